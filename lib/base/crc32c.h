@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * CRC32C (Castagnoli; RFC 3720 appendix B.4). `crc` is a running value: start with SK_CRC32C_INIT, close
+ * with sk_crc32c_final(). "123456789" gives 0xE3069283.
+ */
+#ifndef SAKER_BASE_CRC32C_H
+#define SAKER_BASE_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SK_CRC32C_INIT 0xffffffffu
+
+uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
+/* Copies and computes in one pass over the source (blocks that stay in the first-level cache). */
+uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
+
+static inline uint32_t
+sk_crc32c_final(uint32_t crc)
+{
+	return ~crc;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A log-linear histogram of nanoseconds (or of any counts): 64 linear steps in each power of two, so a
+ * quantile is exact below 64 and within 1.6 % above.
+ */
+#ifndef SAKER_BASE_HIST_H
+#define SAKER_BASE_HIST_H
+
+#include <stdint.h>
+
+#define SK_HIST_BUCKETS (64 * 59)
+
+struct sk_hist {
+	uint64_t count, sum, min, max;
+	uint64_t bucket[SK_HIST_BUCKETS];
+};
+
+void sk_hist_init(struct sk_hist *h);
+void sk_hist_add(struct sk_hist *h, uint64_t v);
+void sk_hist_merge(struct sk_hist *to, const struct sk_hist *from);
+/* `q` from 0 to 1; the middle of the bucket in which the quantile lies; 0 when empty. */
+uint64_t sk_hist_quantile(const struct sk_hist *h, double q);
+
+#endif
