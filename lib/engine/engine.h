@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine: stages on lcores between DPDK ports and clients. The one place where records meet mbufs. An instance holds no
+ * globals: a process may run several (the benchmark harness runs two).
+ */
+#ifndef SAKER_ENGINE_H
+#define SAKER_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../base/addr.h"
+#include "../shm/shm.h"
+#include "../tcp/tcp.h"
+
+#define ENG_MAX_PORTS	   16
+#define ENG_MAX_IFS	   64
+#define ENG_MAX_LCORES	   16
+#define ENG_MAX_TRANSPORTS 8
+#define ENG_MAX_STAGES	   SHM_MAX_STAGES
+#define ENG_MAX_ROUTES	   64
+
+struct eng;
+
+enum eng_idle { ENG_IDLE_POLL, ENG_IDLE_YIELD, ENG_IDLE_SLEEP };
+
+struct eng_port_config {
+	uint16_t port_id; /* DPDK's */
+	uint32_t mtu;	  /* IP packet bytes: 1280..65535 less the Ethernet header */
+	bool offload_cksum, offload_tso; /* use them where the port offers them */
+	uint16_t rxd, txd;
+};
+
+struct eng_if_config { /* an address on a port (and VLAN) */
+	uint16_t port;	/* index in ports[] */
+	uint16_t vlan;	/* ETH_NO_VLAN or id */
+	struct sk_addr addr;
+	unsigned prefix;
+};
+
+struct eng_route_config {
+	struct sk_addr dst, gateway;
+	unsigned prefix;
+};
+
+struct eng_limits { /* pools and tables, sized at start */
+	uint32_t clients, qps, cqs, mrs, pds, srqs, listeners, conns;
+	uint32_t rx_mbufs, tx_mbufs; /* per transport stage / engine stage */
+	/* per client */
+	uint32_t client_qps, client_cqs, client_mrs, client_regions;
+	uint64_t client_home_bytes; /* of its home region */
+	uint64_t client_mem_bytes;  /* of memory it brings */
+	uint32_t sq_depth, rq_depth, cq_depth;
+	uint16_t ird, ord;
+};
+
+struct eng_config {
+	char name[SHM_NAME_MAX];
+	struct eng_port_config ports[ENG_MAX_PORTS];
+	unsigned nports;
+	struct eng_if_config ifs[ENG_MAX_IFS];
+	unsigned nifs;
+	struct eng_route_config routes[ENG_MAX_ROUTES];
+	unsigned nroutes;
+	/* lcores: loop k of the instance runs control (k == control_loop), transports whose transport_loop is k, engine stages whose stage_loop is k. */
+	unsigned nloops;
+	unsigned control_loop;
+	unsigned ntransports, transport_loop[ENG_MAX_TRANSPORTS];
+	unsigned nstages, stage_loop[ENG_MAX_STAGES];
+	enum eng_idle idle;
+	struct eng_limits limits;
+	struct tcp_config tcp;
+	uint8_t mpa_revision; /* 1 or 2 */
+	bool mpa_crc, mpa_markers;
+	uint16_t port_min, port_max; /* local ports of active opens */
+	bool huge_pages; /* home regions on huge pages where there are some */
+	int socket_id;
+};
+
+void eng_config_default(struct eng_config *cfg);
+/* NULL with one sentence in `err` that names what was wrong. Configures and starts the ports. */
+struct eng *eng_create(const struct eng_config *cfg, char *err, size_t errlen);
+/* After all loops have returned. Stops the ports, frees everything. */
+void eng_destroy(struct eng *e);
+
+/* Serves clients on a Unix socket, from a control thread of its own. */
+int eng_socket_start(struct eng *e, const char *path, char *err, size_t errlen);
+void eng_socket_stop(struct eng *e);
+
+/* Attaches a flat client whose home region is [base, base + size): zeroed memory that outlives it, `mem_len` bytes of it for the client's own use. Any thread;
+ * the loops must be running (or be polled by the caller from `idle` of saker_open_flat). Returns a client number or -errno. */
+int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len);
+/* The client is gone: its objects are torn down, its peers are told. Returns at once; eng_client_gone() tells when nothing is left. */
+int eng_detach(struct eng *e, int client);
+bool eng_client_gone(struct eng *e, int client);
+
+/* One turn of loop k: receive, transports, stages, control, send. `now` in ns: eng_clock(). Returns whether there was work. */
+bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
+/* Runs loop k with the idle policy until eng_stop(). */
+int eng_run(struct eng *e, unsigned loop);
+void eng_stop(struct eng *e);
+/* Nanoseconds since some start: the TSC, scaled. */
+uint64_t eng_clock(void);
+
+/* ---- Looking in (any thread; counters are read relaxed) -------------------------------------------------------------- */
+
+/* Calls `each` for every counter of every layer: "tcp", "rto", severity, help, value. */
+void eng_counters(const struct eng *e, void (*each)(void *arg, const char *layer,
+	const char *name, enum sk_severity sev, const char *help, uint64_t value), void *arg);
+struct eng_totals {
+	uint32_t clients, qps, cqs, mrs, pds, srqs, listeners, conns, regions;
+	uint32_t rx_mbufs_free, rx_mbufs, tx_mbufs_free, tx_mbufs;
+	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
+	size_t private_bytes_per_qp; /* engine-private bytes of an idle connected QP with 16-deep queues */
+	size_t shared_bytes_per_qp;
+};
+void eng_totals(const struct eng *e, struct eng_totals *out);
+struct eng_qp_view {
+	uint32_t qpn, client, stage, transport;
+	const char *state;
+	struct tcp_tuple tuple;
+	bool connected;
+	struct tcp_info tcp;
+	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
+};
+/* Asks the owner stages; for the prompt and telemetry, not from a loop's own thread unless the loops are polled elsewhere. Returns how many. */
+int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
+struct eng_loop_stats {
+	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
+};
+void eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out);
+/* Telemetry commands /saker/...: in a process with several instances for the first only. */
+int eng_telemetry_register(struct eng *e);
+
+#define ENG_REASONS(X)                                                                             \
+	X(ENG_RX_BAD, SK_NOTICE, "a received frame was dropped (the parser's counter tells why)")  \
+	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "the port found a checksum wrong")                       \
+	X(ENG_TX_FULL, SK_NORMAL, "the port's send queue was full")                                \
+	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf to send with")                                      \
+	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf to receive into")                                   \
+	X(ENG_RING_FULL, SK_NORMAL, "a ring between two stages was full; the sender kept its work") \
+	X(ENG_STALE, SK_NORMAL, "a message for a QP or connection that had gone")                  \
+	X(ENG_BAD_DOORBELL, SK_WARNING, "a client rang for a QP that is not its own")              \
+	X(ENG_BAD_QUEUE, SK_WARNING, "a client's queue made no sense")                             \
+	X(ENG_BAD_COMMAND, SK_WARNING, "a client's command was refused")                           \
+	X(ENG_CQ_OVERFLOW, SK_WARNING, "a completion queue was full: its QP went to error")        \
+	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client took away memory that it had brought")          \
+	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client died or was put out")                              \
+	X(ENG_QUOTA, SK_NOTICE, "a client's quota refused a command")                              \
+	X(ENG_HANDOFF, SK_NORMAL, "a frame came to another queue than its connection's")           \
+	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")
+
+SK_REASONS_DECLARE(eng, ENG_NONE, ENG_REASONS)
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both ends of the rings that shm.h describes. A struct here is one side's private view: base pointer, size and indices never come from
+ * shared memory a second time.
+ */
+#ifndef SAKER_SHM_RING_H
+#define SAKER_SHM_RING_H
+
+#include <string.h>
+
+#include "shm.h"
+
+struct shm_prod {
+	uint8_t *entries;
+	const struct shm_cons *cons;
+	uint32_t next;	/* entries produced */
+	uint32_t taken; /* cached copy of the consumer's count */
+	uint32_t count; /* power of two */
+	uint16_t stride;
+	uint8_t log2_count;
+};
+
+struct shm_take {
+	uint8_t *entries;
+	struct shm_cons *cons;
+	uint32_t next; /* entries consumed */
+	uint32_t count;
+	uint16_t stride;
+	uint8_t log2_count;
+};
+
+static inline uint32_t
+shm_turn(uint32_t index, uint8_t log2_count)
+{
+	/* 1 to 2^(32 - log2_count): never the 0 of fresh memory, and two laps in a row differ (count >= 2). */
+	return (index >> log2_count) + 1;
+}
+
+static inline void
+shm_prod_init(struct shm_prod *p, void *home, const struct shm_ring_at *at)
+{
+	p->entries = (uint8_t *)home + at->entries;
+	p->cons = (const struct shm_cons *)((uint8_t *)home + at->cons);
+	p->next = p->taken = 0;
+	p->log2_count = at->log2_count;
+	p->count = 1u << at->log2_count;
+	p->stride = at->stride;
+}
+
+static inline void
+shm_take_init(struct shm_take *t, void *home, const struct shm_ring_at *at)
+{
+	t->entries = (uint8_t *)home + at->entries;
+	t->cons = (struct shm_cons *)((uint8_t *)home + at->cons);
+	t->next = 0;
+	t->log2_count = at->log2_count;
+	t->count = 1u << at->log2_count;
+	t->stride = at->stride;
+}
+
+/* How many entries may be produced. A consumer that lies can make this no larger than `count`. */
+static inline uint32_t
+shm_prod_room(struct shm_prod *p)
+{
+	uint32_t used = p->next - p->taken;
+
+	if (used >= p->count) {
+		uint32_t taken = __atomic_load_n(&p->cons->taken, __ATOMIC_ACQUIRE);
+
+		if (taken - p->taken <= used)
+			p->taken = taken;
+		used = p->next - p->taken;
+	}
+	return p->count - used;
+}
+
+/* The next entry to fill; the caller has checked the room. */
+static inline void *
+shm_prod_entry(struct shm_prod *p)
+{
+	return p->entries + (size_t)(p->next & (p->count - 1)) * p->stride;
+}
+
+/* Publishes the entry that shm_prod_entry() gave. */
+static inline void
+shm_prod_push(struct shm_prod *p)
+{
+	uint32_t *turn = shm_prod_entry(p);
+
+	__atomic_store_n(turn, shm_turn(p->next, p->log2_count), __ATOMIC_RELEASE);
+	p->next++;
+}
+
+/* The next entry if it is there, else NULL. The memory is shared: copy once, then validate. */
+static inline const void *
+shm_take_peek(const struct shm_take *t)
+{
+	const uint8_t *e = t->entries + (size_t)(t->next & (t->count - 1)) * t->stride;
+
+	if (__atomic_load_n((const uint32_t *)e, __ATOMIC_ACQUIRE) !=
+		shm_turn(t->next, t->log2_count))
+		return NULL;
+	return e;
+}
+
+/* Done with the entry that was peeked (it has been copied). */
+static inline void
+shm_take_pop(struct shm_take *t)
+{
+	t->next++;
+}
+
+/* Tells the producer; once per burst. */
+static inline void
+shm_take_publish(const struct shm_take *t)
+{
+	__atomic_store_n(&t->cons->taken, t->next, __ATOMIC_RELEASE);
+}
+
+#endif
