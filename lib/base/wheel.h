@@ -8,6 +8,7 @@
 #define SAKER_BASE_WHEEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SK_WHEEL_TICK_NS    (1u << 14) /* 16.4 us: a timer fires at most one tick late, never early */
@@ -28,7 +29,7 @@ struct sk_wheel {
 };
 
 void sk_wheel_init(struct sk_wheel *w, uint64_t now);
-/* Sets or moves `t`. A deadline in the past fires at the next poll. */
+/* Sets or moves `t`. A deadline in the past fires at the next poll; SK_NEVER stops the timer. */
 void sk_timer_set(struct sk_wheel *w, struct sk_timer *t, uint64_t deadline);
 void sk_timer_stop(struct sk_wheel *w, struct sk_timer *t);
 static inline bool
@@ -37,10 +38,12 @@ sk_timer_is_set(const struct sk_timer *t)
 	return t->pprev != NULL;
 }
 /* Calls `fire` for each timer whose deadline is due, after taking it off (so that it may set it
- * again, or stop others). At most `budget` timers; returns how many fired. */
+ * again, or stop others). At most `budget` timers; returns how many fired. A budget that is too small for
+ * what is due makes timers late, the earliest deadlines go first. */
 unsigned sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 	void (*fire)(void *ctx, struct sk_timer *t, uint64_t now), void *ctx);
-/* A time not later than the next deadline (exact to a tick for the lowest level), or SK_NEVER. */
+/* The earliest time (ns) at which a poll finds something to do, or SK_NEVER: never more than a tick behind
+ * the next deadline, and before it by as much as the timer is far away; polls until then may be left out. */
 uint64_t sk_wheel_next(const struct sk_wheel *w);
 
 #endif

@@ -130,6 +130,8 @@ uint16_t wire_sum_fold(uint32_t sum);
 #define TCP_ECE	  0x40
 #define TCP_CWR	  0x80
 #define TCP_MAX_SACK 4
+#define TCP_WSCALE_MAX 14
+#define TCP_NO_WSCALE  0xff
 
 struct wire_sack {
 	uint32_t left, right; /* [left, right) */
@@ -142,7 +144,7 @@ struct wire_tcp {
 	uint8_t hdr_len;	/* bytes, options included; parse only */
 	uint16_t window;	/* as it stands in the header, not scaled */
 	uint16_t mss;		/* 0: option absent */
-	uint8_t wscale;		/* 0xff: option absent */
+	uint8_t wscale;		/* parse: at most 14 (RFC 7323 section 2.3); TCP_NO_WSCALE: option absent */
 	bool sack_ok;		/* SACK permitted */
 	bool ts;		/* timestamps present: */
 	uint8_t nsack;
@@ -150,7 +152,7 @@ struct wire_tcp {
 	struct wire_sack sack[TCP_MAX_SACK]; /* emit writes as many as fit in 40 bytes of options */
 };
 
-/* The checksum is the caller's (wire_tcp_sum), since the port may have checked it. */
+/* The checksum is the caller's (wire_pseudo_sum, wire_sum), since the port may have checked it. */
 int wire_tcp_parse(struct wire_tcp *out, const uint8_t *p, size_t len);
 /* Writes checksum 0; data offset by the options. */
 unsigned wire_tcp_emit(uint8_t *p, const struct wire_tcp *in);
@@ -258,7 +260,8 @@ struct wire_mpa_startup { /* RFC 5044 7.1.1 */
 int wire_mpa_startup_parse(struct wire_mpa_startup *out, const uint8_t *p, size_t len);
 unsigned wire_mpa_startup_emit(uint8_t *p, const struct wire_mpa_startup *in);
 
-struct wire_mpa_ird_ord { /* RFC 6581 4.2 / 9: 4 bytes */
+#define MPA_IRD_ORD_LEN 4
+struct wire_mpa_ird_ord { /* RFC 6581 9 */
 	bool a, b, c, d;  /* A: peer-to-peer, B: zero-length Send RTR, C: Write RTR, D: Read RTR */
 	uint16_t ird, ord; /* 14 bits each; 0x3fff: automatic */
 };

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bucket b < 64 holds the value b. Behind them each power of two 2^e (e from 6 to 63) has 64
+ * buckets of width 2^(e-6): the index is the exponent and the six bits behind the leading one.
+ */
+#include "hist.h"
+
+#include "mem.h"
+
+#include <string.h>
+
+#define STEP_BITS 6
+#define STEPS     (1u << STEP_BITS)
+
+static unsigned
+bucket_of(uint64_t v)
+{
+	unsigned e;
+
+	if (v < STEPS)
+		return (unsigned)v;
+	e = 63 - (unsigned)__builtin_clzll(v);
+	return (e - STEP_BITS + 1) * STEPS + (unsigned)((v >> (e - STEP_BITS)) & (STEPS - 1));
+}
+
+static uint64_t
+bucket_middle(unsigned b)
+{
+	unsigned shift;
+
+	if (b < STEPS)
+		return b;
+	shift = b / STEPS - 1;
+	return ((uint64_t)(STEPS + b % STEPS) << shift) + ((1ull << shift) >> 1);
+}
+
+void
+sk_hist_init(struct sk_hist *h)
+{
+	memset(h, 0, sizeof(*h));
+	h->min = UINT64_MAX;
+}
+
+void
+sk_hist_add(struct sk_hist *h, uint64_t v)
+{
+	h->count++;
+	h->sum += v;
+	h->min = SK_MIN(h->min, v);
+	h->max = SK_MAX(h->max, v);
+	h->bucket[bucket_of(v)]++;
+}
+
+void
+sk_hist_merge(struct sk_hist *to, const struct sk_hist *from)
+{
+	to->count += from->count;
+	to->sum += from->sum;
+	to->min = SK_MIN(to->min, from->min);
+	to->max = SK_MAX(to->max, from->max);
+	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++)
+		to->bucket[b] += from->bucket[b];
+}
+
+/* The smallest rank (from 1) that has at least the share `q` of all values at or below it. */
+static uint64_t
+rank_of(double q, uint64_t count)
+{
+	double exact = q * (double)count;
+	uint64_t rank;
+
+	if (!(exact >= 1))
+		return 1;
+	if (exact >= (double)count)
+		return count;
+	rank = (uint64_t)exact;
+	return (double)rank < exact ? rank + 1 : rank;
+}
+
+uint64_t
+sk_hist_quantile(const struct sk_hist *h, double q)
+{
+	uint64_t seen = 0;
+	uint64_t rank;
+	uint64_t v = 0;
+
+	if (h->count == 0)
+		return 0;
+	rank = rank_of(q, h->count);
+	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++) {
+		seen += h->bucket[b];
+		if (seen >= rank) {
+			v = bucket_middle(b);
+			break;
+		}
+	}
+	/* The middle of an outermost bucket may lie beyond what was ever seen. */
+	return SK_MAX(h->min, SK_MIN(h->max, v));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One line per call, formatted here, so that a sink gets whole lines whatever thread it came from.
+ */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define LINE_MAX_LEN 512
+
+static void
+to_stderr(enum sk_log_level level, const char *line)
+{
+	static const char *const prefix[] = {
+		"saker: error: ",
+		"saker: warning: ",
+		"saker: ",
+		"saker: debug: ",
+	};
+
+	flockfile(stderr);
+	fputs(prefix[level], stderr);
+	fputs(line, stderr);
+	fputc('\n', stderr);
+	funlockfile(stderr);
+}
+
+static enum sk_log_level log_most = SK_LOG_INFO;
+static void (*log_sink)(enum sk_log_level level, const char *line) = to_stderr;
+
+void
+sk_log(enum sk_log_level level, const char *fmt, ...)
+{
+	char line[LINE_MAX_LEN];
+	va_list ap;
+
+	if (level > log_most)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	log_sink(level, line);
+}
+
+void
+sk_log_set(enum sk_log_level most, void (*sink)(enum sk_log_level level, const char *line))
+{
+	log_most = most;
+	log_sink = sink != NULL ? sink : to_stderr;
+}
