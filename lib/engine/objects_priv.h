@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's own side of what clients hold handles of. The control stage creates and frees these; from ENG_CE_*_ADD to the answer of
+ * ENG_CE_*_DEL the fields under "engine stage" belong to the object's stage alone. Nothing here is visible to a client.
+ */
+#ifndef SAKER_ENGINE_OBJECTS_PRIV_H
+#define SAKER_ENGINE_OBJECTS_PRIV_H
+
+#include <sys/queue.h>
+
+#include "../rdma/rdma.h"
+#include "../shm/shm.h"
+#include "../shm/shm_ring.h"
+
+struct iw_qp;
+struct eng_qp;
+
+/* A mapped region of a client: the home region, or memory that it brought. */
+struct eng_region {
+	uint8_t *base; /* NULL: no such region */
+	uint64_t size;
+	int fd;	       /* -1: not ours (flat) */
+	uint32_t mrs;  /* regions registered in it */
+};
+
+struct eng_client {
+	uint32_t index; /* client number */
+	char name[SHM_NAME_MAX];
+	uint8_t *home;	/* mapped home region */
+	struct shm_header *header; /* written at attach, never read */
+	int wake_fd;	/* eventfd that wakes the client, or -1 */
+	bool dead;	/* atomic: put out (SIGBUS, nonsense, death); its rings are no longer looked at */
+	/* engine stages, an own line each: */
+	struct eng_client_stage {
+		_Alignas(64) struct shm_take doorbell;
+		struct shm_prod event;
+		bool added;
+		/* By QP handle: filled by ENG_CE_QP_ADD. [qps] */
+		struct eng_qp **qps;
+		uint32_t nqps;
+		TAILQ_ENTRY(eng_client_stage) next;
+		struct eng_client *client;
+	} stage[SHM_MAX_STAGES];
+	void *control; /* the control stage's part: tables of handles, heap, mailbox rings, quotas */
+};
+
+struct rd_cq {
+	struct eng_client *client;
+	uint32_t handle;
+	struct shm_cq *shared;
+	uint32_t refs; /* QPs; control stage */
+	struct {
+		_Alignas(64) struct shm_prod ring; /* engine stage's */
+		bool overflow;
+		bool touched;	/* produced into in this turn: look at its arm state at the end */
+		bool owed;	/* an event that did not fit the event ring */
+		struct rd_cq *next_touched;
+	} sub[SHM_MAX_STAGES];
+};
+
+struct rd_srq {
+	struct eng_client *client;
+	uint32_t handle, stage;
+	const struct rd_pd *pd;
+	uint32_t refs, depth, max_sge;
+	struct shm_take rq; /* engine stage's */
+};
+
+struct eng_qp {
+	struct rd_qp rd; /* rd.user is this */
+	struct eng_client *client;
+	uint32_t handle; /* the client's */
+	uint8_t stage;	 /* its home */
+	/* engine stage */
+	uint8_t transport;
+	bool active;	/* in the stage's list of QPs with work */
+	bool connected; /* conn is valid */
+	uint32_t conn;	/* index at the transport stage */
+	uint32_t index; /* at the engine stage */
+	struct iw_qp *iw;
+	struct shm_qp *shared;
+	struct shm_take sq, rq;
+	TAILQ_ENTRY(eng_qp) next;
+	struct eng_ctl *deleting; /* ENG_CE_QP_DEL that waits for ENG_E_CLOSED */
+	/* control stage */
+	void *control;
+};
+
+#endif
