@@ -6,10 +6,13 @@
 #ifndef SAKER_MPA_H
 #define SAKER_MPA_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "../base/crc32c.h"
 #include "../base/reason.h"
 #include "../tcp/tcp.h"
 #include "../wire/wire.h"
@@ -49,10 +52,12 @@ struct mpa_offer {
 struct mpa_result {
 	uint8_t revision;
 	bool enhanced;
+	bool peer_to_peer; /* the peer set control flag A (RFC 6581 9.2) */
 	bool crc;
 	bool tx_markers, rx_markers;
 	uint16_t ird, ord; /* ours: how many reads the peer may have outstanding here, and we there */
 	uint16_t peer_ird, peer_ord; /* as stated by the peer; MPA_IRD_AUTO when it did not say */
+	/* Initiator: the first FPDU must be this one. Responder: the one that a peer with our preferences will choose. */
 	enum { MPA_RTR_NONE, MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ } rtr;
 	uint16_t private_len; /* the peer's private data, the IRD/ORD word taken off */
 	uint8_t private_data[MPA_PRIVATE_MAX];
@@ -78,7 +83,8 @@ struct mpa_startup {
 };
 
 void mpa_startup_init(struct mpa_startup *s, bool initiator, const struct mpa_offer *offer);
-/* Initiator: writes the request (at most MPA_STARTUP_MAX bytes) with the application's private data; returns its length, or -EMSGSIZE. */
+/* Initiator: writes the request (at most MPA_STARTUP_MAX bytes) with the application's private data; returns its length, or -EMSGSIZE (too
+ * much private data), -EINVAL (not the time, or an offer that cannot be). */
 int mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, size_t len);
 /* Either side: takes start-up bytes as they come. Returns how many it took (never a byte behind the frame), or -reason (state is then
  * MPA_FAILED). The state tells what has come. */
@@ -100,52 +106,126 @@ struct mpa_tx {
 };
 
 void mpa_tx_init(struct mpa_tx *t, bool crc, bool markers, uint32_t emss);
-/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 5.1, 4.3 with). Never more than 65535 - 18. */
+/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 5.1, 4.3 with). Never more than 65535 - 18, nor
+ * less than the 128 that DDP counts on: TCP cuts such a record. */
 uint32_t mpa_mulpdu(const struct mpa_tx *t);
 /* Bytes that an FPDU with this ULPDU will take on the stream at position `pos` (length field, pad, CRC, markers). */
 uint32_t mpa_fpdu_len(const struct mpa_tx *t, uint32_t pos, uint32_t ulpdu_len);
 
-/* Writes one FPDU: begin, put (any number, ulpdu_len bytes in all), end. */
+/*
+ * Writes one FPDU into mpa_fpdu_len() bytes of contiguous memory: begin, put (any number, ulpdu_len bytes in all), end. One
+ * FPDU at a time for each mpa_tx.
+ */
 struct mpa_writer {
 	struct mpa_tx *tx;
-	uint8_t *start, *at;
-	uint32_t crc;
-	uint32_t left;	    /* ULPDU bytes still to be put */
-	uint32_t start_pos; /* stream position of the length field */
+	uint8_t *start, *at; /* first byte (the marker, if one leads), next byte */
+	uint32_t crc;	     /* running, while copying */
+	uint32_t left;	     /* ULPDU bytes still to be put */
+	uint32_t start_pos;  /* stream position of the length field */
+	bool late;	     /* the CRC is computed in the end, over the finished FPDU */
 };
-void mpa_write_begin(struct mpa_writer *w, struct mpa_tx *t, uint8_t *dst, uint32_t ulpdu_len);
-void mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len);
-/* Pad and CRC; returns the FPDU's stream bytes, by which t->pos has grown. */
-uint32_t mpa_write_end(struct mpa_writer *w);
+
+/* Up to so many ULPDU bytes an FPDU stays in the first-level cache: one CRC pass in the end beats one for each piece. */
+#define MPA_LATE_CRC 4096
+
+/* What the inline functions below call when the connection uses markers. */
+void mpa_write_marker(struct mpa_writer *w);
+void mpa_write_marked(struct mpa_writer *w, const void *src, uint32_t len);
+
+static inline void
+mpa_write_begin(struct mpa_writer *w, struct mpa_tx *t, uint8_t *dst, uint32_t ulpdu_len)
+{
+	w->tx = t;
+	w->start = dst;
+	w->at = dst;
+	w->left = ulpdu_len;
+	w->late = t->markers || ulpdu_len <= MPA_LATE_CRC;
+	if (t->markers)
+		mpa_write_marker(w);
+	w->start_pos = t->pos + (uint32_t)(w->at - dst);
+	wire_mpa_len_emit(w->at, (uint16_t)ulpdu_len);
+	if (t->crc && !w->late)
+		w->crc = sk_crc32c(SK_CRC32C_INIT, w->at, MPA_LEN_FIELD);
+	w->at += MPA_LEN_FIELD;
+}
+
+static inline void
+mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len)
+{
+	assert(len <= w->left);
+	w->left -= len;
+	if (w->tx->markers) {
+		mpa_write_marked(w, src, len);
+		return;
+	}
+	if (w->tx->crc && !w->late)
+		w->crc = sk_crc32c_copy(w->crc, w->at, src, len);
+	else
+		memcpy(w->at, src, len);
+	w->at += len;
+}
+
+/* Pad and CRC (0 when the connection has none); returns the FPDU's stream bytes, by which t->pos has grown. */
+static inline uint32_t
+mpa_write_end(struct mpa_writer *w)
+{
+	struct mpa_tx *t = w->tx;
+	uint32_t pad = -(uint32_t)(w->at - w->start) % 4, len;
+
+	assert(w->left == 0);
+	memset(w->at, 0, 4); /* a fixed size, for speed: the CRC comes over what is not pad */
+	if (t->crc && !w->late)
+		w->crc = sk_crc32c(w->crc, w->at, pad);
+	w->at += pad;
+	if (t->markers)
+		mpa_write_marker(w);
+	if (t->crc && w->late)
+		w->crc = sk_crc32c(SK_CRC32C_INIT, w->start, (size_t)(w->at - w->start));
+	wire_mpa_crc_emit(w->at, t->crc ? sk_crc32c_final(w->crc) : 0);
+	len = (uint32_t)(w->at - w->start) + MPA_CRC_LEN;
+	t->pos += len;
+	return len;
+}
 
 /* ---- FPDUs in ------------------------------------------------------------------------------------------- */
 
-/* The receiving half of a stream: slices in, whole FPDUs out, however they lie across segments. */
+/* Slices held from one mpa_rx_add() to the next while their average is under MPA_TINY bytes. */
+#define MPA_SLICES_MAX 32
+#define MPA_TINY       256
+
+/*
+ * The receiving half of a stream: slices in, whole FPDUs out, however they lie across segments. What a peer sends in tiny
+ * segments is gathered into buffers of our own, so that it pins few of the network's: never more than
+ * SK_MAX(MPA_SLICES_MAX, their bytes / MPA_TINY) and the chain that came last.
+ */
 struct mpa_rx {
 	struct tcp_slice *head, *tail; /* bytes that have come and are not yet consumed */
-	uint32_t off;	   /* of the next FPDU in head */
-	uint32_t have;	   /* bytes held from there */
-	uint32_t pos;	   /* stream position of the next FPDU */
-	uint32_t nslices;
+	uint32_t off;	      /* of the next FPDU in head */
+	uint32_t have;	      /* bytes held from there */
+	uint32_t pos;	      /* stream position of the next FPDU */
+	uint32_t nslices;     /* of TCP's; not the buffers into which many tiny ones were gathered */
+	uint32_t slice_bytes; /* their lengths */
 	bool crc, markers;
-	uint8_t *gathered; /* only while a peer sends an FPDU in many tiny segments */
+	bool checked;	/* the next FPDU has been found good, but not yet consumed */
+	bool no_memory; /* gathering failed: the stream ends */
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	void *ctx;
 };
 
-/* A whole FPDU whose CRC and markers have been checked. Valid until mpa_rx_done(). */
+/* A whole FPDU whose CRC and markers have been checked. Valid until mpa_rx_done(), mpa_rx_add() or mpa_rx_clear(). */
 struct mpa_fpdu {
 	struct mpa_rx *rx;
 	uint32_t ulpdu_len;
 	uint32_t stream_len; /* with length field, pad, CRC, markers */
-	const uint8_t *flat; /* the ULPDU when it lies in one piece, else NULL */
+	const uint8_t *flat; /* the ULPDU if it lies in one piece, else NULL */
 };
 
 void mpa_rx_init(struct mpa_rx *r, bool crc, bool markers,
 	void (*slice_free)(void *ctx, struct tcp_slice *chain), void *ctx);
-/* Takes a chain of in-order slices. */
+/* Takes a chain of in-order slices with bytes (data is not NULL). They go back through slice_free, in order. */
 void mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain);
-/* 1: *f is the next FPDU; 0: not all of it is here; -reason: the stream is broken (MPA_CRC, MPA_MARKER, ...). */
+/* 1: *f is the next FPDU (the same one until mpa_rx_done()); 0: not all of it is here; -reason: the stream is broken: MPA_CRC,
+ * MPA_MARKER, MPA_SHORT_ULPDU, MPA_NO_MEMORY. CRC first, so that nothing is believed of an FPDU that was damaged. */
 int mpa_rx_next(struct mpa_rx *r, struct mpa_fpdu *f);
 /* Copies ULPDU bytes [off, off + len) to `dst`; the caller keeps within ulpdu_len. */
 void mpa_fpdu_copy(const struct mpa_fpdu *f, uint32_t off, void *dst, uint32_t len);
