@@ -42,6 +42,9 @@ void net_destroy(struct net_stack *n); /* releases held frames with NULL */
  * An IPv6 link-local address is made from the MAC. */
 int net_if_add(struct net_stack *n, uint16_t port, uint16_t vlan, const uint8_t mac[6],
 	uint32_t mtu);
+/* An internal port on which our own addresses meet: a path to one of them leads here, and only here do they count as a source. Its frames
+ * have MAC addresses of zeros. At most one. Returns its index, or as net_if_add. */
+int net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu);
 /* A unicast address with its prefix length (a connected route comes with it). */
 int net_addr_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix,
 	uint64_t now);
@@ -83,11 +86,12 @@ unsigned net_head_emit(uint8_t *at, const struct net_path *p, uint32_t payload_l
 void net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now);
 
 /* ARP, ICMP and ICMPv6 frames, parsed. `frame` is the whole frame (an echo reply sends its data back; at most `len` bytes are read). Answers go
- * out through ops->send. Returns 0 or -reason. */
+ * out through ops->send. Returns 0 or -reason; the refusal is counted already. */
 int net_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len);
-/* A destination check for any IP frame: is it for us (MAC and address)? 0 or -reason. */
-int net_accept(const struct net_stack *n, uint16_t port, const struct wire_pkt *pkt);
+/* A destination check for any IP frame: is it for us (MAC and address), and can its source be? 0 or -reason, counted
+ * already. net_input does it by itself. */
+int net_accept(struct net_stack *n, uint16_t port, const struct wire_pkt *pkt);
 
 void net_poll(struct net_stack *n, uint64_t now);
 uint64_t net_deadline(const struct net_stack *n);
@@ -101,6 +105,7 @@ void net_neighbors(const struct net_stack *n, void (*each)(void *arg, int ifinde
 	X(NET_NOT_FOR_US, SK_NORMAL, "a frame for another station or address")                     \
 	X(NET_NO_INTERFACE, SK_NOTICE, "a frame on a VLAN that has no interface")                  \
 	X(NET_SPOOFED, SK_WARNING, "a frame that claims one of our own addresses as its source")   \
+	X(NET_BAD_SOURCE, SK_WARNING, "a frame whose source address names no host")                 \
 	X(NET_ARP_IN, SK_NORMAL, "an ARP packet came")                                             \
 	X(NET_ND_IN, SK_NORMAL, "a neighbour discovery message came")                              \
 	X(NET_ND_BAD, SK_WARNING, "a neighbour discovery message that RFC 4861 7.1 refuses")       \

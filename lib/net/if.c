@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Interfaces and their addresses: what is ours, and which of ours to speak from. */
+#include "net_priv.h"
+
+static const struct sk_addr any;
+
+bool
+net_prefix_match(const struct sk_addr *a, const struct sk_addr *b, unsigned bits)
+{
+	return net_prefix_common(a, b) >= bits;
+}
+
+unsigned
+net_prefix_common(const struct sk_addr *a, const struct sk_addr *b)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		unsigned diff = a->b[i] ^ b->b[i];
+
+		if (diff != 0)
+			return i * 8 + (unsigned)__builtin_clz(diff) - 24;
+	}
+	return 128;
+}
+
+int
+net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan)
+{
+	uint32_t key = (uint32_t)port << 16 | vlan;
+
+	for (unsigned i = 0; i < n->nifs; i++)
+		if (n->if_keys[i] == key)
+			return (int)i;
+	return -1;
+}
+
+static const struct net_ifaddr *
+find_addr(const struct net_if *ifp, const struct sk_addr *addr)
+{
+	for (unsigned i = 0; i < ifp->naddrs; i++)
+		if (sk_addr_eq(&ifp->addrs[i].addr, addr))
+			return &ifp->addrs[i];
+	return NULL;
+}
+
+int
+net_if_owner(const struct net_stack *n, const struct sk_addr *addr)
+{
+	for (unsigned i = 0; i < n->nifs; i++)
+		if (find_addr(&n->ifs[i], addr) != NULL)
+			return (int)i;
+	return -1;
+}
+
+bool
+net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
+{
+	if (n->ifs[ifindex].loop)
+		return net_if_owner(n, addr) >= 0;
+	return find_addr(&n->ifs[ifindex], addr) != NULL;
+}
+
+/* Modified EUI-64 (RFC 4291 appendix A) behind fe80::/64. */
+static struct sk_addr
+link_local(const uint8_t mac[6])
+{
+	struct sk_addr a = {{0xfe, 0x80}};
+
+	memcpy(a.b + 8, mac, 3);
+	a.b[8] ^= 0x02;
+	a.b[11] = 0xff;
+	a.b[12] = 0xfe;
+	memcpy(a.b + 13, mac + 3, 3);
+	return a;
+}
+
+static int
+new_if(struct net_stack *n, uint16_t port, uint16_t vlan, uint32_t mtu)
+{
+	if (net_if_find(n, port, vlan) >= 0)
+		return -EEXIST;
+	if (mtu < 1280 || mtu > 65535 || (vlan > 4094 && vlan != ETH_NO_VLAN))
+		return -EINVAL;
+	if (n->nifs == NET_MAX_IFS)
+		return -ENOSPC;
+	n->ifs[n->nifs] = (struct net_if){.port = port, .vlan = vlan, .mtu = mtu};
+	n->if_keys[n->nifs] = (uint32_t)port << 16 | vlan;
+	return (int)n->nifs++;
+}
+
+/* Appends; the caller has seen that there is room. */
+static void
+push_addr(struct net_if *ifp, const struct sk_addr *addr, unsigned prefix)
+{
+	ifp->addrs[ifp->naddrs++] = (struct net_ifaddr){.addr = *addr, .prefix = (uint8_t)prefix};
+}
+
+int
+net_if_add(struct net_stack *n, uint16_t port, uint16_t vlan, const uint8_t mac[6], uint32_t mtu)
+{
+	static const uint8_t zero[6];
+	struct sk_addr ll;
+	int ifindex;
+
+	if (net_mac_is_multicast(mac) || memcmp(mac, zero, 6) == 0)
+		return -EINVAL;
+	if (n->nroutes == NET_MAX_ROUTES)
+		return -ENOSPC;
+	ifindex = new_if(n, port, vlan, mtu);
+	if (ifindex < 0)
+		return ifindex;
+	memcpy(n->ifs[ifindex].mac, mac, 6);
+	ll = link_local(mac);
+	push_addr(&n->ifs[ifindex], &ll, 64);
+	net_route_connect(n, ifindex, &ll, 64);
+	return ifindex;
+}
+
+int
+net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu)
+{
+	static const uint8_t zero[6];
+	int ifindex;
+
+	if (n->loop >= 0)
+		return -EEXIST;
+	ifindex = new_if(n, port, ETH_NO_VLAN, mtu);
+	if (ifindex < 0)
+		return ifindex;
+	n->ifs[ifindex].loop = true;
+	n->loop = ifindex;
+	/* Every path over it has this one neighbour. */
+	net_neighbor_add(n, ifindex, &any, zero);
+	nb_touch_all(n);
+	return ifindex;
+}
+
+int
+net_addr_add(
+	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix, uint64_t now)
+{
+	bool v4 = sk_addr_is_v4(addr);
+	struct net_if *ifp;
+	int rc;
+
+	if (ifindex < 0 || (unsigned)ifindex >= n->nifs || n->ifs[ifindex].loop)
+		return -EINVAL;
+	if (prefix > (v4 ? 32 : 128) || !net_addr_is_host(addr))
+		return -EINVAL;
+	if (v4)
+		prefix += 96;
+	ifp = &n->ifs[ifindex];
+	if (find_addr(ifp, addr) != NULL)
+		return -EEXIST;
+	if (ifp->naddrs == NET_MAX_ADDRS)
+		return -ENOSPC;
+	rc = net_route_connect(n, ifindex, addr, prefix);
+	if (rc != 0)
+		return rc;
+	push_addr(ifp, addr, prefix);
+	nb_touch_all(n);
+	if (v4)
+		arp_announce(n, ifindex, addr);
+	else
+		nd_announce(n, ifindex, addr);
+	return 0;
+}
+
+int
+net_addr_del(struct net_stack *n, int ifindex, const struct sk_addr *addr)
+{
+	const struct net_ifaddr *a;
+	struct net_if *ifp;
+	unsigned i, prefix;
+
+	if (ifindex < 0 || (unsigned)ifindex >= n->nifs)
+		return -EINVAL;
+	ifp = &n->ifs[ifindex];
+	a = find_addr(ifp, addr);
+	if (a == NULL)
+		return -EADDRNOTAVAIL;
+	prefix = a->prefix;
+	i = (unsigned)(a - ifp->addrs);
+	ifp->naddrs--;
+	memmove(&ifp->addrs[i], &ifp->addrs[i + 1], (ifp->naddrs - i) * sizeof(ifp->addrs[0]));
+	net_route_disconnect(n, ifindex, addr, prefix);
+	nb_touch_all(n);
+	return 0;
+}
+
+int
+net_is_local(const struct net_stack *n, uint16_t port, uint16_t vlan, const struct sk_addr *addr)
+{
+	int ifindex = net_if_find(n, port, vlan);
+
+	return ifindex >= 0 && net_if_owns(n, ifindex, addr) ? ifindex : -1;
+}
+
+const struct sk_addr *
+net_if_source(const struct net_stack *n, int ifindex, const struct sk_addr *dst)
+{
+	const struct net_if *ifp = &n->ifs[ifindex];
+	const struct sk_addr *best = NULL;
+	unsigned best_score = 0;
+
+	for (unsigned i = 0; i < ifp->naddrs; i++) {
+		const struct sk_addr *a = &ifp->addrs[i].addr;
+		unsigned score;
+
+		if (sk_addr_is_v4(a) != sk_addr_is_v4(dst))
+			continue;
+		/* A smaller scope than the destination's does not carry that far. */
+		if (net_is_link_local(a) && !net_is_link_local(dst))
+			continue;
+		score = 1 + net_prefix_common(a, dst);
+		if (score > best_score) {
+			best_score = score;
+			best = a;
+		}
+	}
+	return best;
+}
+
+struct sk_addr
+net_solicited_node(const struct sk_addr *addr)
+{
+	struct sk_addr a = {{0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0xff}};
+
+	memcpy(a.b + 13, addr->b + 13, 3);
+	return a;
+}
+
+void
+net_multicast_mac(uint8_t mac[6], const struct sk_addr *group)
+{
+	mac[0] = mac[1] = 0x33;
+	memcpy(mac + 2, group->b + 12, 4);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Paths: the Ethernet and IP headers of a connection, made once and copied in front of each
+ * segment. Whether they are still good is one comparison per frame.
+ *
+ * The template's IPv4 checksum field holds the folded sum of the template itself (length,
+ * identification and ECN 0, checksum 0), so that a frame adds three words to it.
+ */
+#include "net_priv.h"
+
+#define IP4_TOS      1
+#define IP4_TOTAL    2
+#define IP4_ID       4
+#define IP4_PROTO    9
+#define IP4_CHECKSUM 10
+#define IP4_SRC      12
+#define IP4_DST      16
+#define IP6_LENGTH   4
+#define IP6_NEXT     6
+#define IP6_SRC      8
+#define IP6_DST      24
+
+static inline uint16_t
+swap16(uint16_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return __builtin_bswap16(v);
+#else
+	return v;
+#endif
+}
+
+static inline uint16_t
+load16(const uint8_t *p)
+{
+	uint16_t v;
+
+	memcpy(&v, p, 2);
+	return v;
+}
+
+static inline void
+store16(uint8_t *p, uint16_t v)
+{
+	memcpy(p, &v, 2);
+}
+
+static void
+path_fill(struct net_stack *n, struct net_path *p, int ifindex, const struct wire_ip *ip)
+{
+	const struct net_if *ifp = &n->ifs[ifindex];
+	struct wire_eth eth = {.vlan = ifp->vlan};
+	bool v4 = sk_addr_is_v4(&ip->dst);
+	uint8_t *l3;
+
+	eth.type = v4 ? ETH_IPV4 : ETH_IPV6;
+	memcpy(eth.src, ifp->mac, 6);
+	p->ifindex = (int16_t)ifindex;
+	p->port = ifp->port;
+	p->mtu = ifp->mtu;
+	p->l2_len = (uint8_t)wire_eth_emit(p->head, &eth);
+	l3 = p->head + p->l2_len;
+	p->l3_len = (uint8_t)wire_ip_emit(l3, ip);
+	if (v4) {
+		store16(l3 + IP4_TOTAL, 0);
+		store16(l3 + IP4_CHECKSUM, 0);
+		store16(l3 + IP4_CHECKSUM, (uint16_t)~wire_sum_fold(wire_sum(0, l3, IP4_LEN)));
+	}
+}
+
+/* What path_fill was given, read back. */
+static struct wire_ip
+path_ip(const struct net_path *p)
+{
+	const uint8_t *l3 = p->head + p->l2_len;
+	struct wire_ip ip = {.ttl = NET_TTL};
+
+	if (p->l3_len == IP4_LEN) {
+		ip.proto = l3[IP4_PROTO];
+		ip.src = sk_addr_v4(l3 + IP4_SRC);
+		ip.dst = sk_addr_v4(l3 + IP4_DST);
+	} else {
+		ip.proto = l3[IP6_NEXT];
+		ip.flow = (l3[1] & 0x0fU) << 16 | (uint32_t)l3[2] << 8 | l3[3];
+		memcpy(ip.src.b, l3 + IP6_SRC, 16);
+		memcpy(ip.dst.b, l3 + IP6_DST, 16);
+	}
+	return ip;
+}
+
+int
+net_path_init(struct net_stack *n, struct net_path *p, struct sk_addr *src,
+	const struct sk_addr *dst, uint8_t proto, uint64_t now)
+{
+	struct wire_ip ip = {.dst = *dst, .proto = proto, .ttl = NET_TTL};
+	const struct sk_addr *choice;
+	struct net_hop hop;
+	int rc;
+
+	if (!sk_addr_is_any(src) &&
+		(net_if_owner(n, src) < 0 || sk_addr_is_v4(src) != sk_addr_is_v4(dst)))
+		return -EADDRNOTAVAIL;
+	rc = net_route_find(n, dst, src, &hop);
+	if (rc != 0)
+		return rc;
+	if (sk_addr_is_any(src)) {
+		choice = hop.ifindex == n->loop ? dst : net_if_source(n, hop.ifindex, dst);
+		if (choice == NULL)
+			return -EADDRNOTAVAIL;
+		*src = *choice;
+	}
+	ip.src = *src;
+	/* RFC 6437: a label that nobody can guess, one for each path. */
+	n->flow++;
+	ip.flow = (uint32_t)sk_siphash(&n->key, &n->flow, sizeof(n->flow)) & 0xfffff;
+	memset(p, 0, sizeof(*p));
+	path_fill(n, p, hop.ifindex, &ip);
+	return 0;
+}
+
+static int
+path_resolve(struct net_stack *n, struct net_path *p, uint64_t now)
+{
+	struct wire_ip ip = path_ip(p);
+	struct neighbor *nb;
+	struct net_hop hop;
+	int rc;
+
+	p->generation = 0;
+	if (net_if_owner(n, &ip.src) < 0 || net_route_find(n, &ip.dst, &ip.src, &hop) != 0)
+		return -EHOSTUNREACH;
+	if (hop.ifindex != p->ifindex)
+		path_fill(n, p, hop.ifindex, &ip);
+	nb = nb_want(n, hop.ifindex, &hop.addr);
+	p->neighbor = nb_handle(n, nb);
+	rc = nb_use(n, nb, now);
+	if (rc == 0) {
+		p->generation = nb->generation;
+		memcpy(p->head, nb->mac, 6);
+	}
+	return rc;
+}
+
+int
+net_path_check(struct net_stack *n, struct net_path *p, uint64_t now)
+{
+	const struct neighbor *nb = &n->neighbors[p->neighbor % NET_MAX_NEIGHBORS];
+
+	if (__builtin_expect(p->generation == nb->generation && p->generation != 0, 1))
+		return 0;
+	return path_resolve(n, p, now);
+}
+
+void
+net_hold(struct net_stack *n, const struct net_path *p, void *frame)
+{
+	struct neighbor *nb = nb_of_handle(n, p->neighbor);
+
+	if (nb != NULL && nb->generation != 0) {
+		n->ops.release(n->ctx, p->port, frame, nb->mac);
+		return;
+	}
+	if (nb == NULL || nb->state != NB_INCOMPLETE) {
+		sk_count(n->counters, NET_HELD_DROPPED);
+		n->ops.release(n->ctx, p->port, frame, NULL);
+		return;
+	}
+	if (nb->nheld == NET_NEIGHBOR_HELD) {
+		void *first = nb->held[0];
+
+		nb->nheld--;
+		memmove(&nb->held[0], &nb->held[1], nb->nheld * sizeof(nb->held[0]));
+		sk_count(n->counters, NET_HELD_DROPPED);
+		n->ops.release(n->ctx, p->port, first, NULL);
+	}
+	nb->held[nb->nheld++] = frame;
+}
+
+void
+net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now)
+{
+	struct neighbor *nb = &n->neighbors[p->neighbor % NET_MAX_NEIGHBORS];
+
+	/* A changed generation may mean a changed MAC, and then the peer's sign of life says
+	 * nothing about it. */
+	if (p->generation == nb->generation && p->generation != 0)
+		nb_confirm(n, nb, now);
+}
+
+static inline void
+copy_head(uint8_t *at, const struct net_path *p)
+{
+	/* Constant lengths become a few moves. */
+	switch (p->l2_len + p->l3_len) {
+	case ETH_LEN + IP4_LEN:
+		memcpy(at, p->head, ETH_LEN + IP4_LEN);
+		break;
+	case ETH_MAX + IP4_LEN:
+		memcpy(at, p->head, ETH_MAX + IP4_LEN);
+		break;
+	case ETH_LEN + IP6_LEN:
+		memcpy(at, p->head, ETH_LEN + IP6_LEN);
+		break;
+	default:
+		memcpy(at, p->head, ETH_MAX + IP6_LEN);
+		break;
+	}
+}
+
+unsigned
+net_head_emit(uint8_t *at, const struct net_path *p, uint32_t payload_len, uint8_t ecn,
+	uint16_t ip_id, bool hw_cksum)
+{
+	uint8_t *l3 = at + p->l2_len;
+	uint16_t total, id;
+	uint32_t sum;
+
+	copy_head(at, p);
+	if (p->l3_len == IP6_LEN) {
+		l3[1] |= (uint8_t)(ecn << 4);
+		store16(l3 + IP6_LENGTH, swap16((uint16_t)payload_len));
+		return (unsigned)p->l2_len + IP6_LEN;
+	}
+	total = swap16((uint16_t)(IP4_LEN + payload_len));
+	id = swap16(ip_id);
+	sum = load16(p->head + p->l2_len + IP4_CHECKSUM);
+	l3[IP4_TOS] |= ecn;
+	store16(l3 + IP4_TOTAL, total);
+	store16(l3 + IP4_ID, id);
+	sum += (uint32_t)total + id + swap16(ecn);
+	store16(l3 + IP4_CHECKSUM, hw_cksum ? 0 : wire_sum_fold(sum));
+	return (unsigned)p->l2_len + IP4_LEN;
+}
