@@ -61,7 +61,6 @@ struct eng_control_args {
 	/* Called when a loop has something to do that it may be asleep for; any thread. May be NULL. */
 	void (*wake)(void *arg, unsigned loop);
 	void *wake_arg;
-	int engine_fd; /* eventfd that wakes the loops: handed to clients of the socket; or -1 */
 };
 
 /* NULL with one sentence in `err`. */

@@ -149,7 +149,10 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client died or was put out")                              \
 	X(ENG_QUOTA, SK_NOTICE, "a client's quota refused a command")                              \
 	X(ENG_HANDOFF, SK_NORMAL, "a frame came to another queue than its connection's")           \
-	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")
+	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
+	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
+	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \
+	X(ENG_REQUEST_TIMEOUT, SK_NOTICE, "a connect request that its listener did not answer")
 
 SK_REASONS_DECLARE(eng, ENG_NONE, ENG_REASONS)
 

@@ -281,8 +281,8 @@ _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 /* ---- The Unix socket (SOCK_SEQPACKET) ---------------------------------------------------------------------------------- */
 
 /*
- * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine: WELCOME with the home region's memfd, an eventfd
- * that wakes the client, and an eventfd that wakes the engine. Client: REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its
+ * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine: WELCOME with the home region's memfd, a descriptor
+ * that becomes readable to wake the client (reads give 8 bytes a wake-up, until EAGAIN), and an eventfd that wakes the engine. Client: REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its
  * number. A REFUSED ends the exchange. When either end closes, the client is gone.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
