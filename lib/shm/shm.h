@@ -48,6 +48,20 @@ struct shm_ring_at {
 };
 _Static_assert(sizeof(struct shm_ring_at) == 24, "layout");
 
+static inline uint64_t
+shm_ring_bytes(const struct shm_ring_at *at)
+{
+	return (uint64_t)at->stride << at->log2_count;
+}
+
+/* The smallest log2_count that holds `n` entries: 1..31. */
+uint8_t shm_log2(uint32_t n);
+/* Strides of send and receive queue entries; 0 when no stride holds so much. */
+uint16_t shm_sqe_stride(uint32_t max_sge, uint32_t max_inline);
+uint16_t shm_rqe_stride(uint32_t max_sge);
+/* Whether a ring lies within a region of `size` bytes and its entries hold `least_stride` bytes. */
+bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride);
+
 /* ---- The header, at offset 0 of the home region ------------------------------------------------------------ */
 
 struct shm_header {
@@ -65,13 +79,23 @@ struct shm_header {
 	 * flag. Each flag has one writer. How the wake-up travels is the attachment's business (eventfd, socket, doorbell); it may be absent. */
 	_Alignas(SHM_LINE) uint32_t engine_sleeps; /* engine writes */
 	_Alignas(SHM_LINE) uint32_t client_sleeps; /* client writes */
-	_Alignas(SHM_LINE) uint32_t engine_alive;  /* engine writes: 1, or 0 when it has let go of this client */
+	_Alignas(SHM_LINE) uint32_t engine_alive;  /* engine writes: 1 (before the magic), or 0 when it has let go of this client */
 	uint8_t end[60];
 };
 
+/* What a home region is to hold, in entries (rounded up to powers of two). */
+struct shm_home {
+	uint32_t nstages;
+	uint32_t commands, events; /* of the mailbox */
+	uint32_t doorbells, cq_events; /* of each stage: more than the client may have QPs and commands, CQs */
+	uint64_t mem_len; /* flat clients: bytes at the region's end for their own use */
+};
+/* Fills in all but `magic` and `engine_alive`. 0, -EINVAL, or -ENOSPC when `size` bytes are too few. */
+int shm_header_lay(struct shm_header *h, uint64_t size, const struct shm_home *home);
+
 /* ---- Doorbells and completion events ------------------------------------------------------------------------- */
 
-/* A QP rings when its `pending` was 0, so each QP has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
+/* Commands ring at stage 0, one doorbell for each. A QP rings when its `pending` was 0, so each QP has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
 struct shm_doorbell {
 	uint32_t turn;
 	uint32_t what; /* QP handle, or SHM_RING_MAILBOX: there is a command */
@@ -151,6 +175,11 @@ struct shm_cq {
 
 /* ---- The mailbox --------------------------------------------------------------------------------------------------- */
 
+/*
+ * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY, UNLISTEN, QP_QUERY: handle, none (QUERY: qp).
+ * REGION_DROP: handle is the region's number. QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog; cm.listener, lport. CONNECT: cm.qp and what it says there.
+ * ACCEPT: cm.request, qp, ird, ord, private data. REJECT: cm.request, private data. DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
+ */
 enum shm_op {
 	/* Commands; the reply has the same op and tag. */
 	SHM_QUERY_DEVICE = 1,
@@ -283,7 +312,8 @@ _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 /*
  * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine: WELCOME with the home region's memfd, a descriptor
  * that becomes readable to wake the client (reads give 8 bytes a wake-up, until EAGAIN), and an eventfd that wakes the engine. Client: REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its
- * number. A REFUSED ends the exchange. When either end closes, the client is gone.
+ * number. A REFUSED HELLO is followed by the end of the connection; a REFUSED REGION leaves
+ * everything as it was. When either end closes, the client is gone.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
 struct shm_sock_msg {

@@ -117,4 +117,65 @@ shm_take_publish(const struct shm_take *t)
 	__atomic_store_n(&t->cons->taken, t->next, __ATOMIC_RELEASE);
 }
 
+/* ---- Flags that both sides touch ---------------------------------------------------------------------------------- */
+
+/* Orders a store before a later load of another location, which release and acquire do not. */
+static inline void
+shm_fence(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	/* The sanitizer does not know fences. */
+	uint32_t own = 0;
+
+	__atomic_exchange_n(&own, 1, __ATOMIC_SEQ_CST);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/* After pushing to a queue: must its doorbell be rung? A look first: while the engine is busy with the queue its line stays shared. */
+static inline bool
+shm_pend(uint32_t *pending)
+{
+	shm_fence();
+	if (__atomic_load_n(pending, __ATOMIC_RELAXED) != 0)
+		return false;
+	return __atomic_exchange_n(pending, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+/* The engine, before it looks at a queue that has rung. */
+static inline void
+shm_pend_clear(uint32_t *pending)
+{
+	__atomic_exchange_n(pending, 0, __ATOMIC_SEQ_CST);
+}
+
+/* Client: ask for an event. The stronger of two wishes stays; then poll once more. */
+static inline void
+shm_arm(uint32_t *arm, bool solicited_only)
+{
+	uint32_t none = SHM_ARM_NONE;
+
+	if (solicited_only)
+		__atomic_compare_exchange_n(arm, &none, SHM_ARM_SOLICITED, false, __ATOMIC_SEQ_CST,
+			__ATOMIC_SEQ_CST);
+	else
+		__atomic_exchange_n(arm, SHM_ARM_ANY, __ATOMIC_SEQ_CST);
+	shm_fence();
+}
+
+/* Engine, after pushing completions (`solicited`: one of them was, or failed): does the client want an event? Then it is disarmed. */
+static inline bool
+shm_arm_fire(uint32_t *arm, bool solicited)
+{
+	uint32_t was;
+
+	shm_fence();
+	was = __atomic_load_n(arm, __ATOMIC_RELAXED);
+	if (was != SHM_ARM_ANY && (was != SHM_ARM_SOLICITED || !solicited))
+		return false;
+	return __atomic_compare_exchange_n(
+		arm, &was, SHM_ARM_NONE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 #endif
