@@ -210,7 +210,8 @@ struct rd_ops {
 	bool (*rq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 	/* Puts a completion into the send or the receive CQ. A full CQ is the owner's loss: the engine raises its event. */
 	void (*complete)(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
-	/* The QP entered the error state: `code` is a reason of the transport. The engine tells the client. */
+	/* The QP entered the error state, after its work was flushed: `code` is a reason of the transport, 0 after an orderly end. The engine tells
+	 * the client. */
 	void (*qp_error)(void *ctx, struct rd_qp *qp, int code);
 	/* Local or remote invalidation: makes mr->valid false. */
 	void (*invalidate)(void *ctx, struct rd_mr *mr);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether a region may be used (RFC 5040 5.3, RFC 5041 5.2 and 7.1: STag, stream, rights, bounds,
+ * wrap, in that order, on every access) and where its bytes are.
+ */
+#include "rdma.h"
+
+#include <string.h>
+
+/* The address of the last byte must exist: base + length may be 2^64, not more. */
+static bool
+wraps(uint64_t addr, uint64_t len)
+{
+	return len > 0 && addr + (len - 1) < addr;
+}
+
+enum rd_fault
+rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn, uint32_t stag,
+	uint64_t addr, uint64_t len, uint32_t need, struct rd_mr **out)
+{
+	struct rd_mr *mr = rd_mr_lookup(t, stag);
+
+	*out = mr;
+	if (len == 0)
+		return RD_OK;
+	if (!mr || !__atomic_load_n(&mr->valid, __ATOMIC_RELAXED))
+		return RD_FAULT_STAG;
+	if (mr->pd != pd || (mr->bound_qpn != 0 && mr->bound_qpn != qpn))
+		return RD_FAULT_PD;
+	if ((mr->access & need) != need)
+		return RD_FAULT_ACCESS;
+	if (wraps(addr, len))
+		return RD_FAULT_WRAP;
+	if (addr < mr->base || addr - mr->base > mr->len || len > mr->len - (addr - mr->base))
+		return RD_FAULT_BOUNDS;
+	return RD_OK;
+}
+
+/* The last extent that starts at or before `off`. */
+static const struct rd_extent *
+extent_of(const struct rd_mr *mr, uint64_t off)
+{
+	uint32_t low = 0, high = mr->nextents;
+
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (mr->extents[mid].off <= off)
+			low = mid;
+		else
+			high = mid;
+	}
+	return &mr->extents[low];
+}
+
+uint8_t *
+rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run)
+{
+	uint64_t off = addr - mr->base;
+	const struct rd_extent *e = extent_of(mr, off);
+
+	*run = e->len - (off - e->off);
+	return e->host + (off - e->off);
+}
+
+/* `dst` is aligned to 8 and n is 1 to 8: each store is aligned, so none of them is torn, and they
+ * ascend. */
+static void
+store_tail(uint8_t *dst, const uint8_t *src, size_t n)
+{
+	if (n == 8) {
+		uint64_t v;
+
+		memcpy(&v, src, 8);
+		__atomic_store_n((uint64_t *)dst, v, __ATOMIC_RELEASE);
+		return;
+	}
+	if (n & 4) {
+		uint32_t v;
+
+		memcpy(&v, src, 4);
+		__atomic_store_n((uint32_t *)dst, v, __ATOMIC_RELEASE);
+		dst += 4;
+		src += 4;
+	}
+	if (n & 2) {
+		uint16_t v;
+
+		memcpy(&v, src, 2);
+		__atomic_store_n((uint16_t *)dst, v, __ATOMIC_RELEASE);
+		dst += 2;
+		src += 2;
+	}
+	if (n & 1)
+		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
+}
+
+/* Programs poll the last byte. memcpy may store in any order, so it gets all but the last aligned
+ * word, which follows with release. */
+static void
+copy_ordered(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t tail = ((uintptr_t)(dst + len - 1) & 7) + 1;
+
+	if (tail > len) { /* all of it lies in one word that it does not start */
+		while (len-- > 0)
+			__atomic_store_n(dst++, *src++, __ATOMIC_RELEASE);
+		return;
+	}
+	memcpy(dst, src, len - tail);
+	store_tail(dst + (len - tail), src + (len - tail), tail);
+}
+
+void
+rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len)
+{
+	const uint8_t *s = src;
+
+	while (len > 0) {
+		uint64_t run;
+		uint8_t *d = rd_mr_at(mr, addr, &run);
+		size_t n = run < len ? (size_t)run : len;
+
+		copy_ordered(d, s, n);
+		addr += n;
+		s += n;
+		len -= n;
+	}
+}
+
+void
+rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len)
+{
+	uint8_t *d = dst;
+
+	while (len > 0) {
+		uint64_t run;
+		const uint8_t *s = rd_mr_at(mr, addr, &run);
+		size_t n = run < len ? (size_t)run : len;
+
+		memcpy(d, s, n);
+		addr += n;
+		d += n;
+		len -= n;
+	}
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The local side of a work request. Verbs check an element's lkey only where it has bytes; a
+ * request is refused as a whole before any byte of it moves.
+ */
+#include "rdma.h"
+
+static enum rd_status
+element_check(const struct rd_ops *ops, const struct rd_qp *qp, const struct rd_sge *sge,
+	uint32_t need, struct rd_mr **mr)
+{
+	if (rd_mr_check(ops->mrs, qp->pd, qp->qpn, sge->lkey, sge->addr, sge->len, need, mr) !=
+		RD_OK)
+		return RD_LOC_PROT_ERR;
+	return RD_SUCCESS;
+}
+
+enum rd_status
+rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp, const struct rd_wr *wr,
+	uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE])
+{
+	uint64_t sum = 0;
+
+	*total = 0;
+	if (wr->flags & RD_INLINE) {
+		if (wr->inline_len > RD_MAX_INLINE)
+			return RD_LOC_QP_OP_ERR;
+		*total = wr->inline_len;
+		return RD_SUCCESS;
+	}
+	if (wr->nsge > RD_MAX_SGE)
+		return RD_LOC_QP_OP_ERR;
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		enum rd_status s;
+
+		mrs[i] = NULL;
+		if (wr->sge[i].len == 0)
+			continue;
+		s = element_check(ops, qp, &wr->sge[i], need, &mrs[i]);
+		if (s != RD_SUCCESS)
+			return s;
+		sum += wr->sge[i].len;
+	}
+	*total = sum;
+	return sum > RD_MAX_MSG ? RD_LOC_LEN_ERR : RD_SUCCESS;
+}
