@@ -40,6 +40,9 @@ struct iw_stage {
 	void *ctx;
 	uint64_t counters[64]; /* by enum iw_reason; iw_reason_count <= 64 */
 	uint64_t mpa_counters[mpa_reason_count];
+	/* iw's own; zero at first */
+	uint32_t qps;	     /* freed with the last one: */
+	struct iw_op *spare; /* a work request's buffer, for whichever QP is being served */
 };
 
 struct iw_params {
@@ -48,6 +51,7 @@ struct iw_params {
 	uint16_t ird, ord;
 	uint32_t emss;	     /* TCP's now */
 	int64_t send_space;  /* bytes that the transport takes without asking */
+	uint8_t rtr;	     /* mpa_result.rtr: the initiator sends that message first; the responder takes it in silence */
 };
 
 /* Creates the transport's part of `qp` (small: queues for inbound and outbound reads come when first needed). NULL: no memory. */
@@ -74,7 +78,8 @@ bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
 /* The transport took or freed so many bytes: send space grows. Returns true if iw_tx() was blocked by it. */
 bool iw_space(struct iw_qp *q, uint32_t bytes);
 void iw_emss(struct iw_qp *q, uint32_t emss);
-/* The application disconnects (orderly: the SQ's finished work goes out first; QP to ERR when closed), or moves the QP to ERR (abort with a flush). */
+/* The application disconnects, or moves the QP to ERR. Orderly: what stands in the send queue goes out first, as much of it as the queue is deep; call
+ * iw_tx() until it is idle; ops->close comes then, ERR and the flush at iw_closed(). Abort: flush and ops->close at once. */
 void iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how);
 /* The peer's FIN, or the end of the stream (0 or -errno). All outstanding work is flushed on the latter; the QP is then in ERR. */
 void iw_peer_fin(struct iw_qp *q, uint64_t now);
@@ -120,6 +125,8 @@ size_t iw_qp_size(void);
 	X(IW_RDMAP_CATASTROPHIC_GLOBAL, SK_FATAL, "RDMAP: catastrophic error, global")             \
 	X(IW_RDMAP_CANNOT_INV, SK_WARNING, "RDMAP: STag cannot be invalidated")                    \
 	X(IW_RDMAP_UNSPECIFIED, SK_WARNING, "RDMAP: unspecified error")                            \
+	X(IW_RDMAP_LOCAL, SK_WARNING, "RDMAP: local catastrophic error (a bad work request)")      \
+	X(IW_DDP_LOCAL, SK_WARNING, "DDP: local catastrophic error (a bad receive or Read sink)")  \
 	X(IW_IRD_EXCEEDED, SK_WARNING, "more Read Requests than IRD allows (untagged: no buffer)") \
 	X(IW_READ_RESPONSE_BAD, SK_WARNING, "a Read Response that matches no outstanding Read")    \
 	X(IW_TERMINATE_IN, SK_NOTICE, "the peer sent a Terminate")                                 \

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table behind enum iw_reason. */
+#include "iwarp.h"
+
+SK_REASONS_DEFINE(iw, IW_NONE, IW_REASONS)
+
+_Static_assert(iw_reason_count <= 64, "struct iw_stage has 64 counters");

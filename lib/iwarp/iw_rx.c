@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * FPDUs in. What all segments have in common is judged here (DDP version, queue number, RDMAP
+ * version, opcode), in the order in which the layers stand, so that the Terminate names the lowest
+ * layer that objects; the rest is the opcode's handler's.
+ */
+#include "iw_priv.h"
+
+#include "../base/mem.h"
+
+typedef int iw_rx_fn(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+
+/* RFC 5040 4.2: which model and queue an opcode goes with. Without a handler: unexpected. */
+static const struct {
+	iw_rx_fn *rx;
+	bool tagged;
+	uint8_t qn;
+} handlers[16] = {
+	[RDMAP_WRITE] = {iw_rx_write, true, 0},
+	[RDMAP_READ_REQUEST] = {iw_rx_read_request, false, DDP_QN_READ},
+	[RDMAP_READ_RESPONSE] = {iw_rx_read_response, true, 0},
+	[RDMAP_SEND] = {iw_rx_send, false, DDP_QN_SEND},
+	[RDMAP_SEND_INV] = {iw_rx_send, false, DDP_QN_SEND},
+	[RDMAP_SEND_SE] = {iw_rx_send, false, DDP_QN_SEND},
+	[RDMAP_SEND_SE_INV] = {iw_rx_send, false, DDP_QN_SEND},
+	[RDMAP_TERMINATE] = {iw_rx_terminate, false, DDP_QN_TERMINATE},
+};
+
+void
+iw_place(
+	const struct mpa_fpdu *f, uint32_t off, const struct rd_mr *mr, uint64_t addr, uint32_t len)
+{
+	uint8_t tail[8];
+	uint32_t last = SK_MIN(len, (uint32_t)sizeof(tail));
+
+	if (f->flat) {
+		rd_mr_write(mr, addr, f->flat + off, len);
+		return;
+	}
+	for (uint32_t left = len - last; left > 0;) {
+		uint64_t run;
+		uint8_t *dst = rd_mr_at(mr, addr, &run);
+		uint32_t n = run < left ? (uint32_t)run : left;
+
+		mpa_fpdu_copy(f, off, dst, n);
+		addr += n;
+		off += n;
+		left -= n;
+	}
+	mpa_fpdu_copy(f, off, tail, last);
+	rd_mr_write(mr, addr, tail, last);
+}
+
+static int
+segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, uint32_t have)
+{
+	struct wire_ddp d;
+
+	if (wire_ddp_parse(&d, head, have) < 0)
+		return IW_RDMAP_UNSPECIFIED;
+	if (d.dv != 1)
+		return d.tagged ? IW_DDP_T_VERSION : IW_DDP_U_VERSION;
+	if (d.qn > DDP_QN_TERMINATE)
+		return IW_DDP_U_QN;
+	if (d.rv != 1)
+		return IW_RDMAP_VERSION;
+	if (!handlers[d.opcode].rx || handlers[d.opcode].tagged != d.tagged ||
+		handlers[d.opcode].qn != d.qn)
+		return IW_RDMAP_OPCODE;
+	return handlers[d.opcode].rx(q, f, &d, head);
+}
+
+static void
+fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
+{
+	uint32_t have = SK_MIN(f->ulpdu_len, (uint32_t)IW_SEG_HEAD);
+	uint8_t buf[IW_SEG_HEAD];
+	const uint8_t *head = f->flat;
+	int reason;
+
+	if (!head) {
+		mpa_fpdu_copy(f, 0, buf, have);
+		head = buf;
+	}
+	q->info.fpdus_in++;
+	reason = segment(q, f, head, have);
+	if (reason)
+		iw_fail(q, reason, head, have, f->ulpdu_len);
+	else if (q->hold) {
+		q->hold = false;
+		q->kick = true;
+	}
+	q->swallow_rtr = false;
+}
+
+/* The stream itself is broken. */
+static void
+stream_fail(struct iw_qp *q, enum mpa_reason why)
+{
+	sk_count(q->st->mpa_counters, why);
+	switch (why) {
+	case MPA_CRC:
+		iw_fail(q, IW_LLP_CRC, NULL, 0, 0);
+		break;
+	case MPA_MARKER:
+		iw_fail(q, IW_LLP_MARKER, NULL, 0, 0);
+		break;
+	case MPA_NO_MEMORY:
+		iw_fail(q, IW_RDMAP_CATASTROPHIC_STREAM, NULL, 0, 0);
+		break;
+	default:
+		iw_fail(q, IW_RDMAP_UNSPECIFIED, NULL, 0, 0);
+		break;
+	}
+}
+
+/* Bytes that come when nobody listens any more: taken off, so that the stream can come to its end.
+ */
+static void
+throw_away(struct iw_qp *q, struct tcp_slice *chain)
+{
+	uint32_t bytes = 0;
+
+	for (const struct tcp_slice *s = chain; s; s = s->next)
+		bytes += s->len;
+	iw_count(q, IW_AFTER_TERMINATE);
+	q->st->ops.slice_free(q->st->ctx, chain);
+	q->st->ops.consumed(q->st->ctx, q, bytes);
+}
+
+bool
+iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
+{
+	uint32_t bytes = 0;
+	struct mpa_fpdu f;
+	int r;
+
+	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN) {
+		throw_away(q, chain);
+		return false;
+	}
+	q->kick = false;
+	mpa_rx_add(&q->mrx, chain);
+	while ((r = mpa_rx_next(&q->mrx, &f)) > 0) {
+		fpdu(q, &f);
+		bytes += mpa_rx_done(&q->mrx, &f);
+		if (q->phase == IW_PHASE_ERROR)
+			break;
+	}
+	if (r < 0)
+		stream_fail(q, (enum mpa_reason) - r);
+	if (q->phase == IW_PHASE_ERROR) {
+		bytes += q->mrx.have;
+		mpa_rx_clear(&q->mrx);
+	}
+	if (bytes > 0)
+		q->st->ops.consumed(q->st->ctx, q, bytes);
+	return q->kick;
+}

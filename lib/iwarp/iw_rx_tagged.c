@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tagged segments: Write and Read Response. Each segment is checked on its own, whole, before a
+ * byte of it is placed; a Read Response must also be the very bytes that the oldest Read of ours
+ * waits for, so that a peer cannot write through it where it likes.
+ */
+#include "iw_priv.h"
+
+static const uint8_t tagged_reason[] = {
+	[RD_FAULT_STAG] = IW_DDP_T_STAG,
+	[RD_FAULT_PD] = IW_DDP_T_STREAM,
+	[RD_FAULT_ACCESS] = IW_RDMAP_ACCESS,
+	[RD_FAULT_BOUNDS] = IW_DDP_T_BOUNDS,
+	[RD_FAULT_WRAP] = IW_DDP_T_WRAP,
+};
+
+int
+iw_rx_write(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
+{
+	uint32_t n = f->ulpdu_len - DDP_TAGGED_LEN;
+	enum rd_fault fault;
+	struct rd_mr *mr;
+
+	if (n > 0) {
+		fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, d->stag, d->to, n,
+			RD_ACC_REMOTE_WRITE, &mr);
+		if (fault != RD_OK)
+			return tagged_reason[fault];
+		if (!(q->rd->access & RD_ACC_REMOTE_WRITE))
+			return IW_RDMAP_ACCESS;
+		iw_place(f, DDP_TAGGED_LEN, mr, d->to, n);
+		q->info.bytes_in += n;
+	}
+	if (d->last)
+		q->info.msgs_in++;
+	return IW_NONE;
+}
+
+/* Against the oldest outstanding Read. */
+static int
+response_check(const struct iw_sqe *e, const struct wire_ddp *d, uint32_t n)
+{
+	if (d->stag != e->stag)
+		return IW_DDP_T_STAG;
+	if (d->to != e->to || n > e->left || (d->last && n != e->left))
+		return IW_DDP_T_BOUNDS;
+	return IW_NONE;
+}
+
+static int
+response_refuse(struct iw_qp *q, enum rd_status status, int reason)
+{
+	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
+	return reason;
+}
+
+int
+iw_rx_read_response(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
+{
+	uint32_t n = f->ulpdu_len - DDP_TAGGED_LEN;
+	struct iw_sqe *e = iw_sq_read(q);
+	enum rd_fault fault;
+	struct rd_mr *mr;
+	int reason;
+
+	if (!e)
+		return IW_READ_RESPONSE_BAD;
+	reason = response_check(e, d, n);
+	if (reason) {
+		iw_count(q, IW_READ_RESPONSE_BAD);
+		return response_refuse(q, RD_BAD_RESP_ERR, reason);
+	}
+	if (n > 0) {
+		fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to, n,
+			RD_ACC_LOCAL_WRITE, &mr);
+		if (fault != RD_OK)
+			return response_refuse(q, RD_LOC_PROT_ERR, tagged_reason[fault]);
+		iw_place(f, DDP_TAGGED_LEN, mr, e->to, n);
+		e->to += n;
+		e->left -= n;
+		q->info.bytes_in += n;
+	}
+	if (d->last) {
+		q->info.msgs_in++;
+		iw_sq_read_done(q);
+	}
+	return IW_NONE;
+}

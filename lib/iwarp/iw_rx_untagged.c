@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Untagged segments: Send variants and Read Request. TCP delivers in order and messages are not
+ * interleaved, so the next message sequence number and offset are known exactly; anything else is
+ * an error (RFC 5041 7.1).
+ */
+#include "iw_priv.h"
+
+#include "../base/mem.h"
+
+#include <stdlib.h>
+
+static bool
+invalidates(const struct wire_ddp *d)
+{
+	return d->opcode == RDMAP_SEND_INV || d->opcode == RDMAP_SEND_SE_INV;
+}
+
+static bool
+solicited(const struct wire_ddp *d)
+{
+	return d->opcode == RDMAP_SEND_SE || d->opcode == RDMAP_SEND_SE_INV;
+}
+
+/* May the peer invalidate it? What the peer never had a right to is not the peer's to take away. */
+static int
+invalidate_check(const struct iw_qp *q, uint32_t stag, struct rd_mr **out)
+{
+	struct rd_mr *mr = rd_mr_lookup(q->st->ops.rd.mrs, stag);
+
+	if (!mr || !mr->valid)
+		return IW_RDMAP_STAG;
+	if (mr->pd != q->rd->pd || (mr->bound_qpn != 0 && mr->bound_qpn != q->rd->qpn))
+		return IW_RDMAP_STREAM;
+	if (!(mr->access & (RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)))
+		return IW_RDMAP_CANNOT_INV;
+	*out = mr;
+	return IW_NONE;
+}
+
+/* The first segment of a Send takes a receive. */
+static int
+receive_start(struct iw_qp *q, const struct wire_ddp *d)
+{
+	struct iw_stage *st = q->st;
+	struct iw_op *op;
+
+	op = iw_op_take(st);
+	if (!op)
+		return IW_RDMAP_CATASTROPHIC_STREAM;
+	if (!st->ops.rd.rq_next(st->ctx, q->rd, &op->wr)) {
+		iw_op_release(st, op);
+		return IW_DDP_U_NO_BUFFER;
+	}
+	op->total = 0;
+	for (unsigned i = 0; i < op->wr.nsge; i++)
+		op->total += op->wr.sge[i].len;
+	op->done = 0;
+	op->sge = op->sge_off = 0;
+	op->status = RD_WR_FLUSH_ERR;
+	op->opcode = d->opcode;
+	op->inv_stag = d->inv_stag;
+	q->rx_op = op;
+	return IW_NONE;
+}
+
+/* The elements that `n` bytes from here touch; nothing is placed before all of them are good. */
+static bool
+elements_check(struct iw_qp *q, struct iw_op *op, uint32_t n)
+{
+	uint32_t off = op->sge_off;
+
+	for (uint32_t i = op->sge; n > 0; i++, off = 0) {
+		const struct rd_sge *sge = &op->wr.sge[i];
+		uint32_t part = SK_MIN(n, sge->len - off);
+
+		if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, sge->lkey,
+			    sge->addr + off, part, RD_ACC_LOCAL_WRITE, &op->mrs[i]) != RD_OK)
+			return false;
+		n -= part;
+	}
+	return true;
+}
+
+static void
+scatter(struct iw_op *op, const struct mpa_fpdu *f, uint32_t off, uint32_t n)
+{
+	while (n > 0) {
+		const struct rd_sge *sge = &op->wr.sge[op->sge];
+		uint32_t part = SK_MIN(n, sge->len - op->sge_off);
+
+		if (part > 0)
+			iw_place(f, off, op->mrs[op->sge], sge->addr + op->sge_off, part);
+		off += part;
+		n -= part;
+		op->sge_off += part;
+		if (op->sge_off == sge->len) {
+			op->sge++;
+			op->sge_off = 0;
+		}
+	}
+}
+
+static void
+receive_done(struct iw_qp *q, const struct wire_ddp *d)
+{
+	struct iw_op *op = q->rx_op;
+	struct rd_wc wc = {
+		.wr_id = op->wr.wr_id,
+		.qpn = q->rd->qpn,
+		.opcode = RD_RECV,
+		.status = RD_SUCCESS,
+		.byte_len = (uint32_t)op->done,
+	};
+
+	if (solicited(d))
+		wc.flags |= RD_WC_SOLICITED;
+	if (invalidates(d)) {
+		wc.flags |= RD_WC_INV;
+		wc.inv_stag = op->inv_stag;
+	}
+	q->rx_op = NULL;
+	q->recv_msn++;
+	q->info.msgs_in++;
+	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
+	iw_op_release(q->st, op);
+}
+
+/* The message and its place in it. */
+static int
+send_order(struct iw_qp *q, const struct wire_ddp *d)
+{
+	const struct iw_op *op = q->rx_op;
+
+	if (d->msn != q->recv_msn)
+		return IW_DDP_U_MSN;
+	if (d->mo != (op ? op->done : 0))
+		return IW_DDP_U_MO;
+	if (op && op->opcode != d->opcode)
+		return IW_RDMAP_OPCODE;
+	return IW_NONE;
+}
+
+static int
+refuse(struct iw_qp *q, enum rd_status status, int reason)
+{
+	q->rx_op->status = status;
+	return reason;
+}
+
+int
+iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
+{
+	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
+	struct rd_mr *inv = NULL;
+	struct iw_op *op;
+	int reason;
+
+	reason = send_order(q, d);
+	if (reason)
+		return reason;
+	if (q->swallow_rtr && n == 0 && d->last && d->opcode == RDMAP_SEND) {
+		q->recv_msn++;
+		return IW_NONE;
+	}
+	if (!q->rx_op) {
+		reason = receive_start(q, d);
+		if (reason)
+			return reason;
+	}
+	op = q->rx_op;
+	if (n > op->total - op->done || op->done + n > RD_MAX_MSG)
+		return refuse(q, RD_LOC_LEN_ERR, IW_DDP_U_TOO_LONG);
+	if (invalidates(d)) {
+		reason = invalidate_check(q, op->inv_stag, &inv);
+		if (reason)
+			return refuse(q, RD_REM_INV_REQ_ERR, reason);
+	}
+	if (!elements_check(q, op, n))
+		return refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+	scatter(op, f, DDP_UNTAGGED_LEN, n);
+	op->done += n;
+	q->info.bytes_in += n;
+	if (!d->last)
+		return IW_NONE;
+	if (inv)
+		q->st->ops.rd.invalidate(q->st->ctx, inv);
+	receive_done(q, d);
+	return IW_NONE;
+}
+
+static const uint8_t read_reason[] = {
+	[RD_FAULT_STAG] = IW_RDMAP_STAG,
+	[RD_FAULT_PD] = IW_RDMAP_STREAM,
+	[RD_FAULT_ACCESS] = IW_RDMAP_ACCESS,
+	[RD_FAULT_BOUNDS] = IW_RDMAP_BOUNDS,
+	[RD_FAULT_WRAP] = IW_RDMAP_WRAP,
+};
+
+static int
+read_check(const struct iw_qp *q, const struct wire_read_request *rr)
+{
+	enum rd_fault fault;
+	struct rd_mr *mr;
+
+	if (rr->len == 0)
+		return IW_NONE;
+	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, rr->src_stag, rr->src_to,
+		rr->len, RD_ACC_REMOTE_READ, &mr);
+	if (fault != RD_OK)
+		return read_reason[fault];
+	if (!(q->rd->access & RD_ACC_REMOTE_READ))
+		return IW_RDMAP_ACCESS;
+	if (rr->sink_to + (rr->len - 1) < rr->sink_to)
+		return IW_RDMAP_WRAP;
+	return IW_NONE;
+}
+
+/* Room for one more, within IRD. */
+static int
+irq_reserve(struct iw_qp *q)
+{
+	struct iw_irq *irq = &q->irq;
+	uint32_t used = irq->tail - irq->head;
+	struct iw_irqe *e;
+	uint32_t cap;
+
+	if (used >= q->ird)
+		return IW_IRD_EXCEEDED;
+	if (used < irq->cap)
+		return IW_NONE;
+	cap = irq->cap ? 2 * irq->cap : IW_RING_MIN;
+	e = malloc(cap * sizeof(*e));
+	if (!e)
+		return IW_RDMAP_CATASTROPHIC_STREAM;
+	for (uint32_t i = irq->head; i != irq->tail; i++)
+		e[i & (cap - 1)] = irq->e[i & (irq->cap - 1)];
+	free(irq->e);
+	irq->e = e;
+	irq->cap = cap;
+	return IW_NONE;
+}
+
+int
+iw_rx_read_request(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
+{
+	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
+	struct wire_read_request rr;
+	int reason;
+
+	if (d->msn != q->irq_msn)
+		return IW_DDP_U_MSN;
+	if (d->mo != 0)
+		return IW_DDP_U_MO;
+	if (n > RDMAP_READ_REQUEST_LEN || !d->last)
+		return IW_DDP_U_TOO_LONG;
+	if (wire_read_request_parse(&rr, head + DDP_UNTAGGED_LEN, n) < 0)
+		return IW_RDMAP_UNSPECIFIED;
+	reason = irq_reserve(q);
+	if (reason)
+		return reason;
+	reason = read_check(q, &rr);
+	if (reason)
+		return reason;
+	q->irq.e[q->irq.tail++ & (q->irq.cap - 1)] = (struct iw_irqe){
+		.sink_to = rr.sink_to,
+		.src_to = rr.src_to,
+		.sink_stag = rr.sink_stag,
+		.src_stag = rr.src_stag,
+		.len = rr.len,
+	};
+	q->irq_msn++;
+	q->info.msgs_in++;
+	q->kick = true;
+	return IW_NONE;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that have been sent and not yet completed. Verbs promise completions in posting order,
+ * so a Write behind an outstanding Read waits for it here, and all wait for their record to be
+ * handed over. Only what will complete is kept: an unsignalled Write that went out leaves no trace.
+ * The queue comes when it is first needed and grows to the depth of the send queue plus ORD, so a
+ * client that never stops posting is held back by iw_sq_reserve().
+ */
+#include "iw_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct iw_sqe *
+sqe_at(const struct iw_sq *sq, uint32_t i)
+{
+	return &sq->e[i & (sq->cap - 1)];
+}
+
+static bool
+sq_grow(struct iw_sq *sq)
+{
+	uint32_t cap = sq->cap ? 2 * sq->cap : IW_RING_MIN;
+	struct iw_sqe *e = malloc(cap * sizeof(*e));
+
+	if (!e)
+		return false;
+	for (uint32_t i = sq->head; i != sq->tail; i++)
+		e[i & (cap - 1)] = *sqe_at(sq, i);
+	free(sq->e);
+	sq->e = e;
+	sq->cap = cap;
+	return true;
+}
+
+bool
+iw_sq_reserve(struct iw_qp *q)
+{
+	struct iw_sq *sq = &q->sq;
+	uint32_t used = sq->tail - sq->head;
+
+	if (used < sq->cap)
+		return true;
+	if (used >= q->rd->caps.sq_depth + q->ord + 1)
+		return false;
+	return sq_grow(sq);
+}
+
+struct iw_sqe *
+iw_sq_push(struct iw_qp *q)
+{
+	return sqe_at(&q->sq, q->sq.tail++);
+}
+
+bool
+iw_signaled(const struct iw_qp *q, const struct rd_wr *wr)
+{
+	return q->rd->sig_all || (wr->flags & RD_SIGNALED);
+}
+
+static void
+sq_complete(struct iw_qp *q, const struct iw_sqe *e, enum rd_status status)
+{
+	struct rd_wc wc = {
+		.wr_id = e->wr_id,
+		.qpn = q->rd->qpn,
+		.opcode = e->opcode,
+		.status = status,
+		.byte_len = e->total,
+		.vendor_err = status == RD_SUCCESS ? 0 : (uint32_t)q->error,
+	};
+
+	q->st->ops.rd.complete(q->st->ctx, q->rd, false, &wc);
+}
+
+/* Completes from the head what is done and has left. */
+static void
+sq_drain(struct iw_qp *q)
+{
+	struct iw_sq *sq = &q->sq;
+
+	while (sq->head != sq->sent) {
+		struct iw_sqe e = *sqe_at(sq, sq->head);
+
+		if (e.flags & IW_SQE_READ)
+			return;
+		sq->head++;
+		if ((e.flags & IW_SQE_LAST) && (e.flags & IW_SQE_SIGNALED))
+			sq_complete(q, &e, RD_SUCCESS);
+	}
+}
+
+void
+iw_sq_sent(struct iw_qp *q)
+{
+	q->sq.sent = q->sq.tail;
+	sq_drain(q);
+}
+
+void
+iw_sq_done(struct iw_qp *q, const struct rd_wr *wr, uint32_t bytes)
+{
+	struct iw_sqe *e;
+
+	if (!iw_signaled(q, wr))
+		return;
+	e = iw_sq_push(q);
+	e->wr_id = wr->wr_id;
+	e->total = bytes;
+	e->opcode = wr->opcode;
+	e->flags = IW_SQE_LAST | IW_SQE_SIGNALED;
+	if (!q->rec)
+		iw_sq_sent(q);
+}
+
+struct iw_sqe *
+iw_sq_read(struct iw_qp *q)
+{
+	struct iw_sqe *e;
+
+	if (q->sq.head == q->sq.sent)
+		return NULL;
+	e = sqe_at(&q->sq, q->sq.head);
+	return e->flags & IW_SQE_READ ? e : NULL;
+}
+
+/* The sink's STag is the peer's to use no longer (RFC 5040 has this as a local matter: verbs' Read
+ * with Invalidate). */
+static void
+sink_invalidate(struct iw_qp *q, uint32_t stag)
+{
+	struct rd_mr *mr = rd_mr_lookup(q->st->ops.rd.mrs, stag);
+
+	if (mr && mr->pd == q->rd->pd)
+		q->st->ops.rd.invalidate(q->st->ctx, mr);
+}
+
+void
+iw_sq_read_done(struct iw_qp *q)
+{
+	struct iw_sqe *e = sqe_at(&q->sq, q->sq.head);
+
+	if (e->flags & IW_SQE_INV)
+		sink_invalidate(q, e->stag);
+	e->flags &= ~IW_SQE_READ;
+	q->reads_out--;
+	if (q->want_reads) {
+		q->want_reads = false;
+		q->kick = true;
+	}
+	sq_drain(q);
+}
+
+void
+iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status)
+{
+	uint32_t nth = msn - (q->read_msn - q->reads_out); /* among the outstanding */
+
+	if (nth >= q->reads_out)
+		return;
+	for (uint32_t i = q->sq.head; i != q->sq.tail; i++) {
+		if (!(sqe_at(&q->sq, i)->flags & IW_SQE_READ) || nth-- > 0)
+			continue;
+		/* Its work request ends at the next LAST: there the completion is made. */
+		while (i != q->sq.tail && !(sqe_at(&q->sq, i)->flags & IW_SQE_LAST))
+			i++;
+		q->bad_read = i;
+		q->bad_status = status;
+		if (i == q->sq.tail && q->tx_op)
+			q->tx_op->status = status;
+		return;
+	}
+}
+
+/* A request that was still being built or waiting. */
+static void
+flush_op(struct iw_qp *q)
+{
+	struct iw_op *op = q->tx_op;
+	struct iw_sqe e = {.wr_id = op->wr.wr_id, .opcode = op->wr.opcode};
+
+	q->tx_op = NULL;
+	sq_complete(q, &e, op->status);
+	iw_op_release(q->st, op);
+}
+
+void
+iw_sq_flush(struct iw_qp *q)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct iw_sq *sq = &q->sq;
+	struct rd_wr wr;
+
+	for (; sq->head != sq->tail; sq->head++) {
+		struct iw_sqe e = *sqe_at(sq, sq->head);
+		bool bad = q->bad_status && sq->head == q->bad_read;
+
+		e.total = 0;
+		if (e.flags & IW_SQE_LAST)
+			sq_complete(q, &e, bad ? q->bad_status : RD_WR_FLUSH_ERR);
+	}
+	sq->sent = sq->tail;
+	q->reads_out = 0;
+	if (q->tx_op)
+		flush_op(q);
+	/* A client that posts while this runs rings again, so one queue's depth is enough. */
+	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
+		struct iw_sqe e = {.wr_id = wr.wr_id, .opcode = wr.opcode};
+
+		sq_complete(q, &e, RD_WR_FLUSH_ERR);
+	}
+}
+
+static void
+rq_complete_flushed(struct iw_qp *q, uint64_t wr_id, enum rd_status status)
+{
+	struct rd_wc wc = {
+		.wr_id = wr_id,
+		.qpn = q->rd->qpn,
+		.opcode = RD_RECV,
+		.status = status,
+		.vendor_err = (uint32_t)q->error,
+	};
+
+	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
+}
+
+/* The receive that was being filled, then the QP's own queue; a shared one serves others. */
+void
+iw_rq_flush(struct iw_qp *q)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct iw_op *op = q->rx_op;
+	struct rd_wr wr;
+
+	if (op) {
+		q->rx_op = NULL;
+		rq_complete_flushed(q, op->wr.wr_id, op->status);
+		iw_op_release(q->st, op);
+	}
+	if (q->rd->srq)
+		return;
+	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--)
+		rq_complete_flushed(q, wr.wr_id, RD_WR_FLUSH_ERR);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send queue: one table row per verbs opcode, and the messages that carry a payload of ours
+ * (Send variants, Write). A request is checked as a whole before its first byte moves; one that
+ * goes on in a later call is checked again, since its regions may have gone meanwhile.
+ */
+#include "iw_priv.h"
+
+#include "../base/mem.h"
+
+static enum iw_step message_step(struct iw_qp *q, struct iw_op *op);
+static enum iw_step local_inv_step(struct iw_qp *q, struct iw_op *op);
+
+static const struct sq_kind {
+	enum iw_step (*step)(struct iw_qp *q, struct iw_op *op); /* NULL: refused */
+	uint8_t opcode, opcode_se; /* RDMAP's, without and with RD_SOLICITED */
+	uint8_t need;              /* rights on the local elements */
+} kinds[] = {
+	[RD_SEND] = {message_step, RDMAP_SEND, RDMAP_SEND_SE, 0},
+	[RD_SEND_INV] = {message_step, RDMAP_SEND_INV, RDMAP_SEND_SE_INV, 0},
+	[RD_WRITE] = {message_step, RDMAP_WRITE, RDMAP_WRITE, 0},
+	[RD_READ] = {iw_read_step, RDMAP_READ_REQUEST, RDMAP_READ_REQUEST, RD_ACC_LOCAL_WRITE},
+	[RD_READ_INV] = {iw_read_step, RDMAP_READ_REQUEST, RDMAP_READ_REQUEST, RD_ACC_LOCAL_WRITE},
+	[RD_LOCAL_INV] = {local_inv_step, 0, 0, 0},
+};
+
+static const struct sq_kind *
+kind_of(const struct rd_wr *wr)
+{
+	if (wr->opcode >= SK_ARRAY_LEN(kinds) || !kinds[wr->opcode].step)
+		return NULL;
+	return &kinds[wr->opcode];
+}
+
+/* The request is wrong: it completes with `status`, all others are flushed, and the stream ends
+ * (RFC 5040 7.1). */
+static enum iw_step
+refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status)
+{
+	op->status = status;
+	iw_fail(q, IW_RDMAP_LOCAL, NULL, 0, 0);
+	return IW_STEP_DEAD;
+}
+
+static enum rd_status
+op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
+{
+	enum rd_status s = RD_SUCCESS;
+
+	if (op->wr.opcode == RD_LOCAL_INV) {
+		op->total = 0;
+		return RD_SUCCESS;
+	}
+	if (k->need && (op->wr.flags & RD_INLINE))
+		return RD_LOC_QP_OP_ERR;
+	s = rd_sges_check(&q->st->ops.rd, q->rd, &op->wr, k->need, &op->total, op->mrs);
+	op->checked = true;
+	return s;
+}
+
+/* Takes the next request from the queue. */
+static enum iw_step
+op_next(struct iw_qp *q)
+{
+	struct iw_stage *st = q->st;
+	struct iw_op *op;
+
+	if (q->phase == IW_PHASE_DRAIN && q->drain_left == 0)
+		return IW_STEP_NONE;
+	if (q->hold || (!iw_sq_reserve(q) && !(iw_rec_send(q) && iw_sq_reserve(q)))) {
+		if (!st->ops.rd.sq_pending(st->ctx, q->rd))
+			return IW_STEP_NONE;
+		q->want_reads = true;
+		return IW_STEP_WAIT;
+	}
+	op = iw_op_take(st);
+	if (!op)
+		return IW_STEP_NOBUF;
+	if (!st->ops.rd.sq_next(st->ctx, q->rd, &op->wr)) {
+		iw_op_release(st, op);
+		return IW_STEP_NONE;
+	}
+	if (q->phase == IW_PHASE_DRAIN)
+		q->drain_left--;
+	op->done = 0;
+	op->sge = op->sge_off = 0;
+	op->status = RD_WR_FLUSH_ERR;
+	op->checked = false;
+	q->tx_op = op;
+	return IW_STEP_DID;
+}
+
+enum iw_step
+iw_sq_step(struct iw_qp *q)
+{
+	const struct sq_kind *k;
+	enum rd_status status;
+
+	if (!q->tx_op) {
+		enum iw_step s = op_next(q);
+
+		if (s != IW_STEP_DID)
+			return s;
+	}
+	k = kind_of(&q->tx_op->wr);
+	if (!k)
+		return refuse(q, q->tx_op, RD_LOC_QP_OP_ERR);
+	if (!q->tx_op->checked) {
+		status = op_check(q, q->tx_op, k);
+		if (status != RD_SUCCESS)
+			return refuse(q, q->tx_op, status);
+		q->tx_op->opcode = q->tx_op->wr.flags & RD_SOLICITED ? k->opcode_se : k->opcode;
+	}
+	if ((q->tx_op->wr.flags & RD_FENCE) && q->midst == IW_MIDST_NONE && q->reads_out > 0) {
+		q->want_reads = true;
+		return IW_STEP_WAIT;
+	}
+	return k->step(q, q->tx_op);
+}
+
+static void
+gather(struct iw_op *op, struct mpa_writer *w, uint32_t n)
+{
+	if (op->wr.flags & RD_INLINE) {
+		mpa_write_put(w, op->wr.inl + op->done, n);
+		return;
+	}
+	while (n > 0) {
+		const struct rd_sge *sge = &op->wr.sge[op->sge];
+		uint64_t run;
+		const uint8_t *p;
+		uint32_t part;
+
+		if (op->sge_off == sge->len) {
+			op->sge++;
+			op->sge_off = 0;
+			continue;
+		}
+		p = rd_mr_at(op->mrs[op->sge], sge->addr + op->sge_off, &run);
+		part = SK_MIN(n, sge->len - op->sge_off);
+		if (run < part)
+			part = (uint32_t)run;
+		mpa_write_put(w, p, part);
+		op->sge_off += part;
+		n -= part;
+	}
+}
+
+static void
+header(const struct iw_qp *q, const struct iw_op *op, struct wire_ddp *d)
+{
+	d->opcode = op->opcode;
+	if (op->opcode == RDMAP_WRITE) {
+		d->tagged = true;
+		d->stag = op->wr.rkey;
+		d->to = op->wr.remote_addr + op->done;
+		return;
+	}
+	d->tagged = false;
+	d->inv_stag = op->wr.opcode == RD_SEND_INV ? (uint32_t)op->wr.imm : 0;
+	d->qn = DDP_QN_SEND;
+	d->msn = q->send_msn;
+	d->mo = (uint32_t)op->done;
+}
+
+/* The next segment of a Send or Write. */
+static enum iw_step
+message_step(struct iw_qp *q, struct iw_op *op)
+{
+	uint32_t hdr_len = op->opcode == RDMAP_WRITE ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
+	uint32_t n = iw_seg_len(q, hdr_len, op->total - op->done);
+	struct mpa_writer w;
+	struct wire_ddp d;
+
+	if (!iw_rec_room(q, hdr_len + n))
+		return IW_STEP_NOBUF;
+	header(q, op, &d);
+	d.last = op->done + n == op->total;
+	iw_emit_begin(q, &w, &d, n);
+	if (n > 0)
+		gather(op, &w, n);
+	iw_emit_end(q, &w);
+	op->done += n;
+	q->info.bytes_out += n;
+	q->midst = IW_MIDST_SQ;
+	if (!d.last)
+		return IW_STEP_DID;
+	if (!d.tagged)
+		q->send_msn++;
+	q->midst = IW_MIDST_NONE;
+	q->irq_turn = true;
+	q->info.msgs_out++;
+	q->tx_op = NULL;
+	iw_sq_done(q, &op->wr, (uint32_t)op->total);
+	iw_op_release(q->st, op);
+	return IW_STEP_DID;
+}
+
+static enum iw_step
+local_inv_step(struct iw_qp *q, struct iw_op *op)
+{
+	struct iw_stage *st = q->st;
+	struct rd_mr *mr = rd_mr_lookup(st->ops.rd.mrs, (uint32_t)op->wr.imm);
+
+	if (!mr || !mr->valid || mr->pd != q->rd->pd)
+		return refuse(q, op, RD_LOC_PROT_ERR);
+	st->ops.rd.invalidate(st->ctx, mr);
+	q->tx_op = NULL;
+	iw_sq_done(q, &op->wr, 0);
+	iw_op_release(st, op);
+	return IW_STEP_DID;
+}

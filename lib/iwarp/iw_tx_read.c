@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads going out: Read Requests of ours, Read Responses to the peer's. A Read Response's source is
+ * looked up anew for each call's worth of segments, since it may change or go away while the peer
+ * waits.
+ */
+#include "iw_priv.h"
+
+#include "../base/mem.h"
+
+static bool
+ord_left(struct iw_qp *q)
+{
+	if (q->reads_out < q->ord)
+		return true;
+	q->want_reads = true;
+	return false;
+}
+
+static void
+request_emit(struct iw_qp *q, const struct wire_read_request *rr)
+{
+	struct wire_ddp d = {
+		.last = true,
+		.opcode = RDMAP_READ_REQUEST,
+		.qn = DDP_QN_READ,
+		.msn = q->read_msn++,
+	};
+	uint8_t body[RDMAP_READ_REQUEST_LEN];
+
+	iw_emit(q, &d, body, wire_read_request_emit(body, rr));
+	q->reads_out++;
+}
+
+static void
+request_track(
+	struct iw_qp *q, const struct iw_op *op, const struct wire_read_request *rr, bool last)
+{
+	struct iw_sqe *e = iw_sq_push(q);
+
+	e->wr_id = op->wr.wr_id;
+	e->to = rr->sink_to;
+	e->stag = rr->sink_stag;
+	e->left = rr->len;
+	e->total = (uint32_t)op->total;
+	e->opcode = op->wr.opcode;
+	e->flags = IW_SQE_READ;
+	if (last)
+		e->flags |= IW_SQE_LAST;
+	if (iw_signaled(q, &op->wr))
+		e->flags |= IW_SQE_SIGNALED;
+	if (op->wr.opcode == RD_READ_INV)
+		e->flags |= IW_SQE_INV;
+}
+
+/* The element that the next Read Request fills: those without bytes ask for nothing, unless there
+ * is no other. */
+static const struct rd_sge *
+sink_next(struct iw_op *op)
+{
+	static const struct rd_sge none;
+
+	while (op->sge + 1 < op->wr.nsge && op->wr.sge[op->sge].len == 0)
+		op->sge++;
+	return op->wr.nsge ? &op->wr.sge[op->sge] : &none;
+}
+
+/* One Read Request for each element: RFC 5040 knows a single sink. */
+enum iw_step
+iw_read_step(struct iw_qp *q, struct iw_op *op)
+{
+	const struct rd_sge *sge = sink_next(op);
+	struct wire_read_request rr = {
+		.sink_stag = sge->lkey,
+		.sink_to = sge->addr,
+		.len = sge->len,
+		.src_stag = op->wr.rkey,
+		.src_to = op->wr.remote_addr + op->done,
+	};
+	bool last = op->done + sge->len == op->total;
+
+	if (!ord_left(q))
+		return IW_STEP_WAIT;
+	if (!iw_sq_reserve(q)) {
+		q->want_reads = true;
+		return IW_STEP_WAIT;
+	}
+	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
+		return IW_STEP_NOBUF;
+	request_emit(q, &rr);
+	request_track(q, op, &rr, last);
+	op->done += sge->len;
+	op->sge++;
+	if (!last)
+		return IW_STEP_DID;
+	q->irq_turn = true;
+	q->info.msgs_out++;
+	q->tx_op = NULL;
+	iw_op_release(q->st, op);
+	return IW_STEP_DID;
+}
+
+enum iw_step
+iw_rtr_step(struct iw_qp *q)
+{
+	struct wire_ddp d = {.last = true, .tagged = true, .opcode = RDMAP_WRITE};
+	struct wire_read_request rr = {0};
+	struct iw_sqe *e;
+
+	if (!iw_sq_reserve(q))
+		return IW_STEP_NOBUF;
+	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
+		return IW_STEP_NOBUF;
+	if (q->rtr == MPA_RTR_READ) {
+		request_emit(q, &rr);
+		e = iw_sq_push(q);
+		*e = (struct iw_sqe){.flags = IW_SQE_READ};
+	} else if (q->rtr == MPA_RTR_SEND) {
+		d = (struct wire_ddp){.last = true, .opcode = RDMAP_SEND, .msn = q->send_msn++};
+		iw_emit(q, &d, NULL, 0);
+	} else {
+		iw_emit(q, &d, NULL, 0);
+	}
+	q->rtr = MPA_RTR_NONE;
+	return IW_STEP_DID;
+}
+
+/* The source vanished since the request was checked: the Terminate quotes the request as it was
+ * (RFC 5040 7.2). */
+static enum iw_step
+source_lost(struct iw_qp *q, const struct iw_irqe *e)
+{
+	struct wire_ddp d = {
+		.last = true,
+		.opcode = RDMAP_READ_REQUEST,
+		.qn = DDP_QN_READ,
+		.msn = q->irq_msn - (q->irq.tail - q->irq.head),
+	};
+	struct wire_read_request rr = {
+		.sink_stag = e->sink_stag,
+		.sink_to = e->sink_to,
+		.len = e->len,
+		.src_stag = e->src_stag,
+		.src_to = e->src_to,
+	};
+	uint8_t seg[IW_SEG_HEAD];
+	unsigned n = wire_ddp_emit(seg, &d);
+
+	n += wire_read_request_emit(seg + n, &rr);
+	iw_fail(q, IW_RDMAP_STAG, seg, n, n);
+	return IW_STEP_DEAD;
+}
+
+static void
+source_copy(struct mpa_writer *w, const struct rd_mr *mr, uint64_t addr, uint32_t n)
+{
+	while (n > 0) {
+		uint64_t run;
+		const uint8_t *p = rd_mr_at(mr, addr, &run);
+		uint32_t part = run < n ? (uint32_t)run : n;
+
+		mpa_write_put(w, p, part);
+		addr += part;
+		n -= part;
+	}
+}
+
+/* The next segment of the oldest Read Response. */
+enum iw_step
+iw_irq_step(struct iw_qp *q)
+{
+	struct iw_irqe *e = &q->irq.e[q->irq.head & (q->irq.cap - 1)];
+	uint32_t n = iw_seg_len(q, DDP_TAGGED_LEN, e->len - e->done);
+	struct wire_ddp d = {
+		.tagged = true,
+		.last = e->done + n == e->len,
+		.opcode = RDMAP_READ_RESPONSE,
+		.stag = e->sink_stag,
+		.to = e->sink_to + e->done,
+	};
+	struct mpa_writer w;
+	struct rd_mr *mr;
+
+	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->src_stag, e->src_to + e->done,
+		    n, RD_ACC_REMOTE_READ, &mr) != RD_OK)
+		return source_lost(q, e);
+	if (!iw_rec_room(q, DDP_TAGGED_LEN + n))
+		return IW_STEP_NOBUF;
+	iw_emit_begin(q, &w, &d, n);
+	if (n > 0)
+		source_copy(&w, mr, e->src_to + e->done, n);
+	iw_emit_end(q, &w);
+	e->done += n;
+	q->info.bytes_out += n;
+	q->midst = IW_MIDST_IRQ;
+	if (!d.last)
+		return IW_STEP_DID;
+	q->midst = IW_MIDST_NONE;
+	q->irq_turn = false;
+	q->irq.head++;
+	q->info.msgs_out++;
+	return IW_STEP_DID;
+}

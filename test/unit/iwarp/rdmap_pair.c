@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See rdmap_pair.h. Errors of the harness itself abort. */
+#include "rdmap_pair.h"
+
+#include "../../../lib/base/crc32c.h"
+#include "../../../lib/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t
+rng_next(uint64_t *state)
+{
+	*state += 0x9e3779b97f4a7c15ull;
+	uint64_t z = *state;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+uint8_t
+pattern(uint8_t seed, uint64_t off)
+{
+	return (uint8_t)(off * 131 + (off >> 8) * 17 + (off >> 16) * 29 + seed);
+}
+
+static void
+need(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+/* ---- What the library asks of the engine ---- */
+
+static bool
+sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
+{
+	struct end *e = ctx;
+
+	if (e->sq_head == e->sq_tail)
+		return false;
+	*wr = e->sq[e->sq_head++ % END_WRS];
+	return true;
+}
+
+static bool
+sq_pending(void *ctx, struct rd_qp *qp)
+{
+	struct end *e = ctx;
+
+	return e->sq_head != e->sq_tail;
+}
+
+static bool
+rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
+{
+	struct end *e = ctx;
+
+	if (e->rq_head == e->rq_tail)
+		return false;
+	*wr = e->rq[e->rq_head++ % END_WRS];
+	return true;
+}
+
+static void
+complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
+{
+	struct end *e = ctx;
+
+	if (recv)
+		e->recv_wc[e->nrecv++ % END_WCS] = *wc;
+	else
+		e->send_wc[e->nsend++ % END_WCS] = *wc;
+}
+
+static void
+qp_error(void *ctx, struct rd_qp *qp, int code)
+{
+	struct end *e = ctx;
+
+	e->errors++;
+	e->error_code = code;
+}
+
+static void
+invalidate(void *ctx, struct rd_mr *mr)
+{
+	struct end *e = ctx;
+
+	mr->valid = false;
+	e->invalidations++;
+}
+
+static struct tcp_rec *
+rec_get(void *ctx, uint32_t room)
+{
+	struct end *e = ctx;
+	struct tcp_rec *rec;
+
+	if (e->refuse_rec > 0) {
+		e->refuse_rec--;
+		return NULL;
+	}
+	rec = calloc(1, sizeof(*rec));
+	need(rec);
+	rec->data = malloc(room);
+	need(rec->data);
+	e->live_recs++;
+	return rec;
+}
+
+static void
+rec_put(void *ctx, struct tcp_rec *rec)
+{
+	struct end *e = ctx;
+
+	e->live_recs--;
+	free(rec->data);
+	free(rec);
+}
+
+static bool
+send_rec(void *ctx, struct iw_qp *q, struct tcp_rec *rec)
+{
+	struct end *e = ctx;
+
+	if (e->refuse_send > 0) {
+		e->refuse_send--;
+		return false;
+	}
+	if (e->wire_len + rec->len > e->wire_cap) {
+		e->wire_cap = 2 * (e->wire_len + rec->len);
+		e->wire = realloc(e->wire, e->wire_cap);
+		need(e->wire);
+	}
+	memcpy(e->wire + e->wire_len, rec->data, rec->len);
+	e->wire_len += rec->len;
+	e->unreturned += rec->len;
+	e->records++;
+	e->longest_record = SK_MAX(e->longest_record, rec->len);
+	rec_put(ctx, rec);
+	return true;
+}
+
+static void
+consumed(void *ctx, struct iw_qp *q, uint32_t bytes)
+{
+	struct end *e = ctx;
+
+	e->consumed += bytes;
+}
+
+static void
+slice_free(void *ctx, struct tcp_slice *chain)
+{
+	struct end *e = ctx;
+
+	while (chain) {
+		struct tcp_slice *next = chain->next;
+
+		e->live_slices--;
+		free(chain->owner);
+		free(chain);
+		chain = next;
+	}
+}
+
+static void
+close_stream(void *ctx, struct iw_qp *q, enum iw_close how)
+{
+	struct end *e = ctx;
+
+	e->closes++;
+	e->close_how = how;
+}
+
+/* ---- Ends ---- */
+
+struct iw_params
+end_params(void)
+{
+	return (struct iw_params){
+		.crc = true, .ird = 8, .ord = 8, .emss = 1448, .send_space = 1 << 20};
+}
+
+void
+end_init(struct end *e, const struct iw_params *p, bool initiator)
+{
+	struct iw_params params = p ? *p : end_params();
+	struct sk_key key = {{0x0123456789abcdefull, initiator}};
+
+	memset(e, 0, sizeof(*e));
+	e->mrs = rd_mr_table_create(64, &key);
+	need(e->mrs);
+	e->st.ctx = e;
+	e->st.ops = (struct iw_ops){
+		.rd = {.mrs = e->mrs,
+			.sq_next = sq_next,
+			.sq_pending = sq_pending,
+			.rq_next = rq_next,
+			.complete = complete,
+			.qp_error = qp_error,
+			.invalidate = invalidate},
+		.rec_get = rec_get,
+		.rec_put = rec_put,
+		.send = send_rec,
+		.consumed = consumed,
+		.slice_free = slice_free,
+		.close = close_stream,
+	};
+	e->rd = (struct rd_qp){
+		.qpn = initiator ? 0x111 : 0x222,
+		.state = RD_QP_INIT,
+		.pd = &e->pd,
+		.caps = {.sq_depth = 64, .rq_depth = 64, .max_send_sge = RD_MAX_SGE},
+		.access = RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE,
+	};
+	e->q = iw_qp_create(&e->st, &e->rd);
+	need(e->q);
+	params.initiator = initiator;
+	iw_qp_start(e->q, 0, &params);
+}
+
+void
+pair_init(struct pair *p, const struct iw_params *params, uint64_t seed)
+{
+	end_init(&p->e[0], params, true);
+	end_init(&p->e[1], params, false);
+	p->rng = seed;
+}
+
+bool
+end_fini(struct end *e)
+{
+	iw_qp_destroy(e->q);
+	for (unsigned i = 0; i < e->nmr; i++) {
+		for (uint32_t x = 0; x < e->mr[i]->nextents; x++)
+			free(e->mr[i]->extents[x].host);
+		free(e->mr[i]->extents);
+		free(e->mr[i]);
+	}
+	rd_mr_table_destroy(e->mrs);
+	free(e->wire);
+	return e->live_recs == 0 && e->live_slices == 0 && e->st.spare == NULL;
+}
+
+bool
+pair_fini(struct pair *p)
+{
+	bool a = end_fini(&p->e[0]), b = end_fini(&p->e[1]);
+
+	return a && b;
+}
+
+/* ---- Memory ---- */
+
+struct rd_mr *
+end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access, unsigned extents, uint8_t seed)
+{
+	struct rd_mr *mr = calloc(1, sizeof(*mr));
+	uint64_t off = 0;
+
+	need(mr && e->nmr < END_MRS);
+	mr->access = access;
+	mr->pd = &e->pd;
+	mr->base = base;
+	mr->len = len;
+	mr->valid = true;
+	mr->nextents = extents;
+	mr->extents = calloc(extents, sizeof(*mr->extents));
+	need(mr->extents);
+	for (unsigned i = 0; i < extents; i++) {
+		struct rd_extent *x = &mr->extents[i];
+
+		x->off = off;
+		x->len = i + 1 == extents ? len - off : len / extents;
+		x->host = malloc(x->len);
+		need(x->host);
+		for (uint64_t k = 0; k < x->len; k++)
+			x->host[k] = pattern(seed, off + k);
+		off += x->len;
+	}
+	need(rd_mr_add(e->mrs, mr, seed) == 0);
+	e->mr[e->nmr++] = mr;
+	return mr;
+}
+
+void
+mr_get(const struct rd_mr *mr, uint64_t off, void *dst, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint32_t x = 0;
+
+		while (off + i >= mr->extents[x].off + mr->extents[x].len)
+			x++;
+		((uint8_t *)dst)[i] = mr->extents[x].host[off + i - mr->extents[x].off];
+	}
+}
+
+void
+mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		uint32_t x = 0;
+
+		while (off + i >= mr->extents[x].off + mr->extents[x].len)
+			x++;
+		mr->extents[x].host[off + i - mr->extents[x].off] = ((const uint8_t *)src)[i];
+	}
+}
+
+/* ---- Requests ---- */
+
+struct rd_wr *
+end_post(struct end *e, uint8_t opcode, uint64_t wr_id)
+{
+	struct rd_wr *wr = &e->sq[e->sq_tail++ % END_WRS];
+
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = wr_id;
+	wr->opcode = opcode;
+	wr->flags = RD_SIGNALED;
+	return wr;
+}
+
+struct rd_wr *
+end_recv(struct end *e, uint64_t wr_id)
+{
+	struct rd_wr *wr = &e->rq[e->rq_tail++ % END_WRS];
+
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = wr_id;
+	return wr;
+}
+
+void
+wr_sge(struct rd_wr *wr, const struct rd_mr *mr, uint64_t off, uint32_t len)
+{
+	wr->sge[wr->nsge++] = (struct rd_sge){mr->base + off, len, mr->stag};
+}
+
+/* ---- The wire ---- */
+
+void
+end_tx(struct end *e)
+{
+	for (int i = 0; i < 100000; i++) {
+		enum iw_tx_result r = iw_tx(e->q, 0, 16);
+
+		if (r == IW_TX_IDLE || r == IW_TX_BLOCKED)
+			return;
+	}
+	abort();
+}
+
+void
+end_feed(struct end *e, const uint8_t *data, size_t len, uint32_t cut, uint64_t *rng)
+{
+	struct tcp_slice *head = NULL, **link = &head;
+
+	while (len > 0) {
+		struct tcp_slice *s = calloc(1, sizeof(*s));
+		uint32_t n = (uint32_t)len;
+
+		need(s);
+		if (cut > 0) {
+			uint32_t most = 1 + rng_below(rng, cut);
+
+			n = SK_MIN(n, most);
+		}
+		s->owner = malloc(n);
+		need(s->owner);
+		memcpy(s->owner, data, n);
+		s->data = s->owner;
+		s->len = n;
+		e->live_slices++;
+		*link = s;
+		link = &s->next;
+		data += n;
+		len -= n;
+	}
+	if (head)
+		iw_rx(e->q, 0, head);
+}
+
+/* A random part of what one end sent goes to the other. */
+static bool
+deliver(struct pair *p, int from)
+{
+	static const uint32_t cuts[] = {0, 40, 300, 1448, 9000};
+	struct end *a = &p->e[from], *b = &p->e[1 - from];
+	uint32_t n;
+
+	if (a->wire_len == 0)
+		return false;
+	n = 1 + rng_below(&p->rng, SK_MIN((uint32_t)a->wire_len, 20000u));
+	end_feed(b, a->wire, n, cuts[rng_below(&p->rng, SK_ARRAY_LEN(cuts))], &p->rng);
+	memmove(a->wire, a->wire + n, a->wire_len - n);
+	a->wire_len -= n;
+	iw_space(a->q, n);
+	return true;
+}
+
+bool
+pair_run(struct pair *p)
+{
+	for (int i = 0; i < 1000000; i++) {
+		bool moved = false;
+
+		for (int k = 0; k < 2; k++) {
+			enum iw_tx_result r = iw_tx(p->e[k].q, 0, 1 + rng_below(&p->rng, 20));
+
+			moved |= r == IW_TX_MORE || r == IW_TX_NOBUF;
+		}
+		for (int k = 0; k < 2; k++)
+			moved |= deliver(p, k);
+		if (!moved)
+			return true;
+	}
+	return false;
+}
+
+/* ---- The scripted peer ---- */
+
+void
+end_fpdu(struct end *e, const struct wire_ddp *d, const void *body, uint32_t len)
+{
+	uint8_t *buf = malloc(len + 64), hdr[DDP_MAX];
+	unsigned hdr_len = wire_ddp_emit(hdr, d);
+	struct mpa_writer w;
+	struct mpa_tx t;
+
+	need(buf);
+	if (d->dv)
+		hdr[0] = (uint8_t)((hdr[0] & ~3) | (d->dv & 3));
+	if (d->rv)
+		hdr[1] = (uint8_t)((hdr[1] & 0x3f) | d->rv << 6);
+	mpa_tx_init(&t, true, false, 1448);
+	mpa_write_begin(&w, &t, buf, hdr_len + len);
+	mpa_write_put(&w, hdr, hdr_len);
+	if (len > 0)
+		mpa_write_put(&w, body, len);
+	end_feed(e, buf, mpa_write_end(&w), 0, NULL);
+	free(buf);
+}
+
+bool
+end_sent(struct end *e, struct wire_ddp *d, uint8_t *body, uint32_t *len)
+{
+	uint32_t ulpdu, fpdu;
+	int hdr;
+
+	if (e->wire_len < MPA_LEN_FIELD)
+		return false;
+	ulpdu = wire_mpa_len_parse(e->wire);
+	fpdu = ((MPA_LEN_FIELD + ulpdu + 3) & ~3u) + MPA_CRC_LEN;
+	need(fpdu <= e->wire_len);
+	need(wire_mpa_crc_parse(e->wire + fpdu - MPA_CRC_LEN) ==
+		sk_crc32c_final(sk_crc32c(SK_CRC32C_INIT, e->wire, fpdu - MPA_CRC_LEN)));
+	hdr = wire_ddp_parse(d, e->wire + MPA_LEN_FIELD, ulpdu);
+	need(hdr > 0);
+	*len = ulpdu - (uint32_t)hdr;
+	memcpy(body, e->wire + MPA_LEN_FIELD + hdr, *len);
+	memmove(e->wire, e->wire + fpdu, e->wire_len - fpdu);
+	e->wire_len -= fpdu;
+	return true;
+}
