@@ -20,7 +20,7 @@ enum sk_severity {
 };
 
 struct sk_reason {
-	const char *name; /* lower-case, as telemetry shows it */
+	const char *name; /* as the enumerator is spelled */
 	enum sk_severity severity;
 	const char *help; /* one line */
 };

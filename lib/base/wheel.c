@@ -166,7 +166,7 @@ collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **
 {
 	uint64_t moves = (uint64_t)budget * MOVES_PER_FIRE;
 
-	while (budget > 0 && moves > 0) {
+	while (budget > 0) {
 		unsigned level = current_work(w);
 		uint64_t next;
 		struct sk_timer *t;
@@ -182,11 +182,12 @@ collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **
 			w->tick = next;
 			continue;
 		}
+		if (level > 0 && moves-- == 0)
+			return;
 		t = w->slot[level][position(w->tick, level)];
 		take(w, t);
 		if (level > 0) {
 			place(w, t);
-			moves--;
 		} else {
 			link_timer(list, t);
 			list = &t->next;

@@ -104,6 +104,9 @@ quote6(struct wire_quote *q, const uint8_t *p, size_t len)
 		return -WIRE_ICMP_HEADER;
 	memcpy(q->src.b, p + 8, 16);
 	memcpy(q->dst.b, p + 24, 16);
+	/* Nobody sent that; it would be taken for the quotation of an IPv4 packet. */
+	if (sk_addr_is_v4(&q->src) || sk_addr_is_v4(&q->dst))
+		return -WIRE_ICMP_HEADER;
 	q->proto = p[6];
 	skipped = ip6_skip_extensions(&q->proto, p + IP6_LEN, len - IP6_LEN, false);
 	if (skipped >= 0)
@@ -147,7 +150,7 @@ parse_neighbor(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p
 		return -WIRE_ICMP_HEADER;
 	out->kind = solicit ? ICMP_NEIGHBOR_SOLICIT : ICMP_NEIGHBOR_ADVERT;
 	memcpy(out->target.b, h->target, 16);
-	if (sk_addr_is_multicast(&out->target))
+	if (sk_addr_is_multicast(&out->target) || sk_addr_is_v4(&out->target))
 		return -WIRE_ICMP_HEADER;
 	options_ok = nd_options(out, solicit ? OPT_SOURCE_LLADDR : OPT_TARGET_LLADDR,
 		p + sizeof(*h), len - sizeof(*h));

@@ -85,6 +85,9 @@ ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 		return -WIRE_IP_HEADER;
 	memcpy(out->src.b, h->src, 16);
 	memcpy(out->dst.b, h->dst, 16);
+	/* An IPv4-mapped address has no place on the wire: in a record it would pass for IPv4. */
+	if (sk_addr_is_v4(&out->src) || sk_addr_is_v4(&out->dst))
+		return -WIRE_IP_HEADER;
 	out->proto = h->next;
 	out->ttl = h->hop_limit;
 	out->dscp = vcf >> 22 & 0x3f;

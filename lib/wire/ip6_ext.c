@@ -12,8 +12,9 @@
 #define MAX_HEADERS 8 /* far more than RFC 8200 section 4.1 recommends to send */
 
 #define OPTION_PAD1 0
-#define OPTION_MUST 0xc0 /* section 4.2: 00 in these bits lets a host skip what it does not know   \
-			  */
+#define OPTION_MUST                                                                                \
+	0xc0 /* section 4.2: 00 in these bits lets a host skip what it does not know               \
+	      */
 
 /* The first four bytes of each header that is passed over: sections 4.3, 4.4, 4.6. */
 struct ext_hdr {

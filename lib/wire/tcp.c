@@ -186,8 +186,6 @@ emit_sack(uint8_t *o, const struct wire_tcp *in, unsigned room)
 	struct sack_block *b = (struct sack_block *)(o + 4);
 	unsigned n = in->nsack;
 
-	if (room < 4 + SACK_BLOCK)
-		return 0;
 	if (n > (room - 4) / SACK_BLOCK)
 		n = (room - 4) / SACK_BLOCK;
 	o[0] = OPT_NOP;

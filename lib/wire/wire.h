@@ -104,7 +104,8 @@ struct wire_ip {
 };
 
 /* The caller says which by the EtherType. A fragment, a wrong header checksum, and a total length that exceeds `len` are
- * refused; bytes behind the total length (Ethernet padding) are not part of payload_len. */
+ * refused, as are IPv4-mapped addresses in an IPv6 header; bytes behind the total length (Ethernet padding) are not part of
+ * payload_len. */
 int wire_ip4_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 int wire_ip6_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 /* By the family of in->dst. IPv4's checksum is filled in. */

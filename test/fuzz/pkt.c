@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames. The first byte of an input says how much of the frame is in the head (255: all of it).
+ * What is accepted must lie within the frame, and must survive being written and read again.
+ */
+#include "fuzz.h"
+
+#include "../../lib/wire/wire.h"
+
+static void
+again_eth(const struct wire_eth *eth)
+{
+	struct wire_eth back;
+	uint8_t p[ETH_MAX];
+	unsigned n = wire_eth_emit(p, eth);
+
+	CLAIM(wire_eth_parse(&back, p, n) == (int)n);
+	CLAIM(memcmp(back.dst, eth->dst, 6) == 0 && memcmp(back.src, eth->src, 6) == 0);
+	CLAIM(back.type == eth->type && back.vlan == eth->vlan && back.pcp == eth->pcp);
+}
+
+static void
+again_ip(const struct wire_ip *ip)
+{
+	size_t len = IP_MAX + ip->payload_len;
+	uint8_t *p = calloc(1, len);
+	bool v4 = sk_addr_is_v4(&ip->dst);
+	struct wire_ip back;
+	int n;
+
+	CLAIM(p != NULL);
+	n = (int)wire_ip_emit(p, ip);
+	CLAIM(n == (v4 ? IP4_LEN : IP6_LEN));
+	CLAIM((v4 ? wire_ip4_parse(&back, p, len) : wire_ip6_parse(&back, p, len)) == n);
+	CLAIM(sk_addr_eq(&back.src, &ip->src) && sk_addr_eq(&back.dst, &ip->dst));
+	CLAIM(back.proto == ip->proto && back.ttl == ip->ttl && back.dscp == ip->dscp);
+	CLAIM(back.ecn == ip->ecn && back.id == ip->id && back.flow == ip->flow);
+	CLAIM(back.payload_len == ip->payload_len);
+	free(p);
+}
+
+static void
+again_tcp(const struct wire_tcp *tcp)
+{
+	struct wire_tcp back;
+	uint8_t p[TCP_MAX];
+	unsigned n = wire_tcp_emit(p, tcp);
+
+	CLAIM(n <= TCP_MAX && wire_tcp_parse(&back, p, n) == (int)n);
+	CLAIM(back.hdr_len == n);
+	CLAIM(back.sport == tcp->sport && back.dport == tcp->dport);
+	CLAIM(back.seq == tcp->seq && back.ack == tcp->ack);
+	CLAIM(back.flags == tcp->flags && back.window == tcp->window);
+	CLAIM(back.mss == tcp->mss && back.wscale == tcp->wscale);
+	CLAIM(back.sack_ok == tcp->sack_ok && back.ts == tcp->ts);
+	CLAIM(back.ts_val == tcp->ts_val && back.ts_ecr == tcp->ts_ecr);
+	/* Alignment may take the room of a block. */
+	CLAIM(back.nsack <= tcp->nsack && tcp->nsack <= TCP_MAX_SACK);
+	CLAIM(back.nsack == tcp->nsack || n > TCP_MAX - 8);
+	for (unsigned i = 0; i < back.nsack; i++)
+		CLAIM(back.sack[i].left == tcp->sack[i].left &&
+			back.sack[i].right == tcp->sack[i].right);
+}
+
+static void
+again_udp(const struct wire_udp *udp)
+{
+	static uint8_t p[UDP_LEN + UINT16_MAX];
+	struct wire_udp back;
+
+	CLAIM(wire_udp_emit(p, udp) == UDP_LEN);
+	CLAIM(wire_udp_parse(&back, p, UDP_LEN + udp->payload_len) == UDP_LEN);
+	CLAIM(back.sport == udp->sport && back.dport == udp->dport);
+	CLAIM(back.payload_len == udp->payload_len && back.checksum == udp->checksum);
+}
+
+static void
+again_icmp(const struct wire_icmp *icmp, const struct wire_ip *ip)
+{
+	bool echo = icmp->kind == ICMP_ECHO_REQUEST || icmp->kind == ICMP_ECHO_REPLY;
+	bool nd = icmp->kind == ICMP_NEIGHBOR_SOLICIT || icmp->kind == ICMP_NEIGHBOR_ADVERT;
+	struct wire_icmp back;
+	uint8_t p[ICMP_ND_LEN];
+	unsigned n;
+
+	if (!echo && !nd)
+		return;
+	n = wire_icmp_emit(p, icmp, !sk_addr_is_v4(&ip->dst));
+	wire_icmp_checksum(p, n, &ip->src, &ip->dst);
+	CLAIM(wire_icmp_parse(&back, ip, p, n) > 0);
+	/* The records were cleared before they were filled: bytes compare. */
+	CLAIM(memcmp(&back, icmp, sizeof(back)) == 0);
+}
+
+static void
+again_arp(const struct wire_arp *arp, const uint8_t *was)
+{
+	uint8_t p[ARP_LEN];
+
+	CLAIM(wire_arp_emit(p, arp) == ARP_LEN);
+	CLAIM(memcmp(p, was, ARP_LEN) == 0);
+}
+
+/* Parses, and puts a wrong checksum right: else few inputs would come past it. */
+static int
+parse(struct wire_pkt *pkt, uint8_t *head, size_t head_len, size_t frame_len)
+{
+	int r = wire_pkt_parse(pkt, head, head_len, frame_len);
+
+	if (r == -WIRE_IP_CHECKSUM) {
+		uint8_t *ip = head + pkt->l3;
+		uint16_t sum;
+
+		memset(ip + 10, 0, 2);
+		sum = wire_sum_fold(wire_sum(0, ip, (ip[0] & 15u) * 4));
+		memcpy(ip + 10, &sum, 2);
+		r = wire_pkt_parse(pkt, head, head_len, frame_len);
+		CLAIM(r != -WIRE_IP_CHECKSUM);
+	}
+	if (r == -WIRE_ICMP_CHECKSUM) {
+		wire_icmp_checksum(head + pkt->l4, pkt->ip.payload_len, &pkt->ip.src, &pkt->ip.dst);
+		r = wire_pkt_parse(pkt, head, head_len, frame_len);
+		CLAIM(r != -WIRE_ICMP_CHECKSUM);
+	}
+	return r;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct wire_pkt pkt;
+	size_t frame_len, head_len;
+	uint8_t *head;
+
+	if (size == 0)
+		return 0;
+	frame_len = size - 1;
+	head_len = frame_len * data[0] / 255;
+	head = exact_copy(data + 1, head_len);
+	if (parse(&pkt, head, head_len, frame_len) == 0) {
+		CLAIM(pkt.l3 <= pkt.l4 && pkt.l4 <= pkt.payload && pkt.payload <= head_len);
+		CLAIM(pkt.payload_len <= frame_len - pkt.payload);
+		again_eth(&pkt.eth);
+		if (pkt.eth.type == ETH_ARP) {
+			again_arp(&pkt.arp, head + pkt.l3);
+			free(head);
+			return 0;
+		}
+		again_ip(&pkt.ip);
+		if (pkt.ip.proto == IP_TCP)
+			again_tcp(&pkt.tcp);
+		else if (pkt.ip.proto == IP_UDP)
+			again_udp(&pkt.udp);
+		else
+			again_icmp(&pkt.icmp, &pkt.ip);
+	}
+	free(head);
+	return 0;
+}
