@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What two sides agree on (RFC 5044 7.1, RFC 6581 9): every combination of offers, and replies that
+ * contradict. */
+#include <criterion/criterion.h>
+
+#include "mpa_util.h"
+
+struct pair {
+	struct mpa_startup i, r; /* initiator, responder */
+};
+
+static uint8_t private_data[MPA_PRIVATE_MAX];
+
+/* Carries the request over; what the responder says to it. */
+static int
+request(struct pair *p, const struct mpa_offer *oi, const struct mpa_offer * or, size_t len)
+{
+	uint8_t buf[MPA_STARTUP_MAX];
+	int n, got;
+
+	mpa_startup_init(&p->i, true, oi);
+	mpa_startup_init(&p->r, false, or);
+	n = mpa_request_emit(&p->i, buf, private_data, len);
+	cr_assert_gt(n, 0);
+	got = mpa_startup_input(&p->r, buf, (size_t)n);
+	cr_assert(got == n || got < 0);
+	return got < 0 ? got : 0;
+}
+
+/* Carries the reply back; what the initiator says to it. */
+static int
+reply(struct pair *p, bool accept, uint16_t ird, uint16_t ord, size_t len)
+{
+	uint8_t buf[MPA_STARTUP_MAX];
+	int n, got;
+
+	n = mpa_reply_emit(&p->r, buf, accept, ird, ord, private_data, len);
+	cr_assert_gt(n, 0);
+	got = mpa_startup_input(&p->i, buf, (size_t)n);
+	cr_assert(got == n || got < 0);
+	return got < 0 ? got : 0;
+}
+
+static void
+check_agreement(
+	const struct pair *p, const struct mpa_offer *oi, const struct mpa_offer * or, size_t len)
+{
+	const struct mpa_result *i = &p->i.result, *r = &p->r.result;
+
+	cr_assert_eq(r->revision, oi->revision);
+	cr_assert_eq(i->revision, oi->revision);
+	cr_assert_eq(i->enhanced, oi->revision == 2);
+	cr_assert_eq(r->enhanced, oi->revision == 2);
+	/* RFC 5044 7.1.1: C if either side wants it; M: for the direction towards him who asked. */
+	cr_assert_eq(i->crc, oi->crc || or->crc);
+	cr_assert_eq(r->crc, oi->crc || or->crc);
+	cr_assert_eq(i->rx_markers, oi->markers);
+	cr_assert_eq(r->tx_markers, oi->markers);
+	cr_assert_eq(r->rx_markers, or->markers);
+	cr_assert_eq(i->tx_markers, or->markers);
+	cr_assert_eq(i->private_len, len);
+	cr_assert_eq(r->private_len, len);
+	cr_assert(memcmp(i->private_data, private_data, len) == 0);
+	cr_assert(memcmp(r->private_data, private_data, len) == 0);
+}
+
+static void
+one_combination(unsigned bits, size_t len)
+{
+	struct mpa_offer oi = {.revision = bits & 1 ? 2 : 1, .crc = bits & 2, .markers = bits & 4};
+	struct mpa_offer or
+		= {.revision = bits & 8 ? 2 : 1, .crc = bits & 16, .markers = bits & 32};
+	bool accept = bits & 64;
+	struct pair p;
+
+	if (len > mpa_private_max(oi.revision))
+		return;
+	if (oi.revision > or.revision) {
+		cr_assert_eq(request(&p, &oi, & or, len), -MPA_BAD_REVISION);
+		cr_assert_eq(p.r.state, MPA_FAILED);
+		return;
+	}
+	cr_assert_eq(request(&p, &oi, & or, len), 0);
+	cr_assert_eq(p.r.state, MPA_REQUESTED);
+	cr_assert_eq(reply(&p, accept, 0, 0, len), 0);
+	cr_assert_eq(p.i.state, accept ? MPA_ACCEPTED : MPA_REFUSED);
+	cr_assert_eq(p.r.state, accept ? MPA_ACCEPTED : MPA_REFUSED);
+	if (accept)
+		check_agreement(&p, &oi, & or, len);
+}
+
+Test(mpa_negotiation, every_combination_of_offers_5044_7_1)
+{
+	for (unsigned i = 0; i < sizeof(private_data); i++)
+		private_data[i] = (uint8_t)(i * 13 + 1);
+	for (size_t len = 0; len <= MPA_PRIVATE_MAX; len++)
+		for (unsigned bits = 0; bits < 128; bits++)
+			one_combination(bits, len);
+}
+
+/* ---- IRD and ORD
+ * --------------------------------------------------------------------------------------- */
+
+static void
+one_depth(uint16_t ii, uint16_t io, uint16_t ri, uint16_t ro)
+{
+	struct mpa_offer oi = {.revision = 2, .ird = ii, .ord = io};
+	struct mpa_offer or = {.revision = 2};
+	const uint16_t any = MPA_IRD_AUTO;
+	struct mpa_result *i, *r;
+	struct pair p;
+
+	cr_assert_eq(request(&p, &oi, & or, 0), 0);
+	i = &p.i.result;
+	r = &p.r.result;
+	cr_assert(r->peer_ird == ii && r->peer_ord == io);
+	cr_assert_eq(reply(&p, true, ri, ro, 0), 0, "%u %u %u %u", ii, io, ri, ro);
+	/* RFC 6581 9.1: an initiator's 0x3fff leaves ours as it is and is answered by 0x3fff. */
+	cr_assert_eq(r->ird, io == any ? ri : (io < ri ? io : ri));
+	cr_assert_eq(r->ord, ii == any ? ro : (ii < ro ? ii : ro));
+	cr_assert_eq(i->peer_ird, io == any ? any : r->ird);
+	cr_assert_eq(i->peer_ord, ii == any ? any : r->ord);
+	/* A responder's 0x3fff leaves the initiator's as they are; else: ORD at most the
+	 * responder's IRD, IRD at least its ORD. */
+	cr_assert_eq(i->ord, i->peer_ird == any ? io : (io < i->peer_ird ? io : i->peer_ird));
+	cr_assert(i->peer_ord == any ? i->ird == ii : i->ird >= r->ord && i->ird <= ii);
+	cr_assert(io == any || i->ord <= r->ird);
+	cr_assert(ii == any || r->ord <= i->ird);
+}
+
+Test(mpa_negotiation, ird_and_ord_6581_9_1)
+{
+	static const uint16_t some[] = {0, 1, 2, 16, 128, 16382, MPA_IRD_AUTO};
+
+	for (int a = 0; a < 7; a++)
+		for (int b = 0; b < 7; b++)
+			for (int c = 0; c < 7; c++)
+				for (int d = 0; d < 7; d++)
+					one_depth(some[a], some[b], some[c], some[d]);
+}
+
+Test(mpa_negotiation, without_the_word_the_depths_are_our_own_5044)
+{
+	struct mpa_offer oi = {.revision = 1, .ird = 5, .ord = 6}, or = {.revision = 2};
+	struct pair p;
+
+	cr_assert_eq(request(&p, &oi, & or, 0), 0);
+	cr_assert_eq(reply(&p, true, 7, 8, 0), 0);
+	cr_assert(p.i.result.ird == 5 && p.i.result.ord == 6);
+	cr_assert(p.r.result.ird == 7 && p.r.result.ord == 8);
+	cr_assert(p.i.result.peer_ird == MPA_IRD_AUTO && p.r.result.peer_ord == MPA_IRD_AUTO);
+}
+
+/* ---- Ready to receive
+ * ---------------------------------------------------------------------------------- */
+
+static int
+first_common(unsigned a, unsigned b)
+{
+	unsigned both = a & b;
+
+	return both & 2 ? MPA_RTR_WRITE
+			: (both & 1 ? MPA_RTR_SEND : (both & 4 ? MPA_RTR_READ : MPA_RTR_NONE));
+}
+
+static struct mpa_offer
+rtr_offer(unsigned bits)
+{
+	return (struct mpa_offer){
+		.revision = 2, .rtr_send = bits & 1, .rtr_write = bits & 2, .rtr_read = bits & 4};
+}
+
+/* Bits: 1 Send, 2 Write, 4 Read. A responder with no wish of its own takes a Write. */
+Test(mpa_negotiation, ready_to_receive_6581_9_2)
+{
+	for (unsigned a = 0; a < 8; a++) {
+		for (unsigned b = 0; b < 8; b++) {
+			struct mpa_offer oi = rtr_offer(a), or = rtr_offer(b);
+			int want = first_common(a, b == 0 ? 2 : b);
+			struct pair p;
+
+			cr_assert_eq(request(&p, &oi, & or, 0), 0);
+			cr_assert_eq(p.r.result.peer_to_peer, a != 0);
+			cr_assert_eq((int)p.r.result.rtr, want, "%u %u", a, b);
+			if (a != 0 && want == MPA_RTR_NONE) {
+				cr_assert_eq(reply(&p, true, 0, 0, 0), -MPA_PARAMETERS);
+				cr_assert_eq(p.i.state, MPA_FAILED);
+				continue;
+			}
+			cr_assert_eq(reply(&p, true, 0, 0, 0), 0);
+			cr_assert_eq((int)p.i.result.rtr, want, "%u %u", a, b);
+			/* RFC 6581 9.1: a Read needs a depth of 1, though nobody asked for Reads.
+			 */
+			cr_assert_eq(p.r.result.ird, want == MPA_RTR_READ ? 1 : 0);
+			cr_assert_eq(p.i.result.ord, want == MPA_RTR_READ ? 1 : 0);
+		}
+	}
+}
+
+/* ---- Replies that contradict
+ * ----------------------------------------------------------------------------- */
+
+static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
+
+/* A reply from nowhere to `o`: flags byte, revision, IRD/ORD word as two 16-bit halves. */
+static int
+answer(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
+	uint16_t high, uint16_t low)
+{
+	uint8_t buf[MPA_STARTUP_MAX] = "MPA ID Rep Frame", out[MPA_STARTUP_MAX];
+
+	buf[16] = flags;
+	buf[17] = revision;
+	buf[19] = flags & 0x10 ? 4 : 0;
+	buf[20] = (uint8_t)(high >> 8);
+	buf[21] = (uint8_t)high;
+	buf[22] = (uint8_t)(low >> 8);
+	buf[23] = (uint8_t)low;
+	mpa_startup_init(s, true, o);
+	cr_assert_gt(mpa_request_emit(s, out, NULL, 0), 0);
+	return mpa_startup_input(s, buf, MPA_STARTUP_LEN + buf[19]);
+}
+
+Test(mpa_negotiation, a_reply_at_revision_1_is_a_fall_back_6581_10)
+{
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &wish, 0x40, 1, 0, 0), 20);
+	cr_assert_eq(s.state, MPA_ACCEPTED);
+	cr_assert_eq(s.result.revision, 1);
+	cr_assert_not(s.result.enhanced);
+	cr_assert(s.result.ird == 4 && s.result.ord == 4);
+	cr_assert_eq(s.result.peer_ird, MPA_IRD_AUTO);
+}
+
+Test(mpa_negotiation, a_reply_above_the_request_is_refused)
+{
+	struct mpa_offer old = {.revision = 1};
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &old, 0, 2, 0, 0), -MPA_BAD_REVISION);
+	cr_assert_eq(answer(&s, &wish, 0x50, 3, 0, 0), -MPA_BAD_REVISION);
+}
+
+Test(mpa_negotiation, crc_that_was_asked_for_cannot_be_declined_5044_7_1_1)
+{
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 4), 24);
+	cr_assert_eq(answer(&s, &wish, 0x10, 2, 4, 4), -MPA_PARAMETERS);
+	cr_assert_eq(s.state, MPA_FAILED);
+}
+
+Test(mpa_negotiation, an_enhanced_request_needs_an_enhanced_reply_6581_10)
+{
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &wish, 0x40, 2, 0, 0), -MPA_PARAMETERS);
+}
+
+Test(mpa_negotiation, a_responder_cannot_read_deeper_than_we_offered_6581_9_1)
+{
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 4), 24);
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 5), -MPA_PARAMETERS);
+	/* Its own generosity does no harm. */
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 16382, 0), 24);
+	cr_assert(s.result.ord == 4 && s.result.ird == 0);
+}
+
+Test(mpa_negotiation, control_flag_a_must_match_the_request_6581_9_2)
+{
+	struct mpa_offer p2p = wish;
+	struct mpa_startup s;
+
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x8004, 0x8004), -MPA_PARAMETERS);
+	/* Without A, B to D are not looked at. */
+	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x4004, 0xc004), 24);
+	cr_assert_eq((int)s.result.rtr, MPA_RTR_NONE);
+	p2p.rtr_write = true;
+	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 4, 4), -MPA_PARAMETERS);
+	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 0x8004, 0x8004), 24);
+	cr_assert_eq((int)s.result.rtr, MPA_RTR_WRITE);
+}
+
+Test(mpa_negotiation, a_read_cannot_announce_where_no_read_is_taken_6581_9_1)
+{
+	struct mpa_offer p2p = wish;
+	struct mpa_startup s;
+
+	p2p.rtr_read = true;
+	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 0x8000, 0x4004), -MPA_PARAMETERS);
+	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 0x8001, 0x4004), 24);
+	cr_assert_eq((int)s.result.rtr, MPA_RTR_READ);
+}
