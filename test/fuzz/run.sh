@@ -8,5 +8,5 @@ rm -rf "$out"
 mkdir -p "$out/found"
 [ -d "$seeds" ] || seeds=
 # shellcheck disable=SC2086
-exec "$target" -seed=1 -runs="${FUZZ_RUNS:-20000}" -max_len=4096 -timeout=10 -print_final_stats=1 \
+exec "$target" -seed=1 -runs="${FUZZ_RUNS:-5000}" -max_len=4096 -timeout=10 -print_final_stats=1 \
 	-artifact_prefix="$out/" "$out/found" $seeds
