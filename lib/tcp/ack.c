@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an acknowledgement does to the queue of records (RFC 9293 3.10.7.4, "fifth"): records go
+ * back to their owner, RTT samples are taken, RACK and the congestion controller hear of it.
+ */
+#include "tcp_priv.h"
+
+/* Part of the first segment is acknowledged: records that are covered whole leave it. Returns where
+ * the chain to free ends. */
+static struct tcp_rec *
+trim_head(struct tcp_conn *c, uint32_t ack)
+{
+	struct tcp_rec *h = c->seg_head, *r = h, *last = NULL;
+	uint32_t n = 0;
+
+	while (r->len <= ack - h->seq - n) {
+		n += r->len;
+		last = r;
+		r = r->next;
+	}
+	if (!last)
+		return NULL;
+	r->seq = h->seq + n;
+	r->seg_len = h->seg_len - n;
+	r->flags = h->flags;
+	r->xmits = h->xmits;
+	r->sent_at = h->sent_at;
+	r->seg_next = h->seg_next;
+	if (h->flags & R_LOST)
+		c->lost_out -= n;
+	if (h->flags & R_SACKED)
+		c->sacked_out -= n;
+	if (c->lost_hint == h)
+		c->lost_hint = r;
+	if (c->seg_tail == h)
+		c->seg_tail = r;
+	c->seg_head = r;
+	c->queued -= n;
+	return last;
+}
+
+/* The last record of a segment whose successor (or the first unsent record) is `end`. */
+static struct tcp_rec *
+last_record(struct tcp_rec *seg, const struct tcp_rec *end)
+{
+	while (seg->next != end)
+		seg = seg->next;
+	return seg;
+}
+
+static void
+forget_segment(struct tcp_conn *c, struct tcp_rec *h, struct tcp_acked *a)
+{
+	if (h->flags & R_SACKED) {
+		c->sacked_out -= h->seg_len;
+		c->nsacked--;
+	} else {
+		rack_delivered(c, h, a);
+	}
+	if (h->flags & R_LOST)
+		c->lost_out -= h->seg_len;
+	if (c->lost_hint == h)
+		c->lost_hint = h->seg_next;
+	c->nsegs--;
+	c->queued -= h->seg_len;
+}
+
+/* Takes what lies below `ack` off the queue and gives it back. */
+static void
+clean_queue(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
+{
+	struct tcp_rec *chain = c->seg_head, *h = chain, *last = NULL, *cut;
+
+	while (h && seq_le(h->seq + h->seg_len, ack)) {
+		struct tcp_rec *next = h->seg_next;
+
+		forget_segment(c, h, a);
+		last = last_record(h, next ? next : c->unsent);
+		h = next;
+	}
+	c->seg_head = h;
+	if (!h) {
+		c->seg_tail = NULL;
+		if (!c->unsent)
+			c->q_tail = NULL;
+	} else if (seq_lt(h->seq, ack)) {
+		cut = trim_head(c, ack);
+		last = cut ? cut : last;
+	}
+	if (!last)
+		return;
+	last->next = NULL;
+	c->s->ops.rec_free(c->s->ctx, chain);
+}
+
+static void
+sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
+{
+	if (a->last_sent)
+		rtt_min(c, a->now, a->now - a->last_sent);
+	if (seq_lt(c->snd_una, c->rtt_seq))
+		return;
+	if (a->first_sent) {
+		rtt_sample(c, a->now, a->now - a->first_sent);
+	} else if (a->ts && a->ts_ecr && a->bytes) {
+		/* Karn: the segment was sent more than once. The echoed timestamp tells which, in
+		 * ticks. */
+		uint32_t ticks = tcp_ticks(c, a->now) - a->ts_ecr;
+
+		if (ticks > 1u << 16)
+			return;
+		rtt_sample(c, a->now, (uint64_t)(ticks + 1) << TCP_TICK_SHIFT);
+	} else {
+		return;
+	}
+	c->rtt_seq = c->snd_nxt;
+}
+
+static void
+progress(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
+{
+	a->bytes = ack - c->snd_una;
+	c->snd_una = ack;
+	c->n_acked += a->bytes;
+	c->backoff = c->retries = 0;
+	clean_queue(c, ack, a);
+}
+
+void
+tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
+{
+	struct tcp_acked a = {.now = now, .ts = seg->ts, .ts_ecr = seg->ts_ecr};
+
+	progress(c, seg->ack, &a);
+	sample_rtt(c, &a);
+	if (c->flags & F_ECN && c->s->cc->ecn_feedback)
+		c->s->cc->ecn_feedback(c, a.bytes, false);
+	c->s->cc->acked(c, now, a.bytes, c->flags & F_CWND_LIMITED);
+	timers_acked(c, now);
+	conn_event(c, TCP_EV_SENT);
+}
+
+/* RFC 9293 3.10.7.4: SND.WND from the segment, unless it is an old one. */
+static bool
+update_window(struct tcp_conn *c, const struct wire_tcp *seg)
+{
+	uint32_t wnd = (uint32_t)seg->window << c->snd_wscale, old = c->snd_wnd;
+
+	if (!(seq_lt(c->snd_wl1, seg->seq) ||
+		    (c->snd_wl1 == seg->seq && seq_le(c->snd_wl2, seg->ack))))
+		return false;
+	c->snd_wnd = wnd;
+	c->snd_wl1 = seg->seq;
+	c->snd_wl2 = seg->ack;
+	c->max_wnd = SK_MAX(c->max_wnd, wnd);
+	return wnd != old;
+}
+
+/* An acknowledgement that moves nothing (RFC 5681 2). */
+static void
+duplicate(struct tcp_conn *c, uint64_t now)
+{
+	c->n_dup_acks++;
+	if (!(c->flags & F_SACK))
+		loss_dupack(c, now);
+}
+
+/* A peer without SACK: what the duplicates stood for is known now; a partial acknowledgement names
+ * the next loss (RFC 6582 3.2). */
+static void
+newreno_progress(struct tcp_conn *c)
+{
+	c->sacked_out = 0;
+	c->dupacks = 0;
+	if (c->ca == CA_RECOVERY && seq_lt(c->snd_una, c->recover) && c->seg_head &&
+		!(c->seg_head->flags & R_RETRANS))
+		loss_mark(c, c->seg_head);
+}
+
+void
+tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len)
+{
+	struct tcp_acked a = {.now = now,
+		.ts = seg->ts,
+		.ts_ecr = seg->ts_ecr,
+		.ece = (seg->flags & TCP_ECE) != 0};
+	bool window = update_window(c, seg);
+
+	if (c->rtx_kind == RTX_PERSIST)
+		c->retries =
+			0; /* it answers: it may keep its window closed for as long as it likes */
+	if (seg->ack != c->snd_una) {
+		progress(c, seg->ack, &a);
+		if (!(c->flags & F_SACK))
+			newreno_progress(c);
+	} else if (!len && !window && c->snd_una != c->snd_nxt && !(seg->flags & TCP_FIN)) {
+		duplicate(c, now);
+	}
+	if (c->flags & F_SACK && seg->nsack)
+		sack_process(c, seg, &a);
+	sample_rtt(c, &a);
+	if (a.bytes || a.sacked) {
+		rack_round(c, seg->ack);
+		timers_acked(c, now);
+	}
+	loss_tlp_ack(c, seg->ack, &a);
+	rack_detect(c, now);
+	loss_after_ack(c, &a);
+	if (a.bytes)
+		conn_event(c, TCP_EV_SENT);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A segment for a connection: RFC 9293 3.10.7, with RFC 5961 (blind attacks), RFC 7323 (PAWS), RFC
+ * 3168 and 8257 (ECN). Each state has its handler in a table. Established connections on which
+ * nothing unusual goes on take the fast path: one list of guards, then straight code.
+ */
+#include "tcp_priv.h"
+
+#define CONTROL (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK | TCP_URG | TCP_ECE | TCP_CWR)
+
+/* A segment under way through the handlers. */
+struct seg_in {
+	uint64_t now;
+	const struct wire_tcp *tcp;
+	struct tcp_slice *payload; /* NULL once somebody took it */
+	uint32_t len;
+	uint8_t ecn;
+};
+
+static void
+drop(struct tcp_conn *c, struct seg_in *in)
+{
+	slice_drop(c->s, in->payload);
+	in->payload = NULL;
+}
+
+static void
+refuse_segment(struct tcp_conn *c, struct seg_in *in, enum tcp_reason reason)
+{
+	tcp_count(c->s, reason);
+	drop(c, in);
+}
+
+/* RFC 5961 7: so many per window of time and connection (a limit shared by all could be read from
+ * outside). */
+void
+tcp_challenge(struct tcp_conn *c)
+{
+	uint64_t now = c->s->now;
+
+	if (now - c->challenge_at >= TCP_CHALLENGE_NS || !c->challenge_at) {
+		c->challenge_at = now;
+		c->challenges = 0;
+	}
+	if (c->challenges >= TCP_CHALLENGES) {
+		tcp_count(c->s, TCP_CHALLENGE_LIMIT);
+		return;
+	}
+	c->challenges++;
+	tcp_count(c->s, TCP_CHALLENGE);
+	conn_ack_now(c);
+}
+
+/* ---- ECN
+ * ------------------------------------------------------------------------------------------- */
+
+/* What our acknowledgements have to echo: RFC 3168 6.1.3, or RFC 8257 3.2 (each change is told at
+ * once, with the old state). */
+static void
+see_ecn(struct tcp_conn *c, const struct seg_in *in)
+{
+	bool ce = in->ecn == IP_ECN_CE, echo = c->flags & F_ECHO_CE;
+
+	if (!(c->flags & F_ECN) || !in->len)
+		return;
+	if (ce)
+		tcp_count(c->s, TCP_ECN_CE);
+	if (c->s->cc->precise_ecn) {
+		if (ce != echo && c->todo & DO_ACK)
+			seg_pure_ack(c, in->now);
+		c->flags = ce ? c->flags | F_ECHO_CE : c->flags & ~F_ECHO_CE;
+		return;
+	}
+	if (in->tcp->flags & TCP_CWR)
+		c->flags &= ~F_ECHO_CE;
+	if (ce) {
+		c->flags |= F_ECHO_CE;
+		conn_ack_now(c);
+	}
+}
+
+/* ---- FIN
+ * -------------------------------------------------------------------------------------------- */
+
+/* The peer's FIN, with all before it, has come. The owner hears of it when it has taken all bytes.
+ */
+void
+tcp_fin_reached(struct tcp_conn *c)
+{
+	static const uint8_t next[TCPS_COUNT] = {
+		[TCPS_ESTABLISHED] = TCPS_CLOSE_WAIT,
+		[TCPS_FIN_WAIT_1] = TCPS_CLOSING,
+		[TCPS_FIN_WAIT_2] = TCPS_TIME_WAIT,
+	};
+
+	if (c->flags & F_FIN_KNOWN && !(c->flags & F_FIN_TAKEN) && c->rcv_nxt == c->rcv_fin &&
+		next[c->state]) {
+		c->flags |= F_FIN_TAKEN;
+		c->fast = false;
+		c->rcv_nxt++;
+		conn_ack_now(c);
+		if (next[c->state] == TCPS_TIME_WAIT)
+			conn_time_wait(c);
+		else
+			c->state = next[c->state];
+	}
+	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused)
+		return;
+	c->flags |= F_FIN_TOLD;
+	conn_event(c, TCP_EV_PEER_FIN);
+	if (c->state == TCPS_TIME_WAIT)
+		conn_over(c, 0);
+}
+
+/* Our FIN has been acknowledged. */
+static void
+fin_acked(struct tcp_conn *c)
+{
+	switch (c->state) {
+	case TCPS_FIN_WAIT_1:
+		c->state = TCPS_FIN_WAIT_2;
+		timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
+		break;
+	case TCPS_CLOSING:
+		conn_time_wait(c);
+		break;
+	case TCPS_LAST_ACK:
+		if (c->refused) /* the owner has not yet taken the last bytes */
+			conn_time_wait(c);
+		else
+			conn_end(c, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- The checks, in the order of RFC 9293 3.10.7.4
+ * ---------------------------------------------------- */
+
+/* RFC 7323 5.3 R1. */
+static bool
+paws_ok(struct tcp_conn *c, const struct seg_in *in)
+{
+	if (!(c->flags & F_TS) || in->tcp->flags & TCP_RST)
+		return true;
+	if (!in->tcp->ts) /* 3.2: once negotiated, each segment has it */
+		return false;
+	return (int32_t)(in->tcp->ts_val - c->ts_recent) >= 0 ||
+	       in->now - c->ts_recent_at > TCP_PAWS_IDLE_NS;
+}
+
+/* First: the sequence number. Bytes before and behind the window are cut off later. */
+static bool
+seq_ok(const struct tcp_conn *c, const struct seg_in *in)
+{
+	uint32_t seq = in->tcp->seq, wnd = c->rcv_adv - c->rcv_nxt;
+	uint32_t n = in->len + !!(in->tcp->flags & TCP_SYN) + !!(in->tcp->flags & TCP_FIN);
+
+	if (seq == c->rcv_nxt)
+		return true; /* also with a closed window: its acknowledgement counts */
+	if (!n)
+		return seq - c->rcv_nxt < wnd;
+	return seq_lt(seq, c->rcv_adv) && seq_lt(c->rcv_nxt, seq + n);
+}
+
+/* Not acceptable: answered, so that a peer that lost its way finds back. */
+static void
+not_acceptable(struct tcp_conn *c, struct seg_in *in)
+{
+	uint32_t seq = in->tcp->seq;
+
+	tcp_count(c->s, TCP_OUT_OF_WINDOW);
+	if (!(in->tcp->flags & TCP_RST)) {
+		if (c->state == TCPS_SYN_RCVD && in->tcp->flags & TCP_SYN && seq == c->irs) {
+			c->todo |= DO_SYN;
+			conn_wake(c);
+		} else if (in->len && seq_le(seq + in->len, c->rcv_nxt)) {
+			tcp_count(c->s, TCP_DUP_PAYLOAD);
+			reasm_dsack(c, seq, seq + in->len);
+			conn_ack_now(c);
+		} else if (in->len || seq + 1 == c->rcv_nxt) {
+			conn_ack_now(c); /* a probe, or data behind the window */
+		} else {
+			tcp_challenge(c);
+		}
+	}
+	drop(c, in);
+}
+
+/* Second: RST (RFC 5961 3.2). */
+static void
+reset_in(struct tcp_conn *c, struct seg_in *in)
+{
+	drop(c, in);
+	if (in->tcp->seq != c->rcv_nxt) {
+		tcp_challenge(c);
+		return;
+	}
+	tcp_count(c->s, TCP_RESET_IN);
+	conn_end(c,
+		c->state == TCPS_SYN_RCVD && !(c->flags & F_PASSIVE) ? -ECONNREFUSED : -ECONNRESET);
+}
+
+/* Fifth, for SYN-RECEIVED. */
+static bool
+handshake_done(struct tcp_conn *c, struct seg_in *in)
+{
+	const struct wire_tcp *t = in->tcp;
+
+	if (!seq_lt(c->snd_una, t->ack) || seq_lt(c->snd_nxt, t->ack)) {
+		rst_answer(c->s, &c->tuple, t, in->len);
+		drop(c, in);
+		return false;
+	}
+	if (!c->retries)
+		rtt_sample(c, in->now, in->now - c->last_tx);
+	c->snd_una = c->rtt_seq = t->ack;
+	c->snd_wnd = (uint32_t)t->window << c->snd_wscale;
+	c->max_wnd = SK_MAX(c->max_wnd, c->snd_wnd);
+	c->snd_wl1 = t->seq;
+	c->snd_wl2 = t->ack;
+	c->rtx_kind = RTX_NONE;
+	c->due[T_RTX] = SK_NEVER;
+	conn_established(c);
+	return c->state != TCPS_CLOSED;
+}
+
+/* Fifth: ACK. False: the segment is done with. */
+static bool
+ack_in(struct tcp_conn *c, struct seg_in *in)
+{
+	uint32_t ack = in->tcp->ack;
+
+	if (c->state == TCPS_SYN_RCVD && !handshake_done(c, in))
+		return false;
+	if (seq_lt(c->snd_nxt, ack)) {
+		refuse_segment(c, in, TCP_FUTURE_ACK);
+		tcp_challenge(c);
+		return false;
+	}
+	if (seq_lt(ack, c->snd_una)) {
+		tcp_count(c->s, TCP_OLD_ACK);
+		if (c->snd_una - ack <= c->max_wnd)
+			return true; /* its payload may be good */
+		tcp_challenge(c);    /* RFC 5961 5.2 */
+		drop(c, in);
+		return false;
+	}
+	tcp_ack(c, in->now, in->tcp, in->len);
+	if (c->state != TCPS_CLOSED && c->flags & F_FIN_SENT && c->snd_una == c->snd_nxt)
+		fin_acked(c);
+	return c->state != TCPS_CLOSED;
+}
+
+/* Seventh and eighth: payload and FIN. */
+static void
+text_in(struct tcp_conn *c, struct seg_in *in)
+{
+	uint32_t end = in->tcp->seq + in->len;
+	struct tcp_slice *payload = in->payload;
+
+	if (c->state > TCPS_FIN_WAIT_2 || c->flags & F_FIN_TAKEN) {
+		if (in->len || in->tcp->flags & TCP_FIN)
+			conn_ack_now(c);
+		drop(c, in);
+		return;
+	}
+	if (in->tcp->flags & TCP_FIN && seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_KNOWN)) {
+		c->flags |= F_FIN_KNOWN;
+		c->rcv_fin = end;
+	}
+	if (in->tcp->flags & TCP_FIN)
+		conn_ack_now(c);
+	if (in->len) {
+		c->rcv_mss = SK_MAX(c->rcv_mss, SK_MIN(in->len, c->emss));
+		c->todo |= DO_ACK;
+		in->payload = NULL;
+		see_ecn(c, in);
+		reasm_input(c, in->tcp->seq, payload, in->len);
+	}
+	if (c->state != TCPS_CLOSED)
+		tcp_fin_reached(c);
+}
+
+/* All states that know both sequence numbers. */
+static void
+in_synchronized(struct tcp_conn *c, struct seg_in *in)
+{
+	const struct wire_tcp *t = in->tcp;
+
+	if (!paws_ok(c, in)) {
+		refuse_segment(c, in, TCP_PAWS);
+		if (t->ts)
+			conn_ack_now(c);
+		return;
+	}
+	if (!seq_ok(c, in)) {
+		not_acceptable(c, in);
+		return;
+	}
+	if (t->ts && seq_le(t->seq, c->rcv_acked)) { /* RFC 7323 4.3 */
+		c->ts_recent = t->ts_val;
+		c->ts_recent_at = in->now;
+	}
+	if (t->flags & TCP_RST) {
+		reset_in(c, in);
+	} else if (t->flags & TCP_SYN) { /* fourth: RFC 5961 4.2 */
+		drop(c, in);
+		tcp_challenge(c);
+	} else if (!(t->flags & TCP_ACK)) {
+		refuse_segment(c, in, TCP_BAD_FLAGS);
+	} else if (ack_in(c, in)) {
+		text_in(c, in);
+	}
+}
+
+/* RFC 9293 3.10.7.3. */
+static void
+in_syn_sent(struct tcp_conn *c, struct seg_in *in)
+{
+	const struct wire_tcp *t = in->tcp;
+	bool acked = t->flags & TCP_ACK;
+
+	drop(c, in); /* data in a SYN is not kept; it comes again */
+	if (acked && (!seq_lt(c->iss, t->ack) || seq_lt(c->snd_nxt, t->ack))) {
+		rst_answer(c->s, &c->tuple, t, in->len);
+		return;
+	}
+	if (t->flags & TCP_RST) {
+		if (acked) {
+			tcp_count(c->s, TCP_RESET_IN);
+			conn_end(c, -ECONNREFUSED);
+		}
+		return;
+	}
+	if (!(t->flags & TCP_SYN)) {
+		tcp_count(c->s, TCP_BAD_FLAGS);
+		return;
+	}
+	conn_options(c, t);
+	if (!acked) { /* simultaneous open */
+		if (c->s->cfg.ecn && (t->flags & (TCP_ECE | TCP_CWR)) == (TCP_ECE | TCP_CWR))
+			c->flags |= F_ECN;
+		c->state = TCPS_SYN_RCVD;
+		c->todo |= DO_SYN;
+		conn_wake(c);
+		return;
+	}
+	if (c->s->cfg.ecn && !c->retries && (t->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE)
+		c->flags |= F_ECN;
+	if (!c->retries)
+		rtt_sample(c, in->now, in->now - c->last_tx);
+	c->snd_una = c->rtt_seq = t->ack;
+	c->rtx_kind = RTX_NONE;
+	c->due[T_RTX] = SK_NEVER;
+	conn_ack_now(c);
+	conn_established(c);
+}
+
+/* RFC 6191, RFC 9293 3.10.7.4 "fourth": a new incarnation may follow at once if it cannot be
+ * mistaken for the old one. */
+static bool
+is_new_incarnation(const struct tcp_conn *c, const struct seg_in *in)
+{
+	const struct wire_tcp *t = in->tcp;
+
+	if ((t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN || !c->listener ||
+		c->listener->closed || c->refused)
+		return false;
+	if (t->ts && c->flags & F_TS)
+		return (int32_t)(t->ts_val - c->ts_recent) > 0;
+	return seq_lt(c->rcv_nxt, t->seq);
+}
+
+static void
+in_time_wait(struct tcp_conn *c, struct seg_in *in)
+{
+	struct tcp_slice *payload = in->payload;
+	struct tcp_listener *l = c->listener;
+	struct tcp_tuple tuple = c->tuple;
+	uint32_t mtu = c->mtu;
+
+	if (is_new_incarnation(c, in)) {
+		in->payload = NULL;
+		conn_end(c, 0);
+		tcp_listen_input(l, in->now, &tuple, mtu, in->tcp, payload, in->ecn);
+		return;
+	}
+	if (in->tcp->flags & TCP_RST) { /* RFC 1337: a reset does not cut TIME-WAIT short */
+		drop(c, in);
+		return;
+	}
+	if (in->tcp->flags & TCP_FIN && in->tcp->seq + in->len + 1 == c->rcv_nxt)
+		timers_life(c, in->now + 2 * c->s->cfg.msl_ns); /* "eighth": restart */
+	in_synchronized(c, in);
+}
+
+static void
+in_closed(struct tcp_conn *c, struct seg_in *in)
+{
+	drop(c, in);
+}
+
+static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = {
+	[TCPS_CLOSED] = in_closed,
+	[TCPS_SYN_SENT] = in_syn_sent,
+	[TCPS_SYN_RCVD] = in_synchronized,
+	[TCPS_ESTABLISHED] = in_synchronized,
+	[TCPS_FIN_WAIT_1] = in_synchronized,
+	[TCPS_FIN_WAIT_2] = in_synchronized,
+	[TCPS_CLOSE_WAIT] = in_synchronized,
+	[TCPS_CLOSING] = in_synchronized,
+	[TCPS_LAST_ACK] = in_synchronized,
+	[TCPS_TIME_WAIT] = in_time_wait,
+};
+
+/* ---- The fast path
+ * -------------------------------------------------------------------------------------- */
+
+/* May the next segments be tried on the fast path? Whoever makes one of these untrue clears c->fast
+ * at once. */
+static bool
+is_plain(const struct tcp_conn *c)
+{
+	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && !c->ooo && !c->refused &&
+	       !c->sacked_out && !c->lost_out &&
+	       !(c->flags & (F_FIN_KNOWN | F_ECHO_CE | F_TLP_OUT)) && c->rtx_kind != RTX_PERSIST &&
+	       c->flags & F_SACK;
+}
+
+static inline bool
+fast_guards(const struct tcp_conn *c, const struct wire_tcp *t, uint32_t len, uint8_t ecn)
+{
+	return c->fast && (t->flags & CONTROL) == TCP_ACK && t->seq == c->rcv_nxt && !t->nsack &&
+	       t->ts == !!(c->flags & F_TS) &&
+	       (!t->ts || (int32_t)(t->ts_val - c->ts_recent) >= 0) &&
+	       len <= c->rcv_adv - c->rcv_nxt && t->ack - c->snd_una <= c->snd_nxt - c->snd_una &&
+	       ecn != IP_ECN_CE;
+}
+
+static void
+fast_input(struct tcp_conn *c, const struct seg_in *in)
+{
+	const struct wire_tcp *t = in->tcp;
+
+	if (t->ts && seq_le(t->seq, c->rcv_acked)) {
+		c->ts_recent = t->ts_val;
+		c->ts_recent_at = in->now;
+	}
+	c->snd_wnd = (uint32_t)t->window << c->snd_wscale;
+	c->snd_wl1 = t->seq;
+	c->snd_wl2 = t->ack;
+	if (c->snd_wnd > c->max_wnd)
+		c->max_wnd = c->snd_wnd;
+	if (t->ack != c->snd_una) {
+		tcp_ack_plain(c, in->now, t);
+		if (c->state == TCPS_CLOSED) {
+			slice_drop(c->s, in->payload);
+			return;
+		}
+	}
+	if (!in->len)
+		return;
+	if (in->len > c->rcv_mss)
+		c->rcv_mss = SK_MIN(in->len, c->emss);
+	c->todo |= DO_ACK;
+	in->payload->seq = t->seq;
+	c->rcv_nxt += in->len;
+	reasm_deliver(c, in->payload, in->len);
+}
+
+void
+tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct tcp_slice *payload,
+	uint8_t ecn)
+{
+	struct seg_in in = {.now = now, .tcp = seg, .payload = payload, .ecn = ecn};
+
+	in.len = payload && !payload->next ? payload->len : slice_len(payload);
+	c->s->now = now;
+	c->last_rx = now;
+	conn_hold(c);
+	if (fast_guards(c, seg, in.len, ecn) && (!payload || !payload->next)) {
+		fast_input(c, &in);
+	} else {
+		c->fast = false;
+		handlers[c->state](c, &in);
+		c->fast = is_plain(c);
+	}
+	if (c->todo || c->unsent || c->lost_out)
+		conn_wake(c);
+	conn_release(c);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Listeners (RFC 9293 LISTEN) and the bounds on what strangers can make us keep. Half-open
+ * connections have a pool of their own: a flood of SYNs turns over half-open connections, oldest
+ * first, and never an established one.
+ */
+#include <stdlib.h>
+
+#include "tcp_priv.h"
+
+struct tcp_listener *
+tcp_listen(struct tcp_stack *s, uint32_t backlog, void *user)
+{
+	struct tcp_listener *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->s = s;
+	l->user = user;
+	l->backlog = backlog;
+	TAILQ_INIT(&l->half);
+	TAILQ_INIT(&l->unclaimed);
+	TAILQ_INSERT_TAIL(&s->listeners, l, link);
+	return l;
+}
+
+/* A closed listener stays until the last connection that came from it is gone: TIME_WAIT may want
+ * to hand it a new SYN. */
+void
+listen_unref(struct tcp_listener *l)
+{
+	if (--l->refs == 0 && l->closed) {
+		TAILQ_REMOVE(&l->s->listeners, l, link);
+		free(l);
+	}
+}
+
+void
+tcp_unlisten(struct tcp_listener *l, uint64_t now)
+{
+	struct tcp_conn *c;
+
+	l->closed = true;
+	l->refs++;
+	while ((c = TAILQ_FIRST(&l->half)))
+		tcp_abort(c, now);
+	while ((c = TAILQ_FIRST(&l->unclaimed)))
+		tcp_abort(c, now);
+	listen_unref(l);
+}
+
+void *
+tcp_listener_user(const struct tcp_listener *l)
+{
+	return l->user;
+}
+
+void
+listen_leave(struct tcp_conn *c)
+{
+	struct tcp_listener *l = c->listener;
+
+	if (!(c->flags & F_LISTED))
+		return;
+	c->flags &= ~F_LISTED;
+	if (c->flags & F_HALF) {
+		TAILQ_REMOVE(&l->half, c, link);
+		l->n_half--;
+	} else {
+		TAILQ_REMOVE(&l->unclaimed, c, link);
+		l->n_unclaimed--;
+	}
+}
+
+/* Moves `c` from the half-open to the unclaimed; F_HALF is already off. */
+void
+listen_established(struct tcp_conn *c)
+{
+	struct tcp_listener *l = c->listener;
+
+	TAILQ_REMOVE(&l->half, c, link);
+	l->n_half--;
+	if (c->flags & F_CLAIMED) {
+		c->flags &= ~F_LISTED;
+		return;
+	}
+	TAILQ_INSERT_TAIL(&l->unclaimed, c, link);
+	l->n_unclaimed++;
+}
+
+void
+tcp_claim(struct tcp_conn *c, void *user)
+{
+	if (c->state != TCPS_TIME_WAIT && c->state != TCPS_CLOSED && !(c->flags & F_HALF))
+		listen_leave(c);
+	c->flags |= F_CLAIMED;
+	c->user = user;
+}
+
+/* Of the listener that has most: so a flood on one port costs that port's callers. */
+static void
+drop_oldest_half_open(struct tcp_stack *s)
+{
+	struct tcp_listener *l, *most = NULL;
+
+	TAILQ_FOREACH (l, &s->listeners, link) {
+		if (!most || l->n_half > most->n_half)
+			most = l;
+	}
+	if (most && most->n_half) {
+		tcp_count(s, TCP_HALF_OPEN_FULL);
+		conn_end(TAILQ_FIRST(&most->half), -ECONNABORTED);
+	}
+}
+
+/* Is there room for one more half-open connection, if need be that of an older one? */
+static bool
+make_room(struct tcp_listener *l)
+{
+	struct tcp_stack *s = l->s;
+
+	if (s->n_live >= s->cfg.max_conns) {
+		tcp_count(s, TCP_CONNS_FULL);
+		return false;
+	}
+	if (l->n_half + l->n_unclaimed >= l->backlog) {
+		if (!l->n_half) {
+			tcp_count(s, TCP_BACKLOG_FULL);
+			return false;
+		}
+		tcp_count(s, TCP_HALF_OPEN_FULL);
+		conn_end(TAILQ_FIRST(&l->half), -ECONNABORTED);
+	}
+	if (s->n_half >= s->cfg.max_half_open)
+		drop_oldest_half_open(s);
+	return true;
+}
+
+static void
+passive_open(
+	struct tcp_listener *l, const struct tcp_tuple *t, uint32_t mtu, const struct wire_tcp *seg)
+{
+	struct tcp_stack *s = l->s;
+	struct tcp_conn *c;
+
+	if (!make_room(l))
+		return;
+	c = conn_new(s, t, mtu);
+	if (!c) {
+		tcp_count(s, TCP_CONNS_FULL);
+		return;
+	}
+	conn_options(c, seg);
+	/* RFC 3168 6.1.1: ECE and CWR in a SYN ask for ECN. */
+	if (s->cfg.ecn && (seg->flags & (TCP_ECE | TCP_CWR)) == (TCP_ECE | TCP_CWR))
+		c->flags |= F_ECN;
+	c->flags |= F_PASSIVE | F_HALF | F_LISTED;
+	c->state = TCPS_SYN_RCVD;
+	c->listener = l;
+	l->refs++;
+	l->n_half++;
+	TAILQ_INSERT_TAIL(&l->half, c, link);
+	s->n_half++;
+	c->todo = DO_SYN;
+	conn_wake(c);
+	s->ops.conn_added(s->ctx, c, l);
+}
+
+void
+tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tuple *t, uint32_t mtu,
+	const struct wire_tcp *seg, struct tcp_slice *payload, uint8_t ecn)
+{
+	struct tcp_stack *s = l->s;
+	uint32_t len = slice_len(payload);
+
+	s->now = now;
+	slice_drop(
+		s, payload); /* data in a SYN comes again: RFC 9293 lets a receiver not keep it */
+	if (seg->flags & TCP_RST)
+		return;
+	if (seg->flags & TCP_ACK || l->closed) {
+		rst_answer(s, t, seg, len);
+	} else if ((seg->flags & (TCP_SYN | TCP_FIN)) != TCP_SYN) {
+		tcp_count(s, TCP_BAD_FLAGS);
+	} else {
+		passive_open(l, t, mtu, seg);
+	}
+}

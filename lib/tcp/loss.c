@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loss recovery around RACK: what the congestion controller is told and when (RFC 5681, RFC
+ * 8985 6.3 and 7.4, RFC 3168 6.1.2), the retransmission timeout (RFC 6298 5), and taking a
+ * reduction back when DSACK shows that it was for nothing (RFC 3708).
+ */
+#include "tcp_priv.h"
+
+void
+loss_mark(struct tcp_conn *c, struct tcp_rec *seg)
+{
+	if (seg->flags & (R_LOST | R_SACKED))
+		return;
+	seg->flags |= R_LOST;
+	c->lost_out += seg->seg_len;
+	c->fast = false;
+	if (!c->lost_hint || seq_lt(seg->seq, c->lost_hint->seq))
+		c->lost_hint = seg;
+}
+
+static void
+remember_for_undo(struct tcp_conn *c)
+{
+	c->prior_cwnd = c->cwnd;
+	c->prior_ssthresh = c->ssthresh;
+	c->undo_retrans = 0;
+	c->flags |= F_UNDO;
+}
+
+static void
+enter_recovery(struct tcp_conn *c, uint64_t now)
+{
+	if (c->ca == CA_OPEN) {
+		remember_for_undo(c);
+		c->s->cc->loss(c, now);
+	}
+	c->ca = CA_RECOVERY;
+	c->recover = c->snd_nxt;
+	c->todo |= DO_RTX_FIRST;
+}
+
+static void
+leave_recovery(struct tcp_conn *c)
+{
+	if (c->ca == CA_RECOVERY && c->rack.reo_wnd_persist && --c->rack.reo_wnd_persist == 0)
+		c->rack.reo_wnd_mult = 1;
+	c->ca = CA_OPEN;
+}
+
+static void
+ecn_echo(struct tcp_conn *c, const struct tcp_acked *a)
+{
+	const struct tcp_cc_ops *cc = c->s->cc;
+
+	if (cc->ecn_feedback)
+		cc->ecn_feedback(c, a->bytes, a->ece);
+	if (!a->ece)
+		return;
+	tcp_count(c->s, TCP_ECN_ECHO);
+	if (c->ca != CA_OPEN)
+		return; /* once per window of data */
+	cc->ecn_echo(c, a->now);
+	c->ca = CA_CWR;
+	c->recover = c->snd_nxt;
+	c->flags |= F_SEND_CWR;
+	c->flags &= ~F_UNDO;
+}
+
+/* DSACK: one of our retransmissions was not needed. When none was, nothing had been lost. */
+static void
+spurious(struct tcp_conn *c)
+{
+	tcp_count(c->s, TCP_SPURIOUS);
+	rack_dsack(c);
+	if (!(c->flags & F_UNDO) || !c->undo_retrans || --c->undo_retrans)
+		return;
+	c->cwnd = SK_MAX(c->cwnd, c->prior_cwnd);
+	c->ssthresh = SK_MAX(c->ssthresh, c->prior_ssthresh);
+	c->flags &= ~F_UNDO;
+}
+
+void
+loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
+{
+	if (a->dsack)
+		spurious(c);
+	if (c->ca != CA_OPEN && seq_le(c->recover, c->snd_una))
+		leave_recovery(c);
+	if (c->flags & F_ECN)
+		ecn_echo(c, a);
+	if (c->lost_out && (c->ca == CA_OPEN || c->ca == CA_CWR))
+		enter_recovery(c, a->now);
+	if (a->bytes && (c->ca == CA_OPEN || c->ca == CA_LOSS))
+		c->s->cc->acked(c, a->now, a->bytes, c->flags & F_CWND_LIMITED);
+}
+
+/* A peer without SACK: duplicate acknowledgements stand for segments that have left the network
+ * (RFC 5681 3.2, RFC 6582). */
+void
+loss_dupack(struct tcp_conn *c, uint64_t now)
+{
+	uint32_t most = c->snd_nxt - c->snd_una;
+
+	if (!c->seg_head)
+		return;
+	most -= SK_MIN(most, c->seg_head->seg_len);
+	c->sacked_out = SK_MIN(c->sacked_out + c->emss, most);
+	if (c->dupacks < UINT8_MAX)
+		c->dupacks++;
+	if (c->dupacks == TCP_DUP_THRESH && (c->ca == CA_OPEN || c->ca == CA_CWR)) {
+		loss_mark(c, c->seg_head);
+		enter_recovery(c, now);
+	}
+}
+
+/* RFC 8985 7.4: was the probe's segment lost, and the probe hid it? */
+void
+loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a)
+{
+	if (!(c->flags & F_TLP_OUT) || seq_lt(ack, c->tlp_end))
+		return;
+	if (c->flags & F_TLP_RETRANS) {
+		if (a->dsack) {
+			c->flags &= ~F_TLP_OUT; /* both copies came */
+		} else if (seq_lt(c->tlp_end, ack)) {
+			c->flags &= ~F_TLP_OUT;
+			if (c->ca == CA_OPEN)
+				c->s->cc->loss(c, a->now);
+		} else if (!a->bytes && !a->sacked) {
+			c->flags &= ~F_TLP_OUT; /* a duplicate for the probe alone */
+		}
+	} else {
+		c->flags &= ~F_TLP_OUT;
+	}
+}
+
+/* RFC 8985 6.3: the first segment, and all that were sent a round trip ago. */
+static void
+mark_on_rto(struct tcp_conn *c, uint64_t now)
+{
+	uint64_t age = c->rack.rtt + c->srtt / 4;
+
+	if (c->seg_head && c->seg_head->flags & R_SACKED)
+		sack_forget(c);
+	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next) {
+		if (r == c->seg_head || r->sent_at + age <= now)
+			loss_mark(c, r);
+	}
+}
+
+void
+loss_rto(struct tcp_conn *c, uint64_t now)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+	bool opening = c->state == TCPS_SYN_SENT || c->state == TCPS_SYN_RCVD;
+
+	tcp_count(c->s, TCP_RTO);
+	c->n_rtos++;
+	if (c->retries >= (opening ? cfg->syn_retries : cfg->data_retries)) {
+		tcp_count(c->s, TCP_TIMED_OUT);
+		conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+		return;
+	}
+	c->retries++;
+	if (c->backoff < 16)
+		c->backoff++; /* RFC 6298 5.5 */
+	c->flags &= ~F_TLP_OUT;
+	conn_wake(c);
+	if (opening) {
+		c->todo |= DO_SYN;
+		return;
+	}
+	if (!c->seg_head) {
+		c->todo |= DO_FIN_AGAIN;
+		return;
+	}
+	mark_on_rto(c, now);
+	if (c->ca != CA_LOSS) {
+		if (c->ca == CA_OPEN)
+			remember_for_undo(c);
+		c->s->cc->timeout(c, now);
+	}
+	c->ca = CA_LOSS;
+	c->recover = c->snd_nxt;
+	c->todo |= DO_RTX_FIRST;
+}

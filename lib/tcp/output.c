@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection's turn: what goes out, in which order, and how much the two windows allow. Each step
+ * sends at most what is left of the turn; when the port is busy the rest waits for the next poll.
+ */
+#include "tcp_priv.h"
+
+struct turn {
+	uint64_t now;
+	unsigned sent, most;
+	bool busy; /* -EAGAIN */
+};
+
+/* Takes note of what a seg_ function returned; true: go on. */
+static bool
+took(struct turn *t, int rc)
+{
+	if (rc < 0) {
+		t->busy = true;
+		return false;
+	}
+	t->sent += rc ? (unsigned)rc : 1;
+	return t->sent < t->most;
+}
+
+static struct tcp_rec *
+next_lost(struct tcp_conn *c)
+{
+	struct tcp_rec *r = c->lost_hint ? c->lost_hint : c->seg_head;
+
+	while (r && !(r->flags & R_LOST))
+		r = r->seg_next;
+	c->lost_hint = r;
+	return r;
+}
+
+static bool
+send_lost(struct tcp_conn *c, struct turn *t)
+{
+	struct tcp_rec *r;
+	uint32_t flight;
+	int rc;
+
+	while (c->lost_out && (r = next_lost(c))) {
+		flight = tcp_in_flight(c);
+		if (!(c->todo & DO_RTX_FIRST) && flight && flight + r->seg_len > c->cwnd)
+			return true;
+		rc = seg_retransmit(c, t->now, r);
+		if (rc == 0)
+			c->todo &= ~DO_RTX_FIRST;
+		if (!took(t, rc))
+			return false;
+	}
+	c->todo &= ~DO_RTX_FIRST;
+	return true;
+}
+
+/* RFC 9293 3.8.6: bytes that the peer's window has left. */
+static uint32_t
+window_left(const struct tcp_conn *c)
+{
+	uint32_t out = c->snd_nxt - c->snd_una;
+
+	return c->snd_wnd > out ? c->snd_wnd - out : 0;
+}
+
+static uint32_t
+cwnd_left(const struct tcp_conn *c)
+{
+	uint32_t flight = tcp_in_flight(c);
+
+	if (!flight)
+		return SK_MAX(c->cwnd, c->emss);
+	return c->cwnd > flight ? c->cwnd - flight : 0;
+}
+
+/* RFC 9438 5.8, RFC 7661: was it the congestion window that limited us? */
+static void
+note_limit(struct tcp_conn *c, bool by_cwnd)
+{
+	bool limited = by_cwnd;
+
+	if (!by_cwnd && c->cwnd < c->ssthresh)
+		limited = tcp_in_flight(c) >= c->cwnd / 2;
+	c->flags = limited ? c->flags | F_CWND_LIMITED : c->flags & ~F_CWND_LIMITED;
+}
+
+static bool
+send_new(struct tcp_conn *c, struct turn *t)
+{
+	uint32_t wnd, cw;
+	int n;
+
+	if (c->snd_una == c->snd_nxt && t->now - c->last_tx > rtt_rto(c))
+		c->s->cc->idle(c, t->now);
+	while (c->unsent) {
+		wnd = window_left(c);
+		cw = cwnd_left(c);
+		if (c->nsegs >= TCP_MAX_SEGS)
+			return true;
+		n = seg_new(c, t->now, SK_MIN(wnd, cw));
+		if (n == 0) {
+			if (cw <= wnd)
+				note_limit(c, true);
+			else if (c->snd_una == c->snd_nxt)
+				timers_window_closed(c, t->now);
+			return true;
+		}
+		if (!took(t, n))
+			return false;
+	}
+	note_limit(c, false);
+	return true;
+}
+
+/* RFC 8985 7.3: new data if there is some and the peer has room, else the last segment again. */
+static bool
+send_tlp(struct tcp_conn *c, struct turn *t)
+{
+	int rc;
+
+	if (!c->seg_tail || c->ca == CA_RECOVERY || c->ca == CA_LOSS) {
+		c->todo &= ~DO_TLP;
+		timers_acked(c, t->now);
+		return true;
+	}
+	c->rtx_kind = RTX_NONE;
+	c->flags |= F_TLP_OUT; /* so that the RTO is set next, not another probe */
+	rc = c->unsent ? seg_new(c, t->now, window_left(c)) : 0;
+	if (rc > 0) {
+		c->flags &= ~F_TLP_RETRANS;
+	} else if (rc == 0) {
+		rc = seg_retransmit(c, t->now, c->seg_tail);
+		c->flags |= F_TLP_RETRANS;
+	}
+	if (rc < 0) {
+		c->flags &= ~F_TLP_OUT;
+		return took(t, rc);
+	}
+	tcp_count(c->s, TCP_TLP);
+	c->n_tlps++;
+	c->tlp_end = c->snd_nxt;
+	c->todo &= ~DO_TLP;
+	timers_acked(c, t->now);
+	return took(t, rc);
+}
+
+static bool
+send_fin(struct tcp_conn *c, struct turn *t)
+{
+	if (c->todo & DO_FIN_AGAIN)
+		return took(t, seg_fin(c, t->now, true));
+	if ((c->flags & (F_FIN_QUEUED | F_FIN_SENT)) == F_FIN_QUEUED && !c->unsent)
+		return took(t, seg_fin(c, t->now, false));
+	return true;
+}
+
+static bool
+send_probes(struct tcp_conn *c, struct turn *t)
+{
+	int rc;
+
+	if (!(c->todo & (DO_WND_PROBE | DO_KEEPALIVE)))
+		return true;
+	rc = seg_probe(c, t->now);
+	if (rc == 0) {
+		if (c->todo & DO_WND_PROBE)
+			tcp_count(c->s, TCP_ZERO_WINDOW_PROBE);
+		if (c->todo & DO_KEEPALIVE)
+			tcp_count(c->s, TCP_KEEPALIVE);
+		c->todo &= ~(DO_WND_PROBE | DO_KEEPALIVE | DO_WND_FORCE);
+	}
+	return took(t, rc);
+}
+
+/* An acknowledgement that nothing else has carried (RFC 9293 3.8.6.3: at least each second
+ * full-sized segment). */
+static bool
+send_ack(struct tcp_conn *c, struct turn *t)
+{
+	if (!(c->todo & DO_ACK))
+		return true;
+	if (c->todo & DO_ACK_NOW || c->rcv_nxt - c->rcv_acked >= 2u * c->rcv_mss)
+		return took(t, seg_pure_ack(c, t->now));
+	timers_ack_delayed(c, t->now);
+	return true;
+}
+
+/* Blocks to report go first and alone: a full data segment has no room for them. */
+static bool
+send_report(struct tcp_conn *c, struct turn *t)
+{
+	if (c->todo & DO_ACK_NOW && (c->nsack || c->flags & F_DSACK))
+		return took(t, seg_pure_ack(c, t->now));
+	return true;
+}
+
+static bool
+all_steps(struct tcp_conn *c, struct turn *t)
+{
+	if (c->todo & DO_SYN && !took(t, seg_syn(c, t->now)))
+		return false;
+	if (c->state < TCPS_ESTABLISHED)
+		return true;
+	if (!send_report(c, t))
+		return false;
+	if (c->lost_out && !send_lost(c, t))
+		return false;
+	if (c->todo & DO_TLP && !send_tlp(c, t))
+		return false;
+	if (c->unsent && !send_new(c, t))
+		return false;
+	if (c->flags & F_FIN_QUEUED && !send_fin(c, t))
+		return false;
+	return send_probes(c, t) && send_ack(c, t);
+}
+
+unsigned
+tcp_output(struct tcp_conn *c, uint64_t now, unsigned most)
+{
+	struct turn t = {.now = now, .most = most};
+	struct tcp_stack *s = c->s;
+
+	if (all_steps(c, &t))
+		return t.sent;
+	c->where = t.busy ? ON_BUSY : ON_WORK;
+	TAILQ_INSERT_TAIL(t.busy ? &s->busy : &s->work, c, work);
+	return t.sent;
+}

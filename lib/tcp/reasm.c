@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Putting received payload in order (RFC 9293 3.10.7.4, "seventh"), and what is reported about it
+ * (RFC 2018, RFC 2883).
+ *
+ * Slices that come too early are kept in runs: a run is a chain of adjacent slices, the runs are
+ * linked by their first slices and are ordered by sequence number. Slices, not bytes, are what a
+ * hostile peer can make dear, so their number is bounded, per connection and in all; what does not
+ * fit is dropped and comes again.
+ */
+#include "tcp_priv.h"
+
+static uint32_t
+run_end(const struct tcp_slice *run)
+{
+	return run->run_tail->seq + run->run_tail->len;
+}
+
+void
+reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right)
+{
+	if (!(c->flags & F_SACK))
+		return;
+	c->dsack = (struct wire_sack){left, right};
+	c->flags |= F_DSACK;
+}
+
+/* RFC 2018 4: the run that changed last comes first, then those that were reported before. */
+static void
+report_run(struct tcp_conn *c, const struct tcp_slice *run)
+{
+	struct wire_sack b = {run->seq, run_end(run)}, kept[TCP_MAX_SACK];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->nsack && n < TCP_MAX_SACK - 1; i++) {
+		if (seq_lt(c->sack[i].right, b.left) || seq_lt(b.right, c->sack[i].left))
+			kept[n++] = c->sack[i];
+	}
+	c->sack[0] = b;
+	for (unsigned i = 0; i < n; i++)
+		c->sack[i + 1] = kept[i];
+	c->nsack = n + 1;
+}
+
+static void
+report_trim(struct tcp_conn *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->nsack; i++) {
+		if (seq_lt(c->rcv_nxt, c->sack[i].left))
+			c->sack[n++] = c->sack[i];
+	}
+	c->nsack = n;
+}
+
+static void
+count_kept(struct tcp_conn *c, int slices)
+{
+	c->ooo_count += slices;
+	c->s->ooo_total += slices;
+}
+
+/* Cuts `n` bytes off the start of the chain; whole slices go back. */
+static struct tcp_slice *
+trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
+{
+	while (chain && n >= chain->len) {
+		struct tcp_slice *next = chain->next;
+
+		n -= chain->len;
+		chain->next = NULL;
+		slice_drop(c->s, chain);
+		chain = next;
+	}
+	if (chain && n) {
+		if (chain->data)
+			chain->data += n;
+		chain->len -= n;
+		chain->seq += n;
+	}
+	return chain;
+}
+
+/* Keeps the first `keep` bytes (not 0) of the chain. */
+static void
+trim_back(struct tcp_conn *c, struct tcp_slice *chain, uint32_t keep)
+{
+	while (keep > chain->len) {
+		keep -= chain->len;
+		chain = chain->next;
+	}
+	chain->len = keep;
+	slice_drop(c->s, chain->next);
+	chain->next = NULL;
+}
+
+static int
+count_chain(const struct tcp_slice *chain)
+{
+	int n = 0;
+
+	for (; chain; chain = chain->next)
+		n++;
+	return n;
+}
+
+/* Takes over the runs behind `run` that it touches, without what they have in common. */
+static void
+merge_next(struct tcp_conn *c, struct tcp_slice *run)
+{
+	struct tcp_slice *next;
+
+	while ((next = run->run_next) && seq_le(next->seq, run_end(run))) {
+		struct tcp_slice *tail = next->run_tail, *rest = next;
+		uint32_t over = run_end(run) - next->seq, whole = run_end(next) - next->seq;
+
+		run->run_next = next->run_next;
+		if (!run->run_next)
+			c->ooo_tail = run;
+		if (over) {
+			count_kept(c, -count_chain(next));
+			rest = trim_front(c, next, SK_MIN(over, whole));
+			count_kept(c, count_chain(rest));
+		}
+		if (rest) {
+			run->run_tail->next = rest;
+			run->run_tail = tail;
+		}
+	}
+}
+
+/* A single slice between runs. What another slice has already brought is cut off the new one or the
+ * old one; either copy is good. */
+static void
+insert_slice(struct tcp_conn *c, struct tcp_slice *s)
+{
+	struct tcp_slice *prev = NULL, *next = c->ooo;
+	uint32_t end = s->seq + s->len;
+
+	if (c->ooo_tail && seq_le(c->ooo_tail->seq, s->seq)) {
+		prev = c->ooo_tail; /* the usual case: behind all that waits */
+		next = NULL;
+	}
+	while (next && seq_le(next->seq, s->seq)) {
+		prev = next;
+		next = next->run_next;
+	}
+	if (prev && seq_le(s->seq, run_end(prev))) {
+		uint32_t over = run_end(prev) - s->seq;
+
+		if (over) {
+			tcp_count(c->s, TCP_DUP_PAYLOAD);
+			reasm_dsack(c, s->seq, s->seq + SK_MIN(over, s->len));
+		}
+		if (over >= s->len) {
+			slice_drop(c->s, s);
+			report_run(c, prev);
+			return;
+		}
+		s = trim_front(c, s, over);
+		prev->run_tail->next = s;
+		prev->run_tail = s;
+		count_kept(c, 1);
+		merge_next(c, prev);
+		report_run(c, prev);
+		return;
+	}
+	if (next && seq_lt(next->seq, end)) {
+		tcp_count(c->s, TCP_DUP_PAYLOAD);
+		reasm_dsack(c, next->seq, seq_lt(end, run_end(next)) ? end : run_end(next));
+	}
+	s->run_next = next;
+	s->run_tail = s;
+	if (prev)
+		prev->run_next = s;
+	else
+		c->ooo = s;
+	if (!next)
+		c->ooo_tail = s;
+	count_kept(c, 1);
+	merge_next(c, s);
+	report_run(c, s);
+}
+
+static void
+keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+
+	while (chain) {
+		struct tcp_slice *next = chain->next;
+
+		if (c->ooo_count >= cfg->ooo_slices || c->s->ooo_total >= cfg->ooo_slices_total) {
+			tcp_count(c->s, TCP_OOO_FULL);
+			slice_drop(c->s, chain);
+			return;
+		}
+		chain->next = NULL;
+		insert_slice(c, chain);
+		chain = next;
+	}
+}
+
+/* Takes the runs that rcv_nxt has reached off the list and appends them to `tail`; rcv_nxt moves
+ * on. Returns how many bytes came. */
+static uint32_t
+take_reached(struct tcp_conn *c, struct tcp_slice **tail)
+{
+	uint32_t from = c->rcv_nxt;
+
+	while (c->ooo && seq_le(c->ooo->seq, c->rcv_nxt)) {
+		struct tcp_slice *run = c->ooo, *last = run->run_tail;
+		uint32_t end = run_end(run), over = c->rcv_nxt - run->seq;
+
+		c->ooo = run->run_next;
+		count_kept(c, -count_chain(run));
+		run = trim_front(c, run, SK_MIN(over, end - run->seq));
+		if (!run)
+			continue;
+		*tail = run;
+		tail = &last->next;
+		c->rcv_nxt = end;
+	}
+	if (!c->ooo)
+		c->ooo_tail = NULL;
+	return c->rcv_nxt - from;
+}
+
+static void
+refuse(struct tcp_conn *c, struct tcp_slice *chain)
+{
+	if (c->state == TCPS_CLOSED) { /* the owner ended the connection from inside deliver() */
+		slice_drop(c->s, chain);
+		return;
+	}
+	if (c->refused)
+		c->refused_tail->next = chain;
+	else
+		c->refused = chain;
+	count_kept(c, count_chain(chain));
+	while (chain->next)
+		chain = chain->next;
+	c->refused_tail = chain;
+	c->fast = false;
+}
+
+void
+reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
+{
+	c->rcv_unread += len;
+	c->n_bytes_in += len;
+	if (c->refused || !c->s->ops.deliver(c->s->ctx, c, chain))
+		refuse(c, chain);
+}
+
+static void
+in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
+{
+	struct tcp_slice *last = chain;
+
+	/* What the owner refused may be tiny slices without end: their number is bounded as well.
+	 */
+	if (c->refused && c->ooo_count >= c->s->cfg.ooo_slices) {
+		tcp_count(c->s, TCP_OOO_FULL);
+		slice_drop(c->s, chain);
+		return;
+	}
+	c->rcv_nxt += len;
+	if (c->ooo) {
+		while (last->next)
+			last = last->next;
+		len += take_reached(c, &last->next);
+		report_trim(c);
+		conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, all or part */
+	}
+	reasm_deliver(c, chain, len);
+}
+
+void
+reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len)
+{
+	uint32_t old, room, at = seq;
+
+	for (struct tcp_slice *p = chain; p; p = p->next) {
+		p->seq = at;
+		at += p->len;
+	}
+	if (seq_lt(seq, c->rcv_nxt)) {
+		old = SK_MIN(c->rcv_nxt - seq, len);
+		tcp_count(c->s, TCP_DUP_PAYLOAD);
+		reasm_dsack(c, seq, seq + old);
+		conn_ack_now(c);
+		chain = trim_front(c, chain, old);
+		seq += old;
+		len -= old;
+	}
+	if (!len)
+		return;
+	room = seq_lt(seq, c->rcv_adv) ? c->rcv_adv - seq : 0;
+	if (len > room) {
+		tcp_count(c->s, TCP_RCV_FULL);
+		conn_ack_now(c);
+		if (!room) {
+			slice_drop(c->s, chain);
+			return;
+		}
+		trim_back(c, chain, room);
+		len = room;
+	}
+	if (seq == c->rcv_nxt) {
+		in_order(c, chain, len);
+	} else {
+		conn_ack_now(c); /* RFC 5681 4.2 */
+		c->fast = false;
+		keep_out_of_order(c, chain);
+	}
+}
+
+void
+reasm_free_all(struct tcp_conn *c)
+{
+	struct tcp_slice *run = c->ooo, *next;
+
+	c->s->ooo_total -= c->ooo_count;
+	c->ooo_count = 0;
+	c->ooo = c->ooo_tail = NULL;
+	for (; run; run = next) {
+		next = run->run_next;
+		slice_drop(c->s, run);
+	}
+	run = c->refused;
+	c->refused = c->refused_tail = NULL;
+	slice_drop(c->s, run);
+}
+
+/* ---- The owner's side
+ * ------------------------------------------------------------------------------ */
+
+void
+tcp_deliver_resume(struct tcp_conn *c)
+{
+	struct tcp_slice *chain = c->refused;
+
+	if (!chain || c->state == TCPS_CLOSED)
+		return;
+	conn_hold(c);
+	c->refused = c->refused_tail = NULL;
+	count_kept(c, -count_chain(chain));
+	if (!c->s->ops.deliver(c->s->ctx, c, chain))
+		refuse(c, chain);
+	else if (c->state != TCPS_CLOSED)
+		tcp_fin_reached(c);
+	conn_release(c);
+}
+
+void
+tcp_consumed(struct tcp_conn *c, uint32_t bytes)
+{
+	uint32_t buf = c->s->cfg.rcv_buf, open = c->rcv_adv - c->rcv_nxt, edge;
+
+	c->rcv_unread -= SK_MIN(bytes, c->rcv_unread);
+	if (c->state < TCPS_ESTABLISHED || c->rcv_unread >= buf)
+		return;
+	/* RFC 9293 3.8.6.2.2: tell when it is worth it: the window was small, or a quarter of it
+	 * came free. */
+	edge = c->rcv_nxt + buf - c->rcv_unread;
+	if (seq_le(edge, c->rcv_adv))
+		return;
+	edge -= c->rcv_adv;
+	if (edge >= buf / 4 ||
+		(open < 2u * c->rcv_mss && edge >= SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
+		conn_ack_now(c);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Resets. They belong to no connection (or to one that is gone the next moment), so those that the
+ * port cannot take wait here. */
+#include "tcp_priv.h"
+
+static int
+rst_out(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
+	const struct wire_tcp *tcp)
+{
+	struct tcp_out out = {.tcp = *tcp};
+
+	return s->ops.output(s->ctx, c, to, &out);
+}
+
+void
+rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
+	const struct wire_tcp *tcp)
+{
+	tcp_count(s, TCP_RESET_OUT);
+	if (rst_out(s, c, to, tcp) != -EAGAIN)
+		return;
+	tcp_count(s, TCP_OUTPUT_BUSY);
+	if (s->nrst < TCP_RST_QUEUE) /* else the peer's next segment asks for another */
+		s->rst[s->nrst++] = (struct tcp_rst){*to, *tcp};
+}
+
+unsigned
+rst_flush(struct tcp_stack *s)
+{
+	unsigned sent = 0;
+
+	while (sent < s->nrst && rst_out(s, NULL, &s->rst[sent].to, &s->rst[sent].tcp) != -EAGAIN)
+		sent++;
+	s->nrst -= sent;
+	for (unsigned i = 0; i < s->nrst; i++)
+		s->rst[i] = s->rst[i + sent];
+	return sent;
+}
+
+void
+rst_answer(
+	struct tcp_stack *s, const struct tcp_tuple *to, const struct wire_tcp *seg, uint32_t len)
+{
+	struct wire_tcp t = {
+		.sport = to->lport, .dport = to->rport, .flags = TCP_RST, .wscale = 0xff};
+
+	if (seg->flags & TCP_RST)
+		return;
+	if (seg->flags & TCP_ACK) {
+		t.seq = seg->ack;
+	} else {
+		t.flags |= TCP_ACK;
+		t.ack = seg->seq + len + !!(seg->flags & TCP_SYN) + !!(seg->flags & TCP_FIN);
+	}
+	rst_send(s, NULL, to, &t);
+}
+
+void
+tcp_orphan_input(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t,
+	const struct wire_tcp *seg, struct tcp_slice *payload)
+{
+	uint32_t len = slice_len(payload);
+
+	s->now = now;
+	slice_drop(s, payload);
+	tcp_count(s, TCP_NO_CONN);
+	rst_answer(s, t, seg, len);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Round-trip time and RTO (RFC 6298), the windowed minimum that RACK wants (RFC 8985 6.1). */
+#include "tcp_priv.h"
+
+void
+rtt_init(struct tcp_conn *c)
+{
+	c->srtt = c->rttvar = 0;
+	c->rto = c->s->cfg.rto_initial_ns;
+}
+
+/*
+ * RFC 6298 2.2, 2.3. The caller takes one sample per round trip (RFC 7323 appendix G warns of more
+ * with these weights).
+ */
+void
+rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+	uint64_t off;
+
+	if (!c->srtt) {
+		c->srtt = SK_MAX(rtt, 1u);
+		c->rttvar = rtt / 2;
+	} else {
+		off = rtt > c->srtt ? rtt - c->srtt : c->srtt - rtt;
+		c->rttvar = (3 * c->rttvar + off) / 4;
+		c->srtt = SK_MAX((7 * c->srtt + rtt) / 8, 1u);
+	}
+	c->rto = c->srtt + SK_MAX(4 * c->rttvar, (uint64_t)SK_WHEEL_TICK_NS);
+	c->rto = SK_MIN(SK_MAX(c->rto, cfg->rto_min_ns), cfg->rto_max_ns);
+}
+
+void
+rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
+{
+	struct tcp_rack *r = &c->rack;
+
+	if (!r->min_rtt || rtt <= r->min_rtt || now - r->min_rtt_at > TCP_MIN_RTT_WINDOW) {
+		r->min_rtt = SK_MAX(rtt, 1u);
+		r->min_rtt_at = now;
+	}
+}
+
+uint64_t
+rtt_rto(const struct tcp_conn *c)
+{
+	uint64_t rto = c->rto << c->backoff;
+
+	return SK_MIN(rto, c->s->cfg.rto_max_ns);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A connection's deadlines. There are three, and one timer in the wheel for the earliest: a
+ *deadline that moves later or vanishes leaves the wheel alone (the timer fires early once, and
+ *looks again), so a segment costs no wheel operation.
+ *
+ *	T_RTX	  one of: RTO (RFC 6298), PTO (RFC 8985 7), RACK's reordering wait (6.3), persist
+ *(RFC 9293 3.8.6.1) T_DELACK  delayed acknowledgement T_LIFE	  keepalive, or how long FIN-WAIT-2
+ *and TIME-WAIT last
+ */
+#include "tcp_priv.h"
+
+static void
+want(struct tcp_conn *c, unsigned k, uint64_t deadline)
+{
+	c->due[k] = deadline;
+	if (!sk_timer_is_set(&c->timer) || deadline < c->timer.deadline)
+		sk_timer_set(&c->s->wheel, &c->timer, deadline);
+}
+
+static void
+want_rtx(struct tcp_conn *c, enum tcp_rtx_kind kind, uint64_t deadline)
+{
+	c->rtx_kind = kind;
+	want(c, T_RTX, deadline);
+}
+
+/* RFC 8985 7.2: may a tail loss probe be scheduled? */
+static bool
+probe_allowed(const struct tcp_conn *c)
+{
+	return c->flags & F_SACK && !(c->flags & F_TLP_OUT) && c->srtt && c->nsegs &&
+	       !c->sacked_out && !c->backoff && (c->ca == CA_OPEN || c->ca == CA_CWR);
+}
+
+static void
+arm_rtx(struct tcp_conn *c, uint64_t now)
+{
+	uint64_t rto = rtt_rto(c), pto;
+
+	if (c->snd_una == c->snd_nxt) {
+		c->rtx_kind = RTX_NONE;
+		c->due[T_RTX] = SK_NEVER;
+		return;
+	}
+	if (probe_allowed(c)) {
+		pto = 2 * c->srtt + (c->nsegs == 1 ? TCP_PEER_DELACK_NS : 0);
+		pto = SK_MAX(pto, TCP_PTO_MIN_NS);
+		if (pto < rto) {
+			want_rtx(c, RTX_PTO, now + pto);
+			return;
+		}
+	}
+	want_rtx(c, RTX_RTO, now + rto);
+}
+
+void
+timers_sent(struct tcp_conn *c, uint64_t now)
+{
+	if (c->rtx_kind != RTX_RTO && c->rtx_kind != RTX_REO)
+		arm_rtx(c, now);
+}
+
+void
+timers_acked(struct tcp_conn *c, uint64_t now)
+{
+	arm_rtx(c, now);
+}
+
+void
+timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait)
+{
+	want_rtx(c, RTX_REO, now + wait);
+}
+
+void
+timers_window_closed(struct tcp_conn *c, uint64_t now)
+{
+	if (c->rtx_kind != RTX_PERSIST)
+		want_rtx(c, RTX_PERSIST, now + rtt_rto(c));
+}
+
+void
+timers_ack_delayed(struct tcp_conn *c, uint64_t now)
+{
+	if (c->due[T_DELACK] == SK_NEVER)
+		want(c, T_DELACK, now + c->s->cfg.delack_ns);
+}
+
+void
+timers_life(struct tcp_conn *c, uint64_t deadline)
+{
+	want(c, T_LIFE, deadline);
+}
+
+void
+timers_alive(struct tcp_conn *c, uint64_t now)
+{
+	if (c->s->cfg.keepalive_idle_ns)
+		timers_life(c, now + c->s->cfg.keepalive_idle_ns);
+}
+
+void
+timers_stop(struct tcp_conn *c)
+{
+	for (unsigned k = 0; k < T_COUNT; k++)
+		c->due[k] = SK_NEVER;
+	c->rtx_kind = RTX_NONE;
+	sk_timer_stop(&c->s->wheel, &c->timer);
+}
+
+/* The peer does not open its window: ask (RFC 9293 3.8.6.1), for as long as it answers. */
+static void
+persist_due(struct tcp_conn *c, uint64_t now)
+{
+	if (c->retries >= c->s->cfg.data_retries) {
+		tcp_count(c->s, TCP_TIMED_OUT);
+		conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+		return;
+	}
+	c->retries++;
+	if (c->backoff < 16)
+		c->backoff++;
+	c->todo |= DO_WND_PROBE | DO_WND_FORCE;
+	want_rtx(c, RTX_PERSIST, now + rtt_rto(c));
+	conn_wake(c);
+}
+
+static void
+rtx_due(struct tcp_conn *c, uint64_t now)
+{
+	enum tcp_rtx_kind kind = c->rtx_kind;
+
+	c->rtx_kind = RTX_NONE;
+	c->fast = false;
+	switch (kind) {
+	case RTX_PTO:
+		c->todo |= DO_TLP;
+		conn_wake(c);
+		break;
+	case RTX_REO:
+		rack_detect(c, now);
+		loss_after_ack(c, &(struct tcp_acked){.now = now});
+		if (c->rtx_kind == RTX_NONE)
+			want_rtx(c, RTX_RTO, now + rtt_rto(c));
+		conn_wake(c);
+		break;
+	case RTX_PERSIST:
+		persist_due(c, now);
+		break;
+	case RTX_RTO:
+		loss_rto(c, now);
+		break;
+	case RTX_NONE:
+		break;
+	}
+}
+
+static void
+delack_due(struct tcp_conn *c, uint64_t now)
+{
+	if (c->todo & DO_ACK)
+		conn_ack_now(c);
+}
+
+static void
+keepalive_due(struct tcp_conn *c, uint64_t now)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+
+	if (now - c->last_rx < cfg->keepalive_idle_ns) {
+		c->probes = 0;
+		timers_life(c, c->last_rx + cfg->keepalive_idle_ns);
+		return;
+	}
+	if (c->snd_una == c->snd_nxt) { /* else the RTO judges the peer */
+		if (c->probes >= cfg->keepalive_probes) {
+			tcp_count(c->s, TCP_TIMED_OUT);
+			conn_end(c, -ETIMEDOUT);
+			return;
+		}
+		c->probes++;
+		c->todo |= DO_KEEPALIVE;
+		conn_wake(c);
+	}
+	timers_life(c, now + cfg->keepalive_interval_ns);
+}
+
+static void
+life_due(struct tcp_conn *c, uint64_t now)
+{
+	switch (c->state) {
+	case TCPS_TIME_WAIT:
+		if (c->refused) /* the owner has not yet taken the last bytes */
+			timers_life(c, now + 2 * c->s->cfg.msl_ns);
+		else
+			conn_end(c, 0);
+		break;
+	case TCPS_FIN_WAIT_2:
+		tcp_count(c->s, TCP_TIMED_OUT);
+		conn_end(c, -ETIMEDOUT);
+		break;
+	default:
+		if (c->s->cfg.keepalive_idle_ns)
+			keepalive_due(c, now);
+	}
+}
+
+void
+timers_fire(void *stack, struct sk_timer *t, uint64_t now)
+{
+	static void (*const due[T_COUNT])(struct tcp_conn *, uint64_t) = {
+		[T_RTX] = rtx_due, [T_DELACK] = delack_due, [T_LIFE] = life_due};
+	struct tcp_conn *c = SK_CONTAINER(t, struct tcp_conn, timer);
+	uint64_t next = SK_NEVER;
+
+	conn_hold(c);
+	for (unsigned k = 0; k < T_COUNT && c->state != TCPS_CLOSED; k++) {
+		if (c->due[k] > now)
+			continue;
+		c->due[k] = SK_NEVER;
+		due[k](c, now);
+	}
+	for (unsigned k = 0; k < T_COUNT; k++)
+		next = SK_MIN(next, c->due[k]);
+	if (next != SK_NEVER && c->state != TCPS_CLOSED)
+		sk_timer_set(&c->s->wheel, &c->timer, next);
+	conn_release(c);
+}
