@@ -41,8 +41,6 @@ answer(struct mpa_startup *s, bool accept)
 	check(!accept || s->result.peer_ird == MPA_IRD_AUTO || s->result.ord <= s->result.peer_ird);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

@@ -91,8 +91,6 @@ read_stream(const uint8_t *data, size_t len, uint8_t flags, size_t cut, size_t s
 	return o;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
