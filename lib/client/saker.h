@@ -40,7 +40,7 @@ int saker_open_flat(void *base, size_t size, void (*idle)(void *arg), void *arg,
 void saker_close(struct saker *s);
 int saker_device(struct saker *s, struct shm_device *out);
 /* Readable when an event or a CQ event may wait; -1 for a flat attachment. */
-int saker_fd(const struct saker *s);
+int saker_fd(struct saker *s);
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 

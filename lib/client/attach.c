@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attaching over the Unix socket: HELLO, WELCOME with three descriptors, and later the regions that
+ * the client brings. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+#define REPLY_MS    10000 /* a saker that says nothing for so long is not there */
+#define WELCOME_FDS 3
+
+union control {
+	struct cmsghdr align;
+	char buf[CMSG_SPACE(WELCOME_FDS * sizeof(int))];
+};
+
+static int
+sock_connect(const char *path)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return cl_fail(-ENAMETOOLONG, "the socket path %s is too long", path);
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cl_fail(-errno, "no socket: %s", strerror(errno));
+	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return cl_fail(rc, "no saker answers at %s: %s", path, strerror(-rc));
+}
+
+/* Sends `m`, with a descriptor unless `fd` is -1. */
+static int
+sock_send(int sock, const struct shm_sock_msg *m, int fd)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+	union control control;
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(int));
+		h.msg_control = control.buf;
+		h.msg_controllen = CMSG_SPACE(sizeof(int));
+	}
+	if (sendmsg(sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m))
+		return 0;
+	return cl_fail(-EPIPE, "the saker has gone");
+}
+
+/* How many descriptors came with the message. */
+static int
+fds_of(struct msghdr *h, int fds[WELCOME_FDS])
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+	size_t n;
+
+	if (c == NULL || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	return (int)n;
+}
+
+/* One reply; its descriptors to fds[]; how many, or -errno. */
+static int
+sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
+{
+	struct iovec iov = {.iov_base = m, .iov_len = sizeof(*m)};
+	union control control;
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf)};
+	struct pollfd p = {.fd = sock, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&p, 1, REPLY_MS);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return cl_fail(-ETIMEDOUT, "the saker does not answer");
+	if (recvmsg(sock, &h, MSG_CMSG_CLOEXEC) <= 0)
+		return cl_fail(-EPIPE, "the saker has gone");
+	n = fds_of(&h, fds);
+	if (m->magic == SHM_MAGIC && m->version == SHM_VERSION && m->op != SHM_REFUSED)
+		return n;
+	while (n > 0)
+		close(fds[--n]);
+	if (m->magic != SHM_MAGIC || m->version != SHM_VERSION)
+		return cl_fail(-EPROTO, "what answers is no saker of version %u", SHM_VERSION);
+	m->text[sizeof(m->text) - 1] = '\0';
+	return cl_fail(m->status < 0 ? m->status : -EPERM, "%s", m->text);
+}
+
+static void
+sock_msg(struct shm_sock_msg *m, enum shm_sock_op op)
+{
+	memset(m, 0, sizeof(*m));
+	m->magic = SHM_MAGIC;
+	m->version = SHM_VERSION;
+	m->op = op;
+}
+
+static int
+hello(struct saker *s, const char *name)
+{
+	struct shm_sock_msg m;
+	int fds[WELCOME_FDS], n;
+	void *home;
+
+	sock_msg(&m, SHM_HELLO);
+	snprintf(m.text, sizeof(m.text), "%s", name != NULL ? name : "");
+	n = sock_send(s->sock, &m, -1);
+	if (n == 0)
+		n = sock_recv(s->sock, &m, fds);
+	if (n < 0)
+		return n;
+	if (m.op != SHM_WELCOME || n != WELCOME_FDS) {
+		while (n > 0)
+			close(fds[--n]);
+		return cl_fail(-EPROTO, "the saker's welcome makes no sense");
+	}
+	s->wait.wake = fds[1];
+	s->wake_engine = fds[2];
+	home = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	close(fds[0]);
+	if (home == MAP_FAILED)
+		return cl_fail(-errno, "the home region cannot be mapped: %s", strerror(errno));
+	s->home = home;
+	s->mapped = m.size;
+	return cl_start(s, home, m.size);
+}
+
+int
+saker_open(const char *socket, const char *name, struct saker **out)
+{
+	struct saker *s;
+	int rc;
+
+	if (socket == NULL)
+		socket = getenv("SAKER_SOCKET");
+	if (socket == NULL)
+		socket = SHM_SOCKET_DEFAULT;
+	rc = sock_connect(socket);
+	if (rc < 0)
+		return rc;
+	s = cl_new();
+	if (s == NULL) {
+		close(rc);
+		return cl_fail(-ENOMEM, "no memory for an attachment");
+	}
+	s->sock = rc;
+	rc = hello(s, name);
+	if (rc < 0) {
+		cl_free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+int
+cl_sock_region(struct saker *s, int fd, uint64_t size)
+{
+	struct shm_sock_msg m;
+	int fds[WELCOME_FDS], n;
+
+	sock_msg(&m, SHM_REGION);
+	m.size = size;
+	n = sock_send(s->sock, &m, fd);
+	if (n == 0)
+		n = sock_recv(s->sock, &m, fds);
+	/* An answer that may still come would be taken for that to the next question. */
+	if (n == -ETIMEDOUT)
+		shutdown(s->sock, SHUT_RDWR);
+	if (n < 0)
+		return n;
+	while (n > 0)
+		close(fds[--n]);
+	if (m.op != SHM_REGION_IS || m.region >= SHM_MAX_REGIONS)
+		return cl_fail(-EPROTO, "the saker's answer about a region makes no sense");
+	return (int)m.region;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An attachment, whatever it travels over: its rings, its objects, its end. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+static _Thread_local char error_text[256];
+
+const char *
+saker_error(void)
+{
+	return error_text;
+}
+
+int
+cl_fail(int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(error_text, sizeof(error_text), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+void *
+cl_zalloc(size_t len)
+{
+	size_t whole = (len + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
+	void *p = aligned_alloc(SHM_LINE, whole);
+
+	if (p != NULL)
+		memset(p, 0, whole);
+	return p;
+}
+
+struct saker *
+cl_new(void)
+{
+	struct saker *s = cl_zalloc(sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->sock = s->wake_engine = s->wait.wake = s->wait.kick = s->wait.epoll = -1;
+	for (unsigned k = 0; k < CL_KINDS; k++)
+		TAILQ_INIT(&s->objs[k]);
+	TAILQ_INIT(&s->mail.calls);
+	STAILQ_INIT(&s->mail.events);
+	pthread_mutex_init(&s->mail.lock, NULL);
+	cl_mem_init(s);
+	return s;
+}
+
+/* The engine is trusted more than a client is; this is against another version and another
+ * program's memory. */
+static int
+header_check(const struct shm_header *h, uint64_t size)
+{
+	if (size < sizeof(*h) || __atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
+		return cl_fail(-EPROTO, "the memory is no home region of a saker");
+	if (h->version != SHM_VERSION)
+		return cl_fail(-EPROTO, "the saker speaks version %u of the shared memory, not %u",
+			h->version, SHM_VERSION);
+	if (h->nstages < 1 || h->nstages > SHM_MAX_STAGES || h->size > size ||
+		!shm_ring_ok(&h->cmd, size, sizeof(struct shm_msg)) ||
+		!shm_ring_ok(&h->evt, size, sizeof(struct shm_msg)) || h->mem > h->size ||
+		h->mem_len > h->size - h->mem)
+		return cl_fail(-EPROTO, "the header of the home region makes no sense");
+	for (uint32_t i = 0; i < h->nstages; i++)
+		if (!shm_ring_ok(&h->doorbell[i], size, sizeof(struct shm_doorbell)) ||
+			!shm_ring_ok(&h->event[i], size, sizeof(struct shm_cq_event)))
+			return cl_fail(-EPROTO, "the rings of stage %u make no sense", i);
+	return 0;
+}
+
+int
+cl_start(struct saker *s, void *home, uint64_t size)
+{
+	struct shm_header *h = home;
+	int rc = header_check(h, size);
+
+	if (rc < 0)
+		return rc;
+	s->home = home;
+	s->header = h;
+	s->size = h->size;
+	s->nstages = h->nstages;
+	for (uint32_t i = 0; i < s->nstages; i++) {
+		shm_prod_init(&s->bell[i].ring, home, &h->doorbell[i]);
+		shm_take_init(&s->cqev.ring[i], home, &h->event[i]);
+	}
+	cl_mail_init(s, h);
+	rc = cl_wait_init(s);
+	if (rc == 0)
+		rc = saker_device(s, &s->device);
+	return rc;
+}
+
+static const enum shm_op destroy_op[CL_KINDS] = {
+	[CL_QP] = SHM_QP_DESTROY,
+	[CL_SRQ] = SHM_SRQ_DESTROY,
+	[CL_LISTENER] = SHM_UNLISTEN,
+	[CL_CQ] = SHM_CQ_DESTROY,
+	[CL_MR] = SHM_MR_DESTROY,
+	[CL_PD] = SHM_PD_DESTROY,
+};
+
+int
+cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uint32_t handle)
+{
+	o->s = s;
+	o->self = self;
+	o->kind = kind;
+	o->handle = handle;
+	if (cl_table_add(&s->table, &o->node, cl_key(kind, handle), self) < 0) {
+		cl_command_handle(s, destroy_op[kind], handle);
+		return cl_fail(-ENOMEM, "no memory for an object");
+	}
+	cl_spin(&s->objs_lock);
+	TAILQ_INSERT_TAIL(&s->objs[kind], o, next);
+	cl_unspin(&s->objs_lock);
+	return 0;
+}
+
+/* Takes the object out of every list and frees it. */
+static void
+obj_forget(struct cl_obj *o)
+{
+	struct saker *s = o->s;
+
+	if (o->kind == CL_QP)
+		cl_table_del(&s->table, &((struct saker_qp *)o->self)->by_number);
+	cl_table_del(&s->table, &o->node);
+	cl_spin(&s->objs_lock);
+	TAILQ_REMOVE(&s->objs[o->kind], o, next);
+	cl_unspin(&s->objs_lock);
+	cl_mail_purge(s, o->kind, o->handle);
+	free(o->self);
+}
+
+int
+cl_obj_destroy(struct cl_obj *o)
+{
+	int rc = cl_command_handle(o->s, destroy_op[o->kind], o->handle);
+
+	if (rc < 0 && rc != -EPIPE)
+		return rc;
+	obj_forget(o);
+	return 0;
+}
+
+void
+cl_free(struct saker *s)
+{
+	for (unsigned k = 0; k < CL_KINDS; k++)
+		while (!TAILQ_EMPTY(&s->objs[k]))
+			obj_forget(TAILQ_FIRST(&s->objs[k]));
+	cl_mem_free(s);
+	cl_mail_free(s);
+	cl_wait_free(s);
+	cl_table_free(&s->table);
+	if (s->wake_engine >= 0)
+		close(s->wake_engine);
+	if (s->sock >= 0)
+		close(s->sock);
+	if (s->mapped != 0)
+		munmap(s->home, s->mapped);
+	free(s);
+}
+
+void
+saker_close(struct saker *s)
+{
+	if (s == NULL)
+		return;
+	/* The end of the socket says it all; a flat client has none and says good-bye piece by
+	 * piece. */
+	for (unsigned k = 0; s->sock < 0 && k < CL_KINDS; k++) {
+		struct cl_obj *o, *next;
+
+		for (o = TAILQ_FIRST(&s->objs[k]); o != NULL && !cl_gone(s); o = next) {
+			next = TAILQ_NEXT(o, next);
+			cl_obj_destroy(o);
+		}
+	}
+	cl_free(s);
+}
+
+int
+saker_device(struct saker *s, struct shm_device *out)
+{
+	struct shm_msg m;
+	int rc;
+
+	memset(&m, 0, sizeof(m));
+	rc = cl_command(s, &m, SHM_QUERY_DEVICE);
+	if (rc == 0)
+		*out = m.body.device;
+	return rc;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections: listen, connect, accept, reject, disconnect; and the events that tell how they fare.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+/* What both sides of a connection may say about it. */
+static int
+param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
+{
+	const struct saker_conn_param plain = {.ird = (uint16_t)s->device.max_ird,
+		.ord = (uint16_t)s->device.max_ord,
+		.crc = 2,
+		.markers = 2};
+
+	if (p == NULL)
+		p = &plain;
+	if (p->private_len > SHM_PRIVATE_MAX)
+		return cl_fail(-EINVAL, "private data of %u bytes is longer than %u",
+			p->private_len, SHM_PRIVATE_MAX);
+	cm->ird = p->ird;
+	cm->ord = p->ord;
+	cm->revision = p->revision;
+	cm->crc = p->crc;
+	cm->markers = p->markers;
+	cm->private_len = p->private_len;
+	if (p->private_len > 0)
+		memcpy(cm->private_data, p->private_data, p->private_len);
+	return 0;
+}
+
+int
+saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out)
+{
+	struct saker_listener *l = cl_zalloc(sizeof(*l));
+	struct shm_msg m;
+	int rc;
+
+	if (l == NULL)
+		return cl_fail(-ENOMEM, "no memory for a listener");
+	memset(&m, 0, sizeof(m));
+	if (addr != NULL)
+		m.body.cm.local = *addr;
+	m.body.cm.lport = port;
+	m.body.cm.backlog = backlog;
+	rc = cl_command(s, &m, SHM_LISTEN);
+	l->port = m.body.cm.lport;
+	l->user = user;
+	if (rc == 0)
+		rc = cl_obj_add(s, &l->obj, l, CL_LISTENER, m.body.cm.listener);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
+	*out = l;
+	return 0;
+}
+
+int
+saker_unlisten(struct saker_listener *l)
+{
+	return cl_obj_destroy(&l->obj);
+}
+
+void *
+saker_listener_user(const struct saker_listener *l)
+{
+	return l->user;
+}
+
+uint16_t
+saker_listener_port(const struct saker_listener *l)
+{
+	return l->port;
+}
+
+int
+saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_addr *remote,
+	uint16_t port, const struct saker_conn_param *p)
+{
+	struct shm_msg m;
+	int rc;
+
+	memset(&m, 0, sizeof(m));
+	rc = param_fill(qp->s, p, &m.body.cm);
+	if (rc < 0)
+		return rc;
+	m.body.cm.qp = qp->handle;
+	if (local != NULL)
+		m.body.cm.local = *local;
+	m.body.cm.remote = *remote;
+	m.body.cm.rport = port;
+	return cl_command(qp->s, &m, SHM_CONNECT);
+}
+
+int
+saker_accept(
+	struct saker *s, uint32_t request, struct saker_qp *qp, const struct saker_conn_param *p)
+{
+	struct shm_msg m;
+	int rc;
+
+	memset(&m, 0, sizeof(m));
+	rc = param_fill(s, p, &m.body.cm);
+	if (rc < 0)
+		return rc;
+	m.body.cm.request = request;
+	m.body.cm.qp = qp->handle;
+	return cl_command(s, &m, SHM_ACCEPT);
+}
+
+int
+saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t len)
+{
+	const struct saker_conn_param p = {.private_data = private_data,
+		.private_len = (uint16_t)(len <= SHM_PRIVATE_MAX ? len : UINT16_MAX)};
+	struct shm_msg m;
+	int rc;
+
+	memset(&m, 0, sizeof(m));
+	rc = param_fill(s, &p, &m.body.cm);
+	if (rc < 0)
+		return rc;
+	m.body.cm.request = request;
+	return cl_command(s, &m, SHM_REJECT);
+}
+
+int
+saker_disconnect(struct saker_qp *qp, bool abortive)
+{
+	struct shm_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.body.cm.qp = qp->handle;
+	m.body.cm.abort = abortive;
+	return cl_command(qp->s, &m, SHM_DISCONNECT);
+}
+
+/* ---- Events
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+/* For each event of the engine: what the program is told, and whose handle stands where. */
+static const struct event_row {
+	enum saker_event_type type;
+	enum cl_kind kind; /* CL_KINDS: the program is not told */
+	bool async;        /* body.async.object, else body.cm */
+} event_rows[] = {
+	[SHM_EV_CONNECT_REQUEST - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_CONNECT_REQUEST, CL_LISTENER,
+		false},
+	[SHM_EV_ESTABLISHED - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_ESTABLISHED, CL_QP, false},
+	[SHM_EV_REJECTED - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_REJECTED, CL_QP, false},
+	[SHM_EV_UNREACHABLE - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_UNREACHABLE, CL_QP, false},
+	[SHM_EV_DISCONNECTED - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_DISCONNECTED, CL_QP, false},
+	[SHM_EV_QP_FATAL - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_QP_FATAL, CL_QP, true},
+	[SHM_EV_CQ_OVERFLOW - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_CQ_OVERFLOW, CL_CQ, true},
+};
+
+static const struct event_row *
+row_of(const struct shm_msg *m)
+{
+	unsigned i = (unsigned)m->op - SHM_EV_CONNECT_REQUEST;
+
+	return i < sizeof(event_rows) / sizeof(event_rows[0]) ? &event_rows[i] : NULL;
+}
+
+static uint32_t
+handle_of(const struct shm_msg *m, const struct event_row *row)
+{
+	if (row->async)
+		return m->body.async.object;
+	return row->kind == CL_LISTENER ? m->body.cm.listener : m->body.cm.qp;
+}
+
+bool
+cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
+{
+	const struct event_row *row = row_of(m);
+
+	return row != NULL && row->kind == kind && handle_of(m, row) == handle;
+}
+
+/* false: about an object that is gone. */
+static bool
+event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
+{
+	const struct event_row *row = row_of(m);
+	void *owner;
+
+	memset(ev, 0, sizeof(*ev));
+	if (row == NULL)
+		return false;
+	owner = cl_table_find(&s->table, cl_key(row->kind, handle_of(m, row)));
+	if (owner == NULL)
+		return false;
+	ev->type = row->type;
+	ev->status = m->status;
+	if (row->kind == CL_QP)
+		ev->qp = owner;
+	else if (row->kind == CL_CQ)
+		ev->cq = owner;
+	else
+		ev->listener = owner;
+	if (row->async) {
+		ev->async = m->body.async;
+		return true;
+	}
+	ev->cm = m->body.cm;
+	ev->request = m->body.cm.request;
+	if (ev->cm.private_len > SHM_PRIVATE_MAX)
+		ev->cm.private_len = 0;
+	return true;
+}
+
+int
+saker_event(struct saker *s, struct saker_event *ev)
+{
+	struct cl_event *e;
+	bool found = false;
+
+	while (!found && (e = cl_mail_event(s)) != NULL) {
+		found = event_fill(s, &e->msg, ev);
+		free(e);
+	}
+	if (found)
+		return 1;
+	cl_settle(s);
+	if (__atomic_load_n(&s->gone, __ATOMIC_RELAXED) == 0 ||
+		__atomic_exchange_n(&s->mail.gone_told, true, __ATOMIC_RELAXED))
+		return 0;
+	memset(ev, 0, sizeof(*ev));
+	ev->type = SAKER_EV_ENGINE_GONE;
+	ev->status = -EPIPE;
+	return 1;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Commands and what comes back. Any thread may send one: its reply is found by tag, whoever takes
+ * it out of the ring. Events between the replies go to a queue of the client's own, so that a
+ * program that is slow to read them does not hold up replies.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+void
+cl_mail_init(struct saker *s, const struct shm_header *h)
+{
+	shm_prod_init(&s->mail.cmd, s->home, &h->cmd);
+	shm_take_init(&s->mail.evt, s->home, &h->evt);
+	s->mail.next_tag = 1;
+}
+
+void
+cl_mail_free(struct saker *s)
+{
+	struct cl_event *ev;
+
+	while ((ev = STAILQ_FIRST(&s->mail.events)) != NULL) {
+		STAILQ_REMOVE_HEAD(&s->mail.events, next);
+		free(ev);
+	}
+	pthread_mutex_destroy(&s->mail.lock);
+}
+
+static struct cl_call *
+call_of(struct saker *s, const struct shm_msg *m)
+{
+	struct cl_call *c;
+
+	TAILQ_FOREACH (c, &s->mail.calls, next)
+		if (c->msg->tag == m->tag && c->msg->op == m->op)
+			return c;
+	return NULL;
+}
+
+/* One message; false: no memory to keep it, it stays in the ring. */
+static bool
+mail_take(struct saker *s, const struct shm_msg *m)
+{
+	struct cl_event *ev;
+	struct cl_call *c;
+
+	if (m->op < SHM_OP_COUNT) {
+		c = call_of(s, m);
+		if (c == NULL) /* its caller has given up */
+			return true;
+		*c->msg = *m;
+		TAILQ_REMOVE(&s->mail.calls, c, next);
+		__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
+		return true;
+	}
+	ev = malloc(sizeof(*ev));
+	if (ev == NULL)
+		return false;
+	ev->msg = *m;
+	STAILQ_INSERT_TAIL(&s->mail.events, ev, next);
+	return true;
+}
+
+void
+cl_mail_drain(struct saker *s)
+{
+	const struct shm_msg *m;
+	bool any = false, replies = false;
+
+	while ((m = shm_take_peek(&s->mail.evt)) != NULL) {
+		bool reply = m->op < SHM_OP_COUNT;
+
+		if (!mail_take(s, m))
+			break;
+		replies |= reply;
+		any = true;
+		shm_take_pop(&s->mail.evt);
+	}
+	if (any)
+		shm_take_publish(&s->mail.evt);
+	if (replies)
+		cl_kick(s);
+}
+
+/* Puts the command into the ring once there is room. */
+static int
+mail_send(struct saker *s, struct cl_call *c, enum shm_op op)
+{
+	for (unsigned tries = 0;; tries++) {
+		pthread_mutex_lock(&s->mail.lock);
+		if (shm_prod_room(&s->mail.cmd) > 0)
+			break;
+		pthread_mutex_unlock(&s->mail.lock);
+		if (cl_gone(s))
+			return -EPIPE;
+		cl_sleep(s, &c->done, 1, tries);
+	}
+	c->msg->op = (uint16_t)op;
+	c->msg->tag = s->mail.next_tag++;
+	c->msg->status = 0;
+	/* The entry's turn is the ring's. */
+	memcpy((uint8_t *)shm_prod_entry(&s->mail.cmd) + sizeof(uint32_t),
+		(const uint8_t *)c->msg + sizeof(uint32_t), sizeof(*c->msg) - sizeof(uint32_t));
+	shm_prod_push(&s->mail.cmd);
+	TAILQ_INSERT_TAIL(&s->mail.calls, c, next);
+	pthread_mutex_unlock(&s->mail.lock);
+	return 0;
+}
+
+static int
+mail_wait(struct saker *s, struct cl_call *c)
+{
+	for (unsigned tries = 0;; tries++) {
+		bool gone = cl_gone(s);
+
+		pthread_mutex_lock(&s->mail.lock);
+		cl_mail_drain(s);
+		if (gone && !c->done)
+			TAILQ_REMOVE(&s->mail.calls, c, next);
+		pthread_mutex_unlock(&s->mail.lock);
+		if (__atomic_load_n(&c->done, __ATOMIC_ACQUIRE))
+			return 0;
+		if (gone)
+			return -EPIPE;
+		cl_sleep(s, &c->done, -1, tries);
+	}
+}
+
+int
+cl_command(struct saker *s, struct shm_msg *m, enum shm_op op)
+{
+	struct cl_call c = {.msg = m};
+	int rc = cl_gone(s) ? -EPIPE : mail_send(s, &c, op);
+
+	/* One command, one doorbell: the ring has room for all that the command ring holds. It may
+	 * still be full of QPs' for a moment. */
+	for (unsigned tries = 0; rc == 0 && !cl_ring(s, 0, SHM_RING_MAILBOX) && !cl_gone(s);
+		tries++)
+		cl_sleep(s, &c.done, 1, tries);
+	if (rc == 0)
+		rc = mail_wait(s, &c);
+	if (rc < 0)
+		return cl_fail(rc, "the saker has gone");
+	if (m->status < 0) {
+		m->body.text[sizeof(m->body.text) - 1] = '\0';
+		return cl_fail(m->status, "%s",
+			m->body.text[0] != '\0' ? m->body.text : strerror(-m->status));
+	}
+	return 0;
+}
+
+int
+cl_command_handle(struct saker *s, enum shm_op op, uint32_t handle)
+{
+	struct shm_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.body.handle = handle;
+	return cl_command(s, &m, op);
+}
+
+struct cl_event *
+cl_mail_event(struct saker *s)
+{
+	struct cl_event *ev;
+
+	pthread_mutex_lock(&s->mail.lock);
+	cl_mail_drain(s);
+	ev = STAILQ_FIRST(&s->mail.events);
+	if (ev != NULL)
+		STAILQ_REMOVE_HEAD(&s->mail.events, next);
+	pthread_mutex_unlock(&s->mail.lock);
+	return ev;
+}
+
+void
+cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle)
+{
+	struct cl_event *ev, *next;
+
+	pthread_mutex_lock(&s->mail.lock);
+	for (ev = STAILQ_FIRST(&s->mail.events); ev != NULL; ev = next) {
+		next = STAILQ_NEXT(ev, next);
+		if (!cl_event_about(&ev->msg, kind, handle))
+			continue;
+		STAILQ_REMOVE(&s->mail.events, ev, cl_event, next);
+		free(ev);
+	}
+	pthread_mutex_unlock(&s->mail.lock);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Posting: the path that is walked millions of times a second. All it reads is private (the ring's
+ * base, size and index, the QP's limits); it writes the entry, and once per burst it looks at one
+ * shared flag. No lock, no system call, unless a doorbell is due and the engine sleeps.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+bool
+cl_ring(struct saker *s, uint32_t stage, uint32_t what)
+{
+	struct cl_bell *b = &s->bell[stage];
+	const uint64_t one = 1;
+	bool room;
+
+	cl_spin(&b->lock);
+	room = shm_prod_room(&b->ring) > 0;
+	if (room) {
+		struct shm_doorbell *d = shm_prod_entry(&b->ring);
+
+		d->what = what;
+		shm_prod_push(&b->ring);
+	}
+	cl_unspin(&b->lock);
+	shm_fence();
+	if (s->wake_engine >= 0 &&
+		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0 &&
+		write(s->wake_engine, &one, sizeof(one)) < 0)
+		return room; /* its counter is full: it is awake already */
+	return room;
+}
+
+static void
+qp_ring(struct saker_qp *qp)
+{
+	if (!shm_pend(qp->pending))
+		return;
+	/* A ring with more entries than QPs is full only when the engine is wrong or gone; the next
+	 * post then tries again. */
+	if (!cl_ring(qp->s, qp->stage, qp->handle))
+		shm_pend_clear(qp->pending);
+}
+
+static inline int
+inline_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+{
+	uint32_t at = 0;
+
+	for (uint8_t i = 0; i < wr->nsge; i++) {
+		const struct rd_sge *sge = &wr->sge[i];
+
+		if (sge->len > qp->max_inline - at)
+			return -EINVAL;
+		memcpy(&e->inl[at], (const void *)(uintptr_t)sge->addr, sge->len);
+		at += sge->len;
+	}
+	e->inline_len = at;
+	return 0;
+}
+
+/* Elements, and what belongs to the opcode alone. */
+static inline int
+payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+{
+	if ((wr->flags & RD_INLINE) != 0)
+		return inline_write(qp, wr, e);
+	e->inline_len = 0;
+	if (wr->nsge > qp->max_send_sge)
+		return -EINVAL;
+	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD) {
+		if (wr->nsge != 1)
+			return -EINVAL;
+		e->atomic.sink = wr->sge[0];
+		e->atomic.data_mask = wr->data_mask;
+		e->atomic.compare_mask = wr->compare_mask;
+		return 0;
+	}
+	for (uint8_t i = 0; i < wr->nsge; i++)
+		e->sge[i] = wr->sge[i];
+	return 0;
+}
+
+static inline int
+sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+{
+	if (wr->opcode > RD_BIND_MW || payload_write(qp, wr, e) < 0)
+		return -EINVAL;
+	e->opcode = wr->opcode;
+	e->flags = wr->flags;
+	e->nsge = wr->nsge;
+	e->wr_id = wr->wr_id;
+	e->remote_addr = wr->remote_addr;
+	e->rkey = wr->rkey;
+	e->imm = wr->imm;
+	e->data = wr->data;
+	e->compare = wr->compare;
+	return 0;
+}
+
+int
+saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
+{
+	int done = 0;
+
+	if (__atomic_load_n(&qp->s->gone, __ATOMIC_RELAXED) != 0)
+		return -EPIPE;
+	while (done < n && shm_prod_room(&qp->sq) > 0) {
+		if (sqe_write(qp, &wr[done], shm_prod_entry(&qp->sq)) < 0) {
+			if (done == 0)
+				return -EINVAL;
+			break;
+		}
+		shm_prod_push(&qp->sq);
+		done++;
+	}
+	if (done > 0)
+		qp_ring(qp);
+	return done;
+}
+
+/* Receives need no doorbell: the engine looks when something arrives. */
+static inline int
+recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
+{
+	int done;
+
+	for (done = 0; done < n && shm_prod_room(rq) > 0; done++) {
+		struct shm_rqe *e = shm_prod_entry(rq);
+
+		if (wr[done].nsge > max_sge)
+			return done > 0 ? done : -EINVAL;
+		e->nsge = wr[done].nsge;
+		e->wr_id = wr[done].wr_id;
+		for (uint8_t i = 0; i < wr[done].nsge; i++)
+			e->sge[i] = wr[done].sge[i];
+		shm_prod_push(rq);
+	}
+	return done;
+}
+
+int
+saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
+{
+	if (__atomic_load_n(&qp->s->gone, __ATOMIC_RELAXED) != 0)
+		return -EPIPE;
+	if (qp->rq.entries == NULL)
+		return -EINVAL;
+	return recv_post(&qp->rq, qp->max_recv_sge, wr, n);
+}
+
+int
+saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
+{
+	int rc;
+
+	if (__atomic_load_n(&srq->s->gone, __ATOMIC_RELAXED) != 0)
+		return -EPIPE;
+	/* Unlike a QP, a shared queue has several owners. */
+	cl_spin(&srq->lock);
+	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
+	cl_unspin(&srq->lock);
+	return rc;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Queue pairs and shared receive queues: made, found, asked about, moved, destroyed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+static int
+srq_bind(struct saker_srq *srq, struct saker *s, const struct shm_srq_info *info)
+{
+	if (info->max_sge > RD_MAX_SGE ||
+		!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_sge)))
+		return -EPROTO;
+	shm_prod_init(&srq->rq, s->home, &info->rq);
+	srq->max_sge = info->max_sge;
+	srq->s = s;
+	return 0;
+}
+
+int
+saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out)
+{
+	struct saker *s = pd->obj.s;
+	struct saker_srq *srq = cl_zalloc(sizeof(*srq));
+	struct shm_msg m;
+	int rc;
+
+	if (srq == NULL)
+		return cl_fail(-ENOMEM, "no memory for a shared receive queue");
+	memset(&m, 0, sizeof(m));
+	m.body.srq.pd = pd->obj.handle;
+	m.body.srq.depth = depth;
+	m.body.srq.max_sge = max_sge;
+	rc = cl_command(s, &m, SHM_SRQ_CREATE);
+	if (rc == 0 && srq_bind(srq, s, &m.body.srq) < 0) {
+		cl_command_handle(s, SHM_SRQ_DESTROY, m.body.srq.srq);
+		rc = cl_fail(-EPROTO, "the place of a shared receive queue makes no sense");
+	}
+	if (rc == 0)
+		rc = cl_obj_add(s, &srq->obj, srq, CL_SRQ, m.body.srq.srq);
+	if (rc < 0) {
+		free(srq);
+		return rc;
+	}
+	*out = srq;
+	return 0;
+}
+
+int
+saker_srq_destroy(struct saker_srq *srq)
+{
+	return cl_obj_destroy(&srq->obj);
+}
+
+/* The reply's places and sizes into the private view that posting uses. */
+static int
+qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
+{
+	struct shm_qp *shared;
+
+	if (info->stage >= s->nstages || info->at % SHM_LINE != 0 || s->size < sizeof(*shared) ||
+		info->at > s->size - sizeof(*shared) || info->max_send_sge > RD_MAX_SGE ||
+		info->max_recv_sge > RD_MAX_SGE || info->max_inline > RD_MAX_INLINE ||
+		!shm_ring_ok(
+			&info->sq, s->size, shm_sqe_stride(info->max_send_sge, info->max_inline)))
+		return -EPROTO;
+	if (info->srq == SHM_NONE) {
+		if (!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_recv_sge)))
+			return -EPROTO;
+		shm_prod_init(&qp->rq, s->home, &info->rq);
+	}
+	shared = (struct shm_qp *)(s->home + info->at);
+	shm_prod_init(&qp->sq, s->home, &info->sq);
+	qp->pending = &shared->pending;
+	qp->handle = info->qp;
+	qp->max_inline = (uint16_t)info->max_inline;
+	qp->max_send_sge = (uint8_t)info->max_send_sge;
+	qp->max_recv_sge = info->max_recv_sge;
+	qp->stage = (uint8_t)info->stage;
+	qp->qpn = info->qpn;
+	qp->s = s;
+	return 0;
+}
+
+static void
+attr_to_info(const struct saker_pd *pd, const struct saker_qp_attr *a, struct shm_qp_info *info)
+{
+	info->pd = pd->obj.handle;
+	info->send_cq = a->send_cq->obj.handle;
+	info->recv_cq = a->recv_cq->obj.handle;
+	info->srq = a->srq != NULL ? a->srq->obj.handle : SHM_NONE;
+	info->sq_depth = a->sq_depth;
+	info->rq_depth = a->srq != NULL ? 0 : a->rq_depth;
+	info->max_send_sge = a->max_send_sge;
+	info->max_recv_sge = a->max_recv_sge;
+	info->max_inline = a->max_inline;
+	info->sig_all = a->sig_all;
+	info->transport = (uint8_t)a->transport;
+	info->access = a->access;
+}
+
+static void
+attr_round(struct saker_qp_attr *a, const struct shm_qp_info *info)
+{
+	a->sq_depth = info->sq_depth;
+	a->rq_depth = info->rq_depth;
+	a->max_send_sge = info->max_send_sge;
+	a->max_recv_sge = info->max_recv_sge;
+	a->max_inline = info->max_inline;
+}
+
+static int
+qp_enter(struct saker *s, struct saker_qp *qp)
+{
+	int rc;
+
+	if (cl_table_add(&s->table, &qp->by_number, cl_key(CL_QPN, qp->qpn), qp) < 0) {
+		cl_command_handle(s, SHM_QP_DESTROY, qp->handle);
+		return cl_fail(-ENOMEM, "no memory for a queue pair");
+	}
+	rc = cl_obj_add(s, &qp->obj, qp, CL_QP, qp->handle);
+	if (rc < 0)
+		cl_table_del(&s->table, &qp->by_number);
+	return rc;
+}
+
+int
+saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out)
+{
+	struct saker *s = pd->obj.s;
+	struct saker_qp *qp;
+	struct shm_msg m;
+	int rc;
+
+	if (attr->send_cq == NULL || attr->recv_cq == NULL)
+		return cl_fail(-EINVAL, "a queue pair needs two completion queues");
+	qp = cl_zalloc(sizeof(*qp));
+	if (qp == NULL)
+		return cl_fail(-ENOMEM, "no memory for a queue pair");
+	memset(&m, 0, sizeof(m));
+	attr_to_info(pd, attr, &m.body.qp);
+	rc = cl_command(s, &m, SHM_QP_CREATE);
+	if (rc == 0 && qp_bind(qp, s, &m.body.qp) < 0) {
+		cl_command_handle(s, SHM_QP_DESTROY, m.body.qp.qp);
+		rc = cl_fail(-EPROTO, "the place of a queue pair makes no sense");
+	}
+	if (rc == 0)
+		rc = qp_enter(s, qp);
+	if (rc < 0) {
+		free(qp);
+		return rc;
+	}
+	attr_round(attr, &m.body.qp);
+	qp->user = attr->user;
+	*out = qp;
+	return 0;
+}
+
+int
+saker_qp_destroy(struct saker_qp *qp)
+{
+	return cl_obj_destroy(&qp->obj);
+}
+
+void *
+saker_qp_user(const struct saker_qp *qp)
+{
+	return qp->user;
+}
+
+uint32_t
+saker_qp_num(const struct saker_qp *qp)
+{
+	return qp->qpn;
+}
+
+struct saker_qp *
+saker_qp_find(struct saker *s, uint32_t qpn)
+{
+	return cl_table_find(&s->table, cl_key(CL_QPN, qpn));
+}
+
+int
+saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out)
+{
+	struct shm_msg m;
+	int rc;
+
+	memset(&m, 0, sizeof(m));
+	m.body.handle = qp->handle;
+	rc = cl_command(qp->s, &m, SHM_QP_QUERY);
+	if (rc == 0)
+		*out = m.body.qp;
+	return rc;
+}
+
+int
+saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
+{
+	struct shm_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.body.qp.qp = qp->handle;
+	m.body.qp.state = (uint8_t)state;
+	return cl_command(qp->s, &m, SHM_QP_MODIFY);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Numbers that the engine gave to the objects that have them: a chained hash that grows, its nodes
+ * part of the objects. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client_priv.h"
+
+#define FIRST_BUCKETS 64
+
+static uint32_t
+bucket_of(uint64_t key, uint32_t buckets)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (buckets - 1);
+}
+
+static int
+grow(struct cl_table *t)
+{
+	uint32_t buckets = t->buckets != 0 ? t->buckets * 2 : FIRST_BUCKETS;
+	struct cl_node **bucket = calloc(buckets, sizeof(*bucket));
+
+	if (bucket == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->buckets; i++) {
+		struct cl_node *node, *next;
+
+		for (node = t->bucket[i]; node != NULL; node = next) {
+			uint32_t b = bucket_of(node->key, buckets);
+
+			next = node->next;
+			node->next = bucket[b];
+			bucket[b] = node;
+		}
+	}
+	free(t->bucket);
+	t->bucket = bucket;
+	t->buckets = buckets;
+	return 0;
+}
+
+int
+cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner)
+{
+	uint32_t b;
+
+	cl_spin(&t->lock);
+	/* A table that cannot grow gets slower; one that cannot begin is none. */
+	if (t->count >= t->buckets && grow(t) < 0 && t->buckets == 0) {
+		cl_unspin(&t->lock);
+		return -ENOMEM;
+	}
+	b = bucket_of(key, t->buckets);
+	node->key = key;
+	node->owner = owner;
+	node->next = t->bucket[b];
+	t->bucket[b] = node;
+	t->count++;
+	cl_unspin(&t->lock);
+	return 0;
+}
+
+void
+cl_table_del(struct cl_table *t, struct cl_node *node)
+{
+	struct cl_node **at;
+
+	cl_spin(&t->lock);
+	at = &t->bucket[bucket_of(node->key, t->buckets)];
+	while (*at != node)
+		at = &(*at)->next;
+	*at = node->next;
+	t->count--;
+	cl_unspin(&t->lock);
+}
+
+void *
+cl_table_find(struct cl_table *t, uint64_t key)
+{
+	void *owner = NULL;
+
+	cl_spin(&t->lock);
+	if (t->buckets != 0)
+		for (const struct cl_node *n = t->bucket[bucket_of(key, t->buckets)]; n != NULL;
+			n = n->next)
+			if (n->key == key) {
+				owner = n->owner;
+				break;
+			}
+	cl_unspin(&t->lock);
+	return owner;
+}
+
+void
+cl_table_free(struct cl_table *t)
+{
+	free(t->bucket);
+}

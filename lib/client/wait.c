@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleeping. The engine wakes a client through one descriptor, but several of its threads may want
+ * to sleep: one of them, the leader, sleeps in poll(2) for all, the others on a condition variable;
+ * whoever takes in somebody else's reply kicks them. A flat attachment has no descriptor: there the
+ * leader calls `idle`, or naps.
+ *
+ * A program that was given saker_fd() sleeps outside, so from then on the flag that asks for
+ * wake-ups stays up, and whoever reads the descriptors empty without taking what had made them
+ * readable kicks, so that the program still sees it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+
+#define FOLLOWER_MS 20   /* most that a follower sleeps before it looks itself */
+#define FLAT_YIELDS 2000 /* looks before a flat client begins to nap */
+#define FLAT_NAP_NS 50000
+#define GONE_EVERY  256 /* looks in vain between two looks at the socket */
+
+static uint64_t
+clock_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int
+epoll_add(int epoll, int fd, uint32_t events)
+{
+	struct epoll_event ev = {.events = events};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int
+cl_wait_init(struct saker *s)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&s->wait.lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->wait.woken, &attr);
+	pthread_condattr_destroy(&attr);
+	if (s->sock < 0)
+		return 0;
+	s->wait.kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	s->wait.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->wait.kick < 0 || s->wait.epoll < 0 ||
+		epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0 ||
+		epoll_add(s->wait.epoll, s->wait.kick, EPOLLIN) < 0 ||
+		epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0)
+		return cl_fail(-errno, "no descriptors to wait with: %s", strerror(errno));
+	return 0;
+}
+
+void
+cl_wait_free(struct saker *s)
+{
+	const int fds[] = {s->wait.wake, s->wait.kick, s->wait.epoll};
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (s->header == NULL) /* never started */
+		return;
+	pthread_cond_destroy(&s->wait.woken);
+	pthread_mutex_destroy(&s->wait.lock);
+}
+
+bool
+cl_gone(struct saker *s)
+{
+	struct pollfd p = {.fd = s->sock, .events = POLLRDHUP};
+
+	if (__atomic_load_n(&s->gone, __ATOMIC_RELAXED) != 0)
+		return true;
+	if (__atomic_load_n(&s->header->engine_alive, __ATOMIC_ACQUIRE) != 0 &&
+		(s->sock < 0 || poll(&p, 1, 0) <= 0))
+		return false;
+	__atomic_store_n(&s->gone, 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool
+cl_waits(struct saker *s)
+{
+	bool waits;
+
+	pthread_mutex_lock(&s->mail.lock);
+	cl_mail_drain(s);
+	waits = !STAILQ_EMPTY(&s->mail.events);
+	pthread_mutex_unlock(&s->mail.lock);
+	if (waits)
+		return true;
+	cl_spin(&s->cqev.lock);
+	for (uint32_t i = 0; i < s->nstages && !waits; i++)
+		waits = shm_take_peek(&s->cqev.ring[i]) != NULL;
+	cl_unspin(&s->cqev.lock);
+	return waits;
+}
+
+static void
+kick_fd(struct saker *s)
+{
+	const uint64_t one = 1;
+
+	/* Full means readable, which is all that is wanted. */
+	if (s->wait.kick >= 0 && write(s->wait.kick, &one, sizeof(one)) < 0)
+		return;
+}
+
+void
+cl_kick(struct saker *s)
+{
+	pthread_mutex_lock(&s->wait.lock);
+	if (s->wait.leader)
+		kick_fd(s);
+	pthread_cond_broadcast(&s->wait.woken);
+	pthread_mutex_unlock(&s->wait.lock);
+}
+
+/* Reads away the wake-ups that are there. */
+static void
+fds_drain(struct saker *s)
+{
+	struct pollfd p[2] = {{s->wait.wake, POLLIN, 0}, {s->wait.kick, POLLIN, 0}};
+	uint8_t scrap[512];
+
+	if (poll(p, 2, 0) <= 0)
+		return;
+	for (int i = 0; i < 2; i++)
+		if ((p[i].revents & POLLIN) != 0 && read(p[i].fd, scrap, sizeof(scrap)) < 0)
+			continue;
+}
+
+static bool
+ready(struct saker *s, const bool *done)
+{
+	bool waits = cl_waits(s); /* takes replies in, too */
+
+	return done != NULL ? __atomic_load_n(done, __ATOMIC_ACQUIRE) : waits;
+}
+
+static void
+sleep_fds(struct saker *s, const bool *done, int timeout_ms)
+{
+	struct pollfd p[3] = {
+		{s->wait.wake, POLLIN, 0}, {s->wait.kick, POLLIN, 0}, {s->sock, POLLRDHUP, 0}};
+
+	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
+	shm_fence();
+	if (!ready(s, done))
+		poll(p, 3, timeout_ms);
+	fds_drain(s);
+}
+
+static void
+sleep_flat(struct saker *s, unsigned tries)
+{
+	const struct timespec nap = {.tv_nsec = FLAT_NAP_NS};
+
+	if (s->idle != NULL)
+		s->idle(s->idle_arg);
+	else if (tries < FLAT_YIELDS)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+}
+
+/* Waits for the leader; with wait.lock. */
+static void
+follow(struct saker *s, int timeout_ms)
+{
+	struct timespec until;
+	int ms = timeout_ms >= 0 && timeout_ms < FOLLOWER_MS ? timeout_ms : FOLLOWER_MS;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += (long)ms * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&s->wait.woken, &s->wait.lock, &until);
+}
+
+void
+cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
+{
+	bool handed;
+
+	pthread_mutex_lock(&s->wait.lock);
+	if (s->wait.leader) {
+		if (done == NULL || !__atomic_load_n(done, __ATOMIC_ACQUIRE))
+			follow(s, timeout_ms);
+		pthread_mutex_unlock(&s->wait.lock);
+		return;
+	}
+	s->wait.leader = true;
+	pthread_mutex_unlock(&s->wait.lock);
+	if (s->sock < 0)
+		sleep_flat(s, tries);
+	else
+		sleep_fds(s, done, timeout_ms);
+	pthread_mutex_lock(&s->wait.lock);
+	s->wait.leader = false;
+	handed = s->wait.handed;
+	if (!handed)
+		__atomic_store_n(&s->header->client_sleeps, 0, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&s->wait.woken);
+	pthread_mutex_unlock(&s->wait.lock);
+	if (handed && cl_waits(s))
+		kick_fd(s);
+}
+
+void
+cl_settle(struct saker *s)
+{
+	bool handed;
+
+	pthread_mutex_lock(&s->wait.lock);
+	handed = s->wait.handed;
+	if (handed && !s->wait.leader)
+		fds_drain(s);
+	pthread_mutex_unlock(&s->wait.lock);
+	if (handed || ++s->cqev.empty % GONE_EVERY == 0)
+		cl_gone(s);
+	/* What came between the look and the reading. */
+	if (handed && cl_waits(s))
+		kick_fd(s);
+}
+
+int
+saker_fd(struct saker *s)
+{
+	if (s->wait.epoll < 0)
+		return -1;
+	pthread_mutex_lock(&s->wait.lock);
+	s->wait.handed = true;
+	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&s->wait.lock);
+	shm_fence();
+	if (cl_waits(s))
+		kick_fd(s);
+	return s->wait.epoll;
+}
+
+int
+saker_wait(struct saker *s, int timeout_ms)
+{
+	uint64_t until = timeout_ms < 0 ? UINT64_MAX : clock_ms() + (uint64_t)timeout_ms;
+
+	for (unsigned tries = 0;; tries++) {
+		uint64_t now;
+
+		if (cl_waits(s))
+			return 1;
+		if (cl_gone(s))
+			return __atomic_load_n(&s->mail.gone_told, __ATOMIC_RELAXED) ? -EPIPE : 1;
+		now = timeout_ms < 0 ? 0 : clock_ms();
+		if (now >= until)
+			return 0;
+		cl_sleep(s, NULL, timeout_ms < 0 ? -1 : (int)(until - now), tries);
+	}
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: merged sub-rings, arming, events. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake.h"
+
+#define DEPTH 8
+
+static struct fake f;
+static struct saker *s;
+static struct saker_cq *cq;
+
+static void
+setup(void)
+{
+	s = fake_flat(&f, 1 << 20, 0);
+	cr_assert_eq(saker_cq_create(s, DEPTH, &f, &cq), 0);
+}
+
+static void
+teardown(void)
+{
+	saker_close(s);
+	free(f.home);
+}
+
+TestSuite(client_cq, .init = setup, .fini = teardown);
+
+Test(client_cq, a_completion_says_what_the_engine_said)
+{
+	struct rd_wc wc[2];
+
+	cr_assert_eq(saker_cq_user(cq), &f);
+	cr_assert_eq(saker_cq_poll(cq, wc, 2), 0);
+	cr_assert(fake_complete(&f, 0, 1, 41, RD_WC_IMM));
+	memset(wc, 0xff, sizeof(wc));
+	cr_assert_eq(saker_cq_poll(cq, wc, 2), 1);
+	cr_assert_eq(wc[0].wr_id, 41);
+	cr_assert_eq(wc[0].qpn, 0xabc000);
+	cr_assert_eq(wc[0].opcode, RD_WRITE);
+	cr_assert_eq(wc[0].status, RD_SUCCESS);
+	cr_assert_eq(wc[0].flags, RD_WC_IMM);
+	cr_assert_eq(wc[0].byte_len, 64);
+	cr_assert_eq(wc[0].imm, 42);
+	cr_assert_eq(wc[0].inv_stag, 2);
+	cr_assert_eq(wc[0].vendor_err, 3);
+	cr_assert_eq(saker_cq_poll(cq, wc, 2), 0);
+}
+
+Test(client_cq, no_more_than_was_asked_for_is_taken)
+{
+	struct rd_wc wc[4];
+
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert(fake_complete(&f, 0, 0, i, 0));
+	cr_assert_eq(saker_cq_poll(cq, wc, 0), 0);
+	cr_assert_eq(saker_cq_poll(cq, wc, -1), 0);
+	cr_assert_eq(saker_cq_poll(cq, wc, 2), 2);
+	cr_assert_eq(wc[1].wr_id, 1);
+	cr_assert_eq(saker_cq_poll(cq, wc, 2), 1);
+	cr_assert_eq(wc[0].wr_id, 2);
+}
+
+Test(client_cq, a_busy_stage_does_not_starve_the_others)
+{
+	uint64_t sent[FAKE_STAGES] = {0}, got[FAKE_STAGES] = {0};
+	struct rd_wc wc[DEPTH];
+
+	for (int round = 0; round < 300; round++) {
+		for (uint32_t sub = 0; sub < FAKE_STAGES; sub++)
+			while (fake_complete(&f, 0, sub, (uint64_t)sub << 32 | sent[sub], 0))
+				sent[sub]++;
+		for (int n = saker_cq_poll(cq, wc, 1 + round % DEPTH); n > 0; n--) {
+			uint64_t id = wc[n - 1].wr_id;
+
+			cr_assert_lt((uint32_t)id, sent[id >> 32]);
+			got[id >> 32]++;
+		}
+	}
+	for (uint32_t sub = 0; sub < FAKE_STAGES; sub++)
+		cr_assert_gt(got[sub] * 4, got[0] + got[1] + got[2], "stage %u: %lu", sub,
+			(unsigned long)got[sub]);
+}
+
+Test(client_cq, order_within_a_stage_is_kept_over_many_laps)
+{
+	uint64_t sent[FAKE_STAGES] = {0}, next[FAKE_STAGES] = {0};
+	struct rd_wc wc[3];
+
+	for (int round = 0; round < 2000; round++) {
+		uint32_t sub = (uint32_t)round % FAKE_STAGES;
+
+		for (int i = 0; i <= round % 5; i++)
+			if (fake_complete(&f, 0, sub, (uint64_t)sub << 32 | sent[sub], 0))
+				sent[sub]++;
+		for (int i = 0, n = saker_cq_poll(cq, wc, 3); i < n; i++) {
+			uint64_t id = wc[i].wr_id;
+
+			cr_assert_eq((uint32_t)id, next[id >> 32]++);
+		}
+	}
+	cr_assert_gt(next[0] + next[1] + next[2], 3000);
+}
+
+Test(client_cq, what_was_polled_makes_room)
+{
+	struct rd_wc wc[DEPTH];
+
+	for (uint64_t i = 0; i < DEPTH; i++)
+		cr_assert(fake_complete(&f, 0, 2, i, 0));
+	cr_assert_not(fake_complete(&f, 0, 2, 99, 0));
+	cr_assert_eq(saker_cq_poll(cq, wc, 3), 3);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert(fake_complete(&f, 0, 2, i, 0));
+	cr_assert_not(fake_complete(&f, 0, 2, 99, 0));
+}
+
+Test(client_cq, an_arm_gives_one_event_for_the_whole_queue)
+{
+	struct saker_cq *which = NULL;
+
+	cr_assert(fake_complete(&f, 0, 0, 1, 0));
+	cr_assert_eq(saker_cq_event(s, &which), 0, "not armed");
+	saker_cq_arm(cq, false);
+	cr_assert_eq(saker_cq_event(s, &which), 0, "what was there before is polled, not told");
+	cr_assert(fake_complete(&f, 0, 2, 2, 0));
+	cr_assert(fake_complete(&f, 0, 1, 3, 0));
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+	cr_assert_eq(which, cq);
+	cr_assert_eq(saker_cq_event(s, &which), 0);
+}
+
+Test(client_cq, a_solicited_arm_lets_plain_completions_pass)
+{
+	struct saker_cq *which;
+
+	saker_cq_arm(cq, true);
+	cr_assert(fake_complete(&f, 0, 0, 1, 0));
+	cr_assert_eq(saker_cq_event(s, &which), 0);
+	cr_assert(fake_complete(&f, 0, 0, 1, RD_WC_SOLICITED));
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+}
+
+Test(client_cq, the_event_of_a_queue_that_is_gone_is_skipped)
+{
+	struct saker_cq *other, *which;
+
+	cr_assert_eq(saker_cq_create(s, DEPTH, NULL, &other), 0);
+	fake_cq_event(&f, 0, 100);
+	fake_cq_event(&f, 1, 100);
+	fake_cq_event(&f, 2, 101);
+	cr_assert_eq(saker_cq_destroy(cq), 0);
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+	cr_assert_eq(which, other);
+	cr_assert_eq(saker_cq_event(s, &which), 0);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The scripted engine behind a real Unix socket, in a thread that really sleeps: a wake-up that is lost hangs the test. */
+#ifndef TEST_CLIENT_FAKE_SOCK_H
+#define TEST_CLIENT_FAKE_SOCK_H
+
+#include <pthread.h>
+
+#include "fake.h"
+
+struct fake_sock {
+	struct fake f; /* with `lock` while the thread runs */
+	pthread_mutex_t lock;
+	pthread_t thread;
+	char path[64];
+	int listen, sock, wake_engine, stop;
+	/* How it welcomes. */
+	const char *refuse_hello;
+	bool wrong_magic, few_fds;
+	uint64_t region_most; /* larger regions are refused */
+	/* What came. */
+	char name[128];
+	uint32_t regions, refused_regions;
+	uint64_t region_size[8];
+	uint8_t *region[8];
+	bool sealed; /* each region was */
+	uint32_t wakes; /* of the engine */
+};
+
+/* Begins to serve; the fields under "how it welcomes" are set before. */
+void fake_sock_start(struct fake_sock *k);
+/* Closes the socket and ends the thread. */
+void fake_sock_stop(struct fake_sock *k);
+
+#endif

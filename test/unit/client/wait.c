@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sleeping and waking, inside the library and outside on saker_fd(). A wake-up that is lost hangs
+ * the test. */
+#include <criterion/criterion.h>
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_sock.h"
+
+static struct fake_sock k;
+static struct saker *s;
+static struct saker_pd *pd;
+static struct saker_cq *cq;
+static struct saker_qp *qp;
+
+static void
+setup(void)
+{
+	struct saker_qp_attr attr = {.sq_depth = 4, .rq_depth = 4, .max_send_sge = 1};
+
+	memset(&k, 0, sizeof(k));
+	fake_sock_start(&k);
+	cr_assert_eq(saker_open(k.path, "a test", &s), 0, "%s", saker_error());
+	cr_assert_eq(saker_pd_create(s, &pd), 0);
+	cr_assert_eq(saker_cq_create(s, 8, NULL, &cq), 0);
+	attr.send_cq = attr.recv_cq = cq;
+	cr_assert_eq(saker_qp_create(pd, &attr, &qp), 0);
+}
+
+static void
+teardown(void)
+{
+	saker_close(s);
+	fake_sock_stop(&k);
+}
+
+TestSuite(client_wait, .init = setup, .fini = teardown);
+
+static void
+established(void)
+{
+	struct shm_msg m = {.op = SHM_EV_ESTABLISHED};
+
+	m.body.cm.qp = 7;
+	pthread_mutex_lock(&k.lock);
+	fake_event(&k.f, &m);
+	pthread_mutex_unlock(&k.lock);
+}
+
+static void
+completion(void)
+{
+	pthread_mutex_lock(&k.lock);
+	cr_assert(fake_complete(&k.f, 0, 1, 1, RD_WC_SOLICITED));
+	pthread_mutex_unlock(&k.lock);
+}
+
+static bool
+readable(int fd, int ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, ms) == 1;
+}
+
+Test(client_wait, nothing_there_ends_with_the_time)
+{
+	cr_assert_eq(saker_wait(s, 0), 0);
+	cr_assert_eq(saker_wait(s, 3), 0);
+	cr_assert_eq(k.f.h->client_sleeps, 0, "awake again");
+}
+
+Test(client_wait, what_came_before_is_found_without_sleeping)
+{
+	struct saker_event ev;
+	struct saker_cq *which;
+	uint64_t wakes = k.f.wakes;
+
+	established();
+	cr_assert_eq(saker_wait(s, -1), 1);
+	cr_assert_eq(saker_event(s, &ev), 1);
+	saker_cq_arm(cq, false);
+	completion();
+	cr_assert_eq(saker_wait(s, -1), 1);
+	cr_assert_eq(saker_cq_event(s, &which), 1);
+	cr_assert_eq(which, cq);
+	cr_assert_eq(k.f.wakes, wakes, "a client that is awake is not woken");
+}
+
+static void *
+later(void *arg)
+{
+	/* Once the client has said that it sleeps. */
+	while (__atomic_load_n(&k.f.h->client_sleeps, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
+	((void (*)(void))(uintptr_t)arg)();
+	return NULL;
+}
+
+static void
+wakes_from(void (*what)(void))
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, later, (void *)(uintptr_t)what);
+	cr_assert_eq(saker_wait(s, -1), 1);
+	pthread_join(t, NULL);
+}
+
+Test(client_wait, an_event_wakes_a_sleeper)
+{
+	struct saker_event ev;
+	struct saker_cq *which;
+
+	for (int i = 0; i < 50; i++) {
+		wakes_from(established);
+		cr_assert_eq(saker_event(s, &ev), 1);
+		saker_cq_arm(cq, true);
+		wakes_from(completion);
+		cr_assert_eq(saker_cq_event(s, &which), 1);
+		cr_assert_eq(saker_cq_poll(cq, &(struct rd_wc){0}, 1), 1);
+	}
+}
+
+Test(client_wait, a_post_wakes_an_engine_that_sleeps)
+{
+	struct saker_wr wr = {.opcode = RD_SEND};
+	uint32_t rung = 0;
+
+	for (uint32_t i = 1; i <= 50; i++) {
+		struct shm_sqe e;
+
+		cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
+		while (rung < i) {
+			pthread_mutex_lock(&k.lock);
+			rung = k.f.qp[0].rung;
+			pthread_mutex_unlock(&k.lock);
+			sched_yield();
+		}
+		pthread_mutex_lock(&k.lock);
+		cr_assert(fake_sq(&k.f, 0, &e));
+		pthread_mutex_unlock(&k.lock);
+	}
+	cr_assert_gt(k.wakes, 0);
+}
+
+Test(client_wait, the_descriptor_is_readable_while_something_waits_and_silent_after)
+{
+	struct saker_event ev;
+	struct saker_cq *which;
+	int fd = saker_fd(s);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(saker_event(s, &ev), 0);
+	cr_assert_not(readable(fd, 0));
+	for (int i = 0; i < 20; i++) {
+		established();
+		cr_assert(readable(fd, -1));
+		cr_assert_eq(saker_event(s, &ev), 1);
+		cr_assert_eq(saker_event(s, &ev), 0);
+		cr_assert_not(readable(fd, 0));
+		saker_cq_arm(cq, false);
+		completion();
+		cr_assert(readable(fd, -1));
+		cr_assert_eq(saker_cq_event(s, &which), 1);
+		cr_assert_eq(saker_cq_event(s, &which), 0);
+		cr_assert_not(readable(fd, 0));
+		cr_assert_eq(saker_cq_poll(cq, &(struct rd_wc){0}, 1), 1);
+	}
+}
+
+Test(client_wait, an_event_that_a_command_took_in_still_makes_the_descriptor_readable)
+{
+	struct saker_event ev;
+	struct shm_qp_info info;
+	int fd = saker_fd(s);
+
+	for (int i = 0; i < 20; i++) {
+		established();
+		cr_assert_eq(saker_qp_query(qp, &info), 0);
+		cr_assert(readable(fd, 0), "round %d", i);
+		cr_assert_eq(saker_event(s, &ev), 1);
+		cr_assert_eq(saker_event(s, &ev), 0);
+	}
+}
+
+Test(client_wait, what_waited_before_the_descriptor_was_asked_for_shows)
+{
+	established();
+	cr_assert(readable(saker_fd(s), 0));
+}
+
+/* ---- Threads
+ * ---------------------------------------------------------------------------------------------- */
+
+#define THREADS 3
+#define ROUNDS  100
+
+static void *
+querier(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		struct shm_qp_info info;
+
+		if (saker_qp_query(qp, &info) != 0 || info.qpn != 7)
+			return qp;
+	}
+	return arg;
+}
+
+Test(client_wait, one_sleeps_for_all)
+{
+	pthread_t t[THREADS];
+	struct saker_event ev;
+	void *failed;
+	int events = 0;
+
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&t[i], NULL, querier, NULL);
+	while (events < ROUNDS) {
+		established();
+		cr_assert_eq(saker_wait(s, -1), 1);
+		while (saker_event(s, &ev) == 1)
+			events++;
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], &failed);
+		cr_assert_null(failed);
+	}
+	cr_assert_eq(events, ROUNDS);
+}
