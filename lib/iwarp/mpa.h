@@ -23,7 +23,8 @@
 	X(MPA_PRIVATE_TOO_LONG, SK_WARNING, "more private data than the revision allows")          \
 	X(MPA_ENHANCED_SHORT, SK_WARNING, "an enhanced frame without its IRD/ORD word")            \
 	X(MPA_EARLY_DATA, SK_WARNING, "bytes behind a request before it was answered")             \
-	X(MPA_PARAMETERS, SK_WARNING, "a reply that contradicts the request (CRC, markers, IRD/ORD)") \
+	X(MPA_PARAMETERS, SK_WARNING,                                                              \
+		"a reply that contradicts the request (CRC, markers, IRD/ORD)")                    \
 	X(MPA_REJECTED, SK_NORMAL, "the peer rejected the connection")                             \
 	X(MPA_CRC, SK_WARNING, "an FPDU whose CRC is wrong")                                       \
 	X(MPA_MARKER, SK_WARNING, "a marker that does not point to its FPDU")                      \
@@ -33,18 +34,19 @@
 
 SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
-/* ---- Start-up ---------------------------------------------------------------------------------------- */
+/* ---- Start-up -------------------------------------------------------------------------------- */
 
-#define MPA_IRD_AUTO 0x3fff /* RFC 6581: no limit stated */
+#define MPA_IRD_AUTO    0x3fff /* RFC 6581: no limit stated */
 #define MPA_STARTUP_MAX (MPA_STARTUP_LEN + MPA_PRIVATE_MAX)
 
 /* What one side wants. */
 struct mpa_offer {
-	uint8_t revision; /* 1 or 2 */
-	bool crc;	  /* CRC in both directions if either side wants it */
-	bool markers;	  /* we want to receive markers */
+	uint8_t revision;  /* 1 or 2 */
+	bool crc;          /* CRC in both directions if either side wants it */
+	bool markers;      /* we want to receive markers */
 	uint16_t ird, ord; /* revision 2: 0..16382, or MPA_IRD_AUTO */
-	/* Peer-to-peer (RFC 6581 9.2): which ready-to-receive messages may be used; all false: client/server. */
+	/* Peer-to-peer (RFC 6581 9.2): which ready-to-receive messages may be used; all false:
+	 * client/server. */
 	bool rtr_send, rtr_write, rtr_read;
 };
 
@@ -55,9 +57,10 @@ struct mpa_result {
 	bool peer_to_peer; /* the peer set control flag A (RFC 6581 9.2) */
 	bool crc;
 	bool tx_markers, rx_markers;
-	uint16_t ird, ord; /* ours: how many reads the peer may have outstanding here, and we there */
+	uint16_t ird, ord; /* ours: reads that the peer may have outstanding here, and we there */
 	uint16_t peer_ird, peer_ord; /* as stated by the peer; MPA_IRD_AUTO when it did not say */
-	/* Initiator: the first FPDU must be this one. Responder: the one that a peer with our preferences will choose. */
+	/* Initiator: the first FPDU must be this one. Responder: the one that a peer with our
+	 * preferences will choose. */
 	enum { MPA_RTR_NONE, MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ } rtr;
 	uint16_t private_len; /* the peer's private data, the IRD/ORD word taken off */
 	uint8_t private_data[MPA_PRIVATE_MAX];
@@ -65,11 +68,11 @@ struct mpa_result {
 
 enum mpa_state {
 	MPA_IDLE,
-	MPA_WAIT_REPLY,	  /* initiator: request sent */
+	MPA_WAIT_REPLY,   /* initiator: request sent */
 	MPA_WAIT_REQUEST, /* responder */
-	MPA_REQUESTED,	  /* responder: the application decides */
-	MPA_ACCEPTED,	  /* FPDUs may flow */
-	MPA_REFUSED,	  /* the peer rejected; result.private_* has its reason */
+	MPA_REQUESTED,    /* responder: the application decides */
+	MPA_ACCEPTED,     /* FPDUs may flow */
+	MPA_REFUSED,      /* the peer rejected; result.private_* has its reason */
 	MPA_FAILED,
 };
 
@@ -83,22 +86,23 @@ struct mpa_startup {
 };
 
 void mpa_startup_init(struct mpa_startup *s, bool initiator, const struct mpa_offer *offer);
-/* Initiator: writes the request (at most MPA_STARTUP_MAX bytes) with the application's private data; returns its length, or -EMSGSIZE (too
- * much private data), -EINVAL (not the time, or an offer that cannot be). */
+/* Initiator: writes the request (at most MPA_STARTUP_MAX bytes) with the application's private
+ * data; returns its length, or -EMSGSIZE (too much private data), -EINVAL (not the time, or an
+ * offer that cannot be). */
 int mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, size_t len);
-/* Either side: takes start-up bytes as they come. Returns how many it took (never a byte behind the frame), or -reason (state is then
- * MPA_FAILED). The state tells what has come. */
+/* Either side: takes start-up bytes as they come. Returns how many it took (never a byte behind the
+ * frame), or -reason (state is then MPA_FAILED). The state tells what has come. */
 int mpa_startup_input(struct mpa_startup *s, const uint8_t *data, size_t len);
-/* Responder in MPA_REQUESTED: accepts (with its own ird/ord, which are reduced as RFC 6581 9.1 says) or rejects. Returns the
- * length, or -EMSGSIZE, -EINVAL. */
+/* Responder in MPA_REQUESTED: accepts (with its own ird/ord, which are reduced as RFC 6581 9.1
+ * says) or rejects. Returns the length, or -EMSGSIZE, -EINVAL. */
 int mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, uint16_t ord,
 	const void *private_data, size_t len);
 /* Most private data that the offer's revision leaves to the application. */
 size_t mpa_private_max(uint8_t revision);
 
-/* ---- FPDUs out ------------------------------------------------------------------------------------------- */
+/* ---- FPDUs out ------------------------------------------------------------------------------- */
 
-/* The sending half of a stream. 16 bytes. */
+/* The sending half of a stream. 12 bytes. */
 struct mpa_tx {
 	uint32_t pos;  /* stream bytes sent in FPDU mode (markers stand at multiples of 512) */
 	uint32_t emss; /* TCP's: an FPDU must fit into it */
@@ -106,26 +110,29 @@ struct mpa_tx {
 };
 
 void mpa_tx_init(struct mpa_tx *t, bool crc, bool markers, uint32_t emss);
-/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 5.1, 4.3 with). Never more than 65535 - 18, nor
- * less than the 128 that DDP counts on: TCP cuts such a record. */
+/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 5.1, 4.3
+ * with). Never more than 65535 - 18, nor less than the 128 that DDP counts on: TCP cuts such a
+ * record. */
 uint32_t mpa_mulpdu(const struct mpa_tx *t);
-/* Bytes that an FPDU with this ULPDU will take on the stream at position `pos` (length field, pad, CRC, markers). */
+/* Bytes that an FPDU with this ULPDU will take on the stream at position `pos` (length field, pad,
+ * CRC, markers). */
 uint32_t mpa_fpdu_len(const struct mpa_tx *t, uint32_t pos, uint32_t ulpdu_len);
 
 /*
- * Writes one FPDU into mpa_fpdu_len() bytes of contiguous memory: begin, put (any number, ulpdu_len bytes in all), end. One
- * FPDU at a time for each mpa_tx.
+ * Writes one FPDU into mpa_fpdu_len() bytes of contiguous memory: begin, put (any number, ulpdu_len
+ * bytes in all), end. One FPDU at a time for each mpa_tx.
  */
 struct mpa_writer {
 	struct mpa_tx *tx;
 	uint8_t *start, *at; /* first byte (the marker, if one leads), next byte */
-	uint32_t crc;	     /* running, while copying */
-	uint32_t left;	     /* ULPDU bytes still to be put */
+	uint32_t crc;        /* running, while copying */
+	uint32_t left;       /* ULPDU bytes still to be put */
 	uint32_t start_pos;  /* stream position of the length field */
-	bool late;	     /* the CRC is computed in the end, over the finished FPDU */
+	bool late;           /* the CRC is computed in the end, over the finished FPDU */
 };
 
-/* Up to so many ULPDU bytes an FPDU stays in the first-level cache: one CRC pass in the end beats one for each piece. */
+/* Up to so many ULPDU bytes an FPDU stays in the first-level cache: one CRC pass in the end beats
+ * one for each piece. */
 #define MPA_LATE_CRC 4096
 
 /* What the inline functions below call when the connection uses markers. */
@@ -165,7 +172,8 @@ mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len)
 	w->at += len;
 }
 
-/* Pad and CRC (0 when the connection has none); returns the FPDU's stream bytes, by which t->pos has grown. */
+/* Pad and CRC (0 when the connection has none); returns the FPDU's stream bytes, by which t->pos
+ * has grown. */
 static inline uint32_t
 mpa_write_end(struct mpa_writer *w)
 {
@@ -187,32 +195,34 @@ mpa_write_end(struct mpa_writer *w)
 	return len;
 }
 
-/* ---- FPDUs in ------------------------------------------------------------------------------------------- */
+/* ---- FPDUs in -------------------------------------------------------------------------------- */
 
 /* Slices held from one mpa_rx_add() to the next while their average is under MPA_TINY bytes. */
 #define MPA_SLICES_MAX 32
 #define MPA_TINY       256
 
 /*
- * The receiving half of a stream: slices in, whole FPDUs out, however they lie across segments. What a peer sends in tiny
- * segments is gathered into buffers of our own, so that it pins few of the network's: never more than
- * SK_MAX(MPA_SLICES_MAX, their bytes / MPA_TINY) and the chain that came last.
+ * The receiving half of a stream: slices in, whole FPDUs out, however they lie across segments.
+ * What a peer sends in tiny segments is gathered into buffers of our own, so that it pins few of
+ * the network's: never more than SK_MAX(MPA_SLICES_MAX, their bytes / MPA_TINY) and the chain that
+ * came last.
  */
 struct mpa_rx {
 	struct tcp_slice *head, *tail; /* bytes that have come and are not yet consumed */
-	uint32_t off;	      /* of the next FPDU in head */
-	uint32_t have;	      /* bytes held from there */
-	uint32_t pos;	      /* stream position of the next FPDU */
-	uint32_t nslices;     /* of TCP's; not the buffers into which many tiny ones were gathered */
+	uint32_t off;                  /* of the next FPDU in head */
+	uint32_t have;                 /* bytes held from there */
+	uint32_t pos;                  /* stream position of the next FPDU */
+	uint32_t nslices; /* of TCP's; not the buffers into which many tiny ones were gathered */
 	uint32_t slice_bytes; /* their lengths */
 	bool crc, markers;
-	bool checked;	/* the next FPDU has been found good, but not yet consumed */
+	bool checked;   /* the next FPDU has been found good, but not yet consumed */
 	bool no_memory; /* gathering failed: the stream ends */
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	void *ctx;
 };
 
-/* A whole FPDU whose CRC and markers have been checked. Valid until mpa_rx_done(), mpa_rx_add() or mpa_rx_clear(). */
+/* A whole FPDU whose CRC and markers have been checked. Valid until mpa_rx_done(), mpa_rx_add() or
+ * mpa_rx_clear(). */
 struct mpa_fpdu {
 	struct mpa_rx *rx;
 	uint32_t ulpdu_len;
@@ -222,14 +232,17 @@ struct mpa_fpdu {
 
 void mpa_rx_init(struct mpa_rx *r, bool crc, bool markers,
 	void (*slice_free)(void *ctx, struct tcp_slice *chain), void *ctx);
-/* Takes a chain of in-order slices with bytes (data is not NULL). They go back through slice_free, in order. */
+/* Takes a chain of in-order slices with bytes (data is not NULL). They go back through slice_free,
+ * in order. */
 void mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain);
-/* 1: *f is the next FPDU (the same one until mpa_rx_done()); 0: not all of it is here; -reason: the stream is broken: MPA_CRC,
- * MPA_MARKER, MPA_SHORT_ULPDU, MPA_NO_MEMORY. CRC first, so that nothing is believed of an FPDU that was damaged. */
+/* 1: *f is the next FPDU (the same one until mpa_rx_done()); 0: not all of it is here; -reason: the
+ * stream is broken: MPA_CRC, MPA_MARKER, MPA_SHORT_ULPDU, MPA_NO_MEMORY. CRC first, so that nothing
+ * is believed of an FPDU that was damaged. */
 int mpa_rx_next(struct mpa_rx *r, struct mpa_fpdu *f);
 /* Copies ULPDU bytes [off, off + len) to `dst`; the caller keeps within ulpdu_len. */
 void mpa_fpdu_copy(const struct mpa_fpdu *f, uint32_t off, void *dst, uint32_t len);
-/* Consumes it: slices that are used up are freed. Returns the stream bytes consumed (for tcp_consumed). */
+/* Consumes it: slices that are used up are freed. Returns the stream bytes consumed (for
+ * tcp_consumed). */
 uint32_t mpa_rx_done(struct mpa_rx *r, const struct mpa_fpdu *f);
 /* Frees all that is held. */
 void mpa_rx_clear(struct mpa_rx *r);

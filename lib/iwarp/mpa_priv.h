@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the bytes of an FPDU lie on the stream (RFC 5044 4.1, 4.3), for the sender and the receiver alike.
+ * Where the bytes of an FPDU lie on the stream (RFC 5044 4.1, 4.3), for the sender and the receiver
+ * alike.
  *
- * Markers stand at the stream positions that are multiples of 512, counted with the markers themselves, so
- * that 508 other bytes lie between two of them. One that falls between two FPDUs belongs to the later one. FPDUs
- * and markers are multiples of 4 bytes long, hence no marker ever splits a length field or a CRC.
+ * Markers stand at the stream positions that are multiples of 512, counted with the markers
+ * themselves, so that 508 other bytes lie between two of them. One that falls between two FPDUs
+ * belongs to the later one. FPDUs and markers are multiples of 4 bytes long, hence no marker ever
+ * splits a length field or a CRC.
  */
 #ifndef SAKER_MPA_PRIV_H
 #define SAKER_MPA_PRIV_H
@@ -20,7 +22,8 @@ mpa_plain_len(uint32_t ulpdu_len)
 	return ((MPA_LEN_FIELD + ulpdu_len + 3) & ~3u) + MPA_CRC_LEN;
 }
 
-/* Markers in front of byte `n` (from 0, markers not counted) of the FPDU that starts at stream position `pos`. */
+/* Markers in front of byte `n` (from 0, markers not counted) of the FPDU that starts at stream
+ * position `pos`. */
 static inline uint32_t
 mpa_markers_before(uint32_t pos, uint32_t n)
 {
