@@ -39,9 +39,11 @@ iw_sq_reserve(struct iw_qp *q)
 	struct iw_sq *sq = &q->sq;
 	uint32_t used = sq->tail - sq->head;
 
-	if (used > q->rd->caps.sq_depth + q->ord)
+	if (used < sq->cap)
+		return true;
+	if (used >= q->rd->caps.sq_depth + q->ord + 1)
 		return false;
-	return used < sq->cap || sq_grow(sq);
+	return sq_grow(sq);
 }
 
 struct iw_sqe *
