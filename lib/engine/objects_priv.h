@@ -19,8 +19,7 @@ struct eng_qp;
 struct eng_region {
 	uint8_t *base; /* NULL: no such region */
 	uint64_t size;
-	int fd;	       /* -1: not ours (flat), or closed */
-	int guard;     /* against SIGBUS, or -1 */
+	int fd;	       /* -1: not ours (flat) */
 	uint32_t mrs;  /* regions registered in it */
 };
 

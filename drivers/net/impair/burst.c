@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data path. Sending puts frames into the queue's lane and moves on what is due; since a sender
+ * may fall silent while frames are held, receiving moves sent frames on, too.
+ */
+#include <rte_cycles.h>
+
+#include "pmd_priv.h"
+
+/* Nothing to do to frames, and nothing in front of them. */
+static bool
+is_plain(const struct lane *l)
+{
+	return !l->cfg.active && lane_is_idle(l);
+}
+
+/* Frames that the lane may turn one frame into must fit, unless it is a queue that drops. */
+static bool
+has_room(const struct lane *l, unsigned frames)
+{
+	return l->cfg.timed || lane_room(l) >= 2 * frames || l->count == 0;
+}
+
+static void
+move_on(struct impair_queue *q)
+{
+	struct lane *l = &q->lane;
+	uint64_t now = rte_get_tsc_cycles();
+	uint16_t sent;
+
+	do {
+		if (l->nready == 0)
+			l->nready = lane_take(l, now, l->ready, IMPAIR_BURST);
+		if (l->nready == 0)
+			return;
+		sent = rte_eth_tx_burst(q->dev->lower, q->id, l->ready, (uint16_t)l->nready);
+		l->nready -= sent;
+		memmove(l->ready, l->ready + sent, l->nready * sizeof(l->ready[0]));
+	} while (l->nready == 0);
+}
+
+static uint16_t
+put_all(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct lane *l = &q->lane;
+	uint64_t now = rte_get_tsc_cycles();
+	unsigned frames = 1;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		if (q->dev->args.nic)
+			frames = nic_tx_check(pkts[i], q->dev->mtu);
+		if (!has_room(l, frames))
+			break;
+		if (frames == 0) {
+			sk_count(l->counters, IMPAIR_OFFLOAD_ERROR);
+			rte_pktmbuf_free(pkts[i]);
+		} else if (q->dev->args.nic) {
+			nic_tx(l, pkts[i], frames, now);
+		} else {
+			lane_put(l, pkts[i], now);
+		}
+	}
+	return i;
+}
+
+static uint16_t
+send_plain(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint64_t bytes[IMPAIR_BURST];
+	struct lane *l = &q->lane;
+	uint16_t sent;
+
+	n = RTE_MIN(n, (uint16_t)IMPAIR_BURST);
+	/* Sent mbufs are gone, so look first. */
+	for (uint16_t i = 0; i < n; i++)
+		bytes[i] = pkts[i]->pkt_len;
+	sent = rte_eth_tx_burst(q->dev->lower, q->id, pkts, n);
+	for (uint16_t i = 0; i < sent; i++)
+		l->bytes += bytes[i];
+	sk_count_n(l->counters, IMPAIR_FRAMES, sent);
+	sk_count_n(l->counters, IMPAIR_PASSED, sent);
+	return sent;
+}
+
+uint16_t
+impair_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct impair_queue *q = queue;
+	uint16_t done = 0, step;
+
+	rte_spinlock_lock(&q->lane.lock);
+	do {
+		uint16_t left = (uint16_t)(n - done);
+
+		if (!q->dev->args.nic && is_plain(&q->lane)) {
+			step = send_plain(q, pkts + done, left);
+		} else {
+			step = put_all(q, pkts + done, left);
+			move_on(q);
+		}
+		done = (uint16_t)(done + step);
+	} while (step != 0 && done < n);
+	rte_spinlock_unlock(&q->lane.lock);
+	return done;
+}
+
+/* Send queues are shared out among the receive queues. Another lcore that has the lane moves it on
+ * itself. */
+static void
+move_sent_on(struct impair_queue *q)
+{
+	struct impair *im = q->dev;
+
+	for (uint16_t i = q->id; i < im->ntx; i = (uint16_t)(i + im->nrx)) {
+		struct impair_queue *tx = im->tx[i];
+
+		if (tx == NULL || lane_is_idle(&tx->lane) || !rte_spinlock_trylock(&tx->lane.lock))
+			continue;
+		move_on(tx);
+		rte_spinlock_unlock(&tx->lane.lock);
+	}
+}
+
+static uint16_t
+receive_plain(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct lane *l = &q->lane;
+	uint16_t got = rte_eth_rx_burst(q->dev->lower, q->id, pkts, n);
+
+	for (uint16_t i = 0; i < got; i++)
+		l->bytes += pkts[i]->pkt_len;
+	sk_count_n(l->counters, IMPAIR_FRAMES, got);
+	sk_count_n(l->counters, IMPAIR_PASSED, got);
+	return got;
+}
+
+static uint16_t
+receive(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct rte_mbuf *in[IMPAIR_BURST];
+	struct lane *l = &q->lane;
+	uint64_t now = rte_get_tsc_cycles();
+	uint16_t got;
+
+	do {
+		if (!has_room(l, IMPAIR_BURST))
+			break;
+		got = rte_eth_rx_burst(q->dev->lower, q->id, in, IMPAIR_BURST);
+		for (uint16_t i = 0; i < got; i++)
+			lane_put(l, in[i], now);
+	} while (got == IMPAIR_BURST && l->count < n);
+	return (uint16_t)lane_take(l, now, pkts, n);
+}
+
+uint16_t
+impair_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct impair_queue *q = queue;
+	struct impair *im = q->dev;
+	uint16_t got;
+
+	move_sent_on(q);
+	rte_spinlock_lock(&q->lane.lock);
+	got = is_plain(&q->lane) ? receive_plain(q, pkts, n) : receive(q, pkts, n);
+	if (im->args.nic)
+		for (uint16_t i = 0; i < got; i++)
+			nic_rx(&q->lane, pkts[i], im->rss ? im->rss_key : NULL);
+	rte_spinlock_unlock(&q->lane.lock);
+	return got;
+}
