@@ -82,21 +82,29 @@ header_check(const struct shm_header *h, uint64_t size)
 int
 cl_start(struct saker *s, void *home, uint64_t size)
 {
-	struct shm_header *h = home;
-	int rc = header_check(h, size);
+	struct shm_header *shared = home, h;
+	int rc;
 
+	if (size < sizeof(h) || __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
+		return cl_fail(-EPROTO, "the memory is no home region of a saker");
+	/* Read once: what was checked is what is used. */
+	memcpy(&h, shared, sizeof(h));
+	rc = header_check(&h, size);
 	if (rc < 0)
 		return rc;
 	s->home = home;
-	s->header = h;
-	s->size = h->size;
-	s->nstages = h->nstages;
+	s->header = shared;
+	s->size = h.size;
+	s->nstages = h.nstages;
 	for (uint32_t i = 0; i < s->nstages; i++) {
-		shm_prod_init(&s->bell[i].ring, home, &h->doorbell[i]);
-		shm_take_init(&s->cqev.ring[i], home, &h->event[i]);
+		shm_prod_init(&s->bell[i].ring, home, &h.doorbell[i]);
+		shm_take_init(&s->cqev.ring[i], home, &h.event[i]);
 	}
-	cl_mail_init(s, h);
+	cl_mail_init(s, &h);
 	rc = cl_wait_init(s);
+	if (rc == 0 && h.mem_len != 0 &&
+		cl_mem_add(s, s->home + h.mem, h.mem_len, SHM_HOME, h.mem, false) < 0)
+		rc = cl_fail(-ENOMEM, "no memory for an attachment");
 	if (rc == 0)
 		rc = saker_device(s, &s->device);
 	return rc;

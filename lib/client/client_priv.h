@@ -214,7 +214,7 @@ struct saker {
 int cl_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An attachment without rings yet. NULL: no memory. */
 struct saker *cl_new(void);
-/* Takes the rings from the header at `home`, of which `size` bytes are mapped; asks for the device. On failure the caller calls cl_free(). */
+/* Takes rings and memory from the header at `home`, of which `size` bytes are mapped; asks for the device. On failure the caller calls cl_free(). */
 int cl_start(struct saker *s, void *home, uint64_t size);
 /* Memory and descriptors of the client; tells the engine nothing. */
 void cl_free(struct saker *s);

@@ -9,7 +9,6 @@ int
 saker_open_flat(void *base, size_t size, void (*idle)(void *arg), void *arg, struct saker **out)
 {
 	struct saker *s = cl_new();
-	const struct shm_header *h = base;
 	int rc;
 
 	if (s == NULL)
@@ -17,9 +16,6 @@ saker_open_flat(void *base, size_t size, void (*idle)(void *arg), void *arg, str
 	s->idle = idle;
 	s->idle_arg = arg;
 	rc = cl_start(s, base, size);
-	if (rc == 0 && h->mem_len != 0 &&
-		cl_mem_add(s, s->home + h->mem, h->mem_len, SHM_HOME, h->mem, false) < 0)
-		rc = cl_fail(-ENOMEM, "no memory for an attachment");
 	if (rc < 0) {
 		cl_free(s);
 		return rc;

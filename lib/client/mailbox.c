@@ -68,15 +68,15 @@ mail_take(struct saker *s, const struct shm_msg *m)
 void
 cl_mail_drain(struct saker *s)
 {
-	const struct shm_msg *m;
+	const struct shm_msg *shared;
 	bool any = false, replies = false;
 
-	while ((m = shm_take_peek(&s->mail.evt)) != NULL) {
-		bool reply = m->op < SHM_OP_COUNT;
+	while ((shared = shm_take_peek(&s->mail.evt)) != NULL) {
+		struct shm_msg m = *shared;
 
-		if (!mail_take(s, m))
+		if (!mail_take(s, &m))
 			break;
-		replies |= reply;
+		replies |= m.op < SHM_OP_COUNT;
 		any = true;
 		shm_take_pop(&s->mail.evt);
 	}

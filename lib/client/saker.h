@@ -6,6 +6,12 @@
  * Functions that return int give 0 (or a count) or -errno; saker_error() has the engine's sentence about the last failure of the calling thread.
  * Posting and polling never block and make no system call, but to wake an engine that sleeps. A QP may be posted to by one thread at a time, a CQ polled
  * by one thread at a time; everything else is safe between threads.
+ *
+ * After fork(2) the child must not touch anything of this library, nor memory from saker_alloc(): the rings are shared, and both processes would
+ * write the same entries. It may exec, exit, or open an attachment of its own.
+ *
+ * When the engine goes away (its socket ends, or it lets go of the client), SAKER_EV_ENGINE_GONE comes once, commands and posts give -EPIPE, and
+ * destroying succeeds, since with the engine the object is gone.
  */
 #ifndef SAKER_H
 #define SAKER_H
