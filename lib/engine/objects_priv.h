@@ -19,7 +19,8 @@ struct eng_qp;
 struct eng_region {
 	uint8_t *base; /* NULL: no such region */
 	uint64_t size;
-	int fd;	       /* -1: not ours (flat) */
+	int fd;	       /* -1: not ours (flat), or closed */
+	int guard;     /* against SIGBUS, or -1 */
 	uint32_t mrs;  /* regions registered in it */
 };
 
@@ -34,7 +35,8 @@ struct eng_client {
 	struct eng_client_stage {
 		_Alignas(64) struct shm_take doorbell;
 		struct shm_prod event;
-		bool added;
+		bool added, cold;
+		uint32_t quiet; /* turns without a doorbell */
 		/* By QP handle: filled by ENG_CE_QP_ADD. [qps] */
 		struct eng_qp **qps;
 		uint32_t nqps;
@@ -51,8 +53,9 @@ struct rd_cq {
 	uint32_t refs; /* QPs; control stage */
 	struct {
 		_Alignas(64) struct shm_prod ring; /* engine stage's */
-		bool overflow;
+		bool overflow, told; /* of it */
 		bool touched;	/* produced into in this turn: look at its arm state at the end */
+		bool solicited; /* one of these completions was, or failed */
 		bool owed;	/* an event that did not fit the event ring */
 		struct rd_cq *next_touched;
 	} sub[SHM_MAX_STAGES];
@@ -81,6 +84,12 @@ struct eng_qp {
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
+	uint8_t owes;	   /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
+	bool owing;	   /* in the stage's list of QPs that owe something */
+	uint32_t consumed; /* stream bytes to be told to the transport stage */
+	int code, ended;   /* what ENG_EC_QP_FATAL and ENG_EC_DISCONNECTED are to say */
+	uint32_t sq_shown; /* sq.next as the client sees it */
+	TAILQ_ENTRY(eng_qp) owe;
 	struct eng_ctl *deleting; /* ENG_CE_QP_DEL that waits for ENG_E_CLOSED */
 	/* control stage */
 	void *control;

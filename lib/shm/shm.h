@@ -255,7 +255,7 @@ struct shm_qp_info {
 	uint32_t pd, send_cq, recv_cq, srq; /* srq: SHM_NONE for an own receive queue */
 	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline; /* rounded up in the reply */
 	uint8_t sig_all, transport, state, rsv; /* enum shm_transport, enum rd_qp_state */
-	uint32_t access; /* remote rights that it grants */
+	uint32_t access; /* remote rights that it grants; 0: all */
 	uint32_t qp, qpn, stage; /* reply: handle, number, the engine stage whose doorbell it rings */
 	uint32_t ird, ord;
 	uint32_t rsv2;

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Clients' commands about connections: connect, accept, reject, disconnect. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm_priv.h"
+
+bool
+cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a)
+{
+	for (unsigned i = 0; i < c->cfg->nifs; i++)
+		if (sk_addr_eq(a, &c->cfg->ifs[i].addr))
+			return true;
+	return false;
+}
+
+int
+cm_offer(struct eng_control *c, struct shm_msg *m, struct mpa_offer *out)
+{
+	const struct shm_cm *cm = &m->body.cm;
+
+	if (cm->revision > 2)
+		return ctl_refuse(c, m, -EINVAL, "there is no MPA revision %u", cm->revision);
+	if (cm->crc > CM_CONFIGURED || cm->markers > CM_CONFIGURED)
+		return ctl_refuse(c, m, -EINVAL, "CRC and markers are 0, 1 or 2, not %u",
+			SK_MAX(cm->crc, cm->markers));
+	*out = (struct mpa_offer){
+		.revision = cm->revision ? cm->revision : c->cfg->mpa_revision,
+		.crc = cm->crc == CM_CONFIGURED ? c->cfg->mpa_crc : cm->crc,
+		.markers = cm->markers == CM_CONFIGURED ? c->cfg->mpa_markers : cm->markers,
+		.ird = SK_MIN(cm->ird, c->cfg->limits.ird),
+		.ord = SK_MIN(cm->ord, c->cfg->limits.ord),
+	};
+	/* So that a server may send first (RFC 6581 9.2). */
+	out->rtr_send = out->rtr_write = out->rtr_read = out->revision == 2;
+	return 0;
+}
+
+struct iw_params
+cm_params(bool initiator, const struct mpa_result *mpa, uint16_t ird, uint16_t ord)
+{
+	return (struct iw_params){
+		.initiator = initiator,
+		.crc = mpa->crc,
+		.tx_markers = mpa->tx_markers,
+		.rx_markers = mpa->rx_markers,
+		.rtr = (uint8_t)mpa->rtr,
+		.ird = ird,
+		.ord = ord,
+	};
+}
+
+static int
+private_check(struct eng_control *c, struct shm_msg *m, uint8_t revision)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	size_t most = SK_MIN(mpa_private_max(revision), (size_t)SHM_PRIVATE_MAX);
+
+	if (cm->private_len > most)
+		return ctl_refuse(c, m, -EMSGSIZE,
+			"MPA revision %u carries %zu bytes of private data, not %u", revision, most,
+			cm->private_len);
+	return 0;
+}
+
+static int
+connect_addrs(struct eng_control *c, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	char text[SK_ADDR_STRLEN];
+
+	if (sk_addr_is_any(&cm->remote) || sk_addr_is_multicast(&cm->remote) || cm->rport == 0)
+		return ctl_refuse(c, m, -EINVAL, "%s port %u is nothing to connect to",
+			sk_addr_str(&cm->remote, text), cm->rport);
+	if (cm->lport != 0)
+		return ctl_refuse(c, m, -EINVAL, "the local port is Saker's to choose");
+	if (sk_addr_is_any(&cm->local))
+		return 0;
+	if (!cm_addr_is_ours(c, &cm->local))
+		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
+			sk_addr_str(&cm->local, text));
+	if (sk_addr_is_v4(&cm->local) != sk_addr_is_v4(&cm->remote))
+		return ctl_refuse(c, m, -EAFNOSUPPORT, "the addresses are of two families");
+	return 0;
+}
+
+/* A QP that may begin a connection. */
+static struct ctl_qp *
+fresh_qp(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.cm.qp);
+
+	if (!q)
+		ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
+	else if (q->cm == CM_CLOSED)
+		ctl_refuse(c, m, -EINVAL, "QP %u has been connected before", m->body.cm.qp);
+	else if (q->cm != CM_IDLE)
+		ctl_refuse(c, m, -EISCONN, "QP %u is connecting or connected", m->body.cm.qp);
+	else
+		return q;
+	return NULL;
+}
+
+int
+cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	struct ctl_qp *q = fresh_qp(c, cl, m);
+	struct eng_ctl what = {0};
+	int rc = q ? connect_addrs(c, m) : m->status;
+
+	if (rc == 0)
+		rc = cm_offer(c, m, &what.offer);
+	if (rc == 0)
+		rc = private_check(c, m, what.offer.revision);
+	if (rc < 0)
+		return rc;
+	what.tuple = (struct tcp_tuple){
+		.laddr = cm->local, .raddr = cm->remote, .rport = cm->rport, .vlan = ETH_NO_VLAN};
+	what.private_len = cm->private_len;
+	memcpy(what.private_data, cm->private_data, cm->private_len);
+	cm_start_connect(c, q, &what);
+	return 0;
+}
+
+/* ---- Answers to requests
+ * --------------------------------------------------------------------------------------------- */
+
+static struct cm_request *
+open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct cm_request *r = cm_request_find(cl, m->body.cm.request);
+
+	if (!r || r->accepting) {
+		ctl_refuse(c, m, -ECONNRESET,
+			"there is no request %u (its peer may have gone, or its time is over)",
+			m->body.cm.request);
+		return NULL;
+	}
+	return private_check(c, m, r->mpa.revision) < 0 ? NULL : r;
+}
+
+/* What both sides can do (RFC 6581 9.1; the reply says the same). */
+static void
+settle(const struct eng_control *c, struct cm_request *r, const struct shm_cm *cm)
+{
+	r->ird = SK_MIN(cm->ird, c->cfg->limits.ird);
+	r->ord = SK_MIN(cm->ord, c->cfg->limits.ord);
+	if (r->mpa.peer_ord != MPA_IRD_AUTO)
+		r->ird = SK_MIN(r->ird, r->mpa.peer_ord);
+	if (r->mpa.peer_ird != MPA_IRD_AUTO)
+		r->ord = SK_MIN(r->ord, r->mpa.peer_ird);
+	if (r->mpa.rtr == MPA_RTR_READ)
+		r->ird = SK_MAX(r->ird, 1);
+}
+
+int
+cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	struct cm_request *r = open_request(c, cl, m);
+	struct ctl_qp *q = r ? fresh_qp(c, cl, m) : NULL;
+	struct iw_params params;
+
+	if (!q)
+		return m->status;
+	r->private_len = cm->private_len;
+	if (r->private_len) {
+		r->private_data = malloc(r->private_len);
+		if (!r->private_data)
+			return ctl_refuse(c, m, -ENOMEM, "no memory");
+		memcpy(r->private_data, cm->private_data, r->private_len);
+	}
+	settle(c, r, cm);
+	params = cm_params(false, &r->mpa, r->ird, r->ord);
+	params.emss = r->emss;
+	params.send_space = r->send_space;
+	r->accepting = q;
+	q->request = r;
+	q->transport = r->transport;
+	q->conn = r->conn;
+	q->ird = r->ird;
+	q->ord = r->ord;
+	cm_request_answered(c, r);
+	cm_start_accept(c, q, &params);
+	return 0;
+}
+
+void
+cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
+{
+	struct cm_request *r = q->request;
+
+	msg->m.offer.ird = r->ird;
+	msg->m.offer.ord = r->ord;
+	msg->m.private_len = r->private_len;
+	if (r->private_len)
+		memcpy(msg->m.private_data, r->private_data, r->private_len);
+	ctl_send_transport(c, q->transport, msg);
+	cm_accept_forget(c, q);
+}
+
+void
+cm_accept_forget(struct eng_control *c, struct ctl_qp *q)
+{
+	if (q->request)
+		cm_request_free(c, q->request);
+	q->request = NULL;
+}
+
+int
+cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct cm_request *r = open_request(c, cl, m);
+
+	if (!r)
+		return m->status;
+	cm_request_reject(c, r, m->body.cm.private_data, m->body.cm.private_len);
+	return 0;
+}
+
+/* ---- The end
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void
+disconnecting(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0)
+		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+	ctl_op_reply(c, op);
+}
+
+int
+cm_disconnect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.cm.qp);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+
+	if (!q)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
+	if (q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
+		return ctl_refuse(c, m, -ENOTCONN, "QP %u is not connected", m->body.cm.qp);
+	op = ctl_op_new(c, cl, m, NULL, disconnecting);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	msg->m.how = m->body.cm.abort ? IW_CLOSE_ABORT : IW_CLOSE_ORDERLY;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listeners: one port on one address or on all, heard by every transport stage. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm_priv.h"
+
+#define LISTENER_SLOTS(c) ((c)->listeners.cap)
+
+struct cm_listener *
+cm_listener_find(const struct eng_control *c, uint32_t number)
+{
+	struct cm_listener *l = ctl_table_get(&c->listeners, number % LISTENER_SLOTS(c));
+
+	return l && l->number == number ? l : NULL;
+}
+
+/* Does somebody hear what (addr, port) would hear? */
+static bool
+in_use(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
+{
+	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
+		const struct cm_listener *l = c->listeners.slot[i];
+
+		if (l && l->port == port &&
+			(sk_addr_is_any(addr) || sk_addr_is_any(&l->addr) ||
+				sk_addr_eq(addr, &l->addr)))
+			return true;
+	}
+	return false;
+}
+
+/* A free port of the configured range, found from a place that nobody can guess. 0: none. */
+static uint16_t
+choose_port(struct eng_control *c, const struct sk_addr *addr)
+{
+	uint32_t from = c->cfg->port_min, n = (uint32_t)c->cfg->port_max - from + 1;
+	uint32_t start = (uint32_t)sk_siphash(&c->qpn_key, &c->now, sizeof(c->now)) % n;
+
+	for (uint32_t i = 0; i < SK_MIN(n, 256); i++) {
+		uint16_t port = (uint16_t)(from + (start + i) % n);
+
+		if (port != 0 && !in_use(c, addr, port))
+			return port;
+	}
+	return 0;
+}
+
+void
+cm_listener_free(struct eng_control *c, struct cm_listener *l)
+{
+	ctl_table_del(&l->client->listeners, l->handle);
+	ctl_table_del(&c->listeners, l->slot);
+	ctl_total(&c->totals.listeners, -1);
+	free(l);
+}
+
+static void
+closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	cm_listener_free(c, op->object);
+	if (op->status < 0 && op->reply.op == SHM_LISTEN)
+		ctl_refuse(c, &op->reply, op->status, "a transport stage could not listen");
+	ctl_op_reply(c, op);
+}
+
+static void
+send_unlisten(struct eng_control *c, struct cm_listener *l, struct ctl_op *op)
+{
+	op->finish = closed;
+	l->closing = true;
+	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
+		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_UNLISTEN, NULL);
+
+		msg->m.listener = l->number;
+		ctl_op_send_transport(c, op, i, msg);
+	}
+}
+
+static void
+reject_pending(struct eng_control *c, struct cm_listener *l)
+{
+	struct cm_request *r, *next;
+
+	for (r = TAILQ_FIRST(&c->waiting); r && l->pending; r = next) {
+		next = TAILQ_NEXT(r, waiting);
+		if (r->listener != l)
+			continue;
+		if (c->nspare > CTL_RESERVE / 2) {
+			cm_request_reject(c, r, NULL, 0);
+		} else {
+			/* It goes when its time is over. */
+			r->listener = NULL;
+			l->pending--;
+		}
+	}
+}
+
+void
+cm_listener_close(struct eng_control *c, struct cm_listener *l, struct ctl_op *op)
+{
+	op->object = l;
+	send_unlisten(c, l, op);
+	reject_pending(c, l);
+}
+
+static void
+listening(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct cm_listener *l = op->object;
+
+	if (op->status < 0) {
+		/* Some do hear: those are told to stop. */
+		send_unlisten(c, l, op);
+		return;
+	}
+	l->ready = true;
+	ctl_op_reply(c, op);
+}
+
+static int
+listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	char text[SK_ADDR_STRLEN];
+
+	if (!sk_addr_is_any(&cm->local) && !cm_addr_is_ours(c, &cm->local))
+		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
+			sk_addr_str(&cm->local, text));
+	if (cl->listeners.used == cl->listeners.cap)
+		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
+	if (c->totals.listeners >= c->cfg->limits.listeners)
+		return ctl_refuse(c, m, -ENOSPC, "all listeners are in use");
+	if (cm->lport && in_use(c, &cm->local, cm->lport))
+		return ctl_refuse(c, m, -EADDRINUSE, "port %u is in use", cm->lport);
+	return 0;
+}
+
+static void
+listener_enter(struct eng_control *c, struct cm_listener *l)
+{
+	int64_t slot = ctl_table_add(&c->listeners, l);
+
+	l->slot = (uint32_t)slot;
+	l->number = l->slot + LISTENER_SLOTS(c) * c->listener_generation[l->slot]++;
+	l->handle = (uint32_t)ctl_table_add(&l->client->listeners, l);
+	ctl_total(&c->totals.listeners, 1);
+}
+
+static void
+send_listen(struct eng_control *c, struct cm_listener *l, struct ctl_op *op,
+	const struct mpa_offer *offer)
+{
+	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
+		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_LISTEN, NULL);
+
+		msg->m.listener = l->number;
+		msg->m.tuple.laddr = l->addr;
+		msg->m.tuple.lport = l->port;
+		msg->m.tuple.vlan = ETH_NO_VLAN;
+		msg->m.offer = *offer;
+		msg->m.code = (int)l->backlog;
+		ctl_op_send_transport(c, op, i, msg);
+	}
+}
+
+int
+cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_cm *cm = &m->body.cm;
+	struct cm_listener *l;
+	struct ctl_op *op;
+	struct mpa_offer offer;
+	int rc = listen_check(c, cl, m);
+
+	if (rc < 0)
+		return rc;
+	/* Start-up is the configuration's; the acceptance sets IRD and ORD. */
+	cm->revision = 0;
+	cm->crc = cm->markers = CM_CONFIGURED;
+	cm->ird = c->cfg->limits.ird;
+	cm->ord = c->cfg->limits.ord;
+	rc = cm_offer(c, m, &offer);
+	if (rc < 0)
+		return rc;
+	if (cm->lport == 0)
+		cm->lport = choose_port(c, &cm->local);
+	if (cm->lport == 0)
+		return ctl_refuse(c, m, -EADDRINUSE, "no free port was found");
+	l = calloc(1, sizeof(*l));
+	op = l ? ctl_op_new(c, cl, m, l, listening) : NULL;
+	if (!op) {
+		free(l);
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	}
+	l->client = cl;
+	l->addr = cm->local;
+	l->port = cm->lport;
+	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
+	listener_enter(c, l);
+	op->reply.body.cm.listener = l->handle;
+	send_listen(c, l, op, &offer);
+	return CTL_LATER;
+}
+
+int
+cm_unlisten(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct cm_listener *l = ctl_table_get(&cl->listeners, m->body.handle);
+	struct ctl_op *op;
+
+	if (!l || !l->ready || l->closing)
+		return ctl_refuse(c, m, -EINVAL, "there is no listener %u", m->body.handle);
+	op = ctl_op_new(c, cl, m, l, closed);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	cm_listener_close(c, l, op);
+	return CTL_LATER;
+}

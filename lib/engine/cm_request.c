@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connect requests: a peer's start-up frame has come, a client is asked, and for a bounded time its
+ * answer is waited for. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm_priv.h"
+
+static struct cm_request_bucket *
+bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
+{
+	return &c->requests[(conn * ENG_MAX_TRANSPORTS + transport) % CTL_REQUEST_HASH];
+}
+
+struct cm_request *
+cm_request_of_conn(const struct eng_control *c, uint8_t transport, uint32_t conn)
+{
+	struct cm_request *r;
+
+	LIST_FOREACH (r, bucket_of(c, transport, conn), bucket)
+		if (r->transport == transport && r->conn == conn)
+			return r;
+	return NULL;
+}
+
+/* The number says which place, the bits above it which turn: a late answer does not meet another
+ * peer's request. */
+struct cm_request *
+cm_request_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct cm_request *r = ctl_table_get(&cl->requests, handle % CTL_CLIENT_REQUESTS);
+
+	return r && r->handle == handle ? r : NULL;
+}
+
+void
+cm_request_answered(struct eng_control *c, struct cm_request *r)
+{
+	if (r->listener)
+		r->listener->pending--;
+	r->listener = NULL;
+	if (r->timed)
+		TAILQ_REMOVE(&c->waiting, r, waiting);
+	r->timed = false;
+}
+
+void
+cm_request_free(struct eng_control *c, struct cm_request *r)
+{
+	cm_request_answered(c, r);
+	LIST_REMOVE(r, bucket);
+	ctl_table_del(&r->client->requests, r->handle % CTL_CLIENT_REQUESTS);
+	free(r->private_data);
+	free(r);
+}
+
+static void
+send_reject(struct eng_control *c, uint8_t transport, uint32_t conn, const void *data, uint16_t len)
+{
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_REJECT, NULL);
+
+	msg->m.conn = conn;
+	msg->m.private_len = len;
+	if (len)
+		memcpy(msg->m.private_data, data, len);
+	ctl_send_transport(c, transport, msg);
+}
+
+void
+cm_request_reject(
+	struct eng_control *c, struct cm_request *r, const void *private_data, uint16_t len)
+{
+	send_reject(c, r->transport, r->conn, private_data, len);
+	cm_request_free(c, r);
+}
+
+bool
+cm_request_poll(struct eng_control *c)
+{
+	struct cm_request *r;
+	bool work = false;
+
+	while ((r = TAILQ_FIRST(&c->waiting)) && r->deadline <= c->now && ctl_has_reserve(c)) {
+		sk_count(c->counters, ENG_REQUEST_TIMEOUT);
+		cm_request_reject(c, r, NULL, 0);
+		work = true;
+	}
+	return work;
+}
+
+uint64_t
+cm_request_deadline(const struct eng_control *c)
+{
+	const struct cm_request *r = TAILQ_FIRST(&c->waiting);
+
+	return r ? r->deadline : SK_NEVER;
+}
+
+static void
+request_tell(struct eng_control *c, const struct cm_request *r, const struct eng_ctl *m)
+{
+	const struct mpa_result *mpa = &m->mpa;
+	struct shm_msg msg = {.op = SHM_EV_CONNECT_REQUEST};
+	struct shm_cm *cm = &msg.body.cm;
+
+	cm->qp = SHM_NONE;
+	cm->listener = r->listener->handle;
+	cm->request = r->handle;
+	cm->local = r->tuple.laddr;
+	cm->remote = r->tuple.raddr;
+	cm->lport = r->tuple.lport;
+	cm->rport = r->tuple.rport;
+	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
+	cm->ird = SK_MIN(mpa->peer_ord, c->cfg->limits.ird);
+	cm->ord = SK_MIN(mpa->peer_ird, c->cfg->limits.ord);
+	cm->revision = mpa->revision;
+	cm->crc = mpa->crc;
+	cm->markers = mpa->rx_markers;
+	cm->private_len = SK_MIN(mpa->private_len, SHM_PRIVATE_MAX);
+	memcpy(cm->private_data, mpa->private_data, cm->private_len);
+	ctl_tell(c, r->client, &msg,
+		(uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
+}
+
+static struct cm_request *
+request_new(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m)
+{
+	struct ctl_client *cl = l->client;
+	struct cm_request *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->client = cl;
+	r->listener = l;
+	r->transport = m->transport;
+	r->conn = m->conn;
+	r->tuple = m->tuple;
+	r->emss = m->params.emss;
+	r->send_space = m->params.send_space;
+	r->mpa = m->mpa;
+	r->deadline = c->now + CTL_REQUEST_NS;
+	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
+		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
+	r->timed = true;
+	TAILQ_INSERT_TAIL(&c->waiting, r, waiting);
+	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);
+	l->pending++;
+	return r;
+}
+
+void
+cm_request_in(struct eng_control *c, struct eng_ctl *m)
+{
+	struct cm_listener *l = cm_listener_find(c, m->listener);
+	struct cm_request *r = NULL;
+
+	/* A client that lags behind with its events gets no more of them from strangers. */
+	if (l && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
+		l->client->nevents < CTL_CLIENT_EVENTS / 2 &&
+		l->client->requests.used < CTL_CLIENT_REQUESTS)
+		r = request_new(c, l, m);
+	if (!r) {
+		sk_count(c->counters, ENG_REQUEST_REFUSED);
+		send_reject(c, m->transport, m->conn, NULL, 0);
+		return;
+	}
+	request_tell(c, r, m);
+}

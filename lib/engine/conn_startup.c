@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a TCP connection to one that carries FPDUs: MPA's exchange of a request and a reply (RFC
+ * 5044 7.1), and what the control stage is told about it. What this needs is allocated for the time
+ * of the start-up only.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ring.h>
+
+#include "../base/mem.h"
+#include "transport_priv.h"
+
+#define TIMER_BUDGET 32
+
+struct eng_startup *
+eng_startup_create(struct eng_transport *t, struct eng_conn *c)
+{
+	c->su = calloc(1, sizeof(*c->su));
+	if (c->su != NULL) {
+		c->su->conn = c;
+		t->nstartups++;
+	}
+	return c->su;
+}
+
+void
+eng_startup_free(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->su == NULL)
+		return;
+	sk_timer_stop(&t->wheel, &c->su->timer);
+	eng_slice_free(c->su->held);
+	free(c->su);
+	c->su = NULL;
+	t->nstartups--;
+}
+
+static void
+fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
+{
+	struct eng_startup *su = c->su;
+
+	m->type = su->notice;
+	m->from = m->transport = (uint8_t)t->index;
+	m->status = c->error;
+	m->conn = c->index;
+	m->cookie = su->cookie;
+	m->listener = su->listener;
+	m->mpa = su->mpa.result;
+	if (c->tcp == NULL)
+		return;
+	m->tuple = *tcp_tuple(c->tcp);
+	m->params.initiator = su->mpa.initiator;
+	m->params.emss = tcp_emss(c->tcp);
+	m->params.send_space = tcp_send_space(c->tcp);
+	if (c->state != ECONN_BOUND)
+		c->credit = m->params.send_space;
+}
+
+bool
+eng_startup_say(struct eng_transport *t, struct eng_conn *c)
+{
+	struct eng_ctl *m;
+
+	if (t->nunasked == 0)
+		return false;
+	m = t->unasked_free[--t->nunasked];
+	memset(m, 0, sizeof(*m));
+	fill_notice(t, c, m);
+	if (m->type == ENG_TC_FAILED || m->type == ENG_TC_REJECTED)
+		c->notice_out = true;
+	/* The ring has a place for each message that there is. */
+	rte_ring_sp_enqueue(t->to_control, m);
+	return true;
+}
+
+void
+eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice)
+{
+	c->su->notice = notice;
+	sk_timer_stop(&t->wheel, &c->su->timer);
+	c->pending &= ~ECONN_P_NOTICE;
+	if (!eng_startup_say(t, c))
+		eng_conn_pend(t, c, ECONN_P_NOTICE);
+}
+
+void
+eng_startup_closed(struct eng_transport *t, struct eng_conn *c)
+{
+	bool unsaid = c->state == ECONN_WAITING ||
+		      (c->state == ECONN_REQUESTED && (c->pending & ECONN_P_NOTICE));
+
+	c->pending = 0;
+	if (unsaid) {
+		c->state = ECONN_DRAIN;
+		return;
+	}
+	c->state = ECONN_DEAD;
+	eng_startup_notice(t, c, ENG_TC_FAILED);
+}
+
+void
+eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error)
+{
+	if (c->error == 0)
+		c->error = error;
+	eng_conn_pend(t, c, ECONN_P_ABORT);
+}
+
+/* Sends a start-up frame of `n` bytes that stands in `rec`; a negative `n` is the reason why there
+ * is none. */
+static int
+send_frame(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec, int n)
+{
+	if (n < 0) {
+		eng_rec_free(rec);
+		return n;
+	}
+	rec->len = (uint32_t)n;
+	t->tcp_work = true;
+	return tcp_send(c->tcp, rec);
+}
+
+int
+eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept)
+{
+	struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
+
+	if (rec == NULL)
+		return -ENOMEM;
+	return send_frame(t, c, rec,
+		mpa_reply_emit(&c->su->mpa, rec->data, accept, m->offer.ird, m->offer.ord,
+			m->private_data, m->private_len));
+}
+
+static void
+use_offloads(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->path.port < t->e->cfg.nports && t->e->ports[c->path.port].tso)
+		tcp_set_tso(c->tcp, ENG_TSO_MAX);
+}
+
+void
+eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
+{
+	struct eng_listener *l = tcp_listener_user(tcp_conn_listener(tcp));
+	struct eng_conn *c = eng_conn_alloc(t, ECONN_WAITING);
+	const struct tcp_tuple *tuple = tcp_tuple(tcp);
+	struct sk_addr src = tuple->laddr;
+
+	if (c == NULL)
+		return; /* there are as many as TCP can have: it stays in the backlog */
+	c->tcp = tcp;
+	tcp_claim(tcp, c);
+	if (net_path_init(t->net, &c->path, &src, &tuple->raddr, IP_TCP, t->now) != 0 ||
+		eng_startup_create(t, c) == NULL) {
+		c->state = ECONN_DRAIN;
+		eng_conn_pend(t, c, ECONN_P_ABORT);
+		return;
+	}
+	use_offloads(t, c);
+	c->su->listener = l->number;
+	mpa_startup_init(&c->su->mpa, false, &l->offer);
+	sk_timer_set(&t->wheel, &c->su->timer, t->now + ENG_REQUEST_TIMEOUT_NS);
+}
+
+void
+eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
+{
+	struct eng_startup *su = c->su;
+	struct tcp_rec *rec;
+
+	if (c->state != ECONN_OPENING)
+		return;
+	use_offloads(t, c);
+	rec = eng_rec_alloc(t->tx_pool);
+	if (rec == NULL || send_frame(t, c, rec,
+				   mpa_request_emit(&su->mpa, rec->data, su->private_data,
+					   su->private_len)) != 0)
+		eng_startup_fail(t, c, -ENOMEM);
+	sk_timer_set(&t->wheel, &su->timer, t->now + ENG_REPLY_TIMEOUT_NS);
+}
+
+/* The exchange has come a step further. */
+static void
+advance(struct eng_transport *t, struct eng_conn *c)
+{
+	switch (c->su->mpa.state) {
+	case MPA_REQUESTED:
+		c->state = ECONN_REQUESTED;
+		eng_startup_notice(t, c, ENG_TC_REQUEST);
+		break;
+	case MPA_ACCEPTED:
+		c->state = ECONN_ESTABLISHED;
+		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+		break;
+	case MPA_REFUSED:
+		c->state = ECONN_DEAD;
+		eng_startup_notice(t, c, ENG_TC_REJECTED);
+		eng_conn_pend(t, c, ECONN_P_CLOSE);
+		break;
+	default:
+		break;
+	}
+}
+
+bool
+eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
+{
+	struct mpa_startup *mpa = &c->su->mpa;
+
+	if (c->pending & ECONN_P_ABORT)
+		return false;
+	while (chain != NULL) {
+		int n = mpa_startup_input(mpa, chain->data, chain->len);
+		struct tcp_slice *next = chain->next;
+
+		if (n < 0) {
+			sk_count(t->mpa_counters, (unsigned)-n);
+			eng_startup_fail(t, c, -EPROTO);
+			break;
+		}
+		tcp_consumed(c->tcp, (uint32_t)n);
+		chain->data += n;
+		chain->len -= (uint32_t)n;
+		if (chain->len > 0)
+			break;
+		chain->next = NULL;
+		eng_slice_free(chain);
+		chain = next;
+	}
+	c->su->held = chain; /* FPDUs already, or bytes of a stream that ends */
+	advance(t, c);
+	return true;
+}
+
+static void
+fire(void *ctx, struct sk_timer *timer, uint64_t now)
+{
+	struct eng_startup *su = SK_CONTAINER(timer, struct eng_startup, timer);
+
+	(void)now;
+	eng_startup_fail(ctx, su->conn, -ETIMEDOUT);
+}
+
+unsigned
+eng_startup_poll(struct eng_transport *t, uint64_t now)
+{
+	return sk_wheel_poll(&t->wheel, now, TIMER_BUDGET, fire, t);
+}
+
+static int
+choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
+{
+	struct wire_eth eth;
+	int rc = net_path_init(t->net, &c->path, &tuple->laddr, &tuple->raddr, IP_TCP, t->now);
+
+	if (rc != 0)
+		return rc;
+	wire_eth_parse(&eth, c->path.head, c->path.l2_len);
+	tuple->vlan = eth.vlan;
+	tuple->port = c->path.port;
+	if (tuple->lport == 0) {
+		tuple->lport = eng_lport_choose(t, tuple);
+		return tuple->lport == 0 ? -EADDRNOTAVAIL : 0;
+	}
+	return eng_conn_find(t, tuple) == NULL ? 0 : -EADDRINUSE;
+}
+
+int
+eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng_conn **out)
+{
+	struct eng_conn *c = eng_conn_alloc(t, ECONN_OPENING);
+	struct tcp_tuple tuple = m->tuple;
+	int rc;
+
+	if (c == NULL)
+		return -ENOBUFS;
+	rc = choose_tuple(t, c, &tuple);
+	if (rc == 0 && (m->private_len > sizeof(c->su->private_data) ||
+			       m->private_len > mpa_private_max(m->offer.revision)))
+		rc = -EMSGSIZE;
+	if (rc == 0 && eng_startup_create(t, c) == NULL)
+		rc = -ENOMEM;
+	if (rc == 0)
+		rc = tcp_connect(t->tcp, t->now, &tuple, c->path.mtu, c, &c->tcp);
+	if (rc != 0) {
+		c->tcp = NULL;
+		c->state = ECONN_DRAIN;
+		eng_conn_put(t, c);
+		return rc;
+	}
+	t->tcp_work = true;
+	c->su->cookie = m->cookie;
+	c->su->private_len = m->private_len;
+	memcpy(c->su->private_data, m->private_data, m->private_len);
+	mpa_startup_init(&c->su->mpa, true, &m->offer);
+	*out = c;
+	return 0;
+}

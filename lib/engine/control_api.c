@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public functions of an instance that are its control stage's business. */
+#include "control_priv.h"
+
+int
+eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len)
+{
+	return eng_control_attach_flat(eng_control_of(e), name, base, size, mem_len);
+}
+
+int
+eng_detach(struct eng *e, int client)
+{
+	return eng_control_detach(eng_control_of(e), client);
+}
+
+bool
+eng_client_gone(struct eng *e, int client)
+{
+	return eng_control_client_gone(eng_control_of(e), client);
+}
+
+int
+eng_qps(struct eng *e, struct eng_qp_view *out, int max)
+{
+	return eng_control_qps(eng_control_of(e), out, max);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Views of QPs for people. A thread of the prompt or of telemetry leaves a query; the control stage
+ * walks over the QPs, asks each one's stages as far as messages are to spare, and says when all
+ * have answered. Who asked may have given up: the last of the two frees it.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "query_priv.h"
+
+#define QUERY_WAIT_NS 2000000000ll
+#define QUERY_NAP_NS  200000ll
+
+struct ctl_query {
+	TAILQ_ENTRY(ctl_query) next;
+	uint32_t refs; /* atomic */
+	bool done;     /* atomic */
+	uint32_t walk, waiting;
+	int n, max;
+	struct eng_qp_view view[];
+};
+
+static void
+put(struct ctl_query *q)
+{
+	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		free(q);
+}
+
+static void
+stage_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	struct eng_qp_view *v = &m->query->view[m->m.cookie];
+
+	m->query->waiting--;
+	if (m->m.status < 0)
+		return;
+	v->state = rd_qp_state_name((enum rd_qp_state)m->m.code);
+	v->msgs_out = m->m.info.iw.msgs_out;
+	v->msgs_in = m->m.info.iw.msgs_in;
+	v->bytes_out = m->m.info.iw.bytes_out;
+	v->bytes_in = m->m.info.iw.bytes_in;
+}
+
+static void
+transport_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	struct eng_qp_view *v = &m->query->view[m->m.cookie];
+
+	m->query->waiting--;
+	if (m->m.status < 0)
+		return;
+	v->connected = true;
+	v->tuple = m->m.tuple;
+	v->tcp = m->m.info.tcp;
+}
+
+static struct ctl_msg *
+ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
+{
+	struct ctl_msg *m = ctl_msg_get(c, type, done);
+
+	memset(&m->m.info, 0, sizeof(m->m.info));
+	m->query = q;
+	m->m.cookie = (uint64_t)q->n;
+	q->waiting++;
+	return m;
+}
+
+static void
+ask_about(struct eng_control *c, struct ctl_query *query, struct ctl_qp *q)
+{
+	struct eng_qp_view *v = &query->view[query->n];
+	struct ctl_msg *m = ask(c, query, ENG_CE_QP_QUERY, stage_answered);
+
+	v->qpn = q->eng.rd.qpn;
+	v->client = q->client->eng.index;
+	v->stage = q->eng.stage;
+	v->transport = q->transport;
+	v->state = "?";
+	m->m.qp = &q->eng;
+	m->m.client = &q->client->eng;
+	ctl_send_stage(c, q->eng.stage, m);
+	if (q->cm == CM_ESTABLISHED) {
+		m = ask(c, query, ENG_CT_QUERY, transport_answered);
+		m->m.conn = q->conn;
+		ctl_send_transport(c, q->transport, m);
+	}
+	query->n++;
+}
+
+void
+ctl_query_start(struct eng_control *c, struct ctl_query *query)
+{
+	TAILQ_INSERT_TAIL(&c->queries, query, next);
+}
+
+static void
+finish(struct eng_control *c, struct ctl_query *query)
+{
+	TAILQ_REMOVE(&c->queries, query, next);
+	__atomic_store_n(&query->done, true, __ATOMIC_RELEASE);
+	put(query);
+}
+
+/* One query at a time. */
+bool
+ctl_query_poll(struct eng_control *c)
+{
+	struct ctl_query *query = TAILQ_FIRST(&c->queries);
+	unsigned budget = CTL_BATCH;
+
+	if (!query)
+		return false;
+	while (query->walk < c->qps.fresh && query->n < query->max && ctl_has_reserve(c) &&
+		budget--) {
+		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
+
+		if (q && q->added && !q->dying)
+			ask_about(c, query, q);
+	}
+	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
+		finish(c, query);
+	return true;
+}
+
+void
+ctl_queries_drop(struct eng_control *c)
+{
+	struct ctl_query *query;
+
+	while ((query = TAILQ_FIRST(&c->queries))) {
+		query->n = 0;
+		finish(c, query);
+	}
+}
+
+int
+eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
+{
+	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
+	struct ctl_inbox *in = calloc(1, sizeof(*in));
+	struct ctl_query *q = max > 0 ? calloc(1, sizeof(*q) + (size_t)max * sizeof(*out)) : NULL;
+	int n = 0;
+
+	if (!in || !q) {
+		free(in);
+		free(q);
+		return 0;
+	}
+	q->refs = 2;
+	q->max = max;
+	in->kind = CTL_IN_QPS;
+	in->query = q;
+	ctl_inbox_push(c, in);
+	for (int64_t waited = 0; waited < QUERY_WAIT_NS; waited += QUERY_NAP_NS) {
+		if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
+			break;
+		nanosleep(&nap, NULL);
+	}
+	if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE)) {
+		n = q->n;
+		memcpy(out, q->view, (size_t)n * sizeof(*out));
+	}
+	put(q);
+	return n;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An instance: its ports, its stages, and the loops that poll them. Set up by eng_create() and fixed from then on, but for
+ * what is marked atomic; each stage's own state is in transport_priv.h, stage_priv.h and behind control_priv.h.
+ */
+#ifndef SAKER_ENGINE_ENG_PRIV_H
+#define SAKER_ENGINE_ENG_PRIV_H
+
+#include "control_priv.h"
+#include "engine.h"
+#include "msg_priv.h"
+
+#define ENG_BURST      32   /* frames or messages that are taken at once */
+#define ENG_DATA_RING  4096 /* entries of a ring between a transport stage and an engine stage */
+#define ENG_MAX_FRAME  65535
+#define ENG_TSO_MAX    65000 /* bytes of TCP payload in a TSO frame */
+
+struct eng_transport;
+struct eng_stage;
+struct rte_rcu_qsbr;
+
+struct eng_port {
+	uint16_t id;  /* DPDK's */
+	uint32_t mtu; /* IP packet bytes */
+	uint8_t mac[6];
+	bool started;
+	bool cksum;	/* fills in IPv4 and TCP checksums */
+	bool rx_cksum;	/* checks them */
+	bool tso;
+	bool multi_seg; /* sends frames of several segments */
+};
+
+struct eng_loop {
+	struct eng *e;
+	unsigned index;
+	unsigned ntransports, nstages;
+	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
+	struct eng_stage *stages[ENG_MAX_STAGES];
+	bool control;
+	int epoll_fd; /* waits for e->wake_fd; -1 but for idle = sleep */
+	struct eng_loop_stats stats; /* written by the loop */
+} __attribute__((aligned(64)));
+
+struct eng {
+	struct eng_config cfg;
+	unsigned id; /* tells the instances of a process apart: names of pools and rings */
+	struct eng_port ports[ENG_MAX_PORTS];
+	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
+	struct eng_stage *stages[ENG_MAX_STAGES];
+	struct eng_control *control;
+	struct rd_mr_table *mrs;
+	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
+	int wake_fd;		   /* eventfd; a write wakes every loop that sleeps */
+	uint32_t sleeping;	   /* atomic: bit k: loop k sleeps or is about to */
+	bool stop;		   /* atomic */
+	struct eng_loop loops[ENG_MAX_LCORES];
+};
+
+/* ---- Ports (port.c) ---------------------------------------------------------------------------------- */
+
+/* Configures and starts port `i`: a queue pair per transport stage, `pools[t]` for what arrives at transport t. Returns 0, or
+ * -errno with one sentence in `err`. */
+int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
+/* Stops it; what still waits in its receive queues is freed. */
+void eng_port_stop(struct eng *e, unsigned i);
+
+/* ---- Loops (loop.c) -------------------------------------------------------------------------------------- */
+
+/* Wakes loop `k` if it sleeps. Any thread; a fence and a load when it does not. */
+void eng_wake(struct eng *e, unsigned k);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loops: a turn of the stages that are mapped onto an lcore, and what an lcore does when a turn
+ * found nothing. The only place where a clock is read: once before receiving, and once more before
+ * sending if there was work in between.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_rcu_qsbr.h>
+
+#include "../base/mem.h"
+#include "../base/wheel.h"
+#include "stage_priv.h"
+#include "transport_priv.h"
+
+#define YIELD_AFTER 64     /* empty turns */
+#define SLEEP_AFTER 1024   /* empty turns */
+#define NAP_MIN_NS  50000u /* a port without interrupts is looked at so often */
+#define NAP_MAX_NS  1000000u
+
+static inline uint64_t
+scale(uint64_t tsc)
+{
+	/* ns in units of 2^-32 per tick: the same for the whole process. */
+	static uint64_t mult;
+
+	if (__builtin_expect(mult == 0, 0))
+		mult = (uint64_t)(((unsigned __int128)1000000000 << 32) / rte_get_tsc_hz());
+	return (uint64_t)((unsigned __int128)tsc * mult >> 32);
+}
+
+uint64_t
+eng_clock(void)
+{
+	return scale(rte_rdtsc());
+}
+
+void
+eng_wake(struct eng *e, unsigned k)
+{
+	const uint64_t one = 1;
+
+	shm_fence();
+	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & 1u << k) {
+		ssize_t n = write(e->wake_fd, &one, sizeof(one));
+
+		(void)n; /* full: it wakes already */
+	}
+}
+
+/* After a turn with work: another loop may have been given some of it. */
+static void
+wake_others(struct eng *e, unsigned k)
+{
+	uint32_t others;
+
+	shm_fence();
+	others = __atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & ~(1u << k);
+	if (others != 0)
+		eng_wake(e, (unsigned)__builtin_ctz(others));
+}
+
+bool
+eng_poll(struct eng *e, unsigned k, uint64_t now)
+{
+	struct eng_loop *l = &e->loops[k];
+	bool work = false;
+
+	for (unsigned i = 0; i < l->ntransports; i++)
+		work |= eng_transport_rx(l->transports[i], now);
+	for (unsigned i = 0; i < l->nstages; i++)
+		work |= eng_stage_poll(l->stages[i], now);
+	if (l->control)
+		work |= eng_control_poll(e->control, now);
+	if (work)
+		now = eng_clock();
+	for (unsigned i = 0; i < l->ntransports; i++)
+		work |= eng_transport_tx(l->transports[i], now);
+	rte_rcu_qsbr_quiescent(e->qsbr, k);
+	l->stats.turns++;
+	if (work) {
+		l->stats.busy_turns++;
+		if (e->cfg.nloops > 1 && e->cfg.idle == ENG_IDLE_SLEEP)
+			wake_others(e, k);
+	}
+	return work;
+}
+
+static uint64_t
+deadline(const struct eng *e, const struct eng_loop *l)
+{
+	uint64_t due = SK_NEVER;
+
+	for (unsigned i = 0; i < l->ntransports; i++)
+		due = SK_MIN(due, eng_transport_deadline(l->transports[i]));
+	for (unsigned i = 0; i < l->nstages; i++)
+		if (eng_stage_busy(l->stages[i]))
+			return 0;
+	if (l->control)
+		due = SK_MIN(due, eng_control_deadline(e->control));
+	return due;
+}
+
+/* Tells the clients of this loop's stages whether a doorbell needs a wake-up too: bit k of the flag
+ * is loop k's. */
+static void
+show_sleep(struct eng_loop *l, bool sleeps)
+{
+	uint32_t bit = 1u << l->index;
+
+	for (unsigned i = 0; i < l->nstages; i++) {
+		struct eng_stage *s = l->stages[i];
+		struct eng_client_list *lists[] = {&s->hot, &s->cold};
+		struct eng_client_stage *cs;
+
+		for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {
+			TAILQ_FOREACH (cs, lists[k], next) {
+				uint32_t *flag = &cs->client->header->engine_sleeps;
+
+				if (sleeps)
+					__atomic_fetch_or(flag, bit, __ATOMIC_SEQ_CST);
+				else
+					__atomic_fetch_and(flag, ~bit, __ATOMIC_SEQ_CST);
+			}
+		}
+	}
+}
+
+static void
+wait_for(struct eng_loop *l, uint64_t ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+	struct epoll_event ev;
+
+	rte_rcu_qsbr_thread_offline(l->e->qsbr, l->index);
+	epoll_pwait2(l->epoll_fd, &ev, 1, &ts, NULL);
+	rte_rcu_qsbr_thread_online(l->e->qsbr, l->index);
+	l->stats.sleeps++;
+}
+
+/* Flag, fence, one more look, and then sleep until somebody wakes us or the nap is over. Returns
+ * whether the look found work. */
+static bool
+nap(struct eng_loop *l, uint64_t most)
+{
+	struct eng *e = l->e;
+	uint64_t now, due;
+	bool work;
+
+	__atomic_fetch_or(&e->sleeping, 1u << l->index, __ATOMIC_SEQ_CST);
+	show_sleep(l, true);
+	shm_fence();
+	now = eng_clock();
+	work = eng_poll(e, l->index, now);
+	for (unsigned i = 0; i < l->nstages; i++)
+		work |= eng_stage_rung(l->stages[i]);
+	due = deadline(e, l);
+	if (!work && due > now && !__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE))
+		wait_for(l, SK_MIN(due - now, most));
+	show_sleep(l, false);
+	__atomic_fetch_and(&e->sleeping, ~(1u << l->index), __ATOMIC_SEQ_CST);
+	return work;
+}
+
+int
+eng_run(struct eng *e, unsigned k)
+{
+	struct eng_loop *l = &e->loops[k];
+	uint64_t tsc = rte_rdtsc(), nap_ns = NAP_MIN_NS;
+	unsigned empty = 0;
+
+	while (!__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE)) {
+		uint64_t start = tsc;
+		bool work = eng_poll(e, k, scale(tsc));
+
+		if (work) {
+			empty = 0;
+			nap_ns = NAP_MIN_NS;
+		} else if (++empty > SLEEP_AFTER && e->cfg.idle == ENG_IDLE_SLEEP) {
+			work = nap(l, nap_ns);
+			nap_ns = SK_MIN(nap_ns * 2, (uint64_t)NAP_MAX_NS);
+		} else if (empty > YIELD_AFTER && e->cfg.idle != ENG_IDLE_POLL) {
+			sched_yield();
+		}
+		tsc = rte_rdtsc();
+		l->stats.total_cycles += tsc - start;
+		if (work)
+			l->stats.busy_cycles += tsc - start;
+	}
+	return 0;
+}
+
+void
+eng_stop(struct eng *e)
+{
+	__atomic_store_n(&e->stop, true, __ATOMIC_RELEASE);
+	for (unsigned k = 0; k < e->cfg.nloops; k++)
+		eng_wake(e, k);
+}
+
+void
+eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out)
+{
+	*out = e->loops[loop].stats;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records and slices live in the private area of mbufs. All pools of all instances of a process have a private area of the same size,
+ * since ports such as net_ring hand the mbufs of one instance to another.
+ */
+#ifndef SAKER_ENGINE_MBUF_PRIV_H
+#define SAKER_ENGINE_MBUF_PRIV_H
+
+#include <rte_mbuf.h>
+
+#include "../tcp/tcp.h"
+
+union eng_mbuf_priv {
+	struct tcp_rec rec;
+	struct tcp_slice slice;
+	uint8_t line[64]; /* data starts on a line of its own */
+};
+_Static_assert(sizeof(union eng_mbuf_priv) % RTE_MBUF_PRIV_ALIGN == 0, "as DPDK asks");
+
+/* `room`: data bytes behind the headroom. NULL: no memory, or `room` is more than an mbuf can hold. */
+struct rte_mempool *eng_pool_create(const char *kind, unsigned instance, unsigned index,
+	uint32_t count, uint32_t room, int socket);
+/* Frees the pool once its last mbuf has come home: another instance, or a port, may still hold some. */
+void eng_pool_free(struct rte_mempool *mp);
+/* How many pools wait for that. */
+unsigned eng_pools_waiting(void);
+
+/* A record with an empty buffer; NULL: the pool is empty. */
+struct tcp_rec *eng_rec_alloc(struct rte_mempool *mp);
+void eng_rec_free(struct tcp_rec *chain);
+/* As tcp_ops.rec_split: the second half is an mbuf of `mp` that shares the first one's bytes. */
+struct tcp_rec *eng_rec_split(struct rte_mempool *mp, struct tcp_rec *rec, uint32_t at);
+
+/* Takes a received frame apart: a chain of slices of its bytes [off, off + len), each of which owns its mbuf. NULL when
+ * len is 0; the frame is used up in any case. */
+struct tcp_slice *eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len);
+void eng_slice_free(struct tcp_slice *chain);
+
+/* Adds the Internet checksum over the frame's bytes [off, off + len) to `sum`. */
+uint32_t eng_mbuf_sum(uint32_t sum, const struct rte_mbuf *m, uint32_t off, uint32_t len);
+
+#endif

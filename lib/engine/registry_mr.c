@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory regions. A registration names pieces of memory that the client has handed over; each is
+ * checked against the engine's own record of that memory. A region that was taken out of the table
+ * is freed only when every loop has passed a quiet point: a stage may have looked it up just
+ * before.
+ */
+#include <errno.h>
+#include <rte_rcu_qsbr.h>
+#include <stdlib.h>
+
+#include "registry_priv.h"
+
+#define MR_ACCESS                                                                                  \
+	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC |    \
+		RD_ACC_MW_BIND | RD_ACC_ZERO_BASED)
+
+/* Where an extent is for the engine; NULL when it is not wholly memory that the client may
+ * register. */
+static uint8_t *
+extent_host(const struct ctl_client *cl, const struct shm_extent *e)
+{
+	const struct eng_region *r;
+	uint64_t from, size;
+
+	if (e->region >= SHM_MAX_REGIONS || e->len == 0)
+		return NULL;
+	r = &cl->region[e->region];
+	if (!r->base)
+		return NULL;
+	/* Of the home region only the client's own part: never rings. */
+	from = e->region == SHM_HOME ? cl->mem_at : 0;
+	size = e->region == SHM_HOME ? cl->mem_len : r->size;
+	if (e->offset < from || e->offset - from > size || e->len > size - (e->offset - from))
+		return NULL;
+	return r->base + e->offset;
+}
+
+static int
+mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_mr *i = &m->body.mr;
+
+	if (!ctl_pd_find(cl, i->pd))
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (i->access & ~(uint32_t)MR_ACCESS)
+		return ctl_refuse(c, m, -EINVAL, "there are no access rights %#x",
+			i->access & ~(uint32_t)MR_ACCESS);
+	if ((i->access & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)) &&
+		!(i->access & RD_ACC_LOCAL_WRITE))
+		return ctl_refuse(c, m, -EINVAL, "remote write or atomic rights need local write");
+	if (i->len == 0 || i->len - 1 > UINT64_MAX - i->base)
+		return ctl_refuse(c, m, -EINVAL,
+			"a region of %llu bytes at %#llx wraps or is empty",
+			(unsigned long long)i->len, (unsigned long long)i->base);
+	if (i->nextents < 1 || i->nextents > SHM_MAX_EXTENTS)
+		return ctl_refuse(c, m, -EINVAL, "a region has 1 to %u extents, not %u",
+			SHM_MAX_EXTENTS, i->nextents);
+	if (cl->mrs.used == cl->mrs.cap)
+		return ctl_refuse_quota(c, m, "memory regions", cl->mrs.cap);
+	if (c->totals.mrs >= c->cfg->limits.mrs)
+		return ctl_refuse(c, m, -ENOSPC, "all memory regions are in use");
+	return 0;
+}
+
+/* Fills in mr->extents; the lengths must make up the whole. */
+static int
+mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, struct shm_msg *m)
+{
+	const struct shm_mr *i = &m->body.mr;
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < i->nextents; n++) {
+		const struct shm_extent *e = &i->extents[n];
+		uint8_t *host = extent_host(cl, e);
+
+		if (!host)
+			return ctl_refuse(c, m, -EFAULT,
+				"extent %u (%llu bytes at %llu of memory %u) is not the client's",
+				n, (unsigned long long)e->len, (unsigned long long)e->offset,
+				e->region);
+		if (e->len > i->len - sum)
+			break;
+		mr->extents[n] = (struct rd_extent){.off = sum, .len = e->len, .host = host};
+		mr->regions[n] = e->region;
+		mr->rd.nextents = n + 1;
+		sum += e->len;
+	}
+	if (sum != i->len || mr->rd.nextents != i->nextents)
+		return ctl_refuse(c, m, -EINVAL, "the extents do not make up %llu bytes",
+			(unsigned long long)i->len);
+	return 0;
+}
+
+static void
+mr_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr)
+{
+	for (uint32_t n = 0; n < mr->rd.nextents; n++)
+		cl->region[mr->regions[n]].mrs++;
+	((struct rd_pd *)mr->rd.pd)->refs++;
+	mr->handle = (uint32_t)ctl_table_add(&cl->mrs, mr);
+	ctl_total(&c->totals.mrs, 1);
+}
+
+int
+ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_mr *i = &m->body.mr;
+	struct ctl_mr *mr;
+	uint8_t key;
+	int rc;
+
+	/* The socket's thread had handed its memory over before the client could ask for this. */
+	ctl_inbox_poll(c);
+	rc = mr_check(c, cl, m);
+	if (rc < 0)
+		return rc;
+	mr = calloc(1, sizeof(*mr) + i->nextents * sizeof(mr->extents[0]));
+	if (!mr)
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory region");
+	mr->client = cl;
+	mr->rd.access = i->access;
+	mr->rd.pd = &ctl_pd_find(cl, i->pd)->rd;
+	mr->rd.base = i->access & RD_ACC_ZERO_BASED ? 0 : i->base;
+	mr->rd.len = i->len;
+	mr->rd.valid = true;
+	mr->rd.extents = mr->extents;
+	rc = mr_extents(c, cl, mr, m);
+	if (rc == 0) {
+		c->mr_keys++;
+		key = (uint8_t)sk_siphash(&c->qpn_key, &c->mr_keys, sizeof(c->mr_keys));
+		if (rd_mr_add(c->a.mrs, &mr->rd, key) < 0)
+			rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
+	}
+	if (rc < 0) {
+		free(mr);
+		return rc;
+	}
+	mr_enter(c, cl, mr);
+	i->mr = mr->handle;
+	i->stag = mr->rd.stag;
+	return 0;
+}
+
+void
+ctl_mr_retire(struct eng_control *c, struct ctl_mr *mr)
+{
+	rd_mr_del(c->a.mrs, &mr->rd);
+	ctl_table_del(&mr->client->mrs, mr->handle);
+	mr->client->retiring++;
+	mr->token = rte_rcu_qsbr_start(c->a.rcu);
+	TAILQ_INSERT_TAIL(&c->retiring, mr, retiring);
+}
+
+int
+ctl_mr_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_mr *mr = ctl_table_get(&cl->mrs, m->body.handle);
+
+	if (!mr)
+		return ctl_refuse(c, m, -EINVAL, "there is no memory region %u", m->body.handle);
+	mr->op = ctl_op_new(c, cl, m, mr, NULL);
+	if (!mr->op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_mr_retire(c, mr);
+	return CTL_LATER;
+}
+
+void
+ctl_mr_free(struct eng_control *c, struct ctl_mr *mr)
+{
+	struct ctl_client *cl = mr->client;
+
+	TAILQ_REMOVE(&c->retiring, mr, retiring);
+	for (uint32_t n = 0; n < mr->rd.nextents; n++)
+		cl->region[mr->regions[n]].mrs--;
+	((struct rd_pd *)mr->rd.pd)->refs--;
+	cl->retiring--;
+	ctl_total(&c->totals.mrs, -1);
+	if (mr->op)
+		ctl_op_reply(c, mr->op);
+	free(mr);
+}
+
+bool
+ctl_mr_poll(struct eng_control *c)
+{
+	struct ctl_mr *mr;
+	bool work = false;
+
+	/* Tokens grow, so the first one that has not passed ends the walk. */
+	while ((mr = TAILQ_FIRST(&c->retiring)) && rte_rcu_qsbr_check(c->a.rcu, mr->token, false)) {
+		ctl_mr_free(c, mr);
+		work = true;
+	}
+	return work;
+}

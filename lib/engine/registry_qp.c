@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: checked, numbered, placed in the home region and on an engine stage. A QP number is
+ * a keyed permutation of slot and generation: nobody can tell the next one from the last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cm_priv.h"
+
+#define QPN_BITS 24
+
+struct ctl_qp *
+ctl_qp_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_qp *q = ctl_table_get(&cl->qps, handle);
+
+	return q && q->added && !q->dying ? q : NULL;
+}
+
+struct ctl_qp *
+ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie)
+{
+	struct ctl_qp *q = NULL;
+
+	if ((uint32_t)cookie != 0)
+		q = ctl_table_get(&c->qps, (uint32_t)cookie - 1);
+	return q && q->generation == cookie >> 32 ? q : NULL;
+}
+
+static uint32_t
+new_qpn(struct eng_control *c, struct ctl_qp *q)
+{
+	uint32_t qpn;
+
+	do {
+		uint32_t n = c->qp_generation[q->slot]++ << shm_log2(c->qps.cap) | q->slot;
+
+		qpn = sk_perm24(&c->qpn_key, n & ((1u << QPN_BITS) - 1));
+	} while (qpn < 2);
+	q->generation = c->qp_generation[q->slot];
+	return qpn;
+}
+
+static int
+depths_check(struct eng_control *c, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct eng_limits *l = &c->cfg->limits;
+
+	if (i->sq_depth > l->sq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a send queue holds up to %u requests, not %u",
+			l->sq_depth, i->sq_depth);
+	if (i->srq == SHM_NONE && i->rq_depth > l->rq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a receive queue holds up to %u requests, not %u",
+			l->rq_depth, i->rq_depth);
+	if (i->max_send_sge > RD_MAX_SGE || i->max_recv_sge > RD_MAX_SGE)
+		return ctl_refuse(c, m, -EINVAL, "a request has up to %u elements, not %u",
+			RD_MAX_SGE, SK_MAX(i->max_send_sge, i->max_recv_sge));
+	if (i->max_inline > RD_MAX_INLINE)
+		return ctl_refuse(c, m, -EINVAL, "a request carries up to %u inline bytes, not %u",
+			RD_MAX_INLINE, i->max_inline);
+	return 0;
+}
+
+static int
+qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
+
+	if (!ctl_pd_find(cl, i->pd))
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (!ctl_cq_find(cl, i->send_cq) || !ctl_cq_find(cl, i->recv_cq))
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u",
+			ctl_cq_find(cl, i->send_cq) ? i->recv_cq : i->send_cq);
+	if (i->srq != SHM_NONE && !s)
+		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
+	if (i->transport != SHM_IWARP)
+		return ctl_refuse(c, m, -EPROTONOSUPPORT, "there is no transport %u", i->transport);
+	if (cl->qps.used == cl->qps.cap)
+		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
+	if (c->totals.qps >= c->cfg->limits.qps)
+		return ctl_refuse(c, m, -ENOSPC, "all QPs are in use");
+	return depths_check(c, m);
+}
+
+/* Capabilities, rounded up to what the entries' strides hold; the reply is completed with places
+ * and strides. Returns the bytes that the queue takes in the heap. */
+static uint64_t
+qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
+{
+	bool own_rq = i->srq == SHM_NONE;
+	uint16_t sqe = shm_sqe_stride(i->max_send_sge, i->max_inline);
+	uint16_t rqe = own_rq ? shm_rqe_stride(i->max_recv_sge) : 0;
+	uint32_t room = sqe - SHM_SQE_BASE;
+
+	caps->sq_depth = 1u << shm_log2(i->sq_depth);
+	caps->rq_depth = own_rq ? 1u << shm_log2(i->rq_depth) : 0;
+	caps->max_send_sge = (uint16_t)SK_MIN(room / sizeof(struct rd_sge), RD_MAX_SGE);
+	caps->max_inline = (uint16_t)SK_MIN(room, RD_MAX_INLINE);
+	caps->max_recv_sge =
+		own_rq ? (uint16_t)SK_MIN((rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE)
+		       : 0;
+	i->sq = ctl_ring_at(
+		sizeof(struct shm_qp), offsetof(struct shm_qp, sq), sqe, shm_log2(caps->sq_depth));
+	i->rq = (struct shm_ring_at){0};
+	if (own_rq)
+		i->rq = ctl_ring_at(i->sq.entries + shm_ring_bytes(&i->sq),
+			offsetof(struct shm_qp, rq), rqe, shm_log2(caps->rq_depth));
+	return sizeof(struct shm_qp) + shm_ring_bytes(&i->sq) +
+	       (own_rq ? shm_ring_bytes(&i->rq) : 0);
+}
+
+/* The offsets become those of the home region, and the engine's own copies are made from them. */
+static void
+qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_info *i)
+{
+	i->at = cl->heap_at + at;
+	i->sq.entries += i->at;
+	i->sq.cons += i->at;
+	shm_take_init(&q->eng.sq, cl->eng.home, &i->sq);
+	if (i->srq == SHM_NONE) {
+		i->rq.entries += i->at;
+		i->rq.cons += i->at;
+		shm_take_init(&q->eng.rq, cl->eng.home, &i->rq);
+	}
+	q->eng.shared = (struct shm_qp *)(cl->eng.home + i->at);
+}
+
+static void
+qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
+{
+	((struct rd_pd *)q->eng.rd.pd)->refs += (uint32_t)by;
+	q->eng.rd.send_cq->refs += (uint32_t)by;
+	q->eng.rd.recv_cq->refs += (uint32_t)by;
+	if (q->eng.rd.srq)
+		q->eng.rd.srq->refs += (uint32_t)by;
+	c->stage_qps[q->eng.stage] += (uint32_t)by;
+	ctl_total(&c->totals.qps, by);
+}
+
+uint8_t
+ctl_least_loaded(const struct eng_control *c)
+{
+	uint8_t best = 0;
+
+	for (uint8_t i = 1; i < c->cfg->nstages; i++)
+		if (c->stage_qps[i] < c->stage_qps[best])
+			best = i;
+	return best;
+}
+
+static void
+qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
+{
+	struct rd_qp *rd = &q->eng.rd;
+	struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
+
+	q->client = cl;
+	q->eng.client = &cl->eng;
+	q->eng.stage = s ? (uint8_t)s->eng.stage : ctl_least_loaded(c);
+	q->eng.control = q;
+	rd->state = RD_QP_INIT;
+	rd->pd = &ctl_pd_find(cl, i->pd)->rd;
+	rd->send_cq = &ctl_cq_find(cl, i->send_cq)->eng;
+	rd->recv_cq = &ctl_cq_find(cl, i->recv_cq)->eng;
+	rd->srq = s ? &s->eng : NULL;
+	rd->sig_all = i->sig_all != 0;
+	rd->access = i->access ? i->access
+			       : RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC;
+	rd->user = &q->eng;
+	q->slot = (uint32_t)ctl_table_add(&c->qps, q);
+	q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, q);
+	rd->qpn = new_qpn(c, q);
+	qp_refer(c, cl, q, 1);
+}
+
+static void
+qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
+{
+	const struct rd_qp_caps *caps = &q->eng.rd.caps;
+
+	i->sq_depth = caps->sq_depth;
+	i->rq_depth = caps->rq_depth;
+	i->max_send_sge = caps->max_send_sge;
+	i->max_recv_sge = caps->max_recv_sge;
+	i->max_inline = caps->max_inline;
+	i->sig_all = q->eng.rd.sig_all;
+	i->access = q->eng.rd.access;
+	i->transport = SHM_IWARP;
+	i->state = RD_QP_INIT;
+	i->qp = q->eng.handle;
+	i->qpn = q->eng.rd.qpn;
+	i->stage = q->eng.stage;
+	i->ird = q->ird;
+	i->ord = q->ord;
+	i->rsv = 0;
+	i->rsv2 = 0;
+}
+
+static void
+qp_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_qp *q = op->object;
+
+	if (op->status < 0) {
+		ctl_refuse(c, &op->reply, op->status, "the engine stage has no room for a QP");
+		ctl_qp_free(c, q);
+	} else {
+		q->added = true;
+		q->index = last->qp_index;
+	}
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q;
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	uint64_t len, at;
+	int rc = qp_check(c, cl, m);
+
+	if (rc < 0)
+		return rc;
+	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
+	op = q ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
+	if (!op) {
+		free(q);
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
+	}
+	memset(q, 0, sizeof(*q));
+	len = qp_lay(&q->eng.rd.caps, &op->reply.body.qp);
+	q->piece = heap_alloc(&cl->heap, len, &at);
+	if (q->piece == HEAP_NONE) {
+		ctl_op_free(c, op);
+		free(q);
+		return ctl_refuse(c, m, -ENOMEM,
+			"no room in the home region for %llu bytes of queues",
+			(unsigned long long)len);
+	}
+	qp_place(cl, q, at, &op->reply.body.qp);
+	qp_enter(c, cl, q, &m->body.qp);
+	qp_tell(q, &op->reply.body.qp);
+	msg = ctl_msg_get(c, ENG_CE_QP_ADD, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}
+
+void
+ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
+{
+	struct ctl_client *cl = q->client;
+
+	qp_refer(c, cl, q, -1);
+	heap_free(&cl->heap, q->piece);
+	ctl_table_del(&cl->qps, q->eng.handle);
+	ctl_table_del(&c->qps, q->slot);
+	free(q->outcome);
+	free(q);
+}
+
+void
+ctl_qp_delete(struct eng_control *c, struct ctl_qp *q, struct ctl_op *op)
+{
+	q->dying = true;
+	q->op = op;
+	cm_input(c, q, CM_EV_DELETE, NULL);
+}
+
+int
+ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle);
+	struct ctl_op *op;
+
+	if (!q)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
+	op = ctl_op_new(c, cl, m, q, NULL);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_qp_delete(c, q, op);
+	return CTL_LATER;
+}
+
+static void
+qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0)
+		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+	else
+		op->reply.body.qp.state = (uint8_t)last->code;
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+
+	if (!q)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
+	memset(&m->body, 0, sizeof(m->body.qp));
+	qp_tell(q, &m->body.qp);
+	op = ctl_op_new(c, cl, m, NULL, qp_queried);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	msg = ctl_msg_get(c, ENG_CE_QP_QUERY, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}
+
+static void
+qp_modified(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0)
+		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	struct ctl_qp *q = ctl_qp_find(cl, i->qp);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+
+	if (!q)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", i->qp);
+	if (i->state != RD_QP_ERR)
+		return ctl_refuse(c, m, -EINVAL, "an iWARP QP is moved by hand to ERR alone");
+	if (q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", i->qp);
+	op = ctl_op_new(c, cl, m, NULL, qp_modified);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	msg->m.how = IW_CLOSE_ABORT;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Protection domains, completion queues and shared receive queues: made from a client's words,
+ * found by its handles. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "registry_priv.h"
+
+struct ctl_pd *
+ctl_pd_find(const struct ctl_client *cl, uint32_t handle)
+{
+	return ctl_table_get(&cl->pds, handle);
+}
+
+struct ctl_cq *
+ctl_cq_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_cq *cq = ctl_table_get(&cl->cqs, handle);
+
+	return cq && !cq->dying ? cq : NULL;
+}
+
+struct ctl_srq *
+ctl_srq_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_srq *s = ctl_table_get(&cl->srqs, handle);
+
+	return s && !s->dying ? s : NULL;
+}
+
+struct shm_ring_at
+ctl_ring_at(uint64_t entries, uint64_t cons, uint16_t stride, uint8_t log2_count)
+{
+	return (struct shm_ring_at){
+		.entries = entries, .cons = cons, .stride = stride, .log2_count = log2_count};
+}
+
+/* ---- Protection domains
+ * ---------------------------------------------------------------------------------------- */
+
+int
+ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_pd *pd;
+
+	if (cl->pds.used == cl->pds.cap)
+		return ctl_refuse_quota(c, m, "protection domains", cl->pds.cap);
+	if (c->totals.pds >= c->cfg->limits.pds)
+		return ctl_refuse(c, m, -ENOSPC, "all protection domains are in use");
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a protection domain");
+	pd->rd.client = cl->eng.index;
+	pd->handle = (uint32_t)ctl_table_add(&cl->pds, pd);
+	ctl_total(&c->totals.pds, 1);
+	m->body.handle = pd->handle;
+	return 0;
+}
+
+void
+ctl_pd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd)
+{
+	ctl_table_del(&cl->pds, pd->handle);
+	ctl_total(&c->totals.pds, -1);
+	free(pd);
+}
+
+int
+ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_pd *pd = ctl_pd_find(cl, m->body.handle);
+
+	if (!pd)
+		return ctl_refuse(
+			c, m, -EINVAL, "there is no protection domain %u", m->body.handle);
+	if (pd->rd.refs)
+		return ctl_refuse(c, m, -EBUSY, "protection domain %u has %u users", m->body.handle,
+			pd->rd.refs);
+	ctl_pd_free(c, cl, pd);
+	return 0;
+}
+
+/* ---- Completion queues
+ * ------------------------------------------------------------------------------------------ */
+
+/* Places the queue and its sub-rings, one for each engine stage, since each may produce into it. */
+static void
+cq_lay(struct eng_control *c, struct ctl_client *cl, struct ctl_cq *cq, uint64_t at,
+	struct shm_cq_info *info)
+{
+	uint8_t log2 = shm_log2(cq->depth);
+	uint64_t bytes = (uint64_t)sizeof(struct shm_cqe) << log2;
+
+	memset(info, 0, sizeof(*info));
+	info->depth = cq->depth;
+	info->cq = cq->eng.handle;
+	info->nsubs = c->cfg->nstages;
+	info->at = cl->heap_at + at;
+	for (unsigned i = 0; i < info->nsubs; i++) {
+		info->sub[i] = ctl_ring_at(info->at + sizeof(struct shm_cq) + i * bytes,
+			info->at + offsetof(struct shm_cq, sub[i]), sizeof(struct shm_cqe), log2);
+		shm_prod_init(&cq->eng.sub[i].ring, cl->eng.home, &info->sub[i]);
+	}
+	cq->eng.shared = (struct shm_cq *)(cl->eng.home + info->at);
+}
+
+int
+ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	uint32_t depth = m->body.cq.depth;
+	struct ctl_cq *cq;
+	uint64_t at;
+
+	if (depth < 1 || depth > c->cfg->limits.cq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a completion queue holds 1 to %u entries, not %u",
+			c->cfg->limits.cq_depth, depth);
+	if (cl->cqs.used == cl->cqs.cap)
+		return ctl_refuse_quota(c, m, "completion queues", cl->cqs.cap);
+	if (c->totals.cqs >= c->cfg->limits.cqs)
+		return ctl_refuse(c, m, -ENOSPC, "all completion queues are in use");
+	cq = aligned_alloc(64, sizeof(*cq));
+	if (!cq)
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");
+	memset(cq, 0, sizeof(*cq));
+	cq->depth = 1u << shm_log2(depth);
+	cq->piece = heap_alloc(&cl->heap,
+		sizeof(struct shm_cq) +
+			(uint64_t)c->cfg->nstages * cq->depth * sizeof(struct shm_cqe),
+		&at);
+	if (cq->piece == HEAP_NONE) {
+		free(cq);
+		return ctl_refuse(
+			c, m, -ENOMEM, "no room in the home region for %u completions", depth);
+	}
+	cq->eng.client = &cl->eng;
+	cq->eng.handle = (uint32_t)ctl_table_add(&cl->cqs, cq);
+	ctl_total(&c->totals.cqs, 1);
+	cq_lay(c, cl, cq, at, &m->body.cq);
+	return 0;
+}
+
+static void
+cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_cq *cq = op->object;
+	struct ctl_client *cl = op->client;
+
+	heap_free(&cl->heap, cq->piece);
+	ctl_table_del(&cl->cqs, cq->eng.handle);
+	ctl_total(&c->totals.cqs, -1);
+	free(cq);
+	ctl_op_reply(c, op);
+}
+
+void
+ctl_cq_delete(struct eng_control *c, struct ctl_cq *cq, struct ctl_op *op)
+{
+	cq->dying = true;
+	op->object = cq;
+	op->finish = cq_gone;
+	for (unsigned i = 0; i < c->cfg->nstages; i++) {
+		struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_CQ_DEL, NULL);
+
+		msg->m.object = &cq->eng;
+		msg->m.client = &op->client->eng;
+		ctl_op_send_stage(c, op, i, msg);
+	}
+}
+
+int
+ctl_cq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_cq *cq = ctl_cq_find(cl, m->body.handle);
+	struct ctl_op *op;
+
+	if (!cq)
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", m->body.handle);
+	if (cq->eng.refs)
+		return ctl_refuse(c, m, -EBUSY, "completion queue %u serves %u queues",
+			m->body.handle, cq->eng.refs);
+	op = ctl_op_new(c, cl, m, cq, cq_gone);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_cq_delete(c, cq, op);
+	return CTL_LATER;
+}
+
+/* ---- Shared receive queues
+ * ------------------------------------------------------------------------------------------ */
+
+static void
+srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
+{
+	((struct rd_pd *)s->eng.pd)->refs--;
+	heap_free(&cl->heap, s->piece);
+	ctl_table_del(&cl->srqs, s->eng.handle);
+	ctl_total(&c->totals.srqs, -1);
+	free(s);
+}
+
+static void
+srq_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0) {
+		srq_free(c, op->client, op->object);
+		ctl_refuse(c, &op->reply, op->status, "the engine stage has no room");
+	}
+	ctl_op_reply(c, op);
+}
+
+/* Where its queue stands: the consumer's line, then the entries. */
+static void
+srq_lay(struct ctl_client *cl, struct ctl_srq *s, uint64_t at, uint16_t stride,
+	struct shm_srq_info *info)
+{
+	uint64_t cons = cl->heap_at + at;
+
+	info->depth = s->eng.depth;
+	info->max_sge = s->eng.max_sge;
+	info->srq = s->eng.handle;
+	info->rsv = 0;
+	info->rq = ctl_ring_at(cons + sizeof(struct shm_cons), cons, stride, shm_log2(info->depth));
+	shm_take_init(&s->eng.rq, cl->eng.home, &info->rq);
+}
+
+static int
+srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_srq_info *i = &m->body.srq;
+
+	if (i->depth < 1 || i->depth > c->cfg->limits.rq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a receive queue holds 1 to %u requests, not %u",
+			c->cfg->limits.rq_depth, i->depth);
+	if (i->max_sge > RD_MAX_SGE)
+		return ctl_refuse(c, m, -EINVAL, "a request has at most %u elements, not %u",
+			RD_MAX_SGE, i->max_sge);
+	if (cl->srqs.used == cl->srqs.cap)
+		return ctl_refuse_quota(c, m, "shared receive queues", cl->srqs.cap);
+	if (c->totals.srqs >= c->cfg->limits.srqs)
+		return ctl_refuse(c, m, -ENOSPC, "all shared receive queues are in use");
+	return 0;
+}
+
+int
+ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_srq_info *i = &m->body.srq;
+	struct ctl_pd *pd = ctl_pd_find(cl, i->pd);
+	struct ctl_srq *s;
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	uint16_t stride;
+	uint64_t at;
+	int rc;
+
+	if (!pd)
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	rc = srq_check(c, cl, m);
+	if (rc < 0)
+		return rc;
+	stride = shm_rqe_stride(i->max_sge);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	s->eng.depth = 1u << shm_log2(i->depth);
+	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
+	s->piece = heap_alloc(
+		&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, &at);
+	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
+	if (!op) {
+		if (s->piece != HEAP_NONE)
+			heap_free(&cl->heap, s->piece);
+		free(s);
+		return ctl_refuse(
+			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);
+	}
+	s->eng.client = &cl->eng;
+	s->eng.stage = ctl_least_loaded(c);
+	s->eng.pd = &pd->rd;
+	pd->rd.refs++;
+	s->eng.handle = (uint32_t)ctl_table_add(&cl->srqs, s);
+	ctl_total(&c->totals.srqs, 1);
+	srq_lay(cl, s, at, stride, &op->reply.body.srq);
+	msg = ctl_msg_get(c, ENG_CE_SRQ_ADD, NULL);
+	msg->m.object = &s->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+	return CTL_LATER;
+}
+
+static void
+srq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	srq_free(c, op->client, op->object);
+	ctl_op_reply(c, op);
+}
+
+void
+ctl_srq_delete(struct eng_control *c, struct ctl_srq *s, struct ctl_op *op)
+{
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_SRQ_DEL, NULL);
+
+	s->dying = true;
+	op->object = s;
+	op->finish = srq_gone;
+	msg->m.object = &s->eng;
+	msg->m.client = &op->client->eng;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+}
+
+int
+ctl_srq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_srq *s = ctl_srq_find(cl, m->body.handle);
+	struct ctl_op *op;
+
+	if (!s)
+		return ctl_refuse(
+			c, m, -EINVAL, "there is no shared receive queue %u", m->body.handle);
+	if (s->eng.refs)
+		return ctl_refuse(c, m, -EBUSY, "shared receive queue %u serves %u QPs",
+			m->body.handle, s->eng.refs);
+	op = ctl_op_new(c, cl, m, s, srq_gone);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_srq_delete(c, s, op);
+	return CTL_LATER;
+}

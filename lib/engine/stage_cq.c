@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completions. They go into this stage's sub-ring of a CQ at once; whether the client wants to hear
+ * of them is looked at once for all, at the end of the turn.
+ */
+#include <unistd.h>
+
+#include "stage_priv.h"
+
+static void
+touch(struct eng_stage *s, struct rd_cq *cq)
+{
+	if (cq->sub[s->index].touched)
+		return;
+	cq->sub[s->index].touched = true;
+	cq->sub[s->index].next_touched = s->touched;
+	s->touched = cq;
+}
+
+static void
+fill(struct shm_cqe *e, const struct rd_wc *wc)
+{
+	e->opcode = wc->opcode;
+	e->status = wc->status;
+	e->flags = wc->flags;
+	e->wr_id = wc->wr_id;
+	e->qpn = wc->qpn;
+	e->byte_len = wc->byte_len;
+	e->imm = wc->imm;
+	e->inv_stag = wc->inv_stag;
+	e->vendor_err = wc->vendor_err;
+}
+
+void
+eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
+{
+	struct eng_stage *s = ctx;
+	struct rd_cq *cq = recv ? rd->recv_cq : rd->send_cq;
+	struct shm_prod *ring = &cq->sub[s->index].ring;
+
+	if (eng_qp_of(rd)->deleting != NULL)
+		return; /* the client has let go of it */
+	touch(s, cq);
+	if (shm_prod_room(ring) == 0) {
+		sk_count(s->counters, ENG_CQ_OVERFLOW);
+		cq->sub[s->index].overflow = true;
+		eng_qp_owe(s, eng_qp_of(rd), EQP_O_DOOM);
+		return;
+	}
+	fill(shm_prod_entry(ring), wc);
+	shm_prod_push(ring);
+	if ((wc->flags & RD_WC_SOLICITED) || wc->status != RD_SUCCESS)
+		cq->sub[s->index].solicited = true;
+}
+
+/* The client sleeps on this; its descriptor is our own end, which never blocks. */
+static void
+wake_client(const struct eng_client *c)
+{
+	const uint64_t one = 1;
+
+	if (c->wake_fd < 0)
+		return;
+	shm_fence();
+	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0) {
+		/* Full: then there is a wake-up in it already. */
+		ssize_t n = write(c->wake_fd, &one, sizeof(one));
+
+		(void)n;
+	}
+}
+
+/* Returns false while the client has not made room for the event. */
+static bool
+send_event(struct eng_stage *s, struct rd_cq *cq)
+{
+	struct shm_prod *ring = &cq->client->stage[s->index].event;
+	struct shm_cq_event *e;
+
+	if (shm_prod_room(ring) == 0)
+		return false;
+	e = shm_prod_entry(ring);
+	e->cq = cq->handle;
+	shm_prod_push(ring);
+	wake_client(cq->client);
+	return true;
+}
+
+static bool
+tell_overflow(struct eng_stage *s, struct rd_cq *cq)
+{
+	struct eng_ctl *m = eng_unasked(s, ENG_EC_CQ_OVERFLOW, cq->client);
+
+	if (m == NULL)
+		return false;
+	m->object = cq;
+	eng_unasked_send(s, m);
+	cq->sub[s->index].told = true;
+	return true;
+}
+
+/* Returns false when it has to be looked at again. */
+static bool
+settle(struct eng_stage *s, struct rd_cq *cq)
+{
+	bool done = true;
+
+	if (cq->client->dead)
+		return true;
+	if (cq->sub[s->index].overflow && !cq->sub[s->index].told)
+		done = tell_overflow(s, cq);
+	if (cq->sub[s->index].owed || shm_arm_fire(&cq->shared->arm, cq->sub[s->index].solicited)) {
+		cq->sub[s->index].owed = !send_event(s, cq);
+		done &= !cq->sub[s->index].owed;
+	}
+	cq->sub[s->index].solicited = false;
+	return done;
+}
+
+void
+eng_cqs_touched(struct eng_stage *s)
+{
+	struct rd_cq *cq = s->touched, *next;
+
+	s->touched = NULL;
+	for (; cq != NULL; cq = next) {
+		next = cq->sub[s->index].next_touched;
+		cq->sub[s->index].touched = false;
+		if (!settle(s, cq))
+			touch(s, cq);
+	}
+}
+
+void
+eng_cq_forget(struct eng_stage *s, struct rd_cq *cq)
+{
+	struct rd_cq **link = &s->touched;
+
+	for (; *link != NULL; link = &(*link)->sub[s->index].next_touched) {
+		if (*link == cq) {
+			*link = cq->sub[s->index].next_touched;
+			cq->sub[s->index].touched = false;
+			return;
+		}
+	}
+}

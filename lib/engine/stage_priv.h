@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine stage: the QPs whose home it is, DDP and RDMAP for them, their clients' doorbells, and the completion sub-rings that
+ * are its own. Everything here is touched by the loop that polls the stage, and by nobody else.
+ */
+#ifndef SAKER_ENGINE_STAGE_PRIV_H
+#define SAKER_ENGINE_STAGE_PRIV_H
+
+#include <sys/queue.h>
+
+#include "../iwarp/iwarp.h"
+#include "eng_priv.h"
+#include "mbuf_priv.h"
+#include "objects_priv.h"
+
+struct rte_ring;
+
+#define ENG_QP_TURN	 64   /* QPs that a turn serves */
+#define ENG_QP_BURST	 64   /* messages or segments that a QP may send in its turn */
+#define ENG_BELLS	 64   /* doorbells that a turn takes from a client */
+#define ENG_COLD_AFTER	 4096 /* turns without a doorbell after which a client is looked at seldom */
+#define ENG_COLD_SHARE_LOG2 4 /* so seldom: every 16th turn */
+#define ENG_HOT_MIN	 4    /* so many clients stay hot in any case */
+
+/* What a QP has to say once there is a place in a ring, in this order. */
+enum eng_qp_owes {
+	EQP_O_CONSUMED = 1, /* ENG_T_CONSUMED */
+	EQP_O_CLOSE = 2,    /* ENG_T_CLOSE */
+	EQP_O_ABORT = 4,    /* ENG_T_ABORT */
+	EQP_O_RELEASE = 8,  /* ENG_T_RELEASE */
+	EQP_O_FATAL = 16,   /* ENG_EC_QP_FATAL */
+	EQP_O_ENDED = 32,   /* ENG_EC_DISCONNECTED */
+	EQP_O_DOOM = 64,    /* not said but done: abort it, outside of its own calls */
+	EQP_O_GONE = 128,   /* the answer to ENG_CE_QP_DEL */
+};
+
+TAILQ_HEAD(eng_qp_list, eng_qp);
+TAILQ_HEAD(eng_client_list, eng_client_stage);
+
+struct eng_stage {
+	struct eng *e;
+	unsigned index;
+	uint64_t now;
+	struct iw_stage iw;
+	struct rte_mempool *store; /* records */
+	uint32_t record_room;
+	struct rte_ring *from_transport[ENG_MAX_TRANSPORTS], *to_transport[ENG_MAX_TRANSPORTS];
+	struct rte_ring *from_control, *to_control;
+	struct eng_client_list hot, cold; /* clients whose doorbells are looked at */
+	uint32_t nhot, ncold;
+	struct eng_qp_list active; /* QPs that have something to send */
+	struct eng_qp_list owing;
+	struct rd_cq *touched;
+	/* By index: */
+	struct eng_qp **qps;   /* [nqps] */
+	uint32_t *free_index;  /* a stack */
+	uint32_t nqps, nfree;
+	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
+	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
+	unsigned nunasked;
+	uint64_t msgs_in, msgs_out, bytes_in, bytes_out; /* of QPs that are gone */
+	uint64_t counters[eng_reason_count];
+};
+
+static inline struct eng_qp *
+eng_qp_of(struct rd_qp *rd)
+{
+	return rd->user;
+}
+
+/* ---- stage.c: creation, the turn ------------------------------------------------------------------- */
+
+struct eng_stage *eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen);
+void eng_stage_destroy(struct eng_stage *s);
+bool eng_stage_poll(struct eng_stage *s, uint64_t now);
+/* Is there anything to do without anything arriving? */
+bool eng_stage_busy(const struct eng_stage *s);
+/* Looks at all doorbells, cold ones too: before a loop goes to sleep. */
+bool eng_stage_rung(struct eng_stage *s);
+
+/* ---- stage_bell.c: clients and their doorbells ------------------------------------------------------ */
+
+void eng_bells_add(struct eng_stage *s, struct eng_client *c);
+void eng_bells_del(struct eng_stage *s, struct eng_client *c);
+bool eng_bells_poll(struct eng_stage *s);
+
+/* ---- stage_qp.c: QPs in their lives; what their iWARP half asks for -------------------------------- */
+
+extern const struct iw_ops eng_stage_iw_ops;
+void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
+bool eng_qps_run(struct eng_stage *s);
+void eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what);
+bool eng_qps_owing(struct eng_stage *s);
+/* A message of transport stage `t`. */
+void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
+void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
+
+/* ---- stage_queue.c: the client's queues (rd_ops) ---------------------------------------------------- */
+
+bool eng_sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
+bool eng_sq_pending(void *ctx, struct rd_qp *qp);
+bool eng_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
+
+/* ---- stage_cq.c: completions and their events -------------------------------------------------------- */
+
+void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
+/* At the end of a turn: events for the CQs that were armed. */
+void eng_cqs_touched(struct eng_stage *s);
+/* The CQ is about to be freed. */
+void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
+
+/* ---- stage_ctl.c: the control stage ----------------------------------------------------------------- */
+
+bool eng_stage_ctl(struct eng_stage *s);
+/* A message of our own about `client`; NULL: all are under way. */
+struct eng_ctl *eng_unasked(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client);
+void eng_unasked_send(struct eng_stage *s, struct eng_ctl *m);
+void eng_stage_answer(struct eng_stage *s, struct eng_ctl *m, int status);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * QPs on their stage: those with something to send take turns; those without cost nothing. What a
+ * QP has to say and cannot, because a ring is full, it owes; the stage tries again at the end of
+ * each turn.
+ */
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "stage_priv.h"
+
+void
+eng_qp_activate(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->active)
+		return;
+	qp->active = true;
+	TAILQ_INSERT_TAIL(&s->active, qp, next);
+}
+
+void
+eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what)
+{
+	qp->owes |= what;
+	if (qp->owing)
+		return;
+	qp->owing = true;
+	TAILQ_INSERT_TAIL(&s->owing, qp, owe);
+}
+
+/* Serves one QP; false: it has nothing more to do now. */
+static bool
+run(struct eng_stage *s, struct eng_qp *qp)
+{
+	enum iw_tx_result r = IW_TX_IDLE;
+
+	if (qp->rd.state == RD_QP_ERR)
+		iw_flush(qp->iw);
+	if (qp->connected)
+		r = iw_tx(qp->iw, s->now, ENG_QP_BURST);
+	if (qp->sq.next != qp->sq_shown) {
+		qp->sq_shown = qp->sq.next;
+		shm_take_publish(&qp->sq);
+	}
+	return r == IW_TX_MORE || r == IW_TX_NOBUF;
+}
+
+bool
+eng_qps_run(struct eng_stage *s)
+{
+	struct eng_qp_list turn = TAILQ_HEAD_INITIALIZER(turn);
+	unsigned n = 0;
+
+	TAILQ_CONCAT(&turn, &s->active, next);
+	for (; n < ENG_QP_TURN && !TAILQ_EMPTY(&turn); n++) {
+		struct eng_qp *qp = TAILQ_FIRST(&turn);
+
+		TAILQ_REMOVE(&turn, qp, next);
+		qp->active = false;
+		if (!qp->client->dead && run(s, qp))
+			eng_qp_activate(s, qp);
+	}
+	/* Those that had no turn are the first in the next one. */
+	TAILQ_CONCAT(&turn, &s->active, next);
+	TAILQ_CONCAT(&s->active, &turn, next);
+	return n > 0;
+}
+
+/* ---- What the QP's iWARP half asks for
+ * ------------------------------------------------------------------ */
+
+static bool
+tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_dmsg_type type, void *ptr, uint32_t arg)
+{
+	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, qp->conn)};
+
+	if (rte_ring_sp_enqueue_elem(s->to_transport[qp->transport], &m, sizeof(m)) == 0)
+		return true;
+	sk_count(s->counters, ENG_RING_FULL);
+	return false;
+}
+
+static struct tcp_rec *
+op_rec_get(void *ctx, uint32_t room)
+{
+	struct eng_stage *s = ctx;
+	struct tcp_rec *rec;
+
+	if (room > s->record_room)
+		return NULL;
+	rec = eng_rec_alloc(s->store);
+	if (rec == NULL)
+		sk_count(s->counters, ENG_TX_NO_MBUF);
+	return rec;
+}
+
+static void
+op_rec_put(void *ctx, struct tcp_rec *rec)
+{
+	(void)ctx;
+	eng_rec_free(rec);
+}
+
+static bool
+op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
+{
+	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+
+	return tell(ctx, qp, ENG_T_RECORD, rec, 0);
+}
+
+static void
+op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
+{
+	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+
+	qp->consumed += bytes;
+	eng_qp_owe(ctx, qp, EQP_O_CONSUMED);
+}
+
+static void
+op_slice_free(void *ctx, struct tcp_slice *chain)
+{
+	(void)ctx;
+	eng_slice_free(chain);
+}
+
+static void
+op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
+{
+	eng_qp_owe(
+		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
+}
+
+static void
+op_qp_error(void *ctx, struct rd_qp *rd, int code)
+{
+	struct eng_qp *qp = eng_qp_of(rd);
+
+	/* An orderly end is told as such; a QP that is being deleted has nobody to tell. */
+	if (code == 0 || qp->deleting != NULL)
+		return;
+	qp->code = code;
+	eng_qp_owe(ctx, qp, EQP_O_FATAL);
+}
+
+static void
+op_invalidate(void *ctx, struct rd_mr *mr)
+{
+	(void)ctx;
+	__atomic_store_n(&mr->valid, false, __ATOMIC_RELEASE);
+}
+
+const struct iw_ops eng_stage_iw_ops = {
+	.rd = {.sq_next = eng_sq_next,
+		.sq_pending = eng_sq_pending,
+		.rq_next = eng_rq_next,
+		.complete = eng_complete,
+		.qp_error = op_qp_error,
+		.invalidate = op_invalidate},
+	.rec_get = op_rec_get,
+	.rec_put = op_rec_put,
+	.send = op_send,
+	.consumed = op_consumed,
+	.slice_free = op_slice_free,
+	.close = op_close,
+};
+
+/* ---- What is owed
+ * ------------------------------------------------------------------------------------- */
+
+static bool
+pay_transport(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (!qp->connected)
+		qp->owes &= ~(EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT);
+	if ((qp->owes & EQP_O_CONSUMED) && tell(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
+		qp->consumed = 0;
+		qp->owes &= ~EQP_O_CONSUMED;
+	}
+	if ((qp->owes & EQP_O_CLOSE) && tell(s, qp, ENG_T_CLOSE, NULL, 0))
+		qp->owes &= ~EQP_O_CLOSE;
+	if ((qp->owes & EQP_O_ABORT) && tell(s, qp, ENG_T_ABORT, NULL, 0))
+		qp->owes &= ~EQP_O_ABORT;
+	if ((qp->owes & EQP_O_RELEASE) && tell(s, qp, ENG_T_RELEASE, NULL, 0))
+		qp->owes &= ~EQP_O_RELEASE;
+	return !(qp->owes & (EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT | EQP_O_RELEASE));
+}
+
+static void
+pay_control(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_ctl *m;
+
+	if ((qp->owes & EQP_O_FATAL) && (m = eng_unasked(s, ENG_EC_QP_FATAL, qp->client)) != NULL) {
+		m->qp = qp;
+		m->code = qp->code;
+		eng_unasked_send(s, m);
+		qp->owes &= ~EQP_O_FATAL;
+	}
+	if (qp->owes & EQP_O_FATAL)
+		return;
+	if ((qp->owes & EQP_O_ENDED) &&
+		(m = eng_unasked(s, ENG_EC_DISCONNECTED, qp->client)) != NULL) {
+		m->qp = qp;
+		m->status = qp->ended;
+		eng_unasked_send(s, m);
+		qp->owes &= ~EQP_O_ENDED;
+	}
+}
+
+bool
+eng_qps_owing(struct eng_stage *s)
+{
+	struct eng_qp *qp, *next;
+
+	for (qp = TAILQ_FIRST(&s->owing); qp != NULL; qp = next) {
+		next = TAILQ_NEXT(qp, owe);
+		if (qp->owes & EQP_O_DOOM) {
+			qp->owes &= ~EQP_O_DOOM;
+			iw_disconnect(qp->iw, s->now, IW_CLOSE_ABORT);
+		}
+		pay_transport(s, qp);
+		pay_control(s, qp);
+		if (qp->owes == EQP_O_GONE) {
+			eng_qp_forget(s, qp);
+		} else if (qp->owes == 0) {
+			TAILQ_REMOVE(&s->owing, qp, owe);
+			qp->owing = false;
+		}
+	}
+	return true;
+}
+
+/* ---- What the transport stage says
+ * ------------------------------------------------------------------------ */
+
+static void
+closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+	uint8_t said = EQP_O_RELEASE | EQP_O_ENDED;
+
+	iw_closed(qp->iw, s->now, error);
+	qp->connected = false;
+	qp->consumed = 0;
+	qp->ended = error;
+	if (qp->deleting != NULL)
+		said |= EQP_O_GONE;
+	eng_qp_owe(s, qp, said);
+}
+
+void
+eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
+{
+	uint32_t index = m->id_type >> 4, type = m->id_type & 15;
+	struct eng_qp *qp = index < s->nqps ? s->qps[index] : NULL;
+	struct tcp_slice *chain = (struct tcp_slice *)(uintptr_t)m->u;
+
+	if (qp == NULL || !qp->connected) {
+		if (type == ENG_E_DATA)
+			eng_slice_free(chain);
+		sk_count(s->counters, ENG_STALE);
+		return;
+	}
+	switch (type) {
+	case ENG_E_DATA:
+		if (iw_rx(qp->iw, s->now, chain))
+			eng_qp_activate(s, qp);
+		break;
+	case ENG_E_SPACE:
+		if (iw_space(qp->iw, m->arg))
+			eng_qp_activate(s, qp);
+		break;
+	case ENG_E_EMSS:
+		iw_emss(qp->iw, m->arg);
+		break;
+	case ENG_E_FIN:
+		iw_peer_fin(qp->iw, s->now);
+		eng_qp_activate(s, qp);
+		break;
+	case ENG_E_CLOSED:
+		closed(s, qp, -(int)m->arg);
+		break;
+	}
+}
+
+/* Nothing of it is under way any more: the answer goes out, and the control stage may free it. */
+void
+eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_client_stage *cs = &qp->client->stage[s->index];
+	struct eng_ctl *m = qp->deleting;
+	struct iw_info info;
+
+	iw_get_info(qp->iw, &info);
+	s->msgs_in += info.msgs_in;
+	s->msgs_out += info.msgs_out;
+	s->bytes_in += info.bytes_in;
+	s->bytes_out += info.bytes_out;
+	if (qp->active)
+		TAILQ_REMOVE(&s->active, qp, next);
+	if (qp->owing)
+		TAILQ_REMOVE(&s->owing, qp, owe);
+	iw_qp_destroy(qp->iw);
+	qp->iw = NULL;
+	qp->deleting = NULL;
+	qp->active = qp->owing = false;
+	if (qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
+		cs->qps[qp->handle] = NULL;
+	s->qps[qp->index] = NULL;
+	s->free_index[s->nfree++] = qp->index;
+	eng_stage_answer(s, m, 0);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests out of shared memory. Each entry is copied once, by amounts that were checked on the
+ * copy; what a client writes later is not seen, and what it writes wrongly harms itself.
+ */
+#include <string.h>
+
+#include "stage_priv.h"
+
+/* An opcode that no transport knows: it completes in error. */
+#define BAD_OPCODE 0xff
+
+static bool
+is_atomic(uint8_t opcode)
+{
+	return opcode == RD_CMP_SWAP || opcode == RD_FETCH_ADD;
+}
+
+/* The fixed part of an entry, host copy. */
+static void
+take_fixed(struct rd_wr *wr, const struct shm_sqe *e)
+{
+	wr->wr_id = e->wr_id;
+	wr->opcode = e->opcode;
+	wr->flags = e->flags;
+	wr->nsge = e->nsge;
+	wr->rkey = e->rkey;
+	wr->remote_addr = e->remote_addr;
+	wr->imm = e->imm;
+	wr->inline_len = e->inline_len;
+	wr->data = e->data;
+	wr->compare = e->compare;
+}
+
+/* What follows it; false: more than the QP may. */
+static bool
+take_tail(struct rd_wr *wr, const uint8_t *tail, uint32_t room, const struct rd_qp_caps *caps)
+{
+	const size_t masks = offsetof(struct shm_sqe, atomic.data_mask) - SHM_SQE_BASE;
+	size_t len = wr->nsge * sizeof(struct rd_sge);
+
+	if (wr->flags & RD_INLINE) {
+		if (wr->inline_len > caps->max_inline || wr->inline_len > room)
+			return false;
+		memcpy(wr->inl, tail, wr->inline_len);
+		return true;
+	}
+	if (wr->nsge > caps->max_send_sge || len > room)
+		return false;
+	memcpy(wr->sge, tail, len);
+	if (!is_atomic(wr->opcode))
+		return true;
+	if (wr->nsge != 1 || room < masks + 2 * sizeof(uint64_t))
+		return false;
+	memcpy(&wr->data_mask, tail + masks, sizeof(uint64_t));
+	memcpy(&wr->compare_mask, tail + masks + sizeof(uint64_t), sizeof(uint64_t));
+	return true;
+}
+
+bool
+eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
+{
+	struct eng_qp *qp = eng_qp_of(rd);
+	const uint8_t *e = shm_take_peek(&qp->sq);
+	struct shm_sqe fixed;
+
+	(void)ctx;
+	if (e == NULL)
+		return false;
+	memcpy(&fixed, e, SHM_SQE_BASE);
+	take_fixed(wr, &fixed);
+	if (!take_tail(wr, e + SHM_SQE_BASE, qp->sq.stride - SHM_SQE_BASE, &rd->caps)) {
+		wr->opcode = BAD_OPCODE;
+		wr->nsge = 0;
+		wr->inline_len = 0;
+	}
+	shm_take_pop(&qp->sq);
+	return true;
+}
+
+bool
+eng_sq_pending(void *ctx, struct rd_qp *rd)
+{
+	(void)ctx;
+	return shm_take_peek(&eng_qp_of(rd)->sq) != NULL;
+}
+
+bool
+eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
+{
+	struct eng_qp *qp = eng_qp_of(rd);
+	struct shm_take *rq = rd->srq != NULL ? &rd->srq->rq : &qp->rq;
+	uint32_t max_sge = rd->srq != NULL ? rd->srq->max_sge : rd->caps.max_recv_sge;
+	const uint8_t *e = shm_take_peek(rq);
+	size_t room = rq->stride - SHM_RQE_BASE;
+	struct shm_rqe fixed;
+
+	(void)ctx;
+	if (e == NULL)
+		return false;
+	memcpy(&fixed, e, SHM_RQE_BASE);
+	wr->wr_id = fixed.wr_id;
+	wr->opcode = RD_RECV;
+	wr->flags = 0;
+	wr->inline_len = 0;
+	wr->nsge = fixed.nsge;
+	/* Too many elements: none, so that any payload is too long for it. */
+	if (wr->nsge > max_sge || wr->nsge * sizeof(struct rd_sge) > room)
+		wr->nsge = 0;
+	memcpy(wr->sge, e + SHM_RQE_BASE, wr->nsge * sizeof(struct rd_sge));
+	shm_take_pop(rq);
+	/* A receive queue is taken from one by one, as messages come. */
+	shm_take_publish(rq);
+	return true;
+}

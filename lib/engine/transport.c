@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two halves of a transport stage's turn. The first receives and tells the engine stages what
+ * came; between the halves they work; the second takes what they have and sends, so that an answer
+ * leaves in the turn in which its question came.
+ */
+#include "transport_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "../base/mem.h"
+
+#define TCP_BUDGET     256      /* segments that a turn sends */
+#define MESSAGE_BUDGET 256      /* messages that a turn takes from each engine stage */
+#define NET_EVERY_NS   1000000u /* neighbour timers are seconds: a look each millisecond is enough \
+				 */
+
+static struct tcp_rec *
+rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+{
+	struct eng_transport *t = ctx;
+
+	return eng_rec_split(t->tx_pool, rec, at);
+}
+
+static void
+rec_free(void *ctx, struct tcp_rec *chain)
+{
+	(void)ctx;
+	eng_rec_free(chain);
+}
+
+static void
+slice_free(void *ctx, struct tcp_slice *chain)
+{
+	(void)ctx;
+	eng_slice_free(chain);
+}
+
+static int
+create_stacks(struct eng_transport *t, uint64_t now)
+{
+	const struct tcp_ops tcp_ops = {.output = eng_tcp_output,
+		.deliver = eng_tcp_deliver,
+		.slice_free = slice_free,
+		.rec_free = rec_free,
+		.rec_split = rec_split,
+		.event = eng_tcp_event,
+		.conn_added = eng_tcp_conn_added,
+		.conn_removed = eng_tcp_conn_removed};
+	const struct net_ops net_ops = {
+		.send = eng_net_send, .release = eng_net_release, .icmp_error = eng_icmp_error};
+
+	t->net = net_create(&net_ops, t, now);
+	t->tcp = tcp_stack_create(&t->e->cfg.tcp, &tcp_ops, t, now);
+	return t->net == NULL || t->tcp == NULL ? -ENOMEM : 0;
+}
+
+static int
+create_pools(struct eng_transport *t)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	uint32_t frame = 0;
+
+	for (unsigned i = 0; i < cfg->nports; i++)
+		frame = SK_MAX(frame, cfg->ports[i].mtu + ETH_MAX);
+	if (frame > ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM)
+		frame = ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM;
+	/* What arrives may be kept for a while, so an mbuf holds a frame of its port and no more.
+	 */
+	t->rx_pool = eng_pool_create(
+		"rx", t->e->id, t->index, cfg->limits.rx_mbufs, frame, cfg->socket_id);
+	t->tx_pool = eng_pool_create(
+		"tx", t->e->id, t->index, cfg->limits.tx_mbufs, ENG_COPY_MAX, cfg->socket_id);
+	return t->rx_pool == NULL || t->tx_pool == NULL ? -ENOMEM : 0;
+}
+
+struct eng_transport *
+eng_transport_create(struct eng *e, unsigned index, char *err, size_t errlen)
+{
+	struct eng_transport *t = aligned_alloc(64, (sizeof(*t) + 63) & ~63ul);
+	const struct tcp_config *tc = &e->cfg.tcp;
+	uint32_t tuples = tc->max_conns + tc->max_half_open + tc->max_time_wait;
+	uint64_t now = eng_clock();
+
+	if (t == NULL)
+		goto no_memory;
+	memset(t, 0, sizeof(*t));
+	t->e = e;
+	t->index = index;
+	t->now = now;
+	t->loop_port = (uint16_t)e->cfg.nports;
+	TAILQ_INIT(&t->free);
+	TAILQ_INIT(&t->pending);
+	sk_wheel_init(&t->wheel, now);
+	/* A connection that has closed keeps its index until all have taken leave of it. */
+	t->nconns = tc->max_conns * 2;
+	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
+	t->unasked = calloc(ENG_CTL_UNASKED, sizeof(t->unasked[0]));
+	if (t->conns == NULL || t->unasked == NULL || create_pools(t) != 0 ||
+		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
+		eng_transport_destroy(t);
+		goto no_memory;
+	}
+	while (t->nunasked < ENG_CTL_UNASKED) {
+		t->unasked_free[t->nunasked] = &t->unasked[t->nunasked];
+		t->nunasked++;
+	}
+	return t;
+no_memory:
+	snprintf(err, errlen, "no memory for transport stage %u (%u receive and %u send mbufs)",
+		index, e->cfg.limits.rx_mbufs, e->cfg.limits.tx_mbufs);
+	return NULL;
+}
+
+static int
+add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t now)
+{
+	const struct eng_port *p = &t->e->ports[ic->port];
+	int ifindex = -1;
+
+	/* The interface may be there from an address before. */
+	for (const struct eng_if_config *b = t->e->cfg.ifs; b < ic; b++)
+		if (b->port == ic->port && b->vlan == ic->vlan)
+			ifindex = net_is_local(t->net, b->port, b->vlan, &b->addr);
+	if (ifindex < 0)
+		ifindex = net_if_add(t->net, ic->port, ic->vlan, p->mac, p->mtu);
+	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
+}
+
+int
+eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t errlen)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	char text[SK_ADDR_STRLEN];
+	int rc;
+
+	for (unsigned i = 0; i < cfg->nifs; i++) {
+		rc = add_interface(t, &cfg->ifs[i], now);
+		if (rc == 0)
+			continue;
+		snprintf(err, errlen, "address %s on port %u: %s",
+			sk_addr_str(&cfg->ifs[i].addr, text), cfg->ifs[i].port, strerror(-rc));
+		return rc;
+	}
+	rc = net_if_add_loop(t->net, t->loop_port, cfg->nports > 0 ? cfg->ports[0].mtu : 1500);
+	for (unsigned i = 0; i < cfg->nroutes && rc >= 0; i++) {
+		rc = net_route_add(t->net, &cfg->routes[i].dst, cfg->routes[i].prefix,
+			&cfg->routes[i].gateway);
+		if (rc != 0)
+			snprintf(err, errlen, "route to %s: %s",
+				sk_addr_str(&cfg->routes[i].dst, text), strerror(-rc));
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static void
+free_listeners(struct eng_transport *t)
+{
+	struct eng_listener *l;
+
+	for (unsigned b = 0; b < ENG_LISTENER_BUCKETS; b++) {
+		while ((l = LIST_FIRST(&t->listeners[b])) != NULL) {
+			LIST_REMOVE(l, next);
+			free(l);
+		}
+	}
+}
+
+/* What still lies in the rings from engine stages is theirs no more. */
+static void
+drain_ring(struct rte_ring *r)
+{
+	struct eng_dmsg m;
+
+	while (r != NULL && rte_ring_sc_dequeue_elem(r, &m, sizeof(m)) == 0)
+		if ((m.id_type & 15) == ENG_T_RECORD)
+			eng_rec_free((struct tcp_rec *)(uintptr_t)m.u);
+}
+
+void
+eng_transport_destroy(struct eng_transport *t)
+{
+	if (t == NULL)
+		return;
+	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
+		drain_ring(t->from_stage[s]);
+	if (t->tcp != NULL)
+		tcp_stack_destroy(t->tcp);
+	if (t->net != NULL)
+		net_destroy(t->net);
+	for (uint32_t i = 0; i < t->fresh; i++)
+		eng_startup_free(t, &t->conns[i]);
+	free_listeners(t);
+	for (unsigned i = 0; i < ENG_MAX_PORTS; i++)
+		rte_pktmbuf_free_bulk(t->tx[i].m, t->tx[i].n);
+	while (t->loop_head != t->loop_tail)
+		rte_pktmbuf_free(t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
+	eng_tuples_destroy(t);
+	eng_pool_free(t->rx_pool);
+	eng_pool_free(t->tx_pool);
+	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));
+	free(t->unasked);
+	free(t);
+}
+
+static bool
+receive(struct eng_transport *t, uint16_t port)
+{
+	struct rte_mbuf *m[ENG_BURST];
+	uint16_t n = rte_eth_rx_burst(t->e->ports[port].id, (uint16_t)t->index, m, ENG_BURST);
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + 1 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(m[i + 1], void *));
+		eng_rx_frame(t, port, m[i]);
+	}
+	return n > 0;
+}
+
+/* As many frames as the loop port held when the turn began. */
+static void
+receive_loop(struct eng_transport *t)
+{
+	for (uint32_t end = t->loop_tail; t->loop_head != end;)
+		eng_rx_frame(t, t->loop_port, t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
+}
+
+bool
+eng_transport_rx(struct eng_transport *t, uint64_t now)
+{
+	bool work = false;
+
+	t->now = now;
+	for (unsigned i = 0; i < t->e->cfg.nports; i++)
+		work |= receive(t, (uint16_t)i);
+	if (t->loop_head != t->loop_tail) {
+		receive_loop(t);
+		work = true;
+	}
+	if (!TAILQ_EMPTY(&t->pending))
+		work |= eng_conns_pending(t);
+	if (t->wheel.armed > 0)
+		work |= eng_startup_poll(t, now) > 0;
+	return work;
+}
+
+static bool
+take_messages(struct eng_transport *t, struct rte_ring *r)
+{
+	struct eng_dmsg m[ENG_BURST];
+	unsigned n, all = 0;
+
+	do {
+		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
+		for (unsigned i = 0; i < n; i++)
+			eng_conn_message(t, &m[i]);
+		all += n;
+	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
+	return all > 0;
+}
+
+bool
+eng_transport_tx(struct eng_transport *t, uint64_t now)
+{
+	bool work = false;
+
+	t->now = now;
+	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
+		if (!rte_ring_empty(t->from_stage[s]))
+			work |= take_messages(t, t->from_stage[s]);
+	if (!rte_ring_empty(t->from_control))
+		work |= eng_transport_ctl(t);
+	if (t->tcp_work || now >= t->tcp_due) {
+		t->tcp_work = false;
+		work |= tcp_stack_poll(t->tcp, now, TCP_BUDGET) > 0;
+		t->tcp_due = tcp_stack_deadline(t->tcp);
+	}
+	if (now >= t->net_due) {
+		net_poll(t->net, now);
+		t->net_due = SK_MIN(net_deadline(t->net), now + NET_EVERY_NS);
+	}
+	if (t->tx_waiting > 0)
+		eng_tx_flush(t);
+	return work;
+}
+
+uint64_t
+eng_transport_deadline(const struct eng_transport *t)
+{
+	uint64_t due = SK_MIN(t->tcp_due, net_deadline(t->net));
+
+	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
+		!TAILQ_EMPTY(&t->pending))
+		return 0;
+	return SK_MIN(due, sk_wheel_next(&t->wheel));
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames in: parsed once, checked, and given to whom they are for. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport_priv.h"
+
+/* The TCP checksum: the port's word when it gave one, else ours. */
+static int
+check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_mbuf *m)
+{
+	uint32_t len = pkt->ip.payload_len;
+
+	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
+	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
+	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the bytes never were on a wire */
+		return 0;
+	case RTE_MBUF_F_RX_L4_CKSUM_BAD:
+		sk_count(t->counters, ENG_RX_OFFLOAD_BAD);
+		return -1;
+	}
+	if (wire_sum_fold(eng_mbuf_sum(wire_pseudo_sum(&pkt->ip.src, &pkt->ip.dst, IP_TCP, len), m,
+		    pkt->l4, len)) == 0)
+		return 0;
+	sk_count(t->wire_counters, WIRE_TCP_CHECKSUM);
+	return -1;
+}
+
+static void
+rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m)
+{
+	struct tcp_tuple key = {.laddr = pkt->ip.dst,
+		.raddr = pkt->ip.src,
+		.lport = pkt->tcp.dport,
+		.rport = pkt->tcp.sport,
+		.vlan = pkt->eth.vlan,
+		.port = port};
+	struct tcp_slice *slices;
+	struct eng_listener *l;
+	struct tcp_conn *conn;
+	uint32_t mtu;
+
+	/* What the loop port carries is our own and never left memory. */
+	if (port != t->loop_port && check_tcp(t, pkt, m) != 0) {
+		sk_count(t->counters, ENG_RX_BAD);
+		rte_pktmbuf_free(m);
+		return;
+	}
+	slices = eng_slices(m, pkt->payload, pkt->payload_len);
+	t->tcp_work = true;
+	conn = eng_conn_find(t, &key);
+	if (conn != NULL) {
+		tcp_input(conn, t->now, &pkt->tcp, slices, pkt->ip.ecn);
+		return;
+	}
+	l = eng_listener_find(t, &key.laddr, key.lport);
+	if (l == NULL) {
+		tcp_orphan_input(t->tcp, t->now, &key, &pkt->tcp, slices);
+		return;
+	}
+	mtu = t->e->ports[port == t->loop_port ? 0 : port].mtu;
+	tcp_listen_input(l->tcp, t->now, &key, mtu, &pkt->tcp, slices, pkt->ip.ecn);
+}
+
+void
+eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct wire_pkt pkt;
+	int rc = wire_pkt_parse(&pkt, frame, m->data_len, m->pkt_len);
+
+	if (rc < 0) {
+		sk_count(t->wire_counters, (unsigned)-rc);
+		sk_count(t->counters, ENG_RX_BAD);
+	} else if (pkt.eth.type == ETH_ARP || pkt.ip.proto == IP_ICMP || pkt.ip.proto == IP_ICMP6) {
+		net_input(t->net, t->now, port, &pkt, frame, m->data_len);
+		t->net_due = 0;
+	} else if (net_accept(t->net, port, &pkt) == 0) {
+		if (pkt.ip.proto == IP_TCP) {
+			rx_tcp(t, port, &pkt, m);
+			return;
+		}
+		sk_count(t->wire_counters, WIRE_IP_PROTOCOL);
+	}
+	rte_pktmbuf_free(m);
+}
+
+void
+eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp)
+{
+	struct eng_transport *t = ctx;
+	const struct wire_quote *q = &icmp->quote;
+	struct tcp_tuple key = {.laddr = q->src,
+		.raddr = q->dst,
+		.lport = q->sport,
+		.rport = q->dport,
+		.vlan = vlan,
+		.port = port};
+	struct tcp_conn *conn;
+
+	if (icmp->kind != ICMP_TOO_BIG || q->proto != IP_TCP)
+		return;
+	conn = eng_conn_find(t, &key);
+	if (conn == NULL)
+		return;
+	tcp_icmp_mtu(conn, t->now, q->seq, icmp->mtu);
+	t->tcp_work = true;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames out. A segment gets a fresh header mbuf; short payloads are copied into it, longer ones
+ * follow as mbufs that are attached to the records, which stay in TCP's store until they are
+ * acknowledged and are never sent themselves.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "transport_priv.h"
+
+/* Room in front of TCP's payload. */
+#define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
+
+void
+eng_tx_flush(struct eng_transport *t)
+{
+	t->tx_waiting = 0;
+	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
+		struct eng_tx *tx = &t->tx[i];
+		uint16_t sent;
+
+		if (tx->n == 0)
+			continue;
+		sent = rte_eth_tx_burst(t->e->ports[i].id, (uint16_t)t->index, tx->m, tx->n);
+		tx->n -= sent;
+		if (tx->n == 0)
+			continue;
+		sk_count(t->counters, ENG_TX_FULL);
+		memmove(tx->m, tx->m + sent, tx->n * sizeof(tx->m[0]));
+		t->tx_waiting += tx->n;
+	}
+}
+
+/* Is there a place for one more frame on `port`? */
+static bool
+tx_room(struct eng_transport *t, uint16_t port)
+{
+	if (port == t->loop_port)
+		return t->loop_tail - t->loop_head < ENG_LOOP_QUEUE;
+	if (t->tx[port].n < ENG_TX_BUFFER)
+		return true;
+	eng_tx_flush(t);
+	return t->tx[port].n < ENG_TX_BUFFER;
+}
+
+/* The caller has made sure of a place. */
+static void
+tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+{
+	struct eng_tx *tx = &t->tx[port];
+
+	if (port == t->loop_port) {
+		sk_count(t->counters, ENG_LOOP_PORT);
+		t->loop[t->loop_tail++ & (ENG_LOOP_QUEUE - 1)] = m;
+		return;
+	}
+	tx->m[tx->n++] = m;
+	t->tx_waiting++;
+}
+
+void
+eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
+{
+	struct eng_transport *t = ctx;
+	struct rte_mbuf *m;
+	char *at;
+
+	if (!tx_room(t, port))
+		return; /* tx_room has counted it */
+	m = rte_pktmbuf_alloc(t->tx_pool);
+	at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)len);
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		sk_count(t->counters, ENG_TX_NO_MBUF);
+		return;
+	}
+	memcpy(at, frame, len);
+	tx_put(t, port, m);
+}
+
+void
+eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
+{
+	struct eng_transport *t = ctx;
+	struct rte_mbuf *m = frame;
+
+	if (dst_mac == NULL || !tx_room(t, port)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	memcpy(rte_pktmbuf_mtod(m, void *), dst_mac, RTE_ETHER_ADDR_LEN);
+	tx_put(t, port, m);
+}
+
+/* The bytes [off, off + len) of the chain of records, behind what `m` has. */
+static void
+append_copy(struct rte_mbuf *m, const struct tcp_out *out)
+{
+	const struct tcp_rec *rec = out->first;
+	uint32_t off = out->off, left = out->len;
+	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)left);
+
+	for (; left > 0; rec = rec->next) {
+		uint32_t n = RTE_MIN(rec->len - off, left);
+
+		rte_memcpy(at, rec->data + off, n);
+		at += n;
+		left -= n;
+		off = 0;
+	}
+}
+
+static int
+append_attached(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *out)
+{
+	const struct tcp_rec *rec = out->first;
+	uint32_t off = out->off, left = out->len;
+	struct rte_mbuf *last = m;
+
+	for (; left > 0; rec = rec->next) {
+		uint32_t n = RTE_MIN(rec->len - off, left);
+		struct rte_mbuf *a = rte_pktmbuf_alloc(t->tx_pool);
+
+		if (a == NULL)
+			return -ENOBUFS;
+		rte_pktmbuf_attach(a, rec->owner);
+		a->data_off = (uint16_t)(rec->data + off - (uint8_t *)a->buf_addr);
+		a->data_len = (uint16_t)n;
+		a->pkt_len = n;
+		last->next = a;
+		last = a;
+		m->nb_segs++;
+		m->pkt_len += n;
+		left -= n;
+		off = 0;
+	}
+	return 0;
+}
+
+/* The payload as an mbuf with room for the headers in front of it. */
+static struct rte_mbuf *
+payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
+{
+	bool attach = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
+	/* A frame in one piece may need the room of a whole one. */
+	struct rte_mempool *pool = attach || out->len <= ENG_COPY_MAX ? t->tx_pool : t->rx_pool;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	if (m == NULL)
+		goto none;
+	m->data_off = HEAD_MAX;
+	if (!attach) {
+		append_copy(m, out);
+		return m;
+	}
+	if (append_attached(t, m, out) == 0)
+		return m;
+	rte_pktmbuf_free(m);
+none:
+	sk_count(t->counters, ENG_TX_NO_MBUF);
+	return NULL;
+}
+
+/* What the port is to do with the frame, or TCP's checksum done here. */
+static void
+finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_path *path,
+	const struct tcp_tuple *to, const struct tcp_out *out, unsigned tcp_len)
+{
+	uint8_t *tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, path->l2_len + path->l3_len);
+	uint32_t len = tcp_len + out->len;
+	bool v4 = path->l3_len == IP4_LEN;
+	uint16_t sum;
+
+	if (p == NULL || !p->cksum) {
+		sum = wire_sum_fold(
+			eng_mbuf_sum(wire_pseudo_sum(&to->laddr, &to->raddr, IP_TCP, len), m,
+				path->l2_len + path->l3_len, len));
+		memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
+		return;
+	}
+	m->l2_len = path->l2_len;
+	m->l3_len = path->l3_len;
+	m->l4_len = tcp_len;
+	m->ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM |
+		       (v4 ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM : RTE_MBUF_F_TX_IPV6);
+	if (out->gso_size != 0) {
+		m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
+		m->tso_segsz = (uint16_t)out->gso_size;
+		len = 0; /* the port adds each segment's */
+	}
+	sum = (uint16_t)~wire_sum_fold(wire_pseudo_sum(&to->laddr, &to->raddr, IP_TCP, len));
+	memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
+}
+
+/* Builds and queues one frame along a path that was found. */
+static int
+send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_tuple *to,
+	const struct tcp_out *out)
+{
+	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
+	uint8_t head[HEAD_MAX];
+	unsigned tcp_len, ip_len;
+	struct rte_mbuf *m;
+	int rc;
+
+	if (!tx_room(t, path->port))
+		return -EAGAIN;
+	rc = net_path_check(t->net, path, t->now);
+	if (rc < 0)
+		return 0; /* lost; TCP sends it again or gives up */
+	m = payload_mbuf(t, p, out);
+	if (m == NULL)
+		return -EAGAIN;
+	tcp_len = wire_tcp_emit(head, &out->tcp);
+	memcpy(rte_pktmbuf_prepend(m, (uint16_t)tcp_len), head, tcp_len);
+	ip_len = path->l2_len + path->l3_len;
+	net_head_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)ip_len), path, tcp_len + out->len,
+		out->ecn, t->ip_id++, p != NULL && p->cksum);
+	finish_checksum(m, p, path, to, out, tcp_len);
+	if (rc == 0)
+		tx_put(t, path->port, m);
+	else
+		net_hold(t->net, path, m);
+	return 0;
+}
+
+int
+eng_tcp_output(
+	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out)
+{
+	struct eng_transport *t = ctx;
+	struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
+	struct net_path path;
+	struct sk_addr src;
+
+	if (conn != NULL)
+		to = tcp_tuple(conn);
+	if (c != NULL)
+		return send_segment(t, &c->path, to, out);
+	/* Half-open, or nobody's: seldom, and found anew each time. */
+	src = to->laddr;
+	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
+		return 0;
+	return send_segment(t, &path, to, out);
+}

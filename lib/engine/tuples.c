@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose segment is it? A small table of connections found lately stands before the hash of all
+ * tuples; listeners are found by port, those with an address of their own first.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
+
+#include "transport_priv.h"
+
+_Static_assert(sizeof(struct tcp_tuple) == 40, "a key without padding");
+
+int
+eng_tuples_create(struct eng_transport *t, uint32_t conns)
+{
+	char name[RTE_HASH_NAMESIZE];
+	struct rte_hash_parameters p = {.name = name,
+		.entries = conns < 64 ? 64 : conns,
+		.key_len = sizeof(struct tcp_tuple),
+		.hash_func = rte_hash_crc,
+		.socket_id = t->e->cfg.socket_id,
+		/* Tuples that an attacker made collide cost time, not the entry. */
+		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE};
+
+	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
+	sk_random(&p.hash_func_init_val, sizeof(p.hash_func_init_val));
+	sk_random(&t->port_key, sizeof(t->port_key));
+	t->tuples = rte_hash_create(&p);
+	return t->tuples == NULL ? -ENOMEM : 0;
+}
+
+void
+eng_tuples_destroy(struct eng_transport *t)
+{
+	rte_hash_free(t->tuples);
+	t->tuples = NULL;
+}
+
+static inline struct tcp_conn **
+hit_slot(struct eng_transport *t, const struct tcp_tuple *key)
+{
+	uint32_t h = key->lport * 31u + key->rport;
+
+	return &t->hit[(h ^ h >> 8) & (ENG_HITS - 1)];
+}
+
+struct tcp_conn *
+eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key)
+{
+	struct tcp_conn **hit = hit_slot(t, key);
+	void *found;
+
+	if (*hit != NULL && memcmp(tcp_tuple(*hit), key, sizeof(*key)) == 0)
+		return *hit;
+	if (rte_hash_lookup_data(t->tuples, key, &found) < 0)
+		return NULL;
+	*hit = found;
+	return found;
+}
+
+void
+eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l)
+{
+	struct eng_transport *t = ctx;
+
+	(void)l;
+	/* The table has a place for each connection that TCP can have. */
+	rte_hash_add_key_data(t->tuples, tcp_tuple(conn), conn);
+}
+
+void
+eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
+{
+	struct eng_transport *t = ctx;
+	struct tcp_conn **hit = hit_slot(t, tcp_tuple(conn));
+
+	if (*hit == conn)
+		*hit = NULL;
+	rte_hash_del_key(t->tuples, tcp_tuple(conn));
+}
+
+struct eng_listener *
+eng_listener_find(struct eng_transport *t, const struct sk_addr *addr, uint16_t port)
+{
+	struct eng_listener *l, *any = NULL;
+
+	LIST_FOREACH (l, &t->listeners[port % ENG_LISTENER_BUCKETS], next) {
+		if (l->port != port)
+			continue;
+		if (sk_addr_eq(&l->addr, addr))
+			return l;
+		if (sk_addr_is_any(&l->addr))
+			any = l;
+	}
+	return any;
+}
+
+/* RFC 6056 3.3.3: a keyed offset for each destination, and a counter. Each transport stage has the
+ * ports that are congruent to its index, so that two stages never choose the same. */
+uint16_t
+eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	struct tcp_tuple k = *key;
+	uint32_t step = cfg->ntransports;
+	uint32_t first = cfg->port_min + (step + t->index - cfg->port_min % step) % step;
+	uint32_t n = first > cfg->port_max ? 0 : (cfg->port_max - first) / step + 1;
+	uint32_t offset;
+
+	k.lport = 0;
+	offset = (uint32_t)sk_siphash(&t->port_key, &k, sizeof(k));
+	for (uint32_t i = 0; i < n; i++) {
+		k.lport = (uint16_t)(first + (offset + t->next_lport++) % n * step);
+		if (eng_conn_find(t, &k) == NULL)
+			return k.lport;
+	}
+	return 0;
+}
