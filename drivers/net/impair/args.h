@@ -14,7 +14,8 @@ struct impair_args {
 	bool nic;
 };
 
-/* Defaults first, then `text` as key=value,...; says what is wrong in the log. Returns 0 or -EINVAL. */
+/* Defaults first, then `text` as key=value,...; says what is wrong in the log. Returns 0 or
+ * -EINVAL. */
 int impair_args_parse(const char *text, struct impair_args *args);
 bool impair_cfg_is_valid(const struct impair_cfg *c);
 

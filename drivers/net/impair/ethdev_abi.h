@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a vdev driver needs of DPDK beyond its public headers. Distributions build DPDK without its driver headers, but the libraries
- * export the functions; the layouts below are those of ABI 23 (DPDK 22.11), as far as this driver reads or writes them, and the
- * build refuses any other release. abi_fits() in pmd.c checks them against a live port.
+ * What a vdev driver needs of DPDK beyond its public headers. Distributions build DPDK without its
+ * driver headers, but the libraries export the functions; the layouts below are those of ABI 23
+ * (DPDK 22.11), as far as this driver reads or writes them, and the build refuses any other
+ * release. abi_fits() in pmd.c checks them against a live port.
  */
 #ifndef IMPAIR_ETHDEV_ABI_H
 #define IMPAIR_ETHDEV_ABI_H

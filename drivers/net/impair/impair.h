@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hostile wire: a DPDK vdev that sits on another port and drops, duplicates, reorders, delays, limits, marks and corrupts what
- * passes. It is made as any vdev, on the command line or with rte_vdev_init(), after the port that it sits on:
+ * A hostile wire: a DPDK vdev that sits on another port and drops, duplicates, reorders, delays,
+ * limits, marks and corrupts what passes. It is made as any vdev, on the command line or with
+ * rte_vdev_init(), after the port that it sits on:
  *
  *	--vdev net_ring0 --vdev 'net_impair0,port=net_ring0,seed=7,drop=0.01'
  *
- * Keys: port (name or number; the only one that must be there), seed, drop, dup, reorder, ecn, corrupt, corrupt_crc (probabilities,
- * 0..1), delay_us, jitter_us, rate_mbps, reorder_frames, reorder_us, dir (both, tx, rx), queue (frames that a queue holds at
- * most, 64..65536), nic (1: an offloading NIC, see below).
+ * Keys: port (name or number; the only one that must be there), seed, drop, dup, reorder, ecn,
+ * corrupt, corrupt_crc (probabilities, 0..1), delay_us, jitter_us, rate_mbps, reorder_frames,
+ * reorder_us, dir (both, tx, rx), queue (frames that a queue holds at most, 64..65536), nic (1: an
+ * offloading NIC, see below).
  *
- * The lower port belongs to the vdev: configured, started, stopped and closed with it. A frame that is altered is copied
- * first, from the mempool of the receive queue of the same number, since others may share it.
+ * The lower port belongs to the vdev: configured, started, stopped and closed with it. A frame that
+ * is altered is copied first, from the mempool of the receive queue of the same number, since
+ *others may share it.
  *
- * With the same seed, the same frames in the same order meet the same fate: each queue and direction draws from its own
- * generator, a fixed number of times for each frame. Only what has to do with time (delay, rate, reorder_us) follows the clock.
+ * With the same seed, the same frames in the same order meet the same fate: each queue and
+ * direction draws from its own generator, a fixed number of times for each frame. Only what has to
+ * do with time (delay, rate, reorder_us) follows the clock.
  *
- * nic=1: offers IPv4, TCP and UDP checksums, TSO, multi-segment frames and the RSS hash. Sent frames whose offload fields
- * contradict the frame are counted (tx_offload_error) and dropped; received ones are verified and flagged good or bad.
+ * nic=1: offers IPv4, TCP and UDP checksums, TSO, multi-segment frames and the RSS hash. Sent
+ * frames whose offload fields contradict the frame are counted (tx_offload_error) and dropped;
+ * received ones are verified and flagged good or bad.
  */
 #ifndef SAKER_NET_IMPAIR_H
 #define SAKER_NET_IMPAIR_H
@@ -50,17 +55,18 @@ SK_REASONS_DECLARE(impair, IMPAIR_NONE, IMPAIR_REASONS)
 struct impair_cfg {
 	uint64_t seed;
 	double drop, dup, reorder, ecn; /* probabilities, 0..1 */
-	double corrupt;			/* one 16-bit word of a TCP segment or UDP datagram */
-	double corrupt_crc;		/* two words of a TCP payload, checksum unchanged */
-	uint32_t delay_us, jitter_us;	/* each frame waits delay, and up to jitter longer; order is kept */
-	uint32_t rate_mbps;		/* 24 bytes of preamble, FCS and gap included; 0: no limit */
-	uint32_t reorder_frames;	/* a reordered frame lets 1..reorder_frames others pass, */
-	uint32_t reorder_us;		/* or waits this long */
-	bool tx, rx;			/* directions that are impaired */
+	double corrupt;                 /* one 16-bit word of a TCP segment or UDP datagram */
+	double corrupt_crc;             /* two words of a TCP payload, checksum unchanged */
+	/* Each frame waits delay_us, and up to jitter_us longer; the order is kept. */
+	uint32_t delay_us, jitter_us;
+	uint32_t rate_mbps;      /* 24 bytes of preamble, FCS and gap included; 0: no limit */
+	uint32_t reorder_frames; /* a reordered frame lets 1..reorder_frames others pass, */
+	uint32_t reorder_us;     /* or waits this long */
+	bool tx, rx;             /* directions that are impaired */
 };
 
-/* May be called at any time, by any thread. The generators start anew from cfg->seed. Returns 0, -ENODEV when the port is no such
- * vdev, -EINVAL when a value is out of its range. */
+/* May be called at any time, by any thread. The generators start anew from cfg->seed. Returns 0,
+ * -ENODEV when the port is no such vdev, -EINVAL when a value is out of its range. */
 int impair_set(uint16_t port_id, const struct impair_cfg *cfg);
 int impair_get(uint16_t port_id, struct impair_cfg *cfg);
 /* All that is held may go with the next bursts, in its order. */

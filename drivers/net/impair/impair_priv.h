@@ -8,15 +8,16 @@
 
 #include "impair.h"
 
-#define IMPAIR_BURST	   32
-#define IMPAIR_ASIDE	   64 /* frames that one lane lets be overtaken at a time */
+#define IMPAIR_BURST       32
+#define IMPAIR_ASIDE       64 /* frames that one lane lets be overtaken at a time */
 #define IMPAIR_WIRE_BYTES  24 /* preamble, FCS, inter-frame gap */
 #define IMPAIR_MAX_QUEUES  64
 #define IMPAIR_QUEUE_MIN   64
 #define IMPAIR_QUEUE_MAX   65536
 #define IMPAIR_RSS_KEY_LEN 40
 
-/* Where the headers of a frame are: byte offsets, and where the IP packet ends (padding comes behind). */
+/* Where the headers of a frame are: byte offsets, and where the IP packet ends (padding comes
+ * behind). */
 struct frame {
 	uint16_t l2_len, l3_len, l4_len;
 	bool v6;
@@ -27,14 +28,14 @@ struct frame {
 /* A frame that waits. */
 struct lane_slot {
 	struct rte_mbuf *m;
-	uint64_t due; /* TSC */
+	uint64_t due;  /* TSC */
 	uint32_t span; /* frames that overtake it; 0: none */
 };
 
 struct lane_aside {
 	struct rte_mbuf *m;
 	uint64_t deadline; /* TSC */
-	uint32_t left;	   /* frames that may still pass it */
+	uint32_t left;     /* frames that may still pass it */
 };
 
 /* Probabilities as 53-bit thresholds, times in TSC cycles. */
@@ -49,7 +50,8 @@ struct lane_cfg {
 
 /* One queue in one direction. */
 struct lane {
-	rte_spinlock_t lock; /* the receiving lcore moves sent frames on, too; impair_set comes from anywhere */
+	rte_spinlock_t lock; /* the receiving lcore moves sent frames on, too; impair_set comes from
+				anywhere */
 	struct lane_cfg cfg;
 	uint64_t rng;
 	uint64_t link_free; /* TSC when the rate limiter will have sent all */
@@ -81,6 +83,13 @@ lane_room(const struct lane *l)
 	return l->size - l->count;
 }
 
+/* Where copies of `m` come from. */
+static inline struct rte_mempool *
+lane_pool(const struct lane *l, const struct rte_mbuf *m)
+{
+	return l->pool != NULL ? l->pool : m->pool;
+}
+
 static inline bool
 lane_is_idle(const struct lane *l)
 {
@@ -91,10 +100,12 @@ lane_is_idle(const struct lane *l)
 bool frame_find(const struct rte_mbuf *m, struct frame *f);
 /* The byte at `offset`, which is below pkt_len. */
 uint8_t *frame_byte(struct rte_mbuf *m, uint32_t offset);
-/* The Internet checksum over pseudo-header, header and payload: 0xffff when what is stored is right, as summed. */
+/* The Internet checksum over pseudo-header, header and payload: 0xffff when what is stored is
+ * right, as summed. */
 uint16_t frame_l4_sum(const struct rte_mbuf *m, const struct frame *f);
 
-/* alter.c: each copies *m from `pool` and replaces it. 1: altered, 0: nothing to alter there, -ENOMEM. */
+/* alter.c: each copies *m from `pool` and replaces it. 1: altered, 0: nothing to alter there,
+ * -ENOMEM. */
 int alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
 int alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
 int alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool);
@@ -102,8 +113,8 @@ int alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool);
 /* nic.c */
 /* How many frames it will become; 0: its offload fields contradict it. */
 unsigned nic_tx_check(const struct rte_mbuf *m, uint16_t mtu);
-/* Does to `m` what its offload fields ask for and puts the result, `frames` of them, into the lane. `m` is consumed; what finds no
- * mbuf for its copy is lost, and counted. */
+/* Does to `m` what its offload fields ask for and puts the result, `frames` of them, into the lane.
+ * `m` is consumed; what finds no mbuf for its copy is lost, and counted. */
 void nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now);
 /* Sets the checksum flags, and the RSS hash when there is a key. */
 void nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key);

@@ -140,17 +140,11 @@ altered(struct lane *l, struct rte_mbuf *m, int rc, enum impair_reason reason)
 	return false;
 }
 
-static struct rte_mempool *
-pool_of(const struct lane *l, const struct rte_mbuf *m)
-{
-	return l->pool != NULL ? l->pool : m->pool;
-}
-
 static bool
 alter(struct lane *l, struct rte_mbuf **m, const struct draws *d)
 {
 	const struct lane_cfg *c = &l->cfg;
-	struct rte_mempool *pool = pool_of(l, *m);
+	struct rte_mempool *pool = lane_pool(l, *m);
 
 	if (hits(d->corrupt, c->corrupt) &&
 		!altered(l, *m, alter_word(m, pool, d->where), IMPAIR_CORRUPT))
@@ -205,7 +199,7 @@ lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 		return;
 	}
 	if (hits(d.dup, l->cfg.dup)) {
-		twin = rte_pktmbuf_copy(m, pool_of(l, m), 0, UINT32_MAX);
+		twin = rte_pktmbuf_copy(m, lane_pool(l, m), 0, UINT32_MAX);
 		sk_count(l->counters, twin != NULL ? IMPAIR_DUP : IMPAIR_NO_MBUF);
 	}
 	if (hits(d.reorder, l->cfg.reorder))

@@ -191,12 +191,6 @@ fix_segment(struct rte_mbuf *seg, const struct frame *whole, uint32_t len, unsig
 	fill_l4(seg, &f);
 }
 
-static struct rte_mempool *
-pool_of(const struct lane *l, const struct rte_mbuf *m)
-{
-	return l->pool != NULL ? l->pool : m->pool;
-}
-
 static void
 segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned n, uint64_t now)
 {
@@ -207,7 +201,7 @@ segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned n, u
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t done = i * m->tso_segsz;
 		uint32_t len = RTE_MIN(payload - done, (uint32_t)m->tso_segsz);
-		struct rte_mbuf *seg = carve(m, pool_of(l, m), head_len, head_len + done, len);
+		struct rte_mbuf *seg = carve(m, lane_pool(l, m), head_len, head_len + done, len);
 
 		if (seg == NULL) {
 			sk_count(l->counters, IMPAIR_NO_MBUF);
@@ -223,7 +217,8 @@ static void
 fill_in(struct lane *l, struct rte_mbuf *m, const struct frame *f, uint64_t now)
 {
 	uint32_t head_len = (uint32_t)f->l2_len + f->l3_len + f->l4_len;
-	struct rte_mbuf *copy = carve(m, pool_of(l, m), head_len, head_len, m->pkt_len - head_len);
+	struct rte_mbuf *copy =
+		carve(m, lane_pool(l, m), head_len, head_len, m->pkt_len - head_len);
 
 	if (copy == NULL) {
 		sk_count(l->counters, IMPAIR_NO_MBUF);

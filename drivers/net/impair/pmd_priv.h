@@ -20,7 +20,7 @@ struct impair {
 	uint16_t mtu;
 	uint16_t nrx, ntx;
 	struct impair_args args; /* args.cfg is the present one */
-	bool rss;		 /* the hash was asked for */
+	bool rss;                /* the hash was asked for */
 	uint8_t rss_key[IMPAIR_RSS_KEY_LEN];
 	struct impair_queue *rx[IMPAIR_MAX_QUEUES], *tx[IMPAIR_MAX_QUEUES];
 };

@@ -9,6 +9,8 @@
 #include <rte_bus_vdev.h>
 #include <rte_cycles.h>
 
+#include "../../../drivers/net/impair/impair_priv.h"
+
 #define N 3000
 
 TestSuite(wire, .init = impair_fixture, .fini = impair_fixture_end);
@@ -158,6 +160,18 @@ Test(wire, repeats_bit_for_bit_with_the_same_seed)
 	impair_set(port, &cfg);
 	cr_assert_neq(fingerprint(port), first);
 	stop(port);
+}
+
+Test(wire, queues_and_directions_draw_apart)
+{
+	const struct impair_cfg cfg = {.seed = 1, .tx = true, .rx = true};
+	static struct lane lane[8];
+
+	for (unsigned i = 0; i < 8; i++) {
+		lane_set(&lane[i], &cfg, i & 1, i / 2);
+		for (unsigned k = 0; k < i; k++)
+			cr_assert_neq(lane[i].rng, lane[k].rng, "%u %u", i, k);
+	}
 }
 
 Test(wire, one_impairment_does_not_move_another)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A net_stack with a recorder behind its ops: what was sent, what came back, which errors went up. */
+/* A net_stack with a recorder behind its ops: what was sent, what came back, which errors went up.
+ */
 #ifndef TEST_NET_FIXTURE_H
 #define TEST_NET_FIXTURE_H
 
@@ -40,7 +41,8 @@ extern struct recorder rec;
 extern struct net_stack *net;
 extern const uint8_t my_mac[6], peer_mac[6], other_mac[6], broadcast_mac[6];
 
-/* Interface 0: port 3, untagged, 192.0.2.1/24 and 2001:db8::1/64, MTU 1500. Nothing recorded yet. */
+/* Interface 0: port 3, untagged, 192.0.2.1/24 and 2001:db8::1/64, MTU 1500. Nothing recorded yet.
+ */
 void net_fixture(void);
 void net_fixture_end(void);
 
