@@ -39,11 +39,9 @@ iw_sq_reserve(struct iw_qp *q)
 	struct iw_sq *sq = &q->sq;
 	uint32_t used = sq->tail - sq->head;
 
-	if (used < sq->cap)
-		return true;
-	if (used >= q->rd->caps.sq_depth + q->ord + 1)
+	if (used > q->rd->caps.sq_depth + q->ord)
 		return false;
-	return sq_grow(sq);
+	return used < sq->cap || sq_grow(sq);
 }
 
 struct iw_sqe *

@@ -3,7 +3,7 @@
  * Whether a region may be used (RFC 5040 5.3, RFC 5041 5.2 and 7.1: STag, stream, rights, bounds,
  * wrap, in that order, on every access) and where its bytes are.
  */
-#include "rdma.h"
+#include "rdma_priv.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum rd_fault
 rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn, uint32_t stag,
 	uint64_t addr, uint64_t len, uint32_t need, struct rd_mr **out)
 {
-	struct rd_mr *mr = rd_mr_lookup(t, stag);
+	struct rd_mr *mr = mr_lookup(t, stag);
 
 	*out = mr;
 	if (len == 0)
@@ -57,7 +57,7 @@ uint8_t *
 rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run)
 {
 	uint64_t off = addr - mr->base;
-	const struct rd_extent *e = extent_of(mr, off);
+	const struct rd_extent *e = mr->nextents == 1 ? mr->extents : extent_of(mr, off);
 
 	*run = e->len - (off - e->off);
 	return e->host + (off - e->off);

@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From STag to region in one array access. The upper 24 bits of an STag are a keyed permutation of
- * the slot, so that STags tell a peer nothing about how many regions exist or which comes next;
- * slots are reused in the order in which they came free, so that a stale STag stays invalid for as
- * long as possible.
- *
- * One writer (control); readers on any lcore see an entry appear and vanish whole.
+ * The table of regions. One writer (control); readers on any lcore see an entry appear and vanish
+ * whole. A slot is drawn at random among the free ones, so that neither the number of regions nor
+ * the next STag can be told from those that a peer has seen.
  */
-#include "rdma.h"
+#include "rdma_priv.h"
 
 #include "../base/mem.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define SLOT_BITS 24
-
-struct rd_mr_table {
-	struct rd_mr **slot; /* [slots] */
-	uint32_t slots;
-	uint32_t count;
-	struct sk_key key;
-	/* The writer's: free slots, a ring of `slots` entries. */
-	uint32_t *free;
-	uint32_t free_head, free_tail;
-};
 
 static size_t
 slot_bytes(uint32_t slots)
@@ -36,6 +22,41 @@ static size_t
 free_bytes(uint32_t slots)
 {
 	return slots * sizeof(uint32_t);
+}
+
+/* Newton's iteration doubles the number of right bits; an odd number is its own inverse modulo 8.
+ */
+static uint32_t
+inverse_of(uint32_t odd)
+{
+	uint32_t x = odd;
+
+	for (int bits = 3; bits < 32; bits *= 2)
+		x *= 2 - odd * x;
+	return x;
+}
+
+static void
+permutation_init(struct rd_mr_table *t)
+{
+	for (uint8_t i = 0; i < 3; i++) {
+		t->factor[i] = (uint32_t)sk_siphash(&t->key, &i, sizeof(i)) | 1;
+		t->inverse[i] = inverse_of(t->factor[i]);
+	}
+	t->add = (uint32_t)sk_siphash(&t->key, "add", 3);
+}
+
+/* The inverse of stag_slot(); folding by half a word is its own inverse. */
+static uint32_t
+slot_stag(const struct rd_mr_table *t, uint32_t slot)
+{
+	uint32_t v = slot * t->inverse[2] & STAG_SLOT_MASK;
+
+	v ^= v >> 12;
+	v = v * t->inverse[1] & STAG_SLOT_MASK;
+	v ^= v >> 12;
+	v = v * t->inverse[0];
+	return (v - t->add) << 8;
 }
 
 struct rd_mr_table *
@@ -50,6 +71,7 @@ rd_mr_table_create(uint32_t slots, const struct sk_key *key)
 		return NULL;
 	t->slots = slots;
 	t->key = *key;
+	permutation_init(t);
 	t->slot = sk_mem_alloc(slot_bytes(slots));
 	t->free = sk_mem_alloc(free_bytes(slots));
 	if (!t->slot || !t->free) {
@@ -58,7 +80,7 @@ rd_mr_table_create(uint32_t slots, const struct sk_key *key)
 	}
 	for (uint32_t i = 0; i < slots; i++)
 		t->free[i] = i;
-	t->free_tail = slots;
+	t->nfree = slots;
 	return t;
 }
 
@@ -74,16 +96,27 @@ rd_mr_table_destroy(struct rd_mr_table *t)
 	sk_mem_free(t, sizeof(*t));
 }
 
+static uint32_t
+slot_draw(struct rd_mr_table *t)
+{
+	uint64_t n = t->drawn++;
+	uint32_t i = (uint32_t)(sk_siphash(&t->key, &n, sizeof(n)) % t->nfree);
+	uint32_t slot = t->free[i];
+
+	t->free[i] = t->free[--t->nfree];
+	return slot;
+}
+
 int
 rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key)
 {
 	uint32_t slot;
 
-	if (t->free_head == t->free_tail)
+	if (t->nfree == 0)
 		return -ENOSPC;
-	slot = t->free[t->free_head++ & (t->slots - 1)];
-	mr->stag = sk_perm24_inv(&t->key, slot) << 8 | key;
-	t->count++;
+	slot = slot_draw(t);
+	mr->stag = slot_stag(t, slot) | key;
+	__atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&t->slot[slot], mr, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -91,29 +124,23 @@ rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key)
 void
 rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr)
 {
-	uint32_t slot = sk_perm24(&t->key, mr->stag >> 8);
+	uint32_t slot = stag_slot(t, mr->stag);
 
 	if (slot >= t->slots || t->slot[slot] != mr)
 		return;
 	__atomic_store_n(&t->slot[slot], NULL, __ATOMIC_RELEASE);
-	t->count--;
-	t->free[t->free_tail++ & (t->slots - 1)] = slot;
+	__atomic_store_n(&t->count, t->count - 1, __ATOMIC_RELAXED);
+	t->free[t->nfree++] = slot;
 }
 
 struct rd_mr *
 rd_mr_lookup(const struct rd_mr_table *t, uint32_t stag)
 {
-	uint32_t slot = sk_perm24(&t->key, stag >> 8);
-	struct rd_mr *mr;
-
-	if (slot >= t->slots)
-		return NULL;
-	mr = __atomic_load_n(&t->slot[slot], __ATOMIC_ACQUIRE);
-	return mr && mr->stag == stag ? mr : NULL;
+	return mr_lookup(t, stag);
 }
 
 uint32_t
 rd_mr_count(const struct rd_mr_table *t)
 {
-	return t->count;
+	return __atomic_load_n(&t->count, __ATOMIC_RELAXED);
 }

@@ -315,6 +315,24 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 	}
 }
 
+/* RFC 9293 3.5 figure 7: where both sides opened, the peer's SYN,ACK repeats its SYN. The text's
+ * window check would refuse it; what counts is the acknowledgement. */
+static void
+in_syn_rcvd(struct tcp_conn *c, struct seg_in *in)
+{
+	struct wire_tcp ack;
+
+	if ((in->tcp->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == (TCP_SYN | TCP_ACK) &&
+		!(c->flags & F_PASSIVE) && in->tcp->seq == c->irs) {
+		ack = *in->tcp;
+		ack.flags &= ~TCP_SYN;
+		ack.seq++;
+		ack.window >>= c->snd_wscale; /* a SYN has it unscaled */
+		in->tcp = &ack;
+	}
+	in_synchronized(c, in);
+}
+
 /* RFC 9293 3.10.7.3. */
 static void
 in_syn_sent(struct tcp_conn *c, struct seg_in *in)
@@ -405,7 +423,7 @@ in_closed(struct tcp_conn *c, struct seg_in *in)
 static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = {
 	[TCPS_CLOSED] = in_closed,
 	[TCPS_SYN_SENT] = in_syn_sent,
-	[TCPS_SYN_RCVD] = in_synchronized,
+	[TCPS_SYN_RCVD] = in_syn_rcvd,
 	[TCPS_ESTABLISHED] = in_synchronized,
 	[TCPS_FIN_WAIT_1] = in_synchronized,
 	[TCPS_FIN_WAIT_2] = in_synchronized,

@@ -32,6 +32,8 @@ report_run(struct tcp_conn *c, const struct tcp_slice *run)
 	struct wire_sack b = {run->seq, run_end(run)}, kept[TCP_MAX_SACK];
 	unsigned n = 0;
 
+	if (!(c->flags & F_SACK))
+		return;
 	for (unsigned i = 0; i < c->nsack && n < TCP_MAX_SACK - 1; i++) {
 		if (seq_lt(c->sack[i].right, b.left) || seq_lt(b.right, c->sack[i].left))
 			kept[n++] = c->sack[i];

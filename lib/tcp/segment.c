@@ -302,7 +302,7 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 		return rc;
 	commit_run(c, now, total, c->emss);
 	c->flags &= ~F_SEND_CWR;
-	c->todo &= ~DO_WND_FORCE;
+	c->todo &= ~(DO_WND_FORCE | DO_WND_PROBE);
 	if (fin) {
 		c->flags |= F_FIN_SENT;
 		c->snd_nxt++;

@@ -117,3 +117,159 @@ Test(rdmap_ops, send_fills_a_receive_rfc5040_3_3)
 		finish();
 	}
 }
+
+Test(rdmap_ops, solicited_and_invalidating_sends_rfc5040_3_3)
+{
+	static const struct {
+		uint8_t opcode, flags, wc_flags;
+	} rows[] = {
+		{RD_SEND, 0, 0},
+		{RD_SEND, RD_SOLICITED, RD_WC_SOLICITED},
+		{RD_SEND_INV, 0, RD_WC_INV},
+		{RD_SEND_INV, RD_SOLICITED, RD_WC_INV | RD_WC_SOLICITED},
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct rd_mr *victim;
+		struct rd_wr *wr;
+		bool inv = rows[i].wc_flags & RD_WC_INV;
+
+		start(NULL, 1);
+		victim = end_mr(b, 0x5000, 64, RD_ACC_REMOTE_READ, 1, 3);
+		wr_sge(end_recv(b, 5), mb, 0, 3000);
+		wr = end_post(a, rows[i].opcode, 1);
+		wr->flags |= rows[i].flags;
+		wr->imm = victim->stag;
+		wr_sge(wr, ma, 0, 3000);
+		cr_assert(pair_run(&p));
+		cr_assert_eq(b->nrecv, 1);
+		cr_assert_eq(b->recv_wc[0].flags, rows[i].wc_flags, "row %u", i);
+		cr_assert_eq(b->recv_wc[0].inv_stag, inv ? victim->stag : 0, "row %u", i);
+		cr_assert_eq(victim->valid, !inv, "row %u", i);
+		cr_assert_eq(a->send_wc[0].opcode, rows[i].opcode);
+		expect(mb, 2, 0, 3000, 1, 0);
+		finish();
+	}
+}
+
+Test(rdmap_ops, zero_length_messages_need_no_stag_rfc5040_5)
+{
+	struct rd_wr *wr;
+
+	start(NULL, 1);
+	end_recv(b, 5);
+	wr = end_post(a, RD_SEND, 1);
+	wr = end_post(a, RD_WRITE, 2);
+	wr->rkey = 0xdeadbeef;
+	wr->remote_addr = ~0ull;
+	wr = end_post(a, RD_READ, 3);
+	wr->rkey = 0xdeadbeef;
+	wr = end_post(a, RD_READ, 4);
+	wr_sge(wr, ma, 5, 0);
+	cr_assert(pair_run(&p));
+	cr_assert_eq(a->nsend, 4);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(a->send_wc[i].wr_id, i + 1);
+		cr_assert_eq(a->send_wc[i].status, RD_SUCCESS);
+		cr_assert_eq(a->send_wc[i].byte_len, 0);
+	}
+	cr_assert_eq(b->nrecv, 1);
+	cr_assert_eq(b->recv_wc[0].byte_len, 0);
+	expect(mb, 2, 0, 0, 0, 0);
+	expect(ma, 1, 0, 0, 0, 0);
+	finish();
+}
+
+/* Elements of all lengths, some of them empty, gathered on one side and scattered on the other. */
+Test(rdmap_ops, gather_and_scatter)
+{
+	static const uint32_t out[] = {7, 0, 1400, 64, 3001, 0}, in[] = {0, 100, 4000, 1, 0, 400};
+	struct rd_wr *wr, *rr;
+	uint64_t at = 0, from = 0;
+	uint8_t want[4472], got[4472];
+
+	start(NULL, 3);
+	wr = end_post(a, RD_SEND, 1);
+	rr = end_recv(b, 2);
+	for (unsigned i = 0; i < 6; i++) {
+		wr_sge(wr, ma, from + 10, out[i]);
+		for (uint32_t k = 0; k < out[i]; k++)
+			want[at++] = pattern(1, from + 10 + k);
+		from += 5000;
+	}
+	cr_assert_eq(at, sizeof(want));
+	for (unsigned i = 0; i < 6; i++)
+		wr_sge(rr, mb, 10000 * i, in[i]);
+	cr_assert(pair_run(&p));
+	cr_assert_eq(b->nrecv, 1);
+	cr_assert_eq(b->recv_wc[0].byte_len, sizeof(want));
+	mr_get(mb, 10000, got, 100);
+	mr_get(mb, 20000, got + 100, 4000);
+	mr_get(mb, 30000, got + 4100, 1);
+	mr_get(mb, 50000, got + 4101, 371);
+	cr_assert_arr_eq(got, want, sizeof(want));
+	mr_get(mb, 50371, got, 1);
+	cr_assert_eq(got[0], pattern(2, 50371));
+	finish();
+}
+
+/* RFC 5040 knows one sink: more elements make more Read Requests, and one completion. */
+Test(rdmap_ops, a_read_into_several_elements_completes_once)
+{
+	static const uint32_t len[] = {100, 0, 5000, 1, 0};
+	uint64_t off = 0;
+	struct rd_wr *wr;
+
+	start(NULL, 1);
+	wr = end_post(a, RD_READ, 1);
+	for (unsigned i = 0; i < 5; i++)
+		wr_sge(wr, ma, 10000 * i, len[i]);
+	wr->rkey = mb->stag;
+	wr->remote_addr = 33;
+	end_post(a, RD_READ, 2)->flags = RD_SIGNALED;
+	cr_assert(pair_run(&p));
+	cr_assert_eq(a->nsend, 2);
+	cr_assert_eq(a->send_wc[0].wr_id, 1);
+	cr_assert_eq(a->send_wc[0].byte_len, 5101);
+	cr_assert_eq(a->send_wc[1].wr_id, 2);
+	for (unsigned i = 0; i < 5; i++) {
+		for (uint32_t k = 0; k < len[i]; k++) {
+			uint8_t got;
+
+			mr_get(ma, 10000 * i + k, &got, 1);
+			cr_assert_eq(got, pattern(2, 33 + off + k), "element %u byte %u", i, k);
+		}
+		off += len[i];
+	}
+	finish();
+}
+
+Test(rdmap_ops, inline_data_is_the_request_s_own)
+{
+	struct rd_wr *wr;
+	uint8_t got[RD_MAX_INLINE];
+
+	start(NULL, 1);
+	wr = end_post(a, RD_WRITE, 1);
+	wr->flags |= RD_INLINE;
+	wr->inline_len = RD_MAX_INLINE;
+	for (unsigned i = 0; i < RD_MAX_INLINE; i++)
+		wr->inl[i] = pattern(9, i);
+	wr->rkey = mb->stag;
+	wr->remote_addr = 50;
+	wr_sge(end_recv(b, 5), mb, 1000, 100);
+	wr = end_post(a, RD_SEND, 2);
+	wr->flags |= RD_INLINE;
+	wr->inline_len = 5;
+	memcpy(wr->inl, "inl-s", 5);
+	cr_assert(pair_run(&p));
+	cr_assert_eq(a->nsend, 2);
+	mr_get(mb, 50, got, RD_MAX_INLINE);
+	for (unsigned i = 0; i < RD_MAX_INLINE; i++)
+		cr_assert_eq(got[i], pattern(9, i), "byte %u", i);
+	cr_assert_eq(b->nrecv, 1);
+	cr_assert_eq(b->recv_wc[0].byte_len, 5);
+	mr_get(mb, 1000, got, 5);
+	cr_assert_arr_eq(got, "inl-s", 5);
+	finish();
+}

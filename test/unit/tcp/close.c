@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RFC 9293 3.6: every way a connection ends, resets, TIME-WAIT. */
+#include <errno.h>
+
+#include <criterion/criterion.h>
+
+#include "script.h"
+
+static struct script p;
+
+static void
+establish(void)
+{
+	sc_new(&p);
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+static void
+end(void)
+{
+	sc_end(&p);
+}
+
+TestSuite(tcp_close, .init = establish, .fini = end);
+
+Test(tcp_close, normal_rfc9293_3_6_case_1)
+{
+	tcp_close(p.c, p.now);
+	STATE("FIN-WAIT-1");
+	sc_poll(&p);
+	OUT("F. 1:1 ack 1");
+	IN(". 1:1 ack 2");
+	STATE("FIN-WAIT-2");
+	IN(". 1:51 ack 2");
+	cr_assert_eq(p.delivered, 50); /* half-closed: data still comes in */
+	IN("F. 51:51 ack 2");
+	OUT(". 2:2 ack 52");
+	STATE("TIME-WAIT");
+	cr_assert_eq(p.peer_fin, 1);
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.reason, 0);
+	cr_assert_eq(p.removed, 0);
+	WAIT(2 * p.cfg.msl_ns + MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.removed, 1);
+	cr_assert_eq(p.closed, 1);
+}
+
+Test(tcp_close, passive_rfc9293_3_6_case_2)
+{
+	IN("F. 1:1 ack 1");
+	OUT(". 1:1 ack 2");
+	STATE("CLOSE-WAIT");
+	cr_assert_eq(p.peer_fin, 1);
+	sc_send(&p, 1, 10);
+	OUT(". 1:11 ack 2");
+	tcp_close(p.c, p.now);
+	STATE("LAST-ACK");
+	sc_poll(&p);
+	OUT("F. 11:11 ack 2");
+	IN(". 2:2 ack 12");
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.reason, 0);
+}
+
+Test(tcp_close, simultaneous_rfc9293_3_6_figure_13)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	OUT("F. 1:1 ack 1");
+	IN("F. 1:1 ack 1");
+	STATE("CLOSING");
+	OUT(". 2:2 ack 2");
+	cr_assert_eq(p.closed, 0);
+	IN(". 2:2 ack 2");
+	STATE("TIME-WAIT");
+	cr_assert_eq(p.closed, 1);
+}
+
+Test(tcp_close, fin_with_the_ack_of_ours_goes_to_time_wait)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN("F. 1:1 ack 2");
+	STATE("TIME-WAIT");
+	cr_assert_eq(p.peer_fin, 1);
+	cr_assert_eq(p.closed, 1);
+}
+
+Test(tcp_close, fin_follows_the_data_and_ends_sending)
+{
+	sc_send(&p, 1, 100);
+	OUT(". 1:101 ack 1");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	OUT("F. 101:101");
+	sc_send(&p, 1, 5); /* too late: refused, and the record comes back */
+	NONE();
+	cr_assert_eq(p.recs, 1);
+}
+
+Test(tcp_close, fin_rides_on_the_last_segment)
+{
+	p.busy = true;
+	sc_send(&p, 1, 100);
+	tcp_close(p.c, p.now);
+	p.busy = false;
+	sc_poll(&p);
+	OUT("F. 1:101 ack 1");
+	IN(". 1:1 ack 102");
+	STATE("FIN-WAIT-2");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_close, lost_fin_is_sent_again_rfc6298_5)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	OUT("F. 1:1 ack 1");
+	WAIT(11 * MS);
+	OUT("F. 1:1 ack 1");
+	IN(". 1:1 ack 2");
+	STATE("FIN-WAIT-2");
+}
+
+Test(tcp_close, fin_is_part_of_the_segment_that_is_sent_again)
+{
+	p.busy = true;
+	sc_send(&p, 1, 100);
+	tcp_close(p.c, p.now);
+	p.busy = false;
+	sc_poll(&p);
+	OUT("F. 1:101 ack 1");
+	WAIT(5 * MS); /* the tail loss probe */
+	OUT("F. 1:101 ack 1");
+}
+
+Test(tcp_close, fin_out_of_order_waits_for_the_gap)
+{
+	IN("F. 101:201 ack 1");
+	OUT(". 1:1 ack 1 sack 101:201");
+	STATE("ESTABLISHED");
+	cr_assert_eq(p.peer_fin, 0);
+	IN(". 1:101 ack 1");
+	OUT(". 1:1 ack 202 nosack");
+	STATE("CLOSE-WAIT");
+	cr_assert_eq(p.delivered, 200);
+	cr_assert_eq(p.peer_fin, 1);
+}
+
+Test(tcp_close, peer_fin_is_told_after_the_last_refused_byte)
+{
+	p.refuse = true;
+	IN("F. 1:101 ack 1");
+	STATE("CLOSE-WAIT");
+	cr_assert_eq(p.peer_fin, 0);
+	p.refuse = false;
+	tcp_deliver_resume(p.c);
+	cr_assert_eq(p.delivered, 100);
+	cr_assert_eq(p.peer_fin, 1);
+}
+
+Test(tcp_close, refused_bytes_outlive_the_close_of_both_sides)
+{
+	p.refuse = true;
+	IN("F. 1:101 ack 1");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN(". 102:102 ack 2");
+	cr_assert_eq(p.closed, 0);
+	WAIT(10 * p.cfg.msl_ns);
+	p.refuse = false;
+	tcp_deliver_resume(p.c);
+	cr_assert_eq(p.delivered, 100);
+	cr_assert_eq(p.peer_fin, 1);
+	cr_assert_eq(p.closed, 1);
+}
+
+Test(tcp_close, data_after_the_peers_fin_is_not_taken)
+{
+	IN("F. 1:1 ack 1");
+	OUT(". 1:1 ack 2");
+	IN(". 2:52 ack 1");
+	OUT(". 1:1 ack 2");
+	cr_assert_eq(p.delivered, 0);
+}
+
+Test(tcp_close, fin_wait_2_does_not_last_for_ever)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN(". 1:1 ack 2");
+	STATE("FIN-WAIT-2");
+	WAIT(61000 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+/* ---- Resets -------------------------------------------------------------------------------------
+ */
+
+Test(tcp_close, abort_sends_a_reset_rfc9293_3_10_5)
+{
+	sc_send(&p, 1, 100);
+	OUT(". 1:101");
+	tcp_abort(p.c, p.now);
+	OUT("R. 101:101 ack 1");
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.reason, -ECONNABORTED);
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_close, a_reset_that_the_port_could_not_take_goes_later)
+{
+	p.busy = true;
+	tcp_abort(p.c, p.now);
+	NONE();
+	p.busy = false;
+	sc_poll(&p);
+	OUT("R. 1:1 ack 1");
+}
+
+Test(tcp_close, reset_at_rcv_nxt_ends_it_rfc5961_3_2)
+{
+	sc_send(&p, 3, 100);
+	IN("R 1:1");
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ECONNRESET);
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RESET_IN), 1);
+}
+
+Test(tcp_close, segment_for_nobody_is_reset_rfc9293_3_10_7_1)
+{
+	tcp_abort(p.c, p.now);
+	p.seen = p.nout;
+	IN(". 5:15 ack 77");
+	OUT("R 77:77");
+	cr_assert(p.last.orphan);
+	IN("S 5:5");
+	cr_assert_eq(p.out[p.seen].tcp.flags, TCP_RST | TCP_ACK);
+	cr_assert_eq(p.out[p.seen].tcp.seq, 0);
+	cr_assert_eq(p.out[p.seen].tcp.ack, SC_PEER_ISN + 6);
+	p.seen++;
+	IN("R 5:5");
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_NO_CONN), 3);
+}
+
+Test(tcp_close, abort_from_inside_deliver_is_safe)
+{
+	p.abort_in_deliver = true;
+	IN("F. 1:101 ack 1");
+	OUT("R. 1:1 ack 101");
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.removed, 1);
+	cr_assert_eq(p.peer_fin, 0);
+}
+
+/* ---- TIME-WAIT
+ * ------------------------------------------------------------------------------------ */
+
+static void
+to_time_wait(void)
+{
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN("F. 1:1 ack 2");
+	STATE("TIME-WAIT");
+	p.seen = p.nout;
+}
+
+Test(tcp_close, time_wait_acknowledges_a_repeated_fin_and_starts_again)
+{
+	to_time_wait();
+	WAIT(p.cfg.msl_ns);
+	IN("F. 1:1 ack 2");
+	OUT(". 2:2 ack 2");
+	WAIT(p.cfg.msl_ns + p.cfg.msl_ns / 2);
+	STATE("TIME-WAIT");
+	WAIT(p.cfg.msl_ns);
+	STATE("CLOSED");
+}
+
+Test(tcp_close, time_wait_is_not_cut_short_by_a_reset_rfc1337)
+{
+	to_time_wait();
+	IN("R 2:2");
+	STATE("TIME-WAIT");
+}
+
+Test(tcp_close, time_wait_beyond_the_bound_drops_the_oldest)
+{
+	to_time_wait();
+	for (unsigned i = 0; i < p.cfg.max_time_wait; i++) {
+		p.c = NULL;
+		p.t.rport++;
+		p.connected = p.closed = p.removed = 0;
+		sc_establish(&p);
+		to_time_wait();
+	}
+	cr_assert_eq(p.removed, 1);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* RFC 9293 3.5: active, passive and simultaneous open, and what can go wrong meanwhile. */
+#include <errno.h>
+
+#include <criterion/criterion.h>
+
+#include "script.h"
+
+static struct script p;
+
+static void
+start(void)
+{
+	sc_new(&p);
+	sc_start(&p);
+}
+
+static void
+end(void)
+{
+	sc_end(&p);
+}
+
+TestSuite(tcp_open, .init = start, .fini = end);
+
+Test(tcp_open, active_rfc9293_3_5)
+{
+	sc_connect(&p);
+	STATE("SYN-SENT");
+	OUT("S 0:0 mss 1460 sackok ws 7 win 65535");
+	IN("S. 0:0 ack 1 mss 1460 sackok ws 7");
+	STATE("ESTABLISHED");
+	OUT(". 1:1 ack 1 win 16384");
+	NONE();
+}
+
+Test(tcp_open, passive_rfc9293_3_5)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 sackok ws 7");
+	STATE("SYN-RECEIVED");
+	OUT("S. 0:0 ack 1 mss 1460 sackok ws 7 win 65535");
+	cr_assert_eq(p.connected, 0);
+	IN(". 1:1 ack 1");
+	STATE("ESTABLISHED");
+	cr_assert_eq(p.connected, 1);
+	NONE();
+}
+
+Test(tcp_open, passive_with_data_on_the_handshakes_ack)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 sackok ws 7");
+	OUT("S. 0:0 ack 1");
+	IN(". 1:101 ack 1");
+	STATE("ESTABLISHED");
+	cr_assert_eq(p.delivered, 100);
+}
+
+Test(tcp_open, simultaneous_rfc9293_3_5_figure_7)
+{
+	sc_connect(&p);
+	OUT("S 0:0");
+	IN("S 0:0 mss 1460 sackok ws 7");
+	STATE("SYN-RECEIVED");
+	OUT("S. 0:0 ack 1");
+	IN("S. 0:0 ack 1 mss 1460 sackok ws 7");
+	STATE("ESTABLISHED");
+	cr_assert_eq(p.connected, 1);
+}
+
+Test(tcp_open, syn_sent_resets_a_wrong_ack_rfc9293_3_10_7_3)
+{
+	sc_connect(&p);
+	OUT("S 0:0");
+	IN("S. 0:0 ack 2");
+	OUT("R 2:2");
+	STATE("SYN-SENT");
+	IN("R. 0:0 ack 2"); /* a reset gets no answer, and this one is not for us */
+	NONE();
+	STATE("SYN-SENT");
+	IN("R 0:0");
+	STATE("SYN-SENT");
+}
+
+Test(tcp_open, reset_in_syn_sent_means_refused_rfc9293_3_10_7_3)
+{
+	sc_connect(&p);
+	IN("R. 0:0 ack 1");
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.reason, -ECONNREFUSED);
+	cr_assert_eq(p.removed, 1);
+}
+
+Test(tcp_open, syn_is_repeated_with_backoff_then_given_up_rfc6298_5)
+{
+	uint64_t first = p.now;
+
+	sc_connect(&p);
+	WAIT(60000 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(p.nout, 1 + p.cfg.syn_retries);
+	cr_assert_geq(p.out[1].at - first, p.cfg.rto_initial_ns);
+	cr_assert_leq(p.out[1].at - first, p.cfg.rto_initial_ns + 40 * US);
+	cr_assert_geq(p.out[2].at - p.out[1].at, 2 * p.cfg.rto_initial_ns);
+	cr_assert_geq(p.out[3].at - p.out[2].at, 4 * p.cfg.rto_initial_ns);
+}
+
+Test(tcp_open, syn_received_repeats_its_answer)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	OUT("S. 0:0 ack 1");
+	IN("S 0:0 mss 1460");
+	OUT("S. 0:0 ack 1");
+	WAIT(p.cfg.rto_initial_ns + MS);
+	OUT("S. 0:0 ack 1");
+	STATE("SYN-RECEIVED");
+}
+
+Test(tcp_open, syn_received_resets_a_wrong_ack_rfc9293_3_10_7_4)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	OUT("S. 0:0 ack 1");
+	IN(". 1:1 ack 7");
+	OUT("R 7:7");
+	STATE("SYN-RECEIVED");
+}
+
+Test(tcp_open, reset_in_syn_received_returns_to_listen)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	IN("R 1:1");
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 0); /* the owner had never heard of it */
+	cr_assert_eq(p.removed, 1);
+	IN("S 0:0 mss 1460");
+	STATE("SYN-RECEIVED");
+}
+
+Test(tcp_open, listen_resets_an_ack_and_ignores_a_reset_rfc9293_3_10_7_2)
+{
+	sc_listen(&p);
+	IN("R 0:0");
+	NONE();
+	IN(". 0:0 ack 9");
+	OUT("R 9:9");
+	IN("F 0:0");
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_BAD_FLAGS), 1);
+	cr_assert_eq(p.added, 0);
+}
+
+Test(tcp_open, data_queued_before_the_handshake_goes_with_its_ack)
+{
+	sc_connect(&p);
+	OUT("S 0:0");
+	sc_send(&p, 2, 100);
+	NONE();
+	IN("S. 0:0 ack 1 mss 1460 sackok ws 7");
+	OUT(". 1:201 ack 1");
+	NONE();
+}
+
+Test(tcp_open, close_in_syn_sent_ends_it_at_once_rfc9293_3_10_4)
+{
+	sc_connect(&p);
+	tcp_close(p.c, p.now);
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(p.reason, 0);
+}
+
+Test(tcp_open, close_in_syn_received_waits_for_the_handshake_rfc9293_3_10_4)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	OUT("S. 0:0 ack 1");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	NONE();
+	IN(". 1:1 ack 1");
+	OUT("F. 1:1 ack 1");
+	STATE("FIN-WAIT-1");
+}
+
+Test(tcp_open, isn_is_keyed_and_advances_rfc6528_3)
+{
+	uint32_t a, b;
+
+	sc_connect(&p);
+	a = p.iss;
+	tcp_abort(p.c, p.now);
+	p.now += 4 * MS;
+	sc_connect(&p);
+	b = p.iss;
+	cr_assert_eq(b - a, 1000); /* one each 4 us */
+	tcp_abort(p.c, p.now);
+	p.t.rport++;
+	sc_connect(&p);
+	cr_assert_gt((p.iss - b) & 0x7fffffff, 1000000);
+}
+
+Test(tcp_open, time_wait_lets_a_new_incarnation_in_rfc6191)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	IN(". 1:1 ack 1");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN("F. 1:1 ack 2");
+	STATE("TIME-WAIT");
+	IN("S 1:1 mss 1460"); /* not newer: it could be an old duplicate */
+	STATE("TIME-WAIT");
+	p.seen = p.nout;
+	IN("S 5000:5000 mss 1460");
+	STATE("SYN-RECEIVED");
+	OUT("S. 0:0 ack 5001");
+	cr_assert_eq(p.removed, 1);
+	cr_assert_eq(p.added, 2);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows both ways (RFC 9293 3.8.6): acceptance, silly windows, closed windows and their probes;
+ * delayed acknowledgements; keepalive. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <criterion/criterion.h>
+
+#include "script.h"
+
+static struct script p;
+
+static void
+setup(void)
+{
+	sc_new(&p);
+}
+
+static void
+end(void)
+{
+	sc_end(&p);
+}
+
+TestSuite(tcp_window, .init = setup, .fini = end);
+
+static void
+establish(void)
+{
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+/* ---- Acknowledgements
+ * --------------------------------------------------------------------------------- */
+
+Test(tcp_window, ack_is_delayed_rfc9293_3_8_6_3)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	NONE();
+	WAIT(p.cfg.delack_ns - 20 * US);
+	NONE();
+	WAIT(60 * US);
+	OUT(". 1:1 ack 101");
+}
+
+Test(tcp_window, ack_for_each_second_full_segment_rfc9293_3_8_6_3)
+{
+	establish();
+	IN(". 1:1461 ack 1");
+	NONE();
+	IN(". 1461:2921 ack 1");
+	OUT(". 1:1 ack 2921");
+}
+
+Test(tcp_window, ack_rides_on_data)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	sc_send(&p, 1, 50);
+	OUT(". 1:51 ack 101");
+	WAIT(300 * US);
+	NONE();
+}
+
+Test(tcp_window, one_ack_per_poll_however_many_segments)
+{
+	establish();
+	for (unsigned i = 0; i < 20; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1 nopoll", 1 + i * 1460, 1461 + i * 1460);
+		IN(text);
+	}
+	sc_poll(&p);
+	OUT(". 1:1 ack 29201");
+	NONE();
+}
+
+Test(tcp_window, duplicate_data_is_acknowledged_at_once)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	WAIT(MS);
+	p.seen = p.nout;
+	IN(". 1:101 ack 1");
+	OUT(". 1:1 ack 101 sack 1:101");
+	cr_assert_eq(sc_count(&p, TCP_DUP_PAYLOAD), 1);
+	cr_assert_eq(p.delivered, 100);
+}
+
+/* ---- Receiving
+ * ------------------------------------------------------------------------------------------ */
+
+Test(tcp_window, segment_behind_the_window_is_answered_rfc9293_3_10_7_4)
+{
+	establish();
+	IN(". 3000001:3000101 ack 1");
+	OUT(". 1:1 ack 1 nosack");
+	cr_assert_eq(sc_count(&p, TCP_OUT_OF_WINDOW), 1);
+	cr_assert_eq(p.delivered, 0);
+}
+
+Test(tcp_window, old_bytes_are_cut_off_the_front)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	IN(". 51:151 ack 1");
+	cr_assert_eq(p.delivered, 150);
+	for (unsigned i = 0; i < 150; i++)
+		cr_assert_eq(p.got[i], (uint8_t)(1 + i));
+}
+
+Test(tcp_window, bytes_beyond_the_window_are_cut_off_the_end)
+{
+	p.cfg.rcv_buf = 4096;
+	p.cfg.rcv_wscale = 0;
+	establish();
+	p.keep_bytes = true;
+	IN(". 1:5001 ack 1");
+	cr_assert_eq(p.delivered, 4096);
+	cr_assert_eq(sc_count(&p, TCP_RCV_FULL), 1);
+	OUT(". 1:1 ack 4097 win 0");
+}
+
+Test(tcp_window, window_never_shrinks_rfc9293_3_8_6)
+{
+	p.cfg.rcv_buf = 8192;
+	p.cfg.rcv_wscale = 0;
+	establish();
+	p.keep_bytes = true;
+	for (unsigned i = 0; i < 40; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1", 1 + i * 100, 101 + i * 100);
+		IN(text);
+		cr_assert_eq(sc_info(&p).rcv_wnd, 8192 - 100 * (i + 1));
+	}
+}
+
+Test(tcp_window, window_opens_in_full_segments_rfc9293_3_8_6_2_2)
+{
+	p.cfg.rcv_buf = 4096;
+	p.cfg.rcv_wscale = 0;
+	establish();
+	p.keep_bytes = true;
+	IN(". 1:1461 ack 1");
+	IN(". 1461:2921 ack 1");
+	IN(". 2921:4097 ack 1");
+	WAIT(MS);
+	p.seen = p.nout;
+	tcp_consumed(p.c, 500); /* less than a segment: not told */
+	sc_poll(&p);
+	NONE();
+	tcp_consumed(p.c, 960);
+	sc_poll(&p);
+	OUT(". 1:1 ack 4097 win 1460");
+}
+
+Test(tcp_window, refused_bytes_close_the_window_and_are_offered_again)
+{
+	p.cfg.rcv_buf = 4096;
+	p.cfg.rcv_wscale = 0;
+	establish();
+	p.refuse = true;
+	IN(". 1:2001 ack 1");
+	IN(". 2001:4097 ack 1");
+	OUT(". 1:1 ack 4097 win 0");
+	cr_assert_eq(p.delivered, 0);
+	p.refuse = false;
+	tcp_deliver_resume(p.c);
+	cr_assert_eq(p.delivered, 4096);
+	sc_poll(&p);
+	OUT(". 1:1 ack 4097 win 4096");
+}
+
+Test(tcp_window, acknowledgements_count_while_the_window_is_closed_rfc9293_3_10_7_4)
+{
+	p.cfg.rcv_buf = 2048;
+	p.cfg.rcv_wscale = 0;
+	establish();
+	p.keep_bytes = true;
+	sc_send(&p, 1, 100);
+	IN(". 1:2049 ack 1");
+	p.seen = p.nout;
+	IN(". 2049:2050 ack 101");
+	OUT(". 101:101 ack 2049 win 0");
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(p.delivered, 2048);
+}
+
+/* ---- Sending
+ * --------------------------------------------------------------------------------------------- */
+
+Test(tcp_window, sender_keeps_inside_the_peers_window)
+{
+	establish();
+	IN(". 1:1 ack 1 win 20"); /* 2560 bytes */
+	sc_send(&p, 4, 1000);
+	OUT(". 1:1001");
+	OUT(". 1001:2001");
+	NONE();
+	IN(". 1:1 ack 1001 win 20");
+	OUT(". 2001:3001");
+	NONE();
+	IN(". 1:1 ack 2001 win 30");
+	OUT(". 3001:4001");
+}
+
+Test(tcp_window, old_segment_does_not_update_the_window_rfc9293_3_10_7_4)
+{
+	establish();
+	IN(". 1:101 ack 1 win 100");
+	IN(". 1:1 ack 1 win 5"); /* an older sequence number: unacceptable */
+	cr_assert_eq(sc_info(&p).snd_wnd, 12800);
+	IN(". 101:101 ack 1 win 50");
+	cr_assert_eq(sc_info(&p).snd_wnd, 6400);
+}
+
+Test(tcp_window, record_is_cut_when_the_peer_never_offers_more_rfc9293_3_8_6_2_1)
+{
+	sc_start(&p);
+	sc_connect(&p);
+	IN("S. 0:0 ack 1 mss 1460 win 600");
+	p.seen = p.nout;
+	sc_send(&p, 1, 1000);
+	OUT(". 1:601");
+	IN(". 1:1 ack 601 win 200"); /* less than half of the most: silly */
+	NONE();
+	IN(". 1:1 ack 601 win 300");
+	OUT(". 601:901");
+}
+
+Test(tcp_window, closed_window_is_probed_with_backoff_rfc9293_3_8_6_1)
+{
+	uint64_t t0;
+
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 1, 100);
+	NONE();
+	t0 = p.now;
+	WAIT(100 * MS);
+	OUT(". 0:0 ack 1");
+	cr_assert_geq(p.last.at - t0, p.cfg.rto_min_ns);
+	t0 = p.last.at;
+	OUT(". 0:0 ack 1");
+	cr_assert_geq(p.last.at - t0, 2 * p.cfg.rto_min_ns);
+	t0 = p.last.at;
+	OUT(". 0:0 ack 1");
+	cr_assert_geq(p.last.at - t0, 4 * p.cfg.rto_min_ns);
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_PROBE), 3);
+	IN(". 1:1 ack 1 win 100");
+	OUT(". 1:101 ack 1");
+	IN(". 1:1 ack 101 win 100");
+	WAIT(1000 * MS);
+	NONE();
+}
+
+Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
+{
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 1, 100);
+	for (unsigned i = 0; i < 40; i++) {
+		WAIT(4100 * MS);
+		cr_assert_gt(p.nout, p.seen);
+		p.seen = p.nout;
+		IN(". 1:1 ack 1 win 0");
+	}
+	STATE("ESTABLISHED");
+	WAIT(60000 * MS); /* now it does not */
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+Test(tcp_window, silly_window_is_used_after_the_persist_time_rfc9293_3_8_6_2_1)
+{
+	establish();
+	IN(". 1:1 ack 1 win 4"); /* 512 bytes, once much more */
+	sc_send(&p, 1, 1000);
+	NONE();
+	WAIT(20 * MS);
+	OUT(". 1:513");
+	NONE();
+}
+
+/* ---- Keepalive
+ * --------------------------------------------------------------------------------------------- */
+
+Test(tcp_window, keepalive_probes_then_gives_up_rfc9293_3_8_4)
+{
+	p.cfg.keepalive_idle_ns = 1000 * MS;
+	p.cfg.keepalive_interval_ns = 100 * MS;
+	p.cfg.keepalive_probes = 3;
+	establish();
+	WAIT(990 * MS);
+	NONE();
+	WAIT(15 * MS);
+	OUT(". 0:0 ack 1");
+	IN(". 1:1 ack 1"); /* alive */
+	WAIT(990 * MS);
+	NONE();
+	WAIT(215 * MS);
+	OUT(". 0:0 ack 1");
+	OUT(". 0:0 ack 1");
+	OUT(". 0:0 ack 1");
+	STATE("ESTABLISHED");
+	WAIT(100 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(sc_count(&p, TCP_KEEPALIVE), 4);
+}
+
+Test(tcp_window, probe_from_the_peer_is_answered_rfc9293_3_8_4)
+{
+	establish();
+	for (unsigned i = 0; i < 30; i++) {
+		IN(". 0:0 ack 1");
+		OUT(". 1:1 ack 1");
+	}
+}
