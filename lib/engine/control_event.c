@@ -38,10 +38,10 @@ struct ctl_event *
 ctl_event_new(const struct shm_msg *msg, uint32_t body_len)
 {
 	size_t len = offsetof(struct shm_msg, body) + body_len;
-	struct ctl_event *ev = malloc(offsetof(struct ctl_event, msg) + len);
+	struct ctl_event *ev = malloc(sizeof(*ev) + len);
 
 	if (ev) {
-		memcpy(&ev->msg, msg, len);
+		memcpy(ev->msg, msg, len);
 		ev->body_len = body_len;
 	}
 	return ev;
@@ -84,7 +84,7 @@ void
 ctl_tell_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
 	if (ev && (cl->phase > CTL_LIVE || ring_is_free(cl))) {
-		ctl_tell(c, cl, &ev->msg, ev->body_len);
+		ctl_tell(c, cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
 		return;
 	}
@@ -100,7 +100,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 	while ((ev = STAILQ_FIRST(&cl->events)) && shm_prod_room(&cl->evt)) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		cl->nevents--;
-		put(cl, &ev->msg, ev->body_len);
+		put(cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
 		work = true;
 	}

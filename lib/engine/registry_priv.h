@@ -124,7 +124,7 @@ struct ctl_qp {
 struct ctl_event {
 	STAILQ_ENTRY(ctl_event) next;
 	uint32_t body_len;
-	struct shm_msg msg; /* only body_len bytes of the body are there */
+	_Alignas(struct shm_msg) uint8_t msg[]; /* a struct shm_msg with body_len bytes of its body */
 };
 
 /* All that an operation waited for has come; `last` is the last answer. */
