@@ -88,7 +88,7 @@ reduce(struct tcp_conn *c)
 {
 	struct cc_cubic *q = &c->cc.cubic;
 	double w = segments(c, c->cwnd);
-	uint32_t flight = SK_MAX(tcp_in_flight(c) + c->lost_out, 1u);
+	uint32_t flight = c->snd_nxt - c->snd_una;
 
 	q->w_max = w < q->w_max ? w * (1.0 + CUBIC_BETA) / 2 : w;
 	q->prior = w;

@@ -56,7 +56,7 @@ dctcp_echo(struct tcp_conn *c, uint64_t now)
 static void
 reduce(struct tcp_conn *c)
 {
-	uint32_t flight = tcp_in_flight(c) + c->lost_out;
+	uint32_t flight = c->snd_nxt - c->snd_una; /* RFC 5681's FlightSize */
 
 	c->ssthresh = SK_MAX(SK_MIN(flight, c->cwnd) / 2, DCTCP_MIN * c->emss);
 	c->cc.dctcp.grown = 0;

@@ -274,9 +274,9 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 		conn_ack_now(c);
 	if (in->len) {
 		c->rcv_mss = SK_MAX(c->rcv_mss, SK_MIN(in->len, c->emss));
-		c->todo |= DO_ACK;
 		in->payload = NULL;
 		see_ecn(c, in);
+		c->todo |= DO_ACK;
 		reasm_input(c, in->tcp->seq, payload, in->len);
 	}
 	if (c->state != TCPS_CLOSED)

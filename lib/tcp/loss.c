@@ -82,6 +82,8 @@ spurious(struct tcp_conn *c)
 void
 loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 {
+	bool grow = a->bytes && (c->ca == CA_OPEN || c->ca == CA_LOSS);
+
 	if (a->dsack)
 		spurious(c);
 	if (c->ca != CA_OPEN && seq_le(c->recover, c->snd_una))
@@ -90,7 +92,7 @@ loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 		ecn_echo(c, a);
 	if (c->lost_out && (c->ca == CA_OPEN || c->ca == CA_CWR))
 		enter_recovery(c, a->now);
-	if (a->bytes && (c->ca == CA_OPEN || c->ca == CA_LOSS))
+	if (grow && (c->ca == CA_OPEN || c->ca == CA_LOSS))
 		c->s->cc->acked(c, a->now, a->bytes, c->flags & F_CWND_LIMITED);
 }
 

@@ -180,6 +180,7 @@ sc_new(struct script *p)
 	p->cfg.keepalive_idle_ns = 0;
 	p->now = 1000000000;
 	p->mtu = 1500;
+	p->rtt = 10 * US;
 	p->t = (struct tcp_tuple){.lport = 4000, .rport = 999, .vlan = ETH_NO_VLAN};
 	sk_addr_parse("192.0.2.1", &p->t.laddr);
 	sk_addr_parse("192.0.2.2", &p->t.raddr);
@@ -340,7 +341,7 @@ sc_establish(struct script *p)
 	p->ts = p->cfg.timestamps;
 	sc_connect(p);
 	p->seen = p->nout;
-	p->now += 10 * US;
+	p->now += p->rtt;
 	snprintf(text, sizeof(text), "S.%s 0:0 ack 1 mss 1460 sackok ws 7%s", p->cfg.ecn ? "E" : "",
 		p->ts ? " ts 1000/0" : "");
 	sc_in(p, __LINE__, text);

@@ -45,7 +45,8 @@ struct script {
 	struct tcp_tuple t;
 	uint64_t now;
 	uint32_t mtu, iss;
-	bool ts; /* the peer's segments carry timestamps */
+	bool ts;      /* the peer's segments carry timestamps */
+	uint64_t rtt; /* of sc_establish(): 10 us */
 	uint32_t peer_ts, ts_echo;
 	struct sc_out out[SC_MAX_OUT];
 	unsigned nout, seen;
@@ -75,7 +76,7 @@ void sc_send(struct script *p, unsigned n, uint32_t len);
 void sc_connect(struct script *p);
 void sc_listen(struct script *p);
 /* An active open, answered with "mss 1460 sackok ws 7" (timestamps and ECN if cfg has them) after
- * 10 us; all that was sent counts as seen. */
+ * `rtt`; all that was sent counts as seen. */
 void sc_establish(struct script *p);
 const char *sc_state(struct script *p);
 uint64_t sc_count(struct script *p, enum tcp_reason r);

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control: slow start (RFC 5681), CUBIC (RFC 9438), DCTCP (RFC 8257), ECN (RFC 3168). */
+#include <math.h>
+#include <stdio.h>
+
+#include <criterion/criterion.h>
+
+#include "script.h"
+
+#define MSS 1460
+
+static struct script p;
+
+static void
+setup(void)
+{
+	sc_new(&p);
+}
+
+static void
+end(void)
+{
+	sc_end(&p);
+}
+
+TestSuite(tcp_congestion, .init = setup, .fini = end);
+
+static void
+establish(const char *cc, bool ecn)
+{
+	p.cfg.cc = cc;
+	p.cfg.ecn = ecn;
+	sc_start(&p);
+	sc_establish(&p);
+	IN(". 1:1 ack 1"); /* a large window */
+}
+
+static uint32_t sent_to = 1; /* what the stack has sent, as far as ack_all() knows */
+
+/* After `rtt` the peer acknowledges all that is in flight. */
+static void
+ack_all(uint64_t rtt, const char *flags)
+{
+	char text[64];
+
+	for (; p.seen < p.nout; p.seen++)
+		sent_to = p.out[p.seen].tcp.seq - p.iss + p.out[p.seen].len;
+	p.nout = p.seen = 0;
+	p.now += rtt;
+	snprintf(text, sizeof(text), "%s 1:1 ack %u", flags, sent_to);
+	IN(text);
+}
+
+static double
+cwnd(void)
+{
+	return (double)sc_info(&p).cwnd / MSS;
+}
+
+Test(tcp_congestion, initial_window_is_ten_segments_rfc6928_2)
+{
+	establish("cubic", false);
+	sc_send(&p, 20, MSS);
+	cr_assert_eq(p.nout - p.seen, 10);
+}
+
+Test(tcp_congestion, slow_start_doubles_rfc5681_3_1)
+{
+	establish("cubic", false);
+	sc_send(&p, 400, MSS);
+	for (unsigned want = 20; want <= 160; want *= 2) {
+		ack_all(MS, ".");
+		cr_assert_float_eq(cwnd(), want, 0.01);
+	}
+}
+
+Test(tcp_congestion, unused_window_does_not_grow_rfc9438_5_8)
+{
+	establish("cubic", false);
+	for (unsigned i = 0; i < 50; i++) {
+		sc_send(&p, 1, MSS);
+		ack_all(MS, ".");
+	}
+	cr_assert_float_eq(cwnd(), 10, 0.01);
+}
+
+Test(tcp_congestion, idle_connection_starts_again_rfc5681_4_1)
+{
+	establish("cubic", false);
+	sc_send(&p, 100, MSS);
+	for (unsigned i = 0; i < 4; i++)
+		ack_all(MS, ".");
+	cr_assert_gt(cwnd(), 20);
+	ack_all(MS, ".");
+	p.now += 1000 * MS;
+	sc_send(&p, 1, MSS);
+	cr_assert_float_eq(cwnd(), 10, 0.01);
+}
+
+/* ---- CUBIC
+ * --------------------------------------------------------------------------------------------- */
+
+Test(tcp_congestion, cubic_grows_by_the_formula_rfc9438_4_2)
+{
+	const double w_max = 10, k = cbrt(w_max * 0.3 / 0.4);
+	double w = 7, reno = 7, want;
+
+	p.rtt = 1000 * MS;
+	p.cfg.rto_min_ns = 8000 * MS;
+	p.cfg.rto_max_ns = 60000 * MS;
+	p.cfg.rto_initial_ns = 8000 * MS;
+	establish("cubic", false);
+	sc_send(&p, 500, MSS);
+	p.now += 1000 * MS;
+	IN(". 1:1 ack 1 sack 1461:14601"); /* the first of ten is lost */
+	cr_assert_float_eq(cwnd(), 7, 0.01);
+	ack_all(1000 * MS, ".");
+	p.seen = p.nout;
+	/* Recovery is over. From here on one acknowledgement each second, for all in flight. */
+	for (unsigned t = 0; t < 9; t++) {
+		sent_to = p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len;
+		ack_all(1000 * MS, ".");
+		reno += 3 * 0.3 / 1.7;
+		want = w_max + 0.4 * pow(t + 1 - k, 3); /* the target, a round trip ahead */
+		want = fmin(fmax(want, w), 1.5 * w);
+		if (w_max + 0.4 * pow(t - k, 3) < reno)
+			want = reno;
+		cr_assert_float_eq(cwnd(), want, 0.05 * want, "second %u: %f segments, not %f", t,
+			cwnd(), want);
+		w = want;
+	}
+	cr_assert_gt(w, 60); /* far beyond W_max: the convex part was seen */
+}
+
+Test(tcp_congestion, cubic_is_friendly_to_reno_rfc9438_4_3)
+{
+	double w = 7;
+
+	p.rtt = MS;
+	establish("cubic", false);
+	sc_send(&p, 500, MSS);
+	p.now += MS;
+	IN(". 1:1 ack 1 sack 1461:14601");
+	ack_all(MS, ".");
+	/* With a round trip of 1 ms W_cubic stands still: alpha segments per round trip, 1 above
+	 * the old window. */
+	for (unsigned i = 0; i < 12; i++) {
+		sent_to = p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len;
+		ack_all(MS, ".");
+		w += w < 10 ? 3 * 0.3 / 1.7 : 1;
+		cr_assert_float_eq(cwnd(), w, 1.1, "round %u: %f, not %f", i, cwnd(), w);
+	}
+	cr_assert_gt(cwnd(), 12);
+}
+
+Test(tcp_congestion, cubic_converges_fast_rfc9438_4_7)
+{
+	/* A second loss below the old maximum: ssthresh is 0.7 of the window either way. */
+	establish("cubic", false);
+	sc_send(&p, 500, MSS);
+	p.now += MS;
+	IN(". 1:1 ack 1 sack 1461:14601");
+	cr_assert_float_eq(cwnd(), 7, 0.01);
+	ack_all(MS, ".");
+	p.now += MS;
+	cr_assert_eq(sc_info(&p).ssthresh, 7 * MSS);
+}
+
+/* ---- ECN
+ * -------------------------------------------------------------------------------------------------
+ */
+
+Test(tcp_congestion, ecn_is_negotiated_rfc3168_6_1_1)
+{
+	p.cfg.ecn = true;
+	sc_start(&p);
+	sc_connect(&p);
+	OUT("SEW 0:0");
+	IN("S.E 0:0 ack 1 mss 1460 sackok ws 7");
+	OUT(". 1:1");
+	cr_assert_eq(p.last.ecn, IP_ECN_NOT); /* not on a pure acknowledgement */
+	sc_send(&p, 1, 100);
+	OUT(". 1:101 ect");
+}
+
+Test(tcp_congestion, ecn_is_accepted_rfc3168_6_1_1)
+{
+	p.cfg.ecn = true;
+	sc_start(&p);
+	sc_listen(&p);
+	IN("SEW 0:0 mss 1460");
+	OUT("S.E 0:0 ack 1");
+	IN(". 1:1 ack 1");
+	sc_send(&p, 1, 100);
+	OUT(". 1:101 ect");
+}
+
+Test(tcp_congestion, ecn_needs_both_rfc3168_6_1_1)
+{
+	p.cfg.ecn = true;
+	sc_start(&p);
+	sc_connect(&p);
+	IN("S. 0:0 ack 1 mss 1460");
+	p.seen = p.nout;
+	sc_send(&p, 1, 100);
+	OUT(". 1:101");
+	cr_assert_eq(p.last.ecn, IP_ECN_NOT);
+}
+
+Test(tcp_congestion, repeated_syn_does_not_ask_for_ecn_rfc3168_6_1_1_1)
+{
+	p.cfg.ecn = true;
+	sc_start(&p);
+	sc_connect(&p);
+	OUT("SEW 0:0");
+	WAIT(p.cfg.rto_initial_ns + MS);
+	OUT("S 0:0");
+}
+
+Test(tcp_congestion, retransmissions_are_not_ect_rfc3168_6_1_5)
+{
+	establish("cubic", true);
+	sc_send(&p, 1, 100);
+	OUT(". 1:101 ect");
+	WAIT(20 * MS);
+	OUT(". 1:101");
+	cr_assert_eq(p.last.ecn, IP_ECN_NOT);
+}
+
+Test(tcp_congestion, marks_are_echoed_until_cwr_rfc3168_6_1_3)
+{
+	establish("cubic", true);
+	IN(". 1:101 ack 1 ce");
+	OUT(".E 1:1 ack 101");
+	IN(". 101:201 ack 1 ect");
+	WAIT(MS);
+	OUT(".E 1:1 ack 201");
+	IN(".W 201:301 ack 1 ect");
+	WAIT(MS);
+	OUT(". 1:1 ack 301");
+	cr_assert_eq(sc_count(&p, TCP_ECN_CE), 1);
+}
+
+Test(tcp_congestion, echo_reduces_once_per_window_rfc3168_6_1_2)
+{
+	establish("cubic", true);
+	sc_send(&p, 30, MSS);
+	p.seen = p.nout;
+	p.now += MS;
+	IN(".E 1:1 ack 1461");
+	cr_assert_float_eq(cwnd(), 7, 0.71);
+	IN(".E 1:1 ack 2921");
+	IN(".E 1:1 ack 4381");
+	cr_assert_float_eq(cwnd(), 7, 0.71);
+	IN(".E 1:1 ack 8761");
+	OUT(".W 14601:16061 ect"); /* the next new data says that it was heard */
+	cr_assert_eq(sc_info(&p).retransmits, 0);
+	OUT(". 16061:17521 ect");
+}
+
+/* ---- DCTCP
+ * -------------------------------------------------------------------------------------------------
+ */
+
+Test(tcp_congestion, dctcp_alpha_decides_the_reduction_rfc8257_3_3)
+{
+	double alpha = 1, before;
+
+	establish("dctcp", true);
+	for (unsigned i = 0; i < 20; i++) { /* twenty windows without a mark */
+		sc_send(&p, 1, MSS);
+		ack_all(MS, ".");
+		alpha *= 15.0 / 16;
+	}
+	before = cwnd();
+	sc_send(&p, 1, MSS);
+	ack_all(MS, ".E"); /* one all marked */
+	alpha = alpha * 15 / 16 + 1.0 / 16;
+	cr_assert_float_eq(cwnd(), before * (1 - alpha / 2), 0.01, "%f of %f, alpha %f", cwnd(),
+		before, alpha);
+}
+
+Test(tcp_congestion, dctcp_first_mark_halves_rfc8257_3_3)
+{
+	establish("dctcp", true);
+	sc_send(&p, 10, MSS);
+	ack_all(MS, ".E");
+	cr_assert_float_eq(cwnd(), 5, 0.01);
+}
+
+Test(tcp_congestion, dctcp_receiver_tells_each_change_rfc8257_3_2)
+{
+	establish("dctcp", true);
+	IN(". 1:101 ack 1 ect nopoll");
+	IN(". 101:201 ack 1 ce nopoll");
+	OUT(". 1:1 ack 101"); /* what came before the change, with the old state */
+	IN(". 201:301 ack 1 ce nopoll");
+	IN(". 301:401 ack 1 ect nopoll");
+	OUT(".E 1:1 ack 301");
+	WAIT(MS);
+	OUT(". 1:1 ack 401");
+	NONE();
+}
+
+Test(tcp_congestion, dctcp_loss_halves_rfc8257_3_5)
+{
+	establish("dctcp", true);
+	sc_send(&p, 10, MSS);
+	p.now += MS;
+	IN(". 1:1 ack 1 sack 1461:14601");
+	cr_assert_float_eq(cwnd(), 5, 0.01);
+}
+
+Test(tcp_congestion, none_neither_grows_nor_shrinks)
+{
+	uint32_t w;
+
+	establish("none", false);
+	w = sc_info(&p).cwnd;
+	sc_send(&p, 300, MSS);
+	cr_assert_eq(p.nout - p.seen, 300);
+	p.now += MS;
+	IN(". 1:1 ack 1 sack 1461:14601");
+	ack_all(MS, ".");
+	cr_assert_eq(sc_info(&p).cwnd, w);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loss recovery: SACK scoreboard (RFC 2018), RACK and TLP (RFC 8985), RTO (RFC 6298), NewReno for
+ * peers without SACK, undo by DSACK. */
+#include <errno.h>
+#include <stdio.h>
+
+#include <criterion/criterion.h>
+
+#include "script.h"
+
+static struct script p;
+
+static void
+establish(void)
+{
+	sc_new(&p);
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+static void
+end(void)
+{
+	sc_end(&p);
+}
+
+TestSuite(tcp_recovery, .init = establish, .fini = end);
+
+/* Sends n full segments; they count as seen. A round trip takes 100 us from now on. */
+static void
+flight(unsigned n)
+{
+	sc_send(&p, n, 1460);
+	cr_assert_eq(p.nout - p.seen, n);
+	p.seen = p.nout;
+	p.now += 100 * US;
+}
+
+/* ---- RACK
+ * -------------------------------------------------------------------------------------------- */
+
+Test(tcp_recovery, three_sacked_segments_reveal_a_loss_rfc8985_6_2)
+{
+	flight(5);
+	IN(". 1:1 ack 1 sack 1461:2921");
+	IN(". 1:1 ack 1 sack 1461:4381");
+	NONE(); /* it may only be late: min_rtt / 4 is not over */
+	IN(". 1:1 ack 1 sack 1461:5841");
+	OUT(". 1:1461");
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 1);
+	IN(". 1:1 ack 7301");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, one_sacked_segment_suffices_after_the_reordering_window_rfc8985_6_2)
+{
+	flight(1);
+	IN(". 1:1 ack 1461"); /* min_rtt is that of the handshake, 10 us; srtt grew */
+	flight(3);
+	IN(". 1:1 ack 1461 sack 2921:4381");
+	NONE();
+	WAIT(60 * US);
+	OUT(". 1461:2921");
+	IN(". 1:1 ack 5841");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, segments_sent_after_the_delivered_one_are_not_lost_rfc8985_6_2)
+{
+	flight(4);
+	IN(". 1:1 ack 1 sack 1461:2921");
+	WAIT(60 * US);
+	OUT(". 1:1461");
+	NONE(); /* the third and fourth were sent after the second */
+}
+
+Test(tcp_recovery, reordering_widens_the_window_rfc8985_6_2)
+{
+	flight(6);
+	IN(". 1:1 ack 1 sack 4381:5841");
+	IN(". 1:1 ack 1461 sack 4381:5841"); /* the first was late: reordering seen */
+	IN(". 1:1 ack 1461 sack 2921:5841");
+	IN(". 1:1 ack 1461 sack 2921:8761"); /* four segments beyond: no reason any more by itself
+					      */
+	NONE();
+	WAIT(60 * US);
+	OUT(". 1461:2921");
+}
+
+Test(tcp_recovery, lost_retransmission_is_found_rfc8985_2)
+{
+	flight(8);
+	IN(". 1:1 ack 1 sack 1461:7301");
+	OUT(". 1:1461");
+	sc_send(&p, 2, 1460);
+	p.seen = p.nout;
+	p.now += 100 * US;
+	IN(". 1:1 ack 1 sack 1461:13141"); /* what was sent after the retransmission has come */
+	WAIT(60 * US);
+	OUT(". 1:1461");
+	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+Test(tcp_recovery, every_hole_is_filled_once)
+{
+	flight(10);
+	IN(". 1:1 ack 1 sack 1461:2921,4381:5841,7301:14601");
+	OUT(". 1:1461");
+	OUT(". 2921:4381");
+	OUT(". 5841:7301");
+	NONE();
+	IN(". 1:1 ack 2921 sack 4381:5841,7301:14601");
+	NONE();
+	IN(". 1:1 ack 14601");
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RETRANSMIT), 3);
+}
+
+Test(tcp_recovery, recovery_reduces_the_window_once_rfc5681_3_2)
+{
+	uint32_t before = sc_info(&p).cwnd;
+
+	flight(10);
+	IN(". 1:1 ack 1 sack 1461:5841");
+	cr_assert_eq(sc_info(&p).cwnd, (uint32_t)(before * 0.7));
+	IN(". 1:1 ack 1 sack 1461:5841,7301:14601");
+	cr_assert_eq(sc_info(&p).cwnd, (uint32_t)(before * 0.7));
+}
+
+Test(tcp_recovery, blocks_that_cannot_be_are_ignored)
+{
+	flight(4);
+	IN(". 1:1 ack 1 sack 9000:12000,1461:1461,4000:3000");
+	IN(". 1:1 ack 1 sack 2000:2500"); /* part of a segment */
+	WAIT(200 * US);
+	NONE();
+	cr_assert_eq(sc_info(&p).in_flight, 4 * 1460);
+}
+
+/* ---- Tail loss probe
+ * -------------------------------------------------------------------------------------- */
+
+Test(tcp_recovery, tail_loss_is_probed_rfc8985_7)
+{
+	uint64_t t0 = p.now;
+
+	flight(4);
+	IN(". 1:1 ack 2921");
+	WAIT(3 * MS);
+	OUT(". 4381:5841"); /* the last segment, not the first */
+	cr_assert_lt(p.last.at - t0, p.cfg.rto_min_ns);
+	cr_assert_eq(sc_count(&p, TCP_TLP), 1);
+	IN(". 1:1 ack 2921 sack 4381:5841");
+	WAIT(2 * MS);
+	OUT(". 2921:4381");
+	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+Test(tcp_recovery, probe_is_new_data_if_there_is_some_rfc8985_7_3)
+{
+	flight(10); /* the window is full */
+	sc_send(&p, 1, 1460);
+	NONE();
+	WAIT(2 * MS);
+	OUT(". 14601:16061");
+}
+
+Test(tcp_recovery, one_probe_per_flight_rfc8985_7_2)
+{
+	flight(2);
+	WAIT(9 * MS);
+	OUT(". 1461:2921");
+	NONE();
+	WAIT(4 * MS);
+	OUT(". 1:1461"); /* then the RTO */
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+}
+
+Test(tcp_recovery, probe_that_repaired_a_loss_counts_as_congestion_rfc8985_7_4)
+{
+	uint32_t before = sc_info(&p).cwnd;
+
+	flight(4);
+	WAIT(2 * MS);
+	OUT(". 4381:5841");
+	sc_send(&p, 1, 100);
+	p.now += 100 * US;
+	IN(". 1:1 ack 5941"); /* all, and no duplicate reported: one copy was lost */
+	cr_assert_lt(sc_info(&p).cwnd, before);
+}
+
+Test(tcp_recovery, probe_that_was_not_needed_is_no_congestion_rfc8985_7_4)
+{
+	uint32_t before = sc_info(&p).cwnd;
+
+	flight(4);
+	WAIT(2 * MS);
+	OUT(". 4381:5841");
+	IN(". 1:1 ack 5841");
+	IN(". 1:1 ack 5841 sack 4381:5841"); /* DSACK */
+	cr_assert_geq(sc_info(&p).cwnd, before);
+	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
+}
+
+/* ---- RTO
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+Test(tcp_recovery, rto_backs_off_and_gives_up_rfc6298_5)
+{
+	uint64_t last;
+
+	flight(1);
+	WAIT(p.cfg.rto_min_ns);
+	WAIT(60000 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(p.recs, 0);
+	/* One probe, data_retries timeouts, each twice as long as the one before up to the bound.
+	 */
+	cr_assert_eq(p.nout - p.seen, 1 + p.cfg.data_retries);
+	last = p.out[p.seen + 1].at;
+	for (unsigned i = 2; i <= p.cfg.data_retries; i++) {
+		uint64_t gap = p.out[p.seen + i].at - last, want = p.cfg.rto_min_ns << (i - 1);
+
+		want = want < p.cfg.rto_max_ns ? want : p.cfg.rto_max_ns;
+		cr_assert(gap >= want && gap < want + 50 * US, "timeout %u after %lu", i, gap);
+		last = p.out[p.seen + i].at;
+	}
+}
+
+Test(tcp_recovery, rto_collapses_the_window_rfc5681_3_1)
+{
+	flight(10);
+	WAIT(14 * MS);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+	cr_assert_eq(sc_info(&p).cwnd, 1460);
+	cr_assert_eq(sc_info(&p).ssthresh, (uint32_t)(14600 * 0.7));
+	OUT(". 13141:14601"); /* the probe */
+	OUT(". 1:1461");
+	NONE();
+	IN(". 1:1 ack 1461");
+	OUT(". 1461:2921"); /* slow start: two for one */
+	OUT(". 2921:4381");
+	NONE();
+}
+
+Test(tcp_recovery, karn_takes_no_sample_from_what_was_sent_twice_rfc6298_3)
+{
+	uint64_t before;
+
+	flight(1);
+	IN(". 1:1 ack 1461");
+	before = sc_info(&p).srtt_ns;
+	flight(1);
+	WAIT(30 * MS);
+	cr_assert_gt(sc_info(&p).retransmits, 0);
+	IN(". 1:1 ack 2921");
+	cr_assert_eq(sc_info(&p).srtt_ns, before);
+}
+
+Test(tcp_recovery, samples_make_the_rto_rfc6298_2)
+{
+	struct tcp_info i = sc_info(&p);
+
+	cr_assert_eq(i.srtt_ns, 10 * US);  /* the handshake: R */
+	cr_assert_eq(i.rttvar_ns, 5 * US); /* R / 2 */
+	flight(1);
+	IN(". 1:1 ack 1461");
+	i = sc_info(&p);
+	cr_assert_eq(i.rttvar_ns, (3 * 5 * US + 90 * US) / 4);
+	cr_assert_eq(i.srtt_ns, (7 * 10 * US + 100 * US) / 8);
+	cr_assert_eq(i.rto_ns, p.cfg.rto_min_ns);
+}
+
+Test(tcp_recovery, acknowledgement_ends_the_backoff)
+{
+	flight(1);
+	WAIT(50 * MS);
+	cr_assert_gt(sc_info(&p).rto_ns, p.cfg.rto_min_ns);
+	IN(". 1:1 ack 1461");
+	cr_assert_eq(sc_info(&p).rto_ns, p.cfg.rto_min_ns);
+}
+
+Test(tcp_recovery, reneging_peer_gets_everything_again_rfc2018_8)
+{
+	flight(3);
+	WAIT(2 * MS);
+	IN(". 1:1 ack 1 sack 1:1461"); /* reports the first bytes without acknowledging them */
+	p.seen = p.nout;
+	WAIT(300 * MS);
+	OUT(". 1:1461");
+}
+
+Test(tcp_recovery, needless_recovery_is_taken_back_rfc3708)
+{
+	uint32_t before = sc_info(&p).cwnd;
+
+	flight(6);
+	IN(". 1:1 ack 1 sack 1461:5841");
+	OUT(". 1:1461");
+	cr_assert_lt(sc_info(&p).cwnd, before);
+	IN(". 1:1 ack 8761"); /* it was only late */
+	IN(". 1:1 ack 8761 sack 1:1461");
+	cr_assert_geq(sc_info(&p).cwnd, before);
+	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
+}
+
+/* ---- Without SACK
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void
+without_sack(void)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.sack = false;
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+Test(tcp_recovery, third_duplicate_ack_repairs_rfc5681_3_2)
+{
+	without_sack();
+	IN(". 1:1 ack 1"); /* the first scaled window */
+	flight(6);
+	IN(". 1:1 ack 1");
+	IN(". 1:1 ack 1");
+	NONE();
+	IN(". 1:1 ack 1");
+	OUT(". 1:1461");
+	NONE();
+	IN(". 1:1 ack 2921"); /* a partial acknowledgement: the next is lost, too (RFC 6582 3.2) */
+	OUT(". 2921:4381");
+	IN(". 1:1 ack 8761");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, window_updates_are_no_duplicates_rfc5681_2)
+{
+	without_sack();
+	flight(4);
+	for (unsigned i = 0; i < 5; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". 1:1 ack 1 win %u", 1000 + i);
+		IN(text);
+	}
+	IN(". 1:11 ack 1");
+	IN(". 11:21 ack 1");
+	IN(". 21:31 ack 1");
+	NONE();
+	cr_assert_eq(sc_info(&p).retransmits, 0);
+}
