@@ -136,6 +136,19 @@ Test(corrupt, neutral_change_needs_two_words_of_payload)
 	stop(port);
 }
 
+Test(corrupt, copy_that_finds_no_mbuf_loses_the_frame)
+{
+	uint16_t port = start("corrupt=1");
+	struct rte_mbuf *m = tcp_frame(1, 100, 0, false), *all[POOL], *out;
+
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, all, POOL - 1), 0);
+	cr_assert_eq(rte_eth_tx_burst(port, 0, &m, 1), 1);
+	cr_assert_eq(take_out(port, &out, 1), 0);
+	cr_assert_eq(impair_count(port, true, IMPAIR_NO_MBUF), 1);
+	free_all(all, POOL - 1);
+	stop(port);
+}
+
 Test(corrupt, rate_is_kept)
 {
 	uint16_t port = start("seed=2,corrupt=0.1");
@@ -176,24 +189,54 @@ Test(corrupt, frames_that_are_not_tcp_or_udp_are_left_alone)
 	stop(port);
 }
 
-Test(corrupt, chained_frames_are_altered_across_the_seam)
+/* A frame of `payload` bytes in mbufs of at most 2048 bytes, the second of which starts at `cut`.
+ */
+static struct rte_mbuf *
+long_frame(unsigned payload, unsigned cut)
 {
-	uint16_t port = start("seed=4,corrupt_crc=1");
+	struct wire_ip ip = {.proto = IP_TCP, .ttl = 64, .payload_len = 20 + payload};
+	struct rte_mbuf *m = tcp_frame(1, cut - HEAD, 0, false), *tail;
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+	uint16_t sum = 0;
+	uint8_t flat[8192];
 
-	for (uint32_t i = 0; i < 200; i++) {
-		struct rte_mbuf *m = tcp_frame(i, 101, 0, false), *tail, *out = NULL;
-		unsigned cut = HEAD + 3 + i % 90;
-
-		/* Cut in two at an odd or even place. */
-		tail = rte_pktmbuf_copy(m, pool, cut, UINT32_MAX);
-		rte_pktmbuf_trim(m, (uint16_t)(m->pkt_len - cut));
+	for (unsigned left = payload - (cut - HEAD), k; left != 0; left -= k) {
+		k = RTE_MIN(left, 2048u);
+		tail = rte_pktmbuf_alloc(pool);
+		memset(rte_pktmbuf_append(tail, (uint16_t)k), 0x3c, k);
 		cr_assert_eq(rte_pktmbuf_chain(m, tail), 0);
+	}
+	sk_addr_parse("192.0.2.1", &ip.src);
+	sk_addr_parse("192.0.2.2", &ip.dst);
+	wire_ip_emit(p + 14, &ip);
+	memcpy(p + 34 + TCP_CKSUM_OFFSET, &sum, 2);
+	sum = wire_sum_fold(wire_sum(wire_pseudo_sum(&ip.src, &ip.dst, IP_TCP, ip.payload_len),
+		rte_pktmbuf_read(m, 34, ip.payload_len, flat), ip.payload_len));
+	memcpy(p + 34 + TCP_CKSUM_OFFSET, &sum, 2);
+	cr_assert(l4_checksum_right(m));
+	return m;
+}
+
+Test(corrupt, chained_frames_are_altered_wherever_the_seams_are)
+{
+	uint16_t port = start("seed=4");
+	struct impair_cfg cfg = config(port);
+	struct rte_mbuf *out = NULL;
+
+	for (uint32_t i = 0; i < 400; i++) {
+		struct rte_mbuf *m = long_frame(5001 + i % 2, HEAD + 1 + i % 150);
+
+		cfg.seed = i;
+		cfg.corrupt_crc = i % 2;
+		cfg.corrupt = 1 - i % 2;
+		impair_set(port, &cfg);
 		cr_assert_eq(rte_eth_tx_burst(port, 0, &m, 1), 1);
 		cr_assert_eq(take_out(port, &out, 1), 1);
-		cr_assert(l4_checksum_right(out));
+		cr_assert_eq(l4_checksum_right(out), i % 2);
 		rte_pktmbuf_free(out);
 	}
 	cr_assert_eq(impair_count(port, true, IMPAIR_CORRUPT_CRC), 200);
+	cr_assert_eq(impair_count(port, true, IMPAIR_CORRUPT), 200);
 	stop(port);
 }
 

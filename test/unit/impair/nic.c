@@ -457,3 +457,36 @@ Test(nic, segments_are_impaired_one_by_one)
 	cr_assert(n > 800 - 64 && n < 800 + 64);
 	stop(port);
 }
+
+Test(nic, segments_that_find_no_mbuf_are_counted)
+{
+	const struct shape s = {false, ETH_NO_VLAN, TCP_ACK, 14480, 1448, 1500};
+	struct rte_mbuf *m, *all[POOL];
+	unsigned rest;
+
+	port = start_nic("nic=1", TSO_TX, 0);
+	m = offloaded(&s);
+	rest = rte_mempool_avail_count(pool) - 4;
+	cr_assert_eq(rte_pktmbuf_alloc_bulk(pool, all, rest), 0);
+	send_one(m);
+	cr_assert_eq(take_out(port, got, 256), 4);
+	cr_assert_eq(impair_count(port, true, IMPAIR_NO_MBUF), 6);
+	free_all(got, 4);
+	free_all(all, rest);
+	stop(port);
+}
+
+Test(nic, rfc768_received_datagram_without_checksum_is_no_error)
+{
+	struct rte_mbuf *m = udp_frame();
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+	uint16_t sum;
+
+	port = start_nic("nic=1", 0, RX);
+	m->ol_flags = 0;
+	sum = wire_sum_fold(wire_sum(0, p + 14, 20));
+	memcpy(p + 24, &sum, 2);
+	p[40] = p[41] = 0;
+	cr_assert_eq(received_flags(m), RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD);
+	stop(port);
+}

@@ -345,6 +345,53 @@ Test(wire, held_frames_are_freed_when_the_port_stops)
 	stop(port);
 }
 
+Test(wire, overtaken_and_refused_frames_are_freed_when_the_port_stops)
+{
+	uint16_t port = start("reorder=0.2,reorder_us=1000000");
+	unsigned sent = 0;
+
+	for (;; sent++) {
+		struct rte_mbuf *m = tcp_frame(sent, 20, 0, false);
+
+		if (rte_eth_tx_burst(port, 0, &m, 1) == 1)
+			continue;
+		rte_pktmbuf_free(m);
+		break;
+	}
+	cr_assert_gt(impair_held(port), 0);
+	cr_assert_eq(impair_held(port) + rte_ring_count(wire_out), sent);
+	stop(port);
+}
+
+Test(wire, receives_unharmed_where_only_sending_is_impaired)
+{
+	uint16_t port = start("drop=1,dir=tx");
+	struct rte_eth_stats stats;
+	struct rte_mbuf *m;
+
+	for (unsigned i = 0; i < 100; i++) {
+		m = tcp_frame(i, 100, 0, false);
+		rte_ring_enqueue(wire_in, m);
+		cr_assert_eq(rte_eth_rx_burst(port, 0, got, 32), 1);
+		cr_assert_eq(got[0], m);
+		rte_pktmbuf_free(m);
+	}
+	cr_assert_eq(impair_count(port, false, IMPAIR_PASSED), 100);
+	rte_eth_stats_get(port, &stats);
+	cr_assert_eq(stats.ipackets, 100);
+	cr_assert_eq(stats.ibytes, 15400);
+	stop(port);
+}
+
+Test(wire, goes_with_its_vdev)
+{
+	uint16_t port = start("");
+
+	cr_assert_eq(rte_vdev_uninit("net_impair0"), 0);
+	cr_assert_not(rte_eth_dev_is_valid_port(port));
+	cr_assert_not(rte_eth_dev_is_valid_port(lower));
+}
+
 Test(wire, copies_that_find_no_mbuf_are_counted)
 {
 	uint16_t port = start("dup=1");

@@ -242,6 +242,39 @@ Test(neighbor, strangers_who_ask_do_not_push_out_what_is_in_use)
 	cr_assert_str_eq(state_of("2001:db8::9", NULL), "reachable");
 }
 
+Test(neighbor, full_of_used_ones_the_oldest_gives_way_to_a_path_and_to_no_stranger)
+{
+	struct sk_addr src = addr("2001:db8::1"), dst;
+	struct wire_pkt nd =
+		nd_pkt(ICMP_NEIGHBOR_ADVERT, peer_mac, "2001:db8::9", "2001:db8::1", "2001:db8::9");
+	struct net_path p, first;
+
+	nd.icmp.solicited = nd.icmp.override = true;
+	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++) {
+		dst = nth(i);
+		cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_TCP, 0), 0);
+		cr_assert_eq(net_path_check(net, &p, 0), 1);
+		nd.icmp.target = dst;
+		cr_assert_eq(in_pkt(0, &nd), 0);
+		cr_assert_eq(net_path_check(net, &p, 0), 0);
+		if (i == 0)
+			first = p;
+	}
+	cr_assert_eq(counted(NET_NEIGHBOR_FULL), 0);
+	nd = nd_pkt(
+		ICMP_NEIGHBOR_SOLICIT, other_mac, "2001:db8::5", "ff02::1:ff00:1", "2001:db8::1");
+	cr_assert_eq(in_pkt(0, &nd), 0, "a stranger is answered");
+	cr_assert_eq(counted(NET_NEIGHBOR_FULL), 1);
+	cr_assert_str_eq(state_of("2001:db8::5", NULL), "absent", "and not remembered");
+	cr_assert_eq(net_path_check(net, &first, 0), 0);
+	path_to(&p, "2001:db8::7");
+	cr_assert_eq(net_path_check(net, &p, 0), 1);
+	cr_assert_eq(net_path_check(net, &first, 0), 1, "the oldest has to be asked again");
+	path_to(&p, "2001:db8::8");
+	cr_assert_eq(net_path_check(net, &p, 0), 1);
+	cr_assert_eq(counted(NET_NEIGHBOR_FULL), 4);
+}
+
 Test(neighbor, stale_handle_does_not_send_to_the_next_owner_of_its_slot)
 {
 	struct sk_addr src = addr("2001:db8::1"), dst = nth(0);

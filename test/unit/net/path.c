@@ -172,3 +172,66 @@ Test(path, generation_changes_with_a_better_route)
 	cr_assert_eq(net_path_check(net, &p, 0), 0);
 	cr_assert_arr_eq(p.head, other_mac, 6);
 }
+
+Test(path, better_route_over_another_interface_makes_the_head_anew)
+{
+	struct sk_addr a = addr("198.51.100.1"), gw1 = addr("192.0.2.253"),
+		       gw2 = addr("198.51.100.254"), any = addr("0.0.0.0"),
+		       far = addr("203.0.113.0");
+	int vif = net_if_add(net, 5, 42, other_mac, 9000);
+	struct net_path p;
+	struct wire_ip ip;
+	uint8_t at[64];
+
+	cr_assert_eq(net_addr_add(net, vif, &a, 24, 0), 0);
+	net_neighbor_add(net, 0, &gw1, peer_mac);
+	net_neighbor_add(net, vif, &gw2, peer_mac);
+	cr_assert_eq(net_route_add(net, &any, 0, &gw1), 0);
+	path_to(&p, "203.0.113.5");
+	cr_assert_eq(net_path_check(net, &p, 0), 0);
+	cr_assert_eq(p.port, 3);
+	cr_assert_eq(net_route_add(net, &far, 24, &gw2), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), 0);
+	cr_assert_eq(p.port, 5);
+	cr_assert_eq(p.mtu, 9000);
+	cr_assert_eq(net_head_emit(at, &p, 0, 0, 9, false), 38);
+	cr_assert_eq(at[14] << 8 | at[15], 42);
+	cr_assert_arr_eq(at + 6, other_mac, 6);
+	cr_assert_eq(wire_ip4_parse(&ip, at + 18, 20), 20);
+	a = addr("192.0.2.1");
+	cr_assert(sk_addr_eq(&ip.src, &a), "the connection keeps its address");
+	a = addr("203.0.113.5");
+	cr_assert(sk_addr_eq(&ip.dst, &a));
+	cr_assert_eq(ip.proto, IP_TCP);
+}
+
+Test(path, ieee802_1q_tag_in_front_of_ipv6)
+{
+	struct sk_addr a = addr("2001:db8:1::1"), dst = addr("2001:db8:1::9"), src = {{0}};
+	int vif = net_if_add(net, 3, 42, my_mac, 1500);
+	struct net_path p;
+	struct wire_ip ip;
+	uint8_t at[2048];
+
+	cr_assert_eq(net_addr_add(net, vif, &a, 64, 0), 0);
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_TCP, 0), 0);
+	cr_assert_eq(net_head_emit(at, &p, 20, IP_ECN_ECT0, 0, false), 58);
+	cr_assert_eq(at[16] << 8 | at[17], ETH_IPV6);
+	cr_assert_eq(wire_ip6_parse(&ip, at + 18, 60), 40);
+	cr_assert(sk_addr_eq(&ip.dst, &dst) && sk_addr_eq(&ip.src, &a));
+	cr_assert_eq(ip.ecn, IP_ECN_ECT0);
+}
+
+Test(path, rfc6724_source_has_the_scope_of_the_destination)
+{
+	struct sk_addr src = {{0}}, dst = addr("fe80::9"), want = addr("fe80::ff:fe00:1");
+	struct net_path p;
+
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_TCP, 0), 0);
+	cr_assert(sk_addr_eq(&src, &want));
+	src = (struct sk_addr){{0}};
+	dst = addr("2001:db8::9");
+	want = addr("2001:db8::1");
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_TCP, 0), 0);
+	cr_assert(sk_addr_eq(&src, &want));
+}

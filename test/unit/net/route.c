@@ -120,3 +120,34 @@ Test(route, table_is_bounded)
 	cr_assert_eq(i, NET_MAX_ROUTES - 3 + 1, "three connected routes are in it");
 	cr_assert_eq(asks("10.0.0.1"), 9);
 }
+
+Test(route, rfc1122_3_3_4_2_source_decides_between_equal_routes)
+{
+	struct sk_addr a = addr("192.0.2.2"), b = addr("198.51.100.1"), to = addr("192.0.2.77");
+	uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	int second = net_if_add(net, 4, ETH_NO_VLAN, mac, 1500);
+	int third = net_if_add(net, 5, ETH_NO_VLAN, mac, 1500);
+	struct net_path p;
+
+	cr_assert_eq(net_addr_add(net, second, &a, 24, 0), 0);
+	cr_assert_eq(net_addr_add(net, third, &b, 24, 0), 0);
+	cr_assert_eq(net_path_init(net, &p, &a, &to, IP_TCP, 0), 0);
+	cr_assert_eq(p.port, 4, "the one that has the address");
+	cr_assert_eq(net_path_init(net, &p, &b, &to, IP_TCP, 0), 0);
+	cr_assert_eq(p.port, 3, "none has it: the first");
+}
+
+Test(route, rfc4007_link_local_destination_follows_its_source)
+{
+	struct sk_addr to = addr("fe80::9"), src = addr("fe80::ff:fe00:9");
+	struct sk_addr global = addr("2001:db8:7::1");
+	uint8_t mac[6] = {2, 0, 0, 0, 0, 9};
+	int second = net_if_add(net, 4, ETH_NO_VLAN, mac, 1500);
+	struct net_path p;
+
+	cr_assert_eq(net_path_init(net, &p, &src, &to, IP_TCP, 0), 0);
+	cr_assert_eq(p.port, 4);
+	cr_assert_eq(net_addr_add(net, second, &global, 64, 0), 0);
+	cr_assert_eq(net_path_init(net, &p, &global, &to, IP_TCP, 0), 0);
+	cr_assert_eq(p.port, 4);
+}
