@@ -67,6 +67,25 @@ setup_queues(struct eng *e, struct eng_port *p, const struct eng_port_config *pc
 	return rc;
 }
 
+/* A port that has no address of its own (a ring) gets a random one. */
+static int
+take_mac(struct eng_port *p)
+{
+	struct rte_ether_addr mac;
+	int rc = rte_eth_macaddr_get(p->id, &mac);
+
+	if (rc != 0)
+		return rc;
+	if (!rte_is_valid_assigned_ether_addr(&mac)) {
+		sk_random(&mac, sizeof(mac));
+		mac.addr_bytes[0] = (mac.addr_bytes[0] & 0xfc) | RTE_ETHER_LOCAL_ADMIN_ADDR;
+		if (rte_eth_dev_default_mac_addr_set(p->id, &mac) != 0)
+			(void)rte_eth_promiscuous_enable(p->id);
+	}
+	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
+	return 0;
+}
+
 int
 eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 {
@@ -75,7 +94,6 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	struct rte_eth_conf conf = {0};
 	struct rte_eth_dev_info info;
 	uint16_t queues = (uint16_t)e->cfg.ntransports;
-	struct rte_ether_addr mac;
 	int rc;
 
 	p->id = pc->port_id;
@@ -105,11 +123,8 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	p->started = true;
 	/* Neighbour solicitations come to multicast addresses. */
 	(void)rte_eth_allmulticast_enable(p->id);
-	rc = rte_eth_macaddr_get(p->id, &mac);
-	if (rc != 0)
-		return refuse(err, errlen, p, "has no MAC address", rc);
-	memcpy(p->mac, mac.addr_bytes, sizeof(p->mac));
-	return 0;
+	rc = take_mac(p);
+	return rc == 0 ? 0 : refuse(err, errlen, p, "has no MAC address", rc);
 }
 
 void

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two transport stages over a ring: the test is the control stage and the engine stage of both. */
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "../../../lib/engine/stage_priv.h"
+#include "../../../lib/engine/transport_priv.h"
+#include "fake_control.h"
+#include "pair.h"
+
+TestSuite(engine_transport, .init = pair_eal);
+
+#define PORT   4791
+#define SIDE_A 0
+#define SIDE_B 1
+
+struct world {
+	struct pair pair;
+	uint64_t now;
+};
+
+static void
+turn(struct world *w)
+{
+	w->now += 20000;
+	for (int i = 0; i < 2; i++)
+		eng_transport_rx(w->pair.e[i]->transports[0], w->now);
+	for (int i = 0; i < 2; i++)
+		eng_transport_tx(w->pair.e[i]->transports[0], w->now);
+}
+
+static void
+world_start(struct world *w)
+{
+	w->now = eng_clock();
+	pair_start(&w->pair);
+}
+
+static void
+command(struct world *w, int side, struct eng_ctl *m)
+{
+	struct eng_control_args *args = &w->pair.e[side]->control->args;
+
+	cr_assert_eq(rte_ring_sp_enqueue(args->to_transport[0], m), 0);
+}
+
+/* The next message for the control stage; NULL when none comes. */
+static struct eng_ctl *
+heard(struct world *w, int side)
+{
+	struct eng_control_args *args = &w->pair.e[side]->control->args;
+	void *m;
+
+	for (int i = 0; i < 2000; i++) {
+		if (rte_ring_sc_dequeue(args->from_transport[0], &m) == 0)
+			return m;
+		turn(w);
+	}
+	return NULL;
+}
+
+static struct eng_ctl *
+expect(struct world *w, int side, enum eng_ctl_type type)
+{
+	struct eng_ctl *m = heard(w, side);
+
+	cr_assert_not_null(m, "message %d did not come", type);
+	cr_assert_eq(m->type, type, "message %d came instead of %d", m->type, type);
+	return m;
+}
+
+static void
+do_command(struct world *w, int side, struct eng_ctl *m, int status)
+{
+	command(w, side, m);
+	cr_assert_eq(expect(w, side, m->type), m);
+	cr_assert_eq(m->status, status, "command %d: %d", m->type, m->status);
+}
+
+static const struct mpa_offer offer = {.revision = 2, .crc = true, .ird = 8, .ord = 8};
+
+static void
+listen_at(struct world *w, int side)
+{
+	static struct eng_ctl m;
+
+	m = (struct eng_ctl){.type = ENG_CT_LISTEN, .listener = 3, .code = 8, .offer = offer};
+	m.tuple.lport = PORT;
+	do_command(w, side, &m, 0);
+}
+
+static uint32_t
+connect_from(struct world *w, int side, const char *to)
+{
+	static struct eng_ctl m;
+
+	m = (struct eng_ctl){
+		.type = ENG_CT_CONNECT, .cookie = 77, .offer = offer, .private_len = 5};
+	m.tuple.raddr = pair_addr(to);
+	m.tuple.rport = PORT;
+	memcpy(m.private_data, "hello", 5);
+	do_command(w, side, &m, 0);
+	return m.conn;
+}
+
+/* Connects A to B and binds both ends; the indices of the connections. */
+static void
+connect_both(struct world *w, uint32_t conn[2])
+{
+	struct eng_ctl *m;
+	static struct eng_ctl c[2];
+
+	listen_at(w, SIDE_B);
+	conn[SIDE_A] = connect_from(w, SIDE_A, PAIR_ADDR_B);
+	m = expect(w, SIDE_B, ENG_TC_REQUEST);
+	conn[SIDE_B] = m->conn;
+	cr_assert_eq(m->listener, 3);
+	cr_assert_eq(m->mpa.private_len, 5);
+	cr_assert_eq(memcmp(m->mpa.private_data, "hello", 5), 0);
+	command(w, SIDE_B, m);
+	c[SIDE_B] = (struct eng_ctl){.type = ENG_CT_ACCEPT,
+		.conn = conn[SIDE_B],
+		.cookie = 78,
+		.qp_index = 9,
+		.offer = offer};
+	/* The outcome may be said before the answer. */
+	command(w, SIDE_B, &c[SIDE_B]);
+	for (int i = 0; i < 2; i++) {
+		m = heard(w, SIDE_B);
+		cr_assert_not_null(m);
+		if (m == &c[SIDE_B]) {
+			cr_assert_eq(m->status, 0);
+			continue;
+		}
+		cr_assert_eq(m->type, ENG_TC_ESTABLISHED);
+		cr_assert_eq(m->cookie, 78);
+		command(w, SIDE_B, m);
+	}
+	m = expect(w, SIDE_A, ENG_TC_ESTABLISHED);
+	cr_assert_eq(m->cookie, 77);
+	cr_assert(m->mpa.crc);
+	cr_assert_eq(m->params.emss, tcp_emss(w->pair.e[0]->transports[0]->conns[m->conn].tcp));
+	command(w, SIDE_A, m);
+	c[SIDE_A] = (struct eng_ctl){.type = ENG_CT_BIND, .conn = conn[SIDE_A], .qp_index = 5};
+	do_command(w, SIDE_A, &c[SIDE_A], 0);
+}
+
+static void
+say(struct world *w, int side, enum eng_dmsg_type type, uint32_t conn, void *ptr, uint32_t arg)
+{
+	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, conn)};
+
+	cr_assert_eq(rte_ring_sp_enqueue_elem(
+			     w->pair.e[side]->stages[0]->to_transport[0], &m, sizeof(m)),
+		0);
+}
+
+static bool
+told(struct world *w, int side, struct eng_dmsg *m)
+{
+	return rte_ring_sc_dequeue_elem(
+		       w->pair.e[side]->stages[0]->from_transport[0], m, sizeof(*m)) == 0;
+}
+
+/* The next message to the engine stage of that type; others but E_SPACE and E_EMSS are wrong. */
+static struct eng_dmsg
+expect_told(struct world *w, int side, enum eng_dmsg_type type)
+{
+	struct eng_dmsg m;
+
+	for (int i = 0; i < 2000; i++) {
+		while (told(w, side, &m)) {
+			uint32_t got = m.id_type & 15;
+
+			if (got == type)
+				return m;
+			cr_assert(got == ENG_E_SPACE || got == ENG_E_EMSS,
+				"message %u came instead of %d", got, type);
+		}
+		turn(w);
+	}
+	cr_assert_fail("message %d did not come", type);
+	return m;
+}
+
+static void
+send_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len)
+{
+	struct tcp_rec *rec = eng_rec_alloc(w->pair.e[side]->stages[0]->store);
+
+	cr_assert_not_null(rec);
+	rec->len = len;
+	for (uint32_t i = 0; i < len; i++)
+		rec->data[i] = (uint8_t)(first + i);
+	say(w, side, ENG_T_RECORD, conn, rec, 0);
+}
+
+static void
+expect_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len)
+{
+	uint32_t have = 0;
+
+	while (have < len) {
+		struct eng_dmsg m = expect_told(w, side, ENG_E_DATA);
+		struct tcp_slice *chain = (struct tcp_slice *)(uintptr_t)m.u;
+
+		for (const struct tcp_slice *s = chain; s != NULL; s = s->next)
+			for (uint32_t i = 0; i < s->len; i++, have++)
+				cr_assert_eq(s->data[i], (uint8_t)(first + have), "byte %u", have);
+		eng_slice_free(chain);
+	}
+	cr_assert_eq(have, len);
+	say(w, side, ENG_T_CONSUMED, conn, NULL, len);
+}
+
+static void
+close_both(struct world *w, const uint32_t conn[2])
+{
+	for (int i = 0; i < 2; i++)
+		say(w, i, ENG_T_CLOSE, conn[i], NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		struct eng_dmsg m;
+
+		expect_told(w, i, ENG_E_FIN);
+		m = expect_told(w, i, ENG_E_CLOSED);
+		cr_assert_eq(m.arg, 0);
+		say(w, i, ENG_T_RELEASE, conn[i], NULL, 0);
+	}
+	turn(w);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(w->pair.e[i]->transports[0]->nused, 0, "an index was not released");
+}
+
+/* RFC 5044 7.1: request and reply, then bytes in both directions, then an orderly end. */
+Test(engine_transport, startup_then_bytes_both_ways_then_end)
+{
+	struct world w;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	world_start(&w);
+	connect_both(&w, conn);
+	for (unsigned round = 0; round < 50; round++) {
+		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)round, 64);
+		send_bytes(&w, SIDE_B, conn[SIDE_B], (uint8_t)(round + 7), 1000);
+		expect_bytes(&w, SIDE_B, conn[SIDE_B], (uint8_t)round, 64);
+		expect_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)(round + 7), 1000);
+	}
+	close_both(&w, conn);
+	cr_assert_eq(pair_counter(w.pair.e[0], "eng", "ENG_RX_BAD"), 0);
+	pair_end(&w.pair);
+}
+
+/* A payload above the copying limit goes out attached to its record, which stays in the store. */
+Test(engine_transport, long_records_are_attached)
+{
+	struct world w;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	w.pair.cfg[0].ports[0].mtu = w.pair.cfg[1].ports[0].mtu = 9000;
+	world_start(&w);
+	connect_both(&w, conn);
+	for (unsigned round = 0; round < 20; round++) {
+		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)round, 8900);
+		expect_bytes(&w, SIDE_B, conn[SIDE_B], (uint8_t)round, 8900);
+	}
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}
+
+/* Two clients of one instance meet over the internal loop port. */
+Test(engine_transport, own_address_goes_over_the_loop_port)
+{
+	struct world w;
+	static struct eng_ctl c;
+	struct eng_ctl *m;
+	uint32_t conn;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_A);
+	conn = connect_from(&w, SIDE_A, PAIR_ADDR_A);
+	m = expect(&w, SIDE_A, ENG_TC_REQUEST);
+	c = (struct eng_ctl){.type = ENG_CT_REJECT, .conn = m->conn, .private_len = 2};
+	memcpy(c.private_data, "no", 2);
+	command(&w, SIDE_A, m);
+	do_command(&w, SIDE_A, &c, 0);
+	m = expect(&w, SIDE_A, ENG_TC_REJECTED);
+	cr_assert_eq(m->conn, conn);
+	cr_assert_eq(m->mpa.private_len, 2);
+	cr_assert_gt(pair_counter(w.pair.e[0], "eng", "ENG_LOOP_PORT"), 5);
+	/* Until the message has come back, the index stays taken. */
+	for (int i = 0; i < 100; i++)
+		turn(&w);
+	cr_assert_eq(w.pair.e[0]->transports[0]->nused, 1);
+	command(&w, SIDE_A, m);
+	turn(&w);
+	cr_assert_eq(w.pair.e[0]->transports[0]->nused, 0);
+	pair_end(&w.pair);
+}
+
+/* A connection that dies before it is bound: whoever binds it hears of its end, and only then is
+ * the index free. */
+Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
+{
+	struct world w;
+	struct eng_ctl *m, *failed;
+	static struct eng_ctl c;
+	uint32_t conn;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	conn = connect_from(&w, SIDE_A, PAIR_ADDR_B);
+	m = expect(&w, SIDE_B, ENG_TC_REQUEST);
+	c = (struct eng_ctl){.type = ENG_CT_ABORT, .conn = conn};
+	do_command(&w, SIDE_A, &c, 0);
+	failed = expect(&w, SIDE_B, ENG_TC_FAILED);
+	cr_assert_eq(failed->status, -ECONNRESET);
+	cr_assert_eq(failed->conn, m->conn);
+	c = (struct eng_ctl){.type = ENG_CT_ACCEPT, .conn = m->conn, .qp_index = 4, .offer = offer};
+	do_command(&w, SIDE_B, &c, 0);
+	command(&w, SIDE_B, m);
+	command(&w, SIDE_B, failed);
+	cr_assert_eq(expect_told(&w, SIDE_B, ENG_E_CLOSED).arg, ECONNRESET);
+	cr_assert_eq(w.pair.e[1]->transports[0]->nused, 1);
+	say(&w, SIDE_B, ENG_T_RELEASE, m->conn, NULL, 0);
+	turn(&w);
+	cr_assert_eq(w.pair.e[1]->transports[0]->nused, 0);
+	pair_end(&w.pair);
+}
+
+/* Nobody listens: RFC 9293 3.10.7.1 resets, and the control stage hears of it. */
+Test(engine_transport, connection_refused)
+{
+	struct world w;
+	struct eng_ctl *m;
+	uint32_t conn;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	conn = connect_from(&w, SIDE_A, PAIR_ADDR_B);
+	m = expect(&w, SIDE_A, ENG_TC_FAILED);
+	cr_assert_eq(m->conn, conn);
+	cr_assert_eq(m->status, -ECONNREFUSED);
+	command(&w, SIDE_A, m);
+	turn(&w);
+	cr_assert_eq(w.pair.e[0]->transports[0]->nused, 0);
+	pair_end(&w.pair);
+}
+
+/* A full ring loses nothing: the bytes wait in TCP and come in order when there is room. */
+Test(engine_transport, full_ring_to_the_engine_stage_loses_nothing)
+{
+	struct world w;
+	struct rte_ring *ring;
+	struct eng_dmsg filler = {.id_type = ENG_DMSG(ENG_E_SPACE, 0)}, m;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	world_start(&w);
+	connect_both(&w, conn);
+	ring = w.pair.e[1]->stages[0]->from_transport[0];
+	while (rte_ring_sp_enqueue_elem(ring, &filler, sizeof(filler)) == 0)
+		;
+	for (unsigned k = 0; k < 20; k++) {
+		send_bytes(&w, SIDE_A, conn[SIDE_A], (uint8_t)(k * 200), 200);
+		turn(&w);
+	}
+	for (int i = 0; i < 100; i++)
+		turn(&w);
+	cr_assert_gt(pair_counter(w.pair.e[1], "eng", "ENG_RING_FULL"), 0);
+	while (told(&w, SIDE_B, &m))
+		cr_assert_neq(m.id_type & 15, ENG_E_DATA);
+	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 20 * 200);
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}
