@@ -356,27 +356,3 @@ eng_control_of(struct eng *e)
 {
 	return e->control;
 }
-
-int
-eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len)
-{
-	return eng_control_attach_flat(e->control, name, base, size, mem_len);
-}
-
-int
-eng_detach(struct eng *e, int client)
-{
-	return eng_control_detach(e->control, client);
-}
-
-bool
-eng_client_gone(struct eng *e, int client)
-{
-	return eng_control_client_gone(e->control, client);
-}
-
-int
-eng_qps(struct eng *e, struct eng_qp_view *out, int max)
-{
-	return eng_control_qps(e->control, out, max);
-}
