@@ -86,6 +86,14 @@ lane_fini(struct lane *l)
 	l->slots = NULL;
 }
 
+static bool
+asks_for_anything(const struct impair_cfg *cfg)
+{
+	return cfg->drop + cfg->dup + cfg->reorder + cfg->ecn + cfg->corrupt + cfg->corrupt_crc >
+		       0 ||
+	       (cfg->delay_us | cfg->jitter_us | cfg->rate_mbps) != 0;
+}
+
 void
 lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 {
@@ -94,7 +102,7 @@ lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 
 	rte_spinlock_lock(&l->lock);
 	l->cfg = (struct lane_cfg){
-		.active = tx ? cfg->tx : cfg->rx,
+		.active = (tx ? cfg->tx : cfg->rx) && asks_for_anything(cfg),
 		.timed = (cfg->delay_us | cfg->jitter_us | cfg->rate_mbps) != 0,
 		.drop = threshold(cfg->drop),
 		.dup = threshold(cfg->dup),
@@ -114,6 +122,15 @@ lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 	rte_spinlock_unlock(&l->lock);
 }
 
+/* The slot `i` places behind the head. */
+static struct lane_slot *
+slot(const struct lane *l, uint32_t i)
+{
+	uint32_t at = l->head + i;
+
+	return &l->slots[at < l->size ? at : at - l->size];
+}
+
 static void
 push(struct lane *l, struct rte_mbuf *m, uint64_t due, uint32_t span)
 {
@@ -122,8 +139,7 @@ push(struct lane *l, struct rte_mbuf *m, uint64_t due, uint32_t span)
 		rte_pktmbuf_free(m);
 		return;
 	}
-	l->slots[(l->head + l->count++) % l->size] =
-		(struct lane_slot){.m = m, .due = due, .span = span};
+	*slot(l, l->count++) = (struct lane_slot){.m = m, .due = due, .span = span};
 	l->last_due = due;
 }
 
@@ -247,7 +263,7 @@ take_one(struct lane *l, uint64_t now)
 
 		if (s.due > now)
 			break;
-		l->head = (l->head + 1) % l->size;
+		l->head = l->head + 1 < l->size ? l->head + 1 : 0;
 		l->count--;
 		if (s.span != 0 && l->naside < IMPAIR_ASIDE) {
 			step_aside(l, &s, now);
@@ -282,7 +298,7 @@ lane_flush(struct lane *l)
 {
 	rte_spinlock_lock(&l->lock);
 	for (uint32_t i = 0; i < l->count; i++) {
-		struct lane_slot *s = &l->slots[(l->head + i) % l->size];
+		struct lane_slot *s = slot(l, i);
 
 		s->due = 0;
 		s->span = 0;
@@ -301,7 +317,7 @@ lane_free_held(struct lane *l)
 	sk_count_n(l->counters, IMPAIR_FLUSHED, l->count + l->naside + l->nready);
 	for (; l->count != 0; l->count--) {
 		rte_pktmbuf_free(l->slots[l->head].m);
-		l->head = (l->head + 1) % l->size;
+		l->head = l->head + 1 < l->size ? l->head + 1 : 0;
 	}
 	while (l->naside != 0)
 		rte_pktmbuf_free(l->aside[--l->naside].m);

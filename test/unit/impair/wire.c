@@ -316,12 +316,12 @@ push_back(const char *args)
 
 Test(wire, full_lower_port_pushes_back_and_loses_nothing)
 {
-	push_back("queue=64");
+	push_back("queue=64,ecn=1"); /* these frames are not ECN-capable */
 }
 
 Test(wire, full_lower_port_pushes_back_where_nothing_is_impaired)
 {
-	push_back("dir=rx");
+	push_back("");
 }
 
 Test(wire, held_frames_are_freed_when_the_port_stops)
