@@ -11,8 +11,6 @@
 #include "cm_priv.h"
 #include "query_priv.h"
 
-SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
-
 static int
 tables_init(struct eng_control *c, const struct eng_limits *l)
 {

@@ -137,8 +137,8 @@ op_qp_error(void *ctx, struct rd_qp *rd, int code)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
 
-	/* An orderly end is told as such; a QP that is being deleted has nobody to tell. */
-	if (code == 0 || qp->deleting != NULL)
+	/* The end of the stream is told as such; a QP that is being deleted has nobody to tell. */
+	if (code == 0 || code == IW_LLP_CLOSED || qp->deleting != NULL)
 		return;
 	qp->code = code;
 	eng_qp_owe(ctx, qp, EQP_O_FATAL);
