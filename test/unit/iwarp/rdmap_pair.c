@@ -286,28 +286,38 @@ end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access, unsigned ext
 	return mr;
 }
 
+static void
+mr_copy(const struct rd_mr *mr, uint64_t off, uint8_t *get, const uint8_t *put, size_t len)
+{
+	for (uint32_t x = 0; x < mr->nextents && len > 0; x++) {
+		const struct rd_extent *ext = &mr->extents[x];
+		size_t n;
+
+		if (off >= ext->off + ext->len)
+			continue;
+		n = SK_MIN(len, (size_t)(ext->off + ext->len - off));
+		if (get) {
+			memcpy(get, ext->host + (off - ext->off), n);
+			get += n;
+		} else {
+			memcpy(ext->host + (off - ext->off), put, n);
+			put += n;
+		}
+		off += n;
+		len -= n;
+	}
+}
+
 void
 mr_get(const struct rd_mr *mr, uint64_t off, void *dst, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		uint32_t x = 0;
-
-		while (off + i >= mr->extents[x].off + mr->extents[x].len)
-			x++;
-		((uint8_t *)dst)[i] = mr->extents[x].host[off + i - mr->extents[x].off];
-	}
+	mr_copy(mr, off, dst, NULL, len);
 }
 
 void
 mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		uint32_t x = 0;
-
-		while (off + i >= mr->extents[x].off + mr->extents[x].len)
-			x++;
-		mr->extents[x].host[off + i - mr->extents[x].off] = ((const uint8_t *)src)[i];
-	}
+	mr_copy(mr, off, NULL, src, len);
 }
 
 /* ---- Requests ---- */
