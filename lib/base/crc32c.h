@@ -7,6 +7,7 @@
 #define SAKER_BASE_CRC32C_H
 
 #include <stddef.h>
+#include <nmmintrin.h>
 #include <stdint.h>
 
 #define SK_CRC32C_INIT 0xffffffffu
@@ -14,6 +15,13 @@
 uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
 /* Copies and computes in one pass over the source (blocks that stay in the first-level cache). */
 uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
+
+/* One step over 8 bytes as they stand in memory, for headers that are composed in registers. */
+static inline uint32_t
+sk_crc32c_word(uint32_t crc, uint64_t word)
+{
+	return (uint32_t)_mm_crc32_u64(crc, word);
+}
 
 static inline uint32_t
 sk_crc32c_final(uint32_t crc)

@@ -6,6 +6,7 @@
  *	iw_sq.c		requests that are sent but not yet completed (posting order), flush
  *	iw_tx.c		the loop: which message is next, records
  *	iw_tx_msg.c	Send, Write, local invalidate
+ *	iw_tx_fast.c	the usual Send or Write, in one go
  *	iw_tx_read.c	Read Requests and Read Responses out
  *	iw_rx.c		FPDUs in: versions, opcodes, the table of handlers
  *	iw_rx_tagged.c	Write and Read Response in
@@ -17,9 +18,10 @@
 
 #include "iwarp.h"
 
-#define IW_EMSS_MIN 256 /* so that the largest header, a Read Request and a Terminate fit an FPDU  \
-			 */
-#define IW_RING_MIN 16  /* entries of a queue when it is first needed */
+#define IW_EMSS_MIN                                                                                \
+	256            /* so that the largest header, a Read Request and a Terminate fit an FPDU   \
+			*/
+#define IW_RING_MIN 16 /* entries of a queue when it is first needed */
 #define IW_SEG_HEAD                                                                                \
 	(DDP_MAX + RDMAP_READ_REQUEST_LEN) /* as much of a segment as a Terminate may quote */
 #define IW_TERM_ROOM (DDP_MAX + RDMAP_TERMINATE_MAX)
@@ -178,6 +180,12 @@ uint32_t iw_seg_len(const struct iw_qp *q, uint32_t hdr_len, uint64_t left);
 
 /* iw_tx_msg.c */
 enum iw_step iw_sq_step(struct iw_qp *q);
+/* The last segment of a Send or Write has been built. */
+void iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes);
+
+/* iw_tx_fast.c: the whole of a request that has just been taken. false: go the general way; nothing
+ * has happened. */
+bool iw_tx_fast(struct iw_qp *q, struct iw_op *op);
 
 /* iw_tx_read.c */
 enum iw_step iw_read_step(struct iw_qp *q, struct iw_op *op);

@@ -99,7 +99,7 @@ iw_sq_step(struct iw_qp *q)
 	if (!q->tx_op) {
 		enum iw_step s = op_next(q);
 
-		if (s != IW_STEP_DID)
+		if (s != IW_STEP_DID || iw_tx_fast(q, q->tx_op))
 			return s;
 	}
 	k = kind_of(&q->tx_op->wr);
@@ -163,6 +163,16 @@ header(const struct iw_qp *q, const struct iw_op *op, struct wire_ddp *d)
 	d->mo = (uint32_t)op->done;
 }
 
+void
+iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes)
+{
+	q->irq_turn = true;
+	q->info.msgs_out++;
+	q->tx_op = NULL;
+	iw_sq_done(q, &op->wr, bytes);
+	iw_op_release(q->st, op);
+}
+
 /* The next segment of a Send or Write. */
 static enum iw_step
 message_step(struct iw_qp *q, struct iw_op *op)
@@ -188,11 +198,7 @@ message_step(struct iw_qp *q, struct iw_op *op)
 	if (!d.tagged)
 		q->send_msn++;
 	q->midst = IW_MIDST_NONE;
-	q->irq_turn = true;
-	q->info.msgs_out++;
-	q->tx_op = NULL;
-	iw_sq_done(q, &op->wr, (uint32_t)op->total);
-	iw_op_release(q->st, op);
+	iw_message_done(q, op, (uint32_t)op->total);
 	return IW_STEP_DID;
 }
 

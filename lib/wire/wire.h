@@ -13,6 +13,7 @@
 #ifndef SAKER_WIRE_H
 #define SAKER_WIRE_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -321,6 +322,29 @@ struct wire_ddp {
 /* Returns DDP_TAGGED_LEN, DDP_UNTAGGED_LEN or -WIRE_SHORT. Versions and opcode are judged above, where the right Terminate is known. */
 int wire_ddp_parse(struct wire_ddp *out, const uint8_t *p, size_t len);
 unsigned wire_ddp_emit(uint8_t *p, const struct wire_ddp *in);
+
+/*
+ * The same header and the MPA length field before it, composed in registers for the data path: together they are 16 bytes (tagged) or 20, given
+ * as words in the order of memory, the last of an untagged one half used.
+ */
+static inline void
+wire_fpdu_tagged_words(uint64_t word[2], uint32_t ulpdu_len, const struct wire_ddp *in)
+{
+	uint64_t ctrl = (in->last ? 0xc1u : 0x81u) << 8 | 0x40u | in->opcode;
+
+	word[0] = htobe64((uint64_t)ulpdu_len << 48 | ctrl << 32 | in->stag);
+	word[1] = htobe64(in->to);
+}
+
+static inline void
+wire_fpdu_untagged_words(uint64_t word[3], uint32_t ulpdu_len, const struct wire_ddp *in)
+{
+	uint64_t ctrl = (in->last ? 0x41u : 0x01u) << 8 | 0x40u | in->opcode;
+
+	word[0] = htobe64((uint64_t)ulpdu_len << 48 | ctrl << 32 | in->inv_stag);
+	word[1] = htobe64((uint64_t)in->qn << 32 | in->msn);
+	word[2] = htobe64((uint64_t)in->mo << 32);
+}
 
 #define RDMAP_READ_REQUEST_LEN 28
 struct wire_read_request { /* RFC 5040 4.4 */

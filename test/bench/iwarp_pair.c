@@ -230,19 +230,20 @@ run(uint64_t messages, unsigned burst)
 
 	for (uint64_t done = 0; done < messages; done += burst) {
 		sides[0].to_post += burst;
-		t0 = now_ns();
-		while (iw_tx(sides[0].q, 0, 256) == IW_TX_MORE)
-			;
-		t1 = now_ns();
-		carry(&sides[0], &sides[1]);
-		if (op == RD_READ) {
+		while (sides[0].completions < done + burst) {
+			t0 = now_ns();
+			while (iw_tx(sides[0].q, 0, 256) == IW_TX_MORE)
+				;
+			t1 = now_ns();
+			carry(&sides[0], &sides[1]);
 			while (iw_tx(sides[1].q, 0, 256) == IW_TX_MORE)
 				;
 			carry(&sides[1], &sides[0]);
+			tx += t1 - t0;
+			rx += now_ns() - t1;
 		}
-		tx += t1 - t0;
-		rx += now_ns() - t1;
 	}
+	sides[0].completions = 0;
 	printf("op %u size %u burst %u: %.1f ns a message (tx %.1f, rx %.1f)\n", op, size, burst,
 		(double)(now_ns() - start) / (double)messages, (double)tx / (double)messages,
 		(double)rx / (double)messages);

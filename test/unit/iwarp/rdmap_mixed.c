@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEEDS  100
+#define SEEDS  200
 #define OPS    60
 #define SOURCE 50000
 #define TARGET (1 << 20)
