@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two instances in one process, joined by rings, each with a flat client: connecting, the
+ * operations, refusals, endings. One thread drives both; time is the machine's, verdicts are not.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+#include <stdlib.h>
+
+#include "../../../lib/client/saker.h"
+#include "../../../lib/engine/engine.h"
+
+#define HOME_SIZE (8u << 20)
+#define MEM_SIZE  (1u << 20)
+#define TURNS     2000000u
+#define PORT      7000
+
+static struct node {
+	struct eng *eng;
+	struct saker *s;
+	void *home;
+	int client;
+	struct sk_addr addr;
+	struct saker_pd *pd;
+	struct saker_cq *cq;
+	struct saker_qp *qp;
+	struct saker_mr *mr;
+	uint8_t *mem;
+} node[2];
+
+static void
+turn(void *arg)
+{
+	for (int i = 0; i < 2; i++)
+		if (node[i].eng)
+			eng_poll(node[i].eng, 0, eng_clock());
+}
+
+static void
+start_node(struct node *n, int port, const char *addr)
+{
+	struct eng_config *cfg = calloc(1, sizeof(*cfg));
+	char err[256];
+
+	eng_config_default(cfg);
+	snprintf(cfg->name, sizeof(cfg->name), "node%d", port);
+	cfg->nports = cfg->nifs = 1;
+	cfg->ports[0] = (struct eng_port_config){
+		.port_id = (uint16_t)port, .mtu = 1500, .rxd = 256, .txd = 256};
+	cr_assert_eq(sk_addr_parse(addr, &n->addr), 0);
+	cfg->ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN, .addr = n->addr, .prefix = 24};
+	cfg->limits.qps = cfg->limits.client_qps = 64;
+	cfg->limits.cqs = cfg->limits.client_cqs = 64;
+	cfg->limits.mrs = cfg->limits.client_mrs = 256;
+	cfg->limits.conns = 64;
+	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 2048;
+	n->eng = eng_create(cfg, err, sizeof(err));
+	cr_assert_not_null(n->eng, "%s", err);
+	free(cfg);
+}
+
+static void
+attach(struct node *n)
+{
+	n->home = aligned_alloc(4096, HOME_SIZE);
+	memset(n->home, 0, HOME_SIZE);
+	n->client = eng_attach_flat(n->eng, "test", n->home, HOME_SIZE, MEM_SIZE);
+	cr_assert_geq(n->client, 0);
+	cr_assert_eq(
+		saker_open_flat(n->home, HOME_SIZE, turn, NULL, &n->s), 0, "%s", saker_error());
+	cr_assert_eq(saker_pd_create(n->s, &n->pd), 0, "%s", saker_error());
+	cr_assert_eq(saker_cq_create(n->s, 64, n, &n->cq), 0, "%s", saker_error());
+	n->mem = saker_alloc(n->s, 65536);
+	cr_assert_not_null(n->mem);
+	cr_assert_eq(saker_mr_create(n->pd, n->mem, 65536,
+			     RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &n->mr),
+		0, "%s", saker_error());
+}
+
+static void
+make_qp(struct node *n)
+{
+	struct saker_qp_attr attr = {.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.sq_depth = 16,
+		.rq_depth = 16,
+		.max_send_sge = 2,
+		.max_recv_sge = 2,
+		.max_inline = 64,
+		.user = n};
+
+	cr_assert_eq(saker_qp_create(n->pd, &attr, &n->qp), 0, "%s", saker_error());
+}
+
+static void
+setup(void)
+{
+	char *argv[] = {"test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", "-l", "0",
+		"--no-telemetry"};
+	struct rte_ring *r[2];
+
+	cr_assert_geq(rte_eal_init(9, argv), 0);
+	r[0] = rte_ring_create("ab", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	r[1] = rte_ring_create("ba", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	cr_assert_eq(rte_eth_from_rings("w0", &r[0], 1, &r[1], 1, 0), 0);
+	cr_assert_eq(rte_eth_from_rings("w1", &r[1], 1, &r[0], 1, 0), 1);
+	start_node(&node[0], 0, "10.0.0.1");
+	start_node(&node[1], 1, "10.0.0.2");
+	attach(&node[0]);
+	attach(&node[1]);
+}
+
+static void
+wait_gone(struct node *n)
+{
+	for (unsigned i = 0; i < TURNS && !eng_client_gone(n->eng, n->client); i++)
+		turn(NULL);
+	cr_assert(eng_client_gone(n->eng, n->client));
+}
+
+static void
+teardown(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct eng_totals t = {0};
+
+		saker_close(node[i].s);
+		eng_detach(node[i].eng, node[i].client);
+		wait_gone(&node[i]);
+		eng_totals(node[i].eng, &t);
+		cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.pds + t.srqs + t.listeners, 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct eng *e = node[i].eng;
+
+		node[i].eng = NULL;
+		eng_destroy(e);
+		free(node[i].home);
+	}
+}
+
+static struct saker_event
+wait_event(struct node *n, enum saker_event_type type)
+{
+	struct saker_event ev = {0};
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn(NULL);
+		if (saker_event(n->s, &ev) == 1) {
+			cr_assert_eq(ev.type, type, "event %d instead of %d, status %d", ev.type,
+				type, ev.status);
+			return ev;
+		}
+	}
+	cr_assert_fail("event %d did not come", type);
+	return ev;
+}
+
+static struct rd_wc
+wait_wc(struct node *n)
+{
+	struct rd_wc wc = {0};
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		turn(NULL);
+		if (saker_cq_poll(n->cq, &wc, 1) == 1)
+			return wc;
+	}
+	cr_assert_fail("no completion came");
+	return wc;
+}
+
+static void
+connect_nodes(void)
+{
+	struct saker_conn_param p = {.ird = 4,
+		.ord = 4,
+		.crc = 2,
+		.markers = 2,
+		.private_data = "hello",
+		.private_len = 5};
+	struct saker_listener *l;
+	struct saker_event ev;
+
+	make_qp(&node[0]);
+	make_qp(&node[1]);
+	cr_assert_eq(saker_listen(node[1].s, NULL, PORT, 4, NULL, &l), 0, "%s", saker_error());
+	cr_assert_eq(
+		saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s", saker_error());
+	ev = wait_event(&node[1], SAKER_EV_CONNECT_REQUEST);
+	cr_assert_eq(ev.cm.private_len, 5);
+	cr_assert_arr_eq(ev.cm.private_data, "hello", 5);
+	cr_assert(sk_addr_eq(&ev.cm.remote, &node[0].addr));
+	p.private_data = "welcome";
+	p.private_len = 7;
+	cr_assert_eq(saker_accept(node[1].s, ev.request, node[1].qp, &p), 0, "%s", saker_error());
+	ev = wait_event(&node[1], SAKER_EV_ESTABLISHED);
+	cr_assert_eq(ev.qp, node[1].qp);
+	ev = wait_event(&node[0], SAKER_EV_ESTABLISHED);
+	cr_assert_eq(ev.qp, node[0].qp);
+	cr_assert_eq(ev.cm.private_len, 7);
+	cr_assert_arr_eq(ev.cm.private_data, "welcome", 7);
+	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+}
+
+static void
+post(struct node *n, uint8_t opcode, uint32_t len, uint64_t remote, uint32_t rkey)
+{
+	struct rd_sge sge = {(uintptr_t)n->mem, len, saker_mr_stag(n->mr)};
+	struct saker_wr wr = {.wr_id = opcode,
+		.opcode = opcode,
+		.flags = RD_SIGNALED,
+		.nsge = 1,
+		.sge = &sge,
+		.remote_addr = remote,
+		.rkey = rkey};
+
+	cr_assert_eq(saker_post_send(n->qp, &wr, 1), 1);
+	cr_assert_eq(wait_wc(n).status, RD_SUCCESS);
+}
+
+Test(engine_flat, send_write_read_between_two_instances)
+{
+	struct node *a = &node[0], *b = &node[1];
+	struct saker_wr recv = {.wr_id = 77, .nsge = 1};
+	struct rd_sge sge;
+	struct rd_wc wc;
+
+	setup();
+	connect_nodes();
+	sge = (struct rd_sge){(uintptr_t)b->mem, 65536, saker_mr_stag(b->mr)};
+	recv.sge = &sge;
+	memset(a->mem, 0x11, 5000);
+	cr_assert_eq(saker_post_recv(b->qp, &recv, 1), 1);
+	post(a, RD_SEND, 5000, 0, 0);
+	wc = wait_wc(b);
+	cr_assert_eq(wc.status, RD_SUCCESS);
+	cr_assert_eq(wc.wr_id, 77);
+	cr_assert_eq(wc.byte_len, 5000);
+	cr_assert_arr_eq(b->mem, a->mem, 5000);
+	memset(a->mem, 0x22, 60000);
+	post(a, RD_WRITE, 60000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
+	for (unsigned i = 0; i < TURNS && b->mem[59999] != 0x22; i++)
+		turn(NULL);
+	cr_assert_arr_eq(b->mem, a->mem, 60000);
+	memset(b->mem, 0x33, 40000);
+	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
+	cr_assert_arr_eq(a->mem, b->mem, 40000);
+	teardown();
+}
+
+Test(engine_flat, disconnect_reaches_both_sides)
+{
+	setup();
+	connect_nodes();
+	cr_assert_eq(saker_disconnect(node[0].qp, false), 0, "%s", saker_error());
+	wait_event(&node[0], SAKER_EV_DISCONNECTED);
+	wait_event(&node[1], SAKER_EV_DISCONNECTED);
+	teardown();
+}
+
+Test(engine_flat, a_dead_clients_peer_is_told)
+{
+	setup();
+	connect_nodes();
+	cr_assert_eq(eng_detach(node[0].eng, node[0].client), 0);
+	wait_gone(&node[0]);
+	cr_assert_eq(wait_event(&node[1], SAKER_EV_DISCONNECTED).status, -ECONNRESET);
+	teardown();
+}
+
+Test(engine_flat, nobody_listens_is_unreachable_and_may_be_tried_again)
+{
+	struct saker_conn_param p = {.crc = 2, .markers = 2};
+
+	setup();
+	make_qp(&node[0]);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s",
+			saker_error());
+		cr_assert_eq(wait_event(&node[0], SAKER_EV_UNREACHABLE).status, -ECONNREFUSED);
+	}
+	teardown();
+}
+
+Test(engine_flat, a_reject_carries_its_private_data)
+{
+	struct saker_conn_param p = {.crc = 2, .markers = 2};
+	struct saker_listener *l;
+	struct saker_event ev;
+
+	setup();
+	make_qp(&node[0]);
+	cr_assert_eq(
+		saker_listen(node[1].s, &node[1].addr, PORT, 4, NULL, &l), 0, "%s", saker_error());
+	cr_assert_eq(
+		saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s", saker_error());
+	ev = wait_event(&node[1], SAKER_EV_CONNECT_REQUEST);
+	cr_assert_eq(saker_reject(node[1].s, ev.request, "no", 2), 0, "%s", saker_error());
+	ev = wait_event(&node[0], SAKER_EV_REJECTED);
+	cr_assert_eq(ev.cm.private_len, 2);
+	cr_assert_arr_eq(ev.cm.private_data, "no", 2);
+	teardown();
+}
