@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the engine costs: two instances on two lcores, joined by rings, each with a client on its
+ *own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
+ *kind of port, the rate of small Writes, and the bandwidth of large ones.
+ *
+ *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo [size [mtu [depth]]]
+ *
+ * solo: the rate's work of both sides by one thread, in processor time: a figure that other
+ *programs on the machine disturb least.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_ring.h>
+
+#include "../../lib/base/hist.h"
+#include "../../lib/base/mem.h"
+#include "../../lib/client/saker.h"
+#include "../../lib/engine/engine.h"
+
+#define HOME_SIZE (64u << 20)
+#define MEM_SIZE  (32u << 20)
+#define BUF_SIZE  (8u << 20)
+#define PORT      7000
+#define RUN_NS    1000000000ull
+
+static struct side {
+	struct eng *e;
+	struct saker *s;
+	struct saker_pd *pd;
+	struct saker_cq *cq;
+	struct saker_qp *qp;
+	struct saker_mr *mr;
+	uint8_t *mem;
+	int client;
+	uint16_t port;
+} side[2];
+
+static unsigned size = 64, mtu = 1500, depth = 256;
+static volatile bool stop;
+static struct sk_hist hist;
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, saker_error());
+	exit(1);
+}
+
+static void
+turn(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 2; i++)
+		if (side[i].e != NULL)
+			eng_poll(side[i].e, 0, eng_clock());
+}
+
+static void
+make_ports(const char *kind, uint16_t port[2])
+{
+	struct rte_ring *r[2];
+	char name[32];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "%s_ring%d", kind, i);
+		r[i] = rte_ring_create(name, 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	}
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "%s%d", kind, i);
+		port[i] = (uint16_t)rte_eth_from_rings(name, &r[i], 1, &r[!i], 1, 0);
+	}
+}
+
+static void
+start_side(int i)
+{
+	struct side *n = &side[i];
+	struct eng_config cfg;
+	char err[256];
+	void *home = sk_mem_alloc(HOME_SIZE);
+
+	eng_config_default(&cfg);
+	cfg.nports = cfg.nifs = 1;
+	cfg.ports[0] =
+		(struct eng_port_config){.port_id = n->port, .mtu = mtu, .rxd = 1024, .txd = 1024};
+	cfg.ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN, .prefix = 24};
+	sk_addr_parse(i == 0 ? "10.0.0.1" : "10.0.0.2", &cfg.ifs[0].addr);
+	n->e = eng_create(&cfg, err, sizeof(err));
+	if (n->e == NULL) {
+		fprintf(stderr, "%s\n", err);
+		exit(1);
+	}
+	n->client = eng_attach_flat(n->e, "bench", home, HOME_SIZE, MEM_SIZE);
+	if (n->client < 0 || saker_open_flat(home, HOME_SIZE, turn, NULL, &n->s) != 0)
+		die("attach");
+	if (saker_pd_create(n->s, &n->pd) != 0 || saker_cq_create(n->s, 4096, n, &n->cq) != 0)
+		die("objects");
+	n->mem = saker_alloc(n->s, BUF_SIZE);
+	if (n->mem == NULL ||
+		saker_mr_create(n->pd, n->mem, BUF_SIZE,
+			RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &n->mr) != 0)
+		die("memory");
+}
+
+static void
+make_qp(struct side *n)
+{
+	struct saker_qp_attr attr = {.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.sq_depth = depth,
+		.rq_depth = 16,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.max_inline = 64,
+		.user = n};
+
+	if (saker_qp_create(n->pd, &attr, &n->qp) != 0)
+		die("qp");
+}
+
+static void
+wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
+{
+	while (saker_event(n->s, ev) == 0)
+		turn(NULL);
+	if (ev->type != type) {
+		fprintf(stderr, "event %d, status %d\n", ev->type, ev->status);
+		exit(1);
+	}
+}
+
+static void
+connect_sides(void)
+{
+	struct saker_conn_param param = {.ird = 16, .ord = 16, .crc = 2, .markers = 2};
+	struct saker_listener *l;
+	struct saker_event ev;
+	struct sk_addr to;
+
+	make_qp(&side[0]);
+	make_qp(&side[1]);
+	sk_addr_parse("10.0.0.2", &to);
+	if (saker_listen(side[1].s, NULL, PORT, 4, NULL, &l) != 0)
+		die("listen");
+	if (saker_connect(side[0].qp, NULL, &to, PORT, &param) != 0)
+		die("connect");
+	wait_event(&side[1], SAKER_EV_CONNECT_REQUEST, &ev);
+	if (saker_accept(side[1].s, ev.request, side[1].qp, &param) != 0)
+		die("accept");
+	wait_event(&side[0], SAKER_EV_ESTABLISHED, &ev);
+	wait_event(&side[1], SAKER_EV_ESTABLISHED, &ev);
+}
+
+static void
+post_write(struct side *n, const struct side *to, uint32_t len, bool signaled)
+{
+	struct rd_sge sge = {.addr = (uintptr_t)n->mem, .len = len, .lkey = saker_mr_stag(n->mr)};
+	struct saker_wr wr = {.opcode = RD_WRITE,
+		.flags = signaled ? RD_SIGNALED : 0,
+		.nsge = 1,
+		.rkey = saker_mr_stag(to->mr),
+		.remote_addr = (uintptr_t)to->mem + BUF_SIZE / 2,
+		.sge = &sge};
+
+	while (saker_post_send(n->qp, &wr, 1) != 1)
+		eng_poll(n->e, 0, eng_clock());
+}
+
+static void
+drain(struct side *n)
+{
+	struct rd_wc wc[16];
+	int k = saker_cq_poll(n->cq, wc, 16);
+
+	for (int i = 0; i < k; i++)
+		if (wc[i].status != RD_SUCCESS && !stop) {
+			fprintf(stderr, "completion status %u, %u\n", wc[i].status,
+				wc[i].vendor_err);
+			exit(1);
+		}
+}
+
+/* Waits for the byte `v` at the end of what the peer writes. */
+static bool
+await(struct side *n, uint8_t v)
+{
+	const uint8_t *at = n->mem + BUF_SIZE / 2 + size - 1;
+
+	while (__atomic_load_n(at, __ATOMIC_ACQUIRE) != v) {
+		eng_poll(n->e, 0, eng_clock());
+		if (stop)
+			return false;
+	}
+	return true;
+}
+
+static int
+echo(void *arg)
+{
+	uint8_t v = 0;
+
+	(void)arg;
+	for (unsigned i = 0; await(&side[1], ++v); i++) {
+		side[1].mem[size - 1] = v;
+		post_write(&side[1], &side[0], size, i % 64 == 0);
+		if (i % 64 == 32)
+			drain(&side[1]);
+	}
+	return 0;
+}
+
+static void
+run_lat(void)
+{
+	uint64_t end = eng_clock() + RUN_NS, t0;
+	uint8_t v = 0;
+
+	for (unsigned i = 0; eng_clock() < end; i++) {
+		t0 = eng_clock();
+		side[0].mem[size - 1] = ++v;
+		post_write(&side[0], &side[1], size, i % 64 == 0);
+		await(&side[0], v);
+		if (i > 1000)
+			sk_hist_add(&hist, (eng_clock() - t0) / 2);
+		if (i % 64 == 32)
+			drain(&side[0]);
+	}
+	stop = true;
+	printf("lat  %u B, mtu %u: p50 %lu ns, p99 %lu ns, p99.9 %lu ns\n", size, mtu,
+		sk_hist_quantile(&hist, 0.5), sk_hist_quantile(&hist, 0.99),
+		sk_hist_quantile(&hist, 0.999));
+}
+
+static int
+serve(void *arg)
+{
+	(void)arg;
+	while (!stop)
+		eng_poll(side[1].e, 0, eng_clock());
+	return 0;
+}
+
+static uint64_t
+cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static bool solo;
+
+static void
+run_rate(void)
+{
+	uint64_t begin = eng_clock(), end = begin + RUN_NS, done = 0, ns, cpu = cpu_ns();
+	unsigned out = 0, batch = SK_MIN(16u, depth / 2);
+	struct rd_wc wc[64];
+
+	while (eng_clock() < end) {
+		int k;
+
+		while (out + batch <= depth) {
+			for (unsigned i = 0; i < batch; i++)
+				post_write(&side[0], &side[1], size, i == batch - 1);
+			out += batch;
+		}
+		eng_poll(side[0].e, 0, eng_clock());
+		if (solo)
+			eng_poll(side[1].e, 0, eng_clock());
+		k = saker_cq_poll(side[0].cq, wc, 64);
+		done += (unsigned)k * batch;
+		out -= (unsigned)k * batch;
+	}
+	ns = solo ? cpu_ns() - cpu : eng_clock() - begin;
+	stop = true;
+	printf("rate %u B, mtu %u: %.3f Mop/s, %.2f Gb/s\n", size, mtu,
+		(double)done * 1e3 / (double)ns, (double)done * size * 8 / (double)ns);
+}
+
+/* ---- The floor: a frame with a payload, there and back
+ * ------------------------------------------------------ */
+
+static struct rte_mempool *pool;
+static uint16_t floor_port[2];
+
+static void
+floor_send(int i, const uint8_t *from)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(size + 100));
+
+	memcpy(at + 100, from, size);
+	while (rte_eth_tx_burst(floor_port[i], 0, &m, 1) == 0)
+		;
+}
+
+static bool
+floor_await(int i, uint8_t *to)
+{
+	struct rte_mbuf *m;
+
+	while (rte_eth_rx_burst(floor_port[i], 0, &m, 1) == 0)
+		if (stop)
+			return false;
+	memcpy(to, rte_pktmbuf_mtod_offset(m, uint8_t *, 100), size);
+	rte_pktmbuf_free(m);
+	return true;
+}
+
+static int
+floor_echo(void *arg)
+{
+	static uint8_t buf[65536];
+
+	(void)arg;
+	while (floor_await(1, buf))
+		floor_send(1, buf);
+	return 0;
+}
+
+static void
+run_floor(void)
+{
+	static uint8_t buf[65536];
+	uint64_t end = eng_clock() + RUN_NS, t0;
+
+	while (eng_clock() < end) {
+		t0 = eng_clock();
+		floor_send(0, buf);
+		floor_await(0, buf);
+		sk_hist_add(&hist, (eng_clock() - t0) / 2);
+	}
+	stop = true;
+	printf("floor %u B: p50 %lu ns, p99 %lu ns\n", size, sk_hist_quantile(&hist, 0.5),
+		sk_hist_quantile(&hist, 0.99));
+}
+
+static void
+start_floor(void)
+{
+	struct rte_eth_conf conf = {0};
+
+	make_ports("floor", floor_port);
+	pool = rte_pktmbuf_pool_create("floor", 4096, 256, 64, 2176, SOCKET_ID_ANY);
+	for (int i = 0; i < 2; i++) {
+		rte_eth_dev_configure(floor_port[i], 1, 1, &conf);
+		rte_eth_rx_queue_setup(floor_port[i], 0, 1024, 0, NULL, pool);
+		rte_eth_tx_queue_setup(floor_port[i], 0, 1024, 0, NULL);
+		rte_eth_dev_start(floor_port[i]);
+	}
+}
+
+static void
+show_counter(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
+	uint64_t value)
+{
+	(void)sev;
+	(void)help;
+	if (value != 0)
+		printf("  side %d: %s %s %lu\n", *(int *)arg, layer, name, value);
+}
+
+int
+main(int argc, char **argv)
+{
+	int n = rte_eal_init(argc, argv);
+	const char *mode;
+	lcore_function_t *other = serve;
+	void (*run)(void) = run_rate;
+	uint16_t port[2];
+
+	if (n < 0 || n + 1 >= argc || rte_lcore_count() < 2)
+		return 1;
+	mode = argv[n + 1];
+	if (n + 2 < argc)
+		size = (unsigned)atoi(argv[n + 2]);
+	if (n + 3 < argc)
+		mtu = (unsigned)atoi(argv[n + 3]);
+	if (n + 4 < argc)
+		depth = (unsigned)atoi(argv[n + 4]);
+	sk_hist_init(&hist);
+	if (strcmp(mode, "floor") == 0) {
+		start_floor();
+		other = floor_echo;
+		run = run_floor;
+	} else {
+		make_ports("wire", port);
+		side[0].port = port[0];
+		side[1].port = port[1];
+		start_side(0);
+		start_side(1);
+		connect_sides();
+		solo = strcmp(mode, "solo") == 0;
+		if (strcmp(mode, "lat") == 0) {
+			other = echo;
+			run = run_lat;
+		}
+	}
+	if (!solo)
+		rte_eal_remote_launch(other, NULL, rte_get_next_lcore(-1, 1, 0));
+	run();
+	rte_eal_mp_wait_lcore();
+	for (int i = 0; i < 2; i++)
+		if (side[i].e != NULL)
+			eng_counters(side[i].e, show_counter, &i);
+	return 0;
+}
