@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A QEMU guest that runs Debian's stock kernel with Linux's soft-iWARP (siw): the living peer of the interoperability tests.
+
+    guest.py build                    fetch the kernel, build siw.ko and the initial RAM disk
+    guest.py boot [NIC...]            start a guest; prints nothing but errors
+    guest.py run [-t SECONDS] COMMAND run COMMAND with bash in the guest; its output and exit status become ours
+    guest.py console                  the guest's kernel messages
+    guest.py stop                     end it
+
+A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
+Without `offload` it sends whole checksums and no segments larger than the MTU.
+
+The guest's root is the host's, read-only over 9p, under a RAM overlay, so every program of the host is there under the same
+path; /share is a folder that both may write. The kernel package is only unpacked, and siw (which Debian leaves out) is built against
+the kernel's headers. State lives in $SAKER_GUEST_DIR (default: saker-guest under the temporary directory), one folder per $SAKER_GUEST_NAME.
+Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm.
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+CACHE = os.environ.get("SAKER_GUEST_DIR", os.path.join(tempfile.gettempdir(), "saker-guest"))
+NAME = os.environ.get("SAKER_GUEST_NAME", "siw")
+ACCEL = os.environ.get("SAKER_GUEST_ACCEL", "tcg")
+MEMORY_MB = int(os.environ.get("SAKER_GUEST_MEM", "640"))
+HERE = os.path.join(CACHE, NAME)
+PACKAGES = [
+    "qemu-system-x86", "qemu-system-data", "seabios", "busybox-static", "cpio", "kmod", "xz-utils", "make", "gcc",
+    "linux-source-6.1", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "rdma-core", "iproute2", "iputils-ping",
+]
+BOOT_MODULES = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"]
+
+INIT = """#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /proc /sys /dev /host /ram /root
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+for m in $($b cat /modules/order); do $b insmod /modules/$m; done
+$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro host /host &&
+$b mount -t tmpfs none /ram && $b mkdir /ram/upper /ram/work &&
+$b mount -t overlay -o lowerdir=/host,upperdir=/ram/upper,workdir=/ram/work none /root &&
+$b mkdir -p /root/share &&
+$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none share /root/share || exec $b sh
+for d in proc sys dev; do $b mount --move /$d /root/$d; done
+exec $b switch_root /root /bin/bash /share/agent
+"""
+
+# The guest's first process: brings the guest up, then runs what comes over the control port, a line per command: ID.
+AGENT = """#!/bin/bash
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
+mount -t tmpfs none /run
+mkdir -p /dev/pts /dev/shm && mount -t devpts none /dev/pts && mount -t tmpfs none /dev/shm
+kernel=$(uname -r)
+mkdir -p "/usr/lib/modules/$kernel"
+mount --bind "$(cat /share/modules)/lib/modules/$kernel" "/usr/lib/modules/$kernel"
+hostname saker-guest
+ulimit -l unlimited
+echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
+ip link set lo up
+modprobe -a virtio_net ib_uverbs rdma_ucm siw
+. /share/network
+for port in /sys/class/virtio-ports/*; do
+    [ "$(cat "$port/name")" = control ] && control=/dev/${port##*/}
+done
+exec 3<> "$control"
+touch /share/ready
+while true; do
+    read -r id <&3 || { sleep 0.1; continue; }
+    [ -e "/share/$id.cmd" ] && [ ! -e "/share/$id.out" ] || continue
+    : > "/share/$id.out"
+    (
+        cd /root
+        setsid bash "/share/$id.cmd" > "/share/$id.out" 2>&1 < /dev/null
+        echo $? > "/share/$id.tmp" && mv "/share/$id.tmp" "/share/$id.status"
+    ) &
+done
+"""
+
+
+def die(text):
+    sys.exit(f"guest.py: {text}")
+
+
+def sh(*args, **kw):
+    return subprocess.run(args, check=True, **kw)
+
+
+def kernel_version():
+    built = os.path.join(CACHE, "kernel")
+    if os.path.exists(built):
+        return open(built).read().strip()
+    out = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True).stdout
+    found = re.search(r"Depends: linux-image-(6\.1\.\S*-amd64)", out)
+    if not found:
+        die("apt knows no linux-image-amd64; is `apt-get update` possible here?")
+    return found.group(1)
+
+
+def installed(packages):
+    out = subprocess.run(["dpkg-query", "-W", "-f=${Status}\n", *packages], capture_output=True, text=True)
+    return out.stdout.count("install ok installed") == len(packages)
+
+
+def build():
+    os.makedirs(CACHE, exist_ok=True)
+    stamp = os.path.join(CACHE, "built")
+    k = kernel_version()
+    packages = PACKAGES + [f"linux-headers-{k}"]
+    if not installed(packages):
+        env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+        sh("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages, env=env, stdout=subprocess.DEVNULL)
+    if os.path.exists(stamp) and open(stamp).read() == k:
+        return
+    unpack_kernel(k)
+    build_siw(k)
+    build_initrd(k)
+    open(os.path.join(CACHE, "kernel"), "w").write(k)
+    open(stamp, "w").write(k)
+
+
+def unpack_kernel(k):
+    tree = os.path.join(CACHE, "tree")
+    shutil.rmtree(tree, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
+        sh("apt-get", "download", "-q", f"linux-image-{k}", cwd=tmp, stdout=subprocess.DEVNULL)
+        sh("dpkg", "-x", glob.glob(tmp + "/*.deb")[0], tree)
+    if not os.path.isdir(tree + "/usr/lib"):  # depmod wants the merged layout
+        shutil.rmtree(tree + "/usr", ignore_errors=True)
+        os.symlink(".", tree + "/usr")
+
+
+def build_siw(k):
+    with tempfile.TemporaryDirectory(dir=CACHE) as src:
+        sh("tar", "-xJf", "/usr/src/linux-source-6.1.tar.xz", "-C", src, "--strip-components=5",
+           "linux-source-6.1/drivers/infiniband/sw/siw")
+        sh("make", "-s", "-C", f"/usr/src/linux-headers-{k}", f"M={src}", "CONFIG_RDMA_SIW=m", "modules",
+           stdout=subprocess.DEVNULL)
+        extra = os.path.join(CACHE, "tree/lib/modules", k, "extra")
+        os.makedirs(extra, exist_ok=True)
+        sh("strip", "-g", "-o", os.path.join(extra, "siw.ko"), os.path.join(src, "siw.ko"))
+    sh("depmod", "-b", os.path.join(CACHE, "tree"), k)
+
+
+def build_initrd(k):
+    with tempfile.TemporaryDirectory(dir=CACHE) as d:
+        os.makedirs(d + "/bin")
+        os.makedirs(d + "/modules")
+        shutil.copy("/bin/busybox", d + "/bin/busybox")
+        order = []
+        for m in BOOT_MODULES:
+            out = sh("modprobe", "-d", os.path.join(CACHE, "tree"), "-S", k, "--show-depends", m,
+                     capture_output=True, text=True).stdout
+            for path in re.findall(r"^insmod (\S+)", out, re.M):
+                name = os.path.basename(path)
+                if name not in order:
+                    order.append(name)
+                    shutil.copy(path, d + "/modules/" + name)
+        open(d + "/modules/order", "w").write("\n".join(order) + "\n")
+        open(d + "/init", "w").write(INIT)
+        os.chmod(d + "/init", 0o755)
+        names = "\n".join(os.path.relpath(os.path.join(r, f), d) for r, ds, fs in os.walk(d) for f in ds + fs)
+        with open(os.path.join(CACHE, "initrd"), "wb") as out:
+            sh("cpio", "-o", "-H", "newc", "--quiet", input=names.encode(), stdout=out, cwd=d)
+
+
+class Nic:
+    def __init__(self, index, text):
+        kind, _, rest = text.partition("=")
+        if kind != "vhost":
+            die(f"unknown NIC kind '{kind}'")
+        self.index, parts = index, rest.split(",")
+        self.socket, self.mtu, self.offload, self.addresses = parts[0], 1500, False, []
+        for p in parts[1:]:
+            if p.startswith("mtu="):
+                self.mtu = int(p[4:])
+            elif p == "offload":
+                self.offload = True
+            else:
+                self.addresses.append(p)
+
+    def qemu(self):
+        # INTx (vectors=0): under emulation there is no irqfd, and QEMU 7.2 falls over MSI-X of a vhost-user device.
+        features = "" if self.offload else (
+            ",csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,"
+            "host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
+        vectors = ",vectors=0" if ACCEL == "tcg" else ""
+        return ["-chardev", f"socket,id=c{self.index},path={self.socket}",
+                "-netdev", f"vhost-user,id=n{self.index},chardev=c{self.index}",
+                "-device", f"virtio-net-pci,netdev=n{self.index},mac=52:54:00:5a:4b:{self.index + 1:02x},romfile="
+                           f"{vectors}{features}"]
+
+    def network(self):
+        dev = f"eth{self.index}"
+        lines = [f"ip link set {dev} mtu {self.mtu} up"]
+        lines += [f"ip addr add {a} dev {dev}{' nodad' if ':' in a else ''}" for a in self.addresses]
+        return "\n".join(lines + [f"rdma link add siw{self.index} type siw netdev {dev}"]) + "\n"
+
+
+def pid():
+    """The process id of our own guest, or None."""
+    try:
+        p = int(open(HERE + "/pid").read())
+        return p if HERE.encode() in open(f"/proc/{p}/cmdline", "rb").read() else None
+    except (OSError, ValueError):
+        return None
+
+
+def boot(nics):
+    if pid():
+        die(f"the guest '{NAME}' is running already")
+    shutil.rmtree(HERE, ignore_errors=True)
+    share = HERE + "/share"
+    os.makedirs(share)
+    k = kernel_version()
+    nics = [Nic(i, n) for i, n in enumerate(nics)]
+    open(share + "/agent", "w").write(AGENT)
+    open(share + "/modules", "w").write(os.path.join(CACHE, "tree"))
+    open(share + "/network", "w").write("".join(n.network() for n in nics))
+    cpu = {"tcg": "max", "kvm": "host"}[ACCEL]
+    args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""), "-cpu", cpu,
+            "-smp", "2", "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            # A vhost-user back end maps the guest's memory.
+            "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-machine", "q35,memory-backend=ram",
+            "-kernel", f"{CACHE}/tree/boot/vmlinuz-{k}", "-initrd", f"{CACHE}/initrd",
+            "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable random.trust_cpu=1 net.ifnames=0",
+            "-serial", f"file:{HERE}/console",
+            "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
+            "-fsdev", f"local,id=share,path={share},security_model=none",
+            "-device", "virtio-9p-pci,fsdev=share,mount_tag=share",
+            "-device", "virtio-serial-pci", "-chardev", f"socket,id=control,path={HERE}/control,server=on,wait=off",
+            "-device", "virtserialport,chardev=control,name=control",
+            "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid", "-daemonize"]
+    for n in nics:
+        args += n.qemu()
+    done = subprocess.run(args, stdout=open(HERE + "/qemu.log", "w"), stderr=subprocess.STDOUT)
+    if done.returncode:
+        die("QEMU did not start: " + open(HERE + "/qemu.log").read().strip())
+    wait_for(share + "/ready", 180)
+
+
+def wait_for(path, seconds):
+    end = time.monotonic() + seconds
+    while not os.path.exists(path):
+        if not pid():
+            die("the guest has died; its last words:\n" + tail(HERE + "/console"))
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def tail(path, lines=20):
+    try:
+        return "".join(open(path, errors="replace").readlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def run(command, seconds):
+    if not pid():
+        die(f"no guest '{NAME}' is running")
+    job = uuid.uuid4().hex
+    base = f"{HERE}/share/{job}"
+    open(base + ".cmd", "w").write(f"timeout -k 5 {seconds} bash -c {quote(command)}\n")
+    for _ in range(20):  # the port serves one connection at a time, and a line may meet another's end
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(HERE + "/control")
+            s.sendall(job.encode() + b"\n")
+        if wait_for(base + ".out", 5):
+            break
+    ended = wait_for(base + ".status", seconds + 30)
+    sys.stdout.write(open(base + ".out", errors="replace").read() if os.path.exists(base + ".out") else "")
+    sys.stdout.flush()
+    if not ended:
+        die("the command did not end: " + command)
+    return int(open(base + ".status").read())
+
+
+def quote(s):
+    return "'" + s.replace("'", "'\\''") + "'"
+
+
+def stop():
+    p = pid()
+    if p:
+        os.kill(p, signal.SIGTERM)
+        for _ in range(100):
+            if not pid():
+                return
+            time.sleep(0.05)
+        os.kill(p, signal.SIGKILL)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = ap.add_subparsers(dest="verb", required=True)
+    sub.add_parser("build")
+    sub.add_parser("boot").add_argument("nics", nargs="*")
+    r = sub.add_parser("run")
+    r.add_argument("-t", type=int, default=120)
+    r.add_argument("command")
+    sub.add_parser("console")
+    sub.add_parser("stop")
+    a = ap.parse_args()
+    if a.verb == "build":
+        build()
+    elif a.verb == "boot":
+        boot(a.nics)
+    elif a.verb == "run":
+        sys.exit(run(a.command, a.t))
+    elif a.verb == "console":
+        print(tail(HERE + "/console", 200), end="")
+    elif a.verb == "stop":
+        stop()
+
+
+if __name__ == "__main__":
+    main()
