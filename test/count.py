@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts the tests in a meson testlog.json: prints `PASSED FAILED SKIPPED`, and on stderr the name of what failed.
+
+A TAP program counts by its lines, any other as one. A program that died or reported nothing counts as a failure whatever it printed, and so does a
+report of the leak sanitizer, which Criterion passes over."""
+import json
+import re
+import sys
+
+passed = failed = skipped = 0
+for line in open(sys.argv[1]):
+    t = json.loads(line)
+    out = t.get("stdout", "")
+    rows = re.findall(r"^(not ok|ok)\b(.*)$", out, re.M)
+    bad = [r for s, r in rows if s == "not ok"]
+    skip = [r for s, r in rows if s == "ok" and re.search(r"# *skip", r, re.I)]
+    good = len(rows) - len(bad) - len(skip)
+    if t["result"] == "SKIP":
+        skip, good = skip or [t["name"]], 0
+    elif t["result"] == "OK" and not rows:
+        good = 1
+    elif t["result"] != "OK" and not bad:
+        bad = [f"{t['name']}: {t['result']}"]
+    leak = re.search(r"ERROR: (Leak|Address|Thread|Memory)Sanitizer|runtime error:", out + t.get("stderr", ""))
+    if leak:
+        bad.append(f"{t['name']}: {leak.group(0)}")
+    for b in bad:
+        print(f"FAILED {t['name']} {b}", file=sys.stderr)
+    passed, failed, skipped = passed + good, failed + len(bad), skipped + len(skip)
+print(passed, failed, skipped)

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Builds and runs the whole suite, from package installation to interoperability, and ends with `N passed, N failed, N skipped`.
+#
+#   test/run.sh [--long] [PART...]
+#
+# Parts, in order: unit asan tsan fuzz system wire interop. --long runs the long forms (1 GiB per loss rate, every guest test, longer fuzzing).
+# Exit status 0 only when nothing failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. test/packages.sh
+export CI_LONG=
+passed=0 failed=0 skipped=0 shares=()
+all="unit asan tsan fuzz system wire interop"
+parts=
+for a in "$@"; do
+    case $a in
+    --long) CI_LONG=1 ;;
+    *) [[ " $all " == *" $a "* ]] && parts+=" $a" || { echo "test/run.sh: no part '$a' (parts: $all)"; exit 2; } ;;
+    esac
+done
+parts=${parts:-$all}
+
+count() { # count PASSED FAILED SKIPPED
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# check NAME COMMAND...: one test; status 77 is "skipped", with the reason as its last line.
+check() {
+    local name=$1 log rc start=$SECONDS
+    shift
+    log=$(mktemp)
+    "$@" >"$log" 2>&1
+    rc=$?
+    case $rc in
+    0) echo "  ok    $name ($((SECONDS - start)) s)"; count 1 0 0 ;;
+    77) echo "  skip  $name: $(tail -n 1 "$log")"; count 0 0 1 ;;
+    *) echo "  FAIL  $name (status $rc)"; tail -n 40 "$log" | sed 's/^/        /'; count 0 1 0 ;;
+    esac
+    rm -f "$log"
+}
+
+build() { # build FOLDER MESON-OPTIONS...
+    local b=$1 log
+    shift
+    log=$b.log
+    if [ ! -f "$b/build.ninja" ]; then
+        meson setup "$b" "$@" >"$log" 2>&1 || { tail -n 30 "$log"; return 1; }
+    fi
+    ninja -C "$b" >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
+    rm -f "$log"
+}
+
+# suite FOLDER MESON-TEST-OPTIONS...
+suite() {
+    local b=$1
+    shift
+    rm -f "$b/meson-logs/testlog.json"
+    meson test -C "$b" --no-rebuild --quiet "$@" >/dev/null 2>&1
+    local n
+    n=$(test/count.py "$b/meson-logs/testlog.json") || { echo "no test log in $b"; count 0 1 0; return; }
+    echo "  $(echo "$n" | awk '{print $1 " passed, " $2 " failed, " $3 " skipped"}')"
+    count $n
+}
+
+need() { # need FOLDER OPTIONS...: a build that does not build is a failed test
+    echo "  building $1"
+    build "$@" && return 0
+    echo "  FAIL  building $1"
+    count 0 1 0
+    return 1
+}
+
+part_unit() { need build && suite build --suite unit; }
+part_asan() {
+    need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
+        suite build-asan --suite unit --timeout-multiplier 4
+}
+part_tsan() { need build && suite build --suite tsan; }
+part_fuzz() {
+    CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Doptimization=1 || return
+    suite build-fuzz --suite fuzz --timeout-multiplier ${CI_LONG:+2}${CI_LONG:-1}
+}
+part_system() { need build && for t in test/system/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
+part_wire() { need build && for t in test/wire/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
+part_interop() { need build && for t in test/interop/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
+
+echo "packages"
+# shellcheck disable=SC2086
+install_packages $saker_build_packages $saker_test_packages || { echo "cannot install packages"; exit 1; }
+for p in $parts; do
+    start=$SECONDS
+    echo "$p"
+    "part_$p"
+    shares+=("$p $((SECONDS - start)) s")
+done
+echo
+printf 'time: %s' "${shares[0]}"
+printf ', %s' "${shares[@]:1}"
+printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed = 0 ]
