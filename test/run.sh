@@ -5,14 +5,14 @@
 #
 #   test/run.sh [--long] [PART...]
 #
-# Parts, in order: unit asan tsan fuzz system wire interop. --long runs the long forms (1 GiB per loss rate, every guest test, longer fuzzing).
+# Parts, in order: unit asan tsan fuzz interop. --long runs the long forms (1 GiB per loss rate, every guest test, longer fuzzing).
 # Exit status 0 only when nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/packages.sh
 export CI_LONG=
 passed=0 failed=0 skipped=0 shares=()
-all="unit asan tsan fuzz system wire interop"
+all="unit asan tsan fuzz interop"
 parts=
 for a in "$@"; do
     case $a in
@@ -82,9 +82,7 @@ part_fuzz() {
     CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Doptimization=1 || return
     suite build-fuzz --suite fuzz --timeout-multiplier ${CI_LONG:+2}${CI_LONG:-1}
 }
-part_system() { need build && for t in test/system/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
-part_wire() { need build && for t in test/wire/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
-part_interop() { need build && for t in test/interop/*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
+part_interop() { need build && for t in test/interop/[a-z]*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
 
 echo "packages"
 # shellcheck disable=SC2086
