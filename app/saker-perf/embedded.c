@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both ends in one process, each on an lcore of its own with its own engine. Rounds of the floor and of the real thing alternate on the same ports, so
+ * that a machine whose speed drifts drifts for both.
+ */
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define VERIFY_ITERS 100u
+#define WARMUP	     1000u
+
+struct side {
+	struct perf_end end;
+	struct perf_floor floor;
+	struct perf_figures real, bottom;
+	struct sk_hist real_lat, floor_lat;
+	const char *address;
+	int rc;
+};
+
+static struct side *sides[2];
+static unsigned listening; /* the accepting side is ready */
+
+static uint32_t
+verify_iters(const struct perf_options *o)
+{
+	return o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+}
+
+static int
+run_real(struct side *s, uint32_t iters, struct perf_figures *f)
+{
+	bool lat = s->end.o->test == PERF_LAT;
+
+	if (s->end.active)
+		return lat ? perf_lat_run(&s->end, iters, f) : perf_stream_run(&s->end, iters, f);
+	return lat ? perf_lat_serve(&s->end, iters) : perf_stream_serve(&s->end, iters);
+}
+
+static int
+run_floor(struct side *s, uint32_t iters)
+{
+	perf_settle(&s->end);
+	return s->end.active ? perf_floor_run(&s->floor, iters, &s->bottom)
+			     : perf_floor_serve(&s->floor, iters);
+}
+
+static int
+rounds(struct side *s)
+{
+	const struct perf_options *o = s->end.o;
+	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
+	bool floor = o->floor && !o->impair;
+	struct sk_hist scrap;
+	struct perf_figures warm = {.lat = &scrap};
+	uint32_t warmup = SK_MIN(WARMUP, each);
+
+	sk_hist_init(&scrap);
+	if (run_real(s, warmup, &warm))
+		return -1;
+	for (uint32_t r = 0; r < o->rounds; r++) {
+		if (floor && run_floor(s, each))
+			return -1;
+		if (run_real(s, each, &s->real))
+			return -1;
+		if (s->end.active)
+			perf_progress(o, "round %u of %u: %.2f Gb/s, %.3f Mop/s", r + 1, o->rounds,
+				perf_gbps(&s->real), perf_mops(&s->real));
+	}
+	return 0;
+}
+
+static int
+work(struct side *s)
+{
+	struct perf_end *e = &s->end;
+	uint32_t v = verify_iters(e->o);
+	struct eng_if_config to;
+
+	if (perf_attach(e))
+		return -1;
+	if (!e->active) {
+		__atomic_store_n(&listening, 1, __ATOMIC_RELEASE);
+		if (perf_end_accept(e))
+			return -1;
+	} else {
+		while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
+			perf_idle(e);
+		if (sk_addr_parse("10.0.0.2", &to.addr) < 0 || perf_end_connect(e, &to.addr))
+			return -1;
+	}
+	if (v && (e->active ? perf_verify_run(e, v) : perf_verify_serve(e, v)))
+		return -1;
+	return rounds(s);
+}
+
+static int
+side_main(void *arg)
+{
+	struct side *s = arg;
+
+	s->rc = work(s);
+	if (s->rc && s->end.engine)
+		exit(1); /* the other side waits for us for ever */
+	perf_settle(&s->end);
+	return 0;
+}
+
+static struct side *
+side_create(const struct perf_options *o, bool active, uint16_t port)
+{
+	static const char *const pools[] = {"floor_passive", "floor_active"};
+	uint32_t room = SK_MIN(o->mtu + 14 + RTE_PKTMBUF_HEADROOM + 64, 65535u);
+	struct side *s = sk_mem_alloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	sk_hist_init(&s->real_lat);
+	sk_hist_init(&s->floor_lat);
+	s->real.lat = &s->real_lat;
+	s->bottom.lat = &s->floor_lat;
+	s->end.o = o;
+	s->end.active = active;
+	s->end.engine = perf_engine(o, port, active ? "10.0.0.1/24" : "10.0.0.2/24");
+	if (!s->end.engine)
+		return NULL;
+	s->floor.o = o;
+	s->floor.port = port;
+	s->floor.buf = sk_mem_alloc(2 * (((size_t)o->size + 63) / 64 * 64));
+	s->floor.pool = rte_pktmbuf_pool_create(pools[active], 4095, 256, 0, (uint16_t)room,
+		SOCKET_ID_ANY);
+	if (!s->floor.buf || !s->floor.pool) {
+		perf_fail("memory for the floor", -12);
+		return NULL;
+	}
+	return s;
+}
+
+static void
+side_destroy(struct side *s)
+{
+	perf_end_close(&s->end);
+	eng_detach(s->end.engine, s->end.client);
+	while (!eng_client_gone(s->end.engine, s->end.client))
+		eng_poll(s->end.engine, 0, eng_clock());
+	eng_destroy(s->end.engine);
+	rte_mempool_free(s->floor.pool);
+}
+
+int
+perf_embedded(const struct perf_options *o)
+{
+	unsigned worker = rte_get_next_lcore(-1, 1, 0);
+	struct perf_report report = {.o = o};
+	uint16_t ports[2];
+
+	if (worker >= RTE_MAX_LCORE) {
+		fprintf(stderr, "saker-perf: the embedded form needs two lcores (EAL option -l)\n");
+		return 1;
+	}
+	if (perf_ports_pair(o, ports))
+		return 1;
+	for (int i = 0; i < 2; i++) {
+		sides[i] = side_create(o, i == 0, ports[i]);
+		if (!sides[i])
+			return 1;
+	}
+	if (o->pcap && perf_pcap_open(ports[0], o->pcap))
+		return 1;
+	rte_eal_remote_launch(side_main, sides[1], worker);
+	side_main(sides[0]);
+	rte_eal_wait_lcore(worker);
+	perf_pcap_close();
+	report.real = sides[0]->real;
+	report.floor = sides[0]->bottom;
+	report.errors = sides[0]->end.errors;
+	report.verified = verify_iters(o);
+	if (o->test != PERF_LAT)
+		report.real.lat = report.floor.lat = NULL;
+	perf_report_print(&report);
+	for (int i = 0; i < 2; i++)
+		side_destroy(sides[i]);
+	return report.errors != 0;
+}

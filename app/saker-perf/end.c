@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One end of a run: its objects, its connections, and the few verbs that the tests are made of. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define RIGHTS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
+#define POST_BURST 32
+#define WAIT_NS	   60000000000ull /* for a connection event: reached only when something is broken */
+
+/* Private data of the connection, in host order: both ends are saker-perf of one machine's kind. */
+struct hello {
+	uint64_t addr;
+	uint32_t stag, qps, size, op;
+};
+
+int
+perf_fail(const char *what, int rc)
+{
+	fprintf(stderr, "saker-perf: %s: %s (%s)\n", what, strerror(-rc), saker_error());
+	return -1;
+}
+
+uint8_t *
+perf_out(const struct perf_end *e)
+{
+	return e->buf;
+}
+
+uint8_t *
+perf_in(const struct perf_end *e)
+{
+	return e->buf + e->part;
+}
+
+static uint64_t
+words_off(const struct perf_end *e, uint32_t qp)
+{
+	return 2 * e->part + qp * sizeof(struct perf_words);
+}
+
+uint64_t
+perf_told(const struct perf_end *e, uint32_t qp, enum perf_word w)
+{
+	const struct perf_words *words = (const void *)(e->buf + words_off(e, qp));
+
+	return __atomic_load_n(&words->w[w], __ATOMIC_ACQUIRE);
+}
+
+void
+perf_idle(void *end)
+{
+	struct perf_end *e = end;
+
+	if (e->engine)
+		eng_poll(e->engine, 0, eng_clock());
+	else
+		sched_yield();
+}
+
+/* A connection that is gone is an error wherever a test waits. */
+static int
+check_events(struct perf_end *e)
+{
+	struct saker_event ev;
+
+	while (saker_event(e->s, &ev) == 1) {
+		if (ev.type == SAKER_EV_QP_FATAL || ev.type == SAKER_EV_CQ_OVERFLOW) {
+			fprintf(stderr, "saker-perf: a QP or CQ failed: %s\n", ev.async.reason);
+			return -1;
+		}
+		if (ev.type == SAKER_EV_DISCONNECTED || ev.type == SAKER_EV_ENGINE_GONE) {
+			fprintf(stderr, "saker-perf: the connection has ended\n");
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int
+perf_turn(struct perf_end *e)
+{
+	perf_idle(e);
+	return ++e->turns % 16384 ? 0 : check_events(e);
+}
+
+void
+perf_settle(struct perf_end *e)
+{
+	for (uint64_t end = eng_clock() + 5000000; e->engine && eng_clock() < end;)
+		perf_idle(e);
+}
+
+static int
+make_qps(struct perf_end *e)
+{
+	for (uint32_t i = 0; i < e->nqp; i++) {
+		bool works = i < e->o->qps;
+		struct saker_qp_attr attr = {
+			.send_cq = e->cq,
+			.recv_cq = e->cq,
+			.sq_depth = works ? e->o->depth : 16,
+			.rq_depth = works ? e->o->depth : 16,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline = 8,
+			.transport = e->o->transport,
+			.user = (void *)(uintptr_t)i,
+		};
+		int rc = saker_qp_create(e->pd, &attr, &e->qp[i]);
+
+		if (rc < 0)
+			return perf_fail("creating a QP", rc);
+	}
+	return 0;
+}
+
+int
+perf_end_open(struct perf_end *e, struct saker *s)
+{
+	uint64_t len;
+	int rc;
+
+	e->s = s;
+	e->nqp = e->o->qps + e->o->idle_qps;
+	e->part = ((uint64_t)e->o->size + 4095) / 4096 * 4096;
+	len = words_off(e, e->o->qps);
+	e->qp = calloc(e->nqp, sizeof(*e->qp));
+	e->flow = calloc(e->o->qps, sizeof(*e->flow));
+	e->buf = saker_alloc(s, len);
+	if (!e->qp || !e->flow || !e->buf)
+		return perf_fail("memory for the test", -ENOMEM);
+	if ((rc = saker_pd_create(s, &e->pd)) < 0)
+		return perf_fail("creating a PD", rc);
+	if ((rc = saker_mr_create(e->pd, e->buf, len, RIGHTS, &e->mr)) < 0)
+		return perf_fail("registering memory", rc);
+	/* Every request may be signalled, and a receive may complete beside it. */
+	if ((rc = saker_cq_create(s, 2 * (e->o->depth + 16) * e->o->qps, NULL, &e->cq)) < 0)
+		return perf_fail("creating a CQ", rc);
+	return make_qps(e);
+}
+
+/* Waits for an event of this type. */
+static int
+expect(struct perf_end *e, enum saker_event_type want, struct saker_event *ev)
+{
+	for (uint64_t end = eng_clock() + WAIT_NS; eng_clock() < end; perf_idle(e)) {
+		if (saker_event(e->s, ev) != 1)
+			continue;
+		if (ev->type == want)
+			return 0;
+		return perf_fail("connecting", ev->status ? ev->status : -ECONNABORTED);
+	}
+	return perf_fail("connecting", -ETIMEDOUT);
+}
+
+static struct hello
+hello_of(const struct perf_end *e)
+{
+	return (struct hello){(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size,
+		e->o->op};
+}
+
+static int
+take_hello(struct perf_end *e, const struct shm_cm *cm)
+{
+	struct hello h, mine = hello_of(e);
+
+	if (cm->private_len < sizeof(h))
+		return perf_fail("the other end's greeting", -EPROTO);
+	memcpy(&h, cm->private_data, sizeof(h));
+	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op) {
+		fprintf(stderr, "saker-perf: the other end runs with other --op, --size or --qps\n");
+		return -1;
+	}
+	e->peer_addr = h.addr;
+	e->peer_stag = h.stag;
+	return 0;
+}
+
+static struct saker_conn_param
+params(const struct perf_end *e, const struct hello *h)
+{
+	return (struct saker_conn_param){
+		.ird = 16,
+		.ord = 16,
+		.crc = e->o->crc,
+		.markers = e->o->markers,
+		.private_data = h,
+		.private_len = sizeof(*h),
+	};
+}
+
+int
+perf_end_connect(struct perf_end *e, const struct sk_addr *addr)
+{
+	struct hello h = hello_of(e);
+	struct saker_conn_param p = params(e, &h);
+	struct saker_event ev;
+
+	for (uint32_t i = 0; i < e->nqp; i++) {
+		int rc = saker_connect(e->qp[i], NULL, addr, e->o->tcp_port, &p);
+
+		if (rc < 0)
+			return perf_fail("connecting", rc);
+		if (expect(e, SAKER_EV_ESTABLISHED, &ev) || take_hello(e, &ev.cm))
+			return -1;
+		if (e->nqp >= 1000 && i % 1000 == 999)
+			perf_progress(e->o, "%u QPs connected", i + 1);
+	}
+	return 0;
+}
+
+int
+perf_end_accept(struct perf_end *e)
+{
+	struct hello h = hello_of(e);
+	struct saker_conn_param p = params(e, &h);
+	struct saker_listener *l;
+	struct saker_event ev;
+	int rc = saker_listen(e->s, NULL, e->o->tcp_port, 64, NULL, &l);
+
+	if (rc < 0)
+		return perf_fail("listening", rc);
+	for (uint32_t i = 0; i < e->nqp; i++) {
+		if (expect(e, SAKER_EV_CONNECT_REQUEST, &ev) || take_hello(e, &ev.cm))
+			return -1;
+		if ((rc = saker_accept(e->s, ev.request, e->qp[i], &p)) < 0)
+			return perf_fail("accepting", rc);
+		if (expect(e, SAKER_EV_ESTABLISHED, &ev))
+			return -1;
+	}
+	saker_unlisten(l);
+	return 0;
+}
+
+void
+perf_end_close(struct perf_end *e)
+{
+	if (e->s)
+		saker_close(e->s);
+	free(e->qp);
+	free(e->flow);
+}
+
+static struct rd_sge
+element(const struct perf_end *e, uint8_t *at, uint32_t len)
+{
+	return (struct rd_sge){(uintptr_t)at, len, saker_mr_stag(e->mr)};
+}
+
+/* Posts all of wr[0..n), taking turns while there is no room. */
+static int
+post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
+{
+	while (n > 0) {
+		int rc = recv ? saker_post_recv(e->qp[qp], wr, n)
+			      : saker_post_send(e->qp[qp], wr, n);
+
+		if (rc < 0)
+			return perf_fail("posting", rc);
+		wr += rc;
+		n -= rc;
+		if (n > 0 && (perf_reap(e) || perf_turn(e)))
+			return -1;
+	}
+	return 0;
+}
+
+int
+perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
+{
+	static const uint8_t opcodes[] = {RD_SEND, RD_WRITE, RD_READ};
+	bool read = e->o->op == PERF_READ;
+	struct rd_sge sge = element(e, read ? perf_in(e) : perf_out(e), e->o->size);
+	struct saker_wr wr[POST_BURST];
+
+	for (uint32_t i = 0; i < n && i < POST_BURST; i++)
+		wr[i] = (struct saker_wr){
+			.wr_id = qp,
+			.opcode = opcodes[e->o->op],
+			.flags = signaled && i + 1 == n ? RD_SIGNALED : 0,
+			.nsge = 1,
+			.rkey = e->peer_stag,
+			.remote_addr = e->peer_addr + (read ? 0 : e->part),
+			.sge = &sge,
+		};
+	e->flow[qp].sent += n;
+	e->flow[qp].signals += signaled;
+	return post_all(e, qp, wr, (int)n, false);
+}
+
+int
+perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
+{
+	struct rd_sge sge = element(e, perf_in(e), e->o->size);
+	struct saker_wr wr = {.wr_id = qp, .nsge = 1, .sge = &sge};
+
+	e->flow[qp].recv_posted += n;
+	for (; n > 0; n--)
+		if (post_all(e, qp, &wr, 1, true))
+			return -1;
+	return 0;
+}
+
+int
+perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
+{
+	struct rd_sge sge = {(uintptr_t)&value, sizeof(value), 0};
+	struct saker_wr wr = {
+		.opcode = RD_WRITE,
+		.flags = RD_INLINE,
+		.nsge = 1,
+		.rkey = e->peer_stag,
+		.remote_addr = e->peer_addr + words_off(e, qp) + 8 * w,
+		.sge = &sge,
+	};
+
+	return post_all(e, qp, &wr, 1, false);
+}
+
+int
+perf_reap(struct perf_end *e)
+{
+	struct rd_wc wc[32];
+	int n = saker_cq_poll(e->cq, wc, (int)SK_ARRAY_LEN(wc));
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != RD_SUCCESS) {
+			fprintf(stderr, "saker-perf: a request failed: status %u, reason %u\n",
+				wc[i].status, wc[i].vendor_err);
+			e->errors++;
+			return -1;
+		}
+		if (wc[i].opcode >= RD_RECV) {
+			e->received++;
+			e->flow[wc[i].wr_id].received++;
+		} else {
+			e->completed++;
+			e->flow[wc[i].wr_id].done++;
+		}
+	}
+	return n < 0 ? perf_fail("polling", n) : 0;
+}
+
+static int
+say_meet(struct perf_end *e)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		if (perf_tell(e, q, PERF_MEET, e->meetings))
+			return -1;
+	return 0;
+}
+
+static int
+hear_meet(struct perf_end *e)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		while (perf_told(e, q, PERF_MEET) < e->meetings)
+			if (perf_reap(e) || perf_turn(e))
+				return -1;
+	return 0;
+}
+
+int
+perf_meet_hear(struct perf_end *e)
+{
+	e->meetings++;
+	return hear_meet(e);
+}
+
+int
+perf_meet_answer(struct perf_end *e)
+{
+	return say_meet(e);
+}
+
+int
+perf_meet(struct perf_end *e)
+{
+	if (!e->active)
+		return perf_meet_hear(e) || perf_meet_answer(e) ? -1 : 0;
+	e->meetings++;
+	return say_meet(e) || hear_meet(e) ? -1 : 0;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engines of the embedded form: ports, configuration, and a flat client with room for the test. */
+#include <errno.h>
+#include <rte_eth_ring.h>
+#include <rte_bus_vdev.h>
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define RING_SIZE 1024
+#define MBUFS	  8192u
+
+static int
+ring_pair(uint16_t ports[2])
+{
+	struct rte_ring *r[2];
+
+	for (int i = 0; i < 2; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "perf_wire%d", i);
+		r[i] = rte_ring_create(name, RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		if (!r[i])
+			return perf_fail("a ring between the two ends", -ENOMEM);
+	}
+	for (int i = 0; i < 2; i++) {
+		char name[32];
+		int port;
+
+		snprintf(name, sizeof(name), "perf_end%d", i);
+		port = rte_eth_from_rings(name, &r[i], 1, &r[1 - i], 1, SOCKET_ID_ANY);
+		if (port < 0)
+			return perf_fail("a ring port", -rte_errno);
+		ports[i] = (uint16_t)port;
+	}
+	return 0;
+}
+
+static int
+vdev_port(const char *name, const char *args, uint16_t *port)
+{
+	int rc = rte_vdev_init(name, args);
+
+	if (rc < 0)
+		return perf_fail(name, rc);
+	return rte_eth_dev_get_port_by_name(name, port) < 0 ? perf_fail(name, -ENODEV) : 0;
+}
+
+static int
+memif_pair(uint16_t ports[2])
+{
+	static const char *const roles[] = {"server", "client"};
+
+	for (int i = 0; i < 2; i++) {
+		char name[32], args[160];
+
+		snprintf(name, sizeof(name), "net_memif_perf%d", i);
+		snprintf(args, sizeof(args), "role=%s,socket=/tmp/saker-perf-%d.sock,zero-copy=no",
+			roles[i], (int)getpid());
+		if (vdev_port(name, args, &ports[i]))
+			return -1;
+	}
+	return 0;
+}
+
+/* Puts a hostile wire on each port. */
+static int
+impair_pair(const char *how, uint16_t ports[2])
+{
+	for (int i = 0; i < 2; i++) {
+		char lower[RTE_ETH_NAME_MAX_LEN], name[32], args[256];
+
+		if (rte_eth_dev_get_name_by_port(ports[i], lower) < 0)
+			return perf_fail("the lower port", -ENODEV);
+		snprintf(name, sizeof(name), "net_impair_perf%d", i);
+		snprintf(args, sizeof(args), "port=%s,%s", lower, how);
+		if (vdev_port(name, args, &ports[i]))
+			return -1;
+	}
+	return 0;
+}
+
+int
+perf_ports_pair(const struct perf_options *o, uint16_t ports[2])
+{
+	if (strcmp(o->port, "ring") == 0 ? ring_pair(ports) : memif_pair(ports))
+		return -1;
+	return o->impair ? impair_pair(o->impair, ports) : 0;
+}
+
+static int
+parse_address(const char *text, struct eng_if_config *out)
+{
+	char addr[SK_ADDR_STRLEN + 1];
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+
+	if (len >= sizeof(addr))
+		return -1;
+	memcpy(addr, text, len);
+	addr[len] = 0;
+	if (sk_addr_parse(addr, &out->addr) < 0)
+		return -1;
+	out->prefix = slash ? (unsigned)atoi(slash + 1) : sk_addr_is_v4(&out->addr) ? 32 : 128;
+	out->vlan = ETH_NO_VLAN;
+	return 0;
+}
+
+struct eng *
+perf_engine(const struct perf_options *o, uint16_t port, const char *address)
+{
+	uint32_t qps = o->qps + o->idle_qps;
+	struct eng_config cfg;
+	struct eng *e;
+	char err[256];
+
+	eng_config_default(&cfg);
+	snprintf(cfg.name, sizeof(cfg.name), "perf%u", port);
+	cfg.nports = cfg.nifs = 1;
+	cfg.ports[0].port_id = port;
+	cfg.ports[0].mtu = o->mtu;
+	if (parse_address(address, &cfg.ifs[0])) {
+		fprintf(stderr, "saker-perf: --address %s: not ADDR/LEN\n", address);
+		return NULL;
+	}
+	cfg.mpa_crc = o->crc;
+	cfg.mpa_markers = o->markers;
+	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = SK_MAX(cfg.limits.tx_mbufs, MBUFS);
+	cfg.limits.qps = cfg.limits.client_qps = SK_MAX(cfg.limits.qps, qps + 16);
+	cfg.limits.conns = cfg.tcp.max_conns = SK_MAX(cfg.limits.conns, qps + 64);
+	e = eng_create(&cfg, err, sizeof(err));
+	if (!e)
+		fprintf(stderr, "saker-perf: %s\n", err);
+	return e;
+}
+
+int
+perf_attach(struct perf_end *e)
+{
+	uint64_t qps = e->o->qps + e->o->idle_qps;
+	uint64_t mem = 2ull * e->o->size + e->o->qps * sizeof(struct perf_words) + (1u << 20);
+	uint64_t rings = (16u << 20) + e->o->qps * e->o->depth * 512ull + qps * 8192;
+	uint64_t size = (mem + rings + 4095) / 4096 * 4096;
+	void *home = sk_mem_alloc(size);
+	struct saker *s;
+	int rc;
+
+	if (!home)
+		return perf_fail("memory for the client", -ENOMEM);
+	rc = eng_attach_flat(e->engine, "saker-perf", home, size, (mem + 4095) / 4096 * 4096);
+	if (rc < 0)
+		return perf_fail("attaching to the engine", rc);
+	e->client = rc;
+	/* The engine writes the header in one of its turns. */
+	while (__atomic_load_n(&((struct shm_header *)home)->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
+		perf_idle(e);
+	rc = saker_open_flat(home, size, perf_idle, e, &s);
+	if (rc < 0)
+		return perf_fail("opening the client", rc);
+	return perf_end_open(e, s);
+}

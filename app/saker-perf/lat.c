@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ping-pong. A Write is seen by its last byte, as programs do it; a Send by its receive; a Read needs no answer, and its figure is the round trip where the
+ * others' is half of it.
+ */
+#include "perf.h"
+
+#define SIGNAL_EVERY 32 /* of Writes and Sends: their completions carry no news */
+
+static uint8_t
+next_seq(struct perf_end *e)
+{
+	e->seq = e->seq == 255 ? 1 : (uint8_t)(e->seq + 1);
+	return e->seq;
+}
+
+static int
+wait_byte(struct perf_end *e, uint8_t want)
+{
+	volatile uint8_t *last = perf_in(e) + e->o->size - 1;
+
+	while (*last != want)
+		if (perf_turn(e))
+			return -1;
+	return 0;
+}
+
+static int
+wait_received(struct perf_end *e, uint64_t want)
+{
+	while (e->received < want)
+		if (perf_turn(e) || perf_reap(e))
+			return -1;
+	return 0;
+}
+
+static int
+say(struct perf_end *e, uint32_t i, uint8_t seq)
+{
+	if (e->o->op == PERF_WRITE)
+		perf_out(e)[e->o->size - 1] = seq;
+	return perf_post(e, 0, 1, i % SIGNAL_EVERY == 0);
+}
+
+static int
+hear(struct perf_end *e, uint8_t seq, uint64_t received)
+{
+	return e->o->op == PERF_WRITE ? wait_byte(e, seq) : wait_received(e, received);
+}
+
+static int
+ping(struct perf_end *e, uint32_t i, uint64_t base)
+{
+	uint8_t seq = next_seq(e);
+
+	if (e->o->op == PERF_READ) {
+		uint64_t done = e->completed + 1;
+
+		if (perf_post(e, 0, 1, true))
+			return -1;
+		while (e->completed < done)
+			if (perf_turn(e) || perf_reap(e))
+				return -1;
+		return 0;
+	}
+	if (e->o->op == PERF_SEND && perf_post_recv(e, 0, 1))
+		return -1;
+	return say(e, i, seq) || hear(e, seq, base + i + 1) ? -1 : 0;
+}
+
+int
+perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
+{
+	uint64_t base, start, total;
+
+	if (perf_meet(e))
+		return -1;
+	base = e->received;
+	total = start = eng_clock();
+	for (uint32_t i = 0; i < iters; i++) {
+		uint64_t now;
+
+		if (ping(e, i, base))
+			return -1;
+		now = eng_clock();
+		sk_hist_add(f->lat, e->o->op == PERF_READ ? now - start : (now - start) / 2);
+		start = now;
+		if (i % SIGNAL_EVERY == 0 && perf_reap(e))
+			return -1;
+	}
+	f->ns += eng_clock() - total;
+	f->msgs += iters;
+	f->bytes += (uint64_t)iters * e->o->size;
+	return perf_meet(e);
+}
+
+int
+perf_lat_serve(struct perf_end *e, uint32_t iters)
+{
+	uint64_t base = e->received;
+
+	if (e->o->op == PERF_SEND && perf_post_recv(e, 0, 1))
+		return -1;
+	if (perf_meet(e))
+		return -1;
+	for (uint32_t i = 0; e->o->op != PERF_READ && i < iters; i++) {
+		uint8_t seq = next_seq(e);
+
+		if (hear(e, seq, base + i + 1))
+			return -1;
+		if (e->o->op == PERF_SEND && i + 1 < iters && perf_post_recv(e, 0, 1))
+			return -1;
+		if (say(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
+			return -1;
+	}
+	return perf_meet(e);
+}

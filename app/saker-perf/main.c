@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * saker-perf: latency, bandwidth and message rate of Saker, measured against the floor: raw frames over the same ports, in the same process, in rounds that
+ * alternate.
+ */
+#include <rte_eal.h>
+
+#include "perf.h"
+
+int
+main(int argc, char **argv)
+{
+	struct perf_options o;
+	int n = rte_eal_init(argc, argv), rc;
+
+	if (n < 0) {
+		fprintf(stderr, "saker-perf: the EAL refused its options\n");
+		return 1;
+	}
+	rc = perf_options_parse(&o, argc - n, argv + n);
+	if (rc)
+		return rc < 0 ? 2 : 0;
+	rc = o.listen || o.connect ? perf_single(&o) : perf_embedded(&o);
+	rte_eal_cleanup();
+	return rc;
+}

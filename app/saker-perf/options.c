@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line: one table that parses and that --help prints. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+enum kind { NUMBER, FLAG, OFF, TEXT, CHOICE };
+
+struct option_row {
+	const char *name;
+	enum kind kind;
+	size_t at; /* offset in struct perf_options */
+	uint64_t min, max;
+	const char *const *choices;
+	const char *help;
+};
+
+static const char *const ops[] = {"send", "write", "read", NULL};
+static const char *const tests[] = {"lat", "bw", "rate", NULL};
+static const char *const transports[] = {"iwarp", NULL};
+
+#define AT(field) offsetof(struct perf_options, field)
+static const struct option_row rows[] = {
+	{"transport", CHOICE, AT(transport), 0, 0, transports, "iwarp"},
+	{"op", CHOICE, AT(op), 0, 0, ops, "send, write or read"},
+	{"test", CHOICE, AT(test), 0, 0, tests, "lat (ping-pong), bw (stream) or rate (many small)"},
+	{"size", NUMBER, AT(size), 1, 1u << 30, NULL, "bytes of a message"},
+	{"iters", NUMBER, AT(iters), 1, 1000000000, NULL, "messages in all rounds together"},
+	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL, "how often floor and real thing alternate"},
+	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs that work"},
+	{"idle-qps", NUMBER, AT(idle_qps), 0, 65536, NULL, "QPs that are connected and idle"},
+	{"depth", NUMBER, AT(depth), 2, 8192, NULL, "requests outstanding on a QP"},
+	{"mtu", NUMBER, AT(mtu), 1280, 65521, NULL, "bytes of an IP packet"},
+	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
+	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
+	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "no progress"},
+	{"no-floor", OFF, AT(floor), 0, 0, NULL, "do not measure the floor"},
+	{"no-crc", OFF, AT(crc), 0, 0, NULL, "MPA without CRC"},
+	{"markers", FLAG, AT(markers), 0, 0, NULL, "MPA with markers, both directions"},
+	{"port", TEXT, AT(port), 0, 0, NULL, "embedded: ring or memif"},
+	{"impair", TEXT, AT(impair), 0, 0, NULL, "embedded: a hostile wire, e.g. drop=0.01,seed=7"},
+	{"listen", FLAG, AT(listen), 0, 0, NULL, "run the accepting end alone"},
+	{"connect", TEXT, AT(connect), 0, 0, NULL, "run the connecting end alone, to ADDR"},
+	{"address", TEXT, AT(address), 0, 0, NULL, "ADDR/LEN of the port, for one end alone"},
+	{"client", TEXT, AT(client), 0, 0, NULL, "be a client of the saker at SOCKET"},
+	{"tcp-port", NUMBER, AT(tcp_port), 1, 65535, NULL, "to listen at or connect to"},
+	{"pcap", TEXT, AT(pcap), 0, 0, NULL, "write what passes through the first port to FILE"},
+};
+
+static void
+usage(void)
+{
+	printf("saker-perf [EAL options] -- [options]\n");
+	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
+		printf("  --%-12s%s %s\n", rows[i].name,
+			rows[i].kind == FLAG || rows[i].kind == OFF ? "    " : " X  ",
+			rows[i].help);
+	printf("Without --listen, --connect or --client both ends run in this process, on two lcores.\n");
+}
+
+static int
+refuse(const char *name, const char *value, const char *why)
+{
+	fprintf(stderr, "saker-perf: --%s %s: %s\n", name, value, why);
+	return -1;
+}
+
+static int
+set_number(const struct option_row *r, void *at, const char *value)
+{
+	char *end, why[96];
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(value, &end, 0);
+	if (errno || *end || end == value || v < r->min || v > r->max) {
+		snprintf(why, sizeof(why), "not a number from %llu to %llu",
+			(unsigned long long)r->min, (unsigned long long)r->max);
+		return refuse(r->name, value, why);
+	}
+	if (r->at == AT(tcp_port))
+		*(uint16_t *)at = (uint16_t)v;
+	else
+		*(uint32_t *)at = (uint32_t)v;
+	return 0;
+}
+
+static int
+set(struct perf_options *o, const struct option_row *r, const char *value)
+{
+	void *at = (char *)o + r->at;
+
+	switch (r->kind) {
+	case FLAG:
+	case OFF:
+		*(bool *)at = r->kind == FLAG;
+		return 0;
+	case TEXT:
+		*(const char **)at = value;
+		return 0;
+	case NUMBER:
+		return set_number(r, at, value);
+	case CHOICE:
+		for (unsigned i = 0; r->choices[i]; i++) {
+			if (strcmp(r->choices[i], value) == 0) {
+				*(unsigned *)at = i;
+				return 0;
+			}
+		}
+		return refuse(r->name, value, r->help);
+	}
+	return -1;
+}
+
+static const struct option_row *
+find(const char *word)
+{
+	if (strncmp(word, "--", 2))
+		return NULL;
+	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
+		if (strcmp(rows[i].name, word + 2) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+static int
+check(struct perf_options *o)
+{
+	if (o->listen && o->connect)
+		return refuse("connect", o->connect, "is not for --listen too");
+	if (o->client && !o->listen && !o->connect)
+		return refuse("client", o->client, "wants --listen or --connect");
+	if (o->client && (o->impair || o->address || o->pcap))
+		return refuse("client", o->client, "takes no --impair, --address or --pcap: the port is saker's");
+	if ((o->listen || o->connect) && !o->client && !o->address)
+		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
+	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
+		return refuse("port", o->port, "is neither ring nor memif");
+	return 0;
+}
+
+int
+perf_options_parse(struct perf_options *o, int argc, char **argv)
+{
+	*o = (struct perf_options){
+		.op = PERF_WRITE,
+		.test = PERF_LAT,
+		.size = 64,
+		.iters = 100000,
+		.rounds = 5,
+		.qps = 1,
+		.depth = 64,
+		.mtu = 1500,
+		.port = "ring",
+		.tcp_port = PERF_PORT,
+		.crc = true,
+		.floor = true,
+	};
+	for (int i = 1; i < argc; i++) {
+		const struct option_row *r = find(argv[i]);
+		bool valued;
+
+		if (strcmp(argv[i], "--help") == 0) {
+			usage();
+			return 1;
+		}
+		if (!r) {
+			fprintf(stderr, "saker-perf: no option '%s' (see --help)\n", argv[i]);
+			return -1;
+		}
+		valued = r->kind != FLAG && r->kind != OFF;
+		if (valued && i + 1 == argc)
+			return refuse(r->name, "", "a value is missing");
+		if (set(o, r, valued ? argv[++i] : NULL))
+			return -1;
+	}
+	return check(o);
+}
+
+const char *
+perf_op_name(enum perf_op op)
+{
+	return ops[op];
+}
+
+const char *
+perf_test_name(enum perf_test test)
+{
+	return tests[test];
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One end alone: on a port of its own, or as a client of a running saker. There is no floor: that needs both ends. */
+#include <rte_ethdev.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define VERIFY_ITERS 100u
+
+static int
+attach(struct perf_end *e, const struct perf_options *o)
+{
+	struct saker *s;
+	uint16_t port = 0;
+	int rc;
+
+	if (o->client) {
+		rc = saker_open(o->client, "saker-perf", &s);
+		return rc < 0 ? perf_fail(o->client, rc) : perf_end_open(e, s);
+	}
+	if (rte_eth_dev_count_avail() == 0) {
+		fprintf(stderr, "saker-perf: no port (give one with -a or --vdev)\n");
+		return -1;
+	}
+	e->engine = perf_engine(o, port, o->address);
+	if (!e->engine || (o->pcap && perf_pcap_open(port, o->pcap)))
+		return -1;
+	return perf_attach(e);
+}
+
+static int
+work(struct perf_end *e, struct perf_figures *f)
+{
+	const struct perf_options *o = e->o;
+	uint32_t v = o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+
+	if (v && (e->active ? perf_verify_run(e, v) : perf_verify_serve(e, v)))
+		return -1;
+	if (e->active)
+		return o->test == PERF_LAT ? perf_lat_run(e, o->iters, f)
+					   : perf_stream_run(e, o->iters, f);
+	return o->test == PERF_LAT ? perf_lat_serve(e, o->iters) : perf_stream_serve(e, o->iters);
+}
+
+int
+perf_single(const struct perf_options *o)
+{
+	static struct sk_hist lat;
+	struct perf_end e = {.o = o, .active = o->connect != NULL};
+	struct perf_report report = {.o = o, .real.lat = &lat};
+	struct sk_addr to;
+	int rc;
+
+	sk_hist_init(&lat);
+	if (o->connect && sk_addr_parse(o->connect, &to) < 0) {
+		fprintf(stderr, "saker-perf: --connect %s: not an address\n", o->connect);
+		return 1;
+	}
+	rc = attach(&e, o);
+	if (rc == 0)
+		rc = e.active ? perf_end_connect(&e, &to) : perf_end_accept(&e);
+	if (rc == 0)
+		rc = work(&e, &report.real);
+	if (rc == 0 && e.active) {
+		report.errors = e.errors;
+		report.verified = o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+		if (o->test != PERF_LAT)
+			report.real.lat = NULL;
+		perf_report_print(&report);
+	}
+	perf_settle(&e);
+	perf_end_close(&e);
+	perf_pcap_close();
+	return rc || e.errors;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Many messages one way, `depth` of them outstanding on each QP: bandwidth and rate. The clock stops when the last byte has been placed. iWARP has
+ * no "receiver not ready": in a Send test the receiver tells how many receives it has posted, and the sender keeps within that.
+ */
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define BURST 16
+
+/* Messages of QP `q` out of `iters` in all. */
+static uint32_t
+share_of(const struct perf_end *e, uint32_t iters, uint32_t q)
+{
+	return iters / e->o->qps + (q < iters % e->o->qps);
+}
+
+static uint32_t
+burst_of(const struct perf_end *e)
+{
+	return SK_MAX(1u, SK_MIN((uint32_t)BURST, e->o->depth / 4));
+}
+
+/* Posts bursts, the last request of each signalled, until its share is sent or the depth is reached. */
+static int
+feed(struct perf_end *e, uint32_t q)
+{
+	uint32_t burst = burst_of(e);
+	struct perf_flow *f = &e->flow[q];
+
+	while (f->sent < f->until) {
+		uint32_t n = (uint32_t)SK_MIN((uint64_t)burst, f->until - f->sent);
+
+		if ((f->signals - f->done + 1) * burst > e->o->depth)
+			return 0;
+		if (e->o->op == PERF_SEND && perf_told(e, q, PERF_CREDIT) < f->sent + n)
+			return 0;
+		if (perf_post(e, q, n, true))
+			return -1;
+	}
+	return 0;
+}
+
+int
+perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
+{
+	uint64_t start;
+	bool busy = true;
+
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		e->flow[q].until = e->flow[q].sent + share_of(e, iters, q);
+	if (perf_meet(e))
+		return -1;
+	start = eng_clock();
+	while (busy) {
+		busy = false;
+		for (uint32_t q = 0; q < e->o->qps; q++) {
+			if (feed(e, q))
+				return -1;
+			busy = busy || e->flow[q].sent < e->flow[q].until ||
+			       e->flow[q].done < e->flow[q].signals;
+		}
+		if (perf_turn(e) || perf_reap(e))
+			return -1;
+	}
+	if (perf_meet(e))
+		return -1;
+	f->ns += eng_clock() - start;
+	f->msgs += iters;
+	f->bytes += (uint64_t)iters * e->o->size;
+	return 0;
+}
+
+/* Keeps up to `depth` receives posted, and tells the sender once a burst. */
+static int
+refill(struct perf_end *e, uint32_t q)
+{
+	struct perf_flow *f = &e->flow[q];
+	uint64_t room = e->o->depth - (f->recv_posted - f->received);
+	uint64_t n = SK_MIN(room, f->until - f->recv_posted);
+
+	if (n == 0 || (n < burst_of(e) && f->recv_posted + n < f->until))
+		return 0;
+	return perf_post_recv(e, q, (uint32_t)n) || perf_tell(e, q, PERF_CREDIT, f->recv_posted);
+}
+
+int
+perf_stream_serve(struct perf_end *e, uint32_t iters)
+{
+	bool busy = e->o->op == PERF_SEND;
+
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		e->flow[q].until = e->flow[q].received + share_of(e, iters, q);
+	if (perf_meet(e))
+		return -1;
+	while (busy) {
+		busy = false;
+		for (uint32_t q = 0; q < e->o->qps; q++) {
+			if (refill(e, q))
+				return -1;
+			busy = busy || e->flow[q].received < e->flow[q].until;
+		}
+		if (perf_turn(e) || perf_reap(e))
+			return -1;
+	}
+	return perf_meet(e);
+}

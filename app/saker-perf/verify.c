@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The test's operation in lockstep, every byte compared where it arrives. The passive end counts the mistakes that it finds and tells them in the
+ * closing word, so the active end reports both.
+ */
+#include <string.h>
+
+#include "perf.h"
+
+static uint8_t
+pattern(uint32_t round, uint32_t i)
+{
+	return (uint8_t)(((i + 1) * 2654435761u + round * 40503u) >> 13);
+}
+
+static void
+fill(uint8_t *b, uint32_t len, uint32_t round)
+{
+	for (uint32_t i = 0; i < len; i++)
+		b[i] = pattern(round, i);
+}
+
+static uint64_t
+compare(struct perf_end *e, uint32_t round)
+{
+	const uint8_t *b = perf_in(e);
+
+	for (uint32_t i = 0; i < e->o->size; i++) {
+		if (b[i] != pattern(round, i)) {
+			fprintf(stderr, "saker-perf: operation %u: byte %u is %02x, not %02x\n", round,
+				i, b[i], pattern(round, i));
+			return 1;
+		}
+	}
+	return 0;
+}
+
+int
+perf_verify_run(struct perf_end *e, uint32_t iters)
+{
+	bool read = e->o->op == PERF_READ;
+
+	for (uint32_t i = 0; i < iters; i++) {
+		struct perf_flow *f = &e->flow[0];
+
+		if (read)
+			memset(perf_in(e), 0xee, e->o->size);
+		else
+			fill(perf_out(e), e->o->size, i);
+		if (perf_meet(e) || perf_post(e, 0, 1, true))
+			return -1;
+		while (f->done < f->signals)
+			if (perf_turn(e) || perf_reap(e))
+				return -1;
+		if (read)
+			e->errors += compare(e, i);
+		if (perf_meet(e))
+			return -1;
+	}
+	/* The passive end's count has come before its last word. */
+	e->errors += perf_told(e, 0, PERF_ERRORS);
+	return 0;
+}
+
+int
+perf_verify_serve(struct perf_end *e, uint32_t iters)
+{
+	bool read = e->o->op == PERF_READ, send = e->o->op == PERF_SEND;
+
+	for (uint32_t i = 0; i < iters; i++) {
+		uint64_t got = e->received + send;
+
+		if (read)
+			fill(perf_out(e), e->o->size, i);
+		else
+			memset(perf_in(e), 0xee, e->o->size);
+		if (send && perf_post_recv(e, 0, 1))
+			return -1;
+		if (perf_meet(e) || perf_meet_hear(e))
+			return -1;
+		while (e->received < got)
+			if (perf_turn(e) || perf_reap(e))
+				return -1;
+		if (!read)
+			e->errors += compare(e, i);
+		if (perf_tell(e, 0, PERF_ERRORS, e->errors) || perf_meet_answer(e))
+			return -1;
+	}
+	return 0;
+}
