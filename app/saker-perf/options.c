@@ -37,6 +37,7 @@ static const struct option_row rows[] = {
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
 	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
 	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "no progress"},
+	{"counters", FLAG, AT(counters), 0, 0, NULL, "print the engines' counters at the end"},
 	{"no-floor", OFF, AT(floor), 0, 0, NULL, "do not measure the floor"},
 	{"no-crc", OFF, AT(crc), 0, 0, NULL, "MPA without CRC"},
 	{"markers", FLAG, AT(markers), 0, 0, NULL, "MPA with markers, both directions"},

@@ -24,7 +24,7 @@ struct perf_options {
 	enum perf_test test;
 	enum shm_transport transport;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
-	bool verify, json, quiet, listen, crc, markers, floor;
+	bool verify, json, quiet, listen, crc, markers, floor, counters;
 	const char *port;    /* embedded: "ring", or a vdev's name */
 	const char *impair;  /* arguments of the hostile wire between the two ends */
 	const char *client;  /* socket of a running saker */
