@@ -24,13 +24,16 @@
 	X(MPA_ENHANCED_SHORT, SK_WARNING, "an enhanced frame without its IRD/ORD word")            \
 	X(MPA_EARLY_DATA, SK_WARNING, "bytes behind a request before it was answered")             \
 	X(MPA_PARAMETERS, SK_WARNING,                                                              \
-		"a reply that contradicts the request (CRC, markers, IRD/ORD)")                    \
+		"a reply that contradicts the request (CRC, enhanced or not, flag A)")             \
 	X(MPA_REJECTED, SK_NORMAL, "the peer rejected the connection")                             \
 	X(MPA_CRC, SK_WARNING, "an FPDU whose CRC is wrong")                                       \
 	X(MPA_MARKER, SK_WARNING, "a marker that does not point to its FPDU")                      \
 	X(MPA_SHORT_ULPDU, SK_WARNING, "an FPDU too short for a DDP header")                       \
 	X(MPA_FIRST_FPDU, SK_WARNING, "the responder sent before the initiator")                   \
-	X(MPA_NO_MEMORY, SK_FATAL, "no memory to gather a scattered FPDU")
+	X(MPA_NO_MEMORY, SK_FATAL, "no memory to gather a scattered FPDU")                         \
+	X(MPA_NO_IRD, SK_WARNING, "the responder reads deeper than we can (Terminate LLP 0x06)")   \
+	X(MPA_NO_RTR, SK_WARNING, "no ready-to-receive message suits both (Terminate LLP 0x07)")   \
+	X(MPA_LOCAL, SK_WARNING, "the start-up failed on our side (Terminate LLP 0x05)")
 
 SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
@@ -48,6 +51,9 @@ struct mpa_offer {
 	/* Peer-to-peer (RFC 6581 9.2): which ready-to-receive messages may be used; all false:
 	 * client/server. */
 	bool rtr_send, rtr_write, rtr_read;
+	/* Revision 2: the application cannot do without; no fall-back to revision 1 (RFC 6581 10).
+	 */
+	bool enhanced_only;
 };
 
 /* What came of it; valid from MPA_REQUESTED (responder: the peer's wishes) or MPA_ACCEPTED on. */
@@ -57,10 +63,13 @@ struct mpa_result {
 	bool peer_to_peer; /* the peer set control flag A (RFC 6581 9.2) */
 	bool crc;
 	bool tx_markers, rx_markers;
-	uint16_t ird, ord; /* ours: reads that the peer may have outstanding here, and we there */
+	/* Ours: reads that the peer may have outstanding here, and we there. MPA_IRD_AUTO: the
+	 * endpoint keeps what it has (RFC 6581 9.1). */
+	uint16_t ird, ord;
 	uint16_t peer_ird, peer_ord; /* as stated by the peer; MPA_IRD_AUTO when it did not say */
-	/* Initiator: the first FPDU must be this one. Responder: the one that a peer with our
-	 * preferences will choose. */
+	/* Initiator: the first FPDU must be this one. Responder: the initiator chooses among those
+	 * that both know; this is the one that asks most of us (a Send without bytes is to be taken
+	 * in silence, a Read needs an IRD of 1, a Write needs nothing). */
 	enum { MPA_RTR_NONE, MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ } rtr;
 	uint16_t private_len; /* the peer's private data, the IRD/ORD word taken off */
 	uint8_t private_data[MPA_PRIVATE_MAX];
@@ -78,7 +87,9 @@ enum mpa_state {
 
 struct mpa_startup {
 	enum mpa_state state;
+	enum mpa_reason why; /* in MPA_FAILED */
 	bool initiator;
+	bool accepted; /* initiator: the peer is in FPDU mode, though we may have failed then */
 	struct mpa_offer offer;
 	struct mpa_result result;
 	uint16_t have; /* bytes of the frame gathered so far */
@@ -99,6 +110,19 @@ int mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ir
 	const void *private_data, size_t len);
 /* Most private data that the offer's revision leaves to the application. */
 size_t mpa_private_max(uint8_t revision);
+/* Something failed on our side that the exchange knows nothing of (no memory, no QP): the state
+ * becomes MPA_FAILED. */
+void mpa_startup_abandon(struct mpa_startup *s);
+/* In MPA_FAILED: the Terminate that the peer must get before the stream closes (RFC 6581 8: LLP,
+ * MPA, code 5, 6 or 7), as the first and last FPDU of the stream, at most MPA_TERMINATE_FPDU bytes.
+ * 0: the peer cannot take an FPDU, so the connection is reset without a word. */
+unsigned mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf);
+#define MPA_TERMINATE_FPDU                                                                         \
+	(MPA_MARKER_LEN + MPA_LEN_FIELD + DDP_UNTAGGED_LEN + RDMAP_TERMINATE_LEN + 4)
+/* Initiator whose TCP connection ended before a reply came: may it try again, unenhanced, over a
+ * new one (RFC 6581 10)? Then *again is what to offer; IRD, ORD and who sends first are the
+ * application's business from there on. */
+bool mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again);
 
 /* ---- FPDUs out ------------------------------------------------------------------------------- */
 

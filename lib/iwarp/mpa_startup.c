@@ -4,7 +4,7 @@
  * have agreed on then. Bytes may come in any pieces; nothing behind a frame is ever taken, since
  * that is the first FPDU.
  */
-#include "mpa.h"
+#include "mpa_settle_priv.h"
 
 #include <errno.h>
 
@@ -20,7 +20,9 @@ void
 mpa_startup_init(struct mpa_startup *s, bool initiator, const struct mpa_offer *offer)
 {
 	s->state = initiator ? MPA_IDLE : MPA_WAIT_REQUEST;
+	s->why = MPA_NONE;
 	s->initiator = initiator;
+	s->accepted = false;
 	s->offer = *offer;
 	s->have = 0;
 	memset(&s->result, 0, sizeof(s->result));
@@ -30,41 +32,26 @@ static int
 fail(struct mpa_startup *s, enum mpa_reason why)
 {
 	s->state = MPA_FAILED;
+	s->why = why;
 	return -(int)why;
 }
 
-/* ---- Ready-to-receive messages (RFC 6581 9.2) ---------------------------------------------------
- */
-
-static bool
-peer_to_peer(const struct mpa_offer *o)
+void
+mpa_startup_abandon(struct mpa_startup *s)
 {
-	return o->rtr_send || o->rtr_write || o->rtr_read;
+	fail(s, MPA_LOCAL);
 }
 
-/* What we take as a responder. Without a preference: a Write of no bytes costs a receiver nothing,
- * and one message at least must be supported. */
-static struct wire_mpa_ird_ord
-responder_rtr(const struct mpa_offer *o)
+bool
+mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again)
 {
-	if (!peer_to_peer(o))
-		return (struct wire_mpa_ird_ord){.a = true, .c = true};
-	return (struct wire_mpa_ird_ord){
-		.a = true, .b = o->rtr_send, .c = o->rtr_write, .d = o->rtr_read};
-}
-
-/* Of the messages that both sides know the one that costs least: a Send may meet a posted receive,
- * a Read has an answer. */
-static uint8_t
-choose_rtr(const struct wire_mpa_ird_ord *x, const struct wire_mpa_ird_ord *y)
-{
-	if (x->c && y->c)
-		return MPA_RTR_WRITE;
-	if (x->b && y->b)
-		return MPA_RTR_SEND;
-	if (x->d && y->d)
-		return MPA_RTR_READ;
-	return MPA_RTR_NONE;
+	if (s->state != MPA_WAIT_REPLY || s->have > 0 || s->offer.revision < 2 ||
+		s->offer.enhanced_only)
+		return false;
+	*again = s->offer;
+	again->revision = 1;
+	again->rtr_send = again->rtr_write = again->rtr_read = false;
+	return true;
 }
 
 /* ---- Frames out
@@ -95,7 +82,7 @@ mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, 
 		.enhanced = o->revision == 2,
 		.revision = o->revision,
 	};
-	struct wire_mpa_ird_ord word = {.ird = o->ird, .ord = o->ord};
+	struct wire_mpa_ird_ord word;
 
 	if (s->state != MPA_IDLE || o->revision < 1 || o->revision > 2)
 		return -EINVAL;
@@ -103,30 +90,9 @@ mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, 
 		return -EINVAL;
 	if (len > mpa_private_max(o->revision))
 		return -EMSGSIZE;
-	word.a = peer_to_peer(o);
-	word.b = o->rtr_send;
-	word.c = o->rtr_write;
-	word.d = o->rtr_read;
+	mpa_settle_request(o, &word);
 	s->state = MPA_WAIT_REPLY;
 	return emit(buf, &h, &word, private_data, len);
-}
-
-/* RFC 6581 9.1, the responder's part: its ORD is at most the initiator's IRD; its IRD need not
- * exceed the initiator's ORD; a side that does not state its limit is answered in kind and leaves
- * ours alone. */
-static void
-settle_responder(struct mpa_result *r, uint16_t ird, uint16_t ord, struct wire_mpa_ird_ord *word)
-{
-	r->ird = ird;
-	r->ord = ord;
-	if (r->peer_ord != MPA_IRD_AUTO)
-		r->ird = SK_MIN(ird, r->peer_ord);
-	if (r->peer_ird != MPA_IRD_AUTO)
-		r->ord = SK_MIN(ord, r->peer_ird);
-	if (r->rtr == MPA_RTR_READ)
-		r->ird = SK_MAX(r->ird, 1);
-	word->ird = r->peer_ord == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ird;
-	word->ord = r->peer_ird == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ord;
 }
 
 int
@@ -142,18 +108,13 @@ mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, u
 		.enhanced = r->enhanced,
 		.revision = r->revision,
 	};
-	struct wire_mpa_ird_ord word = {0};
+	struct wire_mpa_ird_ord word;
 
 	if (s->state != MPA_REQUESTED || ird > MPA_IRD_AUTO || ord > MPA_IRD_AUTO)
 		return -EINVAL;
 	if (len > MPA_PRIVATE_MAX - (r->enhanced ? MPA_IRD_ORD_LEN : 0u))
 		return -EMSGSIZE;
-	if (r->peer_to_peer)
-		word = responder_rtr(&s->offer);
-	word.ird = ird;
-	word.ord = ord;
-	if (accept)
-		settle_responder(r, ird, ord, &word);
+	mpa_settle_reply(&s->offer, r, accept, ird, ord, &word);
 	s->state = accept ? MPA_ACCEPTED : MPA_REFUSED;
 	return emit(buf, &h, &word, private_data, len);
 }
@@ -187,7 +148,6 @@ take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_
 	struct mpa_result *r = &s->result;
 	const uint8_t *p = s->frame + MPA_STARTUP_LEN;
 
-	*word = (struct wire_mpa_ird_ord){.ird = MPA_IRD_AUTO, .ord = MPA_IRD_AUTO};
 	r->private_len = h->private_len;
 	if (h->enhanced) {
 		wire_mpa_ird_ord_parse(word, p, MPA_IRD_ORD_LEN);
@@ -200,80 +160,44 @@ take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_
 	r->crc = h->crc || s->offer.crc;
 	r->tx_markers = h->markers;
 	r->rx_markers = s->offer.markers;
-	r->ird = s->offer.ird;
-	r->ord = s->offer.ord;
-	r->peer_ird = word->ird;
-	r->peer_ord = word->ord;
-	r->peer_to_peer = word->a;
+	mpa_settle_input(&s->offer, r, h->enhanced ? word : NULL);
 }
 
 /* The reject bit of a request is reserved (RFC 5044 7.1.1): it is not looked at. */
 static int
 take_request(struct mpa_startup *s, const struct wire_mpa_startup *h)
 {
-	struct wire_mpa_ird_ord word, ours = responder_rtr(&s->offer);
+	struct wire_mpa_ird_ord word;
 
 	take_frame(s, h, &word);
-	if (word.a)
-		s->result.rtr = choose_rtr(&ours, &word);
+	if (h->enhanced)
+		mpa_settle_requested(&s->offer, &s->result, &word);
 	s->state = MPA_REQUESTED;
 	return 0;
-}
-
-/* RFC 6581 9.1, the initiator's part. False: the responder wants to read more at once than we
- * offered. */
-static bool
-settle_initiator(struct mpa_result *r)
-{
-	if (r->peer_ord != MPA_IRD_AUTO) {
-		if (r->peer_ord > r->ird)
-			return false;
-		r->ird = r->peer_ord;
-	}
-	if (r->peer_ird != MPA_IRD_AUTO)
-		r->ord = SK_MIN(r->ord, r->peer_ird);
-	return true;
-}
-
-/* RFC 6581 9.2, the initiator's part. False: the responder takes none of our ready-to-receive
- * messages. */
-static bool
-settle_rtr(struct mpa_startup *s, struct wire_mpa_ird_ord *word)
-{
-	struct mpa_result *r = &s->result;
-	struct wire_mpa_ird_ord ours = {
-		.b = s->offer.rtr_send, .c = s->offer.rtr_write, .d = s->offer.rtr_read};
-
-	if (!word->a)
-		return true;
-	word->d = word->d && r->peer_ird > 0;
-	r->rtr = choose_rtr(&ours, word);
-	if (r->rtr == MPA_RTR_READ)
-		r->ord = SK_MAX(r->ord, 1);
-	return r->rtr != MPA_RTR_NONE;
 }
 
 static int
 take_reply(struct mpa_startup *s, const struct wire_mpa_startup *h)
 {
-	bool asked = peer_to_peer(&s->offer);
 	struct wire_mpa_ird_ord word;
+	int err = 0;
 
 	take_frame(s, h, &word);
 	if (h->reject) {
 		s->state = MPA_REFUSED;
 		return 0;
 	}
+	s->accepted = true;
 	if (s->offer.crc && !h->crc)
 		return MPA_PARAMETERS;
-	if (h->revision == 2) {
-		if (!h->enhanced || word.a != asked)
-			return MPA_PARAMETERS;
-		if (!settle_initiator(&s->result) || !settle_rtr(s, &word))
-			return MPA_PARAMETERS;
-	}
-	s->state = MPA_ACCEPTED;
-	return 0;
+	if (h->revision == 2)
+		err = h->enhanced ? mpa_settle_accepted(&s->offer, &s->result, &word)
+				  : MPA_PARAMETERS;
+	else if (s->offer.revision == 2 && s->offer.enhanced_only)
+		err = MPA_PARAMETERS;
+	if (err == 0)
+		s->state = MPA_ACCEPTED;
+	return err;
 }
 
 /* Fills the frame up to `want` bytes; returns how many it took. */

@@ -26,6 +26,17 @@ check_result(const struct mpa_result *r)
 	check(r->peer_ird <= MPA_IRD_AUTO && r->peer_ord <= MPA_IRD_AUTO);
 }
 
+/* Only an initiator that was accepted has somebody who listens to its Terminate. */
+static void
+check_failure(const struct mpa_startup *s)
+{
+	uint8_t buf[MPA_TERMINATE_FPDU];
+	unsigned len = mpa_terminate_emit(s, buf);
+
+	check(s->why != MPA_NONE);
+	check(len == 0 || (s->initiator && s->accepted && len >= 28 && len <= sizeof(buf)));
+}
+
 static void
 answer(struct mpa_startup *s, bool accept)
 {
@@ -71,6 +82,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			break;
 		at += (size_t)took;
 	}
+	if (s.state == MPA_FAILED)
+		check_failure(&s);
 	if (s.state == MPA_REQUESTED || s.state == MPA_ACCEPTED || s.state == MPA_REFUSED)
 		check_result(&s.result);
 	if (s.state == MPA_REQUESTED)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Depths and ready-to-receive messages (RFC 6581 9): who proposes, who reduces, who may refuse.
+ */
+#include "mpa_settle_priv.h"
+
+#include "../base/mem.h"
+
+static bool
+peer_to_peer(const struct mpa_offer *o)
+{
+	return o->rtr_send || o->rtr_write || o->rtr_read;
+}
+
+void
+mpa_settle_request(const struct mpa_offer *o, struct wire_mpa_ird_ord *word)
+{
+	*word = (struct wire_mpa_ird_ord){
+		.a = peer_to_peer(o),
+		.b = o->rtr_send,
+		.c = o->rtr_write,
+		.d = o->rtr_read,
+		.ird = o->ird,
+		.ord = o->ord,
+	};
+}
+
+void
+mpa_settle_input(
+	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
+{
+	r->ird = o->ird;
+	r->ord = o->ord;
+	r->peer_ird = word ? word->ird : MPA_IRD_AUTO;
+	r->peer_ord = word ? word->ord : MPA_IRD_AUTO;
+	r->peer_to_peer = word && word->a;
+	r->rtr = MPA_RTR_NONE;
+}
+
+/* What we take as a responder. Without a preference: a Write of no bytes costs a receiver nothing,
+ * and one message at least must be supported. */
+static struct wire_mpa_ird_ord
+responder_rtr(const struct mpa_offer *o)
+{
+	return (struct wire_mpa_ird_ord){
+		.a = true,
+		.b = o->rtr_send,
+		.c = o->rtr_write || !peer_to_peer(o),
+		.d = o->rtr_read,
+	};
+}
+
+/* Without flag A the others are not looked at. */
+void
+mpa_settle_requested(
+	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
+{
+	struct wire_mpa_ird_ord ours = responder_rtr(o);
+
+	if (!word->a)
+		return;
+	if (ours.b && word->b)
+		r->rtr = MPA_RTR_SEND;
+	else if (ours.c && word->c)
+		r->rtr = MPA_RTR_WRITE;
+	else if (ours.d && word->d)
+		r->rtr = MPA_RTR_READ;
+}
+
+/* Our ORD is at most the initiator's IRD; our IRD need not exceed the initiator's ORD, but a Read
+ * that announces needs one place; a side that does not state its limit is answered in kind and
+ * leaves ours alone. */
+static void
+accept_depths(struct mpa_result *r, struct wire_mpa_ird_ord *word)
+{
+	if (r->peer_ord != MPA_IRD_AUTO)
+		r->ird = SK_MIN(r->ird, r->peer_ord);
+	if (r->peer_ird != MPA_IRD_AUTO)
+		r->ord = SK_MIN(r->ord, r->peer_ird);
+	if (r->rtr == MPA_RTR_READ)
+		r->ird = SK_MAX(r->ird, 1);
+	word->d = word->d && r->ird > 0;
+	word->ird = r->peer_ord == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ird;
+	word->ord = r->peer_ird == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ord;
+}
+
+void
+mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool accept, uint16_t ird,
+	uint16_t ord, struct wire_mpa_ird_ord *word)
+{
+	*word = (struct wire_mpa_ird_ord){0};
+	if (r->peer_to_peer)
+		*word = responder_rtr(o);
+	/* A rejection may tell which depths would be needed. */
+	word->ird = ird;
+	word->ord = ord;
+	if (!accept)
+		return;
+	r->ird = ird;
+	r->ord = ord;
+	accept_depths(r, word);
+}
+
+/* Of the messages that both sides know the one that costs least: a Send may meet a posted receive,
+ * a Read has an answer. */
+static int
+choose_rtr(const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
+{
+	if (o->rtr_write && word->c)
+		r->rtr = MPA_RTR_WRITE;
+	else if (o->rtr_send && word->b)
+		r->rtr = MPA_RTR_SEND;
+	else if (o->rtr_read && word->d && word->ird > 0)
+		r->rtr = MPA_RTR_READ;
+	else
+		return MPA_NO_RTR;
+	if (r->rtr == MPA_RTR_READ)
+		r->ord = SK_MAX(r->ord, 1);
+	return 0;
+}
+
+int
+mpa_settle_accepted(
+	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
+{
+	if (word->a != peer_to_peer(o))
+		return MPA_PARAMETERS;
+	if (word->ord != MPA_IRD_AUTO) {
+		if (word->ord > r->ird)
+			return MPA_NO_IRD;
+		r->ird = word->ord;
+	}
+	if (word->ird != MPA_IRD_AUTO)
+		r->ord = SK_MIN(r->ord, word->ird);
+	return word->a ? choose_rtr(o, r, word) : 0;
+}

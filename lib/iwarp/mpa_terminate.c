@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Terminate of a start-up that failed (RFC 6581 8). Only an initiator can send it: once the
+ * reply has come, its peer is in FPDU mode and waits for the first FPDU, whereas a responder may
+ * not send one before (RFC 5044 7.1.2).
+ */
+#include "mpa.h"
+
+#define LAYER_LLP 2
+#define ETYPE_MPA 0
+
+static uint8_t
+code_of(enum mpa_reason why)
+{
+	switch (why) {
+	case MPA_NO_IRD:
+		return 6;
+	case MPA_NO_RTR:
+		return 7;
+	default:
+		return 5; /* whatever has no code of its own (RFC 6581 9.3) */
+	}
+}
+
+unsigned
+mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf)
+{
+	const struct wire_ddp d = {
+		.last = true, .opcode = RDMAP_TERMINATE, .qn = DDP_QN_TERMINATE, .msn = 1};
+	const struct wire_terminate t = {
+		.layer = LAYER_LLP, .etype = ETYPE_MPA, .code = code_of(s->why)};
+	uint8_t ulpdu[DDP_UNTAGGED_LEN + RDMAP_TERMINATE_MAX];
+	struct mpa_writer w;
+	struct mpa_tx tx;
+	unsigned len;
+
+	if (s->state != MPA_FAILED || !s->accepted)
+		return 0;
+	len = wire_ddp_emit(ulpdu, &d);
+	len += wire_terminate_emit(ulpdu + len, &t);
+	mpa_tx_init(&tx, s->result.crc, s->result.tx_markers, MPA_TERMINATE_FPDU);
+	mpa_write_begin(&w, &tx, buf, len);
+	mpa_write_put(&w, ulpdu, len);
+	return mpa_write_end(&w);
+}
