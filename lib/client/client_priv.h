@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of libsaker share. Locks, in the order in which they may be taken: mail.lock, wait.lock. mem.lock is held across commands and
- * socket exchanges, so it comes before both; the spin locks (bells, tables, event rings, SRQs) are leaves.
+ * socket exchanges, so it comes before both; the spin locks (bells, tables, event rings, SRQs) come last, and of them only a table's and then a
+ * bell's are ever held together.
  */
 #ifndef SAKER_CLIENT_PRIV_H
 #define SAKER_CLIENT_PRIV_H
@@ -64,6 +65,8 @@ cl_key(unsigned kind, uint32_t number)
 int cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner);
 void cl_table_del(struct cl_table *t, struct cl_node *node);
 void *cl_table_find(struct cl_table *t, uint64_t key);
+/* Calls `each` for the owner of `key`, if there is one, which cannot go meanwhile. */
+void cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner));
 void cl_table_free(struct cl_table *t);
 
 /* What the engine knows by a handle. */
@@ -117,6 +120,7 @@ struct saker_qp {
 	struct saker *s;
 	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: it has an SRQ */
 	uint32_t max_recv_sge;
+	uint32_t failed; /* known to be in error: receives are flushed, so they need the doorbell too */
 	_Alignas(SHM_LINE) struct cl_node by_number;
 	uint32_t qpn;
 	void *user;
@@ -245,6 +249,8 @@ void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 
 /* Rings at a stage and wakes the engine if it sleeps. false: the ring is full. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
+/* The QP of this number, if it still is, was seen to be in error: what was posted meanwhile is to be flushed. */
+void cl_qp_failed(struct saker *s, uint32_t qpn);
 
 /* ---- wait.c ------------------------------------------------------------------------------------------------------------------ */
 

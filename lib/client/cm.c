@@ -205,6 +205,8 @@ event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 		ev->cq = owner;
 	else
 		ev->listener = owner;
+	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED)
+		cl_qp_failed(s, ev->qp->qpn);
 	if (row->async) {
 		ev->async = m->body.async;
 		return true;

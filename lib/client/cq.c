@@ -82,7 +82,7 @@ cqe_read(const struct shm_cqe *e, struct rd_wc *wc)
 }
 
 static inline int
-sub_poll(struct shm_take *t, struct rd_wc *wc, int n)
+sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 {
 	int got = 0;
 
@@ -91,7 +91,10 @@ sub_poll(struct shm_take *t, struct rd_wc *wc, int n)
 
 		if (e == NULL)
 			break;
-		cqe_read(e, &wc[got++]);
+		cqe_read(e, &wc[got]);
+		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0))
+			cl_qp_failed(s, wc[got].qpn);
+		got++;
 		shm_take_pop(t);
 	}
 	if (got > 0)
@@ -106,10 +109,10 @@ saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 	int got = 0;
 
 	if (cq->nsubs == 1)
-		return sub_poll(&cq->sub[0], wc, n);
+		return sub_poll(cq->obj.s, &cq->sub[0], wc, n);
 	/* The next poll begins behind the sub-ring at which this one ended. */
 	for (uint32_t looked = 0; looked < cq->nsubs && got < n; looked++) {
-		got += sub_poll(&cq->sub[i], wc + got, n - got);
+		got += sub_poll(cq->obj.s, &cq->sub[i], wc + got, n - got);
 		i = i + 1 == cq->nsubs ? 0 : i + 1;
 	}
 	cq->first = i;

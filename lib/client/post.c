@@ -45,6 +45,21 @@ qp_ring(struct saker_qp *qp)
 		shm_pend_clear(qp->pending);
 }
 
+static void
+failed(void *owner)
+{
+	struct saker_qp *qp = owner;
+
+	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_RELAXED) == 0)
+		qp_ring(qp);
+}
+
+void
+cl_qp_failed(struct saker *s, uint32_t qpn)
+{
+	cl_table_with(&s->table, cl_key(CL_QPN, qpn), failed);
+}
+
 static inline int
 inline_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
 {
@@ -122,7 +137,8 @@ saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
 	return done;
 }
 
-/* Receives need no doorbell: the engine looks when something arrives. */
+/* Receives need no doorbell: the engine looks when something arrives. Only where nothing can arrive
+ * any more does it have to be told. */
 static inline int
 recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
 {
@@ -149,7 +165,10 @@ saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
 		return -EPIPE;
 	if (qp->rq.entries == NULL)
 		return -EINVAL;
-	return recv_post(&qp->rq, qp->max_recv_sge, wr, n);
+	n = recv_post(&qp->rq, qp->max_recv_sge, wr, n);
+	if (__atomic_load_n(&qp->failed, __ATOMIC_RELAXED) != 0)
+		qp_ring(qp);
+	return n;
 }
 
 int

@@ -74,21 +74,40 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 	cl_unspin(&t->lock);
 }
 
+/* With the lock. */
+static void *
+find(const struct cl_table *t, uint64_t key)
+{
+	if (t->buckets == 0)
+		return NULL;
+	for (const struct cl_node *n = t->bucket[bucket_of(key, t->buckets)]; n != NULL;
+		n = n->next)
+		if (n->key == key)
+			return n->owner;
+	return NULL;
+}
+
 void *
 cl_table_find(struct cl_table *t, uint64_t key)
 {
-	void *owner = NULL;
+	void *owner;
 
 	cl_spin(&t->lock);
-	if (t->buckets != 0)
-		for (const struct cl_node *n = t->bucket[bucket_of(key, t->buckets)]; n != NULL;
-			n = n->next)
-			if (n->key == key) {
-				owner = n->owner;
-				break;
-			}
+	owner = find(t, key);
 	cl_unspin(&t->lock);
 	return owner;
+}
+
+void
+cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner))
+{
+	void *owner;
+
+	cl_spin(&t->lock);
+	owner = find(t, key);
+	if (owner != NULL)
+		each(owner);
+	cl_unspin(&t->lock);
 }
 
 void
