@@ -10,6 +10,7 @@
 #include "client_priv.h"
 #include "cm_priv.h"
 #include "query_priv.h"
+#include "socket_priv.h"
 
 static int
 tables_init(struct eng_control *c, const struct eng_limits *l)
@@ -371,6 +372,7 @@ eng_control_destroy(struct eng_control *c)
 
 	if (!c)
 		return;
+	socket_stop(c);
 	inbox_drop(c);
 	ctl_queries_drop(c);
 	TAILQ_FOREACH (cl, &c->all, all) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions of an instance that are its control stage's business. */
 #include "control_priv.h"
+#include "socket_priv.h"
 
 int
 eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len)
@@ -24,4 +25,16 @@ int
 eng_qps(struct eng *e, struct eng_qp_view *out, int max)
 {
 	return eng_control_qps(eng_control_of(e), out, max);
+}
+
+int
+eng_socket_start(struct eng *e, const char *path, char *err, size_t errlen)
+{
+	return socket_start(eng_control_of(e), path, err, errlen);
+}
+
+void
+eng_socket_stop(struct eng *e)
+{
+	socket_stop(eng_control_of(e));
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of the Unix socket: judged, received with their descriptors, sent. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "socket_priv.h"
+
+#define SOCK_MAX_FDS 8
+#define SOCK_BACKLOG 64
+#define SOCK_MODE    0660
+
+int
+socket_parse(const void *buf, size_t len, unsigned nfds, bool attached, struct shm_sock_msg *out,
+	const char **why)
+{
+	*why = "that is no message of this protocol";
+	if (len != sizeof(*out))
+		return -EPROTO;
+	memcpy(out, buf, sizeof(*out));
+	if (out->magic != SHM_MAGIC)
+		return -EPROTO;
+	*why = "the client speaks another version of the protocol";
+	if (out->version != SHM_VERSION)
+		return -EPROTONOSUPPORT;
+	if (out->op == SHM_HELLO) {
+		*why = attached ? "a client says HELLO once" : "a HELLO brings no descriptor";
+		if (attached || nfds != 0)
+			return -EINVAL;
+		out->text[SHM_NAME_MAX - 1] = '\0';
+		for (char *p = out->text; *p; p++)
+			if (!isgraph((unsigned char)*p))
+				*p = '_';
+		return 0;
+	}
+	*why = "a client says HELLO, and then REGION";
+	if (out->op != SHM_REGION || !attached)
+		return -EINVAL;
+	*why = "a REGION brings one descriptor and a size";
+	return nfds == 1 && out->size != 0 ? 0 : -EINVAL;
+}
+
+static bool
+somebody_listens(const struct sockaddr_un *un)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc;
+
+	if (fd < 0)
+		return true;
+	rc = connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0 ? errno : 0;
+	close(fd);
+	return rc != ECONNREFUSED && rc != ENOENT;
+}
+
+static int
+bind_at(int fd, const struct sockaddr_un *un, char *err, size_t errlen)
+{
+	struct stat st;
+	int rc;
+
+	/* The file takes the socket's mode, less the umask: never more than this. */
+	if (fchmod(fd, SOCK_MODE) == 0 && bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
+		return 0;
+	rc = errno;
+	if (rc == EADDRINUSE && (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))) {
+		snprintf(err, errlen, "%s exists and is no socket", un->sun_path);
+		return -EEXIST;
+	}
+	if (rc == EADDRINUSE && somebody_listens(un)) {
+		snprintf(err, errlen, "another saker listens at %s", un->sun_path);
+		return -EADDRINUSE;
+	}
+	if (rc == EADDRINUSE && unlink(un->sun_path) == 0 &&
+		bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
+		return 0;
+	rc = errno;
+	snprintf(err, errlen, "no socket can be made at %s: %s", un->sun_path, strerror(rc));
+	return -rc;
+}
+
+int
+socket_listen(const char *path, char *err, size_t errlen)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, rc;
+
+	if (strlen(path) >= sizeof(un.sun_path)) {
+		snprintf(err, errlen, "the socket path %s is too long", path);
+		return -ENAMETOOLONG;
+	}
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		snprintf(err, errlen, "no socket: %s", strerror(errno));
+		return -errno;
+	}
+	rc = bind_at(fd, &un, err, errlen);
+	if (rc == 0 && (chmod(path, SOCK_MODE) < 0 || listen(fd, SOCK_BACKLOG) < 0)) {
+		rc = -errno;
+		snprintf(err, errlen, "%s cannot be listened at: %s", path, strerror(-rc));
+	}
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+static void
+close_all(const int *fds, unsigned n)
+{
+	while (n)
+		close(fds[--n]);
+}
+
+int
+socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *nfds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SOCK_MAX_FDS * sizeof(int))];
+	struct iovec iov = {.iov_base = buf, .iov_len = len};
+	struct msghdr h = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *cm;
+	int got[SOCK_MAX_FDS];
+
+	*nfds = 0;
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	for (cm = CMSG_FIRSTHDR(&h); cm; cm = CMSG_NXTHDR(&h, cm)) {
+		unsigned here = (unsigned)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		here = SK_MIN(here, SOCK_MAX_FDS);
+		memcpy(got, CMSG_DATA(cm), here * sizeof(int));
+		if (*nfds == 0 && here <= maxfds) {
+			memcpy(fds, got, here * sizeof(int));
+			*nfds = here;
+		} else {
+			close_all(got, here);
+			h.msg_flags |= MSG_CTRUNC;
+		}
+	}
+	if (!(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return (int)n;
+	close_all(fds, *nfds);
+	*nfds = 0;
+	return -EPROTO;
+}
+
+int
+socket_send(int fd, const struct shm_sock_msg *m, const int *fds, unsigned nfds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SOCK_MAX_FDS * sizeof(int))] = {0};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cm;
+
+	if (nfds) {
+		h.msg_control = control;
+		h.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		cm = CMSG_FIRSTHDR(&h);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(cm), fds, nfds * sizeof(int));
+	}
+	return sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Unix socket: good and bad clients, and what the process of a client can do to memory that it
+ * shares. The control stage stands alone here, with an engine stage that says yes to everything.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../../lib/client/saker.h"
+#include "../../../lib/engine/socket_priv.h"
+#include "script.h"
+
+static struct script *sc;
+static pthread_t thread;
+static bool stop;
+static char path[64];
+
+static void *
+drive(void *arg)
+{
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		script_turn(sc);
+		sc->now +=
+			10 * 1000 * 1000; /* nobody takes doorbells here: mailboxes are peeked at */
+		usleep(50);
+	}
+	return NULL;
+}
+
+static void
+start(void)
+{
+	char err[256];
+
+	sc = script_new(NULL);
+	snprintf(path, sizeof(path), "/tmp/saker-test-%d.sock", getpid());
+	unlink(path);
+	cr_assert_eq(socket_start(sc->control, path, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(pthread_create(&thread, NULL, drive, NULL), 0);
+}
+
+static void
+finish(void)
+{
+	struct eng_totals t = {0};
+
+	/* Whoever was there goes. */
+	for (int i = 0; i < 20000; i++) {
+		eng_control_totals(sc->control, &t);
+		if (t.clients == 0)
+			break;
+		usleep(1000);
+	}
+	cr_assert_eq(t.clients + t.regions + t.mrs, 0);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	socket_stop(sc->control);
+	cr_assert_eq(access(path, F_OK), -1);
+	script_free(sc);
+}
+
+static int
+dial(void)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	strcpy(un.sun_path, path);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	return fd;
+}
+
+/* What is answered to `len` bytes (at most one descriptor with them); op 0: the connection ended.
+ */
+static struct shm_sock_msg
+ask(int fd, const void *buf, size_t len, int pass)
+{
+	struct shm_sock_msg m = {0};
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = {0};
+	struct iovec iov = {(void *)(uintptr_t)buf, len};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (pass >= 0) {
+		struct cmsghdr *cm = (struct cmsghdr *)control;
+
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(cm), &pass, sizeof(int));
+		h.msg_control = control;
+		h.msg_controllen = sizeof(control);
+	}
+	cr_assert_eq(sendmsg(fd, &h, MSG_NOSIGNAL), (ssize_t)len);
+	if (recv(fd, &m, sizeof(m), 0) <= 0)
+		m.op = 0;
+	return m;
+}
+
+static struct shm_sock_msg
+say(int fd, enum shm_sock_op op, uint64_t size, int pass)
+{
+	struct shm_sock_msg m = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = op, .size = size, .text = "t"};
+
+	return ask(fd, &m, sizeof(m), pass);
+}
+
+static int
+memfd(uint64_t size, int seals)
+{
+	int fd = memfd_create("m", MFD_ALLOW_SEALING);
+
+	cr_assert_eq(ftruncate(fd, (off_t)size), 0);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_replaced)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct stat st;
+	char err[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/saker-stale-%d.sock", getpid());
+	strcpy(un.sun_path, path);
+	fd = socket_listen(path, err, sizeof(err));
+	cr_assert_geq(fd, 0, "%s", err);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_eq(st.st_mode & 0777, 0660);
+	cr_assert_eq(socket_listen(path, err, sizeof(err)), -EADDRINUSE);
+	cr_assert_not_null(strstr(err, "another saker listens"), "%s", err);
+	close(fd); /* as a dead saker leaves it */
+	fd = socket_listen(path, err, sizeof(err));
+	cr_assert_geq(fd, 0, "%s", err);
+	close(fd);
+	unlink(path);
+	fd = open(path, O_CREAT | O_WRONLY, 0600);
+	cr_assert_eq(socket_listen(path, err, sizeof(err)), -EEXIST);
+	close(fd);
+	unlink(path);
+}
+
+Test(engine_socket, hello_is_welcomed_and_regions_are_numbered)
+{
+	int fd, m1 = memfd(8192, F_SEAL_SHRINK), m2 = memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+	struct shm_sock_msg r;
+
+	start();
+	fd = dial();
+	r = say(fd, SHM_HELLO, 0, -1);
+	cr_assert_eq(r.op, SHM_WELCOME);
+	cr_assert_eq(r.size, sc->cfg.limits.client_home_bytes);
+	r = say(fd, SHM_REGION, 8192, m1);
+	cr_assert_eq(r.op, SHM_REGION_IS);
+	cr_assert_eq(r.region, 1);
+	cr_assert_eq(say(fd, SHM_REGION, 4096, m2).region, 2);
+	close(fd);
+	finish();
+}
+
+Test(engine_socket, what_cannot_be_trusted_is_refused_with_a_sentence)
+{
+	int fd, file, unsealed = memfd(4096, 0), sealed = memfd(4096, F_SEAL_SHRINK);
+	int readonly = memfd(4096, F_SEAL_SHRINK | F_SEAL_WRITE);
+	char name[] = "/tmp/saker-file-XXXXXX";
+
+	start();
+	fd = dial();
+	file = mkstemp(name);
+	unlink(name);
+	cr_assert_eq(ftruncate(file, 4096), 0);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	struct {
+		int fd;
+		uint64_t size;
+		int status;
+		const char *what;
+	} rows[] = {
+		{unsealed, 4096, -EPERM, "not sealed"},
+		{file, 4096, -EINVAL, "no memfd"},
+		{sealed, 8192, -EINVAL, "not 8192 bytes"},
+		{sealed, 4095, -EINVAL, "not 4095 bytes"},
+		{readonly, 4096, -EPERM, "cannot be mapped"},
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct shm_sock_msg r = say(fd, SHM_REGION, rows[i].size, rows[i].fd);
+
+		cr_assert_eq(r.op, SHM_REFUSED, "row %u", i);
+		cr_assert_eq(r.status, rows[i].status, "row %u: %d", i, r.status);
+		cr_assert_not_null(strstr(r.text, rows[i].what), "row %u: %s", i, r.text);
+	}
+	/* And the client is still welcome. */
+	cr_assert_eq(say(fd, SHM_REGION, 4096, sealed).op, SHM_REGION_IS);
+	close(fd);
+	finish();
+}
+
+Test(engine_socket, the_quota_of_brought_memory_holds)
+{
+	int fd, big, small = memfd(4096, F_SEAL_SHRINK);
+
+	start();
+	fd = dial();
+	big = memfd(sc->cfg.limits.client_mem_bytes, F_SEAL_SHRINK);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(say(fd, SHM_REGION, sc->cfg.limits.client_mem_bytes, big).op, SHM_REGION_IS);
+	cr_assert_eq(say(fd, SHM_REGION, 4096, small).status, -EDQUOT);
+	close(fd);
+	finish();
+}
+
+Test(engine_socket, the_quota_of_regions_holds)
+{
+	int fd, m = memfd(4096, F_SEAL_SHRINK);
+
+	start();
+	fd = dial();
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	for (uint32_t i = 0; i < sc->cfg.limits.client_regions; i++)
+		cr_assert_eq(say(fd, SHM_REGION, 4096, m).op, SHM_REGION_IS);
+	cr_assert_eq(say(fd, SHM_REGION, 4096, m).status, -EDQUOT);
+	close(fd);
+	finish();
+}
+
+Test(engine_socket, garbage_and_messages_out_of_turn_end_the_connection)
+{
+	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_HELLO};
+	int memory = memfd(4096, F_SEAL_SHRINK), fd;
+	char junk[300] = "junk";
+
+	start();
+	struct {
+		const void *buf;
+		size_t len;
+		int pass;
+		uint32_t version, op;
+	} rows[] = {
+		{junk, 4, -1, 0, 0},
+		{junk, sizeof(m), -1, 0, 0},
+		{junk, sizeof(junk), -1, 0, 0},
+		{&m, sizeof(m) - 1, -1, SHM_VERSION, SHM_HELLO},
+		{&m, sizeof(m), -1, SHM_VERSION + 1, SHM_HELLO},
+		{&m, sizeof(m), memory, SHM_VERSION, SHM_HELLO},
+		{&m, sizeof(m), memory, SHM_VERSION, SHM_REGION}, /* before HELLO */
+		{&m, sizeof(m), -1, SHM_VERSION, SHM_WELCOME},
+	};
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		m.version = rows[i].version;
+		m.op = rows[i].op;
+		m.size = 4096;
+		fd = dial();
+		cr_assert_eq(ask(fd, rows[i].buf, rows[i].len, rows[i].pass).op, SHM_REFUSED,
+			"row %u", i);
+		cr_assert_eq(recv(fd, &m, sizeof(m), 0), 0, "row %u: not closed", i);
+		m.magic = SHM_MAGIC;
+		close(fd);
+	}
+	fd = dial();
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_REFUSED);
+	close(fd);
+	finish();
+}
+
+Test(engine_socket, all_places_taken_is_said)
+{
+	int fd[SCRIPT_CLIENTS + 1];
+
+	start();
+	for (int i = 0; i <= SCRIPT_CLIENTS; i++) {
+		struct shm_sock_msg r;
+
+		fd[i] = dial();
+		r = say(fd[i], SHM_HELLO, 0, -1);
+		if (i < SCRIPT_CLIENTS)
+			cr_assert_eq(r.op, SHM_WELCOME, "client %d: %s", i, r.text);
+		else
+			cr_assert_eq(r.status, -EUSERS);
+	}
+	for (int i = 0; i <= SCRIPT_CLIENTS; i++)
+		close(fd[i]);
+	finish();
+}
+
+Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
+{
+	struct saker *s;
+	struct saker_pd *pd;
+	struct saker_mr *mr;
+	void *p;
+
+	start();
+	for (int round = 0; round < 3; round++) {
+		cr_assert_eq(saker_open(path, "unit test", &s), 0, "%s", saker_error());
+		cr_assert_eq(saker_pd_create(s, &pd), 0, "%s", saker_error());
+		p = saker_alloc(s, 1 << 20);
+		cr_assert_not_null(p, "%s", saker_error());
+		cr_assert_eq(saker_mr_create(pd, p, 1 << 20, RD_ACC_LOCAL_WRITE, &mr), 0, "%s",
+			saker_error());
+		if (round < 2) {
+			cr_assert_eq(saker_mr_destroy(mr), 0, "%s", saker_error());
+			saker_free(s, p, 1 << 20);
+		}
+		saker_close(s); /* in the last round with all that there is */
+	}
+	finish();
+}
