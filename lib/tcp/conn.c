@@ -208,6 +208,7 @@ conn_established(struct tcp_conn *c)
 		listen_established(c);
 	}
 	c->state = c->flags & F_FIN_QUEUED ? TCPS_FIN_WAIT_1 : TCPS_ESTABLISHED;
+	c->todo &= ~DO_SYN; /* one that the port could not take yet */
 	c->retries = c->backoff = 0;
 	c->recover = c->rtx_high = c->rack.fack = c->snd_una;
 	s->cc->init(c);
@@ -310,6 +311,5 @@ tcp_send_space(const struct tcp_conn *c)
 void
 tcp_kick(struct tcp_conn *c)
 {
-	if (c->state != TCPS_CLOSED)
-		conn_wake(c);
+	conn_wake(c);
 }

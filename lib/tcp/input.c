@@ -461,6 +461,7 @@ static void
 fast_input(struct tcp_conn *c, const struct seg_in *in)
 {
 	const struct wire_tcp *t = in->tcp;
+	uint32_t at = t->seq;
 
 	if (t->ts && seq_le(t->seq, c->rcv_acked)) {
 		c->ts_recent = t->ts_val;
@@ -483,8 +484,11 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 	if (in->len > c->rcv_mss)
 		c->rcv_mss = SK_MIN(in->len, c->emss);
 	c->todo |= DO_ACK;
-	in->payload->seq = t->seq;
-	c->rcv_nxt += in->len;
+	for (struct tcp_slice *p = in->payload; p; p = p->next) {
+		p->seq = at;
+		at += p->len;
+	}
+	c->rcv_nxt = at;
 	reasm_deliver(c, in->payload, in->len);
 }
 
@@ -494,15 +498,16 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 {
 	struct seg_in in = {.now = now, .tcp = seg, .payload = payload, .ecn = ecn};
 
-	in.len = payload && !payload->next ? payload->len : slice_len(payload);
+	in.len = slice_len(payload);
 	c->s->now = now;
 	c->last_rx = now;
 	conn_hold(c);
-	if (fast_guards(c, seg, in.len, ecn) && (!payload || !payload->next)) {
+	if (fast_guards(c, seg, in.len, ecn)) {
 		fast_input(c, &in);
 	} else {
 		c->fast = false;
 		handlers[c->state](c, &in);
+		drop(c, &in); /* what no handler took: the connection ended on the way */
 		c->fast = is_plain(c);
 	}
 	if (c->todo || c->unsent || c->lost_out)

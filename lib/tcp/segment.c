@@ -341,9 +341,9 @@ seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 	struct tcp_out out;
 	int rc;
 
-	if (seg->seg_len > c->emss && !seg_cut(c, seg, c->emss))
-		return -EAGAIN;
 	skip = seq_lt(seg->seq, c->snd_una) ? c->snd_una - seg->seq : 0;
+	if (seg->seg_len - skip > c->emss && !seg_cut(c, seg, skip + c->emss))
+		return -EAGAIN;
 	end = seg->seq + seg->seg_len;
 	seg_header(c, now, &out, TCP_ACK, seg->seq + skip);
 	out.first = seg;

@@ -24,10 +24,11 @@
 /* ---- Constants with a reason -------------------------------------------------------------------
  */
 
-#define TCP_TICK_SHIFT   20 /* a timestamp tick is 2^20 ns: RFC 7323 5.4 asks for 1 ms to 1 s */
-#define TCP_PAWS_IDLE_NS (24ull * 86400 * 1000000000) /* RFC 7323 5.5: older timestamps are void   \
-						       */
-#define TCP_MSS_DEFAULT_V4  536                       /* RFC 9293 3.7.1 */
+#define TCP_TICK_SHIFT 20 /* a timestamp tick is 2^20 ns: RFC 7323 5.4 asks for 1 ms to 1 s */
+#define TCP_PAWS_IDLE_NS                                                                           \
+	(24ull * 86400 * 1000000000) /* RFC 7323 5.5: older timestamps are void                    \
+				      */
+#define TCP_MSS_DEFAULT_V4  536      /* RFC 9293 3.7.1 */
 #define TCP_MSS_DEFAULT_V6  1220
 #define TCP_MSS_MIN         88   /* a peer that offers less would make us send mostly headers */
 #define TCP_MTU_MIN_V4      576  /* below this a "too big" is not believed (RFC 1191 allows 68) */
@@ -40,8 +41,9 @@
 #define TCP_TIMERS_PER_POLL 256
 #define TCP_CHALLENGES      10 /* RFC 5961 7: in one window of time, per connection */
 #define TCP_CHALLENGE_NS    5000000000ull
-#define TCP_PTO_MIN_NS      500000ull /* a peer on a shared core may be away so long: no probe before \
-				       */
+#define TCP_PTO_MIN_NS                                                                             \
+	500000ull /* a peer on a shared core may be away so long: no probe before                  \
+		   */
 #define TCP_PEER_DELACK_NS 1000000ull     /* what a lone segment's acknowledgement may be late */
 #define TCP_FIN_WAIT_2_NS  60000000000ull /* a peer that never closes does not hold a connection */
 #define TCP_RACK_PERSIST   16             /* RFC 8985 6.2 step 4 */
@@ -288,11 +290,12 @@ conn_release(struct tcp_conn *c)
 		conn_free_now(c);
 }
 
-/* Puts `c` on the list of those that have a turn in the next poll. */
+/* Puts `c` on the list of those that have a turn in the next poll. One that ended inside a callback
+ * stays off: it is about to be freed. */
 static inline void
 conn_wake(struct tcp_conn *c)
 {
-	if (c->where == ON_NONE) {
+	if (c->where == ON_NONE && c->state != TCPS_CLOSED) {
 		c->where = ON_WORK;
 		TAILQ_INSERT_TAIL(&c->s->work, c, work);
 	}

@@ -261,6 +261,23 @@ Test(tcp_close, abort_from_inside_deliver_is_safe)
 	cr_assert_eq(p.peer_fin, 0);
 }
 
+Test(tcp_close, connection_that_ends_with_work_to_do_leaves_the_round)
+{
+	IN("F. 1:1 ack 1");
+	sc_send(&p, 1, 10);
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	p.seen = p.nout;
+	IN(". 2:12 ack 12"); /* data that wants an answer, and the end of LAST-ACK, at once */
+	STATE("CLOSED");
+	p.t.rport++;
+	p.connected = 0;
+	sc_establish(&p); /* takes the same memory */
+	sc_send(&p, 1, 10);
+	OUT(". 1:11 ack 1");
+	NONE();
+}
+
 /* ---- TIME-WAIT
  * ------------------------------------------------------------------------------------ */
 

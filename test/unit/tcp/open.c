@@ -120,6 +120,20 @@ Test(tcp_open, syn_received_repeats_its_answer)
 	STATE("SYN-RECEIVED");
 }
 
+Test(tcp_open, syn_that_waits_for_the_port_is_not_sent_once_established)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	OUT("S. 0:0 ack 1");
+	p.busy = true;
+	IN("S 0:0 mss 1460");
+	IN(". 1:1 ack 1");
+	p.busy = false;
+	sc_send(&p, 1, 10);
+	OUT(". 1:11 ack 1");
+	NONE();
+}
+
 Test(tcp_open, syn_received_resets_a_wrong_ack_rfc9293_3_10_7_4)
 {
 	sc_listen(&p);

@@ -226,6 +226,20 @@ Test(tcp_records, too_big_keeps_small_records_whole)
 	cr_assert_eq(p.last.nrecs, 7);
 }
 
+Test(tcp_records, too_big_after_part_of_a_record_was_acknowledged)
+{
+	sc_send(&p, 1, 1400);
+	OUT(". 1:1401");
+	IN(". 1:1 ack 901");
+	tcp_icmp_mtu(p.c, p.now, p.iss + 901, 340); /* counts as 576 */
+	sc_poll(&p);
+	OUT(". 901:1401");
+	cr_assert_eq(p.last.off, 900);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 901, 576);
+	IN(". 1:1 ack 1401");
+	cr_assert_eq(p.recs, 0);
+}
+
 Test(tcp_records, too_big_must_quote_bytes_in_flight_rfc5927_7)
 {
 	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 1000);

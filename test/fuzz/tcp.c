@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lib/tcp against a peer that sends anything at any time. The input is a list of steps: segments
+ * around the window with any flags and options, time that passes, an owner who sends, closes,
+ * refuses, and a port that is busy. Each byte of the peer's stream is a function of its sequence
+ * number, so whatever is delivered can be checked.
+ */
+#include <errno.h>
+
+#include "../../lib/tcp/tcp.h"
+#include "fuzz.h"
+
+#define PEER_ISN 0xfffff000u
+#define MTU      1500
+
+struct input {
+	const uint8_t *p;
+	size_t left;
+};
+
+static struct world {
+	struct tcp_stack *s;
+	struct tcp_listener *l;
+	struct tcp_conn *c;
+	struct tcp_tuple t;
+	uint64_t now;
+	uint32_t iss, next, edge; /* `next`: the sequence number that the owner expects; `edge`: the
+				     window's right edge */
+	bool refuse, busy, have_edge, over;
+	uint8_t wscale;
+	long recs, slices;
+} w;
+
+static uint32_t
+take(struct input *in, unsigned bytes)
+{
+	uint32_t v = 0;
+
+	for (; bytes; bytes--) {
+		v <<= 8;
+		if (in->left) {
+			v |= *in->p++;
+			in->left--;
+		}
+	}
+	return v;
+}
+
+/* ---- The owner
+ * -------------------------------------------------------------------------------------- */
+
+/* The window never shrinks by as much as the scale's grain (RFC 7323 2.4). */
+static void
+check_window(const struct wire_tcp *t)
+{
+	uint32_t edge = t->ack + ((uint32_t)t->window << (t->flags & TCP_SYN ? 0 : w.wscale));
+
+	if (t->flags & TCP_SYN)
+		w.have_edge = false;
+	if (!(t->flags & TCP_ACK) || t->flags & TCP_RST)
+		return;
+	CLAIM(!w.have_edge || (int32_t)(edge - w.edge) > -(1 << w.wscale));
+	if (!w.have_edge || (int32_t)(edge - w.edge) > 0)
+		w.edge = edge;
+	w.have_edge = true;
+}
+
+static int
+on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct tcp_out *out)
+{
+	uint8_t hdr[TCP_MAX];
+	struct wire_tcp back;
+	uint32_t n = 0, seg = out->gso_size ? out->gso_size : out->len;
+	unsigned len = wire_tcp_emit(hdr, &out->tcp);
+
+	CLAIM(wire_tcp_parse(&back, hdr, len) == (int)len);
+	CLAIM(seg + len + IP4_LEN <= MTU);
+	CLAIM(!!out->first == !!out->len);
+	for (const struct tcp_rec *r = out->first; r && n < out->off + out->len; r = r->next)
+		n += r->len;
+	CLAIM(out->len == 0 || n == out->off + out->len); /* whole records */
+	if (w.busy)
+		return -EAGAIN;
+	if (out->tcp.flags & TCP_SYN) { /* a new connection, maybe out of TIME-WAIT */
+		w.iss = out->tcp.seq;
+		w.next = out->tcp.ack;
+		w.wscale = out->tcp.wscale == 0xff ? 0 : out->tcp.wscale;
+	}
+	if (c)
+		check_window(&out->tcp);
+	return 0;
+}
+
+static void
+on_slice_free(void *ctx, struct tcp_slice *chain)
+{
+	struct tcp_slice *next;
+
+	for (; chain; chain = next) {
+		next = chain->next;
+		free(chain->owner);
+		free(chain);
+		w.slices--;
+	}
+}
+
+static bool
+on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
+{
+	uint32_t n = 0;
+
+	if (w.refuse)
+		return false;
+	for (struct tcp_slice *s = chain; s; s = s->next) {
+		CLAIM(s->len > 0 && s->seq == w.next + n);
+		for (uint32_t i = 0; i < s->len; i++)
+			CLAIM(s->data[i] == (uint8_t)((s->seq + i) * 7));
+		n += s->len;
+	}
+	w.next += n;
+	on_slice_free(ctx, chain);
+	tcp_consumed(c, n);
+	return true;
+}
+
+static void
+on_rec_free(void *ctx, struct tcp_rec *chain)
+{
+	struct tcp_rec *next;
+
+	for (; chain; chain = next) {
+		next = chain->next;
+		free(chain);
+		w.recs--;
+	}
+}
+
+static struct tcp_rec *
+new_rec(uint32_t len)
+{
+	struct tcp_rec *r = calloc(1, sizeof(*r));
+
+	CLAIM(r && len);
+	r->len = len;
+	w.recs++;
+	return r;
+}
+
+static struct tcp_rec *
+on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+{
+	struct tcp_rec *rest;
+
+	CLAIM(at > 0 && at < rec->len);
+	rest = new_rec(rec->len - at);
+	rec->len = at;
+	return rest;
+}
+
+static void
+on_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
+{
+	CLAIM(!w.over);
+	if (ev == TCP_EV_CONNECTED && tcp_conn_listener(c))
+		tcp_claim(c, &w);
+	if (ev == TCP_EV_CLOSED)
+		w.over = true;
+}
+
+static void
+on_added(void *ctx, struct tcp_conn *c, struct tcp_listener *l)
+{
+	CLAIM(!w.c);
+	w.c = c;
+	w.over = false;
+	w.have_edge = false;
+}
+
+static void
+on_removed(void *ctx, struct tcp_conn *c)
+{
+	CLAIM(w.c == c);
+	w.c = NULL;
+}
+
+/* ---- Steps
+ * --------------------------------------------------------------------------------------------- */
+
+static struct tcp_slice *
+make_payload(uint32_t seq, uint32_t len)
+{
+	struct tcp_slice *s = calloc(1, sizeof(*s));
+	uint8_t *bytes = malloc(len);
+
+	CLAIM(s && bytes);
+	for (uint32_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)((seq + i) * 7);
+	*s = (struct tcp_slice){.data = bytes, .len = len, .owner = bytes};
+	w.slices++;
+	return s;
+}
+
+static void
+options(struct input *in, struct wire_tcp *t)
+{
+	unsigned what = take(in, 1);
+
+	t->wscale = what & 1 ? take(in, 1) % 16 : 0xff;
+	t->mss = what & 2 ? take(in, 2) : 0;
+	t->sack_ok = what & 4;
+	t->ts = what & 8;
+	if (t->ts) {
+		t->ts_val = (uint32_t)(w.now >> 20) + (int8_t)take(in, 1);
+		t->ts_ecr = take(in, 1);
+	}
+	for (t->nsack = 0; t->nsack < (what >> 4 & 3); t->nsack++) {
+		t->sack[t->nsack].left = w.iss + take(in, 2);
+		t->sack[t->nsack].right = t->sack[t->nsack].left + take(in, 2);
+	}
+}
+
+static void
+segment(struct input *in)
+{
+	unsigned how = take(in, 1);
+	struct wire_tcp t = {.sport = w.t.rport, .dport = w.t.lport};
+	uint32_t len = how & 1 ? take(in, 1) * (how & 2 ? 8 : 1) : 0;
+	struct tcp_slice *payload = NULL;
+
+	t.flags = how & 4 ? TCP_ACK : take(in, 1);
+	t.seq = how & 8 ? w.next : w.next + (int16_t)take(in, 2) * (how & 16 ? 64 : 1);
+	t.ack = w.iss + (how & 32 ? take(in, 2) : take(in, 1));
+	t.window = how & 64 ? 0xffff : take(in, 2);
+	t.wscale = 0xff;
+	if (how & 128)
+		options(in, &t);
+	if (t.flags & TCP_SYN && !w.c)
+		t.seq = PEER_ISN;
+	if (len) {
+		payload = make_payload(t.seq, len);
+		if (how & 2 && len > 4) { /* two slices */
+			payload->len = 4;
+			payload->next = make_payload(t.seq + 4, len - 4);
+		}
+	}
+	if (w.c)
+		tcp_input(w.c, w.now, &t, payload, take(in, 1) & 3);
+	else
+		tcp_listen_input(w.l, w.now, &w.t, MTU, &t, payload, 0);
+}
+
+static void
+owner(struct input *in)
+{
+	struct tcp_rec *chain;
+	unsigned what = take(in, 1);
+
+	w.refuse = what & 64;
+	w.busy = what & 128;
+	if (!w.c || w.over)
+		return;
+	switch (what & 15) {
+	case 0:
+		tcp_close(w.c, w.now);
+		break;
+	case 1:
+		if (take(in, 1) == 1)
+			tcp_abort(w.c, w.now);
+		break;
+	case 2:
+		tcp_icmp_mtu(w.c, w.now, w.iss + take(in, 1), take(in, 2));
+		break;
+	case 3:
+		tcp_deliver_resume(w.c);
+		break;
+	case 4:
+		tcp_set_tso(w.c, take(in, 2));
+		break;
+	default:
+		chain = new_rec(1 + take(in, 2) % 5000);
+		if (what & 32)
+			chain->next = new_rec(chain->len);
+		tcp_send(w.c, chain);
+	}
+}
+
+static void
+check(void)
+{
+	struct tcp_info i;
+
+	if (!w.c)
+		return;
+	tcp_get_info(w.c, &i);
+	CLAIM(i.cwnd > 0 && i.emss >= 48 && i.emss <= MTU - 40);
+	CLAIM(i.rto_ns > 0 && i.rto_ns <= 4000000000);
+	CLAIM(i.rcv_wnd <= 8192);
+	CLAIM(w.slices <= 64);
+	CLAIM(i.in_flight <= i.queued + 2); /* SYN, FIN */
+}
+
+static void
+setup(uint8_t variant)
+{
+	static const struct tcp_ops ops = {
+		.output = on_output,
+		.deliver = on_deliver,
+		.slice_free = on_slice_free,
+		.rec_free = on_rec_free,
+		.rec_split = on_rec_split,
+		.event = on_event,
+		.conn_added = on_added,
+		.conn_removed = on_removed,
+	};
+	struct tcp_config cfg;
+
+	memset(&w, 0, sizeof(w));
+	tcp_config_default(&cfg);
+	cfg.max_conns = cfg.max_half_open = cfg.max_time_wait = 2;
+	cfg.rcv_buf = 8192;
+	cfg.ooo_slices = 64;
+	cfg.isn_key = (struct sk_key){{1, 2}};
+	cfg.cc = variant & 1 ? "dctcp" : "cubic";
+	cfg.timestamps = variant & 2;
+	cfg.sack = !(variant & 4);
+	w.now = 1000000000;
+	w.s = tcp_stack_create(&cfg, &ops, NULL, w.now);
+	CLAIM(w.s);
+	w.l = tcp_listen(w.s, 2, NULL);
+	w.t = (struct tcp_tuple){.lport = 1, .rport = 2, .vlan = ETH_NO_VLAN};
+	w.t.laddr = w.t.raddr = sk_addr_v4((const uint8_t[]){192, 0, 2, 1});
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+
+	setup((uint8_t)take(&in, 1));
+	while (in.left) {
+		switch (take(&in, 1) & 3) {
+		case 0:
+		case 1:
+			segment(&in);
+			break;
+		case 2:
+			owner(&in);
+			break;
+		case 3:
+			w.now += (uint64_t)take(&in, 1) << (take(&in, 1) % 28);
+			break;
+		}
+		tcp_stack_poll(w.s, w.now, 16);
+		check();
+	}
+	tcp_stack_destroy(w.s);
+	CLAIM(w.recs == 0 && w.slices == 0);
+	return 0;
+}
