@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libsaker share. Locks, in the order in which they may be taken: mail.lock, wait.lock. mem.lock is held across commands and
- * socket exchanges, so it comes before both; the spin locks (bells, tables, event rings, SRQs) come last, and of them only a table's and then a
+ * What the files of libsaker share. Locks, in the order in which they may be taken: mail.lock,
+ * wait.lock. mem.lock is held across commands and socket exchanges, so it comes before both; the
+ * spin locks (bells, tables, event rings, SRQs) come last, and of them only a table's and then a
  * bell's are ever held together.
  */
 #ifndef SAKER_CLIENT_PRIV_H
@@ -17,7 +18,8 @@
 #include "../shm/shm_ring.h"
 #include "saker.h"
 
-/* ---- A spin lock for a handful of instructions; it yields, since there may be fewer cores than threads ------------ */
+/* ---- A spin lock for a handful of instructions; it yields, since there may be fewer cores than
+ * threads  */
 
 static inline void
 cl_spin(uint32_t *lock)
@@ -36,7 +38,7 @@ cl_unspin(uint32_t *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- Objects -------------------------------------------------------------------------------------------------------- */
+/* ---- Objects ----------------------------------------------------------------------------- */
 
 /* In the order in which a client that leaves lets go of them. */
 enum cl_kind { CL_QP, CL_SRQ, CL_LISTENER, CL_CQ, CL_MR, CL_PD, CL_KINDS };
@@ -98,7 +100,7 @@ struct saker_cq {
 	/* polling */
 	_Alignas(SHM_LINE) struct shm_take sub[SHM_MAX_STAGES];
 	uint32_t nsubs, first; /* first: the sub-ring to look at first */
-	uint32_t *arm;	       /* shared */
+	uint32_t *arm;         /* shared */
 	void *user;
 	struct cl_obj obj;
 };
@@ -120,14 +122,15 @@ struct saker_qp {
 	struct saker *s;
 	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: it has an SRQ */
 	uint32_t max_recv_sge;
-	uint32_t failed; /* known to be in error: receives are flushed, so they need the doorbell too */
+	uint32_t failed; /* known to be in error: receives are flushed, so they need the doorbell
+			    too */
 	_Alignas(SHM_LINE) struct cl_node by_number;
 	uint32_t qpn;
 	void *user;
 	struct cl_obj obj;
 };
 
-/* ---- The attachment --------------------------------------------------------------------------------------------------- */
+/* ---- The attachment ---------------------------------------------------------------------- */
 
 /* A doorbell ring; threads that post to different QPs share it. */
 struct cl_bell {
@@ -150,12 +153,12 @@ struct cl_event {
 struct cl_arena {
 	TAILQ_ENTRY(cl_arena) next;
 	uint8_t *base;
-	uint64_t size;	 /* bytes, whole pages */
+	uint64_t size;   /* bytes, whole pages */
 	uint64_t offset; /* of base in the region */
 	uint32_t region;
-	bool mapped;	 /* ours to unmap and to drop; the flat region's memory is not */
-	uint64_t fresh;	 /* bytes from here on were never handed out and are zero */
-	uint64_t used;	 /* pages */
+	bool mapped;     /* ours to unmap and to drop; the flat region's memory is not */
+	uint64_t fresh;  /* bytes from here on were never handed out and are zero */
+	uint64_t used;   /* pages */
 	uint64_t *taken; /* a bit for each page */
 };
 
@@ -168,9 +171,9 @@ struct saker {
 	int wake_engine; /* eventfd, or -1 */
 	struct cl_bell bell[SHM_MAX_STAGES];
 
-	uint64_t size;	 /* of the home region */
+	uint64_t size;   /* of the home region */
 	uint64_t mapped; /* bytes of it that are ours to unmap; 0: flat */
-	int sock;      /* -1: flat */
+	int sock;        /* -1: flat */
 	void (*idle)(void *arg);
 	void *idle_arg;
 	struct shm_device device; /* as it was at attach */
@@ -212,13 +215,14 @@ struct saker {
 	TAILQ_HEAD(, cl_obj) objs[CL_KINDS];
 };
 
-/* ---- client.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- client.c ---------------------------------------------------------------------------- */
 
 /* Sets saker_error() and returns `rc`. */
 int cl_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An attachment without rings yet. NULL: no memory. */
 struct saker *cl_new(void);
-/* Takes rings and memory from the header at `home`, of which `size` bytes are mapped; asks for the device. On failure the caller calls cl_free(). */
+/* Takes rings and memory from the header at `home`, of which `size` bytes are mapped; asks for the
+ * device. On failure the caller calls cl_free(). */
 int cl_start(struct saker *s, void *home, uint64_t size);
 /* Memory and descriptors of the client; tells the engine nothing. */
 void cl_free(struct saker *s);
@@ -230,11 +234,12 @@ int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind,
 /* Destroys by command and frees `self`; an engine that went away has destroyed it already. */
 int cl_obj_destroy(struct cl_obj *o);
 
-/* ---- mailbox.c ------------------------------------------------------------------------------------------------------------ */
+/* ---- mailbox.c --------------------------------------------------------------------------- */
 
 void cl_mail_init(struct saker *s, const struct shm_header *h);
 void cl_mail_free(struct saker *s);
-/* Sends `m` as a command and waits for the reply, which replaces it. The reply's status; -EPIPE when the engine went away. */
+/* Sends `m` as a command and waits for the reply, which replaces it. The reply's status; -EPIPE
+ * when the engine went away. */
 int cl_command(struct saker *s, struct shm_msg *m, enum shm_op op);
 /* The same for a command that is but a handle. */
 int cl_command_handle(struct saker *s, enum shm_op op, uint32_t handle);
@@ -245,21 +250,23 @@ struct cl_event *cl_mail_event(struct saker *s);
 /* Forgets the events of an object that is gone: its handle may come again. */
 void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 
-/* ---- post.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- post.c ------------------------------------------------------------------------------ */
 
 /* Rings at a stage and wakes the engine if it sleeps. false: the ring is full. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
-/* The QP of this number, if it still is, was seen to be in error: what was posted meanwhile is to be flushed. */
+/* The QP of this number, if it still is, was seen to be in error: what was posted meanwhile is to
+ * be flushed. */
 void cl_qp_failed(struct saker *s, uint32_t qpn);
 
-/* ---- wait.c ------------------------------------------------------------------------------------------------------------------ */
+/* ---- wait.c ------------------------------------------------------------------------------ */
 
 int cl_wait_init(struct saker *s);
 void cl_wait_free(struct saker *s);
 /* Whether the engine is known to be gone; looks. */
 bool cl_gone(struct saker *s);
-/* Sleeps until the engine may have said something, `*done` was set by another thread, or the time is up (ms, -1: no bound). `done` NULL:
- * does not sleep while an event or a CQ event waits. `tries`: how often the caller came here in a row. */
+/* Sleeps until the engine may have said something, `*done` was set by another thread, or the time
+ * is up (ms, -1: no bound). `done` NULL: does not sleep while an event or a CQ event waits.
+ * `tries`: how often the caller came here in a row. */
 void cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries);
 /* Whether an event or CQ event waits. */
 bool cl_waits(struct saker *s);
@@ -268,7 +275,7 @@ void cl_settle(struct saker *s);
 /* Another thread's reply has come. */
 void cl_kick(struct saker *s);
 
-/* ---- mem.c --------------------------------------------------------------------------------------------------------------------- */
+/* ---- mem.c ------------------------------------------------------------------------------- */
 
 void cl_mem_init(struct saker *s);
 void cl_mem_free(struct saker *s);
@@ -278,12 +285,12 @@ int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, u
 /* Where [addr, addr + len) is for the engine; false: not in one arena. */
 bool cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *out);
 
-/* ---- attach.c -------------------------------------------------------------------------------------------------------------------- */
+/* ---- attach.c ---------------------------------------------------------------------------- */
 
 /* Gives a memfd to the engine; its region number or -errno. With mem.lock. */
 int cl_sock_region(struct saker *s, int fd, uint64_t size);
 
-/* ---- cm.c -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- cm.c -------------------------------------------------------------------------------- */
 
 /* Whether `m` is about the object. */
 bool cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle);

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libsaker: what a client process links. Plain C, no EAL. Its words are those of verbs: a program opens a saker, allocates a
- * protection domain, registers memory, makes CQs and QPs, connects, posts and polls.
+ * libsaker: what a client process links. Plain C, no EAL. Its words are those of verbs: a program
+ * opens a saker, allocates a protection domain, registers memory, makes CQs and QPs, connects,
+ * posts and polls.
  *
- * Functions that return int give 0 (or a count) or -errno; saker_error() has the engine's sentence about the last failure of the calling thread.
- * Posting and polling never block and make no system call, but to wake an engine that sleeps. A QP may be posted to by one thread at a time, a CQ polled
- * by one thread at a time; everything else is safe between threads.
+ * Functions that return int give 0 (or a count) or -errno; saker_error() has the engine's sentence
+ * about the last failure of the calling thread. Posting and polling never block and make no system
+ * call, but to wake an engine that sleeps. A QP may be posted to by one thread at a time, a CQ
+ * polled by one thread at a time; everything else is safe between threads.
  *
- * After fork(2) the child must not touch anything of this library, nor memory from saker_alloc(): the rings are shared, and both processes would
- * write the same entries. It may exec, exit, or open an attachment of its own.
+ * After fork(2) the child must not touch anything of this library, nor memory from saker_alloc():
+ * the rings are shared, and both processes would write the same entries. It may exec, exit, or open
+ * an attachment of its own.
  *
- * When the engine goes away (its socket ends, or it lets go of the client), SAKER_EV_ENGINE_GONE comes once, commands and posts give -EPIPE, and
- * destroying succeeds, since with the engine the object is gone.
+ * When the engine goes away (its socket ends, or it lets go of the client), SAKER_EV_ENGINE_GONE
+ * comes once, commands and posts give -EPIPE, and destroying succeeds, since with the engine the
+ * object is gone.
  */
 #ifndef SAKER_H
 #define SAKER_H
@@ -34,63 +38,68 @@ struct saker_listener;
 
 const char *saker_error(void);
 
-/* ---- Attaching ------------------------------------------------------------------------------------------------ */
+/* ---- Attaching --------------------------------------------------------------------------- */
 
-/* Over the Unix socket of a running saker (NULL: $SAKER_SOCKET, then SHM_SOCKET_DEFAULT). `name` is what the engine calls the program. */
+/* Over the Unix socket of a running saker (NULL: $SAKER_SOCKET, then SHM_SOCKET_DEFAULT). `name` is
+ * what the engine calls the program. */
 int saker_open(const char *socket, const char *name, struct saker **out);
-/* A flat region: `base` maps `size` bytes whose header the engine has written. No descriptors, no wake-ups. `idle` (may be NULL) is called while a
- * command waits for its reply: a program with the engine in the same thread drives it there. */
-int saker_open_flat(void *base, size_t size, void (*idle)(void *arg), void *arg,
-	struct saker **out);
+/* A flat region: `base` maps `size` bytes whose header the engine has written. No descriptors, no
+ * wake-ups. `idle` (may be NULL) is called while a command waits for its reply: a program with the
+ * engine in the same thread drives it there. */
+int saker_open_flat(
+	void *base, size_t size, void (*idle)(void *arg), void *arg, struct saker **out);
 /* Destroys what is left. */
 void saker_close(struct saker *s);
 int saker_device(struct saker *s, struct shm_device *out);
 /* Readable when an event or a CQ event may wait; -1 for a flat attachment. */
 int saker_fd(struct saker *s);
 
-/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+/* ---- Memory ------------------------------------------------------------------------------ */
 
-/* Memory that can be registered: from the flat region, or from an arena that the engine maps (grown as needed; huge pages where there are some). Zeroed,
- * aligned to 4096. NULL: no memory or quota. */
+/* Memory that can be registered: from the flat region, or from an arena that the engine maps (grown
+ * as needed; huge pages where there are some). Zeroed, aligned to 4096. NULL: no memory or quota.
+ */
 void *saker_alloc(struct saker *s, size_t len);
 void saker_free(struct saker *s, void *p, size_t len);
 
 int saker_pd_create(struct saker *s, struct saker_pd **out);
 int saker_pd_destroy(struct saker_pd *pd);
 /* [addr, addr + len) must be memory from saker_alloc(). `access`: enum rd_access. */
-int saker_mr_create(struct saker_pd *pd, void *addr, size_t len, uint32_t access,
-	struct saker_mr **out);
+int saker_mr_create(
+	struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out);
 int saker_mr_destroy(struct saker_mr *mr);
 uint32_t saker_mr_stag(const struct saker_mr *mr); /* lkey and rkey */
 
-/* ---- Completion queues ---------------------------------------------------------------------------------------------- */
+/* ---- Completion queues ------------------------------------------------------------------- */
 
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
 int saker_cq_destroy(struct saker_cq *cq);
 void *saker_cq_user(const struct saker_cq *cq);
 /* Up to `n` completions; returns how many. */
 int saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n);
-/* Ask for one event for the next completion (or the next solicited one or error). Poll once more afterwards. */
+/* Ask for one event for the next completion (or the next solicited one or error). Poll once more
+ * afterwards. */
 void saker_cq_arm(struct saker_cq *cq, bool solicited_only);
 /* Takes the next CQ event: 1 with *cq, 0 when there is none. */
 int saker_cq_event(struct saker *s, struct saker_cq **cq);
-/* Sleeps until something may have come, at most `timeout_ms` (-1: no bound); a flat attachment polls in naps. 1: look, 0: time is up. */
+/* Sleeps until something may have come, at most `timeout_ms` (-1: no bound); a flat attachment
+ * polls in naps. 1: look, 0: time is up. */
 int saker_wait(struct saker *s, int timeout_ms);
 
-/* ---- Queue pairs ------------------------------------------------------------------------------------------------------ */
+/* ---- Queue pairs ------------------------------------------------------------------------- */
 
 struct saker_qp_attr {
 	struct saker_cq *send_cq, *recv_cq;
 	struct saker_srq *srq; /* NULL: own receive queue */
-	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline; /* rounded up in place */
+	/* Rounded up in place. */
+	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
 	enum shm_transport transport;
 	uint32_t access; /* remote rights that the QP grants: enum rd_access; 0: all */
 	void *user;
 };
 
-int saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge,
-	struct saker_srq **out);
+int saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out);
 int saker_srq_destroy(struct saker_srq *srq);
 
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
@@ -106,7 +115,8 @@ int saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state);
 struct saker_wr {
 	uint64_t wr_id;
 	uint8_t opcode; /* enum rd_opcode */
-	uint8_t flags;	/* enum rd_wr_flags; RD_INLINE copies the elements' bytes at once, lkeys are not looked at */
+	uint8_t flags;  /* enum rd_wr_flags; RD_INLINE copies the elements' bytes at once, lkeys are
+			   not looked at */
 	uint8_t nsge;
 	uint32_t rkey;
 	uint64_t remote_addr;
@@ -115,13 +125,14 @@ struct saker_wr {
 	const struct rd_sge *sge;
 };
 
-/* Posts wr[0..n) and rings once. Returns how many were taken (fewer: -ENOMEM would follow, the queue is full), or -EINVAL when wr[0] exceeds the QP's
- * capabilities. A place in the queue is free again when the engine has copied the request, which may be before its completion. */
+/* Posts wr[0..n) and rings once. Returns how many were taken (fewer: -ENOMEM would follow, the
+ * queue is full), or -EINVAL when wr[0] exceeds the QP's capabilities. A place in the queue is free
+ * again when the engine has copied the request, which may be before its completion. */
 int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
 int saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n); /* wr_id, nsge, sge */
 int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 
-/* ---- Connections --------------------------------------------------------------------------------------------------------- */
+/* ---- Connections ------------------------------------------------------------------------- */
 
 struct saker_conn_param {
 	uint16_t ird, ord;
@@ -133,13 +144,13 @@ struct saker_conn_param {
 
 enum saker_event_type {
 	SAKER_EV_CONNECT_REQUEST, /* listener, request, cm */
-	SAKER_EV_ESTABLISHED,	  /* qp, cm */
-	SAKER_EV_REJECTED,	  /* qp, cm (private data) */
-	SAKER_EV_UNREACHABLE,	  /* qp, status */
-	SAKER_EV_DISCONNECTED,	  /* qp */
-	SAKER_EV_QP_FATAL,	  /* qp, async */
-	SAKER_EV_CQ_OVERFLOW,	  /* cq, async */
-	SAKER_EV_ENGINE_GONE,	  /* the saker went away: nothing works any more */
+	SAKER_EV_ESTABLISHED,     /* qp, cm */
+	SAKER_EV_REJECTED,        /* qp, cm (private data) */
+	SAKER_EV_UNREACHABLE,     /* qp, status */
+	SAKER_EV_DISCONNECTED,    /* qp */
+	SAKER_EV_QP_FATAL,        /* qp, async */
+	SAKER_EV_CQ_OVERFLOW,     /* cq, async */
+	SAKER_EV_ENGINE_GONE,     /* the saker went away: nothing works any more */
 };
 
 struct saker_event {
@@ -162,12 +173,13 @@ int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uin
 int saker_unlisten(struct saker_listener *l);
 void *saker_listener_user(const struct saker_listener *l);
 uint16_t saker_listener_port(const struct saker_listener *l);
-/* The reply says only that the attempt began; ESTABLISHED, REJECTED or UNREACHABLE follows. `local` may be NULL. */
+/* The reply says only that the attempt began; ESTABLISHED, REJECTED or UNREACHABLE follows. `local`
+ * may be NULL. */
 int saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_addr *remote,
 	uint16_t port, const struct saker_conn_param *p);
 /* ESTABLISHED follows. */
-int saker_accept(struct saker *s, uint32_t request, struct saker_qp *qp,
-	const struct saker_conn_param *p);
+int saker_accept(
+	struct saker *s, uint32_t request, struct saker_qp *qp, const struct saker_conn_param *p);
 int saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t len);
 /* Orderly: posted work that the engine has taken goes out first. DISCONNECTED follows. */
 int saker_disconnect(struct saker_qp *qp, bool abortive);

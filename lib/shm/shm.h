@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole contract between a client and the engine: what stands where in the memory that they share, and the messages
- * that pass through it. Offsets and no pointers; fixed-size entries; host byte order (both sides are one machine).
+ * The whole contract between a client and the engine: what stands where in the memory that they
+ * share, and the messages that pass through it. Offsets and no pointers; fixed-size entries; host
+ * byte order (both sides are one machine).
  *
- * A client sees one *home region*: a header, a mailbox, doorbells, event queues and a heap in which the engine places the
- * queues that the client asks for. In a flat client (a VM behind one BAR, or a program in the engine's process) the home region
- * also holds the memory that the client registers. Other clients bring memory regions of their own over the Unix socket.
+ * A client sees one *home region*: a header, a mailbox, doorbells, event queues and a heap in which
+ * the engine places the queues that the client asks for. In a flat client (a VM behind one BAR, or
+ * a program in the engine's process) the home region also holds the memory that the client
+ * registers. Other clients bring memory regions of their own over the Unix socket.
  *
- * The engine believes nothing here: it keeps its own copy of every offset, size, mask and index, reads an entry once, and then
- * validates the copy. It writes the header once, and reads none of it afterwards.
+ * The engine believes nothing here: it keeps its own copy of every offset, size, mask and index,
+ * reads an entry once, and then validates the copy. It writes the header once, and reads none of it
+ * afterwards.
  */
 #ifndef SAKER_SHM_H
 #define SAKER_SHM_H
@@ -20,18 +23,19 @@
 #include "../base/addr.h"
 #include "../rdma/rdma.h"
 
-#define SHM_MAGIC     0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION   1
-#define SHM_LINE      64
+#define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
+#define SHM_VERSION    1
+#define SHM_LINE       64
 #define SHM_MAX_STAGES 8 /* engine stages */
 
-/* ---- Rings -------------------------------------------------------------------------------------------- */
+/* ---- Rings ------------------------------------------------------------------------------- */
 
 /*
- * One format for every ring: entries of a power-of-two stride, a power-of-two count of at least 2. An entry's first four bytes are its `turn`: entry
- * number i (counted from 0, 32 bits, wrapping) is there when turn == (i / count) + 1. Memory starts zeroed. The producer writes the body, then turn
- * with release; the consumer reads turn with acquire. The consumer publishes how many it has taken in a cache line of its own, which the
- * producer reads when its cached copy says "full".
+ * One format for every ring: entries of a power-of-two stride, a power-of-two count of at least 2.
+ * An entry's first four bytes are its `turn`: entry number i (counted from 0, 32 bits, wrapping) is
+ * there when turn == (i / count) + 1. Memory starts zeroed. The producer writes the body, then turn
+ * with release; the consumer reads turn with acquire. The consumer publishes how many it has taken
+ * in a cache line of its own, which the producer reads when its cached copy says "full".
  */
 struct shm_cons {
 	_Alignas(SHM_LINE) uint32_t taken;
@@ -40,9 +44,9 @@ _Static_assert(sizeof(struct shm_cons) == SHM_LINE, "own line");
 
 /* Where a ring is. `log2_count` entries; both offsets in the home region. */
 struct shm_ring_at {
-	uint64_t entries;  /* offset, aligned to SHM_LINE */
-	uint64_t cons;	   /* offset of its struct shm_cons */
-	uint16_t stride;   /* bytes */
+	uint64_t entries; /* offset, aligned to SHM_LINE */
+	uint64_t cons;    /* offset of its struct shm_cons */
+	uint16_t stride;  /* bytes */
 	uint8_t log2_count;
 	uint8_t rsv[5];
 };
@@ -62,24 +66,27 @@ uint16_t shm_rqe_stride(uint32_t max_sge);
 /* Whether a ring lies within a region of `size` bytes and its entries hold `least_stride` bytes. */
 bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride);
 
-/* ---- The header, at offset 0 of the home region ------------------------------------------------------------ */
+/* ---- The header, at offset 0 of the home region ------------------------------------------ */
 
 struct shm_header {
 	uint64_t magic; /* written last */
 	uint32_t version;
-	uint32_t nstages; /* engine stages: doorbell rings and event queues */
-	uint64_t size;	/* of the home region, bytes */
-	uint64_t heap, heap_len;   /* the engine's */
-	uint64_t mem, mem_len;	   /* flat clients: the client's memory, region SHM_HOME; else 0 */
-	struct shm_ring_at cmd;	   /* client to engine: struct shm_msg */
-	struct shm_ring_at evt;	   /* engine to client: struct shm_msg */
+	uint32_t nstages;        /* engine stages: doorbell rings and event queues */
+	uint64_t size;           /* of the home region, bytes */
+	uint64_t heap, heap_len; /* the engine's */
+	uint64_t mem, mem_len;   /* flat clients: the client's memory, region SHM_HOME; else 0 */
+	struct shm_ring_at cmd;  /* client to engine: struct shm_msg */
+	struct shm_ring_at evt;  /* engine to client: struct shm_msg */
 	struct shm_ring_at doorbell[SHM_MAX_STAGES]; /* client to stage: struct shm_doorbell */
 	struct shm_ring_at event[SHM_MAX_STAGES];    /* stage to client: struct shm_cq_event */
-	/* Wake-ups. A side that goes to sleep sets its flag, fences, looks once more at its rings and sleeps; a producer fences and looks at the
-	 * flag. Each flag has one writer. How the wake-up travels is the attachment's business (eventfd, socket, doorbell); it may be absent. */
+	/* Wake-ups. A side that goes to sleep sets its flag, fences, looks once more at its rings
+	 * and sleeps; a producer fences and looks at the flag. Each flag has one writer. How the
+	 * wake-up travels is the attachment's business (eventfd, socket, doorbell); it may be
+	 * absent. */
 	_Alignas(SHM_LINE) uint32_t engine_sleeps; /* engine writes */
 	_Alignas(SHM_LINE) uint32_t client_sleeps; /* client writes */
-	_Alignas(SHM_LINE) uint32_t engine_alive;  /* engine writes: 1 (before the magic), or 0 when it has let go of this client */
+	_Alignas(SHM_LINE) uint32_t engine_alive;  /* engine writes: 1 (before the magic), or 0 when
+						      it has let go of this client */
 	uint8_t end[60];
 };
 
@@ -87,15 +94,18 @@ struct shm_header {
 struct shm_home {
 	uint32_t nstages;
 	uint32_t commands, events; /* of the mailbox */
-	uint32_t doorbells, cq_events; /* of each stage: more than the client may have QPs and commands, CQs */
+	/* Of each stage: more than the client may have QPs and commands; more than CQs. */
+	uint32_t doorbells, cq_events;
 	uint64_t mem_len; /* flat clients: bytes at the region's end for their own use */
 };
-/* Fills in all but `magic` and `engine_alive`. 0, -EINVAL, or -ENOSPC when `size` bytes are too few. */
+/* Fills in all but `magic` and `engine_alive`. 0, -EINVAL, or -ENOSPC when `size` bytes are too
+ * few. */
 int shm_header_lay(struct shm_header *h, uint64_t size, const struct shm_home *home);
 
-/* ---- Doorbells and completion events ------------------------------------------------------------------------- */
+/* ---- Doorbells and completion events ----------------------------------------------------- */
 
-/* Commands ring at stage 0, one doorbell for each. A QP rings when its `pending` was 0, so each QP has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
+/* Commands ring at stage 0, one doorbell for each. A QP rings when its `pending` was 0, so each QP
+ * has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
 struct shm_doorbell {
 	uint32_t turn;
 	uint32_t what; /* QP handle, or SHM_RING_MAILBOX: there is a command */
@@ -107,11 +117,12 @@ struct shm_cq_event {
 	uint32_t cq; /* CQ handle */
 };
 
-/* ---- Queues ---------------------------------------------------------------------------------------------------- */
+/* ---- Queues ------------------------------------------------------------------------------ */
 
 /* At the offset that the reply to SHM_QP_CREATE names. */
 struct shm_qp {
-	_Alignas(SHM_LINE) uint32_t pending; /* client sets (exchange) after posting; the engine clears before it looks */
+	_Alignas(SHM_LINE) uint32_t pending; /* client sets (exchange) after posting; the engine
+						clears before it looks */
 	struct shm_cons sq;
 	struct shm_cons rq;
 };
@@ -163,51 +174,65 @@ struct shm_cqe {
 };
 _Static_assert(sizeof(struct shm_cqe) == 64, "layout");
 
-/* At the offset that the reply to SHM_CQ_CREATE names, followed by `nsubs` sub-rings, one per engine stage; the client merges them. */
+/* At the offset that the reply to SHM_CQ_CREATE names, followed by `nsubs` sub-rings, one per
+ * engine stage; the client merges them. */
 enum shm_arm { SHM_ARM_NONE = 0, SHM_ARM_ANY = 1, SHM_ARM_SOLICITED = 2 };
 struct shm_cq {
-	/* Client stores; a stage that produced exchanges it with NONE and, when it was armed for that, writes a shm_cq_event. The client polls once more
-	 * after arming. */
+	/* Client stores; a stage that produced exchanges it with NONE and, when it was armed for
+	 * that, writes a shm_cq_event. The client polls once more after arming. */
 	_Alignas(SHM_LINE) uint32_t arm;
 	uint32_t rsv[15];
 	struct shm_cons sub[SHM_MAX_STAGES];
 };
 
-/* ---- The mailbox --------------------------------------------------------------------------------------------------- */
+/* ---- The mailbox ------------------------------------------------------------------------- */
 
 /*
- * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY, UNLISTEN, QP_QUERY: handle, none (QUERY: qp).
- * REGION_DROP: handle is the region's number. QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog; cm.listener, lport. CONNECT: cm.qp and what it says there.
- * ACCEPT: cm.request, qp, ird, ord, private data. REJECT: cm.request, private data. DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
+ * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
+ * UNLISTEN, QP_QUERY: handle, none (QUERY: qp). REGION_DROP: handle is the region's number.
+ * QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog; cm.listener, lport. CONNECT:
+ * cm.qp and what it says there. ACCEPT: cm.request, qp, ird, ord, private data. REJECT: cm.request,
+ * private data. DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
  */
 enum shm_op {
 	/* Commands; the reply has the same op and tag. */
 	SHM_QUERY_DEVICE = 1,
-	SHM_PD_CREATE, SHM_PD_DESTROY,
-	SHM_MR_CREATE, SHM_MR_DESTROY,
-	SHM_CQ_CREATE, SHM_CQ_DESTROY,
-	SHM_SRQ_CREATE, SHM_SRQ_DESTROY,
-	SHM_QP_CREATE, SHM_QP_MODIFY, SHM_QP_QUERY, SHM_QP_DESTROY,
-	SHM_LISTEN, SHM_UNLISTEN,
-	SHM_CONNECT, SHM_ACCEPT, SHM_REJECT, SHM_DISCONNECT,
+	SHM_PD_CREATE,
+	SHM_PD_DESTROY,
+	SHM_MR_CREATE,
+	SHM_MR_DESTROY,
+	SHM_CQ_CREATE,
+	SHM_CQ_DESTROY,
+	SHM_SRQ_CREATE,
+	SHM_SRQ_DESTROY,
+	SHM_QP_CREATE,
+	SHM_QP_MODIFY,
+	SHM_QP_QUERY,
+	SHM_QP_DESTROY,
+	SHM_LISTEN,
+	SHM_UNLISTEN,
+	SHM_CONNECT,
+	SHM_ACCEPT,
+	SHM_REJECT,
+	SHM_DISCONNECT,
 	SHM_REGION_DROP, /* a memory region that was brought over the socket */
 	SHM_OP_COUNT,
 	/* Events; tag 0. */
-	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, ird/ord, private data */
-	SHM_EV_ESTABLISHED,	      /* body.cm: qp, ird/ord as negotiated, private data (active side) */
-	SHM_EV_REJECTED,	      /* body.cm: qp, private data */
-	SHM_EV_UNREACHABLE,	      /* body.cm: qp, status -errno: refused, timed out, no route */
-	SHM_EV_DISCONNECTED,	      /* body.cm: qp */
-	SHM_EV_QP_FATAL,	      /* body.async: qp, code */
-	SHM_EV_CQ_OVERFLOW,	      /* body.async: cq */
+	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
+	SHM_EV_ESTABLISHED,  /* body.cm: qp, ird/ord as negotiated, private data (active side) */
+	SHM_EV_REJECTED,     /* body.cm: qp, private data */
+	SHM_EV_UNREACHABLE,  /* body.cm: qp, status -errno: refused, timed out, no route */
+	SHM_EV_DISCONNECTED, /* body.cm: qp */
+	SHM_EV_QP_FATAL,     /* body.async: qp, code */
+	SHM_EV_CQ_OVERFLOW,  /* body.async: cq */
 	SHM_EV_SRQ_LIMIT,
 };
 
-#define SHM_HOME	0 /* region number of the home region */
+#define SHM_HOME        0 /* region number of the home region */
 #define SHM_MAX_REGIONS 64
 #define SHM_MAX_EXTENTS 32
 #define SHM_PRIVATE_MAX 512
-#define SHM_NAME_MAX	32
+#define SHM_NAME_MAX    32
 
 struct shm_device {
 	char name[SHM_NAME_MAX];
@@ -229,17 +254,17 @@ struct shm_extent {
 struct shm_mr {
 	uint32_t pd, access; /* enum rd_access */
 	uint64_t base, len;  /* base: the client's virtual address of the first byte */
-	uint32_t mr;	     /* reply: handle */
-	uint32_t stag;	     /* reply: lkey and rkey */
+	uint32_t mr;         /* reply: handle */
+	uint32_t stag;       /* reply: lkey and rkey */
 	uint32_t nextents, rsv;
 	struct shm_extent extents[SHM_MAX_EXTENTS];
 };
 
 struct shm_cq_info {
-	uint32_t depth;	 /* rounded up in the reply */
-	uint32_t cq;	 /* reply: handle */
+	uint32_t depth; /* rounded up in the reply */
+	uint32_t cq;    /* reply: handle */
 	uint32_t nsubs, rsv;
-	uint64_t at;	 /* reply: offset of struct shm_cq */
+	uint64_t at; /* reply: offset of struct shm_cq */
 	struct shm_ring_at sub[SHM_MAX_STAGES];
 };
 
@@ -253,27 +278,30 @@ enum shm_transport { SHM_IWARP = 0, SHM_FALCON = 1 };
 
 struct shm_qp_info {
 	uint32_t pd, send_cq, recv_cq, srq; /* srq: SHM_NONE for an own receive queue */
-	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline; /* rounded up in the reply */
+	/* Rounded up in the reply. */
+	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
 	uint8_t sig_all, transport, state, rsv; /* enum shm_transport, enum rd_qp_state */
-	uint32_t access; /* remote rights that it grants; 0: all */
-	uint32_t qp, qpn, stage; /* reply: handle, number, the engine stage whose doorbell it rings */
+	uint32_t access;                        /* remote rights that it grants; 0: all */
+	/* Reply: handle, number, the engine stage whose doorbell it rings. */
+	uint32_t qp, qpn, stage;
 	uint32_t ird, ord;
 	uint32_t rsv2;
-	uint64_t at;	 /* reply: offset of struct shm_qp */
+	uint64_t at; /* reply: offset of struct shm_qp */
 	struct shm_ring_at sq, rq;
 };
 #define SHM_NONE 0xffffffffu
 
 struct shm_cm {
-	uint32_t qp;	   /* handle; in a request event SHM_NONE */
+	uint32_t qp;       /* handle; in a request event SHM_NONE */
 	uint32_t listener; /* handle */
 	uint32_t request;  /* handle of a connect request */
-	struct sk_addr local, remote; /* local unspecified: Saker chooses (connect), every address (listen) */
+	/* local unspecified: Saker chooses (connect), every address (listen). */
+	struct sk_addr local, remote;
 	uint16_t lport, rport; /* host order; lport 0: chosen */
-	uint16_t ird, ord; /* requests: what the application wants; events: what holds */
-	uint8_t revision;  /* MPA revision to start with: 1 or 2; 0: the configuration's */
-	uint8_t crc, markers; /* 0, 1, or 2: the configuration's */
-	uint8_t abort;	   /* SHM_DISCONNECT: reset instead of an orderly end */
+	uint16_t ird, ord;     /* requests: what the application wants; events: what holds */
+	uint8_t revision;      /* MPA revision to start with: 1 or 2; 0: the configuration's */
+	uint8_t crc, markers;  /* 0, 1, or 2: the configuration's */
+	uint8_t abort;         /* SHM_DISCONNECT: reset instead of an orderly end */
 	uint32_t backlog;
 	uint16_t private_len, rsv[3];
 	uint8_t private_data[SHM_PRIVATE_MAX];
@@ -281,7 +309,7 @@ struct shm_cm {
 
 struct shm_async {
 	uint32_t object; /* handle of the QP, CQ or SRQ */
-	uint32_t code;	 /* a reason of the transport */
+	uint32_t code;   /* a reason of the transport */
 	char reason[64]; /* its name */
 };
 
@@ -301,29 +329,31 @@ struct shm_msg {
 		struct shm_qp_info qp;
 		struct shm_cm cm;
 		struct shm_async async;
-		char text[256]; /* replies with status < 0: one sentence that names what was wrong */
+		char text[256]; /* status < 0: one sentence that names what was wrong */
 		uint8_t raw[1000];
 	} body;
 };
 _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 
-/* ---- The Unix socket (SOCK_SEQPACKET) ---------------------------------------------------------------------------------- */
+/* ---- The Unix socket (SOCK_SEQPACKET) ---------------------------------------------------- */
 
 /*
- * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine: WELCOME with the home region's memfd, a descriptor
- * that becomes readable to wake the client (reads give 8 bytes a wake-up, until EAGAIN), and an eventfd that wakes the engine. Client: REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its
- * number. A REFUSED HELLO is followed by the end of the connection; a REFUSED REGION leaves
- * everything as it was. When either end closes, the client is gone.
+ * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine:
+ * WELCOME with the home region's memfd, a descriptor that becomes readable to wake the client
+ * (reads give 8 bytes a wake-up, until EAGAIN), and an eventfd that wakes the engine. Client:
+ * REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its number.
+ * A REFUSED HELLO is followed by the end of the connection; a REFUSED REGION leaves everything as
+ * it was. When either end closes, the client is gone.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
 struct shm_sock_msg {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t op;	  /* enum shm_sock_op */
-	uint64_t size;	  /* WELCOME: the home region's; REGION: the memfd's */
-	uint32_t region;  /* REGION_IS */
-	int32_t status;	  /* REFUSED: -errno */
-	char text[128];	  /* HELLO: the program's name; REFUSED: one sentence */
+	uint32_t op;     /* enum shm_sock_op */
+	uint64_t size;   /* WELCOME: the home region's; REGION: the memfd's */
+	uint32_t region; /* REGION_IS */
+	int32_t status;  /* REFUSED: -errno */
+	char text[128];  /* HELLO: the program's name; REFUSED: one sentence */
 };
 _Static_assert(sizeof(struct shm_sock_msg) == 160, "layout");
 #define SHM_SOCKET_DEFAULT "/run/saker/saker.sock"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends of the rings that shm.h describes. A struct here is one side's private view: base pointer, size and indices never come from
- * shared memory a second time.
+ * Both ends of the rings that shm.h describes. A struct here is one side's private view: base
+ * pointer, size and indices never come from shared memory a second time.
  */
 #ifndef SAKER_SHM_RING_H
 #define SAKER_SHM_RING_H
@@ -13,7 +13,7 @@
 struct shm_prod {
 	uint8_t *entries;
 	const struct shm_cons *cons;
-	uint32_t next;	/* entries produced */
+	uint32_t next;  /* entries produced */
 	uint32_t taken; /* cached copy of the consumer's count */
 	uint32_t count; /* power of two */
 	uint16_t stride;
@@ -32,7 +32,8 @@ struct shm_take {
 static inline uint32_t
 shm_turn(uint32_t index, uint8_t log2_count)
 {
-	/* 1 to 2^(32 - log2_count): never the 0 of fresh memory, and two laps in a row differ (count >= 2). */
+	/* 1 to 2^(32 - log2_count): never the 0 of fresh memory, and two laps in a row differ
+	 * (count >= 2). */
 	return (index >> log2_count) + 1;
 }
 
@@ -117,7 +118,7 @@ shm_take_publish(const struct shm_take *t)
 	__atomic_store_n(&t->cons->taken, t->next, __ATOMIC_RELEASE);
 }
 
-/* ---- Flags that both sides touch ---------------------------------------------------------------------------------- */
+/* ---- Flags that both sides touch --------------------------------------------------------- */
 
 /* Orders a store before a later load of another location, which release and acquire do not. */
 static inline void
@@ -133,7 +134,8 @@ shm_fence(void)
 #endif
 }
 
-/* After pushing to a queue: must its doorbell be rung? A look first: while the engine is busy with the queue its line stays shared. */
+/* After pushing to a queue: must its doorbell be rung? A look first: while the engine is busy with
+ * the queue its line stays shared. */
 static inline bool
 shm_pend(uint32_t *pending)
 {
@@ -157,14 +159,15 @@ shm_arm(uint32_t *arm, bool solicited_only)
 	uint32_t none = SHM_ARM_NONE;
 
 	if (solicited_only)
-		__atomic_compare_exchange_n(arm, &none, SHM_ARM_SOLICITED, false, __ATOMIC_SEQ_CST,
-			__ATOMIC_SEQ_CST);
+		__atomic_compare_exchange_n(
+			arm, &none, SHM_ARM_SOLICITED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	else
 		__atomic_exchange_n(arm, SHM_ARM_ANY, __ATOMIC_SEQ_CST);
 	shm_fence();
 }
 
-/* Engine, after pushing completions (`solicited`: one of them was, or failed): does the client want an event? Then it is disarmed. */
+/* Engine, after pushing completions (`solicited`: one of them was, or failed): does the client want
+ * an event? Then it is disarmed. */
 static inline bool
 shm_arm_fire(uint32_t *arm, bool solicited)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The least engine that libsaker can talk to, for programs that Criterion does not run: it makes what it is asked for and completes
- * every request as soon as its queue has rung. One thread's; the client may live in others.
+ * The least engine that libsaker can talk to, for programs that Criterion does not run: it makes
+ * what it is asked for and completes every request as soon as its queue has rung. One thread's; the
+ * client may live in others.
  */
 #ifndef TEST_MINI_H
 #define TEST_MINI_H

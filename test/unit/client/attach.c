@@ -16,6 +16,7 @@ static uint8_t *base;
 static void
 setup(void)
 {
+	free(base);
 	base = aligned_alloc(4096, SIZE);
 	memset(base, 0, SIZE);
 	fake_init(&f, base, SIZE, 65536);
@@ -25,6 +26,7 @@ static void
 teardown(void)
 {
 	free(base);
+	base = NULL;
 }
 
 TestSuite(client_attach, .init = setup, .fini = teardown);

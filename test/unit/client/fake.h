@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's half, played by a script: it lays out a home region, answers commands with what a table says, and lets a test look at
- * queues and put completions and events into rings. A test calls fake_poll() itself, as `idle`, or from a thread.
+ * The engine's half, played by a script: it lays out a home region, answers commands with what a
+ * table says, and lets a test look at queues and put completions and events into rings. A test
+ * calls fake_poll() itself, as `idle`, or from a thread.
  */
 #ifndef TEST_CLIENT_FAKE_H
 #define TEST_CLIENT_FAKE_H
@@ -29,15 +30,16 @@ struct fake {
 	struct shm_take cmd, bell[SHM_MAX_STAGES];
 	struct shm_prod evt, event[SHM_MAX_STAGES];
 	uint64_t heap, heap_end;
-	/* Commands: what came last, how many of each; the one that is refused; whether answers are held back. */
+	/* Commands: what came last, how many of each; the one that is refused; whether answers are
+	 * held back. */
 	struct shm_msg last;
 	uint32_t seen[SHM_OP_COUNT];
 	uint32_t refuse_op;
 	int refuse_status;
 	const char *refuse_text;
-	bool mute;	 /* takes no command */
-	bool backwards;	 /* answers what is there in reverse order */
-	bool nonsense;	 /* names places outside of the region */
+	bool mute;      /* takes no command */
+	bool backwards; /* answers what is there in reverse order */
+	bool nonsense;  /* names places outside of the region */
 	uint32_t nqp, ncq, nsrq, others;
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scripted engine behind a real Unix socket, in a thread that really sleeps: a wake-up that is lost hangs the test. */
+/* The scripted engine behind a real Unix socket, in a thread that really sleeps: a wake-up that is
+ * lost hangs the test. */
 #ifndef TEST_CLIENT_FAKE_SOCK_H
 #define TEST_CLIENT_FAKE_SOCK_H
 
@@ -22,7 +23,7 @@ struct fake_sock {
 	uint32_t regions, refused_regions;
 	uint64_t region_size[8];
 	uint8_t *region[8];
-	bool sealed; /* each region was */
+	bool sealed;    /* each region was */
 	uint32_t wakes; /* of the engine */
 };
 
