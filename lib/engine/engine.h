@@ -100,6 +100,8 @@ bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 /* Runs loop k with the idle policy until eng_stop(). */
 int eng_run(struct eng *e, unsigned loop);
 void eng_stop(struct eng *e);
+/* After all loops have returned: they may be run again. */
+void eng_restart(struct eng *e);
 /* Nanoseconds since some start: the TSC, scaled. */
 uint64_t eng_clock(void);
 

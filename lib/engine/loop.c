@@ -204,6 +204,12 @@ eng_stop(struct eng *e)
 }
 
 void
+eng_restart(struct eng *e)
+{
+	__atomic_store_n(&e->stop, false, __ATOMIC_RELEASE);
+}
+
+void
 eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out)
 {
 	*out = e->loops[loop].stats;
