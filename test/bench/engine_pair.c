@@ -4,7 +4,7 @@
  *own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
  *kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
- *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo [size [mtu [depth]]]
+ *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu [depth]]]
  *
  * solo: the rate's work of both sides by one thread, in processor time: a figure that other
  *programs on the machine disturb least.
@@ -288,6 +288,37 @@ run_rate(void)
 		(double)done * 1e3 / (double)ns, (double)done * size * 8 / (double)ns);
 }
 
+static void
+run_sololat(void)
+{
+	uint64_t cpu = cpu_ns(), n = 1000000;
+	const uint8_t *at = side[1].mem + BUF_SIZE / 2 + size - 1;
+	uint64_t turns = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		side[0].mem[size - 1] = (uint8_t)i;
+		post_write(&side[0], &side[1], size, i % 64 == 0);
+		eng_poll(side[0].e, 0, eng_clock());
+		do {
+			eng_poll(side[1].e, 0, eng_clock());
+			turns++;
+		} while (__atomic_load_n(at, __ATOMIC_ACQUIRE) != (uint8_t)i);
+		if (i % 64 == 32)
+			drain(&side[0]);
+	}
+	printf("sololat %u B: %lu ns, %.2f turns\n", size, (cpu_ns() - cpu) / n, (double)turns / n);
+}
+
+static void
+run_idle(void)
+{
+	uint64_t cpu = cpu_ns(), n = 10000000;
+
+	for (unsigned i = 0; i < n; i++)
+		eng_poll(side[0].e, 0, eng_clock());
+	printf("idle: %.1f ns a turn\n", (double)(cpu_ns() - cpu) / (double)n);
+}
+
 /* ---- The floor: a frame with a payload, there and back
  * ------------------------------------------------------ */
 
@@ -401,7 +432,11 @@ main(int argc, char **argv)
 		start_side(0);
 		start_side(1);
 		connect_sides();
-		solo = strcmp(mode, "solo") == 0;
+		solo = strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
+		if (strcmp(mode, "sololat") == 0)
+			run = run_sololat;
+		if (strcmp(mode, "idle") == 0)
+			run = run_idle;
 		if (strcmp(mode, "lat") == 0) {
 			other = echo;
 			run = run_lat;
