@@ -37,6 +37,7 @@ struct eng_loop {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	bool control;
+	bool look; /* this turn is the last look before sleeping: nothing may be put off */
 	int epoll_fd; /* waits for e->wake_fd; -1 but for idle = sleep */
 	struct eng_loop_stats stats; /* written by the loop */
 } __attribute__((aligned(64)));

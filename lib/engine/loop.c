@@ -17,10 +17,11 @@
 #include "stage_priv.h"
 #include "transport_priv.h"
 
-#define YIELD_AFTER 64     /* empty turns */
-#define SLEEP_AFTER 1024   /* empty turns */
-#define NAP_MIN_NS  50000u /* a port without interrupts is looked at so often */
-#define NAP_MAX_NS  1000000u
+#define CONTROL_EVERY 16     /* turns: commands can wait a little, the data path cannot */
+#define YIELD_AFTER   64     /* empty turns */
+#define SLEEP_AFTER   1024   /* empty turns */
+#define NAP_MIN_NS    50000u /* a port without interrupts is looked at so often */
+#define NAP_MAX_NS    1000000u
 
 static inline uint64_t
 scale(uint64_t tsc)
@@ -74,7 +75,7 @@ eng_poll(struct eng *e, unsigned k, uint64_t now)
 		work |= eng_transport_rx(l->transports[i], now);
 	for (unsigned i = 0; i < l->nstages; i++)
 		work |= eng_stage_poll(l->stages[i], now);
-	if (l->control)
+	if (l->control && (l->stats.turns % CONTROL_EVERY == 0 || l->look))
 		work |= eng_control_poll(e->control, now);
 	if (work)
 		now = eng_clock();
@@ -156,7 +157,9 @@ nap(struct eng_loop *l, uint64_t most)
 	show_sleep(l, true);
 	shm_fence();
 	now = eng_clock();
+	l->look = true;
 	work = eng_poll(e, l->index, now);
+	l->look = false;
 	for (unsigned i = 0; i < l->nstages; i++)
 		work |= eng_stage_rung(l->stages[i]);
 	due = deadline(e, l);

@@ -3,13 +3,16 @@
  * checksums over chains. */
 #include "mbuf_priv.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <rte_errno.h>
+
 #include "../wire/wire.h"
 
-#define CACHE_MAX 256
+#define CACHE_MAX 64
 
 /*
  * Pools that could not be freed yet, of all instances: a frame that one instance sent over a ring
@@ -27,14 +30,23 @@ eng_pool_create(const char *kind, unsigned instance, unsigned index, uint32_t co
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t cache = count / 8;
+	struct rte_mempool *mp;
 
 	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
 		return NULL;
 	if (cache > CACHE_MAX)
 		cache = CACHE_MAX;
 	snprintf(name, sizeof(name), "sk%u_%s%u", instance, kind, index);
-	return rte_pktmbuf_pool_create(name, count, cache, sizeof(union eng_mbuf_priv),
-		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket);
+	/*
+	 * Last in, first out: what another lcore gave back is taken again while it is still in a
+	 * cache. A ring would walk through the whole pool, and each frame would start with misses.
+	 */
+	mp = rte_pktmbuf_pool_create_by_ops(name, count, cache, sizeof(union eng_mbuf_priv),
+		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket, "stack");
+	if (mp == NULL && rte_errno == EINVAL) /* DPDK was built without it */
+		mp = rte_pktmbuf_pool_create(name, count, cache, sizeof(union eng_mbuf_priv),
+			(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket);
+	return mp;
 }
 
 static unsigned

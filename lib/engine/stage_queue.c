@@ -16,20 +16,32 @@ is_atomic(uint8_t opcode)
 	return opcode == RD_CMP_SWAP || opcode == RD_FETCH_ADD;
 }
 
-/* The fixed part of an entry, host copy. */
+/* One read, of the width that the client wrote. */
+#define TAKE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 static void
 take_fixed(struct rd_wr *wr, const struct shm_sqe *e)
 {
-	wr->wr_id = e->wr_id;
-	wr->opcode = e->opcode;
-	wr->flags = e->flags;
-	wr->nsge = e->nsge;
-	wr->rkey = e->rkey;
-	wr->remote_addr = e->remote_addr;
-	wr->imm = e->imm;
-	wr->inline_len = e->inline_len;
-	wr->data = e->data;
-	wr->compare = e->compare;
+	wr->wr_id = TAKE(e->wr_id);
+	wr->opcode = TAKE(e->opcode);
+	wr->flags = TAKE(e->flags);
+	wr->nsge = TAKE(e->nsge);
+	wr->rkey = TAKE(e->rkey);
+	wr->remote_addr = TAKE(e->remote_addr);
+	wr->imm = TAKE(e->imm);
+	wr->inline_len = TAKE(e->inline_len);
+	wr->data = TAKE(e->data);
+	wr->compare = TAKE(e->compare);
+}
+
+static void
+take_sges(struct rd_wr *wr, const struct rd_sge *sge)
+{
+	for (unsigned i = 0; i < wr->nsge; i++) {
+		wr->sge[i].addr = TAKE(sge[i].addr);
+		wr->sge[i].len = TAKE(sge[i].len);
+		wr->sge[i].lkey = TAKE(sge[i].lkey);
+	}
 }
 
 /* What follows it; false: more than the QP may. */
@@ -47,7 +59,7 @@ take_tail(struct rd_wr *wr, const uint8_t *tail, uint32_t room, const struct rd_
 	}
 	if (wr->nsge > caps->max_send_sge || len > room)
 		return false;
-	memcpy(wr->sge, tail, len);
+	take_sges(wr, (const struct rd_sge *)tail);
 	if (!is_atomic(wr->opcode))
 		return true;
 	if (wr->nsge != 1 || room < masks + 2 * sizeof(uint64_t))
@@ -62,13 +74,11 @@ eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
 	const uint8_t *e = shm_take_peek(&qp->sq);
-	struct shm_sqe fixed;
 
 	(void)ctx;
 	if (e == NULL)
 		return false;
-	memcpy(&fixed, e, SHM_SQE_BASE);
-	take_fixed(wr, &fixed);
+	take_fixed(wr, (const struct shm_sqe *)e);
 	if (!take_tail(wr, e + SHM_SQE_BASE, qp->sq.stride - SHM_SQE_BASE, &rd->caps)) {
 		wr->opcode = BAD_OPCODE;
 		wr->nsge = 0;
@@ -93,21 +103,20 @@ eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 	uint32_t max_sge = rd->srq != NULL ? rd->srq->max_sge : rd->caps.max_recv_sge;
 	const uint8_t *e = shm_take_peek(rq);
 	size_t room = rq->stride - SHM_RQE_BASE;
-	struct shm_rqe fixed;
+	const struct shm_rqe *rqe = (const struct shm_rqe *)e;
 
 	(void)ctx;
 	if (e == NULL)
 		return false;
-	memcpy(&fixed, e, SHM_RQE_BASE);
-	wr->wr_id = fixed.wr_id;
+	wr->wr_id = TAKE(rqe->wr_id);
 	wr->opcode = RD_RECV;
 	wr->flags = 0;
 	wr->inline_len = 0;
-	wr->nsge = fixed.nsge;
+	wr->nsge = TAKE(rqe->nsge);
 	/* Too many elements: none, so that any payload is too long for it. */
 	if (wr->nsge > max_sge || wr->nsge * sizeof(struct rd_sge) > room)
 		wr->nsge = 0;
-	memcpy(wr->sge, e + SHM_RQE_BASE, wr->nsge * sizeof(struct rd_sge));
+	take_sges(wr, rqe->sge);
 	shm_take_pop(rq);
 	/* A receive queue is taken from one by one, as messages come. */
 	shm_take_publish(rq);

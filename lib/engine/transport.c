@@ -17,10 +17,11 @@
 
 #include "../base/mem.h"
 
-#define TCP_BUDGET     256      /* segments that a turn sends */
-#define MESSAGE_BUDGET 256      /* messages that a turn takes from each engine stage */
-#define NET_EVERY_NS   1000000u /* neighbour timers are seconds: a look each millisecond is enough \
-				 */
+#define TCP_BUDGET     256 /* segments that a turn sends */
+#define MESSAGE_BUDGET 256 /* messages that a turn takes from each engine stage */
+#define NET_EVERY_NS                                                                               \
+	1000000u /* neighbour timers are seconds: a look each millisecond is enough                \
+		  */
 
 static struct tcp_rec *
 rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
@@ -279,9 +280,13 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	if (!rte_ring_empty(t->from_control))
 		work |= eng_transport_ctl(t);
 	if (t->tcp_work || now >= t->tcp_due) {
-		t->tcp_work = false;
-		work |= tcp_stack_poll(t->tcp, now, TCP_BUDGET) > 0;
-		t->tcp_due = tcp_stack_deadline(t->tcp);
+		unsigned n;
+
+		t->tcp_work = false; /* set again when the port takes no more */
+		n = tcp_stack_poll(t->tcp, now, TCP_BUDGET);
+		t->tcp_work |= n >= TCP_BUDGET;
+		t->tcp_due = now + SK_WHEEL_TICK_NS;
+		work |= n > 0;
 	}
 	if (now >= t->net_due) {
 		net_poll(t->net, now);
@@ -295,7 +300,7 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 uint64_t
 eng_transport_deadline(const struct eng_transport *t)
 {
-	uint64_t due = SK_MIN(t->tcp_due, net_deadline(t->net));
+	uint64_t due = SK_MIN(tcp_stack_deadline(t->tcp), net_deadline(t->net));
 
 	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
 		!TAILQ_EMPTY(&t->pending))

@@ -8,6 +8,8 @@
 
 #include <sys/queue.h>
 
+#include <rte_byteorder.h>
+
 #include "../base/wheel.h"
 #include "../iwarp/mpa.h"
 #include "../net/net.h"
@@ -75,6 +77,7 @@ struct eng_conn {
 	bool notice_out; /* the final ENG_TC_* has not come back yet */
 	bool release_due; /* ENG_T_RELEASE has not come yet */
 	bool fin;	 /* the peer's FIN was seen before it could be told */
+	uint16_t addr_sum; /* of the pseudo-header's addresses and protocol, as eng_addr_sum() gives it */
 	int error;	 /* why TCP closed */
 	struct net_path path;
 	TAILQ_ENTRY(eng_conn) next; /* t->pending or t->free */
@@ -96,7 +99,7 @@ struct eng_transport {
 	uint64_t now;
 	struct tcp_stack *tcp;
 	struct net_stack *net;
-	uint64_t tcp_due, net_due; /* their deadlines as of the last poll */
+	uint64_t tcp_due, net_due; /* when to look at their timers again */
 	bool tcp_work;		   /* TCP was given something in this turn */
 	unsigned tx_waiting;	   /* frames in tx[] */
 	uint16_t ip_id;
@@ -149,6 +152,20 @@ uint64_t eng_transport_deadline(const struct eng_transport *t);
 
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
 void eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp);
+
+/* The part of TCP's pseudo-header sum that is the same for all segments of a connection. */
+static inline uint16_t
+eng_addr_sum(const struct tcp_tuple *t)
+{
+	return (uint16_t)~wire_sum_fold(wire_pseudo_sum(&t->laddr, &t->raddr, IP_TCP, 0));
+}
+
+/* And the rest of it: the length of header and payload, below 65536. */
+static inline uint32_t
+eng_pseudo_sum(uint16_t addr_sum, uint32_t len)
+{
+	return addr_sum + (uint32_t)rte_cpu_to_be_16((uint16_t)len);
+}
 
 /* ---- transport_tx.c -------------------------------------------------------------------------------------- */
 

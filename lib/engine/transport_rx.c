@@ -7,10 +7,9 @@
 
 /* The TCP checksum: the port's word when it gave one, else ours. */
 static int
-check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_mbuf *m)
+check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_mbuf *m,
+	uint32_t pseudo)
 {
-	uint32_t len = pkt->ip.payload_len;
-
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
 	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the bytes never were on a wire */
@@ -19,11 +18,37 @@ check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_
 		sk_count(t->counters, ENG_RX_OFFLOAD_BAD);
 		return -1;
 	}
-	if (wire_sum_fold(eng_mbuf_sum(wire_pseudo_sum(&pkt->ip.src, &pkt->ip.dst, IP_TCP, len), m,
-		    pkt->l4, len)) == 0)
+	if (wire_sum_fold(eng_mbuf_sum(pseudo, m, pkt->l4, pkt->ip.payload_len)) == 0)
 		return 0;
 	sk_count(t->wire_counters, WIRE_TCP_CHECKSUM);
 	return -1;
+}
+
+/* Is it for us? A segment that came to our MAC address for a connection that there is needs no
+ * further look. */
+static bool
+accept_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
+	const struct tcp_conn *conn)
+{
+	if (conn != NULL && port != t->loop_port &&
+		memcmp(pkt->eth.dst, t->e->ports[port].mac, sizeof(pkt->eth.dst)) == 0)
+		return true;
+	return net_accept(t->net, port, pkt) == 0;
+}
+
+/* What the loop port carries is our own and never left memory. */
+static bool
+intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, const struct rte_mbuf *m,
+	const struct tcp_tuple *key, const struct tcp_conn *conn)
+{
+	const struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
+	uint16_t addr_sum = c == NULL ? eng_addr_sum(key) : c->addr_sum;
+
+	if (port == t->loop_port ||
+		check_tcp(t, pkt, m, eng_pseudo_sum(addr_sum, pkt->ip.payload_len)) == 0)
+		return true;
+	sk_count(t->counters, ENG_RX_BAD);
+	return false;
 }
 
 static void
@@ -40,15 +65,13 @@ rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 	struct tcp_conn *conn;
 	uint32_t mtu;
 
-	/* What the loop port carries is our own and never left memory. */
-	if (port != t->loop_port && check_tcp(t, pkt, m) != 0) {
-		sk_count(t->counters, ENG_RX_BAD);
+	conn = eng_conn_find(t, &key);
+	if (!accept_tcp(t, port, pkt, conn) || !intact(t, port, pkt, m, &key, conn)) {
 		rte_pktmbuf_free(m);
 		return;
 	}
 	slices = eng_slices(m, pkt->payload, pkt->payload_len);
 	t->tcp_work = true;
-	conn = eng_conn_find(t, &key);
 	if (conn != NULL) {
 		tcp_input(conn, t->now, &pkt->tcp, slices, pkt->ip.ecn);
 		return;
@@ -75,11 +98,10 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 	} else if (pkt.eth.type == ETH_ARP || pkt.ip.proto == IP_ICMP || pkt.ip.proto == IP_ICMP6) {
 		net_input(t->net, t->now, port, &pkt, frame, m->data_len);
 		t->net_due = 0;
+	} else if (pkt.ip.proto == IP_TCP) {
+		rx_tcp(t, port, &pkt, m);
+		return;
 	} else if (net_accept(t->net, port, &pkt) == 0) {
-		if (pkt.ip.proto == IP_TCP) {
-			rx_tcp(t, port, &pkt, m);
-			return;
-		}
 		sk_count(t->wire_counters, WIRE_IP_PROTOCOL);
 	}
 	rte_pktmbuf_free(m);

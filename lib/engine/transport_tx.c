@@ -167,17 +167,16 @@ none:
 /* What the port is to do with the frame, or TCP's checksum done here. */
 static void
 finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_path *path,
-	const struct tcp_tuple *to, const struct tcp_out *out, unsigned tcp_len)
+	const struct tcp_out *out, unsigned tcp_len, uint16_t addr_sum)
 {
-	uint8_t *tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, path->l2_len + path->l3_len);
+	unsigned l4 = path->l2_len + path->l3_len;
+	uint8_t *tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, l4);
 	uint32_t len = tcp_len + out->len;
 	bool v4 = path->l3_len == IP4_LEN;
 	uint16_t sum;
 
 	if (p == NULL || !p->cksum) {
-		sum = wire_sum_fold(
-			eng_mbuf_sum(wire_pseudo_sum(&to->laddr, &to->raddr, IP_TCP, len), m,
-				path->l2_len + path->l3_len, len));
+		sum = wire_sum_fold(eng_mbuf_sum(eng_pseudo_sum(addr_sum, len), m, l4, len));
 		memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
 		return;
 	}
@@ -191,14 +190,14 @@ finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_p
 		m->tso_segsz = (uint16_t)out->gso_size;
 		len = 0; /* the port adds each segment's */
 	}
-	sum = (uint16_t)~wire_sum_fold(wire_pseudo_sum(&to->laddr, &to->raddr, IP_TCP, len));
+	sum = (uint16_t)~wire_sum_fold(eng_pseudo_sum(addr_sum, len));
 	memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
 }
 
 /* Builds and queues one frame along a path that was found. */
 static int
-send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_tuple *to,
-	const struct tcp_out *out)
+send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_out *out,
+	uint16_t addr_sum)
 {
 	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
 	uint8_t head[HEAD_MAX];
@@ -206,20 +205,24 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_tu
 	struct rte_mbuf *m;
 	int rc;
 
-	if (!tx_room(t, path->port))
+	if (!tx_room(t, path->port)) {
+		t->tcp_work = true; /* it is asked again in the next turn */
 		return -EAGAIN;
+	}
 	rc = net_path_check(t->net, path, t->now);
 	if (rc < 0)
 		return 0; /* lost; TCP sends it again or gives up */
 	m = payload_mbuf(t, p, out);
-	if (m == NULL)
+	if (m == NULL) {
+		t->tcp_work = true;
 		return -EAGAIN;
+	}
 	tcp_len = wire_tcp_emit(head, &out->tcp);
 	memcpy(rte_pktmbuf_prepend(m, (uint16_t)tcp_len), head, tcp_len);
 	ip_len = path->l2_len + path->l3_len;
 	net_head_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)ip_len), path, tcp_len + out->len,
 		out->ecn, t->ip_id++, p != NULL && p->cksum);
-	finish_checksum(m, p, path, to, out, tcp_len);
+	finish_checksum(m, p, path, out, tcp_len, addr_sum);
 	if (rc == 0)
 		tx_put(t, path->port, m);
 	else
@@ -239,10 +242,10 @@ eng_tcp_output(
 	if (conn != NULL)
 		to = tcp_tuple(conn);
 	if (c != NULL)
-		return send_segment(t, &c->path, to, out);
+		return send_segment(t, &c->path, out, c->addr_sum);
 	/* Half-open, or nobody's: seldom, and found anew each time. */
 	src = to->laddr;
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;
-	return send_segment(t, &path, to, out);
+	return send_segment(t, &path, out, eng_addr_sum(to));
 }

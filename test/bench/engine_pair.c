@@ -291,7 +291,7 @@ run_rate(void)
 static void
 run_sololat(void)
 {
-	uint64_t cpu = cpu_ns(), n = 1000000;
+	uint64_t cpu = cpu_ns(), n = 300000;
 	const uint8_t *at = side[1].mem + BUF_SIZE / 2 + size - 1;
 	uint64_t turns = 0;
 
