@@ -23,5 +23,9 @@ void mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool acce
 /* Initiator: an enhanced reply that accepts. 0, or the reason why it cannot be had. */
 int mpa_settle_accepted(
 	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word);
+/* The RDMAP Terminate for `why` (RFC 6581 8), with its DDP header: at most MPA_TERMINATE_ULPDU
+ * bytes at `ulpdu`. Returns its length. */
+unsigned mpa_terminate_ulpdu(enum mpa_reason why, uint8_t *ulpdu);
+#define MPA_TERMINATE_ULPDU (DDP_UNTAGGED_LEN + RDMAP_TERMINATE_LEN)
 
 #endif

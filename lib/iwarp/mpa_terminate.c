@@ -4,7 +4,7 @@
  * reply has come, its peer is in FPDU mode and waits for the first FPDU, whereas a responder may
  * not send one before (RFC 5044 7.1.2).
  */
-#include "mpa.h"
+#include "mpa_settle_priv.h"
 
 #define LAYER_LLP 2
 #define ETYPE_MPA 0
@@ -23,21 +23,28 @@ code_of(enum mpa_reason why)
 }
 
 unsigned
-mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf)
+mpa_terminate_ulpdu(enum mpa_reason why, uint8_t *ulpdu)
 {
 	const struct wire_ddp d = {
 		.last = true, .opcode = RDMAP_TERMINATE, .qn = DDP_QN_TERMINATE, .msn = 1};
 	const struct wire_terminate t = {
-		.layer = LAYER_LLP, .etype = ETYPE_MPA, .code = code_of(s->why)};
-	uint8_t ulpdu[DDP_UNTAGGED_LEN + RDMAP_TERMINATE_MAX];
+		.layer = LAYER_LLP, .etype = ETYPE_MPA, .code = code_of(why)};
+	unsigned len = wire_ddp_emit(ulpdu, &d);
+
+	return len + wire_terminate_emit(ulpdu + len, &t);
+}
+
+unsigned
+mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf)
+{
+	uint8_t ulpdu[MPA_TERMINATE_ULPDU];
 	struct mpa_writer w;
 	struct mpa_tx tx;
 	unsigned len;
 
 	if (s->state != MPA_FAILED || !s->accepted)
 		return 0;
-	len = wire_ddp_emit(ulpdu, &d);
-	len += wire_terminate_emit(ulpdu + len, &t);
+	len = mpa_terminate_ulpdu(s->why, ulpdu);
 	mpa_tx_init(&tx, s->result.crc, s->result.tx_markers, MPA_TERMINATE_FPDU);
 	mpa_write_begin(&w, &tx, buf, len);
 	mpa_write_put(&w, ulpdu, len);
