@@ -82,7 +82,12 @@ part_fuzz() {
     CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Doptimization=1 || return
     suite build-fuzz --suite fuzz --timeout-multiplier ${CI_LONG:+2}${CI_LONG:-1}
 }
-part_interop() { need build && for t in test/interop/[a-z]*.sh; do check "$(basename "$t" .sh)" "$t"; done; }
+part_interop() {
+    need build || return
+    for t in test/interop/[a-z]*.sh; do
+        [ -x "$t" ] && check "$(basename "$t" .sh)" "$t"
+    done
+}
 
 echo "packages"
 # shellcheck disable=SC2086

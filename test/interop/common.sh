@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Sourced by the scripts beside it, which stand in the project's folder afterwards. What they start they end by process id, and what
+# they write is in $work, which goes with them.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+. test/packages.sh
+build=${SAKER_BUILD:-build}
+interop=$build/test/interop
+work=$(mktemp -d /tmp/saker-test.XXXXXX)
+declare -A pid=()
+
+say() { echo "== $*"; }
+skip() { echo "$*"; exit 77; }
+fail() {
+    echo "FAIL: $*"
+    for log in "$work"/*.log; do
+        [ -s "$log" ] || continue
+        echo "--- $(basename "$log")"
+        tail -n 15 "$log"
+    done
+    exit 1
+}
+
+end_all() {
+    local p
+    for p in "${pid[@]}"; do kill "$p" 2>/dev/null; done
+    for p in "${pid[@]}"; do
+        for _ in $(seq 100); do kill -0 "$p" 2>/dev/null || break; sleep 0.05; done
+        kill -9 "$p" 2>/dev/null
+        wait "$p" 2>/dev/null
+    done
+    rm -rf "$work"
+}
+trap end_all EXIT
+trap 'exit 1' INT TERM
+
+[ -x "$build/app/saker" ] || [ -x "$interop/soak" ] || fail "$build is not built"
+
+# start NAME COMMAND...: in the background, its output in $work/NAME.log.
+start() {
+    local name=$1
+    shift
+    "$@" >"$work/$name.log" 2>&1 &
+    pid[$name]=$!
+}
+
+# until_true SECONDS COMMAND...: a generous bound, reached only when something is broken.
+until_true() {
+    local n=$(($1 * 20))
+    shift
+    while [ $n -gt 0 ]; do
+        "$@" && return 0
+        sleep 0.05
+        n=$((n - 1))
+    done
+    return 1
+}
+
+is_running() { kill -0 "${pid[$1]}" 2>/dev/null; }
+has_ended() { ! is_running "$1"; }
+log_says() { grep -q -- "$2" "$work/$1.log"; }
+
+# ends NAME SECONDS: waits for it; its exit status. A process that does not end is a failure.
+ends() {
+    local rc
+    until_true "$2" has_ended "$1" || fail "$1 does not end"
+    wait "${pid[$1]}"
+    rc=$?
+    unset "pid[$1]"
+    return $rc
+}
+passes() { ends "$1" "$2" || fail "$1 failed with status $?"; }
+
+# Memory for the sakers of a test: huge pages where the machine gives them.
+memory=(--in-memory)
+take_memory() { # take_memory PAGES
+    reserve_hugepages "$1" || memory=(--no-huge --no-shconf -m 512)
+}
+
+# saker NAME CPU VDEV... -- OPTIONS...: waits until clients can come.
+saker() {
+    local name=$1 cpus=$2 vdevs=()
+    shift 2
+    while [ "$1" != -- ]; do
+        vdevs+=(--vdev "$1")
+        shift
+    done
+    shift
+    start "$name" "$build/app/saker" --lcores "$cpus" --no-pci "${memory[@]}" --file-prefix "sktest$$$name" "${vdevs[@]}" -- \
+        --socket "$work/$name.sock" --idle yield "$@"
+    until_true 60 accepts "$name" || fail "saker $name does not start"
+}
+accepts() {
+    is_running "$1" || fail "saker $1 ended"
+    [ -S "$work/$1.sock" ]
+}
+
+# pair LINK-ARGUMENTS...: sakers a and b, joined by shared memory. wire_a and wire_b: their --address options and the like.
+pair() {
+    saker a 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- "${wire_a[@]}" "$@"
+    saker b 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- "${wire_b[@]}" "$@"
+}
+
+# telemetry NAME COMMAND: the reply as JSON.
+telemetry() {
+    test/interop/telemetry.py "/var/run/dpdk/sktest$$$1/dpdk_telemetry.v2" "$2"
+}

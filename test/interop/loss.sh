@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Loss hurts no byte: mixed operations over a wire that drops, duplicates, reorders and corrupts. 1 GiB at each loss rate, 64 MiB for each other
+# way of running; with CI_LONG set 8 GiB and 1 GiB.
+. "$(dirname "$0")/common.sh"
+much=1G some=64M
+[ -n "${CI_LONG:-}" ] && much=8G some=1G
+[ -x "$interop/soak" ] || fail "$interop/soak is not built"
+
+soak() { # soak LCORES OPTIONS...
+    local lcores=$1
+    shift
+    echo "soak --bytes $bytes $*"
+    "$interop/soak" --no-huge --no-shconf --no-pci --no-telemetry -m 512 -l "$lcores" -- --bytes $bytes "$@" \
+        >"$work/soak.log" 2>&1 || fail "soak on lcores $lcores $*"
+    grep "bytes verified" "$work/soak.log"
+}
+
+cpus=0
+[ "$(nproc)" -gt 1 ] && cpus=0,1
+evil="--dup 0.005 --reorder 0.01 --corrupt 0.001"
+bytes=$much
+for drop in 0.001 0.01 0.05; do
+    say "loss of $drop"
+    # shellcheck disable=SC2086
+    soak 0 --drop $drop $evil --seed 7
+done
+bytes=$some
+say "each engine on a core"
+# shellcheck disable=SC2086
+soak $cpus --drop 0.01 $evil --seed 6
+say "stages split over two loops"
+# shellcheck disable=SC2086
+soak $cpus --split --drop 0.01 $evil --seed 8
+say "IPv6, VLAN, jumbo frames"
+# shellcheck disable=SC2086
+soak 0 --v6 --drop 0.01 $evil --seed 9
+# shellcheck disable=SC2086
+soak 0 --vlan 77 --mtu 9000 --drop 0.01 $evil --seed 10
+say "a NIC that fills in checksums and segments"
+# shellcheck disable=SC2086
+soak 0 --nic --drop 0.01 $evil --seed 11
+say "the loop port between two clients of one engine"
+soak 0 --one
+say "corruption that only the CRC sees"
+soak 0 --corrupt-crc 0.0005 --seed 12
+soak $cpus --split --corrupt-crc 0.0005 --drop 0.01 --reorder 0.01 --seed 13
+
+say "a second reader"
+if command -v tshark >/dev/null; then
+    bytes=4M
+    soak 0 --drop 0.01 --reorder 0.01 --seed 14 --pcap "$work/wire.pcap"
+    # The payload is random: what guesses protocols in it is left out.
+    read_wire() {
+        tshark -r "$work/wire.pcap" --disable-protocol nvme-tcp --disable-heuristic smb_direct_iwarp \
+            --disable-heuristic rpcrdma_iwarp "$@" 2>"$work/tshark.log" || fail "tshark cannot read the capture"
+    }
+    read_wire -Y _ws.malformed >"$work/malformed.txt"
+    [ -s "$work/malformed.txt" ] && { head -n 5 "$work/malformed.txt"; fail "tshark finds malformed packets"; }
+    read_wire -V >"$work/wire.txt"
+    good=$(grep -c "Good CRC32" "$work/wire.txt")
+    bad=$(grep -c "Bad CRC32" "$work/wire.txt")
+    [ "$good" -gt 1000 ] && [ "$bad" = 0 ] || fail "tshark finds $good good CRCs and $bad bad ones"
+    echo "tshark: no malformed packet, $good FPDUs with a good CRC and none with a bad one"
+else
+    echo "no tshark on this machine"
+fi
+echo PASS
