@@ -156,7 +156,7 @@ inbox_one(struct eng_control *c, struct ctl_inbox *in)
 		in->client->nregions++;
 		ctl_total(&c->totals.regions, 1);
 		break;
-	case CTL_IN_QPS:
+	case CTL_IN_QUERY:
 		ctl_query_start(c, in->query);
 		break;
 	}
@@ -358,7 +358,7 @@ inbox_drop(struct eng_control *c)
 	inbox_take(c);
 	while ((in = c->taken)) {
 		c->taken = in->next;
-		if (in->kind == CTL_IN_QPS)
+		if (in->kind == CTL_IN_QUERY)
 			ctl_query_start(c, in->query);
 		free(in);
 	}

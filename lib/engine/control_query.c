@@ -18,14 +18,20 @@ struct ctl_query {
 	bool done;     /* atomic */
 	uint32_t walk, waiting;
 	int n, max;
-	struct eng_qp_view view[];
+	bool clients; /* which of the two */
+	union {
+		struct eng_qp_view *view;             /* [max] */
+		struct ctl_client_view *clients_view; /* [max] */
+	};
 };
 
 static void
 put(struct ctl_query *q)
 {
-	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0)
+	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+		free(q->view);
 		free(q);
+	}
 }
 
 static void
@@ -104,6 +110,35 @@ finish(struct eng_control *c, struct ctl_query *query)
 	put(query);
 }
 
+static void
+view_clients(struct eng_control *c, struct ctl_query *query)
+{
+	struct ctl_client *cl;
+
+	TAILQ_FOREACH (cl, &c->all, all) {
+		if (query->n == query->max)
+			break;
+		query->clients_view[query->n] = (struct ctl_client_view){
+			.client = cl->eng.index,
+			.flat = !cl->socket,
+			.leaving = cl->phase > CTL_LIVE,
+			.qps = cl->qps.used,
+			.cqs = cl->cqs.used,
+			.mrs = cl->mrs.used,
+			.pds = cl->pds.used,
+			.srqs = cl->srqs.used,
+			.listeners = cl->listeners.used,
+			.requests = cl->requests.used,
+			.regions = cl->nregions,
+			.events = cl->nevents,
+			.heap_used = cl->heap.used,
+			.heap_size = cl->heap.len,
+		};
+		memcpy(query->clients_view[query->n++].name, cl->eng.name, SHM_NAME_MAX);
+	}
+	finish(c, query);
+}
+
 /* One query at a time. */
 bool
 ctl_query_poll(struct eng_control *c)
@@ -113,6 +148,10 @@ ctl_query_poll(struct eng_control *c)
 
 	if (!query)
 		return false;
+	if (query->clients) {
+		view_clients(c, query);
+		return true;
+	}
 	while (query->walk < c->qps.fresh && query->n < query->max && ctl_has_reserve(c) &&
 		budget--) {
 		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
@@ -136,22 +175,28 @@ ctl_queries_drop(struct eng_control *c)
 	}
 }
 
-int
-eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
+/* Leaves the query and waits for it, for a bounded time. How many entries of `size` bytes came to
+ * `out`. */
+static int
+run(struct eng_control *c, void *out, int max, size_t size, bool clients)
 {
 	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
-	struct ctl_query *q = max > 0 ? calloc(1, sizeof(*q) + (size_t)max * sizeof(*out)) : NULL;
+	struct ctl_query *q = calloc(1, sizeof(*q));
+	void *view = max > 0 ? calloc((size_t)max, size) : NULL;
 	int n = 0;
 
-	if (!in || !q) {
+	if (!in || !q || !view) {
 		free(in);
 		free(q);
+		free(view);
 		return 0;
 	}
 	q->refs = 2;
 	q->max = max;
-	in->kind = CTL_IN_QPS;
+	q->clients = clients;
+	q->view = view;
+	in->kind = CTL_IN_QUERY;
 	in->query = q;
 	ctl_inbox_push(c, in);
 	for (int64_t waited = 0; waited < QUERY_WAIT_NS; waited += QUERY_NAP_NS) {
@@ -161,8 +206,20 @@ eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
 	}
 	if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE)) {
 		n = q->n;
-		memcpy(out, q->view, (size_t)n * sizeof(*out));
+		memcpy(out, view, (size_t)n * size);
 	}
 	put(q);
 	return n;
+}
+
+int
+eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
+{
+	return run(c, out, max, sizeof(*out), false);
+}
+
+int
+ctl_query_clients(struct eng_control *c, struct ctl_client_view *out, int max)
+{
+	return run(c, out, max, sizeof(*out), true);
 }

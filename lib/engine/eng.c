@@ -15,6 +15,7 @@
 
 #include "../base/mem.h"
 #include "stage_priv.h"
+#include "telemetry_priv.h"
 #include "transport_priv.h"
 
 #define REFUSE(...) (snprintf(err, errlen, __VA_ARGS__), -EINVAL)
@@ -330,6 +331,7 @@ eng_destroy(struct eng *e)
 	struct rte_ring *rings[2 * ENG_MAX_TRANSPORTS * (ENG_MAX_STAGES + 1) + 2 * ENG_MAX_STAGES];
 	unsigned nrings = collect_rings(e, rings);
 
+	telemetry_forget(e);
 	for (unsigned i = 0; i < e->cfg.nports; i++)
 		eng_port_stop(e, i);
 	for (unsigned t = 0; t < e->cfg.ntransports; t++)

@@ -7,6 +7,17 @@
 
 struct ctl_query;
 
+struct ctl_client_view {
+	uint32_t client;
+	char name[SHM_NAME_MAX];
+	bool flat, leaving;
+	uint32_t qps, cqs, mrs, pds, srqs, listeners, requests, regions, events;
+	uint64_t heap_used, heap_size; /* bytes of its home region */
+};
+
+/* From another thread, as eng_qps(). */
+int ctl_query_clients(struct eng_control *c, struct ctl_client_view *out, int max);
+
 /* The control stage's part. */
 void ctl_query_start(struct eng_control *c, struct ctl_query *query);
 bool ctl_query_poll(struct eng_control *c);

@@ -183,7 +183,7 @@ struct ctl_client {
 
 /* ---- What comes from other threads ------------------------------------------------------------------------------------------------ */
 
-enum ctl_inbox_kind { CTL_IN_ADD, CTL_IN_DETACH, CTL_IN_REGION, CTL_IN_QPS };
+enum ctl_inbox_kind { CTL_IN_ADD, CTL_IN_DETACH, CTL_IN_REGION, CTL_IN_QUERY };
 
 struct ctl_inbox {
 	struct ctl_inbox *next;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which instance telemetry looks into. Commands cannot be taken off DPDK's list again, so they
+ * outlive the instance. */
+#include "telemetry_priv.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct eng *instance;
+
+void
+telemetry_remember(struct eng *e)
+{
+	pthread_mutex_lock(&lock);
+	if (!instance)
+		instance = e;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+telemetry_forget(const struct eng *e)
+{
+	pthread_mutex_lock(&lock);
+	if (instance == e)
+		instance = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+struct eng *
+telemetry_hold(void)
+{
+	struct eng *e;
+
+	pthread_mutex_lock(&lock);
+	e = instance;
+	if (!e)
+		pthread_mutex_unlock(&lock);
+	return e;
+}
+
+void
+telemetry_release(void)
+{
+	pthread_mutex_unlock(&lock);
+}
