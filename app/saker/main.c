@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * saker [EAL options] -- [options]: the network function as a program. Options and configuration
+ * are read before EAL starts, so that what is wrong there is said at once; whatever is refused is
+ * refused with one sentence, and the exit code is 1.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_log.h>
+
+#include "../../lib/base/log.h"
+#include "options.h"
+#include "saker.h"
+
+static int logtype;
+
+static void
+log_to_rte(enum sk_log_level level, const char *line)
+{
+	static const uint32_t levels[] = {
+		RTE_LOG_ERR, RTE_LOG_WARNING, RTE_LOG_NOTICE, RTE_LOG_DEBUG};
+
+	rte_log(levels[level], (uint32_t)logtype, "saker: %s\n", line);
+}
+
+static int
+refuse(const char *why)
+{
+	fflush(stdout);
+	fprintf(stderr, "saker: %s\n", why);
+	return EXIT_FAILURE;
+}
+
+/* Where EAL's arguments end: at "--", or at the end. */
+static int
+eal_argc(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return i;
+	return argc;
+}
+
+static int
+engine_run(struct app *a)
+{
+	char why[WHY_LEN];
+	int rc;
+
+	if (ports_resolve(&a->s, why) < 0)
+		return refuse(why);
+	a->e = eng_create(&a->s.eng, why, sizeof(why));
+	if (a->e == NULL)
+		return refuse(why);
+	rc = eng_socket_start(a->e, a->s.socket, why, sizeof(why));
+	if (rc == 0) {
+		rc = run(a, why);
+		eng_socket_stop(a->e);
+	}
+	if (rc == 0)
+		stats_final(a);
+	eng_destroy(a->e);
+	free(a->cleared);
+	return rc < 0 ? refuse(why) : EXIT_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct app a;
+	char why[WHY_LEN];
+	int n = eal_argc(argc, argv), rc;
+
+	rte_set_application_usage_hook(options_usage);
+	/* The element at "--" serves as the program's name for what follows. */
+	switch (options_read(
+		&a.s, argc - n > 0 ? argc - n : 1, argc - n > 0 ? argv + n : argv, why)) {
+	case OPTIONS_HELP:
+		options_usage(argv[0]);
+		return EXIT_SUCCESS;
+	case OPTIONS_VERSION:
+		printf("saker %s\n", SAKER_VERSION);
+		return EXIT_SUCCESS;
+	case OPTIONS_REFUSED:
+		return refuse(why);
+	case OPTIONS_RUN:
+		break;
+	}
+	if (rte_eal_init(n, argv) < 0) {
+		snprintf(why, sizeof(why), "EAL does not start: %s", rte_strerror(rte_errno));
+		return refuse(why);
+	}
+	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
+	sk_log_set(SK_LOG_DEBUG, log_to_rte);
+	rc = engine_run(&a);
+	rte_eal_cleanup();
+	return rc;
+}

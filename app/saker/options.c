@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One table of options: getopt_long reads it, and the usage is printed from it. Words are testpmd's
+ * where there is such a thing. */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "values.h"
+
+#define LONG_ONLY 256 /* from here on: options without a letter, LONG_ONLY + row */
+
+enum special { SET_KEY, HELP, VERSION, INTERACTIVE, CMDLINE_FILE, CONFIG, STATS_PERIOD, ADDRESS };
+
+static const struct row {
+	const char *name;
+	char letter;
+	const char *arg; /* NULL: takes none */
+	enum special special;
+	const char *section, *key; /* SET_KEY */
+	const char *help;
+} rows[] = {
+	{"help", 'h', NULL, HELP, NULL, NULL, "print this and exit"},
+	{"version", 'v', NULL, VERSION, NULL, NULL, "print the version and exit"},
+	{"interactive", 'i', NULL, INTERACTIVE, NULL, NULL, "a prompt on standard input"},
+	{"cmdline-file", 0, "FILE", CMDLINE_FILE, NULL, NULL,
+		"execute the prompt's commands in FILE"},
+	{"stats-period", 0, "N", STATS_PERIOD, NULL, NULL, "print port statistics each N seconds"},
+	{"config", 0, "FILE", CONFIG, NULL, NULL, "configuration file (or $SAKER_CONFIG)"},
+	{"address", 0, "PORT=ADDR/LEN", ADDRESS, NULL, NULL,
+		"an address on a port; may be repeated"},
+	{"socket", 0, "PATH", SET_KEY, "saker", "socket", "Unix socket that serves clients"},
+	{"name", 0, "NAME", SET_KEY, "saker", "name", "what clients see as the device's name"},
+	{"idle", 0, "HOW", SET_KEY, "saker", "idle", "idle lcores poll, yield or sleep"},
+	{"mtu", 0, "N", SET_KEY, "saker", "mtu", "IP packet bytes, on every port"},
+	{"rxd", 0, "N", SET_KEY, "saker", "rxd", "receive descriptors, on every port"},
+	{"txd", 0, "N", SET_KEY, "saker", "txd", "send descriptors, on every port"},
+	{"total-num-mbufs", 0, "N", SET_KEY, "saker", "total-num-mbufs",
+		"mbufs of all stages together"},
+	{"loops", 0, "N", SET_KEY, "saker", "loops", "lcores that are used"},
+	{"transports", 0, "N", SET_KEY, "saker", "transports", "transport stages"},
+	{"stages", 0, "N", SET_KEY, "saker", "stages", "engine stages"},
+	{"transport-loops", 0, "LIST", SET_KEY, "saker", "transport-loops",
+		"the loop of each transport stage"},
+	{"stage-loops", 0, "LIST", SET_KEY, "saker", "stage-loops",
+		"the loop of each engine stage"},
+	{"control-loop", 0, "N", SET_KEY, "saker", "control-loop", "the loop of the control stage"},
+	{"cc", 0, "NAME", SET_KEY, "tcp", "cc", "congestion control: cubic, dctcp or none"},
+	{"mpa-revision", 0, "N", SET_KEY, "mpa", "revision", "MPA revision: 1 or 2"},
+	{"crc", 0, "YES|NO", SET_KEY, "mpa", "crc", "ask for the MPA CRC"},
+	{"markers", 0, "YES|NO", SET_KEY, "mpa", "markers", "ask for MPA markers"},
+};
+#define NROWS (sizeof(rows) / sizeof(rows[0]))
+
+void
+options_usage(const char *program)
+{
+	printf("Usage: %s [EAL options] -- [options]\n\n", program);
+	for (size_t i = 0; i < NROWS; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%c%c%c --%s%s%s", rows[i].letter ? '-' : ' ',
+			rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ',' : ' ',
+			rows[i].name, rows[i].arg != NULL ? " " : "",
+			rows[i].arg != NULL ? rows[i].arg : "");
+		printf("  %-34s %s\n", left, rows[i].help);
+	}
+	printf("\nEach key of the configuration file is also an environment variable:\n"
+	       "[tcp] rto-min is SAKER_TCP_RTO_MIN, [saker] idle is SAKER_IDLE. An option wins over the\n"
+	       "environment, which wins over the file.\n");
+}
+
+static void
+getopt_table(struct option longs[NROWS + 1], char shorts[2 * NROWS + 2])
+{
+	char *p = shorts;
+
+	*p++ = ':'; /* a missing argument is told apart */
+	for (size_t i = 0; i < NROWS; i++) {
+		longs[i] = (struct option){
+			.name = rows[i].name,
+			.has_arg = rows[i].arg != NULL ? required_argument : no_argument,
+			.val = rows[i].letter ? rows[i].letter : LONG_ONLY + (int)i,
+		};
+		if (rows[i].letter)
+			*p++ = rows[i].letter;
+	}
+	longs[NROWS] = (struct option){0};
+	*p = '\0';
+}
+
+static const struct row *
+row_of(int val)
+{
+	for (size_t i = 0; i < NROWS; i++)
+		if (val == (rows[i].letter ? rows[i].letter : LONG_ONLY + (int)i))
+			return &rows[i];
+	return NULL;
+}
+
+static int
+apply(struct settings *s, const struct row *row, const char *arg, char reason[WHY_LEN])
+{
+	switch (row->special) {
+	case SET_KEY:
+		return settings_set(s, row->section, row->key, arg, FROM_OPTION, reason);
+	case INTERACTIVE:
+		s->interactive = true;
+		return 0;
+	case CMDLINE_FILE:
+		return value_parse(
+			KIND_TEXT, 0, sizeof(s->cmdline_file), arg, s->cmdline_file, reason);
+	case STATS_PERIOD:
+		return value_parse(KIND_U32, 1, 86400, arg, &s->stats_period, reason);
+	case ADDRESS:
+		return settings_add_address(s, arg, reason);
+	default: /* were looked at in the first pass */
+		return 0;
+	}
+}
+
+/* The first pass looks for what comes before everything else, and for what is no option at all. */
+static enum options_result
+first_pass(struct settings *s, const struct row *row, const char *arg)
+{
+	if (row->special == CONFIG)
+		snprintf(s->config_file, sizeof(s->config_file), "%s", arg);
+	if (row->special == HELP)
+		return OPTIONS_HELP;
+	return row->special == VERSION ? OPTIONS_VERSION : OPTIONS_RUN;
+}
+
+static enum options_result
+refuse_unknown(int val, char **argv, char why[WHY_LEN])
+{
+	if (optopt != 0 && optopt < LONG_ONLY && row_of(optopt) == NULL)
+		refuse_why(why, "option '-%c' is unknown", optopt);
+	else if (val == ':')
+		refuse_why(why, "option '%s' needs an argument", argv[optind - 1]);
+	else
+		refuse_why(why, "option '%s' is unknown", argv[optind - 1]);
+	return OPTIONS_REFUSED;
+}
+
+/* Goes over the arguments once. */
+static enum options_result
+pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
+{
+	struct option longs[NROWS + 1];
+	char shorts[2 * NROWS + 2], reason[WHY_LEN];
+	enum options_result result = OPTIONS_RUN;
+	int val;
+
+	getopt_table(longs, shorts);
+	optind = 0; /* glibc: begin anew */
+	opterr = 0;
+	while (result == OPTIONS_RUN &&
+		(val = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct row *row = val == '?' || val == ':' ? NULL : row_of(val);
+
+		if (row == NULL)
+			return refuse_unknown(val, argv, why);
+		if (first) {
+			result = first_pass(s, row, optarg);
+		} else if (apply(s, row, optarg, reason) < 0) {
+			refuse_why(why, "--%s %s %s", row->name, optarg, reason);
+			return OPTIONS_REFUSED;
+		}
+	}
+	if (result == OPTIONS_RUN && optind < argc) {
+		refuse_why(why, "'%s' is no option", argv[optind]);
+		return OPTIONS_REFUSED;
+	}
+	return result;
+}
+
+enum options_result
+options_read(struct settings *s, int argc, char **argv, char why[WHY_LEN])
+{
+	const char *env = getenv("SAKER_CONFIG");
+	enum options_result result;
+
+	settings_default(s);
+	if (env != NULL)
+		snprintf(s->config_file, sizeof(s->config_file), "%s", env);
+	result = pass(s, argc, argv, true, why);
+	if (result != OPTIONS_RUN)
+		return result;
+	if (s->config_file[0] != '\0' && settings_file(s, s->config_file, why) < 0)
+		return OPTIONS_REFUSED;
+	if (settings_environment(s, why) < 0)
+		return OPTIONS_REFUSED;
+	result = pass(s, argc, argv, false, why);
+	if (result == OPTIONS_RUN && settings_finish(s, why) < 0)
+		return OPTIONS_REFUSED;
+	return result;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From what a user calls a port (DPDK's number, a device's name, the N of [port N]) to the engine's
+ * configuration. Where no port is configured, all that EAL found are used, and their numbers are
+ * DPDK's.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "../../lib/wire/wire.h"
+#include "saker.h"
+
+struct names {
+	char device[ENG_MAX_PORTS][RTE_ETH_NAME_MAX_LEN];
+	unsigned label[ENG_MAX_PORTS]; /* the N of [port N] */
+};
+
+/* A device by name or number; -1: there is none. */
+static int
+device_find(const char *text)
+{
+	uint16_t id;
+	char *end;
+	unsigned long n;
+
+	if (rte_eth_dev_get_port_by_name(text, &id) == 0)
+		return id;
+	n = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)text[0]) || *end != '\0' || n >= RTE_MAX_ETHPORTS ||
+		!rte_eth_dev_is_valid_port((uint16_t)n))
+		return -1;
+	return (int)n;
+}
+
+/* "0 (net_ring0), 1 (net_tap0)" */
+static void
+device_list(char *buf, size_t len)
+{
+	uint16_t id;
+	size_t at = 0;
+
+	snprintf(buf, len, "none");
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		char name[RTE_ETH_NAME_MAX_LEN];
+
+		if (rte_eth_dev_get_name_by_port(id, name) == 0 && at < len)
+			at += (size_t)snprintf(
+				buf + at, len - at, "%s%u (%s)", at > 0 ? ", " : "", id, name);
+	}
+}
+
+static int
+port_add(struct settings *s, struct names *names, const struct port_setting *p, unsigned label,
+	uint16_t id, char why[WHY_LEN])
+{
+	struct eng_config *c = &s->eng;
+	struct eng_port_config *out = &c->ports[c->nports];
+	/* What was said for all ports on the command line or in the environment wins over what the
+	 * file says for one. */
+	bool mtu = settings_source(s, "saker", "mtu") >= FROM_ENVIRONMENT;
+	bool rxd = settings_source(s, "saker", "rxd") >= FROM_ENVIRONMENT;
+	bool txd = settings_source(s, "saker", "txd") >= FROM_ENVIRONMENT;
+
+	for (unsigned i = 0; i < c->nports; i++)
+		if (c->ports[i].port_id == id)
+			return refuse_why(why, "[port %u] and [port %u] are the same device",
+				names->label[i], label);
+	if (c->nports == ENG_MAX_PORTS)
+		return refuse_why(
+			why, "there are more ports than %u: say which in [port N]", ENG_MAX_PORTS);
+	out->port_id = id;
+	out->mtu = mtu || p->mtu == 0 ? s->mtu : p->mtu;
+	out->rxd = rxd || p->rxd == 0 ? s->rxd : p->rxd;
+	out->txd = txd || p->txd == 0 ? s->txd : p->txd;
+	out->offload_cksum = p->checksum;
+	out->offload_tso = p->tso;
+	names->label[c->nports] = label;
+	rte_eth_dev_get_name_by_port(id, names->device[c->nports]);
+	c->nports++;
+	return 0;
+}
+
+static int
+ports_configured(struct settings *s, struct names *names, char why[WHY_LEN])
+{
+	char list[160];
+	int rc = 0;
+
+	for (unsigned i = 0; i < ENG_MAX_PORTS && rc == 0; i++) {
+		const struct port_setting *p = &s->ports[i];
+		char number[16];
+		int id;
+
+		if (!p->present)
+			continue;
+		snprintf(number, sizeof(number), "%u", i);
+		id = device_find(p->device[0] != '\0' ? p->device : number);
+		if (id < 0) {
+			device_list(list, sizeof(list));
+			refuse_why(why, "[port %u]: there is no device '%s'; EAL found %s", i,
+				p->device[0] != '\0' ? p->device : number, list);
+			return -ENODEV;
+		}
+		rc = port_add(s, names, p, i, (uint16_t)id, why);
+	}
+	return rc;
+}
+
+static int
+ports_found(struct settings *s, struct names *names, char why[WHY_LEN])
+{
+	const struct port_setting any = {.checksum = true, .tso = true};
+	uint16_t id;
+
+	RTE_ETH_FOREACH_DEV(id)
+	{
+		int rc = port_add(s, names, &any, id, id, why);
+
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* The engine's index of what the user called a port, or -1. */
+static int
+port_index(const struct eng_config *c, const struct names *names, const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	for (unsigned i = 0; i < c->nports; i++)
+		if (strcmp(names->device[i], text) == 0 ||
+			(isdigit((unsigned char)text[0]) && *end == '\0' && names->label[i] == n))
+			return (int)i;
+	return -1;
+}
+
+static int
+interfaces(struct settings *s, const struct names *names, char why[WHY_LEN])
+{
+	struct eng_config *c = &s->eng;
+	char addr[SK_ADDR_STRLEN], list[100];
+
+	for (unsigned i = 0; i < ENG_MAX_IFS; i++) {
+		const struct if_setting *f = &s->ifs[i];
+		int port;
+
+		if (!f->present)
+			continue;
+		port = port_index(c, names, f->port);
+		if (port < 0) {
+			device_list(list, sizeof(list));
+			refuse_why(why, "address %s: there is no port '%s'; EAL found %s",
+				sk_addr_str(&f->address.addr, addr), f->port, list);
+			return -ENODEV;
+		}
+		c->ifs[c->nifs++] = (struct eng_if_config){.port = (uint16_t)port,
+			.vlan = f->vlan,
+			.addr = f->address.addr,
+			.prefix = f->address.len};
+	}
+	return 0;
+}
+
+int
+ports_resolve(struct settings *s, char why[WHY_LEN])
+{
+	struct eng_config *c = &s->eng;
+	struct names names = {0};
+	int rc;
+
+	c->nports = c->nifs = c->nroutes = 0;
+	rc = ports_configured(s, &names, why);
+	if (rc == 0 && c->nports == 0)
+		rc = ports_found(s, &names, why);
+	if (rc < 0)
+		return rc;
+	if (c->nports == 0) {
+		refuse_why(why, "EAL found no Ethernet port: give it one with -a or --vdev");
+		return -ENODEV;
+	}
+	for (unsigned i = 0; i < ENG_MAX_ROUTES; i++)
+		if (s->routes[i].present)
+			c->routes[c->nroutes++] =
+				(struct eng_route_config){.dst = s->routes[i].destination.addr,
+					.prefix = s->routes[i].destination.len,
+					.gateway = s->routes[i].gateway};
+	return interfaces(s, &names, why);
+}

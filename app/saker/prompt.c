@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The prompt: one table of commands, from which librte_cmdline's parser (with its completion) and
+ * the help are made. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmdline.h>
+#include <cmdline_parse.h>
+#include <cmdline_parse_string.h>
+#include <cmdline_socket.h>
+
+#include "saker.h"
+
+#define MAX_WORDS 5
+
+static void help(struct app *a, const char *arg);
+static void start(struct app *a, const char *arg);
+static void stop(struct app *a, const char *arg);
+static void quit(struct app *a, const char *arg);
+
+static const struct command {
+	const char *words; /* "*" stands for the argument */
+	void (*run)(struct app *a, const char *arg);
+	const char *help;
+} commands[] = {
+	{"help", help, "this list"},
+	{"show port stats *", show_port_stats, "statistics of a port: all or N"},
+	{"show port info *", show_port_info, "name, addresses and link of a port: all or N"},
+	{"show qp *", show_qps, "queue pairs: all or QPN"},
+	{"show client all", show_clients, "clients and what they hold"},
+	{"show counters", show_counters, "every counter of every layer"},
+	{"show counters *", show_counters, "nonzero: those that have counted"},
+	{"show loops", show_loops, "what runs on which loop, and how busy it is"},
+	{"show config", show_config, "the effective configuration and where it comes from"},
+	{"clear port stats *", clear_port_stats, "begin anew with a port's statistics: all or N"},
+	{"clear counters", clear_counters, "begin anew with the counters"},
+	{"start", start, "run the loops again"},
+	{"stop", stop, "halt the loops: nothing is sent or answered until 'start'"},
+	{"quit", quit, "end"},
+};
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* Where librte_cmdline puts the words of a line; the argument is the last that was a "*". */
+struct result {
+	cmdline_fixed_string_t word[MAX_WORDS];
+};
+
+struct instance {
+	cmdline_parse_inst_t *inst; /* ends in a list of its tokens */
+	struct cmdline_token_string token[MAX_WORDS];
+	char word[MAX_WORDS][16];
+	int arg; /* index of the argument; -1: none */
+	const struct command *command;
+};
+
+static struct {
+	struct app *a;
+	struct cmdline *cl;
+	struct instance instance[NCOMMANDS];
+	cmdline_parse_inst_t *ctx[NCOMMANDS + 1];
+} prompt;
+
+static void
+dispatch(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct instance *in = data;
+	const struct result *r = parsed;
+
+	(void)cl;
+	in->command->run(prompt.a, in->arg >= 0 ? r->word[in->arg] : "");
+	fflush(stdout);
+}
+
+static bool
+instance_make(struct instance *in, const struct command *c)
+{
+	char copy[64], *save = NULL;
+	unsigned n = 0;
+
+	in->inst = calloc(1, sizeof(*in->inst) + (MAX_WORDS + 1) * sizeof(in->inst->tokens[0]));
+	if (in->inst == NULL)
+		return false;
+	in->command = c;
+	in->arg = -1;
+	snprintf(copy, sizeof(copy), "%s", c->words);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL && n < MAX_WORDS;
+		w = strtok_r(NULL, " ", &save)) {
+		struct cmdline_token_string *t = &in->token[n];
+		bool any = strcmp(w, "*") == 0;
+
+		snprintf(in->word[n], sizeof(in->word[n]), "%s", w);
+		t->hdr.ops = &cmdline_token_string_ops;
+		t->hdr.offset = offsetof(struct result, word) + n * sizeof(cmdline_fixed_string_t);
+		t->string_data.str = any ? NULL : in->word[n];
+		if (any)
+			in->arg = (int)n;
+		in->inst->tokens[n++] = (void *)t;
+	}
+	in->inst->f = dispatch;
+	in->inst->data = in;
+	in->inst->help_str = c->help;
+	return true;
+}
+
+static bool
+commands_make(struct app *a)
+{
+	prompt.a = a;
+	for (size_t i = 0; i < NCOMMANDS && prompt.ctx[i] == NULL; i++) {
+		if (!instance_make(&prompt.instance[i], &commands[i]))
+			return false;
+		prompt.ctx[i] = prompt.instance[i].inst;
+	}
+	return true;
+}
+
+int
+prompt_file(struct app *a, const char *path)
+{
+	struct cmdline *cl;
+
+	cl = commands_make(a) ? cmdline_file_new(prompt.ctx, "", path) : NULL;
+	if (cl == NULL) {
+		fprintf(stderr, "saker: the command file %s cannot be read\n", path);
+		return -EINVAL;
+	}
+	cmdline_interact(cl);
+	cmdline_free(cl);
+	return 0;
+}
+
+bool
+prompt_open(struct app *a)
+{
+	if (commands_make(a))
+		prompt.cl = cmdline_stdin_new(prompt.ctx, "saker> ");
+	return prompt.cl != NULL;
+}
+
+bool
+prompt_read(void)
+{
+	char buf[256];
+	ssize_t n = read(STDIN_FILENO, buf, sizeof(buf));
+
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	return n > 0 && cmdline_in(prompt.cl, buf, (int)n) >= 0;
+}
+
+void
+prompt_close(void)
+{
+	if (prompt.cl != NULL)
+		cmdline_stdin_exit(prompt.cl);
+	prompt.cl = NULL;
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		free(prompt.ctx[i]);
+		prompt.ctx[i] = NULL;
+	}
+}
+
+static void
+help(struct app *a, const char *arg)
+{
+	(void)a, (void)arg;
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		printf("  %-22s %s\n", commands[i].words, commands[i].help);
+}
+
+static void
+start(struct app *a, const char *arg)
+{
+	(void)arg;
+	printf(run_start(a) == 0 ? "Started.\n" : "The loops are running.\n");
+}
+
+static void
+stop(struct app *a, const char *arg)
+{
+	(void)arg;
+	printf(run_stop(a) == 0 ? "Stopped.\n" : "The loops are stopped.\n");
+}
+
+static void
+quit(struct app *a, const char *arg)
+{
+	(void)a, (void)arg;
+	run_quit();
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loops on lcores: loop 0 on the main lcore, the others on workers in EAL's order. Prompt, signals
+ * and periodic statistics have a control thread of their own, so that one lcore is enough.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "saker.h"
+
+struct worker {
+	struct eng *e;
+	unsigned loop;
+};
+
+static struct {
+	bool quit;    /* atomic */
+	bool running; /* atomic */
+	sem_t go;     /* the main lcore may look again while the loops are stopped */
+	int wake[2];  /* pipe: wakes the control thread, also from a signal handler */
+	unsigned lcore[ENG_MAX_LCORES];
+	struct worker worker[ENG_MAX_LCORES];
+} state;
+
+bool
+run_running(void)
+{
+	return __atomic_load_n(&state.running, __ATOMIC_ACQUIRE);
+}
+
+void
+run_quit(void)
+{
+	__atomic_store_n(&state.quit, true, __ATOMIC_RELEASE);
+	/* A full pipe wakes as well. */
+	if (write(state.wake[1], "q", 1) < 0)
+		return;
+}
+
+static void
+on_signal(int number)
+{
+	int saved = errno;
+
+	run_quit();
+	errno = saved;
+}
+
+int
+run_stop(struct app *a)
+{
+	if (!run_running())
+		return -EALREADY;
+	eng_stop(a->e);
+	/* The loops have returned when the main lcore says so. */
+	while (run_running())
+		usleep(1000);
+	return 0;
+}
+
+int
+run_start(struct app *a)
+{
+	if (run_running())
+		return -EALREADY;
+	sem_post(&state.go);
+	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return 0;
+}
+
+static int
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+
+	return eng_run(w->e, w->loop);
+}
+
+/* Once round: all loops, until eng_stop(). */
+static void
+loops_run(struct app *a)
+{
+	unsigned n = a->s.eng.nloops;
+
+	eng_restart(a->e);
+	for (unsigned k = 1; k < n; k++) {
+		state.worker[k] = (struct worker){.e = a->e, .loop = k};
+		rte_eal_remote_launch(worker_main, &state.worker[k], state.lcore[k]);
+	}
+	__atomic_store_n(&state.running, true, __ATOMIC_RELEASE);
+	/* Who asked for the end before this has not stopped anything. */
+	if (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
+		eng_run(a->e, 0);
+	else
+		eng_stop(a->e);
+	for (unsigned k = 1; k < n; k++)
+		rte_eal_wait_lcore(state.lcore[k]);
+	__atomic_store_n(&state.running, false, __ATOMIC_RELEASE);
+}
+
+static void
+control_turn(struct app *a, bool *input)
+{
+	struct pollfd p[2] = {{state.wake[0], POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+	int n, ms = a->s.stats_period != 0 ? (int)a->s.stats_period * 1000 : -1;
+
+	n = poll(p, *input ? 2 : 1, ms);
+	if (n == 0)
+		show_port_stats(a, "all");
+	if (n > 0 && *input && p[1].revents != 0 && !prompt_read()) {
+		*input = false;
+		run_quit();
+	}
+}
+
+static void *
+control_main(void *arg)
+{
+	struct app *a = arg;
+	bool input = a->s.interactive;
+
+	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	notify("READY=1");
+	if (a->s.cmdline_file[0] != '\0' && prompt_file(a, a->s.cmdline_file) < 0)
+		run_quit();
+	if (input && !prompt_open(a)) {
+		input = false;
+		run_quit();
+	}
+	while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
+		control_turn(a, &input);
+	prompt_close();
+	/* Either the loops run, or the main lcore waits for them to be started again. */
+	eng_stop(a->e);
+	sem_post(&state.go);
+	return NULL;
+}
+
+static int
+lcores_take(const struct app *a, char why[WHY_LEN])
+{
+	unsigned n = 0, lcore;
+
+	state.lcore[n++] = rte_get_main_lcore();
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	if (n < ENG_MAX_LCORES)
+		state.lcore[n++] = lcore;
+	if (a->s.eng.nloops <= n)
+		return 0;
+	return refuse_why(why, "%u loops need as many lcores, and EAL has %u (-l or --lcores)",
+		a->s.eng.nloops, n);
+}
+
+static void
+signals_catch(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	/* Nobody has to read what is printed. */
+	sa.sa_handler = SIG_IGN;
+	sigaction(SIGPIPE, &sa, NULL);
+}
+
+int
+run(struct app *a, char why[WHY_LEN])
+{
+	pthread_t control;
+	int rc = lcores_take(a, why);
+
+	if (rc < 0)
+		return rc;
+	if (pipe2(state.wake, O_CLOEXEC | O_NONBLOCK) < 0 || sem_init(&state.go, 0, 0) < 0) {
+		refuse_why(why, "no pipe: %s", strerror(errno));
+		return -errno;
+	}
+	signals_catch();
+	rc = rte_ctrl_thread_create(&control, "saker-prompt", NULL, control_main, a);
+	if (rc < 0) {
+		refuse_why(why, "no control thread: %s", strerror(-rc));
+		return rc;
+	}
+	while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE)) {
+		loops_run(a);
+		while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE) && sem_wait(&state.go) < 0)
+			continue;
+	}
+	notify("STOPPING=1");
+	pthread_join(control, NULL);
+	return 0;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of settings, and how one is found, set and shown. */
+#include "settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/wire/wire.h"
+#include "values.h"
+
+#define SECOND   1000000000ull
+#define AT(f)    offsetof(struct settings, f)
+#define PORT(f)  offsetof(struct port_setting, f)
+#define IF(f)    offsetof(struct if_setting, f)
+#define ROUTE(f) offsetof(struct route_setting, f)
+
+struct row {
+	const char *section, *key;
+	enum kind kind;
+	size_t at;
+	uint64_t min, max;
+};
+
+static const struct row rows[] = {
+	{"saker", "name", KIND_TEXT, AT(eng.name), 0, SHM_NAME_MAX},
+	{"saker", "socket", KIND_TEXT, AT(socket), 0, PATH_LEN},
+	{"saker", "idle", KIND_IDLE, AT(eng.idle), 0, 0},
+	{"saker", "loops", KIND_UINT, AT(eng.nloops), 1, ENG_MAX_LCORES},
+	{"saker", "transports", KIND_UINT, AT(eng.ntransports), 1, ENG_MAX_TRANSPORTS},
+	{"saker", "stages", KIND_UINT, AT(eng.nstages), 1, ENG_MAX_STAGES},
+	{"saker", "control-loop", KIND_UINT, AT(eng.control_loop), 0, ENG_MAX_LCORES - 1},
+	{"saker", "transport-loops", KIND_LOOPS, AT(transport_loops), 0, 0},
+	{"saker", "stage-loops", KIND_LOOPS, AT(stage_loops), 0, 0},
+	{"saker", "huge-pages", KIND_BOOL, AT(eng.huge_pages), 0, 0},
+	{"saker", "mtu", KIND_U32, AT(mtu), 1280, 65535 - 18},
+	{"saker", "rxd", KIND_U16, AT(rxd), 32, 32768},
+	{"saker", "txd", KIND_U16, AT(txd), 32, 32768},
+	{"saker", "total-num-mbufs", KIND_U32, AT(total_mbufs), 0, 1u << 26},
+
+	{"tcp", "cc", KIND_CC, AT(eng.tcp.cc), 0, 0},
+	{"tcp", "ecn", KIND_BOOL, AT(eng.tcp.ecn), 0, 0},
+	{"tcp", "timestamps", KIND_BOOL, AT(eng.tcp.timestamps), 0, 0},
+	{"tcp", "sack", KIND_BOOL, AT(eng.tcp.sack), 0, 0},
+	{"tcp", "window-scale", KIND_U8, AT(eng.tcp.rcv_wscale), 0, 14},
+	{"tcp", "send-buffer", KIND_BYTES32, AT(eng.tcp.snd_buf), 4096, 1u << 30},
+	{"tcp", "receive-buffer", KIND_BYTES32, AT(eng.tcp.rcv_buf), 131072, 1u << 30},
+	{"tcp", "out-of-order-slices", KIND_U32, AT(eng.tcp.ooo_slices), 1, 1u << 20},
+	{"tcp", "half-open", KIND_U32, AT(eng.tcp.max_half_open), 1, 1u << 20},
+	{"tcp", "time-wait", KIND_U32, AT(eng.tcp.max_time_wait), 1, 1u << 20},
+	{"tcp", "msl", KIND_TIME, AT(eng.tcp.msl_ns), 0, 240 * SECOND},
+	{"tcp", "rto-min", KIND_TIME, AT(eng.tcp.rto_min_ns), 100000, 60 * SECOND},
+	{"tcp", "rto-max", KIND_TIME, AT(eng.tcp.rto_max_ns), 100000, 300 * SECOND},
+	{"tcp", "rto-initial", KIND_TIME, AT(eng.tcp.rto_initial_ns), 100000, 60 * SECOND},
+	{"tcp", "delayed-ack", KIND_TIME, AT(eng.tcp.delack_ns), 0, SECOND / 2},
+	{"tcp", "keepalive-idle", KIND_TIME, AT(eng.tcp.keepalive_idle_ns), 0, 86400 * SECOND},
+	{"tcp", "keepalive-interval", KIND_TIME, AT(eng.tcp.keepalive_interval_ns), 1000000,
+		86400 * SECOND},
+	{"tcp", "keepalive-probes", KIND_U32, AT(eng.tcp.keepalive_probes), 1, 255},
+	{"tcp", "syn-retries", KIND_U32, AT(eng.tcp.syn_retries), 1, 255},
+	{"tcp", "data-retries", KIND_U32, AT(eng.tcp.data_retries), 1, 255},
+	{"tcp", "port-min", KIND_U16, AT(eng.port_min), 1, 65535},
+	{"tcp", "port-max", KIND_U16, AT(eng.port_max), 1, 65535},
+
+	{"mpa", "revision", KIND_U8, AT(eng.mpa_revision), 1, 2},
+	{"mpa", "crc", KIND_BOOL, AT(eng.mpa_crc), 0, 0},
+	{"mpa", "markers", KIND_BOOL, AT(eng.mpa_markers), 0, 0},
+
+	{"limits", "clients", KIND_U32, AT(eng.limits.clients), 1, 4096},
+	{"limits", "qps", KIND_U32, AT(eng.limits.qps), 1, 1u << 24},
+	{"limits", "cqs", KIND_U32, AT(eng.limits.cqs), 1, 1u << 24},
+	{"limits", "mrs", KIND_U32, AT(eng.limits.mrs), 1, 1u << 24},
+	{"limits", "pds", KIND_U32, AT(eng.limits.pds), 1, 1u << 24},
+	{"limits", "srqs", KIND_U32, AT(eng.limits.srqs), 1, 1u << 24},
+	{"limits", "listeners", KIND_U32, AT(eng.limits.listeners), 1, 65535},
+	{"limits", "connections", KIND_U32, AT(eng.limits.conns), 1, 1u << 24},
+	{"limits", "rx-mbufs", KIND_U32, AT(eng.limits.rx_mbufs), 256, 1u << 26},
+	{"limits", "tx-mbufs", KIND_U32, AT(eng.limits.tx_mbufs), 256, 1u << 26},
+	{"limits", "client-qps", KIND_U32, AT(eng.limits.client_qps), 1, 1u << 24},
+	{"limits", "client-cqs", KIND_U32, AT(eng.limits.client_cqs), 1, 1u << 24},
+	{"limits", "client-mrs", KIND_U32, AT(eng.limits.client_mrs), 1, 1u << 24},
+	{"limits", "client-regions", KIND_U32, AT(eng.limits.client_regions), 1, SHM_MAX_REGIONS},
+	{"limits", "client-home", KIND_BYTES, AT(eng.limits.client_home_bytes), 1u << 20,
+		1ull << 36},
+	{"limits", "client-memory", KIND_BYTES, AT(eng.limits.client_mem_bytes), 1u << 20,
+		1ull << 44},
+	{"limits", "sq-depth", KIND_U32, AT(eng.limits.sq_depth), 2, 1u << 20},
+	{"limits", "rq-depth", KIND_U32, AT(eng.limits.rq_depth), 2, 1u << 20},
+	{"limits", "cq-depth", KIND_U32, AT(eng.limits.cq_depth), 2, 1u << 22},
+	{"limits", "ird", KIND_U16, AT(eng.limits.ird), 0, 16383},
+	{"limits", "ord", KIND_U16, AT(eng.limits.ord), 0, 16383},
+};
+_Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
+
+static const struct row numbered_rows[] = {
+	{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
+	{"port", "mtu", KIND_U32, PORT(mtu), 1280, 65535 - 18},
+	{"port", "rxd", KIND_U16, PORT(rxd), 32, 32768},
+	{"port", "txd", KIND_U16, PORT(txd), 32, 32768},
+	{"port", "checksum", KIND_BOOL, PORT(checksum), 0, 0},
+	{"port", "tso", KIND_BOOL, PORT(tso), 0, 0},
+	{"interface", "port", KIND_TEXT, IF(port), 0, NAME_LEN},
+	{"interface", "vlan", KIND_VLAN, IF(vlan), 0, 0},
+	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
+	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
+	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
+};
+
+static const struct numbered {
+	const char *section;
+	size_t at, size, present;
+	unsigned count;
+} numbered[] = {
+	{"port", AT(ports), sizeof(struct port_setting), PORT(present), ENG_MAX_PORTS},
+	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
+	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+void
+settings_default(struct settings *s)
+{
+	memset(s, 0, sizeof(*s));
+	eng_config_default(&s->eng);
+	s->eng.huge_pages = true;
+	strcpy(s->socket, SHM_SOCKET_DEFAULT);
+	s->mtu = 1500;
+	s->rxd = s->txd = 1024;
+	for (unsigned i = 0; i < ENG_MAX_PORTS; i++)
+		s->ports[i].checksum = s->ports[i].tso = true;
+	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
+		s->ifs[i].vlan = ETH_NO_VLAN;
+}
+
+static const struct row *
+row_find(const struct row *table, size_t n, const char *section, const char *key)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(table[i].section, section) == 0 && strcmp(table[i].key, key) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static bool
+section_exists(const char *section)
+{
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (strcmp(rows[i].section, section) == 0)
+			return true;
+	return false;
+}
+
+/* "port 3" is section "port", its member at index 3. */
+static int
+set_numbered(struct settings *s, const char *section, const char *key, const char *text,
+	char why[WHY_LEN])
+{
+	size_t len = strcspn(section, " ");
+	const struct numbered *n = NULL;
+	const struct row *row;
+	unsigned long index;
+	uint8_t *member;
+	char *end;
+
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		if (strlen(numbered[i].section) == len &&
+			strncmp(numbered[i].section, section, len) == 0)
+			n = &numbered[i];
+	if (n == NULL)
+		return -ENOENT;
+	index = strtoul(section + len, &end, 10);
+	if (section[len] == '\0' || !isdigit((unsigned char)section[len + 1]) || *end != '\0' ||
+		index >= n->count) {
+		refuse_why(why, "needs a number within 0..%u", n->count - 1);
+		return -ENOENT;
+	}
+	member = (uint8_t *)s + n->at + index * n->size;
+	*(bool *)(member + n->present) = true;
+	row = row_find(numbered_rows, COUNT(numbered_rows), n->section, key);
+	if (row == NULL)
+		return -ESRCH;
+	return value_parse(row->kind, row->min, row->max, text, member + row->at, why);
+}
+
+int
+settings_set(struct settings *s, const char *section, const char *key, const char *text,
+	enum source source, char why[WHY_LEN])
+{
+	const struct row *row = row_find(rows, COUNT(rows), section, key);
+	int rc;
+
+	refuse_why(why, "is unknown");
+	if (row == NULL)
+		return section_exists(section) ? -ESRCH : set_numbered(s, section, key, text, why);
+	rc = value_parse(row->kind, row->min, row->max, text, (uint8_t *)s + row->at, why);
+	if (rc == 0)
+		s->source[row - rows] = source;
+	return rc;
+}
+
+enum source
+settings_source(const struct settings *s, const char *section, const char *key)
+{
+	const struct row *row = row_find(rows, COUNT(rows), section, key);
+
+	return row != NULL ? s->source[row - rows] : FROM_DEFAULT;
+}
+
+int
+settings_add_address(struct settings *s, const char *text, char why[WHY_LEN])
+{
+	const char *equals = strchr(text, '=');
+
+	if (equals == NULL || equals == text || equals - text >= NAME_LEN)
+		return refuse_why(why, "is not PORT=ADDRESS/LENGTH");
+	for (unsigned i = 0; i < ENG_MAX_IFS; i++) {
+		struct if_setting *f = &s->ifs[i];
+
+		if (f->present)
+			continue;
+		f->present = true;
+		snprintf(f->port, sizeof(f->port), "%.*s", (int)(equals - text), text);
+		return value_parse(KIND_PREFIX, 0, 0, equals + 1, &f->address, why);
+	}
+	return refuse_why(why, "is one address more than %u", ENG_MAX_IFS);
+}
+
+/* SAKER_IDLE, SAKER_TCP_RTO_MIN: what the key is called in the environment. */
+static void
+env_name(const struct row *row, char name[NAME_LEN])
+{
+	if (strcmp(row->section, "saker") == 0)
+		snprintf(name, NAME_LEN, "SAKER_%s", row->key);
+	else
+		snprintf(name, NAME_LEN, "SAKER_%s_%s", row->section, row->key);
+	for (char *p = name; *p != '\0'; p++)
+		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+}
+
+int
+settings_environment(struct settings *s, char why[WHY_LEN])
+{
+	char name[NAME_LEN], reason[WHY_LEN];
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		const char *text;
+
+		env_name(&rows[i], name);
+		text = getenv(name);
+		if (text == NULL || settings_set(s, rows[i].section, rows[i].key, text,
+					    FROM_ENVIRONMENT, reason) == 0)
+			continue;
+		return refuse_why(why, "the environment's %s: '%s' %s", name, text, reason);
+	}
+	return 0;
+}
+
+/* Run to completion when each loop can have a couple of its own, one stage per loop when there are
+ * as many, else in turn. */
+static void
+spread(struct settings *s)
+{
+	struct eng_config *c = &s->eng;
+	bool apart = c->ntransports + c->nstages <= c->nloops;
+
+	for (unsigned i = 0; i < c->ntransports; i++)
+		c->transport_loop[i] =
+			s->transport_loops.n > 0 ? s->transport_loops.loop[i] : i % c->nloops;
+	for (unsigned i = 0; i < c->nstages; i++)
+		c->stage_loop[i] = s->stage_loops.n > 0 ? s->stage_loops.loop[i]
+				   : apart              ? c->ntransports + i
+							: i % c->nloops;
+}
+
+int
+settings_finish(struct settings *s, char why[WHY_LEN])
+{
+	struct eng_config *c = &s->eng;
+
+	if (s->transport_loops.n != 0 && s->transport_loops.n != c->ntransports)
+		return refuse_why(why, "transport-loops names %u loops for %u transports",
+			s->transport_loops.n, c->ntransports);
+	if (s->stage_loops.n != 0 && s->stage_loops.n != c->nstages)
+		return refuse_why(why, "stage-loops names %u loops for %u stages", s->stage_loops.n,
+			c->nstages);
+	spread(s);
+	if (s->total_mbufs != 0) {
+		c->limits.rx_mbufs = s->total_mbufs / 2 / c->ntransports;
+		c->limits.tx_mbufs = s->total_mbufs / 2 / c->nstages;
+		if (c->limits.rx_mbufs < 256 || c->limits.tx_mbufs < 256)
+			return refuse_why(why, "total-num-mbufs %u is less than 512 for each stage",
+				s->total_mbufs);
+	}
+	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
+		if (s->ifs[i].present &&
+			(s->ifs[i].port[0] == '\0' || sk_addr_is_any(&s->ifs[i].address.addr)))
+			return refuse_why(why, "[interface %u] needs a port and an address", i);
+	return 0;
+}
+
+static void
+print_row(const struct row *row, const void *base, enum source source, FILE *to)
+{
+	static const char *const from[] = {"default", "file", "environment", "option"};
+	char value[FILE_LEN];
+
+	value_format(row->kind, (const uint8_t *)base + row->at, value, sizeof(value));
+	if (value[0] != '\0')
+		fprintf(to, "%s = %s%*s; %s\n", row->key, value,
+			(int)(40 - (int)strlen(row->key) - (int)strlen(value)), " ", from[source]);
+}
+
+static void
+print_numbered(const struct settings *s, const struct numbered *n, FILE *to)
+{
+	for (unsigned i = 0; i < n->count; i++) {
+		const uint8_t *member = (const uint8_t *)s + n->at + i * n->size;
+
+		if (!*(const bool *)(member + n->present))
+			continue;
+		fprintf(to, "\n[%s %u]\n", n->section, i);
+		for (size_t r = 0; r < COUNT(numbered_rows); r++) {
+			const struct row *row = &numbered_rows[r];
+			char value[FILE_LEN];
+
+			if (strcmp(row->section, n->section) != 0)
+				continue;
+			value_format(row->kind, member + row->at, value, sizeof(value));
+			/* Nought and nothing mean: as in [saker]. */
+			if (value[0] != '\0' && (row->kind == KIND_TEXT || strcmp(value, "0") != 0))
+				fprintf(to, "%s = %s\n", row->key, value);
+		}
+	}
+}
+
+void
+settings_print(const struct settings *s, FILE *to)
+{
+	const char *section = "";
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		if (strcmp(section, rows[i].section) != 0)
+			fprintf(to, "%s[%s]\n", i > 0 ? "\n" : "", rows[i].section);
+		section = rows[i].section;
+		print_row(&rows[i], s, s->source[i], to);
+	}
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		print_numbered(s, &numbered[i], to);
+}

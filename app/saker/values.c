@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See values.h. */
+#include "values.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../../lib/wire/wire.h"
+
+#define REFUSE(...) refuse_why(why, __VA_ARGS__)
+
+struct word {
+	const char *name;
+	uint64_t value;
+};
+
+static const struct word size_units[] = {
+	{"k", 1ull << 10}, {"m", 1ull << 20}, {"g", 1ull << 30}, {"", 1}, {NULL, 0}};
+static const struct word time_units[] = {
+	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
+static const struct word bool_words[] = {{"yes", 1}, {"no", 0}, {"on", 1}, {"off", 0}, {"true", 1},
+	{"false", 0}, {"1", 1}, {"0", 0}, {NULL, 0}};
+static const struct word idle_words[] = {
+	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
+static const struct word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
+
+int
+refuse_why(char why[WHY_LEN], const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, WHY_LEN, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static const struct word *
+word_find(const struct word *words, const char *text)
+{
+	for (; words->name != NULL; words++)
+		if (strcasecmp(words->name, text) == 0)
+			return words;
+	return NULL;
+}
+
+/* Digits and then a unit of the table (NULL: none). */
+static bool
+number(const char *text, const struct word *units, uint64_t *out)
+{
+	const struct word *unit;
+	uint64_t v;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno != 0)
+		return false;
+	*out = v;
+	if (units == NULL)
+		return *end == '\0';
+	unit = word_find(units, end);
+	return unit != NULL && !__builtin_mul_overflow(v, unit->value, out);
+}
+
+static int
+parse_number(enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char *why)
+{
+	const struct word *units = kind == KIND_BYTES || kind == KIND_BYTES32 ? size_units : NULL;
+	uint64_t v;
+
+	if (!number(text, units, &v) || v < min || v > max)
+		return REFUSE("is not %s within %" PRIu64 "..%" PRIu64,
+			units != NULL ? "a size" : "a number", min, max);
+	switch (kind) {
+	case KIND_U8:
+		*(uint8_t *)at = (uint8_t)v;
+		break;
+	case KIND_U16:
+		*(uint16_t *)at = (uint16_t)v;
+		break;
+	case KIND_BYTES:
+		*(uint64_t *)at = v;
+		break;
+	default:
+		*(uint32_t *)at = (uint32_t)v;
+	}
+	return 0;
+}
+
+static int
+parse_time(uint64_t min, uint64_t max, const char *text, uint64_t *at, char *why)
+{
+	uint64_t v;
+
+	/* Zero needs no unit. */
+	if (strcmp(text, "0") == 0 && min == 0) {
+		*at = 0;
+		return 0;
+	}
+	if (!number(text, time_units, &v))
+		return REFUSE("is not a time with its unit (ns, us, ms, s)");
+	if (v < min || v > max)
+		return REFUSE("is not a time within %" PRIu64 "us..%" PRIu64 "us", min / 1000,
+			max / 1000);
+	*at = v;
+	return 0;
+}
+
+static int
+parse_text(uint64_t max, const char *text, char *at, char *why)
+{
+	if (text[0] == '\0')
+		return REFUSE("is empty");
+	if (strlen(text) >= max)
+		return REFUSE("is longer than %" PRIu64 " bytes", max - 1);
+	strcpy(at, text);
+	return 0;
+}
+
+static int
+parse_loops(const char *text, struct loop_list *out, char *why)
+{
+	struct loop_list l = {0};
+	char copy[NAME_LEN], *save = NULL;
+	uint64_t v;
+
+	if (strlen(text) >= sizeof(copy))
+		return REFUSE("is too long a list");
+	strcpy(copy, text);
+	for (char *t = strtok_r(copy, ", ", &save); t != NULL; t = strtok_r(NULL, ", ", &save)) {
+		if (l.n == ENG_MAX_TRANSPORTS || !number(t, NULL, &v) || v >= ENG_MAX_LCORES)
+			return REFUSE("is not a list of loops, such as 0,1,1");
+		l.loop[l.n++] = (unsigned)v;
+	}
+	if (l.n == 0)
+		return REFUSE("is not a list of loops, such as 0,1,1");
+	*out = l;
+	return 0;
+}
+
+static int
+parse_prefix(const char *text, struct prefix *out, char *why)
+{
+	const char *slash = strchr(text, '/');
+	char addr[SK_ADDR_STRLEN];
+	struct prefix p;
+	uint64_t len;
+
+	if (slash == NULL || (size_t)(slash - text) >= sizeof(addr))
+		return REFUSE("is not an address with its prefix length, such as 10.0.0.1/24");
+	memcpy(addr, text, (size_t)(slash - text));
+	addr[slash - text] = '\0';
+	if (sk_addr_parse(addr, &p.addr) < 0)
+		return REFUSE("is not an IPv4 or IPv6 address with its prefix length");
+	if (!number(slash + 1, NULL, &len) || len > (sk_addr_is_v4(&p.addr) ? 32 : 128))
+		return REFUSE(
+			"has no prefix length within 0..%d", sk_addr_is_v4(&p.addr) ? 32 : 128);
+	p.len = (unsigned)len;
+	*out = p;
+	return 0;
+}
+
+static int
+parse_word(enum kind kind, const char *text, void *at, char *why)
+{
+	const struct word *w;
+
+	if (kind == KIND_BOOL) {
+		w = word_find(bool_words, text);
+		if (w == NULL)
+			return REFUSE("is neither yes nor no");
+		*(bool *)at = w->value != 0;
+		return 0;
+	}
+	w = word_find(kind == KIND_IDLE ? idle_words : cc_words, text);
+	if (w == NULL)
+		return REFUSE("is none of %s",
+			kind == KIND_IDLE ? "poll, yield, sleep" : "cubic, dctcp, none");
+	if (kind == KIND_IDLE)
+		*(enum eng_idle *)at = (enum eng_idle)w->value;
+	else
+		*(const char **)at = w->name;
+	return 0;
+}
+
+static int
+parse_vlan(const char *text, uint16_t *at, char *why)
+{
+	uint64_t v;
+
+	if (!number(text, NULL, &v) || v > 4094)
+		return REFUSE("is not a VLAN within 1..4094, or 0 for none");
+	*at = v == 0 ? ETH_NO_VLAN : (uint16_t)v;
+	return 0;
+}
+
+int
+value_parse(
+	enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char why[WHY_LEN])
+{
+	switch (kind) {
+	case KIND_TIME:
+		return parse_time(min, max, text, at, why);
+	case KIND_TEXT:
+		return parse_text(max, text, at, why);
+	case KIND_BOOL:
+	case KIND_IDLE:
+	case KIND_CC:
+		return parse_word(kind, text, at, why);
+	case KIND_LOOPS:
+		return parse_loops(text, at, why);
+	case KIND_ADDR:
+		return sk_addr_parse(text, at) == 0 ? 0 : REFUSE("is not an IPv4 or IPv6 address");
+	case KIND_PREFIX:
+		return parse_prefix(text, at, why);
+	case KIND_VLAN:
+		return parse_vlan(text, at, why);
+	default:
+		return parse_number(kind, min, max, text, at, why);
+	}
+}
+
+/* In the largest unit that leaves no rest. */
+static void
+format_units(uint64_t v, const struct word *units, char *buf, size_t len)
+{
+	const struct word *best = NULL;
+
+	for (; units->name != NULL; units++)
+		if (v % units->value == 0 && (best == NULL || units->value > best->value))
+			best = units;
+	if (v == 0 || best == NULL)
+		snprintf(buf, len, "0");
+	else
+		snprintf(buf, len, "%" PRIu64 "%s", v / best->value, best->name);
+}
+
+static void
+format_loops(const struct loop_list *l, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < l->n && at < len; i++)
+		at += (size_t)snprintf(buf + at, len - at, "%s%u", i > 0 ? "," : "", l->loop[i]);
+}
+
+void
+value_format(enum kind kind, const void *at, char *buf, size_t len)
+{
+	const struct prefix *p = at;
+	char addr[SK_ADDR_STRLEN];
+
+	switch (kind) {
+	case KIND_U8:
+		snprintf(buf, len, "%u", *(const uint8_t *)at);
+		break;
+	case KIND_U16:
+		snprintf(buf, len, "%u", *(const uint16_t *)at);
+		break;
+	case KIND_U32:
+	case KIND_UINT:
+		snprintf(buf, len, "%" PRIu32, *(const uint32_t *)at);
+		break;
+	case KIND_BYTES:
+		format_units(*(const uint64_t *)at, size_units, buf, len);
+		break;
+	case KIND_BYTES32:
+		format_units(*(const uint32_t *)at, size_units, buf, len);
+		break;
+	case KIND_TIME:
+		format_units(*(const uint64_t *)at, time_units, buf, len);
+		break;
+	case KIND_BOOL:
+		snprintf(buf, len, "%s", *(const bool *)at ? "yes" : "no");
+		break;
+	case KIND_TEXT:
+		snprintf(buf, len, "%s", (const char *)at);
+		break;
+	case KIND_IDLE:
+		snprintf(buf, len, "%s", idle_words[*(const enum eng_idle *)at].name);
+		break;
+	case KIND_CC:
+		snprintf(buf, len, "%s", *(const char *const *)at);
+		break;
+	case KIND_LOOPS:
+		format_loops(at, buf, len);
+		break;
+	case KIND_ADDR:
+		snprintf(buf, len, "%s", sk_addr_str(at, addr));
+		break;
+	case KIND_PREFIX:
+		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
+		break;
+	case KIND_VLAN:
+		snprintf(buf, len, "%u",
+			*(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at);
+		break;
+	}
+}

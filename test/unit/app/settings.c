@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options, environment and configuration file: who wins, and how each mistake is named. */
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../app/saker/options.h"
+#include "../../../lib/wire/wire.h"
+
+static struct settings s;
+static char why[WHY_LEN];
+static char path[] = "/tmp/saker-test-XXXXXX";
+
+static void
+teardown(void)
+{
+	unlink(path);
+}
+
+static void
+setup(void)
+{
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+	unsetenv("SAKER_CONFIG");
+}
+
+TestSuite(app_settings, .init = setup, .fini = teardown);
+
+static void
+file_is(const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+	setenv("SAKER_CONFIG", path, 1);
+}
+
+/* Reads the words of `line`. */
+static enum options_result
+options(const char *line)
+{
+	static char copy[512];
+	char *argv[32] = {"saker"}, *save = NULL;
+	int argc = 1;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save))
+		argv[argc++] = w;
+	why[0] = '\0';
+	return options_read(&s, argc, argv, why);
+}
+
+static void
+refused(const char *line, const char *sentence)
+{
+	cr_assert_eq(options(line), OPTIONS_REFUSED, "%s", line);
+	cr_assert_str_eq(why, sentence);
+}
+
+Test(app_settings, nothing_said_means_the_engines_defaults)
+{
+	struct eng_config plain;
+
+	eng_config_default(&plain);
+	cr_assert_eq(options(""), OPTIONS_RUN);
+	cr_assert_eq(s.eng.limits.qps, plain.limits.qps);
+	cr_assert_eq(s.eng.tcp.rto_min_ns, plain.tcp.rto_min_ns);
+	cr_assert_eq(s.mtu, 1500);
+	cr_assert_str_eq(s.socket, SHM_SOCKET_DEFAULT);
+	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_DEFAULT);
+}
+
+Test(app_settings, the_file_wins_over_the_default)
+{
+	file_is("[saker]\nmtu = 9000\nidle = sleep\n[tcp]\nrto-min = 5ms\ncc = dctcp\n"
+		"[limits]\nclient-memory = 2g\n[mpa]\ncrc = no\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.mtu, 9000);
+	cr_assert_eq(s.eng.idle, ENG_IDLE_SLEEP);
+	cr_assert_eq(s.eng.tcp.rto_min_ns, 5000000);
+	cr_assert_str_eq(s.eng.tcp.cc, "dctcp");
+	cr_assert_eq(s.eng.limits.client_mem_bytes, 2ull << 30);
+	cr_assert_not(s.eng.mpa_crc);
+	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_FILE);
+}
+
+Test(app_settings, the_environment_wins_over_the_file_and_the_option_over_both)
+{
+	file_is("[saker]\nmtu = 9000\nidle = sleep\nname = file\n");
+	setenv("SAKER_MTU", "4000", 1);
+	setenv("SAKER_IDLE", "yield", 1);
+	setenv("SAKER_TCP_RTO_MIN", "7ms", 1);
+	cr_assert_eq(options("--mtu 1400"), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.mtu, 1400);
+	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_OPTION);
+	cr_assert_eq(s.eng.idle, ENG_IDLE_YIELD);
+	cr_assert_eq(settings_source(&s, "saker", "idle"), FROM_ENVIRONMENT);
+	cr_assert_str_eq(s.eng.name, "file");
+	cr_assert_eq(s.eng.tcp.rto_min_ns, 7000000);
+}
+
+Test(app_settings, an_option_names_its_file_before_the_environment_does)
+{
+	file_is("[saker]\nmtu = 9000\n");
+	setenv("SAKER_CONFIG", "/nonexistent", 1);
+	cr_assert_eq(options("-i --mtu 1300"), OPTIONS_REFUSED);
+	snprintf(why, sizeof(why), "--config %s", path);
+	cr_assert_eq(options(why), OPTIONS_RUN);
+	cr_assert_eq(s.mtu, 9000);
+}
+
+Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
+{
+	struct settings plain;
+	char line[300];
+
+	setenv("SAKER_CONFIG", SAMPLE, 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	/* Each commented key, made a real one, changes nothing. */
+	FILE *in = fopen(SAMPLE, "r"), *out = fopen(path, "w");
+
+	cr_assert(in != NULL && out != NULL);
+	while (fgets(line, sizeof(line), in) != NULL) {
+		char *equals = strstr(line, " = ");
+		bool key = line[0] == ';' && line[1] != ' ' && equals != NULL;
+
+		fputs(key || strncmp(line, ";[", 2) == 0 ? line + 1 : line, out);
+	}
+	fclose(in);
+	fclose(out);
+	plain = s;
+	setenv("SAKER_CONFIG", path, 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert(s.ports[0].present && s.ifs[0].present && s.routes[0].present);
+	cr_assert_eq(s.ports[0].mtu, 1500);
+	cr_assert_eq(settings_source(&s, "limits", "ord"), FROM_FILE);
+	plain.eng.tcp.isn_key = s.eng.tcp.isn_key; /* drawn at random */
+	cr_assert_arr_eq(&s.eng.limits, &plain.eng.limits, sizeof(s.eng.limits));
+	cr_assert_arr_eq(&s.eng.tcp, &plain.eng.tcp, sizeof(s.eng.tcp));
+	cr_assert_eq(s.eng.idle, plain.eng.idle);
+	cr_assert_eq(s.eng.mpa_revision, plain.eng.mpa_revision);
+	cr_assert_eq(s.eng.port_min, plain.eng.port_min);
+}
+
+Test(app_settings, ports_interfaces_and_routes_come_by_number)
+{
+	file_is("[port 3]\ndevice = net_ring0\nmtu = 9000\ntso = no\n"
+		"[interface 1]\nport = 3\nvlan = 100\naddress = fd00::1/64\n"
+		"[route 0]\ndestination = 0.0.0.0/0\ngateway = 10.0.0.254\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert(s.ports[3].present);
+	cr_assert_not(s.ports[0].present);
+	cr_assert_str_eq(s.ports[3].device, "net_ring0");
+	cr_assert_eq(s.ports[3].mtu, 9000);
+	cr_assert_not(s.ports[3].tso);
+	cr_assert(s.ports[3].checksum);
+	cr_assert_eq(s.ifs[1].vlan, 100);
+	cr_assert_eq(s.ifs[1].address.len, 64);
+	cr_assert(s.routes[0].present);
+	cr_assert_eq(s.routes[0].destination.len, 0);
+}
+
+Test(app_settings, addresses_on_the_command_line_add_up)
+{
+	file_is("[interface 0]\nport = 0\naddress = 10.0.0.1/24\n");
+	cr_assert_eq(options("--address 1=10.0.1.1/24 --address net_tap0=fd00::5/64"), OPTIONS_RUN,
+		"%s", why);
+	cr_assert_str_eq(s.ifs[0].port, "0");
+	cr_assert_str_eq(s.ifs[1].port, "1");
+	cr_assert_eq(s.ifs[1].address.len, 24);
+	cr_assert_eq(s.ifs[1].vlan, ETH_NO_VLAN);
+	cr_assert_str_eq(s.ifs[2].port, "net_tap0");
+	cr_assert_not(s.ifs[3].present);
+}
+
+Test(app_settings, words_of_testpmd_are_understood)
+{
+	cr_assert_eq(options("-i --stats-period 5 --rxd 512 --txd 256 --total-num-mbufs 8192 "
+			     "--cmdline-file /x --socket /tmp/s --idle yield"),
+		OPTIONS_RUN, "%s", why);
+	cr_assert(s.interactive);
+	cr_assert_eq(s.stats_period, 5);
+	cr_assert_eq(s.rxd, 512);
+	cr_assert_eq(s.txd, 256);
+	cr_assert_eq(s.eng.limits.rx_mbufs, 4096);
+	cr_assert_eq(s.eng.limits.tx_mbufs, 4096);
+	cr_assert_str_eq(s.cmdline_file, "/x");
+	cr_assert_str_eq(s.socket, "/tmp/s");
+	cr_assert_eq(options("--help"), OPTIONS_HELP);
+	cr_assert_eq(options("-v"), OPTIONS_VERSION);
+}
+
+Test(app_settings, a_wrong_option_is_named)
+{
+	refused("--frobnicate", "option '--frobnicate' is unknown");
+	refused("-z", "option '-z' is unknown");
+	refused("--mtu", "option '--mtu' needs an argument");
+	refused("surplus", "'surplus' is no option");
+	refused("--mtu 12", "--mtu 12 is not a number within 1280..65517");
+	refused("--mtu 1500x", "--mtu 1500x is not a number within 1280..65517");
+	refused("--mtu -5", "--mtu -5 is not a number within 1280..65517");
+	refused("--rxd 99999999999999999999",
+		"--rxd 99999999999999999999 is not a number within 32..32768");
+	refused("--idle fast", "--idle fast is none of poll, yield, sleep");
+	refused("--cc reno", "--cc reno is none of cubic, dctcp, none");
+	refused("--crc maybe", "--crc maybe is neither yes nor no");
+	refused("--stats-period 0", "--stats-period 0 is not a number within 1..86400");
+	refused("--total-num-mbufs 100", "total-num-mbufs 100 is less than 512 for each stage");
+}
+
+Test(app_settings, a_wrong_address_is_named)
+{
+	refused("--address 10.0.0.1/24", "--address 10.0.0.1/24 is not PORT=ADDRESS/LENGTH");
+	refused("--address 0=10.0.0.1",
+		"--address 0=10.0.0.1 is not an address with its prefix length, such as 10.0.0.1/24");
+	refused("--address 0=10.0.0.300/24",
+		"--address 0=10.0.0.300/24 is not an IPv4 or IPv6 address with its prefix length");
+	refused("--address 0=10.0.0.1/33",
+		"--address 0=10.0.0.1/33 has no prefix length within 0..32");
+	refused("--address 0=fd00::1/129",
+		"--address 0=fd00::1/129 has no prefix length within 0..128");
+	refused("--address 0=0.0.0.0/0", "[interface 0] needs a port and an address");
+}
+
+static void
+file_refused(const char *text, const char *end)
+{
+	char sentence[WHY_LEN];
+
+	file_is(text);
+	snprintf(sentence, sizeof(sentence), "%s: %s", path, end);
+	refused("", sentence);
+}
+
+Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
+{
+	file_refused("[saker]\nfoo = 1\n", "[saker] has no key 'foo'");
+	file_refused("[sacre]\nname = x\n", "section [sacre] is unknown");
+	file_refused("[port]\nmtu = 1500\n", "section [port] needs a number within 0..15");
+	file_refused("[port x]\nmtu = 1500\n", "section [port x] needs a number within 0..15");
+	file_refused("[port 16]\nmtu = 1500\n", "section [port 16] needs a number within 0..15");
+	file_refused("[port 1]\nspeed = 1\n", "[port 1] has no key 'speed'");
+	file_refused("[tcp]\nrto-min = 10\n",
+		"[tcp] rto-min = 10 is not a time with its unit (ns, us, ms, s)");
+	file_refused("[tcp]\nrto-min = 1us\n",
+		"[tcp] rto-min = 1us is not a time within 100us..60000000us");
+	file_refused("[interface 0]\nport = 0\nvlan = 4095\naddress = 10.0.0.1/8\n",
+		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
+	file_refused("[limits]\nclient-home = 99999999999g\n",
+		"[limits] client-home = 99999999999g is not a size within 1048576..68719476736");
+}
+
+Test(app_settings, a_file_that_cannot_be_read_is_named)
+{
+	refused("--config /nonexistent.ini",
+		"the configuration file /nonexistent.ini cannot be read: No such file or directory");
+	file_is("[saker\nmtu 1500\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_not_null(strstr(why, path));
+}
+
+Test(app_settings, a_wrong_variable_of_the_environment_is_named)
+{
+	setenv("SAKER_LIMITS_SQ_DEPTH", "1", 1);
+	refused("",
+		"the environment's SAKER_LIMITS_SQ_DEPTH: '1' is not a number within 2..1048576");
+}
+
+Test(app_settings, stages_spread_over_loops)
+{
+	cr_assert_eq(options("--loops 2"), OPTIONS_RUN);
+	cr_assert_eq(s.eng.transport_loop[0], 0);
+	cr_assert_eq(s.eng.stage_loop[0], 1, "a loop for each");
+	cr_assert_eq(options("--loops 2 --transports 2 --stages 2"), OPTIONS_RUN);
+	cr_assert_eq(s.eng.transport_loop[1], 1);
+	cr_assert_eq(s.eng.stage_loop[0], 0, "a couple on each");
+	cr_assert_eq(s.eng.stage_loop[1], 1);
+	cr_assert_eq(
+		options("--loops 2 --stages 2 --stage-loops 1,0 --transport-loops 1"), OPTIONS_RUN);
+	cr_assert_eq(s.eng.stage_loop[0], 1);
+	cr_assert_eq(s.eng.stage_loop[1], 0);
+	cr_assert_eq(s.eng.transport_loop[0], 1);
+	refused("--stages 2 --stage-loops 0", "stage-loops names 1 loops for 2 stages");
+	refused("--transport-loops 0,1", "transport-loops names 2 loops for 1 transports");
+	refused("--stage-loops x", "--stage-loops x is not a list of loops, such as 0,1,1");
+}
+
+Test(app_settings, what_is_printed_is_a_configuration_file_that_says_the_same)
+{
+	struct settings first;
+	FILE *f;
+
+	cr_assert_eq(options("--mtu 4000 --cc none --idle sleep --address 0=10.0.0.1/24 --loops 3"),
+		OPTIONS_RUN);
+	first = s;
+	f = fopen(path, "w");
+	cr_assert_not_null(f);
+	settings_print(&s, f);
+	fclose(f);
+	setenv("SAKER_CONFIG", path, 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.mtu, 4000);
+	cr_assert_str_eq(s.eng.tcp.cc, "none");
+	cr_assert_eq(s.eng.idle, ENG_IDLE_SLEEP);
+	cr_assert_eq(s.eng.nloops, 3);
+	cr_assert(sk_addr_eq(&s.ifs[0].address.addr, &first.ifs[0].address.addr));
+	cr_assert_arr_eq(&s.eng.limits, &first.eng.limits, sizeof(s.eng.limits));
+	cr_assert_eq(s.eng.tcp.keepalive_idle_ns, first.eng.tcp.keepalive_idle_ns);
+	cr_assert_eq(settings_source(&s, "saker", "idle"), FROM_FILE);
+}
