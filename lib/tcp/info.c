@@ -18,6 +18,9 @@ static const char *const state_names[TCPS_COUNT] = {
 void
 tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 {
+	/* SYN and FIN have sequence numbers, but are no bytes. */
+	bool fin = c->flags & F_FIN_SENT, open = c->state >= TCPS_ESTABLISHED;
+
 	*out = (struct tcp_info){
 		.state = state_names[c->state],
 		.srtt_ns = c->srtt,
@@ -31,8 +34,8 @@ tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 		.in_flight = tcp_in_flight(c),
 		.queued = c->queued,
 		.emss = c->emss,
-		.bytes_sent = c->n_acked + (c->snd_nxt - c->snd_una),
-		.bytes_acked = c->n_acked,
+		.bytes_sent = open ? c->n_acked + (c->snd_nxt - c->snd_una) - fin : 0,
+		.bytes_acked = c->n_acked - (fin && c->snd_una == c->snd_nxt),
 		.bytes_received = c->n_bytes_in,
 		.retransmits = c->n_retransmits,
 		.rtos = c->n_rtos,

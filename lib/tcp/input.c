@@ -51,8 +51,7 @@ tcp_challenge(struct tcp_conn *c)
 	conn_ack_now(c);
 }
 
-/* ---- ECN
- * ------------------------------------------------------------------------------------------- */
+/* ---- ECN ---------------------------------------------------------------- */
 
 /* What our acknowledgements have to echo: RFC 3168 6.1.3, or RFC 8257 3.2 (each change is told at
  * once, with the old state). */
@@ -79,64 +78,7 @@ see_ecn(struct tcp_conn *c, const struct seg_in *in)
 	}
 }
 
-/* ---- FIN
- * -------------------------------------------------------------------------------------------- */
-
-/* The peer's FIN, with all before it, has come. The owner hears of it when it has taken all bytes.
- */
-void
-tcp_fin_reached(struct tcp_conn *c)
-{
-	static const uint8_t next[TCPS_COUNT] = {
-		[TCPS_ESTABLISHED] = TCPS_CLOSE_WAIT,
-		[TCPS_FIN_WAIT_1] = TCPS_CLOSING,
-		[TCPS_FIN_WAIT_2] = TCPS_TIME_WAIT,
-	};
-
-	if (c->flags & F_FIN_KNOWN && !(c->flags & F_FIN_TAKEN) && c->rcv_nxt == c->rcv_fin &&
-		next[c->state]) {
-		c->flags |= F_FIN_TAKEN;
-		c->fast = false;
-		c->rcv_nxt++;
-		conn_ack_now(c);
-		if (next[c->state] == TCPS_TIME_WAIT)
-			conn_time_wait(c);
-		else
-			c->state = next[c->state];
-	}
-	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused)
-		return;
-	c->flags |= F_FIN_TOLD;
-	conn_event(c, TCP_EV_PEER_FIN);
-	if (c->state == TCPS_TIME_WAIT)
-		conn_over(c, 0);
-}
-
-/* Our FIN has been acknowledged. */
-static void
-fin_acked(struct tcp_conn *c)
-{
-	switch (c->state) {
-	case TCPS_FIN_WAIT_1:
-		c->state = TCPS_FIN_WAIT_2;
-		timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
-		break;
-	case TCPS_CLOSING:
-		conn_time_wait(c);
-		break;
-	case TCPS_LAST_ACK:
-		if (c->refused) /* the owner has not yet taken the last bytes */
-			conn_time_wait(c);
-		else
-			conn_end(c, 0);
-		break;
-	default:
-		break;
-	}
-}
-
-/* ---- The checks, in the order of RFC 9293 3.10.7.4
- * ---------------------------------------------------- */
+/* ---- The checks, in the order of RFC 9293 3.10.7.4 ---------------------- */
 
 /* RFC 7323 5.3 R1. */
 static bool
@@ -249,7 +191,7 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 	}
 	tcp_ack(c, in->now, in->tcp, in->len);
 	if (c->state != TCPS_CLOSED && c->flags & F_FIN_SENT && c->snd_una == c->snd_nxt)
-		fin_acked(c);
+		tcp_fin_acked(c);
 	return c->state != TCPS_CLOSED;
 }
 
@@ -433,8 +375,7 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 	[TCPS_TIME_WAIT] = in_time_wait,
 };
 
-/* ---- The fast path
- * -------------------------------------------------------------------------------------- */
+/* ---- The fast path ------------------------------------------------------ */
 
 /* May the next segments be tried on the fast path? Whoever makes one of these untrue clears c->fast
  * at once. */

@@ -111,8 +111,8 @@ tcp_stack_destroy(struct tcp_stack *s)
 unsigned
 tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 {
+	unsigned n, busy = 0;
 	struct tcp_conn *c;
-	unsigned n;
 
 	s->now = now;
 	sk_wheel_poll(&s->wheel, now, TCP_TIMERS_PER_POLL, timers_fire, s);
@@ -122,10 +122,11 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 		c->where = ON_WORK;
 		TAILQ_INSERT_TAIL(&s->work, c, work);
 	}
-	while (n < budget && (c = TAILQ_FIRST(&s->work))) {
+	while (n < budget && busy < TCP_BUSY_PER_POLL && (c = TAILQ_FIRST(&s->work))) {
 		TAILQ_REMOVE(&s->work, c, work);
 		c->where = ON_NONE;
 		n += tcp_output(c, now, SK_MIN(TCP_QUANTUM, budget - n));
+		busy += c->where == ON_BUSY;
 	}
 	return n;
 }

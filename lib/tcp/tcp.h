@@ -36,8 +36,7 @@ struct tcp_tuple {
 	uint16_t port; /* the network port's index */
 };
 
-/* ---- Bytes -------------------------------------------------------------------------------------
- */
+/* ---- Bytes -------------------------------------------------------------- */
 
 /*
  * A record to send. It lives in the owner's buffer (an mbuf's private area, a malloc'ed block).
@@ -75,28 +74,38 @@ struct tcp_out {
 	struct wire_tcp tcp;   /* complete but for the checksum */
 	struct tcp_rec *first; /* NULL when len is 0 */
 	uint32_t off, len;
-	uint32_t gso_size; /* 0; else: TSO, cut in segments of so many payload bytes (each one
-			      record) */
-	uint8_t ecn;       /* IP_ECN_* to put into the IP header */
+	/* 0; else: TSO, cut in segments of so many payload bytes, each of which holds whole
+	 * records. The last one may be shorter. */
+	uint32_t gso_size;
+	uint8_t ecn; /* IP_ECN_* to put into the IP header */
 };
 
-/* ---- What the stack asks of its owner ---------------------------------------------------------
- */
+/* ---- What the stack asks of its owner ----------------------------------- */
 
 enum tcp_event {
-	TCP_EV_CONNECTED, /* active or simultaneous open done, or a passive open done (after
-			     ops->accept) */
-	TCP_EV_SENT,      /* send buffer space came free: tcp_send_space() grew */
-	TCP_EV_EMSS,      /* tcp_emss() changed */
-	TCP_EV_PEER_FIN,  /* the peer will send no more; all its bytes have been delivered */
-	TCP_EV_CLOSED, /* the last event: tcp_close_reason() tells why; the conn is freed on return
-			*/
+	/* An open is done; of a passive one: tcp_conn_listener() tells whose, tcp_claim() it. */
+	TCP_EV_CONNECTED,
+	TCP_EV_SENT,     /* send buffer space came free: tcp_send_space() grew */
+	TCP_EV_EMSS,     /* tcp_emss() changed */
+	TCP_EV_PEER_FIN, /* the peer will send no more; all its bytes have been delivered */
+	/* The last event: tcp_close_reason() tells why. The owner's part is over, though the
+	 * connection may stay in TIME_WAIT for a while: until ops->conn_removed it takes segments,
+	 * and nothing else may be done with it. A connection that came from a listener and never
+	 * was TCP_EV_CONNECTED ends without events. */
+	TCP_EV_CLOSED,
 };
 
+/*
+ * From inside deliver(), event(), conn_added() and conn_removed() the owner may call anything but
+ * tcp_input() and its kin, tcp_stack_poll() and tcp_stack_destroy(); a connection that it aborts
+ * there is freed when the outermost call returns. The other functions may not call back.
+ */
 struct tcp_ops {
 	/* Sends one segment. 0: taken. -EAGAIN: the port or its buffers are full; the stack asks
-	 * again at the next poll. The records stay TCP's. `conn` NULL: a reset or challenge for no
-	 * connection; then `to` is the tuple. */
+	 * again at the next poll. Another negative errno: lost, as on a wire; it becomes the reason
+	 * if the connection times out. The records stay TCP's. `conn` NULL: a reset for no
+	 * connection; then `to` is the tuple. Called from tcp_stack_poll(); also from other calls
+	 * for resets and for DCTCP's acknowledgement of a change (RFC 8257 3.2). */
 	int (*output)(void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to,
 		const struct tcp_out *out);
 	/* In-order payload, a chain; ownership passes if true is returned. false: the stack keeps
@@ -105,8 +114,9 @@ struct tcp_ops {
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	/* Acknowledged (or aborted) records, a chain. */
 	void (*rec_free)(void *ctx, struct tcp_rec *chain);
-	/* Cuts `rec` at byte `at`: afterwards rec->len == at, and the returned record has the rest.
-	 * The halves are freed on their own. NULL: no memory now, TCP tries again later. */
+	/* Cuts `rec` at byte `at`: afterwards rec->len == at, and the returned record has the rest
+	 * (its `next` is TCP's). The halves are freed on their own. NULL: no memory now, TCP tries
+	 * again later. */
 	struct tcp_rec *(*rec_split)(void *ctx, struct tcp_rec *rec, uint32_t at);
 	void (*event)(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
 	/* A connection was created (a SYN came to `l`; l NULL: tcp_connect) or is going away: keep
@@ -115,8 +125,7 @@ struct tcp_ops {
 	void (*conn_removed)(void *ctx, struct tcp_conn *conn);
 };
 
-/* ---- Configuration ------------------------------------------------------------------------------
- */
+/* ---- Configuration ------------------------------------------------------ */
 
 struct tcp_config {
 	uint32_t max_conns;
@@ -161,8 +170,7 @@ uint64_t tcp_stack_deadline(const struct tcp_stack *s);
 /* Reason counters: [tcp_reason_count]. */
 const uint64_t *tcp_stack_counters(const struct tcp_stack *s);
 
-/* ---- Connections --------------------------------------------------------------------------------
- */
+/* ---- Connections -------------------------------------------------------- */
 
 /* `user` is the owner's pointer (tcp_user). `mtu` is the path's: IP packet bytes (EMSS = mtu - IP -
  * TCP headers - options). Returns 0 with *out, -ENOBUFS when all connections are in use. */
@@ -235,7 +243,7 @@ void tcp_get_info(const struct tcp_conn *c, struct tcp_info *out);
 /* Engine-private bytes of one idle connection. */
 size_t tcp_conn_size(void);
 
-/* ---- Reasons --------------------------------------------------------------------------------- */
+/* ---- Reasons ------------------------------------------------------------ */
 
 #define TCP_REASONS(X)                                                                             \
 	X(TCP_NO_CONN, SK_NORMAL, "a segment for no connection and no listener")                   \

@@ -197,6 +197,10 @@ life_due(struct tcp_conn *c, uint64_t now)
 			conn_end(c, 0);
 		break;
 	case TCPS_FIN_WAIT_2:
+		if (now - c->last_rx < TCP_FIN_WAIT_2_NS) { /* half-closed, and in use */
+			timers_life(c, c->last_rx + TCP_FIN_WAIT_2_NS);
+			break;
+		}
 		tcp_count(c->s, TCP_TIMED_OUT);
 		conn_end(c, -ETIMEDOUT);
 		break;

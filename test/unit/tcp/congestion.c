@@ -97,8 +97,7 @@ Test(tcp_congestion, idle_connection_starts_again_rfc5681_4_1)
 	cr_assert_float_eq(cwnd(), 10, 0.01);
 }
 
-/* ---- CUBIC
- * --------------------------------------------------------------------------------------------- */
+/* ---- CUBIC -------------------------------------------------------------- */
 
 Test(tcp_congestion, cubic_grows_by_the_formula_rfc9438_4_2)
 {
@@ -166,9 +165,7 @@ Test(tcp_congestion, cubic_converges_fast_rfc9438_4_7)
 	cr_assert_eq(sc_info(&p).ssthresh, 7 * MSS);
 }
 
-/* ---- ECN
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- ECN ---------------------------------------------------------------- */
 
 Test(tcp_congestion, ecn_is_negotiated_rfc3168_6_1_1)
 {
@@ -258,9 +255,7 @@ Test(tcp_congestion, echo_reduces_once_per_window_rfc3168_6_1_2)
 	OUT(". 16061:17521 ect");
 }
 
-/* ---- DCTCP
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- DCTCP -------------------------------------------------------------- */
 
 Test(tcp_congestion, dctcp_alpha_decides_the_reduction_rfc8257_3_3)
 {

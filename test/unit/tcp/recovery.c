@@ -36,8 +36,7 @@ flight(unsigned n)
 	p.now += 100 * US;
 }
 
-/* ---- RACK
- * -------------------------------------------------------------------------------------------- */
+/* ---- RACK --------------------------------------------------------------- */
 
 Test(tcp_recovery, three_sacked_segments_reveal_a_loss_rfc8985_6_2)
 {
@@ -138,8 +137,7 @@ Test(tcp_recovery, blocks_that_cannot_be_are_ignored)
 	cr_assert_eq(sc_info(&p).in_flight, 4 * 1460);
 }
 
-/* ---- Tail loss probe
- * -------------------------------------------------------------------------------------- */
+/* ---- Tail loss probe ---------------------------------------------------- */
 
 Test(tcp_recovery, tail_loss_is_probed_rfc8985_7)
 {
@@ -203,9 +201,7 @@ Test(tcp_recovery, probe_that_was_not_needed_is_no_congestion_rfc8985_7_4)
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
 }
 
-/* ---- RTO
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- RTO ---------------------------------------------------------------- */
 
 Test(tcp_recovery, rto_backs_off_and_gives_up_rfc6298_5)
 {
@@ -307,9 +303,7 @@ Test(tcp_recovery, needless_recovery_is_taken_back_rfc3708)
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
 }
 
-/* ---- Without SACK
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Without SACK ------------------------------------------------------- */
 
 static void
 without_sack(void)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
-#include "vwire.h"
+#include "vwire_heap.h"
 
 /* Holds in every build type. */
 #define MUST(x) must((x), #x, __LINE__)
@@ -45,51 +45,7 @@ vw_chance(struct vwire *w, double p)
 	return p > 0 && (double)(vw_random(w) >> 11) < p * (double)(1ull << 53);
 }
 
-/* ---- The heap
- * ------------------------------------------------------------------------------------- */
-
-static bool
-earlier(const struct vw_packet *a, const struct vw_packet *b)
-{
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
-}
-
-static void
-heap_push(struct vwire *w, struct vw_packet *p)
-{
-	unsigned i = w->nheap++;
-
-	if (w->nheap > w->heap_size) {
-		w->heap_size = w->heap_size ? 2 * w->heap_size : 256;
-		w->heap = realloc(w->heap, w->heap_size * sizeof(*w->heap));
-	}
-	p->order = w->order++;
-	for (; i && earlier(p, w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		w->heap[i] = w->heap[(i - 1) / 2];
-	w->heap[i] = p;
-}
-
-static struct vw_packet *
-heap_pop(struct vwire *w)
-{
-	struct vw_packet *top = w->heap[0], *last = w->heap[--w->nheap];
-	unsigned i = 0, k;
-
-	while ((k = 2 * i + 1) < w->nheap) {
-		if (k + 1 < w->nheap && earlier(w->heap[k + 1], w->heap[k]))
-			k++;
-		if (!earlier(w->heap[k], last))
-			break;
-		w->heap[i] = w->heap[k];
-		i = k;
-	}
-	if (w->nheap)
-		w->heap[i] = last;
-	return top;
-}
-
-/* ---- What the stacks ask
- * ----------------------------------------------------------------------------- */
+/* ---- What the stacks ask ------------------------------------------------ */
 
 static uint32_t
 ip_len(const struct vwire *w)
@@ -165,7 +121,7 @@ wire_send(
 		p->to = e->index;
 		p->icmp_mtu = w->p.path_mtu;
 		p->at = w->now + w->p.delay_ns;
-		heap_push(w, p);
+		vw_heap_push(w, p);
 		return;
 	}
 	if (vw_chance(w, w->p.loss) || !queue(e, p, ecn)) {
@@ -177,9 +133,9 @@ wire_send(
 		copy = packet(e, t, data, len);
 		copy->at = p->at + w->p.delay_ns / 2;
 		copy->ecn = p->ecn;
-		heap_push(w, copy);
+		vw_heap_push(w, copy);
 	}
-	heap_push(w, p);
+	vw_heap_push(w, p);
 }
 
 static uint8_t *
@@ -336,8 +292,7 @@ on_removed(void *ctx, struct tcp_conn *c)
 	MUST(!"a connection that was never added");
 }
 
-/* ---- Packets arrive
- * ------------------------------------------------------------------------------------ */
+/* ---- Packets arrive ----------------------------------------------------- */
 
 static struct tcp_tuple
 end_tuple(const struct vwire *w, unsigned index, uint16_t lport, uint16_t rport)
@@ -404,8 +359,7 @@ arrive(struct vwire *w, struct vw_packet *p)
 		tcp_orphan_input(e->s, w->now, &tuple, &t, payload);
 }
 
-/* ---- The harness
- * --------------------------------------------------------------------------------------- */
+/* ---- The harness -------------------------------------------------------- */
 
 void
 vw_config(struct tcp_config *cfg)
@@ -458,7 +412,7 @@ vw_destroy(struct vwire *w)
 		MUST(w->end[i].slices == 0);
 	}
 	while (w->nheap)
-		packet_free(heap_pop(w));
+		packet_free(vw_heap_pop(w));
 	free(w->heap);
 	free(w);
 }
@@ -509,7 +463,7 @@ vw_run_until(struct vwire *w, uint64_t ns, const bool *stop)
 			break;
 		w->now = SK_MAX(t, w->now + w->p.poll_ns);
 		while (w->nheap && w->heap[0]->at <= w->now) {
-			struct vw_packet *p = heap_pop(w);
+			struct vw_packet *p = vw_heap_pop(w);
 
 			arrive(w, p);
 			packet_free(p);

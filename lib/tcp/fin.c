@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Orderly ends (RFC 9293 3.6): what the peer's FIN and the acknowledgement of ours do to the state.
+ */
+#include "tcp_priv.h"
+
+/* The peer's FIN, with all before it, has come. The owner hears of it when it has taken all bytes.
+ */
+void
+tcp_fin_reached(struct tcp_conn *c)
+{
+	static const uint8_t next[TCPS_COUNT] = {
+		[TCPS_ESTABLISHED] = TCPS_CLOSE_WAIT,
+		[TCPS_FIN_WAIT_1] = TCPS_CLOSING,
+		[TCPS_FIN_WAIT_2] = TCPS_TIME_WAIT,
+	};
+
+	if (c->flags & F_FIN_KNOWN && !(c->flags & F_FIN_TAKEN) && c->rcv_nxt == c->rcv_fin &&
+		next[c->state]) {
+		c->flags |= F_FIN_TAKEN;
+		c->fast = false;
+		c->rcv_nxt++;
+		conn_ack_now(c);
+		if (next[c->state] == TCPS_TIME_WAIT)
+			conn_time_wait(c);
+		else
+			c->state = next[c->state];
+	}
+	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused)
+		return;
+	c->flags |= F_FIN_TOLD;
+	conn_event(c, TCP_EV_PEER_FIN);
+	if (c->state == TCPS_TIME_WAIT)
+		conn_over(c, 0);
+}
+
+/* Our FIN has been acknowledged. */
+void
+tcp_fin_acked(struct tcp_conn *c)
+{
+	switch (c->state) {
+	case TCPS_FIN_WAIT_1:
+		c->state = TCPS_FIN_WAIT_2;
+		timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
+		break;
+	case TCPS_CLOSING:
+		conn_time_wait(c);
+		break;
+	case TCPS_LAST_ACK:
+		if (c->refused) /* the owner has not yet taken the last bytes */
+			conn_time_wait(c);
+		else
+			conn_end(c, 0);
+		break;
+	default:
+		break;
+	}
+}
