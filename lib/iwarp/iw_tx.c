@@ -50,16 +50,15 @@ iw_seg_len(const struct iw_qp *q, uint32_t hdr_len, uint64_t left)
 {
 	uint32_t most = q->mulpdu - hdr_len, room, fits;
 
-	if (left <= most && !q->rec)
+	if (left <= most)
 		return (uint32_t)left;
 	if (!q->rec || q->mtx.markers)
-		return left < most ? (uint32_t)left : most;
+		return most;
 	room = q->rec_cap - q->rec->len;
 	if (room < q->rec_cap / 4 || room < FPDU_OVERHEAD + hdr_len)
-		return left < most ? (uint32_t)left : most;
+		return most;
 	fits = (room & ~3u) - FPDU_OVERHEAD - hdr_len;
-	fits = SK_MIN(fits, most);
-	return left < fits ? (uint32_t)left : fits;
+	return SK_MIN(fits, most);
 }
 
 void

@@ -273,3 +273,44 @@ Test(rdmap_ops, inline_data_is_the_request_s_own)
 	cr_assert_arr_eq(got, "inl-s", 5);
 	finish();
 }
+
+/* One element goes the fast way, one with an empty second the general way: the bytes on the wire
+ * are the same. */
+Test(rdmap_ops, the_fast_way_sends_the_same_bytes_as_the_general_one)
+{
+	static const uint8_t opcodes[] = {RD_WRITE, RD_SEND};
+
+	for (unsigned k = 0; k < 16; k++) {
+		for (uint32_t n = 1; n < 1428; n += n < 80 ? 1 : 131) {
+			struct iw_params params = end_params();
+			struct end fast, slow;
+			struct end *both[] = {&fast, &slow};
+
+			params.crc = k & 2;
+			for (int i = 0; i < 2; i++) {
+				struct rd_mr *mr;
+				struct rd_wr *wr;
+
+				end_init(both[i], &params, true);
+				mr = end_mr(both[i], 77, 2000, 0, 1, 1);
+				for (int twice = 0; twice < 2; twice++) {
+					wr = end_post(both[i], opcodes[k & 1], 1);
+					wr->flags = (k & 4 ? RD_SOLICITED : 0) |
+						    (k & 8 ? RD_SIGNALED : 0);
+					wr->rkey = 0x89abcdef;
+					wr->remote_addr = 0x0123456789abcdefull;
+					wr_sge(wr, mr, 3, n);
+					if (i)
+						wr_sge(wr, mr, 0, 0);
+				}
+				end_tx(both[i]);
+			}
+			cr_assert_eq(fast.wire_len, slow.wire_len, "%u: %u bytes", k, n);
+			cr_assert_arr_eq(fast.wire, slow.wire, fast.wire_len, "%u: %u bytes", k, n);
+			cr_assert_eq(fast.nsend, k & 8 ? 2 : 0);
+			cr_assert_eq(fast.nsend, slow.nsend);
+			cr_assert(end_fini(&fast));
+			cr_assert(end_fini(&slow));
+		}
+	}
+}

@@ -477,6 +477,158 @@ Test(rdmap_terminate, wrong_crc_rfc5044_8)
 	expect_end("crc", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
+/* An FPDU without the DDP header that every ULPDU has. */
+Test(rdmap_terminate, a_ulpdu_shorter_than_its_header)
+{
+	struct wire_ddp d = {.last = true, .opcode = RDMAP_SEND, .msn = 1};
+
+	for (uint32_t n = 0; n < DDP_UNTAGGED_LEN; n++) {
+		uint8_t hdr[DDP_MAX], buf[64];
+		struct mpa_writer w;
+		struct mpa_tx t;
+
+		start();
+		wire_ddp_emit(hdr, &d);
+		mpa_tx_init(&t, true, false, 1448);
+		mpa_write_begin(&w, &t, buf, n);
+		mpa_write_put(&w, hdr, n);
+		end_feed(&e, buf, mpa_write_end(&w), 0, NULL);
+		cr_assert_eq(e.st.mpa_counters[MPA_SHORT_ULPDU], n < DDP_TAGGED_LEN, "%u", n);
+		cr_assert_eq(e.st.counters[IW_RDMAP_UNSPECIFIED], 1, "%u", n);
+		expect_terminate("short", 0, 2, 0xff, NONE, NULL, 0);
+		expect_end("short", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
+	}
+}
+
+/* Markers are on in the direction to us; the first one of an FPDU points elsewhere. */
+Test(rdmap_terminate, wrong_marker_rfc5044_8)
+{
+	struct wire_ddp d = {.last = true, .opcode = RDMAP_SEND, .msn = 1};
+	struct iw_params params = end_params();
+	uint8_t buf[64], body[64];
+	struct mpa_writer w;
+	struct mpa_tx t;
+	uint32_t n;
+
+	params.rx_markers = true;
+	params.crc = false;
+	end_init(&e, &params, true);
+	wire_ddp_emit(body, &d);
+	mpa_tx_init(&t, false, true, 1448);
+	mpa_write_begin(&w, &t, buf, DDP_UNTAGGED_LEN);
+	mpa_write_put(&w, body, DDP_UNTAGGED_LEN);
+	n = mpa_write_end(&w);
+	wire_mpa_marker_emit(buf, 8);
+	end_feed(&e, buf, n, 0, NULL);
+	cr_assert_eq(e.st.counters[IW_LLP_MARKER], 1);
+	end_tx(&e);
+	cr_assert_eq(e.closes, 1);
+	cr_assert_eq(wire_mpa_len_parse(e.wire), DDP_UNTAGGED_LEN + RDMAP_TERMINATE_LEN);
+	cr_assert_eq(e.wire[MPA_LEN_FIELD + DDP_UNTAGGED_LEN], 0x20, "layer LLP, type MPA");
+	cr_assert_eq(e.wire[MPA_LEN_FIELD + DDP_UNTAGGED_LEN + 1], 3);
+	cr_assert(end_fini(&e));
+}
+
+/* No Read is outstanding, or its request has not left yet. */
+Test(rdmap_terminate, a_read_response_that_nobody_asked_for_rfc5040_7_2)
+{
+	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_READ_RESPONSE};
+	uint8_t seg[DDP_MAX], body[64] = {0};
+
+	for (int held = 0; held < 2; held++) {
+		struct rd_wr *wr;
+
+		end_init(&e, NULL, true);
+		local = end_mr(&e, 0x50000, LEN, RD_ACC_LOCAL_WRITE, 1, 1);
+		d.stag = local->stag;
+		d.to = 0x50000;
+		if (held) {
+			wr = end_post(&e, RD_READ, 1);
+			wr_sge(wr, local, 0, 64);
+			e.refuse_send = 1;
+			cr_assert_eq(iw_tx(e.q, 0, 9), IW_TX_NOBUF);
+			e.refuse_send = 1;
+		}
+		wire_ddp_emit(seg, &d);
+		end_fpdu(&e, &d, body, 64);
+		untouched("unasked");
+		cr_assert_eq(e.st.counters[IW_READ_RESPONSE_BAD], 1);
+		if (held) { /* the request that was refused before goes ahead of the Terminate */
+			struct wire_ddp first;
+			uint32_t n;
+
+			end_tx(&e);
+			cr_assert(end_sent(&e, &first, body, &n));
+			cr_assert_eq(first.opcode, RDMAP_READ_REQUEST);
+			cr_assert_eq(e.nsend, 1);
+			cr_assert_eq(e.send_wc[0].status, RD_WR_FLUSH_ERR);
+		}
+		expect_terminate("unasked", 0, 2, 6, M_D, seg, DDP_TAGGED_LEN + 64);
+		cr_assert(end_fini(&e));
+	}
+}
+
+/* The second segment is refused: what the first placed stays, not a byte more comes. */
+Test(rdmap_terminate, a_write_that_leaves_its_region_in_the_second_segment)
+{
+	struct wire_ddp d = {.tagged = true, .opcode = RDMAP_WRITE, .to = 0x10000 + LEN - 12};
+	uint8_t seg[DDP_MAX], got[12];
+
+	start();
+	d.stag = writable->stag;
+	end_fpdu(&e, &d, "12345678", 8);
+	d.to += 8;
+	d.last = true;
+	wire_ddp_emit(seg, &d);
+	end_fpdu(&e, &d, "abcde", 5);
+	mr_get(writable, LEN - 12, got, 12);
+	cr_assert_arr_eq(got, "12345678", 8);
+	for (int i = 8; i < 12; i++)
+		cr_assert_eq(got[i], pattern(1, LEN - 12 + (uint64_t)i));
+	expect_terminate("second", 1, 1, 1, M_D, seg, DDP_TAGGED_LEN + 5);
+	expect_end("second", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
+}
+
+/* The QP itself grants nothing, whatever its regions do. */
+Test(rdmap_terminate, a_qp_without_remote_rights_refuses_rfc5040_5_3)
+{
+	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_WRITE, .to = 0x10000};
+	struct wire_read_request rr = {0x1234, 0, 8, 0, 0x20000};
+	uint8_t seg[46];
+
+	start();
+	e.rd.access = RD_ACC_REMOTE_READ;
+	d.stag = writable->stag;
+	wire_ddp_emit(seg, &d);
+	end_fpdu(&e, &d, "abcd", 4);
+	untouched("write");
+	expect_terminate("write", 0, 1, 2, M_D, seg, DDP_TAGGED_LEN + 4);
+	expect_end("write", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
+
+	start();
+	e.rd.access = RD_ACC_REMOTE_WRITE;
+	rr.src_stag = readable->stag;
+	read_request_seg(seg, 1, &rr);
+	expect_terminate("read", 0, 1, 2, M_D_R, seg, 46);
+	expect_end("read", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
+}
+
+/* A region bound to another stream (RFC 5040 5.3: "STag not associated with the stream"). */
+Test(rdmap_terminate, a_region_of_another_stream)
+{
+	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_WRITE, .to = 0x10000};
+	uint8_t seg[DDP_MAX];
+
+	start();
+	writable->bound_qpn = e.rd.qpn + 1;
+	d.stag = writable->stag;
+	wire_ddp_emit(seg, &d);
+	end_fpdu(&e, &d, "abcd", 4);
+	untouched("stream");
+	expect_terminate("stream", 1, 1, 2, M_D, seg, DDP_TAGGED_LEN + 4);
+	expect_end("stream", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
+}
+
 Test(rdmap_terminate, the_first_error_wins_and_placement_stops_rfc5040_7)
 {
 	struct wire_ddp bad = {.last = true, .opcode = RDMAP_SEND, .msn = 7};

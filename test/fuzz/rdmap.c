@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A live QP and a peer that says anything: FPDUs whose headers are nearly right, raw bytes, while
+ * the client posts, receives, disconnects and loses regions. Whatever comes, only what was granted
+ * changes: a region that may only be read keeps its bytes, and so does all of a local one but for
+ * the posted receives and Read sinks; each request completes once; each record and slice comes
+ * home.
+ */
+#include "fuzz.h"
+
+#include "../unit/iwarp/rdmap_pair.h"
+
+#define LEN      4096
+#define RECEIVES 1024 /* receives lie in the local region from 0, Read sinks from here */
+#define GRANTED  2048 /* end of both */
+
+struct input {
+	const uint8_t *p;
+	size_t left;
+};
+
+static uint64_t
+take(struct input *in, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
+		v = v << 8 | *in->p++;
+	return v;
+}
+
+static struct end e;
+static struct rd_mr *writable, *readable, *local;
+static unsigned posted, received;
+static uint32_t sends_in, reads_in;
+
+static uint32_t
+any_stag(struct input *in)
+{
+	switch (take(in, 1) % 5) {
+	case 0:
+		return readable->stag;
+	case 1:
+		return local->stag;
+	case 2:
+		return (uint32_t)take(in, 4);
+	default:
+		return writable->stag;
+	}
+}
+
+static uint64_t
+any_address(struct input *in)
+{
+	uint64_t kind = take(in, 1) % 4;
+
+	if (kind == 0)
+		return take(in, 8);
+	return (kind == 1 ? 0x20000 : kind == 2 ? 0x30000 : 0x10000) + take(in, 2) - 16;
+}
+
+static void
+peer_fpdu(struct input *in)
+{
+	uint8_t body[1600], bits = (uint8_t)take(in, 1);
+	struct wire_ddp d = {.opcode = bits & 15, .last = bits & 16, .tagged = bits & 32};
+	uint32_t len = (uint32_t)take(in, 2) % sizeof(body);
+	struct wire_read_request rr;
+
+	memset(body, 0xee, sizeof(body));
+	if (d.tagged) {
+		d.stag = any_stag(in);
+		d.to = any_address(in);
+	} else {
+		d.qn = bits & 64 ? (uint32_t)take(in, 1) : d.opcode == RDMAP_READ_REQUEST;
+		d.msn = (d.qn == DDP_QN_READ ? ++reads_in : ++sends_in) + (bits & 128 ? 1u : 0u);
+		d.mo = (uint32_t)take(in, 1) % 8 ? 0 : (uint32_t)take(in, 2);
+		d.inv_stag = any_stag(in);
+	}
+	if (d.opcode == RDMAP_READ_REQUEST) {
+		rr = (struct wire_read_request){any_stag(in), any_address(in),
+			(uint32_t)take(in, 2), any_stag(in), any_address(in)};
+		wire_read_request_emit(body, &rr);
+		len = RDMAP_READ_REQUEST_LEN;
+	}
+	end_fpdu(&e, &d, body, len);
+}
+
+static void
+peer_response(struct input *in)
+{
+	struct wire_ddp d = {.tagged = true, .opcode = RDMAP_READ_RESPONSE, .stag = local->stag};
+	uint8_t body[600];
+
+	memset(body, 0xdd, sizeof(body));
+	d.to = local->base + RECEIVES + take(in, 1);
+	d.last = take(in, 1) & 1;
+	end_fpdu(&e, &d, body, (uint32_t)take(in, 2) % sizeof(body));
+}
+
+static void
+client_posts(struct input *in)
+{
+	static const uint8_t opcodes[] = {
+		RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV, RD_LOCAL_INV, RD_CMP_SWAP};
+	struct rd_wr *wr;
+
+	if (e.sq_tail - e.sq_head >= 60)
+		return;
+	wr = end_post(&e, opcodes[take(in, 1) % sizeof(opcodes)], posted++);
+	wr->rkey = (uint32_t)take(in, 1);
+	wr->flags |= (uint8_t)take(in, 1) & (RD_SOLICITED | RD_FENCE);
+	wr->imm = writable->stag;
+	for (unsigned n = (unsigned)take(in, 1) % 3; n > 0; n--)
+		wr_sge(wr, local, RECEIVES + take(in, 1), (uint32_t)take(in, 2) % 768);
+}
+
+static void
+step(struct input *in)
+{
+	uint8_t raw[64];
+	unsigned n = 0;
+
+	switch (take(in, 1) % 16) {
+	case 0:
+		for (; n < sizeof(raw) && in->left > 0 && (n == 0 || take(in, 1)); n++)
+			raw[n] = (uint8_t)take(in, 1);
+		end_feed(&e, raw, n, 0, NULL);
+		break;
+	case 1:
+	case 2:
+	case 3:
+		client_posts(in);
+		break;
+	case 4:
+	case 5:
+		if (e.rq_tail - e.rq_head < 60)
+			wr_sge(end_recv(&e, received++), local, take(in, 1),
+				(uint32_t)take(in, 2) % 768);
+		break;
+	case 6:
+		peer_response(in);
+		break;
+	case 7:
+		e.refuse_rec = (unsigned)take(in, 1) % 4;
+		e.refuse_send = (unsigned)take(in, 1) % 4;
+		iw_space(e.q, (uint32_t)take(in, 2));
+		break;
+	case 8:
+		switch (take(in, 1)) {
+		case 0:
+			iw_disconnect(e.q, 0, IW_CLOSE_ORDERLY);
+			break;
+		case 1:
+			iw_disconnect(e.q, 0, IW_CLOSE_ABORT);
+			break;
+		case 2:
+			iw_peer_fin(e.q, 0);
+			break;
+		case 3:
+			iw_closed(e.q, 0, 0);
+			break;
+		}
+		break;
+	case 9:
+	case 10:
+		end_tx(&e);
+		break;
+	default:
+		peer_fpdu(in);
+		break;
+	}
+}
+
+static void
+unchanged(const struct rd_mr *mr, uint8_t seed, uint32_t from)
+{
+	uint8_t got[LEN];
+
+	mr_get(mr, 0, got, LEN);
+	for (uint32_t i = from; i < LEN; i++)
+		CLAIM(got[i] == pattern(seed, i));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct iw_params params = end_params();
+
+	params.send_space = 1 + 100 * (int64_t)take(&in, 1);
+	params.ird = params.ord = 1 + take(&in, 1) % 4;
+	end_init(&e, &params, take(&in, 1) & 1);
+	writable = end_mr(&e, 0x10000, LEN, RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE, 2, 1);
+	readable = end_mr(&e, 0x20000, LEN, RD_ACC_REMOTE_READ, 1, 2);
+	local = end_mr(&e, 0x30000, LEN, RD_ACC_LOCAL_WRITE, 3, 3);
+	posted = received = 0;
+	sends_in = reads_in = 0;
+	while (in.left > 0)
+		step(&in);
+	e.refuse_rec = e.refuse_send = 0;
+	end_tx(&e);
+	iw_closed(e.q, 0, 0);
+	iw_flush(e.q); /* what was posted after the end */
+	unchanged(readable, 2, 0);
+	unchanged(local, 3, GRANTED);
+	CLAIM(e.nsend == posted && e.nrecv == received);
+	for (unsigned i = 0; i < posted && i < END_WCS; i++)
+		CLAIM(e.send_wc[i].wr_id == i);
+	for (unsigned i = 0; i < received && i < END_WCS; i++)
+		CLAIM(e.recv_wc[i].wr_id == i);
+	CLAIM(e.rd.state == RD_QP_ERR && e.closes <= 1 && e.errors == 1);
+	CLAIM(end_fini(&e));
+	return 0;
+}
