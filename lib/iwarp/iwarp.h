@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DDP (RFC 5041), RDMAP (RFC 5040) and its extensions (RFC 7306) for one connected QP: work requests become FPDUs in records,
- * FPDUs become placed bytes and completions. Runs on the QP's engine stage. Knows no port, no lcore, no shared memory.
+ * DDP (RFC 5041), RDMAP (RFC 5040) and its extensions (RFC 7306) for one connected QP: work
+ * requests become FPDUs in records, FPDUs become placed bytes and completions. Runs on the QP's
+ * engine stage. Knows no port, no lcore, no shared memory.
  */
 #ifndef SAKER_IWARP_H
 #define SAKER_IWARP_H
@@ -22,10 +23,12 @@ enum iw_close { IW_CLOSE_ORDERLY, IW_CLOSE_ABORT };
 
 struct iw_ops {
 	struct rd_ops rd;
-	/* A record with at least `room` writable bytes at rec->data (len 0). NULL: none now; iw_tx() stops and is called again later. */
+	/* A record with at least `room` writable bytes at rec->data (len 0). NULL: none now;
+	 * iw_tx() stops and is called again later. */
 	struct tcp_rec *(*rec_get)(void *ctx, uint32_t room);
 	void (*rec_put)(void *ctx, struct tcp_rec *rec);
-	/* Hands a record (len set) to the transport stage. false: the ring is full; iw keeps the record and tries again at the next iw_tx(). */
+	/* Hands a record (len set) to the transport stage. false: the ring is full; iw keeps the
+	 * record and tries again at the next iw_tx(). */
 	bool (*send)(void *ctx, struct iw_qp *qp, struct tcp_rec *rec);
 	/* Stream bytes were consumed: the transport may open its window. */
 	void (*consumed)(void *ctx, struct iw_qp *qp, uint32_t bytes);
@@ -41,7 +44,7 @@ struct iw_stage {
 	uint64_t counters[64]; /* by enum iw_reason; iw_reason_count <= 64 */
 	uint64_t mpa_counters[mpa_reason_count];
 	/* iw's own; zero at first */
-	uint32_t qps;	     /* freed with the last one: */
+	uint32_t qps;        /* freed with the last one: */
 	struct iw_op *spare; /* a work request's buffer, for whichever QP is being served */
 };
 
@@ -49,18 +52,20 @@ struct iw_params {
 	bool initiator;
 	bool crc, tx_markers, rx_markers;
 	uint16_t ird, ord;
-	uint32_t emss;	     /* TCP's now */
-	int64_t send_space;  /* bytes that the transport takes without asking */
-	uint8_t rtr;	     /* mpa_result.rtr: the initiator sends that message first; the responder takes it in silence */
+	uint32_t emss;      /* TCP's now */
+	int64_t send_space; /* bytes that the transport takes without asking */
+	uint8_t rtr; /* mpa_result.rtr: the initiator sends that message first; the responder takes
+			it in silence */
 };
 
-/* Creates the transport's part of `qp` (small: queues for inbound and outbound reads come when first needed). NULL: no memory. */
+/* Creates the transport's part of `qp` (small: queues for inbound and outbound reads come when
+ * first needed). NULL: no memory. */
 struct iw_qp *iw_qp_create(struct iw_stage *st, struct rd_qp *qp);
 /* Frees everything; no completions. */
 void iw_qp_destroy(struct iw_qp *q);
 struct rd_qp *iw_qp_rd(const struct iw_qp *q);
-/* FPDUs may flow. The QP goes to RTS. Posted requests start at the next iw_tx(). A responder holds its send queue
- * until the first FPDU has come (RFC 5044 7.1.2). */
+/* FPDUs may flow. The QP goes to RTS. Posted requests start at the next iw_tx(). A responder holds
+ * its send queue until the first FPDU has come (RFC 5044 7.1.2). */
 void iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p);
 
 enum iw_tx_result {
@@ -69,19 +74,23 @@ enum iw_tx_result {
 	IW_TX_BLOCKED, /* no send space (wait for iw_space), no ORD left, a fence, or no buffer */
 	IW_TX_NOBUF,   /* rec_get or send refused: call again soon */
 };
-/* Works off inbound Read Requests and the send queue, in the order that RFC 5040 5.5 asks; packs small FPDUs into records up to the EMSS; hands
- * the last record over before it returns. `budget`: messages or segments, whichever comes first. */
+/* Works off inbound Read Requests and the send queue, in the order that RFC 5040 5.5 asks; packs
+ * small FPDUs into records up to the EMSS; hands the last record over before it returns. `budget`:
+ * messages or segments, whichever comes first. */
 enum iw_tx_result iw_tx(struct iw_qp *q, uint64_t now, unsigned budget);
-/* In-order stream bytes. All whole FPDUs in them are checked, placed and completed before it returns. Returns true if iw_tx() has something to do
- * now that it had not before. */
+/* In-order stream bytes. All whole FPDUs in them are checked, placed and completed before it
+ * returns. Returns true if iw_tx() has something to do now that it had not before. */
 bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
-/* The transport took or freed so many bytes: send space grows. Returns true if iw_tx() was blocked by it. */
+/* The transport took or freed so many bytes: send space grows. Returns true if iw_tx() was blocked
+ * by it. */
 bool iw_space(struct iw_qp *q, uint32_t bytes);
 void iw_emss(struct iw_qp *q, uint32_t emss);
-/* The application disconnects, or moves the QP to ERR. Orderly: what stands in the send queue goes out first, as much of it as the queue is deep; call
- * iw_tx() until it is idle; ops->close comes then, ERR and the flush at iw_closed(). Abort: flush and ops->close at once. */
+/* The application disconnects, or moves the QP to ERR. Orderly: what stands in the send queue goes
+ * out first, as much of it as the queue is deep; call iw_tx() until it is idle; ops->close comes
+ * then, ERR and the flush at iw_closed(). Abort: flush and ops->close at once. */
 void iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how);
-/* The peer's FIN, or the end of the stream (0 or -errno). All outstanding work is flushed on the latter; the QP is then in ERR. */
+/* The peer's FIN, or the end of the stream (0 or -errno). All outstanding work is flushed on the
+ * latter; the QP is then in ERR. */
 void iw_peer_fin(struct iw_qp *q, uint64_t now);
 void iw_closed(struct iw_qp *q, uint64_t now, int error);
 /* Flush: also when the client posts to a QP in ERR. */
@@ -98,7 +107,8 @@ void iw_get_info(const struct iw_qp *q, struct iw_info *out);
 /* Engine-private bytes of an idle connected QP (16-deep queues), this library's part. */
 size_t iw_qp_size(void);
 
-/* One reason per error that RFC 5040, 5041 and 5044 define; the Terminate follows from a table (layer, type, code, header bits). */
+/* One reason per error that RFC 5040, 5041 and 5044 define; the Terminate follows from a table
+ * (layer, type, code, header bits). */
 #define IW_REASONS(X)                                                                              \
 	X(IW_LLP_CRC, SK_WARNING, "MPA: wrong CRC (Terminate LLP 0x02)")                           \
 	X(IW_LLP_MARKER, SK_WARNING, "MPA: marker mismatch (Terminate LLP 0x03)")                  \

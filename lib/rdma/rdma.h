@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RDMA objects, as both transports see them: protection domains, memory regions, queue pairs, completion queues, shared
- * receive queues, work requests and work completions. No wire format, no shared memory: where requests come from and where
- * completions go is behind struct rd_ops.
+ * The RDMA objects, as both transports see them: protection domains, memory regions, queue pairs,
+ * completion queues, shared receive queues, work requests and work completions. No wire format, no
+ * shared memory: where requests come from and where completions go is behind struct rd_ops.
  *
- * Numbers of opcodes, status codes and access rights are fixed here, because lib/shm carries them; status codes and access
- * rights have the values of <infiniband/verbs.h>.
+ * Numbers of opcodes, status codes and access rights are fixed here, because lib/shm carries them;
+ * status codes and access rights have the values of <infiniband/verbs.h>.
  */
 #ifndef SAKER_RDMA_H
 #define SAKER_RDMA_H
@@ -17,26 +17,27 @@
 #include "../base/prf.h"
 #include "../base/reason.h"
 
-#define RD_MAX_SGE    28   /* scatter/gather elements of a request */
-#define RD_MAX_INLINE 448  /* bytes */
+#define RD_MAX_SGE    28          /* scatter/gather elements of a request */
+#define RD_MAX_INLINE 448         /* bytes */
 #define RD_MAX_MSG    0xffffffffu /* bytes of a message: 4 GiB - 1 */
 
 enum rd_opcode {
 	RD_SEND = 0,
-	RD_SEND_INV = 1,   /* inv_stag is invalidated at the receiver */
+	RD_SEND_INV = 1, /* inv_stag is invalidated at the receiver */
 	RD_SEND_IMM = 2,
 	RD_WRITE = 3,
 	RD_WRITE_IMM = 4,
 	RD_READ = 5,
-	RD_READ_INV = 6,   /* the local sink's STag is invalidated when the read is done */
+	RD_READ_INV = 6, /* the local sink's STag is invalidated when the read is done */
 	RD_CMP_SWAP = 7,
 	RD_FETCH_ADD = 8,
-	RD_IMM = 9,	   /* RFC 7306 Immediate Data on its own */
+	RD_IMM = 9, /* RFC 7306 Immediate Data on its own */
 	RD_LOCAL_INV = 10,
 	RD_BIND_MW = 11,
 	/* completions only */
 	RD_RECV = 128,
-	RD_RECV_IMM = 129, /* the receive was consumed by an immediate behind a Write, or by RD_IMM */
+	RD_RECV_IMM =
+		129, /* the receive was consumed by an immediate behind a Write, or by RD_IMM */
 };
 
 enum rd_wr_flags {
@@ -85,13 +86,14 @@ struct rd_sge {
 struct rd_wr {
 	uint64_t wr_id;
 	uint8_t opcode; /* enum rd_opcode; any value until it was checked */
-	uint8_t flags;	/* enum rd_wr_flags */
-	uint8_t nsge;	/* at most RD_MAX_SGE */
-	uint32_t rkey;	/* remote STag */
+	uint8_t flags;  /* enum rd_wr_flags */
+	uint8_t nsge;   /* at most RD_MAX_SGE */
+	uint32_t rkey;  /* remote STag */
 	uint64_t remote_addr;
-	uint64_t imm;	    /* immediate (verbs use the low 32 bits) or, in the low 32 bits, the STag to invalidate */
-	uint32_t inline_len; /* bytes at inl, with RD_INLINE */
-	uint64_t data, data_mask;	/* swap or add operand */
+	uint64_t imm; /* immediate (verbs use the low 32 bits) or, in the low 32 bits, the STag to
+			 invalidate */
+	uint32_t inline_len;      /* bytes at inl, with RD_INLINE */
+	uint64_t data, data_mask; /* swap or add operand */
 	uint64_t compare, compare_mask;
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
@@ -106,36 +108,38 @@ struct rd_wc {
 	uint32_t qpn;
 	uint8_t opcode; /* enum rd_opcode: of the request, or RD_RECV, RD_RECV_IMM */
 	uint8_t status; /* enum rd_status */
-	uint8_t flags;	/* enum rd_wc_flags; RD_WC_SOLICITED decides about a solicited-only arm */
+	uint8_t flags;  /* enum rd_wc_flags; RD_WC_SOLICITED decides about a solicited-only arm */
 	uint32_t byte_len;
 	uint64_t imm;
 	uint32_t inv_stag;
 	uint32_t vendor_err; /* a reason of the transport */
 };
 
-/* ---- Memory -------------------------------------------------------------------------------------- */
+/* ---- Memory
+ * -------------------------------------------------------------------------------------- */
 
 struct rd_pd {
 	uint32_t client; /* owner, for quotas and checks across clients */
-	uint32_t refs;	 /* regions and QPs in it; counted by the control stage */
+	uint32_t refs;   /* regions and QPs in it; counted by the control stage */
 };
 
 /* A run of a region that is contiguous for the engine. */
 struct rd_extent {
-	uint64_t off;  /* from the region's start */
+	uint64_t off; /* from the region's start */
 	uint64_t len;
 	uint8_t *host; /* where the engine sees it */
 };
 
 struct rd_mr {
-	uint32_t stag;	/* bits 31..8: keyed permutation of the slot; 7..0: key */
+	uint32_t stag;   /* bits 31..8: keyed permutation of the slot; 7..0: key */
 	uint32_t access; /* enum rd_access */
 	const struct rd_pd *pd;
-	uint64_t base;	/* address of the first byte; 0 when zero-based */
+	uint64_t base; /* address of the first byte; 0 when zero-based */
 	uint64_t len;
 	uint32_t bound_qpn; /* != 0: only this QP's stream may use it (RFC 5040 5.3) */
-	bool valid;	    /* false: invalidated, fails each access. One writer: the engine stage or control */
-	uint32_t nextents;  /* 1 in the usual case */
+	bool valid;        /* false: invalidated, fails each access. One writer: the engine stage or
+			      control */
+	uint32_t nextents; /* 1 in the usual case */
 	struct rd_extent *extents; /* ascending, gapless, [nextents] */
 };
 
@@ -144,7 +148,8 @@ struct rd_mr_table;
 /* `slots`: a power of two up to 2^24. */
 struct rd_mr_table *rd_mr_table_create(uint32_t slots, const struct sk_key *key);
 void rd_mr_table_destroy(struct rd_mr_table *t);
-/* Enters `mr` (complete but for its stag, which is set; `key` are the low 8 bits). -ENOSPC. Readers on other lcores see it whole or not at all. */
+/* Enters `mr` (complete but for its stag, which is set; `key` are the low 8 bits). -ENOSPC. Readers
+ * on other lcores see it whole or not at all. */
 int rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key);
 /* Takes it out; the caller frees it once no stage can be using it any more. */
 void rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr);
@@ -155,24 +160,28 @@ uint32_t rd_mr_count(const struct rd_mr_table *t);
 /* Why an access was refused; the transports map it to their own errors (RFC 5040 5.3, verbs). */
 enum rd_fault {
 	RD_OK = 0,
-	RD_FAULT_STAG,	  /* no such STag, or invalidated */
-	RD_FAULT_PD,	  /* of another protection domain, or bound to another stream */
-	RD_FAULT_ACCESS,  /* right missing */
-	RD_FAULT_BOUNDS,  /* base or bounds */
-	RD_FAULT_WRAP,	  /* address + length wraps */
+	RD_FAULT_STAG,   /* no such STag, or invalidated */
+	RD_FAULT_PD,     /* of another protection domain, or bound to another stream */
+	RD_FAULT_ACCESS, /* right missing */
+	RD_FAULT_BOUNDS, /* base or bounds */
+	RD_FAULT_WRAP,   /* address + length wraps */
 };
 
-/* Checks an access of `len` bytes at `addr`. `need`: rights that must all be there; `qpn`: the stream. A length of zero checks nothing but
- * arithmetic and returns RD_OK with *mr NULL when the STag does not exist (RFC 5040: zero-length operations need no valid STag). */
+/* Checks an access of `len` bytes at `addr`. `need`: rights that must all be there; `qpn`: the
+ * stream. A length of zero checks nothing but arithmetic and returns RD_OK with *mr NULL when the
+ * STag does not exist (RFC 5040: zero-length operations need no valid STag). */
 enum rd_fault rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn,
 	uint32_t stag, uint64_t addr, uint64_t len, uint32_t need, struct rd_mr **mr);
-/* Where byte `addr` of a checked region stands, and how many bytes are contiguous from there (*run). */
+/* Where byte `addr` of a checked region stands, and how many bytes are contiguous from there
+ * (*run). */
 uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
-/* Copies to or from a checked range. Writing: bytes ascend and the last ones are stored last, with release. */
+/* Copies to or from a checked range. Writing: bytes ascend and the last ones are stored last, with
+ * release. */
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 
-/* ---- Queue pairs ----------------------------------------------------------------------------------- */
+/* ---- Queue pairs
+ * ----------------------------------------------------------------------------------- */
 
 enum rd_qp_state { RD_QP_RESET, RD_QP_INIT, RD_QP_RTR, RD_QP_RTS, RD_QP_SQD, RD_QP_SQE, RD_QP_ERR };
 const char *rd_qp_state_name(enum rd_qp_state s);
@@ -192,40 +201,46 @@ struct rd_qp {
 	struct rd_cq *send_cq, *recv_cq;
 	struct rd_srq *srq; /* NULL: own receive queue */
 	struct rd_qp_caps caps;
-	bool sig_all;	/* each request asks for a completion */
-	uint32_t access; /* remote rights that the QP grants at all: enum rd_access */
+	bool sig_all;      /* each request asks for a completion */
+	uint32_t access;   /* remote rights that the QP grants at all: enum rd_access */
 	uint16_t ird, ord; /* as negotiated */
-	void *user;	/* the engine's */
+	void *user;        /* the engine's */
 };
 
-/* What a transport's engine half asks of the engine about a QP. All are called on the QP's own stage. */
+/* What a transport's engine half asks of the engine about a QP. All are called on the QP's own
+ * stage. */
 struct rd_ops {
 	const struct rd_mr_table *mrs;
-	/* Takes the next request of the send queue into *wr. false: none is there. Arrived here it has left shared memory for good; nsge, inline_len
-	 * are within the QP's caps (a request that exceeds them arrives with opcode 0xff). */
+	/* Takes the next request of the send queue into *wr. false: none is there. Arrived here it
+	 * has left shared memory for good; nsge, inline_len are within the QP's caps (a request
+	 * that exceeds them arrives with opcode 0xff). */
 	bool (*sq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 	/* Is one there? (Without taking it.) */
 	bool (*sq_pending)(void *ctx, struct rd_qp *qp);
 	/* Takes the next receive (wr_id, nsge, sge), own or shared. */
 	bool (*rq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
-	/* Puts a completion into the send or the receive CQ. A full CQ is the owner's loss: the engine raises its event. */
+	/* Puts a completion into the send or the receive CQ. A full CQ is the owner's loss: the
+	 * engine raises its event. */
 	void (*complete)(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
-	/* The QP entered the error state, after its work was flushed: `code` is a reason of the transport, 0 after an orderly end. The engine tells
-	 * the client. */
+	/* The QP entered the error state, after its work was flushed: `code` is a reason of the
+	 * transport, 0 after an orderly end. The engine tells the client. */
 	void (*qp_error)(void *ctx, struct rd_qp *qp, int code);
 	/* Local or remote invalidation: makes mr->valid false. */
 	void (*invalidate)(void *ctx, struct rd_mr *mr);
 };
 
-/* Checks the local side of a request (each SGE's lkey, rights, bounds; total length to *total). Returns RD_SUCCESS or the status of the completion. */
+/* Checks the local side of a request (each SGE's lkey, rights, bounds; total length to *total).
+ * Returns RD_SUCCESS or the status of the completion. */
 enum rd_status rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp,
 	const struct rd_wr *wr, uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE]);
 
 #define RDMA_REASONS(X)                                                                            \
 	X(RDMA_BAD_OPCODE, SK_WARNING, "a work request with an opcode that does not exist")        \
 	X(RDMA_BAD_REQUEST, SK_WARNING, "a work request beyond the QP's capabilities")             \
-	X(RDMA_LOCAL_PROTECTION, SK_WARNING, "an lkey, right or bound of a local element is wrong") \
-	X(RDMA_LOCAL_LENGTH, SK_WARNING, "a message is longer than the transport or the receive allows") \
+	X(RDMA_LOCAL_PROTECTION, SK_WARNING,                                                       \
+		"an lkey, right or bound of a local element is wrong")                             \
+	X(RDMA_LOCAL_LENGTH, SK_WARNING,                                                           \
+		"a message is longer than the transport or the receive allows")                    \
 	X(RDMA_FLUSHED, SK_NORMAL, "a work request was flushed: its QP is in error")
 
 SK_REASONS_DECLARE(rdma, RDMA_NONE, RDMA_REASONS)

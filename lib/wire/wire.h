@@ -324,8 +324,9 @@ int wire_ddp_parse(struct wire_ddp *out, const uint8_t *p, size_t len);
 unsigned wire_ddp_emit(uint8_t *p, const struct wire_ddp *in);
 
 /*
- * The same header and the MPA length field before it, composed in registers for the data path: together they are 16 bytes (tagged) or 20, given
- * as words in the order of memory, the last of an untagged one half used.
+ * The same header and the MPA length field before it, composed in registers for the data path:
+ * together they are 16 bytes (tagged) or 20, given as words in the order of memory, the last of an
+ * untagged one half used.
  */
 static inline void
 wire_fpdu_tagged_words(uint64_t word[2], uint32_t ulpdu_len, const struct wire_ddp *in)
