@@ -147,13 +147,18 @@ struct tcp_slice *
 eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	struct tcp_slice *first = NULL, **link = &first;
+	/* Of a frame in one piece the rest of the chain, on a line of its own, is not looked at. */
+	bool chained = m->nb_segs > 1;
 
 	while (m != NULL) {
-		struct rte_mbuf *next = m->next;
+		struct rte_mbuf *next = NULL;
 		uint32_t here = m->data_len;
 
-		m->next = NULL;
-		m->nb_segs = 1;
+		if (chained) {
+			next = m->next;
+			m->next = NULL;
+			m->nb_segs = 1;
+		}
 		if (off >= here || len == 0) {
 			off -= RTE_MIN(off, here);
 			rte_pktmbuf_free_seg(m);

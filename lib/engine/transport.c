@@ -204,6 +204,7 @@ eng_transport_destroy(struct eng_transport *t)
 		rte_pktmbuf_free_bulk(t->tx[i].m, t->tx[i].n);
 	while (t->loop_head != t->loop_tail)
 		rte_pktmbuf_free(t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
+	rte_pktmbuf_free_bulk(t->spare, t->nspare);
 	eng_tuples_destroy(t);
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
@@ -212,18 +213,35 @@ eng_transport_destroy(struct eng_transport *t)
 	free(t);
 }
 
+/*
+ * All lines of a small frame at once, where our own pools put them: mbuf, private area, headers and
+ * first payload. A port in memory hands over what another lcore has just written, and its misses
+ * would otherwise come one after the other.
+ */
+static inline void
+prefetch_frame(const struct rte_mbuf *m)
+{
+	const char *at = (const char *)m;
+
+	for (unsigned line = 0; line < 8; line++)
+		rte_prefetch0(at + line * RTE_CACHE_LINE_SIZE);
+}
+
 static bool
 receive(struct eng_transport *t, uint16_t port)
 {
 	struct rte_mbuf *m[ENG_BURST];
 	uint16_t n = rte_eth_rx_burst(t->e->ports[port].id, (uint16_t)t->index, m, ENG_BURST);
 
+	if (n == 0)
+		return false;
+	prefetch_frame(m[0]);
 	for (uint16_t i = 0; i < n; i++) {
 		if (i + 1 < n)
-			rte_prefetch0(rte_pktmbuf_mtod(m[i + 1], void *));
+			prefetch_frame(m[i + 1]);
 		eng_rx_frame(t, port, m[i]);
 	}
-	return n > 0;
+	return true;
 }
 
 /* As many frames as the loop port held when the turn began. */
@@ -294,6 +312,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	}
 	if (t->tx_waiting > 0)
 		eng_tx_flush(t);
+	else if (t->nspare < ENG_SPARE)
+		eng_tx_spare(t);
 	return work;
 }
 

@@ -21,6 +21,7 @@ struct rte_hash;
 struct rte_ring;
 
 #define ENG_TX_BUFFER  64  /* frames that wait for the end of the turn, per port */
+#define ENG_SPARE      8    /* header mbufs that are fetched while there is nothing to send */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
 #define ENG_HITS       256 /* connections found lately; a power of two */
 #define ENG_COPY_MAX   2048 /* payload bytes up to which a frame is one mbuf with a copy: cheaper than attaching */
@@ -120,6 +121,8 @@ struct eng_transport {
 		uint16_t n;
 		struct rte_mbuf *m[ENG_TX_BUFFER];
 	} tx[ENG_MAX_PORTS];
+	struct rte_mbuf *spare[ENG_SPARE]; /* of tx_pool, in our cache already */
+	unsigned nspare;
 	uint16_t loop_port; /* the index behind the last real port's */
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
@@ -176,6 +179,8 @@ void eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len);
 void eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac);
 /* Hands all that waits to the ports; what they do not take stays. */
 void eng_tx_flush(struct eng_transport *t);
+/* Fetches a header mbuf for the frames of a later turn. */
+void eng_tx_spare(struct eng_transport *t);
 
 /* ---- tuples.c: which connection, which listener -------------------------------------------------------- */
 

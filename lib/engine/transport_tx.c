@@ -140,14 +140,33 @@ append_attached(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_ou
 	return 0;
 }
 
+void
+eng_tx_spare(struct eng_transport *t)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(t->tx_pool);
+
+	if (m == NULL)
+		return;
+	/* What another lcore has freed is in that one's cache. */
+	for (unsigned line = 0; line < 4; line++)
+		__builtin_prefetch((char *)m->buf_addr + line * RTE_CACHE_LINE_SIZE, 1);
+	t->spare[t->nspare++] = m;
+}
+
+static inline struct rte_mbuf *
+header_mbuf(struct eng_transport *t)
+{
+	return t->nspare > 0 ? t->spare[--t->nspare] : rte_pktmbuf_alloc(t->tx_pool);
+}
+
 /* The payload as an mbuf with room for the headers in front of it. */
 static struct rte_mbuf *
 payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
 	bool attach = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
 	/* A frame in one piece may need the room of a whole one. */
-	struct rte_mempool *pool = attach || out->len <= ENG_COPY_MAX ? t->tx_pool : t->rx_pool;
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	bool small = attach || out->len <= ENG_COPY_MAX;
+	struct rte_mbuf *m = small ? header_mbuf(t) : rte_pktmbuf_alloc(t->rx_pool);
 
 	if (m == NULL)
 		goto none;
