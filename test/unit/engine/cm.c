@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The connection manager: every event in every state, and the ways through. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "../../../lib/engine/cm_priv.h"
+#include "script.h"
+
+static struct script *s;
+static struct hand c;
+static struct shm_msg qp;
+
+static void
+setup(void)
+{
+	uint32_t pd, cq;
+
+	s = script_new(NULL);
+	hand_attach(&c, s);
+	pd = hand_pd(&c);
+	cq = hand_cq(&c);
+	qp = hand_qp(&c, pd, cq);
+}
+
+static void
+finish(void)
+{
+	struct eng_totals t = {0};
+
+	eng_control_detach(s->control, c.number);
+	script_turns(s, 60);
+	eng_control_totals(s->control, &t);
+	cr_assert_eq(t.clients + t.qps + t.listeners, 0);
+	cr_assert_eq(script_out(s), 0, "a stage did not get its message back");
+	script_free(s);
+	hand_free(&c);
+}
+
+static int
+do_connect(void)
+{
+	struct shm_msg m = {.body.cm = {.qp = qp.body.qp.qp,
+				    .rport = 5000,
+				    .ird = 4,
+				    .ord = 5,
+				    .crc = 2,
+				    .markers = 2,
+				    .private_len = 3,
+				    .private_data = "abc"}};
+
+	sk_addr_parse("10.0.0.2", &m.body.cm.remote);
+	return hand_do(&c, &m, SHM_CONNECT);
+}
+
+/* What the transport says about the newest active open. */
+static void
+transport_says(enum eng_ctl_type type, int status)
+{
+	const struct eng_ctl *open = script_last(s, ENG_CT_CONNECT);
+	struct eng_ctl *m = script_say(s, type);
+
+	m->transport = open->transport;
+	m->cookie = open->cookie;
+	m->conn = s->next_conn - 1;
+	m->status = status;
+	m->tuple = open->tuple;
+	m->mpa = (struct mpa_result){.revision = 2,
+		.crc = true,
+		.ird = 3,
+		.ord = 2,
+		.private_len = 2,
+		.private_data = "xy"};
+	m->params.emss = 1448;
+	m->params.send_space = 9000;
+	script_send(s, m);
+	script_turns(s, 4);
+}
+
+static void
+stage_says(enum eng_ctl_type type, int status)
+{
+	const struct eng_ctl *add = script_last(s, ENG_CE_QP_ADD);
+	struct eng_ctl *m = script_say(s, type);
+
+	m->stage = add->stage;
+	m->qp = add->qp;
+	m->client = add->client;
+	m->status = status;
+	script_send(s, m);
+	script_turns(s, 4);
+}
+
+static uint32_t
+listen_at(uint16_t port)
+{
+	struct shm_msg m = {.body.cm = {.lport = port, .backlog = 2}};
+
+	cr_assert_eq(hand_do(&c, &m, SHM_LISTEN), 0);
+	return m.body.cm.listener;
+}
+
+/* A peer's request; returns the connection's number. */
+static uint32_t
+peer_asks(void)
+{
+	struct eng_ctl *m = script_say(s, ENG_TC_REQUEST);
+
+	m->transport = 1;
+	m->listener = script_last(s, ENG_CT_LISTEN)->listener;
+	m->conn = s->next_conn++;
+	m->mpa = (struct mpa_result){.revision = 2,
+		.crc = true,
+		.peer_ird = 100,
+		.peer_ord = 7,
+		.private_len = 2,
+		.private_data = "hi"};
+	m->params.emss = 1400;
+	script_send(s, m);
+	script_turns(s, 4);
+	return s->next_conn - 1;
+}
+
+static struct shm_msg
+expect(enum shm_op op)
+{
+	struct shm_msg m;
+
+	cr_assert(hand_next(&c, &m), "event %d did not come", op);
+	cr_assert_eq(m.op, op, "%d instead of %d", m.op, op);
+	return m;
+}
+
+static int
+do_accept(uint32_t request)
+{
+	struct shm_msg m = {.body.cm = {.qp = qp.body.qp.qp,
+				    .request = request,
+				    .ird = 9,
+				    .ord = 8,
+				    .private_len = 2,
+				    .private_data = "ok"}};
+
+	return hand_do(&c, &m, SHM_ACCEPT);
+}
+
+/* ---- Ways through
+ * ------------------------------------------------------------------------------------------ */
+
+Test(engine_cm, active_open_starts_the_qp_before_the_connection_is_bound)
+{
+	const struct eng_ctl *m;
+	struct shm_msg ev;
+
+	setup();
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	m = script_last(s, ENG_CT_CONNECT);
+	cr_assert_eq(m->private_len, 3);
+	cr_assert_eq(m->offer.ird, 4);
+	cr_assert_eq(m->offer.revision, s->cfg.mpa_revision);
+	s->hold = ENG_CE_QP_START;
+	transport_says(ENG_TC_ESTABLISHED, 0);
+	cr_assert_null(script_last(s, ENG_CT_BIND));
+	m = script_last(s, ENG_CE_QP_START);
+	cr_assert(m->params.initiator && m->params.crc);
+	cr_assert_eq(m->params.ird, 3);
+	cr_assert_eq(m->params.ord, 2);
+	cr_assert_eq(m->params.emss, 1448);
+	cr_assert_eq(m->params.send_space, 9000);
+	script_release(s, 0);
+	script_turns(s, 4);
+	m = script_last(s, ENG_CT_BIND);
+	cr_assert_not_null(m);
+	cr_assert_eq(m->stage, qp.body.qp.stage);
+	cr_assert_eq(m->qp_index, 0);
+	ev = expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(ev.body.cm.qp, qp.body.qp.qp);
+	cr_assert_eq(ev.body.cm.ird, 3);
+	cr_assert_eq(ev.body.cm.private_len, 2);
+	stage_says(ENG_EC_DISCONNECTED, 0);
+	expect(SHM_EV_DISCONNECTED);
+	cr_assert_eq(do_connect(), -EINVAL, "an iWARP QP connects once");
+	finish();
+}
+
+Test(engine_cm, passive_open_starts_the_qp_before_the_reply_goes)
+{
+	const struct eng_ctl *m;
+	struct eng_ctl *up;
+	struct shm_msg ev;
+	uint32_t conn;
+
+	setup();
+	listen_at(7000);
+	conn = peer_asks();
+	ev = expect(SHM_EV_CONNECT_REQUEST);
+	cr_assert_eq(ev.body.cm.ird, 7);
+	cr_assert_eq(ev.body.cm.ord, s->cfg.limits.ord);
+	cr_assert_eq(ev.body.cm.private_len, 2);
+	s->hold = ENG_CE_QP_START;
+	cr_assert_eq(do_accept(ev.body.cm.request), 0);
+	script_turns(s, 3);
+	cr_assert_null(script_last(s, ENG_CT_ACCEPT));
+	m = script_last(s, ENG_CE_QP_START);
+	cr_assert_not(m->params.initiator);
+	cr_assert_eq(m->params.ird, 7, "the peer will have no more outstanding");
+	cr_assert_eq(m->params.ord, 8);
+	cr_assert_eq(m->conn, conn);
+	cr_assert_eq(m->transport, 1);
+	script_release(s, 0);
+	script_turns(s, 3);
+	m = script_last(s, ENG_CT_ACCEPT);
+	cr_assert_eq(m->transport, 1);
+	cr_assert_eq(m->private_len, 2);
+	cr_assert_eq(m->offer.ird, 7);
+	up = script_say(s, ENG_TC_ESTABLISHED);
+	up->transport = 1;
+	up->cookie = m->cookie;
+	up->conn = conn;
+	up->mpa.ird = 7;
+	script_send(s, up);
+	ev = expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(ev.body.cm.ird, 7);
+	/* The same request is not accepted twice. */
+	cr_assert_eq(do_accept(1), -ECONNRESET);
+	finish();
+}
+
+Test(engine_cm, a_dead_connection_goes_back_only_behind_the_bind_that_names_it)
+{
+	setup();
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	s->hold = ENG_CE_QP_START;
+	transport_says(ENG_TC_ESTABLISHED, 0);
+	transport_says(ENG_TC_FAILED, -ECONNRESET);
+	cr_assert_eq(script_out(s), 1, "its index could be used again");
+	script_release(s, 0);
+	script_turns(s, 4);
+	cr_assert_eq(script_count(s, ENG_CT_BIND), 1);
+	cr_assert_eq(script_out(s), 0);
+	stage_says(ENG_EC_DISCONNECTED, -ECONNRESET);
+	expect(SHM_EV_ESTABLISHED);
+	cr_assert_eq(expect(SHM_EV_DISCONNECTED).status, -ECONNRESET);
+	finish();
+}
+
+Test(engine_cm, failures_leave_the_qp_ready_for_another_try)
+{
+	struct shm_msg ev;
+
+	setup();
+	s->fail = ENG_CT_CONNECT;
+	s->fail_status = -ENETUNREACH;
+	cr_assert_eq(do_connect(), 0);
+	cr_assert_eq(expect(SHM_EV_UNREACHABLE).status, -ENETUNREACH);
+	s->fail = -1;
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	transport_says(ENG_TC_FAILED, -ETIMEDOUT);
+	cr_assert_eq(expect(SHM_EV_UNREACHABLE).status, -ETIMEDOUT);
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	transport_says(ENG_TC_REJECTED, 0);
+	ev = expect(SHM_EV_REJECTED);
+	cr_assert_eq(ev.body.cm.private_len, 2);
+	/* The engine stage cannot: the connection is aborted. */
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	s->fail = ENG_CE_QP_START;
+	s->fail_status = -ENOMEM;
+	transport_says(ENG_TC_ESTABLISHED, 0);
+	cr_assert_eq(expect(SHM_EV_UNREACHABLE).status, -ENOMEM);
+	cr_assert_eq(script_count(s, ENG_CT_ABORT), 1);
+	s->fail = -1;
+	cr_assert_eq(do_connect(), 0);
+	finish();
+}
+
+Test(engine_cm, a_qp_may_be_destroyed_while_any_answer_is_missing)
+{
+	static const enum eng_ctl_type types[] = {
+		ENG_CT_CONNECT, ENG_CE_QP_START, ENG_CT_BIND, ENG_CT_ABORT};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct shm_msg m;
+
+		setup();
+		s->hold = (int)types[i];
+		cr_assert_eq(do_connect(), 0);
+		script_turns(s, 3);
+		if (types[i] == ENG_CE_QP_START || types[i] == ENG_CT_BIND)
+			transport_says(ENG_TC_ESTABLISHED, 0);
+		m = (struct shm_msg){.body.handle = qp.body.qp.qp};
+		hand_send(&c, &m, SHM_QP_DESTROY);
+		script_turns(s, 5);
+		cr_assert_eq(s->nheld, 1, "row %u", i);
+		cr_assert_eq(script_count(s, ENG_CE_QP_DEL), 0, "row %u", i);
+		if (types[i] == ENG_CT_CONNECT)
+			s->held[0]->conn = s->next_conn++;
+		script_release(s, 0);
+		m = expect(SHM_QP_DESTROY);
+		cr_assert_eq(m.status, 0);
+		cr_assert_eq(script_count(s, ENG_CE_QP_DEL), 1, "row %u", i);
+		/* What still comes about it finds nobody. */
+		if (types[i] == ENG_CT_CONNECT)
+			transport_says(ENG_TC_FAILED, -ECONNRESET);
+		cr_assert_eq(script_out(s), 0);
+		finish();
+	}
+}
+
+Test(engine_cm, requests_nobody_answers_are_refused_in_time)
+{
+	struct shm_msg ev;
+	uint32_t conn;
+
+	setup();
+	listen_at(7000);
+	conn = peer_asks();
+	ev = expect(SHM_EV_CONNECT_REQUEST);
+	s->now += CTL_REQUEST_NS - 1000000;
+	script_turns(s, 2);
+	cr_assert_null(script_last(s, ENG_CT_REJECT));
+	s->now += 2000000;
+	script_turns(s, 2);
+	cr_assert_eq(script_last(s, ENG_CT_REJECT)->conn, conn);
+	cr_assert_eq(script_counter(s, ENG_REQUEST_TIMEOUT), 1);
+	cr_assert_eq(do_accept(ev.body.cm.request), -ECONNRESET);
+	/* The place is taken again, the number is not. */
+	peer_asks();
+	cr_assert_neq(expect(SHM_EV_CONNECT_REQUEST).body.cm.request, ev.body.cm.request);
+	finish();
+}
+
+Test(engine_cm, a_backlog_is_a_bound_and_a_peer_that_goes_leaves_it)
+{
+	uint32_t conn;
+	struct eng_ctl *m;
+
+	setup();
+	listen_at(7000);
+	peer_asks();
+	conn = peer_asks();
+	peer_asks();
+	expect(SHM_EV_CONNECT_REQUEST);
+	expect(SHM_EV_CONNECT_REQUEST);
+	cr_assert_eq(script_count(s, ENG_CT_REJECT), 1);
+	cr_assert_eq(script_counter(s, ENG_REQUEST_REFUSED), 1);
+	m = script_say(s, ENG_TC_FAILED);
+	m->transport = 1;
+	m->conn = conn;
+	script_send(s, m);
+	script_turns(s, 2);
+	peer_asks();
+	expect(SHM_EV_CONNECT_REQUEST);
+	finish();
+}
+
+Test(engine_cm, a_listener_that_closes_refuses_those_who_wait)
+{
+	setup();
+	listen_at(7000);
+	peer_asks();
+	expect(SHM_EV_CONNECT_REQUEST);
+	cr_assert_eq(hand_destroy(&c, SHM_UNLISTEN, 0), 0);
+	cr_assert_eq(script_count(s, ENG_CT_REJECT), 1);
+	/* And those who come too late. */
+	peer_asks();
+	cr_assert_eq(script_count(s, ENG_CT_REJECT), 2);
+	finish();
+}
+
+/* ---- The table
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+/* One letter per state; '-': not in the table, counted; 'F': the QP is freed. */
+#define LETTERS "icosbaAwezxd"
+static const char *const rows[CM_STATES] = {
+	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
+	   ABORTED DELETE DELETED */
+	[CM_IDLE] = "-----------d-",
+	[CM_CONNECTING] = "oi---------c-",
+	[CM_OPENING] = "--sii------x-",
+	[CM_STARTING] = "----sbx----s-",
+	[CM_BINDING] = "----b--e-b-b-",
+	[CM_ACCEPT_STARTING] = "----aAx----a-",
+	[CM_ACCEPTING] = "--e-A---wA-A-",
+	[CM_WAIT_PEER] = "--e-w----z-d-",
+	[CM_ESTABLISHED] = "----e---ez-d-",
+	[CM_CLOSED] = "--z-z---z--d-",
+	[CM_ABORTING] = "--xxx-----ix-",
+	[CM_DELETING] = "--d-d---dd--F",
+};
+
+/* A QP in the state, with what the state implies. */
+static struct ctl_qp *
+put_in(enum cm_state state)
+{
+	struct ctl_qp *q;
+	struct shm_msg m = {0};
+
+	setup();
+	if (state == CM_ACCEPT_STARTING) {
+		listen_at(7000);
+		peer_asks();
+		s->hold = ENG_CE_QP_START;
+		cr_assert_eq(do_accept(expect(SHM_EV_CONNECT_REQUEST).body.cm.request), 0);
+	}
+	q = (struct ctl_qp *)script_last(s, ENG_CE_QP_ADD)->qp;
+	if (state != CM_ACCEPT_STARTING)
+		q->cm = (uint8_t)state;
+	cr_assert_eq(q->cm, state);
+	if (state == CM_STARTING || state == CM_BINDING)
+		q->outcome = ctl_event_new(&m, 8);
+	return q;
+}
+
+Test(engine_cm, every_event_in_every_state)
+{
+	for (unsigned st = 0; st < CM_STATES; st++) {
+		cr_assert_eq(strlen(rows[st]), CM_EVENTS);
+		for (unsigned ev = 0; ev < CM_EVENTS; ev++) {
+			struct ctl_qp *q = put_in((enum cm_state)st);
+			uint64_t before = script_counter(s, ENG_CM_STATE);
+			struct eng_ctl m = {.status = -ECONNRESET};
+			char want = rows[st][ev], got;
+			uint32_t qps = s->control->totals.qps;
+
+			if (ev == CM_EV_DELETE || ev == CM_EV_DELETED) {
+				q->dying = true;
+				q->op = ctl_op_new(s->control, q->client, NULL, NULL, NULL);
+			}
+			cm_input(s->control, q, (enum cm_event)ev, ev == CM_EV_DELETE ? NULL : &m);
+			got = s->control->totals.qps < qps ? 'F' : LETTERS[q->cm];
+			if (script_counter(s, ENG_CM_STATE) != before) {
+				cr_assert_eq(got, LETTERS[st], "state %u event %u moved", st, ev);
+				got = '-';
+			}
+			cr_assert_eq(got, want, "state %u event %u: %c instead of %c", st, ev, got,
+				want);
+			script_free(s);
+			hand_free(&c);
+		}
+	}
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Commands of a client that means harm: each is refused with a sentence, and nothing is left
+ * behind. */
+#include "script.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+static struct script *s;
+static struct hand a, b;
+
+static void
+setup(void)
+{
+	s = script_new(NULL);
+	hand_attach(&a, s);
+	hand_attach(&b, s);
+}
+
+static void
+finish(void)
+{
+	struct eng_totals t = {0};
+
+	eng_control_detach(s->control, a.number);
+	eng_control_detach(s->control, b.number);
+	script_turns(s, 50);
+	eng_control_totals(s->control, &t);
+	cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.pds + t.srqs + t.listeners, 0);
+	cr_assert_eq(rd_mr_count(s->mrs), 0);
+	cr_assert_eq(script_out(s), 0);
+	script_free(s);
+	hand_free(&a);
+	hand_free(&b);
+}
+
+TestSuite(engine_command, .init = setup, .fini = finish);
+
+Test(engine_command, operations_that_do_not_exist)
+{
+	static const int ops[] = {0, SHM_OP_COUNT, 99, SHM_EV_CONNECT_REQUEST, 65535};
+
+	for (unsigned i = 0; i < 5; i++) {
+		struct shm_msg m = {0};
+
+		cr_assert_eq(hand_do(&a, &m, (enum shm_op)ops[i]), -EOPNOTSUPP);
+	}
+	cr_assert_eq(script_counter(s, ENG_BAD_COMMAND), 5);
+}
+
+Test(engine_command, every_operation_with_every_byte_set_or_clear)
+{
+	for (int fill = 0; fill <= 0xff; fill += 0xff) {
+		for (int op = SHM_PD_DESTROY; op < SHM_OP_COUNT; op++) {
+			struct shm_msg m;
+
+			/* Nothing at all is a wish for a listener: any address, any port. */
+			if (op == SHM_LISTEN)
+				continue;
+			memset(&m, fill, sizeof(m));
+			m.rsv2 = 0;
+			cr_assert_lt(
+				hand_do(&a, &m, (enum shm_op)op), 0, "op %d with %#x", op, fill);
+		}
+	}
+}
+
+static struct shm_mr
+good_mr(uint32_t pd)
+{
+	return (struct shm_mr){.pd = pd,
+		.access = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE,
+		.base = 0x1000,
+		.len = 8192,
+		.nextents = 2,
+		.extents = {{.region = SHM_HOME, .offset = a.h.mem, .len = 4096},
+			{.region = SHM_HOME, .offset = a.h.mem + 8192, .len = 4096}}};
+}
+
+Test(engine_command, memory_regions_outside_of_the_clients_memory)
+{
+	uint32_t pd = hand_pd(&a);
+	const uint64_t end = a.h.mem + a.h.mem_len;
+	struct shm_mr bad[24];
+	struct shm_msg m = {.body.mr = good_mr(pd)};
+	struct rd_mr *mr;
+	unsigned n = 0;
+
+	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0, "%s", m.body.text);
+	mr = rd_mr_lookup(s->mrs, m.body.mr.stag);
+	cr_assert_not_null(mr);
+	cr_assert_eq(mr->extents[1].host, a.home + a.h.mem + 8192);
+	for (unsigned i = 0; i < 24; i++)
+		bad[i] = good_mr(pd);
+	bad[n++].pd = pd + 1;
+	bad[n++].pd = UINT32_MAX;
+	bad[n++].access = 0x80;
+	bad[n++].access = RD_ACC_REMOTE_WRITE;
+	bad[n++].access = RD_ACC_REMOTE_ATOMIC;
+	bad[n++].len = 0;
+	bad[n++].len = 8191;
+	bad[n++].len = 8193;
+	bad[n++].len = UINT64_MAX;
+	bad[n++].base = UINT64_MAX - 8190;
+	bad[n++].nextents = 0;
+	bad[n++].nextents = SHM_MAX_EXTENTS + 1;
+	bad[n++].nextents = 1;
+	bad[n++].nextents = 3;
+	bad[n++].nextents = UINT32_MAX;
+	bad[n++].extents[0].region = 1;
+	bad[n++].extents[0].region = SHM_MAX_REGIONS;
+	bad[n++].extents[0].region = UINT32_MAX;
+	bad[n++].extents[0].offset = 0; /* the header */
+	bad[n++].extents[0].offset = a.h.mem - 1;
+	bad[n++].extents[0].offset = end - 4095;
+	bad[n++].extents[0].offset = UINT64_MAX - 100;
+	bad[n].extents[0].len = UINT64_MAX;
+	bad[n++].extents[1].len = 4097;
+	bad[n].extents[0].len = 0;
+	bad[n++].extents[1].len = 8192;
+	cr_assert_eq(n, 24);
+	for (unsigned i = 0; i < n; i++) {
+		m.body.mr = bad[i];
+		cr_assert_lt(hand_do(&a, &m, SHM_MR_CREATE), 0, "row %u", i);
+	}
+	cr_assert_eq(rd_mr_count(s->mrs), 1);
+	/* The last byte is the client's. */
+	m.body.mr = good_mr(pd);
+	m.body.mr.extents[0].offset = end - 4096;
+	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0, "%s", m.body.text);
+}
+
+Test(engine_command, a_region_outlives_its_registration_until_all_loops_were_quiet)
+{
+	struct shm_msg m = {.body.mr = good_mr(hand_pd(&a))};
+	uint32_t handle, stag;
+
+	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0);
+	handle = m.body.mr.mr;
+	stag = m.body.mr.stag;
+	s->reader_busy = true;
+	m.body.handle = handle;
+	hand_send(&a, &m, SHM_MR_DESTROY);
+	cr_assert_not(hand_next(&a, &m), "answered while a loop may be using it");
+	cr_assert_null(rd_mr_lookup(s->mrs, stag));
+	/* Its protection domain still has a user; the handle is gone. */
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, 0), -EBUSY);
+	cr_assert_eq(hand_destroy(&a, SHM_MR_DESTROY, handle), -EINVAL);
+	s->reader_busy = false;
+	cr_assert(hand_next(&a, &m));
+	cr_assert_eq(m.op, SHM_MR_DESTROY);
+	cr_assert_eq(m.status, 0);
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, 0), 0);
+}
+
+Test(engine_command, queues_beyond_the_limits)
+{
+	static const uint32_t depth[] = {0, 1025, UINT32_MAX};
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
+	struct shm_msg good = {.body.qp = {.pd = pd,
+				       .send_cq = cq,
+				       .recv_cq = cq,
+				       .srq = SHM_NONE,
+				       .sq_depth = 8,
+				       .rq_depth = 8}};
+	struct shm_msg m;
+
+	for (unsigned i = 0; i < 3; i++) {
+		m = (struct shm_msg){.body.cq.depth = depth[i]};
+		cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), -EINVAL);
+		m = (struct shm_msg){.body.srq = {.pd = pd, .depth = depth[i], .max_sge = 1}};
+		cr_assert_eq(hand_do(&a, &m, SHM_SRQ_CREATE), -EINVAL);
+	}
+	m = (struct shm_msg){.body.srq = {.pd = pd, .depth = 8, .max_sge = RD_MAX_SGE + 1}};
+	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_CREATE), -EINVAL);
+#define BAD_QP(field, value, status)                                                               \
+	do {                                                                                       \
+		m = good;                                                                          \
+		m.body.qp.field = value;                                                           \
+		cr_assert_eq(hand_do(&a, &m, SHM_QP_CREATE), status, #field);                      \
+	} while (0)
+	BAD_QP(pd, pd + 1, -EINVAL);
+	BAD_QP(send_cq, cq + 1, -EINVAL);
+	BAD_QP(recv_cq, SHM_NONE, -EINVAL);
+	BAD_QP(srq, 0, -EINVAL);
+	BAD_QP(sq_depth, 257, -EINVAL);
+	BAD_QP(rq_depth, UINT32_MAX, -EINVAL);
+	BAD_QP(max_send_sge, RD_MAX_SGE + 1, -EINVAL);
+	BAD_QP(max_recv_sge, UINT32_MAX, -EINVAL);
+	BAD_QP(max_inline, RD_MAX_INLINE + 1, -EINVAL);
+	BAD_QP(transport, SHM_FALCON, -EPROTONOSUPPORT);
+	cr_assert_eq(script_count(s, ENG_CE_QP_ADD), 0);
+	m = good;
+	cr_assert_eq(hand_do(&a, &m, SHM_QP_CREATE), 0);
+}
+
+Test(engine_command, a_qp_lies_within_the_heap_and_says_what_it_holds)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
+	struct shm_msg m = hand_qp(&a, pd, cq);
+	const struct shm_qp_info *q = &m.body.qp;
+	uint64_t heap_end = a.h.heap + a.h.heap_len;
+
+	cr_assert_eq(q->sq_depth, 16);
+	cr_assert_eq(q->sq.stride, 128);
+	cr_assert_eq(q->max_inline, 64);
+	cr_assert_eq(q->max_send_sge, 4);
+	cr_assert_eq(q->rq.stride, 64);
+	cr_assert_eq(q->max_recv_sge, 3);
+	cr_assert_geq(q->at, a.h.heap);
+	cr_assert(shm_ring_ok(&q->sq, heap_end, 128) && shm_ring_ok(&q->rq, heap_end, 64));
+	cr_assert_geq(q->rq.entries, q->sq.entries + 16 * 128);
+	cr_assert_gt(q->qpn, 1);
+	cr_assert_lt(q->qpn, 1u << 24);
+}
+
+Test(engine_command, handles_of_others_and_of_the_dead_are_nobodys)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
+	struct shm_msg qp = hand_qp(&a, pd, cq);
+
+	cr_assert_eq(hand_destroy(&b, SHM_PD_DESTROY, pd), -EINVAL);
+	cr_assert_eq(hand_destroy(&b, SHM_CQ_DESTROY, cq), -EINVAL);
+	cr_assert_eq(hand_destroy(&b, SHM_QP_DESTROY, qp.body.qp.qp), -EINVAL);
+	cr_assert_eq(hand_destroy(&b, SHM_QP_QUERY, qp.body.qp.qp), -EINVAL);
+	cr_assert_eq(hand_destroy(&a, SHM_QP_DESTROY, qp.body.qp.qp), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_QP_DESTROY, qp.body.qp.qp), -EINVAL);
+	cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, cq), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, cq), -EINVAL);
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, pd), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, pd), -EINVAL);
+}
+
+Test(engine_command, what_is_in_use_is_busy)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
+	struct shm_msg srq = {.body.srq = {.pd = pd, .depth = 8, .max_sge = 1}};
+	struct shm_msg qp = {.body.qp = {.pd = pd, .send_cq = cq, .recv_cq = cq, .sq_depth = 8}};
+
+	cr_assert_eq(hand_do(&a, &srq, SHM_SRQ_CREATE), 0);
+	qp.body.qp.srq = srq.body.srq.srq;
+	cr_assert_eq(hand_do(&a, &qp, SHM_QP_CREATE), 0);
+	/* It lives where its receives are. */
+	cr_assert_eq(qp.body.qp.stage, script_last(s, ENG_CE_SRQ_ADD)->stage);
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, pd), -EBUSY);
+	cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, cq), -EBUSY);
+	cr_assert_eq(hand_destroy(&a, SHM_SRQ_DESTROY, srq.body.srq.srq), -EBUSY);
+	cr_assert_eq(hand_destroy(&a, SHM_QP_DESTROY, qp.body.qp.qp), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_SRQ_DESTROY, srq.body.srq.srq), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, cq), 0);
+	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, pd), 0);
+}
+
+Test(engine_command, quotas_hold_per_client_and_in_all)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a), pdb = hand_pd(&b), cqb = hand_cq(&b), i;
+	struct shm_msg m, mr = {.body.mr = good_mr(pd)};
+
+	for (i = 0; i < s->cfg.limits.client_qps; i++)
+		hand_qp(&a, pd, cq);
+	m = (struct shm_msg){.body.qp = {.pd = pd, .send_cq = cq, .recv_cq = cq, .srq = SHM_NONE}};
+	cr_assert_eq(hand_do(&a, &m, SHM_QP_CREATE), -EDQUOT);
+	hand_qp(&b, pdb, cqb); /* another's quota is its own */
+	for (i = 1; i < s->cfg.limits.client_cqs; i++)
+		hand_cq(&a);
+	m = (struct shm_msg){.body.cq.depth = 1};
+	cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), -EDQUOT);
+	for (i = 0; i < s->cfg.limits.client_mrs; i++) {
+		m = mr;
+		cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0);
+	}
+	m = mr;
+	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), -EDQUOT);
+	cr_assert_eq(script_counter(s, ENG_QUOTA), 3);
+}
+
+Test(engine_command, a_full_heap_refuses_and_gives_all_back)
+{
+	uint32_t made[32], n;
+	struct shm_msg m;
+
+	for (n = 0; n < 32; n++) {
+		m = (struct shm_msg){.body.cq.depth = 1024};
+		if (hand_do(&a, &m, SHM_CQ_CREATE) < 0)
+			break;
+		made[n] = m.body.cq.cq;
+	}
+	cr_assert_eq(m.status, -ENOMEM);
+	cr_assert_geq(n, 20);
+	for (uint32_t i = 0; i < n; i++)
+		cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, made[i]), 0);
+	for (uint32_t i = 0; i < n; i++) {
+		m = (struct shm_msg){.body.cq.depth = 1024};
+		cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), 0, "%u of %u", i, n);
+	}
+}
+
+Test(engine_command, qp_numbers_are_all_different_and_do_not_count_up)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a), qpn[300], steps = 0;
+
+	for (unsigned i = 0; i < 300; i++) {
+		struct shm_msg m = hand_qp(&a, pd, cq);
+
+		qpn[i] = m.body.qp.qpn;
+		for (unsigned k = 0; k < i; k++)
+			cr_assert_neq(qpn[k], qpn[i]);
+		steps += i && qpn[i] == qpn[i - 1] + 1;
+		cr_assert_eq(hand_destroy(&a, SHM_QP_DESTROY, m.body.qp.qp), 0);
+	}
+	cr_assert_lt(steps, 3);
+}
+
+Test(engine_command, connecting_to_nothing_and_with_nonsense)
+{
+	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
+	struct shm_msg qp = hand_qp(&a, pd, cq), m, good = {0};
+
+	good.body.cm.qp = qp.body.qp.qp;
+	sk_addr_parse("10.0.0.2", &good.body.cm.remote);
+	good.body.cm.rport = 5000;
+#define BAD_CM(op, field, value, want)                                                             \
+	do {                                                                                       \
+		m = good;                                                                          \
+		m.body.cm.field = value;                                                           \
+		cr_assert_eq(hand_do(&a, &m, op), want, "%s: %d", #field, m.status);               \
+	} while (0)
+	BAD_CM(SHM_CONNECT, qp, 77, -EINVAL);
+	BAD_CM(SHM_CONNECT, rport, 0, -EINVAL);
+	BAD_CM(SHM_CONNECT, lport, 1, -EINVAL);
+	BAD_CM(SHM_CONNECT, remote, (struct sk_addr){{0}}, -EINVAL);
+	BAD_CM(SHM_CONNECT, remote.b[12], 224, -EINVAL);
+	BAD_CM(SHM_CONNECT, local, good.body.cm.remote, -EADDRNOTAVAIL);
+	BAD_CM(SHM_CONNECT, revision, 3, -EINVAL);
+	BAD_CM(SHM_CONNECT, crc, 3, -EINVAL);
+	BAD_CM(SHM_CONNECT, markers, 255, -EINVAL);
+	BAD_CM(SHM_CONNECT, private_len, SHM_PRIVATE_MAX - 3, -EMSGSIZE);
+	BAD_CM(SHM_CONNECT, private_len, UINT16_MAX, -EMSGSIZE);
+	BAD_CM(SHM_ACCEPT, request, 0, -ECONNRESET);
+	BAD_CM(SHM_REJECT, request, UINT32_MAX, -ECONNRESET);
+	BAD_CM(SHM_DISCONNECT, abort, 1, -ENOTCONN);
+	BAD_CM(SHM_LISTEN, local, good.body.cm.remote, -EADDRNOTAVAIL);
+	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 0);
+	m = good;
+	m.body.cm.ird = m.body.cm.ord = UINT16_MAX;
+	cr_assert_eq(hand_do(&a, &m, SHM_CONNECT), 0);
+	script_turns(s, 2);
+	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->offer.ird, s->cfg.limits.ird);
+	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->offer.ord, s->cfg.limits.ord);
+	m = good;
+	cr_assert_eq(hand_do(&a, &m, SHM_CONNECT), -EISCONN);
+}
+
+Test(engine_command, a_port_has_one_listener)
+{
+	struct shm_msg m, any = {.body.cm.lport = 7000};
+
+	m = any;
+	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0, "%s", m.body.text);
+	/* Heard by each transport stage, under one number. */
+	cr_assert_eq(script_count(s, ENG_CT_LISTEN), SCRIPT_TRANSPORTS);
+	m = any;
+	cr_assert_eq(hand_do(&b, &m, SHM_LISTEN), -EADDRINUSE);
+	m = any;
+	m.body.cm.local = s->cfg.ifs[0].addr;
+	cr_assert_eq(hand_do(&b, &m, SHM_LISTEN), -EADDRINUSE);
+	cr_assert_eq(hand_destroy(&b, SHM_UNLISTEN, 0), -EINVAL);
+	cr_assert_eq(hand_destroy(&a, SHM_UNLISTEN, 0), 0);
+	m = any;
+	cr_assert_eq(hand_do(&b, &m, SHM_LISTEN), 0);
+	/* 0: one is chosen. */
+	m = (struct shm_msg){0};
+	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0);
+	cr_assert_geq(m.body.cm.lport, s->cfg.port_min);
+	cr_assert_leq(m.body.cm.lport, s->cfg.port_max);
+	/* One stage refuses: none listens. */
+	s->fail = ENG_CT_LISTEN;
+	s->fail_status = -ENOMEM;
+	m = (struct shm_msg){.body.cm.lport = 7001};
+	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), -ENOMEM);
+	cr_assert_eq(
+		script_last(s, ENG_CT_UNLISTEN)->listener, script_last(s, ENG_CT_LISTEN)->listener);
+	s->fail = -1;
+	m = (struct shm_msg){.body.cm.lport = 7001};
+	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0);
+}
