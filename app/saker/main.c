@@ -58,6 +58,8 @@ engine_run(struct app *a)
 		return refuse(why);
 	rc = eng_socket_start(a->e, a->s.socket, why, sizeof(why));
 	if (rc == 0) {
+		if (eng_telemetry_register(a->e) < 0)
+			sk_log(SK_LOG_WARNING, "dpdk-telemetry has no /saker commands");
 		rc = run(a, why);
 		eng_socket_stop(a->e);
 	}

@@ -282,6 +282,26 @@ Test(client_post, receives_carry_id_and_elements_and_ring_nothing)
 	cr_assert_eq(saker_post_recv(qp, wr, 1), 1, "a receive of nothing is one");
 }
 
+Test(client_post, a_queue_pair_in_error_rings_for_its_receives)
+{
+	struct saker_wr wr = {.wr_id = 1};
+	struct shm_cqe *e = shm_prod_entry(&f.cq[0].sub[0]);
+	struct rd_wc wc;
+
+	cr_assert_eq(saker_post_recv(qp, &wr, 1), 1);
+	fake_poll(&f);
+	cr_assert_eq(f.qp[0].rung, 0);
+	e->qpn = saker_qp_num(qp);
+	e->status = RD_WR_FLUSH_ERR;
+	shm_prod_push(&f.cq[0].sub[0]);
+	cr_assert_eq(saker_cq_poll(cq, &wc, 1), 1);
+	fake_poll(&f);
+	cr_assert_eq(f.qp[0].rung, 1, "what was posted before the error was seen");
+	cr_assert_eq(saker_post_recv(qp, &wr, 1), 1);
+	fake_poll(&f);
+	cr_assert_eq(f.qp[0].rung, 2, "what is posted after");
+}
+
 Test(client_post, a_shared_receive_queue_takes_from_anybody)
 {
 	struct saker_wr wr = {.wr_id = 5, .nsge = 1, .sge = sges};
