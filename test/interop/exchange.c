@@ -16,7 +16,7 @@ struct ctrl { /* on the wire, big-endian */
 
 struct state {
 	struct ex_peer *p;
-	unsigned ctrl_in, ctrl_out; /* slots used round robin */
+	unsigned ctrl_posted, ctrl_in, ctrl_out; /* slots used round robin */
 	bool got_ctrl, got_data;
 	struct ctrl ctrl;
 	struct ex_done data;
@@ -64,7 +64,7 @@ slot_off(unsigned n, bool out)
 static int
 want_ctrl(struct state *s)
 {
-	return s->p->verbs->post_recv(s->p, WR_CTRL, slot_off(s->ctrl_in, false), EX_CTRL_LEN);
+	return s->p->verbs->post_recv(s->p, WR_CTRL, slot_off(s->ctrl_posted++, false), EX_CTRL_LEN);
 }
 
 static int
@@ -230,7 +230,7 @@ exchange(struct ex_peer *p, bool first, bool quick)
 {
 	const uint32_t *list = quick ? quick_sizes : sizes;
 	unsigned n = quick ? sizeof(quick_sizes) / 4 : sizeof(sizes) / 4;
-	struct state s = {.p = p};
+	struct state s = {.p = p, .ctrl_posted = 1};
 	uint32_t step = 0, half = (EX_READ + 1) * n;
 	int failed = 0;
 
