@@ -41,6 +41,9 @@ iw_rx_write(
 static int
 response_check(const struct iw_sqe *e, const struct wire_ddp *d, uint32_t n)
 {
+	/* Nothing is placed: its STag and TO are not looked at (RFC 5041 5.1). */
+	if (n == 0 && e->left == 0 && d->last)
+		return IW_NONE;
 	if (d->stag != e->stag)
 		return IW_DDP_T_STAG;
 	if (d->to != e->to || n > e->left || (d->last && n != e->left))

@@ -14,6 +14,7 @@
 #define EX_DATA_LEN (4u << 20) /* of the buffer that operations act on */
 #define EX_CTRL_LEN 64	       /* a control message between the peers */
 #define EX_CTRL_SLOTS 8
+#define EX_UNTOLD 0xffffffffu
 #define EX_BUF_LEN  (EX_DATA_LEN + 2 * EX_CTRL_SLOTS * EX_CTRL_LEN)
 
 enum ex_op { EX_SEND, EX_SEND_SE, EX_SEND_INV, EX_SEND_SE_INV, EX_WRITE, EX_READ };
@@ -22,7 +23,7 @@ struct ex_done { /* a work completion */
 	uint64_t wr_id;
 	bool ok, recv;
 	uint32_t len;
-	uint32_t invalidated; /* STag, 0: none */
+	uint32_t invalidated; /* STag, 0: none; EX_UNTOLD: this peer's verbs do not say */
 	const char *status;
 };
 

@@ -120,7 +120,8 @@ wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 	done->status = ibv_wc_status_str(wc.status);
 	done->recv = wc.opcode & IBV_WC_RECV;
 	done->len = wc.byte_len;
-	done->invalidated = wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : 0;
+	/* rdma-core's siw provider does not pass on which STag was invalidated. */
+	done->invalidated = wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : EX_UNTOLD;
 	return 0;
 }
 
