@@ -103,7 +103,7 @@ next_step(struct iw_qp *q)
 	if (irq && (q->midst == IW_MIDST_IRQ || (q->midst == IW_MIDST_NONE && q->irq_turn)))
 		return iw_irq_step(q);
 	s = iw_sq_step(q);
-	if (irq && q->midst == IW_MIDST_NONE && (s == IW_STEP_NONE || s == IW_STEP_WAIT))
+	if (irq && (s == IW_STEP_NONE || s == IW_STEP_WAIT))
 		return iw_irq_step(q);
 	return s;
 }

@@ -71,7 +71,7 @@ op_next(struct iw_qp *q)
 		if (!st->ops.rd.sq_pending(st->ctx, q->rd))
 			return IW_STEP_NONE;
 		q->want_reads = true;
-		return IW_STEP_WAIT;
+		return q->hold || q->reads_out > 0 ? IW_STEP_WAIT : IW_STEP_NOBUF;
 	}
 	op = iw_op_take(st);
 	if (!op)

@@ -267,6 +267,25 @@ Test(rdmap_order, nothing_completes_while_the_ring_is_full)
 	finish();
 }
 
+/* Nor when the Read before it is done meanwhile. */
+Test(rdmap_order, a_write_whose_record_is_held_does_not_complete_with_the_read_before_it)
+{
+	uint8_t op[64];
+
+	start(NULL);
+	post(a, RD_READ, 1, 0, 10);
+	end_tx(a);
+	cr_assert_eq(sent(a, op), 1);
+	post(a, RD_WRITE, 2, 0, 64);
+	a->refuse_send = 1;
+	cr_assert_eq(iw_tx(a->q, 0, 64), IW_TX_NOBUF);
+	read_response(a, ma->stag, ma->base, 10);
+	cr_assert_eq(a->nsend, 1);
+	end_tx(a);
+	cr_assert_eq(a->nsend, 2);
+	finish();
+}
+
 Test(rdmap_order, a_request_waits_for_a_buffer)
 {
 	start(NULL);

@@ -326,6 +326,7 @@ Test(rdmap_terminate, a_region_that_reaches_the_last_address_is_usable)
 Test(rdmap_terminate, more_read_requests_than_ird_rfc5040_7_2)
 {
 	struct wire_read_request rr = {0x1234, 0, 8, 0, 0x20000};
+	struct iw_info info;
 	uint8_t seg[46];
 
 	start();
@@ -334,7 +335,11 @@ Test(rdmap_terminate, more_read_requests_than_ird_rfc5040_7_2)
 		read_request_seg(seg, msn, &rr);
 		cr_assert_eq(e.errors, 0, "request %u", msn);
 	}
+	iw_get_info(e.q, &info);
+	cr_assert_eq(info.ird_used, 8);
 	read_request_seg(seg, 9, &rr);
+	iw_get_info(e.q, &info);
+	cr_assert_eq(info.ird_used, 0);
 	cr_assert_eq(e.st.counters[IW_IRD_EXCEEDED], 1);
 	expect_terminate("ird", 1, 2, 2, M_D, seg, 46);
 	expect_end("ird", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
@@ -566,6 +571,21 @@ Test(rdmap_terminate, a_read_response_that_nobody_asked_for_rfc5040_7_2)
 		expect_terminate("unasked", 0, 2, 6, M_D, seg, DDP_TAGGED_LEN + 64);
 		cr_assert(end_fini(&e));
 	}
+}
+
+/* Already the first segment of a Read Response is too long, though another is to follow. */
+Test(rdmap_terminate, a_read_response_that_overruns_before_its_end)
+{
+	struct wire_ddp d = {.tagged = true, .opcode = RDMAP_READ_RESPONSE, .to = 0x50008};
+	uint8_t seg[DDP_MAX], body[65] = {0};
+
+	start();
+	d.stag = local->stag;
+	wire_ddp_emit(seg, &d);
+	end_fpdu(&e, &d, body, 65);
+	untouched("overrun");
+	expect_terminate("overrun", 1, 1, 1, M_D, seg, DDP_TAGGED_LEN + 65);
+	expect_end("overrun", RD_WR_FLUSH_ERR, RD_BAD_RESP_ERR);
 }
 
 /* The second segment is refused: what the first placed stays, not a byte more comes. */
