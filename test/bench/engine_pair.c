@@ -4,7 +4,8 @@
  *own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
  *kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
- *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu [depth]]]
+ *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
+ *[depth [idle QPs]]]]
  *
  * solo: the rate's work of both sides by one thread, in processor time: a figure that other
  *programs on the machine disturb least.
@@ -26,7 +27,7 @@
 #include "../../lib/client/saker.h"
 #include "../../lib/engine/engine.h"
 
-#define HOME_SIZE (64u << 20)
+#define HOME_SIZE (160u << 20)
 #define MEM_SIZE  (32u << 20)
 #define BUF_SIZE  (8u << 20)
 #define PORT      7000
@@ -44,7 +45,7 @@ static struct side {
 	uint16_t port;
 } side[2];
 
-static unsigned size = 64, mtu = 1500, depth = 256;
+static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
 static volatile bool stop;
 static struct sk_hist hist;
 
@@ -112,11 +113,11 @@ start_side(int i)
 }
 
 static void
-make_qp(struct side *n)
+make_qp(struct side *n, unsigned sq_depth)
 {
 	struct saker_qp_attr attr = {.send_cq = n->cq,
 		.recv_cq = n->cq,
-		.sq_depth = depth,
+		.sq_depth = sq_depth,
 		.rq_depth = 16,
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
@@ -139,17 +140,17 @@ wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 }
 
 static void
-connect_sides(void)
+connect_sides(unsigned sq_depth)
 {
 	struct saker_conn_param param = {.ird = 16, .ord = 16, .crc = 2, .markers = 2};
-	struct saker_listener *l;
+	static struct saker_listener *l;
 	struct saker_event ev;
 	struct sk_addr to;
 
-	make_qp(&side[0]);
-	make_qp(&side[1]);
+	make_qp(&side[0], sq_depth);
+	make_qp(&side[1], sq_depth);
 	sk_addr_parse("10.0.0.2", &to);
-	if (saker_listen(side[1].s, NULL, PORT, 4, NULL, &l) != 0)
+	if (l == NULL && saker_listen(side[1].s, NULL, PORT, 4, NULL, &l) != 0)
 		die("listen");
 	if (saker_connect(side[0].qp, NULL, &to, PORT, &param) != 0)
 		die("connect");
@@ -420,6 +421,8 @@ main(int argc, char **argv)
 		mtu = (unsigned)atoi(argv[n + 3]);
 	if (n + 4 < argc)
 		depth = (unsigned)atoi(argv[n + 4]);
+	if (n + 5 < argc)
+		idle_qps = (unsigned)atoi(argv[n + 5]);
 	sk_hist_init(&hist);
 	if (strcmp(mode, "floor") == 0) {
 		start_floor();
@@ -431,7 +434,9 @@ main(int argc, char **argv)
 		side[1].port = port[1];
 		start_side(0);
 		start_side(1);
-		connect_sides();
+		for (unsigned i = 0; i < idle_qps; i++)
+			connect_sides(16);
+		connect_sides(depth);
 		solo = strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
 		if (strcmp(mode, "sololat") == 0)
 			run = run_sololat;
@@ -446,6 +451,13 @@ main(int argc, char **argv)
 		rte_eal_remote_launch(other, NULL, rte_get_next_lcore(-1, 1, 0));
 	run();
 	rte_eal_mp_wait_lcore();
+	if (side[0].e != NULL) {
+		struct eng_totals t;
+
+		eng_totals(side[0].e, &t);
+		printf("%u QPs; an idle one: %zu private and %zu shared bytes\n", t.qps,
+			t.private_bytes_per_qp, t.shared_bytes_per_qp);
+	}
 	for (int i = 0; i < 2; i++)
 		if (side[i].e != NULL)
 			eng_counters(side[i].e, show_counter, &i);
