@@ -156,7 +156,7 @@ handshake_done(struct tcp_conn *c, struct seg_in *in)
 		return false;
 	}
 	if (!c->retries)
-		rtt_sample(c, in->now, in->now - c->last_tx);
+		rtt_first(c, in->now);
 	c->snd_una = c->rtt_seq = t->ack;
 	c->snd_wnd = (uint32_t)t->window << c->snd_wscale;
 	c->max_wnd = SK_MAX(c->max_wnd, c->snd_wnd);
@@ -310,7 +310,7 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	if (c->s->cfg.ecn && !c->retries && (t->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE)
 		c->flags |= F_ECN;
 	if (!c->retries)
-		rtt_sample(c, in->now, in->now - c->last_tx);
+		rtt_first(c, in->now);
 	c->snd_una = c->rtt_seq = t->ack;
 	c->rtx_kind = RTX_NONE;
 	c->due[T_RTX] = SK_NEVER;

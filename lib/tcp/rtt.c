@@ -42,6 +42,13 @@ rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 	}
 }
 
+void
+rtt_first(struct tcp_conn *c, uint64_t now)
+{
+	rtt_sample(c, now, now - c->last_tx);
+	rtt_min(c, now, now - c->last_tx);
+}
+
 uint64_t
 rtt_rto(const struct tcp_conn *c)
 {

@@ -378,6 +378,8 @@ void loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a);
 
 void rtt_init(struct tcp_conn *c);
 void rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt);
+/* The handshake's round trip. */
+void rtt_first(struct tcp_conn *c, uint64_t now);
 void rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 /* RTO with its backoff. */
 uint64_t rtt_rto(const struct tcp_conn *c);

@@ -131,10 +131,135 @@ Test(tcp_recovery, blocks_that_cannot_be_are_ignored)
 {
 	flight(4);
 	IN(". 1:1 ack 1 sack 9000:12000,1461:1461,4000:3000");
+	IN(". 1:1 ack 1 sack 1461:9000"); /* more than was sent */
 	IN(". 1:1 ack 1 sack 2000:2500"); /* part of a segment */
 	WAIT(200 * US);
 	NONE();
 	cr_assert_eq(sc_info(&p).in_flight, 4 * 1460);
+}
+
+Test(tcp_recovery, hole_behind_a_fresh_retransmission_is_found)
+{
+	flight(6);
+	IN(". 1:1 ack 1 sack 1461:2921");
+	WAIT(60 * US);
+	OUT(". 1:1461");
+	IN(". 1:1 ack 1 sack 1461:2921,4381:8761");
+	OUT(". 2921:4381");
+	NONE();
+}
+
+/* A round trip of 1 ms: the minimum's quarter is what RACK waits in the first place. */
+static void
+slow_path(void)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.rtt = MS;
+	p.cfg.cc = "none";
+	sc_start(&p);
+	sc_establish(&p);
+}
+
+static uint32_t una = 1;
+
+/* Loses the first of three segments; how long after the news of the second is it sent again? */
+static uint64_t
+reordering_window(void)
+{
+	char text[64];
+	uint64_t t0;
+
+	sc_send(&p, 3, 1460);
+	p.seen = p.nout;
+	p.now += MS;
+	t0 = p.now;
+	snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", una, una + 1460, una + 2920);
+	IN(text);
+	NONE();
+	WAIT(MS);
+	cr_assert_gt(p.nout, p.seen);
+	t0 = p.out[p.seen].at - t0;
+	p.seen = p.nout;
+	una += 3 * 1460;
+	snprintf(text, sizeof(text), ". 1:1 ack %u", una);
+	IN(text);
+	return t0;
+}
+
+/* Tells that the latest retransmission was for nothing. */
+static void
+duplicate(void)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", una, una - 4380, una - 2920);
+	IN(text);
+}
+
+Test(tcp_recovery, reordering_window_follows_dsack_rfc8985_6_2)
+{
+	uint64_t w;
+
+	slow_path();
+	w = reordering_window();
+	cr_assert(w >= 250 * US && w <= 300 * US, "%lu", w);
+	duplicate();
+	w = reordering_window();
+	cr_assert(w >= 500 * US && w <= 550 * US, "%lu", w);
+	duplicate();
+	w = reordering_window();
+	cr_assert(w >= 750 * US && w <= 800 * US, "%lu", w);
+	/* After sixteen recoveries without a DSACK it is the first one again. */
+	for (unsigned i = 0; i < 16; i++)
+		reordering_window();
+	w = reordering_window();
+	cr_assert(w >= 250 * US && w <= 300 * US, "%lu", w);
+}
+
+Test(tcp_recovery, minimum_rtt_forgets_after_ten_seconds)
+{
+	cr_assert_eq(sc_info(&p).min_rtt_ns, 10 * US);
+	flight(1);
+	IN(". 1:1 ack 1461");
+	cr_assert_eq(sc_info(&p).min_rtt_ns, 10 * US);
+	p.now += 11000 * MS;
+	flight(1);
+	IN(". 1:1 ack 2921");
+	cr_assert_eq(sc_info(&p).min_rtt_ns, 100 * US);
+}
+
+Test(tcp_recovery, ack_too_early_for_a_retransmission_says_nothing_rfc8985_6_2)
+{
+	slow_path();
+	flight(3);
+	WAIT(1950 * US);
+	OUT(". 2921:4381");               /* the probe, two round trips after */
+	IN(". 1:1 ack 1 sack 2921:4381"); /* at once: it was the original */
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
+}
+
+Test(tcp_recovery, echo_of_an_earlier_transmission_says_nothing_rfc8985_6_2)
+{
+	uint32_t original;
+	char text[64];
+
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.timestamps = true;
+	sc_start(&p);
+	sc_establish(&p);
+	sc_send(&p, 3, 1448);
+	original = p.out[p.nout - 1].tcp.ts_val;
+	p.seen = p.nout;
+	WAIT(3 * MS);
+	OUT(". 2897:4345");
+	p.now += 50 * US;
+	snprintf(text, sizeof(text), ". 1:1 ack 1 sack 2897:4345 ts 2000/%u", original);
+	IN(text);
+	NONE();
+	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
 }
 
 /* ---- Tail loss probe ---------------------------------------------------- */
@@ -153,6 +278,22 @@ Test(tcp_recovery, tail_loss_is_probed_rfc8985_7)
 	WAIT(2 * MS);
 	OUT(". 2921:4381");
 	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+Test(tcp_recovery, probe_of_a_lone_segment_waits_for_a_delayed_ack_rfc8985_7_2)
+{
+	uint64_t t0 = p.now;
+
+	sc_send(&p, 1, 100);
+	WAIT(2 * MS);
+	cr_assert_geq(p.out[p.nout - 1].at - t0, 1020 * US);
+	t0 = p.now;
+	IN(". 1:1 ack 101");
+	IN(". 1:1 ack 101 sack 1:101"); /* the probe was not needed */
+	sc_send(&p, 2, 1460);
+	WAIT(2 * MS);
+	cr_assert_leq(p.out[p.nout - 1].at - t0, 900 * US);
+	cr_assert_eq(sc_count(&p, TCP_TLP), 2);
 }
 
 Test(tcp_recovery, probe_is_new_data_if_there_is_some_rfc8985_7_3)
@@ -301,6 +442,25 @@ Test(tcp_recovery, needless_recovery_is_taken_back_rfc3708)
 	IN(". 1:1 ack 8761 sack 1:1461");
 	cr_assert_geq(sc_info(&p).cwnd, before);
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
+}
+
+Test(tcp_recovery, echoed_timestamp_replaces_karns_missing_sample_rfc7323_4_1)
+{
+	uint32_t original;
+	char text[64];
+
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.timestamps = true;
+	sc_start(&p);
+	sc_establish(&p);
+	sc_send(&p, 1, 100);
+	original = p.out[p.nout - 1].tcp.ts_val;
+	WAIT(40 * MS);
+	snprintf(text, sizeof(text), ". 1:1 ack 101 ts 2000/%u", original);
+	IN(text);
+	/* A peer that delays its acknowledgements by 40 ms is not taken for a loss for ever. */
+	cr_assert_gt(sc_info(&p).rto_ns, 40 * MS);
 }
 
 /* ---- Without SACK ------------------------------------------------------- */

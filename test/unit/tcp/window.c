@@ -151,6 +151,8 @@ Test(tcp_window, window_opens_in_full_segments_rfc9293_3_8_6_2_2)
 	tcp_consumed(p.c, 500); /* less than a segment: not told */
 	sc_poll(&p);
 	NONE();
+	IN(". 4096:4096 ack 1"); /* not even when the peer asks */
+	OUT(". 1:1 ack 4097 win 0");
 	tcp_consumed(p.c, 960);
 	sc_poll(&p);
 	OUT(". 1:1 ack 4097 win 1460");
