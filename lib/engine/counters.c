@@ -5,6 +5,7 @@
 #include <rte_mempool.h>
 
 #include "../base/mem.h"
+#include "registry_priv.h"
 #include "stage_priv.h"
 #include "transport_priv.h"
 
@@ -107,7 +108,7 @@ count_work(const struct eng_stage *s, struct eng_totals *out)
 static size_t
 private_bytes(void)
 {
-	return tcp_conn_size() + sizeof(struct eng_conn) + sizeof(struct eng_qp) + iw_qp_size() +
+	return tcp_conn_size() + sizeof(struct eng_conn) + sizeof(struct ctl_qp) + iw_qp_size() +
 	       2 * sizeof(struct tcp_tuple) + 2 * sizeof(void *) + sizeof(uint32_t);
 }
 
