@@ -130,7 +130,7 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 	}
 	cfg.mpa_crc = o->crc;
 	cfg.mpa_markers = o->markers;
-	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = SK_MAX(cfg.limits.tx_mbufs, MBUFS);
+	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;
 	cfg.limits.qps = cfg.limits.client_qps = SK_MAX(cfg.limits.qps, qps + 16);
 	cfg.limits.conns = cfg.tcp.max_conns = SK_MAX(cfg.limits.conns, qps + 64);
 	e = eng_create(&cfg, err, sizeof(err));

@@ -23,26 +23,49 @@ fold32(uint64_t sum)
 	return (uint32_t)sum + (uint32_t)(sum >> 32);
 }
 
-/* The compiler's vectors: two 64-bit lanes, each of which holds two words to be added. */
-typedef uint64_t lanes __attribute__((vector_size(16)));
-#define BLOCK 64
+/* The compiler's vectors: 64-bit lanes, each of which holds two words to be added. A target without such
+ * registers gets several narrower ones. */
+typedef uint64_t lanes __attribute__((vector_size(64)));
+#define BLOCK sizeof(lanes)
 
-static uint64_t
+static inline __attribute__((always_inline)) uint64_t
 sum_blocks(const uint8_t *p, size_t len)
 {
 	lanes low = {0}, high = {0};
+	uint64_t sum = 0;
 
 	for (; len >= BLOCK; p += BLOCK, len -= BLOCK) {
-		lanes v[BLOCK / sizeof(lanes)];
+		lanes v;
 
-		memcpy(v, p, BLOCK);
-		for (unsigned i = 0; i < BLOCK / sizeof(lanes); i++) {
-			low += v[i] & 0xffffffff;
-			high += v[i] >> 32;
-		}
+		memcpy(&v, p, BLOCK);
+		low += v & 0xffffffff;
+		high += v >> 32;
 	}
 	low += high;
-	return low[0] + low[1];
+	for (unsigned i = 0; i < BLOCK / sizeof(uint64_t); i++)
+		sum += low[i];
+	return sum;
+}
+
+static __attribute__((target("avx2"))) uint64_t
+sum_avx2(const uint8_t *p, size_t len)
+{
+	return sum_blocks(p, len);
+}
+
+static __attribute__((target("avx512f"))) uint64_t
+sum_avx512(const uint8_t *p, size_t len)
+{
+	return sum_blocks(p, len);
+}
+
+/* Long pieces take the widest registers there are; for short ones it does not matter. */
+static uint64_t
+sum_long(const uint8_t *p, size_t len)
+{
+	if (__builtin_cpu_supports("avx512f"))
+		return sum_avx512(p, len);
+	return __builtin_cpu_supports("avx2") ? sum_avx2(p, len) : sum_blocks(p, len);
 }
 
 uint32_t
@@ -53,7 +76,7 @@ wire_sum(uint32_t sum, const void *data, size_t len)
 	uint16_t last = 0;
 
 	if (len >= BLOCK) {
-		wide += sum_blocks(p, len);
+		wide += sum_long(p, len);
 		p += len / BLOCK * BLOCK;
 		len %= BLOCK;
 	}
