@@ -65,7 +65,8 @@ op_next(struct iw_qp *q)
 	struct iw_stage *st = q->st;
 	struct iw_op *op;
 
-	if (q->phase == IW_PHASE_DRAIN && q->drain_left == 0)
+	/* A responder that has heard nothing may not speak even to say goodbye. */
+	if (q->phase == IW_PHASE_DRAIN && (q->drain_left == 0 || q->hold))
 		return IW_STEP_NONE;
 	if (q->hold || (!iw_sq_reserve(q) && !(iw_rec_send(q) && iw_sq_reserve(q)))) {
 		if (!st->ops.rd.sq_pending(st->ctx, q->rd))

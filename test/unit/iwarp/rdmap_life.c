@@ -206,6 +206,34 @@ Test(rdmap_life, an_orderly_disconnect_sends_what_was_posted)
 	cr_assert(pair_fini(&p));
 }
 
+Test(rdmap_life, a_responder_that_has_heard_nothing_disconnects_in_silence_rfc5044_7_1_2)
+{
+	start();
+	wr_sge(end_post(b, RD_SEND, 1), mb, 0, 8);
+	iw_disconnect(b->q, 0, IW_CLOSE_ORDERLY);
+	end_tx(b);
+	cr_assert_eq(b->closes, 1);
+	cr_assert_eq(b->wire_len, 0);
+	iw_closed(b->q, 0, 0);
+	cr_assert_eq(b->nsend, 1);
+	cr_assert_eq(b->send_wc[0].status, RD_WR_FLUSH_ERR);
+	cr_assert(pair_fini(&p));
+}
+
+/* What is posted while the queue drains could keep it open for ever: one queue's depth is enough.
+ */
+Test(rdmap_life, a_disconnect_takes_no_more_than_the_queue_is_deep)
+{
+	start();
+	for (unsigned i = 0; i < 100; i++)
+		post(RD_WRITE, i, 8);
+	iw_disconnect(a->q, 0, IW_CLOSE_ORDERLY);
+	end_tx(a);
+	cr_assert_eq(a->closes, 1);
+	cr_assert_eq(a->nsend, 64);
+	cr_assert(pair_fini(&p));
+}
+
 Test(rdmap_life, an_abort_flushes_at_once)
 {
 	start();
