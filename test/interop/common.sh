@@ -47,19 +47,17 @@ start() {
 
 # until_true SECONDS COMMAND...: a generous bound, reached only when something is broken.
 until_true() {
-    local n=$(($1 * 20))
+    local end=$((SECONDS + $1))
     shift
-    while [ $n -gt 0 ]; do
-        "$@" && return 0
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
         sleep 0.05
-        n=$((n - 1))
     done
-    return 1
 }
 
 is_running() { kill -0 "${pid[$1]}" 2>/dev/null; }
 has_ended() { ! is_running "$1"; }
-log_says() { grep -q -- "$2" "$work/$1.log"; }
+log_says() { grep -qs -- "$2" "$work/$1.log"; }
 
 # ends NAME SECONDS: waits for it; its exit status. A process that does not end is a failure.
 ends() {

@@ -16,7 +16,7 @@ peer_fail(const char *what, int rc)
 }
 
 int
-peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len)
+peer_setup(struct peer *p, uint32_t buf_len)
 {
 	struct saker_qp_attr attr = {
 		.sq_depth = 64,
@@ -26,8 +26,6 @@ peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len
 	};
 	int rc;
 
-	if ((rc = saker_open(socket, name, &p->s)) < 0)
-		return peer_fail("saker_open", rc);
 	p->buf_len = buf_len;
 	p->buf = saker_alloc(p->s, buf_len);
 	if (!p->buf)
@@ -44,6 +42,14 @@ peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len
 	p->param.crc = p->param.markers = 2;
 	p->param.ird = p->param.ord = 8;
 	return 0;
+}
+
+int
+peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len)
+{
+	int rc = saker_open(socket, name, &p->s);
+
+	return rc < 0 ? peer_fail("saker_open", rc) : peer_setup(p, buf_len);
 }
 
 /* Waits for an event that must be `want`; a DISCONNECTED that comes with it is noted. */
@@ -83,15 +89,25 @@ peer_connect(struct peer *p, const char *addr, uint16_t port)
 }
 
 int
+peer_listen(struct peer *p, uint16_t port)
+{
+	int rc = saker_listen(p->s, NULL, port, 8, NULL, &p->listener);
+
+	if (rc < 0)
+		return peer_fail("saker_listen", rc);
+	printf("listening\n");
+	fflush(stdout);
+	return 0;
+}
+
+int
 peer_accept(struct peer *p, uint16_t port, int (*before)(void *arg), void *arg)
 {
 	struct saker_event ev;
 	int rc;
 
-	if ((rc = saker_listen(p->s, NULL, port, 8, NULL, &p->listener)) < 0)
-		return peer_fail("saker_listen", rc);
-	printf("listening\n");
-	fflush(stdout);
+	if (!p->listener && peer_listen(p, port))
+		return -1;
 	if (expect(p, SAKER_EV_CONNECT_REQUEST, &ev) || (before && before(arg)))
 		return -1;
 	if ((rc = saker_accept(p->s, ev.request, p->qp, &p->param)) < 0)

@@ -25,8 +25,12 @@ struct peer {
 
 /* All return 0, or -1 after having said what failed. */
 int peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len);
+/* The same on an attachment that is there already: p->s. */
+int peer_setup(struct peer *p, uint32_t buf_len);
 int peer_connect(struct peer *p, const char *addr, uint16_t port);
-/* Listens on every address, prints "listening", takes the first request; `before` runs before the accept. */
+/* Listens on every address, prints "listening". */
+int peer_listen(struct peer *p, uint16_t port);
+/* Listens, unless that was done, and takes the first request; `before` runs before the accept. */
 int peer_accept(struct peer *p, uint16_t port, int (*before)(void *arg), void *arg);
 /* The next completion, polled or slept for. */
 int peer_wait(struct peer *p, struct rd_wc *wc, bool solicited_only);
