@@ -203,6 +203,7 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		rack_round(c, seg->ack);
 		timers_acked(c, now);
 	}
+	loss_judge_rto(c, &a);
 	loss_tlp_ack(c, seg->ack, &a);
 	rack_detect(c, now);
 	loss_after_ack(c, &a);

@@ -150,6 +150,45 @@ mark_on_rto(struct tcp_conn *c, uint64_t now)
 	}
 }
 
+/*
+ * RFC 3522 3.2: the first acknowledgement after a timeout echoes a timestamp older than the
+ * retransmission's, so the original had come; the peer, or we, had been away. RFC 4015 3: the
+ * window is as before, and nothing that is in flight counts as lost.
+ */
+void
+loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
+{
+	if (!a->bytes || !(c->flags & F_EIFEL))
+		return;
+	c->flags &= ~F_EIFEL;
+	if (c->ca != CA_LOSS || !(c->flags & F_UNDO) || !a->ts ||
+		(int32_t)(a->ts_ecr - c->eifel_ts) >= 0)
+		return;
+	tcp_count(c->s, TCP_SPURIOUS);
+	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next)
+		r->flags &= ~R_LOST;
+	c->lost_out = 0;
+	c->lost_hint = NULL;
+	c->cwnd = SK_MAX(c->cwnd, c->prior_cwnd);
+	c->ssthresh = SK_MAX(c->ssthresh, c->prior_ssthresh);
+	c->flags &= ~F_UNDO;
+	c->ca = CA_OPEN;
+}
+
+/* The first of a row of timeouts. One in the midst of recovery is no surprise, and is not taken
+ * back. */
+static void
+enter_loss(struct tcp_conn *c, uint64_t now)
+{
+	c->flags &= ~(F_UNDO | F_EIFEL);
+	if (c->ca == CA_OPEN) {
+		remember_for_undo(c);
+		c->flags |= F_EIFEL;
+		c->eifel_ts = tcp_ticks(c, now);
+	}
+	c->s->cc->timeout(c, now);
+}
+
 void
 loss_rto(struct tcp_conn *c, uint64_t now)
 {
@@ -177,11 +216,8 @@ loss_rto(struct tcp_conn *c, uint64_t now)
 		return;
 	}
 	mark_on_rto(c, now);
-	if (c->ca != CA_LOSS) {
-		if (c->ca == CA_OPEN)
-			remember_for_undo(c);
-		c->s->cc->timeout(c, now);
-	}
+	if (c->ca != CA_LOSS)
+		enter_loss(c, now);
 	c->ca = CA_LOSS;
 	c->recover = c->snd_nxt;
 	c->todo |= DO_RTX_FIRST;

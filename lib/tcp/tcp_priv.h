@@ -125,6 +125,7 @@ enum {                         /* conn.flags */
 	F_HALF = 1 << 21,         /* counted as half-open */
 	F_LISTED = 1 << 22,       /* in the list `link` */
 	F_UNDO = 1 << 23,         /* prior_cwnd and prior_ssthresh are valid */
+	F_EIFEL = 1 << 24, /* eifel_ts is valid: the next acknowledgement judges the timeout */
 };
 
 enum { /* tcp_rec.flags */
@@ -204,6 +205,7 @@ struct tcp_conn {
 	uint32_t rtx_high; /* no segment behind this was sent again */
 	uint32_t tlp_end;
 	uint32_t prior_cwnd, prior_ssthresh, undo_retrans;
+	uint32_t eifel_ts; /* our timestamp clock at the first timeout: before any retransmission */
 	struct tcp_rec *lost_hint; /* no lost segment before it; NULL: seg_head */
 	union tcp_cc_state cc;
 
@@ -371,6 +373,8 @@ void rack_dsack(struct tcp_conn *c);
 void rack_round(struct tcp_conn *c, uint32_t ack);
 void loss_mark(struct tcp_conn *c, struct tcp_rec *seg);
 void loss_rto(struct tcp_conn *c, uint64_t now);
+/* RFC 3522: does this acknowledgement show that the timeout was for nothing? */
+void loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a);
 /* After an acknowledgement: enters or leaves recovery, lets the congestion controller grow. */
 void loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a);
 void loss_dupack(struct tcp_conn *c, uint64_t now);

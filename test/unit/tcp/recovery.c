@@ -463,6 +463,57 @@ Test(tcp_recovery, echoed_timestamp_replaces_karns_missing_sample_rfc7323_4_1)
 	cr_assert_gt(sc_info(&p).rto_ns, 40 * MS);
 }
 
+/* Ten segments with timestamps, then a pause that is longer than the RTO. Returns the first one's
+ * timestamp. */
+static uint32_t
+pause_beyond_rto(void)
+{
+	uint32_t original;
+
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.timestamps = true;
+	sc_start(&p);
+	sc_establish(&p);
+	sc_send(&p, 10, 1448);
+	original = p.out[p.seen].tcp.ts_val;
+	WAIT(14 * MS);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+	cr_assert_eq(sc_info(&p).cwnd, 1448);
+	p.seen = p.nout;
+	return original;
+}
+
+Test(tcp_recovery, timeout_that_the_echo_belies_is_taken_back_rfc3522_3_2)
+{
+	uint32_t original = pause_beyond_rto();
+	char text[64];
+
+	snprintf(text, sizeof(text), ". 1:1 ack 1449 ts 2000/%u", original);
+	IN(text);
+	NONE(); /* nothing of what is in flight goes again */
+	cr_assert_geq(sc_info(&p).cwnd, 10 * 1448);
+	cr_assert_eq(sc_info(&p).in_flight, 9 * 1448);
+	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
+}
+
+Test(tcp_recovery, timeout_that_the_echo_confirms_stays_rfc3522_3_2)
+{
+	uint32_t original = pause_beyond_rto();
+	char text[64];
+
+	/* The first echoes the retransmission; that a later one echoes an original means nothing.
+	 */
+	snprintf(text, sizeof(text), ". 1:1 ack 1449 ts 2000/%u", p.ts_echo);
+	IN(text);
+	OUT(". 1449:2897");
+	OUT(". 2897:4345");
+	snprintf(text, sizeof(text), ". 1:1 ack 2897 ts 2000/%u", original);
+	IN(text);
+	cr_assert_lt(sc_info(&p).cwnd, 5 * 1448);
+	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 0);
+}
+
 /* ---- Without SACK ------------------------------------------------------- */
 
 static void
