@@ -32,7 +32,8 @@ take(struct input *in, unsigned bytes)
 static struct end e;
 static struct rd_mr *writable, *readable, *local;
 static unsigned posted, received;
-static uint32_t sends_in, reads_in;
+static uint32_t sends_in, reads_in; /* whole messages that the peer has sent */
+static uint32_t message_off;        /* of the Send that it is sending */
 
 static uint32_t
 any_stag(struct input *in)
@@ -59,6 +60,19 @@ any_address(struct input *in)
 	return (kind == 1 ? 0x20000 : kind == 2 ? 0x30000 : 0x10000) + take(in, 2) - 16;
 }
 
+/* The next untagged segment that would be right. */
+static void
+count_segment(const struct wire_ddp *d, uint32_t len)
+{
+	if (d->qn == DDP_QN_READ) {
+		reads_in++;
+		return;
+	}
+	message_off = d->last ? 0 : message_off + len;
+	if (d->last)
+		sends_in++;
+}
+
 static void
 peer_fpdu(struct input *in)
 {
@@ -73,9 +87,10 @@ peer_fpdu(struct input *in)
 		d.to = any_address(in);
 	} else {
 		d.qn = bits & 64 ? (uint32_t)take(in, 1) : d.opcode == RDMAP_READ_REQUEST;
-		d.msn = (d.qn == DDP_QN_READ ? ++reads_in : ++sends_in) + (bits & 128 ? 1u : 0u);
-		d.mo = (uint32_t)take(in, 1) % 8 ? 0 : (uint32_t)take(in, 2);
+		d.msn = (d.qn == DDP_QN_READ ? reads_in : sends_in) + (bits & 128 ? 2u : 1u);
+		d.mo = take(in, 1) % 8 ? message_off : (uint32_t)take(in, 2);
 		d.inv_stag = any_stag(in);
+		count_segment(&d, len);
 	}
 	if (d.opcode == RDMAP_READ_REQUEST) {
 		rr = (struct wire_read_request){any_stag(in), any_address(in),
@@ -195,7 +210,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	readable = end_mr(&e, 0x20000, LEN, RD_ACC_REMOTE_READ, 1, 2);
 	local = end_mr(&e, 0x30000, LEN, RD_ACC_LOCAL_WRITE, 3, 3);
 	posted = received = 0;
-	sends_in = reads_in = 0;
+	sends_in = reads_in = message_off = 0;
 	while (in.left > 0)
 		step(&in);
 	e.refuse_rec = e.refuse_send = 0;
