@@ -185,15 +185,21 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	report_run(c, s);
 }
 
-static void
-keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
+static bool
+no_room(const struct tcp_conn *c)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 
+	return c->ooo_count >= cfg->ooo_slices || c->s->ooo_total >= cfg->ooo_slices_total;
+}
+
+static void
+keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
+{
 	while (chain) {
 		struct tcp_slice *next = chain->next;
 
-		if (c->ooo_count >= cfg->ooo_slices || c->s->ooo_total >= cfg->ooo_slices_total) {
+		if (no_room(c)) {
 			tcp_count(c->s, TCP_OOO_FULL);
 			slice_drop(c->s, chain);
 			return;
@@ -263,7 +269,7 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 
 	/* What the owner refused may be tiny slices without end: their number is bounded as well.
 	 */
-	if (c->refused && c->ooo_count >= c->s->cfg.ooo_slices) {
+	if (c->refused && no_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
 		slice_drop(c->s, chain);
 		return;

@@ -19,7 +19,9 @@ tcp_config_default(struct tcp_config *cfg)
 		.snd_buf = 1 << 20,
 		.rcv_buf = 2 << 20,
 		.ooo_slices = 1024,
-		.ooo_slices_total = 16384,
+		/* A part of any sensible pool of receive buffers, so that hostile peers cannot pin
+		   all. */
+		.ooo_slices_total = 4096,
 		/* Segments do not live longer than half a second inside one building. */
 		.msl_ns = 500000000,
 		/* Tail loss probes repair most tails in two round trips; the RTO stays well above

@@ -275,3 +275,19 @@ Test(tcp_hostile, one_byte_segments_that_the_owner_refuses_are_bounded)
 	sc_poll(&p);
 	cr_assert_eq(p.out[p.nout - 1].tcp.ack, SC_PEER_ISN + 51);
 }
+
+Test(tcp_hostile, all_refused_slices_together_are_bounded)
+{
+	p.cfg.ooo_slices = 50;
+	p.cfg.ooo_slices_total = 20;
+	establish();
+	p.refuse = true;
+	for (unsigned i = 0; i < 100; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1 nopoll", 1 + i, 2 + i);
+		IN(text);
+	}
+	cr_assert_eq(p.slices, 20);
+	cr_assert_eq(sc_count(&p, TCP_OOO_FULL), 80);
+}
