@@ -142,15 +142,6 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 }
 
 static void
-print_counter(void *arg, const char *layer, const char *name, enum sk_severity sev,
-	const char *help, uint64_t value)
-{
-	if (value)
-		fprintf(stderr, "%-8s %-8s %-24s %12lu  %s\n", (const char *)arg, layer, name,
-			(unsigned long)value, help);
-}
-
-static void
 side_destroy(struct side *s)
 {
 	perf_end_close(&s->end);
@@ -194,7 +185,8 @@ perf_embedded(const struct perf_options *o)
 	perf_report_print(&report);
 	for (int i = 0; i < 2; i++) {
 		if (o->counters)
-			eng_counters(sides[i]->end.engine, print_counter, i ? "passive" : "active");
+			perf_counters_print(
+				sides[i]->end.engine, ports[i], i ? "passive" : "active");
 		side_destroy(sides[i]);
 	}
 	return report.errors != 0;

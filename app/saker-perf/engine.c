@@ -124,6 +124,7 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 	cfg.nports = cfg.nifs = 1;
 	cfg.ports[0].port_id = port;
 	cfg.ports[0].mtu = o->mtu;
+	cfg.ports[0].offload_cksum = cfg.ports[0].offload_tso = o->offload;
 	if (parse_address(address, &cfg.ifs[0])) {
 		fprintf(stderr, "saker-perf: --address %s: not ADDR/LEN\n", address);
 		return NULL;

@@ -37,7 +37,8 @@ static const struct option_row rows[] = {
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
 	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
 	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "no progress"},
-	{"counters", FLAG, AT(counters), 0, 0, NULL, "print the engines' counters at the end"},
+	{"counters", FLAG, AT(counters), 0, 0, NULL, "print engines' and ports' counters at the end"},
+	{"no-offload", OFF, AT(offload), 0, 0, NULL, "no checksums and no TSO by the port"},
 	{"no-floor", OFF, AT(floor), 0, 0, NULL, "do not measure the floor"},
 	{"no-crc", OFF, AT(crc), 0, 0, NULL, "MPA without CRC"},
 	{"markers", FLAG, AT(markers), 0, 0, NULL, "MPA with markers, both directions"},
@@ -159,6 +160,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		.tcp_port = PERF_PORT,
 		.crc = true,
 		.floor = true,
+		.offload = true,
 	};
 	for (int i = 1; i < argc; i++) {
 		const struct option_row *r = find(argv[i]);

@@ -24,7 +24,7 @@ struct perf_options {
 	enum perf_test test;
 	enum shm_transport transport;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
-	bool verify, json, quiet, listen, crc, markers, floor, counters;
+	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring", or a vdev's name */
 	const char *impair;  /* arguments of the hostile wire between the two ends */
 	const char *client;  /* socket of a running saker */
@@ -152,6 +152,9 @@ int perf_floor_serve(struct perf_floor *f, uint32_t iters);
 /* Writes what passes through `port`, both ways, to a file in pcap format. */
 int perf_pcap_open(uint16_t port, const char *path);
 void perf_pcap_close(void);
+
+/* On stderr: the counters of the engine and of the port, those that are not zero, and what an idle QP costs. */
+void perf_counters_print(const struct eng *e, uint16_t port, const char *who);
 
 /* A joined pair of ports for the embedded form. */
 int perf_ports_pair(const struct perf_options *o, uint16_t ports[2]);

@@ -70,6 +70,8 @@ perf_single(const struct perf_options *o)
 		perf_report_print(&report);
 	}
 	perf_settle(&e);
+	if (o->counters && e.engine)
+		perf_counters_print(e.engine, 0, e.active ? "active" : "passive");
 	perf_end_close(&e);
 	perf_pcap_close();
 	return rc || e.errors;

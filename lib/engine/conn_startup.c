@@ -139,8 +139,8 @@ eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_
 static void
 use_offloads(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->path.port < t->e->cfg.nports && t->e->ports[c->path.port].tso)
-		tcp_set_tso(c->tcp, ENG_TSO_MAX);
+	if (c->path.port < t->e->cfg.nports)
+		tcp_set_tso(c->tcp, t->e->ports[c->path.port].tso);
 }
 
 void

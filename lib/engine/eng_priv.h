@@ -24,9 +24,9 @@ struct eng_port {
 	uint32_t mtu; /* IP packet bytes */
 	uint8_t mac[6];
 	bool started;
-	bool cksum;	/* fills in IPv4 and TCP checksums */
-	bool rx_cksum;	/* checks them */
-	bool tso;
+	bool cksum;	/* fills in TCP checksums */
+	bool ip_cksum;	/* and IPv4's */
+	uint32_t tso;	/* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
 	bool multi_seg; /* sends frames of several segments */
 };
 

@@ -29,7 +29,7 @@ struct eng_port_config {
 	uint16_t port_id; /* DPDK's */
 	uint32_t mtu;	  /* IP packet bytes: 1280..65535 less the Ethernet header */
 	bool offload_cksum, offload_tso; /* use them where the port offers them */
-	uint16_t rxd, txd;
+	uint16_t rxd, txd; /* descriptors of a queue; 0: 1024, or as near as the port comes */
 };
 
 struct eng_if_config { /* an address on a port (and VLAN) */
@@ -138,7 +138,11 @@ int eng_telemetry_register(struct eng *e);
 #define ENG_REASONS(X)                                                                             \
 	X(ENG_RX_BAD, SK_NOTICE, "a received frame was dropped (the parser's counter tells why)")  \
 	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "the port found a checksum wrong")                       \
+	X(ENG_RX_CKSUM, SK_NORMAL, "the port vouched for a segment's checksum")                   \
 	X(ENG_TX_FULL, SK_NORMAL, "the port's send queue was full")                                \
+	X(ENG_TX_REFUSED, SK_WARNING, "a frame that the port cannot prepare was dropped")          \
+	X(ENG_TX_CKSUM, SK_NORMAL, "a frame went out for the port to fill in checksums")           \
+	X(ENG_TX_TSO, SK_NORMAL, "a frame went out for the port to cut into segments")             \
 	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf to send with")                                      \
 	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf to receive into")                                   \
 	X(ENG_RING_FULL, SK_NORMAL, "a ring between two stages was full; the sender kept its work") \

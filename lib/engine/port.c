@@ -12,7 +12,8 @@
 #include "eng_priv.h"
 #include "transport_priv.h"
 
-#define RSS_WANTED (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)
+#define DESCRIPTORS 1024 /* of a queue, where the configuration names no number */
+#define RSS_WANTED  (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)
 
 static int
 refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
@@ -21,27 +22,44 @@ refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int
 	return rc;
 }
 
+/* A port may bound the pieces of a frame, and its send queue does: several frames shall fit. Each
+ * ENG_COPY_MAX bytes make two at most: a record that is attached, and copies between it and the
+ * next; one more holds the headers. */
+static uint32_t
+tso_most(const struct rte_eth_desc_lim *lim, uint16_t txd)
+{
+	uint32_t pieces = txd / 3u;
+
+	if (lim->nb_seg_max != 0)
+		pieces = RTE_MIN(pieces, (uint32_t)lim->nb_seg_max);
+	pieces = RTE_MAX(pieces, 1u);
+	return RTE_MIN((uint32_t)ENG_TSO_MAX, (pieces - 1) / 2 * ENG_COPY_MAX);
+}
+
 /* Of what is offered, that which is wanted. */
 static void
 choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
-	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, unsigned queues)
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, unsigned queues,
+	uint16_t txd)
 {
-	const uint64_t tx_cksum = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
-	const uint64_t rx_cksum = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
 	uint64_t tx = info->tx_offload_capa, rx = info->rx_offload_capa;
 
 	p->multi_seg = (tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
-	p->cksum = pc->offload_cksum && (tx & tx_cksum) == tx_cksum;
-	p->rx_cksum = pc->offload_cksum && (rx & rx_cksum) == rx_cksum;
-	p->tso = pc->offload_tso && p->cksum && p->multi_seg && (tx & RTE_ETH_TX_OFFLOAD_TCP_TSO);
+	p->cksum = pc->offload_cksum && (tx & RTE_ETH_TX_OFFLOAD_TCP_CKSUM);
+	p->ip_cksum = p->cksum && (tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
+	if (pc->offload_tso && p->cksum && p->multi_seg && (tx & RTE_ETH_TX_OFFLOAD_TCP_TSO))
+		p->tso = tso_most(&info->tx_desc_lim, txd);
 	if (p->multi_seg)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	if (p->cksum)
-		conf->txmode.offloads |= tx_cksum;
-	if (p->tso)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
+	if (p->ip_cksum)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+	if (p->tso > 0)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
-	if (p->rx_cksum)
-		conf->rxmode.offloads |= rx_cksum;
+	/* IPv4's is checked here in any case: it costs less than to ask. */
+	if (pc->offload_cksum)
+		conf->rxmode.offloads |= rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
 	if (rx & RTE_ETH_RX_OFFLOAD_SCATTER)
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
 	if (queues > 1 && (info->flow_type_rss_offloads & RSS_WANTED)) {
@@ -51,11 +69,9 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 }
 
 static int
-setup_queues(struct eng *e, struct eng_port *p, const struct eng_port_config *pc)
+setup_queues(struct eng *e, struct eng_port *p, uint16_t rxd, uint16_t txd)
 {
-	uint16_t rxd = pc->rxd, txd = pc->txd;
-	int socket = rte_eth_dev_socket_id(p->id);
-	int rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
+	int socket = rte_eth_dev_socket_id(p->id), rc = 0;
 
 	for (unsigned q = 0; q < e->cfg.ntransports && rc == 0; q++) {
 		rc = rte_eth_rx_queue_setup(
@@ -94,6 +110,7 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	struct rte_eth_conf conf = {0};
 	struct rte_eth_dev_info info;
 	uint16_t queues = (uint16_t)e->cfg.ntransports;
+	uint16_t rxd = pc->rxd ? pc->rxd : DESCRIPTORS, txd = pc->txd ? pc->txd : DESCRIPTORS;
 	int rc;
 
 	p->id = pc->port_id;
@@ -105,12 +122,15 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 		return refuse(err, errlen, p, "fewer queues than transport stages", -EINVAL);
 	if (p->mtu < info.min_mtu || p->mtu > info.max_mtu)
 		return refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
+	if (rc != 0)
+		return refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
 	conf.rxmode.mtu = p->mtu;
-	choose_offloads(p, pc, &info, &conf, queues);
+	choose_offloads(p, pc, &info, &conf, queues, txd);
 	rc = rte_eth_dev_configure(p->id, queues, queues, &conf);
 	if (rc != 0)
 		return refuse(err, errlen, p, "cannot be configured", rc);
-	rc = setup_queues(e, p, pc);
+	rc = setup_queues(e, p, rxd, txd);
 	if (rc != 0)
 		return refuse(err, errlen, p, "its queues cannot be set up", rc);
 	/* A port without the notion of an MTU takes what fits the mbufs. */

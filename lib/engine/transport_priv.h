@@ -118,7 +118,7 @@ struct eng_transport {
 	/* Frames */
 	struct rte_mempool *rx_pool, *tx_pool;
 	struct eng_tx {
-		uint16_t n;
+		uint16_t n, prepared; /* of these the port has seen the first `prepared` */
 		struct rte_mbuf *m[ENG_TX_BUFFER];
 	} tx[ENG_MAX_PORTS];
 	struct rte_mbuf *spare[ENG_SPARE]; /* of tx_pool, in our cache already */

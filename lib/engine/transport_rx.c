@@ -13,6 +13,7 @@ check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
 	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the bytes never were on a wire */
+		sk_count(t->counters, ENG_RX_CKSUM);
 		return 0;
 	case RTE_MBUF_F_RX_L4_CKSUM_BAD:
 		sk_count(t->counters, ENG_RX_OFFLOAD_BAD);

@@ -14,6 +14,34 @@
 /* Room in front of TCP's payload. */
 #define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
 
+/*
+ * A port that fills in checksums may want to see the frames first. Each is shown to it once: what
+ * the port did not take is not prepared again.
+ */
+static void
+prepare(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
+{
+	while (tx->prepared < tx->n) {
+		uint16_t n = tx->n - tx->prepared, good;
+		struct rte_mbuf **m = tx->m + tx->prepared;
+
+		good = rte_eth_tx_prepare(port, (uint16_t)t->index, m, n);
+		for (uint16_t i = 0; i < good; i++) {
+			if (m[i]->ol_flags & RTE_MBUF_F_TX_TCP_SEG)
+				sk_count(t->counters, ENG_TX_TSO);
+			else if (m[i]->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
+				sk_count(t->counters, ENG_TX_CKSUM);
+		}
+		tx->prepared += good;
+		if (good == n)
+			return;
+		sk_count(t->counters, ENG_TX_REFUSED);
+		rte_pktmbuf_free(m[good]);
+		memmove(m + good, m + good + 1, (n - good - 1u) * sizeof(m[0]));
+		tx->n--;
+	}
+}
+
 void
 eng_tx_flush(struct eng_transport *t)
 {
@@ -24,8 +52,11 @@ eng_tx_flush(struct eng_transport *t)
 
 		if (tx->n == 0)
 			continue;
+		if (t->e->ports[i].cksum)
+			prepare(t, t->e->ports[i].id, tx);
 		sent = rte_eth_tx_burst(t->e->ports[i].id, (uint16_t)t->index, tx->m, tx->n);
 		tx->n -= sent;
+		tx->prepared = tx->n;
 		if (tx->n == 0)
 			continue;
 		sk_count(t->counters, ENG_TX_FULL);
@@ -113,27 +144,75 @@ append_copy(struct rte_mbuf *m, const struct tcp_out *out)
 	}
 }
 
+/* A new mbuf at the end of the frame `m`, whose last one is **last. */
+static struct rte_mbuf *
+append_mbuf(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last)
+{
+	struct rte_mbuf *a = rte_pktmbuf_alloc(t->tx_pool);
+
+	if (a == NULL)
+		return NULL;
+	(*last)->next = a;
+	*last = a;
+	m->nb_segs++;
+	return a;
+}
+
+/* `n` bytes of `rec` from `off` on, as a copy: the pieces of a frame stay few. */
 static int
-append_attached(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *out)
+chain_copy(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
+	const struct tcp_rec *rec, uint32_t off, uint32_t n)
+{
+	while (n > 0) {
+		bool full = RTE_MBUF_HAS_EXTBUF(*last) || RTE_MBUF_CLONED(*last) ||
+			    rte_pktmbuf_tailroom(*last) == 0;
+		uint32_t here;
+
+		if (full && append_mbuf(t, m, last) == NULL)
+			return -ENOBUFS;
+		here = RTE_MIN(n, (uint32_t)rte_pktmbuf_tailroom(*last));
+		rte_memcpy(rte_pktmbuf_mtod_offset(*last, uint8_t *, (*last)->data_len),
+			rec->data + off, here);
+		(*last)->data_len += (uint16_t)here;
+		m->pkt_len += here;
+		off += here;
+		n -= here;
+	}
+	return 0;
+}
+
+/* The same without a copy. */
+static int
+chain_attach(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
+	const struct tcp_rec *rec, uint32_t off, uint32_t n)
+{
+	struct rte_mbuf *a = append_mbuf(t, m, last);
+
+	if (a == NULL)
+		return -ENOBUFS;
+	rte_pktmbuf_attach(a, rec->owner);
+	a->data_off = (uint16_t)(rec->data + off - (uint8_t *)a->buf_addr);
+	a->data_len = (uint16_t)n;
+	a->pkt_len = n;
+	m->pkt_len += n;
+	return 0;
+}
+
+static int
+append_chain(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *out)
 {
 	const struct tcp_rec *rec = out->first;
 	uint32_t off = out->off, left = out->len;
 	struct rte_mbuf *last = m;
+	int rc;
 
 	for (; left > 0; rec = rec->next) {
 		uint32_t n = RTE_MIN(rec->len - off, left);
-		struct rte_mbuf *a = rte_pktmbuf_alloc(t->tx_pool);
 
-		if (a == NULL)
-			return -ENOBUFS;
-		rte_pktmbuf_attach(a, rec->owner);
-		a->data_off = (uint16_t)(rec->data + off - (uint8_t *)a->buf_addr);
-		a->data_len = (uint16_t)n;
-		a->pkt_len = n;
-		last->next = a;
-		last = a;
-		m->nb_segs++;
-		m->pkt_len += n;
+		rc = n > ENG_COPY_MAX ? chain_attach(t, m, &last, rec, off, n)
+				      : chain_copy(t, m, &last, rec, off, n);
+		if (rc != 0)
+			return rc;
 		left -= n;
 		off = 0;
 	}
@@ -163,19 +242,19 @@ header_mbuf(struct eng_transport *t)
 static struct rte_mbuf *
 payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
-	bool attach = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
+	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
 	/* A frame in one piece may need the room of a whole one. */
-	bool small = attach || out->len <= ENG_COPY_MAX;
+	bool small = chain || out->len <= ENG_COPY_MAX;
 	struct rte_mbuf *m = small ? header_mbuf(t) : rte_pktmbuf_alloc(t->rx_pool);
 
 	if (m == NULL)
 		goto none;
 	m->data_off = HEAD_MAX;
-	if (!attach) {
+	if (!chain) {
 		append_copy(m, out);
 		return m;
 	}
-	if (append_attached(t, m, out) == 0)
+	if (append_chain(t, m, out) == 0)
 		return m;
 	rte_pktmbuf_free(m);
 none:
@@ -202,8 +281,9 @@ finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_p
 	m->l2_len = path->l2_len;
 	m->l3_len = path->l3_len;
 	m->l4_len = tcp_len;
-	m->ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM |
-		       (v4 ? RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM : RTE_MBUF_F_TX_IPV6);
+	m->ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM | (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
+	if (v4 && p->ip_cksum)
+		m->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
 	if (out->gso_size != 0) {
 		m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
 		m->tso_segsz = (uint16_t)out->gso_size;
@@ -240,7 +320,7 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	memcpy(rte_pktmbuf_prepend(m, (uint16_t)tcp_len), head, tcp_len);
 	ip_len = path->l2_len + path->l3_len;
 	net_head_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)ip_len), path, tcp_len + out->len,
-		out->ecn, t->ip_id++, p != NULL && p->cksum);
+		out->ecn, t->ip_id++, p != NULL && p->ip_cksum);
 	finish_checksum(m, p, path, out, tcp_len, addr_sum);
 	if (rc == 0)
 		tx_put(t, path->port, m);
