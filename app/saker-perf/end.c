@@ -226,6 +226,8 @@ perf_end_accept(struct perf_end *e)
 
 	if (rc < 0)
 		return perf_fail("listening", rc);
+	if (e->o->listen)
+		fprintf(stderr, "listening\n"); /* for whoever starts the other end */
 	for (uint32_t i = 0; i < e->nqp; i++) {
 		if (expect(e, SAKER_EV_CONNECT_REQUEST, &ev) || take_hello(e, &ev.cm))
 			return -1;

@@ -72,6 +72,8 @@ create_pools(struct eng_transport *t)
 
 	for (unsigned i = 0; i < cfg->nports; i++)
 		frame = SK_MAX(frame, cfg->ports[i].mtu + ETH_MAX);
+	/* Ports count their buffers in kilobytes, and some have no smaller ones than two. */
+	frame = SK_MAX(2048u, (frame + 1023) / 1024 * 1024);
 	if (frame > ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM)
 		frame = ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM;
 	/* What arrives may be kept for a while, so an mbuf holds a frame of its port and no more.

@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Ports that work for us: checksums, segments and hashes by the port. Over net_impair as a NIC that looks at every field it is given; over
+# net_virtio_user against net_vhost; and, for frames that pass the kernel, over net_af_packet at a veth, which offers nothing. Every operation is compared byte by byte, and counters tell that the offloads were really used.
+. "$(dirname "$0")/perf.inc"
+iters=20
+take_memory 512
+
+# used NAME WHO: frames that `WHO` left to its port, which found nothing wrong.
+used() {
+    local bad
+    for bad in "port tx_offload_error" "port rx_cksum_bad" "eng ENG_TX_REFUSED" "eng ENG_RX_OFFLOAD_BAD" "wire WIRE_TCP_CHECKSUM" \
+        "wire WIRE_IP4_CHECKSUM"; do
+        # shellcheck disable=SC2086
+        [ "$(counted "$1" "$2" $bad)" = 0 ] || fail "$1: $2 counted $bad"
+    done
+    [ "$(counted "$1" "$2" eng ENG_TX_CKSUM)" -gt 0 ] || fail "$1: $2 left no checksum to the port"
+    [ "$(counted "$1" "$2" eng ENG_RX_CKSUM)" -gt 0 ] || fail "$1: $2's port checked nothing"
+}
+
+source_of() { [ "$1" = read ] && echo passive || echo active; } # who sends the bytes
+
+row='%-10s %-6s %8s %6s %9s %9s %9s\n'
+say "net_impair as a NIC, embedded: frames that $iters operations left to the port"
+# shellcheck disable=SC2059
+printf "$row" port op size mtu checksum tso segments
+nic() { # nic OP SIZE MTU [IMPAIR]
+    local name=nic-$1-$2-$3 who
+    who=$(source_of "$1")
+    both "$name" --op "$1" --test lat --size "$2" --mtu "$3" --iters $iters --verify --impair "nic=1${4:-}"
+    correct "$name" $iters
+    [ -n "${4:-}" ] || { used "$name" active && used "$name" passive; }
+    [ "$(counted "$name" "$who" port tx_offload_error)" = 0 ] || fail "$name: the NIC refused frames"
+    local cut segments
+    cut=$(counted "$name" "$who" port tx_tso)
+    segments=$(counted "$name" "$who" port tx_segments)
+    [ "$cut" = "$(counted "$name" "$who" eng ENG_TX_TSO)" ] || fail "$name: not each frame for TSO was cut"
+    if [ "$2" -gt $((2 * $3)) ]; then
+        [ "$cut" -ge $iters ] && [ "$segments" -ge $((2 * cut)) ] || fail "$name: $cut frames for TSO, $segments segments"
+    fi
+    # shellcheck disable=SC2059
+    printf "$row" "nic${4:+$4}" "$1" "$2" "$3" "$(counted "$name" "$who" port tx_cksum_filled)" "$cut" "$segments"
+}
+for mtu in ${MTUS-1500 9000}; do
+    for op in send write read; do
+        for size in 1 1400 4096 65536 1048576; do nic $op $size $mtu; done
+    done
+done
+nic write 1048576 1500 ,seed=5,drop=0.01,reorder=0.01
+
+say "the same port, no offload wanted"
+both plain --op write --test lat --size 65536 --iters $iters --verify --impair nic=1 --no-offload
+correct plain $iters
+for c in "port tx_tso" "port tx_cksum_filled" "eng ENG_TX_CKSUM"; do
+    # shellcheck disable=SC2086
+    [ "$(counted plain active $c)" = 0 ] || fail "plain: $c although --no-offload"
+done
+
+# apart NAME EAL-OPTIONS-OF-THE-ACCEPTING-END -- EAL-OPTIONS-OF-THE-OTHER -- OPTIONS...: two processes. $in: what they run in.
+apart() {
+    local name=$1 first=() second=() server
+    shift
+    while [ "$1" != -- ]; do first+=("$1"); shift; done
+    shift
+    while [ "$1" != -- ]; do second+=("$1"); shift; done
+    shift
+    perf "$name-in" --lcores 0@0 "${first[@]}" -- --listen --address 10.9.0.1/24 --verify --iters $iters "$@" &
+    server=$!
+    pids=($server)
+    until_true 30 listens "$name-in" $server || fail "$name: the accepting end does not listen"
+    perf "$name-out" --lcores 0@1 "${second[@]}" -- --connect 10.9.0.1 --address 10.9.0.2/24 --verify --iters $iters "$@" ||
+        fail "$name: the connecting end failed"
+    wait $server || fail "$name: the accepting end failed"
+    pids=()
+    correct "$name-out" $iters
+}
+listens() {
+    kill -0 "$2" 2>/dev/null || fail "$1 ended"
+    grep -qs '^listening$' "$work/$1.log"
+}
+shown() { # shown NAME PORT OP SIZE MTU
+    local log=$1-out who
+    who=$(source_of "$3")
+    [ "$who" = active ] || log=$1-in
+    # shellcheck disable=SC2059
+    printf "$row" "$2" "$3" "$4" "$5" "$(counted "$log" "$who" eng ENG_TX_CKSUM)" "$(counted "$log" "$who" eng ENG_TX_TSO)" -
+}
+
+say "net_virtio_user against net_vhost"
+virtio() { # virtio OP SIZE MTU
+    local name=virtio-$1-$2-$3
+    rm -f "$work/vhost.sock"
+    # One file for each list of memory segments: vhost-user takes eight regions.
+    apart "$name" --single-file-segments --vdev "net_vhost0,iface=$work/vhost.sock,tso=1" -- \
+        --single-file-segments --vdev "net_virtio_user0,path=$work/vhost.sock" -- --op "$1" --test lat --size "$2" --mtu "$3"
+    used "$name-out" active
+    used "$name-in" passive
+    if [ "$1" != read ] && [ "$2" -gt $((2 * $3)) ]; then
+        [ "$(counted "$name-out" active eng ENG_TX_TSO)" -ge $iters ] || fail "$name: no TSO"
+    fi
+    shown "$name" virtio "$1" "$2" "$3"
+}
+if [ "${memory[0]}" = --in-memory ]; then
+    for op in send write read; do
+        for size in 64 65536 1048576; do virtio $op $size 1500; done
+    done
+    virtio write 1048576 9000
+else
+    echo "without huge pages vhost-user cannot share memory: left out"
+fi
+
+ns=skp$$
+leave() { ip netns del $ns 2>/dev/null; }
+if ! ip netns add $ns 2>/dev/null; then
+    [ "$(id -u)" = 0 ] && fail "no network namespace can be made"
+    echo "only root makes network namespaces: the kernel's ports are left out"
+    exit 0
+fi
+inside() { ip netns exec $ns "$@"; }
+inside sysctl -qw net.ipv6.conf.default.disable_ipv6=1
+build_outside=$(readlink -f "$build")
+perf() {
+    local name=$1
+    shift
+    timeout -k 5 "${limit:-120}" ip netns exec $ns "$build_outside/app/saker-perf" --no-pci "${memory[@]}" --no-telemetry \
+        --file-prefix "skp$$$name" "$@" --json --counters >"$work/$name.json" 2>"$work/$name.log"
+}
+
+say "net_af_packet over a veth"
+ip -n $ns link add ve0 type veth peer name ve1
+ip -n $ns link set ve0 up
+ip -n $ns link set ve1 up
+packet() { # packet OP SIZE
+    apart "packet-$1-$2" --vdev net_af_packet0,iface=ve0 -- --vdev net_af_packet0,iface=ve1 -- --op "$1" --test lat --size "$2"
+    shown "packet-$1-$2" af_packet "$1" "$2" 1500
+}
+for op in send write read; do packet $op 65536; done
+
+echo "every byte was right"
