@@ -8,9 +8,11 @@
  *	iw_tx_msg.c	Send, Write, local invalidate
  *	iw_tx_fast.c	the usual Send or Write, in one go
  *	iw_tx_read.c	Read Requests and Read Responses out
+ *	iw_tx_atomic.c	Atomic Requests out; those of the peer executed and answered
  *	iw_rx.c		FPDUs in: versions, opcodes, the table of handlers
  *	iw_rx_tagged.c	Write and Read Response in
- *	iw_rx_untagged.c Send and Read Request in
+ *	iw_rx_untagged.c Send, Immediate Data and Read Request in
+ *	iw_rx_atomic.c	Atomic Request and Atomic Response in
  *	iw_terminate.c	reason -> Terminate, Terminates in and out
  */
 #ifndef SAKER_IWARP_PRIV_H
@@ -44,18 +46,20 @@ struct iw_op {
 	uint8_t opcode;        /* RDMAP opcode on the wire */
 	uint8_t status;        /* enum rd_status when it fails */
 	bool checked;          /* mrs[] were looked up during this call */
+	bool written;          /* RD_WRITE_IMM: the Write is out, Immediate Data follows */
 	struct rd_mr *mrs[RD_MAX_SGE];
 	struct rd_wr wr;
 };
 
 enum iw_sqe_flags {
-	IW_SQE_READ = 1, /* its Read Response is still to come */
+	IW_SQE_READ = 1, /* its Read or Atomic Response is still to come */
 	IW_SQE_LAST = 2, /* ends a work request */
 	IW_SQE_SIGNALED = 4,
-	IW_SQE_INV = 8, /* invalidate the sink when the Read is done */
+	IW_SQE_INV = 8,     /* invalidate the sink when the Read is done */
+	IW_SQE_ATOMIC = 16, /* with IW_SQE_READ: an Atomic */
 };
 
-/* One outstanding Read Request, or a request that waits for its turn to complete. */
+/* One outstanding Read or Atomic Request, or a request that waits for its turn to complete. */
 struct iw_sqe {
 	uint64_t wr_id;
 	uint64_t to;    /* Read: sink of the next byte */
@@ -66,11 +70,24 @@ struct iw_sqe {
 	uint8_t flags;  /* enum iw_sqe_flags */
 };
 
-/* An inbound Read Request that is not yet answered. */
+/* An inbound Read or Atomic Request that is not yet answered: they share queue number 1, its
+ * message sequence numbers and IRD (RFC 7306 5.2), and are answered in order. */
 struct iw_irqe {
-	uint64_t sink_to, src_to;
-	uint32_t sink_stag, src_stag;
-	uint32_t len, done;
+	uint64_t src_to;
+	uint32_t src_stag;
+	bool atomic;
+	uint8_t op; /* enum rdmap_atomic_op */
+	union {
+		struct {
+			uint64_t sink_to;
+			uint32_t sink_stag;
+			uint32_t len, done;
+		};
+		struct {
+			uint64_t data, data_mask, compare, compare_mask;
+			uint32_t request_id;
+		};
+	};
 };
 
 /* Indices run freely; capacities are powers of two. */
@@ -114,6 +131,13 @@ struct iw_qp {
 	struct iw_irq irq;
 	struct mpa_rx mrx;
 	struct iw_info info;
+	uint32_t write_len;  /* bytes of the Write that came last, or is coming */
+	bool write_open;     /* it is coming */
+	bool draft_ext;      /* iw_params.draft_ext */
+	uint32_t answer_msn; /* of the next Atomic Response out */
+	/* The nth Atomic Request of ours has n, from 1, as its identifier; its response has it as
+	 * message sequence number. */
+	uint32_t atomic_next, atomic_due;
 
 	/* The end. */
 	uint32_t drain_left; /* requests that may still be taken from the send queue */
@@ -154,6 +178,8 @@ struct iw_sqe *iw_sq_read(struct iw_qp *q);
 void iw_sq_read_done(struct iw_qp *q);
 /* The peer refused the Read Request with this MSN. */
 void iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status);
+/* The peer refused an opcode without telling which message had it: the oldest Atomic, if any. */
+void iw_sq_atomic_refused(struct iw_qp *q, enum rd_status status);
 void iw_sq_flush(struct iw_qp *q);
 void iw_rq_flush(struct iw_qp *q);
 bool iw_signaled(const struct iw_qp *q, const struct rd_wr *wr);
@@ -190,6 +216,21 @@ bool iw_tx_fast(struct iw_qp *q, struct iw_op *op);
 /* iw_tx_read.c */
 enum iw_step iw_read_step(struct iw_qp *q, struct iw_op *op);
 enum iw_step iw_irq_step(struct iw_qp *q);
+/* A Read or Atomic Request into the room that was made. */
+void iw_request_emit(struct iw_qp *q, uint8_t opcode, const uint8_t *body, uint32_t n);
+/* May one more Read or Atomic be outstanding (ORD, entries)? Else iw_tx() is called again when one
+ * is done. */
+bool iw_request_may(struct iw_qp *q);
+/* The oldest inbound request cannot be answered any more: the Terminate quotes it as it was (RFC
+ * 5040 7.2). */
+enum iw_step iw_irq_fail(struct iw_qp *q, const struct iw_irqe *e, enum iw_reason reason);
+
+/* iw_tx_atomic.c */
+/* The length of the sink, and whether the connection knows the operation. */
+enum rd_status iw_atomic_check(const struct iw_qp *q, const struct iw_op *op);
+enum iw_step iw_atomic_step(struct iw_qp *q, struct iw_op *op);
+/* Executes the oldest inbound request, which is an Atomic, and answers it. */
+enum iw_step iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e);
 /* The ready-to-receive message of RFC 6581 9.2. */
 enum iw_step iw_rtr_step(struct iw_qp *q);
 
@@ -201,8 +242,24 @@ int iw_rx_read_response(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
 int iw_rx_send(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+int iw_rx_immediate(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
 int iw_rx_read_request(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+int iw_rx_atomic_request(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+int iw_rx_atomic_response(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
+/* What a segment on queue number 1 must be: the next message, whole, of `want` bytes. 0 or the
+ * reason, which is `too_short` for fewer. */
+int iw_rx_queue1(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d,
+	uint32_t want, enum iw_reason too_short);
+/* A place for one more inbound request, within IRD: 0 and *e, or the reason. It counts once
+ * iw_irq_push() was called. */
+int iw_irq_reserve(struct iw_qp *q, struct iw_irqe **e);
+void iw_irq_push(struct iw_qp *q);
+/* The reason for a Read or Atomic whose target is at fault. */
+enum iw_reason iw_rdmap_reason(enum rd_fault fault);
 /* Places `len` bytes of the ULPDU from `off` in a checked range; the last bytes are stored last. */
 void iw_place(const struct mpa_fpdu *f, uint32_t off, const struct rd_mr *mr, uint64_t addr,
 	uint32_t len);

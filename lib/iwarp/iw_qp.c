@@ -40,6 +40,7 @@ iw_qp_create(struct iw_stage *st, struct rd_qp *qp)
 	q->st = st;
 	q->rd = qp;
 	q->send_msn = q->read_msn = q->recv_msn = q->irq_msn = 1; /* RFC 5041 5.1 */
+	q->answer_msn = q->atomic_next = q->atomic_due = 1;
 	mpa_rx_init(&q->mrx, false, false, st->ops.slice_free, st->ctx);
 	st->qps++;
 	return q;
@@ -104,6 +105,7 @@ iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p)
 	q->hold = !p->initiator;
 	q->rtr = p->initiator ? p->rtr : MPA_RTR_NONE;
 	q->swallow_rtr = !p->initiator && p->rtr == MPA_RTR_SEND;
+	q->draft_ext = p->draft_ext;
 	q->started = true;
 	q->phase = IW_PHASE_OPEN;
 	q->rd->state = RD_QP_RTS;

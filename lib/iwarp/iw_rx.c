@@ -25,6 +25,11 @@ static const struct {
 	[RDMAP_SEND_SE] = {iw_rx_send, false, DDP_QN_SEND},
 	[RDMAP_SEND_SE_INV] = {iw_rx_send, false, DDP_QN_SEND},
 	[RDMAP_TERMINATE] = {iw_rx_terminate, false, DDP_QN_TERMINATE},
+	/* RFC 7306 4.1 */
+	[RDMAP_IMMEDIATE] = {iw_rx_immediate, false, DDP_QN_SEND},
+	[RDMAP_IMMEDIATE_SE] = {iw_rx_immediate, false, DDP_QN_SEND},
+	[RDMAP_ATOMIC_REQUEST] = {iw_rx_atomic_request, false, DDP_QN_READ},
+	[RDMAP_ATOMIC_RESPONSE] = {iw_rx_atomic_response, false, DDP_QN_ATOMIC},
 };
 
 void
@@ -61,7 +66,7 @@ segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, uint32_t
 		return IW_RDMAP_UNSPECIFIED;
 	if (d.dv != 1)
 		return d.tagged ? IW_DDP_T_VERSION : IW_DDP_U_VERSION;
-	if (d.qn > DDP_QN_TERMINATE)
+	if (d.qn > DDP_QN_ATOMIC)
 		return IW_DDP_U_QN;
 	if (d.rv != 1)
 		return IW_RDMAP_VERSION;

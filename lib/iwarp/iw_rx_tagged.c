@@ -32,6 +32,8 @@ iw_rx_write(
 		iw_place(f, DDP_TAGGED_LEN, mr, d->to, n);
 		q->info.bytes_in += n;
 	}
+	q->write_len = q->write_open ? q->write_len + n : n;
+	q->write_open = !d->last;
 	if (d->last)
 		q->info.msgs_in++;
 	return IW_NONE;
@@ -68,7 +70,7 @@ iw_rx_read_response(
 	struct rd_mr *mr;
 	int reason;
 
-	if (!e)
+	if (!e || (e->flags & IW_SQE_ATOMIC))
 		return IW_READ_RESPONSE_BAD;
 	reason = response_check(e, d, n);
 	if (reason) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Untagged segments: Send variants and Read Request. TCP delivers in order and messages are not
- * interleaved, so the next message sequence number and offset are known exactly; anything else is
- * an error (RFC 5041 7.1).
+ * Untagged segments: Send variants, Immediate Data and Read Request. TCP delivers in order and
+ * messages are not interleaved, so the next message sequence number and offset are known exactly;
+ * anything else is an error (RFC 5041 7.1).
  */
 #include "iw_priv.h"
 
@@ -19,7 +19,8 @@ invalidates(const struct wire_ddp *d)
 static bool
 solicited(const struct wire_ddp *d)
 {
-	return d->opcode == RDMAP_SEND_SE || d->opcode == RDMAP_SEND_SE_INV;
+	return d->opcode == RDMAP_SEND_SE || d->opcode == RDMAP_SEND_SE_INV ||
+	       d->opcode == RDMAP_IMMEDIATE_SE;
 }
 
 /* May the peer invalidate it? What the peer never had a right to is not the peer's to take away. */
@@ -101,29 +102,35 @@ scatter(struct iw_op *op, const struct mpa_fpdu *f, uint32_t off, uint32_t n)
 	}
 }
 
+/* Completes the receive by the message that `d` ends. */
 static void
-receive_done(struct iw_qp *q, const struct wire_ddp *d)
+receive_done(struct iw_qp *q, const struct wire_ddp *d, struct rd_wc *wc)
 {
 	struct iw_op *op = q->rx_op;
-	struct rd_wc wc = {
-		.wr_id = op->wr.wr_id,
-		.qpn = q->rd->qpn,
-		.opcode = RD_RECV,
-		.status = RD_SUCCESS,
-		.byte_len = (uint32_t)op->done,
-	};
 
+	wc->wr_id = op->wr.wr_id;
+	wc->qpn = q->rd->qpn;
+	wc->status = RD_SUCCESS;
 	if (solicited(d))
-		wc.flags |= RD_WC_SOLICITED;
-	if (invalidates(d)) {
-		wc.flags |= RD_WC_INV;
-		wc.inv_stag = op->inv_stag;
-	}
+		wc->flags |= RD_WC_SOLICITED;
 	q->rx_op = NULL;
 	q->recv_msn++;
 	q->info.msgs_in++;
-	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
+	q->write_len = 0;
+	q->st->ops.rd.complete(q->st->ctx, q->rd, true, wc);
 	iw_op_release(q->st, op);
+}
+
+static void
+send_done(struct iw_qp *q, const struct wire_ddp *d)
+{
+	struct rd_wc wc = {.opcode = RD_RECV, .byte_len = (uint32_t)q->rx_op->done};
+
+	if (invalidates(d)) {
+		wc.flags |= RD_WC_INV;
+		wc.inv_stag = q->rx_op->inv_stag;
+	}
+	receive_done(q, d, &wc);
 }
 
 /* The message and its place in it. */
@@ -185,17 +192,49 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 		return IW_NONE;
 	if (inv)
 		q->st->ops.rd.invalidate(q->st->ctx, inv);
-	receive_done(q, d);
+	send_done(q, d);
 	return IW_NONE;
 }
 
-static const uint8_t read_reason[] = {
-	[RD_FAULT_STAG] = IW_RDMAP_STAG,
-	[RD_FAULT_PD] = IW_RDMAP_STREAM,
-	[RD_FAULT_ACCESS] = IW_RDMAP_ACCESS,
-	[RD_FAULT_BOUNDS] = IW_RDMAP_BOUNDS,
-	[RD_FAULT_WRAP] = IW_RDMAP_WRAP,
-};
+/* RFC 7306 6: it takes a receive, whose elements stay as they are; the 8 bytes stand in the
+ * completion. Behind a Write the completion tells how much was written, as verbs have it. */
+int
+iw_rx_immediate(
+	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
+{
+	struct rd_wc wc = {
+		.opcode = RD_RECV_IMM,
+		.flags = RD_WC_IMM,
+		.byte_len = q->write_open ? 0 : q->write_len,
+	};
+	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
+	int reason = send_order(q, d);
+
+	if (reason)
+		return reason;
+	if (n != RDMAP_IMMEDIATE_LEN || !d->last)
+		return IW_EXT_LENGTH;
+	wire_immediate_parse(&wc.imm, head + DDP_UNTAGGED_LEN, n);
+	reason = receive_start(q, d);
+	if (reason)
+		return reason;
+	receive_done(q, d, &wc);
+	return IW_NONE;
+}
+
+enum iw_reason
+iw_rdmap_reason(enum rd_fault fault)
+{
+	static const uint8_t reasons[] = {
+		[RD_FAULT_STAG] = IW_RDMAP_STAG,
+		[RD_FAULT_PD] = IW_RDMAP_STREAM,
+		[RD_FAULT_ACCESS] = IW_RDMAP_ACCESS,
+		[RD_FAULT_BOUNDS] = IW_RDMAP_BOUNDS,
+		[RD_FAULT_WRAP] = IW_RDMAP_WRAP,
+	};
+
+	return (enum iw_reason)reasons[fault];
+}
 
 static int
 read_check(const struct iw_qp *q, const struct wire_read_request *rr)
@@ -208,7 +247,7 @@ read_check(const struct iw_qp *q, const struct wire_read_request *rr)
 	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, rr->src_stag, rr->src_to,
 		rr->len, RD_ACC_REMOTE_READ, &mr);
 	if (fault != RD_OK)
-		return read_reason[fault];
+		return iw_rdmap_reason(fault);
 	if (!(q->rd->access & RD_ACC_REMOTE_READ))
 		return IW_RDMAP_ACCESS;
 	if (rr->sink_to + (rr->len - 1) < rr->sink_to)
@@ -216,62 +255,84 @@ read_check(const struct iw_qp *q, const struct wire_read_request *rr)
 	return IW_NONE;
 }
 
-/* Room for one more, within IRD. */
-static int
-irq_reserve(struct iw_qp *q)
+static bool
+irq_grow(struct iw_irq *irq)
 {
-	struct iw_irq *irq = &q->irq;
-	uint32_t used = irq->tail - irq->head;
-	struct iw_irqe *e;
-	uint32_t cap;
+	uint32_t cap = irq->cap ? 2 * irq->cap : IW_RING_MIN;
+	struct iw_irqe *e = malloc(cap * sizeof(*e));
 
-	if (used >= q->ird)
-		return IW_IRD_EXCEEDED;
-	if (used < irq->cap)
-		return IW_NONE;
-	cap = irq->cap ? 2 * irq->cap : IW_RING_MIN;
-	e = malloc(cap * sizeof(*e));
 	if (!e)
-		return IW_RDMAP_CATASTROPHIC_STREAM;
+		return false;
 	for (uint32_t i = irq->head; i != irq->tail; i++)
 		e[i & (cap - 1)] = irq->e[i & (irq->cap - 1)];
 	free(irq->e);
 	irq->e = e;
 	irq->cap = cap;
+	return true;
+}
+
+int
+iw_irq_reserve(struct iw_qp *q, struct iw_irqe **e)
+{
+	struct iw_irq *irq = &q->irq;
+	uint32_t used = irq->tail - irq->head;
+
+	if (used >= q->ird)
+		return IW_IRD_EXCEEDED;
+	if (used == irq->cap && !irq_grow(irq))
+		return IW_RDMAP_CATASTROPHIC_STREAM;
+	*e = &irq->e[irq->tail & (irq->cap - 1)];
 	return IW_NONE;
+}
+
+void
+iw_irq_push(struct iw_qp *q)
+{
+	q->irq.tail++;
+	q->irq_msn++;
+	q->info.msgs_in++;
+	q->kick = true;
+}
+
+int
+iw_rx_queue1(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d,
+	uint32_t want, enum iw_reason too_short)
+{
+	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
+
+	if (d->msn != q->irq_msn)
+		return IW_DDP_U_MSN;
+	if (d->mo != 0)
+		return IW_DDP_U_MO;
+	if (n > want || !d->last)
+		return IW_DDP_U_TOO_LONG;
+	return n < want ? (int)too_short : IW_NONE;
 }
 
 int
 iw_rx_read_request(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
 {
-	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
+	int reason = iw_rx_queue1(q, f, d, RDMAP_READ_REQUEST_LEN, IW_RDMAP_UNSPECIFIED);
 	struct wire_read_request rr;
-	int reason;
+	struct iw_irqe *e;
 
-	if (d->msn != q->irq_msn)
-		return IW_DDP_U_MSN;
-	if (d->mo != 0)
-		return IW_DDP_U_MO;
-	if (n > RDMAP_READ_REQUEST_LEN || !d->last)
-		return IW_DDP_U_TOO_LONG;
-	if (wire_read_request_parse(&rr, head + DDP_UNTAGGED_LEN, n) < 0)
-		return IW_RDMAP_UNSPECIFIED;
-	reason = irq_reserve(q);
+	if (reason)
+		return reason;
+	wire_read_request_parse(&rr, head + DDP_UNTAGGED_LEN, RDMAP_READ_REQUEST_LEN);
+	reason = iw_irq_reserve(q, &e);
 	if (reason)
 		return reason;
 	reason = read_check(q, &rr);
 	if (reason)
 		return reason;
-	q->irq.e[q->irq.tail++ & (q->irq.cap - 1)] = (struct iw_irqe){
+	*e = (struct iw_irqe){
 		.sink_to = rr.sink_to,
 		.src_to = rr.src_to,
 		.sink_stag = rr.sink_stag,
 		.src_stag = rr.src_stag,
 		.len = rr.len,
 	};
-	q->irq_msn++;
-	q->info.msgs_in++;
-	q->kick = true;
+	iw_irq_push(q);
 	return IW_NONE;
 }

@@ -170,6 +170,22 @@ iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status)
 	}
 }
 
+void
+iw_sq_atomic_refused(struct iw_qp *q, enum rd_status status)
+{
+	uint32_t msn = q->read_msn - q->reads_out;
+
+	for (uint32_t i = q->sq.head; i != q->sq.tail; i++) {
+		uint8_t flags = sqe_at(&q->sq, i)->flags;
+
+		if ((flags & IW_SQE_READ) && (flags & IW_SQE_ATOMIC)) {
+			iw_sq_read_refused(q, msn, status);
+			return;
+		}
+		msn += flags & IW_SQE_READ ? 1 : 0;
+	}
+}
+
 /* A request that was still being built or waiting. */
 static void
 flush_op(struct iw_qp *q)

@@ -51,6 +51,11 @@ static const struct rule {
 	[IW_RDMAP_UNSPECIFIED] = {NOTHING, RDMAP, 2, 0xff},
 	[IW_RDMAP_LOCAL] = {NOTHING, RDMAP, 0, 0x00},
 	[IW_IRD_EXCEEDED] = {DDP_HEAD, DDP, 2, 0x02},
+	[IW_ATOMIC_UNALIGNED] = {DDP_HEAD, RDMAP, 2, 0x07}, /* RFC 7306 8.2 */
+	[IW_ATOMIC_OPERATION] = {DDP_HEAD, RDMAP, 2, 0x06},
+	[IW_ATOMIC_CONTENDED] = {DDP_HEAD, RDMAP, 2, 0x07},
+	[IW_ATOMIC_RESPONSE_BAD] = {DDP_HEAD, RDMAP, 2, 0x06},
+	[IW_EXT_LENGTH] = {DDP_HEAD, RDMAP, 2, 0xff},
 };
 
 static void
@@ -124,18 +129,38 @@ iw_terminate_step(struct iw_qp *q)
 	return true;
 }
 
-/* The Read that the peer's Terminate is about, if it is about one: it alone fails by its own fault.
- */
+enum { REMOTE_PROTECTION = 1, REMOTE_OPERATION = 2, UNEXPECTED_OPCODE = 6 };
+
+/* What the peer's Terminate means for the request that it is about. A peer that does not know an
+ * opcode is one that lacks the extensions (RFC 7306 1.1), which verbs call an invalid request. */
+static enum rd_status
+status_of(const struct wire_terminate *t)
+{
+	if (t->layer == RDMAP && t->etype == REMOTE_PROTECTION)
+		return RD_REM_ACCESS_ERR;
+	if (t->layer == RDMAP && t->etype == REMOTE_OPERATION && t->code == UNEXPECTED_OPCODE)
+		return RD_REM_INV_REQ_ERR;
+	return RD_REM_OP_ERR;
+}
+
+/* The Read or Atomic that the peer's Terminate is about, if it is about one: it alone fails by its
+ * own fault. Some peers quote nothing when they do not know an opcode; Atomics are what they may
+ * not know. */
 static void
 blame(struct iw_qp *q, const struct wire_terminate *t)
 {
-	bool protection = t->layer == RDMAP && t->etype == 1;
+	enum rd_status status = status_of(t);
 	struct wire_ddp d;
 
-	if (!t->d || wire_ddp_parse(&d, t->ddp_header, t->ddp_len) < 0)
+	if (!t->d) {
+		if (status == RD_REM_INV_REQ_ERR)
+			iw_sq_atomic_refused(q, status);
 		return;
-	if (!d.tagged && d.opcode == RDMAP_READ_REQUEST && d.qn == DDP_QN_READ)
-		iw_sq_read_refused(q, d.msn, protection ? RD_REM_ACCESS_ERR : RD_REM_OP_ERR);
+	}
+	if (wire_ddp_parse(&d, t->ddp_header, t->ddp_len) < 0 || d.tagged || d.qn != DDP_QN_READ)
+		return;
+	if (d.opcode == RDMAP_READ_REQUEST || d.opcode == RDMAP_ATOMIC_REQUEST)
+		iw_sq_read_refused(q, d.msn, status);
 }
 
 int

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The send queue: one table row per verbs opcode, and the messages that carry a payload of ours
- * (Send variants, Write). A request is checked as a whole before its first byte moves; one that
- * goes on in a later call is checked again, since its regions may have gone meanwhile.
+ * (Send variants, Write, Immediate Data). A request is checked as a whole before its first byte
+ * moves; one that goes on in a later call is checked again, since its regions may have gone
+ * meanwhile.
  */
 #include "iw_priv.h"
 
 #include "../base/mem.h"
 
 static enum iw_step message_step(struct iw_qp *q, struct iw_op *op);
+static enum iw_step immediate_step(struct iw_qp *q, struct iw_op *op);
+static enum iw_step write_imm_step(struct iw_qp *q, struct iw_op *op);
 static enum iw_step local_inv_step(struct iw_qp *q, struct iw_op *op);
 
 static const struct sq_kind {
@@ -19,9 +22,14 @@ static const struct sq_kind {
 	[RD_SEND] = {message_step, RDMAP_SEND, RDMAP_SEND_SE, 0},
 	[RD_SEND_INV] = {message_step, RDMAP_SEND_INV, RDMAP_SEND_SE_INV, 0},
 	[RD_WRITE] = {message_step, RDMAP_WRITE, RDMAP_WRITE, 0},
+	[RD_WRITE_IMM] = {write_imm_step, RDMAP_WRITE, RDMAP_WRITE, 0},
 	[RD_READ] = {iw_read_step, RDMAP_READ_REQUEST, RDMAP_READ_REQUEST, RD_ACC_LOCAL_WRITE},
 	[RD_READ_INV] = {iw_read_step, RDMAP_READ_REQUEST, RDMAP_READ_REQUEST, RD_ACC_LOCAL_WRITE},
+	[RD_CMP_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
+	[RD_FETCH_ADD] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
+	[RD_IMM] = {immediate_step, 0, 0, 0},
 	[RD_LOCAL_INV] = {local_inv_step, 0, 0, 0},
+	[RD_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 };
 
 static const struct sq_kind *
@@ -47,7 +55,7 @@ op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 {
 	enum rd_status s = RD_SUCCESS;
 
-	if (op->wr.opcode == RD_LOCAL_INV) {
+	if (op->wr.opcode == RD_LOCAL_INV || op->wr.opcode == RD_IMM) {
 		op->total = 0;
 		return RD_SUCCESS;
 	}
@@ -55,6 +63,8 @@ op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 		return RD_LOC_QP_OP_ERR;
 	s = rd_sges_check(&q->st->ops.rd, q->rd, &op->wr, k->need, &op->total, op->mrs);
 	op->checked = true;
+	if (s == RD_SUCCESS && k->step == iw_atomic_step)
+		s = iw_atomic_check(q, op);
 	return s;
 }
 
@@ -86,7 +96,7 @@ op_next(struct iw_qp *q)
 	op->done = 0;
 	op->sge = op->sge_off = 0;
 	op->status = RD_WR_FLUSH_ERR;
-	op->checked = false;
+	op->checked = op->written = false;
 	q->tx_op = op;
 	return IW_STEP_DID;
 }
@@ -196,11 +206,45 @@ message_step(struct iw_qp *q, struct iw_op *op)
 	q->midst = IW_MIDST_SQ;
 	if (!d.last)
 		return IW_STEP_DID;
+	if (op->wr.opcode == RD_WRITE_IMM) { /* its Immediate Data is next, with nothing between */
+		op->written = true;
+		q->info.msgs_out++;
+		return IW_STEP_DID;
+	}
 	if (!d.tagged)
 		q->send_msn++;
 	q->midst = IW_MIDST_NONE;
 	iw_message_done(q, op, (uint32_t)op->total);
 	return IW_STEP_DID;
+}
+
+/* RFC 7306 6. */
+static enum iw_step
+immediate_step(struct iw_qp *q, struct iw_op *op)
+{
+	bool se = op->wr.flags & RD_SOLICITED;
+	struct wire_ddp d = {
+		.last = true,
+		.opcode = se ? RDMAP_IMMEDIATE_SE : RDMAP_IMMEDIATE,
+		.qn = DDP_QN_SEND,
+		.msn = q->send_msn,
+	};
+	uint8_t body[RDMAP_IMMEDIATE_LEN];
+
+	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_IMMEDIATE_LEN))
+		return IW_STEP_NOBUF;
+	iw_emit(q, &d, body, wire_immediate_emit(body, op->wr.imm));
+	q->send_msn++;
+	q->midst = IW_MIDST_NONE;
+	iw_message_done(q, op, (uint32_t)op->total);
+	return IW_STEP_DID;
+}
+
+/* Write with Immediate: two messages, one request (RFC 7306 1). */
+static enum iw_step
+write_imm_step(struct iw_qp *q, struct iw_op *op)
+{
+	return op->written ? immediate_step(q, op) : message_step(q, op);
 }
 
 static enum iw_step

@@ -8,28 +8,35 @@
 
 #include "../base/mem.h"
 
-static bool
-ord_left(struct iw_qp *q)
+bool
+iw_request_may(struct iw_qp *q)
 {
-	if (q->reads_out < q->ord)
+	if (q->reads_out < q->ord && iw_sq_reserve(q))
 		return true;
 	q->want_reads = true;
 	return false;
 }
 
-static void
-request_emit(struct iw_qp *q, const struct wire_read_request *rr)
+void
+iw_request_emit(struct iw_qp *q, uint8_t opcode, const uint8_t *body, uint32_t n)
 {
 	struct wire_ddp d = {
 		.last = true,
-		.opcode = RDMAP_READ_REQUEST,
+		.opcode = opcode,
 		.qn = DDP_QN_READ,
 		.msn = q->read_msn++,
 	};
+
+	iw_emit(q, &d, body, n);
+	q->reads_out++;
+}
+
+static void
+read_emit(struct iw_qp *q, const struct wire_read_request *rr)
+{
 	uint8_t body[RDMAP_READ_REQUEST_LEN];
 
-	iw_emit(q, &d, body, wire_read_request_emit(body, rr));
-	q->reads_out++;
+	iw_request_emit(q, RDMAP_READ_REQUEST, body, wire_read_request_emit(body, rr));
 }
 
 static void
@@ -79,15 +86,11 @@ iw_read_step(struct iw_qp *q, struct iw_op *op)
 	};
 	bool last = op->done + sge->len == op->total;
 
-	if (!ord_left(q))
+	if (!iw_request_may(q))
 		return IW_STEP_WAIT;
-	if (!iw_sq_reserve(q)) {
-		q->want_reads = true;
-		return IW_STEP_WAIT;
-	}
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
 		return IW_STEP_NOBUF;
-	request_emit(q, &rr);
+	read_emit(q, &rr);
 	request_track(q, op, &rr, last);
 	op->done += sge->len;
 	op->sge++;
@@ -112,7 +115,7 @@ iw_rtr_step(struct iw_qp *q)
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
 		return IW_STEP_NOBUF;
 	if (q->rtr == MPA_RTR_READ) {
-		request_emit(q, &rr);
+		read_emit(q, &rr);
 		e = iw_sq_push(q);
 		*e = (struct iw_sqe){.flags = IW_SQE_READ};
 	} else if (q->rtr == MPA_RTR_SEND) {
@@ -125,14 +128,12 @@ iw_rtr_step(struct iw_qp *q)
 	return IW_STEP_DID;
 }
 
-/* The source vanished since the request was checked: the Terminate quotes the request as it was
- * (RFC 5040 7.2). */
-static enum iw_step
-source_lost(struct iw_qp *q, const struct iw_irqe *e)
+enum iw_step
+iw_irq_fail(struct iw_qp *q, const struct iw_irqe *e, enum iw_reason reason)
 {
 	struct wire_ddp d = {
 		.last = true,
-		.opcode = RDMAP_READ_REQUEST,
+		.opcode = e->atomic ? RDMAP_ATOMIC_REQUEST : RDMAP_READ_REQUEST,
 		.qn = DDP_QN_READ,
 		.msn = q->irq_msn - (q->irq.tail - q->irq.head),
 	};
@@ -144,10 +145,12 @@ source_lost(struct iw_qp *q, const struct iw_irqe *e)
 		.src_to = e->src_to,
 	};
 	uint8_t seg[IW_SEG_HEAD];
-	unsigned n = wire_ddp_emit(seg, &d);
+	unsigned n = wire_ddp_emit(seg, &d), len = n + RDMAP_ATOMIC_REQUEST_LEN;
 
-	n += wire_read_request_emit(seg + n, &rr);
-	iw_fail(q, IW_RDMAP_STAG, seg, n, n);
+	/* Of an Atomic Request only the DDP header is ever quoted (RFC 7306 8.1). */
+	if (!e->atomic)
+		len = n += wire_read_request_emit(seg + n, &rr);
+	iw_fail(q, reason, seg, n, len);
 	return IW_STEP_DEAD;
 }
 
@@ -166,10 +169,9 @@ source_copy(struct mpa_writer *w, const struct rd_mr *mr, uint64_t addr, uint32_
 }
 
 /* The next segment of the oldest Read Response. */
-enum iw_step
-iw_irq_step(struct iw_qp *q)
+static enum iw_step
+read_answer(struct iw_qp *q, struct iw_irqe *e)
 {
-	struct iw_irqe *e = &q->irq.e[q->irq.head & (q->irq.cap - 1)];
 	uint32_t n = iw_seg_len(q, DDP_TAGGED_LEN, e->len - e->done);
 	struct wire_ddp d = {
 		.tagged = true,
@@ -183,7 +185,7 @@ iw_irq_step(struct iw_qp *q)
 
 	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->src_stag, e->src_to + e->done,
 		    n, RD_ACC_REMOTE_READ, &mr) != RD_OK)
-		return source_lost(q, e);
+		return iw_irq_fail(q, e, IW_RDMAP_STAG);
 	if (!iw_rec_room(q, DDP_TAGGED_LEN + n))
 		return IW_STEP_NOBUF;
 	iw_emit_begin(q, &w, &d, n);
@@ -200,4 +202,12 @@ iw_irq_step(struct iw_qp *q)
 	q->irq.head++;
 	q->info.msgs_out++;
 	return IW_STEP_DID;
+}
+
+enum iw_step
+iw_irq_step(struct iw_qp *q)
+{
+	struct iw_irqe *e = &q->irq.e[q->irq.head & (q->irq.cap - 1)];
+
+	return e->atomic ? iw_atomic_answer(q, e) : read_answer(q, e);
 }

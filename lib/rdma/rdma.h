@@ -34,6 +34,7 @@ enum rd_opcode {
 	RD_IMM = 9, /* RFC 7306 Immediate Data on its own */
 	RD_LOCAL_INV = 10,
 	RD_BIND_MW = 11,
+	RD_SWAP = 12, /* iWARP in the dialect of draft-ietf-storm-rdmap-ext-00 only */
 	/* completions only */
 	RD_RECV = 128,
 	RD_RECV_IMM =

@@ -199,3 +199,25 @@ wire_atomic_response_emit(uint8_t *p, const struct wire_atomic_response *in)
 	h->original = be64_of(in->original);
 	return RDMAP_ATOMIC_RESPONSE_LEN;
 }
+
+/* RFC 7306 section 6.2, figure 7 */
+struct immediate_hdr {
+	be64 data;
+} __attribute__((packed));
+_Static_assert(sizeof(struct immediate_hdr) == RDMAP_IMMEDIATE_LEN, "Immediate Data");
+
+int
+wire_immediate_parse(uint64_t *imm, const uint8_t *p, size_t len)
+{
+	if (len < RDMAP_IMMEDIATE_LEN)
+		return -WIRE_SHORT;
+	*imm = be64_get(((const struct immediate_hdr *)p)->data);
+	return RDMAP_IMMEDIATE_LEN;
+}
+
+unsigned
+wire_immediate_emit(uint8_t *p, uint64_t imm)
+{
+	((struct immediate_hdr *)p)->data = be64_of(imm);
+	return RDMAP_IMMEDIATE_LEN;
+}

@@ -373,7 +373,11 @@ unsigned wire_terminate_emit(uint8_t *p, const struct wire_terminate *in);
 
 #define RDMAP_ATOMIC_REQUEST_LEN  52
 #define RDMAP_ATOMIC_RESPONSE_LEN 12
-enum rdmap_atomic_op { RDMAP_FETCH_ADD = 0, RDMAP_CMP_SWAP = 2 }; /* RFC 7306 5.2 */
+enum rdmap_atomic_op { /* RFC 7306 5.2 */
+	RDMAP_FETCH_ADD = 0,
+	RDMAP_SWAP = 1, /* draft-ietf-storm-rdmap-ext-00 only; reserved in the RFC */
+	RDMAP_CMP_SWAP = 2,
+};
 struct wire_atomic_request {
 	uint8_t op; /* 4 bits */
 	uint32_t request_id;
@@ -390,5 +394,9 @@ int wire_atomic_request_parse(struct wire_atomic_request *out, const uint8_t *p,
 unsigned wire_atomic_request_emit(uint8_t *p, const struct wire_atomic_request *in);
 int wire_atomic_response_parse(struct wire_atomic_response *out, const uint8_t *p, size_t len);
 unsigned wire_atomic_response_emit(uint8_t *p, const struct wire_atomic_response *in);
+
+#define RDMAP_IMMEDIATE_LEN 8 /* RFC 7306 6.2 */
+int wire_immediate_parse(uint64_t *imm, const uint8_t *p, size_t len);
+unsigned wire_immediate_emit(uint8_t *p, uint64_t imm);
 
 #endif

@@ -214,7 +214,7 @@ end_init(struct end *e, const struct iw_params *p, bool initiator)
 		.state = RD_QP_INIT,
 		.pd = &e->pd,
 		.caps = {.sq_depth = 64, .rq_depth = 64, .max_send_sge = RD_MAX_SGE},
-		.access = RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE,
+		.access = RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC,
 	};
 	e->q = iw_qp_create(&e->st, &e->rd);
 	need(e->q);

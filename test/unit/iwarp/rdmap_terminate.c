@@ -88,7 +88,8 @@ static const struct untagged_row {
 	enum quote quote;
 	enum rd_status recv;
 } untagged_rows[] = {
-	{"queue 3", RDMAP_SEND, 0, 0, 3, 1, 0, 8, IW_DDP_U_QN, 1, 2, 1, M_D},
+	{"queue 4", RDMAP_SEND, 0, 0, 4, 1, 0, 8, IW_DDP_U_QN, 1, 2, 1, M_D},
+	{"Send on queue 3", RDMAP_SEND, 0, 0, 3, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
 	{"queue 2^32 - 1", RDMAP_SEND, 0, 0, ~0u, 1, 0, 8, IW_DDP_U_QN, 1, 2, 1, M_D},
 	{"MSN 0", RDMAP_SEND, 0, 0, 0, 0, 0, 8, IW_DDP_U_MSN, 1, 2, 3, M_D},
 	{"MSN 2 before 1", RDMAP_SEND, 0, 0, 0, 2, 0, 8, IW_DDP_U_MSN, 1, 2, 3, M_D},
@@ -101,9 +102,10 @@ static const struct untagged_row {
 	{"Send on queue 1", RDMAP_SEND, 0, 0, 1, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
 	{"Read Request on queue 0", RDMAP_READ_REQUEST, 0, 0, 0, 1, 0, 28, IW_RDMAP_OPCODE, 0, 2, 6,
 		M_D},
-	{"Immediate", 8, 0, 0, 0, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
-	{"Immediate with SE", 9, 0, 0, 0, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
-	{"Atomic Request", 10, 0, 0, 1, 1, 0, 52, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
+	{"Immediate on queue 1", 8, 0, 0, 1, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
+	{"Immediate with SE on queue 1", 9, 0, 0, 1, 1, 0, 8, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
+	{"Atomic Request on queue 0", 10, 0, 0, 0, 1, 0, 52, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
+	{"Atomic Response on queue 1", 11, 0, 0, 1, 1, 0, 12, IW_RDMAP_OPCODE, 0, 2, 6, M_D},
 	{"Read Request too long", RDMAP_READ_REQUEST, 0, 0, 1, 1, 0, 29, IW_DDP_U_TOO_LONG, 1, 2, 5,
 		M_D},
 	{"Read Request too short", RDMAP_READ_REQUEST, 0, 0, 1, 1, 0, 27, IW_RDMAP_UNSPECIFIED, 0,
