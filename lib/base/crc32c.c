@@ -5,6 +5,7 @@
  * some 256 bytes. So short pieces take the one and long ones the other.
  */
 #include "crc32c.h"
+#include "crc32c_priv.h"
 
 #include <isa-l/crc.h>
 #include <nmmintrin.h>
@@ -89,6 +90,12 @@ sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len)
 	uint8_t *d = dst;
 	const uint8_t *s = src;
 
+	if (len >= CRC32C_FOLD_MIN && crc32c_can_fold()) {
+		size_t n = len & ~(size_t)63;
+
+		crc = crc32c_fold_copy(crc, d, s, n);
+		return copy_short(crc, d + n, s + n, len - n);
+	}
 	while (len >= FOLD_FROM) {
 		size_t n = len < COPY_BLOCK ? len : COPY_BLOCK;
 

@@ -103,3 +103,20 @@ Test(crc32c, copy_copies_and_gives_the_crc_of_the_copy)
 		cr_assert_eq(dst[5 + len], 0xa5, "%zu bytes", len);
 	}
 }
+
+Test(crc32c, copies_of_every_length_around_the_rounds_of_folding_agree_with_the_definition)
+{
+	static uint8_t src[2300], dst[2300 + 80];
+	uint32_t c = 0x9abcdef0;
+
+	fill(src, sizeof(src));
+	for (size_t len = 0; len + 7 < sizeof(src); len++) {
+		uint8_t *d = dst + len % 67;
+
+		memset(dst, 0x5a, sizeof(dst));
+		cr_assert_eq(sk_crc32c_copy(0x9abcdef0, d, src + 7, len), c, "%zu bytes", len);
+		cr_assert_eq(memcmp(d, src + 7, len), 0, "%zu bytes", len);
+		cr_assert_eq(d[len], 0x5a, "%zu bytes", len);
+		c = by_definition(c, src + 7 + len, 1);
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copy and CRC32C in one pass, for processors that multiply without carries in 512-bit registers:
+ * what was loaded is stored and folded, so each byte is touched once.
+ *
+ * Folding: 128 bits that stand D bits before other bits of a message may be replaced by their
+ * remainder after multiplication by x^D, added to (xor) those others. Four registers take turns
+ * (D = 2048); in the end they are folded into one (D = 512), and those 64 bytes, which have the
+ * CRC of the whole, go through the crc32 instruction. Bits are reflected: the lower half of a lane
+ * has the higher powers. Hence the multipliers x^(D+32) for the lower and x^(D-32) for the upper
+ * half, modulo the polynomial, reflected in 32 bits, and shifted up by one because the product of
+ * two reflected numbers comes out one bit too low.
+ */
+#include "crc32c_priv.h"
+
+#include <immintrin.h>
+
+#define FOLD_TARGET __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
+
+#define STEP  64u        /* bytes of a register */
+#define BLOCK (4 * STEP) /* bytes of a round */
+
+/* The remainders, for the lower and the upper half of a lane. */
+#define K2048_LOW  0xdcb17aa4
+#define K2048_HIGH 0xb9e02b86
+#define K512_LOW   0x740eef02
+#define K512_HIGH  0x9e4addf8
+
+bool
+crc32c_can_fold(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("vpclmulqdq");
+}
+
+/* Moves `v` by the distance that `k` stands for, onto `next`. */
+static inline FOLD_TARGET __m512i
+fold(__m512i v, __m512i k, __m512i next)
+{
+	__m512i low = _mm512_clmulepi64_epi128(v, k, 0x00);
+	__m512i high = _mm512_clmulepi64_epi128(v, k, 0x11);
+
+	return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* xor of the three */
+}
+
+static inline FOLD_TARGET __m512i
+copy_step(uint8_t *dst, const uint8_t *src)
+{
+	__m512i v = _mm512_loadu_si512(src);
+
+	_mm512_storeu_si512(dst, v);
+	return v;
+}
+
+FOLD_TARGET uint32_t
+crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	const __m512i by2048 = _mm512_broadcast_i32x4(_mm_set_epi64x(K2048_HIGH, K2048_LOW));
+	const __m512i by512 = _mm512_broadcast_i32x4(_mm_set_epi64x(K512_HIGH, K512_LOW));
+	__m512i a = copy_step(dst, src), b = copy_step(dst + STEP, src + STEP);
+	__m512i c = copy_step(dst + 2 * STEP, src + 2 * STEP);
+	__m512i d = copy_step(dst + 3 * STEP, src + 3 * STEP);
+	uint64_t rest[8], wide = 0;
+	size_t at;
+
+	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+	for (at = BLOCK; len - at >= BLOCK; at += BLOCK) {
+		a = fold(a, by2048, copy_step(dst + at, src + at));
+		b = fold(b, by2048, copy_step(dst + at + STEP, src + at + STEP));
+		c = fold(c, by2048, copy_step(dst + at + 2 * STEP, src + at + 2 * STEP));
+		d = fold(d, by2048, copy_step(dst + at + 3 * STEP, src + at + 3 * STEP));
+	}
+	a = fold(fold(fold(a, by512, b), by512, c), by512, d);
+	for (; len - at >= STEP; at += STEP)
+		a = fold(a, by512, copy_step(dst + at, src + at));
+	_mm512_storeu_si512(rest, a);
+	for (unsigned i = 0; i < 8; i++)
+		wide = _mm_crc32_u64(wide, rest[i]);
+	return (uint32_t)wide;
+}
