@@ -102,6 +102,18 @@ take_mac(struct eng_port *p)
 	return 0;
 }
 
+/* memif says that it takes standard frames only, and has no MTU to set; it carries what fits its
+ * buffers (bsize=). 0: the port is too narrow. */
+static uint32_t
+mtu_to_ask(const struct eng_port *p, const struct rte_eth_dev_info *info)
+{
+	if (p->mtu < info->min_mtu || p->mtu > info->max_mtu)
+		return 0;
+	if (p->mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN <= info->max_rx_pktlen)
+		return p->mtu;
+	return strcmp(info->driver_name, "net_memif") == 0 ? RTE_ETHER_MTU : 0;
+}
+
 int
 eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 {
@@ -120,12 +132,12 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 		return refuse(err, errlen, p, "no such port", rc);
 	if (queues > info.max_rx_queues || queues > info.max_tx_queues)
 		return refuse(err, errlen, p, "fewer queues than transport stages", -EINVAL);
-	if (p->mtu < info.min_mtu || p->mtu > info.max_mtu)
+	conf.rxmode.mtu = mtu_to_ask(p, &info);
+	if (conf.rxmode.mtu == 0)
 		return refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
 	if (rc != 0)
 		return refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
-	conf.rxmode.mtu = p->mtu;
 	choose_offloads(p, pc, &info, &conf, queues, txd);
 	rc = rte_eth_dev_configure(p->id, queues, queues, &conf);
 	if (rc != 0)

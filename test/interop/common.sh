@@ -68,7 +68,9 @@ ends() {
     unset "pid[$1]"
     return $rc
 }
-passes() { ends "$1" "$2" || fail "$1 failed with status $?"; }
+# What a build with sanitizers has to say.
+no_reports() { ! grep -qs -e "runtime error" -e Sanitizer "$work/$1.log" || fail "$1: a sanitizer's report"; }
+passes() { ends "$1" "$2" || fail "$1 failed with status $?"; no_reports "$1"; }
 
 # Memory for the sakers of a test: huge pages where the machine gives them.
 memory=(--in-memory)

@@ -106,11 +106,11 @@ echo "$(grep -h -e holes -e truncated "$work"/{punch,hollow,truncate}.log); sake
 grep -q "not of huge pages" "$work/punch.log" || [ "$counted" -ge 1 ] || fail "saker does not count them"
 stop a b
 
-say "stages split over two lcores, IPv6"
+say "stages split over two lcores, IPv6, jumbo frames"
 for s in "a 1 server" "b 2 client"; do
     # shellcheck disable=SC2086
     set -- $s
-    saker "$1" 0@0,1@1 "net_memif0,role=$3,socket=$work/wire,zero-copy=no" -- --address 0=fd05::$2/64 \
+    saker "$1" 0@0,1@1 "net_memif0,role=$3,socket=$work/wire,zero-copy=no,bsize=12288" -- --address 0=fd05::$2/64 --mtu 9000 \
         --loops 2 --transport-loops 0 --stage-loops 1
 done
 exchange split b a fd05::2 $long

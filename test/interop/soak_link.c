@@ -78,12 +78,15 @@ begin(struct link *l)
 static int
 destroy(struct link *l)
 {
-	for (int i = 0; i < 2; i++)
-		if (saker_qp_destroy(l->side[i].qp)) {
-			soak_fail(l->side[i].soak, &l->side[i], "saker_qp_destroy: %s",
-				saker_error());
+	for (int i = 0; i < 2; i++) {
+		struct side *sd = &l->side[i];
+
+		if (saker_qp_destroy(sd->qp)) {
+			soak_fail(sd->soak, sd, "saker_qp_destroy: %s", saker_error());
 			return -1;
 		}
+		sd->qp = NULL;
+	}
 	return 0;
 }
 
