@@ -79,8 +79,8 @@ part_asan() {
 }
 part_tsan() { need build && suite build --suite tsan; }
 part_fuzz() {
-    CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Doptimization=1 || return
-    suite build-fuzz --suite fuzz --timeout-multiplier ${CI_LONG:+2}${CI_LONG:-1}
+    CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Db_lundef=false -Doptimization=1 || return
+    FUZZ_RUNS=${CI_LONG:+200000} suite build-fuzz --suite fuzz --timeout-multiplier 10
 }
 part_interop() {
     need build || return

@@ -4,12 +4,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
 #define RIGHTS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
 #define POST_BURST 32
+#define SPIN_TURNS 2000 /* that a client waits before it naps */
+#define NAP_US	   50
 #define WAIT_NS	   60000000000ull /* for a connection event: reached only when something is broken */
 
 /* Private data of the connection, in host order: both ends are saker-perf of one machine's kind. */
@@ -58,8 +61,10 @@ perf_idle(void *end)
 
 	if (e->engine)
 		eng_poll(e->engine, 0, eng_clock());
-	else
+	else if (e->waited++ < SPIN_TURNS)
 		sched_yield();
+	else
+		usleep(NAP_US); /* somebody else may need this core to answer us */
 }
 
 /* A connection that is gone is an error wherever a test waits. */
@@ -259,6 +264,7 @@ element(const struct perf_end *e, uint8_t *at, uint32_t len)
 static int
 post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
 {
+	e->waited = 0;
 	while (n > 0) {
 		int rc = recv ? saker_post_recv(e->qp[qp], wr, n)
 			      : saker_post_send(e->qp[qp], wr, n);

@@ -90,6 +90,7 @@ struct perf_end {
 	uint32_t peer_stag;
 	int client; /* number at `engine` */
 	uint64_t turns, meetings;
+	uint32_t waited; /* turns since something was posted */
 	uint64_t errors;
 	uint64_t completed; /* completions of sends, writes and reads */
 	uint64_t received;  /* completions of receives */
