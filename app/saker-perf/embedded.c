@@ -175,7 +175,6 @@ perf_embedded(const struct perf_options *o)
 	rte_eal_remote_launch(side_main, sides[1], worker);
 	side_main(sides[0]);
 	rte_eal_wait_lcore(worker);
-	perf_pcap_close();
 	report.real = sides[0]->real;
 	report.floor = sides[0]->bottom;
 	report.errors = sides[0]->end.errors;
@@ -189,5 +188,6 @@ perf_embedded(const struct perf_options *o)
 				sides[i]->end.engine, ports[i], i ? "passive" : "active");
 		side_destroy(sides[i]);
 	}
+	perf_pcap_close(); /* the engines have said all that they have to say */
 	return report.errors != 0;
 }
