@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What happened beside the figures: the engine's reasons, the port's statistics, the memory of a
  * QP. */
+#include <malloc.h>
 #include <rte_ethdev.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "perf.h"
 
@@ -40,6 +42,24 @@ port_rows(uint16_t port, const char *who)
 	free(stats);
 }
 
+/* What the whole process has, other engines and clients in it included. The C library counts one
+ * arena only: run with MALLOC_ARENA_MAX=1. */
+static void
+memory_rows(const char *who)
+{
+	struct mallinfo2 m = mallinfo2();
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long all, resident = 0;
+
+	if (f && fscanf(f, "%lu %lu", &all, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	row(who, "process", "malloc_bytes", m.uordblks + m.hblkhd, "");
+	row(who, "process", "resident_bytes", resident * (uint64_t)getpagesize(),
+		"without hugetlb");
+}
+
 void
 perf_counters_print(const struct eng *e, uint16_t port, const char *who)
 {
@@ -50,4 +70,5 @@ perf_counters_print(const struct eng *e, uint16_t port, const char *who)
 	eng_totals(e, &t);
 	row(who, "engine", "private_bytes_per_qp", t.private_bytes_per_qp, "of an idle connection");
 	row(who, "engine", "shared_bytes_per_qp", t.shared_bytes_per_qp, "16-deep queues");
+	memory_rows(who);
 }
