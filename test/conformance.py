@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fails when doc/conformance.md names a test that does not exist, or a row shows nothing.
+
+A row's last column holds tests in backquotes, `suite::test` of a Criterion program or the path of a
+script or program below test/, or begins with "open:" or "not applicable:" and says why.
+"""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+page = root / 'doc' / 'conformance.md'
+
+
+def criterion_tests():
+    pattern = re.compile(r'^(?:Test|ParameterizedTest|Theory)\(\s*(?:\([^)]*\),\s*)?(\w+),\s*(\w+)',
+                         re.MULTILINE)
+    return {'::'.join(m.groups())
+            for path in (root / 'test' / 'unit').rglob('*.c')
+            for m in pattern.finditer(path.read_text())}
+
+
+def cells(line):
+    return [c.strip() for c in line.strip().strip('|').split('|')]
+
+
+def faults_of(number, line, tests):
+    shown = cells(line)[-1]
+    if re.match(r'(open|not applicable): \S', shown):
+        return
+    names = re.findall(r'`([^`]+)`', shown)
+    if not names:
+        yield f'{number}: the row shows no test and does not say why'
+    for name in names:
+        if '::' in name:
+            if name not in tests:
+                yield f'{number}: no such test: {name}'
+        elif not name.startswith('test/') or not (root / name).is_file():
+            yield f'{number}: no such file: {name}'
+
+
+def main():
+    tests = criterion_tests()
+    faults, rows, still_open = [], 0, 0
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if not line.startswith('|') or re.match(r'\|\s*(-|§)', line):
+            continue
+        rows += 1
+        still_open += cells(line)[-1].startswith('open:')
+        faults += faults_of(number, line, tests)
+    if not tests or rows < 50:
+        faults.append(f'only {len(tests)} tests and {rows} rows were found: is this the right tree?')
+    for fault in faults:
+        print(f'{page}:{fault}')
+    print(f'{rows} rows, {still_open} open, {len(faults)} faults')
+    return 1 if faults else 0
+
+
+sys.exit(main())
