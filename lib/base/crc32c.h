@@ -13,7 +13,10 @@
 #define SK_CRC32C_INIT 0xffffffffu
 
 uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
-/* Copies and computes in one pass over the source (blocks that stay in the first-level cache). */
+/*
+ * Copies and computes in one pass over the source. A long copy to an address that is a multiple of 64
+ * may go past the caches: it is meant for bytes that somebody else reads next.
+ */
 uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
 /* One step over 8 bytes as they stand in memory, for headers that are composed in registers. */

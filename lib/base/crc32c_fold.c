@@ -16,9 +16,16 @@
 #include <immintrin.h>
 
 #define FOLD_TARGET __attribute__((target("avx512f,avx512vl,vpclmulqdq,pclmul,sse4.2")))
+#define FOLD_INLINE FOLD_TARGET __attribute__((always_inline))
 
 #define STEP  64u        /* bytes of a register */
 #define BLOCK (4 * STEP) /* bytes of a round */
+
+/*
+ * What another processor is to read next had better not go through this one's caches: the lines
+ * were read there the last time, and to take each back costs a round trip between the two.
+ */
+#define AROUND_FROM 2048u /* bytes; shorter copies are soon looked at again */
 
 /* The remainders, for the lower and the upper half of a lane. */
 #define K2048_LOW  0xdcb17aa4
@@ -43,38 +50,52 @@ fold(__m512i v, __m512i k, __m512i next)
 	return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* xor of the three */
 }
 
-static inline FOLD_TARGET __m512i
-copy_step(uint8_t *dst, const uint8_t *src)
+static inline FOLD_INLINE __m512i
+copy_step(uint8_t *dst, const uint8_t *src, bool around)
 {
 	__m512i v = _mm512_loadu_si512(src);
 
-	_mm512_storeu_si512(dst, v);
+	if (around)
+		_mm512_stream_si512((void *)dst, v);
+	else
+		_mm512_storeu_si512(dst, v);
 	return v;
 }
 
-FOLD_TARGET uint32_t
-crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+/* `around`: past the caches; then dst is aligned to a register. */
+static inline FOLD_INLINE uint32_t
+fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool around)
 {
 	const __m512i by2048 = _mm512_broadcast_i32x4(_mm_set_epi64x(K2048_HIGH, K2048_LOW));
 	const __m512i by512 = _mm512_broadcast_i32x4(_mm_set_epi64x(K512_HIGH, K512_LOW));
-	__m512i a = copy_step(dst, src), b = copy_step(dst + STEP, src + STEP);
-	__m512i c = copy_step(dst + 2 * STEP, src + 2 * STEP);
-	__m512i d = copy_step(dst + 3 * STEP, src + 3 * STEP);
+	__m512i a = copy_step(dst, src, around), b = copy_step(dst + STEP, src + STEP, around);
+	__m512i c = copy_step(dst + 2 * STEP, src + 2 * STEP, around);
+	__m512i d = copy_step(dst + 3 * STEP, src + 3 * STEP, around);
 	uint64_t rest[8], wide = 0;
 	size_t at;
 
 	a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
 	for (at = BLOCK; len - at >= BLOCK; at += BLOCK) {
-		a = fold(a, by2048, copy_step(dst + at, src + at));
-		b = fold(b, by2048, copy_step(dst + at + STEP, src + at + STEP));
-		c = fold(c, by2048, copy_step(dst + at + 2 * STEP, src + at + 2 * STEP));
-		d = fold(d, by2048, copy_step(dst + at + 3 * STEP, src + at + 3 * STEP));
+		a = fold(a, by2048, copy_step(dst + at, src + at, around));
+		b = fold(b, by2048, copy_step(dst + at + STEP, src + at + STEP, around));
+		c = fold(c, by2048, copy_step(dst + at + 2 * STEP, src + at + 2 * STEP, around));
+		d = fold(d, by2048, copy_step(dst + at + 3 * STEP, src + at + 3 * STEP, around));
 	}
 	a = fold(fold(fold(a, by512, b), by512, c), by512, d);
 	for (; len - at >= STEP; at += STEP)
-		a = fold(a, by512, copy_step(dst + at, src + at));
+		a = fold(a, by512, copy_step(dst + at, src + at, around));
 	_mm512_storeu_si512(rest, a);
 	for (unsigned i = 0; i < 8; i++)
 		wide = _mm_crc32_u64(wide, rest[i]);
 	return (uint32_t)wide;
+}
+
+FOLD_TARGET uint32_t
+crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+{
+	if (len < AROUND_FROM || (uintptr_t)dst % STEP != 0)
+		return fold_copy(crc, dst, src, len, false);
+	crc = fold_copy(crc, dst, src, len, true);
+	_mm_sfence(); /* such stores are not ordered with those that hand the bytes over */
+	return crc;
 }

@@ -12,7 +12,8 @@
 
 #include "../wire/wire.h"
 
-#define CACHE_MAX 64
+#define CACHE_MAX        64
+#define FPDU_TAGGED_HEAD 16 /* bytes: MPA length and DDP tagged header (RFC 5044, RFC 5041) */
 
 /*
  * Pools that could not be freed yet, of all instances: a frame that one instance sent over a ring
@@ -113,7 +114,11 @@ eng_rec_alloc(struct rte_mempool *mp)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
 
-	return m == NULL ? NULL : mbuf_rec(m);
+	if (m == NULL)
+		return NULL;
+	/* So that the payload of a tagged FPDU stands at the start of a cache line. */
+	m->data_off = RTE_PKTMBUF_HEADROOM - FPDU_TAGGED_HEAD;
+	return mbuf_rec(m);
 }
 
 void
