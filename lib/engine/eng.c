@@ -14,6 +14,7 @@
 #include <rte_ring_elem.h>
 
 #include "../base/mem.h"
+#include "handoff_priv.h"
 #include "stage_priv.h"
 #include "telemetry_priv.h"
 #include "transport_priv.h"
@@ -262,6 +263,8 @@ start(struct eng *e, char *err, size_t errlen)
 		rc = make_rings(e);
 	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
 		rc = eng_port_start(e, i, err, errlen);
+	if (rc == 0)
+		rc = eng_handoff_create(e);
 	for (unsigned t = 0; t < e->cfg.ntransports && rc == 0; t++)
 		rc = eng_transport_start(e->transports[t], now, err, errlen);
 	if (rc == 0)
@@ -286,6 +289,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	e->cfg.tcp.max_conns = cfg->limits.conns;
 	e->id = __atomic_fetch_add(&instances, 1, __ATOMIC_RELAXED);
 	e->wake_fd = -1;
+	sk_random(e->rss_key, sizeof(e->rss_key));
 	for (unsigned k = 0; k < ENG_MAX_LCORES; k++)
 		e->loops[k].epoll_fd = -1;
 	if (start(e, err, errlen) != 0) {
@@ -334,6 +338,7 @@ eng_destroy(struct eng *e)
 	telemetry_forget(e);
 	for (unsigned i = 0; i < e->cfg.nports; i++)
 		eng_port_stop(e, i);
+	eng_handoff_destroy(e);
 	for (unsigned t = 0; t < e->cfg.ntransports; t++)
 		eng_transport_destroy(e->transports[t]);
 	for (unsigned s = 0; s < e->cfg.nstages; s++)

@@ -12,12 +12,14 @@
 
 #define ENG_BURST      32   /* frames or messages that are taken at once */
 #define ENG_DATA_RING  4096 /* entries of a ring between a transport stage and an engine stage */
+#define ENG_RSS_KEY    64   /* bytes; ports take 40 or 52 of them */
 #define ENG_MAX_FRAME  65535
 #define ENG_TSO_MAX    65000 /* bytes of TCP payload in a TSO frame */
 
 struct eng_transport;
 struct eng_stage;
 struct rte_rcu_qsbr;
+struct rte_ring;
 
 struct eng_port {
 	uint16_t id;  /* DPDK's */
@@ -28,6 +30,12 @@ struct eng_port {
 	bool ip_cksum;	/* and IPv4's */
 	uint32_t tso;	/* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
 	bool multi_seg; /* sends frames of several segments */
+	/* A port with fewer queues than there are transport stages: stages below rx_queues receive
+	 * from it, stages below tx_queues send by themselves, and stage s by way of stage
+	 * s % tx_queues, through lane[s]. */
+	uint16_t rx_queues, tx_queues;
+	uint32_t reta_mask; /* entries of its redirection table less one: see handoff_priv.h */
+	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* rte_mbuf * */
 };
 
 struct eng_loop {
@@ -49,6 +57,7 @@ struct eng {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	struct eng_control *control;
+	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
 	int wake_fd;		   /* eventfd; a write wakes every loop that sleeps */
@@ -59,8 +68,8 @@ struct eng {
 
 /* ---- Ports (port.c) ---------------------------------------------------------------------------------- */
 
-/* Configures and starts port `i`: a queue pair per transport stage, `pools[t]` for what arrives at transport t. Returns 0, or
- * -errno with one sentence in `err`. */
+/* Configures and starts port `i`: a queue pair per transport stage as far as it has them, with the stage's pool for what arrives.
+ * Returns 0, or -errno with one sentence in `err`. */
 int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
 /* Stops it; what still waits in its receive queues is freed. */
 void eng_port_stop(struct eng *e, unsigned i);

@@ -154,7 +154,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client took away memory that it had brought")          \
 	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client died or was put out")                              \
 	X(ENG_QUOTA, SK_NOTICE, "a client's quota refused a command")                              \
-	X(ENG_HANDOFF, SK_NORMAL, "a frame came to another queue than its connection's")           \
+	X(ENG_HANDOFF, SK_NORMAL, "a frame was given to another transport stage than received it") \
+	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped: too many for another stage wait")    \
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
 	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
 	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \

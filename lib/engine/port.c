@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports: one queue pair for each transport stage, the offloads that the configuration wants and the
- * port offers, and nothing that it does not offer.
+ * Ports: one queue pair for each transport stage, if there are so many, the offloads that the
+ * configuration wants and the port offers, and nothing that it does not offer.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +9,10 @@
 
 #include <rte_ethdev.h>
 
-#include "eng_priv.h"
+#include "handoff_priv.h"
 #include "transport_priv.h"
 
 #define DESCRIPTORS 1024 /* of a queue, where the configuration names no number */
-#define RSS_WANTED  (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)
 
 static int
 refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
@@ -39,8 +38,7 @@ tso_most(const struct rte_eth_desc_lim *lim, uint16_t txd)
 /* Of what is offered, that which is wanted. */
 static void
 choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
-	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, unsigned queues,
-	uint16_t txd)
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, uint16_t txd)
 {
 	uint64_t tx = info->tx_offload_capa, rx = info->rx_offload_capa;
 
@@ -62,10 +60,6 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 		conf->rxmode.offloads |= rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
 	if (rx & RTE_ETH_RX_OFFLOAD_SCATTER)
 		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
-	if (queues > 1 && (info->flow_type_rss_offloads & RSS_WANTED)) {
-		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		conf->rx_adv_conf.rss_conf.rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
-	}
 }
 
 static int
@@ -73,13 +67,11 @@ setup_queues(struct eng *e, struct eng_port *p, uint16_t rxd, uint16_t txd)
 {
 	int socket = rte_eth_dev_socket_id(p->id), rc = 0;
 
-	for (unsigned q = 0; q < e->cfg.ntransports && rc == 0; q++) {
+	for (uint16_t q = 0; q < p->rx_queues && rc == 0; q++)
 		rc = rte_eth_rx_queue_setup(
-			p->id, (uint16_t)q, rxd, (unsigned)socket, NULL, e->transports[q]->rx_pool);
-		if (rc == 0)
-			rc = rte_eth_tx_queue_setup(
-				p->id, (uint16_t)q, txd, (unsigned)socket, NULL);
-	}
+			p->id, q, rxd, (unsigned)socket, NULL, e->transports[q]->rx_pool);
+	for (uint16_t q = 0; q < p->tx_queues && rc == 0; q++)
+		rc = rte_eth_tx_queue_setup(p->id, q, txd, (unsigned)socket, NULL);
 	return rc;
 }
 
@@ -121,7 +113,6 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	struct eng_port *p = &e->ports[i];
 	struct rte_eth_conf conf = {0};
 	struct rte_eth_dev_info info;
-	uint16_t queues = (uint16_t)e->cfg.ntransports;
 	uint16_t rxd = pc->rxd ? pc->rxd : DESCRIPTORS, txd = pc->txd ? pc->txd : DESCRIPTORS;
 	int rc;
 
@@ -130,16 +121,19 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc != 0)
 		return refuse(err, errlen, p, "no such port", rc);
-	if (queues > info.max_rx_queues || queues > info.max_tx_queues)
-		return refuse(err, errlen, p, "fewer queues than transport stages", -EINVAL);
+	p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_rx_queues);
+	p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_tx_queues);
+	if (p->rx_queues == 0 || p->tx_queues == 0)
+		return refuse(err, errlen, p, "it has no queues", -EINVAL);
 	conf.rxmode.mtu = mtu_to_ask(p, &info);
 	if (conf.rxmode.mtu == 0)
 		return refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
 	if (rc != 0)
 		return refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
-	choose_offloads(p, pc, &info, &conf, queues, txd);
-	rc = rte_eth_dev_configure(p->id, queues, queues, &conf);
+	choose_offloads(p, pc, &info, &conf, txd);
+	eng_home_configure(e, p, &info, &conf);
+	rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf);
 	if (rc != 0)
 		return refuse(err, errlen, p, "cannot be configured", rc);
 	rc = setup_queues(e, p, rxd, txd);
@@ -153,6 +147,7 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	if (rc != 0)
 		return refuse(err, errlen, p, "does not start", rc);
 	p->started = true;
+	eng_home_spread(e, p, &info);
 	/* Neighbour solicitations come to multicast addresses. */
 	(void)rte_eth_allmulticast_enable(p->id);
 	rc = take_mac(p);
@@ -168,7 +163,7 @@ eng_port_stop(struct eng *e, unsigned i)
 
 	if (!p->started)
 		return;
-	for (unsigned q = 0; q < e->cfg.ntransports; q++) {
+	for (unsigned q = 0; q < p->rx_queues; q++) {
 		/* A port that still receives would keep this up for ever. */
 		for (unsigned k = 0; k < UINT16_MAX / ENG_BURST; k++) {
 			n = rte_eth_rx_burst(p->id, (uint16_t)q, burst, ENG_BURST);

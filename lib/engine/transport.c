@@ -4,6 +4,7 @@
  * came; between the halves they work; the second takes what they have and sends, so that an answer
  * leaves in the turn in which its question came.
  */
+#include "handoff_priv.h"
 #include "transport_priv.h"
 
 #include <errno.h>
@@ -233,8 +234,12 @@ static bool
 receive(struct eng_transport *t, uint16_t port)
 {
 	struct rte_mbuf *m[ENG_BURST];
-	uint16_t n = rte_eth_rx_burst(t->e->ports[port].id, (uint16_t)t->index, m, ENG_BURST);
+	const struct eng_port *p = &t->e->ports[port];
+	uint16_t n;
 
+	if (t->index >= p->rx_queues)
+		return false;
+	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
 	if (n == 0)
 		return false;
 	prefetch_frame(m[0]);
@@ -266,6 +271,8 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 		receive_loop(t);
 		work = true;
 	}
+	if (t->handoff != NULL)
+		work |= eng_handoff_rx(t);
 	if (!TAILQ_EMPTY(&t->pending))
 		work |= eng_conns_pending(t);
 	if (t->wheel.armed > 0)
@@ -294,6 +301,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	bool work = false;
 
 	t->now = now;
+	if (t->handoff != NULL)
+		work |= eng_handoff_collect(t);
 	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
 		if (!rte_ring_empty(t->from_stage[s]))
 			work |= take_messages(t, t->from_stage[s]);

@@ -17,6 +17,7 @@
 #include "eng_priv.h"
 #include "mbuf_priv.h"
 
+struct eng_handoff;
 struct rte_hash;
 struct rte_ring;
 
@@ -128,6 +129,7 @@ struct eng_transport {
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
 	/* Other stages */
 	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES]; /* eng_dmsg */
+	struct eng_handoff *handoff; /* NULL: there is one transport stage */
 	struct rte_ring *from_control, *to_control;				 /* eng_ctl * */
 	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
 	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];

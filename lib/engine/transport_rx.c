@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "handoff_priv.h"
 #include "transport_priv.h"
 
 /* The TCP checksum: the port's word when it gave one, else ours. */
@@ -67,10 +68,12 @@ rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 	uint32_t mtu;
 
 	conn = eng_conn_find(t, &key);
-	if (!accept_tcp(t, port, pkt, conn) || !intact(t, port, pkt, m, &key, conn)) {
-		rte_pktmbuf_free(m);
+	if (!accept_tcp(t, port, pkt, conn))
+		goto drop;
+	if (conn == NULL && t->handoff != NULL && eng_handoff_tcp(t, port, &key, m))
 		return;
-	}
+	if (!intact(t, port, pkt, m, &key, conn))
+		goto drop;
 	slices = eng_slices(m, pkt->payload, pkt->payload_len);
 	t->tcp_work = true;
 	if (conn != NULL) {
@@ -84,6 +87,9 @@ rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 	}
 	mtu = t->e->ports[port == t->loop_port ? 0 : port].mtu;
 	tcp_listen_input(l->tcp, t->now, &key, mtu, &pkt->tcp, slices, pkt->ip.ecn);
+	return;
+drop:
+	rte_pktmbuf_free(m);
 }
 
 void
@@ -97,8 +103,10 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 		sk_count(t->wire_counters, (unsigned)-rc);
 		sk_count(t->counters, ENG_RX_BAD);
 	} else if (pkt.eth.type == ETH_ARP || pkt.ip.proto == IP_ICMP || pkt.ip.proto == IP_ICMP6) {
-		net_input(t->net, t->now, port, &pkt, frame, m->data_len);
+		rc = net_input(t->net, t->now, port, &pkt, frame, m->data_len);
 		t->net_due = 0;
+		if (t->handoff != NULL)
+			eng_handoff_copy(t, port, &pkt, rc, m);
 	} else if (pkt.ip.proto == IP_TCP) {
 		rx_tcp(t, port, &pkt, m);
 		return;

@@ -9,6 +9,7 @@
 
 #include <rte_ethdev.h>
 
+#include "handoff_priv.h"
 #include "transport_priv.h"
 
 /* Room in front of TCP's payload. */
@@ -42,6 +43,18 @@ prepare(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 	}
 }
 
+static uint16_t
+send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
+{
+	const struct eng_port *p = &t->e->ports[port];
+
+	if (t->index >= p->tx_queues)
+		return eng_handoff_send(t, port, tx->m, tx->n);
+	if (p->cksum)
+		prepare(t, p->id, tx);
+	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
+}
+
 void
 eng_tx_flush(struct eng_transport *t)
 {
@@ -52,9 +65,7 @@ eng_tx_flush(struct eng_transport *t)
 
 		if (tx->n == 0)
 			continue;
-		if (t->e->ports[i].cksum)
-			prepare(t, t->e->ports[i].id, tx);
-		sent = rte_eth_tx_burst(t->e->ports[i].id, (uint16_t)t->index, tx->m, tx->n);
+		sent = send_burst(t, (uint16_t)i, tx);
 		tx->n -= sent;
 		tx->prepared = tx->n;
 		if (tx->n == 0)

@@ -10,6 +10,7 @@
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
 
+#include "handoff_priv.h"
 #include "transport_priv.h"
 
 _Static_assert(sizeof(struct tcp_tuple) == 40, "a key without padding");
@@ -99,23 +100,21 @@ eng_listener_find(struct eng_transport *t, const struct sk_addr *addr, uint16_t 
 	return any;
 }
 
-/* RFC 6056 3.3.3: a keyed offset for each destination, and a counter. Each transport stage has the
- * ports that are congruent to its index, so that two stages never choose the same. */
+/* RFC 6056 3.3.3: a keyed offset for each destination, and a counter; of the ports that are met,
+ * one that brings what the peer sends home to this stage. */
 uint16_t
 eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key)
 {
 	const struct eng_config *cfg = &t->e->cfg;
 	struct tcp_tuple k = *key;
-	uint32_t step = cfg->ntransports;
-	uint32_t first = cfg->port_min + (step + t->index - cfg->port_min % step) % step;
-	uint32_t n = first > cfg->port_max ? 0 : (cfg->port_max - first) / step + 1;
+	uint32_t n = cfg->port_max - cfg->port_min + 1u;
 	uint32_t offset;
 
 	k.lport = 0;
 	offset = (uint32_t)sk_siphash(&t->port_key, &k, sizeof(k));
 	for (uint32_t i = 0; i < n; i++) {
-		k.lport = (uint16_t)(first + (offset + t->next_lport++) % n * step);
-		if (eng_conn_find(t, &k) == NULL)
+		k.lport = (uint16_t)(cfg->port_min + (offset + t->next_lport++) % n);
+		if (eng_home(t->e, &k) == t->index && eng_conn_find(t, &k) == NULL)
 			return k.lport;
 	}
 	return 0;

@@ -71,7 +71,8 @@ arp_request(struct net_stack *n, uint64_t now, int ifindex, const struct wire_ar
 	/* RFC 5227 2.1.1: a probe has no address yet. */
 	if (!sk_addr_is_any(&arp->spa))
 		nb_learn(n, ifindex, &arp->spa, arp->sha, now);
-	arp_reply(n, ifindex, arp);
+	if (!n->overhearing)
+		arp_reply(n, ifindex, arp);
 	return 0;
 }
 

@@ -51,6 +51,8 @@ echo(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	if (icmp_len < ICMP_ECHO_LEN || pkt->l4 > len || icmp_len > len - pkt->l4 ||
 		icmp_len + (v6 ? IP6_LEN : IP4_LEN) > n->ifs[ifindex].mtu)
 		return -NET_ICMP_OTHER;
+	if (n->overhearing)
+		return 0;
 	if (!echo_allowed(n, now))
 		return -NET_ECHO_LIMIT;
 	reply.kind = ICMP_ECHO_REPLY;

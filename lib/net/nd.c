@@ -106,14 +106,16 @@ solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 	if (sk_addr_is_any(&pkt->ip.src)) {
 		/* Somebody wants to take an address that is ours: everybody is to know. */
 		net_multicast_mac(group_mac, &all_nodes);
-		advertise(n, ifindex, &ns->target, group_mac, &all_nodes, false);
+		if (!n->overhearing)
+			advertise(n, ifindex, &ns->target, group_mac, &all_nodes, false);
 		return 0;
 	}
 	if (ns->has_lladdr) {
 		mac = ns->lladdr;
 		nb_learn(n, ifindex, &pkt->ip.src, mac, now);
 	}
-	advertise(n, ifindex, &ns->target, mac, &pkt->ip.src, true);
+	if (!n->overhearing)
+		advertise(n, ifindex, &ns->target, mac, &pkt->ip.src, true);
 	return 0;
 }
 

@@ -156,6 +156,18 @@ net_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pk
 	return counted(n, input(n, now, port, pkt, frame, len));
 }
 
+int
+net_overhear(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
+	const uint8_t *frame, size_t len)
+{
+	int rc;
+
+	n->overhearing = true;
+	rc = net_input(n, now, port, pkt, frame, len);
+	n->overhearing = false;
+	return rc;
+}
+
 void
 net_poll(struct net_stack *n, uint64_t now)
 {

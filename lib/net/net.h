@@ -100,6 +100,10 @@ void net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t no
  * refusal is counted already. */
 int net_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len);
+/* As net_input(), for a copy of a frame that another stack with the same addresses has had: what it
+ * tells about neighbours is noted and an error goes up, but nothing is answered. */
+int net_overhear(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
+	const uint8_t *frame, size_t len);
 /* A destination check for any IP frame: is it for us (MAC and address), and can its source be? 0 or
  * -reason, counted already. net_input does it by itself. */
 int net_accept(struct net_stack *n, uint16_t port, const struct wire_pkt *pkt);

@@ -121,6 +121,7 @@ struct net_stack {
 	uint16_t buckets[NET_MAX_NEIGHBORS]; /* index + 1 */
 	struct neighbor neighbors[NET_MAX_NEIGHBORS];
 
+	bool overhearing;             /* another stack answers this frame */
 	uint64_t echo_full;           /* ns: when the echo bucket will be full again */
 	uint8_t frame[NET_FRAME_MAX]; /* where answers are built */
 };

@@ -35,17 +35,26 @@ pair_addr(const char *text)
 void
 pair_init(struct pair *p)
 {
-	struct rte_ring *r[2];
+	pair_init_queues(p, 1);
+}
+
+void
+pair_init_queues(struct pair *p, unsigned queues)
+{
+	struct rte_ring *r[2][PAIR_QUEUES];
 
 	memset(p, 0, sizeof(*p));
-	for (int i = 0; i < 2; i++) {
-		r[i] = rte_ring_create(i == 0 ? "wire0" : "wire1", 1024, SOCKET_ID_ANY,
-			RING_F_SP_ENQ | RING_F_SC_DEQ);
-		cr_assert_not_null(r[i]);
+	for (unsigned k = 0; k < 2 * queues; k++) {
+		char name[RTE_RING_NAMESIZE];
+
+		snprintf(name, sizeof(name), "wire%u_%u", k % 2, k / 2);
+		r[k % 2][k / 2] =
+			rte_ring_create(name, 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		cr_assert_not_null(r[k % 2][k / 2]);
 	}
 	for (int i = 0; i < 2; i++) {
 		struct eng_config *cfg = &p->cfg[i];
-		int port = rte_eth_from_rings(i == 0 ? "a" : "b", &r[i], 1, &r[!i], 1, 0);
+		int port = rte_eth_from_rings(i == 0 ? "a" : "b", r[i], queues, r[!i], queues, 0);
 
 		cr_assert_geq(port, 0);
 		p->port[i] = (uint16_t)port;

@@ -5,6 +5,7 @@
 
 #include "../../../lib/engine/eng_priv.h"
 
+#define PAIR_QUEUES 4
 #define PAIR_ADDR_A "10.0.0.1"
 #define PAIR_ADDR_B "10.0.0.2"
 
@@ -19,6 +20,8 @@ void pair_eal(void);
 struct sk_addr pair_addr(const char *text);
 /* Ports and configurations; the test may change these before pair_start(). */
 void pair_init(struct pair *p);
+/* The same with ports of several queues, at most PAIR_QUEUES. */
+void pair_init_queues(struct pair *p, unsigned queues);
 void pair_start(struct pair *p);
 /* One turn of every loop of both. */
 void pair_turn(struct pair *p);

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames from one transport stage to another: a single-producer single-consumer ring for each
+ * ordered couple takes what was received in the wrong place, a lane for each port and stage without
+ * a queue takes what is to be sent. handoff_priv.h says what goes where.
+ */
+#include "handoff_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "transport_priv.h"
+
+/* Element of a ring. */
+struct frame {
+	struct rte_mbuf *m;
+	uint16_t port;
+	bool copy; /* another stage answers it */
+	uint8_t unused[5];
+};
+_Static_assert(sizeof(struct frame) == 16, "ring element");
+
+struct eng_handoff {
+	struct rte_ring *to[ENG_MAX_TRANSPORTS], *from[ENG_MAX_TRANSPORTS]; /* NULL: itself */
+};
+
+static struct rte_ring *
+make_ring(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
+	unsigned count)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
+	return rte_ring_create_elem(
+		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+static int
+make_pair_rings(struct eng *e)
+{
+	for (unsigned a = 0; a < e->cfg.ntransports; a++) {
+		for (unsigned b = 0; b < e->cfg.ntransports; b++) {
+			struct rte_ring *r;
+
+			if (a == b)
+				continue;
+			r = make_ring(e, "ho", a, b, sizeof(struct frame), ENG_HANDOFF_RING);
+			e->transports[a]->handoff->to[b] = e->transports[b]->handoff->from[a] = r;
+			if (r == NULL)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static int
+make_lanes(struct eng *e, unsigned port)
+{
+	struct eng_port *p = &e->ports[port];
+
+	for (unsigned s = p->tx_queues; s < e->cfg.ntransports; s++) {
+		p->lane[s] = make_ring(e, "ln", port, s, sizeof(void *), ENG_LANE_RING);
+		if (p->lane[s] == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+eng_handoff_create(struct eng *e)
+{
+	int rc = 0;
+
+	if (e->cfg.ntransports == 1)
+		return 0;
+	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
+		e->transports[t]->handoff = calloc(1, sizeof(struct eng_handoff));
+		if (e->transports[t]->handoff == NULL)
+			return -ENOMEM;
+	}
+	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
+		rc = make_lanes(e, i);
+	return rc != 0 ? rc : make_pair_rings(e);
+}
+
+static void
+free_lane(struct rte_ring *r)
+{
+	void *m;
+
+	while (r != NULL && rte_ring_sc_dequeue(r, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(r);
+}
+
+static void
+free_pair_ring(struct rte_ring *r)
+{
+	struct frame f;
+
+	while (r != NULL && rte_ring_sc_dequeue_elem(r, &f, sizeof(f)) == 0)
+		rte_pktmbuf_free(f.m);
+	rte_ring_free(r);
+}
+
+void
+eng_handoff_destroy(struct eng *e)
+{
+	for (unsigned i = 0; i < e->cfg.nports; i++)
+		for (unsigned s = 0; s < e->cfg.ntransports; s++)
+			free_lane(e->ports[i].lane[s]);
+	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
+		struct eng_handoff *h = e->transports[t] == NULL ? NULL : e->transports[t]->handoff;
+
+		for (unsigned s = 0; h != NULL && s < e->cfg.ntransports; s++)
+			free_pair_ring(h->to[s]);
+	}
+	for (unsigned t = 0; t < e->cfg.ntransports && e->transports[t] != NULL; t++) {
+		free(e->transports[t]->handoff);
+		e->transports[t]->handoff = NULL;
+	}
+}
+
+static void
+give(struct eng_transport *t, unsigned to, struct frame *f)
+{
+	if (rte_ring_sp_enqueue_elem(t->handoff->to[to], f, sizeof(*f)) == 0) {
+		sk_count(t->counters, ENG_HANDOFF);
+		return;
+	}
+	sk_count(t->counters, ENG_HANDOFF_FULL);
+	rte_pktmbuf_free(f->m);
+}
+
+bool
+eng_handoff_tcp(
+	struct eng_transport *t, uint16_t port, const struct tcp_tuple *key, struct rte_mbuf *m)
+{
+	unsigned home = eng_home(t->e, key);
+
+	if (home == t->index)
+		return false;
+	give(t, home, &(struct frame){.m = m, .port = port});
+	return true;
+}
+
+/* Does it say something to stages that did not receive it? An echo request does not: it has been
+ * answered. */
+static bool
+concerns_all(const struct wire_pkt *pkt, int rc)
+{
+	if (pkt->eth.type == ETH_ARP)
+		return rc == 0 || rc == -NET_UNASKED || rc == -NET_NOT_FOR_US;
+	if (rc != 0 && rc != -NET_UNASKED)
+		return false;
+	return pkt->icmp.kind == ICMP_NEIGHBOR_SOLICIT || pkt->icmp.kind == ICMP_NEIGHBOR_ADVERT ||
+	       pkt->icmp.kind == ICMP_TOO_BIG || pkt->icmp.kind == ICMP_UNREACHABLE;
+}
+
+void
+eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, int rc,
+	struct rte_mbuf *m)
+{
+	struct frame f = {.port = port, .copy = true};
+
+	if (!concerns_all(pkt, rc))
+		return;
+	for (unsigned s = 0; s < t->e->cfg.ntransports; s++) {
+		if (s == t->index)
+			continue;
+		/* Half of the ring is the connections': a storm of questions cannot fill it. */
+		if (rte_ring_count(t->handoff->to[s]) >= ENG_HANDOFF_RING / 2) {
+			sk_count(t->counters, ENG_HANDOFF_FULL);
+			continue;
+		}
+		f.m = rte_pktmbuf_copy(m, t->rx_pool, 0, UINT32_MAX);
+		if (f.m == NULL)
+			sk_count(t->counters, ENG_RX_NO_MBUF);
+		else
+			give(t, s, &f);
+	}
+}
+
+static void
+overhear(struct eng_transport *t, const struct frame *f)
+{
+	const uint8_t *at = rte_pktmbuf_mtod(f->m, const uint8_t *);
+	struct wire_pkt pkt;
+
+	/* The stage that copied it has parsed it before. */
+	if (wire_pkt_parse(&pkt, at, f->m->data_len, f->m->pkt_len) >= 0) {
+		net_overhear(t->net, t->now, f->port, &pkt, at, f->m->data_len);
+		t->net_due = 0;
+	}
+	rte_pktmbuf_free(f->m);
+}
+
+static bool
+take(struct eng_transport *t, struct rte_ring *r)
+{
+	struct frame f[ENG_BURST];
+	unsigned n = rte_ring_sc_dequeue_burst_elem(r, f, sizeof(f[0]), ENG_BURST, NULL);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (f[i].copy)
+			overhear(t, &f[i]);
+		else
+			eng_rx_frame(t, f[i].port, f[i].m);
+	}
+	return n > 0;
+}
+
+bool
+eng_handoff_rx(struct eng_transport *t)
+{
+	bool work = false;
+
+	for (unsigned s = 0; s < t->e->cfg.ntransports; s++)
+		if (s != t->index && !rte_ring_empty(t->handoff->from[s]))
+			work |= take(t, t->handoff->from[s]);
+	return work;
+}
+
+uint16_t
+eng_handoff_send(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, uint16_t n)
+{
+	return (uint16_t)rte_ring_sp_enqueue_burst(
+		t->e->ports[port].lane[t->index], (void **)m, n, NULL);
+}
+
+/* As many as the port takes, and no more than the lane can hold at once. */
+static bool
+collect(struct eng_transport *t, uint16_t port, struct rte_ring *lane)
+{
+	struct eng_tx *tx = &t->tx[port];
+	unsigned n, all = 0;
+
+	do {
+		if (tx->n == ENG_TX_BUFFER)
+			eng_tx_flush(t);
+		n = rte_ring_sc_dequeue_burst(
+			lane, (void **)&tx->m[tx->n], ENG_TX_BUFFER - tx->n, NULL);
+		tx->n += (uint16_t)n;
+		t->tx_waiting += n;
+		all += n;
+	} while (n > 0 && all < ENG_LANE_RING);
+	return all > 0;
+}
+
+bool
+eng_handoff_collect(struct eng_transport *t)
+{
+	bool work = false;
+
+	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
+		const struct eng_port *p = &t->e->ports[i];
+
+		if (t->index >= p->tx_queues)
+			continue;
+		for (unsigned s = t->index + p->tx_queues; s < t->e->cfg.ntransports;
+			s += p->tx_queues)
+			if (!rte_ring_empty(p->lane[s]))
+				work |= collect(t, (uint16_t)i, p->lane[s]);
+	}
+	return work;
+}
