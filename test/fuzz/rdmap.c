@@ -2,9 +2,9 @@
 /*
  * A live QP and a peer that says anything: FPDUs whose headers are nearly right, raw bytes, while
  * the client posts, receives, disconnects and loses regions. Whatever comes, only what was granted
- * changes: a region that may only be read keeps its bytes, and so does all of a local one but for
- * the posted receives and Read sinks; each request completes once; each record and slice comes
- * home.
+ * changes: a region that may only be read keeps its bytes, so does all of a local one but for the
+ * posted receives and the sinks of Reads and Atomics, and so do the words for Atomics that no
+ * request named; each request completes once; each record and slice comes home.
  */
 #include "fuzz.h"
 
@@ -30,10 +30,12 @@ take(struct input *in, unsigned bytes)
 }
 
 static struct end e;
-static struct rd_mr *writable, *readable, *local;
+static struct rd_mr *writable, *readable, *local, *words;
+static bool named[LEN / 8]; /* words */
 static unsigned posted, received;
 static uint32_t sends_in, reads_in; /* whole messages that the peer has sent */
 static uint32_t message_off;        /* of the Send that it is sending */
+static uint32_t atomics_in;         /* Atomic Responses */
 
 static uint32_t
 any_stag(struct input *in)
@@ -114,10 +116,54 @@ peer_response(struct input *in)
 }
 
 static void
+peer_atomic(struct input *in)
+{
+	struct wire_ddp d = {
+		.last = true, .opcode = RDMAP_ATOMIC_REQUEST, .qn = DDP_QN_READ, .msn = ++reads_in};
+	uint64_t at = take(in, 1) & 1 ? take(in, 2) % LEN : 8 * (take(in, 1) % 64);
+	struct wire_atomic_request ar = {.op = (uint8_t)take(in, 1) % 4,
+		.stag = take(in, 1) % 8 ? words->stag : any_stag(in),
+		.to = words->base + at,
+		.data = take(in, 2),
+		.data_mask = take(in, 1) << 56 | take(in, 1) << 7,
+		.compare_mask = take(in, 1)};
+	uint8_t body[RDMAP_ATOMIC_REQUEST_LEN];
+
+	if (at % 8 == 0)
+		named[at / 8] = true;
+	end_fpdu(&e, &d, body, wire_atomic_request_emit(body, &ar));
+}
+
+static void
+peer_extension(struct input *in)
+{
+	struct wire_atomic_response r = {.original = take(in, 2)};
+	struct wire_ddp d = {.last = true, .opcode = RDMAP_ATOMIC_RESPONSE, .qn = DDP_QN_ATOMIC};
+	uint8_t body[16], kind = (uint8_t)take(in, 1);
+	uint32_t len;
+
+	if (kind & 1) {
+		peer_atomic(in);
+		return;
+	}
+	if (kind & 2) {
+		r.request_id = d.msn = ++atomics_in;
+		len = wire_atomic_response_emit(body, &r);
+	} else {
+		d.opcode = kind & 4 ? RDMAP_IMMEDIATE : RDMAP_IMMEDIATE_SE;
+		d.qn = DDP_QN_SEND;
+		d.msn = ++sends_in;
+		len = wire_immediate_emit(body, r.original);
+	}
+	end_fpdu(&e, &d, body, len - (kind == 8));
+}
+
+static void
 client_posts(struct input *in)
 {
-	static const uint8_t opcodes[] = {
-		RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV, RD_LOCAL_INV, RD_CMP_SWAP};
+	static const uint8_t opcodes[] = {RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV,
+		RD_LOCAL_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_SWAP, RD_IMM, RD_WRITE_IMM,
+		RD_SEND_IMM};
 	struct rd_wr *wr;
 
 	if (e.sq_tail - e.sq_head >= 60)
@@ -126,6 +172,10 @@ client_posts(struct input *in)
 	wr->rkey = (uint32_t)take(in, 1);
 	wr->flags |= (uint8_t)take(in, 1) & (RD_SOLICITED | RD_FENCE);
 	wr->imm = writable->stag;
+	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP) {
+		wr_sge(wr, local, RECEIVES + take(in, 1), 8);
+		return;
+	}
 	for (unsigned n = (unsigned)take(in, 1) % 3; n > 0; n--)
 		wr_sge(wr, local, RECEIVES + take(in, 1), (uint32_t)take(in, 2) % 768);
 }
@@ -181,6 +231,10 @@ step(struct input *in)
 	case 10:
 		end_tx(&e);
 		break;
+	case 11:
+	case 12:
+		peer_extension(in);
+		break;
 	default:
 		peer_fpdu(in);
 		break;
@@ -197,6 +251,16 @@ unchanged(const struct rd_mr *mr, uint8_t seed, uint32_t from)
 		CLAIM(got[i] == pattern(seed, i));
 }
 
+static void
+unnamed_unchanged(void)
+{
+	uint8_t got[LEN];
+
+	mr_get(words, 0, got, LEN);
+	for (uint32_t i = 0; i < LEN; i++)
+		CLAIM(named[i / 8] || got[i] == pattern(4, i));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -205,10 +269,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	params.send_space = 1 + 100 * (int64_t)take(&in, 1);
 	params.ird = params.ord = 1 + take(&in, 1) % 4;
+	params.draft_ext = params.ird & 1;
 	end_init(&e, &params, take(&in, 1) & 1);
 	writable = end_mr(&e, 0x10000, LEN, RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE, 2, 1);
 	readable = end_mr(&e, 0x20000, LEN, RD_ACC_REMOTE_READ, 1, 2);
 	local = end_mr(&e, 0x30000, LEN, RD_ACC_LOCAL_WRITE, 3, 3);
+	words = end_mr(&e, 0x40000, LEN, RD_ACC_REMOTE_ATOMIC, 1, 4);
+	memset(named, 0, sizeof(named));
+	atomics_in = 0;
 	posted = received = 0;
 	sends_in = reads_in = message_off = 0;
 	while (in.left > 0)
@@ -219,6 +287,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	iw_flush(e.q); /* what was posted after the end */
 	unchanged(readable, 2, 0);
 	unchanged(local, 3, GRANTED);
+	unnamed_unchanged();
 	CLAIM(e.nsend == posted && e.nrecv == received);
 	for (unsigned i = 0; i < posted && i < END_WCS; i++)
 		CLAIM(e.send_wc[i].wr_id == i);
