@@ -35,6 +35,15 @@ tso_most(const struct rte_eth_desc_lim *lim, uint16_t txd)
 	return RTE_MIN((uint32_t)ENG_TSO_MAX, (pieces - 1) / 2 * ENG_COPY_MAX);
 }
 
+/* net_tap counts the Ethernet header into the MTU when it looks at the segment size, and so refuses
+ * for ever what would be cut into full segments (22.11). */
+static bool
+tso_works(const struct rte_eth_dev_info *info)
+{
+	return (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_TCP_TSO) &&
+	       strcmp(info->driver_name, "net_tap") != 0;
+}
+
 /* Of what is offered, that which is wanted. */
 static void
 choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
@@ -45,7 +54,7 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 	p->multi_seg = (tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 	p->cksum = pc->offload_cksum && (tx & RTE_ETH_TX_OFFLOAD_TCP_CKSUM);
 	p->ip_cksum = p->cksum && (tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
-	if (pc->offload_tso && p->cksum && p->multi_seg && (tx & RTE_ETH_TX_OFFLOAD_TCP_TSO))
+	if (pc->offload_tso && p->cksum && p->multi_seg && tso_works(info))
 		p->tso = tso_most(&info->tx_desc_lim, txd);
 	if (p->multi_seg)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
