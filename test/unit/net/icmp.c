@@ -177,3 +177,15 @@ Test(icmp, other_messages_are_counted)
 	cr_assert_eq(counted(NET_ICMP_OTHER), 3);
 	cr_assert_eq(rec.nsent, 0);
 }
+
+Test(icmp, overheard_echo_is_not_answered_and_costs_no_allowance)
+{
+	struct wire_pkt pkt;
+	size_t len = echo_request(&pkt, "192.0.2.9", "192.0.2.1", 8);
+
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(net_overhear(net, 0, 3, &pkt, frame, len), 0);
+	cr_assert_eq(rec.nsent, 0);
+	cr_assert_eq(net_input(net, 0, 3, &pkt, frame, len), 0);
+	cr_assert_eq(rec.nsent, 1);
+}

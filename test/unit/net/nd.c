@@ -234,3 +234,16 @@ Test(nd, rfc4861_7_2_3_solicitation_for_the_link_local_address)
 	cr_assert_eq(in_pkt(0, &ns), 0);
 	cr_assert(is_addr(&last_sent()->pkt.ip.src, "fe80::ff:fe00:1"));
 }
+
+Test(nd, overheard_solicitation_is_learned_and_not_answered)
+{
+	struct wire_pkt ns = solicit();
+	uint8_t mac[6];
+
+	cr_assert_eq(net_overhear(net, 0, 3, &ns, NULL, 0), 0);
+	cr_assert_eq(rec.nsent, 0);
+	cr_assert_str_eq(state_of(PEER, mac), "stale");
+	cr_assert_arr_eq(mac, peer_mac, 6);
+	cr_assert_eq(in_pkt(0, &ns), 0);
+	cr_assert_eq(rec.nsent, 1);
+}
