@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Ten thousand connected and idle QPs: what they cost a working one, and what they cost in memory. Time decides nothing here but for a bound that only
-# something proportional to the population breaks; the figures are printed.
+# Ten thousand connected and idle QPs: what they cost a working one, and what they cost in memory. The rates are printed and decide
+# nothing: they are the machine's as much as ours.
 . "$(dirname "$0")/perf.inc"
 many=${CI_POPULATION:-10000}
 take_memory 640
@@ -37,4 +37,3 @@ echo "by the process' growth, for each end: $malloced bytes from malloc (engine 
 [ "$private" -gt 0 ] && [ "$private" -le 4096 ] || fail "$private private bytes for an idle QP"
 [ "$malloced" -le 4096 ] || fail "the process grew by $malloced bytes from malloc for each end of an idle QP"
 [ "$malloced" -ge $((private / 4)) ] || fail "$malloced bytes from malloc cannot hold an engine's half of a QP ($private)"
-jq -en "$ratio >= 0.7" >/dev/null || fail "$many idle QPs cost a working one more than a third of its rate"
