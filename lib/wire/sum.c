@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The Internet checksum. One's complement addition does not mind the width or the order of its
- * words (RFC 1071 section 2), so 32-bit words as they stand in memory are added into 64-bit sums,
- * which cannot overflow over less than 16 GiB, and folded at the end.
+ * words (RFC 1071 section 2). Short pieces are added in 64-bit words with their carries; of long
+ * ones 32-bit words as they stand in memory are added into 64-bit lanes, which cannot overflow over
+ * less than 16 GiB. All is folded at the end.
  */
 #include "wire_priv.h"
 
@@ -15,6 +16,15 @@ load32(const uint8_t *p)
 	return v;
 }
 
+static inline uint64_t
+load64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
 /* To 32 bits, with the carries coming in again at the low end. */
 static inline uint32_t
 fold32(uint64_t sum)
@@ -23,10 +33,11 @@ fold32(uint64_t sum)
 	return (uint32_t)sum + (uint32_t)(sum >> 32);
 }
 
-/* The compiler's vectors: 64-bit lanes, each of which holds two words to be added. A target without such
- * registers gets several narrower ones. */
+/* The compiler's vectors: 64-bit lanes, each of which holds two words to be added. A target without
+ * such registers gets several narrower ones. */
 typedef uint64_t lanes __attribute__((vector_size(64)));
 #define BLOCK sizeof(lanes)
+#define LONG  (4 * BLOCK) /* bytes that pay for adding up the lanes in the end */
 
 static inline __attribute__((always_inline)) uint64_t
 sum_blocks(const uint8_t *p, size_t len)
@@ -75,13 +86,22 @@ wire_sum(uint32_t sum, const void *data, size_t len)
 	uint64_t wide = sum;
 	uint16_t last = 0;
 
-	if (len >= BLOCK) {
+	if (len >= LONG) {
 		wide += sum_long(p, len);
 		p += len / BLOCK * BLOCK;
 		len %= BLOCK;
 	}
-	for (; len >= 4; p += 4, len -= 4)
+	for (; len >= 8; p += 8, len -= 8) {
+		uint64_t word = load64(p);
+
+		wide += word;
+		wide += wide < word; /* the carry comes in again at the low end */
+	}
+	wide = fold32(wide);
+	if (len & 4) {
 		wide += load32(p);
+		p += 4;
+	}
 	if (len & 2) {
 		memcpy(&last, p, 2);
 		wide += last;
