@@ -6,6 +6,7 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <sched.h>
 #include <string.h>
 
 #include "../../lib/base/mem.h"
@@ -25,6 +26,7 @@ struct side {
 
 static struct side *sides[2];
 static unsigned listening; /* the accepting side is ready */
+static unsigned arrived;   /* how often a side has come to where both meet */
 
 static uint32_t
 verify_iters(const struct perf_options *o)
@@ -42,10 +44,28 @@ run_real(struct side *s, uint32_t iters, struct perf_figures *f)
 	return lat ? perf_lat_serve(&s->end, iters) : perf_stream_serve(&s->end, iters);
 }
 
+/* Waits for the other side, and goes on driving the engine if it is still wanted. */
+static void
+together(struct side *s, bool drive)
+{
+	unsigned goal = __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL) / 2 * 2 + 2;
+
+	while (__atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < goal) {
+		if (drive)
+			perf_idle(&s->end);
+		else
+			sched_yield();
+	}
+}
+
+/* Neither side may take the other's frames for its own: both have done with the real thing before the engines fall silent, and both engines are silent
+ * before the first frame of the floor leaves. */
 static int
 run_floor(struct side *s, uint32_t iters)
 {
+	together(s, true);
 	perf_settle(&s->end);
+	together(s, false);
 	return s->end.active ? perf_floor_run(&s->floor, iters, &s->bottom)
 			     : perf_floor_serve(&s->floor, iters);
 }

@@ -96,8 +96,11 @@ perf_turn(struct perf_end *e)
 void
 perf_settle(struct perf_end *e)
 {
-	for (uint64_t end = eng_clock() + 5000000; e->engine && eng_clock() < end;)
-		perf_idle(e);
+	unsigned quiet = 0;
+
+	/* By turns without work and not by time alone: a thread that was put aside has done nothing meanwhile. */
+	for (uint64_t end = eng_clock() + 5000000; e->engine && (quiet < 4096 || eng_clock() < end);)
+		quiet = eng_poll(e->engine, 0, eng_clock()) ? 0 : quiet + 1;
 }
 
 static int
