@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends in one process, each on an lcore of its own with its own engine. Rounds of the floor and of the real thing alternate on the same ports, so
- * that a machine whose speed drifts drifts for both.
+ * Both ends in one process, each on an lcore of its own with its own engine. Rounds of the floor
+ * and of the real thing alternate on the same ports, so that a machine whose speed drifts drifts
+ * for both.
  */
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -13,7 +14,7 @@
 #include "perf.h"
 
 #define VERIFY_ITERS 100u
-#define WARMUP	     1000u
+#define WARMUP       1000u
 
 struct side {
 	struct perf_end end;
@@ -58,8 +59,9 @@ together(struct side *s, bool drive)
 	}
 }
 
-/* Neither side may take the other's frames for its own: both have done with the real thing before the engines fall silent, and both engines are silent
- * before the first frame of the floor leaves. */
+/* Neither side may take the other's frames for its own: both have done with the real thing before
+ * the engines fall silent, and both engines are silent before the first frame of the floor leaves.
+ */
 static int
 run_floor(struct side *s, uint32_t iters)
 {
@@ -152,8 +154,8 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 	s->floor.o = o;
 	s->floor.port = port;
 	s->floor.buf = sk_mem_alloc(2 * (((size_t)o->size + 63) / 64 * 64));
-	s->floor.pool = rte_pktmbuf_pool_create(pools[active], 4095, 256, 0, (uint16_t)room,
-		SOCKET_ID_ANY);
+	s->floor.pool =
+		rte_pktmbuf_pool_create(pools[active], 4095, 256, 0, (uint16_t)room, SOCKET_ID_ANY);
 	if (!s->floor.buf || !s->floor.pool) {
 		perf_fail("memory for the floor", -12);
 		return NULL;

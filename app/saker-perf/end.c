@@ -9,11 +9,11 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define RIGHTS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
+#define RIGHTS     (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
 #define POST_BURST 32
 #define SPIN_TURNS 2000 /* that a client waits before it naps */
-#define NAP_US	   50
-#define WAIT_NS	   60000000000ull /* for a connection event: reached only when something is broken */
+#define NAP_US     50
+#define WAIT_NS    60000000000ull /* for a connection event: reached only when something is broken */
 
 /* Private data of the connection, in host order: both ends are saker-perf of one machine's kind. */
 struct hello {
@@ -98,8 +98,10 @@ perf_settle(struct perf_end *e)
 {
 	unsigned quiet = 0;
 
-	/* By turns without work and not by time alone: a thread that was put aside has done nothing meanwhile. */
-	for (uint64_t end = eng_clock() + 5000000; e->engine && (quiet < 4096 || eng_clock() < end);)
+	/* By turns without work and not by time alone: a thread that was put aside has done nothing
+	 * meanwhile. */
+	for (uint64_t end = eng_clock() + 5000000;
+		e->engine && (quiet < 4096 || eng_clock() < end);)
 		quiet = eng_poll(e->engine, 0, eng_clock()) ? 0 : quiet + 1;
 }
 
@@ -169,8 +171,8 @@ expect(struct perf_end *e, enum saker_event_type want, struct saker_event *ev)
 static struct hello
 hello_of(const struct perf_end *e)
 {
-	return (struct hello){(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size,
-		e->o->op};
+	return (struct hello){
+		(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size, e->o->op};
 }
 
 static int
@@ -182,7 +184,8 @@ take_hello(struct perf_end *e, const struct shm_cm *cm)
 		return perf_fail("the other end's greeting", -EPROTO);
 	memcpy(&h, cm->private_data, sizeof(h));
 	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op) {
-		fprintf(stderr, "saker-perf: the other end runs with other --op, --size or --qps\n");
+		fprintf(stderr,
+			"saker-perf: the other end runs with other --op, --size or --qps\n");
 		return -1;
 	}
 	e->peer_addr = h.addr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engines of the embedded form: ports, configuration, and a flat client with room for the test. */
+/* The engines of the embedded form: ports, configuration, and a flat client with room for the test.
+ */
 #include <errno.h>
 #include <rte_eth_ring.h>
 #include <rte_bus_vdev.h>
@@ -13,7 +14,7 @@
 #include "perf.h"
 
 #define RING_SIZE 1024
-#define MBUFS	  8192u
+#define MBUFS     8192u
 
 static int
 ring_pair(uint16_t ports[2])
@@ -24,7 +25,8 @@ ring_pair(uint16_t ports[2])
 		char name[32];
 
 		snprintf(name, sizeof(name), "perf_wire%d", i);
-		r[i] = rte_ring_create(name, RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+		r[i] = rte_ring_create(
+			name, RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (!r[i])
 			return perf_fail("a ring between the two ends", -ENOMEM);
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The floor: what the same bytes cost on the same ports with no protocol at all. A frame has room for the headers that the transport would send, and then
- * as many FPDU-sized pieces as the transport packs into a segment; each piece is copied with its CRC when it is built, and checked and copied
- * when it comes. A receiver that finds a wrong CRC counts it.
+ * The floor: what the same bytes cost on the same ports with no protocol at all. A frame has room
+ * for the headers that the transport would send, and then as many FPDU-sized pieces as the
+ * transport packs into a segment; each piece is copied with its CRC when it is built, and checked
+ * and copied when it comes. A receiver that finds a wrong CRC counts it.
  */
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -12,11 +13,11 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define HEADERS	   66u /* Ethernet 14, IPv4 20, TCP with timestamps 32 */
-#define PIECE_HEAD 16u /* MPA length 2, DDP tagged header 14 */
-#define PIECE_TAIL 4u  /* CRC */
+#define HEADERS    66u    /* Ethernet 14, IPv4 20, TCP with timestamps 32 */
+#define PIECE_HEAD 16u    /* MPA length 2, DDP tagged header 14 */
+#define PIECE_TAIL 4u     /* CRC */
 #define ETHERTYPE  0xb588 /* 0x88b5, for local experiments (IEEE 802), as it lies in memory */
-#define BURST	   32u
+#define BURST      32u
 
 struct head { /* in place of the headers' bytes */
 	uint8_t mac[12];
@@ -27,7 +28,7 @@ struct head { /* in place of the headers' bytes */
 };
 
 struct shape {
-	uint32_t piece;	 /* largest piece */
+	uint32_t piece;  /* largest piece */
 	uint32_t packed; /* pieces of that size in a frame */
 };
 

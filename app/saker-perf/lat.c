@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ping-pong. A Write is seen by its last byte, as programs do it; a Send by its receive; a Read needs no answer, and its figure is the round trip where the
- * others' is half of it.
+ * Ping-pong. A Write is seen by its last byte, as programs do it; a Send by its receive; a Read
+ * needs no answer, and its figure is the round trip where the others' is half of it.
  */
 #include "perf.h"
 

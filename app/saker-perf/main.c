@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * saker-perf: latency, bandwidth and message rate of Saker, measured against the floor: raw frames over the same ports, in the same process, in rounds that
- * alternate.
+ * saker-perf: latency, bandwidth and message rate of Saker, measured against the floor: raw frames
+ * over the same ports, in the same process, in rounds that alternate.
  */
 #include <rte_eal.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A capture of one port, both ways, in the classic pcap format with nanoseconds. Callbacks of the port see each burst on its own lcore, and that
- * lcore alone writes, so no lock is needed.
+ * A capture of one port, both ways, in the classic pcap format with nanoseconds. Callbacks of the
+ * port see each burst on its own lcore, and that lcore alone writes, so no lock is needed.
  */
 #include <rte_ethdev.h>
 #include <time.h>

@@ -34,14 +34,16 @@ struct perf_options {
 	uint16_t tcp_port;
 };
 
-/* Fills `o` from the words behind "--"; on a wrong one prints a sentence that names it and returns -1; 1: --help was given. */
+/* Fills `o` from the words behind "--"; on a wrong one prints a sentence that names it and returns
+ * -1; 1: --help was given. */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
 const char *perf_op_name(enum perf_op op);
 const char *perf_test_name(enum perf_test test);
 
 /* What a run, or its floor, came to. */
 struct perf_figures {
-	struct sk_hist *lat; /* of one way (write, send) or of the round trip (read); NULL but for lat */
+	struct sk_hist
+		*lat; /* of one way (write, send) or of the round trip (read); NULL but for lat */
 	uint64_t bytes, msgs, ns;
 };
 
@@ -57,7 +59,8 @@ perf_mops(const struct perf_figures *f)
 	return f->ns ? 1e3 * (double)f->msgs / (double)f->ns : 0;
 }
 
-/* What the two ends say to each other beside the test, one per QP: 8-byte inline Writes into the receiver's buffer. */
+/* What the two ends say to each other beside the test, one per QP: 8-byte inline Writes into the
+ * receiver's buffer. */
 enum perf_word { PERF_MEET, PERF_CREDIT, PERF_ERRORS, PERF_WORDS };
 struct perf_words {
 	uint64_t w[PERF_WORDS];
@@ -65,18 +68,18 @@ struct perf_words {
 
 /* A QP that works, counted from its birth. */
 struct perf_flow {
-	uint64_t sent;	      /* requests of the test */
-	uint64_t signals;     /* those that asked for a completion, and */
-	uint64_t done;	      /* the completions that came */
+	uint64_t sent;    /* requests of the test */
+	uint64_t signals; /* those that asked for a completion, and */
+	uint64_t done;    /* the completions that came */
 	uint64_t recv_posted, received;
-	uint64_t until;	      /* of this round: sent, or received */
+	uint64_t until; /* of this round: sent, or received */
 };
 
-/* One end: a client of some engine, its memory and its QPs. Every end runs in a thread of its own, in straight-line code that
- * calls perf_turn() wherever it waits. */
+/* One end: a client of some engine, its memory and its QPs. Every end runs in a thread of its own,
+ * in straight-line code that calls perf_turn() wherever it waits. */
 struct perf_end {
 	const struct perf_options *o;
-	bool active; /* connects, and measures */
+	bool active;        /* connects, and measures */
 	struct eng *engine; /* NULL when a saker elsewhere does the work */
 	struct saker *s;
 	struct saker_pd *pd;
@@ -84,7 +87,8 @@ struct perf_end {
 	struct saker_cq *cq;
 	struct saker_qp **qp; /* [qps + idle_qps] */
 	uint32_t nqp;
-	uint8_t *buf; /* out, in (each `part` bytes), then words of the peer and of ours, [qps] each */
+	uint8_t *buf; /* out, in (each `part` bytes), then words of the peer and of ours, [qps] each
+		       */
 	uint64_t part;
 	uint64_t peer_addr; /* of its buffer */
 	uint32_t peer_stag;
@@ -92,15 +96,18 @@ struct perf_end {
 	uint64_t turns, meetings;
 	uint32_t waited; /* turns since something was posted */
 	uint64_t errors;
-	uint64_t completed; /* completions of sends, writes and reads */
-	uint64_t received;  /* completions of receives */
+	uint64_t completed;     /* completions of sends, writes and reads */
+	uint64_t received;      /* completions of receives */
 	struct perf_flow *flow; /* [qps] */
-	uint8_t seq;	    /* of the ping-pong: the last byte of a message */
+	uint8_t seq;            /* of the ping-pong: the last byte of a message */
 };
 
-uint8_t *perf_out(const struct perf_end *e); /* what is sent or written from, and read by the peer */
-uint8_t *perf_in(const struct perf_end *e);  /* where the peer writes and sends to, and where reads go */
-uint64_t perf_told(const struct perf_end *e, uint32_t qp, enum perf_word w); /* the peer's latest word */
+uint8_t *perf_out(
+	const struct perf_end *e); /* what is sent or written from, and read by the peer */
+uint8_t *perf_in(
+	const struct perf_end *e); /* where the peer writes and sends to, and where reads go */
+uint64_t perf_told(
+	const struct perf_end *e, uint32_t qp, enum perf_word w); /* the peer's latest word */
 
 /* All return 0, or -1 after having said what failed. */
 int perf_fail(const char *what, int rc);
@@ -110,19 +117,22 @@ int perf_end_connect(struct perf_end *e, const struct sk_addr *addr);
 int perf_end_accept(struct perf_end *e);
 void perf_end_close(struct perf_end *e);
 
-/* One turn of waiting: drives the engine, if it is ours; now and then looks whether the connection still stands. */
+/* One turn of waiting: drives the engine, if it is ours; now and then looks whether the connection
+ * still stands. */
 int perf_turn(struct perf_end *e);
 void perf_idle(void *end); /* drives the engine alone, as libsaker asks for it */
 /* Until the engine has nothing left to do (acknowledgements are out). */
 void perf_settle(struct perf_end *e);
-/* Posts `n` requests of the test's operation, the last of them signalled if asked for; takes turns while the queue is full. */
+/* Posts `n` requests of the test's operation, the last of them signalled if asked for; takes turns
+ * while the queue is full. */
 int perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled);
 int perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n);
 /* Tells the peer `value`. */
 int perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value);
 /* Takes completions into the counts. */
 int perf_reap(struct perf_end *e);
-/* Both ends meet: the active one speaks, the passive one hears and answers. What was posted before has been placed. */
+/* Both ends meet: the active one speaks, the passive one hears and answers. What was posted before
+ * has been placed. */
 int perf_meet(struct perf_end *e);
 /* The passive end's two halves of it. */
 int perf_meet_hear(struct perf_end *e);
@@ -137,7 +147,8 @@ int perf_stream_serve(struct perf_end *e, uint32_t iters);
 int perf_verify_run(struct perf_end *e, uint32_t iters);
 int perf_verify_serve(struct perf_end *e, uint32_t iters);
 
-/* The floor: raw frames over the same ports with the same copies and CRC passes, and no protocol. */
+/* The floor: raw frames over the same ports with the same copies and CRC passes, and no protocol.
+ */
 struct perf_floor {
 	const struct perf_options *o;
 	uint16_t port;
@@ -154,7 +165,8 @@ int perf_floor_serve(struct perf_floor *f, uint32_t iters);
 int perf_pcap_open(uint16_t port, const char *path);
 void perf_pcap_close(void);
 
-/* On stderr: the counters of the engine and of the port, those that are not zero, and what an idle QP costs. */
+/* On stderr: the counters of the engine and of the port, those that are not zero, and what an idle
+ * QP costs. */
 void perf_counters_print(const struct eng *e, uint16_t port, const char *who);
 
 /* A joined pair of ports for the embedded form. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end alone: on a port of its own, or as a client of a running saker. There is no floor: that needs both ends. */
+/* One end alone: on a port of its own, or as a client of a running saker. There is no floor: that
+ * needs both ends. */
 #include <rte_ethdev.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many messages one way, `depth` of them outstanding on each QP: bandwidth and rate. The clock stops when the last byte has been placed. iWARP has
- * no "receiver not ready": in a Send test the receiver tells how many receives it has posted, and the sender keeps within that.
+ * Many messages one way, `depth` of them outstanding on each QP: bandwidth and rate. The clock
+ * stops when the last byte has been placed. iWARP has no "receiver not ready": in a Send test the
+ * receiver tells how many receives it has posted, and the sender keeps within that.
  */
 #include "../../lib/base/mem.h"
 #include "perf.h"
@@ -21,7 +22,8 @@ burst_of(const struct perf_end *e)
 	return SK_MAX(1u, SK_MIN((uint32_t)BURST, e->o->depth / 4));
 }
 
-/* Posts bursts, the last request of each signalled, until its share is sent or the depth is reached. */
+/* Posts bursts, the last request of each signalled, until its share is sent or the depth is
+ * reached. */
 static int
 feed(struct perf_end *e, uint32_t q)
 {

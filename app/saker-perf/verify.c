@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The test's operation in lockstep, every byte compared where it arrives. The passive end counts the mistakes that it finds and tells them in the
- * closing word, so the active end reports both.
+ * The test's operation in lockstep, every byte compared where it arrives. The passive end counts
+ * the mistakes that it finds and tells them in the closing word, so the active end reports both.
  */
 #include <string.h>
 
@@ -27,8 +27,8 @@ compare(struct perf_end *e, uint32_t round)
 
 	for (uint32_t i = 0; i < e->o->size; i++) {
 		if (b[i] != pattern(round, i)) {
-			fprintf(stderr, "saker-perf: operation %u: byte %u is %02x, not %02x\n", round,
-				i, b[i], pattern(round, i));
+			fprintf(stderr, "saker-perf: operation %u: byte %u is %02x, not %02x\n",
+				round, i, b[i], pattern(round, i));
 			return 1;
 		}
 	}

@@ -141,7 +141,7 @@ show_clients(struct app *a, const char *arg)
 	free(v);
 }
 
-/* ---- Counters; the engine counts on, a clear is ours ------------------------------------- */
+/* ---- Counters; the engine counts on, a clear is ours ---- */
 
 struct walk {
 	struct app *a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC32C (Castagnoli; RFC 3720 appendix B.4). `crc` is a running value: start with SK_CRC32C_INIT, close
- * with sk_crc32c_final(). "123456789" gives 0xE3069283.
+ * CRC32C (Castagnoli; RFC 3720 appendix B.4). `crc` is a running value: start with SK_CRC32C_INIT,
+ * close with sk_crc32c_final(). "123456789" gives 0xE3069283.
  */
 #ifndef SAKER_BASE_CRC32C_H
 #define SAKER_BASE_CRC32C_H
@@ -14,8 +14,8 @@
 
 uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
 /*
- * Copies and computes in one pass over the source. A long copy to an address that is a multiple of 64
- * may go past the caches: it is meant for bytes that somebody else reads next.
+ * Copies and computes in one pass over the source. A long copy to an address that is a multiple of
+ * 64 may go past the caches: it is meant for bytes that somebody else reads next.
  */
 uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 

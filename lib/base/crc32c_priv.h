@@ -12,7 +12,8 @@
 /* Whether this processor can; constant for a process. */
 bool crc32c_can_fold(void);
 
-/* Copies and sums len / 64 * 64 bytes; len at least CRC32C_FOLD_MIN, and only if crc32c_can_fold(). */
+/* Copies and sums len / 64 * 64 bytes; len at least CRC32C_FOLD_MIN, and only if crc32c_can_fold().
+ */
 uint32_t crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
 
 #endif

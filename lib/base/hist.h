@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A log-linear histogram of nanoseconds (or of any counts): 64 linear steps in each power of two, so a
- * quantile is exact below 64 and within 1.6 % above.
+ * A log-linear histogram of nanoseconds (or of any counts): 64 linear steps in each power of two,
+ * so a quantile is exact below 64 and within 1.6 % above.
  */
 #ifndef SAKER_BASE_HIST_H
 #define SAKER_BASE_HIST_H

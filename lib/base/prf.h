@@ -14,7 +14,8 @@ struct sk_key {
 void sk_random(void *buf, size_t len);
 /* SipHash-2-4 (Aumasson, Bernstein) of `len` bytes. */
 uint64_t sk_siphash(const struct sk_key *key, const void *data, size_t len);
-/* A permutation of the 24-bit numbers under `key`, and its inverse (a four-round Feistel network). */
+/* A permutation of the 24-bit numbers under `key`, and its inverse (a four-round Feistel network).
+ */
 uint32_t sk_perm24(const struct sk_key *key, uint32_t v);
 uint32_t sk_perm24_inv(const struct sk_key *key, uint32_t v);
 

@@ -32,12 +32,12 @@ struct sk_reason_list {
 };
 
 #define SK_REASON_ENUM(name, sev, help) name,
-#define SK_REASON_ROW(name, sev, help)	{#name, sev, help},
+#define SK_REASON_ROW(name, sev, help)  {#name, sev, help},
 
-/* In a header: SK_REASONS_DECLARE(tcp, TCP_REASONS) makes enum tcp_reason (TCP_NONE = 0 comes first),
- * TCP_REASON count as tcp_reason_count, and struct sk_reason_list tcp_reasons. */
+/* In a header: SK_REASONS_DECLARE(tcp, TCP_REASONS) makes enum tcp_reason (TCP_NONE = 0 comes
+ * first), TCP_REASON count as tcp_reason_count, and struct sk_reason_list tcp_reasons. */
 #define SK_REASONS_DECLARE(layer, NONE, LIST)                                                      \
-	enum layer##_reason { NONE = 0, LIST(SK_REASON_ENUM) layer##_reason_count };               \
+	enum layer##_reason{NONE = 0, LIST(SK_REASON_ENUM) layer##_reason_count};                  \
 	extern const struct sk_reason_list layer##_reasons;
 
 /* In one .c file. */

@@ -38,7 +38,7 @@ cl_unspin(uint32_t *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- Objects ----------------------------------------------------------------------------- */
+/* ---- Objects ---- */
 
 /* In the order in which a client that leaves lets go of them. */
 enum cl_kind { CL_QP, CL_SRQ, CL_LISTENER, CL_CQ, CL_MR, CL_PD, CL_KINDS };
@@ -130,7 +130,7 @@ struct saker_qp {
 	struct cl_obj obj;
 };
 
-/* ---- The attachment ---------------------------------------------------------------------- */
+/* ---- The attachment ---- */
 
 /* A doorbell ring; threads that post to different QPs share it. */
 struct cl_bell {
@@ -215,7 +215,7 @@ struct saker {
 	TAILQ_HEAD(, cl_obj) objs[CL_KINDS];
 };
 
-/* ---- client.c ---------------------------------------------------------------------------- */
+/* ---- client.c ---- */
 
 /* Sets saker_error() and returns `rc`. */
 int cl_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -234,7 +234,7 @@ int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind,
 /* Destroys by command and frees `self`; an engine that went away has destroyed it already. */
 int cl_obj_destroy(struct cl_obj *o);
 
-/* ---- mailbox.c --------------------------------------------------------------------------- */
+/* ---- mailbox.c ---- */
 
 void cl_mail_init(struct saker *s, const struct shm_header *h);
 void cl_mail_free(struct saker *s);
@@ -250,7 +250,7 @@ struct cl_event *cl_mail_event(struct saker *s);
 /* Forgets the events of an object that is gone: its handle may come again. */
 void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 
-/* ---- post.c ------------------------------------------------------------------------------ */
+/* ---- post.c ---- */
 
 /* Rings at a stage and wakes the engine if it sleeps. false: the ring is full. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
@@ -258,7 +258,7 @@ bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
  * be flushed. */
 void cl_qp_failed(struct saker *s, uint32_t qpn);
 
-/* ---- wait.c ------------------------------------------------------------------------------ */
+/* ---- wait.c ---- */
 
 int cl_wait_init(struct saker *s);
 void cl_wait_free(struct saker *s);
@@ -275,7 +275,7 @@ void cl_settle(struct saker *s);
 /* Another thread's reply has come. */
 void cl_kick(struct saker *s);
 
-/* ---- mem.c ------------------------------------------------------------------------------- */
+/* ---- mem.c ---- */
 
 void cl_mem_init(struct saker *s);
 void cl_mem_free(struct saker *s);
@@ -285,12 +285,12 @@ int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, u
 /* Where [addr, addr + len) is for the engine; false: not in one arena. */
 bool cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *out);
 
-/* ---- attach.c ---------------------------------------------------------------------------- */
+/* ---- attach.c ---- */
 
 /* Gives a memfd to the engine; its region number or -errno. With mem.lock. */
 int cl_sock_region(struct saker *s, int fd, uint64_t size);
 
-/* ---- cm.c -------------------------------------------------------------------------------- */
+/* ---- cm.c ---- */
 
 /* Whether `m` is about the object. */
 bool cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle);

@@ -140,7 +140,7 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 	return cl_command(qp->s, &m, SHM_DISCONNECT);
 }
 
-/* ---- Events ------------------------------------------------------------------------------ */
+/* ---- Events ---- */
 
 /* For each event of the engine: what the program is told, and whose handle stands where. */
 static const struct event_row {

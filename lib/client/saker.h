@@ -38,7 +38,7 @@ struct saker_listener;
 
 const char *saker_error(void);
 
-/* ---- Attaching --------------------------------------------------------------------------- */
+/* ---- Attaching ---- */
 
 /* Over the Unix socket of a running saker (NULL: $SAKER_SOCKET, then SHM_SOCKET_DEFAULT). `name` is
  * what the engine calls the program. */
@@ -54,7 +54,7 @@ int saker_device(struct saker *s, struct shm_device *out);
 /* Readable when an event or a CQ event may wait; -1 for a flat attachment. */
 int saker_fd(struct saker *s);
 
-/* ---- Memory ------------------------------------------------------------------------------ */
+/* ---- Memory ---- */
 
 /* Memory that can be registered: from the flat region, or from an arena that the engine maps (grown
  * as needed; huge pages where there are some). Zeroed, aligned to 4096. NULL: no memory or quota.
@@ -70,7 +70,7 @@ int saker_mr_create(
 int saker_mr_destroy(struct saker_mr *mr);
 uint32_t saker_mr_stag(const struct saker_mr *mr); /* lkey and rkey */
 
-/* ---- Completion queues ------------------------------------------------------------------- */
+/* ---- Completion queues ---- */
 
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
 int saker_cq_destroy(struct saker_cq *cq);
@@ -86,7 +86,7 @@ int saker_cq_event(struct saker *s, struct saker_cq **cq);
  * polls in naps. 1: look, 0: time is up. */
 int saker_wait(struct saker *s, int timeout_ms);
 
-/* ---- Queue pairs ------------------------------------------------------------------------- */
+/* ---- Queue pairs ---- */
 
 struct saker_qp_attr {
 	struct saker_cq *send_cq, *recv_cq;
@@ -132,7 +132,7 @@ int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
 int saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n); /* wr_id, nsge, sge */
 int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 
-/* ---- Connections ------------------------------------------------------------------------- */
+/* ---- Connections ---- */
 
 struct saker_conn_param {
 	uint16_t ird, ord;

@@ -216,9 +216,7 @@ client_add(struct eng_control *c, struct ctl_client *cl)
 	}
 }
 
-/* ---- From any thread
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- From any thread ---- */
 
 int
 eng_control_attach_flat(

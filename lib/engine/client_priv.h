@@ -8,16 +8,16 @@
 struct client_home { /* where and how a home region is mapped */
 	void *base;
 	uint64_t size, mem_len;
-	int fd;	     /* -1: flat */
+	int fd;      /* -1: flat */
 	int wake_fd; /* or -1 */
 };
 
 /* Fills in the offsets of a home region. 0, or -EINVAL when `size` is too small for the limits. */
-int client_layout(const struct eng_config *cfg, uint64_t size, uint64_t mem_len,
-	struct shm_header *out);
-/* Any thread: takes a free number, writes the header, and hands the client to the control stage. Returns the number, or -EINVAL (too small),
- * -EUSERS (too many clients), -ENOMEM. On success the mapping
- * and the descriptors are the client's. */
+int client_layout(
+	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out);
+/* Any thread: takes a free number, writes the header, and hands the client to the control stage.
+ * Returns the number, or -EINVAL (too small), -EUSERS (too many clients), -ENOMEM. On success the
+ * mapping and the descriptors are the client's. */
 int client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	void *socket, struct ctl_client **out);
 /* Unmaps and frees; the client is in no list any more. Any thread. */

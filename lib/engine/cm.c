@@ -12,9 +12,7 @@
 /* Returns whether the message was kept. */
 typedef bool cm_action(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m);
 
-/* ---- What goes out
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- What goes out ---- */
 
 static void answered(struct eng_control *c, struct ctl_msg *msg);
 
@@ -71,9 +69,7 @@ outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
-/* ---- The end
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- The end ---- */
 
 static bool
 act_delete(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
@@ -150,9 +146,7 @@ act_aborted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	return to_idle(c, q);
 }
 
-/* ---- Beginnings
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- Beginnings ---- */
 
 static bool
 act_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
@@ -230,9 +224,7 @@ act_not_started(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	return false;
 }
 
-/* ---- Through
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Through ---- */
 
 static bool
 act_disconnected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
@@ -302,9 +294,7 @@ act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	return to_closed(c, q);
 }
 
-/* ---- The table
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- The table ---- */
 
 static cm_action *const table[CM_STATES][CM_EVENTS] = {
 	[CM_IDLE] =
@@ -404,9 +394,7 @@ cm_input(struct eng_control *c, struct ctl_qp *q, enum cm_event ev, struct eng_c
 	return act(c, q, m);
 }
 
-/* ---- What comes in
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- What comes in ---- */
 
 static enum cm_event
 answer_event(const struct eng_ctl *m)

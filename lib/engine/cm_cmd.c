@@ -123,8 +123,7 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
-/* ---- Answers to requests
- * --------------------------------------------------------------------------------------------- */
+/* ---- Answers to requests ---- */
 
 static struct cm_request *
 open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
@@ -219,9 +218,7 @@ cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
-/* ---- The end
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- The end ---- */
 
 static void
 disconnecting(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager: listeners, connect requests, and a table of states for the connection of each QP. */
+/* The connection manager: listeners, connect requests, and a table of states for the connection of
+ * each QP. */
 #ifndef SAKER_ENGINE_CM_PRIV_H
 #define SAKER_ENGINE_CM_PRIV_H
 
@@ -8,29 +9,31 @@
 #define CM_CONFIGURED 2 /* shm_cm.crc, .markers: as the configuration says */
 
 enum cm_event {
-	CM_EV_CONNECTED,    /* ENG_CT_CONNECT was answered well */
+	CM_EV_CONNECTED,     /* ENG_CT_CONNECT was answered well */
 	CM_EV_NOT_CONNECTED, /* or not */
-	CM_EV_UP,	    /* ENG_TC_ESTABLISHED */
-	CM_EV_REJECTED,	    /* ENG_TC_REJECTED */
-	CM_EV_FAILED,	    /* ENG_TC_FAILED */
-	CM_EV_STARTED,	    /* ENG_CE_QP_START was answered well */
-	CM_EV_NOT_STARTED,  /* or not */
-	CM_EV_BOUND,	    /* ENG_CT_BIND was answered */
-	CM_EV_ACCEPTED,	    /* ENG_CT_ACCEPT was answered */
-	CM_EV_ENDED,	    /* ENG_EC_DISCONNECTED */
-	CM_EV_ABORTED,	    /* ENG_CT_ABORT was answered */
-	CM_EV_DELETE,	    /* the QP is to go */
-	CM_EV_DELETED,	    /* ENG_CE_QP_DEL was answered */
+	CM_EV_UP,            /* ENG_TC_ESTABLISHED */
+	CM_EV_REJECTED,      /* ENG_TC_REJECTED */
+	CM_EV_FAILED,        /* ENG_TC_FAILED */
+	CM_EV_STARTED,       /* ENG_CE_QP_START was answered well */
+	CM_EV_NOT_STARTED,   /* or not */
+	CM_EV_BOUND,         /* ENG_CT_BIND was answered */
+	CM_EV_ACCEPTED,      /* ENG_CT_ACCEPT was answered */
+	CM_EV_ENDED,         /* ENG_EC_DISCONNECTED */
+	CM_EV_ABORTED,       /* ENG_CT_ABORT was answered */
+	CM_EV_DELETE,        /* the QP is to go */
+	CM_EV_DELETED,       /* ENG_CE_QP_DEL was answered */
 	CM_EVENTS
 };
 
-/* `m`: the message that brought it (NULL for CM_EV_DELETE). Returns whether `m` was kept (to be returned later). */
+/* `m`: the message that brought it (NULL for CM_EV_DELETE). Returns whether `m` was kept (to be
+ * returned later). */
 bool cm_input(struct eng_control *c, struct ctl_qp *q, enum cm_event ev, struct eng_ctl *m);
 /* What one stage has sent unasked. false: no message is free for the answer, ask again later. */
 bool cm_unasked(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
 /* Starts an active open: tuple, offer and private data of `what`. */
 void cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what);
-/* Starts the QP for the request that it accepts; cm_accept_send() completes the acceptance, cm_accept_forget() gives it up. */
+/* Starts the QP for the request that it accepts; cm_accept_send() completes the acceptance,
+ * cm_accept_forget() gives it up. */
 void cm_start_accept(struct eng_control *c, struct ctl_qp *q, const struct iw_params *params);
 void cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg);
 void cm_accept_forget(struct eng_control *c, struct ctl_qp *q);
@@ -52,10 +55,10 @@ struct cm_request {
 	struct ctl_client *client;
 	struct cm_listener *listener; /* NULL: closed meanwhile */
 	uint32_t handle;
-	bool timed; /* in the list of those that wait */
+	bool timed;               /* in the list of those that wait */
 	struct ctl_qp *accepting; /* the client has accepted: until ENG_CT_ACCEPT is sent */
-	uint16_t ird, ord;	  /* with these, */
-	uint16_t private_len;	  /* and this */
+	uint16_t ird, ord;        /* with these, */
+	uint16_t private_len;     /* and this */
 	uint8_t *private_data;
 	uint8_t transport;
 	uint32_t conn;
@@ -75,22 +78,22 @@ void cm_listener_close(struct eng_control *c, struct cm_listener *l, struct ctl_
 void cm_listener_free(struct eng_control *c, struct cm_listener *l);
 
 void cm_request_in(struct eng_control *c, struct eng_ctl *m);
-struct cm_request *cm_request_of_conn(const struct eng_control *c, uint8_t transport,
-	uint32_t conn);
+struct cm_request *cm_request_of_conn(
+	const struct eng_control *c, uint8_t transport, uint32_t conn);
 struct cm_request *cm_request_find(const struct ctl_client *cl, uint32_t handle);
 void cm_request_free(struct eng_control *c, struct cm_request *r);
 /* It no longer waits and counts no longer against its listener. */
 void cm_request_answered(struct eng_control *c, struct cm_request *r);
 /* Rejects and frees it. Needs a free message. */
-void cm_request_reject(struct eng_control *c, struct cm_request *r, const void *private_data,
-	uint16_t len);
+void cm_request_reject(
+	struct eng_control *c, struct cm_request *r, const void *private_data, uint16_t len);
 /* Refuses those that nobody has answered. */
 bool cm_request_poll(struct eng_control *c);
 uint64_t cm_request_deadline(const struct eng_control *c);
 
 /* What both sides agreed on, as iw_params. */
-struct iw_params cm_params(bool initiator, const struct mpa_result *mpa, uint16_t ird,
-	uint16_t ord);
+struct iw_params cm_params(
+	bool initiator, const struct mpa_result *mpa, uint16_t ird, uint16_t ord);
 bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
 /* What the client asked for, checked. 0 or a refusal written to `m`. */
 int cm_offer(struct eng_control *c, struct shm_msg *m, struct mpa_offer *out);

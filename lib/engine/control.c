@@ -102,8 +102,7 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	return c;
 }
 
-/* ---- What other threads send
- * ------------------------------------------------------------------------------------------ */
+/* ---- What other threads send ---- */
 
 void
 ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
@@ -198,9 +197,7 @@ ctl_inbox_poll(struct eng_control *c)
 	return work;
 }
 
-/* ---- The turn
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- The turn ---- */
 
 static bool
 rung_poll(struct eng_control *c)
@@ -312,9 +309,7 @@ eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 	out->regions = __atomic_load_n(&t->regions, __ATOMIC_RELAXED);
 }
 
-/* ---- The end
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- The end ---- */
 
 static void
 drop_client(struct eng_control *c, struct ctl_client *cl)

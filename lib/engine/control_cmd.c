@@ -127,8 +127,7 @@ ctl_ring_client(struct eng_control *c, struct ctl_client *cl)
 	TAILQ_INSERT_TAIL(&c->rung, cl, rung);
 }
 
-/* ---- Commands that wait for other stages
- * ---------------------------------------------------------------- */
+/* ---- Commands that wait for other stages ---- */
 
 struct ctl_op *
 ctl_op_new(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *m, void *object,
@@ -197,8 +196,7 @@ ctl_op_reply(struct eng_control *c, struct ctl_op *op)
 	ctl_op_free(c, op);
 }
 
-/* ---- The device
- * ---------------------------------------------------------------------------------------------- */
+/* ---- The device ---- */
 
 int
 ctl_query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)

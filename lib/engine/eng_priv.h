@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An instance: its ports, its stages, and the loops that poll them. Set up by eng_create() and fixed from then on, but for
- * what is marked atomic; each stage's own state is in transport_priv.h, stage_priv.h and behind control_priv.h.
+ * An instance: its ports, its stages, and the loops that poll them. Set up by eng_create() and
+ * fixed from then on, but for what is marked atomic; each stage's own state is in transport_priv.h,
+ * stage_priv.h and behind control_priv.h.
  */
 #ifndef SAKER_ENGINE_ENG_PRIV_H
 #define SAKER_ENGINE_ENG_PRIV_H
@@ -10,11 +11,11 @@
 #include "engine.h"
 #include "msg_priv.h"
 
-#define ENG_BURST      32   /* frames or messages that are taken at once */
-#define ENG_DATA_RING  4096 /* entries of a ring between a transport stage and an engine stage */
-#define ENG_RSS_KEY    64   /* bytes; ports take 40 or 52 of them */
-#define ENG_MAX_FRAME  65535
-#define ENG_TSO_MAX    65000 /* bytes of TCP payload in a TSO frame */
+#define ENG_BURST     32   /* frames or messages that are taken at once */
+#define ENG_DATA_RING 4096 /* entries of a ring between a transport stage and an engine stage */
+#define ENG_RSS_KEY   64   /* bytes; ports take 40 or 52 of them */
+#define ENG_MAX_FRAME 65535
+#define ENG_TSO_MAX   65000 /* bytes of TCP payload in a TSO frame */
 
 struct eng_transport;
 struct eng_stage;
@@ -26,9 +27,9 @@ struct eng_port {
 	uint32_t mtu; /* IP packet bytes */
 	uint8_t mac[6];
 	bool started;
-	bool cksum;	/* fills in TCP checksums */
-	bool ip_cksum;	/* and IPv4's */
-	uint32_t tso;	/* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
+	bool cksum;     /* fills in TCP checksums */
+	bool ip_cksum;  /* and IPv4's */
+	uint32_t tso;   /* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
 	bool multi_seg; /* sends frames of several segments */
 	/* A port with fewer queues than there are transport stages: stages below rx_queues receive
 	 * from it, stages below tx_queues send by themselves, and stage s by way of stage
@@ -45,7 +46,7 @@ struct eng_loop {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	bool control;
-	bool look; /* this turn is the last look before sleeping: nothing may be put off */
+	bool look;    /* this turn is the last look before sleeping: nothing may be put off */
 	int epoll_fd; /* waits for e->wake_fd; -1 but for idle = sleep */
 	struct eng_loop_stats stats; /* written by the loop */
 } __attribute__((aligned(64)));
@@ -60,21 +61,21 @@ struct eng {
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
-	int wake_fd;		   /* eventfd; a write wakes every loop that sleeps */
-	uint32_t sleeping;	   /* atomic: bit k: loop k sleeps or is about to */
-	bool stop;		   /* atomic */
+	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
+	uint32_t sleeping;         /* atomic: bit k: loop k sleeps or is about to */
+	bool stop;                 /* atomic */
 	struct eng_loop loops[ENG_MAX_LCORES];
 };
 
-/* ---- Ports (port.c) ---------------------------------------------------------------------------------- */
+/* ---- Ports (port.c) ---- */
 
-/* Configures and starts port `i`: a queue pair per transport stage as far as it has them, with the stage's pool for what arrives.
- * Returns 0, or -errno with one sentence in `err`. */
+/* Configures and starts port `i`: a queue pair per transport stage as far as it has them, with the
+ * stage's pool for what arrives. Returns 0, or -errno with one sentence in `err`. */
 int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
 /* Stops it; what still waits in its receive queues is freed. */
 void eng_port_stop(struct eng *e, unsigned i);
 
-/* ---- Loops (loop.c) -------------------------------------------------------------------------------------- */
+/* ---- Loops (loop.c) ---- */
 
 /* Wakes loop `k` if it sleeps. Any thread; a fence and a load when it does not. */
 void eng_wake(struct eng *e, unsigned k);

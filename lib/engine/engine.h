@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: stages on lcores between DPDK ports and clients. The one place where records meet mbufs. An instance holds no
- * globals: a process may run several (the benchmark harness runs two).
+ * The engine: stages on lcores between DPDK ports and clients. The one place where records meet
+ * mbufs. An instance holds no globals: a process may run several (the benchmark harness runs two).
  */
 #ifndef SAKER_ENGINE_H
 #define SAKER_ENGINE_H
@@ -14,27 +14,27 @@
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
-#define ENG_MAX_PORTS	   16
-#define ENG_MAX_IFS	   64
-#define ENG_MAX_LCORES	   16
+#define ENG_MAX_PORTS      16
+#define ENG_MAX_IFS        64
+#define ENG_MAX_LCORES     16
 #define ENG_MAX_TRANSPORTS 8
-#define ENG_MAX_STAGES	   SHM_MAX_STAGES
-#define ENG_MAX_ROUTES	   64
+#define ENG_MAX_STAGES     SHM_MAX_STAGES
+#define ENG_MAX_ROUTES     64
 
 struct eng;
 
 enum eng_idle { ENG_IDLE_POLL, ENG_IDLE_YIELD, ENG_IDLE_SLEEP };
 
 struct eng_port_config {
-	uint16_t port_id; /* DPDK's */
-	uint32_t mtu;	  /* IP packet bytes: 1280..65535 less the Ethernet header */
+	uint16_t port_id;                /* DPDK's */
+	uint32_t mtu;                    /* IP packet bytes: 1280..65535 less the Ethernet header */
 	bool offload_cksum, offload_tso; /* use them where the port offers them */
 	uint16_t rxd, txd; /* descriptors of a queue; 0: 1024, or as near as the port comes */
 };
 
 struct eng_if_config { /* an address on a port (and VLAN) */
-	uint16_t port;	/* index in ports[] */
-	uint16_t vlan;	/* ETH_NO_VLAN or id */
+	uint16_t port; /* index in ports[] */
+	uint16_t vlan; /* ETH_NO_VLAN or id */
 	struct sk_addr addr;
 	unsigned prefix;
 };
@@ -63,7 +63,8 @@ struct eng_config {
 	unsigned nifs;
 	struct eng_route_config routes[ENG_MAX_ROUTES];
 	unsigned nroutes;
-	/* lcores: loop k of the instance runs control (k == control_loop), transports whose transport_loop is k, engine stages whose stage_loop is k. */
+	/* lcores: loop k of the instance runs control (k == control_loop), transports whose
+	 * transport_loop is k, engine stages whose stage_loop is k. */
 	unsigned nloops;
 	unsigned control_loop;
 	unsigned ntransports, transport_loop[ENG_MAX_TRANSPORTS];
@@ -74,7 +75,7 @@ struct eng_config {
 	uint8_t mpa_revision; /* 1 or 2 */
 	bool mpa_crc, mpa_markers;
 	uint16_t port_min, port_max; /* local ports of active opens */
-	bool huge_pages; /* home regions on huge pages where there are some */
+	bool huge_pages;             /* home regions on huge pages where there are some */
 	int socket_id;
 };
 
@@ -88,14 +89,17 @@ void eng_destroy(struct eng *e);
 int eng_socket_start(struct eng *e, const char *path, char *err, size_t errlen);
 void eng_socket_stop(struct eng *e);
 
-/* Attaches a flat client whose home region is [base, base + size): zeroed memory that outlives it, `mem_len` bytes of it for the client's own use. Any thread;
- * the loops must be running (or be polled by the caller from `idle` of saker_open_flat). Returns a client number or -errno. */
+/* Attaches a flat client whose home region is [base, base + size): zeroed memory that outlives it,
+ * `mem_len` bytes of it for the client's own use. Any thread; the loops must be running (or be
+ * polled by the caller from `idle` of saker_open_flat). Returns a client number or -errno. */
 int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len);
-/* The client is gone: its objects are torn down, its peers are told. Returns at once; eng_client_gone() tells when nothing is left. */
+/* The client is gone: its objects are torn down, its peers are told. Returns at once;
+ * eng_client_gone() tells when nothing is left. */
 int eng_detach(struct eng *e, int client);
 bool eng_client_gone(struct eng *e, int client);
 
-/* One turn of loop k: receive, transports, stages, control, send. `now` in ns: eng_clock(). Returns whether there was work. */
+/* One turn of loop k: receive, transports, stages, control, send. `now` in ns: eng_clock(). Returns
+ * whether there was work. */
 bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 /* Runs loop k with the idle policy until eng_stop(). */
 int eng_run(struct eng *e, unsigned loop);
@@ -105,16 +109,19 @@ void eng_restart(struct eng *e);
 /* Nanoseconds since some start: the TSC, scaled. */
 uint64_t eng_clock(void);
 
-/* ---- Looking in (any thread; counters are read relaxed) -------------------------------------------------------------- */
+/* ---- Looking in (any thread; counters are read relaxed) ---- */
 
 /* Calls `each` for every counter of every layer: "tcp", "rto", severity, help, value. */
-void eng_counters(const struct eng *e, void (*each)(void *arg, const char *layer,
-	const char *name, enum sk_severity sev, const char *help, uint64_t value), void *arg);
+void eng_counters(const struct eng *e,
+	void (*each)(void *arg, const char *layer, const char *name, enum sk_severity sev,
+		const char *help, uint64_t value),
+	void *arg);
 struct eng_totals {
 	uint32_t clients, qps, cqs, mrs, pds, srqs, listeners, conns, regions;
 	uint32_t rx_mbufs_free, rx_mbufs, tx_mbufs_free, tx_mbufs;
 	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
-	size_t private_bytes_per_qp; /* engine-private bytes of an idle connected QP with 16-deep queues */
+	size_t private_bytes_per_qp; /* engine-private bytes of an idle connected QP with 16-deep
+					queues */
 	size_t shared_bytes_per_qp;
 };
 void eng_totals(const struct eng *e, struct eng_totals *out);
@@ -126,7 +133,8 @@ struct eng_qp_view {
 	struct tcp_info tcp;
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 };
-/* Asks the owner stages; for the prompt and telemetry, not from a loop's own thread unless the loops are polled elsewhere. Returns how many. */
+/* Asks the owner stages; for the prompt and telemetry, not from a loop's own thread unless the
+ * loops are polled elsewhere. Returns how many. */
 int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
 struct eng_loop_stats {
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
@@ -138,14 +146,15 @@ int eng_telemetry_register(struct eng *e);
 #define ENG_REASONS(X)                                                                             \
 	X(ENG_RX_BAD, SK_NOTICE, "a received frame was dropped (the parser's counter tells why)")  \
 	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "the port found a checksum wrong")                       \
-	X(ENG_RX_CKSUM, SK_NORMAL, "the port vouched for a segment's checksum")                   \
+	X(ENG_RX_CKSUM, SK_NORMAL, "the port vouched for a segment's checksum")                    \
 	X(ENG_TX_FULL, SK_NORMAL, "the port's send queue was full")                                \
 	X(ENG_TX_REFUSED, SK_WARNING, "a frame that the port cannot prepare was dropped")          \
 	X(ENG_TX_CKSUM, SK_NORMAL, "a frame went out for the port to fill in checksums")           \
 	X(ENG_TX_TSO, SK_NORMAL, "a frame went out for the port to cut into segments")             \
 	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf to send with")                                      \
 	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf to receive into")                                   \
-	X(ENG_RING_FULL, SK_NORMAL, "a ring between two stages was full; the sender kept its work") \
+	X(ENG_RING_FULL, SK_NORMAL,                                                                \
+		"a ring between two stages was full; the sender kept its work")                    \
 	X(ENG_STALE, SK_NORMAL, "a message for a QP or connection that had gone")                  \
 	X(ENG_BAD_DOORBELL, SK_WARNING, "a client rang for a QP that is not its own")              \
 	X(ENG_BAD_QUEUE, SK_WARNING, "a client's queue made no sense")                             \

@@ -30,20 +30,20 @@ struct rte_eth_dev_info;
 struct rte_mbuf;
 
 #define ENG_HANDOFF_RING 1024 /* frames from one stage to another; a power of two */
-#define ENG_LANE_RING	 256  /* frames of one stage for one port; a power of two */
+#define ENG_LANE_RING    256  /* frames of one stage for one port; a power of two */
 
-/* ---- home.c: the rule, and ports that know it ------------------------------------------------- */
+/* ---- home.c: the rule, and ports that know it ---- */
 
 /* The index of the transport stage that has or would have the connection `key`. Any thread. */
 unsigned eng_home(const struct eng *e, const struct tcp_tuple *key);
 /* What of it goes into the port's configuration; p->rx_queues is known. */
 void eng_home_configure(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf);
-/* Fills in the redirection table of a port that runs. One that refuses delivers to other stages than
- * the home, and frames are handed off. */
+/* Fills in the redirection table of a port that runs. One that refuses delivers to other stages
+ * than the home, and frames are handed off. */
 void eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info);
 
-/* ---- handoff.c --------------------------------------------------------------------------------- */
+/* ---- handoff.c ---- */
 
 /* Rings between all transport stages, and lanes of the ports, which are started. Nothing for one
  * stage. 0 or -ENOMEM. */
@@ -54,8 +54,8 @@ void eng_handoff_destroy(struct eng *e);
 /* The following are called by stages with t->handoff != NULL only. */
 
 /* A segment of no connection of this stage. True: it went to its home, and the mbuf with it. */
-bool eng_handoff_tcp(struct eng_transport *t, uint16_t port, const struct tcp_tuple *key,
-	struct rte_mbuf *m);
+bool eng_handoff_tcp(
+	struct eng_transport *t, uint16_t port, const struct tcp_tuple *key, struct rte_mbuf *m);
 /* A frame that the stage's own net stack had, with the outcome `rc`: copies to the others if it
  * may concern them. The mbuf stays the caller's. */
 void eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, int rc,

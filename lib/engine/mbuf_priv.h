@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records and slices live in the private area of mbufs. All pools of all instances of a process have a private area of the same size,
- * since ports such as net_ring hand the mbufs of one instance to another.
+ * Records and slices live in the private area of mbufs. All pools of all instances of a process
+ * have a private area of the same size, since ports such as net_ring hand the mbufs of one instance
+ * to another.
  */
 #ifndef SAKER_ENGINE_MBUF_PRIV_H
 #define SAKER_ENGINE_MBUF_PRIV_H
@@ -17,10 +18,12 @@ union eng_mbuf_priv {
 };
 _Static_assert(sizeof(union eng_mbuf_priv) % RTE_MBUF_PRIV_ALIGN == 0, "as DPDK asks");
 
-/* `room`: data bytes behind the headroom. NULL: no memory, or `room` is more than an mbuf can hold. */
+/* `room`: data bytes behind the headroom. NULL: no memory, or `room` is more than an mbuf can hold.
+ */
 struct rte_mempool *eng_pool_create(const char *kind, unsigned instance, unsigned index,
 	uint32_t count, uint32_t room, int socket);
-/* Frees the pool once its last mbuf has come home: another instance, or a port, may still hold some. */
+/* Frees the pool once its last mbuf has come home: another instance, or a port, may still hold
+ * some. */
 void eng_pool_free(struct rte_mempool *mp);
 /* How many pools wait for that. */
 unsigned eng_pools_waiting(void);
@@ -31,8 +34,8 @@ void eng_rec_free(struct tcp_rec *chain);
 /* As tcp_ops.rec_split: the second half is an mbuf of `mp` that shares the first one's bytes. */
 struct tcp_rec *eng_rec_split(struct rte_mempool *mp, struct tcp_rec *rec, uint32_t at);
 
-/* Takes a received frame apart: a chain of slices of its bytes [off, off + len), each of which owns its mbuf. NULL when
- * len is 0; the frame is used up in any case. */
+/* Takes a received frame apart: a chain of slices of its bytes [off, off + len), each of which owns
+ * its mbuf. NULL when len is 0; the frame is used up in any case. */
 struct tcp_slice *eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len);
 void eng_slice_free(struct tcp_slice *chain);
 

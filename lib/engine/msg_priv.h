@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stages say to each other. A stage touches no other stage's state: it sends one of these through a single-producer
- * single-consumer rte_ring.
+ * What stages say to each other. A stage touches no other stage's state: it sends one of these
+ * through a single-producer single-consumer rte_ring.
  *
  *  - `eng_dmsg`, 16 bytes, by value: the data path between a transport stage and an engine stage.
- *  - `eng_ctl`, by pointer: control. The control stage allocates one (from its pool), sends it, and gets it back answered. What a stage
- *    has to say unasked (a SYN came, a QP died) travels in an eng_ctl of that stage's own pool and comes back to be freed.
+ *  - `eng_ctl`, by pointer: control. The control stage allocates one (from its pool), sends it, and
+ * gets it back answered. What a stage has to say unasked (a SYN came, a QP died) travels in an
+ * eng_ctl of that stage's own pool and comes back to be freed.
  */
 #ifndef SAKER_ENGINE_MSG_PRIV_H
 #define SAKER_ENGINE_MSG_PRIV_H
@@ -20,21 +21,21 @@
 struct eng_qp;
 struct eng_client;
 
-/* ---- Data path ------------------------------------------------------------------------------------------- */
+/* ---- Data path ---- */
 
 enum eng_dmsg_type {
 	/* engine stage to transport stage; `id` is the connection's index there */
-	ENG_T_RECORD,	/* ptr: struct tcp_rec * (chain of one) */
+	ENG_T_RECORD,   /* ptr: struct tcp_rec * (chain of one) */
 	ENG_T_CONSUMED, /* arg: stream bytes that were placed */
-	ENG_T_CLOSE,	/* FIN after what was sent */
-	ENG_T_ABORT,	/* RST */
-	ENG_T_RELEASE,	/* answer to ENG_E_CLOSED: the connection's index may be used again */
+	ENG_T_CLOSE,    /* FIN after what was sent */
+	ENG_T_ABORT,    /* RST */
+	ENG_T_RELEASE,  /* answer to ENG_E_CLOSED: the connection's index may be used again */
 	/* transport stage to engine stage; `id` is the QP's index there */
-	ENG_E_DATA,	/* ptr: struct tcp_slice * chain, in order */
-	ENG_E_SPACE,	/* arg: bytes that were acknowledged */
-	ENG_E_EMSS,	/* arg: new EMSS */
-	ENG_E_FIN,	/* the peer will send no more */
-	ENG_E_CLOSED,	/* arg: errno or 0; the last message about this connection */
+	ENG_E_DATA,   /* ptr: struct tcp_slice * chain, in order */
+	ENG_E_SPACE,  /* arg: bytes that were acknowledged */
+	ENG_E_EMSS,   /* arg: new EMSS */
+	ENG_E_FIN,    /* the peer will send no more */
+	ENG_E_CLOSED, /* arg: errno or 0; the last message about this connection */
 };
 
 struct eng_dmsg {
@@ -45,35 +46,39 @@ struct eng_dmsg {
 _Static_assert(sizeof(struct eng_dmsg) == 16, "ring element");
 #define ENG_DMSG(type, id) (((uint32_t)(id) << 4) | (uint32_t)(type))
 
-/* ---- Control -------------------------------------------------------------------------------------------------- */
+/* ---- Control ---- */
 
 enum eng_ctl_type {
 	/* control stage to a transport stage, answered with `status` */
-	ENG_CT_LISTEN,	 /* cm.local, cm.lport (0: not allowed here; control has chosen), listener: cookie */
+	ENG_CT_LISTEN,   /* cm.local, cm.lport (0: not allowed here; control has chosen), listener:
+			    cookie */
 	ENG_CT_UNLISTEN, /* listener */
-	ENG_CT_CONNECT,	 /* active open; answered at once with conn; ENG_TC_* tells the outcome */
-	ENG_CT_ACCEPT,	 /* conn, stage, qp_index: MPA reply, then the connection is bound */
-	ENG_CT_REJECT,	 /* conn, private data */
-	ENG_CT_BIND,	 /* conn, stage, qp_index: an active connection whose QP is started: data may flow */
-	ENG_CT_ABORT,	 /* conn: before it is bound */
-	ENG_CT_QUERY,	 /* conn: tcp_info */
+	ENG_CT_CONNECT,  /* active open; answered at once with conn; ENG_TC_* tells the outcome */
+	ENG_CT_ACCEPT,   /* conn, stage, qp_index: MPA reply, then the connection is bound */
+	ENG_CT_REJECT,   /* conn, private data */
+	ENG_CT_BIND,  /* conn, stage, qp_index: an active connection whose QP is started: data may
+			 flow */
+	ENG_CT_ABORT, /* conn: before it is bound */
+	ENG_CT_QUERY, /* conn: tcp_info */
 	/* control stage to an engine stage, answered */
 	ENG_CE_CLIENT_ADD, /* client: poll its doorbells */
 	ENG_CE_CLIENT_DEL, /* client: never touch it again */
-	ENG_CE_QP_ADD,	   /* qp: answered with qp_index */
+	ENG_CE_QP_ADD,     /* qp: answered with qp_index */
 	ENG_CE_QP_START,   /* qp, transport, conn, params: connected */
 	ENG_CE_QP_CLOSE,   /* qp, how: disconnect, or to ERR */
-	ENG_CE_QP_DEL,	   /* qp: abort what is left; answered when nothing of it is in flight */
+	ENG_CE_QP_DEL,     /* qp: abort what is left; answered when nothing of it is in flight */
 	ENG_CE_QP_QUERY,
-	ENG_CE_SRQ_ADD, ENG_CE_SRQ_DEL,
-	ENG_CE_CQ_DEL,	   /* cq: no stage touches it after the answer */
+	ENG_CE_SRQ_ADD,
+	ENG_CE_SRQ_DEL,
+	ENG_CE_CQ_DEL, /* cq: no stage touches it after the answer */
 	/* a transport stage to the control stage, unasked */
-	ENG_TC_REQUEST,	    /* conn, listener, tuple, mpa: a peer wants to connect */
-	ENG_TC_ESTABLISHED, /* conn, qp cookie, mpa result, emss, send_space: MPA is through (either side) */
+	ENG_TC_REQUEST,     /* conn, listener, tuple, mpa: a peer wants to connect */
+	ENG_TC_ESTABLISHED, /* conn, qp cookie, mpa result, emss, send_space: MPA is through (either
+			       side) */
 	ENG_TC_REJECTED,    /* conn gone: qp cookie, mpa result's private data */
-	ENG_TC_FAILED,	    /* conn gone: qp cookie, status: start-up did not come through */
+	ENG_TC_FAILED,      /* conn gone: qp cookie, status: start-up did not come through */
 	/* an engine stage to the control stage, unasked */
-	ENG_EC_MAILBOX,	     /* client rang for its mailbox */
+	ENG_EC_MAILBOX,      /* client rang for its mailbox */
 	ENG_EC_DISCONNECTED, /* qp: its stream has ended */
 	ENG_EC_QP_FATAL,     /* qp, code */
 	ENG_EC_CQ_OVERFLOW,  /* cq */
@@ -84,19 +89,19 @@ struct eng_ctl {
 	uint16_t type; /* enum eng_ctl_type */
 	uint8_t from;  /* index of the stage that is to get it back (unasked ones) */
 	uint8_t transport, stage;
-	int status;	  /* 0 or -errno */
-	uint32_t conn;	  /* a transport stage's connection index */
+	int status;        /* 0 or -errno */
+	uint32_t conn;     /* a transport stage's connection index */
 	uint32_t qp_index; /* an engine stage's */
-	uint64_t cookie;  /* the control stage's: returned as it was */
+	uint64_t cookie;   /* the control stage's: returned as it was */
 	struct eng_qp *qp;
 	struct eng_client *client;
-	void *object; /* CQ, SRQ */
+	void *object;      /* CQ, SRQ */
 	uint32_t listener; /* the control stage's listener number */
 	int code;
 	enum iw_close how;
 	struct tcp_tuple tuple;
-	struct mpa_offer offer;	  /* connect; accept: ird, ord */
-	struct mpa_result mpa;	  /* requests, outcomes */
+	struct mpa_offer offer; /* connect; accept: ird, ord */
+	struct mpa_result mpa;  /* requests, outcomes */
 	struct iw_params params;
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's own side of what clients hold handles of. The control stage creates and frees these; from ENG_CE_*_ADD to the answer of
- * ENG_CE_*_DEL the fields under "engine stage" belong to the object's stage alone. Nothing here is visible to a client.
+ * The engine's own side of what clients hold handles of. The control stage creates and frees these;
+ * from ENG_CE_*_ADD to the answer of ENG_CE_*_DEL the fields under "engine stage" belong to the
+ * object's stage alone. Nothing here is visible to a client.
  */
 #ifndef SAKER_ENGINE_OBJECTS_PRIV_H
 #define SAKER_ENGINE_OBJECTS_PRIV_H
@@ -19,18 +20,19 @@ struct eng_qp;
 struct eng_region {
 	uint8_t *base; /* NULL: no such region */
 	uint64_t size;
-	int fd;	       /* -1: not ours (flat), or closed */
-	int guard;     /* against SIGBUS, or -1 */
-	uint32_t mrs;  /* regions registered in it */
+	int fd;       /* -1: not ours (flat), or closed */
+	int guard;    /* against SIGBUS, or -1 */
+	uint32_t mrs; /* regions registered in it */
 };
 
 struct eng_client {
 	uint32_t index; /* client number */
 	char name[SHM_NAME_MAX];
-	uint8_t *home;	/* mapped home region */
+	uint8_t *home;             /* mapped home region */
 	struct shm_header *header; /* written at attach, never read */
-	int wake_fd;	/* eventfd that wakes the client, or -1 */
-	bool dead;	/* atomic: put out (SIGBUS, nonsense, death); its rings are no longer looked at */
+	int wake_fd;               /* eventfd that wakes the client, or -1 */
+	bool dead; /* atomic: put out (SIGBUS, nonsense, death); its rings are no longer looked at
+		    */
 	/* engine stages, an own line each: */
 	struct eng_client_stage {
 		_Alignas(64) struct shm_take doorbell;
@@ -43,7 +45,8 @@ struct eng_client {
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
 	} stage[SHM_MAX_STAGES];
-	void *control; /* the control stage's part: tables of handles, heap, mailbox rings, quotas */
+	void *control; /* the control stage's part: tables of handles, heap, mailbox rings, quotas
+			*/
 };
 
 struct rd_cq {
@@ -53,10 +56,10 @@ struct rd_cq {
 	uint32_t refs; /* QPs; control stage */
 	struct {
 		_Alignas(64) struct shm_prod ring; /* engine stage's */
-		bool overflow, told; /* of it */
-		bool touched;	/* produced into in this turn: look at its arm state at the end */
+		bool overflow, told;               /* of it */
+		bool touched;   /* produced into in this turn: look at its arm state at the end */
 		bool solicited; /* one of these completions was, or failed */
-		bool owed;	/* an event that did not fit the event ring */
+		bool owed;      /* an event that did not fit the event ring */
 		struct rd_cq *next_touched;
 	} sub[SHM_MAX_STAGES];
 };
@@ -73,19 +76,19 @@ struct eng_qp {
 	struct rd_qp rd; /* rd.user is this */
 	struct eng_client *client;
 	uint32_t handle; /* the client's */
-	uint8_t stage;	 /* its home */
+	uint8_t stage;   /* its home */
 	/* engine stage */
 	uint8_t transport;
-	bool active;	/* in the stage's list of QPs with work */
+	bool active;    /* in the stage's list of QPs with work */
 	bool connected; /* conn is valid */
-	uint32_t conn;	/* index at the transport stage */
+	uint32_t conn;  /* index at the transport stage */
 	uint32_t index; /* at the engine stage */
 	struct iw_qp *iw;
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
-	uint8_t owes;	   /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
-	bool owing;	   /* in the stage's list of QPs that owe something */
+	uint8_t owes;      /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
+	bool owing;        /* in the stage's list of QPs that owe something */
 	uint32_t consumed; /* stream bytes to be told to the transport stage */
 	int code, ended;   /* what ENG_EC_QP_FATAL and ENG_EC_DISCONNECTED are to say */
 	uint32_t sq_shown; /* sq.next as the client sees it */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control stage from within: what it keeps about clients, their objects, and the messages under way to other stages. Everything
- * here belongs to the thread that polls the control stage, but for what says otherwise.
+ * The control stage from within: what it keeps about clients, their objects, and the messages under
+ * way to other stages. Everything here belongs to the thread that polls the control stage, but for
+ * what says otherwise.
  */
 #ifndef SAKER_ENGINE_REGISTRY_PRIV_H
 #define SAKER_ENGINE_REGISTRY_PRIV_H
@@ -12,15 +13,18 @@
 #include "control_priv.h"
 #include "heap_priv.h"
 
-#define CTL_POOL	    1024 /* commands to all stages that may wait for an answer or for their turn */
-#define CTL_RESERVE	    256  /* of them kept for connections; clients' commands and reaping wait meanwhile */
-#define CTL_BACKLOG	    2048 /* pool and unasked messages fit in: a power of two */
-#define CTL_BATCH	    64   /* most messages of one ring, and clients' commands, in a turn */
+#define CTL_POOL 1024 /* commands to all stages that may wait for an answer or for their turn */
+#define CTL_RESERVE                                                                                \
+	256 /* of them kept for connections; clients' commands and reaping wait meanwhile */
+#define CTL_BACKLOG         2048 /* pool and unasked messages fit in: a power of two */
+#define CTL_BATCH           64   /* most messages of one ring, and clients' commands, in a turn */
 #define CTL_CLIENT_COMMANDS 16   /* of one client, unanswered */
-#define CTL_CLIENT_REQUESTS 1024 /* connect requests that wait for one client's answer: a power of two */
-#define CTL_CLIENT_EVENTS   1024 /* queued events, besides three for each QP */
-#define CTL_REQUEST_NS	    (10ull * 1000 * 1000 * 1000) /* until a request that nobody answers is refused */
-#define CTL_PEEK_NS	    (10ull * 1000 * 1000)  /* between looks into all mailboxes */
+#define CTL_CLIENT_REQUESTS                                                                        \
+	1024 /* connect requests that wait for one client's answer: a power of two */
+#define CTL_CLIENT_EVENTS 1024 /* queued events, besides three for each QP */
+#define CTL_REQUEST_NS                                                                             \
+	(10ull * 1000 * 1000 * 1000) /* until a request that nobody answers is refused */
+#define CTL_PEEK_NS         (10ull * 1000 * 1000) /* between looks into all mailboxes */
 #define CTL_REQUEST_HASH    1024
 #define CTL_BACKLOG_DEFAULT 128
 
@@ -31,12 +35,12 @@ struct ctl_op;
 struct cm_listener;
 struct cm_request;
 
-/* ---- Handles -------------------------------------------------------------------------------------------------------- */
+/* ---- Handles ---- */
 
-/* Small numbers for objects. A freed number is used again as late as possible, so that what is still on its way about an old
- * object does not hit a new one. */
+/* Small numbers for objects. A freed number is used again as late as possible, so that what is
+ * still on its way about an old object does not hit a new one. */
 struct ctl_table {
-	void **slot;   /* [cap] */
+	void **slot;     /* [cap] */
 	uint32_t *queue; /* freed numbers, oldest first: [cap], a ring */
 	uint32_t cap, fresh, used, head, nfreed;
 };
@@ -53,7 +57,7 @@ ctl_table_get(const struct ctl_table *t, uint32_t number)
 	return number < t->fresh ? t->slot[number] : NULL;
 }
 
-/* ---- Objects that only the control stage knows ---------------------------------------------------------------------------- */
+/* ---- Objects that only the control stage knows ---- */
 
 struct ctl_pd {
 	struct rd_pd rd;
@@ -65,7 +69,7 @@ struct ctl_mr {
 	uint32_t handle;
 	struct ctl_client *client;
 	struct ctl_op *op; /* the command that destroys it, or NULL */
-	uint64_t token;	   /* of the quiescent state that it waits for */
+	uint64_t token;    /* of the quiescent state that it waits for */
 	TAILQ_ENTRY(ctl_mr) retiring;
 	uint32_t regions[SHM_MAX_EXTENTS]; /* region of each extent, as counted */
 	struct rd_extent extents[];
@@ -85,13 +89,13 @@ struct ctl_srq {
 
 enum cm_state {
 	CM_IDLE,
-	CM_CONNECTING,	    /* ENG_CT_CONNECT is not answered */
-	CM_OPENING,	    /* the transport stage is connecting */
-	CM_STARTING,	    /* active: ENG_CE_QP_START is not answered */
-	CM_BINDING,	    /* active: ENG_CT_BIND is not answered */
+	CM_CONNECTING,      /* ENG_CT_CONNECT is not answered */
+	CM_OPENING,         /* the transport stage is connecting */
+	CM_STARTING,        /* active: ENG_CE_QP_START is not answered */
+	CM_BINDING,         /* active: ENG_CT_BIND is not answered */
 	CM_ACCEPT_STARTING, /* passive: ENG_CE_QP_START is not answered */
-	CM_ACCEPTING,	    /* passive: ENG_CT_ACCEPT is not answered */
-	CM_WAIT_PEER,	    /* passive: ENG_TC_ESTABLISHED has not come */
+	CM_ACCEPTING,       /* passive: ENG_CT_ACCEPT is not answered */
+	CM_WAIT_PEER,       /* passive: ENG_TC_ESTABLISHED has not come */
 	CM_ESTABLISHED,
 	CM_CLOSED,   /* the stream has ended; not to be used again */
 	CM_ABORTING, /* ENG_CT_ABORT is not answered */
@@ -108,23 +112,25 @@ struct ctl_qp {
 	uint32_t conn;
 	uint8_t cm; /* enum cm_state */
 	uint8_t transport;
-	bool added;   /* ENG_CE_QP_ADD was answered well */
-	bool dying;   /* to be deleted as soon as the state allows */
-	bool ended;   /* ENG_EC_DISCONNECTED came before its time */
+	bool added;     /* ENG_CE_QP_ADD was answered well */
+	bool dying;     /* to be deleted as soon as the state allows */
+	bool ended;     /* ENG_EC_DISCONNECTED came before its time */
 	int end_status; /* why it ended, or why it could not start */
 	uint16_t ird, ord;
-	struct ctl_op *op;   /* the command that destroys it, or NULL */
-	struct ctl_event *outcome; /* what the client will be told when the connection is bound */
+	struct ctl_op *op;          /* the command that destroys it, or NULL */
+	struct ctl_event *outcome;  /* what the client will be told when the connection is bound */
 	struct cm_request *request; /* that it is accepting */
-	struct eng_ctl *held; /* ENG_TC_FAILED that may go back only behind our last command about the connection */
+	struct eng_ctl *held; /* ENG_TC_FAILED that may go back only behind our last command about
+				 the connection */
 };
 
-/* ---- What goes to a client ----------------------------------------------------------------------------------------------------- */
+/* ---- What goes to a client ---- */
 
 struct ctl_event {
 	STAILQ_ENTRY(ctl_event) next;
 	uint32_t body_len;
-	_Alignas(struct shm_msg) uint8_t msg[]; /* a struct shm_msg with body_len bytes of its body */
+	_Alignas(struct shm_msg)
+		uint8_t msg[]; /* a struct shm_msg with body_len bytes of its body */
 };
 
 /* All that an operation waited for has come; `last` is the last answer. */
@@ -136,7 +142,7 @@ struct ctl_op {
 	struct ctl_client *client;
 	void *object;
 	unsigned waiting; /* answers */
-	int status;	  /* the first refusal among them */
+	int status;       /* the first refusal among them */
 	ctl_finish *finish;
 	struct shm_msg reply;
 	bool quiet; /* nobody waits for the reply: part of reaping */
@@ -145,10 +151,10 @@ struct ctl_op {
 enum ctl_phase {
 	CTL_ADDING, /* ENG_CE_CLIENT_ADD is not answered by all */
 	CTL_LIVE,
-	CTL_REAP_QPS,	 /* listeners, requests and QPs go */
+	CTL_REAP_QPS,    /* listeners, requests and QPs go */
 	CTL_REAP_QUEUES, /* SRQs and CQs go */
 	CTL_REAP_CLIENT, /* the stages forget the client */
-	CTL_REAP_MRS,	 /* memory regions go and wait for quiescence */
+	CTL_REAP_MRS,    /* memory regions go and wait for quiescence */
 	CTL_GONE,
 };
 
@@ -157,31 +163,31 @@ struct ctl_client {
 	struct eng_control *control;
 	TAILQ_ENTRY(ctl_client) all, rung, late; /* late: those with queued events */
 	enum ctl_phase phase;
-	bool added;	/* in the list of all */
+	bool added; /* in the list of all */
 	bool has_rung;
-	unsigned waiting; /* answers that the phase waits for */
+	unsigned waiting;    /* answers that the phase waits for */
 	uint32_t step, walk; /* where the phase's walks are */
 	uint32_t nregions;   /* brought */
-	uint32_t commands; /* unanswered */
+	uint32_t commands;   /* unanswered */
 	struct shm_take cmd;
 	struct shm_prod evt;
 	STAILQ_HEAD(, ctl_event) events;
 	uint32_t nevents;
 	struct heap heap;
 	struct eng_region region[SHM_MAX_REGIONS];
-	uint64_t heap_at;	      /* offset of the heap in the home region */
-	uint64_t mem_at, mem_len;     /* of the client's own memory in it */
+	uint64_t heap_at;         /* offset of the heap in the home region */
+	uint64_t mem_at, mem_len; /* of the client's own memory in it */
 	struct ctl_table pds, mrs, cqs, srqs, qps, listeners, requests;
 	uint16_t request_generation;
 	uint32_t retiring; /* MRs that wait for quiescence */
 	/* The socket's thread: */
-	void *socket; /* its connection; NULL: flat */
+	void *socket;                           /* its connection; NULL: flat */
 	struct eng_region map[SHM_MAX_REGIONS]; /* what it has mapped */
 	uint64_t dropped; /* atomic; bit: region that the control stage has let go */
 	struct ctl_client *next_gone;
 };
 
-/* ---- What comes from other threads ------------------------------------------------------------------------------------------------ */
+/* ---- What comes from other threads ---- */
 
 enum ctl_inbox_kind { CTL_IN_ADD, CTL_IN_DETACH, CTL_IN_REGION, CTL_IN_QUERY };
 
@@ -199,17 +205,18 @@ void ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in);
 /* The control stage's: works it off. */
 bool ctl_inbox_poll(struct eng_control *c);
 
-/* To the socket's thread: nothing of the client is left but its memory; or something was dropped. */
+/* To the socket's thread: nothing of the client is left but its memory; or something was dropped.
+ */
 void ctl_gone_push(struct eng_control *c, struct ctl_client *cl);
 void ctl_wake_socket(struct eng_control *c);
 
-/* ---- Messages to stages --------------------------------------------------------------------------------------------------------------- */
+/* ---- Messages to stages ---- */
 
 typedef void (*ctl_done)(struct eng_control *c, struct ctl_msg *m);
 
 struct ctl_msg {
 	struct eng_ctl m; /* first: what travels */
-	ctl_done done;	  /* called with the answer; the message is freed behind it */
+	ctl_done done;    /* called with the answer; the message is freed behind it */
 	struct ctl_msg *next;
 	struct ctl_op *op;
 	struct ctl_client *client;
@@ -220,7 +227,7 @@ struct ctl_target {
 	struct rte_ring *to, *from;
 	uint32_t under_way; /* commands that are not answered */
 	uint32_t head, tail;
-	struct eng_ctl **backlog;  /* [CTL_BACKLOG]: in order, what the ring has not yet taken */
+	struct eng_ctl **backlog; /* [CTL_BACKLOG]: in order, what the ring has not yet taken */
 	uint32_t unasked_head, unasked_tail;
 	struct eng_ctl *unasked[ENG_CTL_UNASKED]; /* that wait for a free message: a ring */
 };
@@ -232,11 +239,12 @@ struct eng_control {
 	struct ctl_target transport[ENG_MAX_TRANSPORTS], stage[ENG_MAX_STAGES];
 	struct ctl_msg *pool, *spare;
 	uint32_t nspare;
-	struct ctl_client **clients; /* [limits.clients]; slots are taken and given back atomically, by any thread */
+	struct ctl_client **clients; /* [limits.clients]; slots are taken and given back atomically,
+					by any thread */
 	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, late;
 	TAILQ_HEAD(, ctl_op) ops;
 	uint32_t reaping, sigbus_seen;
-	struct ctl_table qps, listeners; /* of the whole instance */
+	struct ctl_table qps, listeners;               /* of the whole instance */
 	uint32_t *qp_generation, *listener_generation; /* per number */
 	struct sk_key qpn_key;
 	uint64_t mr_keys; /* how many STag keys were given */
@@ -244,12 +252,13 @@ struct eng_control {
 	struct eng_totals totals;
 	TAILQ_HEAD(, ctl_mr) retiring;
 	TAILQ_HEAD(, cm_request) waiting; /* requests, oldest first */
-	LIST_HEAD(cm_request_bucket, cm_request) *requests; /* [CTL_REQUEST_HASH], by transport and conn */
-	struct ctl_inbox *inbox; /* atomic; newest first */
+	LIST_HEAD(cm_request_bucket, cm_request) *
+		requests;                     /* [CTL_REQUEST_HASH], by transport and conn */
+	struct ctl_inbox *inbox;              /* atomic; newest first */
 	struct ctl_inbox *taken, **taken_end; /* oldest first */
 	TAILQ_HEAD(, ctl_query) queries;
 	struct ctl_client *gone; /* atomic: for the socket's thread to unmap */
-	int sock_fd;		 /* eventfd that wakes it, or -1; atomic */
+	int sock_fd;             /* eventfd that wakes it, or -1; atomic */
 	uint64_t counters[eng_reason_count];
 	struct eng_socket *socket;
 };
@@ -258,7 +267,8 @@ struct eng_control {
 struct ctl_msg *ctl_msg_get(struct eng_control *c, enum eng_ctl_type type, ctl_done done);
 void ctl_send_transport(struct eng_control *c, unsigned transport, struct ctl_msg *m);
 void ctl_send_stage(struct eng_control *c, unsigned stage, struct ctl_msg *m);
-/* A message that a transport or an engine stage has sent unasked goes home, behind all that was sent to it before. */
+/* A message that a transport or an engine stage has sent unasked goes home, behind all that was
+ * sent to it before. */
 void ctl_return(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
 bool ctl_rings_poll(struct eng_control *c);
 static inline bool
@@ -267,20 +277,20 @@ ctl_has_reserve(const struct eng_control *c)
 	return c->nspare > CTL_RESERVE;
 }
 
-/* ---- To the client: control_event.c ----------------------------------------------------------------------------------------------------- */
+/* ---- To the client: control_event.c ---- */
 
 /* `body_len` bytes of msg->body count. */
-void ctl_tell(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg,
-	uint32_t body_len);
+void ctl_tell(
+	struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len);
 struct ctl_event *ctl_event_new(const struct shm_msg *msg, uint32_t body_len);
 void ctl_tell_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev);
 bool ctl_events_flush(struct eng_control *c, struct ctl_client *cl);
 void ctl_events_drop(struct eng_control *c, struct ctl_client *cl);
-void ctl_tell_async(struct eng_control *c, struct ctl_client *cl, enum shm_op op, uint32_t object,
-	int code);
+void ctl_tell_async(
+	struct eng_control *c, struct ctl_client *cl, enum shm_op op, uint32_t object, int code);
 void ctl_wake_client(const struct ctl_client *cl);
 
-/* ---- Commands: control_cmd.c -------------------------------------------------------------------------------------------------------------- */
+/* ---- Commands: control_cmd.c ---- */
 
 #define CTL_LATER 1 /* a handler's result: the reply comes by itself */
 
@@ -301,10 +311,9 @@ struct ctl_op *ctl_op_new(struct eng_control *c, struct ctl_client *cl, const st
 	void *object, ctl_finish *finish);
 void ctl_op_free(struct eng_control *c, struct ctl_op *op);
 /* Sends `m` as part of `op`; to a transport or an engine stage. */
-void ctl_op_send_transport(struct eng_control *c, struct ctl_op *op, unsigned transport,
-	struct ctl_msg *m);
-void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage,
-	struct ctl_msg *m);
+void ctl_op_send_transport(
+	struct eng_control *c, struct ctl_op *op, unsigned transport, struct ctl_msg *m);
+void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, struct ctl_msg *m);
 /* Replies (unless quiet) and frees it. */
 void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
@@ -312,7 +321,7 @@ ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_
 	ctl_cq_create, ctl_cq_destroy, ctl_srq_create, ctl_srq_destroy, ctl_qp_create,
 	ctl_qp_modify, ctl_qp_query, ctl_qp_destroy, ctl_region_drop;
 
-/* ---- Objects: registry_*.c --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Objects: registry_*.c ---- */
 
 struct ctl_pd *ctl_pd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_cq *ctl_cq_find(const struct ctl_client *cl, uint32_t handle);
@@ -338,8 +347,8 @@ void ctl_mr_free(struct eng_control *c, struct ctl_mr *mr);
 /* The engine stage with the fewest QPs. */
 uint8_t ctl_least_loaded(const struct eng_control *c);
 /* A ring of 2^log2_count entries at `entries`, bytes from the home region's start. */
-struct shm_ring_at ctl_ring_at(uint64_t entries, uint64_t cons, uint16_t stride,
-	uint8_t log2_count);
+struct shm_ring_at ctl_ring_at(
+	uint64_t entries, uint64_t cons, uint16_t stride, uint8_t log2_count);
 
 static inline void
 ctl_total(uint32_t *total, int by)

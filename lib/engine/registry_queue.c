@@ -35,8 +35,7 @@ ctl_ring_at(uint64_t entries, uint64_t cons, uint16_t stride, uint8_t log2_count
 		.entries = entries, .cons = cons, .stride = stride, .log2_count = log2_count};
 }
 
-/* ---- Protection domains
- * ---------------------------------------------------------------------------------------- */
+/* ---- Protection domains ---- */
 
 int
 ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
@@ -80,8 +79,7 @@ ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
-/* ---- Completion queues
- * ------------------------------------------------------------------------------------------ */
+/* ---- Completion queues ---- */
 
 /* Places the queue and its sub-rings, one for each engine stage, since each may produce into it. */
 static void
@@ -185,8 +183,7 @@ ctl_cq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return CTL_LATER;
 }
 
-/* ---- Shared receive queues
- * ------------------------------------------------------------------------------------------ */
+/* ---- Shared receive queues ---- */
 
 static void
 srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client can take away memory that it shares (truncate the file, punch holes where no page can be had again): the engine's next access
- * raises SIGBUS. The handler puts zero pages there and marks the client; the access is repeated and finds zeros.
+ * A client can take away memory that it shares (truncate the file, punch holes where no page can be
+ * had again): the engine's next access raises SIGBUS. The handler puts zero pages there and marks
+ * the client; the access is repeated and finds zeros.
  */
 #ifndef SAKER_ENGINE_SIGBUS_PRIV_H
 #define SAKER_ENGINE_SIGBUS_PRIV_H

@@ -72,8 +72,7 @@ watch(struct eng_socket *s, int fd, uint32_t events, struct source *src)
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* ---- The end of a connection
- * ------------------------------------------------------------------------------------------ */
+/* ---- The end of a connection ---- */
 
 static void
 conn_free(struct eng_socket *s, struct sock_conn *k)
@@ -113,9 +112,7 @@ refuse(struct eng_socket *s, struct sock_conn *k, int status, const char *why)
 	socket_send(k->fd, &m, NULL, 0);
 }
 
-/* ---- What clients say
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- What clients say ---- */
 
 /* A pair whose ends have file descriptions of their own: whatever a client does to its end, our
  * writes do not block. */
@@ -241,9 +238,7 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 		close(fd);
 }
 
-/* ---- The thread
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- The thread ---- */
 
 static void
 accept_one(struct eng_socket *s)
@@ -376,9 +371,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* ---- Start and stop
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- Start and stop ---- */
 
 static void
 socket_free(struct eng_socket *s)

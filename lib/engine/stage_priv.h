@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine stage: the QPs whose home it is, DDP and RDMAP for them, their clients' doorbells, and the completion sub-rings that
- * are its own. Everything here is touched by the loop that polls the stage, and by nobody else.
+ * An engine stage: the QPs whose home it is, DDP and RDMAP for them, their clients' doorbells, and
+ * the completion sub-rings that are its own. Everything here is touched by the loop that polls the
+ * stage, and by nobody else.
  */
 #ifndef SAKER_ENGINE_STAGE_PRIV_H
 #define SAKER_ENGINE_STAGE_PRIV_H
@@ -15,12 +16,13 @@
 
 struct rte_ring;
 
-#define ENG_QP_TURN	 64   /* QPs that a turn serves */
-#define ENG_QP_BURST	 64   /* messages or segments that a QP may send in its turn */
-#define ENG_BELLS	 64   /* doorbells that a turn takes from a client */
-#define ENG_COLD_AFTER	 4096 /* turns without a doorbell after which a client is looked at seldom */
+#define ENG_QP_TURN    64     /* QPs that a turn serves */
+#define ENG_QP_BURST   64     /* messages or segments that a QP may send in its turn */
+#define ENG_BELLS      64     /* doorbells that a turn takes from a client */
+#define ENG_COLD_AFTER 4096   /* turns without a doorbell after which a client is looked at seldom \
+			       */
 #define ENG_COLD_SHARE_LOG2 4 /* so seldom: every 16th turn */
-#define ENG_HOT_MIN	 4    /* so many clients stay hot in any case */
+#define ENG_HOT_MIN         4 /* so many clients stay hot in any case */
 
 /* What a QP has to say once there is a place in a ring, in this order. */
 enum eng_qp_owes {
@@ -52,8 +54,8 @@ struct eng_stage {
 	struct eng_qp_list owing;
 	struct rd_cq *touched;
 	/* By index: */
-	struct eng_qp **qps;   /* [nqps] */
-	uint32_t *free_index;  /* a stack */
+	struct eng_qp **qps;  /* [nqps] */
+	uint32_t *free_index; /* a stack */
 	uint32_t nqps, nfree;
 	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
 	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
@@ -68,7 +70,7 @@ eng_qp_of(struct rd_qp *rd)
 	return rd->user;
 }
 
-/* ---- stage.c: creation, the turn ------------------------------------------------------------------- */
+/* ---- stage.c: creation, the turn ---- */
 
 struct eng_stage *eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen);
 void eng_stage_destroy(struct eng_stage *s);
@@ -78,13 +80,13 @@ bool eng_stage_busy(const struct eng_stage *s);
 /* Looks at all doorbells, cold ones too: before a loop goes to sleep. */
 bool eng_stage_rung(struct eng_stage *s);
 
-/* ---- stage_bell.c: clients and their doorbells ------------------------------------------------------ */
+/* ---- stage_bell.c: clients and their doorbells ---- */
 
 void eng_bells_add(struct eng_stage *s, struct eng_client *c);
 void eng_bells_del(struct eng_stage *s, struct eng_client *c);
 bool eng_bells_poll(struct eng_stage *s);
 
-/* ---- stage_qp.c: QPs in their lives; what their iWARP half asks for -------------------------------- */
+/* ---- stage_qp.c: QPs in their lives; what their iWARP half asks for ---- */
 
 extern const struct iw_ops eng_stage_iw_ops;
 void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
@@ -95,13 +97,13 @@ bool eng_qps_owing(struct eng_stage *s);
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
 
-/* ---- stage_queue.c: the client's queues (rd_ops) ---------------------------------------------------- */
+/* ---- stage_queue.c: the client's queues (rd_ops) ---- */
 
 bool eng_sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 bool eng_sq_pending(void *ctx, struct rd_qp *qp);
 bool eng_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 
-/* ---- stage_cq.c: completions and their events -------------------------------------------------------- */
+/* ---- stage_cq.c: completions and their events ---- */
 
 void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
 /* At the end of a turn: events for the CQs that were armed. */
@@ -109,7 +111,7 @@ void eng_cqs_touched(struct eng_stage *s);
 /* The CQ is about to be freed. */
 void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
 
-/* ---- stage_ctl.c: the control stage ----------------------------------------------------------------- */
+/* ---- stage_ctl.c: the control stage ---- */
 
 bool eng_stage_ctl(struct eng_stage *s);
 /* A message of our own about `client`; NULL: all are under way. */

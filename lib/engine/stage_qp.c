@@ -66,8 +66,7 @@ eng_qps_run(struct eng_stage *s)
 	return n > 0;
 }
 
-/* ---- What the QP's iWARP half asks for
- * ------------------------------------------------------------------ */
+/* ---- What the QP's iWARP half asks for ---- */
 
 static bool
 tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_dmsg_type type, void *ptr, uint32_t arg)
@@ -166,8 +165,7 @@ const struct iw_ops eng_stage_iw_ops = {
 	.close = op_close,
 };
 
-/* ---- What is owed
- * ------------------------------------------------------------------------------------- */
+/* ---- What is owed ---- */
 
 static bool
 pay_transport(struct eng_stage *s, struct eng_qp *qp)
@@ -232,8 +230,7 @@ eng_qps_owing(struct eng_stage *s)
 	return true;
 }
 
-/* ---- What the transport stage says
- * ------------------------------------------------------------------------ */
+/* ---- What the transport stage says ---- */
 
 static void
 closed(struct eng_stage *s, struct eng_qp *qp, int error)

@@ -47,9 +47,7 @@ sub_dict(struct rte_tel_data *d, const char *name)
 	return NULL;
 }
 
-/* ---- /saker/info
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- /saker/info ---- */
 
 static int
 info(struct eng *e, const char *params, struct rte_tel_data *d)
@@ -87,8 +85,7 @@ on_info(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(info, params, d);
 }
 
-/* ---- /saker/counters
- * ---------------------------------------------------------------------------------------------- */
+/* ---- /saker/counters ---- */
 
 struct layers {
 	struct rte_tel_data *top, *sub;
@@ -125,9 +122,7 @@ on_counters(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(counters, params, d);
 }
 
-/* ---- /saker/clients
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- /saker/clients ---- */
 
 static int
 clients(struct eng *e, const char *params, struct rte_tel_data *d)
@@ -169,8 +164,7 @@ on_clients(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(clients, params, d);
 }
 
-/* ---- /saker/qps, /saker/qp,<qpn>
- * ---------------------------------------------------------------------------------------- */
+/* ---- /saker/qps, /saker/qp,<qpn> ---- */
 
 static int
 qps(struct eng *e, const char *params, struct rte_tel_data *d)
@@ -252,8 +246,7 @@ on_qp(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(qp, params, d);
 }
 
-/* ---- /saker/ports, /saker/loops
- * --------------------------------------------------------------------------------------------- */
+/* ---- /saker/ports, /saker/loops ---- */
 
 static int
 ports(struct eng *e, const char *params, struct rte_tel_data *d)
@@ -316,9 +309,7 @@ on_loops(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(loops, params, d);
 }
 
-/* ---- Registration
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- Registration ---- */
 
 int
 eng_telemetry_register(struct eng *e)

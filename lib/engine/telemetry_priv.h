@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telemetry looks into one instance of the process, from its registration until the instance is about to go. */
+/* Telemetry looks into one instance of the process, from its registration until the instance is
+ * about to go. */
 #ifndef SAKER_ENGINE_TELEMETRY_PRIV_H
 #define SAKER_ENGINE_TELEMETRY_PRIV_H
 

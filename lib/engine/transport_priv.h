@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transport stage: one queue of each port, a net stack, a TCP stack, the connections on it, and the rings to engine stages. Everything here
- * is touched by the loop that polls the stage, and by nobody else.
+ * A transport stage: one queue of each port, a net stack, a TCP stack, the connections on it, and
+ * the rings to engine stages. Everything here is touched by the loop that polls the stage, and by
+ * nobody else.
  */
 #ifndef SAKER_ENGINE_TRANSPORT_PRIV_H
 #define SAKER_ENGINE_TRANSPORT_PRIV_H
@@ -22,23 +23,29 @@ struct rte_hash;
 struct rte_ring;
 
 #define ENG_TX_BUFFER  64  /* frames that wait for the end of the turn, per port */
-#define ENG_SPARE      8    /* header mbufs that are fetched while there is nothing to send */
+#define ENG_SPARE      8   /* header mbufs that are fetched while there is nothing to send */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
 #define ENG_HITS       256 /* connections found lately; a power of two */
-#define ENG_COPY_MAX   2048 /* payload bytes up to which a frame is one mbuf with a copy: cheaper than attaching */
-#define ENG_REQUEST_TIMEOUT_NS 10000000000ull /* responder: from the TCP connection to the whole request */
-#define ENG_REPLY_TIMEOUT_NS   60000000000ull /* initiator: to the whole reply; a program may think about it */
+#define ENG_COPY_MAX                                                                               \
+	2048 /* payload bytes up to which a frame is one mbuf with a copy: cheaper than attaching  \
+	      */
+#define ENG_REQUEST_TIMEOUT_NS                                                                     \
+	10000000000ull /* responder: from the TCP connection to the whole request */
+#define ENG_REPLY_TIMEOUT_NS                                                                       \
+	60000000000ull /* initiator: to the whole reply; a program may think about it */
 
-/* How a connection lives. Who else knows its index, and so what must happen before the index is used again: */
+/* How a connection lives. Who else knows its index, and so what must happen before the index is
+ * used again: */
 enum eng_conn_state {
 	ECONN_FREE,
-	ECONN_OPENING,	   /* active: until MPA's reply. The control stage */
-	ECONN_WAITING,	   /* passive: until MPA's request. Nobody */
-	ECONN_REQUESTED,   /* ENG_TC_REQUEST was said. The control stage, and the engine stage once accepting began */
+	ECONN_OPENING,     /* active: until MPA's reply. The control stage */
+	ECONN_WAITING,     /* passive: until MPA's request. Nobody */
+	ECONN_REQUESTED,   /* ENG_TC_REQUEST was said. The control stage, and the engine stage once
+			      accepting began */
 	ECONN_ESTABLISHED, /* active: ENG_TC_ESTABLISHED was said; waits for ENG_CT_BIND. Both */
-	ECONN_BOUND,	   /* bytes flow to the engine stage */
-	ECONN_DEAD,	   /* waits for what others still have to say: notice_out, release_due */
-	ECONN_DRAIN,	   /* nobody's any more; TCP still ends it */
+	ECONN_BOUND,       /* bytes flow to the engine stage */
+	ECONN_DEAD,        /* waits for what others still have to say: notice_out, release_due */
+	ECONN_DRAIN,       /* nobody's any more; TCP still ends it */
 };
 
 /* What could not be said yet because a ring or the pool of messages was exhausted. */
@@ -72,15 +79,16 @@ struct eng_conn {
 	int64_t credit; /* send space that the engine stage may still believe in */
 	uint32_t index;
 	uint32_t qp_index; /* at the engine stage */
-	uint8_t state;	   /* enum eng_conn_state */
+	uint8_t state;     /* enum eng_conn_state */
 	uint8_t stage;
-	uint8_t pending; /* enum eng_conn_pending */
-	bool queued;	 /* in t->pending */
-	bool notice_out; /* the final ENG_TC_* has not come back yet */
-	bool release_due; /* ENG_T_RELEASE has not come yet */
-	bool fin;	 /* the peer's FIN was seen before it could be told */
-	uint16_t addr_sum; /* of the pseudo-header's addresses and protocol, as eng_addr_sum() gives it */
-	int error;	 /* why TCP closed */
+	uint8_t pending;   /* enum eng_conn_pending */
+	bool queued;       /* in t->pending */
+	bool notice_out;   /* the final ENG_TC_* has not come back yet */
+	bool release_due;  /* ENG_T_RELEASE has not come yet */
+	bool fin;          /* the peer's FIN was seen before it could be told */
+	uint16_t addr_sum; /* of the pseudo-header's addresses and protocol, as eng_addr_sum() gives
+			      it */
+	int error;         /* why TCP closed */
 	struct net_path path;
 	TAILQ_ENTRY(eng_conn) next; /* t->pending or t->free */
 };
@@ -102,15 +110,15 @@ struct eng_transport {
 	struct tcp_stack *tcp;
 	struct net_stack *net;
 	uint64_t tcp_due, net_due; /* when to look at their timers again */
-	bool tcp_work;		   /* TCP was given something in this turn */
-	unsigned tx_waiting;	   /* frames in tx[] */
+	bool tcp_work;             /* TCP was given something in this turn */
+	unsigned tx_waiting;       /* frames in tx[] */
 	uint16_t ip_id;
 	/* Which connection? */
 	struct rte_hash *tuples;
 	struct tcp_conn *hit[ENG_HITS];
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
 	/* Connections */
-	struct eng_conn *conns; /* [nconns] */
+	struct eng_conn *conns;                   /* [nconns] */
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
 	struct sk_wheel wheel; /* start-up timeouts */
@@ -129,9 +137,9 @@ struct eng_transport {
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
 	/* Other stages */
 	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES]; /* eng_dmsg */
-	struct eng_handoff *handoff; /* NULL: there is one transport stage */
-	struct rte_ring *from_control, *to_control;				 /* eng_ctl * */
-	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
+	struct eng_handoff *handoff;                /* NULL: there is one transport stage */
+	struct rte_ring *from_control, *to_control; /* eng_ctl * */
+	struct eng_ctl *unasked;                    /* [ENG_CTL_UNASKED] */
 	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
 	unsigned nunasked;
 	uint64_t counters[eng_reason_count];
@@ -139,11 +147,11 @@ struct eng_transport {
 	uint64_t mpa_counters[mpa_reason_count];
 };
 
-/* ---- transport.c: creation, the two halves of a turn --------------------------------------------- */
+/* ---- transport.c: creation, the two halves of a turn ---- */
 
-/* Pools and rings; eng_transport_start() adds the interfaces once the ports' MAC addresses are known. */
-struct eng_transport *eng_transport_create(struct eng *e, unsigned index, char *err,
-	size_t errlen);
+/* Pools and rings; eng_transport_start() adds the interfaces once the ports' MAC addresses are
+ * known. */
+struct eng_transport *eng_transport_create(struct eng *e, unsigned index, char *err, size_t errlen);
 int eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t errlen);
 /* First the connections' buffers go home; the pools are freed when all mbufs have. */
 void eng_transport_destroy(struct eng_transport *t);
@@ -153,7 +161,7 @@ bool eng_transport_rx(struct eng_transport *t, uint64_t now);
 bool eng_transport_tx(struct eng_transport *t, uint64_t now);
 uint64_t eng_transport_deadline(const struct eng_transport *t);
 
-/* ---- transport_rx.c -------------------------------------------------------------------------------------- */
+/* ---- transport_rx.c ---- */
 
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
 void eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp);
@@ -172,10 +180,10 @@ eng_pseudo_sum(uint16_t addr_sum, uint32_t len)
 	return addr_sum + (uint32_t)rte_cpu_to_be_16((uint16_t)len);
 }
 
-/* ---- transport_tx.c -------------------------------------------------------------------------------------- */
+/* ---- transport_tx.c ---- */
 
-int eng_tcp_output(void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to,
-	const struct tcp_out *out);
+int eng_tcp_output(
+	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out);
 /* net_ops.send and net_ops.release */
 void eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len);
 void eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac);
@@ -184,20 +192,20 @@ void eng_tx_flush(struct eng_transport *t);
 /* Fetches a header mbuf for the frames of a later turn. */
 void eng_tx_spare(struct eng_transport *t);
 
-/* ---- tuples.c: which connection, which listener -------------------------------------------------------- */
+/* ---- tuples.c: which connection, which listener ---- */
 
 int eng_tuples_create(struct eng_transport *t, uint32_t conns);
 void eng_tuples_destroy(struct eng_transport *t);
 struct tcp_conn *eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key);
-struct eng_listener *eng_listener_find(struct eng_transport *t, const struct sk_addr *addr,
-	uint16_t port);
+struct eng_listener *eng_listener_find(
+	struct eng_transport *t, const struct sk_addr *addr, uint16_t port);
 /* tcp_ops.conn_added and conn_removed */
 void eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l);
 void eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn);
 /* A local port that makes the tuple unique; 0: all are in use. */
 uint16_t eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key);
 
-/* ---- conn.c: connections in their lives; tcp_ops.deliver and event --------------------------------------- */
+/* ---- conn.c: connections in their lives; tcp_ops.deliver and event ---- */
 
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
 void eng_conn_put(struct eng_transport *t, struct eng_conn *c); /* frees it once nobody knows it */
@@ -211,7 +219,7 @@ void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, u
 /* A message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
 
-/* ---- conn_startup.c: MPA's exchange ------------------------------------------------------------------------- */
+/* ---- conn_startup.c: MPA's exchange ---- */
 
 struct eng_startup *eng_startup_create(struct eng_transport *t, struct eng_conn *c);
 void eng_startup_free(struct eng_transport *t, struct eng_conn *c);
@@ -225,14 +233,14 @@ void eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error);
 /* Says `notice` about the connection, now or when a message is free. */
 void eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice);
 bool eng_startup_say(struct eng_transport *t, struct eng_conn *c);
-int eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m,
-	bool accept);
+int eng_startup_reply(
+	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
 /* Timeouts that are due; returns how many. */
 unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
 /* An active open: c->path is filled in; *tuple gets what was left open. */
 int eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng_conn **out);
 
-/* ---- transport_ctl.c: what the control stage says ----------------------------------------------------------- */
+/* ---- transport_ctl.c: what the control stage says ---- */
 
 bool eng_transport_ctl(struct eng_transport *t);
 

@@ -37,7 +37,7 @@
 
 SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
-/* ---- Start-up -------------------------------------------------------------------------------- */
+/* ---- Start-up ---- */
 
 #define MPA_IRD_AUTO    0x3fff /* RFC 6581: no limit stated */
 #define MPA_STARTUP_MAX (MPA_STARTUP_LEN + MPA_PRIVATE_MAX)
@@ -124,7 +124,7 @@ unsigned mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf);
  * application's business from there on. */
 bool mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again);
 
-/* ---- FPDUs out ------------------------------------------------------------------------------- */
+/* ---- FPDUs out ---- */
 
 /* The sending half of a stream. 12 bytes. */
 struct mpa_tx {
@@ -219,7 +219,7 @@ mpa_write_end(struct mpa_writer *w)
 	return len;
 }
 
-/* ---- FPDUs in -------------------------------------------------------------------------------- */
+/* ---- FPDUs in ---- */
 
 /* Slices held from one mpa_rx_add() to the next while their average is under MPA_TINY bytes. */
 #define MPA_SLICES_MAX 32

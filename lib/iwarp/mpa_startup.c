@@ -54,8 +54,7 @@ mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again)
 	return true;
 }
 
-/* ---- Frames out
- * ------------------------------------------------------------------------------------ */
+/* ---- Frames out ---- */
 
 static int
 emit(uint8_t *buf, struct wire_mpa_startup *h, const struct wire_mpa_ird_ord *word,
@@ -119,8 +118,7 @@ mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, u
 	return emit(buf, &h, &word, private_data, len);
 }
 
-/* ---- Frames in
- * ------------------------------------------------------------------------------------- */
+/* ---- Frames in ---- */
 
 /* The fixed part of the frame, as soon as it is here. 0 or a reason. */
 static int

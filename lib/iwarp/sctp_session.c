@@ -158,8 +158,7 @@ sctp_session_fault(const struct sctp_session *s, uint8_t *ulpdu)
 	return mpa_terminate_ulpdu(s->why, ulpdu);
 }
 
-/* ---- In ----------------------------------------------------------------------------------------
- */
+/* ---- In ---- */
 
 static void
 take_private(struct sctp_session *s, const struct sctp_session_msg *m)

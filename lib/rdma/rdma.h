@@ -116,8 +116,7 @@ struct rd_wc {
 	uint32_t vendor_err; /* a reason of the transport */
 };
 
-/* ---- Memory
- * -------------------------------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 struct rd_pd {
 	uint32_t client; /* owner, for quotas and checks across clients */
@@ -181,8 +180,7 @@ uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 
-/* ---- Queue pairs
- * ----------------------------------------------------------------------------------- */
+/* ---- Queue pairs ---- */
 
 enum rd_qp_state { RD_QP_RESET, RD_QP_INIT, RD_QP_RTR, RD_QP_RTS, RD_QP_SQD, RD_QP_SQE, RD_QP_ERR };
 const char *rd_qp_state_name(enum rd_qp_state s);

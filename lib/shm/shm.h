@@ -28,7 +28,7 @@
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 8 /* engine stages */
 
-/* ---- Rings ------------------------------------------------------------------------------- */
+/* ---- Rings ---- */
 
 /*
  * One format for every ring: entries of a power-of-two stride, a power-of-two count of at least 2.
@@ -66,7 +66,7 @@ uint16_t shm_rqe_stride(uint32_t max_sge);
 /* Whether a ring lies within a region of `size` bytes and its entries hold `least_stride` bytes. */
 bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride);
 
-/* ---- The header, at offset 0 of the home region ------------------------------------------ */
+/* ---- The header, at offset 0 of the home region ---- */
 
 struct shm_header {
 	uint64_t magic; /* written last */
@@ -102,7 +102,7 @@ struct shm_home {
  * few. */
 int shm_header_lay(struct shm_header *h, uint64_t size, const struct shm_home *home);
 
-/* ---- Doorbells and completion events ----------------------------------------------------- */
+/* ---- Doorbells and completion events ---- */
 
 /* Commands ring at stage 0, one doorbell for each. A QP rings when its `pending` was 0, so each QP
  * has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
@@ -117,7 +117,7 @@ struct shm_cq_event {
 	uint32_t cq; /* CQ handle */
 };
 
-/* ---- Queues ------------------------------------------------------------------------------ */
+/* ---- Queues ---- */
 
 /* At the offset that the reply to SHM_QP_CREATE names. */
 struct shm_qp {
@@ -185,7 +185,7 @@ struct shm_cq {
 	struct shm_cons sub[SHM_MAX_STAGES];
 };
 
-/* ---- The mailbox ------------------------------------------------------------------------- */
+/* ---- The mailbox ---- */
 
 /*
  * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
@@ -335,7 +335,7 @@ struct shm_msg {
 };
 _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 
-/* ---- The Unix socket (SOCK_SEQPACKET) ---------------------------------------------------- */
+/* ---- The Unix socket (SOCK_SEQPACKET) ---- */
 
 /*
  * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine:

@@ -118,7 +118,7 @@ shm_take_publish(const struct shm_take *t)
 	__atomic_store_n(&t->cons->taken, t->next, __ATOMIC_RELEASE);
 }
 
-/* ---- Flags that both sides touch --------------------------------------------------------- */
+/* ---- Flags that both sides touch ---- */
 
 /* Orders a store before a later load of another location, which release and acquire do not. */
 static inline void

@@ -51,7 +51,7 @@ tcp_challenge(struct tcp_conn *c)
 	conn_ack_now(c);
 }
 
-/* ---- ECN ---------------------------------------------------------------- */
+/* ---- ECN ---- */
 
 /* What our acknowledgements have to echo: RFC 3168 6.1.3, or RFC 8257 3.2 (each change is told at
  * once, with the old state). */
@@ -78,7 +78,7 @@ see_ecn(struct tcp_conn *c, const struct seg_in *in)
 	}
 }
 
-/* ---- The checks, in the order of RFC 9293 3.10.7.4 ---------------------- */
+/* ---- The checks, in the order of RFC 9293 3.10.7.4 ---- */
 
 /* RFC 7323 5.3 R1. */
 static bool
@@ -375,7 +375,7 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 	[TCPS_TIME_WAIT] = in_time_wait,
 };
 
-/* ---- The fast path ------------------------------------------------------ */
+/* ---- The fast path ---- */
 
 /* May the next segments be tried on the fast path? Whoever makes one of these untrue clears c->fast
  * at once. */

@@ -342,7 +342,7 @@ reasm_free_all(struct tcp_conn *c)
 	slice_drop(c->s, run);
 }
 
-/* ---- The owner's side --------------------------------------------------- */
+/* ---- The owner's side ---- */
 
 void
 tcp_deliver_resume(struct tcp_conn *c)

@@ -144,7 +144,7 @@ seg_syn(struct tcp_conn *c, uint64_t now)
 	return 0;
 }
 
-/* ---- Data --------------------------------------------------------------- */
+/* ---- Data ---- */
 
 /* Bytes of whole records from `r` on that fit into `limit`; *end: the first that does not. */
 static uint32_t

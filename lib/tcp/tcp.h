@@ -36,7 +36,7 @@ struct tcp_tuple {
 	uint16_t port; /* the network port's index */
 };
 
-/* ---- Bytes -------------------------------------------------------------- */
+/* ---- Bytes ---- */
 
 /*
  * A record to send. It lives in the owner's buffer (an mbuf's private area, a malloc'ed block).
@@ -80,7 +80,7 @@ struct tcp_out {
 	uint8_t ecn; /* IP_ECN_* to put into the IP header */
 };
 
-/* ---- What the stack asks of its owner ----------------------------------- */
+/* ---- What the stack asks of its owner ---- */
 
 enum tcp_event {
 	/* An open is done; of a passive one: tcp_conn_listener() tells whose, tcp_claim() it. */
@@ -125,7 +125,7 @@ struct tcp_ops {
 	void (*conn_removed)(void *ctx, struct tcp_conn *conn);
 };
 
-/* ---- Configuration ------------------------------------------------------ */
+/* ---- Configuration ---- */
 
 struct tcp_config {
 	uint32_t max_conns;
@@ -170,7 +170,7 @@ uint64_t tcp_stack_deadline(const struct tcp_stack *s);
 /* Reason counters: [tcp_reason_count]. */
 const uint64_t *tcp_stack_counters(const struct tcp_stack *s);
 
-/* ---- Connections -------------------------------------------------------- */
+/* ---- Connections ---- */
 
 /* `user` is the owner's pointer (tcp_user). `mtu` is the path's: IP packet bytes (EMSS = mtu - IP -
  * TCP headers - options). Returns 0 with *out, -ENOBUFS when all connections are in use. */
@@ -243,7 +243,7 @@ void tcp_get_info(const struct tcp_conn *c, struct tcp_info *out);
 /* Engine-private bytes of one idle connection. */
 size_t tcp_conn_size(void);
 
-/* ---- Reasons ------------------------------------------------------------ */
+/* ---- Reasons ---- */
 
 #define TCP_REASONS(X)                                                                             \
 	X(TCP_NO_CONN, SK_NORMAL, "a segment for no connection and no listener")                   \

@@ -21,7 +21,7 @@
 #include "cc.h"
 #include "tcp.h"
 
-/* ---- Constants with a reason -------------------------------------------- */
+/* ---- Constants with a reason ---- */
 
 #define TCP_TICK_SHIFT 20 /* a timestamp tick is 2^20 ns: RFC 7323 5.4 asks for 1 ms to 1 s */
 #define TCP_PAWS_IDLE_NS                                                                           \
@@ -51,7 +51,7 @@
 #define TCP_WSCALE_MAX     14             /* RFC 7323 2.3 */
 #define TCP_MIN_RTT_WINDOW 10000000000ull /* RFC 8985 6.1 leaves it open: ten seconds */
 
-/* ---- Sequence numbers --------------------------------------------------- */
+/* ---- Sequence numbers ---- */
 
 static inline bool
 seq_lt(uint32_t a, uint32_t b)
@@ -71,7 +71,7 @@ seq_max(uint32_t a, uint32_t b)
 	return seq_lt(a, b) ? b : a;
 }
 
-/* ---- The connection ----------------------------------------------------- */
+/* ---- The connection ---- */
 
 enum tcp_state { /* RFC 9293 3.3.2; LISTEN is struct tcp_listener */
 	TCPS_CLOSED,
@@ -257,7 +257,7 @@ struct tcp_stack {
 	struct sk_wheel wheel;
 };
 
-/* ---- conn.c, stack.c ---------------------------------------------------- */
+/* ---- conn.c, stack.c ---- */
 
 struct tcp_conn *conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu);
 void conn_free_now(struct tcp_conn *c);
@@ -331,7 +331,7 @@ tcp_in_flight(const struct tcp_conn *c)
 uint32_t tcp_isn(const struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
 uint32_t tcp_ts_offset(const struct tcp_stack *s, const struct tcp_tuple *t);
 
-/* ---- input.c, fin.c, ack.c, reasm.c, sack.c ------------------------------- */
+/* ---- input.c, fin.c, ack.c, reasm.c, sack.c ---- */
 
 void tcp_challenge(struct tcp_conn *c);
 
@@ -362,7 +362,7 @@ void reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right);
 void tcp_fin_reached(struct tcp_conn *c);
 void tcp_fin_acked(struct tcp_conn *c);
 
-/* ---- rack.c, loss.c, rtt.c ---------------------------------------------- */
+/* ---- rack.c, loss.c, rtt.c ---- */
 
 void rack_init(struct tcp_conn *c);
 /* A segment has been acknowledged or SACKed for the first time. */
@@ -388,7 +388,7 @@ void rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 /* RTO with its backoff. */
 uint64_t rtt_rto(const struct tcp_conn *c);
 
-/* ---- timers.c ----------------------------------------------------------- */
+/* ---- timers.c ---- */
 
 /* Named after what happened; which timer that concerns is timers.c's affair. */
 void timers_sent(struct tcp_conn *c, uint64_t now);  /* something that wants an acknowledgement */
@@ -401,7 +401,7 @@ void timers_alive(struct tcp_conn *c, uint64_t now); /* established: keepalive s
 void timers_stop(struct tcp_conn *c);
 void timers_fire(void *stack, struct sk_timer *t, uint64_t now);
 
-/* ---- output.c, segment.c, reset.c --------------------------------------- */
+/* ---- output.c, segment.c, reset.c ---- */
 
 /* The connection's turn: at most `most` segments. Returns how many; links the connection to where
  * it belongs. */
@@ -430,7 +430,7 @@ void rst_answer(
 	struct tcp_stack *s, const struct tcp_tuple *to, const struct wire_tcp *seg, uint32_t len);
 unsigned rst_flush(struct tcp_stack *s);
 
-/* ---- listen.c ----------------------------------------------------------- */
+/* ---- listen.c ---- */
 
 /* The connection leaves its listener's lists. */
 void listen_leave(struct tcp_conn *c);

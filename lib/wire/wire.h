@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every header that Saker reads or writes. Each protocol has a struct of big-endian fields (private to
- * its .c file, size asserted, specification section named), a record in host order (here), and a pair
+ * Every header that Saker reads or writes. Each protocol has a struct of big-endian fields (private
+ *to its .c file, size asserted, specification section named), a record in host order (here), and a
+ *pair
  *
  *	int      X_parse(struct X *out, const uint8_t *p, size_t len);
  *	unsigned X_emit(uint8_t *p, const struct X *in);
  *
- * parse checks lengths first and returns the number of header bytes, or -reason (enum wire_reason); it reads
- * nothing behind p + len and keeps nothing. emit writes the header at `p`, where the caller has room for
- * X_MAX (or X_LEN) bytes, and returns how many it wrote. Nothing above this library sees network order.
+ * parse checks lengths first and returns the number of header bytes, or -reason (enum wire_reason);
+ *it reads nothing behind p + len and keeps nothing. emit writes the header at `p`, where the caller
+ *has room for X_MAX (or X_LEN) bytes, and returns how many it wrote. Nothing above this library
+ *sees network order.
  */
 #ifndef SAKER_WIRE_H
 #define SAKER_WIRE_H
@@ -46,28 +48,28 @@
 
 SK_REASONS_DECLARE(wire, WIRE_NONE, WIRE_REASONS)
 
-/* ---- Ethernet, 802.1Q -------------------------------------------------------------------- */
+/* ---- Ethernet, 802.1Q ---- */
 
-#define ETH_LEN	      14
-#define ETH_MAX	      18 /* with one VLAN tag */
-#define ETH_IPV4      0x0800
-#define ETH_ARP	      0x0806
-#define ETH_IPV6      0x86dd
-#define ETH_NO_VLAN   0xffff
+#define ETH_LEN     14
+#define ETH_MAX     18 /* with one VLAN tag */
+#define ETH_IPV4    0x0800
+#define ETH_ARP     0x0806
+#define ETH_IPV6    0x86dd
+#define ETH_NO_VLAN 0xffff
 
 struct wire_eth {
 	uint8_t dst[6], src[6];
-	uint16_t type;	 /* of what follows the tag */
-	uint16_t vlan;	 /* VLAN id 0..4095, ETH_NO_VLAN when untagged */
-	uint8_t pcp;	 /* priority code point of the tag */
+	uint16_t type; /* of what follows the tag */
+	uint16_t vlan; /* VLAN id 0..4095, ETH_NO_VLAN when untagged */
+	uint8_t pcp;   /* priority code point of the tag */
 };
 
 int wire_eth_parse(struct wire_eth *out, const uint8_t *p, size_t len);
 unsigned wire_eth_emit(uint8_t *p, const struct wire_eth *in);
 
-/* ---- ARP (RFC 826), Ethernet and IPv4 only ------------------------------------------------ */
+/* ---- ARP (RFC 826), Ethernet and IPv4 only ---- */
 
-#define ARP_LEN	    28
+#define ARP_LEN     28
 #define ARP_REQUEST 1
 #define ARP_REPLY   2
 
@@ -80,58 +82,63 @@ struct wire_arp {
 int wire_arp_parse(struct wire_arp *out, const uint8_t *p, size_t len);
 unsigned wire_arp_emit(uint8_t *p, const struct wire_arp *in);
 
-/* ---- IPv4 (RFC 791), IPv6 (RFC 8200) ------------------------------------------------------- */
+/* ---- IPv4 (RFC 791), IPv6 (RFC 8200) ---- */
 
-#define IP4_LEN	  20
-#define IP6_LEN	  40
-#define IP_MAX	  40
-#define IP_ICMP	  1
-#define IP_TCP	  6
-#define IP_UDP	  17
-#define IP_ICMP6  58
-#define IP_ECN_NOT 0 /* RFC 3168 section 5 */
+#define IP4_LEN     20
+#define IP6_LEN     40
+#define IP_MAX      40
+#define IP_ICMP     1
+#define IP_TCP      6
+#define IP_UDP      17
+#define IP_ICMP6    58
+#define IP_ECN_NOT  0 /* RFC 3168 section 5 */
 #define IP_ECN_ECT1 1
 #define IP_ECN_ECT0 2
-#define IP_ECN_CE  3
+#define IP_ECN_CE   3
 
 struct wire_ip {
 	struct sk_addr src, dst;
-	uint8_t proto;	      /* of what follows, behind IPv6 hop-by-hop, destination and routing options */
-	uint8_t ttl;	      /* or hop limit */
+	uint8_t proto; /* of what follows, behind IPv6 hop-by-hop, destination and routing options
+			*/
+	uint8_t ttl;   /* or hop limit */
 	uint8_t dscp, ecn;    /* 6 and 2 bits */
-	uint16_t id;	      /* IPv4 identification; emit sets DF */
-	uint32_t flow;	      /* IPv6 flow label, 20 bits */
-	uint32_t payload_len; /* bytes behind the header(s), as the header says; at most what was received */
+	uint16_t id;          /* IPv4 identification; emit sets DF */
+	uint32_t flow;        /* IPv6 flow label, 20 bits */
+	uint32_t payload_len; /* bytes behind the header(s), as the header says; at most what was
+				 received */
 };
 
-/* The caller says which by the EtherType. A fragment, a wrong header checksum, and a total length that exceeds `len` are
- * refused, as are IPv4-mapped addresses in an IPv6 header; bytes behind the total length (Ethernet padding) are not part of
- * payload_len. */
+/* The caller says which by the EtherType. A fragment, a wrong header checksum, and a total length
+ * that exceeds `len` are refused, as are IPv4-mapped addresses in an IPv6 header; bytes behind the
+ * total length (Ethernet padding) are not part of payload_len. */
 int wire_ip4_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 int wire_ip6_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 /* By the family of in->dst. IPv4's checksum is filled in. */
 unsigned wire_ip_emit(uint8_t *p, const struct wire_ip *in);
 
-/* The Internet checksum (RFC 1071): a running 32-bit sum of 16-bit words as they stand in memory. */
-uint32_t wire_sum(uint32_t sum, const void *data, size_t len); /* len is even but for the last piece */
-uint32_t wire_pseudo_sum(const struct sk_addr *src, const struct sk_addr *dst, uint8_t proto,
-	uint32_t len);
-/* Folds and complements; the result is stored as it is (no swap). 0 over received bytes: correct. */
+/* The Internet checksum (RFC 1071): a running 32-bit sum of 16-bit words as they stand in memory.
+ */
+uint32_t wire_sum(
+	uint32_t sum, const void *data, size_t len); /* len is even but for the last piece */
+uint32_t wire_pseudo_sum(
+	const struct sk_addr *src, const struct sk_addr *dst, uint8_t proto, uint32_t len);
+/* Folds and complements; the result is stored as it is (no swap). 0 over received bytes: correct.
+ */
 uint16_t wire_sum_fold(uint32_t sum);
 
-/* ---- TCP (RFC 9293, 7323, 2018) ------------------------------------------------------------ */
+/* ---- TCP (RFC 9293, 7323, 2018) ---- */
 
-#define TCP_LEN	  20
-#define TCP_MAX	  60
-#define TCP_FIN	  0x01
-#define TCP_SYN	  0x02
-#define TCP_RST	  0x04
-#define TCP_PSH	  0x08
-#define TCP_ACK	  0x10
-#define TCP_URG	  0x20
-#define TCP_ECE	  0x40
-#define TCP_CWR	  0x80
-#define TCP_MAX_SACK 4
+#define TCP_LEN        20
+#define TCP_MAX        60
+#define TCP_FIN        0x01
+#define TCP_SYN        0x02
+#define TCP_RST        0x04
+#define TCP_PSH        0x08
+#define TCP_ACK        0x10
+#define TCP_URG        0x20
+#define TCP_ECE        0x40
+#define TCP_CWR        0x80
+#define TCP_MAX_SACK   4
 #define TCP_WSCALE_MAX 14
 #define TCP_NO_WSCALE  0xff
 
@@ -143,12 +150,12 @@ struct wire_tcp {
 	uint16_t sport, dport;
 	uint32_t seq, ack;
 	uint8_t flags;
-	uint8_t hdr_len;	/* bytes, options included; parse only */
-	uint16_t window;	/* as it stands in the header, not scaled */
-	uint16_t mss;		/* 0: option absent */
-	uint8_t wscale;		/* parse: at most 14 (RFC 7323 section 2.3); TCP_NO_WSCALE: option absent */
-	bool sack_ok;		/* SACK permitted */
-	bool ts;		/* timestamps present: */
+	uint8_t hdr_len; /* bytes, options included; parse only */
+	uint16_t window; /* as it stands in the header, not scaled */
+	uint16_t mss;    /* 0: option absent */
+	uint8_t wscale; /* parse: at most 14 (RFC 7323 section 2.3); TCP_NO_WSCALE: option absent */
+	bool sack_ok;   /* SACK permitted */
+	bool ts;        /* timestamps present: */
 	uint8_t nsack;
 	uint32_t ts_val, ts_ecr;
 	struct wire_sack sack[TCP_MAX_SACK]; /* emit writes as many as fit in 40 bytes of options */
@@ -161,7 +168,7 @@ unsigned wire_tcp_emit(uint8_t *p, const struct wire_tcp *in);
 /* Byte offset of the checksum field in a TCP header. */
 #define TCP_CKSUM_OFFSET 16
 
-/* ---- UDP (RFC 768) ------------------------------------------------------------------------- */
+/* ---- UDP (RFC 768) ---- */
 
 #define UDP_LEN 8
 
@@ -174,13 +181,13 @@ struct wire_udp {
 int wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len);
 unsigned wire_udp_emit(uint8_t *p, const struct wire_udp *in);
 
-/* ---- ICMP (RFC 792), ICMPv6 (RFC 4443), NDP (RFC 4861) -------------------------------------- */
+/* ---- ICMP (RFC 792), ICMPv6 (RFC 4443), NDP (RFC 4861) ---- */
 
 enum wire_icmp_kind {
 	ICMP_OTHER,
 	ICMP_ECHO_REQUEST,
 	ICMP_ECHO_REPLY,
-	ICMP_TOO_BIG,	  /* fragmentation needed, or packet too big: `mtu`, quote */
+	ICMP_TOO_BIG,     /* fragmentation needed, or packet too big: `mtu`, quote */
 	ICMP_UNREACHABLE, /* `code`, quote */
 	ICMP_NEIGHBOR_SOLICIT,
 	ICMP_NEIGHBOR_ADVERT,
@@ -210,22 +217,23 @@ struct wire_icmp {
 
 /* `ip` is the header that was parsed before; checks the checksum over all `len` bytes. */
 int wire_icmp_parse(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p, size_t len);
-/* Writes an echo reply's header (8 bytes, then the caller's data), a solicitation or an advertisement (32 bytes with the
- * link-layer option) with checksum 0; the caller fills it with wire_icmp_checksum once the body is there. */
+/* Writes an echo reply's header (8 bytes, then the caller's data), a solicitation or an
+ * advertisement (32 bytes with the link-layer option) with checksum 0; the caller fills it with
+ * wire_icmp_checksum once the body is there. */
 #define ICMP_ECHO_LEN 8
 #define ICMP_ND_LEN   32
 unsigned wire_icmp_emit(uint8_t *p, const struct wire_icmp *in, bool v6);
-void wire_icmp_checksum(uint8_t *p, size_t len, const struct sk_addr *src,
-	const struct sk_addr *dst);
+void wire_icmp_checksum(
+	uint8_t *p, size_t len, const struct sk_addr *src, const struct sk_addr *dst);
 
-/* ---- A frame, all at once ------------------------------------------------------------------- */
+/* ---- A frame, all at once ---- */
 
 /* What the transport stage switches on: each header parsed once. */
 struct wire_pkt {
 	struct wire_eth eth;
-	struct wire_ip ip;	 /* when eth.type is IPv4 or IPv6 */
+	struct wire_ip ip;        /* when eth.type is IPv4 or IPv6 */
 	uint16_t l3, l4, payload; /* byte offsets in the frame */
-	uint32_t payload_len;	  /* behind the L4 header; padding excluded */
+	uint32_t payload_len;     /* behind the L4 header; padding excluded */
 	union {
 		struct wire_tcp tcp;
 		struct wire_udp udp;
@@ -234,27 +242,28 @@ struct wire_pkt {
 	};
 };
 
-/* `head` holds the first `head_len` bytes of a frame of `frame_len` bytes: all headers through L4 must be in it, the payload
- * need not (ICMP and ARP must be there whole). Returns 0 or -reason. Does not check the TCP or UDP checksum. */
+/* `head` holds the first `head_len` bytes of a frame of `frame_len` bytes: all headers through L4
+ * must be in it, the payload need not (ICMP and ARP must be there whole). Returns 0 or -reason.
+ * Does not check the TCP or UDP checksum. */
 int wire_pkt_parse(struct wire_pkt *out, const uint8_t *head, size_t head_len, size_t frame_len);
 
-/* ---- MPA (RFC 5044; enhanced: RFC 6581) ------------------------------------------------------ */
+/* ---- MPA (RFC 5044; enhanced: RFC 6581) ---- */
 
-#define MPA_STARTUP_LEN	 20  /* key 16, flags 1, revision 1, private data length 2 */
-#define MPA_PRIVATE_MAX	 512
-#define MPA_LEN_FIELD	 2   /* ULPDU length */
-#define MPA_CRC_LEN	 4
-#define MPA_MARKER_LEN	 4
+#define MPA_STARTUP_LEN  20 /* key 16, flags 1, revision 1, private data length 2 */
+#define MPA_PRIVATE_MAX  512
+#define MPA_LEN_FIELD    2 /* ULPDU length */
+#define MPA_CRC_LEN      4
+#define MPA_MARKER_LEN   4
 #define MPA_MARKER_EVERY 512
 
 struct wire_mpa_startup { /* RFC 5044 7.1.1 */
-	bool reply;	  /* request ("MPA ID Req Frame") or reply ("MPA ID Rep Frame") */
-	bool markers;	  /* M: the sender of this frame wants to receive markers */
-	bool crc;	  /* C */
-	bool reject;	  /* R, replies only */
-	bool enhanced;	  /* S of RFC 6581: private data starts with the IRD/ORD word */
+	bool reply;       /* request ("MPA ID Req Frame") or reply ("MPA ID Rep Frame") */
+	bool markers;     /* M: the sender of this frame wants to receive markers */
+	bool crc;         /* C */
+	bool reject;      /* R, replies only */
+	bool enhanced;    /* S of RFC 6581: private data starts with the IRD/ORD word */
 	uint8_t revision;
-	uint8_t reserved;    /* the flags' remaining bits, as received */
+	uint8_t reserved;     /* the flags' remaining bits, as received */
 	uint16_t private_len; /* bytes that follow, the IRD/ORD word included */
 };
 
@@ -263,16 +272,16 @@ int wire_mpa_startup_parse(struct wire_mpa_startup *out, const uint8_t *p, size_
 unsigned wire_mpa_startup_emit(uint8_t *p, const struct wire_mpa_startup *in);
 
 #define MPA_IRD_ORD_LEN 4
-struct wire_mpa_ird_ord { /* RFC 6581 9 */
-	bool a, b, c, d;  /* A: peer-to-peer, B: zero-length Send RTR, C: Write RTR, D: Read RTR */
+struct wire_mpa_ird_ord {  /* RFC 6581 9 */
+	bool a, b, c, d;   /* A: peer-to-peer, B: zero-length Send RTR, C: Write RTR, D: Read RTR */
 	uint16_t ird, ord; /* 14 bits each; 0x3fff: automatic */
 };
 
 int wire_mpa_ird_ord_parse(struct wire_mpa_ird_ord *out, const uint8_t *p, size_t len);
 unsigned wire_mpa_ird_ord_emit(uint8_t *p, const struct wire_mpa_ird_ord *in);
 
-
-/* RFC 5044 4.3. fpdu_ptr: bytes from the start of the FPDU's length field to the marker; 0: the FPDU starts right behind it. */
+/* RFC 5044 4.3. fpdu_ptr: bytes from the start of the FPDU's length field to the marker; 0: the
+ * FPDU starts right behind it. */
 void wire_mpa_marker_emit(uint8_t *p, uint16_t fpdu_ptr);
 uint16_t wire_mpa_marker_parse(const uint8_t *p);
 uint16_t wire_mpa_len_parse(const uint8_t *p);
@@ -281,15 +290,15 @@ void wire_mpa_len_emit(uint8_t *p, uint16_t ulpdu_len);
 uint32_t wire_mpa_crc_parse(const uint8_t *p);
 void wire_mpa_crc_emit(uint8_t *p, uint32_t crc);
 
-/* ---- DDP (RFC 5041 4), RDMAP (RFC 5040 4), RFC 7306 ------------------------------------------- */
+/* ---- DDP (RFC 5041 4), RDMAP (RFC 5040 4), RFC 7306 ---- */
 
-#define DDP_TAGGED_LEN	 14 /* control 1, RDMAP control 1, STag 4, TO 8 */
+#define DDP_TAGGED_LEN   14 /* control 1, RDMAP control 1, STag 4, TO 8 */
 #define DDP_UNTAGGED_LEN 18 /* control 1, RDMAP control 1, RsvdULP 4, QN 4, MSN 4, MO 4 */
-#define DDP_MAX		 18
-#define DDP_QN_SEND	 0
-#define DDP_QN_READ	 1 /* Read Request, Atomic Request (RFC 7306) */
+#define DDP_MAX          18
+#define DDP_QN_SEND      0
+#define DDP_QN_READ      1 /* Read Request, Atomic Request (RFC 7306) */
 #define DDP_QN_TERMINATE 2
-#define DDP_QN_ATOMIC	 3 /* Atomic Response (RFC 7306) */
+#define DDP_QN_ATOMIC    3 /* Atomic Response (RFC 7306) */
 
 enum rdmap_opcode {
 	RDMAP_WRITE = 0,
@@ -300,7 +309,7 @@ enum rdmap_opcode {
 	RDMAP_SEND_SE = 5,
 	RDMAP_SEND_SE_INV = 6,
 	RDMAP_TERMINATE = 7,
-	RDMAP_IMMEDIATE = 8,	   /* RFC 7306 */
+	RDMAP_IMMEDIATE = 8, /* RFC 7306 */
 	RDMAP_IMMEDIATE_SE = 9,
 	RDMAP_ATOMIC_REQUEST = 10,
 	RDMAP_ATOMIC_RESPONSE = 11,
@@ -308,8 +317,8 @@ enum rdmap_opcode {
 
 struct wire_ddp {
 	bool tagged, last;
-	uint8_t dv;	/* DDP version; emit writes 1 */
-	uint8_t rv;	/* RDMAP version; emit writes 1 */
+	uint8_t dv;     /* DDP version; emit writes 1 */
+	uint8_t rv;     /* RDMAP version; emit writes 1 */
 	uint8_t opcode; /* enum rdmap_opcode; any value of 4 bits when parsed */
 	/* tagged */
 	uint32_t stag;
@@ -319,7 +328,8 @@ struct wire_ddp {
 	uint32_t qn, msn, mo;
 };
 
-/* Returns DDP_TAGGED_LEN, DDP_UNTAGGED_LEN or -WIRE_SHORT. Versions and opcode are judged above, where the right Terminate is known. */
+/* Returns DDP_TAGGED_LEN, DDP_UNTAGGED_LEN or -WIRE_SHORT. Versions and opcode are judged above,
+ * where the right Terminate is known. */
 int wire_ddp_parse(struct wire_ddp *out, const uint8_t *p, size_t len);
 unsigned wire_ddp_emit(uint8_t *p, const struct wire_ddp *in);
 
@@ -360,12 +370,12 @@ unsigned wire_read_request_emit(uint8_t *p, const struct wire_read_request *in);
 
 #define RDMAP_TERMINATE_LEN 4
 #define RDMAP_TERMINATE_MAX (4 + 2 + DDP_MAX + RDMAP_READ_REQUEST_LEN)
-struct wire_terminate { /* RFC 5040 4.8 */
-	uint8_t layer, etype, code; /* 4, 4 and 8 bits */
-	bool m, d, r;	     /* DDP segment length, DDP header, RDMAP header are included */
-	uint16_t ddp_seg_len; /* when m */
-	uint8_t ddp_len;      /* bytes of ddp_header: 14 or 18; when d */
-	uint8_t ddp_header[DDP_MAX];	/* as received */
+struct wire_terminate {              /* RFC 5040 4.8 */
+	uint8_t layer, etype, code;  /* 4, 4 and 8 bits */
+	bool m, d, r;                /* DDP segment length, DDP header, RDMAP header are included */
+	uint16_t ddp_seg_len;        /* when m */
+	uint8_t ddp_len;             /* bytes of ddp_header: 14 or 18; when d */
+	uint8_t ddp_header[DDP_MAX]; /* as received */
 	uint8_t rdmap_header[RDMAP_READ_REQUEST_LEN]; /* the Read Request, as received; when r */
 };
 int wire_terminate_parse(struct wire_terminate *out, const uint8_t *p, size_t len);
@@ -383,7 +393,7 @@ struct wire_atomic_request {
 	uint32_t request_id;
 	uint32_t stag;
 	uint64_t to;
-	uint64_t data, data_mask;	  /* add or swap data, add or swap mask */
+	uint64_t data, data_mask; /* add or swap data, add or swap mask */
 	uint64_t compare, compare_mask;
 };
 struct wire_atomic_response {

@@ -332,8 +332,7 @@ run_idle(void)
 	printf("idle: %.1f ns a turn\n", (double)(cpu_ns() - cpu) / (double)n);
 }
 
-/* ---- The floor: a frame with a payload, there and back
- * ------------------------------------------------------ */
+/* ---- The floor: a frame with a payload, there and back ---- */
 
 static struct rte_mempool *pool;
 static uint16_t floor_port[2];

@@ -46,7 +46,7 @@ take(struct input *in, unsigned bytes)
 	return v;
 }
 
-/* ---- The owner ---------------------------------------------------------- */
+/* ---- The owner ---- */
 
 /* The window never shrinks by as much as the scale's grain (RFC 7323 2.4). */
 static void
@@ -182,7 +182,7 @@ on_removed(void *ctx, struct tcp_conn *c)
 	w.c = NULL;
 }
 
-/* ---- Steps -------------------------------------------------------------- */
+/* ---- Steps ---- */
 
 static struct tcp_slice *
 make_payload(uint32_t seq, uint32_t len)

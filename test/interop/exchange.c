@@ -25,7 +25,12 @@ struct state {
 static const uint32_t sizes[] = {0, 1, 7, 64, 1000, 1448, 1449, 4096, 65536, 1u << 20, EX_DATA_LEN};
 static const uint32_t quick_sizes[] = {0, 1, 64, 1449, 65536, 300000};
 static const char *const names[] = {
-	"send", "send-se", "send-inv", "send-se-inv", "write", "read",
+	"send",
+	"send-se",
+	"send-inv",
+	"send-se-inv",
+	"write",
+	"read",
 };
 
 static uint8_t
@@ -64,7 +69,8 @@ slot_off(unsigned n, bool out)
 static int
 want_ctrl(struct state *s)
 {
-	return s->p->verbs->post_recv(s->p, WR_CTRL, slot_off(s->ctrl_posted++, false), EX_CTRL_LEN);
+	return s->p->verbs->post_recv(
+		s->p, WR_CTRL, slot_off(s->ctrl_posted++, false), EX_CTRL_LEN);
 }
 
 static int
@@ -132,8 +138,8 @@ invalidates(enum ex_op op)
 	return op == EX_SEND_INV || op == EX_SEND_SE_INV;
 }
 
-/* The one who verifies makes ready, says so, waits for the deed and then for word that it was done. Whoever acts in the next step posts a receive
- * for its "ready" before this step's last message. */
+/* The one who verifies makes ready, says so, waits for the deed and then for word that it was done.
+ * Whoever acts in the next step posts a receive for its "ready" before this step's last message. */
 static int
 verifying_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool act_next)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every RFC 5040 operation in both directions between two peers, every byte verified. The exchange is written once, over a
- * handful of verbs; two programs supply those: one on libibverbs (Linux siw), one on libsaker.
+ * Every RFC 5040 operation in both directions between two peers, every byte verified. The exchange
+ * is written once, over a handful of verbs; two programs supply those: one on libibverbs (Linux
+ * siw), one on libsaker.
  *
- * Both peers run the list of steps twice: first the connecting side acts and the accepting side verifies, then the other way round.
+ * Both peers run the list of steps twice: first the connecting side acts and the accepting side
+ * verifies, then the other way round.
  */
 #ifndef TEST_INTEROP_EXCHANGE_H
 #define TEST_INTEROP_EXCHANGE_H
@@ -11,11 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EX_DATA_LEN (4u << 20) /* of the buffer that operations act on */
-#define EX_CTRL_LEN 64	       /* a control message between the peers */
+#define EX_DATA_LEN   (4u << 20) /* of the buffer that operations act on */
+#define EX_CTRL_LEN   64         /* a control message between the peers */
 #define EX_CTRL_SLOTS 8
-#define EX_UNTOLD 0xffffffffu
-#define EX_BUF_LEN  (EX_DATA_LEN + 2 * EX_CTRL_SLOTS * EX_CTRL_LEN)
+#define EX_UNTOLD     0xffffffffu
+#define EX_BUF_LEN    (EX_DATA_LEN + 2 * EX_CTRL_SLOTS * EX_CTRL_LEN)
 
 enum ex_op { EX_SEND, EX_SEND_SE, EX_SEND_INV, EX_SEND_SE_INV, EX_WRITE, EX_READ };
 
@@ -27,7 +29,8 @@ struct ex_done { /* a work completion */
 	const char *status;
 };
 
-/* What a program supplies. Offsets are in its buffer of EX_BUF_LEN bytes. Functions return 0, or anything else after having said what failed. */
+/* What a program supplies. Offsets are in its buffer of EX_BUF_LEN bytes. Functions return 0, or
+ * anything else after having said what failed. */
 struct ex_peer {
 	const struct ex_verbs *verbs;
 	uint8_t *buf;
@@ -40,17 +43,20 @@ struct ex_verbs {
 	/* remote/rkey: Write and Read; inv: the STag that the Send shall invalidate. */
 	int (*post)(struct ex_peer *p, uint64_t wr_id, enum ex_op op, uint32_t off, uint32_t len,
 		uint64_t remote, uint32_t rkey, uint32_t inv);
-	/* Waits, bounded, for the next completion. `solicited`: sleep on the completion channel, armed for solicited completions only. */
+	/* Waits, bounded, for the next completion. `solicited`: sleep on the completion channel,
+	 * armed for solicited completions only. */
 	int (*wait)(struct ex_peer *p, struct ex_done *done, bool solicited);
 	/* A second registration of the data part, that a Send may invalidate; and its end. */
 	int (*window)(struct ex_peer *p, uint32_t *stag);
 	void (*window_end)(struct ex_peer *p);
 };
 
-/* Before connecting or accepting: iWARP has no "receiver not ready", so a receive stands posted before its Send can come.
+/* Before connecting or accepting: iWARP has no "receiver not ready", so a receive stands posted
+ * before its Send can come.
  */
 int exchange_prepare(struct ex_peer *p);
-/* `first`: this peer connected; it speaks first (RFC 5044 7.1.2) and acts first. Returns how many steps failed, or -1 when the connection broke. */
+/* `first`: this peer connected; it speaks first (RFC 5044 7.1.2) and acts first. Returns how many
+ * steps failed, or -1 when the connection broke. */
 int exchange(struct ex_peer *p, bool first, bool quick);
 
 #endif

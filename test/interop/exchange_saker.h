@@ -15,7 +15,8 @@ struct ex_saker {
 
 /* After peer_open() or peer_setup(). */
 void exchange_saker_init(struct ex_saker *b);
-/* Connects to `addr`, or listens (NULL) and accepts; runs the exchange; ends the connection. 0, or what failed was said. */
+/* Connects to `addr`, or listens (NULL) and accepts; runs the exchange; ends the connection. 0, or
+ * what failed was said. */
 int exchange_saker(struct ex_saker *b, const char *addr, uint16_t port, bool quick);
 
 #endif

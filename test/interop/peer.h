@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the libsaker programs of the interoperability tests share: attach, one QP with its CQ and buffer, connect or accept. */
+/* What the libsaker programs of the interoperability tests share: attach, one QP with its CQ and
+ * buffer, connect or accept. */
 #ifndef TEST_INTEROP_PEER_H
 #define TEST_INTEROP_PEER_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines in one process, joined by a net_ring pair with a hostile wire on it, and a flat client at each: what the soak and the
- * exchange between flat clients stand on. The loops of the engines are dealt out to one or two threads ("hands").
+ * Two engines in one process, joined by a net_ring pair with a hostile wire on it, and a flat
+ * client at each: what the soak and the exchange between flat clients stand on. The loops of the
+ * engines are dealt out to one or two threads ("hands").
  */
 #ifndef TEST_INTEROP_RIG_H
 #define TEST_INTEROP_RIG_H
@@ -19,7 +20,7 @@ struct rig_options {
 	bool v6;
 	uint16_t vlan; /* ETH_NO_VLAN or id */
 	uint32_t mtu;
-	const char *impair;	/* arguments of both hostile wires but for port=; NULL: none */
+	const char *impair;       /* arguments of both hostile wires but for port=; NULL: none */
 	size_t mem_len, ring_len; /* of each client: for its own use; for its queues */
 };
 
@@ -43,8 +44,8 @@ struct rte_ring;
 struct rig {
 	struct rig_options o;
 	struct rte_ring *way[2]; /* the wire's two directions */
-	uint16_t port[2]; /* the engines' */
-	struct eng *eng[2]; /* the same twice when there is one */
+	uint16_t port[2];        /* the engines' */
+	struct eng *eng[2];      /* the same twice when there is one */
 	unsigned neng;
 	struct rig_hand hand[2];
 	unsigned nhands; /* lcores: 1 or 2 */
@@ -52,7 +53,8 @@ struct rig {
 	bool stop;
 };
 
-/* All return 0, or -1 after having said what failed. EAL is up; its lcores decide about the number of hands. */
+/* All return 0, or -1 after having said what failed. EAL is up; its lcores decide about the number
+ * of hands. */
 int rig_open(struct rig *r, const struct rig_options *o);
 /* Attaches client `i`, from the thread that will drive `hand`. */
 int rig_attach(struct rig *r, int i, struct rig_hand *hand);

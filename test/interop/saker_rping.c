@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other side of rdma-core's `rping`, on libsaker: `saker_rping SOCKET server PORT ROUNDS SIZE` or
- * `saker_rping SOCKET client ADDR PORT ROUNDS SIZE`.
+ * The other side of rdma-core's `rping`, on libsaker: `saker_rping SOCKET server PORT ROUNDS SIZE`
+ * or `saker_rping SOCKET client ADDR PORT ROUNDS SIZE`.
  *
- * In each round the client advertises a source, the server reads it and says so; the client advertises a sink, the server writes there what it
- * has read and says so; the client compares. An advertisement is a Send of 16 bytes: address, rkey, length, big-endian.
+ * In each round the client advertises a source, the server reads it and says so; the client
+ * advertises a sink, the server writes there what it has read and says so; the client compares. An
+ * advertisement is a Send of 16 bytes: address, rkey, length, big-endian.
  */
 #include <arpa/inet.h>
 #include <endian.h>

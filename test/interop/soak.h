@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The soak: links (connected pairs of QPs) between two flat clients, on which both sides act at random. This process is
- * both clients, so that it knows what each byte of either must be.
+ * The soak: links (connected pairs of QPs) between two flat clients, on which both sides act at
+ * random. This process is both clients, so that it knows what each byte of either must be.
  */
 #ifndef TEST_INTEROP_SOAK_H
 #define TEST_INTEROP_SOAK_H
@@ -9,12 +9,12 @@
 #include "rig.h"
 #include "watch.h"
 
-#define MSG_MAX	 (256u << 10)
+#define MSG_MAX  (256u << 10)
 #define SLOT_LEN (MSG_MAX + 64) /* what stands behind a message must stay as it was */
-#define SLOTS	 6		/* operations that a side has under way */
-#define RECVS	 8		/* receives that stand posted */
-#define FIFO	 32		/* > requests of SLOTS operations and a nudge */
-#define LINKS	 4
+#define SLOTS    6              /* operations that a side has under way */
+#define RECVS    8              /* receives that stand posted */
+#define FIFO     32             /* > requests of SLOTS operations and a nudge */
+#define LINKS    4
 #define SIDE_LEN ((2ul * SLOTS + RECVS) * SLOT_LEN)
 
 enum kind { SEND, SEND_SE, SEND_INV, SEND_SE_INV, WRITE, READ, KINDS };
@@ -25,7 +25,7 @@ struct op {
 	bool acted; /* completed here */
 	bool seen;  /* its bytes were verified where they went */
 	uint32_t len;
-	uint64_t key; /* of the pattern */
+	uint64_t key;            /* of the pattern */
 	struct saker_mr *window; /* what a Send invalidates */
 };
 
@@ -36,7 +36,7 @@ struct posted { /* a request in the send queue */
 	int slot; /* -1: none waits for it */
 };
 
-struct coming { /* a message on its way */
+struct coming {       /* a message on its way */
 	uint8_t slot; /* of the sender's operation */
 	bool notice;  /* says that a Write was done */
 };
@@ -81,12 +81,13 @@ struct soak {
 	struct soak_options o;
 	struct rig rig;
 	struct watch watch;
-	struct saker_cq *cq[2][2]; /* of client, for links of even and odd number (these have their receives apart) */
+	struct saker_cq *cq[2][2]; /* of client, for links of even and odd number (these have their
+				      receives apart) */
 	struct saker_cq *recv_cq[2];
 	struct saker_listener *listener;
 	struct link link[LINKS];
 	uint64_t rng, serial, moved, count[KINDS];
-	uint64_t progress; /* eng_clock() when something last happened */
+	uint64_t progress;                /* eng_clock() when something last happened */
 	unsigned deaths, detected, noise; /* noise: how often corruption was switched */
 	bool corrupting;
 	int failed;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endless traffic between two clients, for tests in which one of them comes to a bad end: Writes, Reads and Sends in both
- * directions, every request signalled and counted. Each side opens a window of its memory to the other; the rest must stay as it is.
+ * Endless traffic between two clients, for tests in which one of them comes to a bad end: Writes,
+ * Reads and Sends in both directions, every request signalled and counted. Each side opens a window
+ * of its memory to the other; the rest must stay as it is.
  */
 #ifndef TEST_INTEROP_STREAM_H
 #define TEST_INTEROP_STREAM_H
@@ -28,7 +29,8 @@ int stream_open(struct stream *s, const char *socket, const char *name);
 int stream_join(struct stream *s, const char *addr, uint16_t port);
 /* Takes what has come and posts anew. */
 int stream_turn(struct stream *s);
-/* After the stream broke: each request must still complete, once, and nothing outside the window may have changed. */
+/* After the stream broke: each request must still complete, once, and nothing outside the window
+ * may have changed. */
 int stream_audit(struct stream *s);
 
 #endif

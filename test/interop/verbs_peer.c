@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange on ordinary libibverbs and librdmacm, for Linux's soft-iWARP: `verbs_peer listen ADDR PORT` or
- * `verbs_peer connect ADDR PORT`, either with `quick` behind it.
+ * The exchange on ordinary libibverbs and librdmacm, for Linux's soft-iWARP: `verbs_peer listen
+ * ADDR PORT` or `verbs_peer connect ADDR PORT`, either with `quick` behind it.
  */
 #include <infiniband/verbs.h>
 #include <netdb.h>
@@ -95,7 +95,8 @@ sleep_on_channel(struct peer *p)
 	return 0;
 }
 
-/* siw raises no event on a solicited-only arm when a receive completes (it looks at the wrong flags), so this side always arms for any completion. */
+/* siw raises no event on a solicited-only arm when a receive completes (it looks at the wrong
+ * flags), so this side always arms for any completion. */
 static int
 wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 {
@@ -125,8 +126,7 @@ wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 	return 0;
 }
 
-#define ACCESS                                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static int
 window(struct ex_peer *ex, uint32_t *stag)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looks at what engines send, before a hostile wire gets it: counts Terminates by what they say, and keeps a capture. No markers.
+ * Looks at what engines send, before a hostile wire gets it: counts Terminates by what they say,
+ * and keeps a capture. No markers.
  */
 #ifndef TEST_INTEROP_WATCH_H
 #define TEST_INTEROP_WATCH_H
@@ -14,7 +15,8 @@ struct watch {
 	FILE *pcap; /* NULL: none */
 };
 
-/* 0, or -1 when the port takes no callback. Before the port's engine runs; `w` outlives the port's use. */
+/* 0, or -1 when the port takes no callback. Before the port's engine runs; `w` outlives the port's
+ * use. */
 int watch_port(struct watch *w, uint16_t port);
 /* Ethernet, nanoseconds. 0 or -errno. */
 int watch_pcap(struct watch *w, const char *path);

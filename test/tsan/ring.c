@@ -112,7 +112,7 @@ note_take(struct shm_take *t, uint32_t *what)
 	return true;
 }
 
-/* ---- The engine: takes requests whose queue rang, completes each ------------------------- */
+/* ---- The engine: takes requests whose queue rang, completes each ---- */
 
 struct engine {
 	struct shm_take db, sq[QPS];
@@ -170,7 +170,7 @@ engine_main(void *arg)
 	return NULL;
 }
 
-/* ---- The client: posts while queues and credits allow, else arms and sleeps -------------- */
+/* ---- The client: posts while queues and credits allow, else arms and sleeps ---- */
 
 struct client {
 	struct shm_prod db, sq[QPS];

@@ -210,7 +210,7 @@ Test(client_command, an_engine_that_goes_makes_commands_fail_and_destroying_succ
 	cr_assert_eq(saker_qp_destroy(qp), 0, "it is gone with its engine");
 }
 
-/* ---- Threads ----------------------------------------------------------------------------- */
+/* ---- Threads ---- */
 
 #define THREADS 6
 #define ROUNDS  200

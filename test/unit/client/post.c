@@ -321,7 +321,7 @@ Test(client_post, a_shared_receive_queue_takes_from_anybody)
 	cr_assert_eq(saker_srq_destroy(srq), 0);
 }
 
-/* ---- Threads, a QP each, one doorbell ring ----------------------------------------------- */
+/* ---- Threads, a QP each, one doorbell ring ---- */
 
 #define THREADS 3
 #define POSTS   20000

@@ -193,7 +193,7 @@ Test(client_wait, what_waited_before_the_descriptor_was_asked_for_shows)
 	cr_assert(readable(saker_fd(s), 0));
 }
 
-/* ---- Threads ----------------------------------------------------------------------------- */
+/* ---- Threads ---- */
 
 #define THREADS 3
 #define ROUNDS  100

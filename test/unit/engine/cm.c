@@ -143,8 +143,7 @@ do_accept(uint32_t request)
 	return hand_do(&c, &m, SHM_ACCEPT);
 }
 
-/* ---- Ways through
- * ------------------------------------------------------------------------------------------ */
+/* ---- Ways through ---- */
 
 Test(engine_cm, active_open_starts_the_qp_before_the_connection_is_bound)
 {
@@ -371,9 +370,7 @@ Test(engine_cm, a_listener_that_closes_refuses_those_who_wait)
 	finish();
 }
 
-/* ---- The table
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- The table ---- */
 
 /* One letter per state; '-': not in the table, counted; 'F': the QP is freed. */
 #define LETTERS "icosbaAwezxd"

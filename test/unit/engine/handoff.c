@@ -391,8 +391,7 @@ Test(engine_handoff, stages_in_threads)
 	finish();
 }
 
-/* ---- What is no connection's ------------------------------------------------------------------
- */
+/* ---- What is no connection's ---- */
 
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 9};
 

@@ -99,9 +99,7 @@ script_free(struct script *s)
 	free(s);
 }
 
-/* ---- Stages
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- Stages ---- */
 
 static struct rte_ring *
 ring_back(struct script *s, const struct eng_ctl *m)
@@ -233,8 +231,7 @@ script_counter(const struct script *s, enum eng_reason reason)
 	return eng_control_counters(s->control)[reason];
 }
 
-/* ---- A client by hand
- * ---------------------------------------------------------------------------------------------- */
+/* ---- A client by hand ---- */
 
 void
 hand_attach(struct hand *c, struct script *s)

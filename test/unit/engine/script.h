@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control stage alone: transport and engine stages that do as a test says (by default they say yes to everything), and a client that
- * speaks through the mailbox by hand, so that it can say what libsaker never would. No EAL, no clock.
+ * The control stage alone: transport and engine stages that do as a test says (by default they say
+ * yes to everything), and a client that speaks through the mailbox by hand, so that it can say what
+ * libsaker never would. No EAL, no clock.
  */
 #ifndef TEST_ENGINE_SCRIPT_H
 #define TEST_ENGINE_SCRIPT_H
 
 #include "../../../lib/engine/control_priv.h"
 
-#define SCRIPT_CLIENTS	  4
+#define SCRIPT_CLIENTS    4
 #define SCRIPT_TRANSPORTS 2
-#define SCRIPT_STAGES	  2
-#define SCRIPT_LOG	  4096
-#define SCRIPT_UNASKED	  64
-#define SCRIPT_HOME	  (4u << 20)
-#define SCRIPT_MEM	  (64u << 10)
+#define SCRIPT_STAGES     2
+#define SCRIPT_LOG        4096
+#define SCRIPT_UNASKED    64
+#define SCRIPT_HOME       (4u << 20)
+#define SCRIPT_MEM        (64u << 10)
 
 struct script {
 	struct eng_config cfg;
@@ -57,7 +58,7 @@ void script_send(struct script *s, struct eng_ctl *m);
 unsigned script_out(const struct script *s);
 uint64_t script_counter(const struct script *s, enum eng_reason reason);
 
-/* ---- A client by hand --------------------------------------------------------------------------------------- */
+/* ---- A client by hand ---- */
 
 struct hand {
 	struct script *s;

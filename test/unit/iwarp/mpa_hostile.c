@@ -172,8 +172,7 @@ Test(mpa_hostile, nothing_comes_before_the_last_byte)
 	}
 }
 
-/* ---- Tiny slices
- * ----------------------------------------------------------------------------------- */
+/* ---- Tiny slices ---- */
 
 /* One chain with a slice for each of `n` bytes. */
 static struct tcp_slice *

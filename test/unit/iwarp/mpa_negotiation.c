@@ -98,8 +98,7 @@ Test(mpa_negotiation, every_combination_of_offers_5044_7_1)
 			one_combination(bits, len);
 }
 
-/* ---- IRD and ORD
- * --------------------------------------------------------------------------------------- */
+/* ---- IRD and ORD ---- */
 
 static void
 one_depth(uint16_t ii, uint16_t io, uint16_t ri, uint16_t ro)
@@ -151,8 +150,7 @@ Test(mpa_negotiation, without_the_word_the_depths_are_our_own_5044)
 	cr_assert(p.i.result.peer_ird == MPA_IRD_AUTO && p.r.result.peer_ord == MPA_IRD_AUTO);
 }
 
-/* ---- Replies that contradict
- * ----------------------------------------------------------------------------- */
+/* ---- Replies that contradict ---- */
 
 static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
 

@@ -86,8 +86,7 @@ flags(const struct wire_mpa_ird_ord *w)
 	return (w->b ? 1 : 0) | (w->c ? 2 : 0) | (w->d ? 4 : 0);
 }
 
-/* ---- Ready to receive (9.2) --------------------------------------------------------------------
- */
+/* ---- Ready to receive (9.2) ---- */
 
 Test(mpa_peer, the_initiator_states_its_model_and_all_its_options_9_2)
 {
@@ -235,8 +234,7 @@ Test(mpa_peer, flags_without_a_are_not_looked_at_9_2)
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_NONE);
 }
 
-/* ---- Depths that are not negotiated (9.1) ------------------------------------------------------
- */
+/* ---- Depths that are not negotiated (9.1) ---- */
 
 Test(mpa_peer, initiator_ord_all_ones_leaves_the_responders_ird_9_1)
 {
@@ -286,8 +284,7 @@ Test(mpa_peer, responder_ord_all_ones_leaves_the_initiators_ird_9_1)
 	cr_assert_eq(s.result.peer_ord, ANY);
 }
 
-/* ---- What the application sees (9.1) -----------------------------------------------------------
- */
+/* ---- What the application sees (9.1) ---- */
 
 Test(mpa_peer, the_peers_values_are_passed_up_9_1)
 {
@@ -319,8 +316,7 @@ Test(mpa_peer, a_rejection_tells_the_options_7)
 	cr_assert_eq(flags(&p.word), 3);
 }
 
-/* ---- Old peers (10) ----------------------------------------------------------------------------
- */
+/* ---- Old peers (10) ---- */
 
 Test(mpa_peer, both_enhanced_10)
 {

@@ -5,8 +5,7 @@
 
 #include "mpa_util.h"
 
-/* ---- The stream as the model has it -------------------------------------------------------------
- */
+/* ---- The stream as the model has it ---- */
 
 #define FPDUS      10000
 #define STREAM_MAX (24u << 20)
@@ -200,8 +199,7 @@ Test(mpa_stream, markers_when_the_position_wraps)
 	both_agree(true, true, 0xffff0104u);
 }
 
-/* ---- Whole FPDUs give a pointer -----------------------------------------------------------------
- */
+/* ---- Whole FPDUs give a pointer ---- */
 
 Test(mpa_stream, an_fpdu_in_one_slice_is_flat)
 {

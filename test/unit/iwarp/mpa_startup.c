@@ -134,8 +134,7 @@ Test(mpa_startup, reject_states_the_depths_that_were_wanted_6581_9_1)
 	cr_assert_eq(s.result.private_len, 0);
 }
 
-/* ---- Pieces
- * ------------------------------------------------------------------------------------------ */
+/* ---- Pieces ---- */
 
 static void
 in_pieces(struct mpa_startup *s, const uint8_t *frame, size_t len, size_t piece)
@@ -202,8 +201,7 @@ Test(mpa_startup, no_data_behind_a_request_before_the_reply_5044_7_1_2)
 	cr_assert_eq(s.state, MPA_FAILED);
 }
 
-/* ---- Refused
- * -------------------------------------------------------------------------------------------- */
+/* ---- Refused ---- */
 
 static void
 refused(const struct mpa_offer *o, const uint8_t *frame, size_t len, int reason)
@@ -285,8 +283,7 @@ Test(mpa_startup, an_enhanced_frame_has_its_word_6581_6)
 	}
 }
 
-/* ---- Not looked at
- * ------------------------------------------------------------------------------------- */
+/* ---- Not looked at ---- */
 
 Test(mpa_startup, reserved_bits_are_not_looked_at_5044_7_1_1)
 {
@@ -325,8 +322,7 @@ Test(mpa_startup, an_unenhanced_request_gets_an_unenhanced_reply_6581_10)
 	cr_assert_eq(s.result.ord, 4);
 }
 
-/* ---- Misuse
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Misuse ---- */
 
 Test(mpa_startup, frames_leave_only_in_their_state)
 {

@@ -82,8 +82,7 @@ cmp_swap(uint64_t wr_id, uint64_t off, uint64_t sink, uint64_t swap, uint64_t sw
 	wr->compare_mask = compare_mask;
 }
 
-/* ---- On the wire -------------------------------------------------------------------------------
- */
+/* ---- On the wire ---- */
 
 static struct iw_params
 draft(void)
@@ -202,8 +201,7 @@ Test(rdmap_ext, immediate_known_answers_7306_6_2)
 	finish();
 }
 
-/* ---- Atomics -----------------------------------------------------------------------------------
- */
+/* ---- Atomics ---- */
 
 /* One word, random operations, a model; several outstanding at once. The bits of a masked add are
  * checked in the tests of lib/rdma, bit by bit; here its fields are bytes. */
@@ -416,8 +414,7 @@ Test(rdmap_ext, a_bad_sink_is_refused_before_anything_is_sent_7306_8_1)
 	}
 }
 
-/* ---- The draft ---------------------------------------------------------------------------------
- */
+/* ---- The draft ---- */
 
 Test(rdmap_ext, swap_in_the_draft_s_dialect_draft_5_1_2)
 {
@@ -445,8 +442,7 @@ Test(rdmap_ext, swap_is_not_sent_by_default_7306_10_1)
 	cr_assert(pair_fini(&p));
 }
 
-/* ---- Immediate Data ----------------------------------------------------------------------------
- */
+/* ---- Immediate Data ---- */
 
 Test(rdmap_ext, immediate_data_takes_a_receive_and_nothing_of_it_7306_6)
 {
@@ -552,8 +548,7 @@ Test(rdmap_ext, nothing_stands_between_a_write_and_its_immediate)
 	finish();
 }
 
-/* ---- A peer without the extensions (1.1) -------------------------------------------------------
- */
+/* ---- A peer without the extensions (1.1) ---- */
 
 static void
 terminate_in(bool quote, uint32_t msn)

@@ -92,8 +92,7 @@ expect_end(const char *name, enum rd_status first)
 	cr_assert(end_fini(&e), "%s: a record or slice is missing", name);
 }
 
-/* ---- Atomic Requests ----------------------------------------------------------------------------
- */
+/* ---- Atomic Requests ---- */
 
 enum stag { TARGET, WRITABLE, FOREIGN, GONE, HIGH, UNKNOWN };
 
@@ -261,8 +260,7 @@ Test(rdmap_ext_terminate, a_target_that_vanishes_7306_8_2)
 	expect_end("gone", RD_WR_FLUSH_ERR);
 }
 
-/* ---- Atomic Responses ---------------------------------------------------------------------------
- */
+/* ---- Atomic Responses ---- */
 
 static const struct response_row {
 	const char *name;
@@ -351,8 +349,7 @@ Test(rdmap_ext_terminate, a_sink_that_vanishes_7306_8_1)
 	expect_end("sink", RD_LOC_PROT_ERR);
 }
 
-/* ---- Immediate Data -----------------------------------------------------------------------------
- */
+/* ---- Immediate Data ---- */
 
 static const struct immediate_row {
 	const char *name;

@@ -39,8 +39,7 @@ reply(struct pair *p, enum sctp_verdict verdict, uint16_t ird, uint16_t ord)
 	return sctp_session_input(&p->i, p->buf, (size_t)p->len);
 }
 
-/* ---- Messages ----------------------------------------------------------------------------------
- */
+/* ---- Messages ---- */
 
 Test(sctp_session, initiate_known_answers_6581_7)
 {
@@ -143,8 +142,7 @@ Test(sctp_session, what_is_no_message_is_refused)
 		cr_assert_eq(sctp_session_parse(&m, word_cut, len), -MPA_ENHANCED_SHORT);
 }
 
-/* ---- Sequences (RFC 5043 6.2 to 6.4, with the enhanced functions) ------------------------------
- */
+/* ---- Sequences (RFC 5043 6.2 to 6.4, with the enhanced functions) ---- */
 
 Test(sctp_session, accepted_and_terminated_by_either_side_5043_6_2)
 {
@@ -248,8 +246,7 @@ Test(sctp_session, whatever_is_out_of_sequence_is_refused)
 	}
 }
 
-/* ---- Negotiation: the rules of 9, here as in MPA -----------------------------------------------
- */
+/* ---- Negotiation: the rules of 9, here as in MPA ---- */
 
 Test(sctp_session, depths_6581_9_1)
 {

@@ -221,8 +221,7 @@ Test(rdma_atomic, swap_draft_5_1_2)
 	cr_assert_eq(word, 0);
 }
 
-/* ---- Where the word stands ---------------------------------------------------------------------
- */
+/* ---- Where the word stands ---- */
 
 static uint64_t memory[4];
 

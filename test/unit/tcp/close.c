@@ -198,7 +198,7 @@ Test(tcp_close, fin_wait_2_does_not_last_for_ever)
 	cr_assert_eq(p.reason, -ETIMEDOUT);
 }
 
-/* ---- Resets ------------------------------------------------------------- */
+/* ---- Resets ---- */
 
 Test(tcp_close, abort_sends_a_reset_rfc9293_3_10_5)
 {
@@ -277,7 +277,7 @@ Test(tcp_close, connection_that_ends_with_work_to_do_leaves_the_round)
 	NONE();
 }
 
-/* ---- TIME-WAIT ---------------------------------------------------------- */
+/* ---- TIME-WAIT ---- */
 
 static void
 to_time_wait(void)

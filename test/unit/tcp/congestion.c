@@ -97,7 +97,7 @@ Test(tcp_congestion, idle_connection_starts_again_rfc5681_4_1)
 	cr_assert_float_eq(cwnd(), 10, 0.01);
 }
 
-/* ---- CUBIC -------------------------------------------------------------- */
+/* ---- CUBIC ---- */
 
 static void
 one_second_path(void)
@@ -190,7 +190,7 @@ Test(tcp_congestion, cubic_is_friendly_to_reno_rfc9438_4_3)
 	cr_assert_gt(cwnd(), 12);
 }
 
-/* ---- ECN ---------------------------------------------------------------- */
+/* ---- ECN ---- */
 
 Test(tcp_congestion, ecn_is_negotiated_rfc3168_6_1_1)
 {
@@ -280,7 +280,7 @@ Test(tcp_congestion, echo_reduces_once_per_window_rfc3168_6_1_2)
 	OUT(". 16061:17521 ect");
 }
 
-/* ---- DCTCP -------------------------------------------------------------- */
+/* ---- DCTCP ---- */
 
 Test(tcp_congestion, dctcp_alpha_decides_the_reduction_rfc8257_3_3)
 {

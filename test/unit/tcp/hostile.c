@@ -30,7 +30,7 @@ establish(void)
 	sc_establish(&p);
 }
 
-/* ---- RFC 5961 ----------------------------------------------------------- */
+/* ---- RFC 5961 ---- */
 
 Test(tcp_hostile, reset_inside_the_window_is_challenged_rfc5961_3_2)
 {
@@ -116,7 +116,7 @@ Test(tcp_hostile, segment_without_ack_is_dropped_rfc9293_3_10_7_4)
 	cr_assert_eq(sc_count(&p, TCP_BAD_FLAGS), 1);
 }
 
-/* ---- SYN floods --------------------------------------------------------- */
+/* ---- SYN floods ---- */
 
 static void
 syn_from(uint16_t port)
@@ -217,7 +217,7 @@ Test(tcp_hostile, unlisten_resets_what_nobody_claimed)
 	STATE("ESTABLISHED");
 }
 
-/* ---- Memory ------------------------------------------------------------- */
+/* ---- Memory ---- */
 
 Test(tcp_hostile, one_byte_segments_out_of_order_pin_a_bounded_number_of_slices)
 {

@@ -113,7 +113,7 @@ Test(tcp_options, window_scale_beyond_14_counts_as_14_rfc7323_2_3)
 	cr_assert_eq(sc_info(&p).snd_wnd, 2u << 14);
 }
 
-/* ---- Timestamps --------------------------------------------------------- */
+/* ---- Timestamps ---- */
 
 static void
 with_timestamps(void)
@@ -213,7 +213,7 @@ Test(tcp_options, paws_gives_up_after_24_days_rfc7323_5_5)
 	cr_assert_eq(p.delivered, 10);
 }
 
-/* ---- SACK permitted ----------------------------------------------------- */
+/* ---- SACK permitted ---- */
 
 Test(tcp_options, sack_is_sent_only_if_permitted_rfc2018_2)
 {

@@ -113,7 +113,7 @@ Test(tcp_records, send_space_counts_until_the_acknowledgement)
 	cr_assert(tcp_all_acked(p.c));
 }
 
-/* ---- TSO ---------------------------------------------------------------- */
+/* ---- TSO ---- */
 
 Test(tcp_records, tso_takes_a_run_of_equal_segments)
 {
@@ -185,7 +185,7 @@ Test(tcp_records, tso_segments_are_lost_one_by_one)
 	cr_assert_eq(p.last.gso, 0);
 }
 
-/* ---- The path's MTU ----------------------------------------------------- */
+/* ---- The path's MTU ---- */
 
 Test(tcp_records, too_big_makes_smaller_segments_rfc1191_6)
 {
@@ -252,7 +252,7 @@ Test(tcp_records, too_big_must_quote_bytes_in_flight_rfc5927_7)
 	cr_assert_eq(p.emss_ev, 1);
 }
 
-/* ---- A busy port -------------------------------------------------------- */
+/* ---- A busy port ---- */
 
 Test(tcp_records, busy_port_loses_nothing)
 {

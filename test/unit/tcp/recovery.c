@@ -36,7 +36,7 @@ flight(unsigned n)
 	p.now += 100 * US;
 }
 
-/* ---- RACK --------------------------------------------------------------- */
+/* ---- RACK ---- */
 
 Test(tcp_recovery, three_sacked_segments_reveal_a_loss_rfc8985_6_2)
 {
@@ -262,7 +262,7 @@ Test(tcp_recovery, echo_of_an_earlier_transmission_says_nothing_rfc8985_6_2)
 	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
 }
 
-/* ---- Tail loss probe ---------------------------------------------------- */
+/* ---- Tail loss probe ---- */
 
 Test(tcp_recovery, tail_loss_is_probed_rfc8985_7)
 {
@@ -342,7 +342,7 @@ Test(tcp_recovery, probe_that_was_not_needed_is_no_congestion_rfc8985_7_4)
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
 }
 
-/* ---- RTO ---------------------------------------------------------------- */
+/* ---- RTO ---- */
 
 Test(tcp_recovery, rto_backs_off_and_gives_up_rfc6298_5)
 {
@@ -514,7 +514,7 @@ Test(tcp_recovery, timeout_that_the_echo_confirms_stays_rfc3522_3_2)
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 0);
 }
 
-/* ---- Without SACK ------------------------------------------------------- */
+/* ---- Without SACK ---- */
 
 static void
 without_sack(void)

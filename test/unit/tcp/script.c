@@ -12,7 +12,7 @@
 #include "script.h"
 #include "script_line.h"
 
-/* ---- The owner ---------------------------------------------------------- */
+/* ---- The owner ---- */
 
 static int
 on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct tcp_out *out)
@@ -162,7 +162,7 @@ on_removed(void *ctx, struct tcp_conn *c)
 		p->c = NULL;
 }
 
-/* ---- The script --------------------------------------------------------- */
+/* ---- The script ---- */
 
 void
 sc_new(struct script *p)

@@ -45,7 +45,7 @@ vw_chance(struct vwire *w, double p)
 	return p > 0 && (double)(vw_random(w) >> 11) < p * (double)(1ull << 53);
 }
 
-/* ---- What the stacks ask ------------------------------------------------ */
+/* ---- What the stacks ask ---- */
 
 static uint32_t
 ip_len(const struct vwire *w)
@@ -292,7 +292,7 @@ on_removed(void *ctx, struct tcp_conn *c)
 	MUST(!"a connection that was never added");
 }
 
-/* ---- Packets arrive ----------------------------------------------------- */
+/* ---- Packets arrive ---- */
 
 static struct tcp_tuple
 end_tuple(const struct vwire *w, unsigned index, uint16_t lport, uint16_t rport)
@@ -359,7 +359,7 @@ arrive(struct vwire *w, struct vw_packet *p)
 		tcp_orphan_input(e->s, w->now, &tuple, &t, payload);
 }
 
-/* ---- The harness -------------------------------------------------------- */
+/* ---- The harness ---- */
 
 void
 vw_config(struct tcp_config *cfg)

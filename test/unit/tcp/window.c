@@ -31,7 +31,7 @@ establish(void)
 	sc_establish(&p);
 }
 
-/* ---- Acknowledgements --------------------------------------------------- */
+/* ---- Acknowledgements ---- */
 
 Test(tcp_window, ack_is_delayed_rfc9293_3_8_6_3)
 {
@@ -89,7 +89,7 @@ Test(tcp_window, duplicate_data_is_acknowledged_at_once)
 	cr_assert_eq(p.delivered, 100);
 }
 
-/* ---- Receiving ---------------------------------------------------------- */
+/* ---- Receiving ---- */
 
 Test(tcp_window, segment_behind_the_window_is_answered_rfc9293_3_10_7_4)
 {
@@ -190,7 +190,7 @@ Test(tcp_window, acknowledgements_count_while_the_window_is_closed_rfc9293_3_10_
 	cr_assert_eq(p.delivered, 2048);
 }
 
-/* ---- Sending ------------------------------------------------------------ */
+/* ---- Sending ---- */
 
 Test(tcp_window, sender_keeps_inside_the_peers_window)
 {
@@ -286,7 +286,7 @@ Test(tcp_window, silly_window_is_used_after_the_persist_time_rfc9293_3_8_6_2_1)
 	NONE();
 }
 
-/* ---- Keepalive ---------------------------------------------------------- */
+/* ---- Keepalive ---- */
 
 Test(tcp_window, keepalive_probes_then_gives_up_rfc9293_3_8_4)
 {

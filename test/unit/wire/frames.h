@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole frames, computed by a few lines of Python and accepted, checksums included, by tshark 4.0. */
+/* Whole frames, computed by a few lines of Python and accepted, checksums included, by tshark 4.0.
+ */
 #ifndef SAKER_TEST_WIRE_FRAMES_H
 #define SAKER_TEST_WIRE_FRAMES_H
 
@@ -10,7 +11,8 @@
 #define F_TCP4                                                                                     \
 	F_ETH4 "450200391c46400040069a73c0000201c0000202"                                          \
 	       "c001123401020304a1b2c3d480187210efb10000 0101080a1122334455667788 68656c6c6f"
-/* SYN, ECE and CWR over IPv6: MSS 1460, SACK permitted, timestamps, window scale 7; DSCP 46, ECN 1, a flow label */
+/* SYN, ECE and CWR over IPv6: MSS 1460, SACK permitted, timestamps, window scale 7; DSCP 46, ECN 1,
+ * a flow label */
 #define F_SYN6                                                                                     \
 	F_ETH6 "6b9abcde0028064020010db8000000000000000000000001"                                  \
 	       "20010db8000000000000000000000002"                                                  \
@@ -34,12 +36,11 @@
 	F_ETH6 "600000000024004020010db8000000000000000000000001"                                  \
 	       "20010db8000000000000000000000002"                                                  \
 	       "3c00050200000100 2b00010400000000 1100fd0000000000 10002000000c836e 7778797a"
-#define F_ARP                                                                                      \
+#define F_ARP                                                                                       \
 	"ffffffffffff 020000000001 0806 0001080006040001 020000000001c0000201 000000000000c0000202" \
 	"000000000000000000000000000000000000"
 /* Echo requests with "ping!" and "six" */
-#define F_ECHO4                                                                                    \
-	F_ETH4 "450000211c46400040019a92c0000201c0000202 0800e5f312340007 70696e6721"
+#define F_ECHO4 F_ETH4 "450000211c46400040019a92c0000201c0000202 0800e5f312340007 70696e6721"
 #define F_ECHO6                                                                                    \
 	F_ETH6 "60000000000b3a4020010db8000000000000000000000001"                                  \
 	       "20010db8000000000000000000000002 800079e9beef0002 736978"

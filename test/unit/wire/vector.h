@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte strings for the tests of headers: written as hex, so that they owe nothing to the code under test. */
+/* Byte strings for the tests of headers: written as hex, so that they owe nothing to the code under
+ * test. */
 #ifndef SAKER_TEST_WIRE_VECTOR_H
 #define SAKER_TEST_WIRE_VECTOR_H
 
