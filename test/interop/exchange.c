@@ -248,14 +248,17 @@ exchange(struct ex_peer *p, bool first, bool quick)
 	for (; step < 2 * half; step++) {
 		bool acting = first == (step < half);
 		bool act_next = step + 1 < 2 * half && first == (step + 1 < half);
-		int rc = one_step(&s, acting, step, step % half / n, list[step % n], act_next);
+		enum ex_op op = step % half / n;
+		/* siw may answer an empty Read with the length of an earlier one. */
+		uint32_t len = op == EX_READ && list[step % n] == 0 ? 2 : list[step % n];
+		int rc = one_step(&s, acting, step, op, len, act_next);
 
 		if (rc < 0)
 			return -1;
 		failed += rc;
 	}
-	/* A disconnection may flush what is still to be sent. */
-	while (s.ctrl_sent < s.ctrl_out)
+	/* The one who connected ends it, and a disconnection may flush what is still to be sent. */
+	while (first && s.ctrl_sent < s.ctrl_out)
 		if (wait_for(&s, WR_CTRL_SEND, false))
 			return -1;
 	printf("%u steps, %d failed\n", step, failed);
