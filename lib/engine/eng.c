@@ -119,8 +119,8 @@ check(const struct eng_config *cfg, char *err, size_t errlen)
 	return check_ports(cfg, err, errlen) != 0 ? -EINVAL : check_stages(cfg, err, errlen);
 }
 
-static struct rte_ring *
-make_ring(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
+struct rte_ring *
+eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
 	unsigned count)
 {
 	char name[RTE_RING_NAMESIZE];
@@ -139,23 +139,23 @@ make_rings(struct eng *e)
 
 		for (unsigned s = 0; s < e->cfg.nstages; s++) {
 			struct rte_ring *in =
-				make_ring(e, "ts", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
+				eng_ring_create(e, "ts", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
 			struct rte_ring *out =
-				make_ring(e, "st", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
+				eng_ring_create(e, "st", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
 
 			tp->to_stage[s] = e->stages[s]->from_transport[t] = in;
 			tp->from_stage[s] = e->stages[s]->to_transport[t] = out;
 			if (in == NULL || out == NULL)
 				return -ENOMEM;
 		}
-		tp->from_control = make_ring(e, "ct", t, 0, sizeof(void *), ENG_CTL_RING);
-		tp->to_control = make_ring(e, "tc", t, 0, sizeof(void *), ENG_CTL_RING);
+		tp->from_control = eng_ring_create(e, "ct", t, 0, sizeof(void *), ENG_CTL_RING);
+		tp->to_control = eng_ring_create(e, "tc", t, 0, sizeof(void *), ENG_CTL_RING);
 		if (tp->from_control == NULL || tp->to_control == NULL)
 			return -ENOMEM;
 	}
 	for (unsigned s = 0; s < e->cfg.nstages; s++) {
-		e->stages[s]->from_control = make_ring(e, "cs", s, 0, sizeof(void *), ENG_CTL_RING);
-		e->stages[s]->to_control = make_ring(e, "sc", s, 0, sizeof(void *), ENG_CTL_RING);
+		e->stages[s]->from_control = eng_ring_create(e, "cs", s, 0, sizeof(void *), ENG_CTL_RING);
+		e->stages[s]->to_control = eng_ring_create(e, "sc", s, 0, sizeof(void *), ENG_CTL_RING);
 		if (e->stages[s]->from_control == NULL || e->stages[s]->to_control == NULL)
 			return -ENOMEM;
 	}

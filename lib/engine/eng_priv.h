@@ -80,4 +80,9 @@ void eng_port_stop(struct eng *e, unsigned i);
 /* Wakes loop `k` if it sleeps. Any thread; a fence and a load when it does not. */
 void eng_wake(struct eng *e, unsigned k);
 
+/* A single-producer single-consumer ring between two stages; the name is made of the instance, `kind`
+ * and both numbers. NULL: no memory. `esize`: bytes of an element. */
+struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b,
+	unsigned esize, unsigned count);
+
 #endif

@@ -28,17 +28,6 @@ struct eng_handoff {
 	struct rte_ring *to[ENG_MAX_TRANSPORTS], *from[ENG_MAX_TRANSPORTS]; /* NULL: itself */
 };
 
-static struct rte_ring *
-make_ring(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
-	unsigned count)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
-	return rte_ring_create_elem(
-		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
-}
-
 static int
 make_pair_rings(struct eng *e)
 {
@@ -48,7 +37,7 @@ make_pair_rings(struct eng *e)
 
 			if (a == b)
 				continue;
-			r = make_ring(e, "ho", a, b, sizeof(struct frame), ENG_HANDOFF_RING);
+			r = eng_ring_create(e, "ho", a, b, sizeof(struct frame), ENG_HANDOFF_RING);
 			e->transports[a]->handoff->to[b] = e->transports[b]->handoff->from[a] = r;
 			if (r == NULL)
 				return -ENOMEM;
@@ -63,7 +52,7 @@ make_lanes(struct eng *e, unsigned port)
 	struct eng_port *p = &e->ports[port];
 
 	for (unsigned s = p->tx_queues; s < e->cfg.ntransports; s++) {
-		p->lane[s] = make_ring(e, "ln", port, s, sizeof(void *), ENG_LANE_RING);
+		p->lane[s] = eng_ring_create(e, "ln", port, s, sizeof(void *), ENG_LANE_RING);
 		if (p->lane[s] == NULL)
 			return -ENOMEM;
 	}
