@@ -45,3 +45,28 @@ wire_udp_emit(uint8_t *p, const struct wire_udp *in)
 	h->checksum = in->checksum;
 	return UDP_LEN;
 }
+
+void
+wire_udp_checksum_set(
+	uint8_t *p, uint32_t len, const struct sk_addr *src, const struct sk_addr *dst)
+{
+	struct udp_hdr *h = (struct udp_hdr *)p;
+	uint32_t sum = wire_pseudo_sum(src, dst, IP_UDP, len);
+
+	h->checksum = 0;
+	h->checksum = wire_sum_fold(wire_sum(sum, p, len));
+	if (h->checksum == 0)
+		h->checksum = 0xffff; /* 0 would say that there is none (RFC 768) */
+}
+
+int
+wire_udp_checksum_check(const uint8_t *p, uint32_t len, const struct sk_addr *src,
+	const struct sk_addr *dst, bool required)
+{
+	const struct udp_hdr *h = (const struct udp_hdr *)p;
+	uint32_t sum = wire_pseudo_sum(src, dst, IP_UDP, len);
+
+	if (h->checksum == 0)
+		return required ? -WIRE_UDP_CHECKSUM : 0;
+	return wire_sum_fold(wire_sum(sum, p, len)) == 0 ? 0 : -WIRE_UDP_CHECKSUM;
+}

@@ -44,7 +44,18 @@
 	X(WIRE_MPA_LENGTH, SK_WARNING, "an MPA start-up frame whose private data is too long")     \
 	X(WIRE_DDP_VERSION, SK_WARNING, "a DDP version other than 1")                              \
 	X(WIRE_RDMAP_VERSION, SK_WARNING, "an RDMAP version other than 1")                         \
-	X(WIRE_RDMAP_OPCODE, SK_WARNING, "an RDMAP opcode that is not defined")
+	X(WIRE_RDMAP_OPCODE, SK_WARNING, "an RDMAP opcode that is not defined")                    \
+	X(WIRE_UDP_CHECKSUM, SK_WARNING, "a wrong UDP checksum, or none where it is required")     \
+	X(WIRE_PSP_HEADER, SK_WARNING, "a PSP header whose length or fixed bit cannot be")         \
+	X(WIRE_PSP_VERSION, SK_WARNING, "a PSP version that is not defined")                       \
+	X(WIRE_FALCON_VERSION, SK_WARNING, "a Falcon version other than 1")                        \
+	X(WIRE_FALCON_TYPE, SK_WARNING, "a reserved Falcon packet type")                           \
+	X(WIRE_FALCON_PROTOCOL, SK_WARNING, "a reserved Falcon protocol type")                     \
+	X(WIRE_FALCON_LENGTH, SK_WARNING, "a Falcon packet of another length than it says")         \
+	X(WIRE_FALCON_RESYNC, SK_WARNING, "a Resync that replaces what is not reliable")           \
+	X(WIRE_ROF_VERSION, SK_WARNING, "an RDMA over Falcon version other than 1")                \
+	X(WIRE_ROF_OPCODE, SK_WARNING, "a reserved RDMA over Falcon opcode")                       \
+	X(WIRE_ROF_PAD, SK_WARNING, "an RDMA over Falcon packet with less payload than padding")
 
 SK_REASONS_DECLARE(wire, WIRE_NONE, WIRE_REASONS)
 
@@ -180,6 +191,15 @@ struct wire_udp {
 
 int wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len);
 unsigned wire_udp_emit(uint8_t *p, const struct wire_udp *in);
+/* `p`: header and payload, whose UDP length is `len`. set computes the checksum over both and the
+ * pseudo header and stores it. check returns 0 or -WIRE_UDP_CHECKSUM; a checksum field of 0 says
+ * that there is none (RFC 768, RFC 6936), which is refused when `required`. */
+void wire_udp_checksum_set(
+	uint8_t *p, uint32_t len, const struct sk_addr *src, const struct sk_addr *dst);
+int wire_udp_checksum_check(const uint8_t *p, uint32_t len, const struct sk_addr *src,
+	const struct sk_addr *dst, bool required);
+/* Byte offset of the checksum field in a UDP header. */
+#define UDP_CKSUM_OFFSET 6
 
 /* ---- ICMP (RFC 792), ICMPv6 (RFC 4443), NDP (RFC 4861) ---- */
 

@@ -261,3 +261,52 @@ Test(udp, length_below_the_header_is_refused_rfc768)
 	cr_assert_eq(wire_udp_parse(&udp, v.b, v.len), 8);
 	cr_assert_eq(udp.payload_len, 0);
 }
+
+/* 2001:db8::1 to 2001:db8::2 and 192.0.2.1 to 192.0.2.2; the sums were added up by hand. */
+static void
+check_sums(const char *src, const char *dst, const char *packet)
+{
+	struct bytes v = hex(packet), bare = v;
+	struct sk_addr s = addr(src), d = addr(dst);
+
+	cr_assert_eq(wire_udp_checksum_check(v.b, (uint32_t)v.len, &s, &d, true), 0);
+	bare.b[6] = bare.b[7] = 0x5a; /* what stood there before does not matter */
+	wire_udp_checksum_set(bare.b, (uint32_t)bare.len, &s, &d);
+	cr_assert_arr_eq(bare.b, v.b, v.len);
+	for (size_t bit = 0; bit < v.len * 8; bit++) {
+		v.b[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+		cr_assert_eq(wire_udp_checksum_check(v.b, (uint32_t)v.len, &s, &d, true),
+			-WIRE_UDP_CHECKSUM, "bit %zu", bit);
+		v.b[bit / 8] ^= (uint8_t)(0x80 >> bit % 8);
+	}
+}
+
+Test(udp, checksum_over_pseudo_header_header_and_payload_rfc768_rfc8200_8_1)
+{
+	/* c000+0201 + c000+0202 + 0011+000b + 1234+03e8+000b + 0102+0300 is 9e49 with its carry */
+	check_sums("192.0.2.1", "192.0.2.2", "1234 03e8 000b 61b6 010203");
+	check_sums("2001:db8::1", "2001:db8::2", "1234 03e8 000b 8a45 010203");
+}
+
+Test(udp, no_checksum_is_accepted_unless_required_rfc768)
+{
+	struct bytes v = hex("1234 03e8 000b 0000 010203");
+	struct sk_addr s = addr("192.0.2.1"), d = addr("192.0.2.2");
+
+	cr_assert_eq(wire_udp_checksum_check(v.b, 11, &s, &d, false), 0);
+	cr_assert_eq(wire_udp_checksum_check(v.b, 11, &s, &d, true), -WIRE_UDP_CHECKSUM);
+}
+
+Test(udp, a_checksum_of_0_is_written_as_ffff_rfc768)
+{
+	struct bytes v = hex("0000 0000 000a 0000 0000");
+	struct sk_addr s = addr("192.0.2.1"), d = addr("192.0.2.2");
+
+	/* the payload complements the rest: all of it sums to ffff */
+	v.b[8] = 0x7b;
+	v.b[9] = 0xd6;
+	wire_udp_checksum_set(v.b, 10, &s, &d);
+	cr_assert_eq(v.b[6], 0xff);
+	cr_assert_eq(v.b[7], 0xff);
+	cr_assert_eq(wire_udp_checksum_check(v.b, 10, &s, &d, true), 0);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RDMA over Falcon headers (RDMA over Falcon revision 0.9 section 8): the base transport header and
+ * the extended headers of its opcode, read and written as one, in the manner of wire.h. They are
+ * the payload of a Falcon packet; the message's bytes and their padding follow.
+ */
+#ifndef SAKER_WIRE_ROF_H
+#define SAKER_WIRE_ROF_H
+
+#include "falcon.h"
+
+/* Section 8.1.3. The upper three bits are the transport: RC 000, UD 011, XRC 101 (ours, as in
+ * InfiniBand). RC's opcodes: */
+enum rof_opcode {
+	ROF_SEND_FIRST = 0x00,
+	ROF_SEND_MIDDLE = 0x01,
+	ROF_SEND_LAST = 0x02,
+	ROF_SEND_LAST_IMM = 0x03,
+	ROF_SEND_ONLY = 0x04,
+	ROF_SEND_ONLY_IMM = 0x05,
+	ROF_WRITE_FIRST = 0x06,
+	ROF_WRITE_MIDDLE = 0x07,
+	ROF_WRITE_LAST = 0x08,
+	ROF_WRITE_LAST_IMM = 0x09,
+	ROF_WRITE_ONLY = 0x0a,
+	ROF_WRITE_ONLY_IMM = 0x0b,
+	ROF_READ_REQUEST = 0x0c,
+	ROF_READ_RESPONSE_FIRST = 0x0d,
+	ROF_READ_RESPONSE_MIDDLE = 0x0e,
+	ROF_READ_RESPONSE_LAST = 0x0f,
+	ROF_READ_RESPONSE_ONLY = 0x10,
+	ROF_ATOMIC_RESPONSE = 0x12,
+	ROF_CMP_SWAP = 0x13,
+	ROF_FETCH_ADD = 0x14,
+	ROF_SEND_LAST_INV = 0x16,
+	ROF_SEND_ONLY_INV = 0x17,
+	/* a transport, to be or'ed in */
+	ROF_RC = 0x00,
+	ROF_UD = 0x60, /* with ROF_SEND_ONLY and ROF_SEND_ONLY_IMM */
+	ROF_XRC = 0xa0,
+};
+#define ROF_TRANSPORT 0xe0 /* mask */
+#define ROF_OPERATION 0x1f /* mask */
+
+/* Which headers are present, behind RBTH and in this order on the wire (8.1.3; XRCETH as in
+ * InfiniBand, in requests of XRC). */
+enum rof_header {
+	ROF_XRCETH = 1 << 0,
+	ROF_DETH = 1 << 1,
+	ROF_RETH = 1 << 2,
+	ROF_ATOMICETH = 1 << 3,
+	ROF_ATOMICACKETH = 1 << 4,
+	ROF_SETH = 1 << 5,
+	ROF_OETH = 1 << 6,
+	ROF_STETH = 1 << 7,
+	ROF_IMMDT = 1 << 8,
+	ROF_IETH = 1 << 9,
+};
+
+#define ROF_RBTH_LEN 12
+#define ROF_MAX      60 /* an XRC atomic: RBTH 12, XRCETH 4, AtomicETH 28, SETH 4, STETH 12 */
+#define ROF_QPN_MAX  0xffffff
+
+struct wire_rof {
+	/* RBTH (8.2) */
+	uint8_t opcode;   /* enum rof_opcode, with a transport */
+	bool ce;          /* complete in error; Last and Only packets */
+	bool se;          /* solicited event */
+	uint8_t pad;      /* bytes behind the payload, 0 to 3 */
+	uint32_t dest_qp; /* 24 bits */
+	uint32_t sn;
+	/* as wire_rof_headers() says (8.3) */
+	uint64_t va;       /* RETH, AtomicETH: at the target */
+	uint32_t rkey;     /* RETH, AtomicETH */
+	uint32_t length;   /* RETH */
+	uint64_t swap_add; /* AtomicETH: what to swap in, or to add */
+	uint64_t compare;  /* AtomicETH */
+	uint64_t original; /* AtomicAckETH */
+	uint32_t rmsn;     /* SETH */
+	uint32_t offset;   /* OETH: of this packet's first byte in the message */
+	uint64_t sink_va;  /* STETH: at the initiator */
+	uint32_t sink_lkey;
+	uint32_t imm;      /* ImmDt, in host order */
+	uint32_t inv_rkey; /* IETH */
+	uint32_t xrc_srq;  /* XRCETH, 24 bits */
+	uint32_t qkey;     /* DETH */
+	uint32_t src_qp;   /* DETH, 24 bits */
+};
+
+/* `len`: the payload of the Falcon packet; only its first ROF_MAX bytes are read. The message's
+ * bytes are the `len` less the return value less out->pad that follow. Refuses reserved opcodes and
+ * padding that does not fit. What the opcode has no header for is set to 0; reserved bits are
+ * ignored. */
+int wire_rof_parse(struct wire_rof *out, const uint8_t *p, size_t len);
+unsigned wire_rof_emit(uint8_t *p, const struct wire_rof *in);
+
+/* enum rof_header of the opcode's headers; negative: a reserved opcode. */
+int wire_rof_headers(uint8_t opcode);
+/* RBTH and extended headers, bytes; 0: a reserved opcode. */
+unsigned wire_rof_len(uint8_t opcode);
+/* The Falcon packet that carries the opcode (8.1.3): FALCON_PUSH_DATA, FALCON_PULL_REQUEST or
+ * FALCON_PULL_DATA; negative: a reserved opcode. */
+int wire_rof_falcon_type(uint8_t opcode);
+
+static inline uint8_t
+wire_rof_pad(uint32_t payload_len)
+{
+	return (uint8_t)(-payload_len & 3);
+}
+
+#endif
