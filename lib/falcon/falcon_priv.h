@@ -8,7 +8,7 @@
 #define SAKER_FALCON_PRIV_H
 
 #include "../base/wheel.h"
-#include "../wire/wire.h"
+#include "../wire/falcon.h"
 #include "falcon.h"
 
 /* A reliable packet on its way out: from the hand-over to tl_sent(). Comes from TL's pool. */
@@ -30,13 +30,19 @@ struct fa_pkt {
 
 /* ---- What TL asks of PDL ---- */
 
-struct pdl_conn; /* embedded: see fa_conn */
-
 /* Queues a packet; it goes out in fa_stack_poll() when its window's gate lets it (9.1.2). Requests
- * come in RSN order. */
+ * come in RSN order. Not on a dead connection. */
 void pdl_send(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
-/* TL withdraws a packet (reclaim, or a dead connection): PDL forgets it, TL frees it. */
-void pdl_forget(struct fa_conn *c, struct fa_pkt *p);
+/* TL gives the packet up (11: it took too long). true: it had not been sent, PDL has forgotten it,
+ * TL frees it. false: a Resync with `code` goes out in its place, with its PSN; its payload is
+ * freed, and tl_sent() comes with `how` when the Resync is acknowledged. Not from inside
+ * tl_sent(). */
+bool pdl_withdraw(
+	struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how);
+/* The pull data for this pull request is here, so the request must have arrived: it counts as
+ * acknowledged, and tl_sent() comes from inside. From inside tl_rx() only. `p` may stand in any
+ * state but that of having been handed to tl_sent(). */
+void pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
 /* The ULP took the push that came with `psn`: it counts as acknowledged now. */
 void pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn);
 /* Sends a NACK; one of CIE, non-recoverable and invalid CID is kept and repeated when the push
@@ -55,18 +61,43 @@ enum tl_take {
 		     */
 };
 /* A pull request, pull data or push inside the window that was not taken before; or a push after
- * pdl_nack() for RNR (`again`). */
+ * pdl_nack() for RNR (`again`). pdl_ulp_ack() and pdl_nack() may be called from inside. */
 enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
-/* The packet is done: acknowledged (FA_DONE), or its Resync was (what the NACK said), or it was
- * given up (FA_DEAD_CONNECTION). TL frees it. */
+/* The packet is done: acknowledged (FA_DONE), or its Resync was (what the NACK said, FA_LOCAL_
+ * TIMEOUT when retransmissions were exhausted, or what pdl_withdraw() was told), or the connection
+ * is given up. TL frees it, with its payload. */
 void tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how,
 	uint8_t ulp_code);
-/* A Resync replaced the peer's packet with this RSN: it will not come. */
+/* A Resync replaced the peer's packet with this PSN and RSN: it will not come, or, if it did
+ * (a push that the ULP has), no answer to it is wanted any more. */
 void tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h);
-/* Retransmissions have no end: all transactions are to be completed, then FA_EV_DEAD. */
-void tl_dead(struct fa_conn *c, uint64_t now);
+/* The connection was given up; all packets have been handed to tl_sent(). All transactions are to
+ * be completed with `code`, then FA_EV_DEAD. */
+void tl_dead(struct fa_conn *c, uint64_t now, enum fa_completion code);
 /* 0..31: the higher of the levels of the receive packet and buffer pools (10.2). */
 uint8_t tl_rx_level(const struct fa_stack *s);
+
+/* ---- What stack.c and conn.c ask of TL ---- */
+
+/* 0, -ENOMEM, -EINVAL: cfg->pools make no sense. s->cfg, s->ops are set. */
+int tl_stack_init(struct fa_stack *s, uint64_t now);
+void tl_stack_fini(struct fa_stack *s);
+/* 0, -ENOBUFS, -ENOMEM. c->s, c->params are set, the rest is zero. */
+int tl_conn_init(struct fa_conn *c, uint64_t now);
+/* The connection is destroyed: TL frees all that it holds, in silence. PDL gave back before,
+ * through tl_pkt_free(), the packets that it had. */
+void tl_conn_fini(struct fa_conn *c);
+void tl_pkt_free(struct fa_conn *c, struct fa_pkt *p);
+/* Once per fa_stack_poll(): deliveries that wait, credits, Xon. */
+void tl_poll(struct fa_stack *s, uint64_t now);
+/* The deadline of fa_tl_timer() has come. */
+void tl_timer(struct fa_conn *c, uint64_t now);
+/* When tl_poll() has something to do though nothing arrives (s->now: at once); SK_NEVER. Timers
+ * need not be counted in. */
+uint64_t tl_deadline(const struct fa_stack *s);
+
+/* Sets TL's one timer of the connection (reclaim, local RNR); SK_NEVER stops it. */
+void fa_tl_timer(struct fa_conn *c, uint64_t deadline);
 
 #endif
