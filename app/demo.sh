@@ -79,12 +79,19 @@ measured() { # measured OP TEST SIZE MTU ITERS
 }
 
 say "every operation between two client processes, every byte compared"
-sizes="8 64 4096 65536 1048576"
+ops="send write read write_imm atomic_fa atomic_cs"
+sizes_of() { # sizes_of OP
+    case $1 in
+    atomic_*) echo 8 ;;
+    write_imm) echo 8 4096 65536 ;;
+    *) echo 8 64 4096 65536 1048576 ;;
+    esac
+}
 declare -A right
 bad=0
-for op in send write read; do
-    for size in $sizes; do
-        right[$op$size]=$(verified $op "$size")
+for op in $ops; do
+    for size in $(sizes_of "$op"); do
+        right[$op$size]=$(verified "$op" "$size")
         [ "${right[$op$size]}" = yes ] || bad=1
         echo "   $op $size: ${right[$op$size]}"
     done
@@ -92,18 +99,18 @@ done
 stop_rnics # they would share the cores with what is measured next
 
 say "every operation measured, both ends in one process on two cores"
-row='%-6s %9s %10s %10s %9s %9s  %s\n'
+row='%-9s %9s %10s %10s %9s %9s  %s\n'
 # shellcheck disable=SC2059
 printf "$row" op size 'p50[us]' 'p99[us]' 'Gb/s' 'Mop/s' verified
-for op in send write read; do
-    for size in $sizes; do
+for op in $ops; do
+    for size in $(sizes_of "$op"); do
         iters=20000 stream=200000 mtu=1500 test=rate
         [ "$size" -ge 4096 ] && iters=4000 stream=20000 mtu=9000 test=bw
         [ "$size" -ge 1048576 ] && iters=500 stream=1000
-        lat=$(measured $op lat "$size" $mtu $iters)
-        rate=$(measured $op $test "$size" $mtu $stream)
+        lat=$(measured "$op" lat "$size" $mtu $iters)
+        rate=$(measured "$op" $test "$size" $mtu $stream)
         # shellcheck disable=SC2059
-        printf "$row" $op "$size" "$(jq '.p50_ns / 1000' <<<"$lat")" "$(jq '.p99_ns / 1000' <<<"$lat")" \
+        printf "$row" "$op" "$size" "$(jq '.p50_ns / 1000' <<<"$lat")" "$(jq '.p99_ns / 1000' <<<"$lat")" \
             "$(jq .gbps <<<"$rate")" "$(jq .mops <<<"$rate")" "${right[$op$size]}"
     done
 done

@@ -13,14 +13,13 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define VERIFY_ITERS 100u
-#define WARMUP       1000u
+#define WARMUP 1000u
 
 struct side {
 	struct perf_end end;
 	struct perf_floor floor;
-	struct perf_figures real, bottom;
-	struct sk_hist real_lat, floor_lat;
+	struct perf_figures real, bottom, versus;
+	struct sk_hist real_lat, floor_lat, versus_lat;
 	const char *address;
 	int rc;
 };
@@ -28,22 +27,6 @@ struct side {
 static struct side *sides[2];
 static unsigned listening; /* the accepting side is ready */
 static unsigned arrived;   /* how often a side has come to where both meet */
-
-static uint32_t
-verify_iters(const struct perf_options *o)
-{
-	return o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
-}
-
-static int
-run_real(struct side *s, uint32_t iters, struct perf_figures *f)
-{
-	bool lat = s->end.o->test == PERF_LAT;
-
-	if (s->end.active)
-		return lat ? perf_lat_run(&s->end, iters, f) : perf_stream_run(&s->end, iters, f);
-	return lat ? perf_lat_serve(&s->end, iters) : perf_stream_serve(&s->end, iters);
-}
 
 /* Waits for the other side, and goes on driving the engine if it is still wanted. */
 static void
@@ -79,16 +62,16 @@ rounds(struct side *s)
 	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
 	bool floor = o->floor && !o->impair;
 	struct sk_hist scrap;
-	struct perf_figures warm = {.lat = &scrap};
+	struct perf_figures warm = {.lat = &scrap}, other = warm;
 	uint32_t warmup = SK_MIN(WARMUP, each);
 
 	sk_hist_init(&scrap);
-	if (run_real(s, warmup, &warm))
+	if (perf_round(&s->end, 0, warmup, &warm, &other))
 		return -1;
 	for (uint32_t r = 0; r < o->rounds; r++) {
 		if (floor && run_floor(s, each))
 			return -1;
-		if (run_real(s, each, &s->real))
+		if (perf_round(&s->end, r, each, &s->real, &s->versus))
 			return -1;
 		if (s->end.active)
 			perf_progress(o, "round %u of %u: %.2f Gb/s, %.3f Mop/s", r + 1, o->rounds,
@@ -101,7 +84,6 @@ static int
 work(struct side *s)
 {
 	struct perf_end *e = &s->end;
-	uint32_t v = verify_iters(e->o);
 	struct eng_if_config to;
 
 	if (perf_attach(e))
@@ -116,7 +98,7 @@ work(struct side *s)
 		if (sk_addr_parse("10.0.0.2", &to.addr) < 0 || perf_end_connect(e, &to.addr))
 			return -1;
 	}
-	if (v && (e->active ? perf_verify_run(e, v) : perf_verify_serve(e, v)))
+	if (perf_verify(e))
 		return -1;
 	return rounds(s);
 }
@@ -144,8 +126,10 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 		return NULL;
 	sk_hist_init(&s->real_lat);
 	sk_hist_init(&s->floor_lat);
+	sk_hist_init(&s->versus_lat);
 	s->real.lat = &s->real_lat;
 	s->bottom.lat = &s->floor_lat;
+	s->versus.lat = &s->versus_lat;
 	s->end.o = o;
 	s->end.active = active;
 	s->end.engine = perf_engine(o, port, active ? "10.0.0.1/24" : "10.0.0.2/24");
@@ -199,10 +183,11 @@ perf_embedded(const struct perf_options *o)
 	rte_eal_wait_lcore(worker);
 	report.real = sides[0]->real;
 	report.floor = sides[0]->bottom;
-	report.errors = sides[0]->end.errors;
-	report.verified = verify_iters(o);
+	report.versus = sides[0]->versus;
+	report.errors = perf_mistakes(&sides[0]->end);
+	report.verified = perf_verified(o);
 	if (o->test != PERF_LAT)
-		report.real.lat = report.floor.lat = NULL;
+		report.real.lat = report.floor.lat = report.versus.lat = NULL;
 	perf_report_print(&report);
 	for (int i = 0; i < 2; i++) {
 		if (o->counters)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end of a run: its objects, its connections, and the few verbs that the tests are made of. */
+/* One end of a run: its objects, its memory and its connections. */
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define RIGHTS     (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
-#define POST_BURST 32
+#define RIGHTS                                                                                     \
+	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
 #define SPIN_TURNS 2000 /* that a client waits before it naps */
 #define NAP_US     50
 #define WAIT_NS    60000000000ull /* for a connection event: reached only when something is broken */
@@ -18,7 +19,7 @@
 /* Private data of the connection, in host order: both ends are saker-perf of one machine's kind. */
 struct hello {
 	uint64_t addr;
-	uint32_t stag, qps, size, op;
+	uint32_t stag, qps, size, op, versus;
 };
 
 int
@@ -40,16 +41,28 @@ perf_in(const struct perf_end *e)
 	return e->buf + e->part;
 }
 
-static uint64_t
-words_off(const struct perf_end *e, uint32_t qp)
+uint64_t
+perf_words_off(const struct perf_end *e, uint32_t qp)
 {
 	return 2 * e->part + qp * sizeof(struct perf_words);
 }
 
 uint64_t
+perf_cell_off(const struct perf_end *e, uint32_t qp)
+{
+	return perf_words_off(e, qp) + offsetof(struct perf_words, cell);
+}
+
+uint64_t *
+perf_cell(const struct perf_end *e, uint32_t qp)
+{
+	return (uint64_t *)(e->buf + perf_cell_off(e, qp));
+}
+
+uint64_t
 perf_told(const struct perf_end *e, uint32_t qp, enum perf_word w)
 {
-	const struct perf_words *words = (const void *)(e->buf + words_off(e, qp));
+	const struct perf_words *words = (const void *)(e->buf + perf_words_off(e, qp));
 
 	return __atomic_load_n(&words->w[w], __ATOMIC_ACQUIRE);
 }
@@ -138,7 +151,7 @@ perf_end_open(struct perf_end *e, struct saker *s)
 	e->s = s;
 	e->nqp = e->o->qps + e->o->idle_qps;
 	e->part = ((uint64_t)e->o->size + 4095) / 4096 * 4096;
-	len = words_off(e, e->o->qps);
+	len = perf_words_off(e, e->o->qps);
 	e->qp = calloc(e->nqp, sizeof(*e->qp));
 	e->flow = calloc(e->o->qps, sizeof(*e->flow));
 	e->buf = saker_alloc(s, len);
@@ -171,8 +184,8 @@ expect(struct perf_end *e, enum saker_event_type want, struct saker_event *ev)
 static struct hello
 hello_of(const struct perf_end *e)
 {
-	return (struct hello){
-		(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size, e->o->op};
+	return (struct hello){(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size, e->o->op,
+		e->o->versus};
 }
 
 static int
@@ -183,9 +196,10 @@ take_hello(struct perf_end *e, const struct shm_cm *cm)
 	if (cm->private_len < sizeof(h))
 		return perf_fail("the other end's greeting", -EPROTO);
 	memcpy(&h, cm->private_data, sizeof(h));
-	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op) {
+	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op ||
+		h.versus != mine.versus) {
 		fprintf(stderr,
-			"saker-perf: the other end runs with other --op, --size or --qps\n");
+			"saker-perf: the other end runs with other --op, --versus, --size or --qps\n");
 		return -1;
 	}
 	e->peer_addr = h.addr;
@@ -258,146 +272,4 @@ perf_end_close(struct perf_end *e)
 		saker_close(e->s);
 	free(e->qp);
 	free(e->flow);
-}
-
-static struct rd_sge
-element(const struct perf_end *e, uint8_t *at, uint32_t len)
-{
-	return (struct rd_sge){(uintptr_t)at, len, saker_mr_stag(e->mr)};
-}
-
-/* Posts all of wr[0..n), taking turns while there is no room. */
-static int
-post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
-{
-	e->waited = 0;
-	while (n > 0) {
-		int rc = recv ? saker_post_recv(e->qp[qp], wr, n)
-			      : saker_post_send(e->qp[qp], wr, n);
-
-		if (rc < 0)
-			return perf_fail("posting", rc);
-		wr += rc;
-		n -= rc;
-		if (n > 0 && (perf_reap(e) || perf_turn(e)))
-			return -1;
-	}
-	return 0;
-}
-
-int
-perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
-{
-	static const uint8_t opcodes[] = {RD_SEND, RD_WRITE, RD_READ};
-	bool read = e->o->op == PERF_READ;
-	struct rd_sge sge = element(e, read ? perf_in(e) : perf_out(e), e->o->size);
-	struct saker_wr wr[POST_BURST];
-
-	for (uint32_t i = 0; i < n && i < POST_BURST; i++)
-		wr[i] = (struct saker_wr){
-			.wr_id = qp,
-			.opcode = opcodes[e->o->op],
-			.flags = signaled && i + 1 == n ? RD_SIGNALED : 0,
-			.nsge = 1,
-			.rkey = e->peer_stag,
-			.remote_addr = e->peer_addr + (read ? 0 : e->part),
-			.sge = &sge,
-		};
-	e->flow[qp].sent += n;
-	e->flow[qp].signals += signaled;
-	return post_all(e, qp, wr, (int)n, false);
-}
-
-int
-perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
-{
-	struct rd_sge sge = element(e, perf_in(e), e->o->size);
-	struct saker_wr wr = {.wr_id = qp, .nsge = 1, .sge = &sge};
-
-	e->flow[qp].recv_posted += n;
-	for (; n > 0; n--)
-		if (post_all(e, qp, &wr, 1, true))
-			return -1;
-	return 0;
-}
-
-int
-perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
-{
-	struct rd_sge sge = {(uintptr_t)&value, sizeof(value), 0};
-	struct saker_wr wr = {
-		.opcode = RD_WRITE,
-		.flags = RD_INLINE,
-		.nsge = 1,
-		.rkey = e->peer_stag,
-		.remote_addr = e->peer_addr + words_off(e, qp) + 8 * w,
-		.sge = &sge,
-	};
-
-	return post_all(e, qp, &wr, 1, false);
-}
-
-int
-perf_reap(struct perf_end *e)
-{
-	struct rd_wc wc[32];
-	int n = saker_cq_poll(e->cq, wc, (int)SK_ARRAY_LEN(wc));
-
-	for (int i = 0; i < n; i++) {
-		if (wc[i].status != RD_SUCCESS) {
-			fprintf(stderr, "saker-perf: a request failed: status %u, reason %u\n",
-				wc[i].status, wc[i].vendor_err);
-			e->errors++;
-			return -1;
-		}
-		if (wc[i].opcode >= RD_RECV) {
-			e->received++;
-			e->flow[wc[i].wr_id].received++;
-		} else {
-			e->completed++;
-			e->flow[wc[i].wr_id].done++;
-		}
-	}
-	return n < 0 ? perf_fail("polling", n) : 0;
-}
-
-static int
-say_meet(struct perf_end *e)
-{
-	for (uint32_t q = 0; q < e->o->qps; q++)
-		if (perf_tell(e, q, PERF_MEET, e->meetings))
-			return -1;
-	return 0;
-}
-
-static int
-hear_meet(struct perf_end *e)
-{
-	for (uint32_t q = 0; q < e->o->qps; q++)
-		while (perf_told(e, q, PERF_MEET) < e->meetings)
-			if (perf_reap(e) || perf_turn(e))
-				return -1;
-	return 0;
-}
-
-int
-perf_meet_hear(struct perf_end *e)
-{
-	e->meetings++;
-	return hear_meet(e);
-}
-
-int
-perf_meet_answer(struct perf_end *e)
-{
-	return say_meet(e);
-}
-
-int
-perf_meet(struct perf_end *e)
-{
-	if (!e->active)
-		return perf_meet_hear(e) || perf_meet_answer(e) ? -1 : 0;
-	e->meetings++;
-	return say_meet(e) || hear_meet(e) ? -1 : 0;
 }

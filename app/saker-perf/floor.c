@@ -203,18 +203,18 @@ static void
 lat_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 {
 	struct shape s = shape_of(f->o);
-	bool read = f->o->op == PERF_READ;
+	bool asks = perf_op_asks(f->o->op);
 
 	for (uint32_t i = 0; i < iters; i++) {
 		uint64_t start = eng_clock(), ns;
 
-		if (read)
+		if (asks)
 			send_signal(f);
 		else
 			send_message(f, &s);
 		stream_in(f, 1);
 		ns = eng_clock() - start;
-		sk_hist_add(out->lat, read ? ns : ns / 2);
+		sk_hist_add(out->lat, asks ? ns : ns / 2);
 	}
 }
 
@@ -224,7 +224,7 @@ lat_serve(struct perf_floor *f, uint32_t iters)
 	struct shape s = shape_of(f->o);
 
 	while (iters--) {
-		if (f->o->op == PERF_READ)
+		if (perf_op_asks(f->o->op))
 			wait_signal(f);
 		else
 			stream_in(f, 1);
@@ -242,7 +242,7 @@ perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 	start = eng_clock();
 	if (f->o->test == PERF_LAT) {
 		lat_run(f, iters, out);
-	} else if (f->o->op == PERF_READ) {
+	} else if (perf_op_asks(f->o->op)) {
 		stream_in(f, iters);
 	} else {
 		stream_out(f, iters);
@@ -261,7 +261,7 @@ perf_floor_serve(struct perf_floor *f, uint32_t iters)
 	send_signal(f);
 	if (f->o->test == PERF_LAT) {
 		lat_serve(f, iters);
-	} else if (f->o->op == PERF_READ) {
+	} else if (perf_op_asks(f->o->op)) {
 		stream_out(f, iters);
 	} else {
 		stream_in(f, iters);

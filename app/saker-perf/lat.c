@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ping-pong. A Write is seen by its last byte, as programs do it; a Send by its receive; a Read
- * needs no answer, and its figure is the round trip where the others' is half of it.
+ * Ping-pong. A Write is seen by its last byte, as programs do it; a Send and a Write with Immediate
+ * by their receive; a Read and an Atomic need no answer, and their figure is the round trip where
+ * the others' is half of it.
  */
 #include "perf.h"
 
@@ -37,7 +38,7 @@ wait_received(struct perf_end *e, uint64_t want)
 static int
 say(struct perf_end *e, uint32_t i, uint8_t seq)
 {
-	if (e->o->op == PERF_WRITE)
+	if (e->op == PERF_WRITE)
 		perf_out(e)[e->o->size - 1] = seq;
 	return perf_post(e, 0, 1, i % SIGNAL_EVERY == 0);
 }
@@ -45,25 +46,33 @@ say(struct perf_end *e, uint32_t i, uint8_t seq)
 static int
 hear(struct perf_end *e, uint8_t seq, uint64_t received)
 {
-	return e->o->op == PERF_WRITE ? wait_byte(e, seq) : wait_received(e, received);
+	return e->op == PERF_WRITE ? wait_byte(e, seq) : wait_received(e, received);
+}
+
+/* Asks for the peer's bytes, or for an Atomic and the original value. */
+static int
+ask(struct perf_end *e)
+{
+	uint64_t done = e->completed + 1;
+
+	if (perf_post(e, 0, 1, true))
+		return -1;
+	while (e->completed < done)
+		if (perf_turn(e) || perf_reap(e))
+			return -1;
+	perf_check_cell(e, 0);
+	return 0;
 }
 
 static int
 ping(struct perf_end *e, uint32_t i, uint64_t base)
 {
-	uint8_t seq = next_seq(e);
+	uint8_t seq;
 
-	if (e->o->op == PERF_READ) {
-		uint64_t done = e->completed + 1;
-
-		if (perf_post(e, 0, 1, true))
-			return -1;
-		while (e->completed < done)
-			if (perf_turn(e) || perf_reap(e))
-				return -1;
-		return 0;
-	}
-	if (e->o->op == PERF_SEND && perf_post_recv(e, 0, 1))
+	if (perf_op_asks(e->op))
+		return ask(e);
+	seq = next_seq(e);
+	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
 		return -1;
 	return say(e, i, seq) || hear(e, seq, base + i + 1) ? -1 : 0;
 }
@@ -83,7 +92,7 @@ perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 		if (ping(e, i, base))
 			return -1;
 		now = eng_clock();
-		sk_hist_add(f->lat, e->o->op == PERF_READ ? now - start : (now - start) / 2);
+		sk_hist_add(f->lat, perf_op_asks(e->op) ? now - start : (now - start) / 2);
 		start = now;
 		if (i % SIGNAL_EVERY == 0 && perf_reap(e))
 			return -1;
@@ -99,19 +108,22 @@ perf_lat_serve(struct perf_end *e, uint32_t iters)
 {
 	uint64_t base = e->received;
 
-	if (e->o->op == PERF_SEND && perf_post_recv(e, 0, 1))
+	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
 		return -1;
 	if (perf_meet(e))
 		return -1;
-	for (uint32_t i = 0; e->o->op != PERF_READ && i < iters; i++) {
+	for (uint32_t i = 0; !perf_op_asks(e->op) && i < iters; i++) {
 		uint8_t seq = next_seq(e);
 
 		if (hear(e, seq, base + i + 1))
 			return -1;
-		if (e->o->op == PERF_SEND && i + 1 < iters && perf_post_recv(e, 0, 1))
+		if (perf_op_receives(e->op) && i + 1 < iters && perf_post_recv(e, 0, 1))
 			return -1;
 		if (say(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
 			return -1;
 	}
-	return perf_meet(e);
+	if (perf_meet_hear(e))
+		return -1;
+	perf_check_served(e, 0, iters);
+	return perf_meet_answer(e);
 }

@@ -18,16 +18,20 @@ struct option_row {
 	const char *help;
 };
 
-static const char *const ops[] = {"send", "write", "read", NULL};
+static const char *const ops[] = {
+	"send", "write", "read", "atomic_fa", "atomic_cs", "write_imm", NULL};
 static const char *const tests[] = {"lat", "bw", "rate", NULL};
 static const char *const transports[] = {"iwarp", NULL};
 
 #define AT(field) offsetof(struct perf_options, field)
 static const struct option_row rows[] = {
 	{"transport", CHOICE, AT(transport), 0, 0, transports, "iwarp"},
-	{"op", CHOICE, AT(op), 0, 0, ops, "send, write or read"},
-	{"test", CHOICE, AT(test), 0, 0, tests, "lat (ping-pong), bw (stream) or rate (many small)"},
-	{"size", NUMBER, AT(size), 1, 1u << 30, NULL, "bytes of a message"},
+	{"op", CHOICE, AT(op), 0, 0, ops, "send, write, read, atomic_fa, atomic_cs or write_imm"},
+	{"versus", CHOICE, AT(versus), 0, 0, ops,
+		"an operation (as --op) to measure in between, for the ratio"},
+	{"test", CHOICE, AT(test), 0, 0, tests,
+		"lat (ping-pong), bw (stream) or rate (many small)"},
+	{"size", NUMBER, AT(size), 1, 1u << 30, NULL, "bytes of a message (64; an Atomic has 8)"},
 	{"iters", NUMBER, AT(iters), 1, 1000000000, NULL, "messages in all rounds together"},
 	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL, "how often floor and real thing alternate"},
 	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs that work"},
@@ -37,7 +41,8 @@ static const struct option_row rows[] = {
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
 	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
 	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "no progress"},
-	{"counters", FLAG, AT(counters), 0, 0, NULL, "print engines' and ports' counters at the end"},
+	{"counters", FLAG, AT(counters), 0, 0, NULL,
+		"print engines' and ports' counters at the end"},
 	{"no-offload", OFF, AT(offload), 0, 0, NULL, "no checksums and no TSO by the port"},
 	{"no-floor", OFF, AT(floor), 0, 0, NULL, "do not measure the floor"},
 	{"no-crc", OFF, AT(crc), 0, 0, NULL, "MPA without CRC"},
@@ -128,6 +133,23 @@ find(const char *word)
 	return NULL;
 }
 
+/* An Atomic has one size. */
+static int
+check_size(struct perf_options *o)
+{
+	bool atomic = perf_op_atomic(o->op) || perf_op_atomic(o->versus);
+	char given[16];
+
+	if (o->size == 0)
+		o->size = atomic ? 8 : 64;
+	if (atomic && o->test == PERF_BW)
+		return refuse("test", "bw", "an Atomic has 8 bytes: there are lat and rate");
+	snprintf(given, sizeof(given), "%u", o->size);
+	if (atomic && o->size != 8)
+		return refuse("size", given, "an Atomic has 8 bytes");
+	return 0;
+}
+
 static int
 check(struct perf_options *o)
 {
@@ -136,12 +158,13 @@ check(struct perf_options *o)
 	if (o->client && !o->listen && !o->connect)
 		return refuse("client", o->client, "wants --listen or --connect");
 	if (o->client && (o->impair || o->address || o->pcap))
-		return refuse("client", o->client, "takes no --impair, --address or --pcap: the port is saker's");
+		return refuse("client", o->client,
+			"takes no --impair, --address or --pcap: the port is saker's");
 	if ((o->listen || o->connect) && !o->client && !o->address)
 		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return refuse("port", o->port, "is neither ring nor memif");
-	return 0;
+	return check_size(o);
 }
 
 int
@@ -149,8 +172,8 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 {
 	*o = (struct perf_options){
 		.op = PERF_WRITE,
+		.versus = PERF_NO_OP,
 		.test = PERF_LAT,
-		.size = 64,
 		.iters = 100000,
 		.rounds = 5,
 		.qps = 1,

@@ -14,13 +14,21 @@
 struct rte_mempool;
 struct rte_mbuf;
 
-enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ };
+enum perf_op {
+	PERF_SEND,
+	PERF_WRITE,
+	PERF_READ,
+	PERF_ATOMIC_FA, /* FetchAdd of 1 */
+	PERF_ATOMIC_CS, /* CmpSwap that counts up by 1 */
+	PERF_WRITE_IMM,
+	PERF_NO_OP, /* of --versus: none */
+};
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE };
 
 #define PERF_PORT 18515
 
 struct perf_options {
-	enum perf_op op;
+	enum perf_op op, versus;
 	enum perf_test test;
 	enum shm_transport transport;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
@@ -38,12 +46,34 @@ struct perf_options {
  * -1; 1: --help was given. */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
 const char *perf_op_name(enum perf_op op);
+
+static inline bool
+perf_op_atomic(enum perf_op op)
+{
+	return op == PERF_ATOMIC_FA || op == PERF_ATOMIC_CS;
+}
+
+/* The active end asks and has its answer when the request completes: the passive one does nothing.
+ */
+static inline bool
+perf_op_asks(enum perf_op op)
+{
+	return op == PERF_READ || perf_op_atomic(op);
+}
+
+/* Each message takes a receive of the other end. */
+static inline bool
+perf_op_receives(enum perf_op op)
+{
+	return op == PERF_SEND || op == PERF_WRITE_IMM;
+}
+
 const char *perf_test_name(enum perf_test test);
 
 /* What a run, or its floor, came to. */
 struct perf_figures {
 	struct sk_hist
-		*lat; /* of one way (write, send) or of the round trip (read); NULL but for lat */
+		*lat; /* of one way, or of the round trip where perf_op_asks(); NULL but for lat */
 	uint64_t bytes, msgs, ns;
 };
 
@@ -60,25 +90,31 @@ perf_mops(const struct perf_figures *f)
 }
 
 /* What the two ends say to each other beside the test, one per QP: 8-byte inline Writes into the
- * receiver's buffer. */
+ * receiver's buffer. And the cell of the Atomics: at the passive end their target, at the active
+ * one where the original values come. */
 enum perf_word { PERF_MEET, PERF_CREDIT, PERF_ERRORS, PERF_WORDS };
 struct perf_words {
 	uint64_t w[PERF_WORDS];
+	uint64_t cell;
 };
 
 /* A QP that works, counted from its birth. */
 struct perf_flow {
-	uint64_t sent;    /* requests of the test */
+	uint64_t sent;    /* requests of the test; of them */
+	uint64_t taken;   /* those that take a receive */
 	uint64_t signals; /* those that asked for a completion, and */
 	uint64_t done;    /* the completions that came */
 	uint64_t recv_posted, received;
-	uint64_t until; /* of this round: sent, or received */
+	uint64_t until;   /* of this round: sent, or received */
+	uint64_t atomics; /* posted by the active end; which the passive one expects in its cell */
+	uint64_t imms_out, imms_in;
 };
 
 /* One end: a client of some engine, its memory and its QPs. Every end runs in a thread of its own,
  * in straight-line code that calls perf_turn() wherever it waits. */
 struct perf_end {
 	const struct perf_options *o;
+	enum perf_op op;    /* of this round */
 	bool active;        /* connects, and measures */
 	struct eng *engine; /* NULL when a saker elsewhere does the work */
 	struct saker *s;
@@ -108,6 +144,9 @@ uint8_t *perf_in(
 	const struct perf_end *e); /* where the peer writes and sends to, and where reads go */
 uint64_t perf_told(
 	const struct perf_end *e, uint32_t qp, enum perf_word w); /* the peer's latest word */
+uint64_t perf_words_off(const struct perf_end *e, uint32_t qp);   /* from the buffer's begin */
+uint64_t perf_cell_off(const struct perf_end *e, uint32_t qp);
+uint64_t *perf_cell(const struct perf_end *e, uint32_t qp);
 
 /* All return 0, or -1 after having said what failed. */
 int perf_fail(const char *what, int rc);
@@ -129,12 +168,26 @@ int perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled);
 int perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n);
 /* Tells the peer `value`. */
 int perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value);
-/* Takes completions into the counts. */
+/* One Atomic of the test's operation on the cell of `qp`, signalled. */
+struct perf_operands {
+	uint64_t data, data_mask, compare, compare_mask;
+};
+int perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op);
+/* Takes completions into the counts. Immediate Data that came is looked at: perf_mistake(). */
 int perf_reap(struct perf_end *e);
+/* After requests have completed: did the last Atomic of `qp` find what its forerunners left? At the
+ * passive end, that has been told that `iters` more are done: does its cell count them all? Both do
+ * nothing for other operations. */
+void perf_check_cell(struct perf_end *e, uint32_t qp);
+void perf_check_served(struct perf_end *e, uint32_t qp, uint32_t iters);
+/* Counts a mistake, and says what was found the first few times. */
+void perf_mistake(struct perf_end *e, const char *what, uint64_t n, uint64_t is, uint64_t want);
+/* Both ends' mistakes, as the active one knows them after it has met the other. */
+uint64_t perf_mistakes(const struct perf_end *e);
 /* Both ends meet: the active one speaks, the passive one hears and answers. What was posted before
  * has been placed. */
 int perf_meet(struct perf_end *e);
-/* The passive end's two halves of it. */
+/* The passive end's two halves of it. The second tells its mistakes too. */
 int perf_meet_hear(struct perf_end *e);
 int perf_meet_answer(struct perf_end *e);
 
@@ -146,6 +199,17 @@ int perf_stream_serve(struct perf_end *e, uint32_t iters);
 /* Each operation in lockstep, every byte compared; mistakes go to e->errors. */
 int perf_verify_run(struct perf_end *e, uint32_t iters);
 int perf_verify_serve(struct perf_end *e, uint32_t iters);
+/* The same of Atomics: masks too, the original values, and what is in memory afterwards. */
+int perf_verify_atomic_run(struct perf_end *e, uint32_t iters);
+int perf_verify_atomic_serve(struct perf_end *e, uint32_t iters);
+
+/* --verify, of the operation and of the one it is compared with. */
+uint32_t perf_verified(const struct perf_options *o); /* how many operations each */
+int perf_verify(struct perf_end *e);
+/* `iters` of the operation into *real, and as many of --versus into *versus if asked for: one after
+ * the other, every other round the other way round. Either end. */
+int perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *real,
+	struct perf_figures *versus);
 
 /* The floor: raw frames over the same ports with the same copies and CRC passes, and no protocol.
  */
@@ -181,7 +245,7 @@ int perf_single(const struct perf_options *o); /* --listen, --connect, --client 
 
 struct perf_report {
 	const struct perf_options *o;
-	struct perf_figures real, floor; /* floor.ns 0: was not measured */
+	struct perf_figures real, floor, versus; /* ns 0: was not measured */
 	uint64_t errors;
 	uint32_t verified; /* operations whose bytes were compared */
 };

@@ -5,21 +5,22 @@
 
 #include "perf.h"
 
+/* Of the real thing to `other`: the floor, or another operation. */
 static double
-ratio(const struct perf_report *r)
+ratio(const struct perf_report *r, const struct perf_figures *other)
 {
-	if (r->floor.ns == 0)
+	if (other->ns == 0)
 		return 0;
 	switch (r->o->test) {
 	case PERF_LAT: {
-		double floor = (double)sk_hist_quantile(r->floor.lat, 0.5);
+		double p50 = (double)sk_hist_quantile(other->lat, 0.5);
 
-		return floor > 0 ? (double)sk_hist_quantile(r->real.lat, 0.5) / floor : 0;
+		return p50 > 0 ? (double)sk_hist_quantile(r->real.lat, 0.5) / p50 : 0;
 	}
 	case PERF_BW:
-		return perf_gbps(&r->real) / perf_gbps(&r->floor);
+		return perf_gbps(&r->real) / perf_gbps(other);
 	case PERF_RATE:
-		return perf_mops(&r->real) / perf_mops(&r->floor);
+		return perf_mops(&r->real) / perf_mops(other);
 	}
 	return 0;
 }
@@ -46,19 +47,29 @@ print_json(const struct perf_report *r)
 		printf("\"floor_p50_ns\": %lu, \"floor_gbps\": %.3f, \"floor_mops\": %.4f, "
 		       "\"ratio\": %.3f, ",
 			(unsigned long)quantile(&r->floor, 0.5), perf_gbps(&r->floor),
-			perf_mops(&r->floor), ratio(r));
+			perf_mops(&r->floor), ratio(r, &r->floor));
 	else
 		printf("\"floor_p50_ns\": null, \"floor_gbps\": null, \"floor_mops\": null, "
 		       "\"ratio\": null, ");
+	if (r->versus.ns)
+		printf("\"versus\": \"%s\", \"versus_p50_ns\": %lu, \"versus_gbps\": %.3f, "
+		       "\"versus_mops\": %.4f, \"versus_ratio\": %.3f, ",
+			perf_op_name(o->versus), (unsigned long)quantile(&r->versus, 0.5),
+			perf_gbps(&r->versus), perf_mops(&r->versus), ratio(r, &r->versus));
 	printf("\"verified\": %u, \"errors\": %lu}\n", r->verified, (unsigned long)r->errors);
 }
 
 static void
-print_lat(const char *name, const struct perf_figures *f)
+print_row(const struct perf_report *r, const char *name, const struct perf_figures *f)
 {
-	printf("%-6s %12.2f %12.2f %12.2f %12.2f\n", name, (double)f->lat->min / 1e3,
-		(double)quantile(f, 0.5) / 1e3, (double)quantile(f, 0.99) / 1e3,
-		(double)quantile(f, 0.999) / 1e3);
+	if (f->ns == 0)
+		return;
+	if (r->o->test == PERF_LAT)
+		printf("%-10s %12.2f %12.2f %12.2f %12.2f\n", name, (double)f->lat->min / 1e3,
+			(double)quantile(f, 0.5) / 1e3, (double)quantile(f, 0.99) / 1e3,
+			(double)quantile(f, 0.999) / 1e3);
+	else
+		printf("%-10s %12.2f %12.3f\n", name, perf_gbps(f), perf_mops(f));
 }
 
 static void
@@ -69,23 +80,22 @@ print_table(const struct perf_report *r)
 	printf("RDMA_%s %s over iwarp: %u bytes, MTU %u, %u QPs (and %u idle), depth %u, %lu iterations\n",
 		perf_op_name(o->op), perf_test_name(o->test), o->size, o->mtu, o->qps, o->idle_qps,
 		o->depth, (unsigned long)r->real.msgs);
-	if (o->test == PERF_LAT) {
-		printf("%-6s %12s %12s %12s %12s\n", "", "t_min[us]", "p50[us]", "p99[us]",
+	if (o->test == PERF_LAT)
+		printf("%-10s %12s %12s %12s %12s\n", "", "t_min[us]", "p50[us]", "p99[us]",
 			"p99.9[us]");
-		print_lat("saker", &r->real);
-		if (r->floor.ns)
-			print_lat("floor", &r->floor);
-	} else {
-		printf("%-6s %12s %12s\n", "", "BW[Gb/s]", "Rate[Mop/s]");
-		printf("%-6s %12.2f %12.3f\n", "saker", perf_gbps(&r->real), perf_mops(&r->real));
-		if (r->floor.ns)
-			printf("%-6s %12.2f %12.3f\n", "floor", perf_gbps(&r->floor),
-				perf_mops(&r->floor));
-	}
+	else
+		printf("%-10s %12s %12s\n", "", "BW[Gb/s]", "Rate[Mop/s]");
+	print_row(r, "saker", &r->real);
+	print_row(r, "floor", &r->floor);
+	if (r->versus.ns)
+		print_row(r, perf_op_name(o->versus), &r->versus);
 	if (r->floor.ns)
-		printf("ratio  %12.3f\n", ratio(r));
-	printf("errors %12lu   (%u operations compared byte by byte)\n", (unsigned long)r->errors,
-		r->verified);
+		printf("ratio      %12.3f   to the floor\n", ratio(r, &r->floor));
+	if (r->versus.ns)
+		printf("ratio      %12.3f   to %s\n", ratio(r, &r->versus),
+			perf_op_name(o->versus));
+	printf("errors     %12lu   (%u operations compared byte by byte)\n",
+		(unsigned long)r->errors, r->verified);
 }
 
 void

@@ -7,8 +7,6 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define VERIFY_ITERS 100u
-
 static int
 attach(struct perf_end *e, const struct perf_options *o)
 {
@@ -31,29 +29,30 @@ attach(struct perf_end *e, const struct perf_options *o)
 }
 
 static int
-work(struct perf_end *e, struct perf_figures *f)
+work(struct perf_end *e, struct perf_report *report)
 {
 	const struct perf_options *o = e->o;
-	uint32_t v = o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
 
-	if (v && (e->active ? perf_verify_run(e, v) : perf_verify_serve(e, v)))
+	if (perf_verify(e))
 		return -1;
-	if (e->active)
-		return o->test == PERF_LAT ? perf_lat_run(e, o->iters, f)
-					   : perf_stream_run(e, o->iters, f);
-	return o->test == PERF_LAT ? perf_lat_serve(e, o->iters) : perf_stream_serve(e, o->iters);
+	for (uint32_t r = 0; r < o->rounds; r++)
+		if (perf_round(e, r, each, &report->real, &report->versus))
+			return -1;
+	return 0;
 }
 
 int
 perf_single(const struct perf_options *o)
 {
-	static struct sk_hist lat;
+	static struct sk_hist lat, versus_lat;
 	struct perf_end e = {.o = o, .active = o->connect != NULL};
-	struct perf_report report = {.o = o, .real.lat = &lat};
+	struct perf_report report = {.o = o, .real.lat = &lat, .versus.lat = &versus_lat};
 	struct sk_addr to;
 	int rc;
 
 	sk_hist_init(&lat);
+	sk_hist_init(&versus_lat);
 	if (o->connect && sk_addr_parse(o->connect, &to) < 0) {
 		fprintf(stderr, "saker-perf: --connect %s: not an address\n", o->connect);
 		return 1;
@@ -62,12 +61,12 @@ perf_single(const struct perf_options *o)
 	if (rc == 0)
 		rc = e.active ? perf_end_connect(&e, &to) : perf_end_accept(&e);
 	if (rc == 0)
-		rc = work(&e, &report.real);
+		rc = work(&e, &report);
 	if (rc == 0 && e.active) {
-		report.errors = e.errors;
-		report.verified = o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+		report.errors = perf_mistakes(&e);
+		report.verified = perf_verified(o);
 		if (o->test != PERF_LAT)
-			report.real.lat = NULL;
+			report.real.lat = report.versus.lat = NULL;
 		perf_report_print(&report);
 	}
 	perf_settle(&e);
@@ -75,5 +74,5 @@ perf_single(const struct perf_options *o)
 		perf_counters_print(e.engine, 0, e.active ? "active" : "passive");
 	perf_end_close(&e);
 	perf_pcap_close();
-	return rc || e.errors;
+	return rc || (e.active ? report.errors : e.errors);
 }

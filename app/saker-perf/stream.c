@@ -2,7 +2,8 @@
 /*
  * Many messages one way, `depth` of them outstanding on each QP: bandwidth and rate. The clock
  * stops when the last byte has been placed. iWARP has no "receiver not ready": in a Send test the
- * receiver tells how many receives it has posted, and the sender keeps within that.
+ * receiver (and in one of Write with Immediate) tells how many receives it has posted, and the
+ * sender keeps within that.
  */
 #include "../../lib/base/mem.h"
 #include "perf.h"
@@ -35,7 +36,7 @@ feed(struct perf_end *e, uint32_t q)
 
 		if ((f->signals - f->done + 1) * burst > e->o->depth)
 			return 0;
-		if (e->o->op == PERF_SEND && perf_told(e, q, PERF_CREDIT) < f->sent + n)
+		if (perf_op_receives(e->op) && perf_told(e, q, PERF_CREDIT) < f->taken + n)
 			return 0;
 		if (perf_post(e, q, n, true))
 			return -1;
@@ -67,6 +68,8 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 	}
 	if (perf_meet(e))
 		return -1;
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		perf_check_cell(e, q);
 	f->ns += eng_clock() - start;
 	f->msgs += iters;
 	f->bytes += (uint64_t)iters * e->o->size;
@@ -89,7 +92,7 @@ refill(struct perf_end *e, uint32_t q)
 int
 perf_stream_serve(struct perf_end *e, uint32_t iters)
 {
-	bool busy = e->o->op == PERF_SEND;
+	bool busy = perf_op_receives(e->op);
 
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		e->flow[q].until = e->flow[q].received + share_of(e, iters, q);
@@ -105,5 +108,9 @@ perf_stream_serve(struct perf_end *e, uint32_t iters)
 		if (perf_turn(e) || perf_reap(e))
 			return -1;
 	}
-	return perf_meet(e);
+	if (perf_meet_hear(e))
+		return -1;
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		perf_check_served(e, q, share_of(e, iters, q));
+	return perf_meet_answer(e);
 }

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The few verbs that the tests are made of: requests of the operation under test, receives, words
+ * to the other end, and completions into the counts. */
+#include <stddef.h>
+
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define POST_BURST 32
+#define COMPLAINTS 10 /* sentences about mistakes; all are counted */
+
+static struct rd_sge
+element(const struct perf_end *e, const void *at, uint32_t len)
+{
+	return (struct rd_sge){(uintptr_t)at, len, saker_mr_stag(e->mr)};
+}
+
+/* Posts all of wr[0..n), taking turns while there is no room. */
+static int
+post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
+{
+	e->waited = 0;
+	while (n > 0) {
+		int rc = recv ? saker_post_recv(e->qp[qp], wr, n)
+			      : saker_post_send(e->qp[qp], wr, n);
+
+		if (rc < 0)
+			return perf_fail("posting", rc);
+		wr += rc;
+		n -= rc;
+		if (n > 0 && (perf_reap(e) || perf_turn(e)))
+			return -1;
+	}
+	return 0;
+}
+
+/* The n-th Immediate Data of a flow: each of its 64 bits counts. */
+static uint64_t
+immediate(uint64_t n)
+{
+	return (n + 1) * 0x9e3779b97f4a7c15ull;
+}
+
+/* What the next request of a flow says beside its addresses. A FetchAdd counts the peer's cell up
+ * by one and a CmpSwap does the same, so either way the n-th finds n there. */
+static void
+operands(const struct perf_end *e, struct perf_flow *f, struct saker_wr *wr)
+{
+	switch (e->op) {
+	case PERF_ATOMIC_FA:
+		wr->data = 1;
+		f->atomics++;
+		break;
+	case PERF_ATOMIC_CS:
+		wr->compare = f->atomics++;
+		wr->data = f->atomics;
+		wr->data_mask = wr->compare_mask = ~0ull;
+		break;
+	case PERF_WRITE_IMM:
+		wr->imm = immediate(f->imms_out++);
+		break;
+	default:
+		break;
+	}
+}
+
+static const struct saker_wr *template(
+	const struct perf_end *e, uint32_t qp, struct rd_sge *sge, struct saker_wr *wr)
+{
+	static const uint8_t opcodes[] = {[PERF_SEND] = RD_SEND,
+		[PERF_WRITE] = RD_WRITE,
+		[PERF_READ] = RD_READ,
+		[PERF_ATOMIC_FA] = RD_FETCH_ADD,
+		[PERF_ATOMIC_CS] = RD_CMP_SWAP,
+		[PERF_WRITE_IMM] = RD_WRITE_IMM};
+
+	*wr = (struct saker_wr){
+		.wr_id = qp, .opcode = opcodes[e->op], .nsge = 1, .rkey = e->peer_stag, .sge = sge};
+	if (perf_op_atomic(e->op)) {
+		*sge = element(e, perf_cell(e, qp), sizeof(uint64_t));
+		wr->remote_addr = e->peer_addr + perf_cell_off(e, qp);
+	} else if (e->op == PERF_READ) {
+		*sge = element(e, perf_in(e), e->o->size);
+		wr->remote_addr = e->peer_addr;
+	} else {
+		*sge = element(e, perf_out(e), e->o->size);
+		wr->remote_addr = e->peer_addr + e->part;
+	}
+	return wr;
+}
+
+int
+perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
+{
+	struct perf_flow *f = &e->flow[qp];
+	struct saker_wr wr[POST_BURST], one;
+	struct rd_sge sge;
+
+	template(e, qp, &sge, &one);
+	for (uint32_t i = 0; i < n && i < POST_BURST; i++) {
+		wr[i] = one;
+		operands(e, f, &wr[i]);
+		if (signaled && i + 1 == n)
+			wr[i].flags = RD_SIGNALED;
+	}
+	f->sent += n;
+	f->taken += perf_op_receives(e->op) ? n : 0;
+	f->signals += signaled;
+	return post_all(e, qp, wr, (int)n, false);
+}
+
+int
+perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op)
+{
+	struct saker_wr wr;
+	struct rd_sge sge;
+
+	template(e, qp, &sge, &wr);
+	wr.flags = RD_SIGNALED;
+	wr.data = op->data;
+	wr.data_mask = op->data_mask;
+	wr.compare = op->compare;
+	wr.compare_mask = op->compare_mask;
+	e->flow[qp].sent++;
+	e->flow[qp].signals++;
+	return post_all(e, qp, &wr, 1, false);
+}
+
+/* Immediate Data leaves the elements of the receive alone: it has none. */
+int
+perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
+{
+	struct rd_sge sge = element(e, perf_in(e), e->o->size);
+	struct saker_wr wr = {.wr_id = qp, .nsge = e->op == PERF_SEND, .sge = &sge};
+
+	e->flow[qp].recv_posted += n;
+	for (; n > 0; n--)
+		if (post_all(e, qp, &wr, 1, true))
+			return -1;
+	return 0;
+}
+
+int
+perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
+{
+	struct rd_sge sge = {(uintptr_t)&value, sizeof(value), 0};
+	struct saker_wr wr = {
+		.opcode = RD_WRITE,
+		.flags = RD_INLINE,
+		.nsge = 1,
+		.rkey = e->peer_stag,
+		.remote_addr = e->peer_addr + perf_words_off(e, qp) + 8 * w,
+		.sge = &sge,
+	};
+
+	return post_all(e, qp, &wr, 1, false);
+}
+
+void
+perf_mistake(struct perf_end *e, const char *what, uint64_t n, uint64_t is, uint64_t want)
+{
+	if (e->errors++ < COMPLAINTS)
+		fprintf(stderr, "saker-perf: %s %lu is %016lx, not %016lx\n", what,
+			(unsigned long)n, (unsigned long)is, (unsigned long)want);
+}
+
+static void
+take_receive(struct perf_end *e, const struct rd_wc *wc)
+{
+	struct perf_flow *f = &e->flow[wc->wr_id];
+
+	e->received++;
+	f->received++;
+	if (e->op != PERF_WRITE_IMM)
+		return;
+	if (wc->imm != immediate(f->imms_in) || !(wc->flags & RD_WC_IMM))
+		perf_mistake(e, "Immediate Data", f->imms_in, wc->imm, immediate(f->imms_in));
+	if (wc->opcode != RD_RECV_IMM || wc->byte_len != e->o->size)
+		perf_mistake(
+			e, "length before Immediate Data", f->imms_in, wc->byte_len, e->o->size);
+	f->imms_in++;
+}
+
+int
+perf_reap(struct perf_end *e)
+{
+	struct rd_wc wc[32];
+	int n = saker_cq_poll(e->cq, wc, (int)SK_ARRAY_LEN(wc));
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != RD_SUCCESS) {
+			fprintf(stderr, "saker-perf: a request failed: status %u, reason %u\n",
+				wc[i].status, wc[i].vendor_err);
+			e->errors++;
+			return -1;
+		}
+		if (wc[i].opcode >= RD_RECV) {
+			take_receive(e, &wc[i]);
+		} else {
+			e->completed++;
+			e->flow[wc[i].wr_id].done++;
+		}
+	}
+	return n < 0 ? perf_fail("polling", n) : 0;
+}
+
+static int
+say_meet(struct perf_end *e)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		if (perf_tell(e, q, PERF_MEET, e->meetings))
+			return -1;
+	return 0;
+}
+
+static int
+hear_meet(struct perf_end *e)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		while (perf_told(e, q, PERF_MEET) < e->meetings)
+			if (perf_reap(e) || perf_turn(e))
+				return -1;
+	return 0;
+}
+
+int
+perf_meet_hear(struct perf_end *e)
+{
+	e->meetings++;
+	return hear_meet(e);
+}
+
+int
+perf_meet_answer(struct perf_end *e)
+{
+	return perf_tell(e, 0, PERF_ERRORS, e->errors) || say_meet(e) ? -1 : 0;
+}
+
+uint64_t
+perf_mistakes(const struct perf_end *e)
+{
+	return e->errors + perf_told(e, 0, PERF_ERRORS);
+}
+
+int
+perf_meet(struct perf_end *e)
+{
+	if (!e->active)
+		return perf_meet_hear(e) || perf_meet_answer(e) ? -1 : 0;
+	e->meetings++;
+	return say_meet(e) || hear_meet(e) ? -1 : 0;
+}

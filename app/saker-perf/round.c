@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is measured in a round, and verified before the first: the operation, and beside it the one
+ * of --versus on the same connections. Both ends walk through the same, in the same order.
+ */
+#include "../../lib/base/mem.h"
+#include "perf.h"
+
+#define VERIFY_ITERS 100u
+
+static int
+measure(struct perf_end *e, enum perf_op op, uint32_t iters, struct perf_figures *f)
+{
+	bool lat = e->o->test == PERF_LAT;
+
+	e->op = op;
+	if (e->active)
+		return lat ? perf_lat_run(e, iters, f) : perf_stream_run(e, iters, f);
+	return lat ? perf_lat_serve(e, iters) : perf_stream_serve(e, iters);
+}
+
+int
+perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *real,
+	struct perf_figures *versus)
+{
+	enum perf_op other = e->o->versus;
+
+	if (other != PERF_NO_OP && r % 2 == 0 && measure(e, other, iters, versus))
+		return -1;
+	if (measure(e, e->o->op, iters, real))
+		return -1;
+	return other != PERF_NO_OP && r % 2 == 1 ? measure(e, other, iters, versus) : 0;
+}
+
+uint32_t
+perf_verified(const struct perf_options *o)
+{
+	return o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
+}
+
+static int
+verify(struct perf_end *e, enum perf_op op)
+{
+	uint32_t n = perf_verified(e->o);
+
+	e->op = op;
+	if (n == 0 || op == PERF_NO_OP)
+		return 0;
+	if (perf_op_atomic(op))
+		return e->active ? perf_verify_atomic_run(e, n) : perf_verify_atomic_serve(e, n);
+	return e->active ? perf_verify_run(e, n) : perf_verify_serve(e, n);
+}
+
+int
+perf_verify(struct perf_end *e)
+{
+	return verify(e, e->o->op) || verify(e, e->o->versus) ? -1 : 0;
+}
