@@ -108,7 +108,10 @@ struct fa_delivery {
 	uint8_t ulp_code;   /* of FA_TARGET_*: the 8 bits that the target's ULP gave */
 	uint32_t rsn;
 	uint32_t request_len; /* FA_PULL: bytes that the pull data shall have, at most */
-	struct fa_buf *buf;   /* FA_PUSH, FA_PULL, FA_PULL_DATA: passes to the ULP */
+	/* FA_PUSH, FA_PULL on an ordered connection: the first one after a refusal (FA_RNR). All
+	 * that was delivered behind the refused one is to come back as FA_RNR, too, until this. */
+	bool restart;
+	struct fa_buf *buf; /* FA_PUSH, FA_PULL, FA_PULL_DATA: passes to the ULP */
 };
 
 /* What a target's ULP says to a request (8.5.3). */
@@ -130,7 +133,8 @@ struct fa_outcome {
 };
 
 enum fa_event {
-	FA_EV_XOFF, /* no more requests for now; pull data goes on */
+	FA_EV_XOFF, /* no more requests for now; pull data goes on. XOFF, XON: of the whole stack,
+		       the connection is NULL */
 	FA_EV_XON,
 	FA_EV_DEAD, /* given up (11): comes after the completions of all that was outstanding */
 };
@@ -168,7 +172,11 @@ struct fa_config {
 	uint64_t rto_initial_ns, rto_min_ns;
 	uint64_t ulp_rto_ns;      /* of packets that were received and wait for the ULP */
 	uint32_t max_retransmits; /* of a packet, then of its Resync (11); 0: no end */
-	uint64_t reclaim_ns;      /* transactions older than this are given up (FA_LOCAL_TIMEOUT) */
+	uint64_t reclaim_ns;      /* transactions older than this are given up (FA_LOCAL_TIMEOUT);
+				     much more than all retransmissions take; 0: never */
+	uint32_t conn_requests;   /* requests of one peer that are held at once; 0: no limit */
+	bool push_reoffer;        /* a refused push is offered again when its RNR timeout is over;
+				     else when its retransmission comes (11 allows both) */
 	uint64_t ack_delay_ns;    /* coalescing timer */
 	uint32_t ack_count;       /* received packets that end it early */
 	uint32_t ar_window;       /* fcwnd up to which each packet asks for an acknowledgement */
@@ -177,7 +185,8 @@ struct fa_config {
 	bool rack;                /* RACK-TLP instead of it */
 	uint8_t ttl; /* what a peer sends packets with: forward hops = ttl - received ttl */
 	uint8_t rx_thresholds_log2; /* level of the receive pools: occupancy in 2^k steps (10.2) */
-	uint64_t seed;              /* of the random gaps between AR bits, and of paths */
+	uint8_t rx_ema_shift; /* the newest occupancy counts 2^-k in the average; 0: it alone */
+	uint64_t seed;        /* of the random gaps between AR bits, and of paths */
 };
 
 void fa_config_default(struct fa_config *cfg);
@@ -228,7 +237,10 @@ void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 
 /* ---- From the ULP ---- */
 
-/* Starts a transaction; takes `buf` in any case. An error comes as a completion of its RSN. */
+/* Starts a transaction; takes `buf` in any case. An error comes as a completion of its RSN. A
+ * request that cannot be (no resources: Xoff and credits were ignored; longer than the MTU) leaves
+ * a hole in the order: an unordered connection goes on, an ordered one is given up with that code.
+ */
 void fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
 /* `response_len`: bytes that the pull data will have at most. */
 void fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len);

@@ -33,17 +33,18 @@ struct fa_pkt {
 /* Queues a packet; it goes out in fa_stack_poll() when its window's gate lets it (9.1.2). Requests
  * come in RSN order. Not on a dead connection. */
 void pdl_send(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
-/* TL gives the packet up (11: it took too long). true: it had not been sent, PDL has forgotten it,
- * TL frees it. false: a Resync with `code` goes out in its place, with its PSN; its payload is
- * freed, and tl_sent() comes with `how` when the Resync is acknowledged. Not from inside
- * tl_sent(). */
+/* TL gives the packet up (11: it took too long). true: it had not been sent and nobody waits for
+ * its RSN (pull data, or the connection is not ordered), PDL has forgotten it, TL frees it. false:
+ * a Resync with `code` goes out in its place, with its PSN; its payload is freed, and tl_sent()
+ * comes with `how` when the Resync is acknowledged. Not from inside tl_sent(). */
 bool pdl_withdraw(
 	struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how);
 /* The pull data for this pull request is here, so the request must have arrived: it counts as
  * acknowledged, and tl_sent() comes from inside. From inside tl_rx() only. `p` may stand in any
  * state but that of having been handed to tl_sent(). */
 void pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
-/* The ULP took the push that came with `psn`: it counts as acknowledged now. */
+/* The ULP took the push that came with `psn`: it counts as acknowledged now. Nothing happens if the
+ * packet is not one that is received and not acknowledged (its Resync may have come). */
 void pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn);
 /* Sends a NACK; one of CIE, non-recoverable and invalid CID is kept and repeated when the push
  * comes again, until its Resync arrives; after one for RNR the same push is handed to tl_rx() again
@@ -61,7 +62,9 @@ enum tl_take {
 		     */
 };
 /* A pull request, pull data or push inside the window that was not taken before; or a push after
- * pdl_nack() for RNR (`again`). pdl_ulp_ack() and pdl_nack() may be called from inside. */
+ * pdl_nack() for RNR (`again`; TL may still have the first copy, or not). pdl_ulp_ack() and
+ * pdl_nack() may be called from inside. The ULP is not: what becomes deliverable waits for
+ * tl_run(). */
 enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
 /* The packet is done: acknowledged (FA_DONE), or its Resync was (what the NACK said, FA_LOCAL_
@@ -70,20 +73,29 @@ enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 void tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how,
 	uint8_t ulp_code);
 /* A Resync replaced the peer's packet with this PSN and RSN: it will not come, or, if it did
- * (a push that the ULP has), no answer to it is wanted any more. */
-void tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h);
+ * (a push that the ULP has), no answer to it is wanted any more. TL_REFUSED: no room to remember
+ * that an RSN is to be passed over; the Resync is to be NACKed with code 1, as if it were the
+ * packet itself. */
+enum tl_take tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h);
+/* Deliveries that tl_rx(), tl_resynced() and tl_sent() made possible. The last thing in fa_input(),
+ * and after a timer that led to tl_sent(): from in there the ULP may call what falcon.h says, so
+ * nothing of PDL's may be half done. */
+void tl_run(struct fa_conn *c, uint64_t now);
 /* The connection was given up; all packets have been handed to tl_sent(). All transactions are to
- * be completed with `code`, then FA_EV_DEAD. */
+ * be completed with `code`, then FA_EV_DEAD; calls the ULP. */
 void tl_dead(struct fa_conn *c, uint64_t now, enum fa_completion code);
 /* 0..31: the higher of the levels of the receive packet and buffer pools (10.2). */
 uint8_t tl_rx_level(const struct fa_stack *s);
 
 /* ---- What stack.c and conn.c ask of TL ---- */
 
+/* Fills in what is TL's: pools, reclaim_ns, conn_requests, push_reoffer, rx_*. */
+void tl_config_default(struct fa_config *cfg);
 /* 0, -ENOMEM, -EINVAL: cfg->pools make no sense. s->cfg, s->ops are set. */
 int tl_stack_init(struct fa_stack *s, uint64_t now);
 void tl_stack_fini(struct fa_stack *s);
-/* 0, -ENOBUFS, -ENOMEM. c->s, c->params are set, the rest is zero. */
+/* 0, -ENOBUFS, -ENOMEM, -EINVAL: the pools cannot hold one request of that MTU. c->s, c->params are
+ * set, the rest is zero. */
 int tl_conn_init(struct fa_conn *c, uint64_t now);
 /* The connection is destroyed: TL frees all that it holds, in silence. PDL gave back before,
  * through tl_pkt_free(), the packets that it had. */
