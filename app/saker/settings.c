@@ -67,6 +67,9 @@ static const struct row rows[] = {
 	{"mpa", "revision", KIND_U8, AT(eng.mpa_revision), 1, 2},
 	{"mpa", "crc", KIND_BOOL, AT(eng.mpa_crc), 0, 0},
 	{"mpa", "markers", KIND_BOOL, AT(eng.mpa_markers), 0, 0},
+	{"mpa", "fall-back", KIND_BOOL, AT(eng.mpa_fall_back), 0, 0},
+
+	{"rdmap", "draft-ext", KIND_BOOL, AT(eng.draft_ext), 0, 0},
 
 	{"limits", "clients", KIND_U32, AT(eng.limits.clients), 1, 4096},
 	{"limits", "qps", KIND_U32, AT(eng.limits.qps), 1, 1u << 24},

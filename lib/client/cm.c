@@ -26,6 +26,9 @@ param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
 	cm->revision = p->revision;
 	cm->crc = p->crc;
 	cm->markers = p->markers;
+	cm->rtr = p->rtr;
+	cm->enhanced = p->enhanced;
+	cm->dialect = p->dialect;
 	cm->private_len = p->private_len;
 	if (p->private_len > 0)
 		memcpy(cm->private_data, p->private_data, p->private_len);
@@ -36,6 +39,13 @@ int
 saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out)
 {
+	return saker_listen_as(s, addr, port, backlog, NULL, user, out);
+}
+
+int
+saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	const struct saker_conn_param *p, void *user, struct saker_listener **out)
+{
 	struct saker_listener *l = cl_zalloc(sizeof(*l));
 	struct shm_msg m;
 	int rc;
@@ -43,6 +53,11 @@ saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_
 	if (l == NULL)
 		return cl_fail(-ENOMEM, "no memory for a listener");
 	memset(&m, 0, sizeof(m));
+	rc = param_fill(s, p, &m.body.cm);
+	if (rc < 0) {
+		free(l);
+		return rc;
+	}
 	if (addr != NULL)
 		m.body.cm.local = *addr;
 	m.body.cm.lport = port;
@@ -118,11 +133,18 @@ saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t
 {
 	const struct saker_conn_param p = {.private_data = private_data,
 		.private_len = (uint16_t)(len <= SHM_PRIVATE_MAX ? len : UINT16_MAX)};
+
+	return saker_reject_as(s, request, &p);
+}
+
+int
+saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param *p)
+{
 	struct shm_msg m;
 	int rc;
 
 	memset(&m, 0, sizeof(m));
-	rc = param_fill(s, &p, &m.body.cm);
+	rc = param_fill(s, p, &m.body.cm);
 	if (rc < 0)
 		return rc;
 	m.body.cm.request = request;

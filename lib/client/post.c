@@ -86,7 +86,7 @@ payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_s
 	e->inline_len = 0;
 	if (wr->nsge > qp->max_send_sge)
 		return -EINVAL;
-	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD) {
+	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP) {
 		if (wr->nsge != 1)
 			return -EINVAL;
 		e->atomic.sink = wr->sge[0];
@@ -102,7 +102,7 @@ payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_s
 static inline int
 sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
 {
-	if (wr->opcode > RD_BIND_MW || payload_write(qp, wr, e) < 0)
+	if (wr->opcode > RD_SWAP || payload_write(qp, wr, e) < 0)
 		return -EINVAL;
 	e->opcode = wr->opcode;
 	e->flags = wr->flags;

@@ -135,18 +135,31 @@ int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 /* ---- Connections ---- */
 
 struct saker_conn_param {
+	/* Reads and Atomics that the peer may have outstanding here, and we there: at most what the
+	 * device says. SHM_DEPTH_AUTO: not negotiated, the device's limit holds. With an ORD of 0 a
+	 * Read or Atomic completes as RD_LOC_QP_OP_ERR. */
 	uint16_t ird, ord;
-	uint8_t revision;     /* MPA revision; 0: the configuration's */
-	uint8_t crc, markers; /* 0, 1, or 2: the configuration's */
+	uint8_t revision; /* MPA revision; 0: the configuration's */
+	/* 0, 1, or 2: the configuration's. A CRC is used when either side asks for it: 0 leaves it
+	 * to the peer, whatever the configuration prefers. */
+	uint8_t crc, markers;
+	uint8_t rtr;      /* enum shm_rtr: what may announce us, or what we let announce the peer */
+	uint8_t enhanced; /* connecting: enum shm_enhanced */
+	uint8_t dialect;  /* enum shm_dialect: RD_SWAP needs SHM_DIALECT_DRAFT on both sides, and
+			     completes as RD_LOC_QP_OP_ERR otherwise */
 	const void *private_data;
 	uint16_t private_len; /* at most SHM_PRIVATE_MAX (508 with revision 2) */
 };
 
 enum saker_event_type {
+	/* cm.peer_ird and cm.peer_ord are what the peer stated (RFC 6581 9.1), cm.ird and cm.ord what
+	 * holds, or would. */
 	SAKER_EV_CONNECT_REQUEST, /* listener, request, cm */
-	SAKER_EV_ESTABLISHED,     /* qp, cm */
-	SAKER_EV_REJECTED,        /* qp, cm (private data) */
-	SAKER_EV_UNREACHABLE,     /* qp, status */
+	SAKER_EV_ESTABLISHED,     /* qp, cm: also which revision and ready-to-receive message */
+	SAKER_EV_REJECTED,        /* qp, cm (private data, and which depths the peer asks for) */
+	/* qp, status. Of MPA's start-up: -ENOBUFS the peer reads deeper than our IRD, -EOPNOTSUPP no
+	 * common ready-to-receive message, -EPROTO another fault of the peer's. */
+	SAKER_EV_UNREACHABLE,
 	SAKER_EV_DISCONNECTED,    /* qp */
 	SAKER_EV_QP_FATAL,        /* qp, async */
 	SAKER_EV_CQ_OVERFLOW,     /* cq, async */
@@ -170,6 +183,11 @@ int saker_event(struct saker *s, struct saker_event *ev);
 /* `addr` NULL: every address of every interface. */
 int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
+/* The same with a revision (1: enhanced requests are refused, as by a peer that does not know
+ * them), CRC, markers and ready-to-receive messages other than the configuration's. The rest of *p
+ * is not looked at: it belongs to the acceptance. */
+int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 int saker_unlisten(struct saker_listener *l);
 void *saker_listener_user(const struct saker_listener *l);
 uint16_t saker_listener_port(const struct saker_listener *l);
@@ -181,6 +199,8 @@ int saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct
 int saker_accept(
 	struct saker *s, uint32_t request, struct saker_qp *qp, const struct saker_conn_param *p);
 int saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t len);
+/* The same, telling which depths would have been needed (RFC 6581 9.1): p->ird, p->ord. */
+int saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param *p);
 /* Orderly: posted work that the engine has taken goes out first. DISCONNECTED follows. */
 int saker_disconnect(struct saker_qp *qp, bool abortive);
 

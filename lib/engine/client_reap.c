@@ -97,7 +97,7 @@ end_request(struct eng_control *c, struct ctl_client *cl, void *object)
 	struct cm_request *r = object;
 
 	if (!r->accepting)
-		cm_request_reject(c, r, NULL, 0);
+		cm_request_reject(c, r, NULL);
 	return true;
 }
 

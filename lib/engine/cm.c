@@ -58,13 +58,8 @@ outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 	cm->remote = m->tuple.raddr;
 	cm->lport = m->tuple.lport;
 	cm->rport = m->tuple.rport;
-	cm->ird = m->mpa.ird;
-	cm->ord = m->mpa.ord;
-	cm->revision = m->mpa.revision;
-	cm->crc = m->mpa.crc;
-	cm->markers = m->mpa.rx_markers;
-	cm->private_len = SK_MIN(m->mpa.private_len, SHM_PRIVATE_MAX);
-	memcpy(cm->private_data, m->mpa.private_data, cm->private_len);
+	cm_describe(cm, &m->mpa, q->ird, q->ord);
+	cm->dialect = q->draft_ext ? SHM_DIALECT_DRAFT : SHM_DIALECT_RFC7306;
 	return ctl_event_new(
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
@@ -125,6 +120,17 @@ act_unreachable(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	return to_idle(c, q);
 }
 
+/* The attempt has failed; an unenhanced one may follow. */
+static bool
+act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	if (!m->fall_back)
+		return act_unreachable(c, q, m);
+	sk_count(c->counters, ENG_FALL_BACK);
+	cm_start_connect(c, q, m);
+	return false;
+}
+
 static bool
 act_rejected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
@@ -161,10 +167,8 @@ act_start(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	struct ctl_msg *msg = command(c, q, ENG_CE_QP_START);
 
-	q->ird = m->mpa.ird;
-	q->ord = m->mpa.ord;
+	msg->m.params = cm_params(c, q, true, &m->mpa);
 	q->outcome = outcome(q, SHM_EV_ESTABLISHED, m);
-	msg->m.params = cm_params(true, &m->mpa, q->ird, q->ord);
 	msg->m.params.emss = m->params.emss;
 	msg->m.params.send_space = m->params.send_space;
 	q->cm = CM_STARTING;
@@ -282,8 +286,6 @@ act_accepted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static bool
 act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	q->ird = m->mpa.ird;
-	q->ord = m->mpa.ord;
 	q->cm = CM_ESTABLISHED;
 	if (q->dying)
 		return act_delete(c, q, NULL);
@@ -311,7 +313,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		{
 			[CM_EV_UP] = act_start,
 			[CM_EV_REJECTED] = act_rejected,
-			[CM_EV_FAILED] = act_unreachable,
+			[CM_EV_FAILED] = act_failed,
 			[CM_EV_DELETE] = act_abort,
 		},
 	[CM_STARTING] =
@@ -436,6 +438,7 @@ cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *
 	msg = command(c, q, ENG_CT_CONNECT);
 	msg->m.tuple = what->tuple;
 	msg->m.offer = what->offer;
+	msg->m.fall_back = what->fall_back;
 	msg->m.private_len = what->private_len;
 	memcpy(msg->m.private_data, what->private_data, what->private_len);
 	ctl_send_transport(c, q->transport, msg);

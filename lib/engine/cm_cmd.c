@@ -14,42 +14,6 @@ cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a)
 	return false;
 }
 
-int
-cm_offer(struct eng_control *c, struct shm_msg *m, struct mpa_offer *out)
-{
-	const struct shm_cm *cm = &m->body.cm;
-
-	if (cm->revision > 2)
-		return ctl_refuse(c, m, -EINVAL, "there is no MPA revision %u", cm->revision);
-	if (cm->crc > CM_CONFIGURED || cm->markers > CM_CONFIGURED)
-		return ctl_refuse(c, m, -EINVAL, "CRC and markers are 0, 1 or 2, not %u",
-			SK_MAX(cm->crc, cm->markers));
-	*out = (struct mpa_offer){
-		.revision = cm->revision ? cm->revision : c->cfg->mpa_revision,
-		.crc = cm->crc == CM_CONFIGURED ? c->cfg->mpa_crc : cm->crc,
-		.markers = cm->markers == CM_CONFIGURED ? c->cfg->mpa_markers : cm->markers,
-		.ird = SK_MIN(cm->ird, c->cfg->limits.ird),
-		.ord = SK_MIN(cm->ord, c->cfg->limits.ord),
-	};
-	/* So that a server may send first (RFC 6581 9.2). */
-	out->rtr_send = out->rtr_write = out->rtr_read = out->revision == 2;
-	return 0;
-}
-
-struct iw_params
-cm_params(bool initiator, const struct mpa_result *mpa, uint16_t ird, uint16_t ord)
-{
-	return (struct iw_params){
-		.initiator = initiator,
-		.crc = mpa->crc,
-		.tx_markers = mpa->tx_markers,
-		.rx_markers = mpa->rx_markers,
-		.rtr = (uint8_t)mpa->rtr,
-		.ird = ird,
-		.ord = ord,
-	};
-}
-
 static int
 private_check(struct eng_control *c, struct shm_msg *m, uint8_t revision)
 {
@@ -101,20 +65,41 @@ fresh_qp(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return NULL;
 }
 
+/* May it be tried again unenhanced (RFC 6581 10)? */
+static int
+fall_back_check(struct eng_control *c, struct shm_msg *m, uint8_t revision, bool *out)
+{
+	uint8_t want = m->body.cm.enhanced;
+
+	if (want > SHM_ENHANCED_TRY)
+		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_enhanced %u", want);
+	if (want == SHM_ENHANCED_ONLY && revision < 2)
+		return ctl_refuse(c, m, -EINVAL, "MPA revision 1 is not enhanced");
+	*out = want == SHM_ENHANCED_CONFIGURED ? c->cfg->mpa_fall_back : want == SHM_ENHANCED_TRY;
+	return 0;
+}
+
 int
 cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
 	struct ctl_qp *q = fresh_qp(c, cl, m);
 	struct eng_ctl what = {0};
+	bool draft_ext;
 	int rc = q ? connect_addrs(c, m) : m->status;
 
 	if (rc == 0)
 		rc = cm_offer(c, m, &what.offer);
 	if (rc == 0)
+		rc = cm_dialect(c, m, &draft_ext);
+	if (rc == 0)
+		rc = fall_back_check(c, m, what.offer.revision, &what.fall_back);
+	if (rc == 0)
 		rc = private_check(c, m, what.offer.revision);
 	if (rc < 0)
 		return rc;
+	what.offer.enhanced_only = !what.fall_back;
+	q->draft_ext = draft_ext;
 	what.tuple = (struct tcp_tuple){
 		.laddr = cm->local, .raddr = cm->remote, .rport = cm->rport, .vlan = ETH_NO_VLAN};
 	what.private_len = cm->private_len;
@@ -139,47 +124,57 @@ open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return private_check(c, m, r->mpa.revision) < 0 ? NULL : r;
 }
 
-/* What both sides can do (RFC 6581 9.1; the reply says the same). */
-static void
-settle(const struct eng_control *c, struct cm_request *r, const struct shm_cm *cm)
+static int
+keep_private(struct cm_request *r, const struct shm_cm *cm)
 {
-	r->ird = SK_MIN(cm->ird, c->cfg->limits.ird);
-	r->ord = SK_MIN(cm->ord, c->cfg->limits.ord);
-	if (r->mpa.peer_ord != MPA_IRD_AUTO)
-		r->ird = SK_MIN(r->ird, r->mpa.peer_ord);
-	if (r->mpa.peer_ird != MPA_IRD_AUTO)
-		r->ord = SK_MIN(r->ord, r->mpa.peer_ird);
-	if (r->mpa.rtr == MPA_RTR_READ)
-		r->ird = SK_MAX(r->ird, 1);
+	r->private_len = cm->private_len;
+	if (r->private_len == 0)
+		return 0;
+	r->private_data = malloc(r->private_len);
+	if (!r->private_data)
+		return -ENOMEM;
+	memcpy(r->private_data, cm->private_data, r->private_len);
+	return 0;
+}
+
+/* The listener's revision stays: the request has come. */
+static int
+accept_offer(struct eng_control *c, struct cm_request *r, struct shm_msg *m, bool *draft_ext)
+{
+	int rc;
+
+	m->body.cm.revision = r->mpa.revision;
+	rc = cm_offer(c, m, &r->offer);
+	if (rc == 0)
+		rc = cm_dialect(c, m, draft_ext);
+	r->offer.ird = cm_depth(r->offer.ird, c->cfg->limits.ird);
+	r->offer.ord = cm_depth(r->offer.ord, c->cfg->limits.ord);
+	return rc;
 }
 
 int
 cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	const struct shm_cm *cm = &m->body.cm;
 	struct cm_request *r = open_request(c, cl, m);
 	struct ctl_qp *q = r ? fresh_qp(c, cl, m) : NULL;
 	struct iw_params params;
+	struct mpa_result mpa;
+	bool draft_ext;
 
-	if (!q)
+	if (!q || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
-	r->private_len = cm->private_len;
-	if (r->private_len) {
-		r->private_data = malloc(r->private_len);
-		if (!r->private_data)
-			return ctl_refuse(c, m, -ENOMEM, "no memory");
-		memcpy(r->private_data, cm->private_data, r->private_len);
-	}
-	settle(c, r, cm);
-	params = cm_params(false, &r->mpa, r->ird, r->ord);
+	if (keep_private(r, &m->body.cm) < 0)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	q->draft_ext = draft_ext;
+	mpa = r->mpa;
+	mpa_result_accept(&mpa, &r->offer);
+	params = cm_params(c, q, false, &mpa);
 	params.emss = r->emss;
 	params.send_space = r->send_space;
 	r->accepting = q;
 	q->request = r;
 	q->transport = r->transport;
 	q->conn = r->conn;
-	q->ird = r->ird;
-	q->ord = r->ord;
 	cm_request_answered(c, r);
 	cm_start_accept(c, q, &params);
 	return 0;
@@ -190,8 +185,7 @@ cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
 {
 	struct cm_request *r = q->request;
 
-	msg->m.offer.ird = r->ird;
-	msg->m.offer.ord = r->ord;
+	msg->m.offer = r->offer;
 	msg->m.private_len = r->private_len;
 	if (r->private_len)
 		memcpy(msg->m.private_data, r->private_data, r->private_len);
@@ -214,7 +208,7 @@ cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (!r)
 		return m->status;
-	cm_request_reject(c, r, m->body.cm.private_data, m->body.cm.private_len);
+	cm_request_reject(c, r, &m->body.cm);
 	return 0;
 }
 

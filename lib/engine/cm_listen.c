@@ -87,7 +87,7 @@ reject_pending(struct eng_control *c, struct cm_listener *l)
 		if (r->listener != l)
 			continue;
 		if (c->nspare > CTL_RESERVE / 2) {
-			cm_request_reject(c, r, NULL, 0);
+			cm_request_reject(c, r, NULL);
 		} else {
 			/* It goes when its time is over. */
 			r->listener = NULL;
@@ -175,9 +175,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (rc < 0)
 		return rc;
-	/* Start-up is the configuration's; the acceptance sets IRD and ORD. */
-	cm->revision = 0;
-	cm->crc = cm->markers = CM_CONFIGURED;
+	/* The acceptance sets IRD and ORD. */
 	cm->ird = c->cfg->limits.ird;
 	cm->ord = c->cfg->limits.ord;
 	rc = cm_offer(c, m, &offer);

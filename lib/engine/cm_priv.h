@@ -8,6 +8,8 @@
 
 #define CM_CONFIGURED 2 /* shm_cm.crc, .markers: as the configuration says */
 
+_Static_assert(SHM_DEPTH_AUTO == MPA_IRD_AUTO, "one value for clients and on the wire");
+
 enum cm_event {
 	CM_EV_CONNECTED,     /* ENG_CT_CONNECT was answered well */
 	CM_EV_NOT_CONNECTED, /* or not */
@@ -57,7 +59,7 @@ struct cm_request {
 	uint32_t handle;
 	bool timed;               /* in the list of those that wait */
 	struct ctl_qp *accepting; /* the client has accepted: until ENG_CT_ACCEPT is sent */
-	uint16_t ird, ord;        /* with these, */
+	struct mpa_offer offer;   /* with this, */
 	uint16_t private_len;     /* and this */
 	uint8_t *private_data;
 	uint8_t transport;
@@ -84,18 +86,27 @@ struct cm_request *cm_request_find(const struct ctl_client *cl, uint32_t handle)
 void cm_request_free(struct eng_control *c, struct cm_request *r);
 /* It no longer waits and counts no longer against its listener. */
 void cm_request_answered(struct eng_control *c, struct cm_request *r);
-/* Rejects and frees it. Needs a free message. */
-void cm_request_reject(
-	struct eng_control *c, struct cm_request *r, const void *private_data, uint16_t len);
+/* Rejects and frees it. `cm`: the depths that it would have needed, private data; may be NULL.
+ * Needs a free message. */
+void cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm);
 /* Refuses those that nobody has answered. */
 bool cm_request_poll(struct eng_control *c);
 uint64_t cm_request_deadline(const struct eng_control *c);
 
-/* What both sides agreed on, as iw_params. */
-struct iw_params cm_params(
-	bool initiator, const struct mpa_result *mpa, uint16_t ird, uint16_t ord);
 bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
+
+/* ---- cm_offer.c: between a client's words, MPA's and RDMAP's ---- */
+
 /* What the client asked for, checked. 0 or a refusal written to `m`. */
 int cm_offer(struct eng_control *c, struct shm_msg *m, struct mpa_offer *out);
+/* Whether it wants the draft's dialect; a refusal as above. */
+int cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext);
+/* A depth that nobody negotiated is the device's. */
+uint16_t cm_depth(uint16_t negotiated, uint16_t limit);
+/* What both sides agreed on, as iw_params; q->ird and q->ord with it. */
+struct iw_params cm_params(
+	const struct eng_control *c, struct ctl_qp *q, bool initiator, const struct mpa_result *mpa);
+/* What a client is told: depths that hold, what the peer said, private data. */
+void cm_describe(struct shm_cm *cm, const struct mpa_result *mpa, uint16_t ird, uint16_t ord);
 
 #endif

@@ -55,22 +55,24 @@ cm_request_free(struct eng_control *c, struct cm_request *r)
 }
 
 static void
-send_reject(struct eng_control *c, uint8_t transport, uint32_t conn, const void *data, uint16_t len)
+send_reject(struct eng_control *c, uint8_t transport, uint32_t conn, const struct shm_cm *cm)
 {
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_REJECT, NULL);
 
 	msg->m.conn = conn;
-	msg->m.private_len = len;
-	if (len)
-		memcpy(msg->m.private_data, data, len);
+	if (cm) {
+		msg->m.offer.ird = SK_MIN(cm->ird, MPA_IRD_AUTO);
+		msg->m.offer.ord = SK_MIN(cm->ord, MPA_IRD_AUTO);
+		msg->m.private_len = cm->private_len;
+		memcpy(msg->m.private_data, cm->private_data, cm->private_len);
+	}
 	ctl_send_transport(c, transport, msg);
 }
 
 void
-cm_request_reject(
-	struct eng_control *c, struct cm_request *r, const void *private_data, uint16_t len)
+cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm)
 {
-	send_reject(c, r->transport, r->conn, private_data, len);
+	send_reject(c, r->transport, r->conn, cm);
 	cm_request_free(c, r);
 }
 
@@ -82,7 +84,7 @@ cm_request_poll(struct eng_control *c)
 
 	while ((r = TAILQ_FIRST(&c->waiting)) && r->deadline <= c->now && ctl_has_reserve(c)) {
 		sk_count(c->counters, ENG_REQUEST_TIMEOUT);
-		cm_request_reject(c, r, NULL, 0);
+		cm_request_reject(c, r, NULL);
 		work = true;
 	}
 	return work;
@@ -111,13 +113,8 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 	cm->lport = r->tuple.lport;
 	cm->rport = r->tuple.rport;
 	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
-	cm->ird = SK_MIN(mpa->peer_ord, c->cfg->limits.ird);
-	cm->ord = SK_MIN(mpa->peer_ird, c->cfg->limits.ord);
-	cm->revision = mpa->revision;
-	cm->crc = mpa->crc;
-	cm->markers = mpa->rx_markers;
-	cm->private_len = SK_MIN(mpa->private_len, SHM_PRIVATE_MAX);
-	memcpy(cm->private_data, mpa->private_data, cm->private_len);
+	cm_describe(cm, mpa, SK_MIN(mpa->peer_ord, c->cfg->limits.ird),
+		SK_MIN(mpa->peer_ird, c->cfg->limits.ord));
 	ctl_tell(c, r->client, &msg,
 		(uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
@@ -161,7 +158,7 @@ cm_request_in(struct eng_control *c, struct eng_ctl *m)
 		r = request_new(c, l, m);
 	if (!r) {
 		sk_count(c->counters, ENG_REQUEST_REFUSED);
-		send_reject(c, m->transport, m->conn, NULL, 0);
+		send_reject(c, m->transport, m->conn, NULL);
 		return;
 	}
 	request_tell(c, r, m);

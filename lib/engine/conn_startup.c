@@ -38,6 +38,21 @@ eng_startup_free(struct eng_transport *t, struct eng_conn *c)
 	t->nstartups--;
 }
 
+/* The peer closed without a word: so do those that do not know enhanced requests (RFC 6581 10). */
+static void
+fill_again(const struct eng_conn *c, struct eng_ctl *m)
+{
+	const struct eng_startup *su = c->su;
+
+	m->fall_back = su->fall_back && c->error == -ECONNRESET && su->mpa.initiator &&
+		       mpa_fall_back(&su->mpa, &m->offer);
+	if (!m->fall_back)
+		return;
+	m->tuple = su->asked;
+	m->private_len = su->private_len;
+	memcpy(m->private_data, su->private_data, su->private_len);
+}
+
 static void
 fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 {
@@ -50,6 +65,8 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 	m->cookie = su->cookie;
 	m->listener = su->listener;
 	m->mpa = su->mpa.result;
+	if (m->type == ENG_TC_FAILED)
+		fill_again(c, m);
 	if (c->tcp == NULL)
 		return;
 	m->tuple = *tcp_tuple(c->tcp);
@@ -131,9 +148,54 @@ eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_
 
 	if (rec == NULL)
 		return -ENOMEM;
+	if (accept)
+		mpa_startup_choose(&c->su->mpa, &m->offer);
 	return send_frame(t, c, rec,
 		mpa_reply_emit(&c->su->mpa, rec->data, accept, m->offer.ird, m->offer.ord,
 			m->private_data, m->private_len));
+}
+
+void
+eng_startup_terminate(struct eng_transport *t, struct eng_conn *c)
+{
+	struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
+	int n = rec != NULL ? (int)mpa_terminate_emit(&c->su->mpa, rec->data) : 0;
+	bool said = n > 0 && send_frame(t, c, rec, n) == 0;
+
+	if (n == 0 && rec != NULL)
+		eng_rec_free(rec);
+	eng_conn_pend(t, c, said ? ECONN_P_CLOSE : ECONN_P_ABORT);
+}
+
+/* What the application is told of it. */
+static int
+error_of(enum mpa_reason why)
+{
+	switch (why) {
+	case MPA_NO_IRD:
+		return -ENOBUFS;
+	case MPA_NO_RTR:
+		return -EOPNOTSUPP;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* The peer has said something wrong: no answer of ours can mend it (RFC 6581 8). */
+static void
+refuse(struct eng_transport *t, struct eng_conn *c)
+{
+	enum mpa_reason why = c->su->mpa.why;
+
+	sk_count(t->mpa_counters, why);
+	if (!c->su->mpa.accepted) {
+		eng_startup_fail(t, c, error_of(why));
+		return;
+	}
+	c->error = error_of(why);
+	c->state = ECONN_DEAD;
+	eng_startup_notice(t, c, ENG_TC_FAILED);
+	eng_startup_terminate(t, c);
 }
 
 static void
@@ -220,8 +282,7 @@ eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slic
 		struct tcp_slice *next = chain->next;
 
 		if (n < 0) {
-			sk_count(t->mpa_counters, (unsigned)-n);
-			eng_startup_fail(t, c, -EPROTO);
+			refuse(t, c);
 			break;
 		}
 		tcp_consumed(c->tcp, (uint32_t)n);
@@ -297,6 +358,8 @@ eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng
 	}
 	t->tcp_work = true;
 	c->su->cookie = m->cookie;
+	c->su->fall_back = m->fall_back;
+	c->su->asked = m->tuple;
 	c->su->private_len = m->private_len;
 	memcpy(c->su->private_data, m->private_data, m->private_len);
 	mpa_startup_init(&c->su->mpa, true, &m->offer);

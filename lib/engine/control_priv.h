@@ -29,7 +29,7 @@
  *  - ENG_TC_REQUEST and ENG_TC_ESTABLISHED: `from` and `transport` are the sender, tuple, mpa,
  * params.emss, params.send_space. The control stage makes the other params of `mpa`. If the EMSS
  * has changed by the time of ENG_CT_BIND or ENG_CT_ACCEPT, ENG_E_EMSS tells the engine stage.
- *  - ENG_CT_ACCEPT: offer.ird, offer.ord, private data; cookie as with ENG_CT_CONNECT.
+ *  - ENG_CT_ACCEPT: offer (all but the revision), private data; cookie as with ENG_CT_CONNECT.
  * ENG_TC_ESTABLISHED with that cookie follows the reply's departure.
  *  - ENG_TC_FAILED and ENG_TC_REJECTED (also for a request that nobody has accepted yet: then
  * `cookie` is 0) make `conn` invalid, but its index is not used again before the message came back:
@@ -38,7 +38,9 @@
  * ENG_E_CLOSED (and waits for its ENG_T_RELEASE too). So from ENG_CE_QP_START on a connection
  * always ends by ENG_E_CLOSED, and the control stage hears ENG_EC_DISCONNECTED.
  *  - ENG_CT_ABORT: after its answer nothing more is said about `conn`. At a dead connection:
- * -ENOENT.
+ * -ENOENT. A peer that has accepted hears a Terminate, others a reset.
+ *  - ENG_TC_FAILED with fall_back, only after an ENG_CT_CONNECT with it: the peer closed instead of
+ * answering an enhanced request (RFC 6581 10).
  *  - ENG_CE_QP_START is answered when the stage is ready for ENG_E_*; ENG_CT_BIND or ENG_CT_ACCEPT
  * is sent only then.
  *  - ENG_CE_QP_CLOSE: `how` IW_CLOSE_ORDERLY: disconnect; IW_CLOSE_ABORT: to ERR with a flush,

@@ -74,6 +74,8 @@ struct eng_config {
 	struct tcp_config tcp;
 	uint8_t mpa_revision; /* 1 or 2 */
 	bool mpa_crc, mpa_markers;
+	bool mpa_fall_back; /* connect again at revision 1 where a peer does not know revision 2 */
+	bool draft_ext;     /* connections speak draft-ietf-storm-rdmap-ext-00 */
 	uint16_t port_min, port_max; /* local ports of active opens */
 	bool huge_pages;             /* home regions on huge pages where there are some */
 	int socket_id;
@@ -167,6 +169,7 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped: too many for another stage wait")    \
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
 	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
+	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \
 	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE, "a connect request that its listener did not answer")
 

@@ -100,7 +100,9 @@ struct eng_ctl {
 	int code;
 	enum iw_close how;
 	struct tcp_tuple tuple;
-	struct mpa_offer offer; /* connect; accept: ird, ord */
+	struct mpa_offer offer; /* connect, accept, reject (ird, ord); failed: see fall_back */
+	bool fall_back; /* connect: may be tried again unenhanced; failed: it should be, and tuple,
+			   offer, private data are those of the second attempt */
 	struct mpa_result mpa;  /* requests, outcomes */
 	struct iw_params params;
 	uint16_t private_len;

@@ -116,6 +116,7 @@ struct ctl_qp {
 	bool dying;     /* to be deleted as soon as the state allows */
 	bool ended;     /* ENG_EC_DISCONNECTED came before its time */
 	int end_status; /* why it ended, or why it could not start */
+	bool draft_ext; /* the client wants that dialect */
 	uint16_t ird, ord;
 	struct ctl_op *op;          /* the command that destroys it, or NULL */
 	struct ctl_event *outcome;  /* what the client will be told when the connection is bound */

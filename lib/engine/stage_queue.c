@@ -13,7 +13,7 @@
 static bool
 is_atomic(uint8_t opcode)
 {
-	return opcode == RD_CMP_SWAP || opcode == RD_FETCH_ADD;
+	return opcode == RD_CMP_SWAP || opcode == RD_FETCH_ADD || opcode == RD_SWAP;
 }
 
 /* One read, of the width that the client wrote. */

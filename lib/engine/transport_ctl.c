@@ -95,7 +95,8 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c)
 		return -ENOENT;
 	c->pending &= ~ECONN_P_NOTICE;
 	c->state = ECONN_DRAIN;
-	tcp_abort(c->tcp, t->now);
+	mpa_startup_abandon(&c->su->mpa);
+	eng_startup_terminate(t, c);
 	return 0;
 }
 

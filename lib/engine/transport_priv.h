@@ -69,6 +69,8 @@ struct eng_startup {
 	uint16_t notice; /* enum eng_ctl_type that waits to be said */
 	struct mpa_startup mpa;
 	struct tcp_slice *held; /* came behind the start-up frame */
+	bool fall_back;         /* active: the application allows a second attempt */
+	struct tcp_tuple asked; /* active: what was to be connected */
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
@@ -233,6 +235,9 @@ void eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error);
 /* Says `notice` about the connection, now or when a message is free. */
 void eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice);
 bool eng_startup_say(struct eng_transport *t, struct eng_conn *c);
+/* Ends the stream after a start-up that failed: with a Terminate where the peer has accepted, with
+ * a reset where it has not. */
+void eng_startup_terminate(struct eng_transport *t, struct eng_conn *c);
 int eng_startup_reply(
 	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
 /* Timeouts that are due; returns how many. */

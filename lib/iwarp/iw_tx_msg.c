@@ -61,6 +61,9 @@ op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 	}
 	if (k->need && (op->wr.flags & RD_INLINE))
 		return RD_LOC_QP_OP_ERR;
+	/* It would wait for ever: none may be outstanding. */
+	if (q->ord == 0 && (k->step == iw_read_step || k->step == iw_atomic_step))
+		return RD_LOC_QP_OP_ERR;
 	s = rd_sges_check(&q->st->ops.rd, q->rd, &op->wr, k->need, &op->total, op->mrs);
 	op->checked = true;
 	if (s == RD_SUCCESS && k->step == iw_atomic_step)

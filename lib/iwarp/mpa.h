@@ -67,6 +67,8 @@ struct mpa_result {
 	 * endpoint keeps what it has (RFC 6581 9.1). */
 	uint16_t ird, ord;
 	uint16_t peer_ird, peer_ord; /* as stated by the peer; MPA_IRD_AUTO when it did not say */
+	bool peer_crc;               /* the peer wants it */
+	bool peer_send, peer_write, peer_read; /* its ready-to-receive messages */
 	/* Initiator: the first FPDU must be this one. Responder: the initiator chooses among those
 	 * that both know; this is the one that asks most of us (a Send without bytes is to be taken
 	 * in silence, a Read needs an IRD of 1, a Write needs nothing). */
@@ -104,6 +106,13 @@ int mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_da
 /* Either side: takes start-up bytes as they come. Returns how many it took (never a byte behind the
  * frame), or -reason (state is then MPA_FAILED). The state tells what has come. */
 int mpa_startup_input(struct mpa_startup *s, const uint8_t *data, size_t len);
+/* Responder in MPA_REQUESTED: the application's wishes for this connection (CRC, markers,
+ * ready-to-receive messages) take the place of those that it listened with. The revision is the
+ * request's. */
+void mpa_startup_choose(struct mpa_startup *s, const struct mpa_offer *o);
+/* What an acceptance with offer `o` will agree on, depths included (RFC 6581 9): from and to *r,
+ * which stands as in MPA_REQUESTED. For whoever must know before the reply is built. */
+void mpa_result_accept(struct mpa_result *r, const struct mpa_offer *o);
 /* Responder in MPA_REQUESTED: accepts (with its own ird/ord, which are reduced as RFC 6581 9.1
  * says) or rejects. Returns the length, or -EMSGSIZE, -EINVAL. */
 int mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, uint16_t ord,

@@ -33,7 +33,11 @@ mpa_settle_input(
 	r->ord = o->ord;
 	r->peer_ird = word ? word->ird : MPA_IRD_AUTO;
 	r->peer_ord = word ? word->ord : MPA_IRD_AUTO;
+	/* Without flag A the others are not looked at. */
 	r->peer_to_peer = word && word->a;
+	r->peer_send = r->peer_to_peer && word->b;
+	r->peer_write = r->peer_to_peer && word->c;
+	r->peer_read = r->peer_to_peer && word->d;
 	r->rtr = MPA_RTR_NONE;
 }
 
@@ -50,20 +54,17 @@ responder_rtr(const struct mpa_offer *o)
 	};
 }
 
-/* Without flag A the others are not looked at. */
 void
-mpa_settle_requested(
-	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
+mpa_settle_requested(const struct mpa_offer *o, struct mpa_result *r)
 {
 	struct wire_mpa_ird_ord ours = responder_rtr(o);
 
-	if (!word->a)
-		return;
-	if (ours.b && word->b)
+	r->rtr = MPA_RTR_NONE;
+	if (ours.b && r->peer_send)
 		r->rtr = MPA_RTR_SEND;
-	else if (ours.c && word->c)
+	else if (ours.c && r->peer_write)
 		r->rtr = MPA_RTR_WRITE;
-	else if (ours.d && word->d)
+	else if (ours.d && r->peer_read)
 		r->rtr = MPA_RTR_READ;
 }
 
@@ -71,17 +72,25 @@ mpa_settle_requested(
  * that announces needs one place; a side that does not state its limit is answered in kind and
  * leaves ours alone. */
 static void
-accept_depths(struct mpa_result *r, struct wire_mpa_ird_ord *word)
+accept_depths(struct mpa_result *r, uint16_t ird, uint16_t ord)
 {
+	r->ird = ird;
+	r->ord = ord;
 	if (r->peer_ord != MPA_IRD_AUTO)
 		r->ird = SK_MIN(r->ird, r->peer_ord);
 	if (r->peer_ird != MPA_IRD_AUTO)
 		r->ord = SK_MIN(r->ord, r->peer_ird);
 	if (r->rtr == MPA_RTR_READ)
 		r->ird = SK_MAX(r->ird, 1);
-	word->d = word->d && r->ird > 0;
-	word->ird = r->peer_ord == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ird;
-	word->ord = r->peer_ird == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ord;
+}
+
+void
+mpa_result_accept(struct mpa_result *r, const struct mpa_offer *o)
+{
+	r->crc = r->peer_crc || o->crc;
+	r->rx_markers = o->markers;
+	mpa_settle_requested(o, r);
+	accept_depths(r, o->ird, o->ord);
 }
 
 void
@@ -96,9 +105,10 @@ mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool accept, u
 	word->ord = ord;
 	if (!accept)
 		return;
-	r->ird = ird;
-	r->ord = ord;
-	accept_depths(r, word);
+	accept_depths(r, ird, ord);
+	word->d = word->d && r->ird > 0;
+	word->ird = r->peer_ord == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ird;
+	word->ord = r->peer_ird == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ord;
 }
 
 /* Of the messages that both sides know the one that costs least: a Send may meet a posted receive,

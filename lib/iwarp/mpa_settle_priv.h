@@ -14,9 +14,8 @@ void mpa_settle_request(const struct mpa_offer *o, struct wire_mpa_ird_ord *word
  * when the frame is not an enhanced one. */
 void mpa_settle_input(
 	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word);
-/* Responder: the ready-to-receive messages of an enhanced request. */
-void mpa_settle_requested(
-	const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word);
+/* Responder: which ready-to-receive message asks most of us, of those that both know. */
+void mpa_settle_requested(const struct mpa_offer *o, struct mpa_result *r);
 /* Responder: the word of the reply, and our depths if we accept. */
 void mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool accept, uint16_t ird,
 	uint16_t ord, struct wire_mpa_ird_ord *word);

@@ -54,6 +54,18 @@ mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again)
 	return true;
 }
 
+void
+mpa_startup_choose(struct mpa_startup *s, const struct mpa_offer *o)
+{
+	uint8_t revision = s->offer.revision;
+
+	if (s->state != MPA_REQUESTED)
+		return;
+	s->offer = *o;
+	s->offer.revision = revision;
+	mpa_result_accept(&s->result, o);
+}
+
 /* ---- Frames out ---- */
 
 static int
@@ -155,6 +167,7 @@ take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_
 	memcpy(r->private_data, p, r->private_len);
 	r->revision = h->revision;
 	r->enhanced = h->enhanced;
+	r->peer_crc = h->crc;
 	r->crc = h->crc || s->offer.crc;
 	r->tx_markers = h->markers;
 	r->rx_markers = s->offer.markers;
@@ -168,8 +181,7 @@ take_request(struct mpa_startup *s, const struct wire_mpa_startup *h)
 	struct wire_mpa_ird_ord word;
 
 	take_frame(s, h, &word);
-	if (h->enhanced)
-		mpa_settle_requested(&s->offer, &s->result, &word);
+	mpa_settle_requested(&s->offer, &s->result);
 	s->state = MPA_REQUESTED;
 	return 0;
 }

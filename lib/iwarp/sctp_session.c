@@ -182,8 +182,7 @@ take_initiate(struct sctp_session *s, const struct sctp_session_msg *m)
 	if (enhanced && s->offer.revision < 2)
 		return MPA_BAD_REVISION;
 	take_private(s, m);
-	if (enhanced)
-		mpa_settle_requested(&s->offer, &s->result, &m->word);
+	mpa_settle_requested(&s->offer, &s->result);
 	s->state = SCTP_SESSION_REQUESTED;
 	return 0;
 }

@@ -190,8 +190,9 @@ struct shm_cq {
 /*
  * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
  * UNLISTEN, QP_QUERY: handle, none (QUERY: qp). REGION_DROP: handle is the region's number.
- * QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog; cm.listener, lport. CONNECT:
- * cm.qp and what it says there. ACCEPT: cm.request, qp, ird, ord, private data. REJECT: cm.request,
+ * QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog, revision, crc, markers, rtr;
+ * cm.listener, lport. CONNECT: cm.qp and what it says there. ACCEPT: cm.request, qp, ird, ord, crc,
+ * markers, rtr, dialect, private data. REJECT: cm.request, ird, ord (what would have been needed),
  * private data. DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
  */
 enum shm_op {
@@ -291,6 +292,33 @@ struct shm_qp_info {
 };
 #define SHM_NONE 0xffffffffu
 
+/* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps what it has. */
+#define SHM_DEPTH_AUTO 0x3fff
+
+/* Which ready-to-receive messages a side offers for the peer-to-peer model (RFC 6581 9.2). */
+enum shm_rtr {
+	SHM_RTR_ANY = 0, /* all that the revision allows */
+	SHM_RTR_SEND = 1,
+	SHM_RTR_WRITE = 2,
+	SHM_RTR_READ = 4,
+	SHM_RTR_NONE = 8, /* client and server: whoever connected sends first */
+};
+
+/* What a peer may do that knows only revision 1 (RFC 6581 10). */
+enum shm_enhanced {
+	SHM_ENHANCED_CONFIGURED = 0,
+	SHM_ENHANCED_ONLY = 1, /* the connection fails */
+	SHM_ENHANCED_TRY = 2,  /* a second attempt at revision 1: nobody negotiates depths, and
+				  whoever connected sends first */
+};
+
+/* Whose atomics a connection speaks; both sides must say the same. */
+enum shm_dialect {
+	SHM_DIALECT_CONFIGURED = 0,
+	SHM_DIALECT_RFC7306 = 1,
+	SHM_DIALECT_DRAFT = 2, /* draft-ietf-storm-rdmap-ext-00: with Swap */
+};
+
 struct shm_cm {
 	uint32_t qp;       /* handle; in a request event SHM_NONE */
 	uint32_t listener; /* handle */
@@ -298,12 +326,21 @@ struct shm_cm {
 	/* local unspecified: Saker chooses (connect), every address (listen). */
 	struct sk_addr local, remote;
 	uint16_t lport, rport; /* host order; lport 0: chosen */
-	uint16_t ird, ord;     /* requests: what the application wants; events: what holds */
+	/* Commands: what the application wants, or SHM_DEPTH_AUTO; events: what holds, or would if
+	 * the request were accepted with all that the device can do. */
+	uint16_t ird, ord;
 	uint8_t revision;      /* MPA revision to start with: 1 or 2; 0: the configuration's */
 	uint8_t crc, markers;  /* 0, 1, or 2: the configuration's */
 	uint8_t abort;         /* SHM_DISCONNECT: reset instead of an orderly end */
 	uint32_t backlog;
-	uint16_t private_len, rsv[3];
+	uint16_t private_len;
+	uint16_t peer_ird, peer_ord; /* events: as the peer stated them (RFC 6581 9.1), or
+					SHM_DEPTH_AUTO, also when it stated none */
+	uint8_t rtr;      /* commands: what is offered, enum shm_rtr bits; events: the one message
+			     in use, or SHM_RTR_NONE */
+	uint8_t enhanced; /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
+	uint8_t dialect;  /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
+	uint8_t rsv[7];
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
