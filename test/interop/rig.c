@@ -87,6 +87,11 @@ engine(struct rig *r, int i)
 		cfg.nloops = 2;
 		cfg.stage_loop[0] = 1;
 	}
+	if (r->o.two_stages) {
+		cfg.nloops = cfg.nstages = 2;
+		cfg.stage_loop[1] = 1;
+		cfg.transport_loop[0] = (unsigned)i;
+	}
 	r->eng[i] = eng_create(&cfg, err, sizeof(err));
 	if (!r->eng[i]) {
 		printf("engine %d: %s\n", i, err);
@@ -97,15 +102,16 @@ engine(struct rig *r, int i)
 }
 
 /* Run to completion: an engine for each hand. Split: both transports on one, both engine stages on
- * the other. */
+ * the other. Two stages: the first of each engine on one, the second on the other. */
 static void
 deal(struct rig *r)
 {
-	unsigned loops = r->o.split ? 2 : 1;
+	bool parts = r->o.split || r->o.two_stages;
+	unsigned loops = parts ? 2 : 1;
 
 	for (unsigned i = 0; i < r->neng; i++)
 		for (unsigned k = 0; k < loops; k++) {
-			struct rig_hand *h = &r->hand[(r->o.split ? k : i) % r->nhands];
+			struct rig_hand *h = &r->hand[(parts ? k : i) % r->nhands];
 
 			h->eng[h->n] = r->eng[i];
 			h->loop[h->n++] = k;

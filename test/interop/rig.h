@@ -16,6 +16,9 @@
 
 struct rig_options {
 	bool split; /* transport on one loop, engine stage on another; else run to completion */
+	/* An engine stage on each of two loops, the transport beside one of them; QPs are dealt out
+	 * to the stages in turn. */
+	bool two_stages;
 	bool one;   /* one engine only: both clients are its own and meet over its loop port */
 	bool v6;
 	uint16_t vlan; /* ETH_NO_VLAN or id */
