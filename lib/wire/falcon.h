@@ -35,7 +35,8 @@ enum psp_version {
 
 struct wire_psp {
 	uint8_t next;         /* PSP_NEXT_... */
-	uint8_t crypt_offset; /* in PSP_CRYPT_UNIT, from the end of this header */
+	uint8_t crypt_offset; /* in PSP_CRYPT_UNIT, counted from behind the IV: a cookie is part of
+				 it, what lies behind it is encrypted */
 	uint8_t version;      /* enum psp_version */
 	bool sample, drop;    /* S and D */
 	bool has_vc;
@@ -45,7 +46,8 @@ struct wire_psp {
 };
 
 /* `len`: the UDP payload; only its first PSP_MAX bytes are read. Besides what is behind the
- * datagram's end, refuses a datagram that has no room for its clear part and its ICV. */
+ * datagram's end, refuses a datagram that has no room for its clear part and its ICV, and a cookie
+ * that is encrypted. */
 int wire_psp_parse(struct wire_psp *out, const uint8_t *p, size_t len);
 unsigned wire_psp_emit(uint8_t *p, const struct wire_psp *in);
 
@@ -53,6 +55,16 @@ static inline unsigned
 wire_psp_icv_len(uint8_t version)
 {
 	return version == PSP_NO_CRYPTO ? 0 : PSP_ICV_LEN;
+}
+
+/* The crypt offset with which just the first FALCON_CLEAR_LEN bytes of the Falcon packet stay
+ * readable (section 7.1), and an inner IP header of `inner_len` bytes before it (0 in transport
+ * mode). */
+static inline uint8_t
+wire_psp_crypt_offset(bool has_vc, unsigned inner_len)
+{
+	return (uint8_t)((has_vc ? PSP_VC_LEN / PSP_CRYPT_UNIT : 0) +
+			 (inner_len + 4) / PSP_CRYPT_UNIT);
 }
 
 /* Falcon's time unit is 131.072 ns = 2^17 ps (section 10.1). Exact, and nothing wraps on the way.

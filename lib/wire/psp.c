@@ -28,7 +28,7 @@ int
 wire_psp_parse(struct wire_psp *out, const uint8_t *p, size_t len)
 {
 	const struct psp_hdr *h = (const struct psp_hdr *)p;
-	unsigned n;
+	unsigned n, clear;
 
 	if (len < PSP_LEN)
 		return -WIRE_SHORT;
@@ -40,7 +40,10 @@ wire_psp_parse(struct wire_psp *out, const uint8_t *p, size_t len)
 		return -WIRE_PSP_VERSION;
 	out->crypt_offset = h->crypt & CRYPT_MASK;
 	n = out->has_vc ? PSP_MAX : PSP_LEN;
-	if (len < n + (unsigned)out->crypt_offset * PSP_CRYPT_UNIT + wire_psp_icv_len(out->version))
+	clear = PSP_LEN + (unsigned)out->crypt_offset * PSP_CRYPT_UNIT;
+	if (clear < n)
+		return -WIRE_PSP_HEADER;
+	if (len < clear + wire_psp_icv_len(out->version))
 		return -WIRE_SHORT;
 	out->next = h->next;
 	out->sample = h->flags & FLAG_SAMPLE;

@@ -44,7 +44,8 @@ Test(psp, header_with_cookie)
 	struct bytes v = hex("29 02 3f c7 12345678 0123456789abcdef 1122334455667788"), whole = v;
 	struct wire_psp h;
 
-	whole.len += 63 * 4 + PSP_ICV_LEN; /* of what is behind the header nothing is read */
+	/* the cookie counts for the offset; of what is behind the header nothing is read */
+	whole.len = 16 + 63 * 4 + PSP_ICV_LEN;
 	cr_assert_eq(wire_psp_parse(&h, v.b, whole.len - 1), -WIRE_SHORT);
 	cr_assert_eq(wire_psp_parse(&h, v.b, whole.len), PSP_MAX);
 	cr_assert_eq(h.next, PSP_NEXT_IP6);
@@ -93,6 +94,26 @@ Test(psp, lengths_and_the_fixed_bit_that_cannot_be_are_refused)
 	refuses(v, 3, 0x03, WIRE_PSP_HEADER); /* the other way round */
 	refuses(v, 3, 0x00, WIRE_PSP_HEADER);
 	refuses(v, 2, 2, WIRE_SHORT); /* more clear bytes than there are */
+}
+
+Test(psp, a_cookie_that_is_encrypted_is_refused)
+{
+	struct bytes v = hex("fc 02 01 03 9a345678 0123456789abcdef 1122334455667788");
+	struct wire_psp h;
+
+	v.len += 100;
+	cr_assert_eq(wire_psp_parse(&h, v.b, v.len), -WIRE_PSP_HEADER);
+	v.b[2] = 2;
+	cr_assert_eq(wire_psp_parse(&h, v.b, v.len), PSP_MAX);
+}
+
+Test(psp, crypt_offset_leaves_the_first_4_bytes_of_falcon_clear_falcon_7_1)
+{
+	cr_assert_eq(wire_psp_crypt_offset(false, 0), 1);
+	cr_assert_eq(wire_psp_crypt_offset(true, 0), 3);
+	cr_assert_eq(wire_psp_crypt_offset(false, IP4_LEN), 6);
+	cr_assert_eq(wire_psp_crypt_offset(false, IP6_LEN), 11);
+	cr_assert_eq(wire_psp_crypt_offset(true, IP6_LEN), 13);
 }
 
 Test(psp, without_crypto_there_is_no_icv)
