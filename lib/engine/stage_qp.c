@@ -4,6 +4,7 @@
  * QP has to say and cannot, because a ring is full, it owes; the stage tries again at the end of
  * each turn.
  */
+#include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
@@ -143,11 +144,27 @@ op_qp_error(void *ctx, struct rd_qp *rd, int code)
 	eng_qp_owe(ctx, qp, EQP_O_FATAL);
 }
 
-static void
+static bool
 op_invalidate(void *ctx, struct rd_mr *mr)
 {
 	(void)ctx;
-	__atomic_store_n(&mr->valid, false, __ATOMIC_RELEASE);
+	return rd_mr_invalidate(mr);
+}
+
+static uint64_t
+op_quiesce(void *ctx)
+{
+	const struct eng_stage *s = ctx;
+
+	return s->e->cfg.nstages > 1 ? rte_rcu_qsbr_start(s->e->qsbr) : 0;
+}
+
+static bool
+op_quiesced(void *ctx, uint64_t token)
+{
+	const struct eng_stage *s = ctx;
+
+	return rte_rcu_qsbr_check(s->e->qsbr, token, false) == 1;
 }
 
 const struct iw_ops eng_stage_iw_ops = {
@@ -156,7 +173,9 @@ const struct iw_ops eng_stage_iw_ops = {
 		.rq_next = eng_rq_next,
 		.complete = eng_complete,
 		.qp_error = op_qp_error,
-		.invalidate = op_invalidate},
+		.invalidate = op_invalidate,
+		.quiesce = op_quiesce,
+		.quiesced = op_quiesced},
 	.rec_get = op_rec_get,
 	.rec_put = op_rec_put,
 	.send = op_send,

@@ -5,7 +5,8 @@
  *	iw_qp.c		life: create, start, disconnect, close, the way into ERR
  *	iw_sq.c		requests that are sent but not yet completed (posting order), flush
  *	iw_tx.c		the loop: which message is next, records
- *	iw_tx_msg.c	Send, Write, local invalidate
+ *	iw_tx_msg.c	the send queue: Send, Write
+ *	iw_tx_local.c	requests that send nothing: bind, local invalidate
  *	iw_tx_fast.c	the usual Send or Write, in one go
  *	iw_tx_read.c	Read Requests and Read Responses out
  *	iw_tx_atomic.c	Atomic Requests out; those of the peer executed and answered
@@ -47,6 +48,8 @@ struct iw_op {
 	uint8_t status;        /* enum rd_status when it fails */
 	bool checked;          /* mrs[] were looked up during this call */
 	bool written;          /* RD_WRITE_IMM: the Write is out, Immediate Data follows */
+	bool acted;            /* bind, local invalidate: done, but for the others' quiet point */
+	uint64_t token;        /* of that */
 	struct rd_mr *mrs[RD_MAX_SGE];
 	struct rd_wr wr;
 };
@@ -174,8 +177,10 @@ void iw_sq_done(struct iw_qp *q, const struct rd_wr *wr, uint32_t bytes);
 void iw_sq_sent(struct iw_qp *q);
 /* The Read whose response is expected next; NULL: none. */
 struct iw_sqe *iw_sq_read(struct iw_qp *q);
-/* Its response is complete. */
-void iw_sq_read_done(struct iw_qp *q);
+/* Its response is complete. false: its sink could not be invalidated. */
+bool iw_sq_read_done(struct iw_qp *q);
+/* Whether a Read or Atomic that is outstanding has its sink there. */
+bool iw_sq_fills(const struct iw_qp *q, uint32_t stag);
 /* The peer refused the Read Request with this MSN. */
 void iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status);
 /* The peer refused an opcode without telling which message had it: the oldest Atomic, if any. */
@@ -206,8 +211,15 @@ uint32_t iw_seg_len(const struct iw_qp *q, uint32_t hdr_len, uint64_t left);
 
 /* iw_tx_msg.c */
 enum iw_step iw_sq_step(struct iw_qp *q);
+/* The request is wrong: it completes with `status`, all others are flushed, and the stream ends
+ * (RFC 5040 7.1). */
+enum iw_step iw_refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status);
 /* The last segment of a Send or Write has been built. */
 void iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes);
+
+/* iw_tx_local.c */
+enum iw_step iw_bind_step(struct iw_qp *q, struct iw_op *op);
+enum iw_step iw_local_inv_step(struct iw_qp *q, struct iw_op *op);
 
 /* iw_tx_fast.c: the whole of a request that has just been taken. false: go the general way; nothing
  * has happened. */

@@ -17,18 +17,17 @@ known(const struct iw_qp *q, uint8_t op)
 static int
 target_check(const struct iw_qp *q, const struct wire_atomic_request *ar)
 {
+	uint64_t at = ar->to;
 	enum rd_fault fault;
 	struct rd_mr *mr;
 
 	if (!known(q, ar->op))
 		return IW_ATOMIC_OPERATION;
-	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, ar->stag, ar->to,
-		sizeof(uint64_t), RD_ACC_REMOTE_ATOMIC, &mr);
+	fault = rd_remote_check(q->st->ops.rd.mrs, q->rd, ar->stag, &at, sizeof(uint64_t),
+		RD_ACC_REMOTE_ATOMIC, &mr);
 	if (fault != RD_OK)
 		return iw_rdmap_reason(fault);
-	if (!(q->rd->access & RD_ACC_REMOTE_ATOMIC))
-		return IW_RDMAP_ACCESS;
-	return rd_atomic_word(mr, ar->to) ? IW_NONE : IW_ATOMIC_UNALIGNED;
+	return rd_atomic_word(mr, at) ? IW_NONE : IW_ATOMIC_UNALIGNED;
 }
 
 int

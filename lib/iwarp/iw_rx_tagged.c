@@ -19,17 +19,16 @@ iw_rx_write(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)
 {
 	uint32_t n = f->ulpdu_len - DDP_TAGGED_LEN;
+	uint64_t at = d->to;
 	enum rd_fault fault;
 	struct rd_mr *mr;
 
 	if (n > 0) {
-		fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, d->stag, d->to, n,
-			RD_ACC_REMOTE_WRITE, &mr);
+		fault = rd_remote_check(
+			q->st->ops.rd.mrs, q->rd, d->stag, &at, n, RD_ACC_REMOTE_WRITE, &mr);
 		if (fault != RD_OK)
 			return tagged_reason[fault];
-		if (!(q->rd->access & RD_ACC_REMOTE_WRITE))
-			return IW_RDMAP_ACCESS;
-		iw_place(f, DDP_TAGGED_LEN, mr, d->to, n);
+		iw_place(f, DDP_TAGGED_LEN, mr, at, n);
 		q->info.bytes_in += n;
 	}
 	q->write_len = q->write_open ? q->write_len + n : n;
@@ -89,7 +88,8 @@ iw_rx_read_response(
 	}
 	if (d->last) {
 		q->info.msgs_in++;
-		iw_sq_read_done(q);
+		if (!iw_sq_read_done(q))
+			return response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	}
 	return IW_NONE;
 }

@@ -25,18 +25,18 @@ solicited(const struct wire_ddp *d)
 
 /* May the peer invalidate it? What the peer never had a right to is not the peer's to take away. */
 static int
-invalidate_check(const struct iw_qp *q, uint32_t stag, struct rd_mr **out)
+invalidate_check(const struct iw_qp *q, uint32_t stag, struct rd_mr **mr)
 {
-	struct rd_mr *mr = rd_mr_lookup(q->st->ops.rd.mrs, stag);
-
-	if (!mr || !mr->valid)
+	switch (rd_invalidate_check(q->st->ops.rd.mrs, q->rd, stag, true, mr)) {
+	case RD_OK:
+		return IW_NONE;
+	case RD_FAULT_STAG:
 		return IW_RDMAP_STAG;
-	if (mr->pd != q->rd->pd || (mr->bound_qpn != 0 && mr->bound_qpn != q->rd->qpn))
+	case RD_FAULT_PD:
 		return IW_RDMAP_STREAM;
-	if (!(mr->access & (RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)))
+	default:
 		return IW_RDMAP_CANNOT_INV;
-	*out = mr;
-	return IW_NONE;
+	}
 }
 
 /* The first segment of a Send takes a receive. */
@@ -190,8 +190,8 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	q->info.bytes_in += n;
 	if (!d->last)
 		return IW_NONE;
-	if (inv)
-		q->st->ops.rd.invalidate(q->st->ctx, inv);
+	if (inv && !q->st->ops.rd.invalidate(q->st->ctx, inv))
+		return refuse(q, RD_REM_INV_REQ_ERR, IW_RDMAP_CANNOT_INV);
 	send_done(q, d);
 	return IW_NONE;
 }
@@ -239,17 +239,16 @@ iw_rdmap_reason(enum rd_fault fault)
 static int
 read_check(const struct iw_qp *q, const struct wire_read_request *rr)
 {
+	uint64_t at = rr->src_to;
 	enum rd_fault fault;
 	struct rd_mr *mr;
 
 	if (rr->len == 0)
 		return IW_NONE;
-	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, rr->src_stag, rr->src_to,
-		rr->len, RD_ACC_REMOTE_READ, &mr);
+	fault = rd_remote_check(
+		q->st->ops.rd.mrs, q->rd, rr->src_stag, &at, rr->len, RD_ACC_REMOTE_READ, &mr);
 	if (fault != RD_OK)
 		return iw_rdmap_reason(fault);
-	if (!(q->rd->access & RD_ACC_REMOTE_READ))
-		return IW_RDMAP_ACCESS;
 	if (rr->sink_to + (rr->len - 1) < rr->sink_to)
 		return IW_RDMAP_WRAP;
 	return IW_NONE;

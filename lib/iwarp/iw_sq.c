@@ -124,22 +124,28 @@ iw_sq_read(struct iw_qp *q)
 
 /* The sink's STag is the peer's to use no longer (RFC 5040 has this as a local matter: verbs' Read
  * with Invalidate). */
-static void
+static bool
 sink_invalidate(struct iw_qp *q, uint32_t stag)
 {
-	struct rd_mr *mr = rd_mr_lookup(q->st->ops.rd.mrs, stag);
+	struct rd_mr *mr;
 
-	if (mr && mr->pd == q->rd->pd)
-		q->st->ops.rd.invalidate(q->st->ctx, mr);
+	switch (rd_invalidate_check(q->st->ops.rd.mrs, q->rd, stag, false, &mr)) {
+	case RD_OK:
+		return q->st->ops.rd.invalidate(q->st->ctx, mr);
+	case RD_FAULT_ACCESS:
+		return false;
+	default: /* it is gone already */
+		return true;
+	}
 }
 
-void
+bool
 iw_sq_read_done(struct iw_qp *q)
 {
 	struct iw_sqe *e = sqe_at(&q->sq, q->sq.head);
 
-	if (e->flags & IW_SQE_INV)
-		sink_invalidate(q, e->stag);
+	if ((e->flags & IW_SQE_INV) && !sink_invalidate(q, e->stag))
+		return false;
 	e->flags &= ~IW_SQE_READ;
 	q->reads_out--;
 	if (q->want_reads) {
@@ -147,6 +153,21 @@ iw_sq_read_done(struct iw_qp *q)
 		q->kick = true;
 	}
 	sq_drain(q);
+	return true;
+}
+
+bool
+iw_sq_fills(const struct iw_qp *q, uint32_t stag)
+{
+	const struct iw_sq *sq = &q->sq;
+
+	for (uint32_t i = sq->head; q->reads_out > 0 && i != sq->tail; i++) {
+		const struct iw_sqe *e = sqe_at(sq, i);
+
+		if ((e->flags & IW_SQE_READ) && e->stag == stag)
+			return true;
+	}
+	return false;
 }
 
 void

@@ -104,16 +104,16 @@ iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e)
 	};
 	struct wire_atomic_response r = {.request_id = e->request_id};
 	uint8_t body[RDMAP_ATOMIC_RESPONSE_LEN];
-	uint64_t *word;
+	uint64_t *word, at = e->src_to;
 	struct rd_mr *mr;
 
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_ATOMIC_RESPONSE_LEN))
 		return IW_STEP_NOBUF;
 	/* The target may have gone since the request was judged. */
-	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->src_stag, e->src_to,
-		    sizeof(uint64_t), RD_ACC_REMOTE_ATOMIC, &mr) != RD_OK)
+	if (rd_remote_check(q->st->ops.rd.mrs, q->rd, e->src_stag, &at, sizeof(uint64_t),
+		    RD_ACC_REMOTE_ATOMIC, &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);
-	word = rd_atomic_word(mr, e->src_to);
+	word = rd_atomic_word(mr, at);
 	if (!word)
 		return iw_irq_fail(q, e, IW_ATOMIC_UNALIGNED);
 	if (!execute(e, word, &r.original))

@@ -12,7 +12,6 @@
 static enum iw_step message_step(struct iw_qp *q, struct iw_op *op);
 static enum iw_step immediate_step(struct iw_qp *q, struct iw_op *op);
 static enum iw_step write_imm_step(struct iw_qp *q, struct iw_op *op);
-static enum iw_step local_inv_step(struct iw_qp *q, struct iw_op *op);
 
 static const struct sq_kind {
 	enum iw_step (*step)(struct iw_qp *q, struct iw_op *op); /* NULL: refused */
@@ -28,7 +27,8 @@ static const struct sq_kind {
 	[RD_CMP_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 	[RD_FETCH_ADD] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 	[RD_IMM] = {immediate_step, 0, 0, 0},
-	[RD_LOCAL_INV] = {local_inv_step, 0, 0, 0},
+	[RD_LOCAL_INV] = {iw_local_inv_step, 0, 0, 0},
+	[RD_BIND_MW] = {iw_bind_step, 0, 0, 0},
 	[RD_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 };
 
@@ -40,10 +40,8 @@ kind_of(const struct rd_wr *wr)
 	return &kinds[wr->opcode];
 }
 
-/* The request is wrong: it completes with `status`, all others are flushed, and the stream ends
- * (RFC 5040 7.1). */
-static enum iw_step
-refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status)
+enum iw_step
+iw_refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status)
 {
 	op->status = status;
 	iw_fail(q, IW_RDMAP_LOCAL, NULL, 0, 0);
@@ -55,7 +53,8 @@ op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 {
 	enum rd_status s = RD_SUCCESS;
 
-	if (op->wr.opcode == RD_LOCAL_INV || op->wr.opcode == RD_IMM) {
+	if (op->wr.opcode == RD_LOCAL_INV || op->wr.opcode == RD_BIND_MW ||
+		op->wr.opcode == RD_IMM) {
 		op->total = 0;
 		return RD_SUCCESS;
 	}
@@ -99,7 +98,7 @@ op_next(struct iw_qp *q)
 	op->done = 0;
 	op->sge = op->sge_off = 0;
 	op->status = RD_WR_FLUSH_ERR;
-	op->checked = op->written = false;
+	op->checked = op->written = op->acted = false;
 	q->tx_op = op;
 	return IW_STEP_DID;
 }
@@ -118,11 +117,11 @@ iw_sq_step(struct iw_qp *q)
 	}
 	k = kind_of(&q->tx_op->wr);
 	if (!k)
-		return refuse(q, q->tx_op, RD_LOC_QP_OP_ERR);
+		return iw_refuse(q, q->tx_op, RD_LOC_QP_OP_ERR);
 	if (!q->tx_op->checked) {
 		status = op_check(q, q->tx_op, k);
 		if (status != RD_SUCCESS)
-			return refuse(q, q->tx_op, status);
+			return iw_refuse(q, q->tx_op, status);
 		q->tx_op->opcode = q->tx_op->wr.flags & RD_SOLICITED ? k->opcode_se : k->opcode;
 	}
 	if ((q->tx_op->wr.flags & RD_FENCE) && q->midst == IW_MIDST_NONE && q->reads_out > 0) {
@@ -248,19 +247,4 @@ static enum iw_step
 write_imm_step(struct iw_qp *q, struct iw_op *op)
 {
 	return op->written ? immediate_step(q, op) : message_step(q, op);
-}
-
-static enum iw_step
-local_inv_step(struct iw_qp *q, struct iw_op *op)
-{
-	struct iw_stage *st = q->st;
-	struct rd_mr *mr = rd_mr_lookup(st->ops.rd.mrs, (uint32_t)op->wr.imm);
-
-	if (!mr || !mr->valid || mr->pd != q->rd->pd)
-		return refuse(q, op, RD_LOC_PROT_ERR);
-	st->ops.rd.invalidate(st->ctx, mr);
-	q->tx_op = NULL;
-	iw_sq_done(q, &op->wr, 0);
-	iw_op_release(st, op);
-	return IW_STEP_DID;
 }

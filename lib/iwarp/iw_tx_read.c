@@ -39,6 +39,16 @@ read_emit(struct iw_qp *q, const struct wire_read_request *rr)
 	iw_request_emit(q, RDMAP_READ_REQUEST, body, wire_read_request_emit(body, rr));
 }
 
+/* Whether an element behind this one fills the same region. */
+static bool
+sink_again(const struct iw_op *op)
+{
+	for (uint32_t i = op->sge + 1; i < op->wr.nsge; i++)
+		if (op->wr.sge[i].len > 0 && op->wr.sge[i].lkey == op->wr.sge[op->sge].lkey)
+			return true;
+	return false;
+}
+
 static void
 request_track(
 	struct iw_qp *q, const struct iw_op *op, const struct wire_read_request *rr, bool last)
@@ -56,7 +66,7 @@ request_track(
 		e->flags |= IW_SQE_LAST;
 	if (iw_signaled(q, &op->wr))
 		e->flags |= IW_SQE_SIGNALED;
-	if (op->wr.opcode == RD_READ_INV)
+	if (op->wr.opcode == RD_READ_INV && !sink_again(op))
 		e->flags |= IW_SQE_INV;
 }
 
@@ -180,17 +190,18 @@ read_answer(struct iw_qp *q, struct iw_irqe *e)
 		.stag = e->sink_stag,
 		.to = e->sink_to + e->done,
 	};
+	uint64_t at = e->src_to + e->done;
 	struct mpa_writer w;
 	struct rd_mr *mr;
 
-	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->src_stag, e->src_to + e->done,
-		    n, RD_ACC_REMOTE_READ, &mr) != RD_OK)
+	if (rd_remote_check(q->st->ops.rd.mrs, q->rd, e->src_stag, &at, n, RD_ACC_REMOTE_READ,
+		    &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);
 	if (!iw_rec_room(q, DDP_TAGGED_LEN + n))
 		return IW_STEP_NOBUF;
 	iw_emit_begin(q, &w, &d, n);
 	if (n > 0)
-		source_copy(&w, mr, e->src_to + e->done, n);
+		source_copy(&w, mr, at, n);
 	iw_emit_end(q, &w);
 	e->done += n;
 	q->info.bytes_out += n;

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a region may be used (RFC 5040 5.3, RFC 5041 5.2 and 7.1: STag, stream, rights, bounds,
- * wrap, in that order, on every access) and where its bytes are.
+ * Whether a region may be used (RFC 5040 5.3, RFC 5041 5.2 and 7.1: STag, stream, rights, wrap,
+ * bounds, in that order, on every access) and where its bytes are.
  */
 #include "rdma_priv.h"
 
 #include <string.h>
 
-/* The address of the last byte must exist: base + length may be 2^64, not more. */
-static bool
-wraps(uint64_t addr, uint64_t len)
+static inline enum rd_fault
+region_check(const struct rd_mr *mr, const struct rd_pd *pd, uint32_t qpn, uint64_t addr,
+	uint64_t len, uint32_t need)
 {
-	return len > 0 && addr + (len - 1) < addr;
+	if (len == 0)
+		return RD_OK;
+	if (!mr || !__atomic_load_n(&mr->valid, __ATOMIC_RELAXED))
+		return RD_FAULT_STAG;
+	if (mr->pd != pd || (mr->bound_qpn != 0 && mr->bound_qpn != qpn))
+		return RD_FAULT_PD;
+	if ((mr->access & need) != need)
+		return RD_FAULT_ACCESS;
+	return range_check(mr->base, mr->len, addr, len);
 }
 
 enum rd_fault
@@ -21,19 +29,28 @@ rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn, u
 	struct rd_mr *mr = mr_lookup(t, stag);
 
 	*out = mr;
+	if (mr && mr->window && len > 0)
+		return mr->pd == pd ? RD_FAULT_ACCESS : RD_FAULT_PD;
+	return region_check(mr, pd, qpn, addr, len, need);
+}
+
+enum rd_fault
+rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t stag, uint64_t *addr,
+	uint64_t len, uint32_t need, struct rd_mr **out)
+{
+	struct rd_mr *mr = mr_lookup(t, stag);
+	enum rd_fault fault;
+
+	*out = mr;
 	if (len == 0)
 		return RD_OK;
-	if (!mr || !__atomic_load_n(&mr->valid, __ATOMIC_RELAXED))
-		return RD_FAULT_STAG;
-	if (mr->pd != pd || (mr->bound_qpn != 0 && mr->bound_qpn != qpn))
-		return RD_FAULT_PD;
-	if ((mr->access & need) != need)
+	if (mr && mr->window)
+		fault = mw_check((const struct rd_mw *)mr, qp, stag, addr, len, need, out);
+	else
+		fault = region_check(mr, qp->pd, qp->qpn, *addr, len, need);
+	if (fault == RD_OK && (qp->access & need) != need)
 		return RD_FAULT_ACCESS;
-	if (wraps(addr, len))
-		return RD_FAULT_WRAP;
-	if (addr < mr->base || addr - mr->base > mr->len || len > mr->len - (addr - mr->base))
-		return RD_FAULT_BOUNDS;
-	return RD_OK;
+	return fault;
 }
 
 /* The last extent that starts at or before `off`. */

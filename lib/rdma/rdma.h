@@ -31,10 +31,10 @@ enum rd_opcode {
 	RD_READ_INV = 6, /* the local sink's STag is invalidated when the read is done */
 	RD_CMP_SWAP = 7,
 	RD_FETCH_ADD = 8,
-	RD_IMM = 9, /* RFC 7306 Immediate Data on its own */
-	RD_LOCAL_INV = 10,
-	RD_BIND_MW = 11,
-	RD_SWAP = 12, /* iWARP in the dialect of draft-ietf-storm-rdmap-ext-00 only */
+	RD_IMM = 9,        /* RFC 7306 Immediate Data on its own */
+	RD_LOCAL_INV = 10, /* the region or type 2 window whose STag is imm */
+	RD_BIND_MW = 11,   /* what it binds: rd_bind_of() */
+	RD_SWAP = 12,      /* iWARP in the dialect of draft-ietf-storm-rdmap-ext-00 only */
 	/* completions only */
 	RD_RECV = 128,
 	RD_RECV_IMM =
@@ -54,7 +54,7 @@ enum rd_status { /* as ibv_wc_status */
 	RD_LOC_QP_OP_ERR = 2,
 	RD_LOC_PROT_ERR = 4,
 	RD_WR_FLUSH_ERR = 5,
-	RD_MW_BIND_ERR = 6,
+	RD_MW_BIND_ERR = 6, /* a bind that rd_mw_bind() refused */
 	RD_BAD_RESP_ERR = 7,
 	RD_LOC_ACCESS_ERR = 8,
 	RD_REM_INV_REQ_ERR = 9,
@@ -92,10 +92,10 @@ struct rd_wr {
 	uint32_t rkey;  /* remote STag */
 	uint64_t remote_addr;
 	uint64_t imm; /* immediate (verbs use the low 32 bits) or, in the low 32 bits, the STag to
-			 invalidate */
-	uint32_t inline_len;      /* bytes at inl, with RD_INLINE */
-	uint64_t data, data_mask; /* swap or add operand */
-	uint64_t compare, compare_mask;
+			 invalidate or the region's, for a bind */
+	uint32_t inline_len;            /* bytes at inl, with RD_INLINE */
+	uint64_t data, data_mask;       /* swap or add operand; bytes of a bind */
+	uint64_t compare, compare_mask; /* compare of a bind: its rights */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
@@ -120,7 +120,7 @@ struct rd_wc {
 
 struct rd_pd {
 	uint32_t client; /* owner, for quotas and checks across clients */
-	uint32_t refs;   /* regions and QPs in it; counted by the control stage */
+	uint32_t refs;   /* regions, windows and QPs in it; counted by the control stage */
 };
 
 /* A run of a region that is contiguous for the engine. */
@@ -137,13 +137,16 @@ struct rd_mr {
 	uint64_t base; /* address of the first byte; 0 when zero-based */
 	uint64_t len;
 	uint32_t bound_qpn; /* != 0: only this QP's stream may use it (RFC 5040 5.3) */
-	bool valid;        /* false: invalidated, fails each access. One writer: the engine stage or
-			      control */
-	uint32_t nextents; /* 1 in the usual case */
+	bool valid;         /* false: invalidated, fails each access */
+	bool window;        /* it is a struct rd_mw: no memory of its own, no local access */
+	uint32_t windows;   /* bound to it, and RD_MR_CLOSED: none may be bound any more. Atomic */
+	uint32_t nextents;  /* 1 in the usual case */
 	struct rd_extent *extents; /* ascending, gapless, [nextents] */
 };
+#define RD_MR_CLOSED 0x80000000u
 
 struct rd_mr_table;
+struct rd_qp;
 
 /* `slots`: a power of two up to 2^24. */
 struct rd_mr_table *rd_mr_table_create(uint32_t slots, const struct sk_key *key);
@@ -162,16 +165,31 @@ enum rd_fault {
 	RD_OK = 0,
 	RD_FAULT_STAG,   /* no such STag, or invalidated */
 	RD_FAULT_PD,     /* of another protection domain, or bound to another stream */
-	RD_FAULT_ACCESS, /* right missing */
+	RD_FAULT_ACCESS, /* right missing; asked to be invalidated: it cannot be */
 	RD_FAULT_BOUNDS, /* base or bounds */
 	RD_FAULT_WRAP,   /* address + length wraps */
 };
 
-/* Checks an access of `len` bytes at `addr`. `need`: rights that must all be there; `qpn`: the
- * stream. A length of zero checks nothing but arithmetic and returns RD_OK with *mr NULL when the
- * STag does not exist (RFC 5040: zero-length operations need no valid STag). */
+/* Checks a local access of `len` bytes at `addr`: regions alone, windows lack the right (verbs: a
+ * window has no lkey). `need`: rights that must all be there; `qpn`: the stream. A length of zero
+ * checks nothing but arithmetic and returns RD_OK with *mr NULL when the STag does not exist (RFC
+ * 5040: zero-length operations need no valid STag). */
 enum rd_fault rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn,
 	uint32_t stag, uint64_t addr, uint64_t len, uint32_t need, struct rd_mr **mr);
+/* The same for an access of the peer of `qp`, which the QP must grant too, last. Where the STag is
+ * a window's, *mr becomes the region behind it and *addr the place in that. What was found holds
+ * until the stage's next quiet point. */
+enum rd_fault rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t stag,
+	uint64_t *addr, uint64_t len, uint32_t need, struct rd_mr **mr);
+/* Whether `stag` may be invalidated by a request of `qp` (a region, or a type 2 window that was
+ * bound on it) or, with `remote`, by its peer, who must have been granted something. A region with
+ * windows bound to it may not be (RD_FAULT_ACCESS), nor may a type 1 window. */
+enum rd_fault rd_invalidate_check(const struct rd_mr_table *t, const struct rd_qp *qp,
+	uint32_t stag, bool remote, struct rd_mr **mr);
+/* Makes it invalid. false: it stays, a window has been bound to it meanwhile. */
+bool rd_mr_invalidate(struct rd_mr *mr);
+/* No window can be bound to it any more. false: one is. For the end of a region. */
+bool rd_mr_close(struct rd_mr *mr);
 /* Where byte `addr` of a checked region stands, and how many bytes are contiguous from there
  * (*run). */
 uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
@@ -179,6 +197,53 @@ uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
  * release. */
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
+
+/* ---- Memory windows: verbs' types 1 and 2B ---- */
+
+/*
+ * A window is an STag that grants a peer a part of a region, with rights of its own, from the bind
+ * that a QP executes in its turn. Type 1 belongs to the protection domain: any QP of it binds the
+ * window, and each bind replaces what was bound before. Type 2 belongs to the QP that binds it: it
+ * serves that stream alone, and must have been invalidated before it is bound again.
+ */
+enum rd_mw_type { RD_MW_TYPE_1 = 1, RD_MW_TYPE_2 = 2 }; /* as ibv_mw_type */
+
+struct rd_mw {
+	struct rd_mr mr; /* first. STag and PD; and, while `valid`, range, rights, QP (type 2) */
+	uint8_t type;    /* enum rd_mw_type */
+	/* Readers on other stages believe what stands between two reads of the same even number. */
+	uint32_t seq;
+	struct rd_mr *region; /* that it is bound to, while `valid` */
+	uint64_t shift;       /* address in the region less address in the window */
+};
+
+struct rd_bind {
+	uint32_t stag;   /* the window's, with its new key */
+	uint32_t region; /* STag */
+	uint64_t addr;   /* in the region */
+	uint64_t len;    /* bytes; 0: unbind (type 1) */
+	uint32_t access; /* remote rights, RD_ACC_ZERO_BASED (type 2): the first byte has address 0
+			  */
+};
+
+enum rd_bind_result {
+	RD_BIND_DONE,
+	RD_BIND_CHANGED, /* done; what was bound before may be in use until others are quiet */
+	RD_BIND_BUSY,    /* another stage is binding it just now: again */
+	RD_BIND_REFUSED,
+};
+
+/* Unbound. Enters the table as &mw->mr, where its slot and STag bits 31..8 stay its own. */
+void rd_mw_init(struct rd_mw *mw, const struct rd_pd *pd, enum rd_mw_type type);
+struct rd_bind rd_bind_of(const struct rd_wr *wr);
+/* Binds on behalf of `qp`. Refused: another PD; not a window, not a region; a type 2 window that is
+ * bound, or a bind of no bytes or, type 1, of the key that it has; bytes that the region has not;
+ * rights that are not remote; RD_ACC_MW_BIND missing there, or RD_ACC_LOCAL_WRITE for a right to
+ * write (IBTA 10.6.7.2, RFC 5040 5.3). */
+enum rd_bind_result rd_mw_bind(
+	const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_bind *b);
+/* Before its memory is freed, when no stage can be using it any more. */
+void rd_mw_fini(struct rd_mw *mw);
 
 /* ---- Queue pairs ---- */
 
@@ -224,8 +289,12 @@ struct rd_ops {
 	/* The QP entered the error state, after its work was flushed: `code` is a reason of the
 	 * transport, 0 after an orderly end. The engine tells the client. */
 	void (*qp_error)(void *ctx, struct rd_qp *qp, int code);
-	/* Local or remote invalidation: makes mr->valid false. */
-	void (*invalidate)(void *ctx, struct rd_mr *mr);
+	/* Local or remote invalidation, checked: rd_mr_invalidate(). */
+	bool (*invalidate)(void *ctx, struct rd_mr *mr);
+	/* Both may be NULL where one stage is all. When every other stage has passed a quiet point
+	 * since quiesce(), which gave `token` (0: there is no other), quiesced() is true. */
+	uint64_t (*quiesce)(void *ctx);
+	bool (*quiesced)(void *ctx, uint64_t token);
 };
 
 /* Checks the local side of a request (each SGE's lkey, rights, bounds; total length to *total).

@@ -39,16 +39,38 @@ stag_slot(const struct rd_mr_table *t, uint32_t stag)
 	return v * t->factor[2] & STAG_SLOT_MASK;
 }
 
+/* Whatever its key. */
+static inline struct rd_mr *
+mr_in_slot(const struct rd_mr_table *t, uint32_t stag)
+{
+	uint32_t slot = stag_slot(t, stag);
+
+	return slot < t->slots ? __atomic_load_n(&t->slot[slot], __ATOMIC_ACQUIRE) : NULL;
+}
+
 static inline struct rd_mr *
 mr_lookup(const struct rd_mr_table *t, uint32_t stag)
 {
-	uint32_t slot = stag_slot(t, stag);
-	struct rd_mr *mr;
+	struct rd_mr *mr = mr_in_slot(t, stag);
 
-	if (slot >= t->slots)
-		return NULL;
-	mr = __atomic_load_n(&t->slot[slot], __ATOMIC_ACQUIRE);
-	return mr && mr->stag == stag ? mr : NULL;
+	/* A bind changes a window's key. */
+	return mr && __atomic_load_n(&mr->stag, __ATOMIC_RELAXED) == stag ? mr : NULL;
 }
+
+/* Whether `len` bytes, at least one, at `addr` lie between. The address of the last byte must
+ * exist: base + length may be 2^64, not more. */
+static inline enum rd_fault
+range_check(uint64_t base, uint64_t size, uint64_t addr, uint64_t len)
+{
+	if (addr + (len - 1) < addr)
+		return RD_FAULT_WRAP;
+	if (addr < base || addr - base > size || len > size - (addr - base))
+		return RD_FAULT_BOUNDS;
+	return RD_OK;
+}
+
+/* mw.c: rd_remote_check() for a window; len > 0. */
+enum rd_fault mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag,
+	uint64_t *addr, uint64_t len, uint32_t need, struct rd_mr **region);
 
 #endif

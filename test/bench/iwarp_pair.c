@@ -94,10 +94,10 @@ qp_error(void *ctx, struct rd_qp *qp, int code)
 	abort();
 }
 
-static void
+static bool
 invalidate(void *ctx, struct rd_mr *mr)
 {
-	mr->valid = false;
+	return rd_mr_invalidate(mr);
 }
 
 static struct tcp_rec *
@@ -168,7 +168,13 @@ side_init(struct side *s, struct rd_mr_table *mrs, bool initiator)
 
 	s->st.ctx = s;
 	s->st.ops = (struct iw_ops){
-		.rd = {mrs, sq_next, sq_pending, rq_next, complete, qp_error, invalidate},
+		.rd = {.mrs = mrs,
+			.sq_next = sq_next,
+			.sq_pending = sq_pending,
+			.rq_next = rq_next,
+			.complete = complete,
+			.qp_error = qp_error,
+			.invalidate = invalidate},
 		.rec_get = rec_get,
 		.rec_put = rec_put,
 		.send = send_rec,

@@ -114,7 +114,7 @@ Test(rdmap_life, a_bad_request_takes_the_qp_down_in_order_rfc5040_7_1)
 
 Test(rdmap_life, opcodes_that_iwarp_has_not_are_refused_cleanly)
 {
-	static const uint8_t opcodes[] = {RD_SEND_IMM, RD_BIND_MW, RD_SWAP, RD_RECV, 13};
+	static const uint8_t opcodes[] = {RD_SEND_IMM, RD_SWAP, RD_RECV, 13};
 
 	for (unsigned i = 0; i < sizeof(opcodes); i++) {
 		start();

@@ -83,13 +83,13 @@ qp_error(void *ctx, struct rd_qp *qp, int code)
 	e->error_code = code;
 }
 
-static void
+static bool
 invalidate(void *ctx, struct rd_mr *mr)
 {
 	struct end *e = ctx;
 
-	mr->valid = false;
 	e->invalidations++;
+	return rd_mr_invalidate(mr);
 }
 
 static struct tcp_rec *
@@ -234,6 +234,8 @@ bool
 end_fini(struct end *e)
 {
 	iw_qp_destroy(e->q);
+	for (unsigned i = 0; i < e->nmw; i++)
+		rd_mw_fini(&e->mw[i]);
 	for (unsigned i = 0; i < e->nmr; i++) {
 		for (uint32_t x = 0; x < e->mr[i]->nextents; x++)
 			free(e->mr[i]->extents[x].host);
@@ -284,6 +286,17 @@ end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access, unsigned ext
 	need(rd_mr_add(e->mrs, mr, seed) == 0);
 	e->mr[e->nmr++] = mr;
 	return mr;
+}
+
+struct rd_mw *
+end_mw(struct end *e, enum rd_mw_type type)
+{
+	struct rd_mw *mw = &e->mw[e->nmw++];
+
+	need(e->nmw <= END_MWS);
+	rd_mw_init(mw, &e->pd, type);
+	need(rd_mr_add(e->mrs, &mw->mr, 0x80) == 0);
+	return mw;
 }
 
 static void
@@ -348,6 +361,20 @@ void
 wr_sge(struct rd_wr *wr, const struct rd_mr *mr, uint64_t off, uint32_t len)
 {
 	wr->sge[wr->nsge++] = (struct rd_sge){mr->base + off, len, mr->stag};
+}
+
+struct rd_wr *
+end_bind(struct end *e, uint64_t wr_id, const struct rd_mw *mw, const struct rd_mr *mr,
+	uint64_t off, uint64_t len, uint32_t access)
+{
+	struct rd_wr *wr = end_post(e, RD_BIND_MW, wr_id);
+
+	wr->rkey = (mw->mr.stag & ~0xffu) | ((mw->mr.stag + 1) & 0xff);
+	wr->imm = mr->stag;
+	wr->remote_addr = mr->base + off;
+	wr->data = len;
+	wr->compare = access;
+	return wr;
 }
 
 /* ---- The wire ---- */

@@ -12,6 +12,7 @@
 #define END_WRS 1024
 #define END_WCS 8192
 #define END_MRS 16
+#define END_MWS 4
 
 struct end {
 	struct iw_stage st;
@@ -21,6 +22,8 @@ struct end {
 	struct rd_mr_table *mrs;
 	struct rd_mr *mr[END_MRS];
 	unsigned nmr;
+	struct rd_mw mw[END_MWS];
+	unsigned nmw;
 
 	/* The client's side. */
 	struct rd_wr sq[END_WRS], rq[END_WRS];
@@ -72,6 +75,10 @@ struct rd_mr *end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access
 	uint8_t seed);
 void mr_get(const struct rd_mr *mr, uint64_t off, void *dst, size_t len);
 void mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len);
+/* A window, unbound; and a request that binds it, with the key after the one that it has. */
+struct rd_mw *end_mw(struct end *e, enum rd_mw_type type);
+struct rd_wr *end_bind(struct end *e, uint64_t wr_id, const struct rd_mw *mw,
+	const struct rd_mr *mr, uint64_t off, uint64_t len, uint32_t access);
 /* The pattern's byte. */
 uint8_t pattern(uint8_t seed, uint64_t off);
 
