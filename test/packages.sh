@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by test/run.sh and app/demo.sh: what the project builds with and what its tests use, by Debian 12's names.
 
-saker_build_packages="build-essential meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev libcriterion-dev
-libibverbs-dev librdmacm-dev"
+saker_build_packages="build-essential meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev libipsec-mb-dev libssl-dev
+libcriterion-dev libibverbs-dev librdmacm-dev"
 saker_test_packages="clang-14 libclang-rt-14-dev tshark python3 iproute2 jq"
 
 # install_packages NAME...: only what is missing, so that a machine without a registry works when everything is there.

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PSP's cryptography, by libIPSec_MB. GCM needs no batching there: one packet fills the processor's
+ * pipelines, so a burst is a loop. A packet in one piece takes the library's single call; one in
+ * several pieces (an mbuf chain, headers here and payload there) is fed piece by piece.
+ */
+#include "psp.h"
+
+#include <intel-ipsec-mb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/be.h"
+
+#define NONCE_LEN 12
+
+struct psp_crypto {
+	IMB_MGR *mgr;
+};
+
+struct psp_sa {
+	struct gcm_key_data key; /* aligned by its type */
+	uint32_t spi;
+	uint8_t version;
+};
+
+struct psp_crypto *
+psp_crypto_create(void)
+{
+	struct psp_crypto *c = calloc(1, sizeof(*c));
+	IMB_ARCH arch;
+
+	if (c == NULL)
+		return NULL;
+	c->mgr = alloc_mb_mgr(0);
+	if (c->mgr == NULL) {
+		free(c);
+		return NULL;
+	}
+	init_mb_mgr_auto(c->mgr, &arch);
+	if (arch == IMB_ARCH_NONE) {
+		psp_crypto_destroy(c);
+		return NULL;
+	}
+	return c;
+}
+
+void
+psp_crypto_destroy(struct psp_crypto *c)
+{
+	free_mb_mgr(c->mgr);
+	free(c);
+}
+
+unsigned
+psp_key_len(uint8_t version)
+{
+	switch (version) {
+	case PSP_AES_GCM_128:
+	case PSP_GMAC_128:
+		return IMB_KEY_128_BYTES;
+	case PSP_AES_GCM_256:
+	case PSP_GMAC_256:
+		return IMB_KEY_256_BYTES;
+	default:
+		return 0;
+	}
+}
+
+/* The block that CMAC is taken of: a counter, a label "Pv0" or "Pv1" and a zero, the SPI, and the
+ * key's length in bits (NIST SP 800-108, counter mode). */
+struct derivation {
+	be32 counter;
+	uint8_t label[4];
+	be32 spi;
+	be32 bits;
+} __attribute__((packed));
+_Static_assert(sizeof(struct derivation) == 16, "key derivation block");
+
+struct cmac_key {
+	DECLARE_ALIGNED(uint32_t enc[15 * 4], 16);
+	DECLARE_ALIGNED(uint32_t dec[15 * 4], 16);
+	uint8_t sub1[16], sub2[16];
+};
+
+static void
+cmac(IMB_MGR *mgr, const struct cmac_key *k, const struct derivation *in, uint8_t out[16])
+{
+	IMB_JOB *job = IMB_GET_NEXT_JOB(mgr);
+
+	memset(job, 0, sizeof(*job));
+	job->cipher_mode = IMB_CIPHER_NULL;
+	job->hash_alg = IMB_AUTH_AES_CMAC_256;
+	job->chain_order = IMB_ORDER_HASH_CIPHER;
+	job->cipher_direction = IMB_DIR_ENCRYPT;
+	job->u.CMAC._key_expanded = k->enc;
+	job->u.CMAC._skey1 = k->sub1;
+	job->u.CMAC._skey2 = k->sub2;
+	job->src = (const uint8_t *)in;
+	job->msg_len_to_hash_in_bytes = sizeof(*in);
+	job->auth_tag_output = out;
+	job->auth_tag_output_len_in_bytes = 16;
+	if (IMB_SUBMIT_JOB(mgr) == NULL)
+		IMB_FLUSH_JOB(mgr);
+}
+
+void
+psp_derive_key(struct psp_crypto *c, uint8_t *key, const uint8_t device_key[PSP_DEVICE_KEY_LEN],
+	uint32_t spi, uint8_t version)
+{
+	unsigned len = psp_key_len(version);
+	struct derivation in = {.label = {'P', 'v', len == IMB_KEY_256_BYTES ? '1' : '0', 0},
+		.spi = be32_of(spi),
+		.bits = be32_of(len * 8)};
+	struct cmac_key k;
+
+	IMB_AES_KEYEXP_256(c->mgr, device_key, k.enc, k.dec);
+	IMB_AES_CMAC_SUBKEY_GEN_256(c->mgr, k.enc, k.sub1, k.sub2);
+	for (unsigned i = 0; i < len / sizeof(in); i++) {
+		in.counter = be32_of(i + 1);
+		cmac(c->mgr, &k, &in, key + i * sizeof(in));
+	}
+	explicit_bzero(&k, sizeof(k));
+}
+
+struct psp_sa *
+psp_sa_create(struct psp_crypto *c, uint8_t version, uint32_t spi, const uint8_t *key)
+{
+	unsigned len = psp_key_len(version);
+	struct psp_sa *sa;
+
+	if (len == 0 && version != PSP_NO_CRYPTO)
+		return NULL;
+	sa = aligned_alloc(_Alignof(struct psp_sa), sizeof(*sa));
+	if (sa == NULL)
+		return NULL;
+	memset(sa, 0, sizeof(*sa));
+	sa->spi = spi;
+	sa->version = version;
+	if (len == IMB_KEY_128_BYTES)
+		IMB_AES128_GCM_PRE(c->mgr, key, &sa->key);
+	else if (len == IMB_KEY_256_BYTES)
+		IMB_AES256_GCM_PRE(c->mgr, key, &sa->key);
+	return sa;
+}
+
+void
+psp_sa_destroy(struct psp_sa *sa)
+{
+	if (sa != NULL)
+		explicit_bzero(sa, sizeof(*sa));
+	free(sa);
+}
+
+uint32_t
+psp_sa_spi(const struct psp_sa *sa)
+{
+	return sa->spi;
+}
+
+uint8_t
+psp_sa_version(const struct psp_sa *sa)
+{
+	return sa->version;
+}
+
+int
+psp_sa_check(const struct psp_sa *sa, const struct wire_psp *h)
+{
+	if (h->spi != sa->spi)
+		return -PSP_WRONG_SPI;
+	return h->version == sa->version ? 0 : -PSP_WRONG_VERSION;
+}
+
+/* SPI and IV stand side by side in the header. */
+static const uint8_t *
+nonce(const struct psp_pkt *p)
+{
+	_Static_assert(PSP_LEN == 4 + NONCE_LEN, "SPI and IV are the last fields");
+	return p->hdr + PSP_LEN - NONCE_LEN;
+}
+
+struct gcm {
+	aes_gcm_enc_dec_t one;
+	aes_gcm_init_t init;
+	aes_gcm_enc_dec_update_t update;
+	aes_gcm_enc_dec_finalize_t finalize;
+};
+
+static struct gcm
+gcm_of(const IMB_MGR *m, uint8_t version, bool seal)
+{
+	if (version == PSP_AES_GCM_128)
+		return (struct gcm){seal ? m->gcm128_enc : m->gcm128_dec, m->gcm128_init,
+			seal ? m->gcm128_enc_update : m->gcm128_dec_update,
+			seal ? m->gcm128_enc_finalize : m->gcm128_dec_finalize};
+	return (struct gcm){seal ? m->gcm256_enc : m->gcm256_dec, m->gcm256_init,
+		seal ? m->gcm256_enc_update : m->gcm256_dec_update,
+		seal ? m->gcm256_enc_finalize : m->gcm256_dec_finalize};
+}
+
+static void
+run_gcm(const struct gcm *f, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
+{
+	const struct psp_part *part = p->parts;
+	struct gcm_context_data ctx;
+
+	if (p->nparts == 1) {
+		f->one(&p->sa->key, &ctx, part->dst, part->src, part->len, nonce(p), p->hdr,
+			p->hdr_len, icv, PSP_ICV_LEN);
+		return;
+	}
+	f->init(&p->sa->key, &ctx, nonce(p), p->hdr, p->hdr_len);
+	for (uint32_t i = 0; i < p->nparts; i++, part++)
+		f->update(&p->sa->key, &ctx, part->dst, part->src, part->len);
+	f->finalize(&p->sa->key, &ctx, icv, PSP_ICV_LEN);
+}
+
+static void
+copy_parts(const struct psp_pkt *p)
+{
+	for (uint32_t i = 0; i < p->nparts; i++) {
+		if (p->parts[i].dst != p->parts[i].src)
+			memcpy(p->parts[i].dst, p->parts[i].src, p->parts[i].len);
+	}
+}
+
+/* The parts have been copied. */
+static void
+run_gmac(const IMB_MGR *m, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
+{
+	const struct gcm_key_data *key = &p->sa->key;
+	bool small = p->sa->version == PSP_GMAC_128;
+	aes_gmac_update_t update = small ? m->gmac128_update : m->gmac256_update;
+	struct gcm_context_data ctx;
+
+	(small ? m->gmac128_init : m->gmac256_init)(key, &ctx, nonce(p), NONCE_LEN);
+	update(key, &ctx, p->hdr, p->hdr_len);
+	for (uint32_t i = 0; i < p->nparts; i++)
+		update(key, &ctx, p->parts[i].dst, p->parts[i].len);
+	(small ? m->gmac128_finalize : m->gmac256_finalize)(key, &ctx, icv, PSP_ICV_LEN);
+}
+
+static void
+run(const IMB_MGR *m, const struct psp_pkt *p, bool seal, uint8_t icv[PSP_ICV_LEN])
+{
+	uint8_t version = p->sa->version;
+	struct gcm f;
+
+	if (version <= PSP_AES_GCM_256) {
+		f = gcm_of(m, version, seal);
+		run_gcm(&f, p, icv);
+		return;
+	}
+	copy_parts(p);
+	if (version != PSP_NO_CRYPTO)
+		run_gmac(m, p, icv);
+}
+
+void
+psp_seal(struct psp_crypto *c, const struct psp_pkt *pkts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		run(c->mgr, pkts + i, true, pkts[i].icv);
+}
+
+/* Takes as long whatever differs. */
+static bool
+same_icv(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t x[2], y[2];
+
+	memcpy(x, a, PSP_ICV_LEN);
+	memcpy(y, b, PSP_ICV_LEN);
+	return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+unsigned
+psp_open(struct psp_crypto *c, struct psp_pkt *pkts, unsigned n)
+{
+	uint8_t icv[PSP_ICV_LEN];
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		run(c->mgr, pkts + i, false, icv);
+		pkts[i].ok = pkts[i].sa->version == PSP_NO_CRYPTO || same_icv(icv, pkts[i].icv);
+		good += pkts[i].ok;
+	}
+	return good;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PSP's state: IVs of a sender; device keys, SPIs and acceptance checks of a receiver. No
+ * cryptography here.
+ *
+ * An IV must never be used twice under one key: with the same nonce, GCM gives away both texts and
+ * the authentication key. That it is not, rests on this alone: IVs of one generator are strictly
+ * increasing modulo 2^64, from the first one on, over at most half of all values. Each is the
+ * larger of "the time, counter 0" and "the last one plus 1". So a clock that stands still, steps
+ * back or jumps to and fro only makes the counter run; when the counter overflows, it carries into
+ * the time, which then leads the clock by one tick of 131 ns until the clock has caught up. A clock
+ * that leaps ahead takes the IVs with it; half the range is then used up sooner, and the SPI with
+ * it, and the generator says so instead of going round.
+ *
+ * And one key has one generator: an SPI with its key is handed out once, to one peer, for one stage
+ * of it; whoever starts anew has lost its SAs and asks for new SPIs; whoever hands out SPIs anew
+ * does so under device keys freshly drawn, so that even the same SPI would come with another key.
+ */
+#include "psp.h"
+
+#include <string.h>
+
+#include "../base/prf.h"
+
+SK_REASONS_DEFINE(psp, PSP_NONE, PSP_REASONS)
+
+#define IV_SPAN    (1ull << 63) /* IVs of one SPI: what a modular comparison can order */
+#define SPI_NUMBER (PSP_SPI_PHASE - 1)
+
+bool
+psp_iv_next(struct psp_iv *g, uint64_t now, uint64_t *iv)
+{
+	uint64_t t = wire_falcon_ticks(now) << PSP_IV_COUNTER_BITS;
+
+	if (!g->used) {
+		g->used = true;
+		g->first = t;
+		g->last = t;
+		*iv = t;
+		return true;
+	}
+	if (t - g->first >= IV_SPAN || t - g->first <= g->last - g->first)
+		t = g->last + 1;
+	if (t - g->first >= IV_SPAN)
+		return false;
+	g->last = t;
+	*iv = t;
+	return true;
+}
+
+void
+psp_device_init(struct psp_device *d)
+{
+	memset(d, 0, sizeof(*d));
+	sk_random(d->key, sizeof(d->key));
+}
+
+void
+psp_device_rotate(struct psp_device *d)
+{
+	d->generation++;
+	d->allow_previous = true;
+	d->handed_out = 0;
+	sk_random(d->key[d->generation & 1], PSP_DEVICE_KEY_LEN);
+}
+
+void
+psp_device_settle(struct psp_device *d)
+{
+	d->allow_previous = false;
+}
+
+uint32_t
+psp_device_spi(struct psp_device *d)
+{
+	if (d->handed_out == SPI_NUMBER)
+		return 0;
+	d->handed_out++; /* so that no SPI is 0 */
+	return d->handed_out | (d->generation & 1 ? PSP_SPI_PHASE : 0);
+}
+
+const uint8_t *
+psp_device_key(const struct psp_device *d, uint32_t spi)
+{
+	return d->key[(spi & PSP_SPI_PHASE) != 0];
+}
+
+uint64_t
+psp_rx_margin(uint64_t ns)
+{
+	return wire_falcon_ticks(ns) << PSP_IV_COUNTER_BITS;
+}
+
+void
+psp_rx_init(struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t margin)
+{
+	*rx = (struct psp_rx){
+		.spi = spi, .prev_spi = spi, .generation = d->generation, .margin = margin};
+}
+
+void
+psp_rx_rotate(struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
+{
+	rx->prev_spi = rx->spi;
+	rx->spi = spi;
+	rx->generation = d->generation;
+}
+
+void
+psp_rx_settle(struct psp_rx *rx)
+{
+	rx->prev_spi = rx->spi;
+}
+
+bool
+psp_rx_fresh(const struct psp_rx *rx, uint64_t iv)
+{
+	return !rx->time_known || (int64_t)(iv - (rx->remote_time - rx->margin)) > 0;
+}
+
+bool
+psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
+{
+	bool same_phase = ((rx->spi ^ rx->prev_spi) & PSP_SPI_PHASE) == 0;
+	bool current = rx->generation == d->generation;
+	bool allowed = current || (d->allow_previous && rx->generation == d->generation - 1);
+
+	if (rx->spi == 0)
+		return false;
+	if (spi == rx->spi)
+		return allowed;
+	if (spi != rx->prev_spi || spi == 0)
+		return false;
+	/* the previous SPI is of the current one's generation, or of the one before */
+	return same_phase ? allowed : d->allow_previous && current;
+}
+
+int
+psp_rx_accept(struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h)
+{
+	if (!psp_rx_fresh(rx, h->iv))
+		return -PSP_REPLAYED;
+	if (!psp_rx_spi_ok(rx, d, h->spi))
+		return -PSP_WRONG_SPI;
+	if (d->match_cookie && h->vc != rx->cookie)
+		return -PSP_WRONG_COOKIE;
+	if (!rx->time_known || (int64_t)(h->iv - rx->remote_time) > 0)
+		rx->remote_time = h->iv;
+	rx->time_known = true;
+	return 0;
+}
