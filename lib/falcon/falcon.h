@@ -294,6 +294,8 @@ size_t fa_conn_size(void);
 	X(FA_LENGTH, SK_WARNING, "a payload longer than was asked for, or than the MTU")           \
 	X(FA_NO_REQUEST, SK_WARNING, "pull data for no outstanding request")                       \
 	X(FA_RSN, SK_WARNING, "a request sequence number that cannot be")                          \
+	X(FA_EVICTED, SK_NOTICE,                                                                    \
+		"a push that the ULP was not ready for made room; it will come again")             \
 	X(FA_BAD_OUTCOME, SK_WARNING, "an outcome of a request that was not delivered")            \
 	X(FA_NACK_UNKNOWN, SK_WARNING, "a NACK with a reserved code, or of a packet never sent")   \
 	X(FA_RETRANSMIT, SK_NORMAL, "a packet was sent again")                                     \

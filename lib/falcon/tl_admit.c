@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests from the network: whether they are what they claim to be, and whether there is room for
+ * them (section 8.2.4). In the green zone all come in; in the red one only those at the head of
+ * their connection's line, and for these a push that the ULP was not ready for makes room. So a
+ * head of line is refused only where others are on their way through the ULP (CR#3).
+ */
+#include "conn_priv.h"
+
+static bool
+head_of_line(const struct fa_conn *c, uint32_t rsn)
+{
+	return c->params.ordered ? rsn == c->tl.rx_rsn : c->tl.in_count == 0;
+}
+
+static bool
+admit(struct fa_conn *c, uint32_t cells, bool hol)
+{
+	struct fa_stack *s = c->s;
+	uint32_t limit = s->cfg.conn_requests;
+
+	/* Beyond its limit a connection may have the one that all others wait for. */
+	if (limit && c->tl.in_count >= limit && !(hol && c->tl.in_count == c->tl.held))
+		return false;
+	if (tl_net_fits(s, cells, false))
+		return true;
+	if (!hol)
+		return false;
+	while (!tl_net_fits(s, cells, true)) {
+		if (!tl_rnr_evict(s))
+			return false;
+	}
+	return true;
+}
+
+/* NULL: counted, no room. */
+static struct tl_txn *
+enter(struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn, uint32_t cells)
+{
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t = admit(c, cells, head_of_line(c, rsn)) ? tl_net_alloc(c, cells) : NULL;
+
+	if (!t) {
+		fa_count(s, FA_NO_RESOURCE);
+		return NULL;
+	}
+	t->type = type;
+	t->state = state;
+	t->pkt.rsn = rsn;
+	TAILQ_INSERT_TAIL(&tl->ins, t, link);
+	tl->in_count++;
+	tl_insert(&s->tl.requests, t);
+	if (c->params.ordered) {
+		tl->held++;
+		if (rsn != tl->rx_rsn && !tl->head && tl->gap_since == 0) {
+			tl->gap_since = now;
+			tl_watch(c, now);
+		}
+	}
+	return t;
+}
+
+static bool
+lengths_ok(const struct fa_conn *c, const struct wire_falcon *h, uint32_t len)
+{
+	return len <= c->params.mtu && h->request_len <= c->params.mtu &&
+	       (h->type != FALCON_PUSH_DATA || h->request_len == len);
+}
+
+/* Its RSN is there already. */
+static enum tl_take
+came_again(struct tl_txn *t, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
+	bool again)
+{
+	struct fa_stack *s = t->c->s;
+
+	if (!again || t->type != FALCON_PUSH_DATA || t->psn != h->psn) {
+		fa_count(s, FA_RSN);
+		return TL_DROPPED;
+	}
+	fa_buf_free(s, payload);
+	tl_rnr_again(t, now);
+	return TL_TAKEN;
+}
+
+static enum tl_take
+rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
+	bool again)
+{
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+	bool push = h->type == FALCON_PUSH_DATA;
+	uint32_t len = payload ? payload->len : 0;
+	struct tl_txn *t;
+
+	if (!lengths_ok(c, h, len)) {
+		fa_count(s, FA_LENGTH);
+		return TL_DROPPED;
+	}
+	t = tl_find(&s->tl.requests, c, h->rsn);
+	if (t)
+		return came_again(t, now, h, payload, again);
+	if (c->params.ordered && h->rsn - tl->rx_rsn >= TL_RSN_REACH) {
+		fa_count(s, FA_RSN);
+		return TL_DROPPED;
+	}
+	t = enter(c, now, h->type, TL_HELD, h->rsn, push ? tl_cells(len, s->cfg.pools.rx_cell) : 1);
+	if (!t)
+		return TL_REFUSED;
+	t->psn = h->psn;
+	t->pkt.request_len = h->request_len;
+	t->buf = payload;
+	tl_ready(t);
+	if (tl->rnr == TL_RNR_WAIT) {
+		if (h->rsn == tl->rx_rsn)
+			tl->offer = true;
+		else if (push)
+			tl_rnr_behind(t, now);
+	}
+	return TL_TAKEN;
+}
+
+enum tl_take
+tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
+	bool again)
+{
+	if (h->type == FALCON_PULL_DATA)
+		return tl_rx_pull_data(c, now, h, payload);
+	return rx_request(c, now, h, payload, again);
+}
+
+/* ---- Resync ---- */
+
+static enum tl_take
+resynced_pull_data(struct fa_conn *c, uint32_t rsn)
+{
+	struct tl_txn *t = tl_find(&c->s->tl.pulls, c, rsn);
+
+	if (!t) {
+		fa_count(c->s, FA_NO_REQUEST);
+		return TL_DROPPED;
+	}
+	tl_initiator_event(t, TL_EV_GIVE_UP, FA_REMOTE_ERROR, 0);
+	return TL_TAKEN;
+}
+
+enum tl_take
+tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	if (h->resync_type == FALCON_PULL_DATA)
+		return resynced_pull_data(c, h->rsn);
+	t = tl_find(&c->s->tl.requests, c, h->rsn);
+	if (t && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
+		tl_pass_over(t, now);
+		return TL_TAKEN;
+	}
+	if (t) {
+		t->no_ack = true;
+		return TL_TAKEN;
+	}
+	if (!c->params.ordered || (int32_t)(h->rsn - tl->rx_rsn) < 0)
+		return TL_TAKEN; /* nobody waits for it: the rule after a NACK */
+	if (h->rsn - tl->rx_rsn >= TL_RSN_REACH) {
+		fa_count(c->s, FA_RSN);
+		return TL_DROPPED;
+	}
+	t = enter(c, now, h->resync_type, TL_PASSED_OVER, h->rsn, 0);
+	if (!t)
+		return TL_REFUSED;
+	tl_pass_over(t, now);
+	return TL_TAKEN;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The initiator (section 8.4): requests of our ULP get their RSN and all the resources that their
+ * answer will need, and go to packet delivery; acknowledgements and pull data complete them.
+ */
+#include "conn_priv.h"
+
+/* ---- The state machine of 8.4.1: what an event makes of a transaction ---- */
+
+enum step {
+	NOT = 0, /* cannot be */
+	SAME,    /* nothing changes */
+	ACKD,    /* the pull request has arrived */
+	DONE,    /* it is completed, as the event says */
+};
+
+static const uint8_t steps[TL_GONE + 1][TL_EV_GIVE_UP + 1] = {
+	/*                 ACK   FAIL  DATA  GIVE_UP */
+	[TL_PUSH_TX] = {DONE, DONE, NOT, DONE},
+	[TL_PULL_TX] = {ACKD, DONE, DONE, DONE},
+	[TL_PULL_ACKD] = {NOT, NOT, DONE, DONE},
+	[TL_READY] = {SAME, SAME, NOT, SAME},
+	[TL_GONE] = {SAME, SAME, NOT, NOT},
+};
+
+bool
+tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, uint8_t ulp_code)
+{
+	enum step step = steps[t->state][ev];
+
+	if (step == ACKD)
+		t->state = TL_PULL_ACKD;
+	if (step == DONE) {
+		t->state = TL_READY;
+		t->completion = completion;
+		t->ulp_code = ulp_code;
+		tl_remove(&t->c->s->tl.pulls, t);
+		tl_ready(t);
+	}
+	return step != NOT;
+}
+
+/* ---- Requests of our ULP ---- */
+
+/* A request that gets no transaction. On an ordered connection nothing can follow it. */
+static void
+refuse(struct fa_conn *c, uint64_t now, uint32_t rsn, enum fa_completion code)
+{
+	struct fa_delivery d = {.type = FA_COMPLETION, .completion = code, .rsn = rsn};
+
+	if (!c->params.ordered && !c->tl.busy && tl_deliver(c, &d))
+		return;
+	c->tl.lost = true;
+	c->tl.lost_rsn = rsn;
+	c->tl.lost_code = code;
+	fa_conn_fail(c, now, code);
+}
+
+static void
+start(struct fa_conn *c, uint64_t now, uint8_t type, struct fa_buf *buf, uint32_t request_len)
+{
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+	const struct fa_pools *p = &s->cfg.pools;
+	bool pull = type == FALCON_PULL_REQUEST;
+	uint32_t len = buf ? buf->len : 0;
+	uint32_t rsn = tl->tx_rsn++;
+	struct tl_txn *t;
+
+	if (tl->lost || c->dead) {
+		if (!tl->lost) {
+			tl->lost = true;
+			tl->lost_rsn = rsn;
+			tl->lost_code = FA_DEAD_CONNECTION;
+		}
+		fa_buf_free(s, buf);
+		tl_run(c, now);
+		return;
+	}
+	if (len > c->params.mtu || request_len > c->params.mtu) {
+		fa_count(s, FA_LENGTH);
+		fa_buf_free(s, buf);
+		refuse(c, now, rsn, FA_OPERATION_ERROR);
+		return;
+	}
+	t = tl_request_alloc(c, pull ? 1 : tl_cells(len, p->tx_cell),
+		pull ? tl_cells(request_len, p->rx_cell) : 0);
+	if (!t) {
+		fa_count(s, FA_POOL_EMPTY);
+		fa_buf_free(s, buf);
+		refuse(c, now, rsn, FA_LOCAL_RESOURCE);
+		return;
+	}
+	t->type = t->pkt.type = type;
+	t->state = pull ? TL_PULL_TX : TL_PUSH_TX;
+	t->pkt.buf = buf;
+	t->pkt.rsn = rsn;
+	t->pkt.request_len = request_len;
+	t->pkt.since = now;
+	t->in_pdl = true;
+	TAILQ_INSERT_TAIL(&tl->reqs, t, link);
+	if (pull)
+		tl_insert(&s->tl.pulls, t);
+	tl_watch(c, now);
+	pdl_send(c, now, &t->pkt);
+	tl_xoff(s);
+}
+
+void
+fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
+{
+	start(c, now, FALCON_PUSH_DATA, buf, buf ? buf->len : 0);
+}
+
+void
+fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len)
+{
+	start(c, now, FALCON_PULL_REQUEST, buf, response_len);
+}
+
+/* ---- From packet delivery ---- */
+
+void
+tl_packet_gone(struct fa_stack *s, struct tl_txn *t)
+{
+	t->in_pdl = false;
+	fa_buf_free(s, t->pkt.buf);
+	t->pkt.buf = NULL;
+	tl_request_tx_done(s, t);
+}
+
+void
+tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how, uint8_t ulp_code)
+{
+	struct tl_txn *t = tl_txn_of(p);
+
+	(void)now;
+	if (t->state == TL_DATA_TX) {
+		tl_pkt_free(c, p);
+		return;
+	}
+	tl_packet_gone(c->s, t);
+	if (t->state == TL_GONE)
+		tl_request_free(c->s, t);
+	else
+		tl_initiator_event(t, how == FA_DONE ? TL_EV_ACK : TL_EV_FAIL, how, ulp_code);
+}
+
+void
+tl_pkt_free(struct fa_conn *c, struct fa_pkt *p)
+{
+	struct tl_txn *t = tl_txn_of(p);
+
+	if (t->state == TL_DATA_TX) {
+		fa_buf_free(c->s, p->buf);
+		tl_data_free(c->s, t);
+		return;
+	}
+	tl_packet_gone(c->s, t);
+	if (t->state == TL_GONE)
+		tl_request_free(c->s, t);
+}
+
+enum tl_take
+tl_rx_pull_data(
+	struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload)
+{
+	struct fa_stack *s = c->s;
+	struct tl_txn *t = tl_find(&s->tl.pulls, c, h->rsn);
+
+	if (t && t->in_pdl)
+		pdl_implied_ack(c, now, &t->pkt);
+	if (t && payload && payload->len > t->pkt.request_len) { /* section 11; less is right */
+		fa_count(s, FA_LENGTH);
+		tl_initiator_event(t, TL_EV_GIVE_UP, FA_OPERATION_ERROR, 0);
+		return TL_DROPPED;
+	}
+	if (!t || !tl_initiator_event(t, TL_EV_DATA, FA_DONE, 0)) {
+		fa_count(s, FA_NO_REQUEST);
+		return TL_DROPPED;
+	}
+	t->buf = payload;
+	return TL_TAKEN;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is delivered next (sections 8.4.2, 8.5.2), and the one place that calls the ULP with
+ * deliveries. On an ordered connection requests go to the ULP, and completions and pull data come
+ * back, strictly by RSN; on an unordered one as they become ready.
+ *
+ * The ULP may call back into Falcon from inside a delivery, also with the very outcome. So a
+ * transaction's state is settled before the call, and restored when the ULP's way was full.
+ */
+#include "conn_priv.h"
+
+void
+tl_ready(struct tl_txn *t)
+{
+	struct tl_conn *tl = &t->c->tl;
+
+	if (!t->c->params.ordered)
+		TAILQ_INSERT_TAIL(&tl->ready, t, queue);
+	else if (t->state == TL_HELD && t->pkt.rsn == tl->rx_rsn)
+		tl->head = t;
+}
+
+/*
+ * An RSN is passed over only when no request is with the ULP: a refusal of an earlier one would
+ * bring the order back to that one, and the mark is to be found again then.
+ */
+void
+tl_find_head(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	tl->head = NULL;
+	while (tl->held && !tl->head) {
+		t = tl_find(&c->s->tl.requests, c, tl->rx_rsn);
+		if (t && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
+			tl->head = t;
+		} else if (t && t->state == TL_PASSED_OVER && tl->out == 0) {
+			tl->rx_rsn++;
+			tl_target_finish(t);
+		} else {
+			break;
+		}
+	}
+	/* The clock of a gap starts anew with each that is closed. */
+	tl->gap_since = tl->held && !tl->head ? now : 0;
+}
+
+bool
+tl_deliver(struct fa_conn *c, const struct fa_delivery *d)
+{
+	struct fa_stack *s = c->s;
+
+	if (s->ops.deliver(s->ctx, c, d))
+		return true;
+	c->tl.busy = true;
+	fa_count(s, FA_DELIVER_BUSY);
+	return false;
+}
+
+/* ---- Towards the initiator's ULP ---- */
+
+static void
+complete(struct fa_conn *c, struct tl_txn *t)
+{
+	struct fa_delivery d = {.type = FA_COMPLETION,
+		.completion = t->completion,
+		.ulp_code = t->ulp_code,
+		.rsn = t->pkt.rsn,
+		.request_len = t->pkt.request_len};
+
+	if (t->type == FALCON_PULL_REQUEST && t->completion == FA_DONE) {
+		d.type = FA_PULL_DATA;
+		d.buf = t->buf;
+	}
+	if (!tl_deliver(c, &d)) {
+		if (!c->params.ordered)
+			TAILQ_INSERT_HEAD(&c->tl.ready, t, queue);
+		return;
+	}
+	t->buf = NULL;
+	TAILQ_REMOVE(&c->tl.reqs, t, link);
+	tl_request_rx_done(c->s, t);
+	t->state = TL_GONE;
+	if (!t->in_pdl)
+		tl_request_free(c->s, t);
+}
+
+/* Requests that never had a transaction: none of the others is left. */
+static void
+complete_lost(struct fa_conn *c)
+{
+	struct tl_conn *tl = &c->tl;
+	struct fa_delivery d = {.type = FA_COMPLETION, .completion = tl->lost_code};
+
+	while (tl->lost && !tl->busy && tl->lost_rsn != tl->tx_rsn) {
+		d.rsn = tl->lost_rsn++;
+		if (!tl_deliver(c, &d))
+			tl->lost_rsn--;
+	}
+}
+
+/* ---- Towards the target's ULP ---- */
+
+static void
+offer(struct fa_conn *c, struct tl_txn *t)
+{
+	struct tl_conn *tl = &c->tl;
+	struct fa_delivery d = {.type = t->type == FALCON_PUSH_DATA ? FA_PUSH : FA_PULL,
+		.rsn = t->pkt.rsn,
+		.request_len = t->pkt.request_len,
+		.restart = tl->restart,
+		.buf = t->buf};
+
+	t->state = TL_ULP_TX;
+	t->buf = NULL;
+	tl->out++;
+	tl->restart = false;
+	if (tl_deliver(c, &d))
+		return;
+	t->state = TL_HELD;
+	t->buf = d.buf;
+	tl->out--;
+	tl->restart = d.restart;
+	if (!c->params.ordered)
+		TAILQ_INSERT_HEAD(&tl->ready, t, queue);
+}
+
+/* Of an ordered connection: the head. What is settled before the call is taken back after it. */
+static void
+offer_head(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t = tl->head;
+	uint8_t rnr = tl->rnr;
+
+	tl_rnr_leave(t);
+	tl->held--;
+	tl->rx_rsn++;
+	tl->head = NULL;
+	tl->offer = false;
+	if (rnr == TL_RNR_WAIT)
+		tl->rnr = TL_RNR_PROBE;
+	offer(c, t);
+	if (!tl->busy) {
+		if (!tl->held)
+			tl->gap_since = 0;
+		else if (!tl->head && tl->rnr == TL_RNR_NONE)
+			tl_find_head(c, now);
+		return;
+	}
+	tl->rnr = rnr;
+	tl->offer = rnr == TL_RNR_WAIT;
+	tl->head = t;
+	tl->rx_rsn = t->pkt.rsn;
+	tl->held++;
+}
+
+static void
+run_ordered(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	while (!tl->busy) {
+		t = TAILQ_FIRST(&tl->reqs);
+		if (t && t->state == TL_READY)
+			complete(c, t);
+		else if (tl->head &&
+			 (tl->rnr == TL_RNR_NONE || (tl->rnr == TL_RNR_WAIT && tl->offer)))
+			offer_head(c, now);
+		else
+			break;
+	}
+}
+
+static void
+run_unordered(struct fa_conn *c)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	while (!tl->busy && (t = TAILQ_FIRST(&tl->ready)) != NULL) {
+		TAILQ_REMOVE(&tl->ready, t, queue);
+		if (t->state == TL_READY)
+			complete(c, t);
+		else
+			offer(c, t);
+	}
+}
+
+void
+tl_run(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+	struct fa_stack *s = c->s;
+
+	if (tl->running)
+		return;
+	tl->running = true;
+	if (c->params.ordered)
+		run_ordered(c, now);
+	else
+		run_unordered(c);
+	if (tl->lost && TAILQ_EMPTY(&tl->reqs))
+		complete_lost(c);
+	if (tl->dead && !tl->told && !tl->busy && TAILQ_EMPTY(&tl->reqs)) {
+		tl->told = true;
+		s->ops.event(s->ctx, c, FA_EV_DEAD);
+	}
+	tl->running = false;
+	if (!TAILQ_EMPTY(&s->tl.data_waits))
+		tl_data_resume(s, now);
+	if (s->tl.xoff)
+		tl_xon(s);
+}
+
+void
+fa_deliver_resume(struct fa_conn *c, uint64_t now)
+{
+	c->tl.busy = false;
+	tl_run(c, now);
+}

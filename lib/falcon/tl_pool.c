@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The resource pools of section 8.2.2: four pools (transmit and receive, packets and buffers), each
+ * with its regions. They are counts; what a request of our ULP needs for its answer is taken before
+ * it goes out, so an answer never lacks room. Also the receive level that acknowledgements carry
+ * (10.2), and Xoff.
+ */
+#include "conn_priv.h"
+
+#include <errno.h>
+
+#include "../base/mem.h"
+
+/* Xoff when more than 3/4 of a region of requests is in use: the rest is for what is on its way to
+ * Falcon then. Xon at half. */
+#define XOFF_ABOVE(cap) ((uint32_t)((uint64_t)(cap)*3 / 4))
+#define XON_UPTO(cap)   ((cap) / 2)
+
+#define EMA_SHIFT 8
+
+static bool
+has(const struct tl_region *r, uint32_t n)
+{
+	return r->cap - r->used >= n;
+}
+
+static int
+objects_init(struct tl_objects *o, uint64_t count)
+{
+	if (count > UINT32_MAX / 2)
+		return -EINVAL;
+	o->count = (uint32_t)count;
+	o->array = sk_mem_alloc(count * sizeof(*o->array));
+	return o->array ? 0 : -ENOMEM;
+}
+
+static struct tl_txn *
+object_get(struct tl_objects *o, struct fa_conn *c)
+{
+	struct tl_txn *t = o->free;
+
+	if (t)
+		o->free = t->hash_next;
+	else if (o->fresh < o->count)
+		t = &o->array[o->fresh++];
+	else
+		return NULL;
+	*t = (struct tl_txn){.c = c};
+	return t;
+}
+
+static void
+object_put(struct tl_objects *o, struct tl_txn *t)
+{
+	t->state = TL_FREE;
+	t->hash_next = o->free;
+	o->free = t;
+}
+
+static bool
+pools_valid(const struct fa_pools *p)
+{
+	return p->tx_pkt_req && p->tx_buf_req && p->tx_pkt_data && p->tx_buf_data &&
+	       p->rx_pkt_ulp && p->rx_buf_ulp && p->rx_pkt_red && p->rx_buf_red &&
+	       p->rx_pkt_red <= p->rx_pkt_net && p->rx_buf_red <= p->rx_buf_net && p->tx_cell &&
+	       p->rx_cell;
+}
+
+int
+tl_pools_init(struct fa_stack *s)
+{
+	const struct fa_pools *p = &s->cfg.pools;
+	struct tl_stack *tl = &s->tl;
+	int err;
+
+	if (!pools_valid(p))
+		return -EINVAL;
+	tl->tx_pkt_req.cap = p->tx_pkt_req;
+	tl->tx_buf_req.cap = p->tx_buf_req;
+	tl->rx_pkt_ulp.cap = p->rx_pkt_ulp;
+	tl->rx_buf_ulp.cap = p->rx_buf_ulp;
+	tl->tx_pkt_data.cap = p->tx_pkt_data;
+	tl->tx_buf_data.cap = p->tx_buf_data;
+	tl->rx_pkt_net.cap = p->rx_pkt_net;
+	tl->rx_buf_net.cap = p->rx_buf_net;
+	tl->pkt_cells = SK_MAX(p->rx_buf_net / p->rx_pkt_net, 1u);
+	/* A transaction may hold its transmit part alone, or its receive part alone. */
+	err = objects_init(&tl->reqs, (uint64_t)p->tx_pkt_req + p->rx_pkt_ulp);
+	if (err == 0)
+		err = objects_init(&tl->ins, (uint64_t)p->rx_pkt_net + p->tx_pkt_data);
+	if (err == 0)
+		err = tl_table_init(&tl->pulls, p->rx_pkt_ulp, s->cfg.seed);
+	if (err == 0)
+		err = tl_table_init(&tl->requests, p->rx_pkt_net, s->cfg.seed + 1);
+	if (err)
+		tl_pools_fini(s);
+	return err;
+}
+
+void
+tl_pools_fini(struct fa_stack *s)
+{
+	struct tl_stack *tl = &s->tl;
+
+	if (tl->reqs.array)
+		sk_mem_free(tl->reqs.array, (size_t)tl->reqs.count * sizeof(struct tl_txn));
+	if (tl->ins.array)
+		sk_mem_free(tl->ins.array, (size_t)tl->ins.count * sizeof(struct tl_txn));
+	tl->reqs.array = tl->ins.array = NULL;
+	tl_table_fini(&tl->pulls);
+	tl_table_fini(&tl->requests);
+}
+
+/* ---- Requests of our ULP: Tx and Rx from their own region ---- */
+
+struct tl_txn *
+tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells)
+{
+	struct tl_stack *tl = &c->s->tl;
+	struct tl_txn *t;
+
+	if (!has(&tl->tx_pkt_req, 1) || !has(&tl->rx_pkt_ulp, 1) ||
+		!has(&tl->tx_buf_req, tx_cells) || !has(&tl->rx_buf_ulp, rx_cells))
+		return NULL;
+	t = object_get(&tl->reqs, c);
+	if (!t)
+		return NULL;
+	tl->tx_pkt_req.used++;
+	tl->rx_pkt_ulp.used++;
+	tl->tx_buf_req.used += tx_cells;
+	tl->rx_buf_ulp.used += rx_cells;
+	t->tx_cells = tx_cells;
+	t->rx_cells = rx_cells;
+	return t;
+}
+
+void
+tl_request_tx_done(struct fa_stack *s, struct tl_txn *t)
+{
+	s->tl.tx_pkt_req.used--;
+	s->tl.tx_buf_req.used -= t->tx_cells;
+}
+
+void
+tl_request_rx_done(struct fa_stack *s, struct tl_txn *t)
+{
+	s->tl.rx_pkt_ulp.used--;
+	s->tl.rx_buf_ulp.used -= t->rx_cells;
+}
+
+void
+tl_request_free(struct fa_stack *s, struct tl_txn *t)
+{
+	object_put(&s->tl.reqs, t);
+}
+
+static bool
+scarce(const struct tl_region *r)
+{
+	return r->used > XOFF_ABOVE(r->cap);
+}
+
+static bool
+roomy(const struct tl_region *r)
+{
+	return r->used <= XON_UPTO(r->cap);
+}
+
+void
+tl_xoff(struct fa_stack *s)
+{
+	const struct tl_stack *tl = &s->tl;
+
+	if (tl->xoff || (!scarce(&tl->tx_pkt_req) && !scarce(&tl->tx_buf_req) &&
+				!scarce(&tl->rx_pkt_ulp) && !scarce(&tl->rx_buf_ulp)))
+		return;
+	s->tl.xoff = true;
+	s->ops.event(s->ctx, NULL, FA_EV_XOFF);
+}
+
+void
+tl_xon(struct fa_stack *s)
+{
+	const struct tl_stack *tl = &s->tl;
+
+	if (!tl->xoff || !roomy(&tl->tx_pkt_req) || !roomy(&tl->tx_buf_req) ||
+		!roomy(&tl->rx_pkt_ulp) || !roomy(&tl->rx_buf_ulp))
+		return;
+	s->tl.xoff = false;
+	s->ops.event(s->ctx, NULL, FA_EV_XON);
+}
+
+/* ---- Requests from the network ---- */
+
+static uint64_t
+average(uint64_t ema, uint32_t used, unsigned shift)
+{
+	int64_t diff = (int64_t)((uint64_t)used << EMA_SHIFT) - (int64_t)ema;
+
+	return ema + (uint64_t)(diff >> shift); /* arithmetic: what is left of an average decays */
+}
+
+static void
+measure(struct fa_stack *s)
+{
+	struct tl_stack *tl = &s->tl;
+
+	tl->pkt_ema = average(tl->pkt_ema, tl->rx_pkt_net.used, s->cfg.rx_ema_shift);
+	tl->buf_ema = average(tl->buf_ema, tl->rx_buf_net.used, s->cfg.rx_ema_shift);
+}
+
+uint8_t
+tl_rx_level(const struct fa_stack *s)
+{
+	/* Packets count as the cells that are theirs on the average. */
+	uint64_t ema = SK_MAX(s->tl.pkt_ema * s->tl.pkt_cells, s->tl.buf_ema) >> EMA_SHIFT;
+
+	return (uint8_t)SK_MIN(ema >> s->cfg.rx_thresholds_log2, 31u);
+}
+
+bool
+tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol)
+{
+	const struct fa_pools *p = &s->cfg.pools;
+	uint32_t pkts = s->tl.rx_pkt_net.used + 1;
+	uint64_t bufs = (uint64_t)s->tl.rx_buf_net.used + cells;
+
+	if (hol)
+		return pkts <= p->rx_pkt_net && bufs <= p->rx_buf_net;
+	return pkts <= p->rx_pkt_net - p->rx_pkt_red && bufs <= p->rx_buf_net - p->rx_buf_red;
+}
+
+struct tl_txn *
+tl_net_alloc(struct fa_conn *c, uint32_t cells)
+{
+	struct fa_stack *s = c->s;
+	struct tl_txn *t = object_get(&s->tl.ins, c);
+
+	if (!t)
+		return NULL;
+	s->tl.rx_pkt_net.used++;
+	s->tl.rx_buf_net.used += cells;
+	t->rx_cells = cells;
+	measure(s);
+	return t;
+}
+
+void
+tl_net_buf_done(struct fa_stack *s, struct tl_txn *t)
+{
+	s->tl.rx_buf_net.used -= t->rx_cells;
+	t->rx_cells = 0;
+	measure(s);
+}
+
+bool
+tl_net_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
+{
+	uint32_t cells = tl_cells(len, s->cfg.pools.tx_cell);
+
+	if (!has(&s->tl.tx_pkt_data, 1) || !has(&s->tl.tx_buf_data, cells))
+		return false;
+	s->tl.tx_pkt_data.used++;
+	s->tl.tx_buf_data.used += cells;
+	t->tx_cells = cells;
+	s->tl.rx_pkt_net.used--;
+	measure(s);
+	return true;
+}
+
+void
+tl_data_free(struct fa_stack *s, struct tl_txn *t)
+{
+	s->tl.tx_pkt_data.used--;
+	s->tl.tx_buf_data.used -= t->tx_cells;
+	object_put(&s->tl.ins, t);
+}
+
+void
+tl_net_free(struct fa_stack *s, struct tl_txn *t)
+{
+	s->tl.rx_pkt_net.used--;
+	s->tl.rx_buf_net.used -= t->rx_cells;
+	measure(s);
+	object_put(&s->tl.ins, t);
+}

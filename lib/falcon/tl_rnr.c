@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests that the ULP was not ready for (sections 8.5.3.4, 11). A pull is kept and offered again
+ * when its timeout is over. A push is NACKed, and kept as well: it is offered again after the
+ * timeout, or when its retransmission comes; if its room is needed for a request at the head of a
+ * line, the copy is let go, since the initiator has its own.
+ *
+ * On an ordered connection everything behind the refused one is refused. What the ULP has of that
+ * by then comes back by itself; what arrives is NACKed here. The refused one is then offered alone,
+ * and the others follow once it was taken.
+ */
+#include "conn_priv.h"
+
+#include "../base/mem.h"
+
+static void
+evictable(struct tl_txn *t)
+{
+	TAILQ_INSERT_TAIL(&t->c->s->tl.evictable, t, evict);
+	t->evictable = true;
+}
+
+static void
+nack(struct tl_txn *t, uint64_t now)
+{
+	fa_count(t->c->s, FA_RNR_OUT);
+	pdl_nack(t->c, now, false, t->psn, FALCON_NACK_RNR, t->rnr, 0);
+}
+
+/* The one that holds up an ordered connection. */
+static void
+hold_up(struct fa_conn *c, struct tl_txn *t)
+{
+	struct tl_conn *tl = &c->tl;
+
+	tl->rx_rsn = t->pkt.rsn;
+	tl->head = t;
+	tl->rnr = TL_RNR_WAIT;
+	tl->rnr_code = t->rnr;
+	tl->offer = false;
+	tl->restart = true;
+	tl->rnr_at = t->due;
+	tl_arm(c);
+}
+
+/* Unordered: by time; usually at the end. */
+static void
+queue_by_due(struct fa_conn *c, struct tl_txn *t)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *before = TAILQ_LAST(&tl->refused, tl_list);
+
+	while (before && before->due > t->due)
+		before = TAILQ_PREV(before, tl_list, queue);
+	if (before)
+		TAILQ_INSERT_AFTER(&tl->refused, before, t, queue);
+	else
+		TAILQ_INSERT_HEAD(&tl->refused, t, queue);
+	if (t->due < tl->rnr_at) {
+		tl->rnr_at = t->due;
+		tl_arm(c);
+	}
+}
+
+void
+tl_rnr_refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	struct fa_conn *c = t->c;
+	bool push = t->type == FALCON_PUSH_DATA;
+
+	t->state = TL_REFUSED_BY_ULP;
+	t->buf = o->buf;
+	t->rnr = o->rnr & (FALCON_RNR_CODES - 1);
+	t->due = push && !c->s->cfg.push_reoffer ? SK_NEVER : now + wire_rnr_ns(t->rnr);
+	if (c->params.ordered) {
+		c->tl.held++;
+		if ((int32_t)(t->pkt.rsn - c->tl.rx_rsn) <= 0)
+			hold_up(c, t);
+	} else {
+		queue_by_due(c, t);
+	}
+	if (!push) {
+		fa_count(c->s, FA_RNR_OUT);
+	} else if (t->no_ack) {
+		tl_pass_over(t, now);
+	} else {
+		evictable(t);
+		nack(t, now);
+	}
+}
+
+void
+tl_rnr_over(struct tl_txn *t, uint64_t now)
+{
+	struct tl_conn *tl = &t->c->tl;
+
+	if (tl->rnr != TL_RNR_PROBE || t->pkt.rsn != tl->rx_rsn - 1)
+		return;
+	tl->rnr = TL_RNR_NONE;
+	tl_find_head(t->c, now);
+}
+
+void
+tl_rnr_behind(struct tl_txn *t, uint64_t now)
+{
+	t->state = TL_REFUSED_BY_ULP;
+	t->rnr = t->c->tl.rnr_code;
+	evictable(t);
+	nack(t, now);
+}
+
+void
+tl_rnr_again(struct tl_txn *t, uint64_t now)
+{
+	struct tl_conn *tl = &t->c->tl;
+
+	if (t->state != TL_REFUSED_BY_ULP)
+		return; /* it is with the ULP, or will be at once */
+	if (!t->c->params.ordered) {
+		tl_rnr_leave(t);
+		t->state = TL_HELD;
+		tl_ready(t);
+	} else if (t == tl->head) {
+		tl->offer = true;
+	} else if (tl->rnr == TL_RNR_WAIT) {
+		nack(t, now);
+	}
+}
+
+void
+tl_rnr_due(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	tl->rnr_at = SK_NEVER;
+	if (c->params.ordered) {
+		tl->offer = tl->rnr == TL_RNR_WAIT && tl->head;
+		return;
+	}
+	while ((t = TAILQ_FIRST(&tl->refused)) != NULL && t->due <= now) {
+		tl_rnr_leave(t);
+		t->state = TL_HELD;
+		tl_ready(t);
+	}
+	if (t)
+		tl->rnr_at = t->due;
+}
+
+void
+tl_rnr_leave(struct tl_txn *t)
+{
+	if (t->state == TL_REFUSED_BY_ULP && !t->c->params.ordered)
+		TAILQ_REMOVE(&t->c->tl.refused, t, queue);
+	if (t->evictable)
+		TAILQ_REMOVE(&t->c->s->tl.evictable, t, evict);
+	t->evictable = false;
+}
+
+bool
+tl_rnr_evict(struct fa_stack *s)
+{
+	struct tl_txn *t = TAILQ_LAST(&s->tl.evictable, tl_list);
+
+	if (!t)
+		return false;
+	fa_count(s, FA_EVICTED);
+	tl_target_finish(t);
+	return true;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making and unmaking the transaction sublayer's part of a stack and of a connection. */
+#include "conn_priv.h"
+
+#include <errno.h>
+
+void
+tl_config_default(struct fa_config *cfg)
+{
+	cfg->pools = (struct fa_pools){
+		.tx_pkt_req = 8192,
+		.tx_buf_req = 524288,
+		.tx_pkt_data = 4096,
+		.tx_buf_data = 262144,
+		.rx_pkt_ulp = 8192,
+		.rx_buf_ulp = 65536,
+		.rx_pkt_net = 8192,
+		.rx_buf_net = 65536,
+		.rx_pkt_red = 2048,
+		.rx_buf_red = 16384,
+		.tx_cell = 64,
+		.rx_cell = 512,
+	};
+	cfg->reclaim_ns = 30000000000ull;
+	cfg->conn_requests = 1024;
+	cfg->push_reoffer = true;
+	cfg->rx_thresholds_log2 = 11; /* 2048 cells a step: level 31 is a full default pool */
+	cfg->rx_ema_shift = 0;
+}
+
+int
+tl_stack_init(struct fa_stack *s, uint64_t now)
+{
+	(void)now;
+	TAILQ_INIT(&s->tl.data_waits);
+	TAILQ_INIT(&s->tl.evictable);
+	return tl_pools_init(s);
+}
+
+void
+tl_stack_fini(struct fa_stack *s)
+{
+	tl_pools_fini(s);
+}
+
+/* Each region must hold what one transaction of a full MTU takes, the red zone one request. */
+static bool
+mtu_fits(const struct fa_pools *p, uint32_t mtu)
+{
+	uint32_t tx = tl_cells(mtu, p->tx_cell), rx = tl_cells(mtu, p->rx_cell);
+
+	return tx <= p->tx_buf_req && tx <= p->tx_buf_data && rx <= p->rx_buf_ulp &&
+	       rx <= p->rx_buf_red;
+}
+
+int
+tl_conn_init(struct fa_conn *c, uint64_t now)
+{
+	struct tl_conn *tl = &c->tl;
+
+	(void)now;
+	if (!mtu_fits(&c->s->cfg.pools, c->params.mtu))
+		return -EINVAL;
+	tl->tx_rsn = c->params.tx_rsn;
+	tl->rx_rsn = c->params.rx_rsn;
+	tl->rnr_at = tl->reclaim_at = SK_NEVER;
+	TAILQ_INIT(&tl->reqs);
+	TAILQ_INIT(&tl->ins);
+	TAILQ_INIT(&tl->ready);
+	TAILQ_INIT(&tl->refused);
+	return 0;
+}
+
+void
+tl_conn_fini(struct fa_conn *c)
+{
+	struct fa_stack *s = c->s;
+	struct tl_txn *t;
+
+	while ((t = TAILQ_FIRST(&c->tl.reqs)) != NULL) {
+		TAILQ_REMOVE(&c->tl.reqs, t, link);
+		tl_remove(&s->tl.pulls, t);
+		fa_buf_free(s, t->buf);
+		tl_request_rx_done(s, t);
+		tl_request_free(s, t);
+	}
+	while ((t = TAILQ_FIRST(&c->tl.ins)) != NULL)
+		tl_target_finish(t);
+	fa_tl_timer(c, SK_NEVER);
+}
+
+void
+tl_poll(struct fa_stack *s, uint64_t now)
+{
+	if (!TAILQ_EMPTY(&s->tl.data_waits))
+		tl_data_resume(s, now);
+	tl_xon(s);
+}
+
+uint64_t
+tl_deadline(const struct fa_stack *s)
+{
+	(void)s;
+	return SK_NEVER; /* what waits in here waits for a packet, a call or a timer */
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transactions by connection and RSN: a chained hash table for the whole stack, so that an idle
+ * connection costs nothing. The peer chooses the RSN of what it sends, so the multiplier is secret;
+ * chains stay short because a table has at least as many buckets as transactions.
+ */
+#include "conn_priv.h"
+
+#include <errno.h>
+
+#include "../base/mem.h"
+
+#define BITS_MAX 26
+
+static uint64_t
+mix(uint64_t v)
+{
+	v = (v ^ v >> 31) * 0x9fb21c651e98df25ull;
+	v = (v ^ v >> 29) * 0xd6e8feb86659fd93ull;
+	return v ^ v >> 32;
+}
+
+int
+tl_table_init(struct tl_table *t, uint32_t entries, uint64_t seed)
+{
+	for (t->bits = 4; t->bits < BITS_MAX && (1u << t->bits) < entries; t->bits++)
+		;
+	t->key = mix(seed + 1) | 1;
+	t->bucket = sk_mem_alloc(sizeof(*t->bucket) << t->bits);
+	return t->bucket ? 0 : -ENOMEM;
+}
+
+void
+tl_table_fini(struct tl_table *t)
+{
+	if (t->bucket)
+		sk_mem_free(t->bucket, sizeof(*t->bucket) << t->bits);
+	t->bucket = NULL;
+}
+
+static struct tl_txn **
+bucket_of(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
+{
+	uint64_t v = (uint64_t)(uintptr_t)c + ((uint64_t)rsn << 20);
+
+	return &table->bucket[v * table->key >> (64 - table->bits)];
+}
+
+struct tl_txn *
+tl_find(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
+{
+	struct tl_txn *t = *bucket_of(table, c, rsn);
+
+	while (t && (t->pkt.rsn != rsn || t->c != c))
+		t = t->hash_next;
+	return t;
+}
+
+void
+tl_insert(struct tl_table *table, struct tl_txn *t)
+{
+	struct tl_txn **b = bucket_of(table, t->c, t->pkt.rsn);
+
+	t->hash_next = *b;
+	*b = t;
+	t->hashed = true;
+}
+
+void
+tl_remove(struct tl_table *table, struct tl_txn *t)
+{
+	struct tl_txn **p = bucket_of(table, t->c, t->pkt.rsn);
+
+	if (!t->hashed)
+		return;
+	while (*p != t)
+		p = &(*p)->hash_next;
+	*p = t->hash_next;
+	t->hashed = false;
+}

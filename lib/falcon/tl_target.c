@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The target (section 8.5): what our ULP says to the peer's requests, and its pull data. How a
+ * request gets in is tl_admit.c, in which order it reaches the ULP tl_order.c.
+ */
+#include "conn_priv.h"
+
+void
+tl_target_finish(struct tl_txn *t)
+{
+	struct fa_conn *c = t->c;
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+
+	tl_rnr_leave(t);
+	if (t->state == TL_DATA_WAITS)
+		TAILQ_REMOVE(&s->tl.data_waits, t, queue);
+	else if (t->state == TL_ULP_TX)
+		tl->out--;
+	else if (t->state == TL_HELD && !c->params.ordered)
+		TAILQ_REMOVE(&tl->ready, t, queue);
+	if (c->params.ordered && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP ||
+					 t->state == TL_PASSED_OVER))
+		tl->held--;
+	if (tl->head == t)
+		tl->head = NULL;
+	tl_remove(&s->tl.requests, t);
+	TAILQ_REMOVE(&tl->ins, t, link);
+	tl->in_count--;
+	fa_buf_free(s, t->buf);
+	tl_net_free(s, t);
+}
+
+void
+tl_pass_over(struct tl_txn *t, uint64_t now)
+{
+	struct fa_conn *c = t->c;
+	struct tl_conn *tl = &c->tl;
+
+	if (!c->params.ordered) {
+		tl_target_finish(t);
+		return;
+	}
+	tl_rnr_leave(t);
+	fa_buf_free(c->s, t->buf);
+	t->buf = NULL;
+	tl_net_buf_done(c->s, t);
+	t->state = TL_PASSED_OVER;
+	if (t->pkt.rsn != tl->rx_rsn)
+		return;
+	tl->head = NULL;
+	if (tl->rnr == TL_RNR_WAIT) /* what the connection waited for */
+		tl->rnr = TL_RNR_NONE;
+	if (tl->rnr == TL_RNR_NONE)
+		tl_find_head(c, now);
+}
+
+/* ---- Verdicts: what each makes of a request that the ULP has ---- */
+
+static void
+push_taken(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	(void)o;
+	if (!t->no_ack)
+		pdl_ulp_ack(t->c, now, t->psn);
+	tl_target_finish(t);
+}
+
+static void
+push_failed(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	static const uint8_t codes[] = {[FA_CIE] = FALCON_NACK_CIE,
+		[FA_FATAL_ERROR] = FALCON_NACK_NON_RECOVERABLE,
+		[FA_WRONG_CID] = FALCON_NACK_INVALID_CID};
+
+	/* The Resync that follows takes its place in the window; PDL repeats the NACK until then.
+	 */
+	if (!t->no_ack)
+		pdl_nack(t->c, now, false, t->psn, codes[o->verdict], 0, o->ulp_code);
+	tl_target_finish(t);
+}
+
+static void
+pull_taken(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	(void)now, (void)o;
+	t->state = TL_PULL_TAKEN;
+	t->c->tl.out--;
+	tl_net_buf_done(t->c->s, t);
+}
+
+/* Section 11: the resources are given back; the initiator's time will run out. */
+static void
+pull_reclaimed(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	(void)now, (void)o;
+	tl_target_finish(t);
+}
+
+/* Not applicable (11): a pull is completed in error by pull data that says so. */
+static void
+pull_not_so(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	fa_count(t->c->s, FA_BAD_OUTCOME);
+	pull_reclaimed(t, now, o);
+}
+
+static void
+refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
+{
+	t->c->tl.out--;
+	tl_rnr_refused(t, now, o);
+}
+
+typedef void (*verdict_fn)(struct tl_txn *t, uint64_t now, const struct fa_outcome *o);
+
+static const verdict_fn push_verdicts[] = {[FA_TAKEN] = push_taken,
+	[FA_RNR] = refused,
+	[FA_CIE] = push_failed,
+	[FA_FATAL_ERROR] = push_failed,
+	[FA_WRONG_CID] = push_failed};
+static const verdict_fn pull_verdicts[] = {[FA_TAKEN] = pull_taken,
+	[FA_RNR] = refused,
+	[FA_CIE] = pull_not_so,
+	[FA_FATAL_ERROR] = pull_not_so,
+	[FA_WRONG_CID] = pull_reclaimed};
+
+void
+fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
+{
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t = tl_find(&s->tl.requests, c, o->rsn);
+
+	if (c->dead || !t || t->state != TL_ULP_TX || o->verdict > FA_WRONG_CID) {
+		if (!c->dead)
+			fa_count(s, FA_BAD_OUTCOME);
+		fa_buf_free(s, o->buf);
+		return;
+	}
+	if (o->verdict != FA_RNR) {
+		fa_buf_free(s, o->buf);
+		if (c->params.ordered && (int32_t)(o->rsn - tl->rx_rsn) >= 0) {
+			/* Taken though one before it was refused: the order is lost. */
+			fa_count(s, FA_BAD_OUTCOME);
+			fa_conn_fail(c, now, FA_OPERATION_ERROR);
+			return;
+		}
+		tl_rnr_over(t, now);
+	}
+	(t->type == FALCON_PUSH_DATA ? push_verdicts : pull_verdicts)[o->verdict](t, now, o);
+	if (tl->held && !tl->head && tl->rnr == TL_RNR_NONE)
+		tl_find_head(c, now);
+	tl_run(c, now);
+}
+
+/* ---- Pull data ---- */
+
+static bool
+send_data(struct tl_txn *t, uint64_t now)
+{
+	struct fa_conn *c = t->c;
+	struct fa_stack *s = c->s;
+
+	if (!tl_net_to_data(s, t, t->buf ? t->buf->len : 0))
+		return false;
+	tl_remove(&s->tl.requests, t);
+	TAILQ_REMOVE(&c->tl.ins, t, link);
+	c->tl.in_count--;
+	t->state = TL_DATA_TX;
+	t->pkt.type = FALCON_PULL_DATA;
+	t->pkt.buf = t->buf;
+	t->pkt.since = now;
+	t->buf = NULL;
+	pdl_send(c, now, &t->pkt);
+	return true;
+}
+
+void
+tl_data_resume(struct fa_stack *s, uint64_t now)
+{
+	struct tl_txn *t;
+
+	while ((t = TAILQ_FIRST(&s->tl.data_waits)) != NULL) {
+		if (t->c->dead) {
+			tl_target_finish(t);
+			continue;
+		}
+		if (!send_data(t, now))
+			break;
+		TAILQ_REMOVE(&s->tl.data_waits, t, queue);
+	}
+}
+
+void
+fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
+{
+	struct fa_stack *s = c->s;
+	struct tl_txn *t = tl_find(&s->tl.requests, c, rsn);
+
+	if (c->dead || !t || t->state != TL_PULL_TAKEN || (buf && buf->len > t->pkt.request_len)) {
+		if (!c->dead)
+			fa_count(s, FA_BAD_OUTCOME);
+		fa_buf_free(s, buf);
+		return;
+	}
+	t->buf = buf;
+	if (TAILQ_EMPTY(&s->tl.data_waits) && send_data(t, now))
+		return;
+	t->state = TL_DATA_WAITS;
+	TAILQ_INSERT_TAIL(&s->tl.data_waits, t, queue);
+}
