@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "../base/mem.h"
 #include "pdl_priv.h"
 #include "tl_priv.h"
 

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The data path's half of congestion control (10.6): measures, hands events with a flow's state to
+ * the algorithm, and enforces what comes back: windows, timeout, path. fcwnd holds for each window
+ * of a connection, over all flows together; ncwnd likewise.
+ */
+#include <string.h>
+
+#include "conn_priv.h"
+
+#define TICKS_NS(t) ((uint64_t)(t)*FA_TICK_PS / 1000)
+
+static const struct fa_algorithm *
+algorithm(const struct fa_conn *c)
+{
+	return c->params.algorithm;
+}
+
+/* The upper 18 bits at random, the low two stay the flow. */
+static void
+choose_path(struct fa_conn *c, unsigned flow)
+{
+	c->pdl.flow[flow].path = (pdl_random(c->s) & 0xffffc) | flow;
+}
+
+static void
+enforce(struct fa_conn *c)
+{
+	struct pdl_conn *d = &c->pdl;
+	uint64_t fcwnd = 0;
+	uint32_t rto = 0, rtt = 0;
+
+	for (unsigned i = 0; i < d->flows; i++) {
+		const struct fa_cc *cc = &d->flow[i].cc;
+
+		fcwnd += cc->fcwnd;
+		rto = SK_MAX(rto, cc->rto);
+		rtt = SK_MAX(rtt, cc->rtt);
+	}
+	d->fcwnd = (uint32_t)SK_MIN(SK_MAX(fcwnd / FA_CWND_ONE, 1u), PDL_WINDOW_MAX);
+	d->ncwnd = SK_MAX(d->nic.ncwnd / FA_CWND_ONE, 1u);
+	/* Before anything was measured the algorithm knows no timeout worth the name. */
+	d->rto_ns = rtt ? SK_MAX(TICKS_NS(rto), c->s->cfg.rto_min_ns) : c->s->cfg.rto_initial_ns;
+	d->pto_ns = rtt ? SK_MAX(2 * TICKS_NS(rtt) + c->s->cfg.ack_delay_ns, PDL_PTO_MIN_NS)
+			: c->s->cfg.rto_initial_ns / 2;
+}
+
+void
+pdl_cc_init(struct fa_conn *c)
+{
+	struct pdl_conn *d = &c->pdl;
+	const struct fa_algorithm *a;
+
+	if (!c->params.algorithm)
+		c->params.algorithm = &fa_swift;
+	a = algorithm(c);
+	for (unsigned i = 0; i < d->flows; i++) {
+		struct fa_cc *cc = &d->flow[i].cc;
+
+		memset(cc, 0, sizeof(*cc));
+		cc->rto_min = fa_ticks(c->s->cfg.rto_min_ns);
+		a->init(cc, i ? NULL : &d->nic, a->param);
+		choose_path(c, i);
+	}
+	enforce(c);
+}
+
+static void
+run(struct fa_conn *c, struct fa_rue_event *ev)
+{
+	struct pdl_flow *f = &c->pdl.flow[ev->flow];
+	struct fa_rue_result res = {0};
+
+	ev->acked = f->acked;
+	f->acked = 0;
+	algorithm(c)->run(&f->cc, &c->pdl.nic, ev, &res, algorithm(c)->param);
+	if (res.randomize_path) {
+		choose_path(c, ev->flow);
+		c->pdl.n.repaths++;
+		fa_count(c->s, FA_REPATH);
+	}
+	enforce(c);
+}
+
+uint32_t
+pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flow)
+{
+	const struct wire_falcon *h = in->hdr;
+	struct pdl_flow *f = &c->pdl.flow[flow];
+	struct fa_rue_event ev = {
+		.type = h->type == FALCON_NACK ? FA_RUE_NACK : FA_RUE_ACK,
+		.nack_code = h->type == FALCON_NACK ? h->nack_code : 0,
+		.t1 = h->t1,
+		.t2 = h->t2,
+		.t3 = in->stamp,
+		.t4 = fa_ticks(now),
+		.now = fa_ticks(now),
+		.hops = h->hops,
+		.rx_level = h->rx_level,
+		.ecn = h->ecn,
+		.eack = h->type == FALCON_EACK,
+		.own = h->own_request || h->own_data,
+		.flow = (uint8_t)flow,
+	};
+	uint32_t rtt = ev.t4 - ev.t1;
+
+	/* A peer that lies, or a packet older than the clock: nothing is learnt from it. */
+	if (rtt > PDL_RTT_MAX || ev.t3 - ev.t2 > rtt)
+		return 0;
+	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
+		f->rack_valid = true;
+		f->rack_t1 = ev.t1;
+		f->rack_rtt = rtt;
+	}
+	run(c, &ev);
+	return SK_MAX(rtt, 1u);
+}
+
+void
+pdl_cc_retransmit(
+	struct fa_conn *c, uint64_t now, unsigned flow, enum fa_rue_retransmit why, unsigned times)
+{
+	struct fa_rue_event ev = {
+		.type = FA_RUE_RETRANSMIT,
+		.retransmit = (uint8_t)why,
+		.retransmits = (uint8_t)SK_MIN(times, 7u),
+		.now = fa_ticks(now),
+		.flow = (uint8_t)flow,
+	};
+
+	run(c, &ev);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Acknowledgements and NACKs that come in, and the bases in other packets (9.2.3, 9.2.4). An
+ * acknowledgement is a snapshot of the peer's windows; one whose base lies behind what is known
+ * already is older than another that came, and tells nothing.
+ */
+#include "conn_priv.h"
+
+/* 0, FA_STALE_ACK, FA_FUTURE_ACK. */
+static enum fa_reason
+check(const struct pdl_conn *d, const struct wire_falcon *h)
+{
+	const struct pdl_txw *r = &d->tx[PDL_REQUEST], *w = &d->tx[PDL_DATA];
+
+	if (pdl_before(h->rbpsn, r->base) || pdl_before(h->dbpsn, w->base))
+		return FA_STALE_ACK;
+	if (h->rbpsn - r->base > r->next - r->base || h->dbpsn - w->base > w->next - w->base)
+		return FA_FUTURE_ACK;
+	return FA_NONE;
+}
+
+static void
+acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
+{
+	c->pdl.flow[p->flow].acked++;
+	pdl_txw_remove(w, p);
+	tl_sent(c, now, p, p->resync ? p->completion : FA_DONE, p->ulp_code);
+}
+
+/* All before `base` arrived. */
+static bool
+advance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
+{
+	if (base == w->base)
+		return false;
+	for (uint32_t psn = w->base; psn != base; psn++)
+		if (pdl_bit(w->live, PDL_WINDOW_MAX, psn))
+			acked(c, now, w, pdl_txw_get(w, psn));
+	pdl_txw_rebase(c->s, w, base);
+	return true;
+}
+
+static bool
+bases(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+{
+	bool r = advance(c, now, &c->pdl.tx[PDL_REQUEST], h->rbpsn);
+	bool d = advance(c, now, &c->pdl.tx[PDL_DATA], h->dbpsn);
+
+	return r || d;
+}
+
+static void
+progress(struct fa_conn *c, uint64_t now)
+{
+	c->pdl.tlp_out = false;
+	pdl_tlp_arm(c, now);
+	pdl_wake(c);
+}
+
+void
+pdl_piggyback(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+{
+	const struct pdl_txw *w = c->pdl.tx;
+	enum fa_reason why;
+
+	if (h->rbpsn == w[PDL_REQUEST].base && h->dbpsn == w[PDL_DATA].base)
+		return;
+	why = check(&c->pdl, h);
+	if (why) {
+		fa_count(c->s, why);
+		return;
+	}
+	bases(c, now, h);
+	progress(c, now);
+}
+
+/* ---- EACK ---- */
+
+/* Bits of a map on the wire, 64 from base + offset on: of packets that are outstanding. */
+static uint64_t
+outstanding(const struct pdl_txw *w, unsigned offset)
+{
+	uint32_t psn = w->base + offset;
+	unsigned i = psn % PDL_WINDOW_MAX / 64, shift = psn % 64;
+	uint64_t bits = w->live[i] >> shift;
+
+	if (shift)
+		bits |= w->live[(i + 1) % PDL_WORDS] << (64 - shift);
+	return w->next - w->base <= offset ? 0 : bits;
+}
+
+/* Acknowledged behind a hole. */
+static bool
+ack_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uint64_t map)
+{
+	uint64_t bits = map & outstanding(w, offset);
+	bool any = bits != 0;
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t psn = w->base + offset + (uint32_t)__builtin_ctzll(bits);
+
+		acked(c, now, w, pdl_txw_get(w, psn));
+	}
+	return any;
+}
+
+/* Received, and with the peer's ULP: not lost, whatever was thought; it takes its time (9). */
+static void
+hold(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
+{
+	p->timeouts = 0;
+	if (p->flags & PKT_INSIST || pdl_bit(w->held, PDL_WINDOW_MAX, p->psn))
+		return;
+	pdl_txw_found(w, p);
+	pdl_bit_set(w->held, PDL_WINDOW_MAX, p->psn);
+	p->deadline = now + c->s->cfg.ulp_rto_ns;
+	if (p->deadline < c->pdl.rtx_due) {
+		c->pdl.rtx_due = p->deadline;
+		pdl_due(c, p->deadline);
+	}
+}
+
+static void
+rx_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uint64_t map)
+{
+	uint64_t bits = map & outstanding(w, offset);
+
+	for (; bits; bits &= bits - 1) {
+		uint32_t psn = w->base + offset + (uint32_t)__builtin_ctzll(bits);
+
+		hold(c, now, w, pdl_txw_get(w, psn));
+	}
+}
+
+static void
+highest(struct pdl_txw *w, unsigned offset, uint64_t map)
+{
+	uint32_t psn = w->base + offset + 63 - (uint32_t)__builtin_clzll(map | 1);
+
+	if (map && pdl_before(psn, w->next) && pdl_before(w->highest, psn))
+		w->highest = psn;
+}
+
+static bool
+eack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+{
+	struct pdl_txw *r = &c->pdl.tx[PDL_REQUEST], *w = &c->pdl.tx[PDL_DATA];
+	bool any = ack_map(c, now, r, 0, h->req_map);
+
+	highest(r, 0, h->req_map);
+	for (unsigned i = 0; i < 2; i++) {
+		any |= ack_map(c, now, w, i * 64, h->data_ack[i]);
+		rx_map(c, now, w, i * 64, h->data_rx[i]);
+		highest(w, i * 64, h->data_rx[i] | h->data_ack[i]);
+	}
+	return any;
+}
+
+/* ---- NACK ---- */
+
+static const struct {
+	uint8_t resync, completion;
+} refusals[] = {
+	[FALCON_NACK_XLR] = {FALCON_RESYNC_REMOTE_XLR, FA_REMOTE_ERROR},
+	[FALCON_NACK_CIE] = {FALCON_RESYNC_CIE, FA_TARGET_CIE},
+	[FALCON_NACK_NON_RECOVERABLE] = {FALCON_RESYNC_NON_RECOVERABLE, FA_TARGET_FATAL},
+	[FALCON_NACK_INVALID_CID] = {FALCON_RESYNC_INVALID_CID, FA_TARGET_CID},
+};
+
+/* 11: the packet waits for max(RTO, what the ULP asked for). */
+static void
+not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, uint8_t code)
+{
+	uint64_t wait = SK_MAX(wire_rnr_ns(code), c->pdl.rto_ns);
+
+	fa_count(c->s, FA_RNR_IN);
+	if (p->resync || p->type != FALCON_PUSH_DATA)
+		return;
+	pdl_txw_found(w, p);
+	pdl_bit_set(w->held, PDL_WINDOW_MAX, p->psn);
+	p->flags = (uint8_t)((p->flags & ~PKT_WHY) | PKT_RNR);
+	p->timeouts = 0;
+	p->deadline = now + wait;
+	if (p->deadline < c->pdl.rtx_due) {
+		c->pdl.rtx_due = p->deadline;
+		pdl_due(c, p->deadline);
+	}
+}
+
+static void
+nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+{
+	struct pdl_txw *w = &c->pdl.tx[h->nack_request ? PDL_REQUEST : PDL_DATA];
+	struct fa_pkt *p;
+
+	if (h->psn - w->base >= w->next - w->base) {
+		fa_count(c->s, pdl_before(h->psn, w->base) ? FA_STALE_ACK : FA_NACK_UNKNOWN);
+		return;
+	}
+	if (!pdl_bit(w->live, PDL_WINDOW_MAX, h->psn))
+		return;
+	p = pdl_txw_get(w, h->psn);
+	switch (h->nack_code) {
+	case FALCON_NACK_RESOURCES: /* the congestion algorithm knows; else as if it were lost */
+		return;
+	case FALCON_NACK_RNR:
+		not_ready(c, now, w, p, h->rnr_timeout);
+		return;
+	case FALCON_NACK_XLR:
+	case FALCON_NACK_CIE:
+	case FALCON_NACK_NON_RECOVERABLE:
+	case FALCON_NACK_INVALID_CID:
+		if (p->resync)
+			return;
+		pdl_to_resync(p, refusals[h->nack_code].resync, refusals[h->nack_code].completion,
+			h->ulp_code);
+		pdl_txw_found(w, p);
+		pdl_txw_lost(w, p, PKT_INSIST);
+		return;
+	default:
+		fa_count(c->s, FA_NACK_UNKNOWN);
+	}
+}
+
+void
+pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
+{
+	const struct wire_falcon *h = in->hdr;
+	enum fa_reason why = check(&c->pdl, h);
+	unsigned flow = pdl_flow_of(&c->pdl, in->path);
+	uint32_t rtt;
+
+	if (why) {
+		fa_count(c->s, why);
+		/* Acknowledgements overtake each other on several paths: a slow path's times would
+		 * never be heard. */
+		if (why == FA_STALE_ACK && c->pdl.flows > 1)
+			pdl_cc_ack(c, now, in, flow);
+		return;
+	}
+	bases(c, now, h);
+	if (h->type == FALCON_EACK)
+		eack(c, now, h);
+	rtt = pdl_cc_ack(c, now, in, flow);
+	if (h->type == FALCON_NACK)
+		nack(c, now, h);
+	pdl_loss_ack(c, now, h, rtt);
+	progress(c, now);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which packets are lost, found out before a timeout does (9.1.4): by the distance to a later one
+ * that arrived, or, with RACK, by the time since one that was sent later arrived; by the peer's
+ * word that it dropped packets out of its window (OWN); and, with TLP, a probe when nothing comes
+ * back. Packets that the peer has are not looked at: its ULP may take its time.
+ */
+#include "conn_priv.h"
+
+#define TICKS_NS(t) ((uint64_t)(t)*FA_TICK_PS / 1000)
+
+/* Flows that had early retransmissions: each is told once. */
+struct found {
+	bool flow[FA_FLOWS_MAX];
+};
+
+static void
+lost(struct pdl_txw *w, struct fa_pkt *p, struct found *k)
+{
+	pdl_txw_lost(w, p, PKT_EARLY);
+	k->flow[p->flow] = true;
+}
+
+static void
+tell(struct fa_conn *c, uint64_t now, const struct found *k)
+{
+	for (unsigned i = 0; i < c->pdl.flows; i++)
+		if (k->flow[i])
+			pdl_cc_retransmit(c, now, i, FA_RUE_EARLY, 1);
+}
+
+/* The distance heuristic with its recency check. */
+static void
+by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
+{
+	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
+		struct fa_pkt *p = pdl_txw_get(w, psn);
+
+		if ((int32_t)(w->highest - psn) <= (int32_t)c->s->cfg.ooo_threshold)
+			return;
+		if (p->sent_at + rtt < now)
+			lost(w, p, k);
+	}
+}
+
+/* OWN: the peer dropped what lay beyond its window; all that it has not, at most once in a round
+ * trip. */
+static void
+by_own(uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
+{
+	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
+		struct fa_pkt *p = pdl_txw_get(w, psn);
+
+		if (p->sent_at + rtt < now)
+			lost(w, p, k);
+	}
+}
+
+/* RACK: a packet is lost when one that was sent after it on the same path has arrived, and a round
+ * trip and some reordering have passed since. */
+static void
+by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
+{
+	struct pdl_conn *d = &c->pdl;
+
+	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
+		struct fa_pkt *p = pdl_txw_get(w, psn);
+		const struct pdl_flow *f = &d->flow[p->flow];
+		int32_t newer = (int32_t)(f->rack_t1 - fa_ticks(p->sent_at));
+		uint64_t rtt = TICKS_NS(f->rack_rtt), due;
+
+		if (!f->rack_valid || newer < 0 || (newer == 0 && !pdl_before(psn, w->highest))) {
+			/* Behind one that was sent but once all were sent later. */
+			if (d->flows == 1 && !(p->flags & PKT_RETX))
+				return;
+			continue;
+		}
+		due = p->sent_at + rtt + SK_MAX(rtt / 4, PDL_REO_MIN_NS);
+		if (due <= now)
+			lost(w, p, k);
+		else
+			d->loss_due = SK_MIN(d->loss_due, due);
+	}
+}
+
+static void
+rack(struct fa_conn *c, uint64_t now, struct found *k)
+{
+	c->pdl.loss_due = SK_NEVER;
+	by_time(c, now, &c->pdl.tx[PDL_REQUEST], k);
+	by_time(c, now, &c->pdl.tx[PDL_DATA], k);
+	pdl_due(c, c->pdl.loss_due);
+}
+
+void
+pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint32_t rtt_ticks)
+{
+	struct pdl_conn *d = &c->pdl;
+	uint64_t rtt = rtt_ticks ? TICKS_NS(rtt_ticks) : d->rto_ns;
+	struct found k = {0};
+
+	if (c->s->cfg.rack) {
+		rack(c, now, &k);
+	} else if (h->type == FALCON_EACK) {
+		by_distance(c, now, &d->tx[PDL_REQUEST], rtt, &k);
+		by_distance(c, now, &d->tx[PDL_DATA], rtt, &k);
+	}
+	if (h->own_request)
+		by_own(now, &d->tx[PDL_REQUEST], rtt, &k);
+	if (h->own_data)
+		by_own(now, &d->tx[PDL_DATA], rtt, &k);
+	tell(c, now, &k);
+}
+
+void
+pdl_loss_timer(struct fa_conn *c, uint64_t now)
+{
+	struct found k = {0};
+
+	rack(c, now, &k);
+	tell(c, now, &k);
+	pdl_wake(c);
+}
+
+/* ---- Tail loss probe ---- */
+
+void
+pdl_tlp_arm(struct fa_conn *c, uint64_t now)
+{
+	struct pdl_conn *d = &c->pdl;
+	const struct pdl_txw *r = &d->tx[PDL_REQUEST], *w = &d->tx[PDL_DATA];
+
+	if (!c->s->cfg.rack || d->tlp_out)
+		return;
+	if (r->base == r->next && w->base == w->next) {
+		d->tlp_due = SK_NEVER;
+		return;
+	}
+	d->tlp_due = now + d->pto_ns;
+	pdl_due(c, d->tlp_due);
+}
+
+static struct fa_pkt *
+first_missing(const struct pdl_txw *w)
+{
+	uint32_t psn = w->base;
+
+	return pdl_txw_find(w, &psn, PDL_MISSING) ? pdl_txw_get(w, psn) : NULL;
+}
+
+/* One probe over both windows. */
+void
+pdl_tlp(struct fa_conn *c, uint64_t now)
+{
+	struct pdl_txw *r = &c->pdl.tx[PDL_REQUEST], *w = &c->pdl.tx[PDL_DATA];
+	struct fa_pkt *pull = first_missing(r), *p = first_missing(w);
+
+	if (r->lost_count || w->lost_count)
+		return; /* what is lost is a probe, too, once it may go out */
+	if (pull && (!p || (pdl_is_request(p) && pdl_before(pull->rsn, p->rsn))))
+		p = pull;
+	if (!p)
+		return;
+	c->pdl.tlp_out = true;
+	pdl_txw_lost(&c->pdl.tx[pdl_window_of(p)], p, PKT_PROBE);
+	pdl_wake(c);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The receive windows (9.2.2.4, 9.2.5, 11): which packets are new and go to the transaction
+ * sublayer, which are repetitions, which come too early. A push is received when TL has it and
+ * acknowledged when the ULP has taken it; everything else is both at once. What is acknowledged
+ * moves the base.
+ */
+#include <stdlib.h>
+
+#include "conn_priv.h"
+
+/* A packet on its way through the receive side. */
+struct arrival {
+	const struct wire_falcon *h;
+	struct fa_buf *payload;
+	unsigned flow;
+};
+
+/* ---- Moving the windows ---- */
+
+static void
+shift(uint64_t map[2], unsigned n)
+{
+	if (n >= 64) {
+		map[0] = n >= 128 ? 0 : map[1] >> (n - 64);
+		map[1] = 0;
+	} else if (n) {
+		map[0] = map[0] >> n | map[1] << (64 - n);
+		map[1] >>= n;
+	}
+}
+
+static unsigned
+run_of_ones(const uint64_t map[2])
+{
+	if (~map[0])
+		return (unsigned)__builtin_ctzll(~map[0]);
+	return ~map[1] ? 64 + (unsigned)__builtin_ctzll(~map[1]) : 128;
+}
+
+static void
+request_taken(struct pdl_rx *rx, uint32_t psn)
+{
+	unsigned n;
+
+	rx->req |= 1ull << (psn - rx->rbase);
+	n = ~rx->req ? (unsigned)__builtin_ctzll(~rx->req) : 64;
+	rx->rbase += n;
+	rx->req = n == 64 ? 0 : rx->req >> n;
+}
+
+/* Received and acknowledged; psn is in the window. */
+static void
+data_acked(struct pdl_rx *rx, uint32_t psn)
+{
+	uint32_t at = psn - rx->dbase;
+	unsigned n;
+
+	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
+	pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
+	rx->ack[at / 64] |= 1ull << (at % 64);
+	rx->rx[at / 64] |= 1ull << (at % 64);
+	n = run_of_ones(rx->ack);
+	if (!n)
+		return;
+	rx->dbase += n;
+	shift(rx->ack, n);
+	shift(rx->rx, n);
+}
+
+static bool
+at_base(const uint64_t map[2], uint32_t at)
+{
+	return map[at / 64] >> (at % 64) & 1;
+}
+
+/* ---- What TL says later ---- */
+
+static unsigned
+flow_of(const struct pdl_rx *rx, uint32_t psn)
+{
+	return (unsigned)pdl_bit(rx->flow[0], FA_DATA_WINDOW, psn) |
+	       (unsigned)pdl_bit(rx->flow[1], FA_DATA_WINDOW, psn) << 1;
+}
+
+void
+pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t at = psn - rx->dbase;
+
+	if (at >= FA_DATA_WINDOW || !at_base(rx->rx, at) || at_base(rx->ack, at))
+		return; /* its Resync has come meanwhile */
+	data_acked(rx, psn);
+	pdl_ack_note(c, now, flow_of(rx, psn), 1, pdl_bit(rx->ar, FA_DATA_WINDOW, psn));
+}
+
+/* Remembers how it was refused. Without memory the peer's retransmissions run out instead. */
+static void
+remember(struct pdl_rx *rx, uint32_t psn, uint8_t code, uint8_t ulp_code)
+{
+	if (!rx->refusal)
+		rx->refusal = calloc(FA_DATA_WINDOW, sizeof(*rx->refusal));
+	if (!rx->refusal)
+		return;
+	pdl_bit_set(rx->refused, FA_DATA_WINDOW, psn);
+	rx->refusal[psn % FA_DATA_WINDOW][0] = code;
+	rx->refusal[psn % FA_DATA_WINDOW][1] = ulp_code;
+}
+
+void
+pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
+	uint8_t ulp_code)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t at = psn - rx->dbase;
+
+	if (!request && (at >= FA_DATA_WINDOW || at_base(rx->ack, at)))
+		return;
+	if (!request && code == FALCON_NACK_RNR) {
+		pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
+		fa_count(c->s, FA_RNR_OUT);
+	} else if (!request && code != FALCON_NACK_RESOURCES) {
+		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
+		remember(rx, psn, code, ulp_code);
+	}
+	pdl_nack_queue(c, request, psn, code, rnr, ulp_code, request ? 0 : flow_of(rx, psn));
+}
+
+/* ---- One packet ---- */
+
+/* 11: dropped, but acknowledged, since the acknowledgement may have been lost. AR is ignored. */
+static void
+drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_reason why)
+{
+	fa_count(c->s, why);
+	fa_buf_free(c->s, a->payload);
+	pdl_ack_note(c, now, a->flow, 2, false);
+}
+
+/* TL has no room for it: 8.2, 11. */
+static void
+no_room(struct fa_conn *c, const struct arrival *a, bool request)
+{
+	fa_buf_free(c->s, a->payload);
+	pdl_nack_queue(c, request, a->h->psn, FALCON_NACK_RESOURCES, 0, 0, a->flow);
+}
+
+static enum tl_take
+hand_over(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
+{
+	enum tl_take take;
+
+	if (a->h->type == FALCON_RESYNC) {
+		take = tl_resynced(c, now, a->h);
+		if (take != TL_REFUSED)
+			fa_count(c->s, FA_RESYNC_IN);
+		return take;
+	}
+	take = tl_rx(c, now, a->h, a->payload, again);
+	if (take == TL_DROPPED)
+		fa_buf_free(c->s, a->payload);
+	return take;
+}
+
+static void
+request_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t at = a->h->psn - rx->rbase;
+
+	if ((int32_t)at < 0 || (at < FA_REQUEST_WINDOW && rx->req >> at & 1)) {
+		drop(c, now, a, FA_DUPLICATE);
+	} else if (at >= FA_REQUEST_WINDOW) {
+		rx->own_request = true;
+		drop(c, now, a, FA_OUT_OF_WINDOW);
+	} else if (hand_over(c, now, a, false) == TL_REFUSED) {
+		no_room(c, a, true);
+	} else {
+		request_taken(rx, a->h->psn);
+		pdl_ack_note(c, now, a->flow, 2, a->h->ar);
+	}
+}
+
+static void
+mark_push(struct pdl_rx *rx, const struct arrival *a)
+{
+	uint32_t psn = a->h->psn, at = psn - rx->dbase;
+
+	rx->rx[at / 64] |= 1ull << (at % 64);
+	(a->h->ar ? pdl_bit_set : pdl_bit_clear)(rx->ar, FA_DATA_WINDOW, psn);
+	(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
+	(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
+}
+
+/* A push that was not here, or one that the ULP was not ready for. TL may acknowledge it from
+ * inside, so it is marked first. */
+static void
+take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t psn = a->h->psn, at;
+	enum tl_take take;
+
+	mark_push(rx, a);
+	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
+	take = hand_over(c, now, a, again);
+	at = psn - rx->dbase;
+	if (take == TL_REFUSED) {
+		if (again)
+			pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
+		else if (at < FA_DATA_WINDOW)
+			rx->rx[at / 64] &= ~(1ull << (at % 64));
+		no_room(c, a, false);
+		return;
+	}
+	if (take == TL_DROPPED && at < FA_DATA_WINDOW)
+		data_acked(rx, psn);
+	pdl_ack_note(c, now, a->flow, take == TL_DROPPED ? 2 : 1, take == TL_DROPPED && a->h->ar);
+}
+
+/* Received, not acknowledged, and here again: the ULP has it, had no room for it, or refused it. */
+static void
+push_again(struct fa_conn *c, uint64_t now, const struct arrival *a)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t psn = a->h->psn;
+
+	if (pdl_bit(rx->rnr, FA_DATA_WINDOW, psn)) {
+		take_push(c, now, a, true);
+		return;
+	}
+	if (pdl_bit(rx->refused, FA_DATA_WINDOW, psn)) {
+		const uint8_t *r = rx->refusal[psn % FA_DATA_WINDOW];
+
+		pdl_nack_queue(c, false, psn, r[0], 0, r[1], a->flow);
+	}
+	drop(c, now, a, FA_DUPLICATE);
+}
+
+static void
+data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint32_t at = a->h->psn - rx->dbase;
+	bool push = a->h->type == FALCON_PUSH_DATA;
+
+	if ((int32_t)at < 0 || (at < FA_DATA_WINDOW && at_base(rx->ack, at))) {
+		drop(c, now, a, FA_DUPLICATE);
+	} else if (at >= FA_DATA_WINDOW) {
+		rx->own_data = true;
+		drop(c, now, a, FA_OUT_OF_WINDOW);
+	} else if (push && at_base(rx->rx, at)) {
+		push_again(c, now, a);
+	} else if (push) {
+		take_push(c, now, a, false);
+	} else if (hand_over(c, now, a, false) == TL_REFUSED) {
+		no_room(c, a, false);
+	} else {
+		data_acked(rx, a->h->psn);
+		pdl_ack_note(c, now, a->flow, 2, a->h->ar);
+	}
+}
+
+/* ---- Any packet ---- */
+
+/* What acknowledgements will say of the packet that came last, whatever becomes of it (10.1). */
+static void
+measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct pdl_flow *f)
+{
+	uint8_t ttl = c->s->cfg.ttl;
+
+	f->t1 = in->stamp;
+	f->t2 = fa_ticks(now);
+	f->rx_path = in->path;
+	f->hops = in->ttl < ttl ? (uint8_t)SK_MIN(ttl - in->ttl, 15) : 0;
+	if (in->ce) {
+		f->ecn = (f->ecn + 1) & FALCON_ECN_MASK;
+		fa_count(c->s, FA_ECN_CE);
+	}
+}
+
+static void
+reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
+{
+	const struct wire_falcon *h = in->hdr;
+	struct arrival a = {h, in->payload, pdl_flow_of(&c->pdl, in->path)};
+	uint8_t type = h->type == FALCON_RESYNC ? h->resync_type : h->type;
+	enum fa_reason bad = FA_NONE;
+
+	if (h->proto != c->params.protocol)
+		bad = FA_PROTOCOL;
+	else if (in->payload && in->payload->len > c->params.mtu)
+		bad = FA_LENGTH;
+	else if (type != FALCON_PULL_REQUEST && type != FALCON_PULL_DATA &&
+		 type != FALCON_PUSH_DATA)
+		bad = FA_TYPE;
+	if (bad) {
+		fa_count(c->s, bad);
+		fa_buf_free(c->s, in->payload);
+		return;
+	}
+	measure(c, now, in, &c->pdl.flow[a.flow]);
+	pdl_piggyback(c, now, h);
+	if (type == FALCON_PULL_REQUEST)
+		request_window(c, now, &a);
+	else
+		data_window(c, now, &a);
+}
+
+void
+pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
+{
+	c->pdl.n.packets_in++;
+	switch (in->hdr->type) {
+	case FALCON_NACK:
+		c->pdl.n.nacks_in++;
+		break;
+	case FALCON_BACK:
+	case FALCON_EACK:
+		c->pdl.n.acks_in++;
+		break;
+	default:
+		reliable(c, now, in);
+		return;
+	}
+	fa_buf_free(c->s, in->payload);
+	pdl_ack_input(c, now, in);
+}

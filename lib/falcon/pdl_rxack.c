@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Acknowledgements and NACKs that go out (9.1.6, 9.1.7). Acknowledgements are coalesced per flow,
+ * by a timer and a count, and return on the path on which the packets came, so that each path is
+ * measured. An EACK goes out whenever a bitmap says anything: the sender then knows what waits for
+ * the ULP, and does not take it for lost.
+ */
+#include <errno.h>
+
+#include "conn_priv.h"
+
+static void
+ack_now(struct fa_conn *c, struct pdl_flow *f)
+{
+	f->ack_now = true;
+	if (c->pdl.on_acks || c->dead)
+		return;
+	TAILQ_INSERT_TAIL(&c->s->pdl.acks, c, pdl.ack_link);
+	c->pdl.on_acks = true;
+}
+
+void
+pdl_ack_note(struct fa_conn *c, uint64_t now, unsigned flow, unsigned halves, bool now_please)
+{
+	struct pdl_flow *f = &c->pdl.flow[flow];
+
+	f->ack_half = (uint16_t)(f->ack_half + halves);
+	if (now_please || f->ack_half >= 2 * c->s->cfg.ack_count) {
+		ack_now(c, f);
+	} else if (f->ack_due == SK_NEVER && !f->ack_now) {
+		f->ack_due = now + c->s->cfg.ack_delay_ns;
+		c->pdl.coalescing = true;
+		pdl_due(c, f->ack_due);
+	}
+}
+
+static bool
+plain(const struct pdl_rx *rx)
+{
+	return !(rx->req | rx->ack[0] | rx->ack[1] | rx->rx[0] | rx->rx[1]) && !rx->own_request &&
+	       !rx->own_data;
+}
+
+void
+pdl_ack_piggybacked(struct fa_conn *c)
+{
+	struct pdl_conn *d = &c->pdl;
+
+	if (!d->coalescing || !plain(&d->rx))
+		return;
+	for (unsigned i = 0; i < d->flows; i++) {
+		d->flow[i].ack_due = SK_NEVER;
+		d->flow[i].ack_half = 0;
+	}
+	d->coalescing = false;
+}
+
+uint64_t
+pdl_ack_timer(struct fa_conn *c, uint64_t now)
+{
+	struct pdl_conn *d = &c->pdl;
+	uint64_t next = SK_NEVER;
+
+	if (!d->coalescing)
+		return next;
+	for (unsigned i = 0; i < d->flows; i++) {
+		struct pdl_flow *f = &d->flow[i];
+
+		if (f->ack_due <= now) {
+			f->ack_due = SK_NEVER;
+			ack_now(c, f);
+		}
+		next = SK_MIN(next, f->ack_due);
+	}
+	d->coalescing = next != SK_NEVER;
+	return next;
+}
+
+/* ---- The packet ---- */
+
+static struct wire_falcon *
+header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
+{
+	struct wire_falcon *h = &c->s->pdl.ack_hdr;
+	const struct pdl_rx *rx = &c->pdl.rx;
+
+	h->type = type;
+	h->cid = c->params.peer_cid;
+	h->dbpsn = rx->dbase;
+	h->rbpsn = rx->rbase;
+	h->t1 = f->t1;
+	h->t2 = f->t2;
+	h->hops = f->hops;
+	h->rx_level = tl_rx_level(c->s);
+	h->ecn = f->ecn;
+	h->own_request = type == FALCON_EACK && rx->own_request;
+	h->own_data = type == FALCON_EACK && rx->own_data;
+	return h;
+}
+
+static int
+emit(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, const struct pdl_flow *f)
+{
+	struct fa_out out = {.hdr = h, .stamp = fa_ticks(now), .path = f->rx_path};
+	int rc = c->s->ops.output(c->s->ctx, c, &out);
+
+	if (rc == -EAGAIN)
+		fa_count(c->s, FA_OUTPUT_BUSY);
+	return rc;
+}
+
+static int
+send_ack(struct fa_conn *c, uint64_t now, struct pdl_flow *f)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	bool is_plain = plain(rx);
+	struct wire_falcon *h = header(c, f, is_plain ? FALCON_BACK : FALCON_EACK);
+
+	if (!is_plain) {
+		h->req_map = rx->req;
+		for (unsigned i = 0; i < 2; i++) {
+			h->data_ack[i] = rx->ack[i];
+			h->data_rx[i] = rx->rx[i];
+		}
+	}
+	if (emit(c, now, h, f) == -EAGAIN)
+		return -EAGAIN;
+	rx->own_request = rx->own_data = false;
+	f->ack_now = false;
+	f->ack_due = SK_NEVER;
+	f->ack_half = 0;
+	c->pdl.n.acks_out++;
+	return 0;
+}
+
+/* All flows of a connection whose acknowledgement is due. */
+static int
+send_acks(struct fa_conn *c, uint64_t now, unsigned *n)
+{
+	for (unsigned i = 0; i < c->pdl.flows; i++) {
+		struct pdl_flow *f = &c->pdl.flow[i];
+
+		if (!f->ack_now)
+			continue;
+		if (send_ack(c, now, f))
+			return -EAGAIN;
+		++*n;
+	}
+	return 0;
+}
+
+/* ---- NACKs ---- */
+
+void
+pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
+	uint8_t ulp_code, unsigned flow)
+{
+	struct pdl_stack *ps = &c->s->pdl;
+	struct pdl_nack *n = &ps->nack[(ps->nack_head + ps->nack_count) % PDL_NACKS];
+
+	if (ps->nack_count == PDL_NACKS)
+		return; /* its packet comes again, and so will the NACK */
+	ps->nack_count++;
+	c->pdl.nacks++;
+	*n = (struct pdl_nack){c, psn, request, code, rnr, ulp_code, (uint8_t)flow};
+}
+
+static int
+send_nack(const struct pdl_nack *n, uint64_t now)
+{
+	struct fa_conn *c = n->c;
+	const struct pdl_flow *f = &c->pdl.flow[n->flow];
+	struct wire_falcon *h = header(c, f, FALCON_NACK);
+
+	h->psn = n->psn;
+	h->nack_request = n->request;
+	h->nack_code = n->code;
+	h->rnr_timeout = n->rnr;
+	h->ulp_code = n->ulp_code;
+	if (emit(c, now, h, f) == -EAGAIN)
+		return -EAGAIN;
+	c->pdl.n.nacks_out++;
+	return 0;
+}
+
+static unsigned
+nacks(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	struct pdl_stack *ps = &s->pdl;
+	unsigned sent = 0;
+
+	while (ps->nack_count && sent < budget) {
+		const struct pdl_nack *n = &ps->nack[ps->nack_head];
+
+		if (n->c && !n->c->dead) {
+			if (send_nack(n, now))
+				break;
+			sent++;
+		}
+		if (n->c)
+			n->c->pdl.nacks--;
+		ps->nack_head = (ps->nack_head + 1) % PDL_NACKS;
+		ps->nack_count--;
+	}
+	return sent;
+}
+
+unsigned
+pdl_rxack_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	unsigned n = nacks(s, now, budget), full = 0;
+	struct fa_conn *c;
+
+	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.acks))) {
+		bool again = send_acks(c, now, &n) == -EAGAIN;
+
+		TAILQ_REMOVE(&s->pdl.acks, c, pdl.ack_link);
+		c->pdl.on_acks = again;
+		if (!again)
+			continue;
+		TAILQ_INSERT_TAIL(&s->pdl.acks, c, pdl.ack_link);
+		if (full++)
+			break; /* the port is full for more than one: at the next poll */
+	}
+	return n;
+}
+
+void
+pdl_rxack_forget(struct fa_conn *c)
+{
+	struct pdl_stack *ps = &c->s->pdl;
+
+	if (c->pdl.on_acks)
+		TAILQ_REMOVE(&ps->acks, c, pdl.ack_link);
+	c->pdl.on_acks = false;
+	for (unsigned i = 0; c->pdl.nacks && i < ps->nack_count; i++) {
+		struct pdl_nack *n = &ps->nack[(ps->nack_head + i) % PDL_NACKS];
+
+		if (n->c != c)
+			continue;
+		n->c = NULL;
+		c->pdl.nacks--;
+	}
+}

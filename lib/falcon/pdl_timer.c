@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The one timer of a connection and the deadlines behind it. They only ever pull the timer forward;
+ * when it fires, what is due is done and the earliest of the rest is set. So sending a packet
+ * seldom touches the wheel. And what happens when retransmissions do not help (9.1.5, 11).
+ */
+#include "conn_priv.h"
+
+void
+pdl_due(struct fa_conn *c, uint64_t at)
+{
+	if (at >= c->pdl.timer_at)
+		return;
+	c->pdl.timer_at = at;
+	fa_timer_set(c->s, &c->pdl_timer, at);
+}
+
+/* Nothing came back for `p` in time. false: it was a Resync's last attempt. */
+static bool
+expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
+{
+	uint32_t max = c->s->cfg.max_retransmits;
+	bool held = pdl_bit(w->held, PDL_WINDOW_MAX, p->psn);
+
+	/* A ULP that asked for time is not a path that is silent. */
+	if (!(p->flags & PKT_RNR))
+		p->timeouts += p->timeouts < UINT16_MAX;
+	if (max && p->timeouts > max) {
+		if (p->resync)
+			return false;
+		pdl_to_resync(p, FALCON_RESYNC_RETRANSMISSIONS, FA_LOCAL_TIMEOUT, 0);
+	}
+	if (!held)
+		*times = SK_MAX(*times, SK_MAX(p->timeouts, 1u));
+	pdl_txw_lost(w, p, held ? PKT_INSIST : PKT_TIMEOUT);
+	return true;
+}
+
+static bool
+scan(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned times[FA_FLOWS_MAX])
+{
+	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_WAITING); psn++) {
+		struct fa_pkt *p = pdl_txw_get(w, psn);
+
+		if (p->deadline > now)
+			c->pdl.rtx_due = SK_MIN(c->pdl.rtx_due, p->deadline);
+		else if (!expire(c, w, p, &times[p->flow]))
+			return false;
+	}
+	return true;
+}
+
+static void
+rto(struct fa_conn *c, uint64_t now)
+{
+	unsigned times[FA_FLOWS_MAX] = {0};
+
+	c->pdl.rtx_due = SK_NEVER;
+	if (!scan(c, now, &c->pdl.tx[PDL_REQUEST], times) ||
+		!scan(c, now, &c->pdl.tx[PDL_DATA], times)) {
+		fa_count(c->s, FA_GIVEN_UP);
+		fa_conn_fail(c, now, FA_DEAD_CONNECTION);
+		return;
+	}
+	for (unsigned i = 0; i < c->pdl.flows; i++)
+		if (times[i])
+			pdl_cc_retransmit(c, now, i, FA_RUE_TIMEOUT, times[i]);
+	pdl_wake(c);
+}
+
+static bool
+is_due(uint64_t *at, uint64_t now)
+{
+	if (*at > now)
+		return false;
+	*at = SK_NEVER;
+	return true;
+}
+
+void
+pdl_timer(struct fa_conn *c, uint64_t now)
+{
+	struct pdl_conn *d = &c->pdl;
+	uint64_t next;
+
+	d->timer_at = SK_NEVER;
+	next = pdl_ack_timer(c, now);
+	if (is_due(&d->pace_due, now))
+		pdl_wake(c);
+	if (is_due(&d->loss_due, now))
+		pdl_loss_timer(c, now);
+	if (is_due(&d->tlp_due, now))
+		pdl_tlp(c, now);
+	if (is_due(&d->rtx_due, now))
+		rto(c, now);
+	if (c->dead)
+		return;
+	next = SK_MIN(next, d->pace_due);
+	next = SK_MIN(next, d->loss_due);
+	next = SK_MIN(next, d->tlp_due);
+	next = SK_MIN(next, d->rtx_due);
+	pdl_due(c, next);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes out next (9.1.2, 9.1.3): what was lost before what is new; on an ordered connection
+ * requests in RSN order across both windows; pull data apart from requests and never held back by
+ * ncwnd, so that answers flow when requests may not. A connection stands in the stack's list while
+ * it may send, and leaves it when its windows are closed: an acknowledgement or a timer brings it
+ * back.
+ */
+#include <errno.h>
+
+#include "conn_priv.h"
+
+void
+pdl_wake(struct fa_conn *c)
+{
+	struct pdl_conn *d = &c->pdl;
+
+	if (d->on_tx || c->dead)
+		return;
+	if (!d->queued && !d->tx[PDL_REQUEST].lost_count && !d->tx[PDL_DATA].lost_count)
+		return;
+	TAILQ_INSERT_TAIL(&c->s->pdl.tx, c, pdl.tx_link);
+	d->on_tx = true;
+}
+
+static struct pdl_fifo *
+fifo_of(struct pdl_conn *d, const struct fa_pkt *p)
+{
+	return p->type == FALCON_PULL_REQUEST ? &d->pulls
+	       : p->type == FALCON_PUSH_DATA  ? &d->pushes
+					      : &d->pull_data;
+}
+
+void
+pdl_send(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
+{
+	struct pdl_fifo *f = fifo_of(&c->pdl, p);
+
+	p->next = NULL;
+	p->resync = 0;
+	p->flags = 0;
+	p->flow = 0;
+	p->timeouts = 0;
+	*f->tail = p;
+	f->tail = &p->next;
+	c->pdl.queued++;
+	pdl_wake(c);
+}
+
+static void
+fifo_take(struct pdl_conn *d, struct fa_pkt *p)
+{
+	struct pdl_fifo *f = fifo_of(d, p);
+	struct fa_pkt **at = &f->head;
+
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	if (!*at)
+		f->tail = at;
+	d->queued--;
+}
+
+void
+pdl_to_resync(struct fa_pkt *p, uint8_t code, enum fa_completion how, uint8_t ulp_code)
+{
+	p->resync = code;
+	p->completion = (uint8_t)how;
+	p->ulp_code = ulp_code;
+	p->timeouts = 0;
+}
+
+bool
+pdl_withdraw(
+	struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how)
+{
+	if (p->resync)
+		return false;
+	if (!(p->flags & PKT_SENT) && (!pdl_is_request(p) || !c->params.ordered)) {
+		fifo_take(&c->pdl, p);
+		return true;
+	}
+	fa_buf_free(c->s, p->buf);
+	p->buf = NULL;
+	pdl_to_resync(p, code, how, 0);
+	if (p->flags & PKT_SENT)
+		pdl_txw_lost(&c->pdl.tx[pdl_window_of(p)], p, PKT_INSIST);
+	pdl_wake(c);
+	return false;
+}
+
+void
+pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
+{
+	if (p->flags & PKT_SENT) {
+		c->pdl.flow[p->flow].acked++;
+		pdl_txw_remove(&c->pdl.tx[pdl_window_of(p)], p);
+	} else {
+		fifo_take(&c->pdl, p);
+	}
+	tl_sent(c, now, p, p->resync ? p->completion : FA_DONE, p->ulp_code);
+	pdl_wake(c); /* ncwnd may have opened */
+}
+
+/* ---- Which packet ---- */
+
+/* The gating functions of 9.1.2. */
+static bool
+gate(const struct pdl_conn *d, const struct fa_pkt *p, bool again)
+{
+	const struct pdl_txw *w = &d->tx[pdl_window_of(p)];
+	uint32_t at = (again ? p->psn : w->next) - w->base;
+
+	if (at >= SK_MIN(d->fcwnd, w->size))
+		return false;
+	return !pdl_is_request(p) || (again ? w->orrc : w->orc) < d->ncwnd;
+}
+
+struct candidates {
+	struct fa_pkt *pull, *push, *data;
+};
+
+static struct fa_pkt *
+choose(struct fa_conn *c, const struct candidates *k, bool again)
+{
+	struct pdl_conn *d = &c->pdl;
+	bool pull = k->pull && gate(d, k->pull, again);
+	bool push = k->push && gate(d, k->push, again);
+	bool data = k->data && gate(d, k->data, again);
+	struct fa_pkt *req;
+
+	if (k->pull && k->push && (c->params.ordered || (pull && push))) {
+		bool pull_first = pdl_before(k->pull->rsn, k->push->rsn);
+
+		pull &= pull_first;
+		push &= !pull_first;
+	}
+	req = pull ? k->pull : push ? k->push : NULL;
+	if (!req || !data)
+		return data ? k->data : req;
+	if (again && push)
+		return pdl_before(k->push->psn, k->data->psn) ? k->push : k->data;
+	d->data_turn = !d->data_turn;
+	return d->data_turn ? k->data : req;
+}
+
+/* The first lost request and the first lost pull data of the data window. */
+static void
+lost_data(const struct pdl_txw *w, struct candidates *k)
+{
+	for (uint32_t psn = w->base; !k->push || !k->data; psn++) {
+		struct fa_pkt *p;
+
+		if (!pdl_txw_find(w, &psn, PDL_LOST))
+			return;
+		p = pdl_txw_get(w, psn);
+		if (!pdl_is_request(p))
+			k->data = k->data ? k->data : p;
+		else
+			k->push = k->push ? k->push : p;
+	}
+}
+
+static struct fa_pkt *
+choose_lost(struct fa_conn *c)
+{
+	const struct pdl_txw *r = &c->pdl.tx[PDL_REQUEST], *w = &c->pdl.tx[PDL_DATA];
+	struct candidates k = {0};
+	uint32_t psn = r->base;
+
+	if (r->lost_count && pdl_txw_find(r, &psn, PDL_LOST))
+		k.pull = pdl_txw_get(r, psn);
+	if (w->lost_count)
+		lost_data(w, &k);
+	return choose(c, &k, true);
+}
+
+/* ---- On which flow, and when ---- */
+
+static bool
+paced(const struct pdl_flow *f, uint64_t now)
+{
+	return f->cc.ipg && f->cc.fcwnd < FA_CWND_ONE && now < f->depart;
+}
+
+/* The flow with the largest open window (falcon-transport: multipath extension); -1: all of them
+ * have to wait, until *until. */
+static int
+pick_flow(struct pdl_conn *d, const struct pdl_txw *w, uint64_t now, uint64_t *until)
+{
+	int64_t most = INT64_MIN;
+	int best = -1;
+
+	*until = SK_NEVER;
+	for (unsigned i = 0; i < d->flows; i++) {
+		unsigned k = (d->next_flow + i) % d->flows;
+		int64_t room = (int64_t)d->flow[k].cc.fcwnd - (int64_t)w->flow_out[k] * FA_CWND_ONE;
+
+		if (paced(&d->flow[k], now)) {
+			*until = SK_MIN(*until, d->flow[k].depart);
+		} else if (room > most) {
+			most = room;
+			best = (int)k;
+		}
+	}
+	return best;
+}
+
+/* A packet goes out again on its flow, unless a timer had to notice: then perhaps the path is bad.
+ */
+static int
+flow_for(struct pdl_conn *d, const struct fa_pkt *p, uint64_t now, bool again, uint64_t *until)
+{
+	if (d->flows > 1 && (!again || p->flags & PKT_TIMEOUT))
+		return pick_flow(d, &d->tx[pdl_window_of(p)], now, until);
+	*until = d->flow[p->flow].depart;
+	return paced(&d->flow[p->flow], now) ? -1 : p->flow;
+}
+
+/* ---- The packet ---- */
+
+/* 9.1.3.1; and the packet that closes its window, for nothing more comes from here until it is
+ * acknowledged. */
+static bool
+ack_request(struct fa_conn *c, const struct fa_pkt *p, bool again)
+{
+	const struct fa_config *cfg = &c->s->cfg;
+	struct pdl_conn *d = &c->pdl;
+	const struct pdl_txw *w = &d->tx[pdl_window_of(p)];
+
+	if (d->fcwnd <= cfg->ar_window)
+		return true;
+	if (!cfg->ar_percent)
+		return false;
+	if (again || w->next + 1 - w->base >= SK_MIN(d->fcwnd, w->size) ||
+		(pdl_is_request(p) && w->orc + 1u >= d->ncwnd))
+		return true;
+	if (d->ar_gap > 1) {
+		d->ar_gap--;
+		return false;
+	}
+	/* Gaps of 1 to 2 * mean - 1, so that they do not fall into step with anything. */
+	d->ar_gap = (uint16_t)(1 + pdl_random(c->s) % (2 * (100 / cfg->ar_percent) - 1));
+	return true;
+}
+
+static void
+fill(struct fa_conn *c, struct wire_falcon *h, const struct fa_pkt *p, bool again)
+{
+	const struct pdl_rx *rx = &c->pdl.rx;
+
+	h->type = p->resync ? FALCON_RESYNC : p->type;
+	h->ar = ack_request(c, p, again);
+	h->proto = c->params.protocol;
+	h->cid = c->params.peer_cid;
+	h->function = c->params.peer_function;
+	h->dbpsn = rx->dbase;
+	h->rbpsn = rx->rbase;
+	h->psn = again ? p->psn : c->pdl.tx[pdl_window_of(p)].next;
+	h->rsn = p->rsn;
+	h->request_len = p->resync ? 0 : (uint16_t)p->request_len;
+	h->resync_code = p->resync;
+	h->resync_type = p->resync ? p->type : 0;
+}
+
+static void
+count_again(struct fa_conn *c, const struct fa_pkt *p)
+{
+	struct pdl_counts *n = &c->pdl.n;
+
+	n->retransmits++;
+	fa_count(c->s, FA_RETRANSMIT);
+	if (p->flags & PKT_EARLY) {
+		n->early++;
+		fa_count(c->s, FA_EARLY);
+	} else if (p->flags & PKT_TIMEOUT) {
+		n->timeouts++;
+		fa_count(c->s, FA_TIMEOUT);
+	} else if (p->flags & PKT_PROBE) {
+		n->probes++;
+		fa_count(c->s, FA_PROBE);
+	}
+}
+
+static void
+sent_again(struct fa_conn *c, struct fa_pkt *p, unsigned flow)
+{
+	struct pdl_txw *w = &c->pdl.tx[pdl_window_of(p)];
+
+	count_again(c, p);
+	pdl_txw_found(w, p);
+	w->flow_out[p->flow]--;
+	w->flow_out[flow]++;
+	p->flags = (uint8_t)((p->flags & ~PKT_WHY) | PKT_RETX);
+	if (pdl_is_request(p)) {
+		p->flags |= PKT_ORRC;
+		w->orrc++;
+	}
+}
+
+/* It is on the wire: its timers start. */
+static void
+sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flow)
+{
+	struct pdl_conn *d = &c->pdl;
+	struct pdl_flow *f = &d->flow[flow];
+
+	if (again)
+		sent_again(c, p, flow);
+	p->flow = (uint8_t)flow;
+	if (!again) {
+		fifo_take(d, p);
+		pdl_txw_add(&d->tx[pdl_window_of(p)], p);
+		p->flags |= PKT_SENT;
+	}
+	p->sent_at = now;
+	p->deadline = now + (d->rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX));
+	if (p->deadline < d->rtx_due) {
+		d->rtx_due = p->deadline;
+		pdl_due(c, d->rtx_due);
+	}
+	if (f->cc.ipg)
+		f->depart = now + f->cc.ipg * (uint64_t)FA_TICK_PS / 1000;
+	d->next_flow = (uint8_t)((flow + 1) % d->flows);
+	d->n.packets_out++;
+	if (p->resync) {
+		d->n.resyncs_out++;
+		fa_count(c->s, FA_RESYNC_OUT);
+	}
+	pdl_tlp_arm(c, now);
+	pdl_ack_piggybacked(c);
+}
+
+static int
+send_packet(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flow)
+{
+	struct fa_stack *s = c->s;
+	struct fa_out out = {
+		.hdr = &s->pdl.hdr,
+		.payload = p->resync ? NULL : p->buf,
+		.stamp = fa_ticks(now),
+		.path = c->pdl.flow[flow].path,
+		.retransmission = again,
+	};
+	int rc;
+
+	if (!again && !pdl_txw_reserve(s, &c->pdl.tx[pdl_window_of(p)]))
+		return -EAGAIN;
+	fill(c, &s->pdl.hdr, p, again);
+	rc = s->ops.output(s->ctx, c, &out);
+	if (rc == -EAGAIN) {
+		fa_count(s, FA_OUTPUT_BUSY);
+		return rc;
+	}
+	sent(c, now, p, again, flow);
+	return 0;
+}
+
+enum { TX_NOTHING = 1 };
+
+/* One packet: 0, TX_NOTHING, -EAGAIN. */
+static int
+send_one(struct fa_conn *c, uint64_t now)
+{
+	struct pdl_conn *d = &c->pdl;
+	const struct candidates fresh = {d->pulls.head, d->pushes.head, d->pull_data.head};
+	struct fa_pkt *p = NULL;
+	bool again = d->tx[PDL_REQUEST].lost_count || d->tx[PDL_DATA].lost_count;
+	uint64_t until;
+	int flow;
+
+	if (again)
+		p = choose_lost(c);
+	if (!p) {
+		again = false;
+		p = choose(c, &fresh, false);
+	}
+	if (!p)
+		return TX_NOTHING;
+	flow = flow_for(d, p, now, again, &until);
+	if (flow < 0) {
+		d->pace_due = until;
+		pdl_due(c, until);
+		return TX_NOTHING;
+	}
+	return send_packet(c, now, p, again, (unsigned)flow);
+}
+
+/* A connection's turn; -EAGAIN in *rc: the port is full. */
+static unsigned
+turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
+{
+	unsigned n = 0;
+
+	*rc = 0;
+	while (n < budget && !c->dead) {
+		*rc = send_one(c, now);
+		if (*rc)
+			return n;
+		n++;
+	}
+	return n;
+}
+
+unsigned
+pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	struct fa_conn *c, *first_full = NULL;
+	unsigned n = 0, full = 0;
+	int rc;
+
+	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.tx)) && c != first_full) {
+		n += turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
+		TAILQ_REMOVE(&s->pdl.tx, c, pdl.tx_link);
+		c->pdl.on_tx = rc != TX_NOTHING && !c->dead;
+		if (!c->pdl.on_tx)
+			continue;
+		TAILQ_INSERT_TAIL(&s->pdl.tx, c, pdl.tx_link);
+		/* Its port is full; the others' perhaps not. Once round is enough. */
+		if (rc == -EAGAIN && !full++)
+			first_full = c;
+	}
+	return n;
+}
+
+void
+fa_kick(struct fa_conn *c)
+{
+	pdl_wake(c);
+}

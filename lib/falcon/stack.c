@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stack: configuration, the turn of the loop, timers, and connections that were given up. */
+#include <stdlib.h>
+
+#include "conn_priv.h"
+
+#define TIMERS_PER_POLL 256
+#define FAILS_PER_POLL  64
+
+void
+fa_config_default(struct fa_config *cfg)
+{
+	*cfg = (struct fa_config){
+		.max_conns = 4096,
+		/* A millisecond: tail loss probes and RACK repair within a few round trips, this
+		 * is for when they cannot, and spurious ones cost a packet. */
+		.rto_initial_ns = 1000000,
+		.rto_min_ns = 1000000,
+		.ulp_rto_ns = 5000000,
+		/* With the doubling of timeouts some 400 ms of silence, then as long again. */
+		.max_retransmits = 10,
+		.ack_delay_ns = 8000,
+		.ack_count = 10,
+		.ar_window = 2,
+		.ar_percent = 10,
+		.ooo_threshold = 3,
+		.rack = true,
+		.ttl = 64,
+		.seed = 1,
+	};
+	tl_config_default(cfg);
+}
+
+static bool
+config_ok(const struct fa_config *cfg)
+{
+	return cfg->max_conns && cfg->max_conns <= 1u << 24 && cfg->rto_initial_ns &&
+	       cfg->rto_min_ns && cfg->ulp_rto_ns && cfg->ack_count && cfg->ack_count <= 1024 &&
+	       cfg->ar_percent <= 100 && cfg->ooo_threshold < FA_DATA_WINDOW;
+}
+
+struct fa_stack *
+fa_stack_create(const struct fa_config *cfg, const struct fa_ops *ops, void *ctx, uint64_t now)
+{
+	struct fa_stack *s;
+
+	if (!config_ok(cfg))
+		return NULL;
+	s = sk_mem_alloc(sizeof(*s));
+	if (!s)
+		return NULL;
+	s->cfg = *cfg;
+	s->ops = *ops;
+	s->ctx = ctx;
+	s->now = s->epoch = now;
+	TAILQ_INIT(&s->failed);
+	TAILQ_INIT(&s->free);
+	sk_wheel_init(&s->wheel, 0);
+	pdl_stack_init(s);
+	s->pool = sk_mem_alloc(cfg->max_conns * sizeof(*s->pool));
+	if (!s->pool || tl_stack_init(s, now)) {
+		sk_mem_free(s->pool, cfg->max_conns * sizeof(*s->pool));
+		sk_mem_free(s, sizeof(*s));
+		return NULL;
+	}
+	return s;
+}
+
+void
+fa_stack_destroy(struct fa_stack *s)
+{
+	for (uint32_t i = 0; i < s->pool_fresh; i++)
+		if (s->pool[i].live)
+			fa_conn_destroy(&s->pool[i]);
+	tl_stack_fini(s);
+	pdl_stack_fini(s);
+	sk_mem_free(s->pool, s->cfg.max_conns * sizeof(*s->pool));
+	sk_mem_free(s, sizeof(*s));
+}
+
+const uint64_t *
+fa_stack_counters(const struct fa_stack *s)
+{
+	return s->counters;
+}
+
+/* ---- Timers ---- */
+
+void
+fa_timer_set(struct fa_stack *s, struct fa_timer *t, uint64_t deadline)
+{
+	uint64_t span = deadline > s->epoch ? deadline - s->epoch : 0;
+
+	if (deadline != SK_NEVER)
+		deadline = SK_MIN(span, SK_NEVER / FA_WHEEL_SCALE - 1) * FA_WHEEL_SCALE;
+	sk_timer_set(&s->wheel, &t->timer, deadline);
+}
+
+static void
+fire(void *ctx, struct sk_timer *timer, uint64_t scaled)
+{
+	struct fa_stack *s = ctx;
+	struct fa_timer *t = SK_CONTAINER(timer, struct fa_timer, timer);
+
+	if (t->kind == FA_TIMER_PDL)
+		pdl_timer(SK_CONTAINER(t, struct fa_conn, pdl_timer), s->now);
+	else
+		tl_timer(SK_CONTAINER(t, struct fa_conn, tl_timer), s->now);
+}
+
+/* ---- The turn ---- */
+
+static void
+bury(struct fa_stack *s, uint64_t now)
+{
+	struct fa_conn *c;
+
+	for (unsigned n = 0; n < FAILS_PER_POLL && (c = TAILQ_FIRST(&s->failed)); n++) {
+		TAILQ_REMOVE(&s->failed, c, link);
+		c->failing = false;
+		pdl_conn_fini(c, now, c->fail_code);
+		tl_dead(c, now, c->fail_code);
+	}
+}
+
+unsigned
+fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	s->now = now;
+	sk_wheel_poll(&s->wheel, (now - s->epoch) * FA_WHEEL_SCALE, TIMERS_PER_POLL, fire, s);
+	if (!TAILQ_EMPTY(&s->failed))
+		bury(s, now);
+	tl_poll(s, now);
+	return pdl_poll(s, now, budget);
+}
+
+uint64_t
+fa_stack_deadline(const struct fa_stack *s)
+{
+	uint64_t wheel = sk_wheel_next(&s->wheel);
+	uint64_t next = tl_deadline(s);
+
+	if (!TAILQ_EMPTY(&s->failed) || pdl_busy(s))
+		return s->now;
+	if (wheel != SK_NEVER)
+		next = SK_MIN(next, s->epoch + wheel / FA_WHEEL_SCALE);
+	return SK_MAX(next, s->now);
+}
