@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A second reader of Falcon: config/falcon.lua in tshark, which has ciphers and header layouts of its own. Each packet type and each opcode, over
+# IPv4 and IPv6, in transport and tunnel mode, in all versions of PSP, is read field by field: with the keys, and without them.
+. "$(dirname "$0")/common.sh"
+command -v tshark >/dev/null || skip "no tshark here"
+
+"$interop/falcon_frames" "$work" || fail "no frames"
+for keys in keys none wrong; do
+    say "keys: $keys"
+    test/interop/falcon_fields.py "$work" $keys || fail "tshark reads something else"
+done
+echo "tshark reads what was meant"

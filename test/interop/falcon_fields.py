@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares what tshark reads in Falcon frames with what was meant.
+
+    falcon_fields.py FOLDER keys|none|wrong
+
+FOLDER is what falcon_frames wrote. With keys, each field of each frame must have the value that was meant, and no
+other field of these protocols may be there. Without keys, frames that are encrypted must show their PSP header and,
+in transport mode, the CID, and nothing behind it. With a wrong key, those of its SPI must show the same, and that
+their integrity check value is not good.
+"""
+import pathlib
+import subprocess
+import sys
+
+folder = pathlib.Path(sys.argv[1])
+mode = sys.argv[2]
+ENCRYPTED = {'0', '1'}  # versions of PSP
+AUTHENTICATED = {'2', '3'}
+NAMED_SPI = 0x12345678  # its key is told by itself
+
+
+def meant_frames():
+    for line in (folder / 'meant').read_text().splitlines():
+        yield dict(pair.split('=', 1) for pair in line.split(' ')[1:])
+
+
+def without_keys(frame):
+    """What is left of a frame for a reader who has no key."""
+    version = frame['psp.version']
+    if version in ENCRYPTED:
+        left = {k: v for k, v in frame.items() if not k.startswith(('falcon.', 'rof.')) and k != 'psp.icv_good'}
+        if frame['psp.next'] == '252':
+            left['falcon.cid'] = frame['falcon.cid']
+        if int(frame['eth.type']) == 0x0800:
+            left.pop('ipv6.flow', None)  # of the inner header
+        return left
+    if version in AUTHENTICATED:
+        return {k: v for k, v in frame.items() if k != 'psp.icv_good'}
+    return frame
+
+
+def expected(frame):
+    """What a frame must show."""
+    if mode == 'none':
+        return without_keys(frame)
+    if mode == 'wrong' and int(frame['psp.spi']) == NAMED_SPI:
+        return {**without_keys(frame), 'psp.icv_good': '0'}
+    return frame
+
+
+def key_options():
+    text = (folder / 'options').read_text()
+    if mode == 'wrong':
+        wrong = text.replace(f'{NAMED_SPI:08x}=fe', f'{NAMED_SPI:08x}=ff')
+        if wrong == text:
+            sys.exit('where is the key?')
+        text = wrong
+    return [] if mode == 'none' else text.splitlines()
+
+
+def read(names, options):
+    command = ['tshark', '-X', 'lua_script:config/falcon.lua', '-r', str(folder / 'frames.pcap'), '-o', 'udp.check_checksum:TRUE',
+               *options, '-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=f']
+    for name in names:
+        command += ['-e', name]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        sys.exit(f'tshark: {run.stderr}')
+    for line in run.stdout.splitlines():
+        yield dict(zip(names, line.split('\t')))
+
+
+def same(want, got):
+    if want is None or got == '':
+        return want is None and got == ''
+    if want.startswith('x'):
+        return want[1:] == got.replace(':', '')
+    return int(want) == {'True': 1, 'False': 0}.get(got, None if got in ('True', 'False') else int(got, 0))
+
+
+def main():
+    frames = list(meant_frames())
+    names = sorted({name for frame in frames for name in frame})
+    names += ['_ws.malformed', '_ws.lua.error', '_ws.expert.message']
+    seen = list(read(names, key_options()))
+    if len(frames) < 1000 or len(seen) != len(frames):
+        sys.exit(f'{len(frames)} frames were meant, {len(seen)} read')
+    values = 0
+    for number, (want, got) in enumerate(zip(frames, seen), 1):
+        want = expected(want)
+        for name in names:
+            if not same(want.get(name), got[name]):
+                sys.exit(f'frame {number}: {name} is {got[name]!r}, meant was {want.get(name)}')
+        values += len(want)
+    print(f'{len(frames)} frames, {len(names)} fields, {values} values as meant')
+
+
+main()
