@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Early retransmission (9.1.4), timeouts (9.1.5), giving up (11), RACK and TLP. */
+#include "rig.h"
+
+static void
+setup(void)
+{
+	rig_init();
+}
+
+static void
+teardown(void)
+{
+	rig_end();
+}
+
+TestSuite(pdl_loss, .init = setup, .fini = teardown);
+
+static void
+eack(uint64_t received)
+{
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.data_ack = {received & ~1ull},
+		.data_rx = {received}});
+}
+
+/* ---- Distance ---- */
+
+Test(pdl_loss, s9_1_4_a_hole_is_lost_by_its_distance)
+{
+	rig_start(); /* threshold 3 */
+	rig_pushes(1, 10);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	eack(0xe); /* 300 missing, 303 the highest: distance 3 */
+	cr_assert_eq(rig_run(0), 0);
+	eack(0x1e); /* distance 4 */
+	cr_assert_eq(rig_run(0), 1);
+	cr_assert_eq(rig.sent[10].h.psn, 300);
+	cr_assert(rig.sent[10].again);
+	cr_assert_eq(rig_reason(FA_EARLY), 1);
+}
+
+Test(pdl_loss, s9_1_4_each_hole_before_the_highest)
+{
+	rig_start();
+	rig_pushes(1, 20);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	eack(0x200a); /* 301, 303, 313 */
+	rig_run(0);
+	/* 300, 302, 304 to 309; 310 to 312 lie within the distance */
+	cr_assert_eq(rig.sents - 20, 8);
+	cr_assert_eq(rig.sent[20].h.psn, 300);
+	cr_assert_eq(rig.sent[21].h.psn, 302);
+	cr_assert_eq(rig.sent[27].h.psn, 309);
+}
+
+Test(pdl_loss, s9_1_4_not_twice_within_a_round_trip)
+{
+	rig_start();
+	rig_pushes(1, 10);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	eack(0x1e);
+	cr_assert_eq(rig_run(0), 1);
+	rig.now += RTT / 2;
+	eack(0x3e);
+	cr_assert_eq(rig_run(0), 0);
+	rig.now += RTT;
+	eack(0x7e);
+	cr_assert_eq(rig_run(0), 1);
+}
+
+Test(pdl_loss, s9_1_4_the_request_map_too)
+{
+	rig_start();
+	for (unsigned i = 0; i < 8; i++)
+		rig_send(FALCON_PULL_REQUEST, i);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .req_map = 0x20});
+	rig_run(0);
+	cr_assert_eq(rig.sents - 8, 2);
+	cr_assert_eq(rig.sent[8].h.psn, 100);
+	cr_assert_eq(rig.sent[9].h.psn, 101);
+}
+
+Test(pdl_loss, s9_1_4_uses_what_is_received_not_what_is_acknowledged)
+{
+	rig_start();
+	rig_pushes(1, 10);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.data_rx = {0x3ef}}); /* all but 304, and nothing acknowledged */
+	rig_run(0);
+	cr_assert_eq(rig.sents - 10, 1);
+	cr_assert_eq(rig.sent[10].h.psn, 304);
+}
+
+/* ---- OWN ---- */
+
+Test(pdl_loss, s9_1_4_own_sends_again_within_and_beyond_the_bitmap)
+{
+	rig.params.tx_window = 256;
+	rig_start();
+	rig_pushes(0, 140);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.own_data = true,
+		.data_rx = {~1ull, UINT64_MAX}});
+	rig_run(0);
+	/* The base, and 428 to 439 that lay beyond. */
+	cr_assert_eq(rig.sents - 140, 13);
+	cr_assert_eq(rig.sent[140].h.psn, 300);
+	cr_assert_eq(rig.sent[141].h.psn, 428);
+	/* At most once in a round trip. */
+	rig.now += RTT / 2;
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.own_data = true,
+		.data_rx = {~1ull, UINT64_MAX}});
+	cr_assert_eq(rig_run(0), 0);
+}
+
+Test(pdl_loss, s9_1_4_own_is_for_its_window)
+{
+	rig_start();
+	rig_pushes(0, 2);
+	rig_send(FALCON_PULL_REQUEST, 2);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .own_request = true});
+	rig_run(0);
+	cr_assert_eq(rig.sents - 3, 1);
+	cr_assert_eq(rig.sent[3].h.type, FALCON_PULL_REQUEST);
+	cr_assert(rig.ev[0].own);
+}
+
+/* ---- Timeouts ---- */
+
+Test(pdl_loss, s9_1_5_a_timeout_sends_the_same_psn_again)
+{
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig_let(rig.cfg.rto_initial_ns - 4 * US);
+	cr_assert_eq(rig.sents, 1);
+	rig_let(8 * US);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(rig.sent[1].h.psn, 300);
+	cr_assert_eq(rig.sent[1].len, 8);
+	cr_assert_eq(rig.ev[0].type, FA_RUE_RETRANSMIT);
+	cr_assert_eq(rig.ev[0].retransmit, FA_RUE_TIMEOUT);
+	cr_assert_eq(rig.ev[0].retransmits, 1);
+	/* The timer runs from the last transmission, and doubles. */
+	rig_let(2 * rig.cfg.rto_initial_ns - 8 * US);
+	cr_assert_eq(rig.sents, 2);
+	rig_let(12 * US);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_eq(rig.ev[1].retransmits, 2);
+}
+
+Test(pdl_loss, s9_1_5_each_packet_has_its_timer)
+{
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig.now += rig.cfg.rto_initial_ns / 2;
+	rig_pushes(2, 1);
+	rig_run(0);
+	rig_let(rig.cfg.rto_initial_ns / 2 + 4 * US);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_eq(rig.sent[2].h.psn, 300);
+	rig_let(rig.cfg.rto_initial_ns / 2);
+	cr_assert_eq(rig.sents, 4);
+	cr_assert_eq(rig.sent[3].h.psn, 301);
+}
+
+Test(pdl_loss, s9_1_5_an_ack_stops_the_timer)
+{
+	rig_start();
+	rig_pushes(1, 2);
+	rig_run(0);
+	rig_back(100, 302);
+	rig_let(4 * rig.cfg.rto_initial_ns);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(fa_stack_deadline(rig.s), SK_NEVER);
+}
+
+Test(pdl_loss, s11_the_last_attempt_is_followed_by_a_resync_and_that_by_death)
+{
+	unsigned pushes, resyncs;
+
+	rig.cfg.max_retransmits = 3;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_send(FALCON_PULL_DATA, 9);
+	rig_run(0);
+	for (unsigned i = 0; i < 100 && !rig.deaths; i++)
+		rig_let(5 * rig.cfg.rto_initial_ns);
+	pushes = rig_count(FALCON_PUSH_DATA);
+	resyncs = rig_count(FALCON_RESYNC);
+	cr_assert_eq(pushes, 1 + 3);
+	cr_assert_eq(resyncs, 2 * (1 + 3));
+	cr_assert_eq(rig_last(FALCON_RESYNC)->h.resync_code, FALCON_RESYNC_RETRANSMISSIONS);
+	cr_assert_eq(rig.deaths, 1);
+	cr_assert_eq(rig.death_code, FA_DEAD_CONNECTION);
+	cr_assert_eq(rig_reason(FA_GIVEN_UP), 1);
+	/* All packets went back first. */
+	cr_assert_eq(rig.dones, 2);
+	cr_assert_eq(rig.done[0].how, FA_DEAD_CONNECTION);
+	/* 11: not alive: dropped, nothing is answered, nothing piggybacked. */
+	rig_in((struct wire_falcon){.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.psn = 1300,
+		.request_len = 8,
+		.ar = true});
+	cr_assert_eq(rig_reason(FA_DEAD), 1);
+	cr_assert_eq(rig_let(rig.cfg.rto_initial_ns), 0);
+	cr_assert_eq(rig.rxs, 0);
+}
+
+Test(pdl_loss, s11_an_acknowledged_resync_goes_on)
+{
+	rig.cfg.max_retransmits = 2;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	for (unsigned i = 0; i < 100 && !rig_count(FALCON_RESYNC); i++)
+		rig_let(rig.cfg.rto_initial_ns);
+	rig_back(100, 301);
+	cr_assert_eq(rig.done[0].how, FA_LOCAL_TIMEOUT);
+	rig_pushes(2, 1);
+	rig_run(0);
+	cr_assert_eq(rig.sent[rig.sents - 1].h.type, FALCON_PUSH_DATA);
+	rig_back(100, 302);
+	cr_assert_eq(rig.done[1].how, FA_DONE);
+	cr_assert_eq(rig.deaths, 0);
+}
+
+Test(pdl_loss, s11_without_a_limit_it_never_ends)
+{
+	rig.cfg.max_retransmits = 0;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	for (unsigned i = 0; i < 40; i++)
+		rig_run(100 * rig.cfg.rto_initial_ns);
+	cr_assert_eq(rig_count(FALCON_RESYNC), 0);
+	cr_assert_eq(rig_count(FALCON_PUSH_DATA), 41);
+	rig_back(100, 301);
+	cr_assert_eq(rig.done[0].how, FA_DONE);
+}
+
+Test(pdl_loss, the_owner_may_give_a_connection_up)
+{
+	rig_start();
+	rig_pushes(1, 200);
+	rig_send(FALCON_PULL_REQUEST, 201);
+	rig_run(0);
+	fa_conn_fail(rig.c, rig.now, FA_REMOTE_ERROR);
+	cr_assert_eq(rig.dones, 0); /* not under anybody's hands */
+	rig_run(0);
+	cr_assert_eq(rig.dones, 201);
+	cr_assert_eq(rig.deaths, 1);
+	cr_assert_eq(rig.death_code, FA_REMOTE_ERROR);
+	fa_conn_fail(rig.c, rig.now, FA_REMOTE_ERROR);
+	rig_run(0);
+	cr_assert_eq(rig.deaths, 1);
+}
+
+/* ---- RACK ---- */
+
+/* An EACK that echoes t1 of the packet sent `ago` ns before now. */
+static void
+rack_eack(uint64_t received, uint64_t ago)
+{
+	uint32_t t1 = fa_ticks(rig.now - ago);
+
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.t1 = t1,
+		.t2 = 77,
+		.data_ack = {received & ~1ull},
+		.data_rx = {received}});
+}
+
+Test(pdl_loss, rack_a_packet_is_lost_when_a_later_one_came_and_time_has_passed)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig_pushes(2, 1);
+	rig_run(2 * US);
+	rig.now += RTT;
+	rack_eack(2, RTT);           /* 301 arrived: distance 1 is enough, */
+	cr_assert_eq(rig_run(0), 0); /* but 300 may have been overtaken */
+	rig_let(RTT / 4 - 4 * US);
+	cr_assert_eq(rig.sents, 2);
+	rig_let(6 * US);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_eq(rig.sent[2].h.psn, 300);
+	cr_assert_eq(rig_reason(FA_EARLY), 1);
+}
+
+Test(pdl_loss, rack_does_not_take_for_lost_what_was_sent_later)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 3); /* one burst, one time stamp */
+	rig_run(0);
+	rig.now += RTT;
+	rack_eack(0x1, RTT); /* the first is with the ULP; 301 and 302 may be on their way */
+	rig_let(RTT);
+	cr_assert_eq(rig.sents, 3);
+}
+
+Test(pdl_loss, rack_finds_a_lost_retransmission)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig_pushes(2, 2);
+	rig_run(US);
+	rig_run(RTT);
+	rack_eack(2, RTT);
+	rig_let(RTT / 2);
+	cr_assert_eq(rig.sents, 4); /* 300 again; lost again */
+	rig_pushes(4, 2);
+	rig_run(2 * US);
+	rig_run(RTT);
+	rack_eack(0xa, RTT); /* 303, sent after it, arrived */
+	rig_let(RTT / 2);
+	cr_assert(rig.sents > 6);
+	cr_assert_eq(rig.sent[6].h.psn, 300);
+}
+
+Test(pdl_loss, tlp_probes_the_first_that_is_missing)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 3);
+	rig_run(0);
+	rig.now += RTT;
+	rig_back(100, 301); /* a round trip is known; the other two are gone */
+	rig_let(PDL_PTO_MIN_NS - 4 * US);
+	cr_assert_eq(rig.sents, 3);
+	rig_let(8 * US);
+	cr_assert_eq(rig.sents, 4);
+	cr_assert_eq(rig.sent[3].h.psn, 301);
+	cr_assert_eq(rig_reason(FA_PROBE), 1);
+	/* One probe, then it is the timeout's turn. */
+	rig_let(4 * PDL_PTO_MIN_NS);
+	cr_assert_eq(rig.sents, 4);
+}
+
+Test(pdl_loss, tlp_one_probe_over_both_windows_by_rsn)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 1);
+	rig_send(FALCON_PULL_REQUEST, 2);
+	rig_pushes(3, 1);
+	rig_run(0);
+	rig.now += RTT;
+	rig_back(100, 301);
+	rig_let(2 * PDL_PTO_MIN_NS);
+	cr_assert_eq(rig.sents, 4);
+	cr_assert_eq(rig.sent[3].h.rsn, 2);
+}
+
+Test(pdl_loss, tlp_prefers_pull_data)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_send(FALCON_PULL_REQUEST, 1);
+	rig_send(FALCON_PULL_DATA, 900);
+	rig_run(0);
+	rig.now += RTT;
+	rig_back(100, 300);
+	rig_let(2 * PDL_PTO_MIN_NS);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_eq(rig.sent[2].h.type, FALCON_PULL_DATA);
+}
+
+Test(pdl_loss, tlp_leaves_alone_what_the_ulp_has)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 2);
+	rig_run(0);
+	rig.now += RTT;
+	rack_eack(3, RTT);
+	rig_let(rig.cfg.ulp_rto_ns / 2);
+	/* 301 was acknowledged, 300 is with the ULP. */
+	cr_assert_eq(rig.sents, 2);
+	rig_back(100, 302);
+}
