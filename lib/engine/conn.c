@@ -84,6 +84,7 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		return false;
 	case ECONN_OPENING:
 	case ECONN_WAITING:
+	case ECONN_REQUESTED: /* too early: an error */
 		return eng_startup_deliver(t, c, chain);
 	case ECONN_DRAIN:
 	case ECONN_DEAD:

@@ -288,8 +288,11 @@ eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slic
 		tcp_consumed(c->tcp, (uint32_t)n);
 		chain->data += n;
 		chain->len -= (uint32_t)n;
-		if (chain->len > 0)
+		/* Behind a reply FPDUs may stand, behind a request nothing (RFC 5044 7.1.2). */
+		if (chain->len > 0 && mpa->initiator)
 			break;
+		if (chain->len > 0)
+			continue;
 		chain->next = NULL;
 		eng_slice_free(chain);
 		chain = next;

@@ -20,7 +20,7 @@
 
 enum neg_stag {
 	WRITABLE, /* remote Write */
-	READABLE, /* remote Read */
+	READABLE, /* remote Read, and no local write */
 	FOREIGN,  /* every right, of another protection domain */
 	GONE,     /* every right, invalidated */
 	LOCAL,    /* no remote right */
@@ -40,6 +40,7 @@ enum neg_sq {
 struct neg_mode {
 	enum neg_sq sq;
 	bool markers;    /* the victim wants markers */
+	bool bad_recv;   /* the first receive lies in a region that is invalid */
 	uint32_t access; /* what the QP grants; 0: all */
 };
 
@@ -108,15 +109,17 @@ uint32_t neg_startup(uint8_t *buf, const struct wire_mpa_startup *su, const void
 /* Connects the peer with the victim and brings it to where a row begins. */
 void neg_victim(const struct neg_mode *mode);
 /* A QP of the victim's, its receives (100, 101) posted. */
-void neg_make_qp(uint32_t access);
+void neg_make_qp(const struct neg_mode *mode);
 struct saker_event neg_event(const char *name, enum saker_event_type type);
 struct rd_wc neg_wc(const char *name, struct saker_cq *cq);
 /* The next completion is this one. */
 void neg_expect_wc(const char *name, struct saker_cq *cq, uint64_t wr_id, enum rd_status status);
 /* No completion and no event is left. */
 void neg_silence(const char *name);
-/* The peer ends its side; the victim hears of the end, and the QP goes. */
+/* The peer ends its side (`fin`); the victim hears of the end, receives left over are flushed. */
 void neg_end(const char *name, bool fin);
+/* Once the end was heard of: the QP goes, nothing else is said, the neighbours go on. */
+void neg_gone(const char *name);
 /* The neighbours go on: at least two messages each way from here on. */
 void neg_neighbours(const char *name);
 

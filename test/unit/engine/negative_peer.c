@@ -218,7 +218,7 @@ neg_expect_no_terminate(const char *name)
 /* ---- Connections ---- */
 
 void
-neg_make_qp(uint32_t access)
+neg_make_qp(const struct neg_mode *mode)
 {
 	struct saker_qp_attr attr = {.send_cq = neg.send_cq,
 		.recv_cq = neg.recv_cq,
@@ -226,11 +226,12 @@ neg_make_qp(uint32_t access)
 		.rq_depth = 8,
 		.max_send_sge = 2,
 		.max_recv_sge = 2,
-		.access = access};
-	struct rd_sge sge = {neg_base(WRITABLE), NEG_RECV, neg_stag(WRITABLE)};
+		.access = mode->access};
 
 	cr_assert_eq(saker_qp_create(neg.pd, &attr, &neg.qp), 0, "%s", saker_error());
 	for (uint64_t i = 0; i < 2; i++) {
+		enum neg_stag where = mode->bad_recv && i == 0 ? GONE : WRITABLE;
+		struct rd_sge sge = {neg_base(where), NEG_RECV, neg_stag(where)};
 		struct saker_wr wr = {.wr_id = 100 + i, .nsge = 1, .sge = &sge};
 
 		cr_assert_eq(saker_post_recv(neg.qp, &wr, 1), 1);
@@ -296,7 +297,7 @@ neg_victim(const struct neg_mode *mode)
 	uint8_t buf[2048];
 	struct saker_event ev;
 
-	neg_make_qp(mode->access);
+	neg_make_qp(mode);
 	sq_fill(mode->sq);
 	raw_connect(&neg.sw, &neg.conn, NEG_PORT);
 	NEG_UNTIL(neg.conn.up, "the victim does not listen");
@@ -349,6 +350,15 @@ neg_silence(const char *name)
 }
 
 void
+neg_gone(const char *name)
+{
+	cr_assert_eq(saker_qp_destroy(neg.qp), 0, "%s: %s", name, saker_error());
+	neg_silence(name);
+	raw_forget(&neg.conn);
+	neg_neighbours(name);
+}
+
+void
 neg_end(const char *name, bool fin)
 {
 	struct rd_wc wc;
@@ -358,7 +368,5 @@ neg_end(const char *name, bool fin)
 	neg_event(name, SAKER_EV_DISCONNECTED);
 	while (saker_cq_poll(neg.recv_cq, &wc, 1) == 1)
 		cr_assert_eq(wc.status, RD_WR_FLUSH_ERR, "%s", name);
-	cr_assert_eq(saker_qp_destroy(neg.qp), 0, "%s: %s", name, saker_error());
-	neg_silence(name);
-	raw_forget(&neg.conn);
+	neg_gone(name);
 }

@@ -262,7 +262,7 @@ victim_init(void)
 {
 	static const uint32_t access[NEG_REGIONS] = {
 		[WRITABLE] = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE,
-		[READABLE] = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_READ,
+		[READABLE] = RD_ACC_REMOTE_READ, /* not even its owner's messages write here */
 		[FOREIGN] = RD_ACC_LOCAL_WRITE | ALL_REM,
 		[GONE] = RD_ACC_LOCAL_WRITE | ALL_REM,
 		[LOCAL] = RD_ACC_LOCAL_WRITE,

@@ -57,7 +57,6 @@ check_row(const struct neg_row *r, uint32_t cut)
 	neg_row_completions(r);
 	neg_untouched(r->name);
 	neg_end(r->name, true);
-	neg_neighbours(r->name);
 	neg_untouched(r->name);
 }
 

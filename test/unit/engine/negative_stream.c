@@ -29,7 +29,6 @@ expect_fatal(const char *name, const char *reason, uint64_t before)
 	neg_row_completions(&flushed);
 	neg_untouched(name);
 	neg_end(name, true);
-	neg_neighbours(name);
 }
 
 /* ---- What is right goes through: a refusal above is not the fixture's doing ---- */
@@ -226,7 +225,6 @@ Test(negative_stream, lost_rfc5044_8)
 		cr_assert_eq(neg_counter("iw", "IW_LLP_CLOSED"), before + 1, "%s", rows[i].name);
 		neg_untouched(rows[i].name);
 		neg_end(rows[i].name, false);
-		neg_neighbours(rows[i].name);
 	}
 }
 
@@ -247,7 +245,6 @@ Test(negative_stream, a_length_that_is_never_reached_rfc5044_8)
 	neg_row_completions(&flushed);
 	neg_untouched("length");
 	neg_end("length", false);
-	neg_neighbours("length");
 }
 
 /* ---- Terminates that come in ---- */
@@ -315,7 +312,6 @@ Test(negative_stream, terminates_in_rfc5040_4_8_rfc5040_7_1)
 		neg_row_completions(&row);
 		neg_untouched(t->name);
 		neg_end(t->name, true);
-		neg_neighbours(t->name);
 	}
 }
 
