@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails when doc/conformance.md names a test that does not exist, or a row shows nothing.
+"""Fails when a page doc/conformance*.md names a test that does not exist, or a row shows nothing.
 
 A row's last column holds tests in backquotes, `suite::test` of a Criterion program or the path of a
 script or program below test/, or begins with "open:" or "not applicable:" and says why.
@@ -10,7 +10,7 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-page = root / 'doc' / 'conformance.md'
+pages = sorted((root / 'doc').glob('conformance*.md'))
 
 
 def criterion_tests():
@@ -40,19 +40,24 @@ def faults_of(number, line, tests):
             yield f'{number}: no such file: {name}'
 
 
+def rows_of(page):
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith('|') and not re.match(r'\|\s*(-|§)', line):
+            yield number, line
+
+
 def main():
     tests = criterion_tests()
     faults, rows, still_open = [], 0, 0
-    for number, line in enumerate(page.read_text().splitlines(), 1):
-        if not line.startswith('|') or re.match(r'\|\s*(-|§)', line):
-            continue
-        rows += 1
-        still_open += cells(line)[-1].startswith('open:')
-        faults += faults_of(number, line, tests)
-    if not tests or rows < 50:
-        faults.append(f'only {len(tests)} tests and {rows} rows were found: is this the right tree?')
-    for fault in faults:
-        print(f'{page}:{fault}')
+    for page in pages:
+        for number, line in rows_of(page):
+            rows += 1
+            still_open += cells(line)[-1].startswith('open:')
+            faults += [f'{page}:{fault}' for fault in faults_of(number, line, tests)]
+    if not tests or len(pages) < 2 or rows < 100:
+        faults.append(f'only {len(tests)} tests, {len(pages)} pages and {rows} rows were found: '
+                      'is this the right tree?')
+    print(*faults, sep='\n', end='\n' if faults else '')
     print(f'{rows} rows, {still_open} open, {len(faults)} faults')
     return 1 if faults else 0
 

@@ -67,6 +67,13 @@ wire_psp_crypt_offset(bool has_vc, unsigned inner_len)
 			 (inner_len + 4) / PSP_CRYPT_UNIT);
 }
 
+/* Section 9.2.2.1: 0 when the UDP length is that of what IP delivered, else -WIRE_UDP_HEADER. */
+static inline int
+wire_psp_udp_check(const struct wire_ip *ip, const struct wire_udp *udp)
+{
+	return ip->payload_len == UDP_LEN + (uint32_t)udp->payload_len ? 0 : -WIRE_UDP_HEADER;
+}
+
 /* Falcon's time unit is 131.072 ns = 2^17 ps (section 10.1). Exact, and nothing wraps on the way.
  */
 static inline uint64_t

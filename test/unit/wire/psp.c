@@ -134,3 +134,15 @@ Test(psp, of_the_time_in_the_iv_the_low_32_bits_are_echoed_falcon_7_7_1)
 {
 	cr_assert_eq(wire_psp_iv_ticks(0xaaaa123456785555), 0x12345678);
 }
+
+Test(psp, udp_length_is_that_of_what_was_received_falcon_9_2_2_1)
+{
+	struct wire_ip ip = {.payload_len = 108};
+	struct wire_udp udp = {.payload_len = 100};
+
+	cr_assert_eq(wire_psp_udp_check(&ip, &udp), 0);
+	ip.payload_len = 109;
+	cr_assert_eq(wire_psp_udp_check(&ip, &udp), -WIRE_UDP_HEADER);
+	ip.payload_len = 107;
+	cr_assert_eq(wire_psp_udp_check(&ip, &udp), -WIRE_UDP_HEADER);
+}
