@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The transaction sublayer alone: below it a packet delivery that only notes what it is asked to
+ * do, above it a ULP that notes what it is given. One stack with two connections; everything is
+ * written down in one log, so that a test reads as what happened in which order.
+ */
+#ifndef TEST_FALCON_TL_FAKE_H
+#define TEST_FALCON_TL_FAKE_H
+
+#include <criterion/criterion.h>
+
+#include "../../../lib/falcon/conn_priv.h"
+
+#define FAKE_LOG     4096
+#define FAKE_SENT    1024
+
+enum fake_kind {
+	F_DELIVER, /* a: fa_delivery_type, b: rsn, c: completion, d: ulp_code or request_len */
+	F_ACK,     /* pdl_ulp_ack; b: psn */
+	F_NACK,    /* a: code, b: psn, c: rnr, d: ulp_code */
+	F_SEND,    /* a: packet type, b: rsn, c: length of the payload */
+	F_WITHDRAW, /* a: packet type, b: rsn, c: code */
+	F_EVENT,   /* a: fa_event, b: 0 of the stack, 1 + index of the connection */
+	F_FAIL,    /* fa_conn_fail; a: code, b: index of the connection */
+};
+
+struct fake_entry {
+	enum fake_kind kind;
+	uint32_t a, b, c, d;
+	bool restart;
+	struct fa_buf *buf; /* of a delivery: the ULP's now */
+};
+
+struct fake {
+	struct fa_stack s;
+	struct fa_conn c[2];
+	struct fake_entry log[FAKE_LOG];
+	unsigned count, read; /* entries; those that the test has looked at */
+	struct fa_pkt *sent[FAKE_SENT];
+	struct fa_conn *sent_by[FAKE_SENT];
+	unsigned sent_count;
+	uint64_t timer[2]; /* SK_NEVER: not set */
+	long bufs;         /* alive */
+	unsigned room;     /* deliveries that the way to the ULP has room for */
+	bool withdraw;     /* what pdl_withdraw() says */
+	uint64_t now;
+	/* Called at each delivery, if set: what the ULP does at once. */
+	void (*react)(struct fa_conn *c, const struct fa_delivery *d);
+};
+
+extern struct fake fk;
+
+/* `tune` may change the configuration before the stack is made; NULL: not. */
+void fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p));
+/* Ends both connections and the stack, and asserts that nothing is left of anything. */
+void fake_stop(void);
+
+struct fa_buf *fake_buf(uint32_t len);
+/* A packet of the peer for connection `i`. */
+enum tl_take fake_rx(unsigned i, uint8_t type, uint32_t rsn, uint32_t psn, uint32_t len);
+enum tl_take fake_rx_pull(unsigned i, uint32_t rsn, uint32_t psn, uint32_t response_len);
+enum tl_take fake_rx_again(unsigned i, uint32_t rsn, uint32_t psn, uint32_t len);
+enum tl_take fake_resync(unsigned i, uint8_t type, uint32_t rsn, uint32_t psn);
+/* PDL is done with the packet of that RSN and type. */
+void fake_sent(unsigned i, uint8_t type, uint32_t rsn, enum fa_completion how, uint8_t ulp_code);
+void fake_outcome(unsigned i, uint32_t rsn, enum fa_verdict v);
+void fake_rnr(unsigned i, uint32_t rsn, uint8_t code);
+/* Lets time pass, timers included. */
+void fake_wait(uint64_t ns);
+/* What fa_stack_poll() does for a connection that failed. */
+void fake_bury(unsigned i);
+
+/* The next entry of the log is of this kind; returns it. */
+struct fake_entry *fake_next(enum fake_kind kind);
+/* ... a delivery of this type and RSN. */
+struct fake_entry *fake_expect(enum fa_delivery_type type, uint32_t rsn);
+/* Nothing happened that was not looked at. */
+void fake_quiet(void);
+uint64_t fake_counted(enum fa_reason r);
+
+#endif
