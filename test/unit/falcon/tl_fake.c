@@ -50,7 +50,8 @@ index_of(const struct fa_pkt *p)
 }
 
 bool
-pdl_withdraw(struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how)
+pdl_withdraw(
+	struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how)
 {
 	(void)now, (void)how;
 	note(F_WITHDRAW, p->type, p->rsn, code, 0);
@@ -277,8 +278,7 @@ fake_rx_pull(unsigned i, uint32_t rsn, uint32_t psn, uint32_t response_len)
 enum tl_take
 fake_resync(unsigned i, uint8_t type, uint32_t rsn, uint32_t psn)
 {
-	struct wire_falcon h = {
-		.type = FALCON_RESYNC, .resync_type = type, .rsn = rsn, .psn = psn};
+	struct wire_falcon h = {.type = FALCON_RESYNC, .resync_type = type, .rsn = rsn, .psn = psn};
 	enum tl_take take = tl_resynced(&fk.c[i], fk.now, &h);
 
 	tl_run(&fk.c[i], fk.now);

@@ -9,19 +9,20 @@
 
 #include <criterion/criterion.h>
 
+#include "../../../lib/base/mem.h"
 #include "../../../lib/falcon/conn_priv.h"
 
-#define FAKE_LOG     4096
-#define FAKE_SENT    1024
+#define FAKE_LOG  4096
+#define FAKE_SENT 1024
 
 enum fake_kind {
-	F_DELIVER, /* a: fa_delivery_type, b: rsn, c: completion, d: ulp_code or request_len */
-	F_ACK,     /* pdl_ulp_ack; b: psn */
-	F_NACK,    /* a: code, b: psn, c: rnr, d: ulp_code */
-	F_SEND,    /* a: packet type, b: rsn, c: length of the payload */
+	F_DELIVER,  /* a: fa_delivery_type, b: rsn, c: completion, d: ulp_code or request_len */
+	F_ACK,      /* pdl_ulp_ack; b: psn */
+	F_NACK,     /* a: code, b: psn, c: rnr, d: ulp_code */
+	F_SEND,     /* a: packet type, b: rsn, c: length of the payload */
 	F_WITHDRAW, /* a: packet type, b: rsn, c: code */
-	F_EVENT,   /* a: fa_event, b: 0 of the stack, 1 + index of the connection */
-	F_FAIL,    /* fa_conn_fail; a: code, b: index of the connection */
+	F_EVENT,    /* a: fa_event, b: 0 of the stack, 1 + index of the connection */
+	F_FAIL,     /* fa_conn_fail; a: code, b: index of the connection */
 };
 
 struct fake_entry {

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Resources (section 8.2): pools, zones and the head of line, credits, Xoff, the level (10.2). */
+#include "tl_fake.h"
+
+#include <errno.h>
+
+#define PUSH FALCON_PUSH_DATA
+#define PULL FALCON_PULL_REQUEST
+#define DATA FALCON_PULL_DATA
+
+static void
+small(struct fa_config *cfg, struct fa_params *p)
+{
+	(void)p;
+	cfg->pools = (struct fa_pools){.tx_pkt_req = 4,
+		.tx_buf_req = 256,
+		.rx_pkt_ulp = 4,
+		.rx_buf_ulp = 32,
+		.tx_pkt_data = 2,
+		.tx_buf_data = 128,
+		.rx_pkt_net = 4,
+		.rx_buf_net = 32,
+		.rx_pkt_red = 1,
+		.rx_buf_red = 8,
+		.tx_cell = 64,
+		.rx_cell = 512};
+	cfg->rx_thresholds_log2 = 0;
+}
+
+Test(falcon_tl_pool, s8_2_3_what_each_transaction_costs)
+{
+	static const struct fa_pools p = {.tx_cell = 64, .rx_cell = 512};
+	struct fa_credits c;
+
+	fa_cost_push(&p, 129, &c);
+	cr_assert(c.req_pkt_tx == 1 && c.req_buf_tx == 3 && c.req_pkt_rx == 1);
+	cr_assert(c.req_buf_rx == 0 && c.data_pkt_tx == 0 && c.data_buf_tx == 0);
+	fa_cost_push(&p, 0, &c);
+	cr_assert(c.req_pkt_tx == 1 && c.req_buf_tx == 0);
+	fa_cost_push(&p, UINT32_MAX, &c);
+	cr_assert_eq(c.req_buf_tx, 1u << 26);
+	fa_cost_pull(&p, 513, &c);
+	cr_assert(c.req_pkt_tx == 1 && c.req_buf_tx == 1 && c.req_pkt_rx == 1);
+	cr_assert(c.req_buf_rx == 2 && c.data_pkt_tx == 0 && c.data_buf_tx == 0);
+	fa_cost_pull_data(&p, 128, &c);
+	cr_assert(c.req_pkt_tx == 0 && c.req_buf_tx == 0 && c.req_pkt_rx == 0);
+	cr_assert(c.req_buf_rx == 0 && c.data_pkt_tx == 1 && c.data_buf_tx == 2);
+}
+
+Test(falcon_tl_pool, s8_2_3_credits_are_taken_whole_or_not_at_all)
+{
+	unsigned k;
+
+	for (k = 0; k < 6; k++) {
+		struct fa_credits have = {3, 3, 3, 3, 3, 3}, cost = {1, 1, 1, 1, 1, 1};
+		uint32_t *h = &have.req_pkt_tx, *n = &cost.req_pkt_tx;
+		unsigned i;
+
+		n[k] = 4;
+		cr_assert(!fa_credits_take(&have, &cost), "kind %u lacks one", k);
+		for (i = 0; i < 6; i++)
+			cr_assert_eq(h[i], 3);
+		n[k] = 3;
+		cr_assert(fa_credits_take(&have, &cost));
+		for (i = 0; i < 6; i++)
+			cr_assert_eq(h[i], i == k ? 0 : 2);
+		fa_credits_give(&have, &cost);
+		for (i = 0; i < 6; i++)
+			cr_assert_eq(h[i], 3);
+	}
+}
+
+Test(falcon_tl_pool, s8_2_2_a_push_holds_its_resources_until_it_is_completed)
+{
+	const struct tl_stack *t = &fk.s.tl;
+
+	fake_start(true, small);
+	fa_push(&fk.c[0], fk.now, fake_buf(129));
+	cr_assert(t->tx_pkt_req.used == 1 && t->tx_buf_req.used == 3);
+	cr_assert(t->rx_pkt_ulp.used == 1 && t->rx_buf_ulp.used == 0);
+	fk.room = 0;
+	fake_sent(0, PUSH, 1, FA_DONE, 0);
+	cr_assert(t->tx_pkt_req.used == 0 && t->tx_buf_req.used == 0, "Tx: the network's word");
+	cr_assert_eq(t->rx_pkt_ulp.used, 1, "Rx: when the ULP has the completion");
+	fk.room = 1;
+	fa_deliver_resume(&fk.c[0], fk.now);
+	cr_assert_eq(t->rx_pkt_ulp.used, 0);
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_2_a_pull_reserves_room_for_its_data)
+{
+	const struct tl_stack *t = &fk.s.tl;
+
+	fake_start(true, small);
+	fa_pull(&fk.c[0], fk.now, fake_buf(28), 4096);
+	cr_assert(t->tx_pkt_req.used == 1 && t->tx_buf_req.used == 1);
+	cr_assert(t->rx_pkt_ulp.used == 1 && t->rx_buf_ulp.used == 8);
+	fake_sent(0, PULL, 1, FA_DONE, 0);
+	cr_assert(t->tx_pkt_req.used == 0 && t->tx_buf_req.used == 0);
+	cr_assert(t->rx_pkt_ulp.used == 1 && t->rx_buf_ulp.used == 8);
+	fake_rx(0, DATA, 1, 200, 4096);
+	cr_assert(t->rx_pkt_ulp.used == 0 && t->rx_buf_ulp.used == 0);
+	cr_assert_eq(t->rx_pkt_net.used, 0, "pull data takes nothing of the network's (CR#1)");
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_4_what_a_request_from_the_network_takes_and_when_it_is_given_back)
+{
+	const struct tl_stack *t = &fk.s.tl;
+
+	fake_start(true, small);
+	fake_rx(0, PUSH, 1, 300, 1025);
+	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 3);
+	fake_rx_pull(0, 2, 100, 4096);
+	cr_assert(t->rx_pkt_net.used == 2 && t->rx_buf_net.used == 4);
+	fake_outcome(0, 1, FA_TAKEN);
+	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 1);
+	fake_outcome(0, 2, FA_TAKEN);
+	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 0);
+	fa_pull_data(&fk.c[0], fk.now, 2, fake_buf(4096));
+	cr_assert_eq(t->rx_pkt_net.used, 0);
+	cr_assert(t->tx_pkt_data.used == 1 && t->tx_buf_data.used == 64);
+	fake_sent(0, DATA, 2, FA_DONE, 0);
+	cr_assert(t->tx_pkt_data.used == 0 && t->tx_buf_data.used == 0);
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_4_in_the_red_zone_only_the_head_of_line_gets_in)
+{
+	fake_start(true, small); /* 4 packets, the last of them red */
+	cr_assert_eq(fake_rx(0, PUSH, 2, 301, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 3, 302, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx_pull(0, 4, 100, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 5, 303, 8), TL_REFUSED, "red, and not the head");
+	cr_assert_eq(fake_rx(1, PUSH, 2, 301, 8), TL_REFUSED, "of no line");
+	cr_assert_eq(fake_rx(0, PUSH, 1, 300, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_REFUSED, "another head is inside (CR#3)");
+	cr_assert_eq(fake_counted(FA_NO_RESOURCE), 3);
+	fake_outcome(0, 1, FA_TAKEN);
+	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_4_buffers_have_zones_too)
+{
+	fake_start(true, small); /* 32 cells, 8 of them red */
+	cr_assert_eq(fake_rx(0, PUSH, 2, 301, 4096), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 3, 302, 4096), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 4, 303, 512), TL_TAKEN);
+	cr_assert_eq(fk.s.tl.rx_buf_net.used, 17);
+	cr_assert_eq(fake_rx(0, PUSH, 5, 304, 4096), TL_REFUSED, "25 is beyond green");
+	cr_assert_eq(fake_rx(0, PUSH, 1, 300, 4096), TL_TAKEN);
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_1_2_a_push_that_the_ulp_refused_makes_room_for_a_head_of_line)
+{
+	fake_start(true, small);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(fake_rx(0, PUSH, 1 + i, 300 + i, 8), TL_TAKEN);
+	for (unsigned i = 0; i < 4; i++)
+		fake_rnr(0, 1 + i, 12);
+	fk.read = fk.count;
+	/* The first connection's application may be waiting for the second. */
+	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
+	fake_expect(FA_PUSH, 1);
+	cr_assert_eq(fake_counted(FA_EVICTED), 1);
+	cr_assert_eq(fake_rx(1, PUSH, 3, 302, 8), TL_REFUSED, "not for another");
+	fake_outcome(1, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	/* What was let go comes again by retransmission. */
+	fake_wait(640000);
+	for (unsigned i = 0; i < 3; i++) {
+		fake_expect(FA_PUSH, 1 + i);
+		fake_outcome(0, 1 + i, FA_TAKEN);
+		fake_next(F_ACK);
+	}
+	fake_quiet();
+	cr_assert_eq(fake_rx_again(0, 4, 303, 8), TL_TAKEN);
+	fake_expect(FA_PUSH, 4);
+	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_1_2_the_refused_head_itself_may_be_let_go_and_comes_again)
+{
+	fake_start(true, small);
+	fake_rx(0, PUSH, 1, 300, 8);
+	fake_rnr(0, 1, 12);
+	for (unsigned i = 0; i < 2; i++)
+		fake_rx_pull(0, 2 + i, 100 + i, 8); /* pulls are kept in any case */
+	fk.read = fk.count;
+	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
+	fake_expect(FA_PUSH, 1);
+	cr_assert_eq(fake_rx(1, PUSH, 2, 301, 8), TL_TAKEN);
+	fake_expect(FA_PUSH, 2);
+	cr_assert_eq(fake_counted(FA_EVICTED), 1);
+	fake_wait(640000);
+	fake_quiet(); /* there is nothing to offer */
+	cr_assert_eq(fake_rx_again(0, 1, 300, 8), TL_REFUSED, "other heads are inside");
+	fake_outcome(1, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	cr_assert_eq(fake_rx_again(0, 1, 300, 8), TL_TAKEN);
+	cr_assert(fake_expect(FA_PUSH, 1)->restart);
+	fake_outcome(0, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	for (unsigned i = 0; i < 2; i++)
+		fake_expect(FA_PULL, 2 + i);
+	fake_quiet();
+	fake_stop();
+}
+
+static void
+limit(struct fa_config *cfg, struct fa_params *p)
+{
+	(void)p;
+	cfg->conn_requests = 2;
+}
+
+Test(falcon_tl_pool, s11_a_connection_holds_no_more_than_its_share)
+{
+	fake_start(true, limit);
+	cr_assert_eq(fake_rx_pull(0, 2, 100, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx_pull(0, 3, 101, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED);
+	cr_assert_eq(fake_rx_pull(0, 1, 103, 8), TL_TAKEN, "what all wait for");
+	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED, "three are with the ULP");
+	fake_outcome(0, 1, FA_TAKEN);
+	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED, "and still are, or owe their data");
+	cr_assert_eq(fake_rx_pull(1, 1, 100, 8), TL_TAKEN, "the other has its own");
+	fake_stop();
+	fake_start(false, limit);
+	cr_assert_eq(fake_rx(0, PUSH, 9, 100, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 8, 101, 8), TL_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 7, 102, 8), TL_REFUSED);
+	fake_outcome(0, 8, FA_TAKEN);
+	cr_assert_eq(fake_rx(0, PUSH, 7, 102, 8), TL_TAKEN);
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_1_2_pull_data_waits_for_its_own_pool_only_and_in_order)
+{
+	fake_start(true, small); /* two packets of pull data */
+	for (unsigned i = 0; i < 4; i++)
+		fa_push(&fk.c[0], fk.now, fake_buf(8)); /* all the packets of requests */
+	fk.read = fk.count;
+	for (unsigned i = 0; i < 4; i++) {
+		fake_rx_pull(0, 1 + i, 100 + i, 8);
+		fake_expect(FA_PULL, 1 + i);
+		fake_outcome(0, 1 + i, FA_TAKEN);
+		fa_pull_data(&fk.c[0], fk.now, 1 + i, fake_buf(8));
+		if (i < 2)
+			cr_assert_eq(fake_next(F_SEND)->b, 1 + i);
+	}
+	fake_quiet();
+	fake_sent(0, DATA, 2, FA_DONE, 0);
+	cr_assert_eq(fake_next(F_SEND)->b, 3);
+	fake_sent(0, DATA, 1, FA_DONE, 0);
+	cr_assert_eq(fake_next(F_SEND)->b, 4);
+	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_pool, xoff_comes_before_requests_run_out_and_xon_when_there_is_room)
+{
+	fake_start(true, small);
+	for (unsigned i = 0; i < 3; i++) {
+		fa_push(&fk.c[i % 2], fk.now, fake_buf(8));
+		fake_next(F_SEND);
+	}
+	fake_quiet();
+	fa_push(&fk.c[1], fk.now, fake_buf(8)); /* beyond 3 of 4, and still taken */
+	fake_next(F_SEND);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XOFF);
+	cr_assert_eq(fk.log[fk.read - 1].b, 0, "of the stack");
+	/* Pull data goes on. */
+	fake_rx_pull(0, 1, 100, 8);
+	fake_expect(FA_PULL, 1);
+	fake_outcome(0, 1, FA_TAKEN);
+	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(8));
+	cr_assert_eq(fake_next(F_SEND)->b, 1);
+	fake_sent(0, PUSH, 1, FA_DONE, 0);
+	fake_expect(FA_COMPLETION, 1);
+	fake_quiet();
+	fake_sent(1, PUSH, 1, FA_DONE, 0);
+	fake_expect(FA_COMPLETION, 1);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XON);
+	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_3_without_credits_an_unordered_connection_completes_in_error)
+{
+	fake_start(false, small);
+	for (unsigned i = 0; i < 4; i++)
+		fa_push(&fk.c[0], fk.now, fake_buf(8));
+	fk.read = fk.count;
+	fa_push(&fk.c[0], fk.now, fake_buf(8));
+	cr_assert_eq(fake_expect(FA_COMPLETION, 5)->c, FA_LOCAL_RESOURCE);
+	fa_pull(&fk.c[1], fk.now, fake_buf(8), 8);
+	cr_assert_eq(fake_expect(FA_COMPLETION, 1)->c, FA_LOCAL_RESOURCE);
+	cr_assert_eq(fake_counted(FA_POOL_EMPTY), 2);
+	fake_sent(0, PUSH, 3, FA_DONE, 0);
+	fake_expect(FA_COMPLETION, 3);
+	fa_push(&fk.c[0], fk.now, fake_buf(8)); /* and goes on */
+	cr_assert_eq(fake_next(F_SEND)->b, 6);
+	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s11_an_ordered_connection_that_overran_its_resources_is_given_up)
+{
+	fake_start(true, small);
+	for (unsigned i = 0; i < 4; i++)
+		fa_push(&fk.c[0], fk.now, fake_buf(8));
+	fk.read = fk.count;
+	fa_push(&fk.c[0], fk.now, fake_buf(8));
+	cr_assert_eq(fake_next(F_FAIL)->a, FA_LOCAL_RESOURCE);
+	fake_bury(0);
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert_eq(fake_expect(FA_COMPLETION, 1 + i)->c, FA_LOCAL_RESOURCE);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_DEAD);
+	cr_assert_eq(fk.log[fk.read - 1].b, 1);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XON);
+	fake_quiet();
+	fake_stop();
+}
+
+/* ---- The receive level ---- */
+
+Test(falcon_tl_pool, s10_2_the_level_follows_the_fuller_pool_and_ends_at_31)
+{
+	fake_start(true, small);
+	cr_assert_eq(tl_rx_level(&fk.s), 0);
+	fake_rx(0, PUSH, 1, 300, 1025);
+	cr_assert_eq(tl_rx_level(&fk.s), 8, "a packet of four, worth 8 cells; the buffers have 3");
+	fake_rx(0, PUSH, 2, 301, 4096);
+	cr_assert_eq(tl_rx_level(&fk.s), 16);
+	fake_rx(0, PUSH, 3, 302, 4096);
+	fake_rx(0, PUSH, 4, 303, 4096);
+	cr_assert_eq(tl_rx_level(&fk.s), 31);
+	for (unsigned i = 0; i < 4; i++)
+		fake_outcome(0, 1 + i, FA_TAKEN);
+	cr_assert_eq(tl_rx_level(&fk.s), 0);
+	fake_stop();
+}
+
+static void
+averaged(struct fa_config *cfg, struct fa_params *p)
+{
+	small(cfg, p);
+	cfg->rx_ema_shift = 1;
+}
+
+Test(falcon_tl_pool, s10_2_the_level_is_a_moving_average)
+{
+	fake_start(true, averaged);
+	fake_rx(0, PUSH, 1, 300, 4096);
+	cr_assert_eq(tl_rx_level(&fk.s), 4, "half of 8");
+	fake_rx(0, PUSH, 2, 301, 4096);
+	cr_assert_eq(tl_rx_level(&fk.s), 10, "half of 4 and of 16");
+	fake_outcome(0, 1, FA_TAKEN);
+	cr_assert_eq(tl_rx_level(&fk.s), 9);
+	fake_stop();
+}
+
+/* ---- What a stack may be made of ---- */
+
+Test(falcon_tl_pool, a_stack_without_one_request_of_each_kind_is_refused)
+{
+	static const size_t must[] = {offsetof(struct fa_pools, tx_pkt_req),
+		offsetof(struct fa_pools, tx_buf_req), offsetof(struct fa_pools, tx_pkt_data),
+		offsetof(struct fa_pools, tx_buf_data), offsetof(struct fa_pools, rx_pkt_ulp),
+		offsetof(struct fa_pools, rx_buf_ulp), offsetof(struct fa_pools, rx_pkt_red),
+		offsetof(struct fa_pools, rx_buf_red), offsetof(struct fa_pools, tx_cell),
+		offsetof(struct fa_pools, rx_cell)};
+	struct fa_params p;
+	unsigned i;
+
+	for (i = 0; i < SK_ARRAY_LEN(must); i++) {
+		fk = (struct fake){0};
+		small(&fk.s.cfg, &p);
+		*(uint32_t *)((char *)&fk.s.cfg.pools + must[i]) = 0;
+		cr_assert_eq(tl_stack_init(&fk.s, 0), -EINVAL, "field %u", i);
+	}
+	fk = (struct fake){0};
+	small(&fk.s.cfg, &p);
+	fk.s.cfg.pools.rx_pkt_red = 5;
+	cr_assert_eq(tl_stack_init(&fk.s, 0), -EINVAL, "more red than there is");
+}
+
+Test(falcon_tl_pool, a_connection_whose_mtu_does_not_fit_is_refused)
+{
+	fake_start(true, small);
+	fk.c[0].params.mtu = 4097;
+	cr_assert_eq(tl_conn_init(&fk.c[0], 0), -EINVAL);
+	fk.c[0].params.mtu = 4096;
+	cr_assert_eq(tl_conn_init(&fk.c[0], 0), 0);
+	fake_stop();
+}
