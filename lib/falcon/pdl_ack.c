@@ -180,6 +180,7 @@ not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, 
 	pdl_bit_set(w->held, PDL_WINDOW_MAX, p->psn);
 	p->flags = (uint8_t)((p->flags & ~PKT_WHY) | PKT_RNR);
 	p->timeouts = 0;
+	p->since = now; /* it lives: reclaim may wait */
 	p->deadline = now + wait;
 	if (p->deadline < c->pdl.rtx_due) {
 		c->pdl.rtx_due = p->deadline;

@@ -20,10 +20,18 @@ evictable(struct tl_txn *t)
 	t->evictable = true;
 }
 
+/* Not any more: PDL would not hand over another copy. */
+static void
+keep(struct tl_txn *t)
+{
+	if (t->evictable)
+		TAILQ_REMOVE(&t->c->s->tl.evictable, t, evict);
+	t->evictable = false;
+}
+
 static void
 nack(struct tl_txn *t, uint64_t now)
 {
-	fa_count(t->c->s, FA_RNR_OUT);
 	pdl_nack(t->c, now, false, t->psn, FALCON_NACK_RNR, t->rnr, 0);
 }
 
@@ -120,10 +128,11 @@ tl_rnr_again(struct tl_txn *t, uint64_t now)
 		tl_rnr_leave(t);
 		t->state = TL_HELD;
 		tl_ready(t);
-	} else if (t == tl->head) {
-		tl->offer = true;
-	} else if (tl->rnr == TL_RNR_WAIT) {
-		nack(t, now);
+	} else if (t != tl->head && tl->rnr == TL_RNR_WAIT) {
+		nack(t, now); /* and once more, if need be */
+	} else {
+		tl->offer |= t == tl->head;
+		keep(t);
 	}
 }
 
@@ -152,9 +161,7 @@ tl_rnr_leave(struct tl_txn *t)
 {
 	if (t->state == TL_REFUSED_BY_ULP && !t->c->params.ordered)
 		TAILQ_REMOVE(&t->c->tl.refused, t, queue);
-	if (t->evictable)
-		TAILQ_REMOVE(&t->c->s->tl.evictable, t, evict);
-	t->evictable = false;
+	keep(t);
 }
 
 bool

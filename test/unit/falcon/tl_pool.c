@@ -171,11 +171,11 @@ Test(falcon_tl_pool, s8_2_1_2_a_push_that_the_ulp_refused_makes_room_for_a_head_
 	fake_next(F_ACK);
 	/* What was let go comes again by retransmission. */
 	fake_wait(640000);
-	for (unsigned i = 0; i < 3; i++) {
-		fake_expect(FA_PUSH, 1 + i);
-		fake_outcome(0, 1 + i, FA_TAKEN);
-		fake_next(F_ACK);
-	}
+	fake_expect(FA_PUSH, 1);
+	fake_outcome(0, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	fake_expect(FA_PUSH, 2);
+	fake_expect(FA_PUSH, 3);
 	fake_quiet();
 	cr_assert_eq(fake_rx_again(0, 4, 303, 8), TL_TAKEN);
 	fake_expect(FA_PUSH, 4);
