@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Multipath: four flows of one connection share windows and PSNs; each has a path, congestion state
+ * and acknowledgements of its own. */
+#include "rig.h"
+
+static void
+setup(void)
+{
+	rig_init();
+	rig.params.flows = FA_FLOWS_MAX;
+	rig.fcwnd = 8 * FA_CWND_ONE; /* each */
+}
+
+static void
+teardown(void)
+{
+	rig_end();
+}
+
+TestSuite(pdl_flows, .init = setup, .fini = teardown);
+
+static unsigned
+sent_on(unsigned flow, unsigned from)
+{
+	unsigned n = 0;
+
+	for (unsigned i = from; i < rig.sents; i++)
+		n += (rig.sent[i].path & 3) == flow;
+	return n;
+}
+
+static void
+ack_on(unsigned flow, struct wire_falcon h)
+{
+	h.rbpsn = 100;
+	h.t1 = fa_ticks(rig.now - RTT);
+	h.t2 = h.t1 + 10;
+	rig_in_as(h, 0xabcd0 | flow, 64, false);
+}
+
+Test(pdl_flows, the_window_is_the_sum_and_flows_share_it_by_their_windows)
+{
+	rig_start();
+	rig_pushes(0, 100);
+	cr_assert_eq(rig_run(0), 32);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(sent_on(i, 0), 8);
+}
+
+Test(pdl_flows, the_largest_open_window_goes_first)
+{
+	rig_start();
+	rig.c->pdl.flow[2].cc.fcwnd = 20 * FA_CWND_ONE;
+	rig.c->pdl.flow[1].cc.fcwnd = 2 * FA_CWND_ONE;
+	rig_pushes(0, 12);
+	rig_run(0);
+	cr_assert_eq(sent_on(2, 0), 12);
+	/* 8, 2, 8 and 8 are open now: 20 more leave one or two of each. */
+	rig_pushes(12, 20);
+	rig_run(0);
+	for (unsigned i = 0; i < 4; i++)
+		if (i != 1)
+			cr_assert(sent_on(i, 12) == 6 || sent_on(i, 12) == 7, "flow %u", i);
+	cr_assert_leq(sent_on(1, 12), 1);
+}
+
+Test(pdl_flows, the_flow_is_in_the_low_bits_of_its_path)
+{
+	rig_start();
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(rig.c->pdl.flow[i].path & 3, i);
+		cr_assert_lt(rig.c->pdl.flow[i].path, 1u << 20);
+		for (unsigned k = 0; k < i; k++)
+			cr_assert_neq(rig.c->pdl.flow[i].path >> 2, rig.c->pdl.flow[k].path >> 2);
+	}
+}
+
+Test(pdl_flows, acknowledged_packets_count_for_their_flow)
+{
+	rig_start();
+	rig_pushes(0, 8);
+	rig_run(0);
+	ack_on(1, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 308});
+	cr_assert_eq(rig.evs, 1);
+	cr_assert_eq(rig.ev[0].flow, 1);
+	cr_assert_eq(rig.ev[0].acked, 2);
+	rig_pushes(8, 1);
+	rig_run(0);
+	ack_on(3, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 308});
+	cr_assert_eq(rig.ev[1].flow, 3);
+	cr_assert_eq(rig.ev[1].acked, 2);
+}
+
+Test(pdl_flows, a_stale_acknowledgement_still_measures_its_path)
+{
+	rig_start();
+	rig_pushes(0, 8);
+	rig_run(0);
+	ack_on(0, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 308});
+	ack_on(2, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 304});
+	cr_assert_eq(rig_reason(FA_STALE_ACK), 1);
+	cr_assert_eq(rig.evs, 2);
+	cr_assert_eq(rig.ev[1].flow, 2);
+	cr_assert_eq(rig.c->pdl.tx[PDL_DATA].base, 308);
+}
+
+Test(pdl_flows, acknowledgements_are_coalesced_and_returned_per_flow)
+{
+	struct wire_falcon h = {.type = FALCON_PULL_DATA, .rbpsn = 100, .dbpsn = 300};
+
+	rig.cfg.ack_count = 3;
+	rig_start();
+	for (unsigned i = 0; i < 4; i++) {
+		h.psn = 1300 + i;
+		rig_in_as(h, 0x50000 | (i & 1), 64, i & 1);
+	}
+	rig_run(0);
+	cr_assert_eq(rig.sents, 0); /* two each */
+	h.psn = 1304;
+	rig_in_as(h, 0x50001, 64, true);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].path, 0x50001);
+	cr_assert_eq(rig.sent[0].h.ecn, 3);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 1305);
+	rig_let(20 * US);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(rig.sent[1].path, 0x50000);
+	cr_assert_eq(rig.sent[1].h.ecn, 0);
+}
+
+Test(pdl_flows, an_ulp_ack_counts_for_the_flow_of_its_push)
+{
+	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.psn = 1300,
+		.request_len = 8,
+		.ar = true};
+
+	rig.ulp_acks = false;
+	rig_start();
+	for (unsigned i = 0; i < 4; i++) {
+		h.psn = 1300 + i;
+		rig_in_as(h, 0x50000 | i, 64, false);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		pdl_ulp_ack(rig.c, rig.now, 1300 + i);
+		rig_run(0);
+		cr_assert_eq(rig.sents, i + 1);
+		cr_assert_eq(rig.sent[i].path & 3, i);
+	}
+}
+
+Test(pdl_flows, early_retransmission_keeps_the_flow)
+{
+	unsigned path;
+
+	rig_start();
+	rig_pushes(0, 8);
+	rig_run(0);
+	path = rig.sent[0].path;
+	rig.now += 2 * RTT;
+	ack_on(0,
+		(struct wire_falcon){
+			.type = FALCON_EACK, .dbpsn = 300, .data_rx = {0xfe}, .data_ack = {0xfe}});
+	rig_run(0);
+	cr_assert_eq(rig.sents, 9);
+	cr_assert_eq(rig.sent[8].path, path);
+}
+
+Test(pdl_flows, after_a_timeout_another_path_is_tried)
+{
+	unsigned path;
+
+	rig_start();
+	rig_pushes(0, 4);
+	rig_run(0);
+	path = rig.sent[0].path;
+	/* Three came; the first one's path is dead. */
+	rig.now += RTT;
+	ack_on(1, (struct wire_falcon){
+			  .type = FALCON_EACK, .dbpsn = 300, .data_rx = {0xe}, .data_ack = {0xe}});
+	rig_let(rig.cfg.rto_initial_ns + 10 * US);
+	cr_assert_eq(rig.sents, 5);
+	cr_assert_eq(rig.sent[4].h.psn, 300);
+	cr_assert_neq(rig.sent[4].path, path);
+	ack_on(1, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 304});
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(rig.c->pdl.tx[PDL_DATA].flow_out[i], 0);
+}
+
+Test(pdl_flows, s10_4_a_new_path_changes_the_upper_bits_of_one_flow)
+{
+	uint32_t path[4];
+
+	rig_start();
+	rig_pushes(0, 8);
+	rig_run(0);
+	for (unsigned i = 0; i < 4; i++)
+		path[i] = rig.c->pdl.flow[i].path;
+	rig.repath = true;
+	ack_on(2, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 304});
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(rig.c->pdl.flow[i].path != path[i], i == 2);
+	cr_assert_eq(rig.c->pdl.flow[2].path & 3, 2);
+	cr_assert_eq(rig_reason(FA_REPATH), 1);
+}
+
+Test(pdl_flows, rack_compares_within_a_flow)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(0, 4); /* one on each */
+	rig_run(0);
+	rig_pushes(4, 4);
+	rig_run(4 * US);
+	rig.now += RTT;
+	/* The second of flow 0 came; of the others nothing, perhaps their paths are longer. */
+	rig_in_as((struct wire_falcon){.type = FALCON_EACK,
+			  .rbpsn = 100,
+			  .dbpsn = 300,
+			  .data_rx = {1u << 4},
+			  .data_ack = {1u << 4},
+			  .t1 = fa_ticks(rig.now - RTT),
+			  .t2 = 1},
+		rig.sent[4].path, 64, false);
+	rig_let(RTT);
+	cr_assert_eq(rig.sents, 9);
+	cr_assert_eq(rig.sent[8].h.psn, 300);
+	cr_assert_eq(rig.sent[8].path & 3, rig.sent[4].path & 3);
+}
+
+Test(pdl_flows, s10_3_5_a_paced_flow_waits_while_others_go_on)
+{
+	rig_start();
+	rig.c->pdl.flow[0].cc.fcwnd = FA_CWND_ONE / 2;
+	rig.c->pdl.flow[0].cc.ipg = 1000;
+	rig.c->pdl.flow[0].depart = rig.now + 1000 * US;
+	rig_pushes(0, 24);
+	cr_assert_eq(rig_run(0), 24);
+	cr_assert_eq(sent_on(0, 0), 0);
+}

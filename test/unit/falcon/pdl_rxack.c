@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Acknowledgements that go out: when, BACK or EACK, what stands in them (9.1.6, 10.1). */
+#include <errno.h>
+
+#include "rig.h"
+
+static void
+setup(void)
+{
+	rig_init();
+}
+
+static void
+teardown(void)
+{
+	rig_end();
+}
+
+TestSuite(pdl_rxack, .init = setup, .fini = teardown);
+
+static void
+data_in(uint8_t type, uint32_t psn, bool ar)
+{
+	rig_in((struct wire_falcon){
+		.type = type, .psn = psn, .rsn = psn, .ar = ar, .request_len = 8});
+}
+
+Test(pdl_rxack, s9_1_6_the_timer_coalesces)
+{
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, false);
+	rig_run(rig.cfg.ack_delay_ns / 2);
+	data_in(FALCON_PUSH_DATA, 1301, false); /* does not start it anew */
+	cr_assert_eq(rig.sents, 0);
+	cr_assert(fa_stack_deadline(rig.s) <= rig.now + rig.cfg.ack_delay_ns / 2 + 2 * US);
+	rig_run(rig.cfg.ack_delay_ns / 2 + 2 * US);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.type, FALCON_BACK);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 1302);
+	rig_let(1000 * US);
+	cr_assert_eq(rig.sents, 1);
+}
+
+Test(pdl_rxack, the_count_ends_coalescing)
+{
+	rig.cfg.ack_count = 10;
+	rig_start();
+	for (unsigned i = 0; i < 9; i++)
+		data_in(FALCON_PULL_DATA, 1300 + i, false);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 0);
+	data_in(FALCON_PULL_DATA, 1309, false);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	/* The counter starts again. */
+	for (unsigned i = 10; i < 19; i++)
+		data_in(FALCON_PULL_DATA, 1300 + i, false);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+}
+
+Test(pdl_rxack, a_push_counts_half_before_the_ulp_took_it)
+{
+	rig.ulp_acks = false;
+	rig.cfg.ack_count = 4;
+	rig_start();
+	for (unsigned i = 0; i < 7; i++)
+		data_in(FALCON_PUSH_DATA, 1300 + i, false);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 0);
+	pdl_ulp_ack(rig.c, rig.now, 1300);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+}
+
+Test(pdl_rxack, duplicates_and_too_early_packets_count)
+{
+	rig.cfg.ack_count = 4;
+	rig_start();
+	for (unsigned i = 0; i < 2; i++) {
+		data_in(FALCON_PUSH_DATA, 1200, true); /* AR of a dropped packet is ignored */
+		data_in(FALCON_PUSH_DATA, 1600, true);
+		if (!i)
+			rig_run(0);
+		cr_assert_eq(rig.sents, 0);
+	}
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+}
+
+Test(pdl_rxack, s9_1_6_ar_asks_for_it_now)
+{
+	rig_start();
+	data_in(FALCON_PULL_DATA, 1300, true);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	data_in(FALCON_PULL_REQUEST, 1100, true);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 2);
+	rig_let(50 * US); /* the timer was stopped */
+	cr_assert_eq(rig.sents, 2);
+}
+
+Test(pdl_rxack, s9_1_6_ar_of_a_push_waits_for_the_ulp)
+{
+	rig.ulp_acks = false;
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	data_in(FALCON_PUSH_DATA, 1301, false);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 0);
+	pdl_ulp_ack(rig.c, rig.now, 1301);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 0);
+	pdl_ulp_ack(rig.c, rig.now, 1300);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 1302);
+}
+
+Test(pdl_rxack, s9_1_6_piggyback_stops_the_timer)
+{
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, false);
+	rig_pushes(1, 1);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 1301);
+	rig_let(100 * US);
+	cr_assert_eq(rig.sents, 1);
+}
+
+Test(pdl_rxack, s9_1_6_piggyback_leaves_the_timer_when_bits_are_set)
+{
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1301, false);
+	rig_pushes(1, 1);
+	rig_let(100 * US);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(rig.sent[1].h.type, FALCON_EACK);
+	/* And an AR is answered by an acknowledgement, for only that has the times. */
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	rig_pushes(2, 1);
+	rig_run(0);
+	cr_assert_eq(rig_count(FALCON_BACK), 1);
+}
+
+Test(pdl_rxack, s9_1_6_back_or_eack)
+{
+	rig.ulp_acks = false;
+	rig_start();
+	data_in(FALCON_PULL_REQUEST, 1101, true);
+	rig_run(0);
+	cr_assert_eq(rig.sent[0].h.type, FALCON_EACK);
+	cr_assert_eq(rig.sent[0].h.req_map, 2);
+	data_in(FALCON_PULL_REQUEST, 1100, true);
+	rig_run(0);
+	cr_assert_eq(rig.sent[1].h.type, FALCON_BACK);
+	cr_assert_eq(rig.sent[1].h.rbpsn, 1102);
+	data_in(FALCON_PULL_DATA, 1370, true);
+	rig_run(0);
+	cr_assert_eq(rig.sent[2].h.type, FALCON_EACK);
+	cr_assert_eq(rig.sent[2].h.data_ack[1], 1ull << 6);
+	cr_assert_eq(rig.sent[2].h.data_rx[1], 1ull << 6);
+}
+
+Test(pdl_rxack, s6_6_6_the_hole_in_the_eack)
+{
+	rig.params.rx_data_psn = 300;
+	rig.ulp_acks = false; /* held, for the first is missing */
+	rig_start();
+	for (uint32_t psn = 301; psn <= 303; psn++)
+		data_in(FALCON_PUSH_DATA, psn, false);
+	rig_let(20 * US);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.type, FALCON_EACK);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 300);
+	cr_assert_eq(rig.sent[0].h.data_rx[0], 0xe);
+	cr_assert_eq(rig.sent[0].h.data_ack[0], 0);
+}
+
+Test(pdl_rxack, s10_1_t1_and_t2_are_of_the_packet_that_came_last)
+{
+	uint32_t t1, t2;
+
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, false);
+	rig.now += 5 * US;
+	data_in(FALCON_PUSH_DATA, 1301, false);
+	t1 = t2 = fa_ticks(rig.now); /* the rig's packets are sent when they arrive */
+	rig_run(20 * US);
+	cr_assert_eq(rig.sent[0].h.t1, t1);
+	cr_assert_eq(rig.sent[0].h.t2, t2);
+	cr_assert_eq(rig.sent[0].stamp, fa_ticks(rig.now)); /* t3 */
+	/* Also of one that is dropped. */
+	rig.now += 100 * US;
+	data_in(FALCON_PUSH_DATA, 1301, false);
+	t1 = fa_ticks(rig.now);
+	rig_run(20 * US);
+	cr_assert_eq(rig.sent[1].h.t1, t1);
+}
+
+Test(pdl_rxack, s2_7_hops_ecn_and_level)
+{
+	struct wire_falcon h = {
+		.type = FALCON_PUSH_DATA, .rbpsn = 100, .dbpsn = 300, .ar = true, .request_len = 8};
+
+	rig.level = 21;
+	rig_start();
+	h.psn = 1300;
+	rig_in_as(h, 0x1234c, rig.cfg.ttl - 5, true);
+	rig_run(0);
+	cr_assert_eq(rig.sent[0].h.hops, 5);
+	cr_assert_eq(rig.sent[0].h.ecn, 1);
+	cr_assert_eq(rig.sent[0].h.rx_level, 21);
+	cr_assert_eq(rig.sent[0].path, 0x1234c); /* it returns on the path of the packet */
+	cr_assert_eq(rig.sent[0].h.cid, 0x222222);
+	h.psn = 1301;
+	rig_in_as(h, 0, rig.cfg.ttl - 40, true);
+	h.psn = 1302;
+	rig_in_as(h, 0, 255, false);
+	rig_run(0);
+	cr_assert_eq(rig.sent[1].h.ecn, 2);  /* of all packets */
+	cr_assert_eq(rig.sent[1].h.hops, 0); /* a peer that started with more than agreed */
+	cr_assert_eq(rig_reason(FA_ECN_CE), 2);
+}
+
+Test(pdl_rxack, ecn_counts_in_14_bits)
+{
+	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.ar = true,
+		.psn = 1200,
+		.request_len = 8};
+
+	rig_start();
+	for (unsigned i = 0; i < 16384 + 3; i++)
+		rig_in_as(h, 0, 64, true);
+	rig_let(20 * US);
+	cr_assert_eq(rig.sent[rig.sents - 1].h.ecn, 3);
+}
+
+Test(pdl_rxack, s9_1_7_nacks_carry_bases_and_times)
+{
+	rig.take = TL_REFUSED;
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1305, false);
+	rig.now += 3 * US;
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.type, FALCON_NACK);
+	cr_assert_eq(rig.sent[0].h.dbpsn, 1300);
+	cr_assert_eq(rig.sent[0].h.rbpsn, 1100);
+	cr_assert_eq(rig.sent[0].h.t1, fa_ticks(rig.now - 3 * US));
+	cr_assert_eq(rig.sent[0].stamp, fa_ticks(rig.now));
+}
+
+Test(pdl_rxack, a_full_port_loses_no_acknowledgement)
+{
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	rig.take = TL_REFUSED;
+	data_in(FALCON_PUSH_DATA, 1301, true);
+	rig.output_rc = -EAGAIN;
+	rig_run(0);
+	rig.output_rc = 0;
+	rig_run(0);
+	cr_assert_eq(rig_count(FALCON_BACK), 1);
+	cr_assert_eq(rig_count(FALCON_NACK), 1);
+}
+
+Test(pdl_rxack, nacks_of_a_connection_that_is_gone)
+{
+	struct fa_conn *other, *first;
+
+	rig_start();
+	first = rig.c;
+	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &other), 0);
+	rig.take = TL_REFUSED;
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	rig.c = other;
+	data_in(FALCON_PUSH_DATA, 1305, true);
+	fa_conn_destroy(first);
+	rig_run(0);
+	cr_assert_eq(rig.sents, 1);
+	cr_assert_eq(rig.sent[0].h.psn, 1305);
+}
+
+Test(pdl_rxack, more_nacks_than_room_are_lost_as_on_a_wire)
+{
+	rig.take = TL_REFUSED;
+	rig_start();
+	for (unsigned k = 0; k < 3; k++) {
+		for (unsigned i = 0; i < FA_DATA_WINDOW; i++)
+			data_in(FALCON_PUSH_DATA, 1300 + i, false);
+		data_in(FALCON_PULL_REQUEST, 1100, false);
+	}
+	rig_run(0);
+	cr_assert_eq(rig_count(FALCON_NACK), PDL_NACKS);
+}
