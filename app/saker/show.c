@@ -119,8 +119,8 @@ show_clients(struct app *a, const char *arg)
 	(void)arg;
 	eng_totals(a->e, &t);
 	printf("  %u clients with %u PDs, %u MRs in %u regions, "
-	       "%u CQs, %u SRQs, %u QPs, %u listeners\n",
-		t.clients, t.pds, t.mrs, t.regions, t.cqs, t.srqs, t.qps, t.listeners);
+	       "%u MWs, %u CQs, %u SRQs, %u QPs, %u listeners\n",
+		t.clients, t.pds, t.mrs, t.regions, t.mws, t.cqs, t.srqs, t.qps, t.listeners);
 	v = qps_ask(a, &n);
 	if (v == NULL)
 		return;

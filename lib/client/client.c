@@ -115,6 +115,7 @@ static const enum shm_op destroy_op[CL_KINDS] = {
 	[CL_SRQ] = SHM_SRQ_DESTROY,
 	[CL_LISTENER] = SHM_UNLISTEN,
 	[CL_CQ] = SHM_CQ_DESTROY,
+	[CL_MW] = SHM_MW_DESTROY,
 	[CL_MR] = SHM_MR_DESTROY,
 	[CL_PD] = SHM_PD_DESTROY,
 };

@@ -41,7 +41,7 @@ cl_unspin(uint32_t *lock)
 /* ---- Objects ---- */
 
 /* In the order in which a client that leaves lets go of them. */
-enum cl_kind { CL_QP, CL_SRQ, CL_LISTENER, CL_CQ, CL_MR, CL_PD, CL_KINDS };
+enum cl_kind { CL_QP, CL_SRQ, CL_LISTENER, CL_CQ, CL_MW, CL_MR, CL_PD, CL_KINDS };
 #define CL_QPN CL_KINDS /* a key's kind only: QPs by number */
 
 /* A number of some kind, and whom it belongs to. */
@@ -88,6 +88,12 @@ struct saker_pd {
 struct saker_mr {
 	struct cl_obj obj;
 	uint32_t stag;
+};
+
+struct saker_mw {
+	struct cl_obj obj;
+	enum rd_mw_type type;
+	uint32_t stag; /* that of the bind that was posted last */
 };
 
 struct saker_listener {

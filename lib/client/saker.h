@@ -31,6 +31,7 @@
 struct saker;
 struct saker_pd;
 struct saker_mr;
+struct saker_mw;
 struct saker_cq;
 struct saker_srq;
 struct saker_qp;
@@ -67,8 +68,43 @@ int saker_pd_destroy(struct saker_pd *pd);
 /* [addr, addr + len) must be memory from saker_alloc(). `access`: enum rd_access. */
 int saker_mr_create(
 	struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out);
+/* -EBUSY while a window is bound to it. */
 int saker_mr_destroy(struct saker_mr *mr);
 uint32_t saker_mr_stag(const struct saker_mr *mr); /* lkey and rkey */
+
+/* ---- Memory windows ---- */
+
+/*
+ * A window gives peers part of a region, with rights of its own, from the moment when a QP of its
+ * protection domain executes a bind; it needs no command, and has no lkey. Type 1: each bind takes
+ * the place of the one before, and one of no bytes takes it away; any QP of the domain serves the
+ * peers. Type 2: it serves the QP that bound it, and must be invalidated before it is bound again:
+ * by RD_LOCAL_INV on that QP (imm: the STag) or by the peer's RD_SEND_INV. Without its QP it can
+ * but be freed.
+ */
+int saker_mw_alloc(struct saker_pd *pd, enum rd_mw_type type, struct saker_mw **out);
+/* Also while it is bound. */
+int saker_mw_free(struct saker_mw *mw);
+/* The rkey of the bind that was posted last; it holds when that bind is executed. */
+uint32_t saker_mw_stag(const struct saker_mw *mw);
+
+struct saker_mw_bind {
+	uint64_t wr_id;
+	uint8_t flags; /* RD_SIGNALED, RD_FENCE */
+	uint8_t key;   /* type 2: the new STag's low 8 bits; type 1 counts them up by one */
+	const struct saker_mr *mr; /* with RD_ACC_MW_BIND; NULL with len 0 */
+	uint64_t addr, len;        /* within it */
+	uint32_t access; /* remote rights; write and atomic need local write on `mr`. Type 2:
+			    RD_ACC_ZERO_BASED makes the peer's addresses count from 0 */
+};
+
+/* Posts RD_BIND_MW: requests of `qp` behind it find the window bound. 0, -ENOMEM (the queue is
+ * full), -EPIPE. What is wrong with it shows in the completion, RD_MW_BIND_ERR, and takes the QP to
+ * the error state; so does a local invalidation that may not be (RD_LOC_PROT_ERR). A program that
+ * keeps account of keys itself may post the request as such: rkey is the window's STag with the
+ * new key, imm the region's STag, remote_addr and data the range, compare the rights. A window is
+ * bound by one thread at a time. */
+int saker_mw_bind(struct saker_qp *qp, struct saker_mw *mw, const struct saker_mw_bind *b);
 
 /* ---- Completion queues ---- */
 

@@ -38,6 +38,7 @@ tables_init(struct ctl_client *cl, const struct eng_limits *l)
 	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->mrs, l->client_mrs) < 0 ||
+			       ctl_table_init(&cl->mws, l->client_mws) < 0 ||
 			       ctl_table_init(&cl->cqs, l->client_cqs) < 0 ||
 			       ctl_table_init(&cl->qps, l->client_qps) < 0 ||
 			       ctl_table_init(&cl->listeners, l->listeners) < 0 ||
@@ -52,6 +53,7 @@ tables_fini(struct ctl_client *cl)
 	ctl_table_fini(&cl->pds);
 	ctl_table_fini(&cl->srqs);
 	ctl_table_fini(&cl->mrs);
+	ctl_table_fini(&cl->mws);
 	ctl_table_fini(&cl->cqs);
 	ctl_table_fini(&cl->qps);
 	ctl_table_fini(&cl->listeners);

@@ -133,6 +133,13 @@ end_cq(struct eng_control *c, struct ctl_client *cl, void *object)
 }
 
 static bool
+end_mw(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	ctl_mw_retire(c, object);
+	return true;
+}
+
+static bool
 end_mr(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	ctl_mr_retire(c, object);
@@ -166,7 +173,8 @@ walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 			{offsetof(struct ctl_client, qps), end_qp}},
 		[CTL_REAP_QUEUES] = {{offsetof(struct ctl_client, srqs), end_srq},
 			{offsetof(struct ctl_client, cqs), end_cq}},
-		[CTL_REAP_MRS] = {{offsetof(struct ctl_client, mrs), end_mr}},
+		[CTL_REAP_MRS] = {{offsetof(struct ctl_client, mws), end_mw},
+			{offsetof(struct ctl_client, mrs), end_mr}},
 	};
 
 	for (; steps[cl->phase][cl->step].end; cl->step++)
@@ -238,7 +246,7 @@ client_reap_poll(struct eng_control *c, struct ctl_client *cl)
 			reap_client(c, cl);
 		break;
 	case CTL_REAP_MRS:
-		if (walks(c, cl, &budget) && !cl->mrs.used && !cl->retiring)
+		if (walks(c, cl, &budget) && !cl->mrs.used && !cl->mws.used && !cl->retiring)
 			reap_last(c, cl);
 		break;
 	default:

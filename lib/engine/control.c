@@ -267,7 +267,7 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	work |= rung_poll(c);
 	work |= late_poll(c);
 	work |= reap_poll(c);
-	work |= ctl_mr_poll(c);
+	work |= ctl_retire_poll(c);
 	work |= cm_request_poll(c);
 	work |= ctl_query_poll(c);
 	if (now >= c->next_peek)
@@ -303,6 +303,7 @@ eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 	out->qps = __atomic_load_n(&t->qps, __ATOMIC_RELAXED);
 	out->cqs = __atomic_load_n(&t->cqs, __ATOMIC_RELAXED);
 	out->mrs = __atomic_load_n(&t->mrs, __ATOMIC_RELAXED);
+	out->mws = __atomic_load_n(&t->mws, __ATOMIC_RELAXED);
 	out->pds = __atomic_load_n(&t->pds, __ATOMIC_RELAXED);
 	out->srqs = __atomic_load_n(&t->srqs, __ATOMIC_RELAXED);
 	out->listeners = __atomic_load_n(&t->listeners, __ATOMIC_RELAXED);
@@ -334,11 +335,13 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 		free(ctl_table_get(&cl->srqs, i));
 	for (i = 0; i < cl->cqs.fresh; i++)
 		free(ctl_table_get(&cl->cqs, i));
+	for (i = 0; i < cl->mws.fresh; i++)
+		if (ctl_table_get(&cl->mws, i))
+			ctl_mw_retire(c, ctl_table_get(&cl->mws, i));
 	for (i = 0; i < cl->mrs.fresh; i++)
 		if (ctl_table_get(&cl->mrs, i))
 			ctl_mr_retire(c, ctl_table_get(&cl->mrs, i));
-	while (!TAILQ_EMPTY(&c->retiring))
-		ctl_mr_free(c, TAILQ_FIRST(&c->retiring));
+	ctl_retire_all(c);
 	for (i = 0; i < cl->pds.fresh; i++)
 		free(ctl_table_get(&cl->pds, i));
 	ctl_events_drop(c, cl);

@@ -38,6 +38,8 @@ static const struct command {
 	[SHM_REJECT] = {cm_reject, BODY(cm)},
 	[SHM_DISCONNECT] = {cm_disconnect, BODY(cm)},
 	[SHM_REGION_DROP] = {ctl_region_drop, BODY(handle)},
+	[SHM_MW_CREATE] = {ctl_mw_create, BODY(mw)},
+	[SHM_MW_DESTROY] = {ctl_mw_destroy, BODY(handle)},
 };
 
 static int
@@ -209,6 +211,7 @@ ctl_query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m
 	d->max_qp = l->client_qps;
 	d->max_cq = l->client_cqs;
 	d->max_mr = l->client_mrs;
+	d->max_mw = l->client_mws;
 	d->max_pd = cl->pds.cap;
 	d->max_srq = cl->srqs.cap;
 	d->max_sq_depth = l->sq_depth;

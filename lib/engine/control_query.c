@@ -125,6 +125,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 			.qps = cl->qps.used,
 			.cqs = cl->cqs.used,
 			.mrs = cl->mrs.used,
+			.mws = cl->mws.used,
 			.pds = cl->pds.used,
 			.srqs = cl->srqs.used,
 			.listeners = cl->listeners.used,

@@ -33,6 +33,7 @@ eng_config_default(struct eng_config *cfg)
 			.qps = 16384,
 			.cqs = 16384,
 			.mrs = 65536,
+			.mws = 65536,
 			.pds = 4096,
 			.srqs = 1024,
 			.listeners = 256,
@@ -42,6 +43,7 @@ eng_config_default(struct eng_config *cfg)
 			.client_qps = 16384,
 			.client_cqs = 16384,
 			.client_mrs = 16384,
+			.client_mws = 16384,
 			.client_regions = SHM_MAX_REGIONS,
 			.client_home_bytes = 64ull << 20,
 			.client_mem_bytes = 4ull << 30,
@@ -138,10 +140,10 @@ make_rings(struct eng *e)
 		struct eng_transport *tp = e->transports[t];
 
 		for (unsigned s = 0; s < e->cfg.nstages; s++) {
-			struct rte_ring *in =
-				eng_ring_create(e, "ts", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
-			struct rte_ring *out =
-				eng_ring_create(e, "st", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
+			struct rte_ring *in = eng_ring_create(
+				e, "ts", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
+			struct rte_ring *out = eng_ring_create(
+				e, "st", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
 
 			tp->to_stage[s] = e->stages[s]->from_transport[t] = in;
 			tp->from_stage[s] = e->stages[s]->to_transport[t] = out;
@@ -154,8 +156,10 @@ make_rings(struct eng *e)
 			return -ENOMEM;
 	}
 	for (unsigned s = 0; s < e->cfg.nstages; s++) {
-		e->stages[s]->from_control = eng_ring_create(e, "cs", s, 0, sizeof(void *), ENG_CTL_RING);
-		e->stages[s]->to_control = eng_ring_create(e, "sc", s, 0, sizeof(void *), ENG_CTL_RING);
+		e->stages[s]->from_control =
+			eng_ring_create(e, "cs", s, 0, sizeof(void *), ENG_CTL_RING);
+		e->stages[s]->to_control =
+			eng_ring_create(e, "sc", s, 0, sizeof(void *), ENG_CTL_RING);
 		if (e->stages[s]->from_control == NULL || e->stages[s]->to_control == NULL)
 			return -ENOMEM;
 	}
@@ -224,7 +228,7 @@ make_tables(struct eng *e)
 	struct sk_key key;
 	uint32_t slots = 1;
 
-	while (slots < e->cfg.limits.mrs && slots < 1u << 24)
+	while (slots < (uint64_t)e->cfg.limits.mrs + e->cfg.limits.mws && slots < 1u << 24)
 		slots <<= 1;
 	sk_random(&key, sizeof(key));
 	e->mrs = rd_mr_table_create(slots, &key);

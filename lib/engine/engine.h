@@ -45,10 +45,10 @@ struct eng_route_config {
 };
 
 struct eng_limits { /* pools and tables, sized at start */
-	uint32_t clients, qps, cqs, mrs, pds, srqs, listeners, conns;
+	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns; /* mws may be 0 */
 	uint32_t rx_mbufs, tx_mbufs; /* per transport stage / engine stage */
 	/* per client */
-	uint32_t client_qps, client_cqs, client_mrs, client_regions;
+	uint32_t client_qps, client_cqs, client_mrs, client_mws, client_regions;
 	uint64_t client_home_bytes; /* of its home region */
 	uint64_t client_mem_bytes;  /* of memory it brings */
 	uint32_t sq_depth, rq_depth, cq_depth;
@@ -119,7 +119,7 @@ void eng_counters(const struct eng *e,
 		const char *help, uint64_t value),
 	void *arg);
 struct eng_totals {
-	uint32_t clients, qps, cqs, mrs, pds, srqs, listeners, conns, regions;
+	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns, regions;
 	uint32_t rx_mbufs_free, rx_mbufs, tx_mbufs_free, tx_mbufs;
 	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
 	size_t private_bytes_per_qp; /* engine-private bytes of an idle connected QP with 16-deep

@@ -11,7 +11,7 @@ struct ctl_client_view {
 	uint32_t client;
 	char name[SHM_NAME_MAX];
 	bool flat, leaving;
-	uint32_t qps, cqs, mrs, pds, srqs, listeners, requests, regions, events;
+	uint32_t qps, cqs, mrs, mws, pds, srqs, listeners, requests, regions, events;
 	uint64_t heap_used, heap_size; /* bytes of its home region */
 };
 

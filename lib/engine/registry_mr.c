@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory regions. A registration names pieces of memory that the client has handed over; each is
- * checked against the engine's own record of that memory. A region that was taken out of the table
- * is freed only when every loop has passed a quiet point: a stage may have looked it up just
- * before.
+ * checked against the engine's own record of that memory. A region to which windows are bound stays
+ * (verbs: EBUSY).
  */
 #include <errno.h>
-#include <rte_rcu_qsbr.h>
 #include <stdlib.h>
 
 #include "registry_priv.h"
@@ -98,6 +96,7 @@ mr_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr)
 	for (uint32_t n = 0; n < mr->rd.nextents; n++)
 		cl->region[mr->regions[n]].mrs++;
 	((struct rd_pd *)mr->rd.pd)->refs++;
+	mr->end.client = cl;
 	mr->handle = (uint32_t)ctl_table_add(&cl->mrs, mr);
 	ctl_total(&c->totals.mrs, 1);
 }
@@ -107,7 +106,6 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct shm_mr *i = &m->body.mr;
 	struct ctl_mr *mr;
-	uint8_t key;
 	int rc;
 
 	/* The socket's thread had handed its memory over before the client could ask for this. */
@@ -118,7 +116,6 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	mr = calloc(1, sizeof(*mr) + i->nextents * sizeof(mr->extents[0]));
 	if (!mr)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory region");
-	mr->client = cl;
 	mr->rd.access = i->access;
 	mr->rd.pd = &ctl_pd_find(cl, i->pd)->rd;
 	mr->rd.base = i->access & RD_ACC_ZERO_BASED ? 0 : i->base;
@@ -126,12 +123,8 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	mr->rd.valid = true;
 	mr->rd.extents = mr->extents;
 	rc = mr_extents(c, cl, mr, m);
-	if (rc == 0) {
-		c->mr_keys++;
-		key = (uint8_t)sk_siphash(&c->qpn_key, &c->mr_keys, sizeof(c->mr_keys));
-		if (rd_mr_add(c->a.mrs, &mr->rd, key) < 0)
-			rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
-	}
+	if (rc == 0 && ctl_stag_add(c, &mr->rd) < 0)
+		rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
 	if (rc < 0) {
 		free(mr);
 		return rc;
@@ -142,56 +135,46 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+static void
+mr_free(struct eng_control *c, struct ctl_retiree *r)
+{
+	struct ctl_mr *mr = (struct ctl_mr *)r;
+
+	for (uint32_t n = 0; n < mr->rd.nextents; n++)
+		r->client->region[mr->regions[n]].mrs--;
+	((struct rd_pd *)mr->rd.pd)->refs--;
+	ctl_total(&c->totals.mrs, -1);
+	free(mr);
+}
+
 void
 ctl_mr_retire(struct eng_control *c, struct ctl_mr *mr)
 {
+	struct ctl_client *cl = mr->end.client;
+
 	rd_mr_del(c->a.mrs, &mr->rd);
-	ctl_table_del(&mr->client->mrs, mr->handle);
-	mr->client->retiring++;
-	mr->token = rte_rcu_qsbr_start(c->a.rcu);
-	TAILQ_INSERT_TAIL(&c->retiring, mr, retiring);
+	ctl_table_del(&cl->mrs, mr->handle);
+	mr->end.free = mr_free;
+	ctl_retire(c, cl, &mr->end);
 }
 
 int
 ctl_mr_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_mr *mr = ctl_table_get(&cl->mrs, m->body.handle);
+	struct ctl_op *op;
 
 	if (!mr)
 		return ctl_refuse(c, m, -EINVAL, "there is no memory region %u", m->body.handle);
-	mr->op = ctl_op_new(c, cl, m, mr, NULL);
-	if (!mr->op)
+	op = ctl_op_new(c, cl, m, mr, NULL);
+	if (!op)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	if (!rd_mr_close(&mr->rd)) {
+		ctl_op_free(c, op);
+		return ctl_refuse(
+			c, m, -EBUSY, "memory region %u has windows bound to it", m->body.handle);
+	}
+	mr->end.op = op;
 	ctl_mr_retire(c, mr);
 	return CTL_LATER;
-}
-
-void
-ctl_mr_free(struct eng_control *c, struct ctl_mr *mr)
-{
-	struct ctl_client *cl = mr->client;
-
-	TAILQ_REMOVE(&c->retiring, mr, retiring);
-	for (uint32_t n = 0; n < mr->rd.nextents; n++)
-		cl->region[mr->regions[n]].mrs--;
-	((struct rd_pd *)mr->rd.pd)->refs--;
-	cl->retiring--;
-	ctl_total(&c->totals.mrs, -1);
-	if (mr->op)
-		ctl_op_reply(c, mr->op);
-	free(mr);
-}
-
-bool
-ctl_mr_poll(struct eng_control *c)
-{
-	struct ctl_mr *mr;
-	bool work = false;
-
-	/* Tokens grow, so the first one that has not passed ends the walk. */
-	while ((mr = TAILQ_FIRST(&c->retiring)) && rte_rcu_qsbr_check(c->a.rcu, mr->token, false)) {
-		ctl_mr_free(c, mr);
-		work = true;
-	}
-	return work;
 }

@@ -64,15 +64,27 @@ struct ctl_pd {
 	uint32_t handle;
 };
 
-struct ctl_mr {
-	struct rd_mr rd;
-	uint32_t handle;
+/* What a stage may have looked up by STag: freed when every loop has passed a quiet point. */
+struct ctl_retiree {
+	TAILQ_ENTRY(ctl_retiree) next;
 	struct ctl_client *client;
 	struct ctl_op *op; /* the command that destroys it, or NULL */
 	uint64_t token;    /* of the quiescent state that it waits for */
-	TAILQ_ENTRY(ctl_mr) retiring;
+	void (*free)(struct eng_control *c, struct ctl_retiree *r);
+};
+
+struct ctl_mr {
+	struct ctl_retiree end; /* first */
+	struct rd_mr rd;
+	uint32_t handle;
 	uint32_t regions[SHM_MAX_EXTENTS]; /* region of each extent, as counted */
 	struct rd_extent extents[];
+};
+
+struct ctl_mw {
+	struct ctl_retiree end; /* first */
+	struct rd_mw rd;
+	uint32_t handle;
 };
 
 struct ctl_cq {
@@ -155,7 +167,7 @@ enum ctl_phase {
 	CTL_REAP_QPS,    /* listeners, requests and QPs go */
 	CTL_REAP_QUEUES, /* SRQs and CQs go */
 	CTL_REAP_CLIENT, /* the stages forget the client */
-	CTL_REAP_MRS,    /* memory regions go and wait for quiescence */
+	CTL_REAP_MRS,    /* memory windows and regions go and wait for quiescence */
 	CTL_GONE,
 };
 
@@ -178,9 +190,9 @@ struct ctl_client {
 	struct eng_region region[SHM_MAX_REGIONS];
 	uint64_t heap_at;         /* offset of the heap in the home region */
 	uint64_t mem_at, mem_len; /* of the client's own memory in it */
-	struct ctl_table pds, mrs, cqs, srqs, qps, listeners, requests;
+	struct ctl_table pds, mrs, mws, cqs, srqs, qps, listeners, requests;
 	uint16_t request_generation;
-	uint32_t retiring; /* MRs that wait for quiescence */
+	uint32_t retiring; /* MRs and MWs that wait for quiescence */
 	/* The socket's thread: */
 	void *socket;                           /* its connection; NULL: flat */
 	struct eng_region map[SHM_MAX_REGIONS]; /* what it has mapped */
@@ -248,10 +260,10 @@ struct eng_control {
 	struct ctl_table qps, listeners;               /* of the whole instance */
 	uint32_t *qp_generation, *listener_generation; /* per number */
 	struct sk_key qpn_key;
-	uint64_t mr_keys; /* how many STag keys were given */
+	uint64_t stag_keys; /* how many were given */
 	uint32_t stage_qps[ENG_MAX_STAGES];
 	struct eng_totals totals;
-	TAILQ_HEAD(, ctl_mr) retiring;
+	TAILQ_HEAD(, ctl_retiree) retiring;
 	TAILQ_HEAD(, cm_request) waiting; /* requests, oldest first */
 	LIST_HEAD(cm_request_bucket, cm_request) *
 		requests;                     /* [CTL_REQUEST_HASH], by transport and conn */
@@ -319,8 +331,9 @@ void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage,
 void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy,
-	ctl_cq_create, ctl_cq_destroy, ctl_srq_create, ctl_srq_destroy, ctl_qp_create,
-	ctl_qp_modify, ctl_qp_query, ctl_qp_destroy, ctl_region_drop;
+	ctl_mw_create, ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create,
+	ctl_srq_destroy, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
+	ctl_region_drop;
 
 /* ---- Objects: registry_*.c ---- */
 
@@ -342,9 +355,15 @@ void ctl_cq_delete(struct eng_control *c, struct ctl_cq *cq, struct ctl_op *op);
 void ctl_srq_delete(struct eng_control *c, struct ctl_srq *s, struct ctl_op *op);
 void ctl_pd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd);
 void ctl_mr_retire(struct eng_control *c, struct ctl_mr *mr);
-/* Those for which quiescence has come. */
-bool ctl_mr_poll(struct eng_control *c);
-void ctl_mr_free(struct eng_control *c, struct ctl_mr *mr);
+void ctl_mw_retire(struct eng_control *c, struct ctl_mw *mw);
+/* Enters a region or a window under a key that cannot be told. -ENOSPC. */
+int ctl_stag_add(struct eng_control *c, struct rd_mr *mr);
+/* It is in no table any more. */
+void ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retiree *r);
+/* Frees those for which quiescence has come. */
+bool ctl_retire_poll(struct eng_control *c);
+/* Frees all of them: no loop runs. */
+void ctl_retire_all(struct eng_control *c);
 /* The engine stage with the fewest QPs. */
 uint8_t ctl_least_loaded(const struct eng_control *c);
 /* A ring of 2^log2_count entries at `entries`, bytes from the home region's start. */

@@ -65,6 +65,7 @@ info(struct eng *e, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "qps", t.qps);
 	rte_tel_data_add_dict_u64(d, "cqs", t.cqs);
 	rte_tel_data_add_dict_u64(d, "mrs", t.mrs);
+	rte_tel_data_add_dict_u64(d, "mws", t.mws);
 	rte_tel_data_add_dict_u64(d, "pds", t.pds);
 	rte_tel_data_add_dict_u64(d, "srqs", t.srqs);
 	rte_tel_data_add_dict_u64(d, "listeners", t.listeners);
@@ -145,6 +146,7 @@ clients(struct eng *e, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_dict_u64(sub, "qps", v[i].qps);
 		rte_tel_data_add_dict_u64(sub, "cqs", v[i].cqs);
 		rte_tel_data_add_dict_u64(sub, "mrs", v[i].mrs);
+		rte_tel_data_add_dict_u64(sub, "mws", v[i].mws);
 		rte_tel_data_add_dict_u64(sub, "pds", v[i].pds);
 		rte_tel_data_add_dict_u64(sub, "srqs", v[i].srqs);
 		rte_tel_data_add_dict_u64(sub, "listeners", v[i].listeners);

@@ -127,6 +127,8 @@ struct shm_qp {
 	struct shm_cons rq;
 };
 
+/* A bind: rkey is the window's STag with the new key, imm the region's, remote_addr and data are
+ * the range in it, compare the rights (rd_bind_of()). */
 struct shm_sqe { /* SHM_SQE_BASE bytes and then SGEs or inline data, up to the ring's stride */
 	uint32_t turn;
 	uint8_t opcode, flags, nsge, rsv;
@@ -217,6 +219,8 @@ enum shm_op {
 	SHM_REJECT,
 	SHM_DISCONNECT,
 	SHM_REGION_DROP, /* a memory region that was brought over the socket */
+	SHM_MW_CREATE,
+	SHM_MW_DESTROY,
 	SHM_OP_COUNT,
 	/* Events; tag 0. */
 	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
@@ -245,6 +249,7 @@ struct shm_device {
 	uint64_t max_mr_size;
 	uint8_t mac[6], naddrs, rsv;
 	struct sk_addr addrs[8]; /* the addresses of its interfaces */
+	uint32_t max_mw, rsv2;
 };
 
 struct shm_extent {
@@ -259,6 +264,13 @@ struct shm_mr {
 	uint32_t stag;       /* reply: lkey and rkey */
 	uint32_t nextents, rsv;
 	struct shm_extent extents[SHM_MAX_EXTENTS];
+};
+
+struct shm_mw {
+	uint32_t pd, type; /* enum rd_mw_type */
+	uint32_t mw;       /* reply: handle */
+	uint32_t stag;     /* reply: bits 31..8 are the window's for good, a bind changes the others
+			    */
 };
 
 struct shm_cq_info {
@@ -329,9 +341,9 @@ struct shm_cm {
 	/* Commands: what the application wants, or SHM_DEPTH_AUTO; events: what holds, or would if
 	 * the request were accepted with all that the device can do. */
 	uint16_t ird, ord;
-	uint8_t revision;      /* MPA revision to start with: 1 or 2; 0: the configuration's */
-	uint8_t crc, markers;  /* 0, 1, or 2: the configuration's */
-	uint8_t abort;         /* SHM_DISCONNECT: reset instead of an orderly end */
+	uint8_t revision;     /* MPA revision to start with: 1 or 2; 0: the configuration's */
+	uint8_t crc, markers; /* 0, 1, or 2: the configuration's */
+	uint8_t abort;        /* SHM_DISCONNECT: reset instead of an orderly end */
 	uint32_t backlog;
 	uint16_t private_len;
 	uint16_t peer_ird, peer_ord; /* events: as the peer stated them (RFC 6581 9.1), or
@@ -361,6 +373,7 @@ struct shm_msg {
 		uint32_t handle; /* destroy, query, unlisten */
 		struct shm_device device;
 		struct shm_mr mr;
+		struct shm_mw mw;
 		struct shm_cq_info cq;
 		struct shm_srq_info srq;
 		struct shm_qp_info qp;

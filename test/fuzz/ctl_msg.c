@@ -192,6 +192,9 @@ sensible(struct shm_msg *m, const struct shm_header *h)
 			.nextents = 1,
 			.extents = {{.offset = h->mem, .len = 4096}}};
 		break;
+	case SHM_MW_CREATE:
+		m->body.mw.type = RD_MW_TYPE_2;
+		break;
 	case SHM_CQ_CREATE:
 		m->body.cq.depth = 8;
 		break;
@@ -272,7 +275,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CLAIM(eng_control_client_gone(control, client));
 	turn();
 	eng_control_totals(control, &t);
-	CLAIM(t.clients + t.qps + t.cqs + t.mrs + t.pds + t.srqs + t.listeners == 0);
+	CLAIM(t.clients + t.qps + t.cqs + t.mrs + t.mws + t.pds + t.srqs + t.listeners == 0);
 	for (int i = 0; i < UNASKED; i++)
 		CLAIM(!out[i]);
 	memset(live, 0, sizeof(live));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A live QP and a peer that says anything: FPDUs whose headers are nearly right, raw bytes, while
- * the client posts, receives, disconnects and loses regions. Whatever comes, only what was granted
- * changes: a region that may only be read keeps its bytes, so does all of a local one but for the
- * posted receives and the sinks of Reads and Atomics, and so do the words for Atomics that no
- * request named; each request completes once; each record and slice comes home.
+ * the client posts, receives, binds windows, disconnects and loses regions. Whatever comes, only
+ * what was granted changes: a region that may only be read keeps its bytes, so does all of a local
+ * one but for the posted receives and the sinks of Reads and Atomics, so do the words for Atomics
+ * that no request named, and the bytes of a region behind windows that no bind named; each request
+ * completes once; each record and slice comes home.
  */
 #include "fuzz.h"
 
@@ -30,8 +31,10 @@ take(struct input *in, unsigned bytes)
 }
 
 static struct end e;
-static struct rd_mr *writable, *readable, *local, *words;
+static struct rd_mr *writable, *readable, *local, *words, *behind;
+static struct rd_mw *window[2];
 static bool named[LEN / 8]; /* words */
+static bool bound[LEN];     /* bytes of `behind` that some bind let the peer change */
 static unsigned posted, received;
 static uint32_t sends_in, reads_in; /* whole messages that the peer has sent */
 static uint32_t message_off;        /* of the Send that it is sending */
@@ -40,7 +43,11 @@ static uint32_t atomics_in;         /* Atomic Responses */
 static uint32_t
 any_stag(struct input *in)
 {
-	switch (take(in, 1) % 5) {
+	switch (take(in, 1) % 8) {
+	case 5:
+		return window[0]->mr.stag;
+	case 6:
+		return window[1]->mr.stag;
 	case 0:
 		return readable->stag;
 	case 1:
@@ -55,11 +62,10 @@ any_stag(struct input *in)
 static uint64_t
 any_address(struct input *in)
 {
-	uint64_t kind = take(in, 1) % 4;
+	static const uint64_t bases[] = {0x20000, 0x30000, 0x50000, 0x10000};
+	uint64_t kind = take(in, 1) % 5;
 
-	if (kind == 0)
-		return take(in, 8);
-	return (kind == 1 ? 0x20000 : kind == 2 ? 0x30000 : 0x10000) + take(in, 2) - 16;
+	return kind == 4 ? take(in, 8) : bases[kind] + take(in, 2) - 16;
 }
 
 /* The next untagged segment that would be right. */
@@ -158,12 +164,30 @@ peer_extension(struct input *in)
 	end_fpdu(&e, &d, body, len - (kind == 8));
 }
 
+/* Mostly what may be bound, so that something is. */
+static void
+client_binds(struct input *in, struct rd_wr *wr)
+{
+	uint64_t off = take(in, 2) % (LEN + 64), len = take(in, 2) % LEN;
+
+	wr->rkey = (window[take(in, 1) & 1]->mr.stag & ~0xffu) | (uint32_t)take(in, 1);
+	wr->imm = take(in, 1) % 8 ? behind->stag : any_stag(in);
+	wr->remote_addr = take(in, 1) % 8 ? behind->base + off : any_address(in);
+	wr->data = len;
+	wr->compare = take(in, 1) & (take(in, 1) % 8 ? 0x2e : 0xff);
+	if (!(wr->compare & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)))
+		return;
+	off = wr->remote_addr - behind->base;
+	for (uint64_t i = off; i < off + len && i < LEN; i++)
+		bound[i] = true;
+}
+
 static void
 client_posts(struct input *in)
 {
 	static const uint8_t opcodes[] = {RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV,
 		RD_LOCAL_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_SWAP, RD_IMM, RD_WRITE_IMM,
-		RD_SEND_IMM};
+		RD_SEND_IMM, RD_BIND_MW, RD_BIND_MW};
 	struct rd_wr *wr;
 
 	if (e.sq_tail - e.sq_head >= 60)
@@ -171,7 +195,11 @@ client_posts(struct input *in)
 	wr = end_post(&e, opcodes[take(in, 1) % sizeof(opcodes)], posted++);
 	wr->rkey = (uint32_t)take(in, 1);
 	wr->flags |= (uint8_t)take(in, 1) & (RD_SOLICITED | RD_FENCE);
-	wr->imm = writable->stag;
+	wr->imm = take(in, 1) % 4 ? window[1]->mr.stag : any_stag(in);
+	if (wr->opcode == RD_BIND_MW) {
+		client_binds(in, wr);
+		return;
+	}
 	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP) {
 		wr_sge(wr, local, RECEIVES + take(in, 1), 8);
 		return;
@@ -261,6 +289,18 @@ unnamed_unchanged(void)
 		CLAIM(named[i / 8] || got[i] == pattern(4, i));
 }
 
+static void
+unbound_unchanged(void)
+{
+	uint8_t got[LEN];
+
+	mr_get(behind, 0, got, LEN);
+	for (uint32_t i = 0; i < LEN; i++)
+		CLAIM(bound[i] || got[i] == pattern(5, i));
+	CLAIM((behind->windows & ~RD_MR_CLOSED) ==
+		(unsigned)window[0]->mr.valid + window[1]->mr.valid);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -275,7 +315,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	readable = end_mr(&e, 0x20000, LEN, RD_ACC_REMOTE_READ, 1, 2);
 	local = end_mr(&e, 0x30000, LEN, RD_ACC_LOCAL_WRITE, 3, 3);
 	words = end_mr(&e, 0x40000, LEN, RD_ACC_REMOTE_ATOMIC, 1, 4);
+	behind = end_mr(&e, 0x50000, LEN, RD_ACC_LOCAL_WRITE | RD_ACC_MW_BIND, 2, 5);
+	window[0] = end_mw(&e, RD_MW_TYPE_1);
+	window[1] = end_mw(&e, RD_MW_TYPE_2);
 	memset(named, 0, sizeof(named));
+	memset(bound, 0, sizeof(bound));
 	atomics_in = 0;
 	posted = received = 0;
 	sends_in = reads_in = message_off = 0;
@@ -288,6 +332,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unchanged(readable, 2, 0);
 	unchanged(local, 3, GRANTED);
 	unnamed_unchanged();
+	unbound_unchanged();
 	CLAIM(e.nsend == posted && e.nrecv == received);
 	for (unsigned i = 0; i < posted && i < END_WCS; i++)
 		CLAIM(e.send_wc[i].wr_id == i);

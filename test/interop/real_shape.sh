@@ -42,7 +42,7 @@ told() { # told NAME: its partner was told, and found nothing wrong
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
 counter() { telemetry "$1" /saker/counters | jq ".eng.$2"; }
-nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .pds + .srqs + .listeners + .regions')" = 0 ]; }
+nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions')" = 0 ]; }
 clean() {
     local s
     for s in "$@"; do

@@ -205,7 +205,7 @@ rig_detach(struct rig *r, int i)
 static bool
 home(const struct eng_totals *t)
 {
-	return !t->clients && !t->qps && !t->cqs && !t->mrs && !t->pds && !t->listeners &&
+	return !t->clients && !t->qps && !t->cqs && !t->mrs && !t->mws && !t->pds && !t->listeners &&
 	       !t->regions && t->rx_mbufs_free == t->rx_mbufs && t->tx_mbufs_free == t->tx_mbufs;
 }
 
@@ -230,9 +230,9 @@ rig_all_home(struct rig *r)
 		all = home(&t[0]) && home(&t[1]);
 	}
 	for (unsigned i = 0; i < r->neng && !all; i++)
-		printf("engine %u holds %u clients, %u QPs, %u CQs, %u MRs, %u PDs, %u listeners, %u regions; "
+		printf("engine %u holds %u clients, %u QPs, %u CQs, %u MRs, %u MWs, %u PDs, %u listeners, %u regions; "
 		       "of %u receive mbufs %u are free, of %u send mbufs %u\n",
-			i, t[i].clients, t[i].qps, t[i].cqs, t[i].mrs, t[i].pds, t[i].listeners,
+			i, t[i].clients, t[i].qps, t[i].cqs, t[i].mrs, t[i].mws, t[i].pds, t[i].listeners,
 			t[i].regions, t[i].rx_mbufs, t[i].rx_mbufs_free, t[i].tx_mbufs,
 			t[i].tx_mbufs_free);
 	return all ? 0 : -1;

@@ -148,6 +148,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(limits.qps);
 	SAME(limits.cqs);
 	SAME(limits.mrs);
+	SAME(limits.mws);
 	SAME(limits.pds);
 	SAME(limits.srqs);
 	SAME(limits.listeners);
@@ -157,6 +158,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(limits.client_qps);
 	SAME(limits.client_cqs);
 	SAME(limits.client_mrs);
+	SAME(limits.client_mws);
 	SAME(limits.client_regions);
 	SAME(limits.client_home_bytes);
 	SAME(limits.client_mem_bytes);

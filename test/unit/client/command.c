@@ -87,6 +87,24 @@ Test(client_command, mr_create_refuses_memory_that_is_not_ours)
 	cr_assert_eq(f.seen[SHM_MR_CREATE], 0, "the engine was not even asked");
 }
 
+Test(client_command, mw_alloc_names_domain_and_type)
+{
+	struct saker_mw *mw;
+
+	cr_assert_eq(saker_mw_alloc(pd, RD_MW_TYPE_2, &mw), 0);
+	cr_assert_eq(f.last.op, SHM_MW_CREATE);
+	cr_assert_eq(f.last.body.mw.pd, 40);
+	cr_assert_eq(f.last.body.mw.type, RD_MW_TYPE_2);
+	cr_assert_eq(saker_mw_stag(mw), 0xabcd00fe);
+	cr_assert_eq(saker_mw_free(mw), 0);
+	cr_assert_eq(f.last.op, SHM_MW_DESTROY);
+	cr_assert_eq(f.last.body.handle, 701);
+	f.refuse_op = SHM_MW_CREATE;
+	f.refuse_status = -EDQUOT;
+	f.refuse_text = "no more";
+	cr_assert_eq(saker_mw_alloc(pd, RD_MW_TYPE_1, &mw), -EDQUOT);
+}
+
 Test(client_command, qp_create_names_its_queues_and_limits)
 {
 	struct saker_qp *qp = make_qp(NULL);

@@ -122,6 +122,10 @@ answer(struct fake *f, struct shm_msg *m)
 		m->body.mr.mr = 500 + f->others++;
 		m->body.mr.stag = 0x1234500u + m->body.mr.mr;
 		break;
+	case SHM_MW_CREATE:
+		m->body.mw.mw = 700 + f->others++;
+		m->body.mw.stag = 0xabcd00fe;
+		break;
 	case SHM_CQ_CREATE:
 		make_cq(f, &m->body.cq);
 		break;

@@ -115,6 +115,51 @@ Test(client_post, atomics_carry_one_element_operands_and_masks)
 	cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
 }
 
+/* Type 1 counts its key up within its 8 bits; type 2 takes the program's. */
+Test(client_post, a_bind_names_window_region_range_and_rights)
+{
+	static const uint8_t type_1[] = {0xff, 0x00, 0x01}, type_2[] = {0x77, 0x77, 0x77};
+	uint8_t *mem = saker_alloc(s, 4096);
+	struct saker_mw_bind b = {.wr_id = 9, .flags = 0xff, .key = 0x77, .access = 6};
+	struct saker_mw *mw[2];
+	struct saker_mr *mr;
+	struct shm_sqe e;
+
+	cr_assert_eq(saker_mr_create(pd, mem, 4096, RD_ACC_MW_BIND, &mr), 0);
+	cr_assert_eq(saker_mw_alloc(pd, RD_MW_TYPE_1, &mw[0]), 0);
+	cr_assert_eq(saker_mw_alloc(pd, RD_MW_TYPE_2, &mw[1]), 0);
+	b.mr = mr;
+	b.addr = (uintptr_t)mem + 8;
+	b.len = 1ull << 33;
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(saker_mw_bind(qp, mw[i % 2], &b), 0);
+		cr_assert(fake_sq(&f, 0, &e));
+		cr_assert(e.opcode == RD_BIND_MW && e.wr_id == 9 && e.nsge == 0);
+		cr_assert_eq(e.flags, RD_SIGNALED | RD_FENCE);
+		cr_assert_eq(e.rkey, 0xabcd0000u | (i % 2 ? type_2 : type_1)[i / 2]);
+		cr_assert_eq(e.rkey, saker_mw_stag(mw[i % 2]));
+		cr_assert_eq(e.imm, saker_mr_stag(mr));
+		cr_assert(e.remote_addr == b.addr && e.data == b.len && e.compare == 6);
+	}
+	b = (struct saker_mw_bind){.wr_id = 10};
+	cr_assert_eq(saker_mw_bind(qp, mw[0], &b), 0);
+	cr_assert(fake_sq(&f, 0, &e));
+	cr_assert(e.data == 0 && e.imm == 0 && e.flags == 0);
+}
+
+Test(client_post, a_bind_that_is_not_posted_leaves_the_key)
+{
+	struct saker_mw_bind b = {.wr_id = 1};
+	struct saker_mw *mw;
+
+	cr_assert_eq(saker_mw_alloc(pd, RD_MW_TYPE_1, &mw), 0);
+	for (unsigned i = 0; i < DEPTH; i++)
+		cr_assert_eq(saker_mw_bind(qp, mw, &b), 0);
+	cr_assert_eq(saker_mw_stag(mw), 0xabcd0006);
+	cr_assert_eq(saker_mw_bind(qp, mw, &b), -ENOMEM);
+	cr_assert_eq(saker_mw_stag(mw), 0xabcd0006);
+}
+
 Test(client_post, inline_data_is_gathered_at_once)
 {
 	char a[] = "gathered ", b[] = "at once";

@@ -26,7 +26,7 @@ finish(void)
 	eng_control_detach(s->control, b.number);
 	script_turns(s, 50);
 	eng_control_totals(s->control, &t);
-	cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.pds + t.srqs + t.listeners, 0);
+	cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.mws + t.pds + t.srqs + t.listeners, 0);
 	cr_assert_eq(rd_mr_count(s->mrs), 0);
 	cr_assert_eq(script_out(s), 0);
 	script_free(s);

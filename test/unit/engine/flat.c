@@ -10,9 +10,11 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../../lib/client/saker.h"
 #include "../../../lib/engine/engine.h"
+#include "../../../lib/iwarp/iwarp.h"
 
 #define HOME_SIZE (8u << 20)
 #define MEM_SIZE  (1u << 20)
@@ -56,6 +58,7 @@ start_node(struct node *n, int port, const char *addr)
 	cfg->limits.qps = cfg->limits.client_qps = 64;
 	cfg->limits.cqs = cfg->limits.client_cqs = 64;
 	cfg->limits.mrs = cfg->limits.client_mrs = 256;
+	cfg->limits.mws = cfg->limits.client_mws = 16;
 	cfg->limits.conns = 64;
 	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 2048;
 	n->eng = eng_create(cfg, err, sizeof(err));
@@ -132,7 +135,9 @@ teardown(void)
 		eng_detach(node[i].eng, node[i].client);
 		wait_gone(&node[i]);
 		eng_totals(node[i].eng, &t);
-		cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.pds + t.srqs + t.listeners, 0);
+		cr_assert_eq(
+			t.clients + t.qps + t.cqs + t.mrs + t.mws + t.pds + t.srqs + t.listeners,
+			0);
 	}
 	for (int i = 0; i < 2; i++) {
 		struct eng *e = node[i].eng;
@@ -250,6 +255,80 @@ Test(engine_flat, send_write_read_between_two_instances)
 	memset(b->mem, 0x33, 40000);
 	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
 	cr_assert_arr_eq(a->mem, b->mem, 40000);
+	teardown();
+}
+
+/* A peer that is told an STag by the Send behind the bind, writes through it, takes it away, and is
+ * refused. */
+Test(engine_flat, a_type_2_window_from_bind_to_remote_invalidation)
+{
+	struct node *a = &node[0], *b = &node[1];
+	struct rd_sge sge = {0};
+	struct saker_wr wr = {.wr_id = 5, .opcode = RD_SEND_INV, .flags = RD_SIGNALED};
+	struct saker_mw_bind bind = {.wr_id = 4,
+		.flags = RD_SIGNALED,
+		.key = 0x42,
+		.len = 100,
+		.access = RD_ACC_REMOTE_WRITE};
+	struct saker_mw *mw;
+	struct saker_mr *mr;
+	struct rd_wc wc;
+
+	setup();
+	connect_nodes();
+	cr_assert_eq(
+		saker_mr_create(b->pd, b->mem, 65536, RD_ACC_LOCAL_WRITE | RD_ACC_MW_BIND, &mr), 0);
+	cr_assert_eq(saker_mw_alloc(b->pd, RD_MW_TYPE_2, &mw), 0, "%s", saker_error());
+	cr_assert_eq(saker_post_recv(b->qp, &(struct saker_wr){.wr_id = 6, .sge = &sge}, 1), 1);
+	bind.mr = mr;
+	bind.addr = (uintptr_t)b->mem + 500;
+	cr_assert_eq(saker_mw_bind(b->qp, mw, &bind), 0);
+	wc = wait_wc(b);
+	cr_assert(wc.wr_id == 4 && wc.opcode == RD_BIND_MW && wc.status == RD_SUCCESS);
+	cr_assert_eq(saker_mw_stag(mw) & 0xff, 0x42);
+	cr_assert_eq(saker_mr_destroy(mr), -EBUSY);
+	cr_assert_not_null(strstr(saker_error(), "windows bound"), "%s", saker_error());
+	memset(a->mem, 0x44, 100);
+	post(a, RD_WRITE, 100, bind.addr, saker_mw_stag(mw));
+	wr.imm = saker_mw_stag(mw);
+	cr_assert_eq(saker_post_send(a->qp, &wr, 1), 1);
+	cr_assert_eq(wait_wc(a).status, RD_SUCCESS);
+	wc = wait_wc(b);
+	cr_assert(wc.wr_id == 6 && (wc.flags & RD_WC_INV) && wc.inv_stag == saker_mw_stag(mw));
+	cr_assert(b->mem[500] == 0x44 && b->mem[599] == 0x44);
+	cr_assert(b->mem[499] == 0 && b->mem[600] == 0);
+	cr_assert_eq(saker_mr_destroy(mr), 0, "%s", saker_error());
+	memset(a->mem, 0x55, 100);
+	post(a, RD_WRITE, 100, bind.addr, saker_mw_stag(mw));
+	cr_assert_eq(wait_event(b, SAKER_EV_QP_FATAL).async.code, IW_DDP_T_STAG);
+	cr_assert_eq(b->mem[500], 0x44);
+	teardown();
+}
+
+/* One window, bound anew and anew with Writes of the peer between; the client goes with it bound.
+ */
+Test(engine_flat, a_type_1_window_is_bound_anew_until_its_client_dies)
+{
+	struct node *a = &node[0], *b = &node[1];
+	struct saker_mw_bind bind = {.flags = RD_SIGNALED, .len = 64, .access = RD_ACC_REMOTE_READ};
+	struct saker_mw *mw;
+	struct saker_mr *mr;
+
+	setup();
+	connect_nodes();
+	cr_assert_eq(saker_mr_create(b->pd, b->mem, 65536, RD_ACC_MW_BIND, &mr), 0);
+	cr_assert_eq(saker_mw_alloc(b->pd, RD_MW_TYPE_1, &mw), 0, "%s", saker_error());
+	bind.mr = mr;
+	/* A responder speaks when it has been spoken to. */
+	post(a, RD_READ, 64, (uintptr_t)b->mem, saker_mr_stag(b->mr));
+	for (unsigned i = 0; i < 300; i++) {
+		b->mem[64 * i] = (uint8_t)i;
+		bind.addr = (uintptr_t)b->mem + 64 * i;
+		cr_assert_eq(saker_mw_bind(b->qp, mw, &bind), 0);
+		cr_assert_eq(wait_wc(b).status, RD_SUCCESS, "bind %u", i);
+		post(a, RD_READ, 64, bind.addr, saker_mw_stag(mw));
+		cr_assert_eq(a->mem[0], (uint8_t)i);
+	}
 	teardown();
 }
 

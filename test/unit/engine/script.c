@@ -33,6 +33,7 @@ defaults(struct eng_config *cfg)
 		.qps = 64,
 		.cqs = 64,
 		.mrs = 64,
+		.mws = 8,
 		.pds = 64,
 		.srqs = 16,
 		.listeners = 16,
@@ -40,6 +41,7 @@ defaults(struct eng_config *cfg)
 		.client_qps = 32,
 		.client_cqs = 32,
 		.client_mrs = 32,
+		.client_mws = 4,
 		.client_regions = 5,
 		.client_home_bytes = SCRIPT_HOME,
 		.client_mem_bytes = 64ull << 20,
@@ -78,7 +80,7 @@ script_new(void (*tweak)(struct eng_config *cfg))
 	cr_assert_eq(rte_rcu_qsbr_init(s->rcu, 1), 0);
 	rte_rcu_qsbr_thread_register(s->rcu, 0);
 	rte_rcu_qsbr_thread_online(s->rcu, 0);
-	s->mrs = rd_mr_table_create(64, &key);
+	s->mrs = rd_mr_table_create(128, &key);
 	a.rcu = s->rcu;
 	a.mrs = s->mrs;
 	s->control = eng_control_create(&a, err, sizeof(err));

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory windows. The control stage gives them an STag and takes it back; what they are bound to is
+ * the engine stages' (lib/rdma/mw.c). A window that goes while it is bound lets go of its region
+ * when no stage can be binding it any more, and only then its command is answered: so the region
+ * may be deregistered behind it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "registry_priv.h"
+
+int
+ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_mw *i = &m->body.mw;
+	struct ctl_pd *pd = ctl_pd_find(cl, i->pd);
+	struct ctl_mw *mw;
+
+	if (!pd)
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (i->type != RD_MW_TYPE_1 && i->type != RD_MW_TYPE_2)
+		return ctl_refuse(c, m, -EINVAL, "there are no memory windows of type %u", i->type);
+	if (cl->mws.used == cl->mws.cap)
+		return ctl_refuse_quota(c, m, "memory windows", cl->mws.cap);
+	if (c->totals.mws >= c->cfg->limits.mws)
+		return ctl_refuse(c, m, -ENOSPC, "all memory windows are in use");
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory window");
+	rd_mw_init(&mw->rd, &pd->rd, i->type);
+	if (ctl_stag_add(c, &mw->rd.mr) < 0) {
+		free(mw);
+		return ctl_refuse(c, m, -ENOSPC, "all STags are in use");
+	}
+	pd->rd.refs++;
+	mw->end.client = cl;
+	mw->handle = (uint32_t)ctl_table_add(&cl->mws, mw);
+	ctl_total(&c->totals.mws, 1);
+	i->mw = mw->handle;
+	i->stag = mw->rd.mr.stag;
+	return 0;
+}
+
+static void
+mw_free(struct eng_control *c, struct ctl_retiree *r)
+{
+	struct ctl_mw *mw = (struct ctl_mw *)r;
+
+	rd_mw_fini(&mw->rd);
+	((struct rd_pd *)mw->rd.mr.pd)->refs--;
+	ctl_total(&c->totals.mws, -1);
+	free(mw);
+}
+
+void
+ctl_mw_retire(struct eng_control *c, struct ctl_mw *mw)
+{
+	struct ctl_client *cl = mw->end.client;
+
+	rd_mr_del(c->a.mrs, &mw->rd.mr);
+	ctl_table_del(&cl->mws, mw->handle);
+	mw->end.free = mw_free;
+	ctl_retire(c, cl, &mw->end);
+}
+
+int
+ctl_mw_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_mw *mw = ctl_table_get(&cl->mws, m->body.handle);
+
+	if (!mw)
+		return ctl_refuse(c, m, -EINVAL, "there is no memory window %u", m->body.handle);
+	mw->end.op = ctl_op_new(c, cl, m, mw, NULL);
+	if (!mw->end.op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_mw_retire(c, mw);
+	return CTL_LATER;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What regions and windows have in common: an STag, and an end that waits. One that was taken out
+ * of the table is freed only when every loop has passed a quiet point: a stage may have looked it
+ * up just before.
+ */
+#include <errno.h>
+#include <rte_rcu_qsbr.h>
+
+#include "registry_priv.h"
+
+int
+ctl_stag_add(struct eng_control *c, struct rd_mr *mr)
+{
+	c->stag_keys++;
+	return rd_mr_add(c->a.mrs, mr,
+		(uint8_t)sk_siphash(&c->qpn_key, &c->stag_keys, sizeof(c->stag_keys)));
+}
+
+void
+ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retiree *r)
+{
+	r->client = cl;
+	cl->retiring++;
+	r->token = rte_rcu_qsbr_start(c->a.rcu);
+	TAILQ_INSERT_TAIL(&c->retiring, r, next);
+}
+
+static void
+end(struct eng_control *c, struct ctl_retiree *r)
+{
+	struct ctl_op *op = r->op;
+
+	TAILQ_REMOVE(&c->retiring, r, next);
+	r->client->retiring--;
+	r->free(c, r);
+	if (op)
+		ctl_op_reply(c, op);
+}
+
+bool
+ctl_retire_poll(struct eng_control *c)
+{
+	struct ctl_retiree *r;
+	bool work = false;
+
+	/* Tokens grow, so the first one that has not passed ends the walk. */
+	while ((r = TAILQ_FIRST(&c->retiring)) && rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
+		end(c, r);
+		work = true;
+	}
+	return work;
+}
+
+void
+ctl_retire_all(struct eng_control *c)
+{
+	while (!TAILQ_EMPTY(&c->retiring))
+		end(c, TAILQ_FIRST(&c->retiring));
+}
