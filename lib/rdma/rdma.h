@@ -96,13 +96,21 @@ struct rd_wr {
 	uint32_t inline_len;            /* bytes at inl, with RD_INLINE */
 	uint64_t data, data_mask;       /* swap or add operand; bytes of a bind */
 	uint64_t compare, compare_mask; /* compare of a bind: its rights */
+	/* Datagrams: address handle, the receiver's QP and its Q_Key. */
+	uint32_t ah, remote_qpn, remote_qkey;
+	uint32_t remote_srqn; /* XRC: the receiver's shared receive queue */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
 	};
 };
 
-enum rd_wc_flags { RD_WC_IMM = 1, RD_WC_INV = 2, RD_WC_SOLICITED = 4 };
+enum rd_wc_flags {
+	RD_WC_IMM = 1,
+	RD_WC_INV = 2,
+	RD_WC_SOLICITED = 4,
+	RD_WC_GRH = 8, /* 40 bytes of addresses stand before the payload */
+};
 
 struct rd_wc {
 	uint64_t wr_id;
@@ -113,6 +121,7 @@ struct rd_wc {
 	uint32_t byte_len;
 	uint64_t imm;
 	uint32_t inv_stag;
+	uint32_t src_qp;     /* of a datagram */
 	uint32_t vendor_err; /* a reason of the transport */
 };
 

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One Falcon connection as its upper layer sees it. Falcon numbers requests in the order in which
+ * they are handed over, so counting along tells the RSN; what Falcon delivers about one is matched
+ * by it. What cannot be said because the ring is full is kept, and nothing new is started
+ * meanwhile.
+ */
+#include "rof_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void
+rof_users(struct rof_stage *st, int change)
+{
+	st->users += (unsigned)change;
+	if (st->users > 0)
+		return;
+	free(st->spare_op);
+	st->spare_op = NULL;
+	while (st->spare_recv) {
+		struct rof_recv *r = st->spare_recv;
+
+		st->spare_recv = r->next;
+		free(r);
+	}
+	st->spare_recvs = 0;
+}
+
+struct rof_chan *
+rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
+{
+	struct rof_chan *c;
+
+	if (p->mtu < ROF_MTU_MIN || p->mtu > ROF_MTU_MAX || p->ordering > ROF_ORDER_NONE ||
+		p->errors > ROF_ERRORS_COMPLETE || p->pools.tx_cell == 0 || p->pools.rx_cell == 0)
+		return NULL;
+	/* Without order between packets no one can tell what came before an error (6.4). */
+	if (p->ordering == ROF_ORDER_NONE && p->errors != ROF_ERRORS_COMPLETE)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->st = st;
+	c->user = user;
+	c->p = *p;
+	c->credits = p->credits;
+	c->txn_base = c->txn_next = p->tx_rsn;
+	c->sn = c->sn_next = 1; /* 8.2 */
+	rof_users(st, 1);
+	return c;
+}
+
+void
+rof_chan_destroy(struct rof_chan *c)
+{
+	struct rof_stage *st = c->st;
+
+	for (; c->owed_head != c->owed_tail; c->owed_head++) {
+		struct rof_msg *m = &c->owed[c->owed_head & (c->owed_cap - 1)];
+
+		if (m->buf)
+			st->ops.buf_put(st->ctx, m->buf);
+		if (m->outcome.buf)
+			st->ops.buf_put(st->ctx, m->outcome.buf);
+	}
+	while (rof_chan_wake(c))
+		;
+	free(c->owed);
+	free(c->txns);
+	free(c);
+	rof_users(st, -1);
+}
+
+void *
+rof_chan_user(const struct rof_chan *c)
+{
+	return c->user;
+}
+
+/* ---- What is to be said ---- */
+
+static bool
+owed_grow(struct rof_chan *c)
+{
+	uint32_t cap = c->owed_cap ? 2 * c->owed_cap : ROF_OWED_MIN;
+	struct rof_msg *m = malloc(cap * sizeof(*m));
+
+	if (!m)
+		return false;
+	for (uint32_t i = c->owed_head; i != c->owed_tail; i++)
+		m[i & (cap - 1)] = c->owed[i & (c->owed_cap - 1)];
+	free(c->owed);
+	c->owed = m;
+	c->owed_cap = cap;
+	return true;
+}
+
+bool
+rof_say(struct rof_chan *c, const struct rof_msg *m)
+{
+	if (c->owed_head == c->owed_tail && c->st->ops.tell(c->st->ctx, c, m))
+		return true;
+	if (c->owed_tail - c->owed_head == c->owed_cap && !owed_grow(c))
+		return false;
+	c->owed[c->owed_tail++ & (c->owed_cap - 1)] = *m;
+	return true;
+}
+
+bool
+rof_chan_tx(struct rof_chan *c)
+{
+	for (; c->owed_head != c->owed_tail; c->owed_head++)
+		if (!c->st->ops.tell(c->st->ctx, c, &c->owed[c->owed_head & (c->owed_cap - 1)]))
+			return false;
+	return true;
+}
+
+/* ---- Datagram QPs that wait for room ---- */
+
+static void
+chan_wait(struct rof_chan *c, struct rof_qp *q)
+{
+	if (q->waits_for)
+		return;
+	q->waits_for = c;
+	q->next_waiting = c->waiting;
+	c->waiting = q;
+}
+
+struct rof_qp *
+rof_chan_wake(struct rof_chan *c)
+{
+	struct rof_qp *q = c->waiting;
+
+	if (!q)
+		return NULL;
+	c->waiting = q->next_waiting;
+	q->next_waiting = NULL;
+	q->waits_for = NULL;
+	return q;
+}
+
+void
+rof_chan_unwait(struct rof_qp *q)
+{
+	struct rof_qp **p;
+
+	if (!q->waits_for)
+		return;
+	for (p = &q->waits_for->waiting; *p != q; p = &(*p)->next_waiting)
+		;
+	*p = q->next_waiting;
+	q->next_waiting = NULL;
+	q->waits_for = NULL;
+}
+
+/* ---- Transactions ---- */
+
+static bool
+txns_grow(struct rof_chan *c)
+{
+	uint32_t cap = c->txn_cap ? 2 * c->txn_cap : ROF_TXNS_MIN;
+	struct rof_txn *t;
+
+	if (cap > ROF_TXNS_MAX)
+		return false;
+	t = malloc(cap * sizeof(*t));
+	if (!t)
+		return false;
+	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
+		t[i & (cap - 1)] = c->txns[i & (c->txn_cap - 1)];
+	free(c->txns);
+	c->txns = t;
+	c->txn_cap = cap;
+	return true;
+}
+
+/* Datagram channels have no credits: they serve many QPs, and Falcon itself refuses (8.2.3). */
+static bool
+cost(const struct rof_chan *c, enum rof_txn_kind kind, uint32_t len, struct fa_credits *out)
+{
+	if (c->p.transport == ROF_UD)
+		return false;
+	if (kind == ROF_TXN_PUSH)
+		fa_cost_push(&c->p.pools, len, out);
+	else
+		fa_cost_pull(&c->p.pools, len, out);
+	return true;
+}
+
+enum rof_room
+rof_chan_room(struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint32_t len)
+{
+	struct fa_credits need;
+
+	if (!rof_chan_tx(c))
+		return ROF_ROOM_RING;
+	if ((c->txn_next - c->txn_base == c->txn_cap && !txns_grow(c)) ||
+		(cost(c, kind, len, &need) && !fa_credits_take(&c->credits, &need))) {
+		if (c->p.transport == ROF_UD)
+			chan_wait(c, q);
+		return ROF_ROOM_LATER;
+	}
+	/* A place for what the ring may refuse: once it has a number it must go out. */
+	if (c->owed_cap > 0 || owed_grow(c))
+		return ROF_ROOM;
+	rof_chan_unroom(c, kind, len);
+	return ROF_ROOM_RING;
+}
+
+void
+rof_chan_unroom(struct rof_chan *c, enum rof_txn_kind kind, uint32_t len)
+{
+	struct fa_credits had;
+
+	if (cost(c, kind, len, &had))
+		fa_credits_give(&c->credits, &had);
+}
+
+struct rof_txn *
+rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum rof_txn_kind kind)
+{
+	struct rof_txn *t = &c->txns[c->txn_next++ & (c->txn_cap - 1)];
+
+	*t = (struct rof_txn){
+		.kind = (uint8_t)kind,
+		.sn = c->sn++,
+		.len = kind == ROF_TXN_PUSH ? m->buf->len : m->response_len,
+	};
+	rof_say(c, m);
+	return t;
+}
+
+struct rof_txn *
+rof_chan_txn(struct rof_chan *c, uint32_t rsn)
+{
+	struct rof_txn *t;
+
+	if (rsn - c->txn_base >= c->txn_next - c->txn_base)
+		return NULL;
+	t = &c->txns[rsn & (c->txn_cap - 1)];
+	return t->kind == ROF_TXN_NONE ? NULL : t;
+}
+
+void
+rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t)
+{
+	rof_chan_unroom(c, t->kind, t->len);
+	t->kind = ROF_TXN_NONE;
+	t->qp = NULL;
+	while (c->txn_base != c->txn_next &&
+		c->txns[c->txn_base & (c->txn_cap - 1)].kind == ROF_TXN_NONE)
+		c->txn_base++;
+}
+
+void
+rof_chan_forget(struct rof_chan *c, struct rof_qp *q)
+{
+	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
+		if (c->txns[i & (c->txn_cap - 1)].qp == q)
+			c->txns[i & (c->txn_cap - 1)].qp = NULL;
+}
+
+bool
+rof_chan_fills(const struct rof_chan *c, const struct rof_qp *q, uint32_t stag)
+{
+	for (uint32_t i = c->txn_base; q->pulls_out > 0 && i != c->txn_next; i++) {
+		const struct rof_txn *t = &c->txns[i & (c->txn_cap - 1)];
+
+		if ((t->kind == ROF_TXN_READ || t->kind == ROF_TXN_ATOMIC) && t->qp == q &&
+			t->sink_lkey == stag)
+			return true;
+	}
+	return false;
+}

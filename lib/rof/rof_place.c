@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bytes between packets and regions. A packet's payload is `len` bytes of which `data_len` are
+ * there; in a simulator the rest is a length only, and neither read nor written.
+ */
+#include "rof_priv.h"
+
+#include <string.h>
+
+void
+rof_place(const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_t addr, uint32_t n)
+{
+	uint32_t from = in->head + off;
+
+	if (n > 0 && from + n <= in->buf->data_len)
+		rd_mr_write(mr, addr, in->buf->data + from, n);
+}
+
+/* The element in which byte `at` stands, and where in it. */
+static uint32_t
+seek(const struct rd_wr *wr, uint64_t at, uint32_t *off)
+{
+	uint32_t i = 0;
+
+	while (i < wr->nsge && at >= wr->sge[i].len)
+		at -= wr->sge[i++].len;
+	*off = (uint32_t)at;
+	return i;
+}
+
+bool
+rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in)
+{
+	struct rd_mr *mrs[RD_MAX_SGE];
+	uint32_t first_off, left = in->len, off;
+	uint32_t first = seek(&r->wr, at, &first_off);
+
+	off = first_off;
+	for (uint32_t i = first; left > 0; i++, off = 0) {
+		const struct rd_sge *sge = &r->wr.sge[i];
+		uint32_t part = SK_MIN(left, sge->len - off);
+
+		if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, sge->lkey,
+			    sge->addr + off, part, RD_ACC_LOCAL_WRITE, &mrs[i]) != RD_OK)
+			return false;
+		left -= part;
+	}
+	off = first_off;
+	left = in->len;
+	for (uint32_t i = first; left > 0; i++, off = 0) {
+		const struct rd_sge *sge = &r->wr.sge[i];
+		uint32_t part = SK_MIN(left, sge->len - off);
+
+		if (part > 0)
+			rof_place(in, in->len - left, mrs[i], sge->addr + off, part);
+		left -= part;
+	}
+	return true;
+}
+
+void
+rof_append(const struct rof_stage *st, struct fa_buf *b, const void *src, uint32_t n)
+{
+	if (!st->lengths_only) {
+		memcpy(b->data + b->data_len, src, n);
+		b->data_len += n;
+	}
+	b->len += n;
+}
+
+void
+rof_gather(const struct rof_stage *st, struct fa_buf *b, const struct rd_mr *mr, uint64_t addr,
+	uint32_t n)
+{
+	if (!st->lengths_only) {
+		rd_mr_read(mr, addr, b->data + b->data_len, n);
+		b->data_len += n;
+	}
+	b->len += n;
+}
+
+void
+rof_pad(const struct rof_stage *st, struct fa_buf *b, uint8_t pad)
+{
+	static const uint8_t zero[4];
+
+	rof_append(st, b, zero, pad);
+}
+
+struct fa_buf *
+rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n)
+{
+	struct fa_buf *b = st->ops.buf_get(st->ctx, ROF_MAX + n + h->pad);
+
+	if (!b)
+		return NULL;
+	b->data_len = b->len = wire_rof_emit(b->data, h);
+	return b;
+}

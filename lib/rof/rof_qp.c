@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of a QP. Every way into the error state leads through rof_fail() or rof_closed(), after
+ * which nothing of the QP is under way: what Falcon still delivers for it is answered or thrown
+ * away by its channel.
+ */
+#include "rof_priv.h"
+
+#include <stdlib.h>
+
+struct rof_op *
+rof_op_take(struct rof_stage *st)
+{
+	struct rof_op *op = st->spare_op;
+
+	if (!op)
+		return malloc(sizeof(*op));
+	st->spare_op = NULL;
+	return op;
+}
+
+void
+rof_op_put(struct rof_stage *st, struct rof_op *op)
+{
+	if (!st->spare_op)
+		st->spare_op = op;
+	else
+		free(op);
+}
+
+struct rof_qp *
+rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey)
+{
+	struct rof_qp *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	q->st = st;
+	q->rd = qp;
+	q->qkey = qkey;
+	q->send_rmsn = q->pull_rmsn = q->recv_base = q->recv_taken = 1; /* 8.3.2 */
+	rof_users(st, 1);
+	return q;
+}
+
+void
+rof_qp_destroy(struct rof_qp *q)
+{
+	struct rof_stage *st = q->st;
+
+	rof_chan_unwait(q);
+	if (q->c) {
+		rof_chan_forget(q->c, q);
+		q->c->rc = NULL;
+	}
+	rof_recvs_drop(q);
+	free(q->op);
+	free(q->reqs);
+	free(q->recvs);
+	free(q);
+	rof_users(st, -1);
+}
+
+struct rd_qp *
+rof_qp_rd(const struct rof_qp *q)
+{
+	return q->rd;
+}
+
+size_t
+rof_qp_size(void)
+{
+	return sizeof(struct rof_qp) + sizeof(struct rof_chan);
+}
+
+void
+rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn)
+{
+	q->c = c;
+	c->rc = q;
+	q->peer_qpn = peer_qpn;
+	q->transport = c->p.transport;
+	q->ordering = c->p.ordering;
+	q->errors = c->p.errors;
+	q->mtu = c->p.mtu;
+	q->phase = ROF_PHASE_OPEN;
+	q->rd->state = RD_QP_RTS;
+}
+
+void
+rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu)
+{
+	q->transport = ROF_UD;
+	q->ordering = ordering;
+	q->errors = ROF_ERRORS_COMPLETE;
+	q->mtu = mtu;
+	q->phase = ROF_PHASE_OPEN;
+	q->rd->state = RD_QP_RTS;
+}
+
+static void
+enter_error(struct rof_qp *q, int reason)
+{
+	q->phase = ROF_PHASE_ERROR;
+	q->error = reason;
+	q->rd->state = RD_QP_ERR;
+	rof_chan_unwait(q);
+	rof_sq_flush(q);
+	rof_rq_flush(q);
+	if (q->c)
+		rof_chan_forget(q->c, q);
+	q->st->ops.rd.qp_error(q->st->ctx, q->rd, reason);
+}
+
+static void
+close_once(struct rof_qp *q)
+{
+	if (q->close_called || !q->c)
+		return;
+	q->close_called = true;
+	q->st->ops.close(q->st->ctx, q);
+}
+
+void
+rof_fail(struct rof_qp *q, enum rof_reason reason)
+{
+	if (q->phase == ROF_PHASE_ERROR)
+		return;
+	enter_error(q, (int)reason);
+	close_once(q);
+}
+
+void
+rof_fail_target(struct rof_qp *q, enum rof_reason reason)
+{
+	if (q->phase == ROF_PHASE_OPEN)
+		enter_error(q, (int)reason);
+}
+
+void
+rof_disconnect(struct rof_qp *q)
+{
+	rof_fail(q, ROF_NONE);
+}
+
+void
+rof_closed(struct rof_qp *q, int error)
+{
+	q->close_called = true;
+	if (q->phase == ROF_PHASE_ERROR)
+		return;
+	if (error)
+		rof_count(q->st, ROF_CONNECTION_LOST);
+	enter_error(q, error ? ROF_CONNECTION_LOST : ROF_NONE);
+}
+
+void
+rof_flush(struct rof_qp *q)
+{
+	if (q->rd->state != RD_QP_ERR)
+		return;
+	rof_sq_flush(q);
+	rof_rq_flush(q);
+}
+
+void
+rof_get_info(const struct rof_qp *q, struct rof_info *out)
+{
+	*out = q->info;
+	out->reads_out = q->pulls_out;
+	out->outstanding = q->c ? q->c->txn_next - q->c->txn_base : 0;
+}

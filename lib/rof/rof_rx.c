@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Deliveries. Each request is judged once and its verdict goes back: taken; come again later (RNR);
+ * or an error, which ends the request or the QP as the error mode has it (6.3). On an ordered
+ * connection that refused a request, all that are behind it are refused until it has come again,
+ * since they may have been under way already.
+ */
+#include "rof_priv.h"
+
+enum rof_reason
+rof_fault_reason(enum rd_fault fault)
+{
+	static const uint8_t reasons[] = {
+		[RD_FAULT_STAG] = ROF_STAG,
+		[RD_FAULT_PD] = ROF_STAG_PD,
+		[RD_FAULT_ACCESS] = ROF_ACCESS,
+		[RD_FAULT_BOUNDS] = ROF_BOUNDS,
+		[RD_FAULT_WRAP] = ROF_BOUNDS,
+	};
+
+	return (enum rof_reason)reasons[fault];
+}
+
+/* ---- What is said ---- */
+
+/* Nothing of the QP can go on when its verdicts cannot be kept. */
+static void
+say(struct rof_chan *c, const struct rof_msg *m)
+{
+	if (rof_say(c, m))
+		return;
+	if (m->buf)
+		c->st->ops.buf_put(c->st->ctx, m->buf);
+	if (m->outcome.buf)
+		c->st->ops.buf_put(c->st->ctx, m->outcome.buf);
+	if (c->rc)
+		rof_fail(c->rc, ROF_NO_BUFFER);
+}
+
+static void
+verdict(struct rof_chan *c, uint32_t rsn, enum fa_verdict v, uint8_t ulp_code)
+{
+	struct rof_msg m = {
+		.kind = ROF_MSG_OUTCOME,
+		.outcome = {.rsn = rsn, .verdict = (uint8_t)v, .ulp_code = ulp_code},
+	};
+
+	say(c, &m);
+}
+
+static void
+answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
+{
+	struct rof_msg m = {.kind = ROF_MSG_PULL_DATA, .buf = buf, .outcome = {.rsn = rsn}};
+
+	say(c, &m);
+}
+
+static void
+come_again(struct rof_chan *c, const struct fa_delivery *d, uint8_t rnr_code)
+{
+	struct rof_msg m = {
+		.kind = ROF_MSG_OUTCOME,
+		.outcome = {.rsn = d->rsn, .verdict = FA_RNR, .rnr = rnr_code, .buf = d->buf},
+	};
+
+	say(c, &m);
+}
+
+/* ---- Requests that are refused for now ---- */
+
+/* Was one before it refused, so that it has to wait its turn? */
+static bool
+behind(const struct rof_chan *c, uint32_t rsn)
+{
+	return c->p.ordering == ROF_ORDER_STRONG && c->refused &&
+	       (int32_t)(rsn - c->refuse_rsn) > 0;
+}
+
+/* Counts the refusals of the request that was refused first. */
+static bool
+patient(struct rof_chan *c, uint32_t rsn)
+{
+	if (!c->refused) {
+		c->refused = true;
+		c->refuse_rsn = rsn;
+		c->rnr_count = 0;
+	}
+	if (rsn != c->refuse_rsn || c->p.rnr_retry == ROF_RNR_FOREVER)
+		return true;
+	return c->rnr_count++ < c->p.rnr_retry;
+}
+
+static void
+accepted(struct rof_chan *c, uint32_t rsn)
+{
+	if (rsn == c->refuse_rsn)
+		c->refused = false;
+}
+
+/* ---- Sequence numbers ---- */
+
+/* 8.2: in the strongly ordered mode each packet is the next one; in the weakly ordered one those
+ * that are missing are known. */
+static enum rof_reason
+sn_check(const struct rof_chan *c, uint32_t sn)
+{
+	uint32_t ahead = sn - c->sn_next;
+
+	switch (c->p.ordering) {
+	case ROF_ORDER_STRONG:
+		return ahead == 0 ? ROF_NONE : ROF_SEQUENCE;
+	case ROF_ORDER_WEAK:
+		if (ahead >= ROF_SN_WINDOW)
+			return ROF_SEQUENCE;
+		sn %= ROF_SN_WINDOW;
+		return c->sn_map[sn / 64] >> sn % 64 & 1 ? ROF_SEQUENCE : ROF_NONE;
+	default:
+		return ROF_NONE;
+	}
+}
+
+static void
+sn_came(struct rof_chan *c, uint32_t sn)
+{
+	if (c->p.ordering == ROF_ORDER_STRONG)
+		c->sn_next = sn + 1;
+	if (c->p.ordering != ROF_ORDER_WEAK)
+		return;
+	sn %= ROF_SN_WINDOW;
+	c->sn_map[sn / 64] |= 1ull << sn % 64;
+	for (;; c->sn_next++) {
+		uint32_t at = c->sn_next % ROF_SN_WINDOW;
+
+		if (!(c->sn_map[at / 64] >> at % 64 & 1))
+			return;
+		c->sn_map[at / 64] &= ~(1ull << at % 64);
+	}
+}
+
+bool
+rof_sn_reached(const struct rof_chan *c, uint32_t sn)
+{
+	return (int32_t)(c->sn_next - sn) > 0;
+}
+
+/* ---- Requests ---- */
+
+bool
+rof_in_parse(struct rof_stage *st, struct rof_in *in, const struct fa_delivery *d)
+{
+	int head = -1;
+
+	*in = (struct rof_in){.buf = d->buf, .rsn = d->rsn, .pull = d->type == FA_PULL};
+	if (d->buf && d->buf->data_len > 0)
+		head = wire_rof_parse(&in->h, d->buf->data, d->buf->len);
+	if (head < 0) {
+		rof_count(st, ROF_BAD_HEADER);
+		return false;
+	}
+	in->head = (uint32_t)head;
+	in->len = d->buf->len - in->head - in->h.pad;
+	return true;
+}
+
+/* An opcode that belongs into this Falcon packet and to this connection? */
+static bool
+opcode_fits(const struct rof_chan *c, const struct rof_in *in)
+{
+	return (in->h.opcode & ROF_TRANSPORT) == c->p.transport &&
+	       wire_rof_falcon_type(in->h.opcode) ==
+		       (in->pull ? FALCON_PULL_REQUEST : FALCON_PUSH_DATA);
+}
+
+static enum rof_reason
+judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
+{
+	struct rof_qp *q = c->rc;
+	enum rof_reason reason;
+
+	*nak = ROF_NAK_QP;
+	if (q->phase != ROF_PHASE_OPEN)
+		return ROF_QP_STATE;
+	*nak = ROF_NAK_REQUEST;
+	reason = sn_check(c, in->h.sn);
+	if (reason != ROF_NONE)
+		return reason;
+	in->in_sequence = true;
+	if (!opcode_fits(c, in))
+		return ROF_BAD_OPCODE;
+	if (in->pull)
+		return rof_rx_pull(q, in, nak);
+	if (wire_rof_headers(in->h.opcode) & ROF_RETH)
+		return rof_rx_write(q, in, nak);
+	return rof_rx_send(q, in, nak);
+}
+
+/* The request is at fault: a push is told so by a NACK, a pull by its answer (Falcon 8.5.3.5). The
+ * connection of a QP that fails here stays, so that the news arrives: closing it is the peer's
+ * affair. */
+static void
+refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint8_t nak)
+{
+	bool fatal = c->p.errors == ROF_ERRORS_VERBS;
+
+	rof_count(c->st, reason);
+	if (c->rc)
+		c->rc->info.naks_out++;
+	if (in->answer) {
+		verdict(c, in->rsn, FA_TAKEN, 0);
+		answer(c, in->rsn, in->answer);
+	} else {
+		verdict(c, in->rsn, fatal ? FA_FATAL_ERROR : FA_CIE, nak);
+	}
+	if (in->buf)
+		c->st->ops.buf_put(c->st->ctx, in->buf);
+	if (fatal && c->rc)
+		rof_fail_target(c->rc, reason);
+}
+
+static void
+taken(struct rof_chan *c, const struct rof_in *in)
+{
+	verdict(c, in->rsn, FA_TAKEN, 0);
+	if (in->answer)
+		answer(c, in->rsn, in->answer);
+	c->st->ops.buf_put(c->st->ctx, in->buf);
+}
+
+/* 6.9: whose is it? */
+static bool
+misdirected(struct rof_chan *c, const struct rof_in *in)
+{
+	if (!c->rc || in->h.dest_qp == c->rc->rd->qpn)
+		return false;
+	rof_count(c->st, ROF_WRONG_QP);
+	verdict(c, in->rsn, FA_WRONG_CID, ROF_NAK_REQUEST);
+	c->st->ops.buf_put(c->st->ctx, in->buf);
+	return true;
+}
+
+static void
+reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
+{
+	enum rof_reason reason = ROF_QP_STATE;
+	uint8_t nak = ROF_NAK_QP;
+
+	if (c->rc)
+		reason = judge(c, in, &nak);
+	if (reason == ROF_NO_BUFFER || (reason == ROF_NO_RECEIVE && patient(c, in->rsn))) {
+		rof_count(c->st, reason);
+		c->rc->info.rnr_out++;
+		if (!c->refused && reason == ROF_NO_BUFFER) {
+			c->refused = true;
+			c->refuse_rsn = in->rsn;
+			c->rnr_count = 0;
+		}
+		come_again(c, d, reason == ROF_NO_BUFFER ? ROF_RNR_SOON : c->p.rnr_code);
+		return;
+	}
+	if (reason == ROF_NO_RECEIVE) {
+		reason = ROF_RNR_EXHAUSTED;
+		nak = ROF_NAK_RNR;
+	}
+	accepted(c, in->rsn);
+	if (in->in_sequence)
+		sn_came(c, in->h.sn);
+	if (reason != ROF_NONE && in->pull && !rof_pull_refuse(c, in)) {
+		come_again(c, d, ROF_RNR_SOON);
+		return;
+	}
+	if (reason == ROF_NONE)
+		taken(c, in);
+	else
+		refuse(c, in, reason, nak);
+	if (c->rc)
+		rof_recvs_complete(c->rc);
+}
+
+static void
+request(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct rof_in in;
+
+	if (behind(c, d->rsn)) {
+		come_again(c, d, c->p.rnr_code);
+		return;
+	}
+	if (!rof_in_parse(c->st, &in, d)) {
+		refuse(c, &in, ROF_NONE, ROF_NAK_REQUEST);
+		return;
+	}
+	if (c->p.transport == ROF_UD) {
+		if (!in.pull && opcode_fits(c, &in))
+			rof_rx_datagram(c, &in);
+		else
+			rof_count(c->st, ROF_BAD_OPCODE);
+		taken(c, &in);
+		return;
+	}
+	if (!misdirected(c, &in))
+		reliable(c, &in, d);
+}
+
+bool
+rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
+{
+	(void)now;
+	switch (d->type) {
+	case FA_PUSH:
+	case FA_PULL:
+		request(c, d);
+		break;
+	case FA_PULL_DATA:
+		rof_rx_pull_data(c, d);
+		break;
+	case FA_COMPLETION:
+		rof_rx_completion(c, d);
+		break;
+	}
+	return c->owed_head != c->owed_tail || c->waiting ||
+	       (c->rc && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
+}

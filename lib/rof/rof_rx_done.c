@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * At the initiator: a transaction of ours has ended. A response must be the very bytes that were
+ * asked for, for the sink that was named; a response for another QP is dropped (6.9).
+ */
+#include "rof_priv.h"
+
+static enum rd_status
+nak_status(uint8_t nak)
+{
+	switch (nak) {
+	case ROF_NAK_ACCESS:
+		return RD_REM_ACCESS_ERR;
+	case ROF_NAK_OPERATION:
+		return RD_REM_OP_ERR;
+	case ROF_NAK_RNR:
+		return RD_RNR_RETRY_EXC_ERR;
+	case ROF_NAK_QP: /* as verbs have it of a peer that does not answer */
+		return RD_RETRY_EXC_ERR;
+	default:
+		return RD_REM_INV_REQ_ERR;
+	}
+}
+
+static enum rd_status
+completion_status(const struct fa_delivery *d)
+{
+	switch ((enum fa_completion)d->completion) {
+	case FA_DONE:
+		return RD_SUCCESS;
+	case FA_TARGET_CIE:
+	case FA_TARGET_FATAL:
+		return nak_status(d->ulp_code);
+	case FA_TARGET_CID:
+		return RD_REM_INV_REQ_ERR;
+	case FA_LOCAL_TIMEOUT:
+	case FA_DEAD_CONNECTION:
+		return RD_RETRY_EXC_ERR;
+	case FA_OPERATION_ERROR:
+		return RD_BAD_RESP_ERR;
+	case FA_LOCAL_RESOURCE:
+	case FA_CREDIT_ERROR:
+		return RD_LOC_QP_OP_ERR;
+	case FA_REMOTE_ERROR:
+	case FA_LOCAL_XLR:
+		return RD_REM_ABORT_ERR;
+	}
+	return RD_GENERAL_ERR;
+}
+
+/* The transaction ends, and with it perhaps its request. */
+static void
+ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status)
+{
+	struct rof_qp *q = t->qp;
+	uint32_t req = t->req;
+	bool pull = t->kind != ROF_TXN_PUSH;
+
+	rof_chan_done(c, rsn, t);
+	if (!q)
+		return;
+	if (pull)
+		q->pulls_out--;
+	if (status != RD_SUCCESS) {
+		rof_count(c->st, ROF_REMOTE_ERROR);
+		q->info.naks_in++;
+	}
+	/* Nobody knows whether a datagram arrives. */
+	if (q->transport == ROF_UD && status != RD_SUCCESS) {
+		rof_count(c->st, ROF_UD_LOST);
+		status = RD_SUCCESS;
+	}
+	rof_req_progress(q, req, status);
+}
+
+void
+rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct rof_txn *t = rof_chan_txn(c, d->rsn);
+
+	if (d->buf)
+		c->st->ops.buf_put(c->st->ctx, d->buf);
+	if (t)
+		ended(c, d->rsn, t, completion_status(d));
+	else
+		rof_count(c->st, ROF_BAD_RESPONSE);
+}
+
+/* Is it the answer to this request? */
+static bool
+is_answer(const struct rof_chan *c, const struct rof_txn *t, const struct rof_in *in)
+{
+	uint8_t op = in->h.opcode & ROF_OPERATION;
+	bool read = op >= ROF_READ_RESPONSE_FIRST && op <= ROF_READ_RESPONSE_ONLY;
+
+	if ((in->h.opcode & ROF_TRANSPORT) != c->p.transport || in->h.sn != t->sn ||
+		in->h.sink_va != t->sink || in->h.sink_lkey != t->sink_lkey)
+		return false;
+	if (t->kind == ROF_TXN_ATOMIC)
+		return op == ROF_ATOMIC_RESPONSE && in->len == 0;
+	return read && (in->h.ce ? in->len == 0 : in->len == t->bytes);
+}
+
+static enum rd_status
+place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in)
+{
+	uint32_t n = t->kind == ROF_TXN_ATOMIC ? sizeof(uint64_t) : in->len;
+	struct rd_mr *mr;
+
+	if (n == 0)
+		return RD_SUCCESS;
+	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, t->sink_lkey, t->sink, n,
+		    RD_ACC_LOCAL_WRITE, &mr) != RD_OK)
+		return RD_LOC_PROT_ERR;
+	if (t->kind == ROF_TXN_ATOMIC) /* in the host's byte order, as any word of a program */
+		rd_mr_write(mr, t->sink, &in->h.original, n);
+	else
+		rof_place(in, 0, mr, t->sink, n);
+	q->info.bytes_in += n;
+	return RD_SUCCESS;
+}
+
+static enum rd_status
+response(struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *d)
+{
+	struct rof_in in;
+
+	if (!d->buf || d->buf->len == 0) /* Falcon's own way to say that the target failed */
+		return RD_REM_OP_ERR;
+	if (!rof_in_parse(c->st, &in, d) || !is_answer(c, t, &in)) {
+		rof_count(c->st, ROF_BAD_RESPONSE);
+		return RD_BAD_RESP_ERR;
+	}
+	if (in.h.dest_qp != t->qp->rd->qpn) {
+		rof_count(c->st, ROF_WRONG_QP_RESPONSE);
+		return RD_BAD_RESP_ERR;
+	}
+	if (in.h.ce)
+		return RD_REM_ACCESS_ERR;
+	return place(t->qp, t, &in);
+}
+
+void
+rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct rof_txn *t = rof_chan_txn(c, d->rsn);
+	enum rd_status status = RD_SUCCESS;
+
+	if (t && t->kind != ROF_TXN_PUSH && t->qp)
+		status = response(c, t, d);
+	else if (!t || t->kind == ROF_TXN_PUSH)
+		rof_count(c->st, ROF_BAD_RESPONSE);
+	if (d->buf)
+		c->st->ops.buf_put(c->st->ctx, d->buf);
+	if (t && t->kind != ROF_TXN_PUSH)
+		ended(c, d->rsn, t, status);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads and Atomics in. They are executed when they come, and their answer is a snapshot of that
+ * moment: what is delivered later cannot get before it. Without a buffer for the answer nothing
+ * happens, and the request is asked for again.
+ */
+#include "rof_priv.h"
+
+#include "../rdma/atomic.h"
+
+/* The header of an answer: the request's sequence number and sink (8.2, 8.3.4). */
+static struct wire_rof
+answer_header(const struct rof_chan *c, const struct rof_in *in)
+{
+	bool read = (in->h.opcode & ROF_OPERATION) == ROF_READ_REQUEST;
+
+	return (struct wire_rof){
+		.opcode = (read ? ROF_READ_RESPONSE_ONLY : ROF_ATOMIC_RESPONSE) | c->p.transport,
+		.dest_qp = c->rc ? c->rc->peer_qpn : 0,
+		.sn = in->h.sn,
+		.sink_va = in->h.sink_va,
+		.sink_lkey = in->h.sink_lkey,
+	};
+}
+
+bool
+rof_pull_refuse(struct rof_chan *c, struct rof_in *in)
+{
+	struct wire_rof h = answer_header(c, in);
+
+	h.ce = true;
+	in->answer = rof_buf(c->st, &h, 0);
+	return in->answer != NULL;
+}
+
+static enum rof_reason
+read_request(struct rof_qp *q, struct rof_in *in)
+{
+	struct wire_rof h = answer_header(q->c, in);
+	uint64_t at = in->h.va;
+	enum rd_fault fault;
+	struct rd_mr *mr;
+
+	if (in->h.length > q->mtu)
+		return ROF_LENGTH;
+	fault = rd_remote_check(
+		q->st->ops.rd.mrs, q->rd, in->h.rkey, &at, in->h.length, RD_ACC_REMOTE_READ, &mr);
+	if (fault != RD_OK)
+		return rof_fault_reason(fault);
+	h.pad = wire_rof_pad(in->h.length);
+	in->answer = rof_buf(q->st, &h, in->h.length);
+	if (!in->answer)
+		return ROF_NO_BUFFER;
+	if (in->h.length > 0)
+		rof_gather(q->st, in->answer, mr, at, in->h.length);
+	rof_pad(q->st, in->answer, h.pad);
+	q->info.bytes_out += in->h.length;
+	return ROF_NONE;
+}
+
+static bool
+execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
+{
+	if ((in->h.opcode & ROF_OPERATION) == ROF_FETCH_ADD)
+		return rd_fetch_add(word, in->h.swap_add, 0, original);
+	return rd_cmp_swap(word, in->h.swap_add, UINT64_MAX, in->h.compare, UINT64_MAX, original);
+}
+
+static enum rof_reason
+atomic_request(struct rof_qp *q, struct rof_in *in)
+{
+	struct wire_rof h = answer_header(q->c, in);
+	uint64_t *word, at = in->h.va;
+	enum rd_fault fault;
+	struct rd_mr *mr;
+
+	fault = rd_remote_check(q->st->ops.rd.mrs, q->rd, in->h.rkey, &at, sizeof(*word),
+		RD_ACC_REMOTE_ATOMIC, &mr);
+	if (fault != RD_OK)
+		return rof_fault_reason(fault);
+	word = rd_atomic_word(mr, at);
+	if (!word)
+		return ROF_ATOMIC_UNALIGNED;
+	in->answer = rof_buf(q->st, &h, 0); /* first: it cannot be undone */
+	if (!in->answer)
+		return ROF_NO_BUFFER;
+	if (!execute(in, word, &h.original)) {
+		q->st->ops.buf_put(q->st->ctx, in->answer);
+		in->answer = NULL;
+		return ROF_ATOMIC_CONTENDED;
+	}
+	wire_rof_emit(in->answer->data, &h);
+	return ROF_NONE;
+}
+
+enum rof_reason
+rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
+{
+	bool read = (in->h.opcode & ROF_OPERATION) == ROF_READ_REQUEST;
+	enum rof_reason reason;
+
+	*nak = ROF_NAK_ACCESS;
+	if (in->len != 0)
+		return ROF_LENGTH;
+	reason = read ? read_request(q, in) : atomic_request(q, in);
+	if (reason == ROF_NONE)
+		q->info.msgs_in++;
+	return reason;
+}

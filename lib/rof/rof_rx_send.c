@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends in, and the receives that they fill. A message names its receive by number (RMSN), so that
+ * its packets may come in any order among those of others; receives complete in the order of their
+ * numbers and not before all that was sent before them has come, unless the mode promises no order.
+ */
+#include "rof_priv.h"
+
+#include <stdlib.h>
+
+/* Stands for a receive that completed before one with a lower number. */
+static struct rof_recv completed;
+
+/* ---- Receives ---- */
+
+struct rof_recv *
+rof_recv_take(struct rof_stage *st)
+{
+	struct rof_recv *r = st->spare_recv;
+
+	if (!r)
+		return malloc(sizeof(*r));
+	st->spare_recv = r->next;
+	st->spare_recvs--;
+	return r;
+}
+
+void
+rof_recv_put(struct rof_stage *st, struct rof_recv *r)
+{
+	if (st->spare_recvs == ROF_SPARE_RECVS) {
+		free(r);
+		return;
+	}
+	r->next = st->spare_recv;
+	st->spare_recv = r;
+	st->spare_recvs++;
+}
+
+/* A receive of the queue that the packet names. */
+static enum rof_reason
+queue_next(struct rof_qp *q, const struct rof_in *in, struct rd_wr *wr)
+{
+	struct rof_stage *st = q->st;
+	int got;
+
+	if (q->transport == ROF_XRC) {
+		got = st->ops.xrc_next(st->ctx, q, in->h.xrc_srq, wr);
+		if (got < 0)
+			return ROF_BAD_HEADER;
+	} else {
+		got = st->ops.rd.rq_next(st->ctx, q->rd, wr);
+	}
+	return got ? ROF_NONE : ROF_NO_RECEIVE;
+}
+
+static enum rof_reason
+recv_open(struct rof_qp *q, const struct rof_in *in, struct rof_recv **slot)
+{
+	struct rof_recv *r = rof_recv_take(q->st);
+	enum rof_reason reason;
+
+	if (!r)
+		return ROF_NO_BUFFER;
+	reason = queue_next(q, in, &r->wr);
+	if (reason != ROF_NONE) {
+		rof_recv_put(q->st, r);
+		return reason;
+	}
+	r->room = r->got = 0;
+	r->len = UINT64_MAX;
+	r->status = RD_SUCCESS;
+	r->wc = (struct rd_wc){
+		.wr_id = r->wr.wr_id, .qpn = q->rd->qpn, .opcode = RD_RECV, .status = RD_SUCCESS};
+	for (unsigned i = 0; i < r->wr.nsge; i++)
+		r->room += r->wr.sge[i].len;
+	*slot = r;
+	return ROF_NONE;
+}
+
+/* The queue's receives belong to messages in the order of their numbers; of XRC, each message says
+ * itself which queue it means. */
+enum rof_reason
+rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
+{
+	uint32_t rmsn = in->h.rmsn;
+	enum rof_reason reason;
+
+	if (rmsn - q->recv_base >= ROF_RECVS)
+		return ROF_SEQUENCE;
+	if (!q->recvs)
+		q->recvs = calloc(ROF_RECVS, sizeof(*q->recvs));
+	if (!q->recvs)
+		return ROF_NO_BUFFER;
+	if (q->transport == ROF_XRC && !q->recvs[rmsn % ROF_RECVS]) {
+		reason = recv_open(q, in, &q->recvs[rmsn % ROF_RECVS]);
+		if (reason != ROF_NONE)
+			return reason;
+	}
+	while (q->transport != ROF_XRC && (int32_t)(rmsn - q->recv_taken) >= 0) {
+		reason = recv_open(q, in, &q->recvs[q->recv_taken % ROF_RECVS]);
+		if (reason != ROF_NONE)
+			return reason;
+		q->recv_taken++;
+	}
+	*out = q->recvs[rmsn % ROF_RECVS];
+	return *out == &completed ? ROF_SEQUENCE : ROF_NONE;
+}
+
+static bool
+is_whole(const struct rof_qp *q, const struct rof_recv *r)
+{
+	if (r->got < r->len)
+		return false;
+	return q->ordering != ROF_ORDER_WEAK || rof_sn_reached(q->c, r->last_sn);
+}
+
+/* Invalidates what the message asked for, then completes its receive. */
+static void
+recv_done(struct rof_qp *q, struct rof_recv *r)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_mr *mr;
+
+	if (r->status == RD_SUCCESS && (r->wc.flags & RD_WC_INV) &&
+		(rd_invalidate_check(rd->mrs, q->rd, r->wc.inv_stag, true, &mr) != RD_OK ||
+			!rd->invalidate(q->st->ctx, mr)))
+		r->status = RD_REM_INV_REQ_ERR;
+	r->wc.status = r->status;
+	if (r->status != RD_SUCCESS)
+		r->wc.flags = 0;
+	q->info.msgs_in++;
+	rd->complete(q->st->ctx, q->rd, true, &r->wc);
+	rof_recv_put(q->st, r);
+}
+
+void
+rof_recvs_complete(struct rof_qp *q)
+{
+	while (q->phase == ROF_PHASE_OPEN && q->recvs) {
+		struct rof_recv **slot = &q->recvs[q->recv_base % ROF_RECVS], *r = *slot;
+
+		if (!r || (r != &completed && !is_whole(q, r)))
+			return;
+		*slot = NULL;
+		q->recv_base++;
+		if ((int32_t)(q->recv_base - q->recv_taken) > 0)
+			q->recv_taken = q->recv_base;
+		if (r != &completed)
+			recv_done(q, r);
+	}
+}
+
+/* Where there is no order, a message need not wait for those before it. */
+static void
+complete_early(struct rof_qp *q, uint32_t rmsn)
+{
+	struct rof_recv **slot = &q->recvs[rmsn % ROF_RECVS], *r = *slot;
+
+	if (q->ordering != ROF_ORDER_NONE || rmsn == q->recv_base || r->got < r->len)
+		return;
+	*slot = &completed;
+	recv_done(q, r);
+}
+
+void
+rof_recvs_drop(struct rof_qp *q)
+{
+	for (uint32_t i = 0; q->recvs && i < ROF_RECVS; i++) {
+		if (q->recvs[i] && q->recvs[i] != &completed)
+			rof_recv_put(q->st, q->recvs[i]);
+		q->recvs[i] = NULL;
+	}
+}
+
+/* Those that were being filled, then the QP's own queue; a shared one serves others. */
+void
+rof_rq_flush(struct rof_qp *q)
+{
+	struct rd_wc wc = {.qpn = q->rd->qpn, .opcode = RD_RECV, .status = RD_WR_FLUSH_ERR};
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_wr wr;
+
+	for (uint32_t i = 0; q->recvs && i < ROF_RECVS; i++) {
+		struct rof_recv *r = q->recvs[(q->recv_base + i) % ROF_RECVS];
+
+		if (!r || r == &completed)
+			continue;
+		wc.wr_id = r->wr.wr_id;
+		wc.status = r->status != RD_SUCCESS ? r->status : RD_WR_FLUSH_ERR;
+		rd->complete(q->st->ctx, q->rd, true, &wc);
+	}
+	rof_recvs_drop(q);
+	if (q->rd->srq)
+		return;
+	wc.status = RD_WR_FLUSH_ERR;
+	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--) {
+		wc.wr_id = wr.wr_id;
+		rd->complete(q->st->ctx, q->rd, true, &wc);
+	}
+}
+
+/* ---- Messages ---- */
+
+static bool
+ends(uint8_t opcode)
+{
+	switch (opcode & ROF_OPERATION) {
+	case ROF_SEND_FIRST:
+	case ROF_SEND_MIDDLE:
+	case ROF_WRITE_FIRST:
+	case ROF_WRITE_MIDDLE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* What the packet that ends the message says of it. */
+static void
+message_end(struct rof_recv *r, const struct rof_in *in, uint64_t len)
+{
+	int headers = wire_rof_headers(in->h.opcode);
+
+	r->len = len;
+	r->last_sn = in->h.sn;
+	r->wc.byte_len = (uint32_t)len;
+	if (in->h.se)
+		r->wc.flags |= RD_WC_SOLICITED;
+	if (headers & ROF_IMMDT) {
+		r->wc.flags |= RD_WC_IMM;
+		r->wc.imm = in->h.imm;
+		r->wc.opcode = headers & ROF_RETH ? RD_RECV_IMM : RD_RECV;
+	}
+	if (headers & ROF_IETH) {
+		r->wc.flags |= RD_WC_INV;
+		r->wc.inv_stag = in->h.inv_rkey;
+	}
+	if (in->h.ce && r->status == RD_SUCCESS)
+		r->status = RD_REM_ABORT_ERR;
+}
+
+static enum rof_reason
+send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
+{
+	uint64_t end = (uint64_t)in->h.offset + in->len;
+	bool first = (in->h.opcode & ROF_OPERATION) == ROF_SEND_FIRST;
+
+	if (q->ordering == ROF_ORDER_STRONG && in->h.offset != r->got)
+		return ROF_SEQUENCE;
+	if (r->len != UINT64_MAX && (ends(in->h.opcode) || end > r->len))
+		return ROF_SEQUENCE;
+	if (first && in->h.offset != 0)
+		return ROF_SEQUENCE;
+	return !ends(in->h.opcode) && in->len == 0 ? ROF_LENGTH : ROF_NONE;
+}
+
+enum rof_reason
+rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
+{
+	uint64_t end = (uint64_t)in->h.offset + in->len;
+	enum rof_reason reason;
+	struct rof_recv *r;
+
+	*nak = ROF_NAK_REQUEST;
+	reason = rof_recv_get(q, in, &r);
+	if (reason != ROF_NONE)
+		return reason;
+	reason = send_order(q, r, in);
+	if (reason != ROF_NONE)
+		return reason;
+	if (end > r->room && r->status == RD_SUCCESS) {
+		r->status = RD_LOC_LEN_ERR;
+		reason = ROF_TOO_LONG;
+	} else if (r->status == RD_SUCCESS && !rof_scatter(q, r, in->h.offset, in)) {
+		*nak = ROF_NAK_OPERATION;
+		r->status = RD_LOC_PROT_ERR;
+		reason = ROF_RECEIVE_FAULT;
+	} else if (r->status != RD_SUCCESS) {
+		reason = ROF_TOO_LONG; /* the rest of a message that has failed */
+	}
+	r->got += in->len;
+	q->info.bytes_in += in->len;
+	if (ends(in->h.opcode))
+		message_end(r, in, in->h.ce ? r->got : end);
+	if (reason == ROF_NONE)
+		complete_early(q, in->h.rmsn);
+	return reason;
+}
+
+/* A Write's Immediate Data takes a receive, and fills nothing of it. */
+enum rof_reason
+rof_rx_write_imm(struct rof_qp *q, struct rof_in *in)
+{
+	struct rof_recv *r;
+	enum rof_reason reason = rof_recv_get(q, in, &r);
+
+	if (reason != ROF_NONE)
+		return reason;
+	if (r->len != UINT64_MAX)
+		return ROF_SEQUENCE;
+	message_end(r, in, in->h.length);
+	r->got = r->len;
+	complete_early(q, in->h.rmsn);
+	return ROF_NONE;
+}

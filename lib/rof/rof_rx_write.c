@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writes in: each packet is checked on its own, whole, before a byte of it is placed. */
+#include "rof_priv.h"
+
+static enum rof_reason
+target_check(struct rof_qp *q, const struct rof_in *in, uint64_t *at, struct rd_mr **mr)
+{
+	enum rd_fault fault;
+
+	if (in->len > in->h.length || in->len > q->mtu)
+		return ROF_LENGTH;
+	fault = rd_remote_check(
+		q->st->ops.rd.mrs, q->rd, in->h.rkey, at, in->len, RD_ACC_REMOTE_WRITE, mr);
+	return fault == RD_OK ? ROF_NONE : rof_fault_reason(fault);
+}
+
+enum rof_reason
+rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
+{
+	enum rof_reason reason;
+	uint64_t at = in->h.va;
+	struct rd_mr *mr;
+
+	reason = target_check(q, in, &at, &mr);
+	if (reason != ROF_NONE) {
+		*nak = reason == ROF_LENGTH ? ROF_NAK_REQUEST : ROF_NAK_ACCESS;
+		return reason;
+	}
+	/* The receive first: without one nothing of the packet may have happened. */
+	if (wire_rof_headers(in->h.opcode) & ROF_IMMDT) {
+		struct rof_recv *r;
+
+		reason = rof_recv_get(q, in, &r);
+		if (reason != ROF_NONE)
+			return reason;
+	}
+	if (in->len > 0)
+		rof_place(in, 0, mr, at, in->len);
+	q->info.bytes_in += in->len;
+	if (wire_rof_headers(in->h.opcode) & ROF_IMMDT)
+		return rof_rx_write_imm(q, in);
+	return ROF_NONE;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Work requests under way. A request is done when all of its transactions are; it completes in
+ * posting order, or at once where the ordering mode promises none (6.2, 6.4). In the verbs error
+ * mode the first request that completes in error takes the QP down, after those before it.
+ */
+#include "rof_priv.h"
+
+#include <stdlib.h>
+
+static bool
+reqs_grow(struct rof_qp *q)
+{
+	uint32_t cap = q->req_cap ? 2 * q->req_cap : ROF_REQS_MIN;
+	struct rof_req *r;
+
+	if (q->req_cap >= SK_MAX(q->rd->caps.sq_depth, ROF_REQS_MIN))
+		return false;
+	r = malloc(cap * sizeof(*r));
+	if (!r)
+		return false;
+	for (uint32_t i = q->req_head; i != q->req_tail; i++)
+		r[i & (cap - 1)] = *rof_req_at(q, i);
+	free(q->reqs);
+	q->reqs = r;
+	q->req_cap = cap;
+	return true;
+}
+
+bool
+rof_req_room(struct rof_qp *q)
+{
+	return q->req_tail - q->req_head < q->req_cap || reqs_grow(q);
+}
+
+void
+rof_req_begin(struct rof_qp *q, struct rof_op *op)
+{
+	struct rof_req *r = rof_req_at(q, q->req_tail);
+	bool signaled = q->rd->sig_all || (op->wr.flags & RD_SIGNALED);
+
+	*r = (struct rof_req){
+		.wr_id = op->wr.wr_id,
+		.opcode = op->wr.opcode,
+		.flags = signaled ? ROF_REQ_SIGNALED : 0,
+	};
+	op->req = q->req_tail++;
+	op->begun = true;
+}
+
+static void
+complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status)
+{
+	struct rd_wc wc = {
+		.wr_id = r->wr_id,
+		.qpn = q->rd->qpn,
+		.opcode = r->opcode,
+		.status = status,
+		.byte_len = r->total,
+		.vendor_err = status == RD_SUCCESS ? 0 : (uint32_t)q->error,
+	};
+
+	if (status != RD_SUCCESS || (r->flags & ROF_REQ_SIGNALED))
+		q->st->ops.rd.complete(q->st->ctx, q->rd, false, &wc);
+}
+
+/* The sink of a Read is the peer's to use no longer. */
+static enum rd_status
+sink_invalidate(struct rof_qp *q, uint32_t stag)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rd_mr *mr;
+
+	switch (rd_invalidate_check(rd->mrs, q->rd, stag, false, &mr)) {
+	case RD_OK:
+		return rd->invalidate(q->st->ctx, mr) ? RD_SUCCESS : RD_LOC_PROT_ERR;
+	case RD_FAULT_ACCESS:
+		return RD_LOC_PROT_ERR;
+	default: /* it is gone already */
+		return RD_SUCCESS;
+	}
+}
+
+static void
+finish(struct rof_qp *q, struct rof_req *r)
+{
+	struct rof_req done = *r;
+
+	r->flags |= ROF_REQ_DONE;
+	if (done.opcode == RD_READ_INV && done.status == RD_SUCCESS)
+		done.status = (uint8_t)sink_invalidate(q, done.inv_stag);
+	complete(q, &done, (enum rd_status)done.status);
+	if (done.status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
+		rof_fail(q, q->error ? (enum rof_reason)q->error : ROF_REMOTE_ERROR);
+}
+
+static void
+advance(struct rof_qp *q)
+{
+	while (q->phase == ROF_PHASE_OPEN && q->req_head != q->req_tail) {
+		struct rof_req *r = rof_req_at(q, q->req_head);
+
+		if (!(r->flags & ROF_REQ_ISSUED) || r->left > 0)
+			return;
+		q->req_head++;
+		if (!(r->flags & ROF_REQ_DONE))
+			finish(q, r);
+	}
+}
+
+/* It may be that a request is done now. */
+static void
+settle(struct rof_qp *q, uint32_t i)
+{
+	struct rof_req *r = rof_req_at(q, i);
+
+	if (q->ordering == ROF_ORDER_NONE && i != q->req_head && (r->flags & ROF_REQ_ISSUED) &&
+		r->left == 0 && !(r->flags & ROF_REQ_DONE))
+		finish(q, r);
+	advance(q);
+}
+
+void
+rof_req_issued(struct rof_qp *q, uint32_t i)
+{
+	rof_req_at(q, i)->flags |= ROF_REQ_ISSUED;
+	settle(q, i);
+}
+
+void
+rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status)
+{
+	struct rof_req *r = rof_req_at(q, i);
+
+	r->left--;
+	if (r->status == RD_SUCCESS)
+		r->status = (uint8_t)status;
+	settle(q, i);
+}
+
+void
+rof_sq_flush(struct rof_qp *q)
+{
+	const struct rd_ops *rd = &q->st->ops.rd;
+	struct rof_op *op = q->op;
+	struct rof_req r = {.opcode = RD_SEND};
+	struct rd_wr wr;
+
+	for (; q->req_head != q->req_tail; q->req_head++) {
+		r = *rof_req_at(q, q->req_head);
+		if (!(r.flags & ROF_REQ_DONE))
+			complete(q, &r, r.status ? (enum rd_status)r.status : RD_WR_FLUSH_ERR);
+	}
+	q->pulls_out = 0;
+	q->op = NULL;
+	if (op && !op->begun) {
+		r = (struct rof_req){.wr_id = op->wr.wr_id, .opcode = op->wr.opcode};
+		complete(q, &r, RD_WR_FLUSH_ERR);
+	}
+	if (op)
+		rof_op_put(q->st, op);
+	/* A client that posts while this runs rings again, so one queue's depth is enough. */
+	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
+		r = (struct rof_req){.wr_id = wr.wr_id, .opcode = wr.opcode};
+		complete(q, &r, RD_WR_FLUSH_ERR);
+	}
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The send queue: one table row per verbs opcode. A request is checked as a whole before its first
+ * transaction; one that goes on in a later call is checked again, since its regions may have gone
+ * meanwhile.
+ */
+#include "rof_priv.h"
+
+static const struct kind {
+	enum rof_step (*step)(struct rof_qp *q, struct rof_op *op); /* NULL: refused */
+	bool local;                                                 /* sends nothing */
+	bool pull;                                                  /* counts against ORD */
+	uint8_t need; /* rights on the local elements */
+} kinds[] = {
+	[RD_SEND] = {.step = rof_push_step},
+	[RD_SEND_INV] = {.step = rof_push_step},
+	[RD_SEND_IMM] = {.step = rof_push_step},
+	[RD_WRITE] = {.step = rof_push_step},
+	[RD_WRITE_IMM] = {.step = rof_push_step},
+	[RD_READ] = {.step = rof_read_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
+	[RD_READ_INV] = {.step = rof_read_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
+	[RD_CMP_SWAP] = {.step = rof_atomic_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
+	[RD_FETCH_ADD] = {.step = rof_atomic_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
+	[RD_LOCAL_INV] = {.step = rof_local_inv_step, .local = true},
+	[RD_BIND_MW] = {.step = rof_bind_step, .local = true},
+};
+
+static const struct kind *
+kind_of(const struct rof_qp *q, const struct rd_wr *wr)
+{
+	if (wr->opcode >= SK_ARRAY_LEN(kinds) || !kinds[wr->opcode].step)
+		return NULL;
+	if (q->transport == ROF_UD && wr->opcode != RD_SEND && wr->opcode != RD_SEND_IMM)
+		return NULL;
+	return &kinds[wr->opcode];
+}
+
+void
+rof_op_end(struct rof_qp *q, struct rof_op *op)
+{
+	uint32_t req = op->req;
+
+	rof_req_at(q, req)->total = (uint32_t)op->total;
+	q->op = NULL;
+	rof_op_put(q->st, op);
+	q->info.msgs_out++;
+	rof_req_issued(q, req);
+}
+
+enum rof_step
+rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status)
+{
+	struct rof_req *r;
+
+	rof_count(q->st, ROF_LOCAL_FAULT);
+	if (!op->begun)
+		rof_req_begin(q, op);
+	r = rof_req_at(q, op->req);
+	if (r->status == RD_SUCCESS)
+		r->status = (uint8_t)status;
+	if (q->errors == ROF_ERRORS_VERBS) {
+		q->error = ROF_LOCAL_FAULT;
+		q->halted = true; /* those before it may still end well */
+	}
+	op->total = 0;
+	rof_op_end(q, op);
+	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
+}
+
+/* What a mode or a QP type does not carry (6.4). */
+static enum rd_status
+size_check(const struct rof_qp *q, const struct rof_op *op)
+{
+	bool send = op->wr.opcode <= RD_SEND_IMM;
+
+	if (q->transport == ROF_UD)
+		return op->total > q->mtu ? RD_LOC_LEN_ERR : RD_SUCCESS;
+	if (q->ordering == ROF_ORDER_NONE && (send || op->wr.opcode == RD_WRITE_IMM) &&
+		op->total > q->mtu)
+		return RD_LOC_LEN_ERR;
+	return RD_SUCCESS;
+}
+
+static enum rd_status
+op_check(struct rof_qp *q, struct rof_op *op, const struct kind *k)
+{
+	enum rd_status s;
+
+	op->checked = true;
+	if (k->local)
+		return RD_SUCCESS;
+	if (k->need && (op->wr.flags & RD_INLINE))
+		return RD_LOC_QP_OP_ERR;
+	s = rd_sges_check(&q->st->ops.rd, q->rd, &op->wr, k->need, &op->total, op->mrs);
+	return s == RD_SUCCESS ? size_check(q, op) : s;
+}
+
+static enum rof_step
+op_next(struct rof_qp *q)
+{
+	struct rof_stage *st = q->st;
+	struct rof_op *op;
+
+	if (q->halted)
+		return ROF_STEP_NONE;
+	if (!rof_req_room(q)) {
+		if (!st->ops.rd.sq_pending(st->ctx, q->rd))
+			return ROF_STEP_NONE;
+		return ROF_STEP_WAIT;
+	}
+	op = rof_op_take(st);
+	if (!op)
+		return ROF_STEP_NOBUF;
+	if (!st->ops.rd.sq_next(st->ctx, q->rd, &op->wr)) {
+		rof_op_put(st, op);
+		return ROF_STEP_NONE;
+	}
+	op->total = op->done = 0;
+	op->sge = op->sge_off = op->sent = 0;
+	op->token = 0;
+	op->begun = op->checked = op->failing = op->acted = false;
+	q->op = op;
+	return ROF_STEP_DID;
+}
+
+static enum rof_step
+step(struct rof_qp *q)
+{
+	const struct kind *k;
+	struct rof_op *op;
+
+	if (!q->op) {
+		enum rof_step s = op_next(q);
+
+		if (s != ROF_STEP_DID)
+			return s;
+	}
+	op = q->op;
+	k = kind_of(q, &op->wr);
+	if (!k)
+		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
+	if (!op->checked) {
+		enum rd_status status = op_check(q, op, k);
+
+		if (status != RD_SUCCESS && !op->begun)
+			return rof_refuse(q, op, status);
+		if (status != RD_SUCCESS)
+			return rof_abandon(q, op, status);
+	}
+	if ((op->wr.flags & RD_FENCE) && !op->begun && q->pulls_out > 0)
+		return ROF_STEP_WAIT;
+	if (k->pull && q->pulls_out >= q->rd->ord)
+		return ROF_STEP_WAIT;
+	return k->step(q, op);
+}
+
+enum rof_tx_result
+rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
+{
+	(void)now;
+	if (q->c && !rof_chan_tx(q->c))
+		return ROF_TX_NOBUF;
+	if (q->phase != ROF_PHASE_OPEN)
+		return ROF_TX_IDLE;
+	q->blocked = false;
+	if (q->op)
+		q->op->checked = false;
+	while (budget-- > 0) {
+		switch (step(q)) {
+		case ROF_STEP_DID:
+			continue;
+		case ROF_STEP_WAIT:
+			q->blocked = true;
+			return ROF_TX_BLOCKED;
+		case ROF_STEP_NOBUF:
+			return ROF_TX_NOBUF;
+		case ROF_STEP_NONE:
+		case ROF_STEP_DEAD:
+			return ROF_TX_IDLE;
+		}
+	}
+	return ROF_TX_MORE;
+}

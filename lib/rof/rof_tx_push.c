@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends, Writes and datagrams: a push transaction for each MTU of the message (6.7). Each packet
+ * tells its own place in the message or in memory, so that the target can place them in any order.
+ */
+#include "rof_priv.h"
+
+/* By place in the message: first, middle, last, only. */
+enum place { FIRST, MIDDLE, LAST, ONLY };
+
+static const uint8_t opcodes[][4] = {
+	[RD_SEND] = {ROF_SEND_FIRST, ROF_SEND_MIDDLE, ROF_SEND_LAST, ROF_SEND_ONLY},
+	[RD_SEND_INV] = {ROF_SEND_FIRST, ROF_SEND_MIDDLE, ROF_SEND_LAST_INV, ROF_SEND_ONLY_INV},
+	[RD_SEND_IMM] = {ROF_SEND_FIRST, ROF_SEND_MIDDLE, ROF_SEND_LAST_IMM, ROF_SEND_ONLY_IMM},
+	[RD_WRITE] = {ROF_WRITE_FIRST, ROF_WRITE_MIDDLE, ROF_WRITE_LAST, ROF_WRITE_ONLY},
+	[RD_WRITE_IMM] = {ROF_WRITE_FIRST, ROF_WRITE_MIDDLE, ROF_WRITE_LAST_IMM,
+		ROF_WRITE_ONLY_IMM},
+};
+
+/* A message that takes a receive at the target has a number among those (8.3.2). */
+static bool
+takes_receive(const struct rd_wr *wr)
+{
+	return wr->opcode != RD_WRITE;
+}
+
+static void
+header(const struct rof_qp *q, const struct rof_op *op, const struct rof_chan *c, uint32_t n,
+	struct wire_rof *h)
+{
+	bool last = op->failing || op->done + n == op->total;
+	enum place place = op->sent == 0 ? (last ? ONLY : FIRST) : (last ? LAST : MIDDLE);
+	const struct rd_wr *wr = &op->wr;
+
+	*h = (struct wire_rof){
+		.opcode = opcodes[wr->opcode][place] | q->transport,
+		.ce = op->failing,
+		.se = last && takes_receive(wr) && (wr->flags & RD_SOLICITED),
+		.pad = wire_rof_pad(n),
+		.dest_qp = q->transport == ROF_UD ? wr->remote_qpn : q->peer_qpn,
+		.sn = c->sn,
+		.va = wr->remote_addr + op->done,
+		.rkey = wr->rkey,
+		.length = (uint32_t)op->total,
+		.rmsn = q->send_rmsn,
+		.offset = (uint32_t)op->done,
+		.imm = (uint32_t)wr->imm,
+		.inv_rkey = (uint32_t)wr->imm,
+		.xrc_srq = wr->remote_srqn,
+		.qkey = wr->remote_qkey,
+		.src_qp = q->rd->qpn,
+	};
+}
+
+/* The next `n` bytes of the request's elements. */
+static void
+gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf *b, uint32_t n)
+{
+	if (op->wr.flags & RD_INLINE) {
+		rof_append(st, b, op->wr.inl + op->done, n);
+		return;
+	}
+	while (n > 0) {
+		const struct rd_sge *sge = &op->wr.sge[op->sge];
+		uint32_t part;
+
+		if (op->sge_off == sge->len) {
+			op->sge++;
+			op->sge_off = 0;
+			continue;
+		}
+		part = SK_MIN(n, sge->len - op->sge_off);
+		rof_gather(st, b, op->mrs[op->sge], sge->addr + op->sge_off, part);
+		op->sge_off += part;
+		n -= part;
+	}
+}
+
+/* Which connection; NULL: the address handle names none. */
+static struct rof_chan *
+channel(struct rof_qp *q, const struct rof_op *op)
+{
+	return q->c ? q->c : q->st->ops.ud_chan(q->st->ctx, q, op->wr.ah);
+}
+
+static void
+packet_started(struct rof_qp *q, struct rof_op *op, struct rof_txn *t, uint32_t n)
+{
+	if (!op->begun)
+		rof_req_begin(q, op);
+	t->qp = q;
+	t->req = op->req;
+	rof_req_at(q, op->req)->left++;
+	op->sent++;
+	op->done += n;
+	q->info.bytes_out += n;
+	if (!op->failing && op->done < op->total)
+		return;
+	if (takes_receive(&op->wr))
+		q->send_rmsn++;
+	rof_op_end(q, op);
+}
+
+enum rof_step
+rof_push_step(struct rof_qp *q, struct rof_op *op)
+{
+	uint32_t n = op->failing ? 0 : (uint32_t)SK_MIN(op->total - op->done, q->mtu);
+	struct rof_msg m = {.kind = ROF_MSG_PUSH};
+	struct rof_chan *c = channel(q, op);
+	struct wire_rof h;
+
+	if (!c)
+		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
+	header(q, op, c, n, &h);
+	switch (rof_chan_room(c, q, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad)) {
+	case ROF_ROOM:
+		break;
+	case ROF_ROOM_LATER:
+		return ROF_STEP_WAIT;
+	case ROF_ROOM_RING:
+		return ROF_STEP_NOBUF;
+	}
+	m.buf = rof_buf(q->st, &h, n);
+	if (!m.buf) {
+		rof_chan_unroom(c, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad);
+		return ROF_STEP_NOBUF;
+	}
+	gather(q->st, op, m.buf, n);
+	rof_pad(q->st, m.buf, h.pad);
+	packet_started(q, op, rof_chan_start(c, &m, ROF_TXN_PUSH), n);
+	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
+}
+
+/* A request that cannot go on, some of whose packets have left: the peer learns by the last one
+ * that the message is void (8.2, CE), where errors are matters of requests. */
+enum rof_step
+rof_abandon(struct rof_qp *q, struct rof_op *op, enum rd_status status)
+{
+	bool push = op->wr.opcode <= RD_WRITE_IMM;
+
+	if (q->errors == ROF_ERRORS_VERBS || !push)
+		return rof_refuse(q, op, status);
+	rof_count(q->st, ROF_LOCAL_FAULT);
+	rof_req_at(q, op->req)->status = (uint8_t)status;
+	op->failing = true;
+	return rof_push_step(q, op);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See pair.h. Errors of the harness itself abort. */
+#include "pair.h"
+
+#include "../../../lib/base/mem.h"
+#include "../../../lib/base/wheel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+need(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+uint32_t
+rng_below(uint64_t *state, uint32_t n)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (uint32_t)((z ^ (z >> 31)) % n);
+}
+
+/* ---- Client and engine stage ---- */
+
+static bool
+sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
+{
+	struct end *e = ctx;
+
+	if (e->sq_head == e->sq_tail)
+		return false;
+	*wr = e->sq[e->sq_head++ % END_WRS];
+	return true;
+}
+
+static bool
+sq_pending(void *ctx, struct rd_qp *qp)
+{
+	struct end *e = ctx;
+
+	return e->sq_head != e->sq_tail;
+}
+
+static bool
+rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
+{
+	struct end *e = ctx;
+
+	if (e->rq_head == e->rq_tail)
+		return false;
+	*wr = e->rq[e->rq_head++ % END_WRS];
+	return true;
+}
+
+static void
+complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
+{
+	struct end *e = ctx;
+
+	if (recv)
+		e->recv_wc[e->nrecv++ % END_WCS] = *wc;
+	else
+		e->send_wc[e->nsend++ % END_WCS] = *wc;
+}
+
+static void
+qp_error(void *ctx, struct rd_qp *qp, int code)
+{
+	struct end *e = ctx;
+
+	e->errors++;
+	e->error_code = code;
+}
+
+static bool
+invalidate(void *ctx, struct rd_mr *mr)
+{
+	(void)ctx;
+	return rd_mr_invalidate(mr);
+}
+
+static struct fa_buf *
+buf_new(struct end *e, uint32_t room)
+{
+	struct fa_buf *b = calloc(1, sizeof(*b));
+
+	need(b);
+	b->data = malloc(room ? room : 1);
+	need(b->data);
+	b->owner = e;
+	e->live++;
+	return b;
+}
+
+static struct fa_buf *
+buf_get(void *ctx, uint32_t room)
+{
+	struct end *e = ctx;
+
+	if (e->no_buffers > 0) {
+		e->no_buffers--;
+		return NULL;
+	}
+	return buf_new(e, room);
+}
+
+static void
+buf_put(void *ctx, struct fa_buf *b)
+{
+	struct end *e = b->owner;
+
+	(void)ctx;
+	e->live--;
+	free(b->data);
+	free(b);
+}
+
+static bool
+tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+{
+	struct end *e = ctx;
+
+	if (e->down_tail - e->down_head >= e->room)
+		return false;
+	e->down[e->down_tail++ % END_QUEUE] = *m;
+	return true;
+}
+
+static void
+close_qp(void *ctx, struct rof_qp *q)
+{
+	((struct end *)ctx)->closed = true;
+}
+
+/* ---- Transport stage ---- */
+
+static void
+wire_add(struct pair *p, struct packet *k)
+{
+	struct packet **at = &p->wire;
+
+	while (*at && (*at)->due <= k->due)
+		at = &(*at)->next;
+	k->next = *at;
+	*at = k;
+}
+
+static void
+send_copy(struct end *e, const struct fa_out *out)
+{
+	struct pair *p = e->pair;
+	struct packet *k = calloc(1, sizeof(*k));
+
+	need(k);
+	k->h = *out->hdr;
+	k->stamp = out->stamp;
+	k->path = out->path;
+	k->due = p->now + p->delay;
+	if (rng_below(&p->rng, 10000) < p->reorder)
+		k->due += rng_below(&p->rng, (uint32_t)(4 * p->delay));
+	if (out->payload) {
+		k->buf = buf_new(&p->e[!e->index], out->payload->len);
+		memcpy(k->buf->data, out->payload->data, out->payload->len);
+		k->buf->len = k->buf->data_len = out->payload->len;
+	}
+	k->h.vendor = e->index; /* who sent it: not of the wire here */
+	wire_add(p, k);
+}
+
+static int
+output(void *ctx, struct fa_conn *c, const struct fa_out *out)
+{
+	struct end *e = ctx;
+	struct pair *p = e->pair;
+
+	p->packets++;
+	if ((p->hook && !p->hook(p->hook_arg, e->index, out->hdr)) ||
+		rng_below(&p->rng, 10000) < p->loss) {
+		p->lost++;
+		return 0;
+	}
+	send_copy(e, out);
+	if (rng_below(&p->rng, 10000) < p->dup)
+		send_copy(e, out);
+	return 0;
+}
+
+static bool
+deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
+{
+	struct end *e = ctx;
+
+	if (e->up_tail - e->up_head >= e->room) {
+		e->up_refused = true;
+		return false;
+	}
+	e->up[e->up_tail++ % END_QUEUE] = *d;
+	return true;
+}
+
+static void
+event(void *ctx, struct fa_conn *c, enum fa_event ev)
+{
+	if (ev == FA_EV_DEAD)
+		((struct end *)ctx)->dead = true;
+}
+
+/* What the engine stage said. */
+static void
+transport_take(struct end *e)
+{
+	uint64_t now = e->pair->now;
+
+	while (e->down_head != e->down_tail) {
+		struct rof_msg m = e->down[e->down_head++ % END_QUEUE];
+
+		switch (m.kind) {
+		case ROF_MSG_PUSH:
+			fa_push(e->conn, now, m.buf);
+			break;
+		case ROF_MSG_PULL:
+			fa_pull(e->conn, now, m.buf, m.response_len);
+			break;
+		case ROF_MSG_PULL_DATA:
+			fa_pull_data(e->conn, now, m.outcome.rsn, m.buf);
+			break;
+		case ROF_MSG_OUTCOME:
+			fa_outcome(e->conn, now, &m.outcome);
+			break;
+		}
+	}
+}
+
+static void
+arrive(struct pair *p)
+{
+	while (p->wire && p->wire->due <= p->now) {
+		struct packet *k = p->wire;
+		struct end *e = &p->e[!k->h.vendor];
+		struct fa_in in = {
+			.hdr = &k->h,
+			.payload = k->buf,
+			.stamp = k->stamp,
+			.path = k->path,
+			.ttl = 64,
+		};
+
+		p->wire = k->next;
+		k->h.vendor = 0;
+		fa_input(e->conn, p->now, &in);
+		free(k);
+	}
+}
+
+static void
+turn(struct end *e)
+{
+	uint64_t now = e->pair->now;
+	enum rof_tx_result r;
+
+	while (e->up_head != e->up_tail) {
+		struct fa_delivery d = e->up[e->up_head++ % END_QUEUE];
+
+		rof_rx(e->c, now, &d);
+	}
+	if (e->up_refused) {
+		e->up_refused = false;
+		fa_deliver_resume(e->conn, now);
+	}
+	r = rof_tx(e->q, now, 64);
+	e->more = r == ROF_TX_MORE || r == ROF_TX_NOBUF;
+	transport_take(e);
+	fa_stack_poll(e->fa, now, 64);
+}
+
+/* ---- The pair ---- */
+
+static void
+end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_params *params)
+{
+	struct sk_key key = {{0x0123456789abcdefull, index}};
+	struct fa_ops fops = {
+		.output = output, .deliver = deliver, .buf_free = buf_put, .event = event};
+	struct fa_config cfg;
+
+	e->pair = p;
+	e->index = index;
+	e->room = END_QUEUE;
+	e->mrs = rd_mr_table_create(64, &key);
+	e->mem = calloc(1, END_MEM);
+	need(e->mrs && e->mem);
+	e->extent = (struct rd_extent){.len = END_MEM, .host = e->mem};
+	e->mr = (struct rd_mr){.access = 31,
+		.pd = &e->pd,
+		.base = END_BASE,
+		.len = END_MEM,
+		.valid = true,
+		.nextents = 1,
+		.extents = &e->extent};
+	need(rd_mr_add(e->mrs, &e->mr, 7) == 0);
+	e->st.ctx = e;
+	e->st.ops = (struct rof_ops){.rd = {.mrs = e->mrs,
+					     .sq_next = sq_next,
+					     .sq_pending = sq_pending,
+					     .rq_next = rq_next,
+					     .complete = complete,
+					     .qp_error = qp_error,
+					     .invalidate = invalidate},
+		.buf_get = buf_get,
+		.buf_put = buf_put,
+		.tell = tell,
+		.close = close_qp};
+	e->rd = (struct rd_qp){.qpn = 100 + index,
+		.pd = &e->pd,
+		.caps = {64, 64, 4, 4, 64},
+		.access = 31,
+		.ird = 16,
+		.ord = 16,
+		.sig_all = true};
+	fa_config_default(&cfg);
+	cfg.max_conns = 4;
+	cfg.seed = p->rng;
+	e->fa = fa_stack_create(&cfg, &fops, e, p->now);
+	need(e->fa);
+	struct fa_params fp = {.cid = 0x100 + index,
+		.peer_cid = 0x100 + !index,
+		.protocol = 2,
+		.ordered = params->ordering == ROF_ORDER_STRONG,
+		.tx_request_psn = 50 + index,
+		.rx_request_psn = 50 + !index,
+		.tx_data_psn = 0xfffffff0u + index,
+		.rx_data_psn = 0xfffffff0u + !index,
+		.tx_rsn = 0xffffff00u,
+		.rx_rsn = 0xffffff00u,
+		.mtu = params->mtu + ROF_MAX + 4,
+		.flows = 1,
+		.user = e};
+	need(fa_conn_create(e->fa, p->now, &fp, &e->conn) == 0);
+
+	struct rof_chan_params cp = *params;
+
+	cp.tx_rsn = fp.tx_rsn;
+	cp.pools = cfg.pools;
+	e->c = rof_chan_create(&e->st, &cp, e);
+	e->q = rof_qp_create(&e->st, &e->rd, 0);
+	need(e->c && e->q);
+	rof_qp_start(e->q, e->c, 100 + !index);
+}
+
+void
+pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed)
+{
+	struct rof_chan_params cp = {.transport = ROF_RC,
+		.mtu = 1024,
+		.credits = {128, 1u << 20, 128, 1u << 20, 128, 1u << 20},
+		.rnr_code = 1,
+		.rnr_retry = ROF_RNR_FOREVER};
+
+	memset(p, 0, sizeof(*p));
+	if (params) {
+		cp.transport = params->transport;
+		cp.ordering = params->ordering;
+		cp.errors = params->errors;
+		if (params->mtu)
+			cp.mtu = params->mtu;
+		if (params->rnr_retry)
+			cp.rnr_retry = params->rnr_retry - 1;
+	}
+	p->rng = seed;
+	p->now = 1000000;
+	p->delay = 5000;
+	end_init(&p->e[0], p, 0, &cp);
+	end_init(&p->e[1], p, 1, &cp);
+}
+
+static void
+queues_clear(struct end *e)
+{
+	for (; e->down_head != e->down_tail; e->down_head++) {
+		struct rof_msg *m = &e->down[e->down_head % END_QUEUE];
+
+		if (m->buf)
+			buf_put(e, m->buf);
+		if (m->outcome.buf)
+			buf_put(e, m->outcome.buf);
+	}
+	for (; e->up_head != e->up_tail; e->up_head++)
+		if (e->up[e->up_head % END_QUEUE].buf)
+			buf_put(e, e->up[e->up_head % END_QUEUE].buf);
+}
+
+bool
+pair_fini(struct pair *p)
+{
+	int live = 0;
+
+	while (p->wire) {
+		struct packet *k = p->wire;
+
+		p->wire = k->next;
+		if (k->buf)
+			buf_put(NULL, k->buf);
+		free(k);
+	}
+	for (struct end *e = p->e; e < p->e + 2; e++) {
+		queues_clear(e);
+		rof_qp_destroy(e->q);
+		rof_chan_destroy(e->c);
+		fa_stack_destroy(e->fa);
+		rd_mr_del(e->mrs, &e->mr);
+		rd_mr_table_destroy(e->mrs);
+		free(e->mem);
+	}
+	for (struct end *e = p->e; e < p->e + 2; e++)
+		live += abs(e->live);
+	return live == 0;
+}
+
+static bool
+busy(const struct end *e)
+{
+	return e->down_head != e->down_tail || e->up_head != e->up_tail || e->up_refused || e->more;
+}
+
+void
+pair_run(struct pair *p, uint64_t until, bool (*done)(struct pair *p))
+{
+	uint64_t end = p->now + until;
+
+	for (;;) {
+		uint64_t next;
+
+		arrive(p);
+		turn(&p->e[0]);
+		turn(&p->e[1]);
+		if (p->now >= end || (done && done(p)))
+			return;
+		next = SK_MIN(fa_stack_deadline(p->e[0].fa), fa_stack_deadline(p->e[1].fa));
+		if (p->wire && p->wire->due < next)
+			next = p->wire->due;
+		if (busy(&p->e[0]) || busy(&p->e[1]))
+			next = p->now;
+		p->now = SK_MAX(SK_MIN(next, end), p->now + 100);
+	}
+}
+
+struct rd_wr *
+end_post(struct end *e, uint8_t opcode, uint64_t wr_id)
+{
+	struct rd_wr *wr = &e->sq[e->sq_tail++ % END_WRS];
+
+	*wr = (struct rd_wr){.wr_id = wr_id,
+		.opcode = opcode,
+		.data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0,
+		.compare_mask = UINT64_MAX};
+	return wr;
+}
+
+struct rd_wr *
+end_recv(struct end *e, uint64_t wr_id)
+{
+	struct rd_wr *wr = &e->rq[e->rq_tail++ % END_WRS];
+
+	*wr = (struct rd_wr){.wr_id = wr_id, .opcode = RD_RECV};
+	return wr;
+}
+
+void
+wr_sge(struct end *e, struct rd_wr *wr, uint64_t off, uint32_t len)
+{
+	wr->sge[wr->nsge++] =
+		(struct rd_sge){.addr = END_BASE + off, .len = len, .lkey = e->mr.stag};
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two QPs over lib/falcon in one process and in virtual time: each end plays client, engine stage
+ * and transport stage; between its two stages are queues as long as a test wants, and between the
+ * ends a wire that loses, doubles and reorders packets by a seeded generator.
+ */
+#ifndef ROF_PAIR_H
+#define ROF_PAIR_H
+
+#include "../../../lib/rof/rof.h"
+#include "../../../lib/wire/falcon.h"
+
+#define END_WRS   1024
+#define END_WCS   8192
+#define END_QUEUE 4096
+#define END_MEM   (1u << 20)
+
+/* What a test may look at, or change, of each packet on its way. Returns false to lose it. */
+typedef bool (*packet_hook)(void *arg, unsigned from, const struct wire_falcon *h);
+
+struct packet {
+	struct packet *next;
+	uint64_t due;
+	struct wire_falcon h;
+	struct fa_buf *buf;
+	uint32_t stamp, path;
+};
+
+struct end {
+	struct pair *pair;
+	unsigned index;
+	/* engine stage */
+	struct rof_stage st;
+	struct rd_pd pd;
+	struct rd_qp rd;
+	struct rof_qp *q;
+	struct rof_chan *c;
+	struct rd_mr_table *mrs;
+	struct rd_mr mr; /* END_MEM bytes at address 0x10000, all rights */
+	struct rd_extent extent;
+	uint8_t *mem;
+	bool closed;
+	int errors, error_code;
+	/* transport stage */
+	struct fa_stack *fa;
+	struct fa_conn *conn;
+	bool dead;
+	/* between them; `room` is how long each may be */
+	unsigned room;
+	struct rof_msg down[END_QUEUE];
+	struct fa_delivery up[END_QUEUE];
+	unsigned down_head, down_tail, up_head, up_tail;
+	bool up_refused, more;
+	/* client */
+	struct rd_wr sq[END_WRS], rq[END_WRS];
+	unsigned sq_head, sq_tail, rq_head, rq_tail;
+	struct rd_wc send_wc[END_WCS], recv_wc[END_WCS];
+	unsigned nsend, nrecv;
+	unsigned no_buffers; /* so many times buf_get says no */
+	int live;            /* buffers that have not come home */
+};
+
+struct pair {
+	struct end e[2];
+	uint64_t now, rng;
+	struct packet *wire;         /* by time */
+	uint32_t loss, dup, reorder; /* of 10000 packets */
+	uint64_t delay;              /* ns */
+	packet_hook hook;
+	void *hook_arg;
+	uint64_t packets, lost;
+};
+
+uint32_t rng_below(uint64_t *state, uint32_t n);
+/* MTU 1024, ORD 16, 64-deep queues; `p` (NULL: defaults) gives modes and MTU. */
+void pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed);
+/* true: every buffer came home. */
+bool pair_fini(struct pair *p);
+/* Runs until nothing is on its way and no timer has anything to do before `until` (virtual ns from
+ * now), or `done` says so. */
+void pair_run(struct pair *p, uint64_t until, bool (*done)(struct pair *p));
+struct rd_wr *end_post(struct end *e, uint8_t opcode, uint64_t wr_id);
+struct rd_wr *end_recv(struct end *e, uint64_t wr_id);
+/* An element in the end's region. */
+void wr_sge(struct end *e, struct rd_wr *wr, uint64_t off, uint32_t len);
+#define END_BASE 0x10000ull
+
+#endif
