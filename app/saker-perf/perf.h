@@ -131,7 +131,7 @@ struct perf_end {
 	int client; /* number at `engine` */
 	uint64_t turns, meetings;
 	uint32_t waited; /* turns since something was posted */
-	uint64_t errors;
+	uint64_t errors, errors_told;
 	uint64_t completed;     /* completions of sends, writes and reads */
 	uint64_t received;      /* completions of receives */
 	struct perf_flow *flow; /* [qps] */

@@ -233,7 +233,10 @@ perf_meet_hear(struct perf_end *e)
 int
 perf_meet_answer(struct perf_end *e)
 {
-	return perf_tell(e, 0, PERF_ERRORS, e->errors) || say_meet(e) ? -1 : 0;
+	if (e->errors != e->errors_told && perf_tell(e, 0, PERF_ERRORS, e->errors))
+		return -1;
+	e->errors_told = e->errors;
+	return say_meet(e);
 }
 
 uint64_t

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A second reader, field by field: each Atomic of RFC 7306 with masks, its response, Immediate Data with and without solicited event, Write followed
+# by Immediate, and the draft's Swap. What tshark reads must be what the sender meant.
+. "$(dirname "$0")/common.sh"
+command -v tshark >/dev/null || skip "no tshark here"
+[ -x "$interop/wire_ext" ] || fail "$interop/wire_ext is not built"
+
+"$interop/wire_ext" --no-huge --no-shconf --no-pci --no-telemetry -m 256 -l 0 -- "$work/wire.pcap" \
+    >"$work/meant" 2>"$work/wire_ext.log" || fail "the operations themselves"
+# No dissector of an upper layer may take payload for its own.
+tshark -r "$work/wire.pcap" -T pdml --disable-protocol nvme-tcp --disable-heuristic smb_direct_iwarp --disable-heuristic rpcrdma_iwarp \
+    >"$work/wire.pdml" 2>"$work/tshark.log" || fail "tshark gives up"
+test/interop/wire_ext.py "$work/meant" <"$work/wire.pdml" >"$work/compare.log" || fail "tshark reads something else"
+cat "$work/compare.log"
