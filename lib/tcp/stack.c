@@ -113,8 +113,8 @@ tcp_stack_destroy(struct tcp_stack *s)
 unsigned
 tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 {
-	unsigned n, busy = 0;
-	struct tcp_conn *c;
+	unsigned n, sent, busy = 0;
+	struct tcp_conn *c, *served = NULL;
 
 	s->now = now;
 	sk_wheel_poll(&s->wheel, now, TCP_TIMERS_PER_POLL, timers_fire, s);
@@ -127,8 +127,17 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 	while (n < budget && busy < TCP_BUSY_PER_POLL && (c = TAILQ_FIRST(&s->work))) {
 		TAILQ_REMOVE(&s->work, c, work);
 		c->where = ON_NONE;
-		n += tcp_output(c, now, SK_MIN(TCP_QUANTUM, budget - n));
-		busy += c->where == ON_BUSY;
+		sent = tcp_output(c, now, SK_MIN(TCP_QUANTUM, budget - n));
+		n += sent;
+		if (c->where != ON_BUSY)
+			continue;
+		busy++;
+		if (sent > 0)
+			served = c;
+	}
+	if (served && served->where == ON_BUSY) { /* who filled the port goes last next time */
+		TAILQ_REMOVE(&s->busy, served, work);
+		TAILQ_INSERT_TAIL(&s->busy, served, work);
 	}
 	return n;
 }

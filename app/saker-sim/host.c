@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A host: a transport's stack behind a port. It has a turn when a packet comes, when the stack asked
+ * for one, and when its port has room again. Its processor is infinitely fast; its port is not.
+ */
+#include <string.h>
+
+#include "world.h"
+
+#define BUDGET  32
+#define TTL     64
+#define NS(now) ((now) / SIM_NS)
+
+static void turn(struct sim_host *h, sim_time now);
+
+static void
+wake(void *obj, sim_time now)
+{
+	struct sim_host *h = obj;
+
+	if (h->wake_at != now) /* planned anew since */
+		return;
+	h->wake_at = SIM_NEVER;
+	turn(h, now);
+}
+
+void
+sim_host_wake(struct sim_host *h, sim_time at)
+{
+	if (at < h->w->events.now)
+		at = h->w->events.now;
+	if (at >= h->wake_at)
+		return;
+	h->wake_at = at;
+	sim_at(&h->w->events, at, wake, h);
+}
+
+static void
+plan(struct sim_host *h, unsigned sent, sim_time now)
+{
+	uint64_t deadline = h->w->transport->deadline(h);
+	sim_time at = deadline >= SIM_NEVER / SIM_NS ? SIM_NEVER : deadline * SIM_NS;
+
+	if (h->blocked) /* whatever it wants to do needs the port */
+		at = sim_link_drained(&h->nic, h->w->sc->nic_queue_bytes / 2);
+	else if (at <= now) /* more than the budget, or nothing came of it: time must pass */
+		at = now + (sent > 0 ? 10 : 200) * SIM_NS;
+	if (at != SIM_NEVER)
+		sim_host_wake(h, at > now ? at : now + SIM_NS);
+}
+
+static void
+turn(struct sim_host *h, sim_time now)
+{
+	const struct sim_transport *t = h->w->transport;
+	struct sim_flow *f;
+	unsigned sent;
+
+	while ((f = h->offers) != NULL) {
+		h->offers = f->next_offer;
+		f->offered = false;
+		t->offer(f, NS(now));
+	}
+	h->blocked = false;
+	sent = t->poll(h, NS(now), BUDGET);
+	plan(h, sent, now);
+}
+
+static void
+receive(struct sim_node *self, struct sim_packet *p, sim_time now)
+{
+	struct sim_host *h = (struct sim_host *)self;
+
+	h->w->transport->input(h, p, NS(now));
+	turn(h, now);
+}
+
+struct sim_packet *
+sim_host_packet(
+	struct sim_host *h, struct sim_flow *f, uint32_t header, uint32_t payload, uint32_t entropy)
+{
+	struct sim_packet *p;
+
+	if (sim_link_backlog(&h->nic, h->w->events.now) >= h->w->sc->nic_queue_bytes) {
+		h->blocked = true;
+		return NULL;
+	}
+	p = sim_pool_get(&h->w->packets);
+	p->src = h->id;
+	p->dst = h == f->src ? f->dst->id : f->src->id;
+	p->flow = f->id;
+	p->entropy = entropy;
+	p->payload = payload;
+	p->bytes = ETH_LEN + IP6_LEN + header + payload + SIM_FRAMING;
+	p->ttl = TTL;
+	p->ecn = IP_ECN_NOT;
+	p->ulp_len = 0;
+	p->tag = NULL;
+	return p;
+}
+
+void
+sim_host_send(struct sim_host *h, struct sim_packet *p)
+{
+	sim_link_send(&h->nic, p, h->w->events.now);
+}
+
+void
+sim_host_init(struct sim_host *h, struct sim_world *w, uint32_t id)
+{
+	memset(h, 0, sizeof(*h));
+	h->node.receive = receive;
+	h->w = w;
+	h->id = id;
+	h->wake_at = SIM_NEVER;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A scenario file: sections of keys, and [sweep], which makes several runs of one file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cfgfile.h>
+
+#include "scenario.h"
+
+static int
+fail(char why[SIM_WHY], int rc, const char *format, const char *a, const char *b)
+{
+	snprintf(why, SIM_WHY, format, a, b);
+	return rc;
+}
+
+/* "section.key" into its parts. */
+static int
+split(const char *name, char section[SIM_WORD], char key[SIM_WORD])
+{
+	const char *dot = strchr(name, '.');
+
+	if (dot == NULL || dot - name >= SIM_WORD || strlen(dot + 1) >= SIM_WORD)
+		return -EINVAL;
+	memcpy(section, name, (size_t)(dot - name));
+	section[dot - name] = '\0';
+	strcpy(key, dot + 1);
+	return 0;
+}
+
+static int
+add_sweep(struct sim_file *f, const char *name, const char *values, char why[SIM_WHY])
+{
+	struct sim_sweep *w = &f->sweep[f->nsweeps];
+	struct sim_scenario scratch = f->base;
+	char *copy, *word, *save;
+	int rc = 0;
+
+	if (f->nsweeps == SIM_SWEEPS)
+		return fail(why, -EINVAL, "[sweep] %s: too many keys vary%s", name, "");
+	memset(w, 0, sizeof(*w));
+	if (split(name, w->section, w->key) < 0)
+		return fail(why, -EINVAL, "[sweep] %s: not section.key%s", name, "");
+	copy = strdup(values);
+	if (copy == NULL)
+		return fail(why, -ENOMEM, "no memory%s%s", "", "");
+	for (word = strtok_r(copy, " \t", &save); word && rc == 0;
+		word = strtok_r(NULL, " \t", &save)) {
+		if (w->nvalues == SIM_VALUES || strlen(word) >= SIM_WORD)
+			rc = fail(why, -EINVAL, "[sweep] %s: too many values, or too long: %s",
+				name, word);
+		else
+			rc = sim_scenario_set(&scratch, w->section, w->key,
+				strcpy(w->value[w->nvalues++], word), why);
+	}
+	free(copy);
+	if (rc == 0 && w->nvalues == 0)
+		rc = fail(why, -EINVAL, "[sweep] %s: no values%s", name, "");
+	f->nsweeps += rc == 0;
+	return rc;
+}
+
+static int
+set_plot(struct sim_file *f, const char *key, const char *value, char why[SIM_WHY])
+{
+	if (strcmp(key, "y") == 0 && strlen(value) < SIM_WORD)
+		strcpy(f->plot_y, value);
+	else if (strcmp(key, "log") == 0)
+		f->plot_log = strcmp(value, "yes") == 0;
+	else
+		return fail(why, -EINVAL, "[plot] has no key '%s' for %s", key, value);
+	return 0;
+}
+
+static int
+read_section(struct sim_file *f, struct rte_cfgfile *file, int index, char why[SIM_WHY])
+{
+	char section[CFG_NAME_LEN];
+	struct rte_cfgfile_entry *e;
+	int n = rte_cfgfile_section_num_entries_by_index(file, section, index), rc = 0;
+
+	if (n <= 0)
+		return 0;
+	e = calloc((size_t)n, sizeof(*e));
+	if (e == NULL)
+		return fail(why, -ENOMEM, "no memory%s%s", "", "");
+	n = rte_cfgfile_section_entries_by_index(file, index, section, e, n);
+	for (int i = 0; i < n && rc == 0; i++) {
+		if (strcmp(section, "sweep") == 0)
+			rc = add_sweep(f, e[i].name, e[i].value, why);
+		else if (strcmp(section, "plot") == 0)
+			rc = set_plot(f, e[i].name, e[i].value, why);
+		else
+			rc = sim_scenario_set(&f->base, section, e[i].name, e[i].value, why);
+	}
+	free(e);
+	return rc;
+}
+
+static int
+count_runs(struct sim_file *f, char why[SIM_WHY])
+{
+	f->nruns = 1;
+	for (unsigned i = 0; i < f->nsweeps; i++)
+		f->nruns *= f->sweep[i].nvalues;
+	if (f->nruns > SIM_MAX_RUNS)
+		return fail(why, -EINVAL, "[sweep] makes too many runs%s%s", "", "");
+	return 0;
+}
+
+int
+sim_file_load(struct sim_file *f, const char *path, char why[SIM_WHY])
+{
+	struct rte_cfgfile *file;
+	int n, rc = 0;
+
+	memset(f, 0, sizeof(*f));
+	sim_scenario_default(&f->base);
+	if (access(path, R_OK) < 0)
+		return fail(why, -ENOENT, "%s: %s", path, strerror(errno));
+	file = rte_cfgfile_load(path, 0);
+	if (file == NULL)
+		return fail(why, -EINVAL, "%s does not consist of [sections] and key = value%s",
+			path, "");
+	n = rte_cfgfile_num_sections(file, NULL, 0);
+	for (int i = 0; i < n && rc == 0; i++)
+		rc = read_section(f, file, i, why);
+	rte_cfgfile_close(file);
+	return rc < 0 ? rc : count_runs(f, why);
+}
+
+int
+sim_file_override(struct sim_file *f, const char *text, char why[SIM_WHY])
+{
+	char section[SIM_WORD], key[SIM_WORD], name[2 * SIM_WORD];
+	const char *eq = strchr(text, '=');
+
+	if (eq == NULL || (size_t)(eq - text) >= sizeof(name))
+		return fail(why, -EINVAL, "%s: not section.key=value%s", text, "");
+	memcpy(name, text, (size_t)(eq - text));
+	name[eq - text] = '\0';
+	if (split(name, section, key) < 0)
+		return fail(why, -EINVAL, "%s: not section.key=value%s", text, "");
+	for (unsigned i = 0; i < f->nsweeps; i++)
+		if (strcmp(f->sweep[i].section, section) == 0 &&
+			strcmp(f->sweep[i].key, key) == 0) {
+			f->nsweeps--;
+			memmove(&f->sweep[i], &f->sweep[i + 1],
+				(f->nsweeps - i) * sizeof(f->sweep[0]));
+			break;
+		}
+	if (strchr(eq + 1, ' ') != NULL) {
+		int rc = add_sweep(f, name, eq + 1, why);
+
+		return rc < 0 ? rc : count_runs(f, why);
+	}
+	if (sim_scenario_set(&f->base, section, key, eq + 1, why) < 0)
+		return -EINVAL;
+	return count_runs(f, why);
+}
+
+int
+sim_file_run(const struct sim_file *f, unsigned run, struct sim_scenario *out,
+	const char *values[SIM_SWEEPS], char why[SIM_WHY])
+{
+	*out = f->base;
+	/* The last key varies fastest. */
+	for (unsigned i = f->nsweeps; i-- > 0;) {
+		const struct sim_sweep *w = &f->sweep[i];
+
+		values[i] = w->value[run % w->nvalues];
+		run /= w->nvalues;
+		if (sim_scenario_set(out, w->section, w->key, values[i], why) < 0)
+			return -EINVAL;
+	}
+	return sim_scenario_check(out, why);
+}

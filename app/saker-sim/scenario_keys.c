@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of all that a scenario file may say. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "scenario.h"
+
+enum kind { TEXT, U32, U64, REAL, BOOL, ONE_OF };
+
+struct key {
+	const char *section, *name;
+	enum kind kind;
+	size_t offset;
+	double min, max;
+	const char *text; /* the default, as it would stand in a file */
+	const char *help;
+	const char *names[5]; /* of ONE_OF, by value */
+};
+
+#define AT(field) offsetof(struct sim_scenario, field)
+
+static const struct key keys[] = {
+	{"run", "name", TEXT, AT(name), 0, 0, "run", "of the files that are written"},
+	{"run", "seed", U64, AT(seed), 0, 1e18, "1", "all chance comes from it"},
+	{"run", "warmup-us", U64, AT(warmup_us), 0, 1e9, "1000",
+		"before measuring, once all are connected"},
+	{"run", "duration-us", U64, AT(duration_us), 0, 1e9, "10000",
+		"of measuring; not used when messages are counted"},
+	{"run", "limit-ms", U64, AT(limit_ms), 1, 1e8, "60000", "virtual time after which to give up"},
+	{"run", "sample-us", U64, AT(sample_us), 0, 1e9, "0",
+		"a line of the time series each; 0: none"},
+
+	{"topology", "type", ONE_OF, AT(topology), 0, 2, "pair", "how hosts are joined",
+		{"pair", "star", "leaf-spine"}},
+	{"topology", "hosts", U32, AT(hosts), 2, 60000, "2", "in all"},
+	{"topology", "leaves", U32, AT(leaves), 1, 4096, "2", "of leaf-spine: switches with hosts"},
+	{"topology", "spines", U32, AT(spines), 1, 1024, "4", "of leaf-spine: paths between leaves"},
+
+	{"link", "gbps", REAL, AT(link_gbps), 0.001, 3200, "200", "rate of a host's link"},
+	{"link", "delay-ns", U64, AT(link_delay_ns), 0, 1e9, "12500", "of a host's link, one way"},
+	{"link", "loss", REAL, AT(link_loss), 0, 100, "0", "percent of packets"},
+	{"link", "burst", REAL, AT(link_burst), 1, 1e6, "1", "packets lost in a row, on average"},
+	{"link", "reorder", REAL, AT(link_reorder), 0, 100, "0", "percent of packets that are late"},
+	{"link", "reorder-ns", U64, AT(link_reorder_ns), 0, 1e9, "10000", "by up to this"},
+
+	{"fabric", "gbps", REAL, AT(fabric_gbps), 0.001, 3200, "200", "between switches"},
+	{"fabric", "delay-ns", U64, AT(fabric_delay_ns), 0, 1e9, "1000", "between switches"},
+	{"fabric", "loss", REAL, AT(fabric_loss), 0, 100, "0", "percent of packets"},
+	{"fabric", "slow-spines", U32, AT(slow_spines), 0, 1024, "0", "spines with slower links"},
+	{"fabric", "slow-gbps", REAL, AT(slow_gbps), 0.001, 3200, "50", "of these"},
+
+	{"switch", "queue-kib", U32, AT(queue_kib), 0, 1e6, "1024", "of each port; 0: no limit"},
+	{"switch", "ecn-kib", U32, AT(ecn_kib), 0, 1e6, "0", "mark beyond it; 0: never"},
+
+	{"host", "transport", ONE_OF, AT(transport), 0, 1, "tcp", "what the hosts speak",
+		{"tcp", "falcon"}},
+	{"host", "payload", U32, AT(payload), 1, 65000, "4096", "bytes of a packet"},
+	{"host", "nic-queue", U32, AT(nic_queue_bytes), 1, 1e8, "16384",
+		"bytes between a transport and the wire"},
+
+	{"traffic", "pattern", ONE_OF, AT(pattern), 0, 3, "one-to-one", "who sends to whom",
+		{"one-to-one", "incast", "permutation", "random"}},
+	{"traffic", "operation", ONE_OF, AT(operation), 0, 1, "push",
+		"Falcon: who starts the transactions", {"push", "pull"}},
+	{"traffic", "connections", U32, AT(connections), 1, 4096, "1", "of each sender"},
+	{"traffic", "outstanding", U32, AT(outstanding), 1, 1e6, "2", "messages of a connection"},
+	{"traffic", "messages", U64, AT(messages), 0, 1e9, "0",
+		"of each connection, then the run ends; 0: until its time is over"},
+	{"traffic", "message-bytes", U64, AT(message_bytes), 1, 1e9, "1048576", "of each"},
+	{"traffic", "spread-us", U64, AT(spread_us), 0, 1e9, "0", "connections start within this"},
+
+	{"tcp", "congestion", ONE_OF, AT(tcp_cc), 0, 2, "cubic", "control",
+		{"cubic", "dctcp", "none"}},
+	{"tcp", "buffer-kib", U32, AT(tcp_buffer_kib), 16, 1e6, "8192", "to send and to receive"},
+	{"tcp", "rto-min-us", U64, AT(tcp_rto_min_us), 1, 1e7, "1000", "shortest timeout"},
+	{"tcp", "ecn", BOOL, AT(tcp_ecn), 0, 0, "no", "negotiate it"},
+
+	{"falcon", "congestion", ONE_OF, AT(falcon_cc), 0, 1, "swift", "control", {"swift", "fixed"}},
+	{"falcon", "flows", U32, AT(flows), 1, 4, "1", "paths of a connection: 1 or 4"},
+	{"falcon", "window", U32, AT(window), 1, 1e5, "256", "transactions outstanding"},
+	{"falcon", "ordered", BOOL, AT(ordered), 0, 0, "no", "connections"},
+	{"falcon", "rack", BOOL, AT(rack), 0, 0, "yes", "RACK-TLP instead of distance in PSN"},
+	{"falcon", "ooo-threshold", U32, AT(ooo_threshold), 1, 64, "3", "that distance"},
+	{"falcon", "early-cuts", BOOL, AT(early_cuts), 0, 0, "no",
+		"Swift halves its window on early retransmissions"},
+	{"falcon", "plb", BOOL, AT(plb), 0, 0, "yes", "another path after congested round trips"},
+	{"falcon", "target-ns", U64, AT(target_ns), 0, 1e9, "25000", "Swift's base delay"},
+	{"falcon", "rto-min-us", U64, AT(rto_min_us), 1, 1e7, "1000", "shortest timeout"},
+	{"falcon", "ack-delay-us", U64, AT(ack_delay_us), 0, 1e6, "8", "acknowledgements wait"},
+	{"falcon", "packets", U32, AT(packets), 8, 1e6, "1024", "in each pool of a host"},
+};
+
+static int
+refuse(char why[SIM_WHY], const struct key *k, const char *value)
+{
+	int n;
+
+	if (k->kind == ONE_OF) {
+		n = snprintf(why, SIM_WHY, "[%s] %s = %s: not one of", k->section, k->name, value);
+		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++)
+			if (n > 0 && n < SIM_WHY)
+				n += snprintf(why + n, (size_t)(SIM_WHY - n), " %s", k->names[i]);
+	} else if (k->kind == BOOL) {
+		snprintf(why, SIM_WHY, "[%s] %s = %s: yes or no", k->section, k->name, value);
+	} else if (k->kind == TEXT) {
+		snprintf(why, SIM_WHY, "[%s] %s: too long", k->section, k->name);
+	} else {
+		snprintf(why, SIM_WHY, "[%s] %s = %s: not a number from %g to %g", k->section,
+			k->name, value, k->min, k->max);
+	}
+	return -EINVAL;
+}
+
+static int
+set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+{
+	char *end;
+	double v = strtod(value, &end);
+
+	if (end == value || *end != '\0' || !(v >= k->min && v <= k->max))
+		return refuse(why, k, value);
+	if (k->kind != REAL && v != floor(v))
+		return refuse(why, k, value);
+	if (k->kind == REAL)
+		*(double *)field = v;
+	else if (k->kind == U64)
+		*(uint64_t *)field = (uint64_t)v;
+	else
+		*(uint32_t *)field = (uint32_t)v;
+	return 0;
+}
+
+static int
+set_word(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+{
+	for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++)
+		if (strcmp(k->names[i], value) == 0) {
+			*(uint32_t *)field = i;
+			return 0;
+		}
+	return refuse(why, k, value);
+}
+
+static int
+set(struct sim_scenario *s, const struct key *k, const char *value, char why[SIM_WHY])
+{
+	void *field = (char *)s + k->offset;
+
+	switch (k->kind) {
+	case TEXT:
+		if (strlen(value) >= SIM_WORD)
+			return refuse(why, k, value);
+		strcpy(field, value);
+		return 0;
+	case BOOL:
+		if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+			return refuse(why, k, value);
+		*(bool *)field = value[0] == 'y';
+		return 0;
+	case ONE_OF:
+		return set_word(field, k, value, why);
+	default:
+		return set_number(field, k, value, why);
+	}
+}
+
+int
+sim_scenario_set(struct sim_scenario *s, const char *section, const char *key, const char *value,
+	char why[SIM_WHY])
+{
+	bool section_known = false;
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(keys); i++) {
+		if (strcmp(keys[i].section, section) != 0)
+			continue;
+		section_known = true;
+		if (strcmp(keys[i].name, key) == 0)
+			return set(s, &keys[i], value, why);
+	}
+	if (section_known)
+		snprintf(why, SIM_WHY, "[%s] has no key '%s'", section, key);
+	else
+		snprintf(why, SIM_WHY, "there is no section [%s]", section);
+	return section_known ? -ESRCH : -ENOENT;
+}
+
+void
+sim_scenario_default(struct sim_scenario *s)
+{
+	char why[SIM_WHY];
+
+	memset(s, 0, sizeof(*s));
+	for (unsigned i = 0; i < SK_ARRAY_LEN(keys); i++)
+		if (set(s, &keys[i], keys[i].text, why) < 0)
+			abort();
+}
+
+void
+sim_scenario_help(void)
+{
+	const char *section = "";
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(keys); i++) {
+		const struct key *k = &keys[i];
+
+		if (strcmp(section, k->section) != 0)
+			printf("%s[%s]\n", i ? "\n" : "", section = k->section);
+		printf("%-14s = %-11s ; %s", k->name, k->text, k->help);
+		for (unsigned n = 0; n < SK_ARRAY_LEN(k->names) && k->names[n]; n++)
+			printf("%s%s", n ? " | " : ": ", k->names[n]);
+		printf("\n");
+	}
+	printf("\n[sweep]          ; section.key = value value ...: a run for each combination\n"
+	       "[plot]           ; y = COLUMN of the report, log = yes | no: against the last swept"
+	       " key\n");
+}
+
+int
+sim_scenario_check(const struct sim_scenario *s, char why[SIM_WHY])
+{
+	const char *what = NULL;
+
+	if (s->topology == SIM_PAIR && s->hosts != 2)
+		what = "a pair has two hosts";
+	else if (s->topology == SIM_LEAF_SPINE && s->hosts % s->leaves != 0)
+		what = "hosts do not spread evenly over the leaves";
+	else if (s->slow_spines > s->spines)
+		what = "more slow spines than spines";
+	else if (s->flows != 1 && s->flows != 4)
+		what = "a connection has 1 or 4 flows";
+	else if (s->pattern == SIM_ONE_TO_ONE && s->hosts % 2 != 0)
+		what = "one-to-one needs an even number of hosts";
+	else if (s->messages == 0 && s->duration_us == 0)
+		what = "a run without a number of messages needs a duration";
+	if (what != NULL)
+		snprintf(why, SIM_WHY, "%s", what);
+	return what != NULL ? -EINVAL : 0;
+}

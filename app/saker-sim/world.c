@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A run: build it, let time pass until the scenario is over, count. */
+#include "world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct sim_transport *const transports[] = {
+	[SIM_TCP] = &sim_tcp,
+	[SIM_FALCON] = &sim_tcp,
+};
+
+static void
+init(struct sim_world *w, const struct sim_scenario *sc)
+{
+	w->sc = sc;
+	sim_events_init(&w->events);
+	w->packets.size = sizeof(struct sim_packet);
+	w->messages.size = sizeof(struct sim_message);
+	w->series.size = 64;
+	sim_random_seed(&w->random, sc->seed, UINT32_MAX);
+	w->transport = transports[sc->transport];
+	sk_hist_init(&w->completion);
+	sk_hist_init(&w->depths);
+}
+
+struct sim_world *
+sim_world_create(const struct sim_scenario *sc, char why[SIM_WHY])
+{
+	struct sim_world *w = sim_calloc(1, sizeof(*w));
+	int rc = 0;
+
+	init(w, sc);
+	sim_topology_create(w);
+	for (uint32_t i = 0; i < sc->hosts && rc == 0; i++)
+		rc = w->transport->create(&w->hosts[i]);
+	if (rc == 0)
+		rc = sim_traffic_create(w);
+	if (rc == 0)
+		return w;
+	snprintf(why, SIM_WHY, "%s: %s", w->transport->name, strerror(-rc));
+	sim_world_destroy(w);
+	return NULL;
+}
+
+void
+sim_world_destroy(struct sim_world *w)
+{
+	for (uint32_t i = 0; i < w->sc->hosts; i++)
+		if (w->hosts[i].stack != NULL)
+			w->transport->destroy(&w->hosts[i]);
+	for (unsigned i = 0; i < w->nswitches; i++)
+		sim_switch_free(&w->switches[i]);
+	sim_events_free(&w->events);
+	sim_pool_free(&w->packets);
+	sim_pool_free(&w->messages);
+	sim_pool_free(&w->series);
+	free(w->switches);
+	free(w->flows);
+	free(w->hosts);
+	free(w);
+}
+
+/* Measuring begins when all are connected and warm; with a number of messages, at once. */
+static void
+maybe_measure(struct sim_world *w)
+{
+	const struct sim_scenario *sc = w->sc;
+
+	if (w->from == 0 && w->nready == w->nflows) {
+		w->from = w->events.now + (sc->messages ? 0 : sc->warmup_us * SIM_US);
+		w->until = sc->messages ? SIM_NEVER : w->from + sc->duration_us * SIM_US;
+	}
+	w->measuring = sc->messages != 0 || (w->from != 0 && w->events.now >= w->from);
+}
+
+static bool
+over(const struct sim_world *w)
+{
+	if (w->sc->messages != 0)
+		return w->ndone + w->ndead >= w->nflows;
+	return w->from != 0 && w->events.now >= w->until;
+}
+
+int
+sim_world_run(struct sim_world *w)
+{
+	sim_time limit = w->sc->limit_ms * SIM_MS;
+
+	while (!over(w)) {
+		if (!sim_step(&w->events, limit))
+			return -ETIME;
+		maybe_measure(w);
+	}
+	if (w->sc->messages != 0)
+		w->until = w->last_delivery;
+	return 0;
+}
+
+static void
+add_link(struct sim_link_stats *to, const struct sim_link_stats *s)
+{
+	to->packets += s->packets;
+	to->bytes += s->bytes;
+	to->dropped += s->dropped;
+	to->lost += s->lost;
+	to->reordered += s->reordered;
+	to->marked += s->marked;
+	if (s->deepest > to->deepest)
+		to->deepest = s->deepest;
+}
+
+void
+sim_world_counts(struct sim_world *w, struct sim_counts *c, struct sim_link_stats *nics,
+	struct sim_link_stats *ports)
+{
+	memset(c, 0, sizeof(*c));
+	memset(nics, 0, sizeof(*nics));
+	memset(ports, 0, sizeof(*ports));
+	for (uint32_t i = 0; i < w->sc->hosts; i++) {
+		w->transport->count(&w->hosts[i], c);
+		add_link(nics, &w->hosts[i].nic.stats);
+	}
+	for (unsigned i = 0; i < w->nswitches; i++)
+		for (unsigned p = 0; p < w->switches[i].nports; p++)
+			add_link(ports, &w->switches[i].ports[p].stats);
+}
