@@ -3,14 +3,15 @@
  * timed. */
 #include "world.h"
 
-static void
-offer(struct sim_flow *f, sim_time now)
+void
+sim_flow_offer(struct sim_flow *f, sim_time now)
 {
 	if (f->offered)
 		return;
 	f->offered = true;
-	f->next_offer = f->src->offers;
-	f->src->offers = f;
+	f->next_offer = NULL;
+	*f->src->offers_end = f;
+	f->src->offers_end = &f->next_offer;
 	sim_host_wake(f->src, now);
 }
 
@@ -37,7 +38,7 @@ start_messages(struct sim_flow *f, sim_time now)
 			f->filling = m;
 		if (f->begun++ == 0)
 			f->first = now;
-		offer(f, now);
+		sim_flow_offer(f, now);
 	}
 }
 
@@ -88,7 +89,7 @@ sim_flow_acked(struct sim_flow *f, uint64_t bytes, sim_time now)
 	f->acked += bytes;
 	start_messages(f, now);
 	if (f->filling != NULL)
-		offer(f, now);
+		sim_flow_offer(f, now);
 }
 
 /* Messages of an unordered connection may be done before older ones. */
@@ -112,7 +113,7 @@ message_done(struct sim_message *m, sim_time now)
 	struct sim_world *w = f->w;
 
 	f->done++;
-	if (w->measuring && m->start >= w->from)
+	if (w->measuring && (w->sc->messages != 0 || m->start >= w->from))
 		sk_hist_add(&w->completion, (now - m->start) / SIM_NS);
 	if (w->sc->messages != 0 && f->done == w->sc->messages)
 		w->ndone++;
@@ -160,4 +161,10 @@ void
 sim_flow_dead(struct sim_flow *f)
 {
 	f->w->ndead++;
+}
+
+void
+sim_flow_failed(struct sim_flow *f)
+{
+	f->w->failed++;
 }

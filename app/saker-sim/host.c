@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host: a transport's stack behind a port. It has a turn when a packet comes, when the stack asked
- * for one, and when its port has room again. Its processor is infinitely fast; its port is not.
+ * A host: a transport's stack behind a port. It has a turn when a packet comes, when the stack
+ * asked for one, and when its port has room again. Its processor is infinitely fast; its port is
+ * not.
  */
 #include <string.h>
 
 #include "world.h"
 
 #define BUDGET  32
-#define TTL     64
 #define NS(now) ((now) / SIM_NS)
 
 static void turn(struct sim_host *h, sim_time now);
@@ -58,6 +58,8 @@ turn(struct sim_host *h, sim_time now)
 
 	while ((f = h->offers) != NULL) {
 		h->offers = f->next_offer;
+		if (h->offers == NULL)
+			h->offers_end = &h->offers;
 		f->offered = false;
 		t->offer(f, NS(now));
 	}
@@ -92,7 +94,7 @@ sim_host_packet(
 	p->entropy = entropy;
 	p->payload = payload;
 	p->bytes = ETH_LEN + IP6_LEN + header + payload + SIM_FRAMING;
-	p->ttl = TTL;
+	p->ttl = SIM_TTL;
 	p->ecn = IP_ECN_NOT;
 	p->ulp_len = 0;
 	p->tag = NULL;
@@ -113,4 +115,5 @@ sim_host_init(struct sim_host *h, struct sim_world *w, uint32_t id)
 	h->w = w;
 	h->id = id;
 	h->wake_at = SIM_NEVER;
+	h->offers_end = &h->offers;
 }

@@ -144,15 +144,6 @@ static const struct tcp_ops ops = {
 	.conn_removed = conn_removed,
 };
 
-/* Connections that a host will have, at either end. */
-static uint32_t
-conns(const struct sim_scenario *sc)
-{
-	if (sc->pattern == SIM_INCAST)
-		return sc->hosts * sc->connections;
-	return sc->pattern == SIM_RANDOM ? sc->connections * 16 + 16 : sc->connections * 2;
-}
-
 static int
 create(struct sim_host *h)
 {
@@ -163,7 +154,7 @@ create(struct sim_host *h)
 	struct tcp_config cfg;
 
 	tcp_config_default(&cfg);
-	cfg.max_conns = cfg.max_half_open = conns(sc);
+	cfg.max_conns = cfg.max_half_open = h->w->max_conns;
 	cfg.snd_buf = cfg.rcv_buf = sc->tcp_buffer_kib * 1024;
 	cfg.ooo_slices = sc->tcp_buffer_kib * 1024 / 64;
 	cfg.ooo_slices_total = UINT32_MAX / 2;
@@ -176,7 +167,7 @@ create(struct sim_host *h)
 	t->recs.size = sizeof(struct tcp_rec);
 	t->slices.size = sizeof(struct tcp_slice);
 	t->s = tcp_stack_create(&cfg, &ops, t, 0);
-	t->listener = t->s != NULL ? tcp_listen(t->s, conns(sc), t) : NULL;
+	t->listener = t->s != NULL ? tcp_listen(t->s, h->w->max_conns, t) : NULL;
 	h->stack = t;
 	return t->listener != NULL ? 0 : -ENOMEM;
 }
@@ -257,7 +248,8 @@ input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 	} else {
 		from = tuple(f, h == f->src);
 		if (h == f->dst)
-			tcp_listen_input(t->listener, now, &from, mtu(h->w->sc), &p->tcp, slice, p->ecn);
+			tcp_listen_input(
+				t->listener, now, &from, mtu(h->w->sc), &p->tcp, slice, p->ecn);
 		else
 			tcp_orphan_input(t->s, now, &from, &p->tcp, slice);
 	}

@@ -100,7 +100,7 @@ sim_link_send(struct sim_link *l, struct sim_packet *p, sim_time now)
 	}
 	if (sim_chance(&l->random, l->p.reorder)) {
 		late = 1 + (sim_time)((double)(sim_random(&l->random) >> 11) * 0x1p-53 *
-					   (double)l->p.reorder_span);
+				      (double)l->p.reorder_span);
 		l->stats.reordered++;
 	}
 	p->link = l;

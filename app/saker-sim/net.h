@@ -32,7 +32,7 @@ struct sim_packet {
 	uint32_t bytes;        /* on the wire, SIM_FRAMING included */
 	uint32_t payload;      /* bytes behind the transport's header */
 	uint8_t ttl;
-	uint8_t ecn; /* IP_ECN_* */
+	uint8_t ecn;     /* IP_ECN_* */
 	uint8_t ulp_len; /* of the payload, so many bytes are in `ulp` */
 	void *tag;       /* what the sender wants the receiver to see: the message */
 	uint32_t stamp;  /* Falcon: the timestamp of PSP's IV */
@@ -51,13 +51,13 @@ struct sim_node {
 /* ---- Links ---- */
 
 struct sim_link_params {
-	uint64_t bps;         /* more than 0 */
-	sim_time delay;       /* one way */
-	uint32_t queue_bytes; /* what may wait; 0: no limit */
-	uint32_t ecn_bytes;   /* mark ECT packets that find more than this waiting; 0: never */
-	double loss;          /* probability that a packet is lost on the wire */
-	double burst;         /* mean number of packets lost in a row; up to 1: independent */
-	double reorder;       /* probability that a packet is late ... */
+	uint64_t bps;          /* more than 0 */
+	sim_time delay;        /* one way */
+	uint32_t queue_bytes;  /* what may wait; 0: no limit */
+	uint32_t ecn_bytes;    /* mark ECT packets that find more than this waiting; 0: never */
+	double loss;           /* probability that a packet is lost on the wire */
+	double burst;          /* mean number of packets lost in a row; up to 1: independent */
+	double reorder;        /* probability that a packet is late ... */
 	sim_time reorder_span; /* ... by up to this */
 };
 
@@ -78,7 +78,7 @@ struct sim_link {
 	sim_time free_at;     /* when the queue will have been sent */
 	bool losing;          /* inside a burst of losses */
 	struct sim_random random;
-	struct sk_hist *depths;  /* bytes found waiting by each packet; NULL: not wanted */
+	struct sk_hist *depths; /* bytes found waiting by each packet; NULL: not wanted */
 	struct sim_link_stats stats;
 };
 
@@ -109,8 +109,8 @@ struct sim_switch {
 	uint64_t no_route, expired;
 };
 
-void sim_switch_init(
-	struct sim_switch *s, unsigned nports, unsigned nhosts, struct sim_pool *packets, uint64_t salt);
+void sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts,
+	struct sim_pool *packets, uint64_t salt);
 void sim_switch_free(struct sim_switch *s);
 /* The port that a packet leaves by; -1: no route. */
 int sim_switch_port(const struct sim_switch *s, const struct sim_packet *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A picture: one column of the report against the last swept key, a line for each combination of the
- * others. */
+/* A picture: one column of the report against the last swept key, a line for each combination of
+ * the others. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 extern char **environ;
 
-/* Rows of the CSV file are in the order of the runs: each line of the picture is a block of them. */
+/* Rows of the CSV file are in the order of the runs: each line of the picture is a block of them.
+ */
 static void
 lines(FILE *f, const struct sim_file *file, const char *csv, int y)
 {
@@ -27,15 +28,15 @@ lines(FILE *f, const struct sim_file *file, const char *csv, int y)
 			const struct sim_sweep *s = &file->sweep[i];
 			char word[2 * SIM_WORD];
 
-			snprintf(word, sizeof(word), "%s %s%s", s->key,
-				s->value[rest % s->nvalues], title[0] ? ", " : "");
+			snprintf(word, sizeof(word), "%s %s%s", s->key, s->value[rest % s->nvalues],
+				title[0] ? ", " : "");
 			rest /= s->nvalues;
 			memmove(title + strlen(word), title, strlen(title) + 1);
 			memcpy(title, word, strlen(word));
 		}
 		fprintf(f, "%s'%s' every ::%u::%u using %u:%u with linespoints lw 2 title '%s'",
-			n ? ", \\\n     " : "", csv, n * x->nvalues + 1,
-			(n + 1) * x->nvalues, file->nsweeps, file->nsweeps + (unsigned)y + 1,
+			n ? ", \\\n     " : "", csv, n * x->nvalues + 1, (n + 1) * x->nvalues,
+			file->nsweeps, file->nsweeps + (unsigned)y + 1,
 			title[0] ? title : file->base.name);
 	}
 	fprintf(f, "\n");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chance, from a seed. Each link and each source has its own, so that one does not disturb another. */
+/* Chance, from a seed. Each link and each source has its own, so that one does not disturb another.
+ */
 #ifndef SAKER_SIM_RANDOM_H
 #define SAKER_SIM_RANDOM_H
 

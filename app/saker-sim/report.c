@@ -48,6 +48,7 @@ static const struct column columns[] = {
 	{"depth_p99_bytes", COUNT, AT(depth_p99), false},
 	{"depth_max_bytes", COUNT, AT(ports.deepest), true},
 	{"dead", COUNT, AT(dead), false},
+	{"failed", COUNT, AT(failed), false},
 	{"wrong_bytes", COUNT, AT(wrong), false},
 	{"delivered_bytes", COUNT, AT(delivered), false},
 	{"events", COUNT, AT(events), false},
@@ -102,9 +103,9 @@ fairness(struct sim_world *w)
 
 		rate[i] = (double)f->measured;
 		if (w->sc->messages != 0)
-			rate[i] = f->last > f->first ?
-				(double)f->delivered / (double)(f->last - f->first) :
-				0;
+			rate[i] = f->last > f->first
+					  ? (double)f->delivered / (double)(f->last - f->first)
+					  : 0;
 	}
 	jain = sim_jain(rate, w->nflows);
 	free(rate);
@@ -151,6 +152,7 @@ sim_result_of(struct sim_world *w, int rc, struct sim_result *r)
 	r->events = w->events.fired;
 	r->wrong = w->wrong;
 	r->dead = w->ndead;
+	r->failed = w->failed;
 	r->depth_p50 = sk_hist_quantile(&w->depths, 0.5);
 	r->depth_p99 = sk_hist_quantile(&w->depths, 0.99);
 	sim_world_counts(w, &r->counts, &r->nics, &r->ports);

@@ -30,7 +30,8 @@ static const struct key keys[] = {
 		"before measuring, once all are connected"},
 	{"run", "duration-us", U64, AT(duration_us), 0, 1e9, "10000",
 		"of measuring; not used when messages are counted"},
-	{"run", "limit-ms", U64, AT(limit_ms), 1, 1e8, "60000", "virtual time after which to give up"},
+	{"run", "limit-ms", U64, AT(limit_ms), 1, 1e8, "60000",
+		"virtual time after which to give up"},
 	{"run", "sample-us", U64, AT(sample_us), 0, 1e9, "0",
 		"a line of the time series each; 0: none"},
 
@@ -38,13 +39,15 @@ static const struct key keys[] = {
 		{"pair", "star", "leaf-spine"}},
 	{"topology", "hosts", U32, AT(hosts), 2, 60000, "2", "in all"},
 	{"topology", "leaves", U32, AT(leaves), 1, 4096, "2", "of leaf-spine: switches with hosts"},
-	{"topology", "spines", U32, AT(spines), 1, 1024, "4", "of leaf-spine: paths between leaves"},
+	{"topology", "spines", U32, AT(spines), 1, 1024, "4",
+		"of leaf-spine: paths between leaves"},
 
 	{"link", "gbps", REAL, AT(link_gbps), 0.001, 3200, "200", "rate of a host's link"},
 	{"link", "delay-ns", U64, AT(link_delay_ns), 0, 1e9, "12500", "of a host's link, one way"},
 	{"link", "loss", REAL, AT(link_loss), 0, 100, "0", "percent of packets"},
 	{"link", "burst", REAL, AT(link_burst), 1, 1e6, "1", "packets lost in a row, on average"},
-	{"link", "reorder", REAL, AT(link_reorder), 0, 100, "0", "percent of packets that are late"},
+	{"link", "reorder", REAL, AT(link_reorder), 0, 100, "0",
+		"percent of packets that are late"},
 	{"link", "reorder-ns", U64, AT(link_reorder_ns), 0, 1e9, "10000", "by up to this"},
 
 	{"fabric", "gbps", REAL, AT(fabric_gbps), 0.001, 3200, "200", "between switches"},
@@ -79,9 +82,10 @@ static const struct key keys[] = {
 	{"tcp", "rto-min-us", U64, AT(tcp_rto_min_us), 1, 1e7, "1000", "shortest timeout"},
 	{"tcp", "ecn", BOOL, AT(tcp_ecn), 0, 0, "no", "negotiate it"},
 
-	{"falcon", "congestion", ONE_OF, AT(falcon_cc), 0, 1, "swift", "control", {"swift", "fixed"}},
+	{"falcon", "congestion", ONE_OF, AT(falcon_cc), 0, 1, "swift", "control",
+		{"swift", "fixed"}},
 	{"falcon", "flows", U32, AT(flows), 1, 4, "1", "paths of a connection: 1 or 4"},
-	{"falcon", "window", U32, AT(window), 1, 1e5, "256", "transactions outstanding"},
+	{"falcon", "window", U32, AT(window), 1, 1e5, "192", "transactions outstanding"},
 	{"falcon", "ordered", BOOL, AT(ordered), 0, 0, "no", "connections"},
 	{"falcon", "rack", BOOL, AT(rack), 0, 0, "yes", "RACK-TLP instead of distance in PSN"},
 	{"falcon", "ooo-threshold", U32, AT(ooo_threshold), 1, 64, "3", "that distance"},
@@ -91,7 +95,7 @@ static const struct key keys[] = {
 	{"falcon", "target-ns", U64, AT(target_ns), 0, 1e9, "25000", "Swift's base delay"},
 	{"falcon", "rto-min-us", U64, AT(rto_min_us), 1, 1e7, "1000", "shortest timeout"},
 	{"falcon", "ack-delay-us", U64, AT(ack_delay_us), 0, 1e6, "8", "acknowledgements wait"},
-	{"falcon", "packets", U32, AT(packets), 8, 1e6, "1024", "in each pool of a host"},
+	{"falcon", "packets", U32, AT(packets), 8, 1e6, "4096", "in each pool of a host"},
 };
 
 static int

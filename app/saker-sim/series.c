@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The course of a run: a line every so often with what was delivered since and how deep queues are. */
+/* The course of a run: a line every so often with what was delivered since and how deep queues are.
+ */
 #include "report.h"
 
 struct series {
@@ -40,8 +41,7 @@ sample(void *obj, sim_time now)
 	uint64_t delivered = all_delivered(s->w);
 
 	fprintf(s->f, "%u,%.3f,%.3f,%u\n", s->run, (double)now / (double)SIM_US,
-		(double)(delivered - s->delivered) * 8000 / (double)every,
-		deepest_now(s->w, now));
+		(double)(delivered - s->delivered) * 8000 / (double)every, deepest_now(s->w, now));
 	s->delivered = delivered;
 	sim_at(&s->w->events, now + every, sample, s);
 }

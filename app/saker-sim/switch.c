@@ -40,8 +40,8 @@ forward(struct sim_node *self, struct sim_packet *p, sim_time now)
 }
 
 void
-sim_switch_init(
-	struct sim_switch *s, unsigned nports, unsigned nhosts, struct sim_pool *packets, uint64_t salt)
+sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts, struct sim_pool *packets,
+	uint64_t salt)
 {
 	memset(s, 0, sizeof(*s));
 	s->node.receive = forward;

@@ -70,10 +70,11 @@ leaf(struct sim_world *w, uint32_t l, uint32_t per_leaf)
 		port_init(w, &s->ports[per_leaf + i], up, &spine->node);
 	}
 	for (uint32_t i = 0; i < sc->hosts; i++)
-		s->routes[i] = i / per_leaf == l ?
-			(struct sim_route){.first = (uint16_t)(i % per_leaf), .count = 1} :
-			(struct sim_route){.first = (uint16_t)per_leaf,
-				.count = (uint16_t)sc->spines};
+		s->routes[i] =
+			i / per_leaf == l
+				? (struct sim_route){.first = (uint16_t)(i % per_leaf), .count = 1}
+				: (struct sim_route){.first = (uint16_t)per_leaf,
+					  .count = (uint16_t)sc->spines};
 }
 
 /* Ports of spine `n`: the leaves. */
@@ -82,9 +83,9 @@ spine(struct sim_world *w, uint32_t n, uint32_t per_leaf)
 {
 	const struct sim_scenario *sc = w->sc;
 	struct sim_switch *s = &w->switches[sc->leaves + n];
-	struct sim_link_params down = link_params(w,
-		n < sc->slow_spines ? sc->slow_gbps : sc->fabric_gbps, sc->fabric_delay_ns,
-		sc->fabric_loss);
+	struct sim_link_params down =
+		link_params(w, n < sc->slow_spines ? sc->slow_gbps : sc->fabric_gbps,
+			sc->fabric_delay_ns, sc->fabric_loss);
 
 	sim_switch_init(s, sc->leaves, sc->hosts, &w->packets, sc->seed + sc->leaves + n);
 	for (uint32_t l = 0; l < sc->leaves; l++)

@@ -57,13 +57,28 @@ peer(struct sim_world *w, const uint32_t *next, uint32_t src)
 	}
 }
 
-int
+/* The host with most connections. */
+static uint32_t
+most_conns(const struct sim_world *w)
+{
+	uint32_t *n = sim_calloc(w->sc->hosts, sizeof(*n)), most = 0;
+
+	for (uint32_t i = 0; i < w->nflows; i++) {
+		n[w->flows[i].src->id]++;
+		n[w->flows[i].dst->id]++;
+	}
+	for (uint32_t i = 0; i < w->sc->hosts; i++)
+		most = n[i] > most ? n[i] : most;
+	free(n);
+	return most;
+}
+
+void
 sim_traffic_create(struct sim_world *w)
 {
 	const struct sim_scenario *sc = w->sc;
 	uint32_t first = sc->pattern == SIM_INCAST, *next = NULL, id = 0;
 	uint32_t last = sc->pattern == SIM_ONE_TO_ONE ? sc->hosts / 2 : sc->hosts;
-	int rc = 0;
 
 	if (sc->pattern == SIM_PERMUTATION)
 		next = cycle(w);
@@ -73,7 +88,5 @@ sim_traffic_create(struct sim_world *w)
 		for (uint32_t k = 0; k < sc->connections; k++)
 			flow_init(w, id++, src, peer(w, next, src));
 	free(next);
-	for (uint32_t i = 0; i < w->nflows && rc == 0; i++)
-		rc = w->transport->connect(&w->flows[i]);
-	return rc;
+	w->max_conns = most_conns(w);
 }

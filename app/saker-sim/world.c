@@ -9,7 +9,7 @@
 
 static const struct sim_transport *const transports[] = {
 	[SIM_TCP] = &sim_tcp,
-	[SIM_FALCON] = &sim_tcp,
+	[SIM_FALCON] = &sim_falcon,
 };
 
 static void
@@ -21,6 +21,7 @@ init(struct sim_world *w, const struct sim_scenario *sc)
 	w->messages.size = sizeof(struct sim_message);
 	w->series.size = 64;
 	sim_random_seed(&w->random, sc->seed, UINT32_MAX);
+	w->measuring = sc->messages != 0;
 	w->transport = transports[sc->transport];
 	sk_hist_init(&w->completion);
 	sk_hist_init(&w->depths);
@@ -34,10 +35,11 @@ sim_world_create(const struct sim_scenario *sc, char why[SIM_WHY])
 
 	init(w, sc);
 	sim_topology_create(w);
+	sim_traffic_create(w);
 	for (uint32_t i = 0; i < sc->hosts && rc == 0; i++)
 		rc = w->transport->create(&w->hosts[i]);
-	if (rc == 0)
-		rc = sim_traffic_create(w);
+	for (uint32_t i = 0; i < w->nflows && rc == 0; i++)
+		rc = w->transport->connect(&w->flows[i]);
 	if (rc == 0)
 		return w;
 	snprintf(why, SIM_WHY, "%s: %s", w->transport->name, strerror(-rc));
@@ -73,7 +75,8 @@ maybe_measure(struct sim_world *w)
 		w->from = w->events.now + (sc->messages ? 0 : sc->warmup_us * SIM_US);
 		w->until = sc->messages ? SIM_NEVER : w->from + sc->duration_us * SIM_US;
 	}
-	w->measuring = sc->messages != 0 || (w->from != 0 && w->events.now >= w->from);
+	if (w->from != 0 && w->events.now >= w->from)
+		w->measuring = true;
 }
 
 static bool

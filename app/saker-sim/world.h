@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run in progress: hosts joined by links and switches, each with a stack of the transport that the
- * scenario names, and flows between them. A flow is one connection that carries messages from `src`
- * to `dst`; a message is a number of bytes whose way is timed.
+ * A run in progress: hosts joined by links and switches, each with a stack of the transport that
+ * the scenario names, and flows between them. A flow is one connection that carries messages from
+ * `src` to `dst`; a message is a number of bytes whose way is timed.
  */
 #ifndef SAKER_SIM_WORLD_H
 #define SAKER_SIM_WORLD_H
@@ -16,6 +16,8 @@ struct sim_host;
 struct sim_counts;
 
 /* ---- Hosts ---- */
+
+#define SIM_TTL 64 /* of packets that leave a host */
 
 /* A library behind a host's port. All run inside the host's turn but for create and destroy. */
 struct sim_transport {
@@ -43,17 +45,18 @@ struct sim_host {
 	uint32_t id;
 	struct sim_link nic; /* outwards */
 	void *stack;
-	sim_time wake_at;        /* the one planned turn that counts */
-	bool blocked;            /* the port was full in this turn */
-	struct sim_flow *offers; /* flows of this host that have something new to send */
+	sim_time wake_at; /* the one planned turn that counts */
+	bool blocked;     /* the port was full in this turn */
+	/* Flows of this host that have something new to send, first come, first served. */
+	struct sim_flow *offers, **offers_end;
 };
 
 /* Plans a turn of the host, if none is planned before. */
 void sim_host_wake(struct sim_host *h, sim_time at);
 /* A packet to send with addresses and size filled in; NULL: the port is full, ask again later.
  * `header`: bytes above IP. */
-struct sim_packet *sim_host_packet(
-	struct sim_host *h, struct sim_flow *f, uint32_t header, uint32_t payload, uint32_t entropy);
+struct sim_packet *sim_host_packet(struct sim_host *h, struct sim_flow *f, uint32_t header,
+	uint32_t payload, uint32_t entropy);
 void sim_host_send(struct sim_host *h, struct sim_packet *p);
 void sim_host_init(struct sim_host *h, struct sim_world *w, uint32_t id);
 
@@ -71,7 +74,8 @@ struct sim_end {
 	struct sim_flow *flow;
 	struct sim_host *host;
 	void *conn;
-	uint32_t in_flight; /* Falcon: transactions */
+	uint32_t in_flight; /* Falcon: transactions; of these, completed in all */
+	uint64_t completed;
 };
 
 struct sim_flow {
@@ -84,11 +88,11 @@ struct sim_flow {
 	struct sim_message *oldest;  /* that was not delivered whole */
 	struct sim_message *filling; /* the first with bytes that were not taken */
 	struct sim_message *newest;
-	uint64_t begun, done;      /* messages started, delivered */
-	uint64_t acked;            /* bytes that the source knows to have arrived */
-	uint64_t delivered;        /* bytes at the destination */
-	uint64_t measured;         /* of these while it was measured */
-	sim_time first, last;      /* message started, byte delivered */
+	uint64_t begun, done; /* messages started, delivered */
+	uint64_t acked;       /* bytes that the source knows to have arrived */
+	uint64_t delivered;   /* bytes at the destination */
+	uint64_t measured;    /* of these while it was measured */
+	sim_time first, last; /* message started, byte delivered */
 };
 
 /* The connection is there: messages may start. */
@@ -102,10 +106,14 @@ void sim_flow_acked(struct sim_flow *f, uint64_t bytes, sim_time now);
 void sim_flow_delivered(struct sim_message *m, uint64_t bytes, sim_time now);
 /* The same for a transport that delivers a stream. */
 void sim_flow_delivered_in_order(struct sim_flow *f, uint64_t bytes, sim_time now);
+/* Something waits to be sent: the source has it offered in its next turn. */
+void sim_flow_offer(struct sim_flow *f, sim_time now);
+/* A transaction failed. */
+void sim_flow_failed(struct sim_flow *f);
 /* The connection is lost. */
 void sim_flow_dead(struct sim_flow *f);
-/* Makes all flows of the scenario's pattern; 0 or a negative errno. */
-int sim_traffic_create(struct sim_world *w);
+/* Makes all flows of the scenario's pattern, not yet connected. */
+void sim_traffic_create(struct sim_world *w);
 
 /* ---- The world ---- */
 
@@ -122,19 +130,21 @@ struct sim_world {
 	struct sim_host *hosts;
 	struct sim_flow *flows;
 	uint32_t nflows, nready, ndone, ndead;
+	uint32_t max_conns; /* of a host */
+	uint64_t failed;    /* transactions */
 	struct sim_switch *switches;
 	unsigned nswitches;
 	struct sim_link_params host_link; /* of a host's port */
 	uint64_t nlinks;                  /* numbers for their chance */
 	/* measuring: */
 	bool measuring;
-	sim_time from, until;         /* of the measurement; 0: not begun */
-	struct sk_hist completion;    /* ns from start to last byte, messages started inside */
-	struct sk_hist depths;        /* bytes found waiting in switch ports */
-	uint64_t delivered;           /* bytes while measuring */
+	sim_time from, until;      /* of the measurement; 0: not begun */
+	struct sk_hist completion; /* ns from start to last byte, messages started inside */
+	struct sk_hist depths;     /* bytes found waiting in switch ports */
+	uint64_t delivered;        /* bytes while measuring */
 	sim_time last_delivery;
 	struct sim_pool series; /* who writes the course of the run */
-	uint64_t wrong; /* bytes delivered that were never sent: a fault */
+	uint64_t wrong;         /* bytes delivered that were never sent: a fault */
 };
 
 /* NULL with `why`. */

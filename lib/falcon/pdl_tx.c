@@ -405,12 +405,13 @@ turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 unsigned
 pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 {
-	struct fa_conn *c, *first_full = NULL;
-	unsigned n = 0, full = 0;
+	struct fa_conn *c, *first_full = NULL, *served = NULL;
+	unsigned n = 0, full = 0, sent_now;
 	int rc;
 
 	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.tx)) && c != first_full) {
-		n += turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
+		sent_now = turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
+		n += sent_now;
 		TAILQ_REMOVE(&s->pdl.tx, c, pdl.tx_link);
 		c->pdl.on_tx = rc != TX_NOTHING && !c->dead;
 		if (!c->pdl.on_tx)
@@ -419,6 +420,12 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 		/* Its port is full; the others' perhaps not. Once round is enough. */
 		if (rc == -EAGAIN && !full++)
 			first_full = c;
+		if (rc == -EAGAIN && sent_now)
+			served = c;
+	}
+	if (served && served->pdl.on_tx) { /* who filled the port is the last next time */
+		TAILQ_REMOVE(&s->pdl.tx, served, pdl.tx_link);
+		TAILQ_INSERT_TAIL(&s->pdl.tx, served, pdl.tx_link);
 	}
 	return n;
 }

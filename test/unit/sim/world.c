@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whole runs, small ones: every byte arrives once, the same seed gives the same run, and what a
+ * scenario says makes the difference that it should. */
+#include <criterion/criterion.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../app/saker-sim/report.h"
+
+static char why[SIM_WHY];
+
+/* "section.key=value"..., NULL. */
+static struct sim_result
+run(const char *first, ...)
+{
+	struct sim_file f = {.nruns = 1};
+	const char *values[SIM_SWEEPS];
+	struct sim_scenario sc;
+	struct sim_result r;
+	struct sim_world *w;
+	va_list ap;
+
+	sim_scenario_default(&f.base);
+	va_start(ap, first);
+	for (const char *s = first; s != NULL; s = va_arg(ap, const char *))
+		cr_assert_eq(sim_file_override(&f, s, why), 0, "%s", why);
+	va_end(ap);
+	cr_assert_eq(sim_file_run(&f, 0, &sc, values, why), 0, "%s", why);
+	w = sim_world_create(&sc, why);
+	cr_assert_not_null(w, "%s", why);
+	sim_result_of(w, sim_world_run(w), &r);
+	sim_world_destroy(w);
+	cr_assert_eq(r.wrong, 0);
+	cr_assert_eq(r.dead, 0);
+	cr_assert_eq(r.failed, 0);
+	return r;
+}
+
+static const char *const transports[] = {"host.transport=tcp", "host.transport=falcon"};
+
+/* An odd size, so that the last packet of a message is short. */
+Test(world, counted_messages_all_arrive_whole)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_result r =
+			run(transports[i], "traffic.messages=20", "traffic.message-bytes=100001",
+				"traffic.connections=3", "link.loss=2", "link.reorder=2", NULL);
+
+		cr_assert(r.finished, "%s", transports[i]);
+		cr_assert_eq(r.messages, 60);
+		cr_assert_eq(r.delivered, 60 * 100001);
+		cr_assert_gt(r.counts.retransmits, 0);
+	}
+}
+
+Test(world, pulls_arrive_whole)
+{
+	struct sim_result r = run("host.transport=falcon", "traffic.operation=pull",
+		"traffic.messages=20", "traffic.message-bytes=100001", "traffic.connections=3",
+		"link.loss=2", "link.reorder=2", NULL);
+
+	cr_assert(r.finished);
+	cr_assert_eq(r.delivered, 60 * 100001);
+}
+
+Test(world, ordered_connections_and_four_flows_too)
+{
+	struct sim_result r = run("host.transport=falcon", "falcon.ordered=yes", "falcon.flows=4",
+		"topology.type=leaf-spine", "topology.hosts=8", "fabric.loss=1",
+		"traffic.messages=10", "traffic.message-bytes=65536", NULL);
+
+	cr_assert(r.finished);
+	cr_assert_eq(r.delivered, 4 * 10 * 65536);
+}
+
+Test(world, the_same_seed_gives_the_same_run)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_result a, b, c;
+		const char *rest[] = {"topology.type=star", "topology.hosts=8",
+			"traffic.pattern=random", "traffic.messages=5", "link.loss=1",
+			"traffic.spread-us=10"};
+
+		a = run(transports[i], rest[0], rest[1], rest[2], rest[3], rest[4], rest[5], NULL);
+		b = run(transports[i], rest[0], rest[1], rest[2], rest[3], rest[4], rest[5], NULL);
+		c = run(transports[i], rest[0], rest[1], rest[2], rest[3], rest[4], rest[5],
+			"run.seed=2", NULL);
+		cr_assert_eq(memcmp(&a, &b, sizeof(a)), 0, "%s", transports[i]);
+		cr_assert_neq(a.events, c.events, "another seed, another run");
+	}
+}
+
+/* What fits: 4096 of 4096 + 12 + 32 + 40 + 14 + 24 bytes at most, so at least 97 % for TCP. */
+Test(world, eight_connections_fill_a_clean_link)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_result r =
+			run(transports[i], "traffic.connections=8", "run.duration-us=3000", NULL);
+
+		cr_assert_gt(r.share, 96, "%s: %f", transports[i], r.share);
+		cr_assert_lt(r.share, 97.5);
+		cr_assert_gt(r.jain, 0.95, "%s: %f", transports[i], r.jain);
+		cr_assert_eq(r.counts.retransmits, 0);
+	}
+}
+
+/* One connection has at most 128 packets in flight: 128 * 4096 bytes in 25 us and a bit. */
+Test(world, one_falcon_connection_is_held_by_its_window)
+{
+	struct sim_result r = run(
+		"host.transport=falcon", "run.warmup-us=5000", "run.duration-us=3000", NULL);
+
+	cr_assert(r.goodput_gbps > 140 && r.goodput_gbps < 168, "%f", r.goodput_gbps);
+}
+
+/* The targets of goodput under random loss: 95 % of the clean link at 1 %, 85 % at 5 %. */
+Test(world, falcon_keeps_its_goodput_under_loss)
+{
+	static const char *const loss[] = {"link.loss=0", "link.loss=1", "link.loss=5"};
+	double goodput[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		goodput[i] = run("host.transport=falcon", "traffic.connections=8", loss[i],
+			"run.duration-us=5000", NULL)
+				     .goodput_gbps;
+	cr_assert_gt(goodput[1], 0.95 * goodput[0], "%f of %f", goodput[1], goodput[0]);
+	cr_assert_gt(goodput[2], 0.85 * goodput[0], "%f of %f", goodput[2], goodput[0]);
+}
+
+Test(world, incast_fills_the_queue_of_one_port)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_result r = run(transports[i], "topology.type=star", "topology.hosts=17",
+			"traffic.pattern=incast", "switch.queue-kib=256", "link.delay-ns=1000",
+			"run.warmup-us=100", "run.duration-us=1000", NULL);
+
+		cr_assert_gt(r.share, 70, "%s: %f", transports[i], r.share);
+		cr_assert_leq(r.ports.deepest, 256 * 1024);
+		cr_assert_gt(r.ports.deepest, 128 * 1024);
+		cr_assert_gt(r.ports.dropped, 0);
+	}
+}
+
+Test(world, dctcp_keeps_queues_at_the_mark)
+{
+	struct sim_result r = run("host.transport=tcp", "tcp.congestion=dctcp",
+		"topology.type=star", "topology.hosts=5", "traffic.pattern=incast",
+		"switch.ecn-kib=128", "link.delay-ns=1000", "run.duration-us=3000", NULL);
+
+	cr_assert_gt(r.ports.marked, 0);
+	cr_assert_eq(r.ports.dropped, 0);
+	cr_assert_gt(r.share, 90, "%f", r.share);
+	cr_assert_lt(r.depth_p50, 256 * 1024);
+}
+
+Test(world, a_limit_ends_what_does_not_finish)
+{
+	struct sim_result r =
+		run("host.transport=falcon", "traffic.messages=1000000", "run.limit-ms=1", NULL);
+
+	cr_assert_not(r.finished);
+}
