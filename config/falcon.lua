@@ -149,23 +149,19 @@ function rof.dissector(tvb, pinfo, tree)
     local item = t:add(f["rof.opcode"], tvb(3, 1))
     t:add(f["rof.dest_qp"], tvb(4, 3))
     t:add(f["rof.sn"], tvb(8, 4))
-    if not opcodes[opcode] then
-        item:add_proto_expert_info(reserved)
-        return
-    end
+    if not opcodes[opcode] then return item:add_proto_expert_info(reserved) end
     t:append_text(", " .. opcodes[opcode])
     pinfo.cols.info:append(" | " .. opcodes[opcode])
     local at = 12
     for _, header in ipairs(headers_of(opcode)) do
         for _, field in ipairs(header) do
+            local next_at = at + field[2] + (field[3] or 0)
+            if next_at > tvb:len() then return item:add_proto_expert_info(bad_length) end
             t:add(f["rof." .. field[1]], tvb(at, field[2]))
-            at = at + field[2] + (field[3] or 0)
+            at = next_at
         end
     end
-    if at + pad > tvb:len() then
-        item:add_proto_expert_info(bad_length)
-        return
-    end
+    if at + pad > tvb:len() then return item:add_proto_expert_info(bad_length) end
     local len = tvb:len() - at - pad
     t:add(f["rof.payload_len"], tvb(at, len), len):set_generated()
     if len > 0 then t:add(f["rof.payload"], tvb(at, len)) end
@@ -214,16 +210,15 @@ end
 
 function falcon.dissector(tvb, pinfo, tree)
     local t = tree:add(falcon, tvb())
-    local kind = tvb(7, 1):bitfield(3, 4)
     pinfo.cols.protocol = "Falcon"
+    if tvb:len() < 24 then return t:add_proto_expert_info(bad_length) end
+    local kind = tvb(7, 1):bitfield(3, 4)
     t:add(f["falcon.version"], tvb(0, 1))
     t:add(f["falcon.cid"], tvb(1, 3))
     local item = t:add(f["falcon.type"], tvb(7, 1))
     local len = header_lengths[kind]
-    if not len then
-        item:add_proto_expert_info(reserved)
-        return
-    end
+    if not len then return item:add_proto_expert_info(reserved) end
+    if tvb:len() < len then return item:add_proto_expert_info(bad_length) end
     t:append_text(", " .. types[kind])
     t:add(f["falcon.dbpsn"], tvb(8, 4))
     t:add(f["falcon.rbpsn"], tvb(12, 4))
@@ -276,7 +271,7 @@ end
 
 -- What follows the PSP header without the ICV, readable; nil when that is not to be had.
 local function open(t, tvb, len, version, clear)
-    if version == NO_CRYPTO then return tvb(len):tvb() end
+    if version == NO_CRYPTO then return tvb:len() > len and tvb(len):tvb() or nil end
     local text_end = tvb:len() - 16
     local icv = t:add(f["psp.icv"], tvb(text_end, 16))
     local key = key_of(tvb(4, 4):uint(), version)
@@ -288,10 +283,11 @@ local function open(t, tvb, len, version, clear)
         if not good then return nil end
         if version <= 1 then return ByteArray.new(raw(len, clear) .. plain, true):tvb("Decrypted") end
     end
-    return version > 1 and tvb(len, text_end - len):tvb() or nil
+    return version > 1 and text_end > len and tvb(len, text_end - len):tvb() or nil
 end
 
 function psp.dissector(tvb, pinfo, tree)
+    if tvb:len() < 16 then return 0 end
     local len = tvb(3, 1):bitfield(6, 1) == 1 and 24 or 16
     local version = tvb(3, 1):bitfield(2, 4)
     local clear = 16 + 4 * tvb(2, 1):bitfield(2, 6)
@@ -305,8 +301,9 @@ function psp.dissector(tvb, pinfo, tree)
     add_header(t, tvb, len)
     local inner, next_header = open(t, tvb, len, version, clear), tvb(0, 1):uint()
     if not inner then
-        if next_header == NEXT_FALCON and clear >= len + 4 then t:add(f["falcon.cid"], tvb(len + 1, 3)) end
-        t:add(f["psp.encrypted"], tvb(clear, tvb:len() - 16 - clear))
+        if next_header == NEXT_FALCON and clear >= len + 4 and version ~= NO_CRYPTO then t:add(f["falcon.cid"], tvb(len + 1, 3)) end
+        local len_left = tvb:len() - 16 - clear
+        if version ~= NO_CRYPTO and len_left > 0 then t:add(f["psp.encrypted"], tvb(clear, len_left)) end
     elseif next_header == NEXT_FALCON then
         falcon.dissector(inner, pinfo, tree)
     elseif next_header == 4 or next_header == 41 then

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares what tshark reads in Falcon frames with what was meant.
 
-    falcon_fields.py FOLDER keys|none|wrong
+    falcon_fields.py FOLDER keys|none|wrong|damaged
 
 FOLDER is what falcon_frames wrote. With keys, each field of each frame must have the value that was meant, and no
 other field of these protocols may be there. Without keys, frames that are encrypted must show their PSP header and,
 in transport mode, the CID, and nothing behind it. With a wrong key, those of its SPI must show the same, and that
-their integrity check value is not good.
+their integrity check value is not good. Damaged: the frames cut short or with wrong bytes, in which the dissector
+must not stumble.
 """
 import pathlib
+import random
+import struct
 import subprocess
 import sys
 
@@ -59,9 +62,9 @@ def key_options():
     return [] if mode == 'none' else text.splitlines()
 
 
-def read(names, options):
-    command = ['tshark', '-X', 'lua_script:config/falcon.lua', '-r', str(folder / 'frames.pcap'), '-o', 'udp.check_checksum:TRUE',
-               *options, '-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=f']
+def read(names, options, capture='frames.pcap'):
+    command = ['tshark', '-X', 'lua_script:config/falcon.lua', '-r', str(folder / capture), '-o', 'udp.check_checksum:TRUE', *options,
+               '-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=f']
     for name in names:
         command += ['-e', name]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -79,7 +82,51 @@ def same(want, got):
     return int(want) == {'True': 1, 'False': 0}.get(got, None if got in ('True', 'False') else int(got, 0))
 
 
+def damaged_frame(frame):
+    """What lies behind the UDP header is cut short, and the lengths before it say so; or some of its bytes are others."""
+    frame = bytearray(frame)
+    over_ipv6 = frame[12:14] == b'\x86\xdd'
+    udp = 14 + (40 if over_ipv6 else 20)
+    if random.random() < 0.4:
+        del frame[random.randrange(udp + 8, len(frame) + 1):]
+        struct.pack_into('>H', frame, udp + 4, len(frame) - udp)
+        struct.pack_into('>H', frame, 18 if over_ipv6 else 16, len(frame) - (udp if over_ipv6 else 14))
+        return frame
+    for _ in range(random.randrange(1, 4)):
+        frame[random.randrange(udp + 8, len(frame))] = random.randrange(256)
+    return frame
+
+
+def damage(copies):
+    data = (folder / 'frames.pcap').read_bytes()
+    out, at = [data[:24]], 24
+    while at < len(data):
+        length = struct.unpack_from('<I', data, at + 8)[0]
+        for _ in range(copies):
+            frame = damaged_frame(data[at + 16:at + 16 + length])
+            out += [struct.pack('<IIII', 0, 0, len(frame), len(frame)), frame]
+        at += 16 + length
+    (folder / 'damaged.pcap').write_bytes(b''.join(out))
+
+
+def read_damaged():
+    random.seed(1)
+    damage(4)
+    names = ['_ws.lua.error', 'psp.spi', 'falcon.type', 'falcon.bad_length']
+    seen = list(read(names, key_options(), 'damaged.pcap'))
+    errors = [got for got in seen if got['_ws.lua.error']]
+    if errors:
+        sys.exit(f'the dissector stumbles: {errors[0]}')
+    found = {name: sum(got[name] != '' for got in seen) for name in names[1:]}
+    if min(found.values()) < 50:
+        sys.exit(f'nothing much was read: {found}')
+    print(f'{len(seen)} damaged frames, {found}')
+
+
 def main():
+    if mode == 'damaged':
+        read_damaged()
+        return
     frames = list(meant_frames())
     names = sorted({name for frame in frames for name in frame})
     names += ['_ws.malformed', '_ws.lua.error', '_ws.expert.message']
