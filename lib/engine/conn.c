@@ -219,6 +219,13 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_put(t, c);
 }
 
+static void
+linger_end(struct eng_transport *t, struct eng_conn *c)
+{
+	c->lingers = false;
+	eng_conn_pend(t, c, ECONN_P_CLOSE);
+}
+
 void
 eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 {
@@ -237,6 +244,8 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 	case TCP_EV_SENT:
 		if (c->state == ECONN_BOUND && !tell_space(t, c))
 			eng_conn_pend(t, c, ECONN_P_SPACE);
+		if (c->lingers && tcp_all_acked(conn))
+			linger_end(t, c);
 		break;
 	case TCP_EV_EMSS:
 		if (c->state == ECONN_BOUND)
@@ -248,6 +257,8 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 			eng_conn_pend(t, c, ECONN_P_FIN);
 		else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING)
 			eng_startup_fail(t, c, -ECONNRESET);
+		else if (c->lingers)
+			linger_end(t, c);
 		break;
 	case TCP_EV_CLOSED:
 		conn_closed(t, c);

@@ -80,8 +80,10 @@ ctl_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	if (c->state != ECONN_REQUESTED)
 		return -ENOENT;
 	c->state = ECONN_DRAIN;
+	/* Linux's siw sees a FIN before the bytes that come with it, and then looks for no private
+	 * data: so it gets the one behind the other. */
 	if (eng_startup_reply(t, c, m, false) == 0)
-		tcp_close(c->tcp, t->now);
+		c->lingers = true;
 	else
 		tcp_abort(c->tcp, t->now);
 	return 0;

@@ -88,6 +88,7 @@ struct eng_conn {
 	bool notice_out;   /* the final ENG_TC_* has not come back yet */
 	bool release_due;  /* ENG_T_RELEASE has not come yet */
 	bool fin;          /* the peer's FIN was seen before it could be told */
+	bool lingers;      /* is closed when the peer has acknowledged all, or has closed */
 	uint16_t addr_sum; /* of the pseudo-header's addresses and protocol, as eng_addr_sum() gives
 			      it */
 	int error;         /* why TCP closed */

@@ -143,6 +143,21 @@ status_of(const struct wire_terminate *t)
 	return RD_REM_OP_ERR;
 }
 
+enum { ETYPE_MPA = 0, INSUFFICIENT_IRD = 6 };
+
+/* Linux's siw on a little-endian host has layer and error type in each other's place, so that its
+ * "unexpected opcode" reads as "insufficient IRD". That one an initiator says instead of its first
+ * message (RFC 6581 9.1), which is before we may have asked for anything. */
+static void
+siw_mend(const struct iw_qp *q, struct wire_terminate *t)
+{
+	if (q->reads_out == 0 || t->layer != LLP || t->etype != ETYPE_MPA ||
+		t->code != INSUFFICIENT_IRD)
+		return;
+	t->layer = RDMAP;
+	t->etype = REMOTE_OPERATION;
+}
+
 /* The Read or Atomic that the peer's Terminate is about, if it is about one: it alone fails by its
  * own fault. Some peers quote nothing when they do not know an opcode; Atomics are what they may
  * not know. */
@@ -178,6 +193,7 @@ iw_rx_terminate(
 	mpa_fpdu_copy(f, DDP_UNTAGGED_LEN, body, n);
 	q->info.terminate_received = true;
 	if (wire_terminate_parse(&t, body, n) >= 0) {
+		siw_mend(q, &t);
 		q->info.term_layer = t.layer;
 		q->info.term_etype = t.etype;
 		q->info.term_code = t.code;

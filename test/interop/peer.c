@@ -55,9 +55,8 @@ peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len
 	return rc < 0 ? peer_fail("saker_open", rc) : peer_setup(p, buf_len);
 }
 
-/* Waits for an event that must be `want`; a DISCONNECTED that comes with it is noted. */
-static int
-expect(struct peer *p, enum saker_event_type want, struct saker_event *ev)
+int
+peer_expect(struct peer *p, enum saker_event_type want, struct saker_event *ev)
 {
 	for (int naps = 0; naps < PEER_WAIT_MS / 100;) {
 		int rc = saker_event(p->s, ev);
@@ -88,7 +87,7 @@ peer_connect(struct peer *p, const char *addr, uint16_t port)
 		return peer_fail(addr, -22);
 	if ((rc = saker_connect(p->qp, NULL, &to, port, &p->param)) < 0)
 		return peer_fail("saker_connect", rc);
-	if (expect(p, SAKER_EV_ESTABLISHED, &ev))
+	if (peer_expect(p, SAKER_EV_ESTABLISHED, &ev))
 		return -1;
 	/* siw sends its reply before it listens for what follows, and overlooks a first message
 	 * that comes in between until another one comes. */
@@ -116,11 +115,11 @@ peer_accept(struct peer *p, uint16_t port, int (*before)(void *arg), void *arg)
 
 	if (!p->listener && peer_listen(p, port))
 		return -1;
-	if (expect(p, SAKER_EV_CONNECT_REQUEST, &ev) || (before && before(arg)))
+	if (peer_expect(p, SAKER_EV_CONNECT_REQUEST, &ev) || (before && before(arg)))
 		return -1;
 	if ((rc = saker_accept(p->s, ev.request, p->qp, &p->param)) < 0)
 		return peer_fail("saker_accept", rc);
-	return expect(p, SAKER_EV_ESTABLISHED, &ev);
+	return peer_expect(p, SAKER_EV_ESTABLISHED, &ev);
 }
 
 int
@@ -148,7 +147,7 @@ peer_wait_end(struct peer *p)
 {
 	struct saker_event ev;
 
-	return expect(p, SAKER_EV_DISCONNECTED, &ev);
+	return peer_expect(p, SAKER_EV_DISCONNECTED, &ev);
 }
 
 int

@@ -33,6 +33,8 @@ int peer_connect(struct peer *p, const char *addr, uint16_t port);
 int peer_listen(struct peer *p, uint16_t port);
 /* Listens, unless that was done, and takes the first request; `before` runs before the accept. */
 int peer_accept(struct peer *p, uint16_t port, int (*before)(void *arg), void *arg);
+/* The next event, which must be `want`. */
+int peer_expect(struct peer *p, enum saker_event_type want, struct saker_event *ev);
 /* The next completion, polled or slept for. */
 int peer_wait(struct peer *p, struct rd_wc *wc, bool solicited_only);
 /* Until DISCONNECTED has come. */
