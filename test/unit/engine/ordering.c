@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table of RFC 7306 7, a test for each row, from client to client: two engines, a wire that
+ * loses, repeats and reorders frames, and two operations of random sizes posted one behind the
+ * other, over and over on several connections. After each engine's turn it is looked at both ends
+ * whether something is there that the row says cannot be there yet.
+ *
+ * Both clients live in this thread, so that nothing happens while both ends are looked at.
+ */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "ordering.h"
+
+#define IDLE 20000000 /* turns without progress: something hangs */
+
+/* What the last three columns of a row say. */
+enum rule {
+	FREE,     /* the second may take effect before the first's response is generated */
+	IN_ORDER, /* completed in order at the remote peer */
+	BEHIND,   /* the second takes effect only when the first has (at the remote peer) */
+	ANSWERS,  /* the second's response is generated behind the first's */
+};
+
+static enum rule rule;
+static uint64_t early; /* looks at which the second was there before the answer to the first */
+static unsigned idle_turns;
+
+/* ---- Looks ---- */
+
+/* Something of the response is at the local peer. */
+static bool
+response_placed(const struct ord_link *l, unsigned nth)
+{
+	return ord_answered(l->act[nth].op) && l->posted > nth && ord_sink(l, nth)[0] != OLD;
+}
+
+static bool
+response_whole(const struct ord_link *l, unsigned nth)
+{
+	const struct ord_act *a = &l->act[nth];
+
+	return ord_sink(l, nth)[a->len - 1] != OLD;
+}
+
+static void
+completion_local(const struct rd_wc *wc)
+{
+	struct ord_link *l = &ord_links[wc->wr_id >> 8];
+	unsigned nth = wc->wr_id & 1;
+
+	cr_assert_eq(wc->status, RD_SUCCESS, "status %u", wc->status);
+	cr_assert(!l->act[nth].acked && (nth == 0 || l->act[0].acked), "not in posting order");
+	if (ord_answered(l->act[nth].op))
+		cr_assert(response_whole(l, nth), "completed before the response was placed");
+	l->act[nth].acked = true;
+}
+
+static void
+completion_remote(const struct rd_wc *wc)
+{
+	struct ord_link *l = &ord_links[wc->wr_id >> 8];
+	struct ord_act *a = &l->act[wc->wr_id & 1];
+
+	cr_assert_eq(wc->status, RD_SUCCESS, "status %u", wc->status);
+	cr_assert_not(a->there);
+	if (rule == IN_ORDER && a == &l->act[1])
+		cr_assert(l->act[0].there, "completed before the first");
+	if (a->op == IMM)
+		cr_assert(wc->opcode == RD_RECV_IMM && wc->imm == a->imm);
+	else
+		cr_assert(wc->byte_len == a->len &&
+			  ord_is(ord_receive(l, wc->wr_id & 1), a->len, a->key));
+	if (a->doomed)
+		cr_assert(wc->flags & RD_WC_INV && wc->inv_stag == saker_mr_stag(a->doomed));
+	if (rule == BEHIND && a == &l->act[1] && l->act[0].op == WRITE)
+		cr_assert(ord_is(ord_target(l, 0), l->act[0].len, l->act[0].key),
+			"completed before the Write was placed");
+	a->there = true;
+}
+
+static void
+look_link(struct ord_link *l)
+{
+	bool first = response_placed(l, 0), second = response_placed(l, 1);
+
+	for (unsigned i = 0; i < l->posted; i++)
+		if (l->act[i].op == WRITE)
+			l->act[i].there = ord_is(ord_target(l, i), l->act[i].len, l->act[i].key);
+	if (rule == BEHIND && second)
+		cr_assert(l->act[0].there, "its response came before the first took effect");
+	if (rule == ANSWERS && second)
+		cr_assert(first && response_whole(l, 0), "the responses are not in order");
+	if (rule == FREE && l->act[1].there && !first)
+		early++;
+}
+
+static void
+look(void)
+{
+	struct rd_wc wc[2][16];
+	int n[2];
+
+	for (int i = 0; i < 2; i++)
+		n[i] = saker_cq_poll(ord_cq[i], wc[i], 16);
+	for (int i = 0; i < n[1]; i++)
+		completion_remote(&wc[1][i]);
+	for (unsigned i = 0; i < LINKS; i++)
+		look_link(&ord_links[i]);
+	for (int i = 0; i < n[0]; i++)
+		completion_local(&wc[0][i]);
+	idle_turns = n[0] + n[1] > 0 ? 0 : idle_turns + 1;
+	cr_assert_lt(idle_turns, IDLE, "nothing happens any more");
+}
+
+/* ---- The end of a repetition ---- */
+
+static bool
+over(const struct ord_link *l)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!l->act[i].acked || (!ord_answered(l->act[i].op) && !l->act[i].there))
+			return false;
+	return true;
+}
+
+/* The values tell in which order a Read and an Atomic, or two Atomics, met the same word. */
+static void
+verify(const struct ord_link *l, unsigned nth)
+{
+	const struct ord_act *a = &l->act[nth];
+	bool changed = nth == 1 && l->act[0].op == ATOMIC && ord_target_of(l, 1) == 0;
+	uint64_t got;
+
+	if (!ord_answered(a->op))
+		return;
+	memcpy(&got, ord_sink(l, nth), 8);
+	cr_assert_eq(got, a->word + (changed ? 2 : 0), "the %s met %lx instead of %lx",
+		a->op == READ ? "Read" : "Atomic", got, a->word + (changed ? 2 : 0));
+	for (uint32_t i = 8; i < a->len; i++)
+		cr_assert_eq(ord_sink(l, nth)[i], ord_pattern(a->key, i));
+	cr_assert_eq(ord_sink(l, nth)[a->len], OLD, "a byte too much");
+}
+
+static void
+step(struct ord_link *l)
+{
+	if (l->reps == REPS)
+		return;
+	if (l->posted == 0)
+		ord_post(l);
+	if (l->posted == 1 && l->wait-- == 0)
+		ord_post(l);
+	if (!over(l))
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		verify(l, i);
+		if (l->act[i].doomed)
+			cr_assert_eq(saker_mr_destroy(l->act[i].doomed), 0);
+	}
+	if (++l->reps < REPS)
+		ord_begin(l);
+}
+
+static bool
+all_over(void)
+{
+	for (unsigned i = 0; i < LINKS; i++)
+		if (ord_links[i].reps < REPS)
+			return false;
+	return true;
+}
+
+static void
+run(enum op first, enum op second, enum rule r)
+{
+	rule = r;
+	ord_start(first, second);
+	while (!all_over()) {
+		for (unsigned i = 0; i < LINKS; i++)
+			step(&ord_links[i]);
+		for (int i = 0; i < 2; i++) {
+			eng_poll(ord_rig.eng[i], 0, eng_clock());
+			look();
+		}
+	}
+	if (rule == FREE && ord_answered(first))
+		cr_assert_gt(early, 0, "the second always waited for the first's response");
+	cr_assert_gt(rig_count(ord_rig.eng[0], "tcp", "TCP_RETRANSMIT"), 0, "nothing was lost");
+	cr_assert_gt(rig_count(ord_rig.eng[1], "tcp", "TCP_DUP_PAYLOAD"), 0, "nothing came twice");
+	ord_stop();
+}
+
+#define ROW(name, first, second, r)                                                                \
+	Test(ordering, name##_7306_7)                                                              \
+	{                                                                                          \
+		run(first, second, r);                                                             \
+	}
+
+/* clang-format off */
+ROW(immediate_then_send,      IMM,    SEND,   IN_ORDER)
+ROW(immediate_then_write,     IMM,    WRITE,  FREE)
+ROW(immediate_then_read,      IMM,    READ,   BEHIND)
+ROW(immediate_then_atomic,    IMM,    ATOMIC, BEHIND)
+ROW(immediate_then_immediate, IMM,    IMM,    IN_ORDER)
+ROW(send_then_immediate,      SEND,   IMM,    IN_ORDER)
+ROW(write_then_immediate,     WRITE,  IMM,    BEHIND)
+ROW(read_then_immediate,      READ,   IMM,    FREE)
+ROW(atomic_then_immediate,    ATOMIC, IMM,    FREE)
+ROW(atomic_then_send,         ATOMIC, SEND,   FREE)
+ROW(atomic_then_write,        ATOMIC, WRITE,  FREE)
+ROW(atomic_then_read,         ATOMIC, READ,   ANSWERS)
+ROW(atomic_then_atomic,       ATOMIC, ATOMIC, ANSWERS)
+ROW(send_then_atomic,         SEND,   ATOMIC, BEHIND)
+ROW(write_then_atomic,        WRITE,  ATOMIC, BEHIND)
+ROW(read_then_atomic,         READ,   ATOMIC, ANSWERS)
+/* clang-format on */
