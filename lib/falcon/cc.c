@@ -110,7 +110,9 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
 		f->rack_valid = true;
 		f->rack_t1 = ev.t1;
-		f->rack_rtt = rtt;
+		/* Without the time that the peer took: what it has not when it answers, it has not
+		 * got. */
+		f->rack_rtt = rtt - (ev.t3 - ev.t2);
 	}
 	run(c, &ev);
 	return SK_MAX(rtt, 1u);

@@ -85,7 +85,7 @@ struct pdl_flow {
 	uint32_t path;              /* fa_out.path */
 	uint32_t acked;             /* packets acknowledged since the last event */
 	uint64_t depart;            /* pacing: no packet before this */
-	uint32_t rack_t1, rack_rtt; /* ticks: newest send time that was echoed; its round trip */
+	uint32_t rack_t1, rack_rtt; /* ticks: newest send time that was echoed; its fabric delay */
 	/* As receiver. */
 	uint64_t ack_due;  /* coalescing timer; SK_NEVER: not running */
 	uint32_t t1, t2;   /* of the packet that came last, in ticks */
