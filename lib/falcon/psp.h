@@ -100,6 +100,9 @@ psp_pkt_in_place(struct psp_pkt *pkt, struct psp_part *part, const struct psp_sa
  * parts (nothing, when in place) and authenticates all; PSP_NO_CRYPTO copies only and opens
  * anything. open returns how many are ok; of the others, what was written to dst is to be thrown
  * away.
+ *
+ * Sealing many at once, after their headers were written, is cheaper for small packets than
+ * sealing each as it is built: a header that was just written is slow to be read back.
  */
 void psp_seal(struct psp_crypto *c, const struct psp_pkt *pkts, unsigned n);
 unsigned psp_open(struct psp_crypto *c, struct psp_pkt *pkts, unsigned n);
