@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the engine costs: two instances on two lcores, joined by rings, each with a client on its
- *own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
- *kind of port, the rate of small Writes, and the bandwidth of large ones.
+ * own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
+ * kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
  *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
- *[depth [idle QPs]]]]
+ *		[depth [idle QPs [write|read|fetch_add]]]]]
  *
  * solo: the rate's work of both sides by one thread, in processor time: a figure that other
- *programs on the machine disturb least.
+ * programs on the machine disturb least. Rate and solo can be of Reads and FetchAdds (8 bytes) too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +46,7 @@ static struct side {
 } side[2];
 
 static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
+static uint8_t op = RD_WRITE; /* of rate and solo */
 static volatile bool stop;
 static struct sk_hist hist;
 
@@ -106,9 +107,10 @@ start_side(int i)
 	if (saker_pd_create(n->s, &n->pd) != 0 || saker_cq_create(n->s, 4096, n, &n->cq) != 0)
 		die("objects");
 	n->mem = saker_alloc(n->s, BUF_SIZE);
-	if (n->mem == NULL ||
-		saker_mr_create(n->pd, n->mem, BUF_SIZE,
-			RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &n->mr) != 0)
+	if (n->mem == NULL || saker_mr_create(n->pd, n->mem, BUF_SIZE,
+				      RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE |
+					      RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC,
+				      &n->mr) != 0)
 		die("memory");
 }
 
@@ -142,7 +144,7 @@ wait_event(struct side *n, enum saker_event_type type, struct saker_event *ev)
 static void
 connect_sides(unsigned sq_depth)
 {
-	struct saker_conn_param param = {.ird = 16, .ord = 16, .crc = 2, .markers = 2};
+	struct saker_conn_param param = {.ird = 128, .ord = 128, .crc = 2, .markers = 2};
 	static struct saker_listener *l;
 	struct saker_event ev;
 	struct sk_addr to;
@@ -165,11 +167,12 @@ static void
 post_write(struct side *n, const struct side *to, uint32_t len, bool signaled)
 {
 	struct rd_sge sge = {.addr = (uintptr_t)n->mem, .len = len, .lkey = saker_mr_stag(n->mr)};
-	struct saker_wr wr = {.opcode = RD_WRITE,
+	struct saker_wr wr = {.opcode = op,
 		.flags = signaled ? RD_SIGNALED : 0,
 		.nsge = 1,
 		.rkey = saker_mr_stag(to->mr),
 		.remote_addr = (uintptr_t)to->mem + BUF_SIZE / 2,
+		.data = 1,
 		.sge = &sge};
 
 	while (saker_post_send(n->qp, &wr, 1) != 1)
@@ -434,6 +437,8 @@ main(int argc, char **argv)
 		depth = (unsigned)atoi(argv[n + 4]);
 	if (n + 5 < argc)
 		idle_qps = (unsigned)atoi(argv[n + 5]);
+	if (n + 6 < argc && strcmp(argv[n + 6], "write") != 0)
+		op = strcmp(argv[n + 6], "read") == 0 ? RD_READ : RD_FETCH_ADD;
 	sk_hist_init(&hist);
 	if (strcmp(mode, "floor") == 0) {
 		start_floor();
