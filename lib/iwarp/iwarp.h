@@ -18,7 +18,7 @@
 
 struct iw_qp;
 
-/* How a stream ends (RFC 5040 5.1 and 7, RFC 5044 6.2). */
+/* How a stream ends (RFC 5040 6.2 and 7, RFC 5044 7.2). */
 enum iw_close { IW_CLOSE_ORDERLY, IW_CLOSE_ABORT };
 
 struct iw_ops {

@@ -143,7 +143,7 @@ struct mpa_tx {
 };
 
 void mpa_tx_init(struct mpa_tx *t, bool crc, bool markers, uint32_t emss);
-/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 5.1, 4.3
+/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 4.5, 4.3
  * with). Never more than 65535 - 18, nor less than the 128 that DDP counts on: TCP cuts such a
  * record. */
 uint32_t mpa_mulpdu(const struct mpa_tx *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a region may be used (RFC 5040 5.3, RFC 5041 5.2 and 7.1: STag, stream, rights, wrap,
+ * Whether a region may be used (RFC 5040 7.2, RFC 5041 7.1: STag, stream, rights, wrap,
  * bounds, in that order, on every access) and where its bytes are.
  */
 #include "rdma_priv.h"

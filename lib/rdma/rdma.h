@@ -145,7 +145,7 @@ struct rd_mr {
 	const struct rd_pd *pd;
 	uint64_t base; /* address of the first byte; 0 when zero-based */
 	uint64_t len;
-	uint32_t bound_qpn; /* != 0: only this QP's stream may use it (RFC 5040 5.3) */
+	uint32_t bound_qpn; /* != 0: only this QP's stream may use it (RFC 5040 7.2) */
 	bool valid;         /* false: invalidated, fails each access */
 	bool window;        /* it is a struct rd_mw: no memory of its own, no local access */
 	uint32_t windows;   /* bound to it, and RD_MR_CLOSED: none may be bound any more. Atomic */
@@ -169,7 +169,7 @@ void rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr);
 struct rd_mr *rd_mr_lookup(const struct rd_mr_table *t, uint32_t stag);
 uint32_t rd_mr_count(const struct rd_mr_table *t);
 
-/* Why an access was refused; the transports map it to their own errors (RFC 5040 5.3, verbs). */
+/* Why an access was refused; the transports map it to their own errors (RFC 5040 7.2, verbs). */
 enum rd_fault {
 	RD_OK = 0,
 	RD_FAULT_STAG,   /* no such STag, or invalidated */
@@ -248,7 +248,7 @@ struct rd_bind rd_bind_of(const struct rd_wr *wr);
 /* Binds on behalf of `qp`. Refused: another PD; not a window, not a region; a type 2 window that is
  * bound, or a bind of no bytes or, type 1, of the key that it has; bytes that the region has not;
  * rights that are not remote; RD_ACC_MW_BIND missing there, or RD_ACC_LOCAL_WRITE for a right to
- * write (IBTA 10.6.7.2, RFC 5040 5.3). */
+ * write (IBTA 10.6.7.2). */
 enum rd_bind_result rd_mw_bind(
 	const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_bind *b);
 /* Before its memory is freed, when no stage can be using it any more. */

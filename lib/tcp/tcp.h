@@ -218,7 +218,7 @@ void tcp_icmp_mtu(struct tcp_conn *c, uint64_t now, uint32_t seq, uint32_t mtu);
 /* The owner can send again after -EAGAIN, or the next hop's address is known now. */
 void tcp_kick(struct tcp_conn *c);
 
-/* Largest payload of one segment now: what MPA derives its MULPDU from (RFC 5044 5.1). */
+/* Largest payload of one segment now: what MPA derives its MULPDU from (RFC 5044 4.5). */
 uint32_t tcp_emss(const struct tcp_conn *c);
 /* Whose SYN queue it came from; NULL: tcp_connect(). */
 struct tcp_listener *tcp_conn_listener(const struct tcp_conn *c);

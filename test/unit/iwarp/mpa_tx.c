@@ -73,7 +73,7 @@ Test(mpa_tx, marker_between_fpdus_belongs_to_the_later_5044_4_3)
 	cr_assert_arr_eq(got + 512, ((uint8_t[]){0, 0, 0, 0, 0, 14}), 6);
 }
 
-Test(mpa_tx, mulpdu_formulas_5044_5_1)
+Test(mpa_tx, mulpdu_formulas_5044_4_5)
 {
 	for (uint32_t emss = 150; emss < 9100; emss++) {
 		struct mpa_tx t;

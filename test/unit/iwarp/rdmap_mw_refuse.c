@@ -74,7 +74,7 @@ stag(const struct row *r)
 	return (r->what == ONE ? one : two)->mr.stag + r->key_off;
 }
 
-Test(rdmap_mw_refuse, writes_that_a_window_does_not_grant_rfc5040_5_3)
+Test(rdmap_mw_refuse, writes_that_a_window_does_not_grant_rfc5040_7_2)
 {
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct row *r = &rows[i];
@@ -96,7 +96,7 @@ Test(rdmap_mw_refuse, writes_that_a_window_does_not_grant_rfc5040_5_3)
 	}
 }
 
-Test(rdmap_mw_refuse, reads_that_a_window_does_not_grant_rfc5040_5_3)
+Test(rdmap_mw_refuse, reads_that_a_window_does_not_grant_rfc5040_7_2)
 {
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct row *r = &rows[i];

@@ -50,7 +50,7 @@ expect(const struct rd_mr *mr, uint8_t own, uint64_t off, uint32_t len, uint8_t 
 static const uint32_t sizes[] = {
 	1, 3, 4, 7, 8, 63, 64, 1000, 1428, 1429, 1430, 1433, 8192, 65536, 150001};
 
-Test(rdmap_ops, write_places_exactly_its_bytes_rfc5040_3_1)
+Test(rdmap_ops, write_places_exactly_its_bytes_rfc5040_5_1)
 {
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct rd_wr *wr;
@@ -74,7 +74,7 @@ Test(rdmap_ops, write_places_exactly_its_bytes_rfc5040_3_1)
 	}
 }
 
-Test(rdmap_ops, read_fetches_exactly_its_bytes_rfc5040_3_2)
+Test(rdmap_ops, read_fetches_exactly_its_bytes_rfc5040_5_2)
 {
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct rd_wr *wr;
@@ -95,7 +95,7 @@ Test(rdmap_ops, read_fetches_exactly_its_bytes_rfc5040_3_2)
 	}
 }
 
-Test(rdmap_ops, send_fills_a_receive_rfc5040_3_3)
+Test(rdmap_ops, send_fills_a_receive_rfc5040_5_3)
 {
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		struct rd_wr *wr;
@@ -118,7 +118,7 @@ Test(rdmap_ops, send_fills_a_receive_rfc5040_3_3)
 	}
 }
 
-Test(rdmap_ops, solicited_and_invalidating_sends_rfc5040_3_3)
+Test(rdmap_ops, solicited_and_invalidating_sends_rfc5040_5_3)
 {
 	static const struct {
 		uint8_t opcode, flags, wc_flags;

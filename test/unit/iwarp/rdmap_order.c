@@ -350,7 +350,7 @@ Test(rdmap_order, read_responses_and_the_send_queue_take_turns)
 	cr_assert(pair_fini(&p));
 }
 
-Test(rdmap_order, emss_changes_take_effect_with_the_next_segment_rfc5044_5_1)
+Test(rdmap_order, emss_changes_take_effect_with_the_next_segment_rfc5044_4_5)
 {
 	struct iw_info info;
 

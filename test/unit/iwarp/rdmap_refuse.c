@@ -98,7 +98,7 @@ Test(rdmap_refuse, send_without_a_receive_rfc5041_7_1)
 	cr_assert(end_fini(&e));
 }
 
-Test(rdmap_refuse, second_segment_with_another_offset_or_opcode_rfc5041_5_1)
+Test(rdmap_refuse, second_segment_with_another_offset_or_opcode_rfc5041_5_2)
 {
 	victim_start();
 	send_seg(1, 0, false, RDMAP_SEND, 0, 8);
@@ -312,7 +312,7 @@ Test(rdmap_refuse, a_write_that_leaves_its_region_in_the_second_segment)
 }
 
 /* The QP itself grants nothing, whatever its regions do. */
-Test(rdmap_refuse, a_qp_without_remote_rights_refuses_rfc5040_5_3)
+Test(rdmap_refuse, a_qp_without_remote_rights_refuses_rfc5040_7_2)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_WRITE, .to = 0x10000};
 	struct wire_read_request rr = {0x1234, 0, 8, 0, 0x20000};
@@ -335,7 +335,7 @@ Test(rdmap_refuse, a_qp_without_remote_rights_refuses_rfc5040_5_3)
 	expect_end("read", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
-/* A region bound to another stream (RFC 5040 5.3: "STag not associated with the stream"). */
+/* A region bound to another stream (RFC 5040 7.2: "STag not associated with the stream"). */
 Test(rdmap_refuse, a_region_of_another_stream)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_WRITE, .to = 0x10000};

@@ -130,7 +130,7 @@ Test(rdma_mr, stags_are_spread_over_24_bits_and_depend_on_the_key)
 	rd_mr_table_destroy(u);
 }
 
-Test(rdma_mr, each_violation_has_its_fault_rfc5040_5_3)
+Test(rdma_mr, each_violation_has_its_fault_rfc5040_7_2)
 {
 	struct rd_mr mr = region(0x1000, 0x100, RD_ACC_REMOTE_WRITE);
 	struct rd_mr *out;

@@ -115,7 +115,7 @@ inside_and_outside(const struct rd_mw *mw, const struct rd_qp *by, uint64_t at)
 	cr_assert_eq(use(&foreign_qp, stag, at, 1, READ), RD_FAULT_PD);
 }
 
-Test(rdma_mw, a_bound_window_grants_its_bytes_and_rights_rfc5040_5_3)
+Test(rdma_mw, a_bound_window_grants_its_bytes_and_rights_rfc5040_7_2)
 {
 	cr_assert_eq(bind(&qp, &one, 0x11, READ | WRITE), RD_BIND_DONE);
 	inside_and_outside(&one, &qp, BASE + 64);

@@ -69,7 +69,7 @@ Test(ddp, emit_writes_version_1_and_no_reserved_bits_rfc5041_4_1_rfc5040_4_1)
 	ASSERT_EMITS(wire_ddp_emit, h, v);
 }
 
-Test(ddp, opcodes_rfc5040_4_3_rfc7306_4)
+Test(ddp, opcodes_rfc5040_4_1_rfc7306_4)
 {
 	cr_assert_eq(RDMAP_SEND, 3);
 	cr_assert_eq(RDMAP_SEND_INV, 4);

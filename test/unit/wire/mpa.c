@@ -55,7 +55,7 @@ Test(mpa, reserved_bits_are_sent_as_zero_rfc5044_7_1_1)
 	ASSERT_EMITS(wire_mpa_startup_emit, s, v);
 }
 
-Test(mpa, each_byte_of_the_key_counts_rfc5044_7_1_2)
+Test(mpa, each_byte_of_the_key_counts_rfc5044_7_1_1)
 {
 	static const char *const key[] = {REQ, REP};
 	struct wire_mpa_startup s;
@@ -107,7 +107,7 @@ Test(mpa, depth_does_not_spill_into_the_flags_rfc6581_9)
 	ASSERT_EMITS(wire_mpa_ird_ord_emit, w, v);
 }
 
-Test(mpa, marker_rfc5044_4_3)
+Test(mpa, marker_rfc5044_4_2)
 {
 	uint8_t p[4] = {0xff, 0xff, 0xff, 0xff};
 	static const uint8_t want[4] = {0, 0, 0x01, 0xfc};
