@@ -11,6 +11,7 @@
 #include "../../lib/falcon/rue.h"
 #include "world.h"
 
+#define RNR_CODE           1  /* 10 us */
 #define PULL_REQUEST_BYTES 28 /* what an RDMA read request has: RBTH and RETH */
 #define TICKS(ns)          ((uint32_t)((ns)*1000 / FA_TICK_PS))
 
@@ -18,11 +19,13 @@ struct falcon_host {
 	struct sim_host *h;
 	struct fa_stack *s;
 	struct sim_pool bufs;
+	struct sim_random random;
 	bool xoff;
 	uint32_t last; /* flow that pushed or pulled when it came */
 	struct fa_algorithm algorithm;
 	struct fa_swift_params swift;
 	uint64_t nacks; /* received */
+	unsigned turn;  /* pushes and pulls take turns */
 };
 
 static struct sim_end *
@@ -90,6 +93,22 @@ completed(struct falcon_host *t, struct sim_end *e)
 	sim_flow_acked(e->flow, nth_len(t->h->w->sc, e->completed++), now);
 }
 
+/* Is the ULP ready for the request? On an ordered connection a refusal holds for what is behind it.
+ */
+static bool
+ready(struct falcon_host *t, struct sim_end *e, const struct fa_delivery *d)
+{
+	const struct sim_scenario *sc = t->h->w->sc;
+
+	if (e->refusing && !d->restart)
+		return false;
+	e->refusing = false;
+	if (!sim_chance(&t->random, sc->rnr / 100))
+		return true;
+	e->refusing = sc->ordered;
+	return false;
+}
+
 /* At the target: takes the request, and answers it if it is a pull. */
 static void
 serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
@@ -98,6 +117,13 @@ serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
 	struct fa_outcome o = {.rsn = d->rsn, .verdict = FA_TAKEN};
 	sim_time now = t->h->w->events.now;
 
+	if (!ready(t, fa_conn_user(c), d)) {
+		o.verdict = FA_RNR;
+		o.rnr = RNR_CODE;
+		o.buf = d->buf;
+		fa_outcome(c, now / SIM_NS, &o);
+		return;
+	}
 	if (d->type == FA_PUSH)
 		sim_flow_delivered(m, d->buf->len, now);
 	buf_free(t, d->buf);
@@ -176,10 +202,10 @@ pools(struct fa_pools *p, uint32_t packets, uint32_t payload)
 	uint32_t rx = (payload + p->rx_cell - 1) / p->rx_cell;
 
 	p->tx_pkt_req = p->tx_pkt_data = p->rx_pkt_ulp = p->rx_pkt_net = packets;
-	p->rx_pkt_red = packets / 4;
+	p->rx_pkt_red = (packets + 3) / 4;
 	p->tx_buf_req = p->tx_buf_data = packets * tx;
 	p->rx_buf_ulp = p->rx_buf_net = packets * rx;
-	p->rx_buf_red = packets / 4 * rx;
+	p->rx_buf_red = (packets + 3) / 4 * rx;
 }
 
 static void
@@ -188,6 +214,7 @@ congestion(struct falcon_host *t, const struct sim_scenario *sc)
 	fa_swift_defaults(&t->swift);
 	t->swift.base_delay = TICKS(sc->target_ns);
 	t->swift.early_cuts = sc->early_cuts;
+	t->swift.plb_delay = (uint32_t)(FA_FRACTION_ONE * sc->plb_delay / 100);
 	if (!sc->plb)
 		t->swift.plb_attempts = 0;
 	t->algorithm = sc->falcon_cc == SIM_CC_SWIFT ? fa_swift : fa_fixed;
@@ -211,6 +238,7 @@ create(struct sim_host *h)
 	cfg.ttl = SIM_TTL;
 	cfg.seed = sim_mix(sc->seed ^ sim_mix(h->id));
 	congestion(t, sc);
+	sim_random_seed(&t->random, sc->seed, (uint64_t)h->id << 32 | 1);
 	t->h = h;
 	t->bufs.size = sizeof(struct fa_buf);
 	t->s = fa_stack_create(&cfg, &ops, t, 0);
@@ -295,7 +323,7 @@ offer(struct sim_flow *f, uint64_t now)
 		(n = sim_flow_take(f, sc->payload, &m)) > 0) {
 		e->in_flight++;
 		t->last = f->id;
-		if (sc->operation == SIM_PUSH)
+		if (sc->operation == SIM_PUSH || (sc->operation == SIM_BOTH && t->turn++ % 2))
 			fa_push(e->conn, now, buf_new(t, n, m));
 		else
 			fa_pull(e->conn, now, buf_new(t, PULL_REQUEST_BYTES, m), n);

@@ -26,7 +26,7 @@ usage(void)
 	       "  -s ...   put this in place of what the file says\n"
 	       "  -k       the keys that a file may have\n"
 	       "  -h       this\n\n"
-	       "Exit status: 0 all runs finished; 1 one did not; 2 the file or an option is wrong.\n");
+	       "Exit status: 0 all runs finished; 1 one did not, or lost a connection; 2 the file or an option is wrong.\n");
 }
 
 static int
@@ -100,7 +100,7 @@ run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
 	fprintf(stderr, "%.1f s, %.1f million events\n", seconds() - start, (double)r.events / 1e6);
 	if (csv != NULL)
 		sim_csv_row(csv, file, values, &r);
-	return r.finished && r.wrong == 0 ? 0 : 1;
+	return r.finished && r.wrong + r.dead + r.failed == 0 ? 0 : 1;
 }
 
 static int

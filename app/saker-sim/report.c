@@ -32,21 +32,21 @@ static const struct column columns[] = {
 	{"fct_p999_us", REAL, AT(fct_us[3]), false},
 	{"fct_max_us", REAL, AT(fct_us[4]), true},
 	{"fct_mean_us", REAL, AT(fct_us[5]), false},
-	{"packets", COUNT, AT(counts.packets), false},
-	{"retransmits", COUNT, AT(counts.retransmits), true},
-	{"early", COUNT, AT(counts.early), false},
-	{"timeouts", COUNT, AT(counts.timeouts), true},
-	{"probes", COUNT, AT(counts.probes), false},
-	{"nacks", COUNT, AT(counts.nacks), false},
-	{"repaths", COUNT, AT(counts.repaths), false},
-	{"lost", COUNT, AT(nics.lost), false},
-	{"lost_fabric", COUNT, AT(ports.lost), false},
-	{"reordered", COUNT, AT(nics.reordered), false},
-	{"dropped", COUNT, AT(ports.dropped), true},
-	{"marked", COUNT, AT(ports.marked), false},
+	{"packets", COUNT, AT(totals.counts.packets), false},
+	{"retransmits", COUNT, AT(totals.counts.retransmits), true},
+	{"early", COUNT, AT(totals.counts.early), false},
+	{"timeouts", COUNT, AT(totals.counts.timeouts), true},
+	{"probes", COUNT, AT(totals.counts.probes), false},
+	{"nacks", COUNT, AT(totals.counts.nacks), false},
+	{"repaths", COUNT, AT(totals.counts.repaths), false},
+	{"lost", COUNT, AT(totals.nics.lost), false},
+	{"lost_fabric", COUNT, AT(totals.ports.lost), false},
+	{"reordered", COUNT, AT(totals.nics.reordered), false},
+	{"dropped", COUNT, AT(totals.ports.dropped), true},
+	{"marked", COUNT, AT(totals.ports.marked), false},
 	{"depth_p50_bytes", COUNT, AT(depth_p50), false},
 	{"depth_p99_bytes", COUNT, AT(depth_p99), false},
-	{"depth_max_bytes", COUNT, AT(ports.deepest), true},
+	{"depth_max_bytes", COUNT, AT(totals.ports.deepest), true},
 	{"dead", COUNT, AT(dead), false},
 	{"failed", COUNT, AT(failed), false},
 	{"wrong_bytes", COUNT, AT(wrong), false},
@@ -155,7 +155,7 @@ sim_result_of(struct sim_world *w, int rc, struct sim_result *r)
 	r->failed = w->failed;
 	r->depth_p50 = sk_hist_quantile(&w->depths, 0.5);
 	r->depth_p99 = sk_hist_quantile(&w->depths, 0.99);
-	sim_world_counts(w, &r->counts, &r->nics, &r->ports);
+	sim_world_totals(w, &r->totals);
 }
 
 /* ---- CSV ---- */
@@ -212,5 +212,8 @@ sim_table_row(FILE *f, const struct sim_file *file, const char *const values[SIM
 	for (unsigned i = 0; i < SK_ARRAY_LEN(columns); i++)
 		if (columns[i].shown)
 			print_value(f, r, i, WIDTH, " ");
-	fprintf(f, "%s%s\n", r->finished ? "" : " did not finish", r->wrong ? " WRONG BYTES" : "");
+	fprintf(f, "%s%s\n", r->finished ? "" : " did not finish",
+		r->wrong              ? " WRONG BYTES"
+		: r->dead + r->failed ? " FAILED"
+				      : "");
 }

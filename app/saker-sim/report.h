@@ -15,8 +15,7 @@ struct sim_result {
 	double jain;         /* fairness between flows, 0..1 */
 	double fct_us[6];    /* p50, p90, p99, p99.9, max, mean of messages */
 	uint64_t messages, events, delivered, wrong, dead, failed;
-	struct sim_counts counts;
-	struct sim_link_stats nics, ports;
+	struct sim_totals totals;
 	uint64_t depth_p50, depth_p99; /* bytes found waiting in switch ports */
 };
 

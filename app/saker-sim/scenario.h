@@ -16,7 +16,7 @@
 enum sim_topology { SIM_PAIR, SIM_STAR, SIM_LEAF_SPINE };
 enum sim_transport_kind { SIM_TCP, SIM_FALCON };
 enum sim_pattern { SIM_ONE_TO_ONE, SIM_INCAST, SIM_PERMUTATION, SIM_RANDOM };
-enum sim_operation { SIM_PUSH, SIM_PULL };
+enum sim_operation { SIM_PUSH, SIM_PULL, SIM_BOTH };
 enum sim_cc { SIM_CC_SWIFT, SIM_CC_FIXED };
 enum sim_tcp_cc { SIM_TCP_CUBIC, SIM_TCP_DCTCP, SIM_TCP_NO_CC };
 
@@ -47,6 +47,7 @@ struct sim_scenario {
 	uint32_t falcon_cc, flows, window, ooo_threshold;
 	bool ordered, rack, early_cuts, plb;
 	uint64_t target_ns, rto_min_us, ack_delay_us;
+	double rnr, plb_delay;
 	uint32_t packets; /* contexts of each pool of a host */
 };
 

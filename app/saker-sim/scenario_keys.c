@@ -67,8 +67,8 @@ static const struct key keys[] = {
 
 	{"traffic", "pattern", ONE_OF, AT(pattern), 0, 3, "one-to-one", "who sends to whom",
 		{"one-to-one", "incast", "permutation", "random"}},
-	{"traffic", "operation", ONE_OF, AT(operation), 0, 1, "push",
-		"Falcon: who starts the transactions", {"push", "pull"}},
+	{"traffic", "operation", ONE_OF, AT(operation), 0, 2, "push",
+		"Falcon: who starts the transactions", {"push", "pull", "both"}},
 	{"traffic", "connections", U32, AT(connections), 1, 4096, "1", "of each sender"},
 	{"traffic", "outstanding", U32, AT(outstanding), 1, 1e6, "2", "messages of a connection"},
 	{"traffic", "messages", U64, AT(messages), 0, 1e9, "0",
@@ -92,10 +92,14 @@ static const struct key keys[] = {
 	{"falcon", "early-cuts", BOOL, AT(early_cuts), 0, 0, "no",
 		"Swift halves its window on early retransmissions"},
 	{"falcon", "plb", BOOL, AT(plb), 0, 0, "yes", "another path after congested round trips"},
+	{"falcon", "plb-delay", REAL, AT(plb_delay), 1, 1000, "101",
+		"percent of the target from which a packet counts as late"},
 	{"falcon", "target-ns", U64, AT(target_ns), 0, 1e9, "25000", "Swift's base delay"},
 	{"falcon", "rto-min-us", U64, AT(rto_min_us), 1, 1e7, "1000", "shortest timeout"},
 	{"falcon", "ack-delay-us", U64, AT(ack_delay_us), 0, 1e6, "8", "acknowledgements wait"},
-	{"falcon", "packets", U32, AT(packets), 8, 1e6, "4096", "in each pool of a host"},
+	{"falcon", "rnr", REAL, AT(rnr), 0, 90, "0",
+		"percent of requests that the target is not ready for at first"},
+	{"falcon", "packets", U32, AT(packets), 1, 1e6, "4096", "in each pool of a host"},
 };
 
 static int

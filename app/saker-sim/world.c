@@ -65,6 +65,67 @@ sim_world_destroy(struct sim_world *w)
 	free(w);
 }
 
+static void
+add_link(struct sim_link_stats *to, const struct sim_link_stats *s)
+{
+	to->packets += s->packets;
+	to->bytes += s->bytes;
+	to->dropped += s->dropped;
+	to->lost += s->lost;
+	to->reordered += s->reordered;
+	to->marked += s->marked;
+	if (s->deepest > to->deepest)
+		to->deepest = s->deepest;
+}
+
+static void
+totals(struct sim_world *w, struct sim_totals *t)
+{
+	memset(t, 0, sizeof(*t));
+	for (uint32_t i = 0; i < w->sc->hosts; i++) {
+		w->transport->count(&w->hosts[i], &t->counts);
+		add_link(&t->nics, &w->hosts[i].nic.stats);
+	}
+	for (unsigned i = 0; i < w->nswitches; i++)
+		for (unsigned p = 0; p < w->switches[i].nports; p++)
+			add_link(&t->ports, &w->switches[i].ports[p].stats);
+}
+
+/* All counts but for the maxima are sums of 64-bit numbers, side by side. */
+#define NTOTALS (sizeof(struct sim_totals) / sizeof(uint64_t))
+
+void
+sim_world_totals(struct sim_world *w, struct sim_totals *t)
+{
+	uint64_t now[NTOTALS], before[NTOTALS];
+	uint64_t nic_deepest, port_deepest;
+
+	totals(w, t);
+	nic_deepest = t->nics.deepest;
+	port_deepest = t->ports.deepest;
+	memcpy(now, t, sizeof(now));
+	memcpy(before, &w->before, sizeof(before));
+	for (unsigned i = 0; i < NTOTALS; i++)
+		now[i] -= before[i];
+	memcpy(t, now, sizeof(now));
+	t->nics.deepest = nic_deepest;
+	t->ports.deepest = port_deepest;
+}
+
+/* What happened before does not count. */
+static void
+measure(struct sim_world *w)
+{
+	w->measuring = true;
+	totals(w, &w->before);
+	sk_hist_init(&w->depths);
+	for (uint32_t i = 0; i < w->sc->hosts; i++)
+		w->hosts[i].nic.stats.deepest = 0;
+	for (unsigned i = 0; i < w->nswitches; i++)
+		for (unsigned p = 0; p < w->switches[i].nports; p++)
+			w->switches[i].ports[p].stats.deepest = 0;
+}
+
 /* Measuring begins when all are connected and warm; with a number of messages, at once. */
 static void
 maybe_measure(struct sim_world *w)
@@ -75,8 +136,8 @@ maybe_measure(struct sim_world *w)
 		w->from = w->events.now + (sc->messages ? 0 : sc->warmup_us * SIM_US);
 		w->until = sc->messages ? SIM_NEVER : w->from + sc->duration_us * SIM_US;
 	}
-	if (w->from != 0 && w->events.now >= w->from)
-		w->measuring = true;
+	if (!w->measuring && w->from != 0 && w->events.now >= w->from)
+		measure(w);
 }
 
 static bool
@@ -100,33 +161,4 @@ sim_world_run(struct sim_world *w)
 	if (w->sc->messages != 0)
 		w->until = w->last_delivery;
 	return 0;
-}
-
-static void
-add_link(struct sim_link_stats *to, const struct sim_link_stats *s)
-{
-	to->packets += s->packets;
-	to->bytes += s->bytes;
-	to->dropped += s->dropped;
-	to->lost += s->lost;
-	to->reordered += s->reordered;
-	to->marked += s->marked;
-	if (s->deepest > to->deepest)
-		to->deepest = s->deepest;
-}
-
-void
-sim_world_counts(struct sim_world *w, struct sim_counts *c, struct sim_link_stats *nics,
-	struct sim_link_stats *ports)
-{
-	memset(c, 0, sizeof(*c));
-	memset(nics, 0, sizeof(*nics));
-	memset(ports, 0, sizeof(*ports));
-	for (uint32_t i = 0; i < w->sc->hosts; i++) {
-		w->transport->count(&w->hosts[i], c);
-		add_link(nics, &w->hosts[i].nic.stats);
-	}
-	for (unsigned i = 0; i < w->nswitches; i++)
-		for (unsigned p = 0; p < w->switches[i].nports; p++)
-			add_link(ports, &w->switches[i].ports[p].stats);
 }

@@ -76,6 +76,7 @@ struct sim_end {
 	void *conn;
 	uint32_t in_flight; /* Falcon: transactions; of these, completed in all */
 	uint64_t completed;
+	bool refusing; /* Falcon, ordered: all requests until the refused one comes again */
 };
 
 struct sim_flow {
@@ -121,6 +122,12 @@ struct sim_counts {
 	uint64_t packets, retransmits, early, timeouts, probes, nacks, repaths;
 };
 
+/* Counts, 64 bits each: of the transports, of the hosts' links, of the switches' ports. */
+struct sim_totals {
+	struct sim_counts counts;
+	struct sim_link_stats nics, ports;
+};
+
 struct sim_world {
 	const struct sim_scenario *sc;
 	struct sim_events events;
@@ -138,6 +145,7 @@ struct sim_world {
 	uint64_t nlinks;                  /* numbers for their chance */
 	/* measuring: */
 	bool measuring;
+	struct sim_totals before;
 	sim_time from, until;      /* of the measurement; 0: not begun */
 	struct sk_hist completion; /* ns from start to last byte, messages started inside */
 	struct sk_hist depths;     /* bytes found waiting in switch ports */
@@ -152,8 +160,8 @@ struct sim_world *sim_world_create(const struct sim_scenario *sc, char why[SIM_W
 void sim_world_destroy(struct sim_world *w);
 /* Until the end of the scenario. 0, or -ETIME when its limit came first. */
 int sim_world_run(struct sim_world *w);
-void sim_world_counts(struct sim_world *w, struct sim_counts *c, struct sim_link_stats *nics,
-	struct sim_link_stats *ports);
+/* Since the measurement began. */
+void sim_world_totals(struct sim_world *w, struct sim_totals *t);
 /* Hosts, switches and links between them. */
 void sim_topology_create(struct sim_world *w);
 

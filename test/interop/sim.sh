@@ -39,6 +39,7 @@ fi
 run c reorder run.duration-us=1000 "link.reorder=0 5"
 run c incast run.duration-us=1000 "topology.hosts=3 26"
 run c paths run.warmup-us=500 run.duration-us=1000
+run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4
 if "$sim" -s link.colour=red config/sim/loss.ini 2>/dev/null; then
     fail "a key that does not exist is taken"
