@@ -7,7 +7,7 @@
 
 #include "exchange.h"
 
-enum { WR_DATA = 1, WR_CTRL = 2, WR_CTRL_SEND = 3, WR_OP = 4 };
+enum { WR_DATA = 1, WR_CTRL = 2, WR_CTRL_SEND = 3, WR_OP = 4, WR_INV = 5 };
 
 struct ctrl { /* on the wire, big-endian */
 	uint64_t addr;
@@ -31,6 +31,8 @@ static const char *const names[] = {
 	"send-se-inv",
 	"write",
 	"read",
+	"write-window",
+	"read-window",
 };
 
 static uint8_t
@@ -133,9 +135,39 @@ is_send(enum ex_op op)
 }
 
 static bool
+windowed(enum ex_op op)
+{
+	return op == EX_WRITE_WINDOW || op == EX_READ_WINDOW;
+}
+
+static bool
+reads(enum ex_op op)
+{
+	return op == EX_READ || op == EX_READ_WINDOW;
+}
+
+static bool
 invalidates(enum ex_op op)
 {
-	return op == EX_SEND_INV || op == EX_SEND_SE_INV;
+	return op == EX_SEND_INV || op == EX_SEND_SE_INV || windowed(op);
+}
+
+/* The Send that a step ends with: its length and the STag that it invalidates. */
+static bool
+send_was_right(const struct state *s, uint32_t step, enum ex_op op, uint32_t len, uint32_t window)
+{
+	uint32_t want = windowed(op) ? 0 : len;
+
+	if (s->data.len != want) {
+		printf("step %u: %u bytes came, not %u\n", step, s->data.len, want);
+		return false;
+	}
+	if (invalidates(op) && s->data.invalidated != window && s->data.invalidated != EX_UNTOLD) {
+		printf("step %u: STag %08x was invalidated, not %08x\n", step, s->data.invalidated,
+			window);
+		return false;
+	}
+	return true;
 }
 
 /* The one who verifies makes ready, says so, waits for the deed and then for word that it was done.
@@ -147,34 +179,25 @@ verifying_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool
 	uint32_t window = 0;
 	bool bad = false;
 
-	if (op == EX_READ)
+	if (reads(op))
 		fill(s->p->buf, len, step);
 	else
 		memset(s->p->buf, 0xee, len);
-	if (is_send(op) && v->post_recv(s->p, WR_DATA, 0, EX_DATA_LEN))
+	if ((is_send(op) || windowed(op)) && v->post_recv(s->p, WR_DATA, 0, EX_DATA_LEN))
 		return -1;
 	if (invalidates(op) && v->window(s->p, &window))
 		return -1;
 	if (want_ctrl(s) || send_ctrl(s, step, window, false))
 		return -1;
-	if (is_send(op)) {
+	if (is_send(op) || windowed(op)) {
 		if (wait_for(s, WR_DATA, op == EX_SEND_SE || op == EX_SEND_SE_INV))
 			return -1;
-		if (s->data.len != len) {
-			printf("step %u: %u bytes came, not %u\n", step, s->data.len, len);
-			bad = true;
-		}
-		if (invalidates(op) && s->data.invalidated != window &&
-			s->data.invalidated != EX_UNTOLD) {
-			printf("step %u: STag %08x was invalidated, not %08x\n", step,
-				s->data.invalidated, window);
-			bad = true;
-		}
+		bad = !send_was_right(s, step, op, len, window);
 	}
 	if (wait_for(s, WR_CTRL, false))
 		return -1;
 	bad = bad || ntohl(s->ctrl.failed) || ntohl(s->ctrl.step) != step;
-	if (op != EX_READ)
+	if (!reads(op))
 		bad = !verify(s->p->buf, len, step) || bad;
 	if (invalidates(op))
 		v->window_end(s->p);
@@ -183,24 +206,36 @@ verifying_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool
 	return send_ctrl(s, step, 0, bad) ? -1 : bad;
 }
 
+/* The deed: through the buffer's STag, or through the grant, which is then given back. */
+static int
+act(struct state *s, enum ex_op op, uint32_t len)
+{
+	const struct ex_verbs *v = s->p->verbs;
+	uint32_t window = ntohl(s->ctrl.window), rkey = windowed(op) ? window : ntohl(s->ctrl.stag);
+	enum ex_op plain = op == EX_WRITE_WINDOW ? EX_WRITE : op == EX_READ_WINDOW ? EX_READ : op;
+
+	if (v->post(s->p, WR_OP, plain, 0, len, be64toh(s->ctrl.addr), rkey, window) ||
+		wait_for(s, WR_OP, false))
+		return -1;
+	if (!windowed(op))
+		return 0;
+	return v->post(s->p, WR_INV, EX_SEND_INV, 0, 0, 0, 0, window) || wait_for(s, WR_INV, false);
+}
+
 static int
 acting_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool act_next)
 {
-	const struct ex_verbs *v = s->p->verbs;
 	bool bad = false;
 
 	if (wait_for(s, WR_CTRL, false))
 		return -1;
-	if (op == EX_READ)
+	if (reads(op))
 		memset(s->p->buf, 0xdd, len);
 	else
 		fill(s->p->buf, len, step);
-	if (want_ctrl(s) || v->post(s->p, WR_OP, op, 0, len, be64toh(s->ctrl.addr),
-				    ntohl(s->ctrl.stag), ntohl(s->ctrl.window)))
+	if (want_ctrl(s) || act(s, op, len))
 		return -1;
-	if (wait_for(s, WR_OP, false))
-		return -1;
-	if (op == EX_READ)
+	if (reads(op))
 		bad = !verify(s->p->buf, len, step);
 	if (act_next && want_ctrl(s))
 		return -1;
@@ -240,7 +275,7 @@ exchange(struct ex_peer *p, bool first, bool quick)
 	const uint32_t *list = quick ? quick_sizes : sizes;
 	unsigned n = quick ? sizeof(quick_sizes) / 4 : sizeof(sizes) / 4;
 	struct state s = {.p = p, .ctrl_posted = 1};
-	uint32_t step = 0, half = (EX_READ + 1) * n;
+	uint32_t step = 0, half = EX_OPS * n;
 	int failed = 0;
 
 	if (say_hello(&s, first))
@@ -250,7 +285,7 @@ exchange(struct ex_peer *p, bool first, bool quick)
 		bool act_next = step + 1 < 2 * half && first == (step + 1 < half);
 		enum ex_op op = step % half / n;
 		/* siw may answer an empty Read with the length of an earlier one. */
-		uint32_t len = op == EX_READ && list[step % n] == 0 ? 2 : list[step % n];
+		uint32_t len = reads(op) && list[step % n] == 0 ? 2 : list[step % n];
 		int rc = one_step(&s, acting, step, op, len, act_next);
 
 		if (rc < 0)

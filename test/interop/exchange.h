@@ -19,7 +19,19 @@
 #define EX_UNTOLD     0xffffffffu
 #define EX_BUF_LEN    (EX_DATA_LEN + 2 * EX_CTRL_SLOTS * EX_CTRL_LEN)
 
-enum ex_op { EX_SEND, EX_SEND_SE, EX_SEND_INV, EX_SEND_SE_INV, EX_WRITE, EX_READ };
+/* The last two act through the grant of ex_verbs.window, and are followed by a Send without bytes
+ * that invalidates it; they are steps, never posted as such. */
+enum ex_op {
+	EX_SEND,
+	EX_SEND_SE,
+	EX_SEND_INV,
+	EX_SEND_SE_INV,
+	EX_WRITE,
+	EX_READ,
+	EX_WRITE_WINDOW,
+	EX_READ_WINDOW,
+	EX_OPS,
+};
 
 struct ex_done { /* a work completion */
 	uint64_t wr_id;
@@ -46,7 +58,9 @@ struct ex_verbs {
 	/* Waits, bounded, for the next completion. `solicited`: sleep on the completion channel,
 	 * armed for solicited completions only. */
 	int (*wait)(struct ex_peer *p, struct ex_done *done, bool solicited);
-	/* A second registration of the data part, that a Send may invalidate; and its end. */
+	/* A grant of the data part by an STag of its own, that a Send may invalidate: a memory
+	 * window, bound on the QP, or a second registration. It holds before what is posted next
+	 * reaches the peer. And its end. */
 	int (*window)(struct ex_peer *p, uint32_t *stag);
 	void (*window_end)(struct ex_peer *p);
 };

@@ -54,21 +54,29 @@ static int
 window(struct ex_peer *ex, uint32_t *stag)
 {
 	struct ex_saker *b = ex->priv;
-	int rc = saker_mr_create(b->p.pd, b->p.buf, EX_DATA_LEN,
-		RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &b->window);
+	struct saker_mw_bind bind = {
+		.key = ++b->key,
+		.mr = b->p.mr,
+		.addr = (uintptr_t)b->p.buf,
+		.len = EX_DATA_LEN,
+		.access = RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ,
+	};
+	int rc = b->window ? 0 : saker_mw_alloc(b->p.pd, RD_MW_TYPE_2, &b->window);
 
 	if (rc < 0)
-		return peer_fail("saker_mr_create", rc);
-	*stag = saker_mr_stag(b->window);
+		return peer_fail("saker_mw_alloc", rc);
+	rc = saker_mw_bind(b->p.qp, b->window, &bind);
+	if (rc < 0)
+		return peer_fail("saker_mw_bind", rc);
+	*stag = saker_mw_stag(b->window);
 	return 0;
 }
 
+/* The peer has invalidated it; the next bind would tell if it had not. */
 static void
 window_end(struct ex_peer *ex)
 {
-	struct ex_saker *b = ex->priv;
-
-	saker_mr_destroy(b->window);
+	(void)ex;
 }
 
 static const struct ex_verbs verbs = {post_recv, post, wait_done, window, window_end};

@@ -8,8 +8,9 @@
 
 struct ex_saker {
 	struct ex_peer ex;
-	struct peer p; /* opened with EX_BUF_LEN bytes */
-	struct saker_mr *window;
+	struct peer p;           /* opened with EX_BUF_LEN bytes */
+	struct saker_mw *window; /* NULL: none yet */
+	uint8_t key;             /* of its last bind */
 	char status[32];
 };
 

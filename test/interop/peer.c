@@ -9,7 +9,8 @@
 #define SIW_DEAF_US 300000 /* far longer than siw is deaf, even emulated */
 
 #define ALL_RIGHTS                                                                                 \
-	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
+	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC |    \
+		RD_ACC_MW_BIND)
 
 int
 peer_fail(const char *what, int rc)
