@@ -248,7 +248,7 @@ struct rd_bind rd_bind_of(const struct rd_wr *wr);
 /* Binds on behalf of `qp`. Refused: another PD; not a window, not a region; a type 2 window that is
  * bound, or a bind of no bytes or, type 1, of the key that it has; bytes that the region has not;
  * rights that are not remote; RD_ACC_MW_BIND missing there, or RD_ACC_LOCAL_WRITE for a right to
- * write (IBTA 10.6.7.2). */
+ * write (verbs). */
 enum rd_bind_result rd_mw_bind(
 	const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_bind *b);
 /* Before its memory is freed, when no stage can be using it any more. */

@@ -174,7 +174,7 @@ Test(rdmap_mw, the_peer_invalidates_a_type_2_window_by_send)
 	}
 }
 
-/* IBTA 10.8.3.3: a bind does not wait for Reads unless it is told to. */
+/* Verbs: a bind does not wait for Reads unless it is told to. */
 Test(rdmap_mw, a_fenced_bind_waits_for_the_reads_before_it)
 {
 	struct rd_wr *wr;

@@ -224,7 +224,7 @@ expect_refused(const char *name, uint8_t opcode, enum rd_status status)
 	cr_assert(end_fini(&e), "%s", name);
 }
 
-Test(rdmap_mw_refuse, a_bind_that_is_refused_takes_the_qp_down_ibta_10_6_7_2)
+Test(rdmap_mw_refuse, a_bind_that_is_refused_takes_the_qp_down_verbs)
 {
 	static const char *const names[] = {"bound already", "rights of the region",
 		"outside of the region", "another domain", "no window", "no bytes"};

@@ -158,7 +158,7 @@ Test(rdma_mw, what_the_qp_does_not_grant_a_window_does_not_either)
 	cr_assert_eq(use(&narrow, one.mr.stag, BASE + 63, 1, WRITE), RD_FAULT_BOUNDS);
 }
 
-/* IBTA 10.6.7.2.1: each bind of a type 1 window gives a new key and ends what was bound before. */
+/* Verbs: each bind of a type 1 window gives a new key and ends what was bound before. */
 Test(rdma_mw, a_type_1_window_is_bound_anew_and_unbound)
 {
 	struct rd_bind b;
@@ -185,7 +185,6 @@ Test(rdma_mw, a_type_1_window_is_bound_anew_and_unbound)
 	cr_assert_eq(use(&qp, one.mr.stag, BASE + 64, 128, READ), RD_OK);
 }
 
-/* IBTA 10.6.7.2.3. */
 Test(rdma_mw, a_type_2_window_belongs_to_its_qp_until_it_is_invalidated)
 {
 	struct rd_mr *mr;
@@ -221,7 +220,7 @@ Test(rdma_mw, a_type_1_window_is_not_invalidated)
 }
 
 /* Nothing may be left behind by a bind that is refused. */
-Test(rdma_mw, binds_that_are_refused_ibta_10_6_7_2)
+Test(rdma_mw, binds_that_are_refused_verbs)
 {
 	const struct rd_bind of_one = bind_to(&one, 0x11, READ);
 	const struct rd_bind of_two = bind_to(&two, 0x11, READ);
