@@ -51,6 +51,10 @@ static const struct row {
 	{"mpa-revision", 0, "N", SET_KEY, "mpa", "revision", "MPA revision: 1 or 2"},
 	{"crc", 0, "YES|NO", SET_KEY, "mpa", "crc", "ask for the MPA CRC"},
 	{"markers", 0, "YES|NO", SET_KEY, "mpa", "markers", "ask for MPA markers"},
+	{"fall-back", 0, "YES|NO", SET_KEY, "mpa", "fall-back",
+		"connect again at revision 1 where a peer knows no other"},
+	{"draft-ext", 0, "YES|NO", SET_KEY, "rdmap", "draft-ext",
+		"speak draft-ietf-storm-rdmap-ext-00 instead of RFC 7306"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 

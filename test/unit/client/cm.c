@@ -43,6 +43,9 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 		.revision = 1,
 		.crc = 1,
 		.markers = 0,
+		.rtr = SHM_RTR_READ,
+		.enhanced = SHM_ENHANCED_TRY,
+		.dialect = SHM_DIALECT_DRAFT,
 		.private_data = "hello",
 		.private_len = 5};
 	const struct shm_cm *cm = &f.last.body.cm;
@@ -59,6 +62,9 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 	cr_assert_eq(cm->revision, 1);
 	cr_assert_eq(cm->crc, 1);
 	cr_assert_eq(cm->markers, 0);
+	cr_assert_eq(cm->rtr, SHM_RTR_READ);
+	cr_assert_eq(cm->enhanced, SHM_ENHANCED_TRY);
+	cr_assert_eq(cm->dialect, SHM_DIALECT_DRAFT);
 	cr_assert_eq(cm->private_len, 5);
 	cr_assert_arr_eq(cm->private_data, "hello", 5);
 }
@@ -97,12 +103,27 @@ Test(client_cm, listen_tells_the_port_that_was_chosen)
 
 	cr_assert_eq(saker_listen(s, &here, 0, 5, &f, &l), 0);
 	cr_assert_eq(f.last.body.cm.backlog, 5);
+	cr_assert_eq(f.last.body.cm.revision, 0, "as the configuration says");
+	cr_assert_eq(f.last.body.cm.crc, 2);
+	cr_assert_eq(f.last.body.cm.rtr, SHM_RTR_ANY);
 	cr_assert(sk_addr_eq(&f.last.body.cm.local, &here));
 	cr_assert_eq(saker_listener_port(l), 49152);
 	cr_assert_eq(saker_listener_user(l), &f);
 	cr_assert_eq(saker_unlisten(l), 0);
 	cr_assert_eq(f.last.op, SHM_UNLISTEN);
 	cr_assert_eq(f.last.body.handle, 601);
+}
+
+Test(client_cm, a_listener_may_differ_from_the_configuration)
+{
+	struct saker_conn_param p = {.revision = 1, .crc = 0, .markers = 1};
+	struct saker_listener *l;
+
+	cr_assert_eq(saker_listen_as(s, &here, 7, 5, &p, &f, &l), 0);
+	cr_assert_eq(f.last.body.cm.revision, 1);
+	cr_assert_eq(f.last.body.cm.crc, 0);
+	cr_assert_eq(f.last.body.cm.markers, 1);
+	cr_assert_eq(saker_listener_user(l), &f);
 }
 
 Test(client_cm, accept_reject_and_disconnect_name_their_object)

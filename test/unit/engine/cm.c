@@ -9,13 +9,14 @@
 static struct script *s;
 static struct hand c;
 static struct shm_msg qp;
+static void (*tweak)(struct eng_config *cfg);
 
 static void
 setup(void)
 {
 	uint32_t pd, cq;
 
-	s = script_new(NULL);
+	s = script_new(tweak);
 	hand_attach(&c, s);
 	pd = hand_pd(&c);
 	cq = hand_cq(&c);
@@ -368,6 +369,47 @@ Test(engine_cm, a_listener_that_closes_refuses_those_who_wait)
 	peer_asks();
 	cr_assert_eq(script_count(s, ENG_CT_REJECT), 2);
 	finish();
+}
+
+/* The configuration's dialect holds where the program has none of its own. */
+static void
+speak_draft(struct eng_config *cfg)
+{
+	cfg->draft_ext = true;
+	cfg->mpa_fall_back = true;
+}
+
+Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
+{
+	static const uint8_t dialects[] = {
+		SHM_DIALECT_CONFIGURED, SHM_DIALECT_RFC7306, SHM_DIALECT_DRAFT};
+	static const uint8_t enhanced[] = {
+		SHM_ENHANCED_CONFIGURED, SHM_ENHANCED_ONLY, SHM_ENHANCED_TRY};
+
+	for (unsigned i = 0; i < 6; i++) {
+		struct shm_msg m = {.body.cm = {.rport = 5000}};
+		const struct eng_ctl *asked, *started;
+		bool configured = i >= 3;
+
+		tweak = configured ? speak_draft : NULL;
+		setup();
+		tweak = NULL;
+		m.body.cm.qp = qp.body.qp.qp;
+		m.body.cm.dialect = dialects[i % 3];
+		m.body.cm.enhanced = enhanced[i % 3];
+		sk_addr_parse("10.0.0.2", &m.body.cm.remote);
+		cr_assert_eq(hand_do(&c, &m, SHM_CONNECT), 0, "%s", m.body.text);
+		script_turns(s, 3);
+		asked = script_last(s, ENG_CT_CONNECT);
+		cr_assert_eq(
+			asked->fall_back, i % 3 == 2 || (i % 3 == 0 && configured), "row %u", i);
+		cr_assert_eq(asked->offer.enhanced_only, !asked->fall_back, "row %u", i);
+		transport_says(ENG_TC_ESTABLISHED, 0);
+		started = script_last(s, ENG_CE_QP_START);
+		cr_assert_eq(started->params.draft_ext, i % 3 == 2 || (i % 3 == 0 && configured),
+			"row %u", i);
+		finish();
+	}
 }
 
 /* ---- The table ---- */

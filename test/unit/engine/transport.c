@@ -334,6 +334,48 @@ Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 	pair_end(&w.pair);
 }
 
+/* What no stage can undo: the engine stage had no QP for a peer that has accepted already. It is
+ * told by the Terminate for errors without a code of their own (RFC 6581 9.3), and hears no reset.
+ */
+Test(engine_transport, abort_behind_an_acceptance_is_a_terminate_6581_9_3)
+{
+	static const uint8_t ulpdu[] = {
+		0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 5, 0, 0};
+	static struct eng_ctl accept;
+	struct tcp_slice *chain;
+	uint32_t ours, theirs;
+	struct world w;
+	struct eng_ctl *m;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	ours = connect_from(&w, SIDE_A, PAIR_ADDR_B);
+	m = expect(&w, SIDE_B, ENG_TC_REQUEST);
+	theirs = m->conn;
+	command(&w, SIDE_B, m);
+	accept = (struct eng_ctl){
+		.type = ENG_CT_ACCEPT, .conn = theirs, .qp_index = 9, .offer = offer};
+	command(&w, SIDE_B, &accept);
+	command(&w, SIDE_A, expect(&w, SIDE_A, ENG_TC_ESTABLISHED));
+	m = &(struct eng_ctl){.type = ENG_CT_ABORT, .conn = ours};
+	do_command(&w, SIDE_A, m, 0);
+	chain = (struct tcp_slice *)(uintptr_t)expect_told(&w, SIDE_B, ENG_E_DATA).u;
+	cr_assert_eq(chain->len, 2 + sizeof(ulpdu) + 4);
+	cr_assert_eq(chain->data[1], sizeof(ulpdu));
+	cr_assert_arr_eq(chain->data + 2, ulpdu, sizeof(ulpdu));
+	say(&w, SIDE_B, ENG_T_CONSUMED, theirs, NULL, chain->len);
+	eng_slice_free(chain);
+	expect_told(&w, SIDE_B, ENG_E_FIN);
+	say(&w, SIDE_B, ENG_T_CLOSE, theirs, NULL, 0);
+	cr_assert_eq(expect_told(&w, SIDE_B, ENG_E_CLOSED).arg, 0);
+	say(&w, SIDE_B, ENG_T_RELEASE, theirs, NULL, 0);
+	for (int i = 0; i < 2; i++)
+		while (w.pair.e[i]->transports[0]->nused > 0)
+			turn(&w);
+	pair_end(&w.pair);
+}
+
 /* Nobody listens: RFC 9293 3.10.7.1 resets, and the control stage hears of it. */
 Test(engine_transport, connection_refused)
 {
