@@ -56,7 +56,7 @@ eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint8_t what)
 
 /* Tells the connection's engine stage. */
 static bool
-tell(struct eng_transport *t, const struct eng_conn *c, enum eng_dmsg_type type, void *ptr,
+tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, void *ptr,
 	uint32_t arg)
 {
 	struct eng_dmsg m = {
@@ -293,6 +293,22 @@ send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
 }
 
 void
+eng_conn_drop(const struct eng_dmsg *m)
+{
+	switch (m->id_type & 15) {
+	case ENG_T_RECORD:
+		eng_rec_free((struct tcp_rec *)(uintptr_t)m->u);
+		break;
+	case ENG_T_PUSH:
+	case ENG_T_PULL:
+	case ENG_T_PULL_DATA:
+	case ENG_T_RNR:
+		eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
+		break;
+	}
+}
+
+void
 eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 {
 	uint32_t index = m->id_type >> 4, type = m->id_type & 15;
@@ -306,8 +322,7 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 		return;
 	}
 	if (c == NULL || c->tcp == NULL || c->state < ECONN_REQUESTED) {
-		if (type == ENG_T_RECORD)
-			eng_rec_free((struct tcp_rec *)(uintptr_t)m->u);
+		eng_conn_drop(m);
 		sk_count(t->counters, ENG_STALE);
 		return;
 	}

@@ -47,7 +47,7 @@
  * whether connected or not.
  *  - ENG_CE_QP_DEL: for a connected QP the connection is aborted and released first; no ENG_EC_*
  * about the QP comes after the answer.
- *  - ENG_CE_QP_QUERY: code: enum rd_qp_state; info.iw when there is one.
+ *  - ENG_CE_QP_QUERY: code: enum rd_qp_state; info.work when there is one.
  *  - ENG_EC_*: `from` and `stage` are the sender; client is set in all, qp and object as msg_priv.h
  * says; ENG_EC_DISCONNECTED: status 0 or -errno.
  *  - Before ENG_CE_CLIENT_ADD the fields of eng_client.stage[i] are filled in by the control stage:

@@ -43,10 +43,10 @@ stage_answered(struct eng_control *c, struct ctl_msg *m)
 	if (m->m.status < 0)
 		return;
 	v->state = rd_qp_state_name((enum rd_qp_state)m->m.code);
-	v->msgs_out = m->m.info.iw.msgs_out;
-	v->msgs_in = m->m.info.iw.msgs_in;
-	v->bytes_out = m->m.info.iw.bytes_out;
-	v->bytes_in = m->m.info.iw.bytes_in;
+	v->msgs_out = m->m.info.work.msgs_out;
+	v->msgs_in = m->m.info.work.msgs_in;
+	v->bytes_out = m->m.info.work.bytes_out;
+	v->bytes_in = m->m.info.work.bytes_in;
 }
 
 static void

@@ -6,7 +6,7 @@
 
 #include "../base/mem.h"
 #include "registry_priv.h"
-#include "stage_priv.h"
+#include "half_priv.h"
 #include "transport_priv.h"
 
 SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
@@ -49,6 +49,8 @@ collect(const struct eng *e, const struct sk_reason_list *list, struct sum *sum)
 			add(sum, list, s->iw.mpa_counters);
 		else if (list == &iw_reasons)
 			add(sum, list, s->iw.counters);
+		else if (list == &rof_reasons)
+			add(sum, list, s->rof.counters);
 		else if (list == &eng_reasons)
 			add(sum, list, s->counters);
 	}
@@ -62,8 +64,8 @@ eng_counters(const struct eng *e,
 		const char *help, uint64_t value),
 	void *arg)
 {
-	const struct sk_reason_list *lists[] = {
-		&wire_reasons, &net_reasons, &tcp_reasons, &mpa_reasons, &iw_reasons, &eng_reasons};
+	const struct sk_reason_list *lists[] = {&wire_reasons, &net_reasons, &tcp_reasons,
+		&mpa_reasons, &iw_reasons, &rof_reasons, &eng_reasons};
 	struct sum sum;
 
 	for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {
@@ -86,21 +88,18 @@ count_pool(const struct rte_mempool *mp, uint32_t *all, uint32_t *unused)
 static void
 count_work(const struct eng_stage *s, struct eng_totals *out)
 {
-	struct iw_info info;
+	struct eng_work all = s->done, one;
 
-	out->msgs_in += s->msgs_in;
-	out->msgs_out += s->msgs_out;
-	out->bytes_in += s->bytes_in;
-	out->bytes_out += s->bytes_out;
 	for (uint32_t i = 0; i < s->nqps; i++) {
 		if (s->qps[i] == NULL)
 			continue;
-		iw_get_info(s->qps[i]->iw, &info);
-		out->msgs_in += info.msgs_in;
-		out->msgs_out += info.msgs_out;
-		out->bytes_in += info.bytes_in;
-		out->bytes_out += info.bytes_out;
+		eng_half_of(s->qps[i])->info(s->qps[i], &one);
+		eng_work_add(&all, &one);
 	}
+	out->msgs_in += all.msgs_in;
+	out->msgs_out += all.msgs_out;
+	out->bytes_in += all.bytes_in;
+	out->bytes_out += all.bytes_out;
 }
 
 /* Of one idle connection with its QP; a hash of tuples has a key, a signature and two indices for

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_errno.h>
 
@@ -193,6 +194,86 @@ eng_slice_free(struct tcp_slice *chain)
 		chain = chain->next;
 		rte_pktmbuf_free_seg(m);
 	}
+}
+
+static struct fa_buf *
+mbuf_fbuf(struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct fa_buf *b = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->falcon.buf;
+
+	b->next = NULL;
+	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
+	b->data_len = b->len = len;
+	b->owner = m;
+	return b;
+}
+
+struct fa_buf *
+eng_fbuf_alloc(struct rte_mempool *mp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+
+	return m == NULL ? NULL : mbuf_fbuf(m, 0, 0);
+}
+
+void
+eng_fbuf_free(struct fa_buf *buf)
+{
+	rte_pktmbuf_free_seg(buf->owner);
+}
+
+/* Drops the segments before byte *off. */
+static struct rte_mbuf *
+skip(struct rte_mbuf *m, uint32_t *off)
+{
+	while (m != NULL && *off >= m->data_len) {
+		struct rte_mbuf *next = m->next;
+
+		*off -= m->data_len;
+		rte_pktmbuf_free_seg(m);
+		m = next;
+	}
+	return m;
+}
+
+static struct fa_buf *
+gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct fa_buf *b = eng_fbuf_alloc(mp);
+
+	if (b != NULL && rte_pktmbuf_tailroom((struct rte_mbuf *)b->owner) < len) {
+		eng_fbuf_free(b);
+		b = NULL;
+	}
+	for (const struct rte_mbuf *at = m; b != NULL && b->len < len; at = at->next) {
+		uint32_t n = RTE_MIN(at->data_len - off, len - b->len);
+
+		memcpy(b->data + b->len, rte_pktmbuf_mtod_offset(at, const uint8_t *, off), n);
+		b->len += n;
+		off = 0;
+	}
+	rte_pktmbuf_free(m);
+	if (b != NULL)
+		b->data_len = b->len;
+	return b;
+}
+
+struct fa_buf *
+eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	if (m->nb_segs > 1)
+		m = skip(m, &off);
+	if (m == NULL || len == 0) {
+		rte_pktmbuf_free(m);
+		return eng_fbuf_alloc(mp);
+	}
+	if (off + len > m->data_len)
+		return gather(mp, m, off, len);
+	if (m->next != NULL)
+		rte_pktmbuf_free(m->next); /* padding behind it */
+	m->next = NULL;
+	m->nb_segs = 1;
+	return mbuf_fbuf(m, off, len);
 }
 
 uint32_t

@@ -15,6 +15,7 @@
 
 #include "../iwarp/iwarp.h"
 #include "../iwarp/mpa.h"
+#include "../rof/rof.h"
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
@@ -23,28 +24,57 @@ struct eng_client;
 
 /* ---- Data path ---- */
 
-enum eng_dmsg_type {
-	/* engine stage to transport stage; `id` is the connection's index there */
-	ENG_T_RECORD,   /* ptr: struct tcp_rec * (chain of one) */
-	ENG_T_CONSUMED, /* arg: stream bytes that were placed */
+enum eng_to_transport { /* engine stage to transport stage; `id` is the connection's index there */
 	ENG_T_CLOSE,    /* FIN after what was sent */
 	ENG_T_ABORT,    /* RST */
 	ENG_T_RELEASE,  /* answer to ENG_E_CLOSED: the connection's index may be used again */
-	/* transport stage to engine stage; `id` is the QP's index there */
-	ENG_E_DATA,   /* ptr: struct tcp_slice * chain, in order */
-	ENG_E_SPACE,  /* arg: bytes that were acknowledged */
-	ENG_E_EMSS,   /* arg: new EMSS */
+	/* iWARP */
+	ENG_T_RECORD,   /* ptr: struct tcp_rec * (chain of one) */
+	ENG_T_CONSUMED, /* arg: stream bytes that were placed */
+	/* Falcon; ptr: struct fa_buf * */
+	ENG_T_PUSH,      /* fa_push() */
+	ENG_T_PULL,      /* fa_pull(); arg: bytes that may come back */
+	ENG_T_PULL_DATA, /* fa_pull_data(); arg: RSN */
+	ENG_T_OUTCOME,   /* fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code) */
+	ENG_T_RNR,       /* the same for FA_RNR; ptr: the request, which has the code */
+};
+
+enum eng_to_stage {   /* transport stage to engine stage; `id` is the QP's index there */
 	ENG_E_FIN,    /* the peer will send no more */
 	ENG_E_CLOSED, /* arg: errno or 0; the last message about this connection */
+	/* iWARP */
+	ENG_E_DATA,  /* ptr: struct tcp_slice * chain, in order */
+	ENG_E_SPACE, /* arg: bytes that were acknowledged */
+	ENG_E_EMSS,  /* arg: new EMSS */
+	/* Falcon; ptr: struct fa_buf *, arg: RSN */
+	ENG_E_PUSH,
+	ENG_E_PULL,
+	ENG_E_PULL_DATA,
+	ENG_E_COMPLETION, /* u: ENG_OUTCOME(completion, ULP code) */
 };
+#define ENG_OUTCOME(what, ulp_code) ((uint64_t)(what) | (uint64_t)(ulp_code) << 8)
 
 struct eng_dmsg {
 	uint64_t u; /* pointer or nothing */
 	uint32_t arg;
-	uint32_t id_type; /* index in bits 31..4, enum eng_dmsg_type in 3..0 */
+	uint32_t id_type; /* index in bits 31..4, the type in 3..0 */
 };
 _Static_assert(sizeof(struct eng_dmsg) == 16, "ring element");
 #define ENG_DMSG(type, id) (((uint32_t)(id) << 4) | (uint32_t)(type))
+
+/* What a QP has done. */
+struct eng_work {
+	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
+};
+
+static inline void
+eng_work_add(struct eng_work *to, const struct eng_work *w)
+{
+	to->msgs_in += w->msgs_in;
+	to->msgs_out += w->msgs_out;
+	to->bytes_in += w->bytes_in;
+	to->bytes_out += w->bytes_out;
+}
 
 /* ---- Control ---- */
 
@@ -85,6 +115,13 @@ enum eng_ctl_type {
 	ENG_EC_CLIENT_BAD,   /* client harmed itself: SIGBUS, nonsense in its rings */
 };
 
+/* ENG_CE_QP_START of a Falcon QP. */
+struct eng_falcon_start {
+	struct rof_chan_params chan;
+	uint32_t peer_qpn;
+	uint16_t ird, ord;
+};
+
 struct eng_ctl {
 	uint16_t type; /* enum eng_ctl_type */
 	uint8_t from;  /* index of the stage that is to get it back (unasked ones) */
@@ -103,13 +140,14 @@ struct eng_ctl {
 	struct mpa_offer offer; /* connect, accept, reject (ird, ord); failed: see fall_back */
 	bool fall_back; /* connect: may be tried again unenhanced; failed: it should be, and tuple,
 			   offer, private data are those of the second attempt */
-	struct mpa_result mpa;  /* requests, outcomes */
+	struct mpa_result mpa; /* requests, outcomes */
 	struct iw_params params;
+	struct eng_falcon_start falcon;
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 	union {
 		struct tcp_info tcp;
-		struct iw_info iw;
+		struct eng_work work;
 	} info;
 };
 

@@ -14,6 +14,8 @@
 #include "../shm/shm_ring.h"
 
 struct iw_qp;
+struct rof_chan;
+struct rof_qp;
 struct eng_qp;
 
 /* A mapped region of a client: the home region, or memory that it brought. */
@@ -83,7 +85,12 @@ struct eng_qp {
 	bool connected; /* conn is valid */
 	uint32_t conn;  /* index at the transport stage */
 	uint32_t index; /* at the engine stage */
-	struct iw_qp *iw;
+	bool falcon;    /* which of the two it is; fixed */
+	union {
+		struct iw_qp *iw;
+		struct rof_qp *rof;
+	};
+	struct rof_chan *chan; /* Falcon: while it is connected */
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;

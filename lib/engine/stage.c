@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An engine stage: its memory, and its turn. */
-#include "stage_priv.h"
+#include "half_priv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,9 +49,8 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 		goto no_memory;
 	s->e = e;
 	s->index = index;
-	s->iw.ops = eng_stage_iw_ops;
-	s->iw.ops.rd.mrs = e->mrs;
-	s->iw.ctx = s;
+	eng_stage_iwarp_init(s);
+	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
 	TAILQ_INIT(&s->cold);
 	TAILQ_INIT(&s->active);
@@ -71,8 +70,7 @@ drain_ring(struct rte_ring *r)
 	struct eng_dmsg m;
 
 	while (r != NULL && rte_ring_sc_dequeue_elem(r, &m, sizeof(m)) == 0)
-		if ((m.id_type & 15) == ENG_E_DATA)
-			eng_slice_free((struct tcp_slice *)(uintptr_t)m.u);
+		eng_dmsg_drop(&m);
 }
 
 void
@@ -82,7 +80,7 @@ eng_stage_destroy(struct eng_stage *s)
 		return;
 	for (uint32_t i = 0; s->qps != NULL && i < s->nqps; i++)
 		if (s->qps[i] != NULL)
-			iw_qp_destroy(s->qps[i]->iw);
+			eng_half_of(s->qps[i])->destroy(s, s->qps[i]);
 	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
 		drain_ring(s->from_transport[t]);
 	eng_pool_free(s->store);

@@ -6,7 +6,7 @@
 
 #include <rte_ring.h>
 
-#include "stage_priv.h"
+#include "half_priv.h"
 
 struct eng_ctl *
 eng_unasked(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client)
@@ -42,14 +42,15 @@ qp_add(struct eng_stage *s, struct eng_ctl *m)
 {
 	struct eng_qp *qp = m->qp;
 	struct eng_client_stage *cs = &qp->client->stage[s->index];
+	int rc;
 
 	if (s->nfree == 0)
 		return -ENOBUFS;
 	if (qp->handle >= cs->nqps)
 		return -EINVAL;
-	qp->iw = iw_qp_create(&s->iw, &qp->rd);
-	if (qp->iw == NULL)
-		return -ENOMEM;
+	rc = eng_half_of(qp)->create(s, qp);
+	if (rc < 0)
+		return rc;
 	qp->index = m->qp_index = s->free_index[--s->nfree];
 	s->qps[qp->index] = qp;
 	cs->qps[qp->handle] = qp;
@@ -60,13 +61,16 @@ static int
 qp_start(struct eng_stage *s, const struct eng_ctl *m)
 {
 	struct eng_qp *qp = m->qp;
+	int rc;
 
 	if (qp->connected || qp->rd.state == RD_QP_ERR)
 		return -ENOTCONN;
 	qp->transport = m->transport;
 	qp->conn = m->conn;
+	rc = eng_half_of(qp)->start(s, qp, m);
+	if (rc < 0)
+		return rc;
 	qp->connected = true;
-	iw_qp_start(qp->iw, s->now, &m->params);
 	eng_qp_activate(s, qp);
 	return 0;
 }
@@ -74,7 +78,7 @@ qp_start(struct eng_stage *s, const struct eng_ctl *m)
 static int
 qp_close(struct eng_stage *s, const struct eng_ctl *m)
 {
-	iw_disconnect(m->qp->iw, s->now, m->how);
+	eng_half_of(m->qp)->disconnect(s, m->qp, m->how);
 	eng_qp_activate(s, m->qp);
 	return 0;
 }
@@ -96,7 +100,7 @@ static int
 qp_query(struct eng_ctl *m)
 {
 	m->code = (int)m->qp->rd.state;
-	iw_get_info(m->qp->iw, &m->info.iw);
+	eng_half_of(m->qp)->info(m->qp, &m->info.work);
 	return 0;
 }
 

@@ -10,16 +10,18 @@
 #include <sys/queue.h>
 
 #include "../iwarp/iwarp.h"
+#include "../rof/rof.h"
 #include "eng_priv.h"
 #include "mbuf_priv.h"
 #include "objects_priv.h"
 
 struct rte_ring;
 
-#define ENG_QP_TURN    64     /* QPs that a turn serves */
-#define ENG_QP_BURST   64     /* messages or segments that a QP may send in its turn */
-#define ENG_BELLS      64     /* doorbells that a turn takes from a client */
-#define ENG_COLD_AFTER 4096   /* turns without a doorbell after which a client is looked at seldom \
+#define ENG_QP_TURN  64 /* QPs that a turn serves */
+#define ENG_QP_BURST 64 /* messages or segments that a QP may send in its turn */
+#define ENG_BELLS    64 /* doorbells that a turn takes from a client */
+#define ENG_COLD_AFTER                                                                             \
+	4096                  /* turns without a doorbell after which a client is looked at seldom \
 			       */
 #define ENG_COLD_SHARE_LOG2 4 /* so seldom: every 16th turn */
 #define ENG_HOT_MIN         4 /* so many clients stay hot in any case */
@@ -44,6 +46,7 @@ struct eng_stage {
 	unsigned index;
 	uint64_t now;
 	struct iw_stage iw;
+	struct rof_stage rof;
 	struct rte_mempool *store; /* records */
 	uint32_t record_room;
 	struct rte_ring *from_transport[ENG_MAX_TRANSPORTS], *to_transport[ENG_MAX_TRANSPORTS];
@@ -60,7 +63,7 @@ struct eng_stage {
 	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
 	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
 	unsigned nunasked;
-	uint64_t msgs_in, msgs_out, bytes_in, bytes_out; /* of QPs that are gone */
+	struct eng_work done; /* by QPs that are gone */
 	uint64_t counters[eng_reason_count];
 };
 
@@ -86,9 +89,8 @@ void eng_bells_add(struct eng_stage *s, struct eng_client *c);
 void eng_bells_del(struct eng_stage *s, struct eng_client *c);
 bool eng_bells_poll(struct eng_stage *s);
 
-/* ---- stage_qp.c: QPs in their lives; what their iWARP half asks for ---- */
+/* ---- stage_qp.c: QPs in their lives ---- */
 
-extern const struct iw_ops eng_stage_iw_ops;
 void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
 bool eng_qps_run(struct eng_stage *s);
 void eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what);
@@ -96,6 +98,13 @@ bool eng_qps_owing(struct eng_stage *s);
 /* A message of transport stage `t`. */
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
+
+/* ---- stage_iwarp.c, stage_falcon.c: what the two kinds of QP ask for (half_priv.h) ---- */
+
+void eng_stage_iwarp_init(struct eng_stage *s);
+void eng_stage_falcon_init(struct eng_stage *s);
+/* A message that nobody will take: its payload goes home. */
+void eng_dmsg_drop(const struct eng_dmsg *m);
 
 /* ---- stage_queue.c: the client's queues (rd_ops) ---- */
 

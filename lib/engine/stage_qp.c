@@ -8,7 +8,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
-#include "stage_priv.h"
+#include "half_priv.h"
 
 void
 eng_qp_activate(struct eng_stage *s, struct eng_qp *qp)
@@ -33,17 +33,18 @@ eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what)
 static bool
 run(struct eng_stage *s, struct eng_qp *qp)
 {
-	enum iw_tx_result r = IW_TX_IDLE;
+	const struct eng_half *half = eng_half_of(qp);
+	bool more = false;
 
 	if (qp->rd.state == RD_QP_ERR)
-		iw_flush(qp->iw);
+		half->flush(qp);
 	if (qp->connected)
-		r = iw_tx(qp->iw, s->now, ENG_QP_BURST);
+		more = half->run(s, qp);
 	if (qp->sq.next != qp->sq_shown) {
 		qp->sq_shown = qp->sq.next;
 		shm_take_publish(&qp->sq);
 	}
-	return r == IW_TX_MORE || r == IW_TX_NOBUF;
+	return more;
 }
 
 bool
@@ -67,10 +68,11 @@ eng_qps_run(struct eng_stage *s)
 	return n > 0;
 }
 
-/* ---- What the QP's iWARP half asks for ---- */
+/* ---- What the QP's transport half asks for ---- */
 
-static bool
-tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_dmsg_type type, void *ptr, uint32_t arg)
+bool
+eng_qp_tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport type,
+	const void *ptr, uint32_t arg)
 {
 	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, qp->conn)};
 
@@ -80,65 +82,14 @@ tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_dmsg_type type, void
 	return false;
 }
 
-static struct tcp_rec *
-op_rec_get(void *ctx, uint32_t room)
-{
-	struct eng_stage *s = ctx;
-	struct tcp_rec *rec;
-
-	if (room > s->record_room)
-		return NULL;
-	rec = eng_rec_alloc(s->store);
-	if (rec == NULL)
-		sk_count(s->counters, ENG_TX_NO_MBUF);
-	return rec;
-}
-
-static void
-op_rec_put(void *ctx, struct tcp_rec *rec)
-{
-	(void)ctx;
-	eng_rec_free(rec);
-}
-
-static bool
-op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
-{
-	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
-
-	return tell(ctx, qp, ENG_T_RECORD, rec, 0);
-}
-
-static void
-op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
-{
-	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
-
-	qp->consumed += bytes;
-	eng_qp_owe(ctx, qp, EQP_O_CONSUMED);
-}
-
-static void
-op_slice_free(void *ctx, struct tcp_slice *chain)
-{
-	(void)ctx;
-	eng_slice_free(chain);
-}
-
-static void
-op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
-{
-	eng_qp_owe(
-		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
-}
-
 static void
 op_qp_error(void *ctx, struct rd_qp *rd, int code)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
 
 	/* The end of the stream is told as such; a QP that is being deleted has nobody to tell. */
-	if (code == 0 || code == IW_LLP_CLOSED || qp->deleting != NULL)
+	if (code == 0 || code == (qp->falcon ? (int)ROF_CONNECTION_LOST : (int)IW_LLP_CLOSED) ||
+		qp->deleting != NULL)
 		return;
 	qp->code = code;
 	eng_qp_owe(ctx, qp, EQP_O_FATAL);
@@ -167,21 +118,15 @@ op_quiesced(void *ctx, uint64_t token)
 	return rte_rcu_qsbr_check(s->e->qsbr, token, false) == 1;
 }
 
-const struct iw_ops eng_stage_iw_ops = {
-	.rd = {.sq_next = eng_sq_next,
-		.sq_pending = eng_sq_pending,
-		.rq_next = eng_rq_next,
-		.complete = eng_complete,
-		.qp_error = op_qp_error,
-		.invalidate = op_invalidate,
-		.quiesce = op_quiesce,
-		.quiesced = op_quiesced},
-	.rec_get = op_rec_get,
-	.rec_put = op_rec_put,
-	.send = op_send,
-	.consumed = op_consumed,
-	.slice_free = op_slice_free,
-	.close = op_close,
+const struct rd_ops eng_stage_rd_ops = {
+	.sq_next = eng_sq_next,
+	.sq_pending = eng_sq_pending,
+	.rq_next = eng_rq_next,
+	.complete = eng_complete,
+	.qp_error = op_qp_error,
+	.invalidate = op_invalidate,
+	.quiesce = op_quiesce,
+	.quiesced = op_quiesced,
 };
 
 /* ---- What is owed ---- */
@@ -191,15 +136,15 @@ pay_transport(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (!qp->connected)
 		qp->owes &= ~(EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT);
-	if ((qp->owes & EQP_O_CONSUMED) && tell(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
+	if ((qp->owes & EQP_O_CONSUMED) && eng_qp_tell(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
 		qp->consumed = 0;
 		qp->owes &= ~EQP_O_CONSUMED;
 	}
-	if ((qp->owes & EQP_O_CLOSE) && tell(s, qp, ENG_T_CLOSE, NULL, 0))
+	if ((qp->owes & EQP_O_CLOSE) && eng_qp_tell(s, qp, ENG_T_CLOSE, NULL, 0))
 		qp->owes &= ~EQP_O_CLOSE;
-	if ((qp->owes & EQP_O_ABORT) && tell(s, qp, ENG_T_ABORT, NULL, 0))
+	if ((qp->owes & EQP_O_ABORT) && eng_qp_tell(s, qp, ENG_T_ABORT, NULL, 0))
 		qp->owes &= ~EQP_O_ABORT;
-	if ((qp->owes & EQP_O_RELEASE) && tell(s, qp, ENG_T_RELEASE, NULL, 0))
+	if ((qp->owes & EQP_O_RELEASE) && eng_qp_tell(s, qp, ENG_T_RELEASE, NULL, 0))
 		qp->owes &= ~EQP_O_RELEASE;
 	return !(qp->owes & (EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT | EQP_O_RELEASE));
 }
@@ -235,7 +180,7 @@ eng_qps_owing(struct eng_stage *s)
 		next = TAILQ_NEXT(qp, owe);
 		if (qp->owes & EQP_O_DOOM) {
 			qp->owes &= ~EQP_O_DOOM;
-			iw_disconnect(qp->iw, s->now, IW_CLOSE_ABORT);
+			eng_half_of(qp)->disconnect(s, qp, IW_CLOSE_ABORT);
 		}
 		pay_transport(s, qp);
 		pay_control(s, qp);
@@ -256,7 +201,7 @@ closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
 	uint8_t said = EQP_O_RELEASE | EQP_O_ENDED;
 
-	iw_closed(qp->iw, s->now, error);
+	eng_half_of(qp)->closed(s, qp, error);
 	qp->connected = false;
 	qp->consumed = 0;
 	qp->ended = error;
@@ -266,37 +211,25 @@ closed(struct eng_stage *s, struct eng_qp *qp, int error)
 }
 
 void
+eng_dmsg_drop(const struct eng_dmsg *m)
+{
+	eng_iwarp.drop(m);
+	eng_falcon.drop(m);
+}
+
+void
 eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 {
 	uint32_t index = m->id_type >> 4, type = m->id_type & 15;
 	struct eng_qp *qp = index < s->nqps ? s->qps[index] : NULL;
-	struct tcp_slice *chain = (struct tcp_slice *)(uintptr_t)m->u;
 
 	if (qp == NULL || !qp->connected) {
-		if (type == ENG_E_DATA)
-			eng_slice_free(chain);
+		eng_dmsg_drop(m);
 		sk_count(s->counters, ENG_STALE);
-		return;
-	}
-	switch (type) {
-	case ENG_E_DATA:
-		if (iw_rx(qp->iw, s->now, chain))
-			eng_qp_activate(s, qp);
-		break;
-	case ENG_E_SPACE:
-		if (iw_space(qp->iw, m->arg))
-			eng_qp_activate(s, qp);
-		break;
-	case ENG_E_EMSS:
-		iw_emss(qp->iw, m->arg);
-		break;
-	case ENG_E_FIN:
-		iw_peer_fin(qp->iw, s->now);
-		eng_qp_activate(s, qp);
-		break;
-	case ENG_E_CLOSED:
+	} else if (type == ENG_E_CLOSED) {
 		closed(s, qp, -(int)m->arg);
-		break;
+	} else {
+		eng_half_of(qp)->message(s, qp, m);
 	}
 }
 
@@ -306,19 +239,15 @@ eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 {
 	struct eng_client_stage *cs = &qp->client->stage[s->index];
 	struct eng_ctl *m = qp->deleting;
-	struct iw_info info;
+	struct eng_work work;
 
-	iw_get_info(qp->iw, &info);
-	s->msgs_in += info.msgs_in;
-	s->msgs_out += info.msgs_out;
-	s->bytes_in += info.bytes_in;
-	s->bytes_out += info.bytes_out;
+	eng_half_of(qp)->info(qp, &work);
+	eng_work_add(&s->done, &work);
 	if (qp->active)
 		TAILQ_REMOVE(&s->active, qp, next);
 	if (qp->owing)
 		TAILQ_REMOVE(&s->owing, qp, owe);
-	iw_qp_destroy(qp->iw);
-	qp->iw = NULL;
+	eng_half_of(qp)->destroy(s, qp);
 	qp->deleting = NULL;
 	qp->active = qp->owing = false;
 	if (qp->handle < cs->nqps && cs->qps[qp->handle] == qp)

@@ -185,8 +185,7 @@ drain_ring(struct rte_ring *r)
 	struct eng_dmsg m;
 
 	while (r != NULL && rte_ring_sc_dequeue_elem(r, &m, sizeof(m)) == 0)
-		if ((m.id_type & 15) == ENG_T_RECORD)
-			eng_rec_free((struct tcp_rec *)(uintptr_t)m.u);
+		eng_conn_drop(&m);
 }
 
 void

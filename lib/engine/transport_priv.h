@@ -221,6 +221,8 @@ bool eng_conns_pending(struct eng_transport *t);
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
 /* A message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
+/* One that nobody will take: its payload goes home. */
+void eng_conn_drop(const struct eng_dmsg *m);
 
 /* ---- conn_startup.c: MPA's exchange ---- */
 

@@ -149,7 +149,7 @@ connect_both(struct world *w, uint32_t conn[2])
 }
 
 static void
-say(struct world *w, int side, enum eng_dmsg_type type, uint32_t conn, void *ptr, uint32_t arg)
+say(struct world *w, int side, enum eng_to_transport type, uint32_t conn, void *ptr, uint32_t arg)
 {
 	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, conn)};
 
@@ -167,7 +167,7 @@ told(struct world *w, int side, struct eng_dmsg *m)
 
 /* The next message to the engine stage of that type; others but E_SPACE and E_EMSS are wrong. */
 static struct eng_dmsg
-expect_told(struct world *w, int side, enum eng_dmsg_type type)
+expect_told(struct world *w, int side, enum eng_to_stage type)
 {
 	struct eng_dmsg m;
 
