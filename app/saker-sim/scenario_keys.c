@@ -59,8 +59,8 @@ static const struct key keys[] = {
 	{"switch", "queue-kib", U32, AT(queue_kib), 0, 1e6, "1024", "of each port; 0: no limit"},
 	{"switch", "ecn-kib", U32, AT(ecn_kib), 0, 1e6, "0", "mark beyond it; 0: never"},
 
-	{"host", "transport", ONE_OF, AT(transport), 0, 1, "tcp", "what the hosts speak",
-		{"tcp", "falcon"}},
+	{"host", "transport", ONE_OF, AT(transport), 0, 2, "tcp", "what the hosts speak",
+		{"tcp", "falcon", "rof"}},
 	{"host", "payload", U32, AT(payload), 1, 65000, "4096", "bytes of a packet"},
 	{"host", "nic-queue", U32, AT(nic_queue_bytes), 1, 1e8, "16384",
 		"bytes between a transport and the wire"},
@@ -100,6 +100,10 @@ static const struct key keys[] = {
 	{"falcon", "rnr", REAL, AT(rnr), 0, 90, "0",
 		"percent of requests that the target is not ready for at first"},
 	{"falcon", "packets", U32, AT(packets), 1, 1e6, "4096", "in each pool of a host"},
+
+	{"rof", "unordered", ONE_OF, AT(rof_unordered), 0, 1, "none",
+		"ordering mode where falcon.ordered = no", {"weak", "none"}},
+	{"rof", "reads", U32, AT(rof_reads), 1, 4096, "128", "Reads outstanding"},
 };
 
 static int

@@ -10,6 +10,7 @@
 static const struct sim_transport *const transports[] = {
 	[SIM_TCP] = &sim_tcp,
 	[SIM_FALCON] = &sim_falcon,
+	[SIM_ROF] = &sim_rof,
 };
 
 static void

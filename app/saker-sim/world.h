@@ -37,7 +37,7 @@ struct sim_transport {
 	void (*count)(struct sim_host *h, struct sim_counts *c);
 };
 
-extern const struct sim_transport sim_tcp, sim_falcon;
+extern const struct sim_transport sim_tcp, sim_falcon, sim_rof;
 
 struct sim_host {
 	struct sim_node node;
@@ -73,7 +73,8 @@ struct sim_message {
 struct sim_end {
 	struct sim_flow *flow;
 	struct sim_host *host;
-	void *conn;
+	void *conn;         /* the transport's */
+	void *ulp;          /* what is above the transport's connection, if anything */
 	uint32_t in_flight; /* Falcon: transactions; of these, completed in all */
 	uint64_t completed;
 	bool refusing; /* Falcon, ordered: all requests until the refused one comes again */

@@ -37,7 +37,8 @@ run(const char *first, ...)
 	return r;
 }
 
-static const char *const transports[] = {"host.transport=tcp", "host.transport=falcon"};
+static const char *const transports[] = {
+	"host.transport=tcp", "host.transport=falcon", "host.transport=rof"};
 
 /* An odd size, so that the last packet of a message is short. */
 Test(world, counted_messages_all_arrive_whole)
@@ -54,14 +55,48 @@ Test(world, counted_messages_all_arrive_whole)
 	}
 }
 
+/* Pulls and Reads, and both ways at once. */
 Test(world, pulls_arrive_whole)
 {
-	struct sim_result r = run("host.transport=falcon", "traffic.operation=pull",
-		"traffic.messages=20", "traffic.message-bytes=100001", "traffic.connections=3",
-		"link.loss=2", "link.reorder=2", NULL);
+	static const char *const operations[] = {
+		"traffic.operation=pull", "traffic.operation=both"};
 
-	cr_assert(r.finished);
-	cr_assert_eq(r.delivered, 60 * 100001);
+	for (unsigned i = 0; i < 4; i++) {
+		struct sim_result r = run(transports[1 + i % 2], operations[i / 2],
+			"traffic.messages=20", "traffic.message-bytes=100001",
+			"traffic.connections=3", "link.loss=2", "link.reorder=2", NULL);
+
+		cr_assert(r.finished, "%s %s", transports[1 + i % 2], operations[i / 2]);
+		cr_assert_eq(r.delivered, 60 * 100001);
+	}
+}
+
+Test(world, rdma_in_every_ordering_mode)
+{
+	static const char *const modes[][2] = {{"falcon.ordered=yes", "rof.unordered=none"},
+		{"falcon.ordered=no", "rof.unordered=weak"},
+		{"falcon.ordered=no", "rof.unordered=none"}};
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct sim_result r =
+			run("host.transport=rof", modes[i][0], modes[i][1], "traffic.messages=10",
+				"traffic.operation=both", "link.loss=1", "falcon.packets=4", NULL);
+
+		cr_assert(r.finished, "%u", i);
+		cr_assert_eq(r.delivered, 10 << 20);
+	}
+}
+
+Test(world, rdma_needs_a_packet_for_each_connection)
+{
+	struct sim_scenario sc;
+
+	sim_scenario_default(&sc);
+	cr_assert_eq(sim_scenario_set(&sc, "host", "transport", "rof", why), 0);
+	cr_assert_eq(sim_scenario_set(&sc, "traffic", "connections", "5", why), 0);
+	cr_assert_eq(sim_scenario_set(&sc, "falcon", "packets", "4", why), 0);
+	cr_assert_null(sim_world_create(&sc, why));
+	cr_assert_eq(strncmp(why, "rof: ", 5), 0, "%s", why);
 }
 
 Test(world, ordered_connections_and_four_flows_too)
@@ -76,7 +111,7 @@ Test(world, ordered_connections_and_four_flows_too)
 
 Test(world, the_same_seed_gives_the_same_run)
 {
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		struct sim_result a, b, c;
 		const char *rest[] = {"topology.type=star", "topology.hosts=8",
 			"traffic.pattern=random", "traffic.messages=5", "link.loss=1",
@@ -98,7 +133,7 @@ Test(world, eight_connections_fill_a_clean_link)
 		struct sim_result r =
 			run(transports[i], "traffic.connections=8", "run.duration-us=3000", NULL);
 
-		cr_assert_gt(r.share, 96, "%s: %f", transports[i], r.share);
+		cr_assert_gt(r.share, 95.5, "%s: %f", transports[i], r.share);
 		cr_assert_lt(r.share, 97.5);
 		cr_assert_gt(r.jain, 0.95, "%s: %f", transports[i], r.jain);
 		cr_assert_eq(r.totals.counts.retransmits, 0);
@@ -130,7 +165,7 @@ Test(world, falcon_keeps_its_goodput_under_loss)
 
 Test(world, incast_fills_the_queue_of_one_port)
 {
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		struct sim_result r = run(transports[i], "topology.type=star", "topology.hosts=17",
 			"traffic.pattern=incast", "switch.queue-kib=256", "link.delay-ns=1000",
 			"run.warmup-us=100", "run.duration-us=1000", NULL);
