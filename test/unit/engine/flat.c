@@ -42,6 +42,8 @@ turn(void *arg)
 			eng_poll(node[i].eng, 0, eng_clock());
 }
 
+static unsigned stages = 1;
+
 static void
 start_node(struct node *n, int port, const char *addr)
 {
@@ -61,6 +63,7 @@ start_node(struct node *n, int port, const char *addr)
 	cfg->limits.mws = cfg->limits.client_mws = 16;
 	cfg->limits.conns = 64;
 	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 2048;
+	cfg->nstages = stages;
 	n->eng = eng_create(cfg, err, sizeof(err));
 	cr_assert_not_null(n->eng, "%s", err);
 	free(cfg);
@@ -305,9 +308,10 @@ Test(engine_flat, a_type_2_window_from_bind_to_remote_invalidation)
 	teardown();
 }
 
-/* One window, bound anew and anew with Writes of the peer between; the client goes with it bound.
- */
-Test(engine_flat, a_type_1_window_is_bound_anew_until_its_client_dies)
+/* One window, bound anew and anew with Reads of the peer between; the client goes with it bound.
+ * Each bind but the first ends one, and waits for the other stages. */
+static void
+bind_anew(void)
 {
 	struct node *a = &node[0], *b = &node[1];
 	struct saker_mw_bind bind = {.flags = RD_SIGNALED, .len = 64, .access = RD_ACC_REMOTE_READ};
@@ -329,6 +333,114 @@ Test(engine_flat, a_type_1_window_is_bound_anew_until_its_client_dies)
 		post(a, RD_READ, 64, bind.addr, saker_mw_stag(mw));
 		cr_assert_eq(a->mem[0], (uint8_t)i);
 	}
+	teardown();
+}
+
+Test(engine_flat, a_type_1_window_is_bound_anew_until_its_client_dies)
+{
+	bind_anew();
+}
+
+Test(engine_flat, a_type_1_window_is_bound_anew_with_two_engine_stages)
+{
+	stages = 2;
+	bind_anew();
+}
+
+static uint32_t
+pick(uint32_t n)
+{
+	static uint64_t x = 0x9e3779b97f4a7c15ull;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return (uint32_t)(x >> 32) % n;
+}
+
+/* Of the client's region [0] and windows, or of anybody [nstags - 1]; any range and rights; each
+ * field is mostly such that the request could succeed. */
+static struct saker_wr
+wild_request(const struct node *n, const uint32_t *stag, unsigned nstags)
+{
+	struct saker_wr wr = {.flags = RD_SIGNALED, .opcode = RD_BIND_MW};
+
+	wr.rkey = (stag[pick(8) ? 1 + pick(nstags - 2) : pick(nstags)] & ~0xffu) | pick(256);
+	wr.imm = stag[pick(8) ? 0 : pick(nstags)] ^ (pick(32) ? 0 : 1u << pick(32));
+	wr.remote_addr =
+		(uintptr_t)n->mem + pick(4) * 0x4000ull - (pick(32) ? 0 : 1ull << pick(64));
+	wr.data = pick(16) ? pick(0x5000) : (uint64_t)pick(~0u) << pick(33);
+	wr.compare = pick(32) ? pick(8) * 2 : 1ull << pick(64);
+	if (pick(8) == 0) {
+		wr.opcode = RD_LOCAL_INV;
+		wr.imm = stag[pick(nstags)];
+	}
+	return wr;
+}
+
+/* Until the QP goes down; returns how many binds were done. */
+static unsigned
+wild_life(const struct node *n, const uint32_t *stag, unsigned nstags)
+{
+	unsigned done = 0;
+
+	for (;;) {
+		struct saker_wr wr = wild_request(n, stag, nstags);
+		struct rd_wc wc;
+
+		cr_assert_eq(saker_post_send(n->qp, &wr, 1), 1);
+		wc = wait_wc(&node[0]);
+		if (wc.status == RD_SUCCESS) {
+			done += wr.opcode == RD_BIND_MW;
+			continue;
+		}
+		cr_assert_eq(wc.status, wr.opcode == RD_BIND_MW ? RD_MW_BIND_ERR : RD_LOC_PROT_ERR);
+		return done;
+	}
+}
+
+/* Node 0 is the client that asks for what it likes; it knows the STag of a neighbour at its engine,
+ * whose region may be bound to. */
+Test(engine_flat, wild_binds_and_invalidations_harm_nobody_else)
+{
+	struct node *a = &node[0], neighbour = {0};
+	struct saker_mr *own, *theirs;
+	struct saker_mw *mw[4];
+	unsigned done = 0;
+	uint32_t stag[6];
+
+	setup();
+	neighbour.eng = a->eng;
+	attach(&neighbour);
+	cr_assert_eq(saker_mr_create(neighbour.pd, neighbour.mem, 4096,
+			     RD_ACC_LOCAL_WRITE | RD_ACC_MW_BIND, &theirs),
+		0);
+	cr_assert_eq(
+		saker_mr_create(a->pd, a->mem, 65536, RD_ACC_LOCAL_WRITE | RD_ACC_MW_BIND, &own),
+		0);
+	stag[0] = saker_mr_stag(own);
+	stag[5] = saker_mr_stag(theirs);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(saker_mw_alloc(a->pd, i % 2 ? RD_MW_TYPE_1 : RD_MW_TYPE_2, &mw[i]), 0);
+		stag[1 + i] = saker_mw_stag(mw[i]);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		struct saker_event ev;
+
+		connect_nodes();
+		done += wild_life(a, stag, 6);
+		cr_assert_eq(saker_qp_destroy(a->qp), 0);
+		cr_assert_eq(saker_qp_destroy(node[1].qp), 0);
+		for (unsigned k = 0; k < 2; k++)
+			while (saker_event(node[k].s, &ev) == 1)
+				;
+	}
+	cr_assert_gt(done, 0);
+	cr_assert_eq(saker_mr_destroy(theirs), 0, "%s", saker_error());
+	saker_close(neighbour.s);
+	eng_detach(neighbour.eng, neighbour.client);
+	wait_gone(&neighbour);
+	free(neighbour.home);
 	teardown();
 }
 
