@@ -163,7 +163,11 @@ struct fa_pools {
 	uint32_t rx_pkt_ulp, rx_buf_ulp;   /* completions and pull data awaited */
 	uint32_t rx_pkt_net, rx_buf_net;   /* requests from the network */
 	uint32_t rx_pkt_red, rx_buf_red;   /* of these, kept for head-of-line requests */
-	uint32_t tx_cell, rx_cell;         /* bytes */
+	/* Pulls of peers from their arrival until their pull data has a packet. At least as many as
+	 * the ULP lets its peers have outstanding (the sum of its IRD): if fewer, two stacks can
+	 * wait for each other, since pull data waits in one window with pushes. */
+	uint32_t pulls;
+	uint32_t tx_cell, rx_cell; /* bytes */
 };
 
 struct fa_config {

@@ -7,10 +7,13 @@
  */
 #include "conn_priv.h"
 
+/* Of an unordered connection: nothing of it is on its way through the ULP. Pushes that the ULP was
+ * not ready for are not: they may wait for a retransmission, and that for this very packet, since
+ * windows move in order. */
 static bool
 head_of_line(const struct fa_conn *c, uint32_t rsn)
 {
-	return c->params.ordered ? rsn == c->tl.rx_rsn : c->tl.in_count == 0;
+	return c->params.ordered ? rsn == c->tl.rx_rsn : c->tl.in_net == c->tl.evictable;
 }
 
 static bool
@@ -20,7 +23,7 @@ admit(struct fa_conn *c, uint32_t cells, bool hol)
 	uint32_t limit = s->cfg.conn_requests;
 
 	/* Beyond its limit a connection may have the one that all others wait for. */
-	if (limit && c->tl.in_count >= limit && !(hol && c->tl.in_count == c->tl.held))
+	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == c->tl.held))
 		return false;
 	if (tl_net_fits(s, cells, false))
 		return true;
@@ -39,17 +42,16 @@ enter(struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = admit(c, cells, head_of_line(c, rsn)) ? tl_net_alloc(c, cells) : NULL;
+	struct tl_txn *t =
+		admit(c, cells, head_of_line(c, rsn)) ? tl_net_alloc(c, type, cells) : NULL;
 
 	if (!t) {
 		fa_count(s, FA_NO_RESOURCE);
 		return NULL;
 	}
-	t->type = type;
 	t->state = state;
 	t->pkt.rsn = rsn;
 	TAILQ_INSERT_TAIL(&tl->ins, t, link);
-	tl->in_count++;
 	tl_insert(&s->tl.requests, t);
 	if (c->params.ordered) {
 		tl->held++;

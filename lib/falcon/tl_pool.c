@@ -11,11 +11,6 @@
 
 #include "../base/mem.h"
 
-/* Xoff when more than 3/4 of a region of requests is in use: the rest is for what is on its way to
- * Falcon then. Xon at half. */
-#define XOFF_ABOVE(cap) ((uint32_t)((uint64_t)(cap)*3 / 4))
-#define XON_UPTO(cap)   ((cap) / 2)
-
 #define EMA_SHIFT 8
 
 static bool
@@ -62,8 +57,8 @@ pools_valid(const struct fa_pools *p)
 {
 	return p->tx_pkt_req && p->tx_buf_req && p->tx_pkt_data && p->tx_buf_data &&
 	       p->rx_pkt_ulp && p->rx_buf_ulp && p->rx_pkt_red && p->rx_buf_red &&
-	       p->rx_pkt_red <= p->rx_pkt_net && p->rx_buf_red <= p->rx_buf_net && p->tx_cell &&
-	       p->rx_cell;
+	       p->rx_pkt_red <= p->rx_pkt_net && p->rx_buf_red <= p->rx_buf_net && p->pulls &&
+	       p->tx_cell && p->rx_cell;
 }
 
 int
@@ -83,15 +78,16 @@ tl_pools_init(struct fa_stack *s)
 	tl->tx_buf_data.cap = p->tx_buf_data;
 	tl->rx_pkt_net.cap = p->rx_pkt_net;
 	tl->rx_buf_net.cap = p->rx_buf_net;
+	tl->pulls_in.cap = p->pulls;
 	tl->pkt_cells = SK_MAX(p->rx_buf_net / p->rx_pkt_net, 1u);
 	/* A transaction may hold its transmit part alone, or its receive part alone. */
 	err = objects_init(&tl->reqs, (uint64_t)p->tx_pkt_req + p->rx_pkt_ulp);
 	if (err == 0)
-		err = objects_init(&tl->ins, (uint64_t)p->rx_pkt_net + p->tx_pkt_data);
+		err = objects_init(&tl->ins, (uint64_t)p->rx_pkt_net + p->pulls + p->tx_pkt_data);
 	if (err == 0)
 		err = tl_table_init(&tl->pulls, p->rx_pkt_ulp, s->cfg.seed);
 	if (err == 0)
-		err = tl_table_init(&tl->requests, p->rx_pkt_net, s->cfg.seed + 1);
+		err = tl_table_init(&tl->requests, tl->ins.count, s->cfg.seed + 1);
 	if (err)
 		tl_pools_fini(s);
 	return err;
@@ -154,16 +150,37 @@ tl_request_free(struct fa_stack *s, struct tl_txn *t)
 	object_put(&s->tl.reqs, t);
 }
 
+static void
+set_marks(struct tl_region *r, uint32_t need)
+{
+	r->xoff_above = SK_MIN((uint32_t)((uint64_t)r->cap * 3 / 4), r->cap - need);
+	r->xon_upto = SK_MIN(r->cap / 2, r->xoff_above);
+}
+
+void
+tl_pools_mtu(struct fa_stack *s, uint32_t mtu)
+{
+	const struct fa_pools *p = &s->cfg.pools;
+
+	if (mtu <= s->tl.mtu)
+		return;
+	s->tl.mtu = mtu;
+	set_marks(&s->tl.tx_pkt_req, 1);
+	set_marks(&s->tl.rx_pkt_ulp, 1);
+	set_marks(&s->tl.tx_buf_req, tl_cells(mtu, p->tx_cell));
+	set_marks(&s->tl.rx_buf_ulp, tl_cells(mtu, p->rx_cell));
+}
+
 static bool
 scarce(const struct tl_region *r)
 {
-	return r->used > XOFF_ABOVE(r->cap);
+	return r->used > r->xoff_above;
 }
 
 static bool
 roomy(const struct tl_region *r)
 {
-	return r->used <= XON_UPTO(r->cap);
+	return r->used <= r->xon_upto;
 }
 
 void
@@ -231,16 +248,24 @@ tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol)
 }
 
 struct tl_txn *
-tl_net_alloc(struct fa_conn *c, uint32_t cells)
+tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 {
 	struct fa_stack *s = c->s;
-	struct tl_txn *t = object_get(&s->tl.ins, c);
+	bool pull = type == FALCON_PULL_REQUEST;
+	struct tl_txn *t;
 
+	if (pull && !has(&s->tl.pulls_in, 1))
+		return NULL;
+	t = object_get(&s->tl.ins, c);
 	if (!t)
 		return NULL;
+	s->tl.pulls_in.used += pull;
 	s->tl.rx_pkt_net.used++;
 	s->tl.rx_buf_net.used += cells;
 	t->rx_cells = cells;
+	t->type = type;
+	t->in_net = true;
+	c->tl.in_net++;
 	measure(s);
 	return t;
 }
@@ -253,8 +278,19 @@ tl_net_buf_done(struct fa_stack *s, struct tl_txn *t)
 	measure(s);
 }
 
+void
+tl_net_done(struct fa_stack *s, struct tl_txn *t)
+{
+	if (!t->in_net)
+		return;
+	t->in_net = false;
+	t->c->tl.in_net--;
+	s->tl.rx_pkt_net.used--;
+	tl_net_buf_done(s, t);
+}
+
 bool
-tl_net_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
+tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 {
 	uint32_t cells = tl_cells(len, s->cfg.pools.tx_cell);
 
@@ -262,9 +298,8 @@ tl_net_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 		return false;
 	s->tl.tx_pkt_data.used++;
 	s->tl.tx_buf_data.used += cells;
+	s->tl.pulls_in.used--;
 	t->tx_cells = cells;
-	s->tl.rx_pkt_net.used--;
-	measure(s);
 	return true;
 }
 
@@ -279,8 +314,7 @@ tl_data_free(struct fa_stack *s, struct tl_txn *t)
 void
 tl_net_free(struct fa_stack *s, struct tl_txn *t)
 {
-	s->tl.rx_pkt_net.used--;
-	s->tl.rx_buf_net.used -= t->rx_cells;
-	measure(s);
+	tl_net_done(s, t);
+	s->tl.pulls_in.used -= t->type == FALCON_PULL_REQUEST;
 	object_put(&s->tl.ins, t);
 }

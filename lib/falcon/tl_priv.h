@@ -63,7 +63,7 @@ struct tl_txn {
 	uint8_t state, type;
 	uint8_t completion, ulp_code; /* TL_READY */
 	uint8_t rnr;                  /* code of the timeout that the ULP gave */
-	bool in_pdl, hashed, evictable;
+	bool in_pdl, in_net, hashed, evictable;
 	bool no_ack; /* the push's Resync came: PDL wants no verdict */
 };
 
@@ -84,7 +84,8 @@ struct tl_conn {
 	struct tl_list ready;   /* unordered: to be delivered, either side */
 	struct tl_list refused; /* unordered: TL_REFUSED_BY_ULP, by due */
 	struct tl_txn *head;    /* ordered: at the target, under rx_rsn, to be offered */
-	uint32_t in_count;      /* on ins */
+	uint32_t in_net;        /* on ins, with resources of the network's */
+	uint32_t evictable;     /* of these, on s->tl.evictable */
 	uint32_t out;           /* with the ULP: TL_ULP_TX */
 	uint32_t held;          /* ordered: on ins, neither with the ULP nor beyond */
 	uint32_t lost_rsn;      /* from here to tx_rsn: requests that had no transaction */
@@ -99,9 +100,12 @@ struct tl_conn {
 	uint64_t gap_since;          /* requests are held up by one that has not come; 0: none */
 };
 
-/* One region of a pool (8.2.2). */
+/* One region of a pool (8.2.2). Of those for requests of our ULP: Xoff when three quarters are in
+ * use, since some are on their way to Falcon then, or when a request of a full MTU would not fit.
+ */
 struct tl_region {
 	uint32_t cap, used;
+	uint32_t xoff_above, xon_upto;
 };
 
 struct tl_table {
@@ -117,9 +121,10 @@ struct tl_objects {
 
 struct tl_stack {
 	struct tl_region tx_pkt_req, tx_buf_req, rx_pkt_ulp, rx_buf_ulp;
-	struct tl_region tx_pkt_data, tx_buf_data, rx_pkt_net, rx_buf_net;
+	struct tl_region tx_pkt_data, tx_buf_data, rx_pkt_net, rx_buf_net, pulls_in;
 	uint64_t pkt_ema, buf_ema; /* 8 fraction bits */
 	uint32_t pkt_cells;        /* of the level: a packet counts as so many cells */
+	uint32_t mtu;              /* the largest of any connection */
 	bool xoff;
 	struct tl_objects reqs, ins;
 	struct tl_table pulls, requests; /* of the initiator, of the target */
@@ -159,12 +164,17 @@ void tl_request_rx_done(struct fa_stack *s, struct tl_txn *t); /* Rx: the ULP ha
 void tl_request_free(struct fa_stack *s, struct tl_txn *t);
 /* Whether a request from the network fits; `hol`: into the red zone, too (8.2.4). */
 bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol);
-struct tl_txn *tl_net_alloc(struct fa_conn *c, uint32_t cells);
+struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells);
 void tl_net_buf_done(struct fa_stack *s, struct tl_txn *t);
-/* From the network's resources to those of pull data (CR#2); false: there are none. */
-bool tl_net_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len);
+/* The network's resources of a request are given back when the ULP has taken it: what holds them
+ * must go on whatever becomes of pull data (CR#2, CR#3). */
+void tl_net_done(struct fa_stack *s, struct tl_txn *t);
+/* A pull that was taken gets the resources of its pull data; false: there are none. */
+bool tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len);
 void tl_data_free(struct fa_stack *s, struct tl_txn *t);
 void tl_net_free(struct fa_stack *s, struct tl_txn *t);
+/* A connection with that MTU was made. */
+void tl_pools_mtu(struct fa_stack *s, uint32_t mtu);
 /* Tells the ULP once when requests become scarce, and when there is room again. */
 void tl_xoff(struct fa_stack *s);
 void tl_xon(struct fa_stack *s);

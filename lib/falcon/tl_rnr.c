@@ -18,15 +18,18 @@ evictable(struct tl_txn *t)
 {
 	TAILQ_INSERT_TAIL(&t->c->s->tl.evictable, t, evict);
 	t->evictable = true;
+	t->c->tl.evictable++;
 }
 
 /* Not any more: PDL would not hand over another copy. */
 static void
 keep(struct tl_txn *t)
 {
-	if (t->evictable)
-		TAILQ_REMOVE(&t->c->s->tl.evictable, t, evict);
+	if (!t->evictable)
+		return;
+	TAILQ_REMOVE(&t->c->s->tl.evictable, t, evict);
 	t->evictable = false;
+	t->c->tl.evictable--;
 }
 
 static void

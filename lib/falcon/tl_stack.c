@@ -18,6 +18,7 @@ tl_config_default(struct fa_config *cfg)
 		.rx_buf_net = 65536,
 		.rx_pkt_red = 2048,
 		.rx_buf_red = 16384,
+		.pulls = 65536,
 		.tx_cell = 64,
 		.rx_cell = 512,
 	};
@@ -61,6 +62,7 @@ tl_conn_init(struct fa_conn *c, uint64_t now)
 	(void)now;
 	if (!mtu_fits(&c->s->cfg.pools, c->params.mtu))
 		return -EINVAL;
+	tl_pools_mtu(c->s, c->params.mtu);
 	tl->tx_rsn = c->params.tx_rsn;
 	tl->rx_rsn = c->params.rx_rsn;
 	tl->rnr_at = tl->reclaim_at = SK_NEVER;

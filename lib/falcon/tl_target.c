@@ -26,7 +26,6 @@ tl_target_finish(struct tl_txn *t)
 		tl->head = NULL;
 	tl_remove(&s->tl.requests, t);
 	TAILQ_REMOVE(&tl->ins, t, link);
-	tl->in_count--;
 	fa_buf_free(s, t->buf);
 	tl_net_free(s, t);
 }
@@ -86,7 +85,7 @@ pull_taken(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 	(void)now, (void)o;
 	t->state = TL_PULL_TAKEN;
 	t->c->tl.out--;
-	tl_net_buf_done(t->c->s, t);
+	tl_net_done(t->c->s, t);
 }
 
 /* Section 11: the resources are given back; the initiator's time will run out. */
@@ -162,11 +161,10 @@ send_data(struct tl_txn *t, uint64_t now)
 	struct fa_conn *c = t->c;
 	struct fa_stack *s = c->s;
 
-	if (!tl_net_to_data(s, t, t->buf ? t->buf->len : 0))
+	if (!tl_pull_to_data(s, t, t->buf ? t->buf->len : 0))
 		return false;
 	tl_remove(&s->tl.requests, t);
 	TAILQ_REMOVE(&c->tl.ins, t, link);
-	c->tl.in_count--;
 	t->state = TL_DATA_TX;
 	t->pkt.type = FALCON_PULL_DATA;
 	t->pkt.buf = t->buf;

@@ -188,7 +188,8 @@ static void
 assert_empty(const struct tl_stack *t)
 {
 	const struct tl_region *r[] = {&t->tx_pkt_req, &t->tx_buf_req, &t->rx_pkt_ulp,
-		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net};
+		&t->rx_buf_ulp, &t->tx_pkt_data, &t->tx_buf_data, &t->rx_pkt_net, &t->rx_buf_net,
+		&t->pulls_in};
 	unsigned i;
 
 	for (i = 0; i < SK_ARRAY_LEN(r); i++)

@@ -22,6 +22,7 @@ small(struct fa_config *cfg, struct fa_params *p)
 		.rx_buf_net = 32,
 		.rx_pkt_red = 1,
 		.rx_buf_red = 8,
+		.pulls = 8,
 		.tx_cell = 64,
 		.rx_cell = 512};
 	cfg->rx_thresholds_log2 = 0;
@@ -117,9 +118,10 @@ Test(falcon_tl_pool, s8_2_4_what_a_request_from_the_network_takes_and_when_it_is
 	fake_outcome(0, 1, FA_TAKEN);
 	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 1);
 	fake_outcome(0, 2, FA_TAKEN);
-	cr_assert(t->rx_pkt_net.used == 1 && t->rx_buf_net.used == 0);
+	cr_assert(t->rx_pkt_net.used == 0 && t->rx_buf_net.used == 0);
+	cr_assert_eq(t->pulls_in.used, 1);
 	fa_pull_data(&fk.c[0], fk.now, 2, fake_buf(4096));
-	cr_assert_eq(t->rx_pkt_net.used, 0);
+	cr_assert_eq(t->pulls_in.used, 0);
 	cr_assert(t->tx_pkt_data.used == 1 && t->tx_buf_data.used == 64);
 	fake_sent(0, DATA, 2, FA_DONE, 0);
 	cr_assert(t->tx_pkt_data.used == 0 && t->tx_buf_data.used == 0);
@@ -227,7 +229,9 @@ Test(falcon_tl_pool, s11_a_connection_holds_no_more_than_its_share)
 	cr_assert_eq(fake_rx_pull(0, 1, 103, 8), TL_TAKEN, "what all wait for");
 	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED, "three are with the ULP");
 	fake_outcome(0, 1, FA_TAKEN);
-	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED, "and still are, or owe their data");
+	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_REFUSED, "two are");
+	fake_outcome(0, 2, FA_TAKEN);
+	cr_assert_eq(fake_rx_pull(0, 4, 102, 8), TL_TAKEN);
 	cr_assert_eq(fake_rx_pull(1, 1, 100, 8), TL_TAKEN, "the other has its own");
 	fake_stop();
 	fake_start(false, limit);
@@ -290,6 +294,30 @@ Test(falcon_tl_pool, xoff_comes_before_requests_run_out_and_xon_when_there_is_ro
 	fake_stop();
 }
 
+static void
+few_buffers(struct fa_config *cfg, struct fa_params *p)
+{
+	small(cfg, p);
+	cfg->pools.tx_pkt_req = cfg->pools.rx_pkt_ulp = 100;
+	cfg->pools.tx_buf_req = 70; /* a full MTU takes 64 */
+}
+
+Test(falcon_tl_pool, xoff_comes_when_a_request_of_a_full_mtu_would_not_fit)
+{
+	fake_start(true, few_buffers);
+	fa_push(&fk.c[0], fk.now, fake_buf(384));
+	fake_next(F_SEND);
+	fake_quiet();
+	fa_push(&fk.c[0], fk.now, fake_buf(1));
+	fake_next(F_SEND);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XOFF);
+	fake_sent(0, PUSH, 1, FA_DONE, 0);
+	fake_expect(FA_COMPLETION, 1);
+	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XON);
+	fake_quiet();
+	fake_stop();
+}
+
 Test(falcon_tl_pool, s8_2_3_without_credits_an_unordered_connection_completes_in_error)
 {
 	fake_start(false, small);
@@ -324,6 +352,21 @@ Test(falcon_tl_pool, s11_an_ordered_connection_that_overran_its_resources_is_giv
 	cr_assert_eq(fk.log[fk.read - 1].b, 1);
 	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XON);
 	fake_quiet();
+	fake_stop();
+}
+
+Test(falcon_tl_pool, pulls_that_owe_their_data_have_a_bound_of_their_own)
+{
+	fake_start(true, small);
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert_eq(fake_rx_pull(0, 1 + i, 100 + i, 8), TL_TAKEN);
+		fake_outcome(0, 1 + i, FA_TAKEN);
+	}
+	cr_assert_eq(fk.s.tl.rx_pkt_net.used, 0, "CR#3: none of them is in the way of a request");
+	cr_assert_eq(fake_rx_pull(0, 9, 108, 8), TL_REFUSED);
+	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
+	fa_pull_data(&fk.c[0], fk.now, 3, NULL);
+	cr_assert_eq(fake_rx_pull(0, 9, 108, 8), TL_TAKEN);
 	fake_stop();
 }
 
@@ -373,8 +416,8 @@ Test(falcon_tl_pool, a_stack_without_one_request_of_each_kind_is_refused)
 		offsetof(struct fa_pools, tx_buf_req), offsetof(struct fa_pools, tx_pkt_data),
 		offsetof(struct fa_pools, tx_buf_data), offsetof(struct fa_pools, rx_pkt_ulp),
 		offsetof(struct fa_pools, rx_buf_ulp), offsetof(struct fa_pools, rx_pkt_red),
-		offsetof(struct fa_pools, rx_buf_red), offsetof(struct fa_pools, tx_cell),
-		offsetof(struct fa_pools, rx_cell)};
+		offsetof(struct fa_pools, rx_buf_red), offsetof(struct fa_pools, pulls),
+		offsetof(struct fa_pools, tx_cell), offsetof(struct fa_pools, rx_cell)};
 	struct fa_params p;
 	unsigned i;
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * No deadlock (section 8.2.1), at most once, in order: random traffic over a bad wire, with pools
+ * from plenty down to one request of each kind. Virtual time; all that was begun must end.
+ * STORM_SEEDS=n in the environment: n seeds of each.
+ */
+#include "tl_storm.h"
+
+#include <stdlib.h>
+
+#define SEC 1000000000ull
+
+static const struct storm base = {
+	.conns = 3,
+	.requests = 150,
+	.loss = 30,
+	.late = 100,
+	.twice = 20,
+	.rnr = 30,
+	.cie = 20,
+	.full = 30,
+	.pulls = 400,
+	.big = 200,
+	.verdict_ns = 20 * PAIR_US,
+	.rsn = UINT32_MAX - 70,
+	.rnr_code = 6, /* 80 us */
+	.limit_ns = 60 * SEC,
+};
+
+static void
+runs(struct storm st, unsigned seeds)
+{
+	unsigned i;
+	const char *more = getenv("STORM_SEEDS");
+
+	for (i = 1; i <= (more ? (unsigned)atoi(more) : seeds); i++) {
+		st.seed = i;
+		st.ordered = true;
+		storm_run(&st);
+		st.ordered = false;
+		storm_run(&st);
+	}
+}
+
+/* Each of these has happened, or the storm was none. */
+static void
+happened(const enum fa_reason *r, unsigned n)
+{
+	while (n--)
+		cr_assert_gt(
+			storm_counted[r[n]], 0, "%s never happened", fa_reasons.reasons[r[n]].name);
+}
+#define HAPPENED(...)                                                                              \
+	happened((const enum fa_reason[]){__VA_ARGS__},                                            \
+		SK_ARRAY_LEN(((const enum fa_reason[]){__VA_ARGS__})))
+
+Test(falcon_tl_storm, with_plenty_of_resources)
+{
+	struct storm st = base;
+
+	st.requests = 600;
+	runs(st, 4);
+	HAPPENED(FA_RETRANSMIT, FA_DUPLICATE, FA_RNR_OUT, FA_RNR_IN, FA_RESYNC_OUT, FA_RESYNC_IN,
+		FA_DELIVER_BUSY);
+}
+
+Test(falcon_tl_storm, s8_2_1_no_deadlock_with_the_smallest_pools)
+{
+	struct storm st = base;
+
+	st.tune = storm_smallest;
+	runs(st, 6);
+	HAPPENED(FA_RNR_OUT, FA_DELIVER_BUSY);
+}
+
+/* Initiators that may have much outstanding, and targets that can hold one request. */
+static void
+smallest_target(struct fa_config *cfg)
+{
+	struct fa_pools roomy = cfg->pools;
+
+	storm_smallest(cfg);
+	cfg->pools.tx_pkt_req = roomy.tx_pkt_req;
+	cfg->pools.tx_buf_req = roomy.tx_buf_req;
+	cfg->pools.rx_pkt_ulp = roomy.rx_pkt_ulp;
+	cfg->pools.rx_buf_ulp = roomy.rx_buf_ulp;
+}
+
+Test(falcon_tl_storm, s8_2_1_no_deadlock_with_targets_that_hold_one_request)
+{
+	struct storm st = base;
+
+	st.tune = smallest_target;
+	st.requests = 60;
+	runs(st, 4);
+	HAPPENED(FA_NO_RESOURCE, FA_EVICTED, FA_RNR_OUT, FA_DELIVER_BUSY);
+}
+
+static void
+few(struct fa_config *cfg)
+{
+	smallest_target(cfg);
+	cfg->pools.rx_pkt_net = 4;
+	cfg->pools.rx_buf_net = 24;
+	cfg->conn_requests = 3;
+}
+
+Test(falcon_tl_storm, s8_2_1_no_deadlock_when_targets_are_the_bottleneck)
+{
+	struct storm st = base;
+
+	st.tune = few;
+	st.conns = 6;
+	runs(st, 4);
+	HAPPENED(FA_NO_RESOURCE);
+}
+
+static void
+few_by_retransmission(struct fa_config *cfg)
+{
+	few(cfg);
+	cfg->push_reoffer = false;
+}
+
+Test(falcon_tl_storm, s8_2_1_no_deadlock_when_refused_pushes_make_room)
+{
+	struct storm st = base;
+
+	st.tune = few_by_retransmission;
+	st.conns = 6;
+	st.rnr = 200;
+	runs(st, 4);
+	HAPPENED(FA_EVICTED, FA_NO_RESOURCE);
+}
+
+Test(falcon_tl_storm, s8_2_1_2_pulls_in_both_directions_only)
+{
+	struct storm st = base;
+
+	st.tune = storm_smallest;
+	st.pulls = 1000;
+	st.big = 1000;
+	runs(st, 3);
+}
+
+Test(falcon_tl_storm, refusals_all_the_time)
+{
+	struct storm st = base;
+
+	st.rnr = 400;
+	st.loss = 50;
+	runs(st, 3);
+}
+
+Test(falcon_tl_storm, errors_all_the_time)
+{
+	struct storm st = base;
+
+	st.cie = 500;
+	st.loss = 50;
+	runs(st, 3);
+}
+
+static void
+by_distance(struct fa_config *cfg)
+{
+	cfg->rack = false;
+}
+
+Test(falcon_tl_storm, without_rack)
+{
+	struct storm st = base;
+
+	st.tune = by_distance;
+	runs(st, 3);
+}
+
+Test(falcon_tl_storm, over_a_clean_wire)
+{
+	struct storm st = base;
+
+	st.loss = st.late = st.twice = st.rnr = st.cie = st.full = 0;
+	st.requests = 2000;
+	runs(st, 2);
+}
