@@ -99,6 +99,40 @@ Test(negative, versions_rfc5041_7_rfc5040_7)
 	neg_rows(versions, SK_ARRAY_LEN(versions));
 }
 
+/* Memory windows: one of type 1 lends a piece of a region that grants nothing itself; one of type 2
+ * belongs to the QP that bound it. */
+static const struct neg_row windows[] = {
+	{"Write below it", WRITE(WINDOW, -1, 8), "IW_DDP_T_BOUNDS", {DDP, 1, 0x01, DDP_HEAD}},
+	{"Write a byte behind it", WRITE(WINDOW, 121, 8), "IW_DDP_T_BOUNDS",
+		{DDP, 1, 0x01, DDP_HEAD}},
+	{"Write to the region under it", WRITE(UNDER, 64, 8), "IW_RDMAP_ACCESS",
+		{RDMAP, 1, 0x02, DDP_HEAD}},
+	{"Write to another QP's", WRITE(BOUND, 0, 8), "IW_DDP_T_STREAM", {DDP, 1, 0x02, DDP_HEAD}},
+	{"Write to one that is not bound", WRITE(UNBOUND, 0, 8), "IW_DDP_T_STAG",
+		{DDP, 1, 0x00, DDP_HEAD}},
+	{"Read, which it does not grant", READ(1, WINDOW, 0, 8), "IW_RDMAP_ACCESS",
+		{RDMAP, 1, 0x02, BOTH_HEADS}},
+	{"Read from another QP's", READ(1, BOUND, 0, 8), "IW_RDMAP_STREAM",
+		{RDMAP, 1, 0x03, BOTH_HEADS}},
+	{"Read from one that is not bound", READ(1, UNBOUND, 0, 8), "IW_RDMAP_STAG",
+		{RDMAP, 1, 0x00, BOTH_HEADS}},
+	{"Atomic, which it does not grant", ATOMICS(0, WINDOW, 0), "IW_RDMAP_ACCESS",
+		{RDMAP, 1, 0x02, DDP_HEAD}},
+	{"Atomic in another QP's", ATOMICS(2, BOUND, 0), "IW_RDMAP_STREAM",
+		{RDMAP, 1, 0x03, DDP_HEAD}},
+	{"invalidation of type 1", SEND_INV(RDMAP_SEND_INV, WINDOW), "IW_RDMAP_CANNOT_INV",
+		{RDMAP, 1, 0x09, DDP_HEAD}, .recv = RD_REM_INV_REQ_ERR},
+	{"invalidation of another QP's", SEND_INV(RDMAP_SEND_SE_INV, BOUND), "IW_RDMAP_STREAM",
+		{RDMAP, 1, 0x03, DDP_HEAD}, .recv = RD_REM_INV_REQ_ERR},
+	{"invalidation of one not bound", SEND_INV(RDMAP_SEND_INV, UNBOUND), "IW_RDMAP_STAG",
+		{RDMAP, 1, 0x00, DDP_HEAD}, .recv = RD_REM_INV_REQ_ERR},
+};
+
+Test(negative, windows_rfc5040_7_2_rfc5041_7_1)
+{
+	neg_rows(windows, SK_ARRAY_LEN(windows));
+}
+
 /* ---- Untagged messages ---- */
 
 static const struct neg_row untagged[] = {

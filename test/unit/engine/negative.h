@@ -25,7 +25,11 @@ enum neg_stag {
 	GONE,     /* every right, invalidated */
 	LOCAL,    /* no remote right */
 	ATOMIC,   /* remote Atomics */
+	UNDER,    /* no remote right; windows may be bound to it: */
 	NEG_REGIONS,
+	WINDOW,    /* of type 1, remote Write, bytes 64 to 191 of UNDER */
+	BOUND,     /* of type 2, every right, the same bytes, bound by another QP */
+	UNBOUND,   /* of type 2, never bound */
 	OTHER_KEY, /* WRITABLE's slot, another key */
 	NO_SLOT,   /* no region has that slot */
 };
@@ -75,6 +79,7 @@ extern struct neg {
 	struct saker_cq *send_cq, *recv_cq;
 	struct saker_qp *qp;
 	struct saker_mr *mr[NEG_REGIONS];
+	struct saker_mw *mw[3]; /* WINDOW, BOUND, UNBOUND */
 	struct saker_listener *listener;
 	uint8_t *mem;
 	uint64_t moved; /* bytes that the neighbours have verified */

@@ -234,9 +234,10 @@ neg_pattern(uint64_t off)
 uint64_t
 neg_base(enum neg_stag s)
 {
-	unsigned nth = s < NEG_REGIONS ? (unsigned)s : (unsigned)WRITABLE;
+	bool window = s >= WINDOW && s <= UNBOUND;
+	unsigned nth = s < NEG_REGIONS ? (unsigned)s : window ? UNDER : WRITABLE;
 
-	return (uintptr_t)neg.mem + (2 * nth + 1) * NEG_REGION;
+	return (uintptr_t)neg.mem + (2 * nth + 1) * NEG_REGION + (window ? 64 : 0);
 }
 
 uint32_t
@@ -246,6 +247,8 @@ neg_stag(enum neg_stag s)
 		return saker_mr_stag(neg.mr[WRITABLE]) ^ 0x40;
 	if (s == NO_SLOT)
 		return saker_mr_stag(neg.mr[WRITABLE]) ^ 0x5a5a5a00;
+	if (s >= WINDOW)
+		return saker_mw_stag(neg.mw[s - WINDOW]);
 	return saker_mr_stag(neg.mr[s]);
 }
 
@@ -267,6 +270,7 @@ victim_init(void)
 		[GONE] = RD_ACC_LOCAL_WRITE | ALL_REM,
 		[LOCAL] = RD_ACC_LOCAL_WRITE,
 		[ATOMIC] = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_ATOMIC,
+		[UNDER] = RD_ACC_LOCAL_WRITE | RD_ACC_MW_BIND,
 	};
 
 	attach(&victim, neg.eng[0]);
@@ -287,17 +291,39 @@ victim_init(void)
 	cr_assert_eq(saker_listen(neg.s, NULL, NEG_PORT, 8, NULL, &neg.listener), 0);
 }
 
-/* The victim invalidates GONE itself, as its program may. */
 static void
-invalidate_gone(void)
+bind_window(enum neg_stag s, uint32_t access)
+{
+	struct saker_mw_bind b = {.wr_id = s,
+		.flags = RD_SIGNALED,
+		.key = 0x5a,
+		.mr = neg.mr[UNDER],
+		.addr = neg_base(s),
+		.len = 128,
+		.access = access};
+
+	cr_assert_eq(saker_mw_bind(neg.qp, neg.mw[s - WINDOW], &b), 0);
+	neg_expect_wc("bind", neg.send_cq, s, RD_SUCCESS);
+}
+
+/* On a connection that is gone when the rows begin, the victim invalidates GONE and binds its
+ * windows, as its program may. */
+static void
+invalidate_and_bind(void)
 {
 	struct saker_wr wr = {
 		.wr_id = 1, .opcode = RD_LOCAL_INV, .flags = RD_SIGNALED, .imm = neg_stag(GONE)};
 	struct neg_mode mode = {.sq = SQ_EMPTY};
 
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(
+			saker_mw_alloc(neg.pd, i == 0 ? RD_MW_TYPE_1 : RD_MW_TYPE_2, &neg.mw[i]), 0,
+			"%s", saker_error());
 	neg_victim(&mode);
 	cr_assert_eq(saker_post_send(neg.qp, &wr, 1), 1);
 	neg_expect_wc("invalidation", neg.send_cq, 1, RD_SUCCESS);
+	bind_window(WINDOW, RD_ACC_REMOTE_WRITE);
+	bind_window(BOUND, ALL_REM);
 	raw_fin(&neg.conn);
 	neg_end("invalidation", false);
 }
@@ -316,7 +342,7 @@ neg_start(void)
 	attach(&far, neg.eng[1]);
 	neighbours_connect();
 	victim_init();
-	invalidate_gone();
+	invalidate_and_bind();
 }
 
 void

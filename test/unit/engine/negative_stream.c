@@ -72,6 +72,30 @@ Test(negative_stream, the_same_messages_unspoilt_are_taken)
 	neg_end("unspoilt", false);
 }
 
+/* What is reserved is not looked at: DDP's and RDMAP's spare bits (RFC 5041 4.1, RFC 5040 4.1), the
+ * STag of a Send that invalidates nothing, the bytes of a pad (RFC 5044 4.1). */
+Test(negative_stream, what_is_reserved_is_ignored_rfc5044_4_1_rfc5041_4_1_rfc5040_4_1)
+{
+	struct neg_msg m = {RDMAP_SEND, .msn = 1, .len = 5, .stag = FOREIGN};
+	struct neg_mode mode = {.sq = SQ_EMPTY};
+	uint8_t ulpdu[64], fpdu[64];
+	uint32_t n, crc;
+
+	neg_victim(&mode);
+	n = neg_frame(fpdu, ulpdu, neg_build(ulpdu, &m, true));
+	fpdu[2] |= 0x3c;
+	fpdu[3] |= 0x30;
+	memset(fpdu + n - 7, 0xff, 3);
+	crc = neg_crc32c(fpdu, n - 4);
+	for (unsigned i = 0; i < 4; i++)
+		fpdu[n - 4 + i] = (uint8_t)(crc >> 8 * i);
+	raw_send(&neg.conn, fpdu, n, RAW_MSS);
+	neg_expect_wc("reserved", neg.recv_cq, 100, RD_SUCCESS);
+	raw_fin(&neg.conn);
+	neg_end("reserved", false);
+	neg_untouched("reserved");
+}
+
 /* ---- MPA ---- */
 
 /* A bit of each part of an FPDU: payload, headers, pad, the CRC itself. (A length that grew would
