@@ -17,7 +17,9 @@ the kernel's headers. State lives in $SAKER_GUEST_DIR (default: saker-guest unde
 Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm.
 """
 import argparse
+import contextlib
 import glob
+import io
 import os
 import re
 import shutil
@@ -217,6 +219,30 @@ def pid():
 
 
 def boot(nics):
+    for _ in range(3):
+        start(nics)
+        if clock_is_right():
+            return
+        stop()
+    die("the guest's clock is wrong")
+
+
+def clock_is_right():
+    """A guest that measured its clock while the host was busy may run many times too fast, and all its timeouts with it."""
+    def uptime():
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            run("cat /proc/uptime", 30)
+        return float(out.getvalue().split()[0])
+    try:
+        host, guest = time.monotonic(), uptime()
+        time.sleep(1)
+        host, guest = time.monotonic() - host, uptime() - guest
+    except (IndexError, ValueError):  # the command's own timeout was over before it began
+        return False
+    return 0.5 < guest / host < 2
+
+
+def start(nics):
     if pid():
         die(f"the guest '{NAME}' is running already")
     shutil.rmtree(HERE, ignore_errors=True)

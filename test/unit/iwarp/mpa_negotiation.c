@@ -235,3 +235,67 @@ Test(mpa_negotiation, control_flag_a_must_match_the_request_6581_9_2)
 	cr_assert_eq(answer(&s, &p2p, 0x50, 2, 0x8004, 0x8004), 24);
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_WRITE);
 }
+
+/* ---- What the application chooses when it accepts ---- */
+
+/* Bits: 1 CRC, 2 markers, 4 Send, 8 Write, 16 Read. */
+static struct mpa_offer
+bits_offer(unsigned bits, uint8_t revision, uint16_t depth)
+{
+	return (struct mpa_offer){.revision = revision,
+		.crc = bits & 1,
+		.markers = bits & 2,
+		.rtr_send = revision == 2 && bits & 4,
+		.rtr_write = revision == 2 && bits & 8,
+		.rtr_read = revision == 2 && bits & 16,
+		.ird = depth,
+		.ord = depth};
+}
+
+/* Whoever starts the QP before the reply is built knows what the reply will say. */
+static void
+one_choice(unsigned asked, unsigned wished, uint8_t revision, uint16_t depth)
+{
+	struct mpa_offer oi = bits_offer(asked, revision, depth);
+	struct mpa_offer listening = bits_offer(~wished, 2, 3), chosen = bits_offer(wished, 1, 5);
+	struct mpa_result *r, before;
+	struct pair p;
+	int rc;
+
+	chosen.rtr_send = wished & 4;
+	chosen.rtr_write = wished & 8;
+	chosen.rtr_read = wished & 16;
+	cr_assert_eq(request(&p, &oi, &listening, 0), 0);
+	r = &p.r.result;
+	before = *r;
+	mpa_result_accept(&before, &chosen);
+	mpa_startup_choose(&p.r, &chosen);
+	cr_assert_eq(p.r.offer.revision, 2, "the request has come at the listener's revision");
+	rc = reply(&p, true, chosen.ird, chosen.ord, 0);
+	cr_assert_eq(before.crc, r->crc);
+	cr_assert_eq(before.rx_markers, r->rx_markers);
+	cr_assert_eq(before.rtr, r->rtr, "asked %x wished %x", asked, wished);
+	cr_assert(
+		before.ird == r->ird && before.ord == r->ord, "asked %x wished %x", asked, wished);
+	cr_assert_eq(r->crc, oi.crc || chosen.crc);
+	cr_assert_eq(r->rx_markers, chosen.markers);
+	cr_assert(rc == 0 || (rc == -MPA_NO_RTR && r->rtr == MPA_RTR_NONE));
+	if (rc < 0)
+		return;
+	cr_assert_eq(p.i.result.crc, r->crc);
+	cr_assert_eq(p.i.result.tx_markers, chosen.markers);
+	cr_assert_eq(p.i.result.rtr == MPA_RTR_NONE, r->rtr == MPA_RTR_NONE);
+	cr_assert(p.i.result.rtr != MPA_RTR_READ || (r->ird > 0 && p.i.result.ord > 0));
+}
+
+Test(mpa_negotiation, an_acceptance_is_known_before_its_reply_6581_9)
+{
+	static const uint16_t depths[] = {0, 4, 9, MPA_IRD_AUTO};
+
+	for (unsigned asked = 0; asked < 32; asked++)
+		for (unsigned wished = 0; wished < 32; wished++)
+			for (unsigned d = 0; d < 4; d++) {
+				one_choice(asked, wished, 2, depths[d]);
+				one_choice(asked, wished, 1, depths[d]);
+			}
+}
