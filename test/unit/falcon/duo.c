@@ -16,6 +16,14 @@ fault(struct duo *d, const char *what, uint32_t rsn)
 	d->fault_rsn = rsn;
 }
 
+/* Of what the peer sent: not to be expected of one that forges. */
+static void
+peer_fault(struct duo *d, const char *what, uint32_t rsn)
+{
+	if (!d->hostile)
+		fault(d, what, rsn);
+}
+
 /* ---- Payloads ---- */
 
 static struct fa_buf *
@@ -63,10 +71,10 @@ check(struct duo *d, unsigned end, uint32_t rsn, unsigned kind, const struct fa_
 	if (!b)
 		return;
 	if (b->len != b->data_len)
-		fault(d, "a payload's two lengths differ", rsn);
+		peer_fault(d, "a payload's two lengths differ", rsn);
 	for (uint32_t i = 0; i < b->len; i++)
 		if (b->data[i] != pattern(end, rsn, kind, i))
-			fault(d, "a payload has other bytes", rsn);
+			peer_fault(d, "a payload has other bytes", rsn);
 }
 
 /* ---- The ULP as target ---- */
@@ -78,13 +86,13 @@ took(struct duo_end *e, uint32_t rsn)
 	uint32_t i = rsn - peer->first_rsn;
 
 	if (i >= peer->posted) {
-		fault(e->duo, "a request that nobody made", rsn);
+		peer_fault(e->duo, "a request that nobody made", rsn);
 		return;
 	}
 	if (e->taken[i]++)
-		fault(e->duo, "a request was taken twice", rsn);
+		peer_fault(e->duo, "a request was taken twice", rsn);
 	if (fa_conn_params(e->c)->ordered && e->any_taken && (int32_t)(rsn - e->last_taken) <= 0)
-		fault(e->duo, "requests were taken out of order", rsn);
+		peer_fault(e->duo, "requests were taken out of order", rsn);
 	e->any_taken = true;
 	e->last_taken = rsn;
 }
@@ -114,7 +122,8 @@ answer(struct duo_end *e, struct duo_later *l)
 	}
 	fa_outcome(e->c, d->now, &o);
 	if (o.verdict == FA_TAKEN && l->pull)
-		fa_pull_data(e->c, d->now, l->rsn, payload(d, e->id, l->rsn, 2, l->len));
+		fa_pull_data(e->c, d->now, l->rsn,
+			payload(d, e->id, l->rsn, 2, MIN(l->len, d->params[0].mtu)));
 }
 
 static void
@@ -133,7 +142,7 @@ request(struct duo_end *e, const struct fa_delivery *f)
 		answer(e, &l);
 		return;
 	}
-	if (e->laters == DUO_RSNS) {
+	if (e->laters == d->rsns) {
 		fault(d, "too many deliveries", f->rsn);
 		return;
 	}
@@ -180,13 +189,13 @@ finished(struct duo_end *e, const struct fa_delivery *f)
 	e->done[i] = (uint8_t)(1 + (f->type == FA_COMPLETION ? f->completion : FA_DONE));
 	if (f->type == FA_PULL_DATA) {
 		if (!e->is_pull[i])
-			fault(d, "pull data for a push", f->rsn);
+			peer_fault(d, "pull data for a push", f->rsn);
 		check(d, !e->id, f->rsn, 2, f->buf);
 		buf_free(e, f->buf);
 	} else if (f->completion == FA_DONE && e->is_pull[i]) {
-		fault(d, "a pull that is done without data", f->rsn);
+		peer_fault(d, "a pull that is done without data", f->rsn);
 	} else if (f->completion == FA_TARGET_CIE && f->ulp_code != (uint8_t)f->rsn) {
-		fault(d, "another code than the ULP gave", f->rsn);
+		peer_fault(d, "another code than the ULP gave", f->rsn);
 	}
 	e->finished++;
 }
@@ -267,6 +276,7 @@ duo_init(struct duo *d, uint64_t seed)
 	d->wire.jitter_ns = 20000;
 	d->now = 5000000000;
 	d->payload = 256;
+	d->rsns = DUO_RSNS;
 	for (unsigned i = 0; i < 2; i++) {
 		struct fa_params *p = &d->params[i];
 
@@ -288,6 +298,25 @@ duo_init(struct duo *d, uint64_t seed)
 	}
 }
 
+void
+duo_small_pools(struct duo *d)
+{
+	d->cfg.pools = (struct fa_pools){
+		.tx_pkt_req = 512,
+		.tx_buf_req = 512 * 64,
+		.tx_pkt_data = 2,
+		.tx_buf_data = 2 * 64,
+		.rx_pkt_ulp = 512,
+		.rx_buf_ulp = 512 * 8,
+		.rx_pkt_net = 3,
+		.rx_buf_net = 24,
+		.rx_pkt_red = 2,
+		.rx_buf_red = 16,
+		.tx_cell = 64,
+		.rx_cell = 512,
+	};
+}
+
 bool
 duo_start(struct duo *d)
 {
@@ -297,10 +326,10 @@ duo_start(struct duo *d)
 		struct duo_end *e = &d->end[i];
 
 		e->first_rsn = d->params[i].tx_rsn;
-		e->done = calloc(DUO_RSNS, 1);
-		e->taken = calloc(DUO_RSNS, 1);
-		e->is_pull = calloc(DUO_RSNS, sizeof(*e->is_pull));
-		e->later = calloc(DUO_RSNS, sizeof(*e->later));
+		e->done = calloc(d->rsns, 1);
+		e->taken = calloc(d->rsns, 1);
+		e->is_pull = calloc(d->rsns, sizeof(*e->is_pull));
+		e->later = calloc(d->rsns, sizeof(*e->later));
 		e->s = fa_stack_create(&d->cfg, &ops, e, d->now);
 		if (!e->s || fa_conn_create(e->s, d->now, &d->params[i], &e->c))
 			return false;
@@ -321,7 +350,7 @@ arrive(struct duo *d, struct wire_packet *p)
 	int rc = wire_falcon_parse(&h, p->bytes, p->len);
 
 	if (rc < 0) {
-		fault(d, "a packet that cannot be parsed", 0);
+		peer_fault(d, "a packet that cannot be parsed", 0);
 	} else {
 		if (p->len > (unsigned)rc) {
 			in.payload = buf_new(d, p->len - (unsigned)rc);
@@ -370,6 +399,33 @@ duo_step(struct duo *d, uint64_t min_ns, uint64_t max_ns)
 	}
 }
 
+static void
+forget_deliveries(struct duo_end *e)
+{
+	for (uint32_t k = 0; k < e->laters; k++)
+		buf_free(e, e->later[k].buf);
+	e->laters = 0;
+}
+
+bool
+duo_reconnect(struct duo *d)
+{
+	wire_drop_all(&d->wire);
+	for (unsigned i = 0; i < 2; i++) {
+		struct duo_end *e = &d->end[i];
+
+		fa_conn_destroy(e->c);
+		forget_deliveries(e);
+		memset(e->done, 0, d->rsns);
+		memset(e->taken, 0, d->rsns);
+		e->posted = e->finished = e->next_done = 0;
+		e->any_taken = e->refusing = e->busy = e->dead = false;
+		if (fa_conn_create(e->s, d->now, &d->params[i], &e->c))
+			return false;
+	}
+	return true;
+}
+
 static bool
 quiet(const struct duo *d)
 {
@@ -401,8 +457,7 @@ duo_end(struct duo *d)
 	for (unsigned i = 0; i < 2; i++) {
 		struct duo_end *e = &d->end[i];
 
-		for (uint32_t k = 0; k < e->laters; k++)
-			buf_free(e, e->later[k].buf);
+		forget_deliveries(e);
 		if (e->s)
 			fa_stack_destroy(e->s);
 		free(e->done);

@@ -13,7 +13,7 @@
 
 struct storm {
 	const char *name;
-	bool ordered, distance, four_paths;
+	bool ordered, distance, four_paths, small_pools;
 	uint32_t loss, twice, late, rnr, cie, busy;
 	uint64_t think_ns;
 	unsigned requests;
@@ -37,6 +37,10 @@ static const struct storm storms[] = {
 	{"refusals", true, .loss = 50000, .late = 100000, .cie = 50000, .requests = 2000},
 	{"refusals, unordered", false, .loss = 50000, .late = 100000, .cie = 50000, .rnr = 10000,
 		.think_ns = 30000, .requests = 2000},
+	{"small pools", true, .small_pools = true, .loss = 20000, .late = 100000, .think_ns = 20000,
+		.requests = 1000},
+	{"small pools, unordered", false, .small_pools = true, .loss = 20000, .late = 100000,
+		.think_ns = 20000, .rnr = 10000, .requests = 1000},
 	{"the way to the ULP is full", true, .loss = 50000, .busy = 100000, .requests = 2000},
 };
 
@@ -102,6 +106,8 @@ one(const struct storm *st, uint64_t seed)
 	d.cie = st->cie;
 	d.busy = st->busy;
 	d.think_ns = st->think_ns;
+	if (st->small_pools)
+		duo_small_pools(&d);
 	cr_assert(duo_start(&d));
 	blow(&d, st->requests);
 	d.wire.loss = d.wire.twice = d.wire.late = 0;
