@@ -312,6 +312,7 @@ duo_small_pools(struct duo *d)
 		.rx_buf_net = 24,
 		.rx_pkt_red = 2,
 		.rx_buf_red = 16,
+		.pulls = 256, /* as many as tests have under way */
 		.tx_cell = 64,
 		.rx_cell = 512,
 	};
