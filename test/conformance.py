@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails when a page doc/conformance*.md names a test that does not exist, or a row shows nothing.
+"""Fails when a page doc/conformance*.md names a test that does not exist or is not run, or a row shows
+nothing.
 
 A row's last column holds tests in backquotes, `suite::test` of a Criterion program or the path of a
 script or program below test/, or begins with "open:" or "not applicable:" and says why.
 """
+import os
 import pathlib
 import re
 import sys
@@ -13,11 +15,22 @@ root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__)
 pages = sorted((root / 'doc').glob('conformance*.md'))
 
 
+def is_run(path):
+    """A script is executable (test/run.sh runs those); a source stands in its folder's meson.build,
+    by its name or, in a list of names with a common beginning, by the end of it."""
+    if path.suffix != '.c':
+        return os.access(path, os.X_OK)
+    text = (path.parent / 'meson.build').read_text()
+    words = path.stem.split('_')
+    names = ['_'.join(words[i:]) for i in range(len(words))]
+    return any(f"'{name}'" in text for name in names + [path.name])
+
+
 def criterion_tests():
     pattern = re.compile(r'^(?:Test|ParameterizedTest|Theory)\(\s*(?:\([^)]*\),\s*)?(\w+),\s*(\w+)',
                          re.MULTILINE)
     return {'::'.join(m.groups())
-            for path in (root / 'test' / 'unit').rglob('*.c')
+            for path in (root / 'test' / 'unit').rglob('*.c') if is_run(path)
             for m in pattern.finditer(path.read_text())}
 
 
@@ -38,6 +51,8 @@ def faults_of(number, line, tests):
                 yield f'{number}: no such test: {name}'
         elif not name.startswith('test/') or not (root / name).is_file():
             yield f'{number}: no such file: {name}'
+        elif not is_run(root / name):
+            yield f'{number}: nobody runs {name}'
 
 
 def rows_of(page):

@@ -192,27 +192,21 @@ run(enum op first, enum op second, enum rule r)
 	ord_stop();
 }
 
-#define ROW(name, first, second, r)                                                                \
-	Test(ordering, name##_7306_7)                                                              \
-	{                                                                                          \
-		run(first, second, r);                                                             \
-	}
-
 /* clang-format off */
-ROW(immediate_then_send,      IMM,    SEND,   IN_ORDER)
-ROW(immediate_then_write,     IMM,    WRITE,  FREE)
-ROW(immediate_then_read,      IMM,    READ,   BEHIND)
-ROW(immediate_then_atomic,    IMM,    ATOMIC, BEHIND)
-ROW(immediate_then_immediate, IMM,    IMM,    IN_ORDER)
-ROW(send_then_immediate,      SEND,   IMM,    IN_ORDER)
-ROW(write_then_immediate,     WRITE,  IMM,    BEHIND)
-ROW(read_then_immediate,      READ,   IMM,    FREE)
-ROW(atomic_then_immediate,    ATOMIC, IMM,    FREE)
-ROW(atomic_then_send,         ATOMIC, SEND,   FREE)
-ROW(atomic_then_write,        ATOMIC, WRITE,  FREE)
-ROW(atomic_then_read,         ATOMIC, READ,   ANSWERS)
-ROW(atomic_then_atomic,       ATOMIC, ATOMIC, ANSWERS)
-ROW(send_then_atomic,         SEND,   ATOMIC, BEHIND)
-ROW(write_then_atomic,        WRITE,  ATOMIC, BEHIND)
-ROW(read_then_atomic,         READ,   ATOMIC, ANSWERS)
+Test(ordering, immediate_then_send_7306_7)       { run(IMM, SEND, IN_ORDER); }
+Test(ordering, immediate_then_write_7306_7)      { run(IMM, WRITE, FREE); }
+Test(ordering, immediate_then_read_7306_7)       { run(IMM, READ, BEHIND); }
+Test(ordering, immediate_then_atomic_7306_7)     { run(IMM, ATOMIC, BEHIND); }
+Test(ordering, immediate_then_immediate_7306_7)  { run(IMM, IMM, IN_ORDER); }
+Test(ordering, send_then_immediate_7306_7)       { run(SEND, IMM, IN_ORDER); }
+Test(ordering, write_then_immediate_7306_7)      { run(WRITE, IMM, BEHIND); }
+Test(ordering, read_then_immediate_7306_7)       { run(READ, IMM, FREE); }
+Test(ordering, atomic_then_immediate_7306_7)     { run(ATOMIC, IMM, FREE); }
+Test(ordering, atomic_then_send_7306_7)          { run(ATOMIC, SEND, FREE); }
+Test(ordering, atomic_then_write_7306_7)         { run(ATOMIC, WRITE, FREE); }
+Test(ordering, atomic_then_read_7306_7)          { run(ATOMIC, READ, ANSWERS); }
+Test(ordering, atomic_then_atomic_7306_7)        { run(ATOMIC, ATOMIC, ANSWERS); }
+Test(ordering, send_then_atomic_7306_7)          { run(SEND, ATOMIC, BEHIND); }
+Test(ordering, write_then_atomic_7306_7)         { run(WRITE, ATOMIC, BEHIND); }
+Test(ordering, read_then_atomic_7306_7)          { run(READ, ATOMIC, ANSWERS); }
 /* clang-format on */

@@ -198,6 +198,28 @@ send_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len
 	say(w, side, ENG_T_RECORD, conn, rec, 0);
 }
 
+/* A program that never answers a request keeps the initiator for a bounded time only. */
+Test(engine_transport, a_reply_that_does_not_come_5044_7_1)
+{
+	struct world w;
+	struct eng_ctl *m;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	connect_from(&w, SIDE_A, PAIR_ADDR_B);
+	command(&w, SIDE_B, expect(&w, SIDE_B, ENG_TC_REQUEST));
+	w.now += ENG_REPLY_TIMEOUT_NS - 1000000000;
+	cr_assert_null(heard(&w, SIDE_A), "too early");
+	w.now += 2000000000;
+	m = expect(&w, SIDE_A, ENG_TC_FAILED);
+	cr_assert_eq(m->status, -ETIMEDOUT);
+	command(&w, SIDE_A, m);
+	m = expect(&w, SIDE_B, ENG_TC_FAILED); /* the request is withdrawn */
+	command(&w, SIDE_B, m);
+	pair_end(&w.pair);
+}
+
 static void
 expect_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len)
 {
