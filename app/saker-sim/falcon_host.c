@@ -77,7 +77,7 @@ falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 	}
 	t->nacks += p->falcon.type == FALCON_NACK;
 	fa_input(e->conn, now, &in);
-	sim_pool_put(&h->w->packets, p);
+	sim_packet_free(&h->w->memory, p);
 }
 
 /* ---- Events ---- */

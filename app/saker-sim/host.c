@@ -87,7 +87,7 @@ sim_host_packet(
 		h->blocked = true;
 		return NULL;
 	}
-	p = sim_pool_get(&h->w->packets);
+	p = sim_pool_get(&h->w->memory.packets);
 	p->src = h->id;
 	p->dst = h == f->src ? f->dst->id : f->src->id;
 	p->flow = f->id;
@@ -98,6 +98,7 @@ sim_host_packet(
 	p->ecn = IP_ECN_NOT;
 	p->ulp_len = 0;
 	p->tag = NULL;
+	p->block = NULL;
 	return p;
 }
 

@@ -8,13 +8,21 @@
 #include "net.h"
 
 void
+sim_packet_free(struct sim_memory *m, struct sim_packet *p)
+{
+	if (p->block != NULL)
+		sim_pool_put(&m->blocks, p->block);
+	sim_pool_put(&m->packets, p);
+}
+
+void
 sim_link_init(struct sim_link *l, const struct sim_link_params *p, struct sim_events *events,
-	struct sim_pool *packets, struct sim_node *to, uint64_t seed, uint64_t number)
+	struct sim_memory *memory, struct sim_node *to, uint64_t seed, uint64_t number)
 {
 	memset(l, 0, sizeof(*l));
 	l->p = *p;
 	l->events = events;
-	l->packets = packets;
+	l->memory = memory;
 	l->to = to;
 	l->ps_per_byte = (uint64_t)(8e12 * 65536 / (double)p->bps + 0.5);
 	sim_random_seed(&l->random, seed, number);
@@ -83,7 +91,7 @@ sim_link_send(struct sim_link *l, struct sim_packet *p, sim_time now)
 		l->stats.deepest = waiting;
 	if (l->p.queue_bytes != 0 && waiting + p->bytes > l->p.queue_bytes) {
 		l->stats.dropped++;
-		sim_pool_put(l->packets, p);
+		sim_packet_free(l->memory, p);
 		return;
 	}
 	if (l->p.ecn_bytes != 0 && waiting > l->p.ecn_bytes && p->ecn != IP_ECN_NOT) {
@@ -95,7 +103,7 @@ sim_link_send(struct sim_link *l, struct sim_packet *p, sim_time now)
 	l->stats.bytes += p->bytes;
 	if (is_lost(l)) {
 		l->stats.lost++;
-		sim_pool_put(l->packets, p);
+		sim_packet_free(l->memory, p);
 		return;
 	}
 	if (sim_chance(&l->random, l->p.reorder)) {

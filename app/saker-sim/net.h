@@ -35,6 +35,7 @@ struct sim_packet {
 	uint8_t ecn;     /* IP_ECN_* */
 	uint8_t ulp_len; /* of the payload, so many bytes are in `ulp` */
 	void *tag;       /* what the sender wants the receiver to see: the message */
+	uint8_t *block;  /* the payload, if it is more than a length; NULL */
 	uint32_t stamp;  /* Falcon: the timestamp of PSP's IV */
 	union {
 		struct wire_tcp tcp;
@@ -42,6 +43,13 @@ struct sim_packet {
 	};
 	uint8_t ulp[SIM_ULP_MAX];
 };
+
+/* Where packets, and the bytes that some carry, come from. */
+struct sim_memory {
+	struct sim_pool packets, blocks;
+};
+
+void sim_packet_free(struct sim_memory *m, struct sim_packet *p);
 
 /* Anything that a link can end at. Embedded as the first member. */
 struct sim_node {
@@ -70,7 +78,7 @@ struct sim_link_stats {
 
 struct sim_link {
 	struct sim_events *events;
-	struct sim_pool *packets;
+	struct sim_memory *memory;
 	struct sim_node *to;
 	struct sim_link_params p;
 	uint64_t ps_per_byte; /* in 65536ths */
@@ -83,7 +91,7 @@ struct sim_link {
 };
 
 void sim_link_init(struct sim_link *l, const struct sim_link_params *p, struct sim_events *events,
-	struct sim_pool *packets, struct sim_node *to, uint64_t seed, uint64_t number);
+	struct sim_memory *memory, struct sim_node *to, uint64_t seed, uint64_t number);
 /* Takes the packet: it arrives at `to` later, or is counted and gone. */
 void sim_link_send(struct sim_link *l, struct sim_packet *p, sim_time now);
 /* Bytes that wait, the one that is being sent included as far as it is not out. */
@@ -105,12 +113,12 @@ struct sim_switch {
 	struct sim_route *routes; /* by host; count 0: none */
 	unsigned nhosts;
 	uint64_t salt; /* so that not all switches hash alike */
-	struct sim_pool *packets;
+	struct sim_memory *memory;
 	uint64_t no_route, expired;
 };
 
 void sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts,
-	struct sim_pool *packets, uint64_t salt);
+	struct sim_memory *memory, uint64_t salt);
 void sim_switch_free(struct sim_switch *s);
 /* The port that a packet leaves by; -1: no route. */
 int sim_switch_port(const struct sim_switch *s, const struct sim_packet *p);

@@ -14,7 +14,7 @@
 #define SIM_MAX_RUNS 1024
 
 enum sim_topology { SIM_PAIR, SIM_STAR, SIM_LEAF_SPINE };
-enum sim_transport_kind { SIM_TCP, SIM_FALCON, SIM_ROF };
+enum sim_transport_kind { SIM_TCP, SIM_IWARP, SIM_FALCON, SIM_ROF };
 enum sim_pattern { SIM_ONE_TO_ONE, SIM_INCAST, SIM_PERMUTATION, SIM_RANDOM };
 enum sim_operation { SIM_PUSH, SIM_PULL, SIM_BOTH };
 enum sim_cc { SIM_CC_SWIFT, SIM_CC_FIXED };
@@ -49,11 +49,14 @@ struct sim_scenario {
 	uint64_t target_ns, rto_min_us, ack_delay_us;
 	double rnr, plb_delay;
 	uint32_t packets; /* contexts of each pool of a host */
-	/* RDMA over Falcon */
+	/* RDMA */
+	uint32_t reads;
 	uint32_t rof_unordered; /* 0: weakly ordered, 1: not at all; where Falcon is not */
-	uint32_t rof_reads;
 };
 
+/* Writes why something was refused, cut to fit; returns `rc`. */
+int sim_refuse(char why[SIM_WHY], int rc, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void sim_scenario_default(struct sim_scenario *s);
 /* 0; -ENOENT: no such section; -ESRCH: no such key in it; -EINVAL: not a value for it (why). */
 int sim_scenario_set(struct sim_scenario *s, const char *section, const char *key,

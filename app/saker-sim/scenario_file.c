@@ -10,13 +10,6 @@
 
 #include "scenario.h"
 
-static int
-fail(char why[SIM_WHY], int rc, const char *format, const char *a, const char *b)
-{
-	snprintf(why, SIM_WHY, format, a, b);
-	return rc;
-}
-
 /* "section.key" into its parts. */
 static int
 split(const char *name, char section[SIM_WORD], char key[SIM_WORD])
@@ -40,25 +33,25 @@ add_sweep(struct sim_file *f, const char *name, const char *values, char why[SIM
 	int rc = 0;
 
 	if (f->nsweeps == SIM_SWEEPS)
-		return fail(why, -EINVAL, "[sweep] %s: too many keys vary%s", name, "");
+		return sim_refuse(why, -EINVAL, "[sweep] %s: too many keys vary", name);
 	memset(w, 0, sizeof(*w));
 	if (split(name, w->section, w->key) < 0)
-		return fail(why, -EINVAL, "[sweep] %s: not section.key%s", name, "");
+		return sim_refuse(why, -EINVAL, "[sweep] %s: not section.key", name);
 	copy = strdup(values);
 	if (copy == NULL)
-		return fail(why, -ENOMEM, "no memory%s%s", "", "");
+		return sim_refuse(why, -ENOMEM, "no memory");
 	for (word = strtok_r(copy, " \t", &save); word && rc == 0;
 		word = strtok_r(NULL, " \t", &save)) {
 		if (w->nvalues == SIM_VALUES || strlen(word) >= SIM_WORD)
-			rc = fail(why, -EINVAL, "[sweep] %s: too many values, or too long: %s",
-				name, word);
+			rc = sim_refuse(why, -EINVAL,
+				"[sweep] %s: too many values, or too long: %s", name, word);
 		else
 			rc = sim_scenario_set(&scratch, w->section, w->key,
 				strcpy(w->value[w->nvalues++], word), why);
 	}
 	free(copy);
 	if (rc == 0 && w->nvalues == 0)
-		rc = fail(why, -EINVAL, "[sweep] %s: no values%s", name, "");
+		rc = sim_refuse(why, -EINVAL, "[sweep] %s: no values", name);
 	f->nsweeps += rc == 0;
 	return rc;
 }
@@ -71,7 +64,7 @@ set_plot(struct sim_file *f, const char *key, const char *value, char why[SIM_WH
 	else if (strcmp(key, "log") == 0)
 		f->plot_log = strcmp(value, "yes") == 0;
 	else
-		return fail(why, -EINVAL, "[plot] has no key '%s' for %s", key, value);
+		return sim_refuse(why, -EINVAL, "[plot] has no key '%s' for %s", key, value);
 	return 0;
 }
 
@@ -86,7 +79,7 @@ read_section(struct sim_file *f, struct rte_cfgfile *file, int index, char why[S
 		return 0;
 	e = calloc((size_t)n, sizeof(*e));
 	if (e == NULL)
-		return fail(why, -ENOMEM, "no memory%s%s", "", "");
+		return sim_refuse(why, -ENOMEM, "no memory");
 	n = rte_cfgfile_section_entries_by_index(file, index, section, e, n);
 	for (int i = 0; i < n && rc == 0; i++) {
 		if (strcmp(section, "sweep") == 0)
@@ -107,7 +100,7 @@ count_runs(struct sim_file *f, char why[SIM_WHY])
 	for (unsigned i = 0; i < f->nsweeps; i++)
 		f->nruns *= f->sweep[i].nvalues;
 	if (f->nruns > SIM_MAX_RUNS)
-		return fail(why, -EINVAL, "[sweep] makes too many runs%s%s", "", "");
+		return sim_refuse(why, -EINVAL, "[sweep] makes too many runs");
 	return 0;
 }
 
@@ -120,11 +113,11 @@ sim_file_load(struct sim_file *f, const char *path, char why[SIM_WHY])
 	memset(f, 0, sizeof(*f));
 	sim_scenario_default(&f->base);
 	if (access(path, R_OK) < 0)
-		return fail(why, -ENOENT, "%s: %s", path, strerror(errno));
+		return sim_refuse(why, -ENOENT, "%s: %s", path, strerror(errno));
 	file = rte_cfgfile_load(path, 0);
 	if (file == NULL)
-		return fail(why, -EINVAL, "%s does not consist of [sections] and key = value%s",
-			path, "");
+		return sim_refuse(
+			why, -EINVAL, "%s does not consist of [sections] and key = value", path);
 	n = rte_cfgfile_num_sections(file, NULL, 0);
 	for (int i = 0; i < n && rc == 0; i++)
 		rc = read_section(f, file, i, why);
@@ -139,11 +132,11 @@ sim_file_override(struct sim_file *f, const char *text, char why[SIM_WHY])
 	const char *eq = strchr(text, '=');
 
 	if (eq == NULL || (size_t)(eq - text) >= sizeof(name))
-		return fail(why, -EINVAL, "%s: not section.key=value%s", text, "");
+		return sim_refuse(why, -EINVAL, "%s: not section.key=value", text);
 	memcpy(name, text, (size_t)(eq - text));
 	name[eq - text] = '\0';
 	if (split(name, section, key) < 0)
-		return fail(why, -EINVAL, "%s: not section.key=value%s", text, "");
+		return sim_refuse(why, -EINVAL, "%s: not section.key=value", text);
 	for (unsigned i = 0; i < f->nsweeps; i++)
 		if (strcmp(f->sweep[i].section, section) == 0 &&
 			strcmp(f->sweep[i].key, key) == 0) {

@@ -2,6 +2,7 @@
 /* The table of all that a scenario file may say. */
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,8 @@ static const struct key keys[] = {
 	{"switch", "queue-kib", U32, AT(queue_kib), 0, 1e6, "1024", "of each port; 0: no limit"},
 	{"switch", "ecn-kib", U32, AT(ecn_kib), 0, 1e6, "0", "mark beyond it; 0: never"},
 
-	{"host", "transport", ONE_OF, AT(transport), 0, 2, "tcp", "what the hosts speak",
-		{"tcp", "falcon", "rof"}},
+	{"host", "transport", ONE_OF, AT(transport), 0, 3, "tcp", "what the hosts speak",
+		{"tcp", "iwarp", "falcon", "rof"}},
 	{"host", "payload", U32, AT(payload), 1, 65000, "4096", "bytes of a packet"},
 	{"host", "nic-queue", U32, AT(nic_queue_bytes), 1, 1e8, "16384",
 		"bytes between a transport and the wire"},
@@ -103,28 +104,42 @@ static const struct key keys[] = {
 
 	{"rof", "unordered", ONE_OF, AT(rof_unordered), 0, 1, "none",
 		"ordering mode where falcon.ordered = no", {"weak", "none"}},
-	{"rof", "reads", U32, AT(rof_reads), 1, 4096, "128", "Reads outstanding"},
+	{"rdma", "reads", U32, AT(reads), 1, 4096, "128", "Reads of a QP outstanding: IRD and ORD"},
 };
+
+int
+sim_refuse(char why[SIM_WHY], int rc, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why, SIM_WHY, format, ap);
+	va_end(ap);
+	return rc;
+}
 
 static int
 refuse(char why[SIM_WHY], const struct key *k, const char *value)
 {
-	int n;
+	char names[SIM_WHY] = "";
 
-	if (k->kind == ONE_OF) {
-		n = snprintf(why, SIM_WHY, "[%s] %s = %s: not one of", k->section, k->name, value);
-		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++)
-			if (n > 0 && n < SIM_WHY)
-				n += snprintf(why + n, (size_t)(SIM_WHY - n), " %s", k->names[i]);
-	} else if (k->kind == BOOL) {
-		snprintf(why, SIM_WHY, "[%s] %s = %s: yes or no", k->section, k->name, value);
-	} else if (k->kind == TEXT) {
-		snprintf(why, SIM_WHY, "[%s] %s: too long", k->section, k->name);
-	} else {
-		snprintf(why, SIM_WHY, "[%s] %s = %s: not a number from %g to %g", k->section,
-			k->name, value, k->min, k->max);
+	switch (k->kind) {
+	case ONE_OF:
+		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++) {
+			strcat(names, " ");
+			strcat(names, k->names[i]); /* a few words of this file */
+		}
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s: not one of%s", k->section, k->name,
+			value, names);
+	case BOOL:
+		return sim_refuse(
+			why, -EINVAL, "[%s] %s = %s: yes or no", k->section, k->name, value);
+	case TEXT:
+		return sim_refuse(why, -EINVAL, "[%s] %s: too long", k->section, k->name);
+	default:
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s: not a number from %g to %g",
+			k->section, k->name, value, k->min, k->max);
 	}
-	return -EINVAL;
 }
 
 static int
@@ -194,10 +209,8 @@ sim_scenario_set(struct sim_scenario *s, const char *section, const char *key, c
 			return set(s, &keys[i], value, why);
 	}
 	if (section_known)
-		snprintf(why, SIM_WHY, "[%s] has no key '%s'", section, key);
-	else
-		snprintf(why, SIM_WHY, "there is no section [%s]", section);
-	return section_known ? -ESRCH : -ENOENT;
+		return sim_refuse(why, -ESRCH, "[%s] has no key '%s'", section, key);
+	return sim_refuse(why, -ENOENT, "there is no section [%s]", section);
 }
 
 void
@@ -248,7 +261,5 @@ sim_scenario_check(const struct sim_scenario *s, char why[SIM_WHY])
 		what = "one-to-one needs an even number of hosts";
 	else if (s->messages == 0 && s->duration_us == 0)
 		what = "a run without a number of messages needs a duration";
-	if (what != NULL)
-		snprintf(why, SIM_WHY, "%s", what);
-	return what != NULL ? -EINVAL : 0;
+	return what != NULL ? sim_refuse(why, -EINVAL, "%s", what) : 0;
 }

@@ -29,10 +29,10 @@ forward(struct sim_node *self, struct sim_packet *p, sim_time now)
 
 	if (port < 0) {
 		s->no_route++;
-		sim_pool_put(s->packets, p);
+		sim_packet_free(s->memory, p);
 	} else if (p->ttl <= 1) {
 		s->expired++;
-		sim_pool_put(s->packets, p);
+		sim_packet_free(s->memory, p);
 	} else {
 		p->ttl--;
 		sim_link_send(&s->ports[port], p, now);
@@ -40,7 +40,7 @@ forward(struct sim_node *self, struct sim_packet *p, sim_time now)
 }
 
 void
-sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts, struct sim_pool *packets,
+sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts, struct sim_memory *memory,
 	uint64_t salt)
 {
 	memset(s, 0, sizeof(*s));
@@ -49,7 +49,7 @@ sim_switch_init(struct sim_switch *s, unsigned nports, unsigned nhosts, struct s
 	s->nports = nports;
 	s->routes = sim_calloc(nhosts, sizeof(*s->routes));
 	s->nhosts = nhosts;
-	s->packets = packets;
+	s->memory = memory;
 	s->salt = sim_mix(salt + 1);
 }
 

@@ -1,27 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/tcp behind a simulated port. Records and slices are lengths; a flow's connection is found by
- * the flow's number, which travels with the packet. */
+/* lib/tcp behind a simulated port. Records and slices are lengths, or bytes if the ULP needs them;
+ * a flow's connection is found by the flow's number, which travels with the packet. */
+#include "tcp_host.h"
+
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "../../lib/tcp/tcp.h"
-#include "world.h"
+#include "../../lib/base/mem.h"
 
 #define LISTEN_PORT 4791
 #define FIRST_PORT  1024
 
-struct tcp_host {
-	struct sim_host *h;
-	struct tcp_stack *s;
-	struct tcp_listener *listener;
-	struct sim_flow *arriving; /* whose SYN is being taken */
-	struct sim_pool recs, slices;
+struct byte_rec {
+	struct tcp_rec rec;
+	uint8_t bytes[];
 };
 
 static struct sim_end *
 end_of(struct sim_host *h, struct sim_flow *f)
 {
 	return &f->end[h == f->dst];
+}
+
+struct tcp_rec *
+tcp_rec_new(struct tcp_host *t, struct sim_end *e)
+{
+	struct byte_rec *r = sim_pool_get(&t->recs);
+
+	r->rec = (struct tcp_rec){.owner = e, .data = t->room ? r->bytes : NULL};
+	return &r->rec;
+}
+
+/* ---- Segments ---- */
+
+/* The bytes [off, off + len) of a chain of records. */
+static void
+gather(uint8_t *to, const struct tcp_rec *r, uint32_t off, uint32_t len)
+{
+	for (; len > 0; r = r->next, off = 0) {
+		uint32_t n = SK_MIN(r->len - off, len);
+
+		memcpy(to, r->data + off, n);
+		to += n;
+		len -= n;
+	}
 }
 
 static int
@@ -42,34 +65,39 @@ output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct t
 		return -EAGAIN;
 	p->tcp = out->tcp;
 	p->ecn = out->ecn;
+	if (t->room && out->len > 0) {
+		p->block = sim_pool_get(&t->h->w->memory.blocks);
+		gather(p->block, out->first, out->off, out->len);
+	}
 	sim_host_send(t->h, p);
 	return 0;
+}
+
+void
+tcp_slices_free(struct tcp_host *t, struct tcp_slice *chain)
+{
+	struct tcp_slice *next;
+
+	for (; chain != NULL; chain = next) {
+		next = chain->next;
+		if (chain->owner != NULL)
+			sim_pool_put(&t->h->w->memory.blocks, chain->owner);
+		sim_pool_put(&t->slices, chain);
+	}
 }
 
 static void
 slice_free(void *ctx, struct tcp_slice *chain)
 {
-	struct tcp_host *t = ctx;
-	struct tcp_slice *next;
-
-	for (; chain != NULL; chain = next) {
-		next = chain->next;
-		sim_pool_put(&t->slices, chain);
-	}
+	tcp_slices_free(ctx, chain);
 }
 
 static bool
 deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 {
 	struct tcp_host *t = ctx;
-	struct sim_end *e = tcp_user(c);
-	uint32_t bytes = 0;
 
-	for (struct tcp_slice *s = chain; s != NULL; s = s->next)
-		bytes += s->len;
-	slice_free(ctx, chain);
-	tcp_consumed(c, bytes);
-	sim_flow_delivered_in_order(e->flow, bytes, t->h->w->events.now);
+	t->ulp->deliver(t, tcp_user(c), chain);
 	return true;
 }
 
@@ -78,12 +106,10 @@ rec_free(void *ctx, struct tcp_rec *chain)
 {
 	struct tcp_host *t = ctx;
 	struct tcp_rec *next;
-	struct sim_flow *f;
 
 	for (; chain != NULL; chain = next) {
 		next = chain->next;
-		f = chain->owner;
-		sim_flow_acked(f, chain->len, t->h->w->events.now);
+		t->ulp->acked(t, chain->owner, chain->len);
 		sim_pool_put(&t->recs, chain);
 	}
 }
@@ -92,11 +118,24 @@ static struct tcp_rec *
 rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct tcp_host *t = ctx;
-	struct tcp_rec *rest = sim_pool_get(&t->recs);
+	struct tcp_rec *rest = tcp_rec_new(t, rec->owner);
 
-	*rest = (struct tcp_rec){.owner = rec->owner, .len = rec->len - at};
+	rest->len = rec->len - at;
+	if (t->room)
+		memcpy(rest->data, rec->data + at, rest->len);
 	rec->len = at;
 	return rest;
+}
+
+/* ---- Events ---- */
+
+static void
+connected(struct tcp_host *t, struct sim_end *e)
+{
+	if (t->ulp->open != NULL)
+		t->ulp->open(t, e);
+	if (e == &e->flow->end[0])
+		sim_flow_ready(e->flow, t->h->w->events.now);
 }
 
 static void
@@ -108,10 +147,15 @@ event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 	if (ev == TCP_EV_CONNECTED && tcp_conn_listener(c) != NULL)
 		tcp_claim(c, &t->arriving->end[1]);
 	e = tcp_user(c);
-	if (ev == TCP_EV_CONNECTED && e == &e->flow->end[0])
-		sim_flow_ready(e->flow, t->h->w->events.now);
-	else if (ev == TCP_EV_CLOSED)
+	if (ev == TCP_EV_CONNECTED)
+		connected(t, e);
+	else if (ev == TCP_EV_EMSS && t->ulp->emss != NULL)
+		t->ulp->emss(t, e);
+	else if (ev == TCP_EV_CLOSED) {
 		sim_flow_dead(e->flow);
+		if (t->ulp->closed != NULL)
+			t->ulp->closed(t, e, tcp_close_reason(c));
+	}
 }
 
 static void
@@ -144,41 +188,67 @@ static const struct tcp_ops ops = {
 	.conn_removed = conn_removed,
 };
 
-static int
-create(struct sim_host *h)
+/* ---- Life ---- */
+
+static void
+configure(const struct sim_host *h, struct tcp_config *cfg)
 {
 	static const char *const names[] = {
 		[SIM_TCP_CUBIC] = "cubic", [SIM_TCP_DCTCP] = "dctcp", [SIM_TCP_NO_CC] = "none"};
 	const struct sim_scenario *sc = h->w->sc;
-	struct tcp_host *t = sim_calloc(1, sizeof(*t));
-	struct tcp_config cfg;
 
-	tcp_config_default(&cfg);
-	cfg.max_conns = cfg.max_half_open = h->w->max_conns;
-	cfg.snd_buf = cfg.rcv_buf = sc->tcp_buffer_kib * 1024;
-	cfg.ooo_slices = sc->tcp_buffer_kib * 1024 / 64;
-	cfg.ooo_slices_total = UINT32_MAX / 2;
-	cfg.rto_min_ns = sc->tcp_rto_min_us * 1000;
-	cfg.cc = names[sc->tcp_cc];
-	cfg.ecn = sc->tcp_ecn;
-	cfg.rcv_wscale = TCP_WSCALE_MAX;
-	cfg.isn_key = (struct sk_key){{0x5a6b, 0x7c8d}}; /* not random: runs repeat */
-	t->h = h;
-	t->recs.size = sizeof(struct tcp_rec);
-	t->slices.size = sizeof(struct tcp_slice);
-	t->s = tcp_stack_create(&cfg, &ops, t, 0);
-	t->listener = t->s != NULL ? tcp_listen(t->s, h->w->max_conns, t) : NULL;
-	h->stack = t;
-	return t->listener != NULL ? 0 : -ENOMEM;
+	tcp_config_default(cfg);
+	cfg->max_conns = cfg->max_half_open = h->w->max_conns;
+	cfg->snd_buf = cfg->rcv_buf = sc->tcp_buffer_kib * 1024;
+	cfg->ooo_slices = sc->tcp_buffer_kib * 1024 / 64;
+	cfg->ooo_slices_total = UINT32_MAX / 2;
+	cfg->rto_min_ns = sc->tcp_rto_min_us * 1000;
+	cfg->cc = names[sc->tcp_cc];
+	cfg->ecn = sc->tcp_ecn;
+	cfg->rcv_wscale = TCP_WSCALE_MAX;
+	cfg->isn_key = (struct sk_key){{0x5a6b, 0x7c8d}}; /* not random: runs repeat */
 }
 
-static void
-destroy(struct sim_host *h)
+/* So that a whole payload is one segment. */
+static uint32_t
+mtu(const struct tcp_host *t)
+{
+	return IP6_LEN + TCP_MAX + t->h->w->sc->payload + t->ulp->headers;
+}
+
+int
+tcp_create(struct sim_host *h, const struct tcp_ulp *ulp)
+{
+	struct tcp_host *t = sim_calloc(1, sizeof(*t));
+	struct tcp_config cfg;
+	int rc = 0;
+
+	h->stack = t;
+	t->h = h;
+	t->ulp = ulp;
+	t->room = ulp->bytes ? mtu(t) : 0;
+	t->recs.size = sizeof(struct byte_rec) + t->room;
+	t->slices.size = sizeof(struct tcp_slice);
+	h->w->memory.blocks.size = mtu(t);
+	configure(h, &cfg);
+	t->s = tcp_stack_create(&cfg, &ops, t, 0);
+	t->listener = t->s != NULL ? tcp_listen(t->s, h->w->max_conns, t) : NULL;
+	if (t->listener == NULL)
+		return -ENOMEM;
+	if (ulp->create != NULL)
+		rc = ulp->create(t);
+	return rc;
+}
+
+void
+tcp_destroy(struct sim_host *h)
 {
 	struct tcp_host *t = h->stack;
 
 	if (t->s != NULL)
 		tcp_stack_destroy(t->s);
+	if (t->ulp->destroy != NULL)
+		t->ulp->destroy(t);
 	sim_pool_free(&t->recs);
 	sim_pool_free(&t->slices);
 	free(t);
@@ -207,20 +277,13 @@ tuple(const struct sim_flow *f, bool from_src)
 	return t;
 }
 
-/* So that a whole payload is one segment. */
-static uint32_t
-mtu(const struct sim_scenario *sc)
-{
-	return IP6_LEN + TCP_MAX + sc->payload;
-}
-
-static int
-connect(struct sim_flow *f)
+int
+tcp_open(struct sim_flow *f)
 {
 	struct tcp_host *t = f->src->stack;
 	struct tcp_tuple to = tuple(f, true);
 	struct tcp_conn *c;
-	int rc = tcp_connect(t->s, 0, &to, mtu(f->w->sc), &f->end[0], &c);
+	int rc = tcp_connect(t->s, 0, &to, mtu(t), &f->end[0], &c);
 
 	if (rc < 0)
 		return rc;
@@ -229,8 +292,8 @@ connect(struct sim_flow *f)
 	return 0;
 }
 
-static void
-input(struct sim_host *h, struct sim_packet *p, uint64_t now)
+void
+tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 {
 	struct tcp_host *t = h->stack;
 	struct sim_flow *f = &h->w->flows[p->flow];
@@ -240,7 +303,8 @@ input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 
 	if (p->payload > 0) {
 		slice = sim_pool_get(&t->slices);
-		*slice = (struct tcp_slice){.len = p->payload};
+		*slice = (struct tcp_slice){.len = p->payload, .data = p->block, .owner = p->block};
+		p->block = NULL;
 	}
 	t->arriving = f;
 	if (e->conn != NULL) {
@@ -248,51 +312,32 @@ input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 	} else {
 		from = tuple(f, h == f->src);
 		if (h == f->dst)
-			tcp_listen_input(
-				t->listener, now, &from, mtu(h->w->sc), &p->tcp, slice, p->ecn);
+			tcp_listen_input(t->listener, now, &from, mtu(t), &p->tcp, slice, p->ecn);
 		else
 			tcp_orphan_input(t->s, now, &from, &p->tcp, slice);
 	}
 	t->arriving = NULL;
-	sim_pool_put(&h->w->packets, p);
+	sim_packet_free(&h->w->memory, p);
 }
 
-static void
-offer(struct sim_flow *f, uint64_t now)
-{
-	struct tcp_host *t = f->src->stack;
-	struct sim_message *m;
-	struct tcp_rec *rec;
-	uint32_t n;
-
-	if (f->end[0].conn == NULL)
-		return;
-	while (tcp_send_space(f->end[0].conn) > 0 &&
-		(n = sim_flow_take(f, f->w->sc->payload, &m)) > 0) {
-		rec = sim_pool_get(&t->recs);
-		*rec = (struct tcp_rec){.len = n, .owner = f};
-		tcp_send(f->end[0].conn, rec);
-	}
-}
-
-static unsigned
-poll(struct sim_host *h, uint64_t now, unsigned budget)
+unsigned
+tcp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct tcp_host *t = h->stack;
 
 	return tcp_stack_poll(t->s, now, budget);
 }
 
-static uint64_t
-deadline(struct sim_host *h)
+uint64_t
+tcp_deadline(struct sim_host *h)
 {
 	struct tcp_host *t = h->stack;
 
 	return tcp_stack_deadline(t->s);
 }
 
-static void
-count(struct sim_host *h, struct sim_counts *c)
+void
+tcp_count(struct sim_host *h, struct sim_counts *c)
 {
 	struct tcp_host *t = h->stack;
 	const uint64_t *n = tcp_stack_counters(t->s);
@@ -303,15 +348,3 @@ count(struct sim_host *h, struct sim_counts *c)
 	c->timeouts += n[TCP_RTO];
 	c->probes += n[TCP_TLP];
 }
-
-const struct sim_transport sim_tcp = {
-	.name = "tcp",
-	.create = create,
-	.destroy = destroy,
-	.connect = connect,
-	.input = input,
-	.offer = offer,
-	.poll = poll,
-	.deadline = deadline,
-	.count = count,
-};

@@ -22,15 +22,14 @@ port_init(struct sim_world *w, struct sim_link *l, struct sim_link_params p, str
 {
 	p.queue_bytes = w->sc->queue_kib * 1024;
 	p.ecn_bytes = w->sc->ecn_kib * 1024;
-	sim_link_init(l, &p, &w->events, &w->packets, to, w->sc->seed, w->nlinks++);
+	sim_link_init(l, &p, &w->events, &w->memory, to, w->sc->seed, w->nlinks++);
 	l->depths = &w->depths;
 }
 
 static void
 nic_init(struct sim_world *w, struct sim_host *h, struct sim_node *to)
 {
-	sim_link_init(
-		&h->nic, &w->host_link, &w->events, &w->packets, to, w->sc->seed, w->nlinks++);
+	sim_link_init(&h->nic, &w->host_link, &w->events, &w->memory, to, w->sc->seed, w->nlinks++);
 }
 
 static void
@@ -40,7 +39,7 @@ star(struct sim_world *w)
 
 	w->nswitches = 1;
 	w->switches = s = sim_calloc(1, sizeof(*s));
-	sim_switch_init(s, w->sc->hosts, w->sc->hosts, &w->packets, w->sc->seed);
+	sim_switch_init(s, w->sc->hosts, w->sc->hosts, &w->memory, w->sc->seed);
 	for (uint32_t i = 0; i < w->sc->hosts; i++) {
 		nic_init(w, &w->hosts[i], &s->node);
 		port_init(w, &s->ports[i], w->host_link, &w->hosts[i].node);
@@ -56,7 +55,7 @@ leaf(struct sim_world *w, uint32_t l, uint32_t per_leaf)
 	struct sim_switch *s = &w->switches[l], *spine;
 	struct sim_link_params up;
 
-	sim_switch_init(s, per_leaf + sc->spines, sc->hosts, &w->packets, sc->seed + l);
+	sim_switch_init(s, per_leaf + sc->spines, sc->hosts, &w->memory, sc->seed + l);
 	for (uint32_t i = 0; i < per_leaf; i++) {
 		struct sim_host *h = &w->hosts[l * per_leaf + i];
 
@@ -87,7 +86,7 @@ spine(struct sim_world *w, uint32_t n, uint32_t per_leaf)
 		link_params(w, n < sc->slow_spines ? sc->slow_gbps : sc->fabric_gbps,
 			sc->fabric_delay_ns, sc->fabric_loss);
 
-	sim_switch_init(s, sc->leaves, sc->hosts, &w->packets, sc->seed + sc->leaves + n);
+	sim_switch_init(s, sc->leaves, sc->hosts, &w->memory, sc->seed + sc->leaves + n);
 	for (uint32_t l = 0; l < sc->leaves; l++)
 		port_init(w, &s->ports[l], down, &w->switches[l].node);
 	for (uint32_t i = 0; i < sc->hosts; i++)

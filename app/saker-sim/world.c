@@ -9,6 +9,7 @@
 
 static const struct sim_transport *const transports[] = {
 	[SIM_TCP] = &sim_tcp,
+	[SIM_IWARP] = &sim_iwarp,
 	[SIM_FALCON] = &sim_falcon,
 	[SIM_ROF] = &sim_rof,
 };
@@ -18,7 +19,7 @@ init(struct sim_world *w, const struct sim_scenario *sc)
 {
 	w->sc = sc;
 	sim_events_init(&w->events);
-	w->packets.size = sizeof(struct sim_packet);
+	w->memory.packets.size = sizeof(struct sim_packet);
 	w->messages.size = sizeof(struct sim_message);
 	w->series.size = 64;
 	sim_random_seed(&w->random, sc->seed, UINT32_MAX);
@@ -43,7 +44,7 @@ sim_world_create(const struct sim_scenario *sc, char why[SIM_WHY])
 		rc = w->transport->connect(&w->flows[i]);
 	if (rc == 0)
 		return w;
-	snprintf(why, SIM_WHY, "%s: %s", w->transport->name, strerror(-rc));
+	sim_refuse(why, rc, "%s: %s", w->transport->name, strerror(-rc));
 	sim_world_destroy(w);
 	return NULL;
 }
@@ -57,7 +58,8 @@ sim_world_destroy(struct sim_world *w)
 	for (unsigned i = 0; i < w->nswitches; i++)
 		sim_switch_free(&w->switches[i]);
 	sim_events_free(&w->events);
-	sim_pool_free(&w->packets);
+	sim_pool_free(&w->memory.packets);
+	sim_pool_free(&w->memory.blocks);
 	sim_pool_free(&w->messages);
 	sim_pool_free(&w->series);
 	free(w->switches);

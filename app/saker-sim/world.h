@@ -37,7 +37,7 @@ struct sim_transport {
 	void (*count)(struct sim_host *h, struct sim_counts *c);
 };
 
-extern const struct sim_transport sim_tcp, sim_falcon, sim_rof;
+extern const struct sim_transport sim_tcp, sim_iwarp, sim_falcon, sim_rof;
 
 struct sim_host {
 	struct sim_node node;
@@ -132,7 +132,8 @@ struct sim_totals {
 struct sim_world {
 	const struct sim_scenario *sc;
 	struct sim_events events;
-	struct sim_pool packets, messages;
+	struct sim_memory memory;
+	struct sim_pool messages;
 	struct sim_random random;
 	const struct sim_transport *transport;
 	struct sim_host *hosts;

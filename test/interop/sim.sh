@@ -22,7 +22,7 @@ run() {
 run a loss run.duration-us=3000 "link.loss=0 1 5" traffic.connections=8
 run b loss run.duration-us=3000 "link.loss=0 1 5" traffic.connections=8
 cmp "$dir/a/loss.csv" "$dir/b/loss.csv" || fail "the same seed gives another result"
-[ "$(wc -l <"$dir/a/loss.csv")" = 10 ] || fail "three transports at three rates are nine rows"
+[ "$(wc -l <"$dir/a/loss.csv")" = 13 ] || fail "four transports at three rates are twelve rows"
 # cell COLUMN TRANSPORT LOSS
 cell() { awk -F, -v name="$1" -v t="$2" -v l="$3" '
     NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }

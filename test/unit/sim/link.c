@@ -26,7 +26,7 @@ TestSuite(link, .init = init, .fini = fini);
 static void
 make(struct sim_link_params p)
 {
-	sim_link_init(&l, &p, &r.events, &r.packets, &r.node, 42, 1);
+	sim_link_init(&l, &p, &r.events, &r.memory, &r.node, 42, 1);
 }
 
 /* 4096 bytes at 200 Gb/s are 163.84 ns. */

@@ -12,7 +12,7 @@
 struct rig {
 	struct sim_node node;
 	struct sim_events events;
-	struct sim_pool packets;
+	struct sim_memory memory;
 	unsigned count;
 	sim_time at[RIG_MAX];
 	uint32_t tag[RIG_MAX];
@@ -27,7 +27,7 @@ rig_receive(struct sim_node *self, struct sim_packet *p, sim_time now)
 	r->at[r->count] = now;
 	r->ecn[r->count] = p->ecn;
 	r->tag[r->count++] = p->flow;
-	sim_pool_put(&r->packets, p);
+	sim_packet_free(&r->memory, p);
 }
 
 static inline void
@@ -35,7 +35,7 @@ rig_init(struct rig *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->node.receive = rig_receive;
-	r->packets.size = sizeof(struct sim_packet);
+	r->memory.packets.size = sizeof(struct sim_packet);
 	sim_events_init(&r->events);
 }
 
@@ -43,7 +43,7 @@ rig_init(struct rig *r)
 static inline struct sim_packet *
 rig_packet(struct rig *r, uint32_t tag, uint32_t bytes)
 {
-	struct sim_packet *p = sim_pool_get(&r->packets);
+	struct sim_packet *p = sim_pool_get(&r->memory.packets);
 
 	memset(p, 0, sizeof(*p));
 	p->flow = tag;
@@ -63,8 +63,8 @@ rig_run(struct rig *r)
 static inline void
 rig_fini(struct rig *r)
 {
-	cr_assert_eq(r->packets.alive, 0, "packets lost from sight");
-	sim_pool_free(&r->packets);
+	cr_assert_eq(r->memory.packets.alive, 0, "packets lost from sight");
+	sim_pool_free(&r->memory.packets);
 	sim_events_free(&r->events);
 }
 

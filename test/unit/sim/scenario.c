@@ -56,7 +56,7 @@ Test(scenario, values_are_checked)
 	cr_assert_eq(sim_scenario_set(&s, "topology", "hosts", "2.5", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "topology", "hosts", "1", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "host", "transport", "sctp", why), -EINVAL);
-	cr_assert(strstr(why, "tcp falcon") != NULL, "%s", why);
+	cr_assert(strstr(why, "not one of tcp iwarp falcon rof") != NULL, "%s", why);
 	cr_assert_eq(sim_scenario_set(&s, "falcon", "ordered", "perhaps", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "link", "colour", "1", why), -ESRCH);
 	cr_assert_eq(sim_scenario_set(&s, "links", "loss", "1", why), -ENOENT);

@@ -18,9 +18,9 @@ init(void)
 
 	for (unsigned i = 0; i < PORTS; i++)
 		rig_init(&r[i]);
-	sim_switch_init(&s, PORTS, HOSTS, &r[0].packets, 9);
+	sim_switch_init(&s, PORTS, HOSTS, &r[0].memory, 9);
 	for (unsigned i = 0; i < PORTS; i++)
-		sim_link_init(&s.ports[i], &p, &r[0].events, &r[0].packets, &r[i].node, 1, i);
+		sim_link_init(&s.ports[i], &p, &r[0].events, &r[0].memory, &r[i].node, 1, i);
 	s.routes[0] = (struct sim_route){0, 1};
 	s.routes[1] = (struct sim_route){1, 4};
 	s.routes[2] = (struct sim_route){3, 1};
@@ -31,7 +31,7 @@ fini(void)
 {
 	sim_switch_free(&s);
 	for (unsigned i = 0; i < PORTS; i++) {
-		sim_pool_free(&r[i].packets);
+		sim_pool_free(&r[i].memory.packets);
 		sim_events_free(&r[i].events);
 	}
 }
@@ -55,7 +55,7 @@ keep(struct sim_node *self, struct sim_packet *p, sim_time now)
 {
 	((struct rig *)self)->count++;
 	cr_assert_eq(p->ttl, 63);
-	sim_pool_put(&r[0].packets, p);
+	sim_packet_free(&r[0].memory, p);
 }
 
 static void
@@ -64,7 +64,7 @@ settle(void)
 	for (unsigned i = 0; i < PORTS; i++)
 		r[i].node.receive = keep;
 	rig_run(&r[0]);
-	cr_assert_eq(r[0].packets.alive, 0);
+	cr_assert_eq(r[0].memory.packets.alive, 0);
 }
 
 Test(sw, forwards_by_destination_and_counts_a_hop)
@@ -108,7 +108,7 @@ Test(sw, switches_hash_differently)
 	struct sim_packet p = {.dst = 1};
 	unsigned same = 0;
 
-	sim_switch_init(&other, PORTS, HOSTS, &r[0].packets, 10);
+	sim_switch_init(&other, PORTS, HOSTS, &r[0].memory, 10);
 	other.routes[1] = s.routes[1];
 	for (p.entropy = 0; p.entropy < 1000; p.entropy++)
 		same += sim_switch_port(&s, &p) == sim_switch_port(&other, &p);

@@ -37,8 +37,8 @@ run(const char *first, ...)
 	return r;
 }
 
-static const char *const transports[] = {
-	"host.transport=tcp", "host.transport=falcon", "host.transport=rof"};
+static const char *const transports[] = {"host.transport=tcp", "host.transport=iwarp",
+	"host.transport=falcon", "host.transport=rof"};
 
 /* An odd size, so that the last packet of a message is short. */
 Test(world, counted_messages_all_arrive_whole)
@@ -61,12 +61,12 @@ Test(world, pulls_arrive_whole)
 	static const char *const operations[] = {
 		"traffic.operation=pull", "traffic.operation=both"};
 
-	for (unsigned i = 0; i < 4; i++) {
-		struct sim_result r = run(transports[1 + i % 2], operations[i / 2],
+	for (unsigned i = 0; i < 6; i++) {
+		struct sim_result r = run(transports[1 + i % 3], operations[i / 3],
 			"traffic.messages=20", "traffic.message-bytes=100001",
 			"traffic.connections=3", "link.loss=2", "link.reorder=2", NULL);
 
-		cr_assert(r.finished, "%s %s", transports[1 + i % 2], operations[i / 2]);
+		cr_assert(r.finished, "%s %s", transports[1 + i % 3], operations[i / 3]);
 		cr_assert_eq(r.delivered, 60 * 100001);
 	}
 }
@@ -111,7 +111,7 @@ Test(world, ordered_connections_and_four_flows_too)
 
 Test(world, the_same_seed_gives_the_same_run)
 {
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct sim_result a, b, c;
 		const char *rest[] = {"topology.type=star", "topology.hosts=8",
 			"traffic.pattern=random", "traffic.messages=5", "link.loss=1",
@@ -165,7 +165,7 @@ Test(world, falcon_keeps_its_goodput_under_loss)
 
 Test(world, incast_fills_the_queue_of_one_port)
 {
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		struct sim_result r = run(transports[i], "topology.type=star", "topology.hosts=17",
 			"traffic.pattern=incast", "switch.queue-kib=256", "link.delay-ns=1000",
 			"run.warmup-us=100", "run.duration-us=1000", NULL);

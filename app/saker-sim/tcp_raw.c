@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP alone: a message is a run of bytes in the stream, in records of a packet's payload. */
+#include "tcp_host.h"
+
+static void
+deliver(struct tcp_host *t, struct sim_end *e, struct tcp_slice *chain)
+{
+	uint32_t bytes = 0;
+
+	for (struct tcp_slice *s = chain; s != NULL; s = s->next)
+		bytes += s->len;
+	tcp_slices_free(t, chain);
+	tcp_consumed(e->conn, bytes);
+	sim_flow_delivered_in_order(e->flow, bytes, t->h->w->events.now);
+}
+
+static void
+acked(struct tcp_host *t, struct sim_end *e, uint32_t bytes)
+{
+	sim_flow_acked(e->flow, bytes, t->h->w->events.now);
+}
+
+static void
+offer(struct sim_flow *f, uint64_t now)
+{
+	struct tcp_host *t = f->src->stack;
+	struct sim_message *m;
+	struct tcp_rec *rec;
+	uint32_t n;
+
+	if (f->end[0].conn == NULL)
+		return;
+	while (tcp_send_space(f->end[0].conn) > 0 &&
+		(n = sim_flow_take(f, f->w->sc->payload, &m)) > 0) {
+		rec = tcp_rec_new(t, &f->end[0]);
+		rec->len = n;
+		tcp_send(f->end[0].conn, rec);
+	}
+}
+
+static const struct tcp_ulp raw = {.deliver = deliver, .acked = acked};
+
+static int
+create(struct sim_host *h)
+{
+	return tcp_create(h, &raw);
+}
+
+const struct sim_transport sim_tcp = {
+	.name = "tcp",
+	.create = create,
+	.destroy = tcp_destroy,
+	.connect = tcp_open,
+	.input = tcp_packet_input,
+	.offer = offer,
+	.poll = tcp_poll,
+	.deadline = tcp_deadline,
+	.count = tcp_count,
+};
