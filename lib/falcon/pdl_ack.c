@@ -236,8 +236,10 @@ pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		fa_count(c->s, why);
 		/* Acknowledgements overtake each other on several paths: a slow path's times would
 		 * never be heard. */
-		if (why == FA_STALE_ACK && c->pdl.flows > 1)
+		if (why == FA_STALE_ACK && c->pdl.flows > 1) {
 			pdl_cc_ack(c, now, in, flow);
+			pdl_wake(c);
+		}
 		return;
 	}
 	bases(c, now, h);

@@ -213,8 +213,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	d.cie = flags & 32 ? 100000 : 0;
 	d.busy = flags & 64 ? 50000 : 0;
 	d.wire.loss = flags & 128 ? 50000 : 0;
-	if (take(&in, 1) & 1)
-		duo_small_pools(&d);
+	duo_small_pools(&d);
+	if (take(&in, 1) & 1) {
+		d.cfg.pools.rx_pkt_net = d.cfg.pools.tx_pkt_data = 128;
+		d.cfg.pools.rx_buf_net = d.cfg.pools.tx_buf_data = 128 * 64;
+	}
 	CLAIM(duo_start(&d));
 	for (unsigned i = 0; i < STEPS_MAX && in.left; i++)
 		step(&in, &d);
