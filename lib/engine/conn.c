@@ -9,7 +9,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
-#include "transport_priv.h"
+#include "falcon_priv.h"
 
 struct eng_conn *
 eng_conn_alloc(struct eng_transport *t, uint8_t state)
@@ -324,6 +324,13 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 	if (c == NULL || c->tcp == NULL || c->state < ECONN_REQUESTED) {
 		eng_conn_drop(m);
 		sk_count(t->counters, ENG_STALE);
+		return;
+	}
+	if (type >= ENG_T_PUSH) {
+		if (c->falcon != NULL && c->falcon->fa != NULL)
+			eng_falcon_message(t, c->falcon, m);
+		else
+			eng_conn_drop(m);
 		return;
 	}
 	t->tcp_work = true;

@@ -216,7 +216,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 	if (c == NULL)
 		return; /* there are as many as TCP can have: it stays in the backlog */
 	c->tcp = tcp;
-	c->addr_sum = eng_addr_sum(tuple);
+	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
 	tcp_claim(tcp, c);
 	if (net_path_init(t->net, &c->path, &src, &tuple->raddr, IP_TCP, t->now) != 0 ||
 		eng_startup_create(t, c) == NULL) {
@@ -328,7 +328,7 @@ choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tupl
 	wire_eth_parse(&eth, c->path.head, c->path.l2_len);
 	tuple->vlan = eth.vlan;
 	tuple->port = c->path.port;
-	c->addr_sum = eng_addr_sum(tuple);
+	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
 	if (tuple->lport == 0) {
 		tuple->lport = eng_lport_choose(t, tuple);
 		return tuple->lport == 0 ? -EADDRNOTAVAIL : 0;

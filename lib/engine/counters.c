@@ -6,6 +6,7 @@
 
 #include "../base/mem.h"
 #include "registry_priv.h"
+#include "falcon_priv.h"
 #include "half_priv.h"
 #include "transport_priv.h"
 
@@ -39,6 +40,10 @@ collect(const struct eng *e, const struct sk_reason_list *list, struct sum *sum)
 			add(sum, list, tcp_stack_counters(t->tcp));
 		else if (list == &mpa_reasons)
 			add(sum, list, t->mpa_counters);
+		else if (list == &fa_reasons && t->falcon != NULL)
+			add(sum, list, fa_stack_counters(t->falcon->fa));
+		else if (list == &psp_reasons && t->falcon != NULL)
+			add(sum, list, t->falcon->psp_counters);
 		else if (list == &eng_reasons)
 			add(sum, list, t->counters);
 	}
@@ -65,7 +70,7 @@ eng_counters(const struct eng *e,
 	void *arg)
 {
 	const struct sk_reason_list *lists[] = {&wire_reasons, &net_reasons, &tcp_reasons,
-		&mpa_reasons, &iw_reasons, &rof_reasons, &eng_reasons};
+		&mpa_reasons, &iw_reasons, &psp_reasons, &fa_reasons, &rof_reasons, &eng_reasons};
 	struct sum sum;
 
 	for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {

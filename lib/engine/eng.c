@@ -58,6 +58,12 @@ eng_config_default(struct eng_config *cfg)
 		.port_max = 65535,
 		.socket_id = SOCKET_ID_ANY};
 	tcp_config_default(&cfg->tcp);
+	fa_config_default(&cfg->falcon.stack);
+	cfg->falcon.psp = PSP_NO_CRYPTO;
+	cfg->falcon.mtu = 4096;
+	cfg->falcon.flows = 1;
+	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
+	cfg->falcon.rnr_code = 12; /* 640 us */
 }
 
 static int
@@ -231,6 +237,7 @@ make_tables(struct eng *e)
 	while (slots < (uint64_t)e->cfg.limits.mrs + e->cfg.limits.mws && slots < 1u << 24)
 		slots <<= 1;
 	sk_random(&key, sizeof(key));
+	sk_random(&e->cid_key, sizeof(e->cid_key));
 	e->mrs = rd_mr_table_create(slots, &key);
 	e->qsbr = aligned_alloc(RTE_CACHE_LINE_SIZE,
 		RTE_ALIGN(rte_rcu_qsbr_get_memsize(e->cfg.nloops), RTE_CACHE_LINE_SIZE));

@@ -60,6 +60,7 @@ struct eng {
 	struct eng_control *control;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
+	struct sk_key cid_key; /* Falcon's CIDs: falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
 	uint32_t sleeping;         /* atomic: bit k: loop k sleeps or is about to */

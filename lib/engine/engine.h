@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "../base/addr.h"
+#include "../falcon/falcon.h"
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
@@ -55,6 +56,18 @@ struct eng_limits { /* pools and tables, sized at start */
 	uint16_t ird, ord;
 };
 
+struct eng_falcon_config {
+	bool enabled;
+	struct fa_config stack; /* its seed is drawn anew */
+	uint8_t psp;            /* enum psp_version */
+	uint8_t ordering;       /* enum rof_ordering, where a client does not say */
+	uint8_t errors;         /* enum rof_errors */
+	uint32_t mtu;           /* RDMA payload of a packet; less where a port's MTU is less */
+	uint8_t flows;          /* 1 or 4 */
+	uint8_t rnr_retry;      /* how often our requests may be refused; 7: without end */
+	uint8_t rnr_code;       /* how long a peer is asked to wait for a receive: 5 bits */
+};
+
 struct eng_config {
 	char name[SHM_NAME_MAX];
 	struct eng_port_config ports[ENG_MAX_PORTS];
@@ -76,6 +89,7 @@ struct eng_config {
 	bool mpa_crc, mpa_markers;
 	bool mpa_fall_back; /* connect again at revision 1 where a peer does not know revision 2 */
 	bool draft_ext;     /* connections speak draft-ietf-storm-rdmap-ext-00 */
+	struct eng_falcon_config falcon;
 	uint16_t port_min, port_max; /* local ports of active opens */
 	bool huge_pages;             /* home regions on huge pages where there are some */
 	int socket_id;
@@ -169,6 +183,7 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped: too many for another stage wait")    \
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
 	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
+	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \
 	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE, "a connect request that its listener did not answer")

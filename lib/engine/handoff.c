@@ -137,6 +137,15 @@ eng_handoff_tcp(
 	return true;
 }
 
+bool
+eng_handoff_frame(struct eng_transport *t, unsigned to, uint16_t port, struct rte_mbuf *m)
+{
+	if (t->handoff == NULL)
+		return false;
+	give(t, to, &(struct frame){.m = m, .port = port});
+	return true;
+}
+
 /* Does it say something to stages that did not receive it? An echo request does not: it has been
  * answered. */
 static bool

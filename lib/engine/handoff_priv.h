@@ -56,6 +56,8 @@ void eng_handoff_destroy(struct eng *e);
 /* A segment of no connection of this stage. True: it went to its home, and the mbuf with it. */
 bool eng_handoff_tcp(
 	struct eng_transport *t, uint16_t port, const struct tcp_tuple *key, struct rte_mbuf *m);
+/* A frame of a connection that belongs to stage `to`: as above. */
+bool eng_handoff_frame(struct eng_transport *t, unsigned to, uint16_t port, struct rte_mbuf *m);
 /* A frame that the stage's own net stack had, with the outcome `rc`: copies to the others if it
  * may concern them. The mbuf stays the caller's. */
 void eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, int rc,

@@ -4,6 +4,7 @@
  * came; between the halves they work; the second takes what they have and sends, so that an answer
  * leaves in the turn in which its question came.
  */
+#include "falcon_priv.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
@@ -62,7 +63,9 @@ create_stacks(struct eng_transport *t, uint64_t now)
 
 	t->net = net_create(&net_ops, t, now);
 	t->tcp = tcp_stack_create(&t->e->cfg.tcp, &tcp_ops, t, now);
-	return t->net == NULL || t->tcp == NULL ? -ENOMEM : 0;
+	if (t->net == NULL || t->tcp == NULL)
+		return -ENOMEM;
+	return t->e->cfg.falcon.enabled ? eng_falcon_create(t, now) : 0;
 }
 
 static int
@@ -195,6 +198,7 @@ eng_transport_destroy(struct eng_transport *t)
 		return;
 	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
 		drain_ring(t->from_stage[s]);
+	eng_falcon_destroy(t);
 	if (t->tcp != NULL)
 		tcp_stack_destroy(t->tcp);
 	if (t->net != NULL)
@@ -316,6 +320,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 		t->tcp_due = now + SK_WHEEL_TICK_NS;
 		work |= n > 0;
 	}
+	if (t->falcon != NULL)
+		work |= eng_falcon_poll(t, now);
 	if (now >= t->net_due) {
 		net_poll(t->net, now);
 		t->net_due = SK_MIN(net_deadline(t->net), now + NET_EVERY_NS);
@@ -335,5 +341,7 @@ eng_transport_deadline(const struct eng_transport *t)
 	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
 		!TAILQ_EMPTY(&t->pending))
 		return 0;
+	if (t->falcon != NULL)
+		due = SK_MIN(due, eng_falcon_deadline(t->falcon));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
 }

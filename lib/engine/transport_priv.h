@@ -18,6 +18,8 @@
 #include "eng_priv.h"
 #include "mbuf_priv.h"
 
+struct eng_falcon;
+struct eng_falcon_conn;
 struct eng_handoff;
 struct rte_hash;
 struct rte_ring;
@@ -76,7 +78,8 @@ struct eng_startup {
 };
 
 struct eng_conn {
-	struct tcp_conn *tcp; /* NULL once it has closed */
+	struct tcp_conn *tcp;           /* NULL once it has closed */
+	struct eng_falcon_conn *falcon; /* NULL: iWARP */
 	struct eng_startup *su;
 	int64_t credit; /* send space that the engine stage may still believe in */
 	uint32_t index;
@@ -112,6 +115,7 @@ struct eng_transport {
 	uint64_t now;
 	struct tcp_stack *tcp;
 	struct net_stack *net;
+	struct eng_falcon *falcon; /* NULL: not configured */
 	uint64_t tcp_due, net_due; /* when to look at their timers again */
 	bool tcp_work;             /* TCP was given something in this turn */
 	unsigned tx_waiting;       /* frames in tx[] */
@@ -169,11 +173,11 @@ uint64_t eng_transport_deadline(const struct eng_transport *t);
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
 void eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp);
 
-/* The part of TCP's pseudo-header sum that is the same for all segments of a connection. */
+/* The part of a pseudo-header's sum that is the same for all packets between two addresses. */
 static inline uint16_t
-eng_addr_sum(const struct tcp_tuple *t)
+eng_addr_sum(const struct tcp_tuple *t, uint8_t proto)
 {
-	return (uint16_t)~wire_sum_fold(wire_pseudo_sum(&t->laddr, &t->raddr, IP_TCP, 0));
+	return (uint16_t)~wire_sum_fold(wire_pseudo_sum(&t->laddr, &t->raddr, proto, 0));
 }
 
 /* And the rest of it: the length of header and payload, below 65536. */
@@ -190,6 +194,11 @@ int eng_tcp_output(
 /* net_ops.send and net_ops.release */
 void eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len);
 void eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac);
+/* Is there a place for one more frame on `port`? eng_tx_put() then takes it. */
+bool eng_tx_room(struct eng_transport *t, uint16_t port);
+void eng_tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
+/* A small empty mbuf of tx_pool; NULL: none. */
+struct rte_mbuf *eng_tx_header(struct eng_transport *t);
 /* Hands all that waits to the ports; what they do not take stays. */
 void eng_tx_flush(struct eng_transport *t);
 /* Fetches a header mbuf for the frames of a later turn. */

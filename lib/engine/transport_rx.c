@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "falcon_priv.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
@@ -44,7 +45,7 @@ intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, const
 	const struct tcp_tuple *key, const struct tcp_conn *conn)
 {
 	const struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
-	uint16_t addr_sum = c == NULL ? eng_addr_sum(key) : c->addr_sum;
+	uint16_t addr_sum = c == NULL ? eng_addr_sum(key, IP_TCP) : c->addr_sum;
 
 	if (port == t->loop_port ||
 		check_tcp(t, pkt, m, eng_pseudo_sum(addr_sum, pkt->ip.payload_len)) == 0)
@@ -109,6 +110,9 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 			eng_handoff_copy(t, port, &pkt, rc, m);
 	} else if (pkt.ip.proto == IP_TCP) {
 		rx_tcp(t, port, &pkt, m);
+		return;
+	} else if (pkt.ip.proto == IP_UDP && pkt.udp.dport == PSP_UDP_PORT && t->falcon != NULL) {
+		eng_falcon_rx(t, port, &pkt, m);
 		return;
 	} else if (net_accept(t->net, port, &pkt) == 0) {
 		sk_count(t->wire_counters, WIRE_IP_PROTOCOL);

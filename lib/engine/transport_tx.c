@@ -76,9 +76,8 @@ eng_tx_flush(struct eng_transport *t)
 	}
 }
 
-/* Is there a place for one more frame on `port`? */
-static bool
-tx_room(struct eng_transport *t, uint16_t port)
+bool
+eng_tx_room(struct eng_transport *t, uint16_t port)
 {
 	if (port == t->loop_port)
 		return t->loop_tail - t->loop_head < ENG_LOOP_QUEUE;
@@ -88,9 +87,8 @@ tx_room(struct eng_transport *t, uint16_t port)
 	return t->tx[port].n < ENG_TX_BUFFER;
 }
 
-/* The caller has made sure of a place. */
-static void
-tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+void
+eng_tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 {
 	struct eng_tx *tx = &t->tx[port];
 
@@ -110,7 +108,7 @@ eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 	struct rte_mbuf *m;
 	char *at;
 
-	if (!tx_room(t, port))
+	if (!eng_tx_room(t, port))
 		return; /* tx_room has counted it */
 	m = rte_pktmbuf_alloc(t->tx_pool);
 	at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)len);
@@ -120,7 +118,7 @@ eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 		return;
 	}
 	memcpy(at, frame, len);
-	tx_put(t, port, m);
+	eng_tx_put(t, port, m);
 }
 
 void
@@ -129,12 +127,12 @@ eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 	struct eng_transport *t = ctx;
 	struct rte_mbuf *m = frame;
 
-	if (dst_mac == NULL || !tx_room(t, port)) {
+	if (dst_mac == NULL || !eng_tx_room(t, port)) {
 		rte_pktmbuf_free(m);
 		return;
 	}
 	memcpy(rte_pktmbuf_mtod(m, void *), dst_mac, RTE_ETHER_ADDR_LEN);
-	tx_put(t, port, m);
+	eng_tx_put(t, port, m);
 }
 
 /* The bytes [off, off + len) of the chain of records, behind what `m` has. */
@@ -243,8 +241,8 @@ eng_tx_spare(struct eng_transport *t)
 	t->spare[t->nspare++] = m;
 }
 
-static inline struct rte_mbuf *
-header_mbuf(struct eng_transport *t)
+struct rte_mbuf *
+eng_tx_header(struct eng_transport *t)
 {
 	return t->nspare > 0 ? t->spare[--t->nspare] : rte_pktmbuf_alloc(t->tx_pool);
 }
@@ -256,7 +254,7 @@ payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct tcp
 	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
 	/* A frame in one piece may need the room of a whole one. */
 	bool small = chain || out->len <= ENG_COPY_MAX;
-	struct rte_mbuf *m = small ? header_mbuf(t) : rte_pktmbuf_alloc(t->rx_pool);
+	struct rte_mbuf *m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
 
 	if (m == NULL)
 		goto none;
@@ -315,7 +313,7 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	struct rte_mbuf *m;
 	int rc;
 
-	if (!tx_room(t, path->port)) {
+	if (!eng_tx_room(t, path->port)) {
 		t->tcp_work = true; /* it is asked again in the next turn */
 		return -EAGAIN;
 	}
@@ -334,7 +332,7 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 		out->ecn, t->ip_id++, p != NULL && p->ip_cksum);
 	finish_checksum(m, p, path, out, tcp_len, addr_sum);
 	if (rc == 0)
-		tx_put(t, path->port, m);
+		eng_tx_put(t, path->port, m);
 	else
 		net_hold(t->net, path, m);
 	return 0;
@@ -357,5 +355,5 @@ eng_tcp_output(
 	src = to->laddr;
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;
-	return send_segment(t, &path, out, eng_addr_sum(to));
+	return send_segment(t, &path, out, eng_addr_sum(to, IP_TCP));
 }

@@ -147,6 +147,15 @@ ip6_emit(uint8_t *p, const struct wire_ip *in)
 	return IP6_LEN;
 }
 
+void
+wire_ip6_flow_set(uint8_t *p, uint32_t flow)
+{
+	struct ip6_hdr *h = (struct ip6_hdr *)p;
+	uint32_t vcf = be32_get(h->version_class_flow);
+
+	h->version_class_flow = be32_of((vcf & ~0xfffffu) | (flow & 0xfffff));
+}
+
 unsigned
 wire_ip_emit(uint8_t *p, const struct wire_ip *in)
 {

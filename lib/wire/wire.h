@@ -126,6 +126,8 @@ int wire_ip4_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 int wire_ip6_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 /* By the family of in->dst. IPv4's checksum is filled in. */
 unsigned wire_ip_emit(uint8_t *p, const struct wire_ip *in);
+/* Changes the flow label of an IPv6 header that was emitted. */
+void wire_ip6_flow_set(uint8_t *p, uint32_t flow);
 
 /* The Internet checksum (RFC 1071): a running 32-bit sum of 16-bit words as they stand in memory.
  */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Falcon on a transport stage: its stack, the connections by CID, PSP around their packets. A
+ * connection belongs to an eng_conn, whose TCP connection made it and is its control channel: what
+ * ends the one ends the other.
+ */
+#ifndef SAKER_ENGINE_FALCON_PRIV_H
+#define SAKER_ENGINE_FALCON_PRIV_H
+
+#include "../falcon/psp.h"
+#include "transport_priv.h"
+
+struct eng_falcon_conn {
+	struct fa_conn *fa; /* NULL: reserved, not open yet */
+	struct eng_conn *c;
+	uint32_t slot, cid;  /* the peer puts `cid` into its packets */
+	uint16_t port, vlan; /* where they come from, and the address: */
+	struct sk_addr raddr;
+	uint16_t addr_sum; /* of UDP's pseudo-header, as eng_addr_sum() has it for TCP */
+	bool busy;         /* a delivery was refused: in f->busy */
+	struct net_path path;
+	struct psp_sa *tx_sa, *rx_sa;
+	struct psp_iv iv;
+	struct psp_rx accept;
+	TAILQ_ENTRY(eng_falcon_conn) next; /* f->free or f->busy */
+};
+
+struct eng_falcon {
+	struct eng_transport *t;
+	struct fa_stack *fa;
+	struct psp_crypto *crypto;
+	struct psp_device device;
+	uint64_t due;                  /* when to look at the timers again */
+	bool work;                     /* something was given to the stack in this turn */
+	struct eng_falcon_conn *conns; /* [nconns] */
+	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
+	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
+	uint64_t psp_counters[psp_reason_count];
+};
+
+/* ---- falcon.c ---- */
+
+/* 0, -ENOMEM, or -EINVAL when the configured pools make no sense. */
+int eng_falcon_create(struct eng_transport *t, uint64_t now);
+/* Closes all connections first. */
+void eng_falcon_destroy(struct eng_transport *t);
+/* Timers, deliveries, packets. true: there was work. */
+bool eng_falcon_poll(struct eng_transport *t, uint64_t now);
+uint64_t eng_falcon_deadline(const struct eng_falcon *f);
+
+/* What the exchange settled about packets. */
+struct eng_falcon_open {
+	struct fa_params fa; /* but for cid, user */
+	struct sk_addr laddr, raddr;
+	uint16_t port, vlan;
+	uint8_t psp; /* enum psp_version */
+	uint32_t tx_spi, rx_spi;
+	uint8_t tx_key[PSP_KEY_MAX];
+};
+
+/* A connection with a CID and nothing else; NULL: all are in use. */
+struct eng_falcon_conn *eng_falcon_reserve(struct eng_transport *t, struct eng_conn *c);
+/* Packets may flow. 0 or -errno; a refusal leaves it reserved. */
+int eng_falcon_open(
+	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o);
+/* Nothing is sent or delivered any more; the CID is free. */
+void eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* Which transport stage a CID belongs to, and which of its connections. */
+unsigned eng_falcon_stage(const struct eng *e, uint32_t cid, uint32_t *slot);
+/* A message of an engine stage for the connection. */
+void eng_falcon_message(
+	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_dmsg *m);
+
+/* ---- falcon_rx.c ---- */
+
+/* A UDP datagram to PSP's port. Takes the frame. */
+void eng_falcon_rx(
+	struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m);
+
+/* ---- falcon_tx.c ---- */
+
+/* fa_ops.output */
+int eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Falcon's packets out. Each transmission builds a fresh frame: headers and a copy of a short
+ * payload in one mbuf; a long one is attached, where nothing is encrypted and the port sends frames
+ * of several pieces, else it is copied, or encrypted, into an mbuf that holds a whole frame.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "falcon_priv.h"
+
+/* Room in front of the payload. */
+#define HEAD_MAX   (ETH_MAX + IP_MAX + UDP_LEN + PSP_LEN + FALCON_MAX)
+#define SMALL_MAX  (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
+#define PATH_SPORT 49152 /* source ports of paths: their low 14 bits */
+#define PATH_BITS  14
+#define UDP_SUM_AT 6
+
+struct frame {
+	struct eng_falcon_conn *fc;
+	const struct fa_out *out;
+	uint32_t len; /* payload */
+	bool sealed;
+	struct rte_mbuf *m;
+};
+
+static struct rte_mbuf *
+attach(struct eng_transport *t, const struct fa_buf *b)
+{
+	struct rte_mbuf *head = eng_tx_header(t), *a = rte_pktmbuf_alloc(t->tx_pool);
+
+	if (head == NULL || a == NULL) {
+		rte_pktmbuf_free(head);
+		rte_pktmbuf_free(a);
+		return NULL;
+	}
+	head->data_off = HEAD_MAX;
+	rte_pktmbuf_attach(a, b->owner);
+	a->data_off = (uint16_t)(b->data - (uint8_t *)a->buf_addr);
+	a->data_len = (uint16_t)b->len;
+	a->pkt_len = b->len;
+	head->next = a;
+	head->nb_segs = 2;
+	head->pkt_len = b->len;
+	return head;
+}
+
+/* The payload as an mbuf with room for the headers in front of it, and for an ICV behind it. What
+ * is to be sealed is copied there by the cipher. */
+static struct rte_mbuf *
+payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct frame *f)
+{
+	const struct fa_buf *b = f->out->payload;
+	bool small = f->len <= SMALL_MAX;
+	struct rte_mbuf *m;
+	uint8_t *at;
+
+	if (!small && !f->sealed && (p == NULL || p->multi_seg))
+		return attach(t, b);
+	m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
+	if (m == NULL)
+		return NULL;
+	m->data_off = HEAD_MAX;
+	at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(f->len + (f->sealed ? PSP_ICV_LEN : 0)));
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	if (!f->sealed && f->len > 0)
+		memcpy(at, b->data, f->len);
+	return m;
+}
+
+/* PSP and Falcon headers in front of the payload, and the seal. 0 or -EAGAIN: no IV is left. */
+static int
+seal(struct eng_transport *t, struct frame *f, const uint8_t *head, unsigned falcon_len)
+{
+	struct wire_psp psp = {
+		.next = PSP_NEXT_FALCON,
+		.crypt_offset = wire_psp_crypt_offset(false, 0),
+		.version = psp_sa_version(f->fc->tx_sa),
+		.spi = psp_sa_spi(f->fc->tx_sa),
+	};
+	uint8_t *payload = rte_pktmbuf_mtod(f->m, uint8_t *), *falcon, *at;
+	struct psp_part parts[2];
+	struct psp_pkt pkt;
+
+	if (!psp_iv_next(&f->fc->iv, t->now, &psp.iv))
+		return -EAGAIN;
+	falcon = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)falcon_len);
+	memcpy(falcon, head, falcon_len);
+	at = (uint8_t *)rte_pktmbuf_prepend(f->m, PSP_LEN);
+	wire_psp_emit(at, &psp);
+	if (!f->sealed)
+		return 0;
+	parts[0] = (struct psp_part){falcon + FALCON_CLEAR_LEN, falcon + FALCON_CLEAR_LEN,
+		falcon_len - FALCON_CLEAR_LEN};
+	parts[1] = (struct psp_part){f->len > 0 ? f->out->payload->data : payload, payload, f->len};
+	pkt = (struct psp_pkt){.sa = f->fc->tx_sa,
+		.hdr = at,
+		.hdr_len = PSP_LEN + FALCON_CLEAR_LEN,
+		.parts = parts,
+		.nparts = 2,
+		.icv = payload + f->len};
+	psp_seal(t->falcon->crypto, &pkt, 1);
+	return 0;
+}
+
+/* UDP and what is below it. */
+static void
+lower_headers(struct eng_transport *t, const struct frame *f, const struct eng_port *p)
+{
+	struct net_path *path = &f->fc->path;
+	uint32_t path_id = f->out->path, len = f->m->pkt_len + UDP_LEN;
+	bool v6 = path->l3_len == IP6_LEN;
+	struct wire_udp udp = {
+		.sport = (uint16_t)(PATH_SPORT + (path_id & ((1u << PATH_BITS) - 1))),
+		.dport = PSP_UDP_PORT,
+		.payload_len = (uint16_t)f->m->pkt_len,
+	};
+	uint8_t *at = (uint8_t *)rte_pktmbuf_prepend(f->m, UDP_LEN);
+	uint16_t sum;
+
+	wire_udp_emit(at, &udp);
+	if ((!f->sealed || v6) && p != NULL) {
+		sum = wire_sum_fold(
+			eng_mbuf_sum(eng_pseudo_sum(f->fc->addr_sum, len), f->m, 0, len));
+		if (sum == 0)
+			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
+		memcpy(at + UDP_SUM_AT, &sum, sizeof(sum));
+	}
+	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)(path->l2_len + path->l3_len));
+	net_head_emit(at, path, len, IP_ECN_ECT0, t->ip_id++, false);
+	if (v6)
+		wire_ip6_flow_set(at + path->l2_len, path_id);
+}
+
+int
+eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
+{
+	struct eng_transport *t = ctx;
+	struct frame f = {.fc = fa_conn_user(conn), .out = out};
+	struct net_path *path = &f.fc->path;
+	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
+	uint8_t head[FALCON_MAX];
+	int rc;
+
+	if (!eng_tx_room(t, path->port)) {
+		t->falcon->work = true; /* it is asked again in the next turn */
+		return -EAGAIN;
+	}
+	rc = net_path_check(t->net, path, t->now);
+	if (rc < 0)
+		return rc;
+	f.len = out->payload == NULL ? 0 : out->payload->len;
+	f.sealed = psp_sa_version(f.fc->tx_sa) != PSP_NO_CRYPTO;
+	f.m = payload_mbuf(t, p, &f);
+	if (f.m == NULL) {
+		sk_count(t->counters, ENG_TX_NO_MBUF);
+		t->falcon->work = true;
+		return -EAGAIN;
+	}
+	if (seal(t, &f, head, wire_falcon_emit(head, out->hdr)) < 0) {
+		rte_pktmbuf_free(f.m);
+		return -EKEYEXPIRED;
+	}
+	lower_headers(t, &f, p);
+	if (rc == 0)
+		eng_tx_put(t, path->port, f.m);
+	else
+		net_hold(t->net, path, f.m);
+	return 0;
+}
