@@ -77,8 +77,9 @@ enum tl_rnr {
 };
 
 struct tl_conn {
-	uint32_t tx_rsn;        /* NRSN of the initiator */
-	uint32_t rx_rsn;        /* NRSN of the target: ordered only */
+	uint32_t tx_rsn; /* NRSN of the initiator */
+	uint32_t rx_rsn; /* NRSN of the target: ordered only */
+	uint32_t judged; /* ordered: the RSN after the last one that has a verdict other than RNR */
 	struct tl_list reqs;    /* the initiator's, not delivered, by RSN */
 	struct tl_list ins;     /* the target's, up to TL_DATA_WAITS */
 	struct tl_list ready;   /* unordered: to be delivered, either side */

@@ -64,7 +64,7 @@ tl_conn_init(struct fa_conn *c, uint64_t now)
 		return -EINVAL;
 	tl_pools_mtu(c->s, c->params.mtu);
 	tl->tx_rsn = c->params.tx_rsn;
-	tl->rx_rsn = c->params.rx_rsn;
+	tl->rx_rsn = tl->judged = c->params.rx_rsn;
 	tl->rnr_at = tl->reclaim_at = SK_NEVER;
 	TAILQ_INIT(&tl->reqs);
 	TAILQ_INIT(&tl->ins);

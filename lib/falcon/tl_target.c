@@ -124,6 +124,15 @@ static const verdict_fn pull_verdicts[] = {[FA_TAKEN] = pull_taken,
 	[FA_FATAL_ERROR] = pull_not_so,
 	[FA_WRONG_CID] = pull_reclaimed};
 
+/* Our ULP took what stands behind a request that it refused, in whichever order it says so. */
+static bool
+breaks_order(const struct tl_conn *tl, const struct fa_outcome *o)
+{
+	if (o->verdict == FA_RNR)
+		return (int32_t)(o->rsn - tl->judged) < 0;
+	return (int32_t)(o->rsn - tl->rx_rsn) >= 0;
+}
+
 void
 fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 {
@@ -137,14 +146,16 @@ fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 		fa_buf_free(s, o->buf);
 		return;
 	}
+	if (c->params.ordered && breaks_order(tl, o)) {
+		fa_count(s, FA_BAD_OUTCOME);
+		fa_buf_free(s, o->buf);
+		fa_conn_fail(c, now, FA_OPERATION_ERROR);
+		return;
+	}
 	if (o->verdict != FA_RNR) {
 		fa_buf_free(s, o->buf);
-		if (c->params.ordered && (int32_t)(o->rsn - tl->rx_rsn) >= 0) {
-			/* Taken though one before it was refused: the order is lost. */
-			fa_count(s, FA_BAD_OUTCOME);
-			fa_conn_fail(c, now, FA_OPERATION_ERROR);
-			return;
-		}
+		if ((int32_t)(o->rsn + 1 - tl->judged) > 0)
+			tl->judged = o->rsn + 1;
 		tl_rnr_over(t, now);
 	}
 	(t->type == FALCON_PUSH_DATA ? push_verdicts : pull_verdicts)[o->verdict](t, now, o);

@@ -243,6 +243,20 @@ Test(falcon_tl_rnr, a_ulp_that_takes_what_stands_behind_a_refused_one_loses_the_
 	fake_stop();
 }
 
+Test(falcon_tl_rnr, nor_may_it_refuse_what_stands_before_one_that_it_took)
+{
+	fake_start(true, NULL);
+	fake_rx(0, PUSH, 1, 300, 8);
+	fake_rx(0, PUSH, 2, 301, 8);
+	fk.read = fk.count;
+	fake_outcome(0, 2, FA_TAKEN);
+	cr_assert_eq(fake_next(F_ACK)->b, 301);
+	fake_rnr(0, 1, MS_64);
+	cr_assert_eq(fake_next(F_FAIL)->a, FA_OPERATION_ERROR);
+	fake_quiet();
+	fake_stop();
+}
+
 Test(falcon_tl_rnr, a_full_way_at_the_second_offer_loses_nothing)
 {
 	fake_start(true, NULL);
