@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Saker's side of the start-up cases: `saker_cases SOCKET connect ADDR PORT [long]` connects in
+ * Saker's side of the start-up cases: `saker_cases SOCKET connect ADDR PORT` connects in
  * every way that RFC 6581 knows, and tries Atomics on a peer that has none while a neighbour's
  * stream (PORT + 1) goes on; `saker_cases SOCKET listen PORT` does what its peers wish (talk.h)
  * until one wishes the end, and refuses revision 2 at PORT + 1.
@@ -266,10 +266,10 @@ atomic_refused(struct talk *t, enum rd_opcode op, uint64_t operand, enum rd_stat
 		if (peer_wait(&b.p, &wc, false))
 			return -1;
 	} while (wc.wr_id != 99);
-	if (!is("the status", wc.status, want) || peer_expect(&b.p, SAKER_EV_QP_FATAL, &ev))
+	if (peer_expect(&b.p, SAKER_EV_QP_FATAL, &ev))
 		return -1;
 	printf("      told as: %s\n", ev.async.reason);
-	return peer_wait_end(&b.p);
+	return peer_wait_end(&b.p) || !is("the status", wc.status, want) ? -1 : 0;
 }
 
 /* siw refuses by a Terminate, behind which no stream goes on (RFC 5040 7); all others do. */
@@ -289,9 +289,10 @@ try_atomic(enum rd_opcode op, uint64_t operand, uint8_t dialect)
 	b.p.param.dialect = dialect;
 	rc = start(&b, port, &w, &t) || established(&b, &t, &ev) || talk_greet(&t, true);
 	b.p.param.dialect = SHM_DIALECT_CONFIGURED;
-	if (rc || atomic_refused(&t, op, operand, want))
-		return -1;
-	return talk_reads(&other) || talk_part(&other, true) || end(&neighbour) ? -1 : 0;
+	/* siw sends no Terminate while its own last message still counts as under way. */
+	usleep(DEAF_US);
+	rc = rc || atomic_refused(&t, op, operand, want);
+	return talk_reads(&other) || talk_part(&other, true) || end(&neighbour) || rc ? -1 : 0;
 }
 
 /* ---- All of them ---- */
@@ -312,17 +313,12 @@ report(int rc, const char *what, unsigned value)
 }
 
 static int
-do_connect(bool every)
+do_connect(void)
 {
 	static const uint8_t depths[] = {0, 1, 2, 3, 7, 8, 31, 64, 127, 128};
-	static const uint8_t some[] = {0, 1, 2, 128};
 
-	if (every)
-		for (unsigned i = 0; i < sizeof(depths); i++)
-			report(try_depths(depths[i], depths[i], depths[i]), "depth", depths[i]);
-	else
-		for (unsigned i = 0; i < sizeof(some); i++)
-			report(try_depths(some[i], some[i], some[i]), "depth", some[i]);
+	for (unsigned i = 0; i < sizeof(depths); i++)
+		report(try_depths(depths[i], depths[i], depths[i]), "depth", depths[i]);
 	report(try_depths(0, 128, 3), "IRD 0, ORD 128 against", 3);
 	report(try_depths(128, 0, 3), "ORD 0, IRD 128 against", 3);
 	report(try_depths(ANY, ANY, 5), "depths not negotiated, against", 5);
@@ -441,7 +437,7 @@ main(int argc, char **argv)
 	int rc;
 
 	if (argc < 4 || ((connects || sends) && sk_addr_parse(argv[3], &to) < 0)) {
-		fprintf(stderr, "usage: saker_cases SOCKET connect ADDR PORT [long] | "
+		fprintf(stderr, "usage: saker_cases SOCKET connect ADDR PORT | "
 				"send ADDR PORT | listen PORT\n");
 		return 2;
 	}
@@ -454,7 +450,7 @@ main(int argc, char **argv)
 	if (rc == 0) {
 		open_side(&b);
 		open_side(&neighbour);
-		rc = connects ? do_connect(argc > 5) : sends ? try_rtr_send() : do_listen();
+		rc = connects ? do_connect() : sends ? try_rtr_send() : do_listen();
 		if (connects && end_neighbour())
 			rc = -1;
 	}

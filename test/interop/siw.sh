@@ -100,21 +100,21 @@ operations() { # operations NAME HOST-ADDRESS GUEST-ADDRESS HOST-OPTIONS QUICK
 
 # Start-up (RFC 6581): depths, ready-to-receive messages, rejections, and Atomics (RFC 7306), which siw does not have. A second listener at
 # the next port is the neighbour whose stream goes on.
-startup_cases() { # startup_cases HOST-ADDRESS GUEST-ADDRESS OPTION
+startup_cases() { # startup_cases NAME HOST-ADDRESS GUEST-ADDRESS
     local status=0
     port=$((port + 2))
-    guest -t 140 "$guest_cases listen $2 $port" >"$work/guest.log" 2>&1 &
+    guest -t 140 "$guest_cases listen $3 $port" >"$work/guest.log" 2>&1 &
     local g=$!
-    guest -t 140 "$guest_cases listen $2 $((port + 1))" >"$work/guest2.log" 2>&1 &
+    guest -t 140 "$guest_cases listen $3 $((port + 1))" >"$work/guest2.log" 2>&1 &
     local g2=$!
     guest_listens $port
     guest_listens $((port + 1))
-    timeout 140 "$cases" "$sock" connect "$2" $port $3 >"$work/host.log" 2>&1 || status=1
+    timeout 140 "$cases" "$sock" connect "$3" $port >"$work/host.log" 2>&1 || status=1
     wait $g || status=1
     wait $g2 || status=1
-    verdict $status "start-up in $(grep -c "^ok" "$work/host.log") ways, Atomics refused, saker connects" "$work/host.log" "$work/guest.log" "$work/guest2.log"
+    verdict $status "start-up in $(grep -c "^ok" "$work/host.log") ways, Atomics refused, saker connects, $1" "$work/host.log" "$work/guest.log" "$work/guest2.log"
     port=$((port + 1))
-    from_guest "start-up, Atomics refused, the guest connects" "$cases $sock listen @" "$guest_cases connect $1 @"
+    from_guest "start-up, Atomics refused, the guest connects, $1" "$cases $sock listen @" "$guest_cases connect $2 @"
     port=$((port + 1))
 }
 # siw takes a Write or a Read as ready-to-receive message, and hears a Terminate (code 7) if only a Send was offered. Its kernel's iw_cm does
@@ -131,12 +131,14 @@ quick=quick
 [ -n "${CI_LONG:-}" ] && quick=
 rping_both "IPv4" 10.66.0.1 10.66.0.2 20 1000
 rping_both "IPv6" fd66::1 fd66::2 20 1000
-startup_cases 10.66.0.1 10.66.0.2 "${CI_LONG:+long}"
+startup_cases "IPv4" 10.66.0.1 10.66.0.2
 operations "IPv4, revision 2" 10.66.0.1 10.66.0.2 "rev2" $quick
 operations "IPv6, revision 1" fd66::1 fd66::2 "rev1" quick
 rping_both "IPv4, hostile wire" 10.67.0.1 10.67.0.2 20 1000
 operations "IPv4, hostile wire" 10.67.0.1 10.67.0.2 "rev2" quick
 if [ -n "${CI_LONG:-}" ]; then
+    startup_cases "IPv6" fd66::1 fd66::2
+    startup_cases "IPv4, hostile wire" 10.67.0.1 10.67.0.2
     rping_both "IPv4, 64 KiB" 10.66.0.1 10.66.0.2 200 65000
     rping_both "IPv6, hostile wire" fd67::1 fd67::2 100 30000
     operations "IPv4, revision 1" 10.66.0.1 10.66.0.2 "rev1" ""
