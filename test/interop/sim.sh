@@ -38,7 +38,10 @@ if command -v gnuplot >/dev/null; then
 fi
 
 run c reorder run.duration-us=1000 "link.reorder=0 5"
-run c incast run.duration-us=1000 "topology.hosts=3 26"
+run c incast run.duration-us=1000 run.sample-us=100 "topology.hosts=3 26"
+# four runs of 2 ms, a line each 100 us; some of them with packets waiting
+awk -F, 'NR > 1 { n[$1]++; if ($4 > 0) deep++ } END { exit !(n[0] >= 18 && n[3] >= 18 && deep > 20) }' "$dir/c/incast-series.csv" ||
+    fail "the course of the incast is not what it should be"
 run c paths run.warmup-us=500 run.duration-us=1000
 run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4
