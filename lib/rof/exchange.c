@@ -311,7 +311,7 @@ rofx_deadline(const struct rofx *x)
 void
 rofx_timeout(struct rofx *x, uint64_t now)
 {
-	if (now < x->deadline)
+	if (now < x->deadline || x->deadline == UINT64_MAX)
 		return;
 	if (x->state == ROFX_S_AGAIN)
 		rofx_ask(x, now);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The exchange against a stranger, in clear: as responder, as initiator, and on a live connection.
+ * The first bytes choose the side, the cuts and what the application answers. What comes out of it
+ * must be within bounds; a request that was accepted must satisfy an honest initiator's parser.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/rof/exchange.h"
+
+static void
+check(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static struct rofx_side
+side(unsigned n)
+{
+	return (struct rofx_side){.ordering = ROFX_ANY,
+		.errors = ROFX_ANY,
+		.cid = 100 + n,
+		.qpn = 200 + n,
+		.mtu = 4096,
+		.ird = 16,
+		.ord = 16,
+		.request_window = 64,
+		.data_window = 128,
+		.flows = FA_FLOWS_MAX,
+		.ttl = 64,
+		.psp = ROFX_PSP(PSP_NO_CRYPTO) | ROFX_PSP_KEYED,
+		.spi = 300 + n};
+}
+
+static void
+check_agreed(const struct rofx_agreed *a)
+{
+	check(a->mtu >= ROF_MTU_MIN && a->mtu <= 4096);
+	check(a->ird <= 16 && a->ord <= 16);
+	check(a->flows == 1 || a->flows == FA_FLOWS_MAX);
+	check(a->tx_window <= FA_REQUEST_WINDOW);
+	check(a->psp == PSP_NO_CRYPTO);
+	check(a->ordering <= ROF_ORDER_NONE && a->errors <= ROF_ERRORS_COMPLETE);
+	check(a->peer.cid <= FALCON_CID_MAX && a->peer.qpn <= ROF_QPN_MAX);
+	check(a->private_len <= ROFX_PRIVATE_MAX);
+}
+
+static void
+drain(struct rofx *x)
+{
+	uint8_t buf[100];
+	size_t n;
+
+	while ((n = rofx_output(x, buf, sizeof(buf))) > 0)
+		check(n <= sizeof(buf));
+}
+
+static void
+answer_request(struct rofx *x, uint8_t how)
+{
+	struct rofx_side s = side(2);
+
+	check(rofx_request(x)->private_len <= ROFX_PRIVATE_MAX);
+	s.transport = rofx_request(x)->peer.transport;
+	s.tunnel = rofx_request(x)->peer.tunnel;
+	s.qpn = rofx_request(x)->peer.to_qpn;
+	s.gid = rofx_request(x)->peer.to_gid;
+	s.to_qpn = rofx_request(x)->peer.qpn;
+	s.to_gid = rofx_request(x)->peer.gid;
+	if (how & 1)
+		rofx_later(x, 0, how);
+	else if (how & 2)
+		rofx_reject(x, ROFX_NO_QP, "no", 2);
+	else if (rofx_accept(x, 0, &s, "yes", 3) == 0)
+		check_agreed(rofx_agreed(x));
+}
+
+/* false: it has ended. */
+static bool
+react(struct rofx *x, uint8_t how)
+{
+	switch (rofx_event(x)) {
+	case ROFX_EV_REQUEST:
+		answer_request(x, how);
+		break;
+	case ROFX_EV_LOOKUP:
+		check(rofx_question(x)->private_len <= ROFX_PRIVATE_MAX);
+		check(rofx_found(x, 7, 8, "here", 4) == 0);
+		break;
+	case ROFX_EV_AGREED:
+		check_agreed(rofx_agreed(x));
+		check(rofx_ready(x) == 0);
+		if (how & 4)
+			rofx_trim(x);
+		break;
+	case ROFX_EV_ESTABLISHED:
+		if (how & 4)
+			rofx_trim(x);
+		break;
+	case ROFX_EV_REKEY:
+		check(rofx_agreed(x)->tx.version == rofx_agreed(x)->psp);
+		check(rofx_rekeyed(x) == 0);
+		break;
+	case ROFX_EV_FAILED:
+		check(rofx_why(x) != ROFX_NONE && rofx_why(x) < rofx_reason_count);
+		return false;
+	case ROFX_EV_REJECTED:
+	case ROFX_EV_FOUND:
+		return false;
+	default:
+		break;
+	}
+	return true;
+}
+
+static struct rofx *
+start(uint8_t kind)
+{
+	struct rofx_config cfg = {0};
+	struct rofx_question q = {.service = 7};
+	struct rofx_side s = side(1);
+	int err;
+
+	s.ordering = s.errors = 0;
+	if (kind == 0)
+		return rofx_connect(&cfg, 0, &s, "hi", 2, &err);
+	if (kind == 1)
+		return rofx_lookup(&cfg, 0, &q, &err);
+	return rofx_listen(&cfg, 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct rofx *x;
+	size_t cut;
+
+	if (len < 3)
+		return 0;
+	x = start(data[0] & 3);
+	check(x != NULL);
+	cut = data[1] + 1u;
+	for (size_t at = 3; at < len; at += cut) {
+		size_t n = len - at < cut ? len - at : cut;
+		int took = rofx_input(x, at, data + at, n);
+
+		check(took == (int)n || (took < 0 && took == -(int)rofx_why(x)));
+		if (!react(x, data[2]))
+			break;
+		if (data[0] & 4)
+			drain(x);
+		if (data[0] & 8)
+			rofx_timeout(x, rofx_deadline(x));
+	}
+	rofx_closed(x);
+	react(x, data[2]);
+	drain(x);
+	rofx_destroy(x);
+	return 0;
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The frames of doc/falcon-cm.md byte by byte, and frames that cannot be. */
+#include "exchange_pair.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "../../../lib/base/mem.h"
+
+#define OPENING 20
+#define BODY    (OPENING + 4)
+
+/* "RoF ID Req Frame", version 1, in clear */
+#define OPENING_REQ                                                                                \
+	'R', 'o', 'F', ' ', 'I', 'D', ' ', 'R', 'e', 'q', ' ', 'F', 'r', 'a', 'm', 'e', 1
+#define OPENING_REP                                                                                \
+	'R', 'o', 'F', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e', 1
+
+static const uint8_t connect_bytes[] = {
+	OPENING_REQ,
+	0,
+	0,
+	0, /* clear, status, reserved */
+	1,
+	1,
+	0,
+	102, /* version, CONNECT, length */
+	0x00,
+	0,
+	0,
+	0, /* RC, listener, strong, verbs */
+	0x00,
+	0xc1,
+	0xd0,
+	0x01, /* CID */
+	0x00,
+	0x10,
+	0x00,
+	0x01, /* QPN */
+	0x00,
+	0x00,
+	0x00,
+	0x00, /* QPN asked for */
+	0xfd,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0x01, /* GID */
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0, /* GID asked for */
+	0x10,
+	0x20,
+	0x30,
+	0x41, /* request PSN */
+	0x50,
+	0x60,
+	0x70,
+	0x81, /* data PSN */
+	0x90,
+	0xa0,
+	0xb0,
+	0xc1, /* RSN */
+	0x10,
+	0x01, /* MTU 4097 */
+	0x00,
+	0x11,
+	0x00,
+	0x21, /* IRD 17, ORD 33 */
+	64,
+	128,
+	4, /* windows, flows */
+	1,
+	13,
+	64, /* rnr_retry, RNR code, TTL */
+	0x00,
+	0xf0,
+	0x00,
+	0x01, /* function */
+	0,
+	0, /* transport mode, no PCID */
+	0x80,
+	0x00, /* without crypto */
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0, /* PCID */
+	0x51,
+	0x00,
+	0x00,
+	0x01, /* SPI */
+	0x00,
+	0x06,
+	0x00,
+	0x00, /* private data, reserved */
+	'h',
+	'e',
+	'l',
+	'l',
+	'o',
+	0,
+};
+
+static const uint8_t accept_bytes[] = {
+	OPENING_REP,
+	0,
+	0,
+	0,
+	1,
+	2,
+	0,
+	136,
+	0x00,
+	0,
+	0,
+	0,
+	0x00,
+	0xc1,
+	0xd0,
+	0x02,
+	0x00,
+	0x10,
+	0x00,
+	0x02,
+	0x00,
+	0x10,
+	0x00,
+	0x01, /* the initiator's QPN */
+	0xfd,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0x02,
+	0xfd,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0x01,
+	0x10,
+	0x20,
+	0x30,
+	0x42,
+	0x50,
+	0x60,
+	0x70,
+	0x82,
+	0x90,
+	0xa0,
+	0xb0,
+	0xc2,
+	0x10,
+	0x01, /* the smaller MTU */
+	0x00,
+	0x12,
+	0x00,
+	0x11, /* IRD 18; ORD 34, reduced to the initiator's IRD */
+	64,
+	128,
+	4,
+	2,
+	14,
+	64,
+	0x00,
+	0xf0,
+	0x00,
+	0x02,
+	0,
+	0,
+	0x80,
+	0x00,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0x51,
+	0x00,
+	0x00,
+	0x02,
+	0x00,
+	0x08,
+	0,
+	0, /* private data, key length, reserved */
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	'w',
+	'e',
+	'l',
+	'c',
+	'o',
+	'm',
+	'e',
+	0,
+};
+
+static void
+assert_output(struct rofx *x, const uint8_t *want, size_t len)
+{
+	uint8_t buf[2048];
+	size_t n = rofx_output(x, buf, sizeof(buf));
+
+	cr_assert_eq(n, len, "%zu bytes instead of %zu", n, len);
+	for (size_t i = 0; i < n; i++)
+		cr_assert_eq(buf[i], want[i], "byte %zu: %02x instead of %02x", i, buf[i], want[i]);
+}
+
+static struct rofx *
+initiator(void)
+{
+	struct rofx_config cfg = {0};
+	struct rofx_side s1 = xp_side(1);
+	int err;
+
+	return rofx_connect(&cfg, 0, &s1, "hello", 6, &err);
+}
+
+static struct rofx *
+responder(void)
+{
+	struct rofx_config cfg = {0};
+
+	return rofx_listen(&cfg, 0);
+}
+
+/* ---- Byte by byte ---- */
+
+Test(exchange_frames, section_4_1_connect)
+{
+	struct rofx *a = initiator();
+
+	assert_output(a, connect_bytes, sizeof(connect_bytes));
+	rofx_destroy(a);
+}
+
+Test(exchange_frames, section_4_2_accept_and_4_3_ready)
+{
+	static const uint8_t ready[40] = {1, 3, 0, 36};
+	struct rofx_side s2 = xp_side(2);
+	struct rofx *a = initiator(), *b = responder();
+	uint8_t buf[256];
+
+	rofx_output(a, buf, sizeof(buf));
+	cr_assert_eq(rofx_input(b, 0, connect_bytes, sizeof(connect_bytes)), sizeof(connect_bytes));
+	cr_assert_eq(rofx_accept(b, 0, &s2, "welcome", 8), 0);
+	assert_output(b, accept_bytes, sizeof(accept_bytes));
+	cr_assert_eq(rofx_input(a, 0, accept_bytes, sizeof(accept_bytes)), sizeof(accept_bytes));
+	cr_assert_eq(rofx_ready(a), 0);
+	assert_output(a, ready, sizeof(ready));
+	rofx_destroy(a);
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, section_4_4_reject_and_4_5_later)
+{
+	static const uint8_t later[] = {OPENING_REP, 0, 0, 0, 1, 5, 0, 4, 0, 0, 0x03, 0xe8};
+	static const uint8_t reject[] = {1, 4, 0, 6, 3, 0, 0, 2, 'n', 'o'};
+	struct rofx *b = responder();
+
+	rofx_input(b, 0, connect_bytes, sizeof(connect_bytes));
+	cr_assert_eq(rofx_later(b, 0, 1000), 0);
+	assert_output(b, later, sizeof(later));
+	rofx_input(b, 0, connect_bytes + OPENING, sizeof(connect_bytes) - OPENING);
+	cr_assert_eq(rofx_reject(b, ROFX_NO_QP, "no", 2), 0);
+	assert_output(b, reject, sizeof(reject));
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, section_4_6_lookup_and_found)
+{
+	static const uint8_t lookup[] = {OPENING_REQ, 0, 0, 0, 1, 6, 0, 38, 0x1b, 0x58, 0, 2, 0xfd,
+		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,       /* from */
+		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, /* to */
+		'?', '!'};
+	static const uint8_t found[] = {OPENING_REP, 0, 0, 0, 1, 7, 0, 13, 0, 0xab, 0xcd, 0xef,
+		0x80, 0x01, 0x02, 0x03, 0, 1, 0, 0, '.'};
+	struct rofx_question q = {.service = 7000,
+		.gid = xp_side(1).gid,
+		.to_gid = xp_side(2).gid,
+		.private_len = 2,
+		.private_data = "?!"};
+	struct rofx_config cfg = {0};
+	int err;
+	struct rofx *a = rofx_lookup(&cfg, 0, &q, &err), *b = responder();
+
+	assert_output(a, lookup, sizeof(lookup));
+	cr_assert_eq(rofx_input(b, 0, lookup, sizeof(lookup)), sizeof(lookup));
+	cr_assert_eq(rofx_event(b), ROFX_EV_LOOKUP);
+	cr_assert_eq(rofx_question(b)->service, 7000);
+	cr_assert_eq(rofx_question(b)->private_len, 2);
+	cr_assert_eq(rofx_found(b, 0xabcdef, 0x80010203, ".", 1), 0);
+	assert_output(b, found, sizeof(found));
+	cr_assert_eq(rofx_input(a, 0, found, sizeof(found)), sizeof(found));
+	cr_assert_eq(rofx_event(a), ROFX_EV_FOUND);
+	cr_assert_eq(rofx_answer(a)->qpn, 0xabcdef);
+	cr_assert_eq(rofx_answer(a)->qkey, 0x80010203);
+	cr_assert_eq(rofx_answer(a)->private_data[0], '.');
+	rofx_destroy(a);
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, section_4_7_rekey_and_rekeyed)
+{
+	static const uint8_t rekey[44] = {1, 8, 0, 40, 0x52, 0, 0, 9, 15};
+	static const uint8_t rekeyed[] = {1, 9, 0, 4, 0x52, 0, 0, 9};
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x52000009};
+	struct rofx_side s1 = xp_side(1), s2 = xp_side(2);
+	struct xpair p = {0};
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(rofx_rekey(p.a, 0, &sa), 0);
+	assert_output(p.a, rekey, sizeof(rekey));
+	rofx_input(p.b, 0, rekey, sizeof(rekey));
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
+	cr_assert_eq(rofx_agreed(p.b)->tx.spi, 0x52000009);
+	cr_assert_eq(rofx_rekeyed(p.b), 0);
+	assert_output(p.b, rekeyed, sizeof(rekeyed));
+	xp_end(&p);
+}
+
+Test(exchange_frames, section_2_key_tells_it_from_mpa)
+{
+	cr_assert_eq(rofx_match(connect_bytes, sizeof(connect_bytes)), 1);
+	cr_assert_eq(rofx_match(connect_bytes, 16), 1);
+	cr_assert_eq(rofx_match(connect_bytes, 15), -1);
+	cr_assert_eq(rofx_match((const uint8_t *)"MPA ID Req Frame", 16), 0);
+	cr_assert_eq(rofx_match((const uint8_t *)"M", 1), 0);
+	cr_assert_eq(rofx_match(accept_bytes, 16), 0);
+}
+
+/* ---- What cannot be ---- */
+
+Test(exchange_frames, a_truncated_request_is_no_request)
+{
+	for (size_t len = 1; len < sizeof(connect_bytes); len++) {
+		struct rofx *b = responder();
+
+		cr_assert_eq(rofx_input(b, 0, connect_bytes, len), (int)len);
+		cr_assert_eq(rofx_event(b), ROFX_EV_NONE, "%zu bytes", len);
+		rofx_closed(b);
+		cr_assert_eq(rofx_event(b), ROFX_EV_FAILED);
+		cr_assert_eq(rofx_why(b), ROFX_CLOSED);
+		rofx_destroy(b);
+	}
+}
+
+struct patch {
+	uint16_t at;
+	uint8_t value;
+	enum rofx_reason why;
+};
+
+static void
+refuses(struct rofx *x, const uint8_t *good, size_t len, const struct patch *patch)
+{
+	uint8_t bad[512];
+
+	memcpy(bad, good, len);
+	bad[patch->at] = patch->value;
+	cr_assert_eq(rofx_input(x, 0, bad, len), -(int)patch->why, "byte %u = %02x: %d", patch->at,
+		patch->value, rofx_why(x));
+	cr_assert_eq(rofx_event(x), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(x), patch->why);
+	/* and stays so */
+	cr_assert_eq(rofx_input(x, 0, good, len), -(int)patch->why);
+}
+
+Test(exchange_frames, a_request_whose_fields_cannot_be)
+{
+	static const struct patch bad[] = {
+		{0, 'M', ROFX_BAD_KEY},
+		{15, 'E', ROFX_BAD_KEY},
+		{9, 'p', ROFX_BAD_KEY}, /* a reply's */
+		{16, 2, ROFX_BAD_VERSION},
+		{17, 1, ROFX_NO_TLS},
+		{17, 2, ROFX_MALFORMED},
+		{OPENING, 2, ROFX_BAD_VERSION},
+		{OPENING + 1, 0, ROFX_BAD_FRAME},
+		{OPENING + 1, 10, ROFX_BAD_FRAME},
+		{OPENING + 1, 255, ROFX_BAD_FRAME},
+		{OPENING + 2, 3, ROFX_BAD_FRAME},   /* longer than any */
+		{OPENING + 3, 95, ROFX_BAD_FRAME},  /* shorter than its fixed part */
+		{OPENING + 3, 101, ROFX_MALFORMED}, /* not what its private data needs */
+		{BODY + 0, 0x20, ROFX_MALFORMED},
+		{BODY + 1, 2, ROFX_MALFORMED},
+		{BODY + 2, 3, ROFX_MALFORMED},
+		{BODY + 2, ROFX_ANY, ROFX_MALFORMED}, /* a request says what it wants */
+		{BODY + 3, 2, ROFX_MALFORMED},
+		{BODY + 3, ROFX_ANY, ROFX_MALFORMED},
+		{BODY + 4, 1, ROFX_MALFORMED},
+		{BODY + 8, 1, ROFX_MALFORMED},
+		{BODY + 12, 1, ROFX_MALFORMED},
+		{BODY + 60, 0, ROFX_MALFORMED},    /* MTU 1 */
+		{BODY + 60, 0x20, ROFX_MALFORMED}, /* 8193 */
+		{BODY + 62, 0x40, ROFX_MALFORMED},
+		{BODY + 64, 0x40, ROFX_MALFORMED},
+		{BODY + 66, 0, ROFX_MALFORMED},
+		{BODY + 66, 65, ROFX_MALFORMED},
+		{BODY + 67, 0, ROFX_MALFORMED},
+		{BODY + 67, 129, ROFX_MALFORMED},
+		{BODY + 68, 0, ROFX_MALFORMED},
+		{BODY + 68, 2, ROFX_MALFORMED},
+		{BODY + 69, 8, ROFX_MALFORMED},
+		{BODY + 70, 32, ROFX_MALFORMED},
+		{BODY + 71, 0, ROFX_MALFORMED},
+		{BODY + 72, 1, ROFX_MALFORMED},
+		{BODY + 76, 2, ROFX_MALFORMED},
+		{BODY + 77, 2, ROFX_MALFORMED},
+		{BODY + 93, 5, ROFX_MALFORMED},
+	};
+
+	for (size_t i = 0; i < SK_ARRAY_LEN(bad); i++) {
+		struct rofx *b = responder();
+
+		refuses(b, connect_bytes, sizeof(connect_bytes), &bad[i]);
+		rofx_destroy(b);
+	}
+}
+
+Test(exchange_frames, section_6_a_reply_that_contradicts_the_request)
+{
+	static const struct patch bad[] = {
+		{0, 'M', ROFX_BAD_KEY},
+		{9, 'q', ROFX_BAD_KEY},
+		{16, 2, ROFX_BAD_VERSION},
+		{17, 1, ROFX_CONTRADICTION},
+		{18, 18, ROFX_TLS_NEEDED},
+		{OPENING + 1, 1, ROFX_UNEXPECTED},
+		{OPENING + 1, 3, ROFX_BAD_FRAME},
+		{BODY + 0, ROF_XRC, ROFX_CONTRADICTION},
+		{BODY + 1, 1, ROFX_CONTRADICTION},
+		{BODY + 2, 1, ROFX_CONTRADICTION},
+		{BODY + 3, 1, ROFX_CONTRADICTION},
+		{BODY + 15, 2, ROFX_CONTRADICTION},  /* another's QPN */
+		{BODY + 47, 2, ROFX_CONTRADICTION},  /* another's GID */
+		{BODY + 61, 2, ROFX_CONTRADICTION},  /* a larger MTU */
+		{BODY + 63, 34, ROFX_CONTRADICTION}, /* IRD beyond our ORD */
+		{BODY + 65, 18, ROFX_CONTRADICTION}, /* ORD beyond our IRD */
+		{BODY + 76, 1, ROFX_CONTRADICTION},
+		{BODY + 78, 0x00, ROFX_CONTRADICTION}, /* no PSP version */
+		{BODY + 78, 0xc0, ROFX_CONTRADICTION}, /* two */
+		{BODY + 78, 0x40, ROFX_CONTRADICTION}, /* one that was not offered */
+		{BODY + 94, 16, ROFX_CONTRADICTION},   /* a key, without crypto */
+		{BODY + 94, 1, ROFX_MALFORMED},
+	};
+
+	for (size_t i = 0; i < SK_ARRAY_LEN(bad); i++) {
+		struct rofx *a = initiator();
+
+		refuses(a, accept_bytes, sizeof(accept_bytes), &bad[i]);
+		rofx_destroy(a);
+	}
+}
+
+Test(exchange_frames, section_2_other_version_is_answered_with_ours)
+{
+	static const uint8_t answer[] = {OPENING_REP, 0, 16, 0};
+	uint8_t other[sizeof(connect_bytes)];
+	struct rofx *a = initiator(), *b = responder();
+
+	memcpy(other, connect_bytes, sizeof(other));
+	other[16] = 9;
+	cr_assert_eq(rofx_input(b, 0, other, sizeof(other)), -ROFX_BAD_VERSION);
+	cr_assert_eq(rofx_peer_version(b), 9);
+	assert_output(b, answer, sizeof(answer));
+	cr_assert_eq(rofx_input(a, 0, answer, sizeof(answer)), -ROFX_BAD_VERSION);
+	cr_assert_eq(rofx_peer_version(a), 1);
+	rofx_destroy(a);
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, a_stranger_gets_no_answer)
+{
+	uint8_t buf[64];
+	struct rofx *b = responder();
+
+	cr_assert_eq(rofx_input(b, 0, (const uint8_t *)"GET / HTTP/1.0\r\n\r\n\r\n\r\n", 22),
+		-ROFX_BAD_KEY);
+	cr_assert_eq(rofx_output(b, buf, sizeof(buf)), 0);
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, reserved_bytes_are_not_looked_at)
+{
+	static const uint16_t at[] = {18, 19, BODY + 94, BODY + 95};
+	uint8_t odd[sizeof(connect_bytes)];
+	struct rofx *b = responder();
+
+	memcpy(odd, connect_bytes, sizeof(odd));
+	for (size_t i = 0; i < SK_ARRAY_LEN(at); i++)
+		odd[at[i]] = 0xff;
+	cr_assert_eq(rofx_input(b, 0, odd, sizeof(odd)), sizeof(odd));
+	cr_assert_eq(rofx_event(b), ROFX_EV_REQUEST);
+	rofx_destroy(b);
+}
