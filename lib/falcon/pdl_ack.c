@@ -23,6 +23,8 @@ static void
 acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
 {
 	c->pdl.flow[p->flow].acked++;
+	if (p->flags & PKT_RETX)
+		pdl_loss_learn(c, now, p);
 	pdl_txw_remove(w, p);
 	tl_sent(c, now, p, p->resync ? p->completion : FA_DONE, p->ulp_code);
 }
@@ -203,7 +205,7 @@ nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 	p = pdl_txw_get(w, h->psn);
 	switch (h->nack_code) {
 	case FALCON_NACK_RESOURCES: /* the congestion algorithm knows; else as if it were lost */
-		p->timeouts = 0; /* but the path and the peer are well: no reason to give up */
+		p->timeouts = 0;    /* but the path and the peer are well: no reason to give up */
 		return;
 	case FALCON_NACK_RNR:
 		not_ready(c, now, w, p, h->rnr_timeout);

@@ -56,6 +56,22 @@ by_own(uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
 	}
 }
 
+/* What comes back sooner than a round trip after it was sent again had only been overtaken: allow
+ * for more of that (as RFC 8985 does by DSACK), and for less when it does not happen any more. */
+void
+pdl_loss_learn(struct fa_conn *c, uint64_t now, const struct fa_pkt *p)
+{
+	struct pdl_flow *f = &c->pdl.flow[p->flow];
+
+	if (now - p->sent_at < TICKS_NS(f->rack_rtt) * 3 / 4) {
+		f->reo_steps += f->reo_steps < PDL_REO_STEPS;
+		f->reo_right = 0;
+	} else if (f->reo_steps && ++f->reo_right == PDL_REO_PERSIST) {
+		f->reo_steps--;
+		f->reo_right = 0;
+	}
+}
+
 /* RACK: a packet is lost when one that was sent after it on the same path has arrived, and a round
  * trip and some reordering have passed since. */
 static void
@@ -75,7 +91,7 @@ by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 				return;
 			continue;
 		}
-		due = p->sent_at + rtt + SK_MAX(rtt / 4, PDL_REO_MIN_NS);
+		due = p->sent_at + rtt + SK_MAX(rtt / 4 * (1u + f->reo_steps), PDL_REO_MIN_NS);
 		if (due <= now)
 			lost(w, p, k);
 		else

@@ -28,6 +28,8 @@
 #define PDL_TURN         8     /* packets of a connection before the next one's turn (8.3) */
 #define PDL_BACKOFF_MAX  6     /* the timeout of a packet doubles so often at most */
 #define PDL_REO_MIN_NS   4000  /* RACK: reordering that is always allowed for */
+#define PDL_REO_STEPS    3     /* RACK: a whole round trip at most */
+#define PDL_REO_PERSIST  16    /* so many that were needed: one step back */
 #define PDL_PTO_MIN_NS   50000 /* TLP: no probe earlier */
 #define PDL_RTT_MAX      (1u << 23) /* ticks: a round trip beyond a second is a lie */
 
@@ -94,6 +96,8 @@ struct pdl_flow {
 	uint16_t ack_half; /* coalescing counter, in halves of a packet */
 	uint8_t hops;
 	bool rack_valid, ack_now;
+	uint8_t reo_steps; /* RACK: quarters of a round trip allowed for reordering, less one */
+	uint8_t reo_right; /* early retransmissions in a row that were needed */
 };
 
 struct pdl_counts {
@@ -229,6 +233,8 @@ void pdl_piggyback(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 
 /* After an acknowledgement `h` on `flow`, which came `rtt` ticks after its t1. */
 void pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint32_t rtt);
+/* `p` was sent again and has arrived: was that needed? */
+void pdl_loss_learn(struct fa_conn *c, uint64_t now, const struct fa_pkt *p);
 /* When loss_due has come: RACK looks again. */
 void pdl_loss_timer(struct fa_conn *c, uint64_t now);
 /* When tlp_due has come. */

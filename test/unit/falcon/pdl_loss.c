@@ -351,6 +351,54 @@ Test(pdl_loss, rack_finds_a_lost_retransmission)
 	cr_assert_eq(rig.sent[6].h.psn, 300);
 }
 
+/* A hole whose packet comes so long after its retransmission; returns how long RACK waited. */
+static uint64_t
+rack_hole(uint64_t arrives_after)
+{
+	uint32_t psn = rig.c->pdl.tx[PDL_DATA].next;
+	unsigned from = rig.sents;
+	uint64_t start;
+
+	rig_pushes(psn, 1);
+	rig_run(0);
+	rig_pushes(psn + 1, 1);
+	rig_run(US);
+	rig_run(RTT);
+	rig_in((struct wire_falcon){.type = FALCON_EACK,
+		.rbpsn = 100,
+		.dbpsn = psn,
+		.t1 = fa_ticks(rig.now - RTT),
+		.t2 = 77,
+		.data_ack = {2},
+		.data_rx = {2}});
+	start = rig.now;
+	while (rig.sents < from + 3 && rig.now < start + 2 * RTT)
+		rig_run(US / 2);
+	cr_assert_eq(rig.sents, from + 3);
+	start = rig.now - start;
+	rig_run(arrives_after);
+	rig_back(100, psn + 2);
+	return start;
+}
+
+Test(pdl_loss, rack_learns_how_far_packets_are_overtaken)
+{
+	uint64_t first;
+
+	rig.cfg.rack = true;
+	rig_start();
+	first = rack_hole(RTT);
+	cr_assert(first <= RTT / 4 + 2 * US);
+	/* Three times the original arrives after all. */
+	for (unsigned i = 0; i < 3; i++)
+		rack_hole(RTT / 4);
+	cr_assert(rack_hole(RTT) > RTT - 4 * US);
+	/* Not for ever. */
+	for (unsigned i = 0; i < 3 * PDL_REO_PERSIST; i++)
+		rack_hole(RTT);
+	cr_assert(rack_hole(RTT) <= first + US);
+}
+
 Test(pdl_loss, tlp_probes_the_first_that_is_missing)
 {
 	rig.cfg.rack = true;
