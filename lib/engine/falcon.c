@@ -43,7 +43,7 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 	struct eng_transport *t = ctx;
 	struct eng_falcon_conn *fc = fa_conn_user(conn);
 	uint64_t u = d->type == FA_COMPLETION ? ENG_OUTCOME(d->completion, d->ulp_code)
-					      : (uintptr_t)d->buf;
+					      : (uintptr_t)d->buf | d->restart;
 
 	/* Until it is bound nobody knows where to. */
 	if (fc->c->state == ECONN_BOUND &&

@@ -124,6 +124,13 @@ falcon_flush(struct eng_qp *qp)
 	rof_flush(qp->rof);
 }
 
+/* fa_delivery.restart stands in the bit of the pointer that it does not need. */
+static struct fa_buf *
+buf_of(const struct eng_dmsg *m)
+{
+	return (struct fa_buf *)(uintptr_t)(m->u & ~1ull);
+}
+
 static void
 falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 {
@@ -144,7 +151,8 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		d.completion = (uint8_t)m->u;
 		d.ulp_code = (uint8_t)(m->u >> 8);
 	} else {
-		d.buf = (struct fa_buf *)(uintptr_t)m->u;
+		d.restart = m->u & 1;
+		d.buf = buf_of(m);
 	}
 	if (rof_rx(qp->chan, s->now, &d))
 		eng_qp_activate(s, qp);
@@ -180,8 +188,8 @@ falcon_drop(const struct eng_dmsg *m)
 {
 	uint32_t type = m->id_type & 15;
 
-	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) && m->u != 0)
-		eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
+	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) && buf_of(m))
+		eng_fbuf_free(buf_of(m));
 }
 
 const struct eng_half eng_falcon = {

@@ -247,9 +247,13 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 
 	if (c->rc)
 		reason = judge(c, in, &nak);
+	/* A pull is refused by an answer, which takes a buffer. */
+	if (reason != ROF_NONE && reason != ROF_NO_BUFFER && in->pull && !rof_pull_refuse(c, in))
+		reason = ROF_NO_BUFFER;
 	if (reason == ROF_NO_BUFFER || (reason == ROF_NO_RECEIVE && patient(c, in->rsn))) {
 		rof_count(c->st, reason);
-		c->rc->info.rnr_out++;
+		if (c->rc)
+			c->rc->info.rnr_out++;
 		if (!c->refused && reason == ROF_NO_BUFFER) {
 			c->refused = true;
 			c->refuse_rsn = in->rsn;
@@ -265,10 +269,6 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 	accepted(c, in->rsn);
 	if (in->in_sequence)
 		sn_came(c, in->h.sn);
-	if (reason != ROF_NONE && in->pull && !rof_pull_refuse(c, in)) {
-		come_again(c, d, ROF_RNR_SOON);
-		return;
-	}
 	if (reason == ROF_NONE)
 		taken(c, in);
 	else
@@ -282,6 +282,9 @@ request(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_in in;
 
+	/* The one that was refused does not come again: its sender has given it up. */
+	if (d->restart && d->rsn != c->refuse_rsn)
+		c->refused = false;
 	if (behind(c, d->rsn)) {
 		come_again(c, d, c->p.rnr_code);
 		return;
