@@ -37,12 +37,28 @@ check_failure(const struct mpa_startup *s)
 	check(len == 0 || (s->initiator && s->accepted && len >= 28 && len <= sizeof(buf)));
 }
 
+/* What the application wants, and what that will come to, are known before the reply is built. */
 static void
-answer(struct mpa_startup *s, bool accept)
+answer(struct mpa_startup *s, bool accept, unsigned wish)
 {
+	const struct mpa_offer o = {.crc = wish & 1,
+		.markers = wish & 2,
+		.rtr_send = wish & 4,
+		.rtr_write = wish & 8,
+		.rtr_read = wish & 16,
+		.ird = 17,
+		.ord = 33};
+	struct mpa_result said = s->result;
 	uint8_t buf[MPA_STARTUP_MAX];
-	int len = mpa_reply_emit(s, buf, accept, 17, 33, NULL, 0);
 	struct wire_mpa_startup h;
+	int len;
+
+	mpa_result_accept(&said, &o);
+	if (accept)
+		mpa_startup_choose(s, &o);
+	len = mpa_reply_emit(s, buf, accept, o.ird, o.ord, NULL, 0);
+	check(!accept || (said.crc == s->result.crc && said.rtr == s->result.rtr &&
+				 said.ird == s->result.ird && said.ord == s->result.ord));
 
 	check(len >= MPA_STARTUP_LEN && len <= MPA_STARTUP_MAX);
 	check(wire_mpa_startup_parse(&h, buf, (size_t)len) == MPA_STARTUP_LEN);
@@ -87,6 +103,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (s.state == MPA_REQUESTED || s.state == MPA_ACCEPTED || s.state == MPA_REFUSED)
 		check_result(&s.result);
 	if (s.state == MPA_REQUESTED)
-		answer(&s, data[0] & 64);
+		answer(&s, data[0] & 64, data[1] ^ data[2]);
 	return 0;
 }
