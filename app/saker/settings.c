@@ -94,8 +94,8 @@ static const struct row rows[] = {
 	{"limits", "sq-depth", KIND_U32, AT(eng.limits.sq_depth), 2, 1u << 20},
 	{"limits", "rq-depth", KIND_U32, AT(eng.limits.rq_depth), 2, 1u << 20},
 	{"limits", "cq-depth", KIND_U32, AT(eng.limits.cq_depth), 2, 1u << 22},
-	{"limits", "ird", KIND_U16, AT(eng.limits.ird), 0, 16383},
-	{"limits", "ord", KIND_U16, AT(eng.limits.ord), 0, 16383},
+	{"limits", "ird", KIND_U16, AT(eng.limits.ird), 0, SHM_DEPTH_AUTO - 1},
+	{"limits", "ord", KIND_U16, AT(eng.limits.ord), 0, SHM_DEPTH_AUTO - 1},
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 

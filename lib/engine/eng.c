@@ -120,6 +120,9 @@ check(const struct eng_config *cfg, char *err, size_t errlen)
 		return REFUSE("limits: QPs and connections are 1 to 16777216");
 	if (lim->rx_mbufs < 256 || lim->tx_mbufs < 256)
 		return REFUSE("limits: at least 256 receive and 256 send mbufs");
+	if (lim->ird >= SHM_DEPTH_AUTO || lim->ord >= SHM_DEPTH_AUTO)
+		return REFUSE("limits: IRD %u, ORD %u: at most %u", lim->ird, lim->ord,
+			SHM_DEPTH_AUTO - 1);
 	if (cfg->mpa_revision != 1 && cfg->mpa_revision != 2)
 		return REFUSE("MPA revision %u: 1 or 2", cfg->mpa_revision);
 	if (cfg->port_min == 0 || cfg->port_min > cfg->port_max)

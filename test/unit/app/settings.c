@@ -97,6 +97,17 @@ Test(app_settings, the_file_wins_over_the_default)
 	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_FILE);
 }
 
+/* 0x3FFF is no depth (RFC 6581 9.1). */
+Test(app_settings, a_depth_has_14_bits_less_one_value_6581_9_1)
+{
+	file_is("[limits]\nird = 16382\nord = 16382\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.eng.limits.ird, 16382);
+	file_is("[limits]\nord = 16383\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_not_null(strstr(why, "0..16382"), "%s", why);
+}
+
 Test(app_settings, the_environment_wins_over_the_file_and_the_option_over_both)
 {
 	file_is("[saker]\nmtu = 9000\nidle = sleep\nname = file\n");

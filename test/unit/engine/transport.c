@@ -356,6 +356,22 @@ Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 	pair_end(&w.pair);
 }
 
+/* The value of a depth that nobody negotiates is no limit (RFC 6581 9.1). */
+Test(engine_transport, limits_of_all_ones_are_refused_6581_9_1)
+{
+	struct pair p;
+	char err[256] = "";
+
+	pair_init(&p);
+	p.cfg[0].limits.ird = SHM_DEPTH_AUTO;
+	cr_assert_null(eng_create(&p.cfg[0], err, sizeof(err)));
+	cr_assert_not_null(strstr(err, "16382"), "%s", err);
+	p.cfg[0].limits.ird = 1;
+	p.cfg[0].limits.ord = UINT16_MAX;
+	cr_assert_null(eng_create(&p.cfg[0], err, sizeof(err)));
+	pair_end(&p);
+}
+
 /* What no stage can undo: the engine stage had no QP for a peer that has accepted already. It is
  * told by the Terminate for errors without a code of their own (RFC 6581 9.3), and hears no reset.
  */
