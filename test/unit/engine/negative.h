@@ -92,7 +92,7 @@ void neg_turn(void);
 /* Turns until `done`; a generous bound fails the test. */
 #define NEG_UNTIL(done, ...)                                                                       \
 	do {                                                                                       \
-		unsigned neg_left = 4000000;                                                       \
+		unsigned neg_left = 2000000;                                                       \
 		while (!(done) && --neg_left)                                                      \
 			neg_turn();                                                                \
 		cr_assert(neg_left, __VA_ARGS__);                                                  \
