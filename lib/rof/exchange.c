@@ -11,8 +11,7 @@
 
 #include "../base/mem.h"
 
-#define LATER_MAX_MS 10000
-#define MS_NS        1000000u
+#define MS_NS 1000000u
 
 /* ---- Ends ---- */
 
@@ -140,7 +139,7 @@ on_found(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 static int
 on_later(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	uint64_t delay = (uint64_t)SK_MIN(SK_MAX(f->delay_ms, 1u), LATER_MAX_MS) * MS_NS;
+	uint64_t delay = (uint64_t)SK_MIN(SK_MAX(f->delay_ms, 1u), ROFX_LATER_MAX_MS) * MS_NS;
 
 	if (now + delay > x->patience_end)
 		return rofx_fail(x, ROFX_NOT_READY);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/mem.h"
 #include "exchange_priv.h"
 
 #define REQUEST_NS  3000000000u
@@ -105,8 +106,10 @@ rofx_ask(struct rofx *x, uint64_t now)
 		.side = x->su->ours,
 		.private_data = x->su->private_data,
 		.private_len = x->su->private_len};
+	int err = rofx_send(x, &f);
 
-	if (rofx_send(x, &f) != 0)
+	explicit_bzero(&f, sizeof(f));
+	if (err != 0)
 		return rofx_fail_silent(x, ROFX_FLOOD);
 	x->state = ROFX_S_ASKED;
 	x->deadline = now + x->cfg.reply_ns;
@@ -269,14 +272,15 @@ rofx_found(struct rofx *x, uint32_t qpn, uint32_t qkey, const void *private_data
 int
 rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms)
 {
-	struct rofx_frame f = {.type = ROFX_F_LATER, .delay_ms = delay_ms};
+	uint32_t ms = SK_MIN(delay_ms, ROFX_LATER_MAX_MS);
+	struct rofx_frame f = {.type = ROFX_F_LATER, .delay_ms = ms};
 
 	if (x->state != ROFX_S_DECIDE)
 		return -EINVAL;
 	if (rofx_send(x, &f) != 0)
 		return rofx_fail_silent(x, ROFX_FLOOD);
 	x->state = ROFX_S_WAIT;
-	x->deadline = now + x->cfg.request_ns + (uint64_t)delay_ms * 1000000u;
+	x->deadline = now + x->cfg.request_ns + (uint64_t)ms * 1000000u;
 	return 0;
 }
 

@@ -91,6 +91,8 @@ int rofx_settle_reply(
 
 /* ---- A stream ---- */
 
+#define ROFX_LATER_MAX_MS 10000
+
 enum rofx_state {
 	ROFX_S_ASKED,    /* initiator: CONNECT sent */
 	ROFX_S_AGAIN,    /* initiator: "not ready yet" came; asks again at the deadline */
@@ -111,9 +113,11 @@ struct rofx_startup {
 	struct rofx_side ours;
 	uint16_t private_len; /* ours, to be sent again */
 	uint8_t private_data[ROFX_PRIVATE_MAX];
-	struct rofx_request request;
-	struct rofx_question question;
-	struct rofx_answer answer;
+	union { /* what the peer said; one of them in the life of a stream */
+		struct rofx_request request;
+		struct rofx_question question;
+		struct rofx_answer answer;
+	};
 };
 
 struct rofx {

@@ -12,6 +12,14 @@
 
 /* ---- Out ---- */
 
+/* Bytes of frames have gone; they may have been keys. */
+static void
+gone(struct rofx *x, size_t n)
+{
+	explicit_bzero(x->out + x->out_at, n);
+	x->out_at = (uint16_t)(x->out_at + n);
+}
+
 /* Frames wait here until TLS can seal them. */
 static int
 seal(struct rofx *x)
@@ -21,7 +29,7 @@ seal(struct rofx *x)
 
 		if (n <= 0)
 			return n;
-		x->out_at = (uint16_t)(x->out_at + n);
+		gone(x, (size_t)n);
 	}
 	return 0;
 }
@@ -29,9 +37,11 @@ seal(struct rofx *x)
 static void
 compact(struct rofx *x)
 {
-	x->out_len = (uint16_t)(x->out_len - x->out_at);
-	if (x->out_at > 0 && x->out_len > 0)
-		memmove(x->out, x->out + x->out_at, x->out_len);
+	uint16_t len = (uint16_t)(x->out_len - x->out_at);
+
+	memmove(x->out, x->out + x->out_at, len);
+	explicit_bzero(x->out + len, (size_t)(x->out_len - len));
+	x->out_len = len;
 	x->out_at = 0;
 }
 
@@ -87,7 +97,7 @@ rofx_output(struct rofx *x, uint8_t *buf, size_t room)
 	if (x->secure)
 		return n;
 	frames = take(buf + n, room - n, x->out + x->out_at, (size_t)(x->out_len - x->out_at));
-	x->out_at = (uint16_t)(x->out_at + frames);
+	gone(x, frames);
 	return n + frames;
 }
 

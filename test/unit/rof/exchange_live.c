@@ -130,6 +130,7 @@ Test(exchange_live, delays_are_bounded_on_both_ends)
 	xp_start(&p, &s1);
 	xp_run(&p);
 	rofx_later(p.b, 0, UINT32_MAX);
+	cr_assert_eq(rofx_deadline(p.b), 10030ull * MS);
 	xp_run(&p);
 	cr_assert_eq(rofx_deadline(p.a), 10000ull * MS);
 	rofx_timeout(p.a, 10000ull * MS);

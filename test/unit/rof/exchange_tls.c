@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/rof/exchange_priv.h"
 #include "exchange_certs.h"
 
 static struct rofx_side s1, s2;
@@ -205,6 +206,16 @@ Test(exchange_tls, keys_never_show_on_the_stream)
 		from = next;
 	}
 	assert_keys(PSP_AES_GCM_256);
+}
+
+Test(exchange_tls, keys_that_were_sent_are_wiped)
+{
+	use(psk(7), psk(7));
+	xp_establish(&p, &s1, &s2);
+	cr_assert_null(memmem(p.a->out, p.a->out_room, s1.key256, 8));
+	cr_assert_null(memmem(p.b->out, p.b->out_room, s2.key256, 8));
+	cr_assert_null(memmem(p.a->frame, p.a->frame_room, s2.key256, 8));
+	cr_assert_null(memmem(p.b->frame, p.b->frame_room, s1.key256, 8));
 }
 
 /* ---- Which PSP ---- */
