@@ -207,11 +207,18 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 	struct fa_stack *s = c->s;
 	struct tl_txn *t = tl_find(&s->tl.requests, c, rsn);
 
-	if (c->dead || !t || t->state != TL_PULL_TAKEN || (buf && buf->len > t->pkt.request_len)) {
+	if (c->dead || !t || t->state != TL_PULL_TAKEN) {
 		if (!c->dead)
 			fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, buf);
 		return;
+	}
+	/* A request may ask the ULP for more than it announced to Falcon: no bytes say that it
+	 * failed, and the pull does not stay here. */
+	if (buf && buf->len > t->pkt.request_len) {
+		fa_count(s, FA_BAD_OUTCOME);
+		fa_buf_free(s, buf);
+		buf = NULL;
 	}
 	t->buf = buf;
 	if (TAILQ_EMPTY(&s->tl.data_waits) && send_data(t, now))

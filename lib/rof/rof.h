@@ -106,7 +106,8 @@ struct rof_stage {
 	struct rof_op *spare_op;
 	struct rof_recv *spare_recv;
 	unsigned spare_recvs;
-	unsigned users; /* QPs and channels; what is spare is freed with the last */
+	struct rof_chan *datagrams; /* all datagram channels */
+	unsigned users;             /* QPs and channels; what is spare is freed with the last */
 };
 
 /* ---- Channels ---- */
@@ -124,9 +125,12 @@ struct rof_chan_params {
 	uint8_t rnr_retry; /* how often the peer wants to be asked to; 7: without end */
 };
 
-/* NULL: no memory, or parameters that make no sense. */
+/* NULL: no memory, or parameters that make no sense: unordered with errors as verbs have them (6.4),
+ * credits that do not suffice for one full packet of each kind. */
 struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user);
-/* Buffers go back; no completions: QPs have left it, by rof_qp_destroy() or rof_closed(). */
+/* Buffers go back; no completions: the QP has left it, by rof_qp_destroy() or rof_closed().
+ * Datagrams that are under way complete, as if the network had lost them; rof_tx() is due for each
+ * QP that has any, or that waits. */
 void rof_chan_destroy(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
 /* What Falcon delivers. Everything is placed, completed and judged before it returns. Returns true
@@ -135,7 +139,8 @@ void *rof_chan_user(const struct rof_chan *c);
 bool rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d);
 /* Says what waits. false: the ring is full, call again. Part of rof_tx() for reliable QPs. */
 bool rof_chan_tx(struct rof_chan *c);
-/* The next datagram QP that waited for this channel; NULL: no more. */
+/* The next datagram QP that waited for this channel, the longest first; NULL: no more. All of them
+ * are to be asked for before any rof_tx(), after which one may wait again. */
 struct rof_qp *rof_chan_wake(struct rof_chan *c);
 
 /* ---- QPs ---- */
@@ -158,7 +163,8 @@ enum rof_tx_result {
 };
 /* Works off the send queue. `budget`: transactions. */
 enum rof_tx_result rof_tx(struct rof_qp *q, uint64_t now, unsigned budget);
-/* The program moves the QP to ERR, or disconnects: all is flushed, then ops->close. */
+/* The program moves the QP to ERR, or disconnects: all is flushed, then ops->close, also when a
+ * fault of the peer had moved it there already. */
 void rof_disconnect(struct rof_qp *q);
 /* FA_EV_DEAD, or the end of the connection for another reason: all is flushed. */
 void rof_closed(struct rof_qp *q, int error);

@@ -27,6 +27,31 @@ rof_users(struct rof_stage *st, int change)
 	st->spare_recvs = 0;
 }
 
+/* Datagram channels have no credits: they serve many QPs, and Falcon itself refuses (8.2.3). */
+static bool
+cost(const struct rof_chan_params *p, enum rof_txn_kind kind, uint32_t len, struct fa_credits *out)
+{
+	if (p->transport == ROF_UD)
+		return false;
+	if (kind == ROF_TXN_PUSH)
+		fa_cost_push(&p->pools, len, out);
+	else
+		fa_cost_pull(&p->pools, len, out);
+	return true;
+}
+
+/* Credits for less than one full packet, behind the longest headers of its kind, would hold it up
+ * for ever. */
+static bool
+one_fits(const struct rof_chan_params *p, enum rof_txn_kind kind)
+{
+	uint8_t opcode = kind == ROF_TXN_PUSH ? ROF_WRITE_ONLY_IMM : ROF_READ_RESPONSE_ONLY;
+	uint32_t len = wire_rof_len(opcode | p->transport) + p->mtu + wire_rof_pad(p->mtu);
+	struct fa_credits have = p->credits, need;
+
+	return !cost(p, kind, len, &need) || fa_credits_take(&have, &need);
+}
+
 struct rof_chan *
 rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
 {
@@ -38,6 +63,8 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	/* Without order between packets no one can tell what came before an error (6.4). */
 	if (p->ordering == ROF_ORDER_NONE && p->errors != ROF_ERRORS_COMPLETE)
 		return NULL;
+	if (!one_fits(p, ROF_TXN_PUSH) || !one_fits(p, ROF_TXN_READ))
+		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -47,8 +74,32 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->credits = p->credits;
 	c->txn_base = c->txn_next = p->tx_rsn;
 	c->sn = c->sn_next = 1; /* 8.2 */
+	c->waiting_end = &c->waiting;
+	if (p->transport == ROF_UD) {
+		c->next_datagrams = st->datagrams;
+		st->datagrams = c;
+	}
 	rof_users(st, 1);
 	return c;
+}
+
+/* Nobody will hear of them any more; nobody knows whether a datagram arrives. */
+static void
+datagrams_end(struct rof_chan *c)
+{
+	struct rof_chan **p = &c->st->datagrams;
+
+	for (; *p != c; p = &(*p)->next_datagrams)
+		;
+	*p = c->next_datagrams;
+	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
+		struct rof_txn *t = &c->txns[i & (c->txn_cap - 1)];
+
+		if (t->kind == ROF_TXN_NONE || !t->qp)
+			continue;
+		rof_count(c->st, ROF_UD_LOST);
+		rof_req_progress(t->qp, t->req, RD_SUCCESS);
+	}
 }
 
 void
@@ -56,6 +107,8 @@ rof_chan_destroy(struct rof_chan *c)
 {
 	struct rof_stage *st = c->st;
 
+	if (c->p.transport == ROF_UD)
+		datagrams_end(c);
 	for (; c->owed_head != c->owed_tail; c->owed_head++) {
 		struct rof_msg *m = &c->owed[c->owed_head & (c->owed_cap - 1)];
 
@@ -118,14 +171,15 @@ rof_chan_tx(struct rof_chan *c)
 
 /* ---- Datagram QPs that wait for room ---- */
 
-static void
-chan_wait(struct rof_chan *c, struct rof_qp *q)
+void
+rof_chan_wait(struct rof_chan *c, struct rof_qp *q)
 {
 	if (q->waits_for)
 		return;
 	q->waits_for = c;
-	q->next_waiting = c->waiting;
-	c->waiting = q;
+	q->next_waiting = NULL;
+	*c->waiting_end = q;
+	c->waiting_end = &q->next_waiting;
 }
 
 struct rof_qp *
@@ -133,24 +187,24 @@ rof_chan_wake(struct rof_chan *c)
 {
 	struct rof_qp *q = c->waiting;
 
-	if (!q)
-		return NULL;
-	c->waiting = q->next_waiting;
-	q->next_waiting = NULL;
-	q->waits_for = NULL;
+	if (q)
+		rof_chan_unwait(q);
 	return q;
 }
 
 void
 rof_chan_unwait(struct rof_qp *q)
 {
+	struct rof_chan *c = q->waits_for;
 	struct rof_qp **p;
 
-	if (!q->waits_for)
+	if (!c)
 		return;
-	for (p = &q->waits_for->waiting; *p != q; p = &(*p)->next_waiting)
+	for (p = &c->waiting; *p != q; p = &(*p)->next_waiting)
 		;
 	*p = q->next_waiting;
+	if (c->waiting_end == &q->next_waiting)
+		c->waiting_end = p;
 	q->next_waiting = NULL;
 	q->waits_for = NULL;
 }
@@ -176,19 +230,6 @@ txns_grow(struct rof_chan *c)
 	return true;
 }
 
-/* Datagram channels have no credits: they serve many QPs, and Falcon itself refuses (8.2.3). */
-static bool
-cost(const struct rof_chan *c, enum rof_txn_kind kind, uint32_t len, struct fa_credits *out)
-{
-	if (c->p.transport == ROF_UD)
-		return false;
-	if (kind == ROF_TXN_PUSH)
-		fa_cost_push(&c->p.pools, len, out);
-	else
-		fa_cost_pull(&c->p.pools, len, out);
-	return true;
-}
-
 enum rof_room
 rof_chan_room(struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint32_t len)
 {
@@ -196,10 +237,12 @@ rof_chan_room(struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint
 
 	if (!rof_chan_tx(c))
 		return ROF_ROOM_RING;
+	if (c->txn_cap == 0 && !txns_grow(c))
+		return ROF_ROOM_RING;
 	if ((c->txn_next - c->txn_base == c->txn_cap && !txns_grow(c)) ||
-		(cost(c, kind, len, &need) && !fa_credits_take(&c->credits, &need))) {
+		(cost(&c->p, kind, len, &need) && !fa_credits_take(&c->credits, &need))) {
 		if (c->p.transport == ROF_UD)
-			chan_wait(c, q);
+			rof_chan_wait(c, q);
 		return ROF_ROOM_LATER;
 	}
 	/* A place for what the ring may refuse: once it has a number it must go out. */
@@ -214,7 +257,7 @@ rof_chan_unroom(struct rof_chan *c, enum rof_txn_kind kind, uint32_t len)
 {
 	struct fa_credits had;
 
-	if (cost(c, kind, len, &had))
+	if (cost(&c->p, kind, len, &had))
 		fa_credits_give(&c->credits, &had);
 }
 
@@ -254,12 +297,22 @@ rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t)
 		c->txn_base++;
 }
 
-void
-rof_chan_forget(struct rof_chan *c, struct rof_qp *q)
+static void
+chan_forget(struct rof_chan *c, const struct rof_qp *q)
 {
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
 		if (c->txns[i & (c->txn_cap - 1)].qp == q)
 			c->txns[i & (c->txn_cap - 1)].qp = NULL;
+}
+
+void
+rof_forget(struct rof_qp *q)
+{
+	if (q->c)
+		chan_forget(q->c, q);
+	for (struct rof_chan *c = q->st->datagrams; c && q->transport == ROF_UD;
+		c = c->next_datagrams)
+		chan_forget(c, q);
 }
 
 bool

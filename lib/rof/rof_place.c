@@ -12,7 +12,7 @@ rof_place(const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_
 {
 	uint32_t from = in->head + off;
 
-	if (n > 0 && from + n <= in->buf->data_len)
+	if (n > 0 && from <= in->buf->data_len && n <= in->buf->data_len - from)
 		rd_mr_write(mr, addr, in->buf->data + from, n);
 }
 

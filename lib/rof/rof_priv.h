@@ -32,8 +32,10 @@
 /* Receives begun and not completed: each has at least one packet in Falcon's data window, or waits
  * for one there. */
 #define ROF_RECVS (2 * FA_DATA_WINDOW)
-/* Packets whose sequence numbers may come before that of one which is missing. */
-#define ROF_SN_WINDOW   (2 * (FA_DATA_WINDOW + FA_REQUEST_WINDOW))
+/* Packets whose sequence numbers may come before that of one which is missing: as many as a channel
+ * has outstanding, since Falcon's two windows move on without each other. A power of two, so that
+ * numbers may wrap. */
+#define ROF_SN_WINDOW   ROF_TXNS_MAX
 #define ROF_SPARE_RECVS 64
 
 /* A work request under way. */
@@ -98,11 +100,13 @@ struct rof_chan {
 	/* Incoming */
 	bool refused; /* an RNR was said to refuse_rsn, which has not been taken since */
 	uint32_t refuse_rsn;
+	uint32_t bounced_rsn;                /* the last one behind it that was sent back */
 	uint8_t rnr_count;                   /* how often refuse_rsn was refused */
 	uint32_t sn_next;                    /* incoming: all before it have come */
 	uint64_t sn_map[ROF_SN_WINDOW / 64]; /* of those from it on, by number modulo the window */
-	/* Datagram QPs that wait for room. */
-	struct rof_qp *waiting;
+	/* Datagram QPs that wait for room, and where the next one is appended. */
+	struct rof_qp *waiting, **waiting_end;
+	struct rof_chan *next_datagrams;
 };
 
 /* A receive that is being filled. */
@@ -181,8 +185,11 @@ struct rof_txn *rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum
 /* The outstanding transaction with this RSN; NULL: none. */
 struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
-/* Transactions of `q` no longer have a QP: what comes for them is thrown away. */
-void rof_chan_forget(struct rof_chan *c, struct rof_qp *q);
+/* Transactions of `q`, on whatever channel, no longer have a QP: what comes for them is thrown away.
+ */
+void rof_forget(struct rof_qp *q);
+/* rof_chan_wake() is to name `q`, a datagram QP. */
+void rof_chan_wait(struct rof_chan *c, struct rof_qp *q);
 void rof_users(struct rof_stage *st, int change);
 /* `q` waits for no channel any more. */
 void rof_chan_unwait(struct rof_qp *q);
@@ -202,7 +209,7 @@ rof_req_at(struct rof_qp *q, uint32_t i)
 }
 /* All transactions of the request have been handed over. */
 void rof_req_issued(struct rof_qp *q, uint32_t i);
-/* One of them is done. */
+/* One of them is done. After an error, what makes no sense any more is not started. */
 void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status);
 void rof_sq_flush(struct rof_qp *q);
 void rof_rq_flush(struct rof_qp *q);
@@ -259,6 +266,9 @@ struct rof_recv *rof_recv_take(struct rof_stage *st);
 void rof_recv_put(struct rof_stage *st, struct rof_recv *r);
 /* The receive with the packet's RMSN, taking it and those before it from the queue if need be. */
 enum rof_reason rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out);
+/* A request that was to take a receive has been refused for good: the receives behind it do not
+ * wait for it (complete-in-error mode). */
+void rof_recv_refused(struct rof_qp *q, const struct rof_in *in);
 /* Completes those all of whose packets, and all before them, have come. */
 void rof_recvs_complete(struct rof_qp *q);
 void rof_recvs_drop(struct rof_qp *q);

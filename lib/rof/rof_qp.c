@@ -49,10 +49,9 @@ rof_qp_destroy(struct rof_qp *q)
 	struct rof_stage *st = q->st;
 
 	rof_chan_unwait(q);
-	if (q->c) {
-		rof_chan_forget(q->c, q);
+	rof_forget(q);
+	if (q->c)
 		q->c->rc = NULL;
-	}
 	rof_recvs_drop(q);
 	free(q->op);
 	free(q->reqs);
@@ -107,8 +106,7 @@ enter_error(struct rof_qp *q, int reason)
 	rof_chan_unwait(q);
 	rof_sq_flush(q);
 	rof_rq_flush(q);
-	if (q->c)
-		rof_chan_forget(q->c, q);
+	rof_forget(q);
 	q->st->ops.rd.qp_error(q->st->ctx, q->rd, reason);
 }
 
@@ -124,9 +122,8 @@ close_once(struct rof_qp *q)
 void
 rof_fail(struct rof_qp *q, enum rof_reason reason)
 {
-	if (q->phase == ROF_PHASE_ERROR)
-		return;
-	enter_error(q, (int)reason);
+	if (q->phase != ROF_PHASE_ERROR)
+		enter_error(q, (int)reason);
 	close_once(q);
 }
 

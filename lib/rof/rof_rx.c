@@ -69,23 +69,39 @@ come_again(struct rof_chan *c, const struct fa_delivery *d, uint8_t rnr_code)
 
 /* ---- Requests that are refused for now ---- */
 
-/* Was one before it refused, so that it has to wait its turn? */
+/* Was one before it refused, so that it has to wait its turn? Those behind come back in order and
+ * after that one; unless the peer has given it up, which shows in that one of them comes again. */
 static bool
-behind(const struct rof_chan *c, uint32_t rsn)
+behind(struct rof_chan *c, const struct fa_delivery *d)
 {
-	return c->p.ordering == ROF_ORDER_STRONG && c->refused &&
-	       (int32_t)(rsn - c->refuse_rsn) > 0;
+	uint32_t ahead = d->rsn - c->refuse_rsn;
+
+	if (c->p.ordering != ROF_ORDER_STRONG || !c->refused || (int32_t)ahead <= 0)
+		return false;
+	if (d->restart || ahead <= c->bounced_rsn - c->refuse_rsn) {
+		c->refused = false;
+		return false;
+	}
+	c->bounced_rsn = d->rsn;
+	return true;
 }
 
-/* Counts the refusals of the request that was refused first. */
-static bool
-patient(struct rof_chan *c, uint32_t rsn)
+static void
+refused_first(struct rof_chan *c, uint32_t rsn)
 {
 	if (!c->refused) {
 		c->refused = true;
 		c->refuse_rsn = rsn;
 		c->rnr_count = 0;
 	}
+	if (rsn == c->refuse_rsn)
+		c->bounced_rsn = rsn;
+}
+
+/* Counts the refusals of the request that was refused first. */
+static bool
+patient(struct rof_chan *c, uint32_t rsn)
+{
 	if (rsn != c->refuse_rsn || c->p.rnr_retry == ROF_RNR_FOREVER)
 		return true;
 	return c->rnr_count++ < c->p.rnr_retry;
@@ -100,8 +116,8 @@ accepted(struct rof_chan *c, uint32_t rsn)
 
 /* ---- Sequence numbers ---- */
 
-/* 8.2: in the strongly ordered mode each packet is the next one; in the weakly ordered one those
- * that are missing are known. */
+/* 8.2: in the strongly ordered mode each packet is the next one, unless Falcon gave one up and the
+ * mode lets the others go on; in the weakly ordered one those that are missing are known. */
 static enum rof_reason
 sn_check(const struct rof_chan *c, uint32_t sn)
 {
@@ -109,6 +125,8 @@ sn_check(const struct rof_chan *c, uint32_t sn)
 
 	switch (c->p.ordering) {
 	case ROF_ORDER_STRONG:
+		if (c->p.errors == ROF_ERRORS_COMPLETE)
+			return ahead < ROF_SN_WINDOW ? ROF_NONE : ROF_SEQUENCE;
 		return ahead == 0 ? ROF_NONE : ROF_SEQUENCE;
 	case ROF_ORDER_WEAK:
 		if (ahead >= ROF_SN_WINDOW)
@@ -149,11 +167,12 @@ rof_sn_reached(const struct rof_chan *c, uint32_t sn)
 bool
 rof_in_parse(struct rof_stage *st, struct rof_in *in, const struct fa_delivery *d)
 {
+	const struct fa_buf *b = d->buf;
 	int head = -1;
 
 	*in = (struct rof_in){.buf = d->buf, .rsn = d->rsn, .pull = d->type == FA_PULL};
-	if (d->buf && d->buf->data_len > 0)
-		head = wire_rof_parse(&in->h, d->buf->data, d->buf->len);
+	if (b && (b->data_len == b->len || (st->lengths_only && b->data_len > 0)))
+		head = wire_rof_parse(&in->h, b->data, b->len);
 	if (head < 0) {
 		rof_count(st, ROF_BAD_HEADER);
 		return false;
@@ -195,18 +214,17 @@ judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
 	return rof_rx_send(q, in, nak);
 }
 
-/* The request is at fault: a push is told so by a NACK, a pull by its answer (Falcon 8.5.3.5). The
- * connection of a QP that fails here stays, so that the news arrives: closing it is the peer's
- * affair. */
+/* The request is at fault: a push is told so by a NACK, a pull by its answer (Falcon 8.5.3.5, 11),
+ * which is empty when the request made no sense at all. The connection of a QP that fails here
+ * stays, so that the news arrives: closing it is the peer's affair. */
 static void
 refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint8_t nak)
 {
 	bool fatal = c->p.errors == ROF_ERRORS_VERBS;
 
-	rof_count(c->st, reason);
 	if (c->rc)
 		c->rc->info.naks_out++;
-	if (in->answer) {
+	if (in->pull) {
 		verdict(c, in->rsn, FA_TAKEN, 0);
 		answer(c, in->rsn, in->answer);
 	} else {
@@ -227,15 +245,34 @@ taken(struct rof_chan *c, const struct rof_in *in)
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
-/* 6.9: whose is it? */
+/* 6.9: whose is it? Its sequence number is the connection's, which goes on. */
 static bool
 misdirected(struct rof_chan *c, const struct rof_in *in)
 {
 	if (!c->rc || in->h.dest_qp == c->rc->rd->qpn)
 		return false;
 	rof_count(c->st, ROF_WRONG_QP);
+	accepted(c, in->rsn);
+	if (sn_check(c, in->h.sn) == ROF_NONE)
+		sn_came(c, in->h.sn);
 	verdict(c, in->rsn, FA_WRONG_CID, ROF_NAK_REQUEST);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
+	return true;
+}
+
+/* Nothing has happened yet, and it may go better next time. */
+static bool
+later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
+{
+	if (reason != ROF_NO_BUFFER && reason != ROF_NO_RECEIVE)
+		return false;
+	refused_first(c, d->rsn);
+	if (reason == ROF_NO_RECEIVE && !patient(c, d->rsn))
+		return false;
+	rof_count(c->st, reason);
+	if (c->rc)
+		c->rc->info.rnr_out++;
+	come_again(c, d, reason == ROF_NO_BUFFER ? ROF_RNR_SOON : c->p.rnr_code);
 	return true;
 }
 
@@ -247,34 +284,42 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 
 	if (c->rc)
 		reason = judge(c, in, &nak);
-	/* A pull is refused by an answer, which takes a buffer. */
-	if (reason != ROF_NONE && reason != ROF_NO_BUFFER && in->pull && !rof_pull_refuse(c, in))
-		reason = ROF_NO_BUFFER;
-	if (reason == ROF_NO_BUFFER || (reason == ROF_NO_RECEIVE && patient(c, in->rsn))) {
-		rof_count(c->st, reason);
-		if (c->rc)
-			c->rc->info.rnr_out++;
-		if (!c->refused && reason == ROF_NO_BUFFER) {
-			c->refused = true;
-			c->refuse_rsn = in->rsn;
-			c->rnr_count = 0;
-		}
-		come_again(c, d, reason == ROF_NO_BUFFER ? ROF_RNR_SOON : c->p.rnr_code);
+	if (later(c, d, reason))
 		return;
-	}
 	if (reason == ROF_NO_RECEIVE) {
 		reason = ROF_RNR_EXHAUSTED;
 		nak = ROF_NAK_RNR;
 	}
+	if (reason != ROF_NONE && in->pull && opcode_fits(c, in) && !rof_pull_refuse(c, in)) {
+		later(c, d, ROF_NO_BUFFER);
+		return;
+	}
 	accepted(c, in->rsn);
 	if (in->in_sequence)
 		sn_came(c, in->h.sn);
-	if (reason == ROF_NONE)
+	if (reason == ROF_NONE) {
 		taken(c, in);
-	else
+	} else {
+		rof_count(c->st, reason);
+		if (c->rc && reason != ROF_SEQUENCE && opcode_fits(c, in) && !in->pull)
+			rof_recv_refused(c->rc, in);
 		refuse(c, in, reason, nak);
+	}
 	if (c->rc)
 		rof_recvs_complete(c->rc);
+}
+
+static void
+datagram(struct rof_chan *c, struct rof_in *in)
+{
+	if (opcode_fits(c, in) && !in->pull)
+		rof_rx_datagram(c, in);
+	else
+		rof_count(c->st, ROF_BAD_OPCODE);
+	verdict(c, in->rsn, FA_TAKEN, 0);
+	if (in->pull)
+		answer(c, in->rsn, NULL);
+	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
 static void
@@ -282,27 +327,18 @@ request(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_in in;
 
-	/* The one that was refused does not come again: its sender has given it up. */
-	if (d->restart && d->rsn != c->refuse_rsn)
-		c->refused = false;
-	if (behind(c, d->rsn)) {
+	if (behind(c, d)) {
 		come_again(c, d, c->p.rnr_code);
 		return;
 	}
 	if (!rof_in_parse(c->st, &in, d)) {
-		refuse(c, &in, ROF_NONE, ROF_NAK_REQUEST);
-		return;
-	}
-	if (c->p.transport == ROF_UD) {
-		if (!in.pull && opcode_fits(c, &in))
-			rof_rx_datagram(c, &in);
-		else
-			rof_count(c->st, ROF_BAD_OPCODE);
-		taken(c, &in);
-		return;
-	}
-	if (!misdirected(c, &in))
+		accepted(c, d->rsn);
+		refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
+	} else if (c->p.transport == ROF_UD) {
+		datagram(c, &in);
+	} else if (!misdirected(c, &in)) {
 		reliable(c, &in, d);
+	}
 }
 
 bool

@@ -48,6 +48,24 @@ completion_status(const struct fa_delivery *d)
 	return RD_GENERAL_ERR;
 }
 
+/* Did the target's RDMA never see the request, although Falcon goes on? Then its number is missing
+ * there, and behind it nothing would complete. Of a pull nobody can tell; only the weakly ordered
+ * mode counts those (8.2). What cannot be delivered may tear the connection down (6.8). */
+static bool
+missing(const struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *d)
+{
+	switch ((enum fa_completion)d->completion) {
+	case FA_DONE:
+	case FA_TARGET_CIE:
+	case FA_TARGET_FATAL:
+	case FA_TARGET_CID:
+		return false;
+	default:
+		return c->p.transport != ROF_UD &&
+		       (t->kind == ROF_TXN_PUSH || c->p.ordering == ROF_ORDER_WEAK);
+	}
+}
+
 /* The transaction ends, and with it perhaps its request. */
 static void
 ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status)
@@ -71,19 +89,31 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 		status = RD_SUCCESS;
 	}
 	rof_req_progress(q, req, status);
+	if (q->transport == ROF_UD && q->blocked)
+		rof_chan_wait(c, q);
 }
 
 void
 rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_txn *t = rof_chan_txn(c, d->rsn);
+	enum rd_status status = completion_status(d);
+	bool lost;
 
 	if (d->buf)
 		c->st->ops.buf_put(c->st->ctx, d->buf);
-	if (t)
-		ended(c, d->rsn, t, completion_status(d));
-	else
+	if (!t) {
 		rof_count(c->st, ROF_BAD_RESPONSE);
+		return;
+	}
+	if (t->kind != ROF_TXN_PUSH && status == RD_SUCCESS) /* nothing came for it */
+		status = RD_BAD_RESP_ERR;
+	lost = missing(c, t, d);
+	ended(c, d->rsn, t, status);
+	if (lost && c->rc && c->rc->phase == ROF_PHASE_OPEN) {
+		rof_count(c->st, ROF_CONNECTION_LOST);
+		rof_fail(c->rc, ROF_CONNECTION_LOST);
+	}
 }
 
 /* Is it the answer to this request? */
@@ -107,7 +137,7 @@ place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in)
 	uint32_t n = t->kind == ROF_TXN_ATOMIC ? sizeof(uint64_t) : in->len;
 	struct rd_mr *mr;
 
-	if (n == 0)
+	if (n == 0 || (t->kind == ROF_TXN_ATOMIC && q->st->lengths_only))
 		return RD_SUCCESS;
 	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, t->sink_lkey, t->sink, n,
 		    RD_ACC_LOCAL_WRITE, &mr) != RD_OK)

@@ -61,6 +61,8 @@ read_request(struct rof_qp *q, struct rof_in *in)
 static bool
 execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
 {
+	if (!word) /* a simulator's memory has no bytes */
+		return true;
 	if ((in->h.opcode & ROF_OPERATION) == ROF_FETCH_ADD)
 		return rd_fetch_add(word, in->h.swap_add, 0, original);
 	return rd_cmp_swap(word, in->h.swap_add, UINT64_MAX, in->h.compare, UINT64_MAX, original);
@@ -78,8 +80,8 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 		RD_ACC_REMOTE_ATOMIC, &mr);
 	if (fault != RD_OK)
 		return rof_fault_reason(fault);
-	word = rd_atomic_word(mr, at);
-	if (!word)
+	word = q->st->lengths_only ? NULL : rd_atomic_word(mr, at);
+	if (!word && !q->st->lengths_only)
 		return ROF_ATOMIC_UNALIGNED;
 	in->answer = rof_buf(q->st, &h, 0); /* first: it cannot be undone */
 	if (!in->answer)

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-/* Stands for a receive that completed before one with a lower number. */
+/* Stands for a receive that completed before one with a lower number, and for a message that was
+ * refused before it had one. */
 static struct rof_recv completed;
 
 /* ---- Receives ---- */
@@ -78,19 +79,26 @@ recv_open(struct rof_qp *q, const struct rof_in *in, struct rof_recv **slot)
 	return ROF_NONE;
 }
 
+static bool
+recvs_there(struct rof_qp *q)
+{
+	if (!q->recvs)
+		q->recvs = calloc(ROF_RECVS, sizeof(*q->recvs));
+	return q->recvs != NULL;
+}
+
 /* The queue's receives belong to messages in the order of their numbers; of XRC, each message says
  * itself which queue it means. */
 enum rof_reason
 rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 {
-	uint32_t rmsn = in->h.rmsn;
+	uint32_t rmsn = in->h.rmsn, ahead = rmsn - q->recv_base;
 	enum rof_reason reason;
 
-	if (rmsn - q->recv_base >= ROF_RECVS)
+	if (ahead >= ROF_SN_WINDOW || (ahead > 0 && q->ordering == ROF_ORDER_STRONG))
 		return ROF_SEQUENCE;
-	if (!q->recvs)
-		q->recvs = calloc(ROF_RECVS, sizeof(*q->recvs));
-	if (!q->recvs)
+	/* Perhaps those before it wait for a packet that is still missing. */
+	if (ahead >= ROF_RECVS || !recvs_there(q))
 		return ROF_NO_BUFFER;
 	if (q->transport == ROF_XRC && !q->recvs[rmsn % ROF_RECVS]) {
 		reason = recv_open(q, in, &q->recvs[rmsn % ROF_RECVS]);
@@ -98,7 +106,9 @@ rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 			return reason;
 	}
 	while (q->transport != ROF_XRC && (int32_t)(rmsn - q->recv_taken) >= 0) {
-		reason = recv_open(q, in, &q->recvs[q->recv_taken % ROF_RECVS]);
+		struct rof_recv **slot = &q->recvs[q->recv_taken % ROF_RECVS];
+
+		reason = *slot ? ROF_NONE : recv_open(q, in, slot);
 		if (reason != ROF_NONE)
 			return reason;
 		q->recv_taken++;
@@ -124,13 +134,18 @@ recv_done(struct rof_qp *q, struct rof_recv *r)
 
 	if (r->status == RD_SUCCESS && (r->wc.flags & RD_WC_INV) &&
 		(rd_invalidate_check(rd->mrs, q->rd, r->wc.inv_stag, true, &mr) != RD_OK ||
-			!rd->invalidate(q->st->ctx, mr)))
+			!rd->invalidate(q->st->ctx, mr))) {
+		rof_count(q->st, ROF_CANNOT_INVALIDATE);
 		r->status = RD_REM_INV_REQ_ERR;
+	}
 	r->wc.status = r->status;
 	if (r->status != RD_SUCCESS)
 		r->wc.flags = 0;
 	q->info.msgs_in++;
 	rd->complete(q->st->ctx, q->rd, true, &r->wc);
+	if (r->status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
+		rof_fail_target(q,
+			r->status == RD_REM_INV_REQ_ERR ? ROF_CANNOT_INVALIDATE : ROF_REMOTE_ERROR);
 	rof_recv_put(q->st, r);
 }
 
@@ -148,6 +163,30 @@ rof_recvs_complete(struct rof_qp *q)
 			q->recv_taken = q->recv_base;
 		if (r != &completed)
 			recv_done(q, r);
+	}
+}
+
+/* The peer counts the message: its number must not hold up those behind it. What came of it fails;
+ * what a packet out of sequence claims changes nothing. */
+void
+rof_recv_refused(struct rof_qp *q, const struct rof_in *in)
+{
+	struct rof_recv **slot;
+
+	if (q->phase != ROF_PHASE_OPEN || !(wire_rof_headers(in->h.opcode) & ROF_SETH) ||
+		in->h.rmsn - q->recv_base >= ROF_RECVS)
+		return;
+	if (!recvs_there(q)) {
+		rof_fail(q, ROF_NO_BUFFER);
+		return;
+	}
+	slot = &q->recvs[in->h.rmsn % ROF_RECVS];
+	if (!*slot) {
+		*slot = &completed;
+	} else if (*slot != &completed && (wire_rof_headers(in->h.opcode) & ROF_RETH)) {
+		(*slot)->status = RD_LOC_ACCESS_ERR; /* a later message had it taken */
+		(*slot)->len = (*slot)->got;
+		(*slot)->last_sn = in->h.sn;
 	}
 }
 
@@ -216,6 +255,20 @@ ends(uint8_t opcode)
 	}
 }
 
+static bool
+begins(uint8_t opcode)
+{
+	switch (opcode & ROF_OPERATION) {
+	case ROF_SEND_FIRST:
+	case ROF_SEND_ONLY:
+	case ROF_SEND_ONLY_IMM:
+	case ROF_SEND_ONLY_INV:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What the packet that ends the message says of it. */
 static void
 message_end(struct rof_recv *r, const struct rof_in *in, uint64_t len)
@@ -244,7 +297,7 @@ static enum rof_reason
 send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
 {
 	uint64_t end = (uint64_t)in->h.offset + in->len;
-	bool first = (in->h.opcode & ROF_OPERATION) == ROF_SEND_FIRST;
+	bool first = begins(in->h.opcode);
 
 	if (q->ordering == ROF_ORDER_STRONG && in->h.offset != r->got)
 		return ROF_SEQUENCE;
@@ -253,6 +306,38 @@ send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in
 	if (first && in->h.offset != 0)
 		return ROF_SEQUENCE;
 	return !ends(in->h.opcode) && in->len == 0 ? ROF_LENGTH : ROF_NONE;
+}
+
+/* May it be invalidated, as things stand? It is done when the message is whole. */
+static bool
+may_invalidate(struct rof_qp *q, const struct rof_in *in)
+{
+	struct rd_mr *mr;
+
+	return !(wire_rof_headers(in->h.opcode) & ROF_IETH) || in->h.ce ||
+	       rd_invalidate_check(q->st->ops.rd.mrs, q->rd, in->h.inv_rkey, true, &mr) == RD_OK;
+}
+
+/* Fills the receive. Of a message that has failed, the rest fails in the same way. */
+static enum rof_reason
+fill(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in)
+{
+	if (r->status == RD_SUCCESS && (uint64_t)in->h.offset + in->len > r->room)
+		r->status = RD_LOC_LEN_ERR;
+	if (r->status == RD_SUCCESS && !rof_scatter(q, r, in->h.offset, in))
+		r->status = RD_LOC_PROT_ERR;
+	if (r->status == RD_SUCCESS && !may_invalidate(q, in))
+		r->status = RD_REM_INV_REQ_ERR;
+	switch (r->status) {
+	case RD_SUCCESS:
+		return ROF_NONE;
+	case RD_LOC_PROT_ERR:
+		return ROF_RECEIVE_FAULT;
+	case RD_REM_INV_REQ_ERR:
+		return ROF_CANNOT_INVALIDATE;
+	default:
+		return ROF_TOO_LONG;
+	}
 }
 
 enum rof_reason
@@ -269,16 +354,9 @@ rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	reason = send_order(q, r, in);
 	if (reason != ROF_NONE)
 		return reason;
-	if (end > r->room && r->status == RD_SUCCESS) {
-		r->status = RD_LOC_LEN_ERR;
-		reason = ROF_TOO_LONG;
-	} else if (r->status == RD_SUCCESS && !rof_scatter(q, r, in->h.offset, in)) {
+	reason = fill(q, r, in);
+	if (reason == ROF_RECEIVE_FAULT)
 		*nak = ROF_NAK_OPERATION;
-		r->status = RD_LOC_PROT_ERR;
-		reason = ROF_RECEIVE_FAULT;
-	} else if (r->status != RD_SUCCESS) {
-		reason = ROF_TOO_LONG; /* the rest of a message that has failed */
-	}
 	r->got += in->len;
 	q->info.bytes_in += in->len;
 	if (ends(in->h.opcode))
@@ -297,7 +375,7 @@ rof_rx_write_imm(struct rof_qp *q, struct rof_in *in)
 
 	if (reason != ROF_NONE)
 		return reason;
-	if (r->len != UINT64_MAX)
+	if (r->len != UINT64_MAX || r->got > 0)
 		return ROF_SEQUENCE;
 	message_end(r, in, in->h.length);
 	r->got = r->len;

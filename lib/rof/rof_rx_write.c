@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes in: each packet is checked on its own, whole, before a byte of it is placed. */
+/*
+ * Writes in: each packet is checked on its own, whole, before a byte of it is placed. Of a Write
+ * with Immediate Data the packet that tells the receiver is checked for the whole message, in which
+ * it stands last: the receiver is not to be told of a message that was refused in part.
+ */
 #include "rof_priv.h"
 
 static enum rof_reason
@@ -9,6 +13,14 @@ target_check(struct rof_qp *q, const struct rof_in *in, uint64_t *at, struct rd_
 
 	if (in->len > in->h.length || in->len > q->mtu)
 		return ROF_LENGTH;
+	if ((wire_rof_headers(in->h.opcode) & ROF_IMMDT) && !in->h.ce) {
+		uint64_t first = *at + in->len - in->h.length;
+
+		fault = rd_remote_check(q->st->ops.rd.mrs, q->rd, in->h.rkey, &first, in->h.length,
+			RD_ACC_REMOTE_WRITE, mr);
+		if (fault != RD_OK)
+			return rof_fault_reason(fault);
+	}
 	fault = rd_remote_check(
 		q->st->ops.rd.mrs, q->rd, in->h.rkey, at, in->len, RD_ACC_REMOTE_WRITE, mr);
 	return fault == RD_OK ? ROF_NONE : rof_fault_reason(fault);

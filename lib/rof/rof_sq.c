@@ -127,6 +127,20 @@ rof_req_issued(struct rof_qp *q, uint32_t i)
 	settle(q, i);
 }
 
+/* Is the rest of a request, one of whose transactions has failed, better not started? In the
+ * complete-in-error mode a message that takes a receive goes on to its end, so that this completes,
+ * too. */
+static bool
+stops(const struct rof_qp *q, uint32_t i)
+{
+	const struct rof_op *op = q->op;
+
+	if (!op || !op->begun || op->req != i)
+		return false;
+	return q->errors == ROF_ERRORS_VERBS || op->wr.opcode == RD_WRITE ||
+	       op->wr.opcode == RD_READ || op->wr.opcode == RD_READ_INV;
+}
+
 void
 rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status)
 {
@@ -135,7 +149,21 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status)
 	r->left--;
 	if (r->status == RD_SUCCESS)
 		r->status = (uint8_t)status;
-	settle(q, i);
+	if (status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
+		q->halted = true;
+	if (status != RD_SUCCESS && stops(q, i))
+		rof_op_end(q, q->op);
+	else
+		settle(q, i);
+}
+
+/* As verbs have it, what stands behind the first error is flushed whatever became of it. */
+static enum rd_status
+flushed(const struct rof_qp *q, const struct rof_req *r)
+{
+	if (q->errors == ROF_ERRORS_VERBS || r->status == RD_SUCCESS)
+		return RD_WR_FLUSH_ERR;
+	return (enum rd_status)r->status;
 }
 
 void
@@ -149,7 +177,7 @@ rof_sq_flush(struct rof_qp *q)
 	for (; q->req_head != q->req_tail; q->req_head++) {
 		r = *rof_req_at(q, q->req_head);
 		if (!(r.flags & ROF_REQ_DONE))
-			complete(q, &r, r.status ? (enum rd_status)r.status : RD_WR_FLUSH_ERR);
+			complete(q, &r, flushed(q, &r));
 	}
 	q->pulls_out = 0;
 	q->op = NULL;

@@ -104,6 +104,8 @@ op_next(struct rof_qp *q)
 	if (q->halted)
 		return ROF_STEP_NONE;
 	if (!rof_req_room(q)) {
+		if (q->req_cap == 0)
+			return ROF_STEP_NOBUF;
 		if (!st->ops.rd.sq_pending(st->ctx, q->rd))
 			return ROF_STEP_NONE;
 		return ROF_STEP_WAIT;
@@ -136,6 +138,8 @@ step(struct rof_qp *q)
 			return s;
 	}
 	op = q->op;
+	if (q->halted && !op->begun)
+		return ROF_STEP_NONE;
 	k = kind_of(q, &op->wr);
 	if (!k)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
@@ -149,6 +153,8 @@ step(struct rof_qp *q)
 	}
 	if ((op->wr.flags & RD_FENCE) && !op->begun && q->pulls_out > 0)
 		return ROF_STEP_WAIT;
+	if (k->pull && q->rd->ord == 0)
+		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	if (k->pull && q->pulls_out >= q->rd->ord)
 		return ROF_STEP_WAIT;
 	return k->step(q, op);

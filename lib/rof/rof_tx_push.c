@@ -111,6 +111,8 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 
 	if (!c)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
+	if (n > c->p.mtu) /* the way to a datagram's host may be narrower than the QP knows */
+		return rof_refuse(q, op, RD_LOC_LEN_ERR);
 	header(q, op, c, n, &h);
 	switch (rof_chan_room(c, q, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad)) {
 	case ROF_ROOM:
@@ -140,8 +142,13 @@ rof_abandon(struct rof_qp *q, struct rof_op *op, enum rd_status status)
 
 	if (q->errors == ROF_ERRORS_VERBS || !push)
 		return rof_refuse(q, op, status);
-	rof_count(q->st, ROF_LOCAL_FAULT);
-	rof_req_at(q, op->req)->status = (uint8_t)status;
-	op->failing = true;
+	if (!op->failing) {
+		struct rof_req *r = rof_req_at(q, op->req);
+
+		rof_count(q->st, ROF_LOCAL_FAULT);
+		if (r->status == RD_SUCCESS)
+			r->status = (uint8_t)status;
+		op->failing = true;
+	}
 	return rof_push_step(q, op);
 }

@@ -35,6 +35,8 @@ receive(struct rof_chan *c, struct rof_qp *q, struct rof_in *in, struct rof_recv
 		r->wc.imm = in->h.imm;
 	}
 	st->ops.ud_grh(st->ctx, c, in->len, grh);
+	if (st->lengths_only)
+		head.data_len = 0;
 	if (ROF_GRH_LEN + in->len > r->room)
 		r->wc.status = RD_LOC_LEN_ERR;
 	else if (!rof_scatter(q, r, 0, &first) || !rof_scatter(q, r, ROF_GRH_LEN, in))

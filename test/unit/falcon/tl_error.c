@@ -149,15 +149,30 @@ Test(falcon_tl_error, a_false_outcome_or_pull_data_of_our_ulp_changes_nothing)
 	fake_outcome(0, 1, 17);
 	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(8)); /* before it was taken */
 	fake_outcome(0, 1, FA_TAKEN);
-	fake_outcome(0, 1, FA_TAKEN);                    /* twice */
-	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(65)); /* more than the peer asked for */
-	fa_pull_data(&fk.c[0], fk.now, 3, fake_buf(8));  /* a push */
-	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 7);
+	fake_outcome(0, 1, FA_TAKEN);                   /* twice */
+	fa_pull_data(&fk.c[0], fk.now, 3, fake_buf(8)); /* a push */
+	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 6);
 	fake_quiet();
 	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(64));
 	cr_assert_eq(fake_next(F_SEND)->b, 1);
 	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(64)); /* twice */
-	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 8);
+	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 7);
+	fake_quiet();
+	fake_stop();
+}
+
+/* A peer whose ULP asks ours for more than its Falcon has said must not keep a pull here for ever.
+ */
+Test(falcon_tl_error, pull_data_longer_than_its_request_goes_out_empty_falcon_11)
+{
+	fake_start(true, NULL);
+	fake_rx_pull(0, 1, 100, 64);
+	fk.read = fk.count;
+	fake_outcome(0, 1, FA_TAKEN);
+	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(65));
+	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 1);
+	cr_assert_eq(fake_next(F_SEND)->b, 1);
+	cr_assert_eq(fk.s.tl.pulls_in.used, 0);
 	fake_quiet();
 	fake_stop();
 }

@@ -5,6 +5,7 @@
 #include "../../../lib/base/mem.h"
 #include "../../../lib/base/wheel.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,20 @@ rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 		return false;
 	*wr = e->rq[e->rq_head++ % END_WRS];
 	return true;
+}
+
+static int
+xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
+{
+	struct end *e = ctx;
+	uint32_t i = srqn - END_SRQ;
+
+	if (i >= END_SRQS)
+		return -ENOENT;
+	if (e->srq_head[i] == e->srq_tail[i])
+		return 0;
+	*wr = e->srq[i][e->srq_head[i]++ % 16];
+	return 1;
 }
 
 static void
@@ -165,8 +180,10 @@ send_copy(struct end *e, const struct fa_out *out)
 		k->due += rng_below(&p->rng, (uint32_t)(4 * p->delay));
 	if (out->payload) {
 		k->buf = buf_new(&p->e[!e->index], out->payload->len);
-		memcpy(k->buf->data, out->payload->data, out->payload->len);
-		k->buf->len = k->buf->data_len = out->payload->len;
+		memcpy(k->buf->data, out->payload->data, out->payload->data_len);
+		k->buf->len = out->payload->len;
+		k->buf->data_len = out->payload->data_len;
+		e->payload += out->payload->data_len;
 	}
 	k->h.vendor = e->index; /* who sent it: not of the wire here */
 	wire_add(p, k);
@@ -281,12 +298,9 @@ turn(struct end *e)
 /* ---- The pair ---- */
 
 static void
-end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_params *params)
+stage_init(struct end *e, struct pair *p, unsigned index)
 {
 	struct sk_key key = {{0x0123456789abcdefull, index}};
-	struct fa_ops fops = {
-		.output = output, .deliver = deliver, .buf_free = buf_put, .event = event};
-	struct fa_config cfg;
 
 	e->pair = p;
 	e->index = index;
@@ -314,7 +328,8 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_pa
 		.buf_get = buf_get,
 		.buf_put = buf_put,
 		.tell = tell,
-		.close = close_qp};
+		.close = close_qp,
+		.xrc_next = xrc_next};
 	e->rd = (struct rd_qp){.qpn = 100 + index,
 		.pd = &e->pd,
 		.caps = {64, 64, 4, 4, 64},
@@ -322,9 +337,23 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_pa
 		.ird = 16,
 		.ord = 16,
 		.sig_all = true};
+}
+
+static void
+end_init(struct end *e, struct pair *p, unsigned index, const struct pair_options *o)
+{
+	const struct rof_chan_params *params = &o->chan;
+	struct fa_ops fops = {
+		.output = output, .deliver = deliver, .buf_free = buf_put, .event = event};
+	struct fa_config cfg;
+
+	stage_init(e, p, index);
+	e->st.lengths_only = o->lengths_only;
 	fa_config_default(&cfg);
 	cfg.max_conns = 4;
 	cfg.seed = p->rng;
+	if (o->tune)
+		o->tune(&cfg);
 	e->fa = fa_stack_create(&cfg, &fops, e, p->now);
 	need(e->fa);
 	struct fa_params fp = {.cid = 0x100 + index,
@@ -340,6 +369,11 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_pa
 		.mtu = params->mtu + ROF_MAX + 4,
 		.flows = 1,
 		.user = e};
+	if (o->numbers) {
+		fp.tx_rsn = fp.rx_rsn = o->tx_rsn;
+		fp.tx_request_psn = fp.rx_request_psn = o->request_psn;
+		fp.tx_data_psn = fp.rx_data_psn = o->data_psn;
+	}
 	need(fa_conn_create(e->fa, p->now, &fp, &e->conn) == 0);
 
 	struct rof_chan_params cp = *params;
@@ -353,29 +387,33 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct rof_chan_pa
 }
 
 void
-pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed)
+pair_init_with(struct pair *p, const struct pair_options *options, uint64_t seed)
 {
-	struct rof_chan_params cp = {.transport = ROF_RC,
-		.mtu = 1024,
-		.credits = {128, 1u << 20, 128, 1u << 20, 128, 1u << 20},
-		.rnr_code = 1,
-		.rnr_retry = ROF_RNR_FOREVER};
+	struct pair_options o = *options;
+	struct rof_chan_params *cp = &o.chan;
 
 	memset(p, 0, sizeof(*p));
-	if (params) {
-		cp.transport = params->transport;
-		cp.ordering = params->ordering;
-		cp.errors = params->errors;
-		if (params->mtu)
-			cp.mtu = params->mtu;
-		if (params->rnr_retry)
-			cp.rnr_retry = params->rnr_retry - 1;
-	}
+	if (cp->mtu == 0)
+		cp->mtu = 1024;
+	cp->rnr_retry = cp->rnr_retry ? cp->rnr_retry - 1 : ROF_RNR_FOREVER;
+	cp->rnr_code = 1;
+	if (cp->credits.req_pkt_tx == 0)
+		cp->credits = (struct fa_credits){128, 1u << 20, 128, 1u << 20, 128, 1u << 20};
 	p->rng = seed;
 	p->now = 1000000;
 	p->delay = 5000;
-	end_init(&p->e[0], p, 0, &cp);
-	end_init(&p->e[1], p, 1, &cp);
+	end_init(&p->e[0], p, 0, &o);
+	end_init(&p->e[1], p, 1, &o);
+}
+
+void
+pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed)
+{
+	struct pair_options o = {.chan = {.ordering = ROF_ORDER_STRONG}};
+
+	if (params)
+		o.chan = *params;
+	pair_init_with(p, &o, seed);
 }
 
 static void

@@ -14,6 +14,8 @@
 #define END_WCS   8192
 #define END_QUEUE 4096
 #define END_MEM   (1u << 20)
+#define END_SRQ   70 /* XRC: the number of the first shared receive queue */
+#define END_SRQS  2
 
 /* What a test may look at, or change, of each packet on its way. Returns false to lose it. */
 typedef bool (*packet_hook)(void *arg, unsigned from, const struct wire_falcon *h);
@@ -54,10 +56,13 @@ struct end {
 	/* client */
 	struct rd_wr sq[END_WRS], rq[END_WRS];
 	unsigned sq_head, sq_tail, rq_head, rq_tail;
+	struct rd_wr srq[END_SRQS][16]; /* XRC */
+	unsigned srq_head[END_SRQS], srq_tail[END_SRQS];
 	struct rd_wc send_wc[END_WCS], recv_wc[END_WCS];
 	unsigned nsend, nrecv;
 	unsigned no_buffers; /* so many times buf_get says no */
 	int live;            /* buffers that have not come home */
+	uint64_t payload;    /* bytes of real payload that it sent */
 };
 
 struct pair {
@@ -71,7 +76,18 @@ struct pair {
 	uint64_t packets, lost;
 };
 
+/* What differs from the usual. */
+struct pair_options {
+	struct rof_chan_params chan; /* transport, ordering, errors; the following if not 0: MTU,
+					credits; rnr_retry is one more than it says */
+	void (*tune)(struct fa_config *cfg);
+	bool lengths_only;
+	bool numbers; /* the next three are valid */
+	uint32_t tx_rsn, request_psn, data_psn;
+};
+
 uint32_t rng_below(uint64_t *state, uint32_t n);
+void pair_init_with(struct pair *p, const struct pair_options *o, uint64_t seed);
 /* MTU 1024, ORD 16, 64-deep queues; `p` (NULL: defaults) gives modes and MTU. */
 void pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed);
 /* true: every buffer came home. */
