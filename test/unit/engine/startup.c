@@ -415,6 +415,31 @@ Test(engine_startup, no_second_attempt_without_the_applications_word_6581_10)
 	}
 }
 
+/* One that answers an enhanced request with an unenhanced reply has not closed: where the
+ * application allows it, its answer is taken; else it hears why not (9.3). */
+Test(engine_startup, an_unenhanced_reply_is_taken_where_the_application_allows_it_6581_10)
+{
+	const struct neg_term term = {2, 0, 5, NOTHING};
+
+	for (uint8_t enhanced = SHM_ENHANCED_ONLY; enhanced <= SHM_ENHANCED_TRY; enhanced++) {
+		struct saker_conn_param p = wish(enhanced);
+		uint8_t buf[64];
+
+		ask("reply", &p, 29);
+		neg.conn.taken = 29;
+		raw_send(&neg.conn, buf, frame(buf, true, 0x40, 1, 0, 0), RAW_MSS);
+		if (enhanced == SHM_ENHANCED_TRY) {
+			cr_assert_eq(neg_event("reply", SAKER_EV_ESTABLISHED).cm.revision, 1);
+			done("reply", &neg.conn);
+			continue;
+		}
+		neg_expect_terminate("reply", &term, NULL, 0);
+		neg_event("reply", SAKER_EV_UNREACHABLE);
+		raw_fin(&neg.conn);
+		neg_gone("reply");
+	}
+}
+
 /* A peer that has begun to answer knows the question. */
 Test(engine_startup, no_second_attempt_behind_half_a_reply_6581_10)
 {
