@@ -24,6 +24,14 @@ choose_path(struct fa_conn *c, unsigned flow)
 }
 
 static void
+repath(struct fa_conn *c, unsigned flow)
+{
+	choose_path(c, flow);
+	c->pdl.n.repaths++;
+	fa_count(c->s, FA_REPATH);
+}
+
+static void
 enforce(struct fa_conn *c)
 {
 	struct pdl_conn *d = &c->pdl;
@@ -74,11 +82,8 @@ run(struct fa_conn *c, struct fa_rue_event *ev)
 	ev->acked = f->acked;
 	f->acked = 0;
 	algorithm(c)->run(&f->cc, &c->pdl.nic, ev, &res, algorithm(c)->param);
-	if (res.randomize_path) {
-		choose_path(c, ev->flow);
-		c->pdl.n.repaths++;
-		fa_count(c->s, FA_REPATH);
-	}
+	if (res.randomize_path)
+		repath(c, ev->flow);
 	enforce(c);
 }
 
@@ -131,4 +136,8 @@ pdl_cc_retransmit(
 	};
 
 	run(c, &ev);
+	/* A path from which nothing comes back again and again is perhaps broken; acknowledgements
+	 * will come back on the new one. */
+	if (why == FA_RUE_TIMEOUT && times >= PDL_REPATH_TIMEOUTS)
+		repath(c, flow);
 }

@@ -298,7 +298,7 @@ size_t fa_conn_size(void);
 	X(FA_LENGTH, SK_WARNING, "a payload longer than was asked for, or than the MTU")           \
 	X(FA_NO_REQUEST, SK_WARNING, "pull data for no outstanding request")                       \
 	X(FA_RSN, SK_WARNING, "a request sequence number that cannot be")                          \
-	X(FA_EVICTED, SK_NOTICE,                                                                    \
+	X(FA_EVICTED, SK_NOTICE,                                                                   \
 		"a push that the ULP was not ready for made room; it will come again")             \
 	X(FA_BAD_OUTCOME, SK_WARNING, "an outcome of a request that was not delivered")            \
 	X(FA_NACK_UNKNOWN, SK_WARNING, "a NACK with a reserved code, or of a packet never sent")   \
@@ -316,7 +316,7 @@ size_t fa_conn_size(void);
 	X(FA_DELIVER_BUSY, SK_NORMAL, "the way to the ULP was full; it is tried again")            \
 	X(FA_OUTPUT_BUSY, SK_NORMAL, "the port could not take a packet; it is tried again")        \
 	X(FA_ECN_CE, SK_NORMAL, "a packet came with congestion experienced")                       \
-	X(FA_REPATH, SK_NORMAL, "a flow took another path (PLB)")
+	X(FA_REPATH, SK_NORMAL, "a flow took another path (PLB, or timeouts in a row)")
 
 SK_REASONS_DECLARE(fa, FA_NONE, FA_REASONS)
 

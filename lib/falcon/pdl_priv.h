@@ -20,18 +20,19 @@
 #include "falcon_priv.h"
 #include "rue.h"
 
-#define PDL_WINDOW_MAX   256 /* packets in a transmit window; the bitmaps on the wire reach 128 */
-#define PDL_WORDS        (PDL_WINDOW_MAX / 64)
-#define PDL_RING_MIN     16    /* packets a window has room for before it grows */
-#define PDL_RING_CLASSES 5     /* 16, 32, .. PDL_WINDOW_MAX */
-#define PDL_NACKS        128   /* that wait for the next poll; one too many is lost, as on a wire */
-#define PDL_TURN         8     /* packets of a connection before the next one's turn (8.3) */
-#define PDL_BACKOFF_MAX  6     /* the timeout of a packet doubles so often at most */
-#define PDL_REO_MIN_NS   4000  /* RACK: reordering that is always allowed for */
-#define PDL_REO_STEPS    3     /* RACK: a whole round trip at most */
-#define PDL_REO_PERSIST  16    /* so many that were needed: one step back */
-#define PDL_PTO_MIN_NS   50000 /* TLP: no probe earlier */
-#define PDL_RTT_MAX      (1u << 23) /* ticks: a round trip beyond a second is a lie */
+#define PDL_WINDOW_MAX      256 /* packets in a transmit window; the bitmaps on the wire reach 128 */
+#define PDL_WORDS           (PDL_WINDOW_MAX / 64)
+#define PDL_RING_MIN        16  /* packets a window has room for before it grows */
+#define PDL_RING_CLASSES    5   /* 16, 32, .. PDL_WINDOW_MAX */
+#define PDL_NACKS           128 /* that wait for the next poll; one too many is lost, as on a wire */
+#define PDL_TURN            8   /* packets of a connection before the next one's turn (8.3) */
+#define PDL_BACKOFF_MAX     6   /* the timeout of a packet doubles so often at most */
+#define PDL_REO_MIN_NS      4000       /* RACK: reordering that is always allowed for */
+#define PDL_REO_STEPS       3          /* RACK: a whole round trip at most */
+#define PDL_REO_PERSIST     16         /* so many that were needed: one step back */
+#define PDL_PTO_MIN_NS      50000      /* TLP: no probe earlier */
+#define PDL_REPATH_TIMEOUTS 2          /* of a packet, in a row: its flow tries another path */
+#define PDL_RTT_MAX         (1u << 23) /* ticks: a round trip beyond a second is a lie */
 
 enum { PDL_REQUEST, PDL_DATA }; /* the two windows */
 

@@ -10,7 +10,7 @@
 #include "../unit/falcon/duo.h"
 #include "fuzz.h"
 
-#define STEPS_MAX   2000
+#define STEPS_MAX   500
 #define UNDER_WAY   100
 #define PATIENCE_NS 60000000000ull
 

@@ -190,6 +190,25 @@ Test(pdl_flows, after_a_timeout_another_path_is_tried)
 		cr_assert_eq(rig.c->pdl.tx[PDL_DATA].flow_out[i], 0);
 }
 
+Test(pdl_flows, timeouts_in_a_row_leave_a_dead_path)
+{
+	uint32_t path;
+
+	rig.params.flows = 1;
+	rig_start();
+	rig_pushes(0, 1);
+	rig_run(0);
+	path = rig.sent[0].path;
+	rig_let(rig.cfg.rto_initial_ns + 10 * US);
+	cr_assert_eq(rig.sents, 2);
+	cr_assert_eq(rig.sent[1].path, path); /* one may be lost */
+	rig_let(2 * rig.cfg.rto_initial_ns + 10 * US);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_neq(rig.sent[2].path, path);
+	cr_assert_eq(rig.sent[2].path & 3, 0);
+	cr_assert_eq(rig_reason(FA_REPATH), 1);
+}
+
 Test(pdl_flows, s10_4_a_new_path_changes_the_upper_bits_of_one_flow)
 {
 	uint32_t path[4];
