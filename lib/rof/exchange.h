@@ -228,9 +228,10 @@ const struct rofx_agreed *rofx_agreed(const struct rofx *x);
 
 /* ---- The responder's answers: once for each request ---- */
 
-/* 0: the ACCEPT is on its way, rofx_agreed() is valid. -reason: the two sides do not go together;
- * the peer has been told, ROFX_EV_FAILED comes. -EINVAL: not the time, or `ours` cannot be;
- * -EMSGSIZE: nothing has happened. */
+/* 0: the ACCEPT is on its way, rofx_agreed() is valid. -EPROTO: the two sides do not go together;
+ * the peer is being told (rofx_output()), ROFX_EV_FAILED comes, rofx_why() says why. -EINVAL (not
+ * the time, or `ours` cannot be), -EMSGSIZE: nothing has happened. All of these and those below:
+ * -ENOBUFS when the peer does not read, and ROFX_EV_FAILED comes. */
 int rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours,
 	const void *private_data, size_t len);
 /* Also for a lookup. `why`: ROFX_REFUSED, ROFX_CROSSED, ROFX_NO_QP, ROFX_NO_SERVICE,

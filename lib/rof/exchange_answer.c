@@ -165,6 +165,14 @@ rofx_lookup(const struct rofx_config *cfg, uint64_t now, const struct rofx_quest
 	return x;
 }
 
+/* The peer does not read what we say. */
+static int
+no_room(struct rofx *x)
+{
+	rofx_fail_silent(x, ROFX_FLOOD);
+	return -ENOBUFS;
+}
+
 /* The key goes out in the frame that is the last one before it is needed. */
 static void
 add_key(struct rofx_frame *f, const struct rofx_sa *sa)
@@ -185,7 +193,7 @@ rofx_ready(struct rofx *x)
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->state = ROFX_S_LIVE;
 	return 0;
 }
@@ -217,15 +225,17 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
 	err = rofx_settle_request(&x->su->request.peer, ours, x->secure, x->agreed, &f.side);
-	if (err != 0)
-		return rofx_fail(x, err);
+	if (err != 0) {
+		rofx_fail(x, err);
+		return -EPROTO;
+	}
 	x->agreed->private_len = x->su->request.private_len;
 	memcpy(x->agreed->private_data, x->su->request.private_data, x->agreed->private_len);
 	add_key(&f, &x->agreed->rx);
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->state = ROFX_S_ANSWERED;
 	x->deadline = now + x->cfg.reply_ns;
 	return 0;
@@ -246,7 +256,7 @@ say_last(struct rofx *x, struct rofx_frame *f, const void *private_data, size_t 
 	f->private_data = private_data;
 	f->private_len = (uint16_t)len;
 	if (rofx_send(x, f) != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->state = ROFX_S_DONE;
 	return 0;
 }
@@ -278,7 +288,7 @@ rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms)
 	if (x->state != ROFX_S_DECIDE)
 		return -EINVAL;
 	if (rofx_send(x, &f) != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->state = ROFX_S_WAIT;
 	x->deadline = now + x->cfg.request_ns + (uint64_t)ms * 1000000u;
 	return 0;
@@ -301,7 +311,7 @@ rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->agreed->rx = *sa;
 	x->rekeying = true;
 	x->deadline = now + x->cfg.reply_ns;
@@ -317,7 +327,7 @@ rofx_rekeyed(struct rofx *x)
 		return -EINVAL;
 	f.spi = x->agreed->tx.spi;
 	if (rofx_send(x, &f) != 0)
-		return rofx_fail_silent(x, ROFX_FLOOD);
+		return no_room(x);
 	x->rekeyed = false;
 	return 0;
 }

@@ -251,7 +251,8 @@ Test(exchange_tls, without_crypto_only_if_both_allow)
 	xp_start(&p, &s1);
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -ROFX_NO_PSP);
+	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
+	cr_assert_eq(rofx_why(p.b), ROFX_NO_PSP);
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.a), ROFX_EV_REJECTED);
 	cr_assert_eq(rofx_why(p.a), ROFX_NO_PSP);
