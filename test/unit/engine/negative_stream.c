@@ -209,6 +209,29 @@ Test(negative_stream, short_ulpdus_rfc5041_4)
 	}
 }
 
+/* A peer that does not cut its FPDUs to segments is no wrong-doer: one of three segments, with a
+ * length that our own MULPDU never has. */
+Test(negative_stream, an_fpdu_longer_than_a_segment_is_taken_rfc5044_5_2)
+{
+	static const struct neg_msg m = {RDMAP_WRITE, true, .stag = WRITABLE, .len = NEG_REGION};
+	static const struct neg_msg send8_behind = {
+		RDMAP_SEND, .msn = 1, .len = 8, .empty_stag = true};
+	static uint8_t ulpdu[2 * NEG_REGION], stream[2 * NEG_REGION];
+	uint8_t behind[64];
+	struct neg_mode mode = {.sq = SQ_EMPTY};
+	uint32_t len, n;
+
+	neg_victim(&mode);
+	len = neg_build(ulpdu, &m, false);
+	n = neg_frame(stream, ulpdu, len);
+	n += neg_frame(stream + n, behind, neg_build(behind, &send8_behind, false));
+	raw_send(&neg.conn, stream, n, RAW_MSS);
+	neg_expect_wc("behind", neg.recv_cq, 100, RD_SUCCESS);
+	cr_assert_eq(memcmp(neg.mem + NEG_REGION + 8, ulpdu + 14 + 8, NEG_REGION - 8), 0);
+	raw_fin(&neg.conn);
+	neg_end("longer", false);
+}
+
 /* ---- Streams that break off ---- */
 
 /* FIN or RST within an FPDU, and RST between two: no Terminate can be sent or would be heard (code
