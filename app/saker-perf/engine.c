@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "../../lib/base/mem.h"
+#include "../../lib/rof/rof.h"
+#include "../../lib/wire/falcon.h"
 #include "perf.h"
 
 #define RING_SIZE 1024
@@ -113,6 +115,24 @@ parse_address(const char *text, struct eng_if_config *out)
 	return 0;
 }
 
+/* Both ends are ours, and so is the key under which they exchange keys. */
+static void
+falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
+{
+	static const uint8_t psps[] = {
+		PSP_NO_CRYPTO, PSP_AES_GCM_128, PSP_AES_GCM_256, PSP_GMAC_128, PSP_GMAC_256};
+
+	f->enabled = true;
+	f->mtu = ROF_MTU_MAX;
+	f->ordering = (uint8_t)o->ordering;
+	f->errors = (uint8_t)o->errors;
+	f->psp = psps[o->psp];
+	if (f->psp == PSP_NO_CRYPTO)
+		return;
+	memset(f->psk, 'k', 32);
+	f->psk_len = 32;
+}
+
 struct eng *
 perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 {
@@ -132,6 +152,8 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 		return NULL;
 	}
 	cfg.mpa_crc = o->crc;
+	if (o->transport == SHM_FALCON)
+		falcon_config(o, &cfg.falcon);
 	cfg.mpa_markers = o->markers;
 	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;
 	cfg.limits.qps = cfg.limits.client_qps = SK_MAX(cfg.limits.qps, qps + 16);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../lib/base/mem.h"
+#include "../../lib/rof/rof.h"
 #include "perf.h"
 
 enum kind { NUMBER, FLAG, OFF, TEXT, CHOICE };
@@ -21,11 +22,17 @@ struct option_row {
 static const char *const ops[] = {
 	"send", "write", "read", "atomic_fa", "atomic_cs", "write_imm", NULL};
 static const char *const tests[] = {"lat", "bw", "rate", NULL};
-static const char *const transports[] = {"iwarp", NULL};
+static const char *const transports[] = {"iwarp", "falcon", NULL};
+static const char *const orderings[] = {"strong", "weak", "none", NULL};
+static const char *const error_modes[] = {"verbs", "complete", NULL};
+static const char *const psps[] = {"none", "gcm128", "gcm256", "gmac128", "gmac256", NULL};
 
 #define AT(field) offsetof(struct perf_options, field)
 static const struct option_row rows[] = {
-	{"transport", CHOICE, AT(transport), 0, 0, transports, "iwarp"},
+	{"transport", CHOICE, AT(transport), 0, 0, transports, "iwarp or falcon"},
+	{"ordering", CHOICE, AT(ordering), 0, 0, orderings, "Falcon: strong, weak or none"},
+	{"errors", CHOICE, AT(errors), 0, 0, error_modes, "Falcon: verbs or complete (in error)"},
+	{"psp", CHOICE, AT(psp), 0, 0, psps, "Falcon: none, gcm128, gcm256, gmac128 or gmac256"},
 	{"op", CHOICE, AT(op), 0, 0, ops, "send, write, read, atomic_fa, atomic_cs or write_imm"},
 	{"versus", CHOICE, AT(versus), 0, 0, ops,
 		"an operation (as --op) to measure in between, for the ratio"},
@@ -164,6 +171,10 @@ check(struct perf_options *o)
 		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return refuse("port", o->port, "is neither ring nor memif");
+	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp))
+		return refuse("transport", "iwarp", "has no --ordering, --errors or --psp");
+	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
+		return refuse("ordering", "none", "goes with --errors complete alone");
 	return check_size(o);
 }
 
@@ -210,6 +221,12 @@ const char *
 perf_op_name(enum perf_op op)
 {
 	return ops[op];
+}
+
+const char *
+perf_transport_name(enum shm_transport transport)
+{
+	return transports[transport];
 }
 
 const char *

@@ -31,6 +31,8 @@ struct perf_options {
 	enum perf_op op, versus;
 	enum perf_test test;
 	enum shm_transport transport;
+	/* Falcon: enum rof_ordering, enum rof_errors, index of perf_psps[] */
+	unsigned ordering, errors, psp;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
 	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring", or a vdev's name */
@@ -69,6 +71,7 @@ perf_op_receives(enum perf_op op)
 }
 
 const char *perf_test_name(enum perf_test test);
+const char *perf_transport_name(enum shm_transport transport);
 
 /* What a run, or its floor, came to. */
 struct perf_figures {

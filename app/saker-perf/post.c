@@ -34,11 +34,14 @@ post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool
 	return 0;
 }
 
-/* The n-th Immediate Data of a flow: each of its 64 bits counts. */
+/* The n-th Immediate Data of a flow: each of its bits counts, which are 64 with iWARP and 32 with
+ * Falcon. */
 static uint64_t
-immediate(uint64_t n)
+immediate(const struct perf_end *e, uint64_t n)
 {
-	return (n + 1) * 0x9e3779b97f4a7c15ull;
+	uint64_t imm = (n + 1) * 0x9e3779b97f4a7c15ull;
+
+	return e->o->transport == SHM_FALCON ? (uint32_t)imm : imm;
 }
 
 /* What the next request of a flow says beside its addresses. A FetchAdd counts the peer's cell up
@@ -57,7 +60,7 @@ operands(const struct perf_end *e, struct perf_flow *f, struct saker_wr *wr)
 		wr->data_mask = wr->compare_mask = ~0ull;
 		break;
 	case PERF_WRITE_IMM:
-		wr->imm = immediate(f->imms_out++);
+		wr->imm = immediate(e, f->imms_out++);
 		break;
 	default:
 		break;
@@ -173,8 +176,8 @@ take_receive(struct perf_end *e, const struct rd_wc *wc)
 	f->received++;
 	if (e->op != PERF_WRITE_IMM)
 		return;
-	if (wc->imm != immediate(f->imms_in) || !(wc->flags & RD_WC_IMM))
-		perf_mistake(e, "Immediate Data", f->imms_in, wc->imm, immediate(f->imms_in));
+	if (wc->imm != immediate(e, f->imms_in) || !(wc->flags & RD_WC_IMM))
+		perf_mistake(e, "Immediate Data", f->imms_in, wc->imm, immediate(e, f->imms_in));
 	if (wc->opcode != RD_RECV_IMM || wc->byte_len != e->o->size)
 		perf_mistake(
 			e, "length before Immediate Data", f->imms_in, wc->byte_len, e->o->size);

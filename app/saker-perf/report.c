@@ -36,10 +36,10 @@ print_json(const struct perf_report *r)
 {
 	const struct perf_options *o = r->o;
 
-	printf("{\"transport\": \"iwarp\", \"op\": \"%s\", \"test\": \"%s\", \"size\": %u, \"mtu\": %u, "
+	printf("{\"transport\": \"%s\", \"op\": \"%s\", \"test\": \"%s\", \"size\": %u, \"mtu\": %u, "
 	       "\"qps\": %u, \"idle_qps\": %u, \"depth\": %u, \"iters\": %lu, ",
-		perf_op_name(o->op), perf_test_name(o->test), o->size, o->mtu, o->qps, o->idle_qps,
-		o->depth, (unsigned long)r->real.msgs);
+		perf_transport_name(o->transport), perf_op_name(o->op), perf_test_name(o->test),
+		o->size, o->mtu, o->qps, o->idle_qps, o->depth, (unsigned long)r->real.msgs);
 	printf("\"p50_ns\": %lu, \"p99_ns\": %lu, \"p999_ns\": %lu, \"gbps\": %.3f, \"mops\": %.4f, ",
 		(unsigned long)quantile(&r->real, 0.5), (unsigned long)quantile(&r->real, 0.99),
 		(unsigned long)quantile(&r->real, 0.999), perf_gbps(&r->real), perf_mops(&r->real));
@@ -77,9 +77,9 @@ print_table(const struct perf_report *r)
 {
 	const struct perf_options *o = r->o;
 
-	printf("RDMA_%s %s over iwarp: %u bytes, MTU %u, %u QPs (and %u idle), depth %u, %lu iterations\n",
-		perf_op_name(o->op), perf_test_name(o->test), o->size, o->mtu, o->qps, o->idle_qps,
-		o->depth, (unsigned long)r->real.msgs);
+	printf("RDMA_%s %s over %s: %u bytes, MTU %u, %u QPs (and %u idle), depth %u, %lu iterations\n",
+		perf_op_name(o->op), perf_test_name(o->test), perf_transport_name(o->transport),
+		o->size, o->mtu, o->qps, o->idle_qps, o->depth, (unsigned long)r->real.msgs);
 	if (o->test == PERF_LAT)
 		printf("%-10s %12s %12s %12s %12s\n", "", "t_min[us]", "p50[us]", "p99[us]",
 			"p99.9[us]");

@@ -161,6 +161,9 @@ cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct mpa_result mpa;
 	bool draft_ext;
 
+	if (q && q->eng.falcon != r->falcon)
+		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is %s, the request is not",
+			m->body.cm.qp, q->eng.falcon ? "Falcon's" : "iWARP's");
 	if (!q || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)
@@ -186,6 +189,7 @@ cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
 	struct cm_request *r = q->request;
 
 	msg->m.offer = r->offer;
+	msg->m.ask = cm_falcon_ask(c, q, &r->offer);
 	msg->m.private_len = r->private_len;
 	if (r->private_len)
 		memcpy(msg->m.private_data, r->private_data, r->private_len);

@@ -117,3 +117,16 @@ cm_describe(struct shm_cm *cm, const struct mpa_result *mpa, uint16_t ird, uint1
 	cm->private_len = SK_MIN(mpa->private_len, SHM_PRIVATE_MAX);
 	memcpy(cm->private_data, mpa->private_data, cm->private_len);
 }
+
+struct eng_falcon_ask
+cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct mpa_offer *offer)
+{
+	return (struct eng_falcon_ask){
+		.falcon = q->eng.falcon,
+		.ordering = c->cfg->falcon.ordering,
+		.errors = c->cfg->falcon.errors,
+		.qpn = q->eng.rd.qpn,
+		.ird = offer->ird,
+		.ord = offer->ord,
+	};
+}

@@ -68,8 +68,13 @@ struct cm_request {
 	uint64_t deadline;
 	uint32_t emss;
 	int64_t send_space;
+	bool falcon;
 	struct mpa_result mpa; /* but for the private data */
 };
+
+/* What a Falcon QP wants of its connection; of an iWARP QP, that it is none. */
+struct eng_falcon_ask cm_falcon_ask(
+	const struct eng_control *c, const struct ctl_qp *q, const struct mpa_offer *offer);
 
 ctl_handler cm_listen, cm_unlisten, cm_connect, cm_accept, cm_reject, cm_disconnect;
 
@@ -104,8 +109,8 @@ int cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext);
 /* A depth that nobody negotiated is the device's. */
 uint16_t cm_depth(uint16_t negotiated, uint16_t limit);
 /* What both sides agreed on, as iw_params; q->ird and q->ord with it. */
-struct iw_params cm_params(
-	const struct eng_control *c, struct ctl_qp *q, bool initiator, const struct mpa_result *mpa);
+struct iw_params cm_params(const struct eng_control *c, struct ctl_qp *q, bool initiator,
+	const struct mpa_result *mpa);
 /* What a client is told: depths that hold, what the peer said, private data. */
 void cm_describe(struct shm_cm *cm, const struct mpa_result *mpa, uint16_t ird, uint16_t ord);
 

@@ -112,6 +112,7 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 	cm->remote = r->tuple.raddr;
 	cm->lport = r->tuple.lport;
 	cm->rport = r->tuple.rport;
+	cm->transport = r->falcon ? SHM_FALCON : SHM_IWARP;
 	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
 	cm_describe(cm, mpa, SK_MIN(mpa->peer_ord, c->cfg->limits.ird),
 		SK_MIN(mpa->peer_ird, c->cfg->limits.ord));
@@ -135,6 +136,7 @@ request_new(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 	r->emss = m->params.emss;
 	r->send_space = m->params.send_space;
 	r->mpa = m->mpa;
+	r->falcon = m->falcon;
 	r->deadline = c->now + CTL_REQUEST_NS;
 	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;

@@ -46,7 +46,7 @@ eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 }
 
 void
-eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint8_t what)
+eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what)
 {
 	if (!c->queued)
 		TAILQ_INSERT_TAIL(&t->pending, c, next);
@@ -78,6 +78,8 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		return false;
 	switch (c->state) {
 	case ECONN_BOUND:
+		if (c->falcon != NULL)
+			return eng_falcon_deliver(t, c, chain);
 		if (tell(t, c, ENG_E_DATA, chain, 0))
 			return true;
 		eng_conn_pend(t, c, ECONN_P_RESUME);
@@ -105,6 +107,8 @@ tell_space(struct eng_transport *t, struct eng_conn *c)
 	int64_t more = tcp_send_space(c->tcp) - c->credit;
 	uint32_t snd_buf = t->e->cfg.tcp.snd_buf;
 
+	if (c->falcon != NULL)
+		return true;
 	/* A stage that has plenty need not be told of each acknowledgement. */
 	if (more <= 0 || (more < snd_buf / 8 && c->credit > snd_buf / 2))
 		return true;
@@ -132,7 +136,9 @@ resume(struct eng_transport *t, struct eng_conn *c)
 			return false;
 		c->su->held = NULL;
 	}
-	eng_startup_free(t, c);
+	/* Of Falcon it is over when the peer has said so. */
+	if (c->falcon == NULL || c->falcon->fa != NULL)
+		eng_startup_free(t, c);
 	c->pending &= ~ECONN_P_RESUME;
 	tcp_deliver_resume(c->tcp);
 	return !(c->pending & ECONN_P_RESUME);
@@ -142,7 +148,7 @@ resume(struct eng_transport *t, struct eng_conn *c)
 static void
 end(struct eng_transport *t, struct eng_conn *c)
 {
-	uint8_t what = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE);
+	uint16_t what = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE);
 
 	c->pending &= ~(ECONN_P_ABORT | ECONN_P_CLOSE);
 	if (c->tcp == NULL)
@@ -158,7 +164,7 @@ end(struct eng_transport *t, struct eng_conn *c)
 static bool
 conn_pending(struct eng_transport *t, struct eng_conn *c)
 {
-	uint8_t was = c->pending;
+	uint16_t was = c->pending;
 
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
 		end(t, c);
@@ -167,6 +173,8 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 			return false;
 		c->pending &= ~ECONN_P_NOTICE;
 	}
+	if ((c->pending & ECONN_P_OPEN) && eng_falcon_tell_open(t, c))
+		c->pending &= ~ECONN_P_OPEN;
 	if ((c->pending & ECONN_P_RESUME) && !resume(t, c))
 		return false;
 	if ((c->pending & ECONN_P_EMSS) &&
@@ -207,6 +215,9 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	/* It may live on in TIME_WAIT, and answer from there without us. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
+	if (c->falcon != NULL)
+		eng_falcon_close(t, c->falcon);
+	c->falcon = NULL;
 	if (c->state == ECONN_BOUND) {
 		/* What is still pending about a closed connection but its end is of no use. */
 		c->pending &= ECONN_P_NOTICE | ECONN_P_FIN;
@@ -248,7 +259,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 			linger_end(t, c);
 		break;
 	case TCP_EV_EMSS:
-		if (c->state == ECONN_BOUND)
+		if (c->state == ECONN_BOUND && c->falcon == NULL)
 			eng_conn_pend(t, c, ECONN_P_EMSS);
 		break;
 	case TCP_EV_PEER_FIN:
@@ -278,7 +289,10 @@ eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32
 		return;
 	}
 	/* The EMSS may have changed since the control stage was told. */
-	eng_conn_pend(t, c, ECONN_P_EMSS | ECONN_P_SPACE | ECONN_P_RESUME);
+	if (c->falcon == NULL)
+		eng_conn_pend(t, c, ECONN_P_EMSS | ECONN_P_SPACE | ECONN_P_RESUME);
+	else
+		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 	if (c->fin)
 		eng_conn_pend(t, c, ECONN_P_FIN);
 }

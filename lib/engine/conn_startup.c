@@ -11,7 +11,7 @@
 #include <rte_ring.h>
 
 #include "../base/mem.h"
-#include "transport_priv.h"
+#include "falcon_priv.h"
 
 #define TIMER_BUDGET 32
 
@@ -65,6 +65,7 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 	m->cookie = su->cookie;
 	m->listener = su->listener;
 	m->mpa = su->mpa.result;
+	m->falcon = su->falcon;
 	if (m->type == ENG_TC_FAILED)
 		fill_again(c, m);
 	if (c->tcp == NULL)
@@ -144,8 +145,11 @@ send_frame(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec, int
 int
 eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept)
 {
-	struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
+	struct tcp_rec *rec;
 
+	if (c->falcon != NULL)
+		return eng_falcon_reply(t, c, m, accept);
+	rec = eng_rec_alloc(t->tx_pool);
 	if (rec == NULL)
 		return -ENOMEM;
 	if (accept)
@@ -239,6 +243,10 @@ eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 	if (c->state != ECONN_OPENING)
 		return;
 	use_offloads(t, c);
+	if (c->falcon != NULL) {
+		eng_falcon_connected(t, c);
+		return;
+	}
 	rec = eng_rec_alloc(t->tx_pool);
 	if (rec == NULL || send_frame(t, c, rec,
 				   mpa_request_emit(&su->mpa, rec->data, su->private_data,
@@ -277,6 +285,17 @@ eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slic
 
 	if (c->pending & ECONN_P_ABORT)
 		return false;
+	/* The first byte tells the two exchanges apart. */
+	if (c->state == ECONN_WAITING && c->falcon == NULL && mpa->have == 0 &&
+		eng_falcon_begins(t, chain)) {
+		c->su->falcon = true;
+		if (eng_falcon_listen(t, c) < 0) {
+			eng_startup_fail(t, c, -ENOBUFS);
+			return false;
+		}
+	}
+	if (c->falcon != NULL)
+		return eng_falcon_deliver(t, c, chain);
 	while (chain != NULL) {
 		int n = mpa_startup_input(mpa, chain->data, chain->len);
 		struct tcp_slice *next = chain->next;
@@ -308,7 +327,10 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 	struct eng_startup *su = SK_CONTAINER(timer, struct eng_startup, timer);
 
 	(void)now;
-	eng_startup_fail(ctx, su->conn, -ETIMEDOUT);
+	if (su->conn->falcon != NULL)
+		eng_falcon_expired(ctx, su->conn);
+	else
+		eng_startup_fail(ctx, su->conn, -ETIMEDOUT);
 }
 
 unsigned
@@ -351,11 +373,18 @@ eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng
 		rc = -EMSGSIZE;
 	if (rc == 0 && eng_startup_create(t, c) == NULL)
 		rc = -ENOMEM;
+	if (rc == 0 && m->ask.falcon) {
+		c->su->falcon = true;
+		rc = eng_falcon_connect(t, c, m);
+	}
 	if (rc == 0)
 		rc = tcp_connect(t->tcp, t->now, &tuple, c->path.mtu, c, &c->tcp);
 	if (rc != 0) {
 		c->tcp = NULL;
 		c->state = ECONN_DRAIN;
+		if (c->falcon != NULL)
+			eng_falcon_close(t, c->falcon);
+		c->falcon = NULL;
 		eng_conn_put(t, c);
 		return rc;
 	}

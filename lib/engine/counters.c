@@ -42,6 +42,8 @@ collect(const struct eng *e, const struct sk_reason_list *list, struct sum *sum)
 			add(sum, list, t->mpa_counters);
 		else if (list == &fa_reasons && t->falcon != NULL)
 			add(sum, list, fa_stack_counters(t->falcon->fa));
+		else if (list == &rofx_reasons && t->falcon != NULL)
+			add(sum, list, t->falcon->rofx_counters);
 		else if (list == &psp_reasons && t->falcon != NULL)
 			add(sum, list, t->falcon->psp_counters);
 		else if (list == &eng_reasons)
@@ -70,7 +72,8 @@ eng_counters(const struct eng *e,
 	void *arg)
 {
 	const struct sk_reason_list *lists[] = {&wire_reasons, &net_reasons, &tcp_reasons,
-		&mpa_reasons, &iw_reasons, &psp_reasons, &fa_reasons, &rof_reasons, &eng_reasons};
+		&mpa_reasons, &iw_reasons, &psp_reasons, &fa_reasons, &rofx_reasons, &rof_reasons,
+		&eng_reasons};
 	struct sum sum;
 
 	for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {

@@ -14,6 +14,7 @@
 #include <rte_ring_elem.h>
 
 #include "../base/mem.h"
+#include "../rof/exchange.h"
 #include "handoff_priv.h"
 #include "stage_priv.h"
 #include "telemetry_priv.h"
@@ -112,6 +113,30 @@ check_stages(const struct eng_config *cfg, char *err, size_t errlen)
 }
 
 static int
+check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
+{
+	if (!cfg->enabled)
+		return 0;
+	if (cfg->psp > PSP_GMAC_256 && cfg->psp != PSP_NO_CRYPTO)
+		return REFUSE("Falcon: there is no PSP version %u", cfg->psp);
+	if (cfg->psp != PSP_NO_CRYPTO && cfg->psk_len == 0)
+		return REFUSE(
+			"Falcon: PSP with keys needs a pre-shared key to hand them over under");
+	if (cfg->psk_len > sizeof(cfg->psk) || (cfg->psk_len > 0 && cfg->psk_len < 16))
+		return REFUSE("Falcon: a pre-shared key has 16 to 64 bytes, not %u", cfg->psk_len);
+	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE)
+		return REFUSE("Falcon: no such ordering or error mode");
+	if (cfg->ordering == ROF_ORDER_NONE && cfg->errors != ROF_ERRORS_COMPLETE)
+		return REFUSE("Falcon: the unordered mode completes in error (RoF 6.4)");
+	if (cfg->mtu < ROF_MTU_MIN || cfg->mtu > ROF_MTU_MAX)
+		return REFUSE("Falcon: an MTU of %u is not within %u..%u", cfg->mtu, ROF_MTU_MIN,
+			ROF_MTU_MAX);
+	if (cfg->flows != 1 && cfg->flows != FA_FLOWS_MAX)
+		return REFUSE("Falcon: %u flows: 1 or %u", cfg->flows, FA_FLOWS_MAX);
+	return 0;
+}
+
+static int
 check(const struct eng_config *cfg, char *err, size_t errlen)
 {
 	const struct eng_limits *lim = &cfg->limits;
@@ -127,6 +152,8 @@ check(const struct eng_config *cfg, char *err, size_t errlen)
 		return REFUSE("MPA revision %u: 1 or 2", cfg->mpa_revision);
 	if (cfg->port_min == 0 || cfg->port_min > cfg->port_max)
 		return REFUSE("local ports %u..%u: not a range", cfg->port_min, cfg->port_max);
+	if (check_falcon(&cfg->falcon, err, errlen) != 0)
+		return -EINVAL;
 	return check_ports(cfg, err, errlen) != 0 ? -EINVAL : check_stages(cfg, err, errlen);
 }
 
@@ -250,6 +277,18 @@ make_tables(struct eng *e)
 }
 
 static int
+make_tls(struct eng *e, char *err, size_t errlen)
+{
+	const struct rofx_tls_config cfg = {
+		.psk = e->cfg.falcon.psk, .psk_len = e->cfg.falcon.psk_len};
+
+	if (!e->cfg.falcon.enabled || cfg.psk_len == 0)
+		return 0;
+	e->tls = rofx_tls_create(&cfg, err, errlen);
+	return e->tls == NULL ? -EINVAL : 0;
+}
+
+static int
 make_stages(struct eng *e, char *err, size_t errlen)
 {
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
@@ -271,6 +310,8 @@ start(struct eng *e, char *err, size_t errlen)
 	uint64_t now = eng_clock();
 	int rc = make_tables(e);
 
+	if (rc == 0)
+		rc = make_tls(e, err, errlen);
 	if (rc == 0)
 		rc = make_stages(e, err, errlen);
 	if (rc == 0)
@@ -365,6 +406,8 @@ eng_destroy(struct eng *e)
 			close(e->loops[k].epoll_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	if (e->tls != NULL)
+		rofx_tls_destroy(e->tls);
 	if (e->mrs != NULL)
 		rd_mr_table_destroy(e->mrs);
 	free(e->qsbr);

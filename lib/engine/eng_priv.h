@@ -21,6 +21,7 @@ struct eng_transport;
 struct eng_stage;
 struct rte_rcu_qsbr;
 struct rte_ring;
+struct rofx_tls;
 
 struct eng_port {
 	uint16_t id;  /* DPDK's */
@@ -60,7 +61,8 @@ struct eng {
 	struct eng_control *control;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
-	struct sk_key cid_key; /* Falcon's CIDs: falcon.c */
+	struct rofx_tls *tls;      /* of Falcon's exchange; NULL: in clear */
+	struct sk_key cid_key;     /* Falcon's CIDs: falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
 	uint32_t sleeping;         /* atomic: bit k: loop k sleeps or is about to */
@@ -81,8 +83,8 @@ void eng_port_stop(struct eng *e, unsigned i);
 /* Wakes loop `k` if it sleeps. Any thread; a fence and a load when it does not. */
 void eng_wake(struct eng *e, unsigned k);
 
-/* A single-producer single-consumer ring between two stages; the name is made of the instance, `kind`
- * and both numbers. NULL: no memory. `esize`: bytes of an element. */
+/* A single-producer single-consumer ring between two stages; the name is made of the instance,
+ * `kind` and both numbers. NULL: no memory. `esize`: bytes of an element. */
 struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b,
 	unsigned esize, unsigned count);
 

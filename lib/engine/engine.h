@@ -59,7 +59,9 @@ struct eng_limits { /* pools and tables, sized at start */
 struct eng_falcon_config {
 	bool enabled;
 	struct fa_config stack; /* its seed is drawn anew */
-	uint8_t psp;            /* enum psp_version */
+	uint8_t psp;            /* enum psp_version; with keys only under TLS: */
+	uint8_t psk[64];        /* pre-shared key of the exchange, 16 bytes or more; */
+	unsigned psk_len;       /* 0: the exchange is in clear */
 	uint8_t ordering;       /* enum rof_ordering, where a client does not say */
 	uint8_t errors;         /* enum rof_errors */
 	uint32_t mtu;           /* RDMA payload of a packet; less where a port's MTU is less */

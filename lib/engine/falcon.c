@@ -6,6 +6,7 @@
 #include "falcon_priv.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_ring.h>
@@ -46,7 +47,7 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 					      : (uintptr_t)d->buf | d->restart;
 
 	/* Until it is bound nobody knows where to. */
-	if (fc->c->state == ECONN_BOUND &&
+	if (fc->c->state == ECONN_BOUND && fc->start == NULL &&
 		tell(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
 		return true;
 	if (!fc->busy)
@@ -72,6 +73,19 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 		return;
 	fc->c->error = -ETIMEDOUT;
 	eng_conn_pend(ctx, fc->c, ECONN_P_ABORT);
+}
+
+bool
+eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c)
+{
+	struct eng_falcon_start *start = c->falcon->start;
+
+	if (start == NULL)
+		return true;
+	if (!tell(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
+		return false;
+	c->falcon->start = NULL;
+	return true;
 }
 
 /* ---- The stack ---- */
@@ -252,6 +266,9 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 	if (fc->fa != NULL)
 		fa_conn_destroy(fc->fa);
 	close_psp(fc);
+	if (fc->x != NULL)
+		rofx_destroy(fc->x);
+	free(fc->start);
 	*fc = (struct eng_falcon_conn){.slot = fc->slot};
 	TAILQ_INSERT_TAIL(&f->free, fc, next); /* last: a CID rests before it is used again */
 }

@@ -8,6 +8,7 @@
 #define SAKER_ENGINE_FALCON_PRIV_H
 
 #include "../falcon/psp.h"
+#include "../rof/exchange.h"
 #include "transport_priv.h"
 
 struct eng_falcon_conn {
@@ -17,7 +18,9 @@ struct eng_falcon_conn {
 	uint16_t port, vlan; /* where they come from, and the address: */
 	struct sk_addr raddr;
 	uint16_t addr_sum; /* of UDP's pseudo-header, as eng_addr_sum() has it for TCP */
-	bool busy;         /* a delivery was refused: in f->busy */
+	struct rofx *x;    /* the exchange that made it, and its control channel */
+	struct eng_falcon_start *start; /* what the engine stage is to be told once it is bound */
+	bool busy;                      /* a delivery was refused: in f->busy */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
 	struct psp_iv iv;
@@ -36,6 +39,7 @@ struct eng_falcon {
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
 	uint64_t psp_counters[psp_reason_count];
+	uint64_t rofx_counters[rofx_reason_count];
 };
 
 /* ---- falcon.c ---- */
@@ -70,6 +74,26 @@ unsigned eng_falcon_stage(const struct eng *e, uint32_t cid, uint32_t *slot);
 /* A message of an engine stage for the connection. */
 void eng_falcon_message(
 	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_dmsg *m);
+
+/* Tells the engine stage of a bound connection how to start its QP. false: the ring is full. */
+bool eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c);
+
+/* ---- falcon_startup.c ---- */
+
+/* Are these the first bytes of a stream that asks for a Falcon connection? */
+bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
+/* A passive or an active one begins. 0 or -errno. */
+int eng_falcon_listen(struct eng_transport *t, struct eng_conn *c);
+int eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
+/* Its TCP connection is there. */
+void eng_falcon_connected(struct eng_transport *t, struct eng_conn *c);
+/* Bytes of the stream; false: none may be taken now. */
+bool eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
+/* ENG_CT_ACCEPT and ENG_CT_REJECT. 0 or negative. */
+int eng_falcon_reply(
+	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
+/* Its start-up timer is due. */
+void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_rx.c ---- */
 

@@ -46,7 +46,9 @@ enum eng_to_stage {   /* transport stage to engine stage; `id` is the QP's index
 	ENG_E_DATA,  /* ptr: struct tcp_slice * chain, in order */
 	ENG_E_SPACE, /* arg: bytes that were acknowledged */
 	ENG_E_EMSS,  /* arg: new EMSS */
-	/* Falcon; ptr: struct fa_buf *, arg: RSN */
+	/* Falcon */
+	ENG_E_OPEN, /* ptr: struct eng_falcon_start *, to be freed: the QP may start */
+	/* ptr: struct fa_buf *, arg: RSN */
 	ENG_E_PUSH,
 	ENG_E_PULL,
 	ENG_E_PULL_DATA,
@@ -115,7 +117,15 @@ enum eng_ctl_type {
 	ENG_EC_CLIENT_BAD,   /* client harmed itself: SIGBUS, nonsense in its rings */
 };
 
-/* ENG_CE_QP_START of a Falcon QP. */
+/* What a Falcon QP wants of its connection: ENG_CT_CONNECT, ENG_CT_ACCEPT. */
+struct eng_falcon_ask {
+	bool falcon; /* false: an iWARP QP */
+	uint8_t ordering, errors;
+	uint32_t qpn;
+	uint16_t ird, ord;
+};
+
+/* How a Falcon QP starts. */
 struct eng_falcon_start {
 	struct rof_chan_params chan;
 	uint32_t peer_qpn;
@@ -142,7 +152,8 @@ struct eng_ctl {
 			   offer, private data are those of the second attempt */
 	struct mpa_result mpa; /* requests, outcomes */
 	struct iw_params params;
-	struct eng_falcon_start falcon;
+	bool falcon; /* requests: of which kind the connection is */
+	struct eng_falcon_ask ask;
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 	union {

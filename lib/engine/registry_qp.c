@@ -76,8 +76,9 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			ctl_cq_find(cl, i->send_cq) ? i->recv_cq : i->send_cq);
 	if (i->srq != SHM_NONE && !s)
 		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
-	if (i->transport != SHM_IWARP)
-		return ctl_refuse(c, m, -EPROTONOSUPPORT, "there is no transport %u", i->transport);
+	if (i->transport > SHM_FALCON || (i->transport == SHM_FALCON && !c->cfg->falcon.enabled))
+		return ctl_refuse(
+			c, m, -EPROTONOSUPPORT, "there is no transport %u here", i->transport);
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	if (c->totals.qps >= c->cfg->limits.qps)
@@ -161,6 +162,7 @@ qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct 
 	q->eng.client = &cl->eng;
 	q->eng.stage = s ? (uint8_t)s->eng.stage : ctl_least_loaded(c);
 	q->eng.control = q;
+	q->eng.falcon = i->transport == SHM_FALCON;
 	rd->state = RD_QP_INIT;
 	rd->pd = &ctl_pd_find(cl, i->pd)->rd;
 	rd->send_cq = &ctl_cq_find(cl, i->send_cq)->eng;
@@ -188,7 +190,7 @@ qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->max_inline = caps->max_inline;
 	i->sig_all = q->eng.rd.sig_all;
 	i->access = q->eng.rd.access;
-	i->transport = SHM_IWARP;
+	i->transport = q->eng.falcon ? SHM_FALCON : SHM_IWARP;
 	i->state = RD_QP_INIT;
 	i->qp = q->eng.handle;
 	i->qpn = q->eng.rd.qpn;

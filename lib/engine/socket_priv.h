@@ -5,8 +5,9 @@
 
 #include "registry_priv.h"
 
-#define SOCK_HELLO_NS (5ull * 1000 * 1000 * 1000) /* who has not said HELLO by then is shown out   \
-						   */
+#define SOCK_HELLO_NS                                                                              \
+	(5ull * 1000 * 1000 * 1000) /* who has not said HELLO by then is shown out                 \
+				     */
 
 /* As eng_socket_start() and eng_socket_stop(). */
 int socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);

@@ -4,6 +4,7 @@
  * deliveries come. A QP and its channel live and end together.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "half_priv.h"
 
@@ -98,16 +99,30 @@ falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
 	qp->chan = NULL;
 }
 
+/* Nothing yet: what it needs to know comes by ENG_E_OPEN, once both sides have agreed. */
 static int
 falcon_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
 {
-	qp->chan = rof_chan_create(&s->rof, &m->falcon.chan, qp);
-	if (qp->chan == NULL)
-		return -ENOMEM;
-	qp->rd.ird = m->falcon.ird;
-	qp->rd.ord = m->falcon.ord;
-	rof_qp_start(qp->rof, qp->chan, m->falcon.peer_qpn);
+	(void)s;
+	(void)qp;
+	(void)m;
 	return 0;
+}
+
+static void
+falcon_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *start)
+{
+	if (qp->rd.state != RD_QP_ERR && qp->chan == NULL)
+		qp->chan = rof_chan_create(&s->rof, &start->chan, qp);
+	if (qp->chan == NULL) {
+		eng_qp_owe(s, qp, EQP_O_ABORT);
+	} else {
+		qp->rd.ird = start->ird;
+		qp->rd.ord = start->ord;
+		rof_qp_start(qp->rof, qp->chan, start->peer_qpn);
+		eng_qp_activate(s, qp);
+	}
+	free(start);
 }
 
 static bool
@@ -141,12 +156,21 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		[ENG_E_COMPLETION] = FA_COMPLETION,
 	};
 	uint32_t type = m->id_type & 15;
-	struct fa_delivery d = {.type = types[type], .rsn = m->arg};
+	struct fa_delivery d = {.rsn = m->arg};
 
+	if (type == ENG_E_OPEN) {
+		falcon_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
+		return;
+	}
 	if (type == ENG_E_FIN) { /* the peer has disconnected: so do we */
 		rof_disconnect(qp->rof);
 		return;
 	}
+	if (type < ENG_E_PUSH || type > ENG_E_COMPLETION || qp->chan == NULL) {
+		eng_dmsg_drop(m);
+		return;
+	}
+	d.type = types[type];
 	if (type == ENG_E_COMPLETION) {
 		d.completion = (uint8_t)m->u;
 		d.ulp_code = (uint8_t)(m->u >> 8);
@@ -188,6 +212,8 @@ falcon_drop(const struct eng_dmsg *m)
 {
 	uint32_t type = m->id_type & 15;
 
+	if (type == ENG_E_OPEN)
+		free((struct eng_falcon_start *)(uintptr_t)m->u);
 	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) && buf_of(m))
 		eng_fbuf_free(buf_of(m));
 }

@@ -57,10 +57,10 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 		return 0;
 	}
 	c->su->cookie = m->cookie;
-	if (eng_startup_reply(t, c, m, true) == 0)
-		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
-	else
+	if (eng_startup_reply(t, c, m, true) != 0)
 		eng_startup_fail(t, c, -ENOMEM);
+	else if (c->falcon == NULL) /* else once the initiator is ready */
+		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
 	eng_conn_bind(t, c, m->stage, m->qp_index);
 	return 0;
 }
@@ -97,6 +97,10 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c)
 		return -ENOENT;
 	c->pending &= ~ECONN_P_NOTICE;
 	c->state = ECONN_DRAIN;
+	if (c->falcon != NULL) {
+		eng_conn_pend(t, c, ECONN_P_ABORT);
+		return 0;
+	}
 	mpa_startup_abandon(&c->su->mpa);
 	eng_startup_terminate(t, c);
 	return 0;

@@ -60,6 +60,7 @@ enum eng_conn_pending {
 	ECONN_P_NOTICE = 32, /* su->notice */
 	ECONN_P_ABORT = 64,  /* not from inside of a call of TCP's */
 	ECONN_P_CLOSE = 128,
+	ECONN_P_OPEN = 256, /* eng_falcon_tell_open() */
 };
 
 /* What a connection needs only until it is bound. */
@@ -69,6 +70,7 @@ struct eng_startup {
 	uint64_t cookie;
 	uint32_t listener;
 	uint16_t notice; /* enum eng_ctl_type that waits to be said */
+	bool falcon;     /* the exchange is eng_conn.falcon's; mpa.result tells of it */
 	struct mpa_startup mpa;
 	struct tcp_slice *held; /* came behind the start-up frame */
 	bool fall_back;         /* active: the application allows a second attempt */
@@ -86,7 +88,7 @@ struct eng_conn {
 	uint32_t qp_index; /* at the engine stage */
 	uint8_t state;     /* enum eng_conn_state */
 	uint8_t stage;
-	uint8_t pending;   /* enum eng_conn_pending */
+	uint16_t pending;  /* enum eng_conn_pending */
 	bool queued;       /* in t->pending */
 	bool notice_out;   /* the final ENG_TC_* has not come back yet */
 	bool release_due;  /* ENG_T_RELEASE has not come yet */
@@ -223,7 +225,7 @@ struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
 void eng_conn_put(struct eng_transport *t, struct eng_conn *c); /* frees it once nobody knows it */
 bool eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain);
 void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
-void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint8_t what);
+void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
 /* Tries again what waits; true if something could be done. */
 bool eng_conns_pending(struct eng_transport *t);
 /* From here on its bytes go to (stage, qp_index). */

@@ -352,7 +352,8 @@ struct shm_cm {
 			     in use, or SHM_RTR_NONE */
 	uint8_t enhanced; /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
 	uint8_t dialect;  /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
-	uint8_t rsv[7];
+	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport; only such a QP can accept it */
+	uint8_t rsv[6];
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 

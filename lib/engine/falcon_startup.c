@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a Falcon connection begins: the exchange of lib/rof on a TCP connection, and what comes of
+ * it. It runs beside MPA's in the states of the connection, and says the same things to the control
+ * stage. The stream stays the control channel: when it ends, the connection does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/mem.h"
+#include "falcon_priv.h"
+
+#define FALCON_TTL     64
+#define CREDIT_PACKETS 256 /* requests that a connection may have outstanding */
+/* What stands around a packet's RDMA payload, below and above IP. */
+#define AROUND_PAYLOAD                                                                             \
+	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
+
+/* The largest RDMA MTU, a power of two, that is configured and fits the path. */
+static uint16_t
+rdma_mtu(const struct eng_transport *t, const struct eng_conn *c)
+{
+	uint32_t most = SK_MIN(t->e->cfg.falcon.mtu, c->path.mtu - AROUND_PAYLOAD);
+	uint32_t mtu = ROF_MTU_MIN;
+
+	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
+		mtu *= 2;
+	return (uint16_t)mtu;
+}
+
+static void
+derive_keys(struct eng_falcon *f, struct rofx_side *s)
+{
+	const uint8_t *device = psp_device_key(&f->device, s->spi);
+
+	if (s->psp & (ROFX_PSP(PSP_AES_GCM_128) | ROFX_PSP(PSP_GMAC_128)))
+		psp_derive_key(f->crypto, s->key128, device, s->spi, PSP_AES_GCM_128);
+	if (s->psp & (ROFX_PSP(PSP_AES_GCM_256) | ROFX_PSP(PSP_GMAC_256)))
+		psp_derive_key(f->crypto, s->key256, device, s->spi, PSP_AES_GCM_256);
+}
+
+/* 0 or -ENOSPC: no SPI is left. */
+static int
+our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_falcon_ask *ask, struct rofx_side *s)
+{
+	const struct eng_falcon_config *cfg = &t->e->cfg.falcon;
+
+	*s = (struct rofx_side){
+		.transport = ROF_RC,
+		.addressing = ROFX_LISTENER,
+		.ordering = ask->ordering,
+		.errors = ask->errors,
+		.cid = c->falcon->cid,
+		.qpn = ask->qpn,
+		.gid = ends->laddr,
+		.to_gid = ends->raddr,
+		.mtu = rdma_mtu(t, c),
+		.ird = ask->ird,
+		.ord = ask->ord,
+		.request_window = FA_REQUEST_WINDOW,
+		.data_window = FA_DATA_WINDOW,
+		.flows = cfg->flows,
+		.rnr_retry = cfg->rnr_retry,
+		.rnr_code = cfg->rnr_code,
+		.ttl = FALCON_TTL,
+		.psp = ROFX_PSP(cfg->psp),
+		.spi = psp_device_spi(&t->falcon->device),
+	};
+	sk_random(&s->request_psn, sizeof(s->request_psn));
+	sk_random(&s->data_psn, sizeof(s->data_psn));
+	sk_random(&s->rsn, sizeof(s->rsn));
+	if (s->spi == 0)
+		return -ENOSPC;
+	if (s->psp & ROFX_PSP_KEYED)
+		derive_keys(t->falcon, s);
+	return 0;
+}
+
+/* ---- The stream ---- */
+
+/* Sends what the exchange has to say. 0 or -ENOMEM. */
+static int
+pump(struct eng_transport *t, struct eng_conn *c)
+{
+	for (;;) {
+		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
+		size_t n;
+
+		if (rec == NULL)
+			return -ENOMEM;
+		n = rofx_output(c->falcon->x, rec->data, ENG_COPY_MAX);
+		if (n == 0) {
+			eng_rec_free(rec);
+			return 0;
+		}
+		rec->len = (uint32_t)n;
+		t->tcp_work = true;
+		tcp_send(c->tcp, rec);
+	}
+}
+
+static void
+set_timer(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->su != NULL)
+		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(c->falcon->x));
+}
+
+static const struct rofx_config *
+exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
+{
+	*cfg = (struct rofx_config){.tls = t->e->tls,
+		.request_ns = ENG_REQUEST_TIMEOUT_NS,
+		.reply_ns = ENG_REPLY_TIMEOUT_NS};
+	return cfg;
+}
+
+/* The peer hears why before the stream ends. */
+static void
+give_up(struct eng_transport *t, struct eng_conn *c, int error)
+{
+	uint8_t state = c->state;
+
+	if (c->error == 0)
+		c->error = error;
+	if (state == ECONN_BOUND || state == ECONN_REQUESTED) {
+		eng_conn_pend(t, c, state == ECONN_BOUND ? ECONN_P_CLOSE : ECONN_P_ABORT);
+		return;
+	}
+	c->state = state == ECONN_OPENING ? ECONN_DEAD : ECONN_DRAIN;
+	if (state == ECONN_OPENING)
+		eng_startup_notice(t, c, ENG_TC_FAILED);
+	eng_conn_pend(t, c, ECONN_P_CLOSE);
+}
+
+static int
+error_of(enum rofx_reason why)
+{
+	switch (why) {
+	case ROFX_TIMEOUT:
+	case ROFX_NOT_READY:
+		return -ETIMEDOUT;
+	case ROFX_NO_QP:
+	case ROFX_NO_SERVICE:
+		return -ECONNREFUSED;
+	case ROFX_NO_RESOURCE:
+		return -ENOBUFS;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* ---- What has come ---- */
+
+/* As the control stage knows it from MPA. */
+static void
+note_result(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
+	const void *private_data, uint16_t len)
+{
+	struct mpa_result *r = &c->su->mpa.result;
+
+	*r = (struct mpa_result){
+		.revision = 2,
+		.enhanced = true,
+		.ird = ird,
+		.ord = ord,
+		.peer_ird = peer->ird,
+		.peer_ord = peer->ord,
+		.private_len = SK_MIN(len, (uint16_t)SHM_PRIVATE_MAX),
+	};
+	memcpy(r->private_data, private_data, r->private_len);
+}
+
+static void
+requested(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_request *r = rofx_request(c->falcon->x);
+
+	if (r->peer.transport != ROF_RC || r->peer.addressing != ROFX_LISTENER) {
+		rofx_reject(c->falcon->x, ROFX_TRANSPORT, NULL, 0);
+		return;
+	}
+	note_result(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
+	c->state = ECONN_REQUESTED;
+	eng_startup_notice(t, c, ENG_TC_REQUEST);
+}
+
+static void
+credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credits *out)
+{
+	struct fa_credits push, pull, data;
+
+	fa_cost_push(pools, mtu + ROF_MAX, &push);
+	fa_cost_pull(pools, mtu + ROF_MAX, &pull);
+	fa_cost_pull_data(pools, mtu + ROF_MAX, &data);
+	*out = (struct fa_credits){
+		.req_pkt_tx = CREDIT_PACKETS,
+		.req_buf_tx = CREDIT_PACKETS * push.req_buf_tx,
+		.req_pkt_rx = CREDIT_PACKETS,
+		.req_buf_rx = CREDIT_PACKETS * pull.req_buf_rx,
+		.data_pkt_tx = CREDIT_PACKETS,
+		.data_buf_tx = CREDIT_PACKETS * data.data_buf_tx,
+	};
+}
+
+/* Both sides have agreed: packets may come and go. 0 or -errno. */
+static int
+open_connection(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
+	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	struct eng_falcon_open o = {.laddr = ends->laddr,
+		.raddr = ends->raddr,
+		.port = ends->port,
+		.vlan = ends->vlan,
+		.psp = a->psp,
+		.tx_spi = a->tx.spi,
+		.rx_spi = a->rx.spi};
+	struct eng_falcon_start *start = calloc(1, sizeof(*start));
+	int rc;
+
+	if (start == NULL)
+		return -ENOMEM;
+	memcpy(o.tx_key, a->tx.key, sizeof(o.tx_key));
+	rofx_fill_falcon(a, &o.fa);
+	rofx_fill_channel(a, &start->chan);
+	start->chan.pools = t->e->cfg.falcon.stack.pools;
+	credits(&start->chan.pools, a->mtu, &start->chan.credits);
+	start->peer_qpn = a->peer.qpn;
+	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
+	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
+	rc = eng_falcon_open(t, c->falcon, &o);
+	explicit_bzero(o.tx_key, sizeof(o.tx_key));
+	if (rc < 0) {
+		free(start);
+		return rc;
+	}
+	c->falcon->start = start;
+	note_result(c, start->ird, start->ord, &a->peer, a->private_data, a->private_len);
+	return 0;
+}
+
+static void
+established(struct eng_transport *t, struct eng_conn *c)
+{
+	int rc = open_connection(t, c);
+
+	if (rc == 0 && c->state == ECONN_OPENING)
+		rc = rofx_ready(c->falcon->x);
+	if (rc < 0) {
+		give_up(t, c, rc);
+		return;
+	}
+	if (c->state == ECONN_OPENING)
+		c->state = ECONN_ESTABLISHED;
+	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+	if (c->state == ECONN_BOUND)
+		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
+}
+
+static void
+rejected(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
+	enum rofx_reason why = rofx_why(c->falcon->x);
+
+	sk_count(t->falcon->rofx_counters, why);
+	if (why != ROFX_REFUSED) {
+		give_up(t, c, error_of(why));
+		return;
+	}
+	note_result(c, 0, 0, &a->peer, a->private_data, a->private_len);
+	c->state = ECONN_DEAD;
+	eng_startup_notice(t, c, ENG_TC_REJECTED);
+	eng_conn_pend(t, c, ECONN_P_CLOSE);
+}
+
+static void
+failed(struct eng_transport *t, struct eng_conn *c)
+{
+	enum rofx_reason why = rofx_why(c->falcon->x);
+
+	sk_count(t->falcon->rofx_counters, why);
+	give_up(t, c, error_of(why));
+}
+
+/* Works off what the exchange has to tell, and sends what it has to say. */
+static void
+advance(struct eng_transport *t, struct eng_conn *c)
+{
+	struct rofx *x = c->falcon->x;
+	enum rofx_event ev;
+
+	while ((ev = rofx_event(x)) != ROFX_EV_NONE) {
+		switch (ev) {
+		case ROFX_EV_REQUEST:
+			requested(t, c);
+			break;
+		case ROFX_EV_LOOKUP:
+			rofx_reject(x, ROFX_NO_SERVICE, NULL, 0);
+			break;
+		case ROFX_EV_AGREED:
+		case ROFX_EV_ESTABLISHED:
+			established(t, c);
+			break;
+		case ROFX_EV_REJECTED:
+			rejected(t, c);
+			break;
+		case ROFX_EV_FAILED:
+			failed(t, c);
+			break;
+		default: /* keys are not changed yet while a connection lives: neither side asks */
+			break;
+		}
+	}
+	if (pump(t, c) < 0)
+		give_up(t, c, -ENOMEM);
+	set_timer(t, c);
+}
+
+bool
+eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
+{
+	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
+		return false;
+	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
+		tcp_consumed(c->tcp, s->len);
+		if (rofx_input(c->falcon->x, t->now, s->data, s->len) < 0)
+			break;
+	}
+	eng_slice_free(chain);
+	advance(t, c);
+	return true;
+}
+
+bool
+eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain)
+{
+	return t->falcon != NULL && rofx_match(chain->data, chain->len) != 0;
+}
+
+/* ---- Beginnings and answers ---- */
+
+int
+eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
+{
+	struct rofx_config cfg;
+
+	c->falcon = eng_falcon_reserve(t, c);
+	if (c->falcon == NULL)
+		return -ENOBUFS;
+	c->falcon->x = rofx_listen(exchange_config(t, &cfg), t->now);
+	return c->falcon->x == NULL ? -ENOMEM : 0;
+}
+
+int
+eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+{
+	struct rofx_config cfg;
+	struct rofx_side side;
+	int rc;
+
+	c->falcon = t->falcon == NULL ? NULL : eng_falcon_reserve(t, c);
+	if (c->falcon == NULL)
+		return t->falcon == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
+	rc = our_side(t, c, &m->tuple, &m->ask, &side);
+	if (rc == 0)
+		c->falcon->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
+			m->private_data, m->private_len, &rc);
+	explicit_bzero(&side, sizeof(side));
+	return c->falcon->x == NULL ? rc : 0;
+}
+
+void
+eng_falcon_connected(struct eng_transport *t, struct eng_conn *c)
+{
+	advance(t, c);
+}
+
+int
+eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept)
+{
+	struct rofx_side side;
+	int rc;
+
+	if (!accept) {
+		rc = rofx_reject(c->falcon->x, ROFX_REFUSED, m->private_data, m->private_len);
+		return rc < 0 ? rc : pump(t, c);
+	}
+	rc = our_side(t, c, tcp_tuple(c->tcp), &m->ask, &side);
+	if (rc == 0)
+		rc = rofx_accept(c->falcon->x, t->now, &side, m->private_data, m->private_len);
+	explicit_bzero(&side, sizeof(side));
+	if (rc == 0)
+		advance(t, c);
+	return rc;
+}
+
+void
+eng_falcon_expired(struct eng_transport *t, struct eng_conn *c)
+{
+	rofx_timeout(c->falcon->x, t->now);
+	advance(t, c);
+}
