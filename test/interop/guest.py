@@ -229,17 +229,19 @@ def boot(nics):
 
 def clock_is_right():
     """A guest that measured its clock while the host was busy may run many times too fast, and all its timeouts with it."""
-    def uptime():
+    def sample():
+        before = time.monotonic()
         with contextlib.redirect_stdout(io.StringIO()) as out:
             run("cat /proc/uptime", 30)
-        return float(out.getvalue().split()[0])
+        return before, float(out.getvalue().split()[0]), time.monotonic()
     try:
-        host, guest = time.monotonic(), uptime()
+        first = sample()
         time.sleep(1)
-        host, guest = time.monotonic() - host, uptime() - guest
+        second = sample()
     except (IndexError, ValueError):  # the command's own timeout was over before it began
         return False
-    return 0.5 < guest / host < 2
+    least, most = second[0] - first[2], second[2] - first[0]  # of our time between the two samples
+    return least / 2 < second[1] - first[1] < most * 2
 
 
 def start(nics):
