@@ -16,265 +16,59 @@
 #define OPENING_REP                                                                                \
 	'R', 'o', 'F', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e', 1
 
+/* clang-format off */
 static const uint8_t connect_bytes[] = {
-	OPENING_REQ,
-	0,
-	0,
-	0, /* clear, status, reserved */
-	1,
-	1,
-	0,
-	102, /* version, CONNECT, length */
-	0x00,
-	0,
-	0,
-	0, /* RC, listener, strong, verbs */
-	0x00,
-	0xc1,
-	0xd0,
-	0x01, /* CID */
-	0x00,
-	0x10,
-	0x00,
-	0x01, /* QPN */
-	0x00,
-	0x00,
-	0x00,
-	0x00, /* QPN asked for */
-	0xfd,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0x01, /* GID */
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0, /* GID asked for */
-	0x10,
-	0x20,
-	0x30,
-	0x41, /* request PSN */
-	0x50,
-	0x60,
-	0x70,
-	0x81, /* data PSN */
-	0x90,
-	0xa0,
-	0xb0,
-	0xc1, /* RSN */
-	0x10,
-	0x01, /* MTU 4097 */
-	0x00,
-	0x11,
-	0x00,
-	0x21, /* IRD 17, ORD 33 */
-	64,
-	128,
-	4, /* windows, flows */
-	1,
-	13,
-	64, /* rnr_retry, RNR code, TTL */
-	0x00,
-	0xf0,
-	0x00,
-	0x01, /* function */
-	0,
-	0, /* transport mode, no PCID */
-	0x80,
-	0x00, /* without crypto */
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0, /* PCID */
-	0x51,
-	0x00,
-	0x00,
-	0x01, /* SPI */
-	0x00,
-	0x06,
-	0x00,
-	0x00, /* private data, reserved */
-	'h',
-	'e',
-	'l',
-	'l',
-	'o',
-	0,
+	OPENING_REQ, 0, 0, 0, /* clear, status, reserved */
+	1, 1, 0, 102, /* version, CONNECT, length */
+	0x00, 0, 0, 0, /* RC, listener, strong, verbs */
+	0x00, 0xc1, 0xd0, 0x01, /* CID */
+	0x00, 0x10, 0x00, 0x01, /* QPN */
+	0x00, 0x00, 0x00, 0x00, /* QPN asked for */
+	0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, /* GID */
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* GID asked for */
+	0x10, 0x20, 0x30, 0x41, /* request PSN */
+	0x50, 0x60, 0x70, 0x81, /* data PSN */
+	0x90, 0xa0, 0xb0, 0xc1, /* RSN */
+	0x10, 0x01, /* MTU 4097 */
+	0x00, 0x11, 0x00, 0x21, /* IRD 17, ORD 33 */
+	64, 128, 4, /* windows, flows */
+	1, 13, 64, /* rnr_retry, RNR code, TTL */
+	0x00, 0xf0, 0x00, 0x01, /* function */
+	0, 0, /* transport mode, no PCID */
+	0x80, 0x00, /* without crypto */
+	0, 0, 0, 0, 0, 0, 0, 0, /* PCID */
+	0x51, 0x00, 0x00, 0x01, /* SPI */
+	0x00, 0x06, 0x00, 0x00, /* private data, reserved */
+	'h', 'e', 'l', 'l', 'o', 0,
 };
 
 static const uint8_t accept_bytes[] = {
-	OPENING_REP,
-	0,
-	0,
-	0,
-	1,
-	2,
-	0,
-	136,
-	0x00,
-	0,
-	0,
-	0,
-	0x00,
-	0xc1,
-	0xd0,
-	0x02,
-	0x00,
-	0x10,
-	0x00,
-	0x02,
-	0x00,
-	0x10,
-	0x00,
-	0x01, /* the initiator's QPN */
-	0xfd,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0x02,
-	0xfd,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0x01,
-	0x10,
-	0x20,
-	0x30,
-	0x42,
-	0x50,
-	0x60,
-	0x70,
-	0x82,
-	0x90,
-	0xa0,
-	0xb0,
-	0xc2,
-	0x10,
-	0x01, /* the smaller MTU */
-	0x00,
-	0x12,
-	0x00,
-	0x11, /* IRD 18; ORD 34, reduced to the initiator's IRD */
-	64,
-	128,
-	4,
-	2,
-	14,
-	64,
-	0x00,
-	0xf0,
-	0x00,
-	0x02,
-	0,
-	0,
-	0x80,
-	0x00,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0x51,
-	0x00,
-	0x00,
-	0x02,
-	0x00,
-	0x08,
-	0,
-	0, /* private data, key length, reserved */
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	'w',
-	'e',
-	'l',
-	'c',
-	'o',
-	'm',
-	'e',
-	0,
+	OPENING_REP, 0, 0, 0,
+	1, 2, 0, 136,
+	0x00, 0, 0, 0,
+	0x00, 0xc1, 0xd0, 0x02,
+	0x00, 0x10, 0x00, 0x02,
+	0x00, 0x10, 0x00, 0x01, /* the initiator's QPN */
+	0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
+	0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01,
+	0x10, 0x20, 0x30, 0x42,
+	0x50, 0x60, 0x70, 0x82,
+	0x90, 0xa0, 0xb0, 0xc2,
+	0x10, 0x01, /* the smaller MTU */
+	0x00, 0x12, 0x00, 0x11, /* IRD 18; ORD 34, reduced to the initiator's IRD */
+	64, 128, 4,
+	2, 14, 64,
+	0x00, 0xf0, 0x00, 0x02,
+	0, 0,
+	0x80, 0x00,
+	0, 0, 0, 0, 0, 0, 0, 0,
+	0x51, 0x00, 0x00, 0x02,
+	0x00, 0x08, 0, 0, /* private data, key length, reserved */
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	'w', 'e', 'l', 'c', 'o', 'm', 'e', 0,
 };
+/* clang-format on */
 
 static void
 assert_output(struct rofx *x, const uint8_t *want, size_t len)
