@@ -158,6 +158,8 @@ Test(exchange_frames, section_4_6_lookup_and_found)
 	struct rofx_config cfg = {0};
 	int err;
 	struct rofx *a = rofx_lookup(&cfg, 0, &q, &err), *b = responder();
+	struct rofx *c = rofx_lookup(&cfg, 0, &q, &err);
+	uint8_t wide[sizeof(found)];
 
 	assert_output(a, lookup, sizeof(lookup));
 	cr_assert_eq(rofx_input(b, 0, lookup, sizeof(lookup)), sizeof(lookup));
@@ -166,12 +168,16 @@ Test(exchange_frames, section_4_6_lookup_and_found)
 	cr_assert_eq(rofx_question(b)->private_len, 2);
 	cr_assert_eq(rofx_found(b, 0xabcdef, 0x80010203, ".", 1), 0);
 	assert_output(b, found, sizeof(found));
+	memcpy(wide, found, sizeof(found));
+	wide[OPENING + 4] = 1; /* 25 bits */
+	cr_assert_eq(rofx_input(c, 0, wide, sizeof(wide)), -ROFX_MALFORMED);
 	cr_assert_eq(rofx_input(a, 0, found, sizeof(found)), sizeof(found));
 	cr_assert_eq(rofx_event(a), ROFX_EV_FOUND);
 	cr_assert_eq(rofx_answer(a)->qpn, 0xabcdef);
 	cr_assert_eq(rofx_answer(a)->qkey, 0x80010203);
 	cr_assert_eq(rofx_answer(a)->private_data[0], '.');
 	rofx_destroy(a);
+	rofx_destroy(c);
 	rofx_destroy(b);
 }
 

@@ -211,6 +211,16 @@ Test(exchange_live, keys_are_for_a_live_connection_of_that_version)
 	cr_assert_eq(rofx_rekey(p.a, 0, &sa), -EINVAL);
 }
 
+Test(exchange_live, a_confirmation_of_another_key_is_refused)
+{
+	static const uint8_t rekeyed[] = {1, 9, 0, 4, 0, 0, 0, 0x78};
+	struct rofx_sa sa = {.version = PSP_NO_CRYPTO, .spi = 0x77};
+
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
+	cr_assert_eq(rofx_input(p.b, 0, rekeyed, sizeof(rekeyed)), -ROFX_UNEXPECTED);
+}
+
 struct live_frame {
 	uint8_t bytes[48];
 	size_t len;

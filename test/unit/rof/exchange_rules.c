@@ -268,6 +268,46 @@ Test(exchange_rules, qps_that_address_each_other_connect)
 	cr_assert_eq(rofx_request(p.b)->peer.to_qpn, s2.qpn);
 }
 
+/* The responder's ACCEPT with byte `at` of its body changed. */
+static void
+assert_not_believed(unsigned at, uint8_t value)
+{
+	uint8_t buf[512];
+	size_t n;
+
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), 0);
+	n = rofx_output(p.b, buf, sizeof(buf));
+	cr_assert_neq(buf[4 + at], value);
+	buf[4 + at] = value;
+	cr_assert_eq(rofx_input(p.a, 0, buf, n), -ROFX_CONTRADICTION);
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_FAILED);
+	xp_end(&p);
+}
+
+Test(exchange_rules, answer_of_another_qp_or_host_is_not_believed)
+{
+	address_each_other();
+	assert_not_believed(11, 3);
+	assert_not_believed(31, 3);
+}
+
+Test(exchange_rules, more_flows_than_offered_are_not_believed)
+{
+	s1.flows = 1;
+	assert_not_believed(68, FA_FLOWS_MAX);
+}
+
+Test(exchange_rules, a_cookie_that_is_not_wanted_is_not_sent)
+{
+	s1.pcid = 0x1122334455667788;
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(rofx_request(p.b)->peer.pcid, 0);
+}
+
 Test(exchange_rules, keys_asked_for_in_clear_are_refused)
 {
 	uint8_t buf[512];
