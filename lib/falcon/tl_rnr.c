@@ -84,8 +84,11 @@ tl_rnr_refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 	t->rnr = o->rnr & (FALCON_RNR_CODES - 1);
 	t->due = push && !c->s->cfg.push_reoffer ? SK_NEVER : now + wire_rnr_ns(t->rnr);
 	if (c->params.ordered) {
+		int32_t ahead = (int32_t)(t->pkt.rsn - c->tl.rx_rsn);
+
+		/* Behind one that was offered again it comes back from its first time. */
 		c->tl.held++;
-		if ((int32_t)(t->pkt.rsn - c->tl.rx_rsn) <= 0)
+		if (ahead < 0 || (ahead == 0 && c->tl.rnr == TL_RNR_NONE))
 			hold_up(c, t);
 	} else {
 		queue_by_due(c, t);

@@ -116,6 +116,30 @@ Test(falcon_tl_rnr, s8_5_3_4_behind_a_refused_one_all_are_refused_also_those_on_
 	fake_stop();
 }
 
+Test(falcon_tl_rnr, what_comes_back_late_does_not_overtake_the_one_that_was_offered_again)
+{
+	fake_start(true, NULL);
+	fake_rx(0, PUSH, 1, 300, 8);
+	fake_rx(0, PUSH, 2, 301, 8);
+	fake_rnr(0, 1, MS_64);
+	fk.read = fk.count;
+	fake_wait(NS_64);
+	fake_expect(FA_PUSH, 1); /* again, while 2 is still on its way back */
+	fake_rnr(0, 2, MS_64);
+	rnr_nack(301);
+	fake_wait(10 * NS_64);
+	fake_quiet(); /* 1 decides */
+	fake_rnr(0, 1, MS_64);
+	rnr_nack(300);
+	fake_wait(NS_64);
+	cr_assert(fake_expect(FA_PUSH, 1)->restart);
+	fake_outcome(0, 1, FA_TAKEN);
+	fake_next(F_ACK);
+	cr_assert(!fake_expect(FA_PUSH, 2)->restart);
+	fake_quiet();
+	fake_stop();
+}
+
 Test(falcon_tl_rnr, s8_5_3_4_a_refusal_in_the_middle_leaves_what_was_before_it_alone)
 {
 	fake_start(true, NULL);

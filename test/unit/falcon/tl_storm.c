@@ -183,3 +183,51 @@ Test(falcon_tl_storm, over_a_clean_wire)
 	st.requests = 2000;
 	runs(st, 2);
 }
+
+Test(falcon_tl_storm, over_four_paths)
+{
+	struct storm st = base;
+
+	st.flows = 4;
+	st.late = 300;
+	runs(st, 3);
+}
+
+Test(falcon_tl_storm, s11_connections_that_are_given_up_complete_all_once_and_harm_no_other)
+{
+	struct storm st = base;
+
+	st.kills = 2;
+	st.conns = 4;
+	runs(st, 4);
+	st.tune = few;
+	runs(st, 4);
+	HAPPENED(FA_DEAD, FA_GIVEN_UP);
+}
+
+Test(falcon_tl_storm, s11_connections_that_are_destroyed_in_the_middle_leave_nothing)
+{
+	struct storm st = base;
+	unsigned i;
+
+	for (i = 0; i < 20; i++) {
+		st.tune = i & 1 ? few : NULL;
+		st.abandon_ns = (20 + i * 37) * PAIR_US;
+		runs(st, 1);
+	}
+}
+
+static void
+no_patience(struct fa_config *cfg)
+{
+	cfg->ulp_rto_ns = 200000;
+}
+
+Test(falcon_tl_storm, verdicts_that_take_longer_than_timeouts)
+{
+	struct storm st = base;
+
+	st.tune = no_patience;
+	st.verdict_ns = 3000 * PAIR_US;
+	runs(st, 3);
+}

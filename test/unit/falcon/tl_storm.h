@@ -21,6 +21,9 @@ struct storm {
 	uint64_t verdict_ns;        /* verdicts come up to so late */
 	uint32_t rsn;               /* the first one */
 	uint8_t rnr_code;
+	uint8_t flows;       /* 0: 1 */
+	unsigned kills;      /* connections that one end gives up in the middle */
+	uint64_t abandon_ns; /* != 0: all is destroyed after so long, whatever its state */
 	void (*tune)(struct fa_config *cfg); /* NULL: default */
 	uint64_t limit_ns;                   /* all must be done by then */
 };

@@ -40,6 +40,8 @@ struct end {
 uint64_t storm_counted[fa_reason_count];
 static struct storm st;
 static struct end ends[2][PAIR_CONNS];
+static bool killed[PAIR_CONNS];
+static unsigned kills;
 static uint64_t rng;
 
 static uint32_t
@@ -130,6 +132,9 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 	e->done[i] = 1;
 	e->completed++;
 	told = ends[!node][conn].told[i];
+	if (killed[conn] && d->type == FA_COMPLETION &&
+		(d->completion == FA_DEAD_CONNECTION || d->completion == FA_LOCAL_TIMEOUT))
+		return; /* whether it was done nobody knows */
 	if (d->type == FA_COMPLETION) {
 		cr_assert_eq(d->completion, told == TAKEN ? FA_DONE : FA_TARGET_CIE,
 			"RSN %u: completion %u, but the target said %u", d->rsn, d->completion,
@@ -243,11 +248,25 @@ work(unsigned node, unsigned conn)
 	}
 }
 
+/* One end gives a connection up; the other finds out. */
+static void
+kill_one(void)
+{
+	unsigned conn = rnd(st.conns), node = rnd(2);
+
+	if (kills == st.kills || killed[conn] || ends[node][conn].completed < 20)
+		return;
+	kills++;
+	killed[conn] = true;
+	fa_conn_fail(pair.n[node].c[conn], pair.now, FA_DEAD_CONNECTION);
+}
+
 static void
 tick(void)
 {
 	unsigned node, k, conn;
 
+	kill_one();
 	for (node = 0; node < 2; node++) {
 		unsigned first = rnd(st.conns);
 
@@ -307,6 +326,25 @@ assert_pools_empty(unsigned node)
 		cr_assert_eq(r[i]->used, 0, "node %u, region %u still has %u", node, i, r[i]->used);
 }
 
+/* Destroys the connections as they are, and frees what is the ULP's. */
+static void
+abandon(void)
+{
+	unsigned node, conn;
+
+	for (node = 0; node < 2; node++) {
+		for (conn = 0; conn < st.conns; conn++) {
+			struct end *e = &ends[node][conn];
+
+			fa_conn_destroy(pair.n[node].c[conn]);
+			for (; e->count; e->count--, e->head = (e->head + 1) % QUEUE)
+				if (e->queue[e->head].d.buf)
+					pair_buf_free(e->queue[e->head].d.buf);
+		}
+		assert_pools_empty(node);
+	}
+}
+
 static void
 prepare(struct end *e)
 {
@@ -317,13 +355,11 @@ prepare(struct end *e)
 	e->next_completion = e->next_request = st.rsn;
 }
 
-uint64_t
-storm_run(const struct storm *storm)
+static void
+begin(void)
 {
 	unsigned node, conn;
-	uint64_t begin;
 
-	st = *storm;
 	rng = st.seed * 0x9e3779b97f4a7c15ull + 1;
 	pair_init();
 	pair.no_trace = true;
@@ -331,32 +367,36 @@ storm_run(const struct storm *storm)
 	pair.wire = wire;
 	pair.deliver = deliver;
 	pair.tick = tick;
+	memset(killed, 0, sizeof(killed));
+	kills = 0;
 	for (node = 0; node < 2; node++) {
+		struct pair_node *n = &pair.n[node];
+
 		if (st.tune)
-			st.tune(&pair.n[node].cfg);
-		pair.n[node].cfg.ar_percent = 10;
-		pair.n[node].cfg.ar_window = 2;
-		pair.n[node].params.ordered = st.ordered;
-		pair.n[node].params.tx_rsn = st.rsn;
+			st.tune(&n->cfg);
+		n->cfg.ar_percent = 10;
+		n->cfg.ar_window = 2;
+		n->params.ordered = st.ordered;
+		n->params.tx_rsn = st.rsn;
+		n->params.tx_request_psn = UINT32_MAX - 20;
+		n->params.tx_data_psn = UINT32_MAX - 50 + node;
+		n->params.flows = st.flows ? st.flows : 1;
 		for (conn = 0; conn < st.conns; conn++)
 			prepare(&ends[node][conn]);
 	}
 	pair_start();
-	begin = pair.now;
-	while (!all_done() && pair.now - begin < st.limit_ns)
-		pair_run(NS_PER_MS);
-	for (node = 0; node < 2; node++)
-		for (conn = 0; conn < st.conns; conn++)
-			cr_assert_eq(ends[node][conn].completed, st.requests,
-				"seed %lu: node %u, connection %u has completed %u of %u", st.seed,
-				node, conn, ends[node][conn].completed, st.requests);
-	begin = pair.now - begin;
-	pair_run(1000 * NS_PER_MS); /* last acknowledgements */
+}
+
+static void
+end(void)
+{
+	unsigned node, conn;
+
 	for (node = 0; node < 2; node++) {
-		assert_pools_empty(node);
 		for (unsigned r = 0; r < fa_reason_count; r++)
 			storm_counted[r] += pair_counted(node, r);
-		cr_assert_eq(pair.n[node].deaths, 0);
+		/* Who waits for pull data only does not find out, but its pulls time out. */
+		cr_assert_leq(pair.n[node].deaths, kills);
 		for (conn = 0; conn < st.conns; conn++) {
 			free(ends[node][conn].told);
 			free(ends[node][conn].done);
@@ -364,5 +404,34 @@ storm_run(const struct storm *storm)
 		}
 	}
 	pair_stop();
-	return begin;
+}
+
+uint64_t
+storm_run(const struct storm *storm)
+{
+	unsigned node, conn;
+	uint64_t start;
+
+	st = *storm;
+	begin();
+	start = pair.now;
+	if (st.abandon_ns) {
+		pair_run(st.abandon_ns);
+		abandon();
+		end();
+		return st.abandon_ns;
+	}
+	while (!all_done() && pair.now - start < st.limit_ns)
+		pair_run(NS_PER_MS);
+	for (node = 0; node < 2; node++)
+		for (conn = 0; conn < st.conns; conn++)
+			cr_assert_eq(ends[node][conn].completed, st.requests,
+				"seed %lu: node %u, connection %u has completed %u of %u", st.seed,
+				node, conn, ends[node][conn].completed, st.requests);
+	start = pair.now - start;
+	pair_run(3000 * NS_PER_MS); /* last acknowledgements; ends that hear nothing any more */
+	for (node = 0; node < 2; node++)
+		assert_pools_empty(node);
+	end();
+	return start;
 }
