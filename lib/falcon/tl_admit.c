@@ -7,6 +7,8 @@
  */
 #include "conn_priv.h"
 
+#include "../base/mem.h"
+
 /* Of an unordered connection: nothing of it is on its way through the ULP. Pushes that the ULP was
  * not ready for are not: they may wait for a retransmission, and that for this very packet, since
  * windows move in order. */
@@ -16,6 +18,13 @@ head_of_line(const struct fa_conn *c, uint32_t rsn)
 	return c->params.ordered ? rsn == c->tl.rx_rsn : c->tl.in_net == c->tl.evictable;
 }
 
+/* Requests that are in, and not on their way through the ULP. */
+static uint32_t
+waiting(const struct tl_conn *tl)
+{
+	return SK_MAX(tl->held, tl->evictable);
+}
+
 static bool
 admit(struct fa_conn *c, uint32_t cells, bool hol)
 {
@@ -23,7 +32,7 @@ admit(struct fa_conn *c, uint32_t cells, bool hol)
 	uint32_t limit = s->cfg.conn_requests;
 
 	/* Beyond its limit a connection may have the one that all others wait for. */
-	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == c->tl.held))
+	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
 		return false;
 	if (tl_net_fits(s, cells, false))
 		return true;

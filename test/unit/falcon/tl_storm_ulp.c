@@ -429,7 +429,8 @@ storm_run(const struct storm *storm)
 				"seed %lu: node %u, connection %u has completed %u of %u", st.seed,
 				node, conn, ends[node][conn].completed, st.requests);
 	start = pair.now - start;
-	pair_run(3000 * NS_PER_MS); /* last acknowledgements; ends that hear nothing any more */
+	/* Last acknowledgements; what an end that hears nothing any more gives up. */
+	pair_run((st.kills ? 200000 : 3000) * NS_PER_MS);
 	for (node = 0; node < 2; node++)
 		assert_pools_empty(node);
 	end();
