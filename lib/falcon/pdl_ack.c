@@ -88,7 +88,7 @@ outstanding(const struct pdl_txw *w, unsigned offset)
 
 	if (shift)
 		bits |= w->live[(i + 1) % PDL_WORDS] << (64 - shift);
-	return w->next - w->base <= offset ? 0 : bits;
+	return bits;
 }
 
 /* Acknowledged behind a hole. */

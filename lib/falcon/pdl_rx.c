@@ -56,8 +56,6 @@ data_acked(struct pdl_rx *rx, uint32_t psn)
 	uint32_t at = psn - rx->dbase;
 	unsigned n;
 
-	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
-	pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
 	rx->ack[at / 64] |= 1ull << (at % 64);
 	rx->rx[at / 64] |= 1ull << (at % 64);
 	n = run_of_ones(rx->ack);
@@ -89,7 +87,7 @@ pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 	struct pdl_rx *rx = &c->pdl.rx;
 	uint32_t at = psn - rx->dbase;
 
-	if (at >= FA_DATA_WINDOW || !at_base(rx->rx, at) || at_base(rx->ack, at))
+	if (at >= FA_DATA_WINDOW || !at_base(rx->rx, at))
 		return; /* its Resync has come meanwhile */
 	data_acked(rx, psn);
 	pdl_ack_note(c, now, flow_of(rx, psn), 1, pdl_bit(rx->ar, FA_DATA_WINDOW, psn));
@@ -191,6 +189,9 @@ mark_push(struct pdl_rx *rx, const struct arrival *a)
 	(a->h->ar ? pdl_bit_set : pdl_bit_clear)(rx->ar, FA_DATA_WINDOW, psn);
 	(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
 	(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
+	/* Of the push that stood here a window ago. */
+	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
+	pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
 }
 
 /* A push that was not here, or one that the ULP was not ready for. TL may acknowledge it from
@@ -203,7 +204,6 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	enum tl_take take;
 
 	mark_push(rx, a);
-	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
 	take = hand_over(c, now, a, again);
 	at = psn - rx->dbase;
 	if (take == TL_REFUSED) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Acknowledgements and NACKs that come in (9.2.3, 9.2.4), stale and false ones among them. */
+#include <errno.h>
+
 #include "rig.h"
 
 static void
@@ -171,6 +173,12 @@ Test(pdl_ack, s9_what_the_ulp_has_is_not_lost)
 	rig_let(200 * US);
 	cr_assert_eq(rig.sents - from, 8);
 	cr_assert_eq(rig.dones, 0);
+	/* The peer says that it has them still: another while. */
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .data_rx = {0xff}});
+	from = rig.sents;
+	rig_let(rig.cfg.ulp_rto_ns - 100 * US);
+	cr_assert_eq(rig.sents, from);
 	/* And once more, as often as the peer says that it has them: this is no silence. */
 	for (unsigned i = 0; i < 3 * rig.cfg.max_retransmits; i++) {
 		rig_in((struct wire_falcon){
@@ -232,6 +240,26 @@ Test(pdl_ack, s11_rnr_waits_no_shorter_than_the_rto)
 	cr_assert_eq(rig.sents, from + 1);
 }
 
+Test(pdl_ack, when_the_time_is_over_the_ulp_is_asked_whatever_an_eack_says)
+{
+	unsigned from;
+
+	rig_start();
+	rig_pushes(1, 1);
+	rig_run(0);
+	nack(300, FALCON_NACK_RNR, 1, 0);
+	rig.output_rc = -EAGAIN;
+	rig_let(rig.cfg.rto_min_ns + 10 * US);
+	/* The peer has it, as before. */
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .data_rx = {1}});
+	rig.output_rc = 0;
+	from = rig.sents;
+	rig_run(0);
+	cr_assert_eq(rig.sents, from + 1);
+	cr_assert_eq(rig.sent[from].h.psn, 300);
+}
+
 Test(pdl_ack, rnr_without_end_is_not_given_up)
 {
 	rig_start();
@@ -243,6 +271,8 @@ Test(pdl_ack, rnr_without_end_is_not_given_up)
 	}
 	cr_assert_eq(rig_count(FALCON_RESYNC), 0);
 	cr_assert_eq(rig.deaths, 0);
+	for (unsigned i = 0; i < rig.evs; i++)
+		cr_assert_eq(rig.ev[i].type, FA_RUE_NACK); /* no sign of congestion */
 	rig_back(100, 301);
 	cr_assert_eq(rig.done[0].how, FA_DONE);
 }
@@ -393,6 +423,8 @@ Test(pdl_ack, s10_1_times_of_an_ack_reach_the_algorithm)
 	cr_assert_eq(rig.ev[0].hops, 3);
 	cr_assert_eq(rig.ev[0].rx_level, 17);
 	cr_assert_eq(rig.ev[0].ecn, 1234);
+	rig_back(100, 304);
+	cr_assert_eq(rig.ev[1].acked, 1);
 }
 
 Test(pdl_ack, s10_1_times_that_cannot_be_are_not_believed)

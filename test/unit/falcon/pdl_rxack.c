@@ -282,7 +282,11 @@ Test(pdl_rxack, nacks_of_a_connection_that_is_gone)
 	rig.c = other;
 	data_in(FALCON_PUSH_DATA, 1305, true);
 	fa_conn_destroy(first);
+	/* In its place another connection, which has refused nothing. */
+	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &other), 0);
+	cr_assert_eq(other, first);
 	rig_run(0);
+	cr_assert_eq(other->pdl.nacks, 0);
 	cr_assert_eq(rig.sents, 1);
 	cr_assert_eq(rig.sent[0].h.psn, 1305);
 }

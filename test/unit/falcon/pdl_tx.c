@@ -219,6 +219,24 @@ Test(pdl_tx, s9_1_5_ordered_sends_again_by_rsn_across_windows)
 	cr_assert_eq(rig.sent[from].h.psn, 300); /* the PSN of the first time */
 }
 
+Test(pdl_tx, s9_1_5_within_a_window_by_psn)
+{
+	unsigned from;
+
+	rig_start();
+	rig_pushes(1, 1);
+	rig_send(FALCON_PULL_DATA, 900);
+	rig_run(0);
+	rig_pushes(2, 1);
+	rig_send(FALCON_PULL_DATA, 901);
+	rig_run(0);
+	from = rig.sents;
+	rig_let(rig.cfg.rto_initial_ns + 10 * US);
+	cr_assert_eq(rig.sents, from + 4);
+	for (unsigned i = 0; i < 4; i++)
+		cr_assert_eq(rig.sent[from + i].h.psn, 300 + i);
+}
+
 Test(pdl_tx, s8_3_requests_and_pull_data_take_turns)
 {
 	unsigned data = 0;
