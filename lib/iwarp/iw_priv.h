@@ -48,8 +48,7 @@ struct iw_op {
 	uint8_t status;        /* enum rd_status when it fails */
 	bool checked;          /* mrs[] were looked up during this call */
 	bool written;          /* RD_WRITE_IMM: the Write is out, Immediate Data follows */
-	bool acted;            /* bind, local invalidate: done, but for the others' quiet point */
-	uint64_t token;        /* of that */
+	struct rd_local local; /* bind, local invalidate */
 	struct rd_mr *mrs[RD_MAX_SGE];
 	struct rd_wr wr;
 };
@@ -218,8 +217,7 @@ enum iw_step iw_refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status)
 void iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes);
 
 /* iw_tx_local.c */
-enum iw_step iw_bind_step(struct iw_qp *q, struct iw_op *op);
-enum iw_step iw_local_inv_step(struct iw_qp *q, struct iw_op *op);
+enum iw_step iw_local_step(struct iw_qp *q, struct iw_op *op);
 
 /* iw_tx_fast.c: the whole of a request that has just been taken. false: go the general way; nothing
  * has happened. */

@@ -27,8 +27,8 @@ static const struct sq_kind {
 	[RD_CMP_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 	[RD_FETCH_ADD] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 	[RD_IMM] = {immediate_step, 0, 0, 0},
-	[RD_LOCAL_INV] = {iw_local_inv_step, 0, 0, 0},
-	[RD_BIND_MW] = {iw_bind_step, 0, 0, 0},
+	[RD_LOCAL_INV] = {iw_local_step, 0, 0, 0},
+	[RD_BIND_MW] = {iw_local_step, 0, 0, 0},
 	[RD_SWAP] = {iw_atomic_step, 0, 0, RD_ACC_LOCAL_WRITE},
 };
 
@@ -98,7 +98,8 @@ op_next(struct iw_qp *q)
 	op->done = 0;
 	op->sge = op->sge_off = 0;
 	op->status = RD_WR_FLUSH_ERR;
-	op->checked = op->written = op->acted = false;
+	op->checked = op->written = false;
+	op->local = (struct rd_local){0};
 	q->tx_op = op;
 	return IW_STEP_DID;
 }

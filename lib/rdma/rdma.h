@@ -306,6 +306,24 @@ struct rd_ops {
 	bool (*quiesced)(void *ctx, uint64_t token);
 };
 
+/* A bind or a local invalidate under way; zero at first. */
+struct rd_local {
+	uint64_t token;
+	bool acted;     /* it has taken effect */
+	uint8_t status; /* enum rd_status of RD_LOCAL_REFUSED */
+};
+
+enum rd_local_result {
+	RD_LOCAL_DONE,
+	RD_LOCAL_AGAIN, /* call again: others are not quiet yet */
+	RD_LOCAL_REFUSED,
+};
+
+/* The request's turn has come (RD_BIND_MW, RD_LOCAL_INV). The caller waits before that for Reads
+ * and Atomics of the QP that still fill what is to be invalidated. */
+enum rd_local_result rd_local_step(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp,
+	const struct rd_wr *wr, struct rd_local *l);
+
 /* Checks the local side of a request (each SGE's lkey, rights, bounds; total length to *total).
  * Returns RD_SUCCESS or the status of the completion. */
 enum rd_status rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp,

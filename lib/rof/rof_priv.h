@@ -44,11 +44,11 @@ struct rof_op {
 	uint32_t sge, sge_off; /* where byte `done` stands */
 	uint32_t req;          /* its entry in the QP's reqs */
 	uint32_t sent;         /* transactions so far */
-	uint64_t token;        /* of `acted` */
+
 	bool begun;            /* req is valid */
 	bool checked;          /* mrs[] were looked up during this call */
 	bool failing;          /* complete in error: the packet that ends it says so */
-	bool acted;            /* bind, local invalidate: done, but for the others' quiet point */
+	struct rd_local local; /* bind, local invalidate */
 	struct rd_mr *mrs[RD_MAX_SGE];
 	struct rd_wr wr;
 };
@@ -185,7 +185,8 @@ struct rof_txn *rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum
 /* The outstanding transaction with this RSN; NULL: none. */
 struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
-/* Transactions of `q`, on whatever channel, no longer have a QP: what comes for them is thrown away.
+/* Transactions of `q`, on whatever channel, no longer have a QP: what comes for them is thrown
+ * away.
  */
 void rof_forget(struct rof_qp *q);
 /* rof_chan_wake() is to name `q`, a datagram QP. */
@@ -235,8 +236,7 @@ enum rof_step {
 enum rof_step rof_push_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_read_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_atomic_step(struct rof_qp *q, struct rof_op *op);
-enum rof_step rof_bind_step(struct rof_qp *q, struct rof_op *op);
-enum rof_step rof_local_inv_step(struct rof_qp *q, struct rof_op *op);
+enum rof_step rof_local_step(struct rof_qp *q, struct rof_op *op);
 /* The work request is wrong: what happens is a matter of the error mode. */
 enum rof_step rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status);
 /* The same for one that has begun. */

@@ -21,8 +21,8 @@ static const struct kind {
 	[RD_READ_INV] = {.step = rof_read_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
 	[RD_CMP_SWAP] = {.step = rof_atomic_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
 	[RD_FETCH_ADD] = {.step = rof_atomic_step, .pull = true, .need = RD_ACC_LOCAL_WRITE},
-	[RD_LOCAL_INV] = {.step = rof_local_inv_step, .local = true},
-	[RD_BIND_MW] = {.step = rof_bind_step, .local = true},
+	[RD_LOCAL_INV] = {.step = rof_local_step, .local = true},
+	[RD_BIND_MW] = {.step = rof_local_step, .local = true},
 };
 
 static const struct kind *
@@ -119,8 +119,8 @@ op_next(struct rof_qp *q)
 	}
 	op->total = op->done = 0;
 	op->sge = op->sge_off = op->sent = 0;
-	op->token = 0;
-	op->begun = op->checked = op->failing = op->acted = false;
+	op->local = (struct rd_local){0};
+	op->begun = op->checked = op->failing = false;
 	q->op = op;
 	return ROF_STEP_DID;
 }
