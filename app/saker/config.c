@@ -21,7 +21,8 @@ entry_set(struct settings *s, const char *path, const char *section,
 	else if (rc == -ESRCH)
 		refuse_why(why, "%s: [%s] has no key '%s'", path, section, e->name);
 	else if (rc < 0)
-		refuse_why(why, "%s: [%s] %s = %s %s", path, section, e->name, e->value, reason);
+		refuse_why(why, "%s: [%s] %s = %s %s", path, section, e->name,
+			settings_shown(section, e->name, e->value), reason);
 	return rc < 0 ? -EINVAL : 0;
 }
 

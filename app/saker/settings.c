@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/rof/rof.h"
 #include "../../lib/wire/wire.h"
 #include "values.h"
 
@@ -70,6 +71,16 @@ static const struct row rows[] = {
 	{"mpa", "fall-back", KIND_BOOL, AT(eng.mpa_fall_back), 0, 0},
 
 	{"rdmap", "draft-ext", KIND_BOOL, AT(eng.draft_ext), 0, 0},
+
+	{"falcon", "enabled", KIND_BOOL, AT(eng.falcon.enabled), 0, 0},
+	{"falcon", "psp", KIND_PSP, AT(eng.falcon.psp), 0, 0},
+	{"falcon", "psk", KIND_PSK, AT(eng.falcon), 0, 0},
+	{"falcon", "ordering", KIND_ORDERING, AT(eng.falcon.ordering), 0, 0},
+	{"falcon", "errors", KIND_ERRORS, AT(eng.falcon.errors), 0, 0},
+	{"falcon", "mtu", KIND_U32, AT(eng.falcon.mtu), ROF_MTU_MIN, ROF_MTU_MAX},
+	{"falcon", "flows", KIND_FLOWS, AT(eng.falcon.flows), 0, 0},
+	{"falcon", "rnr-retry", KIND_U8, AT(eng.falcon.rnr_retry), 0, ROF_RNR_FOREVER},
+	{"falcon", "rnr-delay", KIND_RNR, AT(eng.falcon.rnr_code), 0, 0},
 
 	{"limits", "clients", KIND_U32, AT(eng.limits.clients), 1, 4096},
 	{"limits", "qps", KIND_U32, AT(eng.limits.qps), 1, 1u << 24},
@@ -206,6 +217,14 @@ settings_set(struct settings *s, const char *section, const char *key, const cha
 	return rc;
 }
 
+const char *
+settings_shown(const char *section, const char *key, const char *text)
+{
+	const struct row *row = row_find(rows, COUNT(rows), section, key);
+
+	return row != NULL && row->kind == KIND_PSK ? "(a secret)" : text;
+}
+
 enum source
 settings_source(const struct settings *s, const char *section, const char *key)
 {
@@ -258,7 +277,8 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 		if (text == NULL || settings_set(s, rows[i].section, rows[i].key, text,
 					    FROM_ENVIRONMENT, reason) == 0)
 			continue;
-		return refuse_why(why, "the environment's %s: '%s' %s", name, text, reason);
+		return refuse_why(why, "the environment's %s: '%s' %s", name,
+			settings_shown(rows[i].section, rows[i].key, text), reason);
 	}
 	return 0;
 }

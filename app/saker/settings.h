@@ -19,7 +19,7 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 #define PATH_LEN 108 /* of a Unix socket */
 #define FILE_LEN 256
 #define WHY_LEN  256 /* of a sentence that refuses */
-#define MAX_KEYS 80
+#define MAX_KEYS 96
 
 struct prefix {
 	struct sk_addr addr;
@@ -79,6 +79,8 @@ void settings_default(struct settings *s);
  * `why` completes a sentence that begins with what was said. */
 int settings_set(struct settings *s, const char *section, const char *key, const char *text,
 	enum source source, char why[WHY_LEN]);
+/* What a sentence may repeat of a value: `text`, but for a key's that is secret. */
+const char *settings_shown(const char *section, const char *key, const char *text);
 /* Where a key of a section without a number got its value. */
 enum source settings_source(const struct settings *s, const char *section, const char *key);
 /* --address PORT=ADDR/LEN: one interface more. */
@@ -90,7 +92,8 @@ int settings_file(struct settings *s, const char *path, char why[WHY_LEN]);
 /* Spreads stages over loops where nothing was said; checks what several keys say together. `why` is
  * the whole sentence. */
 int settings_finish(struct settings *s, char why[WHY_LEN]);
-/* The effective values in the form of the configuration file, each with its origin. */
+/* The effective values in the form of the configuration file, each with its origin; secrets are
+ * left out. */
 void settings_print(const struct settings *s, FILE *to);
 
 #endif

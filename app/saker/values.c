@@ -10,8 +10,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../../lib/rof/rof.h"
+#include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 
+#define PSK_MIN     16 /* bytes */
 #define REFUSE(...) refuse_why(why, __VA_ARGS__)
 
 struct word {
@@ -27,6 +30,14 @@ static const struct word bool_words[] = {{"yes", 1}, {"no", 0}, {"on", 1}, {"off
 	{"false", 0}, {"1", 1}, {"0", 0}, {NULL, 0}};
 static const struct word idle_words[] = {
 	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
+static const struct word psp_words[] = {{"none", PSP_NO_CRYPTO}, {"gcm128", PSP_AES_GCM_128},
+	{"gcm256", PSP_AES_GCM_256}, {"gmac128", PSP_GMAC_128}, {"gmac256", PSP_GMAC_256},
+	{NULL, 0}};
+static const struct word ordering_words[] = {{"strong", ROF_ORDER_STRONG}, {"weak", ROF_ORDER_WEAK},
+	{"none", ROF_ORDER_NONE}, {NULL, 0}};
+static const struct word errors_words[] = {
+	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
+static const struct word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
 static const struct word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
 
 int
@@ -191,6 +202,93 @@ parse_word(enum kind kind, const char *text, void *at, char *why)
 	return 0;
 }
 
+/* The words that stand for a byte. */
+static const struct word *
+byte_words(enum kind kind, const char **all)
+{
+	switch (kind) {
+	case KIND_PSP:
+		*all = "none, gcm128, gcm256, gmac128, gmac256";
+		return psp_words;
+	case KIND_ORDERING:
+		*all = "strong, weak, none";
+		return ordering_words;
+	case KIND_ERRORS:
+		*all = "verbs, complete";
+		return errors_words;
+	default:
+		*all = "1, 4";
+		return flows_words;
+	}
+}
+
+static int
+parse_byte_word(enum kind kind, const char *text, uint8_t *at, char *why)
+{
+	const char *all;
+	const struct word *w = word_find(byte_words(kind, &all), text);
+
+	if (w == NULL)
+		return REFUSE("is none of %s", all);
+	*at = (uint8_t)w->value;
+	return 0;
+}
+
+static int
+parse_rnr(const char *text, uint8_t *at, char *why)
+{
+	uint64_t v = 0;
+	int rc = parse_time(wire_rnr_ns(1), wire_rnr_ns(0), text, &v, why);
+
+	if (rc == 0)
+		*at = wire_rnr_code(v);
+	return rc;
+}
+
+static int
+hex_digit(char c)
+{
+	return isdigit((unsigned char)c)    ? c - '0'
+	       : isxdigit((unsigned char)c) ? (c | 32) - 'a' + 10
+					    : -1;
+}
+
+static int
+parse_hex_key(const char *text, struct eng_falcon_config *out, char *why)
+{
+	size_t n = strspn(text, "0123456789abcdefABCDEF"), max = sizeof(out->psk);
+
+	if (text[n] != '\0' || n % 2 != 0 || n / 2 < PSK_MIN || n / 2 > max)
+		return REFUSE("is not a key of %d to %zu bytes in hexadecimal, nor a file's path",
+			PSK_MIN, max);
+	for (size_t i = 0; i < n / 2; i++)
+		out->psk[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+	out->psk_len = (unsigned)n / 2;
+	return 0;
+}
+
+/* The key, or the path of a file that begins with it. */
+static int
+parse_psk(const char *text, struct eng_falcon_config *out, char *why)
+{
+	char line[2 * sizeof(out->psk) + 2] = "";
+	FILE *f;
+	int rc;
+
+	if (text[0] != '/')
+		return parse_hex_key(text, out, why);
+	f = fopen(text, "r");
+	if (f == NULL)
+		return REFUSE("names a file that cannot be read: %s", strerror(errno));
+	if (fgets(line, sizeof(line), f) == NULL)
+		line[0] = '\0';
+	fclose(f);
+	line[strcspn(line, "\r\n")] = '\0';
+	rc = parse_hex_key(line, out, why);
+	explicit_bzero(line, sizeof(line));
+	return rc;
+}
+
 static int
 parse_vlan(const char *text, uint16_t *at, char *why)
 {
@@ -223,6 +321,15 @@ value_parse(
 		return parse_prefix(text, at, why);
 	case KIND_VLAN:
 		return parse_vlan(text, at, why);
+	case KIND_PSP:
+	case KIND_ORDERING:
+	case KIND_ERRORS:
+	case KIND_FLOWS:
+		return parse_byte_word(kind, text, at, why);
+	case KIND_RNR:
+		return parse_rnr(text, at, why);
+	case KIND_PSK:
+		return parse_psk(text, at, why);
 	default:
 		return parse_number(kind, min, max, text, at, why);
 	}
@@ -243,6 +350,14 @@ format_units(uint64_t v, const struct word *units, char *buf, size_t len)
 		snprintf(buf, len, "%" PRIu64 "%s", v / best->value, best->name);
 }
 
+static const char *
+name_of(const struct word *words, uint64_t value)
+{
+	while (words->name != NULL && words->value != value)
+		words++;
+	return words->name != NULL ? words->name : "";
+}
+
 static void
 format_loops(const struct loop_list *l, char *buf, size_t len)
 {
@@ -258,6 +373,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 {
 	const struct prefix *p = at;
 	char addr[SK_ADDR_STRLEN];
+	const char *all;
 
 	switch (kind) {
 	case KIND_U8:
@@ -303,6 +419,18 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_VLAN:
 		snprintf(buf, len, "%u",
 			*(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at);
+		break;
+	case KIND_PSP:
+	case KIND_ORDERING:
+	case KIND_ERRORS:
+	case KIND_FLOWS:
+		snprintf(buf, len, "%s", name_of(byte_words(kind, &all), *(const uint8_t *)at));
+		break;
+	case KIND_RNR:
+		format_units(wire_rnr_ns(*(const uint8_t *)at), time_units, buf, len);
+		break;
+	case KIND_PSK:
+		buf[0] = '\0';
 		break;
 	}
 }

@@ -25,6 +25,13 @@ enum kind {
 	KIND_ADDR,
 	KIND_PREFIX,
 	KIND_VLAN, /* uint16_t; 0: none */
+	/* Falcon's */
+	KIND_PSP,      /* uint8_t: enum psp_version */
+	KIND_ORDERING, /* uint8_t: enum rof_ordering */
+	KIND_ERRORS,   /* uint8_t: enum rof_errors */
+	KIND_FLOWS,    /* uint8_t */
+	KIND_RNR,      /* uint8_t: the code of a time (Falcon 7.8) */
+	KIND_PSK,      /* struct eng_falcon_config: its psk, psk_len; formats to nothing */
 };
 
 /* Parses `text` to `at`. 0, or -EINVAL with the reason in `why` ("is not a number within 1..9"). */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "../../../app/saker/options.h"
+#include "../../../lib/rof/rof.h"
+#include "../../../lib/wire/falcon.h"
 #include "../../../lib/wire/wire.h"
 
 static struct settings s;
@@ -97,6 +99,79 @@ Test(app_settings, the_file_wins_over_the_default)
 	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_FILE);
 }
 
+#define KEY "000102030405060708090a0b0c0d0e0fF0"
+
+Test(app_settings, falcon_has_a_section_of_its_own)
+{
+	cr_assert_eq(options(""), OPTIONS_RUN);
+	cr_assert_not(s.eng.falcon.enabled);
+	cr_assert_eq(s.eng.falcon.psp, PSP_NO_CRYPTO);
+	file_is("[falcon]\nenabled = yes\npsp = gmac256\npsk = " KEY "\nordering = none\n"
+		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert(s.eng.falcon.enabled);
+	cr_assert_eq(s.eng.falcon.psp, PSP_GMAC_256);
+	cr_assert_eq(s.eng.falcon.psk_len, 17);
+	cr_assert_eq(s.eng.falcon.psk[15], 0x0f);
+	cr_assert_eq(s.eng.falcon.psk[16], 0xf0);
+	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_NONE);
+	cr_assert_eq(s.eng.falcon.errors, ROF_ERRORS_COMPLETE);
+	cr_assert_eq(s.eng.falcon.mtu, 1024);
+	cr_assert_eq(s.eng.falcon.flows, 4);
+	cr_assert_eq(s.eng.falcon.rnr_retry, 3);
+	cr_assert_eq(s.eng.falcon.rnr_code, wire_rnr_code(1000000));
+	cr_assert_geq(wire_rnr_ns(s.eng.falcon.rnr_code), 1000000, "rounded up");
+	setenv("SAKER_FALCON_ORDERING", "weak", 1);
+	cr_assert_eq(options("--falcon no --psp gcm128"), OPTIONS_RUN, "%s", why);
+	cr_assert_not(s.eng.falcon.enabled);
+	cr_assert_eq(s.eng.falcon.psp, PSP_AES_GCM_128);
+	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_WEAK);
+}
+
+Test(app_settings, a_key_may_come_from_a_file)
+{
+	char line[64];
+
+	file_is(KEY "\n");
+	unsetenv("SAKER_CONFIG");
+	setenv("SAKER_FALCON_PSK", path, 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.eng.falcon.psk_len, 17);
+	cr_assert_eq(s.eng.falcon.psk[16], 0xf0);
+	file_is("");
+	unsetenv("SAKER_CONFIG");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	snprintf(line, sizeof(line), "%s-none", path);
+	setenv("SAKER_FALCON_PSK", line, 1);
+	refused("",
+		"the environment's SAKER_FALCON_PSK: '(a secret)' names a file that cannot be read: "
+		"No such file or directory");
+}
+
+/* Neither in what is printed nor in what is refused. */
+Test(app_settings, a_key_is_never_printed)
+{
+	char text[8192];
+	FILE *f;
+
+	setenv("SAKER_FALCON_PSK", KEY, 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	f = fmemopen(text, sizeof(text), "w");
+	cr_assert_not_null(f);
+	settings_print(&s, f);
+	fclose(f);
+	cr_assert_not_null(strstr(text, "[falcon]"));
+	cr_assert_null(strstr(text, "psk"));
+	cr_assert_null(strstr(text, "0a0b0c"));
+	setenv("SAKER_FALCON_PSK", "c0ffee", 1);
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_null(strstr(why, "c0ffee"), "%s", why);
+	unsetenv("SAKER_FALCON_PSK");
+	file_is("[falcon]\npsk = c0ffee\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_null(strstr(why, "c0ffee"), "%s", why);
+}
+
 /* 0x3FFF is no depth (RFC 6581 9.1). */
 Test(app_settings, a_depth_has_14_bits_less_one_value_6581_9_1)
 {
@@ -183,6 +258,15 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(limits.cq_depth);
 	SAME(limits.ird);
 	SAME(limits.ord);
+	SAME(falcon.enabled);
+	SAME(falcon.psp);
+	SAME(falcon.psk_len);
+	SAME(falcon.ordering);
+	SAME(falcon.errors);
+	SAME(falcon.mtu);
+	SAME(falcon.flows);
+	SAME(falcon.rnr_retry);
+	SAME(falcon.rnr_code);
 	SAME(tcp.max_conns);
 	SAME(tcp.max_half_open);
 	SAME(tcp.max_time_wait);
@@ -315,6 +399,25 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 		"[tcp] rto-min = 1us is not a time within 100us..60000000us");
 	file_refused("[interface 0]\nport = 0\nvlan = 4095\naddress = 10.0.0.1/8\n",
 		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
+	file_refused("[falcon]\npsp = aes\n",
+		"[falcon] psp = aes is none of none, gcm128, gcm256, gmac128, gmac256");
+	file_refused("[falcon]\npsk = 00112233445566778899aabbccddee\n",
+		"[falcon] psk = (a secret) is not a key of 16 to 64 bytes in hexadecimal, nor a "
+		"file's path");
+	file_refused("[falcon]\npsk = 00112233445566778899aabbccddeefff\n",
+		"[falcon] psk = (a secret) is not a key of 16 to 64 bytes in hexadecimal, nor a "
+		"file's path");
+	file_refused("[falcon]\nordering = strict\n",
+		"[falcon] ordering = strict is none of strong, weak, none");
+	file_refused("[falcon]\nerrors = ignore\n",
+		"[falcon] errors = ignore is none of verbs, complete");
+	file_refused(
+		"[falcon]\nmtu = 9000\n", "[falcon] mtu = 9000 is not a number within 256..8192");
+	file_refused("[falcon]\nflows = 2\n", "[falcon] flows = 2 is none of 1, 4");
+	file_refused(
+		"[falcon]\nrnr-retry = 8\n", "[falcon] rnr-retry = 8 is not a number within 0..7");
+	file_refused("[falcon]\nrnr-delay = 1s\n",
+		"[falcon] rnr-delay = 1s is not a time within 10us..655360us");
 	file_refused("[limits]\nclient-home = 99999999999g\n",
 		"[limits] client-home = 99999999999g is not a size within 1048576..68719476736");
 }
