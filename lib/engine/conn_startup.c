@@ -375,7 +375,7 @@ eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng
 		rc = -ENOMEM;
 	if (rc == 0 && m->ask.falcon) {
 		c->su->falcon = true;
-		rc = eng_falcon_connect(t, c, m);
+		rc = eng_falcon_connect(t, c, &tuple, m);
 	}
 	if (rc == 0)
 		rc = tcp_connect(t->tcp, t->now, &tuple, c->path.mtu, c, &c->tcp);

@@ -84,7 +84,8 @@ bool eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c);
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
 /* A passive or an active one begins. 0 or -errno. */
 int eng_falcon_listen(struct eng_transport *t, struct eng_conn *c);
-int eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
+int eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_ctl *m);
 /* Its TCP connection is there. */
 void eng_falcon_connected(struct eng_transport *t, struct eng_conn *c);
 /* Bytes of the stream; false: none may be taken now. */

@@ -126,7 +126,7 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 	if (c->error == 0)
 		c->error = error;
 	if (state == ECONN_BOUND || state == ECONN_REQUESTED) {
-		eng_conn_pend(t, c, state == ECONN_BOUND ? ECONN_P_CLOSE : ECONN_P_ABORT);
+		eng_conn_pend(t, c, ECONN_P_CLOSE);
 		return;
 	}
 	c->state = state == ECONN_OPENING ? ECONN_DEAD : ECONN_DRAIN;
@@ -178,8 +178,10 @@ requested(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_request *r = rofx_request(c->falcon->x);
 
-	if (r->peer.transport != ROF_RC || r->peer.addressing != ROFX_LISTENER) {
+	if (r->peer.transport != ROF_RC || r->peer.addressing != ROFX_LISTENER ||
+		!sk_addr_eq(&r->peer.gid, &tcp_tuple(c->tcp)->raddr)) {
 		rofx_reject(c->falcon->x, ROFX_TRANSPORT, NULL, 0);
+		give_up(t, c, -EPROTO);
 		return;
 	}
 	note_result(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
@@ -256,6 +258,7 @@ established(struct eng_transport *t, struct eng_conn *c)
 	if (c->state == ECONN_OPENING)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+	rofx_trim(c->falcon->x);
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
@@ -356,7 +359,8 @@ eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
 }
 
 int
-eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_ctl *m)
 {
 	struct rofx_config cfg;
 	struct rofx_side side;
@@ -365,7 +369,7 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct eng
 	c->falcon = t->falcon == NULL ? NULL : eng_falcon_reserve(t, c);
 	if (c->falcon == NULL)
 		return t->falcon == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
-	rc = our_side(t, c, &m->tuple, &m->ask, &side);
+	rc = our_side(t, c, ends, &m->ask, &side);
 	if (rc == 0)
 		c->falcon->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
 			m->private_data, m->private_len, &rc);
@@ -393,6 +397,8 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 	if (rc == 0)
 		rc = rofx_accept(c->falcon->x, t->now, &side, m->private_data, m->private_len);
 	explicit_bzero(&side, sizeof(side));
+	if (rc == -EPROTO) /* the peer is told why, then the stream ends */
+		rc = 0;
 	if (rc == 0)
 		advance(t, c);
 	return rc;
