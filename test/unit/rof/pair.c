@@ -217,6 +217,8 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 		return false;
 	}
 	e->up[e->up_tail++ % END_QUEUE] = *d;
+	if (d->type == FA_PUSH || d->type == FA_PULL)
+		e->came[e->ncame++ % SK_ARRAY_LEN(e->came)] = d->rsn;
 	return true;
 }
 
@@ -513,4 +515,55 @@ wr_sge(struct end *e, struct rd_wr *wr, uint64_t off, uint32_t len)
 {
 	wr->sge[wr->nsge++] =
 		(struct rd_sge){.addr = END_BASE + off, .len = len, .lkey = e->mr.stag};
+}
+
+struct rd_wr *
+end_msg(struct end *e, uint8_t opcode, uint64_t wr_id, uint64_t off, uint32_t len)
+{
+	struct rd_wr *wr = end_post(e, opcode, wr_id);
+
+	wr->rkey = e->pair->e[!e->index].mr.stag;
+	wr->remote_addr = END_BASE + off;
+	wr->imm = wr_id;
+	wr_sge(e, wr, off, len);
+	return wr;
+}
+
+struct rd_wr *
+end_recv_at(struct end *e, uint64_t wr_id, uint64_t off, uint32_t len)
+{
+	struct rd_wr *wr = end_recv(e, wr_id);
+
+	wr_sge(e, wr, off, len);
+	return wr;
+}
+
+bool
+pair_sent(struct pair *p)
+{
+	return p->e[0].nsend == p->e[0].sq_tail && p->e[1].nsend == p->e[1].sq_tail;
+}
+
+const struct rd_wc *
+wc_find(const struct rd_wc *wc, unsigned n, uint64_t wr_id)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (wc[i].wr_id == wr_id)
+			return &wc[i];
+	return NULL;
+}
+
+void
+end_region(struct end *e, struct rd_mr *mr, struct rd_extent *x, uint64_t off, uint64_t len,
+	uint32_t access)
+{
+	*x = (struct rd_extent){.len = len, .host = e->mem + off};
+	*mr = (struct rd_mr){.access = access,
+		.pd = &e->pd,
+		.base = END_BASE + off,
+		.len = len,
+		.valid = true,
+		.nextents = 1,
+		.extents = x};
+	need(rd_mr_add(e->mrs, mr, 9) == 0);
 }

@@ -53,6 +53,8 @@ struct end {
 	struct fa_delivery up[END_QUEUE];
 	unsigned down_head, down_tail, up_head, up_tail;
 	bool up_refused, more;
+	uint32_t came[64]; /* RSNs of the peer's requests, as Falcon delivered them */
+	unsigned ncame;
 	/* client */
 	struct rd_wr sq[END_WRS], rq[END_WRS];
 	unsigned sq_head, sq_tail, rq_head, rq_tail;
@@ -99,6 +101,17 @@ struct rd_wr *end_post(struct end *e, uint8_t opcode, uint64_t wr_id);
 struct rd_wr *end_recv(struct end *e, uint64_t wr_id);
 /* An element in the end's region. */
 void wr_sge(struct end *e, struct rd_wr *wr, uint64_t off, uint32_t len);
+/* A request of one element, at the same offset in both ends' regions; imm is wr_id. */
+struct rd_wr *end_msg(struct end *e, uint8_t opcode, uint64_t wr_id, uint64_t off, uint32_t len);
+/* A receive of one element. */
+struct rd_wr *end_recv_at(struct end *e, uint64_t wr_id, uint64_t off, uint32_t len);
+/* For pair_run(): each request of both ends has completed. */
+bool pair_sent(struct pair *p);
+/* The completion with this wr_id; NULL: none. `n` are there. */
+const struct rd_wc *wc_find(const struct rd_wc *wc, unsigned n, uint64_t wr_id);
+/* One more region over the end's memory from `off` on, with its address at END_BASE + off. */
+void end_region(struct end *e, struct rd_mr *mr, struct rd_extent *x, uint64_t off, uint64_t len,
+	uint32_t access);
 #define END_BASE 0x10000ull
 
 #endif
