@@ -108,12 +108,12 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 	}
 	if (t->kind != ROF_TXN_PUSH && status == RD_SUCCESS) /* nothing came for it */
 		status = RD_BAD_RESP_ERR;
-	lost = missing(c, t, d);
-	ended(c, d->rsn, t, status);
-	if (lost && c->rc && c->rc->phase == ROF_PHASE_OPEN) {
+	lost = missing(c, t, d) && c->rc && c->rc->phase == ROF_PHASE_OPEN;
+	if (lost)
 		rof_count(c->st, ROF_CONNECTION_LOST);
+	ended(c, d->rsn, t, status);
+	if (lost && c->rc->phase == ROF_PHASE_OPEN)
 		rof_fail(c->rc, ROF_CONNECTION_LOST);
-	}
 }
 
 /* Is it the answer to this request? */
