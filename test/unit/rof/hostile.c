@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer that keeps to no rule, said straight to rof_rx(): whatever it claims, it gets a verdict,
+ * nothing outside of what was granted changes, and every buffer comes home.
+ */
+#include "script.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static struct script s;
+
+static struct wire_rof
+write_only(uint32_t off, uint32_t len)
+{
+	return (struct wire_rof){.opcode = ROF_WRITE_ONLY,
+		.va = SCRIPT_BASE + SCRIPT_GRANTED + off,
+		.rkey = s.granted.stag,
+		.length = len,
+		.pad = wire_rof_pad(len)};
+}
+
+static struct wire_rof
+send(uint8_t opcode, uint32_t rmsn, uint32_t offset, uint32_t len)
+{
+	return (struct wire_rof){
+		.opcode = opcode, .rmsn = rmsn, .offset = offset, .pad = wire_rof_pad(len)};
+}
+
+static void
+say_send(uint8_t opcode, uint32_t rmsn, uint32_t offset, uint32_t len)
+{
+	struct wire_rof h = send(opcode, rmsn, offset, len);
+
+	script_request(&s, FA_PUSH, &h, len);
+}
+
+static struct wire_rof
+read_request(uint32_t off, uint32_t len)
+{
+	return (struct wire_rof){.opcode = ROF_READ_REQUEST,
+		.va = SCRIPT_BASE + SCRIPT_GRANTED + off,
+		.rkey = s.granted.stag,
+		.length = len,
+		.rmsn = 1,
+		.sink_va = 0x1122334455667788,
+		.sink_lkey = 0x99aabbcc};
+}
+
+static bool
+refused(uint8_t nak)
+{
+	const struct script_told *t = script_last(&s);
+
+	return t->kind == ROF_MSG_OUTCOME && t->verdict == FA_CIE && t->ulp_code == nak;
+}
+
+static bool
+taken(void)
+{
+	const struct script_told *t = script_last(&s);
+
+	return t->kind == ROF_MSG_OUTCOME && t->verdict == FA_TAKEN;
+}
+
+static void
+fini(void)
+{
+	cr_assert(script_fini(&s), "buffers %d, verdicts %u of %u, answers %u of %u", s.live,
+		s.verdicts, s.deliveries, s.answers, s.pulls_taken);
+}
+
+Test(rof_hostile, sequence_numbers_of_the_strongly_ordered_mode_rof_8_2)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_VERBS);
+	h = write_only(0, 8);
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(taken(), "the first is 1");
+	h.sn = 3;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(script_last(&s)->verdict, FA_FATAL_ERROR);
+	cr_assert_eq(s.st.counters[ROF_SEQUENCE], 1);
+	cr_assert_eq(s.errors, 1);
+	fini();
+}
+
+Test(rof_hostile, sequence_numbers_of_the_weakly_ordered_mode_rof_8_2)
+{
+	static const uint32_t bad[] = {1, 0, 2 + ROF_SN_WINDOW, 0x80000000, 0xffffffff};
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	h = write_only(0, 8);
+	script_request(&s, FA_PUSH, &h, 8);
+	h.sn = 1 + ROF_SN_WINDOW;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(taken(), "as far ahead as may be");
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(refused(ROF_NAK_REQUEST), "twice");
+	for (unsigned i = 0; i < SK_ARRAY_LEN(bad); i++) {
+		h.sn = bad[i];
+		s.sn = 0; /* 0 in h.sn stands for s.sn */
+		script_request(&s, FA_PUSH, &h, 8);
+		cr_assert(refused(ROF_NAK_REQUEST), "%u", bad[i]);
+	}
+	cr_assert_eq(s.st.counters[ROF_SEQUENCE], 1 + SK_ARRAY_LEN(bad));
+	fini();
+}
+
+/* The counter is not a multiple of anything where it wraps. */
+Test(rof_hostile, sequence_numbers_wrap_rof_8_2)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	s.c->sn_next = s.sn = (uint32_t)-300;
+	h = write_only(0, 8);
+	for (uint32_t i = 600; i > 0; i--) { /* all of them, backwards */
+		h.sn = (uint32_t)-300 + i - 1;
+		if (h.sn == 0)
+			s.sn = 0;
+		script_request(&s, FA_PUSH, &h, 8);
+		cr_assert(taken(), "%u", h.sn);
+	}
+	cr_assert_eq(s.c->sn_next, 300);
+	fini();
+}
+
+Test(rof_hostile, a_packet_in_another_falcon_packet_than_its_own_rof_8_1_3)
+{
+	for (unsigned op = 0; op < 256; op++) {
+		struct wire_rof h = {.opcode = (uint8_t)op};
+		int type = wire_rof_falcon_type((uint8_t)op);
+
+		if (type < 0)
+			continue;
+		script_init(&s, ROF_RC, ROF_ORDER_NONE, ROF_ERRORS_COMPLETE);
+		if (type != FALCON_PUSH_DATA || (op & ROF_TRANSPORT) != ROF_RC) {
+			script_request(&s, FA_PUSH, &h, 0);
+			cr_assert(refused(ROF_NAK_REQUEST), "%x", op);
+			cr_assert_eq(s.st.counters[ROF_BAD_OPCODE], 1);
+		}
+		if (type != FALCON_PULL_REQUEST || (op & ROF_TRANSPORT) != ROF_RC) {
+			script_request(&s, FA_PULL, &h, 0);
+			cr_assert_eq(script_last(&s)->kind, ROF_MSG_PULL_DATA, "%x", op);
+			cr_assert_eq(script_last(&s)->len, 0, "no bytes: it failed");
+		}
+		cr_assert(script_untouched(&s, 0, 0));
+		fini();
+	}
+}
+
+Test(rof_hostile, headers_that_are_short_or_of_another_version_rof_8_2)
+{
+	uint8_t bytes[ROF_MAX] = {0x10, 0, 0, ROF_WRITE_ONLY};
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	for (uint32_t len = 0; len < wire_rof_len(ROF_WRITE_ONLY); len++) {
+		script_raw(&s, FA_PUSH, 0, bytes, len);
+		cr_assert(refused(ROF_NAK_REQUEST));
+		script_raw(&s, FA_PULL, 0, bytes, len);
+		cr_assert_eq(script_last(&s)->kind, ROF_MSG_PULL_DATA);
+		cr_assert_eq(script_last(&s)->len, 0);
+	}
+	bytes[0] = 0x20;
+	script_raw(&s, FA_PUSH, 0, bytes, sizeof(bytes));
+	cr_assert(refused(ROF_NAK_REQUEST), "version");
+	bytes[0] = 0x10;
+	bytes[2] = 3 << 2;
+	script_raw(&s, FA_PUSH, 0, bytes, wire_rof_len(ROF_WRITE_ONLY) + 2);
+	cr_assert(refused(ROF_NAK_REQUEST), "more padding than there are bytes");
+	cr_assert_eq(s.st.counters[ROF_BAD_HEADER], 2 * wire_rof_len(ROF_WRITE_ONLY) + 2);
+	fini();
+}
+
+Test(rof_hostile, writes_outside_of_what_was_granted_rof_8_3_1)
+{
+	static const struct {
+		uint64_t va;
+		uint32_t len;
+	} wild[] = {
+		{SCRIPT_BASE + SCRIPT_GRANTED - 1, 8},
+		{SCRIPT_BASE + SCRIPT_GRANTED + SCRIPT_REGION - 7, 8},
+		{SCRIPT_BASE + SCRIPT_GRANTED + SCRIPT_REGION, 1},
+		{0, 8},
+		{UINT64_MAX - 3, 8},
+		{UINT64_MAX, 1},
+		{SCRIPT_BASE + SCRIPT_LOCAL, 8},
+	};
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(wild); i++) {
+		for (uint8_t op = ROF_WRITE_FIRST; op <= ROF_WRITE_ONLY_IMM; op++) {
+			h = write_only(0, wild[i].len);
+			h.opcode = op;
+			h.va = wild[i].va;
+			h.rmsn = 1;
+			script_request(&s, FA_PUSH, &h, wild[i].len);
+			cr_assert(refused(
+				(wire_rof_headers(op) & ROF_SETH) && s.st.counters[ROF_SEQUENCE]
+					? ROF_NAK_REQUEST
+					: ROF_NAK_ACCESS));
+		}
+	}
+	cr_assert_eq(s.st.counters[ROF_SEQUENCE], 0);
+	cr_assert(script_untouched(&s, 0, 0));
+	fini();
+}
+
+Test(rof_hostile, a_write_longer_than_it_says_rof_8_3_1)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	h = write_only(0, 7);
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(refused(ROF_NAK_REQUEST));
+	h = write_only(0, 1100);
+	script_request(&s, FA_PUSH, &h, 1100);
+	cr_assert(refused(ROF_NAK_REQUEST), "longer than the MTU");
+	cr_assert_eq(s.st.counters[ROF_LENGTH], 2);
+	/* Immediate Data of a message that starts before the region, says its length. */
+	script_recv(&s, 1, 0, 0);
+	h = write_only(0, 8);
+	h.opcode = ROF_WRITE_LAST_IMM;
+	h.length = 0xffffffff;
+	h.rmsn = 1;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(refused(ROF_NAK_ACCESS));
+	cr_assert(script_untouched(&s, 0, 0));
+	cr_assert_eq(s.nrecv, 0);
+	fini();
+}
+
+Test(rof_hostile, receive_numbers_far_off_rof_8_3_2)
+{
+	static const uint32_t bad[] = {0, 0x80000000, 0xffffffff, 1 + ROF_SN_WINDOW};
+
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		script_recv(&s, 1, 0, 100);
+		for (unsigned i = 0; i < SK_ARRAY_LEN(bad); i++) {
+			say_send(ROF_SEND_ONLY, bad[i], 0, 8);
+			cr_assert(refused(ROF_NAK_REQUEST), "%u", bad[i]);
+		}
+		cr_assert_eq(s.rq_head, 0, "no receive was taken");
+		say_send(ROF_SEND_ONLY, 1, 0, 8);
+		cr_assert(taken());
+		cr_assert_eq(s.nrecv, 1);
+		say_send(ROF_SEND_ONLY, 1, 0, 8);
+		cr_assert(refused(ROF_NAK_REQUEST), "twice");
+		cr_assert(script_untouched(&s, SCRIPT_LOCAL, 8));
+		fini();
+	}
+}
+
+/* Where a packet is missing, messages may be far ahead of what can complete: they wait. */
+Test(rof_hostile, more_messages_than_there_is_room_for_come_again_rof_8_3_2)
+{
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	say_send(ROF_SEND_ONLY, 1 + ROF_RECVS, 0, 8);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+	cr_assert_eq(script_last(&s)->rnr, ROF_RNR_SOON);
+	cr_assert_eq(s.rq_head, 0);
+	fini();
+}
+
+Test(rof_hostile, offsets_and_ends_that_cannot_be_rof_8_3_3)
+{
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_WEAK; ordering++) {
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		for (unsigned i = 0; i < 8; i++)
+			script_recv(&s, i, 64 * i, 64);
+		say_send(ROF_SEND_ONLY, 1, 8, 8);
+		cr_assert(refused(ROF_NAK_REQUEST), "Only begins at 0");
+		say_send(ROF_SEND_FIRST, 1, 8, 8);
+		cr_assert(refused(ROF_NAK_REQUEST), "First too");
+		say_send(ROF_SEND_FIRST, 1, 0, 0);
+		cr_assert(refused(ROF_NAK_REQUEST), "a First without bytes");
+		say_send(ROF_SEND_FIRST, 1, 0, 16);
+		cr_assert(taken());
+		say_send(ROF_SEND_MIDDLE, 1, 0xfffffff8, 16);
+		cr_assert(refused(ROF_NAK_REQUEST), "beyond the receive");
+		if (ordering == ROF_ORDER_STRONG) {
+			cr_assert_eq(s.st.counters[ROF_TOO_LONG], 0, "not the next byte");
+			say_send(ROF_SEND_LAST, 1, 16, 16);
+			cr_assert(taken());
+		} else {
+			say_send(ROF_SEND_LAST, 1, 32, 16);
+			say_send(ROF_SEND_LAST, 1, 48, 16);
+		}
+		cr_assert_eq(s.nrecv, 1);
+		cr_assert_eq(s.recv_wc[0].status,
+			ordering == ROF_ORDER_STRONG ? RD_SUCCESS : RD_LOC_LEN_ERR);
+		cr_assert(script_untouched(&s, SCRIPT_LOCAL, 64));
+		fini();
+	}
+}
+
+Test(rof_hostile, a_message_ends_once_rof_8_3_3)
+{
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	script_recv(&s, 1, 0, 64);
+	say_send(ROF_SEND_LAST, 1, 16, 16);
+	cr_assert(taken());
+	say_send(ROF_SEND_LAST, 1, 32, 16);
+	cr_assert(refused(ROF_NAK_REQUEST), "a second end");
+	say_send(ROF_SEND_MIDDLE, 1, 32, 16);
+	cr_assert(refused(ROF_NAK_REQUEST), "behind the end");
+	cr_assert_eq(s.nrecv, 0);
+	say_send(ROF_SEND_FIRST, 1, 0, 16);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].byte_len, 32);
+	cr_assert(script_untouched(&s, SCRIPT_LOCAL, 32));
+	fini();
+}
+
+Test(rof_hostile, reads_of_what_was_not_granted_rof_6_7)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	memset(s.mem + SCRIPT_GRANTED, 0x33, SCRIPT_REGION);
+	for (unsigned i = 0; i < 6; i++) {
+		h = read_request(0, 8);
+		h.va += i == 0 ? UINT64_MAX : 0;
+		h.va += i == 1 ? SCRIPT_REGION - 7 : 0;
+		h.rkey ^= i == 2;
+		h.length = i == 3 ? 1025 : i == 4 ? UINT32_MAX : 8;
+		script_request(&s, FA_PULL, &h, i == 5 ? 4 : 0); /* a Read with payload */
+		cr_assert_eq(script_last(&s)->kind, ROF_MSG_PULL_DATA);
+		cr_assert(script_last(&s)->h.ce, "%u", i);
+		cr_assert_eq(script_last(&s)->len, wire_rof_len(ROF_READ_RESPONSE_ONLY));
+		cr_assert_eq(script_last(&s)->h.sink_va, h.sink_va);
+		cr_assert_eq(script_last(&s)->h.sn, s.sn - 1, "the request's (8.2)");
+	}
+	h = read_request(0, 1024);
+	script_request(&s, FA_PULL, &h, 0);
+	cr_assert_not(script_last(&s)->h.ce);
+	cr_assert_eq(script_last(&s)->len, wire_rof_len(ROF_READ_RESPONSE_ONLY) + 1024);
+	fini();
+}
+
+/* ---- Answers to requests of ours ---- */
+
+static struct wire_rof
+response(uint32_t len)
+{
+	return (struct wire_rof){.opcode = ROF_READ_RESPONSE_ONLY,
+		.sn = 1,
+		.sink_va = SCRIPT_BASE + SCRIPT_LOCAL,
+		.sink_lkey = s.local.stag,
+		.pad = wire_rof_pad(len)};
+}
+
+static void
+say_response(const struct wire_rof *h, uint32_t rsn, uint32_t len)
+{
+	uint8_t bytes[ROF_MAX + 2048];
+	unsigned head;
+	struct wire_rof full = *h;
+
+	if (full.dest_qp == 0)
+		full.dest_qp = SCRIPT_QPN;
+	head = wire_rof_emit(bytes, &full);
+	memset(bytes + head, 0x5a, len + full.pad);
+	script_raw(&s, FA_PULL_DATA, rsn, bytes, head + len + full.pad);
+}
+
+Test(rof_hostile, responses_that_are_not_the_one_awaited_rof_8_3_4)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		struct wire_rof h;
+		uint32_t len = 100;
+
+		script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+		script_post(&s, RD_READ, 1, 0, 100);
+		rof_tx(s.q, 0, 8);
+		cr_assert_eq(s.requests, 1);
+		h = response(100);
+		h.sn += i == 1;
+		h.sink_va += i == 2 ? 0x800 : 0;
+		h.sink_lkey ^= i == 3;
+		h.opcode = i == 4 ? ROF_ATOMIC_RESPONSE : i == 5 ? ROF_WRITE_ONLY : h.opcode;
+		h.opcode |= i == 6 ? ROF_XRC : 0;
+		h.dest_qp = i == 7 ? SCRIPT_PEER : 0;
+		len -= i == 8;
+		h.ce = i == 9;
+		h.pad = wire_rof_pad(len);
+		say_response(&h, SCRIPT_RSN, len);
+		cr_assert_eq(s.nsend, 1);
+		cr_assert_eq(s.send_wc[0].status, i == 0 ? RD_SUCCESS : RD_BAD_RESP_ERR, "%u", i);
+		cr_assert(script_untouched(&s, SCRIPT_LOCAL, i == 0 ? 100 : 0), "%u", i);
+		fini();
+	}
+}
+
+Test(rof_hostile, responses_to_nothing_and_twice)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_VERBS);
+	h = response(100);
+	say_response(&h, SCRIPT_RSN, 100);
+	say_response(&h, SCRIPT_RSN - 1, 100);
+	script_completion(&s, SCRIPT_RSN, FA_DONE, 0);
+	script_completion(&s, 0, FA_TARGET_CIE, 255);
+	cr_assert_eq(s.st.counters[ROF_BAD_RESPONSE], 4);
+	script_post(&s, RD_WRITE, 1, 0, 100);
+	rof_tx(s.q, 0, 8);
+	say_response(&h, SCRIPT_RSN, 100);
+	cr_assert_eq(s.nsend, 0, "pull data for a push");
+	script_completion(&s, SCRIPT_RSN, FA_DONE, 0);
+	script_completion(&s, SCRIPT_RSN, FA_DONE, 0);
+	cr_assert_eq(s.nsend, 1, "at most once (6.8)");
+	cr_assert_eq(s.errors, 0);
+	cr_assert(script_untouched(&s, 0, 0));
+	fini();
+}
+
+Test(rof_hostile, a_response_without_bytes_says_that_the_target_failed)
+{
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	script_post(&s, RD_READ, 1, 0, 100);
+	script_post(&s, RD_READ, 2, 0, 100);
+	rof_tx(s.q, 0, 8);
+	script_raw(&s, FA_PULL_DATA, SCRIPT_RSN, NULL, 0);
+	cr_assert_eq(s.send_wc[0].status, RD_REM_OP_ERR);
+	script_completion(&s, SCRIPT_RSN + 1, FA_DONE, 0);
+	cr_assert_eq(s.send_wc[1].status, RD_BAD_RESP_ERR, "nothing came");
+	fini();
+}
+
+Test(rof_hostile, each_completion_code_has_its_status_falcon_8_4_3)
+{
+	static const struct {
+		uint8_t code, nak;
+		enum rd_status status;
+	} codes[] = {{FA_DONE, 0, RD_SUCCESS}, {FA_TARGET_CIE, ROF_NAK_REQUEST, RD_REM_INV_REQ_ERR},
+		{FA_TARGET_CIE, ROF_NAK_ACCESS, RD_REM_ACCESS_ERR},
+		{FA_TARGET_CIE, ROF_NAK_OPERATION, RD_REM_OP_ERR},
+		{FA_TARGET_CIE, ROF_NAK_RNR, RD_RNR_RETRY_EXC_ERR},
+		{FA_TARGET_FATAL, ROF_NAK_QP, RD_RETRY_EXC_ERR},
+		{FA_TARGET_CIE, 255, RD_REM_INV_REQ_ERR}, {FA_TARGET_CID, 0, RD_REM_INV_REQ_ERR},
+		{FA_LOCAL_TIMEOUT, 0, RD_RETRY_EXC_ERR}, {FA_OPERATION_ERROR, 0, RD_BAD_RESP_ERR},
+		{FA_DEAD_CONNECTION, 0, RD_RETRY_EXC_ERR}, {FA_LOCAL_RESOURCE, 0, RD_LOC_QP_OP_ERR},
+		{FA_CREDIT_ERROR, 0, RD_LOC_QP_OP_ERR}, {FA_REMOTE_ERROR, 0, RD_REM_ABORT_ERR},
+		{FA_LOCAL_XLR, 0, RD_REM_ABORT_ERR}, {2, 0, RD_GENERAL_ERR}};
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(codes); i++) {
+		script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+		script_post(&s, RD_WRITE, 1, 0, 100);
+		rof_tx(s.q, 0, 8);
+		script_completion(&s, SCRIPT_RSN, codes[i].code, codes[i].nak);
+		cr_assert_eq(s.nsend, 1);
+		cr_assert_eq(s.send_wc[0].status, codes[i].status, "code %u", codes[i].code);
+		fini();
+	}
+}
+
+/* ---- Refusals for now ---- */
+
+/* On an ordered connection what is behind goes back untouched, also what would be taken. */
+Test(rof_hostile, behind_a_refused_request_all_are_refused_falcon_8_5_3_4)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	say_send(ROF_SEND_ONLY, 1, 0, 8);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+	h = write_only(0, 8);
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+	cr_assert(script_untouched(&s, 0, 0));
+	script_recv(&s, 1, 0, 64);
+	cr_assert(script_again(&s));
+	cr_assert(taken());
+	cr_assert(script_again(&s));
+	cr_assert(taken());
+	cr_assert_not(script_again(&s));
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.mem[SCRIPT_GRANTED], 0x5a);
+	fini();
+}
+
+/* The refused one was given up by its sender: those behind it go on. */
+Test(rof_hostile, a_refused_request_that_never_comes_again_holds_up_nothing_falcon_11)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	say_send(ROF_SEND_ONLY, 1, 0, 8);
+	h = write_only(0, 8);
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(s.nrefused, 2);
+	s.st.ops.buf_put(&s, s.refused[0].buf);
+	s.refused[0] = s.refused[1];
+	s.nrefused = 1;
+	cr_assert(script_again(&s));
+	cr_assert(taken());
+	fini();
+}
+
+Test(rof_hostile, without_a_buffer_for_the_answer_nothing_happens)
+{
+	struct wire_rof h = {.opcode = ROF_FETCH_ADD, .rmsn = 1, .swap_add = 5};
+	uint64_t word;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	h.va = SCRIPT_BASE + SCRIPT_GRANTED;
+	h.rkey = s.granted.stag;
+	s.no_buffers = 1;
+	script_request(&s, FA_PULL, &h, 0);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+	cr_assert_eq(script_last(&s)->rnr, ROF_RNR_SOON);
+	cr_assert(script_untouched(&s, 0, 0));
+	cr_assert(script_again(&s));
+	cr_assert_eq(script_last(&s)->h.original, 0x7777777777777777);
+	memcpy(&word, s.mem + SCRIPT_GRANTED, 8);
+	cr_assert_eq(word, 0x777777777777777c, "once");
+	/* nor for one that says no: it is asked for again, in its turn */
+	h.rkey ^= 1;
+	s.no_buffers = 1;
+	script_request(&s, FA_PULL, &h, 0);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+	h.rkey ^= 1;
+	script_request(&s, FA_PULL, &h, 0);
+	cr_assert_eq(script_last(&s)->verdict, FA_RNR, "behind it");
+	cr_assert(script_again(&s));
+	cr_assert(script_last(&s)->h.ce);
+	cr_assert(script_again(&s));
+	cr_assert_not(script_last(&s)->h.ce);
+	fini();
+}
+
+/* The ring to Falcon is full for long: all is said in the end, in order. */
+Test(rof_hostile, what_cannot_be_said_is_said_later)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	s.room = 1;
+	for (unsigned i = 0; i < 50; i++) {
+		h = i % 2 ? read_request(0, 16) : write_only(0, 16);
+		script_request(&s, i % 2 ? FA_PULL : FA_PUSH, &h, i % 2 ? 0 : 16);
+	}
+	cr_assert_eq(s.ntold, 1);
+	script_post(&s, RD_WRITE, 1, 0, 100);
+	cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_NOBUF);
+	s.room = 1000;
+	cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_IDLE);
+	cr_assert_eq(s.ntold, 50 + 25 + 1);
+	cr_assert_eq(script_last(&s)->kind, ROF_MSG_PUSH);
+	for (unsigned i = 1; i < 75; i++)
+		cr_assert_geq(s.told[i].rsn, s.told[i - 1].rsn);
+	fini();
+}
