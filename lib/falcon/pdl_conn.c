@@ -126,7 +126,9 @@ pdl_busy(const struct fa_stack *s)
 unsigned
 pdl_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 {
-	unsigned n = pdl_rxack_poll(s, now, budget);
+	unsigned n;
 
+	s->pdl.ticks = fa_ticks(now);
+	n = pdl_rxack_poll(s, budget);
 	return n + pdl_tx_poll(s, now, budget - n);
 }

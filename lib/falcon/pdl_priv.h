@@ -148,6 +148,7 @@ struct pdl_stack {
 	struct pdl_nack nack[PDL_NACKS];
 	uint32_t nack_head, nack_count;
 	uint64_t random;                 /* state of the generator */
+	uint32_t ticks;                  /* of the poll that runs */
 	struct wire_falcon hdr, ack_hdr; /* of what is being sent */
 };
 
@@ -263,7 +264,7 @@ void pdl_ack_piggybacked(struct fa_conn *c);
 uint64_t pdl_ack_timer(struct fa_conn *c, uint64_t now);
 void pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
 	uint8_t ulp_code, unsigned flow);
-unsigned pdl_rxack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
+unsigned pdl_rxack_poll(struct fa_stack *s, unsigned budget);
 void pdl_rxack_forget(struct fa_conn *c);
 
 /* ---- cc.c ---- */

@@ -181,17 +181,22 @@ request_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 }
 
 static void
-mark_push(struct pdl_rx *rx, const struct arrival *a)
+mark_push(struct pdl_conn *d, const struct arrival *a)
 {
+	struct pdl_rx *rx = &d->rx;
 	uint32_t psn = a->h->psn, at = psn - rx->dbase;
 
 	rx->rx[at / 64] |= 1ull << (at % 64);
 	(a->h->ar ? pdl_bit_set : pdl_bit_clear)(rx->ar, FA_DATA_WINDOW, psn);
-	(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
-	(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
+	if (d->flows > 1) {
+		(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
+		(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
+	}
 	/* Of the push that stood here a window ago. */
-	pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
-	pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
+	if (rx->rnr[0] | rx->rnr[1] | rx->refused[0] | rx->refused[1]) {
+		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
+		pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
+	}
 }
 
 /* A push that was not here, or one that the ULP was not ready for. TL may acknowledge it from
@@ -203,7 +208,7 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	uint32_t psn = a->h->psn, at;
 	enum tl_take take;
 
-	mark_push(rx, a);
+	mark_push(&c->pdl, a);
 	take = hand_over(c, now, a, again);
 	at = psn - rx->dbase;
 	if (take == TL_REFUSED) {

@@ -99,9 +99,9 @@ header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 }
 
 static int
-emit(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, const struct pdl_flow *f)
+emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_flow *f)
 {
-	struct fa_out out = {.hdr = h, .stamp = fa_ticks(now), .path = f->rx_path};
+	struct fa_out out = {.hdr = h, .stamp = c->s->pdl.ticks, .path = f->rx_path};
 	int rc = c->s->ops.output(c->s->ctx, c, &out);
 
 	if (rc == -EAGAIN)
@@ -110,7 +110,7 @@ emit(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, const struct 
 }
 
 static int
-send_ack(struct fa_conn *c, uint64_t now, struct pdl_flow *f)
+send_ack(struct fa_conn *c, struct pdl_flow *f)
 {
 	struct pdl_rx *rx = &c->pdl.rx;
 	bool is_plain = plain(rx);
@@ -123,7 +123,7 @@ send_ack(struct fa_conn *c, uint64_t now, struct pdl_flow *f)
 			h->data_rx[i] = rx->rx[i];
 		}
 	}
-	if (emit(c, now, h, f) == -EAGAIN)
+	if (emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
 	rx->own_request = rx->own_data = false;
 	f->ack_now = false;
@@ -135,14 +135,14 @@ send_ack(struct fa_conn *c, uint64_t now, struct pdl_flow *f)
 
 /* All flows of a connection whose acknowledgement is due. */
 static int
-send_acks(struct fa_conn *c, uint64_t now, unsigned *n)
+send_acks(struct fa_conn *c, unsigned *n)
 {
 	for (unsigned i = 0; i < c->pdl.flows; i++) {
 		struct pdl_flow *f = &c->pdl.flow[i];
 
 		if (!f->ack_now)
 			continue;
-		if (send_ack(c, now, f))
+		if (send_ack(c, f))
 			return -EAGAIN;
 		++*n;
 	}
@@ -166,7 +166,7 @@ pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint
 }
 
 static int
-send_nack(const struct pdl_nack *n, uint64_t now)
+send_nack(const struct pdl_nack *n)
 {
 	struct fa_conn *c = n->c;
 	const struct pdl_flow *f = &c->pdl.flow[n->flow];
@@ -177,14 +177,14 @@ send_nack(const struct pdl_nack *n, uint64_t now)
 	h->nack_code = n->code;
 	h->rnr_timeout = n->rnr;
 	h->ulp_code = n->ulp_code;
-	if (emit(c, now, h, f) == -EAGAIN)
+	if (emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
 	c->pdl.n.nacks_out++;
 	return 0;
 }
 
 static unsigned
-nacks(struct fa_stack *s, uint64_t now, unsigned budget)
+nacks(struct fa_stack *s, unsigned budget)
 {
 	struct pdl_stack *ps = &s->pdl;
 	unsigned sent = 0;
@@ -193,7 +193,7 @@ nacks(struct fa_stack *s, uint64_t now, unsigned budget)
 		const struct pdl_nack *n = &ps->nack[ps->nack_head];
 
 		if (n->c && !n->c->dead) {
-			if (send_nack(n, now))
+			if (send_nack(n))
 				break;
 			sent++;
 		}
@@ -206,13 +206,13 @@ nacks(struct fa_stack *s, uint64_t now, unsigned budget)
 }
 
 unsigned
-pdl_rxack_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+pdl_rxack_poll(struct fa_stack *s, unsigned budget)
 {
-	unsigned n = nacks(s, now, budget), full = 0;
+	unsigned n = nacks(s, budget), full = 0;
 	struct fa_conn *c;
 
 	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.acks))) {
-		bool again = send_acks(c, now, &n) == -EAGAIN;
+		bool again = send_acks(c, &n) == -EAGAIN;
 
 		TAILQ_REMOVE(&s->pdl.acks, c, pdl.ack_link);
 		c->pdl.on_acks = again;

@@ -327,7 +327,6 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 		d->n.resyncs_out++;
 		fa_count(c->s, FA_RESYNC_OUT);
 	}
-	pdl_tlp_arm(c, now);
 	pdl_ack_piggybacked(c);
 }
 
@@ -338,7 +337,7 @@ send_packet(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsig
 	struct fa_out out = {
 		.hdr = &s->pdl.hdr,
 		.payload = p->resync ? NULL : p->buf,
-		.stamp = fa_ticks(now),
+		.stamp = s->pdl.ticks,
 		.path = c->pdl.flow[flow].path,
 		.retransmission = again,
 	};
@@ -358,23 +357,36 @@ send_packet(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsig
 
 enum { TX_NOTHING = 1 };
 
+/* Nearly always there is nothing but pushes to send, and nothing lost. */
+static struct fa_pkt *
+next_packet(struct fa_conn *c, bool *again)
+{
+	struct pdl_conn *d = &c->pdl;
+	const struct candidates fresh = {d->pulls.head, d->pushes.head, d->pull_data.head};
+	struct fa_pkt *p;
+
+	*again = d->tx[PDL_REQUEST].lost_count || d->tx[PDL_DATA].lost_count;
+	if (*again) {
+		p = choose_lost(c);
+		if (p)
+			return p;
+		*again = false;
+	}
+	if (fresh.push && !fresh.pull && !fresh.data)
+		return gate(d, fresh.push, false) ? fresh.push : NULL;
+	return choose(c, &fresh, false);
+}
+
 /* One packet: 0, TX_NOTHING, -EAGAIN. */
 static int
 send_one(struct fa_conn *c, uint64_t now)
 {
 	struct pdl_conn *d = &c->pdl;
-	const struct candidates fresh = {d->pulls.head, d->pushes.head, d->pull_data.head};
-	struct fa_pkt *p = NULL;
-	bool again = d->tx[PDL_REQUEST].lost_count || d->tx[PDL_DATA].lost_count;
 	uint64_t until;
+	bool again;
+	struct fa_pkt *p = next_packet(c, &again);
 	int flow;
 
-	if (again)
-		p = choose_lost(c);
-	if (!p) {
-		again = false;
-		p = choose(c, &fresh, false);
-	}
 	if (!p)
 		return TX_NOTHING;
 	flow = flow_for(d, p, now, again, &until);
@@ -396,9 +408,11 @@ turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 	while (n < budget && !c->dead) {
 		*rc = send_one(c, now);
 		if (*rc)
-			return n;
+			break;
 		n++;
 	}
+	if (n)
+		pdl_tlp_arm(c, now);
 	return n;
 }
 
