@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The floor: what the same bytes cost on the same ports with no protocol at all. A frame has room
- * for the headers that the transport would send, and then as many FPDU-sized pieces as the
- * transport packs into a segment; each piece is copied with its CRC when it is built, and checked
- * and copied when it comes. A receiver that finds a wrong CRC counts it.
+ * The floor: what the same bytes cost on the same ports with no protocol at all, in frames like
+ * those of the transport. iWARP's has room for the headers up to TCP's, and then for as many
+ * FPDU-sized pieces as go into a segment, each copied with its CRC when it is built, and checked
+ * and copied when it comes. Falcon's carries one piece of at most the RDMA MTU, with the UDP
+ * checksum over all of it unless PSP's ICV would take its place. A receiver that finds a wrong sum
+ * counts it.
  */
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -11,13 +13,20 @@
 
 #include "../../lib/base/crc32c.h"
 #include "../../lib/base/mem.h"
+#include "../../lib/rof/rof.h"
+#include "../../lib/wire/rof.h"
 #include "perf.h"
 
-#define HEADERS    66u    /* Ethernet 14, IPv4 20, TCP with timestamps 32 */
-#define PIECE_HEAD 16u    /* MPA length 2, DDP tagged header 14 */
-#define PIECE_TAIL 4u     /* CRC */
-#define ETHERTYPE  0xb588 /* 0x88b5, for local experiments (IEEE 802), as it lies in memory */
-#define BURST      32u
+/* Ethernet and IPv4, then: */
+#define TCP_HEADERS  (ETH_LEN + IP4_LEN + 32u) /* with timestamps */
+#define MPA_HEAD     16u                       /* MPA length 2, DDP tagged header 14 */
+#define MPA_TAIL     4u                        /* CRC */
+#define UDP_AT       (ETH_LEN + IP4_LEN)
+#define UDP_SUM_AT   (UDP_AT + 6u)
+#define PUSH_HEADERS (UDP_AT + UDP_LEN + PSP_LEN + FALCON_PUSH_DATA_LEN)
+#define PULL_HEADERS (UDP_AT + UDP_LEN + PSP_LEN + FALCON_PULL_DATA_LEN)
+#define ETHERTYPE    0xb588 /* 0x88b5, for local experiments (IEEE 802), as it lies in memory */
+#define BURST        32u
 
 struct head { /* in place of the headers' bytes */
 	uint8_t mac[12];
@@ -27,46 +36,91 @@ struct head { /* in place of the headers' bytes */
 	uint32_t off; /* of the first piece in its message */
 };
 
-struct shape {
-	uint32_t piece;  /* largest piece */
-	uint32_t packed; /* pieces of that size in a frame */
-};
-
-static struct shape
-shape_of(const struct perf_options *o)
+static struct perf_shape
+iwarp_shape(const struct perf_options *o)
 {
-	uint32_t segment = o->mtu - 52, overhead = PIECE_HEAD + PIECE_TAIL;
-	struct shape s;
+	uint32_t segment = o->mtu - 52, overhead = MPA_HEAD + MPA_TAIL;
+	struct perf_shape s = {
+		.headers = TCP_HEADERS, .head = MPA_HEAD, .tail = MPA_TAIL, .crc = true};
 
 	s.piece = SK_MIN(o->size, segment - segment % 4 - overhead);
 	s.packed = o->test == PERF_LAT ? 1 : segment / ((s.piece + 3) / 4 * 4 + overhead);
 	return s;
 }
 
+static uint8_t
+falcon_opcode(enum perf_op op)
+{
+	switch (op) {
+	case PERF_SEND:
+		return ROF_SEND_ONLY;
+	case PERF_WRITE_IMM:
+		return ROF_WRITE_ONLY_IMM;
+	case PERF_READ:
+		return ROF_READ_RESPONSE_ONLY;
+	case PERF_ATOMIC_FA:
+	case PERF_ATOMIC_CS:
+		return ROF_ATOMIC_RESPONSE;
+	default:
+		return ROF_WRITE_ONLY;
+	}
+}
+
+static struct perf_shape
+falcon_shape(const struct perf_options *o)
+{
+	struct perf_shape s = {.packed = 1, .sum = o->psp == 0, .tail = o->psp ? PSP_ICV_LEN : 0};
+	uint32_t room, mtu;
+
+	s.headers = perf_op_asks(o->op) ? PULL_HEADERS : PUSH_HEADERS;
+	s.head = wire_rof_len(falcon_opcode(o->op));
+	room = o->mtu + ETH_LEN - s.headers - s.head - s.tail;
+	for (mtu = ROF_MTU_MAX; mtu > room; mtu /= 2)
+		;
+	s.piece = SK_MIN(o->size, mtu);
+	return s;
+}
+
+static struct perf_shape
+shape_of(const struct perf_options *o)
+{
+	return o->transport == SHM_FALCON ? falcon_shape(o) : iwarp_shape(o);
+}
+
 /* A frame of `pieces` pieces of `len` bytes from `off` on; 0 pieces: a signal. */
 static struct rte_mbuf *
 build(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 {
+	const struct perf_shape *s = &f->shape;
 	struct rte_mbuf *m = rte_pktmbuf_alloc(f->pool);
 	struct head h = {.type = ETHERTYPE, .pieces = (uint16_t)pieces, .len = len, .off = off};
-	uint8_t *p;
+	uint8_t *frame, *p;
+	uint16_t sum;
 
 	if (!m)
 		return NULL;
-	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memset(p, 0, HEADERS);
+	p = frame = rte_pktmbuf_mtod(m, uint8_t *);
+	memset(p, 0, s->headers);
 	memcpy(p, &h, sizeof(h));
-	p += HEADERS;
+	p += s->headers;
 	for (uint32_t i = 0; i < pieces; i++) {
 		uint32_t crc;
 
-		memset(p, 0, PIECE_HEAD);
-		crc = sk_crc32c(SK_CRC32C_INIT, p, PIECE_HEAD);
-		crc = sk_crc32c_copy(crc, p + PIECE_HEAD, f->buf + off, len);
-		memcpy(p + PIECE_HEAD + len, &crc, sizeof(crc));
-		p += PIECE_HEAD + len + PIECE_TAIL;
+		memset(p, 0, s->head);
+		if (s->crc) {
+			crc = sk_crc32c(SK_CRC32C_INIT, p, s->head);
+			crc = sk_crc32c_copy(crc, p + s->head, f->buf + off, len);
+			memcpy(p + s->head + len, &crc, sizeof(crc));
+		} else {
+			memcpy(p + s->head, f->buf + off, len);
+		}
+		p += s->head + len + s->tail;
 	}
-	m->data_len = (uint16_t)(p - rte_pktmbuf_mtod(m, uint8_t *));
+	if (s->sum) {
+		sum = wire_sum_fold(wire_sum(0, frame + UDP_AT, (size_t)(p - frame) - UDP_AT));
+		memcpy(frame + UDP_SUM_AT, &sum, sizeof(sum));
+	}
+	m->data_len = (uint16_t)(p - frame);
 	m->pkt_len = m->data_len;
 	return m;
 }
@@ -97,29 +151,40 @@ queue(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 	return m != NULL;
 }
 
-/* Checks and copies; returns how many messages the frame ended, and sets *signal. */
+/* Copies, and checks the CRCs. */
+static void
+take_pieces(struct perf_floor *f, const uint8_t *p, const struct head *h)
+{
+	uint8_t *in = f->buf + ((uint64_t)f->o->size + 63) / 64 * 64;
+	const struct perf_shape *s = &f->shape;
+
+	for (uint32_t i = 0; i < h->pieces; i++) {
+		if (s->crc) {
+			uint32_t crc = sk_crc32c(SK_CRC32C_INIT, p, s->head + h->len);
+
+			f->bad += memcmp(&crc, p + s->head + h->len, sizeof(crc)) != 0;
+		}
+		memcpy(in + h->off, p + s->head, h->len);
+		p += s->head + h->len + s->tail;
+	}
+}
+
+/* Returns how many messages the frame ended, and sets *signal. */
 static uint32_t
 take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
 {
+	const struct perf_shape *s = &f->shape;
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint8_t *in = f->buf + ((uint64_t)f->o->size + 63) / 64 * 64;
 	struct head h;
-	uint32_t ended;
 
 	memcpy(&h, p, sizeof(h));
 	if (h.type != ETHERTYPE)
 		return 0; /* a late acknowledgement of the real thing */
 	*signal = *signal || h.pieces == 0;
-	p += HEADERS;
-	for (uint32_t i = 0; i < h.pieces; i++) {
-		uint32_t crc = sk_crc32c(SK_CRC32C_INIT, p, PIECE_HEAD + h.len);
-
-		f->bad += memcmp(&crc, p + PIECE_HEAD + h.len, sizeof(crc)) != 0;
-		memcpy(in + h.off, p + PIECE_HEAD, h.len);
-		p += PIECE_HEAD + h.len + PIECE_TAIL;
-	}
-	ended = h.off + h.len == f->o->size ? h.pieces : 0;
-	return ended;
+	if (s->sum)
+		f->bad += wire_sum_fold(wire_sum(0, p + UDP_AT, m->data_len - UDP_AT)) != 0;
+	take_pieces(f, p + s->headers, &h);
+	return h.off + h.len == f->o->size ? h.pieces : 0;
 }
 
 static uint32_t
@@ -138,10 +203,10 @@ receive(struct perf_floor *f, bool *signal)
 
 /* One whole message, in as many frames as it needs. */
 static void
-send_message(struct perf_floor *f, const struct shape *s)
+send_message(struct perf_floor *f)
 {
 	for (uint32_t off = 0; off < f->o->size;) {
-		uint32_t len = SK_MIN(s->piece, f->o->size - off);
+		uint32_t len = SK_MIN(f->shape.piece, f->o->size - off);
 
 		if (queue(f, off, len, 1))
 			off += len;
@@ -163,17 +228,17 @@ send_signal(struct perf_floor *f)
 static void
 stream_out(struct perf_floor *f, uint32_t iters)
 {
-	struct shape s = shape_of(f->o);
+	const struct perf_shape *s = &f->shape;
 
-	if (s.piece < f->o->size) {
+	if (s->piece < f->o->size) {
 		while (iters--)
-			send_message(f, &s);
+			send_message(f);
 		return;
 	}
 	while (iters > 0) {
-		uint32_t n = SK_MIN(s.packed, iters);
+		uint32_t n = SK_MIN(s->packed, iters);
 
-		if (queue(f, 0, s.piece, n))
+		if (queue(f, 0, s->piece, n))
 			iters -= n;
 	}
 	while (f->npending)
@@ -202,7 +267,6 @@ wait_signal(struct perf_floor *f)
 static void
 lat_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 {
-	struct shape s = shape_of(f->o);
 	bool asks = perf_op_asks(f->o->op);
 
 	for (uint32_t i = 0; i < iters; i++) {
@@ -211,7 +275,7 @@ lat_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 		if (asks)
 			send_signal(f);
 		else
-			send_message(f, &s);
+			send_message(f);
 		stream_in(f, 1);
 		ns = eng_clock() - start;
 		sk_hist_add(out->lat, asks ? ns : ns / 2);
@@ -221,14 +285,12 @@ lat_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 static void
 lat_serve(struct perf_floor *f, uint32_t iters)
 {
-	struct shape s = shape_of(f->o);
-
 	while (iters--) {
 		if (perf_op_asks(f->o->op))
 			wait_signal(f);
 		else
 			stream_in(f, 1);
-		send_message(f, &s);
+		send_message(f);
 	}
 }
 
@@ -237,6 +299,7 @@ perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 {
 	uint64_t start;
 
+	f->shape = shape_of(f->o);
 	send_signal(f);
 	wait_signal(f);
 	start = eng_clock();
@@ -257,6 +320,7 @@ perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 int
 perf_floor_serve(struct perf_floor *f, uint32_t iters)
 {
+	f->shape = shape_of(f->o);
 	wait_signal(f);
 	send_signal(f);
 	if (f->o->test == PERF_LAT) {

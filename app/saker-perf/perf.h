@@ -214,16 +214,26 @@ int perf_verify(struct perf_end *e);
 int perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *real,
 	struct perf_figures *versus);
 
-/* The floor: raw frames over the same ports with the same copies and CRC passes, and no protocol.
- */
+/* The floor: raw frames like the transport's over the same ports with the same copies and passes of
+ * its checksum, and no protocol. */
+struct perf_shape {
+	uint32_t piece;   /* largest piece, bytes */
+	uint32_t packed;  /* pieces of that size in a frame */
+	uint32_t headers; /* bytes in front of the first one */
+	uint32_t head;    /* of each piece, */
+	uint32_t tail;    /* and behind it */
+	bool crc;         /* the tail is one */
+	bool sum;         /* UDP's checksum */
+};
 struct perf_floor {
 	const struct perf_options *o;
+	struct perf_shape shape;
 	uint16_t port;
 	uint8_t *buf; /* `size` bytes twice */
 	struct rte_mempool *pool;
 	struct rte_mbuf *pending[64]; /* built, not yet taken by the port */
 	uint32_t npending;
-	uint64_t bad; /* frames whose CRC was wrong */
+	uint64_t bad; /* checksums that were wrong */
 };
 int perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out);
 int perf_floor_serve(struct perf_floor *f, uint32_t iters);
