@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Instructions of a Write (or $OP: read, fetch_add), counted by callgrind: both engines driven by one thread over a ring, the sending side (client
-# included) and the receiving side apart. Counts, unlike times, are the same on a busy machine.
+# Instructions of a Write (or $OP: read, fetch_add) over iWARP (or $TRANSPORT: falcon), counted by callgrind: both engines driven by one thread over a
+# ring, the sending side (client included) and the receiving side apart. Counts, unlike times, are the same on a busy machine.
 #
 #   test/bench/callgrind.sh [SIZE...]     (default: 64 65536, the latter at MTU 9000)
 set -eu
 cd "$(dirname "$0")/../.."
-build=${BUILD:-build} op=${OP:-write}
+build=${BUILD:-build} op=${OP:-write} transport=${TRANSPORT:-iwarp}
 work=$(mktemp -d /tmp/saker-callgrind.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 command -v valgrind >/dev/null || { echo "no valgrind here"; exit 77; }
@@ -17,7 +17,7 @@ count() {
     local out=$work/$1.$2 done
     # valgrind knows no huge pages, and the EAL wants two lcores though one does all the work.
     valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect="$1_turn" "$build/test/bench/bench_engine_pair" \
-        --no-huge --no-shconf --no-pci --no-telemetry -m 1536 --lcores 0@0,1@0 -- solo "$2" "$3" "$4" 0 "$op" >"$out.log" 2>&1 ||
+        --no-huge --no-shconf --no-pci --no-telemetry -m 1536 --lcores 0@0,1@0 -- solo "$2" "$3" "$4" 0 "$op" "$transport" >"$out.log" 2>&1 ||
         { cat "$out.log"; exit 1; }
     done=$(sed -n 's/.*, \([0-9]*\) done$/\1/p' "$out.log")
     [ "${done:-0}" -gt 0 ] || { cat "$out.log"; exit 1; }
@@ -30,7 +30,7 @@ count() {
             where = $0
             sub(/^ *[0-9,]+ \([^)]*\) */, "", where)
             part = "the rest"
-            if (match(where, /lib\/(base|wire|net|tcp|rdma|iwarp|shm|engine|client)\//)) part = substr(where, RSTART, RLENGTH - 1)
+            if (match(where, /lib\/(base|wire|net|tcp|falcon|rdma|iwarp|rof|shm|engine|client)\//)) part = substr(where, RSTART, RLENGTH - 1)
             else if (where ~ /isal|crc32_iscsi/) part = "ISA-L"
             else if (where ~ /memmove|memcpy|memset|libc/) part = "libc"
             else if (where ~ /rte_|librte|dpdk/) part = "DPDK"
@@ -51,7 +51,7 @@ for size in "${@:-64 65536}"; do
         [ "$s" -ge 4096 ] && mtu=9000 depth=16
         count sender "$s" $mtu $depth
         count receiver "$s" $mtu $depth
-        echo "instructions for a $op of $s bytes, MTU $mtu"
+        echo "instructions for a $op over $transport of $s bytes, MTU $mtu"
         printf '%-12s %12s %12s\n' part sending receiving
         awk -F'\t' 'NR == FNR { a[$1] = $2; k[$1]; next } { b[$1] = $2; k[$1] } END { for (p in k) print p "\t" a[p] + 0 "\t" b[p] + 0 }' \
             "$work/sender.$s.table" "$work/receiver.$s.table" | sort -t"$(printf '\t')" -k2,2nr |

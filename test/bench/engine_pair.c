@@ -5,7 +5,7 @@
  * kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
  *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
- *		[depth [idle QPs [write|read|fetch_add]]]]]
+ *		[depth [idle QPs [write|read|fetch_add [iwarp|falcon]]]]]]
  *
  * solo: the rate's work of both sides by one thread, in processor time: a figure that other
  * programs on the machine disturb least. Rate and solo can be of Reads and FetchAdds (8 bytes) too.
@@ -26,6 +26,7 @@
 #include "../../lib/base/mem.h"
 #include "../../lib/client/saker.h"
 #include "../../lib/engine/engine.h"
+#include "../../lib/wire/falcon.h"
 
 #define HOME_SIZE (160u << 20)
 #define MEM_SIZE  (32u << 20)
@@ -47,6 +48,7 @@ static struct side {
 
 static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
 static uint8_t op = RD_WRITE; /* of rate and solo */
+static enum shm_transport transport = SHM_IWARP;
 static volatile bool stop;
 static struct sk_hist hist;
 
@@ -96,6 +98,9 @@ start_side(int i)
 		(struct eng_port_config){.port_id = n->port, .mtu = mtu, .rxd = 1024, .txd = 1024};
 	cfg.ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN, .prefix = 24};
 	sk_addr_parse(i == 0 ? "10.0.0.1" : "10.0.0.2", &cfg.ifs[0].addr);
+	cfg.falcon.enabled = transport == SHM_FALCON;
+	cfg.falcon.mtu = 8192;
+	cfg.falcon.psp = PSP_NO_CRYPTO;
 	n->e = eng_create(&cfg, err, sizeof(err));
 	if (n->e == NULL) {
 		fprintf(stderr, "%s\n", err);
@@ -124,6 +129,7 @@ make_qp(struct side *n, unsigned sq_depth)
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
 		.max_inline = 64,
+		.transport = transport,
 		.user = n};
 
 	if (saker_qp_create(n->pd, &attr, &n->qp) != 0)
@@ -439,6 +445,8 @@ main(int argc, char **argv)
 		idle_qps = (unsigned)atoi(argv[n + 5]);
 	if (n + 6 < argc && strcmp(argv[n + 6], "write") != 0)
 		op = strcmp(argv[n + 6], "read") == 0 ? RD_READ : RD_FETCH_ADD;
+	if (n + 7 < argc && strcmp(argv[n + 7], "falcon") == 0)
+		transport = SHM_FALCON;
 	sk_hist_init(&hist);
 	if (strcmp(mode, "floor") == 0) {
 		start_floor();
