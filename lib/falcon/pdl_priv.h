@@ -37,12 +37,11 @@
 enum { PDL_REQUEST, PDL_DATA }; /* the two windows */
 
 /* fa_pkt.flags */
-#define PKT_RETX 0x01 /* was sent again */
-#define PKT_ORRC 0x02 /* counted in pdl_txw.orrc */
-#define PKT_SENT 0x04 /* has a PSN */
-#define PKT_RNR  0x08 /* the peer's ULP was not ready: `deadline` is when to try again */
-#define PKT_INSIST                                                                                 \
-	0x10 /* goes out again although the peer has it: so that its ULP is asked again */
+#define PKT_RETX    0x01 /* was sent again */
+#define PKT_ORRC    0x02 /* counted in pdl_txw.orrc */
+#define PKT_SENT    0x04 /* has a PSN */
+#define PKT_RNR     0x08 /* the peer's ULP was not ready: `deadline` is when to try again */
+#define PKT_INSIST  0x10 /* goes out though the peer has it: its ULP is asked again */
 #define PKT_EARLY   0x20 /* lost: an acknowledgement said so */
 #define PKT_TIMEOUT 0x40 /* lost: a timer said so */
 #define PKT_PROBE   0x80 /* a tail loss probe */
