@@ -54,6 +54,9 @@ struct fa_buf {
 	uint32_t data_len;
 	uint32_t len;
 	void *owner;
+	/* Falcon's, of a request that waits for resources. */
+	uint32_t wait_rsn, wait_response_len;
+	bool wait_pull;
 };
 
 /* A packet to build. */
@@ -179,6 +182,8 @@ struct fa_config {
 	uint64_t reclaim_ns;      /* transactions older than this are given up (FA_LOCAL_TIMEOUT);
 				     much more than all retransmissions take; 0: never */
 	uint32_t conn_requests;   /* requests of one peer that are held at once; 0: no limit */
+	uint32_t conn_waiting;    /* requests of our ULP for which a connection may wait until there
+				     are resources, when it has overrun them; 0: not at all */
 	bool push_reoffer;        /* a refused push is offered again when its RNR timeout is over;
 				     else when its retransmission comes (11 allows both) */
 	uint64_t ack_delay_ns;    /* coalescing timer */
@@ -242,8 +247,9 @@ void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 /* ---- From the ULP ---- */
 
 /* Starts a transaction; takes `buf` in any case. An error comes as a completion of its RSN. A
- * request that cannot be (no resources: Xoff and credits were ignored; longer than the MTU) leaves
- * a hole in the order: an unordered connection goes on, an ordered one is given up with that code.
+ * request that cannot be (longer than the MTU; no resources, and fa_config.conn_waiting wait for
+ * them already) leaves a hole in the order: an unordered connection goes on, an ordered one is
+ * given up with that code.
  */
 void fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
 /* `response_len`: bytes that the pull data will have at most. */
@@ -312,7 +318,8 @@ size_t fa_conn_size(void);
 	X(FA_RESYNC_IN, SK_NOTICE, "a Resync came")                                                \
 	X(FA_GIVEN_UP, SK_WARNING, "a connection was given up: a Resync got no answer")            \
 	X(FA_RECLAIMED, SK_WARNING, "a transaction was given up: it took too long")                \
-	X(FA_POOL_EMPTY, SK_NOTICE, "a request of our own ULP found no resources")                 \
+	X(FA_POOL_EMPTY, SK_NOTICE,                                                                \
+		"a request of our own ULP found no resources, and waits or is refused")            \
 	X(FA_DELIVER_BUSY, SK_NORMAL, "the way to the ULP was full; it is tried again")            \
 	X(FA_OUTPUT_BUSY, SK_NORMAL, "the port could not take a packet; it is tried again")        \
 	X(FA_ECN_CE, SK_NORMAL, "a packet came with congestion experienced")                       \

@@ -56,16 +56,40 @@ refuse(struct fa_conn *c, uint64_t now, uint32_t rsn, enum fa_completion code)
 	fa_conn_fail(c, now, code);
 }
 
+bool
+tl_begin(struct fa_conn *c, uint64_t now, bool pull, uint32_t rsn, struct fa_buf *buf,
+	uint32_t response_len)
+{
+	struct fa_stack *s = c->s;
+	const struct fa_pools *p = &s->cfg.pools;
+	uint32_t len = buf ? buf->len : 0;
+	struct tl_txn *t = tl_request_alloc(c, pull ? 1 : tl_cells(len, p->tx_cell),
+		pull ? tl_cells(response_len, p->rx_cell) : 0);
+
+	if (!t)
+		return false;
+	t->type = t->pkt.type = pull ? FALCON_PULL_REQUEST : FALCON_PUSH_DATA;
+	t->state = pull ? TL_PULL_TX : TL_PUSH_TX;
+	t->pkt.buf = buf;
+	t->pkt.rsn = rsn;
+	t->pkt.request_len = pull ? response_len : len;
+	t->pkt.since = now;
+	t->in_pdl = true;
+	TAILQ_INSERT_TAIL(&c->tl.reqs, t, link);
+	if (pull)
+		tl_insert(&s->tl.pulls, t);
+	tl_watch(c, now);
+	pdl_send(c, now, &t->pkt);
+	tl_xoff(s);
+	return true;
+}
+
 static void
-start(struct fa_conn *c, uint64_t now, uint8_t type, struct fa_buf *buf, uint32_t request_len)
+start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t response_len)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	const struct fa_pools *p = &s->cfg.pools;
-	bool pull = type == FALCON_PULL_REQUEST;
-	uint32_t len = buf ? buf->len : 0;
 	uint32_t rsn = tl->tx_rsn++;
-	struct tl_txn *t;
 
 	if (tl->lost || c->dead) {
 		if (!tl->lost) {
@@ -77,45 +101,31 @@ start(struct fa_conn *c, uint64_t now, uint8_t type, struct fa_buf *buf, uint32_
 		tl_run(c, now);
 		return;
 	}
-	if (len > c->params.mtu || request_len > c->params.mtu) {
+	if ((buf && buf->len > c->params.mtu) || response_len > c->params.mtu) {
 		fa_count(s, FA_LENGTH);
 		fa_buf_free(s, buf);
 		refuse(c, now, rsn, FA_OPERATION_ERROR);
 		return;
 	}
-	t = tl_request_alloc(c, pull ? 1 : tl_cells(len, p->tx_cell),
-		pull ? tl_cells(request_len, p->rx_cell) : 0);
-	if (!t) {
-		fa_count(s, FA_POOL_EMPTY);
-		fa_buf_free(s, buf);
-		refuse(c, now, rsn, FA_LOCAL_RESOURCE);
+	if (!tl->wait_head && tl_begin(c, now, pull, rsn, buf, response_len))
 		return;
-	}
-	t->type = t->pkt.type = type;
-	t->state = pull ? TL_PULL_TX : TL_PUSH_TX;
-	t->pkt.buf = buf;
-	t->pkt.rsn = rsn;
-	t->pkt.request_len = request_len;
-	t->pkt.since = now;
-	t->in_pdl = true;
-	TAILQ_INSERT_TAIL(&tl->reqs, t, link);
-	if (pull)
-		tl_insert(&s->tl.pulls, t);
-	tl_watch(c, now);
-	pdl_send(c, now, &t->pkt);
-	tl_xoff(s);
+	fa_count(s, FA_POOL_EMPTY);
+	if (tl_wait(c, pull, rsn, buf, response_len))
+		return;
+	fa_buf_free(s, buf);
+	refuse(c, now, rsn, FA_LOCAL_RESOURCE);
 }
 
 void
 fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 {
-	start(c, now, FALCON_PUSH_DATA, buf, buf ? buf->len : 0);
+	start(c, now, false, buf, 0);
 }
 
 void
 fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len)
 {
-	start(c, now, FALCON_PULL_REQUEST, buf, response_len);
+	start(c, now, true, buf, response_len);
 }
 
 /* ---- From packet delivery ---- */

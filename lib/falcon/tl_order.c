@@ -202,8 +202,10 @@ tl_run(struct fa_conn *c, uint64_t now)
 		run_ordered(c, now);
 	else
 		run_unordered(c);
-	if (tl->lost && TAILQ_EMPTY(&tl->reqs))
+	if (tl->lost && TAILQ_EMPTY(&tl->reqs)) {
+		tl_wait_complete(c, tl->lost_code);
 		complete_lost(c);
+	}
 	if (tl->dead && !tl->told && !tl->busy && TAILQ_EMPTY(&tl->reqs)) {
 		tl->told = true;
 		s->ops.event(s->ctx, c, FA_EV_DEAD);
@@ -211,6 +213,8 @@ tl_run(struct fa_conn *c, uint64_t now)
 	tl->running = false;
 	if (!TAILQ_EMPTY(&s->tl.data_waits))
 		tl_data_resume(s, now);
+	if (!TAILQ_EMPTY(&s->tl.waiting))
+		tl_wait_resume(s, now);
 	if (s->tl.xoff)
 		tl_xon(s);
 }

@@ -3,6 +3,7 @@
  * The transaction sublayer's part of a connection and of a stack (section 8).
  *
  * tl_initiator.c  requests of our ULP: RSN, packets, completions (8.4)
+ * tl_wait.c       requests of our ULP that overran the resources
  * tl_target.c     requests of the peer: verdicts of our ULP, pull data (8.5)
  * tl_admit.c      whether a request from the network gets in: zones, head of line, eviction
  * tl_order.c      who is delivered next, on ordered and unordered connections; calls the ULP
@@ -80,16 +81,20 @@ struct tl_conn {
 	uint32_t tx_rsn; /* NRSN of the initiator */
 	uint32_t rx_rsn; /* NRSN of the target: ordered only */
 	uint32_t judged; /* ordered: the RSN after the last one that has a verdict other than RNR */
-	struct tl_list reqs;    /* the initiator's, not delivered, by RSN */
-	struct tl_list ins;     /* the target's, up to TL_DATA_WAITS */
-	struct tl_list ready;   /* unordered: to be delivered, either side */
-	struct tl_list refused; /* unordered: TL_REFUSED_BY_ULP, by due */
-	struct tl_txn *head;    /* ordered: at the target, under rx_rsn, to be offered */
-	uint32_t in_net;        /* on ins, with resources of the network's */
-	uint32_t evictable;     /* of these, on s->tl.evictable */
-	uint32_t out;           /* with the ULP: TL_ULP_TX */
-	uint32_t held;          /* ordered: on ins, neither with the ULP nor beyond */
-	uint32_t lost_rsn;      /* from here to tx_rsn: requests that had no transaction */
+	struct tl_list reqs;                   /* the initiator's, not delivered, by RSN */
+	struct tl_list ins;                    /* the target's, up to TL_DATA_WAITS */
+	struct tl_list ready;                  /* unordered: to be delivered, either side */
+	struct tl_list refused;                /* unordered: TL_REFUSED_BY_ULP, by due */
+	struct fa_buf *wait_head, **wait_tail; /* by RSN */
+	TAILQ_ENTRY(fa_conn) wait_link;        /* s->tl.waiting, while wait_head */
+	uint32_t wait_count;
+	bool wait_listed;
+	struct tl_txn *head; /* ordered: at the target, under rx_rsn, to be offered */
+	uint32_t in_net;     /* on ins, with resources of the network's */
+	uint32_t evictable;  /* of these, on s->tl.evictable */
+	uint32_t out;        /* with the ULP: TL_ULP_TX */
+	uint32_t held;       /* ordered: on ins, neither with the ULP nor beyond */
+	uint32_t lost_rsn;   /* from here to tx_rsn: requests that had no transaction */
 	uint8_t lost_code, rnr;
 	uint8_t rnr_code;            /* of the refusal that holds up the connection */
 	bool lost;                   /* lost_rsn counts; no request is taken any more */
@@ -129,6 +134,7 @@ struct tl_stack {
 	bool xoff;
 	struct tl_objects reqs, ins;
 	struct tl_table pulls, requests; /* of the initiator, of the target */
+	TAILQ_HEAD(, fa_conn) waiting;   /* have requests that wait for resources */
 	struct tl_list data_waits;       /* pull data without resources, oldest first */
 	struct tl_list evictable;        /* pushes that were refused by the ULP, oldest first */
 };
@@ -191,6 +197,10 @@ void tl_find_head(struct fa_conn *c, uint64_t now);
 
 /* ---- tl_initiator.c ---- */
 
+/* Takes resources for a request and hands it to PDL; false: there are none. */
+bool tl_begin(struct fa_conn *c, uint64_t now, bool pull, uint32_t rsn, struct fa_buf *buf,
+	uint32_t response_len);
+
 enum tl_event { TL_EV_ACK, TL_EV_FAIL, TL_EV_DATA, TL_EV_GIVE_UP };
 /* false: that cannot happen in its state. */
 bool tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, uint8_t ulp_code);
@@ -198,6 +208,17 @@ bool tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, 
 void tl_packet_gone(struct fa_stack *s, struct tl_txn *t);
 enum tl_take tl_rx_pull_data(
 	struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload);
+
+/* ---- tl_wait.c ---- */
+
+/* false: no more may wait. */
+bool tl_wait(struct fa_conn *c, bool pull, uint32_t rsn, struct fa_buf *buf, uint32_t response_len);
+/* Resources may be free again. */
+void tl_wait_resume(struct fa_stack *s, uint64_t now);
+/* The connection is dead: each completes with `code`, as far as the ULP takes it. */
+void tl_wait_complete(struct fa_conn *c, enum fa_completion code);
+/* Nothing waits any more, in silence. */
+void tl_wait_drop(struct fa_conn *c);
 
 /* ---- tl_target.c ---- */
 

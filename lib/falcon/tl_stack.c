@@ -24,6 +24,7 @@ tl_config_default(struct fa_config *cfg)
 	};
 	cfg->reclaim_ns = 30000000000ull;
 	cfg->conn_requests = 1024;
+	cfg->conn_waiting = 1024;
 	cfg->push_reoffer = true;
 	cfg->rx_thresholds_log2 = 11; /* 2048 cells a step: level 31 is a full default pool */
 	cfg->rx_ema_shift = 0;
@@ -35,6 +36,7 @@ tl_stack_init(struct fa_stack *s, uint64_t now)
 	(void)now;
 	TAILQ_INIT(&s->tl.data_waits);
 	TAILQ_INIT(&s->tl.evictable);
+	TAILQ_INIT(&s->tl.waiting);
 	return tl_pools_init(s);
 }
 
@@ -86,6 +88,7 @@ tl_conn_fini(struct fa_conn *c)
 		tl_request_rx_done(s, t);
 		tl_request_free(s, t);
 	}
+	tl_wait_drop(c);
 	while ((t = TAILQ_FIRST(&c->tl.ins)) != NULL)
 		tl_target_finish(t);
 	fa_tl_timer(c, SK_NEVER);
@@ -96,6 +99,8 @@ tl_poll(struct fa_stack *s, uint64_t now)
 {
 	if (!TAILQ_EMPTY(&s->tl.data_waits))
 		tl_data_resume(s, now);
+	if (!TAILQ_EMPTY(&s->tl.waiting))
+		tl_wait_resume(s, now);
 	tl_xon(s);
 }
 

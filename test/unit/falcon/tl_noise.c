@@ -46,6 +46,7 @@ tiny(struct fa_config *cfg, struct fa_params *p)
 		.rx_cell = 512};
 	cfg->conn_requests = rnd(2) ? 8 : 0;
 	cfg->push_reoffer = rnd(2);
+	cfg->conn_waiting = rnd(2) * 4;
 	cfg->reclaim_ns = rnd(2) ? 10000000 : 1000000000;
 	p->tx_rsn = p->rx_rsn = first;
 }

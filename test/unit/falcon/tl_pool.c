@@ -26,6 +26,7 @@ small(struct fa_config *cfg, struct fa_params *p)
 		.tx_cell = 64,
 		.rx_cell = 512};
 	cfg->rx_thresholds_log2 = 0;
+	cfg->conn_waiting = 0;
 }
 
 Test(falcon_tl_pool, s8_2_3_what_each_transaction_costs)

@@ -184,6 +184,16 @@ Test(falcon_tl_storm, over_a_clean_wire)
 	runs(st, 2);
 }
 
+Test(falcon_tl_storm, s8_2_3_credits_of_more_than_there_is)
+{
+	struct storm st = base;
+
+	st.tune = storm_smallest;
+	st.overrun = true;
+	runs(st, 4);
+	HAPPENED(FA_POOL_EMPTY);
+}
+
 Test(falcon_tl_storm, over_four_paths)
 {
 	struct storm st = base;

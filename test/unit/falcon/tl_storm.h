@@ -22,6 +22,7 @@ struct storm {
 	uint32_t rsn;               /* the first one */
 	uint8_t rnr_code;
 	uint8_t flows;       /* 0: 1 */
+	bool overrun;        /* ignores Xoff */
 	unsigned kills;      /* connections that one end gives up in the middle */
 	uint64_t abandon_ns; /* != 0: all is destroyed after so long, whatever its state */
 	void (*tune)(struct fa_config *cfg); /* NULL: default */

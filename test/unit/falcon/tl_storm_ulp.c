@@ -273,7 +273,8 @@ tick(void)
 		for (k = 0; k < st.conns; k++) {
 			conn = (first + k) % st.conns;
 			work(node, conn);
-			while (!pair.n[node].xoff && ends[node][conn].posted < st.requests &&
+			while ((!pair.n[node].xoff || st.overrun) &&
+				ends[node][conn].posted < st.requests &&
 				ends[node][conn].posted - ends[node][conn].completed < 256 &&
 				chance(800))
 				post(node, conn);

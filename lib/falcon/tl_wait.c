@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests of our ULP that overran the resources (section 8.2.3): where the sum of all credits is
+ * more than the pools have, a busy moment must not end connections. They wait in their own
+ * payloads, in order, a bounded number for each connection; connections take turns when resources
+ * come free.
+ */
+#include "conn_priv.h"
+
+bool
+tl_wait(struct fa_conn *c, bool pull, uint32_t rsn, struct fa_buf *buf, uint32_t response_len)
+{
+	struct tl_conn *tl = &c->tl;
+
+	if (!buf || tl->wait_count >= c->s->cfg.conn_waiting)
+		return false;
+	buf->next = NULL;
+	buf->wait_rsn = rsn;
+	buf->wait_response_len = response_len;
+	buf->wait_pull = pull;
+	if (!tl->wait_head) {
+		tl->wait_tail = &tl->wait_head;
+		TAILQ_INSERT_TAIL(&c->s->tl.waiting, c, tl.wait_link);
+		tl->wait_listed = true;
+	}
+	*tl->wait_tail = buf;
+	tl->wait_tail = &buf->next;
+	tl->wait_count++;
+	return true;
+}
+
+static void
+unlist(struct fa_conn *c)
+{
+	if (c->tl.wait_listed)
+		TAILQ_REMOVE(&c->s->tl.waiting, c, tl.wait_link);
+	c->tl.wait_listed = false;
+}
+
+static struct fa_buf *
+take_first(struct fa_conn *c)
+{
+	struct tl_conn *tl = &c->tl;
+	struct fa_buf *b = tl->wait_head;
+
+	tl->wait_head = b->next;
+	tl->wait_count--;
+	b->next = NULL;
+	if (!tl->wait_head)
+		unlist(c);
+	return b;
+}
+
+void
+tl_wait_resume(struct fa_stack *s, uint64_t now)
+{
+	struct fa_conn *c;
+
+	while ((c = TAILQ_FIRST(&s->tl.waiting)) != NULL) {
+		struct fa_buf *b = c->tl.wait_head;
+
+		if (c->dead) { /* what waits is completed by tl_wait_complete() */
+			unlist(c);
+			continue;
+		}
+		if (!tl_begin(c, now, b->wait_pull, b->wait_rsn, b, b->wait_response_len))
+			return;
+		take_first(c);
+		if (c->tl.wait_listed) { /* the next one's turn */
+			TAILQ_REMOVE(&s->tl.waiting, c, tl.wait_link);
+			TAILQ_INSERT_TAIL(&s->tl.waiting, c, tl.wait_link);
+		}
+	}
+}
+
+void
+tl_wait_complete(struct fa_conn *c, enum fa_completion code)
+{
+	struct fa_delivery d = {.type = FA_COMPLETION, .completion = code};
+
+	while (c->tl.wait_head && !c->tl.busy) {
+		d.rsn = c->tl.wait_head->wait_rsn;
+		if (tl_deliver(c, &d))
+			fa_buf_free(c->s, take_first(c));
+	}
+}
+
+void
+tl_wait_drop(struct fa_conn *c)
+{
+	while (c->tl.wait_head)
+		fa_buf_free(c->s, take_first(c));
+}
