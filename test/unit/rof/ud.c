@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams (6.6.3): many QPs over shared channels, and what becomes of those that cannot be taken.
+ */
+#include "script.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define CHANNELS 3
+#define QPS      4
+
+static struct script s;
+static struct rof_qp *qp[QPS];
+static struct rd_qp rd[QPS];
+static struct rof_chan *chan[CHANNELS];
+
+static struct rof_chan *
+by_handle(void *ctx, struct rof_qp *q, uint32_t ah)
+{
+	(void)ctx, (void)q;
+	return ah < CHANNELS ? chan[ah] : NULL;
+}
+
+static struct rof_qp *
+by_number(void *ctx, struct rof_chan *c, uint32_t qpn)
+{
+	(void)ctx, (void)c;
+	for (unsigned i = 0; i < QPS; i++)
+		if (rd[i].qpn == qpn)
+			return qp[i];
+	return NULL;
+}
+
+/* QPs 0x111, 0x112, ... and channels 0, 1, ... */
+static void
+start(uint32_t depth)
+{
+	script_init(&s, ROF_UD, ROF_ORDER_NONE, ROF_ERRORS_COMPLETE);
+	s.st.ops.ud_chan = by_handle;
+	s.st.ops.ud_qp = by_number;
+	for (unsigned i = 0; i < QPS; i++) {
+		rd[i] = s.rd;
+		rd[i].qpn = SCRIPT_QPN + i;
+		rd[i].caps.sq_depth = depth;
+		qp[i] = rof_qp_create(&s.st, &rd[i], SCRIPT_QKEY);
+		rof_qp_start_ud(qp[i], ROF_ORDER_NONE, 1024);
+	}
+	for (unsigned i = 0; i < CHANNELS; i++)
+		chan[i] = rof_chan_create(&s.st, &s.c->p, NULL);
+}
+
+static void
+stop(void)
+{
+	for (unsigned i = 0; i < QPS; i++)
+		if (qp[i])
+			rof_qp_destroy(qp[i]);
+	for (unsigned i = 0; i < CHANNELS; i++)
+		if (chan[i])
+			rof_chan_destroy(chan[i]);
+	cr_assert(script_fini(&s));
+}
+
+static void
+post(unsigned q, uint64_t id, uint32_t ah, uint32_t len)
+{
+	struct rd_wr *wr = script_post(&s, RD_SEND_IMM, id, 0, len);
+
+	wr->ah = ah;
+	wr->remote_qpn = 0x333;
+	wr->remote_qkey = 0x444;
+	wr->imm = id;
+	rof_tx(qp[q], 0, 64);
+}
+
+static void
+done(struct rof_chan *c, uint32_t rsn, uint8_t completion)
+{
+	struct fa_delivery d = {.type = FA_COMPLETION, .rsn = rsn, .completion = completion};
+
+	rof_rx(c, 0, &d);
+}
+
+static void
+arrive(uint32_t dest_qp, uint32_t qkey, uint32_t len)
+{
+	struct wire_rof h = {.opcode = ROF_UD | ROF_SEND_ONLY_IMM,
+		.dest_qp = dest_qp,
+		.qkey = qkey,
+		.src_qp = 0xabcdef,
+		.imm = 99,
+		.se = true,
+		.pad = wire_rof_pad(len)};
+
+	script_request(&s, FA_PUSH, &h, len);
+	cr_assert_eq(script_last(&s)->verdict, FA_TAKEN, "never refused, never asked to wait");
+}
+
+Test(rof_ud, a_qp_sends_through_the_channel_of_its_address_handle_rof_6_6_3)
+{
+	start(64);
+	for (unsigned i = 0; i < 12; i++) {
+		post(i % QPS, i, i % CHANNELS, 100 + i);
+		cr_assert_eq(script_last(&s)->kind, ROF_MSG_PUSH);
+		cr_assert_eq(script_last(&s)->h.opcode, ROF_UD | ROF_SEND_ONLY_IMM);
+		cr_assert_eq(script_last(&s)->h.dest_qp, 0x333);
+		cr_assert_eq(script_last(&s)->h.qkey, 0x444);
+		cr_assert_eq(script_last(&s)->h.src_qp, SCRIPT_QPN + i % QPS);
+		cr_assert_eq(script_last(&s)->h.sn, 1 + i / CHANNELS, "each channel counts");
+	}
+	for (unsigned i = 0; i < 12; i++)
+		done(chan[i % CHANNELS], SCRIPT_RSN + i / CHANNELS, FA_DONE);
+	cr_assert_eq(s.nsend, 12);
+	for (unsigned i = 0; i < 12; i++) {
+		cr_assert_eq(s.send_wc[i].status, RD_SUCCESS);
+		cr_assert_eq(s.send_wc[i].qpn, SCRIPT_QPN + s.send_wc[i].wr_id % QPS);
+	}
+	stop();
+}
+
+Test(rof_ud, a_datagram_lands_behind_40_bytes_of_addresses_rof_8_3_10)
+{
+	const uint8_t *at;
+
+	start(64);
+	script_recv(&s, 7, 0, 200);
+	arrive(SCRIPT_QPN + 2, SCRIPT_QKEY, 101);
+	at = s.mem + SCRIPT_LOCAL;
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].qpn, SCRIPT_QPN + 2);
+	cr_assert_eq(s.recv_wc[0].status, RD_SUCCESS);
+	cr_assert_eq(s.recv_wc[0].byte_len, 40 + 101);
+	cr_assert_eq(s.recv_wc[0].flags, RD_WC_GRH | RD_WC_IMM | RD_WC_SOLICITED);
+	cr_assert_eq(s.recv_wc[0].imm, 99);
+	cr_assert_eq(s.recv_wc[0].src_qp, 0xabcdef);
+	cr_assert(at[0] == 0x6a && at[39] == 0x6a && at[40] == 0x5a && at[140] == 0x5a);
+	cr_assert(script_untouched(&s, SCRIPT_LOCAL, 141), "the padding is not placed");
+	stop();
+}
+
+Test(rof_ud, what_cannot_be_taken_is_dropped_and_counted_rof_8_3_10)
+{
+	start(64);
+	arrive(0x999, SCRIPT_QKEY, 8);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_QP], 1);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 8);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_RECEIVE], 1);
+	script_recv(&s, 1, 0, 200);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY + 1, 8);
+	cr_assert_eq(s.st.counters[ROF_UD_QKEY], 1);
+	cr_assert_eq(s.rq_head, 0, "a wrong Q_Key takes no receive");
+	rof_disconnect(qp[1]);
+	arrive(SCRIPT_QPN + 1, SCRIPT_QKEY, 8);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_QP], 2, "in error");
+	cr_assert(script_untouched(&s, 0, 0));
+	stop();
+}
+
+Test(rof_ud, a_receive_that_is_too_small_or_wrong_completes_in_error)
+{
+	start(64);
+	script_recv(&s, 1, 0, 47);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 8);
+	cr_assert_eq(s.recv_wc[0].status, RD_LOC_LEN_ERR);
+	script_recv(&s, 2, SCRIPT_REGION - 20, 100);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 8);
+	cr_assert_eq(s.recv_wc[1].status, RD_LOC_PROT_ERR);
+	cr_assert_eq(s.st.counters[ROF_RECEIVE_FAULT], 2);
+	cr_assert_eq(qp[0]->phase, ROF_PHASE_OPEN);
+	cr_assert(script_untouched(&s, 0, 0));
+	stop();
+}
+
+Test(rof_ud, pulls_and_packets_of_other_transports_are_answered_and_counted)
+{
+	struct wire_rof h = {.opcode = ROF_READ_REQUEST, .dest_qp = SCRIPT_QPN};
+
+	start(64);
+	script_request(&s, FA_PULL, &h, 0);
+	cr_assert_eq(script_last(&s)->kind, ROF_MSG_PULL_DATA, "Falcon keeps no pull for ever");
+	cr_assert_eq(script_last(&s)->len, 0);
+	h.opcode = ROF_SEND_ONLY;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert_eq(script_last(&s)->verdict, FA_TAKEN);
+	cr_assert_eq(s.st.counters[ROF_BAD_OPCODE], 2);
+	stop();
+}
+
+Test(rof_ud, what_no_datagram_can_be_is_refused_here_rof_6_4)
+{
+	start(64);
+	post(0, 0, CHANNELS, 8);
+	cr_assert_eq(s.send_wc[0].status, RD_LOC_QP_OP_ERR, "no such handle");
+	post(0, 1, 0, 1025);
+	cr_assert_eq(s.send_wc[1].status, RD_LOC_LEN_ERR, "one MTU");
+	chan[1]->p.mtu = 512;
+	post(0, 2, 1, 513);
+	cr_assert_eq(s.send_wc[2].status, RD_LOC_LEN_ERR, "of the channel, if that is less");
+	script_post(&s, RD_WRITE, 3, 0, 8);
+	script_post(&s, RD_READ, 4, 0, 8);
+	rof_tx(qp[0], 0, 8);
+	cr_assert_eq(s.send_wc[3].status, RD_LOC_QP_OP_ERR);
+	cr_assert_eq(s.send_wc[4].status, RD_LOC_QP_OP_ERR);
+	cr_assert_eq(s.requests, 0);
+	post(0, 5, 1, 512);
+	cr_assert_eq(s.requests, 1, "the QP goes on");
+	stop();
+}
+
+/* Falcon refuses where a reliable QP would have had credits (8.2.3 of Falcon): the datagram is
+ * lost, as on a network. */
+Test(rof_ud, what_falcon_has_no_room_for_is_lost_falcon_8_2_3)
+{
+	start(64);
+	post(0, 0, 0, 8);
+	post(0, 1, 0, 8);
+	done(chan[0], SCRIPT_RSN, FA_LOCAL_RESOURCE);
+	done(chan[0], SCRIPT_RSN + 1, FA_TARGET_CIE);
+	cr_assert_eq(s.nsend, 2);
+	cr_assert_eq(s.send_wc[0].status, RD_SUCCESS);
+	cr_assert_eq(s.send_wc[1].status, RD_SUCCESS);
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 2);
+	cr_assert_eq(qp[0]->phase, ROF_PHASE_OPEN);
+	stop();
+}
+
+/* A send queue whose requests are all under way goes on when one of them is done. */
+Test(rof_ud, a_full_qp_is_woken_by_what_completes)
+{
+	start(16);
+	for (unsigned i = 0; i < 17; i++)
+		post(0, i, i % 2, 8);
+	cr_assert_eq(s.requests, 16);
+	cr_assert_eq(rof_tx(qp[0], 0, 8), ROF_TX_BLOCKED);
+	cr_assert_null(rof_chan_wake(chan[0]));
+	done(chan[0], SCRIPT_RSN, FA_DONE);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[0]);
+	cr_assert_eq(rof_tx(qp[0], 0, 8), ROF_TX_IDLE);
+	cr_assert_eq(s.requests, 17);
+	stop();
+}
+
+/* Hundreds of datagrams under way fill a channel: QPs wait in turn. */
+Test(rof_ud, a_full_channel_wakes_in_turn)
+{
+	unsigned under_way = 0;
+
+	start(ROF_TXNS_MAX);
+	while (under_way < ROF_TXNS_MAX) {
+		for (unsigned i = 0; i < 128; i++)
+			script_post(&s, RD_SEND, 0, 0, 8)->ah = 0;
+		rof_tx(qp[0], 0, 128);
+		under_way += 128;
+	}
+	cr_assert_eq(s.requests, ROF_TXNS_MAX);
+	for (unsigned q = 1; q < 4; q++) {
+		post(q, q, 0, 8); /* one queue for all in this harness: each takes what is there */
+		cr_assert_eq(rof_tx(qp[q], 0, 1), ROF_TX_BLOCKED);
+	}
+	done(chan[0], SCRIPT_RSN, FA_DONE);
+	for (unsigned q = 1; q < 4; q++)
+		cr_assert_eq(rof_chan_wake(chan[0]), qp[q], "the first that waited is the first");
+	cr_assert_null(rof_chan_wake(chan[0]));
+	cr_assert_eq(rof_tx(qp[2], 0, 1), ROF_TX_MORE);
+	cr_assert_eq(rof_tx(qp[1], 0, 1), ROF_TX_BLOCKED, "another one was faster");
+	cr_assert_eq(rof_tx(qp[3], 0, 1), ROF_TX_BLOCKED);
+	rof_disconnect(qp[1]);
+	done(chan[0], SCRIPT_RSN + 1, FA_DONE);
+	cr_assert_eq(rof_chan_wake(chan[0]), qp[3], "who has gone waits no more");
+	cr_assert_null(rof_chan_wake(chan[0]));
+	stop();
+}
+
+/* Channels outlive QPs, and QPs channels. */
+Test(rof_ud, a_qp_goes_while_its_datagrams_are_under_way)
+{
+	start(64);
+	post(0, 0, 0, 8);
+	post(1, 1, 0, 8);
+	post(2, 2, 1, 8);
+	rof_qp_destroy(qp[0]);
+	qp[0] = NULL;
+	rof_disconnect(qp[2]);
+	cr_assert_eq(s.nsend, 1);
+	cr_assert_eq(s.send_wc[0].status, RD_WR_FLUSH_ERR);
+	done(chan[0], SCRIPT_RSN, FA_DONE);
+	done(chan[1], SCRIPT_RSN, FA_TARGET_CIE);
+	cr_assert_eq(s.nsend, 1, "nobody's");
+	done(chan[0], SCRIPT_RSN + 1, FA_DONE);
+	cr_assert_eq(s.nsend, 2);
+	cr_assert_eq(s.send_wc[1].wr_id, 1);
+	cr_assert_eq(s.st.counters[ROF_BAD_RESPONSE], 0);
+	stop();
+}
+
+Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
+{
+	start(64);
+	post(0, 0, 0, 8);
+	post(0, 1, 1, 8);
+	rof_chan_destroy(chan[0]);
+	chan[0] = NULL;
+	cr_assert_eq(s.nsend, 1);
+	cr_assert_eq(s.send_wc[0].wr_id, 0);
+	cr_assert_eq(s.send_wc[0].status, RD_SUCCESS, "lost, as on a network");
+	cr_assert_eq(s.st.counters[ROF_UD_LOST], 1);
+	done(chan[1], SCRIPT_RSN, FA_DONE);
+	cr_assert_eq(s.nsend, 2);
+	stop();
+}
