@@ -20,6 +20,14 @@
 #include "telemetry_priv.h"
 #include "transport_priv.h"
 
+/*
+ * Swift's base target delay. Hardware's 25 us are a few round trips; here a frame waits in the
+ * port's ring until the loop that reads it comes round, and that has perhaps 32 frames of 8 KiB to
+ * sum and place, 64 KiB to copy, or was not scheduled. That is no queue which smaller windows
+ * would shorten: with 25 us they shrink until the loops wait for each other.
+ */
+#define SWIFT_BASE_NS 100000
+
 #define REFUSE(...) (snprintf(err, errlen, __VA_ARGS__), -EINVAL)
 
 void
@@ -60,6 +68,8 @@ eng_config_default(struct eng_config *cfg)
 		.socket_id = SOCKET_ID_ANY};
 	tcp_config_default(&cfg->tcp);
 	fa_config_default(&cfg->falcon.stack);
+	fa_swift_defaults(&cfg->falcon.swift);
+	cfg->falcon.swift.base_delay = fa_ticks(SWIFT_BASE_NS);
 	cfg->falcon.psp = PSP_NO_CRYPTO;
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;

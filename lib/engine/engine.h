@@ -12,6 +12,7 @@
 
 #include "../base/addr.h"
 #include "../falcon/falcon.h"
+#include "../falcon/rue.h"
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
@@ -59,6 +60,7 @@ struct eng_limits { /* pools and tables, sized at start */
 struct eng_falcon_config {
 	bool enabled;
 	struct fa_config stack; /* its seed is drawn anew */
+	struct fa_swift_params swift;
 	uint8_t psp;            /* enum psp_version; with keys only under TLS: */
 	uint8_t psk[64];        /* pre-shared key of the exchange, 16 bytes or more; */
 	unsigned psk_len;       /* 0: the exchange is in clear */

@@ -104,6 +104,8 @@ eng_falcon_create(struct eng_transport *t, uint64_t now)
 		return -ENOMEM;
 	t->falcon = f;
 	f->t = t;
+	f->swift = fa_swift;
+	f->swift.param = &t->e->cfg.falcon.swift;
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	sk_random(&cfg.seed, sizeof(cfg.seed));
@@ -153,6 +155,18 @@ resume(struct eng_falcon *f, uint64_t now)
 	return last != NULL;
 }
 
+void
+eng_falcon_timers(struct eng_transport *t, uint64_t now)
+{
+	struct eng_falcon *f = t->falcon;
+
+	if (now < f->due)
+		return;
+	fa_stack_timers(f->fa, now);
+	f->due = fa_stack_deadline(f->fa);
+	f->work = true;
+}
+
 bool
 eng_falcon_poll(struct eng_transport *t, uint64_t now)
 {
@@ -161,10 +175,10 @@ eng_falcon_poll(struct eng_transport *t, uint64_t now)
 
 	if (!TAILQ_EMPTY(&f->busy))
 		f->work |= resume(f, now);
-	if (!f->work && now < f->due)
+	if (!f->work)
 		return false;
 	f->work = false; /* set again when the port takes no more */
-	n = fa_stack_poll(f->fa, now, FALCON_BUDGET);
+	n = fa_stack_send(f->fa, now, FALCON_BUDGET);
 	f->due = fa_stack_deadline(f->fa);
 	return n > 0;
 }
@@ -249,6 +263,7 @@ eng_falcon_open(
 		rc = open_psp(t->falcon, fc, o);
 	p.cid = fc->cid;
 	p.user = fc;
+	p.algorithm = &t->falcon->swift;
 	if (rc == 0)
 		rc = fa_conn_create(t->falcon->fa, t->now, &p, &fc->fa);
 	if (rc < 0)

@@ -31,6 +31,7 @@ struct eng_falcon_conn {
 struct eng_falcon {
 	struct eng_transport *t;
 	struct fa_stack *fa;
+	struct fa_algorithm swift; /* with the configured parameters */
 	struct psp_crypto *crypto;
 	struct psp_device device;
 	uint64_t due;                  /* when to look at the timers again */
@@ -48,7 +49,10 @@ struct eng_falcon {
 int eng_falcon_create(struct eng_transport *t, uint64_t now);
 /* Closes all connections first. */
 void eng_falcon_destroy(struct eng_transport *t);
-/* Timers, deliveries, packets. true: there was work. */
+/* Timers: once all frames that had come by `now` are taken. What the rest of the turn takes, copies
+ * of long messages among it, does not count as silence of the peer. */
+void eng_falcon_timers(struct eng_transport *t, uint64_t now);
+/* Deliveries, packets. true: there was work. */
 bool eng_falcon_poll(struct eng_transport *t, uint64_t now);
 uint64_t eng_falcon_deadline(const struct eng_falcon *f);
 

@@ -276,6 +276,8 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	}
 	if (t->handoff != NULL)
 		work |= eng_handoff_rx(t);
+	if (t->falcon != NULL)
+		eng_falcon_timers(t, now);
 	if (!TAILQ_EMPTY(&t->pending))
 		work |= eng_conns_pending(t);
 	if (t->wheel.armed > 0)

@@ -142,11 +142,11 @@ enum fa_event {
 	FA_EV_DEAD, /* given up (11): comes after the completions of all that was outstanding */
 };
 
-/* From inside these, the owner may call anything but fa_input(), fa_stack_poll() and
+/* From inside these, the owner may call anything but fa_input(), fa_stack_*() and
  * fa_*_destroy(). */
 struct fa_ops {
 	/* Sends one packet. 0: taken. -EAGAIN: the port is full, Falcon asks again at the next
-	 * poll. Another negative errno: lost, as on a wire. Comes from fa_stack_poll() only, whose
+	 * poll. Another negative errno: lost, as on a wire. Comes from fa_stack_send() only, whose
 	 * `now` is the one of `stamp`. */
 	int (*output)(void *ctx, struct fa_conn *c, const struct fa_out *out);
 	/* false: the way to the ULP is full. Falcon keeps the delivery, its windows close, and it
@@ -224,6 +224,10 @@ void fa_stack_destroy(struct fa_stack *s);
 /* Once per turn of the loop: timers that are due, deliveries, then up to `budget` packets, round
  * robin over connections that may send (8.3). Returns how many packets went out. */
 unsigned fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
+/* Its two halves, for an owner whose clock moves on between what it last received and what it sends:
+ * timers are to fire for what had not come by `now`, not for what lies unread at the port. */
+void fa_stack_timers(struct fa_stack *s, uint64_t now);
+unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
 /* When it wants to be polled next though nothing arrives; SK_NEVER if never. */
 uint64_t fa_stack_deadline(const struct fa_stack *s);
 /* [fa_reason_count] */

@@ -123,15 +123,28 @@ bury(struct fa_stack *s, uint64_t now)
 	}
 }
 
-unsigned
-fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+void
+fa_stack_timers(struct fa_stack *s, uint64_t now)
 {
 	s->now = now;
 	sk_wheel_poll(&s->wheel, (now - s->epoch) * FA_WHEEL_SCALE, TIMERS_PER_POLL, fire, s);
+}
+
+unsigned
+fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	s->now = now;
 	if (!TAILQ_EMPTY(&s->failed))
 		bury(s, now);
 	tl_poll(s, now);
 	return pdl_poll(s, now, budget);
+}
+
+unsigned
+fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget)
+{
+	fa_stack_timers(s, now);
+	return fa_stack_send(s, now, budget);
 }
 
 uint64_t

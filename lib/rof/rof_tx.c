@@ -6,6 +6,10 @@
  */
 #include "rof_priv.h"
 
+/* Bytes that a QP may send in its turn: what arrives waits as long as they take to copy, and Falcon
+ * takes that for delay of the fabric. */
+#define TURN_BYTES 65536
+
 static const struct kind {
 	enum rof_step (*step)(struct rof_qp *q, struct rof_op *op); /* NULL: refused */
 	bool local;                                                 /* sends nothing */
@@ -163,6 +167,8 @@ step(struct rof_qp *q)
 enum rof_tx_result
 rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 {
+	uint64_t enough = q->info.bytes_out + TURN_BYTES;
+
 	(void)now;
 	if (q->c && !rof_chan_tx(q->c))
 		return ROF_TX_NOBUF;
@@ -171,7 +177,7 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 	q->blocked = false;
 	if (q->op)
 		q->op->checked = false;
-	while (budget-- > 0) {
+	while (budget-- > 0 && q->info.bytes_out < enough) {
 		switch (step(q)) {
 		case ROF_STEP_DID:
 			continue;
