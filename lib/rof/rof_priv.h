@@ -132,6 +132,7 @@ struct rof_qp {
 	uint8_t ordering, errors;
 	bool blocked; /* rof_tx() stopped for credits, ORD, entries or a fence */
 	bool halted;  /* a request was wrong: none behind it is taken */
+	bool told;    /* the first error has been, by a completion (ROF_ERRORS_VERBS) */
 	bool close_called;
 	uint32_t peer_qpn, qkey, mtu;
 	/* Requests: reqs[i & (cap - 1)] for head <= i < tail */

@@ -90,8 +90,12 @@ finish(struct rof_qp *q, struct rof_req *r)
 	if (done.opcode == RD_READ_INV && done.status == RD_SUCCESS)
 		done.status = (uint8_t)sink_invalidate(q, done.inv_stag);
 	complete(q, &done, (enum rd_status)done.status);
-	if (done.status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
-		rof_fail(q, q->error ? (enum rof_reason)q->error : ROF_REMOTE_ERROR);
+	if (done.status == RD_SUCCESS || q->errors != ROF_ERRORS_VERBS)
+		return;
+	q->told = true;
+	rof_fail(q, q->error                          ? (enum rof_reason)q->error
+		    : done.status == RD_RETRY_EXC_ERR ? ROF_CONNECTION_LOST
+						      : ROF_REMOTE_ERROR);
 }
 
 static void
@@ -159,10 +163,11 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status)
 
 /* As verbs have it, what stands behind the first error is flushed whatever became of it. */
 static enum rd_status
-flushed(const struct rof_qp *q, const struct rof_req *r)
+flushed(struct rof_qp *q, const struct rof_req *r)
 {
-	if (q->errors == ROF_ERRORS_VERBS || r->status == RD_SUCCESS)
+	if (r->status == RD_SUCCESS || (q->errors == ROF_ERRORS_VERBS && q->told))
 		return RD_WR_FLUSH_ERR;
+	q->told = true;
 	return (enum rd_status)r->status;
 }
 

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See falcon_rig.h. */
+#include "falcon_rig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "../../../lib/base/mem.h"
+
+#define HOME_SIZE (8u << 20)
+#define CLIENT    (1u << 20) /* bytes for the client's own use */
+#define TURNS     20000000u
+
+struct frig frig;
+
+static void
+take_copy(const struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+
+	if (frig.nkept == SK_ARRAY_LEN(frig.kept))
+		return;
+	copy = rte_pktmbuf_copy(m, frig.pool, 0, UINT32_MAX);
+	cr_assert_not_null(copy);
+	frig.kept[frig.nkept++] = copy;
+}
+
+/* What is on the way to a node: lost, or looked at. */
+static void
+wire(int node)
+{
+	unsigned n = rte_ring_count(frig.to[node]);
+	void *m;
+
+	for (unsigned i = 0; i < n && (frig.silent || frig.keep == node); i++) {
+		cr_assert_eq(rte_ring_dequeue(frig.to[node], &m), 0);
+		if (frig.keep == node)
+			take_copy(m);
+		if (frig.silent)
+			rte_pktmbuf_free(m);
+		else
+			cr_assert_eq(rte_ring_enqueue(frig.to[node], m), 0);
+	}
+}
+
+void
+frig_turn(void)
+{
+	for (int i = 0; i < 2; i++) {
+		wire(i);
+		for (unsigned k = 0; frig.p.e[i] != NULL && k < frig.p.cfg[i].nloops; k++)
+			if (!(frig.loop_idle & 1u << k))
+				eng_poll(frig.p.e[i], k, eng_clock());
+	}
+}
+
+void
+frig_turns(unsigned n)
+{
+	while (n-- > 0)
+		frig_turn();
+}
+
+static void
+idle(void *arg)
+{
+	(void)arg;
+	frig_turn();
+}
+
+/* ---- Beginning and end ---- */
+
+static void
+attach(struct fnode *n)
+{
+	n->home = aligned_alloc(4096, HOME_SIZE);
+	memset(n->home, 0, HOME_SIZE);
+	n->client = eng_attach_flat(n->e, "test", n->home, HOME_SIZE, CLIENT);
+	cr_assert_geq(n->client, 0);
+	cr_assert_eq(saker_open_flat(n->home, HOME_SIZE, idle, NULL, &n->s), 0);
+	cr_assert_eq(saker_pd_create(n->s, &n->pd), 0, "%s", saker_error());
+	cr_assert_eq(saker_cq_create(n->s, 256, n, &n->cq), 0, "%s", saker_error());
+	n->mem = saker_alloc(n->s, FRIG_MEM);
+	cr_assert_not_null(n->mem);
+	cr_assert_eq(saker_mr_create(n->pd, n->mem, FRIG_MEM,
+			     RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ |
+				     RD_ACC_REMOTE_ATOMIC,
+			     &n->mr),
+		0, "%s", saker_error());
+}
+
+static void
+start(void (*tweak)(struct eng_config *cfg, int node), bool one)
+{
+	memset(&frig, 0, sizeof(frig));
+	frig.keep = -1;
+	frig.one = one;
+	pair_init(&frig.p);
+	frig.pool = rte_pktmbuf_pool_create(
+		"hand", 255, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	cr_assert_not_null(frig.pool);
+	for (int i = 0; i < 2; i++) {
+		frig.to[i] = rte_ring_lookup(i == 0 ? "wire0_0" : "wire1_0");
+		cr_assert_not_null(frig.to[i]);
+		frig.p.cfg[i].falcon.enabled = true;
+		if (tweak != NULL)
+			tweak(&frig.p.cfg[i], i);
+	}
+	pair_start(&frig.p);
+	for (int i = 0; i < 2; i++) {
+		frig.n[i].e = frig.p.e[one ? 0 : i];
+		frig.n[i].addr = pair_addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
+		attach(&frig.n[i]);
+	}
+}
+
+void
+frig_start(void (*tweak)(struct eng_config *cfg, int node))
+{
+	start(tweak, false);
+}
+
+void
+frig_start_one(void (*tweak)(struct eng_config *cfg, int node))
+{
+	start(tweak, true);
+}
+
+static void
+wait_gone(struct fnode *n)
+{
+	for (unsigned i = 0; i < TURNS && !eng_client_gone(n->e, n->client); i++)
+		frig_turn();
+	cr_assert(eng_client_gone(n->e, n->client));
+}
+
+void
+frig_kill(int node)
+{
+	struct fnode *n = &frig.n[node];
+
+	cr_assert_eq(eng_detach(n->e, n->client), 0);
+	wait_gone(n);
+	n->client = -1;
+}
+
+static void
+nothing_left(struct eng *e)
+{
+	struct eng_totals t = {0};
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		eng_totals(e, &t);
+		if (t.conns == 0)
+			break;
+		frig_turn();
+	}
+	cr_assert_eq(t.clients + t.qps + t.cqs + t.mrs + t.mws + t.pds + t.srqs + t.listeners, 0);
+	cr_assert_eq(t.conns, 0, "%u connections are left", t.conns);
+}
+
+void
+frig_stop(void)
+{
+	frig.silent = false;
+	frig.loop_idle = 0;
+	frig.keep = -1;
+	for (int i = 0; i < 2; i++) {
+		struct fnode *n = &frig.n[i];
+
+		saker_close(n->s);
+		if (n->client < 0)
+			continue;
+		eng_detach(n->e, n->client);
+		wait_gone(n);
+	}
+	for (int i = 0; i < 2; i++)
+		nothing_left(frig.p.e[i]);
+	while (frig.nkept > 0)
+		rte_pktmbuf_free(frig.kept[--frig.nkept]);
+	pair_end(&frig.p);
+	cr_assert(rte_mempool_full(frig.pool), "the hand's frames are still out");
+	for (int i = 0; i < 2; i++)
+		free(frig.n[i].home);
+}
+
+/* ---- Connections ---- */
+
+struct saker_qp *
+frig_qp(int node, enum shm_transport transport)
+{
+	struct fnode *n = &frig.n[node];
+	struct saker_qp_attr attr = {.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.sq_depth = FRIG_DEPTH,
+		.rq_depth = FRIG_DEPTH,
+		.max_send_sge = 2,
+		.max_recv_sge = 2,
+		.transport = transport};
+
+	cr_assert_eq(saker_qp_create(n->pd, &attr, &n->qp), 0, "%s", saker_error());
+	return n->qp;
+}
+
+struct saker_event
+frig_event(int node, enum saker_event_type type)
+{
+	struct saker_event ev = {0};
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		frig_turn();
+		if (saker_event(frig.n[node].s, &ev) == 1) {
+			cr_assert_eq(ev.type, type, "event %d instead of %d, status %d", ev.type,
+				type, ev.status);
+			return ev;
+		}
+	}
+	cr_assert_fail("event %d did not come to node %d", type, node);
+	return ev;
+}
+
+bool
+frig_no_event(int node)
+{
+	struct saker_event ev;
+
+	frig_turns(2000);
+	return saker_event(frig.n[node].s, &ev) == 0;
+}
+
+struct rd_wc
+frig_wc(int node)
+{
+	struct rd_wc wc = {0};
+
+	for (unsigned i = 0; i < TURNS; i++) {
+		frig_turn();
+		if (saker_cq_poll(frig.n[node].cq, &wc, 1) == 1)
+			return wc;
+	}
+	cr_assert_fail("no completion came");
+	return wc;
+}
+
+struct saker_listener *
+frig_listen(int node)
+{
+	struct saker_listener *l;
+
+	cr_assert_eq(
+		saker_listen(frig.n[node].s, NULL, FRIG_PORT, 4, NULL, &l), 0, "%s", saker_error());
+	return l;
+}
+
+void
+frig_ask(const struct saker_conn_param *p)
+{
+	cr_assert_eq(saker_connect(frig.n[0].qp, NULL, &frig.n[1].addr, FRIG_PORT, p), 0, "%s",
+		saker_error());
+}
+
+void
+frig_connect(void)
+{
+	struct saker_conn_param p = {.ird = 4, .ord = 4};
+	struct saker_listener *l = frig_listen(1);
+	struct saker_event ev;
+
+	frig_qp(0, SHM_FALCON);
+	frig_qp(1, SHM_FALCON);
+	frig_ask(&p);
+	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
+	cr_assert_eq(ev.cm.transport, SHM_FALCON);
+	cr_assert_eq(
+		saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0, "%s", saker_error());
+	cr_assert_eq(frig_event(1, SAKER_EV_ESTABLISHED).qp, frig.n[1].qp);
+	cr_assert_eq(frig_event(0, SAKER_EV_ESTABLISHED).qp, frig.n[0].qp);
+	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+}
+
+int
+frig_ended(int *other)
+{
+	int status = frig_event(0, SAKER_EV_DISCONNECTED).status;
+
+	*other = frig_event(1, SAKER_EV_DISCONNECTED).status;
+	return status;
+}
+
+/* ---- Work ---- */
+
+void
+frig_post(int node, uint8_t opcode, uint32_t len, uint64_t imm)
+{
+	struct fnode *n = &frig.n[node], *peer = &frig.n[!node];
+	struct rd_sge sge = {(uintptr_t)n->mem, len, saker_mr_stag(n->mr)};
+	struct saker_wr wr = {.wr_id = opcode,
+		.opcode = opcode,
+		.flags = RD_SIGNALED,
+		.nsge = len > 0,
+		.sge = &sge,
+		.remote_addr = (uintptr_t)peer->mem,
+		.rkey = saker_mr_stag(peer->mr),
+		.imm = imm,
+		.data = imm,
+		.data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0, /* nothing is masked */
+		.compare = imm,
+		.compare_mask = UINT64_MAX};
+
+	cr_assert_eq(saker_post_send(n->qp, &wr, 1), 1);
+}
+
+void
+frig_recv(int node, uint64_t wr_id)
+{
+	struct fnode *n = &frig.n[node];
+	struct rd_sge sge = {(uintptr_t)n->mem, FRIG_MEM, saker_mr_stag(n->mr)};
+	struct saker_wr wr = {.wr_id = wr_id, .nsge = 1, .sge = &sge};
+
+	cr_assert_eq(saker_post_recv(n->qp, &wr, 1), 1);
+}
+
+static void
+done(int node, uint8_t opcode)
+{
+	struct rd_wc wc = frig_wc(node);
+
+	cr_assert_eq(wc.status, RD_SUCCESS, "opcode %u: status %u", opcode, wc.status);
+	cr_assert_eq(wc.opcode, opcode);
+}
+
+void
+frig_works(void)
+{
+	struct fnode *a = &frig.n[0], *b = &frig.n[1];
+
+	for (unsigned i = 0; i < FRIG_MEM; i++)
+		a->mem[i] = (uint8_t)(i * 7 + (i >> 8));
+	memset(b->mem, 0, FRIG_MEM);
+	frig_post(0, RD_WRITE, 60000, 0);
+	done(0, RD_WRITE);
+	/* iWARP's says no more than that the request was taken. */
+	for (unsigned i = 0; i < TURNS && b->mem[59999] != a->mem[59999]; i++)
+		frig_turn();
+	cr_assert_arr_eq(b->mem, a->mem, 60000);
+	cr_assert_eq(b->mem[60000], 0);
+	memset(a->mem, 0, FRIG_MEM);
+	frig_post(0, RD_READ, 50000, 0);
+	done(0, RD_READ);
+	cr_assert_arr_eq(a->mem, b->mem, 50000);
+	cr_assert_eq(a->mem[50000], 0);
+	memset(b->mem, 0xee, FRIG_MEM);
+	frig_recv(1, 77);
+	frig_post(0, RD_SEND, 5000, 0);
+	done(0, RD_SEND);
+	done(1, RD_RECV);
+	cr_assert_arr_eq(b->mem, a->mem, 5000);
+	cr_assert_eq(b->mem[5000], 0xee);
+}
+
+uint64_t
+frig_count(int node, const char *layer, const char *name)
+{
+	return pair_counter(frig.n[node].e, layer, name);
+}
+
+void
+frig_inject(int node, const void *frame, size_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(frig.pool);
+	void *at;
+
+	cr_assert_not_null(m);
+	at = rte_pktmbuf_append(m, (uint16_t)len);
+	cr_assert_not_null(at);
+	memcpy(at, frame, len);
+	cr_assert_eq(rte_ring_enqueue(frig.to[node], m), 0);
+}

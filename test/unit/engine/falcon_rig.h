@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two engines that speak Falcon, joined by rings, each with a flat client, and a hand on the wire.
+ * One thread drives all; time is the machine's, verdicts are not.
+ */
+#ifndef TEST_ENGINE_FALCON_RIG_H
+#define TEST_ENGINE_FALCON_RIG_H
+
+#include "../../../lib/client/saker.h"
+#include "../../../lib/rof/exchange.h"
+#include "../../../lib/rof/rof.h"
+#include "pair.h"
+
+#define FRIG_PORT  7000
+#define FRIG_MEM   65536u
+#define FRIG_DEPTH 16
+
+struct fnode {
+	struct eng *e;
+	struct saker *s;
+	void *home;
+	int client;
+	struct sk_addr addr;
+	struct saker_pd *pd;
+	struct saker_cq *cq;
+	struct saker_mr *mr;
+	struct saker_qp *qp;
+	uint8_t *mem; /* [FRIG_MEM], registered with all rights */
+};
+
+struct frig {
+	struct pair p;
+	struct fnode n[2];
+	struct rte_ring *to[2]; /* frames on their way to each node */
+	bool silent;               /* the wire loses everything */
+	unsigned loop_idle;        /* bit k: loop k of either engine has no turns */
+	bool one;                  /* both clients are node 0's */
+	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
+	unsigned nkept;
+	int keep; /* of frames to this node; -1: none */
+	struct rte_mempool *pool;
+};
+
+extern struct frig frig;
+
+/* Both speak Falcon; `tweak` may change the configurations before the engines start. */
+void frig_start(void (*tweak)(struct eng_config *cfg, int node));
+/* The same, with both clients at node 0. */
+void frig_start_one(void (*tweak)(struct eng_config *cfg, int node));
+/* Detaches the clients: nothing may be left of them, and every mbuf comes home. */
+void frig_stop(void);
+void frig_turn(void);
+void frig_turns(unsigned n);
+/* Ends a client without a word. */
+void frig_kill(int node);
+
+struct saker_qp *frig_qp(int node, enum shm_transport transport);
+struct saker_event frig_event(int node, enum saker_event_type type);
+bool frig_no_event(int node);
+struct rd_wc frig_wc(int node);
+struct saker_listener *frig_listen(int node);
+/* Makes a QP at each node and connects them, n[0]'s to n[1]'s. */
+void frig_connect(void);
+/* Begins: the QP is n[0].qp. */
+void frig_ask(const struct saker_conn_param *p);
+/* Both sides were told of the end; returns node 0's status, *other is node 1's. */
+int frig_ended(int *other);
+
+/* A request about the first `len` bytes of both memories; one of several that are under way. */
+void frig_post(int node, uint8_t opcode, uint32_t len, uint64_t imm);
+void frig_recv(int node, uint64_t wr_id);
+/* Write, Read, Send: every byte right. */
+void frig_works(void);
+uint64_t frig_count(int node, const char *layer, const char *name);
+
+/* Puts a frame on the wire to a node. */
+void frig_inject(int node, const void *frame, size_t len);
+
+#endif
