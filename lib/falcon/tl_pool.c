@@ -68,7 +68,7 @@ tl_pools_init(struct fa_stack *s)
 	struct tl_stack *tl = &s->tl;
 	int err;
 
-	if (!pools_valid(p))
+	if (!pools_valid(p) || s->cfg.rx_thresholds_log2 > 31 || s->cfg.rx_ema_shift > 31)
 		return -EINVAL;
 	tl->tx_pkt_req.cap = p->tx_pkt_req;
 	tl->tx_buf_req.cap = p->tx_buf_req;

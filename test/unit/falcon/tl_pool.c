@@ -432,6 +432,13 @@ Test(falcon_tl_pool, a_stack_without_one_request_of_each_kind_is_refused)
 	small(&fk.s.cfg, &p);
 	fk.s.cfg.pools.rx_pkt_red = 5;
 	cr_assert_eq(tl_stack_init(&fk.s, 0), -EINVAL, "more red than there is");
+	small(&fk.s.cfg, &p);
+	fk.s.cfg.rx_ema_shift = 32;
+	cr_assert_eq(tl_stack_init(&fk.s, 0), -EINVAL);
+	small(&fk.s.cfg, &p);
+	fk.s.cfg.rx_ema_shift = 0;
+	fk.s.cfg.rx_thresholds_log2 = 32;
+	cr_assert_eq(tl_stack_init(&fk.s, 0), -EINVAL);
 }
 
 Test(falcon_tl_pool, a_connection_whose_mtu_does_not_fit_is_refused)
