@@ -252,7 +252,6 @@ misdirected(struct rof_chan *c, const struct rof_in *in)
 	if (!c->rc || in->h.dest_qp == c->rc->rd->qpn)
 		return false;
 	rof_count(c->st, ROF_WRONG_QP);
-	accepted(c, in->rsn);
 	if (sn_check(c, in->h.sn) == ROF_NONE)
 		sn_came(c, in->h.sn);
 	verdict(c, in->rsn, FA_WRONG_CID, ROF_NAK_REQUEST);
@@ -332,7 +331,6 @@ request(struct rof_chan *c, const struct fa_delivery *d)
 		return;
 	}
 	if (!rof_in_parse(c->st, &in, d)) {
-		accepted(c, d->rsn);
 		refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
 	} else if (c->p.transport == ROF_UD) {
 		datagram(c, &in);

@@ -300,6 +300,7 @@ script_raw(struct script *s, uint8_t type, uint32_t rsn, const void *bytes, uint
 	if (len > 0)
 		memcpy(d.buf->data, bytes, len);
 	d.buf->len = d.buf->data_len = len;
+	d.restart = s->restart;
 	if (type == FA_PUSH || type == FA_PULL) {
 		s->rsn += 2;
 		d.rsn = (s->rsn & ~1u) | (type == FA_PULL);
@@ -338,7 +339,7 @@ script_completion(struct script *s, uint32_t rsn, uint8_t completion, uint8_t ul
 bool
 script_again(struct script *s)
 {
-	struct fa_delivery d = {.restart = true};
+	struct fa_delivery d = {.restart = !s->silent};
 
 	if (s->nrefused == 0)
 		return false;

@@ -61,6 +61,7 @@ struct script {
 	uint32_t requests; /* of ours */
 	int live, errors;
 	bool closed;
+	bool restart, silent; /* requests say "restart"; those that come again do not */
 };
 
 void script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t errors);
