@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames to a running engine that are not what its peer sent: each is dropped for its own reason,
+ * nothing of it is placed, and the connections go on. In clear the attacker can do as the peer
+ * could, so here he knows less than the connection's secrets; under PSP he may know all but keys.
+ */
+#include <criterion/criterion.h>
+#include <rte_mbuf.h>
+#include <string.h>
+
+#include "falcon_rig.h"
+
+#define L4      (ETH_LEN + IP4_LEN)
+#define PSP     (L4 + UDP_LEN)
+#define FLAGS   (PSP + 3) /* S, D, version */
+#define SPI     (PSP + 4)
+#define FALCON  (PSP + PSP_LEN)
+#define CID     (FALCON + 1)
+#define PAYLOAD (FALCON + FALCON_PUSH_DATA_LEN)
+#define LEN     100 /* bytes of the Write that is looked at */
+#define MARK    0x5c
+
+TestSuite(engine_falcon_hostile, .init = pair_eal);
+
+struct frame {
+	uint8_t b[2048];
+	uint32_t len;
+};
+
+static struct fnode attacked[2]; /* the QPs of the connection whose frames are forged */
+static struct frame real, foreign;
+static uint64_t rng = 0x9e3779b97f4a7c15ull;
+
+static uint32_t
+pick(uint32_t n)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return (uint32_t)(rng >> 32) % n;
+}
+
+static void
+put16(struct frame *f, unsigned at, uint32_t v)
+{
+	f->b[at] = (uint8_t)(v >> 8);
+	f->b[at + 1] = (uint8_t)v;
+}
+
+static void
+ip_sum(struct frame *f)
+{
+	uint16_t sum;
+
+	put16(f, ETH_LEN + 10, 0);
+	sum = wire_sum_fold(wire_sum(0, f->b + ETH_LEN, IP4_LEN));
+	memcpy(f->b + ETH_LEN + 10, &sum, 2);
+}
+
+/* IP's and UDP's sums are right whatever stands in the frame. */
+static void
+sums(struct frame *f)
+{
+	struct sk_addr src = sk_addr_v4(f->b + ETH_LEN + 12), dst = sk_addr_v4(f->b + ETH_LEN + 16);
+
+	ip_sum(f);
+	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
+}
+
+/* IP and UDP lengths are the frame's. */
+static void
+lengths(struct frame *f)
+{
+	put16(f, ETH_LEN + 2, f->len - ETH_LEN);
+	put16(f, L4 + 4, f->len - L4);
+	sums(f);
+}
+
+/* The packet with which a Write of node 0 comes to node 1. */
+static struct frame
+capture(void)
+{
+	struct frame f = {.len = 0};
+
+	memset(frig.n[0].mem, MARK, LEN);
+	frig.keep = 1;
+	frig_post(0, RD_WRITE, LEN, 0);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	frig.keep = -1;
+	while (frig.nkept > 0) {
+		struct rte_mbuf *m = frig.kept[--frig.nkept];
+
+		if (m->pkt_len > PAYLOAD + LEN) {
+			f.len = m->pkt_len;
+			cr_assert_not_null(rte_pktmbuf_read(m, 0, f.len, f.b));
+			memcpy(f.b, rte_pktmbuf_mtod(m, uint8_t *), f.len);
+		}
+		rte_pktmbuf_free(m);
+	}
+	cr_assert_gt(f.len, 0, "the Write did not come past");
+	return f;
+}
+
+/* Two connections between the same hosts; frames of both are known. */
+static void
+start(void (*tweak)(struct eng_config *cfg, int node))
+{
+	frig_start(tweak);
+	frig_connect();
+	real = capture();
+	attacked[0] = frig.n[0];
+	attacked[1] = frig.n[1];
+	frig_connect();
+	foreign = capture();
+	memset(frig.n[1].mem, 0, FRIG_MEM);
+}
+
+/* Both connections still do all they should. */
+static void
+stop(void)
+{
+	struct saker_qp *neighbour[2] = {frig.n[0].qp, frig.n[1].qp};
+
+	frig_works();
+	for (int i = 0; i < 2; i++)
+		frig.n[i].qp = attacked[i].qp;
+	frig_works();
+	for (int i = 0; i < 2; i++)
+		frig.n[i].qp = neighbour[i];
+	frig_stop();
+}
+
+/* It is dropped, and counted so. */
+static void
+dropped(const struct frame *f, const char *layer, const char *reason)
+{
+	uint64_t before = frig_count(1, layer, reason), bad = frig_count(1, "eng", "ENG_RX_BAD");
+
+	frig_inject(1, f->b, f->len);
+	frig_turns(20);
+	cr_assert_eq(frig_count(1, layer, reason), before + 1, "%s did not count", reason);
+	if (strcmp(layer, "fa") != 0)
+		cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), bad + 1);
+	for (unsigned i = 0; i < LEN; i++)
+		cr_assert_eq(frig.n[1].mem[i], 0, "%s: it was placed", reason);
+}
+
+/* The real frame with one byte changed, its sums right. */
+static void
+changed(unsigned at, uint8_t by, const char *layer, const char *reason)
+{
+	struct frame f = real;
+
+	f.b[at] ^= by;
+	sums(&f);
+	dropped(&f, layer, reason);
+}
+
+/* ---- In clear ---- */
+
+Test(engine_falcon_hostile, headers_that_cannot_be_are_counted_each_by_its_reason)
+{
+	struct frame f;
+
+	start(NULL);
+	changed(CID, 0x55, "eng", "ENG_FALCON_NO_CONN");
+	changed(ETH_LEN + 15, 0x07, "eng", "ENG_FALCON_NO_CONN"); /* the source address */
+	changed(SPI + 3, 0x01, "psp", "PSP_WRONG_SPI");
+	changed(FLAGS, PSP_NO_CRYPTO << 2, "psp", "PSP_WRONG_VERSION"); /* GCM-128 */
+	changed(FLAGS, 0x08 << 2, "wire", "WIRE_PSP_VERSION");
+	changed(PSP + 1, 0x01, "wire", "WIRE_PSP_HEADER");
+	changed(PSP, 0xff, "wire", "WIRE_IP_PROTOCOL"); /* the next header */
+	changed(FALCON, 0x20, "wire", "WIRE_FALCON_VERSION");
+	f = real;
+	f.b[L4 + UDP_CKSUM_OFFSET] ^= 0x10;
+	dropped(&f, "wire", "WIRE_UDP_CHECKSUM");
+	f = real;
+	put16(&f, L4 + UDP_CKSUM_OFFSET, 0);
+	dropped(&f, "wire", "WIRE_UDP_CHECKSUM");
+	f = real;
+	f.b[PAYLOAD + 20] ^= 1;
+	dropped(&f, "wire", "WIRE_UDP_CHECKSUM");
+	f = real;
+	f.b[ETH_LEN + 6] |= 0x20; /* more fragments */
+	ip_sum(&f);
+	dropped(&f, "wire", "WIRE_IP_FRAGMENT");
+	stop();
+}
+
+Test(engine_falcon_hostile, udp_lengths_must_be_ips_9_2_2_1)
+{
+	struct frame f = {0};
+
+	start(NULL);
+	f = real;
+	put16(&f, L4 + 4, f.len - L4 - 1);
+	sums(&f);
+	dropped(&f, "wire", "WIRE_UDP_HEADER");
+	f = real;
+	put16(&f, L4 + 4, f.len - L4 + 1);
+	sums(&f);
+	dropped(&f, "wire", "WIRE_UDP_HEADER");
+	f = real;
+	put16(&f, L4 + 4, 7);
+	sums(&f);
+	dropped(&f, "wire", "WIRE_UDP_HEADER");
+	stop();
+}
+
+/* From the same host, so only the SPI tells that it is another connection's (9.2.2.3). */
+Test(engine_falcon_hostile, another_connections_cid_is_of_no_use)
+{
+	struct frame f;
+
+	start(NULL);
+	f = real;
+	memcpy(f.b + CID, foreign.b + CID, 3);
+	cr_assert_arr_neq(f.b + CID, real.b + CID, 3);
+	sums(&f);
+	dropped(&f, "psp", "PSP_WRONG_SPI");
+	stop();
+}
+
+Test(engine_falcon_hostile, a_replayed_packet_places_nothing)
+{
+	struct saker_qp *neighbour;
+	uint64_t until;
+
+	start(NULL);
+	neighbour = frig.n[0].qp;
+	dropped(&real, "fa", "FA_DUPLICATE");
+	/* Once the connection's time is far enough ahead, not even the window looks at it. */
+	for (until = eng_clock() + 30000000; eng_clock() < until;)
+		frig_turn();
+	frig.n[0].qp = attacked[0].qp;
+	memset(frig.n[0].mem, 0, LEN);
+	frig_post(0, RD_WRITE, LEN, 0);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	frig.n[0].qp = neighbour;
+	dropped(&real, "psp", "PSP_REPLAYED");
+	stop();
+}
+
+/* Cut anywhere, with and without lengths that say so. */
+Test(engine_falcon_hostile, truncated_packets_place_nothing)
+{
+	start(NULL);
+	for (uint32_t len = 1; len < real.len; len++) {
+		uint64_t bad = frig_count(1, "eng", "ENG_RX_BAD");
+		struct frame f = real;
+
+		f.len = len;
+		frig_inject(1, f.b, f.len);
+		frig_turns(3);
+		if (len > ETH_LEN)
+			cr_assert_gt(frig_count(1, "eng", "ENG_RX_BAD"), bad, "%u bytes", len);
+		bad = frig_count(1, "eng", "ENG_RX_BAD");
+		if (len >= L4 + UDP_LEN && len < PAYLOAD) {
+			lengths(&f);
+			frig_inject(1, f.b, f.len);
+			frig_turns(3);
+			cr_assert_gt(frig_count(1, "eng", "ENG_RX_BAD"), bad, "%u bytes", len);
+		}
+	}
+	for (unsigned i = 0; i < LEN; i++)
+		cr_assert_eq(frig.n[1].mem[i], 0);
+	stop();
+}
+
+/* Whatever comes to PSP's port, the others go on. */
+Test(engine_falcon_hostile, garbage_for_psps_port)
+{
+	uint64_t bad;
+
+	start(NULL);
+	bad = frig_count(1, "eng", "ENG_RX_BAD");
+	for (unsigned i = 0; i < 3000; i++) {
+		struct frame f = real;
+
+		f.len = PSP + pick(200);
+		for (unsigned k = PSP; k < f.len; k++)
+			f.b[k] = (uint8_t)pick(256);
+		if (i % 2 && f.len > FLAGS) { /* as near to the truth as gets it further */
+			memcpy(f.b + PSP, real.b + PSP, 4);
+			f.b[PSP + 2] = (uint8_t)pick(64);
+		}
+		lengths(&f);
+		frig_inject(1, f.b, f.len);
+		frig_turn();
+	}
+	frig_turns(10);
+	cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), bad + 3000);
+	for (unsigned i = 0; i < LEN; i++)
+		cr_assert_eq(frig.n[1].mem[i], 0);
+	stop();
+}
+
+/* In clear he who sees the wire can end a connection. More he cannot: not the engine, nor the
+ * connection beside it. */
+Test(engine_falcon_hostile, forged_packets_harm_their_own_connection_at_most)
+{
+	start(NULL);
+	for (unsigned i = 0; i < 3000; i++) {
+		struct frame f = real;
+
+		for (unsigned n = 1 + pick(6); n > 0; n--)
+			f.b[FALCON + 4 + pick(FALCON_PUSH_DATA_LEN + 12)] = (uint8_t)pick(256);
+		sums(&f);
+		frig_inject(1, f.b, f.len);
+		frig_turn();
+	}
+	frig_turns(100);
+	frig_works();
+	frig_stop();
+}
+
+/* ---- Under PSP ---- */
+
+static void
+sealed(struct eng_config *cfg, int node)
+{
+	(void)node;
+	cfg->falcon.psp = PSP_AES_GCM_128;
+	memset(cfg->falcon.psk, 'k', 32);
+	cfg->falcon.psk_len = 32;
+}
+
+static void
+authenticated(struct eng_config *cfg, int node)
+{
+	sealed(cfg, node);
+	cfg->falcon.psp = PSP_GMAC_256;
+}
+
+/* No byte of the datagram can be changed. */
+static void
+no_byte(void)
+{
+	uint64_t bad, icv = frig_count(1, "psp", "PSP_BAD_ICV");
+
+	for (unsigned at = PSP; at < real.len; at++) {
+		struct frame f = real;
+
+		bad = frig_count(1, "eng", "ENG_RX_BAD");
+		f.b[at] ^= (uint8_t)(1 + pick(255));
+		sums(&f);
+		frig_inject(1, f.b, f.len);
+		frig_turns(3);
+		cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), bad + 1, "byte %u", at - PSP);
+	}
+	cr_assert_geq(frig_count(1, "psp", "PSP_BAD_ICV") - icv, real.len - FALCON - 4);
+	for (unsigned i = 0; i < LEN; i++)
+		cr_assert_eq(frig.n[1].mem[i], 0);
+}
+
+Test(engine_falcon_hostile, no_byte_of_an_encrypted_packet_can_be_changed)
+{
+	start(sealed);
+	for (unsigned i = PAYLOAD; i + 8 <= real.len; i++)
+		cr_assert(memcmp(real.b + i, "\x5c\x5c\x5c\x5c\x5c\x5c\x5c\x5c", 8) != 0,
+			"the payload can be read");
+	no_byte();
+	stop();
+}
+
+Test(engine_falcon_hostile, no_byte_of_an_authenticated_packet_can_be_changed)
+{
+	start(authenticated);
+	no_byte();
+	stop();
+}
+
+Test(engine_falcon_hostile, a_sealed_packet_is_good_for_its_connection_only)
+{
+	struct frame f;
+
+	start(sealed);
+	f = real;
+	memcpy(f.b + CID, foreign.b + CID, 3);
+	sums(&f);
+	dropped(&f, "psp", "PSP_WRONG_SPI");
+	memcpy(f.b + SPI, foreign.b + SPI, 4);
+	sums(&f);
+	dropped(&f, "psp", "PSP_BAD_ICV");
+	f = real;
+	f.b[FLAGS] ^= (PSP_AES_GCM_128 ^ PSP_GMAC_128) << 2;
+	sums(&f);
+	dropped(&f, "psp", "PSP_WRONG_VERSION");
+	f = real;
+	f.b[FLAGS] ^= (PSP_AES_GCM_128 ^ PSP_NO_CRYPTO) << 2;
+	sums(&f);
+	dropped(&f, "psp", "PSP_WRONG_VERSION");
+	dropped(&real, "fa", "FA_DUPLICATE");
+	stop();
+}
