@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Saker in two minutes: builds it, joins two RNICs by a shared-memory wire, runs every operation between a client at each with every byte verified, and
-# measures each operation in the benchmark harness. `app/demo.sh --pcap FOLDER` also keeps captures of the measured wire.
+# Saker in a minute: builds it, joins two RNICs by a shared-memory wire, runs every operation over both transports between a client at each with every
+# byte verified, and measures each in the benchmark harness. `app/demo.sh --pcap FOLDER` also keeps captures of the measured wire.
 set -eu
 cd "$(dirname "$0")/.."
 . test/packages.sh
@@ -38,7 +38,7 @@ reserve_hugepages 640 || { echo "going on without huge pages"; memory=(--no-huge
 rnic() {
     build/app/saker --lcores "0@$2" --no-pci "${memory[@]}" --file-prefix "demo$$$1" --no-telemetry \
         --vdev "net_memif0,role=$3,socket=$work/wire,zero-copy=no" -- \
-        --socket "$work/$1.sock" --address "0=$4/24" --idle sleep >"$work/$1.log" 2>&1 &
+        --socket "$work/$1.sock" --address "0=$4/24" --idle sleep --falcon yes >"$work/$1.log" 2>&1 &
     pids+=($!)
     for _ in $(seq 300); do
         [ -S "$work/$1.sock" ] && return 0
@@ -55,9 +55,10 @@ rnic b 1 client 10.5.0.2
 client() { build/app/saker-perf --no-pci --no-huge --no-shconf -m 64 --no-telemetry --file-prefix "demo$$p$RANDOM" "$@"; }
 embedded() { build/app/saker-perf --no-pci "${memory[@]}" --no-telemetry --file-prefix "demo$$e" "$@"; }
 
-# verified OP SIZE: between two client processes, through both RNICs; prints yes or no.
+# verified TRANSPORT OP SIZE: between two client processes, through both RNICs; prints yes or no.
 verified() {
-    client --lcores 0@1 -- --client "$work/b.sock" --listen --op "$1" --size "$2" --verify --iters 20 --quiet \
+    local what=(--transport "$1" --op "$2" --size "$3" --verify --iters 20 --quiet)
+    client --lcores 0@1 -- --client "$work/b.sock" --listen "${what[@]}" \
         >"$work/serve.log" 2>&1 &
     local serve=$! n
     for _ in $(seq 300); do
@@ -65,53 +66,62 @@ verified() {
         kill -0 $serve 2>/dev/null || break
         sleep 0.1
     done
-    n=$(client --lcores 0@0 -- --client "$work/a.sock" --connect 10.5.0.2 --op "$1" --size "$2" --verify --iters 20 \
-        --quiet --json 2>"$work/run.log" | jq -r '"\(.verified) \(.errors)"') || true
+    n=$(client --lcores 0@0 -- --client "$work/a.sock" --connect 10.5.0.2 "${what[@]}" --json 2>"$work/run.log" \
+        | jq -r '"\(.verified) \(.errors)"') || true
     if wait $serve && [ "$n" = "20 0" ]; then echo yes; else
         echo no
         cat "$work/serve.log" "$work/run.log" >&2
     fi
 }
 
-measured() { # measured OP TEST SIZE MTU ITERS
-    embedded --lcores 0@0,1@1 -- --op "$1" --test "$2" --size "$3" --mtu "$4" --iters "$5" --json --quiet \
-        ${pcap:+--pcap "$pcap/$1-$2-$3.pcap"} 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
+measured() { # measured TRANSPORT OP TEST SIZE MTU ITERS
+    embedded --lcores 0@0,1@1 -- --transport "$1" --op "$2" --test "$3" --size "$4" --mtu "$5" --iters "$6" --json --quiet \
+        ${pcap:+--pcap "$pcap/$1-$2-$3-$4.pcap"} 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 }
 
-say "every operation between two client processes, every byte compared"
+say "every operation between two client processes over both transports, every byte compared"
+transports="iwarp falcon"
 ops="send write read write_imm atomic_fa atomic_cs"
 sizes_of() { # sizes_of OP
     case $1 in
     atomic_*) echo 8 ;;
-    write_imm) echo 8 4096 65536 ;;
-    *) echo 8 64 4096 65536 1048576 ;;
+    write_imm) echo 8 65536 ;;
+    *) echo 8 4096 1048576 ;;
     esac
 }
 declare -A right
 bad=0
 for op in $ops; do
     for size in $(sizes_of "$op"); do
-        right[$op$size]=$(verified "$op" "$size")
-        [ "${right[$op$size]}" = yes ] || bad=1
-        echo "   $op $size: ${right[$op$size]}"
+        for t in $transports; do
+            right[$t$op$size]=$(verified "$t" "$op" "$size")
+            [ "${right[$t$op$size]}" = yes ] || bad=1
+        done
+        echo "   $op $size: iWARP ${right[iwarp$op$size]}, Falcon ${right[falcon$op$size]}"
     done
 done
 stop_rnics # they would share the cores with what is measured next
 
-say "every operation measured, both ends in one process on two cores"
-row='%-9s %9s %10s %10s %9s %9s  %s\n'
-# shellcheck disable=SC2059
-printf "$row" op size 'p50[us]' 'p99[us]' 'Gb/s' 'Mop/s' verified
+# cells TRANSPORT OP SIZE: median and 99th percentile in us, then Gb/s and million operations a second.
+cells() {
+    local iters=10000 stream=100000 mtu=1500 test=rate lat rate
+    [ "$3" -ge 4096 ] && iters=2000 stream=10000 mtu=9000 test=bw
+    [ "$3" -ge 1048576 ] && iters=200 stream=500
+    lat=$(measured "$1" "$2" lat "$3" $mtu $iters)
+    rate=$(measured "$1" "$2" $test "$3" $mtu $stream)
+    echo "$(jq -r '"\(.p50_ns / 1000) \(.p99_ns / 1000)"' <<<"$lat") $(jq -r '"\(.gbps) \(.mops)"' <<<"$rate")"
+}
+
+say "every operation measured, both ends in one process on two cores: p50[us] p99[us] Gb/s Mop/s"
+printf '%-9s %8s | %-41s | %s\n' "" "" iWARP "Falcon (no PSP)"
 for op in $ops; do
     for size in $(sizes_of "$op"); do
-        iters=20000 stream=200000 mtu=1500 test=rate
-        [ "$size" -ge 4096 ] && iters=4000 stream=20000 mtu=9000 test=bw
-        [ "$size" -ge 1048576 ] && iters=500 stream=1000
-        lat=$(measured "$op" lat "$size" $mtu $iters)
-        rate=$(measured "$op" $test "$size" $mtu $stream)
-        # shellcheck disable=SC2059
-        printf "$row" "$op" "$size" "$(jq '.p50_ns / 1000' <<<"$lat")" "$(jq '.p99_ns / 1000' <<<"$lat")" \
-            "$(jq .gbps <<<"$rate")" "$(jq .mops <<<"$rate")" "${right[$op$size]}"
+        printf '%-9s %8s' "$op" "$size"
+        for t in $transports; do
+            # shellcheck disable=SC2046,SC2183
+            printf ' | %8.2f %8.2f %8.2f %8.3f %-5s' $(cells "$t" "$op" "$size") "${right[$t$op$size]}"
+        done
+        echo
     done
 done
 [ $bad = 0 ] || { echo "not every byte was right"; exit 1; }
