@@ -28,6 +28,15 @@ struct eng_falcon_conn {
 	TAILQ_ENTRY(eng_falcon_conn) next; /* f->free or f->busy */
 };
 
+/* What eng_falcon_stage() said of a CID, that costs more than all else that is done to find the
+ * connection. */
+#define ENG_FALCON_CIDS 64
+struct eng_falcon_cid {
+	uint32_t key; /* CID + 1; 0: none */
+	uint32_t slot;
+	unsigned stage;
+};
+
 struct eng_falcon {
 	struct eng_transport *t;
 	struct fa_stack *fa;
@@ -38,6 +47,7 @@ struct eng_falcon {
 	bool work;                     /* something was given to the stack in this turn */
 	struct eng_falcon_conn *conns; /* [nconns] */
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
+	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the CID's low bits: found lately */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
 	uint64_t psp_counters[psp_reason_count];
 	uint64_t rofx_counters[rofx_reason_count];

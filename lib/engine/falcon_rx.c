@@ -150,18 +150,30 @@ input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt
 	fa_input(fc->fa, t->now, &in);
 }
 
+static const struct eng_falcon_cid *
+cid_known(struct eng_transport *t, uint32_t cid)
+{
+	struct eng_falcon_cid *k = &t->falcon->cids[cid % ENG_FALCON_CIDS];
+
+	if (k->key != cid + 1) {
+		k->key = cid + 1;
+		k->stage = eng_falcon_stage(t->e, cid, &k->slot);
+	}
+	return k;
+}
+
 /* Whose is it? The CID is never encrypted. */
 static struct eng_falcon_conn *
 connection(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, uint32_t cid,
 	unsigned *stage)
 {
+	const struct eng_falcon_cid *k = cid_known(t, cid);
 	struct eng_falcon_conn *fc;
-	uint32_t slot;
 
-	*stage = eng_falcon_stage(t->e, cid, &slot);
-	if (*stage != t->index || slot >= t->falcon->fresh)
+	*stage = k->stage;
+	if (k->stage != t->index || k->slot >= t->falcon->fresh)
 		return NULL;
-	fc = &t->falcon->conns[slot];
+	fc = &t->falcon->conns[k->slot];
 	if (fc->fa == NULL || fc->cid != cid || fc->port != port || fc->vlan != pkt->eth.vlan ||
 		!sk_addr_eq(&fc->raddr, &pkt->ip.src))
 		return NULL;

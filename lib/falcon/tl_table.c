@@ -2,7 +2,8 @@
 /*
  * Transactions by connection and RSN: a chained hash table for the whole stack, so that an idle
  * connection costs nothing. The peer chooses the RSN of what it sends, so the multiplier is secret;
- * chains stay short because a table has at least as many buckets as transactions.
+ * chains stay short because a table has at least as many buckets as transactions. Neighbours by RSN
+ * are neighbours in the table: a connection's next transactions lie in lines that were just used.
  */
 #include "conn_priv.h"
 
@@ -11,6 +12,7 @@
 #include "../base/mem.h"
 
 #define BITS_MAX 26
+#define RUN_BITS 5 /* RSNs in a row whose buckets lie in a row */
 
 static uint64_t
 mix(uint64_t v)
@@ -23,7 +25,7 @@ mix(uint64_t v)
 int
 tl_table_init(struct tl_table *t, uint32_t entries, uint64_t seed)
 {
-	for (t->bits = 4; t->bits < BITS_MAX && (1u << t->bits) < entries; t->bits++)
+	for (t->bits = RUN_BITS + 1; t->bits < BITS_MAX && (1u << t->bits) < entries; t->bits++)
 		;
 	t->key = mix(seed + 1) | 1;
 	t->bucket = sk_mem_alloc(sizeof(*t->bucket) << t->bits);
@@ -41,9 +43,10 @@ tl_table_fini(struct tl_table *t)
 static struct tl_txn **
 bucket_of(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 {
-	uint64_t v = (uint64_t)(uintptr_t)c + ((uint64_t)rsn << 20);
+	uint64_t v = (uint64_t)(uintptr_t)c + ((uint64_t)(rsn >> RUN_BITS) << 20);
+	uint64_t run = v * table->key >> (64 - table->bits + RUN_BITS);
 
-	return &table->bucket[v * table->key >> (64 - table->bits)];
+	return &table->bucket[run << RUN_BITS | (rsn & ((1u << RUN_BITS) - 1))];
 }
 
 struct tl_txn *
