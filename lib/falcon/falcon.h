@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "../base/reason.h"
+#include "../wire/falcon.h"
 
-struct wire_falcon;
 struct fa_stack;
 struct fa_conn;
 struct fa_algorithm; /* rue.h */
@@ -37,8 +37,7 @@ struct fa_algorithm; /* rue.h */
 static inline uint32_t
 fa_ticks(uint64_t ns)
 {
-	/* ns * 1000 / 131072 without losing the upper bits */
-	return (uint32_t)((ns / 16384) * 125 + (ns % 16384) * 125 / 16384);
+	return (uint32_t)wire_falcon_ticks(ns);
 }
 
 /* ---- Bytes ---- */
