@@ -41,14 +41,15 @@ in_one_piece(struct eng_transport *t, struct datagram *d)
 {
 	struct fa_buf *b;
 
-	b = eng_fbuf(t->rx_pool, d->m, d->off, d->len);
+	/* All of it: the sum of UDP's checksum is still to be taken. */
+	b = eng_fbuf(t->rx_pool, d->m, 0, d->off + d->len);
 	d->m = NULL;
 	if (b == NULL) {
 		sk_count(t->counters, ENG_RX_NO_MBUF);
 		return false;
 	}
 	d->m = b->owner;
-	d->off = (uint32_t)(b->data - rte_pktmbuf_mtod(d->m, uint8_t *));
+	d->off += (uint32_t)(b->data - rte_pktmbuf_mtod(d->m, uint8_t *));
 	return true;
 }
 
@@ -115,6 +116,13 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 	return rc < 0 ? refuse(t, f->psp_counters, -rc) : true;
 }
 
+static int
+parse(const struct datagram *d, uint32_t len, struct wire_falcon *h)
+{
+	return wire_falcon_parse(
+		h, rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head), len);
+}
+
 static void
 input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt *pkt,
 	struct datagram *d)
@@ -128,9 +136,14 @@ input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt
 		.ttl = pkt->ip.ttl,
 		.ce = pkt->ip.ecn == IP_ECN_CE,
 	};
-	int n = wire_falcon_parse(
-		&h, rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head), len);
+	int n = parse(d, len, &h);
 
+	/* The frame's pieces may have been cut anywhere. */
+	if (d->m->nb_segs > 1 && (n < 0 || d->off + d->head + (uint32_t)n > d->m->data_len)) {
+		if (!in_one_piece(t, d))
+			return;
+		n = parse(d, len, &h);
+	}
 	if (n < 0) {
 		refuse(t, t->wire_counters, -n);
 		rte_pktmbuf_free(d->m);

@@ -241,7 +241,8 @@ gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	struct fa_buf *b = eng_fbuf_alloc(mp);
 
-	if (b != NULL && rte_pktmbuf_tailroom((struct rte_mbuf *)b->owner) < len) {
+	/* The mbuf, too, knows how long it is: sums are taken over it. */
+	if (b != NULL && rte_pktmbuf_append(b->owner, (uint16_t)len) == NULL) {
 		eng_fbuf_free(b);
 		b = NULL;
 	}

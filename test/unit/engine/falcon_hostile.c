@@ -241,6 +241,21 @@ Test(engine_falcon_hostile, a_replayed_packet_places_nothing)
 	stop();
 }
 
+/* Behind the UDP header a port may have cut the frame's pieces anywhere: it is still the packet
+ * that had come before, and not a damaged one. */
+Test(engine_falcon_hostile, a_frame_in_two_pieces_is_the_same_frame)
+{
+	start(NULL);
+	for (uint32_t cut = PSP; cut < real.len; cut++) {
+		uint64_t before = frig_count(1, "fa", "FA_DUPLICATE");
+
+		frig_inject_cut(1, real.b, real.len, cut);
+		frig_turns(3);
+		cr_assert_eq(frig_count(1, "fa", "FA_DUPLICATE"), before + 1, "cut at %u", cut);
+	}
+	stop();
+}
+
 /* Cut anywhere, with and without lengths that say so. */
 Test(engine_falcon_hostile, truncated_packets_place_nothing)
 {

@@ -369,8 +369,8 @@ frig_count(int node, const char *layer, const char *name)
 	return pair_counter(frig.n[node].e, layer, name);
 }
 
-void
-frig_inject(int node, const void *frame, size_t len)
+static struct rte_mbuf *
+piece(const void *bytes, size_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(frig.pool);
 	void *at;
@@ -378,6 +378,21 @@ frig_inject(int node, const void *frame, size_t len)
 	cr_assert_not_null(m);
 	at = rte_pktmbuf_append(m, (uint16_t)len);
 	cr_assert_not_null(at);
-	memcpy(at, frame, len);
+	memcpy(at, bytes, len);
+	return m;
+}
+
+void
+frig_inject(int node, const void *frame, size_t len)
+{
+	cr_assert_eq(rte_ring_enqueue(frig.to[node], piece(frame, len)), 0);
+}
+
+void
+frig_inject_cut(int node, const void *frame, size_t len, size_t cut)
+{
+	struct rte_mbuf *m = piece(frame, cut);
+
+	cr_assert_eq(rte_pktmbuf_chain(m, piece((const char *)frame + cut, len - cut)), 0);
 	cr_assert_eq(rte_ring_enqueue(frig.to[node], m), 0);
 }

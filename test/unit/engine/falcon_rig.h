@@ -73,7 +73,9 @@ void frig_recv(int node, uint64_t wr_id);
 void frig_works(void);
 uint64_t frig_count(int node, const char *layer, const char *name);
 
-/* Puts a frame on the wire to a node. */
+/* Puts a frame on the wire to a node: in one piece, or as an mbuf of `cut` bytes and one of the
+ * rest. */
 void frig_inject(int node, const void *frame, size_t len);
+void frig_inject_cut(int node, const void *frame, size_t len, size_t cut);
 
 #endif
