@@ -125,7 +125,8 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 
 	if (c->error == 0)
 		c->error = error;
-	if (state == ECONN_BOUND || state == ECONN_REQUESTED) {
+	/* Somebody knows of it, and is told when TCP has closed. */
+	if (state == ECONN_BOUND || state == ECONN_REQUESTED || state == ECONN_ESTABLISHED) {
 		eng_conn_pend(t, c, ECONN_P_CLOSE);
 		return;
 	}
