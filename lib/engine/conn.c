@@ -54,13 +54,11 @@ eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what)
 	c->pending |= what;
 }
 
-/* Tells the connection's engine stage. */
-static bool
-tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, void *ptr,
+bool
+eng_conn_tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, uint64_t u,
 	uint32_t arg)
 {
-	struct eng_dmsg m = {
-		.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, c->qp_index)};
+	struct eng_dmsg m = {.u = u, .arg = arg, .id_type = ENG_DMSG(type, c->qp_index)};
 
 	if (rte_ring_sp_enqueue_elem(t->to_stage[c->stage], &m, sizeof(m)) == 0)
 		return true;
@@ -80,7 +78,7 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 	case ECONN_BOUND:
 		if (c->falcon != NULL)
 			return eng_falcon_deliver(t, c, chain);
-		if (tell(t, c, ENG_E_DATA, chain, 0))
+		if (eng_conn_tell(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
 			return true;
 		eng_conn_pend(t, c, ECONN_P_RESUME);
 		return false;
@@ -112,7 +110,7 @@ tell_space(struct eng_transport *t, struct eng_conn *c)
 	/* A stage that has plenty need not be told of each acknowledgement. */
 	if (more <= 0 || (more < snd_buf / 8 && c->credit > snd_buf / 2))
 		return true;
-	if (!tell(t, c, ENG_E_SPACE, NULL, (uint32_t)more))
+	if (!eng_conn_tell(t, c, ENG_E_SPACE, 0, (uint32_t)more))
 		return false;
 	c->credit += more;
 	return true;
@@ -121,7 +119,7 @@ tell_space(struct eng_transport *t, struct eng_conn *c)
 static bool
 tell_closed(struct eng_transport *t, struct eng_conn *c)
 {
-	if (!tell(t, c, ENG_E_CLOSED, NULL, (uint32_t)-c->error))
+	if (!eng_conn_tell(t, c, ENG_E_CLOSED, 0, (uint32_t)-c->error))
 		return false;
 	c->state = ECONN_DEAD;
 	return true;
@@ -132,7 +130,7 @@ static bool
 resume(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL && c->su->held != NULL) {
-		if (!tell(t, c, ENG_E_DATA, c->su->held, 0))
+		if (!eng_conn_tell(t, c, ENG_E_DATA, (uintptr_t)c->su->held, 0))
 			return false;
 		c->su->held = NULL;
 	}
@@ -178,11 +176,11 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 	if ((c->pending & ECONN_P_RESUME) && !resume(t, c))
 		return false;
 	if ((c->pending & ECONN_P_EMSS) &&
-		(c->tcp == NULL || tell(t, c, ENG_E_EMSS, NULL, tcp_emss(c->tcp))))
+		(c->tcp == NULL || eng_conn_tell(t, c, ENG_E_EMSS, 0, tcp_emss(c->tcp))))
 		c->pending &= ~ECONN_P_EMSS;
 	if ((c->pending & ECONN_P_SPACE) && (c->tcp == NULL || tell_space(t, c)))
 		c->pending &= ~ECONN_P_SPACE;
-	if ((c->pending & ECONN_P_FIN) && tell(t, c, ENG_E_FIN, NULL, 0))
+	if ((c->pending & ECONN_P_FIN) && eng_conn_tell(t, c, ENG_E_FIN, 0, 0))
 		c->pending &= ~ECONN_P_FIN;
 	if (c->pending == ECONN_P_CLOSED && tell_closed(t, c))
 		c->pending = 0;

@@ -19,19 +19,6 @@
 
 /* ---- What lib/falcon asks for ---- */
 
-/* Tells the connection's engine stage. */
-static bool
-tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, uint64_t u,
-	uint32_t arg)
-{
-	struct eng_dmsg m = {.u = u, .arg = arg, .id_type = ENG_DMSG(type, c->qp_index)};
-
-	if (rte_ring_sp_enqueue_elem(t->to_stage[c->stage], &m, sizeof(m)) == 0)
-		return true;
-	sk_count(t->counters, ENG_RING_FULL);
-	return false;
-}
-
 static bool
 op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 {
@@ -48,7 +35,7 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 
 	/* Until it is bound nobody knows where to. */
 	if (fc->c->state == ECONN_BOUND && fc->start == NULL &&
-		tell(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
+		eng_conn_tell(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
 		return true;
 	if (!fc->busy)
 		TAILQ_INSERT_TAIL(&t->falcon->busy, fc, next);
@@ -82,7 +69,7 @@ eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c)
 
 	if (start == NULL)
 		return true;
-	if (!tell(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
+	if (!eng_conn_tell(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
 		return false;
 	c->falcon->start = NULL;
 	return true;
@@ -103,7 +90,6 @@ eng_falcon_create(struct eng_transport *t, uint64_t now)
 	if (f == NULL)
 		return -ENOMEM;
 	t->falcon = f;
-	f->t = t;
 	f->swift = fa_swift;
 	f->swift.param = &t->e->cfg.falcon.swift;
 	TAILQ_INIT(&f->free);

@@ -38,7 +38,6 @@ struct eng_falcon_cid {
 };
 
 struct eng_falcon {
-	struct eng_transport *t;
 	struct fa_stack *fa;
 	struct fa_algorithm swift; /* with the configured parameters */
 	struct psp_crypto *crypto;

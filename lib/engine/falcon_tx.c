@@ -14,7 +14,6 @@
 #define SMALL_MAX  (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
 #define PATH_SPORT 49152 /* source ports of paths: their low 14 bits */
 #define PATH_BITS  14
-#define UDP_SUM_AT 6
 
 struct frame {
 	struct eng_falcon_conn *fc;
@@ -73,8 +72,9 @@ payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct fra
 
 /* PSP and Falcon headers in front of the payload, and the seal. 0 or -EAGAIN: no IV is left. */
 static int
-seal(struct eng_transport *t, struct frame *f, const uint8_t *head, unsigned falcon_len)
+seal(struct eng_transport *t, struct frame *f)
 {
+	unsigned falcon_len = wire_falcon_len(f->out->hdr->type);
 	struct wire_psp psp = {
 		.next = PSP_NEXT_FALCON,
 		.crypt_offset = wire_psp_crypt_offset(false, 0),
@@ -88,7 +88,7 @@ seal(struct eng_transport *t, struct frame *f, const uint8_t *head, unsigned fal
 	if (!psp_iv_next(&f->fc->iv, t->now, &psp.iv))
 		return -EAGAIN;
 	falcon = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)falcon_len);
-	memcpy(falcon, head, falcon_len);
+	wire_falcon_emit(falcon, f->out->hdr);
 	at = (uint8_t *)rte_pktmbuf_prepend(f->m, PSP_LEN);
 	wire_psp_emit(at, &psp);
 	if (!f->sealed)
@@ -127,7 +127,7 @@ lower_headers(struct eng_transport *t, const struct frame *f, const struct eng_p
 			eng_mbuf_sum(eng_pseudo_sum(f->fc->addr_sum, len), f->m, 0, len));
 		if (sum == 0)
 			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
-		memcpy(at + UDP_SUM_AT, &sum, sizeof(sum));
+		memcpy(at + UDP_CKSUM_OFFSET, &sum, sizeof(sum));
 	}
 	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)(path->l2_len + path->l3_len));
 	net_head_emit(at, path, len, IP_ECN_ECT0, t->ip_id++, false);
@@ -142,7 +142,6 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	struct frame f = {.fc = fa_conn_user(conn), .out = out};
 	struct net_path *path = &f.fc->path;
 	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
-	uint8_t head[FALCON_MAX];
 	int rc;
 
 	if (!eng_tx_room(t, path->port)) {
@@ -160,7 +159,7 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 		t->falcon->work = true;
 		return -EAGAIN;
 	}
-	if (seal(t, &f, head, wire_falcon_emit(head, out->hdr)) < 0) {
+	if (seal(t, &f) < 0) {
 		rte_pktmbuf_free(f.m);
 		return -EKEYEXPIRED;
 	}

@@ -228,6 +228,9 @@ void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
 /* Tries again what waits; true if something could be done. */
 bool eng_conns_pending(struct eng_transport *t);
+/* Says something to the engine stage of a bound connection. false: the ring is full. */
+bool eng_conn_tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type,
+	uint64_t u, uint32_t arg);
 /* From here on its bytes go to (stage, qp_index). */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
 /* A message of an engine stage. */

@@ -64,9 +64,9 @@ struct fa_out {
 	const struct fa_buf *payload;  /* NULL: none. Stays Falcon's; not to be changed */
 	/* t1 of a data packet, t3 of an ACK or NACK, in ticks: goes into the IV of PSP */
 	uint32_t stamp;
-	uint32_t path; /* 20 bits of path entropy: IPv6 flow label, or the low 14 bits + 49152 as
-			  UDP source port. The low two bits are the flow (7.3 of the notes on
-			  multipath) */
+	/* 20 bits of path entropy: IPv6 flow label, or the low 14 bits + 49152 as UDP source port.
+	 * The low two bits tell the flows of a connection apart. */
+	uint32_t path;
 	bool retransmission;
 };
 
@@ -223,8 +223,9 @@ void fa_stack_destroy(struct fa_stack *s);
 /* Once per turn of the loop: timers that are due, deliveries, then up to `budget` packets, round
  * robin over connections that may send (8.3). Returns how many packets went out. */
 unsigned fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
-/* Its two halves, for an owner whose clock moves on between what it last received and what it sends:
- * timers are to fire for what had not come by `now`, not for what lies unread at the port. */
+/* Its two halves, for an owner whose clock moves on between what it last received and what it
+ * sends: timers are to fire for what had not come by `now`, not for what lies unread at the port.
+ */
 void fa_stack_timers(struct fa_stack *s, uint64_t now);
 unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
 /* When it wants to be polled next though nothing arrives; SK_NEVER if never. */
