@@ -47,21 +47,20 @@ say "corruption that only the CRC sees"
 soak 0 --corrupt-crc 0.0005 --seed 12
 soak $cpus --split --corrupt-crc 0.0005 --drop 0.01 --reorder 0.01 --seed 13
 
-say "a second reader"
+say "two other readers"
+bytes=4M
+soak 0 --drop 0.01 --reorder 0.01 --seed 14 --pcap "$work/wire.pcap"
+test/interop/mpa_stream.py "$work/wire.pcap" "$work/sorted.pcap" >"$work/stream.json" || fail "not what MPA asks for: $(cat "$work/stream.json")"
+own() { jq -r "$1" "$work/stream.json"; }
+[ "$(own .again)" -gt 10 ] && [ "$(own .crcs)" -gt 1000 ] || fail "that was no lossy wire: $(cat "$work/stream.json")"
+echo "our own: $(own .fpdus) FPDUs, each with a good CRC, in $(own .segments) segments, $(own .again) of them late or again"
 if command -v tshark >/dev/null; then
-    bytes=4M
-    soak 0 --drop 0.01 --reorder 0.01 --seed 14 --pcap "$work/wire.pcap"
-    # The payload is random: what guesses protocols in it is left out.
-    read_wire() {
-        tshark -r "$work/wire.pcap" --disable-protocol nvme-tcp --disable-heuristic smb_direct_iwarp \
-            --disable-heuristic rpcrdma_iwarp "$@" 2>"$work/tshark.log" || fail "tshark cannot read the capture"
-    }
-    read_wire -Y _ws.malformed >"$work/malformed.txt"
-    [ -s "$work/malformed.txt" ] && { head -n 5 "$work/malformed.txt"; fail "tshark finds malformed packets"; }
-    read_wire -V >"$work/wire.txt"
+    . test/interop/tshark.inc
+    sums_good "$work/wire.pcap" || fail "tshark finds wrong checksums"
+    read_mpa "$work/sorted.pcap" -V >"$work/wire.txt" 2>"$work/tshark.log" || fail "tshark cannot read the capture"
     good=$(grep -c "Good CRC32" "$work/wire.txt")
-    bad=$(grep -c "Bad CRC32" "$work/wire.txt")
-    [ "$good" -gt 1000 ] && [ "$bad" = 0 ] || fail "tshark finds $good good CRCs and $bad bad ones"
+    bad=$(grep -c -e "Bad CRC32" -e Malformed "$work/wire.txt")
+    [ "$good" = "$(own '.sorted_opcodes | add')" ] && [ "$bad" = 0 ] || fail "tshark finds $good good CRCs, and $bad lines that are bad"
     echo "tshark: no malformed packet, $good FPDUs with a good CRC and none with a bad one"
 else
     echo "no tshark on this machine"

@@ -6,12 +6,12 @@
 . "$(dirname "$0")/common.sh"
 command -v tshark >/dev/null || skip "no tshark here"
 [ -x "$interop/wire_ext" ] || fail "$interop/wire_ext is not built"
+. test/interop/tshark.inc
 
 "$interop/wire_ext" --no-huge --no-shconf --no-pci --no-telemetry -m 256 -l 0 -- "$work/wire.pcap" \
     >"$work/meant" 2>"$work/wire_ext.log" || fail "the operations themselves"
-# No dissector of an upper layer may take payload for its own. What a busy machine made TCP send again is not a second message.
-once="!(tcp.analysis.retransmission || tcp.analysis.fast_retransmission || tcp.analysis.spurious_retransmission || tcp.analysis.out_of_order)"
-tshark -r "$work/wire.pcap" -T pdml -Y "$once" --disable-protocol nvme-tcp --disable-heuristic smb_direct_iwarp --disable-heuristic rpcrdma_iwarp \
-    >"$work/wire.pdml" 2>"$work/tshark.log" || fail "tshark gives up"
+# Each FPDU once and in a segment of its own, whatever a busy machine made TCP do.
+test/interop/mpa_stream.py "$work/wire.pcap" "$work/sorted.pcap" >"$work/stream.log" || fail "not what MPA asks for"
+read_mpa "$work/sorted.pcap" -T pdml >"$work/wire.pdml" 2>"$work/tshark.log" || fail "tshark gives up"
 test/interop/wire_ext.py "$work/meant" <"$work/wire.pdml" >"$work/compare.log" || fail "tshark reads something else"
 cat "$work/compare.log"
