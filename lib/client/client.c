@@ -112,7 +112,9 @@ cl_start(struct saker *s, void *home, uint64_t size)
 
 static const enum shm_op destroy_op[CL_KINDS] = {
 	[CL_QP] = SHM_QP_DESTROY,
+	[CL_AH] = SHM_AH_DESTROY,
 	[CL_SRQ] = SHM_SRQ_DESTROY,
+	[CL_XRCD] = SHM_XRCD_CLOSE,
 	[CL_LISTENER] = SHM_UNLISTEN,
 	[CL_CQ] = SHM_CQ_DESTROY,
 	[CL_MW] = SHM_MW_DESTROY,

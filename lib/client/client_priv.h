@@ -41,7 +41,7 @@ cl_unspin(uint32_t *lock)
 /* ---- Objects ---- */
 
 /* In the order in which a client that leaves lets go of them. */
-enum cl_kind { CL_QP, CL_SRQ, CL_LISTENER, CL_CQ, CL_MW, CL_MR, CL_PD, CL_KINDS };
+enum cl_kind { CL_QP, CL_AH, CL_SRQ, CL_XRCD, CL_LISTENER, CL_CQ, CL_MW, CL_MR, CL_PD, CL_KINDS };
 #define CL_QPN CL_KINDS /* a key's kind only: QPs by number */
 
 /* A number of some kind, and whom it belongs to. */
@@ -111,10 +111,19 @@ struct saker_cq {
 	struct cl_obj obj;
 };
 
+struct saker_ah {
+	struct cl_obj obj;
+};
+
+struct saker_xrcd {
+	struct cl_obj obj;
+};
+
 struct saker_srq {
 	_Alignas(SHM_LINE) struct shm_prod rq;
-	uint32_t lock, max_sge;
+	uint32_t lock, max_sge, number;
 	struct saker *s;
+	void *user;
 	struct cl_obj obj;
 };
 
@@ -125,6 +134,7 @@ struct saker_qp {
 	uint32_t handle;
 	uint16_t max_inline;
 	uint8_t max_send_sge, stage;
+	uint8_t type; /* enum shm_qp_type */
 	struct saker *s;
 	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: it has an SRQ */
 	uint32_t max_recv_sge;

@@ -42,9 +42,10 @@ saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_
 	return saker_listen_as(s, addr, port, backlog, NULL, user, out);
 }
 
-int
-saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
-	const struct saker_conn_param *p, void *user, struct saker_listener **out)
+/* A listener of either port space. */
+static int
+listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, uint16_t port,
+	uint32_t backlog, const struct saker_conn_param *p, void *user, struct saker_listener **out)
 {
 	struct saker_listener *l = cl_zalloc(sizeof(*l));
 	struct shm_msg m;
@@ -62,6 +63,7 @@ saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint
 		m.body.cm.local = *addr;
 	m.body.cm.lport = port;
 	m.body.cm.backlog = backlog;
+	m.body.cm.space = (uint8_t)space;
 	rc = cl_command(s, &m, SHM_LISTEN);
 	l->port = m.body.cm.lport;
 	l->user = user;
@@ -73,6 +75,39 @@ saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint
 	}
 	*out = l;
 	return 0;
+}
+
+int
+saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	const struct saker_conn_param *p, void *user, struct saker_listener **out)
+{
+	return listen_in(s, SHM_SPACE_TCP, addr, port, backlog, p, user, out);
+}
+
+int
+saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out)
+{
+	return listen_in(s, SHM_SPACE_UDP, addr, port, backlog, NULL, user, out);
+}
+
+int
+saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t port,
+	const void *private_data, size_t len)
+{
+	struct shm_msg m;
+
+	if (len > SHM_PRIVATE_MAX)
+		return cl_fail(-EINVAL, "private data of %zu bytes is longer than %u", len,
+			SHM_PRIVATE_MAX);
+	memset(&m, 0, sizeof(m));
+	m.body.cm.qp = qp->handle;
+	m.body.cm.remote = *remote;
+	m.body.cm.rport = port;
+	m.body.cm.private_len = (uint16_t)len;
+	if (len > 0)
+		memcpy(m.body.cm.private_data, private_data, len);
+	return cl_command(qp->s, &m, SHM_RESOLVE);
 }
 
 int
@@ -178,6 +213,7 @@ static const struct event_row {
 	[SHM_EV_DISCONNECTED - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_DISCONNECTED, CL_QP, false},
 	[SHM_EV_QP_FATAL - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_QP_FATAL, CL_QP, true},
 	[SHM_EV_CQ_OVERFLOW - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_CQ_OVERFLOW, CL_CQ, true},
+	[SHM_EV_SRQ_LIMIT - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_SRQ_LIMIT, CL_SRQ, true},
 };
 
 static const struct event_row *
@@ -223,6 +259,8 @@ event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 		ev->qp = owner;
 	else if (row->kind == CL_CQ)
 		ev->cq = owner;
+	else if (row->kind == CL_SRQ)
+		ev->srq = owner;
 	else
 		ev->listener = owner;
 	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED)

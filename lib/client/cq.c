@@ -79,6 +79,7 @@ cqe_read(const struct shm_cqe *e, struct rd_wc *wc)
 	wc->imm = e->imm;
 	wc->inv_stag = e->inv_stag;
 	wc->vendor_err = e->vendor_err;
+	wc->src_qp = e->src_qpn;
 }
 
 static inline int

@@ -99,6 +99,18 @@ payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_s
 	return 0;
 }
 
+/* Whom it goes to, where the connection does not say. */
+static void
+address_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+{
+	e->ah = wr->ah != NULL ? wr->ah->obj.handle : SHM_NONE;
+	e->remote_srqn = wr->remote_srqn;
+	if (qp->type != SHM_UD)
+		return;
+	e->remote_qpn = wr->remote_qpn;
+	e->remote_qkey = wr->remote_qkey;
+}
+
 static inline int
 sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
 {
@@ -110,6 +122,8 @@ sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *
 	e->wr_id = wr->wr_id;
 	e->remote_addr = wr->remote_addr;
 	e->rkey = wr->rkey;
+	if (__builtin_expect(qp->type != SHM_RC, 0))
+		address_write(qp, wr, e);
 	e->imm = wr->imm;
 	e->data = wr->data;
 	e->compare = wr->compare;
@@ -123,6 +137,8 @@ saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
 
 	if (__atomic_load_n(&qp->s->gone, __ATOMIC_RELAXED) != 0)
 		return -EPIPE;
+	if (qp->sq.entries == NULL)
+		return -EINVAL;
 	while (done < n && shm_prod_room(&qp->sq) > 0) {
 		if (sqe_write(qp, &wr[done], shm_prod_entry(&qp->sq)) < 0) {
 			if (done == 0)

@@ -1,57 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs and shared receive queues: made, found, asked about, moved, destroyed. */
+/* Queue pairs: made, found, asked about, moved, destroyed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client_priv.h"
-
-static int
-srq_bind(struct saker_srq *srq, struct saker *s, const struct shm_srq_info *info)
-{
-	if (info->max_sge > RD_MAX_SGE ||
-		!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_sge)))
-		return -EPROTO;
-	shm_prod_init(&srq->rq, s->home, &info->rq);
-	srq->max_sge = info->max_sge;
-	srq->s = s;
-	return 0;
-}
-
-int
-saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out)
-{
-	struct saker *s = pd->obj.s;
-	struct saker_srq *srq = cl_zalloc(sizeof(*srq));
-	struct shm_msg m;
-	int rc;
-
-	if (srq == NULL)
-		return cl_fail(-ENOMEM, "no memory for a shared receive queue");
-	memset(&m, 0, sizeof(m));
-	m.body.srq.pd = pd->obj.handle;
-	m.body.srq.depth = depth;
-	m.body.srq.max_sge = max_sge;
-	rc = cl_command(s, &m, SHM_SRQ_CREATE);
-	if (rc == 0 && srq_bind(srq, s, &m.body.srq) < 0) {
-		cl_command_handle(s, SHM_SRQ_DESTROY, m.body.srq.srq);
-		rc = cl_fail(-EPROTO, "the place of a shared receive queue makes no sense");
-	}
-	if (rc == 0)
-		rc = cl_obj_add(s, &srq->obj, srq, CL_SRQ, m.body.srq.srq);
-	if (rc < 0) {
-		free(srq);
-		return rc;
-	}
-	*out = srq;
-	return 0;
-}
-
-int
-saker_srq_destroy(struct saker_srq *srq)
-{
-	return cl_obj_destroy(&srq->obj);
-}
 
 /* The reply's places and sizes into the private view that posting uses. */
 static int
@@ -65,11 +18,12 @@ qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 		!shm_ring_ok(
 			&info->sq, s->size, shm_sqe_stride(info->max_send_sge, info->max_inline)))
 		return -EPROTO;
-	if (info->srq == SHM_NONE) {
+	if (info->rq.stride != 0) { /* a receive queue of its own */
 		if (!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_recv_sge)))
 			return -EPROTO;
 		shm_prod_init(&qp->rq, s->home, &info->rq);
 	}
+	qp->type = info->type;
 	shared = (struct shm_qp *)(s->home + info->at);
 	shm_prod_init(&qp->sq, s->home, &info->sq);
 	qp->pending = &shared->pending;
@@ -87,8 +41,8 @@ static void
 attr_to_info(const struct saker_pd *pd, const struct saker_qp_attr *a, struct shm_qp_info *info)
 {
 	info->pd = pd->obj.handle;
-	info->send_cq = a->send_cq->obj.handle;
-	info->recv_cq = a->recv_cq->obj.handle;
+	info->send_cq = a->send_cq != NULL ? a->send_cq->obj.handle : SHM_NONE;
+	info->recv_cq = a->recv_cq != NULL ? a->recv_cq->obj.handle : SHM_NONE;
 	info->srq = a->srq != NULL ? a->srq->obj.handle : SHM_NONE;
 	info->sq_depth = a->sq_depth;
 	info->rq_depth = a->srq != NULL ? 0 : a->rq_depth;
@@ -97,6 +51,8 @@ attr_to_info(const struct saker_pd *pd, const struct saker_qp_attr *a, struct sh
 	info->max_inline = a->max_inline;
 	info->sig_all = a->sig_all;
 	info->transport = (uint8_t)a->transport;
+	info->type = a->type;
+	info->xrcd = a->xrcd != NULL ? a->xrcd->obj.handle : SHM_NONE;
 	info->access = a->access;
 }
 
@@ -133,8 +89,10 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 	struct shm_msg m;
 	int rc;
 
-	if (attr->send_cq == NULL || attr->recv_cq == NULL)
-		return cl_fail(-EINVAL, "a queue pair needs two completion queues");
+	if ((attr->send_cq == NULL && attr->type != SHM_XRC_RECV) ||
+		(attr->recv_cq == NULL && attr->type < SHM_XRC_SEND))
+		return cl_fail(
+			-EINVAL, "a queue pair of type %u lacks a completion queue", attr->type);
 	qp = cl_zalloc(sizeof(*qp));
 	if (qp == NULL)
 		return cl_fail(-ENOMEM, "no memory for a queue pair");
@@ -153,6 +111,36 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 	}
 	attr_round(attr, &m.body.qp);
 	qp->user = attr->user;
+	*out = qp;
+	return 0;
+}
+
+int
+saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out)
+{
+	struct saker *s = x->obj.s;
+	struct saker_qp *qp = cl_zalloc(sizeof(*qp));
+	struct shm_msg m;
+	int rc;
+
+	if (qp == NULL)
+		return cl_fail(-ENOMEM, "no memory for a queue pair");
+	memset(&m, 0, sizeof(m));
+	m.body.qp.xrcd = x->obj.handle;
+	m.body.qp.qpn = qpn;
+	rc = cl_command(s, &m, SHM_QP_OPEN);
+	if (rc == 0) {
+		/* No queue of it is ours: posting finds neither place nor elements allowed. */
+		qp->handle = m.body.qp.qp;
+		qp->qpn = qpn;
+		qp->type = SHM_XRC_RECV;
+		qp->s = s;
+		rc = qp_enter(s, qp);
+	}
+	if (rc < 0) {
+		free(qp);
+		return rc;
+	}
 	*out = qp;
 	return 0;
 }

@@ -35,6 +35,8 @@ struct saker_mw;
 struct saker_cq;
 struct saker_srq;
 struct saker_qp;
+struct saker_ah;
+struct saker_xrcd;
 struct saker_listener;
 
 const char *saker_error(void);
@@ -131,18 +133,68 @@ struct saker_qp_attr {
 	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
 	bool sig_all;
 	enum shm_transport transport;
-	uint32_t access; /* remote rights that the QP grants: enum rd_access; 0: all */
+	/* enum shm_qp_type. SHM_XRC_SEND needs no recv_cq, SHM_XRC_RECV neither CQ, and its `pd`
+	 * serves nothing but to name the attachment. */
+	uint8_t type;
+	struct saker_xrcd *xrcd; /* of SHM_XRC_RECV alone */
+	uint32_t access;         /* remote rights that the QP grants: enum rd_access; 0: all */
 	void *user;
 };
 
+/* ---- Shared receive queues ---- */
+
 int saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out);
+
+struct saker_srq_attr {
+	uint32_t depth, max_sge; /* rounded up in place */
+	uint32_t limit;          /* as saker_srq_set_limit() */
+	/* Both or neither: an XRC queue, which senders name by its number, and where its receives
+	 * complete. Its memory is that of its protection domain, and so is what senders read and
+	 * write when they name it. */
+	struct saker_xrcd *xrcd;
+	struct saker_cq *cq;
+	void *user;
+};
+
+int saker_srq_create_as(
+	struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out);
 int saker_srq_destroy(struct saker_srq *srq);
+void *saker_srq_user(const struct saker_srq *srq);
+uint32_t saker_srq_num(const struct saker_srq *srq); /* XRC; else 0 */
+/* SAKER_EV_SRQ_LIMIT comes once when fewer than `limit` receives are left, or are there now; 0:
+ * never. -EINVAL: more than its depth. */
+int saker_srq_set_limit(struct saker_srq *srq, uint32_t limit);
+
+/* ---- XRC domains ---- */
+
+/*
+ * Processes of one user that name the same file (st_dev, st_ino) share a domain: any of their XRC
+ * receive QPs serves all of their XRC receive queues. `ino` 0: a domain that is nobody else's.
+ * `create`: it may be made; `exclusive`: it must be (-EEXIST). -ENOENT without `create`, -EDQUOT.
+ */
+int saker_xrcd_open(struct saker *s, uint64_t dev, uint64_t ino, bool create, bool exclusive,
+	struct saker_xrcd **out);
+/* -EBUSY: QPs or receive queues of this process are in it. */
+int saker_xrcd_close(struct saker_xrcd *x);
+
+/* ---- Address handles ---- */
+
+/* Names a host that datagrams of `pd` may go to. What connects the two hosts is made in the
+ * background and shared by all; datagrams that are posted meanwhile wait, up to a bound, and beyond
+ * it are lost. -EINVAL: multicast, or nobody's address; -ENETUNREACH, -EDQUOT. */
+int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out);
+/* Requests that name it complete RD_LOC_QP_OP_ERR from here on, unless the engine has taken them. */
+int saker_ah_destroy(struct saker_ah *ah);
 
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
 int saker_qp_destroy(struct saker_qp *qp);
 void *saker_qp_user(const struct saker_qp *qp);
 uint32_t saker_qp_num(const struct saker_qp *qp);
 struct saker_qp *saker_qp_find(struct saker *s, uint32_t qpn); /* NULL: none */
+/* The XRC receive QP of this number, which another process made in the same domain: to be asked
+ * about, and to hear of its end. It is the other's: it goes with it, and destroying this handle
+ * only closes it. -ENOENT. */
+int saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out);
 /* The engine's word on its state, ird, ord. */
 int saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out);
 /* To RD_QP_ERR (flush) is the only move by hand on an iWARP QP. */
@@ -159,6 +211,11 @@ struct saker_wr {
 	uint64_t imm; /* or the STag to invalidate */
 	uint64_t data, data_mask, compare, compare_mask;
 	const struct rd_sge *sge;
+	/* SHM_UD: RD_SEND and RD_SEND_IMM of at most one RDMA MTU. It succeeds when it has left:
+	 * nobody promises that it arrives. */
+	const struct saker_ah *ah;
+	uint32_t remote_qpn, remote_qkey;
+	uint32_t remote_srqn; /* SHM_XRC_SEND */
 };
 
 /* Posts wr[0..n) and rings once. Returns how many were taken (fewer: -ENOMEM would follow, the
@@ -199,6 +256,7 @@ enum saker_event_type {
 	SAKER_EV_DISCONNECTED,    /* qp */
 	SAKER_EV_QP_FATAL,        /* qp, async */
 	SAKER_EV_CQ_OVERFLOW,     /* cq, async */
+	SAKER_EV_SRQ_LIMIT,       /* srq */
 	SAKER_EV_ENGINE_GONE,     /* the saker went away: nothing works any more */
 };
 
@@ -207,6 +265,7 @@ struct saker_event {
 	int status;
 	struct saker_qp *qp;
 	struct saker_cq *cq;
+	struct saker_srq *srq;
 	struct saker_listener *listener;
 	uint32_t request;
 	struct shm_cm cm;
@@ -239,5 +298,22 @@ int saker_reject(struct saker *s, uint32_t request, const void *private_data, si
 int saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param *p);
 /* Orderly: posted work that the engine has taken goes out first. DISCONNECTED follows. */
 int saker_disconnect(struct saker_qp *qp, bool abortive);
+
+/* ---- Datagram services ---- */
+
+/*
+ * Which datagram QP serves a port? Datagram services have a port space of their own. The listener
+ * hears of each question by SAKER_EV_CONNECT_REQUEST (cm.space is SHM_SPACE_UDP, with the asker's
+ * address and private data) and answers with saker_accept() naming one of its datagram QPs, whose
+ * number and Q_Key the asker gets (of *p, which may not be NULL, only the private data counts), or
+ * with saker_reject(). Nothing stays between the two: there is no end to be told.
+ */
+int saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out);
+/* Asks on behalf of `qp`, a datagram QP, one question at a time (-EALREADY). SAKER_EV_ESTABLISHED
+ * with cm.remote_qpn, cm.remote_qkey and private data, REJECTED (private data) or UNREACHABLE
+ * follows. */
+int saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t port,
+	const void *private_data, size_t len);
 
 #endif

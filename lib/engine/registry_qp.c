@@ -79,6 +79,8 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (i->transport > SHM_FALCON || (i->transport == SHM_FALCON && !c->cfg->falcon.enabled))
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "there is no transport %u here", i->transport);
+	if (i->type != SHM_RC)
+		return ctl_refuse(c, m, -EOPNOTSUPP, "there is no QP of type %u here", i->type);
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	if (c->totals.qps >= c->cfg->limits.qps)
@@ -197,8 +199,10 @@ qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->stage = q->eng.stage;
 	i->ird = q->ird;
 	i->ord = q->ord;
+	i->type = SHM_RC;
+	i->xrcd = SHM_NONE;
+	i->qkey = 0;
 	i->rsv = 0;
-	i->rsv2 = 0;
 }
 
 static void

@@ -215,7 +215,7 @@ srq_lay(struct ctl_client *cl, struct ctl_srq *s, uint64_t at, uint16_t stride,
 	info->depth = s->eng.depth;
 	info->max_sge = s->eng.max_sge;
 	info->srq = s->eng.handle;
-	info->rsv = 0;
+	info->srqn = 0;
 	info->rq = ctl_ring_at(cons + sizeof(struct shm_cons), cons, stride, shm_log2(info->depth));
 	shm_take_init(&s->eng.rq, cl->eng.home, &info->rq);
 }
@@ -228,6 +228,8 @@ srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (i->depth < 1 || i->depth > c->cfg->limits.rq_depth)
 		return ctl_refuse(c, m, -EINVAL, "a receive queue holds 1 to %u requests, not %u",
 			c->cfg->limits.rq_depth, i->depth);
+	if (i->xrcd != SHM_NONE || i->cq != SHM_NONE)
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	if (i->max_sge > RD_MAX_SGE)
 		return ctl_refuse(c, m, -EINVAL, "a request has at most %u elements, not %u",
 			RD_MAX_SGE, i->max_sge);

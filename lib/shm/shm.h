@@ -24,7 +24,7 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    1
+#define SHM_VERSION    2
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 8 /* engine stages */
 
@@ -133,12 +133,18 @@ struct shm_sqe { /* SHM_SQE_BASE bytes and then SGEs or inline data, up to the r
 	uint32_t turn;
 	uint8_t opcode, flags, nsge, rsv;
 	uint64_t wr_id;
-	uint64_t remote_addr;
+	union {
+		uint64_t remote_addr;
+		struct { /* datagrams */
+			uint32_t remote_qpn, remote_qkey;
+		};
+	};
 	uint32_t rkey;
 	uint32_t inline_len;
 	uint64_t imm;
 	uint64_t data, compare;
-	uint64_t rsv2;
+	uint32_t ah;          /* datagrams: handle of an address handle */
+	uint32_t remote_srqn; /* XRC */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
@@ -192,10 +198,12 @@ struct shm_cq {
 /*
  * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
  * UNLISTEN, QP_QUERY: handle, none (QUERY: qp). REGION_DROP: handle is the region's number.
- * QP_MODIFY: qp.qp and qp.state. LISTEN: cm.local, lport, backlog, revision, crc, markers, rtr;
- * cm.listener, lport. CONNECT: cm.qp and what it says there. ACCEPT: cm.request, qp, ird, ord, crc,
- * markers, rtr, dialect, private data. REJECT: cm.request, ird, ord (what would have been needed),
- * private data. DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
+ * QP_MODIFY: qp.qp and qp.state. QP_OPEN: qp.xrcd and qp.qpn; qp.
+ * SRQ_MODIFY: srq.srq and srq.limit. LISTEN: cm.local, lport, backlog, space, revision, crc,
+ * markers, rtr; cm.listener, lport. CONNECT: cm.qp and what it says there. RESOLVE: cm.qp, local,
+ * remote, rport, private data. ACCEPT: cm.request, qp, ird, ord, crc, markers, rtr, dialect,
+ * private data. REJECT: cm.request, ird, ord (what would have been needed), private data.
+ * DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
  */
 enum shm_op {
 	/* Commands; the reply has the same op and tag. */
@@ -221,16 +229,24 @@ enum shm_op {
 	SHM_REGION_DROP, /* a memory region that was brought over the socket */
 	SHM_MW_CREATE,
 	SHM_MW_DESTROY,
+	SHM_AH_CREATE,
+	SHM_AH_DESTROY,
+	SHM_XRCD_OPEN,
+	SHM_XRCD_CLOSE,
+	SHM_SRQ_MODIFY,
+	SHM_QP_OPEN, /* destroyed by SHM_QP_DESTROY, which leaves the QP itself alone */
+	SHM_RESOLVE,
 	SHM_OP_COUNT,
 	/* Events; tag 0. */
 	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
-	SHM_EV_ESTABLISHED,  /* body.cm: qp, ird/ord as negotiated, private data (active side) */
+	SHM_EV_ESTABLISHED,  /* body.cm: qp, ird/ord as negotiated, private data (active side);
+				of a lookup: remote_qpn, remote_qkey, private data */
 	SHM_EV_REJECTED,     /* body.cm: qp, private data */
 	SHM_EV_UNREACHABLE,  /* body.cm: qp, status -errno: refused, timed out, no route */
 	SHM_EV_DISCONNECTED, /* body.cm: qp */
 	SHM_EV_QP_FATAL,     /* body.async: qp, code */
 	SHM_EV_CQ_OVERFLOW,  /* body.async: cq */
-	SHM_EV_SRQ_LIMIT,
+	SHM_EV_SRQ_LIMIT,    /* body.async: srq; it has disarmed itself */
 };
 
 #define SHM_HOME        0 /* region number of the home region */
@@ -249,7 +265,9 @@ struct shm_device {
 	uint64_t max_mr_size;
 	uint8_t mac[6], naddrs, rsv;
 	struct sk_addr addrs[8]; /* the addresses of its interfaces */
-	uint32_t max_mw, rsv2;
+	uint32_t max_mw;
+	uint32_t max_ah; /* 0: there are no datagrams and no XRC: Falcon is not enabled */
+	uint32_t max_xrcd, rsv2;
 };
 
 struct shm_extent {
@@ -282,23 +300,52 @@ struct shm_cq_info {
 };
 
 struct shm_srq_info {
-	uint32_t pd, depth, max_sge, limit;
-	uint32_t srq, rsv;
+	uint32_t pd, depth, max_sge;
+	uint32_t limit;    /* below which so many receives SHM_EV_SRQ_LIMIT comes, once; 0: never */
+	uint32_t xrcd, cq; /* XRC: the domain, and where its completions go; else SHM_NONE */
+	uint32_t srq;      /* reply: handle */
+	uint32_t srqn;     /* reply: XRC: its number, 24 bits, for senders; else 0 */
 	struct shm_ring_at rq;
 };
 
+/* Receives at one address, for datagrams: an address handle. */
+struct shm_ah {
+	uint32_t pd;
+	uint32_t ah; /* reply: handle */
+	struct sk_addr remote;
+};
+
+/* An XRC domain: clients of one tenant that name the same file share it. */
+struct shm_xrcd {
+	uint64_t dev, ino; /* of a file; ino 0: nobody else's */
+	uint8_t create;    /* 0: it must exist already */
+	uint8_t exclusive; /* with create: it must not */
+	uint8_t rsv[2];
+	uint32_t xrcd; /* reply: handle */
+};
+
 enum shm_transport { SHM_IWARP = 0, SHM_FALCON = 1 };
+
+/* All but SHM_RC are Falcon's alone. */
+enum shm_qp_type {
+	SHM_RC = 0,
+	SHM_UD,       /* datagrams: each request names its receiver */
+	SHM_XRC_SEND, /* reliable; each request names a shared receive queue of the peer's domain */
+	SHM_XRC_RECV, /* the other end of one: no queues of its own, no CQs, no domain but XRC's */
+};
 
 struct shm_qp_info {
 	uint32_t pd, send_cq, recv_cq, srq; /* srq: SHM_NONE for an own receive queue */
 	/* Rounded up in the reply. */
 	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
-	uint8_t sig_all, transport, state, rsv; /* enum shm_transport, enum rd_qp_state */
+	uint8_t sig_all, transport, state, type; /* enum shm_transport, rd_qp_state, shm_qp_type */
 	uint32_t access;                        /* remote rights that it grants; 0: all */
 	/* Reply: handle, number, the engine stage whose doorbell it rings. */
 	uint32_t qp, qpn, stage;
 	uint32_t ird, ord;
-	uint32_t rsv2;
+	uint32_t xrcd; /* SHM_XRC_RECV: the domain; else SHM_NONE */
+	uint32_t qkey; /* SHM_UD */
+	uint32_t rsv;
 	uint64_t at; /* reply: offset of struct shm_qp */
 	struct shm_ring_at sq, rq;
 };
@@ -323,6 +370,9 @@ enum shm_enhanced {
 	SHM_ENHANCED_TRY = 2,  /* a second attempt at revision 1: nobody negotiates depths, and
 				  whoever connected sends first */
 };
+
+/* Datagram services have ports of their own. */
+enum shm_space { SHM_SPACE_TCP = 0, SHM_SPACE_UDP = 1 };
 
 /* Whose atomics a connection speaks; both sides must say the same. */
 enum shm_dialect {
@@ -353,7 +403,10 @@ struct shm_cm {
 	uint8_t enhanced; /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
 	uint8_t dialect;  /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
 	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport; only such a QP can accept it */
-	uint8_t rsv[6];
+	uint8_t space;     /* LISTEN, CONNECT_REQUEST: enum shm_space */
+	uint8_t type;      /* CONNECT_REQUEST: enum shm_qp_type of the QP that can accept it */
+	uint8_t rsv[4];
+	uint32_t remote_qpn, remote_qkey; /* ESTABLISHED, of a lookup: who serves the port */
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
@@ -377,6 +430,8 @@ struct shm_msg {
 		struct shm_mw mw;
 		struct shm_cq_info cq;
 		struct shm_srq_info srq;
+		struct shm_ah ah;
+		struct shm_xrcd xrcd;
 		struct shm_qp_info qp;
 		struct shm_cm cm;
 		struct shm_async async;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Address handles: whom datagrams may go to. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+int
+saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out)
+{
+	struct saker *s = pd->obj.s;
+	struct saker_ah *ah = cl_zalloc(sizeof(*ah));
+	struct shm_msg m;
+	int rc;
+
+	if (ah == NULL)
+		return cl_fail(-ENOMEM, "no memory for an address handle");
+	memset(&m, 0, sizeof(m));
+	m.body.ah.pd = pd->obj.handle;
+	m.body.ah.remote = *remote;
+	rc = cl_command(s, &m, SHM_AH_CREATE);
+	if (rc == 0)
+		rc = cl_obj_add(s, &ah->obj, ah, CL_AH, m.body.ah.ah);
+	if (rc < 0) {
+		free(ah);
+		return rc;
+	}
+	*out = ah;
+	return 0;
+}
+
+int
+saker_ah_destroy(struct saker_ah *ah)
+{
+	return cl_obj_destroy(&ah->obj);
+}

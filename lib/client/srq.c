@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues, and the XRC domains that some of them belong to. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client_priv.h"
+
+static int
+srq_bind(struct saker_srq *srq, struct saker *s, const struct shm_srq_info *info)
+{
+	if (info->max_sge > RD_MAX_SGE ||
+		!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_sge)))
+		return -EPROTO;
+	shm_prod_init(&srq->rq, s->home, &info->rq);
+	srq->max_sge = info->max_sge;
+	srq->number = info->srqn;
+	srq->s = s;
+	return 0;
+}
+
+int
+saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out)
+{
+	struct saker_srq_attr attr = {.depth = depth, .max_sge = max_sge};
+
+	return saker_srq_create_as(pd, &attr, out);
+}
+
+int
+saker_srq_create_as(struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out)
+{
+	struct saker *s = pd->obj.s;
+	struct saker_srq *srq = cl_zalloc(sizeof(*srq));
+	struct shm_msg m;
+	int rc;
+
+	if (srq == NULL)
+		return cl_fail(-ENOMEM, "no memory for a shared receive queue");
+	memset(&m, 0, sizeof(m));
+	m.body.srq.pd = pd->obj.handle;
+	m.body.srq.depth = attr->depth;
+	m.body.srq.max_sge = attr->max_sge;
+	m.body.srq.limit = attr->limit;
+	m.body.srq.xrcd = attr->xrcd != NULL ? attr->xrcd->obj.handle : SHM_NONE;
+	m.body.srq.cq = attr->cq != NULL ? attr->cq->obj.handle : SHM_NONE;
+	rc = cl_command(s, &m, SHM_SRQ_CREATE);
+	if (rc == 0 && srq_bind(srq, s, &m.body.srq) < 0) {
+		cl_command_handle(s, SHM_SRQ_DESTROY, m.body.srq.srq);
+		rc = cl_fail(-EPROTO, "the place of a shared receive queue makes no sense");
+	}
+	if (rc == 0)
+		rc = cl_obj_add(s, &srq->obj, srq, CL_SRQ, m.body.srq.srq);
+	if (rc < 0) {
+		free(srq);
+		return rc;
+	}
+	attr->depth = m.body.srq.depth;
+	attr->max_sge = m.body.srq.max_sge;
+	srq->user = attr->user;
+	*out = srq;
+	return 0;
+}
+
+int
+saker_srq_destroy(struct saker_srq *srq)
+{
+	return cl_obj_destroy(&srq->obj);
+}
+
+void *
+saker_srq_user(const struct saker_srq *srq)
+{
+	return srq->user;
+}
+
+uint32_t
+saker_srq_num(const struct saker_srq *srq)
+{
+	return srq->number;
+}
+
+int
+saker_srq_set_limit(struct saker_srq *srq, uint32_t limit)
+{
+	struct shm_msg m;
+
+	memset(&m, 0, sizeof(m));
+	m.body.srq.srq = srq->obj.handle;
+	m.body.srq.limit = limit;
+	return cl_command(srq->s, &m, SHM_SRQ_MODIFY);
+}
+
+/* ---- XRC domains ---- */
+
+int
+saker_xrcd_open(struct saker *s, uint64_t dev, uint64_t ino, bool create, bool exclusive,
+	struct saker_xrcd **out)
+{
+	struct saker_xrcd *x = cl_zalloc(sizeof(*x));
+	struct shm_msg m;
+	int rc;
+
+	if (x == NULL)
+		return cl_fail(-ENOMEM, "no memory for an XRC domain");
+	memset(&m, 0, sizeof(m));
+	m.body.xrcd.dev = dev;
+	m.body.xrcd.ino = ino;
+	m.body.xrcd.create = create;
+	m.body.xrcd.exclusive = exclusive;
+	rc = cl_command(s, &m, SHM_XRCD_OPEN);
+	if (rc == 0)
+		rc = cl_obj_add(s, &x->obj, x, CL_XRCD, m.body.xrcd.xrcd);
+	if (rc < 0) {
+		free(x);
+		return rc;
+	}
+	*out = x;
+	return 0;
+}
+
+int
+saker_xrcd_close(struct saker_xrcd *x)
+{
+	return cl_obj_destroy(&x->obj);
+}
