@@ -56,8 +56,8 @@ static const struct row {
 	{"draft-ext", 0, "YES|NO", SET_KEY, "rdmap", "draft-ext",
 		"speak draft-ietf-storm-rdmap-ext-00 instead of RFC 7306"},
 	{"falcon", 0, "YES|NO", SET_KEY, "falcon", "enabled", "serve RDMA over Falcon, too"},
-	{"psp", 0, "VERSION", SET_KEY, "falcon", "psp",
-		"none, gcm128, gcm256, gmac128 or gmac256 around Falcon's packets"},
+	{"psp", 0, "LIST", SET_KEY, "falcon", "psp",
+		"of none, gcm128, gcm256, gmac128, gmac256 what may stand around Falcon's packets"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 

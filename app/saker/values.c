@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../../lib/falcon/rue.h"
 #include "../../lib/rof/rof.h"
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
@@ -30,9 +31,9 @@ static const struct word bool_words[] = {{"yes", 1}, {"no", 0}, {"on", 1}, {"off
 	{"false", 0}, {"1", 1}, {"0", 0}, {NULL, 0}};
 static const struct word idle_words[] = {
 	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
-static const struct word psp_words[] = {{"none", PSP_NO_CRYPTO}, {"gcm128", PSP_AES_GCM_128},
-	{"gcm256", PSP_AES_GCM_256}, {"gmac128", PSP_GMAC_128}, {"gmac256", PSP_GMAC_256},
-	{NULL, 0}};
+/* Strongest first, as two sides choose. */
+static const struct word psp_words[] = {{"gcm256", PSP_AES_GCM_256}, {"gcm128", PSP_AES_GCM_128},
+	{"gmac256", PSP_GMAC_256}, {"gmac128", PSP_GMAC_128}, {"none", PSP_NO_CRYPTO}, {NULL, 0}};
 static const struct word ordering_words[] = {{"strong", ROF_ORDER_STRONG}, {"weak", ROF_ORDER_WEAK},
 	{"none", ROF_ORDER_NONE}, {NULL, 0}};
 static const struct word errors_words[] = {
@@ -207,9 +208,6 @@ static const struct word *
 byte_words(enum kind kind, const char **all)
 {
 	switch (kind) {
-	case KIND_PSP:
-		*all = "none, gcm128, gcm256, gmac128, gmac256";
-		return psp_words;
 	case KIND_ORDERING:
 		*all = "strong, weak, none";
 		return ordering_words;
@@ -232,6 +230,51 @@ parse_byte_word(enum kind kind, const char *text, uint8_t *at, char *why)
 		return REFUSE("is none of %s", all);
 	*at = (uint8_t)w->value;
 	return 0;
+}
+
+/* What may be agreed on. */
+static int
+parse_psps(const char *text, uint16_t *at, char *why)
+{
+	char copy[NAME_LEN], *save = NULL;
+	const struct word *w = NULL;
+	uint16_t all = 0;
+
+	copy[0] = '\0';
+	if (strlen(text) < sizeof(copy))
+		strcpy(copy, text);
+	for (char *t = strtok_r(copy, ", ", &save); t != NULL; t = strtok_r(NULL, ", ", &save)) {
+		w = word_find(psp_words, t);
+		if (w == NULL)
+			break;
+		all |= (uint16_t)(1u << w->value);
+	}
+	if (w == NULL)
+		return REFUSE("is not a list of none, gcm128, gcm256, gmac128, gmac256");
+	*at = all;
+	return 0;
+}
+
+static int
+parse_ticks(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
+{
+	uint64_t v = 0;
+	int rc = parse_time(min, max, text, &v, why);
+
+	if (rc == 0)
+		*at = fa_ticks_near(v);
+	return rc;
+}
+
+static int
+parse_window(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
+{
+	uint32_t packets = 0;
+	int rc = parse_number(KIND_U32, min, max, text, &packets, why);
+
+	if (rc == 0)
+		*at = packets * FA_CWND_ONE;
+	return rc;
 }
 
 static int
@@ -322,6 +365,11 @@ value_parse(
 	case KIND_VLAN:
 		return parse_vlan(text, at, why);
 	case KIND_PSP:
+		return parse_psps(text, at, why);
+	case KIND_TICKS:
+		return parse_ticks(min, max, text, at, why);
+	case KIND_WINDOW:
+		return parse_window(min, max, text, at, why);
 	case KIND_ORDERING:
 	case KIND_ERRORS:
 	case KIND_FLOWS:
@@ -366,6 +414,18 @@ format_loops(const struct loop_list *l, char *buf, size_t len)
 	buf[0] = '\0';
 	for (unsigned i = 0; i < l->n && at < len; i++)
 		at += (size_t)snprintf(buf + at, len - at, "%s%u", i > 0 ? "," : "", l->loop[i]);
+}
+
+static void
+format_psps(uint16_t all, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (const struct word *w = psp_words; w->name != NULL && at < len; w++)
+		if (all & 1u << w->value)
+			at += (size_t)snprintf(
+				buf + at, len - at, "%s%s", at > 0 ? "," : "", w->name);
 }
 
 void
@@ -421,6 +481,15 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 			*(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at);
 		break;
 	case KIND_PSP:
+		format_psps(*(const uint16_t *)at, buf, len);
+		break;
+	case KIND_TICKS:
+		format_units((uint64_t) * (const uint32_t *)at * FA_TICK_PS / 1000, time_units, buf,
+			len);
+		break;
+	case KIND_WINDOW:
+		snprintf(buf, len, "%" PRIu32, *(const uint32_t *)at / FA_CWND_ONE);
+		break;
 	case KIND_ORDERING:
 	case KIND_ERRORS:
 	case KIND_FLOWS:

@@ -26,11 +26,13 @@ enum kind {
 	KIND_PREFIX,
 	KIND_VLAN, /* uint16_t; 0: none */
 	/* Falcon's */
-	KIND_PSP,      /* uint8_t: enum psp_version */
+	KIND_PSP,      /* uint16_t: bits 1 << enum psp_version, a list */
 	KIND_ORDERING, /* uint8_t: enum rof_ordering */
 	KIND_ERRORS,   /* uint8_t: enum rof_errors */
 	KIND_FLOWS,    /* uint8_t */
 	KIND_RNR,      /* uint8_t: the code of a time (Falcon 7.8) */
+	KIND_TICKS,    /* uint32_t: a time in Falcon's ticks, to the nearest */
+	KIND_WINDOW,   /* uint32_t: packets, as FA_CWND_ONE */
 	KIND_PSK,      /* struct eng_falcon_config: its psk, psk_len; formats to nothing */
 };
 

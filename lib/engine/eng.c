@@ -69,8 +69,8 @@ eng_config_default(struct eng_config *cfg)
 	tcp_config_default(&cfg->tcp);
 	fa_config_default(&cfg->falcon.stack);
 	fa_swift_defaults(&cfg->falcon.swift);
-	cfg->falcon.swift.base_delay = fa_ticks(SWIFT_BASE_NS);
-	cfg->falcon.psp = PSP_NO_CRYPTO;
+	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
+	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;
 	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
@@ -127,9 +127,9 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 {
 	if (!cfg->enabled)
 		return 0;
-	if (cfg->psp > PSP_GMAC_256 && cfg->psp != PSP_NO_CRYPTO)
-		return REFUSE("Falcon: there is no PSP version %u", cfg->psp);
-	if (cfg->psp != PSP_NO_CRYPTO && cfg->psk_len == 0)
+	if (cfg->psps == 0 || (cfg->psps & ~(ROFX_PSP_KEYED | ROFX_PSP(PSP_NO_CRYPTO))) != 0)
+		return REFUSE("Falcon: no PSP version, or one that there is not");
+	if ((cfg->psps & ROFX_PSP_KEYED) && cfg->psk_len == 0)
 		return REFUSE(
 			"Falcon: PSP with keys needs a pre-shared key to hand them over under");
 	if (cfg->psk_len > sizeof(cfg->psk) || (cfg->psk_len > 0 && cfg->psk_len < 16))

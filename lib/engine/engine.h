@@ -61,7 +61,8 @@ struct eng_falcon_config {
 	bool enabled;
 	struct fa_config stack; /* its seed is drawn anew */
 	struct fa_swift_params swift;
-	uint8_t psp;            /* enum psp_version; with keys only under TLS: */
+	uint16_t psps; /* bits 1 << enum psp_version: what may be agreed on, the strongest that
+			  the peer has, too; with keys only under TLS: */
 	uint8_t psk[64];        /* pre-shared key of the exchange, 16 bytes or more; */
 	unsigned psk_len;       /* 0: the exchange is in clear */
 	uint8_t ordering;       /* enum rof_ordering, where a client does not say */

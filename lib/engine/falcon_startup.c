@@ -65,7 +65,7 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 		.rnr_retry = cfg->rnr_retry,
 		.rnr_code = cfg->rnr_code,
 		.ttl = FALCON_TTL,
-		.psp = ROFX_PSP(cfg->psp),
+		.psp = cfg->psps,
 		.spi = psp_device_spi(&t->falcon->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));

@@ -40,6 +40,13 @@ fa_ticks(uint64_t ns)
 	return (uint32_t)wire_falcon_ticks(ns);
 }
 
+/* A span of time in ticks, to the nearest. */
+static inline uint32_t
+fa_ticks_near(uint64_t ns)
+{
+	return (uint32_t)((ns * 1000 + FA_TICK_PS / 2) / FA_TICK_PS);
+}
+
 /* ---- Bytes ---- */
 
 /*

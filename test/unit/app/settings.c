@@ -105,12 +105,12 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 {
 	cr_assert_eq(options(""), OPTIONS_RUN);
 	cr_assert_not(s.eng.falcon.enabled);
-	cr_assert_eq(s.eng.falcon.psp, PSP_NO_CRYPTO);
-	file_is("[falcon]\nenabled = yes\npsp = gmac256\npsk = " KEY "\nordering = none\n"
+	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_NO_CRYPTO);
+	file_is("[falcon]\nenabled = yes\npsp = gmac256, gcm128\npsk = " KEY "\nordering = none\n"
 		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.eng.falcon.enabled);
-	cr_assert_eq(s.eng.falcon.psp, PSP_GMAC_256);
+	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_GMAC_256 | 1u << PSP_AES_GCM_128);
 	cr_assert_eq(s.eng.falcon.psk_len, 17);
 	cr_assert_eq(s.eng.falcon.psk[15], 0x0f);
 	cr_assert_eq(s.eng.falcon.psk[16], 0xf0);
@@ -124,8 +124,27 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	setenv("SAKER_FALCON_ORDERING", "weak", 1);
 	cr_assert_eq(options("--falcon no --psp gcm128"), OPTIONS_RUN, "%s", why);
 	cr_assert_not(s.eng.falcon.enabled);
-	cr_assert_eq(s.eng.falcon.psp, PSP_AES_GCM_128);
+	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_AES_GCM_128);
 	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_WEAK);
+}
+
+Test(app_settings, falcons_congestion_control_can_be_tuned)
+{
+	file_is("[falcon]\nswift-target = 250us\nswift-per-hop = 2us\nswift-initial = 8\n"
+		"swift-max = 128\nswift-rx-level = 20\nswift-early-cuts = yes\nplb-attempts = 0\n"
+		"rto-min = 4ms\nretransmits = 7\nreclaim = 5s\nrack = no\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.eng.falcon.swift.base_delay, 1907, "ticks of 131.072 ns");
+	cr_assert_eq(s.eng.falcon.swift.per_hop, 15);
+	cr_assert_eq(s.eng.falcon.swift.fcwnd_initial, 8 * FA_CWND_ONE);
+	cr_assert_eq(s.eng.falcon.swift.fcwnd_max, 128 * FA_CWND_ONE);
+	cr_assert_eq(s.eng.falcon.swift.rx_level_target, 20);
+	cr_assert(s.eng.falcon.swift.early_cuts);
+	cr_assert_eq(s.eng.falcon.swift.plb_attempts, 0);
+	cr_assert_eq(s.eng.falcon.stack.rto_min_ns, 4000000);
+	cr_assert_eq(s.eng.falcon.stack.max_retransmits, 7);
+	cr_assert_eq(s.eng.falcon.stack.reclaim_ns, 5000000000);
+	cr_assert_not(s.eng.falcon.stack.rack);
 }
 
 Test(app_settings, a_key_may_come_from_a_file)
@@ -259,7 +278,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(limits.ird);
 	SAME(limits.ord);
 	SAME(falcon.enabled);
-	SAME(falcon.psp);
+	SAME(falcon.psps);
 	SAME(falcon.psk_len);
 	SAME(falcon.ordering);
 	SAME(falcon.errors);
@@ -267,6 +286,17 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.flows);
 	SAME(falcon.rnr_retry);
 	SAME(falcon.rnr_code);
+	SAME(falcon.swift.base_delay);
+	SAME(falcon.swift.per_hop);
+	SAME(falcon.swift.fcwnd_initial);
+	SAME(falcon.swift.fcwnd_max);
+	SAME(falcon.swift.rx_level_target);
+	SAME(falcon.swift.early_cuts);
+	SAME(falcon.swift.plb_attempts);
+	SAME(falcon.stack.rto_min_ns);
+	SAME(falcon.stack.max_retransmits);
+	SAME(falcon.stack.reclaim_ns);
+	SAME(falcon.stack.rack);
 	SAME(tcp.max_conns);
 	SAME(tcp.max_half_open);
 	SAME(tcp.max_time_wait);
@@ -400,7 +430,9 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 	file_refused("[interface 0]\nport = 0\nvlan = 4095\naddress = 10.0.0.1/8\n",
 		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
 	file_refused("[falcon]\npsp = aes\n",
-		"[falcon] psp = aes is none of none, gcm128, gcm256, gmac128, gmac256");
+		"[falcon] psp = aes is not a list of none, gcm128, gcm256, gmac128, gmac256");
+	file_refused("[falcon]\npsp = ,\n",
+		"[falcon] psp = , is not a list of none, gcm128, gcm256, gmac128, gmac256");
 	file_refused("[falcon]\npsk = 00112233445566778899aabbccddee\n",
 		"[falcon] psk = (a secret) is not a key of 16 to 64 bytes in hexadecimal, nor a "
 		"file's path");

@@ -335,7 +335,7 @@ static void
 sealed(struct eng_config *cfg, int node)
 {
 	(void)node;
-	cfg->falcon.psp = PSP_AES_GCM_128;
+	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
 	memset(cfg->falcon.psk, 'k', 32);
 	cfg->falcon.psk_len = 32;
 }
@@ -344,7 +344,7 @@ static void
 authenticated(struct eng_config *cfg, int node)
 {
 	sealed(cfg, node);
-	cfg->falcon.psp = PSP_GMAC_256;
+	cfg->falcon.psps = ROFX_PSP(PSP_GMAC_256);
 }
 
 /* No byte of the datagram can be changed. */
