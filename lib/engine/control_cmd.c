@@ -222,6 +222,7 @@ ctl_query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m
 	d->max_ird = l->ird;
 	d->max_ord = l->ord;
 	d->mtu = c->cfg->ports[0].mtu;
+	d->falcon = c->cfg->falcon.enabled;
 	d->max_mr_size = SK_MAX(l->client_mem_bytes, cl->mem_len);
 	memcpy(d->mac, c->a.mac, sizeof(d->mac));
 	for (unsigned i = 0; i < c->cfg->nifs && i < SK_ARRAY_LEN(d->addrs); i++)

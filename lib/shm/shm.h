@@ -263,7 +263,8 @@ struct shm_device {
 	uint32_t max_ird, max_ord;
 	uint32_t mtu; /* of the first port: IP packet bytes */
 	uint64_t max_mr_size;
-	uint8_t mac[6], naddrs, rsv;
+	uint8_t mac[6], naddrs;
+	uint8_t falcon;          /* 1: QPs can be SHM_FALCON */
 	struct sk_addr addrs[8]; /* the addresses of its interfaces */
 	uint32_t max_mw;
 	uint32_t max_ah; /* 0: there are no datagrams and no XRC: Falcon is not enabled */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asynchronous events: a queue per context, and the account of who fetched and acknowledged what,
+ * for which the end of an object waits. */
+#include <stdlib.h>
+
+#include "events_priv.h"
+#include "ops_priv.h"
+#include "verbs_priv.h"
+
+struct async {
+	struct vb_wait_item item;
+	struct ibv_async_event event;
+	struct vb_context *context;
+};
+
+/* Whose account an event is on; NULL: nobody's. */
+static uint32_t *
+got_of(const struct ibv_async_event *e)
+{
+	switch (e->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return &vb_cq(e->element.cq)->async_got;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return &vb_qp(e->element.qp)->async_got;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return &vb_srq(e->element.srq)->async_got;
+	default:
+		return NULL;
+	}
+}
+
+bool
+vb_async_taken(struct vb_wait_item *item)
+{
+	uint32_t *got = got_of(&vb_container(item, struct async, item)->event);
+
+	if (got != NULL)
+		++*got;
+	return false;
+}
+
+void
+vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element)
+{
+	struct async *a = calloc(1, sizeof(*a));
+
+	if (a == NULL)
+		return;
+	a->event.event_type = type;
+	if (element != NULL)
+		a->event.element.qp = element;
+	else
+		a->event.element.port_num = 1;
+	vb_waitq_push(&vb_context(c)->async, &a->item);
+}
+
+static bool
+about(const struct vb_wait_item *item, void *element)
+{
+	const struct async *a = vb_container(item, const struct async, item);
+
+	return element == NULL || (got_of(&a->event) != NULL && a->event.element.qp == element);
+}
+
+void
+vb_async_purge(struct ibv_context *c, void *element)
+{
+	struct vb_wait_item *item;
+
+	while ((item = vb_waitq_take(&vb_context(c)->async, about, element)) != NULL)
+		free(vb_container(item, struct async, item));
+}
+
+void
+vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why)
+{
+	vb_qp_moved(qp, IBV_QPS_ERR);
+	vb_async_raise(qp->ex.qp_base.context, IBV_EVENT_QP_FATAL, qp);
+}
+
+void
+vb_cq_overflow(struct vb_cq *cq)
+{
+	vb_async_raise(cq->cq.context, IBV_EVENT_CQ_ERR, cq);
+}
+
+VB_EXPORT int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct vb_context *c = vb_context(context);
+	struct vb_wait_item *item;
+
+	if (vb_alive(context) != 0)
+		return -1;
+	while ((item = vb_waitq_pop(&c->async)) == NULL) {
+		/* Nobody dispatches: then we do, since the descriptor shows what came for us, too.
+		 */
+		if (!vb_dispatch_running())
+			vb_dispatch(c->saker);
+		item = vb_waitq_pop(&c->async);
+		if (item != NULL)
+			break;
+		if (vb_waitq_wait(context->async_fd) < 0)
+			return -1;
+	}
+	*event = vb_container(item, struct async, item)->event;
+	free(vb_container(item, struct async, item));
+	return 0;
+}
+
+static void
+ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+{
+	pthread_mutex_lock(mutex);
+	++*completed;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+VB_EXPORT void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	uint32_t *got = got_of(event);
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+
+	if (got == NULL)
+		return;
+	if (got == &vb_cq(cq)->async_got)
+		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+	else if (got == &vb_qp(qp)->async_got)
+		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+	else
+		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+}
+
+void
+vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got)
+{
+	pthread_mutex_lock(mutex);
+	while (*completed != got)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}

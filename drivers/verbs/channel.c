@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion channels: events of CQs behind a descriptor. A CQ stands in its channel's queue once,
+ * with a count, however many of its events wait. */
+#include <stdlib.h>
+
+#include "events_priv.h"
+#include "verbs_priv.h"
+
+static struct vb_channel *
+channel_of(struct ibv_comp_channel *c)
+{
+	return (struct vb_channel *)c;
+}
+
+/* One event of the CQ goes to the program; with the queue's lock. */
+static bool
+taken(struct vb_wait_item *item)
+{
+	struct vb_cq *cq = vb_container(item, struct vb_cq, event_item);
+
+	cq->events_got++;
+	return --cq->events_waiting > 0;
+}
+
+void
+vb_channel_event(struct vb_cq *cq)
+{
+	struct vb_waitq *q;
+
+	if (cq->cq.channel == NULL)
+		return;
+	q = &channel_of(cq->cq.channel)->waitq;
+	pthread_mutex_lock(&q->lock);
+	if (cq->events_waiting++ == 0)
+		STAILQ_INSERT_TAIL(&q->items, &cq->event_item, next);
+	vb_waitq_signal(q);
+	pthread_mutex_unlock(&q->lock);
+}
+
+static bool
+is(const struct vb_wait_item *item, void *arg)
+{
+	return item == arg;
+}
+
+uint32_t
+vb_channel_forget(struct vb_cq *cq)
+{
+	struct vb_waitq *q = &channel_of(cq->cq.channel)->waitq;
+	uint32_t got;
+
+	vb_waitq_take(q, is, &cq->event_item);
+	pthread_mutex_lock(&q->lock);
+	got = cq->events_got;
+	pthread_mutex_unlock(&q->lock);
+	return got;
+}
+
+VB_EXPORT struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct vb_channel *c = calloc(1, sizeof(*c));
+	int rc = c == NULL ? ENOMEM : vb_alive(context);
+
+	if (rc == 0)
+		rc = vb_dispatch_start();
+	if (rc == 0)
+		rc = vb_waitq_init(&c->waitq, taken);
+	if (rc != 0) {
+		free(c);
+		errno = rc;
+		return NULL;
+	}
+	c->channel.context = context;
+	c->channel.fd = c->waitq.event;
+	return &c->channel;
+}
+
+VB_EXPORT int
+ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct vb_channel *c = channel_of(channel);
+
+	if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE) != 0)
+		return EBUSY;
+	vb_waitq_fini(&c->waitq);
+	free(c);
+	return 0;
+}
+
+VB_EXPORT int
+ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct vb_wait_item *item = vb_waitq_get(&channel_of(channel)->waitq);
+	struct vb_cq *c;
+
+	if (item == NULL)
+		return -1;
+	c = vb_container(item, struct vb_cq, event_item);
+	*cq = &c->cq;
+	*cq_context = c->cq.cq_context;
+	return 0;
+}
+
+VB_EXPORT void
+ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (nevents == 0)
+		return;
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opened devices. What a program reaches by inline functions is in a table in each context, which
+ * is how a context is put to sleep for good: in a child after fork(2) its data path becomes one
+ * that refuses.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "events_priv.h"
+#include "ops_priv.h"
+#include "process_priv.h"
+#include "verbs_priv.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, vb_context) contexts = LIST_HEAD_INITIALIZER(contexts);
+
+int
+vb_alive(struct ibv_context *c)
+{
+	if (__atomic_load_n(&vb_context(c)->dead, __ATOMIC_RELAXED) == 0)
+		return 0;
+	return vb_fail(EIO, "the context belongs to the parent process");
+}
+
+/* ---- async_fd: an epoll of the context's own queue and, while nobody dispatches, of libsaker's
+ * descriptor ---- */
+
+static int
+watch(int epoll, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? errno : 0;
+}
+
+static int
+async_begin(struct vb_context *c)
+{
+	int rc = vb_waitq_init(&c->async, vb_async_taken);
+
+	if (rc != 0)
+		return rc;
+	c->vctx.context.async_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (c->vctx.context.async_fd < 0) {
+		rc = errno;
+		vb_waitq_fini(&c->async);
+		return rc;
+	}
+	rc = watch(c->vctx.context.async_fd, c->async.event);
+	if (rc == 0 && !vb_dispatch_running())
+		rc = watch(c->vctx.context.async_fd, saker_fd(c->saker));
+	if (rc != 0) {
+		close(c->vctx.context.async_fd);
+		vb_waitq_fini(&c->async);
+	}
+	return rc;
+}
+
+void
+vb_contexts_dispatched(void)
+{
+	struct vb_context *c;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH (c, &contexts, next)
+		if (!c->dead)
+			epoll_ctl(
+				c->vctx.context.async_fd, EPOLL_CTL_DEL, saker_fd(c->saker), NULL);
+	pthread_mutex_unlock(&lock);
+}
+
+void
+vb_contexts_gone(void)
+{
+	struct vb_context *c;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH (c, &contexts, next)
+		if (!c->dead)
+			vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- Opening and closing ---- */
+
+static void
+context_enter(struct vb_context *c)
+{
+	bool dispatched;
+
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&contexts, c, next);
+	pthread_mutex_unlock(&lock);
+	/* The thread may have begun before we were in the list. */
+	dispatched = vb_dispatch_running();
+	if (dispatched)
+		vb_contexts_dispatched();
+}
+
+VB_EXPORT struct ibv_context *
+ibv_open_device(struct ibv_device *device)
+{
+	struct saker *s = vb_saker();
+	struct vb_context *c;
+	int rc;
+
+	if (s == NULL)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	c->dev = (struct vb_device *)device;
+	c->saker = s;
+	c->info = *vb_saker_device();
+	c->vctx.sz = sizeof(c->vctx);
+	c->vctx.context.device = device;
+	c->vctx.context.cmd_fd = -1;
+	c->vctx.context.num_comp_vectors = 1;
+	c->vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&c->vctx.context.mutex, NULL);
+	vb_ops_fill(&c->vctx);
+	rc = async_begin(c);
+	if (rc != 0) {
+		free(c);
+		errno = rc;
+		return NULL;
+	}
+	context_enter(c);
+	return &c->vctx.context;
+}
+
+VB_EXPORT int
+ibv_close_device(struct ibv_context *context)
+{
+	struct vb_context *c = vb_context(context);
+
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(c, next);
+	pthread_mutex_unlock(&lock);
+	vb_async_purge(context, NULL);
+	close(context->async_fd);
+	vb_waitq_fini(&c->async);
+	pthread_mutex_destroy(&context->mutex);
+	free(c);
+	return 0;
+}
+
+/* ---- fork(2) ---- */
+
+void
+vb_contexts_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void
+vb_contexts_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void
+vb_contexts_fork_child(void)
+{
+	struct vb_context *c;
+
+	LIST_FOREACH (c, &contexts, next) {
+		c->dead = 1;
+		vb_ops_refuse(&c->vctx);
+	}
+	pthread_mutex_init(&lock, NULL);
+}

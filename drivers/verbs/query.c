@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device, its one port and its addresses are, in the words of verbs. */
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "ops_priv.h"
+#include "verbs_priv.h"
+
+#define PORTS     1
+#define MAX_AH    65536
+#define MAX_MSG   0x40000000u /* 1 GiB: what programs expect of an InfiniBand device */
+#define WIDTH_4X  2
+#define SPEED_EDR 32
+#define LINK_UP   5
+#define ACK_DELAY 15 /* 4.096 us << 15: what the peer adds for our host */
+#define PKEY_ALL  0xffff
+#define GID_FLAGS 0
+
+/* ---- The device ---- */
+
+static void
+limits(struct ibv_context *c, struct ibv_device_attr *a)
+{
+	const struct shm_device *d = &vb_context(c)->info;
+
+	a->max_mr_size = d->max_mr_size;
+	a->max_qp = (int)d->max_qp;
+	a->max_qp_wr = (int)(d->max_sq_depth < d->max_rq_depth ? d->max_sq_depth : d->max_rq_depth);
+	a->max_sge = (int)(d->max_send_sge < d->max_recv_sge ? d->max_send_sge : d->max_recv_sge);
+	a->max_sge_rd = a->max_sge;
+	a->max_cq = (int)d->max_cq;
+	a->max_cqe = (int)d->max_cq_depth;
+	a->max_mr = (int)d->max_mr;
+	a->max_mw = (int)d->max_mw;
+	a->max_pd = (int)d->max_pd;
+	a->max_qp_rd_atom = (int)d->max_ird;
+	a->max_qp_init_rd_atom = (int)d->max_ord;
+	a->max_res_rd_atom = (int)(d->max_ird * d->max_qp);
+	a->max_srq = (int)d->max_srq;
+	a->max_srq_wr = (int)d->max_rq_depth;
+	a->max_srq_sge = (int)d->max_recv_sge;
+	a->max_ah = vb_is_falcon(c) ? MAX_AH : 0;
+}
+
+VB_EXPORT int
+ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
+{
+	memset(a, 0, sizeof(*a));
+	strcpy(a->fw_ver, SAKER_VERSION);
+	a->node_guid = ibv_get_device_guid(context->device);
+	a->sys_image_guid = a->node_guid;
+	a->page_size_cap = 0xfffff000; /* any from 4 KiB */
+	a->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
+			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			      IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	if (vb_is_falcon(context))
+		a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC;
+	a->atomic_cap = IBV_ATOMIC_HCA;
+	a->max_pkeys = 1;
+	a->local_ca_ack_delay = ACK_DELAY;
+	a->phys_port_cnt = PORTS;
+	limits(context, a);
+	return 0;
+}
+
+int
+vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+	struct ibv_device_attr_ex *attr, size_t len)
+{
+	struct ibv_device_attr_ex a;
+
+	if (input != NULL && input->comp_mask != 0)
+		return vb_fail(EINVAL, "an unknown query of the device");
+	memset(&a, 0, sizeof(a));
+	ibv_query_device(context, &a.orig_attr);
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.phys_port_cnt_ex = PORTS;
+	memset(attr, 0, len);
+	memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
+	return 0;
+}
+
+/* ---- The port ---- */
+
+static enum ibv_mtu
+mtu_below(uint32_t bytes)
+{
+	enum ibv_mtu m = IBV_MTU_256;
+
+	while (m < IBV_MTU_4096 && (512u << (m - IBV_MTU_256)) <= bytes)
+		m++;
+	return m;
+}
+
+int
+vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len)
+{
+	const struct shm_device *d = &vb_context(context)->info;
+	struct ibv_port_attr a = {
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_below(d->mtu),
+		.gid_tbl_len = vb_is_falcon(context) ? d->naddrs : 1,
+		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.max_msg_sz = MAX_MSG,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = WIDTH_4X,
+		.active_speed = SPEED_EDR,
+		.phys_state = LINK_UP,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+
+	if (port_num != PORTS)
+		return vb_fail(EINVAL, "there is no port %u", port_num);
+	memset(attr, 0, len);
+	memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
+	return 0;
+}
+
+/* Of programs that were built when the structure ended before port_cap_flags2. */
+VB_EXPORT int
+ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+{
+	return vb_query_port(context, port_num, (struct ibv_port_attr *)attr,
+		offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+/* ---- GIDs: of an iWARP device its MAC; of a Falcon device its addresses ---- */
+
+static int
+gid_at(struct ibv_context *context, uint32_t port_num, uint32_t index, union ibv_gid *gid)
+{
+	const struct shm_device *d = &vb_context(context)->info;
+	uint32_t count = vb_is_falcon(context) ? d->naddrs : 1;
+
+	if (port_num != PORTS || index >= count)
+		return vb_fail(EINVAL, "there is no GID %u at port %u", index, port_num);
+	memset(gid, 0, sizeof(*gid));
+	if (vb_is_falcon(context))
+		/* IPv4 is mapped in both (RFC 4291 2.5.5.2). */
+		memcpy(gid->raw, d->addrs[index].b, sizeof(gid->raw));
+	else
+		memcpy(gid->raw, d->mac, sizeof(d->mac));
+	return 0;
+}
+
+VB_EXPORT int
+ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	return gid_at(context, port_num, (uint32_t)index, gid) == 0 ? 0 : -1;
+}
+
+static int
+entry_at(struct ibv_context *context, uint32_t port_num, uint32_t index, void *out, size_t len)
+{
+	struct ibv_gid_entry e = {.gid_index = index,
+		.port_num = port_num,
+		.gid_type = vb_is_falcon(context) ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB};
+	int rc = gid_at(context, port_num, index, &e.gid);
+
+	if (rc == 0)
+		memcpy(out, &e, len < sizeof(e) ? len : sizeof(e));
+	return rc;
+}
+
+VB_EXPORT int
+_ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+	struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	if (flags != GID_FLAGS)
+		return vb_fail(EINVAL, "unknown flags of a GID query");
+	return entry_at(context, port_num, gid_index, entry, entry_size);
+}
+
+VB_EXPORT ssize_t
+_ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries,
+	uint32_t flags, size_t entry_size)
+{
+	uint8_t *at = (uint8_t *)entries;
+	size_t count = vb_is_falcon(context) ? vb_context(context)->info.naddrs : 1;
+
+	if (flags != GID_FLAGS)
+		return -vb_fail(EINVAL, "unknown flags of a GID query");
+	if (count > max_entries)
+		count = max_entries;
+	for (size_t i = 0; i < count; i++)
+		entry_at(context, PORTS, (uint32_t)i, at + i * entry_size, entry_size);
+	return (ssize_t)count;
+}
+
+VB_EXPORT int
+ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (port_num != PORTS || index != 0)
+		return -1;
+	*pkey = htons(PKEY_ALL);
+	return 0;
+}
+
+VB_EXPORT int
+ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	return port_num == PORTS && pkey == htons(PKEY_ALL) ? 0 : -1;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Things that wait behind a descriptor. The eventfd's count says no more than "there are some": it
+ * is written with each that comes, so that also an edge-triggered program wakes, and read empty
+ * when the last has gone. Under the lock that read can never block, whatever the program has set.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "verbs_priv.h"
+
+int
+vb_waitq_init(struct vb_waitq *q, bool (*taken)(struct vb_wait_item *item))
+{
+	q->event = eventfd(0, EFD_CLOEXEC);
+	if (q->event < 0)
+		return errno;
+	pthread_mutex_init(&q->lock, NULL);
+	STAILQ_INIT(&q->items);
+	q->taken = taken;
+	return 0;
+}
+
+void
+vb_waitq_fini(struct vb_waitq *q)
+{
+	close(q->event);
+	pthread_mutex_destroy(&q->lock);
+}
+
+void
+vb_waitq_signal(struct vb_waitq *q)
+{
+	const uint64_t one = 1;
+
+	/* A count that is full is readable, which is all that is wanted. */
+	if (write(q->event, &one, sizeof(one)) < 0)
+		return;
+}
+
+void
+vb_waitq_settle(struct vb_waitq *q)
+{
+	struct pollfd p = {.fd = q->event, .events = POLLIN};
+	uint64_t count;
+
+	if (!STAILQ_EMPTY(&q->items) || poll(&p, 1, 0) <= 0)
+		return;
+	if (read(q->event, &count, sizeof(count)) < 0)
+		return;
+}
+
+void
+vb_waitq_push(struct vb_waitq *q, struct vb_wait_item *item)
+{
+	pthread_mutex_lock(&q->lock);
+	STAILQ_INSERT_TAIL(&q->items, item, next);
+	vb_waitq_signal(q);
+	pthread_mutex_unlock(&q->lock);
+}
+
+struct vb_wait_item *
+vb_waitq_pop(struct vb_waitq *q)
+{
+	struct vb_wait_item *item;
+
+	pthread_mutex_lock(&q->lock);
+	item = STAILQ_FIRST(&q->items);
+	if (item != NULL && (q->taken == NULL || !q->taken(item))) {
+		STAILQ_REMOVE_HEAD(&q->items, next);
+		vb_waitq_settle(q);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return item;
+}
+
+int
+vb_waitq_wait(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && (flags & O_NONBLOCK) != 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return poll(&p, 1, -1) < 0 ? -1 : 0;
+}
+
+struct vb_wait_item *
+vb_waitq_get(struct vb_waitq *q)
+{
+	struct vb_wait_item *item;
+
+	while ((item = vb_waitq_pop(q)) == NULL && vb_waitq_wait(q->event) == 0)
+		;
+	return item;
+}
+
+struct vb_wait_item *
+vb_waitq_take(struct vb_waitq *q, bool (*wanted)(const struct vb_wait_item *, void *), void *arg)
+{
+	struct vb_wait_item *item;
+
+	pthread_mutex_lock(&q->lock);
+	STAILQ_FOREACH (item, &q->items, next)
+		if (wanted(item, arg))
+			break;
+	if (item != NULL) {
+		STAILQ_REMOVE(&q->items, item, vb_wait_item, next);
+		vb_waitq_settle(q);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return item;
+}
