@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event channels: a queue of events behind a descriptor that programs sleep on. */
+#include <stdlib.h>
+
+#include "cm_priv.h"
+
+VB_EXPORT struct rdma_event_channel *
+rdma_create_event_channel(void)
+{
+	struct cm_channel *c;
+	int err;
+
+	/* As where there is no RDMA device: programs learn here that there is nothing for them. */
+	if (vb_saker() == NULL)
+		return NULL;
+	err = cm_handler_start();
+	c = err == 0 ? calloc(1, sizeof(*c)) : NULL;
+	if (err == 0)
+		err = c != NULL ? vb_waitq_init(&c->queue, NULL) : ENOMEM;
+	if (err != 0) {
+		free(c);
+		errno = err;
+		return NULL;
+	}
+	c->epoch = cm_epoch();
+	c->channel.fd = c->queue.event;
+	return &c->channel;
+}
+
+VB_EXPORT void
+rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct cm_channel *c = cm_channel_of(channel);
+
+	vb_waitq_fini(&c->queue);
+	free(c);
+}
+
+VB_EXPORT int
+rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct vb_wait_item *item;
+	struct cm_channel *c;
+
+	if (event == NULL || channel == NULL)
+		return cm_end(EINVAL);
+	c = cm_channel_of(channel);
+	if (c->epoch != cm_epoch())
+		return cm_end(ENODEV);
+	item = vb_waitq_get(&c->queue);
+	if (item == NULL)
+		return -1;
+	*event = &vb_container(item, struct cm_event, item)->ev;
+	return 0;
+}

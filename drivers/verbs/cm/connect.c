@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The active side, and the end of connections of either. A QP is tied to its id while it is being
+ * connected: events of the engine name the QP, and lead through it to the id.
+ */
+#include "cm_priv.h"
+
+struct vb_qp *
+cm_qp_of(struct cm_id *id)
+{
+	struct saker_qp *sqp = NULL;
+	struct vb_qp *qp;
+
+	/* By number: the program may have destroyed a QP of its own without telling us. */
+	if (id->qpn != 0 && id->id.verbs != NULL)
+		sqp = saker_qp_find(vb_context(id->id.verbs)->saker, id->qpn);
+	if (sqp == NULL)
+		return NULL;
+	qp = saker_qp_user(sqp);
+	return qp != NULL && qp->cm == id ? qp : NULL;
+}
+
+int
+cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
+{
+	uint32_t qpn = id->id.qp != NULL ? id->id.qp->qp_num : p != NULL ? p->qp_num : 0;
+	struct saker_qp *sqp;
+	struct vb_qp *qp;
+
+	vb_events_lock();
+	sqp = saker_qp_find(vb_context(id->id.verbs)->saker, qpn);
+	qp = sqp != NULL ? saker_qp_user(sqp) : NULL;
+	if (qp != NULL && (qp->cm == NULL || qp->cm == id)) {
+		qp->cm = id;
+		id->qpn = qpn;
+	} else {
+		qp = NULL;
+	}
+	vb_events_unlock();
+	return qp != NULL ? 0 : vb_fail(EINVAL, "there is no QP %u to connect", qpn);
+}
+
+void
+cm_qp_untie(struct cm_id *id)
+{
+	struct vb_qp *qp;
+
+	vb_events_lock();
+	qp = cm_qp_of(id);
+	if (qp != NULL)
+		qp->cm = NULL;
+	id->qpn = 0;
+	vb_events_unlock();
+}
+
+/* 255 stands for all that there is. */
+static int
+depth(uint8_t asked, uint32_t device, uint32_t all, uint16_t *out)
+{
+	_Static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH, "one word for all");
+
+	if (asked != RDMA_MAX_RESP_RES && asked > device)
+		return vb_fail(EINVAL, "%u outstanding reads are more than the device's %u", asked,
+			device);
+	*out = (uint16_t)(asked == RDMA_MAX_RESP_RES ? all : asked);
+	return 0;
+}
+
+int
+cm_conn_param(const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out)
+{
+	const struct shm_device *d = &vb_context(id->id.verbs)->info;
+	bool answer = id->state == CM_REQUEST;
+	uint32_t ird = answer && id->ird < d->max_ird ? id->ird : d->max_ird;
+	uint32_t ord = answer && id->ord < d->max_ord ? id->ord : d->max_ord;
+	int err;
+
+	*out = (struct saker_conn_param){
+		.ird = (uint16_t)ird, .ord = (uint16_t)ord, .crc = 2, .markers = 2};
+	if (p == NULL)
+		return 0;
+	out->private_data = p->private_data;
+	out->private_len = p->private_data != NULL ? p->private_data_len : 0;
+	err = depth(p->responder_resources, d->max_ird, ird, &out->ird);
+	return err != 0 ? err : depth(p->initiator_depth, d->max_ord, ord, &out->ord);
+}
+
+static int
+start(struct cm_id *id, const struct saker_conn_param *param)
+{
+	const struct sk_addr *local = sk_addr_is_any(&id->local) ? NULL : &id->local;
+	struct vb_qp *qp;
+	int rc = -EINVAL;
+
+	vb_events_lock();
+	qp = cm_qp_of(id);
+	if (qp != NULL)
+		rc = saker_connect(qp->saker, local, &id->remote, id->rport, param);
+	vb_events_unlock();
+	return vb_rc(rc, "connecting");
+}
+
+VB_EXPORT int
+rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	struct cm_id *p = cm_id_of(id);
+	struct saker_conn_param param;
+	int err = cm_check(p, CM_ROUTE_RESOLVED);
+
+	if (err == 0)
+		err = cm_conn_param(p, conn_param, &param);
+	if (err == 0)
+		err = cm_qp_tie(p, conn_param);
+	if (err == 0)
+		err = cm_move(p, CM_ROUTE_RESOLVED, CM_CONNECTING);
+	if (err != 0)
+		return cm_end(err);
+	err = cm_is_ud(p) ? cm_ud_connect(p, conn_param) : start(p, &param);
+	if (err != 0) {
+		cm_move(p, CM_CONNECTING, CM_ROUTE_RESOLVED);
+		return cm_end(err);
+	}
+	return cm_end(cm_complete(p));
+}
+
+/* The connection stands since the response came: there is nothing left to send. */
+VB_EXPORT int
+rdma_establish(struct rdma_cm_id *id)
+{
+	return cm_end(cm_check(cm_id_of(id), CM_CONNECTED));
+}
+
+/* The first message on a QP whose ESTABLISHED is still on its way: both transports see it
+ * themselves. */
+VB_EXPORT int
+rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	return cm_end(cm_check(cm_id_of(id), CM_ACCEPTING | CM_CONNECTED));
+}
+
+VB_EXPORT int
+rdma_disconnect(struct rdma_cm_id *id)
+{
+	struct cm_id *p = cm_id_of(id);
+	int err = cm_is_ud(p) ? EINVAL : cm_move(p, CM_ESTABLISHED, CM_CLOSING);
+	struct vb_qp *qp;
+	int rc = 0;
+
+	/* It has ended, or will: who is told of the peer's end may call this, too. */
+	if (err == EINVAL && (p->state & (CM_CLOSING | CM_CLOSED)) != 0)
+		return cm_end(p->state == CM_CLOSED ? cm_complete_past(p) : 0);
+	if (err != 0)
+		return cm_end(err);
+	vb_events_lock();
+	qp = cm_qp_of(p);
+	if (qp != NULL)
+		rc = saker_disconnect(qp->saker, false);
+	vb_events_unlock();
+	if (rc == -ENOTCONN)
+		rc = 0; /* the peer was faster, and its event is on its way */
+	if (rc < 0 || qp == NULL) {
+		cm_move(p, CM_CLOSING, CM_CLOSED);
+		return cm_end(vb_rc(rc, "disconnecting"));
+	}
+	return cm_end(cm_complete(p));
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The devices as librdmacm shows them: one open context of each for the whole process, and a
+ * protection domain for ids whose program brings none.
+ *
+ * One address serves both devices of a saker, so that an address alone does not say which one an id
+ * is to be bound to: $SAKER_DEVICE does, `iwarp` (without it) or `falcon`. Datagrams are Falcon's.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm_priv.h"
+
+#define NDEVICES 2
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_device *devices[NDEVICES]; /* by enum shm_transport; atomic */
+
+static struct cm_device *
+device_new(enum shm_transport transport)
+{
+	struct vb_device *d = vb_device_of(transport);
+	struct cm_device *dev;
+
+	if (d == NULL)
+		return NULL;
+	dev = calloc(1, sizeof(*dev));
+	if (dev == NULL) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	dev->epoch = cm_epoch();
+	dev->verbs = ibv_open_device(&d->dev);
+	dev->pd = dev->verbs != NULL ? ibv_alloc_pd(dev->verbs) : NULL;
+	if (dev->pd != NULL)
+		return dev;
+	if (dev->verbs != NULL)
+		ibv_close_device(dev->verbs);
+	free(dev);
+	return NULL;
+}
+
+struct cm_device *
+cm_device_have(enum shm_transport transport)
+{
+	struct cm_device *dev = __atomic_load_n(&devices[transport], __ATOMIC_ACQUIRE);
+
+	return dev != NULL && dev->epoch == cm_epoch() ? dev : NULL;
+}
+
+struct cm_device *
+cm_device_open(enum shm_transport transport)
+{
+	struct cm_device *dev;
+
+	pthread_mutex_lock(&open_lock);
+	dev = cm_device_have(transport);
+	if (dev == NULL) {
+		/* A parent's stays as it is: the child's copies of its ids point there. */
+		dev = device_new(transport);
+		if (dev != NULL)
+			__atomic_store_n(&devices[transport], dev, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return dev;
+}
+
+struct cm_device *
+cm_device_of(struct ibv_context *verbs)
+{
+	for (int i = 0; i < NDEVICES; i++) {
+		struct cm_device *dev = cm_device_have((enum shm_transport)i);
+
+		if (dev != NULL && dev->verbs == verbs)
+			return dev;
+	}
+	return NULL;
+}
+
+enum shm_transport
+cm_device_choice(enum rdma_port_space ps)
+{
+	const char *want = getenv("SAKER_DEVICE");
+	enum shm_transport first = SHM_IWARP;
+
+	if (ps == RDMA_PS_UDP || (want != NULL && strcmp(want, "falcon") == 0))
+		first = SHM_FALCON;
+	/* A saker, or a program that was shown one device, has no choice. */
+	if (want == NULL && ps != RDMA_PS_UDP && vb_device_of(first) == NULL)
+		return SHM_FALCON;
+	return first;
+}
+
+void
+cm_device_bind(struct cm_id *id, struct cm_device *dev)
+{
+	id->id.verbs = dev->verbs;
+	id->id.port_num = 1;
+	if (id->id.pd == NULL)
+		id->id.pd = dev->pd;
+}
+
+VB_EXPORT struct ibv_context **
+rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = calloc(NDEVICES + 1, sizeof(*list));
+	int n = 0;
+
+	if (list == NULL) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	for (int i = 0; i < NDEVICES; i++) {
+		struct cm_device *dev = cm_device_open((enum shm_transport)i);
+
+		if (dev != NULL)
+			list[n++] = dev->verbs;
+	}
+	if (num_devices != NULL)
+		*num_devices = n;
+	if (n > 0)
+		return list;
+	free(list);
+	errno = ENODEV;
+	return NULL;
+}
+
+VB_EXPORT void
+rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Events on their way to the program. Each is counted at the id that it is about (a connect
+ * request: at its listener) from the moment it is queued until it is acknowledged, and
+ * rdma_destroy_id() waits for that count: whoever holds an event may use the id that it names.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm_priv.h"
+
+static const char *const event_names[] = {
+	[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+	[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+	[RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+	[RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+	[RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+	[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+	[RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+	[RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+	[RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+	[RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+	[RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+	[RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+	[RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+	[RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+	[RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+};
+
+VB_EXPORT const char *
+rdma_event_str(enum rdma_cm_event_type event)
+{
+	if ((unsigned)event >= sizeof(event_names) / sizeof(event_names[0]))
+		return "UNKNOWN EVENT";
+	return event_names[event];
+}
+
+struct cm_event *
+cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct cm_event *e = calloc(1, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->ev.id = &id->id;
+	e->ev.event = type;
+	e->ev.status = status;
+	e->owner = id;
+	return e;
+}
+
+void
+cm_event_private(struct cm_event *e, const void *data, size_t len)
+{
+	/* The two shapes of `param` begin alike. */
+	_Static_assert(offsetof(struct rdma_conn_param, private_data_len) ==
+			       offsetof(struct rdma_ud_param, private_data_len),
+		"one way to private data");
+
+	if (len > CM_PRIVATE_MAX)
+		len = CM_PRIVATE_MAX;
+	if (len == 0)
+		return;
+	memcpy(e->private_data, data, len);
+	e->ev.param.conn.private_data = e->private_data;
+	e->ev.param.conn.private_data_len = (uint8_t)len;
+}
+
+void
+cm_event_queue_locked(struct cm_event *e)
+{
+	e->owner->pending++;
+	vb_waitq_push(&cm_channel_of(e->owner->id.channel)->queue, &e->item);
+}
+
+void
+cm_event_queue(struct cm_event *e)
+{
+	cm_lock();
+	cm_event_queue_locked(e);
+	cm_unlock();
+}
+
+int
+cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct cm_event *e = cm_event_new(id, type, status);
+
+	if (e == NULL)
+		return ENOMEM;
+	cm_event_queue(e);
+	return 0;
+}
+
+/* One event fewer. */
+static void
+uncount(struct cm_event *e)
+{
+	cm_lock();
+	e->owner->pending--;
+	cm_wake();
+	cm_unlock();
+	free(e);
+}
+
+void
+cm_event_drop(struct cm_event *e)
+{
+	/* The program never saw the id of this request. */
+	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		rdma_destroy_id(e->ev.id);
+	uncount(e);
+}
+
+static bool
+is_about(const struct vb_wait_item *item, void *arg)
+{
+	return vb_container(item, struct cm_event, item)->owner == arg;
+}
+
+void
+cm_event_purge(struct cm_id *id)
+{
+	struct vb_waitq *q = &cm_channel_of(id->id.channel)->queue;
+	struct vb_wait_item *item;
+
+	while ((item = vb_waitq_take(q, is_about, id)) != NULL)
+		cm_event_drop(vb_container(item, struct cm_event, item));
+}
+
+void
+cm_event_settle(struct cm_id *id)
+{
+	cm_lock();
+	while (id->pending != 0)
+		cm_wait();
+	cm_unlock();
+}
+
+void
+cm_event_give(struct cm_event *e, struct cm_id *id)
+{
+	cm_lock();
+	e->owner->pending--;
+	e->owner = id;
+	id->pending++;
+	cm_wake();
+	cm_unlock();
+}
+
+VB_EXPORT int
+rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (event == NULL)
+		return cm_end(EINVAL);
+	uncount(vb_container(event, struct cm_event, ev));
+	return 0;
+}

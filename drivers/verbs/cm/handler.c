@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From the engine's events to those of rdma_cm. Called by the process's dispatcher with
+ * vb_events_lock(), which keeps QPs, listeners and the ids behind them where they are.
+ */
+#include "cm_priv.h"
+
+/* What IB-style programs get as the reason of a rejection. */
+#define REJ_CONSUMER    28
+#define REJ_NO_LISTENER 8
+
+/* For each outcome: in which state it means what. */
+static const struct row {
+	enum saker_event_type type;
+	enum cm_state from, to;
+	enum rdma_cm_event_type event;
+} rows[] = {
+	{SAKER_EV_ESTABLISHED, CM_CONNECTING, CM_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED},
+	{SAKER_EV_ESTABLISHED, CM_ACCEPTING, CM_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED},
+	/* The QP may try again. */
+	{SAKER_EV_REJECTED, CM_CONNECTING, CM_ROUTE_RESOLVED, RDMA_CM_EVENT_REJECTED},
+	{SAKER_EV_UNREACHABLE, CM_CONNECTING, CM_ROUTE_RESOLVED, RDMA_CM_EVENT_UNREACHABLE},
+	{SAKER_EV_UNREACHABLE, CM_ACCEPTING, CM_CLOSED, RDMA_CM_EVENT_CONNECT_ERROR},
+	{SAKER_EV_DISCONNECTED, CM_CONNECTING, CM_CLOSED, RDMA_CM_EVENT_CONNECT_ERROR},
+	{SAKER_EV_DISCONNECTED, CM_ACCEPTING, CM_CLOSED, RDMA_CM_EVENT_CONNECT_ERROR},
+	{SAKER_EV_DISCONNECTED, CM_ESTABLISHED, CM_CLOSED, RDMA_CM_EVENT_DISCONNECTED},
+	{SAKER_EV_DISCONNECTED, CM_CLOSING, CM_CLOSED, RDMA_CM_EVENT_DISCONNECTED},
+};
+
+static const struct row *
+row_of(enum saker_event_type type, enum cm_state state)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].type == type && rows[i].from == state)
+			return &rows[i];
+	return NULL;
+}
+
+/* A peer that sends a reset has refused; that start-up failed otherwise is an error of its own.
+ * What a program may see of each is in rdma_get_cm_event(3). */
+static void
+failure(struct cm_event *e, const struct cm_id *id, int status)
+{
+	bool ib = vb_is_falcon(id->id.verbs);
+
+	e->ev.status = status;
+	if (e->ev.event == RDMA_CM_EVENT_REJECTED) {
+		e->ev.status = ib ? REJ_CONSUMER : -ECONNREFUSED;
+	} else if (e->ev.event == RDMA_CM_EVENT_CONNECT_ERROR) {
+		e->ev.status = status != 0 ? status : -ECONNRESET;
+	} else if (status == -ECONNREFUSED || status == -ECONNRESET) {
+		e->ev.event = RDMA_CM_EVENT_REJECTED;
+		e->ev.status = ib ? REJ_NO_LISTENER : status;
+	} else if (status != -ETIMEDOUT && status != -EHOSTUNREACH && status != -ENETUNREACH) {
+		e->ev.event = RDMA_CM_EVENT_CONNECT_ERROR;
+	}
+}
+
+static uint8_t
+clip(uint16_t depth)
+{
+	return depth < RDMA_MAX_RESP_RES ? (uint8_t)depth : RDMA_MAX_RESP_RES;
+}
+
+static void
+fill_param(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
+{
+	struct rdma_conn_param *c = &e->ev.param.conn;
+
+	if (cm_is_ud(id)) {
+		cm_ud_fill(e, id, cm);
+		return;
+	}
+	c->responder_resources = clip(cm->ird);
+	c->initiator_depth = clip(cm->ord);
+	c->retry_count = CM_RETRIES;
+	c->rnr_retry_count = CM_RETRIES;
+	cm_event_private(e, cm->private_data, cm->private_len);
+}
+
+static void
+established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct shm_cm *cm)
+{
+	uint32_t scope = cm_addr_scope(&id->id.route.addr.src_addr);
+
+	fill_param(e, id, cm);
+	if (cm_is_ud(id))
+		return;
+	vb_qp_moved(qp, IBV_QPS_RTS);
+	/* Saker chose the port, and perhaps the address. */
+	if (cm->lport != 0)
+		cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
+	/* The program moves such a QP on its own; then it calls rdma_establish(). */
+	if (vb_is_falcon(id->id.verbs) && id->id.qp == NULL && id->state == CM_CONNECTING)
+		e->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+}
+
+/* What to do and to tell; with cm_lock(). */
+static void
+outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
+{
+	const struct row *row = row_of(ev->type, id->state);
+	struct cm_event *e = row != NULL ? cm_event_new(id, row->event, 0) : NULL;
+
+	if (row == NULL)
+		return;
+	if (row->to == CM_CLOSED)
+		vb_qp_moved(qp, IBV_QPS_ERR);
+	if (e != NULL) {
+		if (ev->type == SAKER_EV_ESTABLISHED)
+			established(id, e, qp, &ev->cm);
+		else if (row->event != RDMA_CM_EVENT_DISCONNECTED)
+			failure(e, id, ev->status);
+		if (ev->type == SAKER_EV_REJECTED)
+			fill_param(e, id, &ev->cm);
+		cm_event_queue_locked(e);
+	}
+	id->state = row->to;
+	/* Falcon's connection is gone with its last event; nothing lingers. */
+	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_is_falcon(id->id.verbs))
+		return;
+	e = cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	if (e != NULL)
+		cm_event_queue_locked(e);
+}
+
+/* ---- Requests ---- */
+
+/* Whether a listener wants it: of its device, and of its family where the program said so. */
+static struct cm_device *
+device_for(const struct cm_id *l, const struct shm_cm *cm)
+{
+	bool v6 = l->id.route.addr.src_addr.sa_family == AF_INET6;
+	struct cm_device *dev = cm_device_have((enum shm_transport)cm->transport);
+
+	if (dev == NULL || (l->id.verbs != NULL && l->id.verbs != dev->verbs))
+		return NULL;
+	if (sk_addr_is_v4(&cm->remote) ? (v6 && l->afonly) : !v6)
+		return NULL;
+	return dev;
+}
+
+static struct cm_event *
+request_new(struct cm_id *l, const struct saker_event *ev)
+{
+	struct cm_device *dev = device_for(l, &ev->cm);
+	struct cm_id *id = NULL;
+	struct cm_event *e = NULL;
+
+	if (dev != NULL)
+		id = cm_id_new(l->id.channel, l->id.context, l->id.ps);
+	if (id != NULL)
+		e = cm_event_new(l, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	if (e == NULL) {
+		if (id != NULL)
+			cm_id_free(id);
+		return NULL;
+	}
+	e->ev.id = &id->id;
+	e->ev.listen_id = &l->id;
+	id->state = CM_REQUEST;
+	id->request = ev->request;
+	id->ird = ev->cm.ird;
+	id->ord = ev->cm.ord;
+	id->remote = ev->cm.remote;
+	id->rport = ev->cm.rport;
+	id->id.qp_type = l->id.qp_type;
+	cm_device_bind(id, dev);
+	cm_path_fill(id, &ev->cm.local, &ev->cm.remote);
+	cm_addr_to(&ev->cm.local, ev->cm.lport, 0, &id->id.route.addr.src_storage);
+	cm_addr_to(&ev->cm.remote, ev->cm.rport, 0, &id->id.route.addr.dst_storage);
+	fill_param(e, id, &ev->cm);
+	return e;
+}
+
+static void
+request(const struct saker_event *ev)
+{
+	struct cm_id *l = saker_listener_user(ev->listener);
+	struct cm_event *e = request_new(l, ev);
+
+	if (e != NULL)
+		cm_event_queue(e);
+	else
+		saker_reject(vb_saker(), ev->request, NULL, 0);
+}
+
+/* ---- The end of the engine ---- */
+
+static void
+removed(struct cm_id *id)
+{
+	struct cm_event *e;
+
+	if (id->id.verbs == NULL || id->epoch != cm_epoch() || id->state == CM_REMOVED)
+		return;
+	id->state = CM_REMOVED;
+	e = cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	if (e != NULL)
+		cm_event_queue_locked(e);
+}
+
+static void
+on_event(const struct saker_event *ev)
+{
+	struct vb_qp *qp = ev->qp != NULL ? saker_qp_user(ev->qp) : NULL;
+
+	if (ev->type == SAKER_EV_CONNECT_REQUEST) {
+		request(ev);
+		return;
+	}
+	cm_lock();
+	if (ev->type == SAKER_EV_ENGINE_GONE)
+		cm_id_each(removed);
+	else if (qp != NULL && qp->cm != NULL)
+		outcome(qp->cm, qp, ev);
+	cm_unlock();
+}
+
+int
+cm_handler_start(void)
+{
+	vb_on_cm_event(on_event);
+	return vb_dispatch_start();
+}

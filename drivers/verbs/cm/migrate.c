@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From one event channel to another, or to one of its own and back: the id's events move along, and
+ * come only there afterwards. */
+#include "cm_priv.h"
+
+static bool
+is_about(const struct vb_wait_item *item, void *arg)
+{
+	return vb_container(item, struct cm_event, item)->owner == arg;
+}
+
+/* With cm_lock(), so that no event is queued between the two channels. */
+static void
+move_events(struct cm_id *id, struct rdma_event_channel *to)
+{
+	struct vb_waitq *from = &cm_channel_of(id->id.channel)->queue;
+	struct vb_wait_item *item;
+
+	while ((item = vb_waitq_take(from, is_about, id)) != NULL)
+		vb_waitq_push(&cm_channel_of(to)->queue, item);
+	id->id.channel = to;
+}
+
+VB_EXPORT int
+rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct cm_id *p = cm_id_of(id);
+	struct rdma_event_channel *own = p->sync ? id->channel : NULL, *to = channel;
+
+	if (p->epoch != cm_epoch())
+		return cm_end(ENODEV);
+	if (to == NULL)
+		to = rdma_create_event_channel();
+	if (to == NULL)
+		return -1;
+	if (id->event != NULL)
+		rdma_ack_cm_event(id->event);
+	id->event = NULL;
+	cm_lock();
+	move_events(p, to);
+	p->sync = channel == NULL;
+	cm_unlock();
+	if (own != NULL)
+		rdma_destroy_event_channel(own);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Options of an id. Those about addresses hold here. Traffic class, acknowledgement timeout and IB
+ * paths are checked and then belong to Saker's configuration, which treats all connections of an
+ * interface alike.
+ */
+#include <string.h>
+
+#include "cm_priv.h"
+
+static int
+take_int(const void *val, size_t len, int *out)
+{
+	if (val == NULL || len != sizeof(*out))
+		return EINVAL;
+	memcpy(out, val, len);
+	return 0;
+}
+
+static int
+option_id(struct cm_id *id, int name, const void *val, size_t len)
+{
+	int v, err;
+
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		return val != NULL && len == sizeof(uint8_t) ? 0 : EINVAL;
+	case RDMA_OPTION_ID_REUSEADDR:
+		err = take_int(val, len, &v);
+		if (err == 0)
+			err = cm_check(id, CM_IDLE | CM_BOUND);
+		if (err == 0)
+			id->port.reuse = v != 0;
+		return err;
+	case RDMA_OPTION_ID_AFONLY:
+		err = take_int(val, len, &v);
+		if (err == 0)
+			err = cm_check(id, CM_IDLE | CM_BOUND);
+		if (err == 0)
+			id->afonly = v != 0;
+		return err;
+	default:
+		return ENOSYS;
+	}
+}
+
+VB_EXPORT int
+rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
+{
+	if (level == RDMA_OPTION_ID)
+		return cm_end(option_id(cm_id_of(id), optname, optval, optlen));
+	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
+		return cm_end(
+			optval != NULL && optlen > 0 && optlen % sizeof(struct ibv_path_data) == 0
+				? 0
+				: EINVAL);
+	return cm_end(ENOSYS);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ports that this process's ids hold. The engine is the judge between processes, and it judges
+ * when somebody listens; here it is kept that two ids of one process do not take the same port, and
+ * that an id that asks for none has one that it can tell to others.
+ */
+#include <time.h>
+#include <unistd.h>
+
+#include "cm_priv.h"
+
+#define BUCKETS   256
+#define PORT_MIN  49152 /* the dynamic ports, RFC 6335 6 */
+#define PORT_SPAN (65536 - PORT_MIN)
+
+static LIST_HEAD(, cm_port) ports[BUCKETS];
+
+static bool
+clashes(const struct cm_port *a, const struct cm_port *b)
+{
+	if (a->port != b->port || a->ps != b->ps || (a->reuse && b->reuse))
+		return false;
+	return sk_addr_is_any(&a->addr) || sk_addr_is_any(&b->addr) ||
+	       sk_addr_eq(&a->addr, &b->addr);
+}
+
+static bool
+in_use(const struct cm_port *p)
+{
+	const struct cm_port *other;
+
+	LIST_FOREACH (other, &ports[p->port % BUCKETS], next)
+		if (other != p && clashes(p, other))
+			return true;
+	return false;
+}
+
+static uint16_t
+any_port(void)
+{
+	static uint64_t state;
+	struct timespec now;
+
+	/* Which port does not matter, but another process should begin elsewhere. */
+	if (state == 0) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		state = (uint64_t)now.tv_nsec * 2654435761u + (uint64_t)getpid();
+	}
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint16_t)(PORT_MIN + (state >> 33) % PORT_SPAN);
+}
+
+int
+cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr, uint16_t port,
+	bool reuse)
+{
+	unsigned tries = port == 0 ? PORT_SPAN : 1;
+
+	cm_port_release(p);
+	p->addr = *addr;
+	p->ps = ps;
+	p->reuse = reuse;
+	p->chosen = port == 0;
+	p->port = port != 0 ? port : any_port();
+	while (in_use(p)) {
+		if (--tries == 0) {
+			p->port = 0;
+			return EADDRINUSE;
+		}
+		p->port = (uint16_t)(PORT_MIN + (p->port - PORT_MIN + 1) % PORT_SPAN);
+	}
+	LIST_INSERT_HEAD(&ports[p->port % BUCKETS], p, next);
+	return 0;
+}
+
+void
+cm_port_release(struct cm_port *p)
+{
+	if (p->port != 0)
+		LIST_REMOVE(p, next);
+	p->port = 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Addresses and routes. Saker resolves neighbours itself, when it connects: what is settled here is
+ * which device and which local address an id gets. A peer that does not answer shows as
+ * RDMA_CM_EVENT_UNREACHABLE.
+ */
+#include <string.h>
+
+#include "cm_priv.h"
+
+static void
+show_local(struct cm_id *id, const struct sk_addr *a, uint32_t scope)
+{
+	cm_addr_to(a, id->port.port, scope, &id->id.route.addr.src_storage);
+}
+
+/* What IB-style programs look at: who, and packets of which size. */
+void
+cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst)
+{
+	struct ibv_sa_path_rec *p = &id->path;
+
+	if (!vb_is_falcon(id->id.verbs))
+		return;
+	memset(p, 0, sizeof(*p));
+	memcpy(p->sgid.raw, src->b, sizeof(p->sgid.raw));
+	memcpy(p->dgid.raw, dst->b, sizeof(p->dgid.raw));
+	p->reversible = 1;
+	p->numb_path = 1;
+	p->pkey = 0xffff;
+	p->hop_limit = 64;
+	p->mtu_selector = 2; /* exactly */
+	p->mtu = IBV_MTU_4096;
+	p->rate_selector = 2;
+	p->rate = IBV_RATE_100_GBPS;
+	memcpy(id->id.route.addr.addr.ibaddr.sgid.raw, src->b, 16);
+	memcpy(id->id.route.addr.addr.ibaddr.dgid.raw, dst->b, 16);
+	id->id.route.addr.addr.ibaddr.pkey = htons(0xffff);
+}
+
+static int
+bind_device(struct cm_id *id, enum shm_transport transport)
+{
+	struct cm_device *dev = cm_device_open(transport);
+
+	if (dev == NULL)
+		return errno;
+	cm_device_bind(id, dev);
+	return 0;
+}
+
+/* A chosen port or the program's; with an address of the device's, the device too. */
+static int
+bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope)
+{
+	bool any = sk_addr_is_any(a);
+	int err = 0;
+
+	if (!any && !cm_addr_is_ours(vb_saker_device(), a))
+		return vb_fail(EADDRNOTAVAIL, "that is not an address of the saker's");
+	if (!any)
+		err = bind_device(id, cm_device_choice(id->id.ps));
+	if (err != 0)
+		return err;
+	cm_lock();
+	err = cm_port_take(&id->port, id->id.ps, a, port, id->port.reuse);
+	cm_unlock();
+	if (err != 0)
+		return err;
+	if (!any)
+		id->local = *a;
+	show_local(id, a, scope);
+	return 0;
+}
+
+VB_EXPORT int
+rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	struct cm_id *p = cm_id_of(id);
+	struct sk_addr a;
+	uint16_t port;
+	int err = cm_addr_from(addr, &a, &port);
+
+	if (err == 0 && vb_saker_device() == NULL)
+		err = errno;
+	if (err == 0)
+		err = cm_move(p, CM_IDLE, CM_BOUND);
+	if (err != 0)
+		return cm_end(err);
+	err = bind_to(p, &a, port, cm_addr_scope(addr));
+	if (err != 0)
+		cm_move(p, CM_BOUND, CM_IDLE);
+	return cm_end(err);
+}
+
+/* The program's source address, the one that was bound, or one that suits. */
+static int
+choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr *remote,
+	uint32_t scope, struct sk_addr *out)
+{
+	const struct shm_device *d = vb_saker_device();
+	struct sk_addr a;
+	uint16_t port = 0;
+	int err = src != NULL ? cm_addr_from(src, &a, &port) : 0;
+
+	if (d == NULL)
+		return errno;
+	if (err == 0 && src != NULL && id->port.port == 0)
+		err = bind_to(id, &a, port, cm_addr_scope(src));
+	if (err != 0)
+		return err;
+	if (sk_addr_is_any(&id->local))
+		return cm_addr_choose(d, remote, scope, out);
+	*out = id->local;
+	return sk_addr_is_v4(out) == sk_addr_is_v4(remote) ? 0 : EINVAL;
+}
+
+/* 0, or the error that the event tells. */
+static int
+resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, uint32_t scope)
+{
+	static const uint8_t zero[4];
+	struct sk_addr local, any4 = sk_addr_v4(zero);
+	int err = choose_source(id, src, remote, scope, &local);
+
+	if (err == 0)
+		err = bind_device(id, cm_device_choice(id->id.ps));
+	if (err == 0 && id->port.port == 0) {
+		cm_lock();
+		err = cm_port_take(&id->port, id->id.ps, &any4, 0, id->port.reuse);
+		cm_unlock();
+	}
+	if (err != 0)
+		return err;
+	/* "This machine", as the kernel takes it: the saker itself. */
+	if (sk_addr_is_any(remote))
+		*remote = local;
+	/* Only a link-local source needs naming; for others Saker knows its routes better. */
+	if (cm_addr_is_link_local(&local))
+		id->local = local;
+	id->remote = *remote;
+	show_local(id, &local, scope);
+	cm_path_fill(id, &local, remote);
+	return 0;
+}
+
+VB_EXPORT int
+rdma_resolve_addr(
+	struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
+{
+	struct cm_id *p = cm_id_of(id);
+	struct sk_addr remote;
+	enum cm_state was = p->state;
+	uint32_t scope;
+	int err = cm_addr_from(dst_addr, &remote, &p->rport);
+
+	if (err == 0)
+		err = cm_move(p, CM_IDLE | CM_BOUND, CM_ADDR_RESOLVED);
+	if (err != 0)
+		return cm_end(err);
+	scope = cm_addr_scope(dst_addr);
+	err = resolve(p, src_addr, &remote, scope);
+	if (err == EINVAL || err == EAFNOSUPPORT || err == EADDRINUSE || err == EADDRNOTAVAIL) {
+		/* The call was wrong. */
+		cm_move(p, CM_ADDR_RESOLVED, was);
+		return cm_end(err);
+	}
+	if (err != 0) {
+		cm_move(p, CM_ADDR_RESOLVED, was);
+		err = cm_event_raise(p, RDMA_CM_EVENT_ADDR_ERROR, -err);
+	} else {
+		cm_addr_to(&remote, p->rport, scope, &id->route.addr.dst_storage);
+		err = cm_event_raise(p, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	}
+	return cm_end(err != 0 ? err : cm_complete(p));
+}
+
+VB_EXPORT int
+rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	struct cm_id *p = cm_id_of(id);
+	int err = cm_move(p, CM_ADDR_RESOLVED, CM_ROUTE_RESOLVED);
+
+	if (err != 0)
+		return cm_end(err);
+	if (vb_is_falcon(id->verbs)) {
+		id->route.path_rec = &p->path;
+		id->route.num_paths = 1;
+	}
+	if (vb_alive(id->verbs) != 0)
+		err = cm_event_raise(p, RDMA_CM_EVENT_ROUTE_ERROR, -ENODEV);
+	else
+		err = cm_event_raise(p, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return cm_end(err != 0 ? err : cm_complete(p));
+}
+
+VB_EXPORT __be16
+rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return htons(cm_addr_port(&id->route.addr.src_addr));
+}
+
+VB_EXPORT __be16
+rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return htons(cm_addr_port(&id->route.addr.dst_addr));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What Saker has not: multicast (neither transport does), and enhanced connection establishment, by
+ * which two adapters of one vendor tell each other their own options. A device without any says so
+ * with an ECE of vendor 0.
+ */
+#include <string.h>
+
+#include "cm_priv.h"
+
+VB_EXPORT int
+rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
+{
+	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+}
+
+VB_EXPORT int
+rdma_join_multicast_ex(
+	struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr, void *context)
+{
+	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+}
+
+VB_EXPORT int
+rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+}
+
+VB_EXPORT int
+rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	return cm_end(id->qp == NULL && ece != NULL && ece->vendor_id == 0 ? 0 : EOPNOTSUPP);
+}
+
+VB_EXPORT int
+rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (ece == NULL)
+		return cm_end(EINVAL);
+	memset(ece, 0, sizeof(*ece));
+	return 0;
+}
+
+/* A rejection for the sake of ECE is one like any other. */
+VB_EXPORT int
+rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return rdma_reject(id, private_data, private_data_len);
+}

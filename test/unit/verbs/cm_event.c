@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event channels and events: rdma_get_cm_event(3), rdma_ack_cm_event(3), rdma_destroy_id(3),
+ * rdma_migrate_id(3). */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cm_fake.h"
+
+TestSuite(cm_event, .init = fake_reset);
+
+static struct rdma_cm_id *
+resolving(struct rdma_event_channel *ch)
+{
+	struct rdma_cm_id *id;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 1), 100), 0);
+	return id;
+}
+
+Test(cm_event, every_type_has_its_name)
+{
+	cr_assert_str_eq(
+		rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+	for (int i = 0; i <= RDMA_CM_EVENT_TIMEWAIT_EXIT; i++)
+		cr_assert_eq(
+			strncmp(rdma_event_str((enum rdma_cm_event_type)i), "RDMA_CM_EVENT_", 14),
+			0);
+	cr_assert_str_eq(rdma_event_str((enum rdma_cm_event_type)77), "UNKNOWN EVENT");
+}
+
+Test(cm_event, the_descriptor_is_readable_only_while_events_wait)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *a, *b;
+
+	cr_assert_not(fake_readable(ch));
+	a = resolving(ch);
+	b = resolving(ch);
+	cr_assert(fake_readable(ch));
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cr_assert(fake_readable(ch));
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cr_assert_not(fake_readable(ch));
+	fake_destroy(a, NULL);
+	fake_destroy(b, ch);
+}
+
+Test(cm_event, a_descriptor_that_does_not_block_says_eagain)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_event *ev;
+
+	fcntl(ch->fd, F_SETFL, fcntl(ch->fd, F_GETFL) | O_NONBLOCK);
+	cr_assert_eq(rdma_get_cm_event(ch, &ev), -1);
+	cr_assert_eq(errno, EAGAIN);
+	rdma_destroy_event_channel(ch);
+}
+
+Test(cm_event, what_waits_about_an_id_goes_with_it)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *a = resolving(ch), *b = resolving(ch);
+	struct rdma_cm_event *ev;
+
+	fake_destroy(a, NULL);
+	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(ev->id, b);
+	rdma_ack_cm_event(ev);
+	cr_assert_not(fake_readable(ch));
+	fake_destroy(b, ch);
+}
+
+static struct {
+	struct rdma_cm_id *id;
+	int done;
+} ending;
+
+static void *
+end_id(void *arg)
+{
+	rdma_destroy_id(ending.id);
+	__atomic_store_n(&ending.done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_event *ev;
+	pthread_t t;
+
+	ending.id = resolving(ch);
+	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	pthread_create(&t, NULL, end_id, NULL);
+	usleep(20000);
+	/* It cannot have ended, however long that took. */
+	cr_assert_eq(__atomic_load_n(&ending.done, __ATOMIC_ACQUIRE), 0);
+	cr_assert_eq(ev->id, ending.id);
+	rdma_ack_cm_event(ev);
+	pthread_join(t, NULL);
+	cr_assert_eq(ending.done, 1);
+	rdma_destroy_event_channel(ch);
+}
+
+Test(cm_event, a_migrated_id_takes_its_events_along)
+{
+	struct rdma_event_channel *from = rdma_create_event_channel();
+	struct rdma_event_channel *to = rdma_create_event_channel();
+	struct rdma_cm_id *a = resolving(from), *b = resolving(from);
+	struct rdma_cm_event *ev;
+
+	cr_assert_eq(rdma_migrate_id(b, to), 0);
+	cr_assert_eq(b->channel, to);
+	ev = fake_next(to, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(ev->id, b);
+	rdma_ack_cm_event(ev);
+	ev = fake_next(from, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(ev->id, a);
+	rdma_ack_cm_event(ev);
+	cr_assert_not(fake_readable(from));
+	cr_assert_eq(rdma_resolve_route(b, 100), 0);
+	fake_expect(to, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_destroy(a, from);
+	fake_destroy(b, to);
+}
+
+#define TAKERS 4
+#define ROUNDS 200
+
+static void *
+take(void *arg)
+{
+	struct rdma_cm_event *ev;
+	long n = 0;
+
+	while (rdma_get_cm_event(arg, &ev) == 0) {
+		bool last = ev->event == RDMA_CM_EVENT_ADDR_ERROR;
+
+		rdma_ack_cm_event(ev);
+		if (last)
+			break;
+		n++;
+	}
+	return (void *)n;
+}
+
+Test(cm_event, each_event_goes_to_one_of_many_threads)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *ids[ROUNDS], *last[TAKERS];
+	pthread_t t[TAKERS];
+	long sum = 0;
+
+	for (int i = 0; i < TAKERS; i++)
+		pthread_create(&t[i], NULL, take, ch);
+	for (int i = 0; i < ROUNDS; i++)
+		ids[i] = resolving(ch);
+	fake.no_falcon = true;
+	for (int i = 0; i < TAKERS; i++) {
+		/* Each ends at one of these. */
+		cr_assert_eq(rdma_create_id(ch, &last[i], NULL, RDMA_PS_UDP), 0);
+		cr_assert_eq(rdma_resolve_addr(last[i], NULL, fake_addr("192.0.2.9", 1), 1), 0);
+	}
+	for (int i = 0; i < TAKERS; i++) {
+		void *n;
+
+		pthread_join(t[i], &n);
+		sum += (long)n;
+	}
+	cr_assert_eq(sum, ROUNDS);
+	for (int i = 0; i < ROUNDS; i++)
+		fake_destroy(ids[i], NULL);
+	for (int i = 0; i < TAKERS; i++)
+		fake_destroy(last[i], NULL);
+	rdma_destroy_event_channel(ch);
+}
