@@ -234,7 +234,8 @@ Test(engine_command, handles_of_others_and_of_the_dead_are_nobodys)
 Test(engine_command, what_is_in_use_is_busy)
 {
 	uint32_t pd = hand_pd(&a), cq = hand_cq(&a);
-	struct shm_msg srq = {.body.srq = {.pd = pd, .depth = 8, .max_sge = 1}};
+	struct shm_msg srq = {
+		.body.srq = {.pd = pd, .depth = 8, .max_sge = 1, .xrcd = SHM_NONE, .cq = SHM_NONE}};
 	struct shm_msg qp = {.body.qp = {.pd = pd, .send_cq = cq, .recv_cq = cq, .sq_depth = 8}};
 
 	cr_assert_eq(hand_do(&a, &srq, SHM_SRQ_CREATE), 0);

@@ -59,7 +59,8 @@ static void
 hands_full(void)
 {
 	uint32_t pd = hand_pd(&c), cq = hand_cq(&c);
-	struct shm_msg m = {.body.srq = {.pd = pd, .depth = 8, .max_sge = 1}};
+	struct shm_msg m = {
+		.body.srq = {.pd = pd, .depth = 8, .max_sge = 1, .xrcd = SHM_NONE, .cq = SHM_NONE}};
 
 	cr_assert_eq(hand_do(&c, &m, SHM_SRQ_CREATE), 0);
 	for (int i = 0; i < 20; i++)
