@@ -93,6 +93,8 @@ static const struct row rows[] = {
 	{"falcon", "reclaim", KIND_TIME, AT(eng.falcon.stack.reclaim_ns), SECOND / 10,
 		3600 * SECOND},
 	{"falcon", "rack", KIND_BOOL, AT(eng.falcon.stack.rack), 0, 0},
+	{"falcon", "port", KIND_U16, AT(eng.falcon.port), 1, 65535},
+	{"falcon", "patience", KIND_TIME, AT(eng.falcon.patience_ns), 1000000, 86400 * SECOND},
 
 	{"limits", "clients", KIND_U32, AT(eng.limits.clients), 1, 4096},
 	{"limits", "qps", KIND_U32, AT(eng.limits.qps), 1, 1u << 24},

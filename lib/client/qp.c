@@ -184,12 +184,33 @@ saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out)
 }
 
 int
-saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
+saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 {
+	struct shm_qp_move *to;
 	struct shm_msg m;
 
 	memset(&m, 0, sizeof(m));
-	m.body.qp.qp = qp->handle;
-	m.body.qp.state = (uint8_t)state;
+	to = &m.body.move;
+	to->qp = qp->handle;
+	to->state = (uint8_t)move->state;
+	to->ird = move->ird;
+	to->ord = move->ord;
+	to->min_rnr_timer = move->min_rnr_timer;
+	to->timeout = move->timeout;
+	to->retry = move->retry;
+	to->rnr_retry = move->rnr_retry;
+	to->access = move->access;
+	to->remote_qpn = move->remote_qpn;
+	to->qkey = move->qkey;
+	to->remote = move->remote;
+	to->local = move->local;
 	return cl_command(qp->s, &m, SHM_QP_MODIFY);
+}
+
+int
+saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
+{
+	const struct saker_qp_move m = {.state = state};
+
+	return saker_qp_move(qp, &m);
 }

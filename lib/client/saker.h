@@ -197,8 +197,39 @@ struct saker_qp *saker_qp_find(struct saker *s, uint32_t qpn); /* NULL: none */
 int saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out);
 /* The engine's word on its state, ird, ord. */
 int saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out);
-/* To RD_QP_ERR (flush) is the only move by hand on an iWARP QP. */
+/* saker_qp_move() to a state that needs nothing else: RD_QP_RESET, RD_QP_ERR. */
 int saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state);
+
+/* As struct shm_qp_move says. The move to RTR, too, returns at once: the connection is made in the
+ * background, patiently. */
+struct saker_qp_move {
+	enum rd_qp_state state;
+	struct sk_addr remote; /* the peer's GID as an address */
+	uint32_t remote_qpn;
+	uint32_t qkey;
+	uint32_t access; /* enum rd_access */
+	uint8_t ird, ord, rnr_retry, retry, min_rnr_timer, timeout;
+	struct sk_addr local; /* ours, as the peer names us; unspecified: by the route */
+};
+
+/*
+ * Moves a QP as a program does that connects it by itself: RESET, INIT, RTR, RTS in this order; from
+ * each of them, and from ERR, to RESET and to ERR.
+ *
+ * Falcon: from RTR on the QP takes the connection of the peer that it named, and of no other; from
+ * RTS on it also begins one. Work that is posted meanwhile waits. When there is work and the peer
+ * has not shown itself for as long as timeout and retry say, the first request completes
+ * RD_RETRY_EXC_ERR, the others are flushed, and SAKER_EV_QP_FATAL comes. A QP moved by hand hears of
+ * no ESTABLISHED or DISCONNECTED: a peer that is gone is noticed when something is sent to it.
+ *
+ * A QP that the connection manager connects may be moved, too, which changes nothing: INIT before,
+ * RTR and RTS during that. RESET takes what was posted away without completions; the QP can be
+ * connected again.
+ *
+ * -EINVAL: no such move from its state, or values that cannot be. -EADDRNOTAVAIL, -EBUSY
+ * (another move is not over, or it is connecting by the connection manager).
+ */
+int saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *m);
 
 struct saker_wr {
 	uint64_t wr_id;

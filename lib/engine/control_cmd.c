@@ -28,7 +28,7 @@ static const struct command {
 	[SHM_SRQ_CREATE] = {ctl_srq_create, BODY(srq)},
 	[SHM_SRQ_DESTROY] = {ctl_srq_destroy, BODY(handle)},
 	[SHM_QP_CREATE] = {ctl_qp_create, BODY(qp)},
-	[SHM_QP_MODIFY] = {ctl_qp_modify, BODY(qp)},
+	[SHM_QP_MODIFY] = {ctl_qp_modify, BODY(move)},
 	[SHM_QP_QUERY] = {ctl_qp_query, BODY(qp)},
 	[SHM_QP_DESTROY] = {ctl_qp_destroy, BODY(handle)},
 	[SHM_LISTEN] = {cm_listen, BODY(cm)},

@@ -75,6 +75,8 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.flows = 1;
 	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
 	cfg->falcon.rnr_code = 12; /* 640 us */
+	cfg->falcon.port = 4795;
+	cfg->falcon.patience_ns = 3000000000u;
 }
 
 static int

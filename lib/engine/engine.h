@@ -71,6 +71,8 @@ struct eng_falcon_config {
 	uint8_t flows;          /* 1 or 4 */
 	uint8_t rnr_retry;      /* how often our requests may be refused; 7: without end */
 	uint8_t rnr_code;       /* how long a peer is asked to wait for a receive: 5 bits */
+	uint16_t port;          /* TCP: of the exchange that is addressed by (GID, QPN) */
+	uint64_t patience_ns;   /* how long the peer of a QP moved by hand may be missed, at least */
 };
 
 struct eng_config {

@@ -323,36 +323,3 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	ctl_op_send_stage(c, op, q->eng.stage, msg);
 	return CTL_LATER;
 }
-
-static void
-qp_modified(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
-{
-	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
-	ctl_op_reply(c, op);
-}
-
-int
-ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
-{
-	const struct shm_qp_info *i = &m->body.qp;
-	struct ctl_qp *q = ctl_qp_find(cl, i->qp);
-	struct ctl_op *op;
-	struct ctl_msg *msg;
-
-	if (!q)
-		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", i->qp);
-	if (i->state != RD_QP_ERR)
-		return ctl_refuse(c, m, -EINVAL, "an iWARP QP is moved by hand to ERR alone");
-	if (q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
-		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", i->qp);
-	op = ctl_op_new(c, cl, m, NULL, qp_modified);
-	if (!op)
-		return ctl_refuse(c, m, -ENOMEM, "no memory");
-	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
-	msg->m.qp = &q->eng;
-	msg->m.client = &cl->eng;
-	msg->m.how = IW_CLOSE_ABORT;
-	ctl_op_send_stage(c, op, q->eng.stage, msg);
-	return CTL_LATER;
-}

@@ -198,7 +198,7 @@ struct shm_cq {
 /*
  * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
  * UNLISTEN, QP_QUERY: handle, none (QUERY: qp). REGION_DROP: handle is the region's number.
- * QP_MODIFY: qp.qp and qp.state. QP_OPEN: qp.xrcd and qp.qpn; qp.
+ * QP_MODIFY: move. QP_OPEN: qp.xrcd and qp.qpn; qp.
  * SRQ_MODIFY: srq.srq and srq.limit. LISTEN: cm.local, lport, backlog, space, revision, crc,
  * markers, rtr; cm.listener, lport. CONNECT: cm.qp and what it says there. RESOLVE: cm.qp, local,
  * remote, rport, private data. ACCEPT: cm.request, qp, ird, ord, crc, markers, rtr, dialect,
@@ -352,6 +352,28 @@ struct shm_qp_info {
 };
 #define SHM_NONE 0xffffffffu
 
+/*
+ * A move of a QP's state, as programs make it that exchange (GID, QPN) by themselves. Each field
+ * belongs to one move and is not looked at in others: INIT has access and, of datagrams, qkey; RTR
+ * has remote, remote_qpn, local, ird and min_rnr_timer; RTS has ord, timeout, retry and rnr_retry.
+ * RTR and RTS with an unspecified `remote` and remote_qpn 0 leave a QP alone that the connection
+ * manager connects.
+ */
+struct shm_qp_move {
+	uint32_t qp;   /* handle */
+	uint8_t state; /* enum rd_qp_state: RESET, INIT, RTR, RTS, ERR */
+	uint8_t ird, ord;
+	uint8_t min_rnr_timer; /* how long a peer is asked to wait for a receive: 5 bits */
+	uint8_t timeout;       /* 4.096 us * 2^timeout; 0: without end */
+	uint8_t retry;         /* so often again: the time that the peer has to show itself */
+	uint8_t rnr_retry;     /* how often we may be asked to wait; 7: without end */
+	uint8_t rsv;
+	uint32_t access; /* remote rights that it grants: enum rd_access */
+	uint32_t remote_qpn, qkey;
+	struct sk_addr remote; /* the peer's GID */
+	struct sk_addr local;  /* ours, as the peer names us; unspecified: by the route */
+};
+
 /* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps what it has. */
 #define SHM_DEPTH_AUTO 0x3fff
 
@@ -434,6 +456,7 @@ struct shm_msg {
 		struct shm_ah ah;
 		struct shm_xrcd xrcd;
 		struct shm_qp_info qp;
+		struct shm_qp_move move;
 		struct shm_cm cm;
 		struct shm_async async;
 		char text[256]; /* status < 0: one sentence that names what was wrong */

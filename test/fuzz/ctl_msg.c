@@ -206,7 +206,7 @@ sensible(struct shm_msg *m, const struct shm_header *h)
 		m->body.qp.sq_depth = m->body.qp.rq_depth = 4;
 		break;
 	case SHM_QP_MODIFY:
-		m->body.qp.state = RD_QP_ERR;
+		m->body.move.state = RD_QP_ERR;
 		break;
 	case SHM_CONNECT:
 		sk_addr_parse("10.0.0.2", &m->body.cm.remote);

@@ -107,7 +107,8 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_not(s.eng.falcon.enabled);
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_NO_CRYPTO);
 	file_is("[falcon]\nenabled = yes\npsp = gmac256, gcm128\npsk = " KEY "\nordering = none\n"
-		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n");
+		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n"
+		"port = 700\npatience = 20ms\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.eng.falcon.enabled);
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_GMAC_256 | 1u << PSP_AES_GCM_128);
@@ -121,6 +122,8 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_eq(s.eng.falcon.rnr_retry, 3);
 	cr_assert_eq(s.eng.falcon.rnr_code, wire_rnr_code(1000000));
 	cr_assert_geq(wire_rnr_ns(s.eng.falcon.rnr_code), 1000000, "rounded up");
+	cr_assert_eq(s.eng.falcon.port, 700);
+	cr_assert_eq(s.eng.falcon.patience_ns, 20000000);
 	setenv("SAKER_FALCON_ORDERING", "weak", 1);
 	cr_assert_eq(options("--falcon no --psp gcm128"), OPTIONS_RUN, "%s", why);
 	cr_assert_not(s.eng.falcon.enabled);
@@ -297,6 +300,8 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.stack.max_retransmits);
 	SAME(falcon.stack.reclaim_ns);
 	SAME(falcon.stack.rack);
+	SAME(falcon.port);
+	SAME(falcon.patience_ns);
 	SAME(tcp.max_conns);
 	SAME(tcp.max_half_open);
 	SAME(tcp.max_time_wait);

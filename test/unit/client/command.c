@@ -161,8 +161,42 @@ Test(client_command, query_and_modify_name_the_handle)
 	cr_assert_eq(info.qpn, 7);
 	cr_assert_eq(info.state, RD_QP_RTS);
 	cr_assert_eq(saker_qp_modify(qp, RD_QP_ERR), 0);
-	cr_assert_eq(f.last.body.qp.qp, 7);
-	cr_assert_eq(f.last.body.qp.state, RD_QP_ERR);
+	cr_assert_eq(f.last.body.move.qp, 7);
+	cr_assert_eq(f.last.body.move.state, RD_QP_ERR);
+}
+
+Test(client_command, a_move_carries_all_that_the_program_says)
+{
+	struct saker_qp *qp = make_qp(NULL);
+	struct saker_qp_move m = {.state = RD_QP_RTR,
+		.remote_qpn = 0x123456,
+		.qkey = 0x80010000,
+		.access = RD_ACC_REMOTE_READ,
+		.ird = 1,
+		.ord = 2,
+		.rnr_retry = 3,
+		.retry = 4,
+		.min_rnr_timer = 5,
+		.timeout = 6};
+	const struct shm_qp_move *to = &f.last.body.move;
+
+	sk_addr_parse("2001:db8::1", &m.remote);
+	sk_addr_parse("2001:db8::2", &m.local);
+	cr_assert_eq(saker_qp_move(qp, &m), 0);
+	cr_assert_eq(f.last.op, SHM_QP_MODIFY);
+	cr_assert_eq(to->qp, 7);
+	cr_assert_eq(to->state, RD_QP_RTR);
+	cr_assert_eq(to->remote_qpn, 0x123456);
+	cr_assert_eq(to->qkey, 0x80010000);
+	cr_assert_eq(to->access, RD_ACC_REMOTE_READ);
+	cr_assert_eq(to->ird, 1);
+	cr_assert_eq(to->ord, 2);
+	cr_assert_eq(to->rnr_retry, 3);
+	cr_assert_eq(to->retry, 4);
+	cr_assert_eq(to->min_rnr_timer, 5);
+	cr_assert_eq(to->timeout, 6);
+	cr_assert(sk_addr_eq(&to->remote, &m.remote));
+	cr_assert(sk_addr_eq(&to->local, &m.local));
 }
 
 Test(client_command, a_refusal_is_the_engines_sentence_and_status)
