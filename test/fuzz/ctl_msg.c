@@ -200,6 +200,7 @@ sensible(struct shm_msg *m, const struct shm_header *h)
 		break;
 	case SHM_SRQ_CREATE:
 		m->body.srq.depth = 8;
+		m->body.srq.xrcd = m->body.srq.cq = SHM_NONE;
 		break;
 	case SHM_QP_CREATE:
 		m->body.qp.srq = SHM_NONE;

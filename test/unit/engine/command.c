@@ -168,10 +168,18 @@ Test(engine_command, queues_beyond_the_limits)
 	for (unsigned i = 0; i < 3; i++) {
 		m = (struct shm_msg){.body.cq.depth = depth[i]};
 		cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), -EINVAL);
-		m = (struct shm_msg){.body.srq = {.pd = pd, .depth = depth[i], .max_sge = 1}};
+		m = (struct shm_msg){.body.srq = {.pd = pd,
+					     .depth = depth[i],
+					     .max_sge = 1,
+					     .xrcd = SHM_NONE,
+					     .cq = SHM_NONE}};
 		cr_assert_eq(hand_do(&a, &m, SHM_SRQ_CREATE), -EINVAL);
 	}
-	m = (struct shm_msg){.body.srq = {.pd = pd, .depth = 8, .max_sge = RD_MAX_SGE + 1}};
+	m = (struct shm_msg){.body.srq = {.pd = pd,
+				     .depth = 8,
+				     .max_sge = RD_MAX_SGE + 1,
+				     .xrcd = SHM_NONE,
+				     .cq = SHM_NONE}};
 	cr_assert_eq(hand_do(&a, &m, SHM_SRQ_CREATE), -EINVAL);
 #define BAD_QP(field, value, status)                                                               \
 	do {                                                                                       \
