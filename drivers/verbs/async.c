@@ -90,6 +90,14 @@ vb_cq_overflow(struct vb_cq *cq)
 	vb_async_raise(cq->cq.context, IBV_EVENT_CQ_ERR, cq);
 }
 
+/* Verbs: a limit that was reached is no longer armed. */
+void
+vb_srq_limit(struct vb_srq *srq)
+{
+	__atomic_store_n(&srq->limit, 0, __ATOMIC_RELAXED);
+	vb_async_raise(srq->srq.context, IBV_EVENT_SRQ_LIMIT_REACHED, srq);
+}
+
 VB_EXPORT int
 ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {

@@ -60,6 +60,9 @@ async_event(const struct saker_event *ev)
 	case SAKER_EV_CQ_OVERFLOW:
 		vb_cq_overflow(saker_cq_user(ev->cq));
 		break;
+	case SAKER_EV_SRQ_LIMIT:
+		vb_srq_limit(saker_srq_user(ev->srq));
+		break;
 	case SAKER_EV_ENGINE_GONE:
 		vb_contexts_gone();
 		break;

@@ -12,6 +12,7 @@ void vb_channel_event(struct vb_cq *cq);
 uint32_t vb_channel_forget(struct vb_cq *cq);
 /* async.c */
 void vb_cq_overflow(struct vb_cq *cq);
+void vb_srq_limit(struct vb_srq *srq);
 void vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why);
 bool vb_async_taken(struct vb_wait_item *item);
 /* The end of an object waits until as many events of it were acknowledged as were fetched. */

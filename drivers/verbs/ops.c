@@ -8,6 +8,24 @@ vb_ops_fill(struct verbs_context *v)
 {
 	v->query_port = vb_query_port;
 	v->query_device_ex = vb_query_device_ex;
+	v->create_cq_ex = vb_create_cq_ex;
+	v->create_qp_ex = vb_create_qp_ex;
+	v->open_qp = vb_open_qp;
+	v->create_srq_ex = vb_create_srq_ex;
+	v->get_srq_num = vb_get_srq_num;
+	v->open_xrcd = vb_open_xrcd;
+	v->close_xrcd = vb_close_xrcd;
+	v->alloc_td = vb_alloc_td;
+	v->dealloc_td = vb_dealloc_td;
+	v->alloc_parent_domain = vb_alloc_parent_domain;
+	v->context.ops.alloc_mw = vb_alloc_mw;
+	v->context.ops.bind_mw = vb_bind_mw;
+	v->context.ops.dealloc_mw = vb_dealloc_mw;
+	v->context.ops.poll_cq = vb_poll_cq;
+	v->context.ops.req_notify_cq = vb_req_notify_cq;
+	v->context.ops.post_send = vb_post_send;
+	v->context.ops.post_recv = vb_post_recv;
+	v->context.ops.post_srq_recv = vb_post_srq_recv;
 }
 
 static int

@@ -39,12 +39,10 @@ int vb_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
 int vb_close_xrcd(struct ibv_xrcd *xrcd);
 
-/* pd.c, mr.c */
+/* pd.c */
 struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int vb_dealloc_td(struct ibv_td *td);
 struct ibv_pd *vb_alloc_parent_domain(
 	struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
-int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-	struct ibv_sge *sg_list, uint32_t num_sge);
 
 #endif

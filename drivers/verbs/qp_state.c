@@ -1,10 +1,196 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In which state a QP is, as far as the program may be told: moved by the program, by the
- * connection manager, by an error. */
+/*
+ * In which state a QP is: moved by the program, by the connection manager, by an error.
+ *
+ * A program moves a QP of the Falcon device itself, with the peer's number and GID. One that
+ * belongs to an rdma_cm_id, and each of the iWARP device, is moved by its connection; there a
+ * program's steps up are taken note of and change nothing.
+ */
 #include "verbs_priv.h"
+
+#include "qp_priv.h"
+
+#define FROM_ANY IBV_QPS_UNKNOWN
+#define ALWAYS                                                                                     \
+	(IBV_QP_STATE | IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE |               \
+		IBV_QP_RATE_LIMIT | IBV_QP_EN_SQD_ASYNC_NOTIFY)
+#define RC   (1u << IBV_QPT_RC)
+#define UD   (1u << IBV_QPT_UD)
+#define XS   (1u << IBV_QPT_XRC_SEND)
+#define XR   (1u << IBV_QPT_XRC_RECV)
+#define ALL  (RC | UD | XS | XR)
+#define CONN (RC | XS | XR)
+
+#define PLACE   (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define PATH    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define ANSWERS (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define ASKS    (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define TIMES   (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
+
+/* The steps that there are, for which types, what each needs and what it may have beside. */
+static const struct step {
+	enum ibv_qp_state from, to;
+	uint32_t types;
+	int needs, may;
+} steps[] = {
+	{FROM_ANY, IBV_QPS_RESET, ALL, 0, 0},
+	{FROM_ANY, IBV_QPS_ERR, ALL, 0, 0},
+	{IBV_QPS_RESET, IBV_QPS_INIT, CONN, PLACE | IBV_QP_ACCESS_FLAGS, 0},
+	{IBV_QPS_RESET, IBV_QPS_INIT, UD, PLACE | IBV_QP_QKEY, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, CONN, 0, PLACE | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_INIT, UD, 0, PLACE | IBV_QP_QKEY},
+	{IBV_QPS_INIT, IBV_QPS_RTR, RC | XR, PATH | ANSWERS,
+		IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR, XS, PATH, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+	{IBV_QPS_RTR, IBV_QPS_RTS, RC | XS, TIMES | ASKS,
+		IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTR, IBV_QPS_RTS, XR, TIMES, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTR, IBV_QPS_RTS, UD, IBV_QP_SQ_PSN, IBV_QP_QKEY},
+	{IBV_QPS_RTS, IBV_QPS_RTS, CONN, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTS, IBV_QPS_RTS, UD, 0, IBV_QP_QKEY},
+};
 
 void
 vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	__atomic_store_n(&qp->ex.qp_base.state, state, __ATOMIC_RELEASE);
+}
+
+static const struct step *
+step_of(const struct vb_qp *qp, enum ibv_qp_state to)
+{
+	const struct ibv_qp *b = &qp->ex.qp_base;
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (steps[i].to == to && (steps[i].types & 1u << b->qp_type) != 0 &&
+			(steps[i].from == b->state || steps[i].from == FROM_ANY))
+			return &steps[i];
+	return NULL;
+}
+
+/* Takes note of what the mask names. */
+static void
+note(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+{
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		to->qp_access_flags = from->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		to->pkey_index = from->pkey_index;
+	if (mask & IBV_QP_QKEY)
+		to->qkey = from->qkey;
+	if (mask & IBV_QP_AV)
+		to->ah_attr = from->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		to->path_mtu = from->path_mtu;
+	if (mask & IBV_QP_TIMEOUT)
+		to->timeout = from->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		to->retry_cnt = from->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		to->rnr_retry = from->rnr_retry;
+	if (mask & IBV_QP_RQ_PSN)
+		to->rq_psn = from->rq_psn;
+	if (mask & IBV_QP_SQ_PSN)
+		to->sq_psn = from->sq_psn;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		to->max_rd_atomic = from->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		to->max_dest_rd_atomic = from->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		to->min_rnr_timer = from->min_rnr_timer;
+	if (mask & IBV_QP_DEST_QPN)
+		to->dest_qp_num = from->dest_qp_num;
+}
+
+static int
+values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct shm_device *d = &vb_context(qp->ex.qp_base.context)->info;
+
+	if ((mask & IBV_QP_PORT) != 0 && attr->port_num != 1)
+		return vb_fail(EINVAL, "there is no port %u", attr->port_num);
+	if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)
+		return vb_fail(EINVAL, "there is no P_Key %u", attr->pkey_index);
+	if ((mask & IBV_QP_AV) != 0 && !attr->ah_attr.is_global)
+		return vb_fail(EINVAL, "a path of the Falcon device names a GID");
+	if ((mask & IBV_QP_PATH_MTU) != 0 &&
+		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+		return vb_fail(EINVAL, "there is no path MTU %d", attr->path_mtu);
+	if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > d->max_ord) ||
+		((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > d->max_ird))
+		return vb_fail(EINVAL, "more Reads and Atomics than the device keeps");
+	return 0;
+}
+
+/* A QP that its connection moves. */
+static int
+connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state state = qp->ex.qp_base.state;
+	int rc = 0;
+
+	note(&qp->attr, attr, mask);
+	if ((mask & IBV_QP_STATE) == 0 || attr->qp_state == state)
+		return 0;
+	switch (attr->qp_state) {
+	case IBV_QPS_ERR:
+		rc = vb_rc(saker_qp_modify(qp->saker, RD_QP_ERR), "ibv_modify_qp");
+		if (rc == 0)
+			vb_qp_moved(qp, IBV_QPS_ERR);
+		return rc;
+	case IBV_QPS_INIT:
+		if (state == IBV_QPS_RESET)
+			vb_qp_moved(qp, IBV_QPS_INIT);
+		return 0;
+	case IBV_QPS_RTR:
+	case IBV_QPS_RTS:
+		return state == IBV_QPS_ERR ? vb_fail(EINVAL, "the queue pair is in error") : 0;
+	default:
+		return vb_fail(
+			EINVAL, "a connected queue pair does not go to state %d", attr->qp_state);
+	}
+}
+
+static int
+self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp *b = &qp->ex.qp_base;
+	enum ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : b->state;
+	const struct step *s = step_of(qp, to);
+	struct ibv_qp_attr now = qp->attr;
+	int rc;
+
+	if (s == NULL || ((mask & IBV_QP_CUR_STATE) != 0 && attr->cur_qp_state != b->state))
+		return vb_fail(EINVAL, "a queue pair of this type does not go from state %d to %d",
+			b->state, to);
+	if ((mask & s->needs) != s->needs)
+		return vb_fail(
+			EINVAL, "a step to state %d without attributes %#x", to, s->needs & ~mask);
+	if ((mask & ~(s->needs | s->may | ALWAYS)) != 0)
+		return vb_fail(EINVAL, "a step to state %d does not change attributes %#x", to,
+			mask & ~(s->needs | s->may | ALWAYS));
+	rc = values_check(qp, attr, mask);
+	if (rc != 0)
+		return rc;
+	note(&now, attr, mask);
+	rc = vb_qp_step(qp, &now, to);
+	if (rc != 0)
+		return rc;
+	qp->attr = now;
+	vb_qp_moved(qp, to);
+	return 0;
+}
+
+VB_EXPORT int
+ibv_modify_qp(struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct vb_qp *qp = vb_qp(p);
+	int rc = vb_alive(p->context);
+
+	if (rc != 0)
+		return rc;
+	if (!vb_is_falcon(p->context) || qp->cm != NULL)
+		return connected_modify(qp, attr, attr_mask);
+	return self_modify(qp, attr, attr_mask);
 }

@@ -150,6 +150,13 @@ vb_is_falcon(struct ibv_context *c)
 /* 0, or the errno of a context that belongs to another process. */
 int vb_alive(struct ibv_context *c);
 
+/* Destroying what belongs to another process frees our memory and nothing else. */
+static inline bool
+vb_is_dead(struct ibv_context *c)
+{
+	return __atomic_load_n(&vb_context(c)->dead, __ATOMIC_RELAXED) != 0;
+}
+
 /* ---- Objects ---- */
 
 struct vb_pd {
@@ -185,9 +192,7 @@ struct vb_cq {
 	struct saker_cq *saker;
 	uint32_t lock;
 	bool single;
-	/* The extended way: completions taken in, and where the program stands. */
-	struct rd_wc *batch;
-	int at, count;
+	struct rd_wc wc; /* the extended way: the completion at which the program stands */
 	/* Under the lock of the channel's queue: how many events wait there, in one item, and how
 	 * many were fetched. */
 	struct vb_wait_item event_item;
@@ -203,6 +208,7 @@ struct vb_srq {
 	uint32_t max_wr, max_sge, limit;
 	bool xrc;
 	struct vb_cq *cq; /* XRC: where its completions go */
+	struct vb_xrcd *xrcd;
 	uint32_t async_got;
 	uint32_t refs; /* atomic: QPs that use it */
 };
@@ -215,21 +221,21 @@ struct vb_qp {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr; /* what the program set */
 	uint32_t async_got;
+	struct vb_xrcd *xrcd;      /* of an XRC receive QP */
 	void *cm;                  /* cm/: the rdma_cm_id's own part, or NULL */
 	struct vb_wr_build *build; /* the ibv_wr_ way: what is being built */
-	LIST_ENTRY(vb_qp) next;
 };
 
 struct vb_ah {
 	struct ibv_ah ah;
 	struct saker_ah *saker;
-	struct ibv_ah_attr attr;
 };
 
 struct vb_xrcd {
 	struct ibv_xrcd xrcd;
 	struct saker_xrcd *saker;
-	uint32_t refs;
+	struct saker_pd *pd; /* for its receive QPs, which have none of the program's */
+	uint32_t refs;       /* atomic: what is in it */
 };
 
 static inline struct vb_pd *
@@ -254,6 +260,24 @@ static inline struct vb_qp *
 vb_qp(struct ibv_qp *p)
 {
 	return (struct vb_qp *)p;
+}
+
+static inline void
+vb_hold(uint32_t *refs)
+{
+	__atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
+}
+
+static inline void
+vb_release(uint32_t *refs)
+{
+	__atomic_sub_fetch(refs, 1, __ATOMIC_RELEASE);
+}
+
+static inline bool
+vb_held(const uint32_t *refs)
+{
+	return __atomic_load_n(refs, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* ---- qp_state.c: what cm/ and the dispatcher tell a QP ---- */

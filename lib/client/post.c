@@ -153,6 +153,12 @@ saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
 	return done;
 }
 
+bool
+saker_send_fits(struct saker_qp *qp, uint32_t n)
+{
+	return shm_prod_fits(&qp->sq, n);
+}
+
 /* Receives need no doorbell: the engine looks when something arrives. Only where nothing can arrive
  * any more does it have to be told. */
 static inline int

@@ -253,6 +253,8 @@ struct saker_wr {
  * queue is full), or -EINVAL when wr[0] exceeds the QP's capabilities. A place in the queue is free
  * again when the engine has copied the request, which may be before its completion. */
 int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
+/* Whether its send queue has room for `n` requests now. */
+bool saker_send_fits(struct saker_qp *qp, uint32_t n);
 int saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n); /* wr_id, nsge, sge */
 int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 

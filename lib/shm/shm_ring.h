@@ -75,6 +75,19 @@ shm_prod_room(struct shm_prod *p)
 	return p->count - used;
 }
 
+/* The same for `n` entries at once: looks when its copy says that they do not fit. */
+static inline bool
+shm_prod_fits(struct shm_prod *p, uint32_t n)
+{
+	if (p->count - (p->next - p->taken) < n) {
+		uint32_t taken = __atomic_load_n(&p->cons->taken, __ATOMIC_ACQUIRE);
+
+		if (taken - p->taken <= p->next - p->taken)
+			p->taken = taken;
+	}
+	return p->count - (p->next - p->taken) >= n;
+}
+
 /* The next entry to fill; the caller has checked the room. */
 static inline void *
 shm_prod_entry(struct shm_prod *p)

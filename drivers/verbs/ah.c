@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Address handles: whom datagrams go to. Of a global route only the GID counts, which is the peer's
+ * address; a receive tells it in the 40 bytes before the payload.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs_priv.h"
+
+#define IP4_AT    20 /* where an IPv4 header stands in the 40 bytes */
+#define IP4_SRC   12
+#define VERSION_4 0x45
+#define HOPS      64
+
+VB_EXPORT struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct sk_addr remote;
+	struct vb_ah *ah = NULL;
+	int rc = vb_alive(pd->context);
+
+	if (rc == 0 && (!attr->is_global || !vb_is_falcon(pd->context)))
+		rc = vb_fail(attr->is_global ? EOPNOTSUPP : EINVAL,
+			"an address handle is made from a GID, on the Falcon device");
+	if (rc == 0 && (ah = calloc(1, sizeof(*ah))) == NULL)
+		rc = ENOMEM;
+	if (rc == 0) {
+		memcpy(remote.b, attr->grh.dgid.raw, sizeof(remote.b));
+		rc = vb_rc(saker_ah_create(vb_pd(pd)->saker, &remote, &ah->saker), "ibv_create_ah");
+	}
+	if (rc != 0) {
+		free(ah);
+		errno = rc;
+		return NULL;
+	}
+	ah->ah.context = pd->context;
+	ah->ah.pd = pd;
+	return &ah->ah;
+}
+
+VB_EXPORT int
+ibv_destroy_ah(struct ibv_ah *ah)
+{
+	int rc = 0;
+
+	if (!vb_is_dead(ah->context))
+		rc = vb_rc(saker_ah_destroy(((struct vb_ah *)ah)->saker), "ibv_destroy_ah");
+	if (rc == 0)
+		free(ah);
+	return rc;
+}
+
+VB_EXPORT int
+ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+	struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const uint8_t *bytes = (const uint8_t *)grh;
+
+	memset(attr, 0, sizeof(*attr));
+	if ((wc->wc_flags & IBV_WC_GRH) == 0)
+		return vb_fail(EINVAL, "a completion that tells no address"), -1;
+	attr->is_global = 1;
+	attr->port_num = port_num;
+	attr->grh.hop_limit = HOPS;
+	if (bytes[IP4_AT] == VERSION_4 && bytes[0] >> 4 != 6) {
+		struct sk_addr from = sk_addr_v4(bytes + IP4_AT + IP4_SRC);
+
+		memcpy(attr->grh.dgid.raw, from.b, sizeof(from.b));
+	} else {
+		attr->grh.dgid = grh->sgid;
+	}
+	return 0;
+}
+
+VB_EXPORT struct ibv_ah *
+ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr) != 0)
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}

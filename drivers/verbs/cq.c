@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues: made, polled, destroyed. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "events_priv.h"
+#include "ops_priv.h"
+#include "verbs_priv.h"
+#include "wc_priv.h"
+
+#define BATCH 16 /* completions on the stack between libsaker and the program */
+
+static void
+cq_fill(struct vb_cq *cq, struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	cq->cq.context = context;
+	cq->cq.channel = attr->channel;
+	cq->cq.cq_context = attr->cq_context;
+	cq->cq.cqe = (int)attr->cqe;
+	cq->single = (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+		     (attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0)
+		cq->single |= vb_pd(attr->parent_domain)->single;
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	if (attr->channel != NULL)
+		__atomic_add_fetch(&attr->channel->refcnt, 1, __ATOMIC_RELAXED);
+}
+
+struct vb_cq *
+vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	struct vb_cq *cq = NULL;
+	int rc = vb_alive(context);
+
+	if (rc == 0 && (attr->cqe == 0 || attr->cqe > vb_context(context)->info.max_cq_depth ||
+			       attr->comp_vector >= (uint32_t)context->num_comp_vectors))
+		rc = vb_fail(EINVAL, "no completion queue of %u entries, vector %u", attr->cqe,
+			attr->comp_vector);
+	if (rc == 0 && (cq = calloc(1, sizeof(*cq))) == NULL)
+		rc = ENOMEM;
+	if (rc == 0)
+		rc = vb_rc(saker_cq_create(vb_context(context)->saker, attr->cqe, cq, &cq->saker),
+			"ibv_create_cq");
+	if (rc != 0) {
+		free(cq);
+		errno = rc;
+		return NULL;
+	}
+	cq_fill(cq, context, attr);
+	return cq;
+}
+
+VB_EXPORT struct ibv_cq *
+ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+	struct ibv_comp_channel *channel, int comp_vector)
+{
+	const struct ibv_cq_init_attr_ex attr = {.cqe = cqe > 0 ? (uint32_t)cqe : 0,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector};
+	struct vb_cq *cq = vb_cq_create(context, &attr);
+
+	return cq != NULL ? &cq->cq : NULL;
+}
+
+/* A queue does not grow, but it is larger than it was asked to be now and then. */
+VB_EXPORT int
+ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	if (cqe <= 0)
+		return vb_fail(EINVAL, "a completion queue of %d entries", cqe);
+	if (cqe > cq->cqe)
+		return vb_fail(EOPNOTSUPP, "a completion queue does not grow");
+	return 0;
+}
+
+VB_EXPORT int
+ibv_destroy_cq(struct ibv_cq *p)
+{
+	struct vb_cq *cq = vb_cq(p);
+	uint32_t got = 0;
+	int rc = 0;
+
+	if (vb_held(&cq->refs))
+		return vb_fail(EBUSY, "the completion queue is in use");
+	vb_events_lock();
+	if (!vb_is_dead(p->context))
+		rc = vb_rc(saker_cq_destroy(cq->saker), "ibv_destroy_cq");
+	if (rc == 0) {
+		vb_async_purge(p->context, cq);
+		if (p->channel != NULL)
+			got = vb_channel_forget(cq);
+	}
+	vb_events_unlock();
+	if (rc != 0)
+		return rc;
+	vb_await_acks(&p->mutex, &p->cond, &p->comp_events_completed, got);
+	vb_await_acks(&p->mutex, &p->cond, &p->async_events_completed, cq->async_got);
+	if (p->channel != NULL)
+		__atomic_sub_fetch(&p->channel->refcnt, 1, __ATOMIC_RELEASE);
+	pthread_mutex_destroy(&p->mutex);
+	pthread_cond_destroy(&p->cond);
+	free(cq);
+	return 0;
+}
+
+static inline void
+wc_fill(struct ibv_wc *to, const struct rd_wc *from)
+{
+	to->wr_id = from->wr_id;
+	to->status = (enum ibv_wc_status)from->status;
+	to->opcode = vb_wc_opcode(from->opcode);
+	to->vendor_err = from->vendor_err;
+	to->byte_len = from->byte_len;
+	to->wc_flags = vb_wc_flags(from->flags);
+	if ((from->flags & RD_WC_INV) != 0)
+		to->invalidated_rkey = from->inv_stag;
+	else
+		to->imm_data = htonl((uint32_t)from->imm);
+	to->qp_num = from->qpn;
+	to->src_qp = from->src_qp;
+	to->pkey_index = 0;
+	to->slid = 0;
+	to->sl = 0;
+	to->dlid_path_bits = 0;
+}
+
+int
+vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
+{
+	struct vb_cq *cq = vb_cq(p);
+	struct rd_wc batch[BATCH];
+	int done = 0;
+
+	if (!cq->single)
+		vb_spin(&cq->lock);
+	while (done < n) {
+		int want = n - done < BATCH ? n - done : BATCH;
+		int got = saker_cq_poll(cq->saker, batch, want);
+
+		for (int i = 0; i < got; i++)
+			wc_fill(&wc[done + i], &batch[i]);
+		done += got;
+		if (got < want)
+			break;
+	}
+	if (!cq->single)
+		vb_unspin(&cq->lock);
+	return done;
+}
+
+int
+vb_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	saker_cq_arm(vb_cq(cq)->saker, solicited_only != 0);
+	return 0;
+}

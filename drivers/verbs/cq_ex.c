@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Extended completion queues: one completion at a time, read field by field. The queue is locked
+ * from start_poll() to end_poll(). */
+#include <arpa/inet.h>
+
+#include "ops_priv.h"
+#include "verbs_priv.h"
+#include "wc_priv.h"
+
+static struct vb_cq *
+of(struct ibv_cq_ex *ex)
+{
+	return (struct vb_cq *)ex;
+}
+
+static int
+next_poll(struct ibv_cq_ex *ex)
+{
+	struct vb_cq *cq = of(ex);
+
+	if (saker_cq_poll(cq->saker, &cq->wc, 1) == 0)
+		return ENOENT;
+	ex->status = (enum ibv_wc_status)cq->wc.status;
+	ex->wr_id = cq->wc.wr_id;
+	return 0;
+}
+
+static void
+end_poll(struct ibv_cq_ex *ex)
+{
+	if (!of(ex)->single)
+		vb_unspin(&of(ex)->lock);
+}
+
+static int
+start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	int rc;
+
+	if (attr->comp_mask != 0)
+		return EINVAL;
+	if (vb_is_dead(ex->context))
+		return vb_alive(ex->context);
+	if (!of(ex)->single)
+		vb_spin(&of(ex)->lock);
+	rc = next_poll(ex);
+	if (rc != 0)
+		end_poll(ex);
+	return rc;
+}
+
+static enum ibv_wc_opcode
+read_opcode(struct ibv_cq_ex *ex)
+{
+	return vb_wc_opcode(of(ex)->wc.opcode);
+}
+
+static uint32_t
+read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return of(ex)->wc.vendor_err;
+}
+
+static uint32_t
+read_byte_len(struct ibv_cq_ex *ex)
+{
+	return of(ex)->wc.byte_len;
+}
+
+/* Also the key that was invalidated: <infiniband/verbs.h> reads both here. */
+static __be32
+read_imm_data(struct ibv_cq_ex *ex)
+{
+	const struct rd_wc *wc = &of(ex)->wc;
+
+	return (wc->flags & RD_WC_INV) != 0 ? wc->inv_stag : htonl((uint32_t)wc->imm);
+}
+
+static uint32_t
+read_qp_num(struct ibv_cq_ex *ex)
+{
+	return of(ex)->wc.qpn;
+}
+
+static uint32_t
+read_src_qp(struct ibv_cq_ex *ex)
+{
+	return of(ex)->wc.src_qp;
+}
+
+static unsigned int
+read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return vb_wc_flags(of(ex)->wc.flags);
+}
+
+/* Neither transport has LIDs or service levels. */
+static uint32_t
+read_slid(struct ibv_cq_ex *ex)
+{
+	return 0;
+}
+
+static uint8_t
+read_none(struct ibv_cq_ex *ex)
+{
+	return 0;
+}
+
+struct ibv_cq_ex *
+vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	struct vb_cq *cq;
+
+	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
+		(attr->comp_mask & ~masks) != 0) {
+		vb_fail(EOPNOTSUPP, "completions have no timestamps, VLANs, flow or matching tags");
+		return NULL;
+	}
+	cq = vb_cq_create(context, attr);
+	if (cq == NULL)
+		return NULL;
+	cq->ex.start_poll = start_poll;
+	cq->ex.next_poll = next_poll;
+	cq->ex.end_poll = end_poll;
+	cq->ex.read_opcode = read_opcode;
+	cq->ex.read_vendor_err = read_vendor_err;
+	cq->ex.read_byte_len = read_byte_len;
+	cq->ex.read_imm_data = read_imm_data;
+	cq->ex.read_qp_num = read_qp_num;
+	cq->ex.read_src_qp = read_src_qp;
+	cq->ex.read_wc_flags = read_wc_flags;
+	cq->ex.read_slid = read_slid;
+	cq->ex.read_sl = read_none;
+	cq->ex.read_dlid_path_bits = read_none;
+	return &cq->ex;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory regions. libsaker takes any private memory of the program and moves it to where the engine
+ * can reach it, without a second copy; here are the words of verbs. */
+#include <stdlib.h>
+
+#include "verbs_priv.h"
+
+#define RIGHTS                                                                                     \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
+/* What may be asked for and changes nothing. */
+#define HINTS  (IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+#define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct vb_mr *
+vb_mr(struct ibv_mr *mr)
+{
+	return (struct vb_mr *)mr;
+}
+
+static int
+access_check(unsigned int access)
+{
+	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
+		return vb_fail(EOPNOTSUPP, "memory is registered as a whole, not on demand");
+	if ((access & ~(unsigned)(RIGHTS | HINTS)) != 0)
+		return vb_fail(EINVAL, "unknown rights %#x", access);
+	if ((access & WRITES) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
+		return vb_fail(EINVAL, "who lets peers write must be allowed to write itself");
+	return 0;
+}
+
+/* Registers what *mr says. 0 or errno. */
+static int
+enter(struct vb_mr *mr)
+{
+	int rc;
+
+	if (mr->iova != (uintptr_t)mr->mr.addr)
+		return vb_fail(EOPNOTSUPP, "a region's addresses are those of its memory");
+	rc = vb_rc(saker_mr_create(vb_pd(mr->mr.pd)->saker, mr->mr.addr, mr->mr.length,
+			   mr->access & RIGHTS, &mr->saker),
+		"ibv_reg_mr");
+	if (rc == 0)
+		mr->mr.lkey = mr->mr.rkey = saker_mr_stag(mr->saker);
+	return rc;
+}
+
+static struct ibv_mr *
+reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct vb_mr *mr = NULL;
+	int rc = vb_alive(pd->context);
+
+	if (rc == 0)
+		rc = access_check(access);
+	if (rc == 0 && (mr = calloc(1, sizeof(*mr))) == NULL)
+		rc = ENOMEM;
+	if (rc == 0) {
+		mr->mr.context = pd->context;
+		mr->mr.pd = pd;
+		mr->mr.addr = addr;
+		mr->mr.length = length;
+		mr->iova = iova;
+		mr->access = access;
+		rc = enter(mr);
+	}
+	if (rc == 0)
+		return &mr->mr;
+	free(mr);
+	errno = rc;
+	return NULL;
+}
+
+VB_EXPORT struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+VB_EXPORT struct ibv_mr *
+ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg(pd, addr, length, iova, (unsigned)access);
+}
+
+VB_EXPORT struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
+VB_EXPORT struct ibv_mr *
+ibv_reg_dmabuf_mr(
+	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	vb_fail(EOPNOTSUPP, "memory of devices cannot be registered");
+	return NULL;
+}
+
+VB_EXPORT int
+ibv_dereg_mr(struct ibv_mr *mr)
+{
+	int rc = 0;
+
+	if (!vb_is_dead(mr->context))
+		rc = vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_dereg_mr");
+	if (rc == 0)
+		free(mr);
+	return rc;
+}
+
+/* A region that changes is a new one: its keys change with it, as verbs allow. What peers still do
+ * with the old keys fails. */
+VB_EXPORT int
+ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct vb_mr now = *vb_mr(mr);
+
+	if (flags <= 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 ||
+		((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == NULL))
+		return vb_fail(EINVAL, "nothing that could be changed"), IBV_REREG_MR_ERR_INPUT;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+		now.mr.addr = addr;
+		now.mr.length = length;
+		now.iova = (uintptr_t)addr;
+	}
+	if ((flags & IBV_REREG_MR_CHANGE_PD) != 0)
+		now.mr.pd = pd;
+	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
+		now.access = (uint32_t)access;
+	if (vb_alive(mr->context) != 0 || access_check(now.access) != 0 || enter(&now) != 0)
+		return IBV_REREG_MR_ERR_INPUT;
+	if (vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_rereg_mr") != 0) {
+		saker_mr_destroy(now.saker);
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	*vb_mr(mr) = now;
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Verbs that Saker has nothing for: each says EOPNOTSUPP, as <infiniband/verbs.h> does for those
+ * that it finds in no table. And the few that ask for nothing.
+ */
+#include "verbs_priv.h"
+
+static void *
+no_object(const char *what)
+{
+	vb_fail(EOPNOTSUPP, "%s is not supported", what);
+	return NULL;
+}
+
+/* ---- Multicast ---- */
+
+VB_EXPORT int
+ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_fail(EOPNOTSUPP, "multicast is not supported");
+}
+
+VB_EXPORT int
+ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_fail(EOPNOTSUPP, "multicast is not supported");
+}
+
+/* ---- Objects of another process: there is no command descriptor that could be passed ---- */
+
+VB_EXPORT struct ibv_context *
+ibv_import_device(int cmd_fd)
+{
+	return no_object("importing a device");
+}
+
+VB_EXPORT struct ibv_pd *
+ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	return no_object("importing a protection domain");
+}
+
+VB_EXPORT void
+ibv_unimport_pd(struct ibv_pd *pd)
+{
+}
+
+VB_EXPORT struct ibv_mr *
+ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	return no_object("importing a memory region");
+}
+
+VB_EXPORT void
+ibv_unimport_mr(struct ibv_mr *mr)
+{
+}
+
+VB_EXPORT struct ibv_dm *
+ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	return no_object("importing device memory");
+}
+
+VB_EXPORT void
+ibv_unimport_dm(struct ibv_dm *dm)
+{
+}
+
+/* ---- Of an InfiniBand connection, and of Ethernet below it, which is saker's ---- */
+
+VB_EXPORT int
+ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return vb_fail(EOPNOTSUPP, "enhanced connection establishment is not supported");
+}
+
+VB_EXPORT int
+ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return vb_fail(EOPNOTSUPP, "enhanced connection establishment is not supported");
+}
+
+VB_EXPORT int
+ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+	uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	return vb_fail(EOPNOTSUPP, "saker resolves neighbours itself");
+}
+
+/* TCP delivers in order, and bytes are placed as they come. Falcon's packets are placed as they
+ * arrive. */
+VB_EXPORT int
+ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return flags == 0 && !vb_is_falcon(qp->context);
+}
+
+/* ---- fork(2): registered memory is copied for the child, whatever the program asks for ---- */
+
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+VB_EXPORT int
+ibv_fork_init(void)
+{
+	return 0;
+}
+
+VB_EXPORT enum ibv_fork_status
+ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+VB_EXPORT int
+ibv_dontfork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+VB_EXPORT int
+ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared receive queues, those of XRC among them. */
+#include <stdlib.h>
+
+#include "events_priv.h"
+#include "ops_priv.h"
+#include "verbs_priv.h"
+
+static int
+attr_check(const struct ibv_srq_init_attr_ex *a)
+{
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			       IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if ((a->comp_mask & ~known) != 0 || a->srq_type == IBV_SRQT_TM)
+		return vb_fail(EOPNOTSUPP, "no such kind of shared receive queue");
+	if ((a->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || a->pd == NULL || a->attr.max_wr == 0)
+		return vb_fail(EINVAL, "a shared receive queue without domain or depth");
+	if (a->srq_type != IBV_SRQT_XRC)
+		return 0;
+	if ((a->comp_mask & xrc) != xrc || a->xrcd == NULL || a->cq == NULL)
+		return vb_fail(
+			EINVAL, "an XRC receive queue needs its domain and a queue to complete to");
+	return 0;
+}
+
+static int
+srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
+{
+	struct vb_xrcd *x = srq->xrc ? (struct vb_xrcd *)a->xrcd : NULL;
+	struct saker_srq_attr sa = {
+		.depth = a->attr.max_wr,
+		.max_sge = a->attr.max_sge > 0 ? a->attr.max_sge : 1,
+		.limit = a->attr.srq_limit,
+		.xrcd = x != NULL ? x->saker : NULL,
+		.cq = x != NULL ? vb_cq(a->cq)->saker : NULL,
+		.user = srq,
+	};
+	int rc =
+		vb_rc(saker_srq_create_as(vb_pd(a->pd)->saker, &sa, &srq->saker), "ibv_create_srq");
+
+	if (rc != 0)
+		return rc;
+	if (x != NULL) {
+		srq->cq = vb_cq(a->cq);
+		srq->xrcd = x;
+		vb_hold(&srq->cq->refs);
+		vb_hold(&x->refs);
+	}
+	srq->max_wr = a->attr.max_wr = sa.depth;
+	srq->max_sge = a->attr.max_sge = sa.max_sge;
+	srq->limit = sa.limit;
+	srq->srq.srq_context = a->srq_context;
+	srq->srq.pd = a->pd;
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+	return 0;
+}
+
+struct ibv_srq *
+vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	struct vb_srq *srq = NULL;
+	int rc = vb_alive(context);
+
+	if (rc == 0)
+		rc = attr_check(attr);
+	if (rc == 0 && (srq = calloc(1, sizeof(*srq))) == NULL)
+		rc = ENOMEM;
+	if (rc == 0) {
+		srq->srq.context = context;
+		srq->xrc = attr->srq_type == IBV_SRQT_XRC;
+		rc = srq_make(srq, attr);
+	}
+	if (rc == 0)
+		return &srq->srq;
+	free(srq);
+	errno = rc;
+	return NULL;
+}
+
+VB_EXPORT struct ibv_srq *
+ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd};
+	struct ibv_srq *srq = vb_create_srq_ex(pd->context, &ex);
+
+	if (srq != NULL)
+		attr->attr = ex.attr;
+	return srq;
+}
+
+VB_EXPORT int
+ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
+{
+	struct vb_srq *srq = vb_srq(p);
+	int rc = vb_alive(p->context);
+
+	if (rc != 0)
+		return rc;
+	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
+		return vb_fail(EINVAL, "nothing that could be changed");
+	if ((mask & IBV_SRQ_MAX_WR) != 0)
+		return vb_fail(EOPNOTSUPP, "a shared receive queue keeps its size");
+	if ((mask & IBV_SRQ_LIMIT) != 0)
+		rc = vb_rc(saker_srq_set_limit(srq->saker, attr->srq_limit), "ibv_modify_srq");
+	if (rc == 0 && (mask & IBV_SRQ_LIMIT) != 0)
+		__atomic_store_n(&srq->limit, attr->srq_limit, __ATOMIC_RELAXED);
+	return rc;
+}
+
+VB_EXPORT int
+ibv_query_srq(struct ibv_srq *p, struct ibv_srq_attr *attr)
+{
+	struct vb_srq *srq = vb_srq(p);
+
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = __atomic_load_n(&srq->limit, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int
+vb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
+{
+	if (!vb_srq(srq)->xrc)
+		return vb_fail(EOPNOTSUPP, "only XRC receive queues have numbers");
+	*num = saker_srq_num(vb_srq(srq)->saker);
+	return 0;
+}
+
+VB_EXPORT int
+ibv_destroy_srq(struct ibv_srq *p)
+{
+	struct vb_srq *srq = vb_srq(p);
+	int rc = 0;
+
+	if (vb_held(&srq->refs))
+		return vb_fail(EBUSY, "the shared receive queue is in use");
+	vb_events_lock();
+	if (!vb_is_dead(p->context))
+		rc = vb_rc(saker_srq_destroy(srq->saker), "ibv_destroy_srq");
+	if (rc == 0)
+		vb_async_purge(p->context, srq);
+	vb_events_unlock();
+	if (rc != 0)
+		return rc;
+	vb_await_acks(&p->mutex, &p->cond, &p->events_completed, srq->async_got);
+	if (srq->xrc) {
+		vb_release(&srq->cq->refs);
+		vb_release(&srq->xrcd->refs);
+	}
+	pthread_mutex_destroy(&p->mutex);
+	pthread_cond_destroy(&p->cond);
+	free(srq);
+	return 0;
+}

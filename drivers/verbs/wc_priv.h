@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions: from Saker's numbers to those of verbs. The codes of status are the same. */
+#ifndef SAKER_VERBS_WC_PRIV_H
+#define SAKER_VERBS_WC_PRIV_H
+
+#include "verbs_priv.h"
+
+_Static_assert((int)RD_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR &&
+		       (int)RD_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
+	"codes of status");
+_Static_assert(RD_ACC_MW_BIND == (int)IBV_ACCESS_MW_BIND &&
+		       RD_ACC_ZERO_BASED == (int)IBV_ACCESS_ZERO_BASED,
+	"rights");
+_Static_assert(sizeof(struct rd_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct rd_sge, len) == offsetof(struct ibv_sge, length) &&
+		       offsetof(struct rd_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	"elements are passed as they are");
+
+static inline enum ibv_wc_opcode
+vb_wc_opcode(uint8_t rd)
+{
+	static const uint8_t of[RD_SWAP + 1] = {
+		[RD_SEND] = IBV_WC_SEND,
+		[RD_SEND_INV] = IBV_WC_SEND,
+		[RD_SEND_IMM] = IBV_WC_SEND,
+		[RD_WRITE] = IBV_WC_RDMA_WRITE,
+		[RD_WRITE_IMM] = IBV_WC_RDMA_WRITE,
+		[RD_READ] = IBV_WC_RDMA_READ,
+		[RD_READ_INV] = IBV_WC_RDMA_READ,
+		[RD_CMP_SWAP] = IBV_WC_COMP_SWAP,
+		[RD_FETCH_ADD] = IBV_WC_FETCH_ADD,
+		[RD_IMM] = IBV_WC_SEND,
+		[RD_LOCAL_INV] = IBV_WC_LOCAL_INV,
+		[RD_BIND_MW] = IBV_WC_BIND_MW,
+		[RD_SWAP] = IBV_WC_COMP_SWAP,
+	};
+
+	if (rd == RD_RECV)
+		return IBV_WC_RECV;
+	if (rd == RD_RECV_IMM)
+		return IBV_WC_RECV_RDMA_WITH_IMM;
+	return rd <= RD_SWAP ? (enum ibv_wc_opcode)of[rd] : IBV_WC_SEND;
+}
+
+static inline unsigned int
+vb_wc_flags(uint8_t rd)
+{
+	return ((rd & RD_WC_IMM) ? (unsigned)IBV_WC_WITH_IMM : 0) |
+	       ((rd & RD_WC_INV) ? (unsigned)IBV_WC_WITH_INV : 0) |
+	       ((rd & RD_WC_GRH) ? (unsigned)IBV_WC_GRH : 0);
+}
+
+/* cq.c, for cq_ex.c too. NULL with errno. */
+struct vb_cq *vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
+
+#endif

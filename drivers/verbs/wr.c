@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ibv_wr_ way of posting: requests are built one call at a time between start and complete, and
+ * are posted all or not at all. They are built beside the queue, since what was begun may be
+ * aborted; the queue is locked all the while.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "qp_priv.h"
+#include "wc_priv.h"
+
+#define BATCH 16
+#define FIRST 8 /* requests at the first growth */
+
+struct wr_one {
+	struct saker_wr wr;
+	uint32_t inline_len;
+	union {
+		struct rd_sge sge[RD_MAX_SGE];
+		uint8_t inl[RD_MAX_INLINE];
+	};
+};
+
+struct vb_wr_build {
+	struct wr_one *one;
+	uint32_t n, room;
+	int err; /* the first thing that was wrong since start */
+};
+
+static struct vb_qp *
+of(struct ibv_qp_ex *ex)
+{
+	return (struct vb_qp *)ex;
+}
+
+static void
+wrong(struct vb_wr_build *b, int err)
+{
+	if (b->err == 0)
+		b->err = err;
+}
+
+/* The request that is being built; NULL: there is none. */
+static struct wr_one *
+last(struct vb_wr_build *b)
+{
+	return b->err == 0 && b->n > 0 ? &b->one[b->n - 1] : NULL;
+}
+
+static struct saker_wr *
+begin(struct ibv_qp_ex *ex, uint8_t opcode)
+{
+	struct vb_wr_build *b = of(ex)->build;
+	struct wr_one *one;
+
+	if (b->n == b->room) {
+		uint32_t room = b->room != 0 ? b->room * 2 : FIRST;
+
+		one = realloc(b->one, room * sizeof(*one));
+		if (one == NULL) {
+			wrong(b, ENOMEM);
+			return NULL;
+		}
+		b->one = one;
+		b->room = room;
+	}
+	if (b->err != 0)
+		return NULL;
+	one = &b->one[b->n++];
+	one->inline_len = 0;
+	one->wr = (struct saker_wr){.wr_id = ex->wr_id, .opcode = opcode};
+	one->wr.flags = ((ex->wr_flags & IBV_SEND_SIGNALED) ? RD_SIGNALED : 0) |
+			((ex->wr_flags & IBV_SEND_SOLICITED) ? RD_SOLICITED : 0) |
+			((ex->wr_flags & IBV_SEND_FENCE) ? RD_FENCE : 0);
+	return &one->wr;
+}
+
+static void
+begin_remote(
+	struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint64_t imm)
+{
+	struct saker_wr *wr = begin(ex, opcode);
+
+	if (wr == NULL)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->imm = imm;
+}
+
+static void
+wr_atomic_cmp_swp(
+	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+{
+	struct saker_wr *wr = begin(ex, RD_CMP_SWAP);
+
+	if (wr == NULL)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->compare = compare;
+	wr->data = swap;
+	wr->data_mask = wr->compare_mask = UINT64_MAX;
+}
+
+static void
+wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	struct saker_wr *wr = begin(ex, RD_FETCH_ADD);
+
+	if (wr == NULL)
+		return;
+	wr->rkey = rkey;
+	wr->remote_addr = remote_addr;
+	wr->data = add;
+}
+
+static void
+wr_bind_mw(
+	struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct saker_wr *wr = begin(ex, RD_BIND_MW);
+
+	if (wr == NULL)
+		return;
+	if (mw->type != IBV_MW_TYPE_2) {
+		wrong(of(ex)->build, EINVAL);
+		return;
+	}
+	wr->rkey = rkey;
+	wr->imm = info->mr != NULL ? info->mr->lkey : 0;
+	wr->remote_addr = info->addr;
+	wr->data = info->length;
+	wr->compare = info->mw_access_flags;
+}
+
+static void
+wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, RD_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void
+wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, RD_READ, rkey, remote_addr, 0);
+}
+
+static void
+wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	begin_remote(ex, RD_WRITE, rkey, remote_addr, 0);
+}
+
+static void
+wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm_data)
+{
+	begin_remote(ex, RD_WRITE_IMM, rkey, remote_addr, ntohl(imm_data));
+}
+
+static void
+wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, RD_SEND);
+}
+
+static void
+wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
+{
+	begin_remote(ex, RD_SEND_IMM, 0, 0, ntohl(imm_data));
+}
+
+static void
+wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_remote(ex, RD_SEND_INV, 0, 0, invalidate_rkey);
+}
+
+/* ---- What a request is about ---- */
+
+static void
+wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct wr_one *one = last(of(ex)->build);
+
+	if (one == NULL)
+		return;
+	one->wr.ah = ((struct vb_ah *)ah)->saker;
+	one->wr.remote_qpn = remote_qpn;
+	one->wr.remote_qkey = remote_qkey;
+}
+
+static void
+wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct wr_one *one = last(of(ex)->build);
+
+	if (one != NULL)
+		one->wr.remote_srqn = remote_srqn;
+}
+
+static void
+wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+{
+	struct wr_one *one = last(of(ex)->build);
+	uint32_t at = 0;
+
+	if (one == NULL)
+		return;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (list[i].length > of(ex)->init.cap.max_inline_data - at) {
+			wrong(of(ex)->build, EINVAL);
+			return;
+		}
+		memcpy(one->inl + at, list[i].addr, list[i].length);
+		at += (uint32_t)list[i].length;
+	}
+	one->inline_len = at;
+	one->wr.flags |= RD_INLINE;
+}
+
+static void
+wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	const struct ibv_data_buf buf = {.addr = addr, .length = length};
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static void
+wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct wr_one *one = last(of(ex)->build);
+
+	if (one == NULL)
+		return;
+	if (num_sge > of(ex)->init.cap.max_send_sge) {
+		wrong(of(ex)->build, EINVAL);
+		return;
+	}
+	memcpy(one->sge, list, num_sge * sizeof(*list));
+	one->wr.nsge = (uint8_t)num_sge;
+}
+
+static void
+wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+/* ---- From start to end ---- */
+
+static void
+wr_start(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = of(ex);
+
+	if (!qp->single)
+		vb_spin(&qp->sq_lock);
+	qp->build->n = 0;
+	qp->build->err = vb_is_dead(ex->qp_base.context) ? EIO : 0;
+}
+
+static void
+wr_abort(struct ibv_qp_ex *ex)
+{
+	if (!of(ex)->single)
+		vb_unspin(&of(ex)->sq_lock);
+}
+
+/* There is room for all. */
+static int
+post_all(struct vb_qp *qp, struct vb_wr_build *b)
+{
+	struct saker_wr batch[BATCH];
+	struct rd_sge inl[BATCH];
+
+	for (uint32_t at = 0; at < b->n;) {
+		int n, took;
+
+		for (n = 0; n < BATCH && at + (uint32_t)n < b->n; n++) {
+			struct wr_one *one = &b->one[at + (uint32_t)n];
+
+			batch[n] = one->wr;
+			batch[n].sge = one->sge;
+			if ((one->wr.flags & RD_INLINE) == 0)
+				continue;
+			inl[n] = (struct rd_sge){(uintptr_t)one->inl, one->inline_len, 0};
+			batch[n].sge = &inl[n];
+			batch[n].nsge = 1;
+		}
+		took = saker_post_send(qp->saker, batch, n);
+		if (took <= 0)
+			return took < 0 ? -took : ENOMEM;
+		at += (uint32_t)took;
+	}
+	return 0;
+}
+
+static int
+wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vb_qp *qp = of(ex);
+	struct vb_wr_build *b = qp->build;
+	int rc = b->err;
+
+	if (rc == 0)
+		rc = vb_send_check(qp);
+	if (rc == 0 && !saker_send_fits(qp->saker, b->n))
+		rc = ENOMEM;
+	if (rc == 0)
+		rc = post_all(qp, b);
+	wr_abort(ex);
+	return rc;
+}
+
+/* Datagrams are sent and no more. */
+static uint64_t
+ops_of(enum ibv_qp_type type)
+{
+	const uint64_t sends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+
+	if (type == IBV_QPT_UD)
+		return sends;
+	if (type == IBV_QPT_XRC_RECV)
+		return 0;
+	return sends | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+	       IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+	       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+	       IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+}
+
+int
+vb_wr_init(struct vb_qp *qp, uint64_t ops)
+{
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	if ((ops & ~ops_of(ex->qp_base.qp_type)) != 0)
+		return vb_fail(EOPNOTSUPP, "operations %#llx on such a queue pair",
+			(unsigned long long)ops);
+	qp->build = calloc(1, sizeof(*qp->build));
+	if (qp->build == NULL)
+		return ENOMEM;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	return 0;
+}
+
+void
+vb_wr_fini(struct vb_qp *qp)
+{
+	if (qp->build != NULL)
+		free(qp->build->one);
+	free(qp->build);
+}
