@@ -16,4 +16,17 @@ void sk_mem_free(void *p, size_t len);
 #define SK_MAX(a, b)                    ((a) > (b) ? (a) : (b))
 #define SK_ARRAY_LEN(a)                 (sizeof(a) / sizeof((a)[0]))
 
+/* Asks for a cache line that is going to be written. Compilers make a prefetch for reading of it
+ * unless the target is known to have the instruction, and the line has to be asked for twice; where
+ * it does not exist it does nothing. */
+static inline void
+sk_prefetch_write(const void *line)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 #endif

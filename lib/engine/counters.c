@@ -135,7 +135,7 @@ eng_totals(const struct eng *e, struct eng_totals *out)
 		out->conns += e->transports[i]->nused;
 		count_pool(e->transports[i]->rx_pool, &out->rx_mbufs, &out->rx_mbufs_free);
 		count_pool(e->transports[i]->tx_pool, &out->tx_mbufs, &out->tx_mbufs_free);
-		out->tx_mbufs_free += e->transports[i]->nspare;
+		out->tx_mbufs_free += eng_tx_spares(e->transports[i]);
 	}
 	for (unsigned i = 0; i < e->cfg.nstages; i++) {
 		count_pool(e->stages[i]->store, &out->tx_mbufs, &out->tx_mbufs_free);

@@ -30,6 +30,7 @@ struct eng_port {
 	bool started;
 	bool cksum;     /* fills in TCP checksums */
 	bool ip_cksum;  /* and IPv4's */
+	bool udp_cksum; /* and UDP's */
 	uint32_t tso;   /* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
 	bool multi_seg; /* sends frames of several segments */
 	/* A port with fewer queues than there are transport stages: stages below rx_queues receive

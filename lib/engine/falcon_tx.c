@@ -106,9 +106,22 @@ seal(struct eng_transport *t, struct frame *f)
 	return 0;
 }
 
+/* Asks for UDP's checksum when the frame leaves; it holds the pseudo header's until then. A frame
+ * that never leaves has none. */
+static void
+ask_checksum(struct frame *f, uint8_t *udp, uint32_t len, bool v6)
+{
+	const struct net_path *path = &f->fc->path;
+	uint16_t sum = (uint16_t)~wire_sum_fold(eng_pseudo_sum(f->fc->addr_sum, len));
+
+	f->m->tx_offload = rte_mbuf_tx_offload(path->l2_len, path->l3_len, 0, 0, 0, 0, 0);
+	f->m->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (v6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4);
+	memcpy(udp + UDP_CKSUM_OFFSET, &sum, sizeof(sum));
+}
+
 /* UDP and what is below it. */
 static void
-lower_headers(struct eng_transport *t, const struct frame *f, const struct eng_port *p)
+lower_headers(struct eng_transport *t, struct frame *f, const struct eng_port *p)
 {
 	struct net_path *path = &f->fc->path;
 	uint32_t path_id = f->out->path, len = f->m->pkt_len + UDP_LEN;
@@ -119,16 +132,10 @@ lower_headers(struct eng_transport *t, const struct frame *f, const struct eng_p
 		.payload_len = (uint16_t)f->m->pkt_len,
 	};
 	uint8_t *at = (uint8_t *)rte_pktmbuf_prepend(f->m, UDP_LEN);
-	uint16_t sum;
 
 	wire_udp_emit(at, &udp);
-	if ((!f->sealed || v6) && p != NULL) {
-		sum = wire_sum_fold(
-			eng_mbuf_sum(eng_pseudo_sum(f->fc->addr_sum, len), f->m, 0, len));
-		if (sum == 0)
-			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
-		memcpy(at + UDP_CKSUM_OFFSET, &sum, sizeof(sum));
-	}
+	if ((!f->sealed || v6) && p != NULL)
+		ask_checksum(f, at, len, v6);
 	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)(path->l2_len + path->l3_len));
 	net_head_emit(at, path, len, IP_ECN_ECT0, t->ip_id++, false);
 	if (v6)

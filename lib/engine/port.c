@@ -54,6 +54,7 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 	p->multi_seg = (tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 	p->cksum = pc->offload_cksum && (tx & RTE_ETH_TX_OFFLOAD_TCP_CKSUM);
 	p->ip_cksum = p->cksum && (tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM);
+	p->udp_cksum = p->cksum && (tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM);
 	if (pc->offload_tso && p->cksum && p->multi_seg && tso_works(info))
 		p->tso = tso_most(&info->tx_desc_lim, txd);
 	if (p->multi_seg)
@@ -62,6 +63,8 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_CKSUM;
 	if (p->ip_cksum)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
+	if (p->udp_cksum)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	if (p->tso > 0)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
 	/* IPv4's is checked here in any case: it costs less than to ask. */

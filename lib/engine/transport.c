@@ -210,7 +210,8 @@ eng_transport_destroy(struct eng_transport *t)
 		rte_pktmbuf_free_bulk(t->tx[i].m, t->tx[i].n);
 	while (t->loop_head != t->loop_tail)
 		rte_pktmbuf_free(t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
-	rte_pktmbuf_free_bulk(t->spare, t->nspare);
+	while (eng_tx_spares(t) > 0)
+		rte_mbuf_raw_free(t->spare[t->spare_out++ % ENG_SPARE]);
 	eng_tuples_destroy(t);
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
@@ -330,7 +331,7 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	}
 	if (t->tx_waiting > 0)
 		eng_tx_flush(t);
-	else if (t->nspare < ENG_SPARE)
+	else
 		eng_tx_spare(t);
 	return work;
 }

@@ -25,7 +25,7 @@ struct rte_hash;
 struct rte_ring;
 
 #define ENG_TX_BUFFER  64  /* frames that wait for the end of the turn, per port */
-#define ENG_SPARE      8   /* header mbufs that are fetched while there is nothing to send */
+#define ENG_SPARE      32  /* header mbufs that are fetched ahead */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
 #define ENG_HITS       256 /* connections found lately; a power of two */
 #define ENG_COPY_MAX                                                                               \
@@ -139,8 +139,8 @@ struct eng_transport {
 		uint16_t n, prepared; /* of these the port has seen the first `prepared` */
 		struct rte_mbuf *m[ENG_TX_BUFFER];
 	} tx[ENG_MAX_PORTS];
-	struct rte_mbuf *spare[ENG_SPARE]; /* of tx_pool, in our cache already */
-	unsigned nspare;
+	struct rte_mbuf *spare[ENG_SPARE]; /* of tx_pool, on their way into our cache; not reset */
+	uint32_t spare_in, spare_out;
 	uint16_t loop_port; /* the index behind the last real port's */
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
@@ -203,8 +203,13 @@ void eng_tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
 struct rte_mbuf *eng_tx_header(struct eng_transport *t);
 /* Hands all that waits to the ports; what they do not take stays. */
 void eng_tx_flush(struct eng_transport *t);
-/* Fetches a header mbuf for the frames of a later turn. */
+/* Fetches header mbufs for the frames of a later turn, when few are left. */
 void eng_tx_spare(struct eng_transport *t);
+static inline uint32_t
+eng_tx_spares(const struct eng_transport *t)
+{
+	return t->spare_in - t->spare_out;
+}
 
 /* ---- tuples.c: which connection, which listener ---- */
 

@@ -9,18 +9,36 @@
 
 #include <rte_ethdev.h>
 
+#include "../base/mem.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
 /* Room in front of TCP's payload. */
 #define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
 
-/*
- * A port that fills in checksums may want to see the frames first. Each is shown to it once: what
- * the port did not take is not prepared again.
- */
+/* The frames' UDP checksums, where the port does not fill them in: by now the lines that the
+ * headers were written to have arrived, and one frame's sum does not wait for another's. */
 static void
-prepare(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
+fill_udp_sums(struct rte_mbuf **m, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		unsigned l4 = m[i]->l2_len + m[i]->l3_len;
+		uint16_t sum;
+
+		if ((m[i]->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
+			continue;
+		m[i]->ol_flags = 0;
+		sum = wire_sum_fold(eng_mbuf_sum(0, m[i], l4, m[i]->pkt_len - l4));
+		if (sum == 0)
+			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
+		memcpy(rte_pktmbuf_mtod_offset(m[i], uint8_t *, l4 + UDP_CKSUM_OFFSET), &sum,
+			sizeof(sum));
+	}
+}
+
+/* A port that fills in checksums may want to see the frames first. */
+static void
+show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 {
 	while (tx->prepared < tx->n) {
 		uint16_t n = tx->n - tx->prepared, good;
@@ -30,7 +48,7 @@ prepare(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 		for (uint16_t i = 0; i < good; i++) {
 			if (m[i]->ol_flags & RTE_MBUF_F_TX_TCP_SEG)
 				sk_count(t->counters, ENG_TX_TSO);
-			else if (m[i]->ol_flags & RTE_MBUF_F_TX_TCP_CKSUM)
+			else if (m[i]->ol_flags & RTE_MBUF_F_TX_L4_MASK)
 				sk_count(t->counters, ENG_TX_CKSUM);
 		}
 		tx->prepared += good;
@@ -43,15 +61,27 @@ prepare(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 	}
 }
 
+/* Each frame is prepared once, and not again when the port did not take it. */
+static void
+prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
+{
+	if (!p->udp_cksum)
+		fill_udp_sums(tx->m + tx->prepared, tx->n - tx->prepared);
+	if (p->cksum)
+		show(t, p->id, tx);
+	tx->prepared = tx->n;
+}
+
 static uint16_t
 send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 {
 	const struct eng_port *p = &t->e->ports[port];
 
-	if (t->index >= p->tx_queues)
+	if (t->index >= p->tx_queues) {
+		fill_udp_sums(tx->m, tx->n);
 		return eng_handoff_send(t, port, tx->m, tx->n);
-	if (p->cksum)
-		prepare(t, p->id, tx);
+	}
+	prepare(t, p, tx);
 	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
 }
 
@@ -228,23 +258,44 @@ append_chain(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *
 	return 0;
 }
 
+/* Header mbufs are taken from the pool some frames ahead, and their lines asked for meanwhile:
+ * whichever lcore freed them still has them in its cache. */
+static void
+fetch_spares(struct eng_transport *t)
+{
+	void *m[ENG_SPARE / 4];
+
+	if (rte_mempool_get_bulk(t->tx_pool, m, RTE_DIM(m)) != 0)
+		return;
+	for (unsigned i = 0; i < RTE_DIM(m); i++) {
+		char *data = rte_mbuf_data_addr_default(m[i]);
+
+		sk_prefetch_write(m[i]);
+		sk_prefetch_write((char *)m[i] + RTE_CACHE_LINE_MIN_SIZE);
+		for (int line = -1; line < 2; line++) /* where headers will stand */
+			sk_prefetch_write(data + line * RTE_CACHE_LINE_SIZE);
+		t->spare[t->spare_in++ % ENG_SPARE] = m[i];
+	}
+}
+
 void
 eng_tx_spare(struct eng_transport *t)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(t->tx_pool);
-
-	if (m == NULL)
-		return;
-	/* What another lcore has freed is in that one's cache. */
-	for (unsigned line = 0; line < 4; line++)
-		__builtin_prefetch((char *)m->buf_addr + line * RTE_CACHE_LINE_SIZE, 1);
-	t->spare[t->nspare++] = m;
+	if (eng_tx_spares(t) <= ENG_SPARE / 2)
+		fetch_spares(t);
 }
 
 struct rte_mbuf *
 eng_tx_header(struct eng_transport *t)
 {
-	return t->nspare > 0 ? t->spare[--t->nspare] : rte_pktmbuf_alloc(t->tx_pool);
+	struct rte_mbuf *m;
+
+	eng_tx_spare(t);
+	if (eng_tx_spares(t) == 0) /* fewer are left than are fetched at once */
+		return rte_pktmbuf_alloc(t->tx_pool);
+	m = t->spare[t->spare_out++ % ENG_SPARE];
+	rte_pktmbuf_reset(m);
+	return m;
 }
 
 /* The payload as an mbuf with room for the headers in front of it. */
