@@ -175,13 +175,14 @@ saker_open(const char *socket, const char *name, struct saker **out)
 }
 
 int
-cl_sock_region(struct saker *s, int fd, uint64_t size)
+cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags)
 {
 	struct shm_sock_msg m;
 	int fds[WELCOME_FDS], n;
 
 	sock_msg(&m, SHM_REGION);
 	m.size = size;
+	m.flags = flags;
 	n = sock_send(s->sock, &m, fd);
 	if (n == 0)
 		n = sock_recv(s->sock, &m, fds);

@@ -8,7 +8,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client_priv.h"
+#include "move_priv.h"
+
+/* All attachments, with the lock of move.c: a fork has to find them. */
+static TAILQ_HEAD(, saker) attachments = TAILQ_HEAD_INITIALIZER(attachments);
 
 static _Thread_local char error_text[256];
 
@@ -54,7 +57,42 @@ cl_new(void)
 	STAILQ_INIT(&s->mail.events);
 	pthread_mutex_init(&s->mail.lock, NULL);
 	cl_mem_init(s);
+	mv_lock();
+	TAILQ_INSERT_TAIL(&attachments, s, all);
+	mv_unlock();
 	return s;
+}
+
+static void
+close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void
+orphan(struct saker *s)
+{
+	s->gone = 1;
+	close_fd(&s->sock);
+	close_fd(&s->wake_engine);
+	close_fd(&s->wait.wake);
+	close_fd(&s->wait.kick);
+	close_fd(&s->wait.epoll);
+	/* Rings in which nothing ever comes. */
+	if (s->mapped != 0)
+		mmap(s->home, s->mapped, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+void
+cl_orphan_all(void)
+{
+	struct saker *s;
+
+	TAILQ_FOREACH (s, &attachments, all)
+		orphan(s);
 }
 
 /* The engine is trusted more than a client is; this is against another version and another
@@ -147,6 +185,8 @@ obj_forget(struct cl_obj *o)
 
 	if (o->kind == CL_QP)
 		cl_table_del(&s->table, &((struct saker_qp *)o->self)->by_number);
+	if (o->kind == CL_MR)
+		cl_mr_forget(o->self);
 	cl_table_del(&s->table, &o->node);
 	cl_spin(&s->objs_lock);
 	TAILQ_REMOVE(&s->objs[o->kind], o, next);
@@ -169,6 +209,9 @@ cl_obj_destroy(struct cl_obj *o)
 void
 cl_free(struct saker *s)
 {
+	mv_lock();
+	TAILQ_REMOVE(&attachments, s, all);
+	mv_unlock();
 	for (unsigned k = 0; k < CL_KINDS; k++)
 		while (!TAILQ_EMPTY(&s->objs[k]))
 			obj_forget(TAILQ_FIRST(&s->objs[k]));
@@ -176,13 +219,22 @@ cl_free(struct saker *s)
 	cl_mail_free(s);
 	cl_wait_free(s);
 	cl_table_free(&s->table);
-	if (s->wake_engine >= 0)
-		close(s->wake_engine);
-	if (s->sock >= 0)
-		close(s->sock);
+	close_fd(&s->wake_engine);
+	close_fd(&s->sock);
 	if (s->mapped != 0)
 		munmap(s->home, s->mapped);
 	free(s);
+}
+
+static void
+destroy_all(struct saker *s, unsigned kind)
+{
+	struct cl_obj *o, *next;
+
+	for (o = TAILQ_FIRST(&s->objs[kind]); o != NULL && !cl_gone(s); o = next) {
+		next = TAILQ_NEXT(o, next);
+		cl_obj_destroy(o);
+	}
 }
 
 void
@@ -191,15 +243,10 @@ saker_close(struct saker *s)
 	if (s == NULL)
 		return;
 	/* The end of the socket says it all; a flat client has none and says good-bye piece by
-	 * piece. */
-	for (unsigned k = 0; s->sock < 0 && k < CL_KINDS; k++) {
-		struct cl_obj *o, *next;
-
-		for (o = TAILQ_FIRST(&s->objs[k]); o != NULL && !cl_gone(s); o = next) {
-			next = TAILQ_NEXT(o, next);
-			cl_obj_destroy(o);
-		}
-	}
+	 * piece. What was moved goes back to the program after the engine has let go of it. */
+	for (unsigned k = 0; k < CL_KINDS; k++)
+		if (s->sock < 0 || ((k == CL_MW || k == CL_MR) && s->mem.moved != 0))
+			destroy_all(s, k);
 	cl_free(s);
 }
 

@@ -88,6 +88,8 @@ struct saker_pd {
 struct saker_mr {
 	struct cl_obj obj;
 	uint32_t stag;
+	const void *moved; /* memory that was the program's before, `len` bytes; or NULL */
+	size_t len;
 };
 
 struct saker_mw {
@@ -179,6 +181,7 @@ struct cl_arena {
 };
 
 struct saker {
+	TAILQ_ENTRY(saker) all;
 	/* read by every post */
 	uint32_t gone; /* the engine went away */
 	uint32_t nstages;
@@ -224,6 +227,9 @@ struct saker {
 	struct {
 		pthread_mutex_t lock;
 		TAILQ_HEAD(cl_arenas, cl_arena) arenas;
+		/* The engine's number of each window of moved memory; 0: not brought yet. */
+		uint32_t window[SHM_MAX_REGIONS];
+		uint32_t moved; /* atomic; memory regions of moved memory */
 	} mem;
 
 	struct cl_table table;
@@ -242,6 +248,8 @@ struct saker *cl_new(void);
 int cl_start(struct saker *s, void *home, uint64_t size);
 /* Memory and descriptors of the client; tells the engine nothing. */
 void cl_free(struct saker *s);
+/* In a child, with the lock of move.c: every attachment is the parent's. */
+void cl_orphan_all(void);
 /* Zeroed, a whole number of lines. */
 void *cl_zalloc(size_t len);
 
@@ -249,6 +257,11 @@ void *cl_zalloc(size_t len);
 int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uint32_t handle);
 /* Destroys by command and frees `self`; an engine that went away has destroyed it already. */
 int cl_obj_destroy(struct cl_obj *o);
+
+/* ---- mr.c ---- */
+
+/* The region is no more: memory that was moved for it goes back. */
+void cl_mr_forget(struct saker_mr *mr);
 
 /* ---- mailbox.c ---- */
 
@@ -301,10 +314,24 @@ int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, u
 /* Where [addr, addr + len) is for the engine; false: not in one arena. */
 bool cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *out);
 
+/* ---- move.c: memory that is the program's own, moved into shared memory where it stands ---- */
+
+/* Moves the pages of [addr, addr + len), unless they were moved already, and holds them. `write`:
+ * the registration gives rights to write. -errno with a reason: nothing has changed. */
+int cl_move_in(const void *addr, size_t len, bool write);
+/* Lets go of them; those that nobody holds any more become private memory again. */
+void cl_move_out(const void *addr, size_t len);
+/* Where memory that is held starts: the window's number, the offset in it, and how many of `len`
+ * bytes are in it. */
+unsigned cl_move_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part);
+/* The memfd of a window, SHM_SPARSE_MAX bytes. */
+int cl_move_fd(unsigned window);
+
 /* ---- attach.c ---- */
 
-/* Gives a memfd to the engine; its region number or -errno. With mem.lock. */
-int cl_sock_region(struct saker *s, int fd, uint64_t size);
+/* Gives a memfd to the engine; its region number or -errno. `flags`: enum shm_region_flags. With
+ * mem.lock. */
+int cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags);
 
 /* ---- cm.c ---- */
 

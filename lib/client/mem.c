@@ -157,7 +157,7 @@ arena_bring(struct saker *s, uint64_t size)
 	if (fd < 0)
 		return cl_fail(
 			fd, "no memory for an arena of %llu bytes", (unsigned long long)size);
-	region = cl_sock_region(s, fd, size);
+	region = cl_sock_region(s, fd, size, 0);
 	close(fd); /* the mappings keep it */
 	if (region >= 0 && cl_mem_add(s, base, size, (uint32_t)region, 0, true) < 0) {
 		cl_command_handle(s, SHM_REGION_DROP, (uint32_t)region);

@@ -33,6 +33,82 @@ saker_pd_destroy(struct saker_pd *pd)
 	return cl_obj_destroy(&pd->obj);
 }
 
+/* The engine's number for a window of moved memory, which is brought when it is first needed. */
+static int
+window_region(struct saker *s, unsigned window)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->mem.lock);
+	rc = (int)s->mem.window[window];
+	if (rc == 0)
+		rc = cl_sock_region(s, cl_move_fd(window), SHM_SPARSE_MAX, SHM_REGION_SPARSE);
+	if (rc > 0)
+		s->mem.window[window] = (uint32_t)rc;
+	pthread_mutex_unlock(&s->mem.lock);
+	return rc;
+}
+
+/* The extents of memory that was moved. */
+static int
+moved_extents(struct saker *s, const uint8_t *addr, size_t len, struct shm_mr *m)
+{
+	while (len > 0) {
+		struct shm_extent *e = &m->extents[m->nextents];
+		int region;
+
+		if (m->nextents == SHM_MAX_EXTENTS)
+			return cl_fail(-EOPNOTSUPP, "a memory region crosses %u windows of memory",
+				SHM_MAX_EXTENTS);
+		region = window_region(s, cl_move_extent(addr, len, &e->offset, &e->len));
+		if (region < 0)
+			return region;
+		e->region = (uint32_t)region;
+		addr += e->len;
+		len -= e->len;
+		m->nextents++;
+	}
+	return 0;
+}
+
+void
+cl_mr_forget(struct saker_mr *mr)
+{
+	if (mr->moved == NULL)
+		return;
+	cl_move_out(mr->moved, mr->len);
+	mr->moved = NULL;
+	__atomic_fetch_sub(&mr->obj.s->mem.moved, 1, __ATOMIC_RELAXED);
+}
+
+/* Finds out where the memory is for the engine, moving it if it is the program's own. */
+static int
+mr_place(struct saker *s, struct saker_mr *mr, void *addr, size_t len, struct shm_mr *m)
+{
+	int rc;
+
+	m->nextents = 1;
+	if (len != 0 && cl_mem_find(s, addr, len, &m->extents[0]))
+		return 0;
+	if (len == 0 || s->mapped == 0)
+		return cl_fail(
+			-EFAULT, "%zu bytes at %p are not memory from saker_alloc()", len, addr);
+	rc = cl_move_in(addr, len,
+		(m->access & (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)) !=
+			0);
+	if (rc < 0)
+		return rc;
+	__atomic_fetch_add(&s->mem.moved, 1, __ATOMIC_RELAXED);
+	mr->obj.s = s;
+	mr->moved = addr;
+	mr->len = len;
+	m->nextents = 0;
+	rc = moved_extents(s, addr, len, m);
+	if (rc < 0)
+		cl_mr_forget(mr);
+	return rc;
+}
+
 int
 saker_mr_create(struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out)
 {
@@ -41,22 +117,23 @@ saker_mr_create(struct saker_pd *pd, void *addr, size_t len, uint32_t access, st
 	struct shm_msg m;
 	int rc;
 
-	memset(&m, 0, sizeof(m));
-	if (len == 0 || !cl_mem_find(s, addr, len, &m.body.mr.extents[0]))
-		return cl_fail(
-			-EFAULT, "%zu bytes at %p are not memory from saker_alloc()", len, addr);
 	mr = cl_zalloc(sizeof(*mr));
 	if (mr == NULL)
 		return cl_fail(-ENOMEM, "no memory for a memory region");
+	memset(&m, 0, sizeof(m));
 	m.body.mr.pd = pd->obj.handle;
 	m.body.mr.access = access;
 	m.body.mr.base = (uintptr_t)addr;
 	m.body.mr.len = len;
-	m.body.mr.nextents = 1;
-	rc = cl_command(s, &m, SHM_MR_CREATE);
-	mr->stag = m.body.mr.stag;
-	if (rc == 0)
-		rc = cl_obj_add(s, &mr->obj, mr, CL_MR, m.body.mr.mr);
+	rc = mr_place(s, mr, addr, len, &m.body.mr);
+	if (rc == 0) {
+		rc = cl_command(s, &m, SHM_MR_CREATE);
+		mr->stag = m.body.mr.stag;
+		if (rc == 0)
+			rc = cl_obj_add(s, &mr->obj, mr, CL_MR, m.body.mr.mr);
+		if (rc < 0)
+			cl_mr_forget(mr);
+	}
 	if (rc < 0) {
 		free(mr);
 		return rc;

@@ -9,9 +9,10 @@
  * call, but to wake an engine that sleeps. A QP may be posted to by one thread at a time, a CQ
  * polled by one thread at a time; everything else is safe between threads.
  *
- * After fork(2) the child must not touch anything of this library, nor memory from saker_alloc():
- * the rings are shared, and both processes would write the same entries. It may exec, exit, or open
- * an attachment of its own.
+ * After fork(2) every attachment is the parent's: in the child it counts as gone, and its
+ * descriptors are closed. Registered memory that was the program's own is the child's own again,
+ * with the content of the moment; memory from saker_alloc() it must not touch. It may exec, exit,
+ * or open an attachment of its own.
  *
  * When the engine goes away (its socket ends, or it lets go of the client), SAKER_EV_ENGINE_GONE
  * comes once, commands and posts give -EPIPE, and destroying succeeds, since with the engine the
@@ -67,7 +68,20 @@ void saker_free(struct saker *s, void *p, size_t len);
 
 int saker_pd_create(struct saker *s, struct saker_pd **out);
 int saker_pd_destroy(struct saker_pd *pd);
-/* [addr, addr + len) must be memory from saker_alloc(). `access`: enum rd_access. */
+/*
+ * Registers [addr, addr + len): memory from saker_alloc(), or any private memory of the program
+ * (from malloc(3), mmap(2), static), which is then moved into shared memory where it stands, by
+ * whole pages, without a second copy; other threads may write to it meanwhile. When the last
+ * registration of a page ends, the page is private memory again, with its content. `access`: enum
+ * rd_access.
+ *
+ * -EFAULT: no memory is there; -EOPNOTSUPP: memory that cannot move (a stack, MAP_SHARED,
+ * MAP_HUGETLB, a file mapped for reading, the kernel's); -EACCES: not readable, or a right to write
+ * to read-only memory; -EBUSY: it was registered and has been taken elsewhere by mremap(2);
+ * -ENOMEM, -EDQUOT. A flat attachment registers memory from saker_alloc() only (-EFAULT).
+ * doc/memory.md says more, also what a process may do without the right to use userfaultfd(2) in
+ * full.
+ */
 int saker_mr_create(
 	struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out);
 /* -EBUSY while a window is bound to it. */
@@ -278,8 +292,8 @@ struct saker_conn_param {
 };
 
 enum saker_event_type {
-	/* cm.peer_ird and cm.peer_ord are what the peer stated (RFC 6581 9.1), cm.ird and cm.ord what
-	 * holds, or would. */
+	/* cm.peer_ird and cm.peer_ord are what the peer stated (RFC 6581 9.1), cm.ird and cm.ord
+	 * what holds, or would. */
 	SAKER_EV_CONNECT_REQUEST, /* listener, request, cm */
 	SAKER_EV_ESTABLISHED,     /* qp, cm: also which revision and ready-to-receive message */
 	SAKER_EV_REJECTED,        /* qp, cm (private data, and which depths the peer asks for) */

@@ -25,6 +25,7 @@ struct eng_region {
 	int fd;       /* -1: not ours (flat), or closed */
 	int guard;    /* against SIGBUS, or -1 */
 	uint32_t mrs; /* regions registered in it */
+	bool sparse;  /* what is registered in it counts, not its size */
 };
 
 struct eng_client {

@@ -52,7 +52,7 @@ region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *
 }
 
 int
-region_map_fd(int fd, uint64_t size, struct eng_region *out, char *why, size_t whylen)
+region_map_fd(int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
@@ -72,25 +72,35 @@ region_map_fd(int fd, uint64_t size, struct eng_region *out, char *why, size_t w
 			(unsigned long long)size);
 		return -EINVAL;
 	}
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (sparse && size > SHM_SPARSE_MAX) {
+		snprintf(why, whylen, "a sparse memfd has at most %llu bytes",
+			(unsigned long long)SHM_SPARSE_MAX);
+		return -EINVAL;
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (p == MAP_FAILED) {
 		int rc = -errno;
 
 		snprintf(why, whylen, "the memfd cannot be mapped for writing");
 		return rc;
 	}
-	*out = (struct eng_region){.base = p, .size = size, .fd = -1, .guard = -1};
+	/* A dump of saker would fill the holes. */
+	if (sparse)
+		madvise(p, size, MADV_DONTDUMP);
+	*out = (struct eng_region){
+		.base = p, .size = size, .fd = -1, .guard = -1, .sparse = sparse};
 	return 0;
 }
 
+/* Bytes that count against the quota; the socket's thread counts what it has mapped. */
 static uint64_t
 brought(const struct ctl_client *cl, uint32_t *count)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = __atomic_load_n(&cl->sparse_bytes, __ATOMIC_RELAXED);
 
 	*count = 0;
 	for (uint32_t i = SHM_HOME + 1; i < SHM_MAX_REGIONS; i++) {
-		bytes += cl->map[i].size;
+		bytes += cl->map[i].sparse ? 0 : cl->map[i].size;
 		*count += cl->map[i].base != NULL;
 	}
 	return bytes;
@@ -108,7 +118,7 @@ region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_regio
 		snprintf(why, whylen, "no more than %u regions are allowed", count);
 		return -EDQUOT;
 	}
-	if (bytes > l->client_mem_bytes || r->size > l->client_mem_bytes - bytes) {
+	if (!r->sparse && (bytes > l->client_mem_bytes || r->size > l->client_mem_bytes - bytes)) {
 		snprintf(why, whylen, "no more than %llu bytes of memory are allowed",
 			(unsigned long long)l->client_mem_bytes);
 		return -EDQUOT;

@@ -90,11 +90,39 @@ mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, stru
 	return 0;
 }
 
+/* Bytes of sparse memory in it. */
+static uint64_t
+mr_sparse(const struct ctl_client *cl, const struct ctl_mr *mr)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t n = 0; n < mr->rd.nextents; n++)
+		if (cl->region[mr->regions[n]].sparse)
+			bytes += mr->extents[n].len;
+	return bytes;
+}
+
+/* What a client may make saker fill with pages is bounded, whatever it is called. */
+static int
+mr_quota(struct eng_control *c, struct ctl_client *cl, const struct ctl_mr *mr, struct shm_msg *m)
+{
+	uint64_t most = c->cfg->limits.client_mem_bytes, used = cl->sparse_bytes;
+	uint64_t more = mr_sparse(cl, mr);
+
+	for (uint32_t n = SHM_HOME + 1; n < SHM_MAX_REGIONS; n++)
+		used += cl->region[n].sparse ? 0 : cl->region[n].size;
+	if (more == 0 || (used <= most && more <= most - used))
+		return 0;
+	return ctl_refuse(c, m, -EDQUOT, "no more than %llu bytes of memory are allowed",
+		(unsigned long long)most);
+}
+
 static void
 mr_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr)
 {
 	for (uint32_t n = 0; n < mr->rd.nextents; n++)
 		cl->region[mr->regions[n]].mrs++;
+	__atomic_fetch_add(&cl->sparse_bytes, mr_sparse(cl, mr), __ATOMIC_RELAXED);
 	((struct rd_pd *)mr->rd.pd)->refs++;
 	mr->end.client = cl;
 	mr->handle = (uint32_t)ctl_table_add(&cl->mrs, mr);
@@ -123,6 +151,8 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	mr->rd.valid = true;
 	mr->rd.extents = mr->extents;
 	rc = mr_extents(c, cl, mr, m);
+	if (rc == 0)
+		rc = mr_quota(c, cl, mr, m);
 	if (rc == 0 && ctl_stag_add(c, &mr->rd) < 0)
 		rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
 	if (rc < 0) {
@@ -140,6 +170,7 @@ mr_free(struct eng_control *c, struct ctl_retiree *r)
 {
 	struct ctl_mr *mr = (struct ctl_mr *)r;
 
+	__atomic_fetch_sub(&r->client->sparse_bytes, mr_sparse(r->client, mr), __ATOMIC_RELAXED);
 	for (uint32_t n = 0; n < mr->rd.nextents; n++)
 		r->client->region[mr->regions[n]].mrs--;
 	((struct rd_pd *)mr->rd.pd)->refs--;

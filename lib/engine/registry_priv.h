@@ -181,6 +181,7 @@ struct ctl_client {
 	unsigned waiting;    /* answers that the phase waits for */
 	uint32_t step, walk; /* where the phase's walks are */
 	uint32_t nregions;   /* brought */
+	uint64_t sparse_bytes; /* atomic; registered in regions that are sparse */
 	uint32_t commands;   /* unanswered */
 	struct shm_take cmd;
 	struct shm_prod evt;

@@ -189,7 +189,9 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	char why[sizeof(reply.text)] = "there is no memory";
 	struct eng_region r;
-	int n = in ? region_map_fd(fd, m->size, &r, why, sizeof(why)) : -ENOMEM;
+	int n = in ? region_map_fd(
+			     fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r, why, sizeof(why))
+		   : -ENOMEM;
 
 	if (n == 0) {
 		n = region_take(s->c, k->cl, &r, why, sizeof(why));

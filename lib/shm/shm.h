@@ -483,9 +483,14 @@ struct shm_sock_msg {
 	uint64_t size;   /* WELCOME: the home region's; REGION: the memfd's */
 	uint32_t region; /* REGION_IS */
 	int32_t status;  /* REFUSED: -errno */
-	char text[128];  /* HELLO: the program's name; REFUSED: one sentence */
+	char text[124];  /* HELLO: the program's name; REFUSED: one sentence */
+	uint32_t flags;  /* REGION: enum shm_region_flags */
 };
 _Static_assert(sizeof(struct shm_sock_msg) == 160, "layout");
+/* SPARSE: a memfd that is mostly holes, at most SHM_SPARSE_MAX bytes: what is registered in it
+ * counts against the client's quota of memory (as often as it is registered), not its size. */
+enum shm_region_flags { SHM_REGION_SPARSE = 1 };
+#define SHM_SPARSE_MAX     (4ull << 30)
 #define SHM_SOCKET_DEFAULT "/run/saker/saker.sock"
 
 #endif

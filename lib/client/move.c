@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registration of memory that the program already has: which pages are moved, when, and when they
+ * go back. Pages are counted: they move when the first registration has them, and back when the
+ * last one has gone. What a page is now is looked up, not remembered, since the program may have
+ * unmapped or remapped it meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "move_priv.h"
+
+#define ADDR_END (1ull << 47) /* of what a program may map unless it asks for more */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void
+mv_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void
+mv_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whole pages around [addr, addr + len); false: it wraps. */
+static bool
+pages_of(const void *addr, size_t len, uintptr_t *from, uintptr_t *to)
+{
+	uintptr_t at = (uintptr_t)addr;
+
+	if (len == 0 || len - 1 > (uintptr_t)-1 - MV_PAGE - at)
+		return false;
+	*from = at & ~(uintptr_t)(MV_PAGE - 1);
+	*to = (at + len + MV_PAGE - 1) & ~(uintptr_t)(MV_PAGE - 1);
+	return true;
+}
+
+/* The end of what of [at, to) lies in the window of `at`. */
+static uintptr_t
+window_end(uintptr_t at, uintptr_t to)
+{
+	uintptr_t end = (at & ~(uintptr_t)(SHM_SPARSE_MAX - 1)) + SHM_SPARSE_MAX;
+
+	return end < to ? end : to;
+}
+
+/* ---- Out ---- */
+
+/* The end of the run of pages that begins at `off`, all held or all not. */
+static uint64_t
+run_end(const struct mv_window *w, uint64_t off, uint64_t end)
+{
+	bool held = w->page[off / MV_PAGE] != 0;
+	uint64_t run = off + MV_PAGE;
+
+	while (run < end && (w->page[run / MV_PAGE] != 0) == held)
+		run += MV_PAGE;
+	return run;
+}
+
+/* Gives back what of `v` shows pages [off, end) of its window that nobody holds. What cannot go
+ * back stays shared, with its content; a later registration takes it up as it is. */
+static bool
+vma_settle(const struct mv_window *w, const struct mv_vma *v, uint64_t off, uint64_t end)
+{
+	uint64_t last = v->offset + (v->end - v->start), run;
+
+	if (off < v->offset)
+		off = v->offset;
+	for (last = last < end ? last : end; off < last; off = run) {
+		run = run_end(w, off, last);
+		if (w->page[off / MV_PAGE] == 0 &&
+			mv_copy_out(w, v, v->start + (off - v->offset), off, run - off) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Pages that the program unmapped while they were registered: nobody sees them any more. */
+static void
+sweep(uintptr_t from, uintptr_t to)
+{
+	for (uintptr_t at = from, end; at < to; at = end) {
+		const struct mv_window *w = mv_window_find(at);
+
+		end = window_end(at, to);
+		for (uint64_t off = at - w->base, run; off < end - w->base; off = run) {
+			run = run_end(w, off, end - w->base);
+			if (w->page[off / MV_PAGE] != 0)
+				continue;
+			mv_punch(w, off, run - off);
+			mv_stage_clear(w, off, run - off);
+		}
+	}
+}
+
+/* Gives back pages of [from, to) that nobody holds any more, wherever the program has them now. */
+static void
+settle(uintptr_t from, uintptr_t to)
+{
+	struct mv_vma v;
+	size_t at = 0;
+	bool all = true;
+
+	if (mv_maps_load() < 0)
+		return;
+	while (mv_maps_next(&at, &v)) {
+		const struct mv_window *w = mv_vma_window(&v);
+
+		if (w != NULL && from < w->base + SHM_SPARSE_MAX && to > w->base)
+			all &= vma_settle(w, &v, from > w->base ? from - w->base : 0,
+				window_end(from > w->base ? from : w->base, to) - w->base);
+	}
+	if (all)
+		sweep(from, to);
+}
+
+static void
+hold(uintptr_t from, uintptr_t to, const void *addr, size_t len)
+{
+	for (uintptr_t at = from; at < to; at += MV_PAGE) {
+		const struct mv_window *w = mv_window_find(at);
+		uint32_t *page = &w->page[(at - w->base) / MV_PAGE];
+
+		(*page)++;
+		if (at >= (uintptr_t)addr && at + MV_PAGE <= (uintptr_t)addr + len)
+			*page |= MV_WHOLE;
+	}
+}
+
+/* Whether a page came free. */
+static bool
+let_go(uintptr_t from, uintptr_t to)
+{
+	bool freed = false;
+
+	for (uintptr_t at = from; at < to; at += MV_PAGE) {
+		const struct mv_window *w = mv_window_find(at);
+		uint32_t *page = w != NULL ? &w->page[(at - w->base) / MV_PAGE] : NULL;
+
+		if (page == NULL || (*page & ~MV_WHOLE) == 0)
+			continue;
+		(*page)--;
+		if ((*page & ~MV_WHOLE) == 0) {
+			*page = 0;
+			freed = true;
+		}
+	}
+	return freed;
+}
+
+/* ---- In ---- */
+
+/* Pages of the window that stand elsewhere than they belong are still the program's. */
+static int
+places_free(uintptr_t from, uintptr_t to)
+{
+	struct mv_vma v;
+	size_t at = 0;
+
+	while (mv_maps_next(&at, &v)) {
+		const struct mv_window *w = mv_vma_window(&v);
+		uintptr_t home = w != NULL ? w->base + v.offset : 0;
+
+		if (w != NULL && home != v.start && home < to && home + (v.end - v.start) > from)
+			return cl_fail(-EBUSY,
+				"what was registered at %#llx is at %#llx now (mremap), and still "
+				"registered",
+				(unsigned long long)home, (unsigned long long)v.start);
+	}
+	return 0;
+}
+
+static int
+windows_for(uintptr_t from, uintptr_t to)
+{
+	int rc = 0;
+
+	for (uintptr_t at = from; at < to && rc == 0; at = window_end(at, to)) {
+		unsigned window;
+
+		rc = mv_window_get(at, &window);
+	}
+	return rc;
+}
+
+/* Moves what of `v` lies in [from, to). */
+static int
+vma_move(const struct mv_vma *v, uintptr_t from, uintptr_t to, int pagemap)
+{
+	int rc = 0;
+
+	if (v->shared) /* it has been moved */
+		return 0;
+	if (from < v->start)
+		from = v->start;
+	if (to > v->end)
+		to = v->end;
+	for (uintptr_t at = from, end; at < to && rc == 0; at = end) {
+		end = window_end(at, to);
+		rc = mv_copy_in(mv_window_find(at), v, at, end, pagemap);
+	}
+	return rc;
+}
+
+/* Whether all of it may be moved, with /proc/self/maps read. */
+static int
+check(uintptr_t from, uintptr_t to, bool write)
+{
+	int rc = windows_for(from, to);
+
+	if (rc == 0)
+		rc = mv_maps_load();
+	if (rc == 0)
+		rc = mv_judge(from, to, write);
+	return rc == 0 ? places_free(from, to) : rc;
+}
+
+static int
+move(uintptr_t from, uintptr_t to)
+{
+	struct mv_vma v;
+	size_t at = 0;
+	int pagemap, rc = 0;
+
+	mv_guard_open();
+	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (pagemap < 0)
+		return cl_fail(-errno, "/proc/self/pagemap cannot be read: %s", strerror(errno));
+	while (rc == 0 && mv_maps_next(&at, &v) && v.start < to)
+		if (v.end > from)
+			rc = vma_move(&v, from, to, pagemap);
+	close(pagemap);
+	return rc;
+}
+
+int
+cl_move_in(const void *addr, size_t len, bool write)
+{
+	uintptr_t from, to;
+	int rc;
+
+	if (!pages_of(addr, len, &from, &to) || to > ADDR_END)
+		return cl_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
+	mv_lock();
+	mv_fork_watch();
+	rc = check(from, to, write);
+	if (rc == 0) {
+		rc = move(from, to);
+		if (rc == 0)
+			hold(from, to, addr, len);
+		else
+			settle(from, to);
+	}
+	mv_unlock();
+	return rc;
+}
+
+void
+cl_move_out(const void *addr, size_t len)
+{
+	uintptr_t from, to;
+
+	if (!pages_of(addr, len, &from, &to))
+		return;
+	mv_lock();
+	if (let_go(from, to))
+		settle(from, to);
+	mv_unlock();
+}
+
+unsigned
+cl_move_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part)
+{
+	const uint64_t in = (uintptr_t)addr & (SHM_SPARSE_MAX - 1);
+	unsigned window = 0;
+
+	mv_lock();
+	while (mv_window_at(window) != mv_window_find((uintptr_t)addr))
+		window++;
+	mv_unlock();
+	*off = in;
+	*part = len < SHM_SPARSE_MAX - in ? len : SHM_SPARSE_MAX - in;
+	return window;
+}
+
+int
+cl_move_fd(unsigned window)
+{
+	int fd;
+
+	mv_lock();
+	fd = mv_window_at(window)->fd;
+	mv_unlock();
+	return fd;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying, a chunk at a time, so that there are never two copies of more than that. Inwards the
+ * pages are written to the window's memfd, the mapping goes to wait on the stage without them, and
+ * the memfd is mapped in its place; outwards the mapping on the stage gets the content and comes
+ * back. Each change of mapping is one system call, so nobody sees an address without its content;
+ * between the two inwards, whoever comes waits (MV_GUARD_UFFD) or cannot come (MV_GUARD_ALONE).
+ * From the guard's beginning to its end the thread writes nowhere but to its stack, and takes no
+ * signal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "move_priv.h"
+#include "move_sys_priv.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#define SWAP_PLACES (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)
+#define THERE       (3ull << 62) /* in a page's word of pagemap: present or swapped */
+
+#define CHUNK_PAGES (MV_CHUNK / MV_PAGE)
+
+void
+mv_punch(const struct mv_window *w, uint64_t off, uint64_t len)
+{
+	cl_sys(SYS_fallocate, (uint64_t)w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len,
+		0, 0);
+}
+
+static int
+write_all(int fd, uintptr_t from, uint64_t len, uint64_t off)
+{
+	while (len > 0) {
+		long n = cl_sys_pwrite(fd, from, len, off);
+
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		from += (uint64_t)n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static int
+read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
+{
+	while (len > 0) {
+		long n = cl_sys_pread(fd, to, len, off);
+
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		to += (uint64_t)n;
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+/* ---- Inwards ---- */
+
+struct chunk {
+	const struct mv_window *w;
+	uintptr_t at;
+	uint64_t len;
+	int prot;
+	enum mv_guard guard;
+	bool whole;  /* pages that are not there need not be left out */
+	bool staged; /* the program's mapping waits on the stage */
+	int pagemap;
+};
+
+/* Writes what is there to the memfd; pages that the program never touched stay holes. */
+static int
+pages_write(const struct chunk *c)
+{
+	uint64_t word[CHUNK_PAGES], n = c->len / MV_PAGE;
+	uint64_t off = c->at - c->w->base;
+	int rc = 0;
+
+	if (c->whole)
+		return write_all(c->w->fd, c->at, c->len, off);
+	rc = read_all(c->pagemap, (uintptr_t)word, n * sizeof(word[0]),
+		c->at / MV_PAGE * sizeof(word[0]));
+	for (uint64_t i = 0, run; i < n && rc == 0; i += run) {
+		bool there = (word[i] & THERE) != 0;
+
+		for (run = 1; i + run < n && ((word[i + run] & THERE) != 0) == there; run++)
+			;
+		if (there)
+			rc = write_all(
+				c->w->fd, c->at + i * MV_PAGE, run * MV_PAGE, off + i * MV_PAGE);
+	}
+	return rc;
+}
+
+/* Puts the memfd in the place of what was there. */
+static int
+place_take(struct chunk *c)
+{
+	uintptr_t stage = mv_stage(c->w, c->at);
+	long rc;
+
+	/* With a handler of signals only writers are kept away, not readers. */
+	c->staged = c->guard != MV_GUARD_SIGNAL && !c->whole &&
+		    cl_sys_mremap(c->at, c->len, SWAP_PLACES, stage) >= 0;
+	rc = cl_sys_mmap(
+		c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->w->fd, c->at - c->w->base);
+	if (rc < 0 && c->staged)
+		cl_sys_mremap(stage, c->len, SWAP_PLACES, c->at);
+	return rc < 0 ? (int)rc : 0;
+}
+
+static int
+chunk_in(struct chunk *c)
+{
+	uint64_t signals;
+	int rc;
+
+	mv_punch(c->w, c->at - c->w->base, c->len);
+	cl_sys_signals_off(&signals);
+	rc = mv_guard_begin(c->guard, c->at, c->len, c->prot, false);
+	if (rc == 0) {
+		rc = pages_write(c);
+		if (rc == 0)
+			rc = place_take(c);
+		if (rc == 0)
+			mv_guard_end(c->guard, c->at, c->len);
+		else
+			mv_guard_undo(c->guard, c->at, c->len, c->prot);
+	}
+	cl_sys_signals_back(&signals);
+	if (c->staged)
+		cl_sys_madvise(mv_stage(c->w, c->at), c->len, MADV_DONTNEED);
+	return rc;
+}
+
+/* What the program had touched it finds without faults. */
+static void
+populate(const struct mv_window *w, uint64_t off, uint64_t len)
+{
+	off_t data = (off_t)off, hole;
+
+	for (; (uint64_t)data < off + len; data = hole) {
+		data = lseek(w->fd, data, SEEK_DATA);
+		if (data < 0 || (uint64_t)data >= off + len)
+			return;
+		hole = lseek(w->fd, data, SEEK_HOLE);
+		if (hole < 0 || (uint64_t)hole > off + len)
+			hole = (off_t)(off + len);
+		cl_sys_madvise(
+			w->base + (uint64_t)data, (uint64_t)(hole - data), MADV_POPULATE_WRITE);
+	}
+}
+
+static uint64_t
+chunk_len(uint64_t at, uint64_t end, uint64_t most)
+{
+	uint64_t len = most - at % most;
+
+	return len < end - at ? len : end - at;
+}
+
+int
+mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, uintptr_t to,
+	int pagemap)
+{
+	struct chunk c = {.w = w,
+		.prot = v->prot,
+		.guard = mv_guard_kind(v->ino == 0),
+		.whole = v->ino != 0,
+		.pagemap = pagemap};
+	int rc;
+
+	if (v->locked)
+		munlock((void *)from, to - from);
+	for (c.at = from; c.at < to; c.at += c.len) {
+		c.len = chunk_len(c.at, to, mv_guard_chunk(c.guard));
+		rc = chunk_in(&c);
+		if (rc < 0)
+			return cl_fail(rc, "the memory at %#llx cannot be moved: %s",
+				(unsigned long long)c.at, strerror(-rc));
+	}
+	if (v->locked)
+		mlock((void *)from, to - from);
+	else
+		populate(w, from - w->base, to - from);
+	return 0;
+}
+
+/* ---- Outwards ---- */
+
+int
+mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	uintptr_t stage = w->stage + off;
+	uint64_t end = off + len;
+	long rc =
+		waits ? cl_sys_mprotect(stage, len, rw)
+		      : cl_sys_mmap(stage, len, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	while (rc >= 0 && off < end) {
+		long data = cl_sys(SYS_lseek, (uint64_t)w->fd, off, SEEK_DATA, 0, 0, 0), hole;
+
+		if (data == -ENXIO || (data >= 0 && (uint64_t)data >= end))
+			return 0;
+		hole = data < 0 ? data
+				: cl_sys(SYS_lseek, (uint64_t)w->fd, (uint64_t)data, SEEK_HOLE, 0,
+					  0, 0);
+		if (hole < 0)
+			return (int)hole;
+		off = (uint64_t)hole < end ? (uint64_t)hole : end;
+		rc = read_all(
+			w->fd, w->stage + (uint64_t)data, off - (uint64_t)data, (uint64_t)data);
+	}
+	return rc < 0 ? (int)rc : 0;
+}
+
+void
+mv_stage_clear(const struct mv_window *w, uint64_t off, uint64_t len)
+{
+	cl_sys_mmap(w->stage + off, len, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+static int
+chunk_out(const struct mv_window *w, uintptr_t at, uint64_t off, uint64_t len, int prot, bool waits)
+{
+	enum mv_guard guard = mv_guard_kind(true);
+	uint64_t signals;
+	int rc;
+
+	cl_sys_signals_off(&signals);
+	rc = mv_guard_begin(guard, at, len, prot, true);
+	if (rc == 0) {
+		rc = mv_stage_fill(w, off, len, waits);
+		if (rc == 0)
+			rc = (int)cl_sys_mprotect(w->stage + off, len, prot);
+		if (rc == 0 && cl_sys_mremap(w->stage + off, len, SWAP_PLACES, at) < 0)
+			rc = -ENOMEM;
+		if (rc == 0)
+			mv_guard_end(guard, at, len);
+		else
+			mv_guard_undo(guard, at, len, prot);
+	}
+	cl_sys_signals_back(&signals);
+	if (rc == 0)
+		mv_stage_clear(w, off, len);
+	else
+		cl_sys_madvise(w->stage + off, len, MADV_DONTNEED);
+	return rc;
+}
+
+int
+mv_copy_out(
+	const struct mv_window *w, const struct mv_vma *v, uintptr_t at, uint64_t off, uint64_t len)
+{
+	const uint64_t most = mv_guard_chunk(mv_guard_kind(true)), end = off + len;
+	const uintptr_t first = at;
+	struct mv_vma s = {.end = 0};
+
+	while (off < end) {
+		uint64_t n = chunk_len(off, end, most);
+		int rc;
+
+		/* What waits on the stage may begin and end anywhere. */
+		if (w->stage + off >= s.end && !mv_maps_find(w->stage + off, &s))
+			return -EFAULT;
+		if (s.end - (w->stage + off) < n)
+			n = s.end - (w->stage + off);
+		rc = chunk_out(w, at, off, n, v->prot, s.prot != PROT_NONE);
+		if (rc < 0)
+			return rc;
+		mv_punch(w, off, n);
+		off += n;
+		at += n;
+	}
+	if (v->locked)
+		mlock((void *)first, len);
+	return 0;
+}

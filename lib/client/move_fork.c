@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fork(2). A child must find memory of its own where the parent has memory that it shares with the
+ * engine. So before the fork what is shared is copied to the stage, which is private: the child
+ * gets it as it gets all private memory, and puts it in the place of the shared pages before its
+ * program goes on; the parent lets go of it. From the copy to the fork the parent's other threads
+ * may not write, or the child would see moved pages older than the rest. The thread that forks must
+ * not be kept out itself, and libc writes to its own (locks of streams and heaps) meanwhile: so
+ * that is for pages that registrations cover as a whole, and only with the right to use userfaultfd
+ * in full. The engine writes when it likes.
+ *
+ * The child lets go of all that is Saker's: attachments count as gone, their descriptors are closed
+ * (or the engine would not see the parent die), their rings are nobody's.
+ *
+ * Being registered when the library is loaded, these are the last to run before the fork and the
+ * first after it. vfork(2) and posix_spawn(3) run none of this, and need none.
+ */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "move_priv.h"
+#include "move_sys_priv.h"
+
+/* What one mapping shows of a window, and is to be the child's own. */
+struct piece {
+	const struct mv_window *w;
+	uintptr_t at;
+	uint64_t off, len;
+	int prot;
+	bool waits;  /* the program's mapping was on the stage */
+	bool filled; /* false: there was no memory, and the child gets none either */
+};
+
+static struct piece *pieces;
+static size_t npieces, cap;
+static uint64_t signals; /* as the thread that forks had them */
+
+static void
+piece_add(const struct piece *p)
+{
+	if (npieces == cap) {
+		size_t more = cap != 0 ? 2 * cap : MV_PAGE / sizeof(*p);
+		struct piece *bigger = mv_own_map(more * sizeof(*p), PROT_READ | PROT_WRITE);
+
+		if (bigger == NULL)
+			return;
+		for (size_t i = 0; i < npieces; i++)
+			bigger[i] = pieces[i];
+		if (pieces != NULL)
+			munmap(pieces, cap * sizeof(*p));
+		pieces = bigger;
+		cap = more;
+	}
+	pieces[npieces++] = *p;
+}
+
+/* What `v` shows, cut where the stage changes. */
+static void
+vma_pieces(const struct mv_window *w, const struct mv_vma *v)
+{
+	struct mv_vma s;
+	struct piece p = {.w = w, .at = v->start, .off = v->offset, .prot = v->prot};
+
+	for (; p.at < v->end; p.at += p.len, p.off += p.len) {
+		p.len = v->end - p.at;
+		if (mv_maps_find(w->stage + p.off, &s)) {
+			p.waits = s.prot != PROT_NONE;
+			if (s.end - (w->stage + p.off) < p.len)
+				p.len = s.end - (w->stage + p.off);
+		}
+		piece_add(&p);
+	}
+}
+
+/* ---- Keeping the other threads out ---- */
+
+/* Calls `each` for the runs of whole pages of all pieces. */
+static void
+whole_runs(void (*each)(uintptr_t at, uint64_t len, int prot))
+{
+	for (size_t i = 0; i < npieces; i++) {
+		const struct piece *p = &pieces[i];
+		const uint32_t *page = &p->w->page[p->off / MV_PAGE];
+		uint64_t n = p->len / MV_PAGE, run;
+
+		for (uint64_t k = 0; k < n; k += run) {
+			bool whole = (page[k] & MV_WHOLE) != 0;
+
+			for (run = 1; k + run < n && ((page[k + run] & MV_WHOLE) != 0) == whole;
+				run++)
+				;
+			if (whole)
+				each(p->at + k * MV_PAGE, run * MV_PAGE, p->prot);
+		}
+	}
+}
+
+static void
+keep_out(uintptr_t at, uint64_t len, int prot)
+{
+	mv_guard_begin(MV_GUARD_UFFD, at, len, prot, true);
+}
+
+static void
+let_in(uintptr_t at, uint64_t len, int prot)
+{
+	mv_guard_undo(MV_GUARD_UFFD, at, len, prot);
+}
+
+/* ---- The three moments ---- */
+
+static void
+prepare(void)
+{
+	struct mv_vma v;
+	size_t at = 0;
+
+	mv_lock();
+	/* A handler that writes to what is protected would wait for this very thread. */
+	cl_sys_signals_off(&signals);
+	npieces = 0;
+	if (mv_window_at(0) == NULL || mv_maps_load() < 0)
+		return;
+	while (mv_maps_next(&at, &v)) {
+		const struct mv_window *w = mv_vma_window(&v);
+
+		if (w != NULL)
+			vma_pieces(w, &v);
+	}
+	if (mv_guard_full())
+		whole_runs(keep_out);
+	for (size_t i = 0; i < npieces; i++)
+		pieces[i].filled = mv_stage_fill(pieces[i].w, pieces[i].off, pieces[i].len,
+					   pieces[i].waits) == 0;
+}
+
+static void
+in_parent(void)
+{
+	if (mv_guard_full())
+		whole_runs(let_in);
+	for (size_t i = 0; i < npieces; i++) {
+		const struct piece *p = &pieces[i];
+
+		if (p->waits)
+			cl_sys_madvise(p->w->stage + p->off, p->len, MADV_DONTNEED);
+		else
+			mv_stage_clear(p->w, p->off, p->len);
+	}
+	cl_sys_signals_back(&signals);
+	mv_unlock();
+}
+
+static void
+in_child(void)
+{
+	for (size_t i = 0; i < npieces; i++) {
+		const struct piece *p = &pieces[i];
+
+		if (p->filled && cl_sys_mremap(p->w->stage + p->off, p->len,
+					 MREMAP_MAYMOVE | MREMAP_FIXED, p->at) >= 0)
+			cl_sys_mprotect(p->at, p->len, p->prot);
+		else /* better no memory than the parent's */
+			cl_sys_mmap(p->at, p->len, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+	npieces = 0;
+	mv_guard_forget();
+	mv_window_forget();
+	cl_orphan_all();
+	cl_sys_signals_back(&signals);
+	mv_unlock();
+}
+
+__attribute__((constructor)) void
+mv_fork_watch(void)
+{
+	static bool watched;
+
+	if (!watched)
+		watched = pthread_atfork(prepare, in_parent, in_child) == 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keeping the program's other threads from writing to pages that are being moved.
+ *
+ * With userfaultfd whoever writes waits in the kernel until the pages are in their new place, in a
+ * system call as well as outside. Without the right to that (vm.unprivileged_userfaultfd = 0, and
+ * neither CAP_SYS_PTRACE nor access to /dev/userfaultfd) only threads in user mode wait: a system
+ * call of another thread that touches the pages in the same moment fails with EFAULT. That is the
+ * degraded mode: no store is lost, and little is moved at a time, so that the moment is short.
+ *
+ * Where there is no userfaultfd at all, and for a file's private pages, which it does not serve,
+ * the pages are made read-only, and whoever writes to them waits in a handler of SIGSEGV; the
+ * effect is that of the degraded mode. The handler stays, since a thread may have faulted and not
+ * yet come to its signal; what is not ours it passes on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/single_threaded.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "move_priv.h"
+#include "move_sys_priv.h"
+
+#define SMALL_CHUNK (64ull << 10)
+#define FEATURES    (UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
+#ifndef USERFAULTFD_IOC_NEW
+#define USERFAULTFD_IOC_NEW _IO(0xAA, 0)
+#endif
+
+static int uffd = -1;
+static bool opened, full;
+
+/* A descriptor with all that is needed, or -1. */
+static int
+uffd_agree(int fd)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES};
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int
+uffd_by_device(void)
+{
+	int dev = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC), fd = -1;
+
+	if (dev >= 0) {
+		fd = ioctl(dev, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK);
+		close(dev);
+	}
+	return fd;
+}
+
+void
+mv_guard_open(void)
+{
+	const char *env = getenv("SAKER_MOVE");
+	const int flags = O_CLOEXEC | O_NONBLOCK;
+
+	if (opened)
+		return;
+	opened = true;
+	if (env != NULL && strcmp(env, "signal") == 0)
+		return;
+	if (env == NULL || strcmp(env, "user") != 0) {
+		uffd = uffd_agree((int)syscall(SYS_userfaultfd, flags));
+		if (uffd < 0)
+			uffd = uffd_agree(uffd_by_device());
+		full = uffd >= 0;
+	}
+	if (uffd < 0)
+		uffd = uffd_agree((int)syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY));
+}
+
+void
+mv_guard_forget(void)
+{
+	if (uffd >= 0)
+		close(uffd);
+	uffd = -1;
+	opened = full = false;
+}
+
+bool
+mv_guard_full(void)
+{
+	return full;
+}
+
+enum mv_guard
+mv_guard_kind(bool anonymous)
+{
+	if (uffd >= 0 && anonymous)
+		return MV_GUARD_UFFD;
+	return __libc_single_threaded ? MV_GUARD_ALONE : MV_GUARD_SIGNAL;
+}
+
+uint64_t
+mv_guard_chunk(enum mv_guard kind)
+{
+	return (kind == MV_GUARD_UFFD && full) || kind == MV_GUARD_ALONE ? MV_CHUNK : SMALL_CHUNK;
+}
+
+/* ---- userfaultfd ---- */
+
+static long
+uffd_protect(uintptr_t at, uint64_t len, bool on)
+{
+	struct uffdio_writeprotect wp = {
+		.range = {at, len}, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+
+	return cl_sys_ioctl(uffd, UFFDIO_WRITEPROTECT, &wp);
+}
+
+static void
+uffd_wake(uintptr_t at, uint64_t len)
+{
+	struct uffdio_range r = {at, len};
+
+	cl_sys_ioctl(uffd, UFFDIO_WAKE, &r);
+}
+
+static void
+uffd_undo(uintptr_t at, uint64_t len)
+{
+	struct uffdio_range r = {at, len};
+
+	uffd_protect(at, len, false);
+	cl_sys_ioctl(uffd, UFFDIO_UNREGISTER, &r);
+	uffd_wake(at, len);
+}
+
+static int
+uffd_begin(uintptr_t at, uint64_t len, bool shared)
+{
+	struct uffdio_register r = {.range = {at, len},
+		.mode = UFFDIO_REGISTER_MODE_WP | (shared ? 0 : UFFDIO_REGISTER_MODE_MISSING)};
+	long rc = cl_sys_ioctl(uffd, UFFDIO_REGISTER, &r);
+
+	if (rc < 0)
+		return (int)rc;
+	rc = uffd_protect(at, len, true);
+	if (rc < 0)
+		uffd_undo(at, len);
+	return (int)rc;
+}
+
+/* ---- SIGSEGV ---- */
+
+#define PAST 64 /* ranges that are remembered */
+#define RETRIES                                                                                    \
+	8 /* of one access, nothing having moved meanwhile: then it is the program's fault */
+#define NAP_NS 20000
+
+static struct {
+	uintptr_t at;
+	uint64_t len;
+} past[PAST];
+static uint32_t npast, handler_set;
+static uint32_t active; /* the range that was noted last is being moved */
+static struct sigaction before;
+
+static bool
+in_past(uintptr_t addr)
+{
+	uint32_t n = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < PAST && i < n; i++)
+		if (addr - __atomic_load_n(&past[i].at, __ATOMIC_RELAXED) <
+			__atomic_load_n(&past[i].len, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+static void
+pass_on(int sig, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO) {
+		before.sa_sigaction(sig, info, context);
+		return;
+	}
+	if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+		before.sa_handler(sig);
+		return;
+	}
+	/* The access is repeated and ends the process. */
+	signal(sig, SIG_DFL);
+}
+
+static void
+on_segv(int sig, siginfo_t *info, void *context)
+{
+	static __thread uintptr_t last __attribute__((tls_model("initial-exec")));
+	static __thread uint32_t tries __attribute__((tls_model("initial-exec")));
+	static __thread uint32_t when __attribute__((tls_model("initial-exec")));
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+	uintptr_t addr = (uintptr_t)info->si_addr;
+	uint32_t now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
+
+	tries = addr == last && now == when ? tries + 1 : 0;
+	last = addr;
+	when = now;
+	if (info->si_code != SEGV_ACCERR || !in_past(addr) || tries > RETRIES) {
+		pass_on(sig, info, context);
+		return;
+	}
+	while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
+		cl_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
+}
+
+static void
+handler_install(void)
+{
+	struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_NODEFER}, now;
+
+	if (handler_set != 0 && sigaction(SIGSEGV, NULL, &now) == 0 &&
+		(now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_segv)
+		return;
+	sigemptyset(&sa.sa_mask);
+	/* With an alternate stack where the program has set one. */
+	sa.sa_flags |= SA_ONSTACK;
+	sigaction(SIGSEGV, &sa, &before);
+	handler_set = 1;
+}
+
+/* Before anything is protected, so this may write. */
+static void
+signal_note(uintptr_t at, uint64_t len)
+{
+	uint32_t n = npast;
+
+	handler_install();
+	__atomic_store_n(&past[n % PAST].at, at, __ATOMIC_RELAXED);
+	__atomic_store_n(&past[n % PAST].len, len, __ATOMIC_RELAXED);
+	__atomic_store_n(&npast, n + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&active, 1, __ATOMIC_RELEASE);
+}
+
+static void
+signal_over(void)
+{
+	__atomic_store_n(&active, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- Any ---- */
+
+int
+mv_guard_begin(enum mv_guard kind, uintptr_t at, uint64_t len, int prot, bool shared)
+{
+	long rc;
+
+	switch (kind) {
+	case MV_GUARD_UFFD:
+		return uffd_begin(at, len, shared);
+	case MV_GUARD_SIGNAL:
+		signal_note(at, len);
+		rc = cl_sys_mprotect(at, len, prot & ~PROT_WRITE);
+		if (rc < 0)
+			signal_over();
+		return (int)rc;
+	default:
+		return 0;
+	}
+}
+
+void
+mv_guard_end(enum mv_guard kind, uintptr_t at, uint64_t len)
+{
+	if (kind == MV_GUARD_UFFD)
+		uffd_wake(at, len);
+	else if (kind == MV_GUARD_SIGNAL)
+		signal_over();
+}
+
+void
+mv_guard_undo(enum mv_guard kind, uintptr_t at, uint64_t len, int prot)
+{
+	if (kind == MV_GUARD_UFFD) {
+		uffd_undo(at, len);
+	} else if (kind == MV_GUARD_SIGNAL) {
+		cl_sys_mprotect(at, len, prot);
+		signal_over();
+	}
+}
