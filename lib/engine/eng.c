@@ -77,6 +77,9 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.rnr_code = 12; /* 640 us */
 	cfg->falcon.port = 4795;
 	cfg->falcon.patience_ns = 3000000000u;
+	cfg->falcon.rekey_ns = 3600ull * 1000000000;
+	cfg->falcon.rekey_packets = 1ull << 30;
+	cfg->falcon.device_key_ns = 86400ull * 1000000000;
 }
 
 static int
@@ -353,6 +356,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 		return NULL;
 	memset(e, 0, sizeof(*e));
 	e->cfg = *cfg;
+	e->clock = eng_clock;
 	e->cfg.tcp.max_conns = cfg->limits.conns;
 	e->id = __atomic_fetch_add(&instances, 1, __ATOMIC_RELAXED);
 	e->wake_fd = -1;

@@ -65,6 +65,7 @@ struct eng {
 	struct rofx_tls *tls;      /* of Falcon's exchange; NULL: in clear */
 	struct sk_key cid_key;     /* Falcon's CIDs: falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
+	uint64_t (*clock)(void);   /* eng_clock(), but in tests */
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
 	uint32_t sleeping;         /* atomic: bit k: loop k sleeps or is about to */
 	bool stop;                 /* atomic */

@@ -73,6 +73,9 @@ struct eng_falcon_config {
 	uint8_t rnr_code;       /* how long a peer is asked to wait for a receive: 5 bits */
 	uint16_t port;          /* TCP: of the exchange that is addressed by (GID, QPN) */
 	uint64_t patience_ns;   /* how long the peer of a QP moved by hand may be missed, at least */
+	/* A peer gets another SPI and key after so long and so many packets, and all peers do when
+	 * the device key changes; 0: never */
+	uint64_t rekey_ns, rekey_packets, device_key_ns;
 };
 
 struct eng_config {
@@ -191,6 +194,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
 	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
 	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
+	X(ENG_FALCON_REKEYED, SK_NORMAL, "a live Falcon connection's peer took another SPI")       \
+	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \
 	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE, "a connect request that its listener did not answer")

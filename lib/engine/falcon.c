@@ -96,6 +96,7 @@ eng_falcon_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->busy);
 	sk_random(&cfg.seed, sizeof(cfg.seed));
 	psp_device_init(&f->device);
+	eng_falcon_keys_init(t, now);
 	f->nconns = cfg.max_conns;
 	f->conns = sk_mem_alloc(f->nconns * sizeof(f->conns[0]));
 	f->crypto = psp_crypto_create();
@@ -149,7 +150,8 @@ eng_falcon_timers(struct eng_transport *t, uint64_t now)
 	if (now < f->due)
 		return;
 	fa_stack_timers(f->fa, now);
-	f->due = fa_stack_deadline(f->fa);
+	eng_falcon_keys_poll(t, now);
+	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
 	f->work = true;
 }
 
@@ -165,7 +167,7 @@ eng_falcon_poll(struct eng_transport *t, uint64_t now)
 		return false;
 	f->work = false; /* set again when the port takes no more */
 	n = fa_stack_send(f->fa, now, FALCON_BUDGET);
-	f->due = fa_stack_deadline(f->fa);
+	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
 	return n > 0;
 }
 
@@ -212,6 +214,8 @@ open_psp(struct eng_falcon *f, struct eng_falcon_conn *fc, const struct eng_falc
 {
 	uint8_t key[PSP_KEY_MAX] = {0};
 
+	if (f->device.generation - fc->generation > 1) /* its key is gone */
+		return -ESTALE;
 	if (o->psp != PSP_NO_CRYPTO)
 		psp_derive_key(
 			f->crypto, key, psp_device_key(&f->device, o->rx_spi), o->rx_spi, o->psp);
@@ -219,6 +223,8 @@ open_psp(struct eng_falcon *f, struct eng_falcon_conn *fc, const struct eng_falc
 	fc->tx_sa = psp_sa_create(f->crypto, o->psp, o->tx_spi, o->tx_key);
 	explicit_bzero(key, sizeof(key));
 	psp_rx_init(&fc->accept, &f->device, o->rx_spi, psp_rx_margin(REPLAY_MARGIN_NS));
+	fc->accept.generation = fc->generation;
+	fc->accept.bounded = o->psp == PSP_NO_CRYPTO;
 	return fc->rx_sa == NULL || fc->tx_sa == NULL ? -ENOMEM : 0;
 }
 
@@ -254,6 +260,8 @@ eng_falcon_open(
 		rc = fa_conn_create(t->falcon->fa, t->now, &p, &fc->fa);
 	if (rc < 0)
 		close_psp(fc);
+	else
+		eng_falcon_keys_start(t, fc);
 	return rc;
 }
 
@@ -264,6 +272,7 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 
 	if (fc->busy)
 		TAILQ_REMOVE(&f->busy, fc, next);
+	eng_falcon_keys_stop(t, fc);
 	if (fc->fa != NULL)
 		fa_conn_destroy(fc->fa);
 	close_psp(fc);

@@ -23,8 +23,14 @@ struct eng_falcon_conn {
 	bool busy;                      /* a delivery was refused: in f->busy */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
+	struct psp_sa *prev_sa; /* what the peer may still seal with; NULL: nothing else */
 	struct psp_iv iv;
 	struct psp_rx accept;
+	uint64_t rx_left; /* packets until the peer shall have another key */
+	/* Of the live connection (falcon_keys.c); SK_NEVER: not timed */
+	uint64_t rekey_at, retire_at;
+	struct sk_timer timer;
+	uint32_t generation; /* of the device key that our SPI belongs to */
 	TAILQ_ENTRY(eng_falcon_conn) next; /* f->free or f->busy */
 };
 
@@ -42,6 +48,10 @@ struct eng_falcon {
 	struct fa_algorithm swift; /* with the configured parameters */
 	struct psp_crypto *crypto;
 	struct psp_device device;
+	struct sk_wheel wheel;         /* keys of live connections, and the device's: */
+	struct sk_timer device_timer;
+	uint64_t rotate_at, keys_due;  /* when the device key changes; when to look at the wheel */
+	uint32_t sweep;                /* conns[sweep..] do not know of the last rotation yet */
 	uint64_t due;                  /* when to look at the timers again */
 	bool work;                     /* something was given to the stack in this turn */
 	struct eng_falcon_conn *conns; /* [nconns] */
@@ -90,6 +100,23 @@ void eng_falcon_message(
 
 /* Tells the engine stage of a bound connection how to start its QP. false: the ring is full. */
 bool eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c);
+
+/* ---- falcon_keys.c ---- */
+
+void eng_falcon_keys_init(struct eng_transport *t, uint64_t now);
+/* What is due. */
+void eng_falcon_keys_poll(struct eng_transport *t, uint64_t now);
+/* The connection is open: its keys age from now on. */
+void eng_falcon_keys_start(struct eng_transport *t, struct eng_falcon_conn *fc);
+void eng_falcon_keys_stop(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* The exchange's deadline has changed. */
+void eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* Our key has been used enough. */
+void eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* ROFX_EV_REKEY: we seal with what the peer gave us. 0 or -errno. */
+int eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* ROFX_EV_REKEYED: the peer seals with what we gave it. */
+void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 
 /* ---- falcon_startup.c ---- */
 

@@ -100,20 +100,29 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 	struct eng_falcon *f = t->falcon;
 	struct psp_part part;
 	struct psp_pkt pkt;
-	int rc = psp_sa_check(fc->rx_sa, &d->psp);
+	const struct psp_sa *sa = fc->rx_sa;
+	int rc = psp_sa_check(sa, &d->psp);
 
+	if (rc == -PSP_WRONG_SPI && fc->prev_sa != NULL) {
+		sa = fc->prev_sa;
+		rc = psp_sa_check(sa, &d->psp);
+	}
 	if (rc < 0)
 		return refuse(t, f->psp_counters, -rc);
 	if (d->psp.version != PSP_NO_CRYPTO) {
 		if (!copy_if_shared(t, d))
 			return false;
-		psp_pkt_in_place(&pkt, &part, fc->rx_sa,
-			rte_pktmbuf_mtod_offset(d->m, uint8_t *, d->off), d->len, &d->psp);
+		psp_pkt_in_place(&pkt, &part, sa, rte_pktmbuf_mtod_offset(d->m, uint8_t *, d->off),
+			d->len, &d->psp);
 		if (psp_open(f->crypto, &pkt, 1) != 1)
 			return refuse(t, f->psp_counters, PSP_BAD_ICV);
 	}
-	rc = psp_rx_accept(&fc->accept, &f->device, &d->psp);
-	return rc < 0 ? refuse(t, f->psp_counters, -rc) : true;
+	rc = psp_rx_accept(&fc->accept, &f->device, &d->psp, t->now);
+	if (rc < 0)
+		return refuse(t, f->psp_counters, -rc);
+	if (--fc->rx_left == 0)
+		eng_falcon_key_worn(t, fc);
+	return true;
 }
 
 static int

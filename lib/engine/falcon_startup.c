@@ -73,6 +73,7 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 	sk_random(&s->rsn, sizeof(s->rsn));
 	if (s->spi == 0)
 		return -ENOSPC;
+	c->falcon->generation = t->falcon->device.generation;
 	if (s->psp & ROFX_PSP_KEYED)
 		derive_keys(t->falcon, s);
 	return 0;
@@ -106,6 +107,8 @@ set_timer(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL)
 		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(c->falcon->x));
+	if (c->falcon->fa != NULL)
+		eng_falcon_keys_arm(t, c->falcon);
 }
 
 static const struct rofx_config *
@@ -315,7 +318,14 @@ advance(struct eng_transport *t, struct eng_conn *c)
 		case ROFX_EV_FAILED:
 			failed(t, c);
 			break;
-		default: /* keys are not changed yet while a connection lives: neither side asks */
+		case ROFX_EV_REKEY:
+			if (eng_falcon_take_key(t, c->falcon) < 0)
+				give_up(t, c, -ENOMEM);
+			break;
+		case ROFX_EV_REKEYED:
+			eng_falcon_key_taken(t, c->falcon);
+			break;
+		default: /* only of lookups, and of streams that end: TCP tells of those */
 			break;
 		}
 	}

@@ -78,7 +78,7 @@ eng_poll(struct eng *e, unsigned k, uint64_t now)
 	if (l->control && (l->stats.turns % CONTROL_EVERY == 0 || l->look))
 		work |= eng_control_poll(e->control, now);
 	if (work)
-		now = eng_clock();
+		now = e->clock();
 	for (unsigned i = 0; i < l->ntransports; i++)
 		work |= eng_transport_tx(l->transports[i], now);
 	rte_rcu_qsbr_quiescent(e->qsbr, k);

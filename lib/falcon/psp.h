@@ -144,33 +144,44 @@ const uint8_t *psp_device_key(const struct psp_device *d, uint32_t spi);
 
 /* ---- Receiving: what a connection accepts (9.2.1, 9.2.2) ---- */
 
+/* The peer's time (Remote Time), as its packets under one SPI tell it. */
+struct psp_remote {
+	uint64_t time; /* highest IV accepted, modulo 2^64 */
+	uint64_t at;   /* ns: ours then */
+	bool known;    /* false: the first packet sets it */
+};
+
 struct psp_rx {
 	uint32_t spi, prev_spi; /* 0: not configured, none */
 	uint32_t generation;    /* of spi */
-	uint64_t cookie;        /* PCID */
-	uint64_t margin;        /* replay protection margin, in IV units: psp_rx_margin() */
-	uint64_t remote_time;   /* highest IV accepted, modulo 2^64 */
-	bool time_known;        /* false: the first packet sets remote_time */
+	/* Nobody vouches for an IV (PSP_NO_CRYPTO): Remote Time goes on no faster than our clock
+	 * does, so that one wrong IV cannot make all that follow look replayed. */
+	bool bounded;
+	uint64_t cookie; /* PCID */
+	uint64_t margin; /* replay protection margin, in IV units: psp_rx_margin() */
+	/* A key that is new has seen nothing that could be replayed: its time starts anew. */
+	struct psp_remote remote, prev_remote;
 };
 
 /* ns to IV units. More than the network reorders, much less than a window of PSNs lasts. */
 uint64_t psp_rx_margin(uint64_t ns);
-/* A connection starts with an SPI of the device's current generation. */
+/* A connection starts with an SPI of the device's current generation; `bounded` is the owner's. */
 void psp_rx_init(struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t margin);
-/* It got another SPI; the one that it had stays acceptable until psp_rx_settle(). The peer's clock
- * goes on. */
+/* It got another SPI; the one that it had stays acceptable until psp_rx_settle(), by the time that
+ * was known for it. */
 void psp_rx_rotate(struct psp_rx *rx, const struct psp_device *d, uint32_t spi);
 void psp_rx_settle(struct psp_rx *rx);
 
-/* 9.2.2.2 and 9.2.2.3, the rules alone. */
+/* 9.2.2.2 (of the current SPI) and 9.2.2.3, the rules alone. */
 bool psp_rx_fresh(const struct psp_rx *rx, uint64_t iv);
 bool psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi);
 
 /*
- * Replay, SPI and cookie in this order, for a packet that psp_open() found whole. Returns 0 and
- * takes note of the time, or -reason; a packet that is refused changes nothing, is not acknowledged
+ * Replay, SPI and cookie in this order, for a packet that psp_open() found whole and that came at
+ * `now` (ns). Returns 0 and takes note of the time, or -reason; a packet that is refused changes nothing, is not acknowledged
  * and its piggybacked fields are not looked at.
  */
-int psp_rx_accept(struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h);
+int psp_rx_accept(
+	struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h, uint64_t now);
 
 #endif

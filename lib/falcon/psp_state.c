@@ -102,7 +102,9 @@ void
 psp_rx_rotate(struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
 {
 	rx->prev_spi = rx->spi;
+	rx->prev_remote = rx->remote;
 	rx->spi = spi;
+	rx->remote.known = false;
 	rx->generation = d->generation;
 }
 
@@ -112,10 +114,16 @@ psp_rx_settle(struct psp_rx *rx)
 	rx->prev_spi = rx->spi;
 }
 
+static bool
+fresh(const struct psp_remote *r, uint64_t margin, uint64_t iv)
+{
+	return !r->known || (int64_t)(iv - (r->time - margin)) > 0;
+}
+
 bool
 psp_rx_fresh(const struct psp_rx *rx, uint64_t iv)
 {
-	return !rx->time_known || (int64_t)(iv - (rx->remote_time - rx->margin)) > 0;
+	return fresh(&rx->remote, rx->margin, iv);
 }
 
 bool
@@ -135,17 +143,30 @@ psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
 	return same_phase ? allowed : d->allow_previous && current;
 }
 
-int
-psp_rx_accept(struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h)
+/* Since the newest IV the peer's clock has gone on as ours has: a tenth of a per cent apart, and
+ * with what the network took longer then than now. */
+static bool
+plausible(const struct psp_rx *rx, const struct psp_remote *r, uint64_t iv, uint64_t now)
 {
-	if (!psp_rx_fresh(rx, h->iv))
+	uint64_t ns = now - r->at;
+
+	return iv - r->time <= psp_rx_margin(ns + ns / 1024) + rx->margin / 2;
+}
+
+int
+psp_rx_accept(struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h, uint64_t now)
+{
+	bool previous = h->spi == rx->prev_spi && h->spi != rx->spi;
+	struct psp_remote *r = previous ? &rx->prev_remote : &rx->remote;
+
+	if (!fresh(r, rx->margin, h->iv))
 		return -PSP_REPLAYED;
 	if (!psp_rx_spi_ok(rx, d, h->spi))
 		return -PSP_WRONG_SPI;
 	if (d->match_cookie && h->vc != rx->cookie)
 		return -PSP_WRONG_COOKIE;
-	if (!rx->time_known || (int64_t)(h->iv - rx->remote_time) > 0)
-		rx->remote_time = h->iv;
-	rx->time_known = true;
+	if (!r->known ||
+		((int64_t)(h->iv - r->time) > 0 && (!rx->bounded || plausible(rx, r, h->iv, now))))
+		*r = (struct psp_remote){.time = h->iv, .at = now, .known = true};
 	return 0;
 }

@@ -46,6 +46,7 @@ static bool
 receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 {
 	struct psp_rx before = *rx;
+	const struct psp_remote *r;
 	struct wire_falcon f;
 	struct wire_psp h;
 	struct wire_rof r;
@@ -59,11 +60,12 @@ receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 	CLAIM(pkt.hdr_len + part.len + wire_psp_icv_len(h.version) == len);
 	if (psp_open(crypto, &pkt, 1) == 0)
 		return false;
-	if (psp_rx_accept(rx, d, &h) != 0) {
+	if (psp_rx_accept(rx, d, &h, 0) != 0) {
 		CLAIM(memcmp(&before, rx, sizeof(before)) == 0);
 		return false;
 	}
-	CLAIM(rx->time_known && (int64_t)(rx->remote_time - h.iv) >= 0);
+	r = h.spi == rx->prev_spi && h.spi != rx->spi ? &rx->prev_remote : &rx->remote;
+	CLAIM(r->known && (int64_t)(r->time - h.iv) >= 0);
 	len -= (size_t)n + wire_psp_icv_len(h.version);
 	p += n;
 	n = wire_falcon_parse(&f, p, len);

@@ -131,6 +131,15 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_WEAK);
 }
 
+Test(app_settings, falcons_keys_have_a_life_time)
+{
+	file_is("[falcon]\nrekey-time = 60s\nrekey-packets = 4m\ndevice-key-time = 0\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.eng.falcon.rekey_ns, 60000000000);
+	cr_assert_eq(s.eng.falcon.rekey_packets, 4u << 20);
+	cr_assert_eq(s.eng.falcon.device_key_ns, 0);
+}
+
 Test(app_settings, falcons_congestion_control_can_be_tuned)
 {
 	file_is("[falcon]\nswift-target = 250us\nswift-per-hop = 2us\nswift-initial = 8\n"
@@ -289,6 +298,9 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.flows);
 	SAME(falcon.rnr_retry);
 	SAME(falcon.rnr_code);
+	SAME(falcon.rekey_ns);
+	SAME(falcon.rekey_packets);
+	SAME(falcon.device_key_ns);
 	SAME(falcon.swift.base_delay);
 	SAME(falcon.swift.per_hop);
 	SAME(falcon.swift.fcwnd_initial);

@@ -30,13 +30,76 @@ take_copy(const struct rte_mbuf *m)
 	frig.kept[frig.nkept++] = copy;
 }
 
-/* What is on the way to a node: lost, or looked at. */
+static unsigned
+pick(unsigned n)
+{
+	frig.rng ^= frig.rng << 13;
+	frig.rng ^= frig.rng >> 7;
+	frig.rng ^= frig.rng << 17;
+	return (unsigned)(frig.rng >> 32) % n;
+}
+
 static void
-wire(int node)
+hold(int node, struct rte_mbuf *m)
+{
+	frig.held[frig.nheld].m = m;
+	frig.held[frig.nheld].at = frig.now + (1 + pick(20)) * frig.step;
+	frig.held[frig.nheld++].node = node;
+}
+
+static void
+release(int node, bool all)
+{
+	for (unsigned i = 0; i < frig.nheld;) {
+		if (frig.held[i].node != node || (!all && frig.held[i].at > frig.now)) {
+			i++;
+			continue;
+		}
+		cr_assert_eq(rte_ring_enqueue(frig.to[node], frig.held[i].m), 0);
+		frig.held[i] = frig.held[--frig.nheld];
+	}
+}
+
+/* Loss, doubles, and frames that are overtaken. */
+static void
+mistreat(int node)
 {
 	unsigned n = rte_ring_count(frig.to[node]);
 	void *m;
 
+	for (unsigned i = 0; i < n; i++) {
+		unsigned luck = pick(1000);
+
+		cr_assert_eq(rte_ring_dequeue(frig.to[node], &m), 0);
+		if (luck < frig.bad) {
+			rte_pktmbuf_free(m);
+			frig.lost++;
+			continue;
+		}
+		if (luck < 2 * frig.bad) {
+			struct rte_mbuf *again = rte_pktmbuf_copy(m, frig.pool, 0, UINT32_MAX);
+
+			if (again != NULL)
+				cr_assert_eq(rte_ring_enqueue(frig.to[node], again), 0);
+		} else if (luck < 3 * frig.bad && frig.nheld < SK_ARRAY_LEN(frig.held)) {
+			hold(node, m);
+			continue;
+		}
+		cr_assert_eq(rte_ring_enqueue(frig.to[node], m), 0);
+	}
+	release(node, false);
+}
+
+/* What is on the way to a node: lost, or looked at. */
+static void
+wire(int node)
+{
+	unsigned n;
+	void *m;
+
+	if (frig.bad > 0)
+		mistreat(node);
+	n = rte_ring_count(frig.to[node]);
 	for (unsigned i = 0; i < n && (frig.silent || frig.keep == node); i++) {
 		cr_assert_eq(rte_ring_dequeue(frig.to[node], &m), 0);
 		if (frig.keep == node)
@@ -48,14 +111,31 @@ wire(int node)
 	}
 }
 
+static uint64_t
+rig_clock(void)
+{
+	return frig.now;
+}
+
+void
+frig_virtual(uint64_t step_ns)
+{
+	frig.now = eng_clock();
+	frig.step = step_ns;
+	frig.rng = 0x9e3779b97f4a7c15ull;
+	for (int i = 0; i < 2; i++)
+		frig.p.e[i]->clock = rig_clock;
+}
+
 void
 frig_turn(void)
 {
+	frig.now += frig.step;
 	for (int i = 0; i < 2; i++) {
 		wire(i);
 		for (unsigned k = 0; frig.p.e[i] != NULL && k < frig.p.cfg[i].nloops; k++)
 			if (!(frig.loop_idle & 1u << k))
-				eng_poll(frig.p.e[i], k, eng_clock());
+				eng_poll(frig.p.e[i], k, frig.step > 0 ? frig.now : eng_clock());
 	}
 }
 
@@ -168,6 +248,9 @@ void
 frig_stop(void)
 {
 	frig.silent = false;
+	frig.bad = 0;
+	for (int i = 0; i < 2; i++)
+		release(i, true);
 	frig.loop_idle = 0;
 	frig.keep = -1;
 	for (int i = 0; i < 2; i++) {

@@ -33,6 +33,17 @@ struct frig {
 	struct fnode n[2];
 	struct rte_ring *to[2]; /* frames on their way to each node */
 	bool silent;               /* the wire loses everything */
+	unsigned bad;              /* of 1000 frames the wire loses so many, and as many each it
+				      doubles and lets others overtake */
+	uint64_t lost;             /* frames that it did */
+	uint64_t step, now;        /* a turn takes `step` ns; 0: what it takes */
+	uint64_t rng;
+	struct {
+		struct rte_mbuf *m; /* overtaken: goes on at `at` */
+		uint64_t at;
+		int node;
+	} held[32];
+	unsigned nheld;
 	unsigned loop_idle;        /* bit k: loop k of either engine has no turns */
 	bool one;                  /* both clients are node 0's */
 	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
@@ -42,6 +53,9 @@ struct frig {
 };
 
 extern struct frig frig;
+
+/* From now on time is the rig's own: each turn takes `step_ns`. */
+void frig_virtual(uint64_t step_ns);
 
 /* Both speak Falcon; `tweak` may change the configurations before the engines start. */
 void frig_start(void (*tweak)(struct eng_config *cfg, int node));

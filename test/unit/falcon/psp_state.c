@@ -168,7 +168,7 @@ accept_at(uint64_t ns, uint32_t spi)
 {
 	struct wire_psp h = {.spi = spi, .iv = wire_falcon_ticks(ns) << 16};
 
-	return psp_rx_accept(&rx, &device, &h);
+	return psp_rx_accept(&rx, &device, &h, 0);
 }
 
 Test(psp_rx, replay_margin_falcon_9_2_2_2)
@@ -191,13 +191,13 @@ Test(psp_rx, an_older_packet_does_not_move_the_time_back_falcon_9_2_2_2)
 
 Test(psp_rx, exactly_the_margin_is_too_old_and_time_is_modular_falcon_9_2_2_2)
 {
-	rx.time_known = true;
-	rx.remote_time = rx.margin / 2; /* the edge lies below zero */
-	cr_assert_not(psp_rx_fresh(&rx, rx.remote_time - rx.margin));
-	cr_assert(psp_rx_fresh(&rx, rx.remote_time - rx.margin + 1));
+	rx.remote.known = true;
+	rx.remote.time = rx.margin / 2; /* the edge lies below zero */
+	cr_assert_not(psp_rx_fresh(&rx, rx.remote.time - rx.margin));
+	cr_assert(psp_rx_fresh(&rx, rx.remote.time - rx.margin + 1));
 	cr_assert(psp_rx_fresh(&rx, 0));
-	cr_assert(psp_rx_fresh(&rx, rx.remote_time + (1ull << 62)));
-	cr_assert_not(psp_rx_fresh(&rx, rx.remote_time + (1ull << 63)));
+	cr_assert(psp_rx_fresh(&rx, rx.remote.time + (1ull << 62)));
+	cr_assert_not(psp_rx_fresh(&rx, rx.remote.time + (1ull << 63)));
 }
 
 Test(psp_rx, what_is_refused_changes_nothing_falcon_9_2_2)
@@ -293,14 +293,54 @@ Test(psp_rx, a_rotation_from_begin_to_end_falcon_9_2_2_3)
 	cr_assert_not(psp_rx_spi_ok(&rx, &device, new), "it missed the next rotation");
 }
 
+/* "Remote Time is initialized ... every time the PSP keys are rotated" (9.2.1). */
+Test(psp_rx, a_new_key_has_a_replay_window_of_its_own_falcon_9_2_1)
+{
+	uint32_t old = rx.spi, new;
+
+	cr_assert_eq(accept_at(100 * SECOND, old), 0);
+	new = psp_device_spi(&device);
+	psp_rx_rotate(&rx, &device, new);
+	cr_assert_eq(accept_at(SECOND, new), 0, "nothing under this key can be a replay yet");
+	cr_assert_eq(accept_at(SECOND - 2 * MARGIN_NS, new), -PSP_REPLAYED);
+	cr_assert_eq(accept_at(SECOND, old), -PSP_REPLAYED, "under the old one it is");
+	cr_assert_eq(accept_at(100 * SECOND, old), 0);
+	cr_assert_eq(accept_at(SECOND, new), 0, "which does not move the new one's time");
+	psp_rx_settle(&rx);
+	cr_assert_eq(accept_at(100 * SECOND, old), -PSP_WRONG_SPI);
+}
+
+static int
+came_at(uint64_t now, uint64_t sent)
+{
+	struct wire_psp h = {.spi = rx.spi, .iv = wire_falcon_ticks(sent) << 16};
+
+	return psp_rx_accept(&rx, &device, &h, now);
+}
+
+Test(psp_rx, where_nobody_vouches_for_an_iv_time_goes_no_faster_than_ours)
+{
+	rx.bounded = true;
+	cr_assert_eq(came_at(SECOND, 50 * SECOND), 0, "the clocks need not agree");
+	cr_assert_eq(came_at(SECOND, 9000 * SECOND), 0, "the windows judge it");
+	cr_assert_eq(came_at(2 * SECOND, 51 * SECOND), 0, "it has not moved the time");
+	cr_assert_eq(came_at(2 * SECOND, 50 * SECOND), -PSP_REPLAYED, "as this one has");
+	/* As far as clocks drift, and as reordering goes. */
+	cr_assert_eq(came_at(1002 * SECOND, 1051 * SECOND + SECOND / 2), 0);
+	cr_assert_eq(came_at(1002 * SECOND, 1051 * SECOND), -PSP_REPLAYED);
+	rx.bounded = false;
+	cr_assert_eq(came_at(1002 * SECOND, 9000 * SECOND), 0);
+	cr_assert_eq(came_at(1003 * SECOND, 1053 * SECOND), -PSP_REPLAYED);
+}
+
 Test(psp_rx, cookie_is_matched_when_the_device_says_so_falcon_9_2_2_3)
 {
 	struct wire_psp h = {.spi = rx.spi, .iv = 1ull << 40, .has_vc = true, .vc = 77};
 
 	rx.cookie = 78;
-	cr_assert_eq(psp_rx_accept(&rx, &device, &h), 0);
+	cr_assert_eq(psp_rx_accept(&rx, &device, &h, 0), 0);
 	device.match_cookie = true;
-	cr_assert_eq(psp_rx_accept(&rx, &device, &h), -PSP_WRONG_COOKIE);
+	cr_assert_eq(psp_rx_accept(&rx, &device, &h, 0), -PSP_WRONG_COOKIE);
 	rx.cookie = 77;
-	cr_assert_eq(psp_rx_accept(&rx, &device, &h), 0);
+	cr_assert_eq(psp_rx_accept(&rx, &device, &h, 0), 0);
 }
