@@ -29,12 +29,13 @@ text_of(struct sockaddr *sa)
 	struct sockaddr_in6 in6;
 	struct sockaddr_in in;
 
-	memcpy(&in6, sa, sizeof(in6));
-	memcpy(&in, sa, sizeof(in));
-	if (sa->sa_family == AF_INET)
+	if (sa->sa_family == AF_INET) {
+		memcpy(&in, sa, sizeof(in));
 		inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
-	else
+	} else {
+		memcpy(&in6, sa, sizeof(in6));
 		inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
+	}
 	return text;
 }
 

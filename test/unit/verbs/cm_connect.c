@@ -190,11 +190,16 @@ Test(cm_connect, the_end_is_told_once_whoever_asked)
 
 Test(cm_connect, an_id_that_goes_cuts_its_connection)
 {
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC};
+	struct rdma_conn_param p = {0};
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *id = fake_active(&ch);
-	struct ibv_qp *qp = id->qp;
+	struct ibv_qp *qp;
 
-	cr_assert_eq(rdma_connect(id, NULL), 0);
+	rdma_destroy_qp(id);
+	qp = ibv_create_qp(id->pd, &init);
+	p.qp_num = qp->qp_num;
+	cr_assert_eq(rdma_connect(id, &p), 0);
 	fake_qp_event(qp, SAKER_EV_ESTABLISHED, 0);
 	fake_expect(ch, RDMA_CM_EVENT_ESTABLISHED, 0);
 	rdma_destroy_id(id);

@@ -211,6 +211,7 @@ Test(cm_endpoint, a_protection_domain_of_another_device_is_refused)
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(fake.cqs + fake.qps, 0);
 	rdma_free_devices(list);
+	ibv_dealloc_pd(pd);
 	fake_destroy(id, ch);
 }
 

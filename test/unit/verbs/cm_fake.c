@@ -151,6 +151,14 @@ ibv_alloc_pd(struct ibv_context *c)
 	return pd;
 }
 
+int
+ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	fake.pds--;
+	free(pd);
+	return 0;
+}
+
 struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *c)
 {
