@@ -8,19 +8,22 @@
 
 #include "cm_priv.h"
 
+/* Programs that reuse the attributes of one id's queue pair for another's share its queues, too:
+ * what is still in use stays until the process ends. */
+static void
+cq_destroy(struct ibv_cq **cq, struct ibv_comp_channel **channel)
+{
+	if ((*cq == NULL || ibv_destroy_cq(*cq) == 0) && *channel != NULL)
+		ibv_destroy_comp_channel(*channel);
+	*cq = NULL;
+	*channel = NULL;
+}
+
 static void
 cqs_destroy(struct rdma_cm_id *id)
 {
-	if (id->recv_cq != NULL)
-		ibv_destroy_cq(id->recv_cq);
-	if (id->recv_cq_channel != NULL)
-		ibv_destroy_comp_channel(id->recv_cq_channel);
-	if (id->send_cq != NULL)
-		ibv_destroy_cq(id->send_cq);
-	if (id->send_cq_channel != NULL)
-		ibv_destroy_comp_channel(id->send_cq_channel);
-	id->recv_cq = id->send_cq = NULL;
-	id->recv_cq_channel = id->send_cq_channel = NULL;
+	cq_destroy(&id->recv_cq, &id->recv_cq_channel);
+	cq_destroy(&id->send_cq, &id->send_cq_channel);
 }
 
 static int
@@ -64,10 +67,14 @@ pd_settle(struct rdma_cm_id *id, uint32_t *comp_mask, uint32_t bit, struct ibv_p
 static int
 qp_to_init(struct cm_id *id, struct ibv_qp *qp)
 {
+	if (cm_is_ud(id))
+		return cm_ud_ready(id, qp);
 	vb_events_lock();
+	vb_qp(qp)->cm = id;
+	id->qpn = qp->qp_num;
 	vb_qp_moved(vb_qp(qp), IBV_QPS_INIT);
 	vb_events_unlock();
-	return cm_is_ud(id) ? cm_ud_ready(id, qp) : 0;
+	return 0;
 }
 
 VB_EXPORT int
@@ -123,11 +130,16 @@ rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr
 VB_EXPORT void
 rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	struct cm_id *p = cm_id_of(id);
+
 	if (id->qp == NULL)
 		return;
-	cm_qp_untie(cm_id_of(id));
+	cm_qp_untie(p);
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
+	/* The connection ends with it, and no event of the engine will say so. */
+	if (!cm_is_ud(p) && cm_move(p, CM_CONNECTED, CM_CLOSED) == 0)
+		cm_event_raise(p, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (id->srq == NULL)
 		cqs_destroy(id);
 }
