@@ -67,9 +67,12 @@ read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
 
 /* ---- Inwards ---- */
 
+/* All that is needed, on the stack: the library's own variables may lie on the pages that move, and
+ * are out of reach for a moment. */
 struct chunk {
-	const struct mv_window *w;
-	uintptr_t at;
+	int fd; /* the window's */
+	uint64_t off;
+	uintptr_t at, stage;
 	uint64_t len;
 	int prot;
 	enum mv_guard guard;
@@ -83,11 +86,10 @@ static int
 pages_write(const struct chunk *c)
 {
 	uint64_t word[CHUNK_PAGES], n = c->len / MV_PAGE;
-	uint64_t off = c->at - c->w->base;
 	int rc = 0;
 
 	if (c->whole)
-		return write_all(c->w->fd, c->at, c->len, off);
+		return write_all(c->fd, c->at, c->len, c->off);
 	rc = read_all(c->pagemap, (uintptr_t)word, n * sizeof(word[0]),
 		c->at / MV_PAGE * sizeof(word[0]));
 	for (uint64_t i = 0, run; i < n && rc == 0; i += run) {
@@ -97,7 +99,7 @@ pages_write(const struct chunk *c)
 			;
 		if (there)
 			rc = write_all(
-				c->w->fd, c->at + i * MV_PAGE, run * MV_PAGE, off + i * MV_PAGE);
+				c->fd, c->at + i * MV_PAGE, run * MV_PAGE, c->off + i * MV_PAGE);
 	}
 	return rc;
 }
@@ -106,16 +108,14 @@ pages_write(const struct chunk *c)
 static int
 place_take(struct chunk *c)
 {
-	uintptr_t stage = mv_stage(c->w, c->at);
 	long rc;
 
 	/* With a handler of signals only writers are kept away, not readers. */
 	c->staged = c->guard != MV_GUARD_SIGNAL && !c->whole &&
-		    cl_sys_mremap(c->at, c->len, SWAP_PLACES, stage) >= 0;
-	rc = cl_sys_mmap(
-		c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->w->fd, c->at - c->w->base);
+		    cl_sys_mremap(c->at, c->len, SWAP_PLACES, c->stage) >= 0;
+	rc = cl_sys_mmap(c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->fd, c->off);
 	if (rc < 0 && c->staged)
-		cl_sys_mremap(stage, c->len, SWAP_PLACES, c->at);
+		cl_sys_mremap(c->stage, c->len, SWAP_PLACES, c->at);
 	return rc < 0 ? (int)rc : 0;
 }
 
@@ -125,7 +125,6 @@ chunk_in(struct chunk *c)
 	uint64_t signals;
 	int rc;
 
-	mv_punch(c->w, c->at - c->w->base, c->len);
 	cl_sys_signals_off(&signals);
 	rc = mv_guard_begin(c->guard, c->at, c->len, c->prot, false);
 	if (rc == 0) {
@@ -139,7 +138,7 @@ chunk_in(struct chunk *c)
 	}
 	cl_sys_signals_back(&signals);
 	if (c->staged)
-		cl_sys_madvise(mv_stage(c->w, c->at), c->len, MADV_DONTNEED);
+		cl_sys_madvise(c->stage, c->len, MADV_DONTNEED);
 	return rc;
 }
 
@@ -173,7 +172,7 @@ int
 mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, uintptr_t to,
 	int pagemap)
 {
-	struct chunk c = {.w = w,
+	struct chunk c = {.fd = w->fd,
 		.prot = v->prot,
 		.guard = mv_guard_kind(v->ino == 0),
 		.whole = v->ino != 0,
@@ -184,6 +183,9 @@ mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, ui
 		munlock((void *)from, to - from);
 	for (c.at = from; c.at < to; c.at += c.len) {
 		c.len = chunk_len(c.at, to, mv_guard_chunk(c.guard));
+		c.off = c.at - w->base;
+		c.stage = mv_stage(w, c.at);
+		mv_punch(w, c.off, c.len);
 		rc = chunk_in(&c);
 		if (rc < 0)
 			return cl_fail(rc, "the memory at %#llx cannot be moved: %s",
@@ -198,31 +200,47 @@ mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, ui
 
 /* ---- Outwards ---- */
 
+/* The first run of pages in [off, end) that the memfd has: from *data to *hole, which is `end` at
+ * most; *data == end: there is none. What was data once is not looked for again: a hole that
+ * somebody made meanwhile reads as zeros, and looking takes as long as the run. */
+static int
+run_find(const struct mv_window *w, uint64_t off, uint64_t end, uint64_t *known, uint64_t *data,
+	uint64_t *hole)
+{
+	long rc;
+
+	*data = *hole = off;
+	if (off >= *known) {
+		rc = cl_sys(SYS_lseek, (uint64_t)w->fd, off, SEEK_DATA, 0, 0, 0);
+		*data = rc < 0 || (uint64_t)rc > end ? end : (uint64_t)rc;
+		if (rc < 0 || *data == end)
+			return rc < 0 && rc != -ENXIO ? (int)rc : 0;
+		rc = cl_sys(SYS_lseek, (uint64_t)w->fd, *data, SEEK_HOLE, 0, 0, 0);
+		if (rc < 0)
+			return (int)rc;
+		*known = (uint64_t)rc;
+	}
+	*hole = *known < end ? *known : end;
+	return 0;
+}
+
 int
-mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits)
+mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits, uint64_t *known)
 {
 	const int rw = PROT_READ | PROT_WRITE;
 	uintptr_t stage = w->stage + off;
-	uint64_t end = off + len;
+	uint64_t end = off + len, data, hole;
 	long rc =
 		waits ? cl_sys_mprotect(stage, len, rw)
 		      : cl_sys_mmap(stage, len, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
-	while (rc >= 0 && off < end) {
-		long data = cl_sys(SYS_lseek, (uint64_t)w->fd, off, SEEK_DATA, 0, 0, 0), hole;
-
-		if (data == -ENXIO || (data >= 0 && (uint64_t)data >= end))
-			return 0;
-		hole = data < 0 ? data
-				: cl_sys(SYS_lseek, (uint64_t)w->fd, (uint64_t)data, SEEK_HOLE, 0,
-					  0, 0);
-		if (hole < 0)
-			return (int)hole;
-		off = (uint64_t)hole < end ? (uint64_t)hole : end;
-		rc = read_all(
-			w->fd, w->stage + (uint64_t)data, off - (uint64_t)data, (uint64_t)data);
+	for (rc = rc < 0 ? rc : 0; rc == 0 && off < end; off = hole) {
+		rc = run_find(w, off, end, known, &data, &hole);
+		if (rc < 0 || data == end)
+			break;
+		rc = read_all(w->fd, w->stage + data, hole - data, data);
 	}
-	return rc < 0 ? (int)rc : 0;
+	return (int)rc;
 }
 
 void
@@ -233,7 +251,8 @@ mv_stage_clear(const struct mv_window *w, uint64_t off, uint64_t len)
 }
 
 static int
-chunk_out(const struct mv_window *w, uintptr_t at, uint64_t off, uint64_t len, int prot, bool waits)
+chunk_out(const struct mv_window *w, uintptr_t at, uint64_t off, uint64_t len, int prot, bool waits,
+	uint64_t *known)
 {
 	enum mv_guard guard = mv_guard_kind(true);
 	uint64_t signals;
@@ -242,7 +261,7 @@ chunk_out(const struct mv_window *w, uintptr_t at, uint64_t off, uint64_t len, i
 	cl_sys_signals_off(&signals);
 	rc = mv_guard_begin(guard, at, len, prot, true);
 	if (rc == 0) {
-		rc = mv_stage_fill(w, off, len, waits);
+		rc = mv_stage_fill(w, off, len, waits, known);
 		if (rc == 0)
 			rc = (int)cl_sys_mprotect(w->stage + off, len, prot);
 		if (rc == 0 && cl_sys_mremap(w->stage + off, len, SWAP_PLACES, at) < 0)
@@ -267,6 +286,7 @@ mv_copy_out(
 	const uint64_t most = mv_guard_chunk(mv_guard_kind(true)), end = off + len;
 	const uintptr_t first = at;
 	struct mv_vma s = {.end = 0};
+	uint64_t known = 0;
 
 	while (off < end) {
 		uint64_t n = chunk_len(off, end, most);
@@ -277,7 +297,7 @@ mv_copy_out(
 			return -EFAULT;
 		if (s.end - (w->stage + off) < n)
 			n = s.end - (w->stage + off);
-		rc = chunk_out(w, at, off, n, v->prot, s.prot != PROT_NONE);
+		rc = chunk_out(w, at, off, n, v->prot, s.prot != PROT_NONE, &known);
 		if (rc < 0)
 			return rc;
 		mv_punch(w, off, n);

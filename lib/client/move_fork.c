@@ -130,9 +130,12 @@ prepare(void)
 	}
 	if (mv_guard_full())
 		whole_runs(keep_out);
-	for (size_t i = 0; i < npieces; i++)
-		pieces[i].filled = mv_stage_fill(pieces[i].w, pieces[i].off, pieces[i].len,
-					   pieces[i].waits) == 0;
+	for (size_t i = 0; i < npieces; i++) {
+		struct piece *p = &pieces[i];
+		uint64_t known = 0;
+
+		p->filled = mv_stage_fill(p->w, p->off, p->len, p->waits, &known) == 0;
+	}
 }
 
 static void

@@ -122,8 +122,10 @@ int mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from
 int mv_copy_out(const struct mv_window *w, const struct mv_vma *v, uintptr_t at, uint64_t off,
 	uint64_t len);
 /* Copies [off, off + len) of the window to private memory on the stage, where the program's own
- * mapping waits or a new one is made. -errno. */
-int mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits);
+ * mapping waits or a new one is made. -errno. *known: up to where there were pages, seen by an
+ * earlier call with a smaller offset, or 0. */
+int mv_stage_fill(
+	const struct mv_window *w, uint64_t off, uint64_t len, bool waits, uint64_t *known);
 /* The stage is bare again. */
 void mv_stage_clear(const struct mv_window *w, uint64_t off, uint64_t len);
 /* Gives the window's pages there back to the system. */

@@ -52,7 +52,7 @@ struct eng_limits { /* pools and tables, sized at start */
 	/* per client */
 	uint32_t client_qps, client_cqs, client_mrs, client_mws, client_regions;
 	uint64_t client_home_bytes; /* of its home region */
-	uint64_t client_mem_bytes;  /* of memory it brings */
+	uint64_t client_mem_bytes;  /* of memory it brings, or registers in sparse memory */
 	uint32_t sq_depth, rq_depth, cq_depth;
 	uint16_t ird, ord;
 };

@@ -315,3 +315,49 @@ Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 	}
 	finish();
 }
+
+Test(engine_socket, what_is_registered_in_sparse_memory_counts_not_its_size)
+{
+	const size_t len = 40u << 20; /* of 64 MiB that are allowed */
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct saker_mr *mr, *more;
+	struct saker_pd *pd;
+	struct saker *s;
+
+	start();
+	cr_assert_eq(saker_open(path, "unit test", &s), 0, "%s", saker_error());
+	cr_assert_eq(saker_pd_create(s, &pd), 0);
+	for (int round = 0; round < 3; round++) {
+		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr), 0, "%s",
+			saker_error());
+		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &more), -EDQUOT);
+		cr_assert_null(saker_alloc(s, len), "other memory counts, too");
+		cr_assert_eq(saker_mr_destroy(mr), 0);
+	}
+	cr_assert_not_null(saker_alloc(s, len));
+	cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr), -EDQUOT);
+	saker_close(s);
+	finish();
+}
+
+Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
+{
+	struct shm_sock_msg m = {.magic = SHM_MAGIC,
+		.version = SHM_VERSION,
+		.op = SHM_REGION,
+		.size = SHM_SPARSE_MAX + 4096,
+		.flags = SHM_REGION_SPARSE};
+	int fd, big = memfd(SHM_SPARSE_MAX + 4096, F_SEAL_SHRINK);
+	int fits = memfd(SHM_SPARSE_MAX, F_SEAL_SHRINK);
+
+	start();
+	fd = dial();
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(ask(fd, &m, sizeof(m), big).status, -EINVAL);
+	m.size = SHM_SPARSE_MAX;
+	cr_assert_eq(ask(fd, &m, sizeof(m), fits).op, SHM_REGION_IS);
+	m.flags = 0;
+	cr_assert_eq(ask(fd, &m, sizeof(m), fits).status, -EDQUOT);
+	close(fd);
+	finish();
+}
