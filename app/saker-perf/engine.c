@@ -126,6 +126,7 @@ falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
 	f->mtu = ROF_MTU_MAX;
 	f->ordering = (uint8_t)o->ordering;
 	f->errors = (uint8_t)o->errors;
+	f->tunnel = f->pcid = o->tunnel;
 	f->psps = (uint16_t)(1u << psps[o->psp]);
 	if (psps[o->psp] == PSP_NO_CRYPTO)
 		return;

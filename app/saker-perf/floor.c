@@ -73,6 +73,8 @@ falcon_shape(const struct perf_options *o)
 	uint32_t room, mtu;
 
 	s.headers = perf_op_asks(o->op) ? PULL_HEADERS : PUSH_HEADERS;
+	if (o->tunnel)
+		s.headers += PSP_VC_LEN + IP4_LEN;
 	s.head = wire_rof_len(falcon_opcode(o->op));
 	room = o->mtu + ETH_LEN - s.headers - s.head - s.tail;
 	for (mtu = ROF_MTU_MAX; mtu > room; mtu /= 2)

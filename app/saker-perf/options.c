@@ -33,6 +33,7 @@ static const struct option_row rows[] = {
 	{"ordering", CHOICE, AT(ordering), 0, 0, orderings, "Falcon: strong, weak or none"},
 	{"errors", CHOICE, AT(errors), 0, 0, error_modes, "Falcon: verbs or complete (in error)"},
 	{"psp", CHOICE, AT(psp), 0, 0, psps, "Falcon: none, gcm128, gcm256, gmac128 or gmac256"},
+	{"tunnel", FLAG, AT(tunnel), 0, 0, NULL, "Falcon: PSP's tunnel mode, with cookies"},
 	{"op", CHOICE, AT(op), 0, 0, ops, "send, write, read, atomic_fa, atomic_cs or write_imm"},
 	{"versus", CHOICE, AT(versus), 0, 0, ops,
 		"an operation (as --op) to measure in between, for the ratio"},
@@ -171,8 +172,9 @@ check(struct perf_options *o)
 		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return refuse("port", o->port, "is neither ring nor memif");
-	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp))
-		return refuse("transport", "iwarp", "has no --ordering, --errors or --psp");
+	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
+		return refuse(
+			"transport", "iwarp", "has no --ordering, --errors, --psp or --tunnel");
 	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
 		return refuse("ordering", "none", "goes with --errors complete alone");
 	return check_size(o);

@@ -33,6 +33,7 @@ struct perf_options {
 	enum shm_transport transport;
 	/* Falcon: enum rof_ordering, enum rof_errors, index of perf_psps[] */
 	unsigned ordering, errors, psp;
+	bool tunnel;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
 	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring", or a vdev's name */

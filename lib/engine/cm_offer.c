@@ -126,6 +126,7 @@ cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct 
 		.ordering = c->cfg->falcon.ordering,
 		.errors = c->cfg->falcon.errors,
 		.qpn = q->eng.rd.qpn,
+		.function = c->cfg->falcon.function,
 		.ird = offer->ird,
 		.ord = offer->ord,
 	};

@@ -166,6 +166,11 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
 		end(t, c);
+	if (c->pending & ECONN_P_FAIL) {
+		c->pending &= ~ECONN_P_FAIL;
+		if (c->falcon != NULL)
+			eng_falcon_failed(t, c);
+	}
 	if (c->pending & ECONN_P_NOTICE) {
 		if (!eng_startup_say(t, c))
 			return false;
@@ -213,6 +218,12 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	/* It may live on in TIME_WAIT, and answer from there without us. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
+	eng_conn_lost(t, c);
+}
+
+void
+eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
+{
 	if (c->falcon != NULL)
 		eng_falcon_close(t, c->falcon);
 	c->falcon = NULL;
@@ -357,7 +368,10 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 		tcp_close(c->tcp, t->now);
 		break;
 	case ENG_T_ABORT:
-		tcp_abort(c->tcp, t->now);
+		if (c->falcon != NULL && c->falcon->fa != NULL)
+			eng_falcon_fail(t, c, ROFX_REFUSED, -ECONNABORTED);
+		else
+			tcp_abort(c->tcp, t->now);
 		break;
 	}
 }

@@ -77,6 +77,7 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.rnr_code = 12; /* 640 us */
 	cfg->falcon.port = 4795;
 	cfg->falcon.patience_ns = 3000000000u;
+	cfg->falcon.keepalive_ns = 10ull * 1000000000;
 	cfg->falcon.rekey_ns = 3600ull * 1000000000;
 	cfg->falcon.rekey_packets = 1ull << 30;
 	cfg->falcon.device_key_ns = 86400ull * 1000000000;

@@ -73,6 +73,14 @@ struct eng_falcon_config {
 	uint8_t rnr_code;       /* how long a peer is asked to wait for a receive: 5 bits */
 	uint16_t port;          /* TCP: of the exchange that is addressed by (GID, QPN) */
 	uint64_t patience_ns;   /* how long the peer of a QP moved by hand may be missed, at least */
+	/* PSP tunnel mode (Falcon 7.1.2), as the peer must have it, too: the connection's addresses
+	 * stand in an inner header, the outer one is from tunnel_source (unspecified: from the same
+	 * address) to the peer's */
+	bool tunnel;
+	struct sk_addr tunnel_source;
+	bool pcid;         /* each connection's packets to us carry a cookie of their own (9.2.1) */
+	uint32_t function; /* 24 bits: Destination Function of packets to us (7.2) */
+	uint64_t keepalive_ns;  /* idle time after which a peer's host is asked; 0: as [tcp] */
 	/* A peer gets another SPI and key after so long and so many packets, and all peers do when
 	 * the device key changes; 0: never */
 	uint64_t rekey_ns, rekey_packets, device_key_ns;
@@ -194,6 +202,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
 	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
 	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
+	X(ENG_FALCON_INNER, SK_WARNING,                                                            \
+		"a Falcon packet whose inner IP header is not its connection's (tunnel mode)")     \
 	X(ENG_FALCON_REKEYED, SK_NORMAL, "a live Falcon connection's peer took another SPI")       \
 	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \

@@ -58,8 +58,7 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 
 	if (ev != FA_EV_DEAD)
 		return;
-	fc->c->error = -ETIMEDOUT;
-	eng_conn_pend(ctx, fc->c, ECONN_P_ABORT);
+	eng_falcon_fail(ctx, fc->c, ROFX_TIMEOUT, -ETIMEDOUT);
 }
 
 bool
@@ -96,6 +95,7 @@ eng_falcon_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->busy);
 	sk_random(&cfg.seed, sizeof(cfg.seed));
 	psp_device_init(&f->device);
+	f->device.match_cookie = t->e->cfg.falcon.pcid;
 	eng_falcon_keys_init(t, now);
 	f->nconns = cfg.max_conns;
 	f->conns = sk_mem_alloc(f->nconns * sizeof(f->conns[0]));
@@ -224,6 +224,9 @@ open_psp(struct eng_falcon *f, struct eng_falcon_conn *fc, const struct eng_falc
 	explicit_bzero(key, sizeof(key));
 	psp_rx_init(&fc->accept, &f->device, o->rx_spi, psp_rx_margin(REPLAY_MARGIN_NS));
 	fc->accept.generation = fc->generation;
+	fc->accept.cookie = o->rx_cookie;
+	fc->tx_psp.version = o->psp;
+	fc->tx_psp.spi = o->tx_spi;
 	fc->accept.bounded = o->psp == PSP_NO_CRYPTO;
 	return fc->rx_sa == NULL || fc->tx_sa == NULL ? -ENOMEM : 0;
 }
@@ -236,21 +239,16 @@ close_psp(struct eng_falcon_conn *fc)
 	if (fc->rx_sa != NULL)
 		psp_sa_destroy(fc->rx_sa);
 	fc->tx_sa = fc->rx_sa = NULL;
+	eng_falcon_tunnel_close(fc);
 }
 
 int
 eng_falcon_open(
 	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o)
 {
-	struct tcp_tuple ends = {.laddr = o->laddr, .raddr = o->raddr};
 	struct fa_params p = o->fa;
-	int rc;
+	int rc = eng_falcon_tunnel_open(t, fc, o);
 
-	fc->port = o->port;
-	fc->vlan = o->vlan;
-	fc->raddr = o->raddr;
-	fc->addr_sum = eng_addr_sum(&ends, IP_UDP);
-	rc = net_path_init(t->net, &fc->path, &ends.laddr, &ends.raddr, IP_UDP, t->now);
 	if (rc == 0)
 		rc = open_psp(t->falcon, fc, o);
 	p.cid = fc->cid;

@@ -15,8 +15,9 @@
 #include "../base/mem.h"
 #include "falcon_priv.h"
 
-#define RETIRE_NS 1000000000ull /* many round trips: what was sealed before has come, or is lost   \
-				 */
+#define RETIRE_NS                                                                                  \
+	1000000000ull /* many round trips: what was sealed before has come, or is lost             \
+		       */
 #define AGAIN_NS    1000000000ull
 #define TIMERS      32 /* that a turn works off */
 #define SWEEP       64 /* connections that a turn looks at after a rotation */
@@ -149,6 +150,7 @@ eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 		return -ENOMEM;
 	psp_sa_destroy(fc->tx_sa);
 	fc->tx_sa = sa;
+	fc->tx_psp.spi = tx->spi;
 	fc->iv = (struct psp_iv){0};
 	return rofx_rekeyed(fc->x);
 }

@@ -11,6 +11,13 @@
 #include "../rof/exchange.h"
 #include "transport_priv.h"
 
+/* What a connection in tunnel mode has beside the others: the inner header, of ours and, with the
+ * addresses swapped, of the peer's. */
+struct eng_falcon_tunnel {
+	struct wire_ip ip;
+	unsigned len;
+};
+
 struct eng_falcon_conn {
 	struct fa_conn *fa; /* NULL: reserved, not open yet */
 	struct eng_conn *c;
@@ -20,9 +27,13 @@ struct eng_falcon_conn {
 	uint16_t addr_sum; /* of UDP's pseudo-header, as eng_addr_sum() has it for TCP */
 	struct rofx *x;    /* the exchange that made it, and its control channel */
 	struct eng_falcon_start *start; /* what the engine stage is to be told once it is bound */
+	uint8_t why;                    /* enum rofx_reason: what the peer is told of its end */
 	bool busy;                      /* a delivery was refused: in f->busy */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
+	struct wire_psp tx_psp; /* of our packets, but for the IV */
+	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
+	uint16_t extra;         /* bytes of cookie and inner header in our packets */
 	struct psp_sa *prev_sa; /* what the peer may still seal with; NULL: nothing else */
 	struct psp_iv iv;
 	struct psp_rx accept;
@@ -78,8 +89,12 @@ uint64_t eng_falcon_deadline(const struct eng_falcon *f);
 /* What the exchange settled about packets. */
 struct eng_falcon_open {
 	struct fa_params fa; /* but for cid, user */
-	struct sk_addr laddr, raddr;
+	struct sk_addr laddr, raddr; /* in tunnel mode those of the inner header */
 	uint16_t port, vlan;
+	bool tunnel;
+	struct sk_addr outer_laddr, outer_raddr;
+	bool has_cookie; /* the peer wants tx_cookie in its packets */
+	uint64_t tx_cookie, rx_cookie;
 	uint8_t psp; /* enum psp_version */
 	uint32_t tx_spi, rx_spi;
 	uint8_t tx_key[PSP_KEY_MAX];
@@ -100,6 +115,33 @@ void eng_falcon_message(
 
 /* Tells the engine stage of a bound connection how to start its QP. false: the ring is full. */
 bool eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c);
+
+/* ---- falcon_tunnel.c ---- */
+
+/* Addresses and headers of our packets by what was agreed: fc->path, tunnel, extra. 0 or -errno;
+ * eng_falcon_tunnel_close() either way. */
+int eng_falcon_tunnel_open(
+	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o);
+void eng_falcon_tunnel_close(struct eng_falcon_conn *fc);
+/* Writes the inner header of a packet with `len` bytes behind it. */
+void eng_falcon_inner_emit(struct eng_transport *t, const struct eng_falcon_conn *fc, uint8_t *at,
+	uint32_t len);
+/* Bytes of the inner header that a Next Header of PSP announces, at most IP_MAX; -reason: none that
+ * leads to Falcon. */
+int eng_falcon_inner_len(uint8_t next);
+/* Is an inner header, of as many bytes, what it must be before `len` bytes of Falcon? Sets *ce to
+ * whether it says congestion experienced. 0 or a negative reason: of eng's. */
+int eng_falcon_inner_check(
+	const struct eng_falcon_conn *fc, const uint8_t *p, uint32_t inner, uint32_t len, bool *ce);
+
+/* ---- falcon_end.c ---- */
+
+/* The connection has failed here: not from inside of a call of TCP's or Falcon's, so it pends. Its
+ * own side is told `error`, the peer `why`. */
+void eng_falcon_fail(
+	struct eng_transport *t, struct eng_conn *c, enum rofx_reason why, int error);
+/* ECONN_P_FAIL */
+void eng_falcon_failed(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_keys.c ---- */
 
@@ -133,6 +175,8 @@ bool eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_
 /* ENG_CT_ACCEPT and ENG_CT_REJECT. 0 or negative. */
 int eng_falcon_reply(
 	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
+/* Sends what the exchange has to say. 0 or -ENOMEM. */
+int eng_falcon_say(struct eng_transport *t, struct eng_conn *c);
 /* Its start-up timer is due. */
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
 

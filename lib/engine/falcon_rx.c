@@ -15,7 +15,9 @@ struct datagram {
 	uint32_t off; /* of the PSP header in it */
 	uint32_t len;
 	struct wire_psp psp;
-	uint32_t head; /* bytes of the PSP header */
+	uint32_t head;  /* bytes before the Falcon header: PSP's and */
+	uint32_t inner; /* of these, those of the inner IP header: tunnel mode */
+	bool ce;        /* which says congestion experienced */
 };
 
 static bool
@@ -30,7 +32,7 @@ refuse(struct eng_transport *t, uint64_t *counters, int reason)
 static bool
 headers_whole(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
-	return off + RTE_MIN(len, (uint32_t)(PSP_MAX + FALCON_MAX)) <= m->data_len ||
+	return off + RTE_MIN(len, (uint32_t)(PSP_MAX + IP_MAX + FALCON_MAX)) <= m->data_len ||
 	       (m->nb_segs > 1 && off + PSP_LEN + FALCON_BASE_LEN <= m->data_len);
 }
 
@@ -125,6 +127,23 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 	return true;
 }
 
+/* Transport or tunnel mode, as the connection has it, and its addresses. */
+static bool
+check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct datagram *d)
+{
+	uint32_t icv = wire_psp_icv_len(d->psp.version);
+	int rc;
+
+	if (fc->tunnel == NULL && d->inner == 0)
+		return true;
+	if (d->len < d->head + icv)
+		return refuse(t, t->wire_counters, WIRE_SHORT);
+	rc = eng_falcon_inner_check(fc,
+		rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head - d->inner),
+		d->inner, d->len - d->head - icv, &d->ce);
+	return rc < 0 ? refuse(t, t->counters, -rc) : true;
+}
+
 static int
 parse(const struct datagram *d, uint32_t len, struct wire_falcon *h)
 {
@@ -143,7 +162,7 @@ input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt
 		.stamp = wire_psp_iv_ticks(d->psp.iv),
 		.path = pkt->ip.flow ? pkt->ip.flow : (uint32_t)(pkt->udp.sport & 0x3fff),
 		.ttl = pkt->ip.ttl,
-		.ce = pkt->ip.ecn == IP_ECN_CE,
+		.ce = pkt->ip.ecn == IP_ECN_CE || d->ce,
 	};
 	int n = parse(d, len, &h);
 
@@ -217,8 +236,18 @@ parse_psp(struct eng_transport *t, const struct wire_pkt *pkt, struct datagram *
 	if (rc < 0)
 		return refuse(t, t->wire_counters, -rc);
 	d->head = (uint32_t)rc;
-	if (d->psp.next != PSP_NEXT_FALCON)
-		return refuse(t, t->wire_counters, WIRE_IP_PROTOCOL);
+	rc = eng_falcon_inner_len(d->psp.next);
+	if (rc < 0)
+		return refuse(t, t->wire_counters, -rc);
+	d->inner = (uint32_t)rc;
+	d->head += d->inner;
+	if (d->head > d->len)
+		return refuse(t, t->wire_counters, WIRE_SHORT);
+	if (d->inner > 0 && d->m->nb_segs > 1) {
+		if (!in_one_piece(t, d))
+			return false;
+		p = rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off);
+	}
 	rc = wire_falcon_cid(p + d->head, d->len - d->head);
 	if (rc < 0)
 		return refuse(t, t->wire_counters, -rc);
@@ -244,7 +273,7 @@ eng_falcon_rx(
 		refuse(t, t->counters, ENG_FALCON_NO_CONN);
 		goto drop;
 	}
-	if (!check_udp(t, port, pkt, &d, fc) || !open_packet(t, fc, &d))
+	if (!check_udp(t, port, pkt, &d, fc) || !check_inner(t, fc, &d) || !open_packet(t, fc, &d))
 		goto drop;
 	net_path_confirm(t->net, &fc->path, t->now);
 	input(t, fc, pkt, &d);

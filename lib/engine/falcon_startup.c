@@ -21,7 +21,8 @@
 static uint16_t
 rdma_mtu(const struct eng_transport *t, const struct eng_conn *c)
 {
-	uint32_t most = SK_MIN(t->e->cfg.falcon.mtu, c->path.mtu - AROUND_PAYLOAD);
+	uint32_t around = AROUND_PAYLOAD + (t->e->cfg.falcon.tunnel ? IP_MAX : 0);
+	uint32_t most = SK_MIN(t->e->cfg.falcon.mtu, c->path.mtu - around);
 	uint32_t mtu = ROF_MTU_MIN;
 
 	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
@@ -65,12 +66,18 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 		.rnr_retry = cfg->rnr_retry,
 		.rnr_code = cfg->rnr_code,
 		.ttl = FALCON_TTL,
+		.function = ask->function,
+		.tunnel = cfg->tunnel,
+		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
+		.has_pcid = cfg->pcid,
 		.psp = cfg->psps,
 		.spi = psp_device_spi(&t->falcon->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));
 	sk_random(&s->data_psn, sizeof(s->data_psn));
 	sk_random(&s->rsn, sizeof(s->rsn));
+	if (s->has_pcid)
+		sk_random(&s->pcid, sizeof(s->pcid));
 	if (s->spi == 0)
 		return -ENOSPC;
 	c->falcon->generation = t->falcon->device.generation;
@@ -81,9 +88,8 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 
 /* ---- The stream ---- */
 
-/* Sends what the exchange has to say. 0 or -ENOMEM. */
-static int
-pump(struct eng_transport *t, struct eng_conn *c)
+int
+eng_falcon_say(struct eng_transport *t, struct eng_conn *c)
 {
 	for (;;) {
 		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
@@ -128,6 +134,10 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 
 	if (c->error == 0)
 		c->error = error;
+	if (state == ECONN_BOUND && c->falcon->fa != NULL) {
+		eng_falcon_fail(t, c, ROFX_NO_RESOURCE, error);
+		return;
+	}
 	/* Somebody knows of it, and is told when TCP has closed. */
 	if (state == ECONN_BOUND || state == ECONN_REQUESTED || state == ECONN_ESTABLISHED) {
 		eng_conn_pend(t, c, ECONN_P_CLOSE);
@@ -221,6 +231,12 @@ open_connection(struct eng_transport *t, struct eng_conn *c)
 		.raddr = ends->raddr,
 		.port = ends->port,
 		.vlan = ends->vlan,
+		.tunnel = a->tunnel,
+		.outer_laddr = a->ours.outer,
+		.outer_raddr = a->peer.outer,
+		.has_cookie = a->peer.has_pcid,
+		.tx_cookie = a->peer.pcid,
+		.rx_cookie = a->ours.pcid,
 		.psp = a->psp,
 		.tx_spi = a->tx.spi,
 		.rx_spi = a->rx.spi};
@@ -262,6 +278,7 @@ established(struct eng_transport *t, struct eng_conn *c)
 	if (c->state == ECONN_OPENING)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+	tcp_set_keepalive(c->tcp, t->now, t->e->cfg.falcon.keepalive_ns);
 	rofx_trim(c->falcon->x);
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
@@ -288,9 +305,10 @@ static void
 failed(struct eng_transport *t, struct eng_conn *c)
 {
 	enum rofx_reason why = rofx_why(c->falcon->x);
+	bool aborted = why == ROFX_REFUSED && c->falcon->fa != NULL;
 
 	sk_count(t->falcon->rofx_counters, why);
-	give_up(t, c, error_of(why));
+	give_up(t, c, aborted ? -ECONNRESET : error_of(why));
 }
 
 /* Works off what the exchange has to tell, and sends what it has to say. */
@@ -329,7 +347,7 @@ advance(struct eng_transport *t, struct eng_conn *c)
 			break;
 		}
 	}
-	if (pump(t, c) < 0)
+	if (eng_falcon_say(t, c) < 0)
 		give_up(t, c, -ENOMEM);
 	set_timer(t, c);
 }
@@ -337,7 +355,7 @@ advance(struct eng_transport *t, struct eng_conn *c)
 bool
 eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
 {
-	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
+	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE | ECONN_P_FAIL))
 		return false;
 	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
 		tcp_consumed(c->tcp, s->len);
@@ -402,7 +420,7 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 
 	if (!accept) {
 		rc = rofx_reject(c->falcon->x, ROFX_REFUSED, m->private_data, m->private_len);
-		return rc < 0 ? rc : pump(t, c);
+		return rc < 0 ? rc : eng_falcon_say(t, c);
 	}
 	rc = our_side(t, c, tcp_tuple(c->tcp), &m->ask, &side);
 	if (rc == 0)

@@ -9,7 +9,7 @@
 
 #include "falcon_priv.h"
 
-/* Room in front of the payload. */
+/* Room in front of the payload, without eng_falcon_conn.extra. */
 #define HEAD_MAX   (ETH_MAX + IP_MAX + UDP_LEN + PSP_LEN + FALCON_MAX)
 #define SMALL_MAX  (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
 #define PATH_SPORT 49152 /* source ports of paths: their low 14 bits */
@@ -24,7 +24,7 @@ struct frame {
 };
 
 static struct rte_mbuf *
-attach(struct eng_transport *t, const struct fa_buf *b)
+attach(struct eng_transport *t, const struct fa_buf *b, uint16_t data_off)
 {
 	struct rte_mbuf *head = eng_tx_header(t), *a = rte_pktmbuf_alloc(t->tx_pool);
 
@@ -33,7 +33,7 @@ attach(struct eng_transport *t, const struct fa_buf *b)
 		rte_pktmbuf_free(a);
 		return NULL;
 	}
-	head->data_off = HEAD_MAX;
+	head->data_off = data_off;
 	rte_pktmbuf_attach(a, b->owner);
 	a->data_off = (uint16_t)(b->data - (uint8_t *)a->buf_addr);
 	a->data_len = (uint16_t)b->len;
@@ -50,16 +50,17 @@ static struct rte_mbuf *
 payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct frame *f)
 {
 	const struct fa_buf *b = f->out->payload;
-	bool small = f->len <= SMALL_MAX;
+	uint16_t extra = f->fc->extra;
+	bool small = f->len + extra <= SMALL_MAX;
 	struct rte_mbuf *m;
 	uint8_t *at;
 
 	if (!small && !f->sealed && (p == NULL || p->multi_seg))
-		return attach(t, b);
+		return attach(t, b, (uint16_t)(HEAD_MAX + extra));
 	m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
 	if (m == NULL)
 		return NULL;
-	m->data_off = HEAD_MAX;
+	m->data_off = (uint16_t)(HEAD_MAX + extra);
 	at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)(f->len + (f->sealed ? PSP_ICV_LEN : 0)));
 	if (at == NULL) {
 		rte_pktmbuf_free(m);
@@ -75,30 +76,28 @@ static int
 seal(struct eng_transport *t, struct frame *f)
 {
 	unsigned falcon_len = wire_falcon_len(f->out->hdr->type);
-	struct wire_psp psp = {
-		.next = PSP_NEXT_FALCON,
-		.crypt_offset = wire_psp_crypt_offset(false, 0),
-		.version = psp_sa_version(f->fc->tx_sa),
-		.spi = psp_sa_spi(f->fc->tx_sa),
-	};
+	struct eng_falcon_conn *fc = f->fc;
+	unsigned before = PSP_LEN + fc->extra; /* of the Falcon header */
 	uint8_t *payload = rte_pktmbuf_mtod(f->m, uint8_t *), *falcon, *at;
 	struct psp_part parts[2];
 	struct psp_pkt pkt;
 
-	if (!psp_iv_next(&f->fc->iv, t->now, &psp.iv))
+	if (!psp_iv_next(&fc->iv, t->now, &fc->tx_psp.iv))
 		return -EAGAIN;
 	falcon = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)falcon_len);
 	wire_falcon_emit(falcon, f->out->hdr);
-	at = (uint8_t *)rte_pktmbuf_prepend(f->m, PSP_LEN);
-	wire_psp_emit(at, &psp);
+	if (fc->tunnel != NULL)
+		eng_falcon_inner_emit(t, fc, falcon - fc->tunnel->len, falcon_len + f->len);
+	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)before);
+	wire_psp_emit(at, &fc->tx_psp);
 	if (!f->sealed)
 		return 0;
 	parts[0] = (struct psp_part){falcon + FALCON_CLEAR_LEN, falcon + FALCON_CLEAR_LEN,
 		falcon_len - FALCON_CLEAR_LEN};
 	parts[1] = (struct psp_part){f->len > 0 ? f->out->payload->data : payload, payload, f->len};
-	pkt = (struct psp_pkt){.sa = f->fc->tx_sa,
+	pkt = (struct psp_pkt){.sa = fc->tx_sa,
 		.hdr = at,
-		.hdr_len = PSP_LEN + FALCON_CLEAR_LEN,
+		.hdr_len = before + FALCON_CLEAR_LEN,
 		.parts = parts,
 		.nparts = 2,
 		.icv = payload + f->len};
@@ -159,7 +158,7 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	if (rc < 0)
 		return rc;
 	f.len = out->payload == NULL ? 0 : out->payload->len;
-	f.sealed = psp_sa_version(f.fc->tx_sa) != PSP_NO_CRYPTO;
+	f.sealed = f.fc->tx_psp.version != PSP_NO_CRYPTO;
 	f.m = payload_mbuf(t, p, &f);
 	if (f.m == NULL) {
 		sk_count(t->counters, ENG_TX_NO_MBUF);

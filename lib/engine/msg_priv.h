@@ -121,7 +121,7 @@ enum eng_ctl_type {
 struct eng_falcon_ask {
 	bool falcon; /* false: an iWARP QP */
 	uint8_t ordering, errors;
-	uint32_t qpn;
+	uint32_t qpn, function;
 	uint16_t ird, ord;
 };
 

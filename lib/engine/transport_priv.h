@@ -61,6 +61,7 @@ enum eng_conn_pending {
 	ECONN_P_ABORT = 64,  /* not from inside of a call of TCP's */
 	ECONN_P_CLOSE = 128,
 	ECONN_P_OPEN = 256, /* eng_falcon_tell_open() */
+	ECONN_P_FAIL = 512, /* eng_falcon_failed() */
 };
 
 /* What a connection needs only until it is bound. */
@@ -238,6 +239,8 @@ bool eng_conn_tell(struct eng_transport *t, const struct eng_conn *c, enum eng_t
 	uint64_t u, uint32_t arg);
 /* From here on its bytes go to (stage, qp_index). */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
+/* TCP is gone, or goes on without it: tells who is to know. */
+void eng_conn_lost(struct eng_transport *t, struct eng_conn *c);
 /* A message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
 /* One that nobody will take: its payload goes home. */

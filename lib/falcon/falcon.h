@@ -209,7 +209,7 @@ void fa_config_default(struct fa_config *cfg);
 /* What the connection manager settled (6.2). */
 struct fa_params {
 	uint32_t cid, peer_cid; /* 24 bits: ours (in received packets), the peer's (in sent ones) */
-	uint32_t peer_function; /* 24 bits: destination function */
+	uint32_t function, peer_function; /* 24 bits: destination function, ours and the peer's */
 	uint8_t protocol;       /* 2: RDMA */
 	bool ordered;           /* 8.4.2, 8.5.2 */
 	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* ours */
@@ -311,6 +311,7 @@ size_t fa_conn_size(void);
 		"a request was refused: the receive pools are in the red zone")                    \
 	X(FA_DEAD, SK_NORMAL, "a packet for a connection that was given up")                       \
 	X(FA_TYPE, SK_WARNING, "a packet of a type that does not belong there")                    \
+	X(FA_FUNCTION, SK_WARNING, "a packet for another function of this host (7.2)")             \
 	X(FA_PROTOCOL, SK_WARNING, "a packet of another upper layer protocol")                     \
 	X(FA_LENGTH, SK_WARNING, "a payload longer than was asked for, or than the MTU")           \
 	X(FA_NO_REQUEST, SK_WARNING, "pull data for no outstanding request")                       \

@@ -295,6 +295,8 @@ reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 
 	if (h->proto != c->params.protocol)
 		bad = FA_PROTOCOL;
+	else if (h->function != c->params.function)
+		bad = FA_FUNCTION;
 	else if (in->payload && in->payload->len > c->params.mtu)
 		bad = FA_LENGTH;
 	else if (type != FALCON_PULL_REQUEST && type != FALCON_PULL_DATA &&

@@ -96,6 +96,7 @@ struct rofx_side {
 	uint8_t ttl;                         /* its packets start with; not 0 */
 	uint32_t function;                   /* 24 bits: destination function of this side */
 	bool tunnel;                         /* PSP tunnel mode; both sides alike */
+	struct sk_addr outer;                /* of this side's outer IP header, if so */
 	bool has_pcid;                       /* packets to this side carry `pcid` as cookie */
 	uint64_t pcid;
 	uint16_t psp; /* ROFX_PSP() bits of what it can do; as such, of a request: what it offers */
@@ -254,6 +255,9 @@ int rofx_ready(struct rofx *x);
 int rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa);
 /* After ROFX_EV_REKEY. 0 or -EINVAL. */
 int rofx_rekeyed(struct rofx *x);
+/* The connection has failed, or ends without warning: the peer hears why, and nothing is said
+ * behind it; close the stream. 0 or -EINVAL (not the time, or it has ended already). */
+int rofx_give_up(struct rofx *x, enum rofx_reason why);
 /* Established: gives back what only the start-up needed. rofx_agreed() stays. */
 void rofx_trim(struct rofx *x);
 

@@ -124,7 +124,8 @@ rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 	struct rofx *x;
 
 	*err = len > ROFX_PRIVATE_MAX ? -EMSGSIZE : -EINVAL;
-	if (len > ROFX_PRIVATE_MAX || psp == 0 || !rofx_side_valid(ours, false))
+	if (len > ROFX_PRIVATE_MAX || psp == 0 || !rofx_side_valid(ours, false) ||
+		!rofx_outer_valid(ours))
 		return NULL;
 	*err = -ENOMEM;
 	x = initiator(cfg, now);
@@ -220,7 +221,7 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 		.type = ROFX_F_ACCEPT, .private_data = private_data, .private_len = (uint16_t)len};
 	int err;
 
-	if (x->state != ROFX_S_DECIDE || !rofx_side_valid(ours, true))
+	if (x->state != ROFX_S_DECIDE || !rofx_side_valid(ours, true) || !rofx_outer_valid(ours))
 		return -EINVAL;
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
@@ -329,6 +330,16 @@ rofx_rekeyed(struct rofx *x)
 	if (rofx_send(x, &f) != 0)
 		return no_room(x);
 	x->rekeyed = false;
+	return 0;
+}
+
+int
+rofx_give_up(struct rofx *x, enum rofx_reason why)
+{
+	if (x->state != ROFX_S_AGREED && x->state != ROFX_S_ANSWERED && x->state != ROFX_S_LIVE)
+		return -EINVAL;
+	rofx_fail(x, why);
+	x->events = 0;
 	return 0;
 }
 

@@ -153,6 +153,13 @@ put_side(uint8_t *p, const struct rofx_side *s)
 	return put(p, s->spi, 4);
 }
 
+/* The addresses of the outer headers, where there are some. */
+static bool
+has_outer(const struct rofx_frame *f)
+{
+	return (f->type == ROFX_F_CONNECT || f->type == ROFX_F_ACCEPT) && f->side.tunnel;
+}
+
 static uint8_t *
 put_key(uint8_t *p, const struct rofx_frame *f)
 {
@@ -205,6 +212,8 @@ rofx_frame_emit(uint8_t *p, const struct rofx_frame *f)
 {
 	uint8_t *end = put_fixed(p + ROFX_HEADER_LEN, f);
 
+	if (has_outer(f))
+		end = put_addr(end, &f->side.outer);
 	if (f->private_len > 0) {
 		memcpy(end, f->private_data, f->private_len);
 		end += f->private_len;
@@ -237,13 +246,16 @@ int
 rofx_header_parse(uint8_t *type, const uint8_t p[ROFX_HEADER_LEN])
 {
 	unsigned len = (unsigned)p[2] << 8 | p[3], most;
+	bool connects;
 
 	if (p[0] != ROFX_VERSION)
 		return -ROFX_BAD_VERSION;
 	*type = p[1];
 	if (*type == 0 || *type >= ROFX_F_COUNT)
 		return -ROFX_BAD_FRAME;
-	most = bodies[*type].fixed + (bodies[*type].private_data ? ROFX_PRIVATE_MAX : 0u);
+	connects = *type == ROFX_F_CONNECT || *type == ROFX_F_ACCEPT;
+	most = bodies[*type].fixed + (connects ? ROFX_OUTER_LEN : 0u) +
+	       (bodies[*type].private_data ? ROFX_PRIVATE_MAX : 0u);
 	if (len < bodies[*type].fixed || len > most)
 		return -ROFX_BAD_FRAME;
 	return (int)len;
@@ -361,8 +373,17 @@ rofx_frame_parse(struct rofx_frame *f, const uint8_t *p, size_t len)
 	f->private_len = 0;
 	if (len < fixed)
 		return ROFX_MALFORMED;
-	f->private_data = p + fixed;
-	if (!get_fixed(&p, f) || f->private_len != len - fixed)
+	if (!get_fixed(&p, f))
 		return ROFX_MALFORMED;
-	return 0;
+	if (has_outer(f)) {
+		fixed += ROFX_OUTER_LEN;
+		if (len < fixed)
+			return ROFX_MALFORMED;
+		get_addr(&p, &f->side.outer);
+		if (!rofx_outer_valid(&f->side))
+			return ROFX_MALFORMED;
+	}
+	f->private_data = p;
+	return f->private_len == len - fixed && f->private_len <= ROFX_PRIVATE_MAX ? 0
+										   : ROFX_MALFORMED;
 }

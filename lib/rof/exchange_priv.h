@@ -16,6 +16,7 @@
 #define ROFX_SIDE_LEN    92
 #define ROFX_CONNECT_LEN (ROFX_SIDE_LEN + 4)
 #define ROFX_ACCEPT_LEN  (ROFX_SIDE_LEN + 4 + PSP_KEY_MAX)
+#define ROFX_OUTER_LEN   16 /* behind CONNECT and ACCEPT in tunnel mode */
 #define ROFX_READY_LEN   (4 + PSP_KEY_MAX)
 #define ROFX_REJECT_LEN  4
 #define ROFX_LATER_LEN   4
@@ -23,7 +24,7 @@
 #define ROFX_FOUND_LEN   12
 #define ROFX_REKEY_LEN   (8 + PSP_KEY_MAX)
 #define ROFX_REKEYED_LEN 4
-#define ROFX_FRAME_MAX   (ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_PRIVATE_MAX)
+#define ROFX_FRAME_MAX   (ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_OUTER_LEN + ROFX_PRIVATE_MAX)
 #define ROFX_FRAME_LIVE  (ROFX_HEADER_LEN + ROFX_REKEY_LEN) /* the longest, once established */
 #define ROFX_OUT_LIVE    (2 * ROFX_FRAME_LIVE)              /* room for what is said then */
 
@@ -80,7 +81,9 @@ int rofx_frame_parse(struct rofx_frame *f, const uint8_t *p, size_t len);
 
 /* ---- Rules (exchange_settle.c) ---- */
 
-/* Is each field within its bounds? `any`: ROFX_ANY may stand. */
+/* Can packets be sent there? Always outside of tunnel mode. */
+bool rofx_outer_valid(const struct rofx_side *s);
+/* Is each other field within its bounds? `any`: ROFX_ANY may stand. */
 bool rofx_side_valid(const struct rofx_side *s, bool any);
 /* Responder: what `ours` makes of a request, and the side to reply with. 0, or the reason. */
 int rofx_settle_request(const struct rofx_side *peer, const struct rofx_side *ours, bool secure,

@@ -44,6 +44,12 @@ limits_valid(const struct rofx_side *s)
 }
 
 bool
+rofx_outer_valid(const struct rofx_side *s)
+{
+	return !s->tunnel || (!sk_addr_is_any(&s->outer) && !sk_addr_is_multicast(&s->outer));
+}
+
+bool
 rofx_side_valid(const struct rofx_side *s, bool any)
 {
 	return modes_valid(s, any) && numbers_valid(s) && limits_valid(s);
@@ -206,6 +212,7 @@ rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p)
 	p->cid = a->ours.cid;
 	p->peer_cid = a->peer.cid;
 	p->peer_function = a->peer.function;
+	p->function = a->ours.function;
 	p->protocol = FALCON_RDMA;
 	p->ordered = a->ordering == ROF_ORDER_STRONG;
 	p->tx_request_psn = a->ours.request_psn;

@@ -230,6 +230,9 @@ void tcp_set_user(struct tcp_conn *c, void *user);
 int tcp_close_reason(const struct tcp_conn *c);
 /* All of the sent bytes have been acknowledged. */
 bool tcp_all_acked(const struct tcp_conn *c);
+/* An established connection asks its peer after `idle_ns` of silence, and then five times as often,
+ * instead of as tcp_config has it; 0: as that has it. */
+void tcp_set_keepalive(struct tcp_conn *c, uint64_t now, uint64_t idle_ns);
 /* How large TSO segments may grow; 0 (default): no TSO. */
 void tcp_set_tso(struct tcp_conn *c, uint32_t max_bytes);
 

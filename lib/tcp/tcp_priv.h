@@ -164,6 +164,7 @@ struct tcp_conn {
 	uint32_t ts_recent;
 	uint32_t snd_una, snd_nxt, snd_wnd, snd_wl1, snd_wl2;
 	uint64_t last_rx;
+	uint64_t keepalive_ns; /* 0: the stack's */
 
 	/* Every segment out, every acknowledgement */
 	struct tcp_rec *seg_head,

@@ -93,11 +93,25 @@ timers_life(struct tcp_conn *c, uint64_t deadline)
 	want(c, T_LIFE, deadline);
 }
 
+static uint64_t
+keepalive_idle(const struct tcp_conn *c)
+{
+	return c->keepalive_ns ? c->keepalive_ns : c->s->cfg.keepalive_idle_ns;
+}
+
 void
 timers_alive(struct tcp_conn *c, uint64_t now)
 {
-	if (c->s->cfg.keepalive_idle_ns)
-		timers_life(c, now + c->s->cfg.keepalive_idle_ns);
+	if (keepalive_idle(c))
+		timers_life(c, now + keepalive_idle(c));
+}
+
+void
+tcp_set_keepalive(struct tcp_conn *c, uint64_t now, uint64_t idle_ns)
+{
+	c->keepalive_ns = idle_ns;
+	if (c->state == TCPS_ESTABLISHED)
+		timers_alive(c, now);
 }
 
 void
@@ -167,10 +181,11 @@ static void
 keepalive_due(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
+	uint64_t idle = keepalive_idle(c);
 
-	if (now - c->last_rx < cfg->keepalive_idle_ns) {
+	if (now - c->last_rx < idle) {
 		c->probes = 0;
-		timers_life(c, c->last_rx + cfg->keepalive_idle_ns);
+		timers_life(c, c->last_rx + idle);
 		return;
 	}
 	if (c->snd_una == c->snd_nxt) { /* else the RTO judges the peer */
@@ -183,7 +198,7 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 		c->todo |= DO_KEEPALIVE;
 		conn_wake(c);
 	}
-	timers_life(c, now + cfg->keepalive_interval_ns);
+	timers_life(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
 }
 
 static void
@@ -205,7 +220,7 @@ life_due(struct tcp_conn *c, uint64_t now)
 		conn_end(c, -ETIMEDOUT);
 		break;
 	default:
-		if (c->s->cfg.keepalive_idle_ns)
+		if (keepalive_idle(c))
 			keepalive_due(c, now);
 	}
 }

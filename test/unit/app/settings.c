@@ -298,6 +298,10 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.flows);
 	SAME(falcon.rnr_retry);
 	SAME(falcon.rnr_code);
+	SAME(falcon.tunnel);
+	SAME(falcon.pcid);
+	SAME(falcon.function);
+	SAME(falcon.keepalive_ns);
 	SAME(falcon.rekey_ns);
 	SAME(falcon.rekey_packets);
 	SAME(falcon.device_key_ns);

@@ -3,6 +3,7 @@
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
@@ -125,6 +126,52 @@ Test(exchange_frames, section_4_2_accept_and_4_3_ready)
 	assert_output(a, ready, sizeof(ready));
 	rofx_destroy(a);
 	rofx_destroy(b);
+}
+
+/* 16 bytes more, behind the fixed part. */
+Test(exchange_frames, section_4_1_the_outer_address_of_tunnel_mode)
+{
+	const size_t at = BODY + 96;
+	struct rofx_side s1 = xp_side(1), s2 = xp_side(2);
+	struct rofx_config cfg = {0};
+	uint8_t buf[256], reply[256];
+	struct rofx *a, *b = responder();
+	size_t n;
+	int err;
+
+	s1.tunnel = s2.tunnel = true;
+	a = rofx_connect(&cfg, 0, &s1, "hello", 6, &err);
+	cr_assert_eq(rofx_output(a, buf, sizeof(buf)), sizeof(connect_bytes) + 16);
+	cr_assert_eq(buf[OPENING + 3], 102 + 16);
+	cr_assert_arr_eq(buf + at, s1.outer.b, 16);
+	cr_assert_arr_eq(buf + at + 16, "hello", 6);
+	cr_assert_eq(rofx_input(b, 0, buf, sizeof(connect_bytes) + 16), sizeof(connect_bytes) + 16);
+	cr_assert_eq(rofx_event(b), ROFX_EV_REQUEST);
+	cr_assert_arr_eq(rofx_request(b)->peer.outer.b, s1.outer.b, 16);
+	cr_assert_eq(rofx_accept(b, 0, &s2, "welcome", 8), 0);
+	n = rofx_output(b, reply, sizeof(reply));
+	cr_assert_eq(n, sizeof(accept_bytes) + 16);
+	cr_assert_eq(rofx_input(a, 0, reply, n), n);
+	cr_assert_eq(rofx_event(a), ROFX_EV_AGREED);
+	cr_assert_arr_eq(rofx_agreed(a)->peer.outer.b, s2.outer.b, 16);
+	cr_assert_eq(rofx_agreed(a)->private_len, 8);
+	rofx_destroy(a);
+	rofx_destroy(b);
+	a = initiator(); /* which had asked for transport mode */
+	cr_assert_eq(rofx_input(a, 0, reply, n), -ROFX_CONTRADICTION);
+	/* Nowhere is no address, and what is not there cannot be read. */
+	b = responder();
+	memset(buf + at, 0, 16);
+	cr_assert_eq(rofx_input(b, 0, buf, sizeof(connect_bytes) + 16), -ROFX_MALFORMED);
+	rofx_destroy(b);
+	b = responder();
+	buf[OPENING + 3] = 96 + 15;
+	cr_assert_eq(rofx_input(b, 0, buf, at + 15), -ROFX_MALFORMED);
+	rofx_destroy(a);
+	rofx_destroy(b);
+	memset(&s1.outer, 0, sizeof(s1.outer));
+	cr_assert_null(rofx_connect(&cfg, 0, &s1, "hello", 6, &err));
+	cr_assert_eq(err, -EINVAL);
 }
 
 Test(exchange_frames, section_4_4_reject_and_4_5_later)
@@ -313,12 +360,12 @@ Test(exchange_frames, section_6_a_reply_that_contradicts_the_request)
 		{BODY + 1, 1, ROFX_CONTRADICTION},
 		{BODY + 2, 1, ROFX_CONTRADICTION},
 		{BODY + 3, 1, ROFX_CONTRADICTION},
-		{BODY + 15, 2, ROFX_CONTRADICTION},  /* another's QPN */
-		{BODY + 47, 2, ROFX_CONTRADICTION},  /* another's GID */
-		{BODY + 61, 2, ROFX_CONTRADICTION},  /* a larger MTU */
-		{BODY + 63, 34, ROFX_CONTRADICTION}, /* IRD beyond our ORD */
-		{BODY + 65, 18, ROFX_CONTRADICTION}, /* ORD beyond our IRD */
-		{BODY + 76, 1, ROFX_CONTRADICTION},
+		{BODY + 15, 2, ROFX_CONTRADICTION},    /* another's QPN */
+		{BODY + 47, 2, ROFX_CONTRADICTION},    /* another's GID */
+		{BODY + 61, 2, ROFX_CONTRADICTION},    /* a larger MTU */
+		{BODY + 63, 34, ROFX_CONTRADICTION},   /* IRD beyond our ORD */
+		{BODY + 65, 18, ROFX_CONTRADICTION},   /* ORD beyond our IRD */
+		{BODY + 76, 1, ROFX_MALFORMED},        /* tunnel mode, and no address for it */
 		{BODY + 78, 0x00, ROFX_CONTRADICTION}, /* no PSP version */
 		{BODY + 78, 0xc0, ROFX_CONTRADICTION}, /* two */
 		{BODY + 78, 0x40, ROFX_CONTRADICTION}, /* one that was not offered */

@@ -280,6 +280,18 @@ Test(exchange_live, a_peer_that_does_not_read_is_given_up)
 
 /* ---- Ends ---- */
 
+Test(exchange_live, who_gives_up_says_why)
+{
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), 0);
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE, "it knows");
+	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), -EINVAL);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(p.b), ROFX_TIMEOUT);
+	cr_assert_eq(rofx_give_up(p.b, ROFX_TIMEOUT), -EINVAL);
+}
+
 Test(exchange_live, the_streams_end_is_the_connections_end)
 {
 	xp_establish(&p, &s1, &s2);

@@ -29,6 +29,7 @@ xp_side(unsigned n)
 		.rnr_code = (uint8_t)(12 + n % 8),
 		.ttl = 64,
 		.function = 0xf00000 + n,
+		.outer = {{0xfd, 7, [15] = (uint8_t)n}}, /* in tunnel mode only */
 		.psp = ROFX_PSP(PSP_NO_CRYPTO),
 		.spi = 0x51000000 + n,
 	};
