@@ -206,6 +206,7 @@ nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 	switch (h->nack_code) {
 	case FALCON_NACK_RESOURCES: /* the congestion algorithm knows; else as if it were lost */
 		p->timeouts = 0;    /* but the path and the peer are well: no reason to give up */
+		p->counted_at = now;
 		return;
 	case FALCON_NACK_RNR:
 		not_ready(c, now, w, p, h->rnr_timeout);

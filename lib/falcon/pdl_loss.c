@@ -14,9 +14,30 @@ struct found {
 	bool flow[FA_FLOWS_MAX];
 };
 
-static void
-lost(struct pdl_txw *w, struct fa_pkt *p, struct found *k)
+/* Each early retransmission starts the packet's timer anew (9.1.5). While others get through, one
+ * that never does would be sent again for ever: so its counter goes on as fast as timeouts would
+ * have made it. true: it has got to its end, and the timer does the rest. */
+static bool
+exhausted(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
+	uint32_t max = c->s->cfg.max_retransmits;
+
+	if (max == 0 || now - p->counted_at < c->pdl.rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX))
+		return false;
+	p->counted_at = now;
+	p->timeouts += p->timeouts < UINT16_MAX;
+	if (p->timeouts <= max)
+		return false;
+	p->deadline = c->pdl.rtx_due = now;
+	pdl_due(c, now);
+	return true;
+}
+
+static void
+lost(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, struct found *k)
+{
+	if (exhausted(c, now, p))
+		return;
 	pdl_txw_lost(w, p, PKT_EARLY);
 	k->flow[p->flow] = true;
 }
@@ -39,20 +60,20 @@ by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, st
 		if ((int32_t)(w->highest - psn) <= (int32_t)c->s->cfg.ooo_threshold)
 			return;
 		if (p->sent_at + rtt < now)
-			lost(w, p, k);
+			lost(c, now, w, p, k);
 	}
 }
 
 /* OWN: the peer dropped what lay beyond its window; all that it has not, at most once in a round
  * trip. */
 static void
-by_own(uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
+by_own(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
 {
 	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 
 		if (p->sent_at + rtt < now)
-			lost(w, p, k);
+			lost(c, now, w, p, k);
 	}
 }
 
@@ -93,7 +114,7 @@ by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 		}
 		due = p->sent_at + rtt + SK_MAX(rtt / 4 * (1u + f->reo_steps), PDL_REO_MIN_NS);
 		if (due <= now)
-			lost(w, p, k);
+			lost(c, now, w, p, k);
 		else
 			d->loss_due = SK_MIN(d->loss_due, due);
 	}
@@ -122,9 +143,9 @@ pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint3
 		by_distance(c, now, &d->tx[PDL_DATA], rtt, &k);
 	}
 	if (h->own_request)
-		by_own(now, &d->tx[PDL_REQUEST], rtt, &k);
+		by_own(c, now, &d->tx[PDL_REQUEST], rtt, &k);
 	if (h->own_data)
-		by_own(now, &d->tx[PDL_DATA], rtt, &k);
+		by_own(c, now, &d->tx[PDL_DATA], rtt, &k);
 	tell(c, now, &k);
 }
 

@@ -305,6 +305,8 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 	struct pdl_conn *d = &c->pdl;
 	struct pdl_flow *f = &d->flow[flow];
 
+	if (!(p->flags & (PKT_EARLY | PKT_PROBE)))
+		p->counted_at = now;
 	if (again)
 		sent_again(c, p, flow);
 	p->flow = (uint8_t)flow;
