@@ -204,6 +204,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
 	X(ENG_FALCON_INNER, SK_WARNING,                                                            \
 		"a Falcon packet whose inner IP header is not its connection's (tunnel mode)")     \
+	X(ENG_FALCON_SPI_TOLD, SK_WARNING,                                                          \
+		"the connection manager was told of wrong SPIs (Falcon 9.2.2.3)")                   \
 	X(ENG_FALCON_REKEYED, SK_NORMAL, "a live Falcon connection's peer took another SPI")       \
 	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \

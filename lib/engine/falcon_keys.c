@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../base/log.h"
 #include "../base/mem.h"
 #include "falcon_priv.h"
 
@@ -19,6 +20,7 @@
 	1000000000ull /* many round trips: what was sealed before has come, or is lost             \
 		       */
 #define AGAIN_NS    1000000000ull
+#define ALARM_NS    1000000000ull
 #define TIMERS      32 /* that a turn works off */
 #define SWEEP       64 /* connections that a turn looks at after a rotation */
 #define SPREAD_STEP 16 /* connections do not change keys all at once */
@@ -153,6 +155,25 @@ eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 	fc->tx_psp.spi = tx->spi;
 	fc->iv = (struct psp_iv){0};
 	return rofx_rekeyed(fc->x);
+}
+
+/* ---- What does not fit ---- */
+
+/* Each is counted where it is dropped. That a peer should seal with a key which it was not given,
+ * or was given and should have left, nobody can mend here: the operator sees it. Anybody can send
+ * such packets, so he sees it once a second at most. */
+void
+eng_falcon_spi_wrong(
+	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct wire_psp *psp)
+{
+	char peer[SK_ADDR_STRLEN];
+
+	if (t->now < t->falcon->alarm_at)
+		return;
+	t->falcon->alarm_at = t->now + ALARM_NS;
+	sk_count(t->counters, ENG_FALCON_SPI_TOLD);
+	sk_log(SK_LOG_WARNING, "Falcon: CID %06x, from %s: SPI %08x is not its own (%08x)", fc->cid,
+		sk_addr_str(&fc->raddr, peer), psp->spi, psp_sa_spi(fc->rx_sa));
 }
 
 /* ---- The device's ---- */

@@ -62,6 +62,7 @@ struct eng_falcon {
 	struct sk_wheel wheel;         /* keys of live connections, and the device's: */
 	struct sk_timer device_timer;
 	uint64_t rotate_at, keys_due;  /* when the device key changes; when to look at the wheel */
+	uint64_t alarm_at;             /* when the next wrong SPI is told of */
 	uint32_t sweep;                /* conns[sweep..] do not know of the last rotation yet */
 	uint64_t due;                  /* when to look at the timers again */
 	bool work;                     /* something was given to the stack in this turn */
@@ -155,6 +156,10 @@ void eng_falcon_keys_stop(struct eng_transport *t, struct eng_falcon_conn *fc);
 void eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc);
 /* Our key has been used enough. */
 void eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* A packet for the connection came under an SPI that is not its (9.2.2.3): the connection manager
+ * is told, once in a while. */
+void eng_falcon_spi_wrong(
+	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct wire_psp *psp);
 /* ROFX_EV_REKEY: we seal with what the peer gave us. 0 or -errno. */
 int eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc);
 /* ROFX_EV_REKEYED: the peer seals with what we gave it. */

@@ -97,6 +97,15 @@ check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 }
 
 static bool
+refuse_psp(
+	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct datagram *d, int rc)
+{
+	if (rc == -PSP_WRONG_SPI)
+		eng_falcon_spi_wrong(t, fc, &d->psp);
+	return refuse(t, t->falcon->psp_counters, -rc);
+}
+
+static bool
 open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram *d)
 {
 	struct eng_falcon *f = t->falcon;
@@ -110,7 +119,7 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 		rc = psp_sa_check(sa, &d->psp);
 	}
 	if (rc < 0)
-		return refuse(t, f->psp_counters, -rc);
+		return refuse_psp(t, fc, d, rc);
 	if (d->psp.version != PSP_NO_CRYPTO) {
 		if (!copy_if_shared(t, d))
 			return false;
@@ -121,7 +130,7 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 	}
 	rc = psp_rx_accept(&fc->accept, &f->device, &d->psp, t->now);
 	if (rc < 0)
-		return refuse(t, f->psp_counters, -rc);
+		return refuse_psp(t, fc, d, rc);
 	if (--fc->rx_left == 0)
 		eng_falcon_key_worn(t, fc);
 	return true;

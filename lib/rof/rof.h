@@ -54,6 +54,19 @@ enum rof_nak {
 	ROF_NAK_QP = 5,        /* the QP is not in a state to receive */
 };
 
+/*
+ * rd_wc.vendor_err of a request that failed: the lowest byte is enum rof_reason, why the QP ended
+ * (0: it goes on, or had not ended yet); above it what is known of the request itself, of its first
+ * transaction that failed: how Falcon completed it, and what the target said. The answer to a pull
+ * that was refused has no room for a reason (falcon-transport 8.5.3.5): ROF_VENDOR_PULL stands for
+ * that.
+ */
+#define ROF_VENDOR(completion, nak) ((uint32_t)((completion) | (nak) << 4) << 8)
+#define ROF_VENDOR_REASON(v)        ((v)&0xff)            /* enum rof_reason */
+#define ROF_VENDOR_COMPLETION(v)    ((v) >> 8 & 15)       /* enum fa_completion */
+#define ROF_VENDOR_NAK(v)           ((v) >> 12 & 7)       /* enum rof_nak, 0: none */
+#define ROF_VENDOR_PULL             ROF_VENDOR(0, 1u << 3) /* a pull that the target refused */
+
 /* What goes to the transport stage, in this order. */
 enum rof_msg_kind {
 	ROF_MSG_PUSH,      /* fa_push(buf) */

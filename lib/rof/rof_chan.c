@@ -98,7 +98,7 @@ datagrams_end(struct rof_chan *c)
 		if (t->kind == ROF_TXN_NONE || !t->qp)
 			continue;
 		rof_count(c->st, ROF_UD_LOST);
-		rof_req_progress(t->qp, t->req, RD_SUCCESS);
+		rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
 	}
 }
 

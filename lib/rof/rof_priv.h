@@ -68,6 +68,7 @@ struct rof_req {
 	uint8_t opcode;       /* enum rd_opcode */
 	uint8_t flags;        /* enum rof_req_flags */
 	uint8_t status;       /* enum rd_status: the first error of its transactions */
+	uint8_t detail;       /* of that error: ROF_VENDOR() >> 8 */
 };
 
 enum rof_txn_kind { ROF_TXN_NONE, ROF_TXN_PUSH, ROF_TXN_READ, ROF_TXN_ATOMIC };
@@ -212,7 +213,7 @@ rof_req_at(struct rof_qp *q, uint32_t i)
 /* All transactions of the request have been handed over. */
 void rof_req_issued(struct rof_qp *q, uint32_t i);
 /* One of them is done. After an error, what makes no sense any more is not started. */
-void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status);
+void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t vendor);
 void rof_sq_flush(struct rof_qp *q);
 void rof_rq_flush(struct rof_qp *q);
 

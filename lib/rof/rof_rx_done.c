@@ -68,7 +68,7 @@ missing(const struct rof_chan *c, const struct rof_txn *t, const struct fa_deliv
 
 /* The transaction ends, and with it perhaps its request. */
 static void
-ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status)
+ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status, uint32_t vendor)
 {
 	struct rof_qp *q = t->qp;
 	uint32_t req = t->req;
@@ -88,7 +88,7 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 		rof_count(c->st, ROF_UD_LOST);
 		status = RD_SUCCESS;
 	}
-	rof_req_progress(q, req, status);
+	rof_req_progress(q, req, status, vendor);
 	if (q->transport == ROF_UD && q->blocked)
 		rof_chan_wait(c, q);
 }
@@ -111,7 +111,7 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 	lost = missing(c, t, d) && c->rc && c->rc->phase == ROF_PHASE_OPEN;
 	if (lost)
 		rof_count(c->st, ROF_CONNECTION_LOST);
-	ended(c, d->rsn, t, status);
+	ended(c, d->rsn, t, status, ROF_VENDOR(d->completion, d->ulp_code & 7u));
 	if (lost && c->rc->phase == ROF_PHASE_OPEN)
 		rof_fail(c->rc, ROF_CONNECTION_LOST);
 }
@@ -183,5 +183,7 @@ rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d)
 	if (d->buf)
 		c->st->ops.buf_put(c->st->ctx, d->buf);
 	if (t && t->kind != ROF_TXN_PUSH)
-		ended(c, d->rsn, t, status);
+		ended(c, d->rsn, t, status,
+			status == RD_REM_ACCESS_ERR || status == RD_REM_OP_ERR ? ROF_VENDOR_PULL
+									       : 0);
 }

@@ -57,7 +57,7 @@ complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status)
 		.opcode = r->opcode,
 		.status = status,
 		.byte_len = r->total,
-		.vendor_err = status == RD_SUCCESS ? 0 : (uint32_t)q->error,
+		.vendor_err = status == RD_SUCCESS ? 0 : q->error | (uint32_t)r->detail << 8,
 	};
 
 	if (status != RD_SUCCESS || (r->flags & ROF_REQ_SIGNALED))
@@ -146,13 +146,15 @@ stops(const struct rof_qp *q, uint32_t i)
 }
 
 void
-rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status)
+rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t vendor)
 {
 	struct rof_req *r = rof_req_at(q, i);
 
 	r->left--;
-	if (r->status == RD_SUCCESS)
+	if (r->status == RD_SUCCESS && status != RD_SUCCESS) {
 		r->status = (uint8_t)status;
+		r->detail = (uint8_t)(vendor >> 8);
+	}
 	if (status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
 		q->halted = true;
 	if (status != RD_SUCCESS && stops(q, i))

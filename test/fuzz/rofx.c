@@ -65,6 +65,7 @@ answer_request(struct rofx *x, uint8_t how)
 	check(rofx_request(x)->private_len <= ROFX_PRIVATE_MAX);
 	s.transport = rofx_request(x)->peer.transport;
 	s.tunnel = rofx_request(x)->peer.tunnel;
+	s.outer = rofx_request(x)->peer.outer;
 	s.qpn = rofx_request(x)->peer.to_qpn;
 	s.gid = rofx_request(x)->peer.to_gid;
 	s.to_qpn = rofx_request(x)->peer.qpn;

@@ -279,6 +279,31 @@ check_ended(enum fault f)
 			b->recv_wc[i].wr_id == 1 ? rows[f].receive : RD_WR_FLUSH_ERR);
 }
 
+/* A refusal's reason is in vendor_err, as far as it came. */
+static void
+check_vendor(const struct rd_wc *wc, enum fault f, uint8_t errors)
+{
+	static const uint8_t naks[] = {[RD_REM_INV_REQ_ERR] = ROF_NAK_REQUEST,
+		[RD_REM_ACCESS_ERR] = ROF_NAK_ACCESS,
+		[RD_REM_OP_ERR] = ROF_NAK_OPERATION};
+	bool pull =
+		wc->opcode == RD_READ || wc->opcode == RD_FETCH_ADD || wc->opcode == RD_CMP_SWAP;
+	uint32_t v = wc->vendor_err;
+
+	if (errors == ROF_ERRORS_COMPLETE)
+		cr_assert_eq(ROF_VENDOR_REASON(v), 0, "%s: the QP goes on", rows[f].name);
+	if (rows[f].reason == ROF_NONE) /* it never left */
+		return;
+	if (pull) {
+		cr_assert_eq(v & ~0xffu, ROF_VENDOR_PULL, "%s: %x", rows[f].name, v);
+		return;
+	}
+	cr_assert_eq(ROF_VENDOR_NAK(v), naks[wc->status], "%s: %x", rows[f].name, v);
+	cr_assert(ROF_VENDOR_COMPLETION(v) == FA_TARGET_CIE ||
+			  ROF_VENDOR_COMPLETION(v) == FA_TARGET_FATAL,
+		"%s: %x", rows[f].name, v);
+}
+
 static void
 run(enum fault f, uint8_t ordering, uint8_t errors)
 {
@@ -307,6 +332,7 @@ run(enum fault f, uint8_t ordering, uint8_t errors)
 	cr_assert_eq(a->send_wc[0].status, RD_SUCCESS);
 	cr_assert_eq(wc_find(a->send_wc, 5, 1)->status, rows[f].status, "%s, ordering %u: %u",
 		rows[f].name, ordering, wc_find(a->send_wc, 5, 1)->status);
+	check_vendor(wc_find(a->send_wc, 5, 1), f, errors);
 	if (rows[f].reason != ROF_NONE)
 		cr_assert_gt(b->st.counters[rows[f].reason], 0, "%s", rows[f].name);
 	if (rows[f].receive != RD_SUCCESS)
