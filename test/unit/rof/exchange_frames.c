@@ -151,7 +151,7 @@ Test(exchange_frames, section_4_1_the_outer_address_of_tunnel_mode)
 	cr_assert_eq(rofx_accept(b, 0, &s2, "welcome", 8), 0);
 	n = rofx_output(b, reply, sizeof(reply));
 	cr_assert_eq(n, sizeof(accept_bytes) + 16);
-	cr_assert_eq(rofx_input(a, 0, reply, n), n);
+	cr_assert_eq((size_t)rofx_input(a, 0, reply, n), n);
 	cr_assert_eq(rofx_event(a), ROFX_EV_AGREED);
 	cr_assert_arr_eq(rofx_agreed(a)->peer.outer.b, s2.outer.b, 16);
 	cr_assert_eq(rofx_agreed(a)->private_len, 8);
