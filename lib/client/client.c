@@ -75,6 +75,12 @@ static void
 orphan(struct saker *s)
 {
 	s->gone = 1;
+	s->mem.parents = true;
+	/* Another thread of the parent's may have held them. */
+	pthread_mutex_init(&s->mail.lock, NULL);
+	pthread_mutex_init(&s->mem.lock, NULL);
+	pthread_mutex_init(&s->wait.lock, NULL);
+	s->table.lock = s->objs_lock = s->cqev.lock = 0;
 	close_fd(&s->sock);
 	close_fd(&s->wake_engine);
 	close_fd(&s->wait.wake);

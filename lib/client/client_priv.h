@@ -230,6 +230,7 @@ struct saker {
 		/* The engine's number of each window of moved memory; 0: not brought yet. */
 		uint32_t window[SHM_MAX_REGIONS];
 		uint32_t moved; /* atomic; memory regions of moved memory */
+		bool parents;   /* after a fork: nothing here is this process' */
 	} mem;
 
 	struct cl_table table;

@@ -206,17 +206,20 @@ on_segv(int sig, siginfo_t *info, void *context)
 	static __thread uint32_t when __attribute__((tls_model("initial-exec")));
 	const struct timespec nap = {.tv_nsec = NAP_NS};
 	uintptr_t addr = (uintptr_t)info->si_addr;
-	uint32_t now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
+	uint32_t now;
 
-	tries = addr == last && now == when ? tries + 1 : 0;
-	last = addr;
-	when = now;
-	if (info->si_code != SEGV_ACCERR || !in_past(addr) || tries > RETRIES) {
-		pass_on(sig, info, context);
-		return;
+	if (info->si_code == SEGV_ACCERR && in_past(addr)) {
+		/* Before anything is written: this thread's own variables may be what moves. */
+		while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
+			cl_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
+		now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
+		tries = addr == last && now == when ? tries + 1 : 0;
+		last = addr;
+		when = now;
+		if (tries <= RETRIES)
+			return;
 	}
-	while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
-		cl_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
+	pass_on(sig, info, context);
 }
 
 static void

@@ -76,7 +76,8 @@ cl_mr_forget(struct saker_mr *mr)
 {
 	if (mr->moved == NULL)
 		return;
-	cl_move_out(mr->moved, mr->len);
+	if (!mr->obj.s->mem.parents)
+		cl_move_out(mr->moved, mr->len);
 	mr->moved = NULL;
 	__atomic_fetch_sub(&mr->obj.s->mem.moved, 1, __ATOMIC_RELAXED);
 }

@@ -158,6 +158,7 @@ ParameterizedTest(char (*way)[8], client_move_threads, writes, .timeout = 300)
 		}
 		cr_assert_eq(mem[i * WORDS + WORDS - 1], sum, "%s: page %zu", *way, i);
 	}
+	free(w);
 	detach();
 }
 
@@ -278,6 +279,32 @@ looks_and_writes(void *arg)
 			return 4;
 	free(malloc(100000));
 	return 0;
+}
+
+static int
+stores(void *arg)
+{
+	close(STDERR_FILENO); /* a sanitizer would say what is meant to happen */
+	*(volatile uint8_t *)arg = 2;
+	return 0;
+}
+
+Test(client_move_threads, a_fault_that_is_the_programs_own_still_ends_it, .timeout = 120)
+{
+	uint8_t *p = private_memory(PAGE);
+	int status = 0;
+	pid_t pid;
+
+	attach("signal");
+	p[0] = 1;
+	saker_mr_destroy(reg(p, PAGE));
+	mprotect(p, PAGE, PROT_READ);
+	pid = fork();
+	if (pid == 0)
+		_exit(stores(p));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_neq(status, 0, "the store was not there");
+	detach();
 }
 
 ParameterizedTestParameters(client_move_threads, fork)

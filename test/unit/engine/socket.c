@@ -361,3 +361,31 @@ Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
 	close(fd);
 	finish();
 }
+
+Test(engine_socket, attachments_of_one_process_register_the_same_memory)
+{
+	const size_t len = 3u << 20;
+	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct saker_mr *mr[2];
+	struct saker *s[2];
+
+	memset(p, 0x42, len);
+	start();
+	for (int i = 0; i < 2; i++) {
+		struct saker_pd *pd;
+
+		cr_assert_eq(saker_open(path, "unit test", &s[i]), 0, "%s", saker_error());
+		cr_assert_eq(saker_pd_create(s[i], &pd), 0);
+		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr[i]), 0, "%s",
+			saker_error());
+		/* The engine's own mapping of the window is not the program's. */
+		cr_assert_eq(p[len - 1], 0x42);
+	}
+	saker_close(s[0]);
+	p[5] = 0x43;
+	cr_assert_eq(saker_mr_destroy(mr[1]), 0);
+	cr_assert_eq(p[5], 0x43);
+	cr_assert_eq(p[len - 1], 0x42);
+	saker_close(s[1]);
+	finish();
+}
