@@ -145,7 +145,11 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return 0;
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
-		return state == IBV_QPS_ERR ? vb_fail(EINVAL, "the queue pair is in error") : 0;
+		if (state == IBV_QPS_ERR)
+			return vb_fail(EINVAL, "the queue pair is in error");
+		if (state < attr->qp_state && vb_is_falcon(qp->ex.qp_base.context))
+			vb_qp_moved(qp, attr->qp_state);
+		return 0;
 	default:
 		return vb_fail(
 			EINVAL, "a connected queue pair does not go to state %d", attr->qp_state);
@@ -182,6 +186,22 @@ self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* Of an rdma_cm_id, or about to be: rdma_init_qp_attr() gives a peer of number 0, which no QP has,
+ * and what the program then does with the QP is the connection's to do. */
+static bool
+is_connections(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const struct ibv_qp *b = &qp->ex.qp_base;
+
+	if (!vb_is_falcon(b->context) || qp->cm != NULL)
+		return true;
+	if (b->qp_type != IBV_QPT_RC)
+		return false;
+	if (b->state == IBV_QPS_INIT)
+		return (mask & IBV_QP_DEST_QPN) != 0 && attr->dest_qp_num == 0;
+	return (b->state == IBV_QPS_RTR || b->state == IBV_QPS_RTS) && qp->attr.dest_qp_num == 0;
+}
+
 VB_EXPORT int
 ibv_modify_qp(struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask)
 {
@@ -190,7 +210,7 @@ ibv_modify_qp(struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask)
 
 	if (rc != 0)
 		return rc;
-	if (!vb_is_falcon(p->context) || qp->cm != NULL)
+	if (is_connections(qp, attr, attr_mask))
 		return connected_modify(qp, attr, attr_mask);
 	return self_modify(qp, attr, attr_mask);
 }

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Programs that were built against the genuine librdmacm connect through Saker: Debian's rdmacm-utils and perftest, unmodified, between two
+# sakers, on the iWARP and on the Falcon device, over IPv4 and IPv6, and within one saker.
+. "$(dirname "$0")/common.sh"
+install_packages rdmacm-utils perftest jq || skip "Debian's rdmacm-utils and perftest are not to be had"
+lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so")
+[ -e "$lib" ] || skip "the preloaded library is not built"
+take_memory 400
+port=7300
+
+wire_a=(--address 0=10.5.0.1/24 --address 0=fd05::1/64 --address 0=fe80::5:1/64)
+wire_b=(--address 0=10.5.0.2/24 --address 0=fd05::2/64 --address 0=fe80::5:2/64)
+
+at() { # at SAKER COMMAND...: becomes a program of that saker's, for start
+    local s=$1
+    shift
+    exec env SAKER_SOCKET="$work/$s.sock" SAKER_DEVICE="$device" LD_PRELOAD="$lib" "$@"
+}
+listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
+nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
+
+# both NAME SERVER-SAKER CLIENT-SAKER SERVER-COMMAND CLIENT-COMMAND: @ stands for the port. The server is at hand when the client begins.
+both() {
+    local name=$1 server=$2 client=$3
+    port=$((port + 1))
+    # shellcheck disable=SC2086
+    start "$name.server" at "$server" ${4//@/$port}
+    until_true 20 listens "$server" || fail "$name: nobody listens"
+    # shellcheck disable=SC2086
+    start "$name.client" at "$client" ${5//@/$port}
+    passes "$name.client" 120
+    passes "$name.server" 60
+    # The next one's listener is told from this one's.
+    until_true 10 nobody "$server" || fail "$name leaves something behind: $(telemetry "$server" /saker/info)"
+    echo "ok    $name"
+}
+
+# What cannot be reached: the program says which event it got.
+fails_with() { # fails_with NAME EVENT COMMAND...
+    local name=$1 event=$2
+    shift 2
+    timeout 60 env SAKER_SOCKET="$work/a.sock" SAKER_DEVICE="$device" LD_PRELOAD="$lib" "$@" >"$work/$name.log" 2>&1
+    grep -q "$event" "$work/$name.log" || fail "$name: no $event"
+    echo "ok    $name: $event"
+}
+
+rpings() {
+    both "$device rping, IPv4" b a "rping -s -p @ -C 30 -V -S 1000" "rping -c -a 10.5.0.2 -p @ -C 30 -V -S 1000"
+    both "$device rping, IPv6" a b "rping -s -a ::0 -p @ -C 30 -V -S 4000" "rping -c -a fd05::1 -p @ -C 30 -V -S 4000"
+    both "$device rping within one saker" a a "rping -s -a 10.5.0.1 -p @ -C 30 -V" "rping -c -a 10.5.0.1 -p @ -C 30 -V"
+    both "$device rping with a QP of its own" b a "rping -s -q -p @ -C 30 -V" "rping -c -q -a 10.5.0.2 -p @ -C 30 -V"
+}
+
+utilities() {
+    both "$device ucmatose" b a "ucmatose -p @ -c 20 -C 20 -S 3000" "ucmatose -s 10.5.0.2 -p @ -c 20 -C 20 -S 3000"
+    both "$device ucmatose that migrates" b a "ucmatose -m -p @ -c 3 -C 5" "ucmatose -m -s 10.5.0.2 -p @ -c 3 -C 5"
+    both "$device rdma_server and rdma_client" b a "rdma_server -p @" "rdma_client -s 10.5.0.2 -p @"
+}
+
+perftests() {
+    local t
+    for t in ib_send_lat ib_write_lat ib_read_lat ib_send_bw ib_write_bw ib_read_bw; do
+        both "$device $t -R" b a "$t -R -p @ -n 200 -s 4096 -F" "$t -R -p @ -n 200 -s 4096 -F 10.5.0.2"
+    done
+    both "$device ib_write_bw -R -a, both ways" b a "ib_write_bw -R -p @ -n 20 -a -b -F" "ib_write_bw -R -p @ -n 20 -a -b -F 10.5.0.2"
+    both "$device ib_send_bw -R -e, several QPs" b a "ib_send_bw -R -p @ -n 200 -q 4 -e -F" "ib_send_bw -R -p @ -n 200 -q 4 -e -F 10.5.0.2"
+}
+
+# 1 000 connections of one process, opened and closed. cmtime's server goes on for ever; its client ends with a table, in which a step that
+# did not come to its end has no time.
+thousand() {
+    port=$((port + 1))
+    start cmtime.server at b cmtime -p $port -c 1000
+    until_true 20 listens b || fail "cmtime: nobody listens"
+    start cmtime.client at a cmtime -s 10.5.0.2 -p $port -c 1000
+    passes cmtime.client 120
+    grep -q "error:" "$work/cmtime.client.log" && fail "cmtime: a connection failed"
+    grep -q "^disconnect" "$work/cmtime.client.log" || fail "cmtime: it did not come to its end"
+    kill "${pid[cmtime.server]}"
+    ends cmtime.server 20 2>/dev/null
+    until_true 10 nobody b || fail "cmtime leaves something behind: $(telemetry b /saker/info)"
+    echo "ok    $device cmtime, 1 000 connections: $(awk '/^(create qp|connect|disconnect)/ { printf "%s%s %d ms", n++ ? ", " : "", $1, $(NF - 3) }' "$work/cmtime.client.log")"
+}
+
+refusals() {
+    fails_with "$device: nobody listens" REJECTED rping -c -a 10.5.0.2 -p 7299 -C 1 -d
+    fails_with "$device: nobody is there" UNREACHABLE rping -c -a 10.5.0.77 -p 7299 -C 1 -d
+}
+
+pair --falcon yes --psp none
+for device in iwarp falcon; do
+    say "$device"
+    rpings
+    utilities
+    perftests
+    thousand
+    refusals
+done
+echo PASS
