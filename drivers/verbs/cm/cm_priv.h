@@ -158,6 +158,8 @@ struct cm_device *cm_device_open(enum shm_transport transport);
 /* The same if it is open already: waits for nothing. */
 struct cm_device *cm_device_have(enum shm_transport transport);
 struct cm_device *cm_device_of(struct ibv_context *verbs);
+/* In a child of fork(2), before anything else. */
+void cm_device_forked(void);
 /* Which device an id gets that could be on either. */
 enum shm_transport cm_device_choice(enum rdma_port_space ps);
 /* Ties an id to a device: verbs, pd, port_num. */

@@ -66,6 +66,13 @@ cm_device_open(enum shm_transport transport)
 	return dev;
 }
 
+/* Whoever was opening a device is not in the child. */
+void
+cm_device_forked(void)
+{
+	pthread_mutex_init(&open_lock, NULL);
+}
+
 struct cm_device *
 cm_device_of(struct ibv_context *verbs)
 {

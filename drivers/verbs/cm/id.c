@@ -8,7 +8,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static LIST_HEAD(, cm_id) ids = LIST_HEAD_INITIALIZER(ids);
 static uint32_t epoch;
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 void
 cm_lock(void)
@@ -41,9 +40,12 @@ forked(void)
 	epoch++;
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
+	cm_device_forked();
 }
 
-static void
+/* When the library is loaded: who comes first takes its lock last, and vb_events_lock() comes
+ * before ours. */
+__attribute__((constructor)) static void
 watch_forks(void)
 {
 	pthread_atfork(cm_lock, cm_unlock, forked);
@@ -68,7 +70,6 @@ cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_spac
 
 	if (id == NULL)
 		return NULL;
-	pthread_once(&fork_once, watch_forks);
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;

@@ -3,6 +3,7 @@
  * rdma_migrate_id(3). */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cm_fake.h"
@@ -124,6 +125,33 @@ Test(cm_event, a_migrated_id_takes_its_events_along)
 	fake_expect(to, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	fake_destroy(a, from);
 	fake_destroy(b, to);
+}
+
+Test(cm_event, a_child_has_nothing_of_its_parents)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id = resolving(ch), *own;
+	struct rdma_cm_event *ev;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		bool ok = rdma_get_cm_event(ch, &ev) == -1 && errno == ENODEV &&
+			  rdma_resolve_route(id, 1) == -1 && errno == ENODEV;
+
+		ch = rdma_create_event_channel();
+		ok = ok && rdma_create_id(ch, &own, NULL, RDMA_PS_TCP) == 0 &&
+		     rdma_resolve_addr(own, NULL, fake_addr("192.0.2.9", 1), 1) == 0 &&
+		     fake_readable(ch) && own->verbs != id->verbs && rdma_destroy_id(own) == 0;
+		_exit(ok ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	/* The parent goes on. */
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cr_assert_eq(rdma_resolve_route(id, 1), 0);
+	fake_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	fake_destroy(id, ch);
 }
 
 #define TAKERS 4
