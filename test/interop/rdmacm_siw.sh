@@ -44,7 +44,7 @@ verdict() { # verdict STATUS NAME
         failed=$((failed + 1))
     fi
 }
-host() { exec timeout -k 5 100 env SAKER_SOCKET="$work/saker.sock" LD_PRELOAD="$lib" "$@"; }
+host() { exec timeout -k 5 200 env SAKER_SOCKET="$work/saker.sock" LD_PRELOAD="$lib" "$@"; }
 listeners() { test/interop/telemetry.py "/var/run/dpdk/cmsiw$$/dpdk_telemetry.v2" /saker/info | jq .listeners; }
 host_listens() { # host_listens PID
     for _ in $(seq 600); do
@@ -61,16 +61,18 @@ both() {
     local name=$1 pid status to_guest=${4:-10.68.0.2} to_host=${5:-10.68.0.1} server client
     port=$((port + 1))
     server=${2//@/$port} client=${3//@/$port}
-    # shellcheck disable=SC2086
-    (host ${server//%/$to_host}) >"$work/host.log" 2>&1 &
-    pid=$!
-    host_listens $pid
-    guest -t 100 "${client//%/$to_host}" >"$work/guest.log" 2>&1
-    status=$?
-    wait $pid || status=1
-    verdict $status "$name, the guest connects"
+    if [ -z "${only_saker_connects:-}" ]; then
+        # shellcheck disable=SC2086
+        (host ${server//%/$to_host}) >"$work/host.log" 2>&1 &
+        pid=$!
+        host_listens $pid
+        guest -t 200 "${client//%/$to_host}" >"$work/guest.log" 2>&1
+        status=$?
+        wait $pid || status=1
+        verdict $status "$name, the guest connects"
+    fi
 
-    guest -t 100 "${server//%/$to_guest}" >"$work/guest.log" 2>&1 &
+    guest -t 200 "${server//%/$to_guest}" >"$work/guest.log" 2>&1 &
     pid=$!
     guest_listens "$port"
     # shellcheck disable=SC2086
@@ -82,9 +84,14 @@ both() {
 
 both "rping" "rping -s -a % -p @ -C 20 -V -S 1000" "rping -c -a % -p @ -C 20 -V -S 1000"
 both "rping, IPv6" "rping -s -a % -p @ -C 20 -V -S 4000" "rping -c -a % -p @ -C 20 -V -S 4000" fd68::2 fd68::1
-both "ucmatose" "ucmatose -p @ -c 3 -C 10 -S 2000" "ucmatose -s % -p @ -c 3 -C 10 -S 2000"
-for t in ib_send_lat ib_write_lat ib_read_lat ib_send_bw ib_write_bw ib_read_bw; do
-    both "$t -R" "$t -R -F -p @ -n 200 -s 2048" "$t -R -F -p @ -n 200 -s 2048 %"
+# ucmatose's server sends first. siw asks for no ready-to-receive message when it connects, and Saker as the responder then waits for the
+# initiator's first FPDU (RFC 5044 7.1.2), which does not come: so only Saker connects.
+only_saker_connects=yes both "ucmatose" "ucmatose -p @ -c 3 -C 10 -S 2000" "ucmatose -s % -p @ -c 3 -C 10 -S 2000"
+for t in ib_send_lat ib_write_lat ib_read_lat; do
+    both "$t -R" "$t -R -F -p @ -n 20 -s 2048" "$t -R -F -p @ -n 20 -s 2048 %"
+done
+for t in ib_send_bw ib_write_bw ib_read_bw; do
+    both "$t -R" "$t -R -F -p @ -n 100 -s 2048" "$t -R -F -p @ -n 100 -s 2048 %"
 done
 kill -0 $saker 2>/dev/null || { echo "saker has died:"; tail -n 20 "$work/saker.log"; failed=$((failed + 1)); }
 [ $failed = 0 ] || { echo "the guest's kernel:"; test/interop/guest.py console | grep -v "^$" | tail -n 30; }
