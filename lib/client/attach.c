@@ -146,17 +146,12 @@ hello(struct saker *s, const char *name)
 	return cl_start(s, home, m.size);
 }
 
-int
-saker_open(const char *socket, const char *name, struct saker **out)
+static int
+open_socket(const char *socket, const char *name, struct saker **out)
 {
 	struct saker *s;
-	int rc;
+	int rc = sock_connect(socket);
 
-	if (socket == NULL)
-		socket = getenv("SAKER_SOCKET");
-	if (socket == NULL)
-		socket = SHM_SOCKET_DEFAULT;
-	rc = sock_connect(socket);
 	if (rc < 0)
 		return rc;
 	s = cl_new();
@@ -172,6 +167,42 @@ saker_open(const char *socket, const char *name, struct saker **out)
 	}
 	*out = s;
 	return 0;
+}
+
+/* "ivshmem:" and then nothing, a PCI device, or the path of a memory file. */
+static int
+open_bar(const char *where, const char *name, struct saker **out)
+{
+	char path[CL_PATH];
+	int rc = 0;
+
+	if (where[0] == '\0')
+		rc = cl_bar_find(NULL, path);
+	else if (snprintf(path, sizeof(path),
+			 where[0] == '/' ? "%s" : CL_PCI_DEVICES "/%s/resource2",
+			 where) >= (int)sizeof(path))
+		rc = cl_fail(-ENAMETOOLONG, "the path %s is too long", where);
+	return rc < 0 ? rc : cl_bar_open(path, name, out);
+}
+
+int
+saker_open(const char *socket, const char *name, struct saker **out)
+{
+	static const char bar[] = "ivshmem:";
+	char path[CL_PATH];
+	int rc;
+
+	if (socket == NULL)
+		socket = getenv("SAKER_SOCKET");
+	if (socket != NULL && strncmp(socket, bar, sizeof(bar) - 1) == 0)
+		return open_bar(socket + sizeof(bar) - 1, name, out);
+	if (socket != NULL)
+		return open_socket(socket, name, out);
+	rc = open_socket(SHM_SOCKET_DEFAULT, name, out);
+	/* No saker here: then this may be a machine that has one behind it. */
+	if ((rc == -ENOENT || rc == -ECONNREFUSED) && cl_bar_find(NULL, path) == 0)
+		return cl_bar_open(path, name, out);
+	return rc;
 }
 
 int

@@ -149,6 +149,9 @@ cl_start(struct saker *s, void *home, uint64_t size)
 	if (rc == 0 && h.mem_len != 0 &&
 		cl_mem_add(s, s->home + h.mem, h.mem_len, SHM_HOME, h.mem, false) < 0)
 		rc = cl_fail(-ENOMEM, "no memory for an attachment");
+	/* Other programs had a machine's memory before. */
+	if (rc == 0 && h.mem_len != 0 && s->bar != NULL)
+		TAILQ_FIRST(&s->mem.arenas)->fresh = h.mem_len;
 	if (rc == 0)
 		rc = saker_device(s, &s->device);
 	return rc;
@@ -229,6 +232,7 @@ cl_free(struct saker *s)
 	close_fd(&s->sock);
 	if (s->mapped != 0)
 		munmap(s->home, s->mapped);
+	cl_bar_free(s->bar);
 	free(s);
 }
 
@@ -248,10 +252,12 @@ saker_close(struct saker *s)
 {
 	if (s == NULL)
 		return;
-	/* The end of the socket says it all; a flat client has none and says good-bye piece by
-	 * piece. What was moved goes back to the program after the engine has let go of it. */
+	/* The end of the socket, or a slot that is given back, says it all; any other flat client
+	 * says good-bye piece by piece. What was moved goes back to the program after the engine
+	 * has let go of it. */
 	for (unsigned k = 0; k < CL_KINDS; k++)
-		if (s->sock < 0 || ((k == CL_MW || k == CL_MR) && s->mem.moved != 0))
+		if ((s->sock < 0 && s->bar == NULL) ||
+			((k == CL_MW || k == CL_MR) && s->mem.moved != 0))
 			destroy_all(s, k);
 	cl_free(s);
 }

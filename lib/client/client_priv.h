@@ -193,6 +193,7 @@ struct saker {
 	uint64_t size;   /* of the home region */
 	uint64_t mapped; /* bytes of it that are ours to unmap; 0: flat */
 	int sock;        /* -1: flat */
+	struct cl_bar *bar; /* flat: the machine's memory that it is a slot of, or NULL */
 	void (*idle)(void *arg);
 	void *idle_arg;
 	struct shm_device device; /* as it was at attach */
@@ -333,6 +334,18 @@ int cl_move_fd(unsigned window);
 /* Gives a memfd to the engine; its region number or -errno. `flags`: enum shm_region_flags. With
  * mem.lock. */
 int cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags);
+
+/* ---- bar.c, bar_find.c: behind an ivshmem device ---- */
+
+#define CL_PATH        256
+#define CL_PCI_DEVICES "/sys/bus/pci/devices"
+
+/* Claims a slot of the memory file at `path` and attaches. */
+int cl_bar_open(const char *path, const char *name, struct saker **out);
+/* Gives the slot back: the engine then tears down what is left. NULL: nothing. */
+void cl_bar_free(struct cl_bar *b);
+/* The path of the device's memory, -ENODEV when there is none. `root` NULL: sysfs. */
+int cl_bar_find(const char *root, char path[CL_PATH]);
 
 /* ---- cm.c ---- */
 

@@ -44,8 +44,11 @@ const char *saker_error(void);
 
 /* ---- Attaching ---- */
 
-/* Over the Unix socket of a running saker (NULL: $SAKER_SOCKET, then SHM_SOCKET_DEFAULT). `name` is
- * what the engine calls the program. */
+/* Over the Unix socket of a running saker (NULL: $SAKER_SOCKET, then SHM_SOCKET_DEFAULT), or, in a
+ * virtual machine, through the memory of an ivshmem device: "ivshmem:" takes the first that there
+ * is, "ivshmem:0000:00:04.0" a certain one, "ivshmem:/PATH" a memory file. With NULL and no socket
+ * the device is looked for, too. `name` is what the engine calls the program. Such an attachment
+ * has a thread of its own for its heartbeat. */
 int saker_open(const char *socket, const char *name, struct saker **out);
 /* A flat region: `base` maps `size` bytes whose header the engine has written. No descriptors, no
  * wake-ups. `idle` (may be NULL) is called while a command waits for its reply: a program with the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions of an instance that are its control stage's business. */
 #include "control_priv.h"
+#include "sigbus_priv.h"
 #include "socket_priv.h"
 
 int
@@ -19,6 +20,20 @@ bool
 eng_client_gone(struct eng *e, int client)
 {
 	return eng_control_client_gone(eng_control_of(e), client);
+}
+
+int
+eng_guard(void *base, size_t len, bool *flag)
+{
+	int rc = sigbus_install();
+
+	return rc < 0 ? rc : sigbus_guard(base, len, flag);
+}
+
+void
+eng_unguard(int guard)
+{
+	sigbus_unguard(guard);
 }
 
 int

@@ -32,6 +32,7 @@ struct eng_port_config {
 	uint32_t mtu;                    /* IP packet bytes: 1280..65535 less the Ethernet header */
 	bool offload_cksum, offload_tso; /* use them where the port offers them */
 	uint16_t rxd, txd; /* descriptors of a queue; 0: 1024, or as near as the port comes */
+	uint8_t mac[6];    /* to be used instead of the port's own; 0: the port's */
 };
 
 struct eng_if_config { /* an address on a port (and VLAN) */
@@ -111,6 +112,10 @@ struct eng_config {
 	uint16_t port_min, port_max; /* local ports of active opens */
 	bool huge_pages;             /* home regions on huge pages where there are some */
 	int socket_id;
+	/* Called in each turn of loop 0, before it receives: work that shares its lcore. Returns
+	 * whether there was some. NULL: none. */
+	bool (*hook)(void *arg, uint64_t now);
+	void *hook_arg;
 };
 
 void eng_config_default(struct eng_config *cfg);
@@ -131,6 +136,12 @@ int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, si
  * eng_client_gone() tells when nothing is left. */
 int eng_detach(struct eng *e, int client);
 bool eng_client_gone(struct eng *e, int client);
+/* Guards memory that somebody else can take away (a file that is truncated), such as a flat
+ * client's: an access then meets zero pages, and *flag becomes true (atomic). `base` begins a page
+ * of the mapping's size. A number or -errno. */
+int eng_guard(void *base, size_t len, bool *flag);
+/* Nobody accesses it any more. */
+void eng_unguard(int guard);
 
 /* One turn of loop k: receive, transports, stages, control, send. `now` in ns: eng_clock(). Returns
  * whether there was work. */

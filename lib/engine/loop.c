@@ -69,7 +69,7 @@ bool
 eng_poll(struct eng *e, unsigned k, uint64_t now)
 {
 	struct eng_loop *l = &e->loops[k];
-	bool work = false;
+	bool work = k == 0 && e->cfg.hook != NULL && e->cfg.hook(e->cfg.hook_arg, now);
 
 	for (unsigned i = 0; i < l->ntransports; i++)
 		work |= eng_transport_rx(l->transports[i], now);

@@ -89,11 +89,16 @@ setup_queues(struct eng *e, struct eng_port *p, uint16_t rxd, uint16_t txd)
 
 /* A port that has no address of its own (a ring) gets a random one. */
 static int
-take_mac(struct eng_port *p)
+take_mac(struct eng_port *p, const struct eng_port_config *pc)
 {
 	struct rte_ether_addr mac;
-	int rc = rte_eth_macaddr_get(p->id, &mac);
+	int rc;
 
+	memcpy(p->mac, pc->mac, sizeof(p->mac));
+	memcpy(mac.addr_bytes, pc->mac, sizeof(p->mac));
+	if (rte_is_valid_assigned_ether_addr(&mac))
+		return 0;
+	rc = rte_eth_macaddr_get(p->id, &mac);
 	if (rc != 0)
 		return rc;
 	if (!rte_is_valid_assigned_ether_addr(&mac)) {
@@ -162,7 +167,7 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	eng_home_spread(e, p, &info);
 	/* Neighbour solicitations come to multicast addresses. */
 	(void)rte_eth_allmulticast_enable(p->id);
-	rc = take_mac(p);
+	rc = take_mac(p, pc);
 	return rc == 0 ? 0 : refuse(err, errlen, p, "has no MAC address", rc);
 }
 

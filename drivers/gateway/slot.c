@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs of a guest come and go: for each slot, what the guest wants is compared with what is,
+ * and one step is taken. The engine gives a client's number away again once the client has gone, so
+ * a number that comes twice tells that its first holder is no more.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "../../lib/base/log.h"
+#include "bar_priv.h"
+
+#define ATTACH_EVERY_NS 50000000ull   /* per slot */
+#define GAP_NS          1000000000ull /* we have not looked for so long: no beat was seen, either */
+
+static void
+count(uint64_t *n)
+{
+	__atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
+}
+
+static void
+slot_refuse(struct gw_bar *b, struct shm_bar_slot *shared, uint32_t want, int status)
+{
+	shared->status = status;
+	__atomic_store_n(&shared->refused, want, __ATOMIC_RELEASE);
+	count(&b->refused);
+}
+
+/* Nothing of its client is left. */
+static void
+slot_empty(struct gw_bar *b, struct gw_slot *s)
+{
+	struct shm_bar_slot *shared = &b->dir->slots[s - b->slots];
+
+	/* The engine's own decision, or a dead heartbeat, is not to be tried again. */
+	if (__atomic_load_n(&shared->want, __ATOMIC_ACQUIRE) == s->serving)
+		slot_refuse(b, shared, s->serving, -EPIPE);
+	s->client = -1;
+	s->leaving = false;
+	s->serving = 0;
+	__atomic_store_n(&b->clients, b->clients - 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->serves, 0, __ATOMIC_RELEASE);
+}
+
+/* Whether its program, or its whole machine, still gives signs of life. */
+static bool
+slot_lives(struct gw_bar *b, struct gw_slot *s, uint64_t now)
+{
+	uint32_t beat = __atomic_load_n(&b->dir->slots[s - b->slots].beat, __ATOMIC_ACQUIRE);
+
+	if (beat != s->beat || now - b->looked > GAP_NS) {
+		s->beat = beat;
+		s->beat_at = now;
+	}
+	return now - s->beat_at < b->timeout_ns;
+}
+
+static void
+slot_watch(struct gw_bar *b, struct gw_slot *s, uint64_t now)
+{
+	uint32_t want = __atomic_load_n(&b->dir->slots[s - b->slots].want, __ATOMIC_ACQUIRE);
+	bool lives = slot_lives(b, s, now);
+
+	if (!s->leaving && (want != s->serving || !lives || b->stopped)) {
+		if (eng_detach(b->e, s->client) == 0)
+			s->leaving = true;
+		if (s->leaving && !lives)
+			count(&b->timed_out);
+	}
+	if (eng_client_gone(b->e, s->client))
+		slot_empty(b, s);
+}
+
+/* Whoever had this number before has gone unnoticed. */
+static void
+number_taken(struct gw_bar *b, const struct gw_slot *by)
+{
+	for (unsigned i = 0; i < b->nslots; i++)
+		if (&b->slots[i] != by && b->slots[i].client == by->client)
+			slot_empty(b, &b->slots[i]);
+}
+
+static void
+slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
+{
+	struct shm_bar_slot *shared = &b->dir->slots[s - b->slots];
+	char name[SHM_NAME_MAX];
+	int n;
+
+	memcpy(name, shared->name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	for (char *p = name; *p != '\0'; p++)
+		if (*p <= ' ' || *p > '~')
+			*p = '_';
+	s->next_attach = now + ATTACH_EVERY_NS;
+	memset(s->home, 0, b->slot_size - b->mem_len);
+	n = eng_attach_flat(b->e, name, s->home, b->slot_size, b->mem_len);
+	if (n < 0) {
+		slot_refuse(b, shared, want, n);
+		sk_log(SK_LOG_WARNING, "a guest's program (%s) was refused: %s", name,
+			strerror(-n));
+		return;
+	}
+	s->client = n;
+	s->serving = want;
+	s->beat = __atomic_load_n(&shared->beat, __ATOMIC_RELAXED);
+	s->beat_at = now;
+	__atomic_store_n(&b->clients, b->clients + 1, __ATOMIC_RELAXED);
+	count(&b->attached);
+	number_taken(b, s);
+	__atomic_store_n(&shared->serves, want, __ATOMIC_RELEASE);
+}
+
+void
+gw_bar_poll(struct gw_bar *b, uint64_t now)
+{
+	__atomic_store_n(&b->dir->engine_beat, b->dir->engine_beat + 1, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&b->cut, __ATOMIC_ACQUIRE))
+		b->stopped = true;
+	for (unsigned i = 0; i < b->nslots; i++) {
+		struct gw_slot *s = &b->slots[i];
+		const struct shm_bar_slot *shared = &b->dir->slots[i];
+		uint32_t want;
+
+		if (s->client >= 0) {
+			slot_watch(b, s, now);
+			continue;
+		}
+		want = __atomic_load_n(&shared->want, __ATOMIC_ACQUIRE);
+		if (want != 0 && !b->stopped && now >= s->next_attach &&
+			want != __atomic_load_n(&shared->refused, __ATOMIC_RELAXED))
+			slot_attach(b, s, want, now);
+	}
+	b->looked = now;
+}
+
+void
+gw_bar_stop(struct gw_bar *b)
+{
+	b->stopped = true;
+}
+
+bool
+gw_bar_idle(const struct gw_bar *b)
+{
+	return b->clients == 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attaching through the memory of an ivshmem device, as a program in a virtual machine does: a slot
+ * of it is claimed (shm_bar.h has the protocol), and what stands there is a flat region. A thread
+ * keeps the heartbeat: a program that computes for a minute is not a dead one. The same thread sees
+ * when saker has gone.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../shm/shm_bar.h"
+#include "client_priv.h"
+
+#define MS         1000000ll /* ns */
+#define LOOK_NS    MS        /* between two looks for the engine's answer */
+#define CLAIM_MS   10000     /* for the engine's answer */
+#define TIMEOUT_MS 60000u    /* most that a directory may say */
+
+struct cl_bar {
+	uint8_t *base;
+	uint64_t size;
+	int fd; /* holds the lock on the slot's byte */
+	uint32_t token, slot, timeout_ms;
+	struct shm_bar *dir;
+	uint64_t slot_at, slot_size;
+	struct saker *s;
+	pthread_t thread;
+	bool beating, stop; /* stop: atomic */
+};
+
+static void
+nap(long ns)
+{
+	const struct timespec ts = {.tv_sec = ns / (1000 * MS), .tv_nsec = ns % (1000 * MS)};
+
+	nanosleep(&ts, NULL);
+}
+
+static int
+map(struct cl_bar *b, const char *path)
+{
+	struct stat st;
+	void *p;
+
+	b->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (b->fd < 0)
+		return cl_fail(-errno, "%s cannot be opened: %s", path, strerror(errno));
+	if (fstat(b->fd, &st) < 0 || st.st_size < (off_t)sizeof(struct shm_bar))
+		return cl_fail(-EINVAL, "%s is too small for a saker's memory", path);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
+	if (p == MAP_FAILED)
+		return cl_fail(-errno, "%s cannot be mapped: %s", path, strerror(errno));
+	b->base = p;
+	b->size = (uint64_t)st.st_size;
+	b->dir = p;
+	return 0;
+}
+
+/* Read once: what was checked is what is used. */
+static int
+check(struct cl_bar *b, const char *path, uint32_t *nslots)
+{
+	struct shm_bar h;
+
+	if (__atomic_load_n(&b->dir->magic, __ATOMIC_ACQUIRE) != SHM_BAR_MAGIC)
+		return cl_fail(-EPROTO, "no saker has written to %s", path);
+	memcpy(&h, b->dir, sizeof(h));
+	if (h.version != SHM_BAR_VERSION)
+		return cl_fail(-EPROTO, "%s: the saker speaks version %u of the directory, not %u",
+			path, h.version, SHM_BAR_VERSION);
+	if (h.nslots < 1 || h.nslots > SHM_BAR_SLOTS || h.slot_at > b->size ||
+		h.slot_size > b->size || h.slot_size * h.nslots > b->size - h.slot_at ||
+		h.timeout_ms < SHM_BAR_BEAT_MS || h.timeout_ms > TIMEOUT_MS)
+		return cl_fail(-EPROTO, "the directory of %s makes no sense", path);
+	b->slot_at = h.slot_at;
+	b->slot_size = h.slot_size;
+	b->timeout_ms = h.timeout_ms;
+	*nslots = h.nslots;
+	return 0;
+}
+
+/* Takes the lock of the first slot that nobody holds. */
+static int
+lock_slot(struct cl_bar *b, uint32_t nslots)
+{
+	for (uint32_t i = 0; i < nslots; i++) {
+		struct flock l = {
+			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)i, .l_len = 1};
+
+		if (fcntl(b->fd, F_OFD_SETLK, &l) == 0) {
+			b->slot = i;
+			return 0;
+		}
+		if (errno != EAGAIN && errno != EACCES)
+			return cl_fail(-errno, "a slot cannot be locked: %s", strerror(errno));
+	}
+	return cl_fail(-EUSERS, "all %u slots of this machine's saker are in use", nslots);
+}
+
+static int
+claim(struct cl_bar *b, const char *name)
+{
+	struct shm_bar_slot *slot = &b->dir->slots[b->slot];
+
+	while (b->token == 0)
+		if (getrandom(&b->token, sizeof(b->token), 0) < 0)
+			return cl_fail(-errno, "no random number: %s", strerror(errno));
+	memset(slot->name, 0, sizeof(slot->name));
+	strncpy(slot->name, name != NULL ? name : "", sizeof(slot->name) - 1);
+	__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->want, b->token, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < CLAIM_MS; i++) {
+		if (__atomic_load_n(&slot->serves, __ATOMIC_ACQUIRE) == b->token)
+			return 0;
+		if (__atomic_load_n(&slot->refused, __ATOMIC_ACQUIRE) == b->token)
+			return cl_fail(slot->status < 0 ? slot->status : -EPERM,
+				"the saker refuses another program: %s", strerror(-slot->status));
+		nap(LOOK_NS);
+		__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELAXED);
+	}
+	return cl_fail(-ETIMEDOUT, "the saker behind this memory does not answer");
+}
+
+/* Whether the engine still serves us; `still` counts the beats without a sign of it. */
+static bool
+engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
+{
+	uint32_t beat = __atomic_load_n(&b->dir->engine_beat, __ATOMIC_ACQUIRE);
+
+	*still = beat == *seen ? *still + 1 : 0;
+	*seen = beat;
+	return *still * SHM_BAR_BEAT_MS < b->timeout_ms &&
+	       __atomic_load_n(&b->dir->slots[b->slot].serves, __ATOMIC_ACQUIRE) == b->token;
+}
+
+static void *
+beat_main(void *arg)
+{
+	struct cl_bar *b = arg;
+	struct shm_bar_slot *slot = &b->dir->slots[b->slot];
+	uint32_t seen = 0;
+	unsigned still = 0;
+
+	while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+		__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELEASE);
+		if (!engine_lives(b, &seen, &still)) {
+			__atomic_store_n(&b->s->gone, 1, __ATOMIC_RELEASE);
+			return NULL;
+		}
+		nap(SHM_BAR_BEAT_MS * MS);
+	}
+	return NULL;
+}
+
+/* The program's signals are the program's threads'. */
+static int
+beat_start(struct cl_bar *b)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&b->thread, NULL, beat_main, b);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	b->beating = rc == 0;
+	return rc == 0 ? 0 : cl_fail(-rc, "no thread for the heartbeat: %s", strerror(rc));
+}
+
+void
+cl_bar_free(struct cl_bar *b)
+{
+	if (b == NULL)
+		return;
+	if (b->beating) {
+		__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+		pthread_join(b->thread, NULL);
+	}
+	if (b->token != 0)
+		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
+	if (b->base != NULL)
+		munmap(b->base, b->size);
+	if (b->fd >= 0)
+		close(b->fd);
+	free(b);
+}
+
+static int
+attach(struct saker *s, struct cl_bar *b, const char *path, const char *name)
+{
+	uint32_t nslots;
+	int rc = map(b, path);
+
+	if (rc == 0)
+		rc = check(b, path, &nslots);
+	if (rc == 0)
+		rc = lock_slot(b, nslots);
+	if (rc == 0)
+		rc = claim(b, name);
+	if (rc == 0)
+		rc = beat_start(b);
+	return rc < 0 ? rc
+		      : cl_start(s, b->base + b->slot_at + b->slot * b->slot_size, b->slot_size);
+}
+
+int
+cl_bar_open(const char *path, const char *name, struct saker **out)
+{
+	struct saker *s = cl_new();
+	struct cl_bar *b = calloc(1, sizeof(*b));
+	int rc;
+
+	if (s == NULL || b == NULL) {
+		free(b);
+		if (s != NULL)
+			cl_free(s);
+		return cl_fail(-ENOMEM, "no memory for an attachment");
+	}
+	b->fd = -1;
+	b->s = s;
+	s->bar = b;
+	rc = attach(s, b, path, name);
+	if (rc < 0) {
+		cl_free(s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two engines joined by rings; instance 0 has a machine's memory, whose programs the tests are. A
+ * thread turns the engines and looks at the memory, so that the tests may block as programs do.
+ */
+#ifndef SAKER_TEST_GATEWAY_RIG_H
+#define SAKER_TEST_GATEWAY_RIG_H
+
+#include <pthread.h>
+
+#include "../../../drivers/gateway/bar.h"
+#include "../../../lib/client/saker.h"
+#include "../engine/pair.h"
+
+#define RIG_SIZE    (16u << 20)
+#define RIG_SLOTS   3
+#define RIG_TIMEOUT 1000 /* ms */
+#define RIG_BYTES   65536
+#define RIG_PORT    7000
+
+struct rig {
+	struct pair pair;
+	struct gw_bar *bar;
+	char path[64], where[80]; /* of the memory file; as a program names it */
+	pthread_t thread;
+	bool stop;
+	void *home; /* of the client of instance 1 */
+	int client;
+};
+
+void rig_start(struct rig *r);
+/* The thread rests, so that the test may poll by itself. */
+void rig_pause(struct rig *r);
+void rig_go(struct rig *r);
+void rig_end(struct rig *r);
+struct gw_bar_view rig_look(const struct rig *r);
+/* Waits until instance `i` has `clients` clients. */
+void rig_clients(struct rig *r, int i, uint32_t clients);
+
+/* A program with what it needs to be connected. */
+struct prog {
+	struct saker *s;
+	struct saker_pd *pd;
+	struct saker_cq *cq;
+	struct saker_qp *qp;
+	struct saker_mr *mr;
+	uint8_t *mem; /* RIG_BYTES */
+};
+/* Of the machine. */
+void prog_open(struct rig *r, struct prog *p);
+/* Of instance 1. */
+void prog_open_far(struct rig *r, struct prog *p);
+void prog_close(struct prog *p);
+/* `from` connects to `to`, which listens at `addr`. */
+void prog_connect(struct prog *from, struct prog *to, const char *addr, uint16_t port);
+/* `from` writes `n` times all its memory to that of `to`; each is verified. */
+void prog_write(struct prog *from, struct prog *to, unsigned n);
+struct saker_event prog_event(struct prog *p, enum saker_event_type type);
+
+#endif
