@@ -53,19 +53,25 @@ engine_run(struct app *a)
 
 	if (ports_resolve(&a->s, why) < 0)
 		return refuse(why);
+	if (gateway_prepare(a, why) < 0)
+		return refuse(why);
 	a->e = eng_create(&a->s.eng, why, sizeof(why));
 	if (a->e == NULL)
 		return refuse(why);
 	rc = eng_socket_start(a->e, a->s.socket, why, sizeof(why));
+	if (rc == 0)
+		rc = gateway_start(a, why);
 	if (rc == 0) {
 		if (eng_telemetry_register(a->e) < 0)
 			sk_log(SK_LOG_WARNING, "dpdk-telemetry has no /saker commands");
 		rc = run(a, why);
+		gateway_stop();
 		eng_socket_stop(a->e);
 	}
 	if (rc == 0)
 		stats_final(a);
 	eng_destroy(a->e);
+	gateway_free();
 	free(a->cleared);
 	return rc < 0 ? refuse(why) : EXIT_SUCCESS;
 }

@@ -21,7 +21,7 @@ static void stop(struct app *a, const char *arg);
 static void quit(struct app *a, const char *arg);
 
 static const struct command {
-	const char *words; /* "*" stands for the argument */
+	const char *words; /* "*" stands for the argument, "**" for the rest of the line */
 	void (*run)(struct app *a, const char *arg);
 	const char *help;
 } commands[] = {
@@ -32,10 +32,12 @@ static const struct command {
 	{"show client all", show_clients, "clients and what they hold"},
 	{"show counters", show_counters, "every counter of every layer"},
 	{"show counters *", show_counters, "nonzero: those that have counted"},
+	{"show vms", show_vms, "virtual machines, what they hold, and the switch"},
 	{"show loops", show_loops, "what runs on which loop, and how busy it is"},
 	{"show config", show_config, "the effective configuration and where it comes from"},
 	{"clear port stats *", clear_port_stats, "begin anew with a port's statistics: all or N"},
 	{"clear counters", clear_counters, "begin anew with the counters"},
+	{"vm **", vm_command, "add NAME KEY=VALUE..., del NAME: virtual machines"},
 	{"start", start, "run the loops again"},
 	{"stop", stop, "halt the loops: nothing is sent or answered until 'start'"},
 	{"quit", quit, "end"},
@@ -45,6 +47,7 @@ static const struct command {
 /* Where librte_cmdline puts the words of a line; the argument is the last that was a "*". */
 struct result {
 	cmdline_fixed_string_t word[MAX_WORDS];
+	cmdline_multi_string_t rest;
 };
 
 struct instance {
@@ -52,6 +55,7 @@ struct instance {
 	struct cmdline_token_string token[MAX_WORDS];
 	char word[MAX_WORDS][16];
 	int arg; /* index of the argument; -1: none */
+	bool rest;
 	const struct command *command;
 };
 
@@ -69,7 +73,10 @@ dispatch(void *parsed, struct cmdline *cl, void *data)
 	const struct result *r = parsed;
 
 	(void)cl;
-	in->command->run(prompt.a, in->arg >= 0 ? r->word[in->arg] : "");
+	in->command->run(prompt.a,
+		in->rest       ? r->rest
+		: in->arg >= 0 ? r->word[in->arg]
+			       : "");
 	fflush(stdout);
 }
 
@@ -96,6 +103,11 @@ instance_make(struct instance *in, const struct command *c)
 		t->string_data.str = any ? NULL : in->word[n];
 		if (any)
 			in->arg = (int)n;
+		if (strcmp(w, "**") == 0) {
+			t->hdr.offset = offsetof(struct result, rest);
+			t->string_data.str = TOKEN_STRING_MULTI;
+			in->rest = true;
+		}
 		in->inst->tokens[n++] = (void *)t;
 	}
 	in->inst->f = dispatch;

@@ -3,6 +3,7 @@
 #ifndef APP_SAKER_H
 #define APP_SAKER_H
 
+#include "../../drivers/gateway/gateway.h"
 #include "../../lib/engine/engine.h"
 #include "settings.h"
 
@@ -54,6 +55,18 @@ void clear_port_stats(struct app *a, const char *arg);
 void stats_final(struct app *a);
 /* A line of hashes or dashes with a title in it. */
 void stats_rule(char c, const char *title);
+
+/* ---- gateway.c: virtual machines. 0, or -errno with a sentence. */
+/* Behind ports_resolve(): the uplink becomes the gateway's. */
+int gateway_prepare(struct app *a, char why[WHY_LEN]);
+/* The engine is there: machines may come. */
+int gateway_start(struct app *a, char why[WHY_LEN]);
+/* The loops still may run; then, when they do not: */
+void gateway_stop(void);
+void gateway_free(void);
+/* The prompt's words. */
+void vm_command(struct app *a, const char *arg);
+void show_vms(struct app *a, const char *arg);
 
 /* ---- notify.c */
 /* Tells the service manager ($NOTIFY_SOCKET), if there is one. */

@@ -17,6 +17,7 @@
 #define PORT(f)  offsetof(struct port_setting, f)
 #define IF(f)    offsetof(struct if_setting, f)
 #define ROUTE(f) offsetof(struct route_setting, f)
+#define VM(f)    offsetof(struct vm_setting, f)
 
 struct row {
 	const char *section, *key;
@@ -130,8 +131,20 @@ static const struct row rows[] = {
 	{"limits", "cq-depth", KIND_U32, AT(eng.limits.cq_depth), 2, 1u << 22},
 	{"limits", "ird", KIND_U16, AT(eng.limits.ird), 0, SHM_DEPTH_AUTO - 1},
 	{"limits", "ord", KIND_U16, AT(eng.limits.ord), 0, SHM_DEPTH_AUTO - 1},
+
+	{"gateway", "enabled", KIND_BOOL, AT(gateway.enabled), 0, 0},
+	{"gateway", "uplink", KIND_TEXT, AT(gateway.uplink), 0, NAME_LEN},
+	{"gateway", "control", KIND_TEXT, AT(gateway.control), 0, PATH_LEN},
+	{"gateway", "mbufs", KIND_U32, AT(gateway.mbufs), 1024, 1u << 24},
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
+
+const char *const vm_keys[VM_KEYS] = {"name", "path", "size", "slots", "timeout", "mac", "vlan",
+	"ip", "gateway", "peers", "nic", "nic-mac", "qps", "mrs", "rate", "mbufs"};
+#define VM_ROW(i, key)                                                                             \
+	{                                                                                          \
+		"vm", key, KIND_TEXT, VM(value[i]), 0, VALUE_LEN                                   \
+	}
 
 static const struct row numbered_rows[] = {
 	{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
@@ -145,6 +158,22 @@ static const struct row numbered_rows[] = {
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
 	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
+	VM_ROW(0, "name"),
+	VM_ROW(1, "path"),
+	VM_ROW(2, "size"),
+	VM_ROW(3, "slots"),
+	VM_ROW(4, "timeout"),
+	VM_ROW(5, "mac"),
+	VM_ROW(6, "vlan"),
+	VM_ROW(7, "ip"),
+	VM_ROW(8, "gateway"),
+	VM_ROW(9, "peers"),
+	VM_ROW(10, "nic"),
+	VM_ROW(11, "nic-mac"),
+	VM_ROW(12, "qps"),
+	VM_ROW(13, "mrs"),
+	VM_ROW(14, "rate"),
+	VM_ROW(15, "mbufs"),
 };
 
 static const struct numbered {
@@ -155,6 +184,7 @@ static const struct numbered {
 	{"port", AT(ports), sizeof(struct port_setting), PORT(present), ENG_MAX_PORTS},
 	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
 	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
+	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -167,6 +197,7 @@ settings_default(struct settings *s)
 	s->eng.huge_pages = true;
 	strcpy(s->socket, SHM_SOCKET_DEFAULT);
 	s->mtu = 1500;
+	s->gateway.mbufs = 16384;
 	s->rxd = s->txd = 1024;
 	for (unsigned i = 0; i < ENG_MAX_PORTS; i++)
 		s->ports[i].checksum = s->ports[i].tso = true;

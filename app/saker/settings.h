@@ -19,7 +19,7 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 #define PATH_LEN 108 /* of a Unix socket */
 #define FILE_LEN 256
 #define WHY_LEN  256 /* of a sentence that refuses */
-#define MAX_KEYS 96
+#define MAX_KEYS 128
 
 struct prefix {
 	struct sk_addr addr;
@@ -53,6 +53,25 @@ struct route_setting { /* [route N] */
 	struct sk_addr gateway;
 };
 
+#define VM_MAX    32
+#define VM_KEYS   16
+#define VALUE_LEN 108
+
+/* What a machine's section may say, in its own order; drivers/gateway/keys.c reads the values. */
+extern const char *const vm_keys[VM_KEYS];
+
+struct vm_setting { /* [vm N] */
+	bool present;
+	char value[VM_KEYS][VALUE_LEN];
+};
+
+struct gateway_setting { /* [gateway] */
+	bool enabled;
+	char uplink[NAME_LEN];
+	char control[PATH_LEN];
+	uint32_t mbufs;
+};
+
 struct settings {
 	struct eng_config eng;
 	char socket[PATH_LEN];
@@ -63,6 +82,8 @@ struct settings {
 	struct port_setting ports[ENG_MAX_PORTS];
 	struct if_setting ifs[ENG_MAX_IFS];
 	struct route_setting routes[ENG_MAX_ROUTES];
+	struct gateway_setting gateway;
+	struct vm_setting vms[VM_MAX];
 	uint8_t source[MAX_KEYS]; /* enum source, by row of the table */
 	/* The command line's own */
 	bool interactive;

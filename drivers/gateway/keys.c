@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What can be said about a machine: one table of keys. */
+#include "gateway_priv.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/wire/wire.h"
+
+#define REFUSE(...) (snprintf(err, errlen, __VA_ARGS__), -EINVAL)
+#define AT(f)       offsetof(struct gw_vm_config, f)
+
+void
+gw_vm_default(struct gw_vm_config *vm)
+{
+	memset(vm, 0, sizeof(*vm));
+	vm->size = 64ull << 20;
+	vm->slots = 8;
+	vm->timeout_ms = 5000;
+	vm->vlan = ETH_NO_VLAN;
+	vm->qps = 256;
+	vm->mrs = 1024;
+	vm->mbufs = 4096;
+}
+
+enum key_kind {
+	KEY_NAME,
+	KEY_PATH,
+	KEY_U32,
+	KEY_BYTES,
+	KEY_MAC,
+	KEY_ADDRS,
+	KEY_ADDR,
+	KEY_VLAN,
+	KEY_YES
+};
+
+static const struct key {
+	const char *name;
+	enum key_kind kind;
+	size_t at;
+	uint64_t min, max;
+} keys[] = {
+	{"name", KEY_NAME, AT(name), 0, 0},
+	{"path", KEY_PATH, AT(path), 0, 0},
+	{"size", KEY_BYTES, AT(size), GW_BAR_MIN, GW_BAR_MAX},
+	{"slots", KEY_U32, AT(slots), 1, SHM_BAR_SLOTS},
+	{"timeout", KEY_U32, AT(timeout_ms), SHM_BAR_BEAT_MS, 60000},
+	{"mac", KEY_MAC, AT(mac), 0, 0},
+	{"vlan", KEY_VLAN, AT(vlan), 1, 4094},
+	{"ip", KEY_ADDRS, 0, 0, 0},
+	{"gateway", KEY_ADDR, AT(gateway), 0, 0},
+	{"peers", KEY_YES, AT(peers), 0, 0},
+	{"nic", KEY_PATH, AT(nic), 0, 0},
+	{"nic-mac", KEY_MAC, AT(nic_mac), 0, 0},
+	{"qps", KEY_U32, AT(qps), 1, 1u << 16},
+	{"mrs", KEY_U32, AT(mrs), 1, 1u << 20},
+	{"rate", KEY_BYTES, AT(rate), 0, 1ull << 34},
+	{"mbufs", KEY_U32, AT(mbufs), 256, 1u << 20},
+};
+
+/* Digits, and k, m or g. */
+static bool
+number(const char *text, bool units, uint64_t *out)
+{
+	static const char letters[] = "kmg";
+	const char *unit;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (errno != 0 || *end == '\0')
+		return errno == 0;
+	unit = strchr(letters, tolower((unsigned char)*end));
+	return units && unit != NULL && end[1] == '\0' &&
+	       !__builtin_mul_overflow(*out, 1ull << (10 * (unit - letters + 1)), out);
+}
+
+static int
+set_number(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
+{
+	uint64_t v;
+
+	if (!number(text, k->kind == KEY_BYTES, &v) || v < k->min || v > k->max)
+		return REFUSE("%s=%s is not within %llu..%llu", k->name, text,
+			(unsigned long long)k->min, (unsigned long long)k->max);
+	if (k->kind == KEY_BYTES)
+		*(uint64_t *)at = v;
+	else if (k->kind == KEY_VLAN)
+		*(uint16_t *)at = (uint16_t)v;
+	else
+		*(uint32_t *)at = (uint32_t)v;
+	return 0;
+}
+
+static int
+set_text(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
+{
+	size_t most = k->kind == KEY_NAME ? GW_NAME_MAX : GW_PATH_MAX;
+	bool good = text[0] != '\0' && strlen(text) < most;
+
+	for (const char *p = text; good && *p != '\0'; p++)
+		good = k->kind == KEY_NAME ? isalnum((unsigned char)*p) || strchr("-_.", *p) != NULL
+					   : isgraph((unsigned char)*p) && *p != ',';
+	if (!good)
+		return REFUSE("%s=%s is no good name", k->name, text);
+	strcpy((char *)at, text);
+	return 0;
+}
+
+static int
+set_mac(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
+{
+	unsigned b[6];
+	int n = 0;
+
+	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
+		    &n) != 6 ||
+		text[n] != '\0' || (b[0] & 1) != 0)
+		return REFUSE("%s=%s is no MAC address of one station", k->name, text);
+	for (unsigned i = 0; i < 6; i++)
+		at[i] = (uint8_t)b[i];
+	return 0;
+}
+
+/* "192.0.2.1/24,2001:db8::1/64" */
+static int
+set_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
+{
+	char copy[GW_ADDRS_MAX * (SK_ADDR_STRLEN + 4)], *save = NULL;
+
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return REFUSE("ip= has too many addresses");
+	vm->naddrs = 0;
+	for (char *a = strtok_r(copy, ",", &save); a != NULL; a = strtok_r(NULL, ",", &save)) {
+		struct gw_prefix *p = &vm->addrs[vm->naddrs];
+		char *slash = strchr(a, '/');
+		uint64_t len;
+
+		if (vm->naddrs == GW_ADDRS_MAX)
+			return REFUSE("ip= has more addresses than %u", GW_ADDRS_MAX);
+		if (slash != NULL)
+			*slash++ = '\0';
+		if (slash == NULL || sk_addr_parse(a, &p->addr) != 0 ||
+			!number(slash, false, &len) || len > (sk_addr_is_v4(&p->addr) ? 32 : 128))
+			return REFUSE("ip=%s is not ADDRESS/LENGTH,...", text);
+		p->len = (unsigned)len;
+		vm->naddrs++;
+	}
+	return vm->naddrs > 0 ? 0 : REFUSE("ip= names no address");
+}
+
+static int
+set_yes(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return REFUSE("%s=%s is neither yes nor no", k->name, text);
+	*(bool *)at = text[0] == 'y';
+	return 0;
+}
+
+int
+gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err, size_t errlen)
+{
+	const struct key *k = keys;
+	uint8_t *at;
+
+	while (k < keys + sizeof(keys) / sizeof(keys[0]) && strcmp(k->name, key) != 0)
+		k++;
+	if (k == keys + sizeof(keys) / sizeof(keys[0]))
+		return REFUSE("a machine has no key '%s'", key);
+	at = (uint8_t *)vm + k->at;
+	switch (k->kind) {
+	case KEY_NAME:
+	case KEY_PATH:
+		return set_text(k, value, at, err, errlen);
+	case KEY_MAC:
+		return set_mac(k, value, at, err, errlen);
+	case KEY_ADDRS:
+		return set_addrs(vm, value, err, errlen);
+	case KEY_ADDR:
+		if (sk_addr_parse(value, &vm->gateway) != 0)
+			return REFUSE("gateway=%s is no address", value);
+		return 0;
+	case KEY_YES:
+		return set_yes(k, value, at, err, errlen);
+	default:
+		return set_number(k, value, at, err, errlen);
+	}
+}

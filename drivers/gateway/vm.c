@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One machine: its engine with its quotas, its memory, its ports at the switch. */
+#include "gateway_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "../../lib/wire/wire.h"
+
+#define LISTENERS 64
+
+/* The limits of its engine are the machine's quotas. */
+static void
+quotas(struct eng_limits *l, const struct gw_vm_config *vm)
+{
+	l->clients = SHM_BAR_SLOTS * 2; /* those that leave still count */
+	l->qps = l->client_qps = vm->qps;
+	l->cqs = l->client_cqs = vm->qps * 2;
+	l->mrs = l->client_mrs = vm->mrs;
+	l->mws = l->client_mws = SK_MIN(l->mws, vm->mrs);
+	l->pds = SK_MIN(l->pds, vm->qps);
+	l->srqs = SK_MIN(l->srqs, vm->qps);
+	l->listeners = SK_MIN(l->listeners, LISTENERS);
+	l->conns = vm->qps * 2;
+	l->rx_mbufs = l->tx_mbufs = vm->mbufs;
+}
+
+static void
+engine_config(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
+{
+	*c = *g->cfg.base;
+	snprintf(c->name, sizeof(c->name), "%s", vm->cfg.name);
+	c->nports = 1;
+	c->ports[0] = (struct eng_port_config){.port_id = vm->vport.device, .mtu = g->cfg.mtu};
+	memcpy(c->ports[0].mac, vm->cfg.mac, sizeof(c->ports[0].mac));
+	c->nifs = vm->cfg.naddrs;
+	for (unsigned i = 0; i < vm->cfg.naddrs; i++)
+		c->ifs[i] = (struct eng_if_config){.vlan = vm->cfg.vlan,
+			.addr = vm->cfg.addrs[i].addr,
+			.prefix = vm->cfg.addrs[i].len};
+	c->nroutes = 0;
+	if (!sk_addr_is_any(&vm->cfg.gateway))
+		c->routes[c->nroutes++] = (struct eng_route_config){.gateway = vm->cfg.gateway};
+	/* Run to completion: somebody else's loop turns it. */
+	c->nloops = c->ntransports = c->nstages = 1;
+	c->control_loop = c->transport_loop[0] = c->stage_loop[0] = 0;
+	c->idle = ENG_IDLE_POLL;
+	c->hook = NULL;
+	quotas(&c->limits, &vm->cfg);
+}
+
+static int
+engine_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
+{
+	struct eng_config *c = malloc(sizeof(*c));
+	struct gw_port_config pc = {.kind = GW_ENGINE,
+		.tenant = vm->number,
+		.vlan = vm->cfg.vlan,
+		.peers = vm->cfg.peers,
+		.rate = vm->cfg.rate};
+	int rc = c == NULL ? -ENOMEM : gw_vport_make(g, &vm->vport, err, errlen);
+
+	if (rc == 0) {
+		engine_config(g, vm, c);
+		vm->e = eng_create(c, err, errlen);
+		rc = vm->e == NULL ? -EINVAL : 0;
+	}
+	free(c);
+	if (rc != 0)
+		return rc;
+	memcpy(pc.mac, vm->cfg.mac, sizeof(pc.mac));
+	pc.in = vm->vport.in;
+	pc.out = vm->vport.out;
+	rc = vm->vport.port = gw_switch_add(g->sw, &pc);
+	if (rc == -EEXIST)
+		snprintf(err, errlen, "%s: another machine has this MAC address", vm->cfg.name);
+	return rc < 0 ? rc : 0;
+}
+
+static int
+nic_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
+{
+	struct gw_port_config pc = {.kind = GW_NIC,
+		.tenant = vm->number,
+		.vlan = vm->cfg.vlan,
+		.peers = vm->cfg.peers,
+		.rate = vm->cfg.rate};
+	int rc;
+
+	if (vm->cfg.nic[0] == '\0')
+		return 0;
+	rc = gw_nic_make(g, &vm->nic, vm->cfg.nic, &pc.multi_seg, err, errlen);
+	if (rc != 0)
+		return rc;
+	memcpy(pc.mac, vm->cfg.nic_mac, sizeof(pc.mac));
+	pc.device = vm->nic.device;
+	rc = vm->nic.port = gw_switch_add(g->sw, &pc);
+	if (rc == -EEXIST)
+		snprintf(err, errlen, "%s: somebody has the card's MAC address", vm->cfg.name);
+	return rc < 0 ? rc : 0;
+}
+
+/* Locally administered, and the same for the same name: FNV-1a. */
+static void
+mac_of(const char *name, uint8_t mac[6])
+{
+	uint64_t h = 14695981039346656037ull;
+
+	for (; *name != '\0'; name++)
+		h = (h ^ (uint8_t)*name) * 1099511628211ull;
+	for (unsigned i = 0; i < 6; i++)
+		mac[i] = (uint8_t)(h >> (8 * i));
+	mac[0] = (mac[0] & 0xfc) | 0x02;
+}
+
+int
+gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
+{
+	static const uint8_t none[6];
+	const char *missing = cfg->name[0] == '\0'   ? "a name"
+			      : cfg->path[0] == '\0' ? "path="
+			      : cfg->naddrs == 0     ? "ip="
+						     : NULL;
+
+	if (missing != NULL) {
+		snprintf(err, errlen, "a machine needs %s", missing);
+		return -EINVAL;
+	}
+	if (memcmp(cfg->mac, none, 6) == 0)
+		mac_of(cfg->name, cfg->mac);
+	if (memcmp(cfg->nic_mac, none, 6) == 0) {
+		memcpy(cfg->nic_mac, cfg->mac, 6);
+		cfg->nic_mac[3] ^= 0x01;
+	}
+	return 0;
+}
+
+int
+gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct gw_vm **out,
+	char *err, size_t errlen)
+{
+	struct gw_vm *vm = calloc(1, sizeof(*vm));
+	int rc;
+
+	*out = vm;
+	snprintf(err, errlen, "no memory for a machine");
+	if (vm == NULL)
+		return -ENOMEM;
+	vm->cfg = *cfg;
+	vm->number = number;
+	vm->vport.port = vm->nic.port = -1;
+	rc = engine_start(g, vm, err, errlen);
+	if (rc == 0) {
+		const struct gw_bar_config bc = {.path = vm->cfg.path,
+			.size = vm->cfg.size,
+			.slots = vm->cfg.slots,
+			.timeout_ms = vm->cfg.timeout_ms};
+
+		vm->bar = gw_bar_create(vm->e, &bc, err, errlen);
+		rc = vm->bar == NULL ? -EINVAL : nic_start(g, vm, err, errlen);
+	}
+	return rc;
+}
+
+void
+gw_vm_free(struct gw_vm *vm)
+{
+	gw_nic_free(&vm->nic);
+	if (vm->e != NULL)
+		eng_destroy(vm->e);
+	gw_bar_destroy(vm->bar);
+	gw_vport_free(&vm->vport);
+	free(vm);
+}
