@@ -36,55 +36,67 @@ running(void *arg)
 	return run_running();
 }
 
-/* The engine's port that is the uplink; -1: none was named. -2: there is no such port. */
 static int
-uplink_find(const struct settings *s)
+create(struct app *a, int uplink, uint32_t mtu, char why[WHY_LEN])
 {
-	uint16_t id;
+	const struct gw_config cfg = {.base = &a->s.eng,
+		.uplink = uplink,
+		.mtu = mtu,
+		.mbufs = a->s.gateway.mbufs,
+		.running = running};
 
-	if (s->gateway.uplink[0] == '\0')
-		return -1;
-	if (rte_eth_dev_get_port_by_name(s->gateway.uplink, &id) != 0)
-		return -2;
-	for (unsigned i = 0; i < s->eng.nports; i++)
-		if (s->eng.ports[i].port_id == id)
-			return (int)i;
-	return -2;
+	state.g = gw_create(&cfg, why, WHY_LEN);
+	return state.g == NULL ? -EINVAL : 0;
 }
 
 int
 gateway_prepare(struct app *a, char why[WHY_LEN])
 {
+	if (!a->s.gateway.enabled || a->s.gateway.uplink[0] != '\0')
+		return 0;
+	return create(a, -1, a->s.mtu, why);
+}
+
+/* The port of this device; -1: none. */
+static int
+port_of(const struct eng_config *c, uint16_t device)
+{
+	for (unsigned i = 0; i < c->nports; i++)
+		if (c->ports[i].port_id == device)
+			return (int)i;
+	return -1;
+}
+
+int
+gateway_plug(struct app *a, char why[WHY_LEN])
+{
 	struct eng_config *c = &a->s.eng;
-	struct gw_config cfg = {.base = c,
-		.uplink = -1,
-		.mtu = a->s.mtu,
-		.mbufs = a->s.gateway.mbufs,
-		.running = running};
+	struct eng_port_config *p;
+	uint8_t mac[6];
+	uint16_t id;
 	int port;
 
 	if (!a->s.gateway.enabled)
 		return 0;
-	port = uplink_find(&a->s);
-	if (port == -2)
-		return refuse_why(
-			why, "[gateway] uplink = %s is no port of this saker", a->s.gateway.uplink);
-	if (port >= 0) {
-		cfg.uplink = c->ports[port].port_id;
-		cfg.mtu = c->ports[port].mtu;
-	}
-	state.g = gw_create(&cfg, why, WHY_LEN);
-	if (state.g == NULL)
-		return -EINVAL;
-	if (port >= 0) {
-		struct eng_port_config *p = &c->ports[port];
-
-		/* Rings have no offloads, whatever the device could do. */
-		p->port_id = gw_host_port(state.g, p->mac);
-		p->offload_cksum = p->offload_tso = false;
+	if (state.g == NULL) {
+		port = rte_eth_dev_get_port_by_name(a->s.gateway.uplink, &id) == 0 ? port_of(c, id)
+										   : -1;
+		if (port < 0)
+			return refuse_why(why, "[gateway] uplink = %s is no port of this saker",
+				a->s.gateway.uplink);
+		if (create(a, id, c->ports[port].mtu, why) < 0)
+			return -EINVAL;
+		c->ports[port].port_id = gw_host_port(state.g, mac);
 	}
 	c->hook = hook;
 	c->hook_arg = state.g;
+	port = port_of(c, gw_host_port(state.g, mac));
+	if (port < 0)
+		return 0;
+	p = &c->ports[port];
+	memcpy(p->mac, mac, sizeof(p->mac));
+	/* Rings have no offloads, whatever the device could do. */
+	p->offload_cksum = p->offload_tso = false;
 	return 0;
 }
 

@@ -51,9 +51,8 @@ engine_run(struct app *a)
 	char why[WHY_LEN];
 	int rc;
 
-	if (ports_resolve(&a->s, why) < 0)
-		return refuse(why);
-	if (gateway_prepare(a, why) < 0)
+	if (gateway_prepare(a, why) < 0 || ports_resolve(&a->s, why) < 0 ||
+		gateway_plug(a, why) < 0)
 		return refuse(why);
 	a->e = eng_create(&a->s.eng, why, sizeof(why));
 	if (a->e == NULL)

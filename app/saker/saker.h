@@ -57,8 +57,10 @@ void stats_final(struct app *a);
 void stats_rule(char c, const char *title);
 
 /* ---- gateway.c: virtual machines. 0, or -errno with a sentence. */
-/* Behind ports_resolve(): the uplink becomes the gateway's. */
+/* Before ports_resolve(), which then finds the gateway's port where there is no uplink; and behind
+ * it, when the uplink becomes the gateway's. */
 int gateway_prepare(struct app *a, char why[WHY_LEN]);
+int gateway_plug(struct app *a, char why[WHY_LEN]);
 /* The engine is there: machines may come. */
 int gateway_start(struct app *a, char why[WHY_LEN]);
 /* The loops still may run; then, when they do not: */

@@ -44,7 +44,7 @@ static int
 host_start(struct gw *g, char *err, size_t errlen)
 {
 	struct gw_port_config pc = {.kind = GW_ENGINE, .tenant = GW_HOST, .vlan = ETH_NO_VLAN};
-	int rc = gw_vport_make(g, &g->host, err, errlen);
+	int rc = gw_vport_make(g, &g->host, "gateway", err, errlen);
 
 	if (rc != 0)
 		return rc;

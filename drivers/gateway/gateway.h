@@ -33,7 +33,8 @@ struct gw_config {
 struct gw *gw_create(const struct gw_config *cfg, char *err, size_t errlen);
 /* Nobody polls or tends any more. */
 void gw_destroy(struct gw *g);
-/* The port at which the host's own engine finds the wire, and the address that it uses there. */
+/* The port ("net_ring_gateway") at which the host's own engine finds wire and machines, and the
+ * address that it uses there. */
 uint16_t gw_host_port(const struct gw *g, uint8_t mac[6]);
 
 bool gw_poll(struct gw *g, uint64_t now);

@@ -58,8 +58,9 @@ struct gw {
 	struct gw_control *control;
 };
 
-/* vport.c. 0, or -errno with one sentence. */
-int gw_vport_make(struct gw *g, struct gw_vport *v, char *err, size_t errlen);
+/* vport.c. 0, or -errno with one sentence. `device_name`: behind "net_ring_"; NULL: a number's. */
+int gw_vport_make(
+	struct gw *g, struct gw_vport *v, const char *device_name, char *err, size_t errlen);
 void gw_vport_free(struct gw_vport *v);
 /* Configures and starts a device with one queue pair. *multi_seg: it takes frames in pieces. */
 int gw_device_start(struct gw *g, uint16_t device, bool *multi_seg, char *err, size_t errlen);

@@ -61,7 +61,7 @@ engine_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 		.vlan = vm->cfg.vlan,
 		.peers = vm->cfg.peers,
 		.rate = vm->cfg.rate};
-	int rc = c == NULL ? -ENOMEM : gw_vport_make(g, &vm->vport, err, errlen);
+	int rc = c == NULL ? -ENOMEM : gw_vport_make(g, &vm->vport, NULL, err, errlen);
 
 	if (rc == 0) {
 		engine_config(g, vm, c);

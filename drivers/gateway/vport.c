@@ -17,7 +17,7 @@
 #define REFUSE(rc, ...) (snprintf(err, errlen, __VA_ARGS__), (rc))
 
 int
-gw_vport_make(struct gw *g, struct gw_vport *v, char *err, size_t errlen)
+gw_vport_make(struct gw *g, struct gw_vport *v, const char *device_name, char *err, size_t errlen)
 {
 	char name[24];
 	int device;
@@ -29,7 +29,10 @@ gw_vport_make(struct gw *g, struct gw_vport *v, char *err, size_t errlen)
 	v->out = rte_ring_create(name, GW_RING, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	if (v->in == NULL || v->out == NULL)
 		return REFUSE(-ENOMEM, "no memory for an engine's port");
-	snprintf(name, sizeof(name), "gw%u", g->made);
+	if (device_name != NULL)
+		snprintf(name, sizeof(name), "%s", device_name);
+	else
+		snprintf(name, sizeof(name), "gw%u", g->made);
 	snprintf(v->name, sizeof(v->name), "net_ring_%s", name);
 	device = rte_eth_from_rings(name, &v->out, 1, &v->in, 1, SOCKET_ID_ANY);
 	if (device < 0)
@@ -52,8 +55,8 @@ ring_free(struct rte_ring *r)
 void
 gw_vport_free(struct gw_vport *v)
 {
+	/* The engine has stopped it. */
 	if (v->made) {
-		rte_eth_dev_stop(v->device);
 		rte_eth_dev_close(v->device);
 		rte_vdev_uninit(v->name);
 	}

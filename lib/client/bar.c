@@ -24,6 +24,13 @@
 #define LOOK_NS    MS        /* between two looks for the engine's answer */
 #define CLAIM_MS   10000     /* for the engine's answer */
 #define TIMEOUT_MS 60000u    /* most that a directory may say */
+#define IDLE_NS                                                                                    \
+	(20 * MS) /* how soon the thread notices that saker_fd() was asked for, or the end */
+/* Between two looks for somebody who sleeps on saker_fd(): short while things come, and for a while
+ * afterwards. */
+#define WATCH_MIN_NS  (MS / 5)
+#define WATCH_MAX_NS  (2 * MS)
+#define WATCH_FAST_NS (50 * MS)
 
 struct cl_bar {
 	uint8_t *base;
@@ -35,6 +42,8 @@ struct cl_bar {
 	struct saker *s;
 	pthread_t thread;
 	bool beating, stop; /* stop: atomic */
+	bool watched;       /* atomic: somebody sleeps on saker_fd() */
+	long quiet_ns;      /* for so long nothing came */
 };
 
 static void
@@ -142,6 +151,26 @@ engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 	       __atomic_load_n(&b->dir->slots[b->slot].serves, __ATOMIC_ACQUIRE) == b->token;
 }
 
+/* Until the next beat; for somebody who sleeps on saker_fd(), looks into the rings meanwhile, the
+ * more rarely the longer nothing comes. */
+static void
+between_beats(struct cl_bar *b)
+{
+	long left = SHM_BAR_BEAT_MS * MS;
+
+	while (left > 0 && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+		bool watched = __atomic_load_n(&b->watched, __ATOMIC_ACQUIRE);
+		long gap = !watched                      ? IDLE_NS
+			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS
+							 : WATCH_MAX_NS;
+
+		nap(gap);
+		left -= gap;
+		if (watched)
+			b->quiet_ns = cl_wait_look(b->s) ? 0 : b->quiet_ns + gap;
+	}
+}
+
 static void *
 beat_main(void *arg)
 {
@@ -154,11 +183,18 @@ beat_main(void *arg)
 		__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELEASE);
 		if (!engine_lives(b, &seen, &still)) {
 			__atomic_store_n(&b->s->gone, 1, __ATOMIC_RELEASE);
+			cl_wait_look(b->s);
 			return NULL;
 		}
-		nap(SHM_BAR_BEAT_MS * MS);
+		between_beats(b);
 	}
 	return NULL;
+}
+
+void
+cl_bar_watch(struct cl_bar *b)
+{
+	__atomic_store_n(&b->watched, true, __ATOMIC_RELEASE);
 }
 
 /* The program's signals are the program's threads'. */
@@ -177,14 +213,20 @@ beat_start(struct cl_bar *b)
 }
 
 void
+cl_bar_quiet(struct cl_bar *b)
+{
+	if (b == NULL || !b->beating)
+		return;
+	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+	pthread_join(b->thread, NULL);
+	b->beating = false;
+}
+
+void
 cl_bar_free(struct cl_bar *b)
 {
 	if (b == NULL)
 		return;
-	if (b->beating) {
-		__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
-		pthread_join(b->thread, NULL);
-	}
 	if (b->token != 0)
 		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
 	if (b->base != NULL)

@@ -221,6 +221,7 @@ cl_free(struct saker *s)
 	mv_lock();
 	TAILQ_REMOVE(&attachments, s, all);
 	mv_unlock();
+	cl_bar_quiet(s->bar);
 	for (unsigned k = 0; k < CL_KINDS; k++)
 		while (!TAILQ_EMPTY(&s->objs[k]))
 			obj_forget(TAILQ_FIRST(&s->objs[k]));

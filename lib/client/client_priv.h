@@ -305,6 +305,9 @@ bool cl_waits(struct saker *s);
 void cl_settle(struct saker *s);
 /* Another thread's reply has come. */
 void cl_kick(struct saker *s);
+/* Makes saker_fd() readable if something waits, or the engine is gone: where the engine cannot.
+ * Returns whether it did. */
+bool cl_wait_look(struct saker *s);
 
 /* ---- mem.c ---- */
 
@@ -342,8 +345,12 @@ int cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags);
 
 /* Claims a slot of the memory file at `path` and attaches. */
 int cl_bar_open(const char *path, const char *name, struct saker **out);
-/* Gives the slot back: the engine then tears down what is left. NULL: nothing. */
+/* Ends the heartbeat, and gives the slot back: the engine then tears down what is left. NULL:
+ * nothing. */
+void cl_bar_quiet(struct cl_bar *b);
 void cl_bar_free(struct cl_bar *b);
+/* From here on its thread looks into the rings for somebody who sleeps on saker_fd(). */
+void cl_bar_watch(struct cl_bar *b);
 /* The path of the device's memory, -ENODEV when there is none. `root` NULL: sysfs. */
 int cl_bar_find(const char *root, char path[CL_PATH]);
 

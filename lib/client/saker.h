@@ -58,7 +58,8 @@ int saker_open_flat(
 /* Destroys what is left. */
 void saker_close(struct saker *s);
 int saker_device(struct saker *s, struct shm_device *out);
-/* Readable when an event or a CQ event may wait; -1 for a flat attachment. */
+/* Readable when an event or a CQ event may wait; -1 for a flat attachment, but for one through an
+ * ivshmem device, whose own thread looks. */
 int saker_fd(struct saker *s);
 
 /* ---- Memory ---- */

@@ -3,7 +3,8 @@
  * Sleeping. The engine wakes a client through one descriptor, but several of its threads may want
  * to sleep: one of them, the leader, sleeps in poll(2) for all, the others on a condition variable;
  * whoever takes in somebody else's reply kicks them. A flat attachment has no descriptor: there the
- * leader calls `idle`, or naps.
+ * leader calls `idle`, or naps. (A machine's attachment has a thread, which looks into the rings
+ * and kicks: bar.c.)
  *
  * A program that was given saker_fd() sleeps outside, so from then on the flag that asks for
  * wake-ups stays up, and whoever reads the descriptors empty without taking what had made them
@@ -51,14 +52,14 @@ cl_wait_init(struct saker *s)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&s->wait.woken, &attr);
 	pthread_condattr_destroy(&attr);
-	if (s->sock < 0)
+	if (s->sock < 0 && s->bar == NULL)
 		return 0;
 	s->wait.kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	s->wait.epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->wait.kick < 0 || s->wait.epoll < 0 ||
-		epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0 ||
 		epoll_add(s->wait.epoll, s->wait.kick, EPOLLIN) < 0 ||
-		epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0)
+		(s->sock >= 0 && (epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0 ||
+					 epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0)))
 		return cl_fail(-errno, "no descriptors to wait with: %s", strerror(errno));
 	return 0;
 }
@@ -247,9 +248,20 @@ saker_fd(struct saker *s)
 	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&s->wait.lock);
 	shm_fence();
+	if (s->bar != NULL)
+		cl_bar_watch(s->bar);
 	if (cl_waits(s))
 		kick_fd(s);
 	return s->wait.epoll;
+}
+
+bool
+cl_wait_look(struct saker *s)
+{
+	if (!__atomic_load_n(&s->gone, __ATOMIC_ACQUIRE) && !cl_waits(s))
+		return false;
+	kick_fd(s);
+	return true;
 }
 
 int

@@ -6,10 +6,13 @@
     guest.py boot [NIC...]            start a guest; prints nothing but errors
     guest.py run [-t SECONDS] COMMAND run COMMAND with bash in the guest; its output and exit status become ours
     guest.py console                  the guest's kernel messages
+    guest.py monitor COMMAND          a command of QEMU's monitor: stop, cont, system_reset
+    guest.py reset                    push its reset button and wait until it is up again ($SAKER_GUEST_REBOOT was set when it was booted)
     guest.py stop                     end it
 
 A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
-Without `offload` it sends whole checksums and no segments larger than the MTU.
+Without `offload` it sends whole checksums and no segments larger than the MTU. `ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory
+is FILE, as large as it is.
 
 The guest's root is the host's, read-only over 9p, under a RAM overlay, so every program of the host is there under the same
 path; /share is a folder that both may write. The kernel package is only unpacked, and siw (which Debian leaves out) is built against
@@ -251,13 +254,15 @@ def start(nics):
     share = HERE + "/share"
     os.makedirs(share)
     k = kernel_version()
-    nics = [Nic(i, n) for i, n in enumerate(nics)]
+    shared = [n.partition("=")[2] for n in nics if n.startswith("ivshmem=")]
+    nics = [Nic(i, n) for i, n in enumerate(n for n in nics if not n.startswith("ivshmem="))]
     open(share + "/agent", "w").write(AGENT)
     open(share + "/modules", "w").write(os.path.join(CACHE, "tree"))
     open(share + "/network", "w").write("".join(n.network() for n in nics))
     cpu = {"tcg": "max", "kvm": "host"}[ACCEL]
     args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""), "-cpu", cpu,
-            "-smp", "2", "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-smp", "2", "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
+            *([] if os.environ.get("SAKER_GUEST_REBOOT") else ["-no-reboot"]),
             # A vhost-user back end maps the guest's memory.
             "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-machine", "q35,memory-backend=ram",
             "-kernel", f"{CACHE}/tree/boot/vmlinuz-{k}", "-initrd", f"{CACHE}/initrd",
@@ -269,9 +274,13 @@ def start(nics):
             "-device", "virtio-9p-pci,fsdev=share,mount_tag=share",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=control,path={HERE}/control,server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",
+            "-monitor", f"unix:{HERE}/monitor,server=on,wait=off",
             "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid", "-daemonize"]
     for n in nics:
         args += n.qemu()
+    for i, path in enumerate(shared):
+        args += ["-object", f"memory-backend-file,id=shared{i},mem-path={path},size={os.stat(path).st_size},share=on",
+                 "-device", f"ivshmem-plain,memdev=shared{i}"]
     done = subprocess.run(args, stdout=open(HERE + "/qemu.log", "w"), stderr=subprocess.STDOUT)
     if done.returncode:
         die("QEMU did not start: " + open(HERE + "/qemu.log").read().strip())
@@ -316,6 +325,26 @@ def run(command, seconds):
     return int(open(base + ".status").read())
 
 
+def monitor(command):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(10)
+        s.connect(HERE + "/monitor")
+        s.sendall(command.encode() + b"\n")
+        seen = b""
+        while seen.count(b"(qemu)") < 2:  # the greeting, and the end of the answer
+            got = s.recv(4096)
+            if not got:
+                break
+            seen += got
+
+
+def reset():
+    os.unlink(HERE + "/share/ready")
+    monitor("system_reset")
+    if not wait_for(HERE + "/share/ready", 180):
+        die("the guest does not come back")
+
+
 def quote(s):
     return "'" + s.replace("'", "'\\''") + "'"
 
@@ -340,6 +369,8 @@ def main():
     r.add_argument("-t", type=int, default=120)
     r.add_argument("command")
     sub.add_parser("console")
+    sub.add_parser("monitor").add_argument("command")
+    sub.add_parser("reset")
     sub.add_parser("stop")
     a = ap.parse_args()
     if a.verb == "build":
@@ -350,6 +381,10 @@ def main():
         sys.exit(run(a.command, a.t))
     elif a.verb == "console":
         print(tail(HERE + "/console", 200), end="")
+    elif a.verb == "monitor":
+        monitor(a.command)
+    elif a.verb == "reset":
+        reset()
     elif a.verb == "stop":
         stop()
 
