@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../shm/shm_bar.h"
-#include "client_priv.h"
+#include "bar_priv.h"
 
 #define MS         1000000ll /* ns */
 #define LOOK_NS    MS        /* between two looks for the engine's answer */
@@ -31,20 +29,6 @@
 #define WATCH_MIN_NS  (MS / 5)
 #define WATCH_MAX_NS  (2 * MS)
 #define WATCH_FAST_NS (50 * MS)
-
-struct cl_bar {
-	uint8_t *base;
-	uint64_t size;
-	int fd; /* holds the lock on the slot's byte */
-	uint32_t token, slot, timeout_ms;
-	struct shm_bar *dir;
-	uint64_t slot_at, slot_size;
-	struct saker *s;
-	pthread_t thread;
-	bool beating, stop; /* stop: atomic */
-	bool watched;       /* atomic: somebody sleeps on saker_fd() */
-	long quiet_ns;      /* for so long nothing came */
-};
 
 static void
 nap(long ns)
@@ -70,6 +54,7 @@ map(struct cl_bar *b, const char *path)
 		return cl_fail(-errno, "%s cannot be mapped: %s", path, strerror(errno));
 	b->base = p;
 	b->size = (uint64_t)st.st_size;
+	b->ino = st.st_ino;
 	b->dir = p;
 	return 0;
 }
@@ -229,6 +214,7 @@ cl_bar_free(struct cl_bar *b)
 		return;
 	if (b->token != 0)
 		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
+	cl_bar_pages_free(b->pages);
 	if (b->base != NULL)
 		munmap(b->base, b->size);
 	if (b->fd >= 0)

@@ -81,6 +81,8 @@ orphan(struct saker *s)
 	pthread_mutex_init(&s->mem.lock, NULL);
 	pthread_mutex_init(&s->wait.lock, NULL);
 	s->table.lock = s->objs_lock = s->cqev.lock = 0;
+	if (s->bar != NULL)
+		cl_bar_orphan(s->bar);
 	close_fd(&s->sock);
 	close_fd(&s->wake_engine);
 	close_fd(&s->wait.wake);

@@ -349,6 +349,12 @@ int cl_bar_open(const char *path, const char *name, struct saker **out);
  * nothing. */
 void cl_bar_quiet(struct cl_bar *b);
 void cl_bar_free(struct cl_bar *b);
+/* Moves memory that the program has into the slot, and says in m->extents where it is; and back.
+ * -errno with a reason. */
+int cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct shm_mr *m);
+void cl_bar_move_out(struct saker *s, const void *addr, size_t len);
+/* In a child, with the lock of move.c: it is the parent's; what was moved becomes private. */
+void cl_bar_orphan(struct cl_bar *b);
 /* From here on its thread looks into the rings for somebody who sleeps on saker_fd(). */
 void cl_bar_watch(struct cl_bar *b);
 /* The path of the device's memory, -ENODEV when there is none. `root` NULL: sysfs. */

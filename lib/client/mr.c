@@ -76,7 +76,9 @@ cl_mr_forget(struct saker_mr *mr)
 {
 	if (mr->moved == NULL)
 		return;
-	if (!mr->obj.s->mem.parents)
+	if (mr->obj.s->bar != NULL && !mr->obj.s->mem.parents)
+		cl_bar_move_out(mr->obj.s, mr->moved, mr->len);
+	else if (!mr->obj.s->mem.parents)
 		cl_move_out(mr->moved, mr->len);
 	mr->moved = NULL;
 	__atomic_fetch_sub(&mr->obj.s->mem.moved, 1, __ATOMIC_RELAXED);
@@ -86,23 +88,25 @@ cl_mr_forget(struct saker_mr *mr)
 static int
 mr_place(struct saker *s, struct saker_mr *mr, void *addr, size_t len, struct shm_mr *m)
 {
+	const uint32_t writes = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC;
+	bool write = (m->access & writes) != 0;
 	int rc;
 
 	m->nextents = 1;
 	if (len != 0 && cl_mem_find(s, addr, len, &m->extents[0]))
 		return 0;
-	if (len == 0 || s->mapped == 0)
+	if (len == 0 || (s->mapped == 0 && s->bar == NULL))
 		return cl_fail(
 			-EFAULT, "%zu bytes at %p are not memory from saker_alloc()", len, addr);
-	rc = cl_move_in(addr, len,
-		(m->access & (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)) !=
-			0);
+	rc = s->bar != NULL ? cl_bar_move_in(s, addr, len, write, m) : cl_move_in(addr, len, write);
 	if (rc < 0)
 		return rc;
 	__atomic_fetch_add(&s->mem.moved, 1, __ATOMIC_RELAXED);
 	mr->obj.s = s;
 	mr->moved = addr;
 	mr->len = len;
+	if (s->bar != NULL)
+		return 0;
 	m->nextents = 0;
 	rc = moved_extents(s, addr, len, m);
 	if (rc < 0)

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Registration of memory that a program in a virtual machine already has: its pages are copied into
+ * the machine's shared memory, which is then mapped in their place. Unlike memory that is brought
+ * over the socket, that memory is one of a fixed size and shared by all the machine's programs, so
+ * each page gets whatever place is free. Pages are counted: they move when the first registration
+ * has them, and back when the last one has gone.
+ *
+ * On the way in the program's other threads are kept away as move_guard.c does it; on the way out
+ * by its handler of SIGSEGV, since userfaultfd does not serve a device's memory.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bar_priv.h"
+#include "move_priv.h"
+#include "move_sys_priv.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+struct bm_page {
+	uintptr_t at;   /* in the program */
+	uint8_t *there; /* in the machine's memory, as libsaker has it mapped */
+	uint32_t held;
+};
+
+struct cl_bar_pages {
+	struct bm_page *page; /* by address */
+	size_t n, room;
+};
+
+/* The first page at or above `at`. */
+static size_t
+lower(const struct cl_bar_pages *t, uintptr_t at)
+{
+	size_t from = 0, to = t->n;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (t->page[mid].at < at)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+static struct bm_page *
+find(const struct cl_bar_pages *t, uintptr_t at)
+{
+	size_t i = lower(t, at);
+
+	return i < t->n && t->page[i].at == at ? &t->page[i] : NULL;
+}
+
+/* Room for `more` pages. */
+static int
+reserve(struct cl_bar_pages *t, size_t more)
+{
+	size_t room = t->n + more;
+	struct bm_page *p;
+
+	if (room <= t->room)
+		return 0;
+	p = realloc(t->page, 2 * room * sizeof(*p));
+	if (p == NULL)
+		return cl_fail(-ENOMEM, "no memory to keep account of moved pages");
+	t->page = p;
+	t->room = 2 * room;
+	return 0;
+}
+
+/* From where on the guard forbids to write anywhere but to the stack. */
+static inline void
+copy(void *to, const void *from, uint64_t len)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
+}
+
+/* ---- In ---- */
+
+/* Part of one mapping of the program's. */
+static int
+part_in(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t len, uint8_t *there)
+{
+	enum mv_guard kind = mv_guard_kind(v->ino == 0);
+	const int fd = b->fd;
+	const uint64_t off = (uint64_t)(there - b->base);
+	long rc;
+
+	/* What is not there could not be read once it is guarded. */
+	rc = cl_sys_madvise(
+		at, len, (v->prot & PROT_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (rc == 0)
+		rc = mv_guard_begin(kind, at, len, v->prot, false);
+	if (rc < 0)
+		return (int)rc;
+	copy(there, (const void *)at, len);
+	rc = cl_sys_mmap(at, len, v->prot, MAP_SHARED | MAP_FIXED, fd, off);
+	if (rc < 0) {
+		mv_guard_undo(kind, at, len, v->prot);
+		return (int)rc;
+	}
+	mv_guard_end(kind, at, len);
+	return 0;
+}
+
+/* [from, to), none of it moved; `there`: as many bytes. */
+static int
+run_copy(const struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
+{
+	struct mv_vma v;
+	size_t at = 0;
+	int rc = 0;
+
+	while (rc == 0 && mv_maps_next(&at, &v) && v.start < to) {
+		uintptr_t start = v.start > from ? v.start : from, end = v.end < to ? v.end : to;
+
+		if (start < end)
+			rc = part_in(b, &v, start, end - start, there + (start - from));
+	}
+	return rc;
+}
+
+static void
+run_enter(struct cl_bar_pages *t, uintptr_t from, uintptr_t to, uint8_t *there)
+{
+	size_t i = lower(t, from), n = (to - from) / MV_PAGE;
+
+	memmove(&t->page[i + n], &t->page[i], (t->n - i) * sizeof(t->page[0]));
+	for (size_t k = 0; k < n; k++)
+		t->page[i + k] =
+			(struct bm_page){.at = from + k * MV_PAGE, .there = there + k * MV_PAGE};
+	t->n += n;
+}
+
+static int
+run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool write)
+{
+	uint8_t *there;
+	int rc = mv_judge(from, to, write);
+
+	if (rc == 0)
+		rc = reserve(b->pages, (to - from) / MV_PAGE);
+	if (rc < 0)
+		return rc;
+	there = saker_alloc(s, to - from);
+	if (there == NULL)
+		return cl_fail(-ENOMEM, "the machine's shared memory has no %llu bytes left",
+			(unsigned long long)(to - from));
+	/* Entered even if it fails half way: what was moved goes back with the rest. */
+	rc = run_copy(b, from, to, there);
+	run_enter(b->pages, from, to, there);
+	return rc < 0 ? cl_fail(rc, "memory at %#llx cannot be moved: %s", (unsigned long long)from,
+				strerror(-rc))
+		      : 0;
+}
+
+/* ---- Out ---- */
+
+/* The program's mapping `v` shows [there, there + len) at `at`: private memory takes its place. */
+static int
+part_out(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t len,
+	const uint8_t *there)
+{
+	enum mv_guard kind = mv_guard_kind(false);
+	void *own = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long rc;
+
+	if (own == MAP_FAILED || madvise(own, len, MADV_POPULATE_WRITE) < 0) {
+		if (own != MAP_FAILED)
+			munmap(own, len);
+		return -ENOMEM;
+	}
+	rc = mv_guard_begin(kind, at, len, v->prot, true);
+	if (rc < 0) {
+		munmap(own, len);
+		return (int)rc;
+	}
+	copy(own, there, len);
+	cl_sys_mprotect((uintptr_t)own, len, v->prot);
+	rc = cl_sys_mremap((uintptr_t)own, len, MREMAP_MAYMOVE | MREMAP_FIXED, at);
+	if (rc < 0)
+		mv_guard_undo(kind, at, len, v->prot);
+	else
+		mv_guard_end(kind, at, len);
+	return rc < 0 ? (int)rc : 0;
+}
+
+/* Gives back [from, to), which stands at `there` in one piece; `s` NULL: in a child, where the
+ * place there is the parent's. What the program has unmapped or replaced meanwhile is left alone.
+ */
+static void
+run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
+{
+	struct mv_vma v;
+	size_t at = 0;
+	bool all = mv_maps_load() == 0;
+
+	while (all && mv_maps_next(&at, &v) && v.start < to) {
+		uintptr_t start = v.start > from ? v.start : from, end = v.end < to ? v.end : to;
+
+		if (start < end && v.shared && v.ino == b->ino &&
+			v.offset + (start - v.start) ==
+				(uint64_t)(there - b->base) + (start - from))
+			all = part_out(b, &v, start, end - start, there + (start - from)) == 0;
+	}
+	/* What could not be given back must not become another's. */
+	if (all && s != NULL)
+		saker_free(s, there, to - from);
+}
+
+/* Gives back all pages of [from, to) that nobody holds. */
+static void
+settle(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to)
+{
+	struct cl_bar_pages *t = b->pages;
+	size_t i = lower(t, from);
+
+	while (i < t->n && t->page[i].at < to) {
+		struct bm_page first = t->page[i];
+		size_t n = 1;
+
+		if (first.held != 0) {
+			i++;
+			continue;
+		}
+		while (i + n < t->n && t->page[i + n].held == 0 &&
+			t->page[i + n].at == first.at + n * MV_PAGE && t->page[i + n].at < to &&
+			t->page[i + n].there == first.there + n * MV_PAGE)
+			n++;
+		memmove(&t->page[i], &t->page[i + n], (t->n - i - n) * sizeof(t->page[0]));
+		t->n -= n;
+		run_out(s, b, first.at, first.at + n * MV_PAGE, first.there);
+	}
+}
+
+/* ---- Registrations ---- */
+
+static int
+move_missing(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool write)
+{
+	int rc = mv_maps_load();
+
+	mv_guard_open();
+	for (uintptr_t at = from, end; at < to && rc == 0; at = end) {
+		end = at + MV_PAGE;
+		if (find(b->pages, at) != NULL)
+			continue;
+		while (end < to && find(b->pages, end) == NULL)
+			end += MV_PAGE;
+		rc = run_in(s, b, at, end, write);
+	}
+	return rc;
+}
+
+/* Where the engine finds [addr, addr + len): in as few pieces as there are. */
+static int
+extents(struct saker *s, const struct cl_bar *b, uintptr_t addr, size_t len, struct shm_mr *m)
+{
+	m->nextents = 0;
+	while (len > 0) {
+		uintptr_t page = addr & ~(uintptr_t)(MV_PAGE - 1);
+		const struct bm_page *p = find(b->pages, page);
+		struct shm_extent *e = &m->extents[m->nextents - (m->nextents > 0)];
+		uint64_t part = MV_PAGE - (addr - page), off;
+
+		part = part < len ? part : len;
+		off = (uint64_t)(p->there - s->home) + (addr - page);
+		if (m->nextents > 0 && e->offset + e->len == off) {
+			e->len += part;
+		} else {
+			if (m->nextents == SHM_MAX_EXTENTS)
+				return cl_fail(-EOPNOTSUPP,
+					"a memory region of more than %u pieces", SHM_MAX_EXTENTS);
+			m->extents[m->nextents++] =
+				(struct shm_extent){.region = SHM_HOME, .offset = off, .len = part};
+		}
+		addr += part;
+		len -= part;
+	}
+	return 0;
+}
+
+static void
+hold(struct cl_bar_pages *t, uintptr_t from, uintptr_t to, int by)
+{
+	for (size_t i = lower(t, from); i < t->n && t->page[i].at < to; i++)
+		t->page[i].held += (uint32_t)by;
+}
+
+int
+cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct shm_mr *m)
+{
+	uintptr_t from = (uintptr_t)addr & ~(uintptr_t)(MV_PAGE - 1);
+	uintptr_t to = ((uintptr_t)addr + len + MV_PAGE - 1) & ~(uintptr_t)(MV_PAGE - 1);
+	struct cl_bar *b = s->bar;
+	sigset_t all, before;
+	int rc;
+
+	if (len == 0 || to <= from)
+		return cl_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
+	if (b->pages == NULL)
+		b->pages = calloc(1, sizeof(*b->pages));
+	if (b->pages == NULL)
+		return cl_fail(-ENOMEM, "no memory to keep account of moved pages");
+	sigfillset(&all);
+	mv_lock();
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = move_missing(s, b, from, to, write);
+	if (rc == 0)
+		rc = extents(s, b, (uintptr_t)addr, len, m);
+	if (rc == 0)
+		hold(b->pages, from, to, 1);
+	else
+		settle(s, b, from, to);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	mv_unlock();
+	return rc;
+}
+
+void
+cl_bar_move_out(struct saker *s, const void *addr, size_t len)
+{
+	uintptr_t from = (uintptr_t)addr & ~(uintptr_t)(MV_PAGE - 1);
+	uintptr_t to = ((uintptr_t)addr + len + MV_PAGE - 1) & ~(uintptr_t)(MV_PAGE - 1);
+	struct cl_bar *b = s->bar;
+	sigset_t all, before;
+
+	sigfillset(&all);
+	mv_lock();
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	hold(b->pages, from, to, -1);
+	settle(s, b, from, to);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	mv_unlock();
+}
+
+/* The child sees what the parent has at this moment, which may be a little after the fork. */
+void
+cl_bar_orphan(struct cl_bar *b)
+{
+	b->beating = false;
+	b->token = 0;
+	for (size_t i = 0; b->pages != NULL && i < b->pages->n; i++)
+		b->pages->page[i].held = 0;
+	if (b->pages != NULL)
+		settle(NULL, b, 0, UINTPTR_MAX);
+	mmap(b->base, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		0);
+	close(b->fd);
+	b->fd = -1;
+}
+
+void
+cl_bar_pages_free(struct cl_bar_pages *t)
+{
+	if (t != NULL)
+		free(t->page);
+	free(t);
+}
