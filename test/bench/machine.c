@@ -262,6 +262,7 @@ main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	writes(&near, &far);
 	printf("%s: %u Writes of %u bytes\n", mode, WRITES, SIZE);
+	fflush(stdout);
 	unlink(path);
 	unlink(sock);
 	_exit(0);
