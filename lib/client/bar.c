@@ -30,6 +30,9 @@
 #define WATCH_MAX_NS  (2 * MS)
 #define WATCH_FAST_NS (50 * MS)
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, cl_bar) open_bars; /* with the lock */
+
 static void
 nap(long ns)
 {
@@ -136,21 +139,29 @@ engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 	       __atomic_load_n(&b->dir->slots[b->slot].serves, __ATOMIC_ACQUIRE) == b->token;
 }
 
+static int64_t
+clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
+}
+
 /* Until the next beat; for somebody who sleeps on saker_fd(), looks into the rings meanwhile, the
- * more rarely the longer nothing comes. */
+ * more rarely the longer nothing comes. A nap may take much longer than it was to. */
 static void
 between_beats(struct cl_bar *b)
 {
-	long left = SHM_BAR_BEAT_MS * MS;
+	const int64_t due = clock_ns() + SHM_BAR_BEAT_MS * MS;
 
-	while (left > 0 && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+	while (clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
 		bool watched = __atomic_load_n(&b->watched, __ATOMIC_ACQUIRE);
 		long gap = !watched                      ? IDLE_NS
 			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS
 							 : WATCH_MAX_NS;
 
 		nap(gap);
-		left -= gap;
 		if (watched)
 			b->quiet_ns = cl_wait_look(b->s) ? 0 : b->quiet_ns + gap;
 	}
@@ -207,13 +218,36 @@ cl_bar_quiet(struct cl_bar *b)
 	b->beating = false;
 }
 
+static void
+give_back(struct cl_bar *b)
+{
+	if (b->token != 0)
+		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
+	b->token = 0;
+}
+
+/* A program that ends without closing: its peers need not wait for the heartbeat to be missed. */
+__attribute__((destructor)) static void
+at_exit(void)
+{
+	struct cl_bar *b;
+
+	if (pthread_mutex_trylock(&lock) != 0)
+		return;
+	LIST_FOREACH (b, &open_bars, next)
+		give_back(b);
+	pthread_mutex_unlock(&lock);
+}
+
 void
 cl_bar_free(struct cl_bar *b)
 {
 	if (b == NULL)
 		return;
-	if (b->token != 0)
-		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(b, next);
+	give_back(b);
+	pthread_mutex_unlock(&lock);
 	cl_bar_pages_free(b->pages);
 	if (b->base != NULL)
 		munmap(b->base, b->size);
@@ -256,6 +290,9 @@ cl_bar_open(const char *path, const char *name, struct saker **out)
 	b->fd = -1;
 	b->s = s;
 	s->bar = b;
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&open_bars, b, next);
+	pthread_mutex_unlock(&lock);
 	rc = attach(s, b, path, name);
 	if (rc < 0) {
 		cl_free(s);

@@ -11,7 +11,8 @@
 struct cl_bar_pages;
 
 struct cl_bar {
-	uint8_t *base; /* of the memory file, as it is mapped here */
+	LIST_ENTRY(cl_bar) next; /* of all that the process has */
+	uint8_t *base;           /* of the memory file, as it is mapped here */
 	uint64_t size;
 	int fd;       /* holds the lock on the slot's byte */
 	uint64_t ino; /* of the memory file */
