@@ -38,7 +38,7 @@ tell(struct eng_control *c, struct ctl_qp *q, enum shm_op op, int status)
 {
 	struct shm_msg m = {.op = (uint16_t)op, .status = status};
 
-	if (q->dying)
+	if (q->dying || q->by_hand)
 		return;
 	m.body.cm.qp = q->eng.handle;
 	m.body.cm.listener = m.body.cm.request = SHM_NONE;
@@ -64,14 +64,43 @@ outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
+/* A QP that is moved by hand has nobody to tell: the program knows no connection. */
+static void
+tell_outcome(struct eng_control *c, struct ctl_qp *q, struct ctl_event *ev)
+{
+	if (q->by_hand)
+		free(ev);
+	else
+		ctl_tell_event(c, q->client, ev);
+}
+
 /* ---- The end ---- */
 
 static bool
-act_delete(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+leaving(const struct ctl_qp *q)
 {
-	q->cm = CM_DELETING;
-	ctl_send_stage(c, q->eng.stage, command(c, q, ENG_CE_QP_DEL));
+	return q->dying || q->reset;
+}
+
+static bool
+act_leave(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	cm_hand_forget(c, q);
+	q->cm = q->dying ? CM_DELETING : CM_RESETTING;
+	ctl_send_stage(c, q->eng.stage, command(c, q, q->dying ? ENG_CE_QP_DEL : ENG_CE_QP_RESET));
 	return false;
+}
+
+static void
+reset_reply(struct eng_control *c, struct ctl_qp *q, int status)
+{
+	struct ctl_op *op = q->reset;
+
+	q->reset = NULL;
+	if (op && status < 0)
+		ctl_refuse(c, &op->reply, status, "the QP could not be reset");
+	if (op)
+		ctl_op_reply(c, op);
 }
 
 static bool
@@ -79,9 +108,21 @@ act_deleted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	struct ctl_op *op = q->op;
 
+	reset_reply(c, q, -ECANCELED);
 	ctl_qp_free(c, q);
 	ctl_op_reply(c, op);
 	return false;
+}
+
+static bool
+act_reset(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	q->cm = CM_IDLE;
+	q->by_hand = q->given_up = q->waits = q->ended = false;
+	q->ird = q->ord = 0;
+	q->move = (struct shm_qp_move){.state = RD_QP_RESET};
+	reset_reply(c, q, m->status);
+	return q->dying ? act_leave(c, q, NULL) : false;
 }
 
 static bool
@@ -103,14 +144,20 @@ static bool
 to_idle(struct eng_control *c, struct ctl_qp *q)
 {
 	q->cm = CM_IDLE;
-	return q->dying ? act_delete(c, q, NULL) : false;
+	if (leaving(q))
+		return act_leave(c, q, NULL);
+	if (q->by_hand)
+		cm_hand_again(c, q);
+	return false;
 }
 
 static bool
 to_closed(struct eng_control *c, struct ctl_qp *q)
 {
+	if (q->by_hand && q->unopened)
+		return to_idle(c, q);
 	q->cm = CM_CLOSED;
-	return q->dying ? act_delete(c, q, NULL) : false;
+	return leaving(q) ? act_leave(c, q, NULL) : false;
 }
 
 static bool
@@ -134,15 +181,24 @@ act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static bool
 act_rejected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	ctl_tell_event(c, q->client, outcome(q, SHM_EV_REJECTED, m));
+	tell_outcome(c, q, outcome(q, SHM_EV_REJECTED, m));
 	return to_idle(c, q);
+}
+
+void
+cm_abort(struct eng_control *c, struct ctl_qp *q, int how)
+{
+	struct ctl_msg *msg = command(c, q, ENG_CT_ABORT);
+
+	q->cm = how == ENG_ABORT_UNANSWERED ? CM_GIVING_WAY : CM_ABORTING;
+	msg->m.code = how;
+	ctl_send_transport(c, q->transport, msg);
 }
 
 static bool
 act_abort(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	q->cm = CM_ABORTING;
-	ctl_send_transport(c, q->transport, command(c, q, ENG_CT_ABORT));
+	cm_abort(c, q, 0);
 	return false;
 }
 
@@ -159,7 +215,31 @@ act_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->conn = m->conn;
 	q->cm = CM_OPENING;
-	return q->dying ? act_abort(c, q, NULL) : false;
+	if (leaving(q) || q->given_up)
+		return act_abort(c, q, NULL);
+	if (q->request)
+		cm_abort(c, q, ENG_ABORT_UNANSWERED);
+	return false;
+}
+
+/* The attempt that was to give way has ended, or has been accepted by now. */
+static bool
+act_gave_way(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	if (m->status != -EBUSY)
+		return to_idle(c, q);
+	cm_hand_drop(c, q, ROFX_CROSSED);
+	q->cm = CM_OPENING;
+	return leaving(q) || q->given_up ? act_abort(c, q, NULL) : false;
+}
+
+/* The request that waits has gone; what is said of our own attempt is no news. */
+static bool
+act_dropped(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	if (m->cookie == 0)
+		cm_accept_forget(c, q);
+	return false;
 }
 
 static bool
@@ -167,6 +247,7 @@ act_start(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	struct ctl_msg *msg = command(c, q, ENG_CE_QP_START);
 
+	cm_hand_drop(c, q, ROFX_CROSSED);
 	msg->m.params = cm_params(c, q, true, &m->mpa);
 	q->outcome = outcome(q, SHM_EV_ESTABLISHED, m);
 	msg->m.params.emss = m->params.emss;
@@ -233,6 +314,7 @@ act_not_started(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static bool
 act_disconnected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
+	q->unopened = m->code != 0;
 	tell(c, q, SHM_EV_DISCONNECTED, m->status);
 	return to_closed(c, q);
 }
@@ -242,6 +324,7 @@ static bool
 act_ended_early(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->ended = true;
+	q->unopened = m->code != 0;
 	q->end_status = m->status;
 	return false;
 }
@@ -253,11 +336,12 @@ act_bound(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 	q->outcome = NULL;
 	q->cm = CM_ESTABLISHED;
-	if (q->dying) {
+	if (leaving(q)) {
 		free(ev);
-		return act_delete(c, q, NULL);
+		return act_leave(c, q, NULL);
 	}
-	ctl_tell_event(c, q->client, ev);
+	cm_hand_up(c, q);
+	tell_outcome(c, q, ev);
 	if (!q->ended)
 		return false;
 	tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
@@ -268,6 +352,7 @@ act_bound(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static bool
 act_never_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
+	q->unopened = m->code != 0;
 	tell(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
 	return to_closed(c, q);
 }
@@ -280,16 +365,17 @@ act_accepted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 		tell(c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
 		return to_closed(c, q);
 	}
-	return q->dying ? act_delete(c, q, NULL) : false;
+	return leaving(q) ? act_leave(c, q, NULL) : false;
 }
 
 static bool
 act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->cm = CM_ESTABLISHED;
-	if (q->dying)
-		return act_delete(c, q, NULL);
-	ctl_tell_event(c, q->client, outcome(q, SHM_EV_ESTABLISHED, m));
+	if (leaving(q))
+		return act_leave(c, q, NULL);
+	cm_hand_up(c, q);
+	tell_outcome(c, q, outcome(q, SHM_EV_ESTABLISHED, m));
 	if (!q->ended)
 		return false;
 	tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
@@ -301,12 +387,13 @@ act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static cm_action *const table[CM_STATES][CM_EVENTS] = {
 	[CM_IDLE] =
 		{
-			[CM_EV_DELETE] = act_delete,
+			[CM_EV_DELETE] = act_leave,
 		},
 	[CM_CONNECTING] =
 		{
 			[CM_EV_CONNECTED] = act_opened,
 			[CM_EV_NOT_CONNECTED] = act_unreachable,
+			[CM_EV_FAILED] = act_dropped,
 			[CM_EV_DELETE] = act_wait,
 		},
 	[CM_OPENING] =
@@ -318,6 +405,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		},
 	[CM_STARTING] =
 		{
+			[CM_EV_ABORTED] = act_late,
 			[CM_EV_STARTED] = act_bind,
 			[CM_EV_NOT_STARTED] = act_not_started,
 			[CM_EV_FAILED] = act_hold,
@@ -325,6 +413,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		},
 	[CM_BINDING] =
 		{
+			[CM_EV_ABORTED] = act_late,
 			[CM_EV_BOUND] = act_bound,
 			[CM_EV_ENDED] = act_ended_early,
 			[CM_EV_FAILED] = act_late,
@@ -350,21 +439,23 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 			[CM_EV_UP] = act_up,
 			[CM_EV_ENDED] = act_never_up,
 			[CM_EV_FAILED] = act_late,
-			[CM_EV_DELETE] = act_delete,
+			[CM_EV_DELETE] = act_leave,
 		},
 	[CM_ESTABLISHED] =
 		{
+			[CM_EV_ABORTED] = act_late,
 			[CM_EV_ACCEPTED] = act_late,
 			[CM_EV_ENDED] = act_disconnected,
 			[CM_EV_FAILED] = act_late,
-			[CM_EV_DELETE] = act_delete,
+			[CM_EV_DELETE] = act_leave,
 		},
 	[CM_CLOSED] =
 		{
+			[CM_EV_ABORTED] = act_late,
 			[CM_EV_ACCEPTED] = act_late,
 			[CM_EV_UP] = act_late,
 			[CM_EV_FAILED] = act_late,
-			[CM_EV_DELETE] = act_delete,
+			[CM_EV_DELETE] = act_leave,
 		},
 	[CM_ABORTING] =
 		{
@@ -381,6 +472,32 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 			[CM_EV_UP] = act_late,
 			[CM_EV_FAILED] = act_late,
 			[CM_EV_ENDED] = act_late,
+			[CM_EV_ABORTED] = act_late,
+		},
+	[CM_WAITING] =
+		{
+			[CM_EV_ACCEPTED] = act_late,
+			[CM_EV_UP] = act_late,
+			[CM_EV_FAILED] = act_late,
+			[CM_EV_DELETE] = act_leave,
+		},
+	[CM_GIVING_WAY] =
+		{
+			[CM_EV_ABORTED] = act_gave_way,
+			[CM_EV_UP] = act_start,
+			[CM_EV_REJECTED] = act_late,
+			[CM_EV_FAILED] = act_dropped,
+			[CM_EV_DELETE] = act_wait,
+		},
+	[CM_RESETTING] =
+		{
+			[CM_EV_RESET] = act_reset,
+			[CM_EV_ACCEPTED] = act_late,
+			[CM_EV_UP] = act_late,
+			[CM_EV_FAILED] = act_late,
+			[CM_EV_ENDED] = act_late,
+			[CM_EV_ABORTED] = act_late,
+			[CM_EV_DELETE] = act_wait,
 		},
 };
 
@@ -412,6 +529,8 @@ answer_event(const struct eng_ctl *m)
 		return CM_EV_ACCEPTED;
 	case ENG_CT_ABORT:
 		return CM_EV_ABORTED;
+	case ENG_CE_QP_RESET:
+		return CM_EV_RESET;
 	default:
 		return CM_EV_DELETED;
 	}
@@ -434,6 +553,7 @@ cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *
 	struct ctl_msg *msg;
 
 	q->cm = CM_CONNECTING;
+	q->ended = q->unopened = false;
 	q->transport = (uint8_t)(q->eng.stage % c->cfg->ntransports);
 	msg = command(c, q, ENG_CT_CONNECT);
 	msg->m.tuple = what->tuple;
@@ -451,6 +571,7 @@ cm_start_accept(struct eng_control *c, struct ctl_qp *q, const struct iw_params 
 	struct ctl_msg *msg = command(c, q, ENG_CE_QP_START);
 
 	q->cm = CM_ACCEPT_STARTING;
+	q->ended = q->unopened = false;
 	msg->m.params = *params;
 	ctl_send_stage(c, q->eng.stage, msg);
 }

@@ -19,6 +19,8 @@ cm_listener_find(const struct eng_control *c, uint32_t number)
 static bool
 in_use(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
 {
+	if (c->cfg->falcon.enabled && port == c->cfg->falcon.port)
+		return true;
 	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
 		const struct cm_listener *l = c->listeners.slot[i];
 

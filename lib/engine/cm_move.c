@@ -1,50 +1,180 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* QPs that a program moves itself: which moves there are, and what each does. */
+/* Moves of a QP's state that its program asks for: which there are, and what each says. */
 #include <errno.h>
 
 #include "cm_priv.h"
 
+#define TIMEOUT_MAX   31 /* 5 bits */
+#define RETRY_MAX     7
+#define RNR_TIMER_MAX 31
+
 static void
-closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
 	ctl_op_reply(c, op);
 }
 
+/* Has the QP's stage do something before the reply. */
 static int
-to_error(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_msg *m)
+on_stage(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, enum eng_ctl_type type)
 {
-	struct ctl_op *op;
+	struct ctl_op *op = ctl_op_new(c, q->client, m, NULL, moved);
 	struct ctl_msg *msg;
 
-	if (q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
-		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
-	op = ctl_op_new(c, cl, m, NULL, closed);
 	if (!op)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
-	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
+	msg = ctl_msg_get(c, type, NULL);
 	msg->m.qp = &q->eng;
-	msg->m.client = &cl->eng;
+	msg->m.client = &q->client->eng;
 	msg->m.how = IW_CLOSE_ABORT;
+	msg->m.access = q->move.access;
+	msg->m.by_hand = q->by_hand;
 	ctl_op_send_stage(c, op, q->eng.stage, msg);
 	return CTL_LATER;
+}
+
+static int
+to_error(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	if (!q->by_hand && q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
+	if (q->by_hand)
+		cm_hand_give_up(c, q);
+	return on_stage(c, q, m, ENG_CE_QP_CLOSE);
+}
+
+static int
+to_reset(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	if (!q->by_hand && q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
+	q->reset = ctl_op_new(c, q->client, m, q, NULL);
+	if (!q->reset)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	cm_input(c, q, CM_EV_DELETE, NULL);
+	return CTL_LATER;
+}
+
+/* Does the move name a peer? If not, the connection manager has one, or will. */
+static bool
+names_peer(const struct shm_qp_move *m)
+{
+	return m->remote_qpn != 0 || !sk_addr_is_any(&m->remote);
+}
+
+static int
+to_init(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	if (q->by_hand || (q->move.state != RD_QP_RESET && q->move.state != RD_QP_INIT))
+		return ctl_refuse(c, m, -EINVAL, "QP %u is beyond INIT", q->eng.handle);
+	q->move.state = RD_QP_INIT;
+	q->move.access = m->body.move.access;
+	return on_stage(c, q, m, ENG_CE_QP_MOVE);
+}
+
+static int
+peer_check(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	const struct shm_qp_move *w = &m->body.move;
+	char text[SK_ADDR_STRLEN];
+
+	if (q->move.state != RD_QP_INIT || q->cm != CM_IDLE)
+		return ctl_refuse(c, m, -EINVAL, "QP %u is not in INIT", q->eng.handle);
+	if (w->remote_qpn == 0 || w->remote_qpn > ROF_QPN_MAX)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP number %u", w->remote_qpn);
+	if (sk_addr_is_any(&w->remote) || sk_addr_is_multicast(&w->remote))
+		return ctl_refuse(
+			c, m, -EINVAL, "%s is no GID to connect to", sk_addr_str(&w->remote, text));
+	if (!sk_addr_is_any(&w->local) && !cm_addr_is_ours(c, &w->local))
+		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
+			sk_addr_str(&w->local, text));
+	if (!sk_addr_is_any(&w->local) && sk_addr_is_v4(&w->local) != sk_addr_is_v4(&w->remote))
+		return ctl_refuse(c, m, -EAFNOSUPPORT, "the GIDs are of two families");
+	if (w->min_rnr_timer > RNR_TIMER_MAX)
+		return ctl_refuse(c, m, -EINVAL, "an RNR timer has 5 bits");
+	return 0;
+}
+
+static int
+to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	const struct shm_qp_move *w = &m->body.move;
+	int rc = peer_check(c, q, m);
+
+	if (rc < 0)
+		return rc;
+	q->move.state = RD_QP_RTR;
+	q->move.remote = w->remote;
+	q->move.local = w->local;
+	q->move.remote_qpn = w->remote_qpn;
+	q->move.ird = w->ird;
+	q->move.min_rnr_timer = w->min_rnr_timer;
+	q->by_hand = true;
+	q->cm = CM_WAITING;
+	return on_stage(c, q, m, ENG_CE_QP_MOVE);
+}
+
+static int
+to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	const struct shm_qp_move *w = &m->body.move;
+
+	if (q->move.state != RD_QP_RTR && q->move.state != RD_QP_RTS)
+		return ctl_refuse(c, m, -EINVAL, "QP %u is not in RTR", q->eng.handle);
+	if (w->timeout > TIMEOUT_MAX || w->retry > RETRY_MAX || w->rnr_retry > RETRY_MAX)
+		return ctl_refuse(c, m, -EINVAL, "timeout has 5 bits, the retries have 3");
+	q->move.state = RD_QP_RTS;
+	q->move.ord = w->ord;
+	q->move.timeout = w->timeout;
+	q->move.retry = w->retry;
+	q->move.rnr_retry = w->rnr_retry;
+	cm_hand_rts(c, q);
+	return 0;
+}
+
+/* What a connection manager's QP is told by hand changes nothing of it: the program does but say in
+ * verbs what happens anyway. */
+static int
+move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+{
+	const struct shm_qp_move *w = &m->body.move;
+
+	if (!q->eng.falcon)
+		return 0;
+	if (w->state == RD_QP_INIT)
+		return q->cm == CM_IDLE || q->by_hand ? to_init(c, q, m) : 0;
+	if (w->state == RD_QP_RTR && names_peer(w))
+		return to_rtr(c, q, m);
+	if (w->state == RD_QP_RTS && q->by_hand)
+		return q->given_up ? ctl_refuse(c, m, -EINVAL, "QP %u is in error", w->qp)
+				   : to_rts(c, q, m);
+	if (q->by_hand)
+		return ctl_refuse(c, m, -EINVAL, "QP %u has named its peer", w->qp);
+	return 0;
 }
 
 int
 ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	const struct shm_qp_move *to = &m->body.move;
-	struct ctl_qp *q = ctl_qp_find(cl, to->qp);
+	const struct shm_qp_move *w = &m->body.move;
+	struct ctl_qp *q = ctl_qp_find(cl, w->qp);
 
 	if (!q)
-		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", to->qp);
-	if (to->state == RD_QP_ERR)
-		return to_error(c, cl, q, m);
-	if (to->state < RD_QP_INIT || to->state > RD_QP_RTS)
-		return ctl_refuse(c, m, -EINVAL, "a QP is not moved to state %u", to->state);
-	if (to->remote_qpn != 0)
-		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is connected by listener and port",
-			q->eng.handle);
-	return 0;
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", w->qp);
+	if (q->reset)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
+	switch (w->state) {
+	case RD_QP_RESET:
+		return to_reset(c, q, m);
+	case RD_QP_ERR:
+		return to_error(c, q, m);
+	case RD_QP_INIT:
+	case RD_QP_RTR:
+	case RD_QP_RTS:
+		return move(c, q, m);
+	default:
+		return ctl_refuse(c, m, -EINVAL, "a QP is not moved to state %u", w->state);
+	}
 }

@@ -121,12 +121,20 @@ cm_describe(struct shm_cm *cm, const struct mpa_result *mpa, uint16_t ird, uint1
 struct eng_falcon_ask
 cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct mpa_offer *offer)
 {
+	const struct eng_falcon_config *cfg = &c->cfg->falcon;
+	bool sends = q->by_hand && q->move.state == RD_QP_RTS;
+
 	return (struct eng_falcon_ask){
 		.falcon = q->eng.falcon,
-		.ordering = c->cfg->falcon.ordering,
-		.errors = c->cfg->falcon.errors,
+		.transport = ROF_RC,
+		.addressing = q->by_hand ? ROFX_ADDRESS : ROFX_LISTENER,
+		.ordering = cfg->ordering,
+		.errors = cfg->errors,
+		.rnr_retry = sends ? q->move.rnr_retry : cfg->rnr_retry,
+		.rnr_code = q->by_hand ? q->move.min_rnr_timer : cfg->rnr_code,
 		.qpn = q->eng.rd.qpn,
 		.function = c->cfg->falcon.function,
+		.to_qpn = q->by_hand ? q->move.remote_qpn : 0,
 		.ird = offer->ird,
 		.ord = offer->ord,
 	};

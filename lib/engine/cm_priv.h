@@ -4,6 +4,7 @@
 #ifndef SAKER_ENGINE_CM_PRIV_H
 #define SAKER_ENGINE_CM_PRIV_H
 
+#include "../rof/exchange.h"
 #include "registry_priv.h"
 
 #define CM_CONFIGURED 2 /* shm_cm.crc, .markers: as the configuration says */
@@ -22,8 +23,9 @@ enum cm_event {
 	CM_EV_ACCEPTED,      /* ENG_CT_ACCEPT was answered */
 	CM_EV_ENDED,         /* ENG_EC_DISCONNECTED */
 	CM_EV_ABORTED,       /* ENG_CT_ABORT was answered */
-	CM_EV_DELETE,        /* the QP is to go */
+	CM_EV_DELETE,        /* the QP is to go, or to be reset */
 	CM_EV_DELETED,       /* ENG_CE_QP_DEL was answered */
+	CM_EV_RESET,         /* ENG_CE_QP_RESET was answered */
 	CM_EVENTS
 };
 
@@ -94,11 +96,42 @@ void cm_request_answered(struct eng_control *c, struct cm_request *r);
 /* Rejects and frees it. `cm`: the depths that it would have needed, private data; may be NULL.
  * Needs a free message. */
 void cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm);
+/* A request that nobody waits with; `cl` will not be asked about it. NULL: no memory, or it has too
+ * many. */
+struct cm_request *cm_request_new(
+	struct eng_control *c, struct ctl_client *cl, const struct eng_ctl *m);
+/* Refuses one that there is nothing of yet. */
+void cm_request_refuse(struct eng_control *c, const struct eng_ctl *m, enum rofx_reason why);
 /* Refuses those that nobody has answered. */
 bool cm_request_poll(struct eng_control *c);
 uint64_t cm_request_deadline(const struct eng_control *c);
 
 bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
+
+/* ---- cm.c, for QPs that are moved by hand ---- */
+
+/* Ends the attempt that is under way; `how` as eng_ctl.code of ENG_CT_ABORT. */
+void cm_abort(struct eng_control *c, struct ctl_qp *q, int how);
+
+/* ---- cm_hand.c: QPs that a program moves itself ---- */
+
+/* Somebody asks for a QP by its number. */
+void cm_hand_request(struct eng_control *c, const struct eng_ctl *m);
+/* It may send: it may also begin. */
+void cm_hand_rts(struct eng_control *c, struct ctl_qp *q);
+/* An attempt came to nothing: the next one, or the request that it gave way to. */
+void cm_hand_again(struct eng_control *c, struct ctl_qp *q);
+/* The request that waits is not wanted, or has gone. */
+void cm_hand_drop(struct eng_control *c, struct ctl_qp *q, enum rofx_reason why);
+/* There is a connection. */
+void cm_hand_up(struct eng_control *c, struct ctl_qp *q);
+/* ENG_EC_QP_WAITS */
+void cm_hand_waits(struct eng_control *c, struct ctl_qp *q);
+/* It is in error, or will be: no attempt is made any more. */
+void cm_hand_give_up(struct eng_control *c, struct ctl_qp *q);
+/* It is going: no timer, no request. */
+void cm_hand_forget(struct eng_control *c, struct ctl_qp *q);
+bool cm_hand_poll(struct eng_control *c);
 
 /* ---- cm_offer.c: between a client's words, MPA's and RDMAP's ---- */
 

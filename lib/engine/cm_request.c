@@ -55,11 +55,13 @@ cm_request_free(struct eng_control *c, struct cm_request *r)
 }
 
 static void
-send_reject(struct eng_control *c, uint8_t transport, uint32_t conn, const struct shm_cm *cm)
+send_reject(
+	struct eng_control *c, uint8_t transport, uint32_t conn, const struct shm_cm *cm, int why)
 {
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_REJECT, NULL);
 
 	msg->m.conn = conn;
+	msg->m.code = why;
 	if (cm) {
 		msg->m.offer.ird = SK_MIN(cm->ird, MPA_IRD_AUTO);
 		msg->m.offer.ord = SK_MIN(cm->ord, MPA_IRD_AUTO);
@@ -72,8 +74,15 @@ send_reject(struct eng_control *c, uint8_t transport, uint32_t conn, const struc
 void
 cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm)
 {
-	send_reject(c, r->transport, r->conn, cm);
+	send_reject(c, r->transport, r->conn, cm, 0);
 	cm_request_free(c, r);
+}
+
+void
+cm_request_refuse(struct eng_control *c, const struct eng_ctl *m, enum rofx_reason why)
+{
+	sk_count(c->counters, ENG_REQUEST_REFUSED);
+	send_reject(c, m->transport, m->conn, NULL, (int)why);
 }
 
 bool
@@ -120,16 +129,16 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 		(uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
-static struct cm_request *
-request_new(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m)
+struct cm_request *
+cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ctl *m)
 {
-	struct ctl_client *cl = l->client;
-	struct cm_request *r = calloc(1, sizeof(*r));
+	struct cm_request *r = NULL;
 
+	if (cl->requests.used < CTL_CLIENT_REQUESTS)
+		r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
 	r->client = cl;
-	r->listener = l;
 	r->transport = m->transport;
 	r->conn = m->conn;
 	r->tuple = m->tuple;
@@ -137,13 +146,25 @@ request_new(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 	r->send_space = m->params.send_space;
 	r->mpa = m->mpa;
 	r->falcon = m->falcon;
-	r->deadline = c->now + CTL_REQUEST_NS;
 	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
+	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);
+	return r;
+}
+
+/* The client of the listener is asked, and has so much time. */
+static struct cm_request *
+request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m)
+{
+	struct cm_request *r = cm_request_new(c, l->client, m);
+
+	if (!r)
+		return NULL;
+	r->listener = l;
+	l->pending++;
+	r->deadline = c->now + CTL_REQUEST_NS;
 	r->timed = true;
 	TAILQ_INSERT_TAIL(&c->waiting, r, waiting);
-	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);
-	l->pending++;
 	return r;
 }
 
@@ -153,14 +174,16 @@ cm_request_in(struct eng_control *c, struct eng_ctl *m)
 	struct cm_listener *l = cm_listener_find(c, m->listener);
 	struct cm_request *r = NULL;
 
+	if (m->falcon && m->ask.addressing == ROFX_ADDRESS) {
+		cm_hand_request(c, m);
+		return;
+	}
 	/* A client that lags behind with its events gets no more of them from strangers. */
 	if (l && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
-		l->client->nevents < CTL_CLIENT_EVENTS / 2 &&
-		l->client->requests.used < CTL_CLIENT_REQUESTS)
-		r = request_new(c, l, m);
+		l->client->nevents < CTL_CLIENT_EVENTS / 2)
+		r = request_for(c, l, m);
 	if (!r) {
-		sk_count(c->counters, ENG_REQUEST_REFUSED);
-		send_reject(c, m->transport, m->conn, NULL);
+		cm_request_refuse(c, m, ROFX_NONE);
 		return;
 	}
 	request_tell(c, r, m);

@@ -66,6 +66,7 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 	m->listener = su->listener;
 	m->mpa = su->mpa.result;
 	m->falcon = su->falcon;
+	m->ask = su->ask;
 	if (m->type == ENG_TC_FAILED)
 		fill_again(c, m);
 	if (c->tcp == NULL)

@@ -261,6 +261,9 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	bool work;
 
 	c->now = now;
+	if (!c->turning)
+		sk_wheel_init(&c->wheel, now);
+	c->turning = true;
 	work = ctl_rings_poll(c);
 	work |= ctl_inbox_poll(c);
 	client_check_sigbus(c);
@@ -269,6 +272,7 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	work |= reap_poll(c);
 	work |= ctl_retire_poll(c);
 	work |= cm_request_poll(c);
+	work |= cm_hand_poll(c);
 	work |= ctl_query_poll(c);
 	if (now >= c->next_peek)
 		peek_all(c);
@@ -278,7 +282,7 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 uint64_t
 eng_control_deadline(const struct eng_control *c)
 {
-	uint64_t at = cm_request_deadline(c);
+	uint64_t at = SK_MIN(cm_request_deadline(c), sk_wheel_next(&c->wheel));
 
 	if (!TAILQ_EMPTY(&c->rung) || !TAILQ_EMPTY(&c->retiring) || !TAILQ_EMPTY(&c->queries) ||
 		c->reaping || c->taken)

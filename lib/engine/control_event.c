@@ -127,6 +127,17 @@ ctl_events_drop(struct eng_control *c, struct ctl_client *cl)
 	cl->nevents = 0;
 }
 
+/* The reason's name, in the words of the QP's transport. */
+static const char *
+fatal_name(const struct ctl_client *cl, uint32_t qp, int code)
+{
+	const struct ctl_qp *q = ctl_table_get(&cl->qps, qp);
+
+	if (code > 0 && q && q->eng.falcon && code < rof_reason_count)
+		return rof_reasons.reasons[code].name;
+	return code > 0 && code < iw_reason_count ? iw_reasons.reasons[code].name : "";
+}
+
 void
 ctl_tell_async(
 	struct eng_control *c, struct ctl_client *cl, enum shm_op op, uint32_t object, int code)
@@ -134,8 +145,8 @@ ctl_tell_async(
 	struct shm_msg m = {.op = (uint16_t)op};
 	const char *name = "";
 
-	if (op == SHM_EV_QP_FATAL && code > 0 && code < iw_reason_count)
-		name = iw_reasons.reasons[code].name;
+	if (op == SHM_EV_QP_FATAL)
+		name = fatal_name(cl, object, code);
 	else if (op == SHM_EV_CQ_OVERFLOW)
 		name = eng_reasons.reasons[ENG_CQ_OVERFLOW].name;
 	m.body.async.object = object;

@@ -106,6 +106,9 @@ stage_unasked(struct eng_control *c, struct eng_ctl *m)
 	case ENG_EC_DISCONNECTED:
 		cm_input(c, q, CM_EV_ENDED, m);
 		break;
+	case ENG_EC_QP_WAITS:
+		cm_hand_waits(c, q);
+		break;
 	case ENG_EC_QP_FATAL:
 		ctl_tell_async(c, cl, SHM_EV_QP_FATAL, q->eng.handle, m->code);
 		break;

@@ -49,12 +49,13 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 	const struct eng_falcon_config *cfg = &t->e->cfg.falcon;
 
 	*s = (struct rofx_side){
-		.transport = ROF_RC,
-		.addressing = ROFX_LISTENER,
+		.transport = ask->transport,
+		.addressing = ask->addressing,
 		.ordering = ask->ordering,
 		.errors = ask->errors,
 		.cid = c->falcon->cid,
 		.qpn = ask->qpn,
+		.to_qpn = ask->to_qpn,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
 		.mtu = rdma_mtu(t, c),
@@ -63,8 +64,8 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 		.request_window = FA_REQUEST_WINDOW,
 		.data_window = FA_DATA_WINDOW,
 		.flows = cfg->flows,
-		.rnr_retry = cfg->rnr_retry,
-		.rnr_code = cfg->rnr_code,
+		.rnr_retry = ask->rnr_retry,
+		.rnr_code = ask->rnr_code,
 		.ttl = FALCON_TTL,
 		.function = ask->function,
 		.tunnel = cfg->tunnel,
@@ -149,6 +150,13 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
+/* A QP that has asked for itself receives what it sends. */
+static bool
+is_mirror(const struct rofx_agreed *a)
+{
+	return a->ours.addressing == ROFX_ADDRESS && rofx_cross(&a->ours, &a->peer) == ROFX_SELF;
+}
+
 static int
 error_of(enum rofx_reason why)
 {
@@ -187,17 +195,36 @@ note_result(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_si
 	memcpy(r->private_data, private_data, r->private_len);
 }
 
+/* May it be asked so, here? Addresses are claims: those of the stream are believed. */
+static enum rofx_reason
+judge(const struct eng_conn *c, const struct rofx_side *peer)
+{
+	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	bool by_hand = c->su->listener == ENG_LISTENER_HAND;
+
+	if (peer->transport != ROF_RC || !sk_addr_eq(&peer->gid, &ends->raddr))
+		return ROFX_TRANSPORT;
+	if (by_hand != (peer->addressing == ROFX_ADDRESS))
+		return ROFX_NO_SERVICE;
+	return by_hand && !sk_addr_eq(&peer->to_gid, &ends->laddr) ? ROFX_NO_QP : ROFX_NONE;
+}
+
 static void
 requested(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_request *r = rofx_request(c->falcon->x);
+	enum rofx_reason why = judge(c, &r->peer);
 
-	if (r->peer.transport != ROF_RC || r->peer.addressing != ROFX_LISTENER ||
-		!sk_addr_eq(&r->peer.gid, &tcp_tuple(c->tcp)->raddr)) {
-		rofx_reject(c->falcon->x, ROFX_TRANSPORT, NULL, 0);
+	if (why != ROFX_NONE) {
+		rofx_reject(c->falcon->x, why, NULL, 0);
 		give_up(t, c, -EPROTO);
 		return;
 	}
+	c->su->ask = (struct eng_falcon_ask){.falcon = true,
+		.transport = r->peer.transport,
+		.addressing = r->peer.addressing,
+		.qpn = r->peer.qpn,
+		.to_qpn = r->peer.to_qpn};
 	note_result(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
 	c->state = ECONN_REQUESTED;
 	eng_startup_notice(t, c, ENG_TC_REQUEST);
@@ -245,7 +272,7 @@ open_connection(struct eng_transport *t, struct eng_conn *c)
 
 	if (start == NULL)
 		return -ENOMEM;
-	memcpy(o.tx_key, a->tx.key, sizeof(o.tx_key));
+	memcpy(o.tx_key, is_mirror(a) ? a->rx.key : a->tx.key, sizeof(o.tx_key));
 	rofx_fill_falcon(a, &o.fa);
 	rofx_fill_channel(a, &start->chan);
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
@@ -267,7 +294,11 @@ open_connection(struct eng_transport *t, struct eng_conn *c)
 static void
 established(struct eng_transport *t, struct eng_conn *c)
 {
-	int rc = open_connection(t, c);
+	int rc;
+
+	if (c->state == ECONN_DRAIN) /* the far end of a mirror */
+		return;
+	rc = open_connection(t, c);
 
 	if (rc == 0 && c->state == ECONN_OPENING)
 		rc = rofx_ready(c->falcon->x);
@@ -419,7 +450,8 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 	int rc;
 
 	if (!accept) {
-		rc = rofx_reject(c->falcon->x, ROFX_REFUSED, m->private_data, m->private_len);
+		rc = rofx_reject(c->falcon->x, m->code ? (enum rofx_reason)m->code : ROFX_REFUSED,
+			m->private_data, m->private_len);
 		return rc < 0 ? rc : eng_falcon_say(t, c);
 	}
 	rc = our_side(t, c, tcp_tuple(c->tcp), &m->ask, &side);
@@ -429,6 +461,27 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 	if (rc == -EPROTO) /* the peer is told why, then the stream ends */
 		rc = 0;
 	if (rc == 0)
+		advance(t, c);
+	return rc;
+}
+
+int
+eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c)
+{
+	struct rofx_side side;
+	int rc;
+
+	if (c->falcon == NULL)
+		return -EINVAL;
+	side = rofx_request(c->falcon->x)->peer;
+	/* The initiator sees through it: what it seals with are its own keys. */
+	memset(side.key128, 0, sizeof(side.key128));
+	memset(side.key256, 0, sizeof(side.key256));
+	c->state = ECONN_DRAIN;
+	rc = rofx_accept(c->falcon->x, t->now, &side, NULL, 0);
+	if (rc < 0)
+		eng_conn_pend(t, c, ECONN_P_ABORT);
+	else
 		advance(t, c);
 	return rc;
 }

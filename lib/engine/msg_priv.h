@@ -87,10 +87,11 @@ enum eng_ctl_type {
 	ENG_CT_UNLISTEN, /* listener */
 	ENG_CT_CONNECT,  /* active open; answered at once with conn; ENG_TC_* tells the outcome */
 	ENG_CT_ACCEPT,   /* conn, stage, qp_index: MPA reply, then the connection is bound */
-	ENG_CT_REJECT,   /* conn, private data */
+	ENG_CT_REJECT,   /* conn, private data; code: enum rofx_reason, 0: the application's will */
 	ENG_CT_BIND,  /* conn, stage, qp_index: an active connection whose QP is started: data may
 			 flow */
-	ENG_CT_ABORT, /* conn: before it is bound */
+	ENG_CT_ABORT, /* conn: before it is bound; code ENG_ABORT_UNANSWERED: -EBUSY once the peer
+			 has accepted */
 	ENG_CT_QUERY, /* conn: tcp_info */
 	/* control stage to an engine stage, answered */
 	ENG_CE_CLIENT_ADD, /* client: poll its doorbells */
@@ -99,6 +100,9 @@ enum eng_ctl_type {
 	ENG_CE_QP_START,   /* qp, transport, conn, params: connected */
 	ENG_CE_QP_CLOSE,   /* qp, how: disconnect, or to ERR */
 	ENG_CE_QP_DEL,     /* qp: abort what is left; answered when nothing of it is in flight */
+	ENG_CE_QP_MOVE,    /* qp, access, by_hand: what the program says of it before it starts */
+	ENG_CE_QP_FAIL,    /* qp: its peer has not shown itself in time, unless it has by now */
+	ENG_CE_QP_RESET,   /* qp: as ENG_CE_QP_DEL, but the QP stays, as new */
 	ENG_CE_QP_QUERY,
 	ENG_CE_SRQ_ADD,
 	ENG_CE_SRQ_DEL,
@@ -111,17 +115,25 @@ enum eng_ctl_type {
 	ENG_TC_FAILED,      /* conn gone: qp cookie, status: start-up did not come through */
 	/* an engine stage to the control stage, unasked */
 	ENG_EC_MAILBOX,      /* client rang for its mailbox */
-	ENG_EC_DISCONNECTED, /* qp: its stream has ended */
+	ENG_EC_DISCONNECTED, /* qp: its stream has ended; code: 1 if it had never started */
+	ENG_EC_QP_WAITS,     /* qp, moved by hand: there is work, and no connection */
 	ENG_EC_QP_FATAL,     /* qp, code */
 	ENG_EC_CQ_OVERFLOW,  /* cq */
 	ENG_EC_CLIENT_BAD,   /* client harmed itself: SIGBUS, nonsense in its rings */
 };
 
-/* What a Falcon QP wants of its connection: ENG_CT_CONNECT, ENG_CT_ACCEPT. */
+#define ENG_ABORT_UNANSWERED 1
+
+/* What a Falcon QP wants of its connection: ENG_CT_CONNECT, ENG_CT_ACCEPT. What a peer has asked
+ * for: ENG_TC_REQUEST. */
 struct eng_falcon_ask {
 	bool falcon; /* false: an iWARP QP */
+	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
+	uint8_t addressing; /* enum rofx_addressing; ROFX_ADDRESS: `to_qpn` is asked for */
 	uint8_t ordering, errors;
-	uint32_t qpn, function;
+	uint8_t rnr_retry, rnr_code;
+	bool mirror; /* accept: the peer is the QP itself, whose end there is */
+	uint32_t qpn, to_qpn, function;
 	uint16_t ird, ord;
 };
 
@@ -145,6 +157,8 @@ struct eng_ctl {
 	void *object;      /* CQ, SRQ */
 	uint32_t listener; /* the control stage's listener number */
 	int code;
+	uint32_t access; /* enum rd_access */
+	bool by_hand;
 	enum iw_close how;
 	struct tcp_tuple tuple;
 	struct mpa_offer offer; /* connect, accept, reject (ird, ord); failed: see fall_back */

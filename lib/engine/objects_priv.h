@@ -95,13 +95,16 @@ struct eng_qp {
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
-	uint8_t owes;      /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
+	uint16_t owes;     /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
 	bool owing;        /* in the stage's list of QPs that owe something */
 	uint32_t consumed; /* stream bytes to be told to the transport stage */
 	int code, ended;   /* what ENG_EC_QP_FATAL and ENG_EC_DISCONNECTED are to say */
 	uint32_t sq_shown; /* sq.next as the client sees it */
+	/* Moved by hand: that it waits for its connection was told; its peer has gone. */
+	bool by_hand, waits, lost;
 	TAILQ_ENTRY(eng_qp) owe;
-	struct eng_ctl *deleting; /* ENG_CE_QP_DEL that waits for ENG_E_CLOSED */
+	/* ENG_CE_QP_DEL or ENG_CE_QP_RESET, which waits for ENG_E_CLOSED */
+	struct eng_ctl *deleting;
 	/* control stage */
 	void *control;
 };

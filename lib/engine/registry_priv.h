@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "../base/mem.h"
+#include "../base/wheel.h"
 #include "control_priv.h"
 #include "heap_priv.h"
 
@@ -112,6 +113,10 @@ enum cm_state {
 	CM_CLOSED,   /* the stream has ended; not to be used again */
 	CM_ABORTING, /* ENG_CT_ABORT is not answered */
 	CM_DELETING, /* ENG_CE_QP_DEL is not answered */
+	/* Moved by hand: */
+	CM_WAITING,    /* no attempt is under way */
+	CM_GIVING_WAY, /* ENG_CT_ABORT is not answered, then `request` is accepted */
+	CM_RESETTING,  /* ENG_CE_QP_RESET is not answered (of any QP) */
 	CM_STATES
 };
 
@@ -135,6 +140,17 @@ struct ctl_qp {
 	struct cm_request *request; /* that it is accepting */
 	struct eng_ctl *held; /* ENG_TC_FAILED that may go back only behind our last command about
 				 the connection */
+	struct ctl_op *reset; /* the command that resets it, or NULL */
+	/* Moved by hand: */
+	bool by_hand;  /* to RTR, naming its peer */
+	bool given_up; /* no attempt follows */
+	bool waits;    /* there is work */
+	bool unopened; /* what has ended had never carried anything */
+	struct shm_qp_move move; /* what the program has said; its state: the last move, or RESET */
+	struct sk_timer timer;
+	/* The next attempt, and how long it is waited for then; the end of the one under way; of the
+	 * time that the peer has. */
+	uint64_t attempt_at, pause, attempt_end, patience_end;
 };
 
 /* ---- What goes to a client ---- */
@@ -261,6 +277,8 @@ struct eng_control {
 	struct ctl_table qps, listeners;               /* of the whole instance */
 	uint32_t *qp_generation, *listener_generation; /* per number */
 	struct sk_key qpn_key;
+	struct sk_wheel wheel; /* ctl_qp.timer */
+	bool turning;          /* the wheel has begun */
 	uint64_t stag_keys; /* how many were given */
 	uint32_t stage_qps[ENG_MAX_STAGES];
 	struct eng_totals totals;
@@ -342,6 +360,8 @@ struct ctl_pd *ctl_pd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_cq *ctl_cq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_srq *ctl_srq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_qp *ctl_qp_find(const struct ctl_client *cl, uint32_t handle);
+/* By its number; NULL: none. */
+struct ctl_qp *ctl_qp_of_number(const struct eng_control *c, uint32_t qpn);
 struct ctl_qp *ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie);
 static inline uint64_t
 ctl_qp_cookie(const struct ctl_qp *q)

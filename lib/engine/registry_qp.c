@@ -28,6 +28,15 @@ ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie)
 	return q && q->generation == cookie >> 32 ? q : NULL;
 }
 
+struct ctl_qp *
+ctl_qp_of_number(const struct eng_control *c, uint32_t qpn)
+{
+	uint32_t n = sk_perm24_inv(&c->qpn_key, qpn & ((1u << QPN_BITS) - 1));
+	struct ctl_qp *q = ctl_table_get(&c->qps, n & ((1u << shm_log2(c->qps.cap)) - 1));
+
+	return q && q->eng.rd.qpn == qpn ? q : NULL;
+}
+
 static uint32_t
 new_qpn(struct eng_control *c, struct ctl_qp *q)
 {
@@ -262,6 +271,7 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 {
 	struct ctl_client *cl = q->client;
 
+	cm_hand_forget(c, q);
 	qp_refer(c, cl, q, -1);
 	heap_free(&cl->heap, q->piece);
 	ctl_table_del(&cl->qps, q->eng.handle);
@@ -296,10 +306,15 @@ ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 static void
 qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
+	struct shm_qp_info *i = &op->reply.body.qp;
+	const struct ctl_qp *q = ctl_qp_find(op->client, i->qp);
+
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+	else if (q && q->by_hand && last->code != RD_QP_ERR)
+		i->state = q->move.state; /* whether or not its peer is there */
 	else
-		op->reply.body.qp.state = (uint8_t)last->code;
+		i->state = (uint8_t)last->code;
 	ctl_op_reply(c, op);
 }
 

@@ -85,7 +85,7 @@ qp_close(struct eng_stage *s, const struct eng_ctl *m)
 
 /* Answered when the connection has been released. */
 static void
-qp_del(struct eng_stage *s, struct eng_ctl *m)
+qp_leave(struct eng_stage *s, struct eng_ctl *m)
 {
 	struct eng_qp *qp = m->qp;
 
@@ -126,8 +126,15 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 		*rc = qp_close(s, m);
 		break;
 	case ENG_CE_QP_DEL:
-		qp_del(s, m);
+	case ENG_CE_QP_RESET:
+		qp_leave(s, m);
 		return false;
+	case ENG_CE_QP_MOVE:
+		eng_hand_move(m->qp, m);
+		break;
+	case ENG_CE_QP_FAIL:
+		eng_hand_fail(s, m->qp);
+		break;
 	case ENG_CE_QP_QUERY:
 		*rc = qp_query(m);
 		break;

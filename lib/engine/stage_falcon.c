@@ -163,7 +163,10 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		return;
 	}
 	if (type == ENG_E_FIN) { /* the peer has disconnected: so do we */
-		rof_disconnect(qp->rof);
+		if (qp->by_hand)
+			eng_qp_owe(s, qp, EQP_O_CLOSE);
+		else
+			rof_disconnect(qp->rof);
 		return;
 	}
 	if (type < ENG_E_PUSH || type > ENG_E_COMPLETION || qp->chan == NULL) {
@@ -194,8 +197,10 @@ falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
 static void
 falcon_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
-	(void)s;
-	rof_closed(qp->rof, error);
+	if (qp->by_hand)
+		eng_hand_closed(s, qp);
+	else
+		rof_closed(qp->rof, error);
 }
 
 static void

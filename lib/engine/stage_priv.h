@@ -35,7 +35,8 @@ enum eng_qp_owes {
 	EQP_O_FATAL = 16,   /* ENG_EC_QP_FATAL */
 	EQP_O_ENDED = 32,   /* ENG_EC_DISCONNECTED */
 	EQP_O_DOOM = 64,    /* not said but done: abort it, outside of its own calls */
-	EQP_O_GONE = 128,   /* the answer to ENG_CE_QP_DEL */
+	EQP_O_GONE = 128,   /* the answer to ENG_CE_QP_DEL and ENG_CE_QP_RESET */
+	EQP_O_WAITS = 256,  /* ENG_EC_QP_WAITS */
 };
 
 TAILQ_HEAD(eng_qp_list, eng_qp);
@@ -93,11 +94,23 @@ bool eng_bells_poll(struct eng_stage *s);
 
 void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
 bool eng_qps_run(struct eng_stage *s);
-void eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what);
+void eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint16_t what);
 bool eng_qps_owing(struct eng_stage *s);
 /* A message of transport stage `t`. */
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
+
+/* ---- stage_hand.c: QPs that a program moves itself ---- */
+
+/* ENG_CE_QP_MOVE, ENG_CE_QP_FAIL */
+void eng_hand_move(struct eng_qp *qp, const struct eng_ctl *m);
+void eng_hand_fail(struct eng_stage *s, struct eng_qp *qp);
+/* It was rung, and has no connection to send on. */
+void eng_hand_rung(struct eng_stage *s, struct eng_qp *qp);
+/* ENG_E_CLOSED, of a Falcon QP. */
+void eng_hand_closed(struct eng_stage *s, struct eng_qp *qp);
+/* Nothing of it is under way: it becomes as new, and the control stage has its answer. */
+void eng_qp_renew(struct eng_stage *s, struct eng_qp *qp);
 
 /* ---- stage_iwarp.c, stage_falcon.c: what the two kinds of QP ask for (half_priv.h) ---- */
 

@@ -20,7 +20,7 @@ eng_qp_activate(struct eng_stage *s, struct eng_qp *qp)
 }
 
 void
-eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint8_t what)
+eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
 {
 	qp->owes |= what;
 	if (qp->owing)
@@ -38,6 +38,8 @@ run(struct eng_stage *s, struct eng_qp *qp)
 
 	if (qp->rd.state == RD_QP_ERR)
 		half->flush(qp);
+	else if (qp->by_hand && (qp->chan == NULL || qp->lost))
+		eng_hand_rung(s, qp);
 	if (qp->connected)
 		more = half->run(s, qp);
 	if (qp->sq.next != qp->sq_shown) {
@@ -86,10 +88,11 @@ static void
 op_qp_error(void *ctx, struct rd_qp *rd, int code)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
+	int closed = qp->falcon ? (int)ROF_CONNECTION_LOST : (int)IW_LLP_CLOSED;
 
-	/* The end of the stream is told as such; a QP that is being deleted has nobody to tell. */
-	if (code == 0 || code == (qp->falcon ? (int)ROF_CONNECTION_LOST : (int)IW_LLP_CLOSED) ||
-		qp->deleting != NULL)
+	/* The end of the stream is told as such, but not of a QP that was moved by hand; one that
+	 * is being deleted has nobody to tell. */
+	if (code == 0 || (code == closed && !qp->by_hand) || qp->deleting != NULL)
 		return;
 	qp->code = code;
 	eng_qp_owe(ctx, qp, EQP_O_FATAL);
@@ -162,10 +165,16 @@ pay_control(struct eng_stage *s, struct eng_qp *qp)
 	}
 	if (qp->owes & EQP_O_FATAL)
 		return;
+	if ((qp->owes & EQP_O_WAITS) && (m = eng_unasked(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
+		m->qp = qp;
+		eng_unasked_send(s, m);
+		qp->owes &= ~EQP_O_WAITS;
+	}
 	if ((qp->owes & EQP_O_ENDED) &&
 		(m = eng_unasked(s, ENG_EC_DISCONNECTED, qp->client)) != NULL) {
 		m->qp = qp;
 		m->status = qp->ended;
+		m->code = qp->falcon && qp->chan == NULL;
 		eng_unasked_send(s, m);
 		qp->owes &= ~EQP_O_ENDED;
 	}
@@ -185,7 +194,10 @@ eng_qps_owing(struct eng_stage *s)
 		pay_transport(s, qp);
 		pay_control(s, qp);
 		if (qp->owes == EQP_O_GONE) {
-			eng_qp_forget(s, qp);
+			if (qp->deleting->type == ENG_CE_QP_RESET)
+				eng_qp_renew(s, qp);
+			else
+				eng_qp_forget(s, qp);
 		} else if (qp->owes == 0) {
 			TAILQ_REMOVE(&s->owing, qp, owe);
 			qp->owing = false;
@@ -199,7 +211,7 @@ eng_qps_owing(struct eng_stage *s)
 static void
 closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
-	uint8_t said = EQP_O_RELEASE | EQP_O_ENDED;
+	uint16_t said = EQP_O_RELEASE | EQP_O_ENDED;
 
 	eng_half_of(qp)->closed(s, qp, error);
 	qp->connected = false;

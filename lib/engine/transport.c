@@ -21,6 +21,7 @@
 
 #define TCP_BUDGET     256 /* segments that a turn sends */
 #define MESSAGE_BUDGET 256 /* messages that a turn takes from each engine stage */
+#define HAND_BACKLOG   1024
 #define NET_EVERY_NS                                                                               \
 	1000000u /* neighbour timers are seconds: a look each millisecond is enough                \
 		  */
@@ -142,6 +143,18 @@ add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t 
 	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
 }
 
+/* Where QPs that programs move themselves find each other. */
+static int
+hear_by_hand(struct eng_transport *t)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	const struct eng_ctl m = {.listener = ENG_LISTENER_HAND,
+		.tuple.lport = cfg->falcon.port,
+		.code = HAND_BACKLOG};
+
+	return cfg->falcon.enabled ? eng_transport_listen(t, &m) : 0;
+}
+
 int
 eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t errlen)
 {
@@ -165,7 +178,7 @@ eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t err
 			snprintf(err, errlen, "route to %s: %s",
 				sk_addr_str(&cfg->routes[i].dst, text), strerror(-rc));
 	}
-	return rc < 0 ? rc : 0;
+	return rc < 0 ? rc : hear_by_hand(t);
 }
 
 static void

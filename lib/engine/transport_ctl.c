@@ -5,10 +5,10 @@
 
 #include <rte_ring.h>
 
-#include "transport_priv.h"
+#include "falcon_priv.h"
 
-static int
-ctl_listen(struct eng_transport *t, const struct eng_ctl *m)
+int
+eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)
 {
 	struct eng_listener *l = calloc(1, sizeof(*l));
 
@@ -56,6 +56,8 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 		eng_conn_bind(t, c, m->stage, m->qp_index);
 		return 0;
 	}
+	if (m->ask.mirror)
+		return eng_falcon_mirror(t, c);
 	c->su->cookie = m->cookie;
 	if (eng_startup_reply(t, c, m, true) != 0)
 		eng_startup_fail(t, c, -ENOMEM);
@@ -90,8 +92,10 @@ ctl_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 }
 
 static int
-ctl_abort(struct eng_transport *t, struct eng_conn *c)
+ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 {
+	if (how == ENG_ABORT_UNANSWERED && c->state == ECONN_ESTABLISHED)
+		return -EBUSY;
 	if (c->state != ECONN_OPENING && c->state != ECONN_REQUESTED &&
 		c->state != ECONN_ESTABLISHED)
 		return -ENOENT;
@@ -131,7 +135,7 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 	case ENG_CT_REJECT:
 		return ctl_reject(t, c, m);
 	case ENG_CT_ABORT:
-		return ctl_abort(t, c);
+		return ctl_abort(t, c, m->code);
 	case ENG_CT_QUERY:
 		return ctl_query(c, m);
 	}
@@ -146,7 +150,7 @@ ctl_command(struct eng_transport *t, struct eng_ctl *m)
 
 	switch (m->type) {
 	case ENG_CT_LISTEN:
-		return ctl_listen(t, m);
+		return eng_transport_listen(t, m);
 	case ENG_CT_UNLISTEN:
 		return ctl_unlisten(t, m);
 	case ENG_CT_CONNECT:

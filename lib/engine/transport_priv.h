@@ -72,6 +72,7 @@ struct eng_startup {
 	uint32_t listener;
 	uint16_t notice; /* enum eng_ctl_type that waits to be said */
 	bool falcon;     /* the exchange is eng_conn.falcon's; mpa.result tells of it */
+	struct eng_falcon_ask ask; /* and, of a request, this */
 	struct mpa_startup mpa;
 	struct tcp_slice *held; /* came behind the start-up frame */
 	bool fall_back;         /* active: the application allows a second attempt */
@@ -111,6 +112,8 @@ struct eng_listener {
 	struct mpa_offer offer;
 };
 #define ENG_LISTENER_BUCKETS 64
+#define ENG_LISTENER_HAND                                                                          \
+	UINT32_MAX /* the number of no client's: at [falcon] port, where requests name a QP */
 
 struct eng_transport {
 	struct eng *e;
@@ -273,5 +276,7 @@ int eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct
 /* ---- transport_ctl.c: what the control stage says ---- */
 
 bool eng_transport_ctl(struct eng_transport *t);
+/* ENG_CT_LISTEN */
+int eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m);
 
 #endif

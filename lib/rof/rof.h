@@ -183,6 +183,11 @@ void rof_disconnect(struct rof_qp *q);
 void rof_closed(struct rof_qp *q, int error);
 /* Also when the client posts to a QP in ERR. */
 void rof_flush(struct rof_qp *q);
+/* Its peer does not answer, or never did: the first request that waits or is under way completes
+ * RD_RETRY_EXC_ERR, all behind it is flushed. Also of a QP that was never started. */
+void rof_unreachable(struct rof_qp *q);
+/* Neither is anything under way, nor does anything wait in the send queue. */
+bool rof_idle(const struct rof_qp *q);
 
 struct rof_info {
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
@@ -218,6 +223,7 @@ size_t rof_qp_size(void);
 	X(ROF_BAD_RESPONSE, SK_WARNING, "a response that is not the one awaited")                  \
 	X(ROF_REMOTE_ERROR, SK_WARNING, "the peer refused a request")                              \
 	X(ROF_CONNECTION_LOST, SK_NOTICE, "Falcon gave the connection up")                         \
+	X(ROF_UNREACHABLE, SK_WARNING, "the peer of a QP was not there, or has gone")              \
 	X(ROF_UD_NO_QP, SK_NOTICE, "a datagram for no QP: dropped")                                \
 	X(ROF_UD_QKEY, SK_WARNING, "a datagram with a wrong Q_Key: dropped")                       \
 	X(ROF_UD_NO_RECEIVE, SK_NOTICE, "a datagram for which no receive was posted: dropped")     \

@@ -135,6 +135,7 @@ struct rof_qp {
 	bool halted;  /* a request was wrong: none behind it is taken */
 	bool told;    /* the first error has been, by a completion (ROF_ERRORS_VERBS) */
 	bool close_called;
+	bool unreachable; /* the first request of a flush has run out of retries */
 	uint32_t peer_qpn, qkey, mtu;
 	/* Requests: reqs[i & (cap - 1)] for head <= i < tail */
 	struct rof_req *reqs;

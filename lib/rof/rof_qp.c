@@ -152,6 +152,23 @@ rof_closed(struct rof_qp *q, int error)
 }
 
 void
+rof_unreachable(struct rof_qp *q)
+{
+	q->close_called = true;
+	if (q->phase == ROF_PHASE_ERROR)
+		return;
+	rof_count(q->st, ROF_UNREACHABLE);
+	q->unreachable = true;
+	enter_error(q, ROF_UNREACHABLE);
+}
+
+bool
+rof_idle(const struct rof_qp *q)
+{
+	return q->req_head == q->req_tail && !q->op && !q->st->ops.rd.sq_pending(q->st->ctx, q->rd);
+}
+
+void
 rof_flush(struct rof_qp *q)
 {
 	if (q->rd->state != RD_QP_ERR)

@@ -167,10 +167,14 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t v
 static enum rd_status
 flushed(struct rof_qp *q, const struct rof_req *r)
 {
-	if (r->status == RD_SUCCESS || (q->errors == ROF_ERRORS_VERBS && q->told))
+	enum rd_status status = (enum rd_status)r->status;
+
+	if (status == RD_SUCCESS && q->unreachable && !q->told)
+		status = RD_RETRY_EXC_ERR;
+	if (status == RD_SUCCESS || (q->errors == ROF_ERRORS_VERBS && q->told))
 		return RD_WR_FLUSH_ERR;
 	q->told = true;
-	return (enum rd_status)r->status;
+	return status;
 }
 
 void
@@ -190,13 +194,13 @@ rof_sq_flush(struct rof_qp *q)
 	q->op = NULL;
 	if (op && !op->begun) {
 		r = (struct rof_req){.wr_id = op->wr.wr_id, .opcode = op->wr.opcode};
-		complete(q, &r, RD_WR_FLUSH_ERR);
+		complete(q, &r, flushed(q, &r));
 	}
 	if (op)
 		rof_op_put(q->st, op);
 	/* A client that posts while this runs rings again, so one queue's depth is enough. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
 		r = (struct rof_req){.wr_id = wr.wr_id, .opcode = wr.opcode};
-		complete(q, &r, RD_WR_FLUSH_ERR);
+		complete(q, &r, flushed(q, &r));
 	}
 }

@@ -15,6 +15,7 @@
 #define HOME_SIZE (8u << 20)
 #define CLIENT    (1u << 20) /* bytes for the client's own use */
 #define TURNS     20000000u
+#define STEP_NS   1000000ull
 
 struct frig frig;
 
@@ -127,12 +128,35 @@ frig_virtual(uint64_t step_ns)
 		frig.p.e[i]->clock = rig_clock;
 }
 
+/* What is on the way waits until the wire goes on. */
+static void
+hold(int node)
+{
+	void *m;
+
+	while (frig.nlate[node] < SK_ARRAY_LEN(frig.late[0]) &&
+		rte_ring_dequeue(frig.to[node], &m) == 0)
+		frig.late[node][frig.nlate[node]++] = m;
+}
+
+static void
+release(int node)
+{
+	for (unsigned i = 0; i < frig.nlate[node]; i++)
+		cr_assert_eq(rte_ring_enqueue(frig.to[node], frig.late[node][i]), 0);
+	frig.nlate[node] = 0;
+}
+
 void
 frig_turn(void)
 {
 	frig.now += frig.step;
 	for (int i = 0; i < 2; i++) {
 		wire(i);
+		if (frig.delay)
+			hold(i);
+		else
+			release(i);
 		for (unsigned k = 0; frig.p.e[i] != NULL && k < frig.p.cfg[i].nloops; k++)
 			if (!(frig.loop_idle & 1u << k))
 				eng_poll(frig.p.e[i], k, frig.step > 0 ? frig.now : eng_clock());
@@ -144,6 +168,15 @@ frig_turns(unsigned n)
 {
 	while (n-- > 0)
 		frig_turn();
+}
+
+void
+frig_sleep(uint64_t ns)
+{
+	for (uint64_t step = SK_MIN(ns, STEP_NS); ns > 0; ns -= step, step = SK_MIN(ns, STEP_NS)) {
+		frig.now += step;
+		frig_turns(4);
+	}
 }
 
 static void

@@ -44,6 +44,9 @@ struct frig {
 		int node;
 	} held[32];
 	unsigned nheld;
+	bool delay;                /* it holds up everything: in late[] */
+	void *late[2][64];
+	unsigned nlate[2];
 	unsigned loop_idle;        /* bit k: loop k of either engine has no turns */
 	bool one;                  /* both clients are node 0's */
 	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
@@ -65,6 +68,8 @@ void frig_start_one(void (*tweak)(struct eng_config *cfg, int node));
 void frig_stop(void);
 void frig_turn(void);
 void frig_turns(unsigned n);
+/* Lets so much virtual time pass in a moment, in steps that a timer notices. */
+void frig_sleep(uint64_t ns);
 /* Ends a client without a word. */
 void frig_kill(int node);
 
