@@ -415,22 +415,25 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 /* ---- The table ---- */
 
 /* One letter per state; '-': not in the table, counted; 'F': the QP is freed. */
-#define LETTERS "icosbaAwezxd"
+#define LETTERS "icosbaAwezxdWgr"
 static const char *const rows[CM_STATES] = {
 	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
-	   ABORTED DELETE DELETED */
-	[CM_IDLE] = "-----------d-",
-	[CM_CONNECTING] = "oi---------c-",
-	[CM_OPENING] = "--sii------x-",
-	[CM_STARTING] = "----sbx----s-",
-	[CM_BINDING] = "----b--e-b-b-",
-	[CM_ACCEPT_STARTING] = "----aAx----a-",
-	[CM_ACCEPTING] = "--e-A---wA-A-",
-	[CM_WAIT_PEER] = "--e-w----z-d-",
-	[CM_ESTABLISHED] = "----e---ez-d-",
-	[CM_CLOSED] = "--z-z---z--d-",
-	[CM_ABORTING] = "--xxx-----ix-",
-	[CM_DELETING] = "--d-d---dd--F",
+	   ABORTED DELETE DELETED RESET */
+	[CM_IDLE] = "-----------d--",
+	[CM_CONNECTING] = "oi--c------c--",
+	[CM_OPENING] = "--sii------x--",
+	[CM_STARTING] = "----sbx---ss--",
+	[CM_BINDING] = "----b--e-bbb--",
+	[CM_ACCEPT_STARTING] = "----aAx----a--",
+	[CM_ACCEPTING] = "--e-A---wA-A--",
+	[CM_WAIT_PEER] = "--e-w----z-d--",
+	[CM_ESTABLISHED] = "----e---ezed--",
+	[CM_CLOSED] = "--z-z---z-zd--",
+	[CM_ABORTING] = "--xxx-----ix--",
+	[CM_DELETING] = "--d-d---ddd-F-",
+	[CM_WAITING] = "--W-W---W--d--",
+	[CM_GIVING_WAY] = "--sgg-----ig--",
+	[CM_RESETTING] = "--r-r---rrrr-i",
 };
 
 /* A QP in the state, with what the state implies. */
