@@ -130,7 +130,7 @@ frig_virtual(uint64_t step_ns)
 
 /* What is on the way waits until the wire goes on. */
 static void
-hold(int node)
+stop_wire(int node)
 {
 	void *m;
 
@@ -140,7 +140,7 @@ hold(int node)
 }
 
 static void
-release(int node)
+run_wire(int node)
 {
 	for (unsigned i = 0; i < frig.nlate[node]; i++)
 		cr_assert_eq(rte_ring_enqueue(frig.to[node], frig.late[node][i]), 0);
@@ -154,9 +154,9 @@ frig_turn(void)
 	for (int i = 0; i < 2; i++) {
 		wire(i);
 		if (frig.delay)
-			hold(i);
+			stop_wire(i);
 		else
-			release(i);
+			run_wire(i);
 		for (unsigned k = 0; frig.p.e[i] != NULL && k < frig.p.cfg[i].nloops; k++)
 			if (!(frig.loop_idle & 1u << k))
 				eng_poll(frig.p.e[i], k, frig.step > 0 ? frig.now : eng_clock());
