@@ -76,6 +76,7 @@ leaving(const struct ctl_qp *q)
 bool
 cm_act_leave(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
+	cm_hand_drop(c, q, ROFX_NO_QP);
 	cm_hand_forget(c, q);
 	q->cm = q->dying ? CM_DELETING : CM_RESETTING;
 	ctl_send_stage(

@@ -277,7 +277,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 			eng_conn_pend(t, c, ECONN_P_FIN);
 		else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING)
 			eng_startup_fail(t, c, -ECONNRESET);
-		else if (c->lingers)
+		else if (c->lingers || c->state == ECONN_DRAIN)
 			linger_end(t, c);
 		break;
 	case TCP_EV_CLOSED:
