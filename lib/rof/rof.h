@@ -26,6 +26,7 @@
 #define ROF_RNR_FOREVER 7  /* rnr_retry without end */
 #define ROF_RNR_SOON    1  /* code of the shortest RNR delay, 10 us */
 #define ROF_GRH_LEN     40 /* bytes that a datagram's receive has before the payload */
+#define ROF_HELD_MAX    64 /* datagrams that wait for their connection */
 
 struct rof_qp;
 struct rof_chan;
@@ -97,6 +98,12 @@ struct rof_ops {
 	/* XRC: takes the next receive of shared receive queue `srqn`. -ENOENT: there is none such
 	 * in the QP's domain; 0: it is empty; 1: *wr. */
 	int (*xrc_next)(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
+	/* The protection domain of that queue, whose memory a request that names it may use. NULL:
+	 * there is none such. */
+	const struct rd_pd *(*xrc_pd)(void *ctx, struct rof_qp *q, uint32_t srqn);
+	/* A receive of that queue, which may be gone, has completed. */
+	void (*xrc_complete)(
+		void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
 	/* Datagrams: which QP has this number, and which channel an address handle names. NULL:
 	 * none. */
 	struct rof_qp *(*ud_qp)(void *ctx, struct rof_chan *c, uint32_t qpn);
@@ -146,6 +153,13 @@ struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_par
  * QP that has any, or that waits. */
 void rof_chan_destroy(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
+/* Datagrams: the connection is not there yet. Up to `most` of them (ROF_HELD_MAX) wait for it; those
+ * beyond complete, lost. For a channel that has just been made, whose mtu is the most that it may
+ * come to be. */
+void rof_chan_hold(struct rof_chan *c, unsigned most);
+/* It is there now. Those that wait and are longer than its mtu are lost. rof_chan_tx() is due. false:
+ * no memory, or parameters that make no sense: it stays as it was. */
+bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
 /* What Falcon delivers. Everything is placed, completed and judged before it returns. Returns true
  * if rof_tx() of a QP that waited has something to do now (rof_chan_wake() tells whose), or there
  * is something to say (rof_chan_tx()). */
@@ -167,6 +181,8 @@ struct rd_qp *rof_qp_rd(const struct rof_qp *q);
 void rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn);
 /* A datagram QP may send and receive: it goes to RTS. */
 void rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu);
+/* What datagrams must show that it receives. */
+void rof_qp_set_qkey(struct rof_qp *q, uint32_t qkey);
 
 enum rof_tx_result {
 	ROF_TX_IDLE,    /* nothing to do: wait for a doorbell or a delivery */
@@ -227,7 +243,9 @@ size_t rof_qp_size(void);
 	X(ROF_UD_NO_QP, SK_NOTICE, "a datagram for no QP: dropped")                                \
 	X(ROF_UD_QKEY, SK_WARNING, "a datagram with a wrong Q_Key: dropped")                       \
 	X(ROF_UD_NO_RECEIVE, SK_NOTICE, "a datagram for which no receive was posted: dropped")     \
-	X(ROF_UD_LOST, SK_NOTICE, "a datagram that Falcon could not deliver")
+	X(ROF_UD_LOST, SK_NOTICE, "a datagram that could not be delivered")                        \
+	X(ROF_XRC_SRQ, SK_WARNING,                                                                 \
+		"a request that names a receive queue which its QP's domain does not have")
 
 SK_REASONS_DECLARE(rof, ROF_NONE, ROF_REASONS)
 

@@ -52,20 +52,23 @@ one_fits(const struct rof_chan_params *p, enum rof_txn_kind kind)
 	return !cost(p, kind, len, &need) || fa_credits_take(&have, &need);
 }
 
+bool
+rof_params_ok(const struct rof_chan_params *p)
+{
+	if (p->mtu < ROF_MTU_MIN || p->mtu > ROF_MTU_MAX || p->ordering > ROF_ORDER_NONE ||
+		p->errors > ROF_ERRORS_COMPLETE || p->pools.tx_cell == 0 || p->pools.rx_cell == 0)
+		return false;
+	/* Without order between packets no one can tell what came before an error (6.4). */
+	if (p->ordering == ROF_ORDER_NONE && p->errors != ROF_ERRORS_COMPLETE)
+		return false;
+	return one_fits(p, ROF_TXN_PUSH) && one_fits(p, ROF_TXN_READ);
+}
+
 struct rof_chan *
 rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
 {
-	struct rof_chan *c;
+	struct rof_chan *c = rof_params_ok(p) ? calloc(1, sizeof(*c)) : NULL;
 
-	if (p->mtu < ROF_MTU_MIN || p->mtu > ROF_MTU_MAX || p->ordering > ROF_ORDER_NONE ||
-		p->errors > ROF_ERRORS_COMPLETE || p->pools.tx_cell == 0 || p->pools.rx_cell == 0)
-		return NULL;
-	/* Without order between packets no one can tell what came before an error (6.4). */
-	if (p->ordering == ROF_ORDER_NONE && p->errors != ROF_ERRORS_COMPLETE)
-		return NULL;
-	if (!one_fits(p, ROF_TXN_PUSH) || !one_fits(p, ROF_TXN_READ))
-		return NULL;
-	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
 	c->st = st;
@@ -133,8 +136,8 @@ rof_chan_user(const struct rof_chan *c)
 
 /* ---- What is to be said ---- */
 
-static bool
-owed_grow(struct rof_chan *c)
+bool
+rof_owed_grow(struct rof_chan *c)
 {
 	uint32_t cap = c->owed_cap ? 2 * c->owed_cap : ROF_OWED_MIN;
 	struct rof_msg *m = malloc(cap * sizeof(*m));
@@ -152,9 +155,9 @@ owed_grow(struct rof_chan *c)
 bool
 rof_say(struct rof_chan *c, const struct rof_msg *m)
 {
-	if (c->owed_head == c->owed_tail && c->st->ops.tell(c->st->ctx, c, m))
+	if (!c->held && c->owed_head == c->owed_tail && c->st->ops.tell(c->st->ctx, c, m))
 		return true;
-	if (c->owed_tail - c->owed_head == c->owed_cap && !owed_grow(c))
+	if (c->owed_tail - c->owed_head == c->owed_cap && !rof_owed_grow(c))
 		return false;
 	c->owed[c->owed_tail++ & (c->owed_cap - 1)] = *m;
 	return true;
@@ -163,6 +166,8 @@ rof_say(struct rof_chan *c, const struct rof_msg *m)
 bool
 rof_chan_tx(struct rof_chan *c)
 {
+	if (c->held)
+		return true;
 	for (; c->owed_head != c->owed_tail; c->owed_head++)
 		if (!c->st->ops.tell(c->st->ctx, c, &c->owed[c->owed_head & (c->owed_cap - 1)]))
 			return false;
@@ -211,8 +216,8 @@ rof_chan_unwait(struct rof_qp *q)
 
 /* ---- Transactions ---- */
 
-static bool
-txns_grow(struct rof_chan *c)
+bool
+rof_txns_grow(struct rof_chan *c)
 {
 	uint32_t cap = c->txn_cap ? 2 * c->txn_cap : ROF_TXNS_MIN;
 	struct rof_txn *t;
@@ -235,18 +240,20 @@ rof_chan_room(struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint
 {
 	struct fa_credits need;
 
+	if (c->held)
+		return rof_hold_room(c);
 	if (!rof_chan_tx(c))
 		return ROF_ROOM_RING;
-	if (c->txn_cap == 0 && !txns_grow(c))
+	if (c->txn_cap == 0 && !rof_txns_grow(c))
 		return ROF_ROOM_RING;
-	if ((c->txn_next - c->txn_base == c->txn_cap && !txns_grow(c)) ||
+	if ((c->txn_next - c->txn_base == c->txn_cap && !rof_txns_grow(c)) ||
 		(cost(&c->p, kind, len, &need) && !fa_credits_take(&c->credits, &need))) {
 		if (c->p.transport == ROF_UD)
 			rof_chan_wait(c, q);
 		return ROF_ROOM_LATER;
 	}
 	/* A place for what the ring may refuse: once it has a number it must go out. */
-	if (c->owed_cap > 0 || owed_grow(c))
+	if (c->owed_cap > 0 || rof_owed_grow(c))
 		return ROF_ROOM;
 	rof_chan_unroom(c, kind, len);
 	return ROF_ROOM_RING;

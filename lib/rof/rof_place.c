@@ -35,6 +35,8 @@ rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_
 	uint32_t first_off, left = in->len, off;
 	uint32_t first = seek(&r->wr, at, &first_off);
 
+	if (!rof_xrc_use(q, r->srqn))
+		return false;
 	off = first_off;
 	for (uint32_t i = first; left > 0; i++, off = 0) {
 		const struct rd_sge *sge = &r->wr.sge[i];

@@ -16,6 +16,7 @@
  *	rof_rx_pull.c	Reads and Atomics in, and their answers
  *	rof_rx_done.c	at the initiator: completions and pull data
  *	rof_ud.c	datagrams in
+ *	rof_hold.c	datagrams out before there is a connection
  *	rof_place.c	bytes of a packet into regions
  */
 #ifndef SAKER_ROF_PRIV_H
@@ -105,6 +106,8 @@ struct rof_chan {
 	uint8_t rnr_count;                   /* how often refuse_rsn was refused */
 	uint32_t sn_next;                    /* incoming: all before it have come */
 	uint64_t sn_map[ROF_SN_WINDOW / 64]; /* of those from it on, by number modulo the window */
+	bool held;                           /* datagrams: there is no connection yet, */
+	uint32_t hold;                       /* and so many may wait */
 	/* Datagram QPs that wait for room, and where the next one is appended. */
 	struct rof_qp *waiting, **waiting_end;
 	struct rof_chan *next_datagrams;
@@ -116,6 +119,7 @@ struct rof_recv {
 	uint64_t room, got;
 	uint64_t len;     /* of the message; UINT64_MAX: its end has not come */
 	uint32_t last_sn; /* of the packet that ended it */
+	uint32_t srqn;    /* XRC: the queue that it is from */
 	uint8_t status;   /* enum rd_status */
 	struct rd_wc wc;
 	struct rd_wr wr;
@@ -171,12 +175,17 @@ rof_count(struct rof_stage *st, enum rof_reason reason)
 
 /* ---- rof_chan.c ---- */
 
+bool rof_params_ok(const struct rof_chan_params *p);
+/* More places for what waits to be said, and for transactions. false: no memory, or the most. */
+bool rof_owed_grow(struct rof_chan *c);
+bool rof_txns_grow(struct rof_chan *c);
 /* Says `m`, now or when there is room. false: no memory to remember it. */
 bool rof_say(struct rof_chan *c, const struct rof_msg *m);
 enum rof_room {
 	ROF_ROOM,       /* the credits were debited */
 	ROF_ROOM_LATER, /* no credits or entries: a delivery will change that */
 	ROF_ROOM_RING,  /* something waits to be said */
+	ROF_ROOM_LOST,  /* a datagram that cannot even wait */
 };
 /* May a transaction of this size be started? `q` is told later if not. */
 enum rof_room rof_chan_room(
@@ -275,6 +284,14 @@ void rof_recv_refused(struct rof_qp *q, const struct rof_in *in);
 /* Completes those all of whose packets, and all before them, have come. */
 void rof_recvs_complete(struct rof_qp *q);
 void rof_recvs_drop(struct rof_qp *q);
+
+/* XRC: from here on `q` uses the memory that goes with the queue. false: it has no such queue. */
+bool rof_xrc_use(struct rof_qp *q, uint32_t srqn);
+
+/* ---- rof_hold.c ---- */
+
+/* A message of a channel that has no connection yet: is there a place for it? */
+enum rof_room rof_hold_room(struct rof_chan *c);
 
 /* ---- rof_place.c ---- */
 

@@ -97,6 +97,12 @@ rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu)
 	q->rd->state = RD_QP_RTS;
 }
 
+void
+rof_qp_set_qkey(struct rof_qp *q, uint32_t qkey)
+{
+	q->qkey = qkey;
+}
+
 static void
 enter_error(struct rof_qp *q, int reason)
 {

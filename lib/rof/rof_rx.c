@@ -207,6 +207,8 @@ judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
 	in->in_sequence = true;
 	if (!opcode_fits(c, in))
 		return ROF_BAD_OPCODE;
+	if (!rof_xrc_use(q, in->h.xrc_srq))
+		return ROF_XRC_SRQ;
 	if (in->pull)
 		return rof_rx_pull(q, in, nak);
 	if (wire_rof_headers(in->h.opcode) & ROF_RETH)

@@ -48,7 +48,7 @@ queue_next(struct rof_qp *q, const struct rof_in *in, struct rd_wr *wr)
 	if (q->transport == ROF_XRC) {
 		got = st->ops.xrc_next(st->ctx, q, in->h.xrc_srq, wr);
 		if (got < 0)
-			return ROF_BAD_HEADER;
+			return ROF_XRC_SRQ;
 	} else {
 		got = st->ops.rd.rq_next(st->ctx, q->rd, wr);
 	}
@@ -69,6 +69,7 @@ recv_open(struct rof_qp *q, const struct rof_in *in, struct rof_recv **slot)
 		return reason;
 	}
 	r->room = r->got = 0;
+	r->srqn = q->transport == ROF_XRC ? in->h.xrc_srq : 0;
 	r->len = UINT64_MAX;
 	r->status = RD_SUCCESS;
 	r->wc = (struct rd_wc){
@@ -125,6 +126,28 @@ is_whole(const struct rof_qp *q, const struct rof_recv *r)
 	return q->ordering != ROF_ORDER_WEAK || rof_sn_reached(q->c, r->last_sn);
 }
 
+bool
+rof_xrc_use(struct rof_qp *q, uint32_t srqn)
+{
+	const struct rd_pd *pd;
+
+	if (q->transport != ROF_XRC)
+		return true;
+	pd = q->st->ops.xrc_pd(q->st->ctx, q, srqn);
+	if (pd)
+		q->rd->pd = pd;
+	return pd != NULL;
+}
+
+static void
+recv_complete(struct rof_qp *q, const struct rof_recv *r)
+{
+	if (q->transport == ROF_XRC)
+		q->st->ops.xrc_complete(q->st->ctx, q, r->srqn, &r->wc);
+	else
+		q->st->ops.rd.complete(q->st->ctx, q->rd, true, &r->wc);
+}
+
 /* Invalidates what the message asked for, then completes its receive. */
 static void
 recv_done(struct rof_qp *q, struct rof_recv *r)
@@ -133,7 +156,8 @@ recv_done(struct rof_qp *q, struct rof_recv *r)
 	struct rd_mr *mr;
 
 	if (r->status == RD_SUCCESS && (r->wc.flags & RD_WC_INV) &&
-		(rd_invalidate_check(rd->mrs, q->rd, r->wc.inv_stag, true, &mr) != RD_OK ||
+		(!rof_xrc_use(q, r->srqn) ||
+			rd_invalidate_check(rd->mrs, q->rd, r->wc.inv_stag, true, &mr) != RD_OK ||
 			!rd->invalidate(q->st->ctx, mr))) {
 		rof_count(q->st, ROF_CANNOT_INVALIDATE);
 		r->status = RD_REM_INV_REQ_ERR;
@@ -142,7 +166,7 @@ recv_done(struct rof_qp *q, struct rof_recv *r)
 	if (r->status != RD_SUCCESS)
 		r->wc.flags = 0;
 	q->info.msgs_in++;
-	rd->complete(q->st->ctx, q->rd, true, &r->wc);
+	recv_complete(q, r);
 	if (r->status != RD_SUCCESS && q->errors == ROF_ERRORS_VERBS)
 		rof_fail_target(q,
 			r->status == RD_REM_INV_REQ_ERR ? ROF_CANNOT_INVALIDATE : ROF_REMOTE_ERROR);
@@ -227,7 +251,8 @@ rof_rq_flush(struct rof_qp *q)
 			continue;
 		wc.wr_id = r->wr.wr_id;
 		wc.status = r->status != RD_SUCCESS ? r->status : RD_WR_FLUSH_ERR;
-		rd->complete(q->st->ctx, q->rd, true, &wc);
+		r->wc = wc;
+		recv_complete(q, r);
 	}
 	rof_recvs_drop(q);
 	if (q->rd->srq)

@@ -17,6 +17,7 @@ pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answ
 	switch (rof_chan_room(q->c, q, kind, response)) {
 	case ROF_ROOM:
 		break;
+	case ROF_ROOM_LOST: /* datagrams pull nothing */
 	case ROF_ROOM_LATER:
 		return ROF_STEP_WAIT;
 	case ROF_ROOM_RING:

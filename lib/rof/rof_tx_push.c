@@ -101,6 +101,16 @@ packet_started(struct rof_qp *q, struct rof_op *op, struct rof_txn *t, uint32_t 
 	rof_op_end(q, op);
 }
 
+/* Nobody knows of a datagram whether it arrives; of this one we know. */
+static enum rof_step
+lost(struct rof_qp *q, struct rof_op *op)
+{
+	rof_count(q->st, ROF_UD_LOST);
+	rof_req_begin(q, op);
+	rof_op_end(q, op);
+	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
+}
+
 enum rof_step
 rof_push_step(struct rof_qp *q, struct rof_op *op)
 {
@@ -121,6 +131,8 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 		return ROF_STEP_WAIT;
 	case ROF_ROOM_RING:
 		return ROF_STEP_NOBUF;
+	case ROF_ROOM_LOST:
+		return lost(q, op);
 	}
 	m.buf = rof_buf(q->st, &h, n);
 	if (!m.buf) {

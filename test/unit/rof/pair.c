@@ -83,6 +83,21 @@ complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
 		e->send_wc[e->nsend++ % END_WCS] = *wc;
 }
 
+static const struct rd_pd *
+xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
+{
+	struct end *e = ctx;
+
+	return srqn - END_SRQ < END_SRQS ? &e->pd : NULL;
+}
+
+static void
+xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
+{
+	need(srqn - END_SRQ < END_SRQS);
+	complete(ctx, rof_qp_rd(q), true, wc);
+}
+
 static void
 qp_error(void *ctx, struct rd_qp *qp, int code)
 {
@@ -331,7 +346,9 @@ stage_init(struct end *e, struct pair *p, unsigned index)
 		.buf_put = buf_put,
 		.tell = tell,
 		.close = close_qp,
-		.xrc_next = xrc_next};
+		.xrc_next = xrc_next,
+		.xrc_pd = xrc_pd,
+		.xrc_complete = xrc_complete};
 	e->rd = (struct rd_qp){.qpn = 100 + index,
 		.pd = &e->pd,
 		.caps = {64, 64, 4, 4, 64},

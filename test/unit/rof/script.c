@@ -65,6 +65,20 @@ complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
 		s->send_wc[s->nsend++ % SCRIPT_MAX] = *wc;
 }
 
+static const struct rd_pd *
+xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
+{
+	(void)q;
+	return srqn == SCRIPT_SRQ ? &((struct script *)ctx)->pd : NULL;
+}
+
+static void
+xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
+{
+	need(srqn == SCRIPT_SRQ);
+	complete(ctx, rof_qp_rd(q), true, wc);
+}
+
 static void
 qp_error(void *ctx, struct rd_qp *qp, int code)
 {
@@ -226,6 +240,8 @@ stage_init(struct script *s)
 		.tell = tell,
 		.close = close_qp,
 		.xrc_next = xrc_next,
+		.xrc_pd = xrc_pd,
+		.xrc_complete = xrc_complete,
 		.ud_qp = ud_qp,
 		.ud_chan = ud_chan,
 		.ud_grh = ud_grh};
