@@ -37,6 +37,7 @@ tables_init(struct ctl_client *cl, const struct eng_limits *l)
 {
 	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
+			       ctl_table_init(&cl->xrcds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->mrs, l->client_mrs) < 0 ||
 			       ctl_table_init(&cl->mws, l->client_mws) < 0 ||
 			       ctl_table_init(&cl->cqs, l->client_cqs) < 0 ||
@@ -52,6 +53,7 @@ tables_fini(struct ctl_client *cl)
 {
 	ctl_table_fini(&cl->pds);
 	ctl_table_fini(&cl->srqs);
+	ctl_table_fini(&cl->xrcds);
 	ctl_table_fini(&cl->mrs);
 	ctl_table_fini(&cl->mws);
 	ctl_table_fini(&cl->cqs);
@@ -88,6 +90,7 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->eng.home = home->base;
 	cl->eng.header = home->base;
 	cl->eng.wake_fd = home->wake_fd;
+	cl->tenant = home->tenant;
 	cl->eng.control = cl;
 	cl->control = c;
 	STAILQ_INIT(&cl->events);
@@ -226,8 +229,11 @@ eng_control_attach_flat(
 {
 	struct client_home home = {
 		.base = base, .size = size, .mem_len = mem_len, .fd = -1, .wake_fd = -1};
+	static const struct sk_key key = {{0x74656e616e74, 0}};
 	struct ctl_client *cl;
 
+	/* Who attaches it has named it: those of one name are one tenant, and no user is among them. */
+	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
 	return client_create(c, name, &home, NULL, &cl);
 }
 

@@ -10,6 +10,7 @@ struct client_home { /* where and how a home region is mapped */
 	uint64_t size, mem_len;
 	int fd;      /* -1: flat */
 	int wake_fd; /* or -1 */
+	uint64_t tenant;
 };
 
 /* Fills in the offsets of a home region. 0, or -EINVAL when `size` is too small for the limits. */

@@ -105,8 +105,13 @@ static bool
 end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct ctl_qp *q = object;
-	struct ctl_op *op = q->dying ? NULL : quiet(c, cl);
+	struct ctl_op *op;
 
+	if (q->is_opened) {
+		ctl_qp_close_opened(q);
+		return true;
+	}
+	op = q->dying ? NULL : quiet(c, cl);
 	if (op)
 		ctl_qp_delete(c, q, op);
 	return op || q->dying;
@@ -115,11 +120,12 @@ end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
 static bool
 end_srq(struct eng_control *c, struct ctl_client *cl, void *object)
 {
-	struct ctl_op *op = quiet(c, cl);
+	struct ctl_srq *s = object;
+	struct ctl_op *op = s->dying ? NULL : quiet(c, cl);
 
 	if (op)
-		ctl_srq_delete(c, object, op);
-	return op != NULL;
+		ctl_srq_delete(c, s, op);
+	return op || s->dying;
 }
 
 static bool
@@ -206,6 +212,9 @@ reap_client(struct eng_control *c, struct ctl_client *cl)
 static void
 reap_last(struct eng_control *c, struct ctl_client *cl)
 {
+	for (uint32_t i = 0; i < cl->xrcds.fresh; i++)
+		if (ctl_table_get(&cl->xrcds, i))
+			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
 	for (uint32_t i = 0; i < cl->pds.fresh; i++)
 		if (ctl_table_get(&cl->pds, i))
 			ctl_pd_free(c, cl, ctl_table_get(&cl->pds, i));

@@ -19,9 +19,11 @@ tables_init(struct eng_control *c, const struct eng_limits *l)
 	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
 	c->qp_generation = calloc(l->qps, sizeof(*c->qp_generation));
 	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
+	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
 	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
 	if (!c->clients || !c->requests || !c->qp_generation || !c->listener_generation ||
-		!c->pool || ctl_table_init(&c->qps, l->qps) < 0 ||
+		!c->srq_generation || !c->pool || ctl_table_init(&c->qps, l->qps) < 0 ||
+		ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
 		ctl_table_init(&c->listeners, l->listeners) < 0)
 		return -ENOMEM;
 	for (c->nspare = 0; c->nspare < CTL_POOL; c->nspare++) {
@@ -62,7 +64,7 @@ limits_wrong(const struct eng_config *cfg)
 		!l->client_qps || !l->client_cqs || !l->client_mrs)
 		return "a limit is 0";
 	if (l->qps > 1u << 22 || l->client_qps > 1u << 20 || l->client_cqs > 1u << 20 ||
-		l->listeners > 1u << 16)
+		l->listeners > 1u << 16 || l->srqs > 1u << 22)
 		return "a limit is beyond what numbers can tell apart";
 	if (!l->sq_depth || !l->rq_depth || !l->cq_depth || l->sq_depth > 1u << 16 ||
 		l->rq_depth > 1u << 16 || l->cq_depth > 1u << 22)
@@ -91,9 +93,11 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->late);
 	TAILQ_INIT(&c->ops);
 	TAILQ_INIT(&c->retiring);
+	TAILQ_INIT(&c->xrcds);
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
+	sk_random(&c->srqn_key, sizeof(c->srqn_key));
 	if (tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");
 		eng_control_destroy(c);
@@ -327,7 +331,9 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	for (i = 0; i < cl->qps.fresh; i++) {
 		struct ctl_qp *q = ctl_table_get(&cl->qps, i);
 
-		if (q) {
+		if (q && q->is_opened) {
+			ctl_qp_close_opened(q);
+		} else if (q) {
 			cm_accept_forget(c, q);
 			ctl_qp_free(c, q);
 		}
@@ -337,6 +343,9 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 			cm_request_free(c, ctl_table_get(&cl->requests, i));
 	for (i = 0; i < cl->srqs.fresh; i++)
 		free(ctl_table_get(&cl->srqs, i));
+	for (i = 0; i < cl->xrcds.fresh; i++)
+		if (ctl_table_get(&cl->xrcds, i))
+			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
 	for (i = 0; i < cl->cqs.fresh; i++)
 		free(ctl_table_get(&cl->cqs, i));
 	for (i = 0; i < cl->mws.fresh; i++)
@@ -398,6 +407,8 @@ eng_control_destroy(struct eng_control *c)
 	ctl_table_fini(&c->listeners);
 	free(c->qp_generation);
 	free(c->listener_generation);
+	ctl_table_fini(&c->xrc_srqs);
+	free(c->srq_generation);
 	free(c->requests);
 	free(c->clients);
 	free(c->pool);

@@ -111,6 +111,10 @@ stage_unasked(struct eng_control *c, struct eng_ctl *m)
 		break;
 	case ENG_EC_QP_FATAL:
 		ctl_tell_async(c, cl, SHM_EV_QP_FATAL, q->eng.handle, m->code);
+		ctl_qp_tell_openers(c, q, m->code);
+		break;
+	case ENG_EC_SRQ_LIMIT:
+		ctl_tell_async(c, cl, SHM_EV_SRQ_LIMIT, ((struct rd_srq *)m->object)->handle, 0);
 		break;
 	case ENG_EC_CQ_OVERFLOW:
 		ctl_tell_async(

@@ -106,6 +106,7 @@ enum eng_ctl_type {
 	ENG_CE_QP_QUERY,
 	ENG_CE_SRQ_ADD,
 	ENG_CE_SRQ_DEL,
+	ENG_CE_SRQ_LIMIT, /* object; code: the limit */
 	ENG_CE_CQ_DEL, /* cq: no stage touches it after the answer */
 	/* a transport stage to the control stage, unasked */
 	ENG_TC_REQUEST,     /* conn, listener, tuple, mpa: a peer wants to connect */
@@ -119,6 +120,7 @@ enum eng_ctl_type {
 	ENG_EC_QP_WAITS,     /* qp, moved by hand: there is work, and no connection */
 	ENG_EC_QP_FATAL,     /* qp, code */
 	ENG_EC_CQ_OVERFLOW,  /* cq */
+	ENG_EC_SRQ_LIMIT,    /* object: srq; the limit is none any more */
 	ENG_EC_CLIENT_BAD,   /* client harmed itself: SIGBUS, nonsense in its rings */
 };
 

@@ -67,12 +67,26 @@ struct rd_cq {
 	} sub[SHM_MAX_STAGES];
 };
 
+/* An XRC domain. */
+struct eng_xrcd {
+	uint8_t stage; /* its home: of its receive QPs and queues */
+};
+
 struct rd_srq {
 	struct eng_client *client;
 	uint32_t handle, stage;
 	const struct rd_pd *pd;
 	uint32_t refs, depth, max_sge;
-	struct shm_take rq; /* engine stage's */
+	/* XRC */
+	const struct eng_xrcd *xrcd; /* NULL: it is none */
+	uint32_t number;
+	struct rd_cq *cq;
+	/* engine stage's: */
+	struct shm_take rq;
+	uint32_t limit; /* ENG_EC_SRQ_LIMIT is due when fewer are left; 0: no */
+	bool owing;     /* it is due: in s->owing_srqs */
+	TAILQ_ENTRY(rd_srq) owe;
+	struct rd_srq *next; /* of s->xrc_srqs */
 };
 
 struct eng_qp {
@@ -87,6 +101,8 @@ struct eng_qp {
 	uint32_t conn;  /* index at the transport stage */
 	uint32_t index; /* at the engine stage */
 	bool falcon;    /* which of the two it is; fixed */
+	uint8_t type;   /* enum shm_qp_type; fixed */
+	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV */
 	union {
 		struct iw_qp *iw;
 		struct rof_qp *rof;

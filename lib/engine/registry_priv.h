@@ -97,7 +97,23 @@ struct ctl_cq {
 struct ctl_srq {
 	struct rd_srq eng;
 	uint32_t piece;
+	struct ctl_xrcd_ref *xrcd; /* XRC: as its client opened it */
+	uint32_t slot;             /* XRC: in c->xrc_srqs */
 	bool dying;
+};
+
+struct ctl_xrcd {
+	struct eng_xrcd eng;
+	TAILQ_ENTRY(ctl_xrcd) all;
+	uint64_t tenant, dev, ino;
+	uint32_t opens;
+};
+
+/* An XRC domain, as one client has opened it. */
+struct ctl_xrcd_ref {
+	struct ctl_xrcd *domain;
+	uint32_t handle;
+	uint32_t users; /* the client's QPs and receive queues in it */
 };
 
 enum cm_state {
@@ -138,6 +154,13 @@ struct ctl_qp {
 	struct ctl_op *op;          /* the command that destroys it, or NULL */
 	struct ctl_event *outcome;  /* what the client will be told when the connection is bound */
 	struct cm_request *request; /* that it is accepting */
+	struct ctl_xrcd_ref *xrcd;          /* SHM_XRC_RECV */
+	LIST_HEAD(, ctl_qp) openers;        /* handles of others for it */
+	/* SHM_QP_OPEN: this is but a handle for another client's QP (NULL: which has gone), and
+	 * nothing else of it means anything. */
+	bool is_opened;
+	struct ctl_qp *opens;
+	LIST_ENTRY(ctl_qp) opener;
 	struct eng_ctl *held; /* ENG_TC_FAILED that may go back only behind our last command about
 				 the connection */
 	struct ctl_op *reset; /* the command that resets it, or NULL */
@@ -207,7 +230,8 @@ struct ctl_client {
 	struct eng_region region[SHM_MAX_REGIONS];
 	uint64_t heap_at;         /* offset of the heap in the home region */
 	uint64_t mem_at, mem_len; /* of the client's own memory in it */
-	struct ctl_table pds, mrs, mws, cqs, srqs, qps, listeners, requests;
+	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, qps, listeners, requests;
+	uint64_t tenant; /* whose it is: clients of one tenant may share XRC domains */
 	uint16_t request_generation;
 	uint32_t retiring; /* MRs and MWs that wait for quiescence */
 	/* The socket's thread: */
@@ -274,7 +298,10 @@ struct eng_control {
 	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, late;
 	TAILQ_HEAD(, ctl_op) ops;
 	uint32_t reaping, sigbus_seen;
-	struct ctl_table qps, listeners;               /* of the whole instance */
+	struct ctl_table qps, listeners, xrc_srqs;     /* of the whole instance */
+	uint32_t *srq_generation;                      /* per number */
+	struct sk_key srqn_key;
+	TAILQ_HEAD(, ctl_xrcd) xrcds;
 	uint32_t *qp_generation, *listener_generation; /* per number */
 	struct sk_key qpn_key;
 	struct sk_wheel wheel; /* ctl_qp.timer */
@@ -351,7 +378,7 @@ void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy,
 	ctl_mw_create, ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create,
-	ctl_srq_destroy, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
+	ctl_srq_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
 	ctl_region_drop;
 
 /* ---- Objects: registry_*.c ---- */
@@ -359,6 +386,15 @@ ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_
 struct ctl_pd *ctl_pd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_cq *ctl_cq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_srq *ctl_srq_find(const struct ctl_client *cl, uint32_t handle);
+struct ctl_xrcd_ref *ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle);
+void ctl_xrcd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_xrcd_ref *ref);
+/* A handle for another's QP goes. */
+void ctl_qp_close_opened(struct ctl_qp *q);
+/* Those who opened it hear that it is in error (`code`: a reason of the transport); and that it has
+ * gone. */
+void ctl_qp_tell_openers(struct eng_control *c, struct ctl_qp *q, int code);
+void ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q);
+/* Not one that it has but opened. */
 struct ctl_qp *ctl_qp_find(const struct ctl_client *cl, uint32_t handle);
 /* By its number; NULL: none. */
 struct ctl_qp *ctl_qp_of_number(const struct eng_control *c, uint32_t qpn);

@@ -15,7 +15,7 @@ ctl_qp_find(const struct ctl_client *cl, uint32_t handle)
 {
 	struct ctl_qp *q = ctl_table_get(&cl->qps, handle);
 
-	return q && q->added && !q->dying ? q : NULL;
+	return q && q->added && !q->dying && !q->is_opened ? q : NULL;
 }
 
 struct ctl_qp *
@@ -72,24 +72,56 @@ depths_check(struct eng_control *c, struct shm_msg *m)
 	return 0;
 }
 
+/* Which queues and domains a QP of this type has. */
+static const struct qp_parts {
+	bool pd, send, recv, srq, xrcd;
+} parts[] = {
+	[SHM_RC] = {.pd = true, .send = true, .recv = true, .srq = true},
+	[SHM_UD] = {.pd = true, .send = true, .recv = true, .srq = true},
+	[SHM_XRC_SEND] = {.pd = true, .send = true},
+	[SHM_XRC_RECV] = {.xrcd = true},
+};
+
+static int
+parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct qp_parts *p = &parts[i->type];
+
+	if (p->pd && !ctl_pd_find(cl, i->pd))
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (p->send && !ctl_cq_find(cl, i->send_cq))
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->send_cq);
+	if (p->recv && !ctl_cq_find(cl, i->recv_cq))
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->recv_cq);
+	if (p->srq && i->srq != SHM_NONE && !ctl_srq_find(cl, i->srq))
+		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
+	if (!p->srq && i->srq != SHM_NONE)
+		return ctl_refuse(c, m, -EINVAL,
+			"a QP of type %u has no receives, shared or not", i->type);
+	if (p->xrcd != (i->xrcd != SHM_NONE) || (p->xrcd && !ctl_xrcd_find(cl, i->xrcd)))
+		return ctl_refuse(c, m, -EINVAL, "XRC domain %u with a QP of type %u", i->xrcd,
+			i->type);
+	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd)
+		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
+	return 0;
+}
+
 static int
 qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_qp_info *i = &m->body.qp;
-	const struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
+	int rc;
 
-	if (!ctl_pd_find(cl, i->pd))
-		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
-	if (!ctl_cq_find(cl, i->send_cq) || !ctl_cq_find(cl, i->recv_cq))
-		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u",
-			ctl_cq_find(cl, i->send_cq) ? i->recv_cq : i->send_cq);
-	if (i->srq != SHM_NONE && !s)
-		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
 	if (i->transport > SHM_FALCON || (i->transport == SHM_FALCON && !c->cfg->falcon.enabled))
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "there is no transport %u here", i->transport);
-	if (i->type != SHM_RC)
-		return ctl_refuse(c, m, -EOPNOTSUPP, "there is no QP of type %u here", i->type);
+	if (i->type > SHM_XRC_RECV || (i->type != SHM_RC && i->transport != SHM_FALCON))
+		return ctl_refuse(c, m, -EOPNOTSUPP, "transport %u has no QPs of type %u",
+			i->transport, i->type);
+	rc = parts_check(c, cl, m);
+	if (rc < 0)
+		return rc;
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	if (c->totals.qps >= c->cfg->limits.qps)
@@ -97,31 +129,51 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return depths_check(c, m);
 }
 
+static uint64_t
+ring_bytes(const struct shm_ring_at *at)
+{
+	return at->stride ? shm_ring_bytes(at) : 0;
+}
+
 /* Capabilities, rounded up to what the entries' strides hold; the reply is completed with places
  * and strides. Returns the bytes that the queue takes in the heap. */
 static uint64_t
 qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
 {
-	bool own_rq = i->srq == SHM_NONE;
+	bool own_rq = parts[i->type].recv && i->srq == SHM_NONE, own_sq = parts[i->type].send;
 	uint16_t sqe = shm_sqe_stride(i->max_send_sge, i->max_inline);
 	uint16_t rqe = own_rq ? shm_rqe_stride(i->max_recv_sge) : 0;
 	uint32_t room = sqe - SHM_SQE_BASE;
 
-	caps->sq_depth = 1u << shm_log2(i->sq_depth);
-	caps->rq_depth = own_rq ? 1u << shm_log2(i->rq_depth) : 0;
-	caps->max_send_sge = (uint16_t)SK_MIN(room / sizeof(struct rd_sge), RD_MAX_SGE);
-	caps->max_inline = (uint16_t)SK_MIN(room, RD_MAX_INLINE);
-	caps->max_recv_sge =
-		own_rq ? (uint16_t)SK_MIN((rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE)
-		       : 0;
-	i->sq = ctl_ring_at(
-		sizeof(struct shm_qp), offsetof(struct shm_qp, sq), sqe, shm_log2(caps->sq_depth));
-	i->rq = (struct shm_ring_at){0};
-	if (own_rq)
-		i->rq = ctl_ring_at(i->sq.entries + shm_ring_bytes(&i->sq),
+	i->sq = i->rq = (struct shm_ring_at){0};
+	*caps = (struct rd_qp_caps){0};
+	if (own_sq) {
+		caps->sq_depth = 1u << shm_log2(i->sq_depth);
+		caps->max_send_sge = (uint16_t)SK_MIN(room / sizeof(struct rd_sge), RD_MAX_SGE);
+		caps->max_inline = (uint16_t)SK_MIN(room, RD_MAX_INLINE);
+		i->sq = ctl_ring_at(sizeof(struct shm_qp), offsetof(struct shm_qp, sq), sqe,
+			shm_log2(caps->sq_depth));
+	}
+	if (own_rq) {
+		caps->rq_depth = 1u << shm_log2(i->rq_depth);
+		caps->max_recv_sge = (uint16_t)SK_MIN(
+			(rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
+		i->rq = ctl_ring_at(sizeof(struct shm_qp) + ring_bytes(&i->sq),
 			offsetof(struct shm_qp, rq), rqe, shm_log2(caps->rq_depth));
-	return sizeof(struct shm_qp) + shm_ring_bytes(&i->sq) +
-	       (own_rq ? shm_ring_bytes(&i->rq) : 0);
+	}
+	return sizeof(struct shm_qp) + ring_bytes(&i->sq) + ring_bytes(&i->rq);
+}
+
+/* Of a QP that has no such queue: nothing is ever there, whatever its client writes. */
+static void
+no_queue(struct shm_take *t)
+{
+	static _Alignas(SHM_LINE) uint8_t never[SHM_LINE];
+	static struct shm_cons nobody;
+	const struct shm_ring_at at = {.stride = SHM_LINE};
+
+	shm_take_init(t, never, &at);
+	t->cons = &nobody;
 }
 
 /* The offsets become those of the home region, and the engine's own copies are made from them. */
@@ -129,10 +181,14 @@ static void
 qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_info *i)
 {
 	i->at = cl->heap_at + at;
-	i->sq.entries += i->at;
-	i->sq.cons += i->at;
-	shm_take_init(&q->eng.sq, cl->eng.home, &i->sq);
-	if (i->srq == SHM_NONE) {
+	no_queue(&q->eng.sq);
+	no_queue(&q->eng.rq);
+	if (i->sq.stride) {
+		i->sq.entries += i->at;
+		i->sq.cons += i->at;
+		shm_take_init(&q->eng.sq, cl->eng.home, &i->sq);
+	}
+	if (i->rq.stride) {
 		i->rq.entries += i->at;
 		i->rq.cons += i->at;
 		shm_take_init(&q->eng.rq, cl->eng.home, &i->rq);
@@ -143,9 +199,15 @@ qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_inf
 static void
 qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
 {
-	((struct rd_pd *)q->eng.rd.pd)->refs += (uint32_t)by;
-	q->eng.rd.send_cq->refs += (uint32_t)by;
-	q->eng.rd.recv_cq->refs += (uint32_t)by;
+	/* What an XRC receive QP uses is that of the queues that requests name. */
+	if (q->xrcd)
+		q->xrcd->users += (uint32_t)by;
+	else
+		((struct rd_pd *)q->eng.rd.pd)->refs += (uint32_t)by;
+	if (q->eng.rd.send_cq)
+		q->eng.rd.send_cq->refs += (uint32_t)by;
+	if (q->eng.rd.recv_cq)
+		q->eng.rd.recv_cq->refs += (uint32_t)by;
 	if (q->eng.rd.srq)
 		q->eng.rd.srq->refs += (uint32_t)by;
 	c->stage_qps[q->eng.stage] += (uint32_t)by;
@@ -167,17 +229,23 @@ static void
 qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
 {
 	struct rd_qp *rd = &q->eng.rd;
+	const struct qp_parts *p = &parts[i->type];
 	struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
 
 	q->client = cl;
 	q->eng.client = &cl->eng;
-	q->eng.stage = s ? (uint8_t)s->eng.stage : ctl_least_loaded(c);
+	q->eng.type = i->type;
+	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
+	q->eng.xrcd = q->xrcd ? &q->xrcd->domain->eng : NULL;
+	q->eng.stage = s         ? (uint8_t)s->eng.stage
+		       : q->xrcd ? q->eng.xrcd->stage
+				 : ctl_least_loaded(c);
 	q->eng.control = q;
 	q->eng.falcon = i->transport == SHM_FALCON;
 	rd->state = RD_QP_INIT;
-	rd->pd = &ctl_pd_find(cl, i->pd)->rd;
-	rd->send_cq = &ctl_cq_find(cl, i->send_cq)->eng;
-	rd->recv_cq = &ctl_cq_find(cl, i->recv_cq)->eng;
+	rd->pd = p->pd ? &ctl_pd_find(cl, i->pd)->rd : NULL;
+	rd->send_cq = p->send ? &ctl_cq_find(cl, i->send_cq)->eng : NULL;
+	rd->recv_cq = p->recv ? &ctl_cq_find(cl, i->recv_cq)->eng : NULL;
 	rd->srq = s ? &s->eng : NULL;
 	rd->sig_all = i->sig_all != 0;
 	rd->access = i->access ? i->access
@@ -208,8 +276,8 @@ qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->stage = q->eng.stage;
 	i->ird = q->ird;
 	i->ord = q->ord;
-	i->type = SHM_RC;
-	i->xrcd = SHM_NONE;
+	i->type = q->eng.type;
+	i->xrcd = q->xrcd ? q->xrcd->handle : SHM_NONE;
 	i->qkey = 0;
 	i->rsv = 0;
 }
@@ -271,6 +339,7 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 {
 	struct ctl_client *cl = q->client;
 
+	ctl_qp_leave_openers(c, q);
 	cm_hand_forget(c, q);
 	qp_refer(c, cl, q, -1);
 	heap_free(&cl->heap, q->piece);
@@ -291,9 +360,14 @@ ctl_qp_delete(struct eng_control *c, struct ctl_qp *q, struct ctl_op *op)
 int
 ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle);
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle), *o;
 	struct ctl_op *op;
 
+	o = q ? NULL : ctl_table_get(&cl->qps, m->body.handle);
+	if (o && o->is_opened) {
+		ctl_qp_close_opened(o);
+		return 0;
+	}
 	if (!q)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	op = ctl_op_new(c, cl, m, q, NULL);
@@ -318,10 +392,21 @@ qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	ctl_op_reply(c, op);
 }
 
+/* Its own, or one that it has opened. */
+static struct ctl_qp *
+query_target(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_qp *o = ctl_table_get(&cl->qps, handle);
+
+	if (!o || !o->is_opened)
+		return ctl_qp_find(cl, handle);
+	return o->opens && !o->opens->dying ? o->opens : NULL;
+}
+
 int
 ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle);
+	struct ctl_qp *q = query_target(cl, m->body.handle);
 	struct ctl_op *op;
 	struct ctl_msg *msg;
 
@@ -329,6 +414,10 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	memset(&m->body, 0, sizeof(m->body.qp));
 	qp_tell(q, &m->body.qp);
+	if (q->client != cl) { /* the other's handles mean nothing here */
+		m->body.qp.qp = SHM_NONE;
+		m->body.qp.xrcd = SHM_NONE;
+	}
 	op = ctl_op_new(c, cl, m, NULL, qp_queried);
 	if (!op)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");

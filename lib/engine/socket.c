@@ -41,6 +41,7 @@ struct sock_conn {
 	int bell_fd;       /* eventfd: the client wakes the engine; -1 before HELLO */
 	uint64_t deadline; /* for HELLO */
 	struct ctl_client *cl;
+	struct ucred cred;
 	bool detached;
 };
 
@@ -135,7 +136,11 @@ attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
 	rc = region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
 	if (rc < 0)
 		return rc;
-	home = (struct client_home){.base = r.base, .size = r.size, .fd = r.fd, .wake_fd = k->wake};
+	home = (struct client_home){.base = r.base,
+		.size = r.size,
+		.fd = r.fd,
+		.wake_fd = k->wake,
+		.tenant = k->cred.uid};
 	rc = client_create(s->c, name, &home, k, &k->cl);
 	if (rc < 0) {
 		munmap(r.base, r.size);
@@ -153,10 +158,10 @@ attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
 static void
 hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 {
-	struct ucred cred = {0};
-	socklen_t len = sizeof(cred);
+	socklen_t len = sizeof(k->cred);
 	int pair[2] = {-1, -1}, rc;
 
+	getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &k->cred, &len);
 	k->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = k->bell_fd < 0 ? -errno : make_wake(pair);
 	k->wake = pair[0];
@@ -170,9 +175,8 @@ hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 		close(k->wake);
 	k->wake = -1;
 	if (rc == 0) {
-		getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
 		sk_log(SK_LOG_INFO, "client %u (%s): process %d of user %u", k->cl->eng.index,
-			k->cl->eng.name, cred.pid, cred.uid);
+			k->cl->eng.name, k->cred.pid, k->cred.uid);
 		return;
 	}
 	refuse(s, k, rc,

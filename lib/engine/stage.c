@@ -55,6 +55,7 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	TAILQ_INIT(&s->cold);
 	TAILQ_INIT(&s->active);
 	TAILQ_INIT(&s->owing);
+	TAILQ_INIT(&s->owing_srqs);
 	if (alloc_tables(s) == 0)
 		return s;
 	eng_stage_destroy(s);
@@ -121,6 +122,8 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 		work |= eng_qps_run(s);
 	if (!TAILQ_EMPTY(&s->owing))
 		work |= eng_qps_owing(s);
+	if (!TAILQ_EMPTY(&s->owing_srqs))
+		eng_srqs_owing(s);
 	if (s->touched != NULL)
 		eng_cqs_touched(s);
 	return work;
@@ -129,5 +132,6 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 bool
 eng_stage_busy(const struct eng_stage *s)
 {
-	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->owing) || s->touched != NULL;
+	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->owing) ||
+	       !TAILQ_EMPTY(&s->owing_srqs) || s->touched != NULL;
 }

@@ -29,28 +29,36 @@ fill(struct shm_cqe *e, const struct rd_wc *wc)
 	e->imm = wc->imm;
 	e->inv_stag = wc->inv_stag;
 	e->vendor_err = wc->vendor_err;
+	e->src_qpn = wc->src_qp;
 }
 
-void
-eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
+bool
+eng_cq_put(struct eng_stage *s, struct rd_cq *cq, const struct rd_wc *wc)
 {
-	struct eng_stage *s = ctx;
-	struct rd_cq *cq = recv ? rd->recv_cq : rd->send_cq;
 	struct shm_prod *ring = &cq->sub[s->index].ring;
 
-	if (eng_qp_of(rd)->deleting != NULL)
-		return; /* the client has let go of it */
 	touch(s, cq);
 	if (shm_prod_room(ring) == 0) {
 		sk_count(s->counters, ENG_CQ_OVERFLOW);
 		cq->sub[s->index].overflow = true;
-		eng_qp_owe(s, eng_qp_of(rd), EQP_O_DOOM);
-		return;
+		return false;
 	}
 	fill(shm_prod_entry(ring), wc);
 	shm_prod_push(ring);
 	if ((wc->flags & RD_WC_SOLICITED) || wc->status != RD_SUCCESS)
 		cq->sub[s->index].solicited = true;
+	return true;
+}
+
+void
+eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
+{
+	struct eng_qp *qp = eng_qp_of(rd);
+
+	if (qp->deleting != NULL)
+		return; /* the client has let go of it */
+	if (!eng_cq_put(ctx, recv ? rd->recv_cq : rd->send_cq, wc))
+		eng_qp_owe(ctx, qp, EQP_O_DOOM);
 }
 
 /* The client sleeps on this; its descriptor is our own end, which never blocks. */

@@ -139,8 +139,14 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 		*rc = qp_query(m);
 		break;
 	case ENG_CE_SRQ_ADD:
+		eng_srq_add(s, m->object);
+		break;
 	case ENG_CE_SRQ_DEL:
-		break; /* read when something arrives, and only through its QPs */
+		eng_srq_del(s, m->object);
+		break;
+	case ENG_CE_SRQ_LIMIT:
+		eng_srq_limit(s, m->object, (uint32_t)m->code);
+		break;
 	case ENG_CE_CQ_DEL:
 		eng_cq_forget(s, m->object);
 		break;

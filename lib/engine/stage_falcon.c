@@ -74,6 +74,9 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.buf_put = op_buf_put,
 		.tell = op_tell,
 		.close = op_close,
+		.xrc_next = eng_xrc_next,
+		.xrc_pd = eng_xrc_pd,
+		.xrc_complete = eng_xrc_complete,
 	};
 	s->rof.ops.rd.mrs = s->e->mrs;
 	s->rof.ctx = s;

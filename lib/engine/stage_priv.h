@@ -41,6 +41,9 @@ enum eng_qp_owes {
 
 TAILQ_HEAD(eng_qp_list, eng_qp);
 TAILQ_HEAD(eng_client_list, eng_client_stage);
+TAILQ_HEAD(eng_srq_list, rd_srq);
+
+#define ENG_NUMBER_BUCKETS 1024 /* of what peers name by number */
 
 struct eng_stage {
 	struct eng *e;
@@ -56,7 +59,9 @@ struct eng_stage {
 	uint32_t nhot, ncold;
 	struct eng_qp_list active; /* QPs that have something to send */
 	struct eng_qp_list owing;
+	struct eng_srq_list owing_srqs;
 	struct rd_cq *touched;
+	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS]; /* by number, modulo */
 	/* By index: */
 	struct eng_qp **qps;  /* [nqps] */
 	uint32_t *free_index; /* a stack */
@@ -125,7 +130,26 @@ bool eng_sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 bool eng_sq_pending(void *ctx, struct rd_qp *qp);
 bool eng_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 
+/* Takes the next receive of `rq`, whose elements are at most `max_sge`. */
+bool eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr);
+
+/* ---- stage_srq.c: shared receive queues ---- */
+
+void eng_srq_add(struct eng_stage *s, struct rd_srq *srq);
+void eng_srq_del(struct eng_stage *s, struct rd_srq *srq);
+bool eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr);
+void eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit);
+/* Says what is due of those that have come below their limit. */
+void eng_srqs_owing(struct eng_stage *s);
+/* XRC: rof_ops */
+int eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
+const struct rd_pd *eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn);
+void eng_xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
+
 /* ---- stage_cq.c: completions and their events ---- */
+
+/* false: it is full, and the completion is lost. */
+bool eng_cq_put(struct eng_stage *s, struct rd_cq *cq, const struct rd_wc *wc);
 
 void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
 /* At the end of a turn: events for the CQs that were armed. */

@@ -34,6 +34,16 @@ take_fixed(struct rd_wr *wr, const struct shm_sqe *e)
 	wr->compare = TAKE(e->compare);
 }
 
+/* Whom it goes to, where the connection does not say. */
+static void
+take_address(struct rd_wr *wr, const struct shm_sqe *e)
+{
+	wr->ah = TAKE(e->ah);
+	wr->remote_srqn = TAKE(e->remote_srqn);
+	wr->remote_qpn = (uint32_t)wr->remote_addr;
+	wr->remote_qkey = (uint32_t)(wr->remote_addr >> 32);
+}
+
 static void
 take_sges(struct rd_wr *wr, const struct rd_sge *sge)
 {
@@ -79,6 +89,8 @@ eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 	if (e == NULL)
 		return false;
 	take_fixed(wr, (const struct shm_sqe *)e);
+	if (qp->type != SHM_RC)
+		take_address(wr, (const struct shm_sqe *)e);
 	if (!take_tail(wr, e + SHM_SQE_BASE, qp->sq.stride - SHM_SQE_BASE, &rd->caps)) {
 		wr->opcode = BAD_OPCODE;
 		wr->nsge = 0;
@@ -96,16 +108,12 @@ eng_sq_pending(void *ctx, struct rd_qp *rd)
 }
 
 bool
-eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
+eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr)
 {
-	struct eng_qp *qp = eng_qp_of(rd);
-	struct shm_take *rq = rd->srq != NULL ? &rd->srq->rq : &qp->rq;
-	uint32_t max_sge = rd->srq != NULL ? rd->srq->max_sge : rd->caps.max_recv_sge;
 	const uint8_t *e = shm_take_peek(rq);
 	size_t room = rq->stride - SHM_RQE_BASE;
 	const struct shm_rqe *rqe = (const struct shm_rqe *)e;
 
-	(void)ctx;
 	if (e == NULL)
 		return false;
 	wr->wr_id = TAKE(rqe->wr_id);
@@ -121,4 +129,12 @@ eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 	/* A receive queue is taken from one by one, as messages come. */
 	shm_take_publish(rq);
 	return true;
+}
+
+bool
+eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
+{
+	if (rd->srq != NULL)
+		return eng_srq_next(ctx, rd->srq, wr);
+	return eng_receive_next(&eng_qp_of(rd)->rq, rd->caps.max_recv_sge, wr);
 }

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared receive queues. One lives on an engine stage, where all of its QPs do; XRC's on that of its
+ * domain. Those have a number that nobody can guess, by which senders name them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "registry_priv.h"
+
+#define SRQN_BITS 24
+
+struct ctl_srq *
+ctl_srq_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_srq *s = ctl_table_get(&cl->srqs, handle);
+
+	return s && !s->dying ? s : NULL;
+}
+
+/* ---- The way in ---- */
+
+static uint32_t
+new_number(struct eng_control *c, uint32_t slot)
+{
+	uint32_t number;
+
+	do {
+		uint32_t n = c->srq_generation[slot]++ << shm_log2(c->xrc_srqs.cap) | slot;
+
+		number = sk_perm24(&c->srqn_key, n & ((1u << SRQN_BITS) - 1));
+	} while (number == 0);
+	return number;
+}
+
+static void
+xrc_enter(struct eng_control *c, struct ctl_srq *s, struct ctl_xrcd_ref *x, struct ctl_cq *cq)
+{
+	s->xrcd = x;
+	s->slot = (uint32_t)ctl_table_add(&c->xrc_srqs, s);
+	s->eng.number = new_number(c, s->slot);
+	s->eng.xrcd = &x->domain->eng;
+	s->eng.stage = x->domain->eng.stage;
+	s->eng.cq = &cq->eng;
+	x->users++;
+	cq->eng.refs++;
+}
+
+static void
+srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
+{
+	if (s->xrcd) {
+		ctl_table_del(&c->xrc_srqs, s->slot);
+		s->xrcd->users--;
+		s->eng.cq->refs--;
+	}
+	((struct rd_pd *)s->eng.pd)->refs--;
+	heap_free(&cl->heap, s->piece);
+	ctl_table_del(&cl->srqs, s->eng.handle);
+	ctl_total(&c->totals.srqs, -1);
+	free(s);
+}
+
+static void
+srq_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	if (op->status < 0) {
+		srq_free(c, op->client, op->object);
+		ctl_refuse(c, &op->reply, op->status, "the engine stage has no room");
+	}
+	ctl_op_reply(c, op);
+}
+
+/* Where its queue stands: the consumer's line, then the entries. */
+static void
+srq_lay(struct ctl_client *cl, struct ctl_srq *s, uint64_t at, uint16_t stride,
+	struct shm_srq_info *info)
+{
+	uint64_t cons = cl->heap_at + at;
+
+	info->depth = s->eng.depth;
+	info->max_sge = s->eng.max_sge;
+	info->srq = s->eng.handle;
+	info->srqn = s->eng.number;
+	info->rq = ctl_ring_at(cons + sizeof(struct shm_cons), cons, stride, shm_log2(info->depth));
+	shm_take_init(&s->eng.rq, cl->eng.home, &info->rq);
+}
+
+static int
+limit_check(struct eng_control *c, struct shm_msg *m, uint32_t depth)
+{
+	if (m->body.srq.limit > depth)
+		return ctl_refuse(c, m, -EINVAL, "of %u receives no more than %u can be left",
+			depth, m->body.srq.limit);
+	return 0;
+}
+
+static int
+xrc_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_srq_info *i = &m->body.srq;
+
+	if (i->xrcd == SHM_NONE && i->cq == SHM_NONE)
+		return 0;
+	if (!ctl_xrcd_find(cl, i->xrcd))
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
+	if (!ctl_cq_find(cl, i->cq))
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->cq);
+	return 0;
+}
+
+static int
+srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_srq_info *i = &m->body.srq;
+	int rc;
+
+	if (!ctl_pd_find(cl, i->pd))
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (i->depth < 1 || i->depth > c->cfg->limits.rq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a receive queue holds 1 to %u requests, not %u",
+			c->cfg->limits.rq_depth, i->depth);
+	if (i->max_sge > RD_MAX_SGE)
+		return ctl_refuse(c, m, -EINVAL, "a request has at most %u elements, not %u",
+			RD_MAX_SGE, i->max_sge);
+	rc = limit_check(c, m, 1u << shm_log2(i->depth));
+	if (rc == 0)
+		rc = xrc_check(c, cl, m);
+	if (rc < 0)
+		return rc;
+	if (cl->srqs.used == cl->srqs.cap)
+		return ctl_refuse_quota(c, m, "shared receive queues", cl->srqs.cap);
+	if (c->totals.srqs >= c->cfg->limits.srqs)
+		return ctl_refuse(c, m, -ENOSPC, "all shared receive queues are in use");
+	return 0;
+}
+
+int
+ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_srq_info *i = &m->body.srq;
+	struct ctl_srq *s;
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	uint16_t stride;
+	uint64_t at;
+	int rc = srq_check(c, cl, m);
+
+	if (rc < 0)
+		return rc;
+	stride = shm_rqe_stride(i->max_sge);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	s->eng.depth = 1u << shm_log2(i->depth);
+	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
+	s->eng.limit = i->limit;
+	s->piece = heap_alloc(
+		&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, &at);
+	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
+	if (!op) {
+		if (s->piece != HEAP_NONE)
+			heap_free(&cl->heap, s->piece);
+		free(s);
+		return ctl_refuse(
+			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);
+	}
+	s->eng.client = &cl->eng;
+	s->eng.stage = ctl_least_loaded(c);
+	s->eng.pd = &ctl_pd_find(cl, i->pd)->rd;
+	((struct rd_pd *)s->eng.pd)->refs++;
+	s->eng.handle = (uint32_t)ctl_table_add(&cl->srqs, s);
+	ctl_total(&c->totals.srqs, 1);
+	if (i->xrcd != SHM_NONE)
+		xrc_enter(c, s, ctl_xrcd_find(cl, i->xrcd), ctl_cq_find(cl, i->cq));
+	srq_lay(cl, s, at, stride, &op->reply.body.srq);
+	msg = ctl_msg_get(c, ENG_CE_SRQ_ADD, NULL);
+	msg->m.object = &s->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+	return CTL_LATER;
+}
+
+/* ---- The limit ---- */
+
+static void
+limit_set(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_srq *s = ctl_srq_find(cl, m->body.srq.srq);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	int rc;
+
+	if (!s)
+		return ctl_refuse(
+			c, m, -EINVAL, "there is no shared receive queue %u", m->body.srq.srq);
+	rc = limit_check(c, m, s->eng.depth);
+	if (rc < 0)
+		return rc;
+	op = ctl_op_new(c, cl, m, s, limit_set);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	msg = ctl_msg_get(c, ENG_CE_SRQ_LIMIT, NULL);
+	msg->m.object = &s->eng;
+	msg->m.client = &cl->eng;
+	msg->m.code = (int)m->body.srq.limit;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+	return CTL_LATER;
+}
+
+/* ---- The way out ---- */
+
+static void
+srq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	srq_free(c, op->client, op->object);
+	ctl_op_reply(c, op);
+}
+
+void
+ctl_srq_delete(struct eng_control *c, struct ctl_srq *s, struct ctl_op *op)
+{
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_SRQ_DEL, NULL);
+
+	s->dying = true;
+	op->object = s;
+	op->finish = srq_gone;
+	msg->m.object = &s->eng;
+	msg->m.client = &op->client->eng;
+	ctl_op_send_stage(c, op, s->eng.stage, msg);
+}
+
+int
+ctl_srq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_srq *s = ctl_srq_find(cl, m->body.handle);
+	struct ctl_op *op;
+
+	if (!s)
+		return ctl_refuse(
+			c, m, -EINVAL, "there is no shared receive queue %u", m->body.handle);
+	if (s->eng.refs)
+		return ctl_refuse(c, m, -EBUSY, "shared receive queue %u serves %u QPs",
+			m->body.handle, s->eng.refs);
+	op = ctl_op_new(c, cl, m, s, srq_gone);
+	if (!op)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_srq_delete(c, s, op);
+	return CTL_LATER;
+}

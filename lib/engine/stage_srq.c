@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Shared receive queues on their stage: taking from them, and saying once that few receives are
+ * left. How many are there is nowhere counted, since the client posts without a word; that an entry
+ * so many places further is there or not tells.
+ */
+#include <errno.h>
+
+#include "stage_priv.h"
+
+static void
+check_limit(struct eng_stage *s, struct rd_srq *srq)
+{
+	struct shm_take at = srq->rq;
+
+	if (srq->limit == 0)
+		return;
+	at.next += srq->limit - 1;
+	if (shm_take_peek(&at) != NULL)
+		return;
+	srq->limit = 0;
+	if (srq->owing)
+		return;
+	srq->owing = true;
+	TAILQ_INSERT_TAIL(&s->owing_srqs, srq, owe);
+}
+
+void
+eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit)
+{
+	srq->limit = limit;
+	check_limit(s, srq);
+}
+
+void
+eng_srqs_owing(struct eng_stage *s)
+{
+	struct rd_srq *srq;
+	struct eng_ctl *m;
+
+	while ((srq = TAILQ_FIRST(&s->owing_srqs)) != NULL &&
+		(m = eng_unasked(s, ENG_EC_SRQ_LIMIT, srq->client)) != NULL) {
+		m->object = srq;
+		eng_unasked_send(s, m);
+		TAILQ_REMOVE(&s->owing_srqs, srq, owe);
+		srq->owing = false;
+	}
+}
+
+bool
+eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr)
+{
+	if (!eng_receive_next(&srq->rq, srq->max_sge, wr))
+		return false;
+	check_limit(s, srq);
+	return true;
+}
+
+void
+eng_srq_add(struct eng_stage *s, struct rd_srq *srq)
+{
+	struct rd_srq **first = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
+
+	if (srq->xrcd == NULL)
+		return;
+	srq->next = *first;
+	*first = srq;
+}
+
+void
+eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
+{
+	struct rd_srq **at = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
+
+	if (srq->owing)
+		TAILQ_REMOVE(&s->owing_srqs, srq, owe);
+	srq->owing = false;
+	while (*at != NULL && *at != srq)
+		at = &(*at)->next;
+	if (*at == srq)
+		*at = srq->next;
+}
+
+/* ---- XRC ---- */
+
+/* Of the QP's own domain: a number of another one is no number. */
+static struct rd_srq *
+find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
+{
+	const struct eng_qp *qp = eng_qp_of(rof_qp_rd(q));
+	struct rd_srq *srq = s->xrc_srqs[srqn % ENG_NUMBER_BUCKETS];
+
+	while (srq != NULL && srq->number != srqn)
+		srq = srq->next;
+	if (srq == NULL || qp->type != SHM_XRC_RECV || srq->xrcd != qp->xrcd || srq->client->dead)
+		return NULL;
+	return srq;
+}
+
+int
+eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
+{
+	struct rd_srq *srq = find(ctx, q, srqn);
+
+	return srq == NULL ? -ENOENT : eng_srq_next(ctx, srq, wr);
+}
+
+const struct rd_pd *
+eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
+{
+	const struct rd_srq *srq = find(ctx, q, srqn);
+
+	return srq == NULL ? NULL : srq->pd;
+}
+
+/* A queue that is gone has nobody to tell. When its CQ is full the completion is lost, which its
+ * client is told of; the QP may be another's, and goes on. */
+void
+eng_xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
+{
+	struct rd_srq *srq = find(ctx, q, srqn);
+
+	if (srq != NULL)
+		eng_cq_put(ctx, srq->cq, wc);
+}
