@@ -50,7 +50,8 @@ failed(void *owner)
 {
 	struct saker_qp *qp = owner;
 
-	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_RELAXED) == 0)
+	/* One that was but opened has no queues to be flushed. */
+	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_RELAXED) == 0 && qp->pending != NULL)
 		qp_ring(qp);
 }
 

@@ -14,18 +14,21 @@ qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 
 	if (info->stage >= s->nstages || info->at % SHM_LINE != 0 || s->size < sizeof(*shared) ||
 		info->at > s->size - sizeof(*shared) || info->max_send_sge > RD_MAX_SGE ||
-		info->max_recv_sge > RD_MAX_SGE || info->max_inline > RD_MAX_INLINE ||
-		!shm_ring_ok(
-			&info->sq, s->size, shm_sqe_stride(info->max_send_sge, info->max_inline)))
+		info->max_recv_sge > RD_MAX_SGE || info->max_inline > RD_MAX_INLINE)
 		return -EPROTO;
-	if (info->rq.stride != 0) { /* a receive queue of its own */
+	if (info->sq.stride != 0) { /* as with the other: not each type has one */
+		if (!shm_ring_ok(&info->sq, s->size,
+			    shm_sqe_stride(info->max_send_sge, info->max_inline)))
+			return -EPROTO;
+		shm_prod_init(&qp->sq, s->home, &info->sq);
+	}
+	if (info->rq.stride != 0) {
 		if (!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_recv_sge)))
 			return -EPROTO;
 		shm_prod_init(&qp->rq, s->home, &info->rq);
 	}
 	qp->type = info->type;
 	shared = (struct shm_qp *)(s->home + info->at);
-	shm_prod_init(&qp->sq, s->home, &info->sq);
 	qp->pending = &shared->pending;
 	qp->handle = info->qp;
 	qp->max_inline = (uint16_t)info->max_inline;

@@ -88,6 +88,8 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	bool draft_ext;
 	int rc = q ? connect_addrs(c, m) : m->status;
 
+	if (rc == 0 && q->eng.type != SHM_RC && q->eng.type != SHM_XRC_SEND)
+		rc = ctl_refuse(c, m, -EPROTOTYPE, "a QP of type %u does not connect", q->eng.type);
 	if (rc == 0)
 		rc = cm_offer(c, m, &what.offer);
 	if (rc == 0)
@@ -164,6 +166,9 @@ cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (q && q->eng.falcon != r->falcon)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is %s, the request is not",
 			m->body.cm.qp, q->eng.falcon ? "Falcon's" : "iWARP's");
+	if (q && q->eng.type != r->type)
+		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is of type %u, the request needs %u",
+			m->body.cm.qp, q->eng.type, r->type);
 	if (!q || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)

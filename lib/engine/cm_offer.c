@@ -126,7 +126,7 @@ cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct 
 
 	return (struct eng_falcon_ask){
 		.falcon = q->eng.falcon,
-		.transport = ROF_RC,
+		.transport = q->eng.type == SHM_RC ? ROF_RC : ROF_XRC,
 		.addressing = q->by_hand ? ROFX_ADDRESS : ROFX_LISTENER,
 		.ordering = cfg->ordering,
 		.errors = cfg->errors,

@@ -71,6 +71,7 @@ struct cm_request {
 	uint32_t emss;
 	int64_t send_space;
 	bool falcon;
+	uint8_t type; /* enum shm_qp_type of the QP that can accept it */
 	struct mpa_result mpa; /* but for the private data */
 };
 

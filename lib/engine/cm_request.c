@@ -122,6 +122,7 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 	cm->lport = r->tuple.lport;
 	cm->rport = r->tuple.rport;
 	cm->transport = r->falcon ? SHM_FALCON : SHM_IWARP;
+	cm->type = r->type;
 	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
 	cm_describe(cm, mpa, SK_MIN(mpa->peer_ord, c->cfg->limits.ird),
 		SK_MIN(mpa->peer_ird, c->cfg->limits.ord));
@@ -146,6 +147,7 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 	r->send_space = m->params.send_space;
 	r->mpa = m->mpa;
 	r->falcon = m->falcon;
+	r->type = m->falcon && m->ask.transport == ROF_XRC ? SHM_XRC_RECV : SHM_RC;
 	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
 	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);

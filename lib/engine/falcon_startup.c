@@ -202,7 +202,7 @@ judge(const struct eng_conn *c, const struct rofx_side *peer)
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	bool by_hand = c->su->listener == ENG_LISTENER_HAND;
 
-	if (peer->transport != ROF_RC || !sk_addr_eq(&peer->gid, &ends->raddr))
+	if (peer->transport == ROF_UD || !sk_addr_eq(&peer->gid, &ends->raddr))
 		return ROFX_TRANSPORT;
 	if (by_hand != (peer->addressing == ROFX_ADDRESS))
 		return ROFX_NO_SERVICE;

@@ -168,7 +168,7 @@ struct eng_ctl {
 			   offer, private data are those of the second attempt */
 	struct mpa_result mpa; /* requests, outcomes */
 	struct iw_params params;
-	bool falcon; /* requests: of which kind the connection is */
+	bool falcon; /* requests: of which kind the connection is; and ask.transport */
 	struct eng_falcon_ask ask;
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];

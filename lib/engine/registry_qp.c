@@ -97,11 +97,11 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (p->srq && i->srq != SHM_NONE && !ctl_srq_find(cl, i->srq))
 		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
 	if (!p->srq && i->srq != SHM_NONE)
-		return ctl_refuse(c, m, -EINVAL,
-			"a QP of type %u has no receives, shared or not", i->type);
+		return ctl_refuse(
+			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
 	if (p->xrcd != (i->xrcd != SHM_NONE) || (p->xrcd && !ctl_xrcd_find(cl, i->xrcd)))
-		return ctl_refuse(c, m, -EINVAL, "XRC domain %u with a QP of type %u", i->xrcd,
-			i->type);
+		return ctl_refuse(
+			c, m, -EINVAL, "XRC domain %u with a QP of type %u", i->xrcd, i->type);
 	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd)
 		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
 	return 0;
@@ -156,8 +156,8 @@ qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
 	}
 	if (own_rq) {
 		caps->rq_depth = 1u << shm_log2(i->rq_depth);
-		caps->max_recv_sge = (uint16_t)SK_MIN(
-			(rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
+		caps->max_recv_sge =
+			(uint16_t)SK_MIN((rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 		i->rq = ctl_ring_at(sizeof(struct shm_qp) + ring_bytes(&i->sq),
 			offsetof(struct shm_qp, rq), rqe, shm_log2(caps->rq_depth));
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues. One lives on an engine stage, where all of its QPs do; XRC's on that of its
- * domain. Those have a number that nobody can guess, by which senders name them.
+ * Shared receive queues. One lives on an engine stage, where all of its QPs do; XRC's on that of
+ * its domain. Those have a number that nobody can guess, by which senders name them.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -100,8 +100,8 @@ ctl_xrcd_close(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (!ref)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", m->body.handle);
 	if (ref->users)
-		return ctl_refuse(c, m, -EBUSY, "XRC domain %u has %u users", m->body.handle,
-			ref->users);
+		return ctl_refuse(
+			c, m, -EBUSY, "XRC domain %u has %u users", m->body.handle, ref->users);
 	ctl_xrcd_free(c, cl, ref);
 	return 0;
 }
@@ -133,8 +133,8 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	target = target_find(c, ref->domain, i->qpn);
 	if (!target)
-		return ctl_refuse(c, m, -ENOENT,
-			"there is no receive QP %u in XRC domain %u", i->qpn, i->xrcd);
+		return ctl_refuse(c, m, -ENOENT, "there is no receive QP %u in XRC domain %u",
+			i->qpn, i->xrcd);
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);

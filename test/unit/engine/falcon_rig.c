@@ -189,11 +189,11 @@ idle(void *arg)
 /* ---- Beginning and end ---- */
 
 static void
-attach(struct fnode *n)
+attach(struct fnode *n, const char *name)
 {
 	n->home = aligned_alloc(4096, HOME_SIZE);
 	memset(n->home, 0, HOME_SIZE);
-	n->client = eng_attach_flat(n->e, "test", n->home, HOME_SIZE, CLIENT);
+	n->client = eng_attach_flat(n->e, name, n->home, HOME_SIZE, CLIENT);
 	cr_assert_geq(n->client, 0);
 	cr_assert_eq(saker_open_flat(n->home, HOME_SIZE, idle, NULL, &n->s), 0);
 	cr_assert_eq(saker_pd_create(n->s, &n->pd), 0, "%s", saker_error());
@@ -228,7 +228,7 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 	for (int i = 0; i < 2; i++) {
 		frig.n[i].e = frig.p.e[one ? 0 : i];
 		frig.n[i].addr = pair_addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
-		attach(&frig.n[i]);
+		attach(&frig.n[i], "test");
 	}
 }
 
@@ -260,6 +260,30 @@ frig_kill(int node)
 	cr_assert_eq(eng_detach(n->e, n->client), 0);
 	wait_gone(n);
 	n->client = -1;
+}
+
+void
+frig_client(int node, const char *name, struct fnode *n)
+{
+	*n = (struct fnode){.e = frig.n[node].e, .addr = frig.n[node].addr};
+	attach(n, name);
+}
+
+void
+frig_client_kill(struct fnode *n)
+{
+	cr_assert_eq(eng_detach(n->e, n->client), 0);
+	wait_gone(n);
+	n->client = -1;
+}
+
+void
+frig_client_end(struct fnode *n)
+{
+	saker_close(n->s);
+	if (n->client >= 0)
+		frig_client_kill(n);
+	free(n->home);
 }
 
 static void

@@ -72,6 +72,10 @@ void frig_turns(unsigned n);
 void frig_sleep(uint64_t ns);
 /* Ends a client without a word. */
 void frig_kill(int node);
+/* One more client of a node's engine, attached under this name; its end, with or without a word. */
+void frig_client(int node, const char *name, struct fnode *n);
+void frig_client_end(struct fnode *n);
+void frig_client_kill(struct fnode *n);
 
 struct saker_qp *frig_qp(int node, enum shm_transport transport);
 struct saker_event frig_event(int node, enum saker_event_type type);
