@@ -99,9 +99,8 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (!p->srq && i->srq != SHM_NONE)
 		return ctl_refuse(
 			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
-	if (p->xrcd != (i->xrcd != SHM_NONE) || (p->xrcd && !ctl_xrcd_find(cl, i->xrcd)))
-		return ctl_refuse(
-			c, m, -EINVAL, "XRC domain %u with a QP of type %u", i->xrcd, i->type);
+	if (p->xrcd && !ctl_xrcd_find(cl, i->xrcd))
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd)
 		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
 	return 0;

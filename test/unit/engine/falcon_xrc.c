@@ -300,10 +300,9 @@ Test(engine_falcon_xrc, what_a_type_does_not_have_is_refused)
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "without a domain");
 	attr.type = SHM_XRC_SEND;
 	attr.send_cq = frig.n[1].cq;
-	attr.xrcd = x;
-	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "with one");
+	attr.srq = srq;
+	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "with receives");
 	attr.type = SHM_RC;
-	attr.xrcd = NULL;
 	attr.recv_cq = attr.send_cq;
 	attr.srq = srq;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "XRC's queue");
