@@ -37,6 +37,7 @@ tables_init(struct ctl_client *cl, const struct eng_limits *l)
 {
 	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
+			       ctl_table_init(&cl->ahs, l->client_qps) < 0 ||
 			       ctl_table_init(&cl->xrcds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->mrs, l->client_mrs) < 0 ||
 			       ctl_table_init(&cl->mws, l->client_mws) < 0 ||
@@ -54,6 +55,7 @@ tables_fini(struct ctl_client *cl)
 	ctl_table_fini(&cl->pds);
 	ctl_table_fini(&cl->srqs);
 	ctl_table_fini(&cl->xrcds);
+	ctl_table_fini(&cl->ahs);
 	ctl_table_fini(&cl->mrs);
 	ctl_table_fini(&cl->mws);
 	ctl_table_fini(&cl->cqs);
@@ -71,7 +73,9 @@ stages_init(struct ctl_client *cl, const struct eng_config *cfg, const struct sh
 		s->client = &cl->eng;
 		s->nqps = cfg->limits.client_qps;
 		s->qps = calloc(s->nqps, sizeof(*s->qps));
-		if (!s->qps)
+		s->nahs = i == ENG_DATAGRAM_STAGE && cfg->falcon.enabled ? cl->ahs.cap : 0;
+		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
+		if (!s->qps || (s->nahs && !s->ahs))
 			return -ENOMEM;
 		shm_take_init(&s->doorbell, cl->eng.home, &h->doorbell[i]);
 		shm_prod_init(&s->event, cl->eng.home, &h->event[i]);
@@ -110,8 +114,10 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 static void
 client_fini(struct ctl_client *cl)
 {
-	for (unsigned i = 0; i < ENG_MAX_STAGES; i++)
+	for (unsigned i = 0; i < ENG_MAX_STAGES; i++) {
 		free(cl->eng.stage[i].qps);
+		free(cl->eng.stage[i].ahs);
+	}
 	heap_fini(&cl->heap);
 	tables_fini(cl);
 	free(cl);
@@ -232,7 +238,8 @@ eng_control_attach_flat(
 	static const struct sk_key key = {{0x74656e616e74, 0}};
 	struct ctl_client *cl;
 
-	/* Who attaches it has named it: those of one name are one tenant, and no user is among them. */
+	/* Who attaches it has named it: those of one name are one tenant, and no user is among
+	 * them. */
 	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
 	return client_create(c, name, &home, NULL, &cl);
 }

@@ -129,6 +129,17 @@ end_srq(struct eng_control *c, struct ctl_client *cl, void *object)
 }
 
 static bool
+end_ah(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct ctl_ah *ah = object;
+	struct ctl_op *op = ah->dying ? NULL : quiet(c, cl);
+
+	if (op)
+		ctl_ah_delete(c, cl, ah, op);
+	return op || ah->dying;
+}
+
+static bool
 end_cq(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct ctl_op *op = quiet(c, cl);
@@ -178,6 +189,7 @@ walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 			{offsetof(struct ctl_client, requests), end_request},
 			{offsetof(struct ctl_client, qps), end_qp}},
 		[CTL_REAP_QUEUES] = {{offsetof(struct ctl_client, srqs), end_srq},
+			{offsetof(struct ctl_client, ahs), end_ah},
 			{offsetof(struct ctl_client, cqs), end_cq}},
 		[CTL_REAP_MRS] = {{offsetof(struct ctl_client, mws), end_mw},
 			{offsetof(struct ctl_client, mrs), end_mr}},
@@ -247,7 +259,7 @@ client_reap_poll(struct eng_control *c, struct ctl_client *cl)
 			next_phase(cl);
 		break;
 	case CTL_REAP_QUEUES:
-		if (walks(c, cl, &budget) && !cl->srqs.used && !cl->cqs.used)
+		if (walks(c, cl, &budget) && !cl->srqs.used && !cl->ahs.used && !cl->cqs.used)
 			next_phase(cl);
 		break;
 	case CTL_REAP_CLIENT:

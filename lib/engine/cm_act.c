@@ -147,6 +147,11 @@ to_idle(struct eng_control *c, struct ctl_qp *q)
 static bool
 to_closed(struct eng_control *c, struct ctl_qp *q)
 {
+	if (q->host && !leaving(q)) {
+		q->ended = false;
+		cm_hand_again(c, q);
+		return false;
+	}
 	if (q->by_hand && q->unopened)
 		return to_idle(c, q);
 	q->cm = CM_CLOSED;

@@ -178,7 +178,12 @@ fail(struct eng_control *c, struct ctl_qp *q)
 	msg->m.qp = &q->eng;
 	msg->m.client = &q->client->eng;
 	ctl_send_stage(c, q->eng.stage, msg);
-	cm_hand_give_up(c, q);
+	if (!q->host) {
+		cm_hand_give_up(c, q);
+		return;
+	}
+	q->waits = false; /* of hosts: what waited is lost, and it is tried again */
+	rearm(c, q);
 }
 
 static void
@@ -226,6 +231,16 @@ addressed(const struct eng_control *c, const struct eng_ctl *m)
 	if (w->remote_qpn != m->ask.qpn || !sk_addr_eq(&w->remote, &m->tuple.raddr))
 		return NULL;
 	return sk_addr_is_any(&w->local) || sk_addr_eq(&w->local, &m->tuple.laddr) ? q : NULL;
+}
+
+/* Datagrams: the other host itself asks. Who has a connection already may have been forgotten by
+ * the other side; a new one takes its place, unless the two have but crossed. */
+static struct ctl_qp *
+of_host(struct eng_control *c, const struct eng_ctl *m)
+{
+	struct ctl_host *h = cm_host_get(c, &m->tuple.raddr);
+
+	return h ? &h->q : NULL;
 }
 
 /* Both have begun. */
@@ -277,7 +292,8 @@ take(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *m)
 void
 cm_hand_request(struct eng_control *c, const struct eng_ctl *m)
 {
-	struct ctl_qp *q = addressed(c, m);
+	bool host = m->ask.transport == ROF_UD && m->ask.to_qpn == 0 && m->ask.qpn == 0;
+	struct ctl_qp *q = host ? of_host(c, m) : addressed(c, m);
 	enum rofx_reason why = q ? take(c, q, m) : ROFX_NO_QP;
 
 	if (why != ROFX_NONE)

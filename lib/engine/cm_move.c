@@ -165,6 +165,8 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", w->qp);
 	if (q->reset)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
+	if (q->eng.type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
+		return cm_datagram_move(c, q, m, moved);
 	switch (w->state) {
 	case RD_QP_RESET:
 		return to_reset(c, q, m);

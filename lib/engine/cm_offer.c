@@ -126,10 +126,12 @@ cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct 
 
 	return (struct eng_falcon_ask){
 		.falcon = q->eng.falcon,
-		.transport = q->eng.type == SHM_RC ? ROF_RC : ROF_XRC,
+		.transport = q->eng.type == SHM_RC   ? ROF_RC
+			     : q->eng.type == SHM_UD ? ROF_UD
+						     : ROF_XRC,
 		.addressing = q->by_hand ? ROFX_ADDRESS : ROFX_LISTENER,
-		.ordering = cfg->ordering,
-		.errors = cfg->errors,
+		.ordering = q->host ? ROF_ORDER_NONE : cfg->ordering,
+		.errors = q->host ? ROF_ERRORS_COMPLETE : cfg->errors,
 		.rnr_retry = sends ? q->move.rnr_retry : cfg->rnr_retry,
 		.rnr_code = q->by_hand ? q->move.min_rnr_timer : cfg->rnr_code,
 		.qpn = q->eng.rd.qpn,

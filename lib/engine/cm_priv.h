@@ -134,6 +134,18 @@ void cm_hand_give_up(struct eng_control *c, struct ctl_qp *q);
 void cm_hand_forget(struct eng_control *c, struct ctl_qp *q);
 bool cm_hand_poll(struct eng_control *c);
 
+/* ---- cm_host.c: connections of hosts, for datagrams ---- */
+
+struct ctl_host *cm_host_find(const struct eng_control *c, const struct sk_addr *remote);
+/* Finds or makes it. NULL: no memory or place. */
+struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote);
+void cm_host_free(struct eng_control *c, struct ctl_host *h);
+/* Ends those of no use. */
+bool cm_host_poll(struct eng_control *c);
+/* A move of a datagram QP; `finish` sends the reply. 0, CTL_LATER or a refusal. */
+int cm_datagram_move(
+	struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, ctl_finish *finish);
+
 /* ---- cm_offer.c: between a client's words, MPA's and RDMAP's ---- */
 
 /* What the client asked for, checked. 0 or a refusal written to `m`. */

@@ -55,6 +55,41 @@ targets_init(struct eng_control *c)
 	return rc;
 }
 
+/* In whose name hosts are connected. It has nothing but requests, which wait for a crossing
+ * attempt.
+ */
+static int
+own_init(struct eng_control *c)
+{
+	struct ctl_client *own = aligned_alloc(64, (sizeof(*own) + 63) & ~(size_t)63);
+
+	if (!own)
+		return -ENOMEM;
+	memset(own, 0, sizeof(*own));
+	own->eng.index = UINT32_MAX;
+	own->eng.wake_fd = -1;
+	own->control = c;
+	own->phase = CTL_LIVE;
+	STAILQ_INIT(&own->events);
+	for (unsigned i = 0; i < SHM_MAX_STAGES; i++)
+		own->eng.stage[i].client = &own->eng;
+	c->own = own;
+	return ctl_table_init(&own->requests, CTL_CLIENT_REQUESTS);
+}
+
+static void
+own_fini(struct eng_control *c)
+{
+	struct ctl_client *own = c->own;
+	struct ctl_host *h;
+
+	while ((h = LIST_FIRST(&c->hosts)))
+		cm_host_free(c, h);
+	if (own)
+		ctl_table_fini(&own->requests);
+	free(own);
+}
+
 static const char *
 limits_wrong(const struct eng_config *cfg)
 {
@@ -98,7 +133,7 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
-	if (tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
+	if (tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0 || own_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");
 		eng_control_destroy(c);
 		return NULL;
@@ -277,6 +312,7 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	work |= ctl_retire_poll(c);
 	work |= cm_request_poll(c);
 	work |= cm_hand_poll(c);
+	work |= cm_host_poll(c);
 	work |= ctl_query_poll(c);
 	if (now >= c->next_peek)
 		peek_all(c);
@@ -293,6 +329,8 @@ eng_control_deadline(const struct eng_control *c)
 		return c->now;
 	if (!TAILQ_EMPTY(&c->all))
 		at = SK_MIN(at, c->next_peek);
+	if (!LIST_EMPTY(&c->hosts))
+		at = SK_MIN(at, c->hosts_look);
 	return at;
 }
 
@@ -343,6 +381,9 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 			cm_request_free(c, ctl_table_get(&cl->requests, i));
 	for (i = 0; i < cl->srqs.fresh; i++)
 		free(ctl_table_get(&cl->srqs, i));
+	for (i = 0; i < cl->ahs.fresh; i++)
+		if (ctl_table_get(&cl->ahs, i))
+			ctl_ah_free(c, cl, ctl_table_get(&cl->ahs, i));
 	for (i = 0; i < cl->xrcds.fresh; i++)
 		if (ctl_table_get(&cl->xrcds, i))
 			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
@@ -390,6 +431,7 @@ eng_control_destroy(struct eng_control *c)
 		cl->phase = CTL_GONE; /* nobody is told */
 		drop_client(c, cl);
 	}
+	own_fini(c);
 	while ((op = TAILQ_FIRST(&c->ops)))
 		ctl_op_free(c, op);
 	for (uint32_t i = 0; c->clients && i < c->cfg->limits.clients; i++) {

@@ -40,6 +40,8 @@ static const struct command {
 	[SHM_REGION_DROP] = {ctl_region_drop, BODY(handle)},
 	[SHM_MW_CREATE] = {ctl_mw_create, BODY(mw)},
 	[SHM_MW_DESTROY] = {ctl_mw_destroy, BODY(handle)},
+	[SHM_AH_CREATE] = {ctl_ah_create, BODY(ah)},
+	[SHM_AH_DESTROY] = {ctl_ah_destroy, BODY(handle)},
 	[SHM_XRCD_OPEN] = {ctl_xrcd_open, BODY(xrcd)},
 	[SHM_XRCD_CLOSE] = {ctl_xrcd_close, BODY(handle)},
 	[SHM_SRQ_MODIFY] = {ctl_srq_modify, BODY(srq)},
@@ -218,6 +220,7 @@ ctl_query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m
 	d->max_mw = l->client_mws;
 	d->max_pd = cl->pds.cap;
 	d->max_srq = cl->srqs.cap;
+	d->max_ah = c->cfg->falcon.enabled ? cl->ahs.cap : 0;
 	d->max_xrcd = c->cfg->falcon.enabled ? cl->xrcds.cap : 0;
 	d->max_sq_depth = l->sq_depth;
 	d->max_rq_depth = l->rq_depth;

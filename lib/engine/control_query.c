@@ -157,7 +157,7 @@ ctl_query_poll(struct eng_control *c)
 		budget--) {
 		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
 
-		if (q && q->added && !q->dying)
+		if (q && q->added && !q->dying && !q->host)
 			ask_about(c, query, q);
 	}
 	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))

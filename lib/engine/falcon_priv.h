@@ -167,6 +167,8 @@ void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 
 /* ---- falcon_startup.c ---- */
 
+/* The largest RDMA MTU, a power of two, that is configured and fits IP packets of `path_mtu`. */
+uint16_t eng_falcon_mtu(const struct eng *e, uint32_t path_mtu);
 /* Are these the first bytes of a stream that asks for a Falcon connection? */
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
 /* A passive or an active one begins. 0 or -errno. */

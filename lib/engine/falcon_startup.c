@@ -17,12 +17,11 @@
 #define AROUND_PAYLOAD                                                                             \
 	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
 
-/* The largest RDMA MTU, a power of two, that is configured and fits the path. */
-static uint16_t
-rdma_mtu(const struct eng_transport *t, const struct eng_conn *c)
+uint16_t
+eng_falcon_mtu(const struct eng *e, uint32_t path_mtu)
 {
-	uint32_t around = AROUND_PAYLOAD + (t->e->cfg.falcon.tunnel ? IP_MAX : 0);
-	uint32_t most = SK_MIN(t->e->cfg.falcon.mtu, c->path.mtu - around);
+	uint32_t around = AROUND_PAYLOAD + (e->cfg.falcon.tunnel ? IP_MAX : 0);
+	uint32_t most = SK_MIN(e->cfg.falcon.mtu, path_mtu - around);
 	uint32_t mtu = ROF_MTU_MIN;
 
 	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
@@ -58,7 +57,7 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 		.to_qpn = ask->to_qpn,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
-		.mtu = rdma_mtu(t, c),
+		.mtu = eng_falcon_mtu(t->e, c->path.mtu),
 		.ird = ask->ird,
 		.ord = ask->ord,
 		.request_window = FA_REQUEST_WINDOW,
@@ -202,7 +201,7 @@ judge(const struct eng_conn *c, const struct rofx_side *peer)
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	bool by_hand = c->su->listener == ENG_LISTENER_HAND;
 
-	if (peer->transport == ROF_UD || !sk_addr_eq(&peer->gid, &ends->raddr))
+	if ((peer->transport == ROF_UD && !by_hand) || !sk_addr_eq(&peer->gid, &ends->raddr))
 		return ROFX_TRANSPORT;
 	if (by_hand != (peer->addressing == ROFX_ADDRESS))
 		return ROFX_NO_SERVICE;
@@ -278,6 +277,8 @@ open_connection(struct eng_transport *t, struct eng_conn *c)
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
 	credits(&start->chan.pools, a->mtu, &start->chan.credits);
 	start->peer_qpn = a->peer.qpn;
+	start->laddr = ends->laddr;
+	start->raddr = ends->raddr;
 	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
 	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
 	rc = eng_falcon_open(t, c->falcon, &o);

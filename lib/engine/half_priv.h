@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A QP's transport half, as its engine stage drives it: the only place that knows whether a QP is
- * iWARP's or Falcon's. Everything else on the stage asks through this table.
+ * iWARP's or Falcon's, or no client's but the connection of two hosts. Everything else on the stage asks through this table.
  */
 #ifndef SAKER_ENGINE_HALF_PRIV_H
 #define SAKER_ENGINE_HALF_PRIV_H
@@ -26,16 +26,20 @@ struct eng_half {
 	void (*drop)(const struct eng_dmsg *m);
 };
 
-extern const struct eng_half eng_iwarp, eng_falcon;
+extern const struct eng_half eng_iwarp, eng_falcon, eng_hosts;
 
 static inline const struct eng_half *
 eng_half_of(const struct eng_qp *qp)
 {
-	return qp->falcon ? &eng_falcon : &eng_iwarp;
+	if (!qp->falcon)
+		return &eng_iwarp;
+	return qp->host == NULL ? &eng_falcon : &eng_hosts;
 }
 
 /* ---- What both ask of the engine (stage_qp.c) ---- */
 
+/* What Falcon has delivered. false: it is none of that. (stage_falcon.c) */
+bool eng_falcon_delivery(const struct eng_dmsg *m, struct fa_delivery *d);
 /* false: the ring is full. */
 bool eng_qp_tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport type,
 	const void *ptr, uint32_t arg);

@@ -104,6 +104,8 @@ enum eng_ctl_type {
 	ENG_CE_QP_FAIL,    /* qp: its peer has not shown itself in time, unless it has by now */
 	ENG_CE_QP_RESET,   /* qp: as ENG_CE_QP_DEL, but the QP stays, as new */
 	ENG_CE_QP_QUERY,
+	ENG_CE_AH_ADD, /* object, client, code: handle */
+	ENG_CE_AH_DEL,
 	ENG_CE_SRQ_ADD,
 	ENG_CE_SRQ_DEL,
 	ENG_CE_SRQ_LIMIT, /* object; code: the limit */
@@ -142,6 +144,7 @@ struct eng_falcon_ask {
 /* How a Falcon QP starts. */
 struct eng_falcon_start {
 	struct rof_chan_params chan;
+	struct sk_addr laddr, raddr; /* of the two hosts */
 	uint32_t peer_qpn;
 	uint16_t ird, ord;
 };
@@ -160,6 +163,7 @@ struct eng_ctl {
 	uint32_t listener; /* the control stage's listener number */
 	int code;
 	uint32_t access; /* enum rd_access */
+	uint32_t qkey;   /* ENG_CE_QP_MOVE of a datagram QP, whose new state is `code` */
 	bool by_hand;
 	enum iw_close how;
 	struct tcp_tuple tuple;

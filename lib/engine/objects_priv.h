@@ -45,6 +45,8 @@ struct eng_client {
 		/* By QP handle: filled by ENG_CE_QP_ADD. [qps] */
 		struct eng_qp **qps;
 		uint32_t nqps;
+		struct eng_ah **ahs; /* by handle, likewise, on ENG_DATAGRAM_STAGE; [nahs] */
+		uint32_t nahs;
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
 	} stage[SHM_MAX_STAGES];
@@ -89,6 +91,21 @@ struct rd_srq {
 	struct rd_srq *next; /* of s->xrc_srqs */
 };
 
+/* Datagram QPs and all that they share live on this engine stage. */
+#define ENG_DATAGRAM_STAGE 0
+
+/* The connection of two hosts, for datagrams. It has an eng_qp without queues. Engine stage's. */
+struct eng_host {
+	struct sk_addr laddr, raddr; /* raddr is known from the beginning, laddr while it is open */
+	uint64_t packets;            /* that have come; the control stage reads it */
+	bool open;
+};
+
+struct eng_ah {
+	const struct rd_pd *pd;
+	struct eng_qp *host;
+};
+
 struct eng_qp {
 	struct rd_qp rd; /* rd.user is this */
 	struct eng_client *client;
@@ -103,6 +120,8 @@ struct eng_qp {
 	bool falcon;    /* which of the two it is; fixed */
 	uint8_t type;   /* enum shm_qp_type; fixed */
 	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV */
+	struct eng_host *host;       /* it is a connection of hosts; else NULL */
+	struct eng_qp *next_number;  /* SHM_UD: of s->datagram_qps */
 	union {
 		struct iw_qp *iw;
 		struct rof_qp *rof;

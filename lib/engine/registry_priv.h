@@ -109,6 +109,13 @@ struct ctl_xrcd {
 	uint32_t opens;
 };
 
+struct ctl_ah {
+	struct eng_ah eng;
+	struct ctl_host *host;
+	uint32_t handle;
+	bool dying;
+};
+
 /* An XRC domain, as one client has opened it. */
 struct ctl_xrcd_ref {
 	struct ctl_xrcd *domain;
@@ -154,6 +161,7 @@ struct ctl_qp {
 	struct ctl_op *op;          /* the command that destroys it, or NULL */
 	struct ctl_event *outcome;  /* what the client will be told when the connection is bound */
 	struct cm_request *request; /* that it is accepting */
+	struct ctl_host *host;              /* that it is the connection of; else NULL */
 	struct ctl_xrcd_ref *xrcd;          /* SHM_XRC_RECV */
 	LIST_HEAD(, ctl_qp) openers;        /* handles of others for it */
 	/* SHM_QP_OPEN: this is but a handle for another client's QP (NULL: which has gone), and
@@ -174,6 +182,15 @@ struct ctl_qp {
 	/* The next attempt, and how long it is waited for then; the end of the one under way; of the
 	 * time that the peer has. */
 	uint64_t attempt_at, pause, attempt_end, patience_end;
+};
+
+/* The connection of two hosts, for datagrams. */
+struct ctl_host {
+	struct ctl_qp q; /* first; it has no queues and belongs to c->own */
+	struct eng_host eng;
+	LIST_ENTRY(ctl_host) all;
+	uint32_t refs;          /* address handles */
+	uint64_t packets, seen; /* that had come, and when that was so */
 };
 
 /* ---- What goes to a client ---- */
@@ -230,7 +247,7 @@ struct ctl_client {
 	struct eng_region region[SHM_MAX_REGIONS];
 	uint64_t heap_at;         /* offset of the heap in the home region */
 	uint64_t mem_at, mem_len; /* of the client's own memory in it */
-	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, qps, listeners, requests;
+	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, ahs, qps, listeners, requests;
 	uint64_t tenant; /* whose it is: clients of one tenant may share XRC domains */
 	uint16_t request_generation;
 	uint32_t retiring; /* MRs and MWs that wait for quiescence */
@@ -302,6 +319,10 @@ struct eng_control {
 	uint32_t *srq_generation;                      /* per number */
 	struct sk_key srqn_key;
 	TAILQ_HEAD(, ctl_xrcd) xrcds;
+	struct ctl_client *own; /* whose the connections of hosts are; in no list */
+	LIST_HEAD(, ctl_host) hosts;
+	uint64_t hosts_look; /* when to look for unused ones */
+	uint32_t ud_qps;
 	uint32_t *qp_generation, *listener_generation; /* per number */
 	struct sk_key qpn_key;
 	struct sk_wheel wheel; /* ctl_qp.timer */
@@ -378,7 +399,7 @@ void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy,
 	ctl_mw_create, ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create,
-	ctl_srq_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
+	ctl_srq_destroy, ctl_ah_create, ctl_ah_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
 	ctl_region_drop;
 
 /* ---- Objects: registry_*.c ---- */
@@ -386,6 +407,10 @@ ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_
 struct ctl_pd *ctl_pd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_cq *ctl_cq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_srq *ctl_srq_find(const struct ctl_client *cl, uint32_t handle);
+void ctl_ah_delete(
+	struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah, struct ctl_op *op);
+/* Without a word to the stage. */
+void ctl_ah_free(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah);
 struct ctl_xrcd_ref *ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle);
 void ctl_xrcd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_xrcd_ref *ref);
 /* A handle for another's QP goes. */

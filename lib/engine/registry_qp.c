@@ -101,6 +101,10 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
 	if (p->xrcd && !ctl_xrcd_find(cl, i->xrcd))
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
+	if (i->type == SHM_UD && i->srq != SHM_NONE &&
+		ctl_srq_find(cl, i->srq)->eng.stage != ENG_DATAGRAM_STAGE)
+		return ctl_refuse(c, m, -EOPNOTSUPP,
+			"shared receive queue %u is on another stage than datagrams", i->srq);
 	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd)
 		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
 	return 0;
@@ -123,7 +127,7 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
-	if (c->totals.qps >= c->cfg->limits.qps)
+	if (c->totals.qps >= c->cfg->limits.qps || c->qps.used == c->qps.cap)
 		return ctl_refuse(c, m, -ENOSPC, "all QPs are in use");
 	return depths_check(c, m);
 }
@@ -210,6 +214,8 @@ qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
 	if (q->eng.rd.srq)
 		q->eng.rd.srq->refs += (uint32_t)by;
 	c->stage_qps[q->eng.stage] += (uint32_t)by;
+	if (q->eng.type == SHM_UD)
+		c->ud_qps += (uint32_t)by;
 	ctl_total(&c->totals.qps, by);
 }
 
@@ -238,6 +244,7 @@ qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct 
 	q->eng.xrcd = q->xrcd ? &q->xrcd->domain->eng : NULL;
 	q->eng.stage = s         ? (uint8_t)s->eng.stage
 		       : q->xrcd ? q->eng.xrcd->stage
+		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
 				 : ctl_least_loaded(c);
 	q->eng.control = q;
 	q->eng.falcon = i->transport == SHM_FALCON;
@@ -338,6 +345,10 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 {
 	struct ctl_client *cl = q->client;
 
+	if (q->host) {
+		cm_host_free(c, q->host);
+		return;
+	}
 	ctl_qp_leave_openers(c, q);
 	cm_hand_forget(c, q);
 	qp_refer(c, cl, q, -1);
@@ -384,7 +395,7 @@ qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
-	else if (q && q->by_hand && last->code != RD_QP_ERR)
+	else if (q && (q->by_hand || q->eng.type == SHM_UD) && last->code != RD_QP_ERR)
 		i->state = q->move.state; /* whether or not its peer is there */
 	else
 		i->state = (uint8_t)last->code;

@@ -46,14 +46,18 @@ qp_add(struct eng_stage *s, struct eng_ctl *m)
 
 	if (s->nfree == 0)
 		return -ENOBUFS;
-	if (qp->handle >= cs->nqps)
+	if (qp->handle >= cs->nqps && qp->host == NULL)
 		return -EINVAL;
 	rc = eng_half_of(qp)->create(s, qp);
 	if (rc < 0)
 		return rc;
 	qp->index = m->qp_index = s->free_index[--s->nfree];
 	s->qps[qp->index] = qp;
+	if (qp->host != NULL)
+		return 0;
 	cs->qps[qp->handle] = qp;
+	if (qp->type == SHM_UD)
+		eng_datagram_add(s, qp);
 	return 0;
 }
 
@@ -130,13 +134,25 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 		qp_leave(s, m);
 		return false;
 	case ENG_CE_QP_MOVE:
-		eng_hand_move(m->qp, m);
+		if (m->qp->type == SHM_UD)
+			eng_datagram_move(s, m->qp, m);
+		else
+			eng_hand_move(m->qp, m);
 		break;
 	case ENG_CE_QP_FAIL:
-		eng_hand_fail(s, m->qp);
+		if (m->qp->host != NULL)
+			eng_host_fail(s, m->qp);
+		else
+			eng_hand_fail(s, m->qp);
 		break;
 	case ENG_CE_QP_QUERY:
 		*rc = qp_query(m);
+		break;
+	case ENG_CE_AH_ADD:
+		eng_ah_set(s, m->client, (uint32_t)m->code, m->object);
+		break;
+	case ENG_CE_AH_DEL:
+		eng_ah_set(s, m->client, (uint32_t)m->code, NULL);
 		break;
 	case ENG_CE_SRQ_ADD:
 		eng_srq_add(s, m->object);

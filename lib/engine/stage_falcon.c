@@ -74,6 +74,9 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.buf_put = op_buf_put,
 		.tell = op_tell,
 		.close = op_close,
+		.ud_qp = eng_datagram_qp,
+		.ud_chan = eng_datagram_chan,
+		.ud_grh = eng_datagram_grh,
 		.xrc_next = eng_xrc_next,
 		.xrc_pd = eng_xrc_pd,
 		.xrc_complete = eng_xrc_complete,
@@ -149,8 +152,8 @@ buf_of(const struct eng_dmsg *m)
 	return (struct fa_buf *)(uintptr_t)(m->u & ~1ull);
 }
 
-static void
-falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+bool
+eng_falcon_delivery(const struct eng_dmsg *m, struct fa_delivery *d)
 {
 	static const uint8_t types[] = {
 		[ENG_E_PUSH] = FA_PUSH,
@@ -159,7 +162,25 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		[ENG_E_COMPLETION] = FA_COMPLETION,
 	};
 	uint32_t type = m->id_type & 15;
-	struct fa_delivery d = {.rsn = m->arg};
+
+	if (type < ENG_E_PUSH || type > ENG_E_COMPLETION)
+		return false;
+	*d = (struct fa_delivery){.rsn = m->arg, .type = types[type]};
+	if (type == ENG_E_COMPLETION) {
+		d->completion = (uint8_t)m->u;
+		d->ulp_code = (uint8_t)(m->u >> 8);
+	} else {
+		d->restart = m->u & 1;
+		d->buf = buf_of(m);
+	}
+	return true;
+}
+
+static void
+falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+{
+	uint32_t type = m->id_type & 15;
+	struct fa_delivery d;
 
 	if (type == ENG_E_OPEN) {
 		falcon_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
@@ -172,17 +193,9 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 			rof_disconnect(qp->rof);
 		return;
 	}
-	if (type < ENG_E_PUSH || type > ENG_E_COMPLETION || qp->chan == NULL) {
+	if (qp->chan == NULL || !eng_falcon_delivery(m, &d)) {
 		eng_dmsg_drop(m);
 		return;
-	}
-	d.type = types[type];
-	if (type == ENG_E_COMPLETION) {
-		d.completion = (uint8_t)m->u;
-		d.ulp_code = (uint8_t)(m->u >> 8);
-	} else {
-		d.restart = m->u & 1;
-		d.buf = buf_of(m);
 	}
 	if (rof_rx(qp->chan, s->now, &d))
 		eng_qp_activate(s, qp);

@@ -62,6 +62,7 @@ struct eng_stage {
 	struct eng_srq_list owing_srqs;
 	struct rd_cq *touched;
 	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS]; /* by number, modulo */
+	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];
 	/* By index: */
 	struct eng_qp **qps;  /* [nqps] */
 	uint32_t *free_index; /* a stack */
@@ -132,6 +133,22 @@ bool eng_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 
 /* Takes the next receive of `rq`, whose elements are at most `max_sge`. */
 bool eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr);
+
+/* ---- stage_datagram.c: datagram QPs, address handles, the connections of hosts ---- */
+
+void eng_datagram_add(struct eng_stage *s, struct eng_qp *qp);
+void eng_datagram_del(struct eng_stage *s, struct eng_qp *qp);
+/* ENG_CE_QP_MOVE */
+void eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m);
+/* ENG_CE_AH_ADD; NULL: ENG_CE_AH_DEL */
+void eng_ah_set(
+	struct eng_stage *s, struct eng_client *c, uint32_t handle, struct eng_ah *ah);
+/* ENG_CE_QP_FAIL: what waits for the other host is lost. */
+void eng_host_fail(struct eng_stage *s, struct eng_qp *qp);
+/* rof_ops */
+struct rof_qp *eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn);
+struct rof_chan *eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle);
+void eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GRH_LEN]);
 
 /* ---- stage_srq.c: shared receive queues ---- */
 

@@ -40,7 +40,7 @@ run(struct eng_stage *s, struct eng_qp *qp)
 		half->flush(qp);
 	else if (qp->by_hand && (qp->chan == NULL || qp->lost))
 		eng_hand_rung(s, qp);
-	if (qp->connected)
+	if (qp->connected || (qp->type == SHM_UD && qp->host == NULL))
 		more = half->run(s, qp);
 	if (qp->sq.next != qp->sq_shown) {
 		qp->sq_shown = qp->sq.next;
@@ -259,6 +259,8 @@ eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 		TAILQ_REMOVE(&s->active, qp, next);
 	if (qp->owing)
 		TAILQ_REMOVE(&s->owing, qp, owe);
+	if (qp->type == SHM_UD && qp->host == NULL)
+		eng_datagram_del(s, qp);
 	eng_half_of(qp)->destroy(s, qp);
 	qp->deleting = NULL;
 	qp->active = qp->owing = false;
