@@ -16,6 +16,7 @@
 #define ATTEMPT_NS    (5000 * MS_NS)
 #define RETRY_NS      MS_NS /* while the control stage is short of messages */
 #define TIMER_BUDGET  64
+#define CROSSED_NS    (1000 * MS_NS) /* after which a request does not cross one of ours */
 #define TIMEOUT_NS    4096 /* of verbs, to the power of its `timeout` */
 
 /* ---- When ---- */
@@ -71,6 +72,7 @@ void
 cm_hand_up(struct eng_control *c, struct ctl_qp *q)
 {
 	q->waits = false;
+	q->attempt_end = c->now;
 	sk_timer_stop(&c->wheel, &q->timer);
 }
 
@@ -233,14 +235,24 @@ addressed(const struct eng_control *c, const struct eng_ctl *m)
 	return sk_addr_is_any(&w->local) || sk_addr_eq(&w->local, &m->tuple.laddr) ? q : NULL;
 }
 
-/* Datagrams: the other host itself asks. Who has a connection already may have been forgotten by
- * the other side; a new one takes its place, unless the two have but crossed. */
+/* Datagrams: the other host itself asks. If there is a connection, the two have crossed; or the
+ * other side has started anew and forgotten it, and what it asks next will find it gone. */
 static struct ctl_qp *
 of_host(struct eng_control *c, const struct eng_ctl *m)
 {
 	struct ctl_host *h = cm_host_get(c, &m->tuple.raddr);
+	struct ctl_msg *msg;
 
-	return h ? &h->q : NULL;
+	if (!h)
+		return NULL;
+	if (h->q.cm == CM_ESTABLISHED && c->now > h->q.attempt_end + CROSSED_NS) {
+		msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
+		msg->m.qp = &h->q.eng;
+		msg->m.client = &h->q.client->eng;
+		msg->m.how = IW_CLOSE_ABORT;
+		ctl_send_stage(c, h->q.eng.stage, msg);
+	}
+	return &h->q;
 }
 
 /* Both have begun. */
