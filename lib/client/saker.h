@@ -361,7 +361,7 @@ int saker_disconnect(struct saker_qp *qp, bool abortive);
  */
 int saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
-/* Asks on behalf of `qp`, a datagram QP, one question at a time (-EALREADY). SAKER_EV_ESTABLISHED
+/* Asks on behalf of `qp`, a datagram QP, one question at a time (-EISCONN). SAKER_EV_ESTABLISHED
  * with cm.remote_qpn, cm.remote_qkey and private data, REJECTED (private data) or UNREACHABLE
  * follows. */
 int saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t port,

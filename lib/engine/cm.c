@@ -183,7 +183,7 @@ cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *
 	msg->m.tuple = what->tuple;
 	msg->m.offer = what->offer;
 	msg->m.fall_back = what->fall_back;
-	msg->m.ask = cm_falcon_ask(c, q, &what->offer);
+	msg->m.ask = what->ask.lookup ? what->ask : cm_falcon_ask(c, q, &what->offer);
 	msg->m.private_len = what->private_len;
 	memcpy(msg->m.private_data, what->private_data, what->private_len);
 	ctl_send_transport(c, q->transport, msg);

@@ -50,6 +50,12 @@ outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 	cm->lport = m->tuple.lport;
 	cm->rport = m->tuple.rport;
 	cm_describe(cm, &m->mpa, q->ird, q->ord);
+	if (m->ask.lookup) {
+		cm->rport = m->ask.service;
+		cm->space = SHM_SPACE_UDP;
+		cm->remote_qpn = m->ask.qpn;
+		cm->remote_qkey = m->ask.qkey;
+	}
 	cm->dialect = q->draft_ext ? SHM_DIALECT_DRAFT : SHM_DIALECT_RFC7306;
 	return ctl_event_new(
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
@@ -179,7 +185,7 @@ cm_act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 bool
 cm_act_rejected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	tell_outcome(c, q, outcome(q, SHM_EV_REJECTED, m));
+	tell_outcome(c, q, outcome(q, m->ask.found ? SHM_EV_ESTABLISHED : SHM_EV_REJECTED, m));
 	return to_idle(c, q);
 }
 

@@ -110,6 +110,31 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+int
+cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	struct ctl_qp *q = fresh_qp(c, cl, m);
+	struct eng_ctl what = {.offer.revision = 2};
+	int rc = q ? connect_addrs(c, m) : m->status;
+
+	if (rc == 0 && q->eng.type != SHM_UD)
+		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not for datagrams", cm->qp);
+	if (rc == 0)
+		rc = private_check(c, m, what.offer.revision);
+	if (rc < 0)
+		return rc;
+	what.tuple = (struct tcp_tuple){.laddr = cm->local,
+		.raddr = cm->remote,
+		.rport = c->cfg->falcon.port,
+		.vlan = ETH_NO_VLAN};
+	what.ask = (struct eng_falcon_ask){.falcon = true, .lookup = true, .service = cm->rport};
+	what.private_len = cm->private_len;
+	memcpy(what.private_data, cm->private_data, cm->private_len);
+	cm_start_connect(c, q, &what);
+	return 0;
+}
+
 /* ---- Answers to requests ---- */
 
 static struct cm_request *
@@ -154,6 +179,23 @@ accept_offer(struct eng_control *c, struct cm_request *r, struct shm_msg *m, boo
 	return rc;
 }
 
+/* A datagram service is asked for: which QP it is, is all there is to be said. */
+static int
+found(struct eng_control *c, const struct ctl_qp *q, struct cm_request *r, struct shm_msg *m)
+{
+	const struct shm_cm *cm = &m->body.cm;
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_FOUND, NULL);
+
+	msg->m.conn = r->conn;
+	msg->m.ask.qpn = q->eng.rd.qpn;
+	msg->m.ask.qkey = q->move.qkey;
+	msg->m.private_len = cm->private_len;
+	memcpy(msg->m.private_data, cm->private_data, cm->private_len);
+	ctl_send_transport(c, r->transport, msg);
+	cm_request_free(c, r);
+	return 0;
+}
+
 int
 cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -169,6 +211,8 @@ cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (q && q->eng.type != r->type)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is of type %u, the request needs %u",
 			m->body.cm.qp, q->eng.type, r->type);
+	if (q && r->type == SHM_UD)
+		return found(c, q, r, m);
 	if (!q || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)

@@ -15,16 +15,29 @@ cm_listener_find(const struct eng_control *c, uint32_t number)
 	return l && l->number == number ? l : NULL;
 }
 
+struct cm_listener *
+cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
+{
+	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
+		struct cm_listener *l = c->listeners.slot[i];
+
+		if (l && l->space == SHM_SPACE_UDP && l->port == port &&
+			(sk_addr_is_any(&l->addr) || sk_addr_eq(addr, &l->addr)))
+			return l;
+	}
+	return NULL;
+}
+
 /* Does somebody hear what (addr, port) would hear? */
 static bool
-in_use(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
+in_use(const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
 {
-	if (c->cfg->falcon.enabled && port == c->cfg->falcon.port)
+	if (space == SHM_SPACE_TCP && c->cfg->falcon.enabled && port == c->cfg->falcon.port)
 		return true;
 	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
 		const struct cm_listener *l = c->listeners.slot[i];
 
-		if (l && l->port == port &&
+		if (l && l->port == port && l->space == space &&
 			(sk_addr_is_any(addr) || sk_addr_is_any(&l->addr) ||
 				sk_addr_eq(addr, &l->addr)))
 			return true;
@@ -34,7 +47,7 @@ in_use(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
 
 /* A free port of the configured range, found from a place that nobody can guess. 0: none. */
 static uint16_t
-choose_port(struct eng_control *c, const struct sk_addr *addr)
+choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
 {
 	uint32_t from = c->cfg->port_min, n = (uint32_t)c->cfg->port_max - from + 1;
 	uint32_t start = (uint32_t)sk_siphash(&c->qpn_key, &c->now, sizeof(c->now)) % n;
@@ -42,7 +55,7 @@ choose_port(struct eng_control *c, const struct sk_addr *addr)
 	for (uint32_t i = 0; i < SK_MIN(n, 256); i++) {
 		uint16_t port = (uint16_t)(from + (start + i) % n);
 
-		if (port != 0 && !in_use(c, addr, port))
+		if (port != 0 && !in_use(c, space, addr, port))
 			return port;
 	}
 	return 0;
@@ -133,7 +146,10 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
 	if (c->totals.listeners >= c->cfg->limits.listeners)
 		return ctl_refuse(c, m, -ENOSPC, "all listeners are in use");
-	if (cm->lport && in_use(c, &cm->local, cm->lport))
+	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->cfg->falcon.enabled))
+		return ctl_refuse(
+			c, m, -EPROTONOSUPPORT, "there is no port space %u here", cm->space);
+	if (cm->lport && in_use(c, cm->space, &cm->local, cm->lport))
 		return ctl_refuse(c, m, -EADDRINUSE, "port %u is in use", cm->lport);
 	return 0;
 }
@@ -184,7 +200,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	if (cm->lport == 0)
-		cm->lport = choose_port(c, &cm->local);
+		cm->lport = choose_port(c, cm->space, &cm->local);
 	if (cm->lport == 0)
 		return ctl_refuse(c, m, -EADDRINUSE, "no free port was found");
 	l = calloc(1, sizeof(*l));
@@ -194,11 +210,16 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	}
 	l->client = cl;
+	l->space = cm->space;
 	l->addr = cm->local;
 	l->port = cm->lport;
 	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
 	listener_enter(c, l);
 	op->reply.body.cm.listener = l->handle;
+	if (l->space == SHM_SPACE_UDP) { /* questions come where all hosts listen */
+		listening(c, op, NULL);
+		return CTL_LATER;
+	}
 	send_listen(c, l, op, &offer);
 	return CTL_LATER;
 }

@@ -49,6 +49,7 @@ struct cm_listener {
 	uint32_t slot;
 	struct sk_addr addr;
 	uint16_t port;
+	uint8_t space; /* enum shm_space */
 	uint32_t backlog, pending;
 	bool closing, ready;
 };
@@ -72,6 +73,7 @@ struct cm_request {
 	int64_t send_space;
 	bool falcon;
 	uint8_t type; /* enum shm_qp_type of the QP that can accept it */
+	uint16_t service; /* SHM_UD: the port that is asked for */
 	struct mpa_result mpa; /* but for the private data */
 };
 
@@ -79,8 +81,10 @@ struct cm_request {
 struct eng_falcon_ask cm_falcon_ask(
 	const struct eng_control *c, const struct ctl_qp *q, const struct mpa_offer *offer);
 
-ctl_handler cm_listen, cm_unlisten, cm_connect, cm_accept, cm_reject, cm_disconnect;
+ctl_handler cm_listen, cm_unlisten, cm_connect, cm_resolve, cm_accept, cm_reject, cm_disconnect;
 
+struct cm_listener *cm_listener_of_service(
+	const struct eng_control *c, const struct sk_addr *addr, uint16_t port);
 struct cm_listener *cm_listener_find(const struct eng_control *c, uint32_t number);
 /* Reaping: tells the transport stages; nobody waits. */
 void cm_listener_close(struct eng_control *c, struct cm_listener *l, struct ctl_op *op);

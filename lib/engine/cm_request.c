@@ -123,6 +123,10 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 	cm->rport = r->tuple.rport;
 	cm->transport = r->falcon ? SHM_FALCON : SHM_IWARP;
 	cm->type = r->type;
+	if (r->type == SHM_UD) {
+		cm->space = SHM_SPACE_UDP;
+		cm->lport = r->service;
+	}
 	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
 	cm_describe(cm, mpa, SK_MIN(mpa->peer_ord, c->cfg->limits.ird),
 		SK_MIN(mpa->peer_ird, c->cfg->limits.ord));
@@ -148,6 +152,10 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 	r->mpa = m->mpa;
 	r->falcon = m->falcon;
 	r->type = m->falcon && m->ask.transport == ROF_XRC ? SHM_XRC_RECV : SHM_RC;
+	if (m->falcon && m->ask.lookup) {
+		r->type = SHM_UD;
+		r->service = m->ask.service;
+	}
 	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
 	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);
@@ -173,7 +181,9 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 void
 cm_request_in(struct eng_control *c, struct eng_ctl *m)
 {
-	struct cm_listener *l = cm_listener_find(c, m->listener);
+	bool lookup = m->falcon && m->ask.lookup;
+	struct cm_listener *l = lookup ? cm_listener_of_service(c, &m->tuple.laddr, m->ask.service)
+				       : cm_listener_find(c, m->listener);
 	struct cm_request *r = NULL;
 
 	if (m->falcon && m->ask.addressing == ROFX_ADDRESS) {
@@ -185,7 +195,7 @@ cm_request_in(struct eng_control *c, struct eng_ctl *m)
 		l->client->nevents < CTL_CLIENT_EVENTS / 2)
 		r = request_for(c, l, m);
 	if (!r) {
-		cm_request_refuse(c, m, ROFX_NONE);
+		cm_request_refuse(c, m, lookup && !l ? ROFX_NO_SERVICE : ROFX_NONE);
 		return;
 	}
 	request_tell(c, r, m);

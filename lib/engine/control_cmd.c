@@ -34,6 +34,7 @@ static const struct command {
 	[SHM_LISTEN] = {cm_listen, BODY(cm)},
 	[SHM_UNLISTEN] = {cm_unlisten, BODY(handle)},
 	[SHM_CONNECT] = {cm_connect, BODY(cm)},
+	[SHM_RESOLVE] = {cm_resolve, BODY(cm)},
 	[SHM_ACCEPT] = {cm_accept, BODY(cm)},
 	[SHM_REJECT] = {cm_reject, BODY(cm)},
 	[SHM_DISCONNECT] = {cm_disconnect, BODY(cm)},

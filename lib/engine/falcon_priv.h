@@ -187,6 +187,8 @@ int eng_falcon_say(struct eng_transport *t, struct eng_conn *c);
 /* A QP asks for itself: says to its own request what it has said. The stream is nobody's from here
  * on, but for TCP. 0 or negative. */
 int eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c);
+/* ENG_CT_FOUND. 0 or negative. */
+int eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 /* Its start-up timer is due. */
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
 

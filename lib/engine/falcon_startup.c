@@ -333,6 +333,42 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
+/* Somebody wants to know which datagram QP serves a port. */
+static void
+asked(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_question *q = rofx_question(c->falcon->x);
+	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	const struct rofx_side none = {0};
+
+	if (c->su->listener != ENG_LISTENER_HAND || !sk_addr_eq(&q->gid, &ends->raddr) ||
+		!sk_addr_eq(&q->to_gid, &ends->laddr)) {
+		rofx_reject(c->falcon->x, ROFX_NO_SERVICE, NULL, 0);
+		give_up(t, c, -EPROTO);
+		return;
+	}
+	note_result(c, 0, 0, &none, q->private_data, q->private_len);
+	c->su->ask = (struct eng_falcon_ask){.falcon = true, .lookup = true, .service = q->service};
+	c->state = ECONN_REQUESTED;
+	eng_startup_notice(t, c, ENG_TC_REQUEST);
+}
+
+/* And so do we know. */
+static void
+found(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_answer *a = rofx_answer(c->falcon->x);
+	const struct rofx_side none = {0};
+
+	note_result(c, 0, 0, &none, a->private_data, a->private_len);
+	c->su->ask.found = true;
+	c->su->ask.qpn = a->qpn;
+	c->su->ask.qkey = a->qkey;
+	c->state = ECONN_DEAD;
+	eng_startup_notice(t, c, ENG_TC_REJECTED);
+	eng_conn_pend(t, c, ECONN_P_CLOSE);
+}
+
 static void
 failed(struct eng_transport *t, struct eng_conn *c)
 {
@@ -356,7 +392,10 @@ advance(struct eng_transport *t, struct eng_conn *c)
 			requested(t, c);
 			break;
 		case ROFX_EV_LOOKUP:
-			rofx_reject(x, ROFX_NO_SERVICE, NULL, 0);
+			asked(t, c);
+			break;
+		case ROFX_EV_FOUND:
+			found(t, c);
 			break;
 		case ROFX_EV_AGREED:
 		case ROFX_EV_ESTABLISHED:
@@ -419,6 +458,31 @@ eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
 	return c->falcon->x == NULL ? -ENOMEM : 0;
 }
 
+static int
+ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_ctl *m)
+{
+	struct rofx_question q = {.service = m->ask.service,
+		.gid = ends->laddr,
+		.to_gid = ends->raddr,
+		.private_len = m->private_len};
+	struct rofx_config cfg;
+	int rc = 0;
+
+	memcpy(q.private_data, m->private_data, q.private_len);
+	c->su->ask = m->ask;
+	c->falcon->x = rofx_lookup(exchange_config(t, &cfg), t->now, &q, &rc);
+	return c->falcon->x == NULL ? rc : 0;
+}
+
+int
+eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+{
+	int rc = rofx_found(c->falcon->x, m->ask.qpn, m->ask.qkey, m->private_data, m->private_len);
+
+	return rc < 0 ? rc : eng_falcon_say(t, c);
+}
+
 int
 eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m)
@@ -430,6 +494,8 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 	c->falcon = t->falcon == NULL ? NULL : eng_falcon_reserve(t, c);
 	if (c->falcon == NULL)
 		return t->falcon == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
+	if (m->ask.lookup)
+		return ask_for(t, c, ends, m);
 	rc = our_side(t, c, ends, &m->ask, &side);
 	if (rc == 0)
 		c->falcon->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,

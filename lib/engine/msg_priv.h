@@ -87,6 +87,7 @@ enum eng_ctl_type {
 	ENG_CT_UNLISTEN, /* listener */
 	ENG_CT_CONNECT,  /* active open; answered at once with conn; ENG_TC_* tells the outcome */
 	ENG_CT_ACCEPT,   /* conn, stage, qp_index: MPA reply, then the connection is bound */
+	ENG_CT_FOUND,    /* conn, ask.qpn, ask.qkey, private data: the answer to a lookup */
 	ENG_CT_REJECT,   /* conn, private data; code: enum rofx_reason, 0: the application's will */
 	ENG_CT_BIND,  /* conn, stage, qp_index: an active connection whose QP is started: data may
 			 flow */
@@ -137,6 +138,11 @@ struct eng_falcon_ask {
 	uint8_t ordering, errors;
 	uint8_t rnr_retry, rnr_code;
 	bool mirror; /* accept: the peer is the QP itself, whose end there is */
+	/* Which datagram QP serves port `service`? Such a connection is gone with its answer:
+	 * ENG_TC_REJECTED, with `found`, `qpn` and `qkey` if it is a good one. */
+	bool lookup, found;
+	uint16_t service;
+	uint32_t qkey;
 	uint32_t qpn, to_qpn, function;
 	uint16_t ird, ord;
 };

@@ -76,15 +76,18 @@ ctl_bind(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	return 0;
 }
 
+/* The request has its answer, and the connection is of no more use. */
 static int
-ctl_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
-	if (c->state != ECONN_REQUESTED)
+	bool found = m->type == ENG_CT_FOUND;
+
+	if (c->state != ECONN_REQUESTED || (found && !c->su->ask.lookup))
 		return -ENOENT;
 	c->state = ECONN_DRAIN;
 	/* Linux's siw sees a FIN before the bytes that come with it, and then looks for no private
 	 * data: so it gets the one behind the other. */
-	if (eng_startup_reply(t, c, m, false) == 0)
+	if ((found ? eng_falcon_found(t, c, m) : eng_startup_reply(t, c, m, false)) == 0)
 		c->lingers = true;
 	else
 		tcp_abort(c->tcp, t->now);
@@ -132,8 +135,9 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 		return ctl_accept(t, c, m);
 	case ENG_CT_BIND:
 		return ctl_bind(t, c, m);
+	case ENG_CT_FOUND:
 	case ENG_CT_REJECT:
-		return ctl_reject(t, c, m);
+		return ctl_answer(t, c, m);
 	case ENG_CT_ABORT:
 		return ctl_abort(t, c, m->code);
 	case ENG_CT_QUERY:

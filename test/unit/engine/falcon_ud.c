@@ -410,3 +410,81 @@ Test(engine_falcon_ud, a_client_that_dies_leaves_the_others_of_its_host_alone)
 	frig_client_end(&third);
 	frig_stop();
 }
+
+/* ---- Datagram services ---- */
+
+#define SERVICE 7000 /* of its own port space */
+
+static struct saker_event
+question(struct saker_qp *qp, const char *text)
+{
+	cr_assert_eq(saker_ud_resolve(qp, &frig.n[1].addr, SERVICE, text, strlen(text)), 0, "%s",
+		saker_error());
+	return frig_event(1, SAKER_EV_CONNECT_REQUEST);
+}
+
+Test(engine_falcon_ud, who_serves_a_port_is_found_by_asking)
+{
+	struct saker_conn_param p = {.private_data = "here", .private_len = 4};
+	struct saker_listener *l, *tcp;
+	struct saker_qp *a, *b;
+	struct saker_event ev;
+
+	frig_start(NULL);
+	a = datagram_qp(0, QKEY);
+	b = datagram_qp(1, QKEY + 7);
+	cr_assert_eq(
+		saker_ud_listen(frig.n[1].s, NULL, SERVICE, 4, NULL, &l), 0, "%s", saker_error());
+	tcp = frig_listen(1); /* the same number */
+	ev = question(a, "who?");
+	cr_assert_eq(ev.listener, l);
+	cr_assert_eq(ev.cm.space, SHM_SPACE_UDP);
+	cr_assert_eq(ev.cm.type, SHM_UD);
+	cr_assert_eq(ev.cm.lport, SERVICE);
+	cr_assert(sk_addr_eq(&ev.cm.remote, &frig.n[0].addr));
+	cr_assert_eq(ev.cm.private_len, 4);
+	cr_assert_arr_eq(ev.cm.private_data, "who?", 4);
+	cr_assert_eq(saker_ud_resolve(a, &frig.n[1].addr, SERVICE, NULL, 0), -EISCONN);
+	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, b, &p), 0, "%s", saker_error());
+	ev = frig_event(0, SAKER_EV_ESTABLISHED);
+	cr_assert_eq(ev.qp, a);
+	cr_assert_eq(ev.cm.remote_qpn, saker_qp_num(b));
+	cr_assert_eq(ev.cm.remote_qkey, QKEY + 7);
+	cr_assert_eq(ev.cm.rport, SERVICE);
+	cr_assert_eq(ev.cm.private_len, 4);
+	cr_assert_arr_eq(ev.cm.private_data, "here", 4);
+	receive(b, 1, 3, 0, 4000);
+	send_to(a, 0, handle(0, &frig.n[1].addr), ev.cm.remote_qpn, ev.cm.remote_qkey, 0, 10);
+	cr_assert_eq(frig_wc(1).wr_id, 3);
+	sent(0);
+	cr_assert(frig_no_event(1), "nothing stays");
+	cr_assert_eq(saker_unlisten(tcp), 0);
+	frig_stop();
+}
+
+Test(engine_falcon_ud, a_service_may_refuse_or_not_be_there)
+{
+	struct saker_listener *l;
+	struct saker_event ev;
+	struct saker_qp *a;
+
+	frig_start(NULL);
+	a = datagram_qp(0, QKEY);
+	cr_assert_eq(saker_ud_resolve(a, &frig.n[1].addr, SERVICE, NULL, 0), 0);
+	cr_assert_eq(frig_event(0, SAKER_EV_UNREACHABLE).status, -ECONNREFUSED, "nobody");
+	cr_assert_eq(saker_ud_listen(frig.n[1].s, &frig.n[1].addr, SERVICE, 4, NULL, &l), 0);
+	ev = question(a, "");
+	cr_assert_eq(saker_reject(frig.n[1].s, ev.request, "no", 2), 0, "%s", saker_error());
+	ev = frig_event(0, SAKER_EV_REJECTED);
+	cr_assert_eq(ev.cm.private_len, 2);
+	cr_assert_arr_eq(ev.cm.private_data, "no", 2);
+	/* A reliable QP is no answer, nor asks. */
+	ev = question(a, "");
+	cr_assert_eq(
+		saker_accept(frig.n[1].s, ev.request, frig_qp(1, SHM_FALCON), NULL), -EPROTOTYPE);
+	cr_assert_eq(saker_ud_resolve(frig_qp(0, SHM_FALCON), &frig.n[1].addr, SERVICE, NULL, 0),
+		-EPROTOTYPE);
+	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+	frig_event(0, SAKER_EV_REJECTED);
+	frig_stop();
+}
