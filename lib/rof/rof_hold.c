@@ -35,7 +35,7 @@ lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
 	if (!t->qp)
 		return;
 	rof_count(c->st, ROF_UD_LOST);
-	rof_req_progress(t->qp, t->req, RD_SUCCESS);
+	rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
 }
 
 /* While nothing has been said, transactions and what waits to be said go in step. */
