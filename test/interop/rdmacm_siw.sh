@@ -84,10 +84,11 @@ both() {
 
 both "rping" "rping -s -a % -p @ -C 20 -V -S 1000" "rping -c -a % -p @ -C 20 -V -S 1000"
 both "rping, IPv6" "rping -s -a % -p @ -C 20 -V -S 4000" "rping -c -a % -p @ -C 20 -V -S 4000" fd68::2 fd68::1
-# ucmatose's server sends first. siw asks for no ready-to-receive message when it connects, and Saker as the responder then waits for the
+# The servers of ucmatose and ib_write_lat send first. siw asks for no ready-to-receive message when it connects, and Saker as the responder then waits for the
 # initiator's first FPDU (RFC 5044 7.1.2), which does not come: so only Saker connects.
 only_saker_connects=yes both "ucmatose" "ucmatose -p @ -c 3 -C 10 -S 2000" "ucmatose -s % -p @ -c 3 -C 10 -S 2000"
-for t in ib_send_lat ib_write_lat ib_read_lat; do
+only_saker_connects=yes both "ib_write_lat -R" "ib_write_lat -R -F -p @ -n 20 -s 2048" "ib_write_lat -R -F -p @ -n 20 -s 2048 %"
+for t in ib_send_lat ib_read_lat; do
     both "$t -R" "$t -R -F -p @ -n 20 -s 2048" "$t -R -F -p @ -n 20 -s 2048 %"
 done
 for t in ib_send_bw ib_write_bw ib_read_bw; do
