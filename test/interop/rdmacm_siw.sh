@@ -14,11 +14,14 @@ work=$(mktemp -d /tmp/saker-cmsiw.XXXXXX)
 export SAKER_GUEST_NAME=cmsiw$$
 saker=
 finish() {
+    local p
+    for p in $(jobs -p); do kill "$p" 2>/dev/null; done
     test/interop/guest.py stop
     [ -n "$saker" ] && kill "$saker" 2>/dev/null && wait "$saker" 2>/dev/null
     rm -rf "$work" "${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}/$SAKER_GUEST_NAME"
 }
 trap finish EXIT
+trap 'exit 1' INT TERM
 
 test/interop/guest.py build >"$work/build.log" 2>&1 ||
     { echo "no guest with siw can be made here: $(tail -n 1 "$work/build.log")"; exit 77; }
