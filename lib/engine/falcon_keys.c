@@ -83,6 +83,24 @@ eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc)
 
 /* ---- Ours: what the peer seals with ---- */
 
+/* A QP that is its own peer has them at once. */
+static int
+hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_sa *next)
+{
+	struct psp_sa *sa;
+
+	if (!fc->mirror)
+		return rofx_rekey(fc->x, t->now, next);
+	sa = psp_sa_create(t->falcon->crypto, next->version, next->spi, next->key);
+	if (sa == NULL)
+		return -ENOMEM;
+	psp_sa_destroy(fc->tx_sa);
+	fc->tx_sa = sa;
+	fc->tx_psp.spi = next->spi;
+	fc->iv = (struct psp_iv){0};
+	return 0;
+}
+
 /* A new SPI and key, offered to the peer. NULL: not now. */
 static struct psp_sa *
 offer(struct eng_transport *t, struct eng_falcon_conn *fc)
@@ -98,7 +116,7 @@ offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 		psp_derive_key(f->crypto, next.key, psp_device_key(&f->device, next.spi), next.spi,
 			next.version);
 	sa = psp_sa_create(f->crypto, next.version, next.spi, next.key);
-	if (sa != NULL && rofx_rekey(fc->x, t->now, &next) < 0) {
+	if (sa != NULL && hand_out(t, fc, &next) < 0) {
 		psp_sa_destroy(sa);
 		sa = NULL;
 	}
@@ -121,6 +139,8 @@ rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 	fc->generation = t->falcon->device.generation;
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;
 	fc->rekey_at = SK_NEVER; /* the exchange has its own deadline for the answer */
+	if (fc->mirror)
+		eng_falcon_key_taken(t, fc);
 }
 
 void

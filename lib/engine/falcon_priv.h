@@ -29,6 +29,7 @@ struct eng_falcon_conn {
 	struct eng_falcon_start *start; /* what the engine stage is to be told once it is bound */
 	uint8_t why;                    /* enum rofx_reason: what the peer is told of its end */
 	bool busy;                      /* a delivery was refused: in f->busy */
+	bool mirror;                    /* of a QP that is its own peer */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
 	struct wire_psp tx_psp; /* of our packets, but for the IV */

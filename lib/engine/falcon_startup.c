@@ -271,7 +271,8 @@ open_connection(struct eng_transport *t, struct eng_conn *c)
 
 	if (start == NULL)
 		return -ENOMEM;
-	memcpy(o.tx_key, is_mirror(a) ? a->rx.key : a->tx.key, sizeof(o.tx_key));
+	c->falcon->mirror = is_mirror(a);
+	memcpy(o.tx_key, c->falcon->mirror ? a->rx.key : a->tx.key, sizeof(o.tx_key));
 	rofx_fill_falcon(a, &o.fa);
 	rofx_fill_channel(a, &start->chan);
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
@@ -550,6 +551,7 @@ eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 	else
 		advance(t, c);
+	eng_startup_free(t, c); /* nothing more is awaited of this end */
 	return rc;
 }
 
