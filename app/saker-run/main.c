@@ -33,6 +33,8 @@ static const struct option_row rows[] = {
 		"which devices the program sees: iwarp, falcon (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
 		"what rdma_cm connects over where both devices could: iwarp or falcon"},
+	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
+		"spin (as the program does), or yield: leave the core to others between polls"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
 		"say on stderr why a call failed"},
 	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH",
@@ -127,7 +129,7 @@ options(int argc, char **argv, char library[PATH_MAX])
 
 	for (size_t i = 0; i < NROWS; i++)
 		longs[i] = rows[i].opt;
-	while ((c = getopt_long(argc, argv, "+s:d:t:vl:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+s:d:t:p:vl:h", longs, NULL)) != -1) {
 		const struct option_row *r = row_of(c);
 
 		if (r == NULL || c == 'h') {

@@ -105,6 +105,7 @@ ibv_open_device(struct ibv_device *device)
 {
 	struct saker *s = vb_saker();
 	struct vb_context *c;
+	const char *poll;
 	int rc;
 
 	if (s == NULL)
@@ -117,6 +118,8 @@ ibv_open_device(struct ibv_device *device)
 	c->dev = (struct vb_device *)device;
 	c->saker = s;
 	c->info = *vb_saker_device();
+	poll = getenv("SAKER_POLL");
+	c->poll_yields = poll != NULL && strcmp(poll, "yield") == 0;
 	c->vctx.sz = sizeof(c->vctx);
 	c->vctx.context.device = device;
 	c->vctx.context.cmd_fd = -1;

@@ -147,6 +147,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	}
 	if (!cq->single)
 		vb_unspin(&cq->lock);
+	vb_poll_found(cq, done);
 	return done;
 }
 

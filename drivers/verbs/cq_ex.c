@@ -46,6 +46,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	rc = next_poll(ex);
 	if (rc != 0)
 		end_poll(ex);
+	vb_poll_found(of(ex), rc == 0);
 	return rc;
 }
 

@@ -132,7 +132,8 @@ struct vb_context {
 	struct saker *saker;
 	struct vb_waitq async; /* struct vb_async */
 	struct shm_device info;
-	uint32_t dead; /* atomic: of a parent process, or its saker went away */
+	bool poll_yields; /* see vb_poll_found() */
+	uint32_t dead;    /* atomic: of a parent process, or its saker went away */
 };
 
 static inline struct vb_context *
@@ -192,7 +193,8 @@ struct vb_cq {
 	struct saker_cq *saker;
 	uint32_t lock;
 	bool single;
-	struct rd_wc wc; /* the extended way: the completion at which the program stands */
+	struct rd_wc wc;  /* the extended way: the completion at which the program stands */
+	uint32_t in_vain; /* polls that found nothing, in a row; nobody minds a wrong count */
 	/* Under the lock of the channel's queue: how many events wait there, in one item, and how
 	 * many were fetched. */
 	struct vb_wait_item event_item;

@@ -50,6 +50,22 @@ vb_wc_flags(uint8_t rd)
 	       ((rd & RD_WC_GRH) ? (unsigned)IBV_WC_GRH : 0);
 }
 
+#define VB_POLL_PATIENCE 16 /* looks in vain before a program that shares its core gives it away   \
+			     */
+
+/* A program that polls in vain takes the time of whom it waits for, where there are fewer cores
+ * than pollers: $SAKER_POLL=yield. */
+static inline void
+vb_poll_found(struct vb_cq *cq, int found)
+{
+	if (!vb_context(cq->cq.context)->poll_yields)
+		return;
+	if (found > 0)
+		cq->in_vain = 0;
+	else if (++cq->in_vain % VB_POLL_PATIENCE == 0)
+		sched_yield();
+}
+
 /* cq.c, for cq_ex.c too. NULL with errno. */
 struct vb_cq *vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 

@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Unmodified verbs programs, as Debian ships them, between two sakers joined by net_memif: what lists devices, perftest, the pingpongs of
+# libibverbs; a program of our own that provokes errors; programs that are killed; a program two hundred times. Bytes are compared where a program
+# can. Each program is one that knows nothing of Saker and runs under saker-run.
+. "$(dirname "$0")/common.sh"
+[ -x "$build/app/saker-run" ] || skip "saker-run is not built: no headers of libibverbs and librdmacm"
+for p in ibv_devinfo rping ib_write_lat; do
+    command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
+done
+take_memory 900
+port=18600
+table=()
+
+# at WHERE PROGRAM ARGS...: on saker WHERE. Programs poll; here they are more than there are cores.
+at() {
+    local where=$1
+    shift
+    timeout -k 5 90 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
+}
+
+# between NAME PROGRAM ARGS...: a server at b, a client at a that is told the server's address, $to. A client that comes too early is started
+# again.
+between() {
+    local name=$1 rc=1
+    shift
+    start "$name.server" at b "$@"
+    for _ in $(seq 100); do
+        at a "$@" "$to" >"$work/$name.client.log" 2>&1 && rc=0 && break
+        is_running "$name.server" || break
+        sleep 0.1
+    done
+    [ $rc = 0 ] || fail "$*: the client"
+    ends "$name.server" 90 || fail "$*: the server's status is $?"
+    table+=("$device: $*")
+    echo "$device: $*"
+}
+
+# perftest NAME PROGRAM ARGS...: with a port of its own; $how says how its queue pairs come together.
+perftest() {
+    local name=$1 program=$2
+    shift 2
+    port=$((port + 1))
+    # shellcheck disable=SC2086
+    between "$name" "$program" -d $device $how -p $port "$@"
+}
+
+value() { telemetry "$1" /saker/info | jq ".$2"; }
+nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions')" = 0 ]; }
+# The bound is two seconds; what is measured here is only that nothing stays.
+clean() {
+    local s
+    for s in a b; do
+        until_true 20 nothing_left $s || fail "something is left at $s: $(telemetry $s /saker/info)"
+    done
+}
+free_pages() { awk '$1 == "HugePages_Free:" { print $2 }' /proc/meminfo; }
+
+say "two sakers joined by memif"
+printf '[falcon]\nenabled = yes\nrnr-retry = 3\n' >"$work/falcon.ini"
+wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24 --address 0=fd05::1/64)
+wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24 --address 0=fd05::2/64)
+pair --idle sleep
+pages=$(free_pages)
+
+say "devices"
+at a ibv_devices >"$work/devices.log" || fail ibv_devices
+at a ibv_devinfo -v >"$work/devinfo.log" || fail ibv_devinfo
+for d in saker0 sakerf0; do
+    grep -q $d "$work/devices.log" || fail "ibv_devices does not list $d"
+    grep -q "hca_id:[[:space:]]*$d" "$work/devinfo.log" || fail "ibv_devinfo does not list $d"
+done
+grep -q "iWARP (1)" "$work/devinfo.log" && grep -q "InfiniBand (0)" "$work/devinfo.log" || fail "the transports of the devices"
+grep -q "GID\[.*10.5.0.1" "$work/devinfo.log" || fail "the Falcon device has no GID for its address"
+
+for device in saker0 sakerf0; do
+    say "$device: every operation, every byte compared, over rdma_cm"
+    export SAKER_DEVICE=iwarp
+    [ $device = sakerf0 ] && export SAKER_DEVICE=falcon
+    port=$((port + 1))
+    start exchange.server at b "$interop/verbs_peer" listen 10.5.0.2 $port quick
+    until_true 60 log_says exchange.server listening || fail "nobody listens"
+    at a "$interop/verbs_peer" connect 10.5.0.2 $port quick >"$work/exchange.client.log" 2>&1 || fail "verbs_peer"
+    passes exchange.server 60
+
+    say "$device: perftest over rdma_cm"
+    how=-R to=10.5.0.2
+    for op in send write read; do
+        perftest $op-lat ib_${op}_lat -a -n 5
+        perftest $op-bw ib_${op}_bw -a -n 10
+    done
+    perftest both ib_send_bw -a -n 10 -b
+    perftest several ib_write_bw -s 65536 -n 50 -q 4
+    perftest event ib_send_lat -s 4096 -n 50 -e
+    perftest event-bw ib_write_bw -s 4096 -n 100 -e
+    perftest inline ib_write_lat -s 64 -n 100 -I 64
+    perftest atomic-lat ib_atomic_lat -n 50
+    perftest atomic-bw ib_atomic_bw -n 100 -A CMP_AND_SWP
+
+    say "$device: errors"
+    at a "$interop/verbs_errors" 10.5.0.1 cases >"$work/errors.log" 2>&1 || fail "an error comes otherwise than verbs promise"
+    grep -c "^ok" "$work/errors.log" | sed 's/$/ answers as verbs promise/'
+    clean
+done
+
+say "sakerf0: queue pairs that programs move themselves"
+device=sakerf0 to=127.0.0.1 how="-x 0"
+unset SAKER_DEVICE
+for op in send write read; do
+    perftest $op-lat ib_${op}_lat -a -n 5
+    perftest $op-bw ib_${op}_bw -a -n 10
+done
+perftest atomic-bw ib_atomic_bw -n 100
+port=$((port + 1))
+between rc ibv_rc_pingpong -d sakerf0 -g 0 -p $port -n 200 -c
+port=$((port + 1))
+between rc-events ibv_rc_pingpong -d sakerf0 -g 0 -p $port -n 200 -c -e
+port=$((port + 1))
+between srq ibv_srq_pingpong -d sakerf0 -g 0 -p $port -n 100 -q 4 -c
+port=$((port + 1))
+between ud ibv_ud_pingpong -d sakerf0 -g 0 -p $port -n 200 -s 1000
+port=$((port + 1))
+between xsrq ibv_xsrq_pingpong -d sakerf0 -g 0 -p $port -n 100 -c 1
+clean
+
+say "programs that are killed"
+for SAKER_DEVICE in iwarp falcon; do
+    export SAKER_DEVICE
+    start rping.server at b rping -s -v
+    for _ in $(seq 50); do
+        start rping.client at a rping -c -a 10.5.0.2 -C 1000000
+        sleep 0.5
+        is_running rping.client && break
+    done
+    until_true 20 log_says rping.server "ping data" || fail "rping does not begin"
+    # saker-run has become timeout's child: the program itself.
+    kill -KILL "$(pgrep -P "${pid[rping.client]}" rping)" || fail "no rping to kill"
+    ends rping.client 20 2>/dev/null
+    ends rping.server 30
+    log_says rping.server DISCONNECT || fail "the peer of a killed program is not told"
+    clean
+    echo "$SAKER_DEVICE: the peer was told, nothing is left behind"
+done
+
+say "a program two hundred times in a row"
+for n in $(seq 100); do
+    for SAKER_DEVICE in iwarp falcon; do
+        export SAKER_DEVICE
+        at a "$interop/verbs_errors" 10.5.0.1 once >"$work/once.log" 2>&1 || fail "run $n"
+    done
+done
+clean
+[ "$(free_pages)" -ge "$pages" ] || fail "huge pages: $pages were free before, $(free_pages) are now"
+
+say "a thousand queue pairs in one process"
+for SAKER_DEVICE in iwarp falcon; do
+    export SAKER_DEVICE
+    at a "$interop/verbs_errors" 10.5.0.1 many 500 >"$work/many.log" 2>&1 || fail "a thousand queue pairs"
+    echo "$SAKER_DEVICE: $(cat "$work/many.log")"
+done
+clean
+echo "${#table[@]} runs of perftest and pingpongs"
+echo PASS

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two ends of a connection in one process, made in one thread through rdma_cm. What fails here ends
+ * the program with a sentence. */
+#ifndef TEST_INTEROP_VERBS_PAIR_H
+#define TEST_INTEROP_VERBS_PAIR_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#define PAIR_PORT  7471
+#define PAIR_BYTES 4096
+#define PAIR_CQE   64
+
+struct side {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_cq *scq, *rcq;
+	struct ibv_mr *mr;
+	uint8_t *mem; /* PAIR_BYTES */
+};
+
+struct pair {
+	struct side a, b; /* a has connected, b has accepted */
+	struct rdma_cm_id *listener;
+	bool guest; /* the listener is another pair's */
+};
+
+/* Connects; `host`: whose listener is used, NULL: an own one. */
+void pair_connect(struct pair *p, const char *address, const struct pair *host);
+/* Gives everything back. */
+void pair_end(struct pair *p);
+/* The status of the next completion. */
+int pair_status(struct ibv_cq *cq);
+/* Whether both sides hear that it is over. */
+bool pair_ended(struct pair *p, int ms);
+/* An asynchronous event of the device within `ms`. */
+bool pair_async(struct pair *p, int ms, struct ibv_async_event *ev);
+/* The next event; *id as it says, if asked for. */
+int pair_event(struct rdma_event_channel *channel, struct rdma_cm_id **id);
+
+/* An id with an address and a route. */
+void side_resolve(struct side *s, const char *address, uint16_t port);
+/* Its objects on id's device. */
+void side_make(struct side *s, struct rdma_cm_id *id);
+void side_unmake(struct side *s);
+
+#endif
