@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What waits behind a descriptor: the promise of a channel's fd. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../../../drivers/verbs/verbs_priv.h"
+
+static bool
+readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+Test(waitq, is_readable_only_while_something_waits)
+{
+	struct vb_wait_item a, b;
+	struct vb_waitq q;
+
+	cr_assert_eq(vb_waitq_init(&q, NULL), 0);
+	cr_assert(!readable(q.event));
+	cr_assert_null(vb_waitq_pop(&q));
+	vb_waitq_push(&q, &a);
+	vb_waitq_push(&q, &b);
+	cr_assert(readable(q.event));
+	cr_assert_eq(vb_waitq_pop(&q), &a);
+	cr_assert(readable(q.event), "one still waits");
+	cr_assert_eq(vb_waitq_pop(&q), &b);
+	cr_assert(!readable(q.event));
+	vb_waitq_fini(&q);
+}
+
+Test(waitq, says_EAGAIN_where_the_program_set_O_NONBLOCK)
+{
+	struct vb_waitq q;
+
+	vb_waitq_init(&q, NULL);
+	fcntl(q.event, F_SETFL, fcntl(q.event, F_GETFL) | O_NONBLOCK);
+	errno = 0;
+	cr_assert_null(vb_waitq_get(&q));
+	cr_assert_eq(errno, EAGAIN);
+	vb_waitq_fini(&q);
+}
+
+static void *
+push_later(void *arg)
+{
+	static struct vb_wait_item item;
+
+	usleep(20000);
+	vb_waitq_push(arg, &item);
+	return &item;
+}
+
+Test(waitq, blocks_until_something_comes, .timeout = 30)
+{
+	struct vb_wait_item *got;
+	struct vb_waitq q;
+	pthread_t t;
+	void *pushed;
+
+	vb_waitq_init(&q, NULL);
+	pthread_create(&t, NULL, push_later, &q);
+	got = vb_waitq_get(&q);
+	pthread_join(t, &pushed);
+	cr_assert_eq(got, pushed);
+	vb_waitq_fini(&q);
+}
+
+Test(waitq, wakes_an_edge_triggered_program_with_each)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET}, out;
+	struct vb_wait_item a, b;
+	struct vb_waitq q;
+	int epoll = epoll_create1(0);
+
+	vb_waitq_init(&q, NULL);
+	epoll_ctl(epoll, EPOLL_CTL_ADD, q.event, &ev);
+	vb_waitq_push(&q, &a);
+	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 1);
+	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 0, "told once");
+	vb_waitq_push(&q, &b);
+	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 1, "and again for the next");
+	close(epoll);
+	vb_waitq_fini(&q);
+}
+
+static int left;
+
+static bool
+count_down(struct vb_wait_item *item)
+{
+	return --left > 0;
+}
+
+Test(waitq, keeps_an_item_of_which_there_is_more)
+{
+	struct vb_wait_item a;
+	struct vb_waitq q;
+
+	left = 2;
+	vb_waitq_init(&q, count_down);
+	vb_waitq_push(&q, &a);
+	cr_assert_eq(vb_waitq_pop(&q), &a);
+	cr_assert(readable(q.event));
+	cr_assert_eq(vb_waitq_pop(&q), &a);
+	cr_assert(!readable(q.event));
+	cr_assert_null(vb_waitq_pop(&q));
+	vb_waitq_fini(&q);
+}
+
+static bool
+is(const struct vb_wait_item *item, void *arg)
+{
+	return item == arg;
+}
+
+Test(waitq, forgets_what_its_owner_takes_out_of_the_middle)
+{
+	struct vb_wait_item a, b;
+	struct vb_waitq q;
+
+	left = 100;
+	vb_waitq_init(&q, count_down);
+	vb_waitq_push(&q, &a);
+	vb_waitq_push(&q, &b);
+	cr_assert_eq(vb_waitq_take(&q, is, &b), &b);
+	cr_assert_null(vb_waitq_take(&q, is, &b));
+	cr_assert(readable(q.event));
+	cr_assert_eq(vb_waitq_take(&q, is, &a), &a);
+	cr_assert(!readable(q.event), "nothing waits any more");
+	cr_assert_eq(left, 100, "nobody was told");
+	vb_waitq_fini(&q);
+}
