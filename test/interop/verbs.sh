@@ -17,7 +17,7 @@ table=()
 at() {
     local where=$1
     shift
-    timeout -k 5 90 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
+    timeout -k 5 300 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
 }
 
 # between NAME PROGRAM ARGS...: a server at b, a client at a that is told the server's address, $to. A client that comes too early is started
@@ -32,7 +32,7 @@ between() {
         sleep 0.1
     done
     [ $rc = 0 ] || fail "$*: the client"
-    ends "$name.server" 90 || fail "$*: the server's status is $?"
+    ends "$name.server" 300 || fail "$*: the server's status is $?"
     table+=("$device: $*")
     echo "$device: $*"
 }
