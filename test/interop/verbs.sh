@@ -52,9 +52,12 @@ nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + 
 clean() {
     local s
     for s in a b; do
-        until_true 20 nothing_left $s || fail "something is left at $s: $(telemetry $s /saker/info)"
+        until_true 60 nothing_left $s || fail "something is left at $s: $(telemetry $s /saker/info)"
     done
 }
+has_qps() { [ "$(value "$1" qps)" -gt 0 ]; }
+# program_of NAME: the process itself, which is timeout's child, who is at's.
+program_of() { pgrep -P "$(pgrep -P "${pid[$1]}" timeout)"; }
 free_pages() { awk '$1 == "HugePages_Free:" { print $2 }' /proc/meminfo; }
 
 say "two sakers joined by memif"
@@ -133,11 +136,10 @@ for SAKER_DEVICE in iwarp falcon; do
         sleep 0.5
         is_running rping.client && break
     done
-    until_true 20 log_says rping.server "ping data" || fail "rping does not begin"
-    # saker-run has become timeout's child: the program itself.
-    kill -KILL "$(pgrep -P "${pid[rping.client]}" rping)" || fail "no rping to kill"
-    ends rping.client 20 2>/dev/null
-    ends rping.server 30
+    until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
+    kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
+    ends rping.client 60 2>/dev/null
+    ends rping.server 60
     log_says rping.server DISCONNECT || fail "the peer of a killed program is not told"
     clean
     echo "$SAKER_DEVICE: the peer was told, nothing is left behind"
