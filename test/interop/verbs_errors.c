@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "verbs_pair.h"
 
@@ -205,6 +207,39 @@ in_use(struct pair *p)
 	check(rc == EBUSY, "a protection domain in use is not given back", rc);
 }
 
+/* In the child: nothing of the parent's works, a device of its own does. The exit status. */
+static int
+child(struct pair *p)
+{
+	struct ibv_sge sge = {(uintptr_t)p->a.mem, 8, p->a.mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+	struct ibv_device **list;
+	struct ibv_context *c;
+	struct ibv_wc wc;
+
+	if (ibv_post_send(p->a.id->qp, &wr, &bad) == 0 || ibv_poll_cq(p->a.scq, 1, &wc) >= 0)
+		return 1;
+	list = ibv_get_device_list(NULL);
+	c = list != NULL && list[0] != NULL ? ibv_open_device(list[0]) : NULL;
+	return c != NULL && ibv_alloc_pd(c) != NULL ? 0 : 2;
+}
+
+static void
+forked(struct pair *p)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		_exit(child(p));
+	waitpid(pid, &status, 0);
+	check(status == 0, "a child uses a device of its own and nothing of its parent's", status);
+	status = receive(&p->b, 8);
+	check(status == 0 && send_it(p, 8, p->a.mr->lkey) == IBV_WC_SUCCESS &&
+			pair_status(p->b.rcq) == IBV_WC_SUCCESS,
+		"and the parent goes on", status);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct pair *p);
@@ -218,6 +253,7 @@ static const struct {
 	{"overflow", overflow},
 	{"refused posts", refused_posts},
 	{"in use", in_use},
+	{"fork", forked},
 };
 
 /* Before it is connected. */
