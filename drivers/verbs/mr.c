@@ -36,9 +36,7 @@ enter(struct vb_mr *mr)
 {
 	int rc;
 
-	if (mr->iova != (uintptr_t)mr->mr.addr)
-		return vb_fail(EOPNOTSUPP, "a region's addresses are those of its memory");
-	rc = vb_rc(saker_mr_create(vb_pd(mr->mr.pd)->saker, mr->mr.addr, mr->mr.length,
+	rc = vb_rc(saker_mr_create_at(vb_pd(mr->mr.pd)->saker, mr->mr.addr, mr->mr.length, mr->iova,
 			   mr->access & RIGHTS, &mr->saker),
 		"ibv_reg_mr");
 	if (rc == 0)

@@ -117,6 +117,13 @@ mr_place(struct saker *s, struct saker_mr *mr, void *addr, size_t len, struct sh
 int
 saker_mr_create(struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out)
 {
+	return saker_mr_create_at(pd, addr, len, (uintptr_t)addr, access, out);
+}
+
+int
+saker_mr_create_at(struct saker_pd *pd, void *addr, size_t len, uint64_t base, uint32_t access,
+	struct saker_mr **out)
+{
 	struct saker *s = pd->obj.s;
 	struct saker_mr *mr;
 	struct shm_msg m;
@@ -128,7 +135,7 @@ saker_mr_create(struct saker_pd *pd, void *addr, size_t len, uint32_t access, st
 	memset(&m, 0, sizeof(m));
 	m.body.mr.pd = pd->obj.handle;
 	m.body.mr.access = access;
-	m.body.mr.base = (uintptr_t)addr;
+	m.body.mr.base = base;
 	m.body.mr.len = len;
 	rc = mr_place(s, mr, addr, len, &m.body.mr);
 	if (rc == 0) {

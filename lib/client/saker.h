@@ -88,6 +88,9 @@ int saker_pd_destroy(struct saker_pd *pd);
  */
 int saker_mr_create(
 	struct saker_pd *pd, void *addr, size_t len, uint32_t access, struct saker_mr **out);
+/* The same with `base` as the address of its first byte in requests, its own and peers'. */
+int saker_mr_create_at(struct saker_pd *pd, void *addr, size_t len, uint64_t base, uint32_t access,
+	struct saker_mr **out);
 /* -EBUSY while a window is bound to it. */
 int saker_mr_destroy(struct saker_mr *mr);
 uint32_t saker_mr_stag(const struct saker_mr *mr); /* lkey and rkey */

@@ -96,7 +96,7 @@ for device in saker0 sakerf0; do
     perftest both ib_send_bw -a -n 10 -b
     perftest several ib_write_bw -s 65536 -n 50 -q 4
     perftest event ib_send_lat -s 4096 -n 50 -e
-    perftest event-bw ib_send_bw -s 4096 -n 100 -e
+    perftest event-bw ib_send_bw -s 4096 -n 1000 -e
     perftest inline ib_write_lat -s 64 -n 100 -I 64
     perftest atomic-lat ib_atomic_lat -n 50
     perftest atomic-bw ib_atomic_bw -n 100 -A CMP_AND_SWP

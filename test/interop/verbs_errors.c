@@ -240,6 +240,27 @@ forked(struct pair *p)
 		"and the parent goes on", status);
 }
 
+/* Not an error, but nothing of Debian's does it: a region whose addresses are its own. */
+static void
+other_addresses(struct pair *p)
+{
+	const uint64_t base = 0x123456789000;
+	struct ibv_mr *mr = ibv_reg_mr_iova(p->b.pd, p->b.mem, PAIR_BYTES, base,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	int status;
+
+	check(mr != NULL, "a region with addresses of its own", mr == NULL ? errno : 0);
+	if (mr == NULL)
+		return;
+	memset(p->b.mem, 0x5a, PAIR_BYTES);
+	memset(p->a.mem, 0, PAIR_BYTES);
+	status = read_from(p, base + 100, mr->rkey, 8);
+	check(status == IBV_WC_SUCCESS && p->a.mem[0] == 0x5a && p->a.mem[7] == 0x5a,
+		"and a Read by them", status);
+	status = ibv_dereg_mr(mr);
+	check(status == 0, "and its end", status);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct pair *p);
@@ -254,6 +275,7 @@ static const struct {
 	{"refused posts", refused_posts},
 	{"in use", in_use},
 	{"fork", forked},
+	{"other addresses", other_addresses},
 };
 
 /* Before it is connected. */
