@@ -7,6 +7,7 @@
  *   verbs_errors ADDRESS cases       every case; status 1 when one came out otherwise
  *   verbs_errors ADDRESS once        one connection, one Send, everything given back
  *   verbs_errors ADDRESS many N      N connections at once, and how long they took
+ *   verbs_errors ADDRESS serves ud|xrc|move   status 0 when the Falcon device does
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -331,6 +332,58 @@ many(const char *address, int n)
 	free(p);
 }
 
+static int
+to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	return qp != NULL ? ibv_modify_qp(qp, &attr,
+				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					    IBV_QP_ACCESS_FLAGS)
+			  : ENODEV;
+}
+
+static int
+to_rtr(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = 7,
+		.max_dest_rd_atomic = 1};
+
+	attr.ah_attr.is_global = 1;
+	attr.ah_attr.port_num = 1;
+	ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
+	return ibv_modify_qp(qp, &attr,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+}
+
+static bool
+serves(const char *what)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_xrcd_init_attr xrc = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
+	struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}};
+	struct ibv_context *c = NULL;
+	struct ibv_qp *qp;
+
+	for (int i = 0; list != NULL && list[i] != NULL; i++)
+		if (list[i]->transport_type == IBV_TRANSPORT_IB)
+			c = ibv_open_device(list[i]);
+	if (c == NULL)
+		return false;
+	if (strcmp(what, "xrc") == 0)
+		return ibv_open_xrcd(c, &xrc) != NULL;
+	attr.send_cq = attr.recv_cq = ibv_create_cq(c, 8, NULL, NULL, 0);
+	attr.qp_type = strcmp(what, "ud") == 0 ? IBV_QPT_UD : IBV_QPT_RC;
+	qp = ibv_create_qp(ibv_alloc_pd(c), &attr);
+	if (attr.qp_type == IBV_QPT_UD)
+		return qp != NULL;
+	return to_init(qp) == 0 && to_rtr(qp) == 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -343,6 +396,8 @@ main(int argc, char **argv)
 		many(argv[1], atoi(argv[3]));
 		return 0;
 	}
+	if (strcmp(argv[2], "serves") == 0 && argc > 3)
+		return !serves(argv[3]);
 	if (strcmp(argv[2], "once") == 0) {
 		pair_connect(&p, argv[1], NULL);
 		receive(&p.b, 8);
