@@ -99,7 +99,7 @@ for device in saker0 sakerf0; do
     perftest event-bw ib_send_bw -s 4096 -n 1000 -e
     perftest inline ib_write_lat -s 64 -n 100 -I 64
     perftest atomic-lat ib_atomic_lat -n 50
-    perftest atomic-bw ib_atomic_bw -n 100 -A CMP_AND_SWP
+    perftest atomic-bw ib_atomic_bw -n 100 -A CMP_AND_SWAP
 
     say "$device: errors"
     at a "$interop/verbs_errors" 10.5.0.1 cases >"$work/errors.log" 2>&1 || fail "an error comes otherwise than verbs promise"
