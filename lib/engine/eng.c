@@ -70,6 +70,9 @@ eng_config_default(struct eng_config *cfg)
 	fa_config_default(&cfg->falcon.stack);
 	fa_swift_defaults(&cfg->falcon.swift);
 	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
+	/* Where the peer's thread has to wait for its processor that is its delay, and Swift's own
+	 * least window would then be a packet in a hundred such waits. */
+	cfg->falcon.swift.fcwnd_min = FA_CWND_ONE / 4;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;

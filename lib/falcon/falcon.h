@@ -185,7 +185,7 @@ struct fa_config {
 	uint64_t rto_initial_ns, rto_min_ns;
 	uint64_t ulp_rto_ns;      /* of packets that were received and wait for the ULP */
 	uint32_t max_retransmits; /* of a packet, then of its Resync (11); 0: no end */
-	uint64_t reclaim_ns;      /* transactions older than this are given up (FA_LOCAL_TIMEOUT);
+	uint64_t reclaim_ns;      /* transactions sent longer ago are given up (FA_LOCAL_TIMEOUT);
 				     much more than all retransmissions take; 0: never */
 	uint32_t conn_requests;   /* requests of one peer that are held at once; 0: no limit */
 	uint32_t conn_waiting;    /* requests of our ULP for which a connection may wait until there

@@ -18,8 +18,9 @@ struct fa_pkt {
 	uint32_t rsn;
 	uint32_t request_len;
 	uint8_t type; /* FALCON_PULL_REQUEST, FALCON_PULL_DATA, FALCON_PUSH_DATA */
-	/* When the transaction began. PDL sets it to now when an RNR NACK comes for the packet: the
-	 * peer lives, what counts is the time since. */
+	/* When the transaction began. PDL sets it to now when the packet is the next to go, when it
+	 * goes, and when an RNR NACK comes for it: the peer lives, what counts is the time since.
+	 */
 	uint64_t since;
 	/* ---- PDL's from here on ---- */
 	uint8_t resync;               /* != 0: goes out as a Resync with this code */

@@ -298,6 +298,18 @@ sent_again(struct fa_conn *c, struct fa_pkt *p, unsigned flow)
 	}
 }
 
+/* What waits for a narrow window is not given up (11) for that: its time begins when it is the next
+ * to go, and again when it has gone. */
+static void
+line_moves(struct pdl_conn *d, uint64_t now, struct fa_pkt *p)
+{
+	p->since = now;
+	if (d->pushes.head)
+		d->pushes.head->since = now;
+	if (d->pulls.head)
+		d->pulls.head->since = now;
+}
+
 /* It is on the wire: its timers start. */
 static void
 sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flow)
@@ -312,6 +324,7 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 	p->flow = (uint8_t)flow;
 	if (!again) {
 		fifo_take(d, p);
+		line_moves(d, now, p);
 		pdl_txw_add(&d->tx[pdl_window_of(p)], p);
 		p->flags |= PKT_SENT;
 	}

@@ -14,6 +14,10 @@
 #define FA_CWND_ONE 1024u /* one packet: windows have ten fraction bits */
 /* Longest delay or round trip that is believed: 24 bits of ticks, 2.2 s. */
 #define FA_DELAY_MAX 0xffffffu
+/* The longest gap between two packets, ticks: 41 ms, 800 kb/s of packets of 4 KiB, the slowest rate
+ * that 10.6 asks for. A host that is not run for a while measures round trips of a tenth of a
+ * second, of which the smallest window would make a packet in ten seconds. */
+#define FA_IPG_MAX 312500u
 
 enum fa_rue_type { FA_RUE_ACK = 0, FA_RUE_NACK = 1, FA_RUE_RETRANSMIT = 2 };
 enum fa_rue_retransmit { FA_RUE_TIMEOUT = 0, FA_RUE_EARLY = 1 };

@@ -254,8 +254,7 @@ swift_run(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev
 	rue_set_rto(cc, p->rto_scalar);
 	cc->ipg = cc->fcwnd >= FA_CWND_ONE
 			  ? 0
-			  : (uint32_t)MIN(
-				    (uint64_t)cc->rtt * FA_CWND_ONE / cc->fcwnd, UINT32_MAX / 2);
+			  : (uint32_t)MIN((uint64_t)cc->rtt * FA_CWND_ONE / cc->fcwnd, FA_IPG_MAX);
 }
 
 static void

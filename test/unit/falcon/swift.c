@@ -274,6 +274,16 @@ Test(swift, pacing_gap_10_3_4)
 	cr_assert_eq(t.cc.ipg, 1600);
 }
 
+/* However long a round trip was: what is queued goes out before its transaction is given up. */
+Test(swift, pacing_gap_leaves_800_kbps_10_6)
+{
+	t.cc.fcwnd = W(0.5);
+	t.cc.rtt = 1000000;
+	rue_retransmit(&t, FA_RUE_TIMEOUT, 7);
+	cr_assert_eq(t.cc.fcwnd, W(1) / 100);
+	cr_assert_eq(t.cc.ipg, FA_IPG_MAX);
+}
+
 /* The second algorithm: nothing moves the windows. */
 Test(fixed, windows_stay)
 {
