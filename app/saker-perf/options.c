@@ -42,6 +42,8 @@ static const struct option_row rows[] = {
 	{"size", NUMBER, AT(size), 1, 1u << 30, NULL, "bytes of a message (64; an Atomic has 8)"},
 	{"iters", NUMBER, AT(iters), 1, 1000000000, NULL, "messages in all rounds together"},
 	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL, "how often floor and real thing alternate"},
+	{"ms", NUMBER, AT(milliseconds), 0, 3600000, NULL,
+		"end a round of bw or rate after so many milliseconds (write, read)"},
 	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs that work"},
 	{"idle-qps", NUMBER, AT(idle_qps), 0, 65536, NULL, "QPs that are connected and idle"},
 	{"depth", NUMBER, AT(depth), 2, 8192, NULL, "requests outstanding on a QP"},
@@ -170,6 +172,9 @@ check(struct perf_options *o)
 			"takes no --impair, --address or --pcap: the port is saker's");
 	if ((o->listen || o->connect) && !o->client && !o->address)
 		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
+	if (o->milliseconds && (o->test == PERF_LAT || o->versus != PERF_NO_OP ||
+				       (o->op != PERF_WRITE && o->op != PERF_READ)))
+		return refuse("ms", "", "is for bw and rate of write or read alone");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return refuse("port", o->port, "is neither ring nor memif");
 	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))

@@ -35,6 +35,8 @@ struct perf_options {
 	unsigned ordering, errors, psp;
 	bool tunnel;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
+	uint32_t
+		milliseconds; /* that a round of bw or rate lasts at most; 0: as long as it takes */
 	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring", or a vdev's name */
 	const char *impair;  /* arguments of the hostile wire between the two ends */

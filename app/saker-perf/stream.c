@@ -44,10 +44,23 @@ feed(struct perf_end *e, uint32_t q)
 	return 0;
 }
 
+/* Time is up: nothing more is posted. Returns how many messages there were less than meant. */
+static uint32_t
+stop(struct perf_end *e)
+{
+	uint64_t less = 0;
+
+	for (uint32_t q = 0; q < e->o->qps; q++) {
+		less += e->flow[q].until - e->flow[q].sent;
+		e->flow[q].until = e->flow[q].sent;
+	}
+	return (uint32_t)less;
+}
+
 int
 perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 {
-	uint64_t start;
+	uint64_t limit = e->o->milliseconds ? e->o->milliseconds * 1000000ull : UINT64_MAX, start;
 	bool busy = true;
 
 	for (uint32_t q = 0; q < e->o->qps; q++)
@@ -57,6 +70,8 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 	start = eng_clock();
 	while (busy) {
 		busy = false;
+		if (eng_clock() - start > limit)
+			iters -= stop(e);
 		for (uint32_t q = 0; q < e->o->qps; q++) {
 			if (feed(e, q))
 				return -1;

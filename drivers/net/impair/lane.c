@@ -171,18 +171,23 @@ alter(struct lane *l, struct rte_mbuf **m, const struct draws *d)
 	return !hits(d->ecn, c->ecn) || altered(l, *m, alter_ecn(m, pool), IMPAIR_ECN);
 }
 
+/* The rate limiter is at work on a frame until then. */
+static uint64_t
+link_time(struct lane *l, const struct rte_mbuf *m, uint64_t now)
+{
+	if (l->cfg.cycles_per_byte == 0)
+		return now;
+	l->link_free = SK_MAX(l->link_free, now) +
+		       (uint64_t)((m->pkt_len + IMPAIR_WIRE_BYTES) * l->cfg.cycles_per_byte);
+	return l->link_free;
+}
+
 /* When a frame that came `now` will be through, order being kept. */
 static uint64_t
 due_time(struct lane *l, const struct rte_mbuf *m, const struct draws *d, uint64_t now)
 {
-	uint64_t due = now;
+	uint64_t due = link_time(l, m, now);
 
-	if (l->cfg.cycles_per_byte > 0) {
-		l->link_free =
-			SK_MAX(l->link_free, now) +
-			(uint64_t)((m->pkt_len + IMPAIR_WIRE_BYTES) * l->cfg.cycles_per_byte);
-		due = l->link_free;
-	}
 	due += l->cfg.delay;
 	if (l->cfg.jitter != 0)
 		due += d->jitter % (l->cfg.jitter + 1);
@@ -204,6 +209,8 @@ lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 	draw_all(l, &d);
 	if (hits(d.drop, l->cfg.drop)) {
 		sk_count(l->counters, IMPAIR_DROP);
+		if (l->count < l->size)
+			link_time(l, m, now); /* it is lost on the wire, not before */
 		rte_pktmbuf_free(m);
 		return;
 	}
