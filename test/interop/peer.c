@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See peer.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ peer_setup(struct peer *p, uint32_t buf_len)
 		.rq_depth = 64,
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
+		.transport = getenv("PEER_FALCON") ? SHM_FALCON : SHM_IWARP,
 	};
 	int rc;
 

@@ -24,7 +24,8 @@ struct peer {
 	struct saker_conn_param param;
 };
 
-/* All return 0, or -1 after having said what failed. */
+/* All return 0, or -1 after having said what failed. The QP speaks iWARP, or Falcon where the
+ * environment has PEER_FALCON. */
 int peer_open(struct peer *p, const char *socket, const char *name, uint32_t buf_len);
 /* The same on an attachment that is there already: p->s. */
 int peer_setup(struct peer *p, uint32_t buf_len);

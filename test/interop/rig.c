@@ -12,6 +12,8 @@
 #include <rte_ring.h>
 
 #include "../../lib/base/mem.h"
+#include "../../lib/rof/rof.h"
+#include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 #include "rig.h"
 
@@ -64,6 +66,21 @@ impair_pair(const char *how, uint16_t ports[2])
 	return 0;
 }
 
+/* Both ends have the same key for the exchange of keys. */
+static void
+falcon(struct eng_falcon_config *cfg, const struct rig_falcon *f)
+{
+	cfg->enabled = true;
+	cfg->mtu = ROF_MTU_MAX;
+	cfg->ordering = f->ordering;
+	cfg->errors = f->errors;
+	cfg->psp = f->psp;
+	if (f->psp == PSP_NO_CRYPTO)
+		return;
+	memset(cfg->psk, 'r', 32);
+	cfg->psk_len = 32;
+}
+
 static int
 engine(struct rig *r, int i)
 {
@@ -81,6 +98,8 @@ engine(struct rig *r, int i)
 	sk_addr_parse(addrs[r->o.v6][i], &cfg.ifs[0].addr);
 	r->end[i].addr = cfg.ifs[0].addr;
 	cfg.idle = ENG_IDLE_YIELD;
+	if (r->o.falcon)
+		falcon(&cfg.falcon, r->o.falcon);
 	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;
 	cfg.limits.qps = cfg.limits.client_qps = cfg.limits.conns = 1024;
 	if (r->o.split) {
@@ -205,8 +224,9 @@ rig_detach(struct rig *r, int i)
 static bool
 home(const struct eng_totals *t)
 {
-	return !t->clients && !t->qps && !t->cqs && !t->mrs && !t->mws && !t->pds && !t->listeners &&
-	       !t->regions && t->rx_mbufs_free == t->rx_mbufs && t->tx_mbufs_free == t->tx_mbufs;
+	return !t->clients && !t->qps && !t->cqs && !t->mrs && !t->mws && !t->pds &&
+	       !t->listeners && !t->regions && t->rx_mbufs_free == t->rx_mbufs &&
+	       t->tx_mbufs_free == t->tx_mbufs;
 }
 
 int
@@ -232,9 +252,9 @@ rig_all_home(struct rig *r)
 	for (unsigned i = 0; i < r->neng && !all; i++)
 		printf("engine %u holds %u clients, %u QPs, %u CQs, %u MRs, %u MWs, %u PDs, %u listeners, %u regions; "
 		       "of %u receive mbufs %u are free, of %u send mbufs %u\n",
-			i, t[i].clients, t[i].qps, t[i].cqs, t[i].mrs, t[i].mws, t[i].pds, t[i].listeners,
-			t[i].regions, t[i].rx_mbufs, t[i].rx_mbufs_free, t[i].tx_mbufs,
-			t[i].tx_mbufs_free);
+			i, t[i].clients, t[i].qps, t[i].cqs, t[i].mrs, t[i].mws, t[i].pds,
+			t[i].listeners, t[i].regions, t[i].rx_mbufs, t[i].rx_mbufs_free,
+			t[i].tx_mbufs, t[i].tx_mbufs_free);
 	return all ? 0 : -1;
 }
 

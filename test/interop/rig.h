@@ -14,15 +14,20 @@
 #include "../../lib/client/saker.h"
 #include "../../lib/engine/engine.h"
 
+struct rig_falcon {
+	uint8_t ordering, errors, psp; /* enum rof_ordering, rof_errors, psp_version */
+};
+
 struct rig_options {
 	bool split; /* transport on one loop, engine stage on another; else run to completion */
 	/* An engine stage on each of two loops, the transport beside one of them; QPs are dealt out
 	 * to the stages in turn. */
 	bool two_stages;
-	bool one;   /* one engine only: both clients are its own and meet over its loop port */
+	bool one; /* one engine only: both clients are its own and meet over its loop port */
 	bool v6;
 	uint16_t vlan; /* ETH_NO_VLAN or id */
 	uint32_t mtu;
+	const struct rig_falcon *falcon; /* NULL: iWARP alone */
 	const char *impair;       /* arguments of both hostile wires but for port=; NULL: none */
 	size_t mem_len, ring_len; /* of each client: for its own use; for its queues */
 };
