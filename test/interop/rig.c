@@ -74,7 +74,7 @@ falcon(struct eng_falcon_config *cfg, const struct rig_falcon *f)
 	cfg->mtu = ROF_MTU_MAX;
 	cfg->ordering = f->ordering;
 	cfg->errors = f->errors;
-	cfg->psp = f->psp;
+	cfg->psps = (uint16_t)(1u << f->psp);
 	if (f->psp == PSP_NO_CRYPTO)
 		return;
 	memset(cfg->psk, 'r', 32);
