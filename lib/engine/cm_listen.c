@@ -66,7 +66,8 @@ cm_listener_free(struct eng_control *c, struct cm_listener *l)
 {
 	ctl_table_del(&l->client->listeners, l->handle);
 	ctl_table_del(&c->listeners, l->slot);
-	ctl_total(&c->totals.listeners, -1);
+	if (l->ready)
+		ctl_total(&c->totals.listeners, -1);
 	free(l);
 }
 
@@ -130,6 +131,7 @@ listening(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 		return;
 	}
 	l->ready = true;
+	ctl_total(&c->totals.listeners, 1); /* who is told of it can connect */
 	ctl_op_reply(c, op);
 }
 
@@ -144,7 +146,7 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			sk_addr_str(&cm->local, text));
 	if (cl->listeners.used == cl->listeners.cap)
 		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
-	if (c->totals.listeners >= c->cfg->limits.listeners)
+	if (c->listeners.used >= c->cfg->limits.listeners)
 		return ctl_refuse(c, m, -ENOSPC, "all listeners are in use");
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->cfg->falcon.enabled))
 		return ctl_refuse(
@@ -162,7 +164,6 @@ listener_enter(struct eng_control *c, struct cm_listener *l)
 	l->slot = (uint32_t)slot;
 	l->number = l->slot + LISTENER_SLOTS(c) * c->listener_generation[l->slot]++;
 	l->handle = (uint32_t)ctl_table_add(&l->client->listeners, l);
-	ctl_total(&c->totals.listeners, 1);
 }
 
 static void
