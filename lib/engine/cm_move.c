@@ -134,8 +134,8 @@ to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 	return 0;
 }
 
-/* What a connection manager's QP is told by hand changes nothing of it: the program does but say in
- * verbs what happens anyway. */
+/* What a connection manager's QP is told by hand changes nothing of it but its rights: the program
+ * does but say in verbs what happens anyway. */
 static int
 move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 {
@@ -143,8 +143,12 @@ move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 
 	if (!q->eng.falcon)
 		return 0;
-	if (w->state == RD_QP_INIT)
-		return q->cm == CM_IDLE || q->by_hand ? to_init(c, q, m) : 0;
+	if (w->state == RD_QP_INIT && (q->cm == CM_IDLE || q->by_hand))
+		return to_init(c, q, m);
+	if (w->state == RD_QP_INIT) {
+		q->move.access = w->access;
+		return on_stage(c, q, m, ENG_CE_QP_MOVE);
+	}
 	if (w->state == RD_QP_RTR && names_peer(w))
 		return to_rtr(c, q, m);
 	if (w->state == RD_QP_RTS && q->by_hand)

@@ -93,7 +93,7 @@ static void
 engines_pair(void)
 {
 	struct rte_ring *r[2];
-	char err[256], name[8];
+	char err[256], name[16];
 
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof(name), "wire%d", i);

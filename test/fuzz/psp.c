@@ -46,7 +46,7 @@ static bool
 receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 {
 	struct psp_rx before = *rx;
-	const struct psp_remote *r;
+	const struct psp_remote *remote;
 	struct wire_falcon f;
 	struct wire_psp h;
 	struct wire_rof r;
@@ -64,8 +64,8 @@ receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 		CLAIM(memcmp(&before, rx, sizeof(before)) == 0);
 		return false;
 	}
-	r = h.spi == rx->prev_spi && h.spi != rx->spi ? &rx->prev_remote : &rx->remote;
-	CLAIM(r->known && (int64_t)(r->time - h.iv) >= 0);
+	remote = h.spi == rx->prev_spi && h.spi != rx->spi ? &rx->prev_remote : &rx->remote;
+	CLAIM(remote->known && (int64_t)(remote->time - h.iv) >= 0);
 	len -= (size_t)n + wire_psp_icv_len(h.version);
 	p += n;
 	n = wire_falcon_parse(&f, p, len);

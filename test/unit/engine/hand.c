@@ -599,10 +599,15 @@ Test(engine_hand, the_order_of_moves_is_that_of_verbs)
 	frig_stop();
 }
 
-/* librdmacm moves the QPs that it connects through all states: that changes nothing. */
-Test(engine_hand, moves_of_a_connection_managers_qp_change_nothing)
+/* Programs move the QPs that librdmacm connects through all states: that changes nothing but their
+ * rights, which may come late. */
+Test(engine_hand, moves_of_a_connection_managers_qp_change_its_rights_alone)
 {
 	struct saker_qp_move plain = {.state = RD_QP_RTR}, reset = {.state = RD_QP_RESET};
+	struct saker_qp_move nothing = {.state = RD_QP_INIT};
+	struct saker_qp_move rights = {.state = RD_QP_INIT,
+		.access = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ |
+			  RD_ACC_REMOTE_ATOMIC};
 
 	begin(false, NULL);
 	for (int transport = SHM_IWARP; transport <= SHM_FALCON; transport++) {
@@ -614,6 +619,7 @@ Test(engine_hand, moves_of_a_connection_managers_qp_change_nothing)
 		frig_qp(1, (enum shm_transport)transport);
 		for (int round = 0; round < 2; round++) {
 			move_qp(0, RD_QP_INIT, 0);
+			cr_assert_eq(saker_qp_move(frig.n[1].qp, &nothing), 0);
 			frig_ask(&p);
 			plain.state = RD_QP_RTR;
 			cr_assert_eq(saker_qp_move(frig.n[0].qp, &plain), 0);
@@ -621,6 +627,7 @@ Test(engine_hand, moves_of_a_connection_managers_qp_change_nothing)
 			cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);
 			frig_event(0, SAKER_EV_ESTABLISHED);
 			frig_event(1, SAKER_EV_ESTABLISHED);
+			cr_assert_eq(saker_qp_move(frig.n[1].qp, &rights), 0);
 			plain.state = RD_QP_RTS;
 			cr_assert_eq(saker_qp_move(frig.n[0].qp, &plain), 0);
 			frig_works();
