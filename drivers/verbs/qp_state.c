@@ -123,6 +123,16 @@ values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* What its peer may do; also after the connection was made, as librdmacm's users have it who move
+ * their QPs themselves. The iWARP device grants what the regions do. */
+static int
+grant(struct vb_qp *qp, int mask)
+{
+	if ((mask & IBV_QP_ACCESS_FLAGS) == 0 || !vb_is_falcon(qp->ex.qp_base.context))
+		return 0;
+	return vb_qp_step(qp, &qp->attr, IBV_QPS_INIT);
+}
+
 /* A QP that its connection moves. */
 static int
 connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -140,9 +150,10 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 			vb_qp_moved(qp, IBV_QPS_ERR);
 		return rc;
 	case IBV_QPS_INIT:
-		if (state == IBV_QPS_RESET)
+		rc = grant(qp, mask);
+		if (rc == 0 && state == IBV_QPS_RESET)
 			vb_qp_moved(qp, IBV_QPS_INIT);
-		return 0;
+		return rc;
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
 		if (state == IBV_QPS_ERR)

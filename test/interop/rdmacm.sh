@@ -13,10 +13,10 @@ port=7300
 wire_a=(--address 0=10.5.0.1/24 --address 0=fd05::1/64 --address 0=fe80::5:1/64)
 wire_b=(--address 0=10.5.0.2/24 --address 0=fd05::2/64 --address 0=fe80::5:2/64)
 
-at() { # at SAKER COMMAND...: becomes a program of that saker's, for start
+at() { # at SAKER COMMAND...: becomes a program of that saker's, for start; the sakers go first where cores are few
     local s=$1
     shift
-    exec env SAKER_SOCKET="$work/$s.sock" SAKER_DEVICE="$device" LD_PRELOAD="$lib" "$@"
+    exec nice -n 19 env SAKER_SOCKET="$work/$s.sock" SAKER_DEVICE="$device" LD_PRELOAD="$lib" "$@"
 }
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
 nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
@@ -89,7 +89,7 @@ refusals() {
     [ "$device" = falcon ] || fails_with "$device: nobody is there" UNREACHABLE rping -c -a 10.5.0.77 -p 7299 -C 1 -d
 }
 
-pair --falcon yes --psp none
+pair --falcon yes --psp none --idle sleep
 for device in iwarp falcon; do
     say "$device"
     rpings

@@ -13,11 +13,12 @@ take_memory 900
 port=18600
 table=()
 
-# at WHERE PROGRAM ARGS...: on saker WHERE. Programs poll; here they are more than there are cores.
+# at WHERE PROGRAM ARGS...: on saker WHERE. Programs poll, some their memory and never us, and here they are more than there are cores: the
+# sakers, which sleep when there is nothing to do, go first.
 at() {
     local where=$1
     shift
-    timeout -k 5 300 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
+    nice -n 19 timeout -k 5 300 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
 }
 
 # between NAME PROGRAM ARGS...: a server at b, a client at a that is told the server's address, $to. A client that comes too early is started
