@@ -167,18 +167,21 @@ perf_end_open(struct perf_end *e, struct saker *s)
 	return make_qps(e);
 }
 
-/* Waits for an event of this type. */
+/* Waits for an event. */
 static int
-expect(struct perf_end *e, enum saker_event_type want, struct saker_event *ev)
+next_event(struct perf_end *e, struct saker_event *ev)
 {
 	for (uint64_t end = eng_clock() + WAIT_NS; eng_clock() < end; perf_idle(e)) {
-		if (saker_event(e->s, ev) != 1)
-			continue;
-		if (ev->type == want)
+		if (saker_event(e->s, ev) == 1)
 			return 0;
-		return perf_fail("connecting", ev->status ? ev->status : -ECONNABORTED);
 	}
 	return perf_fail("connecting", -ETIMEDOUT);
+}
+
+static int
+unexpected(const struct saker_event *ev)
+{
+	return perf_fail("connecting", ev->status ? ev->status : -ECONNABORTED);
 }
 
 static struct hello
@@ -232,7 +235,11 @@ perf_end_connect(struct perf_end *e, const struct sk_addr *addr)
 
 		if (rc < 0)
 			return perf_fail("connecting", rc);
-		if (expect(e, SAKER_EV_ESTABLISHED, &ev) || take_hello(e, &ev.cm))
+		if (next_event(e, &ev) < 0)
+			return -1;
+		if (ev.type != SAKER_EV_ESTABLISHED)
+			return unexpected(&ev);
+		if (take_hello(e, &ev.cm) < 0)
 			return -1;
 		if (e->nqp >= 1000 && i % 1000 == 999)
 			perf_progress(e->o, "%u QPs connected", i + 1);
@@ -253,13 +260,20 @@ perf_end_accept(struct perf_end *e)
 		return perf_fail("listening", rc);
 	if (e->o->listen)
 		fprintf(stderr, "listening\n"); /* for whoever starts the other end */
-	for (uint32_t i = 0; i < e->nqp; i++) {
-		if (expect(e, SAKER_EV_CONNECT_REQUEST, &ev) || take_hello(e, &ev.cm))
+	/* On a wire that loses, a request may overtake the end of the connection before it. */
+	for (uint32_t asked = 0, there = 0; there < e->nqp;) {
+		if (next_event(e, &ev) < 0)
 			return -1;
-		if ((rc = saker_accept(e->s, ev.request, e->qp[i], &p)) < 0)
-			return perf_fail("accepting", rc);
-		if (expect(e, SAKER_EV_ESTABLISHED, &ev))
-			return -1;
+		if (ev.type == SAKER_EV_ESTABLISHED) {
+			there++;
+		} else if (ev.type == SAKER_EV_CONNECT_REQUEST && asked < e->nqp) {
+			if (take_hello(e, &ev.cm) < 0)
+				return -1;
+			if ((rc = saker_accept(e->s, ev.request, e->qp[asked++], &p)) < 0)
+				return perf_fail("accepting", rc);
+		} else {
+			return unexpected(&ev);
+		}
 	}
 	saker_unlisten(l);
 	return 0;

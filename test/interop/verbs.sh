@@ -4,6 +4,8 @@
 # Unmodified verbs programs, as Debian ships them, between two sakers joined by net_memif: what lists devices, perftest, the pingpongs of
 # libibverbs; a program of our own that provokes errors; programs that are killed; a program two hundred times. Bytes are compared where a program
 # can. Each program is one that knows nothing of Saker and runs under saker-run.
+#
+#   test/interop/verbs.sh [iwarp|falcon|moved|killed|repeated|many...]
 . "$(dirname "$0")/common.sh"
 [ -x "$build/app/saker-run" ] || skip "saker-run is not built: no headers of libibverbs and librdmacm"
 for p in ibv_devinfo rping ib_write_lat; do
@@ -25,7 +27,7 @@ at() {
 # again. perftest's server over rdma_cm tells the client to connect and only then listens for that: one that was refused there has had its
 # turn, so both are.
 between() {
-    local name=$1
+    local name=$1 begin=$SECONDS
     shift
     for _ in 1 2 3 4 5; do
         start "$name.server" at b "$@"
@@ -37,7 +39,7 @@ between() {
     [ -n "${pid[$name.server]-}" ] || fail "$*: the client is refused each time"
     ends "$name.server" 300 || fail "$*: the server's status is $?"
     table+=("$device: $*")
-    echo "$device: $*"
+    echo "$device: $* ($((SECONDS - begin)) s)"
 }
 meets() { # as between: the client
     local name=$1
@@ -97,10 +99,13 @@ done
 grep -q "iWARP (1)" "$work/devinfo.log" && grep -q "InfiniBand (0)" "$work/devinfo.log" || fail "the transports of the devices"
 grep -q "GID\[.*10.5.0.1" "$work/devinfo.log" || fail "the Falcon device has no GID for its address"
 
-for device in saker0 sakerf0; do
-    say "$device: every operation, every byte compared, over rdma_cm"
+# over_cm DEVICE: everything that comes together over rdma_cm.
+over_cm() {
+    local op
+    device=$1
     export SAKER_DEVICE=iwarp
     [ $device = sakerf0 ] && export SAKER_DEVICE=falcon
+    say "$device: every operation, every byte compared, over rdma_cm"
     port=$((port + 1))
     start exchange.server at b "$interop/verbs_peer" listen 10.5.0.2 $port quick
     until_true 60 log_says exchange.server listening || fail "nobody listens"
@@ -109,14 +114,11 @@ for device in saker0 sakerf0; do
 
     say "$device: perftest over rdma_cm"
     how=-R to=10.5.0.2
-    # With programs that spin on the cores that the sakers need, Falcon's timers make the large sizes a matter of minutes.
-    sizes=-a
-    [ $device = sakerf0 ] && sizes="-s 4096"
     for op in send write read; do
-        perftest $op-lat ib_${op}_lat $sizes -n 5
-        perftest $op-bw ib_${op}_bw $sizes -n 10
+        perftest $op-lat ib_${op}_lat -a -n 5
+        perftest $op-bw ib_${op}_bw -a -n 10
     done
-    perftest both ib_send_bw $sizes -n 10 -b
+    perftest both ib_send_bw -a -n 10 -b
     perftest several ib_write_bw -s 65536 -n 50 -q 4
     perftest event ib_send_lat -s 4096 -n 50 -e
     perftest event-bw ib_send_bw -s 4096 -n 1000 -e
@@ -128,11 +130,11 @@ for device in saker0 sakerf0; do
     at a "$interop/verbs_errors" 10.5.0.1 cases >"$work/errors.log" 2>&1 || fail "an error comes otherwise than verbs promise"
     grep -c "^ok" "$work/errors.log" | sed 's/$/ answers as verbs promise/'
     clean
-done
+    unset SAKER_DEVICE
+}
+part_iwarp() { over_cm saker0; }
+part_falcon() { over_cm sakerf0; }
 
-say "sakerf0: queue pairs that programs move themselves, datagrams, XRC"
-device=sakerf0 to=127.0.0.1 how="-x 0"
-unset SAKER_DEVICE
 # pingpong NAME PROGRAM ARGS...
 pingpong() {
     local name=$1 program=$2
@@ -140,55 +142,71 @@ pingpong() {
     port=$((port + 1))
     between "$name" "$program" -d sakerf0 -g 0 -p $port "$@"
 }
-served() { at a "$interop/verbs_errors" 10.5.0.1 serves "$1" >"$work/serves.log" 2>&1 || { echo "(this saker does not serve: $1)"; false; }; }
-if served move; then
+
+part_moved() {
+    local op
+    say "sakerf0: queue pairs that programs move themselves, datagrams, XRC"
+    device=sakerf0 to=127.0.0.1 how="-x 0"
     for op in send write read; do
-        perftest $op-lat ib_${op}_lat $sizes -n 5
-        perftest $op-bw ib_${op}_bw $sizes -n 10
+        perftest $op-lat ib_${op}_lat -a -n 5
+        perftest $op-bw ib_${op}_bw -a -n 10
     done
     perftest atomic-bw ib_atomic_bw -n 100
     pingpong rc ibv_rc_pingpong -n 200 -c
     pingpong rc-events ibv_rc_pingpong -n 200 -c -e
     pingpong srq ibv_srq_pingpong -n 100 -q 4 -c
-fi
-served ud && pingpong ud ibv_ud_pingpong -n 200 -s 1000
-served xrc && pingpong xsrq ibv_xsrq_pingpong -n 100 -c 1
-clean
-
-say "programs that are killed"
-for SAKER_DEVICE in iwarp falcon; do
-    export SAKER_DEVICE
-    start rping.server at b rping -s -v
-    for _ in $(seq 50); do
-        start rping.client at a rping -c -a 10.5.0.2 -C 1000000
-        sleep 0.5
-        is_running rping.client && break
-    done
-    until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
-    kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
-    ends rping.client 60 2>/dev/null
-    ends rping.server 60
-    log_says rping.server DISCONNECT || fail "the peer of a killed program is not told"
+    pingpong ud ibv_ud_pingpong -n 200 -s 1000
+    pingpong xsrq ibv_xsrq_pingpong -n 100 -c 1
     clean
-    echo "$SAKER_DEVICE: the peer was told, nothing is left behind"
-done
+}
 
-say "a program two hundred times in a row"
-for n in $(seq 100); do
+part_killed() {
+    say "programs that are killed"
     for SAKER_DEVICE in iwarp falcon; do
         export SAKER_DEVICE
-        at a "$interop/verbs_errors" 10.5.0.1 once >"$work/once.log" 2>&1 || fail "run $n"
+        start rping.server at b rping -s -v
+        for _ in $(seq 50); do
+            start rping.client at a rping -c -a 10.5.0.2 -C 1000000
+            sleep 0.5
+            is_running rping.client && break
+        done
+        until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
+        kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
+        ends rping.client 60 2>/dev/null
+        ends rping.server 60
+        log_says rping.server DISCONNECT || fail "the peer of a killed program is not told"
+        clean
+        echo "$SAKER_DEVICE: the peer was told, nothing is left behind"
     done
-done
-clean
-[ "$(free_pages)" -ge "$pages" ] || fail "huge pages: $pages were free before, $(free_pages) are now"
+    unset SAKER_DEVICE
+}
 
-say "a thousand queue pairs in one process"
-for SAKER_DEVICE in iwarp falcon; do
-    export SAKER_DEVICE
-    at a "$interop/verbs_errors" 10.5.0.1 many 500 >"$work/many.log" 2>&1 || fail "a thousand queue pairs"
-    echo "$SAKER_DEVICE: $(cat "$work/many.log")"
+part_repeated() {
+    say "a program two hundred times in a row"
+    for n in $(seq 100); do
+        for SAKER_DEVICE in iwarp falcon; do
+            export SAKER_DEVICE
+            at a "$interop/verbs_errors" 10.5.0.1 once >"$work/once.log" 2>&1 || fail "run $n"
+        done
+    done
+    unset SAKER_DEVICE
+    clean
+    [ "$(free_pages)" -ge "$pages" ] || fail "huge pages: $pages were free before, $(free_pages) are now"
+}
+
+part_many() {
+    say "a thousand queue pairs in one process"
+    for SAKER_DEVICE in iwarp falcon; do
+        export SAKER_DEVICE
+        at a "$interop/verbs_errors" 10.5.0.1 many 500 >"$work/many.log" 2>&1 || fail "a thousand queue pairs"
+        echo "$SAKER_DEVICE: $(cat "$work/many.log")"
+    done
+    unset SAKER_DEVICE
+    clean
+}
+
+for part in ${*:-iwarp falcon moved killed repeated many}; do
+    "part_$part" || fail "no part $part"
 done
-clean
 echo "${#table[@]} runs of perftest and pingpongs"
 echo PASS
