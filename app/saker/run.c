@@ -18,6 +18,8 @@
 
 #include "saker.h"
 
+#define SECOND 1000000000ull
+
 struct worker {
 	struct eng *e;
 	unsigned loop;
@@ -109,15 +111,28 @@ loops_run(struct app *a)
 	__atomic_store_n(&state.running, false, __ATOMIC_RELEASE);
 }
 
+/* What happens once a second, the `second`-th time. */
 static void
-control_turn(struct app *a, bool *input)
+every_second(struct app *a, uint64_t second)
+{
+	eng_ports_look(a->e);
+	if (a->s.stats_period != 0 && second % a->s.stats_period == 0)
+		show_port_stats(a, "all");
+}
+
+static void
+control_turn(struct app *a, bool *input, uint64_t *due)
 {
 	struct pollfd p[2] = {{state.wake[0], POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-	int n, ms = a->s.stats_period != 0 ? (int)a->s.stats_period * 1000 : -1;
+	uint64_t now = eng_clock();
+	int n = 0;
 
-	n = poll(p, *input ? 2 : 1, ms);
-	if (n == 0)
-		show_port_stats(a, "all");
+	if (now < *due)
+		n = poll(p, *input ? 2 : 1, (int)((*due - now) / 1000000) + 1);
+	if (eng_clock() >= *due) {
+		every_second(a, *due / SECOND);
+		*due += SECOND;
+	}
 	if (n > 0 && *input && p[1].revents != 0 && !prompt_read()) {
 		*input = false;
 		run_quit();
@@ -129,6 +144,7 @@ control_main(void *arg)
 {
 	struct app *a = arg;
 	bool input = a->s.interactive;
+	uint64_t due = eng_clock() + SECOND;
 
 	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		usleep(1000);
@@ -140,7 +156,7 @@ control_main(void *arg)
 		run_quit();
 	}
 	while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
-		control_turn(a, &input);
+		control_turn(a, &input, &due);
 	prompt_close();
 	/* Either the loops run, or the main lcore waits for them to be started again. */
 	eng_stop(a->e);

@@ -59,6 +59,13 @@ async_begin(struct vb_context *c)
 	return rc;
 }
 
+/* With the lock. */
+static void
+unwatch(struct vb_context *c)
+{
+	epoll_ctl(c->vctx.context.async_fd, EPOLL_CTL_DEL, saker_fd(c->saker), NULL);
+}
+
 void
 vb_contexts_dispatched(void)
 {
@@ -67,8 +74,7 @@ vb_contexts_dispatched(void)
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH (c, &contexts, next)
 		if (!c->dead)
-			epoll_ctl(
-				c->vctx.context.async_fd, EPOLL_CTL_DEL, saker_fd(c->saker), NULL);
+			unwatch(c);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -78,9 +84,12 @@ vb_contexts_gone(void)
 	struct vb_context *c;
 
 	pthread_mutex_lock(&lock);
-	LIST_FOREACH (c, &contexts, next)
-		if (!c->dead)
-			vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
+	LIST_FOREACH (c, &contexts, next) {
+		if (c->dead)
+			continue;
+		unwatch(c); /* it stays readable from now on */
+		vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
+	}
 	pthread_mutex_unlock(&lock);
 }
 

@@ -22,7 +22,8 @@ static struct {
 	pthread_mutex_t lock;   /* of what follows */
 	bool running;
 	pthread_t thread;
-	int stop; /* eventfd */
+	int stop;  /* eventfd */
+	bool gone; /* the saker; with the events' lock */
 } disp = {
 	.events = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -64,6 +65,7 @@ async_event(const struct saker_event *ev)
 		vb_srq_limit(saker_srq_user(ev->srq));
 		break;
 	case SAKER_EV_ENGINE_GONE:
+		disp.gone = true;
 		vb_contexts_gone();
 		break;
 	default:
@@ -71,12 +73,13 @@ async_event(const struct saker_event *ev)
 	}
 }
 
-void
+bool
 vb_dispatch(struct saker *s)
 {
 	struct saker_event ev;
 	struct saker_cq *cq;
 	vb_cm_fn *fn;
+	bool gone;
 
 	vb_events_lock();
 	while (saker_cq_event(s, &cq) > 0)
@@ -87,7 +90,9 @@ vb_dispatch(struct saker *s)
 		if (fn != NULL)
 			fn(&ev);
 	}
+	gone = disp.gone;
 	vb_events_unlock();
+	return !gone;
 }
 
 static void *
@@ -96,9 +101,9 @@ run(void *arg)
 	struct pollfd p[2] = {
 		{.fd = saker_fd(arg), .events = POLLIN}, {.fd = disp.stop, .events = POLLIN}};
 
-	for (;;) {
-		/* Before the first sleep: what came while nobody slept. */
-		vb_dispatch(arg);
+	/* Before the first sleep: what came while nobody slept. When the saker has gone, its
+	 * descriptor stays readable, and nothing comes any more. */
+	while (vb_dispatch(arg)) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			break;
 		if ((p[1].revents & POLLIN) != 0)

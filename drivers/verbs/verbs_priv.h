@@ -296,8 +296,9 @@ void vb_events_lock(void);
 void vb_events_unlock(void);
 /* Begins the thread that hands events on, once. 0 or errno. */
 int vb_dispatch_start(void);
-/* Hands on what waits now, in the calling thread. */
-void vb_dispatch(struct saker *s);
+/* Hands on what waits now, in the calling thread. False: the saker has gone, nothing comes any
+ * more. */
+bool vb_dispatch(struct saker *s);
 /*
  * From now on `fn` gets every event that is not about a CQ (connections, QPs in error, the end of
  * the engine), after this folder has done its part. It is called in the dispatching thread with the

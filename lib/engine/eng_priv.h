@@ -28,6 +28,7 @@ struct eng_port {
 	uint32_t mtu; /* IP packet bytes */
 	uint8_t mac[6];
 	bool started;
+	bool down;      /* atomic: its link, as eng_ports_look() found it */
 	bool cksum;     /* fills in TCP checksums */
 	bool ip_cksum;  /* and IPv4's */
 	bool udp_cksum; /* and UDP's */

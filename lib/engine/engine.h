@@ -149,6 +149,9 @@ bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 /* Runs loop k with the idle policy until eng_stop(). */
 int eng_run(struct eng *e, unsigned loop);
 void eng_stop(struct eng *e);
+/* Looks at the ports' links, and says which came and went. For a thread beside the loops, about once
+ * a second. A link that is down drops what its queue does not take. */
+void eng_ports_look(struct eng *e);
 /* After all loops have returned: they may be run again. */
 void eng_restart(struct eng *e);
 /* Nanoseconds since some start: the TSC, scaled. */
@@ -193,6 +196,7 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "the port found a checksum wrong")                       \
 	X(ENG_RX_CKSUM, SK_NORMAL, "the port vouched for a segment's checksum")                    \
 	X(ENG_TX_FULL, SK_NORMAL, "the port's send queue was full")                                \
+	X(ENG_TX_LINK_DOWN, SK_NORMAL, "a frame was dropped, since the port has no link")          \
 	X(ENG_TX_REFUSED, SK_WARNING, "a frame that the port cannot prepare was dropped")          \
 	X(ENG_TX_CKSUM, SK_NORMAL, "a frame went out for the port to fill in checksums")           \
 	X(ENG_TX_TSO, SK_NORMAL, "a frame went out for the port to cut into segments")             \

@@ -9,6 +9,7 @@
 
 #include <rte_ethdev.h>
 
+#include "../base/log.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
@@ -169,6 +170,24 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	(void)rte_eth_allmulticast_enable(p->id);
 	rc = take_mac(p, pc);
 	return rc == 0 ? 0 : refuse(err, errlen, p, "has no MAC address", rc);
+}
+
+void
+eng_ports_look(struct eng *e)
+{
+	for (unsigned i = 0; i < e->cfg.nports; i++) {
+		struct eng_port *p = &e->ports[i];
+		struct rte_eth_link link;
+		bool down;
+
+		if (!p->started || rte_eth_link_get_nowait(p->id, &link) != 0)
+			continue;
+		down = link.link_status == RTE_ETH_LINK_DOWN;
+		if (down == __atomic_load_n(&p->down, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&p->down, down, __ATOMIC_RELAXED);
+		sk_log(SK_LOG_INFO, "port %u: the link is %s", p->id, down ? "down" : "up");
+	}
 }
 
 void

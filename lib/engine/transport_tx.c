@@ -85,6 +85,21 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
 }
 
+/* What the port did not take waits for it, unless it has no link. */
+static void
+keep(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
+{
+	if (__atomic_load_n(&p->down, __ATOMIC_RELAXED)) {
+		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
+		rte_pktmbuf_free_bulk(tx->m + sent, tx->n);
+		tx->n = tx->prepared = 0;
+		return;
+	}
+	sk_count(t->counters, ENG_TX_FULL);
+	memmove(tx->m, tx->m + sent, tx->n * sizeof(tx->m[0]));
+	t->tx_waiting += tx->n;
+}
+
 void
 eng_tx_flush(struct eng_transport *t)
 {
@@ -98,11 +113,8 @@ eng_tx_flush(struct eng_transport *t)
 		sent = send_burst(t, (uint16_t)i, tx);
 		tx->n -= sent;
 		tx->prepared = tx->n;
-		if (tx->n == 0)
-			continue;
-		sk_count(t->counters, ENG_TX_FULL);
-		memmove(tx->m, tx->m + sent, tx->n * sizeof(tx->m[0]));
-		t->tx_waiting += tx->n;
+		if (tx->n > 0)
+			keep(t, &t->e->ports[i], tx, sent);
 	}
 }
 

@@ -4,10 +4,7 @@
  * and provokes the errors that verbs promise, each on a connection of its own. Runs under
  * saker-run, once per device ($SAKER_DEVICE).
  *
- *   verbs_errors ADDRESS cases       every case; status 1 when one came out otherwise
- *   verbs_errors ADDRESS once        one connection, one Send, everything given back
- *   verbs_errors ADDRESS many N      N connections at once, and how long they took
- *   verbs_errors ADDRESS serves ud|xrc|move   status 0 when the Falcon device does
+ *   verbs_errors ADDRESS     every case; status 1 when one came out otherwise
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -315,95 +312,15 @@ nobody_there(const char *address, const char *what)
 	side_unmake(&s);
 }
 
-static void
-many(const char *address, int n)
-{
-	struct pair *p = calloc((size_t)n, sizeof(*p));
-	struct timespec t0, t1;
-
-	clock_gettime(CLOCK_MONOTONIC, &t0);
-	for (int i = 0; i < n; i++)
-		pair_connect(&p[i], address, i == 0 ? NULL : &p[0]);
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-	printf("%d connections, %d queue pairs in %.2f s\n", n, 2 * n,
-		(double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
-	for (int i = n - 1; i >= 0; i--)
-		pair_end(&p[i]);
-	free(p);
-}
-
-static int
-to_init(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-
-	return qp != NULL ? ibv_modify_qp(qp, &attr,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					    IBV_QP_ACCESS_FLAGS)
-			  : ENODEV;
-}
-
-static int
-to_rtr(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = 7,
-		.max_dest_rd_atomic = 1};
-
-	attr.ah_attr.is_global = 1;
-	attr.ah_attr.port_num = 1;
-	ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid);
-	return ibv_modify_qp(qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-}
-
-static bool
-serves(const char *what)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_xrcd_init_attr xrc = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
-	struct ibv_qp_init_attr attr = {.cap = {1, 1, 1, 1, 0}};
-	struct ibv_context *c = NULL;
-	struct ibv_qp *qp;
-
-	for (int i = 0; list != NULL && list[i] != NULL; i++)
-		if (list[i]->transport_type == IBV_TRANSPORT_IB)
-			c = ibv_open_device(list[i]);
-	if (c == NULL)
-		return false;
-	if (strcmp(what, "xrc") == 0)
-		return ibv_open_xrcd(c, &xrc) != NULL;
-	attr.send_cq = attr.recv_cq = ibv_create_cq(c, 8, NULL, NULL, 0);
-	attr.qp_type = strcmp(what, "ud") == 0 ? IBV_QPT_UD : IBV_QPT_RC;
-	qp = ibv_create_qp(ibv_alloc_pd(c), &attr);
-	if (attr.qp_type == IBV_QPT_UD)
-		return qp != NULL;
-	return to_init(qp) == 0 && to_rtr(qp) == 0;
-}
-
 int
 main(int argc, char **argv)
 {
 	struct pair p;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 3)
+	if (argc != 2) {
+		fprintf(stderr, "verbs_errors ADDRESS\n");
 		return 2;
-	if (strcmp(argv[2], "many") == 0 && argc > 3) {
-		many(argv[1], atoi(argv[3]));
-		return 0;
-	}
-	if (strcmp(argv[2], "serves") == 0 && argc > 3)
-		return !serves(argv[3]);
-	if (strcmp(argv[2], "once") == 0) {
-		pair_connect(&p, argv[1], NULL);
-		receive(&p.b, 8);
-		check(send_it(&p, 8, p.a.mr->lkey) == 0 && pair_status(p.b.rcq) == 0, "a Send", 0);
-		pair_end(&p);
-		return failures != 0;
 	}
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		printf("-- %s\n", cases[i].name);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <criterion/criterion.h>
+#include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
@@ -218,6 +219,72 @@ Test(engine_transport, a_reply_that_does_not_come_5044_7_1)
 	m = expect(&w, SIDE_B, ENG_TC_FAILED); /* the request is withdrawn */
 	command(&w, SIDE_B, m);
 	pair_end(&w.pair);
+}
+
+/* Fills the queue that A's port sends to, or empties it again. */
+static void
+block(struct rte_ring *wire, struct rte_mempool *pool)
+{
+	while (rte_ring_free_count(wire) > 0) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+		cr_assert_not_null(m);
+		cr_assert_eq(rte_ring_sp_enqueue(wire, m), 0);
+	}
+}
+
+static void
+unblock(struct rte_ring *wire)
+{
+	void *m;
+
+	while (rte_ring_sc_dequeue(wire, &m) == 0)
+		rte_pktmbuf_free(m);
+}
+
+/* A queue that is full is waited for; without a link it is not, and with the link everything goes
+ * on.
+ */
+Test(engine_transport, without_a_link_frames_are_dropped)
+{
+	struct world w;
+	struct rte_ring *wire;
+	struct rte_mempool *pool;
+	struct eng *e;
+	struct eng_tx *tx;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	e = w.pair.e[SIDE_A];
+	tx = &e->transports[0]->tx[0];
+	wire = rte_ring_lookup("wire1_0");
+	pool = rte_pktmbuf_pool_create("block", 2047, 0, 0, 256, SOCKET_ID_ANY);
+	cr_assert(wire != NULL && pool != NULL);
+	block(wire, pool);
+	listen_at(&w, SIDE_B);
+	connect_from(&w, SIDE_A, PAIR_ADDR_B);
+	unblock(wire);
+	block(wire, pool);
+	w.now += 2000000000;
+	eng_transport_tx(e->transports[0], w.now);
+	eng_transport_tx(e->transports[0], w.now);
+	cr_assert_gt(tx->n, 0, "a frame waits");
+	cr_assert_gt(pair_counter(e, "eng", "ENG_TX_FULL"), 0);
+	cr_assert_eq(pair_counter(e, "eng", "ENG_TX_LINK_DOWN"), 0);
+
+	cr_assert_eq(rte_eth_dev_set_link_down(w.pair.port[SIDE_A]), 0);
+	eng_ports_look(e);
+	eng_transport_tx(e->transports[0], w.now);
+	cr_assert_eq(tx->n, 0);
+	cr_assert_gt(pair_counter(e, "eng", "ENG_TX_LINK_DOWN"), 0);
+
+	cr_assert_eq(rte_eth_dev_set_link_up(w.pair.port[SIDE_A]), 0);
+	eng_ports_look(e);
+	unblock(wire);
+	w.now += 2000000000;
+	command(&w, SIDE_B, expect(&w, SIDE_B, ENG_TC_REQUEST));
+	pair_end(&w.pair);
+	cr_assert_eq(rte_mempool_in_use_count(pool), 0);
 }
 
 static void
