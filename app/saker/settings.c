@@ -140,7 +140,8 @@ static const struct row rows[] = {
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 
 const char *const vm_keys[VM_KEYS] = {"name", "path", "size", "slots", "timeout", "mac", "vlan",
-	"ip", "gateway", "peers", "nic", "nic-mac", "qps", "mrs", "rate", "mbufs"};
+	"ip", "gateway", "peers", "function", "pcid", "tunnel", "nic", "nic-mac", "nic-ip", "qps",
+	"mrs", "rate", "mbufs"};
 #define VM_ROW(i, key)                                                                             \
 	{                                                                                          \
 		"vm", key, KIND_TEXT, VM(value[i]), 0, VALUE_LEN                                   \
@@ -168,12 +169,16 @@ static const struct row numbered_rows[] = {
 	VM_ROW(7, "ip"),
 	VM_ROW(8, "gateway"),
 	VM_ROW(9, "peers"),
-	VM_ROW(10, "nic"),
-	VM_ROW(11, "nic-mac"),
-	VM_ROW(12, "qps"),
-	VM_ROW(13, "mrs"),
-	VM_ROW(14, "rate"),
-	VM_ROW(15, "mbufs"),
+	VM_ROW(10, "function"),
+	VM_ROW(11, "pcid"),
+	VM_ROW(12, "tunnel"),
+	VM_ROW(13, "nic"),
+	VM_ROW(14, "nic-mac"),
+	VM_ROW(15, "nic-ip"),
+	VM_ROW(16, "qps"),
+	VM_ROW(17, "mrs"),
+	VM_ROW(18, "rate"),
+	VM_ROW(19, "mbufs"),
 };
 
 static const struct numbered {

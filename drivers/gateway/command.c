@@ -92,6 +92,22 @@ show_bytes(const char *what, const struct gw *g, int port, FILE *to)
 }
 
 static void
+show_falcon(const struct gw *g, const struct gw_vm_config *c, FILE *to)
+{
+	char text[SK_ADDR_STRLEN];
+
+	if (!g->cfg.base->falcon.enabled)
+		return;
+	fprintf(to, "  falcon function %u%s", c->function, c->pcid ? ", PCID" : "");
+	if (!sk_addr_is_any(&c->tunnel.addr))
+		fprintf(to, ", tunnel from %s, which others may share",
+			sk_addr_str(&c->tunnel.addr, text));
+	else if (g->cfg.base->falcon.tunnel)
+		fprintf(to, ", tunnel between its own addresses");
+	fprintf(to, "\n");
+}
+
+static void
 show_vm(const struct gw *g, const struct gw_vm *vm, FILE *to)
 {
 	const struct gw_vm_config *c = &vm->cfg;
@@ -107,6 +123,7 @@ show_vm(const struct gw *g, const struct gw_vm *vm, FILE *to)
 	for (unsigned i = 0; i < c->naddrs; i++)
 		fprintf(to, ", %s/%u", sk_addr_str(&c->addrs[i].addr, text), c->addrs[i].len);
 	fprintf(to, "%s\n", c->peers ? ", may have peers" : "");
+	show_falcon(g, c, to);
 	if (vm->e == NULL || vm->bar == NULL)
 		return;
 	gw_bar_look(vm->bar, &b);

@@ -84,15 +84,37 @@ gw_create(const struct gw_config *cfg, char *err, size_t errlen)
 	return g;
 }
 
+/* Takes it out of what is polled. */
+static void
+unplug(struct gw *g, unsigned i)
+{
+	struct gw_vm *vm = g->vms[i];
+
+	__atomic_store_n(&g->engines[i], NULL, __ATOMIC_RELEASE);
+	gw_switch_del(g->sw, vm->vport.port);
+	gw_switch_del(g->sw, vm->nic.port);
+	vm->vport.port = vm->nic.port = -1;
+	gw_identity_unplug(g, vm);
+	vm->state = GW_VM_UNPLUGGED;
+	vm->since = gw_switch_turns(g->sw);
+}
+
 void
 gw_destroy(struct gw *g)
 {
 	if (g == NULL)
 		return;
 	gw_control_close(g);
-	for (unsigned i = 0; i < GW_VMS; i++)
-		if (g->vms[i] != NULL)
-			gw_vm_free(g->vms[i]);
+	for (unsigned i = 0; i < GW_VMS; i++) {
+		struct gw_vm *vm = g->vms[i];
+
+		if (vm == NULL)
+			continue;
+		if (vm->state != GW_VM_UNPLUGGED)
+			unplug(g, i);
+		g->vms[i] = NULL;
+		gw_vm_free(vm);
+	}
 	if (g->uplink_started)
 		rte_eth_dev_stop((uint16_t)g->cfg.uplink);
 	gw_vport_free(&g->host);
@@ -135,22 +157,8 @@ find(const struct gw *g, const char *name)
 	return -ENOENT;
 }
 
-/* Takes it out of what is polled. */
-static void
-unplug(struct gw *g, unsigned i)
-{
-	struct gw_vm *vm = g->vms[i];
-
-	__atomic_store_n(&g->engines[i], NULL, __ATOMIC_RELEASE);
-	gw_switch_del(g->sw, vm->vport.port);
-	gw_switch_del(g->sw, vm->nic.port);
-	vm->vport.port = vm->nic.port = -1;
-	vm->state = GW_VM_UNPLUGGED;
-	vm->since = gw_switch_turns(g->sw);
-}
-
 static int
-add(struct gw *g, const struct gw_vm_config *cfg, char *err, size_t errlen)
+add(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
 {
 	struct gw_vm *vm;
 	unsigned i = 0;
@@ -166,6 +174,9 @@ add(struct gw *g, const struct gw_vm_config *cfg, char *err, size_t errlen)
 		snprintf(err, errlen, "there are %u machines already", GW_VMS);
 		return -ENOSPC;
 	}
+	rc = gw_identity_settle(g, cfg, err, errlen);
+	if (rc != 0)
+		return rc;
 	rc = gw_vm_make(g, i + 1, cfg, &vm, err, errlen);
 	g->vms[i] = vm;
 	if (rc != 0) {

@@ -17,6 +17,8 @@
 #define GW_PATH_MAX  108
 #define GW_ADDRS_MAX 8
 
+#define GW_FUNCTION_ANY UINT32_MAX
+
 struct gw;
 
 struct gw_config {
@@ -58,8 +60,16 @@ struct gw_vm_config {
 	struct gw_prefix addrs[GW_ADDRS_MAX];
 	struct sk_addr gateway; /* unspecified: none */
 	bool peers;             /* may speak with other machines that may */
+	/* Of its Falcon packets: the Destination Function, of no other machine (GW_FUNCTION_ANY: the
+	 * next one behind the host's), whether they carry a cookie that begins with it, and an outer
+	 * address that other machines of its VLAN may have as well (unspecified: its own) */
+	uint32_t function;
+	bool pcid;
+	struct gw_prefix tunnel;
 	/* Its network card. */
 	char nic[GW_PATH_MAX]; /* vhost-user socket, which saker makes; "": none */
+	unsigned nnic;         /* IP addresses that it may send from; 0: all that nobody has */
+	struct sk_addr nic_addrs[GW_ADDRS_MAX];
 	uint8_t nic_mac[6];    /* 0: `mac` with the last bit of the first byte but two flipped */
 	/* Quotas. */
 	uint32_t qps, mrs;

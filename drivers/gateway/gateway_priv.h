@@ -39,6 +39,8 @@ struct gw_vm {
 	struct gw_bar *bar;
 	struct gw_vport vport;
 	struct gw_nic nic;
+	struct gw_claim claims[GW_ADDRS_MAX], nic_claims[GW_ADDRS_MAX];
+	struct gw_tunnel *tunnel; /* shared; once unplugged, its to free */
 	uint64_t since; /* ns: when it began to leave; the turn at which it was unplugged */
 };
 
@@ -49,6 +51,8 @@ struct gw {
 	struct gw_switch *sw;
 	struct gw_vport host;
 	uint8_t mac[6];
+	struct gw_claim host_claims[ENG_MAX_IFS];
+	bool host_claimed;
 	bool uplink_started;
 	int uplink_port;
 	struct gw_vm *vms[GW_VMS];
@@ -76,6 +80,18 @@ int gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, st
 	char *err, size_t errlen);
 /* Nothing polls it, and it is no port of the switch any more. */
 void gw_vm_free(struct gw_vm *vm);
+
+/* identity.c: with the lock, but for the first. */
+int gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen);
+/* Fills in the function; 0, or -errno with one sentence: somebody has what is asked for. */
+int gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen);
+void gw_identity_claims(struct gw_vm *vm);
+/* The machine's tunnel, which may be there already: 0, or -errno with one sentence. */
+int gw_identity_plug(struct gw *g, struct gw_vm *vm, char *err, size_t errlen);
+/* Its ports are gone. */
+void gw_identity_unplug(struct gw *g, struct gw_vm *vm);
+/* Its engine's addresses stand in `c` already. */
+void gw_identity_engine(const struct gw *g, const struct gw_vm *vm, struct eng_config *c);
 
 /* control.c */
 void gw_control_tend(struct gw *g, uint64_t now);

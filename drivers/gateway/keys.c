@@ -21,6 +21,8 @@ gw_vm_default(struct gw_vm_config *vm)
 	vm->slots = 8;
 	vm->timeout_ms = 5000;
 	vm->vlan = ETH_NO_VLAN;
+	vm->function = GW_FUNCTION_ANY;
+	vm->pcid = true;
 	vm->qps = 256;
 	vm->mrs = 1024;
 	vm->mbufs = 4096;
@@ -34,6 +36,8 @@ enum key_kind {
 	KEY_MAC,
 	KEY_ADDRS,
 	KEY_ADDR,
+	KEY_NIC_ADDRS,
+	KEY_PREFIX,
 	KEY_VLAN,
 	KEY_YES
 };
@@ -54,8 +58,12 @@ static const struct key {
 	{"ip", KEY_ADDRS, 0, 0, 0},
 	{"gateway", KEY_ADDR, AT(gateway), 0, 0},
 	{"peers", KEY_YES, AT(peers), 0, 0},
+	{"function", KEY_U32, AT(function), 0, 0xffffff},
+	{"pcid", KEY_YES, AT(pcid), 0, 0},
+	{"tunnel", KEY_PREFIX, AT(tunnel), 0, 0},
 	{"nic", KEY_PATH, AT(nic), 0, 0},
 	{"nic-mac", KEY_MAC, AT(nic_mac), 0, 0},
+	{"nic-ip", KEY_NIC_ADDRS, 0, 0, 0},
 	{"qps", KEY_U32, AT(qps), 1, 1u << 16},
 	{"mrs", KEY_U32, AT(mrs), 1, 1u << 20},
 	{"rate", KEY_BYTES, AT(rate), 0, 1ull << 34},
@@ -128,7 +136,23 @@ set_mac(const struct key *k, const char *text, uint8_t *at, char *err, size_t er
 	return 0;
 }
 
-/* "192.0.2.1/24,2001:db8::1/64" */
+/* "192.0.2.1/24", which it cuts in two. */
+static bool
+prefix(char *text, struct gw_prefix *p)
+{
+	char *slash = strchr(text, '/');
+	uint64_t len;
+
+	if (slash != NULL)
+		*slash++ = '\0';
+	if (slash == NULL || sk_addr_parse(text, &p->addr) != 0 || !number(slash, false, &len) ||
+		len > (sk_addr_is_v4(&p->addr) ? 32 : 128))
+		return false;
+	p->len = (unsigned)len;
+	return true;
+}
+
+/* A list of them. */
 static int
 set_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
 {
@@ -138,21 +162,43 @@ set_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
 		return REFUSE("ip= has too many addresses");
 	vm->naddrs = 0;
 	for (char *a = strtok_r(copy, ",", &save); a != NULL; a = strtok_r(NULL, ",", &save)) {
-		struct gw_prefix *p = &vm->addrs[vm->naddrs];
-		char *slash = strchr(a, '/');
-		uint64_t len;
-
 		if (vm->naddrs == GW_ADDRS_MAX)
 			return REFUSE("ip= has more addresses than %u", GW_ADDRS_MAX);
-		if (slash != NULL)
-			*slash++ = '\0';
-		if (slash == NULL || sk_addr_parse(a, &p->addr) != 0 ||
-			!number(slash, false, &len) || len > (sk_addr_is_v4(&p->addr) ? 32 : 128))
+		if (!prefix(a, &vm->addrs[vm->naddrs]))
 			return REFUSE("ip=%s is not ADDRESS/LENGTH,...", text);
-		p->len = (unsigned)len;
 		vm->naddrs++;
 	}
 	return vm->naddrs > 0 ? 0 : REFUSE("ip= names no address");
+}
+
+/* "192.0.2.1,2001:db8::1" */
+static int
+set_nic_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
+{
+	char copy[GW_ADDRS_MAX * SK_ADDR_STRLEN], *save = NULL;
+
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return REFUSE("nic-ip= has too many addresses");
+	vm->nnic = 0;
+	for (char *a = strtok_r(copy, ",", &save); a != NULL; a = strtok_r(NULL, ",", &save)) {
+		if (vm->nnic == GW_ADDRS_MAX)
+			return REFUSE("nic-ip= has more addresses than %u", GW_ADDRS_MAX);
+		if (sk_addr_parse(a, &vm->nic_addrs[vm->nnic]) != 0)
+			return REFUSE("nic-ip=%s is not ADDRESS,...", text);
+		vm->nnic++;
+	}
+	return vm->nnic > 0 ? 0 : REFUSE("nic-ip= names no address");
+}
+
+static int
+set_tunnel(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
+{
+	char copy[SK_ADDR_STRLEN + 4];
+
+	if (snprintf(copy, sizeof(copy), "%s", text) < (int)sizeof(copy) &&
+		prefix(copy, &vm->tunnel) && !sk_addr_is_any(&vm->tunnel.addr))
+		return 0;
+	return REFUSE("tunnel=%s is not ADDRESS/LENGTH", text);
 }
 
 static int
@@ -187,6 +233,10 @@ gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err
 		if (sk_addr_parse(value, &vm->gateway) != 0)
 			return REFUSE("gateway=%s is no address", value);
 		return 0;
+	case KEY_NIC_ADDRS:
+		return set_nic_addrs(vm, value, err, errlen);
+	case KEY_PREFIX:
+		return set_tunnel(vm, value, err, errlen);
 	case KEY_YES:
 		return set_yes(k, value, at, err, errlen);
 	default:

@@ -43,6 +43,8 @@ sw_receive(struct gw_switch *sw, struct sw_port *p, uint64_t now, struct rte_mbu
 		sk_count(sw->counters, GW_PACED);
 		return 0;
 	}
+	if (p->cfg.kind == GW_TUNNEL)
+		return 0;
 	if (p->cfg.kind == GW_ENGINE)
 		n = rte_ring_sc_dequeue_burst(p->cfg.in, (void **)m, GW_BURST, NULL);
 	else
@@ -83,9 +85,8 @@ sw_flush(struct gw_switch *sw, struct sw_port *p)
 	p->seen.bytes_out += bytes;
 }
 
-/* A copy that is ours to change, or that is in one piece. */
-static struct rte_mbuf *
-own_copy(struct gw_switch *sw, struct rte_mbuf *m)
+struct rte_mbuf *
+sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(m, sw->pool, 0, UINT32_MAX);
 
@@ -100,10 +101,14 @@ sw_put(struct gw_switch *sw, struct sw_port *p, struct rte_mbuf *m)
 {
 	bool strip = p->cfg.kind == GW_NIC && p->cfg.vlan != ETH_NO_VLAN;
 
+	if (p->cfg.kind == GW_TUNNEL) {
+		sw_tunnel_input(sw, p, m);
+		return;
+	}
 	if (p->cfg.kind != GW_ENGINE && m->nb_segs > 1 && !p->cfg.multi_seg)
-		m = own_copy(sw, m);
+		m = sw_own_copy(sw, m);
 	else if (strip && (rte_mbuf_refcnt_read(m) > 1 || !RTE_MBUF_DIRECT(m)))
-		m = own_copy(sw, m);
+		m = sw_own_copy(sw, m);
 	if (m == NULL)
 		return;
 	if (strip)

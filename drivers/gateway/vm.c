@@ -41,6 +41,7 @@ engine_config(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
 		c->ifs[i] = (struct eng_if_config){.vlan = vm->cfg.vlan,
 			.addr = vm->cfg.addrs[i].addr,
 			.prefix = vm->cfg.addrs[i].len};
+	gw_identity_engine(g, vm, c);
 	c->nroutes = 0;
 	if (!sk_addr_is_any(&vm->cfg.gateway))
 		c->routes[c->nroutes++] = (struct eng_route_config){.gateway = vm->cfg.gateway};
@@ -72,6 +73,10 @@ engine_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 	if (rc != 0)
 		return rc;
 	memcpy(pc.mac, vm->cfg.mac, sizeof(pc.mac));
+	pc.claims = vm->claims;
+	pc.nclaims = vm->cfg.naddrs;
+	pc.tunnel = vm->tunnel;
+	pc.function = vm->cfg.function;
 	pc.in = vm->vport.in;
 	pc.out = vm->vport.out;
 	rc = vm->vport.port = gw_switch_add(g->sw, &pc);
@@ -96,6 +101,8 @@ nic_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 	if (rc != 0)
 		return rc;
 	memcpy(pc.mac, vm->cfg.nic_mac, sizeof(pc.mac));
+	pc.claims = vm->nic_claims;
+	pc.nclaims = vm->cfg.nnic;
 	pc.device = vm->nic.device;
 	rc = vm->nic.port = gw_switch_add(g->sw, &pc);
 	if (rc == -EEXIST)
@@ -135,7 +142,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 		memcpy(cfg->nic_mac, cfg->mac, 6);
 		cfg->nic_mac[3] ^= 0x01;
 	}
-	return 0;
+	return gw_identity_check(cfg, err, errlen);
 }
 
 int
@@ -152,7 +159,10 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 	vm->cfg = *cfg;
 	vm->number = number;
 	vm->vport.port = vm->nic.port = -1;
-	rc = engine_start(g, vm, err, errlen);
+	gw_identity_claims(vm);
+	rc = gw_identity_plug(g, vm, err, errlen);
+	if (rc == 0)
+		rc = engine_start(g, vm, err, errlen);
 	if (rc == 0) {
 		const struct gw_bar_config bc = {.path = vm->cfg.path,
 			.size = vm->cfg.size,
@@ -173,5 +183,6 @@ gw_vm_free(struct gw_vm *vm)
 		eng_destroy(vm->e);
 	gw_bar_destroy(vm->bar);
 	gw_vport_free(&vm->vport);
+	gw_tunnel_destroy(vm->tunnel);
 	free(vm);
 }

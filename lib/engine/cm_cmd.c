@@ -9,7 +9,7 @@ bool
 cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a)
 {
 	for (unsigned i = 0; i < c->cfg->nifs; i++)
-		if (sk_addr_eq(a, &c->cfg->ifs[i].addr))
+		if (!c->cfg->ifs[i].shared && sk_addr_eq(a, &c->cfg->ifs[i].addr))
 			return true;
 	return false;
 }

@@ -235,6 +235,7 @@ ctl_query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m
 	d->max_mr_size = SK_MAX(l->client_mem_bytes, cl->mem_len);
 	memcpy(d->mac, c->a.mac, sizeof(d->mac));
 	for (unsigned i = 0; i < c->cfg->nifs && i < SK_ARRAY_LEN(d->addrs); i++)
-		d->addrs[d->naddrs++] = c->cfg->ifs[i].addr;
+		if (!c->cfg->ifs[i].shared)
+			d->addrs[d->naddrs++] = c->cfg->ifs[i].addr;
 	return 0;
 }

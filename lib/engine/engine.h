@@ -40,6 +40,7 @@ struct eng_if_config { /* an address on a port (and VLAN) */
 	uint16_t vlan; /* ETH_NO_VLAN or id */
 	struct sk_addr addr;
 	unsigned prefix;
+	bool shared; /* somebody else answers for it, as net_addr_share() has it: for tunnels only */
 };
 
 struct eng_route_config {
@@ -79,7 +80,9 @@ struct eng_falcon_config {
 	 * address) to the peer's */
 	bool tunnel;
 	struct sk_addr tunnel_source;
-	bool pcid;         /* each connection's packets to us carry a cookie of their own (9.2.1) */
+	/* Each connection's packets to us carry a cookie of their own (9.2.1): the function, which is
+	 * sealed elsewhere, and 40 random bits */
+	bool pcid;
 	uint32_t function; /* 24 bits: Destination Function of packets to us (7.2) */
 	uint64_t keepalive_ns;  /* idle time after which a peer's host is asked; 0: as [tcp] */
 	/* A peer gets another SPI and key after so long and so many packets, and all peers do when

@@ -76,8 +76,10 @@ our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tup
 	sk_random(&s->request_psn, sizeof(s->request_psn));
 	sk_random(&s->data_psn, sizeof(s->data_psn));
 	sk_random(&s->rsn, sizeof(s->rsn));
-	if (s->has_pcid)
+	if (s->has_pcid) {
 		sk_random(&s->pcid, sizeof(s->pcid));
+		s->pcid = wire_psp_vc(s->function, s->pcid);
+	}
 	if (s->spi == 0)
 		return -ENOSPC;
 	c->falcon->generation = t->falcon->device.generation;

@@ -137,9 +137,12 @@ add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t 
 	/* The interface may be there from an address before. */
 	for (const struct eng_if_config *b = t->e->cfg.ifs; b < ic; b++)
 		if (b->port == ic->port && b->vlan == ic->vlan)
-			ifindex = net_is_local(t->net, b->port, b->vlan, &b->addr);
+			ifindex =
+				RTE_MAX(ifindex, net_is_local(t->net, b->port, b->vlan, &b->addr));
 	if (ifindex < 0)
 		ifindex = net_if_add(t->net, ic->port, ic->vlan, p->mac, p->mtu);
+	if (ifindex >= 0 && ic->shared)
+		return net_addr_share(t->net, ifindex, &ic->addr, ic->prefix);
 	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
 }
 

@@ -42,11 +42,19 @@ find_addr(const struct net_if *ifp, const struct sk_addr *addr)
 	return NULL;
 }
 
+static bool
+is_own(const struct net_if *ifp, const struct sk_addr *addr)
+{
+	const struct net_ifaddr *a = find_addr(ifp, addr);
+
+	return a != NULL && !a->shared;
+}
+
 int
 net_if_owner(const struct net_stack *n, const struct sk_addr *addr)
 {
 	for (unsigned i = 0; i < n->nifs; i++)
-		if (find_addr(&n->ifs[i], addr) != NULL)
+		if (is_own(&n->ifs[i], addr))
 			return (int)i;
 	return -1;
 }
@@ -56,7 +64,22 @@ net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	if (n->ifs[ifindex].loop)
 		return net_if_owner(n, addr) >= 0;
-	return find_addr(&n->ifs[ifindex], addr) != NULL;
+	return is_own(&n->ifs[ifindex], addr);
+}
+
+bool
+net_if_has(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
+{
+	return net_if_owns(n, ifindex, addr) || find_addr(&n->ifs[ifindex], addr) != NULL;
+}
+
+bool
+net_has(const struct net_stack *n, const struct sk_addr *addr)
+{
+	for (unsigned i = 0; i < n->nifs; i++)
+		if (find_addr(&n->ifs[i], addr) != NULL)
+			return true;
+	return false;
 }
 
 /* Modified EUI-64 (RFC 4291 appendix A) behind fe80::/64. */
@@ -134,9 +157,8 @@ net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu)
 	return ifindex;
 }
 
-int
-net_addr_add(
-	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix, uint64_t now)
+static int
+addr_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix, bool shared)
 {
 	bool v4 = sk_addr_is_v4(addr);
 	struct net_if *ifp;
@@ -157,12 +179,30 @@ net_addr_add(
 	if (rc != 0)
 		return rc;
 	push_addr(ifp, addr, prefix);
+	ifp->addrs[ifp->naddrs - 1].shared = shared;
 	nb_touch_all(n);
-	if (v4)
+	return 0;
+}
+
+int
+net_addr_add(
+	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix, uint64_t now)
+{
+	int rc = addr_add(n, ifindex, addr, prefix, false);
+
+	if (rc != 0)
+		return rc;
+	if (sk_addr_is_v4(addr))
 		arp_announce(n, ifindex, addr);
 	else
 		nd_announce(n, ifindex, addr);
 	return 0;
+}
+
+int
+net_addr_share(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix)
+{
+	return addr_add(n, ifindex, addr, prefix, true);
 }
 
 int
@@ -206,7 +246,7 @@ net_if_source(const struct net_stack *n, int ifindex, const struct sk_addr *dst)
 		const struct sk_addr *a = &ifp->addrs[i].addr;
 		unsigned score;
 
-		if (sk_addr_is_v4(a) != sk_addr_is_v4(dst))
+		if (sk_addr_is_v4(a) != sk_addr_is_v4(dst) || ifp->addrs[i].shared)
 			continue;
 		/* A smaller scope than the destination's does not carry that far. */
 		if (net_is_link_local(a) && !net_is_link_local(dst))

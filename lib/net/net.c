@@ -84,7 +84,7 @@ check_destination(const struct net_stack *n, int ifindex, const struct wire_pkt 
 	const struct sk_addr *dst = &pkt->ip.dst;
 	uint8_t mac[6];
 
-	if (net_if_owns(n, ifindex, dst))
+	if (net_if_has(n, ifindex, dst))
 		return memcmp(pkt->eth.dst, n->ifs[ifindex].mac, 6) == 0 ? 0 : -NET_NOT_FOR_US;
 	if (sk_addr_is_v4(dst) || !sk_addr_is_multicast(dst) || pkt->ip.proto != IP_ICMP6)
 		return -NET_NOT_FOR_US;

@@ -82,6 +82,7 @@ struct nb_list {
 struct net_ifaddr {
 	struct sk_addr addr;
 	uint8_t prefix; /* bits of the 128-bit form */
+	bool shared;    /* net_addr_share() */
 };
 
 struct net_if {
@@ -155,6 +156,10 @@ bool net_addr_is_host(const struct sk_addr *a);
 /* if.c */
 int net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan);
 bool net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr);
+/* May frames of the interface come from there, or go there? Shared addresses as well. */
+bool net_if_has(const struct net_stack *n, int ifindex, const struct sk_addr *addr);
+/* The same of any interface. */
+bool net_has(const struct net_stack *n, const struct sk_addr *addr);
 /* The first interface with that address, or -1. */
 int net_if_owner(const struct net_stack *n, const struct sk_addr *addr);
 /* A source address for packets to `dst` (RFC 6724 rules 1, 2 and 8), NULL: none. */

@@ -97,8 +97,7 @@ net_path_init(struct net_stack *n, struct net_path *p, struct sk_addr *src,
 	struct net_hop hop;
 	int rc;
 
-	if (!sk_addr_is_any(src) &&
-		(net_if_owner(n, src) < 0 || sk_addr_is_v4(src) != sk_addr_is_v4(dst)))
+	if (!sk_addr_is_any(src) && (!net_has(n, src) || sk_addr_is_v4(src) != sk_addr_is_v4(dst)))
 		return -EADDRNOTAVAIL;
 	rc = net_route_find(n, dst, src, &hop);
 	if (rc != 0)
@@ -127,7 +126,7 @@ path_resolve(struct net_stack *n, struct net_path *p, uint64_t now)
 	int rc;
 
 	p->generation = 0;
-	if (net_if_owner(n, &ip.src) < 0 || net_route_find(n, &ip.dst, &ip.src, &hop) != 0)
+	if (!net_has(n, &ip.src) || net_route_find(n, &ip.dst, &ip.src, &hop) != 0)
 		return -EHOSTUNREACH;
 	if (hop.ifindex != p->ifindex)
 		path_fill(n, p, hop.ifindex, &ip);

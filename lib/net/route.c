@@ -95,7 +95,7 @@ find_connected(const struct net_stack *n, const struct sk_addr *dst, const struc
 			break;
 		if (!is_connected(r) || !net_prefix_match(&r->dst, dst, r->prefix))
 			continue;
-		if (choose || net_if_owns(n, r->ifindex, src))
+		if (choose || net_if_has(n, r->ifindex, src))
 			return r;
 		if (best == NULL && !net_is_link_local(dst))
 			best = r;

@@ -67,6 +67,20 @@ wire_psp_crypt_offset(bool has_vc, unsigned inner_len)
 			 (inner_len + 4) / PSP_CRYPT_UNIT);
 }
 
+/* How Saker makes a cookie: the receiver's Destination Function (24 bits), which in the Falcon header
+ * may be sealed and is missing from acknowledgements, and below it 40 random bits. */
+static inline uint64_t
+wire_psp_vc(uint32_t function, uint64_t random)
+{
+	return (uint64_t)function << 40 | (random & ((1ull << 40) - 1));
+}
+
+static inline uint32_t
+wire_psp_vc_function(uint64_t vc)
+{
+	return (uint32_t)(vc >> 40);
+}
+
 /* Section 9.2.2.1: 0 when the UDP length is that of what IP delivered, else -WIRE_UDP_HEADER. */
 static inline int
 wire_psp_udp_check(const struct wire_ip *ip, const struct wire_udp *udp)

@@ -24,6 +24,7 @@ static struct node {
 	struct rte_ring *in, *out;
 	uint8_t mac[6];
 	uint16_t vlan;
+	struct gw_claim claim;
 	int port;
 } node[NODES];
 
@@ -42,6 +43,9 @@ add(int i, unsigned tenant, uint16_t vlan, bool peers, uint64_t rate)
 	memcpy(n->mac, (uint8_t[6]){2, 0, 0, 0, 0, (uint8_t)(i + 1)}, 6);
 	n->vlan = vlan;
 	memcpy(cfg.mac, n->mac, 6);
+	n->claim = (struct gw_claim){{{[10] = 0xff, 0xff, 10, 0, 0, (uint8_t)(i + 1)}}, vlan};
+	cfg.claims = &n->claim;
+	cfg.nclaims = 1;
 	cfg.in = n->in;
 	cfg.out = n->out;
 	n->port = gw_switch_add(sw, &cfg);
@@ -62,19 +66,20 @@ setup(bool peers, uint64_t rate)
 static void
 send_frame(int from, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan)
 {
+	const struct wire_ip ip = {.src = node[from].claim.addr,
+		.dst = node[from].claim.addr,
+		.proto = IP_UDP,
+		.payload_len = FRAME - ETH_MAX - IP4_LEN};
+	struct wire_eth eth = {.type = ETH_IPV4, .vlan = vlan};
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 	uint8_t *at = m == NULL ? NULL : (uint8_t *)rte_pktmbuf_append(m, FRAME);
 
 	if (at == NULL)
 		abort();
 	memset(at, 0, FRAME);
-	memcpy(at, dst, 6);
-	memcpy(at + 6, src, 6);
-	if (vlan != ETH_NO_VLAN) {
-		at[12] = 0x81;
-		at[14] = (uint8_t)(vlan >> 8);
-		at[15] = (uint8_t)vlan;
-	}
+	memcpy(eth.dst, dst, 6);
+	memcpy(eth.src, src, 6);
+	wire_ip_emit(at + wire_eth_emit(at, &eth), &ip);
 	cr_assert_eq(rte_ring_sp_enqueue(node[from].in, m), 0);
 }
 

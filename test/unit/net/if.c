@@ -203,3 +203,65 @@ Test(iface, loop_port_joins_our_own_addresses)
 	pkt.ip.src = addr("192.0.2.9");
 	cr_assert_eq(net_accept(net, 9, &pkt), -NET_BAD_SOURCE);
 }
+
+/* ---- net_addr_share() ---- */
+
+static const char shared[] = "198.51.100.1", shared6[] = "2001:db8:1::1";
+
+static void
+share(void)
+{
+	struct sk_addr a = addr(shared), b = addr(shared6);
+
+	cr_assert_eq(net_addr_share(net, 0, &a, 24), 0);
+	cr_assert_eq(net_addr_share(net, 0, &b, 64), 0);
+	cr_assert_eq(net_addr_share(net, 0, &a, 24), -EEXIST);
+	cr_assert_eq(rec.nsent, 0, "it is announced");
+}
+
+Test(iface, a_shared_address_is_taken_and_not_answered_for)
+{
+	struct wire_pkt ns =
+		nd_pkt(ICMP_NEIGHBOR_SOLICIT, peer_mac, "2001:db8::9", shared6, shared6);
+	struct sk_addr a = addr(shared);
+
+	share();
+	cr_assert_eq(accepts("192.0.2.9", shared), 0);
+	cr_assert_eq(accepts("2001:db8::9", shared6), 0);
+	cr_assert_lt(net_is_local(net, 3, ETH_NO_VLAN, &a), 0);
+	in_arp(0, ARP_REQUEST, peer_mac, "198.51.100.9", shared, broadcast_mac);
+	in_pkt(0, &ns);
+	cr_assert_eq(rec.nsent, 0);
+}
+
+/* Another host that has it, too, may speak to us, and tell us its MAC. */
+Test(iface, a_shared_address_is_anothers_as_well)
+{
+	struct sk_addr a = addr(shared), src = a;
+	struct net_path p;
+
+	share();
+	cr_assert_eq(accepts(shared, shared), 0);
+	cr_assert_eq(net_path_init(net, &p, &src, &a, IP_UDP, 0), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), 1, "it leads to the link");
+	cr_assert_eq(last_sent()->pkt.eth.type, ETH_ARP);
+	a = addr("192.0.2.1");
+	cr_assert(sk_addr_eq(&last_sent()->pkt.arp.spa, &a), "asked in its name");
+	cr_assert_eq(in_arp(0, ARP_REPLY, peer_mac, shared, "192.0.2.1", my_mac), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), 0);
+	cr_assert_arr_eq(p.head, peer_mac, 6);
+}
+
+Test(iface, a_shared_address_is_a_source_where_it_is_asked_for)
+{
+	struct sk_addr src = addr(shared), none = {0}, dst = addr("198.51.100.9");
+	struct net_path p;
+
+	share();
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_UDP, 0), 0);
+	cr_assert_eq(net_path_init(net, &p, &none, &dst, IP_UDP, 0), 0);
+	src = addr("192.0.2.1");
+	cr_assert(sk_addr_eq(&none, &src));
+	src = addr("198.51.100.2");
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_UDP, 0), -EADDRNOTAVAIL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * In whose name a machine speaks: source addresses of IP packets, what ARP and neighbour discovery
+ * claim (RFC 826, RFC 4861), and that it is no router (RFC 6105). An engine's frames are Saker's
+ * own work and are looked at all the same; a card's are the guest's, byte by byte. Nothing is
+ * learned from frames: who has what was said when the machines were added.
+ */
+#include <string.h>
+
+#include "../../lib/base/mem.h"
+#include "../../lib/wire/falcon.h"
+#include "switch_priv.h"
+
+#define HEAD_MAX   256 /* bytes behind the Ethernet header that are looked at */
+#define IP6_CHAIN  8   /* most extension headers */
+#define IP6_UNIT   8
+#define DHCP_SERVE 67
+
+#define IP6_HOP_BY_HOP  0
+#define IP6_ROUTING     43
+#define IP6_FRAGMENT    44
+#define IP6_DESTINATION 60
+
+enum nd_type { /* RFC 4861, RFC 3810 */
+	MLD_REPORT = 131,
+	MLD_DONE = 132,
+	ND_ROUTER_SOLICIT = 133,
+	ND_ROUTER_ADVERT = 134,
+	ND_SOLICIT = 135,
+	ND_ADVERT = 136,
+	ND_REDIRECT = 137,
+	MLD2_REPORT = 143,
+};
+
+#define ND_OPT_SOURCE 1
+#define ND_OPT_TARGET 2
+
+/* The packet behind the Ethernet header, as far as it is looked at. */
+struct packet {
+	const uint8_t *p;
+	uint32_t len;
+};
+
+static inline uint16_t
+word(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+void
+sw_link_local(struct sw_port *p)
+{
+	const uint8_t *mac = p->cfg.mac;
+
+	p->ll = (struct sk_addr){{0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 0x02, mac[1], mac[2], 0xff,
+		0xfe, mac[3], mac[4], mac[5]}};
+}
+
+/* ---- Who has an address ---- */
+
+static bool
+has(const struct sw_port *p, const struct sk_addr *a, uint16_t vlan)
+{
+	const uint32_t n = __atomic_load_n(&p->nclaims, __ATOMIC_ACQUIRE);
+
+	if (p->cfg.kind == GW_WIRE)
+		return false;
+	if (sk_addr_eq(&p->ll, a) && (p->cfg.vlan == vlan || p->cfg.tenant == GW_HOST))
+		return true;
+	for (uint32_t i = 0; i < n; i++)
+		if (sk_addr_eq(&p->cfg.claims[i].addr, a) && p->cfg.claims[i].vlan == vlan)
+			return true;
+	return false;
+}
+
+bool
+gw_switch_claimed(const struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan)
+{
+	for (uint32_t i = 0; i < __atomic_load_n(&sw->last, __ATOMIC_ACQUIRE); i++)
+		if (sw_in_use(&sw->ports[i]) && has(&sw->ports[i], addr, vlan))
+			return true;
+	return false;
+}
+
+static bool
+is_link_local(const struct sk_addr *a)
+{
+	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
+}
+
+/* May it name one host at all? */
+static bool
+is_host(const struct sk_addr *a)
+{
+	static const uint8_t zero[15];
+
+	if (sk_addr_is_v4(a))
+		return a->b[12] != 0 && a->b[12] != 127 && a->b[12] < 224;
+	return a->b[0] != 0xff && (memcmp(a->b, zero, sizeof(zero)) != 0 || a->b[15] > 1);
+}
+
+/* A card whose guest chooses its addresses (without claims all, else link-local ones) may have what
+ * nobody else has. One answer is remembered: a card speaks from few addresses. */
+static bool
+is_free(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
+{
+	const uint32_t claims = __atomic_load_n(&sw->claims, __ATOMIC_ACQUIRE);
+
+	if (from->free_at == claims && sk_addr_eq(&from->free, a))
+		return true;
+	if (!is_host(a) || gw_switch_claimed(sw, a, from->cfg.vlan))
+		return false;
+	from->free = *a;
+	from->free_at = claims;
+	return true;
+}
+
+static bool
+is_own(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
+{
+	if (has(from, a, from->cfg.vlan))
+		return true;
+	return from->cfg.kind == GW_NIC && (from->nclaims == 0 || is_link_local(a)) &&
+	       is_free(sw, from, a);
+}
+
+/* ---- ARP ---- */
+
+static int
+guard_arp(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+{
+	struct wire_arp arp;
+
+	if (wire_arp_parse(&arp, k->p, k->len) < 0 ||
+		memcmp(arp.sha, from->cfg.mac, sizeof(arp.sha)) != 0)
+		return -GW_SPOOFED_ARP;
+	/* Who asks whether an address is free has none yet (RFC 5227). */
+	return sk_addr_is_any(&arp.spa) || is_own(sw, from, &arp.spa) ? 0 : -GW_SPOOFED_ARP;
+}
+
+/* ---- IPv4 ---- */
+
+/* Falcon's packets in a tunnel, as only an engine sends them. */
+static bool
+is_tunneled(const struct sw_port *from, const struct sk_addr *src, uint8_t proto,
+	const struct packet *l4)
+{
+	return from->cfg.tunnel != NULL && sk_addr_eq(gw_tunnel_addr(from->cfg.tunnel), src) &&
+	       proto == IP_UDP && l4->len >= UDP_LEN && word(l4->p + 2) == PSP_UDP_PORT;
+}
+
+static int
+guard_ip4(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+{
+	uint32_t head = k->len == 0 ? 0 : (k->p[0] & 0x0fu) * 4;
+	struct packet l4 = {k->p + head, k->len - head};
+	struct sk_addr src;
+	uint8_t proto;
+
+	if (k->len < IP4_LEN || head < IP4_LEN || head > k->len || k->p[0] >> 4 != 4)
+		return -GW_SHORT;
+	src = sk_addr_v4(k->p + 12);
+	proto = k->p[9];
+	if (is_own(sw, from, &src) || is_tunneled(from, &src, proto, &l4))
+		return 0;
+	if (from->cfg.kind == GW_NIC && memcmp(k->p + 12, "\0\0\0", 4) == 0 && proto == IP_UDP &&
+		l4.len >= UDP_LEN && word(l4.p + 2) == DHCP_SERVE)
+		return 0;
+	return -GW_SPOOFED_IP;
+}
+
+/* ---- IPv6 ---- */
+
+/* What is behind the extension headers; IP6_FRAGMENT: a later fragment, without any. -reason. */
+static int
+ip6_upper(const struct packet *k, struct packet *l4, bool *fragment)
+{
+	uint32_t at = IP6_LEN, next = k->p[6], n;
+
+	*fragment = false;
+	for (n = 0; n < IP6_CHAIN; n++) {
+		*l4 = (struct packet){k->p + at, k->len - at};
+		if (next != IP6_HOP_BY_HOP && next != IP6_ROUTING && next != IP6_FRAGMENT &&
+			next != IP6_DESTINATION)
+			return (int)next;
+		if (l4->len < IP6_UNIT)
+			return -GW_SHORT;
+		if (next == IP6_FRAGMENT) {
+			*fragment = true;
+			if ((word(l4->p + 2) & 0xfff8) != 0)
+				return IP6_FRAGMENT;
+		}
+		at += next == IP6_FRAGMENT ? IP6_UNIT : (l4->p[1] + 1u) * IP6_UNIT;
+		if (at > k->len)
+			return -GW_SHORT;
+		next = l4->p[0];
+	}
+	return -GW_SHORT;
+}
+
+/* Link-layer addresses in a message's options are the machine's own. */
+static bool
+nd_options(const struct sw_port *from, const struct packet *l4, uint32_t at)
+{
+	while (at < l4->len) {
+		const uint8_t *o = l4->p + at;
+
+		if (l4->len - at < IP6_UNIT || o[1] == 0 || o[1] * IP6_UNIT > l4->len - at)
+			return false;
+		if ((o[0] == ND_OPT_SOURCE || o[0] == ND_OPT_TARGET) &&
+			memcmp(o + 2, from->cfg.mac, sizeof(from->cfg.mac)) != 0)
+			return false;
+		at += o[1] * IP6_UNIT;
+	}
+	return true;
+}
+
+static int
+guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bool fragment)
+{
+	struct sk_addr target;
+	uint32_t options = 8;
+	uint8_t type;
+
+	if (l4->len < 4)
+		return -GW_SHORT;
+	type = l4->p[0];
+	if (type < ND_ROUTER_SOLICIT || type > ND_REDIRECT)
+		return 0;
+	/* RFC 6980: none comes in pieces. */
+	if (fragment || type == ND_ROUTER_ADVERT || type == ND_REDIRECT)
+		return -GW_SPOOFED_ND;
+	if (type != ND_ROUTER_SOLICIT) {
+		options = 24;
+		if (l4->len < options)
+			return -GW_SHORT;
+		memcpy(target.b, l4->p + 8, sizeof(target.b));
+		if (type == ND_ADVERT && !is_own(sw, from, &target))
+			return -GW_SPOOFED_ND;
+	}
+	return nd_options(from, l4, options) ? 0 : -GW_SPOOFED_ND;
+}
+
+static bool
+may_be_nobody(const struct packet *l4)
+{
+	switch (l4->len < 4 ? 0 : l4->p[0]) {
+	case MLD_REPORT:
+	case MLD_DONE:
+	case ND_ROUTER_SOLICIT:
+	case ND_SOLICIT:
+	case MLD2_REPORT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int
+guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+{
+	struct packet whole = *k, l4;
+	struct sk_addr src;
+	bool fragment;
+	int proto;
+
+	if (k->len < IP6_LEN || k->p[0] >> 4 != 6)
+		return -GW_SHORT;
+	whole.len = SK_MIN(k->len, IP6_LEN + (uint32_t)word(k->p + 4));
+	proto = ip6_upper(&whole, &l4, &fragment);
+	if (proto < 0)
+		return proto;
+	memcpy(src.b, k->p + 8, sizeof(src.b));
+	/* A mapped address in an IPv6 header is nobody's. */
+	if (sk_addr_is_v4(&src))
+		return -GW_SPOOFED_IP;
+	if (!is_own(sw, from, &src) && !is_tunneled(from, &src, (uint8_t)proto, &l4) &&
+		!(sk_addr_is_any(&src) && proto == IP_ICMP6 && may_be_nobody(&l4)))
+		return -GW_SPOOFED_IP;
+	return proto == IP_ICMP6 ? guard_nd(sw, from, &l4, fragment) : 0;
+}
+
+int
+sw_guard(struct gw_switch *sw, struct sw_port *from, const struct rte_mbuf *m,
+	const struct sw_frame *f)
+{
+	uint8_t copy[HEAD_MAX];
+	struct packet k = {.len = SK_MIN(m->pkt_len - f->l3, (uint32_t)HEAD_MAX)};
+
+	k.p = rte_pktmbuf_read(m, f->l3, k.len, copy);
+	switch (f->type) {
+	case ETH_IPV4:
+		return guard_ip4(sw, from, &k);
+	case ETH_IPV6:
+		return guard_ip6(sw, from, &k);
+	case ETH_ARP:
+		return guard_arp(sw, from, &k);
+	default:
+		return -GW_ETHERTYPE;
+	}
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a machine is on the wire: the addresses that nobody else may have, and for Falcon its
+ * Destination Function and, if it shares an outer address with others, its end of the tunnel.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "../../lib/base/mem.h"
+#include "../../lib/wire/wire.h"
+#include "gateway_priv.h"
+
+#define REFUSE(rc, ...) (snprintf(err, errlen, __VA_ARGS__), (rc))
+
+#define FUNCTION_MAX 0xffffffu
+
+int
+gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen)
+{
+	bool v4 = sk_addr_is_v4(&cfg->tunnel.addr), family = false;
+
+	if (sk_addr_is_any(&cfg->tunnel.addr))
+		return 0;
+	if (!cfg->pcid)
+		return REFUSE(-EINVAL, "tunnel= needs pcid=yes: it tells machines apart there");
+	for (unsigned i = 0; i < cfg->naddrs; i++) {
+		family |= sk_addr_is_v4(&cfg->addrs[i].addr) == v4;
+		if (sk_addr_eq(&cfg->addrs[i].addr, &cfg->tunnel.addr))
+			return REFUSE(-EINVAL, "tunnel= is an address of ip=");
+	}
+	/* In whose name neighbours are asked for. */
+	return family ? 0 : REFUSE(-EINVAL, "tunnel= needs an ip= of the same family");
+}
+
+/* ---- Who has what ---- */
+
+/* The host's addresses, which its engine knows by the time that the first machine comes. */
+static void
+claim_host(struct gw *g)
+{
+	const struct eng_config *c = g->cfg.base;
+	unsigned n = SK_MIN(c->nifs, (unsigned)SK_ARRAY_LEN(g->host_claims));
+
+	if (g->host_claimed || g->host.port < 0)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		g->host_claims[i] = (struct gw_claim){c->ifs[i].addr, c->ifs[i].vlan};
+	gw_switch_claim(g->sw, g->host.port, g->host_claims, n);
+	g->host_claimed = true;
+}
+
+static const struct gw_vm *
+function_of(const struct gw *g, uint32_t function)
+{
+	for (unsigned i = 0; i < GW_VMS; i++)
+		if (g->vms[i] != NULL && g->vms[i]->cfg.function == function)
+			return g->vms[i];
+	return NULL;
+}
+
+/* Behind the host's own, the first that nobody has. */
+static void
+choose_function(const struct gw *g, struct gw_vm_config *cfg)
+{
+	uint32_t f = g->cfg.base->falcon.function;
+
+	do
+		f = (f + 1) & FUNCTION_MAX;
+	while (function_of(g, f) != NULL);
+	cfg->function = f;
+}
+
+int
+gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
+{
+	char text[SK_ADDR_STRLEN];
+
+	claim_host(g);
+	for (unsigned i = 0; i < cfg->naddrs; i++)
+		if (gw_switch_claimed(g->sw, &cfg->addrs[i].addr, cfg->vlan))
+			return REFUSE(-EEXIST, "somebody has the address %s already",
+				sk_addr_str(&cfg->addrs[i].addr, text));
+	for (unsigned i = 0; i < cfg->nnic; i++)
+		if (gw_switch_claimed(g->sw, &cfg->nic_addrs[i], cfg->vlan))
+			return REFUSE(-EEXIST, "somebody has the address %s already",
+				sk_addr_str(&cfg->nic_addrs[i], text));
+	if (!sk_addr_is_any(&cfg->tunnel.addr) && !g->cfg.base->falcon.enabled)
+		return REFUSE(-EINVAL, "tunnel= is Falcon's, which is not enabled");
+	if (cfg->function == GW_FUNCTION_ANY)
+		choose_function(g, cfg);
+	else if (function_of(g, cfg->function) != NULL)
+		return REFUSE(-EEXIST, "machine %s has function %u already",
+			function_of(g, cfg->function)->cfg.name, cfg->function);
+	return 0;
+}
+
+void
+gw_identity_claims(struct gw_vm *vm)
+{
+	const struct gw_vm_config *c = &vm->cfg;
+
+	for (unsigned i = 0; i < c->naddrs; i++)
+		vm->claims[i] = (struct gw_claim){c->addrs[i].addr, c->vlan};
+	for (unsigned i = 0; i < c->nnic; i++)
+		vm->nic_claims[i] = (struct gw_claim){c->nic_addrs[i], c->vlan};
+}
+
+void
+gw_identity_engine(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
+{
+	const struct eng_falcon_config *host = &g->cfg.base->falcon;
+
+	c->falcon.function = vm->cfg.function;
+	c->falcon.pcid = vm->cfg.pcid;
+	c->falcon.tunnel = host->tunnel || vm->tunnel != NULL;
+	/* The host's own is no address of the machine's. */
+	c->falcon.tunnel_source = (struct sk_addr){0};
+	if (vm->tunnel == NULL)
+		return;
+	c->falcon.tunnel_source = vm->cfg.tunnel.addr;
+	c->ifs[c->nifs++] = (struct eng_if_config){.vlan = vm->cfg.vlan,
+		.addr = vm->cfg.tunnel.addr,
+		.prefix = vm->cfg.tunnel.len,
+		.shared = true};
+}
+
+/* ---- Tunnels ---- */
+
+int
+gw_identity_plug(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
+{
+	const struct sk_addr *addr = &vm->cfg.tunnel.addr;
+
+	if (sk_addr_is_any(addr))
+		return 0;
+	for (unsigned i = 0; i < GW_VMS && vm->tunnel == NULL; i++) {
+		const struct gw_vm *other = g->vms[i];
+
+		if (other != NULL && other->tunnel != NULL && other->cfg.vlan == vm->cfg.vlan &&
+			other->state != GW_VM_UNPLUGGED &&
+			sk_addr_eq(gw_tunnel_addr(other->tunnel), addr))
+			vm->tunnel = other->tunnel;
+	}
+	if (vm->tunnel == NULL)
+		vm->tunnel = gw_tunnel_create(g->sw, addr, vm->cfg.vlan, g->cfg.mtu, err, errlen);
+	return vm->tunnel == NULL ? -EADDRINUSE : 0;
+}
+
+void
+gw_identity_unplug(struct gw *g, struct gw_vm *vm)
+{
+	bool shared = false;
+
+	for (unsigned i = 0; i < GW_VMS; i++)
+		shared |= g->vms[i] != NULL && g->vms[i] != vm && g->vms[i]->tunnel == vm->tunnel;
+	if (vm->tunnel != NULL && !shared)
+		gw_tunnel_unplug(vm->tunnel);
+	else
+		vm->tunnel = NULL;
+}

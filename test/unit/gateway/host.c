@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+#include <rte_ethdev.h>
+
+#include "../../../lib/engine/mbuf_priv.h"
+#include "../../../lib/wire/wire.h"
+
+#define HOST_HOME (8u << 20)
+
+struct host host;
+
+static bool
+hook(void *arg, uint64_t now)
+{
+	return gw_poll(arg, now);
+}
+
+static void *
+poll_main(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE)) {
+		eng_poll(host.e, 0, eng_clock());
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void *
+tend_main(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE)) {
+		gw_tend(host.g, eng_clock());
+		usleep(500);
+	}
+	return NULL;
+}
+
+static bool
+running(void *arg)
+{
+	(void)arg;
+	return !__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE);
+}
+
+void
+host_pause(void)
+{
+	__atomic_store_n(&host.stop, true, __ATOMIC_RELEASE);
+	pthread_join(host.poll, NULL);
+	pthread_join(host.tend, NULL);
+}
+
+void
+host_go(void)
+{
+	host.stop = false;
+	cr_assert_eq(pthread_create(&host.poll, NULL, poll_main, NULL), 0);
+	cr_assert_eq(pthread_create(&host.tend, NULL, tend_main, NULL), 0);
+}
+
+void
+host_start(void (*tweak)(struct eng_config *cfg))
+{
+	struct eng_config *c = &host.cfg;
+	struct gw_config gc = {
+		.base = c, .uplink = -1, .mtu = 1500, .mbufs = 2048, .running = running};
+	char err[256];
+
+	eng_config_default(c);
+	c->limits.qps = c->limits.conns = c->limits.cqs = c->limits.client_qps =
+		c->limits.client_cqs = 32;
+	c->limits.mrs = c->limits.client_mrs = 64;
+	c->limits.rx_mbufs = c->limits.tx_mbufs = 1024;
+	c->tcp.max_half_open = c->tcp.max_time_wait = 64;
+	if (tweak != NULL)
+		tweak(c);
+	host.g = gw_create(&gc, err, sizeof(err));
+	cr_assert_not_null(host.g, "%s", err);
+	c->nports = c->nifs = 1;
+	c->ports[0] = (struct eng_port_config){.mtu = 1500};
+	c->ports[0].port_id = gw_host_port(host.g, c->ports[0].mac);
+	c->ifs[0] = (struct eng_if_config){
+		.vlan = ETH_NO_VLAN, .addr = pair_addr(HOST_ADDR), .prefix = 24};
+	c->hook = hook;
+	c->hook_arg = host.g;
+	host.e = eng_create(c, err, sizeof(err));
+	cr_assert_not_null(host.e, "%s", err);
+	host.home = aligned_alloc(4096, HOST_HOME);
+	memset(host.home, 0, HOST_HOME);
+	host.client = eng_attach_flat(host.e, "host", host.home, HOST_HOME, 1u << 20);
+	cr_assert_geq(host.client, 0);
+	host.rig.home = host.home;
+	host_go();
+}
+
+void
+host_end(void)
+{
+	host_pause();
+	eng_destroy(host.e);
+	gw_destroy(host.g);
+	cr_assert_eq(eng_pools_waiting(), 0, "mbufs are still out");
+	free(host.home);
+}
+
+char *
+host_say(const char *line, int *rc)
+{
+	static char text[8192];
+	FILE *to = fmemopen(text, sizeof(text), "w");
+
+	memset(text, 0, sizeof(text));
+	*rc = gw_command(host.g, line, to);
+	fclose(to);
+	return text;
+}
+
+unsigned long long
+host_counted(const char *reason)
+{
+	unsigned long long n = 0;
+	char word[40];
+	const char *at;
+	int rc;
+
+	snprintf(word, sizeof(word), "  %s ", reason);
+	at = strstr(host_say("show", &rc), word);
+	if (at != NULL)
+		cr_assert_eq(sscanf(at + strlen(word), "%llu", &n), 1);
+	return n;
+}
+
+static struct rig
+vm_rig(const char *name)
+{
+	struct rig r = {0};
+
+	snprintf(r.path, sizeof(r.path), "/dev/shm/saker-vm-%s-%d", name, getpid());
+	snprintf(r.where, sizeof(r.where), "ivshmem:%s", r.path);
+	return r;
+}
+
+struct rig
+vm_add(const char *name, const char *keys)
+{
+	struct rig r = vm_rig(name);
+	char line[512], *text;
+	int rc;
+
+	unlink(r.path);
+	snprintf(line, sizeof(line),
+		"add %s path=%s size=16m slots=2 timeout=1000 mbufs=512 qps=8 mrs=8 %s", name,
+		r.path, keys);
+	text = host_say(line, &rc);
+	cr_assert_eq(rc, 0, "%s", text);
+	return r;
+}
+
+void
+vm_del(struct rig *r, const char *name)
+{
+	unsigned before = gw_vms(host.g);
+
+	cr_assert_eq(gw_vm_del(host.g, name), 0);
+	while (gw_vms(host.g) == before)
+		sched_yield();
+	unlink(r->path);
+}
