@@ -135,7 +135,7 @@ resume(struct eng_transport *t, struct eng_conn *c)
 		c->su->held = NULL;
 	}
 	/* Of Falcon it is over when the peer has said so. */
-	if (c->falcon == NULL || c->falcon->fa != NULL)
+	if (c->falcon != NULL ? c->falcon->fa != NULL : c->su != NULL && !c->su->holds)
 		eng_startup_free(t, c);
 	c->pending &= ~ECONN_P_RESUME;
 	tcp_deliver_resume(c->tcp);
@@ -180,6 +180,10 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 		c->pending &= ~ECONN_P_OPEN;
 	if ((c->pending & ECONN_P_RESUME) && !resume(t, c))
 		return false;
+	if ((c->pending & ECONN_P_SPEAK) && eng_conn_tell(t, c, ENG_E_SPEAK, 0, 0)) {
+		c->pending &= ~ECONN_P_SPEAK;
+		eng_startup_free(t, c);
+	}
 	if ((c->pending & ECONN_P_EMSS) &&
 		(c->tcp == NULL || eng_conn_tell(t, c, ENG_E_EMSS, 0, tcp_emss(c->tcp))))
 		c->pending &= ~ECONN_P_EMSS;

@@ -160,6 +160,32 @@ eng_startup_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_
 			m->private_data, m->private_len));
 }
 
+/* A peer that agreed on a ready-to-receive message sends it: it is always waited for. */
+void
+eng_startup_hold(struct eng_transport *t, struct eng_conn *c)
+{
+	uint64_t most = t->e->cfg.mpa_first_fpdu_ns;
+
+	if (most == 0 || c->su->mpa.result.rtr != MPA_RTR_NONE)
+		return;
+	c->su->holds = true;
+	sk_timer_set(&t->wheel, &c->su->timer, t->now + most);
+}
+
+/* An FPDU before the reply, or with it, might be taken for a part of it: the peer's TCP must have
+ * the reply first. */
+static void
+hold_ends(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->tcp != NULL && !tcp_all_acked(c->tcp)) {
+		eng_startup_hold(t, c);
+		return;
+	}
+	c->su->holds = false;
+	if (c->state == ECONN_BOUND && c->tcp != NULL)
+		eng_conn_pend(t, c, ECONN_P_SPEAK);
+}
+
 void
 eng_startup_terminate(struct eng_transport *t, struct eng_conn *c)
 {
@@ -330,6 +356,8 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 	(void)now;
 	if (su->conn->falcon != NULL)
 		eng_falcon_expired(ctx, su->conn);
+	else if (su->holds)
+		hold_ends(ctx, su->conn);
 	else
 		eng_startup_fail(ctx, su->conn, -ETIMEDOUT);
 }

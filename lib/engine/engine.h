@@ -107,6 +107,10 @@ struct eng_config {
 	enum eng_idle idle;
 	struct eng_limits limits;
 	struct tcp_config tcp;
+	/* A responder that agreed on no ready-to-receive message holds its send queue for so long
+	 * after its reply was sent, and until that is acknowledged; 0: until the initiator's first
+	 * FPDU has come (RFC 5044 7.1.2). */
+	uint64_t mpa_first_fpdu_ns;
 	uint8_t mpa_revision; /* 1 or 2 */
 	bool mpa_crc, mpa_markers;
 	bool mpa_fall_back; /* connect again at revision 1 where a peer does not know revision 2 */

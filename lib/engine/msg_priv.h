@@ -46,6 +46,7 @@ enum eng_to_stage {   /* transport stage to engine stage; `id` is the QP's index
 	ENG_E_DATA,  /* ptr: struct tcp_slice * chain, in order */
 	ENG_E_SPACE, /* arg: bytes that were acknowledged */
 	ENG_E_EMSS,  /* arg: new EMSS */
+	ENG_E_SPEAK, /* iw_release() */
 	/* Falcon */
 	ENG_E_OPEN, /* ptr: struct eng_falcon_start *, to be freed: the QP may start */
 	/* ptr: struct fa_buf *, arg: RSN */
@@ -110,7 +111,7 @@ enum eng_ctl_type {
 	ENG_CE_SRQ_ADD,
 	ENG_CE_SRQ_DEL,
 	ENG_CE_SRQ_LIMIT, /* object; code: the limit */
-	ENG_CE_CQ_DEL, /* cq: no stage touches it after the answer */
+	ENG_CE_CQ_DEL,    /* cq: no stage touches it after the answer */
 	/* a transport stage to the control stage, unasked */
 	ENG_TC_REQUEST,     /* conn, listener, tuple, mpa: a peer wants to connect */
 	ENG_TC_ESTABLISHED, /* conn, qp cookie, mpa result, emss, send_space: MPA is through (either
@@ -132,7 +133,7 @@ enum eng_ctl_type {
 /* What a Falcon QP wants of its connection: ENG_CT_CONNECT, ENG_CT_ACCEPT. What a peer has asked
  * for: ENG_TC_REQUEST. */
 struct eng_falcon_ask {
-	bool falcon; /* false: an iWARP QP */
+	bool falcon;        /* false: an iWARP QP */
 	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
 	uint8_t addressing; /* enum rofx_addressing; ROFX_ADDRESS: `to_qpn` is asked for */
 	uint8_t ordering, errors;

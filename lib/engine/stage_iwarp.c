@@ -127,6 +127,10 @@ iwarp_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 	case ENG_E_EMSS:
 		iw_emss(qp->iw, m->arg);
 		break;
+	case ENG_E_SPEAK:
+		if (iw_release(qp->iw))
+			eng_qp_activate(s, qp);
+		break;
 	case ENG_E_FIN:
 		iw_peer_fin(qp->iw, s->now);
 		eng_qp_activate(s, qp);

@@ -61,8 +61,10 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	c->su->cookie = m->cookie;
 	if (eng_startup_reply(t, c, m, true) != 0)
 		eng_startup_fail(t, c, -ENOMEM);
-	else if (c->falcon == NULL) /* else once the initiator is ready */
+	else if (c->falcon == NULL) { /* else once the initiator is ready */
 		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+		eng_startup_hold(t, c);
+	}
 	eng_conn_bind(t, c, m->stage, m->qp_index);
 	return 0;
 }

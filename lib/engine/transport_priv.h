@@ -62,19 +62,21 @@ enum eng_conn_pending {
 	ECONN_P_CLOSE = 128,
 	ECONN_P_OPEN = 256, /* eng_falcon_tell_open() */
 	ECONN_P_FAIL = 512, /* eng_falcon_failed() */
+	ECONN_P_SPEAK = 1024,
 };
 
-/* What a connection needs only until it is bound. */
+/* What a connection needs only until it is bound, or a responder may speak. */
 struct eng_startup {
 	struct sk_timer timer;
 	struct eng_conn *conn;
 	uint64_t cookie;
 	uint32_t listener;
-	uint16_t notice; /* enum eng_ctl_type that waits to be said */
-	bool falcon;     /* the exchange is eng_conn.falcon's; mpa.result tells of it */
+	uint16_t notice;           /* enum eng_ctl_type that waits to be said */
+	bool falcon;               /* the exchange is eng_conn.falcon's; mpa.result tells of it */
 	struct eng_falcon_ask ask; /* and, of a request, this */
 	struct mpa_startup mpa;
 	struct tcp_slice *held; /* came behind the start-up frame */
+	bool holds;             /* bound: `timer` says when the responder may speak */
 	bool fall_back;         /* active: the application allows a second attempt */
 	struct tcp_tuple asked; /* active: what was to be connected */
 	uint16_t private_len;
@@ -266,6 +268,8 @@ bool eng_startup_say(struct eng_transport *t, struct eng_conn *c);
 /* Ends the stream after a start-up that failed: with a Terminate where the peer has accepted, with
  * a reset where it has not. */
 void eng_startup_terminate(struct eng_transport *t, struct eng_conn *c);
+/* A responder has sent its reply: how long until it may speak, if that is bounded at all. */
+void eng_startup_hold(struct eng_transport *t, struct eng_conn *c);
 int eng_startup_reply(
 	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
 /* Timeouts that are due; returns how many. */

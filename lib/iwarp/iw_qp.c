@@ -112,6 +112,15 @@ iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p)
 }
 
 bool
+iw_release(struct iw_qp *q)
+{
+	bool held = q->hold;
+
+	q->hold = false;
+	return held;
+}
+
+bool
 iw_space(struct iw_qp *q, uint32_t bytes)
 {
 	bool waited = q->want_space;

@@ -69,6 +69,10 @@ struct rd_qp *iw_qp_rd(const struct iw_qp *q);
 /* FPDUs may flow. The QP goes to RTS. Posted requests start at the next iw_tx(). A responder holds
  * its send queue until the first FPDU has come (RFC 5044 7.1.2). */
 void iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p);
+/* The responder waits for the initiator's first FPDU no longer: a peer that never sends one is
+ * served against the letter of RFC 5044 7.1.2. Returns true if iw_tx() may have something to do
+ * now. */
+bool iw_release(struct iw_qp *q);
 
 enum iw_tx_result {
 	IW_TX_IDLE,    /* nothing to do: wait for a doorbell or for something to arrive */
@@ -145,7 +149,7 @@ size_t iw_qp_size(void);
 	X(IW_ATOMIC_OPERATION, SK_WARNING, "Atomic: an operation code that is not supported")      \
 	X(IW_ATOMIC_CONTENDED, SK_WARNING, "Atomic: the target did not stand still for it")        \
 	X(IW_ATOMIC_RESPONSE_BAD, SK_WARNING, "an Atomic Response that is not the one awaited")    \
-	X(IW_EXT_LENGTH, SK_WARNING, "Immediate Data or an Atomic of the wrong length")           \
+	X(IW_EXT_LENGTH, SK_WARNING, "Immediate Data or an Atomic of the wrong length")            \
 	X(IW_TERMINATE_IN, SK_NOTICE, "the peer sent a Terminate")                                 \
 	X(IW_TERMINATE_OUT, SK_NOTICE, "a Terminate was sent")                                     \
 	X(IW_AFTER_TERMINATE, SK_NORMAL, "bytes behind a Terminate were thrown away")

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/engine/eng_priv.h"
 #include "negative.h"
 
 TestSuite(engine_rtr, .init = neg_start, .fini = neg_stop);
@@ -141,13 +142,12 @@ announce(const struct row *r)
 	put_fpdu(ulpdu, r->len);
 }
 
+/* A program accepts what the peer asks for, and has a Send waiting already. */
 static void
-respond(const struct row *r)
+accept_with_work(const struct row *r)
 {
 	struct saker_conn_param p = wish(r->rtr);
-	uint8_t ulpdu[256];
 	struct saker_event ev;
-	unsigned seen = 0;
 	uint8_t buf[64];
 
 	neg_make_qp(&mode);
@@ -160,6 +160,15 @@ respond(const struct row *r)
 	cr_assert_eq(neg_event(r->name, SAKER_EV_ESTABLISHED).cm.rtr, r->rtr, "%s", r->name);
 	NEG_UNTIL(neg.conn.got >= 24, "%s: no reply", r->name);
 	neg.conn.taken = 24;
+}
+
+static void
+respond(const struct row *r)
+{
+	uint8_t ulpdu[256];
+	unsigned seen = 0;
+
+	accept_with_work(r);
 	neg_silence(r->name);
 	cr_assert_eq(neg.conn.got, 24, "%s: the responder spoke first", r->name);
 	announce(r);
@@ -184,10 +193,25 @@ Test(engine_rtr, the_responder_waits_for_it_and_tells_nobody_6581_5)
 		respond(&rows[i]);
 }
 
+static const struct row none = {"none", SHM_RTR_NONE, DEPTH, DEPTH, RDMAP_WRITE, 14};
+
 /* Client and server: the responder waits for whatever comes first (RFC 5044 7.1.2). */
 Test(engine_rtr, without_one_the_first_fpdu_does_5044_7_1_2)
 {
-	static const struct row none = {"none", SHM_RTR_NONE, DEPTH, DEPTH, RDMAP_WRITE, 14};
-
 	respond(&none);
+}
+
+/* Unless it is configured to wait for a time only: for peers that never say the first word. Of one
+ * that has agreed on its first word, it is awaited all the same. */
+Test(engine_rtr, without_one_a_bounded_wait_does_where_configured_5044_7_1_2)
+{
+	neg.eng[0]->cfg.mpa_first_fpdu_ns = 1;
+	accept_with_work(&none);
+	expect_work(none.name, 1);
+	neg_expect_wc(none.name, neg.send_cq, WORK, RD_SUCCESS);
+	expect_receive(none.name, 1);
+	raw_fin(&neg.conn);
+	neg_end(none.name, false);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
+		respond(&rows[i]);
 }

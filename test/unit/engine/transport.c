@@ -7,6 +7,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "../../../lib/base/mem.h"
 #include "../../../lib/engine/stage_priv.h"
 #include "../../../lib/engine/transport_priv.h"
 #include "fake_control.h"
@@ -17,17 +18,19 @@ TestSuite(engine_transport, .init = pair_eal);
 #define PORT   4791
 #define SIDE_A 0
 #define SIDE_B 1
+#define MS     1000000ull
 
 struct world {
 	struct pair pair;
 	uint64_t now;
+	bool deaf, deaf_from_reply; /* side A takes nothing; for a while */
 };
 
 static void
 turn(struct world *w)
 {
 	w->now += 20000;
-	for (int i = 0; i < 2; i++)
+	for (int i = w->deaf ? 1 : 0; i < 2; i++)
 		eng_transport_rx(w->pair.e[i]->transports[0], w->now);
 	for (int i = 0; i < 2; i++)
 		eng_transport_tx(w->pair.e[i]->transports[0], w->now);
@@ -37,6 +40,7 @@ static void
 world_start(struct world *w)
 {
 	w->now = eng_clock();
+	w->deaf = w->deaf_from_reply = false;
 	pair_start(&w->pair);
 }
 
@@ -107,6 +111,28 @@ connect_from(struct world *w, int side, const char *to)
 	return m.conn;
 }
 
+static bool
+told(struct world *w, int side, struct eng_dmsg *m)
+{
+	return rte_ring_sc_dequeue_elem(
+		       w->pair.e[side]->stages[0]->from_transport[0], m, sizeof(*m)) == 0;
+}
+
+/* Side B's engine stage hears that it may speak within that time from here; SK_NEVER: it does not.
+ */
+static uint64_t
+until_speak(struct world *w, uint64_t within)
+{
+	uint64_t from = w->now;
+	struct eng_dmsg m;
+
+	for (; w->now - from < within; turn(w))
+		while (told(w, SIDE_B, &m))
+			if ((m.id_type & 15) == ENG_E_SPEAK)
+				return w->now - from;
+	return SK_NEVER;
+}
+
 /* Connects A to B and binds both ends; the indices of the connections. */
 static void
 connect_both(struct world *w, uint32_t conn[2])
@@ -129,6 +155,7 @@ connect_both(struct world *w, uint32_t conn[2])
 		.offer = offer};
 	/* The outcome may be said before the answer. */
 	command(w, SIDE_B, &c[SIDE_B]);
+	w->deaf = w->deaf_from_reply;
 	for (int i = 0; i < 2; i++) {
 		m = heard(w, SIDE_B);
 		cr_assert_not_null(m);
@@ -140,6 +167,9 @@ connect_both(struct world *w, uint32_t conn[2])
 		cr_assert_eq(m->cookie, 78);
 		command(w, SIDE_B, m);
 	}
+	if (w->deaf)
+		cr_assert_eq(until_speak(w, 100 * MS), SK_NEVER, "the reply has not arrived");
+	w->deaf = false;
 	m = expect(w, SIDE_A, ENG_TC_ESTABLISHED);
 	cr_assert_eq(m->cookie, 77);
 	cr_assert(m->mpa.crc);
@@ -157,13 +187,6 @@ say(struct world *w, int side, enum eng_to_transport type, uint32_t conn, void *
 	cr_assert_eq(rte_ring_sp_enqueue_elem(
 			     w->pair.e[side]->stages[0]->to_transport[0], &m, sizeof(m)),
 		0);
-}
-
-static bool
-told(struct world *w, int side, struct eng_dmsg *m)
-{
-	return rte_ring_sc_dequeue_elem(
-		       w->pair.e[side]->stages[0]->from_transport[0], m, sizeof(*m)) == 0;
 }
 
 /* The next message to the engine stage of that type; others but E_SPACE and E_EMSS are wrong. */
@@ -341,6 +364,41 @@ Test(engine_transport, startup_then_bytes_both_ways_then_end)
 	close_both(&w, conn);
 	cr_assert_eq(pair_counter(w.pair.e[0], "eng", "ENG_RX_BAD"), 0);
 	pair_end(&w.pair);
+}
+
+/* How long a responder that has accepted waits for the initiator's first FPDU, and whether an
+ * initiator that has not even heard so is waited for. */
+static uint64_t
+wait_for_first(uint64_t wait)
+{
+	uint32_t conn[2];
+	struct world w;
+	uint64_t took;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_B].mpa_first_fpdu_ns = wait;
+	world_start(&w);
+	w.deaf_from_reply = true;
+	connect_both(&w, conn);
+	took = until_speak(&w, 1000 * MS);
+	cr_assert_eq(until_speak(&w, 100 * MS), SK_NEVER, "it is said again");
+	close_both(&w, conn);
+	pair_end(&w.pair);
+	return took;
+}
+
+Test(engine_transport, a_responder_waits_for_the_first_fpdu_for_ever_5044_7_1_2)
+{
+	cr_assert_eq(wait_for_first(0), SK_NEVER);
+}
+
+/* Unless that wait is bounded by configuration, counted from the reply and not over before its ACK.
+ */
+Test(engine_transport, a_responder_waits_for_the_first_fpdu_as_configured_5044_7_1_2)
+{
+	uint64_t took = wait_for_first(30 * MS);
+
+	cr_assert(took > 10 * MS && took < 31 * MS, "%lu ns", took);
 }
 
 /* A payload above the copying limit goes out attached to its record, which stays in the store. */

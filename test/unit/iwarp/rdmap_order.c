@@ -200,6 +200,23 @@ Test(rdmap_order, the_responder_holds_its_queue_until_the_first_fpdu_rfc5044_7_1
 	finish();
 }
 
+/* What the engine is told to do of those that are never spoken to. */
+Test(rdmap_order, the_responder_is_released_before_the_first_fpdu_rfc5044_7_1_2)
+{
+	uint8_t op[64];
+
+	start(NULL);
+	cr_assert_not(iw_release(a->q), "the initiator was never held");
+	post(b, RD_WRITE, 1, 0, 8);
+	cr_assert_eq(iw_tx(b->q, 0, 64), IW_TX_BLOCKED);
+	cr_assert(iw_release(b->q));
+	cr_assert_not(iw_release(b->q), "once is enough");
+	end_tx(b);
+	cr_assert_eq(sent(b, op), 1);
+	cr_assert_eq(op[0], RDMAP_WRITE);
+	finish();
+}
+
 Test(rdmap_order, ready_to_receive_messages_rfc6581_9_2)
 {
 	static const uint8_t rtr[] = {MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ};
