@@ -70,6 +70,7 @@ static const struct row rows[] = {
 	{"mpa", "crc", KIND_BOOL, AT(eng.mpa_crc), 0, 0},
 	{"mpa", "markers", KIND_BOOL, AT(eng.mpa_markers), 0, 0},
 	{"mpa", "fall-back", KIND_BOOL, AT(eng.mpa_fall_back), 0, 0},
+	{"mpa", "first-fpdu-delay", KIND_TIME, AT(eng.mpa_first_fpdu_delay_ns), 0, SECOND},
 	{"mpa", "first-fpdu-wait", KIND_TIME, AT(eng.mpa_first_fpdu_ns), 0, 60 * SECOND},
 
 	{"rdmap", "draft-ext", KIND_BOOL, AT(eng.draft_ext), 0, 0},

@@ -172,17 +172,34 @@ eng_startup_hold(struct eng_transport *t, struct eng_conn *c)
 	sk_timer_set(&t->wheel, &c->su->timer, t->now + most);
 }
 
-/* An FPDU before the reply, or with it, might be taken for a part of it: the peer's TCP must have
- * the reply first. */
+static void
+established(struct eng_transport *t, struct eng_conn *c)
+{
+	uint64_t delay = t->e->cfg.mpa_first_fpdu_delay_ns;
+
+	c->state = ECONN_ESTABLISHED;
+	c->su->holds = delay > 0;
+	if (c->su->holds)
+		sk_timer_set(&t->wheel, &c->su->timer, t->now + delay);
+	else
+		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+}
+
+/* Of the responder: an FPDU before the reply, or with it, might be taken for a part of it: the
+ * peer's TCP must have the reply first. */
 static void
 hold_ends(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->tcp != NULL && !tcp_all_acked(c->tcp)) {
+	bool passive = !c->su->mpa.initiator;
+
+	if (passive && c->tcp != NULL && !tcp_all_acked(c->tcp)) {
 		eng_startup_hold(t, c);
 		return;
 	}
 	c->su->holds = false;
-	if (c->state == ECONN_BOUND && c->tcp != NULL)
+	if (c->state == ECONN_ESTABLISHED)
+		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+	else if (passive && c->state == ECONN_BOUND && c->tcp != NULL)
 		eng_conn_pend(t, c, ECONN_P_SPEAK);
 }
 
@@ -292,8 +309,7 @@ advance(struct eng_transport *t, struct eng_conn *c)
 		eng_startup_notice(t, c, ENG_TC_REQUEST);
 		break;
 	case MPA_ACCEPTED:
-		c->state = ECONN_ESTABLISHED;
-		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
+		established(t, c);
 		break;
 	case MPA_REFUSED:
 		c->state = ECONN_DEAD;

@@ -111,6 +111,8 @@ struct eng_config {
 	 * after its reply was sent, and until that is acknowledged; 0: until the initiator's first
 	 * FPDU has come (RFC 5044 7.1.2). */
 	uint64_t mpa_first_fpdu_ns;
+	/* An initiator that has the reply lets this time pass before its QP starts. */
+	uint64_t mpa_first_fpdu_delay_ns;
 	uint8_t mpa_revision; /* 1 or 2 */
 	bool mpa_crc, mpa_markers;
 	bool mpa_fall_back; /* connect again at revision 1 where a peer does not know revision 2 */

@@ -44,7 +44,8 @@ enum eng_conn_state {
 	ECONN_WAITING,     /* passive: until MPA's request. Nobody */
 	ECONN_REQUESTED,   /* ENG_TC_REQUEST was said. The control stage, and the engine stage once
 			      accepting began */
-	ECONN_ESTABLISHED, /* active: ENG_TC_ESTABLISHED was said; waits for ENG_CT_BIND. Both */
+	ECONN_ESTABLISHED, /* active: ENG_TC_ESTABLISHED was said, or is when su->holds ends; waits
+			      for ENG_CT_BIND. Both */
 	ECONN_BOUND,       /* bytes flow to the engine stage */
 	ECONN_DEAD,        /* waits for what others still have to say: notice_out, release_due */
 	ECONN_DRAIN,       /* nobody's any more; TCP still ends it */
@@ -76,7 +77,7 @@ struct eng_startup {
 	struct eng_falcon_ask ask; /* and, of a request, this */
 	struct mpa_startup mpa;
 	struct tcp_slice *held; /* came behind the start-up frame */
-	bool holds;             /* bound: `timer` says when the responder may speak */
+	bool holds;             /* `timer` says when we may speak */
 	bool fall_back;         /* active: the application allows a second attempt */
 	struct tcp_tuple asked; /* active: what was to be connected */
 	uint16_t private_len;

@@ -78,6 +78,7 @@ Test(app_settings, nothing_said_means_the_engines_defaults)
 	cr_assert_eq(s.mtu, 1500);
 	cr_assert_not(s.eng.mpa_fall_back);
 	cr_assert_eq(s.eng.mpa_first_fpdu_ns, 0, "RFC 5044 7.1.2");
+	cr_assert_eq(s.eng.mpa_first_fpdu_delay_ns, 0);
 	cr_assert_not(s.eng.draft_ext);
 	cr_assert_str_eq(s.socket, SHM_SOCKET_DEFAULT);
 	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_DEFAULT);
@@ -87,7 +88,7 @@ Test(app_settings, the_file_wins_over_the_default)
 {
 	file_is("[saker]\nmtu = 9000\nidle = sleep\n[tcp]\nrto-min = 5ms\ncc = dctcp\n"
 		"[limits]\nclient-memory = 2g\n[mpa]\ncrc = no\nfall-back = yes\n"
-		"first-fpdu-wait = 50ms\n"
+		"first-fpdu-wait = 50ms\nfirst-fpdu-delay = 20ms\n"
 		"[rdmap]\ndraft-ext = yes\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert_eq(s.mtu, 9000);
@@ -98,6 +99,7 @@ Test(app_settings, the_file_wins_over_the_default)
 	cr_assert_not(s.eng.mpa_crc);
 	cr_assert(s.eng.mpa_fall_back);
 	cr_assert_eq(s.eng.mpa_first_fpdu_ns, 50000000);
+	cr_assert_eq(s.eng.mpa_first_fpdu_delay_ns, 20000000);
 	cr_assert(s.eng.draft_ext);
 	cr_assert_eq(settings_source(&s, "saker", "mtu"), FROM_FILE);
 }

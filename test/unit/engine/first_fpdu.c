@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may send when, behind the reply (RFC 5044 7.1.2): how long a responder waits for the
+ * initiator's first FPDU, and how long an initiator lets a slow responder get ready for it.
+ */
+#include <criterion/criterion.h>
+
+#include "../../../lib/base/mem.h"
+#include "transport_rig.h"
+
+TestSuite(engine_first_fpdu, .init = pair_eal);
+
+#define MS 1000000ull
+
+/* Side B's engine stage hears that it may speak within that time from here; SK_NEVER: it does not.
+ */
+static uint64_t
+until_speak(struct world *w, uint64_t within)
+{
+	uint64_t from = w->now;
+	struct eng_dmsg m;
+
+	for (; w->now - from < within; turn(w))
+		while (told(w, SIDE_B, &m))
+			if ((m.id_type & 15) == ENG_E_SPEAK)
+				return w->now - from;
+	return SK_NEVER;
+}
+
+/* How long a responder holds back, from its reply if that arrives at once (`deaf` is 0), else from
+ * when it does; until then it is held in any case. */
+static uint64_t
+held_back(uint64_t wait, uint64_t deaf)
+{
+	uint32_t conn[2];
+	struct world w;
+	uint64_t took;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_B].mpa_first_fpdu_ns = wait;
+	world_start(&w);
+	request(&w, conn);
+	w.deaf = deaf > 0;
+	accept_request(&w, conn);
+	cr_assert_eq(until_speak(&w, deaf), SK_NEVER, "the reply has not arrived");
+	w.deaf = false;
+	take_reply(&w, conn);
+	took = until_speak(&w, 1000 * MS);
+	cr_assert_eq(until_speak(&w, 100 * MS), SK_NEVER, "it is said again");
+	close_both(&w, conn);
+	pair_end(&w.pair);
+	return took;
+}
+
+Test(engine_first_fpdu, a_responder_waits_for_it_for_ever_5044_7_1_2)
+{
+	cr_assert_eq(held_back(0, 0), SK_NEVER);
+}
+
+/* Unless that wait is bounded by configuration. */
+Test(engine_first_fpdu, a_responder_waits_for_it_as_configured_5044_7_1_2)
+{
+	uint64_t took = held_back(30 * MS, 0);
+
+	cr_assert(took > 28 * MS && took < 31 * MS, "%lu ns", took);
+}
+
+/* That wait is not over before the reply has been acknowledged. */
+Test(engine_first_fpdu, a_responder_does_not_overtake_its_reply_5044_7_1_2)
+{
+	cr_assert_leq(held_back(30 * MS, 100 * MS), 31 * MS);
+}
+
+/* The stream may end within that wait: nobody is told to speak. */
+Test(engine_first_fpdu, a_connection_ends_while_its_responder_waits_5044_7_1_2)
+{
+	uint32_t conn[2];
+	struct world w;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_B].mpa_first_fpdu_ns = 30 * MS;
+	world_start(&w);
+	connect_both(&w, conn);
+	close_both(&w, conn);
+	cr_assert_eq(until_speak(&w, 100 * MS), SK_NEVER);
+	pair_end(&w.pair);
+}
+
+/* An initiator is told of the reply when the delay is over, and loses nothing of what came
+ * meanwhile. */
+Test(engine_first_fpdu, an_initiator_begins_after_the_configured_delay_5044_7_1_2)
+{
+	uint32_t conn[2];
+	struct world w;
+	uint64_t from;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_A].mpa_first_fpdu_delay_ns = 20 * MS;
+	world_start(&w);
+	request(&w, conn);
+	accept_request(&w, conn);
+	send_bytes(&w, SIDE_B, conn[SIDE_B], 7, 1000);
+	from = w.now;
+	take_reply(&w, conn);
+	cr_assert(w.now - from > 19 * MS && w.now - from < 22 * MS, "%lu ns", w.now - from);
+	send_bytes(&w, SIDE_B, conn[SIDE_B], 9, 1000);
+	expect_bytes(&w, SIDE_A, conn[SIDE_A], 7, 1000);
+	expect_bytes(&w, SIDE_A, conn[SIDE_A], 9, 1000);
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}
+
+/* What happens to a connection within that delay reaches the control stage all the same. */
+Test(engine_first_fpdu, a_connection_ends_while_its_initiator_delays_5044_7_1_2)
+{
+	struct eng_ctl *m;
+	uint32_t conn[2];
+	struct world w;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_A].mpa_first_fpdu_delay_ns = 20 * MS;
+	world_start(&w);
+	request(&w, conn);
+	accept_request(&w, conn);
+	for (int i = 0; i < 50; i++)
+		turn(&w);
+	say(&w, SIDE_B, ENG_T_ABORT, conn[SIDE_B], NULL, 0);
+	m = expect(&w, SIDE_A, ENG_TC_FAILED);
+	cr_assert_eq(m->cookie, 77);
+	cr_assert_eq(m->status, -ECONNRESET);
+	command(&w, SIDE_A, m);
+	expect_told(&w, SIDE_B, ENG_E_CLOSED);
+	say(&w, SIDE_B, ENG_T_RELEASE, conn[SIDE_B], NULL, 0);
+	for (int i = 0; i < 2000; i++)
+		turn(&w);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(w.pair.e[i]->transports[0]->nused, 0, "an index was not released");
+	pair_end(&w.pair);
+}

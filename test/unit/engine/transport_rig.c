@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See transport_rig.h. */
+#include "transport_rig.h"
+
+#include <string.h>
+
+#include <criterion/criterion.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+void
+turn(struct world *w)
+{
+	w->now += 20000;
+	for (int i = w->deaf ? 1 : 0; i < 2; i++)
+		eng_transport_rx(w->pair.e[i]->transports[0], w->now);
+	for (int i = 0; i < 2; i++)
+		eng_transport_tx(w->pair.e[i]->transports[0], w->now);
+}
+
+void
+world_start(struct world *w)
+{
+	w->now = eng_clock();
+	w->deaf = false;
+	pair_start(&w->pair);
+}
+
+void
+command(struct world *w, int side, struct eng_ctl *m)
+{
+	struct eng_control_args *args = &w->pair.e[side]->control->args;
+
+	cr_assert_eq(rte_ring_sp_enqueue(args->to_transport[0], m), 0);
+}
+
+struct eng_ctl *
+heard(struct world *w, int side)
+{
+	struct eng_control_args *args = &w->pair.e[side]->control->args;
+	void *m;
+
+	for (int i = 0; i < 2000; i++) {
+		if (rte_ring_sc_dequeue(args->from_transport[0], &m) == 0)
+			return m;
+		turn(w);
+	}
+	return NULL;
+}
+
+struct eng_ctl *
+expect(struct world *w, int side, enum eng_ctl_type type)
+{
+	struct eng_ctl *m = heard(w, side);
+
+	cr_assert_not_null(m, "message %d did not come", type);
+	cr_assert_eq(m->type, type, "message %d came instead of %d", m->type, type);
+	return m;
+}
+
+void
+do_command(struct world *w, int side, struct eng_ctl *m, int status)
+{
+	command(w, side, m);
+	cr_assert_eq(expect(w, side, m->type), m);
+	cr_assert_eq(m->status, status, "command %d: %d", m->type, m->status);
+}
+
+const struct mpa_offer offer = {.revision = 2, .crc = true, .ird = 8, .ord = 8};
+
+void
+listen_at(struct world *w, int side)
+{
+	static struct eng_ctl m;
+
+	m = (struct eng_ctl){.type = ENG_CT_LISTEN, .listener = 3, .code = 8, .offer = offer};
+	m.tuple.lport = PORT;
+	do_command(w, side, &m, 0);
+}
+
+uint32_t
+connect_from(struct world *w, int side, const char *to)
+{
+	static struct eng_ctl m;
+
+	m = (struct eng_ctl){
+		.type = ENG_CT_CONNECT, .cookie = 77, .offer = offer, .private_len = 5};
+	m.tuple.raddr = pair_addr(to);
+	m.tuple.rport = PORT;
+	memcpy(m.private_data, "hello", 5);
+	do_command(w, side, &m, 0);
+	return m.conn;
+}
+
+bool
+told(struct world *w, int side, struct eng_dmsg *m)
+{
+	return rte_ring_sc_dequeue_elem(
+		       w->pair.e[side]->stages[0]->from_transport[0], m, sizeof(*m)) == 0;
+}
+
+void
+request(struct world *w, uint32_t conn[2])
+{
+	struct eng_ctl *m;
+
+	listen_at(w, SIDE_B);
+	conn[SIDE_A] = connect_from(w, SIDE_A, PAIR_ADDR_B);
+	m = expect(w, SIDE_B, ENG_TC_REQUEST);
+	conn[SIDE_B] = m->conn;
+	cr_assert_eq(m->listener, 3);
+	cr_assert_eq(m->mpa.private_len, 5);
+	cr_assert_eq(memcmp(m->mpa.private_data, "hello", 5), 0);
+	command(w, SIDE_B, m);
+}
+
+void
+accept_request(struct world *w, const uint32_t conn[2])
+{
+	static struct eng_ctl c;
+	struct eng_ctl *m;
+
+	c = (struct eng_ctl){.type = ENG_CT_ACCEPT,
+		.conn = conn[SIDE_B],
+		.cookie = 78,
+		.qp_index = 9,
+		.offer = offer};
+	/* The outcome may be said before the answer. */
+	command(w, SIDE_B, &c);
+	for (int i = 0; i < 2; i++) {
+		m = heard(w, SIDE_B);
+		cr_assert_not_null(m);
+		if (m == &c) {
+			cr_assert_eq(m->status, 0);
+			continue;
+		}
+		cr_assert_eq(m->type, ENG_TC_ESTABLISHED);
+		cr_assert_eq(m->cookie, 78);
+		command(w, SIDE_B, m);
+	}
+}
+
+void
+take_reply(struct world *w, const uint32_t conn[2])
+{
+	struct eng_ctl *m = expect(w, SIDE_A, ENG_TC_ESTABLISHED);
+	static struct eng_ctl c;
+
+	cr_assert_eq(m->cookie, 77);
+	cr_assert(m->mpa.crc);
+	cr_assert_eq(m->params.emss, tcp_emss(w->pair.e[0]->transports[0]->conns[m->conn].tcp));
+	command(w, SIDE_A, m);
+	c = (struct eng_ctl){.type = ENG_CT_BIND, .conn = conn[SIDE_A], .qp_index = 5};
+	do_command(w, SIDE_A, &c, 0);
+}
+
+void
+connect_both(struct world *w, uint32_t conn[2])
+{
+	request(w, conn);
+	accept_request(w, conn);
+	take_reply(w, conn);
+}
+
+void
+say(struct world *w, int side, enum eng_to_transport type, uint32_t conn, void *ptr, uint32_t arg)
+{
+	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, conn)};
+
+	cr_assert_eq(rte_ring_sp_enqueue_elem(
+			     w->pair.e[side]->stages[0]->to_transport[0], &m, sizeof(m)),
+		0);
+}
+
+struct eng_dmsg
+expect_told(struct world *w, int side, enum eng_to_stage type)
+{
+	struct eng_dmsg m;
+
+	for (int i = 0; i < 2000; i++) {
+		while (told(w, side, &m)) {
+			uint32_t got = m.id_type & 15;
+
+			if (got == type)
+				return m;
+			cr_assert(got == ENG_E_SPACE || got == ENG_E_EMSS,
+				"message %u came instead of %d", got, type);
+		}
+		turn(w);
+	}
+	cr_assert_fail("message %d did not come", type);
+	return m;
+}
+
+void
+send_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len)
+{
+	struct tcp_rec *rec = eng_rec_alloc(w->pair.e[side]->stages[0]->store);
+
+	cr_assert_not_null(rec);
+	rec->len = len;
+	for (uint32_t i = 0; i < len; i++)
+		rec->data[i] = (uint8_t)(first + i);
+	say(w, side, ENG_T_RECORD, conn, rec, 0);
+}
+
+void
+expect_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len)
+{
+	uint32_t have = 0;
+
+	while (have < len) {
+		struct eng_dmsg m = expect_told(w, side, ENG_E_DATA);
+		struct tcp_slice *chain = (struct tcp_slice *)(uintptr_t)m.u;
+
+		for (const struct tcp_slice *s = chain; s != NULL; s = s->next)
+			for (uint32_t i = 0; i < s->len; i++, have++)
+				cr_assert_eq(s->data[i], (uint8_t)(first + have), "byte %u", have);
+		eng_slice_free(chain);
+	}
+	cr_assert_eq(have, len);
+	say(w, side, ENG_T_CONSUMED, conn, NULL, len);
+}
+
+void
+close_both(struct world *w, const uint32_t conn[2])
+{
+	for (int i = 0; i < 2; i++)
+		say(w, i, ENG_T_CLOSE, conn[i], NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		struct eng_dmsg m;
+
+		expect_told(w, i, ENG_E_FIN);
+		m = expect_told(w, i, ENG_E_CLOSED);
+		cr_assert_eq(m.arg, 0);
+		say(w, i, ENG_T_RELEASE, conn[i], NULL, 0);
+	}
+	turn(w);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(w->pair.e[i]->transports[0]->nused, 0, "an index was not released");
+}
