@@ -21,9 +21,9 @@ turn(struct world *w)
 void
 world_start(struct world *w)
 {
-	w->now = eng_clock();
 	w->deaf = false;
 	pair_start(&w->pair);
+	w->now = eng_clock(); /* not before the time at which the stages' wheels begin */
 }
 
 void
