@@ -147,7 +147,7 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->listeners.used == cl->listeners.cap)
 		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
 	if (c->listeners.used >= c->cfg->limits.listeners)
-		return ctl_refuse(c, m, -ENOSPC, "all listeners are in use");
+		return ctl_refuse_all(c, m, "listeners", c->cfg->limits.listeners);
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->cfg->falcon.enabled))
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "there is no port space %u here", cm->space);

@@ -82,6 +82,16 @@ ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uin
 	return -EDQUOT;
 }
 
+int
+ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
+{
+	snprintf(m->body.text, sizeof(m->body.text),
+		"no more than %u %s are allowed to all clients together", most, what);
+	m->status = -ENOSPC;
+	sk_count(c->counters, ENG_QUOTA);
+	return -ENOSPC;
+}
+
 /* No byte of our stack goes to a client: behind a sentence's end there are zeros. */
 static uint32_t
 reply_len(const struct shm_msg *m)

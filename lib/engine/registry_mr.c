@@ -57,7 +57,7 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->mrs.used == cl->mrs.cap)
 		return ctl_refuse_quota(c, m, "memory regions", cl->mrs.cap);
 	if (c->totals.mrs >= c->cfg->limits.mrs)
-		return ctl_refuse(c, m, -ENOSPC, "all memory regions are in use");
+		return ctl_refuse_all(c, m, "memory regions", c->cfg->limits.mrs);
 	return 0;
 }
 

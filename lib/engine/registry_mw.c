@@ -24,7 +24,7 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->mws.used == cl->mws.cap)
 		return ctl_refuse_quota(c, m, "memory windows", cl->mws.cap);
 	if (c->totals.mws >= c->cfg->limits.mws)
-		return ctl_refuse(c, m, -ENOSPC, "all memory windows are in use");
+		return ctl_refuse_all(c, m, "memory windows", c->cfg->limits.mws);
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory window");

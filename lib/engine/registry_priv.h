@@ -380,6 +380,8 @@ typedef int ctl_handler(struct eng_control *c, struct ctl_client *cl, struct shm
 int ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 int ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
+/* The same where it is all clients together that have so many: -ENOSPC. */
+int ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
 /* Executes one command of a client, already copied. */
 void ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m);
 /* Takes what the mailbox holds, within bounds. Returns whether there may be more. */

@@ -128,7 +128,7 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	if (c->totals.qps >= c->cfg->limits.qps || c->qps.used == c->qps.cap)
-		return ctl_refuse(c, m, -ENOSPC, "all QPs are in use");
+		return ctl_refuse_all(c, m, "QPs", c->cfg->limits.qps);
 	return depths_check(c, m);
 }
 
@@ -242,10 +242,10 @@ qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct 
 	q->eng.type = i->type;
 	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
 	q->eng.xrcd = q->xrcd ? &q->xrcd->domain->eng : NULL;
-	q->eng.stage = s         ? (uint8_t)s->eng.stage
-		       : q->xrcd ? q->eng.xrcd->stage
+	q->eng.stage = s                   ? (uint8_t)s->eng.stage
+		       : q->xrcd           ? q->eng.xrcd->stage
 		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
-				 : ctl_least_loaded(c);
+					   : ctl_least_loaded(c);
 	q->eng.control = q;
 	q->eng.falcon = i->transport == SHM_FALCON;
 	rd->state = RD_QP_INIT;

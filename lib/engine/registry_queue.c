@@ -36,7 +36,7 @@ ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->pds.used == cl->pds.cap)
 		return ctl_refuse_quota(c, m, "protection domains", cl->pds.cap);
 	if (c->totals.pds >= c->cfg->limits.pds)
-		return ctl_refuse(c, m, -ENOSPC, "all protection domains are in use");
+		return ctl_refuse_all(c, m, "protection domains", c->cfg->limits.pds);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a protection domain");
@@ -106,7 +106,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->cqs.used == cl->cqs.cap)
 		return ctl_refuse_quota(c, m, "completion queues", cl->cqs.cap);
 	if (c->totals.cqs >= c->cfg->limits.cqs)
-		return ctl_refuse(c, m, -ENOSPC, "all completion queues are in use");
+		return ctl_refuse_all(c, m, "completion queues", c->cfg->limits.cqs);
 	cq = aligned_alloc(64, sizeof(*cq));
 	if (!cq)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");

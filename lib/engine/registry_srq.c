@@ -131,7 +131,7 @@ srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cl->srqs.used == cl->srqs.cap)
 		return ctl_refuse_quota(c, m, "shared receive queues", cl->srqs.cap);
 	if (c->totals.srqs >= c->cfg->limits.srqs)
-		return ctl_refuse(c, m, -ENOSPC, "all shared receive queues are in use");
+		return ctl_refuse_all(c, m, "shared receive queues", c->cfg->limits.srqs);
 	return 0;
 }
 
