@@ -183,10 +183,12 @@ Test(tenants, anothers_rkey_is_no_memory_where_it_is_sent)
 	before = pair_counter(host.e, "iw", "IW_DDP_T_STAG");
 	memset(t.two.mem, 0x33, RIG_BYTES);
 	write_to(&t.one, saker_mr_stag(t.one.mr), saker_mr_stag(t.two.mr), t.two.mem);
+	prog_event(&t.one, SAKER_EV_QP_FATAL);
 	prog_event(&t.one, SAKER_EV_DISCONNECTED);
 	cr_assert_eq(pair_counter(host.e, "iw", "IW_DDP_T_STAG"), before + 1);
 	for (unsigned i = 0; i < RIG_BYTES; i++)
 		cr_assert_eq(t.two.mem[i], 0x33);
+	prog_event(&t.far[0], SAKER_EV_QP_FATAL);
 	prog_event(&t.far[0], SAKER_EV_DISCONNECTED);
 	two_works();
 	end();
