@@ -29,6 +29,30 @@ hook(void *arg, uint64_t now)
 	return gw_poll(arg, now);
 }
 
+static void
+sleeps(void *arg, bool on)
+{
+	gw_sleeps(arg, on);
+}
+
+static bool
+rung(void *arg)
+{
+	return gw_rung(arg);
+}
+
+/* The host's engine is there before the first machine, and as long as somebody tends. */
+static int
+wake(void *arg, int fd, bool on)
+{
+	const struct app *a = arg;
+
+	if (on)
+		return eng_wake_on(a->e, fd);
+	eng_wake_off(a->e, fd);
+	return 0;
+}
+
 static bool
 running(void *arg)
 {
@@ -43,7 +67,9 @@ create(struct app *a, int uplink, uint32_t mtu, char why[WHY_LEN])
 		.uplink = uplink,
 		.mtu = mtu,
 		.mbufs = a->s.gateway.mbufs,
-		.running = running};
+		.running = running,
+		.wake = a->s.eng.idle == ENG_IDLE_SLEEP ? wake : NULL,
+		.wake_arg = a};
 
 	state.g = gw_create(&cfg, why, WHY_LEN);
 	return state.g == NULL ? -EINVAL : 0;
@@ -89,6 +115,8 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 		c->ports[port].port_id = gw_host_port(state.g, mac);
 	}
 	c->hook = hook;
+	c->hook_sleep = sleeps;
+	c->hook_rung = rung;
 	c->hook_arg = state.g;
 	port = port_of(c, gw_host_port(state.g, mac));
 	if (port < 0)

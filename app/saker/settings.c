@@ -141,9 +141,9 @@ static const struct row rows[] = {
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 
-const char *const vm_keys[VM_KEYS] = {"name", "path", "size", "slots", "timeout", "mac", "vlan",
-	"ip", "gateway", "peers", "function", "pcid", "tunnel", "nic", "nic-mac", "nic-ip", "qps",
-	"mrs", "rate", "mbufs"};
+const char *const vm_keys[VM_KEYS] = {"name", "path", "size", "slots", "timeout", "doorbell", "mac",
+	"vlan", "ip", "gateway", "peers", "function", "pcid", "tunnel", "nic", "nic-mac", "nic-ip",
+	"qps", "mrs", "rate", "mbufs"};
 #define VM_ROW(i, key)                                                                             \
 	{                                                                                          \
 		"vm", key, KIND_TEXT, VM(value[i]), 0, VALUE_LEN                                   \
@@ -166,21 +166,22 @@ static const struct row numbered_rows[] = {
 	VM_ROW(2, "size"),
 	VM_ROW(3, "slots"),
 	VM_ROW(4, "timeout"),
-	VM_ROW(5, "mac"),
-	VM_ROW(6, "vlan"),
-	VM_ROW(7, "ip"),
-	VM_ROW(8, "gateway"),
-	VM_ROW(9, "peers"),
-	VM_ROW(10, "function"),
-	VM_ROW(11, "pcid"),
-	VM_ROW(12, "tunnel"),
-	VM_ROW(13, "nic"),
-	VM_ROW(14, "nic-mac"),
-	VM_ROW(15, "nic-ip"),
-	VM_ROW(16, "qps"),
-	VM_ROW(17, "mrs"),
-	VM_ROW(18, "rate"),
-	VM_ROW(19, "mbufs"),
+	VM_ROW(5, "doorbell"),
+	VM_ROW(6, "mac"),
+	VM_ROW(7, "vlan"),
+	VM_ROW(8, "ip"),
+	VM_ROW(9, "gateway"),
+	VM_ROW(10, "peers"),
+	VM_ROW(11, "function"),
+	VM_ROW(12, "pcid"),
+	VM_ROW(13, "tunnel"),
+	VM_ROW(14, "nic"),
+	VM_ROW(15, "nic-mac"),
+	VM_ROW(16, "nic-ip"),
+	VM_ROW(17, "qps"),
+	VM_ROW(18, "mrs"),
+	VM_ROW(19, "rate"),
+	VM_ROW(20, "mbufs"),
 };
 
 static const struct numbered {

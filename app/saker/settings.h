@@ -54,7 +54,7 @@ struct route_setting { /* [route N] */
 };
 
 #define VM_MAX    32
-#define VM_KEYS   20
+#define VM_KEYS   21
 #define VALUE_LEN 108
 
 /* What a machine's section may say, in its own order; drivers/gateway/keys.c reads the values. */

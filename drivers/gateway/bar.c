@@ -158,6 +158,12 @@ gw_bar_destroy(struct gw_bar *b)
 	free(b);
 }
 
+int
+gw_bar_fd(const struct gw_bar *b)
+{
+	return b->fd;
+}
+
 void
 gw_bar_look(const struct gw_bar *b, struct gw_bar_view *out)
 {

@@ -34,6 +34,9 @@ bool gw_bar_idle(const struct gw_bar *b);
 /* After the engine has let go of all clients, or is gone itself. */
 void gw_bar_destroy(struct gw_bar *b);
 
+/* The file; it stays the gw_bar's. */
+int gw_bar_fd(const struct gw_bar *b);
+
 struct gw_bar_view {
 	unsigned slots, clients;
 	uint64_t attached;  /* ever */

@@ -108,6 +108,18 @@ show_falcon(const struct gw *g, const struct gw_vm_config *c, FILE *to)
 }
 
 static void
+show_doorbell(const struct gw_vm *vm, FILE *to)
+{
+	struct gw_doorbell_view v;
+
+	if (vm->doorbell == NULL)
+		return;
+	gw_doorbell_look(vm->doorbell, &v);
+	fprintf(to, "  doorbell %s: %s, rung %llu times\n", vm->cfg.doorbell,
+		v.connected ? "connected" : "waits for QEMU", (unsigned long long)v.rings);
+}
+
+static void
 show_vm(const struct gw *g, const struct gw_vm *vm, FILE *to)
 {
 	const struct gw_vm_config *c = &vm->cfg;
@@ -134,6 +146,7 @@ show_vm(const struct gw *g, const struct gw_vm *vm, FILE *to)
 		c->path, (unsigned long long)c->size, b.clients, b.slots,
 		(unsigned long long)b.attached, (unsigned long long)b.timed_out,
 		(unsigned long long)b.refused, b.dead ? "; somebody has cut it" : "");
+	show_doorbell(vm, to);
 	fprintf(to,
 		"  holds  %u of %u QPs, %u of %u MRs, %u CQs, %u PDs, %u listeners, %u connections; "
 		"mbufs free %u/%u\n",

@@ -105,6 +105,7 @@ gw_destroy(struct gw *g)
 	if (g == NULL)
 		return;
 	gw_control_close(g);
+	g->cfg.wake = NULL; /* nobody sleeps any more */
 	for (unsigned i = 0; i < GW_VMS; i++) {
 		struct gw_vm *vm = g->vms[i];
 
@@ -144,6 +145,29 @@ gw_poll(struct gw *g, uint64_t now)
 			work |= eng_poll(e, 0, now);
 	}
 	return work;
+}
+
+void
+gw_sleeps(struct gw *g, bool sleeps)
+{
+	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
+		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
+
+		if (e != NULL)
+			eng_sleeps(e, sleeps);
+	}
+}
+
+bool
+gw_rung(struct gw *g)
+{
+	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
+		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
+
+		if (e != NULL && eng_rung(e))
+			return true;
+	}
+	return false;
 }
 
 /* ---- Machines ---- */
@@ -246,6 +270,8 @@ tend_vm(struct gw *g, unsigned i, uint64_t now)
 {
 	struct gw_vm *vm = g->vms[i];
 
+	if (vm->doorbell != NULL)
+		gw_doorbell_tend(vm->doorbell);
 	switch (vm->state) {
 	case GW_VM_UP:
 		gw_bar_poll(vm->bar, now);

@@ -29,6 +29,10 @@ struct gw_config {
 	/* Whether gw_poll() is being called, by another thread. NULL: the caller polls by hand. */
 	bool (*running)(void *arg);
 	void *running_arg;
+	/* Whoever polls and sleeps in between is to wake, once for each call, when `fd` is readable;
+	 * `on` false: not any more. NULL: nobody sleeps. */
+	int (*wake)(void *arg, int fd, bool on);
+	void *wake_arg;
 };
 
 /* NULL with one sentence in `err`. */
@@ -41,6 +45,9 @@ uint16_t gw_host_port(const struct gw *g, uint8_t mac[6]);
 
 bool gw_poll(struct gw *g, uint64_t now);
 void gw_tend(struct gw *g, uint64_t now);
+/* Between two polls, as eng_sleeps() and eng_rung() for all machines. */
+void gw_sleeps(struct gw *g, bool sleeps);
+bool gw_rung(struct gw *g);
 
 struct gw_prefix {
 	struct sk_addr addr;
@@ -53,6 +60,7 @@ struct gw_vm_config {
 	char path[GW_PATH_MAX];
 	uint64_t size;
 	uint32_t slots, timeout_ms;
+	char doorbell[GW_PATH_MAX]; /* socket for QEMU's ivshmem-doorbell, which saker makes; "": none */
 	/* On the wire. */
 	uint8_t mac[6]; /* of its RDMA devices; 0: made of the name */
 	uint16_t vlan;  /* ETH_NO_VLAN or id */

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "doorbell.h"
 #include "gateway.h"
 
 #define GW_RING 1024 /* frames between the switch and an engine */
@@ -37,6 +38,7 @@ struct gw_vm {
 	unsigned number; /* 1..GW_VMS: the switch's tenant */
 	struct eng *e;
 	struct gw_bar *bar;
+	struct gw_doorbell *doorbell; /* NULL: none */
 	struct gw_vport vport;
 	struct gw_nic nic;
 	struct gw_claim claims[GW_ADDRS_MAX], nic_claims[GW_ADDRS_MAX];

@@ -53,6 +53,7 @@ static const struct key {
 	{"size", KEY_BYTES, AT(size), GW_BAR_MIN, GW_BAR_MAX},
 	{"slots", KEY_U32, AT(slots), 1, SHM_BAR_SLOTS},
 	{"timeout", KEY_U32, AT(timeout_ms), SHM_BAR_BEAT_MS, 60000},
+	{"doorbell", KEY_PATH, AT(doorbell), 0, 0},
 	{"mac", KEY_MAC, AT(mac), 0, 0},
 	{"vlan", KEY_VLAN, AT(vlan), 1, 4094},
 	{"ip", KEY_ADDRS, 0, 0, 0},

@@ -50,6 +50,8 @@ engine_config(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
 	c->control_loop = c->transport_loop[0] = c->stage_loop[0] = 0;
 	c->idle = ENG_IDLE_POLL;
 	c->hook = NULL;
+	c->hook_sleep = NULL;
+	c->hook_rung = NULL;
 	quotas(&c->limits, &vm->cfg);
 }
 
@@ -145,6 +147,16 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 	return gw_identity_check(cfg, err, errlen);
 }
 
+/* The machine has a doorbell that may ring, or has it no more. */
+static void
+wake(void *arg, int fd, bool on)
+{
+	const struct gw *g = arg;
+
+	if (g->cfg.wake != NULL)
+		g->cfg.wake(g->cfg.wake_arg, fd, on);
+}
+
 int
 gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct gw_vm **out,
 	char *err, size_t errlen)
@@ -172,12 +184,18 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 		vm->bar = gw_bar_create(vm->e, &bc, err, errlen);
 		rc = vm->bar == NULL ? -EINVAL : nic_start(g, vm, err, errlen);
 	}
+	if (rc == 0 && vm->cfg.doorbell[0] != '\0') {
+		vm->doorbell = gw_doorbell_create(
+			vm->cfg.doorbell, gw_bar_fd(vm->bar), wake, g, err, errlen);
+		rc = vm->doorbell == NULL ? -EINVAL : 0;
+	}
 	return rc;
 }
 
 void
 gw_vm_free(struct gw_vm *vm)
 {
+	gw_doorbell_destroy(vm->doorbell);
 	gw_nic_free(&vm->nic);
 	if (vm->e != NULL)
 		eng_destroy(vm->e);

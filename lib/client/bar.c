@@ -249,6 +249,7 @@ cl_bar_free(struct cl_bar *b)
 	give_back(b);
 	pthread_mutex_unlock(&lock);
 	cl_bar_pages_free(b->pages);
+	cl_bar_bell_free(b);
 	if (b->base != NULL)
 		munmap(b->base, b->size);
 	if (b->fd >= 0)
@@ -266,6 +267,8 @@ attach(struct saker *s, struct cl_bar *b, const char *path, const char *name)
 		rc = check(b, path, &nslots);
 	if (rc == 0)
 		rc = lock_slot(b, nslots);
+	if (rc == 0)
+		cl_bar_bell(b, path);
 	if (rc == 0)
 		rc = claim(b, name);
 	if (rc == 0)

@@ -13,6 +13,7 @@ struct cl_bar_pages;
 struct cl_bar {
 	LIST_ENTRY(cl_bar) next; /* of all that the process has */
 	uint8_t *base;           /* of the memory file, as it is mapped here */
+	uint8_t *regs;           /* the page with the device's registers, or NULL */
 	uint64_t size;
 	int fd;       /* holds the lock on the slot's byte */
 	uint64_t ino; /* of the memory file */
@@ -26,6 +27,11 @@ struct cl_bar {
 	long quiet_ns;              /* for so long nothing came */
 	struct cl_bar_pages *pages; /* of the program that were moved, or NULL */
 };
+
+/* bar_bell.c: maps the registers of the device whose memory is at `path`, if they can be, and lets
+ * the attachment ring by them, if somebody listens; and undoes that. */
+void cl_bar_bell(struct cl_bar *b, const char *path);
+void cl_bar_bell_free(struct cl_bar *b);
 
 /* bar_move.c: NULL: there are none. */
 void cl_bar_pages_free(struct cl_bar_pages *t);

@@ -188,6 +188,7 @@ struct saker {
 	uint8_t *home;
 	struct shm_header *header;
 	int wake_engine; /* eventfd, or -1 */
+	volatile uint32_t *doorbell; /* a device's register that wakes the engine, or NULL */
 	struct cl_bell bell[SHM_MAX_STAGES];
 
 	uint64_t size;   /* of the home region */

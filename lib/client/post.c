@@ -8,13 +8,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shm/shm_bar.h"
 #include "client_priv.h"
+
+static void
+wake(struct saker *s)
+{
+	const uint64_t one = 1;
+
+	if (s->doorbell != NULL)
+		*s->doorbell = SHM_BAR_RING;
+	else if (write(s->wake_engine, &one, sizeof(one)) < 0)
+		return; /* its counter is full: it is awake already */
+}
 
 bool
 cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 {
 	struct cl_bell *b = &s->bell[stage];
-	const uint64_t one = 1;
 	bool room;
 
 	cl_spin(&b->lock);
@@ -27,10 +38,9 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	}
 	cl_unspin(&b->lock);
 	shm_fence();
-	if (s->wake_engine >= 0 &&
-		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0 &&
-		write(s->wake_engine, &one, sizeof(one)) < 0)
-		return room; /* its counter is full: it is awake already */
+	if ((s->wake_engine >= 0 || s->doorbell != NULL) &&
+		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0)
+		wake(s);
 	return room;
 }
 

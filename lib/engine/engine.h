@@ -124,6 +124,10 @@ struct eng_config {
 	/* Called in each turn of loop 0, before it receives: work that shares its lcore. Returns
 	 * whether there was some. NULL: none. */
 	bool (*hook)(void *arg, uint64_t now);
+	/* Of a hook whose clients ring, where idle = ENG_IDLE_SLEEP; else NULL. Loop 0 goes to sleep,
+	 * or has slept; and, with that said, whether there is something that `hook` may not see. */
+	void (*hook_sleep)(void *arg, bool sleeps);
+	bool (*hook_rung)(void *arg);
 	void *hook_arg;
 };
 
@@ -163,6 +167,16 @@ void eng_stop(struct eng *e);
 void eng_ports_look(struct eng *e);
 /* After all loops have returned: they may be run again. */
 void eng_restart(struct eng *e);
+/* Of an instance whose only loop another's turns by eng_poll(), and from its thread: that one goes to
+ * sleep, so that clients' doorbells need a wake-up, or has slept; and whether one has rung that the
+ * last turn may not have seen. */
+void eng_sleeps(struct eng *e, bool sleeps);
+bool eng_rung(struct eng *e);
+/* Loop 0, where it sleeps, wakes once when `fd` is readable; each call makes it once more. Any
+ * thread. 0 or -errno. */
+int eng_wake_on(struct eng *e, int fd);
+/* Not any more. */
+void eng_wake_off(struct eng *e, int fd);
 /* Nanoseconds since some start: the TSC, scaled. */
 uint64_t eng_clock(void);
 
@@ -195,6 +209,7 @@ struct eng_qp_view {
 int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
 struct eng_loop_stats {
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
+	uint64_t wakes; /* of the sleeps: not over by themselves */
 };
 void eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out);
 /* Telemetry commands /saker/...: in a process with several instances for the first only. */

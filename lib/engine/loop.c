@@ -131,6 +131,62 @@ show_sleep(struct eng_loop *l, bool sleeps)
 	}
 }
 
+static bool
+rung(const struct eng_loop *l)
+{
+	for (unsigned i = 0; i < l->nstages; i++)
+		if (eng_stage_rung(l->stages[i]))
+			return true;
+	return false;
+}
+
+void
+eng_sleeps(struct eng *e, bool sleeps)
+{
+	show_sleep(&e->loops[0], sleeps);
+}
+
+bool
+eng_rung(struct eng *e)
+{
+	return rung(&e->loops[0]);
+}
+
+/* Those of the hook as well. */
+static void
+all_sleep(struct eng_loop *l, bool sleeps)
+{
+	show_sleep(l, sleeps);
+	if (l->index == 0 && l->e->cfg.hook_sleep != NULL)
+		l->e->cfg.hook_sleep(l->e->cfg.hook_arg, sleeps);
+}
+
+static bool
+all_rung(const struct eng_loop *l)
+{
+	return rung(l) || (l->index == 0 && l->e->cfg.hook_rung != NULL &&
+				  l->e->cfg.hook_rung(l->e->cfg.hook_arg));
+}
+
+int
+eng_wake_on(struct eng *e, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
+	int epoll = e->loops[0].epoll_fd;
+
+	if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
+		return 0;
+	if (errno == ENOENT && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &ev) == 0)
+		return 0;
+	return -errno;
+}
+
+void
+eng_wake_off(struct eng *e, int fd)
+{
+	epoll_ctl(e->loops[0].epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static void
 wait_for(struct eng_loop *l, uint64_t ns)
 {
@@ -139,7 +195,7 @@ wait_for(struct eng_loop *l, uint64_t ns)
 	struct epoll_event ev;
 
 	rte_rcu_qsbr_thread_offline(l->e->qsbr, l->index);
-	epoll_pwait2(l->epoll_fd, &ev, 1, &ts, NULL);
+	l->stats.wakes += epoll_pwait2(l->epoll_fd, &ev, 1, &ts, NULL) > 0;
 	rte_rcu_qsbr_thread_online(l->e->qsbr, l->index);
 	l->stats.sleeps++;
 }
@@ -154,18 +210,17 @@ nap(struct eng_loop *l, uint64_t most)
 	bool work;
 
 	__atomic_fetch_or(&e->sleeping, 1u << l->index, __ATOMIC_SEQ_CST);
-	show_sleep(l, true);
+	all_sleep(l, true);
 	shm_fence();
 	now = eng_clock();
 	l->look = true;
 	work = eng_poll(e, l->index, now);
 	l->look = false;
-	for (unsigned i = 0; i < l->nstages; i++)
-		work |= eng_stage_rung(l->stages[i]);
+	work |= all_rung(l);
 	due = deadline(e, l);
 	if (!work && due > now && !__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE))
 		wait_for(l, SK_MIN(due - now, most));
-	show_sleep(l, false);
+	all_sleep(l, false);
 	__atomic_fetch_and(&e->sleeping, ~(1u << l->index), __ATOMIC_SEQ_CST);
 	return work;
 }

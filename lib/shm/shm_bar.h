@@ -56,4 +56,15 @@ _Static_assert(sizeof(struct shm_bar) <= 4096, "one page");
 #define SHM_BAR_PCI_VENDOR 0x1af4
 #define SHM_BAR_PCI_DEVICE 0x1110
 
+/*
+ * The registers of either, BAR 0, 32 bits each in the machine's byte order. A guest of
+ * ivshmem-doorbell is a peer with a number other than 0, which IVPosition says (it says 0 elsewhere);
+ * it wakes saker, whose engine_sleeps (shm.h) is set, by a write to Doorbell.
+ */
+#define SHM_BAR_IVPOSITION 8
+#define SHM_BAR_DOORBELL   12
+#define SHM_BAR_PEER_SAKER 0
+#define SHM_BAR_PEER_GUEST 1
+#define SHM_BAR_RING       (SHM_BAR_PEER_SAKER << 16 | 0) /* peer and vector */
+
 #endif

@@ -23,10 +23,35 @@ hook(void *arg, uint64_t now)
 	return gw_poll(arg, now);
 }
 
+static void
+sleeps(void *arg, bool on)
+{
+	gw_sleeps(arg, on);
+}
+
+static bool
+rung(void *arg)
+{
+	return gw_rung(arg);
+}
+
+static int
+wake(void *arg, int fd, bool on)
+{
+	if (on)
+		return eng_wake_on(host.e, fd);
+	eng_wake_off(host.e, fd);
+	return 0;
+}
+
 static void *
 poll_main(void *arg)
 {
 	(void)arg;
+	if (host.cfg.idle == ENG_IDLE_SLEEP) {
+		eng_run(host.e, 0);
+		return NULL;
+	}
 	while (!__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE)) {
 		eng_poll(host.e, 0, eng_clock());
 		sched_yield();
@@ -56,6 +81,7 @@ void
 host_pause(void)
 {
 	__atomic_store_n(&host.stop, true, __ATOMIC_RELEASE);
+	eng_stop(host.e);
 	pthread_join(host.poll, NULL);
 	pthread_join(host.tend, NULL);
 }
@@ -64,6 +90,7 @@ void
 host_go(void)
 {
 	host.stop = false;
+	eng_restart(host.e);
 	cr_assert_eq(pthread_create(&host.poll, NULL, poll_main, NULL), 0);
 	cr_assert_eq(pthread_create(&host.tend, NULL, tend_main, NULL), 0);
 }
@@ -72,8 +99,12 @@ void
 host_start(void (*tweak)(struct eng_config *cfg))
 {
 	struct eng_config *c = &host.cfg;
-	struct gw_config gc = {
-		.base = c, .uplink = -1, .mtu = 1500, .mbufs = 2048, .running = running};
+	struct gw_config gc = {.base = c,
+		.uplink = -1,
+		.mtu = 1500,
+		.mbufs = 2048,
+		.running = running,
+		.wake = wake};
 	char err[256];
 
 	eng_config_default(c);
@@ -92,6 +123,8 @@ host_start(void (*tweak)(struct eng_config *cfg))
 	c->ifs[0] = (struct eng_if_config){
 		.vlan = ETH_NO_VLAN, .addr = pair_addr(HOST_ADDR), .prefix = 24};
 	c->hook = hook;
+	c->hook_sleep = sleeps;
+	c->hook_rung = rung;
 	c->hook_arg = host.g;
 	host.e = eng_create(c, err, sizeof(err));
 	cr_assert_not_null(host.e, "%s", err);

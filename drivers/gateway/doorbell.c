@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * See doorbell.h. Whoever has the other end of the eventfd may read it, fill it, or change its
+ * flags; so it is one for each connection, nobody here writes to it, and it is read without waiting
+ * whatever its flags are.
+ */
+#include "doorbell.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../../lib/shm/shm_bar.h"
+
+#define MODE     0660
+#define BACKLOG  4
+#define PROTOCOL 0  /* its version */
+#define MEMORY   -1 /* "here is the memory" */
+
+struct gw_doorbell {
+	int listen_fd, memory;
+	int fd, ring; /* of whom we serve, or -1 */
+	struct sockaddr_un at;
+	void (*wake)(void *arg, int fd, bool on);
+	void *arg;
+	/* atomic: others look at them */
+	bool connected;
+	uint64_t rings, guests;
+};
+
+static void
+count(uint64_t *n, uint64_t more)
+{
+	__atomic_store_n(n, *n + more, __ATOMIC_RELAXED);
+}
+
+static int
+listen_at(struct gw_doorbell *d)
+{
+	const struct sockaddr *sa = (const struct sockaddr *)&d->at;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	d->listen_fd = fd;
+	/* What a dead saker has left. */
+	if (connect(fd, sa, sizeof(d->at)) < 0 && errno == ECONNREFUSED)
+		unlink(d->at.sun_path);
+	if (bind(fd, sa, sizeof(d->at)) < 0)
+		return -errno;
+	return chmod(d->at.sun_path, MODE) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+struct gw_doorbell *
+gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd, bool on),
+	void *arg, char *err, size_t errlen)
+{
+	struct gw_doorbell *d = calloc(1, sizeof(*d));
+	int rc = d == NULL ? -ENOMEM : 0;
+
+	if (rc == 0) {
+		*d = (struct gw_doorbell){.listen_fd = -1,
+			.memory = memory,
+			.fd = -1,
+			.ring = -1,
+			.at.sun_family = AF_UNIX,
+			.wake = wake,
+			.arg = arg};
+		if (strlen(path) < sizeof(d->at.sun_path)) {
+			strcpy(d->at.sun_path, path);
+			rc = listen_at(d);
+		} else {
+			rc = -ENAMETOOLONG;
+		}
+	}
+	if (rc == 0)
+		return d;
+	snprintf(err, errlen, "no doorbell can be made at %s: %s", path, strerror(-rc));
+	if (d != NULL) {
+		/* What stands there is not ours. */
+		d->at.sun_path[0] = '\0';
+		gw_doorbell_destroy(d);
+	}
+	return NULL;
+}
+
+static void
+hang_up(struct gw_doorbell *d)
+{
+	if (d->ring >= 0) {
+		d->wake(d->arg, d->ring, false);
+		close(d->ring);
+	}
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = d->ring = -1;
+	__atomic_store_n(&d->connected, false, __ATOMIC_RELAXED);
+}
+
+void
+gw_doorbell_destroy(struct gw_doorbell *d)
+{
+	if (d == NULL)
+		return;
+	hang_up(d);
+	if (d->listen_fd >= 0)
+		close(d->listen_fd);
+	if (d->at.sun_path[0] != '\0')
+		unlink(d->at.sun_path);
+	free(d);
+}
+
+/* One message: a number, and a descriptor if there is one. A new connection has room for all. */
+static bool
+say(const struct gw_doorbell *d, int64_t number, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(fd))];
+	} control = {0};
+	uint64_t word = htole64((uint64_t)number);
+	struct iovec iov = {&word, sizeof(word)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		struct cmsghdr *c;
+
+		m.msg_control = control.room;
+		m.msg_controllen = sizeof(control.room);
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	}
+	return sendmsg(d->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(word);
+}
+
+static void
+greet(struct gw_doorbell *d, int fd)
+{
+	hang_up(d);
+	d->fd = fd;
+	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (d->ring < 0 || !say(d, PROTOCOL, -1) || !say(d, SHM_BAR_PEER_GUEST, -1) ||
+		!say(d, MEMORY, d->memory) || !say(d, SHM_BAR_PEER_SAKER, d->ring)) {
+		hang_up(d);
+		return;
+	}
+	__atomic_store_n(&d->connected, true, __ATOMIC_RELAXED);
+	count(&d->guests, 1);
+	d->wake(d->arg, d->ring, true);
+}
+
+/* How often it rang since the last look. */
+static uint64_t
+rung(const struct gw_doorbell *d)
+{
+	uint64_t n = 0;
+	struct iovec iov = {&n, sizeof(n)};
+
+	return preadv2(d->ring, &iov, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(n) ? n : 0;
+}
+
+void
+gw_doorbell_tend(struct gw_doorbell *d)
+{
+	int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	uint64_t n;
+	char scrap[64];
+
+	if (fd >= 0)
+		greet(d, fd);
+	if (d->fd < 0)
+		return;
+	n = rung(d);
+	if (n > 0) {
+		count(&d->rings, n);
+		d->wake(d->arg, d->ring, true);
+	}
+	/* A client of this protocol says nothing. */
+	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||
+		(errno != EAGAIN && errno != EINTR))
+		hang_up(d);
+}
+
+void
+gw_doorbell_look(const struct gw_doorbell *d, struct gw_doorbell_view *out)
+{
+	*out = (struct gw_doorbell_view){
+		.connected = __atomic_load_n(&d->connected, __ATOMIC_RELAXED),
+		.rings = __atomic_load_n(&d->rings, __ATOMIC_RELAXED),
+		.guests = __atomic_load_n(&d->guests, __ATOMIC_RELAXED),
+	};
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The doorbell of a machine whose device is an ivshmem-doorbell: its registers, BAR 0, which stand
+ * beside the memory in sysfs and are mapped from there, without a driver. Interrupts the other way
+ * are MSI-X, which need one.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bar_priv.h"
+
+#define PAGE 4096
+
+/* `file` of the device whose memory is at `path`; false: that is no device's. */
+static bool
+beside(const char *path, const char *file, char out[CL_PATH])
+{
+	static const char memory[] = "/resource2";
+	size_t len = strlen(path), tail = sizeof(memory) - 1;
+
+	if (len < tail || strcmp(path + len - tail, memory) != 0)
+		return false;
+	return snprintf(out, CL_PATH, "%.*s/%s", (int)(len - tail), path, file) < CL_PATH;
+}
+
+/* Where in its page BAR 0 begins: the mapping begins with the page. */
+static size_t
+offset(const char *path)
+{
+	unsigned long long start = 0;
+	char name[CL_PATH];
+	FILE *f;
+
+	if (!beside(path, "resource", name))
+		return 0;
+	f = fopen(name, "re");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%llx", &start) != 1)
+		start = 0;
+	fclose(f);
+	return start % PAGE;
+}
+
+void
+cl_bar_bell(struct cl_bar *b, const char *path)
+{
+	size_t at = offset(path);
+	char name[CL_PATH];
+	uint8_t *regs;
+	int fd;
+
+	if (!beside(path, "resource0", name) || at > PAGE - SHM_BAR_DOORBELL - sizeof(uint32_t))
+		return;
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	regs = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (regs == MAP_FAILED)
+		return;
+	b->regs = regs;
+	/* Nobody is behind the other kind's. */
+	if (*(volatile uint32_t *)(regs + at + SHM_BAR_IVPOSITION) == SHM_BAR_PEER_GUEST)
+		b->s->doorbell = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
+}
+
+void
+cl_bar_bell_free(struct cl_bar *b)
+{
+	b->s->doorbell = NULL;
+	if (b->regs != NULL)
+		munmap(b->regs, PAGE);
+	b->regs = NULL;
+}

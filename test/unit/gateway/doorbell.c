@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The doorbell: the server of QEMU's ivshmem protocol against a QEMU that is the test, well-behaved
+ * and not; a program that rings by the device's registers; and a saker that sleeps.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "../../../drivers/gateway/gateway_priv.h"
+#include "../../../lib/client/client_priv.h"
+#include "host.h"
+
+TestSuite(doorbell, .init = pair_eal, .timeout = 100);
+
+static char path[64];
+
+/* ---- The other end of QEMU's chardev ---- */
+
+struct qemu {
+	int fd, memory, ring;
+	int64_t id, peer;
+};
+
+static int64_t
+hear(int fd, int *passed)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	int64_t word;
+	struct iovec iov = {&word, sizeof(word)};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.room,
+		.msg_controllen = sizeof(control.room)};
+	struct cmsghdr *c;
+
+	cr_assert_eq(recvmsg(fd, &m, MSG_CMSG_CLOEXEC), sizeof(word));
+	c = CMSG_FIRSTHDR(&m);
+	*passed = -1;
+	if (c != NULL)
+		memcpy(passed, CMSG_DATA(c), sizeof(*passed));
+	return word;
+}
+
+static int
+dial(void)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(un.sun_path, path);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	return fd;
+}
+
+/* ivshmem-spec.txt: version, our number, the memory, then peers with their vectors. */
+static void
+qemu_start(struct qemu *q, int fd)
+{
+	int passed;
+
+	q->fd = fd;
+	cr_assert_eq(hear(fd, &passed), 0, "the protocol's version");
+	cr_assert_eq(passed, -1);
+	q->id = hear(fd, &passed);
+	cr_assert_eq(passed, -1);
+	cr_assert_eq(hear(fd, &q->memory), -1);
+	cr_assert_geq(q->memory, 0);
+	q->peer = hear(fd, &q->ring);
+	cr_assert_geq(q->ring, 0);
+	cr_assert_eq(q->id, SHM_BAR_PEER_GUEST);
+	cr_assert_eq(q->peer, SHM_BAR_PEER_SAKER);
+}
+
+static void
+qemu_end(struct qemu *q)
+{
+	close(q->fd);
+	close(q->memory);
+	close(q->ring);
+}
+
+static void
+ring(const struct qemu *q, uint64_t n)
+{
+	cr_assert_eq(write(q->ring, &n, sizeof(n)), sizeof(n));
+}
+
+/* ---- The server alone ---- */
+
+static struct gw_doorbell *d;
+static struct {
+	unsigned on, off;
+	int fd;
+} woken;
+
+static void
+wake(void *arg, int fd, bool on)
+{
+	cr_assert_eq(arg, &woken);
+	woken.on += on;
+	woken.off += !on;
+	woken.fd = fd;
+}
+
+static void
+server(int memory)
+{
+	char err[256];
+
+	snprintf(path, sizeof(path), "/tmp/saker-bell-%d", getpid());
+	memset(&woken, 0, sizeof(woken));
+	d = gw_doorbell_create(path, memory, wake, &woken, err, sizeof(err));
+	cr_assert_not_null(d, "%s", err);
+}
+
+static struct gw_doorbell_view
+look(void)
+{
+	struct gw_doorbell_view v;
+
+	gw_doorbell_look(d, &v);
+	return v;
+}
+
+static void
+join(struct qemu *q)
+{
+	int fd = dial();
+
+	gw_doorbell_tend(d);
+	qemu_start(q, fd);
+}
+
+Test(doorbell, qemu_gets_the_memory_and_a_bell)
+{
+	int memory = memfd_create("memory", MFD_CLOEXEC);
+	struct stat ours, theirs;
+	struct qemu q;
+
+	server(memory);
+	join(&q);
+	cr_assert_eq(fstat(memory, &ours), 0);
+	cr_assert_eq(fstat(q.memory, &theirs), 0);
+	cr_assert_eq(ours.st_ino, theirs.st_ino);
+	cr_assert(look().connected);
+	cr_assert_eq(woken.on, 1, "it may wake from the start");
+	gw_doorbell_tend(d);
+	cr_assert_eq(woken.on, 1, "nothing has rung");
+	ring(&q, 1);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, 1);
+	cr_assert_eq(woken.on, 2);
+	qemu_end(&q);
+	gw_doorbell_tend(d);
+	cr_assert_not(look().connected);
+	cr_assert_eq(woken.off, 1);
+	gw_doorbell_destroy(d);
+	cr_assert_neq(access(path, F_OK), 0);
+	close(memory);
+}
+
+/* Each look lets one ring through, however many there were. */
+Test(doorbell, a_guest_that_rings_all_the_time_wakes_once_for_each_look)
+{
+	struct qemu q;
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q);
+	for (unsigned i = 0; i < 100; i++) {
+		for (unsigned k = 0; k < 1000; k++)
+			ring(&q, 1);
+		gw_doorbell_tend(d);
+	}
+	cr_assert_eq(look().rings, 100000);
+	cr_assert_eq(woken.on, 1 + 100);
+	qemu_end(&q);
+	gw_doorbell_destroy(d);
+}
+
+/* It shares the eventfd: what it does to that keeps nobody waiting. */
+Test(doorbell, a_qemu_that_tampers_blocks_nobody)
+{
+	const uint64_t most = UINT64_MAX - 1;
+	uint64_t n;
+	struct qemu q;
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q);
+	cr_assert_eq(fcntl(q.ring, F_SETFL, 0), 0, "it waits when it is read");
+	gw_doorbell_tend(d);
+	ring(&q, 3);
+	cr_assert_eq(read(q.ring, &n, sizeof(n)), sizeof(n));
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, 0);
+	ring(&q, most);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, most);
+	cr_assert_eq(woken.on, 2);
+	qemu_end(&q);
+	gw_doorbell_destroy(d);
+}
+
+Test(doorbell, who_says_something_is_no_qemu)
+{
+	struct qemu q;
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q);
+	cr_assert_eq(write(q.fd, "hello", 5), 5);
+	gw_doorbell_tend(d);
+	cr_assert_not(look().connected);
+	qemu_end(&q);
+	join(&q);
+	cr_assert(look().connected);
+	qemu_end(&q);
+	gw_doorbell_destroy(d);
+}
+
+Test(doorbell, a_machine_that_comes_back_has_a_bell_of_its_own)
+{
+	struct qemu q[2];
+
+	server(memfd_create("memory", MFD_CLOEXEC));
+	join(&q[0]);
+	join(&q[1]);
+	cr_assert_eq(woken.on, 2);
+	cr_assert_eq(woken.off, 1);
+	ring(&q[0], 1);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, 0, "the first one's is no more");
+	ring(&q[1], 1);
+	gw_doorbell_tend(d);
+	cr_assert_eq(look().rings, 1);
+	cr_assert_eq(look().guests, 2);
+	qemu_end(&q[0]);
+	gw_doorbell_tend(d);
+	cr_assert(look().connected);
+	qemu_end(&q[1]);
+	gw_doorbell_destroy(d);
+}
+
+Test(doorbell, a_socket_that_cannot_be_made_is_named)
+{
+	char err[256], lengthy[256];
+
+	cr_assert_null(gw_doorbell_create("/nowhere/x", 0, wake, NULL, err, sizeof(err)));
+	cr_assert_not_null(strstr(err, "/nowhere/x"));
+	memset(lengthy, 'x', sizeof(lengthy));
+	lengthy[200] = '\0';
+	cr_assert_null(gw_doorbell_create(lengthy, 0, wake, NULL, err, sizeof(err)));
+	/* What is somebody's stays. */
+	server(memfd_create("memory", MFD_CLOEXEC));
+	cr_assert_null(gw_doorbell_create(path, 0, wake, NULL, err, sizeof(err)));
+	cr_assert_eq(access(path, F_OK), 0);
+	gw_doorbell_destroy(d);
+}
+
+/* ---- A machine, and a host that sleeps ---- */
+
+#define IDLE_WORD 0xffffffffu
+
+/* A folder of sysfs with the device's registers, and what QEMU does when they are written to. */
+static struct {
+	char folder[48];
+	uint8_t *regs;
+	struct qemu q;
+	pthread_t thread;
+	bool stop;
+	unsigned rung; /* atomic */
+} device;
+
+static uint32_t *
+reg(unsigned at)
+{
+	return (uint32_t *)(device.regs + 256 + at);
+}
+
+static void *
+device_main(void *arg)
+{
+	(void)arg;
+	while (!__atomic_load_n(&device.stop, __ATOMIC_ACQUIRE)) {
+		uint32_t word =
+			__atomic_exchange_n(reg(SHM_BAR_DOORBELL), IDLE_WORD, __ATOMIC_ACQ_REL);
+
+		if (word == SHM_BAR_RING) {
+			ring(&device.q, 1);
+			__atomic_fetch_add(&device.rung, 1, __ATOMIC_RELAXED);
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void
+device_start(uint32_t position)
+{
+	char name[80];
+	FILE *f;
+	int fd;
+
+	memset(&device, 0, sizeof(device));
+	snprintf(device.folder, sizeof(device.folder), "/dev/shm/saker-pci-%d", getpid());
+	cr_assert_eq(mkdir(device.folder, 0700), 0);
+	/* BAR 0 does not begin a page. */
+	snprintf(name, sizeof(name), "%s/resource", device.folder);
+	f = fopen(name, "w");
+	fprintf(f, "0x00000000febf1100 0x00000000febf11ff 0x0000000000040200\n");
+	fclose(f);
+	snprintf(name, sizeof(name), "%s/resource0", device.folder);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(ftruncate(fd, 4096), 0);
+	device.regs = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	*reg(SHM_BAR_IVPOSITION) = position;
+	*reg(SHM_BAR_DOORBELL) = IDLE_WORD;
+}
+
+static void
+device_end(void)
+{
+	static const char *const files[] = {"resource", "resource0", "resource2"};
+	char name[80];
+
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s/%s", device.folder, files[i]);
+		unlink(name);
+	}
+	cr_assert_eq(rmdir(device.folder), 0);
+	munmap(device.regs, 4096);
+}
+
+static struct rig
+machine_start(void)
+{
+	struct rig r = {0};
+	char line[512], *text;
+	int rc;
+
+	snprintf(path, sizeof(path), "/tmp/saker-bell-%d", getpid());
+	snprintf(r.path, sizeof(r.path), "%s/resource2", device.folder);
+	snprintf(r.where, sizeof(r.where), "ivshmem:%s", r.path);
+	snprintf(line, sizeof(line),
+		"add one path=%s doorbell=%s size=16m slots=2 mbufs=512 qps=8 mrs=8 ip=10.9.0.2/24",
+		r.path, path);
+	text = host_say(line, &rc);
+	cr_assert_eq(rc, 0, "%s", text);
+	return r;
+}
+
+static void
+sleepy(struct eng_config *c)
+{
+	c->idle = ENG_IDLE_SLEEP;
+}
+
+static uint64_t
+rings(void)
+{
+	struct gw_doorbell_view v;
+
+	gw_doorbell_look(host.g->vms[0]->doorbell, &v);
+	return v.rings;
+}
+
+/* The register is written only while saker sleeps; then it wakes, and does what there is to do. */
+Test(doorbell, a_program_wakes_a_saker_that_sleeps)
+{
+	struct eng_loop_stats stats;
+	struct prog one, far;
+	struct rig r;
+	uint64_t slept, woke;
+	int rc;
+
+	device_start(SHM_BAR_PEER_GUEST);
+	host_start(sleepy);
+	r = machine_start();
+	qemu_start(&device.q, dial());
+	cr_assert_eq(pthread_create(&device.thread, NULL, device_main, NULL), 0);
+	prog_open(&r, &one);
+	prog_open_far(&host.rig, &far);
+	prog_connect(&one, &far, HOST_ADDR, RIG_PORT);
+	prog_write(&one, &far, 1);
+	eng_loop_stats(host.e, 0, &stats);
+	woke = stats.wakes;
+	do {
+		/* Until it sleeps again, and a Write finds it asleep. */
+		eng_loop_stats(host.e, 0, &stats);
+		slept = stats.sleeps;
+		while (stats.sleeps < slept + 3) {
+			sched_yield();
+			eng_loop_stats(host.e, 0, &stats);
+		}
+		prog_write(&one, &far, 1);
+		eng_loop_stats(host.e, 0, &stats);
+		/* Nothing else wakes it: its own program has no descriptor. */
+	} while (__atomic_load_n(&device.rung, __ATOMIC_RELAXED) < 3 || rings() < 3 ||
+		 stats.wakes == woke);
+	cr_assert_not_null(strstr(host_say("show", &rc), "connected, rung"));
+	prog_close(&one);
+	prog_close(&far);
+	__atomic_store_n(&device.stop, true, __ATOMIC_RELEASE);
+	pthread_join(device.thread, NULL);
+	vm_del(&r, "one");
+	host_end();
+	qemu_end(&device.q);
+	device_end();
+}
+
+/* ivshmem-plain: the register is there, and nobody behind it. */
+Test(doorbell, a_device_without_a_doorbell_is_not_rung)
+{
+	struct prog one, far;
+	struct rig r;
+
+	device_start(0);
+	host_start(sleepy);
+	r = machine_start();
+	prog_open(&r, &one);
+	prog_open_far(&host.rig, &far);
+	cr_assert_null(one.s->doorbell);
+	prog_connect(&one, &far, HOST_ADDR, RIG_PORT);
+	prog_write(&one, &far, 3);
+	cr_assert_eq(*reg(SHM_BAR_DOORBELL), IDLE_WORD);
+	prog_close(&one);
+	prog_close(&far);
+	vm_del(&r, "one");
+	host_end();
+	device_end();
+}
