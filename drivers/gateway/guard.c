@@ -216,7 +216,7 @@ nd_options(const struct sw_port *from, const struct packet *l4, uint32_t at)
 }
 
 static int
-guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bool fragment)
+guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bool whole)
 {
 	struct sk_addr target;
 	uint32_t options = 8;
@@ -227,8 +227,8 @@ guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bo
 	type = l4->p[0];
 	if (type < ND_ROUTER_SOLICIT || type > ND_REDIRECT)
 		return 0;
-	/* RFC 6980: none comes in pieces. */
-	if (fragment || type == ND_ROUTER_ADVERT || type == ND_REDIRECT)
+	/* RFC 6980: none comes in fragments; and none is longer than what is looked at. */
+	if (!whole || type == ND_ROUTER_ADVERT || type == ND_REDIRECT)
 		return -GW_SPOOFED_ND;
 	if (type != ND_ROUTER_SOLICIT) {
 		options = 24;
@@ -260,13 +260,15 @@ static int
 guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 {
 	struct packet whole = *k, l4;
+	bool fragment, longer;
 	struct sk_addr src;
-	bool fragment;
 	int proto;
 
 	if (k->len < IP6_LEN || k->p[0] >> 4 != 6)
 		return -GW_SHORT;
-	whole.len = SK_MIN(k->len, IP6_LEN + (uint32_t)word(k->p + 4));
+	whole.len = IP6_LEN + (uint32_t)word(k->p + 4);
+	longer = whole.len > k->len;
+	whole.len = SK_MIN(k->len, whole.len);
 	proto = ip6_upper(&whole, &l4, &fragment);
 	if (proto < 0)
 		return proto;
@@ -277,7 +279,7 @@ guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 	if (!is_own(sw, from, &src) && !is_tunneled(from, &src, (uint8_t)proto, &l4) &&
 		!(sk_addr_is_any(&src) && proto == IP_ICMP6 && may_be_nobody(&l4)))
 		return -GW_SPOOFED_IP;
-	return proto == IP_ICMP6 ? guard_nd(sw, from, &l4, fragment) : 0;
+	return proto == IP_ICMP6 ? guard_nd(sw, from, &l4, !fragment && !longer) : 0;
 }
 
 int

@@ -12,7 +12,7 @@
 
 A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
 Without `offload` it sends whole checksums and no segments larger than the MTU. `ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory
-is FILE, as large as it is.
+is FILE, as large as it is; where FILE is a socket, an ivshmem-doorbell device whose server listens there.
 
 The guest's root is the host's, read-only over 9p, under a RAM overlay, so every program of the host is there under the same
 path; /share is a folder that both may write. The kernel package is only unpacked, and siw (which Debian leaves out) is built against
@@ -28,6 +28,7 @@ import re
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -279,6 +280,9 @@ def start(nics):
     for n in nics:
         args += n.qemu()
     for i, path in enumerate(shared):
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            args += ["-chardev", f"socket,id=bell{i},path={path}", "-device", f"ivshmem-doorbell,chardev=bell{i},vectors=1"]
+            continue
         args += ["-object", f"memory-backend-file,id=shared{i},mem-path={path},size={os.stat(path).st_size},share=on",
                  "-device", f"ivshmem-plain,memdev=shared{i}"]
     done = subprocess.run(args, stdout=open(HERE + "/qemu.log", "w"), stderr=subprocess.STDOUT)

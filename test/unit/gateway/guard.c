@@ -323,6 +323,14 @@ Test(guard, rfc4861_a_machine_advertises_itself)
 	nd(CARD, 136, "2001:db8::3", "2001:db8::3", mac[CARD]);
 	frame[ETH_LEN + IP6_LEN + 25] = 2;
 	cr_assert_eq(fate(CARD), GW_SPOOFED_ND, "an option that is cut off");
+	/* Options that fill what is looked at, and then one more. */
+	nd(CARD, 136, "2001:db8::3", "2001:db8::3", mac[CARD]);
+	for (unsigned at = 24 + 8; at < 300; at += 8)
+		memcpy(frame + ETH_LEN + IP6_LEN + at, frame + ETH_LEN + IP6_LEN + 24, 8);
+	frame[ETH_LEN + 4] = 304 >> 8;
+	frame[ETH_LEN + 5] = (uint8_t)304;
+	frame_len = ETH_LEN + IP6_LEN + 304;
+	cr_assert_eq(fate(CARD), GW_SPOOFED_ND, "longer than what is looked at");
 }
 
 Test(guard, rfc6105_a_machine_is_no_router)

@@ -171,6 +171,16 @@ Test(vms, what_a_command_says_wrong_is_named)
 		{"add x peers=maybe", "peers"},
 		{"add x colour=red", "colour"},
 		{"add x path", "KEY=VALUE"},
+		{"add x function=16777216", "function"},
+		{"add x pcid=1", "pcid"},
+		{"add x tunnel=10.9.0.8", "ADDRESS/LENGTH"},
+		{"add x tunnel=0.0.0.0/0", "ADDRESS/LENGTH"},
+		{"add x nic-ip=10.9.0.8,", "Refused"},
+		{"add x nic-ip=10.9.0.8/24", "ADDRESS"},
+		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=10.9.0.8/24 pcid=no", "pcid=yes"},
+		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=10.9.0.9/24", "tunnel="},
+		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=fd00::1/64", "same family"},
+		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=10.9.0.8/24", "not enabled"},
 		{"add y path=/nowhere/x mbufs=512 ip=10.9.0.9/24", "/nowhere/x"},
 		{"del x", "x"},
 	};
@@ -185,6 +195,43 @@ Test(vms, what_a_command_says_wrong_is_named)
 	}
 	while (gw_vms(host.g) != 0)
 		sched_yield();
+	host_end();
+}
+
+/* An address or a function is one machine's, and the host's own is the host's. */
+Test(vms, what_somebody_has_is_refused)
+{
+	static const struct {
+		const char *keys, *word;
+	} rows[] = {
+		{"ip=" HOST_ADDR "/24", HOST_ADDR},
+		{"ip=10.9.0.4/24,10.9.0.2/24", "10.9.0.2"},
+		{"ip=10.9.0.102/24", "10.9.0.102"},
+		{"ip=10.9.0.4/24 nic-ip=10.9.0.2", "10.9.0.2"},
+		{"ip=10.9.0.4/24 nic-ip=10.9.0.5," HOST_ADDR, HOST_ADDR},
+		{"ip=10.9.0.4/24 function=77", "one has function 77"},
+	};
+	char line[256], *text;
+	struct rig a, b;
+	int rc;
+
+	host_start(NULL);
+	a = vm_add("one", "ip=10.9.0.2/24 function=77");
+	b = vm_add("other", "ip=10.9.0.102/24");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(line, sizeof(line), "add two path=/dev/shm/saker-two %s", rows[i].keys);
+		text = host_say(line, &rc);
+		cr_assert_eq(rc, -EEXIST, "%s", rows[i].keys);
+		cr_assert_not_null(strstr(text, rows[i].word), "%s: %s", rows[i].keys, text);
+	}
+	cr_assert_eq(gw_vms(host.g), 2);
+	vm_del(&b, "other");
+	/* In another VLAN it is another address; and what has gone is free. */
+	b = vm_add("two", "ip=10.9.0.2/24 vlan=9");
+	vm_del(&b, "two");
+	b = vm_add("two", "ip=10.9.0.102/24 nic-ip=10.9.0.103");
+	vm_del(&a, "one");
+	vm_del(&b, "two");
 	host_end();
 }
 
