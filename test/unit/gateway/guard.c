@@ -17,9 +17,10 @@
 #include "../../../lib/wire/falcon.h"
 #include "../engine/pair.h"
 
-#define NOW 1000000000ull
+#define NOW  1000000000ull
+#define RATE 1000000 /* bytes per second, of one card */
 
-enum { HOST, ENGINE, CARD, STRICT, PORTS };
+enum { HOST, ENGINE, CARD, STRICT, PACED, PORTS };
 
 /* Whom frames go to is not the question here: all go to the host. */
 static struct rte_mempool *pool;
@@ -32,6 +33,7 @@ static const char *const addrs[PORTS][2] = {
 	[HOST] = {"10.0.0.1", "2001:db8::1"},
 	[ENGINE] = {"10.0.0.2", "2001:db8::2"},
 	[STRICT] = {"10.0.0.4", "2001:db8::4"},
+	[PACED] = {"10.0.0.6"},
 };
 
 static uint16_t
@@ -69,6 +71,7 @@ add(int i, enum gw_port_kind kind, unsigned tenant)
 			(struct gw_claim){pair_addr(addrs[i][cfg.nclaims]), ETH_NO_VLAN};
 	cfg.in = in[i];
 	cfg.out = out[i];
+	cfg.rate = i == PACED ? RATE : 0;
 	if (kind == GW_NIC)
 		cfg.device = device(i);
 	cr_assert_geq(gw_switch_add(sw, &cfg), 0);
@@ -84,6 +87,7 @@ setup(void)
 	add(ENGINE, GW_ENGINE, 1);
 	add(CARD, GW_NIC, 1);
 	add(STRICT, GW_NIC, 2);
+	add(PACED, GW_NIC, 3);
 }
 
 static void
@@ -236,7 +240,7 @@ Test(guard, a_card_that_was_not_told_has_what_nobody_has)
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_NONE);
 	cr_assert_eq(UDP_FATE(CARD, "2001:db8::3"), GW_NONE);
 	for (int i = HOST; i < PORTS; i++)
-		for (int k = 0; k < 2 && i != CARD; k++)
+		for (int k = 0; k < 2 && addrs[i][k] != NULL; k++)
 			cr_assert_eq(UDP_FATE(CARD, addrs[i][k]), GW_SPOOFED_IP, "%s", addrs[i][k]);
 	cr_assert_eq(UDP_FATE(CARD, "127.0.0.1"), GW_SPOOFED_IP);
 	cr_assert_eq(UDP_FATE(CARD, "224.0.0.1"), GW_SPOOFED_IP);
@@ -358,6 +362,36 @@ Test(guard, rfc6980_nothing_is_hidden_behind_other_headers)
 	nd(CARD, 134, "2001:db8::3", "::", mac[CARD]);
 	extend(44, 8);
 	cr_assert_eq(fate(CARD), GW_NONE, "a later fragment, which says nothing by itself");
+}
+
+/* ---- Rate ---- */
+
+/* 131072 bytes at once, then a million a second; what is not read stays with the guest. */
+Test(guard, a_cards_rate_holds)
+{
+	unsigned sent = 0, got = 0;
+	struct rte_mbuf *m;
+
+	for (unsigned ms = 0; ms <= 500; ms++) {
+		while (rte_ring_count(in[PACED]) < 32) {
+			ip(PACED, "10.0.0.6", IP_UDP, 400);
+			m = rte_pktmbuf_alloc(pool);
+			memcpy(rte_pktmbuf_append(m, (uint16_t)frame_len), frame, frame_len);
+			cr_assert_eq(rte_ring_sp_enqueue(in[PACED], m), 0);
+			sent++;
+		}
+		gw_switch_poll(sw, NOW + ms * 1000000);
+		while (rte_ring_sc_dequeue(out[HOST], (void **)&m) == 0) {
+			rte_pktmbuf_free(m);
+			got++;
+		}
+	}
+	cr_assert_geq(got * frame_len, RATE / 2);
+	cr_assert_leq(got * frame_len, RATE / 2 + 131072 + 32 * frame_len);
+	cr_assert_eq(sent - got, rte_ring_count(in[PACED]), "nothing is lost");
+	cr_assert_gt(gw_switch_counters(sw)[GW_PACED], 0);
+	while (rte_ring_sc_dequeue(in[PACED], (void **)&m) == 0)
+		rte_pktmbuf_free(m);
 }
 
 /* ---- Tunnels ---- */
