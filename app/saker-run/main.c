@@ -15,8 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../../lib/client/client_priv.h"
+
 #define DEFAULT_SOCKET "/run/saker/saker.sock"
-#define EXIT_CANNOT    126 /* as a shell says: found, and could not be run */
+#define MACHINE        "ivshmem:" /* behind a virtual machine's device: saker_open() has the rest */
+#define EXIT_CANNOT    126        /* as a shell says: found, and could not be run */
 #define EXIT_NOT_FOUND 127
 
 struct option_row {
@@ -28,7 +31,7 @@ struct option_row {
 
 static const struct option_row rows[] = {
 	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
-		"the saker to attach to (" DEFAULT_SOCKET ")"},
+		"the saker to attach to (" DEFAULT_SOCKET ", else a virtual machine's ivshmem:)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
 		"which devices the program sees: iwarp, falcon (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
@@ -55,8 +58,7 @@ usage(FILE *out)
 			rows[i].arg != NULL ? rows[i].arg : "", rows[i].help);
 }
 
-/* Whether somebody accepts at the socket: said here once, instead of by a program that finds no
- * device. */
+/* Whether somebody accepts at the socket. */
 static bool
 saker_answers(const char *path)
 {
@@ -89,6 +91,25 @@ preload(const char *library)
 	rc = setenv("LD_PRELOAD", list, 1);
 	free(list);
 	return rc;
+}
+
+/* Whether the program will find a saker where it looks, which is said here once instead of by a
+ * program that finds no device: at the socket, or, where none was named, behind the machine. */
+static bool
+saker_is_there(void)
+{
+	const char *socket = getenv("SAKER_SOCKET");
+	char path[CL_PATH];
+	bool there;
+
+	if (socket != NULL && strncmp(socket, MACHINE, sizeof(MACHINE) - 1) == 0)
+		return true;
+	there = saker_answers(socket != NULL ? socket : DEFAULT_SOCKET) ||
+		(socket == NULL && cl_bar_find(NULL, path) == 0);
+	if (!there)
+		fprintf(stderr, "saker-run: no saker answers at %s\n",
+			socket != NULL ? socket : DEFAULT_SOCKET);
+	return there;
 }
 
 /* Where it was installed, or, in the tree, built: beside this program. */
@@ -151,20 +172,14 @@ int
 main(int argc, char **argv)
 {
 	char library[PATH_MAX];
-	const char *socket;
 	int rc;
 
 	library_find(library);
 	rc = options(argc, argv, library);
 	if (rc != 0)
 		return rc - 1;
-	socket = getenv("SAKER_SOCKET");
-	if (socket == NULL)
-		socket = DEFAULT_SOCKET;
-	if (!saker_answers(socket)) {
-		fprintf(stderr, "saker-run: no saker answers at %s\n", socket);
+	if (!saker_is_there())
 		return EXIT_CANNOT;
-	}
 	if (preload(library) < 0)
 		return EXIT_CANNOT;
 	execvp(argv[optind], argv + optind);

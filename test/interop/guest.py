@@ -10,25 +10,29 @@
     guest.py reset                    push its reset button and wait until it is up again ($SAKER_GUEST_REBOOT was set when it was booted)
     guest.py stop                     end it
 
-A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
-Without `offload` it sends whole checksums and no segments larger than the MTU. `ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory
-is FILE, as large as it is; where FILE is a socket, an ivshmem-doorbell device whose server listens there.
+A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
+Without `offload` it sends whole checksums and no segments larger than the MTU. A guest without a NIC loads no drivers for one, nor siw.
+`ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory is FILE, as large as it is; where FILE is a socket, an ivshmem-doorbell device
+whose server listens there.
 
 The guest's root is the host's, read-only over 9p, under a RAM overlay, so every program of the host is there under the same
 path; /share is a folder that both may write. The kernel package is only unpacked, and siw (which Debian leaves out) is built against
 the kernel's headers. State lives in $SAKER_GUEST_DIR (default: saker-guest under the temporary directory), one folder per $SAKER_GUEST_NAME.
-Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm.
+Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm. $SAKER_GUEST_MEM (MiB) and $SAKER_GUEST_CPUS are what the guest has;
+$SAKER_GUEST_START is a bash command that it runs by itself at each start, before it is ready.
 """
 import argparse
 import contextlib
 import glob
 import io
+import lzma
 import os
 import re
 import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,6 +43,8 @@ CACHE = os.environ.get("SAKER_GUEST_DIR", os.path.join(tempfile.gettempdir(), "s
 NAME = os.environ.get("SAKER_GUEST_NAME", "siw")
 ACCEL = os.environ.get("SAKER_GUEST_ACCEL", "tcg")
 MEMORY_MB = int(os.environ.get("SAKER_GUEST_MEM", "640"))
+CPUS = os.environ.get("SAKER_GUEST_CPUS", "2")
+START = os.environ.get("SAKER_GUEST_START", "")
 HERE = os.path.join(CACHE, NAME)
 PACKAGES = [
     "qemu-system-x86", "qemu-system-data", "seabios", "busybox-static", "cpio", "kmod", "xz-utils", "make", "gcc",
@@ -74,8 +80,8 @@ hostname saker-guest
 ulimit -l unlimited
 echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
 ip link set lo up
-modprobe -a virtio_net ib_uverbs rdma_ucm siw
-. /share/network
+[ -s /share/start ] && setsid bash /share/start > /share/start.out 2>&1 < /dev/null &
+[ -s /share/network ] && modprobe -a virtio_net ib_uverbs rdma_ucm siw && . /share/network
 for port in /sys/class/virtio-ports/*; do
     [ "$(cat "$port/name")" = control ] && control=/dev/${port##*/}
 done
@@ -180,6 +186,24 @@ def build_initrd(k):
             sh("cpio", "-o", "-H", "newc", "--quiet", input=names.encode(), stdout=out, cwd=d)
 
 
+def kernel_image(k):
+    """The kernel itself, out of its xz: QEMU starts that (PVH), and a guest under emulation need not unpack it."""
+    image, packed = f"{CACHE}/vmlinux-{k}", f"{CACHE}/tree/boot/vmlinuz-{k}"
+    if os.path.exists(image):
+        return image
+    b = open(packed, "rb").read()  # Documentation/x86/boot.rst: setup_sects, payload_offset, payload_length
+    at, length = struct.unpack_from("<II", b, 0x248)
+    at += (b[0x1f1] + 1) * 512
+    try:
+        whole = lzma.LZMADecompressor().decompress(b[at:at + length])
+    except lzma.LZMAError:
+        return packed
+    with tempfile.NamedTemporaryFile(dir=CACHE, delete=False) as out:
+        out.write(whole)
+    os.rename(out.name, image)
+    return image
+
+
 class Nic:
     def __init__(self, index, text):
         kind, _, rest = text.partition("=")
@@ -187,9 +211,12 @@ class Nic:
             die(f"unknown NIC kind '{kind}'")
         self.index, parts = index, rest.split(",")
         self.socket, self.mtu, self.offload, self.addresses = parts[0], 1500, False, []
+        self.mac = f"52:54:00:5a:4b:{index + 1:02x}"
         for p in parts[1:]:
             if p.startswith("mtu="):
                 self.mtu = int(p[4:])
+            elif p.startswith("mac="):
+                self.mac = p[4:]
             elif p == "offload":
                 self.offload = True
             else:
@@ -203,7 +230,7 @@ class Nic:
         vectors = ",vectors=0" if ACCEL == "tcg" else ""
         return ["-chardev", f"socket,id=c{self.index},path={self.socket}",
                 "-netdev", f"vhost-user,id=n{self.index},chardev=c{self.index}",
-                "-device", f"virtio-net-pci,netdev=n{self.index},mac=52:54:00:5a:4b:{self.index + 1:02x},romfile="
+                "-device", f"virtio-net-pci,netdev=n{self.index},mac={self.mac},romfile="
                            f"{vectors}{features}"]
 
     def network(self):
@@ -258,15 +285,16 @@ def start(nics):
     shared = [n.partition("=")[2] for n in nics if n.startswith("ivshmem=")]
     nics = [Nic(i, n) for i, n in enumerate(n for n in nics if not n.startswith("ivshmem="))]
     open(share + "/agent", "w").write(AGENT)
+    open(share + "/start", "w").write(START)
     open(share + "/modules", "w").write(os.path.join(CACHE, "tree"))
     open(share + "/network", "w").write("".join(n.network() for n in nics))
     cpu = {"tcg": "max", "kvm": "host"}[ACCEL]
     args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""), "-cpu", cpu,
-            "-smp", "2", "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
+            "-smp", CPUS, "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
             *([] if os.environ.get("SAKER_GUEST_REBOOT") else ["-no-reboot"]),
             # A vhost-user back end maps the guest's memory.
             "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-machine", "q35,memory-backend=ram",
-            "-kernel", f"{CACHE}/tree/boot/vmlinuz-{k}", "-initrd", f"{CACHE}/initrd",
+            "-kernel", kernel_image(k), "-initrd", f"{CACHE}/initrd",
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable random.trust_cpu=1 net.ifnames=0",
             "-serial", f"file:{HERE}/console",
             "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
