@@ -28,6 +28,8 @@ struct gw_bar *gw_bar_create(
 	struct eng *e, const struct gw_bar_config *cfg, char *err, size_t errlen);
 /* Looks at every slot, attaches and detaches; `now` in ns. To be called every few ms. */
 void gw_bar_poll(struct gw_bar *b, uint64_t now);
+/* The guest that was there is no more: its programs are cut off, others may come. */
+void gw_bar_vacate(struct gw_bar *b);
 /* From here on nobody is served; the clients go. gw_bar_idle() tells when they have. */
 void gw_bar_stop(struct gw_bar *b);
 bool gw_bar_idle(const struct gw_bar *b);

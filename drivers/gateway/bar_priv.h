@@ -12,6 +12,7 @@ struct gw_slot {
 	int guard;
 	int client;           /* the engine's number, or -1 */
 	bool leaving;         /* eng_detach() was called */
+	bool vacated;         /* its guest is no more */
 	uint32_t serving;     /* the number that the guest had drawn */
 	uint32_t beat;        /* as it was last seen */
 	uint64_t beat_at;     /* when it changed */

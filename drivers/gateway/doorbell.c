@@ -92,9 +92,12 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 	return NULL;
 }
 
-static void
+/* Whether somebody was there. */
+static bool
 hang_up(struct gw_doorbell *d)
 {
+	bool connected = d->connected;
+
 	if (d->ring >= 0) {
 		d->wake(d->arg, d->ring, false);
 		close(d->ring);
@@ -103,6 +106,7 @@ hang_up(struct gw_doorbell *d)
 		close(d->fd);
 	d->fd = d->ring = -1;
 	__atomic_store_n(&d->connected, false, __ATOMIC_RELAXED);
+	return connected;
 }
 
 void
@@ -147,7 +151,6 @@ say(const struct gw_doorbell *d, int64_t number, int fd)
 static void
 greet(struct gw_doorbell *d, int fd)
 {
-	hang_up(d);
 	d->fd = fd;
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (d->ring < 0 || !say(d, PROTOCOL, -1) || !say(d, SHM_BAR_PEER_GUEST, -1) ||
@@ -170,17 +173,20 @@ rung(const struct gw_doorbell *d)
 	return preadv2(d->ring, &iov, 1, -1, RWF_NOWAIT) == (ssize_t)sizeof(n) ? n : 0;
 }
 
-void
+bool
 gw_doorbell_tend(struct gw_doorbell *d)
 {
 	int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	uint64_t n;
+	bool gone = false;
 	char scrap[64];
+	uint64_t n;
 
-	if (fd >= 0)
+	if (fd >= 0) {
+		gone = hang_up(d);
 		greet(d, fd);
+	}
 	if (d->fd < 0)
-		return;
+		return gone;
 	n = rung(d);
 	if (n > 0) {
 		count(&d->rings, n);
@@ -189,7 +195,8 @@ gw_doorbell_tend(struct gw_doorbell *d)
 	/* A client of this protocol says nothing. */
 	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||
 		(errno != EAGAIN && errno != EINTR))
-		hang_up(d);
+		gone |= hang_up(d);
+	return gone;
 }
 
 void

@@ -22,8 +22,9 @@ struct gw_doorbell *gw_doorbell_create(const char *path, int memory,
 /* NULL: nothing. */
 void gw_doorbell_destroy(struct gw_doorbell *d);
 /* Whoever connects is the machine's QEMU now; takes note of rings, and lets one more wake somebody:
- * so however often a guest rings, it wakes nobody more often than this is called. Never blocks. */
-void gw_doorbell_tend(struct gw_doorbell *d);
+ * so however often a guest rings, it wakes nobody more often than this is called. Never blocks.
+ * Returns whether a QEMU that was connected has gone. */
+bool gw_doorbell_tend(struct gw_doorbell *d);
 
 struct gw_doorbell_view {
 	bool connected;

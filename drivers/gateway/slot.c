@@ -37,7 +37,7 @@ slot_empty(struct gw_bar *b, struct gw_slot *s)
 	if (__atomic_load_n(&shared->want, __ATOMIC_ACQUIRE) == s->serving)
 		slot_refuse(b, shared, s->serving, -EPIPE);
 	s->client = -1;
-	s->leaving = false;
+	s->leaving = s->vacated = false;
 	s->serving = 0;
 	__atomic_store_n(&b->clients, b->clients - 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->serves, 0, __ATOMIC_RELEASE);
@@ -62,7 +62,7 @@ slot_watch(struct gw_bar *b, struct gw_slot *s, uint64_t now)
 	uint32_t want = __atomic_load_n(&b->dir->slots[s - b->slots].want, __ATOMIC_ACQUIRE);
 	bool lives = slot_lives(b, s, now);
 
-	if (!s->leaving && (want != s->serving || !lives || b->stopped)) {
+	if (!s->leaving && (want != s->serving || !lives || s->vacated || b->stopped)) {
 		if (eng_detach(b->e, s->client) == 0)
 			s->leaving = true;
 		if (s->leaving && !lives)
@@ -133,6 +133,13 @@ gw_bar_poll(struct gw_bar *b, uint64_t now)
 			slot_attach(b, s, want, now);
 	}
 	b->looked = now;
+}
+
+void
+gw_bar_vacate(struct gw_bar *b)
+{
+	for (unsigned i = 0; i < b->nslots; i++)
+		b->slots[i].vacated = b->slots[i].client >= 0;
 }
 
 void

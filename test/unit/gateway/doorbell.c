@@ -354,7 +354,8 @@ machine_start(void)
 	snprintf(r.path, sizeof(r.path), "%s/resource2", device.folder);
 	snprintf(r.where, sizeof(r.where), "ivshmem:%s", r.path);
 	snprintf(line, sizeof(line),
-		"add one path=%s doorbell=%s size=16m slots=2 mbufs=512 qps=8 mrs=8 ip=10.9.0.2/24",
+		"add one path=%s doorbell=%s size=16m slots=2 mbufs=512 qps=8 mrs=8 timeout=60000 "
+		"ip=10.9.0.2/24",
 		r.path, path);
 	text = host_say(line, &rc);
 	cr_assert_eq(rc, 0, "%s", text);
@@ -417,6 +418,53 @@ Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 	vm_del(&r, "one");
 	host_end();
 	qemu_end(&device.q);
+	device_end();
+}
+
+/* A machine that is killed, or is migrated away: QEMU's end of the socket is, and so are its
+ * programs, long before their heartbeats are missed. */
+Test(doorbell, a_machine_whose_qemu_ends_leaves_nothing)
+{
+	struct gw_bar_view v;
+	struct prog one, far;
+	struct rig r;
+
+	device_start(SHM_BAR_PEER_GUEST);
+	host_start(NULL);
+	r = machine_start();
+	prog_open_far(&host.rig, &far);
+	for (unsigned i = 1; i <= 3; i++) {
+		struct rd_sge sge;
+		struct saker_wr wr;
+
+		qemu_start(&device.q, dial());
+		prog_open(&r, &one);
+		if (i > 1)
+			prog_more_qp(&far);
+		prog_connect(&one, &far, HOST_ADDR, RIG_PORT);
+		sge = (struct rd_sge){.addr = (uintptr_t)one.mem,
+			.len = RIG_BYTES,
+			.lkey = saker_mr_stag(one.mr)};
+		wr = (struct saker_wr){.opcode = RD_WRITE,
+			.nsge = 1,
+			.sge = &sge,
+			.rkey = saker_mr_stag(far.mr),
+			.remote_addr = (uintptr_t)far.mem};
+		for (unsigned k = 0; k < 16; k++)
+			cr_assert_eq(saker_post_send(one.qp, &wr, 1), 1);
+		qemu_end(&device.q);
+		prog_event(&far, SAKER_EV_DISCONNECTED);
+		do
+			gw_bar_look(host.g->vms[0]->bar, &v);
+		while (v.clients != 0);
+		cr_assert_eq(v.attached, i);
+		cr_assert_eq(v.timed_out, 0);
+		prog_event(&one, SAKER_EV_ENGINE_GONE);
+		prog_close(&one);
+	}
+	prog_close(&far);
+	vm_del(&r, "one");
+	host_end();
 	device_end();
 }
 

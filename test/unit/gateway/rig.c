@@ -115,10 +115,28 @@ rig_clients(struct rig *r, int i, uint32_t clients)
 }
 
 static void
+make_qp(struct prog *p)
+{
+	struct saker_qp_attr attr = {.send_cq = p->cq,
+		.recv_cq = p->cq,
+		.sq_depth = 16,
+		.rq_depth = 16,
+		.max_send_sge = 1,
+		.max_recv_sge = 1};
+
+	cr_assert_eq(saker_qp_create(p->pd, &attr, &p->qp), 0, "%s", saker_error());
+}
+
+void
+prog_more_qp(struct prog *p)
+{
+	cr_assert_eq(saker_qp_destroy(p->qp), 0);
+	make_qp(p);
+}
+
+static void
 prog_make(struct prog *p)
 {
-	struct saker_qp_attr attr;
-
 	cr_assert_eq(saker_pd_create(p->s, &p->pd), 0, "%s", saker_error());
 	cr_assert_eq(saker_cq_create(p->s, 64, NULL, &p->cq), 0, "%s", saker_error());
 	p->mem = saker_alloc(p->s, RIG_BYTES);
@@ -128,13 +146,7 @@ prog_make(struct prog *p)
 	cr_assert_eq(saker_mr_create(p->pd, p->mem, RIG_BYTES,
 			     RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &p->mr),
 		0, "%s", saker_error());
-	attr = (struct saker_qp_attr){.send_cq = p->cq,
-		.recv_cq = p->cq,
-		.sq_depth = 16,
-		.rq_depth = 16,
-		.max_send_sge = 1,
-		.max_recv_sge = 1};
-	cr_assert_eq(saker_qp_create(p->pd, &attr, &p->qp), 0, "%s", saker_error());
+	make_qp(p);
 }
 
 void

@@ -51,6 +51,8 @@ void prog_open(struct rig *r, struct prog *p);
 /* Of instance 1. */
 void prog_open_far(struct rig *r, struct prog *p);
 void prog_close(struct prog *p);
+/* Another QP of its; the one before is destroyed. */
+void prog_more_qp(struct prog *p);
 /* `from` connects to `to`, which listens at `addr`. */
 void prog_connect(struct prog *from, struct prog *to, const char *addr, uint16_t port);
 /* `from` writes `n` times all its memory to that of `to`; each is verified. */
