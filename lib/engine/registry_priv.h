@@ -22,7 +22,7 @@
 #define CTL_CLIENT_COMMANDS 16   /* of one client, unanswered */
 #define CTL_CLIENT_REQUESTS                                                                        \
 	1024 /* connect requests that wait for one client's answer: a power of two */
-#define CTL_CLIENT_EVENTS 1024 /* queued events, besides three for each QP */
+#define CTL_CLIENT_EVENTS 4096 /* queued events, besides three for each QP */
 #define CTL_REQUEST_NS                                                                             \
 	(10ull * 1000 * 1000 * 1000) /* until a request that nobody answers is refused */
 #define CTL_PEEK_NS         (10ull * 1000 * 1000) /* between looks into all mailboxes */

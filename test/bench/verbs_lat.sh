@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What the words of verbs cost: ib_write_lat under saker-run against saker-perf --client, both between two clients of one saker over its loop port,
-# in alternating rounds. saker polls on core 0, both clients yield to each other on core 1. Prints each round's typical latency in us and, at the
-# end, the quotient of the medians per size.
+# in alternating rounds. Each client has a core (0 and 1) on which it spins, as ib_write_lat does; saker sleeps when there is nothing to do
+# (--idle sleep), is woken by the clients' doorbells, and has priority on core 0. Prints each round's typical latency in us and, at the end, the
+# quotient of the medians per size.
 #
 #   test/bench/verbs_lat.sh [ROUNDS [SIZE...]]     (5; 8 4096 65536)
 . "$(dirname "$0")/../interop/perf.inc"
@@ -13,32 +14,34 @@ rounds=${1:-5}
 iters=2000
 take_memory 600
 
-taskset -c 0 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --no-telemetry --vdev net_ring0 -- \
-    --socket "$work/s.sock" --address 0=10.6.0.1/24 --idle poll >"$work/saker.log" 2>&1 &
+chrt -f 1 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --no-telemetry --vdev net_ring0 -- \
+    --socket "$work/s.sock" --address 0=10.6.0.1/24 --idle sleep >"$work/saker.log" 2>&1 &
 pids+=($!)
 until_true 30 test -S "$work/s.sock" || fail "saker does not start"
 
 verbs() { # verbs SIZE: half a round trip, typical
-    local run=(taskset -c 1 "$build/app/saker-run" --poll yield --devices iwarp --socket "$work/s.sock" ib_write_lat -d saker0 -R -s "$1" -n $iters) n
-    "${run[@]}" >"$work/verbs.server.log" 2>&1 &
+    local run=("$build/app/saker-run" --devices iwarp --socket "$work/s.sock" ib_write_lat -d saker0 -R -s "$1" -n $iters)
+    taskset -c 1 "${run[@]}" >"$work/verbs.server.log" 2>&1 &
     local server=$!
-    for n in $(seq 50); do
-        "${run[@]}" 10.6.0.1 >"$work/verbs.log" 2>&1 && break
+    for _ in $(seq 50); do
+        taskset -c 0 "${run[@]}" 10.6.0.1 >"$work/verbs.log" 2>&1 && break
         sleep 0.1
     done
     wait $server || fail "ib_write_lat"
     awk -v s="$1" '$1 == s { print $5 }' "$work/verbs.log"
 }
 
-client() {
-    taskset -c 1 "$build/app/saker-perf" --no-pci --no-huge --no-shconf -m 64 --no-telemetry --file-prefix "vlat$$p$RANDOM" --lcores 0@1 -- \
+client() { # client CORE ARGS...
+    local core=$1
+    shift
+    "$build/app/saker-perf" --no-pci --no-huge --no-shconf -m 64 --no-telemetry --file-prefix "vlat$$p$core" --lcores "0@$core" -- \
         --client "$work/s.sock" --op write --test lat --iters $iters --rounds 1 --no-floor "$@"
 }
 native() { # native SIZE
-    client --listen --size "$1" >"$work/native.server.log" 2>&1 &
+    client 1 --listen --size "$1" >"$work/native.server.log" 2>&1 &
     local server=$!
     until_true 30 grep -q listening "$work/native.server.log" || fail "saker-perf does not listen"
-    client --connect 10.6.0.1 --size "$1" --json --quiet >"$work/native.json" 2>"$work/native.log" || fail saker-perf
+    client 0 --connect 10.6.0.1 --size "$1" --json --quiet >"$work/native.json" 2>"$work/native.log" || fail saker-perf
     wait $server
     jq -r '.p50_ns / 1000' "$work/native.json"
 }
