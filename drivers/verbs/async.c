@@ -2,6 +2,7 @@
 /* Asynchronous events: a queue per context, and the account of who fetched and acknowledged what,
  * for which the end of an object waits. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "events_priv.h"
 #include "ops_priv.h"
@@ -77,11 +78,34 @@ vb_async_purge(struct ibv_context *c, void *element)
 		free(vb_container(item, struct async, item));
 }
 
+/* Why a queue pair ended, as verbs divide it: what the peer asked for was not granted, could not
+ * be, or anything else. The names are those of the transports' reasons. */
+static enum ibv_event_type
+event_of(const char *reason)
+{
+	static const char *const refused[] = {"IW_DDP_T_STAG", "IW_DDP_T_BOUNDS", "IW_DDP_T_STREAM",
+		"IW_DDP_T_WRAP", "IW_RDMAP_STAG", "IW_RDMAP_BOUNDS", "IW_RDMAP_ACCESS",
+		"IW_RDMAP_STREAM", "IW_RDMAP_WRAP", "IW_RDMAP_CANNOT_INV", "ROF_STAG",
+		"ROF_STAG_PD", "ROF_ACCESS", "ROF_BOUNDS", "ROF_CANNOT_INVALIDATE"};
+	static const char *const wrong[] = {"IW_DDP_U_QN", "IW_DDP_U_NO_BUFFER", "IW_DDP_U_MSN",
+		"IW_DDP_U_MO", "IW_DDP_U_TOO_LONG", "IW_RDMAP_OPCODE", "IW_IRD_EXCEEDED",
+		"IW_ATOMIC_UNALIGNED", "IW_ATOMIC_OPERATION", "IW_EXT_LENGTH", "ROF_BAD_OPCODE",
+		"ROF_LENGTH", "ROF_TOO_LONG", "ROF_SEQUENCE", "ROF_ATOMIC_UNALIGNED"};
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (strcmp(reason, refused[i]) == 0)
+			return IBV_EVENT_QP_ACCESS_ERR;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (strcmp(reason, wrong[i]) == 0)
+			return IBV_EVENT_QP_REQ_ERR;
+	return IBV_EVENT_QP_FATAL;
+}
+
 void
 vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why)
 {
 	vb_qp_moved(qp, IBV_QPS_ERR);
-	vb_async_raise(qp->ex.qp_base.context, IBV_EVENT_QP_FATAL, qp);
+	vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);
 }
 
 void

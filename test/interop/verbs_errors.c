@@ -72,6 +72,22 @@ receive(struct side *s, uint32_t len)
 	return ibv_post_recv(s->id->qp, &wr, &bad);
 }
 
+/* The asynchronous event of one side's queue pair; 0 when none comes. Others' are taken away. */
+static int
+event_of(struct pair *p, const struct side *s)
+{
+	struct ibv_async_event ev;
+
+	while (pair_async(p, EVENT_MS, &ev)) {
+		bool its = ev.element.qp == s->id->qp;
+
+		ibv_ack_async_event(&ev);
+		if (its)
+			return (int)ev.event_type;
+	}
+	return 0;
+}
+
 /* ---- Cases ---- */
 
 static void
@@ -81,6 +97,8 @@ wrong_key(struct pair *p)
 
 	check(status == IBV_WC_REM_ACCESS_ERR, "a Read with a wrong key: remote access error",
 		status);
+	status = event_of(p, &p->b);
+	check(status == IBV_EVENT_QP_ACCESS_ERR, "and the peer's queue pair says so", status);
 	check(pair_ended(p, EVENT_MS), "and the connection ends on both sides", 0);
 }
 
@@ -124,6 +142,9 @@ short_receive(struct pair *p)
 	send_it(p, 8, p->a.mr->lkey);
 	status = pair_status(p->b.rcq);
 	check(status == IBV_WC_LOC_LEN_ERR, "8 bytes into 4: local length error at the receiver",
+		status);
+	status = event_of(p, &p->b);
+	check(status == IBV_EVENT_QP_REQ_ERR, "and its queue pair got an impossible request",
 		status);
 }
 
