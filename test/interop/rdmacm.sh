@@ -104,7 +104,7 @@ thousand() {
 
 datagrams() {
     [ "$device" = falcon ] || return 0
-    both "$device udaddy" b a "udaddy -p @ -c 5 -C 20" "udaddy -s 10.5.0.2 -p @ -c 5 -C 20"
+    both "$device udaddy" b a "udaddy -c 5 -C 20" "udaddy -s 10.5.0.2 -c 5 -C 20"
 }
 
 refusals() {
