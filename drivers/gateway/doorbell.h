@@ -2,8 +2,8 @@
 /*
  * The doorbell of a machine whose memory is an ivshmem-doorbell device: the other end of QEMU's
  * chardev, a server of QEMU's ivshmem protocol, version 0 (docs/specs/ivshmem-spec.txt), with saker
- * as peer SHM_BAR_PEER_SAKER and one vector. QEMU gets the memory and an eventfd, which is written to when
- * the guest writes saker's number into its Doorbell register. One thread calls all but look.
+ * as peer SHM_BAR_PEER_SAKER and one vector. QEMU gets the memory and an eventfd, which is written
+ * to when the guest writes saker's number into its Doorbell register. One thread calls all but look.
  */
 #ifndef SAKER_GATEWAY_DOORBELL_H
 #define SAKER_GATEWAY_DOORBELL_H
@@ -14,9 +14,9 @@
 
 struct gw_doorbell;
 
-/* Makes the socket at `path`, mode 0660. `memory` stays the caller's and outlives it. `wake` is told
- * of the descriptor that rings, before which of its readings it may wake somebody once, and, with
- * `on` false, that it goes. NULL with one sentence in `err`. */
+/* Makes the socket at `path`, mode 0660. `memory` stays the caller's and outlives it. `wake` is
+ * called with a descriptor that may wake somebody once more when it is readable and, with `on`
+ * false, when it goes. NULL with one sentence in `err`. */
 struct gw_doorbell *gw_doorbell_create(const char *path, int memory,
 	void (*wake)(void *arg, int fd, bool on), void *arg, char *err, size_t errlen);
 /* NULL: nothing. */

@@ -2,9 +2,9 @@
 /*
  * A switch between one wire, this saker's own engine, and for each virtual machine an engine and a
  * network card. It knows every MAC address behind it, so it learns none: what it does not know is
- * out on the wire. Each machine belongs to one VLAN; what it sends from addresses (MAC, IP, in ARP and
- * neighbour discovery) that are not its own is dropped; frames between two machines pass only if
- * both are to have peers. A tunnel is an IP address that several machines share for their Falcon
+ * out on the wire. Each machine belongs to one VLAN; what it sends from addresses (MAC, IP, in ARP
+ * and neighbour discovery) that are not its own is dropped; frames between two machines pass only
+ * if both are to have peers. A tunnel is an IP address that several machines share for their Falcon
  * packets: the switch answers for it, and knows them by their Destination Functions.
  *
  * One thread polls; ports come and go from another, which waits for a turn to pass before it frees

@@ -167,9 +167,9 @@ void eng_stop(struct eng *e);
 void eng_ports_look(struct eng *e);
 /* After all loops have returned: they may be run again. */
 void eng_restart(struct eng *e);
-/* Of an instance whose only loop another's turns by eng_poll(), and from its thread: that one goes to
- * sleep, so that clients' doorbells need a wake-up, or has slept; and whether one has rung that the
- * last turn may not have seen. */
+/* Of an instance whose only loop another's turns by eng_poll(), and from its thread: that one goes
+ * to sleep, so that clients' doorbells need a wake-up, or has slept; and whether one has rung that
+ * the last turn may not have seen. */
 void eng_sleeps(struct eng *e, bool sleeps);
 bool eng_rung(struct eng *e);
 /* Loop 0, where it sleeps, wakes once when `fd` is readable; each call makes it once more. Any

@@ -53,10 +53,10 @@ int net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu);
 /* A unicast address with its prefix length (a connected route comes with it). */
 int net_addr_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix,
 	uint64_t now);
-/* The same, of an address that somebody else on the link answers for, and that others have, too (the
- * outer address of a tunnel that several hosts behind one station share). Frames to it are taken and
- * a path may have it as its source; but nothing is announced, nobody who asks for it is answered,
- * nothing is asked in its name, and a path that leads to it leads to the link. */
+/* The same, of an address that somebody else on the link answers for, and that others have, too
+ * (the outer address of a tunnel that several hosts behind one station share). Frames to it are
+ * taken and a path may have it as its source; but nothing is announced, nobody who asks for it is
+ * answered, nothing is asked in its name, and a path that leads to it leads to the link. */
 int net_addr_share(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix);
 int net_addr_del(struct net_stack *n, int ifindex, const struct sk_addr *addr);
 /* Longest prefix wins. The gateway must be on a connected route. */

@@ -58,8 +58,8 @@ _Static_assert(sizeof(struct shm_bar) <= 4096, "one page");
 
 /*
  * The registers of either, BAR 0, 32 bits each in the machine's byte order. A guest of
- * ivshmem-doorbell is a peer with a number other than 0, which IVPosition says (it says 0 elsewhere);
- * it wakes saker, whose engine_sleeps (shm.h) is set, by a write to Doorbell.
+ * ivshmem-doorbell is a peer with a number other than 0, which IVPosition says (elsewhere it says
+ * 0); it wakes saker, whose engine_sleeps (shm.h) is set, by a write to Doorbell.
  */
 #define SHM_BAR_IVPOSITION 8
 #define SHM_BAR_DOORBELL   12

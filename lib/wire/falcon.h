@@ -67,8 +67,8 @@ wire_psp_crypt_offset(bool has_vc, unsigned inner_len)
 			 (inner_len + 4) / PSP_CRYPT_UNIT);
 }
 
-/* How Saker makes a cookie: the receiver's Destination Function (24 bits), which in the Falcon header
- * may be sealed and is missing from acknowledgements, and below it 40 random bits. */
+/* How Saker makes a cookie: the receiver's Destination Function (24 bits), which in the Falcon
+ * header may be sealed and is missing from acknowledgements, and below it 40 random bits. */
 static inline uint64_t
 wire_psp_vc(uint32_t function, uint64_t random)
 {
