@@ -35,6 +35,7 @@ name = guest
 path = $memory
 size = 64m
 slots = 4
+timeout = 60000
 doorbell = $work/bell.sock
 ip = 10.68.0.2/24
 mbufs = 2048
@@ -114,6 +115,23 @@ timeout 60 "$build/test/interop/saker_rping" "$work/saker.sock" client 10.68.0.1
 verdict $? "two clients of the host work while a guest rings all the time" "$work/server.log" "$work/client.log" "$work/hostile.log"
 wait $hostile
 verdict $? "the guest rang all the time" "$work/hostile.log"
+
+# Its heartbeats would be missed after a minute only.
+holds() { show | grep "holds"; }
+before=$(holds)
+"$build/test/interop/saker_rping" "$work/saker.sock" server 7304 1000000 4096 >"$work/server.log" 2>&1 &
+server=$!
+for _ in $(seq 100); do grep -q listening "$work/server.log" && break; sleep 0.1; done
+guest -t 60 "$build/test/interop/saker_rping ivshmem: client 10.68.0.1 7304 1000000 4096" >"$work/client.log" 2>&1 &
+client=$!
+for _ in $(seq 300); do holds | grep -q "holds  1 of" && break; sleep 0.1; done
+sleep 1
+kill -9 "$(cat "${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}/$SAKER_GUEST_NAME/pid")"
+timeout 30 tail --pid=$server -f /dev/null && for _ in $(seq 100); do [ "$(holds)" = "$before" ] && break; sleep 0.1; done
+[ "$(holds)" = "$before" ] && show | grep -q "0 timed out"
+verdict $? "the guest is killed in mid-transfer: its peer is told at once, nothing is left" "$work/server.log"
+kill $client 2>/dev/null
+wait $client 2>/dev/null
 kill -0 $saker 2>/dev/null || { echo "saker has died:"; tail -n 20 "$work/saker.log"; failed=$((failed + 1)); }
 show | grep doorbell
 exit $((failed != 0))
