@@ -10,8 +10,8 @@
     guest.py reset                    push its reset button and wait until it is up again ($SAKER_GUEST_REBOOT was set when it was booted)
     guest.py stop                     end it
 
-A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload]`: a virtio device whose other end is the vhost-user socket SOCKET.
-Without `offload` it sends whole checksums and no segments larger than the MTU. A guest without a NIC loads no drivers for one, nor siw.
+A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload][,nosiw]`: a virtio device whose other end is the vhost-user socket SOCKET.
+Without `offload` it sends whole checksums and no segments larger than the MTU. siw is loaded where a NIC is to have it.
 `ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory is FILE, as large as it is; where FILE is a socket, an ivshmem-doorbell device
 whose server listens there.
 
@@ -81,7 +81,7 @@ ulimit -l unlimited
 echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
 ip link set lo up
 [ -s /share/start ] && setsid bash /share/start > /share/start.out 2>&1 < /dev/null &
-[ -s /share/network ] && modprobe -a virtio_net ib_uverbs rdma_ucm siw && . /share/network
+. /share/network
 for port in /sys/class/virtio-ports/*; do
     [ "$(cat "$port/name")" = control ] && control=/dev/${port##*/}
 done
@@ -211,6 +211,7 @@ class Nic:
             die(f"unknown NIC kind '{kind}'")
         self.index, parts = index, rest.split(",")
         self.socket, self.mtu, self.offload, self.addresses = parts[0], 1500, False, []
+        self.siw = True
         self.mac = f"52:54:00:5a:4b:{index + 1:02x}"
         for p in parts[1:]:
             if p.startswith("mtu="):
@@ -219,6 +220,8 @@ class Nic:
                 self.mac = p[4:]
             elif p == "offload":
                 self.offload = True
+            elif p == "nosiw":
+                self.siw = False
             else:
                 self.addresses.append(p)
 
@@ -235,9 +238,11 @@ class Nic:
 
     def network(self):
         dev = f"eth{self.index}"
-        lines = [f"ip link set {dev} mtu {self.mtu} up"]
+        lines = ["modprobe -a virtio_net" + (" ib_uverbs rdma_ucm siw" if self.siw else "")]
+        lines += [f"ip link set {dev} mtu {self.mtu} up"]
         lines += [f"ip addr add {a} dev {dev}{' nodad' if ':' in a else ''}" for a in self.addresses]
-        return "\n".join(lines + [f"rdma link add siw{self.index} type siw netdev {dev}"]) + "\n"
+        lines += [f"rdma link add siw{self.index} type siw netdev {dev}"] if self.siw else []
+        return "\n".join(lines) + "\n"
 
 
 def pid():

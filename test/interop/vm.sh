@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Virtual machines with Debian's kernel use saker through ivshmem-plain devices on huge pages: unmodified programs from Debian's packages, on both
+# Virtual machines with Debian's kernel use saker through an ivshmem-plain and an ivshmem-doorbell device on huge pages: unmodified programs from Debian's packages, on both
 # devices, with programs of the host, with another saker over net_memif, and between two machines; their kernels' siw and ping over the vhost-user
 # cards meanwhile. One scribbles over its memory while others transfer. Then a machine is paused, reset and killed in mid-transfer, ten times each:
 # its peer hears of it, nothing is left behind, and the machine that comes back works.
@@ -43,9 +43,9 @@ has() { [[ " $cases " == *" $1 "* ]]; }
 case_is() { has "$1" && say "$2"; }
 folder() { echo "$guests/vm$$$1"; }
 boot() { # boot VM
-    local card=10.68.0.12/24
-    [ "$1" = db ] && card=10.68.0.13/24,mac=52:54:00:5a:4b:02
-    guest_py "$1" boot "vhost=$work/$1-card.sock,$card" "ivshmem=$huge/$1" || fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
+    local card=10.68.0.12/24 memory=$huge/web
+    [ "$1" = db ] && card=10.68.0.13/24,mac=52:54:00:5a:4b:02,nosiw memory=$work/db.bell
+    guest_py "$1" boot "vhost=$work/$1-card.sock,$card" "ivshmem=$memory" || fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
 }
 
 control() { # control LINE: what saker says
@@ -135,7 +135,7 @@ INI
 db() { # db KEY=VALUE...: the second machine is made, or made anew, with these
     control "vm del db" >/dev/null
     until_true 30 is_gone db || fail "vm del"
-    control "vm add db path=$huge/db size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" | grep -q "is there" || fail "vm add $*"
+    control "vm add db path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" | grep -q "is there" || fail "vm add $*"
 }
 is_gone() { [ -z "$(section "$1")" ]; }
 printf '[falcon]\nenabled = yes\nrnr-retry = 7\nrto-min = 10ms\nretransmits = 12\n' >"$work/wire.ini"
@@ -264,7 +264,7 @@ live() { # boots db with a program that transfers whenever the file `go` says so
     db peers=yes timeout=2000
     export SAKER_GUEST_START="
         while true; do
-            until [ -e /share/go ]; do sleep 0.1; done
+            until [ -e /share/ready ] && [ -e /share/go ]; do sleep 0.1; done
             . /share/go
             $build/app/saker-run rping -c -a ${address[host]} -p \$port -S 4096 -C 100000000
             sleep 0.2
@@ -283,15 +283,17 @@ is_as_before() { [ "$(state)" = "$before" ]; }
 act() { # act KIND
     case $1 in
     pause) guest_py db monitor stop ;;
-    reset) rm "$(folder db)/share/ready"; guest_py db monitor system_reset ;;
-    kill) kill -9 "$(cat "$(folder db)/pid")"; rm "$(folder db)/pid" ;;
+    reset) rm "$(folder db)/share/ready" && guest_py db monitor system_reset ;;
+    kill)
+        [ -z "${pid[boot]-}" ] || ends boot 300 || fail "the guest does not boot"
+        kill -9 "$(cat "$(folder db)/pid")" && rm "$(folder db)/pid"
+        ;;
     esac
 }
 back() { # back KIND: what it takes, beside time
     case $1 in
     pause) guest_py db monitor cont ;;
     kill)
-        [ -z "${pid[boot]-}" ] || ends boot 300 || fail "the guest does not boot"
         start boot boot db
         until_true 60 test -s "$(folder db)/pid" || fail "QEMU does not start"
         ;;
@@ -307,10 +309,13 @@ round() { # round KIND N
     mv "$work/go" "$(folder db)/share/go"
     until_true 120 sends db $((n + 200)) || fail "round $2 of $1: the machine does not transfer: $(cat "$(folder db)/share/start.out")"
     rm "$(folder db)/share/go"
+    echo "$EPOCHREALTIME transfers"
     act "$1"
     ends server 60
+    echo "$EPOCHREALTIME told"
     log_says server DISCONNECT || fail "round $2 of $1: the peer was not told"
     until_true 60 is_as_before || fail "round $2 of $1: $(state), and before: $before"
+    echo "$EPOCHREALTIME clean"
     back "$1"
 }
 for kind in pause reset kill; do
