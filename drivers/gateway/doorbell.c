@@ -8,6 +8,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,18 @@ listen_at(struct gw_doorbell *d)
 	return chmod(d->at.sun_path, MODE) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
+/* The same file, opened once more. A lock is one of an opened file: if QEMU had ours, the file
+ * would stay "in use by a saker" for as long as QEMU runs. */
+static int
+opened_again(int fd)
+{
+	char at[32];
+
+	snprintf(at, sizeof(at), "/proc/self/fd/%d", fd);
+	fd = open(at, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 struct gw_doorbell *
 gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd, bool on),
 	void *arg, char *err, size_t errlen)
@@ -68,13 +81,15 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 
 	if (rc == 0) {
 		*d = (struct gw_doorbell){.listen_fd = -1,
-			.memory = memory,
+			.memory = opened_again(memory),
 			.fd = -1,
 			.ring = -1,
 			.at.sun_family = AF_UNIX,
 			.wake = wake,
 			.arg = arg};
-		if (strlen(path) < sizeof(d->at.sun_path)) {
+		if (d->memory < 0) {
+			rc = d->memory;
+		} else if (strlen(path) < sizeof(d->at.sun_path)) {
 			strcpy(d->at.sun_path, path);
 			rc = listen_at(d);
 		} else {
@@ -117,6 +132,8 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 	hang_up(d);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);
+	if (d->memory >= 0)
+		close(d->memory);
 	if (d->at.sun_path[0] != '\0')
 		unlink(d->at.sun_path);
 	free(d);

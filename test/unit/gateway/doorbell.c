@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,6 +156,9 @@ Test(doorbell, qemu_gets_the_memory_and_a_bell)
 	cr_assert_eq(fstat(memory, &ours), 0);
 	cr_assert_eq(fstat(q.memory, &theirs), 0);
 	cr_assert_eq(ours.st_ino, theirs.st_ino);
+	/* A saker that comes back while QEMU runs locks the file again. */
+	cr_assert_eq(flock(memory, LOCK_EX | LOCK_NB), 0);
+	cr_assert_eq(flock(q.memory, LOCK_EX | LOCK_NB), -1, "QEMU has our lock");
 	cr_assert(look().connected);
 	cr_assert_eq(woken.on, 1, "it may wake from the start");
 	gw_doorbell_tend(d);
@@ -254,16 +258,17 @@ Test(doorbell, a_machine_that_comes_back_has_a_bell_of_its_own)
 
 Test(doorbell, a_socket_that_cannot_be_made_is_named)
 {
+	int memory = memfd_create("memory", MFD_CLOEXEC);
 	char err[256], lengthy[256];
 
-	cr_assert_null(gw_doorbell_create("/nowhere/x", 0, wake, NULL, err, sizeof(err)));
+	cr_assert_null(gw_doorbell_create("/nowhere/x", memory, wake, NULL, err, sizeof(err)));
 	cr_assert_not_null(strstr(err, "/nowhere/x"));
 	memset(lengthy, 'x', sizeof(lengthy));
 	lengthy[200] = '\0';
-	cr_assert_null(gw_doorbell_create(lengthy, 0, wake, NULL, err, sizeof(err)));
+	cr_assert_null(gw_doorbell_create(lengthy, memory, wake, NULL, err, sizeof(err)));
 	/* What is somebody's stays. */
-	server(memfd_create("memory", MFD_CLOEXEC));
-	cr_assert_null(gw_doorbell_create(path, 0, wake, NULL, err, sizeof(err)));
+	server(memory);
+	cr_assert_null(gw_doorbell_create(path, memory, wake, NULL, err, sizeof(err)));
 	cr_assert_eq(access(path, F_OK), 0);
 	gw_doorbell_destroy(d);
 }
