@@ -135,7 +135,8 @@ INI
 db() { # db KEY=VALUE...: the second machine is made, or made anew, with these
     control "vm del db" >/dev/null
     until_true 30 is_gone db || fail "vm del"
-    control "vm add db path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" | grep -q "is there" || fail "vm add $*"
+    control "vm add db path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" >"$work/add.log"
+    grep -q "is there" "$work/add.log" || fail "vm add $*"
 }
 is_gone() { [ -z "$(section "$1")" ]; }
 printf '[falcon]\nenabled = yes\nrnr-retry = 7\nrto-min = 10ms\nretransmits = 12\n' >"$work/wire.ini"
@@ -174,7 +175,6 @@ if case_is perftest "perftest"; then
         device=${device%:*}
         how=run_late
         pairs host web "${perf[@]}"
-        pairs web host "${perf[@]}"
         pairs wire web "${perf[@]}"
         pairs db web "${perf[@]}"
     done
