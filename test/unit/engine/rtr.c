@@ -109,7 +109,7 @@ initiate(const struct row *r)
 	neg.conn.taken = 24;
 	raw_send(&neg.conn, buf, frame(buf, true, r), RAW_MSS);
 	cr_assert_eq(neg_event(r->name, SAKER_EV_ESTABLISHED).cm.rtr, r->rtr, "%s", r->name);
-	cr_assert_eq(neg_take(ulpdu), r->len, "%s", r->name);
+	cr_assert_eq((uint32_t)neg_take(ulpdu), r->len, "%s", r->name);
 	cr_assert_eq(ulpdu[1] & 15, r->opcode, "%s: opcode %u first", r->name, ulpdu[1] & 15);
 	expect_work(r->name, send ? 2 : 1);
 	if (read) { /* it asks for nothing, and is answered by nothing */
