@@ -30,6 +30,7 @@ static const struct row rows[] = {
 	{"saker", "name", KIND_TEXT, AT(eng.name), 0, SHM_NAME_MAX},
 	{"saker", "socket", KIND_TEXT, AT(socket), 0, PATH_LEN},
 	{"saker", "idle", KIND_IDLE, AT(eng.idle), 0, 0},
+	{"saker", "sleep-after", KIND_U32, AT(eng.sleep_after), 0, 1u << 30},
 	{"saker", "loops", KIND_UINT, AT(eng.nloops), 1, ENG_MAX_LCORES},
 	{"saker", "transports", KIND_UINT, AT(eng.ntransports), 1, ENG_MAX_TRANSPORTS},
 	{"saker", "stages", KIND_UINT, AT(eng.nstages), 1, ENG_MAX_STAGES},

@@ -38,6 +38,7 @@ eng_config_default(struct eng_config *cfg)
 		.ntransports = 1,
 		.nstages = 1,
 		.idle = ENG_IDLE_POLL,
+		.sleep_after = 1024,
 		.limits = {.clients = 64,
 			.qps = 16384,
 			.cqs = 16384,

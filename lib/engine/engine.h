@@ -105,6 +105,7 @@ struct eng_config {
 	unsigned ntransports, transport_loop[ENG_MAX_TRANSPORTS];
 	unsigned nstages, stage_loop[ENG_MAX_STAGES];
 	enum eng_idle idle;
+	uint32_t sleep_after; /* turns without work before a loop of ENG_IDLE_SLEEP sleeps */
 	struct eng_limits limits;
 	struct tcp_config tcp;
 	/* A responder that agreed on no ready-to-receive message holds its send queue for so long

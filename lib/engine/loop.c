@@ -19,7 +19,6 @@
 
 #define CONTROL_EVERY 16     /* turns: commands can wait a little, the data path cannot */
 #define YIELD_AFTER   64     /* empty turns */
-#define SLEEP_AFTER   1024   /* empty turns */
 #define NAP_MIN_NS    50000u /* a port without interrupts is looked at so often */
 #define NAP_MAX_NS    1000000u
 
@@ -239,7 +238,7 @@ eng_run(struct eng *e, unsigned k)
 		if (work) {
 			empty = 0;
 			nap_ns = NAP_MIN_NS;
-		} else if (++empty > SLEEP_AFTER && e->cfg.idle == ENG_IDLE_SLEEP) {
+		} else if (++empty > e->cfg.sleep_after && e->cfg.idle == ENG_IDLE_SLEEP) {
 			work = nap(l, nap_ns);
 			nap_ns = SK_MIN(nap_ns * 2, (uint64_t)NAP_MAX_NS);
 		} else if (empty > YIELD_AFTER && e->cfg.idle != ENG_IDLE_POLL) {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # What the words of verbs cost: ib_write_lat under saker-run against saker-perf --client, both between two clients of one saker over its loop port,
-# in alternating rounds. Each client has a core (0 and 1) on which it spins, as ib_write_lat does; saker sleeps when there is nothing to do
-# (--idle sleep), is woken by the clients' doorbells, and has priority on core 0. Prints each round's typical latency in us and, at the end, the
-# quotient of the medians per size.
+# in alternating rounds. Each client has a core (0 and 1) on which it spins, as ib_write_lat does; saker sleeps as soon as there is nothing to do
+# (idle = sleep, sleep-after = 0), is woken by the clients' doorbells, and has priority on core 0. Prints each round's typical latency in us and,
+# at the end, the quotient of the medians per size.
 #
 #   test/bench/verbs_lat.sh [ROUNDS [SIZE...]]     (5; 8 4096 65536)
 . "$(dirname "$0")/../interop/perf.inc"
@@ -14,18 +14,25 @@ rounds=${1:-5}
 iters=2000
 take_memory 600
 
-chrt -f 1 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --no-telemetry --vdev net_ring0 -- \
-    --socket "$work/s.sock" --address 0=10.6.0.1/24 --idle sleep >"$work/saker.log" 2>&1 &
+printf '[saker]\nidle = sleep\nsleep-after = 0\n' >"$work/saker.ini"
+chrt -f 1 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --vdev net_ring0 -- \
+    --socket "$work/s.sock" --address 0=10.6.0.1/24 --config "$work/saker.ini" >"$work/saker.log" 2>&1 &
 pids+=($!)
 until_true 30 test -S "$work/s.sock" || fail "saker does not start"
 
+listens() { [ "$(test/interop/telemetry.py "/var/run/dpdk/vlat$$/dpdk_telemetry.v2" /saker/info | jq .listeners)" -gt 0 ]; }
+
 verbs() { # verbs SIZE: half a round trip, typical
     local run=("$build/app/saker-run" --devices iwarp --socket "$work/s.sock" ib_write_lat -d saker0 -R -s "$1" -n $iters)
-    taskset -c 1 "${run[@]}" >"$work/verbs.server.log" 2>&1 &
-    local server=$!
-    for _ in $(seq 50); do
+    local server
+    # perftest's server tells the client to connect and only then listens for that; a client that was refused has had its turn.
+    for _ in $(seq 20); do
+        taskset -c 1 "${run[@]}" >"$work/verbs.server.log" 2>&1 &
+        server=$!
+        until_true 30 listens || fail "ib_write_lat does not listen"
         taskset -c 0 "${run[@]}" 10.6.0.1 >"$work/verbs.log" 2>&1 && break
-        sleep 0.1
+        kill $server
+        wait $server
     done
     wait $server || fail "ib_write_lat"
     awk -v s="$1" '$1 == s { print $5 }' "$work/verbs.log"
@@ -51,7 +58,7 @@ echo "size  round  ib_write_lat  saker-perf   [us]"
 for size in "${sizes[@]}"; do
     : >"$work/v" >"$work/n"
     for r in $(seq "$rounds"); do
-        v=$(verbs "$size") n=$(native "$size")
+        v=$(verbs "$size") && n=$(native "$size") || exit 1
         echo "$v" >>"$work/v"
         echo "$n" >>"$work/n"
         echo "$size  $r  $v  $n"

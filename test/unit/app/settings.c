@@ -347,6 +347,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 #undef SAME
 	cr_assert_str_eq(s.eng.tcp.cc, plain.eng.tcp.cc);
 	cr_assert_eq(s.eng.idle, plain.eng.idle);
+	cr_assert_eq(s.eng.sleep_after, plain.eng.sleep_after);
 	cr_assert_eq(s.eng.mpa_revision, plain.eng.mpa_revision);
 	cr_assert_eq(s.eng.port_min, plain.eng.port_min);
 }
