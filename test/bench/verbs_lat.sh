@@ -15,10 +15,11 @@ iters=2000
 take_memory 600
 
 printf '[saker]\nidle = sleep\nsleep-after = 0\n' >"$work/saker.ini"
-chrt -f 1 "$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --vdev net_ring0 -- \
+"$build/app/saker" --lcores 0@0 --no-pci "${memory[@]}" --file-prefix "vlat$$" --vdev net_ring0 -- \
     --socket "$work/s.sock" --address 0=10.6.0.1/24 --config "$work/saker.ini" >"$work/saker.log" 2>&1 &
 pids+=($!)
 until_true 30 test -S "$work/s.sock" || fail "saker does not start"
+chrt -f -p 1 "${pids[0]}" || fail "no priority for saker: not root?"
 
 listens() { [ "$(test/interop/telemetry.py "/var/run/dpdk/vlat$$/dpdk_telemetry.v2" /saker/info | jq .listeners)" -gt 0 ]; }
 
