@@ -53,7 +53,9 @@ file_open(
 	if (st.st_size != 0 && (uint64_t)st.st_size != cfg->size)
 		return REFUSE("%s has %llu bytes, not %llu: remove it first", cfg->path,
 			(unsigned long long)st.st_size, (unsigned long long)cfg->size);
-	if (st.st_size == 0 && ftruncate(b->fd, (off_t)cfg->size) < 0)
+	/* A new file, which QEMU's group is to open: not what the umask has left of its mode. */
+	if (st.st_size == 0 &&
+		(ftruncate(b->fd, (off_t)cfg->size) < 0 || fchmod(b->fd, FILE_MODE) < 0))
 		return REFUSE("%s cannot become %llu bytes: %s", cfg->path,
 			(unsigned long long)cfg->size, strerror(errno));
 	*page = (uint64_t)st.st_blksize > PAGE ? (uint64_t)st.st_blksize : PAGE;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <rte_bus_vdev.h>
 #include <rte_eth_ring.h>
@@ -13,6 +14,7 @@
 #include <rte_ring.h>
 
 #define DESCRIPTORS 1024
+#define SOCKET_MODE 0660
 
 #define REFUSE(rc, ...) (snprintf(err, errlen, __VA_ARGS__), (rc))
 
@@ -104,6 +106,7 @@ gw_nic_make(struct gw *g, struct gw_nic *n, const char *socket, bool *multi_seg,
 	size_t errlen)
 {
 	char args[GW_PATH_MAX + 32];
+	int rc;
 
 	n->port = -1;
 	snprintf(n->name, sizeof(n->name), "net_vhost_gw%u", ++g->made);
@@ -113,7 +116,11 @@ gw_nic_make(struct gw *g, struct gw_nic *n, const char *socket, bool *multi_seg,
 	n->made = true;
 	if (rte_eth_dev_get_port_by_name(n->name, &n->device) != 0)
 		return REFUSE(-ENODEV, "the vhost-user port at %s is not there", socket);
-	return gw_device_start(g, n->device, multi_seg, err, errlen);
+	rc = gw_device_start(g, n->device, multi_seg, err, errlen);
+	/* QEMU's group is to connect, whatever the umask. */
+	if (rc == 0 && chmod(socket, SOCKET_MODE) < 0)
+		rc = REFUSE(-errno, "the socket %s: %s", socket, strerror(errno));
+	return rc;
 }
 
 void

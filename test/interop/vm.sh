@@ -164,6 +164,7 @@ if case_is devices "devices"; then
     at web 60 "run ibv_devinfo" >"$work/devinfo.log" || fail ibv_devinfo
     for d in $devices; do grep -q "hca_id:[[:space:]]*$d" "$work/devinfo.log" || fail "no $d in the guest"; done
     [ "$(grep -c PORT_ACTIVE "$work/devinfo.log")" = 2 ] || fail "a port is not active"
+    [ "$(stat -c %a "$huge/web" "$work/web-card.sock" | sort -u)" = 660 ] || fail "QEMU's group may not open what it needs"
 fi
 
 bytes=("rping ROLE(-s|-c) -V -a TO -p PORT -C 20 -S 1000" "$interop/verbs_peer ROLE(listen|connect) TO PORT quick")

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -236,6 +237,18 @@ Test(bar, a_file_that_is_cut_ends_its_machine_alone)
 	/* The engine may have noticed first. */
 	while (!rig_look(&r).dead)
 		sched_yield();
+	rig_end(&r);
+}
+
+Test(bar, the_group_may_open_a_new_file_whatever_the_umask)
+{
+	struct stat st;
+	mode_t before = umask(077);
+
+	rig_start(&r);
+	umask(before);
+	cr_assert_eq(stat(r.path, &st), 0);
+	cr_assert_eq(st.st_mode & 0777, 0660);
 	rig_end(&r);
 }
 
