@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Virtual machines with Debian's kernel use saker through an ivshmem-plain and an ivshmem-doorbell device on huge pages: unmodified programs from Debian's packages, on both
-# devices, with programs of the host, with another saker over net_memif, and between two machines; their kernels' siw and ping over the vhost-user
-# cards meanwhile. One scribbles over its memory while others transfer. Then a machine is paused, reset and killed in mid-transfer, ten times each:
-# its peer hears of it, nothing is left behind, and the machine that comes back works. All of it takes seven to ten minutes on two cores.
+# Virtual machines with Debian's kernel use saker through an ivshmem-plain and an ivshmem-doorbell device on huge pages: unmodified programs from
+# Debian's packages, on both devices, with programs of the host, with another saker over net_memif, and between two machines; their kernels' siw and
+# ping over the vhost-user cards meanwhile. One scribbles over its memory while others transfer. Then a machine is paused, reset and killed in
+# mid-transfer, ten times each: its peer hears of it, nothing is left behind, and the machine that comes back works. All of it takes seven to ten
+# minutes on two cores.
 #
 #   test/interop/vm.sh [CASE...]      devices rping perftest siw hostile pause reset kill; all of them
 . "$(dirname "$0")/common.sh"
