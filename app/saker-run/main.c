@@ -7,19 +7,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "../../lib/client/client_priv.h"
+#include "../../lib/client/saker.h"
 
-#define DEFAULT_SOCKET "/run/saker/saker.sock"
-#define MACHINE        "ivshmem:" /* behind a virtual machine's device: saker_open() has the rest */
-#define EXIT_CANNOT    126        /* as a shell says: found, and could not be run */
+#define EXIT_CANNOT    126 /* as a shell says: found, and could not be run */
 #define EXIT_NOT_FOUND 127
 
 struct option_row {
@@ -31,7 +26,8 @@ struct option_row {
 
 static const struct option_row rows[] = {
 	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
-		"the saker to attach to (" DEFAULT_SOCKET ", else a virtual machine's ivshmem:)"},
+		"the saker to attach to (" SHM_SOCKET_DEFAULT
+		", else a virtual machine's ivshmem:)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
 		"which devices the program sees: iwarp, falcon (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
@@ -58,21 +54,6 @@ usage(FILE *out)
 			rows[i].arg != NULL ? rows[i].arg : "", rows[i].help);
 }
 
-/* Whether somebody accepts at the socket. */
-static bool
-saker_answers(const char *path)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
-
-	if (fd < 0 || strlen(path) >= sizeof(un.sun_path))
-		return false;
-	strcpy(un.sun_path, path);
-	rc = connect(fd, (const struct sockaddr *)&un, sizeof(un));
-	close(fd);
-	return rc == 0;
-}
-
 /* The library stands before whatever else is preloaded. */
 static int
 preload(const char *library)
@@ -91,25 +72,6 @@ preload(const char *library)
 	rc = setenv("LD_PRELOAD", list, 1);
 	free(list);
 	return rc;
-}
-
-/* Whether the program will find a saker where it looks, which is said here once instead of by a
- * program that finds no device: at the socket, or, where none was named, behind the machine. */
-static bool
-saker_is_there(void)
-{
-	const char *socket = getenv("SAKER_SOCKET");
-	char path[CL_PATH];
-	bool there;
-
-	if (socket != NULL && strncmp(socket, MACHINE, sizeof(MACHINE) - 1) == 0)
-		return true;
-	there = saker_answers(socket != NULL ? socket : DEFAULT_SOCKET) ||
-		(socket == NULL && cl_bar_find(NULL, path) == 0);
-	if (!there)
-		fprintf(stderr, "saker-run: no saker answers at %s\n",
-			socket != NULL ? socket : DEFAULT_SOCKET);
-	return there;
 }
 
 /* Where it was installed, or, in the tree, built: beside this program. */
@@ -178,8 +140,11 @@ main(int argc, char **argv)
 	rc = options(argc, argv, library);
 	if (rc != 0)
 		return rc - 1;
-	if (!saker_is_there())
+	/* Said here, once, instead of by a program that finds no device. */
+	if (saker_look(NULL) < 0) {
+		fprintf(stderr, "saker-run: %s\n", saker_error());
 		return EXIT_CANNOT;
+	}
 	if (preload(library) < 0)
 		return EXIT_CANNOT;
 	execvp(argv[optind], argv + optind);

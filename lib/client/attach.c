@@ -169,40 +169,78 @@ open_socket(const char *socket, const char *name, struct saker **out)
 	return 0;
 }
 
-/* "ivshmem:" and then nothing, a PCI device, or the path of a memory file. */
-static int
-open_bar(const char *where, const char *name, struct saker **out)
+/* Behind `where` there is a machine's device: what follows "ivshmem:", or NULL. */
+static const char *
+machine_of(const char *where)
 {
-	char path[CL_PATH];
-	int rc = 0;
+	static const char bar[] = "ivshmem:";
 
-	if (where[0] == '\0')
-		rc = cl_bar_find(NULL, path);
-	else if (snprintf(path, sizeof(path),
-			 where[0] == '/' ? "%s" : CL_PCI_DEVICES "/%s/resource2",
-			 where) >= (int)sizeof(path))
-		rc = cl_fail(-ENAMETOOLONG, "the path %s is too long", where);
-	return rc < 0 ? rc : cl_bar_open(path, name, out);
+	return strncmp(where, bar, sizeof(bar) - 1) == 0 ? where + sizeof(bar) - 1 : NULL;
+}
+
+/* Nothing, a PCI device, or the path of a memory file. */
+static int
+bar_path(const char *machine, char path[CL_PATH])
+{
+	if (machine[0] == '\0')
+		return cl_bar_find(NULL, path);
+	if (snprintf(path, CL_PATH, machine[0] == '/' ? "%s" : CL_PCI_DEVICES "/%s/resource2",
+		    machine) >= CL_PATH)
+		return cl_fail(-ENAMETOOLONG, "the path %s is too long", machine);
+	return 0;
+}
+
+/* No saker here: then this may be a machine that has one behind it. 0 with the path, or -errno. */
+static int
+machine_instead(int rc, char path[CL_PATH])
+{
+	if (rc != -ENOENT && rc != -ECONNREFUSED)
+		return rc;
+	if (cl_bar_find(NULL, path) == 0)
+		return 0;
+	return cl_fail(rc, "no saker answers at %s, and this machine has no ivshmem device",
+		SHM_SOCKET_DEFAULT);
 }
 
 int
 saker_open(const char *socket, const char *name, struct saker **out)
 {
-	static const char bar[] = "ivshmem:";
+	const char *where = socket != NULL ? socket : getenv("SAKER_SOCKET");
+	const char *machine = where != NULL ? machine_of(where) : NULL;
 	char path[CL_PATH];
 	int rc;
 
-	if (socket == NULL)
-		socket = getenv("SAKER_SOCKET");
-	if (socket != NULL && strncmp(socket, bar, sizeof(bar) - 1) == 0)
-		return open_bar(socket + sizeof(bar) - 1, name, out);
-	if (socket != NULL)
-		return open_socket(socket, name, out);
-	rc = open_socket(SHM_SOCKET_DEFAULT, name, out);
-	/* No saker here: then this may be a machine that has one behind it. */
-	if ((rc == -ENOENT || rc == -ECONNREFUSED) && cl_bar_find(NULL, path) == 0)
-		return cl_bar_open(path, name, out);
-	return rc;
+	if (machine != NULL) {
+		rc = bar_path(machine, path);
+		return rc < 0 ? rc : cl_bar_open(path, name, out);
+	}
+	rc = open_socket(where != NULL ? where : SHM_SOCKET_DEFAULT, name, out);
+	if (rc == 0 || where != NULL)
+		return rc;
+	rc = machine_instead(rc, path);
+	return rc < 0 ? rc : cl_bar_open(path, name, out);
+}
+
+int
+saker_look(const char *socket)
+{
+	const char *where = socket != NULL ? socket : getenv("SAKER_SOCKET");
+	const char *machine = where != NULL ? machine_of(where) : NULL;
+	char path[CL_PATH];
+	int rc;
+
+	if (machine != NULL) {
+		rc = bar_path(machine, path);
+		return rc < 0 || access(path, R_OK | W_OK) == 0
+			       ? rc
+			       : cl_fail(-errno, "%s: %s", path, strerror(errno));
+	}
+	rc = sock_connect(where != NULL ? where : SHM_SOCKET_DEFAULT);
+	if (rc >= 0) {
+		close(rc);
+		return 0;
+	}
+	return where != NULL ? rc : machine_instead(rc, path);
 }
 
 int

@@ -50,6 +50,8 @@ const char *saker_error(void);
  * the device is looked for, too. `name` is what the engine calls the program. Such an attachment
  * has a thread of its own for its heartbeat. */
 int saker_open(const char *socket, const char *name, struct saker **out);
+/* Whether somebody is where saker_open() would look; nothing is attached. 0 or -errno. */
+int saker_look(const char *socket);
 /* A flat region: `base` maps `size` bytes whose header the engine has written. No descriptors, no
  * wake-ups. `idle` (may be NULL) is called while a command waits for its reply: a program with the
  * engine in the same thread drives it there. */

@@ -3,8 +3,11 @@
 #include <criterion/criterion.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "fake_sock.h"
@@ -60,6 +63,30 @@ Test(client_sock, nobody_there_is_said_with_the_path)
 	memset(path, 'a', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
 	cr_assert_eq(saker_open(path, NULL, &s), -ENAMETOOLONG);
+}
+
+Test(client_sock, a_look_attaches_nothing)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char dir[] = "/tmp/saker-look.XXXXXX", bar[64];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/sock", dir);
+	snprintf(bar, sizeof(bar), "ivshmem:%s/sock", dir);
+	cr_assert_eq(saker_look(un.sun_path), -ENOENT);
+	cr_assert_not_null(strstr(saker_error(), un.sun_path));
+	cr_assert_eq(saker_look(bar), -ENOENT);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	cr_assert_eq(saker_look(un.sun_path), -ECONNREFUSED);
+	cr_assert_eq(
+		saker_look(bar), 0); /* there is something: what it is saker_open() finds out */
+	cr_assert_eq(listen(fd, 1), 0);
+	setenv("SAKER_SOCKET", un.sun_path, 1);
+	cr_assert_eq(saker_look(NULL), 0);
+	close(fd);
+	unlink(un.sun_path);
+	rmdir(dir);
 }
 
 Test(client_sock, a_refused_hello_is_the_engines_sentence)
