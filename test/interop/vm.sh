@@ -188,6 +188,7 @@ if case_is perftest "perftest"; then
         device=${device%:*}
         how=run_late
         pairs host web "${perf[@]}"
+        pairs web host "${perf[@]}"
         pairs wire web "${perf[@]}"
         pairs db web "${perf[@]}"
     done
