@@ -23,24 +23,6 @@ static struct {
 	bool tending, stop; /* stop: atomic */
 } state;
 
-static bool
-hook(void *arg, uint64_t now)
-{
-	return gw_poll(arg, now);
-}
-
-static void
-sleeps(void *arg, bool on)
-{
-	gw_sleeps(arg, on);
-}
-
-static bool
-rung(void *arg)
-{
-	return gw_rung(arg);
-}
-
 /* The host's engine is there before the first machine, and as long as somebody tends. */
 static int
 wake(void *arg, int fd, bool on)
@@ -114,10 +96,7 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 			return -EINVAL;
 		c->ports[port].port_id = gw_host_port(state.g, mac);
 	}
-	c->hook = hook;
-	c->hook_sleep = sleeps;
-	c->hook_rung = rung;
-	c->hook_arg = state.g;
+	gw_hook(state.g, c);
 	port = port_of(c, gw_host_port(state.g, mac));
 	if (port < 0)
 		return 0;

@@ -147,9 +147,17 @@ gw_poll(struct gw *g, uint64_t now)
 	return work;
 }
 
-void
-gw_sleeps(struct gw *g, bool sleeps)
+static bool
+hook(void *arg, uint64_t now)
 {
+	return gw_poll(arg, now);
+}
+
+static void
+hook_sleep(void *arg, bool sleeps)
+{
+	struct gw *g = arg;
+
 	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
 		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
 
@@ -158,9 +166,11 @@ gw_sleeps(struct gw *g, bool sleeps)
 	}
 }
 
-bool
-gw_rung(struct gw *g)
+static bool
+hook_rung(void *arg)
 {
+	struct gw *g = arg;
+
 	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
 		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
 
@@ -168,6 +178,15 @@ gw_rung(struct gw *g)
 			return true;
 	}
 	return false;
+}
+
+void
+gw_hook(struct gw *g, struct eng_config *c)
+{
+	c->hook = hook;
+	c->hook_sleep = hook_sleep;
+	c->hook_rung = hook_rung;
+	c->hook_arg = g;
 }
 
 /* ---- Machines ---- */

@@ -44,11 +44,9 @@ void gw_destroy(struct gw *g);
 uint16_t gw_host_port(const struct gw *g, uint8_t mac[6]);
 
 bool gw_poll(struct gw *g, uint64_t now);
+/* The engine that `c` is for polls in its loop 0, and sleeps only when no machine has rung. */
+void gw_hook(struct gw *g, struct eng_config *c);
 void gw_tend(struct gw *g, uint64_t now);
-/* Between two polls, as eng_sleeps() and eng_rung() for all machines. */
-void gw_sleeps(struct gw *g, bool sleeps);
-bool gw_rung(struct gw *g);
-
 struct gw_prefix {
 	struct sk_addr addr;
 	unsigned len; /* bits, of the address's own family */

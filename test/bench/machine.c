@@ -70,12 +70,6 @@ attend(void *arg)
 	return NULL;
 }
 
-static bool
-hook(void *arg, uint64_t now)
-{
-	return gw_poll(arg, now);
-}
-
 static void
 config(struct eng_config *c, uint16_t port, const char *addr)
 {
@@ -123,8 +117,7 @@ engine_and_machine(const char *path)
 	if (gw == NULL)
 		die(err);
 	c.ports[0].port_id = gw_host_port(gw, c.ports[0].mac);
-	c.hook = hook;
-	c.hook_arg = gw;
+	gw_hook(gw, &c);
 	eng[0] = eng_create(&c, err, sizeof(err));
 	snprintf(line, sizeof(line), "add m path=%s size=16m slots=1 ip=10.0.0.1/24 qps=16", path);
 	if (eng[0] == NULL || gw_command(gw, line, stderr) != 0)

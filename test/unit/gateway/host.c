@@ -10,30 +10,13 @@
 #include <criterion/criterion.h>
 #include <rte_ethdev.h>
 
+#include "../../../drivers/gateway/gateway_priv.h"
 #include "../../../lib/engine/mbuf_priv.h"
 #include "../../../lib/wire/wire.h"
 
 #define HOST_HOME (8u << 20)
 
 struct host host;
-
-static bool
-hook(void *arg, uint64_t now)
-{
-	return gw_poll(arg, now);
-}
-
-static void
-sleeps(void *arg, bool on)
-{
-	gw_sleeps(arg, on);
-}
-
-static bool
-rung(void *arg)
-{
-	return gw_rung(arg);
-}
 
 static int
 wake(void *arg, int fd, bool on)
@@ -122,10 +105,7 @@ host_start(void (*tweak)(struct eng_config *cfg))
 	c->ports[0].port_id = gw_host_port(host.g, c->ports[0].mac);
 	c->ifs[0] = (struct eng_if_config){
 		.vlan = ETH_NO_VLAN, .addr = pair_addr(HOST_ADDR), .prefix = 24};
-	c->hook = hook;
-	c->hook_sleep = sleeps;
-	c->hook_rung = rung;
-	c->hook_arg = host.g;
+	gw_hook(host.g, c);
 	host.e = eng_create(c, err, sizeof(err));
 	cr_assert_not_null(host.e, "%s", err);
 	host.home = aligned_alloc(4096, HOST_HOME);
@@ -171,6 +151,22 @@ host_counted(const char *reason)
 	if (at != NULL)
 		cr_assert_eq(sscanf(at + strlen(word), "%llu", &n), 1);
 	return n;
+}
+
+struct gw_vm *
+host_machine(const char *name)
+{
+	for (unsigned i = 0; i < GW_VMS; i++)
+		if (host.g->vms[i] != NULL && strcmp(host.g->vms[i]->cfg.name, name) == 0)
+			return host.g->vms[i];
+	cr_assert_fail("no machine %s", name);
+	return NULL;
+}
+
+uint64_t
+vm_counted(const char *name, const char *layer, const char *reason)
+{
+	return pair_counter(host_machine(name)->e, layer, reason);
 }
 
 static struct rig

@@ -36,6 +36,11 @@ char *host_say(const char *line, int *rc);
 /* What `vm show` says the switch has counted under that name. */
 unsigned long long host_counted(const char *reason);
 
+/* The gateway's part of a machine: gateway_priv.h. */
+struct gw_vm *host_machine(const char *name);
+/* What its engine has counted. */
+uint64_t vm_counted(const char *name, const char *layer, const char *reason);
+
 /* A machine with 16 MiB, two slots, 8 QPs and MRs; `keys` come behind. */
 struct rig vm_add(const char *name, const char *keys);
 /* Waits until nothing is left of it. */

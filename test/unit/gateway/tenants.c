@@ -26,22 +26,6 @@ static struct {
 	struct prog one, two, far[2]; /* far: the host's program, with a QP for either machine */
 } t;
 
-static struct gw_vm *
-machine(const char *name)
-{
-	for (unsigned i = 0; i < GW_VMS; i++)
-		if (host.g->vms[i] != NULL && strcmp(host.g->vms[i]->cfg.name, name) == 0)
-			return host.g->vms[i];
-	cr_assert_fail("no machine %s", name);
-	return NULL;
-}
-
-static uint64_t
-counts(const char *name, const char *reason)
-{
-	return pair_counter(machine(name)->e, "eng", reason);
-}
-
 static int
 more_qps(struct prog *p, struct saker_qp **qp)
 {
@@ -126,9 +110,9 @@ Test(tenants, a_doorbell_for_anothers_qp_rings_nowhere)
 	for (uint32_t i = 0; i < 100; i++)
 		while (!cl_ring(t.one.s, 0, i < 50 ? qp->handle : i * 0x01234567u))
 			;
-	while (counts("one", "ENG_BAD_DOORBELL") < 100)
+	while (vm_counted("one", "eng", "ENG_BAD_DOORBELL") < 100)
 		saker_wait(t.one.s, 1);
-	cr_assert_eq(counts("two", "ENG_BAD_DOORBELL"), 0);
+	cr_assert_eq(vm_counted("two", "eng", "ENG_BAD_DOORBELL"), 0);
 	two_works();
 	end();
 }
@@ -145,7 +129,7 @@ Test(tenants, a_command_about_anothers_object_is_refused_and_counted)
 	uint64_t bad;
 
 	start();
-	bad = counts("one", "ENG_BAD_COMMAND");
+	bad = vm_counted("one", "eng", "ENG_BAD_COMMAND");
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(more_qps(&t.two, &qp), 0);
 		cr_assert_eq(saker_cq_create(t.two.s, 4, NULL, &cq), 0);
@@ -158,9 +142,9 @@ Test(tenants, a_command_about_anothers_object_is_refused_and_counted)
 	handle[3] = pd->obj.handle;
 	for (unsigned i = 0; i < 4; i++) {
 		cr_assert_lt(cl_command_handle(t.one.s, ops[i], handle[i]), 0, "op %u", ops[i]);
-		cr_assert_eq(counts("one", "ENG_BAD_COMMAND"), bad + i + 1, "op %u", ops[i]);
+		cr_assert_eq(vm_counted("one", "eng", "ENG_BAD_COMMAND"), bad + i + 1, "op %u", ops[i]);
 	}
-	cr_assert_eq(counts("two", "ENG_BAD_COMMAND"), 0);
+	cr_assert_eq(vm_counted("two", "eng", "ENG_BAD_COMMAND"), 0);
 	two_works();
 	end();
 }
@@ -201,7 +185,7 @@ Test(tenants, a_region_beyond_the_slot_is_refused)
 	uint64_t bad;
 
 	start();
-	bad = counts("one", "ENG_BAD_COMMAND");
+	bad = vm_counted("one", "eng", "ENG_BAD_COMMAND");
 	m.body.mr.pd = t.one.pd->obj.handle;
 	m.body.mr.len = 4096;
 	m.body.mr.extents[0] = (struct shm_extent){
@@ -219,7 +203,7 @@ Test(tenants, a_region_beyond_the_slot_is_refused)
 		.nextents = 1,
 		.extents = {{.region = SHM_HOME + 1, .offset = 0, .len = 4096}}};
 	cr_assert_lt(cl_command(t.one.s, &m, SHM_MR_CREATE), 0);
-	cr_assert_eq(counts("one", "ENG_BAD_COMMAND"), bad + 3);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_BAD_COMMAND"), bad + 3);
 	two_works();
 	end();
 }
@@ -243,7 +227,7 @@ Test(tenants, the_quota_of_qps_holds_and_is_named)
 		cr_assert_eq(more_qps(&t.one, &qp), 0, "%u: %s", i, saker_error());
 	cr_assert_eq(more_qps(&t.one, &qp), -EDQUOT);
 	sentence_has("no more than 8", "QPs");
-	cr_assert_eq(counts("one", "ENG_QUOTA"), 1);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_QUOTA"), 1);
 	/* A second program does not get round it, */
 	memset(&other, 0, sizeof(other));
 	cr_assert_eq(saker_open(t.a.where, "other", &other.s), 0, "%s", saker_error());
@@ -251,7 +235,7 @@ Test(tenants, the_quota_of_qps_holds_and_is_named)
 	cr_assert_eq(saker_cq_create(other.s, 4, NULL, &other.cq), 0);
 	cr_assert_eq(more_qps(&other, &qp), -ENOSPC);
 	sentence_has("no more than 8", "QPs");
-	cr_assert_eq(counts("one", "ENG_QUOTA"), 2);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_QUOTA"), 2);
 	prog_close(&other);
 	/* and another machine has its own. */
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
@@ -269,7 +253,7 @@ Test(tenants, the_quota_of_regions_holds_and_is_named)
 			0, "%u: %s", i, saker_error());
 	cr_assert_eq(saker_mr_create(t.one.pd, t.one.mem, 64, RD_ACC_LOCAL_WRITE, &mr[0]), -EDQUOT);
 	sentence_has("no more than 8", "memory regions");
-	cr_assert_eq(counts("one", "ENG_QUOTA"), 1);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_QUOTA"), 1);
 	cr_assert_eq(saker_mr_destroy(mr[1]), 0);
 	cr_assert_eq(saker_mr_create(t.one.pd, t.one.mem, 64, RD_ACC_LOCAL_WRITE, &mr[1]), 0);
 	two_works();
@@ -302,7 +286,7 @@ Test(tenants, the_rate_holds_for_the_machines_devices)
 	host_start(NULL);
 	r = vm_add("one", "ip=10.9.0.2/24 rate=10m");
 	host_pause();
-	v = &machine("one")->vport;
+	v = &host_machine("one")->vport;
 	gw_poll(host.g, from);
 	gw_switch_look(host.g->sw, v->port, &before);
 	for (uint64_t ms = 0; ms <= 1000; ms++) {

@@ -250,22 +250,6 @@ inject(struct gw_vport *port, const struct frame *f)
 	host_go();
 }
 
-static struct gw_vm *
-machine(const char *name)
-{
-	for (unsigned i = 0; i < GW_VMS; i++)
-		if (host.g->vms[i] != NULL && strcmp(host.g->vms[i]->cfg.name, name) == 0)
-			return host.g->vms[i];
-	cr_assert_fail("no machine %s", name);
-	return NULL;
-}
-
-static uint64_t
-counts(const char *name, const char *layer, const char *reason)
-{
-	return pair_counter(machine(name)->e, layer, reason);
-}
-
 static void
 to_function(struct frame *f, uint32_t function)
 {
@@ -287,9 +271,9 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	both_work(&t);
 	from = &host.g->host;
 	real = capture(&t);
-	before = counts("one", "fa", "FA_DUPLICATE");
+	before = vm_counted("one", "fa", "FA_DUPLICATE");
 	inject(from, &real);
-	cr_assert_gt(counts("one", "fa", "FA_DUPLICATE"), before, "as it is, it gets there");
+	cr_assert_gt(vm_counted("one", "fa", "FA_DUPLICATE"), before, "as it is, it gets there");
 	f = real;
 	to_function(&f, NOBODY);
 	inject(from, &f);
@@ -297,19 +281,19 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	to_function(&f, TWO);
 	inject(from, &f);
 	cr_assert_eq(host_counted("GW_FUNCTION"), 1);
-	cr_assert_eq(counts("two", "eng", "ENG_FALCON_NO_CONN"), 1, "no connection of two's");
-	cr_assert_eq(counts("one", "eng", "ENG_RX_BAD"), 0);
+	cr_assert_eq(vm_counted("two", "eng", "ENG_FALCON_NO_CONN"), 1, "no connection of two's");
+	cr_assert_eq(vm_counted("one", "eng", "ENG_RX_BAD"), 0);
 	/* Another tunnel's cookie, and another's function behind the right cookie. */
 	f = real;
 	f.b[PSP + PSP_LEN + 7] ^= 1;
 	checksum(&f);
 	inject(from, &f);
-	cr_assert_eq(counts("one", "psp", "PSP_WRONG_COOKIE"), 1);
+	cr_assert_eq(vm_counted("one", "psp", "PSP_WRONG_COOKIE"), 1);
 	f = real;
 	f.b[PSP + PSP_MAX + IP4_LEN + 6] ^= 3;
 	checksum(&f);
 	inject(from, &f);
-	cr_assert_eq(counts("one", "fa", "FA_FUNCTION"), 1);
+	cr_assert_eq(vm_counted("one", "fa", "FA_FUNCTION"), 1);
 	/* Transport mode ends at a host. */
 	f = real;
 	f.b[PSP] = PSP_NEXT_FALCON;
@@ -319,6 +303,18 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	prog_write(&t.far[0], &t.one, 2);
 	prog_write(&t.far[1], &t.two, 2);
 	end(&t);
+}
+
+/* As a machine of the tunnel says it: from the shared address to itself. */
+static void
+from_outer(struct frame *f)
+{
+	wire_ip_emit(f->b + ETH_LEN, &(struct wire_ip){.src = pair_addr(OUTER),
+					     .dst = pair_addr(OUTER),
+					     .proto = IP_UDP,
+					     .ttl = 64,
+					     .payload_len = f->len - L4});
+	checksum(f);
 }
 
 /* A tenant that knows all about another's connection does not get there. */
@@ -331,23 +327,18 @@ Test(gw_tunnel, another_tenants_connection_is_out_of_reach)
 	start(&t, PSP_NO_CRYPTO, "tunnel=" OUTER "/24");
 	both_work(&t);
 	f = capture(&t);
-	two = machine("two");
+	two = host_machine("two");
 	/* Through the tunnel, from the peer's address and from its own; and directly. */
 	memcpy(f.b + 6, two->cfg.mac, 6);
 	inject(&two->vport, &f);
 	cr_assert_eq(host_counted("GW_SPOOFED_IP"), 1);
-	wire_ip_emit(f.b + ETH_LEN, &(struct wire_ip){.src = pair_addr(OUTER),
-					    .dst = pair_addr(OUTER),
-					    .proto = IP_UDP,
-					    .ttl = 64,
-					    .payload_len = f.len - L4});
-	checksum(&f);
+	from_outer(&f);
 	inject(&two->vport, &f);
 	cr_assert_eq(host_counted("GW_TENANT"), 1);
-	memcpy(f.b, machine("one")->cfg.mac, 6);
+	memcpy(f.b, host_machine("one")->cfg.mac, 6);
 	inject(&two->vport, &f);
 	cr_assert_eq(host_counted("GW_TENANT"), 2);
-	cr_assert_eq(counts("one", "eng", "ENG_RX_BAD"), 0);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_RX_BAD"), 0);
 	prog_write(&t.far[0], &t.one, 2);
 	end(&t);
 }
@@ -362,16 +353,11 @@ Test(gw_tunnel, another_tenants_cid_is_no_connection)
 	start(&t, PSP_NO_CRYPTO, "peers=yes tunnel=" OUTER "/24");
 	both_work(&t);
 	f = capture(&t);
-	two = machine("two");
+	two = host_machine("two");
 	memcpy(f.b + 6, two->cfg.mac, 6);
-	wire_ip_emit(f.b + ETH_LEN, &(struct wire_ip){.src = pair_addr(OUTER),
-					    .dst = pair_addr(OUTER),
-					    .proto = IP_UDP,
-					    .ttl = 64,
-					    .payload_len = f.len - L4});
-	checksum(&f);
+	from_outer(&f);
 	inject(&two->vport, &f);
-	cr_assert_eq(counts("one", "eng", "ENG_FALCON_NO_CONN"), 1);
+	cr_assert_eq(vm_counted("one", "eng", "ENG_FALCON_NO_CONN"), 1);
 	prog_write(&t.far[0], &t.one, 2);
 	end(&t);
 }
