@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests in a meson testlog.json: prints `PASSED FAILED SKIPPED`, and on stderr the name of what failed.
+"""Counts the tests in a meson testlog.json: prints `PASSED FAILED SKIPPED`, and on stderr the name of what failed and
+the end of what it printed.
 
 A TAP program counts by its lines, any other as one. A program that died or reported nothing counts as a failure whatever it printed, and so does a
 report of the leak sanitizer, which Criterion passes over."""
@@ -27,5 +28,8 @@ for line in open(sys.argv[1]):
         bad.append(f"{t['name']}: {leak.group(0)}")
     for b in bad:
         print(f"FAILED {t['name']} {b}", file=sys.stderr)
+    if bad:
+        said = [r for r in (out + t.get("stderr", "")).splitlines() if not re.match(r"ok\b", r)]
+        print(*("        " + r for r in said[-20:]), sep="\n", file=sys.stderr)
     passed, failed, skipped = passed + good, failed + len(bad), skipped + len(skip)
 print(passed, failed, skipped)

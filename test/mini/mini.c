@@ -19,7 +19,7 @@ bool
 mini_init(struct mini *m, uint64_t size)
 {
 	const struct shm_home home = {
-		.nstages = 1, .commands = 16, .events = 32, .doorbells = 64, .cq_events = 64};
+		.nstages = 1, .commands = 16, .events = 32, .doorbells = 64, .cq_events = 4};
 
 	memset(m, 0, sizeof(*m));
 	m->home = aligned_alloc(4096, size);
@@ -136,11 +136,20 @@ serve(struct mini *m, struct mini_qp *qp)
 	}
 	need(e == NULL, "a completion queue is full");
 	shm_take_publish(&qp->sq);
-	if (!shm_arm_fire(&cq->shared->arm, false))
-		return;
-	need(shm_prod_room(&m->event) > 0, "the ring of CQ events is full");
-	((struct shm_cq_event *)shm_prod_entry(&m->event))->cq = qp->cq;
-	shm_prod_push(&m->event);
+	cq->owed |= shm_arm_fire(&cq->shared->arm, false);
+}
+
+/* A program may arm many times before it takes its events: what has no room stays owed. */
+static void
+send_events(struct mini *m)
+{
+	for (uint32_t i = 0; i < m->ncq && shm_prod_room(&m->event) > 0; i++) {
+		if (!m->cq[i].owed)
+			continue;
+		((struct shm_cq_event *)shm_prod_entry(&m->event))->cq = i;
+		shm_prod_push(&m->event);
+		m->cq[i].owed = false;
+	}
 }
 
 bool
@@ -165,6 +174,7 @@ mini_poll(struct mini *m)
 			shm_take_pop(&m->cmd);
 		}
 	}
+	send_events(m);
 	return any;
 }
 

@@ -27,6 +27,7 @@ struct mini {
 	struct mini_cq {
 		struct shm_cq *shared;
 		struct shm_prod ring;
+		bool owed; /* an event */
 	} cq[MINI_OBJS];
 	uint32_t nqp, ncq, handles;
 };
