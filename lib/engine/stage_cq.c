@@ -57,6 +57,8 @@ eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
 
 	if (qp->deleting != NULL)
 		return; /* the client has let go of it */
+	if (!recv)
+		eng_sq_show(qp);
 	if (!eng_cq_put(ctx, recv ? rd->recv_cq : rd->send_cq, wc))
 		eng_qp_owe(ctx, qp, EQP_O_DOOM);
 }

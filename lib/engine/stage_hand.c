@@ -59,8 +59,7 @@ drain(struct eng_stage *s, struct eng_qp *qp)
 		;
 	for (uint32_t n = caps->rq_depth; n > 0 && eng_rq_next(s, &qp->rd, &wr); n--)
 		;
-	qp->sq_shown = qp->sq.next;
-	shm_take_publish(&qp->sq);
+	eng_sq_show(qp);
 }
 
 void

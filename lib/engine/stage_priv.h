@@ -129,6 +129,16 @@ void eng_dmsg_drop(const struct eng_dmsg *m);
 
 bool eng_sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 bool eng_sq_pending(void *ctx, struct rd_qp *qp);
+/* Shows the client how far its requests were taken: at the end of a turn, and before a completion,
+ * so that who sees a request complete finds its place free. */
+static inline void
+eng_sq_show(struct eng_qp *qp)
+{
+	if (qp->sq.next == qp->sq_shown)
+		return;
+	qp->sq_shown = qp->sq.next;
+	shm_take_publish(&qp->sq);
+}
 bool eng_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 
 /* Takes the next receive of `rq`, whose elements are at most `max_sge`. */

@@ -42,10 +42,7 @@ run(struct eng_stage *s, struct eng_qp *qp)
 		eng_hand_rung(s, qp);
 	if (qp->connected || (qp->type == SHM_UD && qp->host == NULL))
 		more = half->run(s, qp);
-	if (qp->sq.next != qp->sq_shown) {
-		qp->sq_shown = qp->sq.next;
-		shm_take_publish(&qp->sq);
-	}
+	eng_sq_show(qp);
 	return more;
 }
 

@@ -125,17 +125,20 @@ serve(struct mini *m, struct mini_qp *qp)
 	shm_pend_clear(&qp->shared->pending);
 	while ((e = shm_take_peek(&qp->sq)) != NULL && shm_prod_room(&cq->ring) > 0) {
 		struct shm_cqe *c = shm_prod_entry(&cq->ring);
+		uint64_t wr_id = e->wr_id;
+		uint8_t opcode = e->opcode;
 
-		c->wr_id = e->wr_id;
-		c->qpn = 0x100 + (uint32_t)(qp - m->qp);
-		c->opcode = e->opcode;
-		c->status = RD_SUCCESS;
+		/* Who sees a request complete finds its place free. */
 		shm_take_pop(&qp->sq);
+		shm_take_publish(&qp->sq);
+		c->wr_id = wr_id;
+		c->qpn = 0x100 + (uint32_t)(qp - m->qp);
+		c->opcode = opcode;
+		c->status = RD_SUCCESS;
 		shm_prod_push(&cq->ring);
 		qp->done++;
 	}
 	need(e == NULL, "a completion queue is full");
-	shm_take_publish(&qp->sq);
 	cq->owed |= shm_arm_fire(&cq->shared->arm, false);
 }
 

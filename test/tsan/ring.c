@@ -134,13 +134,14 @@ engine_serve(struct engine *e, uint32_t q)
 		shm_take_pop(&e->sq[q]);
 		if (shm_prod_room(&e->cq) == 0)
 			die("the completion queue is full", q, 0);
+		/* Who sees a request complete finds its place free. */
+		shm_take_publish(&e->sq[q]);
 		out = shm_prod_entry(&e->cq);
 		out->qp = q;
 		out->seq = e->next[q]++;
 		shm_prod_push(&e->cq);
 		any = true;
 	}
-	shm_take_publish(&e->sq[q]);
 	if (any && shm_arm_fire(&home.arm, false)) {
 		note(&e->ev, q);
 		wake(&home.client_sleeps, &home.client_wakes);

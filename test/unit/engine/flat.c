@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../../../lib/client/saker.h"
-#include "../../../lib/engine/engine.h"
+#include "../../../lib/engine/stage_priv.h"
 #include "../../../lib/iwarp/iwarp.h"
 
 #define HOME_SIZE (8u << 20)
@@ -258,6 +258,33 @@ Test(engine_flat, send_write_read_between_two_instances)
 	memset(b->mem, 0x33, 40000);
 	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
 	cr_assert_arr_eq(a->mem, b->mem, 40000);
+	teardown();
+}
+
+/* A program may run on another core and post as soon as it sees a completion, into a queue that was
+ * full. */
+Test(engine_flat, who_sees_a_request_complete_finds_its_place_free)
+{
+	struct node *n = &node[0];
+	struct saker_wr wr = {.opcode = RD_WRITE};
+	const struct rd_wc done = {.wr_id = 5, .status = RD_SUCCESS};
+	struct eng_stage *s;
+	struct eng_qp *qp = NULL;
+	struct rd_wr taken;
+
+	setup();
+	connect_nodes();
+	s = n->eng->stages[0];
+	for (uint32_t i = 0; i < s->nqps && (qp == NULL || qp->rd.qpn != saker_qp_num(n->qp)); i++)
+		qp = s->qps[i];
+	cr_assert_not_null(qp);
+	while (saker_send_fits(n->qp, 1))
+		cr_assert_eq(saker_post_send(n->qp, &wr, 1), 1);
+	cr_assert(eng_sq_next(s, &qp->rd, &taken));
+	cr_assert_not(saker_send_fits(n->qp, 1), "told before there was need");
+	eng_complete(s, &qp->rd, false, &done);
+	cr_assert_eq(saker_post_send(n->qp, &wr, 1), 1);
+	cr_assert_eq(wait_wc(n).wr_id, 5);
 	teardown();
 }
 
