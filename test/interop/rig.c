@@ -161,7 +161,7 @@ void
 rig_turn(struct rig_hand *hand)
 {
 	for (unsigned i = 0; i < hand->n; i++)
-		eng_poll(hand->eng[i], hand->loop[i], eng_clock());
+		eng_poll(hand->eng[i], hand->loop[i], eng_clock() + hand->ahead);
 }
 
 static void

@@ -35,6 +35,7 @@ struct rig_options {
 struct rig_hand { /* what one thread polls */
 	struct eng *eng[4];
 	unsigned loop[4], n;
+	uint64_t ahead; /* ns that the engines' clock is put forward by */
 };
 
 struct rig_end {

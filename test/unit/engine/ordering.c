@@ -13,7 +13,9 @@
 
 #include "ordering.h"
 
-#define IDLE 20000000 /* turns without progress: something hangs */
+#define IDLE  20000000  /* turns without progress: something hangs */
+#define STILL 20000     /* after so many the engines' clock is put forward: retransmission timers */
+#define STEP  100000000 /* ns */
 
 /* What the last three columns of a row say. */
 enum rule {
@@ -111,6 +113,8 @@ look(void)
 	for (int i = 0; i < n[0]; i++)
 		completion_local(&wc[0][i]);
 	idle_turns = n[0] + n[1] > 0 ? 0 : idle_turns + 1;
+	if (idle_turns % STILL == STILL - 1)
+		ord_rig.hand[0].ahead += STEP;
 	cr_assert_lt(idle_turns, IDLE, "nothing happens any more");
 }
 
@@ -131,6 +135,7 @@ verify(const struct ord_link *l, unsigned nth)
 {
 	const struct ord_act *a = &l->act[nth];
 	bool changed = nth == 1 && l->act[0].op == ATOMIC && ord_target_of(l, 1) == 0;
+	uint32_t right = 8;
 	uint64_t got;
 
 	if (!ord_answered(a->op))
@@ -138,8 +143,9 @@ verify(const struct ord_link *l, unsigned nth)
 	memcpy(&got, ord_sink(l, nth), 8);
 	cr_assert_eq(got, a->word + (changed ? 2 : 0), "the %s met %lx instead of %lx",
 		a->op == READ ? "Read" : "Atomic", got, a->word + (changed ? 2 : 0));
-	for (uint32_t i = 8; i < a->len; i++)
-		cr_assert_eq(ord_sink(l, nth)[i], ord_pattern(a->key, i));
+	while (right < a->len && ord_sink(l, nth)[right] == ord_pattern(a->key, right))
+		right++;
+	cr_assert_eq(right, a->len, "byte %u of %u is wrong", right, a->len);
 	cr_assert_eq(ord_sink(l, nth)[a->len], OLD, "a byte too much");
 }
 
@@ -181,7 +187,7 @@ run(enum op first, enum op second, enum rule r)
 		for (unsigned i = 0; i < LINKS; i++)
 			step(&ord_links[i]);
 		for (int i = 0; i < 2; i++) {
-			eng_poll(ord_rig.eng[i], 0, eng_clock());
+			eng_poll(ord_rig.eng[i], 0, ord_clock());
 			look();
 		}
 	}

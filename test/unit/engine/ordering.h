@@ -35,6 +35,8 @@ extern struct rig ord_rig;
 extern struct saker_cq *ord_cq[2];
 extern struct ord_link ord_links[LINKS];
 
+/* The engines' clock: the machine's, put forward by ord_rig.hand[0].ahead. */
+uint64_t ord_clock(void);
 /* Starts everything for a pair of operations; its seed follows from them. */
 void ord_start(enum op first, enum op second);
 /* The next repetition: buffers filled anew, receives posted. */

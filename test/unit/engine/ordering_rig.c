@@ -7,6 +7,7 @@
 #include <rte_eal.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/engine/eng_priv.h"
 #include "../../../lib/wire/wire.h"
 #include "ordering.h"
 
@@ -201,6 +202,12 @@ ord_post(struct ord_link *l)
 
 /* ---- The fixture ---- */
 
+uint64_t
+ord_clock(void)
+{
+	return eng_clock() + ord_rig.hand[0].ahead;
+}
+
 static struct saker_event
 event(int i, enum saker_event_type type)
 {
@@ -267,6 +274,7 @@ ord_start(enum op first, enum op second)
 	for (int i = 0; i < 2; i++) {
 		uint8_t *mem;
 
+		ord_rig.eng[i]->clock = ord_clock;
 		ord_rig.hand[0] =
 			(struct rig_hand){.eng = {ord_rig.eng[0], ord_rig.eng[1]}, .n = 2};
 		cr_assert_eq(rig_attach(&ord_rig, i, &ord_rig.hand[0]), 0);
