@@ -58,6 +58,7 @@ until_true() {
 is_running() { kill -0 "${pid[$1]}" 2>/dev/null; }
 has_ended() { ! is_running "$1"; }
 log_says() { grep -qs -- "$2" "$work/$1.log"; }
+says_or_ends() { log_says "$1" "$2" || has_ended "$1"; }
 
 # ends NAME SECONDS: waits for it; its exit status. A process that does not end is a failure.
 ends() {
@@ -67,6 +68,17 @@ ends() {
     rc=$?
     unset "pid[$1]"
     return $rc
+}
+# verdict STATUS NAME LOG...: of one case, where the others go on; the script ends with `exit $((failed != 0))`.
+failed=0
+verdict() {
+    local status=$1 name=$2
+    shift 2
+    if [ "$status" = 0 ]; then echo "ok    $name"; else
+        echo "FAIL  $name"
+        tail -n 8 "$@" | sed 's/^/      /'
+        failed=$((failed + 1))
+    fi
 }
 # What a build with sanitizers has to say.
 no_reports() { ! grep -qs -e "runtime error" -e Sanitizer "$work/$1.log" || fail "$1: a sanitizer's report"; }
@@ -105,4 +117,42 @@ pair() {
 # telemetry NAME COMMAND: the reply as JSON.
 telemetry() {
     test/interop/telemetry.py "/var/run/dpdk/sktest$$$1/dpdk_telemetry.v2" "$2"
+}
+# control LINE: what the saker with `control = $work/control.sock` says.
+control() {
+    python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n")
+while data := s.recv(65536): sys.stdout.write(data.decode())' "$work/control.sock" "$1"
+}
+# Of saker NAME: that it has a listener; that it has no client and nothing of one.
+listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
+nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
+
+# ---- A guest with Debian's kernel and siw ----
+
+guests=${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}
+build_guest() {
+    test/interop/guest.py build >"$work/build.log" 2>&1 || skip "no guest can be made here: $(tail -n 1 "$work/build.log")"
+}
+# The one of a script that needs no more; it goes with the script.
+one_guest() {
+    export SAKER_GUEST_NAME=one$$
+    build_guest
+    trap 'test/interop/guest.py stop; rm -rf "$guests/$SAKER_GUEST_NAME"; end_all' EXIT
+}
+boot_guest() { # boot_guest DEVICE...: as guest.py has them; waits for the siw devices of its cards
+    test/interop/guest.py boot "$@" || fail "the guest does not boot: $(test/interop/guest.py console | tail -n 20)"
+    [[ $* != *vhost=* ]] || guest 'for c in /sys/class/net/eth*/carrier; do for i in $(seq 100); do [ "$(cat $c)" = 1 ] && break; sleep 0.1; done; done
+        rdma link show | grep -c ACTIVE' >"$work/links.log" || fail "the guest has no siw device"
+}
+guest() { test/interop/guest.py run "$@"; }
+# guest_listens SECONDS PORT: its kernel does
+guest_listens() { guest -t "$1" "until rdma resource show cm_id | grep -q 'LISTEN.*:$2'; do sleep 0.1; done" >/dev/null 2>&1; }
+# conclude SAKER: the end of a script of verdicts
+conclude() {
+    has_ended "$1" && { echo "saker $1 has died:"; tail -n 20 "$work/$1.log"; failed=$((failed + 1)); }
+    [ $failed = 0 ] || { echo "the guest's kernel:"; test/interop/guest.py console | grep -v "^$" | tail -n 60; }
+    exit $((failed != 0))
 }

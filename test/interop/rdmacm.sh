@@ -18,8 +18,6 @@ at() { # at SAKER COMMAND...: becomes a program of that saker's, for start; the 
     shift
     exec nice -n 19 env SAKER_SOCKET="$work/$s.sock" SAKER_DEVICE="$device" LD_PRELOAD="$lib" "$@"
 }
-listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
-nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
 
 # both NAME SERVER-SAKER CLIENT-SAKER SERVER-COMMAND CLIENT-COMMAND: @ stands for the port. The server is at hand when the client begins.
 both() {

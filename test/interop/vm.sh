@@ -16,10 +16,10 @@ for p in ibv_devinfo rping ib_write_bw; do
     command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
 done
 [ -x "$build/app/saker-run" ] || skip "saker-run is not built: no headers of libibverbs and librdmacm"
-test/interop/guest.py build >"$work/build.log" 2>&1 || skip "no guest can be made here: $(tail -n 1 "$work/build.log")"
+build_guest
 take_memory 600
 export SAKER_GUEST_CPUS=1 SAKER_GUEST_MEM=256 SAKER_GUEST_REBOOT=1
-huge=$(mktemp -d /tmp/saker-huge.XXXXXX) guests=${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}
+huge=$(mktemp -d /tmp/saker-huge.XXXXXX)
 declare -A address=([host]=10.68.0.1 [web]=10.68.0.2 [db]=10.68.0.3 [wire]=10.68.0.9)
 
 # With what it has started, and what that has.
@@ -58,13 +58,6 @@ boot() { # boot VM
     guest_py "$1" boot "vhost=$work/$1-card.sock,$card" "ivshmem=$memory" || fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
 }
 
-control() { # control LINE: what saker says
-    python3 -c 'import socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-s.sendall(sys.argv[2].encode() + b"\n")
-while data := s.recv(65536): sys.stdout.write(data.decode())' "$work/control.sock" "$1"
-}
 section() { control "vm show" | awk -v vm="$1:" '/^[a-z]/ { on = index($0, vm) == 1 } on'; } # what is said about VM, or about "the switch"
 holds() { section "$1" | grep "^  holds"; }
 counted() { section "the switch" | awk -v c="$1" '$1 == c { n = $2 } END { print n + 0 }'; }
