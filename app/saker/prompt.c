@@ -33,6 +33,8 @@ static const struct command {
 	{"show counters", show_counters, "every counter of every layer"},
 	{"show counters *", show_counters, "nonzero: those that have counted"},
 	{"show vms", show_vms, "virtual machines, what they hold, and the switch"},
+	{"show neighbors", show_neighbors,
+		"who answers for which address, by ARP and neighbour discovery"},
 	{"show loops", show_loops, "what runs on which loop, and how busy it is"},
 	{"show config", show_config, "the effective configuration and where it comes from"},
 	{"clear port stats *", clear_port_stats, "begin anew with a port's statistics: all or N"},

@@ -43,6 +43,7 @@ void prompt_close(void);
 void show_qps(struct app *a, const char *arg);
 void show_clients(struct app *a, const char *arg);
 void show_counters(struct app *a, const char *arg);
+void show_neighbors(struct app *a, const char *arg);
 void show_loops(struct app *a, const char *arg);
 void show_config(struct app *a, const char *arg);
 void clear_counters(struct app *a, const char *arg);

@@ -5,25 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ether.h>
+
 #include "saker.h"
 
-/* The engine's QPs, by its stages' word: only while they run. NULL after saying why. */
+/* Room for what the stages are going to tell, which they do only while they run. NULL after saying
+ * why. */
+static void *
+room_to_ask(size_t n, size_t size)
+{
+	void *v;
+
+	if (!run_running()) {
+		printf("The loops are stopped: nobody can be asked. Say 'start' first.\n");
+		return NULL;
+	}
+	v = calloc(n, size);
+	if (v == NULL)
+		printf("No memory.\n");
+	return v;
+}
+
 static struct eng_qp_view *
 qps_ask(struct app *a, int *n)
 {
 	struct eng_qp_view *v;
 	struct eng_totals t;
 
-	if (!run_running()) {
-		printf("The loops are stopped: nobody can be asked. Say 'start' first.\n");
-		return NULL;
-	}
 	eng_totals(a->e, &t);
-	v = calloc(t.qps + 1u, sizeof(*v));
-	if (v == NULL) {
-		printf("No memory.\n");
+	v = room_to_ask(t.qps + 1u, sizeof(*v));
+	if (v == NULL)
 		return NULL;
-	}
 	*n = eng_qps(a->e, v, (int)t.qps + 1);
 	return v;
 }
@@ -207,6 +219,34 @@ clear_counters(struct app *a, const char *arg)
 	a->ncleared = a->cleared != NULL ? n : 0;
 	eng_counters(a->e, counter_keep, &w);
 	printf("Counters cleared.\n");
+}
+
+/* Each transport stage keeps a table of its own, but all of them learn from the same frames. */
+void
+show_neighbors(struct app *a, const char *arg)
+{
+	struct net_neighbor_view *v = room_to_ask(NET_MAX_NEIGHBORS, sizeof(*v));
+
+	(void)arg;
+	if (v == NULL)
+		return;
+	printf("  %-9s %-4s %-4s %-39s %-17s %s\n", "transport", "port", "vlan", "address", "MAC",
+		"state");
+	for (unsigned t = 0; t < a->s.eng.ntransports; t++) {
+		int n = eng_neighbors(a->e, t, v, NET_MAX_NEIGHBORS);
+
+		for (int i = 0; i < n; i++) {
+			char addr[SK_ADDR_STRLEN], mac[RTE_ETHER_ADDR_FMT_SIZE], vlan[8] = "-";
+
+			rte_ether_format_addr(
+				mac, sizeof(mac), (const struct rte_ether_addr *)v[i].mac);
+			if (v[i].vlan != ETH_NO_VLAN)
+				snprintf(vlan, sizeof(vlan), "%u", v[i].vlan);
+			printf("  %-9u %-4u %-4s %-39s %-17s %s\n", t, v[i].port, vlan,
+				sk_addr_str(&v[i].addr, addr), mac, v[i].state);
+		}
+	}
+	free(v);
 }
 
 void

@@ -274,7 +274,7 @@ struct saker_wr {
 
 /* Posts wr[0..n) and rings once. Returns how many were taken (fewer: -ENOMEM would follow, the
  * queue is full), or -EINVAL when wr[0] exceeds the QP's capabilities. A place in the queue is free
- * again when the engine has copied the request, which may be before its completion. */
+ * again when the engine has copied the request: at the latest when its completion is there. */
 int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
 /* Whether its send queue has room for `n` requests now. */
 bool saker_send_fits(struct saker_qp *qp, uint32_t n);

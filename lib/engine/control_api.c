@@ -43,6 +43,12 @@ eng_qps(struct eng *e, struct eng_qp_view *out, int max)
 }
 
 int
+eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max)
+{
+	return eng_control_neighbors(eng_control_of(e), transport, out, max);
+}
+
+int
 eng_socket_start(struct eng *e, const char *path, char *err, size_t errlen)
 {
 	return socket_start(eng_control_of(e), path, err, errlen);

@@ -98,13 +98,15 @@ uint64_t eng_control_deadline(const struct eng_control *c);
 const uint64_t *eng_control_counters(const struct eng_control *c);
 
 /* As eng_attach_flat(), eng_detach(), eng_client_gone(), eng_totals() (the counts of objects),
- * eng_qps(). */
+ * eng_qps(), eng_neighbors(). */
 int eng_control_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
 int eng_control_detach(struct eng_control *c, int client);
 bool eng_control_client_gone(struct eng_control *c, int client);
 void eng_control_totals(const struct eng_control *c, struct eng_totals *out);
 int eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max);
+int eng_control_neighbors(
+	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max);
 
 /* Given by eng.c: the instance's control stage. */
 struct eng_control *eng_control_of(struct eng *e);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Views of QPs for people. A thread of the prompt or of telemetry leaves a query; the control stage
- * walks over the QPs, asks each one's stages as far as messages are to spare, and says when all
- * have answered. Who asked may have given up: the last of the two frees it.
+ * Views of QPs, clients and neighbours for people. A thread of the prompt or of telemetry leaves a
+ * query; the control stage tells what it knows itself, asks the stages for the rest (as far as
+ * messages are to spare), and says when all have answered. Who asked may have given up: the last of
+ * the two frees it.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -18,10 +19,12 @@ struct ctl_query {
 	bool done;     /* atomic */
 	uint32_t walk, waiting;
 	int n, max;
-	bool clients; /* which of the two */
+	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS } kind;
+	unsigned transport; /* whose neighbours */
 	union {
 		struct eng_qp_view *view;             /* [max] */
 		struct ctl_client_view *clients_view; /* [max] */
+		struct net_neighbor_view *neighbors;  /* [max] */
 	};
 };
 
@@ -140,19 +143,35 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 	finish(c, query);
 }
 
-/* One query at a time. */
-bool
-ctl_query_poll(struct eng_control *c)
+static void
+neighbors_answered(struct eng_control *c, struct ctl_msg *m)
 {
-	struct ctl_query *query = TAILQ_FIRST(&c->queries);
+	m->query->n = m->m.code;
+	m->query->waiting--;
+}
+
+/* A stage writes into the query itself, which stays until it has answered. */
+static void
+view_neighbors(struct eng_control *c, struct ctl_query *query)
+{
+	struct ctl_msg *m;
+
+	if (query->walk == 0 && ctl_has_reserve(c)) {
+		query->walk = 1;
+		m = ask(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
+		m->m.object = query->neighbors;
+		m->m.code = query->max;
+		ctl_send_transport(c, query->transport, m);
+	} else if (query->walk == 1 && query->waiting == 0) {
+		finish(c, query);
+	}
+}
+
+static void
+view_qps(struct eng_control *c, struct ctl_query *query)
+{
 	unsigned budget = CTL_BATCH;
 
-	if (!query)
-		return false;
-	if (query->clients) {
-		view_clients(c, query);
-		return true;
-	}
 	while (query->walk < c->qps.fresh && query->n < query->max && ctl_has_reserve(c) &&
 		budget--) {
 		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
@@ -162,6 +181,22 @@ ctl_query_poll(struct eng_control *c)
 	}
 	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
 		finish(c, query);
+}
+
+/* One query at a time. */
+bool
+ctl_query_poll(struct eng_control *c)
+{
+	static void (*const views[])(struct eng_control *, struct ctl_query *) = {
+		[VIEW_QPS] = view_qps,
+		[VIEW_CLIENTS] = view_clients,
+		[VIEW_NEIGHBORS] = view_neighbors,
+	};
+	struct ctl_query *query = TAILQ_FIRST(&c->queries);
+
+	if (!query)
+		return false;
+	views[query->kind](c, query);
 	return true;
 }
 
@@ -179,7 +214,7 @@ ctl_queries_drop(struct eng_control *c)
 /* Leaves the query and waits for it, for a bounded time. How many entries of `size` bytes came to
  * `out`. */
 static int
-run(struct eng_control *c, void *out, int max, size_t size, bool clients)
+run(struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)
 {
 	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
@@ -193,9 +228,9 @@ run(struct eng_control *c, void *out, int max, size_t size, bool clients)
 		free(view);
 		return 0;
 	}
+	*q = *what;
 	q->refs = 2;
 	q->max = max;
-	q->clients = clients;
 	q->view = view;
 	in->kind = CTL_IN_QUERY;
 	in->query = q;
@@ -216,11 +251,24 @@ run(struct eng_control *c, void *out, int max, size_t size, bool clients)
 int
 eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
 {
-	return run(c, out, max, sizeof(*out), false);
+	const struct ctl_query what = {.kind = VIEW_QPS};
+
+	return run(c, out, max, sizeof(*out), &what);
 }
 
 int
 ctl_query_clients(struct eng_control *c, struct ctl_client_view *out, int max)
 {
-	return run(c, out, max, sizeof(*out), true);
+	const struct ctl_query what = {.kind = VIEW_CLIENTS};
+
+	return run(c, out, max, sizeof(*out), &what);
+}
+
+int
+eng_control_neighbors(
+	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max)
+{
+	const struct ctl_query what = {.kind = VIEW_NEIGHBORS, .transport = transport};
+
+	return transport < c->cfg->ntransports ? run(c, out, max, sizeof(*out), &what) : 0;
 }

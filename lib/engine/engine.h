@@ -13,6 +13,7 @@
 #include "../base/addr.h"
 #include "../falcon/falcon.h"
 #include "../falcon/rue.h"
+#include "../net/net.h"
 #include "../shm/shm.h"
 #include "../tcp/tcp.h"
 
@@ -208,6 +209,9 @@ struct eng_qp_view {
 /* Asks the owner stages; for the prompt and telemetry, not from a loop's own thread unless the
  * loops are polled elsewhere. Returns how many. */
 int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
+/* The same for the neighbours of a transport stage, each of which has its own table (all learn from
+ * what comes). */
+int eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max);
 struct eng_loop_stats {
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
 	uint64_t wakes; /* of the sleeps: not over by themselves */

@@ -95,6 +95,7 @@ enum eng_ctl_type {
 	ENG_CT_ABORT, /* conn: before it is bound; code ENG_ABORT_UNANSWERED: -EBUSY once the peer
 			 has accepted */
 	ENG_CT_QUERY, /* conn: tcp_info */
+	ENG_CT_NEIGHBORS, /* object: net_neighbor_view[code]; answered with how many in code */
 	/* control stage to an engine stage, answered */
 	ENG_CE_CLIENT_ADD, /* client: poll its doorbells */
 	ENG_CE_CLIENT_DEL, /* client: never touch it again */

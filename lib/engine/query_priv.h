@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Views of all QPs for the prompt and telemetry: the owner stages are asked. */
+/* Views for the prompt and telemetry: what the stages own, they are asked for. */
 #ifndef SAKER_ENGINE_QUERY_PRIV_H
 #define SAKER_ENGINE_QUERY_PRIV_H
 

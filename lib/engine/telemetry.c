@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <rte_ethdev.h>
+#include <rte_ether.h>
 #include <rte_telemetry.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,46 @@ on_qp(const char *cmd, const char *params, struct rte_tel_data *d)
 	return with_instance(qp, params, d);
 }
 
+/* ---- /saker/neighbors,<transport> ---- */
+
+static int
+neighbors(struct eng *e, const char *params, struct rte_tel_data *d)
+{
+	unsigned long transport = params ? strtoul(params, NULL, 0) : 0;
+	struct net_neighbor_view *v;
+	int n;
+
+	if (transport >= e->cfg.ntransports)
+		return -EINVAL;
+	v = calloc(MAX_LISTED, sizeof(*v));
+	n = v ? eng_control_neighbors(e->control, (unsigned)transport, v, MAX_LISTED) : 0;
+	rte_tel_data_start_dict(d);
+	for (int i = 0; i < n; i++) {
+		char text[SK_ADDR_STRLEN];
+		struct rte_tel_data *sub;
+
+		snprintf(text, sizeof(text), "%d", i);
+		sub = sub_dict(d, text);
+		if (!sub)
+			break;
+		rte_tel_data_add_dict_string(sub, "address", sk_addr_str(&v[i].addr, text));
+		rte_ether_format_addr(text, sizeof(text), (const struct rte_ether_addr *)v[i].mac);
+		rte_tel_data_add_dict_string(sub, "mac", text);
+		rte_tel_data_add_dict_string(sub, "state", v[i].state);
+		rte_tel_data_add_dict_u64(sub, "port", v[i].port);
+		if (v[i].vlan != ETH_NO_VLAN)
+			rte_tel_data_add_dict_u64(sub, "vlan", v[i].vlan);
+	}
+	free(v);
+	return 0;
+}
+
+static int
+on_neighbors(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	return with_instance(neighbors, params, d);
+}
+
 /* ---- /saker/ports, /saker/loops ---- */
 
 static int
@@ -326,6 +367,8 @@ eng_telemetry_register(struct eng *e)
 		{"/saker/clients", on_clients, "The clients and what each holds."},
 		{"/saker/qps", on_qps, "The numbers of the QPs (the first 256)."},
 		{"/saker/qp", on_qp, "One QP. Parameter: its number."},
+		{"/saker/neighbors", on_neighbors,
+			"Who answers for which address. Parameter: a transport stage, else 0."},
 		{"/saker/ports", on_ports, "What the ports have sent and received."},
 		{"/saker/loops", on_loops, "How busy the loops are."},
 	};

@@ -164,6 +164,9 @@ ctl_command(struct eng_transport *t, struct eng_ctl *m)
 		if (rc == 0)
 			m->conn = c->index;
 		return rc;
+	case ENG_CT_NEIGHBORS:
+		m->code = (int)net_neighbors(t->net, m->object, (unsigned)m->code);
+		return 0;
 	}
 	return ctl_conn(t, m);
 }

@@ -407,11 +407,8 @@ net_neighbor_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, c
 	return 0;
 }
 
-void
-net_neighbors(const struct net_stack *n,
-	void (*each)(void *arg, int ifindex, const struct sk_addr *addr, const uint8_t mac[6],
-		const char *state),
-	void *arg)
+unsigned
+net_neighbors(const struct net_stack *n, struct net_neighbor_view *out, unsigned max)
 {
 	static const char *const names[] = {
 		[NB_INCOMPLETE] = "probing",
@@ -423,10 +420,20 @@ net_neighbors(const struct net_stack *n,
 		[NB_STATIC] = "static",
 	};
 
-	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++) {
-		const struct neighbor *nb = &n->neighbors[i];
+	unsigned found = 0;
 
-		if (nb->state != NB_FREE && nb->ifindex != n->loop)
-			each(arg, nb->ifindex, &nb->addr, nb->mac, names[nb->state]);
+	for (unsigned i = 0; i < NET_MAX_NEIGHBORS && found < max; i++) {
+		const struct neighbor *nb = &n->neighbors[i];
+		struct net_neighbor_view *v = &out[found];
+
+		if (nb->state == NB_FREE || nb->ifindex == n->loop)
+			continue;
+		v->port = n->ifs[nb->ifindex].port;
+		v->vlan = n->ifs[nb->ifindex].vlan;
+		memcpy(v->mac, nb->mac, 6);
+		v->addr = nb->addr;
+		v->state = names[nb->state];
+		found++;
 	}
+	return found;
 }

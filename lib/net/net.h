@@ -117,12 +117,15 @@ void net_poll(struct net_stack *n, uint64_t now);
 uint64_t net_deadline(const struct net_stack *n);
 const uint64_t *net_counters(const struct net_stack *n);
 
-/* For the prompt: calls `each` for every neighbour; state is "reachable", "stale", "probing",
- * "failed" or "static". */
-void net_neighbors(const struct net_stack *n,
-	void (*each)(void *arg, int ifindex, const struct sk_addr *addr, const uint8_t mac[6],
-		const char *state),
-	void *arg);
+/* For people: a neighbour on the interface (port, vlan). The MAC is zeros until it has answered. */
+struct net_neighbor_view {
+	uint16_t port, vlan;
+	uint8_t mac[6];
+	struct sk_addr addr;
+	const char *state; /* "reachable", "stale", "probing", "failed" or "static" */
+};
+/* How many came to out[0..max). */
+unsigned net_neighbors(const struct net_stack *n, struct net_neighbor_view *out, unsigned max);
 
 #define NET_REASONS(X)                                                                             \
 	X(NET_NOT_FOR_US, SK_NORMAL, "a frame for another station or address")                     \

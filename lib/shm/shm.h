@@ -35,7 +35,8 @@
  * An entry's first four bytes are its `turn`: entry number i (counted from 0, 32 bits, wrapping) is
  * there when turn == (i / count) + 1. Memory starts zeroed. The producer writes the body, then turn
  * with release; the consumer reads turn with acquire. The consumer publishes how many it has taken
- * in a cache line of its own, which the producer reads when its cached copy says "full".
+ * in a cache line of its own, which the producer reads when its cached copy says "full". An engine
+ * that completes a request has published before that it took it.
  */
 struct shm_cons {
 	_Alignas(SHM_LINE) uint32_t taken;

@@ -120,4 +120,6 @@ for device in iwarp falcon; do
     thousand
     refusals
 done
+telemetry a /saker/neighbors | jq -e 'any(.[]; .address == "10.5.0.2" and .mac != "00:00:00:00:00:00" and .port == 0)' >/dev/null ||
+    fail "the neighbours: $(telemetry a /saker/neighbors)"
 echo PASS

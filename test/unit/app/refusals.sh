@@ -41,10 +41,11 @@ show port info 0
 show qp all
 show client all
 show counters nonzero
+show neighbors
 show loops
 show config
 stop
-show qp all
+show neighbors
 start
 clear counters
 clear port stats all
@@ -57,7 +58,7 @@ if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield --
 	failed=1
 fi
 for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" "0 clients" \
-	"loop 0: control transport0 engine0" "idle = yield" "; option" "Stopped." "The loops are stopped" \
+	"loop 0: control transport0 engine0" "idle = yield" "transport port vlan address" "; option" "Stopped." "The loops are stopped" \
 	"Started." "Counters cleared." "Forward statistics for port 0"; do
 	grep -qF -- "$words" "$work/out" || {
 		echo "not ok: nothing says '$words'"

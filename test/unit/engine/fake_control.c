@@ -90,3 +90,14 @@ eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
 	(void)max;
 	return 0;
 }
+
+int
+eng_control_neighbors(
+	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max)
+{
+	(void)c;
+	(void)transport;
+	(void)out;
+	(void)max;
+	return 0;
+}

@@ -457,24 +457,13 @@ ip_frame(uint8_t *at, uint8_t proto, unsigned payload)
 	return len + wire_ip_emit(at + len, &ip);
 }
 
-static void
-see_neighbor(
-	void *arg, int ifindex, const struct sk_addr *addr, const uint8_t mac[6], const char *state)
-{
-	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
-
-	(void)ifindex;
-	(void)state;
-	if (sk_addr_eq(addr, &peer) && memcmp(mac, peer_mac, 6) == 0)
-		++*(unsigned *)arg;
-}
-
 Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 {
 	struct wire_eth eth = {.type = ETH_ARP, .vlan = ETH_NO_VLAN};
 	struct wire_arp arp = {.op = ARP_REQUEST};
 	uint8_t frame[64] = {0};
-	unsigned len, known = 0;
+	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
+	unsigned len;
 
 	start_alone();
 	arp.spa = pair_addr(PAIR_ADDR_B);
@@ -486,9 +475,15 @@ Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 	len += wire_arp_emit(frame + len, &arp);
 	inject(frame, len);
 	cr_assert_eq(sent(ETH_ARP, 0), 1);
-	for (unsigned s = 0; s < STAGES; s++)
-		net_neighbors(pair.e[0]->transports[s]->net, see_neighbor, &known);
-	cr_assert_eq(known, STAGES);
+	for (unsigned s = 0; s < STAGES; s++) {
+		struct net_neighbor_view v[2];
+
+		cr_assert_eq(net_neighbors(pair.e[0]->transports[s]->net, v, 2), 1);
+		cr_assert(v[0].port == 0 && v[0].vlan == ETH_NO_VLAN);
+		cr_assert(sk_addr_eq(&v[0].addr, &peer));
+		cr_assert_arr_eq(v[0].mac, peer_mac, 6);
+		cr_assert_str_eq(v[0].state, "stale");
+	}
 	pair_end(&pair);
 }
 

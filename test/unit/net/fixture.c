@@ -161,31 +161,19 @@ path_resolved(struct net_path *p, const char *dst, uint64_t now)
 	cr_assert_eq(net_path_check(net, p, now), 0);
 }
 
-struct lookup {
-	struct sk_addr addr;
-	const char *state;
-	uint8_t mac[6];
-};
-
-static void
-look(void *arg, int ifindex, const struct sk_addr *a, const uint8_t mac[6], const char *state)
-{
-	struct lookup *l = arg;
-
-	(void)ifindex;
-	if (!sk_addr_eq(a, &l->addr))
-		return;
-	l->state = state;
-	memcpy(l->mac, mac, 6);
-}
-
 const char *
 state_of(const char *text, uint8_t mac[6])
 {
-	struct lookup l = {.addr = addr(text), .state = "absent"};
+	static struct net_neighbor_view all[NET_MAX_NEIGHBORS];
+	unsigned n = net_neighbors(net, all, NET_MAX_NEIGHBORS);
+	struct sk_addr wanted = addr(text);
 
-	net_neighbors(net, look, &l);
-	if (mac != NULL)
-		memcpy(mac, l.mac, 6);
-	return l.state;
+	for (unsigned i = 0; i < n; i++) {
+		if (!sk_addr_eq(&all[i].addr, &wanted))
+			continue;
+		if (mac != NULL)
+			memcpy(mac, all[i].mac, 6);
+		return all[i].state;
+	}
+	return "absent";
 }
