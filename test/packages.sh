@@ -4,7 +4,7 @@
 saker_build_packages="build-essential meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev libipsec-mb-dev libssl-dev
 libcriterion-dev libibverbs-dev librdmacm-dev"
 saker_test_packages="clang-14 libclang-rt-14-dev tshark python3 iproute2 jq gnuplot-nox ibverbs-utils rdmacm-utils
-perftest"
+perftest procps"
 
 # install_packages NAME...: only what is missing, so that a machine without a registry works when everything is there.
 install_packages() {
