@@ -134,7 +134,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	int done = 0;
 
 	if (!cq->single)
-		vb_spin(&cq->lock);
+		sk_spin(&cq->lock);
 	while (done < n) {
 		int want = n - done < BATCH ? n - done : BATCH;
 		int got = saker_cq_poll(cq->saker, batch, want);
@@ -146,7 +146,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 			break;
 	}
 	if (!cq->single)
-		vb_unspin(&cq->lock);
+		sk_unspin(&cq->lock);
 	vb_poll_found(cq, done);
 	return done;
 }

@@ -29,7 +29,7 @@ static void
 end_poll(struct ibv_cq_ex *ex)
 {
 	if (!of(ex)->single)
-		vb_unspin(&of(ex)->lock);
+		sk_unspin(&of(ex)->lock);
 }
 
 static int
@@ -42,7 +42,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (vb_is_dead(ex->context))
 		return vb_alive(ex->context);
 	if (!of(ex)->single)
-		vb_spin(&of(ex)->lock);
+		sk_spin(&of(ex)->lock);
 	rc = next_poll(ex);
 	if (rc != 0)
 		end_poll(ex);

@@ -53,11 +53,11 @@ vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 	if (qp->state < IBV_QPS_RTS)
 		return vb_fail(EINVAL, "the queue pair is not ready to send");
-	vb_spin(&vb_qp(qp)->sq_lock);
+	sk_spin(&vb_qp(qp)->sq_lock);
 	rc = saker_mw_bind(vb_qp(qp)->saker, vb_mw(mw)->saker, &b);
 	if (rc == 0)
 		mw->rkey = saker_mw_stag(vb_mw(mw)->saker);
-	vb_unspin(&vb_qp(qp)->sq_lock);
+	sk_unspin(&vb_qp(qp)->sq_lock);
 	return rc < 0 ? -rc : 0;
 }
 

@@ -140,7 +140,7 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	int rc = vb_send_check(qp);
 
 	if (!qp->single)
-		vb_spin(&qp->sq_lock);
+		sk_spin(&qp->sq_lock);
 	while (rc == 0 && wr != NULL) {
 		struct ibv_send_wr *next = wr;
 		int n = 0, took = 0, wrong = 0;
@@ -157,7 +157,7 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 			wr = wr->next;
 	}
 	if (!qp->single)
-		vb_unspin(&qp->sq_lock);
+		sk_unspin(&qp->sq_lock);
 	if (rc != 0)
 		*bad = wr;
 	return rc;
@@ -220,10 +220,10 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 		return EINVAL;
 	}
 	if (!qp->single)
-		vb_spin(&qp->rq_lock);
+		sk_spin(&qp->rq_lock);
 	rc = receives(recv_post, qp->saker, wr, &first);
 	if (!qp->single)
-		vb_unspin(&qp->rq_lock);
+		sk_unspin(&qp->rq_lock);
 	if (rc != 0)
 		*bad = first;
 	return rc;

@@ -19,12 +19,12 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "../../lib/base/spin.h"
 #include "../../lib/client/saker.h"
 
 /* These are macros or inline functions there, and symbols here. */
@@ -36,26 +36,6 @@
 #define VB_EXPORT __attribute__((visibility("default")))
 
 #define vb_container(ptr, type, member) ((type *)((uint8_t *)(ptr)-offsetof(type, member)))
-
-/* ---- A spin lock for a handful of instructions; it yields, since there may be fewer cores than
- * threads ---- */
-
-static inline void
-vb_spin(uint32_t *lock)
-{
-	for (unsigned n = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0; n++) {
-		if (n % 64 == 63)
-			sched_yield();
-		else
-			__builtin_ia32_pause();
-	}
-}
-
-static inline void
-vb_unspin(uint32_t *lock)
-{
-	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
-}
 
 /* ---- attachment.c ---- */
 

@@ -260,7 +260,7 @@ wr_start(struct ibv_qp_ex *ex)
 	struct vb_qp *qp = of(ex);
 
 	if (!qp->single)
-		vb_spin(&qp->sq_lock);
+		sk_spin(&qp->sq_lock);
 	qp->build->n = 0;
 	qp->build->err = vb_is_dead(ex->qp_base.context) ? EIO : 0;
 }
@@ -269,7 +269,7 @@ static void
 wr_abort(struct ibv_qp_ex *ex)
 {
 	if (!of(ex)->single)
-		vb_unspin(&of(ex)->sq_lock);
+		sk_unspin(&of(ex)->sq_lock);
 }
 
 /* There is room for all. */

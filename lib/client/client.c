@@ -182,9 +182,9 @@ cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uin
 		cl_command_handle(s, destroy_op[kind], handle);
 		return cl_fail(-ENOMEM, "no memory for an object");
 	}
-	cl_spin(&s->objs_lock);
+	sk_spin(&s->objs_lock);
 	TAILQ_INSERT_TAIL(&s->objs[kind], o, next);
-	cl_unspin(&s->objs_lock);
+	sk_unspin(&s->objs_lock);
 	return 0;
 }
 
@@ -199,9 +199,9 @@ obj_forget(struct cl_obj *o)
 	if (o->kind == CL_MR)
 		cl_mr_forget(o->self);
 	cl_table_del(&s->table, &o->node);
-	cl_spin(&s->objs_lock);
+	sk_spin(&s->objs_lock);
 	TAILQ_REMOVE(&s->objs[o->kind], o, next);
-	cl_unspin(&s->objs_lock);
+	sk_unspin(&s->objs_lock);
 	cl_mail_purge(s, o->kind, o->handle);
 	free(o->self);
 }

@@ -9,34 +9,14 @@
 #define SAKER_CLIENT_PRIV_H
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "../base/spin.h"
 #include "../shm/shm.h"
 #include "../shm/shm_ring.h"
 #include "saker.h"
-
-/* ---- A spin lock for a handful of instructions; it yields, since there may be fewer cores than
- * threads  */
-
-static inline void
-cl_spin(uint32_t *lock)
-{
-	for (unsigned n = 0; __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0; n++) {
-		if (n % 64 == 63)
-			sched_yield();
-		else
-			__builtin_ia32_pause();
-	}
-}
-
-static inline void
-cl_unspin(uint32_t *lock)
-{
-	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
-}
 
 /* ---- Objects ---- */
 

@@ -152,9 +152,9 @@ saker_cq_event(struct saker *s, struct saker_cq **cq)
 		uint32_t handle = 0;
 		bool any;
 
-		cl_spin(&s->cqev.lock);
+		sk_spin(&s->cqev.lock);
 		any = event_take(s, &handle);
-		cl_unspin(&s->cqev.lock);
+		sk_unspin(&s->cqev.lock);
 		if (!any)
 			break;
 		/* The event of a queue that was destroyed meanwhile is nobody's. */

@@ -28,7 +28,7 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	struct cl_bell *b = &s->bell[stage];
 	bool room;
 
-	cl_spin(&b->lock);
+	sk_spin(&b->lock);
 	room = shm_prod_room(&b->ring) > 0;
 	if (room) {
 		struct shm_doorbell *d = shm_prod_entry(&b->ring);
@@ -36,7 +36,7 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 		d->what = what;
 		shm_prod_push(&b->ring);
 	}
-	cl_unspin(&b->lock);
+	sk_unspin(&b->lock);
 	shm_fence();
 	if ((s->wake_engine >= 0 || s->doorbell != NULL) &&
 		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0)
@@ -212,8 +212,8 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 	if (__atomic_load_n(&srq->s->gone, __ATOMIC_RELAXED) != 0)
 		return -EPIPE;
 	/* Unlike a QP, a shared queue has several owners. */
-	cl_spin(&srq->lock);
+	sk_spin(&srq->lock);
 	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
-	cl_unspin(&srq->lock);
+	sk_unspin(&srq->lock);
 	return rc;
 }

@@ -44,10 +44,10 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 {
 	uint32_t b;
 
-	cl_spin(&t->lock);
+	sk_spin(&t->lock);
 	/* A table that cannot grow gets slower; one that cannot begin is none. */
 	if (t->count >= t->buckets && grow(t) < 0 && t->buckets == 0) {
-		cl_unspin(&t->lock);
+		sk_unspin(&t->lock);
 		return -ENOMEM;
 	}
 	b = bucket_of(key, t->buckets);
@@ -56,7 +56,7 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 	node->next = t->bucket[b];
 	t->bucket[b] = node;
 	t->count++;
-	cl_unspin(&t->lock);
+	sk_unspin(&t->lock);
 	return 0;
 }
 
@@ -65,13 +65,13 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 {
 	struct cl_node **at;
 
-	cl_spin(&t->lock);
+	sk_spin(&t->lock);
 	at = &t->bucket[bucket_of(node->key, t->buckets)];
 	while (*at != node)
 		at = &(*at)->next;
 	*at = node->next;
 	t->count--;
-	cl_unspin(&t->lock);
+	sk_unspin(&t->lock);
 }
 
 /* With the lock. */
@@ -92,9 +92,9 @@ cl_table_find(struct cl_table *t, uint64_t key)
 {
 	void *owner;
 
-	cl_spin(&t->lock);
+	sk_spin(&t->lock);
 	owner = find(t, key);
-	cl_unspin(&t->lock);
+	sk_unspin(&t->lock);
 	return owner;
 }
 
@@ -103,11 +103,11 @@ cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner))
 {
 	void *owner;
 
-	cl_spin(&t->lock);
+	sk_spin(&t->lock);
 	owner = find(t, key);
 	if (owner != NULL)
 		each(owner);
-	cl_unspin(&t->lock);
+	sk_unspin(&t->lock);
 }
 
 void

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -103,10 +104,10 @@ cl_waits(struct saker *s)
 	pthread_mutex_unlock(&s->mail.lock);
 	if (waits)
 		return true;
-	cl_spin(&s->cqev.lock);
+	sk_spin(&s->cqev.lock);
 	for (uint32_t i = 0; i < s->nstages && !waits; i++)
 		waits = shm_take_peek(&s->cqev.ring[i]) != NULL;
-	cl_unspin(&s->cqev.lock);
+	sk_unspin(&s->cqev.lock);
 	return waits;
 }
 
