@@ -130,6 +130,11 @@ while data := s.recv(65536): sys.stdout.write(data.decode())' "$work/control.soc
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
 nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
 
+# perftest's client over rdma_cm may come too early and be refused (late.c): it and its server, which has had its turn, are then started
+# again, the client with more patience, in milliseconds.
+patiences=("" 500 2000 8000) late=$(realpath -m "$interop/late.so")
+too_early() { grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"; } # too_early NAME
+
 # ---- A guest with Debian's kernel and siw ----
 
 guests=${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}

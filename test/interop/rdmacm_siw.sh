@@ -16,7 +16,9 @@ boot_guest "vhost=$work/port,10.68.0.2/24,fd68::2/64"
 port=7500 only=${1:-}
 
 # Programs that spin leave the cores to saker and the guest.
-host() { exec nice -n 19 timeout -k 5 90 env SAKER_SOCKET="$work/host.sock" LD_PRELOAD="$lib" "$@"; }
+host() {
+    exec nice -n 19 timeout -k 5 90 env SAKER_SOCKET="$work/host.sock" LATE_MS="${patience-}" LD_PRELOAD="${patience:+$late:}$lib" "$@"
+}
 listens_or_ends() { listens host || has_ended server; }
 
 # once SIDE SERVER CLIENT: the server is on this SIDE, the client on the other. @ stands for the port.
@@ -28,7 +30,7 @@ once() {
     if [ "$side" = host ]; then
         start server host $serves
         until_true 30 listens_or_ends
-        guest -t 90 "$connects" >"$work/client.log" 2>&1
+        guest -t 90 "${patience:+LATE_MS=$patience LD_PRELOAD=$late }$connects" >"$work/client.log" 2>&1
         status=$?
     else
         start server guest -t 90 "echo \$\$ >/run/server; exec $serves"
@@ -44,15 +46,12 @@ end_server() { # end_server SIDE: it waits in vain
     if [ "$1" = host ]; then kill "${pid[server]}" 2>/dev/null; else guest 'kill "$(cat /run/server)"' >/dev/null 2>&1; fi
 }
 
-# perftest's server tells the client to connect and only then listens for that: where it is not scheduled in between, the client is refused.
-too_early() { [[ $1 == ib_* ]] && grep -q "REJECTED; error: -111\|Connection refused" "$work/client.log"; }
-
 case_of() { # case_of NAME SIDE SERVER CLIENT
-    local name=$1 status began=$SECONDS
-    for _ in 1 2 3 4 5; do
+    local name=$1 status began=$SECONDS patience
+    for patience in "${patiences[@]}"; do
         once "$2" "$3" "$4"
         status=$?
-        [ $status != 0 ] && too_early "$name" || break
+        [ $status != 0 ] && [[ $name == ib_* ]] && too_early client || break
     done
     until_true 20 nobody host || { status=1; echo "left behind: $(telemetry host /saker/info)" >>"$work/server.log"; }
     verdict $status "$name ($((SECONDS - began)) s)" "$work/server.log" "$work/client.log"

@@ -12,30 +12,30 @@ for p in ibv_devinfo rping ib_write_lat; do
     command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
 done
 take_memory 900
-port=18600
+lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so") port=18600
 table=()
 
 # at WHERE PROGRAM ARGS...: on saker WHERE. Programs poll, some their memory and never us, and here they are more than there are cores: the
 # sakers, which sleep when there is nothing to do, go first.
 at() {
-    local where=$1
+    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock") run=
+    # What is to come between a program and the library stands in front of it.
+    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock" LATE_MS="$patience" LD_PRELOAD="$late:$lib")
     shift
     # In the background the subshell becomes the program's, so that whoever ends it ends the program.
-    local run=
     [ "$BASHPID" = $$ ] || run=exec
-    $run nice -n 19 timeout -k 5 120 "$build/app/saker-run" --poll yield --socket "$work/$where.sock" "$@"
+    $run nice -n 19 timeout -k 5 120 "${launch[@]}" "$@"
 }
 
 # between NAME PROGRAM ARGS...: a server at b, a client at a that is told the server's address, $to. A client that comes too early is started
-# again. perftest's server over rdma_cm tells the client to connect and only then listens for that: one that was refused there has had its
-# turn, so both are.
+# again.
 between() {
-    local name=$1 begin=$SECONDS
+    local name=$1 begin=$SECONDS patience
     shift
-    for _ in 1 2 3 4 5; do
+    for patience in "${patiences[@]}"; do
         start "$name.server" at b "$@"
         meets "$name" "$@" && break
-        [[ "$*" == *" -R "* ]] && grep -qsE "REJECTED; error: (-111|8)\\." "$work/$name.client.log" || fail "$*: the client"
+        [[ "$*" == *" -R "* ]] && too_early "$name.client" || fail "$*: the client"
         kill "${pid[$name.server]}" 2>/dev/null
         ends "$name.server" 20 2>/dev/null
     done

@@ -95,7 +95,8 @@ established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct
 		e->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
 
-/* What to do and to tell; with cm_lock(). */
+/* What to do and to tell; with cm_lock(). The state comes before the event: who has taken that goes
+ * on at once. */
 static void
 outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 {
@@ -113,9 +114,10 @@ outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 			failure(e, id, ev->status);
 		if (ev->type == SAKER_EV_REJECTED)
 			fill_param(e, id, &ev->cm);
-		cm_event_queue_locked(e);
 	}
 	id->state = row->to;
+	if (e != NULL)
+		cm_event_queue_locked(e);
 	/* Falcon's connection is gone with its last event; nothing lingers. */
 	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_is_falcon(id->id.verbs))
 		return;

@@ -102,8 +102,9 @@ cm_id_each(void (*each)(struct cm_id *id))
 		each(id);
 }
 
-int
-cm_check(struct cm_id *id, unsigned in)
+/* With cm_lock(). */
+static int
+state_is(const struct cm_id *id, unsigned in)
 {
 	if (id->epoch != cm_epoch())
 		return ENODEV;
@@ -118,9 +119,20 @@ cm_move(struct cm_id *id, unsigned from, enum cm_state to)
 	int err;
 
 	cm_lock();
-	err = cm_check(id, from);
+	err = state_is(id, from);
 	if (err == 0)
 		id->state = to;
+	cm_unlock();
+	return err;
+}
+
+int
+cm_check(struct cm_id *id, unsigned in)
+{
+	int err;
+
+	cm_lock();
+	err = state_is(id, in);
 	cm_unlock();
 	return err;
 }

@@ -3,6 +3,9 @@
  * rdma_disconnect(3), and the event types of rdma_get_cm_event(3). */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "cm_fake.h"
@@ -47,6 +50,46 @@ Test(cm_connect, the_default_and_255_are_all_that_the_device_has)
 		fake_qp_event(id->qp, SAKER_EV_UNREACHABLE, -ETIMEDOUT);
 		fake_expect(ch, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	}
+	fake_destroy(id, ch);
+}
+
+#define TRIES 50000
+
+static struct ibv_qp *told_qp;
+static uint32_t asked; /* tries */
+
+static void *
+saker_main(void *arg)
+{
+	for (uint32_t i = 0; i < TRIES; i++) {
+		while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) != i + 1)
+			sched_yield();
+		fake_qp_event(told_qp, SAKER_EV_UNREACHABLE, -ETIMEDOUT);
+	}
+	return arg;
+}
+
+/* Its thread may take the event the moment that it is there. */
+Test(cm_connect, who_has_taken_an_event_finds_the_id_in_its_state)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id = fake_active(&ch);
+	struct rdma_cm_event *ev;
+	pthread_t t;
+
+	told_qp = id->qp;
+	fcntl(ch->fd, F_SETFL, O_NONBLOCK);
+	cr_assert_eq(pthread_create(&t, NULL, saker_main, NULL), 0);
+	cr_assert_eq(rdma_connect(id, NULL), 0);
+	for (uint32_t i = 0; i < TRIES; i++) {
+		__atomic_store_n(&asked, i + 1, __ATOMIC_RELEASE);
+		while (rdma_get_cm_event(ch, &ev) != 0)
+			sched_yield();
+		cr_assert_eq(ev->event, RDMA_CM_EVENT_UNREACHABLE);
+		cr_assert_eq(rdma_connect(id, NULL), 0, "try %u: %s", i, strerror(errno));
+		rdma_ack_cm_event(ev);
+	}
+	pthread_join(t, NULL);
 	fake_destroy(id, ch);
 }
 
