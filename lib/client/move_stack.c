@@ -3,7 +3,8 @@
  * Stacks of threads. The kernel names the first one only. Those that libc makes stand above a guard
  * of no access and end with the thread's control block, which begins with its own address, the
  * DTV's, and its own once more: that is looked for. (glibc's heaps for threads may also stand above
- * memory of no access, but begin at multiples of their greatest size.) A stack that a program made
+ * memory of no access, but begin at multiples of their greatest size, with the address of their
+ * arena.) A stack that a program made
  * by itself without a guard cannot be told from other memory, but for the one in use here and now.
  */
 #include <fcntl.h>
@@ -45,6 +46,17 @@ tcb_find(int mem, uintptr_t from, uintptr_t to)
 	return 0;
 }
 
+/* An arena stands behind the header of the first of its heaps. */
+static bool
+is_heap(int mem, uintptr_t start)
+{
+	uint64_t arena;
+
+	return start % HEAP_ALIGN == 0 &&
+	       pread(mem, &arena, sizeof(arena), (off_t)start) == (ssize_t)sizeof(arena) &&
+	       arena != 0 && arena % HEAP_ALIGN < MV_PAGE;
+}
+
 /* Where a thread's stack in `v` ends; `v->start`: there is none. */
 static uintptr_t
 stack_end(const struct mv_vma *v)
@@ -57,6 +69,10 @@ stack_end(const struct mv_vma *v)
 	mem = scan != NULL ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
 	if (mem < 0)
 		return v->start;
+	if (is_heap(mem, v->start)) {
+		close(mem);
+		return v->start;
+	}
 	at = tcb_find(mem, v->end - MV_PAGE, v->end);
 	if (at == 0)
 		at = tcb_find(mem, v->start, most);
@@ -71,8 +87,7 @@ mv_is_stack(const struct mv_vma *v, const struct mv_vma *below, uintptr_t from, 
 
 	if (here >= v->start && here < v->end && from < here + NEAR_ABOVE && to > here - NEAR_BELOW)
 		return true;
-	if (below->end != v->start || below->prot != PROT_NONE || below->shared ||
-		v->start % HEAP_ALIGN == 0)
+	if (below->end != v->start || below->prot != PROT_NONE || below->shared)
 		return false;
 	return from < stack_end(v);
 }

@@ -333,6 +333,27 @@ Test(client_move, stacks_are_refused)
 	pthread_join(t, NULL);
 }
 
+/* Where else a heap of glibc's begins. */
+Test(client_move, a_stack_at_a_multiple_of_64_mib_is_refused)
+{
+	const size_t most = 64u << 20, len = 64 * PAGE;
+	uint8_t *all = mmap(NULL, 3 * most, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *stack = all + most - (uintptr_t)all % most, *there = NULL;
+	pthread_attr_t attr;
+	pthread_t t;
+
+	cr_assert_eq(mprotect(stack, len, PROT_READ | PROT_WRITE), 0);
+	pthread_attr_init(&attr);
+	cr_assert_eq(pthread_attr_setstack(&attr, stack, len), 0);
+	cr_assert_eq(pthread_create(&t, &attr, sits_still, &there), 0);
+	while (__atomic_load_n(&there, __ATOMIC_ACQUIRE) == NULL)
+		usleep(1000);
+	refused(there, PAGE, ACCESS, -EOPNOTSUPP, "a thread's stack");
+	__atomic_store_n(&there, NULL, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	munmap(all, 3 * most);
+}
+
 Test(client_move, a_buffer_between_guard_pages_is_no_stack)
 {
 	uint8_t *p = private_memory(8 * PAGE);
