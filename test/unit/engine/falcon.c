@@ -347,7 +347,7 @@ Test(engine_falcon, an_abortive_end_reaches_an_idle_peer_over_a_bad_wire)
 	int other;
 
 	frig_start(NULL);
-	frig_virtual(10000);
+	frig.step = 10000;
 	for (unsigned round = 0; round < 20; round++) {
 		frig_connect();
 		frig.bad = 250;
@@ -375,7 +375,7 @@ Test(engine_falcon, a_host_that_is_silent_is_missed_in_time)
 	uint64_t began;
 
 	frig_start(attentive);
-	frig_virtual(20000);
+	frig.step = 20000;
 	frig_connect();
 	frig.silent = true;
 	began = frig.now;

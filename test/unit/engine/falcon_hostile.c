@@ -106,7 +106,6 @@ static void
 start(void (*tweak)(struct eng_config *cfg, int node))
 {
 	frig_start(tweak);
-	frig_virtual(1000);
 	frig_connect();
 	real = capture();
 	attacked[0] = frig.n[0];

@@ -40,7 +40,7 @@ start(uint8_t version)
 {
 	psp = version;
 	frig_start(aging);
-	frig_virtual(STEP);
+	frig.step = STEP;
 	frig_connect();
 }
 

@@ -118,16 +118,6 @@ rig_clock(void)
 	return frig.now;
 }
 
-void
-frig_virtual(uint64_t step_ns)
-{
-	frig.now = eng_clock();
-	frig.step = step_ns;
-	frig.rng = 0x9e3779b97f4a7c15ull;
-	for (int i = 0; i < 2; i++)
-		frig.p.e[i]->clock = rig_clock;
-}
-
 /* What is on the way waits until the wire goes on. */
 static void
 stop_wire(int node)
@@ -159,7 +149,7 @@ frig_turn(void)
 			run_wire(i);
 		for (unsigned k = 0; frig.p.e[i] != NULL && k < frig.p.cfg[i].nloops; k++)
 			if (!(frig.loop_idle & 1u << k))
-				eng_poll(frig.p.e[i], k, frig.step > 0 ? frig.now : eng_clock());
+				eng_poll(frig.p.e[i], k, frig.now);
 	}
 }
 
@@ -213,6 +203,8 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 	memset(&frig, 0, sizeof(frig));
 	frig.keep = -1;
 	frig.one = one;
+	frig.step = FRIG_STEP;
+	frig.rng = 0x9e3779b97f4a7c15ull;
 	pair_init(&frig.p);
 	frig.pool = rte_pktmbuf_pool_create(
 		"hand", 255, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -225,7 +217,9 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 			tweak(&frig.p.cfg[i], i);
 	}
 	pair_start(&frig.p);
+	frig.now = eng_clock(); /* the engines began before */
 	for (int i = 0; i < 2; i++) {
+		frig.p.e[i]->clock = rig_clock;
 		frig.n[i].e = frig.p.e[one ? 0 : i];
 		frig.n[i].addr = pair_addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
 		attach(&frig.n[i], "test");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two engines that speak Falcon, joined by rings, each with a flat client, and a hand on the wire.
- * One thread drives all; time is the machine's, verdicts are not.
+ * One thread drives all, and time is the rig's: a turn takes FRIG_STEP, whatever it takes.
  */
 #ifndef TEST_ENGINE_FALCON_RIG_H
 #define TEST_ENGINE_FALCON_RIG_H
@@ -14,6 +14,7 @@
 #define FRIG_PORT  7000
 #define FRIG_MEM   65536u
 #define FRIG_DEPTH 16
+#define FRIG_STEP  1000ull /* ns */
 
 struct fnode {
 	struct eng *e;
@@ -36,7 +37,7 @@ struct frig {
 	unsigned bad;              /* of 1000 frames the wire loses so many, and as many each it
 				      doubles and lets others overtake */
 	uint64_t lost;             /* frames that it did */
-	uint64_t step, now;        /* a turn takes `step` ns; 0: what it takes */
+	uint64_t step, now;        /* ns; a turn takes `step` */
 	uint64_t rng;
 	struct {
 		struct rte_mbuf *m; /* overtaken: goes on at `at` */
@@ -56,9 +57,6 @@ struct frig {
 };
 
 extern struct frig frig;
-
-/* From now on time is the rig's own: each turn takes `step_ns`. */
-void frig_virtual(uint64_t step_ns);
 
 /* Both speak Falcon; `tweak` may change the configurations before the engines start. */
 void frig_start(void (*tweak)(struct eng_config *cfg, int node));

@@ -28,7 +28,7 @@ begin(bool one, void (*tweak)(struct eng_config *cfg, int node))
 		frig_start_one(tweak);
 	else
 		frig_start(tweak);
-	frig_virtual(STEP);
+	frig.step = STEP;
 	timeout = 14;
 }
 
@@ -183,7 +183,7 @@ Test(engine_hand, attempts_that_cross_on_the_wire_leave_the_greater_ones)
 Test(engine_hand, two_that_start_at_once_over_a_hostile_wire)
 {
 	begin(false, NULL);
-	frig_virtual(20 * STEP);
+	frig.step = 20 * STEP;
 	timeout = 23; /* minutes: TCP's own timeouts are seconds */
 	for (unsigned seed = 0; seed < 12; seed++) {
 		two_qps();
