@@ -4,8 +4,8 @@
  * of no access and end with the thread's control block, which begins with its own address, the
  * DTV's, and its own once more: that is looked for. (glibc's heaps for threads may also stand above
  * memory of no access, but begin at multiples of their greatest size, with the address of their
- * arena.) A stack that a program made
- * by itself without a guard cannot be told from other memory, but for the one in use here and now.
+ * arena.) A stack that a program made by itself without a guard cannot be told from other memory,
+ * but for the one in use here and now.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -61,7 +61,7 @@ is_heap(int mem, uintptr_t start)
 static uintptr_t
 stack_end(const struct mv_vma *v)
 {
-	uintptr_t most = v->end - v->start < STACK_MOST ? v->end : v->start + STACK_MOST, at;
+	uintptr_t most = v->end - v->start < STACK_MOST ? v->end : v->start + STACK_MOST, at = 0;
 	int mem;
 
 	if (scan == NULL)
@@ -69,13 +69,11 @@ stack_end(const struct mv_vma *v)
 	mem = scan != NULL ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
 	if (mem < 0)
 		return v->start;
-	if (is_heap(mem, v->start)) {
-		close(mem);
-		return v->start;
+	if (!is_heap(mem, v->start)) {
+		at = tcb_find(mem, v->end - MV_PAGE, v->end);
+		if (at == 0)
+			at = tcb_find(mem, v->start, most);
 	}
-	at = tcb_find(mem, v->end - MV_PAGE, v->end);
-	if (at == 0)
-		at = tcb_find(mem, v->start, most);
 	close(mem);
 	return at != 0 ? at + MV_PAGE : v->start;
 }

@@ -142,10 +142,11 @@ build_guest() {
     test/interop/guest.py build >"$work/build.log" 2>&1 || skip "no guest can be made here: $(tail -n 1 "$work/build.log")"
 }
 # The one of a script that needs no more; it goes with the script.
-one_guest() {
+one_guest() { # one_guest [FILE...]: they go with it
     export SAKER_GUEST_NAME=one$$
     build_guest
-    trap 'test/interop/guest.py stop; rm -rf "$guests/$SAKER_GUEST_NAME"; end_all' EXIT
+    guest_files=("$guests/$SAKER_GUEST_NAME" "$@")
+    trap 'test/interop/guest.py stop; rm -rf "${guest_files[@]}"; end_all' EXIT
 }
 boot_guest() { # boot_guest DEVICE...: as guest.py has them; waits for the siw devices of its cards
     test/interop/guest.py boot "$@" || fail "the guest does not boot: $(test/interop/guest.py console | tail -n 20)"

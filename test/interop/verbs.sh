@@ -48,7 +48,7 @@ meets() { # as between: the client
     local name=$1
     shift
     if [[ "$*" == *" -R "* ]]; then
-        until_true 60 has_listeners b || fail "$*: nobody listens"
+        until_true 60 listens b || fail "$*: nobody listens"
         at a "$@" "$to" >"$work/$name.client.log" 2>&1
         return
     fi
@@ -59,7 +59,6 @@ meets() { # as between: the client
     done
     return 1
 }
-has_listeners() { [ "$(value "$1" listeners)" -gt 0 ]; }
 
 # perftest NAME PROGRAM ARGS...: with a port of its own; $how says how its queue pairs come together.
 perftest() {
@@ -173,7 +172,7 @@ no_page_kept() { [ "$(huge_kb)" -le "$huge" ] || fail "the sakers held $huge kB 
 killed_at_work() {
     local since
     start rping.server at b rping -s -v
-    until_true 60 has_listeners b || fail "rping does not listen"
+    until_true 60 listens b || fail "rping does not listen"
     start rping.client at a rping -c -a 10.5.0.2 -C 1000000
     until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
     kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
@@ -192,7 +191,7 @@ killed_anywhere() {
     local ms program
     for ms in 1 3 5 8 12 17 23 30 40 60 90 150; do
         start server at b ib_write_bw -R -p $((++port)) -s 65536 -n 100000
-        until_true 60 has_listeners b || fail "ib_write_bw does not listen"
+        until_true 60 listens b || fail "ib_write_bw does not listen"
         start client at a ib_write_bw -R -p $port -s 65536 -n 100000 10.5.0.2
         sleep "0.$(printf %03d "$ms")"
         for program in client server; do

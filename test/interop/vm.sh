@@ -74,7 +74,7 @@ listens() { [ "$(listeners "$1")" -ge "$2" ]; }
 # `run_late` is for perftest's clients: late.c says why.
 at() {
     local words="export SAKER_VERBOSE=1; run() { timeout -k 5 $2 $build/app/saker-run --poll yield \"\$@\"; }
-        run_late() { SAKER_POLL=yield LD_PRELOAD=$interop/late.so:$build/drivers/verbs/libsaker-verbs.so timeout -k 5 $2 \"\$@\"; }; $3"
+        run_late() { SAKER_POLL=yield LD_PRELOAD=$late:$build/drivers/verbs/libsaker-verbs.so timeout -k 5 $2 \"\$@\"; }; $3"
     case $1 in
     web | db) guest_py "$1" run -t "$2" "$words" ;;
     *) SAKER_SOCKET=$work/$1.sock nice -n 19 bash -c "$words" ;;

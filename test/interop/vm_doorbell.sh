@@ -6,10 +6,9 @@
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build") interop=$build/test/interop
 install_packages rdmacm-utils ibverbs-utils || skip "Debian's rdmacm-utils and ibverbs-utils are not to be had"
-one_guest
+memory_file=/dev/shm/saker-doorbell$$
+one_guest "$memory_file"
 take_memory 128
-memory_file=/dev/shm/saker-$SAKER_GUEST_NAME
-trap 'test/interop/guest.py stop; rm -rf "$memory_file" "$guests/$SAKER_GUEST_NAME"; end_all' EXIT
 
 cat >"$work/host.ini" <<INI
 [gateway]

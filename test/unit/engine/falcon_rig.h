@@ -33,11 +33,11 @@ struct frig {
 	struct pair p;
 	struct fnode n[2];
 	struct rte_ring *to[2]; /* frames on their way to each node */
-	bool silent;               /* the wire loses everything */
-	unsigned bad;              /* of 1000 frames the wire loses so many, and as many each it
-				      doubles and lets others overtake */
-	uint64_t lost;             /* frames that it did */
-	uint64_t step, now;        /* ns; a turn takes `step` */
+	bool silent;            /* the wire loses everything */
+	unsigned bad;           /* of 1000 frames the wire loses so many, and as many each it
+				   doubles and lets others overtake */
+	uint64_t lost;          /* frames that it did */
+	uint64_t step, now;     /* ns; a turn takes `step` */
 	uint64_t rng;
 	struct {
 		struct rte_mbuf *m; /* overtaken: goes on at `at` */
@@ -45,7 +45,7 @@ struct frig {
 		int node;
 	} held[32];
 	unsigned nheld;
-	bool delay;                /* it holds up everything: in late[] */
+	bool delay; /* it holds up everything: in late[] */
 	void *late[2][64];
 	unsigned nlate[2];
 	unsigned loop_idle;        /* bit k: loop k of either engine has no turns */
