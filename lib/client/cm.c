@@ -142,6 +142,7 @@ saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_
 	m.body.cm.qp = qp->handle;
 	if (local != NULL)
 		m.body.cm.local = *local;
+	m.body.cm.lport = p != NULL ? p->lport : 0;
 	m.body.cm.remote = *remote;
 	m.body.cm.rport = port;
 	return cl_command(qp->s, &m, SHM_CONNECT);

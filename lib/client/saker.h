@@ -294,6 +294,7 @@ struct saker_conn_param {
 	uint8_t crc, markers;
 	uint8_t rtr;      /* enum shm_rtr: what may announce us, or what we let announce the peer */
 	uint8_t enhanced; /* connecting: enum shm_enhanced */
+	uint16_t lport;   /* connecting: the local port, host order; 0: chosen */
 	uint8_t dialect;  /* enum shm_dialect: RD_SWAP needs SHM_DIALECT_DRAFT on both sides, and
 			     completes as RD_LOC_QP_OP_ERR otherwise */
 	const void *private_data;
@@ -342,8 +343,9 @@ int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, 
 int saker_unlisten(struct saker_listener *l);
 void *saker_listener_user(const struct saker_listener *l);
 uint16_t saker_listener_port(const struct saker_listener *l);
-/* The reply says only that the attempt began; ESTABLISHED, REJECTED or UNREACHABLE follows. `local`
- * may be NULL. */
+/* The reply says only that the attempt began; ESTABLISHED, REJECTED or UNREACHABLE follows
+ * (-EADDRINUSE: p->lport has a connection with that peer and port, or had one lately). `local` may
+ * be NULL. */
 int saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_addr *remote,
 	uint16_t port, const struct saker_conn_param *p);
 /* ESTABLISHED follows. */

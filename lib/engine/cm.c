@@ -16,7 +16,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 	[CM_CONNECTING] =
 		{
 			[CM_EV_CONNECTED] = cm_act_opened,
-			[CM_EV_NOT_CONNECTED] = cm_act_unreachable,
+			[CM_EV_NOT_CONNECTED] = cm_act_not_opened,
 			[CM_EV_FAILED] = cm_act_dropped,
 			[CM_EV_DELETE] = cm_act_wait,
 		},
@@ -174,11 +174,18 @@ cm_answered(struct eng_control *c, struct ctl_msg *msg)
 void
 cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what)
 {
+	cm_connect_at(c, q, what, q->eng.stage % c->cfg->ntransports);
+}
+
+void
+cm_connect_at(
+	struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what, unsigned transport)
+{
 	struct ctl_msg *msg;
 
 	q->cm = CM_CONNECTING;
 	q->ended = q->unopened = false;
-	q->transport = (uint8_t)(q->eng.stage % c->cfg->ntransports);
+	q->transport = (uint8_t)transport;
 	msg = cm_command(c, q, ENG_CT_CONNECT);
 	msg->m.tuple = what->tuple;
 	msg->m.offer = what->offer;

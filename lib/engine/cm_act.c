@@ -171,6 +171,16 @@ cm_act_unreachable(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	return to_idle(c, q);
 }
 
+/* A local port of the program's choice may bring what the peer sends home to another stage. */
+bool
+cm_act_not_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+{
+	if (m->status != -EXDEV || leaving(q))
+		return cm_act_unreachable(c, q, m);
+	cm_connect_at(c, q, m, m->transport);
+	return false;
+}
+
 /* The attempt has failed; an unenhanced one may follow. */
 bool
 cm_act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)

@@ -36,8 +36,6 @@ connect_addrs(struct eng_control *c, struct shm_msg *m)
 	if (sk_addr_is_any(&cm->remote) || sk_addr_is_multicast(&cm->remote) || cm->rport == 0)
 		return ctl_refuse(c, m, -EINVAL, "%s port %u is nothing to connect to",
 			sk_addr_str(&cm->remote, text), cm->rport);
-	if (cm->lport != 0)
-		return ctl_refuse(c, m, -EINVAL, "the local port is Saker's to choose");
 	if (sk_addr_is_any(&cm->local))
 		return 0;
 	if (!cm_addr_is_ours(c, &cm->local))
@@ -102,8 +100,11 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	what.offer.enhanced_only = !what.fall_back;
 	q->draft_ext = draft_ext;
-	what.tuple = (struct tcp_tuple){
-		.laddr = cm->local, .raddr = cm->remote, .rport = cm->rport, .vlan = ETH_NO_VLAN};
+	what.tuple = (struct tcp_tuple){.laddr = cm->local,
+		.raddr = cm->remote,
+		.lport = cm->lport,
+		.rport = cm->rport,
+		.vlan = ETH_NO_VLAN};
 	what.private_len = cm->private_len;
 	memcpy(what.private_data, cm->private_data, cm->private_len);
 	cm_start_connect(c, q, &what);

@@ -36,6 +36,9 @@ bool cm_input(struct eng_control *c, struct ctl_qp *q, enum cm_event ev, struct 
 bool cm_unasked(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
 /* Starts an active open: tuple, offer and private data of `what`. */
 void cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what);
+/* The same at a transport stage of the caller's choice. */
+void cm_connect_at(
+	struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what, unsigned transport);
 /* Starts the QP for the request that it accepts; cm_accept_send() completes the acceptance,
  * cm_accept_forget() gives it up. */
 void cm_start_accept(struct eng_control *c, struct ctl_qp *q, const struct iw_params *params);

@@ -12,6 +12,7 @@
 
 #include "../base/mem.h"
 #include "falcon_priv.h"
+#include "handoff_priv.h"
 
 #define TIMER_BUDGET 32
 
@@ -400,11 +401,13 @@ choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tupl
 		tuple->lport = eng_lport_choose(t, tuple);
 		return tuple->lport == 0 ? -EADDRNOTAVAIL : 0;
 	}
+	if (eng_home(t->e, tuple) != t->index)
+		return -EXDEV;
 	return eng_conn_find(t, tuple) == NULL ? 0 : -EADDRINUSE;
 }
 
 int
-eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng_conn **out)
+eng_startup_connect(struct eng_transport *t, struct eng_ctl *m, struct eng_conn **out)
 {
 	struct eng_conn *c = eng_conn_alloc(t, ECONN_OPENING);
 	struct tcp_tuple tuple = m->tuple;
@@ -413,6 +416,8 @@ eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng
 	if (c == NULL)
 		return -ENOBUFS;
 	rc = choose_tuple(t, c, &tuple);
+	if (rc == -EXDEV)
+		m->transport = (uint8_t)eng_home(t->e, &tuple);
 	if (rc == 0 && (m->private_len > sizeof(c->su->private_data) ||
 			       m->private_len > mpa_private_max(m->offer.revision)))
 		rc = -EMSGSIZE;

@@ -86,7 +86,8 @@ enum eng_ctl_type {
 	ENG_CT_LISTEN,   /* cm.local, cm.lport (0: not allowed here; control has chosen), listener:
 			    cookie */
 	ENG_CT_UNLISTEN, /* listener */
-	ENG_CT_CONNECT,  /* active open; answered at once with conn; ENG_TC_* tells the outcome */
+	ENG_CT_CONNECT,  /* active open; answered at once with conn, or -EXDEV and the transport that
+			    it belongs to; ENG_TC_* tells the outcome */
 	ENG_CT_ACCEPT,   /* conn, stage, qp_index: MPA reply, then the connection is bound */
 	ENG_CT_FOUND,    /* conn, ask.qpn, ask.qkey, private data: the answer to a lookup */
 	ENG_CT_REJECT,   /* conn, private data; code: enum rofx_reason, 0: the application's will */

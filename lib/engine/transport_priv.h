@@ -275,8 +275,8 @@ int eng_startup_reply(
 	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
 /* Timeouts that are due; returns how many. */
 unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
-/* An active open: c->path is filled in; *tuple gets what was left open. */
-int eng_startup_connect(struct eng_transport *t, const struct eng_ctl *m, struct eng_conn **out);
+/* An active open. -EXDEV: m->transport is what its tuple has for a home. */
+int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m, struct eng_conn **out);
 
 /* ---- transport_ctl.c: what the control stage says ---- */
 

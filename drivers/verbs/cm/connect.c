@@ -109,6 +109,8 @@ rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 
 	if (err == 0)
 		err = cm_conn_param(p, conn_param, &param);
+	if (err == 0 && !p->port.chosen)
+		param.lport = p->port.port;
 	if (err == 0)
 		err = cm_qp_tie(p, conn_param);
 	if (err == 0)

@@ -45,6 +45,7 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 		.markers = 0,
 		.rtr = SHM_RTR_READ,
 		.enhanced = SHM_ENHANCED_TRY,
+		.lport = 801,
 		.dialect = SHM_DIALECT_DRAFT,
 		.private_data = "hello",
 		.private_len = 5};
@@ -56,7 +57,7 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 	cr_assert(sk_addr_eq(&cm->local, &here));
 	cr_assert(sk_addr_eq(&cm->remote, &there));
 	cr_assert_eq(cm->rport, 7471);
-	cr_assert_eq(cm->lport, 0);
+	cr_assert_eq(cm->lport, 801);
 	cr_assert_eq(cm->ird, 3);
 	cr_assert_eq(cm->ord, 4);
 	cr_assert_eq(cm->revision, 1);

@@ -3,6 +3,7 @@
  * Several transport stages on one port: whatever queue a frame comes to, it reaches the stage that
  * is its connection's home; what concerns all stages reaches all, and is answered once.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -145,6 +146,8 @@ wait_wc(struct end *n)
 	return wc;
 }
 
+static uint16_t bound; /* of the first connection, the others follow; 0: chosen */
+
 /* QP q of `from` with QP q of `to`, for all. */
 static void
 connect_ends(struct end *from, struct end *to, const char *addr)
@@ -156,10 +159,13 @@ connect_ends(struct end *from, struct end *to, const char *addr)
 
 	cr_assert_eq(saker_listen(to->s, NULL, PORT, QPS, NULL, &l), 0);
 	for (unsigned q = 0; q < QPS; q++) {
+		param.lport = bound > 0 ? (uint16_t)(bound + q) : 0;
 		cr_assert_eq(saker_connect(from->qp[q], NULL, &a, PORT, &param), 0);
 		ev = wait_event(to, SAKER_EV_CONNECT_REQUEST);
+		cr_assert(bound == 0 || ev.cm.rport == param.lport, "%u", ev.cm.rport);
 		cr_assert_eq(saker_accept(to->s, ev.request, to->qp[q], &param), 0);
-		wait_event(from, SAKER_EV_ESTABLISHED);
+		ev = wait_event(from, SAKER_EV_ESTABLISHED);
+		cr_assert(bound == 0 || ev.cm.lport == param.lport, "%u", ev.cm.lport);
 		wait_event(to, SAKER_EV_ESTABLISHED);
 	}
 }
@@ -310,6 +316,30 @@ Test(engine_handoff, chosen_source_ports_hash_home)
 		}
 	}
 	pair_end(&pair);
+}
+
+/* Each of its connections is at the stage that gets its segments, whichever the QP began at. */
+Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
+{
+	const struct saker_conn_param again = {.lport = 100, .crc = 2, .markers = 2};
+	struct sk_addr peer = pair_addr(PAIR_ADDR_B);
+	struct saker_qp_attr attr = {.sq_depth = 1, .rq_depth = 1};
+	struct saker_qp *qp;
+	unsigned at[MORE];
+
+	bound = again.lport;
+	start(MORE, MORE, 1);
+	count_homes(pair.e[0], at);
+	cr_assert_eq(at[0] + at[1] + at[2], QPS);
+	for (unsigned round = 0; round < 5; round++) {
+		exchange(&end[0], &end[1], round);
+		exchange(&end[1], &end[0], round);
+	}
+	attr.send_cq = attr.recv_cq = end[0].cq;
+	cr_assert_eq(saker_qp_create(end[0].pd, &attr, &qp), 0, "%s", saker_error());
+	cr_assert_eq(saker_connect(qp, NULL, &peer, PORT, &again), 0);
+	cr_assert_eq(wait_event(&end[0], SAKER_EV_UNREACHABLE).status, -EADDRINUSE);
+	finish();
 }
 
 /* All frames come to stage 0, and stage 1 has no queue to send on. */

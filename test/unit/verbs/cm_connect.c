@@ -32,7 +32,27 @@ Test(cm_connect, depths_and_private_data_reach_the_saker)
 	cr_assert_eq(fake.port, 7471);
 	/* Saker knows its routes. */
 	cr_assert(fake.any_local);
+	cr_assert_eq(fake.param.lport, 0);
 	cr_assert_not(fake_readable(ch));
+	fake_destroy(id, ch);
+}
+
+Test(cm_connect, a_port_that_the_program_bound_is_the_connections)
+{
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	cr_assert_eq(rdma_create_id(ch, &id, &fake, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 801)), 0);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 7471), 100), 0);
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cr_assert_eq(rdma_resolve_route(id, 100), 0);
+	fake_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
+	cr_assert_eq(rdma_connect(id, NULL), 0);
+	cr_assert_eq(fake.param.lport, 801);
+	cr_assert_not(fake.any_local);
 	fake_destroy(id, ch);
 }
 
