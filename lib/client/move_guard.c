@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/fault.h"
 #include "move_priv.h"
 #include "move_sys_priv.h"
 
@@ -184,21 +184,6 @@ in_past(uintptr_t addr)
 }
 
 static void
-pass_on(int sig, siginfo_t *info, void *context)
-{
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(sig, info, context);
-		return;
-	}
-	if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-		before.sa_handler(sig);
-		return;
-	}
-	/* The access is repeated and ends the process. */
-	signal(sig, SIG_DFL);
-}
-
-static void
 on_segv(int sig, siginfo_t *info, void *context)
 {
 	static __thread uintptr_t last __attribute__((tls_model("initial-exec")));
@@ -219,7 +204,7 @@ on_segv(int sig, siginfo_t *info, void *context)
 		if (tries <= RETRIES)
 			return;
 	}
-	pass_on(sig, info, context);
+	sk_fault_pass_on(&before, sig, info, context);
 }
 
 static void

@@ -7,9 +7,10 @@
 #include "sigbus_priv.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "../base/fault.h"
 
 #define SIGBUS_GUARDS 65536
 
@@ -42,22 +43,6 @@ find(uintptr_t addr)
 	return NULL;
 }
 
-/* Nobody's memory: what would have happened without us. */
-static void
-pass_on(int sig, siginfo_t *info, void *context)
-{
-	if (before.sa_flags & SA_SIGINFO) {
-		before.sa_sigaction(sig, info, context);
-		return;
-	}
-	if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-		before.sa_handler(sig);
-		return;
-	}
-	/* The access is repeated and ends the process. */
-	signal(sig, SIG_DFL);
-}
-
 static void
 on_sigbus(int sig, siginfo_t *info, void *context)
 {
@@ -66,13 +51,13 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	void *p;
 
 	if (!g) {
-		pass_on(sig, info, context);
+		sk_fault_pass_on(&before, sig, info, context);
 		return;
 	}
 	p = mmap((void *)g->base, g->len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED) {
-		pass_on(sig, info, context);
+		sk_fault_pass_on(&before, sig, info, context);
 		return;
 	}
 	__atomic_store_n(g->flag, true, __ATOMIC_RELEASE);

@@ -9,29 +9,15 @@
 #include <rte_telemetry.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../base/mem.h"
 #include "eng_priv.h"
 #include "query_priv.h"
 #include "telemetry_priv.h"
 
 #define MAX_LISTED 256    /* entries of a telemetry dictionary or array */
 #define MAX_QPS    131072 /* looked through for one of them */
-
-/* A command's work while the instance is held. */
-typedef int answer(struct eng *e, const char *params, struct rte_tel_data *d);
-
-static int
-with_instance(answer *a, const char *params, struct rte_tel_data *d)
-{
-	struct eng *e = telemetry_hold();
-	int rc;
-
-	if (!e)
-		return -ENODEV;
-	rc = a(e, params, d);
-	telemetry_release();
-	return rc;
-}
 
 /* A dictionary inside `d`. NULL: no room for it. */
 static struct rte_tel_data *
@@ -81,12 +67,6 @@ info(struct eng *e, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-static int
-on_info(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(info, params, d);
-}
-
 /* ---- /saker/counters ---- */
 
 struct layers {
@@ -116,12 +96,6 @@ counters(struct eng *e, const char *params, struct rte_tel_data *d)
 	rte_tel_data_start_dict(d);
 	eng_counters(e, one_counter, &l);
 	return 0;
-}
-
-static int
-on_counters(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(counters, params, d);
 }
 
 /* ---- /saker/clients ---- */
@@ -161,12 +135,6 @@ clients(struct eng *e, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-static int
-on_clients(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(clients, params, d);
-}
-
 /* ---- /saker/qps, /saker/qp,<qpn> ---- */
 
 static int
@@ -180,12 +148,6 @@ qps(struct eng *e, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_array_int(d, (int)v[i].qpn);
 	free(v);
 	return 0;
-}
-
-static int
-on_qps(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(qps, params, d);
 }
 
 static void
@@ -243,12 +205,6 @@ qp(struct eng *e, const char *params, struct rte_tel_data *d)
 	return i < n ? 0 : -ENOENT;
 }
 
-static int
-on_qp(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(qp, params, d);
-}
-
 /* ---- /saker/neighbors,<transport> ---- */
 
 static int
@@ -283,12 +239,6 @@ neighbors(struct eng *e, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-static int
-on_neighbors(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(neighbors, params, d);
-}
-
 /* ---- /saker/ports, /saker/loops ---- */
 
 static int
@@ -318,12 +268,6 @@ ports(struct eng *e, const char *params, struct rte_tel_data *d)
 }
 
 static int
-on_ports(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(ports, params, d);
-}
-
-static int
 loops(struct eng *e, const char *params, struct rte_tel_data *d)
 {
 	rte_tel_data_start_dict(d);
@@ -346,38 +290,48 @@ loops(struct eng *e, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
-static int
-on_loops(const char *cmd, const char *params, struct rte_tel_data *d)
-{
-	return with_instance(loops, params, d);
-}
-
 /* ---- Registration ---- */
+
+static const struct {
+	const char *cmd;
+	int (*answer)(struct eng *e, const char *params, struct rte_tel_data *d); /* e is held */
+	const char *help;
+} commands[] = {
+	{"/saker/info", info, "What this saker is and how much of it is in use."},
+	{"/saker/counters", counters, "All counters, by layer."},
+	{"/saker/clients", clients, "The clients and what each holds."},
+	{"/saker/qps", qps, "The numbers of the QPs (the first 256)."},
+	{"/saker/qp", qp, "One QP. Parameter: its number."},
+	{"/saker/neighbors", neighbors,
+		"Who answers for which address. Parameter: a transport stage, else 0."},
+	{"/saker/ports", ports, "What the ports have sent and received."},
+	{"/saker/loops", loops, "How busy the loops are."},
+};
+
+static int
+on_command(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct eng *e = telemetry_hold();
+	int rc = -ENOENT;
+
+	if (!e)
+		return -ENODEV;
+	for (unsigned i = 0; i < SK_ARRAY_LEN(commands); i++)
+		if (strcmp(commands[i].cmd, cmd) == 0)
+			rc = commands[i].answer(e, params, d);
+	telemetry_release();
+	return rc;
+}
 
 int
 eng_telemetry_register(struct eng *e)
 {
-	static const struct {
-		const char *cmd;
-		telemetry_cb cb;
-		const char *help;
-	} cmds[] = {
-		{"/saker/info", on_info, "What this saker is and how much of it is in use."},
-		{"/saker/counters", on_counters, "All counters, by layer."},
-		{"/saker/clients", on_clients, "The clients and what each holds."},
-		{"/saker/qps", on_qps, "The numbers of the QPs (the first 256)."},
-		{"/saker/qp", on_qp, "One QP. Parameter: its number."},
-		{"/saker/neighbors", on_neighbors,
-			"Who answers for which address. Parameter: a transport stage, else 0."},
-		{"/saker/ports", on_ports, "What the ports have sent and received."},
-		{"/saker/loops", on_loops, "How busy the loops are."},
-	};
 	static bool registered;
 	int rc = 0;
 
 	telemetry_remember(e);
-	for (unsigned i = 0; !registered && rc == 0 && i < sizeof(cmds) / sizeof(cmds[0]); i++)
-		rc = rte_telemetry_register_cmd(cmds[i].cmd, cmds[i].cb, cmds[i].help);
+	for (unsigned i = 0; !registered && rc == 0 && i < SK_ARRAY_LEN(commands); i++)
+		rc = rte_telemetry_register_cmd(commands[i].cmd, on_command, commands[i].help);
 	registered = rc == 0;
 	return rc;
 }
