@@ -4,8 +4,6 @@
  * is its connection's home; what concerns all stages reaches all, and is answered once.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,71 +11,22 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
-#include "../../../lib/client/saker.h"
 #include "../../../lib/engine/handoff_priv.h"
 #include "../../../lib/engine/transport_priv.h"
-#include "pair.h"
+#include "ends.h"
 
-#define HOME_SIZE (4u << 20)
-#define MEM_SIZE  (1u << 20)
-#define QPS       6u
-#define BUF_SIZE  16384u /* of each QP */
-#define PORT      7000
-#define STAGES    2u
-#define MORE      3u /* transport stages in some tests */
-#define TURNS     2000000u
-
-struct end {
-	struct eng *e;
-	struct saker *s;
-	struct saker_pd *pd;
-	struct saker_cq *cq;
-	struct saker_qp *qp[QPS];
-	struct saker_mr *mr;
-	uint8_t *mem;
-	void *home;
-	int client;
-};
-
-struct runner {
-	struct eng *e;
-	unsigned loop;
-	pthread_t thread;
-};
-
-static struct pair pair;
-static struct end end[2];
-static struct runner runner[2 * STAGES];
-static bool threads;
+#define STAGES 2u
+#define MORE   3u /* transport stages in some tests */
 
 TestSuite(engine_handoff, .init = pair_eal);
-
-static void *
-run(void *arg)
-{
-	struct runner *r = arg;
-
-	eng_run(r->e, r->loop);
-	return NULL;
-}
-
-static void
-idle(void *arg)
-{
-	(void)arg;
-	if (threads)
-		sched_yield();
-	else
-		pair_turn(&pair);
-}
 
 /* Some transport and two engine stages on each side, and a port with `queues` queues. */
 static void
 configure(unsigned queues, unsigned transports, unsigned loops)
 {
-	pair_init_queues(&pair, queues);
+	pair_init_queues(&ends_pair, queues);
 	for (int i = 0; i < 2; i++) {
-		struct eng_config *cfg = &pair.cfg[i];
+		struct eng_config *cfg = &ends_pair.cfg[i];
 
 		cfg->nloops = loops;
 		cfg->ntransports = transports;
@@ -91,144 +40,10 @@ configure(unsigned queues, unsigned transports, unsigned loops)
 }
 
 static void
-attach(struct end *n, struct eng *e)
-{
-	struct saker_qp_attr attr = {
-		.sq_depth = 16, .rq_depth = 16, .max_send_sge = 1, .max_recv_sge = 1};
-
-	n->e = e;
-	n->home = aligned_alloc(4096, HOME_SIZE);
-	memset(n->home, 0, HOME_SIZE);
-	n->client = eng_attach_flat(e, "test", n->home, HOME_SIZE, MEM_SIZE);
-	cr_assert_geq(n->client, 0);
-	cr_assert_eq(saker_open_flat(n->home, HOME_SIZE, idle, NULL, &n->s), 0);
-	cr_assert_eq(saker_pd_create(n->s, &n->pd), 0);
-	cr_assert_eq(saker_cq_create(n->s, 256, n, &n->cq), 0);
-	n->mem = saker_alloc(n->s, QPS * BUF_SIZE);
-	cr_assert_not_null(n->mem);
-	cr_assert_eq(saker_mr_create(n->pd, n->mem, QPS * BUF_SIZE,
-			     RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, &n->mr),
-		0);
-	attr.send_cq = attr.recv_cq = n->cq;
-	for (unsigned q = 0; q < QPS; q++)
-		cr_assert_eq(saker_qp_create(n->pd, &attr, &n->qp[q]), 0, "%s", saker_error());
-}
-
-static void
-detach(struct end *n)
-{
-	saker_close(n->s);
-	eng_detach(n->e, n->client);
-	for (unsigned i = 0; i < TURNS && !eng_client_gone(n->e, n->client); i++)
-		idle(NULL);
-	cr_assert(eng_client_gone(n->e, n->client));
-}
-
-static struct saker_event
-wait_event(struct end *n, enum saker_event_type type)
-{
-	struct saker_event ev = {0};
-
-	while (saker_event(n->s, &ev) == 0)
-		idle(NULL);
-	cr_assert_eq(ev.type, type, "event %d, status %d", ev.type, ev.status);
-	return ev;
-}
-
-static struct rd_wc
-wait_wc(struct end *n)
-{
-	struct rd_wc wc;
-
-	while (saker_cq_poll(n->cq, &wc, 1) == 0)
-		idle(NULL);
-	cr_assert_eq(wc.status, RD_SUCCESS, "status %u", wc.status);
-	return wc;
-}
-
-static uint16_t bound; /* of the first connection, the others follow; 0: chosen */
-
-/* QP q of `from` with QP q of `to`, for all. */
-static void
-connect_ends(struct end *from, struct end *to, const char *addr)
-{
-	struct saker_conn_param param = {.ird = 4, .ord = 4, .crc = 2, .markers = 2};
-	struct sk_addr a = pair_addr(addr);
-	struct saker_listener *l;
-	struct saker_event ev;
-
-	cr_assert_eq(saker_listen(to->s, NULL, PORT, QPS, NULL, &l), 0);
-	for (unsigned q = 0; q < QPS; q++) {
-		param.lport = bound > 0 ? (uint16_t)(bound + q) : 0;
-		cr_assert_eq(saker_connect(from->qp[q], NULL, &a, PORT, &param), 0);
-		ev = wait_event(to, SAKER_EV_CONNECT_REQUEST);
-		cr_assert(bound == 0 || ev.cm.rport == param.lport, "%u", ev.cm.rport);
-		cr_assert_eq(saker_accept(to->s, ev.request, to->qp[q], &param), 0);
-		ev = wait_event(from, SAKER_EV_ESTABLISHED);
-		cr_assert(bound == 0 || ev.cm.lport == param.lport, "%u", ev.cm.lport);
-		wait_event(to, SAKER_EV_ESTABLISHED);
-	}
-}
-
-static void
-post(struct end *n, unsigned q, enum rd_opcode op, const struct end *to, uint32_t len)
-{
-	uint8_t *mem = n->mem + q * BUF_SIZE;
-	struct rd_sge sge = {.addr = (uintptr_t)mem, .len = len, .lkey = saker_mr_stag(n->mr)};
-	struct saker_wr wr = {
-		.wr_id = q, .opcode = (uint8_t)op, .flags = RD_SIGNALED, .nsge = 1, .sge = &sge};
-
-	if (to != NULL) {
-		wr.rkey = saker_mr_stag(to->mr);
-		wr.remote_addr = (uintptr_t)to->mem + q * BUF_SIZE + BUF_SIZE / 2;
-	}
-	if (op == RD_RECV)
-		cr_assert_eq(saker_post_recv(n->qp[q], &wr, 1), 1);
-	else
-		cr_assert_eq(saker_post_send(n->qp[q], &wr, 1), 1);
-}
-
-/* A Send and a Write on each QP at once, from `from` to `to`; every byte compared. */
-static void
-exchange(struct end *from, struct end *to, unsigned round)
-{
-	uint32_t len = 1 + round * 611 % (BUF_SIZE / 2);
-
-	for (unsigned q = 0; q < QPS; q++) {
-		for (uint32_t i = 0; i < len; i++)
-			from->mem[q * BUF_SIZE + i] = (uint8_t)(i * 7 + round + q * 31);
-		post(to, q, RD_RECV, NULL, BUF_SIZE / 2);
-	}
-	for (unsigned q = 0; q < QPS; q++) {
-		post(from, q, RD_WRITE, to, len);
-		post(from, q, RD_SEND, NULL, len);
-	}
-	for (unsigned q = 0; q < QPS; q++) {
-		wait_wc(from);
-		wait_wc(from);
-		cr_assert_eq(wait_wc(to).byte_len, len);
-	}
-	for (unsigned q = 0; q < QPS; q++) {
-		const uint8_t *a = from->mem + q * BUF_SIZE, *b = to->mem + q * BUF_SIZE;
-
-		cr_assert_eq(memcmp(a, b, len), 0, "Send on QP %u, round %u", q, round);
-		cr_assert_eq(memcmp(a, b + BUF_SIZE / 2, len), 0, "Write on QP %u", q);
-	}
-}
-
-static void
 start(unsigned queues, unsigned transports, unsigned loops)
 {
 	configure(queues, transports, loops);
-	pair_start(&pair);
-	threads = loops > 1;
-	for (unsigned i = 0; threads && i < 2 * loops; i++) {
-		runner[i] = (struct runner){.e = pair.e[i / loops], .loop = i % loops};
-		cr_assert_eq(pthread_create(&runner[i].thread, NULL, run, &runner[i]), 0);
-	}
-	attach(&end[0], pair.e[0]);
-	attach(&end[1], pair.e[1]);
-	connect_ends(&end[0], &end[1], PAIR_ADDR_B);
+	ends_start(0);
 }
 
 /* Returns how many connections there were at each stage of `e`; each is where the rule wants it. */
@@ -248,27 +63,13 @@ count_homes(const struct eng *e, unsigned at[MORE])
 	}
 }
 
-static void
-finish(void)
-{
-	detach(&end[0]);
-	detach(&end[1]);
-	eng_stop(pair.e[0]);
-	eng_stop(pair.e[1]);
-	for (unsigned i = 0; threads && i < 2 * STAGES; i++)
-		pthread_join(runner[i].thread, NULL);
-	pair_end(&pair);
-	free(end[0].home);
-	free(end[1].home);
-}
-
 static struct tcp_tuple
 tuple_of(const char *laddr, const char *raddr, uint16_t lport, uint16_t port)
 {
 	return (struct tcp_tuple){.laddr = pair_addr(laddr),
 		.raddr = pair_addr(raddr),
 		.lport = lport,
-		.rport = PORT,
+		.rport = ENDS_PORT,
 		.vlan = ETH_NO_VLAN,
 		.port = port};
 }
@@ -305,17 +106,18 @@ Test(engine_handoff, chosen_source_ports_hash_home)
 		tuple_of("fe80::1", "fe80::2", 0, 0), tuple_of(PAIR_ADDR_A, PAIR_ADDR_A, 0, 1)};
 
 	configure(2, STAGES, 1);
-	pair_start(&pair);
+	pair_start(&ends_pair);
 	for (unsigned k = 0; k < RTE_DIM(key); k++) {
 		for (unsigned s = 0; s < STAGES; s++) {
 			for (unsigned i = 0; i < 50; i++) {
-				key[k].lport = eng_lport_choose(pair.e[0]->transports[s], &key[k]);
-				cr_assert_geq(key[k].lport, pair.cfg[0].port_min);
-				cr_assert_eq(eng_home(pair.e[0], &key[k]), s);
+				key[k].lport =
+					eng_lport_choose(ends_pair.e[0]->transports[s], &key[k]);
+				cr_assert_geq(key[k].lport, ends_pair.cfg[0].port_min);
+				cr_assert_eq(eng_home(ends_pair.e[0], &key[k]), s);
 			}
 		}
 	}
-	pair_end(&pair);
+	pair_end(&ends_pair);
 }
 
 /* Each of its connections is at the stage that gets its segments, whichever the QP began at. */
@@ -327,19 +129,19 @@ Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
 	struct saker_qp *qp;
 	unsigned at[MORE];
 
-	bound = again.lport;
-	start(MORE, MORE, 1);
-	count_homes(pair.e[0], at);
-	cr_assert_eq(at[0] + at[1] + at[2], QPS);
+	configure(MORE, MORE, 1);
+	ends_start(again.lport);
+	count_homes(ends_pair.e[0], at);
+	cr_assert_eq(at[0] + at[1] + at[2], ENDS_QPS);
 	for (unsigned round = 0; round < 5; round++) {
-		exchange(&end[0], &end[1], round);
-		exchange(&end[1], &end[0], round);
+		ends_exchange(&ends[0], &ends[1], round);
+		ends_exchange(&ends[1], &ends[0], round);
 	}
-	attr.send_cq = attr.recv_cq = end[0].cq;
-	cr_assert_eq(saker_qp_create(end[0].pd, &attr, &qp), 0, "%s", saker_error());
-	cr_assert_eq(saker_connect(qp, NULL, &peer, PORT, &again), 0);
-	cr_assert_eq(wait_event(&end[0], SAKER_EV_UNREACHABLE).status, -EADDRINUSE);
-	finish();
+	attr.send_cq = attr.recv_cq = ends[0].cq;
+	cr_assert_eq(saker_qp_create(ends[0].pd, &attr, &qp), 0, "%s", saker_error());
+	cr_assert_eq(saker_connect(qp, NULL, &peer, ENDS_PORT, &again), 0);
+	cr_assert_eq(ends_event(&ends[0], SAKER_EV_UNREACHABLE).status, -EADDRINUSE);
+	ends_finish();
 }
 
 /* All frames come to stage 0, and stage 1 has no queue to send on. */
@@ -348,22 +150,22 @@ Test(engine_handoff, one_queue_serves_two_stages)
 	unsigned at[MORE];
 
 	start(1, STAGES, 1);
-	cr_assert_eq(pair.e[0]->ports[0].rx_queues, 1);
-	cr_assert_eq(pair.e[0]->ports[0].tx_queues, 1);
-	count_homes(pair.e[0], at);
+	cr_assert_eq(ends_pair.e[0]->ports[0].rx_queues, 1);
+	cr_assert_eq(ends_pair.e[0]->ports[0].tx_queues, 1);
+	count_homes(ends_pair.e[0], at);
 	/* Active opens go round the stages, as their QPs do. */
-	cr_assert_eq(at[0], QPS / 2);
-	cr_assert_eq(at[1], QPS / 2);
-	count_homes(pair.e[1], at);
-	cr_assert_eq(at[0] + at[1], QPS);
+	cr_assert_eq(at[0], ENDS_QPS / 2);
+	cr_assert_eq(at[1], ENDS_QPS / 2);
+	count_homes(ends_pair.e[1], at);
+	cr_assert_eq(at[0] + at[1], ENDS_QPS);
 	for (unsigned round = 0; round < 20; round++) {
-		exchange(&end[0], &end[1], round);
-		exchange(&end[1], &end[0], round);
+		ends_exchange(&ends[0], &ends[1], round);
+		ends_exchange(&ends[1], &ends[0], round);
 	}
-	cr_assert_gt(pair_counter(pair.e[0], "eng", "ENG_HANDOFF"), QPS / 2 * 20);
-	cr_assert_eq(pair_counter(pair.e[0], "eng", "ENG_HANDOFF_FULL"), 0);
-	cr_assert_eq(pair_counter(pair.e[0], "tcp", "TCP_NO_CONN"), 0);
-	finish();
+	cr_assert_gt(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), ENDS_QPS / 2 * 20);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF_FULL"), 0);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "tcp", "TCP_NO_CONN"), 0);
+	ends_finish();
 }
 
 Test(engine_handoff, two_queues_without_rss)
@@ -371,14 +173,14 @@ Test(engine_handoff, two_queues_without_rss)
 	unsigned at[MORE];
 
 	start(2, STAGES, 1);
-	cr_assert_eq(pair.e[0]->ports[0].rx_queues, 2);
-	count_homes(pair.e[0], at);
-	cr_assert_eq(at[1], QPS / 2);
-	count_homes(pair.e[1], at);
-	cr_assert_eq(at[0] + at[1], QPS);
+	cr_assert_eq(ends_pair.e[0]->ports[0].rx_queues, 2);
+	count_homes(ends_pair.e[0], at);
+	cr_assert_eq(at[1], ENDS_QPS / 2);
+	count_homes(ends_pair.e[1], at);
+	cr_assert_eq(at[0] + at[1], ENDS_QPS);
 	for (unsigned round = 0; round < 20; round++)
-		exchange(&end[0], &end[1], round);
-	finish();
+		ends_exchange(&ends[0], &ends[1], round);
+	ends_finish();
 }
 
 /* Stages 0 and 1 have a queue each, stage 2 sends by way of stage 0. */
@@ -387,38 +189,35 @@ Test(engine_handoff, three_stages_on_two_queues)
 	unsigned at[MORE];
 
 	start(2, MORE, 1);
-	cr_assert_null(pair.e[1]->ports[0].lane[1]);
-	cr_assert_not_null(pair.e[1]->ports[0].lane[2]);
-	count_homes(pair.e[0], at);
-	cr_assert_eq(at[0] + at[1] + at[2], QPS);
+	cr_assert_null(ends_pair.e[1]->ports[0].lane[1]);
+	cr_assert_not_null(ends_pair.e[1]->ports[0].lane[2]);
+	count_homes(ends_pair.e[0], at);
+	cr_assert_eq(at[0] + at[1] + at[2], ENDS_QPS);
 	for (unsigned round = 0; round < 10; round++) {
-		exchange(&end[0], &end[1], round);
-		exchange(&end[1], &end[0], round);
+		ends_exchange(&ends[0], &ends[1], round);
+		ends_exchange(&ends[1], &ends[0], round);
 	}
-	finish();
+	ends_finish();
 }
 
 Test(engine_handoff, clients_of_one_instance_meet)
 {
 	configure(1, STAGES, 1);
-	pair_start(&pair);
-	attach(&end[0], pair.e[0]);
-	attach(&end[1], pair.e[0]);
-	connect_ends(&end[0], &end[1], PAIR_ADDR_A);
+	ends_start_one();
 	for (unsigned round = 0; round < 10; round++)
-		exchange(&end[0], &end[1], round);
-	cr_assert_gt(pair_counter(pair.e[0], "eng", "ENG_LOOP_PORT"), 0);
-	finish();
+		ends_exchange(&ends[0], &ends[1], round);
+	cr_assert_gt(pair_counter(ends_pair.e[0], "eng", "ENG_LOOP_PORT"), 0);
+	ends_finish();
 }
 
 Test(engine_handoff, stages_in_threads)
 {
 	start(1, STAGES, STAGES);
 	for (unsigned round = 0; round < 40; round++) {
-		exchange(&end[0], &end[1], round);
-		exchange(&end[1], &end[0], round);
+		ends_exchange(&ends[0], &ends[1], round);
+		ends_exchange(&ends[1], &ends[0], round);
 	}
-	finish();
+	ends_finish();
 }
 
 /* ---- What is no connection's ---- */
@@ -429,12 +228,12 @@ static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 9};
 static void
 inject(const uint8_t *frame, unsigned len)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(pair.e[0]->transports[0]->tx_pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(ends_pair.e[0]->transports[0]->tx_pool);
 
 	memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
 	cr_assert_eq(rte_ring_sp_enqueue(rte_ring_lookup("wire0_0"), m), 0);
 	for (int i = 0; i < 4; i++)
-		eng_poll(pair.e[0], 0, eng_clock());
+		eng_poll(ends_pair.e[0], 0, eng_clock());
 }
 
 /* How many frames with that EtherType (and IP protocol) the instance has sent. */
@@ -463,9 +262,9 @@ start_alone(void)
 	char err[256];
 
 	configure(1, STAGES, 1);
-	pair.cfg[0].limits.rx_mbufs = 2 * ENG_HANDOFF_RING;
-	pair.e[0] = eng_create(&pair.cfg[0], err, sizeof(err));
-	cr_assert_not_null(pair.e[0], "%s", err);
+	ends_pair.cfg[0].limits.rx_mbufs = 2 * ENG_HANDOFF_RING;
+	ends_pair.e[0] = eng_create(&ends_pair.cfg[0], err, sizeof(err));
+	cr_assert_not_null(ends_pair.e[0], "%s", err);
 	inject((const uint8_t *)"", 0); /* lets it say what it says at first */
 	sent(ETH_ARP, 0);
 }
@@ -481,7 +280,7 @@ ip_frame(uint8_t *at, uint8_t proto, unsigned payload)
 		.payload_len = payload};
 	unsigned len;
 
-	memcpy(eth.dst, pair.e[0]->ports[0].mac, 6);
+	memcpy(eth.dst, ends_pair.e[0]->ports[0].mac, 6);
 	memcpy(eth.src, peer_mac, 6);
 	len = wire_eth_emit(at, &eth);
 	return len + wire_ip_emit(at + len, &ip);
@@ -508,13 +307,13 @@ Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 	for (unsigned s = 0; s < STAGES; s++) {
 		struct net_neighbor_view v[2];
 
-		cr_assert_eq(net_neighbors(pair.e[0]->transports[s]->net, v, 2), 1);
+		cr_assert_eq(net_neighbors(ends_pair.e[0]->transports[s]->net, v, 2), 1);
 		cr_assert(v[0].port == 0 && v[0].vlan == ETH_NO_VLAN);
 		cr_assert(sk_addr_eq(&v[0].addr, &peer));
 		cr_assert_arr_eq(v[0].mac, peer_mac, 6);
 		cr_assert_str_eq(v[0].state, "stale");
 	}
-	pair_end(&pair);
+	pair_end(&ends_pair);
 }
 
 Test(engine_handoff, echo_is_answered_once)
@@ -527,12 +326,12 @@ Test(engine_handoff, echo_is_answered_once)
 	start_alone();
 	l4 = ip_frame(frame, IP_ICMP, ICMP_ECHO_LEN);
 	wire_icmp_emit(frame + l4, &icmp, false);
-	wire_icmp_checksum(frame + l4, ICMP_ECHO_LEN, &pair.cfg[0].ifs[0].addr, &peer);
+	wire_icmp_checksum(frame + l4, ICMP_ECHO_LEN, &ends_pair.cfg[0].ifs[0].addr, &peer);
 	inject(frame, l4 + ICMP_ECHO_LEN);
 	cr_assert_eq(sent(ETH_IPV4, IP_ICMP), 1);
-	cr_assert_eq(pair_counter(pair.e[0], "net", "NET_ECHO"), 1);
-	cr_assert_eq(pair_counter(pair.e[0], "eng", "ENG_HANDOFF"), 0);
-	pair_end(&pair);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "net", "NET_ECHO"), 1);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), 0);
+	pair_end(&ends_pair);
 }
 
 /* A SYN for a port that nobody listens to, of a tuple whose home is stage `home`. */
@@ -548,7 +347,7 @@ syn(uint8_t *frame, unsigned home, uint16_t *sport)
 
 	do
 		key.rport = ++*sport;
-	while (eng_home(pair.e[0], &key) != home);
+	while (eng_home(ends_pair.e[0], &key) != home);
 	tcp.sport = key.rport;
 	wire_tcp_emit(frame + l4, &tcp);
 	ip.dst = key.laddr;
@@ -568,14 +367,14 @@ Test(engine_handoff, unknown_segment_is_refused_by_its_home_alone)
 	start_alone();
 	len = syn(frame, 1, &sport);
 	inject(frame, len);
-	cr_assert_eq(pair_counter(pair.e[0], "eng", "ENG_HANDOFF"), 1);
-	cr_assert_eq(pair_counter(pair.e[0], "tcp", "TCP_NO_CONN"), 1);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), 1);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "tcp", "TCP_NO_CONN"), 1);
 	len = syn(frame, 0, &sport);
 	inject(frame, len);
-	cr_assert_eq(pair_counter(pair.e[0], "eng", "ENG_HANDOFF"), 1);
-	cr_assert_eq(pair_counter(pair.e[0], "tcp", "TCP_NO_CONN"), 2);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), 1);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "tcp", "TCP_NO_CONN"), 2);
 	sent(ETH_ARP, 0); /* takes what was said */
-	pair_end(&pair);
+	pair_end(&ends_pair);
 }
 
 Test(engine_handoff, full_ring_drops_and_counts)
@@ -586,7 +385,7 @@ Test(engine_handoff, full_ring_drops_and_counts)
 	unsigned len;
 
 	start_alone();
-	t = pair.e[0]->transports[0];
+	t = ends_pair.e[0]->transports[0];
 	for (unsigned i = 0; i < ENG_HANDOFF_RING + 9; i++) {
 		struct rte_mbuf *m = rte_pktmbuf_alloc(t->rx_pool);
 
@@ -598,5 +397,5 @@ Test(engine_handoff, full_ring_drops_and_counts)
 	/* An rte_ring holds one less than its size. */
 	cr_assert_eq(t->counters[ENG_HANDOFF], ENG_HANDOFF_RING - 1);
 	cr_assert_eq(t->counters[ENG_HANDOFF_FULL], 10);
-	pair_end(&pair); /* what still lies in the ring goes home too */
+	pair_end(&ends_pair); /* what still lies in the ring goes home too */
 }
