@@ -166,10 +166,18 @@ int eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc);
 /* ROFX_EV_REKEYED: the peer seals with what we gave it. */
 void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 
-/* ---- falcon_startup.c ---- */
+/* ---- falcon_terms.c ---- */
 
 /* The largest RDMA MTU, a power of two, that is configured and fits IP packets of `path_mtu`. */
 uint16_t eng_falcon_mtu(const struct eng *e, uint32_t path_mtu);
+/* What our side says in the exchange, with keys of its own. 0 or -ENOSPC: no SPI is left. */
+int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
+	const struct tcp_tuple *ends, const struct eng_falcon_ask *ask, struct rofx_side *s);
+/* Both sides have agreed: packets may come and go, and c->falcon->start is there. 0 or -errno. */
+int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
+
+/* ---- falcon_startup.c ---- */
+
 /* Are these the first bytes of a stream that asks for a Falcon connection? */
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
 /* A passive or an active one begins. 0 or -errno. */

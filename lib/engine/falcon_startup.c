@@ -11,83 +11,6 @@
 #include "../base/mem.h"
 #include "falcon_priv.h"
 
-#define FALCON_TTL     64
-#define CREDIT_PACKETS 256 /* requests that a connection may have outstanding */
-/* What stands around a packet's RDMA payload, below and above IP. */
-#define AROUND_PAYLOAD                                                                             \
-	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
-
-uint16_t
-eng_falcon_mtu(const struct eng *e, uint32_t path_mtu)
-{
-	uint32_t around = AROUND_PAYLOAD + (e->cfg.falcon.tunnel ? IP_MAX : 0);
-	uint32_t most = SK_MIN(e->cfg.falcon.mtu, path_mtu - around);
-	uint32_t mtu = ROF_MTU_MIN;
-
-	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
-		mtu *= 2;
-	return (uint16_t)mtu;
-}
-
-static void
-derive_keys(struct eng_falcon *f, struct rofx_side *s)
-{
-	const uint8_t *device = psp_device_key(&f->device, s->spi);
-
-	if (s->psp & (ROFX_PSP(PSP_AES_GCM_128) | ROFX_PSP(PSP_GMAC_128)))
-		psp_derive_key(f->crypto, s->key128, device, s->spi, PSP_AES_GCM_128);
-	if (s->psp & (ROFX_PSP(PSP_AES_GCM_256) | ROFX_PSP(PSP_GMAC_256)))
-		psp_derive_key(f->crypto, s->key256, device, s->spi, PSP_AES_GCM_256);
-}
-
-/* 0 or -ENOSPC: no SPI is left. */
-static int
-our_side(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tuple *ends,
-	const struct eng_falcon_ask *ask, struct rofx_side *s)
-{
-	const struct eng_falcon_config *cfg = &t->e->cfg.falcon;
-
-	*s = (struct rofx_side){
-		.transport = ask->transport,
-		.addressing = ask->addressing,
-		.ordering = ask->ordering,
-		.errors = ask->errors,
-		.cid = c->falcon->cid,
-		.qpn = ask->qpn,
-		.to_qpn = ask->to_qpn,
-		.gid = ends->laddr,
-		.to_gid = ends->raddr,
-		.mtu = eng_falcon_mtu(t->e, c->path.mtu),
-		.ird = ask->ird,
-		.ord = ask->ord,
-		.request_window = FA_REQUEST_WINDOW,
-		.data_window = FA_DATA_WINDOW,
-		.flows = cfg->flows,
-		.rnr_retry = ask->rnr_retry,
-		.rnr_code = ask->rnr_code,
-		.ttl = FALCON_TTL,
-		.function = ask->function,
-		.tunnel = cfg->tunnel,
-		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
-		.has_pcid = cfg->pcid,
-		.psp = cfg->psps,
-		.spi = psp_device_spi(&t->falcon->device),
-	};
-	sk_random(&s->request_psn, sizeof(s->request_psn));
-	sk_random(&s->data_psn, sizeof(s->data_psn));
-	sk_random(&s->rsn, sizeof(s->rsn));
-	if (s->has_pcid) {
-		sk_random(&s->pcid, sizeof(s->pcid));
-		s->pcid = wire_psp_vc(s->function, s->pcid);
-	}
-	if (s->spi == 0)
-		return -ENOSPC;
-	c->falcon->generation = t->falcon->device.generation;
-	if (s->psp & ROFX_PSP_KEYED)
-		derive_keys(t->falcon, s);
-	return 0;
-}
-
 /* ---- The stream ---- */
 
 int
@@ -149,13 +72,6 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 	if (state == ECONN_OPENING)
 		eng_startup_notice(t, c, ENG_TC_FAILED);
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
-}
-
-/* A QP that has asked for itself receives what it sends. */
-static bool
-is_mirror(const struct rofx_agreed *a)
-{
-	return a->ours.addressing == ROFX_ADDRESS && rofx_cross(&a->ours, &a->peer) == ROFX_SELF;
 }
 
 static int
@@ -232,78 +148,17 @@ requested(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credits *out)
-{
-	struct fa_credits push, pull, data;
-
-	fa_cost_push(pools, mtu + ROF_MAX, &push);
-	fa_cost_pull(pools, mtu + ROF_MAX, &pull);
-	fa_cost_pull_data(pools, mtu + ROF_MAX, &data);
-	*out = (struct fa_credits){
-		.req_pkt_tx = CREDIT_PACKETS,
-		.req_buf_tx = CREDIT_PACKETS * push.req_buf_tx,
-		.req_pkt_rx = CREDIT_PACKETS,
-		.req_buf_rx = CREDIT_PACKETS * pull.req_buf_rx,
-		.data_pkt_tx = CREDIT_PACKETS,
-		.data_buf_tx = CREDIT_PACKETS * data.data_buf_tx,
-	};
-}
-
-/* Both sides have agreed: packets may come and go. 0 or -errno. */
-static int
-open_connection(struct eng_transport *t, struct eng_conn *c)
-{
-	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
-	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
-	struct eng_falcon_open o = {.laddr = ends->laddr,
-		.raddr = ends->raddr,
-		.port = ends->port,
-		.vlan = ends->vlan,
-		.tunnel = a->tunnel,
-		.outer_laddr = a->ours.outer,
-		.outer_raddr = a->peer.outer,
-		.has_cookie = a->peer.has_pcid,
-		.tx_cookie = a->peer.pcid,
-		.rx_cookie = a->ours.pcid,
-		.psp = a->psp,
-		.tx_spi = a->tx.spi,
-		.rx_spi = a->rx.spi};
-	struct eng_falcon_start *start = calloc(1, sizeof(*start));
-	int rc;
-
-	if (start == NULL)
-		return -ENOMEM;
-	c->falcon->mirror = is_mirror(a);
-	memcpy(o.tx_key, c->falcon->mirror ? a->rx.key : a->tx.key, sizeof(o.tx_key));
-	rofx_fill_falcon(a, &o.fa);
-	rofx_fill_channel(a, &start->chan);
-	start->chan.pools = t->e->cfg.falcon.stack.pools;
-	credits(&start->chan.pools, a->mtu, &start->chan.credits);
-	start->peer_qpn = a->peer.qpn;
-	start->laddr = ends->laddr;
-	start->raddr = ends->raddr;
-	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
-	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
-	rc = eng_falcon_open(t, c->falcon, &o);
-	explicit_bzero(o.tx_key, sizeof(o.tx_key));
-	if (rc < 0) {
-		free(start);
-		return rc;
-	}
-	c->falcon->start = start;
-	note_result(c, start->ird, start->ord, &a->peer, a->private_data, a->private_len);
-	return 0;
-}
-
-static void
 established(struct eng_transport *t, struct eng_conn *c)
 {
+	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
 	int rc;
 
 	if (c->state == ECONN_DRAIN) /* the far end of a mirror */
 		return;
-	rc = open_connection(t, c);
-
+	rc = eng_falcon_agreed(t, c);
+	if (rc == 0)
+		note_result(c, c->falcon->start->ird, c->falcon->start->ord, &a->peer,
+			a->private_data, a->private_len);
 	if (rc == 0 && c->state == ECONN_OPENING)
 		rc = rofx_ready(c->falcon->x);
 	if (rc < 0) {
@@ -499,7 +354,7 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 		return t->falcon == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
 	if (m->ask.lookup)
 		return ask_for(t, c, ends, m);
-	rc = our_side(t, c, ends, &m->ask, &side);
+	rc = eng_falcon_terms(t, c, ends, &m->ask, &side);
 	if (rc == 0)
 		c->falcon->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
 			m->private_data, m->private_len, &rc);
@@ -524,7 +379,7 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 			m->private_data, m->private_len);
 		return rc < 0 ? rc : eng_falcon_say(t, c);
 	}
-	rc = our_side(t, c, tcp_tuple(c->tcp), &m->ask, &side);
+	rc = eng_falcon_terms(t, c, tcp_tuple(c->tcp), &m->ask, &side);
 	if (rc == 0)
 		rc = rofx_accept(c->falcon->x, t->now, &side, m->private_data, m->private_len);
 	explicit_bzero(&side, sizeof(side));
