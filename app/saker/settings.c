@@ -142,13 +142,9 @@ static const struct row rows[] = {
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 
-const char *const vm_keys[VM_KEYS] = {"name", "path", "size", "slots", "timeout", "doorbell", "mac",
-	"vlan", "ip", "gateway", "peers", "function", "pcid", "tunnel", "nic", "nic-mac", "nic-ip",
-	"qps", "mrs", "rate", "mbufs"};
-#define VM_ROW(i, key)                                                                             \
-	{                                                                                          \
-		"vm", key, KIND_TEXT, VM(value[i]), 0, VALUE_LEN                                   \
-	}
+#define VM_NAME(id, key) [VM_##id] = (key),
+#define VM_ROW(id, key)  {"vm", key, KIND_TEXT, VM(value[VM_##id]), 0, VALUE_LEN},
+const char *const vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_NAME)};
 
 static const struct row numbered_rows[] = {
 	{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
@@ -162,27 +158,7 @@ static const struct row numbered_rows[] = {
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
 	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
-	VM_ROW(0, "name"),
-	VM_ROW(1, "path"),
-	VM_ROW(2, "size"),
-	VM_ROW(3, "slots"),
-	VM_ROW(4, "timeout"),
-	VM_ROW(5, "doorbell"),
-	VM_ROW(6, "mac"),
-	VM_ROW(7, "vlan"),
-	VM_ROW(8, "ip"),
-	VM_ROW(9, "gateway"),
-	VM_ROW(10, "peers"),
-	VM_ROW(11, "function"),
-	VM_ROW(12, "pcid"),
-	VM_ROW(13, "tunnel"),
-	VM_ROW(14, "nic"),
-	VM_ROW(15, "nic-mac"),
-	VM_ROW(16, "nic-ip"),
-	VM_ROW(17, "qps"),
-	VM_ROW(18, "mrs"),
-	VM_ROW(19, "rate"),
-	VM_ROW(20, "mbufs"),
+	VM_KEY_LIST(VM_ROW)
 };
 
 static const struct numbered {

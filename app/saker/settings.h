@@ -54,10 +54,33 @@ struct route_setting { /* [route N] */
 };
 
 #define VM_MAX    32
-#define VM_KEYS   21
 #define VALUE_LEN 108
 
 /* What a machine's section may say, in its own order; drivers/gateway/keys.c reads the values. */
+#define VM_KEY_LIST(X)                                                                             \
+	X(NAME, "name")                                                                            \
+	X(PATH, "path")                                                                            \
+	X(SIZE, "size")                                                                            \
+	X(SLOTS, "slots")                                                                          \
+	X(TIMEOUT, "timeout")                                                                      \
+	X(DOORBELL, "doorbell")                                                                    \
+	X(MAC, "mac")                                                                              \
+	X(VLAN, "vlan")                                                                            \
+	X(IP, "ip")                                                                                \
+	X(GATEWAY, "gateway")                                                                      \
+	X(PEERS, "peers")                                                                          \
+	X(FUNCTION, "function")                                                                    \
+	X(PCID, "pcid")                                                                            \
+	X(TUNNEL, "tunnel")                                                                        \
+	X(NIC, "nic")                                                                              \
+	X(NIC_MAC, "nic-mac")                                                                      \
+	X(NIC_IP, "nic-ip")                                                                        \
+	X(QPS, "qps")                                                                              \
+	X(MRS, "mrs")                                                                              \
+	X(RATE, "rate")                                                                            \
+	X(MBUFS, "mbufs")
+#define VM_KEY_ID(id, key) VM_##id,
+enum vm_key { VM_KEY_LIST(VM_KEY_ID) VM_KEYS };
 extern const char *const vm_keys[VM_KEYS];
 
 struct vm_setting { /* [vm N] */

@@ -133,17 +133,27 @@ gw_host_port(const struct gw *g, uint8_t mac[6])
 	return g->host.device;
 }
 
+/* The next engine from *i on, which moves behind it; NULL: that was all. */
+static struct eng *
+next_engine(const struct gw *g, uint32_t *i)
+{
+	while (*i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE)) {
+		struct eng *e = __atomic_load_n(&g->engines[(*i)++], __ATOMIC_ACQUIRE);
+
+		if (e != NULL)
+			return e;
+	}
+	return NULL;
+}
+
 bool
 gw_poll(struct gw *g, uint64_t now)
 {
 	bool work = gw_switch_poll(g->sw, now);
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
-		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
-
-		if (e != NULL)
-			work |= eng_poll(e, 0, now);
-	}
+	for (struct eng *e; (e = next_engine(g, &i)) != NULL;)
+		work |= eng_poll(e, 0, now);
 	return work;
 }
 
@@ -156,27 +166,20 @@ hook(void *arg, uint64_t now)
 static void
 hook_sleep(void *arg, bool sleeps)
 {
-	struct gw *g = arg;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
-		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
-
-		if (e != NULL)
-			eng_sleeps(e, sleeps);
-	}
+	for (struct eng *e; (e = next_engine(arg, &i)) != NULL;)
+		eng_sleeps(e, sleeps);
 }
 
 static bool
 hook_rung(void *arg)
 {
-	struct gw *g = arg;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < __atomic_load_n(&g->last, __ATOMIC_ACQUIRE); i++) {
-		struct eng *e = __atomic_load_n(&g->engines[i], __ATOMIC_ACQUIRE);
-
-		if (e != NULL && eng_rung(e))
+	for (struct eng *e; (e = next_engine(arg, &i)) != NULL;)
+		if (eng_rung(e))
 			return true;
-	}
 	return false;
 }
 

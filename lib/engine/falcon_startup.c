@@ -5,7 +5,6 @@
  * stage. The stream stays the control channel: when it ends, the connection does.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../base/mem.h"
