@@ -23,10 +23,10 @@
 
 #define ROF_MTU_MIN     256
 #define ROF_MTU_MAX     8192
-#define ROF_RNR_FOREVER 7  /* rnr_retry without end */
-#define ROF_RNR_SOON    1  /* code of the shortest RNR delay, 10 us */
-#define ROF_GRH_LEN     40 /* bytes that a datagram's receive has before the payload */
-#define ROF_HELD_MAX    64 /* datagrams that wait for their connection */
+#define ROF_RNR_FOREVER 7   /* rnr_retry without end */
+#define ROF_RNR_SOON    1   /* code of the shortest RNR delay, 10 us */
+#define ROF_GRH_LEN     40  /* bytes that a datagram's receive has before the payload */
+#define ROF_HELD_MAX    128 /* datagrams that wait for their connection */
 
 struct rof_qp;
 struct rof_chan;

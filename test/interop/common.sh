@@ -114,6 +114,10 @@ pair() {
     saker b 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- "${wire_b[@]}" "$@"
 }
 
+# crowded_falcon RNR-RETRY: a [falcon] where programs spin on the sakers' cores: a round trip takes as long as a turn of the scheduler, which is
+# no congestion.
+crowded_falcon() { printf '[falcon]\nenabled = yes\nrnr-retry = %s\nrto-min = 10ms\nretransmits = 12\nswift-target = 50ms\n' "$1"; }
+
 # telemetry NAME COMMAND: the reply as JSON.
 telemetry() {
     test/interop/telemetry.py "/var/run/dpdk/sktest$$$1/dpdk_telemetry.v2" "$2"

@@ -10,8 +10,9 @@ lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so")
 take_memory 400
 port=7300
 
-wire_a=(--address 0=10.5.0.1/24 --address 0=fd05::1/64 --address 0=fe80::5:1/64)
-wire_b=(--address 0=10.5.0.2/24 --address 0=fd05::2/64 --address 0=fe80::5:2/64)
+crowded_falcon 7 >"$work/falcon.ini"
+wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24 --address 0=fd05::1/64 --address 0=fe80::5:1/64)
+wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24 --address 0=fd05::2/64 --address 0=fe80::5:2/64)
 
 at() { # at SAKER COMMAND...: becomes a program of that saker's, for start; the sakers go first where cores are few
     local s=$1
@@ -109,7 +110,7 @@ refusals() {
     [ "$device" = falcon ] || fails_with "$device: nobody is there" UNREACHABLE rping -c -a 10.5.0.77 -p 7299 -C 1 -d
 }
 
-pair --falcon yes --psp none --idle sleep
+pair --psp none --idle sleep
 for device in iwarp falcon; do
     say "$device"
     rpings

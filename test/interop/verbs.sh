@@ -85,8 +85,7 @@ program_of() { pgrep -P "${pid[$1]}"; }
 huge_kb() { cat "/proc/${pid[a]}/status" "/proc/${pid[b]}/status" | awk '$1 == "HugetlbPages:" { n += $2 } END { print n + 0 }'; }
 
 say "two sakers joined by memif"
-# Where programs spin on the sakers' cores, a round trip takes as long as a turn of the scheduler, which is no congestion.
-printf '[falcon]\nenabled = yes\nrnr-retry = 3\nrto-min = 10ms\nretransmits = 12\nswift-target = 50ms\n' >"$work/falcon.ini"
+crowded_falcon 3 >"$work/falcon.ini"
 wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24 --address 0=fd05::1/64)
 wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24 --address 0=fd05::2/64)
 pair --idle sleep

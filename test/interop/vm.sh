@@ -115,11 +115,7 @@ cat >"$work/host.ini" <<INI
 enabled = yes
 uplink = net_memif0
 control = $work/control.sock
-[falcon]
-enabled = yes
-rnr-retry = 7
-rto-min = 10ms
-retransmits = 12
+$(crowded_falcon 7)
 [interface 0]
 port = net_memif0
 address = ${address[host]}/24
@@ -144,7 +140,7 @@ db() { # db KEY=VALUE...: the second machine is made, or made anew, with these
 put_out() { section "$1" | sed -n 's/.*ever, \(.* timed out, .* refused\).*/\1/p'; }
 has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }
 is_gone() { [ -z "$(section "$1")" ]; }
-printf '[falcon]\nenabled = yes\nrnr-retry = 7\nrto-min = 10ms\nretransmits = 12\n' >"$work/wire.ini"
+crowded_falcon 7 >"$work/wire.ini"
 say "two sakers and two machines"
 saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep --config "$work/host.ini"
 saker wire 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- --idle sleep --config "$work/wire.ini" --address "0=${address[wire]}/24"
