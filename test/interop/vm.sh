@@ -230,9 +230,11 @@ if case_is hostile "a machine scribbles over its memory, asks for strangers and 
     port=$((port + 1))
     start victim at host 300 "run rping -s -P -a ${address[host]} -p $port -S 4096"
     until_true 60 listens host 1 || fail "rping does not listen"
+    # Its last rping may be well, or wait for ever on what was scribbled.
     start scribble at db 300 "
-        while [ -e /share/scribble ]; do run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000; sleep 0.1; done &
-        for d in /sys/bus/pci/devices/*; do [ \$(cat \$d/device) = 0x1110 ] && $interop/scribble \$d/resource2 /share/scribble ${SAKER_SEED:-7}; done; wait"
+        while [ -e /share/scribble ]; do run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000; sleep 0.1; done & loop=\$!
+        for d in /sys/bus/pci/devices/*; do [ \$(cat \$d/device) = 0x1110 ] && $interop/scribble \$d/resource2 /share/scribble ${SAKER_SEED:-7}; done
+        while kill -0 \$loop 2>/dev/null; do pkill -KILL -x rping; sleep 0.5; done"
     until_true 60 sends db 100 || fail "the hostile machine does not begin"
     for device in iwarp falcon; do
         pairs host web "${bytes[@]}"
