@@ -142,9 +142,9 @@ static const struct row rows[] = {
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 
-#define VM_NAME(id, key) [VM_##id] = (key),
-#define VM_ROW(id, key)  {"vm", key, KIND_TEXT, VM(value[VM_##id]), 0, VALUE_LEN},
-const char *const vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_NAME)};
+#define VM_KEY_TEXT(id, key) [VM_##id] = (key),
+#define VM_KEY_ROW(id, key)  {"vm", key, KIND_TEXT, VM(value[VM_##id]), 0, VALUE_LEN},
+const char *const vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_KEY_TEXT)};
 
 static const struct row numbered_rows[] = {
 	{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
@@ -158,7 +158,7 @@ static const struct row numbered_rows[] = {
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
 	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
-	VM_KEY_LIST(VM_ROW)
+	VM_KEY_LIST(VM_KEY_ROW)
 };
 
 static const struct numbered {

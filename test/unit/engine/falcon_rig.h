@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two engines that speak Falcon, joined by rings, each with a flat client, and a hand on the wire.
- * One thread drives all, and time is the rig's: a turn takes FRIG_STEP, whatever it takes.
+ * One thread drives all, and time is the rig's: a turn takes frig.step of it, however long it takes.
  */
 #ifndef TEST_ENGINE_FALCON_RIG_H
 #define TEST_ENGINE_FALCON_RIG_H
@@ -14,7 +14,7 @@
 #define FRIG_PORT  7000
 #define FRIG_MEM   65536u
 #define FRIG_DEPTH 16
-#define FRIG_STEP  1000ull /* ns */
+#define FRIG_STEP  1000ull /* ns: frig.step, unless a test sets another */
 
 struct fnode {
 	struct eng *e;
