@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two engines that speak Falcon, joined by rings, each with a flat client, and a hand on the wire.
- * One thread drives all, and time is the rig's: a turn takes frig.step of it, however long it takes.
+ * One thread drives all, and time is the rig's: a turn takes frig.step, however long it takes.
  */
 #ifndef TEST_ENGINE_FALCON_RIG_H
 #define TEST_ENGINE_FALCON_RIG_H
