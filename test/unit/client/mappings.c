@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 
+#include "../../../lib/shm/shm.h"
 #include "mappings.h"
 
 int
@@ -46,6 +48,27 @@ status_kib(const char *name)
 	fclose(f);
 	cr_assert_geq(kib, 0, "no line %s", name);
 	return kib;
+}
+
+void *
+map_in_one_window(size_t len, int flags)
+{
+	uintptr_t at, border;
+	size_t room = 2 * len;
+	uint8_t *p;
+
+	/* Twice as much, for there is at most one border in it. */
+	p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	cr_assert_neq(p, MAP_FAILED);
+	at = (uintptr_t)p;
+	border = (at + len - 1) & ~(uintptr_t)(SHM_SPARSE_MAX - 1);
+	if (border > at) {
+		munmap(p, border - at);
+		room -= border - at;
+		p += border - at;
+	}
+	munmap(p + len, room - len);
+	return p;
 }
 
 int

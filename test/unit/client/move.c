@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../lib/base/mem.h"
 #include "fake_sock.h"
 #include "mappings.h"
 
@@ -59,9 +60,8 @@ dereg(struct saker_mr *mr)
 static uint8_t *
 private_memory(size_t len)
 {
-	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p = map_in_one_window(len, 0);
 
-	cr_assert_neq(p, MAP_FAILED);
 	for (size_t i = 0; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + i / PAGE);
 	return p;
@@ -74,13 +74,25 @@ same(const uint8_t *p, size_t len)
 		cr_assert_eq(p[i], (uint8_t)(i * 7 + i / PAGE), "byte %zu", i);
 }
 
-/* Where the engine has the byte that was registered first by the last command. */
+/* Where the engine has byte `at` of what the last command registered. */
+static uint8_t *
+engine_sees_at(size_t at)
+{
+	const struct shm_extent *e = k.f.last.body.mr.extents;
+
+	for (uint32_t i = 0; i < k.f.last.body.mr.nextents; i++, e++) {
+		if (at < e->len)
+			return k.region[e->region - 11] + e->offset + at;
+		at -= e->len;
+	}
+	cr_assert_fail("the registration is shorter");
+	return NULL;
+}
+
 static uint8_t *
 engine_sees(void)
 {
-	const struct shm_extent *e = &k.f.last.body.mr.extents[0];
-
-	return k.region[e->region - 11] + e->offset;
+	return engine_sees_at(0);
 }
 
 Test(client_move, registered_memory_is_the_engines_too_and_comes_back_with_its_content)
@@ -211,26 +223,47 @@ Test(client_move, the_mapping_that_comes_back_is_the_one_that_was_there)
 	cr_assert_eq(q[1], 0, "pages that are given up come back as zeros");
 }
 
-Test(client_move, pages_that_were_never_touched_cost_nothing)
+#define SPARSE_LEN (512 * MIB)
+
+static void
+cost_nothing(uint8_t *p)
 {
-	const size_t len = 512 * MIB;
-	uint8_t *p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct saker_mr *mr;
 	long before;
 
 	p[100 * MIB] = 1;
-	dereg(reg(p, len)); /* what the library needs itself */
+	dereg(reg(p, SPARSE_LEN)); /* what the library needs itself */
 	before = status_kib("VmRSS");
-	mr = reg(p, len);
+	mr = reg(p, SPARSE_LEN);
 	cr_assert_lt(status_kib("VmRSS") - before, 16384);
-	cr_assert_eq(engine_sees()[100 * MIB], 1);
+	cr_assert_eq(*engine_sees_at(100 * MIB), 1);
 	cr_assert_eq(p[200 * MIB], 0);
 	p[300 * MIB] = 3;
+	cr_assert_eq(*engine_sees_at(300 * MIB), 3);
 	dereg(mr);
 	cr_assert_eq(p[100 * MIB], 1);
 	cr_assert_eq(p[300 * MIB], 3);
 	cr_assert_lt(status_kib("VmRSS") - before, 16384);
+}
+
+Test(client_move, pages_that_were_never_touched_cost_nothing)
+{
+	cost_nothing(map_in_one_window(SPARSE_LEN, MAP_NORESERVE));
+}
+
+Test(client_move, pages_that_were_never_touched_cost_nothing_across_the_border_of_windows)
+{
+	static const size_t before_border[] = {MIB, 99 * MIB, 101 * MIB, 301 * MIB};
+
+	for (size_t i = 0; i < SK_ARRAY_LEN(before_border); i++) {
+		uint8_t *at = (uint8_t *)(0x300000000000ul - before_border[i]);
+		uint8_t *p = mmap(at, SPARSE_LEN, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+		cr_assert_eq(p, at);
+		cost_nothing(p);
+		munmap(p, SPARSE_LEN);
+	}
 }
 
 Test(client_move, a_region_across_several_mappings_and_windows)

@@ -55,15 +55,6 @@ reg(void *addr, size_t len)
 	return mr;
 }
 
-static void *
-private_memory(size_t len)
-{
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert_neq(p, MAP_FAILED);
-	return p;
-}
-
 static bool
 stopped(void)
 {
@@ -122,7 +113,7 @@ reader_main(void *arg)
 ParameterizedTest(char (*way)[8], client_move_threads, writes, .timeout = 300)
 {
 	struct writer *w = calloc(WRITERS, sizeof(*w));
-	uint64_t *mem = private_memory(LEN);
+	uint64_t *mem = map_in_one_window(LEN, 0);
 	void *wrong;
 	pthread_t reader;
 
@@ -187,7 +178,7 @@ zeroes_in(void *arg)
 
 Test(client_move_threads, a_system_call_that_fills_a_buffer_waits_while_it_moves, .timeout = 120)
 {
-	uint8_t *mem = private_memory(MIB);
+	uint8_t *mem = map_in_one_window(MIB, 0);
 	pthread_t t;
 	void *wrong;
 
@@ -229,7 +220,7 @@ Test(client_move_threads, threads_register_overlapping_ranges_at_the_same_time, 
 	pthread_t t[4];
 
 	attach("full");
-	common = private_memory(MIB);
+	common = map_in_one_window(MIB, 0);
 	for (size_t i = 0; i < MIB; i++)
 		common[i] = (uint8_t)(i * 11);
 	for (uintptr_t i = 0; i < 4; i++)
@@ -291,7 +282,7 @@ stores(void *arg)
 
 Test(client_move_threads, a_fault_that_is_the_programs_own_still_ends_it, .timeout = 120)
 {
-	uint8_t *p = private_memory(PAGE);
+	uint8_t *p = map_in_one_window(PAGE, 0);
 	int status = 0;
 	pid_t pid;
 
@@ -316,7 +307,7 @@ ParameterizedTestParameters(client_move_threads, fork)
 
 ParameterizedTest(char (*way)[8], client_move_threads, fork, .timeout = 120)
 {
-	uint8_t *p = private_memory(3 * MIB), *theirs;
+	uint8_t *p = map_in_one_window(3 * MIB, 0), *theirs;
 	struct saker_mr *mr, *inner;
 
 	attach(*way);
@@ -366,7 +357,7 @@ pair_fits(void *arg)
 
 Test(client_move_threads, a_child_sees_one_moment_of_its_parent, .timeout = 120)
 {
-	uint64_t *mem = private_memory(4 * MIB);
+	uint64_t *mem = map_in_one_window(4 * MIB, 0);
 	struct saker_mr *mr;
 	pthread_t t;
 
@@ -393,13 +384,13 @@ forks(void *arg)
 
 Test(client_move_threads, one_thread_forks_while_others_register, .timeout = 120)
 {
-	uint64_t *mem = private_memory(4 * MIB);
+	uint64_t *mem = map_in_one_window(4 * MIB, 0);
 	pthread_t t[2], forker;
 	void *wrong;
 
 	attach("full");
 	memset(mem, 0, 4 * MIB);
-	common = private_memory(MIB);
+	common = map_in_one_window(MIB, 0);
 	reg(mem, 4 * MIB);
 	pthread_create(&forker, NULL, forks, mem);
 	for (uintptr_t i = 0; i < 2; i++)
