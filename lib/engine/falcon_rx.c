@@ -41,6 +41,7 @@ headers_whole(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 static bool
 in_one_piece(struct eng_transport *t, struct datagram *d)
 {
+	uint64_t verdict = d->m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	struct fa_buf *b;
 
 	/* All of it: the sum of UDP's checksum is still to be taken. */
@@ -51,6 +52,7 @@ in_one_piece(struct eng_transport *t, struct datagram *d)
 		return false;
 	}
 	d->m = b->owner;
+	d->m->ol_flags |= verdict; /* it is about the bytes, which are the same */
 	d->off += (uint32_t)(b->data - rte_pktmbuf_mtod(d->m, uint8_t *));
 	return true;
 }
@@ -84,16 +86,11 @@ check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 		return true;
 	if (pkt->udp.checksum == 0)
 		return refuse(t, t->wire_counters, WIRE_UDP_CHECKSUM);
-	switch (d->m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
-	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
-		sk_count(t->counters, ENG_RX_CKSUM);
+	if (eng_rx_l4_intact(t, d->m, pkt->l4, len, eng_pseudo_sum(fc->addr_sum, len),
+		    WIRE_UDP_CHECKSUM))
 		return true;
-	case RTE_MBUF_F_RX_L4_CKSUM_BAD:
-		return refuse(t, t->counters, ENG_RX_OFFLOAD_BAD);
-	}
-	if (wire_sum_fold(eng_mbuf_sum(eng_pseudo_sum(fc->addr_sum, len), d->m, pkt->l4, len)) == 0)
-		return true;
-	return refuse(t, t->wire_counters, WIRE_UDP_CHECKSUM);
+	sk_count(t->counters, ENG_RX_BAD);
+	return false;
 }
 
 static bool

@@ -180,6 +180,12 @@ uint64_t eng_transport_deadline(const struct eng_transport *t);
 /* ---- transport_rx.c ---- */
 
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
+/* Checks the TCP or UDP checksum of the `len` bytes at offset `l4` of a received frame: accepts the
+ * port's verdict (RTE_MBUF_F_RX_L4_CKSUM_*) where it gives one, and computes the sum where it does
+ * not. `pseudo` is the pseudo-header's sum. Counts a failure as the port's (ENG_RX_OFFLOAD_BAD) or
+ * as `wrong`, but not as ENG_RX_BAD. */
+bool eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,
+	uint32_t pseudo, enum wire_reason wrong);
 void eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp);
 
 /* The part of a pseudo-header's sum that is the same for all packets between two addresses. */

@@ -7,24 +7,23 @@
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
-/* The TCP checksum: the port's word when it gave one, else ours. */
-static int
-check_tcp(struct eng_transport *t, const struct wire_pkt *pkt, const struct rte_mbuf *m,
-	uint32_t pseudo)
+bool
+eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,
+	uint32_t pseudo, enum wire_reason wrong)
 {
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
 	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the bytes never were on a wire */
 		sk_count(t->counters, ENG_RX_CKSUM);
-		return 0;
+		return true;
 	case RTE_MBUF_F_RX_L4_CKSUM_BAD:
 		sk_count(t->counters, ENG_RX_OFFLOAD_BAD);
-		return -1;
+		return false;
 	}
-	if (wire_sum_fold(eng_mbuf_sum(pseudo, m, pkt->l4, pkt->ip.payload_len)) == 0)
-		return 0;
-	sk_count(t->wire_counters, WIRE_TCP_CHECKSUM);
-	return -1;
+	if (wire_sum_fold(eng_mbuf_sum(pseudo, m, l4, len)) == 0)
+		return true;
+	sk_count(t->wire_counters, wrong);
+	return false;
 }
 
 /* Is it for us? A segment that came to our MAC address for a connection that there is needs no
@@ -48,7 +47,8 @@ intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, const
 	uint16_t addr_sum = c == NULL ? eng_addr_sum(key, IP_TCP) : c->addr_sum;
 
 	if (port == t->loop_port ||
-		check_tcp(t, pkt, m, eng_pseudo_sum(addr_sum, pkt->ip.payload_len)) == 0)
+		eng_rx_l4_intact(t, m, pkt->l4, pkt->ip.payload_len,
+			eng_pseudo_sum(addr_sum, pkt->ip.payload_len), WIRE_TCP_CHECKSUM))
 		return true;
 	sk_count(t->counters, ENG_RX_BAD);
 	return false;

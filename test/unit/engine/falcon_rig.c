@@ -101,8 +101,11 @@ wire(int node)
 	if (frig.bad > 0)
 		mistreat(node);
 	n = rte_ring_count(frig.to[node]);
-	for (unsigned i = 0; i < n && (frig.silent || frig.keep == node); i++) {
+	for (unsigned i = 0; i < n && (frig.silent || frig.keep == node || frig.port != NULL);
+		i++) {
 		cr_assert_eq(rte_ring_dequeue(frig.to[node], &m), 0);
+		if (frig.port != NULL)
+			frig.port(m, node);
 		if (frig.keep == node)
 			take_copy(m);
 		if (frig.silent)
@@ -399,22 +402,28 @@ frig_ask(const struct saker_conn_param *p)
 }
 
 void
-frig_connect(void)
+frig_connect_over(enum shm_transport transport)
 {
 	struct saker_conn_param p = {.ird = 4, .ord = 4};
 	struct saker_listener *l = frig_listen(1);
 	struct saker_event ev;
 
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, transport);
+	frig_qp(1, transport);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
-	cr_assert_eq(ev.cm.transport, SHM_FALCON);
+	cr_assert_eq(ev.cm.transport, transport);
 	cr_assert_eq(
 		saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0, "%s", saker_error());
 	cr_assert_eq(frig_event(1, SAKER_EV_ESTABLISHED).qp, frig.n[1].qp);
 	cr_assert_eq(frig_event(0, SAKER_EV_ESTABLISHED).qp, frig.n[0].qp);
 	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+}
+
+void
+frig_connect(void)
+{
+	frig_connect_over(SHM_FALCON);
 }
 
 int

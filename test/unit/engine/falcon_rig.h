@@ -53,6 +53,8 @@ struct frig {
 	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
 	unsigned nkept;
 	int keep; /* of frames to this node; -1: none */
+	void (*port)(struct rte_mbuf *m, int node); /* NULL, or: what a port does to each frame that
+						     * it gives to that node */
 	struct rte_mempool *pool;
 };
 
@@ -82,6 +84,7 @@ struct rd_wc frig_wc(int node);
 struct saker_listener *frig_listen(int node);
 /* Makes a QP at each node and connects them, n[0]'s to n[1]'s. */
 void frig_connect(void);
+void frig_connect_over(enum shm_transport transport);
 /* Begins: the QP is n[0].qp. */
 void frig_ask(const struct saker_conn_param *p);
 /* Both sides were told of the end; returns node 0's status, *other is node 1's. */

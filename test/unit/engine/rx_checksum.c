@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a port may say about the checksum of a received frame (RTE_MBUF_F_RX_L4_CKSUM_*), for both
+ * transports: a verdict is believed, and where there is none the sum is computed.
+ */
+#include <criterion/criterion.h>
+#include <rte_mbuf.h>
+#include <string.h>
+
+#include "../../../lib/base/mem.h"
+#include "falcon_rig.h"
+
+#define L4 (ETH_LEN + IP4_LEN)
+
+TestSuite(engine_rx_checksum, .init = pair_eal);
+
+static const struct transport {
+	enum shm_transport transport;
+	const char *name, *wrong;
+	uint8_t proto;
+	unsigned checksum; /* offset of the field */
+} transports[] = {
+	{SHM_IWARP, "iWARP", "WIRE_TCP_CHECKSUM", IP_TCP, L4 + TCP_CKSUM_OFFSET},
+	{SHM_FALCON, "Falcon", "WIRE_UDP_CHECKSUM", IP_UDP, L4 + UDP_CKSUM_OFFSET},
+};
+
+/* The port of node 1. */
+static const struct transport *of;
+static uint64_t verdict;
+static bool spoil;  /* the checksum field is wrong, as behind virtio's partial checksums */
+static unsigned cut; /* frames come in a segment of so many bytes and one of the rest; 0: whole */
+
+static void
+in_two(struct rte_mbuf *m)
+{
+	uint32_t rest = m->pkt_len - cut;
+	struct rte_mbuf *tail = rte_pktmbuf_alloc(frig.pool);
+
+	cr_assert_not_null(tail);
+	memcpy(rte_pktmbuf_append(tail, (uint16_t)rest), rte_pktmbuf_mtod_offset(m, char *, cut),
+		rest);
+	cr_assert_eq(rte_pktmbuf_trim(m, (uint16_t)rest), 0);
+	cr_assert_eq(rte_pktmbuf_chain(m, tail), 0);
+}
+
+static void
+port(struct rte_mbuf *m, int node)
+{
+	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (node != 1 || m->data_len < of->checksum + 2u || p[ETH_LEN + 9] != of->proto)
+		return;
+	if (spoil)
+		p[of->checksum] ^= 0x40;
+	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	m->ol_flags |= verdict;
+	if (cut > 0 && m->nb_segs == 1 && m->pkt_len > cut)
+		in_two(m);
+}
+
+/* A connection over `t`, and a port that says so from here on. */
+static void
+begin(const struct transport *t, uint64_t says, bool wrong)
+{
+	frig_connect_over(t->transport);
+	of = t;
+	verdict = says;
+	spoil = wrong;
+	frig.port = port;
+}
+
+static void
+believed(uint64_t says)
+{
+	uint64_t before = 0;
+
+	frig_start(NULL);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(transports); i++) {
+		begin(&transports[i], says, true);
+		frig_works();
+		cr_assert_gt(frig_count(1, "eng", "ENG_RX_CKSUM"), before, "%s", of->name);
+		before = frig_count(1, "eng", "ENG_RX_CKSUM");
+		cr_assert_eq(frig_count(1, "wire", of->wrong), 0, "%s", of->name);
+		cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), 0, "%s", of->name);
+		frig.port = NULL;
+	}
+	frig_stop();
+}
+
+Test(engine_rx_checksum, good_is_believed)
+{
+	believed(RTE_MBUF_F_RX_L4_CKSUM_GOOD);
+}
+
+Test(engine_rx_checksum, none_means_that_the_bytes_are_intact_though_the_field_is_not)
+{
+	believed(RTE_MBUF_F_RX_L4_CKSUM_NONE);
+}
+
+Test(engine_rx_checksum, without_a_verdict_the_sum_is_computed)
+{
+	frig_start(NULL);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(transports); i++) {
+		begin(&transports[i], RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN, false);
+		frig_works();
+		frig.port = NULL;
+	}
+	cr_assert_eq(frig_count(1, "eng", "ENG_RX_CKSUM"), 0);
+	cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), 0);
+	frig_stop();
+}
+
+/* Nothing comes through while frames are refused; everything does afterwards. */
+static void
+refused(uint64_t says, bool wrong, const char *layer, const char *reason)
+{
+	frig_start(NULL);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(transports); i++) {
+		const char *name = reason != NULL ? reason : transports[i].wrong;
+		uint64_t before = frig_count(1, layer, name);
+		uint64_t bad = frig_count(1, "eng", "ENG_RX_BAD");
+
+		begin(&transports[i], says, wrong);
+		memset(frig.n[0].mem, 0x5a, 100);
+		memset(frig.n[1].mem, 0, 100);
+		frig_post(0, RD_WRITE, 100, 0);
+		frig_turns(200);
+		cr_assert_gt(frig_count(1, layer, name), before, "%s", of->name);
+		cr_assert_gt(frig_count(1, "eng", "ENG_RX_BAD"), bad, "%s", of->name);
+		cr_assert_eq(frig.n[1].mem[0], 0, "%s: the frame was placed", of->name);
+		frig.port = NULL;
+		cr_assert_eq(frig_wc(0).status, RD_SUCCESS, "%s", of->name);
+		frig_works();
+	}
+	frig_stop();
+}
+
+Test(engine_rx_checksum, bad_is_dropped_and_counted)
+{
+	refused(RTE_MBUF_F_RX_L4_CKSUM_BAD, false, "eng", "ENG_RX_OFFLOAD_BAD");
+}
+
+Test(engine_rx_checksum, a_wrong_sum_without_a_verdict_is_dropped_and_counted)
+{
+	refused(RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN, true, "wire", NULL);
+}
+
+/* A datagram whose headers are cut is copied into one mbuf: the verdict goes along. */
+Test(engine_rx_checksum, the_verdict_survives_a_copy)
+{
+	frig_start(NULL);
+	cut = L4 + UDP_LEN + 10;
+	begin(&transports[1], RTE_MBUF_F_RX_L4_CKSUM_NONE, true);
+	frig_works();
+	cr_assert_eq(frig_count(1, "wire", of->wrong), 0);
+	frig.port = NULL;
+	frig_stop();
+}
