@@ -75,10 +75,7 @@ dispatch(void *parsed, struct cmdline *cl, void *data)
 	const struct result *r = parsed;
 
 	(void)cl;
-	in->command->run(prompt.a,
-		in->rest       ? r->rest
-		: in->arg >= 0 ? r->word[in->arg]
-			       : "");
+	in->command->run(prompt.a, in->rest ? r->rest : in->arg >= 0 ? r->word[in->arg] : "");
 	fflush(stdout);
 }
 

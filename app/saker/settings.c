@@ -146,8 +146,7 @@ _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 #define VM_KEY_ROW(id, key)  {"vm", key, KIND_TEXT, VM(value[VM_##id]), 0, VALUE_LEN},
 const char *const vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_KEY_TEXT)};
 
-static const struct row numbered_rows[] = {
-	{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
+static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
 	{"port", "mtu", KIND_U32, PORT(mtu), 1280, 65535 - 18},
 	{"port", "rxd", KIND_U16, PORT(rxd), 32, 32768},
 	{"port", "txd", KIND_U16, PORT(txd), 32, 32768},
@@ -157,9 +156,7 @@ static const struct row numbered_rows[] = {
 	{"interface", "vlan", KIND_VLAN, IF(vlan), 0, 0},
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
-	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
-	VM_KEY_LIST(VM_KEY_ROW)
-};
+	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0}, VM_KEY_LIST(VM_KEY_ROW)};
 
 static const struct numbered {
 	const char *section;

@@ -3,7 +3,8 @@
  * The doorbell of a machine whose memory is an ivshmem-doorbell device: the other end of QEMU's
  * chardev, a server of QEMU's ivshmem protocol, version 0 (docs/specs/ivshmem-spec.txt), with saker
  * as peer SHM_BAR_PEER_SAKER and one vector. QEMU gets the memory and an eventfd, which is written
- * to when the guest writes saker's number into its Doorbell register. One thread calls all but look.
+ * to when the guest writes saker's number into its Doorbell register. One thread calls all but
+ * look.
  */
 #ifndef SAKER_GATEWAY_DOORBELL_H
 #define SAKER_GATEWAY_DOORBELL_H

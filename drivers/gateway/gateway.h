@@ -29,8 +29,8 @@ struct gw_config {
 	/* Whether gw_poll() is being called, by another thread. NULL: the caller polls by hand. */
 	bool (*running)(void *arg);
 	void *running_arg;
-	/* Whoever polls and sleeps in between is to wake, once for each call, when `fd` is readable;
-	 * `on` false: not any more. NULL: nobody sleeps. */
+	/* Whoever polls and sleeps in between is to wake, once for each call, when `fd` is
+	 * readable; `on` false: not any more. NULL: nobody sleeps. */
 	int (*wake)(void *arg, int fd, bool on);
 	void *wake_arg;
 };
@@ -58,7 +58,8 @@ struct gw_vm_config {
 	char path[GW_PATH_MAX];
 	uint64_t size;
 	uint32_t slots, timeout_ms;
-	char doorbell[GW_PATH_MAX]; /* socket for QEMU's ivshmem-doorbell, which saker makes; "": none */
+	char doorbell[GW_PATH_MAX]; /* socket for QEMU's ivshmem-doorbell, which saker makes; "":
+				       none */
 	/* On the wire. */
 	uint8_t mac[6]; /* of its RDMA devices; 0: made of the name */
 	uint16_t vlan;  /* ETH_NO_VLAN or id */
@@ -66,9 +67,9 @@ struct gw_vm_config {
 	struct gw_prefix addrs[GW_ADDRS_MAX];
 	struct sk_addr gateway; /* unspecified: none */
 	bool peers;             /* may speak with other machines that may */
-	/* Of its Falcon packets: the Destination Function, of no other machine (GW_FUNCTION_ANY: the
-	 * next one behind the host's), whether they carry a cookie that begins with it, and an outer
-	 * address that other machines of its VLAN may have as well (unspecified: its own) */
+	/* Of its Falcon packets: the Destination Function, of no other machine (GW_FUNCTION_ANY:
+	 * the next one behind the host's), whether they carry a cookie that begins with it, and an
+	 * outer address that other machines of its VLAN may have as well (unspecified: its own) */
 	uint32_t function;
 	bool pcid;
 	struct gw_prefix tunnel;
@@ -76,7 +77,7 @@ struct gw_vm_config {
 	char nic[GW_PATH_MAX]; /* vhost-user socket, which saker makes; "": none */
 	unsigned nnic;         /* IP addresses that it may send from; 0: all that nobody has */
 	struct sk_addr nic_addrs[GW_ADDRS_MAX];
-	uint8_t nic_mac[6];    /* 0: `mac` with the last bit of the first byte but two flipped */
+	uint8_t nic_mac[6]; /* 0: `mac` with the last bit of the first byte but two flipped */
 	/* Quotas. */
 	uint32_t qps, mrs;
 	uint64_t rate;  /* bytes per second onto the switch, RDMA and card each; 0: no bound */

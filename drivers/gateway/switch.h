@@ -90,8 +90,7 @@ void gw_switch_look(const struct gw_switch *sw, int port, struct gw_port_view *o
 	X(GW_SHORT, SK_WARNING, "a frame that ends within its headers")                            \
 	X(GW_SPOOFED, SK_WARNING, "a machine's frame with a source MAC address not its own")       \
 	X(GW_SPOOFED_IP, SK_WARNING, "a machine's packet with a source IP address not its own")    \
-	X(GW_SPOOFED_ARP, SK_WARNING,                                                              \
-		"a machine's ARP packet that claims an address not its own")                       \
+	X(GW_SPOOFED_ARP, SK_WARNING, "a machine's ARP packet that claims an address not its own") \
 	X(GW_SPOOFED_ND, SK_WARNING,                                                               \
 		"a machine's neighbour discovery message that claims an address not its own, or "  \
 		"to be a router")                                                                  \

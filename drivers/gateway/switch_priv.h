@@ -13,11 +13,11 @@ struct sw_port {
 	uint32_t used;  /* atomic */
 	uint64_t freed; /* the turn from which on it may be used again; the owner's of the ports */
 	struct gw_port_config cfg;
-	uint32_t nclaims;         /* atomic: of cfg.claims */
-	struct sk_addr ll;        /* the link-local address that is made of its MAC address */
-	struct sk_addr free;      /* a card's: nobody had it when */
-	uint32_t free_at;         /* `claims` of the switch was this */
-	uint64_t key; /* MAC address and VLAN, as sw_key() */
+	uint32_t nclaims;    /* atomic: of cfg.claims */
+	struct sk_addr ll;   /* the link-local address that is made of its MAC address */
+	struct sk_addr free; /* a card's: nobody had it when */
+	uint32_t free_at;    /* `claims` of the switch was this */
+	uint64_t key;        /* MAC address and VLAN, as sw_key() */
 	int64_t tokens;
 	uint64_t filled; /* ns: when tokens were last added */
 	unsigned n;
@@ -27,8 +27,8 @@ struct sw_port {
 
 struct gw_switch {
 	struct rte_mempool *pool;
-	uint64_t turns; /* atomic */
-	uint32_t last;  /* atomic: ports from here on were never used */
+	uint64_t turns;  /* atomic */
+	uint32_t last;   /* atomic: ports from here on were never used */
 	uint32_t claims; /* atomic: counts their changes; never 0 */
 	uint64_t now;
 	const struct sw_port *from; /* whose frame is under way */

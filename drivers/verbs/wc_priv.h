@@ -50,8 +50,9 @@ vb_wc_flags(uint8_t rd)
 	       ((rd & RD_WC_GRH) ? (unsigned)IBV_WC_GRH : 0);
 }
 
-#define VB_POLL_PATIENCE 16 /* looks in vain before a program that shares its core gives it away   \
-			     */
+#define VB_POLL_PATIENCE                                                                           \
+	16 /* looks in vain before a program that shares its core gives it away                    \
+	    */
 
 /* A program that polls in vain takes the time of whom it waits for, where there are fewer cores
  * than pollers: $SAKER_POLL=yield. */

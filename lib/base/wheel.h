@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SK_WHEEL_TICK_NS (1u << 14) /* 16.4 us: a timer fires at most one tick late, never early   \
-				     */
+#define SK_WHEEL_TICK_NS                                                                           \
+	(1u << 14) /* 16.4 us: a timer fires at most one tick late, never early                    \
+		    */
 #define SK_WHEEL_SLOTS  256
 #define SK_WHEEL_LEVELS 4 /* reach: 2^32 ticks = 19 hours; later deadlines are clamped */
 #define SK_NEVER        UINT64_MAX

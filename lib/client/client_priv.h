@@ -167,13 +167,13 @@ struct saker {
 	uint32_t nstages;
 	uint8_t *home;
 	struct shm_header *header;
-	int wake_engine; /* eventfd, or -1 */
+	int wake_engine;             /* eventfd, or -1 */
 	volatile uint32_t *doorbell; /* a device's register that wakes the engine, or NULL */
 	struct cl_bell bell[SHM_MAX_STAGES];
 
-	uint64_t size;   /* of the home region */
-	uint64_t mapped; /* bytes of it that are ours to unmap; 0: flat */
-	int sock;        /* -1: flat */
+	uint64_t size;      /* of the home region */
+	uint64_t mapped;    /* bytes of it that are ours to unmap; 0: flat */
+	int sock;           /* -1: flat */
 	struct cl_bar *bar; /* flat: the machine's memory that it is a slot of, or NULL */
 	void (*idle)(void *arg);
 	void *idle_arg;

@@ -179,8 +179,7 @@ struct saker_srq_attr {
 	void *user;
 };
 
-int saker_srq_create_as(
-	struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out);
+int saker_srq_create_as(struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out);
 int saker_srq_destroy(struct saker_srq *srq);
 void *saker_srq_user(const struct saker_srq *srq);
 uint32_t saker_srq_num(const struct saker_srq *srq); /* XRC; else 0 */
@@ -206,7 +205,8 @@ int saker_xrcd_close(struct saker_xrcd *x);
  * background and shared by all; datagrams that are posted meanwhile wait, up to a bound, and beyond
  * it are lost. -EINVAL: multicast, or nobody's address; -ENETUNREACH, -EDQUOT. */
 int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out);
-/* Requests that name it complete RD_LOC_QP_OP_ERR from here on, unless the engine has taken them. */
+/* Requests that name it complete RD_LOC_QP_OP_ERR from here on, unless the engine has taken them.
+ */
 int saker_ah_destroy(struct saker_ah *ah);
 
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
@@ -236,14 +236,14 @@ struct saker_qp_move {
 };
 
 /*
- * Moves a QP as a program does that connects it by itself: RESET, INIT, RTR, RTS in this order; from
- * each of them, and from ERR, to RESET and to ERR.
+ * Moves a QP as a program does that connects it by itself: RESET, INIT, RTR, RTS in this order;
+ * from each of them, and from ERR, to RESET and to ERR.
  *
  * Falcon: from RTR on the QP takes the connection of the peer that it named, and of no other; from
  * RTS on it also begins one. Work that is posted meanwhile waits. When there is work and the peer
  * has not shown itself for as long as timeout and retry say, the first request completes
- * RD_RETRY_EXC_ERR, the others are flushed, and SAKER_EV_QP_FATAL comes. A QP moved by hand hears of
- * no ESTABLISHED or DISCONNECTED: a peer that is gone is noticed when something is sent to it.
+ * RD_RETRY_EXC_ERR, the others are flushed, and SAKER_EV_QP_FATAL comes. A QP moved by hand hears
+ * of no ESTABLISHED or DISCONNECTED: a peer that is gone is noticed when something is sent to it.
  *
  * A QP that the connection manager connects may be moved, too, which changes nothing: INIT before,
  * RTR and RTS during that. RESET takes what was posted away without completions; the QP can be
@@ -307,14 +307,14 @@ enum saker_event_type {
 	SAKER_EV_CONNECT_REQUEST, /* listener, request, cm */
 	SAKER_EV_ESTABLISHED,     /* qp, cm: also which revision and ready-to-receive message */
 	SAKER_EV_REJECTED,        /* qp, cm (private data, and which depths the peer asks for) */
-	/* qp, status. Of MPA's start-up: -ENOBUFS the peer reads deeper than our IRD, -EOPNOTSUPP no
-	 * common ready-to-receive message, -EPROTO another fault of the peer's. */
+	/* qp, status. Of MPA's start-up: -ENOBUFS the peer reads deeper than our IRD, -EOPNOTSUPP
+	 * no common ready-to-receive message, -EPROTO another fault of the peer's. */
 	SAKER_EV_UNREACHABLE,
-	SAKER_EV_DISCONNECTED,    /* qp */
-	SAKER_EV_QP_FATAL,        /* qp, async */
-	SAKER_EV_CQ_OVERFLOW,     /* cq, async */
-	SAKER_EV_SRQ_LIMIT,       /* srq */
-	SAKER_EV_ENGINE_GONE,     /* the saker went away: nothing works any more */
+	SAKER_EV_DISCONNECTED, /* qp */
+	SAKER_EV_QP_FATAL,     /* qp, async */
+	SAKER_EV_CQ_OVERFLOW,  /* cq, async */
+	SAKER_EV_SRQ_LIMIT,    /* srq */
+	SAKER_EV_ENGINE_GONE,  /* the saker went away: nothing works any more */
 };
 
 struct saker_event {

@@ -17,7 +17,7 @@
 #define RETRY_NS      MS_NS /* while the control stage is short of messages */
 #define TIMER_BUDGET  64
 #define CROSSED_NS    (1000 * MS_NS) /* after which a request does not cross one of ours */
-#define TIMEOUT_NS    4096 /* of verbs, to the power of its `timeout` */
+#define TIMEOUT_NS    4096           /* of verbs, to the power of its `timeout` */
 
 /* ---- When ---- */
 

@@ -75,8 +75,8 @@ struct cm_request {
 	uint32_t emss;
 	int64_t send_space;
 	bool falcon;
-	uint8_t type; /* enum shm_qp_type of the QP that can accept it */
-	uint16_t service; /* SHM_UD: the port that is asked for */
+	uint8_t type;          /* enum shm_qp_type of the QP that can accept it */
+	uint16_t service;      /* SHM_UD: the port that is asked for */
 	struct mpa_result mpa; /* but for the private data */
 };
 

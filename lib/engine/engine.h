@@ -41,7 +41,8 @@ struct eng_if_config { /* an address on a port (and VLAN) */
 	uint16_t vlan; /* ETH_NO_VLAN or id */
 	struct sk_addr addr;
 	unsigned prefix;
-	bool shared; /* somebody else answers for it, as net_addr_share() has it: for tunnels only */
+	bool shared; /* somebody else answers for it, as net_addr_share() has it: for tunnels only
+		      */
 };
 
 struct eng_route_config {
@@ -64,28 +65,28 @@ struct eng_falcon_config {
 	bool enabled;
 	struct fa_config stack; /* its seed is drawn anew */
 	struct fa_swift_params swift;
-	uint16_t psps; /* bits 1 << enum psp_version: what may be agreed on, the strongest that
-			  the peer has, too; with keys only under TLS: */
-	uint8_t psk[64];        /* pre-shared key of the exchange, 16 bytes or more; */
-	unsigned psk_len;       /* 0: the exchange is in clear */
-	uint8_t ordering;       /* enum rof_ordering, where a client does not say */
-	uint8_t errors;         /* enum rof_errors */
-	uint32_t mtu;           /* RDMA payload of a packet; less where a port's MTU is less */
-	uint8_t flows;          /* 1 or 4 */
-	uint8_t rnr_retry;      /* how often our requests may be refused; 7: without end */
-	uint8_t rnr_code;       /* how long a peer is asked to wait for a receive: 5 bits */
-	uint16_t port;          /* TCP: of the exchange that is addressed by (GID, QPN) */
-	uint64_t patience_ns;   /* how long the peer of a QP moved by hand may be missed, at least */
+	uint16_t psps;     /* bits 1 << enum psp_version: what may be agreed on, the strongest that
+			      the peer has, too; with keys only under TLS: */
+	uint8_t psk[64];   /* pre-shared key of the exchange, 16 bytes or more; */
+	unsigned psk_len;  /* 0: the exchange is in clear */
+	uint8_t ordering;  /* enum rof_ordering, where a client does not say */
+	uint8_t errors;    /* enum rof_errors */
+	uint32_t mtu;      /* RDMA payload of a packet; less where a port's MTU is less */
+	uint8_t flows;     /* 1 or 4 */
+	uint8_t rnr_retry; /* how often our requests may be refused; 7: without end */
+	uint8_t rnr_code;  /* how long a peer is asked to wait for a receive: 5 bits */
+	uint16_t port;     /* TCP: of the exchange that is addressed by (GID, QPN) */
+	uint64_t patience_ns; /* how long the peer of a QP moved by hand may be missed, at least */
 	/* PSP tunnel mode (Falcon 7.1.2), as the peer must have it, too: the connection's addresses
 	 * stand in an inner header, the outer one is from tunnel_source (unspecified: from the same
 	 * address) to the peer's */
 	bool tunnel;
 	struct sk_addr tunnel_source;
-	/* Each connection's packets to us carry a cookie of their own (9.2.1): the function, which is
-	 * sealed elsewhere, and 40 random bits */
+	/* Each connection's packets to us carry a cookie of their own (9.2.1): the function, which
+	 * is sealed elsewhere, and 40 random bits */
 	bool pcid;
-	uint32_t function; /* 24 bits: Destination Function of packets to us (7.2) */
-	uint64_t keepalive_ns;  /* idle time after which a peer's host is asked; 0: as [tcp] */
+	uint32_t function;     /* 24 bits: Destination Function of packets to us (7.2) */
+	uint64_t keepalive_ns; /* idle time after which a peer's host is asked; 0: as [tcp] */
 	/* A peer gets another SPI and key after so long and so many packets, and all peers do when
 	 * the device key changes; 0: never */
 	uint64_t rekey_ns, rekey_packets, device_key_ns;
@@ -126,8 +127,9 @@ struct eng_config {
 	/* Called in each turn of loop 0, before it receives: work that shares its lcore. Returns
 	 * whether there was some. NULL: none. */
 	bool (*hook)(void *arg, uint64_t now);
-	/* Of a hook whose clients ring, where idle = ENG_IDLE_SLEEP; else NULL. Loop 0 goes to sleep,
-	 * or has slept; and, with that said, whether there is something that `hook` may not see. */
+	/* Of a hook whose clients ring, where idle = ENG_IDLE_SLEEP; else NULL. Loop 0 goes to
+	 * sleep, or has slept; and, with that said, whether there is something that `hook` may not
+	 * see. */
 	void (*hook_sleep)(void *arg, bool sleeps);
 	bool (*hook_rung)(void *arg);
 	void *hook_arg;
@@ -164,8 +166,8 @@ bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 /* Runs loop k with the idle policy until eng_stop(). */
 int eng_run(struct eng *e, unsigned loop);
 void eng_stop(struct eng *e);
-/* Looks at the ports' links, and says which came and went. For a thread beside the loops, about once
- * a second. A link that is down drops what its queue does not take. */
+/* Looks at the ports' links, and says which came and went. For a thread beside the loops, about
+ * once a second. A link that is down drops what its queue does not take. */
 void eng_ports_look(struct eng *e);
 /* After all loops have returned: they may be run again. */
 void eng_restart(struct eng *e);
@@ -248,8 +250,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
 	X(ENG_FALCON_INNER, SK_WARNING,                                                            \
 		"a Falcon packet whose inner IP header is not its connection's (tunnel mode)")     \
-	X(ENG_FALCON_SPI_TOLD, SK_WARNING,                                                          \
-		"the connection manager was told of wrong SPIs (Falcon 9.2.2.3)")                   \
+	X(ENG_FALCON_SPI_TOLD, SK_WARNING,                                                         \
+		"the connection manager was told of wrong SPIs (Falcon 9.2.2.3)")                  \
 	X(ENG_FALCON_REKEYED, SK_NORMAL, "a live Falcon connection's peer took another SPI")       \
 	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
 	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \

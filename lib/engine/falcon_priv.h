@@ -32,9 +32,9 @@ struct eng_falcon_conn {
 	bool mirror;                    /* of a QP that is its own peer */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
-	struct wire_psp tx_psp; /* of our packets, but for the IV */
+	struct wire_psp tx_psp;           /* of our packets, but for the IV */
 	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
-	uint16_t extra;         /* bytes of cookie and inner header in our packets */
+	uint16_t extra;                   /* bytes of cookie and inner header in our packets */
 	struct psp_sa *prev_sa; /* what the peer may still seal with; NULL: nothing else */
 	struct psp_iv iv;
 	struct psp_rx accept;
@@ -42,7 +42,7 @@ struct eng_falcon_conn {
 	/* Of the live connection (falcon_keys.c); SK_NEVER: not timed */
 	uint64_t rekey_at, retire_at;
 	struct sk_timer timer;
-	uint32_t generation; /* of the device key that our SPI belongs to */
+	uint32_t generation;               /* of the device key that our SPI belongs to */
 	TAILQ_ENTRY(eng_falcon_conn) next; /* f->free or f->busy */
 };
 
@@ -60,7 +60,7 @@ struct eng_falcon {
 	struct fa_algorithm swift; /* with the configured parameters */
 	struct psp_crypto *crypto;
 	struct psp_device device;
-	struct sk_wheel wheel;         /* keys of live connections, and the device's: */
+	struct sk_wheel wheel; /* keys of live connections, and the device's: */
 	struct sk_timer device_timer;
 	uint64_t rotate_at, keys_due;  /* when the device key changes; when to look at the wheel */
 	uint64_t alarm_at;             /* when the next wrong SPI is told of */
@@ -90,7 +90,7 @@ uint64_t eng_falcon_deadline(const struct eng_falcon *f);
 
 /* What the exchange settled about packets. */
 struct eng_falcon_open {
-	struct fa_params fa; /* but for cid, user */
+	struct fa_params fa;         /* but for cid, user */
 	struct sk_addr laddr, raddr; /* in tunnel mode those of the inner header */
 	uint16_t port, vlan;
 	bool tunnel;
@@ -126,8 +126,8 @@ int eng_falcon_tunnel_open(
 	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o);
 void eng_falcon_tunnel_close(struct eng_falcon_conn *fc);
 /* Writes the inner header of a packet with `len` bytes behind it. */
-void eng_falcon_inner_emit(struct eng_transport *t, const struct eng_falcon_conn *fc, uint8_t *at,
-	uint32_t len);
+void eng_falcon_inner_emit(
+	struct eng_transport *t, const struct eng_falcon_conn *fc, uint8_t *at, uint32_t len);
 /* Bytes of the inner header that a Next Header of PSP announces, at most IP_MAX; -reason: none that
  * leads to Falcon. */
 int eng_falcon_inner_len(uint8_t next);
@@ -140,8 +140,7 @@ int eng_falcon_inner_check(
 
 /* The connection has failed here: not from inside of a call of TCP's or Falcon's, so it pends. Its
  * own side is told `error`, the peer `why`. */
-void eng_falcon_fail(
-	struct eng_transport *t, struct eng_conn *c, enum rofx_reason why, int error);
+void eng_falcon_fail(struct eng_transport *t, struct eng_conn *c, enum rofx_reason why, int error);
 /* ECONN_P_FAIL */
 void eng_falcon_failed(struct eng_transport *t, struct eng_conn *c);
 

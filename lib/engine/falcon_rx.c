@@ -86,8 +86,8 @@ check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 		return true;
 	if (pkt->udp.checksum == 0)
 		return refuse(t, t->wire_counters, WIRE_UDP_CHECKSUM);
-	if (eng_rx_l4_intact(t, d->m, pkt->l4, len, eng_pseudo_sum(fc->addr_sum, len),
-		    WIRE_UDP_CHECKSUM))
+	if (eng_rx_l4_intact(
+		    t, d->m, pkt->l4, len, eng_pseudo_sum(fc->addr_sum, len), WIRE_UDP_CHECKSUM))
 		return true;
 	sk_count(t->counters, ENG_RX_BAD);
 	return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A QP's transport half, as its engine stage drives it: the only place that knows whether a QP is
- * iWARP's or Falcon's, or no client's but the connection of two hosts. Everything else on the stage asks through this table.
+ * iWARP's or Falcon's, or no client's but the connection of two hosts. Everything else on the stage
+ * asks through this table.
  */
 #ifndef SAKER_ENGINE_HALF_PRIV_H
 #define SAKER_ENGINE_HALF_PRIV_H

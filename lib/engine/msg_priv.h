@@ -86,16 +86,16 @@ enum eng_ctl_type {
 	ENG_CT_LISTEN,   /* cm.local, cm.lport (0: not allowed here; control has chosen), listener:
 			    cookie */
 	ENG_CT_UNLISTEN, /* listener */
-	ENG_CT_CONNECT,  /* active open; answered at once with conn, or -EXDEV and the transport that
-			    it belongs to; ENG_TC_* tells the outcome */
-	ENG_CT_ACCEPT,   /* conn, stage, qp_index: MPA reply, then the connection is bound */
-	ENG_CT_FOUND,    /* conn, ask.qpn, ask.qkey, private data: the answer to a lookup */
-	ENG_CT_REJECT,   /* conn, private data; code: enum rofx_reason, 0: the application's will */
-	ENG_CT_BIND,  /* conn, stage, qp_index: an active connection whose QP is started: data may
-			 flow */
-	ENG_CT_ABORT, /* conn: before it is bound; code ENG_ABORT_UNANSWERED: -EBUSY once the peer
-			 has accepted */
-	ENG_CT_QUERY, /* conn: tcp_info */
+	ENG_CT_CONNECT, /* active open; answered at once with conn, or -EXDEV and the transport that
+			   it belongs to; ENG_TC_* tells the outcome */
+	ENG_CT_ACCEPT,  /* conn, stage, qp_index: MPA reply, then the connection is bound */
+	ENG_CT_FOUND,   /* conn, ask.qpn, ask.qkey, private data: the answer to a lookup */
+	ENG_CT_REJECT,  /* conn, private data; code: enum rofx_reason, 0: the application's will */
+	ENG_CT_BIND,    /* conn, stage, qp_index: an active connection whose QP is started: data may
+			   flow */
+	ENG_CT_ABORT,   /* conn: before it is bound; code ENG_ABORT_UNANSWERED: -EBUSY once the peer
+			   has accepted */
+	ENG_CT_QUERY,   /* conn: tcp_info */
 	ENG_CT_NEIGHBORS, /* object: net_neighbor_view[code]; answered with how many in code */
 	/* control stage to an engine stage, answered */
 	ENG_CE_CLIENT_ADD, /* client: poll its doorbells */

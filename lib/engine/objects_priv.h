@@ -113,12 +113,12 @@ struct eng_qp {
 	uint8_t stage;   /* its home */
 	/* engine stage */
 	uint8_t transport;
-	bool active;    /* in the stage's list of QPs with work */
-	bool connected; /* conn is valid */
-	uint32_t conn;  /* index at the transport stage */
-	uint32_t index; /* at the engine stage */
-	bool falcon;    /* which of the two it is; fixed */
-	uint8_t type;   /* enum shm_qp_type; fixed */
+	bool active;                 /* in the stage's list of QPs with work */
+	bool connected;              /* conn is valid */
+	uint32_t conn;               /* index at the transport stage */
+	uint32_t index;              /* at the engine stage */
+	bool falcon;                 /* which of the two it is; fixed */
+	uint8_t type;                /* enum shm_qp_type; fixed */
 	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV */
 	struct eng_host *host;       /* it is a connection of hosts; else NULL */
 	struct eng_qp *next_number;  /* SHM_UD: of s->datagram_qps */

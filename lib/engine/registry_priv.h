@@ -158,12 +158,12 @@ struct ctl_qp {
 	int end_status; /* why it ended, or why it could not start */
 	bool draft_ext; /* the client wants that dialect */
 	uint16_t ird, ord;
-	struct ctl_op *op;          /* the command that destroys it, or NULL */
-	struct ctl_event *outcome;  /* what the client will be told when the connection is bound */
-	struct cm_request *request; /* that it is accepting */
-	struct ctl_host *host;              /* that it is the connection of; else NULL */
-	struct ctl_xrcd_ref *xrcd;          /* SHM_XRC_RECV */
-	LIST_HEAD(, ctl_qp) openers;        /* handles of others for it */
+	struct ctl_op *op;           /* the command that destroys it, or NULL */
+	struct ctl_event *outcome;   /* what the client will be told when the connection is bound */
+	struct cm_request *request;  /* that it is accepting */
+	struct ctl_host *host;       /* that it is the connection of; else NULL */
+	struct ctl_xrcd_ref *xrcd;   /* SHM_XRC_RECV */
+	LIST_HEAD(, ctl_qp) openers; /* handles of others for it */
 	/* SHM_QP_OPEN: this is but a handle for another client's QP (NULL: which has gone), and
 	 * nothing else of it means anything. */
 	bool is_opened;
@@ -173,14 +173,14 @@ struct ctl_qp {
 				 the connection */
 	struct ctl_op *reset; /* the command that resets it, or NULL */
 	/* Moved by hand: */
-	bool by_hand;  /* to RTR, naming its peer */
-	bool given_up; /* no attempt follows */
-	bool waits;    /* there is work */
-	bool unopened; /* what has ended had never carried anything */
+	bool by_hand;            /* to RTR, naming its peer */
+	bool given_up;           /* no attempt follows */
+	bool waits;              /* there is work */
+	bool unopened;           /* what has ended had never carried anything */
 	struct shm_qp_move move; /* what the program has said; its state: the last move, or RESET */
 	struct sk_timer timer;
-	/* The next attempt, and how long it is waited for then; the end of the one under way; of the
-	 * time that the peer has. */
+	/* The next attempt, and how long it is waited for then; the end of the one under way; of
+	 * the time that the peer has. */
 	uint64_t attempt_at, pause, attempt_end, patience_end;
 };
 
@@ -234,11 +234,11 @@ struct ctl_client {
 	enum ctl_phase phase;
 	bool added; /* in the list of all */
 	bool has_rung;
-	unsigned waiting;    /* answers that the phase waits for */
-	uint32_t step, walk; /* where the phase's walks are */
-	uint32_t nregions;   /* brought */
+	unsigned waiting;      /* answers that the phase waits for */
+	uint32_t step, walk;   /* where the phase's walks are */
+	uint32_t nregions;     /* brought */
 	uint64_t sparse_bytes; /* atomic; registered in regions that are sparse */
-	uint32_t commands;   /* unanswered */
+	uint32_t commands;     /* unanswered */
 	struct shm_take cmd;
 	struct shm_prod evt;
 	STAILQ_HEAD(, ctl_event) events;
@@ -315,8 +315,8 @@ struct eng_control {
 	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, late;
 	TAILQ_HEAD(, ctl_op) ops;
 	uint32_t reaping, sigbus_seen;
-	struct ctl_table qps, listeners, xrc_srqs;     /* of the whole instance */
-	uint32_t *srq_generation;                      /* per number */
+	struct ctl_table qps, listeners, xrc_srqs; /* of the whole instance */
+	uint32_t *srq_generation;                  /* per number */
 	struct sk_key srqn_key;
 	TAILQ_HEAD(, ctl_xrcd) xrcds;
 	struct ctl_client *own; /* whose the connections of hosts are; in no list */
@@ -327,7 +327,7 @@ struct eng_control {
 	struct sk_key qpn_key;
 	struct sk_wheel wheel; /* ctl_qp.timer */
 	bool turning;          /* the wheel has begun */
-	uint64_t stag_keys; /* how many were given */
+	uint64_t stag_keys;    /* how many were given */
 	uint32_t stage_qps[ENG_MAX_STAGES];
 	struct eng_totals totals;
 	TAILQ_HEAD(, ctl_retiree) retiring;
@@ -401,7 +401,8 @@ void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 ctl_handler ctl_query_device, ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy,
 	ctl_mw_create, ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create,
-	ctl_srq_destroy, ctl_ah_create, ctl_ah_destroy, ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
+	ctl_srq_destroy, ctl_ah_create, ctl_ah_destroy, ctl_srq_modify, ctl_xrcd_open,
+	ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_modify, ctl_qp_query, ctl_qp_destroy,
 	ctl_region_drop;
 
 /* ---- Objects: registry_*.c ---- */

@@ -151,8 +151,7 @@ void eng_datagram_del(struct eng_stage *s, struct eng_qp *qp);
 /* ENG_CE_QP_MOVE */
 void eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m);
 /* ENG_CE_AH_ADD; NULL: ENG_CE_AH_DEL */
-void eng_ah_set(
-	struct eng_stage *s, struct eng_client *c, uint32_t handle, struct eng_ah *ah);
+void eng_ah_set(struct eng_stage *s, struct eng_client *c, uint32_t handle, struct eng_ah *ah);
 /* ENG_CE_QP_FAIL: what waits for the other host is lost. */
 void eng_host_fail(struct eng_stage *s, struct eng_qp *qp);
 /* rof_ops */

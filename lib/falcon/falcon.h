@@ -210,8 +210,8 @@ void fa_config_default(struct fa_config *cfg);
 struct fa_params {
 	uint32_t cid, peer_cid; /* 24 bits: ours (in received packets), the peer's (in sent ones) */
 	uint32_t function, peer_function; /* 24 bits: destination function, ours and the peer's */
-	uint8_t protocol;       /* 2: RDMA */
-	bool ordered;           /* 8.4.2, 8.5.2 */
+	uint8_t protocol;                 /* 2: RDMA */
+	bool ordered;                     /* 8.4.2, 8.5.2 */
 	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* ours */
 	uint32_t rx_request_psn, rx_data_psn, rx_rsn; /* the peer's */
 	uint32_t mtu;       /* bytes of the largest payload (ULP headers and data) */

@@ -30,7 +30,7 @@ struct fa_pkt {
 	uint16_t timeouts; /* since the first transmission, or since it became a Resync */
 	uint32_t psn;
 	uint64_t sent_at, deadline; /* last transmission; when it is due again */
-	uint64_t counted_at; /* first transmission, or when `timeouts` last went on */
+	uint64_t counted_at;        /* first transmission, or when `timeouts` last went on */
 };
 
 /* ---- What TL asks of PDL ---- */

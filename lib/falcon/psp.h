@@ -178,8 +178,8 @@ bool psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t
 
 /*
  * Replay, SPI and cookie in this order, for a packet that psp_open() found whole and that came at
- * `now` (ns). Returns 0 and takes note of the time, or -reason; a packet that is refused changes nothing, is not acknowledged
- * and its piggybacked fields are not looked at.
+ * `now` (ns). Returns 0 and takes note of the time, or -reason; a packet that is refused changes
+ * nothing, is not acknowledged and its piggybacked fields are not looked at.
  */
 int psp_rx_accept(
 	struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h, uint64_t now);

@@ -21,14 +21,14 @@
 #define NET_DELAY_FIRST_PROBE (5 * NET_S)
 #define NET_REACHABLE_TIME    (30 * NET_S)
 #define NET_FAILED_TIME       (3 * NET_S) /* how long a silent neighbour is not asked again */
-#define NET_MAX_ASKING        512 /* so that a scan cannot push out what is in use */
-#define NET_ECHO_RATE    1000 /* replies per second */
-#define NET_ECHO_BURST   100
-#define NET_TTL          64
-#define NET_ND_HOP_LIMIT 255
-#define NET_POLL_BUDGET  64
-#define NET_HASH_BITS    12
-#define NET_FRAME_MAX    (ETH_MAX + 65535)
+#define NET_MAX_ASKING        512         /* so that a scan cannot push out what is in use */
+#define NET_ECHO_RATE         1000        /* replies per second */
+#define NET_ECHO_BURST        100
+#define NET_TTL               64
+#define NET_ND_HOP_LIMIT      255
+#define NET_POLL_BUDGET       64
+#define NET_HASH_BITS         12
+#define NET_FRAME_MAX         (ETH_MAX + 65535)
 
 _Static_assert(NET_MAX_NEIGHBORS == 1 << NET_HASH_BITS, "one bucket per neighbour");
 
@@ -108,7 +108,7 @@ struct net_stack {
 	struct sk_wheel wheel;
 
 	unsigned nifs;
-	int loop;                      /* ifindex, or -1 */
+	int loop; /* ifindex, or -1 */
 	/* port << 16 | vlan, apart so that a search reads one cache line */
 	uint32_t if_keys[NET_MAX_IFS];
 	struct net_if ifs[NET_MAX_IFS];

@@ -63,9 +63,9 @@ enum rof_nak {
  * that.
  */
 #define ROF_VENDOR(completion, nak) ((uint32_t)((completion) | (nak) << 4) << 8)
-#define ROF_VENDOR_REASON(v)        ((v)&0xff)            /* enum rof_reason */
-#define ROF_VENDOR_COMPLETION(v)    ((v) >> 8 & 15)       /* enum fa_completion */
-#define ROF_VENDOR_NAK(v)           ((v) >> 12 & 7)       /* enum rof_nak, 0: none */
+#define ROF_VENDOR_REASON(v)        ((v)&0xff)             /* enum rof_reason */
+#define ROF_VENDOR_COMPLETION(v)    ((v) >> 8 & 15)        /* enum fa_completion */
+#define ROF_VENDOR_NAK(v)           ((v) >> 12 & 7)        /* enum rof_nak, 0: none */
 #define ROF_VENDOR_PULL             ROF_VENDOR(0, 1u << 3) /* a pull that the target refused */
 
 /* What goes to the transport stage, in this order. */
@@ -102,8 +102,7 @@ struct rof_ops {
 	 * there is none such. */
 	const struct rd_pd *(*xrc_pd)(void *ctx, struct rof_qp *q, uint32_t srqn);
 	/* A receive of that queue, which may be gone, has completed. */
-	void (*xrc_complete)(
-		void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
+	void (*xrc_complete)(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
 	/* Datagrams: which QP has this number, and which channel an address handle names. NULL:
 	 * none. */
 	struct rof_qp *(*ud_qp)(void *ctx, struct rof_chan *c, uint32_t qpn);
@@ -145,20 +144,20 @@ struct rof_chan_params {
 	uint8_t rnr_retry; /* how often the peer wants to be asked to; 7: without end */
 };
 
-/* NULL: no memory, or parameters that make no sense: unordered with errors as verbs have them (6.4),
- * credits that do not suffice for one full packet of each kind. */
+/* NULL: no memory, or parameters that make no sense: unordered with errors as verbs have them
+ * (6.4), credits that do not suffice for one full packet of each kind. */
 struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user);
 /* Buffers go back; no completions: the QP has left it, by rof_qp_destroy() or rof_closed().
  * Datagrams that are under way complete, as if the network had lost them; rof_tx() is due for each
  * QP that has any, or that waits. */
 void rof_chan_destroy(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
-/* Datagrams: the connection is not there yet. Up to `most` of them (ROF_HELD_MAX) wait for it; those
- * beyond complete, lost. For a channel that has just been made, whose mtu is the most that it may
- * come to be. */
+/* Datagrams: the connection is not there yet. Up to `most` of them (ROF_HELD_MAX) wait for it;
+ * those beyond complete, lost. For a channel that has just been made, whose mtu is the most that it
+ * may come to be. */
 void rof_chan_hold(struct rof_chan *c, unsigned most);
-/* It is there now. Those that wait and are longer than its mtu are lost. rof_chan_tx() is due. false:
- * no memory, or parameters that make no sense: it stays as it was. */
+/* It is there now. Those that wait and are longer than its mtu are lost. rof_chan_tx() is due.
+ * false: no memory, or parameters that make no sense: it stays as it was. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
 /* What Falcon delivers. Everything is placed, completed and judged before it returns. Returns true
  * if rof_tx() of a QP that waited has something to do now (rof_chan_wake() tells whose), or there

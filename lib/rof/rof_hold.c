@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams before there is a connection. A program may post as soon as it has an address handle;
- * making the connection takes round trips, or fails. What is posted meanwhile waits as messages that
- * are not said yet, so that one host that does not answer holds up nobody's send queue: beyond a
- * bound a datagram is lost at once, as datagrams may be.
+ * making the connection takes round trips, or fails. What is posted meanwhile waits as messages
+ * that are not said yet, so that one host that does not answer holds up nobody's send queue: beyond
+ * a bound a datagram is lost at once, as datagrams may be.
  */
 #include "rof_priv.h"
 

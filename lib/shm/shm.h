@@ -341,7 +341,7 @@ struct shm_qp_info {
 	/* Rounded up in the reply. */
 	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
 	uint8_t sig_all, transport, state, type; /* enum shm_transport, rd_qp_state, shm_qp_type */
-	uint32_t access;                        /* remote rights that it grants; 0: all */
+	uint32_t access;                         /* remote rights that it grants; 0: all */
 	/* Reply: handle, number, the engine stage whose doorbell it rings. */
 	uint32_t qp, qpn, stage;
 	uint32_t ird, ord;
@@ -422,10 +422,10 @@ struct shm_cm {
 	uint16_t private_len;
 	uint16_t peer_ird, peer_ord; /* events: as the peer stated them (RFC 6581 9.1), or
 					SHM_DEPTH_AUTO, also when it stated none */
-	uint8_t rtr;      /* commands: what is offered, enum shm_rtr bits; events: the one message
-			     in use, or SHM_RTR_NONE */
-	uint8_t enhanced; /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
-	uint8_t dialect;  /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
+	uint8_t rtr;       /* commands: what is offered, enum shm_rtr bits; events: the one message
+			      in use, or SHM_RTR_NONE */
+	uint8_t enhanced;  /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
+	uint8_t dialect;   /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
 	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport; only such a QP can accept it */
 	uint8_t space;     /* LISTEN, CONNECT_REQUEST: enum shm_space */
 	uint8_t type;      /* CONNECT_REQUEST: enum shm_qp_type of the QP that can accept it */

@@ -51,7 +51,7 @@
 	X(WIRE_FALCON_VERSION, SK_WARNING, "a Falcon version other than 1")                        \
 	X(WIRE_FALCON_TYPE, SK_WARNING, "a reserved Falcon packet type")                           \
 	X(WIRE_FALCON_PROTOCOL, SK_WARNING, "a reserved Falcon protocol type")                     \
-	X(WIRE_FALCON_LENGTH, SK_WARNING, "a Falcon packet of another length than it says")         \
+	X(WIRE_FALCON_LENGTH, SK_WARNING, "a Falcon packet of another length than it says")        \
 	X(WIRE_FALCON_RESYNC, SK_WARNING, "a Resync that replaces what is not reliable")           \
 	X(WIRE_ROF_VERSION, SK_WARNING, "an RDMA over Falcon version other than 1")                \
 	X(WIRE_ROF_OPCODE, SK_WARNING, "a reserved RDMA over Falcon opcode")                       \

@@ -186,8 +186,8 @@ static void
 client_posts(struct input *in)
 {
 	static const uint8_t opcodes[] = {RD_SEND, RD_SEND_INV, RD_WRITE, RD_READ, RD_READ_INV,
-		RD_LOCAL_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_SWAP, RD_IMM, RD_WRITE_IMM,
-		RD_SEND_IMM, RD_BIND_MW, RD_BIND_MW};
+		RD_LOCAL_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_SWAP, RD_IMM, RD_WRITE_IMM, RD_SEND_IMM,
+		RD_BIND_MW, RD_BIND_MW};
 	struct rd_wr *wr;
 
 	if (e.sq_tail - e.sq_head >= 60)

@@ -59,10 +59,10 @@ struct cm_id {
 	struct sk_addr local, remote; /* local unspecified: Saker chooses */
 	uint16_t rport;
 	struct saker_listener *listener;
-	uint32_t request; /* in CM_REQUEST */
-	uint32_t qpn;     /* of the QP that is being connected; 0: none */
+	uint32_t request;  /* in CM_REQUEST */
+	uint32_t qpn;      /* of the QP that is being connected; 0: none */
 	uint16_t ird, ord; /* what the peer's request lets us have */
-	uint32_t pending; /* events that wait or that the program has not acknowledged */
+	uint32_t pending;  /* events that wait or that the program has not acknowledged */
 	struct ibv_sa_path_rec path;
 	/* rdma_create_ep(), passive: what each request's QP is made with. */
 	struct ibv_qp_init_attr *qp_init;

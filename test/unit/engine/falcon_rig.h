@@ -52,7 +52,7 @@ struct frig {
 	bool one;                  /* both clients are node 0's */
 	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
 	unsigned nkept;
-	int keep; /* of frames to this node; -1: none */
+	int keep;                                   /* of frames to this node; -1: none */
 	void (*port)(struct rte_mbuf *m, int node); /* NULL, or: what a port does to each frame that
 						     * it gives to that node */
 	struct rte_mempool *pool;

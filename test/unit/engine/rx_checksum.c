@@ -27,7 +27,7 @@ static const struct transport {
 /* The port of node 1. */
 static const struct transport *of;
 static uint64_t verdict;
-static bool spoil;  /* the checksum field is wrong, as behind virtio's partial checksums */
+static bool spoil;   /* the checksum field is wrong, as behind virtio's partial checksums */
 static unsigned cut; /* frames come in a segment of so many bytes and one of the rest; 0: whole */
 
 static void

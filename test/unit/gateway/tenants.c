@@ -142,7 +142,8 @@ Test(tenants, a_command_about_anothers_object_is_refused_and_counted)
 	handle[3] = pd->obj.handle;
 	for (unsigned i = 0; i < 4; i++) {
 		cr_assert_lt(cl_command_handle(t.one.s, ops[i], handle[i]), 0, "op %u", ops[i]);
-		cr_assert_eq(vm_counted("one", "eng", "ENG_BAD_COMMAND"), bad + i + 1, "op %u", ops[i]);
+		cr_assert_eq(
+			vm_counted("one", "eng", "ENG_BAD_COMMAND"), bad + i + 1, "op %u", ops[i]);
 	}
 	cr_assert_eq(vm_counted("two", "eng", "ENG_BAD_COMMAND"), 0);
 	two_works();
