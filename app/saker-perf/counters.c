@@ -34,7 +34,8 @@ port_rows(uint16_t port, const char *who)
 		return;
 	names = calloc((size_t)n, sizeof(*names));
 	stats = calloc((size_t)n, sizeof(*stats));
-	if (names && stats && rte_eth_xstats_get_names(port, names, (unsigned)n) == n &&
+	if (names != NULL && stats != NULL &&
+		rte_eth_xstats_get_names(port, names, (unsigned)n) == n &&
 		rte_eth_xstats_get(port, stats, (unsigned)n) == n)
 		for (int i = 0; i < n; i++)
 			row(who, "port", names[stats[i].id].name, stats[i].value, "");
@@ -51,9 +52,9 @@ memory_rows(const char *who)
 	FILE *f = fopen("/proc/self/statm", "r");
 	unsigned long all, resident = 0;
 
-	if (f && fscanf(f, "%lu %lu", &all, &resident) != 2)
+	if (f != NULL && fscanf(f, "%lu %lu", &all, &resident) != 2)
 		resident = 0;
-	if (f)
+	if (f != NULL)
 		fclose(f);
 	row(who, "process", "malloc_bytes", m.uordblks + m.hblkhd, "");
 	row(who, "process", "resident_bytes", resident * (uint64_t)getpagesize(),

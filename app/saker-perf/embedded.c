@@ -60,7 +60,7 @@ rounds(struct side *s)
 {
 	const struct perf_options *o = s->end.o;
 	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
-	bool floor = o->floor && !o->impair;
+	bool floor = o->floor && o->impair == NULL;
 	struct sk_hist scrap;
 	struct perf_figures warm = {.lat = &scrap}, other = warm;
 	uint32_t warmup = SK_MIN(WARMUP, each);
@@ -109,7 +109,7 @@ side_main(void *arg)
 	struct side *s = arg;
 
 	s->rc = work(s);
-	if (s->rc && s->end.engine)
+	if (s->rc && s->end.engine != NULL)
 		exit(1); /* the other side waits for us for ever */
 	perf_settle(&s->end);
 	return 0;
@@ -122,7 +122,7 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 	uint32_t room = SK_MIN(o->mtu + 14 + RTE_PKTMBUF_HEADROOM + 64, 65535u);
 	struct side *s = sk_mem_alloc(sizeof(*s));
 
-	if (!s)
+	if (s == NULL)
 		return NULL;
 	sk_hist_init(&s->real_lat);
 	sk_hist_init(&s->floor_lat);
@@ -133,14 +133,14 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 	s->end.o = o;
 	s->end.active = active;
 	s->end.engine = perf_engine(o, port, active ? "10.0.0.1/24" : "10.0.0.2/24");
-	if (!s->end.engine)
+	if (s->end.engine == NULL)
 		return NULL;
 	s->floor.o = o;
 	s->floor.port = port;
 	s->floor.buf = sk_mem_alloc(2 * (((size_t)o->size + 63) / 64 * 64));
 	s->floor.pool =
 		rte_pktmbuf_pool_create(pools[active], 4095, 256, 0, (uint16_t)room, SOCKET_ID_ANY);
-	if (!s->floor.buf || !s->floor.pool) {
+	if (s->floor.buf == NULL || s->floor.pool == NULL) {
 		perf_fail("memory for the floor", -12);
 		return NULL;
 	}
@@ -173,10 +173,10 @@ perf_embedded(const struct perf_options *o)
 		return 1;
 	for (int i = 0; i < 2; i++) {
 		sides[i] = side_create(o, i == 0, ports[i]);
-		if (!sides[i])
+		if (sides[i] == NULL)
 			return 1;
 	}
-	if (o->pcap && perf_pcap_open(ports[0], o->pcap))
+	if (o->pcap != NULL && perf_pcap_open(ports[0], o->pcap))
 		return 1;
 	rte_eal_remote_launch(side_main, sides[1], worker);
 	side_main(sides[0]);

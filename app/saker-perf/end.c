@@ -72,7 +72,7 @@ perf_idle(void *end)
 {
 	struct perf_end *e = end;
 
-	if (e->engine)
+	if (e->engine != NULL)
 		eng_poll(e->engine, 0, eng_clock());
 	else if (e->waited++ < SPIN_TURNS)
 		sched_yield();
@@ -114,7 +114,7 @@ perf_settle(struct perf_end *e)
 	/* By turns without work and not by time alone: a thread that was put aside has done nothing
 	 * meanwhile. */
 	for (uint64_t end = eng_clock() + 5000000;
-		e->engine && (quiet < 4096 || eng_clock() < end);)
+		e->engine != NULL && (quiet < 4096 || eng_clock() < end);)
 		quiet = eng_poll(e->engine, 0, eng_clock()) ? 0 : quiet + 1;
 }
 
@@ -155,7 +155,7 @@ perf_end_open(struct perf_end *e, struct saker *s)
 	e->qp = calloc(e->nqp, sizeof(*e->qp));
 	e->flow = calloc(e->o->qps, sizeof(*e->flow));
 	e->buf = saker_alloc(s, len);
-	if (!e->qp || !e->flow || !e->buf)
+	if (e->qp == NULL || e->flow == NULL || e->buf == NULL)
 		return perf_fail("memory for the test", -ENOMEM);
 	if ((rc = saker_pd_create(s, &e->pd)) < 0)
 		return perf_fail("creating a PD", rc);
@@ -282,7 +282,7 @@ perf_end_accept(struct perf_end *e)
 void
 perf_end_close(struct perf_end *e)
 {
-	if (e->s)
+	if (e->s != NULL)
 		saker_close(e->s);
 	free(e->qp);
 	free(e->flow);

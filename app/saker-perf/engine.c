@@ -29,7 +29,7 @@ ring_pair(uint16_t ports[2])
 		snprintf(name, sizeof(name), "perf_wire%d", i);
 		r[i] = rte_ring_create(
 			name, RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-		if (!r[i])
+		if (r[i] == NULL)
 			return perf_fail("a ring between the two ends", -ENOMEM);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -94,7 +94,7 @@ perf_ports_pair(const struct perf_options *o, uint16_t ports[2])
 {
 	if (strcmp(o->port, "ring") == 0 ? ring_pair(ports) : memif_pair(ports))
 		return -1;
-	return o->impair ? impair_pair(o->impair, ports) : 0;
+	return o->impair != NULL ? impair_pair(o->impair, ports) : 0;
 }
 
 static int
@@ -102,7 +102,7 @@ parse_address(const char *text, struct eng_if_config *out)
 {
 	char addr[SK_ADDR_STRLEN + 1];
 	const char *slash = strchr(text, '/');
-	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	size_t len = slash != NULL ? (size_t)(slash - text) : strlen(text);
 
 	if (len >= sizeof(addr))
 		return -1;
@@ -110,7 +110,9 @@ parse_address(const char *text, struct eng_if_config *out)
 	addr[len] = 0;
 	if (sk_addr_parse(addr, &out->addr) < 0)
 		return -1;
-	out->prefix = slash ? (unsigned)atoi(slash + 1) : sk_addr_is_v4(&out->addr) ? 32 : 128;
+	out->prefix = slash != NULL               ? (unsigned)atoi(slash + 1)
+		      : sk_addr_is_v4(&out->addr) ? 32
+						  : 128;
 	out->vlan = ETH_NO_VLAN;
 	return 0;
 }
@@ -160,7 +162,7 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 	cfg.limits.qps = cfg.limits.client_qps = SK_MAX(cfg.limits.qps, qps + 16);
 	cfg.limits.conns = cfg.tcp.max_conns = SK_MAX(cfg.limits.conns, qps + 64);
 	e = eng_create(&cfg, err, sizeof(err));
-	if (!e)
+	if (e == NULL)
 		fprintf(stderr, "saker-perf: %s\n", err);
 	return e;
 }
@@ -176,7 +178,7 @@ perf_attach(struct perf_end *e)
 	struct saker *s;
 	int rc;
 
-	if (!home)
+	if (home == NULL)
 		return perf_fail("memory for the client", -ENOMEM);
 	rc = eng_attach_flat(e->engine, "saker-perf", home, size, (mem + 4095) / 4096 * 4096);
 	if (rc < 0)

@@ -99,7 +99,7 @@ build(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 	uint8_t *frame, *p;
 	uint16_t sum;
 
-	if (!m)
+	if (m == NULL)
 		return NULL;
 	p = frame = rte_pktmbuf_mtod(m, uint8_t *);
 	memset(p, 0, s->headers);
@@ -148,7 +148,7 @@ queue(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 	if (f->npending >= BURST)
 		return false;
 	m = build(f, off, len, pieces);
-	if (m)
+	if (m != NULL)
 		f->pending[f->npending++] = m;
 	return m != NULL;
 }

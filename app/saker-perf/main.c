@@ -20,7 +20,7 @@ main(int argc, char **argv)
 	rc = perf_options_parse(&o, argc - n, argv + n);
 	if (rc)
 		return rc < 0 ? 2 : 0;
-	rc = o.listen || o.connect ? perf_single(&o) : perf_embedded(&o);
+	rc = o.listen || o.connect != NULL ? perf_single(&o) : perf_embedded(&o);
 	rte_eal_cleanup();
 	return rc;
 }

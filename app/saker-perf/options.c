@@ -121,7 +121,7 @@ set(struct perf_options *o, const struct option_row *r, const char *value)
 	case NUMBER:
 		return set_number(r, at, value);
 	case CHOICE:
-		for (unsigned i = 0; r->choices[i]; i++) {
+		for (unsigned i = 0; r->choices[i] != NULL; i++) {
 			if (strcmp(r->choices[i], value) == 0) {
 				*(unsigned *)at = i;
 				return 0;
@@ -163,14 +163,14 @@ check_size(struct perf_options *o)
 static int
 check(struct perf_options *o)
 {
-	if (o->listen && o->connect)
+	if (o->listen && o->connect != NULL)
 		return refuse("connect", o->connect, "is not for --listen too");
-	if (o->client && !o->listen && !o->connect)
+	if (o->client != NULL && !o->listen && o->connect == NULL)
 		return refuse("client", o->client, "wants --listen or --connect");
-	if (o->client && (o->impair || o->address || o->pcap))
+	if (o->client != NULL && (o->impair != NULL || o->address != NULL || o->pcap != NULL))
 		return refuse("client", o->client,
 			"takes no --impair, --address or --pcap: the port is saker's");
-	if ((o->listen || o->connect) && !o->client && !o->address)
+	if ((o->listen || o->connect != NULL) && o->client == NULL && o->address == NULL)
 		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
 	if (o->milliseconds && (o->test == PERF_LAT || o->versus != PERF_NO_OP ||
 				       (o->op != PERF_WRITE && o->op != PERF_READ)))
@@ -211,7 +211,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 			usage();
 			return 1;
 		}
-		if (!r) {
+		if (r == NULL) {
 			fprintf(stderr, "saker-perf: no option '%s' (see --help)\n", argv[i]);
 			return -1;
 		}

@@ -21,7 +21,7 @@ record(const struct rte_mbuf *m)
 	head[1] = (uint32_t)t.tv_nsec;
 	head[2] = head[3] = m->pkt_len;
 	fwrite(head, sizeof(head), 1, file);
-	for (; m; m = m->next)
+	for (; m != NULL; m = m->next)
 		fwrite(rte_pktmbuf_mtod(m, void *), m->data_len, 1, file);
 }
 
@@ -48,13 +48,13 @@ perf_pcap_open(uint16_t port, const char *path)
 	static const uint32_t head[6] = {0xa1b23c4d, 0x00040002, 0, 0, 262144, 1};
 
 	file = fopen(path, "wb");
-	if (!file) {
+	if (file == NULL) {
 		perror(path);
 		return -1;
 	}
 	fwrite(head, sizeof(head), 1, file);
-	if (!rte_eth_add_rx_callback(port, 0, on_rx, NULL) ||
-		!rte_eth_add_tx_callback(port, 0, on_tx, NULL)) {
+	if (rte_eth_add_rx_callback(port, 0, on_rx, NULL) == NULL ||
+		rte_eth_add_tx_callback(port, 0, on_tx, NULL) == NULL) {
 		fprintf(stderr, "saker-perf: the port takes no capture callback\n");
 		return -1;
 	}
@@ -64,7 +64,7 @@ perf_pcap_open(uint16_t port, const char *path)
 void
 perf_pcap_close(void)
 {
-	if (file)
+	if (file != NULL)
 		fclose(file);
 	file = NULL;
 }

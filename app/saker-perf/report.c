@@ -28,7 +28,7 @@ ratio(const struct perf_report *r, const struct perf_figures *other)
 static uint64_t
 quantile(const struct perf_figures *f, double q)
 {
-	return f->lat ? sk_hist_quantile(f->lat, q) : 0;
+	return f->lat != NULL ? sk_hist_quantile(f->lat, q) : 0;
 }
 
 static void

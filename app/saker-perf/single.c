@@ -14,7 +14,7 @@ attach(struct perf_end *e, const struct perf_options *o)
 	uint16_t port = 0;
 	int rc;
 
-	if (o->client) {
+	if (o->client != NULL) {
 		rc = saker_open(o->client, "saker-perf", &s);
 		return rc < 0 ? perf_fail(o->client, rc) : perf_end_open(e, s);
 	}
@@ -23,7 +23,7 @@ attach(struct perf_end *e, const struct perf_options *o)
 		return -1;
 	}
 	e->engine = perf_engine(o, port, o->address);
-	if (!e->engine || (o->pcap && perf_pcap_open(port, o->pcap)))
+	if (e->engine == NULL || (o->pcap != NULL && perf_pcap_open(port, o->pcap)))
 		return -1;
 	return perf_attach(e);
 }
@@ -53,7 +53,7 @@ perf_single(const struct perf_options *o)
 
 	sk_hist_init(&lat);
 	sk_hist_init(&versus_lat);
-	if (o->connect && sk_addr_parse(o->connect, &to) < 0) {
+	if (o->connect != NULL && sk_addr_parse(o->connect, &to) < 0) {
 		fprintf(stderr, "saker-perf: --connect %s: not an address\n", o->connect);
 		return 1;
 	}
@@ -70,7 +70,7 @@ perf_single(const struct perf_options *o)
 		perf_report_print(&report);
 	}
 	perf_settle(&e);
-	if (o->counters && e.engine)
+	if (o->counters && e.engine != NULL)
 		perf_counters_print(e.engine, 0, e.active ? "active" : "passive");
 	perf_end_close(&e);
 	perf_pcap_close();

@@ -87,7 +87,8 @@ run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
 	char why[SIM_WHY];
 	double start = seconds();
 
-	if (sim_file_run(file, n, &sc, values, why) < 0 || !(w = sim_world_create(&sc, why))) {
+	if (sim_file_run(file, n, &sc, values, why) < 0 ||
+		(w = sim_world_create(&sc, why)) == NULL) {
 		fprintf(stderr, "saker-sim: %s\n", why);
 		return 2;
 	}

@@ -40,7 +40,7 @@ add_sweep(struct sim_file *f, const char *name, const char *values, char why[SIM
 	copy = strdup(values);
 	if (copy == NULL)
 		return sim_refuse(why, -ENOMEM, "no memory");
-	for (word = strtok_r(copy, " \t", &save); word && rc == 0;
+	for (word = strtok_r(copy, " \t", &save); word != NULL && rc == 0;
 		word = strtok_r(NULL, " \t", &save)) {
 		if (w->nvalues == SIM_VALUES || strlen(word) >= SIM_WORD)
 			rc = sim_refuse(why, -EINVAL,

@@ -125,7 +125,7 @@ refuse(char why[SIM_WHY], const struct key *k, const char *value)
 
 	switch (k->kind) {
 	case ONE_OF:
-		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++) {
+		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++) {
 			strcat(names, " ");
 			strcat(names, k->names[i]); /* a few words of this file */
 		}
@@ -164,7 +164,7 @@ set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY
 static int
 set_word(void *field, const struct key *k, const char *value, char why[SIM_WHY])
 {
-	for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i]; i++)
+	for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++)
 		if (strcmp(k->names[i], value) == 0) {
 			*(uint32_t *)field = i;
 			return 0;
@@ -235,7 +235,7 @@ sim_scenario_help(void)
 		if (strcmp(section, k->section) != 0)
 			printf("%s[%s]\n", i ? "\n" : "", section = k->section);
 		printf("%-14s = %-11s ; %s", k->name, k->text, k->help);
-		for (unsigned n = 0; n < SK_ARRAY_LEN(k->names) && k->names[n]; n++)
+		for (unsigned n = 0; n < SK_ARRAY_LEN(k->names) && k->names[n] != NULL; n++)
 			printf("%s%s", n ? " | " : ": ", k->names[n]);
 		printf("\n");
 	}

@@ -75,7 +75,7 @@ stages_init(struct ctl_client *cl, const struct eng_config *cfg, const struct sh
 		s->qps = calloc(s->nqps, sizeof(*s->qps));
 		s->nahs = i == ENG_DATAGRAM_STAGE && cfg->falcon.enabled ? cl->ahs.cap : 0;
 		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
-		if (!s->qps || (s->nahs && !s->ahs))
+		if (s->qps == NULL || (s->nahs && s->ahs == NULL))
 			return -ENOMEM;
 		shm_take_init(&s->doorbell, cl->eng.home, &h->doorbell[i]);
 		shm_prod_init(&s->event, cl->eng.home, &h->event[i]);
@@ -130,7 +130,7 @@ take_number(struct eng_control *c, struct ctl_client *cl)
 	for (uint32_t i = 0; i < c->cfg->limits.clients; i++) {
 		struct ctl_client *none = NULL;
 
-		if (__atomic_load_n(&c->clients[i], __ATOMIC_RELAXED))
+		if (__atomic_load_n(&c->clients[i], __ATOMIC_RELAXED) != NULL)
 			continue;
 		cl->eng.index = i;
 		if (__atomic_compare_exchange_n(
@@ -149,7 +149,7 @@ client_create(struct eng_control *c, const char *name, const struct client_home 
 	struct ctl_client *cl = aligned_alloc(64, (sizeof(*cl) + 63) & ~(size_t)63);
 	int n = client_layout(c->cfg, home->size, home->mem_len, &h);
 
-	if (n == 0 && (!in || !cl))
+	if (n == 0 && (in == NULL || cl == NULL))
 		n = -ENOMEM;
 	if (n < 0) {
 		free(in);
@@ -160,7 +160,7 @@ client_create(struct eng_control *c, const char *name, const struct client_home 
 	for (unsigned i = 0; i < SHM_MAX_REGIONS; i++)
 		cl->region[i].fd = cl->region[i].guard = cl->map[i].fd = cl->map[i].guard = -1;
 	cl->socket = sock;
-	if (sock) {
+	if (sock != NULL) {
 		cl->map[SHM_HOME] =
 			(struct eng_region){.base = home->base, .size = home->size, .fd = home->fd};
 		cl->map[SHM_HOME].guard = sigbus_guard(home->base, home->size, &cl->eng.dead);
@@ -252,7 +252,7 @@ eng_control_detach(struct eng_control *c, int client)
 	if (eng_control_client_gone(c, client))
 		return -EINVAL;
 	in = calloc(1, sizeof(*in));
-	if (!in)
+	if (in == NULL)
 		return -ENOMEM;
 	in->kind = CTL_IN_DETACH;
 	in->number = (uint32_t)client;
@@ -264,5 +264,5 @@ bool
 eng_control_client_gone(struct eng_control *c, int client)
 {
 	return client < 0 || (uint32_t)client >= c->cfg->limits.clients ||
-	       !__atomic_load_n(&c->clients[client], __ATOMIC_ACQUIRE);
+	       __atomic_load_n(&c->clients[client], __ATOMIC_ACQUIRE) == NULL;
 }

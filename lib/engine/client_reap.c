@@ -65,7 +65,7 @@ walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned
 	while (cl->walk < t->fresh) {
 		void *object = t->slot[cl->walk];
 
-		if (object && (!may_go_on(c, budget) || !end(c, cl, object)))
+		if (object != NULL && (!may_go_on(c, budget) || !end(c, cl, object)))
 			return false;
 		cl->walk++;
 	}
@@ -86,9 +86,9 @@ end_listener(struct eng_control *c, struct ctl_client *cl, void *object)
 	struct cm_listener *l = object;
 	struct ctl_op *op = l->closing ? NULL : quiet(c, cl);
 
-	if (op)
+	if (op != NULL)
 		cm_listener_close(c, l, op);
-	return op || l->closing;
+	return op != NULL || l->closing;
 }
 
 static bool
@@ -96,7 +96,7 @@ end_request(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct cm_request *r = object;
 
-	if (!r->accepting)
+	if (r->accepting == NULL)
 		cm_request_reject(c, r, NULL);
 	return true;
 }
@@ -112,9 +112,9 @@ end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
 		return true;
 	}
 	op = q->dying ? NULL : quiet(c, cl);
-	if (op)
+	if (op != NULL)
 		ctl_qp_delete(c, q, op);
-	return op || q->dying;
+	return op != NULL || q->dying;
 }
 
 static bool
@@ -123,9 +123,9 @@ end_srq(struct eng_control *c, struct ctl_client *cl, void *object)
 	struct ctl_srq *s = object;
 	struct ctl_op *op = s->dying ? NULL : quiet(c, cl);
 
-	if (op)
+	if (op != NULL)
 		ctl_srq_delete(c, s, op);
-	return op || s->dying;
+	return op != NULL || s->dying;
 }
 
 static bool
@@ -134,9 +134,9 @@ end_ah(struct eng_control *c, struct ctl_client *cl, void *object)
 	struct ctl_ah *ah = object;
 	struct ctl_op *op = ah->dying ? NULL : quiet(c, cl);
 
-	if (op)
+	if (op != NULL)
 		ctl_ah_delete(c, cl, ah, op);
-	return op || ah->dying;
+	return op != NULL || ah->dying;
 }
 
 static bool
@@ -144,7 +144,7 @@ end_cq(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct ctl_op *op = quiet(c, cl);
 
-	if (op)
+	if (op != NULL)
 		ctl_cq_delete(c, object, op);
 	return op != NULL;
 }
@@ -195,7 +195,7 @@ walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 			{offsetof(struct ctl_client, mrs), end_mr}},
 	};
 
-	for (; steps[cl->phase][cl->step].end; cl->step++)
+	for (; steps[cl->phase][cl->step].end != NULL; cl->step++)
 		if (!walk(c, cl,
 			    (struct ctl_table *)((char *)cl + steps[cl->phase][cl->step].table),
 			    budget, steps[cl->phase][cl->step].end))
@@ -225,10 +225,10 @@ static void
 reap_last(struct eng_control *c, struct ctl_client *cl)
 {
 	for (uint32_t i = 0; i < cl->xrcds.fresh; i++)
-		if (ctl_table_get(&cl->xrcds, i))
+		if (ctl_table_get(&cl->xrcds, i) != NULL)
 			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
 	for (uint32_t i = 0; i < cl->pds.fresh; i++)
-		if (ctl_table_get(&cl->pds, i))
+		if (ctl_table_get(&cl->pds, i) != NULL)
 			ctl_pd_free(c, cl, ctl_table_get(&cl->pds, i));
 	ctl_events_drop(c, cl);
 	if (cl->has_rung)
@@ -238,7 +238,7 @@ reap_last(struct eng_control *c, struct ctl_client *cl)
 	ctl_total(&c->totals.regions, -(int)cl->nregions);
 	c->reaping--;
 	cl->phase = CTL_GONE;
-	if (cl->socket)
+	if (cl->socket != NULL)
 		ctl_gone_push(c, cl);
 	else
 		client_free(c, cl);

@@ -130,7 +130,7 @@ cm_input(struct eng_control *c, struct ctl_qp *q, enum cm_event ev, struct eng_c
 {
 	cm_action *act = table[q->cm][ev];
 
-	if (!act) {
+	if (act == NULL) {
 		sk_count(c->counters, ENG_CM_STATE);
 		return false;
 	}
@@ -165,7 +165,7 @@ cm_answered(struct eng_control *c, struct ctl_msg *msg)
 {
 	struct ctl_qp *q = ctl_qp_of_cookie(c, msg->m.cookie);
 
-	if (q)
+	if (q != NULL)
 		cm_input(c, q, answer_event(&msg->m), &msg->m);
 	else
 		sk_count(c->counters, ENG_STALE);
@@ -223,13 +223,13 @@ cm_unasked(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 		return true;
 	}
 	q = ctl_qp_of_cookie(c, m->cookie);
-	if (!q)
+	if (q == NULL)
 		r = cm_request_of_conn(c, m->transport, m->conn);
-	if (r)
+	if (r != NULL)
 		q = r->accepting;
-	if (r && !q)
+	if (r != NULL && q == NULL)
 		cm_request_free(c, r);
-	else if (!q)
+	else if (q == NULL)
 		sk_count(c->counters, ENG_STALE);
 	else
 		kept = cm_input(c, q,

@@ -76,7 +76,7 @@ tell_outcome(struct eng_control *c, struct ctl_qp *q, struct ctl_event *ev)
 static bool
 leaving(const struct ctl_qp *q)
 {
-	return q->dying || q->reset;
+	return q->dying || q->reset != NULL;
 }
 
 bool
@@ -96,9 +96,9 @@ reset_reply(struct eng_control *c, struct ctl_qp *q, int status)
 	struct ctl_op *op = q->reset;
 
 	q->reset = NULL;
-	if (op && status < 0)
+	if (op != NULL && status < 0)
 		ctl_refuse(c, &op->reply, status, "the QP could not be reset");
-	if (op)
+	if (op != NULL)
 		ctl_op_reply(c, op);
 }
 
@@ -153,7 +153,7 @@ to_idle(struct eng_control *c, struct ctl_qp *q)
 static bool
 to_closed(struct eng_control *c, struct ctl_qp *q)
 {
-	if (q->host && !leaving(q)) {
+	if (q->host != NULL && !leaving(q)) {
 		q->ended = false;
 		cm_hand_again(c, q);
 		return false;
@@ -231,7 +231,7 @@ cm_act_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	q->cm = CM_OPENING;
 	if (leaving(q) || q->given_up)
 		return cm_act_abort(c, q, NULL);
-	if (q->request)
+	if (q->request != NULL)
 		cm_abort(c, q, ENG_ABORT_UNANSWERED);
 	return false;
 }
@@ -276,7 +276,7 @@ cm_act_start(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 bool
 cm_act_hold(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	if (q->held) {
+	if (q->held != NULL) {
 		sk_count(c->counters, ENG_CM_STATE);
 		return false;
 	}
@@ -287,7 +287,7 @@ cm_act_hold(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 static void
 release_held(struct eng_control *c, struct ctl_qp *q)
 {
-	if (q->held)
+	if (q->held != NULL)
 		ctl_return(c, &c->transport[q->transport], q->held);
 	q->held = NULL;
 }

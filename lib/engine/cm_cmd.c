@@ -52,7 +52,7 @@ fresh_qp(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_qp *q = ctl_qp_find(cl, m->body.cm.qp);
 
-	if (!q)
+	if (q == NULL)
 		ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
 	else if (q->cm == CM_CLOSED)
 		ctl_refuse(c, m, -EINVAL, "QP %u has been connected before", m->body.cm.qp);
@@ -84,7 +84,7 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_qp *q = fresh_qp(c, cl, m);
 	struct eng_ctl what = {0};
 	bool draft_ext;
-	int rc = q ? connect_addrs(c, m) : m->status;
+	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
 	if (rc == 0 && q->eng.type != SHM_RC && q->eng.type != SHM_XRC_SEND)
 		rc = ctl_refuse(c, m, -EPROTOTYPE, "a QP of type %u does not connect", q->eng.type);
@@ -117,7 +117,7 @@ cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_cm *cm = &m->body.cm;
 	struct ctl_qp *q = fresh_qp(c, cl, m);
 	struct eng_ctl what = {.offer.revision = 2};
-	int rc = q ? connect_addrs(c, m) : m->status;
+	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
 	if (rc == 0 && q->eng.type != SHM_UD)
 		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not for datagrams", cm->qp);
@@ -143,7 +143,7 @@ open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct cm_request *r = cm_request_find(cl, m->body.cm.request);
 
-	if (!r || r->accepting) {
+	if (r == NULL || r->accepting != NULL) {
 		ctl_refuse(c, m, -ECONNRESET,
 			"there is no request %u (its peer may have gone, or its time is over)",
 			m->body.cm.request);
@@ -159,7 +159,7 @@ keep_private(struct cm_request *r, const struct shm_cm *cm)
 	if (r->private_len == 0)
 		return 0;
 	r->private_data = malloc(r->private_len);
-	if (!r->private_data)
+	if (r->private_data == NULL)
 		return -ENOMEM;
 	memcpy(r->private_data, cm->private_data, r->private_len);
 	return 0;
@@ -201,20 +201,20 @@ int
 cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct cm_request *r = open_request(c, cl, m);
-	struct ctl_qp *q = r ? fresh_qp(c, cl, m) : NULL;
+	struct ctl_qp *q = r != NULL ? fresh_qp(c, cl, m) : NULL;
 	struct iw_params params;
 	struct mpa_result mpa;
 	bool draft_ext;
 
-	if (q && q->eng.falcon != r->falcon)
+	if (q != NULL && q->eng.falcon != r->falcon)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is %s, the request is not",
 			m->body.cm.qp, q->eng.falcon ? "Falcon's" : "iWARP's");
-	if (q && q->eng.type != r->type)
+	if (q != NULL && q->eng.type != r->type)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is of type %u, the request needs %u",
 			m->body.cm.qp, q->eng.type, r->type);
-	if (q && r->type == SHM_UD)
+	if (q != NULL && r->type == SHM_UD)
 		return found(c, q, r, m);
-	if (!q || accept_offer(c, r, m, &draft_ext) < 0)
+	if (q == NULL || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
@@ -250,7 +250,7 @@ cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
 void
 cm_accept_forget(struct eng_control *c, struct ctl_qp *q)
 {
-	if (q->request)
+	if (q->request != NULL)
 		cm_request_free(c, q->request);
 	q->request = NULL;
 }
@@ -260,7 +260,7 @@ cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct cm_request *r = open_request(c, cl, m);
 
-	if (!r)
+	if (r == NULL)
 		return m->status;
 	cm_request_reject(c, r, &m->body.cm);
 	return 0;
@@ -283,12 +283,12 @@ cm_disconnect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_op *op;
 	struct ctl_msg *msg;
 
-	if (!q)
+	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
 	if (q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
 		return ctl_refuse(c, m, -ENOTCONN, "QP %u is not connected", m->body.cm.qp);
 	op = ctl_op_new(c, cl, m, NULL, disconnecting);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
 	msg->m.qp = &q->eng;

@@ -82,9 +82,10 @@ void
 cm_hand_drop(struct eng_control *c, struct ctl_qp *q, enum rofx_reason why)
 {
 	struct cm_request *r = q->request;
-	const struct eng_ctl m = {.transport = r ? r->transport : 0, .conn = r ? r->conn : 0};
+	const struct eng_ctl m = {
+		.transport = r != NULL ? r->transport : 0, .conn = r != NULL ? r->conn : 0};
 
-	if (!r)
+	if (r == NULL)
 		return;
 	cm_request_refuse(c, &m, why);
 	cm_accept_forget(c, q);
@@ -135,7 +136,7 @@ cm_hand_again(struct eng_control *c, struct ctl_qp *q)
 		return;
 	}
 	q->cm = CM_WAITING;
-	if (q->request) {
+	if (q->request != NULL) {
 		accept(c, q);
 		return;
 	}
@@ -180,7 +181,7 @@ fail(struct eng_control *c, struct ctl_qp *q)
 	msg->m.qp = &q->eng;
 	msg->m.client = &q->client->eng;
 	ctl_send_stage(c, q->eng.stage, msg);
-	if (!q->host) {
+	if (q->host == NULL) {
 		cm_hand_give_up(c, q);
 		return;
 	}
@@ -226,8 +227,8 @@ addressed(const struct eng_control *c, const struct eng_ctl *m)
 	struct ctl_qp *q = ctl_qp_of_number(c, m->ask.to_qpn);
 	const struct shm_qp_move *w;
 
-	if (!q || !q->by_hand || q->given_up || q->dying || q->reset || q->cm == CM_CLOSED ||
-		q->client->phase != CTL_LIVE)
+	if (q == NULL || !q->by_hand || q->given_up || q->dying || q->reset != NULL ||
+		q->cm == CM_CLOSED || q->client->phase != CTL_LIVE)
 		return NULL;
 	w = &q->move;
 	if (w->remote_qpn != m->ask.qpn || !sk_addr_eq(&w->remote, &m->tuple.raddr))
@@ -243,7 +244,7 @@ of_host(struct eng_control *c, const struct eng_ctl *m)
 	struct ctl_host *h = cm_host_get(c, &m->tuple.raddr);
 	struct ctl_msg *msg;
 
-	if (!h)
+	if (h == NULL)
 		return NULL;
 	if (h->q.cm == CM_ESTABLISHED && c->now > h->q.attempt_end + CROSSED_NS) {
 		msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
@@ -288,10 +289,10 @@ take(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *m)
 		mirror(c, m);
 		return ROFX_NONE;
 	}
-	if (q->request || (q->cm != CM_WAITING && (!begun || crossing(m) == ROFX_OURS)))
+	if (q->request != NULL || (q->cm != CM_WAITING && (!begun || crossing(m) == ROFX_OURS)))
 		return ROFX_CROSSED;
 	q->request = cm_request_new(c, q->client, m);
-	if (!q->request)
+	if (q->request == NULL)
 		return ROFX_NO_RESOURCE;
 	q->request->accepting = q;
 	if (q->cm == CM_WAITING)
@@ -306,7 +307,7 @@ cm_hand_request(struct eng_control *c, const struct eng_ctl *m)
 {
 	bool host = m->ask.transport == ROF_UD && m->ask.to_qpn == 0 && m->ask.qpn == 0;
 	struct ctl_qp *q = host ? of_host(c, m) : addressed(c, m);
-	enum rofx_reason why = q ? take(c, q, m) : ROFX_NO_QP;
+	enum rofx_reason why = q != NULL ? take(c, q, m) : ROFX_NO_QP;
 
 	if (why != ROFX_NONE)
 		cm_request_refuse(c, m, why);

@@ -29,7 +29,7 @@ host_added(struct eng_control *c, struct ctl_msg *msg)
 {
 	struct ctl_qp *q = ctl_qp_of_cookie(c, msg->m.cookie);
 
-	if (q && msg->m.status == 0)
+	if (q != NULL && msg->m.status == 0)
 		q->index = msg->m.qp_index;
 }
 
@@ -39,10 +39,10 @@ cm_host_get(struct eng_control *c, const struct sk_addr *remote)
 	struct ctl_host *h = cm_host_find(c, remote);
 	struct ctl_msg *msg;
 
-	if (h || c->qps.used == c->qps.cap)
+	if (h != NULL || c->qps.used == c->qps.cap)
 		return h;
 	h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
-	if (!h)
+	if (h == NULL)
 		return NULL;
 	memset(h, 0, sizeof(*h));
 	h->eng.raddr = *remote;
@@ -111,12 +111,12 @@ cm_host_poll(struct eng_control *c)
 	if (LIST_EMPTY(&c->hosts) || (c->now < c->hosts_look && c->ud_qps > 0))
 		return false;
 	c->hosts_look = c->now + HOST_LOOK_NS;
-	for (h = LIST_FIRST(&c->hosts); h; h = next) {
+	for (h = LIST_FIRST(&c->hosts); h != NULL; h = next) {
 		next = LIST_NEXT(h, all);
 		if (h->q.dying || is_used(c, h) || !ctl_has_reserve(c))
 			continue;
 		op = ctl_op_new(c, c->own, NULL, &h->q, NULL);
-		if (!op)
+		if (op == NULL)
 			break;
 		ctl_qp_delete(c, &h->q, op);
 		work = true;
@@ -160,7 +160,7 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (!c->cfg->falcon.enabled)
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "datagrams are Falcon's, which is not enabled");
-	if (!ctl_pd_find(cl, a->pd))
+	if (ctl_pd_find(cl, a->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", a->pd);
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
 		return ctl_refuse(
@@ -193,9 +193,9 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	h = cm_host_get(c, &m->body.ah.remote);
-	ah = h ? calloc(1, sizeof(*ah)) : NULL;
-	op = ah ? ctl_op_new(c, cl, m, ah, ah_added) : NULL;
-	if (!op) {
+	ah = h != NULL ? calloc(1, sizeof(*ah)) : NULL;
+	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ah_added) : NULL;
+	if (op == NULL) {
 		free(ah);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for an address handle");
 	}
@@ -236,10 +236,10 @@ ctl_ah_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_ah *ah = ctl_table_get(&cl->ahs, m->body.handle);
 	struct ctl_op *op;
 
-	if (!ah || ah->dying)
+	if (ah == NULL || ah->dying)
 		return ctl_refuse(c, m, -EINVAL, "there is no address handle %u", m->body.handle);
 	op = ctl_op_new(c, cl, m, ah, ah_gone);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	ctl_ah_delete(c, cl, ah, op);
 	return CTL_LATER;
@@ -259,7 +259,7 @@ cm_datagram_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, ctl
 		return ctl_refuse(c, m, -EINVAL, "QP %u is in %s", w->qp,
 			rd_qp_state_name((enum rd_qp_state)from));
 	op = ctl_op_new(c, q->client, m, NULL, finish);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	q->move.state = w->state;
 	if (w->state == RD_QP_INIT)

@@ -12,7 +12,7 @@ cm_listener_find(const struct eng_control *c, uint32_t number)
 {
 	struct cm_listener *l = ctl_table_get(&c->listeners, number % LISTENER_SLOTS(c));
 
-	return l && l->number == number ? l : NULL;
+	return l != NULL && l->number == number ? l : NULL;
 }
 
 struct cm_listener *
@@ -21,7 +21,7 @@ cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, 
 	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
 		struct cm_listener *l = c->listeners.slot[i];
 
-		if (l && l->space == SHM_SPACE_UDP && l->port == port &&
+		if (l != NULL && l->space == SHM_SPACE_UDP && l->port == port &&
 			(sk_addr_is_any(&l->addr) || sk_addr_eq(addr, &l->addr)))
 			return l;
 	}
@@ -37,7 +37,7 @@ in_use(const struct eng_control *c, uint8_t space, const struct sk_addr *addr, u
 	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
 		const struct cm_listener *l = c->listeners.slot[i];
 
-		if (l && l->port == port && l->space == space &&
+		if (l != NULL && l->port == port && l->space == space &&
 			(sk_addr_is_any(addr) || sk_addr_is_any(&l->addr) ||
 				sk_addr_eq(addr, &l->addr)))
 			return true;
@@ -98,7 +98,7 @@ reject_pending(struct eng_control *c, struct cm_listener *l)
 {
 	struct cm_request *r, *next;
 
-	for (r = TAILQ_FIRST(&c->waiting); r && l->pending; r = next) {
+	for (r = TAILQ_FIRST(&c->waiting); r != NULL && l->pending; r = next) {
 		next = TAILQ_NEXT(r, waiting);
 		if (r->listener != l)
 			continue;
@@ -205,8 +205,8 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cm->lport == 0)
 		return ctl_refuse(c, m, -EADDRINUSE, "no free port was found");
 	l = calloc(1, sizeof(*l));
-	op = l ? ctl_op_new(c, cl, m, l, listening) : NULL;
-	if (!op) {
+	op = l != NULL ? ctl_op_new(c, cl, m, l, listening) : NULL;
+	if (op == NULL) {
 		free(l);
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	}
@@ -231,10 +231,10 @@ cm_unlisten(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct cm_listener *l = ctl_table_get(&cl->listeners, m->body.handle);
 	struct ctl_op *op;
 
-	if (!l || !l->ready || l->closing)
+	if (l == NULL || !l->ready || l->closing)
 		return ctl_refuse(c, m, -EINVAL, "there is no listener %u", m->body.handle);
 	op = ctl_op_new(c, cl, m, l, closed);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	cm_listener_close(c, l, op);
 	return CTL_LATER;

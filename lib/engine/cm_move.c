@@ -23,7 +23,7 @@ on_stage(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, enum eng_ct
 	struct ctl_op *op = ctl_op_new(c, q->client, m, NULL, moved);
 	struct ctl_msg *msg;
 
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, type, NULL);
 	msg->m.qp = &q->eng;
@@ -51,7 +51,7 @@ to_reset(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 	if (!q->by_hand && q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
 	q->reset = ctl_op_new(c, q->client, m, q, NULL);
-	if (!q->reset)
+	if (q->reset == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	cm_input(c, q, CM_EV_DELETE, NULL);
 	return CTL_LATER;
@@ -165,9 +165,9 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_qp_move *w = &m->body.move;
 	struct ctl_qp *q = ctl_qp_find(cl, w->qp);
 
-	if (!q)
+	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", w->qp);
-	if (q->reset)
+	if (q->reset != NULL)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
 	if (q->eng.type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
 		return cm_datagram_move(c, q, m, moved);

@@ -130,8 +130,8 @@ cm_falcon_ask(const struct eng_control *c, const struct ctl_qp *q, const struct 
 			     : q->eng.type == SHM_UD ? ROF_UD
 						     : ROF_XRC,
 		.addressing = q->by_hand ? ROFX_ADDRESS : ROFX_LISTENER,
-		.ordering = q->host ? ROF_ORDER_NONE : cfg->ordering,
-		.errors = q->host ? ROF_ERRORS_COMPLETE : cfg->errors,
+		.ordering = q->host != NULL ? ROF_ORDER_NONE : cfg->ordering,
+		.errors = q->host != NULL ? ROF_ERRORS_COMPLETE : cfg->errors,
 		.rnr_retry = sends ? q->move.rnr_retry : cfg->rnr_retry,
 		.rnr_code = q->by_hand ? q->move.min_rnr_timer : cfg->rnr_code,
 		.qpn = q->eng.rd.qpn,

@@ -30,13 +30,13 @@ cm_request_find(const struct ctl_client *cl, uint32_t handle)
 {
 	struct cm_request *r = ctl_table_get(&cl->requests, handle % CTL_CLIENT_REQUESTS);
 
-	return r && r->handle == handle ? r : NULL;
+	return r != NULL && r->handle == handle ? r : NULL;
 }
 
 void
 cm_request_answered(struct eng_control *c, struct cm_request *r)
 {
-	if (r->listener)
+	if (r->listener != NULL)
 		r->listener->pending--;
 	r->listener = NULL;
 	if (r->timed)
@@ -62,7 +62,7 @@ send_reject(
 
 	msg->m.conn = conn;
 	msg->m.code = why;
-	if (cm) {
+	if (cm != NULL) {
 		msg->m.offer.ird = SK_MIN(cm->ird, MPA_IRD_AUTO);
 		msg->m.offer.ord = SK_MIN(cm->ord, MPA_IRD_AUTO);
 		msg->m.private_len = cm->private_len;
@@ -91,7 +91,8 @@ cm_request_poll(struct eng_control *c)
 	struct cm_request *r;
 	bool work = false;
 
-	while ((r = TAILQ_FIRST(&c->waiting)) && r->deadline <= c->now && ctl_has_reserve(c)) {
+	while ((r = TAILQ_FIRST(&c->waiting)) != NULL && r->deadline <= c->now &&
+		ctl_has_reserve(c)) {
 		sk_count(c->counters, ENG_REQUEST_TIMEOUT);
 		cm_request_reject(c, r, NULL);
 		work = true;
@@ -104,7 +105,7 @@ cm_request_deadline(const struct eng_control *c)
 {
 	const struct cm_request *r = TAILQ_FIRST(&c->waiting);
 
-	return r ? r->deadline : SK_NEVER;
+	return r != NULL ? r->deadline : SK_NEVER;
 }
 
 static void
@@ -141,7 +142,7 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 
 	if (cl->requests.used < CTL_CLIENT_REQUESTS)
 		r = calloc(1, sizeof(*r));
-	if (!r)
+	if (r == NULL)
 		return NULL;
 	r->client = cl;
 	r->transport = m->transport;
@@ -168,7 +169,7 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 {
 	struct cm_request *r = cm_request_new(c, l->client, m);
 
-	if (!r)
+	if (r == NULL)
 		return NULL;
 	r->listener = l;
 	l->pending++;
@@ -191,11 +192,11 @@ cm_request_in(struct eng_control *c, struct eng_ctl *m)
 		return;
 	}
 	/* A client that lags behind with its events gets no more of them from strangers. */
-	if (l && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
+	if (l != NULL && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
 		l->client->nevents < CTL_CLIENT_EVENTS / 2)
 		r = request_for(c, l, m);
-	if (!r) {
-		cm_request_refuse(c, m, lookup && !l ? ROFX_NO_SERVICE : ROFX_NONE);
+	if (r == NULL) {
+		cm_request_refuse(c, m, lookup && l == NULL ? ROFX_NO_SERVICE : ROFX_NONE);
 		return;
 	}
 	request_tell(c, r, m);

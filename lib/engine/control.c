@@ -21,9 +21,9 @@ tables_init(struct eng_control *c, const struct eng_limits *l)
 	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
 	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
 	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
-	if (!c->clients || !c->requests || !c->qp_generation || !c->listener_generation ||
-		!c->srq_generation || !c->pool || ctl_table_init(&c->qps, l->qps) < 0 ||
-		ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
+	if (c->clients == NULL || c->requests == NULL || c->qp_generation == NULL ||
+		c->listener_generation == NULL || c->srq_generation == NULL || c->pool == NULL ||
+		ctl_table_init(&c->qps, l->qps) < 0 || ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
 		ctl_table_init(&c->listeners, l->listeners) < 0)
 		return -ENOMEM;
 	for (c->nspare = 0; c->nspare < CTL_POOL; c->nspare++) {
@@ -39,7 +39,7 @@ target_init(struct ctl_target *t, struct rte_ring *to, struct rte_ring *from)
 	t->to = to;
 	t->from = from;
 	t->backlog = calloc(CTL_BACKLOG, sizeof(*t->backlog));
-	return t->backlog ? 0 : -ENOMEM;
+	return t->backlog != NULL ? 0 : -ENOMEM;
 }
 
 static int
@@ -63,7 +63,7 @@ own_init(struct eng_control *c)
 {
 	struct ctl_client *own = aligned_alloc(64, (sizeof(*own) + 63) & ~(size_t)63);
 
-	if (!own)
+	if (own == NULL)
 		return -ENOMEM;
 	memset(own, 0, sizeof(*own));
 	own->eng.index = UINT32_MAX;
@@ -83,9 +83,9 @@ own_fini(struct eng_control *c)
 	struct ctl_client *own = c->own;
 	struct ctl_host *h;
 
-	while ((h = LIST_FIRST(&c->hosts)))
+	while ((h = LIST_FIRST(&c->hosts)) != NULL)
 		cm_host_free(c, h);
-	if (own)
+	if (own != NULL)
 		ctl_table_fini(&own->requests);
 	free(own);
 }
@@ -113,10 +113,11 @@ struct eng_control *
 eng_control_create(const struct eng_control_args *args, char *err, size_t errlen)
 {
 	const char *wrong = limits_wrong(args->cfg);
-	struct eng_control *c = wrong ? NULL : calloc(1, sizeof(*c));
+	struct eng_control *c = wrong != NULL ? NULL : calloc(1, sizeof(*c));
 
-	if (!c) {
-		snprintf(err, errlen, "%s", wrong ? wrong : "no memory for the control stage");
+	if (c == NULL) {
+		snprintf(err, errlen, "%s",
+			wrong != NULL ? wrong : "no memory for the control stage");
 		return NULL;
 	}
 	c->a = *args;
@@ -150,7 +151,7 @@ ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
 	while (!__atomic_compare_exchange_n(
 		&c->inbox, &in->next, in, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
-	if (c->a.wake)
+	if (c->a.wake != NULL)
 		c->a.wake(c->a.wake_arg, c->cfg->control_loop);
 }
 
@@ -186,7 +187,7 @@ inbox_one(struct eng_control *c, struct ctl_inbox *in)
 		break;
 	case CTL_IN_DETACH:
 		cl = __atomic_load_n(&c->clients[in->number], __ATOMIC_RELAXED);
-		if (cl)
+		if (cl != NULL)
 			client_put_out(c, cl, "it has left");
 		break;
 	case CTL_IN_REGION:
@@ -207,15 +208,15 @@ inbox_take(struct eng_control *c)
 {
 	struct ctl_inbox *in, *next, *first = NULL;
 
-	if (!__atomic_load_n(&c->inbox, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&c->inbox, __ATOMIC_RELAXED) == NULL)
 		return;
-	for (in = __atomic_exchange_n(&c->inbox, NULL, __ATOMIC_ACQUIRE); in; in = next) {
+	for (in = __atomic_exchange_n(&c->inbox, NULL, __ATOMIC_ACQUIRE); in != NULL; in = next) {
 		next = in->next;
 		in->next = first;
 		first = in;
 	}
 	*c->taken_end = first;
-	while (*c->taken_end)
+	while (*c->taken_end != NULL)
 		c->taken_end = &(*c->taken_end)->next;
 }
 
@@ -226,9 +227,9 @@ ctl_inbox_poll(struct eng_control *c)
 	bool work = false;
 
 	inbox_take(c);
-	while ((in = c->taken) && ctl_has_reserve(c)) {
+	while ((in = c->taken) != NULL && ctl_has_reserve(c)) {
 		c->taken = in->next;
-		if (!c->taken)
+		if (c->taken == NULL)
 			c->taken_end = &c->taken;
 		inbox_one(c, in);
 		work = true;
@@ -243,7 +244,7 @@ rung_poll(struct eng_control *c)
 {
 	struct ctl_client *cl, *last = TAILQ_LAST(&c->rung, ctl_clients);
 
-	if (!last)
+	if (last == NULL)
 		return false;
 	do {
 		cl = TAILQ_FIRST(&c->rung);
@@ -263,7 +264,7 @@ peek_all(struct eng_control *c)
 
 	c->next_peek = c->now + CTL_PEEK_NS;
 	TAILQ_FOREACH (cl, &c->all, all)
-		if (cl->phase == CTL_LIVE && shm_take_peek(&cl->cmd))
+		if (cl->phase == CTL_LIVE && shm_take_peek(&cl->cmd) != NULL)
 			ctl_ring_client(c, cl);
 }
 
@@ -273,7 +274,7 @@ late_poll(struct eng_control *c)
 	struct ctl_client *cl, *next;
 	bool work = false;
 
-	for (cl = TAILQ_FIRST(&c->late); cl; cl = next) {
+	for (cl = TAILQ_FIRST(&c->late); cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, late);
 		if (cl->phase <= CTL_LIVE)
 			work |= ctl_events_flush(c, cl);
@@ -287,7 +288,7 @@ reap_poll(struct eng_control *c)
 	struct ctl_client *cl, *next;
 	bool work = false;
 
-	for (cl = TAILQ_FIRST(&c->all); c->reaping && cl; cl = next) {
+	for (cl = TAILQ_FIRST(&c->all); c->reaping && cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
 		work |= client_reap_poll(c, cl);
 	}
@@ -325,7 +326,7 @@ eng_control_deadline(const struct eng_control *c)
 	uint64_t at = SK_MIN(cm_request_deadline(c), sk_wheel_next(&c->wheel));
 
 	if (!TAILQ_EMPTY(&c->rung) || !TAILQ_EMPTY(&c->retiring) || !TAILQ_EMPTY(&c->queries) ||
-		c->reaping || c->taken)
+		c->reaping || c->taken != NULL)
 		return c->now;
 	if (!TAILQ_EMPTY(&c->all))
 		at = SK_MIN(at, c->next_peek);
@@ -364,36 +365,36 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	uint32_t i;
 
 	for (i = 0; i < cl->listeners.fresh; i++)
-		if (ctl_table_get(&cl->listeners, i))
+		if (ctl_table_get(&cl->listeners, i) != NULL)
 			cm_listener_free(c, ctl_table_get(&cl->listeners, i));
 	for (i = 0; i < cl->qps.fresh; i++) {
 		struct ctl_qp *q = ctl_table_get(&cl->qps, i);
 
-		if (q && q->is_opened) {
+		if (q != NULL && q->is_opened) {
 			ctl_qp_close_opened(q);
-		} else if (q) {
+		} else if (q != NULL) {
 			cm_accept_forget(c, q);
 			ctl_qp_free(c, q);
 		}
 	}
 	for (i = 0; i < cl->requests.fresh; i++)
-		if (ctl_table_get(&cl->requests, i))
+		if (ctl_table_get(&cl->requests, i) != NULL)
 			cm_request_free(c, ctl_table_get(&cl->requests, i));
 	for (i = 0; i < cl->srqs.fresh; i++)
 		free(ctl_table_get(&cl->srqs, i));
 	for (i = 0; i < cl->ahs.fresh; i++)
-		if (ctl_table_get(&cl->ahs, i))
+		if (ctl_table_get(&cl->ahs, i) != NULL)
 			ctl_ah_free(c, cl, ctl_table_get(&cl->ahs, i));
 	for (i = 0; i < cl->xrcds.fresh; i++)
-		if (ctl_table_get(&cl->xrcds, i))
+		if (ctl_table_get(&cl->xrcds, i) != NULL)
 			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
 	for (i = 0; i < cl->cqs.fresh; i++)
 		free(ctl_table_get(&cl->cqs, i));
 	for (i = 0; i < cl->mws.fresh; i++)
-		if (ctl_table_get(&cl->mws, i))
+		if (ctl_table_get(&cl->mws, i) != NULL)
 			ctl_mw_retire(c, ctl_table_get(&cl->mws, i));
 	for (i = 0; i < cl->mrs.fresh; i++)
-		if (ctl_table_get(&cl->mrs, i))
+		if (ctl_table_get(&cl->mrs, i) != NULL)
 			ctl_mr_retire(c, ctl_table_get(&cl->mrs, i));
 	ctl_retire_all(c);
 	for (i = 0; i < cl->pds.fresh; i++)
@@ -408,7 +409,7 @@ inbox_drop(struct eng_control *c)
 	struct ctl_inbox *in;
 
 	inbox_take(c);
-	while ((in = c->taken)) {
+	while ((in = c->taken) != NULL) {
 		c->taken = in->next;
 		if (in->kind == CTL_IN_QUERY)
 			ctl_query_start(c, in->query);
@@ -422,7 +423,7 @@ eng_control_destroy(struct eng_control *c)
 	struct ctl_client *cl;
 	struct ctl_op *op;
 
-	if (!c)
+	if (c == NULL)
 		return;
 	socket_stop(c);
 	inbox_drop(c);
@@ -432,11 +433,11 @@ eng_control_destroy(struct eng_control *c)
 		drop_client(c, cl);
 	}
 	own_fini(c);
-	while ((op = TAILQ_FIRST(&c->ops)))
+	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
 		ctl_op_free(c, op);
-	for (uint32_t i = 0; c->clients && i < c->cfg->limits.clients; i++) {
+	for (uint32_t i = 0; c->clients != NULL && i < c->cfg->limits.clients; i++) {
 		cl = c->clients[i];
-		if (!cl)
+		if (cl == NULL)
 			continue;
 		__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
 		client_free(c, cl);

@@ -107,7 +107,7 @@ ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	int rc;
 
 	m->status = 0;
-	if (m->op >= SHM_OP_COUNT || !commands[m->op].handler)
+	if (m->op >= SHM_OP_COUNT || commands[m->op].handler == NULL)
 		rc = ctl_refuse(c, m, -EOPNOTSUPP, "there is no command %u", m->op);
 	else
 		rc = commands[m->op].handler(c, cl, m);
@@ -127,7 +127,7 @@ ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl)
 		if (cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS || !ctl_has_reserve(c))
 			break;
 		e = shm_take_peek(&cl->cmd);
-		if (!e)
+		if (e == NULL)
 			break;
 		memcpy(&m, e, sizeof(m));
 		shm_take_pop(&cl->cmd);
@@ -154,13 +154,13 @@ ctl_op_new(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *m
 {
 	struct ctl_op *op = calloc(1, sizeof(*op));
 
-	if (!op)
+	if (op == NULL)
 		return NULL;
 	op->client = cl;
 	op->object = object;
 	op->finish = finish;
 	op->quiet = m == NULL;
-	if (m) {
+	if (m != NULL) {
 		op->reply = *m;
 		cl->commands++;
 	}

@@ -40,7 +40,7 @@ ctl_event_new(const struct shm_msg *msg, uint32_t body_len)
 	size_t len = offsetof(struct shm_msg, body) + body_len;
 	struct ctl_event *ev = malloc(sizeof(*ev) + len);
 
-	if (ev) {
+	if (ev != NULL) {
 		memcpy(ev->msg, msg, len);
 		ev->body_len = body_len;
 	}
@@ -51,7 +51,7 @@ ctl_event_new(const struct shm_msg *msg, uint32_t body_len)
 static void
 enqueue(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
-	if (!ev || cl->nevents >= CTL_CLIENT_EVENTS + 3 * cl->qps.used) {
+	if (ev == NULL || cl->nevents >= CTL_CLIENT_EVENTS + 3 * cl->qps.used) {
 		free(ev);
 		client_put_out(c, cl, "it does not read its events");
 		return;
@@ -83,7 +83,7 @@ ctl_tell(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg
 void
 ctl_tell_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
-	if (ev && (cl->phase > CTL_LIVE || ring_is_free(cl))) {
+	if (ev != NULL && (cl->phase > CTL_LIVE || ring_is_free(cl))) {
 		ctl_tell(c, cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
 		return;
@@ -97,7 +97,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 	struct ctl_event *ev;
 	bool work = false;
 
-	while ((ev = STAILQ_FIRST(&cl->events)) && shm_prod_room(&cl->evt)) {
+	while ((ev = STAILQ_FIRST(&cl->events)) != NULL && shm_prod_room(&cl->evt)) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		cl->nevents--;
 		put(cl, (const struct shm_msg *)ev->msg, ev->body_len);
@@ -120,7 +120,7 @@ ctl_events_drop(struct eng_control *c, struct ctl_client *cl)
 
 	if (cl->nevents)
 		TAILQ_REMOVE(&c->late, cl, late);
-	while ((ev = STAILQ_FIRST(&cl->events))) {
+	while ((ev = STAILQ_FIRST(&cl->events)) != NULL) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		free(ev);
 	}
@@ -133,7 +133,7 @@ fatal_name(const struct ctl_client *cl, uint32_t qp, int code)
 {
 	const struct ctl_qp *q = ctl_table_get(&cl->qps, qp);
 
-	if (code > 0 && q && q->eng.falcon && code < rof_reason_count)
+	if (code > 0 && q != NULL && q->eng.falcon && code < rof_reason_count)
 		return rof_reasons.reasons[code].name;
 	return code > 0 && code < iw_reason_count ? iw_reasons.reasons[code].name : "";
 }

@@ -123,7 +123,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 			break;
 		query->clients_view[query->n] = (struct ctl_client_view){
 			.client = cl->eng.index,
-			.flat = !cl->socket,
+			.flat = cl->socket == NULL,
 			.leaving = cl->phase > CTL_LIVE,
 			.qps = cl->qps.used,
 			.cqs = cl->cqs.used,
@@ -176,7 +176,7 @@ view_qps(struct eng_control *c, struct ctl_query *query)
 		budget--) {
 		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
 
-		if (q && q->added && !q->dying && !q->host)
+		if (q != NULL && q->added && !q->dying && q->host == NULL)
 			ask_about(c, query, q);
 	}
 	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
@@ -194,7 +194,7 @@ ctl_query_poll(struct eng_control *c)
 	};
 	struct ctl_query *query = TAILQ_FIRST(&c->queries);
 
-	if (!query)
+	if (query == NULL)
 		return false;
 	views[query->kind](c, query);
 	return true;
@@ -205,7 +205,7 @@ ctl_queries_drop(struct eng_control *c)
 {
 	struct ctl_query *query;
 
-	while ((query = TAILQ_FIRST(&c->queries))) {
+	while ((query = TAILQ_FIRST(&c->queries)) != NULL) {
 		query->n = 0;
 		finish(c, query);
 	}
@@ -222,7 +222,7 @@ run(struct eng_control *c, void *out, int max, size_t size, const struct ctl_que
 	void *view = max > 0 ? calloc((size_t)max, size) : NULL;
 	int n = 0;
 
-	if (!in || !q || !view) {
+	if (in == NULL || q == NULL || view == NULL) {
 		free(in);
 		free(q);
 		free(view);

@@ -19,7 +19,7 @@ ctl_msg_get(struct eng_control *c, enum eng_ctl_type type, ctl_done done)
 {
 	struct ctl_msg *m = c->spare;
 
-	if (!m)
+	if (m == NULL)
 		return NULL;
 	c->spare = m->next;
 	c->nspare--;
@@ -73,7 +73,7 @@ ctl_send_transport(struct eng_control *c, unsigned transport, struct ctl_msg *m)
 {
 	m->m.transport = (uint8_t)transport;
 	target_send(&c->transport[transport], &m->m);
-	if (c->a.wake)
+	if (c->a.wake != NULL)
 		c->a.wake(c->a.wake_arg, c->cfg->transport_loop[transport]);
 }
 
@@ -82,7 +82,7 @@ ctl_send_stage(struct eng_control *c, unsigned stage, struct ctl_msg *m)
 {
 	m->m.stage = (uint8_t)stage;
 	target_send(&c->stage[stage], &m->m);
-	if (c->a.wake)
+	if (c->a.wake != NULL)
 		c->a.wake(c->a.wake_arg, c->cfg->stage_loop[stage]);
 }
 
@@ -134,7 +134,7 @@ answered(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 	struct ctl_msg *msg = SK_CONTAINER(m, struct ctl_msg, m);
 
 	t->under_way--;
-	if (msg->done)
+	if (msg->done != NULL)
 		msg->done(c, msg);
 	msg_put(c, msg);
 	flush(t);

@@ -67,7 +67,7 @@ entry_get(struct heap *h)
 		if (more == n)
 			return HEAP_NONE;
 		grown = realloc(h->blocks, more * sizeof(*grown));
-		if (!grown)
+		if (grown == NULL)
 			return HEAP_NONE;
 		h->blocks = grown;
 		h->nblocks = more;
@@ -100,7 +100,7 @@ heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
 	h->max_blocks = max_pieces < UINT32_MAX / 4 ? 2 * max_pieces + 1 : UINT32_MAX / 2;
 	h->nblocks = HEAP_START < h->max_blocks ? HEAP_START : h->max_blocks;
 	h->blocks = malloc(h->nblocks * sizeof(*h->blocks));
-	if (!h->blocks)
+	if (h->blocks == NULL)
 		return -ENOMEM;
 	for (i = 0; i < HEAP_BINS; i++)
 		h->bin[i] = HEAP_NONE;

@@ -123,7 +123,7 @@ region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_regio
 			(unsigned long long)l->client_mem_bytes);
 		return -EDQUOT;
 	}
-	while (cl->map[n].base)
+	while (cl->map[n].base != NULL)
 		n++;
 	cl->map[n] = *r;
 	cl->map[n].guard = sigbus_guard(r->base, r->size, &cl->eng.dead);
@@ -141,7 +141,7 @@ region_unmap(struct ctl_client *cl, uint32_t number)
 {
 	struct eng_region *r = &cl->map[number];
 
-	if (!r->base)
+	if (r->base == NULL)
 		return;
 	sigbus_unguard(r->guard);
 	munmap(r->base, r->size);
@@ -156,7 +156,7 @@ ctl_region_drop(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	uint32_t n = m->body.handle;
 	struct eng_region *r = n < SHM_MAX_REGIONS ? &cl->region[n] : NULL;
 
-	if (!r || n == SHM_HOME || !r->base)
+	if (r == NULL || n == SHM_HOME || r->base == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no memory %u that was brought", n);
 	if (r->mrs)
 		return ctl_refuse(

@@ -24,7 +24,7 @@ extent_host(const struct ctl_client *cl, const struct shm_extent *e)
 	if (e->region >= SHM_MAX_REGIONS || e->len == 0)
 		return NULL;
 	r = &cl->region[e->region];
-	if (!r->base)
+	if (r->base == NULL)
 		return NULL;
 	/* Of the home region only the client's own part: never rings. */
 	from = e->region == SHM_HOME ? cl->mem_at : 0;
@@ -39,7 +39,7 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_mr *i = &m->body.mr;
 
-	if (!ctl_pd_find(cl, i->pd))
+	if (ctl_pd_find(cl, i->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->access & ~(uint32_t)MR_ACCESS)
 		return ctl_refuse(c, m, -EINVAL, "there are no access rights %#x",
@@ -72,7 +72,7 @@ mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, stru
 		const struct shm_extent *e = &i->extents[n];
 		uint8_t *host = extent_host(cl, e);
 
-		if (!host)
+		if (host == NULL)
 			return ctl_refuse(c, m, -EFAULT,
 				"extent %u (%llu bytes at %llu of memory %u) is not the client's",
 				n, (unsigned long long)e->len, (unsigned long long)e->offset,
@@ -142,7 +142,7 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	mr = calloc(1, sizeof(*mr) + i->nextents * sizeof(mr->extents[0]));
-	if (!mr)
+	if (mr == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory region");
 	mr->rd.access = i->access;
 	mr->rd.pd = &ctl_pd_find(cl, i->pd)->rd;
@@ -195,10 +195,10 @@ ctl_mr_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_mr *mr = ctl_table_get(&cl->mrs, m->body.handle);
 	struct ctl_op *op;
 
-	if (!mr)
+	if (mr == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no memory region %u", m->body.handle);
 	op = ctl_op_new(c, cl, m, mr, NULL);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	if (!rd_mr_close(&mr->rd)) {
 		ctl_op_free(c, op);

@@ -17,7 +17,7 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_pd *pd = ctl_pd_find(cl, i->pd);
 	struct ctl_mw *mw;
 
-	if (!pd)
+	if (pd == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->type != RD_MW_TYPE_1 && i->type != RD_MW_TYPE_2)
 		return ctl_refuse(c, m, -EINVAL, "there are no memory windows of type %u", i->type);
@@ -26,7 +26,7 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (c->totals.mws >= c->cfg->limits.mws)
 		return ctl_refuse_all(c, m, "memory windows", c->cfg->limits.mws);
 	mw = calloc(1, sizeof(*mw));
-	if (!mw)
+	if (mw == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory window");
 	rd_mw_init(&mw->rd, &pd->rd, i->type);
 	if (ctl_stag_add(c, &mw->rd.mr) < 0) {
@@ -69,10 +69,10 @@ ctl_mw_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_mw *mw = ctl_table_get(&cl->mws, m->body.handle);
 
-	if (!mw)
+	if (mw == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no memory window %u", m->body.handle);
 	mw->end.op = ctl_op_new(c, cl, m, mw, NULL);
-	if (!mw->end.op)
+	if (mw->end.op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	ctl_mw_retire(c, mw);
 	return CTL_LATER;

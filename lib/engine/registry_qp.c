@@ -15,7 +15,7 @@ ctl_qp_find(const struct ctl_client *cl, uint32_t handle)
 {
 	struct ctl_qp *q = ctl_table_get(&cl->qps, handle);
 
-	return q && q->added && !q->dying && !q->is_opened ? q : NULL;
+	return q != NULL && q->added && !q->dying && !q->is_opened ? q : NULL;
 }
 
 struct ctl_qp *
@@ -25,7 +25,7 @@ ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie)
 
 	if ((uint32_t)cookie != 0)
 		q = ctl_table_get(&c->qps, (uint32_t)cookie - 1);
-	return q && q->generation == cookie >> 32 ? q : NULL;
+	return q != NULL && q->generation == cookie >> 32 ? q : NULL;
 }
 
 struct ctl_qp *
@@ -34,7 +34,7 @@ ctl_qp_of_number(const struct eng_control *c, uint32_t qpn)
 	uint32_t n = sk_perm24_inv(&c->qpn_key, qpn & ((1u << QPN_BITS) - 1));
 	struct ctl_qp *q = ctl_table_get(&c->qps, n & ((1u << shm_log2(c->qps.cap)) - 1));
 
-	return q && q->eng.rd.qpn == qpn ? q : NULL;
+	return q != NULL && q->eng.rd.qpn == qpn ? q : NULL;
 }
 
 static uint32_t
@@ -88,24 +88,24 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_qp_info *i = &m->body.qp;
 	const struct qp_parts *p = &parts[i->type];
 
-	if (p->pd && !ctl_pd_find(cl, i->pd))
+	if (p->pd && ctl_pd_find(cl, i->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
-	if (p->send && !ctl_cq_find(cl, i->send_cq))
+	if (p->send && ctl_cq_find(cl, i->send_cq) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->send_cq);
-	if (p->recv && !ctl_cq_find(cl, i->recv_cq))
+	if (p->recv && ctl_cq_find(cl, i->recv_cq) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->recv_cq);
-	if (p->srq && i->srq != SHM_NONE && !ctl_srq_find(cl, i->srq))
+	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
 	if (!p->srq && i->srq != SHM_NONE)
 		return ctl_refuse(
 			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
-	if (p->xrcd && !ctl_xrcd_find(cl, i->xrcd))
+	if (p->xrcd && ctl_xrcd_find(cl, i->xrcd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	if (i->type == SHM_UD && i->srq != SHM_NONE &&
 		ctl_srq_find(cl, i->srq)->eng.stage != ENG_DATAGRAM_STAGE)
 		return ctl_refuse(c, m, -EOPNOTSUPP,
 			"shared receive queue %u is on another stage than datagrams", i->srq);
-	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd)
+	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd != NULL)
 		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
 	return 0;
 }
@@ -203,15 +203,15 @@ static void
 qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
 {
 	/* What an XRC receive QP uses is that of the queues that requests name. */
-	if (q->xrcd)
+	if (q->xrcd != NULL)
 		q->xrcd->users += (uint32_t)by;
 	else
 		((struct rd_pd *)q->eng.rd.pd)->refs += (uint32_t)by;
-	if (q->eng.rd.send_cq)
+	if (q->eng.rd.send_cq != NULL)
 		q->eng.rd.send_cq->refs += (uint32_t)by;
-	if (q->eng.rd.recv_cq)
+	if (q->eng.rd.recv_cq != NULL)
 		q->eng.rd.recv_cq->refs += (uint32_t)by;
-	if (q->eng.rd.srq)
+	if (q->eng.rd.srq != NULL)
 		q->eng.rd.srq->refs += (uint32_t)by;
 	c->stage_qps[q->eng.stage] += (uint32_t)by;
 	if (q->eng.type == SHM_UD)
@@ -241,9 +241,9 @@ qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct 
 	q->eng.client = &cl->eng;
 	q->eng.type = i->type;
 	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
-	q->eng.xrcd = q->xrcd ? &q->xrcd->domain->eng : NULL;
-	q->eng.stage = s                   ? (uint8_t)s->eng.stage
-		       : q->xrcd           ? q->eng.xrcd->stage
+	q->eng.xrcd = q->xrcd != NULL ? &q->xrcd->domain->eng : NULL;
+	q->eng.stage = s != NULL           ? (uint8_t)s->eng.stage
+		       : q->xrcd != NULL   ? q->eng.xrcd->stage
 		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
 					   : ctl_least_loaded(c);
 	q->eng.control = q;
@@ -252,7 +252,7 @@ qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct 
 	rd->pd = p->pd ? &ctl_pd_find(cl, i->pd)->rd : NULL;
 	rd->send_cq = p->send ? &ctl_cq_find(cl, i->send_cq)->eng : NULL;
 	rd->recv_cq = p->recv ? &ctl_cq_find(cl, i->recv_cq)->eng : NULL;
-	rd->srq = s ? &s->eng : NULL;
+	rd->srq = s != NULL ? &s->eng : NULL;
 	rd->sig_all = i->sig_all != 0;
 	rd->access = i->access ? i->access
 			       : RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC;
@@ -283,7 +283,7 @@ qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->ird = q->ird;
 	i->ord = q->ord;
 	i->type = q->eng.type;
-	i->xrcd = q->xrcd ? q->xrcd->handle : SHM_NONE;
+	i->xrcd = q->xrcd != NULL ? q->xrcd->handle : SHM_NONE;
 	i->qkey = 0;
 	i->rsv = 0;
 }
@@ -315,8 +315,8 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
-	op = q ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
-	if (!op) {
+	op = q != NULL ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
+	if (op == NULL) {
 		free(q);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
 	}
@@ -345,7 +345,7 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 {
 	struct ctl_client *cl = q->client;
 
-	if (q->host) {
+	if (q->host != NULL) {
 		cm_host_free(c, q->host);
 		return;
 	}
@@ -373,15 +373,15 @@ ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle), *o;
 	struct ctl_op *op;
 
-	o = q ? NULL : ctl_table_get(&cl->qps, m->body.handle);
-	if (o && o->is_opened) {
+	o = q != NULL ? NULL : ctl_table_get(&cl->qps, m->body.handle);
+	if (o != NULL && o->is_opened) {
 		ctl_qp_close_opened(o);
 		return 0;
 	}
-	if (!q)
+	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	op = ctl_op_new(c, cl, m, q, NULL);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	ctl_qp_delete(c, q, op);
 	return CTL_LATER;
@@ -395,7 +395,7 @@ qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
-	else if (q && (q->by_hand || q->eng.type == SHM_UD) && last->code != RD_QP_ERR)
+	else if (q != NULL && (q->by_hand || q->eng.type == SHM_UD) && last->code != RD_QP_ERR)
 		i->state = q->move.state; /* whether or not its peer is there */
 	else
 		i->state = (uint8_t)last->code;
@@ -408,9 +408,9 @@ query_target(const struct ctl_client *cl, uint32_t handle)
 {
 	struct ctl_qp *o = ctl_table_get(&cl->qps, handle);
 
-	if (!o || !o->is_opened)
+	if (o == NULL || !o->is_opened)
 		return ctl_qp_find(cl, handle);
-	return o->opens && !o->opens->dying ? o->opens : NULL;
+	return o->opens != NULL && !o->opens->dying ? o->opens : NULL;
 }
 
 int
@@ -420,7 +420,7 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_op *op;
 	struct ctl_msg *msg;
 
-	if (!q)
+	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	memset(&m->body, 0, sizeof(m->body.qp));
 	qp_tell(q, &m->body.qp);
@@ -429,7 +429,7 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		m->body.qp.xrcd = SHM_NONE;
 	}
 	op = ctl_op_new(c, cl, m, NULL, qp_queried);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_QP_QUERY, NULL);
 	msg->m.qp = &q->eng;

@@ -16,7 +16,7 @@ ctl_cq_find(const struct ctl_client *cl, uint32_t handle)
 {
 	struct ctl_cq *cq = ctl_table_get(&cl->cqs, handle);
 
-	return cq && !cq->dying ? cq : NULL;
+	return cq != NULL && !cq->dying ? cq : NULL;
 }
 
 struct shm_ring_at
@@ -38,7 +38,7 @@ ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (c->totals.pds >= c->cfg->limits.pds)
 		return ctl_refuse_all(c, m, "protection domains", c->cfg->limits.pds);
 	pd = calloc(1, sizeof(*pd));
-	if (!pd)
+	if (pd == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a protection domain");
 	pd->rd.client = cl->eng.index;
 	pd->handle = (uint32_t)ctl_table_add(&cl->pds, pd);
@@ -60,7 +60,7 @@ ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_pd *pd = ctl_pd_find(cl, m->body.handle);
 
-	if (!pd)
+	if (pd == NULL)
 		return ctl_refuse(
 			c, m, -EINVAL, "there is no protection domain %u", m->body.handle);
 	if (pd->rd.refs)
@@ -108,7 +108,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (c->totals.cqs >= c->cfg->limits.cqs)
 		return ctl_refuse_all(c, m, "completion queues", c->cfg->limits.cqs);
 	cq = aligned_alloc(64, sizeof(*cq));
-	if (!cq)
+	if (cq == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");
 	memset(cq, 0, sizeof(*cq));
 	cq->depth = 1u << shm_log2(depth);
@@ -162,13 +162,13 @@ ctl_cq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_cq *cq = ctl_cq_find(cl, m->body.handle);
 	struct ctl_op *op;
 
-	if (!cq)
+	if (cq == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", m->body.handle);
 	if (cq->eng.refs)
 		return ctl_refuse(c, m, -EBUSY, "completion queue %u serves %u queues",
 			m->body.handle, cq->eng.refs);
 	op = ctl_op_new(c, cl, m, cq, cq_gone);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	ctl_cq_delete(c, cq, op);
 	return CTL_LATER;

@@ -15,7 +15,7 @@ ctl_srq_find(const struct ctl_client *cl, uint32_t handle)
 {
 	struct ctl_srq *s = ctl_table_get(&cl->srqs, handle);
 
-	return s && !s->dying ? s : NULL;
+	return s != NULL && !s->dying ? s : NULL;
 }
 
 /* ---- The way in ---- */
@@ -49,7 +49,7 @@ xrc_enter(struct eng_control *c, struct ctl_srq *s, struct ctl_xrcd_ref *x, stru
 static void
 srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
 {
-	if (s->xrcd) {
+	if (s->xrcd != NULL) {
 		ctl_table_del(&c->xrc_srqs, s->slot);
 		s->xrcd->users--;
 		s->eng.cq->refs--;
@@ -102,9 +102,9 @@ xrc_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (i->xrcd == SHM_NONE && i->cq == SHM_NONE)
 		return 0;
-	if (!ctl_xrcd_find(cl, i->xrcd))
+	if (ctl_xrcd_find(cl, i->xrcd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
-	if (!ctl_cq_find(cl, i->cq))
+	if (ctl_cq_find(cl, i->cq) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->cq);
 	return 0;
 }
@@ -115,7 +115,7 @@ srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_srq_info *i = &m->body.srq;
 	int rc;
 
-	if (!ctl_pd_find(cl, i->pd))
+	if (ctl_pd_find(cl, i->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->depth < 1 || i->depth > c->cfg->limits.rq_depth)
 		return ctl_refuse(c, m, -EINVAL, "a receive queue holds 1 to %u requests, not %u",
@@ -150,7 +150,7 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	stride = shm_rqe_stride(i->max_sge);
 	s = calloc(1, sizeof(*s));
-	if (!s)
+	if (s == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
@@ -158,7 +158,7 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	s->piece = heap_alloc(
 		&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, &at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
-	if (!op) {
+	if (op == NULL) {
 		if (s->piece != HEAP_NONE)
 			heap_free(&cl->heap, s->piece);
 		free(s);
@@ -197,14 +197,14 @@ ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_msg *msg;
 	int rc;
 
-	if (!s)
+	if (s == NULL)
 		return ctl_refuse(
 			c, m, -EINVAL, "there is no shared receive queue %u", m->body.srq.srq);
 	rc = limit_check(c, m, s->eng.depth);
 	if (rc < 0)
 		return rc;
 	op = ctl_op_new(c, cl, m, s, limit_set);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_SRQ_LIMIT, NULL);
 	msg->m.object = &s->eng;
@@ -242,14 +242,14 @@ ctl_srq_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_srq *s = ctl_srq_find(cl, m->body.handle);
 	struct ctl_op *op;
 
-	if (!s)
+	if (s == NULL)
 		return ctl_refuse(
 			c, m, -EINVAL, "there is no shared receive queue %u", m->body.handle);
 	if (s->eng.refs)
 		return ctl_refuse(c, m, -EBUSY, "shared receive queue %u serves %u QPs",
 			m->body.handle, s->eng.refs);
 	op = ctl_op_new(c, cl, m, s, srq_gone);
-	if (!op)
+	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	ctl_srq_delete(c, s, op);
 	return CTL_LATER;

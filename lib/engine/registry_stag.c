@@ -34,7 +34,7 @@ end(struct eng_control *c, struct ctl_retiree *r)
 	TAILQ_REMOVE(&c->retiring, r, next);
 	r->client->retiring--;
 	r->free(c, r);
-	if (op)
+	if (op != NULL)
 		ctl_op_reply(c, op);
 }
 
@@ -45,7 +45,8 @@ ctl_retire_poll(struct eng_control *c)
 	bool work = false;
 
 	/* Tokens grow, so the first one that has not passed ends the walk. */
-	while ((r = TAILQ_FIRST(&c->retiring)) && rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
+	while ((r = TAILQ_FIRST(&c->retiring)) != NULL &&
+		rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
 		end(c, r);
 		work = true;
 	}

@@ -14,7 +14,7 @@ ctl_table_init(struct ctl_table *t, uint32_t cap)
 	memset(t, 0, sizeof(*t));
 	t->slot = calloc(cap, sizeof(*t->slot));
 	t->queue = calloc(cap, sizeof(*t->queue));
-	if (!t->slot || !t->queue) {
+	if (t->slot == NULL || t->queue == NULL) {
 		ctl_table_fini(t);
 		return -ENOMEM;
 	}

@@ -34,7 +34,7 @@ domain_new(struct eng_control *c, uint64_t tenant, const struct shm_xrcd *x)
 {
 	struct ctl_xrcd *d = calloc(1, sizeof(*d));
 
-	if (!d)
+	if (d == NULL)
 		return NULL;
 	d->tenant = tenant;
 	d->dev = x->dev;
@@ -62,17 +62,17 @@ ctl_xrcd_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (!c->cfg->falcon.enabled)
 		return ctl_refuse(c, m, -EPROTONOSUPPORT, "XRC is Falcon's, which is not enabled");
-	if (d && x->create && x->exclusive)
+	if (d != NULL && x->create && x->exclusive)
 		return ctl_refuse(c, m, -EEXIST, "there is an XRC domain of that file");
-	if (!d && x->ino != 0 && !x->create)
+	if (d == NULL && x->ino != 0 && !x->create)
 		return ctl_refuse(c, m, -ENOENT, "there is no XRC domain of that file");
 	if (cl->xrcds.used == cl->xrcds.cap)
 		return ctl_refuse_quota(c, m, "XRC domains", cl->xrcds.cap);
-	if (!d)
+	if (d == NULL)
 		d = domain_new(c, cl->tenant, x);
-	ref = d ? calloc(1, sizeof(*ref)) : NULL;
-	if (!ref) {
-		if (d)
+	ref = d != NULL ? calloc(1, sizeof(*ref)) : NULL;
+	if (ref == NULL) {
+		if (d != NULL)
 			domain_close(c, d);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for an XRC domain");
 	}
@@ -97,7 +97,7 @@ ctl_xrcd_close(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_xrcd_ref *ref = ctl_xrcd_find(cl, m->body.handle);
 
-	if (!ref)
+	if (ref == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", m->body.handle);
 	if (ref->users)
 		return ctl_refuse(
@@ -115,7 +115,7 @@ target_find(const struct eng_control *c, const struct ctl_xrcd *d, uint32_t qpn)
 	for (uint32_t i = 0; i < c->qps.fresh; i++) {
 		struct ctl_qp *q = ctl_table_get(&c->qps, i);
 
-		if (q && q->added && !q->dying && q->eng.type == SHM_XRC_RECV &&
+		if (q != NULL && q->added && !q->dying && q->eng.type == SHM_XRC_RECV &&
 			q->eng.xrcd == &d->eng && q->eng.rd.qpn == qpn)
 			return q;
 	}
@@ -129,16 +129,16 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_xrcd_ref *ref = ctl_xrcd_find(cl, i->xrcd);
 	struct ctl_qp *target, *q;
 
-	if (!ref)
+	if (ref == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	target = target_find(c, ref->domain, i->qpn);
-	if (!target)
+	if (target == NULL)
 		return ctl_refuse(c, m, -ENOENT, "there is no receive QP %u in XRC domain %u",
 			i->qpn, i->xrcd);
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
-	if (!q)
+	if (q == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
 	memset(q, 0, sizeof(*q));
 	q->client = cl;
@@ -155,7 +155,7 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 void
 ctl_qp_close_opened(struct ctl_qp *q)
 {
-	if (q->opens)
+	if (q->opens != NULL)
 		LIST_REMOVE(q, opener);
 	q->xrcd->users--;
 	ctl_table_del(&q->client->qps, q->eng.handle);
@@ -177,7 +177,7 @@ ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q)
 	struct ctl_qp *o;
 
 	ctl_qp_tell_openers(c, q, 0);
-	while ((o = LIST_FIRST(&q->openers))) {
+	while ((o = LIST_FIRST(&q->openers)) != NULL) {
 		LIST_REMOVE(o, opener);
 		o->opens = NULL;
 	}

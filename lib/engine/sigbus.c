@@ -50,7 +50,7 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	int saved = errno;
 	void *p;
 
-	if (!g) {
+	if (g == NULL) {
 		sk_fault_pass_on(&before, sig, info, context);
 		return;
 	}

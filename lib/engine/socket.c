@@ -92,7 +92,7 @@ conn_free(struct eng_socket *s, struct sock_conn *k)
 static void
 conn_close(struct eng_socket *s, struct sock_conn *k)
 {
-	if (!k->cl) {
+	if (k->cl == NULL) {
 		conn_free(s, k);
 		return;
 	}
@@ -193,9 +193,9 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	char why[sizeof(reply.text)] = "there is no memory";
 	struct eng_region r;
-	int n = in ? region_map_fd(
-			     fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r, why, sizeof(why))
-		   : -ENOMEM;
+	int n = in != NULL ? region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
+				     why, sizeof(why))
+			   : -ENOMEM;
 
 	if (n == 0) {
 		n = region_take(s->c, k->cl, &r, why, sizeof(why));
@@ -259,7 +259,7 @@ accept_one(struct eng_socket *s)
 		return;
 	}
 	k = s->nconns < s->c->cfg->limits.clients + SOCK_SPARE ? calloc(1, sizeof(*k)) : NULL;
-	if (!k) {
+	if (k == NULL) {
 		close(fd);
 		return;
 	}
@@ -280,7 +280,7 @@ bury(struct eng_socket *s)
 {
 	struct ctl_client *cl = __atomic_exchange_n(&s->c->gone, NULL, __ATOMIC_ACQUIRE), *next;
 
-	for (; cl; cl = next) {
+	for (; cl != NULL; cl = next) {
 		struct sock_conn *k = cl->socket;
 
 		next = cl->next_gone;
@@ -295,8 +295,9 @@ unmap_dropped(struct eng_socket *s)
 	struct sock_conn *k;
 
 	TAILQ_FOREACH (k, &s->conns, next) {
-		uint64_t bits =
-			k->cl ? __atomic_exchange_n(&k->cl->dropped, 0, __ATOMIC_ACQUIRE) : 0;
+		uint64_t bits = k->cl != NULL
+					? __atomic_exchange_n(&k->cl->dropped, 0, __ATOMIC_ACQUIRE)
+					: 0;
 
 		for (; bits; bits &= bits - 1)
 			region_unmap(k->cl, (uint32_t)__builtin_ctzll(bits));
@@ -319,7 +320,7 @@ wake_engine(struct eng_socket *s)
 {
 	const struct eng_control_args *a = &s->c->a;
 
-	for (unsigned i = 0; a->wake && i < s->c->cfg->nloops; i++)
+	for (unsigned i = 0; a->wake != NULL && i < s->c->cfg->nloops; i++)
 		a->wake(a->wake_arg, i);
 }
 
@@ -328,11 +329,11 @@ expire(struct eng_socket *s, uint64_t now)
 {
 	struct sock_conn *k, *next;
 
-	for (k = TAILQ_FIRST(&s->conns); k; k = next) {
+	for (k = TAILQ_FIRST(&s->conns); k != NULL; k = next) {
 		next = TAILQ_NEXT(k, next);
-		if (!k->cl && now >= k->deadline)
+		if (k->cl == NULL && now >= k->deadline)
 			conn_close(s, k);
-		else if (k->cl && k->fd < 0 && !k->detached)
+		else if (k->cl != NULL && k->fd < 0 && !k->detached)
 			conn_close(s, k); /* there was no memory to say so before */
 	}
 }
@@ -384,8 +385,8 @@ socket_free(struct eng_socket *s)
 {
 	struct sock_conn *k;
 
-	while ((k = TAILQ_FIRST(&s->conns))) {
-		if (k->cl && !k->detached)
+	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
+		if (k->cl != NULL && !k->detached)
 			eng_control_detach(s->c, (int)k->cl->eng.index);
 		conn_free(s, k);
 	}
@@ -426,7 +427,7 @@ socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
 	struct shm_header h;
 	int rc;
 
-	if (!s)
+	if (s == NULL)
 		return -ENOMEM;
 	s->c = c;
 	s->listen_fd = s->wake_fd = s->epoll_fd = -1;
@@ -459,7 +460,7 @@ socket_stop(struct eng_control *c)
 {
 	struct eng_socket *s = c->socket;
 
-	if (!s)
+	if (s == NULL)
 		return;
 	c->socket = NULL;
 	__atomic_store_n(&s->stop, true, __ATOMIC_RELEASE);

@@ -134,7 +134,7 @@ socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *
 	*nfds = 0;
 	if (n <= 0)
 		return n < 0 ? -errno : 0;
-	for (cm = CMSG_FIRSTHDR(&h); cm; cm = CMSG_NXTHDR(&h, cm)) {
+	for (cm = CMSG_FIRSTHDR(&h); cm != NULL; cm = CMSG_NXTHDR(&h, cm)) {
 		unsigned here = (unsigned)((cm->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 
 		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)

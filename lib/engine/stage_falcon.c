@@ -235,7 +235,8 @@ falcon_drop(const struct eng_dmsg *m)
 
 	if (type == ENG_E_OPEN)
 		free((struct eng_falcon_start *)(uintptr_t)m->u);
-	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) && buf_of(m))
+	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) &&
+		buf_of(m) != NULL)
 		eng_fbuf_free(buf_of(m));
 }
 

@@ -25,7 +25,7 @@ sub_dict(struct rte_tel_data *d, const char *name)
 {
 	struct rte_tel_data *sub = rte_tel_data_alloc();
 
-	if (!sub)
+	if (sub == NULL)
 		return NULL;
 	rte_tel_data_start_dict(sub);
 	if (rte_tel_data_add_dict_container(d, name, sub, 0) == 0)
@@ -80,11 +80,11 @@ one_counter(void *arg, const char *layer, const char *name, enum sk_severity sev
 {
 	struct layers *l = arg;
 
-	if (!l->layer || strcmp(l->layer, layer) != 0) {
+	if (l->layer == NULL || strcmp(l->layer, layer) != 0) {
 		l->layer = layer;
 		l->sub = sub_dict(l->top, layer);
 	}
-	if (l->sub)
+	if (l->sub != NULL)
 		rte_tel_data_add_dict_u64(l->sub, name, value);
 }
 
@@ -104,7 +104,7 @@ static int
 clients(struct eng *e, const char *params, struct rte_tel_data *d)
 {
 	struct ctl_client_view *v = calloc(MAX_LISTED, sizeof(*v));
-	int n = v ? ctl_query_clients(e->control, v, MAX_LISTED) : 0;
+	int n = v != NULL ? ctl_query_clients(e->control, v, MAX_LISTED) : 0;
 
 	rte_tel_data_start_dict(d);
 	for (int i = 0; i < n; i++) {
@@ -113,7 +113,7 @@ clients(struct eng *e, const char *params, struct rte_tel_data *d)
 
 		snprintf(name, sizeof(name), "%u", v[i].client);
 		sub = sub_dict(d, name);
-		if (!sub)
+		if (sub == NULL)
 			break;
 		rte_tel_data_add_dict_string(sub, "name", v[i].name);
 		rte_tel_data_add_dict_string(sub, "attached", v[i].flat ? "flat" : "socket");
@@ -141,7 +141,7 @@ static int
 qps(struct eng *e, const char *params, struct rte_tel_data *d)
 {
 	struct eng_qp_view *v = calloc(MAX_LISTED, sizeof(*v));
-	int n = v ? eng_control_qps(e->control, v, MAX_LISTED) : 0;
+	int n = v != NULL ? eng_control_qps(e->control, v, MAX_LISTED) : 0;
 
 	rte_tel_data_start_array(d, RTE_TEL_INT_VAL);
 	for (int i = 0; i < n; i++)
@@ -189,14 +189,14 @@ static int
 qp(struct eng *e, const char *params, struct rte_tel_data *d)
 {
 	char *end = NULL;
-	unsigned long qpn = params ? strtoul(params, &end, 0) : 0;
+	unsigned long qpn = params != NULL ? strtoul(params, &end, 0) : 0;
 	struct eng_qp_view *v;
 	int n, i;
 
-	if (!params || end == params || *end != '\0')
+	if (params == NULL || end == params || *end != '\0')
 		return -EINVAL;
 	v = calloc(MAX_QPS, sizeof(*v));
-	n = v ? eng_control_qps(e->control, v, MAX_QPS) : 0;
+	n = v != NULL ? eng_control_qps(e->control, v, MAX_QPS) : 0;
 	for (i = 0; i < n && v[i].qpn != qpn; i++)
 		;
 	if (i < n)
@@ -210,14 +210,14 @@ qp(struct eng *e, const char *params, struct rte_tel_data *d)
 static int
 neighbors(struct eng *e, const char *params, struct rte_tel_data *d)
 {
-	unsigned long transport = params ? strtoul(params, NULL, 0) : 0;
+	unsigned long transport = params != NULL ? strtoul(params, NULL, 0) : 0;
 	struct net_neighbor_view *v;
 	int n;
 
 	if (transport >= e->cfg.ntransports)
 		return -EINVAL;
 	v = calloc(MAX_LISTED, sizeof(*v));
-	n = v ? eng_control_neighbors(e->control, (unsigned)transport, v, MAX_LISTED) : 0;
+	n = v != NULL ? eng_control_neighbors(e->control, (unsigned)transport, v, MAX_LISTED) : 0;
 	rte_tel_data_start_dict(d);
 	for (int i = 0; i < n; i++) {
 		char text[SK_ADDR_STRLEN];
@@ -225,7 +225,7 @@ neighbors(struct eng *e, const char *params, struct rte_tel_data *d)
 
 		snprintf(text, sizeof(text), "%d", i);
 		sub = sub_dict(d, text);
-		if (!sub)
+		if (sub == NULL)
 			break;
 		rte_tel_data_add_dict_string(sub, "address", sk_addr_str(&v[i].addr, text));
 		rte_ether_format_addr(text, sizeof(text), (const struct rte_ether_addr *)v[i].mac);
@@ -252,7 +252,7 @@ ports(struct eng *e, const char *params, struct rte_tel_data *d)
 
 		snprintf(name, sizeof(name), "%u", e->ports[i].id);
 		sub = sub_dict(d, name);
-		if (!sub || rte_eth_stats_get(e->ports[i].id, &st) != 0)
+		if (sub == NULL || rte_eth_stats_get(e->ports[i].id, &st) != 0)
 			break;
 		rte_tel_data_add_dict_u64(sub, "mtu", e->ports[i].mtu);
 		rte_tel_data_add_dict_u64(sub, "rx_packets", st.ipackets);
@@ -278,7 +278,7 @@ loops(struct eng *e, const char *params, struct rte_tel_data *d)
 
 		snprintf(name, sizeof(name), "%u", i);
 		sub = sub_dict(d, name);
-		if (!sub)
+		if (sub == NULL)
 			break;
 		eng_loop_stats(e, i, &st);
 		rte_tel_data_add_dict_u64(sub, "turns", st.turns);
@@ -314,7 +314,7 @@ on_command(const char *cmd, const char *params, struct rte_tel_data *d)
 	struct eng *e = telemetry_hold();
 	int rc = -ENOENT;
 
-	if (!e)
+	if (e == NULL)
 		return -ENODEV;
 	for (unsigned i = 0; i < SK_ARRAY_LEN(commands); i++)
 		if (strcmp(commands[i].cmd, cmd) == 0)

@@ -13,7 +13,7 @@ void
 telemetry_remember(struct eng *e)
 {
 	pthread_mutex_lock(&lock);
-	if (!instance)
+	if (instance == NULL)
 		instance = e;
 	pthread_mutex_unlock(&lock);
 }
@@ -34,7 +34,7 @@ telemetry_hold(void)
 
 	pthread_mutex_lock(&lock);
 	e = instance;
-	if (!e)
+	if (e == NULL)
 		pthread_mutex_unlock(&lock);
 	return e;
 }

@@ -59,7 +59,7 @@ pdl_cc_init(struct fa_conn *c)
 	struct pdl_conn *d = &c->pdl;
 	const struct fa_algorithm *a;
 
-	if (!c->params.algorithm)
+	if (c->params.algorithm == NULL)
 		c->params.algorithm = &fa_swift;
 	a = algorithm(c);
 	for (unsigned i = 0; i < d->flows; i++) {

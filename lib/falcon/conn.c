@@ -20,11 +20,11 @@ conn_alloc(struct fa_stack *s)
 {
 	struct fa_conn *c = TAILQ_FIRST(&s->free);
 
-	if (c)
+	if (c != NULL)
 		TAILQ_REMOVE(&s->free, c, link);
 	else if (s->pool_fresh < s->cfg.max_conns)
 		c = &s->pool[s->pool_fresh++];
-	if (c)
+	if (c != NULL)
 		memset(c, 0, sizeof(*c));
 	return c;
 }
@@ -38,7 +38,7 @@ fa_conn_create(struct fa_stack *s, uint64_t now, const struct fa_params *p, stru
 	if (!params_ok(p))
 		return -EINVAL;
 	c = conn_alloc(s);
-	if (!c)
+	if (c == NULL)
 		return -ENOBUFS;
 	c->s = s;
 	c->params = *p;

@@ -62,7 +62,7 @@ fa_count(struct fa_stack *s, enum fa_reason r)
 static inline void
 fa_buf_free(struct fa_stack *s, struct fa_buf *b)
 {
-	if (b)
+	if (b != NULL)
 		s->ops.buf_free(s->ctx, b);
 }
 

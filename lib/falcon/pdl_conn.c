@@ -76,7 +76,7 @@ empty_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, enum fa_completi
 {
 	struct fa_pkt *p, *next;
 
-	for (p = f->head; p; p = next) {
+	for (p = f->head; p != NULL; p = next) {
 		next = p->next;
 		give_back(c, now, p, how);
 	}

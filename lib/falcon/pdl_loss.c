@@ -194,9 +194,9 @@ pdl_tlp(struct fa_conn *c, uint64_t now)
 
 	if (r->lost_count || w->lost_count)
 		return; /* what is lost is a probe, too, once it may go out */
-	if (pull && (!p || (pdl_is_request(p) && pdl_before(pull->rsn, p->rsn))))
+	if (pull != NULL && (p == NULL || (pdl_is_request(p) && pdl_before(pull->rsn, p->rsn))))
 		p = pull;
-	if (!p)
+	if (p == NULL)
 		return;
 	c->pdl.tlp_out = true;
 	pdl_txw_lost(&c->pdl.tx[pdl_window_of(p)], p, PKT_PROBE);

@@ -97,9 +97,9 @@ pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 static void
 remember(struct pdl_rx *rx, uint32_t psn, uint8_t code, uint8_t ulp_code)
 {
-	if (!rx->refusal)
+	if (rx->refusal == NULL)
 		rx->refusal = calloc(FA_DATA_WINDOW, sizeof(*rx->refusal));
-	if (!rx->refusal)
+	if (rx->refusal == NULL)
 		return;
 	pdl_bit_set(rx->refused, FA_DATA_WINDOW, psn);
 	rx->refusal[psn % FA_DATA_WINDOW][0] = code;
@@ -297,7 +297,7 @@ reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		bad = FA_PROTOCOL;
 	else if (h->function != c->params.function)
 		bad = FA_FUNCTION;
-	else if (in->payload && in->payload->len > c->params.mtu)
+	else if (in->payload != NULL && in->payload->len > c->params.mtu)
 		bad = FA_LENGTH;
 	else if (type != FALCON_PULL_REQUEST && type != FALCON_PULL_DATA &&
 		 type != FALCON_PUSH_DATA)

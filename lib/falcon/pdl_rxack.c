@@ -192,12 +192,12 @@ nacks(struct fa_stack *s, unsigned budget)
 	while (ps->nack_count && sent < budget) {
 		const struct pdl_nack *n = &ps->nack[ps->nack_head];
 
-		if (n->c && !n->c->dead) {
+		if (n->c != NULL && !n->c->dead) {
 			if (send_nack(n))
 				break;
 			sent++;
 		}
-		if (n->c)
+		if (n->c != NULL)
 			n->c->pdl.nacks--;
 		ps->nack_head = (ps->nack_head + 1) % PDL_NACKS;
 		ps->nack_count--;
@@ -211,7 +211,7 @@ pdl_rxack_poll(struct fa_stack *s, unsigned budget)
 	unsigned n = nacks(s, budget), full = 0;
 	struct fa_conn *c;
 
-	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.acks))) {
+	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.acks)) != NULL) {
 		bool again = send_acks(c, &n) == -EAGAIN;
 
 		TAILQ_REMOVE(&s->pdl.acks, c, pdl.ack_link);

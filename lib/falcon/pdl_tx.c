@@ -56,7 +56,7 @@ fifo_take(struct pdl_conn *d, struct fa_pkt *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
-	if (!*at)
+	if (*at == NULL)
 		f->tail = at;
 	d->queued--;
 }
@@ -124,19 +124,19 @@ static struct fa_pkt *
 choose(struct fa_conn *c, const struct candidates *k, bool again)
 {
 	struct pdl_conn *d = &c->pdl;
-	bool pull = k->pull && gate(d, k->pull, again);
-	bool push = k->push && gate(d, k->push, again);
-	bool data = k->data && gate(d, k->data, again);
+	bool pull = k->pull != NULL && gate(d, k->pull, again);
+	bool push = k->push != NULL && gate(d, k->push, again);
+	bool data = k->data != NULL && gate(d, k->data, again);
 	struct fa_pkt *req;
 
-	if (k->pull && k->push && (c->params.ordered || (pull && push))) {
+	if (k->pull != NULL && k->push != NULL && (c->params.ordered || (pull && push))) {
 		bool pull_first = pdl_before(k->pull->rsn, k->push->rsn);
 
 		pull &= pull_first;
 		push &= !pull_first;
 	}
 	req = pull ? k->pull : push ? k->push : NULL;
-	if (!req || !data)
+	if (req == NULL || !data)
 		return data ? k->data : req;
 	if (again && push)
 		return pdl_before(k->push->psn, k->data->psn) ? k->push : k->data;
@@ -148,16 +148,16 @@ choose(struct fa_conn *c, const struct candidates *k, bool again)
 static void
 lost_data(const struct pdl_txw *w, struct candidates *k)
 {
-	for (uint32_t psn = w->base; !k->push || !k->data; psn++) {
+	for (uint32_t psn = w->base; k->push == NULL || k->data == NULL; psn++) {
 		struct fa_pkt *p;
 
 		if (!pdl_txw_find(w, &psn, PDL_LOST))
 			return;
 		p = pdl_txw_get(w, psn);
 		if (!pdl_is_request(p))
-			k->data = k->data ? k->data : p;
+			k->data = k->data != NULL ? k->data : p;
 		else
-			k->push = k->push ? k->push : p;
+			k->push = k->push != NULL ? k->push : p;
 	}
 }
 
@@ -304,9 +304,9 @@ static void
 line_moves(struct pdl_conn *d, uint64_t now, struct fa_pkt *p)
 {
 	p->since = now;
-	if (d->pushes.head)
+	if (d->pushes.head != NULL)
 		d->pushes.head->since = now;
-	if (d->pulls.head)
+	if (d->pulls.head != NULL)
 		d->pulls.head->since = now;
 }
 
@@ -383,11 +383,11 @@ next_packet(struct fa_conn *c, bool *again)
 	*again = d->tx[PDL_REQUEST].lost_count || d->tx[PDL_DATA].lost_count;
 	if (*again) {
 		p = choose_lost(c);
-		if (p)
+		if (p != NULL)
 			return p;
 		*again = false;
 	}
-	if (fresh.push && !fresh.pull && !fresh.data)
+	if (fresh.push != NULL && fresh.pull == NULL && fresh.data == NULL)
 		return gate(d, fresh.push, false) ? fresh.push : NULL;
 	return choose(c, &fresh, false);
 }
@@ -402,7 +402,7 @@ send_one(struct fa_conn *c, uint64_t now)
 	struct fa_pkt *p = next_packet(c, &again);
 	int flow;
 
-	if (!p)
+	if (p == NULL)
 		return TX_NOTHING;
 	flow = flow_for(d, p, now, again, &until);
 	if (flow < 0) {
@@ -438,7 +438,7 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 	unsigned n = 0, full = 0, sent_now;
 	int rc;
 
-	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.tx)) && c != first_full) {
+	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.tx)) != NULL && c != first_full) {
 		sent_now = turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
 		n += sent_now;
 		TAILQ_REMOVE(&s->pdl.tx, c, pdl.tx_link);
@@ -452,7 +452,7 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 		if (rc == -EAGAIN && sent_now)
 			served = c;
 	}
-	if (served && served->pdl.on_tx) { /* who filled the port is the last next time */
+	if (served != NULL && served->pdl.on_tx) { /* who filled the port is the last next time */
 		TAILQ_REMOVE(&s->pdl.tx, served, pdl.tx_link);
 		TAILQ_INSERT_TAIL(&s->pdl.tx, served, pdl.tx_link);
 	}

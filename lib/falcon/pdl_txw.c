@@ -21,7 +21,7 @@ ring_get(struct fa_stack *s, unsigned class)
 {
 	struct pdl_ring_block *b = s->pdl.rings[class];
 
-	if (!b)
+	if (b == NULL)
 		return malloc(((size_t)PDL_RING_MIN << class) * sizeof(struct fa_pkt *));
 	s->pdl.rings[class] = b->next;
 	return (struct fa_pkt **)b;
@@ -42,7 +42,7 @@ void
 pdl_rings_free(struct fa_stack *s)
 {
 	for (unsigned i = 0; i < PDL_RING_CLASSES; i++) {
-		while (s->pdl.rings[i]) {
+		while (s->pdl.rings[i] != NULL) {
 			struct pdl_ring_block *b = s->pdl.rings[i];
 
 			s->pdl.rings[i] = b->next;
@@ -54,12 +54,12 @@ pdl_rings_free(struct fa_stack *s)
 static bool
 grow(struct fa_stack *s, struct pdl_txw *w)
 {
-	uint32_t room = w->ring ? (w->ring_mask + 1u) * 2 : PDL_RING_MIN;
+	uint32_t room = w->ring != NULL ? (w->ring_mask + 1u) * 2 : PDL_RING_MIN;
 	struct fa_pkt **ring = ring_get(s, (unsigned)__builtin_ctz(room / PDL_RING_MIN));
 
-	if (!ring)
+	if (ring == NULL)
 		return false;
-	if (w->ring) {
+	if (w->ring != NULL) {
 		for (uint32_t psn = w->base; psn != w->next; psn++)
 			ring[psn & (room - 1)] = pdl_txw_get(w, psn);
 		ring_put(s, w);
@@ -72,7 +72,7 @@ grow(struct fa_stack *s, struct pdl_txw *w)
 bool
 pdl_txw_reserve(struct fa_stack *s, struct pdl_txw *w)
 {
-	if (w->ring && w->next - w->base <= w->ring_mask)
+	if (w->ring != NULL && w->next - w->base <= w->ring_mask)
 		return true;
 	return grow(s, w);
 }
@@ -135,7 +135,7 @@ pdl_txw_rebase(struct fa_stack *s, struct pdl_txw *w, uint32_t base)
 	w->base = base;
 	if (pdl_before(w->highest, base - 1))
 		w->highest = base - 1;
-	if (w->base == w->next && w->ring)
+	if (w->base == w->next && w->ring != NULL)
 		ring_put(s, w);
 }
 

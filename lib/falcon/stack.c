@@ -47,7 +47,7 @@ fa_stack_create(const struct fa_config *cfg, const struct fa_ops *ops, void *ctx
 	if (!config_ok(cfg))
 		return NULL;
 	s = sk_mem_alloc(sizeof(*s));
-	if (!s)
+	if (s == NULL)
 		return NULL;
 	s->cfg = *cfg;
 	s->ops = *ops;
@@ -58,7 +58,7 @@ fa_stack_create(const struct fa_config *cfg, const struct fa_ops *ops, void *ctx
 	sk_wheel_init(&s->wheel, 0);
 	pdl_stack_init(s);
 	s->pool = sk_mem_alloc(cfg->max_conns * sizeof(*s->pool));
-	if (!s->pool || tl_stack_init(s, now)) {
+	if (s->pool == NULL || tl_stack_init(s, now)) {
 		sk_mem_free(s->pool, cfg->max_conns * sizeof(*s->pool));
 		sk_mem_free(s, sizeof(*s));
 		return NULL;
@@ -115,7 +115,7 @@ bury(struct fa_stack *s, uint64_t now)
 {
 	struct fa_conn *c;
 
-	for (unsigned n = 0; n < FAILS_PER_POLL && (c = TAILQ_FIRST(&s->failed)); n++) {
+	for (unsigned n = 0; n < FAILS_PER_POLL && (c = TAILQ_FIRST(&s->failed)) != NULL; n++) {
 		TAILQ_REMOVE(&s->failed, c, link);
 		c->failing = false;
 		pdl_conn_fini(c, now, c->fail_code);

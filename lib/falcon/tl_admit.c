@@ -54,7 +54,7 @@ enter(struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn
 	struct tl_txn *t =
 		admit(c, cells, head_of_line(c, rsn)) ? tl_net_alloc(c, type, cells) : NULL;
 
-	if (!t) {
+	if (t == NULL) {
 		fa_count(s, FA_NO_RESOURCE);
 		return NULL;
 	}
@@ -64,7 +64,7 @@ enter(struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn
 	tl_insert(&s->tl.requests, t);
 	if (c->params.ordered) {
 		tl->held++;
-		if (rsn != tl->rx_rsn && !tl->head && tl->gap_since == 0) {
+		if (rsn != tl->rx_rsn && tl->head == NULL && tl->gap_since == 0) {
 			tl->gap_since = now;
 			tl_watch(c, now);
 		}
@@ -102,7 +102,7 @@ rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct 
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
 	bool push = h->type == FALCON_PUSH_DATA;
-	uint32_t len = payload ? payload->len : 0;
+	uint32_t len = payload != NULL ? payload->len : 0;
 	struct tl_txn *t;
 
 	if (!lengths_ok(c, h, len)) {
@@ -110,14 +110,14 @@ rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct 
 		return TL_DROPPED;
 	}
 	t = tl_find(&s->tl.requests, c, h->rsn);
-	if (t)
+	if (t != NULL)
 		return came_again(t, now, h, payload, again);
 	if (c->params.ordered && h->rsn - tl->rx_rsn >= TL_RSN_REACH) {
 		fa_count(s, FA_RSN);
 		return TL_DROPPED;
 	}
 	t = enter(c, now, h->type, TL_HELD, h->rsn, push ? tl_cells(len, s->cfg.pools.rx_cell) : 1);
-	if (!t)
+	if (t == NULL)
 		return TL_REFUSED;
 	t->psn = h->psn;
 	t->pkt.request_len = h->request_len;
@@ -148,7 +148,7 @@ resynced_pull_data(struct fa_conn *c, uint32_t rsn)
 {
 	struct tl_txn *t = tl_find(&c->s->tl.pulls, c, rsn);
 
-	if (!t) {
+	if (t == NULL) {
 		fa_count(c->s, FA_NO_REQUEST);
 		return TL_DROPPED;
 	}
@@ -165,11 +165,11 @@ tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 	if (h->resync_type == FALCON_PULL_DATA)
 		return resynced_pull_data(c, h->rsn);
 	t = tl_find(&c->s->tl.requests, c, h->rsn);
-	if (t && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
+	if (t != NULL && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
 		tl_pass_over(t, now);
 		return TL_TAKEN;
 	}
-	if (t) {
+	if (t != NULL) {
 		t->no_ack = true;
 		return TL_TAKEN;
 	}
@@ -180,7 +180,7 @@ tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 		return TL_DROPPED;
 	}
 	t = enter(c, now, h->resync_type, TL_PASSED_OVER, h->rsn, 0);
-	if (!t)
+	if (t == NULL)
 		return TL_REFUSED;
 	tl_pass_over(t, now);
 	return TL_TAKEN;

@@ -62,11 +62,11 @@ tl_begin(struct fa_conn *c, uint64_t now, bool pull, uint32_t rsn, struct fa_buf
 {
 	struct fa_stack *s = c->s;
 	const struct fa_pools *p = &s->cfg.pools;
-	uint32_t len = buf ? buf->len : 0;
+	uint32_t len = buf != NULL ? buf->len : 0;
 	struct tl_txn *t = tl_request_alloc(c, pull ? 1 : tl_cells(len, p->tx_cell),
 		pull ? tl_cells(response_len, p->rx_cell) : 0);
 
-	if (!t)
+	if (t == NULL)
 		return false;
 	t->type = t->pkt.type = pull ? FALCON_PULL_REQUEST : FALCON_PUSH_DATA;
 	t->state = pull ? TL_PULL_TX : TL_PUSH_TX;
@@ -101,13 +101,13 @@ start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t r
 		tl_run(c, now);
 		return;
 	}
-	if ((buf && buf->len > c->params.mtu) || response_len > c->params.mtu) {
+	if ((buf != NULL && buf->len > c->params.mtu) || response_len > c->params.mtu) {
 		fa_count(s, FA_LENGTH);
 		fa_buf_free(s, buf);
 		refuse(c, now, rsn, FA_OPERATION_ERROR);
 		return;
 	}
-	if (!tl->wait_head && tl_begin(c, now, pull, rsn, buf, response_len))
+	if (tl->wait_head == NULL && tl_begin(c, now, pull, rsn, buf, response_len))
 		return;
 	fa_count(s, FA_POOL_EMPTY);
 	if (tl_wait(c, pull, rsn, buf, response_len))
@@ -178,14 +178,15 @@ tl_rx_pull_data(
 	struct fa_stack *s = c->s;
 	struct tl_txn *t = tl_find(&s->tl.pulls, c, h->rsn);
 
-	if (t && t->in_pdl)
+	if (t != NULL && t->in_pdl)
 		pdl_implied_ack(c, now, &t->pkt);
-	if (t && payload && payload->len > t->pkt.request_len) { /* section 11; less is right */
+	if (t != NULL && payload != NULL &&
+		payload->len > t->pkt.request_len) { /* section 11; less is right */
 		fa_count(s, FA_LENGTH);
 		tl_initiator_event(t, TL_EV_GIVE_UP, FA_OPERATION_ERROR, 0);
 		return TL_DROPPED;
 	}
-	if (!t || !tl_initiator_event(t, TL_EV_DATA, FA_DONE, 0)) {
+	if (t == NULL || !tl_initiator_event(t, TL_EV_DATA, FA_DONE, 0)) {
 		fa_count(s, FA_NO_REQUEST);
 		return TL_DROPPED;
 	}

@@ -31,11 +31,11 @@ tl_find_head(struct fa_conn *c, uint64_t now)
 	struct tl_txn *t;
 
 	tl->head = NULL;
-	while (tl->held && !tl->head) {
+	while (tl->held && tl->head == NULL) {
 		t = tl_find(&c->s->tl.requests, c, tl->rx_rsn);
-		if (t && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
+		if (t != NULL && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
 			tl->head = t;
-		} else if (t && t->state == TL_PASSED_OVER && tl->out == 0) {
+		} else if (t != NULL && t->state == TL_PASSED_OVER && tl->out == 0) {
 			tl->rx_rsn++;
 			tl_target_finish(t);
 		} else {
@@ -43,7 +43,7 @@ tl_find_head(struct fa_conn *c, uint64_t now)
 		}
 	}
 	/* The clock of a gap starts anew with each that is closed. */
-	tl->gap_since = tl->held && !tl->head ? now : 0;
+	tl->gap_since = tl->held && tl->head == NULL ? now : 0;
 }
 
 bool
@@ -145,7 +145,7 @@ offer_head(struct fa_conn *c, uint64_t now)
 	if (!tl->busy) {
 		if (!tl->held)
 			tl->gap_since = 0;
-		else if (!tl->head && tl->rnr == TL_RNR_NONE)
+		else if (tl->head == NULL && tl->rnr == TL_RNR_NONE)
 			tl_find_head(c, now);
 		return;
 	}
@@ -164,9 +164,9 @@ run_ordered(struct fa_conn *c, uint64_t now)
 
 	while (!tl->busy) {
 		t = TAILQ_FIRST(&tl->reqs);
-		if (t && t->state == TL_READY)
+		if (t != NULL && t->state == TL_READY)
 			complete(c, t);
-		else if (tl->head &&
+		else if (tl->head != NULL &&
 			 (tl->rnr == TL_RNR_NONE || (tl->rnr == TL_RNR_WAIT && tl->offer)))
 			offer_head(c, now);
 		else

@@ -26,7 +26,7 @@ objects_init(struct tl_objects *o, uint64_t count)
 		return -EINVAL;
 	o->count = (uint32_t)count;
 	o->array = sk_mem_alloc(count * sizeof(*o->array));
-	return o->array ? 0 : -ENOMEM;
+	return o->array != NULL ? 0 : -ENOMEM;
 }
 
 static struct tl_txn *
@@ -34,7 +34,7 @@ object_get(struct tl_objects *o, struct fa_conn *c)
 {
 	struct tl_txn *t = o->free;
 
-	if (t)
+	if (t != NULL)
 		o->free = t->hash_next;
 	else if (o->fresh < o->count)
 		t = &o->array[o->fresh++];
@@ -98,9 +98,9 @@ tl_pools_fini(struct fa_stack *s)
 {
 	struct tl_stack *tl = &s->tl;
 
-	if (tl->reqs.array)
+	if (tl->reqs.array != NULL)
 		sk_mem_free(tl->reqs.array, (size_t)tl->reqs.count * sizeof(struct tl_txn));
-	if (tl->ins.array)
+	if (tl->ins.array != NULL)
 		sk_mem_free(tl->ins.array, (size_t)tl->ins.count * sizeof(struct tl_txn));
 	tl->reqs.array = tl->ins.array = NULL;
 	tl_table_fini(&tl->pulls);
@@ -119,7 +119,7 @@ tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells)
 		!has(&tl->tx_buf_req, tx_cells) || !has(&tl->rx_buf_ulp, rx_cells))
 		return NULL;
 	t = object_get(&tl->reqs, c);
-	if (!t)
+	if (t == NULL)
 		return NULL;
 	tl->tx_pkt_req.used++;
 	tl->rx_pkt_ulp.used++;
@@ -257,7 +257,7 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 	if (pull && !has(&s->tl.pulls_in, 1))
 		return NULL;
 	t = object_get(&s->tl.ins, c);
-	if (!t)
+	if (t == NULL)
 		return NULL;
 	s->tl.pulls_in.used += pull;
 	s->tl.rx_pkt_net.used++;

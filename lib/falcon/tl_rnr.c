@@ -61,9 +61,9 @@ queue_by_due(struct fa_conn *c, struct tl_txn *t)
 	struct tl_conn *tl = &c->tl;
 	struct tl_txn *before = TAILQ_LAST(&tl->refused, tl_list);
 
-	while (before && before->due > t->due)
+	while (before != NULL && before->due > t->due)
 		before = TAILQ_PREV(before, tl_list, queue);
-	if (before)
+	if (before != NULL)
 		TAILQ_INSERT_AFTER(&tl->refused, before, t, queue);
 	else
 		TAILQ_INSERT_HEAD(&tl->refused, t, queue);
@@ -150,7 +150,7 @@ tl_rnr_due(struct fa_conn *c, uint64_t now)
 
 	tl->rnr_at = SK_NEVER;
 	if (c->params.ordered) {
-		tl->offer = tl->rnr == TL_RNR_WAIT && tl->head;
+		tl->offer = tl->rnr == TL_RNR_WAIT && tl->head != NULL;
 		return;
 	}
 	while ((t = TAILQ_FIRST(&tl->refused)) != NULL && t->due <= now) {
@@ -158,7 +158,7 @@ tl_rnr_due(struct fa_conn *c, uint64_t now)
 		t->state = TL_HELD;
 		tl_ready(t);
 	}
-	if (t)
+	if (t != NULL)
 		tl->rnr_at = t->due;
 }
 
@@ -175,7 +175,7 @@ tl_rnr_evict(struct fa_stack *s)
 {
 	struct tl_txn *t = TAILQ_LAST(&s->tl.evictable, tl_list);
 
-	if (!t)
+	if (t == NULL)
 		return false;
 	fa_count(s, FA_EVICTED);
 	tl_target_finish(t);

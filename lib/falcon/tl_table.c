@@ -29,13 +29,13 @@ tl_table_init(struct tl_table *t, uint32_t entries, uint64_t seed)
 		;
 	t->key = mix(seed + 1) | 1;
 	t->bucket = sk_mem_alloc(sizeof(*t->bucket) << t->bits);
-	return t->bucket ? 0 : -ENOMEM;
+	return t->bucket != NULL ? 0 : -ENOMEM;
 }
 
 void
 tl_table_fini(struct tl_table *t)
 {
-	if (t->bucket)
+	if (t->bucket != NULL)
 		sk_mem_free(t->bucket, sizeof(*t->bucket) << t->bits);
 	t->bucket = NULL;
 }
@@ -54,7 +54,7 @@ tl_find(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 {
 	struct tl_txn *t = *bucket_of(table, c, rsn);
 
-	while (t && (t->pkt.rsn != rsn || t->c != c))
+	while (t != NULL && (t->pkt.rsn != rsn || t->c != c))
 		t = t->hash_next;
 	return t;
 }

@@ -140,7 +140,7 @@ fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 	struct tl_conn *tl = &c->tl;
 	struct tl_txn *t = tl_find(&s->tl.requests, c, o->rsn);
 
-	if (c->dead || !t || t->state != TL_ULP_TX || o->verdict > FA_WRONG_CID) {
+	if (c->dead || t == NULL || t->state != TL_ULP_TX || o->verdict > FA_WRONG_CID) {
 		if (!c->dead)
 			fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, o->buf);
@@ -159,7 +159,7 @@ fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 		tl_rnr_over(t, now);
 	}
 	(t->type == FALCON_PUSH_DATA ? push_verdicts : pull_verdicts)[o->verdict](t, now, o);
-	if (tl->held && !tl->head && tl->rnr == TL_RNR_NONE)
+	if (tl->held && tl->head == NULL && tl->rnr == TL_RNR_NONE)
 		tl_find_head(c, now);
 	tl_run(c, now);
 }
@@ -172,7 +172,7 @@ send_data(struct tl_txn *t, uint64_t now)
 	struct fa_conn *c = t->c;
 	struct fa_stack *s = c->s;
 
-	if (!tl_pull_to_data(s, t, t->buf ? t->buf->len : 0))
+	if (!tl_pull_to_data(s, t, t->buf != NULL ? t->buf->len : 0))
 		return false;
 	tl_remove(&s->tl.requests, t);
 	TAILQ_REMOVE(&c->tl.ins, t, link);
@@ -207,7 +207,7 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 	struct fa_stack *s = c->s;
 	struct tl_txn *t = tl_find(&s->tl.requests, c, rsn);
 
-	if (c->dead || !t || t->state != TL_PULL_TAKEN) {
+	if (c->dead || t == NULL || t->state != TL_PULL_TAKEN) {
 		if (!c->dead)
 			fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, buf);
@@ -215,7 +215,7 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 	}
 	/* A request may ask the ULP for more than it announced to Falcon: no bytes say that it
 	 * failed, and the pull does not stay here. */
-	if (buf && buf->len > t->pkt.request_len) {
+	if (buf != NULL && buf->len > t->pkt.request_len) {
 		fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, buf);
 		buf = NULL;

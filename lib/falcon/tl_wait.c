@@ -12,13 +12,13 @@ tl_wait(struct fa_conn *c, bool pull, uint32_t rsn, struct fa_buf *buf, uint32_t
 {
 	struct tl_conn *tl = &c->tl;
 
-	if (!buf || tl->wait_count >= c->s->cfg.conn_waiting)
+	if (buf == NULL || tl->wait_count >= c->s->cfg.conn_waiting)
 		return false;
 	buf->next = NULL;
 	buf->wait_rsn = rsn;
 	buf->wait_response_len = response_len;
 	buf->wait_pull = pull;
-	if (!tl->wait_head) {
+	if (tl->wait_head == NULL) {
 		tl->wait_tail = &tl->wait_head;
 		TAILQ_INSERT_TAIL(&c->s->tl.waiting, c, tl.wait_link);
 		tl->wait_listed = true;
@@ -46,7 +46,7 @@ take_first(struct fa_conn *c)
 	tl->wait_head = b->next;
 	tl->wait_count--;
 	b->next = NULL;
-	if (!tl->wait_head)
+	if (tl->wait_head == NULL)
 		unlist(c);
 	return b;
 }
@@ -78,7 +78,7 @@ tl_wait_complete(struct fa_conn *c, enum fa_completion code)
 {
 	struct fa_delivery d = {.type = FA_COMPLETION, .completion = code};
 
-	while (c->tl.wait_head && !c->tl.busy) {
+	while (c->tl.wait_head != NULL && !c->tl.busy) {
 		d.rsn = c->tl.wait_head->wait_rsn;
 		if (tl_deliver(c, &d))
 			fa_buf_free(c->s, take_first(c));
@@ -88,6 +88,6 @@ tl_wait_complete(struct fa_conn *c, enum fa_completion code)
 void
 tl_wait_drop(struct fa_conn *c)
 {
-	while (c->tl.wait_head)
+	while (c->tl.wait_head != NULL)
 		fa_buf_free(c->s, take_first(c));
 }

@@ -15,7 +15,7 @@ iw_op_take(struct iw_stage *st)
 {
 	struct iw_op *op = st->spare;
 
-	if (!op)
+	if (op == NULL)
 		return malloc(sizeof(*op));
 	st->spare = NULL;
 	return op;
@@ -24,7 +24,7 @@ iw_op_take(struct iw_stage *st)
 void
 iw_op_release(struct iw_stage *st, struct iw_op *op)
 {
-	if (!st->spare)
+	if (st->spare == NULL)
 		st->spare = op;
 	else
 		free(op);
@@ -35,7 +35,7 @@ iw_qp_create(struct iw_stage *st, struct rd_qp *qp)
 {
 	struct iw_qp *q = calloc(1, sizeof(*q));
 
-	if (!q)
+	if (q == NULL)
 		return NULL;
 	q->st = st;
 	q->rd = qp;
@@ -51,7 +51,7 @@ buffers_drop(struct iw_qp *q)
 {
 	struct iw_stage *st = q->st;
 
-	if (q->rec)
+	if (q->rec != NULL)
 		st->ops.rec_put(st->ctx, q->rec);
 	q->rec = NULL;
 	mpa_rx_clear(&q->mrx);
@@ -189,7 +189,7 @@ iw_peer_fin(struct iw_qp *q, uint64_t now)
 	q->phase = IW_PHASE_DRAIN;
 	q->drain_left = 0;
 	q->peer_fin = true;
-	if (!q->rec && q->midst == IW_MIDST_NONE)
+	if (q->rec == NULL && q->midst == IW_MIDST_NONE)
 		iw_close_once(q, IW_CLOSE_ORDERLY);
 }
 

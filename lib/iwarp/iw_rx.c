@@ -39,7 +39,7 @@ iw_place(
 	uint8_t tail[8];
 	uint32_t last = SK_MIN(len, (uint32_t)sizeof(tail));
 
-	if (f->flat) {
+	if (f->flat != NULL) {
 		rd_mr_write(mr, addr, f->flat + off, len);
 		return;
 	}
@@ -70,7 +70,7 @@ segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, uint32_t
 		return IW_DDP_U_QN;
 	if (d.rv != 1)
 		return IW_RDMAP_VERSION;
-	if (!handlers[d.opcode].rx || handlers[d.opcode].tagged != d.tagged ||
+	if (handlers[d.opcode].rx == NULL || handlers[d.opcode].tagged != d.tagged ||
 		handlers[d.opcode].qn != d.qn)
 		return IW_RDMAP_OPCODE;
 	return handlers[d.opcode].rx(q, f, &d, head);
@@ -84,7 +84,7 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 	const uint8_t *head = f->flat;
 	int reason;
 
-	if (!head) {
+	if (head == NULL) {
 		mpa_fpdu_copy(f, 0, buf, have);
 		head = buf;
 	}
@@ -127,7 +127,7 @@ throw_away(struct iw_qp *q, struct tcp_slice *chain)
 {
 	uint32_t bytes = 0;
 
-	for (const struct tcp_slice *s = chain; s; s = s->next)
+	for (const struct tcp_slice *s = chain; s != NULL; s = s->next)
 		bytes += s->len;
 	iw_count(q, IW_AFTER_TERMINATE);
 	q->st->ops.slice_free(q->st->ctx, chain);

@@ -27,7 +27,7 @@ target_check(const struct iw_qp *q, const struct wire_atomic_request *ar)
 		RD_ACC_REMOTE_ATOMIC, &mr);
 	if (fault != RD_OK)
 		return iw_rdmap_reason(fault);
-	return rd_atomic_word(mr, at) ? IW_NONE : IW_ATOMIC_UNALIGNED;
+	return rd_atomic_word(mr, at) != NULL ? IW_NONE : IW_ATOMIC_UNALIGNED;
 }
 
 int
@@ -102,7 +102,7 @@ iw_rx_atomic_response(
 	if (reason)
 		return reason;
 	wire_atomic_response_parse(&r, head + DDP_UNTAGGED_LEN, RDMAP_ATOMIC_RESPONSE_LEN);
-	if (!e || !(e->flags & IW_SQE_ATOMIC) || r.request_id != q->atomic_due)
+	if (e == NULL || !(e->flags & IW_SQE_ATOMIC) || r.request_id != q->atomic_due)
 		return response_refuse(q, RD_BAD_RESP_ERR, IW_ATOMIC_RESPONSE_BAD);
 	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to,
 		sizeof(r.original), RD_ACC_LOCAL_WRITE, &mr);

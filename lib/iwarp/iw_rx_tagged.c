@@ -69,7 +69,7 @@ iw_rx_read_response(
 	struct rd_mr *mr;
 	int reason;
 
-	if (!e || (e->flags & IW_SQE_ATOMIC))
+	if (e == NULL || (e->flags & IW_SQE_ATOMIC))
 		return IW_READ_RESPONSE_BAD;
 	reason = response_check(e, d, n);
 	if (reason) {

@@ -47,7 +47,7 @@ receive_start(struct iw_qp *q, const struct wire_ddp *d)
 	struct iw_op *op;
 
 	op = iw_op_take(st);
-	if (!op)
+	if (op == NULL)
 		return IW_RDMAP_CATASTROPHIC_STREAM;
 	if (!st->ops.rd.rq_next(st->ctx, q->rd, &op->wr)) {
 		iw_op_release(st, op);
@@ -141,9 +141,9 @@ send_order(struct iw_qp *q, const struct wire_ddp *d)
 
 	if (d->msn != q->recv_msn)
 		return IW_DDP_U_MSN;
-	if (d->mo != (op ? op->done : 0))
+	if (d->mo != (op != NULL ? op->done : 0))
 		return IW_DDP_U_MO;
-	if (op && op->opcode != d->opcode)
+	if (op != NULL && op->opcode != d->opcode)
 		return IW_RDMAP_OPCODE;
 	return IW_NONE;
 }
@@ -170,7 +170,7 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 		q->recv_msn++;
 		return IW_NONE;
 	}
-	if (!q->rx_op) {
+	if (q->rx_op == NULL) {
 		reason = receive_start(q, d);
 		if (reason)
 			return reason;
@@ -190,7 +190,7 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	q->info.bytes_in += n;
 	if (!d->last)
 		return IW_NONE;
-	if (inv && !q->st->ops.rd.invalidate(q->st->ctx, inv))
+	if (inv != NULL && !q->st->ops.rd.invalidate(q->st->ctx, inv))
 		return refuse(q, RD_REM_INV_REQ_ERR, IW_RDMAP_CANNOT_INV);
 	send_done(q, d);
 	return IW_NONE;
@@ -260,7 +260,7 @@ irq_grow(struct iw_irq *irq)
 	uint32_t cap = irq->cap ? 2 * irq->cap : IW_RING_MIN;
 	struct iw_irqe *e = malloc(cap * sizeof(*e));
 
-	if (!e)
+	if (e == NULL)
 		return false;
 	for (uint32_t i = irq->head; i != irq->tail; i++)
 		e[i & (cap - 1)] = irq->e[i & (irq->cap - 1)];

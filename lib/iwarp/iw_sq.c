@@ -23,7 +23,7 @@ sq_grow(struct iw_sq *sq)
 	uint32_t cap = sq->cap ? 2 * sq->cap : IW_RING_MIN;
 	struct iw_sqe *e = malloc(cap * sizeof(*e));
 
-	if (!e)
+	if (e == NULL)
 		return false;
 	for (uint32_t i = sq->head; i != sq->tail; i++)
 		e[i & (cap - 1)] = *sqe_at(sq, i);
@@ -107,7 +107,7 @@ iw_sq_done(struct iw_qp *q, const struct rd_wr *wr, uint32_t bytes)
 	e->total = bytes;
 	e->opcode = wr->opcode;
 	e->flags = IW_SQE_LAST | IW_SQE_SIGNALED;
-	if (!q->rec)
+	if (q->rec == NULL)
 		iw_sq_sent(q);
 }
 
@@ -185,7 +185,7 @@ iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status)
 			i++;
 		q->bad_read = i;
 		q->bad_status = status;
-		if (i == q->sq.tail && q->tx_op)
+		if (i == q->sq.tail && q->tx_op != NULL)
 			q->tx_op->status = status;
 		return;
 	}
@@ -236,7 +236,7 @@ iw_sq_flush(struct iw_qp *q)
 	}
 	sq->sent = sq->tail;
 	q->reads_out = 0;
-	if (q->tx_op)
+	if (q->tx_op != NULL)
 		flush_op(q);
 	/* A client that posts while this runs rings again, so one queue's depth is enough. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
@@ -268,12 +268,12 @@ iw_rq_flush(struct iw_qp *q)
 	struct iw_op *op = q->rx_op;
 	struct rd_wr wr;
 
-	if (op) {
+	if (op != NULL) {
 		q->rx_op = NULL;
 		rq_complete_flushed(q, op->wr.wr_id, op->status);
 		iw_op_release(q->st, op);
 	}
-	if (q->rd->srq)
+	if (q->rd->srq != NULL)
 		return;
 	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--)
 		rq_complete_flushed(q, wr.wr_id, RD_WR_FLUSH_ERR);

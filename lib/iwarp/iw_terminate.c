@@ -86,7 +86,7 @@ terminate_build(
 
 	if (r->quote == SILENT)
 		return;
-	if (seg && r->quote != NOTHING)
+	if (seg != NULL && r->quote != NOTHING)
 		quote_segment(&t, r->quote, seg, have, seg_len);
 	q->term_len = (uint8_t)wire_terminate_emit(q->term, &t);
 	q->info.term_layer = t.layer;

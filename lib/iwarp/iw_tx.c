@@ -18,7 +18,7 @@ iw_rec_send(struct iw_qp *q)
 {
 	struct iw_stage *st = q->st;
 
-	if (!q->rec)
+	if (q->rec == NULL)
 		return true;
 	if (q->rec->len == 0)
 		st->ops.rec_put(st->ctx, q->rec);
@@ -34,7 +34,7 @@ iw_rec_room(struct iw_qp *q, uint32_t ulpdu_len)
 {
 	uint32_t need = mpa_fpdu_len(&q->mtx, q->mtx.pos, ulpdu_len);
 
-	if (q->rec) {
+	if (q->rec != NULL) {
 		if (q->rec->len + need <= q->rec_cap)
 			return true;
 		if (!iw_rec_send(q))
@@ -52,7 +52,7 @@ iw_seg_len(const struct iw_qp *q, uint32_t hdr_len, uint64_t left)
 
 	if (left <= most)
 		return (uint32_t)left;
-	if (!q->rec || q->mtx.markers)
+	if (q->rec == NULL || q->mtx.markers)
 		return most;
 	room = q->rec_cap - q->rec->len;
 	if (room < q->rec_cap / 4 || room < FPDU_OVERHEAD + hdr_len)
@@ -148,7 +148,7 @@ iw_tx(struct iw_qp *q, uint64_t now, unsigned budget)
 		return IW_TX_IDLE;
 	}
 	r = work(q, budget);
-	if (q->tx_op)
+	if (q->tx_op != NULL)
 		q->tx_op->checked = false;
 	if (!iw_rec_send(q))
 		return IW_TX_NOBUF;

@@ -114,7 +114,7 @@ iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e)
 		    RD_ACC_REMOTE_ATOMIC, &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);
 	word = rd_atomic_word(mr, at);
-	if (!word)
+	if (word == NULL)
 		return iw_irq_fail(q, e, IW_ATOMIC_UNALIGNED);
 	if (!execute(e, word, &r.original))
 		return iw_irq_fail(q, e, IW_ATOMIC_CONTENDED);

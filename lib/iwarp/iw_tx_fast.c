@@ -92,11 +92,11 @@ iw_tx_fast(struct iw_qp *q, struct iw_op *op)
 		n > q->mulpdu - DDP_UNTAGGED_LEN)
 		return false;
 	src = source(q, wr);
-	if (!src)
+	if (src == NULL)
 		return false;
 	ulpdu_len = (write ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN) + n;
 	len = plain_len(ulpdu_len);
-	if ((!q->rec || q->rec->len + len > q->rec_cap) && !iw_rec_room(q, ulpdu_len))
+	if ((q->rec == NULL || q->rec->len + len > q->rec_cap) && !iw_rec_room(q, ulpdu_len))
 		return false;
 	d.tagged = write;
 	d.last = true;

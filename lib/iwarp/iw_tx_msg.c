@@ -35,7 +35,7 @@ static const struct sq_kind {
 static const struct sq_kind *
 kind_of(const struct rd_wr *wr)
 {
-	if (wr->opcode >= SK_ARRAY_LEN(kinds) || !kinds[wr->opcode].step)
+	if (wr->opcode >= SK_ARRAY_LEN(kinds) || kinds[wr->opcode].step == NULL)
 		return NULL;
 	return &kinds[wr->opcode];
 }
@@ -87,7 +87,7 @@ op_next(struct iw_qp *q)
 		return q->hold || q->reads_out > 0 ? IW_STEP_WAIT : IW_STEP_NOBUF;
 	}
 	op = iw_op_take(st);
-	if (!op)
+	if (op == NULL)
 		return IW_STEP_NOBUF;
 	if (!st->ops.rd.sq_next(st->ctx, q->rd, &op->wr)) {
 		iw_op_release(st, op);
@@ -110,14 +110,14 @@ iw_sq_step(struct iw_qp *q)
 	const struct sq_kind *k;
 	enum rd_status status;
 
-	if (!q->tx_op) {
+	if (q->tx_op == NULL) {
 		enum iw_step s = op_next(q);
 
 		if (s != IW_STEP_DID || iw_tx_fast(q, q->tx_op))
 			return s;
 	}
 	k = kind_of(&q->tx_op->wr);
-	if (!k)
+	if (k == NULL)
 		return iw_refuse(q, q->tx_op, RD_LOC_QP_OP_ERR);
 	if (!q->tx_op->checked) {
 		status = op_check(q, q->tx_op, k);

@@ -31,10 +31,10 @@ mpa_settle_input(
 {
 	r->ird = o->ird;
 	r->ord = o->ord;
-	r->peer_ird = word ? word->ird : MPA_IRD_AUTO;
-	r->peer_ord = word ? word->ord : MPA_IRD_AUTO;
+	r->peer_ird = word != NULL ? word->ird : MPA_IRD_AUTO;
+	r->peer_ord = word != NULL ? word->ord : MPA_IRD_AUTO;
 	/* Without flag A the others are not looked at. */
-	r->peer_to_peer = word && word->a;
+	r->peer_to_peer = word != NULL && word->a;
 	r->peer_send = r->peer_to_peer && word->b;
 	r->peer_write = r->peer_to_peer && word->c;
 	r->peer_read = r->peer_to_peer && word->d;

@@ -257,8 +257,8 @@ sctp_session_input(struct sctp_session *s, const uint8_t *p, size_t len)
 	int err = -sctp_session_parse(&m, p, len);
 
 	if (err == 0)
-		err = takers[s->state][m.function] ? takers[s->state][m.function](s, &m)
-						   : MPA_BAD_STARTUP;
+		err = takers[s->state][m.function] != NULL ? takers[s->state][m.function](s, &m)
+							   : MPA_BAD_STARTUP;
 	if (err != 0 && !over(s)) {
 		s->state = SCTP_SESSION_FAILED;
 		s->why = (enum mpa_reason)err;

@@ -10,7 +10,7 @@ static enum rd_local_result
 acted(const struct rd_ops *ops, void *ctx, struct rd_local *l, bool wait)
 {
 	l->acted = true;
-	l->token = wait && ops->quiesce ? ops->quiesce(ctx) : 0;
+	l->token = wait && ops->quiesce != NULL ? ops->quiesce(ctx) : 0;
 	return l->token ? RD_LOCAL_AGAIN : RD_LOCAL_DONE;
 }
 

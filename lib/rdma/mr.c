@@ -13,7 +13,7 @@ region_check(const struct rd_mr *mr, const struct rd_pd *pd, uint32_t qpn, uint6
 {
 	if (len == 0)
 		return RD_OK;
-	if (!mr || !__atomic_load_n(&mr->valid, __ATOMIC_RELAXED))
+	if (mr == NULL || !__atomic_load_n(&mr->valid, __ATOMIC_RELAXED))
 		return RD_FAULT_STAG;
 	if (mr->pd != pd || (mr->bound_qpn != 0 && mr->bound_qpn != qpn))
 		return RD_FAULT_PD;
@@ -29,7 +29,7 @@ rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn, u
 	struct rd_mr *mr = mr_lookup(t, stag);
 
 	*out = mr;
-	if (mr && mr->window && len > 0)
+	if (mr != NULL && mr->window && len > 0)
 		return mr->pd == pd ? RD_FAULT_ACCESS : RD_FAULT_PD;
 	return region_check(mr, pd, qpn, addr, len, need);
 }
@@ -44,7 +44,7 @@ rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t st
 	*out = mr;
 	if (len == 0)
 		return RD_OK;
-	if (mr && mr->window)
+	if (mr != NULL && mr->window)
 		fault = mw_check((const struct rd_mw *)mr, qp, stag, addr, len, need, out);
 	else
 		fault = region_check(mr, qp->pd, qp->qpn, *addr, len, need);

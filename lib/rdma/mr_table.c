@@ -67,14 +67,14 @@ rd_mr_table_create(uint32_t slots, const struct sk_key *key)
 	if (slots == 0 || slots > 1u << SLOT_BITS || (slots & (slots - 1)))
 		return NULL;
 	t = sk_mem_alloc(sizeof(*t));
-	if (!t)
+	if (t == NULL)
 		return NULL;
 	t->slots = slots;
 	t->key = *key;
 	permutation_init(t);
 	t->slot = sk_mem_alloc(slot_bytes(slots));
 	t->free = sk_mem_alloc(free_bytes(slots));
-	if (!t->slot || !t->free) {
+	if (t->slot == NULL || t->free == NULL) {
 		rd_mr_table_destroy(t);
 		return NULL;
 	}
@@ -87,11 +87,11 @@ rd_mr_table_create(uint32_t slots, const struct sk_key *key)
 void
 rd_mr_table_destroy(struct rd_mr_table *t)
 {
-	if (!t)
+	if (t == NULL)
 		return;
-	if (t->slot)
+	if (t->slot != NULL)
 		sk_mem_free(t->slot, slot_bytes(t->slots));
-	if (t->free)
+	if (t->free != NULL)
 		sk_mem_free(t->free, free_bytes(t->slots));
 	sk_mem_free(t, sizeof(*t));
 }

@@ -138,7 +138,7 @@ region_may(const struct rd_mr *mr, const struct rd_qp *qp, const struct rd_bind 
 {
 	uint32_t need = RD_ACC_MW_BIND;
 
-	if (!mr || mr->window || !GET(mr->valid) || mr->pd != qp->pd)
+	if (mr == NULL || mr->window || !GET(mr->valid) || mr->pd != qp->pd)
 		return false;
 	if (b->access & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC))
 		need |= RD_ACC_LOCAL_WRITE;
@@ -191,7 +191,7 @@ replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, struc
 	before = mw->mr.valid ? mw->region : NULL;
 	grant_write(mw, qp, b, region);
 	change_end(mw);
-	if (!before)
+	if (before == NULL)
 		return RD_BIND_DONE;
 	release(before);
 	return RD_BIND_CHANGED;
@@ -203,7 +203,7 @@ rd_mw_bind(const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_
 	struct rd_mr *mr = mr_in_slot(t, b->stag), *region = NULL;
 	enum rd_bind_result r;
 
-	if (!mr || !mr->window || (GET(mr->stag) ^ b->stag) >> 8 || mr->pd != qp->pd ||
+	if (mr == NULL || !mr->window || (GET(mr->stag) ^ b->stag) >> 8 || mr->pd != qp->pd ||
 		!window_may((struct rd_mw *)mr, b))
 		return RD_BIND_REFUSED;
 	if (b->len > 0) {
@@ -212,7 +212,7 @@ rd_mw_bind(const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_
 			return RD_BIND_REFUSED;
 	}
 	r = replace((struct rd_mw *)mr, qp, b, region);
-	if (region && r != RD_BIND_DONE && r != RD_BIND_CHANGED)
+	if (region != NULL && r != RD_BIND_DONE && r != RD_BIND_CHANGED)
 		release(region);
 	return r;
 }
@@ -226,7 +226,7 @@ rd_invalidate_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_
 	struct rd_mr *mr = mr_lookup(t, stag);
 	uint32_t qpn;
 
-	if (!mr || !GET(mr->valid))
+	if (mr == NULL || !GET(mr->valid))
 		return RD_FAULT_STAG;
 	qpn = GET(mr->bound_qpn);
 	if (mr->pd != qp->pd || (qpn != 0 && qpn != qp->qpn))

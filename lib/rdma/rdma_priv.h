@@ -54,7 +54,7 @@ mr_lookup(const struct rd_mr_table *t, uint32_t stag)
 	struct rd_mr *mr = mr_in_slot(t, stag);
 
 	/* A bind changes a window's key. */
-	return mr && __atomic_load_n(&mr->stag, __ATOMIC_RELAXED) == stag ? mr : NULL;
+	return mr != NULL && __atomic_load_n(&mr->stag, __ATOMIC_RELAXED) == stag ? mr : NULL;
 }
 
 /* Whether `len` bytes, at least one, at `addr` lie between. The address of the last byte must

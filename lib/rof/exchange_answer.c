@@ -120,7 +120,8 @@ struct rofx *
 rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
 	const void *private_data, size_t len, int *err)
 {
-	uint16_t psp = ours->psp & (ROFX_PSP(PSP_NO_CRYPTO) | (cfg->tls ? ROFX_PSP_KEYED : 0));
+	uint16_t psp =
+		ours->psp & (ROFX_PSP(PSP_NO_CRYPTO) | (cfg->tls != NULL ? ROFX_PSP_KEYED : 0));
 	struct rofx *x;
 
 	*err = len > ROFX_PRIVATE_MAX ? -EMSGSIZE : -EINVAL;

@@ -18,7 +18,7 @@ rof_users(struct rof_stage *st, int change)
 		return;
 	free(st->spare_op);
 	st->spare_op = NULL;
-	while (st->spare_recv) {
+	while (st->spare_recv != NULL) {
 		struct rof_recv *r = st->spare_recv;
 
 		st->spare_recv = r->next;
@@ -69,7 +69,7 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 {
 	struct rof_chan *c = rof_params_ok(p) ? calloc(1, sizeof(*c)) : NULL;
 
-	if (!c)
+	if (c == NULL)
 		return NULL;
 	c->st = st;
 	c->user = user;
@@ -98,7 +98,7 @@ datagrams_end(struct rof_chan *c)
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
 		struct rof_txn *t = &c->txns[i & (c->txn_cap - 1)];
 
-		if (t->kind == ROF_TXN_NONE || !t->qp)
+		if (t->kind == ROF_TXN_NONE || t->qp == NULL)
 			continue;
 		rof_count(c->st, ROF_UD_LOST);
 		rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
@@ -115,12 +115,12 @@ rof_chan_destroy(struct rof_chan *c)
 	for (; c->owed_head != c->owed_tail; c->owed_head++) {
 		struct rof_msg *m = &c->owed[c->owed_head & (c->owed_cap - 1)];
 
-		if (m->buf)
+		if (m->buf != NULL)
 			st->ops.buf_put(st->ctx, m->buf);
-		if (m->outcome.buf)
+		if (m->outcome.buf != NULL)
 			st->ops.buf_put(st->ctx, m->outcome.buf);
 	}
-	while (rof_chan_wake(c))
+	while (rof_chan_wake(c) != NULL)
 		;
 	free(c->owed);
 	free(c->txns);
@@ -142,7 +142,7 @@ rof_owed_grow(struct rof_chan *c)
 	uint32_t cap = c->owed_cap ? 2 * c->owed_cap : ROF_OWED_MIN;
 	struct rof_msg *m = malloc(cap * sizeof(*m));
 
-	if (!m)
+	if (m == NULL)
 		return false;
 	for (uint32_t i = c->owed_head; i != c->owed_tail; i++)
 		m[i & (cap - 1)] = c->owed[i & (c->owed_cap - 1)];
@@ -179,7 +179,7 @@ rof_chan_tx(struct rof_chan *c)
 void
 rof_chan_wait(struct rof_chan *c, struct rof_qp *q)
 {
-	if (q->waits_for)
+	if (q->waits_for != NULL)
 		return;
 	q->waits_for = c;
 	q->next_waiting = NULL;
@@ -192,7 +192,7 @@ rof_chan_wake(struct rof_chan *c)
 {
 	struct rof_qp *q = c->waiting;
 
-	if (q)
+	if (q != NULL)
 		rof_chan_unwait(q);
 	return q;
 }
@@ -203,7 +203,7 @@ rof_chan_unwait(struct rof_qp *q)
 	struct rof_chan *c = q->waits_for;
 	struct rof_qp **p;
 
-	if (!c)
+	if (c == NULL)
 		return;
 	for (p = &c->waiting; *p != q; p = &(*p)->next_waiting)
 		;
@@ -225,7 +225,7 @@ rof_txns_grow(struct rof_chan *c)
 	if (cap > ROF_TXNS_MAX)
 		return false;
 	t = malloc(cap * sizeof(*t));
-	if (!t)
+	if (t == NULL)
 		return false;
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++)
 		t[i & (cap - 1)] = c->txns[i & (c->txn_cap - 1)];
@@ -315,9 +315,9 @@ chan_forget(struct rof_chan *c, const struct rof_qp *q)
 void
 rof_forget(struct rof_qp *q)
 {
-	if (q->c)
+	if (q->c != NULL)
 		chan_forget(q->c, q);
-	for (struct rof_chan *c = q->st->datagrams; c && q->transport == ROF_UD;
+	for (struct rof_chan *c = q->st->datagrams; c != NULL && q->transport == ROF_UD;
 		c = c->next_datagrams)
 		chan_forget(c, q);
 }

@@ -32,7 +32,7 @@ static void
 lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
 {
 	c->st->ops.buf_put(c->st->ctx, buf);
-	if (!t->qp)
+	if (t->qp == NULL)
 		return;
 	rof_count(c->st, ROF_UD_LOST);
 	rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
@@ -47,7 +47,7 @@ rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 
 	if (!c->held || p->transport != ROF_UD || !rof_params_ok(p))
 		return false;
-	if (c->txn_cap > 0 && !(txns = calloc(c->txn_cap, sizeof(*txns))))
+	if (c->txn_cap > 0 && (txns = calloc(c->txn_cap, sizeof(*txns))) == NULL)
 		return false;
 	c->held = false;
 	c->p = *p;

@@ -94,7 +94,7 @@ rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n)
 {
 	struct fa_buf *b = st->ops.buf_get(st->ctx, ROF_MAX + n + h->pad);
 
-	if (!b)
+	if (b == NULL)
 		return NULL;
 	b->data_len = b->len = wire_rof_emit(b->data, h);
 	return b;

@@ -13,7 +13,7 @@ rof_op_take(struct rof_stage *st)
 {
 	struct rof_op *op = st->spare_op;
 
-	if (!op)
+	if (op == NULL)
 		return malloc(sizeof(*op));
 	st->spare_op = NULL;
 	return op;
@@ -22,7 +22,7 @@ rof_op_take(struct rof_stage *st)
 void
 rof_op_put(struct rof_stage *st, struct rof_op *op)
 {
-	if (!st->spare_op)
+	if (st->spare_op == NULL)
 		st->spare_op = op;
 	else
 		free(op);
@@ -33,7 +33,7 @@ rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey)
 {
 	struct rof_qp *q = calloc(1, sizeof(*q));
 
-	if (!q)
+	if (q == NULL)
 		return NULL;
 	q->st = st;
 	q->rd = qp;
@@ -50,7 +50,7 @@ rof_qp_destroy(struct rof_qp *q)
 
 	rof_chan_unwait(q);
 	rof_forget(q);
-	if (q->c)
+	if (q->c != NULL)
 		q->c->rc = NULL;
 	rof_recvs_drop(q);
 	free(q->op);
@@ -119,7 +119,7 @@ enter_error(struct rof_qp *q, int reason)
 static void
 close_once(struct rof_qp *q)
 {
-	if (q->close_called || !q->c)
+	if (q->close_called || q->c == NULL)
 		return;
 	q->close_called = true;
 	q->st->ops.close(q->st->ctx, q);
@@ -171,7 +171,8 @@ rof_unreachable(struct rof_qp *q)
 bool
 rof_idle(const struct rof_qp *q)
 {
-	return q->req_head == q->req_tail && !q->op && !q->st->ops.rd.sq_pending(q->st->ctx, q->rd);
+	return q->req_head == q->req_tail && q->op == NULL &&
+	       !q->st->ops.rd.sq_pending(q->st->ctx, q->rd);
 }
 
 void
@@ -188,5 +189,5 @@ rof_get_info(const struct rof_qp *q, struct rof_info *out)
 {
 	*out = q->info;
 	out->reads_out = q->pulls_out;
-	out->outstanding = q->c ? q->c->txn_next - q->c->txn_base : 0;
+	out->outstanding = q->c != NULL ? q->c->txn_next - q->c->txn_base : 0;
 }

@@ -29,11 +29,11 @@ say(struct rof_chan *c, const struct rof_msg *m)
 {
 	if (rof_say(c, m))
 		return;
-	if (m->buf)
+	if (m->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, m->buf);
-	if (m->outcome.buf)
+	if (m->outcome.buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, m->outcome.buf);
-	if (c->rc)
+	if (c->rc != NULL)
 		rof_fail(c->rc, ROF_NO_BUFFER);
 }
 
@@ -171,7 +171,7 @@ rof_in_parse(struct rof_stage *st, struct rof_in *in, const struct fa_delivery *
 	int head = -1;
 
 	*in = (struct rof_in){.buf = d->buf, .rsn = d->rsn, .pull = d->type == FA_PULL};
-	if (b && (b->data_len == b->len || (st->lengths_only && b->data_len > 0)))
+	if (b != NULL && (b->data_len == b->len || (st->lengths_only && b->data_len > 0)))
 		head = wire_rof_parse(&in->h, b->data, b->len);
 	if (head < 0) {
 		rof_count(st, ROF_BAD_HEADER);
@@ -224,7 +224,7 @@ refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint
 {
 	bool fatal = c->p.errors == ROF_ERRORS_VERBS;
 
-	if (c->rc)
+	if (c->rc != NULL)
 		c->rc->info.naks_out++;
 	if (in->pull) {
 		verdict(c, in->rsn, FA_TAKEN, 0);
@@ -232,9 +232,9 @@ refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint
 	} else {
 		verdict(c, in->rsn, fatal ? FA_FATAL_ERROR : FA_CIE, nak);
 	}
-	if (in->buf)
+	if (in->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, in->buf);
-	if (fatal && c->rc)
+	if (fatal && c->rc != NULL)
 		rof_fail_target(c->rc, reason);
 }
 
@@ -242,7 +242,7 @@ static void
 taken(struct rof_chan *c, const struct rof_in *in)
 {
 	verdict(c, in->rsn, FA_TAKEN, 0);
-	if (in->answer)
+	if (in->answer != NULL)
 		answer(c, in->rsn, in->answer);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
@@ -251,7 +251,7 @@ taken(struct rof_chan *c, const struct rof_in *in)
 static bool
 misdirected(struct rof_chan *c, const struct rof_in *in)
 {
-	if (!c->rc || in->h.dest_qp == c->rc->rd->qpn)
+	if (c->rc == NULL || in->h.dest_qp == c->rc->rd->qpn)
 		return false;
 	rof_count(c->st, ROF_WRONG_QP);
 	if (sn_check(c, in->h.sn) == ROF_NONE)
@@ -271,7 +271,7 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 	if (reason == ROF_NO_RECEIVE && !patient(c, d->rsn))
 		return false;
 	rof_count(c->st, reason);
-	if (c->rc)
+	if (c->rc != NULL)
 		c->rc->info.rnr_out++;
 	come_again(c, d, reason == ROF_NO_BUFFER ? ROF_RNR_SOON : c->p.rnr_code);
 	return true;
@@ -283,7 +283,7 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 	enum rof_reason reason = ROF_QP_STATE;
 	uint8_t nak = ROF_NAK_QP;
 
-	if (c->rc)
+	if (c->rc != NULL)
 		reason = judge(c, in, &nak);
 	if (later(c, d, reason))
 		return;
@@ -302,11 +302,11 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 		taken(c, in);
 	} else {
 		rof_count(c->st, reason);
-		if (c->rc && reason != ROF_SEQUENCE && opcode_fits(c, in) && !in->pull)
+		if (c->rc != NULL && reason != ROF_SEQUENCE && opcode_fits(c, in) && !in->pull)
 			rof_recv_refused(c->rc, in);
 		refuse(c, in, reason, nak);
 	}
-	if (c->rc)
+	if (c->rc != NULL)
 		rof_recvs_complete(c->rc);
 }
 
@@ -357,6 +357,6 @@ rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 		rof_rx_completion(c, d);
 		break;
 	}
-	return c->owed_head != c->owed_tail || c->waiting ||
-	       (c->rc && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
+	return c->owed_head != c->owed_tail || c->waiting != NULL ||
+	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
 }

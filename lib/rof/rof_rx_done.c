@@ -75,7 +75,7 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 	bool pull = t->kind != ROF_TXN_PUSH;
 
 	rof_chan_done(c, rsn, t);
-	if (!q)
+	if (q == NULL)
 		return;
 	if (pull)
 		q->pulls_out--;
@@ -100,15 +100,15 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 	enum rd_status status = completion_status(d);
 	bool lost;
 
-	if (d->buf)
+	if (d->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, d->buf);
-	if (!t) {
+	if (t == NULL) {
 		rof_count(c->st, ROF_BAD_RESPONSE);
 		return;
 	}
 	if (t->kind != ROF_TXN_PUSH && status == RD_SUCCESS) /* nothing came for it */
 		status = RD_BAD_RESP_ERR;
-	lost = missing(c, t, d) && c->rc && c->rc->phase == ROF_PHASE_OPEN;
+	lost = missing(c, t, d) && c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN;
 	if (lost)
 		rof_count(c->st, ROF_CONNECTION_LOST);
 	ended(c, d->rsn, t, status, ROF_VENDOR(d->completion, d->ulp_code & 7u));
@@ -155,7 +155,7 @@ response(struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *
 {
 	struct rof_in in;
 
-	if (!d->buf || d->buf->len == 0) /* Falcon's own way to say that the target failed */
+	if (d->buf == NULL || d->buf->len == 0) /* Falcon's own way to say that the target failed */
 		return RD_REM_OP_ERR;
 	if (!rof_in_parse(c->st, &in, d) || !is_answer(c, t, &in)) {
 		rof_count(c->st, ROF_BAD_RESPONSE);
@@ -176,13 +176,13 @@ rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d)
 	struct rof_txn *t = rof_chan_txn(c, d->rsn);
 	enum rd_status status = RD_SUCCESS;
 
-	if (t && t->kind != ROF_TXN_PUSH && t->qp)
+	if (t != NULL && t->kind != ROF_TXN_PUSH && t->qp != NULL)
 		status = response(c, t, d);
-	else if (!t || t->kind == ROF_TXN_PUSH)
+	else if (t == NULL || t->kind == ROF_TXN_PUSH)
 		rof_count(c->st, ROF_BAD_RESPONSE);
-	if (d->buf)
+	if (d->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, d->buf);
-	if (t && t->kind != ROF_TXN_PUSH)
+	if (t != NULL && t->kind != ROF_TXN_PUSH)
 		ended(c, d->rsn, t, status,
 			status == RD_REM_ACCESS_ERR || status == RD_REM_OP_ERR ? ROF_VENDOR_PULL
 									       : 0);

@@ -16,7 +16,7 @@ answer_header(const struct rof_chan *c, const struct rof_in *in)
 
 	return (struct wire_rof){
 		.opcode = (read ? ROF_READ_RESPONSE_ONLY : ROF_ATOMIC_RESPONSE) | c->p.transport,
-		.dest_qp = c->rc ? c->rc->peer_qpn : 0,
+		.dest_qp = c->rc != NULL ? c->rc->peer_qpn : 0,
 		.sn = in->h.sn,
 		.sink_va = in->h.sink_va,
 		.sink_lkey = in->h.sink_lkey,
@@ -49,7 +49,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 		return rof_fault_reason(fault);
 	h.pad = wire_rof_pad(in->h.length);
 	in->answer = rof_buf(q->st, &h, in->h.length);
-	if (!in->answer)
+	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
 	if (in->h.length > 0)
 		rof_gather(q->st, in->answer, mr, at, in->h.length);
@@ -61,7 +61,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 static bool
 execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
 {
-	if (!word) /* a simulator's memory has no bytes */
+	if (word == NULL) /* a simulator's memory has no bytes */
 		return true;
 	if ((in->h.opcode & ROF_OPERATION) == ROF_FETCH_ADD)
 		return rd_fetch_add(word, in->h.swap_add, 0, original);
@@ -81,10 +81,10 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 	if (fault != RD_OK)
 		return rof_fault_reason(fault);
 	word = q->st->lengths_only ? NULL : rd_atomic_word(mr, at);
-	if (!word && !q->st->lengths_only)
+	if (word == NULL && !q->st->lengths_only)
 		return ROF_ATOMIC_UNALIGNED;
 	in->answer = rof_buf(q->st, &h, 0); /* first: it cannot be undone */
-	if (!in->answer)
+	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
 	if (!execute(in, word, &h.original)) {
 		q->st->ops.buf_put(q->st->ctx, in->answer);

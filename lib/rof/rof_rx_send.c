@@ -19,7 +19,7 @@ rof_recv_take(struct rof_stage *st)
 {
 	struct rof_recv *r = st->spare_recv;
 
-	if (!r)
+	if (r == NULL)
 		return malloc(sizeof(*r));
 	st->spare_recv = r->next;
 	st->spare_recvs--;
@@ -61,7 +61,7 @@ recv_open(struct rof_qp *q, const struct rof_in *in, struct rof_recv **slot)
 	struct rof_recv *r = rof_recv_take(q->st);
 	enum rof_reason reason;
 
-	if (!r)
+	if (r == NULL)
 		return ROF_NO_BUFFER;
 	reason = queue_next(q, in, &r->wr);
 	if (reason != ROF_NONE) {
@@ -83,7 +83,7 @@ recv_open(struct rof_qp *q, const struct rof_in *in, struct rof_recv **slot)
 static bool
 recvs_there(struct rof_qp *q)
 {
-	if (!q->recvs)
+	if (q->recvs == NULL)
 		q->recvs = calloc(ROF_RECVS, sizeof(*q->recvs));
 	return q->recvs != NULL;
 }
@@ -101,7 +101,7 @@ rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 	/* Perhaps those before it wait for a packet that is still missing. */
 	if (ahead >= ROF_RECVS || !recvs_there(q))
 		return ROF_NO_BUFFER;
-	if (q->transport == ROF_XRC && !q->recvs[rmsn % ROF_RECVS]) {
+	if (q->transport == ROF_XRC && q->recvs[rmsn % ROF_RECVS] == NULL) {
 		reason = recv_open(q, in, &q->recvs[rmsn % ROF_RECVS]);
 		if (reason != ROF_NONE)
 			return reason;
@@ -109,7 +109,7 @@ rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 	while (q->transport != ROF_XRC && (int32_t)(rmsn - q->recv_taken) >= 0) {
 		struct rof_recv **slot = &q->recvs[q->recv_taken % ROF_RECVS];
 
-		reason = *slot ? ROF_NONE : recv_open(q, in, slot);
+		reason = *slot != NULL ? ROF_NONE : recv_open(q, in, slot);
 		if (reason != ROF_NONE)
 			return reason;
 		q->recv_taken++;
@@ -134,7 +134,7 @@ rof_xrc_use(struct rof_qp *q, uint32_t srqn)
 	if (q->transport != ROF_XRC)
 		return true;
 	pd = q->st->ops.xrc_pd(q->st->ctx, q, srqn);
-	if (pd)
+	if (pd != NULL)
 		q->rd->pd = pd;
 	return pd != NULL;
 }
@@ -176,10 +176,10 @@ recv_done(struct rof_qp *q, struct rof_recv *r)
 void
 rof_recvs_complete(struct rof_qp *q)
 {
-	while (q->phase == ROF_PHASE_OPEN && q->recvs) {
+	while (q->phase == ROF_PHASE_OPEN && q->recvs != NULL) {
 		struct rof_recv **slot = &q->recvs[q->recv_base % ROF_RECVS], *r = *slot;
 
-		if (!r || (r != &completed && !is_whole(q, r)))
+		if (r == NULL || (r != &completed && !is_whole(q, r)))
 			return;
 		*slot = NULL;
 		q->recv_base++;
@@ -205,7 +205,7 @@ rof_recv_refused(struct rof_qp *q, const struct rof_in *in)
 		return;
 	}
 	slot = &q->recvs[in->h.rmsn % ROF_RECVS];
-	if (!*slot) {
+	if (*slot == NULL) {
 		*slot = &completed;
 	} else if (*slot != &completed && (wire_rof_headers(in->h.opcode) & ROF_RETH)) {
 		(*slot)->status = RD_LOC_ACCESS_ERR; /* a later message had it taken */
@@ -229,8 +229,8 @@ complete_early(struct rof_qp *q, uint32_t rmsn)
 void
 rof_recvs_drop(struct rof_qp *q)
 {
-	for (uint32_t i = 0; q->recvs && i < ROF_RECVS; i++) {
-		if (q->recvs[i] && q->recvs[i] != &completed)
+	for (uint32_t i = 0; q->recvs != NULL && i < ROF_RECVS; i++) {
+		if (q->recvs[i] != NULL && q->recvs[i] != &completed)
 			rof_recv_put(q->st, q->recvs[i]);
 		q->recvs[i] = NULL;
 	}
@@ -244,10 +244,10 @@ rof_rq_flush(struct rof_qp *q)
 	const struct rd_ops *rd = &q->st->ops.rd;
 	struct rd_wr wr;
 
-	for (uint32_t i = 0; q->recvs && i < ROF_RECVS; i++) {
+	for (uint32_t i = 0; q->recvs != NULL && i < ROF_RECVS; i++) {
 		struct rof_recv *r = q->recvs[(q->recv_base + i) % ROF_RECVS];
 
-		if (!r || r == &completed)
+		if (r == NULL || r == &completed)
 			continue;
 		wc.wr_id = r->wr.wr_id;
 		wc.status = r->status != RD_SUCCESS ? r->status : RD_WR_FLUSH_ERR;
@@ -255,7 +255,7 @@ rof_rq_flush(struct rof_qp *q)
 		recv_complete(q, r);
 	}
 	rof_recvs_drop(q);
-	if (q->rd->srq)
+	if (q->rd->srq != NULL)
 		return;
 	wc.status = RD_WR_FLUSH_ERR;
 	for (uint32_t n = q->rd->caps.rq_depth; n > 0 && rd->rq_next(q->st->ctx, q->rd, &wr); n--) {

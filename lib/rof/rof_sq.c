@@ -17,7 +17,7 @@ reqs_grow(struct rof_qp *q)
 	if (q->req_cap >= SK_MAX(q->rd->caps.sq_depth, ROF_REQS_MIN))
 		return false;
 	r = malloc(cap * sizeof(*r));
-	if (!r)
+	if (r == NULL)
 		return false;
 	for (uint32_t i = q->req_head; i != q->req_tail; i++)
 		r[i & (cap - 1)] = *rof_req_at(q, i);
@@ -139,7 +139,7 @@ stops(const struct rof_qp *q, uint32_t i)
 {
 	const struct rof_op *op = q->op;
 
-	if (!op || !op->begun || op->req != i)
+	if (op == NULL || !op->begun || op->req != i)
 		return false;
 	return q->errors == ROF_ERRORS_VERBS || op->wr.opcode == RD_WRITE ||
 	       op->wr.opcode == RD_READ || op->wr.opcode == RD_READ_INV;
@@ -192,11 +192,11 @@ rof_sq_flush(struct rof_qp *q)
 	}
 	q->pulls_out = 0;
 	q->op = NULL;
-	if (op && !op->begun) {
+	if (op != NULL && !op->begun) {
 		r = (struct rof_req){.wr_id = op->wr.wr_id, .opcode = op->wr.opcode};
 		complete(q, &r, flushed(q, &r));
 	}
-	if (op)
+	if (op != NULL)
 		rof_op_put(q->st, op);
 	/* A client that posts while this runs rings again, so one queue's depth is enough. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {

@@ -32,7 +32,7 @@ static const struct kind {
 static const struct kind *
 kind_of(const struct rof_qp *q, const struct rd_wr *wr)
 {
-	if (wr->opcode >= SK_ARRAY_LEN(kinds) || !kinds[wr->opcode].step)
+	if (wr->opcode >= SK_ARRAY_LEN(kinds) || kinds[wr->opcode].step == NULL)
 		return NULL;
 	if (q->transport == ROF_UD && wr->opcode != RD_SEND && wr->opcode != RD_SEND_IMM)
 		return NULL;
@@ -115,7 +115,7 @@ op_next(struct rof_qp *q)
 		return ROF_STEP_WAIT;
 	}
 	op = rof_op_take(st);
-	if (!op)
+	if (op == NULL)
 		return ROF_STEP_NOBUF;
 	if (!st->ops.rd.sq_next(st->ctx, q->rd, &op->wr)) {
 		rof_op_put(st, op);
@@ -135,7 +135,7 @@ step(struct rof_qp *q)
 	const struct kind *k;
 	struct rof_op *op;
 
-	if (!q->op) {
+	if (q->op == NULL) {
 		enum rof_step s = op_next(q);
 
 		if (s != ROF_STEP_DID)
@@ -145,7 +145,7 @@ step(struct rof_qp *q)
 	if (q->halted && !op->begun)
 		return ROF_STEP_NONE;
 	k = kind_of(q, &op->wr);
-	if (!k)
+	if (k == NULL)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	if (!op->checked) {
 		enum rd_status status = op_check(q, op, k);
@@ -170,12 +170,12 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 	uint64_t enough = q->info.bytes_out + TURN_BYTES;
 
 	(void)now;
-	if (q->c && !rof_chan_tx(q->c))
+	if (q->c != NULL && !rof_chan_tx(q->c))
 		return ROF_TX_NOBUF;
 	if (q->phase != ROF_PHASE_OPEN)
 		return ROF_TX_IDLE;
 	q->blocked = false;
-	if (q->op)
+	if (q->op != NULL)
 		q->op->checked = false;
 	while (budget-- > 0 && q->info.bytes_out < enough) {
 		switch (step(q)) {

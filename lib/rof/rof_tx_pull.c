@@ -28,7 +28,7 @@ pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answ
 	h->rkey = op->wr.rkey;
 	h->rmsn = q->pull_rmsn;
 	m.buf = rof_buf(q->st, h, 0);
-	if (!m.buf) {
+	if (m.buf == NULL) {
 		rof_chan_unroom(q->c, kind, response);
 		return ROF_STEP_NOBUF;
 	}

@@ -80,7 +80,7 @@ gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf *b, uint32_t
 static struct rof_chan *
 channel(struct rof_qp *q, const struct rof_op *op)
 {
-	return q->c ? q->c : q->st->ops.ud_chan(q->st->ctx, q, op->wr.ah);
+	return q->c != NULL ? q->c : q->st->ops.ud_chan(q->st->ctx, q, op->wr.ah);
 }
 
 static void
@@ -119,7 +119,7 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 	struct rof_chan *c = channel(q, op);
 	struct wire_rof h;
 
-	if (!c)
+	if (c == NULL)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	if (n > c->p.mtu) /* the way to a datagram's host may be narrower than the QP knows */
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
@@ -135,7 +135,7 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 		return lost(q, op);
 	}
 	m.buf = rof_buf(q->st, &h, n);
-	if (!m.buf) {
+	if (m.buf == NULL) {
 		rof_chan_unroom(c, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad);
 		return ROF_STEP_NOBUF;
 	}

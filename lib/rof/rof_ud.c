@@ -54,13 +54,13 @@ rof_rx_datagram(struct rof_chan *c, struct rof_in *in)
 	enum rof_reason reason = ROF_UD_NO_QP;
 	struct rof_recv *r;
 
-	if (q && q->phase == ROF_PHASE_OPEN && q->transport == ROF_UD) {
+	if (q != NULL && q->phase == ROF_PHASE_OPEN && q->transport == ROF_UD) {
 		r = rof_recv_take(q->st);
 		if (q->qkey != in->h.qkey)
 			reason = ROF_UD_QKEY;
 		else
-			reason = r ? receive(c, q, in, r) : ROF_UD_NO_RECEIVE;
-		if (r)
+			reason = r != NULL ? receive(c, q, in, r) : ROF_UD_NO_RECEIVE;
+		if (r != NULL)
 			rof_recv_put(q->st, r);
 	}
 	if (reason != ROF_NONE)

@@ -18,7 +18,7 @@ trim_head(struct tcp_conn *c, uint32_t ack)
 		last = r;
 		r = r->next;
 	}
-	if (!last)
+	if (last == NULL)
 		return NULL;
 	r->seq = h->seq + n;
 	r->seg_len = h->seg_len - n;
@@ -71,23 +71,23 @@ clean_queue(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
 {
 	struct tcp_rec *chain = c->seg_head, *h = chain, *last = NULL, *cut;
 
-	while (h && seq_le(h->seq + h->seg_len, ack)) {
+	while (h != NULL && seq_le(h->seq + h->seg_len, ack)) {
 		struct tcp_rec *next = h->seg_next;
 
 		forget_segment(c, h, a);
-		last = last_record(h, next ? next : c->unsent);
+		last = last_record(h, next != NULL ? next : c->unsent);
 		h = next;
 	}
 	c->seg_head = h;
-	if (!h) {
+	if (h == NULL) {
 		c->seg_tail = NULL;
-		if (!c->unsent)
+		if (c->unsent == NULL)
 			c->q_tail = NULL;
 	} else if (seq_lt(h->seq, ack)) {
 		cut = trim_head(c, ack);
-		last = cut ? cut : last;
+		last = cut != NULL ? cut : last;
 	}
-	if (!last)
+	if (last == NULL)
 		return;
 	last->next = NULL;
 	c->s->ops.rec_free(c->s->ctx, chain);
@@ -133,7 +133,7 @@ tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
 
 	progress(c, seg->ack, &a);
 	sample_rtt(c, &a);
-	if (c->flags & F_ECN && c->s->cc->ecn_feedback)
+	if (c->flags & F_ECN && c->s->cc->ecn_feedback != NULL)
 		c->s->cc->ecn_feedback(c, a.bytes, false);
 	c->s->cc->acked(c, now, a.bytes, c->flags & F_CWND_LIMITED);
 	timers_acked(c, now);
@@ -172,7 +172,7 @@ newreno_progress(struct tcp_conn *c)
 {
 	c->sacked_out = 0;
 	c->dupacks = 0;
-	if (c->ca == CA_RECOVERY && seq_lt(c->snd_una, c->recover) && c->seg_head &&
+	if (c->ca == CA_RECOVERY && seq_lt(c->snd_una, c->recover) && c->seg_head != NULL &&
 		!(c->seg_head->flags & R_RETRANS))
 		loss_mark(c, c->seg_head);
 }

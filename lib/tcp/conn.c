@@ -13,7 +13,7 @@ conn_alloc(struct tcp_stack *s)
 {
 	struct tcp_conn *c = TAILQ_FIRST(&s->free);
 
-	if (c) {
+	if (c != NULL) {
 		TAILQ_REMOVE(&s->free, c, link);
 		memset(c, 0, sizeof(*c));
 	} else if (s->pool_fresh < s->pool_size) {
@@ -27,7 +27,7 @@ conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 {
 	struct tcp_conn *c = conn_alloc(s);
 
-	if (!c)
+	if (c == NULL)
 		return NULL;
 	c->s = s;
 	c->tuple = *t;
@@ -56,19 +56,19 @@ conn_free_now(struct tcp_conn *c)
 	struct tcp_listener *l = c->listener;
 
 	TAILQ_INSERT_HEAD(&c->s->free, c, link);
-	if (l)
+	if (l != NULL)
 		listen_unref(l);
 }
 
 void
 conn_drop_buffers(struct tcp_conn *c)
 {
-	struct tcp_rec *chain = c->seg_head ? c->seg_head : c->unsent;
+	struct tcp_rec *chain = c->seg_head != NULL ? c->seg_head : c->unsent;
 
 	c->seg_head = c->seg_tail = c->unsent = c->q_tail = c->lost_hint = NULL;
 	c->queued = c->sacked_out = c->lost_out = c->nsegs = c->nsacked = 0;
 	reasm_free_all(c);
-	if (chain)
+	if (chain != NULL)
 		c->s->ops.rec_free(c->s->ctx, chain);
 }
 
@@ -228,7 +228,7 @@ tcp_connect(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t, uint32
 	if (s->n_live >= s->cfg.max_conns)
 		return -ENOBUFS;
 	c = conn_new(s, t, mtu);
-	if (!c)
+	if (c == NULL)
 		return -ENOBUFS;
 	s->n_live++;
 	c->user = user;
@@ -290,11 +290,11 @@ tcp_send(struct tcp_conn *c, struct tcp_rec *chain)
 		c->s->ops.rec_free(c->s->ctx, chain);
 		return -EPIPE;
 	}
-	for (; last->next; last = last->next)
+	for (; last->next != NULL; last = last->next)
 		n += last->next->len;
-	if (c->q_tail)
+	if (c->q_tail != NULL)
 		c->q_tail->next = chain;
-	if (!c->unsent)
+	if (c->unsent == NULL)
 		c->unsent = chain;
 	c->q_tail = last;
 	c->queued += n;

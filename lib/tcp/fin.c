@@ -25,7 +25,7 @@ tcp_fin_reached(struct tcp_conn *c)
 		else
 			c->state = next[c->state];
 	}
-	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused)
+	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused != NULL)
 		return;
 	c->flags |= F_FIN_TOLD;
 	conn_event(c, TCP_EV_PEER_FIN);
@@ -46,7 +46,7 @@ tcp_fin_acked(struct tcp_conn *c)
 		conn_time_wait(c);
 		break;
 	case TCPS_LAST_ACK:
-		if (c->refused) /* the owner has not yet taken the last bytes */
+		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
 			conn_time_wait(c);
 		else
 			conn_end(c, 0);

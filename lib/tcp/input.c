@@ -325,8 +325,8 @@ is_new_incarnation(const struct tcp_conn *c, const struct seg_in *in)
 {
 	const struct wire_tcp *t = in->tcp;
 
-	if ((t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN || !c->listener ||
-		c->listener->closed || c->refused)
+	if ((t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN ||
+		c->listener == NULL || c->listener->closed || c->refused != NULL)
 		return false;
 	if (t->ts && c->flags & F_TS)
 		return (int32_t)(t->ts_val - c->ts_recent) > 0;
@@ -382,8 +382,8 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 static bool
 is_plain(const struct tcp_conn *c)
 {
-	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && !c->ooo && !c->refused &&
-	       !c->sacked_out && !c->lost_out &&
+	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && c->ooo == NULL &&
+	       c->refused == NULL && !c->sacked_out && !c->lost_out &&
 	       !(c->flags & (F_FIN_KNOWN | F_ECHO_CE | F_TLP_OUT)) && c->rtx_kind != RTX_PERSIST &&
 	       c->flags & F_SACK;
 }
@@ -425,7 +425,7 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 	if (in->len > c->rcv_mss)
 		c->rcv_mss = SK_MIN(in->len, c->emss);
 	c->todo |= DO_ACK;
-	for (struct tcp_slice *p = in->payload; p; p = p->next) {
+	for (struct tcp_slice *p = in->payload; p != NULL; p = p->next) {
 		p->seq = at;
 		at += p->len;
 	}
@@ -451,7 +451,7 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 		drop(c, &in); /* what no handler took: the connection ended on the way */
 		c->fast = is_plain(c);
 	}
-	if (c->todo || c->unsent || c->lost_out)
+	if (c->todo || c->unsent != NULL || c->lost_out)
 		conn_wake(c);
 	conn_release(c);
 }

@@ -13,7 +13,7 @@ tcp_listen(struct tcp_stack *s, uint32_t backlog, void *user)
 {
 	struct tcp_listener *l = calloc(1, sizeof(*l));
 
-	if (!l)
+	if (l == NULL)
 		return NULL;
 	l->s = s;
 	l->user = user;
@@ -42,9 +42,9 @@ tcp_unlisten(struct tcp_listener *l, uint64_t now)
 
 	l->closed = true;
 	l->refs++;
-	while ((c = TAILQ_FIRST(&l->half)))
+	while ((c = TAILQ_FIRST(&l->half)) != NULL)
 		tcp_abort(c, now);
-	while ((c = TAILQ_FIRST(&l->unclaimed)))
+	while ((c = TAILQ_FIRST(&l->unclaimed)) != NULL)
 		tcp_abort(c, now);
 	listen_unref(l);
 }
@@ -104,10 +104,10 @@ drop_oldest_half_open(struct tcp_stack *s)
 	struct tcp_listener *l, *most = NULL;
 
 	TAILQ_FOREACH (l, &s->listeners, link) {
-		if (!most || l->n_half > most->n_half)
+		if (most == NULL || l->n_half > most->n_half)
 			most = l;
 	}
-	if (most && most->n_half) {
+	if (most != NULL && most->n_half) {
 		tcp_count(s, TCP_HALF_OPEN_FULL);
 		conn_end(TAILQ_FIRST(&most->half), -ECONNABORTED);
 	}
@@ -146,7 +146,7 @@ passive_open(
 	if (!make_room(l))
 		return;
 	c = conn_new(s, t, mtu);
-	if (!c) {
+	if (c == NULL) {
 		tcp_count(s, TCP_CONNS_FULL);
 		return;
 	}

@@ -14,7 +14,7 @@ loss_mark(struct tcp_conn *c, struct tcp_rec *seg)
 	seg->flags |= R_LOST;
 	c->lost_out += seg->seg_len;
 	c->fast = false;
-	if (!c->lost_hint || seq_lt(seg->seq, c->lost_hint->seq))
+	if (c->lost_hint == NULL || seq_lt(seg->seq, c->lost_hint->seq))
 		c->lost_hint = seg;
 }
 
@@ -52,7 +52,7 @@ ecn_echo(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	const struct tcp_cc_ops *cc = c->s->cc;
 
-	if (cc->ecn_feedback)
+	if (cc->ecn_feedback != NULL)
 		cc->ecn_feedback(c, a->bytes, a->ece);
 	if (!a->ece)
 		return;
@@ -103,7 +103,7 @@ loss_dupack(struct tcp_conn *c, uint64_t now)
 {
 	uint32_t most = c->snd_nxt - c->snd_una;
 
-	if (!c->seg_head)
+	if (c->seg_head == NULL)
 		return;
 	most -= SK_MIN(most, c->seg_head->seg_len);
 	c->sacked_out = SK_MIN(c->sacked_out + c->emss, most);
@@ -142,9 +142,9 @@ mark_on_rto(struct tcp_conn *c, uint64_t now)
 {
 	uint64_t age = c->rack.rtt + c->srtt / 4;
 
-	if (c->seg_head && c->seg_head->flags & R_SACKED)
+	if (c->seg_head != NULL && c->seg_head->flags & R_SACKED)
 		sack_forget(c);
-	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next) {
+	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next) {
 		if (r == c->seg_head || r->sent_at + age <= now)
 			loss_mark(c, r);
 	}
@@ -165,7 +165,7 @@ loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
 		(int32_t)(a->ts_ecr - c->eifel_ts) >= 0)
 		return;
 	tcp_count(c->s, TCP_SPURIOUS);
-	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next)
+	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next)
 		r->flags &= ~R_LOST;
 	c->lost_out = 0;
 	c->lost_hint = NULL;
@@ -211,7 +211,7 @@ loss_rto(struct tcp_conn *c, uint64_t now)
 		c->todo |= DO_SYN;
 		return;
 	}
-	if (!c->seg_head) {
+	if (c->seg_head == NULL) {
 		c->todo |= DO_FIN_AGAIN;
 		return;
 	}

@@ -26,9 +26,9 @@ took(struct turn *t, int rc)
 static struct tcp_rec *
 next_lost(struct tcp_conn *c)
 {
-	struct tcp_rec *r = c->lost_hint ? c->lost_hint : c->seg_head;
+	struct tcp_rec *r = c->lost_hint != NULL ? c->lost_hint : c->seg_head;
 
-	while (r && !(r->flags & R_LOST))
+	while (r != NULL && !(r->flags & R_LOST))
 		r = r->seg_next;
 	c->lost_hint = r;
 	return r;
@@ -41,7 +41,7 @@ send_lost(struct tcp_conn *c, struct turn *t)
 	uint32_t flight;
 	int rc;
 
-	while (c->lost_out && (r = next_lost(c))) {
+	while (c->lost_out && (r = next_lost(c)) != NULL) {
 		flight = tcp_in_flight(c);
 		if (!(c->todo & DO_RTX_FIRST) && flight && flight + r->seg_len > c->cwnd)
 			return true;
@@ -93,7 +93,7 @@ send_new(struct tcp_conn *c, struct turn *t)
 
 	if (c->snd_una == c->snd_nxt && t->now - c->last_tx > rtt_rto(c))
 		c->s->cc->idle(c, t->now);
-	while (c->unsent) {
+	while (c->unsent != NULL) {
 		wnd = window_left(c);
 		cw = cwnd_left(c);
 		if (c->nsegs >= TCP_MAX_SEGS)
@@ -119,14 +119,14 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 {
 	int rc;
 
-	if (!c->seg_tail || c->ca == CA_RECOVERY || c->ca == CA_LOSS) {
+	if (c->seg_tail == NULL || c->ca == CA_RECOVERY || c->ca == CA_LOSS) {
 		c->todo &= ~DO_TLP;
 		timers_acked(c, t->now);
 		return true;
 	}
 	c->rtx_kind = RTX_NONE;
 	c->flags |= F_TLP_OUT; /* so that the RTO is set next, not another probe */
-	rc = c->unsent ? seg_new(c, t->now, window_left(c)) : 0;
+	rc = c->unsent != NULL ? seg_new(c, t->now, window_left(c)) : 0;
 	if (rc > 0) {
 		c->flags &= ~F_TLP_RETRANS;
 	} else if (rc == 0) {
@@ -150,7 +150,7 @@ send_fin(struct tcp_conn *c, struct turn *t)
 {
 	if (c->todo & DO_FIN_AGAIN)
 		return took(t, seg_fin(c, t->now, true));
-	if ((c->flags & (F_FIN_QUEUED | F_FIN_SENT)) == F_FIN_QUEUED && !c->unsent)
+	if ((c->flags & (F_FIN_QUEUED | F_FIN_SENT)) == F_FIN_QUEUED && c->unsent == NULL)
 		return took(t, seg_fin(c, t->now, false));
 	return true;
 }
@@ -208,7 +208,7 @@ all_steps(struct tcp_conn *c, struct turn *t)
 		return false;
 	if (c->todo & DO_TLP && !send_tlp(c, t))
 		return false;
-	if (c->unsent && !send_new(c, t))
+	if (c->unsent != NULL && !send_new(c, t))
 		return false;
 	if (c->flags & F_FIN_QUEUED && !send_fin(c, t))
 		return false;

@@ -8,7 +8,7 @@
 static void
 resend_too_long(struct tcp_conn *c)
 {
-	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next) {
+	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next) {
 		if (r->seg_len > c->emss)
 			loss_mark(c, r);
 	}

@@ -96,7 +96,7 @@ rack_detect(struct tcp_conn *c, uint64_t now)
 	if (!r->xmit_ts || (c->ca == CA_OPEN && !c->sacked_out))
 		return;
 	window = r->rtt + reo_wnd(c);
-	for (seg = c->seg_head; seg; seg = seg->seg_next) {
+	for (seg = c->seg_head; seg != NULL; seg = seg->seg_next) {
 		if (seg->flags & (R_SACKED | R_LOST))
 			continue;
 		if (!sent_after(r->xmit_ts, r->end_seq, seg->sent_at, seg->seq + seg->seg_len)) {

@@ -67,7 +67,7 @@ count_kept(struct tcp_conn *c, int slices)
 static struct tcp_slice *
 trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
 {
-	while (chain && n >= chain->len) {
+	while (chain != NULL && n >= chain->len) {
 		struct tcp_slice *next = chain->next;
 
 		n -= chain->len;
@@ -75,8 +75,8 @@ trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
 		slice_drop(c->s, chain);
 		chain = next;
 	}
-	if (chain && n) {
-		if (chain->data)
+	if (chain != NULL && n) {
+		if (chain->data != NULL)
 			chain->data += n;
 		chain->len -= n;
 		chain->seq += n;
@@ -102,7 +102,7 @@ count_chain(const struct tcp_slice *chain)
 {
 	int n = 0;
 
-	for (; chain; chain = chain->next)
+	for (; chain != NULL; chain = chain->next)
 		n++;
 	return n;
 }
@@ -113,19 +113,19 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 {
 	struct tcp_slice *next;
 
-	while ((next = run->run_next) && seq_le(next->seq, run_end(run))) {
+	while ((next = run->run_next) != NULL && seq_le(next->seq, run_end(run))) {
 		struct tcp_slice *tail = next->run_tail, *rest = next;
 		uint32_t over = run_end(run) - next->seq, whole = run_end(next) - next->seq;
 
 		run->run_next = next->run_next;
-		if (!run->run_next)
+		if (run->run_next == NULL)
 			c->ooo_tail = run;
 		if (over) {
 			count_kept(c, -count_chain(next));
 			rest = trim_front(c, next, SK_MIN(over, whole));
 			count_kept(c, count_chain(rest));
 		}
-		if (rest) {
+		if (rest != NULL) {
 			run->run_tail->next = rest;
 			run->run_tail = tail;
 		}
@@ -140,15 +140,15 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	struct tcp_slice *prev = NULL, *next = c->ooo;
 	uint32_t end = s->seq + s->len;
 
-	if (c->ooo_tail && seq_le(c->ooo_tail->seq, s->seq)) {
+	if (c->ooo_tail != NULL && seq_le(c->ooo_tail->seq, s->seq)) {
 		prev = c->ooo_tail; /* the usual case: behind all that waits */
 		next = NULL;
 	}
-	while (next && seq_le(next->seq, s->seq)) {
+	while (next != NULL && seq_le(next->seq, s->seq)) {
 		prev = next;
 		next = next->run_next;
 	}
-	if (prev && seq_le(s->seq, run_end(prev))) {
+	if (prev != NULL && seq_le(s->seq, run_end(prev))) {
 		uint32_t over = run_end(prev) - s->seq;
 
 		if (over) {
@@ -168,17 +168,17 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 		report_run(c, prev);
 		return;
 	}
-	if (next && seq_lt(next->seq, end)) {
+	if (next != NULL && seq_lt(next->seq, end)) {
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
 		reasm_dsack(c, next->seq, seq_lt(end, run_end(next)) ? end : run_end(next));
 	}
 	s->run_next = next;
 	s->run_tail = s;
-	if (prev)
+	if (prev != NULL)
 		prev->run_next = s;
 	else
 		c->ooo = s;
-	if (!next)
+	if (next == NULL)
 		c->ooo_tail = s;
 	count_kept(c, 1);
 	merge_next(c, s);
@@ -196,7 +196,7 @@ no_room(const struct tcp_conn *c)
 static void
 keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 {
-	while (chain) {
+	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 
 		if (no_room(c)) {
@@ -217,20 +217,20 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 {
 	uint32_t from = c->rcv_nxt;
 
-	while (c->ooo && seq_le(c->ooo->seq, c->rcv_nxt)) {
+	while (c->ooo != NULL && seq_le(c->ooo->seq, c->rcv_nxt)) {
 		struct tcp_slice *run = c->ooo, *last = run->run_tail;
 		uint32_t end = run_end(run), over = c->rcv_nxt - run->seq;
 
 		c->ooo = run->run_next;
 		count_kept(c, -count_chain(run));
 		run = trim_front(c, run, SK_MIN(over, end - run->seq));
-		if (!run)
+		if (run == NULL)
 			continue;
 		*tail = run;
 		tail = &last->next;
 		c->rcv_nxt = end;
 	}
-	if (!c->ooo)
+	if (c->ooo == NULL)
 		c->ooo_tail = NULL;
 	return c->rcv_nxt - from;
 }
@@ -242,12 +242,12 @@ refuse(struct tcp_conn *c, struct tcp_slice *chain)
 		slice_drop(c->s, chain);
 		return;
 	}
-	if (c->refused)
+	if (c->refused != NULL)
 		c->refused_tail->next = chain;
 	else
 		c->refused = chain;
 	count_kept(c, count_chain(chain));
-	while (chain->next)
+	while (chain->next != NULL)
 		chain = chain->next;
 	c->refused_tail = chain;
 	c->fast = false;
@@ -258,7 +258,7 @@ reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 {
 	c->rcv_unread += len;
 	c->n_bytes_in += len;
-	if (c->refused || !c->s->ops.deliver(c->s->ctx, c, chain))
+	if (c->refused != NULL || !c->s->ops.deliver(c->s->ctx, c, chain))
 		refuse(c, chain);
 }
 
@@ -269,14 +269,14 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 
 	/* What the owner refused may be tiny slices without end: their number is bounded as well.
 	 */
-	if (c->refused && no_room(c)) {
+	if (c->refused != NULL && no_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
 		slice_drop(c->s, chain);
 		return;
 	}
 	c->rcv_nxt += len;
-	if (c->ooo) {
-		while (last->next)
+	if (c->ooo != NULL) {
+		while (last->next != NULL)
 			last = last->next;
 		len += take_reached(c, &last->next);
 		report_trim(c);
@@ -290,7 +290,7 @@ reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t 
 {
 	uint32_t old, room, at = seq;
 
-	for (struct tcp_slice *p = chain; p; p = p->next) {
+	for (struct tcp_slice *p = chain; p != NULL; p = p->next) {
 		p->seq = at;
 		at += p->len;
 	}
@@ -333,7 +333,7 @@ reasm_free_all(struct tcp_conn *c)
 	c->s->ooo_total -= c->ooo_count;
 	c->ooo_count = 0;
 	c->ooo = c->ooo_tail = NULL;
-	for (; run; run = next) {
+	for (; run != NULL; run = next) {
 		next = run->run_next;
 		slice_drop(c->s, run);
 	}
@@ -349,7 +349,7 @@ tcp_deliver_resume(struct tcp_conn *c)
 {
 	struct tcp_slice *chain = c->refused;
 
-	if (!chain || c->state == TCPS_CLOSED)
+	if (chain == NULL || c->state == TCPS_CLOSED)
 		return;
 	conn_hold(c);
 	c->refused = c->refused_tail = NULL;

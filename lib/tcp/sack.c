@@ -61,7 +61,7 @@ sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a
 
 	a->dsack = is_dsack(seg);
 	n = sort_blocks(c, seg, a->dsack, block);
-	while (i < n && r) {
+	while (i < n && r != NULL) {
 		if (seq_lt(r->seq, block[i].left)) {
 			r = r->seg_next;
 		} else if (seq_le(r->seq + r->seg_len, block[i].right)) {
@@ -78,7 +78,7 @@ sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a
 void
 sack_forget(struct tcp_conn *c)
 {
-	for (struct tcp_rec *r = c->seg_head; r; r = r->seg_next)
+	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next)
 		r->flags &= ~R_SACKED;
 	c->sacked_out = c->nsacked = 0;
 }

@@ -152,7 +152,7 @@ gather(struct tcp_rec *r, uint32_t limit, struct tcp_rec **end)
 {
 	uint32_t n = 0;
 
-	while (r && r->len <= limit - n) {
+	while (r != NULL && r->len <= limit - n) {
 		n += r->len;
 		r = r->next;
 	}
@@ -165,7 +165,7 @@ split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t at)
 {
 	struct tcp_rec *next = r->next, *rest = c->s->ops.rec_split(c->s->ctx, r, at);
 
-	if (!rest)
+	if (rest == NULL)
 		return false;
 	rest->next = next;
 	r->next = rest;
@@ -209,7 +209,8 @@ tso_run(const struct tcp_conn *c, struct tcp_rec *next, uint32_t first, uint32_t
 {
 	uint32_t most = SK_MIN(room, c->tso_max), total = first, n;
 
-	while (next && (n = gather(next, c->emss, &next)) && n <= first && total + n <= most) {
+	while (next != NULL && (n = gather(next, c->emss, &next)) && n <= first &&
+		total + n <= most) {
 		total += n;
 		if (n < first)
 			break;
@@ -227,7 +228,7 @@ commit(struct tcp_conn *c, uint64_t now, struct tcp_rec *head, uint32_t len)
 	head->xmits = 1;
 	head->sent_at = now;
 	head->seg_next = NULL;
-	if (c->seg_tail)
+	if (c->seg_tail != NULL)
 		c->seg_tail->seg_next = head;
 	else
 		c->seg_head = head;
@@ -279,7 +280,7 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	if (n <= 0)
 		return n;
 	total = (uint32_t)n;
-	if (c->tso_max > total && end && room >= c->emss && !(c->flags & F_SEND_CWR))
+	if (c->tso_max > total && end != NULL && room >= c->emss && !(c->flags & F_SEND_CWR))
 		total = tso_run(c, end, total, room);
 	seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
 	out.first = c->unsent;
@@ -293,7 +294,7 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 		out.tcp.flags |= TCP_PSH;
 	if ((c->nsack || c->flags & F_DSACK) && (uint32_t)n < c->emss)
 		seg_sack(c, &out, SK_MIN(option_room(c), c->emss - (uint32_t)n));
-	fin = c->flags & F_FIN_QUEUED && !out.gso_size && !end && !(c->flags & F_FIN_SENT);
+	fin = c->flags & F_FIN_QUEUED && !out.gso_size && end == NULL && !(c->flags & F_FIN_SENT);
 	if (fin)
 		out.tcp.flags |= TCP_FIN;
 	rc = seg_emit(c, &out);

@@ -56,7 +56,7 @@ config_ok(const struct tcp_config *cfg)
 	       cfg->rcv_wscale <= TCP_WSCALE_MAX && cfg->ooo_slices && cfg->ooo_slices_total &&
 	       cfg->rto_min_ns && cfg->rto_min_ns <= cfg->rto_max_ns && cfg->rto_initial_ns &&
 	       cfg->syn_retries < 256 && cfg->data_retries < 256 && cfg->keepalive_probes < 256 &&
-	       cfg->cc && cc_find(cfg->cc);
+	       cfg->cc != NULL && cc_find(cfg->cc) != NULL;
 }
 
 struct tcp_stack *
@@ -67,7 +67,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	if (!config_ok(cfg))
 		return NULL;
 	s = sk_mem_alloc(sizeof(*s));
-	if (!s)
+	if (s == NULL)
 		return NULL;
 	s->cfg = *cfg;
 	s->ops = *ops;
@@ -78,7 +78,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	s->cfg.ecn |= s->cc->ecn;
 	s->pool_size = cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
 	s->pool = sk_mem_alloc(s->pool_size * sizeof(*s->pool));
-	if (!s->pool) {
+	if (s->pool == NULL) {
 		sk_mem_free(s, sizeof(*s));
 		return NULL;
 	}
@@ -102,7 +102,7 @@ tcp_stack_destroy(struct tcp_stack *s)
 		conn_drop_buffers(&s->pool[i]);
 		s->pool[i].listener = NULL;
 	}
-	while ((l = TAILQ_FIRST(&s->listeners))) {
+	while ((l = TAILQ_FIRST(&s->listeners)) != NULL) {
 		TAILQ_REMOVE(&s->listeners, l, link);
 		free(l);
 	}
@@ -119,12 +119,12 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 	s->now = now;
 	sk_wheel_poll(&s->wheel, now, TCP_TIMERS_PER_POLL, timers_fire, s);
 	n = s->nrst ? rst_flush(s) : 0;
-	while ((c = TAILQ_FIRST(&s->busy))) {
+	while ((c = TAILQ_FIRST(&s->busy)) != NULL) {
 		TAILQ_REMOVE(&s->busy, c, work);
 		c->where = ON_WORK;
 		TAILQ_INSERT_TAIL(&s->work, c, work);
 	}
-	while (n < budget && busy < TCP_BUSY_PER_POLL && (c = TAILQ_FIRST(&s->work))) {
+	while (n < budget && busy < TCP_BUSY_PER_POLL && (c = TAILQ_FIRST(&s->work)) != NULL) {
 		TAILQ_REMOVE(&s->work, c, work);
 		c->where = ON_NONE;
 		sent = tcp_output(c, now, SK_MIN(TCP_QUANTUM, budget - n));
@@ -135,7 +135,8 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 		if (sent > 0)
 			served = c;
 	}
-	if (served && served->where == ON_BUSY) { /* who filled the port goes last next time */
+	if (served != NULL &&
+		served->where == ON_BUSY) { /* who filled the port goes last next time */
 		TAILQ_REMOVE(&s->busy, served, work);
 		TAILQ_INSERT_TAIL(&s->busy, served, work);
 	}

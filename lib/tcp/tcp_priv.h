@@ -443,7 +443,7 @@ slice_len(const struct tcp_slice *chain)
 {
 	uint32_t n = 0;
 
-	for (; chain; chain = chain->next)
+	for (; chain != NULL; chain = chain->next)
 		n += chain->len;
 	return n;
 }
@@ -451,7 +451,7 @@ slice_len(const struct tcp_slice *chain)
 static inline void
 slice_drop(struct tcp_stack *s, struct tcp_slice *chain)
 {
-	if (chain)
+	if (chain != NULL)
 		s->ops.slice_free(s->ctx, chain);
 }
 

@@ -206,7 +206,7 @@ life_due(struct tcp_conn *c, uint64_t now)
 {
 	switch (c->state) {
 	case TCPS_TIME_WAIT:
-		if (c->refused) /* the owner has not yet taken the last bytes */
+		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
 			timers_life(c, now + 2 * c->s->cfg.msl_ns);
 		else
 			conn_end(c, 0);

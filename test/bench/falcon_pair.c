@@ -46,7 +46,7 @@ buf_get(uint32_t len)
 {
 	struct fa_buf *b = free_bufs;
 
-	if (!b)
+	if (b == NULL)
 		abort();
 	free_bufs = b->next;
 	b->len = len;
@@ -75,7 +75,7 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	f->len = wire_falcon_emit(f->hdr, out->hdr);
 	f->stamp = out->stamp;
 	f->path = out->path;
-	f->payload = out->payload ? buf_get(out->payload->len) : NULL;
+	f->payload = out->payload != NULL ? buf_get(out->payload->len) : NULL;
 	return 0;
 }
 
@@ -87,7 +87,7 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 	struct end *e = ctx;
 	struct fa_outcome o = {.rsn = d->rsn, .verdict = FA_TAKEN};
 
-	if (d->buf)
+	if (d->buf != NULL)
 		buf_free(NULL, d->buf);
 	if (d->type == FA_COMPLETION || d->type == FA_PULL_DATA) {
 		e->done++;
@@ -117,7 +117,8 @@ turn(struct end *e)
 			.path = f->path,
 			.ttl = 62};
 
-		if (wire_falcon_parse(&h, f->hdr, f->len + (f->payload ? f->payload->len : 0)) < 0)
+		if (wire_falcon_parse(
+			    &h, f->hdr, f->len + (f->payload != NULL ? f->payload->len : 0)) < 0)
 			abort();
 		fa_input(e->c, clock_ns, &in);
 	}
@@ -160,7 +161,7 @@ make(struct end *e)
 	fa_config_default(&cfg);
 	p.peer_cid = 1;
 	e->s = fa_stack_create(&cfg, &ops, e, clock_ns);
-	if (!e->s || fa_conn_create(e->s, clock_ns, &p, &e->c))
+	if (e->s == NULL || fa_conn_create(e->s, clock_ns, &p, &e->c))
 		abort();
 }
 

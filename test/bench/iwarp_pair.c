@@ -105,7 +105,7 @@ rec_get(void *ctx, uint32_t room)
 {
 	struct buf *b = free_bufs;
 
-	if (!b)
+	if (b == NULL)
 		return NULL;
 	free_bufs = b->next;
 	b->rec.data = b->data;
@@ -142,7 +142,7 @@ consumed(void *ctx, struct iw_qp *q, uint32_t bytes)
 static void
 slice_free(void *ctx, struct tcp_slice *chain)
 {
-	while (chain) {
+	while (chain != NULL) {
 		struct buf *b = chain->owner;
 
 		chain = chain->next;
@@ -198,7 +198,7 @@ side_init(struct side *s, struct rd_mr_table *mrs, bool initiator)
 		.caps = {.sq_depth = 128, .rq_depth = 128, .max_send_sge = 1},
 		.access = RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ};
 	s->q = iw_qp_create(&s->st, &s->rd);
-	if (!s->q)
+	if (s->q == NULL)
 		abort();
 	iw_qp_start(s->q, 0, &p);
 }
@@ -280,7 +280,7 @@ main(int argc, char **argv)
 		slice_free(NULL, &(struct tcp_slice){.owner = &bufs[i]});
 	sk_random(&key, sizeof(key));
 	mrs = rd_mr_table_create(1024, &key);
-	if (!mrs)
+	if (mrs == NULL)
 		return 1;
 	side_init(&sides[0], mrs, true);
 	side_init(&sides[1], mrs, false);

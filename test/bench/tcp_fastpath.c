@@ -114,7 +114,7 @@ open_connection(void)
 
 	tcp_config_default(&cfg);
 	st = tcp_stack_create(&cfg, &ops, NULL, now);
-	if (!st)
+	if (st == NULL)
 		exit(1);
 	sk_addr_parse("10.0.0.1", &t.laddr);
 	sk_addr_parse("10.0.0.2", &t.raddr);

@@ -103,7 +103,7 @@ make_memory(struct saker *s, struct saker_pd **pd, struct saker_mr **mr)
 {
 	void *mem = saker_alloc(s, MEM_LEN / 2);
 
-	if (!mem || saker_pd_create(s, pd) ||
+	if (mem == NULL || saker_pd_create(s, pd) ||
 		saker_mr_create(
 			*pd, mem, MEM_LEN / 2, RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_ATOMIC, mr))
 		die("memory");

@@ -20,7 +20,7 @@ worker_init(struct worker *w, unsigned index, uint64_t total)
 	*w = (struct worker){.index = index, .total = total};
 	w->seen = calloc(total / 64 + 1, sizeof(*w->seen));
 	w->won = calloc(total / BATCH / 64 + 1, sizeof(*w->won));
-	return w->seen && w->won ? 0 : -ENOMEM;
+	return w->seen != NULL && w->won != NULL ? 0 : -ENOMEM;
 }
 
 void

@@ -61,7 +61,7 @@ window(struct ex_peer *ex, uint32_t *stag)
 		.len = EX_DATA_LEN,
 		.access = RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ,
 	};
-	int rc = b->window ? 0 : saker_mw_alloc(b->p.pd, RD_MW_TYPE_2, &b->window);
+	int rc = b->window != NULL ? 0 : saker_mw_alloc(b->p.pd, RD_MW_TYPE_2, &b->window);
 
 	if (rc < 0)
 		return peer_fail("saker_mw_alloc", rc);

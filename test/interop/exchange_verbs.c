@@ -118,7 +118,7 @@ window(struct ex_peer *ex, uint32_t *stag)
 	struct ex_rdma *p = ex->priv;
 
 	p->window = ibv_reg_mr(p->id->pd, ex->buf, EX_DATA_LEN, ACCESS);
-	if (!p->window)
+	if (p->window == NULL)
 		return ex_rdma_fail("ibv_reg_mr");
 	*stag = p->window->rkey;
 	return 0;
@@ -146,17 +146,18 @@ ex_rdma_qp(struct ex_rdma *p, uint32_t depth)
 	};
 
 	p->channel = ibv_create_comp_channel(p->id->verbs);
-	p->cq = p->channel ? ibv_create_cq(p->id->verbs, 256 + (int)depth, NULL, p->channel, 0)
-			   : NULL;
-	if (!p->cq)
+	p->cq = p->channel != NULL
+			? ibv_create_cq(p->id->verbs, 256 + (int)depth, NULL, p->channel, 0)
+			: NULL;
+	if (p->cq == NULL)
 		return ex_rdma_fail("ibv_create_cq");
 	attr.send_cq = attr.recv_cq = p->cq;
 	if (rdma_create_qp(p->id, NULL, &attr))
 		return ex_rdma_fail("rdma_create_qp");
-	if (!p->ex.buf)
+	if (p->ex.buf == NULL)
 		p->ex.buf = aligned_alloc(4096, EX_BUF_LEN);
 	p->mr = ibv_reg_mr(p->id->pd, p->ex.buf, EX_BUF_LEN, ACCESS);
-	if (!p->mr)
+	if (p->mr == NULL)
 		return ex_rdma_fail("ibv_reg_mr");
 	p->ex.stag = p->mr->rkey;
 	p->ex.verbs = &verbs;
@@ -167,15 +168,15 @@ ex_rdma_qp(struct ex_rdma *p, uint32_t depth)
 void
 ex_rdma_end(struct ex_rdma *p)
 {
-	if (p->id && p->id->qp)
+	if (p->id != NULL && p->id->qp != NULL)
 		rdma_destroy_qp(p->id);
-	if (p->mr)
+	if (p->mr != NULL)
 		ibv_dereg_mr(p->mr);
-	if (p->cq)
+	if (p->cq != NULL)
 		ibv_destroy_cq(p->cq);
-	if (p->channel)
+	if (p->channel != NULL)
 		ibv_destroy_comp_channel(p->channel);
-	if (p->id)
+	if (p->id != NULL)
 		rdma_destroy_id(p->id);
 	p->mr = NULL;
 	p->cq = NULL;
@@ -195,7 +196,8 @@ ex_rdma_event(struct ex_rdma *p, struct ex_event *out)
 		.id = ev->id,
 		.responder_resources = ev->param.conn.responder_resources,
 		.initiator_depth = ev->param.conn.initiator_depth,
-		.private_len = ev->param.conn.private_data ? ev->param.conn.private_data_len : 0};
+		.private_len =
+			ev->param.conn.private_data != NULL ? ev->param.conn.private_data_len : 0};
 	if (out->private_len)
 		memcpy(out->private_data, ev->param.conn.private_data, out->private_len);
 	rdma_ack_cm_event(ev);
@@ -209,7 +211,7 @@ ex_rdma_expect(struct ex_rdma *p, enum rdma_cm_event_type want, struct ex_event 
 
 	if (ex_rdma_event(p, &ev))
 		return -1;
-	if (out)
+	if (out != NULL)
 		*out = ev;
 	if (ev.type == want)
 		return 0;

@@ -70,7 +70,7 @@ static const struct word {
 static int
 choose(const struct word *w, uint32_t *to)
 {
-	for (uint32_t i = 0; w->choices[i]; i++)
+	for (uint32_t i = 0; w->choices[i] != NULL; i++)
 		if (strcmp(w->choices[i], optarg) == 0) {
 			*to = i;
 			return 0;
@@ -139,10 +139,10 @@ make_end(struct storm_end *e, int at)
 	e->s = soak.rig.end[at].s;
 	e->pd = soak.pd[at];
 	e->mem = saker_alloc(e->s, STORM_MEM);
-	if (!e->mem || saker_mr_create(e->pd, e->mem, STORM_MEM,
-			       RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ |
-				       RD_ACC_REMOTE_ATOMIC,
-			       &e->mr))
+	if (e->mem == NULL || saker_mr_create(e->pd, e->mem, STORM_MEM,
+				      RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE |
+					      RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC,
+				      &e->mr))
 		return fail("memory");
 	return saker_qp_create(e->pd, &attr, &e->qp) ? fail("saker_qp_create") : 0;
 }

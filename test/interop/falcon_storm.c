@@ -203,7 +203,7 @@ leave(struct storm *st, struct storm_request *r)
 {
 	if (!r->done || !r->received)
 		return;
-	if (r->window && saker_mr_destroy(r->window))
+	if (r->window != NULL && saker_mr_destroy(r->window))
 		wrong(st, r, "saker_mr_destroy: %s", saker_error());
 	r->busy = false;
 	st->bytes += r->len;

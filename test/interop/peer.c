@@ -28,13 +28,13 @@ peer_setup(struct peer *p, uint32_t buf_len)
 		.rq_depth = 64,
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
-		.transport = getenv("PEER_FALCON") ? SHM_FALCON : SHM_IWARP,
+		.transport = getenv("PEER_FALCON") != NULL ? SHM_FALCON : SHM_IWARP,
 	};
 	int rc;
 
 	p->buf_len = buf_len;
 	p->buf = saker_alloc(p->s, buf_len);
-	if (!p->buf)
+	if (p->buf == NULL)
 		return peer_fail("saker_alloc", -12);
 	if ((rc = saker_pd_create(p->s, &p->pd)) < 0)
 		return peer_fail("saker_pd_create", rc);
@@ -116,9 +116,9 @@ peer_accept(struct peer *p, uint16_t port, int (*before)(void *arg), void *arg)
 	struct saker_event ev;
 	int rc;
 
-	if (!p->listener && peer_listen(p, port))
+	if (p->listener == NULL && peer_listen(p, port))
 		return -1;
-	if (peer_expect(p, SAKER_EV_CONNECT_REQUEST, &ev) || (before && before(arg)))
+	if (peer_expect(p, SAKER_EV_CONNECT_REQUEST, &ev) || (before != NULL && before(arg)))
 		return -1;
 	if ((rc = saker_accept(p->s, ev.request, p->qp, &p->param)) < 0)
 		return peer_fail("saker_accept", rc);
@@ -186,6 +186,6 @@ peer_post(struct peer *p, uint64_t wr_id, enum rd_opcode op, uint8_t flags, uint
 void
 peer_close(struct peer *p)
 {
-	if (p->s)
+	if (p->s != NULL)
 		saker_close(p->s);
 }

@@ -34,7 +34,7 @@ ring_pair(struct rte_ring *way[2], uint16_t ports[2])
 	for (int i = 0; i < 2; i++) {
 		way[i] = rte_ring_create(i ? "rig_way1" : "rig_way0", WIRE_FRAMES, SOCKET_ID_ANY,
 			RING_F_SP_ENQ | RING_F_SC_DEQ);
-		if (!way[i])
+		if (way[i] == NULL)
 			return fail("a ring between the ports", -ENOMEM);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -98,7 +98,7 @@ engine(struct rig *r, int i)
 	sk_addr_parse(addrs[r->o.v6][i], &cfg.ifs[0].addr);
 	r->end[i].addr = cfg.ifs[0].addr;
 	cfg.idle = ENG_IDLE_YIELD;
-	if (r->o.falcon)
+	if (r->o.falcon != NULL)
 		falcon(&cfg.falcon, r->o.falcon);
 	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;
 	cfg.limits.qps = cfg.limits.client_qps = cfg.limits.conns = 1024;
@@ -112,7 +112,7 @@ engine(struct rig *r, int i)
 		cfg.transport_loop[0] = (unsigned)i;
 	}
 	r->eng[i] = eng_create(&cfg, err, sizeof(err));
-	if (!r->eng[i]) {
+	if (r->eng[i] == NULL) {
 		printf("engine %d: %s\n", i, err);
 		return -1;
 	}
@@ -143,7 +143,7 @@ rig_open(struct rig *r, const struct rig_options *o)
 	memset(r, 0, sizeof(*r));
 	r->o = *o;
 	r->nhands = SK_MIN(2u, rte_lcore_count());
-	if (ring_pair(r->way, r->port) || (o->impair && impair_pair(o->impair, r->port)))
+	if (ring_pair(r->way, r->port) || (o->impair != NULL && impair_pair(o->impair, r->port)))
 		return -1;
 	if (engine(r, 0) || (!o->one && engine(r, 1)))
 		return -1;
@@ -191,7 +191,7 @@ rig_attach(struct rig *r, int i, struct rig_hand *hand)
 	end->hand = hand;
 	end->home_len = (r->o.mem_len + r->o.ring_len + 4095) / 4096 * 4096;
 	h = end->home = sk_mem_alloc(end->home_len);
-	if (!h)
+	if (h == NULL)
 		return fail("memory for a client", -ENOMEM);
 	rc = eng_attach_flat(end->eng, "rig", h, end->home_len, r->o.mem_len);
 	if (rc < 0)

@@ -70,11 +70,11 @@ shared_maps(struct map *maps, const char *name)
 	char line[512];
 	int n = 0;
 
-	while (f && n < MAX_MAPS && fgets(line, sizeof(line), f))
-		if (strstr(line, "rw-s") && strstr(line, name) &&
+	while (f != NULL && n < MAX_MAPS && fgets(line, sizeof(line), f) != NULL)
+		if (strstr(line, "rw-s") != NULL && strstr(line, name) != NULL &&
 			sscanf(line, "%lx-%lx", &from, &to) == 2)
 			maps[n++] = (struct map){(uint8_t *)from, to - from};
-	if (f)
+	if (f != NULL)
 		fclose(f);
 	return n;
 }
@@ -119,9 +119,9 @@ hoard(void)
 	unsigned long pages = 0;
 	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
 
-	if (f && fscanf(f, "%lu", &pages) != 1)
+	if (f != NULL && fscanf(f, "%lu", &pages) != 1)
 		pages = 0;
-	if (f)
+	if (f != NULL)
 		fclose(f);
 	for (; pages > 0; pages--) {
 		void *p = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -184,8 +184,8 @@ punch(struct stream *s)
 	struct map maps[MAX_MAPS];
 	int n = shared_maps(maps, BROUGHT), of = 0;
 
-	if (!p || saker_mr_create(
-			  s->p.pd, p, 4 * HUGE_PAGE, RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE, &mr))
+	if (p == NULL || saker_mr_create(s->p.pd, p, 4 * HUGE_PAGE,
+				 RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE, &mr))
 		return peer_fail("memory to punch a hole into", -ENOMEM);
 	hole = (uint8_t *)(((uintptr_t)p + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1ul));
 	memset(hole, 1, 2 * HUGE_PAGE);

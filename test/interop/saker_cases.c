@@ -43,7 +43,7 @@ fresh(struct ex_saker *x, struct talk *t)
 	struct rd_wc wc;
 	int rc;
 
-	if (x->p.qp && (rc = saker_qp_destroy(x->p.qp)) < 0)
+	if (x->p.qp != NULL && (rc = saker_qp_destroy(x->p.qp)) < 0)
 		return peer_fail("saker_qp_destroy", rc);
 	x->p.qp = NULL;
 	while (saker_cq_poll(x->p.cq, &wc, 1) == 1)

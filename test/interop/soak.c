@@ -32,8 +32,8 @@ soak_fail(struct soak *s, const struct side *at, const char *fmt, ...)
 
 	if (s->failed++ > 20)
 		return;
-	if (at)
-		printf("client %d, QP %06x: ", at->at, at->qp ? saker_qp_num(at->qp) : 0);
+	if (at != NULL)
+		printf("client %d, QP %06x: ", at->at, at->qp != NULL ? saker_qp_num(at->qp) : 0);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
@@ -177,11 +177,11 @@ open_client(struct soak *s, int at)
 		sd->far = &s->link[i].side[1 - at];
 		sd->pd = pd;
 		sd->mem = saker_alloc(k, SIDE_LEN);
-		rc = sd->mem ? saker_mr_create(pd, sd->mem, SIDE_LEN,
-				       RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE |
-					       RD_ACC_REMOTE_READ,
-				       &sd->mr)
-			     : -12;
+		rc = sd->mem != NULL ? saker_mr_create(pd, sd->mem, SIDE_LEN,
+					       RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE |
+						       RD_ACC_REMOTE_READ,
+					       &sd->mr)
+				     : -12;
 	}
 	if (rc)
 		soak_fail(s, NULL, "client %d: %s", at, saker_error());
@@ -194,7 +194,8 @@ side_of(struct soak *s, int at, uint32_t qpn)
 	for (int i = 0; i < LINKS; i++) {
 		struct side *sd = &s->link[i].side[at];
 
-		if (s->link[i].state != LINK_CLOSED && sd->qp && saker_qp_num(sd->qp) == qpn)
+		if (s->link[i].state != LINK_CLOSED && sd->qp != NULL &&
+			saker_qp_num(sd->qp) == qpn)
 			return sd;
 	}
 	return NULL;
@@ -211,7 +212,7 @@ take_completions(struct soak *s, int at, struct saker_cq *cq)
 	for (int i = 0; i < n; i++) {
 		struct side *sd = side_of(s, at, wc[i].qpn);
 
-		if (sd)
+		if (sd != NULL)
 			side_completion(sd, &wc[i]);
 		else
 			soak_fail(s, NULL, "a completion of QP %06x, which is not", wc[i].qpn);
@@ -255,7 +256,7 @@ static void
 say_side(const struct side *sd, enum link_state state)
 {
 	printf("client %d, QP %06x, link state %d: %u requests and %u receives without completion, %u messages to come, %s%s'%s'\n",
-		sd->at, sd->qp ? saker_qp_num(sd->qp) : 0, state, sd->sq_in - sd->sq_out,
+		sd->at, sd->qp != NULL ? saker_qp_num(sd->qp) : 0, state, sd->sq_in - sd->sq_out,
 		sd->recv_in - sd->recv_out, sd->coming_in - sd->coming_out,
 		sd->up ? "established, " : "", sd->gone ? "disconnected, " : "", sd->reason);
 }
@@ -361,7 +362,7 @@ set_up(struct soak *s)
 	s->watch.layer = 2; /* LLP: MPA */
 	s->watch.etype = 0;
 	s->watch.code = 2; /* CRC error: RFC 5044 section 8 */
-	if (o->pcap && watch_pcap(&s->watch, o->pcap)) {
+	if (o->pcap != NULL && watch_pcap(&s->watch, o->pcap)) {
 		printf("%s cannot be written\n", o->pcap);
 		return -1;
 	}
@@ -392,7 +393,7 @@ soak(struct soak *s)
 	__atomic_store_n(&s->rig.stop, true, __ATOMIC_RELEASE);
 	rte_eal_mp_wait_lcore();
 	rig_close(&s->rig);
-	if (s->watch.pcap)
+	if (s->watch.pcap != NULL)
 		fclose(s->watch.pcap);
 	return s->failed ? -1 : 0;
 }

@@ -204,9 +204,9 @@ link_event(struct soak *s, int at, const struct saker_event *ev)
 		request(s, at, ev);
 		return;
 	}
-	if (ev->qp)
+	if (ev->qp != NULL)
 		sd = &s->link[*(uint8_t *)saker_qp_user(ev->qp)].side[at];
-	if (!sd || ev->type == SAKER_EV_REJECTED || ev->type == SAKER_EV_UNREACHABLE ||
+	if (sd == NULL || ev->type == SAKER_EV_REJECTED || ev->type == SAKER_EV_UNREACHABLE ||
 		ev->type == SAKER_EV_CQ_OVERFLOW || ev->type == SAKER_EV_ENGINE_GONE) {
 		soak_fail(s, sd, "event %d, status %d", ev->type, ev->status);
 		return;

@@ -231,7 +231,7 @@ acted(struct side *sd, const struct posted *p)
 {
 	struct op *op = p->slot < 0 ? NULL : &sd->op[p->slot];
 
-	if (!op)
+	if (op == NULL)
 		return;
 	op->acted = true;
 	if (op->kind == READ) {
@@ -282,7 +282,7 @@ check_send(struct side *sd, struct op *op, const struct rd_wc *wc, const uint8_t
 		(inv && wc->inv_stag != saker_mr_stag(op->window)))
 		soak_fail(sd->soak, sd, "a Send of kind %u came with flags %u, STag %08x", op->kind,
 			wc->flags, wc->inv_stag);
-	if (op->window && saker_mr_destroy(op->window))
+	if (op->window != NULL && saker_mr_destroy(op->window))
 		soak_fail(sd->soak, sd, "saker_mr_destroy: %s", saker_error());
 	op->window = NULL;
 }
@@ -365,7 +365,7 @@ side_audit(struct side *sd)
 			!bytes_right_or_old(at, op->len, op->key))
 			soak_fail(sd->soak, sd, "a %s of %u bytes broke off and placed wrong ones",
 				op->kind == READ ? "Read" : "Write", op->len);
-		if (op->window && saker_mr_destroy(op->window))
+		if (op->window != NULL && saker_mr_destroy(op->window))
 			soak_fail(sd->soak, sd, "saker_mr_destroy: %s", saker_error());
 		op->window = NULL;
 	}

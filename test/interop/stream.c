@@ -102,15 +102,15 @@ hear_hello(struct stream *s)
 int
 stream_join(struct stream *s, const char *addr, uint16_t port)
 {
-	if (addr ? peer_connect(&s->p, addr, port) || say_hello(s) || hear_hello(s)
-		 : peer_accept(&s->p, port, NULL, NULL) || hear_hello(s) || say_hello(s))
+	if (addr != NULL ? peer_connect(&s->p, addr, port) || say_hello(s) || hear_hello(s)
+			 : peer_accept(&s->p, port, NULL, NULL) || hear_hello(s) || say_hello(s))
 		return -1;
 	printf("streaming\n");
 	fflush(stdout);
 	for (unsigned i = 0; i < 4; i++)
 		if (post(s, WR_WRITE, SOURCE + i * PIECE, PIECE) || post(s, WR_READ, PIECE, PIECE))
 			return -1;
-	for (unsigned i = 0; addr && i < TOKENS; i++)
+	for (unsigned i = 0; addr != NULL && i < TOKENS; i++)
 		if (post(s, WR_SEND, SEND_OFF, RECV_LEN))
 			return -1;
 	return 0;

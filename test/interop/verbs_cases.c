@@ -234,7 +234,7 @@ main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	p.events = rdma_create_event_channel();
-	if (!p.events)
+	if (p.events == NULL)
 		return ex_rdma_fail("rdma_create_event_channel"), 1;
 	rc = strcmp(argv[1], "connect") == 0 ? do_connect(ai->ai_addr, old->ai_addr)
 					     : do_listen(ai->ai_addr);

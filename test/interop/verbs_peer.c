@@ -51,7 +51,7 @@ main(int argc, char **argv)
 	}
 	first = strcmp(argv[1], "connect") == 0;
 	p.events = rdma_create_event_channel();
-	if (!p.events)
+	if (p.events == NULL)
 		return ex_rdma_fail("rdma_create_event_channel"), 1;
 	rc = first ? do_connect(&p, ai->ai_addr, &param) : do_accept(&p, ai->ai_addr, &param);
 	if (rc == 0)

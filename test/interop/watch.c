@@ -23,7 +23,7 @@ record(FILE *f, const struct rte_mbuf *m)
 	head[2] = head[3] = m->pkt_len;
 	flockfile(f);
 	fwrite(head, sizeof(head), 1, f);
-	for (; m; m = m->next)
+	for (; m != NULL; m = m->next)
 		fwrite(rte_pktmbuf_mtod(m, void *), m->data_len, 1, f);
 	funlockfile(f);
 }
@@ -73,9 +73,9 @@ on_send(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, void *ar
 		const uint8_t *p = rte_pktmbuf_read(m[i], 0, m[i]->pkt_len, flat);
 		struct wire_pkt pkt;
 
-		if (w->pcap)
+		if (w->pcap != NULL)
 			record(w->pcap, m[i]);
-		if (p && wire_pkt_parse(&pkt, p, m[i]->pkt_len, m[i]->pkt_len) == 0 &&
+		if (p != NULL && wire_pkt_parse(&pkt, p, m[i]->pkt_len, m[i]->pkt_len) == 0 &&
 			(pkt.eth.type == ETH_IPV4 || pkt.eth.type == ETH_IPV6) &&
 			pkt.ip.proto == IP_TCP)
 			walk(w, p + pkt.payload, pkt.payload_len);
@@ -86,7 +86,7 @@ on_send(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, void *ar
 int
 watch_port(struct watch *w, uint16_t port)
 {
-	return rte_eth_add_tx_callback(port, 0, on_send, w) ? 0 : -1;
+	return rte_eth_add_tx_callback(port, 0, on_send, w) != NULL ? 0 : -1;
 }
 
 int
@@ -96,7 +96,7 @@ watch_pcap(struct watch *w, const char *path)
 	static const uint32_t head[6] = {0xa1b23c4d, 0x00040002, 0, 0, 262144, 1};
 
 	w->pcap = fopen(path, "wb");
-	if (!w->pcap)
+	if (w->pcap == NULL)
 		return -errno;
 	return fwrite(head, sizeof(head), 1, w->pcap) == 1 ? 0 : -EIO;
 }

@@ -272,7 +272,8 @@ open_end(int at)
 		die("attaching");
 	e->s = rig.end[at].s;
 	e->mem = saker_alloc(e->s, 4096);
-	if (!e->mem || saker_pd_create(e->s, &e->pd) || saker_cq_create(e->s, 64, NULL, &e->cq) ||
+	if (e->mem == NULL || saker_pd_create(e->s, &e->pd) ||
+		saker_cq_create(e->s, 64, NULL, &e->cq) ||
 		saker_mr_create(e->pd, e->mem, 4096,
 			RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC, &e->mr))
 		die("objects");

@@ -38,7 +38,7 @@ static void
 turn(void *arg)
 {
 	for (int i = 0; i < 2; i++)
-		if (node[i].eng)
+		if (node[i].eng != NULL)
 			eng_poll(node[i].eng, 0, eng_clock());
 }
 

@@ -78,7 +78,7 @@ neg_startup(uint8_t *buf, const struct wire_mpa_startup *su, const void *private
 			    (su->reserved & 15));
 	buf[17] = su->revision;
 	put(buf + 18, su->private_len, 2);
-	if (private_data)
+	if (private_data != NULL)
 		memcpy(buf + 20, private_data, su->private_len);
 	return 20u + su->private_len;
 }
@@ -157,7 +157,7 @@ uint32_t
 neg_terminate(uint8_t *ulpdu, const struct neg_term *t, const uint8_t *seg, uint32_t seg_len)
 {
 	static const uint8_t hdrct[] = {[NOTHING] = 0, [DDP_HEAD] = 0xc0, [BOTH_HEADS] = 0xe0};
-	uint32_t head = seg && (seg[0] & 0x80) ? 14 : 18;
+	uint32_t head = seg != NULL && (seg[0] & 0x80) ? 14 : 18;
 	uint8_t *p = ulpdu;
 
 	*p++ = 0x41; /* untagged, last, DDP version 1 */

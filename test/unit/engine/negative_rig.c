@@ -154,7 +154,7 @@ void
 neg_turn(void)
 {
 	idle(NULL);
-	if (!near.qp || !far.qp)
+	if (near.qp == NULL || far.qp == NULL)
 		return;
 	neighbour_look(&near, &far);
 	neighbour_look(&far, &near);

@@ -58,7 +58,7 @@ frame(uint8_t *buf, const char *key, uint8_t flags, uint8_t revision, uint16_t p
 static void
 check_request(const struct request_row *r)
 {
-	uint64_t before = r->reason ? neg_counter("mpa", r->reason) : 0;
+	uint64_t before = r->reason != NULL ? neg_counter("mpa", r->reason) : 0;
 	bool asked = r->sent > 20 + r->private_len;
 	struct saker_event ev;
 	uint8_t buf[1024] = {0};
@@ -71,7 +71,7 @@ check_request(const struct request_row *r)
 		raw_fin(&neg.conn);
 	NEG_UNTIL(neg.conn.rst || neg.conn.fin_in, "%s: the connection stays", r->name);
 	cr_assert_eq(neg.conn.got, 0, "%s: %u bytes are answered", r->name, neg.conn.got);
-	if (r->reason)
+	if (r->reason != NULL)
 		cr_assert_eq(neg_counter("mpa", r->reason), before + 1, "%s", r->name);
 	for (int i = 0; i < 100; i++)
 		neg_turn();

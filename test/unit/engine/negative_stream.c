@@ -397,7 +397,7 @@ two_errors(const char *name, const struct neg_msg *more, bool terminate)
 	neg_victim(&mode);
 	len = neg_build(seg, &first_bad, false);
 	n = neg_frame(stream, seg, len);
-	if (more)
+	if (more != NULL)
 		n += neg_frame(stream + n, ulpdu, neg_build(ulpdu, more, false));
 	if (terminate)
 		n += terminate_in(stream + n, bare, 4);

@@ -74,7 +74,7 @@ completion_remote(const struct rd_wc *wc)
 	else
 		cr_assert(wc->byte_len == a->len &&
 			  ord_is(ord_receive(l, wc->wr_id & 1), a->len, a->key));
-	if (a->doomed)
+	if (a->doomed != NULL)
 		cr_assert(wc->flags & RD_WC_INV && wc->inv_stag == saker_mr_stag(a->doomed));
 	if (rule == BEHIND && a == &l->act[1] && l->act[0].op == WRITE)
 		cr_assert(ord_is(ord_target(l, 0), l->act[0].len, l->act[0].key),
@@ -162,7 +162,7 @@ step(struct ord_link *l)
 		return;
 	for (unsigned i = 0; i < 2; i++) {
 		verify(l, i);
-		if (l->act[i].doomed)
+		if (l->act[i].doomed != NULL)
 			cr_assert_eq(saker_mr_destroy(l->act[i].doomed), 0);
 	}
 	if (++l->reps < REPS)

@@ -173,13 +173,13 @@ peer_in(struct raw_switch *sw, struct rte_mbuf *m)
 	}
 	if (pkt.eth.type != ETH_IPV4 || pkt.ip.proto != IP_TCP)
 		return;
-	if ((pkt.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && sw->accepting &&
+	if ((pkt.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && sw->accepting != NULL &&
 		pkt.tcp.dport == sw->listen_port) {
 		sw->accepting->lport = pkt.tcp.dport;
 		sw->accepting->rport = pkt.tcp.sport;
 		sw->accepting = NULL;
 	}
-	for (struct raw_conn *c = sw->conns; c; c = c->next)
+	for (struct raw_conn *c = sw->conns; c != NULL; c = c->next)
 		if (c->lport == pkt.tcp.dport && c->rport == pkt.tcp.sport)
 			tcp_in(c, &pkt, p + pkt.payload);
 }

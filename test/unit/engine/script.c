@@ -62,7 +62,7 @@ script_new(void (*tweak)(struct eng_config *cfg))
 
 	s->hold = s->fail = -1;
 	defaults(&s->cfg);
-	if (tweak)
+	if (tweak != NULL)
 		tweak(&s->cfg);
 	for (unsigned i = 0; i < SCRIPT_TRANSPORTS + SCRIPT_STAGES; i++) {
 		s->to[i] = make_ring("to");
@@ -290,7 +290,7 @@ hand_next(struct hand *c, struct shm_msg *m)
 	for (unsigned i = 0; i < PATIENCE; i++) {
 		const void *e = shm_take_peek(&c->evt);
 
-		if (e) {
+		if (e != NULL) {
 			memcpy(m, e, sizeof(*m));
 			shm_take_pop(&c->evt);
 			shm_take_publish(&c->evt);

@@ -10,7 +10,7 @@
 static void
 fault(struct duo *d, const char *what, uint32_t rsn)
 {
-	if (d->fault)
+	if (d->fault != NULL)
 		return;
 	d->fault = what;
 	d->fault_rsn = rsn;
@@ -42,7 +42,7 @@ buf_free(void *ctx, struct fa_buf *b)
 {
 	struct duo_end *e = ctx;
 
-	if (!b)
+	if (b == NULL)
 		return;
 	e->duo->bufs--;
 	free(b);
@@ -68,7 +68,7 @@ payload(struct duo *d, unsigned end, uint32_t rsn, unsigned kind, uint32_t len)
 static void
 check(struct duo *d, unsigned end, uint32_t rsn, unsigned kind, const struct fa_buf *b)
 {
-	if (!b)
+	if (b == NULL)
 		return;
 	if (b->len != b->data_len)
 		peer_fault(d, "a payload's two lengths differ", rsn);
@@ -332,7 +332,7 @@ duo_start(struct duo *d)
 		e->is_pull = calloc(d->rsns, sizeof(*e->is_pull));
 		e->later = calloc(d->rsns, sizeof(*e->later));
 		e->s = fa_stack_create(&d->cfg, &ops, e, d->now);
-		if (!e->s || fa_conn_create(e->s, d->now, &d->params[i], &e->c))
+		if (e->s == NULL || fa_conn_create(e->s, d->now, &d->params[i], &e->c))
 			return false;
 	}
 	return true;
@@ -386,7 +386,7 @@ duo_step(struct duo *d, uint64_t min_ns, uint64_t max_ns)
 	struct wire_packet *p;
 
 	d->now = next < d->now + min_ns ? d->now + min_ns : MIN(next, d->now + max_ns);
-	while ((p = wire_take(&d->wire, d->now)))
+	while ((p = wire_take(&d->wire, d->now)) != NULL)
 		arrive(d, p);
 	for (unsigned i = 0; i < 2; i++) {
 		struct duo_end *e = &d->end[i];
@@ -444,7 +444,7 @@ quiet(const struct duo *d)
 bool
 duo_settle(struct duo *d, uint64_t ns)
 {
-	for (uint64_t end = d->now + ns; d->now < end && !d->fault;) {
+	for (uint64_t end = d->now + ns; d->now < end && d->fault == NULL;) {
 		if (quiet(d))
 			return true;
 		duo_step(d, 1000, end - d->now);
@@ -459,7 +459,7 @@ duo_end(struct duo *d)
 		struct duo_end *e = &d->end[i];
 
 		forget_deliveries(e);
-		if (e->s)
+		if (e->s != NULL)
 			fa_stack_destroy(e->s);
 		free(e->done);
 		free(e->taken);
@@ -469,5 +469,5 @@ duo_end(struct duo *d)
 	wire_drop_all(&d->wire);
 	if (d->bufs)
 		fault(d, "buffers are left", d->bufs);
-	return !d->fault;
+	return d->fault == NULL;
 }

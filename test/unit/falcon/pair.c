@@ -110,7 +110,7 @@ launch(const struct flight *f, uint64_t delay)
 	struct flight g = *f;
 
 	g.at = pair.now + PAIR_DELAY + delay;
-	if (f->data) {
+	if (f->data != NULL) {
 		g.data = malloc(f->data_len);
 		memcpy(g.data, f->data, f->data_len);
 	}
@@ -138,19 +138,19 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	struct pair_packet p = {.sent_at = pair.now,
 		.from = (unsigned)(n - pair.n),
 		.conn = index_of(n, c),
-		.len = out->payload ? out->payload->len : 0,
+		.len = out->payload != NULL ? out->payload->len : 0,
 		.again = out->retransmission};
 	struct flight f = {.to = !p.from, .conn = p.conn, .stamp = out->stamp, .path = out->path};
 	struct pair_fate fate = {0};
 
 	f.hdr_len = wire_falcon_emit(f.hdr, out->hdr);
 	cr_assert_eq(wire_falcon_parse(&p.h, f.hdr, f.hdr_len + p.len), (int)f.hdr_len);
-	if (out->payload) {
+	if (out->payload != NULL) {
 		f.len = out->payload->len;
 		f.data_len = out->payload->data_len;
 		f.data = out->payload->data;
 	}
-	if (pair.wire)
+	if (pair.wire != NULL)
 		fate = pair.wire(&p);
 	p.lost = fate.lose;
 	note(&p);
@@ -282,7 +282,7 @@ poll_both(void)
 		sent = fa_stack_poll(pair.n[0].s, pair.now, 64);
 		sent += fa_stack_poll(pair.n[1].s, pair.now, 64);
 	} while (sent);
-	for (i = 0; pair.tick && i < 1; i++)
+	for (i = 0; pair.tick != NULL && i < 1; i++)
 		pair.tick();
 }
 

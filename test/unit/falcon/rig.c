@@ -15,7 +15,7 @@ alg_init(struct fa_cc *cc, struct fa_cc_nic *nic, const void *param)
 {
 	cc->fcwnd = rig.fcwnd;
 	cc->ipg = rig.ipg;
-	if (nic)
+	if (nic != NULL)
 		nic->ncwnd = rig.ncwnd;
 }
 
@@ -51,7 +51,7 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	cr_assert_lt(rig.sents, RIG_LOG);
 	rig.sents++;
 	*s = (struct rig_sent){.at = rig.now,
-		.len = out->payload ? out->payload->len : 0,
+		.len = out->payload != NULL ? out->payload->len : 0,
 		.stamp = out->stamp,
 		.path = out->path,
 		.again = out->retransmission};
@@ -255,7 +255,7 @@ tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_bu
 	rig.rx[rig.rxs++] = (struct rig_rx){h->type, h->psn, h->rsn, again};
 	if (rig.take != TL_TAKEN)
 		return rig.take;
-	if (payload)
+	if (payload != NULL)
 		buf_free(NULL, payload);
 	if (h->type == FALCON_PUSH_DATA && rig.ulp_acks)
 		pdl_ulp_ack(c, now, h->psn);
@@ -265,7 +265,7 @@ tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_bu
 void
 tl_pkt_free(struct fa_conn *c, struct fa_pkt *p)
 {
-	if (p->buf)
+	if (p->buf != NULL)
 		buf_free(NULL, p->buf);
 	rig.packets--;
 	free(p);

@@ -61,7 +61,7 @@ blow(struct duo *d, unsigned requests)
 	uint64_t limit = d->now + 20 * SECOND;
 
 	while ((d->end[0].posted < requests || d->end[1].posted < requests) && d->now < limit &&
-		!d->fault) {
+		d->fault == NULL) {
 		for (unsigned i = 0; i < 2; i++)
 			while (d->end[i].posted < requests && duo_outstanding(d, i) < 200)
 				post(d, i);

@@ -27,7 +27,7 @@ pdl_send(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 	cr_assert_lt(fk.sent_count, FAKE_SENT);
 	fk.sent[fk.sent_count] = p;
 	fk.sent_by[fk.sent_count++] = c;
-	note(F_SEND, p->type, p->rsn, p->buf ? p->buf->len : 0, p->request_len);
+	note(F_SEND, p->type, p->rsn, p->buf != NULL ? p->buf->len : 0, p->request_len);
 }
 
 static void
@@ -139,7 +139,7 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 		d->type == FA_COMPLETION ? d->ulp_code : d->request_len);
 	e->buf = d->buf;
 	e->restart = d->restart;
-	if (fk.react)
+	if (fk.react != NULL)
 		fk.react(c, d);
 	return true;
 }
@@ -156,7 +156,7 @@ static void
 event(void *ctx, struct fa_conn *c, enum fa_event ev)
 {
 	(void)ctx;
-	note(F_EVENT, ev, c ? 1 + (uint32_t)(c - fk.c) : 0, 0, 0);
+	note(F_EVENT, ev, c != NULL ? 1 + (uint32_t)(c - fk.c) : 0, 0, 0);
 }
 
 static const struct fa_ops ops = {.deliver = deliver, .buf_free = buf_free, .event = event};
@@ -172,7 +172,7 @@ fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p
 
 	fk = (struct fake){.now = 1000000, .room = UINT32_MAX};
 	tl_config_default(&fk.s.cfg);
-	if (tune)
+	if (tune != NULL)
 		tune(&fk.s.cfg, &p);
 	fk.s.ops = ops;
 	cr_assert_eq(tl_stack_init(&fk.s, fk.now), 0);
@@ -217,7 +217,7 @@ fake_stop(void)
 	assert_empty(&fk.s.tl);
 	tl_stack_fini(&fk.s);
 	for (i = 0; i < fk.count; i++) { /* what the ULP never gave back */
-		if (fk.log[i].buf)
+		if (fk.log[i].buf != NULL)
 			buf_free(NULL, fk.log[i].buf);
 	}
 	cr_assert_eq(fk.bufs, 0, "%ld payloads leaked", fk.bufs);
@@ -313,7 +313,7 @@ ulp_has(uint32_t rsn)
 	while (i--) {
 		struct fake_entry *e = &fk.log[i];
 
-		if (e->kind == F_DELIVER && e->b == rsn && e->buf &&
+		if (e->kind == F_DELIVER && e->b == rsn && e->buf != NULL &&
 			(e->a == FA_PUSH || e->a == FA_PULL))
 			return e;
 	}
@@ -326,7 +326,7 @@ fake_outcome(unsigned i, uint32_t rsn, enum fa_verdict v)
 	struct fa_outcome o = {.rsn = rsn, .verdict = v, .ulp_code = 0x5a};
 	struct fake_entry *e = ulp_has(rsn);
 
-	if (e) {
+	if (e != NULL) {
 		buf_free(NULL, e->buf);
 		e->buf = NULL;
 	}

@@ -27,7 +27,7 @@ deliver(unsigned node, unsigned conn, const struct fa_delivery *d)
 	struct fa_outcome o = {.rsn = d->rsn, .verdict = FA_TAKEN};
 	struct fa_conn *c = pair.n[node].c[conn];
 
-	if (d->buf)
+	if (d->buf != NULL)
 		pair_buf_free(d->buf);
 	if (node == 1) {
 		fa_outcome(c, pair.now, &o);

@@ -33,7 +33,7 @@ runs(struct storm st, unsigned seeds)
 	unsigned i;
 	const char *more = getenv("STORM_SEEDS");
 
-	for (i = 1; i <= (more ? (unsigned)atoi(more) : seeds); i++) {
+	for (i = 1; i <= (more != NULL ? (unsigned)atoi(more) : seeds); i++) {
 		st.seed = i;
 		st.ordered = true;
 		storm_run(&st);

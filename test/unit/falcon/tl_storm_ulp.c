@@ -88,7 +88,7 @@ marked(uint32_t len, struct mark m)
 static void
 check_mark(const struct fa_buf *b, struct mark m)
 {
-	if (b)
+	if (b != NULL)
 		cr_assert_eq(memcmp(b->data, &m, SK_MIN(b->len, sizeof(m))), 0,
 			"another's payload for RSN %u", m.rsn);
 }
@@ -144,7 +144,7 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 	}
 	cr_assert_eq(told, TAKEN);
 	e->pulls--;
-	if (d->buf) {
+	if (d->buf != NULL) {
 		cr_assert_leq(d->buf->len, e->asked[i]);
 		check_mark(d->buf, (struct mark){d->rsn, conn, !node, FALCON_PULL_DATA});
 		pair_buf_free(d->buf);
@@ -213,7 +213,7 @@ judge(unsigned node, unsigned conn, struct fa_delivery *d)
 		o.verdict = push && chance(st.cie) ? FA_CIE : FA_TAKEN;
 		o.ulp_code = CIE_CODE;
 		e->told[i] = o.verdict == FA_TAKEN ? TAKEN : IN_ERROR;
-		if (d->buf)
+		if (d->buf != NULL)
 			pair_buf_free(d->buf);
 		d->buf = NULL;
 	}
@@ -339,7 +339,7 @@ abandon(void)
 
 			fa_conn_destroy(pair.n[node].c[conn]);
 			for (; e->count; e->count--, e->head = (e->head + 1) % QUEUE)
-				if (e->queue[e->head].d.buf)
+				if (e->queue[e->head].d.buf != NULL)
 					pair_buf_free(e->queue[e->head].d.buf);
 		}
 		assert_pools_empty(node);
@@ -373,7 +373,7 @@ begin(void)
 	for (node = 0; node < 2; node++) {
 		struct pair_node *n = &pair.n[node];
 
-		if (st.tune)
+		if (st.tune != NULL)
 			st.tune(&n->cfg);
 		n->cfg.ar_percent = 10;
 		n->cfg.ar_window = 2;

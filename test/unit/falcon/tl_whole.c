@@ -29,15 +29,15 @@ deliver(unsigned node, unsigned conn, const struct fa_delivery *d)
 	if (node == 0 && (d->type == FA_COMPLETION || d->type == FA_PULL_DATA)) {
 		cr_assert_lt(initiators, MAX);
 		at_initiator[initiators++] = *d;
-		if (d->buf)
+		if (d->buf != NULL)
 			pair_buf_free(d->buf);
 		return true;
 	}
 	cr_assert_lt(targets, MAX);
 	at_target[targets++] = *d;
-	if (decide && decide(d))
+	if (decide != NULL && decide(d))
 		return true;
-	if (d->buf)
+	if (d->buf != NULL)
 		pair_buf_free(d->buf);
 	fa_outcome(c, pair.now, &o);
 	if (d->type == FA_PULL)
@@ -225,7 +225,7 @@ take(uint32_t rsn)
 	unsigned i;
 
 	for (i = 0; i < targets; i++) {
-		if (at_target[i].rsn == rsn && at_target[i].buf) {
+		if (at_target[i].rsn == rsn && at_target[i].buf != NULL) {
 			pair_buf_free(at_target[i].buf);
 			at_target[i].buf = NULL;
 			break;

@@ -23,7 +23,7 @@ put(struct wire *w, struct wire_packet *p)
 {
 	struct wire_packet **at = &w->first;
 
-	while (*at && (*at)->at <= p->at)
+	while (*at != NULL && (*at)->at <= p->at)
 		at = &(*at)->next;
 	p->next = *at;
 	*at = p;
@@ -32,7 +32,7 @@ put(struct wire *w, struct wire_packet *p)
 static void
 one(struct wire *w, uint64_t now, unsigned from, const struct fa_out *out)
 {
-	uint32_t payload = out->payload ? out->payload->data_len : 0;
+	uint32_t payload = out->payload != NULL ? out->payload->data_len : 0;
 	struct wire_packet *p = calloc(1, sizeof(*p) + FALCON_MAX + payload);
 
 	p->len = wire_falcon_emit(p->bytes, out->hdr);
@@ -54,7 +54,7 @@ void
 wire_send(struct wire *w, uint64_t now, unsigned from, const struct fa_out *out)
 {
 	w->sent++;
-	if ((w->filter && w->filter(w->ctx, from, out)) || wire_chance(w, w->loss)) {
+	if ((w->filter != NULL && w->filter(w->ctx, from, out)) || wire_chance(w, w->loss)) {
 		w->lost++;
 		return;
 	}
@@ -68,7 +68,7 @@ wire_take(struct wire *w, uint64_t now)
 {
 	struct wire_packet *p = w->first;
 
-	if (!p || p->at > now)
+	if (p == NULL || p->at > now)
 		return NULL;
 	w->first = p->next;
 	return p;
@@ -77,13 +77,13 @@ wire_take(struct wire *w, uint64_t now)
 uint64_t
 wire_next(const struct wire *w)
 {
-	return w->first ? w->first->at : SK_NEVER;
+	return w->first != NULL ? w->first->at : SK_NEVER;
 }
 
 void
 wire_drop_all(struct wire *w)
 {
-	while (w->first) {
+	while (w->first != NULL) {
 		struct wire_packet *p = w->first;
 
 		w->first = p->next;

@@ -103,9 +103,9 @@ rec_get(void *ctx, uint32_t room)
 		return NULL;
 	}
 	rec = calloc(1, sizeof(*rec));
-	need(rec);
+	need(rec != NULL);
 	rec->data = malloc(room);
-	need(rec->data);
+	need(rec->data != NULL);
 	e->live_recs++;
 	return rec;
 }
@@ -132,7 +132,7 @@ send_rec(void *ctx, struct iw_qp *q, struct tcp_rec *rec)
 	if (e->wire_len + rec->len > e->wire_cap) {
 		e->wire_cap = 2 * (e->wire_len + rec->len);
 		e->wire = realloc(e->wire, e->wire_cap);
-		need(e->wire);
+		need(e->wire != NULL);
 	}
 	memcpy(e->wire + e->wire_len, rec->data, rec->len);
 	e->wire_len += rec->len;
@@ -156,7 +156,7 @@ slice_free(void *ctx, struct tcp_slice *chain)
 {
 	struct end *e = ctx;
 
-	while (chain) {
+	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 
 		e->live_slices--;
@@ -187,12 +187,12 @@ end_params(void)
 void
 end_init(struct end *e, const struct iw_params *p, bool initiator)
 {
-	struct iw_params params = p ? *p : end_params();
+	struct iw_params params = p != NULL ? *p : end_params();
 	struct sk_key key = {{0x0123456789abcdefull, initiator}};
 
 	memset(e, 0, sizeof(*e));
 	e->mrs = rd_mr_table_create(64, &key);
-	need(e->mrs);
+	need(e->mrs != NULL);
 	e->st.ctx = e;
 	e->st.ops = (struct iw_ops){
 		.rd = {.mrs = e->mrs,
@@ -217,7 +217,7 @@ end_init(struct end *e, const struct iw_params *p, bool initiator)
 		.access = RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC,
 	};
 	e->q = iw_qp_create(&e->st, &e->rd);
-	need(e->q);
+	need(e->q != NULL);
 	params.initiator = initiator;
 	iw_qp_start(e->q, 0, &params);
 }
@@ -263,7 +263,7 @@ end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access, unsigned ext
 	struct rd_mr *mr = calloc(1, sizeof(*mr));
 	uint64_t off = 0;
 
-	need(mr && e->nmr < END_MRS);
+	need(mr != NULL && e->nmr < END_MRS);
 	mr->access = access;
 	mr->pd = &e->pd;
 	mr->base = base;
@@ -271,14 +271,14 @@ end_mr(struct end *e, uint64_t base, uint64_t len, uint32_t access, unsigned ext
 	mr->valid = true;
 	mr->nextents = extents;
 	mr->extents = calloc(extents, sizeof(*mr->extents));
-	need(mr->extents);
+	need(mr->extents != NULL);
 	for (unsigned i = 0; i < extents; i++) {
 		struct rd_extent *x = &mr->extents[i];
 
 		x->off = off;
 		x->len = i + 1 == extents ? len - off : len / extents;
 		x->host = malloc(x->len);
-		need(x->host);
+		need(x->host != NULL);
 		for (uint64_t k = 0; k < x->len; k++)
 			x->host[k] = pattern(seed, off + k);
 		off += x->len;
@@ -309,7 +309,7 @@ mr_copy(const struct rd_mr *mr, uint64_t off, uint8_t *get, const uint8_t *put, 
 		if (off >= ext->off + ext->len)
 			continue;
 		n = SK_MIN(len, (size_t)(ext->off + ext->len - off));
-		if (get) {
+		if (get != NULL) {
 			memcpy(get, ext->host + (off - ext->off), n);
 			get += n;
 		} else {
@@ -400,14 +400,14 @@ end_feed(struct end *e, const uint8_t *data, size_t len, uint32_t cut, uint64_t 
 		struct tcp_slice *s = calloc(1, sizeof(*s));
 		uint32_t n = (uint32_t)len;
 
-		need(s);
+		need(s != NULL);
 		if (cut > 0) {
 			uint32_t most = 1 + rng_below(rng, cut);
 
 			n = SK_MIN(n, most);
 		}
 		s->owner = malloc(n);
-		need(s->owner);
+		need(s->owner != NULL);
 		memcpy(s->owner, data, n);
 		s->data = s->owner;
 		s->len = n;
@@ -417,7 +417,7 @@ end_feed(struct end *e, const uint8_t *data, size_t len, uint32_t cut, uint64_t 
 		data += n;
 		len -= n;
 	}
-	if (head)
+	if (head != NULL)
 		iw_rx(e->q, 0, head);
 }
 
@@ -468,7 +468,7 @@ end_fpdu(struct end *e, const struct wire_ddp *d, const void *body, uint32_t len
 	struct mpa_writer w;
 	struct mpa_tx t;
 
-	need(buf);
+	need(buf != NULL);
 	if (d->dv)
 		hdr[0] = (uint8_t)((hdr[0] & ~3) | (d->dv & 3));
 	if (d->rv)

@@ -63,7 +63,7 @@ expect_terminate(const char *name, uint8_t layer, uint8_t etype, uint8_t code, e
 	struct wire_terminate t;
 	struct wire_ddp d;
 	uint32_t n, want = RDMAP_TERMINATE_LEN;
-	uint32_t hdr = seg && (seg[0] & 0x80) ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
+	uint32_t hdr = seg != NULL && (seg[0] & 0x80) ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
 
 	end_tx(&e);
 	cr_assert(end_sent(&e, &d, body, &n), "%s: nothing was sent", name);

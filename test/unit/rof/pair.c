@@ -119,9 +119,9 @@ buf_new(struct end *e, uint32_t room)
 {
 	struct fa_buf *b = calloc(1, sizeof(*b));
 
-	need(b);
+	need(b != NULL);
 	b->data = malloc(room ? room : 1);
-	need(b->data);
+	need(b->data != NULL);
 	b->owner = e;
 	e->live++;
 	return b;
@@ -174,7 +174,7 @@ wire_add(struct pair *p, struct packet *k)
 {
 	struct packet **at = &p->wire;
 
-	while (*at && (*at)->due <= k->due)
+	while (*at != NULL && (*at)->due <= k->due)
 		at = &(*at)->next;
 	k->next = *at;
 	*at = k;
@@ -186,14 +186,14 @@ send_copy(struct end *e, const struct fa_out *out)
 	struct pair *p = e->pair;
 	struct packet *k = calloc(1, sizeof(*k));
 
-	need(k);
+	need(k != NULL);
 	k->h = *out->hdr;
 	k->stamp = out->stamp;
 	k->path = out->path;
 	k->due = p->now + p->delay;
 	if (rng_below(&p->rng, 10000) < p->reorder)
 		k->due += rng_below(&p->rng, (uint32_t)(4 * p->delay));
-	if (out->payload) {
+	if (out->payload != NULL) {
 		k->buf = buf_new(&p->e[!e->index], out->payload->len);
 		memcpy(k->buf->data, out->payload->data, out->payload->data_len);
 		k->buf->len = out->payload->len;
@@ -211,7 +211,7 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	struct pair *p = e->pair;
 
 	p->packets++;
-	if ((p->hook && !p->hook(p->hook_arg, e->index, out->hdr)) ||
+	if ((p->hook != NULL && !p->hook(p->hook_arg, e->index, out->hdr)) ||
 		rng_below(&p->rng, 10000) < p->loss) {
 		p->lost++;
 		return 0;
@@ -273,7 +273,7 @@ transport_take(struct end *e)
 static void
 arrive(struct pair *p)
 {
-	while (p->wire && p->wire->due <= p->now) {
+	while (p->wire != NULL && p->wire->due <= p->now) {
 		struct packet *k = p->wire;
 		struct end *e = &p->e[!k->h.vendor];
 		struct fa_in in = {
@@ -324,7 +324,7 @@ stage_init(struct end *e, struct pair *p, unsigned index)
 	e->room = END_QUEUE;
 	e->mrs = rd_mr_table_create(64, &key);
 	e->mem = calloc(1, END_MEM);
-	need(e->mrs && e->mem);
+	need(e->mrs != NULL && e->mem != NULL);
 	e->extent = (struct rd_extent){.len = END_MEM, .host = e->mem};
 	e->mr = (struct rd_mr){.access = 31,
 		.pd = &e->pd,
@@ -371,10 +371,10 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct pair_option
 	fa_config_default(&cfg);
 	cfg.max_conns = 4;
 	cfg.seed = p->rng;
-	if (o->tune)
+	if (o->tune != NULL)
 		o->tune(&cfg);
 	e->fa = fa_stack_create(&cfg, &fops, e, p->now);
-	need(e->fa);
+	need(e->fa != NULL);
 	struct fa_params fp = {.cid = 0x100 + index,
 		.peer_cid = 0x100 + !index,
 		.protocol = 2,
@@ -401,7 +401,7 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct pair_option
 	cp.pools = cfg.pools;
 	e->c = rof_chan_create(&e->st, &cp, e);
 	e->q = rof_qp_create(&e->st, &e->rd, 0);
-	need(e->c && e->q);
+	need(e->c != NULL && e->q != NULL);
 	rof_qp_start(e->q, e->c, 100 + !index);
 }
 
@@ -430,7 +430,7 @@ pair_init(struct pair *p, const struct rof_chan_params *params, uint64_t seed)
 {
 	struct pair_options o = {.chan = {.ordering = ROF_ORDER_STRONG}};
 
-	if (params)
+	if (params != NULL)
 		o.chan = *params;
 	pair_init_with(p, &o, seed);
 }
@@ -441,13 +441,13 @@ queues_clear(struct end *e)
 	for (; e->down_head != e->down_tail; e->down_head++) {
 		struct rof_msg *m = &e->down[e->down_head % END_QUEUE];
 
-		if (m->buf)
+		if (m->buf != NULL)
 			buf_put(e, m->buf);
-		if (m->outcome.buf)
+		if (m->outcome.buf != NULL)
 			buf_put(e, m->outcome.buf);
 	}
 	for (; e->up_head != e->up_tail; e->up_head++)
-		if (e->up[e->up_head % END_QUEUE].buf)
+		if (e->up[e->up_head % END_QUEUE].buf != NULL)
 			buf_put(e, e->up[e->up_head % END_QUEUE].buf);
 }
 
@@ -456,11 +456,11 @@ pair_fini(struct pair *p)
 {
 	int live = 0;
 
-	while (p->wire) {
+	while (p->wire != NULL) {
 		struct packet *k = p->wire;
 
 		p->wire = k->next;
-		if (k->buf)
+		if (k->buf != NULL)
 			buf_put(NULL, k->buf);
 		free(k);
 	}
@@ -495,10 +495,10 @@ pair_run(struct pair *p, uint64_t until, bool (*done)(struct pair *p))
 		arrive(p);
 		turn(&p->e[0]);
 		turn(&p->e[1]);
-		if (p->now >= end || (done && done(p)))
+		if (p->now >= end || (done != NULL && done(p)))
 			return;
 		next = SK_MIN(fa_stack_deadline(p->e[0].fa), fa_stack_deadline(p->e[1].fa));
-		if (p->wire && p->wire->due < next)
+		if (p->wire != NULL && p->wire->due < next)
 			next = p->wire->due;
 		if (busy(&p->e[0]) || busy(&p->e[1]))
 			next = p->now;

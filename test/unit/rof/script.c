@@ -98,9 +98,9 @@ buf_new(struct script *s, uint32_t room)
 {
 	struct fa_buf *b = calloc(1, sizeof(*b));
 
-	need(b);
+	need(b != NULL);
 	b->data = malloc(room ? room : 1);
-	need(b->data);
+	need(b->data != NULL);
 	s->live++;
 	return b;
 }
@@ -158,7 +158,7 @@ tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 		.ulp_code = m->outcome.ulp_code,
 		.rsn = m->outcome.rsn,
 		.response_len = m->response_len};
-	if (m->buf) {
+	if (m->buf != NULL) {
 		t->len = m->buf->len;
 		need(wire_rof_parse(&t->h, m->buf->data, m->buf->len) > 0);
 		buf_put(s, m->buf);
@@ -223,7 +223,7 @@ stage_init(struct script *s)
 
 	s->mrs = rd_mr_table_create(16, &key);
 	s->mem = malloc(SCRIPT_LEN);
-	need(s->mrs && s->mem);
+	need(s->mrs != NULL && s->mem != NULL);
 	memset(s->mem, 0x77, SCRIPT_LEN);
 	region(s, &s->granted, &s->extents[0], SCRIPT_GRANTED, 15);
 	region(s, &s->local, &s->extents[1], SCRIPT_LOCAL, RD_ACC_LOCAL_WRITE);
@@ -274,7 +274,7 @@ script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t error
 	s->rsn = 5000;
 	s->c = rof_chan_create(&s->st, &cp, s);
 	s->q = rof_qp_create(&s->st, &s->rd, SCRIPT_QKEY);
-	need(s->c && s->q);
+	need(s->c != NULL && s->q != NULL);
 	if (transport == ROF_UD)
 		rof_qp_start_ud(s->q, ordering, 1024);
 	else

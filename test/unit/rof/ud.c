@@ -53,10 +53,10 @@ static void
 stop(void)
 {
 	for (unsigned i = 0; i < QPS; i++)
-		if (qp[i])
+		if (qp[i] != NULL)
 			rof_qp_destroy(qp[i]);
 	for (unsigned i = 0; i < CHANNELS; i++)
-		if (chan[i])
+		if (chan[i] != NULL)
 			rof_chan_destroy(chan[i]);
 	cr_assert(script_fini(&s));
 }

@@ -32,12 +32,13 @@ on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struc
 		.gso = out->gso_size,
 		.off = out->off,
 		.ecn = out->ecn,
-		.orphan = !c};
+		.orphan = c == NULL};
 	cr_assert_eq(out->tcp.sport, to->lport);
 	cr_assert_eq(out->tcp.dport, to->rport);
 	if (out->tcp.flags & TCP_SYN)
 		p->iss = out->tcp.seq;
-	for (const struct tcp_rec *r = out->first; r && n < out->len + out->off; r = r->next) {
+	for (const struct tcp_rec *r = out->first; r != NULL && n < out->len + out->off;
+		r = r->next) {
 		if (o->nrecs < SK_ARRAY_LEN(o->rec_len))
 			o->rec_len[o->nrecs++] = r->len;
 		n += r->len;
@@ -54,7 +55,7 @@ on_slice_free(void *ctx, struct tcp_slice *chain)
 	struct script *p = ctx;
 	struct tcp_slice *next;
 
-	for (; chain; chain = next) {
+	for (; chain != NULL; chain = next) {
 		next = chain->next;
 		p->slices--;
 		free(chain->owner);
@@ -70,7 +71,7 @@ on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 
 	if (p->refuse)
 		return false;
-	for (struct tcp_slice *s = chain; s; s = s->next) {
+	for (struct tcp_slice *s = chain; s != NULL; s = s->next) {
 		p->got = realloc(p->got, p->delivered + s->len);
 		memcpy(p->got + p->delivered, s->data, s->len);
 		p->delivered += s->len;
@@ -90,7 +91,7 @@ on_rec_free(void *ctx, struct tcp_rec *chain)
 	struct script *p = ctx;
 	struct tcp_rec *next;
 
-	for (; chain; chain = next) {
+	for (; chain != NULL; chain = next) {
 		next = chain->next;
 		p->recs--;
 		free(chain);
@@ -122,7 +123,7 @@ on_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 	switch (ev) {
 	case TCP_EV_CONNECTED:
 		p->connected++;
-		if (tcp_conn_listener(c) && !p->no_claim)
+		if (tcp_conn_listener(c) != NULL && !p->no_claim)
 			tcp_claim(c, NULL);
 		break;
 	case TCP_EV_SENT:
@@ -270,9 +271,9 @@ sc_in(struct script *p, int at, const char *text)
 			(struct wire_sack){p->iss + l.left[t.nsack], p->iss + l.right[t.nsack]};
 	if (l.to > l.from)
 		payload = make_slice(p, l.from, l.to - l.from);
-	if (p->c)
+	if (p->c != NULL)
 		tcp_input(p->c, p->now, &t, payload, ecn);
-	else if (p->l)
+	else if (p->l != NULL)
 		tcp_listen_input(p->l, p->now, &p->t, p->mtu, &t, payload, ecn);
 	else
 		tcp_orphan_input(p->s, p->now, &p->t, &t, payload);
@@ -359,7 +360,7 @@ sc_info(struct script *p)
 const char *
 sc_state(struct script *p)
 {
-	return p->c ? sc_info(p).state : "CLOSED";
+	return p->c != NULL ? sc_info(p).state : "CLOSED";
 }
 
 uint64_t

@@ -92,7 +92,7 @@ script_line_parse(struct script_line *l, int at, const char *text)
 	l->flags = parse_flags(strtok_r(buf, " ", &save));
 	w = strtok_r(NULL, " ", &save);
 	cr_assert(w && sscanf(w, "%u:%u", &l->from, &l->to) == 2, "line %d: range", at);
-	while ((w = strtok_r(NULL, " ", &save))) {
+	while ((w = strtok_r(NULL, " ", &save)) != NULL) {
 		if (parse_number(l, w, &save) || parse_switch(l, w))
 			continue;
 		if (strcmp(w, "ts") == 0)

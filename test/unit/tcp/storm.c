@@ -50,7 +50,7 @@ push(struct vw_end *e, struct pair *pr)
 	unsigned id = (unsigned)(pr - pr->storm->pairs);
 	uint8_t buf[3000];
 
-	while (h->c && h->sent < h->limit && tcp_send_space(h->c) > 0) {
+	while (h->c != NULL && h->sent < h->limit && tcp_send_space(h->c) > 0) {
 		uint32_t n = 1 + (uint32_t)(vw_random(e->w) % sizeof(buf));
 
 		if (n > h->limit - h->sent)
@@ -61,7 +61,7 @@ push(struct vw_end *e, struct pair *pr)
 			return;
 		h->sent += n;
 	}
-	if (h->c && h->sent == h->limit)
+	if (h->c != NULL && h->sent == h->limit)
 		tcp_close(h->c, e->w->now);
 }
 
@@ -119,7 +119,7 @@ disturb(struct storm *s)
 	unsigned end = vw_random(w) & 1;
 	struct half *h = &pr->half[end];
 
-	if (!h->c)
+	if (h->c == NULL)
 		return;
 	if (vw_chance(w, 0.3)) {
 		pr->half[0].aborted = pr->half[1].aborted = true;

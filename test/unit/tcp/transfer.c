@@ -34,7 +34,7 @@ push(struct vw_end *e, struct side *me)
 	uint8_t buf[8192];
 	uint32_t n;
 
-	while (me->sent < me->want && me->c && tcp_send_space(me->c) > 0) {
+	while (me->sent < me->want && me->c != NULL && tcp_send_space(me->c) > 0) {
 		n = me->rec ? me->rec : 1 + (uint32_t)(vw_random(e->w) % sizeof(buf));
 		if (n > me->want - me->sent)
 			n = (uint32_t)(me->want - me->sent);
@@ -44,7 +44,7 @@ push(struct vw_end *e, struct side *me)
 			return;
 		me->sent += n;
 	}
-	if (me->sent == me->want && me->c)
+	if (me->sent == me->want && me->c != NULL)
 		tcp_close(me->c, e->w->now);
 }
 

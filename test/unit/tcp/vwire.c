@@ -112,7 +112,7 @@ wire_send(
 	e->segs_out++;
 	e->bytes_out += len;
 	MUST(p->hdr_len + len + ip_len(w) <= (w->p.mtu ? w->p.mtu : 1500));
-	if (e->hooks.segment && !e->hooks.segment(e, t, data, len, ecn)) {
+	if (e->hooks.segment != NULL && !e->hooks.segment(e, t, data, len, ecn)) {
 		e->lost++;
 		packet_free(p);
 		return;
@@ -187,7 +187,7 @@ on_slice_free(void *ctx, struct tcp_slice *chain)
 	struct vw_end *e = ctx;
 	struct tcp_slice *next;
 
-	for (; chain; chain = next) {
+	for (; chain != NULL; chain = next) {
 		next = chain->next;
 		e->slices--;
 		free(chain->owner);
@@ -202,9 +202,9 @@ on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 
 	if (vw_chance(e->w, e->w->p.refuse))
 		return false;
-	for (struct tcp_slice *p = chain; p; p = p->next) {
+	for (struct tcp_slice *p = chain; p != NULL; p = p->next) {
 		n += p->len;
-		if (e->hooks.bytes)
+		if (e->hooks.bytes != NULL)
 			e->hooks.bytes(e, c, p->data, p->len);
 	}
 	on_slice_free(ctx, chain);
@@ -218,7 +218,7 @@ on_rec_free(void *ctx, struct tcp_rec *chain)
 	struct vw_end *e = ctx;
 	struct tcp_rec *next;
 
-	for (; chain; chain = next) {
+	for (; chain != NULL; chain = next) {
 		struct held_rec *h = chain->owner;
 
 		next = chain->next;
@@ -260,11 +260,11 @@ on_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 	struct vw_end *e = ctx;
 
 	if (ev == TCP_EV_CONNECTED) {
-		if (tcp_conn_listener(c))
+		if (tcp_conn_listener(c) != NULL)
 			tcp_claim(c, NULL);
 		tcp_set_tso(c, e->w->p.tso);
 	}
-	if (e->hooks.event)
+	if (e->hooks.event != NULL)
 		e->hooks.event(e, c, ev);
 }
 
@@ -343,7 +343,7 @@ arrive(struct vwire *w, struct vw_packet *p)
 	MUST(n == (int)p->hdr_len);
 	if (p->icmp_mtu) {
 		c = lookup(e, t.sport, t.dport);
-		if (c)
+		if (c != NULL)
 			tcp_icmp_mtu(c, w->now, t.seq, p->icmp_mtu);
 		return;
 	}
@@ -351,9 +351,9 @@ arrive(struct vwire *w, struct vw_packet *p)
 		payload = new_slice(e, p->data, p->len);
 	tuple = end_tuple(w, p->to, t.dport, t.sport);
 	c = lookup(e, t.dport, t.sport);
-	if (c)
+	if (c != NULL)
 		tcp_input(c, w->now, &t, payload, p->ecn);
-	else if (e->listener && t.dport == 4000)
+	else if (e->listener != NULL && t.dport == 4000)
 		tcp_listen_input(e->listener, w->now, &tuple, mtu, &t, payload, p->ecn);
 	else
 		tcp_orphan_input(e->s, w->now, &tuple, &t, payload);
@@ -396,7 +396,7 @@ vw_create(const struct vw_params *p, const struct tcp_config *cfg)
 	for (unsigned i = 0; i < 2; i++) {
 		w->end[i].w = w;
 		w->end[i].index = i;
-		w->end[i].s = tcp_stack_create(cfg ? cfg : &def, &ops, &w->end[i], w->now);
+		w->end[i].s = tcp_stack_create(cfg != NULL ? cfg : &def, &ops, &w->end[i], w->now);
 		MUST(w->end[i].s);
 	}
 	w->end[1].listener = tcp_listen(w->end[1].s, 16, NULL);
@@ -457,7 +457,7 @@ vw_run_until(struct vwire *w, uint64_t ns, const bool *stop)
 {
 	uint64_t start = w->now, end = w->now + ns, t;
 
-	while (!(stop && *stop)) {
+	while (!(stop != NULL && *stop)) {
 		t = next_time(w);
 		if (t == SK_NEVER || t > end)
 			break;
