@@ -81,7 +81,7 @@ rounds(struct side *s)
 }
 
 static int
-work(struct side *s)
+embedded_work(struct side *s)
 {
 	struct perf_end *e = &s->end;
 	struct eng_if_config to;
@@ -108,7 +108,7 @@ side_main(void *arg)
 {
 	struct side *s = arg;
 
-	s->rc = work(s);
+	s->rc = embedded_work(s);
 	if (s->rc && s->end.engine != NULL)
 		exit(1); /* the other side waits for us for ever */
 	perf_settle(&s->end);

@@ -128,7 +128,7 @@ build(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 }
 
 static void
-flush(struct perf_floor *f)
+floor_flush(struct perf_floor *f)
 {
 	uint32_t sent = rte_eth_tx_burst(f->port, 0, f->pending, (uint16_t)f->npending);
 
@@ -144,7 +144,7 @@ queue(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 	struct rte_mbuf *m;
 
 	if (f->npending >= BURST)
-		flush(f);
+		floor_flush(f);
 	if (f->npending >= BURST)
 		return false;
 	m = build(f, off, len, pieces);
@@ -173,7 +173,7 @@ take_pieces(struct perf_floor *f, const uint8_t *p, const struct head *h)
 
 /* Returns how many messages the frame ended, and sets *signal. */
 static uint32_t
-take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
+floor_take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
 {
 	const struct perf_shape *s = &f->shape;
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -190,14 +190,14 @@ take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
 }
 
 static uint32_t
-receive(struct perf_floor *f, bool *signal)
+floor_receive(struct perf_floor *f, bool *signal)
 {
 	struct rte_mbuf *m[BURST];
 	uint16_t n = rte_eth_rx_burst(f->port, 0, m, BURST);
 	uint32_t ended = 0;
 
 	for (uint16_t i = 0; i < n; i++)
-		ended += take(f, m[i], signal);
+		ended += floor_take(f, m[i], signal);
 	if (n)
 		rte_pktmbuf_free_bulk(m, n);
 	return ended;
@@ -214,7 +214,7 @@ send_message(struct perf_floor *f)
 			off += len;
 	}
 	while (f->npending)
-		flush(f);
+		floor_flush(f);
 }
 
 static void
@@ -223,7 +223,7 @@ send_signal(struct perf_floor *f)
 	while (!queue(f, 0, 0, 0))
 		;
 	while (f->npending)
-		flush(f);
+		floor_flush(f);
 }
 
 /* `iters` messages, as many of them in a frame as the transport packs. */
@@ -244,7 +244,7 @@ stream_out(struct perf_floor *f, uint32_t iters)
 			iters -= n;
 	}
 	while (f->npending)
-		flush(f);
+		floor_flush(f);
 }
 
 static void
@@ -254,7 +254,7 @@ stream_in(struct perf_floor *f, uint32_t iters)
 	uint64_t got = 0;
 
 	while (got < iters)
-		got += receive(f, &signal);
+		got += floor_receive(f, &signal);
 }
 
 static void
@@ -263,7 +263,7 @@ wait_signal(struct perf_floor *f)
 	bool signal = false;
 
 	while (!signal)
-		receive(f, &signal);
+		floor_receive(f, &signal);
 }
 
 static void

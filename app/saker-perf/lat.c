@@ -36,7 +36,7 @@ wait_received(struct perf_end *e, uint64_t want)
 }
 
 static int
-say(struct perf_end *e, uint32_t i, uint8_t seq)
+lat_say(struct perf_end *e, uint32_t i, uint8_t seq)
 {
 	if (e->op == PERF_WRITE)
 		perf_out(e)[e->o->size - 1] = seq;
@@ -51,7 +51,7 @@ hear(struct perf_end *e, uint8_t seq, uint64_t received)
 
 /* Asks for the peer's bytes, or for an Atomic and the original value. */
 static int
-ask(struct perf_end *e)
+lat_ask(struct perf_end *e)
 {
 	uint64_t done = e->completed + 1;
 
@@ -70,11 +70,11 @@ ping(struct perf_end *e, uint32_t i, uint64_t base)
 	uint8_t seq;
 
 	if (perf_op_asks(e->op))
-		return ask(e);
+		return lat_ask(e);
 	seq = next_seq(e);
 	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
 		return -1;
-	return say(e, i, seq) || hear(e, seq, base + i + 1) ? -1 : 0;
+	return lat_say(e, i, seq) || hear(e, seq, base + i + 1) ? -1 : 0;
 }
 
 int
@@ -119,7 +119,7 @@ perf_lat_serve(struct perf_end *e, uint32_t iters)
 			return -1;
 		if (perf_op_receives(e->op) && i + 1 < iters && perf_post_recv(e, 0, 1))
 			return -1;
-		if (say(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
+		if (lat_say(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
 			return -1;
 	}
 	if (perf_meet_hear(e))

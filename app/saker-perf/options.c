@@ -68,7 +68,7 @@ static const struct option_row rows[] = {
 };
 
 static void
-usage(void)
+perf_options_usage(void)
 {
 	printf("saker-perf [EAL options] -- [options]\n");
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
@@ -79,14 +79,14 @@ usage(void)
 }
 
 static int
-refuse(const char *name, const char *value, const char *why)
+perf_options_refuse(const char *name, const char *value, const char *why)
 {
 	fprintf(stderr, "saker-perf: --%s %s: %s\n", name, value, why);
 	return -1;
 }
 
 static int
-set_number(const struct option_row *r, void *at, const char *value)
+perf_options_set_number(const struct option_row *r, void *at, const char *value)
 {
 	char *end, why[96];
 	unsigned long long v;
@@ -96,7 +96,7 @@ set_number(const struct option_row *r, void *at, const char *value)
 	if (errno || *end || end == value || v < r->min || v > r->max) {
 		snprintf(why, sizeof(why), "not a number from %llu to %llu",
 			(unsigned long long)r->min, (unsigned long long)r->max);
-		return refuse(r->name, value, why);
+		return perf_options_refuse(r->name, value, why);
 	}
 	if (r->at == AT(tcp_port))
 		*(uint16_t *)at = (uint16_t)v;
@@ -106,7 +106,7 @@ set_number(const struct option_row *r, void *at, const char *value)
 }
 
 static int
-set(struct perf_options *o, const struct option_row *r, const char *value)
+perf_options_set(struct perf_options *o, const struct option_row *r, const char *value)
 {
 	void *at = (char *)o + r->at;
 
@@ -119,7 +119,7 @@ set(struct perf_options *o, const struct option_row *r, const char *value)
 		*(const char **)at = value;
 		return 0;
 	case NUMBER:
-		return set_number(r, at, value);
+		return perf_options_set_number(r, at, value);
 	case CHOICE:
 		for (unsigned i = 0; r->choices[i] != NULL; i++) {
 			if (strcmp(r->choices[i], value) == 0) {
@@ -127,13 +127,13 @@ set(struct perf_options *o, const struct option_row *r, const char *value)
 				return 0;
 			}
 		}
-		return refuse(r->name, value, r->help);
+		return perf_options_refuse(r->name, value, r->help);
 	}
 	return -1;
 }
 
 static const struct option_row *
-find(const char *word)
+perf_options_find(const char *word)
 {
 	if (strncmp(word, "--", 2))
 		return NULL;
@@ -153,35 +153,37 @@ check_size(struct perf_options *o)
 	if (o->size == 0)
 		o->size = atomic ? 8 : 64;
 	if (atomic && o->test == PERF_BW)
-		return refuse("test", "bw", "an Atomic has 8 bytes: there are lat and rate");
+		return perf_options_refuse(
+			"test", "bw", "an Atomic has 8 bytes: there are lat and rate");
 	snprintf(given, sizeof(given), "%u", o->size);
 	if (atomic && o->size != 8)
-		return refuse("size", given, "an Atomic has 8 bytes");
+		return perf_options_refuse("size", given, "an Atomic has 8 bytes");
 	return 0;
 }
 
 static int
-check(struct perf_options *o)
+perf_options_check(struct perf_options *o)
 {
 	if (o->listen && o->connect != NULL)
-		return refuse("connect", o->connect, "is not for --listen too");
+		return perf_options_refuse("connect", o->connect, "is not for --listen too");
 	if (o->client != NULL && !o->listen && o->connect == NULL)
-		return refuse("client", o->client, "wants --listen or --connect");
+		return perf_options_refuse("client", o->client, "wants --listen or --connect");
 	if (o->client != NULL && (o->impair != NULL || o->address != NULL || o->pcap != NULL))
-		return refuse("client", o->client,
+		return perf_options_refuse("client", o->client,
 			"takes no --impair, --address or --pcap: the port is saker's");
 	if ((o->listen || o->connect != NULL) && o->client == NULL && o->address == NULL)
-		return refuse("address", "", "is needed for one end alone (ADDR/LEN of the port)");
+		return perf_options_refuse(
+			"address", "", "is needed for one end alone (ADDR/LEN of the port)");
 	if (o->milliseconds && (o->test == PERF_LAT || o->versus != PERF_NO_OP ||
 				       (o->op != PERF_WRITE && o->op != PERF_READ)))
-		return refuse("ms", "", "is for bw and rate of write or read alone");
+		return perf_options_refuse("ms", "", "is for bw and rate of write or read alone");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
-		return refuse("port", o->port, "is neither ring nor memif");
+		return perf_options_refuse("port", o->port, "is neither ring nor memif");
 	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
-		return refuse(
+		return perf_options_refuse(
 			"transport", "iwarp", "has no --ordering, --errors, --psp or --tunnel");
 	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
-		return refuse("ordering", "none", "goes with --errors complete alone");
+		return perf_options_refuse("ordering", "none", "goes with --errors complete alone");
 	return check_size(o);
 }
 
@@ -204,11 +206,11 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		.offload = true,
 	};
 	for (int i = 1; i < argc; i++) {
-		const struct option_row *r = find(argv[i]);
+		const struct option_row *r = perf_options_find(argv[i]);
 		bool valued;
 
 		if (strcmp(argv[i], "--help") == 0) {
-			usage();
+			perf_options_usage();
 			return 1;
 		}
 		if (r == NULL) {
@@ -217,11 +219,11 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		}
 		valued = r->kind != FLAG && r->kind != OFF;
 		if (valued && i + 1 == argc)
-			return refuse(r->name, "", "a value is missing");
-		if (set(o, r, valued ? argv[++i] : NULL))
+			return perf_options_refuse(r->name, "", "a value is missing");
+		if (perf_options_set(o, r, valued ? argv[++i] : NULL))
 			return -1;
 	}
-	return check(o);
+	return perf_options_check(o);
 }
 
 const char *

@@ -17,7 +17,7 @@ element(const struct perf_end *e, const void *at, uint32_t len)
 
 /* Posts all of wr[0..n), taking turns while there is no room. */
 static int
-post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
+perf_post_post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
 {
 	e->waited = 0;
 	while (n > 0) {
@@ -47,7 +47,7 @@ immediate(const struct perf_end *e, uint64_t n)
 /* What the next request of a flow says beside its addresses. A FetchAdd counts the peer's cell up
  * by one and a CmpSwap does the same, so either way the n-th finds n there. */
 static void
-operands(const struct perf_end *e, struct perf_flow *f, struct saker_wr *wr)
+perf_post_operands(const struct perf_end *e, struct perf_flow *f, struct saker_wr *wr)
 {
 	switch (e->op) {
 	case PERF_ATOMIC_FA:
@@ -102,14 +102,14 @@ perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
 	template(e, qp, &sge, &one);
 	for (uint32_t i = 0; i < n && i < POST_BURST; i++) {
 		wr[i] = one;
-		operands(e, f, &wr[i]);
+		perf_post_operands(e, f, &wr[i]);
 		if (signaled && i + 1 == n)
 			wr[i].flags = RD_SIGNALED;
 	}
 	f->sent += n;
 	f->taken += perf_op_receives(e->op) ? n : 0;
 	f->signals += signaled;
-	return post_all(e, qp, wr, (int)n, false);
+	return perf_post_post_all(e, qp, wr, (int)n, false);
 }
 
 int
@@ -126,7 +126,7 @@ perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op
 	wr.compare_mask = op->compare_mask;
 	e->flow[qp].sent++;
 	e->flow[qp].signals++;
-	return post_all(e, qp, &wr, 1, false);
+	return perf_post_post_all(e, qp, &wr, 1, false);
 }
 
 /* Immediate Data leaves the elements of the receive alone: it has none. */
@@ -138,7 +138,7 @@ perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
 
 	e->flow[qp].recv_posted += n;
 	for (; n > 0; n--)
-		if (post_all(e, qp, &wr, 1, true))
+		if (perf_post_post_all(e, qp, &wr, 1, true))
 			return -1;
 	return 0;
 }
@@ -156,7 +156,7 @@ perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
 		.sge = &sge,
 	};
 
-	return post_all(e, qp, &wr, 1, false);
+	return perf_post_post_all(e, qp, &wr, 1, false);
 }
 
 void

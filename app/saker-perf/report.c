@@ -60,7 +60,7 @@ print_json(const struct perf_report *r)
 }
 
 static void
-print_row(const struct perf_report *r, const char *name, const struct perf_figures *f)
+report_print_row(const struct perf_report *r, const char *name, const struct perf_figures *f)
 {
 	if (f->ns == 0)
 		return;
@@ -85,10 +85,10 @@ print_table(const struct perf_report *r)
 			"p99.9[us]");
 	else
 		printf("%-10s %12s %12s\n", "", "BW[Gb/s]", "Rate[Mop/s]");
-	print_row(r, "saker", &r->real);
-	print_row(r, "floor", &r->floor);
+	report_print_row(r, "saker", &r->real);
+	report_print_row(r, "floor", &r->floor);
 	if (r->versus.ns)
-		print_row(r, perf_op_name(o->versus), &r->versus);
+		report_print_row(r, perf_op_name(o->versus), &r->versus);
 	if (r->floor.ns)
 		printf("ratio      %12.3f   to the floor\n", ratio(r, &r->floor));
 	if (r->versus.ns)

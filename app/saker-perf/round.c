@@ -9,7 +9,7 @@
 #define VERIFY_ITERS 100u
 
 static int
-measure(struct perf_end *e, enum perf_op op, uint32_t iters, struct perf_figures *f)
+round_measure(struct perf_end *e, enum perf_op op, uint32_t iters, struct perf_figures *f)
 {
 	bool lat = e->o->test == PERF_LAT;
 
@@ -25,11 +25,11 @@ perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *
 {
 	enum perf_op other = e->o->versus;
 
-	if (other != PERF_NO_OP && r % 2 == 0 && measure(e, other, iters, versus))
+	if (other != PERF_NO_OP && r % 2 == 0 && round_measure(e, other, iters, versus))
 		return -1;
-	if (measure(e, e->o->op, iters, real))
+	if (round_measure(e, e->o->op, iters, real))
 		return -1;
-	return other != PERF_NO_OP && r % 2 == 1 ? measure(e, other, iters, versus) : 0;
+	return other != PERF_NO_OP && r % 2 == 1 ? round_measure(e, other, iters, versus) : 0;
 }
 
 uint32_t

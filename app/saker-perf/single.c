@@ -8,7 +8,7 @@
 #include "perf.h"
 
 static int
-attach(struct perf_end *e, const struct perf_options *o)
+single_attach(struct perf_end *e, const struct perf_options *o)
 {
 	struct saker *s;
 	uint16_t port = 0;
@@ -29,7 +29,7 @@ attach(struct perf_end *e, const struct perf_options *o)
 }
 
 static int
-work(struct perf_end *e, struct perf_report *report)
+single_work(struct perf_end *e, struct perf_report *report)
 {
 	const struct perf_options *o = e->o;
 	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
@@ -57,11 +57,11 @@ perf_single(const struct perf_options *o)
 		fprintf(stderr, "saker-perf: --connect %s: not an address\n", o->connect);
 		return 1;
 	}
-	rc = attach(&e, o);
+	rc = single_attach(&e, o);
 	if (rc == 0)
 		rc = e.active ? perf_end_connect(&e, &to) : perf_end_accept(&e);
 	if (rc == 0)
-		rc = work(&e, &report);
+		rc = single_work(&e, &report);
 	if (rc == 0 && e.active) {
 		report.errors = perf_mistakes(&e);
 		report.verified = perf_verified(o);

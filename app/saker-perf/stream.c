@@ -46,7 +46,7 @@ feed(struct perf_end *e, uint32_t q)
 
 /* Time is up: nothing more is posted. Returns how many messages there were less than meant. */
 static uint32_t
-stop(struct perf_end *e)
+stream_stop(struct perf_end *e)
 {
 	uint64_t less = 0;
 
@@ -71,7 +71,7 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 	while (busy) {
 		busy = false;
 		if (eng_clock() - start > limit)
-			iters -= stop(e);
+			iters -= stream_stop(e);
 		for (uint32_t q = 0; q < e->o->qps; q++) {
 			if (feed(e, q))
 				return -1;

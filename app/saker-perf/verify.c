@@ -15,7 +15,7 @@ pattern(uint32_t round, uint32_t i)
 }
 
 static void
-fill(uint8_t *b, uint32_t len, uint32_t round)
+verify_fill(uint8_t *b, uint32_t len, uint32_t round)
 {
 	for (uint32_t i = 0; i < len; i++)
 		b[i] = pattern(round, i);
@@ -47,7 +47,7 @@ perf_verify_run(struct perf_end *e, uint32_t iters)
 		if (read)
 			memset(perf_in(e), 0xee, e->o->size);
 		else
-			fill(perf_out(e), e->o->size, i);
+			verify_fill(perf_out(e), e->o->size, i);
 		if (perf_meet(e) || perf_post(e, 0, 1, true))
 			return -1;
 		while (f->done < f->signals)
@@ -70,7 +70,7 @@ perf_verify_serve(struct perf_end *e, uint32_t iters)
 		uint64_t got = e->received + takes;
 
 		if (read)
-			fill(perf_out(e), e->o->size, i);
+			verify_fill(perf_out(e), e->o->size, i);
 		else
 			memset(perf_in(e), 0xee, e->o->size);
 		if (takes && perf_post_recv(e, 0, 1))

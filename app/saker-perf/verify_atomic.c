@@ -17,7 +17,7 @@ noise(uint64_t n)
 /* The i-th operands on a cell that holds `value`. Every other CmpSwap compares with what it finds,
  * where its mask looks; the others differ there in one bit. */
 static struct perf_operands
-operands(const struct perf_end *e, uint32_t i, uint64_t value)
+verify_atomic_operands(const struct perf_end *e, uint32_t i, uint64_t value)
 {
 	const uint64_t masks[] = {
 		0, 1ull << 63, 0x8000800080008000ull, ~0ull, 0x00000000ffffffffull, noise(3 * i)};
@@ -84,7 +84,7 @@ perf_verify_atomic_run(struct perf_end *e, uint32_t iters)
 	uint64_t value = 0;
 
 	for (uint32_t i = 0; i < iters; i++) {
-		struct perf_operands o = operands(e, i, value);
+		struct perf_operands o = verify_atomic_operands(e, i, value);
 
 		*perf_cell(e, 0) = ~value;
 		if (perf_meet(e) || perf_post_atomic(e, 0, &o))
@@ -107,7 +107,7 @@ perf_verify_atomic_serve(struct perf_end *e, uint32_t iters)
 	uint64_t *cell = perf_cell(e, 0), value = 0;
 
 	for (uint32_t i = 0; i < iters; i++) {
-		struct perf_operands o = operands(e, i, value);
+		struct perf_operands o = verify_atomic_operands(e, i, value);
 
 		if (perf_meet(e) || perf_meet_hear(e))
 			return -1;

@@ -43,7 +43,7 @@ static const struct option_row rows[] = {
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
 static void
-usage(FILE *out)
+run_main_usage(FILE *out)
 {
 	fprintf(out, "usage: saker-run [OPTIONS] PROGRAM [ARGS...]\n"
 		     "Runs a program of libibverbs and librdmacm on a Saker.\n\n");
@@ -95,7 +95,7 @@ library_find(char path[PATH_MAX])
 }
 
 static const struct option_row *
-row_of(int c)
+run_main_row_of(int c)
 {
 	for (size_t i = 0; i < NROWS; i++)
 		if (rows[i].opt.val == c)
@@ -113,10 +113,10 @@ options(int argc, char **argv, char library[PATH_MAX])
 	for (size_t i = 0; i < NROWS; i++)
 		longs[i] = rows[i].opt;
 	while ((c = getopt_long(argc, argv, "+s:d:t:p:vl:h", longs, NULL)) != -1) {
-		const struct option_row *r = row_of(c);
+		const struct option_row *r = run_main_row_of(c);
 
 		if (r == NULL || c == 'h') {
-			usage(c == 'h' ? stdout : stderr);
+			run_main_usage(c == 'h' ? stdout : stderr);
 			return c == 'h' ? 1 : EXIT_FAILURE + 1;
 		}
 		if (c == 'l')
@@ -126,7 +126,7 @@ options(int argc, char **argv, char library[PATH_MAX])
 	}
 	if (optind < argc)
 		return 0;
-	usage(stderr);
+	run_main_usage(stderr);
 	return EXIT_FAILURE + 1;
 }
 

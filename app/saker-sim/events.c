@@ -30,7 +30,7 @@ before(const struct sim_event *a, const struct sim_event *b)
 }
 
 static void
-grow(struct sim_events *q)
+events_grow(struct sim_events *q)
 {
 	q->room = q->room ? 2 * q->room : 1024;
 	q->heap = sim_realloc(q->heap, q->room * sizeof(*q->heap));
@@ -44,7 +44,7 @@ sim_at(struct sim_events *q, sim_time at, void (*fire)(void *obj, sim_time now),
 
 	e.order = q->order++;
 	if (q->count == q->room)
-		grow(q);
+		events_grow(q);
 	q->count++;
 	for (; i > 0; i = up) {
 		up = (i - 1) / CHILDREN;

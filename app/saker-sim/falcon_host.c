@@ -10,7 +10,7 @@
 #define TICKS(ns) ((uint32_t)((ns)*1000 / FA_TICK_PS))
 
 static struct sim_end *
-end_of(struct sim_host *h, struct sim_flow *f)
+falcon_host_end_of(struct sim_host *h, struct sim_flow *f)
 {
 	return &f->end[h == f->dst];
 }
@@ -35,7 +35,7 @@ falcon_buf_free(void *ctx, struct fa_buf *b)
 /* ---- Packets ---- */
 
 static int
-output(void *ctx, struct fa_conn *c, const struct fa_out *out)
+falcon_host_output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 {
 	struct falcon_host *t = ctx;
 	struct sim_end *e = fa_conn_user(c);
@@ -62,7 +62,7 @@ void
 falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 {
 	struct falcon_host *t = h->stack;
-	struct sim_end *e = end_of(h, &h->w->flows[p->flow]);
+	struct sim_end *e = falcon_host_end_of(h, &h->w->flows[p->flow]);
 	struct fa_in in = {.hdr = &p->falcon,
 		.stamp = p->stamp,
 		.path = p->entropy,
@@ -96,7 +96,7 @@ falcon_offer_all(struct falcon_host *t)
 }
 
 static void
-event(void *ctx, struct fa_conn *c, enum fa_event ev)
+falcon_host_event(void *ctx, struct fa_conn *c, enum fa_event ev)
 {
 	struct falcon_host *t = ctx;
 
@@ -138,19 +138,19 @@ congestion(struct falcon_host *t, const struct sim_scenario *sc)
 }
 
 static uint32_t
-mtu(const struct falcon_host *t)
+falcon_host_mtu(const struct falcon_host *t)
 {
 	return t->h->w->sc->payload + t->ulp->headers;
 }
 
 static void
-configure(struct falcon_host *t, struct fa_config *cfg)
+falcon_host_configure(struct falcon_host *t, struct fa_config *cfg)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 
 	fa_config_default(cfg);
 	cfg->max_conns = t->h->w->max_conns;
-	pools(&cfg->pools, sc->packets, mtu(t));
+	pools(&cfg->pools, sc->packets, falcon_host_mtu(t));
 	cfg->rto_min_ns = cfg->rto_initial_ns = sc->rto_min_us * 1000;
 	cfg->ack_delay_ns = sc->ack_delay_us * 1000;
 	cfg->ooo_threshold = sc->ooo_threshold;
@@ -165,10 +165,10 @@ int
 falcon_create(struct sim_host *h, const struct falcon_ulp *ulp)
 {
 	struct falcon_host *t = sim_calloc(1, sizeof(*t));
-	struct fa_ops ops = {.output = output,
+	struct fa_ops ops = {.output = falcon_host_output,
 		.deliver = ulp->deliver,
 		.buf_free = falcon_buf_free,
-		.event = event};
+		.event = falcon_host_event};
 	struct fa_config cfg;
 	int rc = 0;
 
@@ -177,7 +177,7 @@ falcon_create(struct sim_host *h, const struct falcon_ulp *ulp)
 	t->ulp = ulp;
 	t->bufs.size = sizeof(struct falcon_buf);
 	sim_random_seed(&t->random, h->w->sc->seed, (uint64_t)h->id << 32 | 1);
-	configure(t, &cfg);
+	falcon_host_configure(t, &cfg);
 	if (ulp->create != NULL)
 		rc = ulp->create(t);
 	if (rc < 0)
@@ -200,7 +200,7 @@ falcon_destroy(struct sim_host *h)
 }
 
 static int
-open_end(struct sim_flow *f, struct sim_end *e)
+falcon_host_open_end(struct sim_flow *f, struct sim_end *e)
 {
 	struct falcon_host *t = e->host->stack;
 	const struct sim_scenario *sc = f->w->sc;
@@ -209,7 +209,7 @@ open_end(struct sim_flow *f, struct sim_end *e)
 		.peer_cid = f->id + 1,
 		.protocol = FALCON_RDMA,
 		.ordered = sc->ordered,
-		.mtu = mtu(t),
+		.mtu = falcon_host_mtu(t),
 		.flows = (uint8_t)sc->flows,
 		.algorithm = &t->algorithm,
 		.user = e,
@@ -226,10 +226,10 @@ open_end(struct sim_flow *f, struct sim_end *e)
 int
 falcon_connect(struct sim_flow *f)
 {
-	int rc = open_end(f, &f->end[0]);
+	int rc = falcon_host_open_end(f, &f->end[0]);
 
 	if (rc == 0)
-		rc = open_end(f, &f->end[1]);
+		rc = falcon_host_open_end(f, &f->end[1]);
 	if (rc == 0)
 		sim_flow_ready(f, 0);
 	return rc;

@@ -42,7 +42,7 @@ completed(struct falcon_host *t, struct sim_end *e)
 /* Is the ULP ready for the request? On an ordered connection a refusal holds for what is behind it.
  */
 static bool
-ready(struct falcon_host *t, struct sim_end *e, const struct fa_delivery *d)
+falcon_raw_ready(struct falcon_host *t, struct sim_end *e, const struct fa_delivery *d)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 
@@ -63,7 +63,7 @@ serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
 	struct fa_outcome o = {.rsn = d->rsn, .verdict = FA_TAKEN};
 	sim_time now = t->h->w->events.now;
 
-	if (!ready(t, fa_conn_user(c), d)) {
+	if (!falcon_raw_ready(t, fa_conn_user(c), d)) {
 		o.verdict = FA_RNR;
 		o.rnr = RNR_CODE;
 		o.buf = d->buf;
@@ -79,7 +79,7 @@ serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
 }
 
 static bool
-deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
+falcon_raw_deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 {
 	struct falcon_host *t = ctx;
 	struct sim_end *e = fa_conn_user(c);
@@ -103,13 +103,13 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 }
 
 static void
-dead(struct falcon_host *t, struct sim_end *e)
+falcon_raw_dead(struct falcon_host *t, struct sim_end *e)
 {
 	sim_flow_dead(e->flow);
 }
 
 static void
-offer(struct sim_flow *f, uint64_t now)
+falcon_raw_offer(struct sim_flow *f, uint64_t now)
 {
 	struct falcon_host *t = f->src->stack;
 	const struct sim_scenario *sc = f->w->sc;
@@ -130,24 +130,24 @@ offer(struct sim_flow *f, uint64_t now)
 
 static const struct falcon_ulp raw = {
 	.headers = PULL_REQUEST_BYTES,
-	.deliver = deliver,
-	.dead = dead,
+	.deliver = falcon_raw_deliver,
+	.dead = falcon_raw_dead,
 	.xon = falcon_offer_all,
 };
 
 static int
-create(struct sim_host *h)
+falcon_raw_create(struct sim_host *h)
 {
 	return falcon_create(h, &raw);
 }
 
 const struct sim_transport sim_falcon = {
 	.name = "falcon",
-	.create = create,
+	.create = falcon_raw_create,
 	.destroy = falcon_destroy,
 	.connect = falcon_connect,
 	.input = falcon_input,
-	.offer = offer,
+	.offer = falcon_raw_offer,
 	.poll = falcon_poll,
 	.deadline = falcon_deadline,
 	.count = falcon_count,

@@ -73,7 +73,7 @@ buf_put(void *ctx, struct fa_buf *b)
 }
 
 static bool
-tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+falcon_rof_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	struct rof_host *r = ctx;
 	struct rdma_end *e = rof_chan_user(c);
@@ -89,7 +89,7 @@ close_qp(void *ctx, struct rof_qp *q)
 }
 
 static bool
-deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
+falcon_rof_deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 {
 	struct falcon_host *t = ctx;
 	struct rof_host *r = t->ulp_state;
@@ -142,7 +142,7 @@ go_down(struct rof_host *r, uint64_t now)
 }
 
 static void
-work_requests(struct rof_host *r, uint64_t now)
+falcon_rof_work_requests(struct rof_host *r, uint64_t now)
 {
 	struct rdma_end *list = r->rdma.active, *e;
 	enum rof_tx_result res;
@@ -179,7 +179,7 @@ rof_create(struct falcon_host *t)
 	r->st.ops = (struct rof_ops){.rd = rdma_ops(&r->rdma),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
-		.tell = tell,
+		.tell = falcon_rof_tell,
 		.close = close_qp};
 	return rc;
 }
@@ -202,7 +202,7 @@ rof_destroy(struct falcon_host *t)
 
 /* So that all connections of the host together do not ask for more than the pools have. */
 static struct fa_credits
-credits(const struct falcon_host *t)
+falcon_rof_credits(const struct falcon_host *t)
 {
 	const struct fa_pools *p = &t->pools;
 	uint32_t n = t->h->w->max_conns;
@@ -216,7 +216,7 @@ credits(const struct falcon_host *t)
 }
 
 static int
-open_end(struct falcon_host *t, struct sim_end *end)
+falcon_rof_open_end(struct falcon_host *t, struct sim_end *end)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 	struct rof_host *r = t->ulp_state;
@@ -227,7 +227,7 @@ open_end(struct falcon_host *t, struct sim_end *end)
 		.errors = sc->ordered ? ROF_ERRORS_VERBS : ROF_ERRORS_COMPLETE,
 		.mtu = sc->payload,
 		.pools = t->pools,
-		.credits = credits(t),
+		.credits = falcon_rof_credits(t),
 		.rnr_code = RNR_CODE,
 		.rnr_retry = ROF_RNR_FOREVER};
 
@@ -240,7 +240,7 @@ open_end(struct falcon_host *t, struct sim_end *end)
 }
 
 static void
-dead(struct falcon_host *t, struct sim_end *end)
+falcon_rof_dead(struct falcon_host *t, struct sim_end *end)
 {
 	struct rdma_end *e = end->ulp;
 
@@ -251,20 +251,20 @@ static const struct falcon_ulp rof = {
 	.headers = ROF_MAX + 4, /* and padding */
 	.create = rof_create,
 	.destroy = rof_destroy,
-	.open = open_end,
-	.deliver = deliver,
-	.dead = dead,
+	.open = falcon_rof_open_end,
+	.deliver = falcon_rof_deliver,
+	.dead = falcon_rof_dead,
 	/* no .xon: credits keep the pools from running out, nobody is stopped */
 };
 
 static int
-create(struct sim_host *h)
+falcon_rof_create(struct sim_host *h)
 {
 	return falcon_create(h, &rof);
 }
 
 static void
-offer(struct sim_flow *f, uint64_t now)
+falcon_rof_offer(struct sim_flow *f, uint64_t now)
 {
 	struct falcon_host *t = f->src->stack;
 	struct rof_host *r = t->ulp_state;
@@ -274,7 +274,7 @@ offer(struct sim_flow *f, uint64_t now)
 
 /* The stages take turns until neither has anything for the other. */
 static unsigned
-poll(struct sim_host *h, uint64_t now, unsigned budget)
+falcon_rof_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct falcon_host *t = h->stack;
 	struct rof_host *r = t->ulp_state;
@@ -282,7 +282,7 @@ poll(struct sim_host *h, uint64_t now, unsigned budget)
 
 	do {
 		go_up(r, now);
-		work_requests(r, now);
+		falcon_rof_work_requests(r, now);
 		go_down(r, now);
 		sent += falcon_poll(h, now, budget);
 	} while (r->up.head != NULL && sent < budget);
@@ -290,7 +290,7 @@ poll(struct sim_host *h, uint64_t now, unsigned budget)
 }
 
 static uint64_t
-deadline(struct sim_host *h)
+falcon_rof_deadline(struct sim_host *h)
 {
 	struct falcon_host *t = h->stack;
 	struct rof_host *r = t->ulp_state;
@@ -300,12 +300,12 @@ deadline(struct sim_host *h)
 
 const struct sim_transport sim_rof = {
 	.name = "rof",
-	.create = create,
+	.create = falcon_rof_create,
 	.destroy = falcon_destroy,
 	.connect = falcon_connect,
 	.input = falcon_input,
-	.offer = offer,
-	.poll = poll,
-	.deadline = deadline,
+	.offer = falcon_rof_offer,
+	.poll = falcon_rof_poll,
+	.deadline = falcon_rof_deadline,
 	.count = falcon_count,
 };

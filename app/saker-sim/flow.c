@@ -43,7 +43,7 @@ start_messages(struct sim_flow *f, sim_time now)
 }
 
 static void
-begin(void *obj, sim_time now)
+flow_begin(void *obj, sim_time now)
 {
 	struct sim_flow *f = obj;
 
@@ -62,7 +62,7 @@ sim_flow_ready(struct sim_flow *f, sim_time now)
 	w->nready++;
 	if (w->sc->spread_us > 0)
 		now += sim_random_below(&w->random, w->sc->spread_us * 1000) * SIM_NS;
-	sim_at(&w->events, now, begin, f);
+	sim_at(&w->events, now, flow_begin, f);
 }
 
 uint32_t
@@ -94,7 +94,7 @@ sim_flow_acked(struct sim_flow *f, uint64_t bytes, sim_time now)
 
 /* Messages of an unordered connection may be done before older ones. */
 static void
-retire(struct sim_flow *f)
+flow_retire(struct sim_flow *f)
 {
 	struct sim_message *m;
 
@@ -137,7 +137,7 @@ sim_flow_delivered(struct sim_message *m, uint64_t bytes, sim_time now)
 	}
 	if (m->delivered == w->sc->message_bytes) {
 		message_done(m, now);
-		retire(f);
+		flow_retire(f);
 	}
 }
 

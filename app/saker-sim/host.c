@@ -11,17 +11,17 @@
 #define BUDGET  32
 #define NS(now) ((now) / SIM_NS)
 
-static void turn(struct sim_host *h, sim_time now);
+static void host_turn(struct sim_host *h, sim_time now);
 
 static void
-wake(void *obj, sim_time now)
+host_wake(void *obj, sim_time now)
 {
 	struct sim_host *h = obj;
 
 	if (h->wake_at != now) /* planned anew since */
 		return;
 	h->wake_at = SIM_NEVER;
-	turn(h, now);
+	host_turn(h, now);
 }
 
 void
@@ -32,7 +32,7 @@ sim_host_wake(struct sim_host *h, sim_time at)
 	if (at >= h->wake_at)
 		return;
 	h->wake_at = at;
-	sim_at(&h->w->events, at, wake, h);
+	sim_at(&h->w->events, at, host_wake, h);
 }
 
 static void
@@ -50,7 +50,7 @@ plan(struct sim_host *h, unsigned sent, sim_time now)
 }
 
 static void
-turn(struct sim_host *h, sim_time now)
+host_turn(struct sim_host *h, sim_time now)
 {
 	const struct sim_transport *t = h->w->transport;
 	struct sim_flow *f;
@@ -69,12 +69,12 @@ turn(struct sim_host *h, sim_time now)
 }
 
 static void
-receive(struct sim_node *self, struct sim_packet *p, sim_time now)
+host_receive(struct sim_node *self, struct sim_packet *p, sim_time now)
 {
 	struct sim_host *h = (struct sim_host *)self;
 
 	h->w->transport->input(h, p, NS(now));
-	turn(h, now);
+	host_turn(h, now);
 }
 
 struct sim_packet *
@@ -112,7 +112,7 @@ void
 sim_host_init(struct sim_host *h, struct sim_world *w, uint32_t id)
 {
 	memset(h, 0, sizeof(*h));
-	h->node.receive = receive;
+	h->node.receive = host_receive;
 	h->w = w;
 	h->id = id;
 	h->wake_at = SIM_NEVER;

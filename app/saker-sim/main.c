@@ -19,7 +19,7 @@ struct options {
 };
 
 static void
-usage(void)
+sim_main_usage(void)
 {
 	printf("usage: saker-sim [-o DIR] [-s section.key=value]... FILE.ini\n\n"
 	       "  -o DIR   write NAME.csv (and NAME-series.csv, NAME.gp, NAME.png) there\n"
@@ -30,7 +30,7 @@ usage(void)
 }
 
 static int
-parse(struct options *o, int argc, char **argv)
+sim_main_parse(struct options *o, int argc, char **argv)
 {
 	int c;
 
@@ -43,7 +43,7 @@ parse(struct options *o, int argc, char **argv)
 			sim_scenario_help();
 			exit(0);
 		} else if (c == 'h') {
-			usage();
+			sim_main_usage();
 			exit(0);
 		} else {
 			return -EINVAL;
@@ -78,7 +78,7 @@ seconds(void)
 
 /* 0: finished; 1: not; 2: cannot be run. */
 static int
-run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
+sim_main_run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
 {
 	const char *values[SIM_SWEEPS] = {NULL};
 	struct sim_scenario sc;
@@ -119,7 +119,7 @@ run_all(const struct sim_file *file, const char *dir)
 		sim_csv_head(csv, file);
 	sim_table_head(stdout, file);
 	for (unsigned n = 0; n < file->nruns && worst < 2; n++) {
-		rc = run(file, n, csv, series);
+		rc = sim_main_run(file, n, csv, series);
 		worst = rc > worst ? rc : worst;
 	}
 	if (series != NULL)
@@ -149,8 +149,8 @@ main(int argc, char **argv)
 	char why[SIM_WHY];
 	int rc;
 
-	if (parse(&o, argc, argv) < 0) {
-		usage();
+	if (sim_main_parse(&o, argc, argv) < 0) {
+		sim_main_usage();
 		return 2;
 	}
 	rc = sim_file_load(&file, o.file, why);

@@ -56,7 +56,7 @@ rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 }
 
 static void
-complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
+rdma_client_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
 {
 	struct rdma_host *r = ctx;
 	struct rdma_end *e = qp->user;
@@ -78,7 +78,7 @@ qp_error(void *ctx, struct rd_qp *qp, int code)
 }
 
 static bool
-invalidate(void *ctx, struct rd_mr *mr)
+rdma_client_invalidate(void *ctx, struct rd_mr *mr)
 {
 	return rd_mr_invalidate(mr);
 }
@@ -90,9 +90,9 @@ rdma_ops(const struct rdma_host *r)
 		.sq_next = sq_next,
 		.sq_pending = sq_pending,
 		.rq_next = rq_next,
-		.complete = complete,
+		.complete = rdma_client_complete,
 		.qp_error = qp_error,
-		.invalidate = invalidate};
+		.invalidate = rdma_client_invalidate};
 }
 
 void

@@ -119,7 +119,7 @@ sim_refuse(char why[SIM_WHY], int rc, const char *format, ...)
 }
 
 static int
-refuse(char why[SIM_WHY], const struct key *k, const char *value)
+scenario_keys_refuse(char why[SIM_WHY], const struct key *k, const char *value)
 {
 	char names[SIM_WHY] = "";
 
@@ -143,15 +143,15 @@ refuse(char why[SIM_WHY], const struct key *k, const char *value)
 }
 
 static int
-set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+scenario_keys_set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY])
 {
 	char *end;
 	double v = strtod(value, &end);
 
 	if (end == value || *end != '\0' || !(v >= k->min && v <= k->max))
-		return refuse(why, k, value);
+		return scenario_keys_refuse(why, k, value);
 	if (k->kind != REAL && v != floor(v))
-		return refuse(why, k, value);
+		return scenario_keys_refuse(why, k, value);
 	if (k->kind == REAL)
 		*(double *)field = v;
 	else if (k->kind == U64)
@@ -162,36 +162,36 @@ set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY
 }
 
 static int
-set_word(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+scenario_keys_set_word(void *field, const struct key *k, const char *value, char why[SIM_WHY])
 {
 	for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++)
 		if (strcmp(k->names[i], value) == 0) {
 			*(uint32_t *)field = i;
 			return 0;
 		}
-	return refuse(why, k, value);
+	return scenario_keys_refuse(why, k, value);
 }
 
 static int
-set(struct sim_scenario *s, const struct key *k, const char *value, char why[SIM_WHY])
+scenario_keys_set(struct sim_scenario *s, const struct key *k, const char *value, char why[SIM_WHY])
 {
 	void *field = (char *)s + k->offset;
 
 	switch (k->kind) {
 	case TEXT:
 		if (strlen(value) >= SIM_WORD)
-			return refuse(why, k, value);
+			return scenario_keys_refuse(why, k, value);
 		strcpy(field, value);
 		return 0;
 	case BOOL:
 		if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-			return refuse(why, k, value);
+			return scenario_keys_refuse(why, k, value);
 		*(bool *)field = value[0] == 'y';
 		return 0;
 	case ONE_OF:
-		return set_word(field, k, value, why);
+		return scenario_keys_set_word(field, k, value, why);
 	default:
-		return set_number(field, k, value, why);
+		return scenario_keys_set_number(field, k, value, why);
 	}
 }
 
@@ -206,7 +206,7 @@ sim_scenario_set(struct sim_scenario *s, const char *section, const char *key, c
 			continue;
 		section_known = true;
 		if (strcmp(keys[i].name, key) == 0)
-			return set(s, &keys[i], value, why);
+			return scenario_keys_set(s, &keys[i], value, why);
 	}
 	if (section_known)
 		return sim_refuse(why, -ESRCH, "[%s] has no key '%s'", section, key);
@@ -220,7 +220,7 @@ sim_scenario_default(struct sim_scenario *s)
 
 	memset(s, 0, sizeof(*s));
 	for (unsigned i = 0; i < SK_ARRAY_LEN(keys); i++)
-		if (set(s, &keys[i], keys[i].text, why) < 0)
+		if (scenario_keys_set(s, &keys[i], keys[i].text, why) < 0)
 			abort();
 }
 

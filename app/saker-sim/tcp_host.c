@@ -18,7 +18,7 @@ struct byte_rec {
 };
 
 static struct sim_end *
-end_of(struct sim_host *h, struct sim_flow *f)
+tcp_host_end_of(struct sim_host *h, struct sim_flow *f)
 {
 	return &f->end[h == f->dst];
 }
@@ -36,7 +36,7 @@ tcp_rec_new(struct tcp_host *t, struct sim_end *e)
 
 /* The bytes [off, off + len) of a chain of records. */
 static void
-gather(uint8_t *to, const struct tcp_rec *r, uint32_t off, uint32_t len)
+tcp_host_gather(uint8_t *to, const struct tcp_rec *r, uint32_t off, uint32_t len)
 {
 	for (; len > 0; r = r->next, off = 0) {
 		uint32_t n = SK_MIN(r->len - off, len);
@@ -48,7 +48,8 @@ gather(uint8_t *to, const struct tcp_rec *r, uint32_t off, uint32_t len)
 }
 
 static int
-output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct tcp_out *out)
+tcp_host_output(
+	void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct tcp_out *out)
 {
 	struct tcp_host *t = ctx;
 	struct sim_end *e = c != NULL ? tcp_user(c) : NULL;
@@ -67,7 +68,7 @@ output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struct t
 	p->ecn = out->ecn;
 	if (t->room && out->len > 0) {
 		p->block = sim_pool_get(&t->h->w->memory.blocks);
-		gather(p->block, out->first, out->off, out->len);
+		tcp_host_gather(p->block, out->first, out->off, out->len);
 	}
 	sim_host_send(t->h, p);
 	return 0;
@@ -87,13 +88,13 @@ tcp_slices_free(struct tcp_host *t, struct tcp_slice *chain)
 }
 
 static void
-slice_free(void *ctx, struct tcp_slice *chain)
+tcp_host_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	tcp_slices_free(ctx, chain);
 }
 
 static bool
-deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
+tcp_host_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 {
 	struct tcp_host *t = ctx;
 
@@ -102,7 +103,7 @@ deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 }
 
 static void
-rec_free(void *ctx, struct tcp_rec *chain)
+tcp_host_rec_free(void *ctx, struct tcp_rec *chain)
 {
 	struct tcp_host *t = ctx;
 	struct tcp_rec *next;
@@ -115,7 +116,7 @@ rec_free(void *ctx, struct tcp_rec *chain)
 }
 
 static struct tcp_rec *
-rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+tcp_host_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct tcp_host *t = ctx;
 	struct tcp_rec *rest = tcp_rec_new(t, rec->owner);
@@ -139,7 +140,7 @@ connected(struct tcp_host *t, struct sim_end *e)
 }
 
 static void
-event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
+tcp_host_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 {
 	struct tcp_host *t = ctx;
 	struct sim_end *e;
@@ -178,12 +179,12 @@ conn_removed(void *ctx, struct tcp_conn *c)
 }
 
 static const struct tcp_ops ops = {
-	.output = output,
-	.deliver = deliver,
-	.slice_free = slice_free,
-	.rec_free = rec_free,
-	.rec_split = rec_split,
-	.event = event,
+	.output = tcp_host_output,
+	.deliver = tcp_host_deliver,
+	.slice_free = tcp_host_slice_free,
+	.rec_free = tcp_host_rec_free,
+	.rec_split = tcp_host_rec_split,
+	.event = tcp_host_event,
 	.conn_added = conn_added,
 	.conn_removed = conn_removed,
 };
@@ -191,7 +192,7 @@ static const struct tcp_ops ops = {
 /* ---- Life ---- */
 
 static void
-configure(const struct sim_host *h, struct tcp_config *cfg)
+tcp_host_configure(const struct sim_host *h, struct tcp_config *cfg)
 {
 	static const char *const names[] = {
 		[SIM_TCP_CUBIC] = "cubic", [SIM_TCP_DCTCP] = "dctcp", [SIM_TCP_NO_CC] = "none"};
@@ -211,7 +212,7 @@ configure(const struct sim_host *h, struct tcp_config *cfg)
 
 /* So that a whole payload is one segment. */
 static uint32_t
-mtu(const struct tcp_host *t)
+tcp_host_mtu(const struct tcp_host *t)
 {
 	return IP6_LEN + TCP_MAX + t->h->w->sc->payload + t->ulp->headers;
 }
@@ -226,11 +227,11 @@ tcp_create(struct sim_host *h, const struct tcp_ulp *ulp)
 	h->stack = t;
 	t->h = h;
 	t->ulp = ulp;
-	t->room = ulp->bytes ? mtu(t) : 0;
+	t->room = ulp->bytes ? tcp_host_mtu(t) : 0;
 	t->recs.size = sizeof(struct byte_rec) + t->room;
 	t->slices.size = sizeof(struct tcp_slice);
-	h->w->memory.blocks.size = mtu(t);
-	configure(h, &cfg);
+	h->w->memory.blocks.size = tcp_host_mtu(t);
+	tcp_host_configure(h, &cfg);
 	t->s = tcp_stack_create(&cfg, &ops, t, 0);
 	t->listener = t->s != NULL ? tcp_listen(t->s, h->w->max_conns, t) : NULL;
 	if (t->listener == NULL)
@@ -283,7 +284,7 @@ tcp_open(struct sim_flow *f)
 	struct tcp_host *t = f->src->stack;
 	struct tcp_tuple to = tuple(f, true);
 	struct tcp_conn *c;
-	int rc = tcp_connect(t->s, 0, &to, mtu(t), &f->end[0], &c);
+	int rc = tcp_connect(t->s, 0, &to, tcp_host_mtu(t), &f->end[0], &c);
 
 	if (rc < 0)
 		return rc;
@@ -297,7 +298,7 @@ tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 {
 	struct tcp_host *t = h->stack;
 	struct sim_flow *f = &h->w->flows[p->flow];
-	struct sim_end *e = end_of(h, f);
+	struct sim_end *e = tcp_host_end_of(h, f);
 	struct tcp_slice *slice = NULL;
 	struct tcp_tuple from;
 
@@ -312,7 +313,8 @@ tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 	} else {
 		from = tuple(f, h == f->src);
 		if (h == f->dst)
-			tcp_listen_input(t->listener, now, &from, mtu(t), &p->tcp, slice, p->ecn);
+			tcp_listen_input(
+				t->listener, now, &from, tcp_host_mtu(t), &p->tcp, slice, p->ecn);
 		else
 			tcp_orphan_input(t->s, now, &from, &p->tcp, slice);
 	}

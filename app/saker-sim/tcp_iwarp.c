@@ -57,7 +57,7 @@ consumed(void *ctx, struct iw_qp *q, uint32_t bytes)
 }
 
 static void
-slice_free(void *ctx, struct tcp_slice *chain)
+tcp_iwarp_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	struct iw_host *i = ctx;
 
@@ -75,7 +75,7 @@ close_stream(void *ctx, struct iw_qp *q, enum iw_close how)
 /* ---- Between TCP and iWARP ---- */
 
 static void
-open_end(struct tcp_host *t, struct sim_end *end)
+tcp_iwarp_open_end(struct tcp_host *t, struct sim_end *end)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 	struct iw_host *i = t->ulp_state;
@@ -96,7 +96,7 @@ open_end(struct tcp_host *t, struct sim_end *end)
 }
 
 static void
-deliver(struct tcp_host *t, struct sim_end *end, struct tcp_slice *chain)
+tcp_iwarp_deliver(struct tcp_host *t, struct sim_end *end, struct tcp_slice *chain)
 {
 	struct iw_host *i = t->ulp_state;
 	struct rdma_end *e = end->ulp;
@@ -109,7 +109,7 @@ deliver(struct tcp_host *t, struct sim_end *end, struct tcp_slice *chain)
 }
 
 static void
-acked(struct tcp_host *t, struct sim_end *end, uint32_t bytes)
+tcp_iwarp_acked(struct tcp_host *t, struct sim_end *end, uint32_t bytes)
 {
 	struct iw_host *i = t->ulp_state;
 	struct rdma_end *e = end->ulp;
@@ -119,7 +119,7 @@ acked(struct tcp_host *t, struct sim_end *end, uint32_t bytes)
 }
 
 static void
-closed(struct tcp_host *t, struct sim_end *end, int reason)
+tcp_iwarp_closed(struct tcp_host *t, struct sim_end *end, int reason)
 {
 	struct rdma_end *e = end->ulp;
 
@@ -151,7 +151,7 @@ iw_create(struct tcp_host *t)
 		.rec_put = rec_put,
 		.send = send,
 		.consumed = consumed,
-		.slice_free = slice_free,
+		.slice_free = tcp_iwarp_slice_free,
 		.close = close_stream};
 	if (rdma_host_init(&i->rdma, t->h, i->bytes) < 0)
 		return -ENOMEM;
@@ -179,21 +179,21 @@ static const struct tcp_ulp iwarp = {
 	.bytes = true,
 	.create = iw_create,
 	.destroy = iw_destroy,
-	.open = open_end,
-	.deliver = deliver,
-	.acked = acked,
-	.closed = closed,
+	.open = tcp_iwarp_open_end,
+	.deliver = tcp_iwarp_deliver,
+	.acked = tcp_iwarp_acked,
+	.closed = tcp_iwarp_closed,
 	.emss = emss,
 };
 
 static int
-create(struct sim_host *h)
+tcp_iwarp_create(struct sim_host *h)
 {
 	return tcp_create(h, &iwarp);
 }
 
 static void
-offer(struct sim_flow *f, uint64_t now)
+tcp_iwarp_offer(struct sim_flow *f, uint64_t now)
 {
 	struct tcp_host *t = f->src->stack;
 	struct iw_host *i = t->ulp_state;
@@ -202,7 +202,7 @@ offer(struct sim_flow *f, uint64_t now)
 }
 
 static void
-work_requests(struct iw_host *i, uint64_t now)
+tcp_iwarp_work_requests(struct iw_host *i, uint64_t now)
 {
 	struct rdma_end *list = i->rdma.active, *e;
 	enum iw_tx_result res;
@@ -218,16 +218,16 @@ work_requests(struct iw_host *i, uint64_t now)
 }
 
 static unsigned
-poll(struct sim_host *h, uint64_t now, unsigned budget)
+tcp_iwarp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct tcp_host *t = h->stack;
 
-	work_requests(t->ulp_state, now);
+	tcp_iwarp_work_requests(t->ulp_state, now);
 	return tcp_poll(h, now, budget);
 }
 
 static uint64_t
-deadline(struct sim_host *h)
+tcp_iwarp_deadline(struct sim_host *h)
 {
 	struct tcp_host *t = h->stack;
 	struct iw_host *i = t->ulp_state;
@@ -237,12 +237,12 @@ deadline(struct sim_host *h)
 
 const struct sim_transport sim_iwarp = {
 	.name = "iwarp",
-	.create = create,
+	.create = tcp_iwarp_create,
 	.destroy = tcp_destroy,
 	.connect = tcp_open,
 	.input = tcp_packet_input,
-	.offer = offer,
-	.poll = poll,
-	.deadline = deadline,
+	.offer = tcp_iwarp_offer,
+	.poll = tcp_iwarp_poll,
+	.deadline = tcp_iwarp_deadline,
 	.count = tcp_count,
 };

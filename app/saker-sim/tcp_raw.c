@@ -3,7 +3,7 @@
 #include "tcp_host.h"
 
 static void
-deliver(struct tcp_host *t, struct sim_end *e, struct tcp_slice *chain)
+tcp_raw_deliver(struct tcp_host *t, struct sim_end *e, struct tcp_slice *chain)
 {
 	uint32_t bytes = 0;
 
@@ -15,13 +15,13 @@ deliver(struct tcp_host *t, struct sim_end *e, struct tcp_slice *chain)
 }
 
 static void
-acked(struct tcp_host *t, struct sim_end *e, uint32_t bytes)
+tcp_raw_acked(struct tcp_host *t, struct sim_end *e, uint32_t bytes)
 {
 	sim_flow_acked(e->flow, bytes, t->h->w->events.now);
 }
 
 static void
-offer(struct sim_flow *f, uint64_t now)
+tcp_raw_offer(struct sim_flow *f, uint64_t now)
 {
 	struct tcp_host *t = f->src->stack;
 	struct sim_message *m;
@@ -38,21 +38,21 @@ offer(struct sim_flow *f, uint64_t now)
 	}
 }
 
-static const struct tcp_ulp raw = {.deliver = deliver, .acked = acked};
+static const struct tcp_ulp raw = {.deliver = tcp_raw_deliver, .acked = tcp_raw_acked};
 
 static int
-create(struct sim_host *h)
+tcp_raw_create(struct sim_host *h)
 {
 	return tcp_create(h, &raw);
 }
 
 const struct sim_transport sim_tcp = {
 	.name = "tcp",
-	.create = create,
+	.create = tcp_raw_create,
 	.destroy = tcp_destroy,
 	.connect = tcp_open,
 	.input = tcp_packet_input,
-	.offer = offer,
+	.offer = tcp_raw_offer,
 	.poll = tcp_poll,
 	.deadline = tcp_deadline,
 	.count = tcp_count,

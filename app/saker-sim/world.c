@@ -117,7 +117,7 @@ sim_world_totals(struct sim_world *w, struct sim_totals *t)
 
 /* What happened before does not count. */
 static void
-measure(struct sim_world *w)
+world_measure(struct sim_world *w)
 {
 	w->measuring = true;
 	totals(w, &w->before);
@@ -140,11 +140,11 @@ maybe_measure(struct sim_world *w)
 		w->until = sc->messages ? SIM_NEVER : w->from + sc->duration_us * SIM_US;
 	}
 	if (!w->measuring && w->from != 0 && w->events.now >= w->from)
-		measure(w);
+		world_measure(w);
 }
 
 static bool
-over(const struct sim_world *w)
+world_over(const struct sim_world *w)
 {
 	if (w->sc->messages != 0)
 		return w->ndone + w->ndead >= w->nflows;
@@ -156,7 +156,7 @@ sim_world_run(struct sim_world *w)
 {
 	sim_time limit = w->sc->limit_ms * SIM_MS;
 
-	while (!over(w)) {
+	while (!world_over(w)) {
 		if (!sim_step(&w->events, limit))
 			return -ETIME;
 		maybe_measure(w);

@@ -25,7 +25,7 @@ static struct {
 
 /* The host's engine is there before the first machine, and as long as somebody tends. */
 static int
-wake(void *arg, int fd, bool on)
+saker_gateway_wake(void *arg, int fd, bool on)
 {
 	const struct app *a = arg;
 
@@ -43,14 +43,14 @@ running(void *arg)
 }
 
 static int
-create(struct app *a, int uplink, uint32_t mtu, char why[WHY_LEN])
+saker_gateway_create(struct app *a, int uplink, uint32_t mtu, char why[WHY_LEN])
 {
 	const struct gw_config cfg = {.base = &a->s.eng,
 		.uplink = uplink,
 		.mtu = mtu,
 		.mbufs = a->s.gateway.mbufs,
 		.running = running,
-		.wake = a->s.eng.idle == ENG_IDLE_SLEEP ? wake : NULL,
+		.wake = a->s.eng.idle == ENG_IDLE_SLEEP ? saker_gateway_wake : NULL,
 		.wake_arg = a};
 
 	state.g = gw_create(&cfg, why, WHY_LEN);
@@ -62,7 +62,7 @@ gateway_prepare(struct app *a, char why[WHY_LEN])
 {
 	if (!a->s.gateway.enabled || a->s.gateway.uplink[0] != '\0')
 		return 0;
-	return create(a, -1, a->s.mtu, why);
+	return saker_gateway_create(a, -1, a->s.mtu, why);
 }
 
 /* The port of this device; -1: none. */
@@ -92,7 +92,7 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 		if (port < 0)
 			return refuse_why(why, "[gateway] uplink = %s is no port of this saker",
 				a->s.gateway.uplink);
-		if (create(a, id, c->ports[port].mtu, why) < 0)
+		if (saker_gateway_create(a, id, c->ports[port].mtu, why) < 0)
 			return -EINVAL;
 		c->ports[port].port_id = gw_host_port(state.g, mac);
 	}

@@ -28,7 +28,7 @@ log_to_rte(enum sk_log_level level, const char *line)
 }
 
 static int
-refuse(const char *why)
+saker_main_refuse(const char *why)
 {
 	fflush(stdout);
 	fprintf(stderr, "saker: %s\n", why);
@@ -53,10 +53,10 @@ engine_run(struct app *a)
 
 	if (gateway_prepare(a, why) < 0 || ports_resolve(&a->s, why) < 0 ||
 		gateway_plug(a, why) < 0)
-		return refuse(why);
+		return saker_main_refuse(why);
 	a->e = eng_create(&a->s.eng, why, sizeof(why));
 	if (a->e == NULL)
-		return refuse(why);
+		return saker_main_refuse(why);
 	rc = eng_socket_start(a->e, a->s.socket, why, sizeof(why));
 	if (rc == 0)
 		rc = gateway_start(a, why);
@@ -72,7 +72,7 @@ engine_run(struct app *a)
 	eng_destroy(a->e);
 	gateway_free();
 	free(a->cleared);
-	return rc < 0 ? refuse(why) : EXIT_SUCCESS;
+	return rc < 0 ? saker_main_refuse(why) : EXIT_SUCCESS;
 }
 
 int
@@ -93,13 +93,13 @@ main(int argc, char **argv)
 		printf("saker %s\n", SAKER_VERSION);
 		return EXIT_SUCCESS;
 	case OPTIONS_REFUSED:
-		return refuse(why);
+		return saker_main_refuse(why);
 	case OPTIONS_RUN:
 		break;
 	}
 	if (rte_eal_init(n, argv) < 0) {
 		snprintf(why, sizeof(why), "EAL does not start: %s", rte_strerror(rte_errno));
-		return refuse(why);
+		return saker_main_refuse(why);
 	}
 	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
 	sk_log_set(SK_LOG_DEBUG, log_to_rte);

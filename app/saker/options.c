@@ -99,7 +99,7 @@ getopt_table(struct option longs[NROWS + 1], char shorts[2 * NROWS + 2])
 }
 
 static const struct row *
-row_of(int val)
+saker_options_row_of(int val)
 {
 	for (size_t i = 0; i < NROWS; i++)
 		if (val == (rows[i].letter ? rows[i].letter : LONG_ONLY + (int)i))
@@ -142,7 +142,7 @@ first_pass(struct settings *s, const struct row *row, const char *arg)
 static enum options_result
 refuse_unknown(int val, char **argv, char why[WHY_LEN])
 {
-	if (optopt != 0 && optopt < LONG_ONLY && row_of(optopt) == NULL)
+	if (optopt != 0 && optopt < LONG_ONLY && saker_options_row_of(optopt) == NULL)
 		refuse_why(why, "option '-%c' is unknown", optopt);
 	else if (val == ':')
 		refuse_why(why, "option '%s' needs an argument", argv[optind - 1]);
@@ -153,7 +153,7 @@ refuse_unknown(int val, char **argv, char why[WHY_LEN])
 
 /* Goes over the arguments once. */
 static enum options_result
-pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
+saker_options_pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
 {
 	struct option longs[NROWS + 1];
 	char shorts[2 * NROWS + 2], reason[WHY_LEN];
@@ -165,7 +165,7 @@ pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
 	opterr = 0;
 	while (result == OPTIONS_RUN &&
 		(val = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		const struct row *row = val == '?' || val == ':' ? NULL : row_of(val);
+		const struct row *row = val == '?' || val == ':' ? NULL : saker_options_row_of(val);
 
 		if (row == NULL)
 			return refuse_unknown(val, argv, why);
@@ -192,14 +192,14 @@ options_read(struct settings *s, int argc, char **argv, char why[WHY_LEN])
 	settings_default(s);
 	if (env != NULL)
 		snprintf(s->config_file, sizeof(s->config_file), "%s", env);
-	result = pass(s, argc, argv, true, why);
+	result = saker_options_pass(s, argc, argv, true, why);
 	if (result != OPTIONS_RUN)
 		return result;
 	if (s->config_file[0] != '\0' && settings_file(s, s->config_file, why) < 0)
 		return OPTIONS_REFUSED;
 	if (settings_environment(s, why) < 0)
 		return OPTIONS_REFUSED;
-	result = pass(s, argc, argv, false, why);
+	result = saker_options_pass(s, argc, argv, false, why);
 	if (result == OPTIONS_RUN && settings_finish(s, why) < 0)
 		return OPTIONS_REFUSED;
 	return result;

@@ -16,8 +16,8 @@
 #define MAX_WORDS 5
 
 static void help(struct app *a, const char *arg);
-static void start(struct app *a, const char *arg);
-static void stop(struct app *a, const char *arg);
+static void prompt_start(struct app *a, const char *arg);
+static void prompt_stop(struct app *a, const char *arg);
 static void quit(struct app *a, const char *arg);
 
 static const struct command {
@@ -40,8 +40,8 @@ static const struct command {
 	{"clear port stats *", clear_port_stats, "begin anew with a port's statistics: all or N"},
 	{"clear counters", clear_counters, "begin anew with the counters"},
 	{"vm **", vm_command, "add NAME KEY=VALUE..., del NAME: virtual machines"},
-	{"start", start, "run the loops again"},
-	{"stop", stop, "halt the loops: nothing is sent or answered until 'start'"},
+	{"start", prompt_start, "run the loops again"},
+	{"stop", prompt_stop, "halt the loops: nothing is sent or answered until 'start'"},
 	{"quit", quit, "end"},
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -182,14 +182,14 @@ help(struct app *a, const char *arg)
 }
 
 static void
-start(struct app *a, const char *arg)
+prompt_start(struct app *a, const char *arg)
 {
 	(void)arg;
 	printf(run_start(a) == 0 ? "Started.\n" : "The loops are running.\n");
 }
 
 static void
-stop(struct app *a, const char *arg)
+prompt_stop(struct app *a, const char *arg)
 {
 	(void)arg;
 	printf(run_stop(a) == 0 ? "Stopped.\n" : "The loops are stopped.\n");

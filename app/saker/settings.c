@@ -322,7 +322,7 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 /* Run to completion when each loop can have a couple of its own, one stage per loop when there are
  * as many, else in turn. */
 static void
-spread(struct settings *s)
+settings_spread(struct settings *s)
 {
 	struct eng_config *c = &s->eng;
 	bool apart = c->ntransports + c->nstages <= c->nloops;
@@ -347,7 +347,7 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 	if (s->stage_loops.n != 0 && s->stage_loops.n != c->nstages)
 		return refuse_why(why, "stage-loops names %u loops for %u stages", s->stage_loops.n,
 			c->nstages);
-	spread(s);
+	settings_spread(s);
 	if (s->total_mbufs != 0) {
 		c->limits.rx_mbufs = s->total_mbufs / 2 / c->ntransports;
 		c->limits.tx_mbufs = s->total_mbufs / 2 / c->nstages;
@@ -363,7 +363,7 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 }
 
 static void
-print_row(const struct row *row, const void *base, enum source source, FILE *to)
+settings_print_row(const struct row *row, const void *base, enum source source, FILE *to)
 {
 	static const char *const from[] = {"default", "file", "environment", "option"};
 	char value[FILE_LEN];
@@ -406,7 +406,7 @@ settings_print(const struct settings *s, FILE *to)
 		if (strcmp(section, rows[i].section) != 0)
 			fprintf(to, "%s[%s]\n", i > 0 ? "\n" : "", rows[i].section);
 		section = rows[i].section;
-		print_row(&rows[i], s, s->source[i], to);
+		settings_print_row(&rows[i], s, s->source[i], to);
 	}
 	for (size_t i = 0; i < COUNT(numbered); i++)
 		print_numbered(s, &numbered[i], to);

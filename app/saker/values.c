@@ -63,7 +63,7 @@ word_find(const struct word *words, const char *text)
 
 /* Digits and then a unit of the table (NULL: none). */
 static bool
-number(const char *text, const struct word *units, uint64_t *out)
+values_number(const char *text, const struct word *units, uint64_t *out)
 {
 	const struct word *unit;
 	uint64_t v;
@@ -83,12 +83,13 @@ number(const char *text, const struct word *units, uint64_t *out)
 }
 
 static int
-parse_number(enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char *why)
+values_parse_number(
+	enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char *why)
 {
 	const struct word *units = kind == KIND_BYTES || kind == KIND_BYTES32 ? size_units : NULL;
 	uint64_t v;
 
-	if (!number(text, units, &v) || v < min || v > max)
+	if (!values_number(text, units, &v) || v < min || v > max)
 		return REFUSE("is not %s within %" PRIu64 "..%" PRIu64,
 			units != NULL ? "a size" : "a number", min, max);
 	switch (kind) {
@@ -117,7 +118,7 @@ parse_time(uint64_t min, uint64_t max, const char *text, uint64_t *at, char *why
 		*at = 0;
 		return 0;
 	}
-	if (!number(text, time_units, &v))
+	if (!values_number(text, time_units, &v))
 		return REFUSE("is not a time with its unit (ns, us, ms, s)");
 	if (v < min || v > max)
 		return REFUSE("is not a time within %" PRIu64 "us..%" PRIu64 "us", min / 1000,
@@ -148,7 +149,7 @@ parse_loops(const char *text, struct loop_list *out, char *why)
 		return REFUSE("is too long a list");
 	strcpy(copy, text);
 	for (char *t = strtok_r(copy, ", ", &save); t != NULL; t = strtok_r(NULL, ", ", &save)) {
-		if (l.n == ENG_MAX_TRANSPORTS || !number(t, NULL, &v) || v >= ENG_MAX_LCORES)
+		if (l.n == ENG_MAX_TRANSPORTS || !values_number(t, NULL, &v) || v >= ENG_MAX_LCORES)
 			return REFUSE("is not a list of loops, such as 0,1,1");
 		l.loop[l.n++] = (unsigned)v;
 	}
@@ -172,7 +173,7 @@ parse_prefix(const char *text, struct prefix *out, char *why)
 	addr[slash - text] = '\0';
 	if (sk_addr_parse(addr, &p.addr) < 0)
 		return REFUSE("is not an IPv4 or IPv6 address with its prefix length");
-	if (!number(slash + 1, NULL, &len) || len > (sk_addr_is_v4(&p.addr) ? 32 : 128))
+	if (!values_number(slash + 1, NULL, &len) || len > (sk_addr_is_v4(&p.addr) ? 32 : 128))
 		return REFUSE(
 			"has no prefix length within 0..%d", sk_addr_is_v4(&p.addr) ? 32 : 128);
 	p.len = (unsigned)len;
@@ -270,7 +271,7 @@ static int
 parse_window(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
 {
 	uint32_t packets = 0;
-	int rc = parse_number(KIND_U32, min, max, text, &packets, why);
+	int rc = values_parse_number(KIND_U32, min, max, text, &packets, why);
 
 	if (rc == 0)
 		*at = packets * FA_CWND_ONE;
@@ -337,7 +338,7 @@ parse_vlan(const char *text, uint16_t *at, char *why)
 {
 	uint64_t v;
 
-	if (!number(text, NULL, &v) || v > 4094)
+	if (!values_number(text, NULL, &v) || v > 4094)
 		return REFUSE("is not a VLAN within 1..4094, or 0 for none");
 	*at = v == 0 ? ETH_NO_VLAN : (uint16_t)v;
 	return 0;
@@ -379,7 +380,7 @@ value_parse(
 	case KIND_PSK:
 		return parse_psk(text, at, why);
 	default:
-		return parse_number(kind, min, max, text, at, why);
+		return values_parse_number(kind, min, max, text, at, why);
 	}
 }
 

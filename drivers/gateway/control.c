@@ -29,7 +29,7 @@ struct gw_control {
 };
 
 static int
-listen_at(const char *path)
+gateway_control_listen_at(const char *path)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
@@ -56,7 +56,7 @@ int
 gw_control_open(struct gw *g, const char *path, char *err, size_t errlen)
 {
 	struct gw_control *c = calloc(1, sizeof(*c));
-	int fd = c == NULL ? -ENOMEM : listen_at(path);
+	int fd = c == NULL ? -ENOMEM : gateway_control_listen_at(path);
 
 	if (fd < 0) {
 		snprintf(err, errlen, "no control socket can be made at %s: %s", path,
@@ -72,7 +72,7 @@ gw_control_open(struct gw *g, const char *path, char *err, size_t errlen)
 }
 
 static void
-hang_up(struct gw_control *c)
+gateway_control_hang_up(struct gw_control *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -89,7 +89,7 @@ gw_control_close(struct gw *g)
 
 	if (c == NULL)
 		return;
-	hang_up(c);
+	gateway_control_hang_up(c);
 	unlink(c->path);
 	close(c->listen_fd);
 	free(c);
@@ -98,13 +98,13 @@ gw_control_close(struct gw *g)
 
 /* The line may begin with "vm", as at the prompt. */
 static void
-execute(struct gw *g, struct gw_control *c)
+gateway_control_execute(struct gw *g, struct gw_control *c)
 {
 	const char *line = strncmp(c->line, "vm ", 3) == 0 ? c->line + 3 : c->line;
 	FILE *to = open_memstream(&c->answer, &c->len);
 
 	if (to == NULL) {
-		hang_up(c);
+		gateway_control_hang_up(c);
 		return;
 	}
 	gw_command(g, line, to);
@@ -117,7 +117,7 @@ read_line(struct gw *g, struct gw_control *c)
 	ssize_t n = recv(c->fd, c->line + c->got, sizeof(c->line) - 1 - c->got, 0);
 
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		hang_up(c);
+		gateway_control_hang_up(c);
 		return;
 	}
 	if (n < 0)
@@ -125,9 +125,9 @@ read_line(struct gw *g, struct gw_control *c)
 	c->got += (size_t)n;
 	c->line[c->got] = '\0';
 	if (strchr(c->line, '\n') != NULL)
-		execute(g, c);
+		gateway_control_execute(g, c);
 	else if (c->got == sizeof(c->line) - 1)
-		hang_up(c);
+		gateway_control_hang_up(c);
 }
 
 static void
@@ -138,7 +138,7 @@ write_answer(struct gw_control *c)
 	if (n > 0)
 		c->sent += (size_t)n;
 	if (c->sent == c->len || (n < 0 && errno != EAGAIN && errno != EINTR))
-		hang_up(c);
+		gateway_control_hang_up(c);
 }
 
 void
@@ -155,5 +155,5 @@ gw_control_tend(struct gw *g, uint64_t now)
 	if (c->fd >= 0 && c->answer != NULL)
 		write_answer(c);
 	if (c->fd >= 0 && now >= c->deadline)
-		hang_up(c);
+		gateway_control_hang_up(c);
 }

@@ -38,13 +38,13 @@ struct gw_doorbell {
 };
 
 static void
-count(uint64_t *n, uint64_t more)
+doorbell_count(uint64_t *n, uint64_t more)
 {
 	__atomic_store_n(n, *n + more, __ATOMIC_RELAXED);
 }
 
 static int
-listen_at(struct gw_doorbell *d)
+doorbell_listen_at(struct gw_doorbell *d)
 {
 	const struct sockaddr *sa = (const struct sockaddr *)&d->at;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -91,7 +91,7 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 			rc = d->memory;
 		} else if (strlen(path) < sizeof(d->at.sun_path)) {
 			strcpy(d->at.sun_path, path);
-			rc = listen_at(d);
+			rc = doorbell_listen_at(d);
 		} else {
 			rc = -ENAMETOOLONG;
 		}
@@ -109,7 +109,7 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 
 /* Whether somebody was there. */
 static bool
-hang_up(struct gw_doorbell *d)
+doorbell_hang_up(struct gw_doorbell *d)
 {
 	bool connected = d->connected;
 
@@ -129,7 +129,7 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 {
 	if (d == NULL)
 		return;
-	hang_up(d);
+	doorbell_hang_up(d);
 	if (d->listen_fd >= 0)
 		close(d->listen_fd);
 	if (d->memory >= 0)
@@ -141,7 +141,7 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 
 /* One message: a number, and a descriptor if there is one. A new connection has room for all. */
 static bool
-say(const struct gw_doorbell *d, int64_t number, int fd)
+doorbell_say(const struct gw_doorbell *d, int64_t number, int fd)
 {
 	union {
 		struct cmsghdr align;
@@ -170,19 +170,20 @@ greet(struct gw_doorbell *d, int fd)
 {
 	d->fd = fd;
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (d->ring < 0 || !say(d, PROTOCOL, -1) || !say(d, SHM_BAR_PEER_GUEST, -1) ||
-		!say(d, MEMORY, d->memory) || !say(d, SHM_BAR_PEER_SAKER, d->ring)) {
-		hang_up(d);
+	if (d->ring < 0 || !doorbell_say(d, PROTOCOL, -1) ||
+		!doorbell_say(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_say(d, MEMORY, d->memory) ||
+		!doorbell_say(d, SHM_BAR_PEER_SAKER, d->ring)) {
+		doorbell_hang_up(d);
 		return;
 	}
 	__atomic_store_n(&d->connected, true, __ATOMIC_RELAXED);
-	count(&d->guests, 1);
+	doorbell_count(&d->guests, 1);
 	d->wake(d->arg, d->ring, true);
 }
 
 /* How often it rang since the last look. */
 static uint64_t
-rung(const struct gw_doorbell *d)
+doorbell_rung(const struct gw_doorbell *d)
 {
 	uint64_t n = 0;
 	struct iovec iov = {&n, sizeof(n)};
@@ -199,20 +200,20 @@ gw_doorbell_tend(struct gw_doorbell *d)
 	uint64_t n;
 
 	if (fd >= 0) {
-		gone = hang_up(d);
+		gone = doorbell_hang_up(d);
 		greet(d, fd);
 	}
 	if (d->fd < 0)
 		return gone;
-	n = rung(d);
+	n = doorbell_rung(d);
 	if (n > 0) {
-		count(&d->rings, n);
+		doorbell_count(&d->rings, n);
 		d->wake(d->arg, d->ring, true);
 	}
 	/* A client of this protocol says nothing. */
 	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||
 		(errno != EAGAIN && errno != EINTR))
-		gone |= hang_up(d);
+		gone |= doorbell_hang_up(d);
 	return gone;
 }
 

@@ -41,7 +41,7 @@ uplink_start(struct gw *g, char *err, size_t errlen)
 }
 
 static int
-host_start(struct gw *g, char *err, size_t errlen)
+gateway_gateway_host_start(struct gw *g, char *err, size_t errlen)
 {
 	struct gw_port_config pc = {.kind = GW_ENGINE, .tenant = GW_HOST, .vlan = ETH_NO_VLAN};
 	int rc = gw_vport_make(g, &g->host, "gateway", err, errlen);
@@ -77,7 +77,7 @@ gw_create(const struct gw_config *cfg, char *err, size_t errlen)
 	g->sw = g->pool == NULL ? NULL : gw_switch_create(g->pool);
 	if (g->sw == NULL)
 		snprintf(err, errlen, "no memory for the gateway's %u mbufs", cfg->mbufs);
-	if (g->sw == NULL || host_start(g, err, errlen) != 0) {
+	if (g->sw == NULL || gateway_gateway_host_start(g, err, errlen) != 0) {
 		gw_destroy(g);
 		return NULL;
 	}
@@ -195,7 +195,7 @@ gw_hook(struct gw *g, struct eng_config *c)
 /* ---- Machines ---- */
 
 static int
-find(const struct gw *g, const char *name)
+gateway_gateway_find(const struct gw *g, const char *name)
 {
 	for (int i = 0; i < GW_VMS; i++)
 		if (g->vms[i] != NULL && strcmp(g->vms[i]->cfg.name, name) == 0)
@@ -204,13 +204,13 @@ find(const struct gw *g, const char *name)
 }
 
 static int
-add(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
+gateway_gateway_add(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
 {
 	struct gw_vm *vm;
 	unsigned i = 0;
 	int rc;
 
-	if (find(g, cfg->name) >= 0) {
+	if (gateway_gateway_find(g, cfg->name) >= 0) {
 		snprintf(err, errlen, "there is a machine %s already", cfg->name);
 		return -EEXIST;
 	}
@@ -246,7 +246,7 @@ gw_vm_add(struct gw *g, const struct gw_vm_config *cfg, char *err, size_t errlen
 	if (rc != 0)
 		return rc;
 	pthread_mutex_lock(&g->lock);
-	rc = add(g, &whole, err, errlen);
+	rc = gateway_gateway_add(g, &whole, err, errlen);
 	pthread_mutex_unlock(&g->lock);
 	return rc;
 }
@@ -257,7 +257,7 @@ gw_vm_del(struct gw *g, const char *name)
 	int i;
 
 	pthread_mutex_lock(&g->lock);
-	i = find(g, name);
+	i = gateway_gateway_find(g, name);
 	if (i >= 0 && g->vms[i]->state == GW_VM_UP) {
 		gw_bar_stop(g->vms[i]->bar);
 		g->vms[i]->state = GW_VM_LEAVING;
@@ -281,7 +281,7 @@ gw_vms(struct gw *g)
 
 /* The turn that was under way when it was unplugged, and the one after, are over. */
 static bool
-quiet(const struct gw *g, const struct gw_vm *vm)
+gateway_gateway_quiet(const struct gw *g, const struct gw_vm *vm)
 {
 	return g->cfg.running == NULL || !g->cfg.running(g->cfg.running_arg) ||
 	       gw_switch_turns(g->sw) >= vm->since + 2;
@@ -305,7 +305,7 @@ tend_vm(struct gw *g, unsigned i, uint64_t now)
 			unplug(g, i);
 		break;
 	case GW_VM_UNPLUGGED:
-		if (!quiet(g, vm))
+		if (!gateway_gateway_quiet(g, vm))
 			break;
 		sk_log(SK_LOG_INFO, "machine %s has gone", vm->cfg.name);
 		g->vms[i] = NULL;

@@ -59,7 +59,7 @@ sw_link_local(struct sw_port *p)
 /* ---- Who has an address ---- */
 
 static bool
-has(const struct sw_port *p, const struct sk_addr *a, uint16_t vlan)
+guard_has(const struct sw_port *p, const struct sk_addr *a, uint16_t vlan)
 {
 	const uint32_t n = __atomic_load_n(&p->nclaims, __ATOMIC_ACQUIRE);
 
@@ -77,7 +77,7 @@ bool
 gw_switch_claimed(const struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan)
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&sw->last, __ATOMIC_ACQUIRE); i++)
-		if (sw_in_use(&sw->ports[i]) && has(&sw->ports[i], addr, vlan))
+		if (sw_in_use(&sw->ports[i]) && guard_has(&sw->ports[i], addr, vlan))
 			return true;
 	return false;
 }
@@ -116,9 +116,9 @@ is_free(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
 }
 
 static bool
-is_own(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
+guard_is_own(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
 {
-	if (has(from, a, from->cfg.vlan))
+	if (guard_has(from, a, from->cfg.vlan))
 		return true;
 	return from->cfg.kind == GW_NIC && (from->nclaims == 0 || is_link_local(a)) &&
 	       is_free(sw, from, a);
@@ -135,7 +135,7 @@ guard_arp(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 		memcmp(arp.sha, from->cfg.mac, sizeof(arp.sha)) != 0)
 		return -GW_SPOOFED_ARP;
 	/* Who asks whether an address is free has none yet (RFC 5227). */
-	return sk_addr_is_any(&arp.spa) || is_own(sw, from, &arp.spa) ? 0 : -GW_SPOOFED_ARP;
+	return sk_addr_is_any(&arp.spa) || guard_is_own(sw, from, &arp.spa) ? 0 : -GW_SPOOFED_ARP;
 }
 
 /* ---- IPv4 ---- */
@@ -161,7 +161,7 @@ guard_ip4(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 		return -GW_SHORT;
 	src = sk_addr_v4(k->p + 12);
 	proto = k->p[9];
-	if (is_own(sw, from, &src) || is_tunneled(from, &src, proto, &l4))
+	if (guard_is_own(sw, from, &src) || is_tunneled(from, &src, proto, &l4))
 		return 0;
 	if (from->cfg.kind == GW_NIC && memcmp(k->p + 12, "\0\0\0", 4) == 0 && proto == IP_UDP &&
 		l4.len >= UDP_LEN && word(l4.p + 2) == DHCP_SERVE)
@@ -200,7 +200,7 @@ ip6_upper(const struct packet *k, struct packet *l4, bool *fragment)
 
 /* Link-layer addresses in a message's options are the machine's own. */
 static bool
-nd_options(const struct sw_port *from, const struct packet *l4, uint32_t at)
+guard_nd_options(const struct sw_port *from, const struct packet *l4, uint32_t at)
 {
 	while (at < l4->len) {
 		const uint8_t *o = l4->p + at;
@@ -235,10 +235,10 @@ guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bo
 		if (l4->len < options)
 			return -GW_SHORT;
 		memcpy(target.b, l4->p + 8, sizeof(target.b));
-		if (type == ND_ADVERT && !is_own(sw, from, &target))
+		if (type == ND_ADVERT && !guard_is_own(sw, from, &target))
 			return -GW_SPOOFED_ND;
 	}
-	return nd_options(from, l4, options) ? 0 : -GW_SPOOFED_ND;
+	return guard_nd_options(from, l4, options) ? 0 : -GW_SPOOFED_ND;
 }
 
 static bool
@@ -276,7 +276,7 @@ guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 	/* A mapped address in an IPv6 header is nobody's. */
 	if (sk_addr_is_v4(&src))
 		return -GW_SPOOFED_IP;
-	if (!is_own(sw, from, &src) && !is_tunneled(from, &src, (uint8_t)proto, &l4) &&
+	if (!guard_is_own(sw, from, &src) && !is_tunneled(from, &src, (uint8_t)proto, &l4) &&
 		!(sk_addr_is_any(&src) && proto == IP_ICMP6 && may_be_nobody(&l4)))
 		return -GW_SPOOFED_IP;
 	return proto == IP_ICMP6 ? guard_nd(sw, from, &l4, !fragment && !longer) : 0;

@@ -73,7 +73,7 @@ static const struct key {
 
 /* Digits, and k, m or g. */
 static bool
-number(const char *text, bool units, uint64_t *out)
+keys_number(const char *text, bool units, uint64_t *out)
 {
 	static const char letters[] = "kmg";
 	const char *unit;
@@ -91,11 +91,11 @@ number(const char *text, bool units, uint64_t *out)
 }
 
 static int
-set_number(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
+keys_set_number(const struct key *k, const char *text, uint8_t *at, char *err, size_t errlen)
 {
 	uint64_t v;
 
-	if (!number(text, k->kind == KEY_BYTES, &v) || v < k->min || v > k->max)
+	if (!keys_number(text, k->kind == KEY_BYTES, &v) || v < k->min || v > k->max)
 		return REFUSE("%s=%s is not within %llu..%llu", k->name, text,
 			(unsigned long long)k->min, (unsigned long long)k->max);
 	if (k->kind == KEY_BYTES)
@@ -146,8 +146,8 @@ prefix(char *text, struct gw_prefix *p)
 
 	if (slash != NULL)
 		*slash++ = '\0';
-	if (slash == NULL || sk_addr_parse(text, &p->addr) != 0 || !number(slash, false, &len) ||
-		len > (sk_addr_is_v4(&p->addr) ? 32 : 128))
+	if (slash == NULL || sk_addr_parse(text, &p->addr) != 0 ||
+		!keys_number(slash, false, &len) || len > (sk_addr_is_v4(&p->addr) ? 32 : 128))
 		return false;
 	p->len = (unsigned)len;
 	return true;
@@ -241,6 +241,6 @@ gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err
 	case KEY_YES:
 		return set_yes(k, value, at, err, errlen);
 	default:
-		return set_number(k, value, at, err, errlen);
+		return keys_set_number(k, value, at, err, errlen);
 	}
 }

@@ -14,7 +14,7 @@
 #define GAP_NS          1000000000ull /* we have not looked for so long: no beat was seen, either */
 
 static void
-count(uint64_t *n)
+slot_count(uint64_t *n)
 {
 	__atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
 }
@@ -24,7 +24,7 @@ slot_refuse(struct gw_bar *b, struct shm_bar_slot *shared, uint32_t want, int st
 {
 	shared->status = status;
 	__atomic_store_n(&shared->refused, want, __ATOMIC_RELEASE);
-	count(&b->refused);
+	slot_count(&b->refused);
 }
 
 /* Nothing of its client is left. */
@@ -66,7 +66,7 @@ slot_watch(struct gw_bar *b, struct gw_slot *s, uint64_t now)
 		if (eng_detach(b->e, s->client) == 0)
 			s->leaving = true;
 		if (s->leaving && !lives)
-			count(&b->timed_out);
+			slot_count(&b->timed_out);
 	}
 	if (eng_client_gone(b->e, s->client))
 		slot_empty(b, s);
@@ -107,7 +107,7 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 	s->beat = __atomic_load_n(&shared->beat, __ATOMIC_RELAXED);
 	s->beat_at = now;
 	__atomic_store_n(&b->clients, b->clients + 1, __ATOMIC_RELAXED);
-	count(&b->attached);
+	slot_count(&b->attached);
 	number_taken(b, s);
 	__atomic_store_n(&shared->serves, want, __ATOMIC_RELEASE);
 }

@@ -141,7 +141,7 @@ frame_parse(const struct rte_mbuf *m, struct sw_frame *f)
 
 /* What a machine's port may send; its card gets the tag. 0 or -reason. */
 static int
-admit(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf **m, struct sw_frame *f)
+switch_admit(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf **m, struct sw_frame *f)
 {
 	int rc;
 
@@ -195,7 +195,7 @@ flood(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m, uint
 
 /* Who has this address; the wire has those that nobody has. */
 static struct sw_port *
-find(struct gw_switch *sw, const struct sw_frame *f)
+switch_find(struct gw_switch *sw, const struct sw_frame *f)
 {
 	uint64_t key = sw_key(f->dst, f->vlan), host = sw_key(f->dst, ETH_NO_VLAN);
 	struct sw_port *wire = NULL;
@@ -232,7 +232,7 @@ sw_forward(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m)
 		return;
 	}
 	sw->from = from;
-	to = f.dst[0] & 1 ? NULL : find(sw, &f);
+	to = f.dst[0] & 1 ? NULL : switch_find(sw, &f);
 	if (f.dst[0] & 1)
 		flood(sw, from, m, f.vlan);
 	else if (to == NULL || to == from)
@@ -245,10 +245,10 @@ sw_forward(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m)
 }
 
 static void
-take(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf *m)
+switch_take(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf *m)
 {
 	struct sw_frame f;
-	int rc = frame_parse(m, &f) ? admit(sw, from, &m, &f) : -GW_SHORT;
+	int rc = frame_parse(m, &f) ? switch_admit(sw, from, &m, &f) : -GW_SHORT;
 
 	if (rc < 0)
 		sw_drop(sw, m, (enum gw_reason) - rc);
@@ -268,7 +268,7 @@ gw_switch_poll(struct gw_switch *sw, uint64_t now)
 		unsigned n = sw_in_use(p) ? sw_receive(sw, p, now, m) : 0;
 
 		for (unsigned k = 0; k < n; k++)
-			take(sw, p, m[k]);
+			switch_take(sw, p, m[k]);
 		work |= n > 0;
 	}
 	/* Also what was gathered for a port that has just gone. */

@@ -28,7 +28,7 @@ struct gw_tunnel {
 
 /* ops.send: an answer. What is said while it is made (the address is announced) finds no port. */
 static void
-answer(void *ctx, uint16_t net_port, const uint8_t *frame, size_t len)
+tunnel_answer(void *ctx, uint16_t net_port, const uint8_t *frame, size_t len)
 {
 	struct gw_tunnel *t = ctx;
 	int port = __atomic_load_n(&t->port, __ATOMIC_ACQUIRE);
@@ -48,7 +48,7 @@ answer(void *ctx, uint16_t net_port, const uint8_t *frame, size_t len)
 
 /* No frame waits for a neighbour here, and no transport hears of errors. */
 static void
-release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
+tunnel_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 {
 	(void)ctx, (void)port, (void)frame, (void)dst_mac;
 }
@@ -61,7 +61,7 @@ icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp
 
 /* Locally administered, and the same for the same address: FNV-1a. */
 static void
-mac_of(const struct sk_addr *a, uint8_t mac[6])
+tunnel_mac_of(const struct sk_addr *a, uint8_t mac[6])
 {
 	uint64_t h = 14695981039346656037ull;
 
@@ -90,7 +90,8 @@ struct gw_tunnel *
 gw_tunnel_create(struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan, uint32_t mtu,
 	char *err, size_t errlen)
 {
-	const struct net_ops ops = {.send = answer, .release = release, .icmp_error = icmp_error};
+	const struct net_ops ops = {
+		.send = tunnel_answer, .release = tunnel_release, .icmp_error = icmp_error};
 	unsigned whole = sk_addr_is_v4(addr) ? 32 : 128;
 	struct gw_tunnel *t;
 	char text[SK_ADDR_STRLEN];
@@ -102,7 +103,7 @@ gw_tunnel_create(struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan
 	if (t == NULL)
 		return REFUSE("no memory for a tunnel");
 	*t = (struct gw_tunnel){.sw = sw, .claim = {.addr = *addr, .vlan = vlan}, .port = -1};
-	mac_of(addr, t->mac);
+	tunnel_mac_of(addr, t->mac);
 	t->net = net_create(&ops, t, 0);
 	ifindex = t->net == NULL ? -ENOMEM : net_if_add(t->net, 0, vlan, t->mac, mtu);
 	if (ifindex < 0 || net_addr_add(t->net, ifindex, addr, whole, 0) < 0) {
@@ -141,7 +142,7 @@ gw_tunnel_addr(const struct gw_tunnel *t)
 /* ---- Frames ---- */
 
 static struct sw_port *
-find(struct gw_switch *sw, const struct gw_tunnel *t, uint32_t function)
+tunnel_find(struct gw_switch *sw, const struct gw_tunnel *t, uint32_t function)
 {
 	for (uint32_t i = 0; i < sw->last; i++) {
 		struct sw_port *p = &sw->ports[i];
@@ -155,7 +156,7 @@ find(struct gw_switch *sw, const struct gw_tunnel *t, uint32_t function)
 
 /* To the machine's engine, as if it had been sent there. */
 static void
-pass(struct gw_switch *sw, struct sw_port *to, struct rte_mbuf *m)
+tunnel_pass(struct gw_switch *sw, struct sw_port *to, struct rte_mbuf *m)
 {
 	if (rte_mbuf_refcnt_read(m) > 1 || !RTE_MBUF_DIRECT(m))
 		m = sw_own_copy(sw, m);
@@ -188,13 +189,13 @@ falcon(struct gw_switch *sw, const struct gw_tunnel *t, const struct wire_pkt *p
 		return;
 	}
 	if (psp.has_vc)
-		to = find(sw, t, wire_psp_vc_function(psp.vc));
+		to = tunnel_find(sw, t, wire_psp_vc_function(psp.vc));
 	if (to == NULL)
 		sw_drop(sw, m, GW_FUNCTION);
 	else if (!sw_may_meet(sw->from, to))
 		sw_drop(sw, m, GW_TENANT);
 	else
-		pass(sw, to, m);
+		tunnel_pass(sw, to, m);
 }
 
 void

@@ -115,7 +115,7 @@ nic_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 
 /* Locally administered, and the same for the same name: FNV-1a. */
 static void
-mac_of(const char *name, uint8_t mac[6])
+vm_mac_of(const char *name, uint8_t mac[6])
 {
 	uint64_t h = 14695981039346656037ull;
 
@@ -140,7 +140,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 		return -EINVAL;
 	}
 	if (memcmp(cfg->mac, none, 6) == 0)
-		mac_of(cfg->name, cfg->mac);
+		vm_mac_of(cfg->name, cfg->mac);
 	if (memcmp(cfg->nic_mac, none, 6) == 0) {
 		memcpy(cfg->nic_mac, cfg->mac, 6);
 		cfg->nic_mac[3] ^= 0x01;
@@ -150,7 +150,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 
 /* The machine has a doorbell that may ring, or has it no more. */
 static void
-wake(void *arg, int fd, bool on)
+vm_wake(void *arg, int fd, bool on)
 {
 	const struct gw *g = arg;
 
@@ -187,7 +187,7 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 	}
 	if (rc == 0 && vm->cfg.doorbell[0] != '\0') {
 		vm->doorbell = gw_doorbell_create(
-			vm->cfg.doorbell, gw_bar_fd(vm->bar), wake, g, err, errlen);
+			vm->cfg.doorbell, gw_bar_fd(vm->bar), vm_wake, g, err, errlen);
 		rc = vm->doorbell == NULL ? -EINVAL : 0;
 	}
 	return rc;

@@ -14,7 +14,7 @@ channel_of(struct ibv_comp_channel *c)
 
 /* One event of the CQ goes to the program; with the queue's lock. */
 static bool
-taken(struct vb_wait_item *item)
+channel_taken(struct vb_wait_item *item)
 {
 	struct vb_cq *cq = vb_container(item, struct vb_cq, event_item);
 
@@ -65,7 +65,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	if (rc == 0)
 		rc = vb_dispatch_start();
 	if (rc == 0)
-		rc = vb_waitq_init(&c->waitq, taken);
+		rc = vb_waitq_init(&c->waitq, channel_taken);
 	if (rc != 0) {
 		free(c);
 		errno = rc;

@@ -29,7 +29,7 @@ vb_alive(struct ibv_context *c)
  * descriptor ---- */
 
 static int
-watch(int epoll, int fd)
+context_watch(int epoll, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
@@ -49,9 +49,9 @@ async_begin(struct vb_context *c)
 		vb_waitq_fini(&c->async);
 		return rc;
 	}
-	rc = watch(c->vctx.context.async_fd, c->async.event);
+	rc = context_watch(c->vctx.context.async_fd, c->async.event);
 	if (rc == 0 && !vb_dispatch_running())
-		rc = watch(c->vctx.context.async_fd, saker_fd(c->saker));
+		rc = context_watch(c->vctx.context.async_fd, saker_fd(c->saker));
 	if (rc != 0) {
 		close(c->vctx.context.async_fd);
 		vb_waitq_fini(&c->async);

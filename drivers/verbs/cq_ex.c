@@ -8,7 +8,7 @@
 #include "wc_priv.h"
 
 static struct vb_cq *
-of(struct ibv_cq_ex *ex)
+cq_ex_of(struct ibv_cq_ex *ex)
 {
 	return (struct vb_cq *)ex;
 }
@@ -16,7 +16,7 @@ of(struct ibv_cq_ex *ex)
 static int
 next_poll(struct ibv_cq_ex *ex)
 {
-	struct vb_cq *cq = of(ex);
+	struct vb_cq *cq = cq_ex_of(ex);
 
 	if (saker_cq_poll(cq->saker, &cq->wc, 1) == 0)
 		return ENOENT;
@@ -28,8 +28,8 @@ next_poll(struct ibv_cq_ex *ex)
 static void
 end_poll(struct ibv_cq_ex *ex)
 {
-	if (!of(ex)->single)
-		sk_unspin(&of(ex)->lock);
+	if (!cq_ex_of(ex)->single)
+		sk_unspin(&cq_ex_of(ex)->lock);
 }
 
 static int
@@ -41,38 +41,38 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (vb_is_dead(ex->context))
 		return vb_alive(ex->context);
-	if (!of(ex)->single)
-		sk_spin(&of(ex)->lock);
+	if (!cq_ex_of(ex)->single)
+		sk_spin(&cq_ex_of(ex)->lock);
 	rc = next_poll(ex);
 	if (rc != 0)
 		end_poll(ex);
-	vb_poll_found(of(ex), rc == 0);
+	vb_poll_found(cq_ex_of(ex), rc == 0);
 	return rc;
 }
 
 static enum ibv_wc_opcode
 read_opcode(struct ibv_cq_ex *ex)
 {
-	return vb_wc_opcode(of(ex)->wc.opcode);
+	return vb_wc_opcode(cq_ex_of(ex)->wc.opcode);
 }
 
 static uint32_t
 read_vendor_err(struct ibv_cq_ex *ex)
 {
-	return of(ex)->wc.vendor_err;
+	return cq_ex_of(ex)->wc.vendor_err;
 }
 
 static uint32_t
 read_byte_len(struct ibv_cq_ex *ex)
 {
-	return of(ex)->wc.byte_len;
+	return cq_ex_of(ex)->wc.byte_len;
 }
 
 /* Also the key that was invalidated: <infiniband/verbs.h> reads both here. */
 static __be32
 read_imm_data(struct ibv_cq_ex *ex)
 {
-	const struct rd_wc *wc = &of(ex)->wc;
+	const struct rd_wc *wc = &cq_ex_of(ex)->wc;
 
 	return (wc->flags & RD_WC_INV) != 0 ? wc->inv_stag : htonl((uint32_t)wc->imm);
 }
@@ -80,19 +80,19 @@ read_imm_data(struct ibv_cq_ex *ex)
 static uint32_t
 read_qp_num(struct ibv_cq_ex *ex)
 {
-	return of(ex)->wc.qpn;
+	return cq_ex_of(ex)->wc.qpn;
 }
 
 static uint32_t
 read_src_qp(struct ibv_cq_ex *ex)
 {
-	return of(ex)->wc.src_qp;
+	return cq_ex_of(ex)->wc.src_qp;
 }
 
 static unsigned int
 read_wc_flags(struct ibv_cq_ex *ex)
 {
-	return vb_wc_flags(of(ex)->wc.flags);
+	return vb_wc_flags(cq_ex_of(ex)->wc.flags);
 }
 
 /* Neither transport has LIDs or service levels. */

@@ -96,7 +96,7 @@ vb_dispatch(struct saker *s)
 }
 
 static void *
-run(void *arg)
+dispatch_run(void *arg)
 {
 	struct pollfd p[2] = {
 		{.fd = saker_fd(arg), .events = POLLIN}, {.fd = disp.stop, .events = POLLIN}};
@@ -124,7 +124,7 @@ thread_begin(struct saker *s)
 		return errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&disp.thread, NULL, run, s);
+	rc = pthread_create(&disp.thread, NULL, dispatch_run, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0) {
 		close(disp.stop);
@@ -166,7 +166,7 @@ vb_dispatch_running(void)
 
 /* The attachment itself stays: other threads may be polling until the very end. */
 __attribute__((destructor)) static void
-end(void)
+dispatch_end(void)
 {
 	const uint64_t one = 1;
 	struct timespec until;

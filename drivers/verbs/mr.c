@@ -32,7 +32,7 @@ access_check(unsigned int access)
 
 /* Registers what *mr says. 0 or errno. */
 static int
-enter(struct vb_mr *mr)
+mr_enter_table(struct vb_mr *mr)
 {
 	int rc;
 
@@ -61,7 +61,7 @@ reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int ac
 		mr->mr.length = length;
 		mr->iova = iova;
 		mr->access = access;
-		rc = enter(mr);
+		rc = mr_enter_table(mr);
 	}
 	if (rc == 0)
 		return &mr->mr;
@@ -127,7 +127,8 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 		now.mr.pd = pd;
 	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
 		now.access = (uint32_t)access;
-	if (vb_alive(mr->context) != 0 || access_check(now.access) != 0 || enter(&now) != 0)
+	if (vb_alive(mr->context) != 0 || access_check(now.access) != 0 ||
+		mr_enter_table(&now) != 0)
 		return IBV_REREG_MR_ERR_INPUT;
 	if (vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_rereg_mr") != 0) {
 		saker_mr_destroy(now.saker);

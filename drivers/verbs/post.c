@@ -52,7 +52,7 @@ flags_of(unsigned int verbs)
 
 /* What an operation has beside its bytes. 0 or EINVAL. */
 static int
-operands(struct saker_wr *to, const struct ibv_send_wr *from)
+verbs_post_operands(struct saker_wr *to, const struct ibv_send_wr *from)
 {
 	switch (from->opcode) {
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -117,13 +117,13 @@ convert(const struct vb_qp *qp, struct saker_wr *to, const struct ibv_send_wr *f
 	}
 	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
 		to->remote_srqn = from->qp_type.xrc.remote_srqn;
-	return operands(to, from);
+	return verbs_post_operands(to, from);
 }
 
 /* From what libsaker took of `n` to verbs' answer, as far as it is one: of fewer it says only at
  * the next attempt why. `wrong`: what is behind them. */
 static inline int
-answer(int took, int n, int wrong)
+verbs_post_answer(int took, int n, int wrong)
 {
 	if (took < 0)
 		return -took;
@@ -152,7 +152,7 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 		}
 		if (n > 0)
 			took = saker_post_send(qp->saker, batch, n);
-		rc = answer(took, n, wrong);
+		rc = verbs_post_answer(took, n, wrong);
 		for (int i = 0; i < took; i++)
 			wr = wr->next;
 	}
@@ -168,7 +168,7 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 typedef int post_fn(void *queue, const struct saker_wr *wr, int n);
 
 static int
-recv_post(void *queue, const struct saker_wr *wr, int n)
+verbs_post_recv_post(void *queue, const struct saker_wr *wr, int n)
 {
 	return saker_post_recv(queue, wr, n);
 }
@@ -200,7 +200,7 @@ receives(post_fn *post, void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		}
 		if (n > 0)
 			took = post(queue, batch, n);
-		rc = answer(took, n, wrong);
+		rc = verbs_post_answer(took, n, wrong);
 		for (int i = 0; i < took; i++)
 			wr = wr->next;
 	}
@@ -221,7 +221,7 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	}
 	if (!qp->single)
 		sk_spin(&qp->rq_lock);
-	rc = receives(recv_post, qp->saker, wr, &first);
+	rc = receives(verbs_post_recv_post, qp->saker, wr, &first);
 	if (!qp->single)
 		sk_unspin(&qp->rq_lock);
 	if (rc != 0)

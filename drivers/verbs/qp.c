@@ -128,7 +128,7 @@ vb_qp_free(struct vb_qp *qp)
 }
 
 static int
-attr_check(const struct ibv_qp_init_attr_ex *a)
+verbs_qp_attr_check(const struct ibv_qp_init_attr_ex *a)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
@@ -179,7 +179,7 @@ vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 	int rc = vb_alive(context);
 
 	if (rc == 0)
-		rc = attr_check(attr);
+		rc = verbs_qp_attr_check(attr);
 	if (rc == 0 && (qp = vb_qp_new(context, attr->qp_type, attr->qp_context)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0)

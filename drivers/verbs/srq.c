@@ -7,7 +7,7 @@
 #include "verbs_priv.h"
 
 static int
-attr_check(const struct ibv_srq_init_attr_ex *a)
+srq_attr_check(const struct ibv_srq_init_attr_ex *a)
 {
 	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			       IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -65,7 +65,7 @@ vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 	int rc = vb_alive(context);
 
 	if (rc == 0)
-		rc = attr_check(attr);
+		rc = srq_attr_check(attr);
 	if (rc == 0 && (srq = calloc(1, sizeof(*srq))) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {

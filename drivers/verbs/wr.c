@@ -30,7 +30,7 @@ struct vb_wr_build {
 };
 
 static struct vb_qp *
-of(struct ibv_qp_ex *ex)
+wr_of(struct ibv_qp_ex *ex)
 {
 	return (struct vb_qp *)ex;
 }
@@ -50,9 +50,9 @@ last(struct vb_wr_build *b)
 }
 
 static struct saker_wr *
-begin(struct ibv_qp_ex *ex, uint8_t opcode)
+wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
 {
-	struct vb_wr_build *b = of(ex)->build;
+	struct vb_wr_build *b = wr_of(ex)->build;
 	struct wr_one *one;
 
 	if (b->n == b->room) {
@@ -81,7 +81,7 @@ static void
 begin_remote(
 	struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint64_t imm)
 {
-	struct saker_wr *wr = begin(ex, opcode);
+	struct saker_wr *wr = wr_begin(ex, opcode);
 
 	if (wr == NULL)
 		return;
@@ -94,7 +94,7 @@ static void
 wr_atomic_cmp_swp(
 	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
-	struct saker_wr *wr = begin(ex, RD_CMP_SWAP);
+	struct saker_wr *wr = wr_begin(ex, RD_CMP_SWAP);
 
 	if (wr == NULL)
 		return;
@@ -108,7 +108,7 @@ wr_atomic_cmp_swp(
 static void
 wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
 {
-	struct saker_wr *wr = begin(ex, RD_FETCH_ADD);
+	struct saker_wr *wr = wr_begin(ex, RD_FETCH_ADD);
 
 	if (wr == NULL)
 		return;
@@ -121,12 +121,12 @@ static void
 wr_bind_mw(
 	struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	struct saker_wr *wr = begin(ex, RD_BIND_MW);
+	struct saker_wr *wr = wr_begin(ex, RD_BIND_MW);
 
 	if (wr == NULL)
 		return;
 	if (mw->type != IBV_MW_TYPE_2) {
-		wrong(of(ex)->build, EINVAL);
+		wrong(wr_of(ex)->build, EINVAL);
 		return;
 	}
 	wr->rkey = rkey;
@@ -163,7 +163,7 @@ wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __b
 static void
 wr_send(struct ibv_qp_ex *ex)
 {
-	begin(ex, RD_SEND);
+	wr_begin(ex, RD_SEND);
 }
 
 static void
@@ -183,7 +183,7 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 static void
 wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	struct wr_one *one = last(of(ex)->build);
+	struct wr_one *one = last(wr_of(ex)->build);
 
 	if (one == NULL)
 		return;
@@ -195,7 +195,7 @@ wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uin
 static void
 wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	struct wr_one *one = last(of(ex)->build);
+	struct wr_one *one = last(wr_of(ex)->build);
 
 	if (one != NULL)
 		one->wr.remote_srqn = remote_srqn;
@@ -204,14 +204,14 @@ wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 static void
 wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
 {
-	struct wr_one *one = last(of(ex)->build);
+	struct wr_one *one = last(wr_of(ex)->build);
 	uint32_t at = 0;
 
 	if (one == NULL)
 		return;
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > of(ex)->init.cap.max_inline_data - at) {
-			wrong(of(ex)->build, EINVAL);
+		if (list[i].length > wr_of(ex)->init.cap.max_inline_data - at) {
+			wrong(wr_of(ex)->build, EINVAL);
 			return;
 		}
 		memcpy(one->inl + at, list[i].addr, list[i].length);
@@ -232,12 +232,12 @@ wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
-	struct wr_one *one = last(of(ex)->build);
+	struct wr_one *one = last(wr_of(ex)->build);
 
 	if (one == NULL)
 		return;
-	if (num_sge > of(ex)->init.cap.max_send_sge) {
-		wrong(of(ex)->build, EINVAL);
+	if (num_sge > wr_of(ex)->init.cap.max_send_sge) {
+		wrong(wr_of(ex)->build, EINVAL);
 		return;
 	}
 	memcpy(one->sge, list, num_sge * sizeof(*list));
@@ -257,7 +257,7 @@ wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 static void
 wr_start(struct ibv_qp_ex *ex)
 {
-	struct vb_qp *qp = of(ex);
+	struct vb_qp *qp = wr_of(ex);
 
 	if (!qp->single)
 		sk_spin(&qp->sq_lock);
@@ -268,13 +268,13 @@ wr_start(struct ibv_qp_ex *ex)
 static void
 wr_abort(struct ibv_qp_ex *ex)
 {
-	if (!of(ex)->single)
-		sk_unspin(&of(ex)->sq_lock);
+	if (!wr_of(ex)->single)
+		sk_unspin(&wr_of(ex)->sq_lock);
 }
 
 /* There is room for all. */
 static int
-post_all(struct vb_qp *qp, struct vb_wr_build *b)
+wr_post_all(struct vb_qp *qp, struct vb_wr_build *b)
 {
 	struct saker_wr batch[BATCH];
 	struct rd_sge inl[BATCH];
@@ -304,7 +304,7 @@ post_all(struct vb_qp *qp, struct vb_wr_build *b)
 static int
 wr_complete(struct ibv_qp_ex *ex)
 {
-	struct vb_qp *qp = of(ex);
+	struct vb_qp *qp = wr_of(ex);
 	struct vb_wr_build *b = qp->build;
 	int rc = b->err;
 
@@ -313,7 +313,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	if (rc == 0 && !saker_send_fits(qp->saker, b->n))
 		rc = ENOMEM;
 	if (rc == 0)
-		rc = post_all(qp, b);
+		rc = wr_post_all(qp, b);
 	wr_abort(ex);
 	return rc;
 }

@@ -13,7 +13,7 @@
 #define STEPS     (1u << STEP_BITS)
 
 static unsigned
-bucket_of(uint64_t v)
+hist_bucket_of(uint64_t v)
 {
 	unsigned e;
 
@@ -48,7 +48,7 @@ sk_hist_add(struct sk_hist *h, uint64_t v)
 	h->sum += v;
 	h->min = SK_MIN(h->min, v);
 	h->max = SK_MAX(h->max, v);
-	h->bucket[bucket_of(v)]++;
+	h->bucket[hist_bucket_of(v)]++;
 }
 
 void

@@ -47,7 +47,7 @@ link_timer(struct sk_timer **head, struct sk_timer *t)
 
 /* Places `t` by its deadline; what is due stands in the current slot of level 0. */
 static void
-place(struct sk_wheel *w, struct sk_timer *t)
+wheel_place(struct sk_wheel *w, struct sk_timer *t)
 {
 	/* Rounded up: the whole tick has passed when it fires. */
 	uint64_t tick = t->deadline / SK_WHEEL_TICK_NS + (t->deadline % SK_WHEEL_TICK_NS != 0);
@@ -72,7 +72,7 @@ place(struct sk_wheel *w, struct sk_timer *t)
 }
 
 static void
-take(struct sk_wheel *w, struct sk_timer *t)
+wheel_take(struct sk_wheel *w, struct sk_timer *t)
 {
 	uintptr_t offset = (uintptr_t)t->pprev - (uintptr_t)w->slot;
 
@@ -98,7 +98,7 @@ sk_timer_set(struct sk_wheel *w, struct sk_timer *t, uint64_t deadline)
 	if (deadline == SK_NEVER)
 		return;
 	t->deadline = deadline;
-	place(w, t);
+	wheel_place(w, t);
 	w->armed++;
 }
 
@@ -107,7 +107,7 @@ sk_timer_stop(struct sk_wheel *w, struct sk_timer *t)
 {
 	if (!sk_timer_is_set(t))
 		return;
-	take(w, t);
+	wheel_take(w, t);
 	w->armed--;
 }
 
@@ -162,7 +162,7 @@ next_tick(const struct sk_wheel *w)
 
 /* Moves up to `budget` due timers, the earliest first, from the wheel to `list`. */
 static void
-collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **list)
+wheel_collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **list)
 {
 	uint64_t moves = (uint64_t)budget * MOVES_PER_FIRE;
 
@@ -185,9 +185,9 @@ collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **
 		if (level > 0 && moves-- == 0)
 			return;
 		t = w->slot[level][position(w->tick, level)];
-		take(w, t);
+		wheel_take(w, t);
 		if (level > 0) {
-			place(w, t);
+			wheel_place(w, t);
 		} else {
 			link_timer(list, t);
 			list = &t->next;
@@ -205,11 +205,11 @@ sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 
 	/* First all are collected, then all fire: what a callback sets in the past waits for the
 	 * next poll, what it stops or moves leaves this list. */
-	collect(w, now / SK_WHEEL_TICK_NS, budget, &due);
+	wheel_collect(w, now / SK_WHEEL_TICK_NS, budget, &due);
 	while (due != NULL) {
 		struct sk_timer *t = due;
 
-		take(w, t);
+		wheel_take(w, t);
 		w->armed--;
 		fired++;
 		fire(ctx, t, now);

@@ -117,7 +117,7 @@ sock_msg(struct shm_sock_msg *m, enum shm_sock_op op)
 }
 
 static int
-hello(struct saker *s, const char *name)
+attach_hello(struct saker *s, const char *name)
 {
 	struct shm_sock_msg m;
 	int fds[WELCOME_FDS], n;
@@ -160,7 +160,7 @@ open_socket(const char *socket, const char *name, struct saker **out)
 		return cl_fail(-ENOMEM, "no memory for an attachment");
 	}
 	s->sock = rc;
-	rc = hello(s, name);
+	rc = attach_hello(s, name);
 	if (rc < 0) {
 		cl_free(s);
 		return rc;

@@ -34,7 +34,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, cl_bar) open_bars; /* with the lock */
 
 static void
-nap(long ns)
+bar_nap(long ns)
 {
 	const struct timespec ts = {.tv_sec = ns / (1000 * MS), .tv_nsec = ns % (1000 * MS)};
 
@@ -64,7 +64,7 @@ map(struct cl_bar *b, const char *path)
 
 /* Read once: what was checked is what is used. */
 static int
-check(struct cl_bar *b, const char *path, uint32_t *nslots)
+bar_check(struct cl_bar *b, const char *path, uint32_t *nslots)
 {
 	struct shm_bar h;
 
@@ -121,7 +121,7 @@ claim(struct cl_bar *b, const char *name)
 		if (__atomic_load_n(&slot->refused, __ATOMIC_ACQUIRE) == b->token)
 			return cl_fail(slot->status < 0 ? slot->status : -EPERM,
 				"the saker refuses another program: %s", strerror(-slot->status));
-		nap(LOOK_NS);
+		bar_nap(LOOK_NS);
 		__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELAXED);
 	}
 	return cl_fail(-ETIMEDOUT, "the saker behind this memory does not answer");
@@ -140,7 +140,7 @@ engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 }
 
 static int64_t
-clock_ns(void)
+bar_clock_ns(void)
 {
 	struct timespec ts;
 
@@ -153,15 +153,15 @@ clock_ns(void)
 static void
 between_beats(struct cl_bar *b)
 {
-	const int64_t due = clock_ns() + SHM_BAR_BEAT_MS * MS;
+	const int64_t due = bar_clock_ns() + SHM_BAR_BEAT_MS * MS;
 
-	while (clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
+	while (bar_clock_ns() < due && !__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE)) {
 		bool watched = __atomic_load_n(&b->watched, __ATOMIC_ACQUIRE);
 		long gap = !watched                      ? IDLE_NS
 			   : b->quiet_ns < WATCH_FAST_NS ? WATCH_MIN_NS
 							 : WATCH_MAX_NS;
 
-		nap(gap);
+		bar_nap(gap);
 		if (watched)
 			b->quiet_ns = cl_wait_look(b->s) ? 0 : b->quiet_ns + gap;
 	}
@@ -219,7 +219,7 @@ cl_bar_quiet(struct cl_bar *b)
 }
 
 static void
-give_back(struct cl_bar *b)
+bar_give_back(struct cl_bar *b)
 {
 	if (b->token != 0)
 		__atomic_store_n(&b->dir->slots[b->slot].want, 0, __ATOMIC_RELEASE);
@@ -235,7 +235,7 @@ at_exit(void)
 	if (pthread_mutex_trylock(&lock) != 0)
 		return;
 	LIST_FOREACH (b, &open_bars, next)
-		give_back(b);
+		bar_give_back(b);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -246,7 +246,7 @@ cl_bar_free(struct cl_bar *b)
 		return;
 	pthread_mutex_lock(&lock);
 	LIST_REMOVE(b, next);
-	give_back(b);
+	bar_give_back(b);
 	pthread_mutex_unlock(&lock);
 	cl_bar_pages_free(b->pages);
 	cl_bar_bell_free(b);
@@ -258,13 +258,13 @@ cl_bar_free(struct cl_bar *b)
 }
 
 static int
-attach(struct saker *s, struct cl_bar *b, const char *path, const char *name)
+bar_attach(struct saker *s, struct cl_bar *b, const char *path, const char *name)
 {
 	uint32_t nslots;
 	int rc = map(b, path);
 
 	if (rc == 0)
-		rc = check(b, path, &nslots);
+		rc = bar_check(b, path, &nslots);
 	if (rc == 0)
 		rc = lock_slot(b, nslots);
 	if (rc == 0)
@@ -296,7 +296,7 @@ cl_bar_open(const char *path, const char *name, struct saker **out)
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&open_bars, b, next);
 	pthread_mutex_unlock(&lock);
-	rc = attach(s, b, path, name);
+	rc = bar_attach(s, b, path, name);
 	if (rc < 0) {
 		cl_free(s);
 		return rc;

@@ -54,7 +54,7 @@ lower(const struct cl_bar_pages *t, uintptr_t at)
 }
 
 static struct bm_page *
-find(const struct cl_bar_pages *t, uintptr_t at)
+bar_move_find(const struct cl_bar_pages *t, uintptr_t at)
 {
 	size_t i = lower(t, at);
 
@@ -80,7 +80,7 @@ reserve(struct cl_bar_pages *t, size_t more)
 
 /* From where on the guard forbids to write anywhere but to the stack. */
 static inline void
-copy(void *to, const void *from, uint64_t len)
+bar_move_copy(void *to, const void *from, uint64_t len)
 {
 	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
 }
@@ -103,7 +103,7 @@ part_in(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t l
 		rc = mv_guard_begin(kind, at, len, v->prot, false);
 	if (rc < 0)
 		return (int)rc;
-	copy(there, (const void *)at, len);
+	bar_move_copy(there, (const void *)at, len);
 	rc = cl_sys_mmap(at, len, v->prot, MAP_SHARED | MAP_FIXED, fd, off);
 	if (rc < 0) {
 		mv_guard_undo(kind, at, len, v->prot);
@@ -185,7 +185,7 @@ part_out(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t 
 		munmap(own, len);
 		return (int)rc;
 	}
-	copy(own, there, len);
+	bar_move_copy(own, there, len);
 	cl_sys_mprotect((uintptr_t)own, len, v->prot);
 	rc = cl_sys_mremap((uintptr_t)own, len, MREMAP_MAYMOVE | MREMAP_FIXED, at);
 	if (rc < 0)
@@ -220,7 +220,7 @@ run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t
 
 /* Gives back all pages of [from, to) that nobody holds. */
 static void
-settle(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to)
+bar_move_settle(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to)
 {
 	struct cl_bar_pages *t = b->pages;
 	size_t i = lower(t, from);
@@ -253,9 +253,9 @@ move_missing(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bo
 	mv_guard_open();
 	for (uintptr_t at = from, end; at < to && rc == 0; at = end) {
 		end = at + MV_PAGE;
-		if (find(b->pages, at) != NULL)
+		if (bar_move_find(b->pages, at) != NULL)
 			continue;
-		while (end < to && find(b->pages, end) == NULL)
+		while (end < to && bar_move_find(b->pages, end) == NULL)
 			end += MV_PAGE;
 		rc = run_in(s, b, at, end, write);
 	}
@@ -269,7 +269,7 @@ extents(struct saker *s, const struct cl_bar *b, uintptr_t addr, size_t len, str
 	m->nextents = 0;
 	while (len > 0) {
 		uintptr_t page = addr & ~(uintptr_t)(MV_PAGE - 1);
-		const struct bm_page *p = find(b->pages, page);
+		const struct bm_page *p = bar_move_find(b->pages, page);
 		struct shm_extent *e = &m->extents[m->nextents - (m->nextents > 0)];
 		uint64_t part = MV_PAGE - (addr - page), off;
 
@@ -291,7 +291,7 @@ extents(struct saker *s, const struct cl_bar *b, uintptr_t addr, size_t len, str
 }
 
 static void
-hold(struct cl_bar_pages *t, uintptr_t from, uintptr_t to, int by)
+bar_move_hold(struct cl_bar_pages *t, uintptr_t from, uintptr_t to, int by)
 {
 	for (size_t i = lower(t, from); i < t->n && t->page[i].at < to; i++)
 		t->page[i].held += (uint32_t)by;
@@ -319,9 +319,9 @@ cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct
 	if (rc == 0)
 		rc = extents(s, b, (uintptr_t)addr, len, m);
 	if (rc == 0)
-		hold(b->pages, from, to, 1);
+		bar_move_hold(b->pages, from, to, 1);
 	else
-		settle(s, b, from, to);
+		bar_move_settle(s, b, from, to);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	mv_unlock();
 	return rc;
@@ -338,8 +338,8 @@ cl_bar_move_out(struct saker *s, const void *addr, size_t len)
 	sigfillset(&all);
 	mv_lock();
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	hold(b->pages, from, to, -1);
-	settle(s, b, from, to);
+	bar_move_hold(b->pages, from, to, -1);
+	bar_move_settle(s, b, from, to);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	mv_unlock();
 }
@@ -354,7 +354,7 @@ cl_bar_orphan(struct cl_bar *b)
 	for (size_t i = 0; b->pages != NULL && i < b->pages->n; i++)
 		b->pages->page[i].held = 0;
 	if (b->pages != NULL)
-		settle(NULL, b, 0, UINTPTR_MAX);
+		bar_move_settle(NULL, b, 0, UINTPTR_MAX);
 	mmap(b->base, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		0);
 	close(b->fd);

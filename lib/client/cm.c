@@ -218,7 +218,7 @@ static const struct event_row {
 };
 
 static const struct event_row *
-row_of(const struct shm_msg *m)
+cm_row_of(const struct shm_msg *m)
 {
 	unsigned i = (unsigned)m->op - SHM_EV_CONNECT_REQUEST;
 
@@ -236,7 +236,7 @@ handle_of(const struct shm_msg *m, const struct event_row *row)
 bool
 cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
 {
-	const struct event_row *row = row_of(m);
+	const struct event_row *row = cm_row_of(m);
 
 	return row != NULL && row->kind == kind && handle_of(m, row) == handle;
 }
@@ -245,7 +245,7 @@ cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
 static bool
 event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 {
-	const struct event_row *row = row_of(m);
+	const struct event_row *row = cm_row_of(m);
 	void *owner;
 
 	memset(ev, 0, sizeof(*ev));

@@ -169,7 +169,7 @@ arena_bring(struct saker *s, uint64_t size)
 }
 
 static int
-grow(struct saker *s, uint64_t need)
+mem_grow(struct saker *s, uint64_t need)
 {
 	uint64_t exact = (need + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), size = ARENA_FIRST;
 	struct cl_arena *a;
@@ -203,7 +203,7 @@ saker_alloc(struct saker *s, size_t len)
 		if (p != NULL)
 			break;
 	}
-	if (p == NULL && grow(s, pages * PAGE) == 0)
+	if (p == NULL && mem_grow(s, pages * PAGE) == 0)
 		p = arena_alloc(TAILQ_LAST(&s->mem.arenas, cl_arenas), pages);
 	pthread_mutex_unlock(&s->mem.lock);
 	return p;

@@ -56,7 +56,7 @@ window_end(uintptr_t at, uintptr_t to)
 
 /* The end of the run of pages that begins at `off`, all held or all not. */
 static uint64_t
-run_end(const struct mv_window *w, uint64_t off, uint64_t end)
+move_run_end(const struct mv_window *w, uint64_t off, uint64_t end)
 {
 	bool held = w->page[off / MV_PAGE] != 0;
 	uint64_t run = off + MV_PAGE;
@@ -76,7 +76,7 @@ vma_settle(const struct mv_window *w, const struct mv_vma *v, uint64_t off, uint
 	if (off < v->offset)
 		off = v->offset;
 	for (last = last < end ? last : end; off < last; off = run) {
-		run = run_end(w, off, last);
+		run = move_run_end(w, off, last);
 		if (w->page[off / MV_PAGE] == 0 &&
 			mv_copy_out(w, v, v->start + (off - v->offset), off, run - off) < 0)
 			return false;
@@ -93,7 +93,7 @@ sweep(uintptr_t from, uintptr_t to)
 
 		end = window_end(at, to);
 		for (uint64_t off = at - w->base, run; off < end - w->base; off = run) {
-			run = run_end(w, off, end - w->base);
+			run = move_run_end(w, off, end - w->base);
 			if (w->page[off / MV_PAGE] != 0)
 				continue;
 			mv_punch(w, off, run - off);
@@ -104,7 +104,7 @@ sweep(uintptr_t from, uintptr_t to)
 
 /* Gives back pages of [from, to) that nobody holds any more, wherever the program has them now. */
 static void
-settle(uintptr_t from, uintptr_t to)
+move_settle(uintptr_t from, uintptr_t to)
 {
 	struct mv_vma v;
 	size_t at = 0;
@@ -124,7 +124,7 @@ settle(uintptr_t from, uintptr_t to)
 }
 
 static void
-hold(uintptr_t from, uintptr_t to, const void *addr, size_t len)
+move_hold(uintptr_t from, uintptr_t to, const void *addr, size_t len)
 {
 	for (uintptr_t at = from; at < to; at += MV_PAGE) {
 		const struct mv_window *w = mv_window_find(at);
@@ -213,7 +213,7 @@ vma_move(const struct mv_vma *v, uintptr_t from, uintptr_t to, int pagemap)
 
 /* Whether all of it may be moved, with /proc/self/maps read. */
 static int
-check(uintptr_t from, uintptr_t to, bool write)
+move_check(uintptr_t from, uintptr_t to, bool write)
 {
 	int rc = windows_for(from, to);
 
@@ -225,7 +225,7 @@ check(uintptr_t from, uintptr_t to, bool write)
 }
 
 static int
-move(uintptr_t from, uintptr_t to)
+client_move_move(uintptr_t from, uintptr_t to)
 {
 	struct mv_vma v;
 	size_t at = 0;
@@ -252,13 +252,13 @@ cl_move_in(const void *addr, size_t len, bool write)
 		return cl_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
 	mv_lock();
 	mv_fork_watch();
-	rc = check(from, to, write);
+	rc = move_check(from, to, write);
 	if (rc == 0) {
-		rc = move(from, to);
+		rc = client_move_move(from, to);
 		if (rc == 0)
-			hold(from, to, addr, len);
+			move_hold(from, to, addr, len);
 		else
-			settle(from, to);
+			move_settle(from, to);
 	}
 	mv_unlock();
 	return rc;
@@ -273,7 +273,7 @@ cl_move_out(const void *addr, size_t len)
 		return;
 	mv_lock();
 	if (let_go(from, to))
-		settle(from, to);
+		move_settle(from, to);
 	mv_unlock();
 }
 

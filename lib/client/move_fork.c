@@ -111,7 +111,7 @@ let_in(uintptr_t at, uint64_t len, int prot)
 /* ---- The three moments ---- */
 
 static void
-prepare(void)
+move_fork_prepare(void)
 {
 	struct mv_vma v;
 	size_t at = 0;
@@ -182,5 +182,5 @@ mv_fork_watch(void)
 	static bool watched;
 
 	if (!watched)
-		watched = pthread_atfork(prepare, in_parent, in_child) == 0;
+		watched = pthread_atfork(move_fork_prepare, in_parent, in_child) == 0;
 }

@@ -83,7 +83,7 @@ mv_maps_load(void)
 }
 
 static uint64_t
-number(const char **p, unsigned base)
+move_maps_number(const char **p, unsigned base)
 {
 	uint64_t n = 0;
 
@@ -107,23 +107,23 @@ line_parse(const char *p, struct mv_vma *v)
 	size_t n;
 
 	memset(v, 0, sizeof(*v));
-	v->start = number(&p, 16);
+	v->start = move_maps_number(&p, 16);
 	if (*p++ != '-')
 		return false;
-	v->end = number(&p, 16);
+	v->end = move_maps_number(&p, 16);
 	if (*p++ != ' ')
 		return false;
 	v->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
 		  (p[2] == 'x' ? PROT_EXEC : 0);
 	v->shared = p[3] == 's';
 	p += 5;
-	v->offset = number(&p, 16);
+	v->offset = move_maps_number(&p, 16);
 	p++;
-	maj = (unsigned)number(&p, 16);
+	maj = (unsigned)move_maps_number(&p, 16);
 	p++;
-	v->dev = makedev(maj, (unsigned)number(&p, 16));
+	v->dev = makedev(maj, (unsigned)move_maps_number(&p, 16));
 	p++;
-	v->ino = number(&p, 10);
+	v->ino = move_maps_number(&p, 10);
 	p += strspn(p, " ");
 	n = strcspn(p, "\n");
 	memcpy(v->name, p, n < sizeof(v->name) ? n : sizeof(v->name) - 1);
@@ -190,7 +190,7 @@ mv_vma_window(const struct mv_vma *v)
 
 /* Why a mapping cannot be moved; NULL: it can. */
 static const char *
-verdict(const struct mv_vma *v, bool write, int *rc)
+move_maps_verdict(const struct mv_vma *v, bool write, int *rc)
 {
 	const struct mv_window *w = mv_vma_window(v);
 
@@ -229,7 +229,7 @@ mv_judge(uintptr_t from, uintptr_t to, bool write)
 	for (; next < to && mv_maps_next(&at, &v) && v.start <= next; below = v) {
 		if (v.end <= next)
 			continue;
-		why = verdict(&v, write, &rc);
+		why = move_maps_verdict(&v, write, &rc);
 		if (why == NULL && !v.shared &&
 			mv_is_stack(&v, &below, next, to < v.end ? to : v.end)) {
 			rc = -EOPNOTSUPP;

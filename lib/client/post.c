@@ -12,7 +12,7 @@
 #include "client_priv.h"
 
 static void
-wake(struct saker *s)
+client_post_wake(struct saker *s)
 {
 	const uint64_t one = 1;
 
@@ -40,7 +40,7 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	shm_fence();
 	if ((s->wake_engine >= 0 || s->doorbell != NULL) &&
 		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0)
-		wake(s);
+		client_post_wake(s);
 	return room;
 }
 
@@ -56,7 +56,7 @@ qp_ring(struct saker_qp *qp)
 }
 
 static void
-failed(void *owner)
+client_post_failed(void *owner)
 {
 	struct saker_qp *qp = owner;
 
@@ -68,7 +68,7 @@ failed(void *owner)
 void
 cl_qp_failed(struct saker *s, uint32_t qpn)
 {
-	cl_table_with(&s->table, cl_key(CL_QPN, qpn), failed);
+	cl_table_with(&s->table, cl_key(CL_QPN, qpn), client_post_failed);
 }
 
 static inline int
@@ -173,7 +173,7 @@ saker_send_fits(struct saker_qp *qp, uint32_t n)
 /* Receives need no doorbell: the engine looks when something arrives. Only where nothing can arrive
  * any more does it have to be told. */
 static inline int
-recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
+client_post_recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
 {
 	int done;
 
@@ -198,7 +198,7 @@ saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
 		return -EPIPE;
 	if (qp->rq.entries == NULL)
 		return -EINVAL;
-	n = recv_post(&qp->rq, qp->max_recv_sge, wr, n);
+	n = client_post_recv_post(&qp->rq, qp->max_recv_sge, wr, n);
 	if (__atomic_load_n(&qp->failed, __ATOMIC_RELAXED) != 0)
 		qp_ring(qp);
 	return n;
@@ -213,7 +213,7 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 		return -EPIPE;
 	/* Unlike a QP, a shared queue has several owners. */
 	sk_spin(&srq->lock);
-	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
+	rc = client_post_recv_post(&srq->rq, srq->max_sge, wr, n);
 	sk_unspin(&srq->lock);
 	return rc;
 }

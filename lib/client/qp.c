@@ -70,7 +70,7 @@ attr_round(struct saker_qp_attr *a, const struct shm_qp_info *info)
 }
 
 static int
-qp_enter(struct saker *s, struct saker_qp *qp)
+client_qp_qp_enter(struct saker *s, struct saker_qp *qp)
 {
 	int rc;
 
@@ -107,7 +107,7 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 		rc = cl_fail(-EPROTO, "the place of a queue pair makes no sense");
 	}
 	if (rc == 0)
-		rc = qp_enter(s, qp);
+		rc = client_qp_qp_enter(s, qp);
 	if (rc < 0) {
 		free(qp);
 		return rc;
@@ -138,7 +138,7 @@ saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out)
 		qp->qpn = qpn;
 		qp->type = SHM_XRC_RECV;
 		qp->s = s;
-		rc = qp_enter(s, qp);
+		rc = client_qp_qp_enter(s, qp);
 	}
 	if (rc < 0) {
 		free(qp);

@@ -9,13 +9,13 @@
 #define FIRST_BUCKETS 64
 
 static uint32_t
-bucket_of(uint64_t key, uint32_t buckets)
+table_bucket_of(uint64_t key, uint32_t buckets)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32) & (buckets - 1);
 }
 
 static int
-grow(struct cl_table *t)
+table_grow(struct cl_table *t)
 {
 	uint32_t buckets = t->buckets != 0 ? t->buckets * 2 : FIRST_BUCKETS;
 	struct cl_node **bucket = calloc(buckets, sizeof(*bucket));
@@ -26,7 +26,7 @@ grow(struct cl_table *t)
 		struct cl_node *node, *next;
 
 		for (node = t->bucket[i]; node != NULL; node = next) {
-			uint32_t b = bucket_of(node->key, buckets);
+			uint32_t b = table_bucket_of(node->key, buckets);
 
 			next = node->next;
 			node->next = bucket[b];
@@ -46,11 +46,11 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 
 	sk_spin(&t->lock);
 	/* A table that cannot grow gets slower; one that cannot begin is none. */
-	if (t->count >= t->buckets && grow(t) < 0 && t->buckets == 0) {
+	if (t->count >= t->buckets && table_grow(t) < 0 && t->buckets == 0) {
 		sk_unspin(&t->lock);
 		return -ENOMEM;
 	}
-	b = bucket_of(key, t->buckets);
+	b = table_bucket_of(key, t->buckets);
 	node->key = key;
 	node->owner = owner;
 	node->next = t->bucket[b];
@@ -66,7 +66,7 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 	struct cl_node **at;
 
 	sk_spin(&t->lock);
-	at = &t->bucket[bucket_of(node->key, t->buckets)];
+	at = &t->bucket[table_bucket_of(node->key, t->buckets)];
 	while (*at != node)
 		at = &(*at)->next;
 	*at = node->next;
@@ -76,11 +76,11 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 
 /* With the lock. */
 static void *
-find(const struct cl_table *t, uint64_t key)
+table_find(const struct cl_table *t, uint64_t key)
 {
 	if (t->buckets == 0)
 		return NULL;
-	for (const struct cl_node *n = t->bucket[bucket_of(key, t->buckets)]; n != NULL;
+	for (const struct cl_node *n = t->bucket[table_bucket_of(key, t->buckets)]; n != NULL;
 		n = n->next)
 		if (n->key == key)
 			return n->owner;
@@ -93,7 +93,7 @@ cl_table_find(struct cl_table *t, uint64_t key)
 	void *owner;
 
 	sk_spin(&t->lock);
-	owner = find(t, key);
+	owner = table_find(t, key);
 	sk_unspin(&t->lock);
 	return owner;
 }
@@ -104,7 +104,7 @@ cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner))
 	void *owner;
 
 	sk_spin(&t->lock);
-	owner = find(t, key);
+	owner = table_find(t, key);
 	if (owner != NULL)
 		each(owner);
 	sk_unspin(&t->lock);

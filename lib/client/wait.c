@@ -146,7 +146,7 @@ fds_drain(struct saker *s)
 }
 
 static bool
-ready(struct saker *s, const bool *done)
+wait_ready(struct saker *s, const bool *done)
 {
 	bool waits = cl_waits(s); /* takes replies in, too */
 
@@ -161,7 +161,7 @@ sleep_fds(struct saker *s, const bool *done, int timeout_ms)
 
 	__atomic_store_n(&s->header->client_sleeps, 1, __ATOMIC_SEQ_CST);
 	shm_fence();
-	if (!ready(s, done))
+	if (!wait_ready(s, done))
 		poll(p, 3, timeout_ms);
 	fds_drain(s);
 }

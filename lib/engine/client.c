@@ -33,7 +33,7 @@ client_layout(const struct eng_config *cfg, uint64_t size, uint64_t mem_len, str
 }
 
 static int
-tables_init(struct ctl_client *cl, const struct eng_limits *l)
+client_tables_init(struct ctl_client *cl, const struct eng_limits *l)
 {
 	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
@@ -105,7 +105,7 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->mem_len = h->mem_len;
 	cl->region[SHM_HOME] =
 		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
-	if (tables_init(cl, l) < 0 || stages_init(cl, c->cfg, h) < 0)
+	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, h) < 0)
 		return -ENOMEM;
 	pieces = l->client_qps + l->client_cqs + cl->srqs.cap;
 	return heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);

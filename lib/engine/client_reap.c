@@ -75,7 +75,7 @@ walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned
 
 /* An operation that nobody waits for; the phase waits for the table to become empty. */
 static struct ctl_op *
-quiet(struct eng_control *c, struct ctl_client *cl)
+client_reap_quiet(struct eng_control *c, struct ctl_client *cl)
 {
 	return ctl_op_new(c, cl, NULL, NULL, NULL);
 }
@@ -84,7 +84,7 @@ static bool
 end_listener(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct cm_listener *l = object;
-	struct ctl_op *op = l->closing ? NULL : quiet(c, cl);
+	struct ctl_op *op = l->closing ? NULL : client_reap_quiet(c, cl);
 
 	if (op != NULL)
 		cm_listener_close(c, l, op);
@@ -111,7 +111,7 @@ end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
 		ctl_qp_close_opened(q);
 		return true;
 	}
-	op = q->dying ? NULL : quiet(c, cl);
+	op = q->dying ? NULL : client_reap_quiet(c, cl);
 	if (op != NULL)
 		ctl_qp_delete(c, q, op);
 	return op != NULL || q->dying;
@@ -121,7 +121,7 @@ static bool
 end_srq(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct ctl_srq *s = object;
-	struct ctl_op *op = s->dying ? NULL : quiet(c, cl);
+	struct ctl_op *op = s->dying ? NULL : client_reap_quiet(c, cl);
 
 	if (op != NULL)
 		ctl_srq_delete(c, s, op);
@@ -132,7 +132,7 @@ static bool
 end_ah(struct eng_control *c, struct ctl_client *cl, void *object)
 {
 	struct ctl_ah *ah = object;
-	struct ctl_op *op = ah->dying ? NULL : quiet(c, cl);
+	struct ctl_op *op = ah->dying ? NULL : client_reap_quiet(c, cl);
 
 	if (op != NULL)
 		ctl_ah_delete(c, cl, ah, op);
@@ -142,7 +142,7 @@ end_ah(struct eng_control *c, struct ctl_client *cl, void *object)
 static bool
 end_cq(struct eng_control *c, struct ctl_client *cl, void *object)
 {
-	struct ctl_op *op = quiet(c, cl);
+	struct ctl_op *op = client_reap_quiet(c, cl);
 
 	if (op != NULL)
 		ctl_cq_delete(c, object, op);

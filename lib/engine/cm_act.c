@@ -25,7 +25,7 @@ cm_command(struct eng_control *c, struct ctl_qp *q, enum eng_ctl_type type)
 }
 
 static void
-tell(struct eng_control *c, struct ctl_qp *q, enum shm_op op, int status)
+cm_act_tell(struct eng_control *c, struct ctl_qp *q, enum shm_op op, int status)
 {
 	struct shm_msg m = {.op = (uint16_t)op, .status = status};
 
@@ -38,7 +38,7 @@ tell(struct eng_control *c, struct ctl_qp *q, enum shm_op op, int status)
 
 /* The outcome of a start-up, with the peer's private data. */
 static struct ctl_event *
-outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
+cm_act_outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 {
 	struct shm_msg msg = {.op = (uint16_t)op};
 	struct shm_cm *cm = &msg.body.cm;
@@ -63,7 +63,7 @@ outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
 
 /* A QP that is moved by hand has nobody to tell: the program knows no connection. */
 static void
-tell_outcome(struct eng_control *c, struct ctl_qp *q, struct ctl_event *ev)
+cm_act_tell_outcome(struct eng_control *c, struct ctl_qp *q, struct ctl_event *ev)
 {
 	if (q->by_hand)
 		free(ev);
@@ -167,7 +167,7 @@ to_closed(struct eng_control *c, struct ctl_qp *q)
 bool
 cm_act_unreachable(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	tell(c, q, SHM_EV_UNREACHABLE, m->status);
+	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status);
 	return to_idle(c, q);
 }
 
@@ -195,7 +195,8 @@ cm_act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 bool
 cm_act_rejected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
-	tell_outcome(c, q, outcome(q, m->ask.found ? SHM_EV_ESTABLISHED : SHM_EV_REJECTED, m));
+	cm_act_tell_outcome(
+		c, q, cm_act_outcome(q, m->ask.found ? SHM_EV_ESTABLISHED : SHM_EV_REJECTED, m));
 	return to_idle(c, q);
 }
 
@@ -263,7 +264,7 @@ cm_act_start(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 	cm_hand_drop(c, q, ROFX_CROSSED);
 	msg->m.params = cm_params(c, q, true, &m->mpa);
-	q->outcome = outcome(q, SHM_EV_ESTABLISHED, m);
+	q->outcome = cm_act_outcome(q, SHM_EV_ESTABLISHED, m);
 	msg->m.params.emss = m->params.emss;
 	msg->m.params.send_space = m->params.send_space;
 	q->cm = CM_STARTING;
@@ -285,7 +286,7 @@ cm_act_hold(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 }
 
 static void
-release_held(struct eng_control *c, struct ctl_qp *q)
+cm_act_release_held(struct eng_control *c, struct ctl_qp *q)
 {
 	if (q->held != NULL)
 		ctl_return(c, &c->transport[q->transport], q->held);
@@ -297,7 +298,7 @@ cm_act_bind(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->cm = CM_BINDING;
 	ctl_send_transport(c, q->transport, cm_command(c, q, ENG_CT_BIND));
-	release_held(c, q);
+	cm_act_release_held(c, q);
 	return false;
 }
 
@@ -306,7 +307,7 @@ cm_act_accept(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->cm = CM_ACCEPTING;
 	cm_accept_send(c, q, cm_command(c, q, ENG_CT_ACCEPT));
-	release_held(c, q);
+	cm_act_release_held(c, q);
 	return false;
 }
 
@@ -317,9 +318,9 @@ cm_act_not_started(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	cm_accept_forget(c, q);
 	free(q->outcome);
 	q->outcome = NULL;
-	tell(c, q, SHM_EV_UNREACHABLE, m->status);
+	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status);
 	cm_act_abort(c, q, NULL);
-	release_held(c, q);
+	cm_act_release_held(c, q);
 	return false;
 }
 
@@ -329,7 +330,7 @@ bool
 cm_act_disconnected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->unopened = m->code != 0;
-	tell(c, q, SHM_EV_DISCONNECTED, m->status);
+	cm_act_tell(c, q, SHM_EV_DISCONNECTED, m->status);
 	return to_closed(c, q);
 }
 
@@ -355,10 +356,10 @@ cm_act_bound(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 		return cm_act_leave(c, q, NULL);
 	}
 	cm_hand_up(c, q);
-	tell_outcome(c, q, ev);
+	cm_act_tell_outcome(c, q, ev);
 	if (!q->ended)
 		return false;
-	tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
+	cm_act_tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
 	return to_closed(c, q);
 }
 
@@ -367,7 +368,7 @@ bool
 cm_act_never_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->unopened = m->code != 0;
-	tell(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
+	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
 	return to_closed(c, q);
 }
 
@@ -376,7 +377,7 @@ cm_act_accepted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 {
 	q->cm = CM_WAIT_PEER;
 	if (q->ended) {
-		tell(c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
+		cm_act_tell(c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
 		return to_closed(c, q);
 	}
 	return leaving(q) ? cm_act_leave(c, q, NULL) : false;
@@ -389,9 +390,9 @@ cm_act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 	if (leaving(q))
 		return cm_act_leave(c, q, NULL);
 	cm_hand_up(c, q);
-	tell_outcome(c, q, outcome(q, SHM_EV_ESTABLISHED, m));
+	cm_act_tell_outcome(c, q, cm_act_outcome(q, SHM_EV_ESTABLISHED, m));
 	if (!q->ended)
 		return false;
-	tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
+	cm_act_tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
 	return to_closed(c, q);
 }

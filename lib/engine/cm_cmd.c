@@ -182,7 +182,7 @@ accept_offer(struct eng_control *c, struct cm_request *r, struct shm_msg *m, boo
 
 /* A datagram service is asked for: which QP it is, is all there is to be said. */
 static int
-found(struct eng_control *c, const struct ctl_qp *q, struct cm_request *r, struct shm_msg *m)
+cm_cmd_found(struct eng_control *c, const struct ctl_qp *q, struct cm_request *r, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_FOUND, NULL);
@@ -213,7 +213,7 @@ cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is of type %u, the request needs %u",
 			m->body.cm.qp, q->eng.type, r->type);
 	if (q != NULL && r->type == SHM_UD)
-		return found(c, q, r, m);
+		return cm_cmd_found(c, q, r, m);
 	if (q == NULL || accept_offer(c, r, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)

@@ -99,7 +99,7 @@ cm_hand_forget(struct eng_control *c, struct ctl_qp *q)
 }
 
 static void
-offer(const struct eng_control *c, const struct ctl_qp *q, struct mpa_offer *out)
+cm_hand_offer(const struct eng_control *c, const struct ctl_qp *q, struct mpa_offer *out)
 {
 	const struct eng_limits *l = &c->cfg->limits;
 
@@ -115,7 +115,7 @@ accept(struct eng_control *c, struct ctl_qp *q)
 	struct mpa_result mpa = r->mpa;
 	struct iw_params params;
 
-	offer(c, q, &r->offer);
+	cm_hand_offer(c, q, &r->offer);
 	mpa_result_accept(&mpa, &r->offer);
 	params = cm_params(c, q, false, &mpa);
 	q->transport = r->transport;
@@ -153,7 +153,7 @@ attempt(struct eng_control *c, struct ctl_qp *q)
 				       .rport = c->cfg->falcon.port,
 				       .vlan = ETH_NO_VLAN}};
 
-	offer(c, q, &what.offer);
+	cm_hand_offer(c, q, &what.offer);
 	q->attempt_end = c->now + ATTEMPT_NS;
 	cm_start_connect(c, q, &what);
 }
@@ -174,7 +174,7 @@ cm_hand_give_up(struct eng_control *c, struct ctl_qp *q)
 
 /* The peer has had its time. */
 static void
-fail(struct eng_control *c, struct ctl_qp *q)
+cm_hand_fail(struct eng_control *c, struct ctl_qp *q)
 {
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_QP_FAIL, NULL);
 
@@ -190,7 +190,7 @@ fail(struct eng_control *c, struct ctl_qp *q)
 }
 
 static void
-fire(void *ctx, struct sk_timer *timer, uint64_t now)
+cm_hand_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 {
 	struct eng_control *c = ctx;
 	struct ctl_qp *q = SK_CONTAINER(timer, struct ctl_qp, timer);
@@ -200,7 +200,7 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		return;
 	}
 	if (q->waits && now >= q->patience_end) {
-		fail(c, q);
+		cm_hand_fail(c, q);
 		return;
 	}
 	if (q->cm == CM_WAITING && now >= q->attempt_at)
@@ -215,14 +215,14 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 bool
 cm_hand_poll(struct eng_control *c)
 {
-	return sk_wheel_poll(&c->wheel, c->now, TIMER_BUDGET, fire, c) > 0;
+	return sk_wheel_poll(&c->wheel, c->now, TIMER_BUDGET, cm_hand_fire, c) > 0;
 }
 
 /* ---- Somebody asks ---- */
 
 /* The QP that waits for just this peer. To all others it is not there, whatever they guess. */
 static struct ctl_qp *
-addressed(const struct eng_control *c, const struct eng_ctl *m)
+cm_hand_addressed(const struct eng_control *c, const struct eng_ctl *m)
 {
 	struct ctl_qp *q = ctl_qp_of_number(c, m->ask.to_qpn);
 	const struct shm_qp_move *w;
@@ -279,7 +279,7 @@ mirror(struct eng_control *c, const struct eng_ctl *m)
 
 /* 0: the request is the QP's now; or why not. */
 static enum rofx_reason
-take(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *m)
+cm_hand_take(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *m)
 {
 	bool begun = q->cm == CM_CONNECTING || q->cm == CM_OPENING;
 
@@ -306,8 +306,8 @@ void
 cm_hand_request(struct eng_control *c, const struct eng_ctl *m)
 {
 	bool host = m->ask.transport == ROF_UD && m->ask.to_qpn == 0 && m->ask.qpn == 0;
-	struct ctl_qp *q = host ? of_host(c, m) : addressed(c, m);
-	enum rofx_reason why = q != NULL ? take(c, q, m) : ROFX_NO_QP;
+	struct ctl_qp *q = host ? of_host(c, m) : cm_hand_addressed(c, m);
+	enum rofx_reason why = q != NULL ? cm_hand_take(c, q, m) : ROFX_NO_QP;
 
 	if (why != ROFX_NONE)
 		cm_request_refuse(c, m, why);

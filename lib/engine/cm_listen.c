@@ -30,7 +30,8 @@ cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, 
 
 /* Does somebody hear what (addr, port) would hear? */
 static bool
-in_use(const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
+cm_listen_in_use(
+	const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
 {
 	if (space == SHM_SPACE_TCP && c->cfg->falcon.enabled && port == c->cfg->falcon.port)
 		return true;
@@ -55,7 +56,7 @@ choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
 	for (uint32_t i = 0; i < SK_MIN(n, 256); i++) {
 		uint16_t port = (uint16_t)(from + (start + i) % n);
 
-		if (port != 0 && !in_use(c, space, addr, port))
+		if (port != 0 && !cm_listen_in_use(c, space, addr, port))
 			return port;
 	}
 	return 0;
@@ -72,7 +73,7 @@ cm_listener_free(struct eng_control *c, struct cm_listener *l)
 }
 
 static void
-closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+cm_listen_closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	cm_listener_free(c, op->object);
 	if (op->status < 0 && op->reply.op == SHM_LISTEN)
@@ -83,7 +84,7 @@ closed(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 static void
 send_unlisten(struct eng_control *c, struct cm_listener *l, struct ctl_op *op)
 {
-	op->finish = closed;
+	op->finish = cm_listen_closed;
 	l->closing = true;
 	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
 		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_UNLISTEN, NULL);
@@ -151,7 +152,7 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->cfg->falcon.enabled))
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "there is no port space %u here", cm->space);
-	if (cm->lport && in_use(c, cm->space, &cm->local, cm->lport))
+	if (cm->lport && cm_listen_in_use(c, cm->space, &cm->local, cm->lport))
 		return ctl_refuse(c, m, -EADDRINUSE, "port %u is in use", cm->lport);
 	return 0;
 }
@@ -233,7 +234,7 @@ cm_unlisten(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (l == NULL || !l->ready || l->closing)
 		return ctl_refuse(c, m, -EINVAL, "there is no listener %u", m->body.handle);
-	op = ctl_op_new(c, cl, m, l, closed);
+	op = ctl_op_new(c, cl, m, l, cm_listen_closed);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	cm_listener_close(c, l, op);

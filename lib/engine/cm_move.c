@@ -65,7 +65,7 @@ names_peer(const struct shm_qp_move *m)
 }
 
 static int
-to_init(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_init(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 {
 	if (q->by_hand || (q->move.state != RD_QP_RESET && q->move.state != RD_QP_INIT))
 		return ctl_refuse(c, m, -EINVAL, "QP %u is beyond INIT", q->eng.handle);
@@ -98,7 +98,7 @@ peer_check(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 }
 
 static int
-to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 	int rc = peer_check(c, q, m);
@@ -117,7 +117,7 @@ to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 }
 
 static int
-to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 
@@ -137,23 +137,23 @@ to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 /* What a connection manager's QP is told by hand changes nothing of it but its rights: the program
  * does but say in verbs what happens anyway. */
 static int
-move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+engine_cm_move_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 
 	if (!q->eng.falcon)
 		return 0;
 	if (w->state == RD_QP_INIT && (q->cm == CM_IDLE || q->by_hand))
-		return to_init(c, q, m);
+		return cm_move_to_init(c, q, m);
 	if (w->state == RD_QP_INIT) {
 		q->move.access = w->access;
 		return on_stage(c, q, m, ENG_CE_QP_MOVE);
 	}
 	if (w->state == RD_QP_RTR && names_peer(w))
-		return to_rtr(c, q, m);
+		return cm_move_to_rtr(c, q, m);
 	if (w->state == RD_QP_RTS && q->by_hand)
 		return q->given_up ? ctl_refuse(c, m, -EINVAL, "QP %u is in error", w->qp)
-				   : to_rts(c, q, m);
+				   : cm_move_to_rts(c, q, m);
 	if (q->by_hand)
 		return ctl_refuse(c, m, -EINVAL, "QP %u has named its peer", w->qp);
 	return 0;
@@ -179,7 +179,7 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	case RD_QP_INIT:
 	case RD_QP_RTR:
 	case RD_QP_RTS:
-		return move(c, q, m);
+		return engine_cm_move_move(c, q, m);
 	default:
 		return ctl_refuse(c, m, -EINVAL, "a QP is not moved to state %u", w->state);
 	}

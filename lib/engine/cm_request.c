@@ -7,7 +7,7 @@
 #include "cm_priv.h"
 
 static struct cm_request_bucket *
-bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
+cm_request_bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
 {
 	return &c->requests[(conn * ENG_MAX_TRANSPORTS + transport) % CTL_REQUEST_HASH];
 }
@@ -17,7 +17,7 @@ cm_request_of_conn(const struct eng_control *c, uint8_t transport, uint32_t conn
 {
 	struct cm_request *r;
 
-	LIST_FOREACH (r, bucket_of(c, transport, conn), bucket)
+	LIST_FOREACH (r, cm_request_bucket_of(c, transport, conn), bucket)
 		if (r->transport == transport && r->conn == conn)
 			return r;
 	return NULL;
@@ -159,7 +159,7 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 	}
 	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
-	LIST_INSERT_HEAD(bucket_of(c, r->transport, r->conn), r, bucket);
+	LIST_INSERT_HEAD(cm_request_bucket_of(c, r->transport, r->conn), r, bucket);
 	return r;
 }
 

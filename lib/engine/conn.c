@@ -127,7 +127,7 @@ tell_closed(struct eng_transport *t, struct eng_conn *c)
 
 /* Start-up is over once what came behind its frame has gone on; then TCP's own. */
 static bool
-resume(struct eng_transport *t, struct eng_conn *c)
+engine_conn_resume(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL && c->su->held != NULL) {
 		if (!eng_conn_tell(t, c, ENG_E_DATA, (uintptr_t)c->su->held, 0))
@@ -144,7 +144,7 @@ resume(struct eng_transport *t, struct eng_conn *c)
 
 /* What had to wait until TCP was not in the middle of something. */
 static void
-end(struct eng_transport *t, struct eng_conn *c)
+engine_conn_end(struct eng_transport *t, struct eng_conn *c)
 {
 	uint16_t what = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE);
 
@@ -165,7 +165,7 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 	uint16_t was = c->pending;
 
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
-		end(t, c);
+		engine_conn_end(t, c);
 	if (c->pending & ECONN_P_FAIL) {
 		c->pending &= ~ECONN_P_FAIL;
 		if (c->falcon != NULL)
@@ -178,7 +178,7 @@ conn_pending(struct eng_transport *t, struct eng_conn *c)
 	}
 	if ((c->pending & ECONN_P_OPEN) && eng_falcon_tell_open(t, c))
 		c->pending &= ~ECONN_P_OPEN;
-	if ((c->pending & ECONN_P_RESUME) && !resume(t, c))
+	if ((c->pending & ECONN_P_RESUME) && !engine_conn_resume(t, c))
 		return false;
 	if ((c->pending & ECONN_P_SPEAK) && eng_conn_tell(t, c, ENG_E_SPEAK, 0, 0)) {
 		c->pending &= ~ECONN_P_SPEAK;

@@ -174,7 +174,7 @@ eng_startup_hold(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-established(struct eng_transport *t, struct eng_conn *c)
+conn_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
 	uint64_t delay = t->e->cfg.mpa_first_fpdu_delay_ns;
 
@@ -218,7 +218,7 @@ eng_startup_terminate(struct eng_transport *t, struct eng_conn *c)
 
 /* What the application is told of it. */
 static int
-error_of(enum mpa_reason why)
+conn_startup_error_of(enum mpa_reason why)
 {
 	switch (why) {
 	case MPA_NO_IRD:
@@ -232,16 +232,16 @@ error_of(enum mpa_reason why)
 
 /* The peer has said something wrong: no answer of ours can mend it (RFC 6581 8). */
 static void
-refuse(struct eng_transport *t, struct eng_conn *c)
+conn_startup_refuse(struct eng_transport *t, struct eng_conn *c)
 {
 	enum mpa_reason why = c->su->mpa.why;
 
 	sk_count(t->mpa_counters, why);
 	if (!c->su->mpa.accepted) {
-		eng_startup_fail(t, c, error_of(why));
+		eng_startup_fail(t, c, conn_startup_error_of(why));
 		return;
 	}
-	c->error = error_of(why);
+	c->error = conn_startup_error_of(why);
 	c->state = ECONN_DEAD;
 	eng_startup_notice(t, c, ENG_TC_FAILED);
 	eng_startup_terminate(t, c);
@@ -302,7 +302,7 @@ eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 
 /* The exchange has come a step further. */
 static void
-advance(struct eng_transport *t, struct eng_conn *c)
+conn_startup_advance(struct eng_transport *t, struct eng_conn *c)
 {
 	switch (c->su->mpa.state) {
 	case MPA_REQUESTED:
@@ -310,7 +310,7 @@ advance(struct eng_transport *t, struct eng_conn *c)
 		eng_startup_notice(t, c, ENG_TC_REQUEST);
 		break;
 	case MPA_ACCEPTED:
-		established(t, c);
+		conn_startup_established(t, c);
 		break;
 	case MPA_REFUSED:
 		c->state = ECONN_DEAD;
@@ -345,7 +345,7 @@ eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slic
 		struct tcp_slice *next = chain->next;
 
 		if (n < 0) {
-			refuse(t, c);
+			conn_startup_refuse(t, c);
 			break;
 		}
 		tcp_consumed(c->tcp, (uint32_t)n);
@@ -361,12 +361,12 @@ eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slic
 		chain = next;
 	}
 	c->su->held = chain; /* FPDUs already, or bytes of a stream that ends */
-	advance(t, c);
+	conn_startup_advance(t, c);
 	return true;
 }
 
 static void
-fire(void *ctx, struct sk_timer *timer, uint64_t now)
+conn_startup_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 {
 	struct eng_startup *su = SK_CONTAINER(timer, struct eng_startup, timer);
 
@@ -382,7 +382,7 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 unsigned
 eng_startup_poll(struct eng_transport *t, uint64_t now)
 {
-	return sk_wheel_poll(&t->wheel, now, TIMER_BUDGET, fire, t);
+	return sk_wheel_poll(&t->wheel, now, TIMER_BUDGET, conn_startup_fire, t);
 }
 
 static int

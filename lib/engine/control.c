@@ -13,7 +13,7 @@
 #include "socket_priv.h"
 
 static int
-tables_init(struct eng_control *c, const struct eng_limits *l)
+engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
 {
 	c->clients = calloc(l->clients, sizeof(*c->clients));
 	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
@@ -134,7 +134,8 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
-	if (tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0 || own_init(c) < 0) {
+	if (engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0 ||
+		own_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");
 		eng_control_destroy(c);
 		return NULL;

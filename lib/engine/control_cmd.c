@@ -50,7 +50,7 @@ static const struct command {
 };
 
 static int
-refuse(struct shm_msg *m, int status, const char *fmt, va_list ap)
+control_cmd_refuse(struct shm_msg *m, int status, const char *fmt, va_list ap)
 {
 	char text[sizeof(m->body.text)];
 
@@ -67,7 +67,7 @@ ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt
 	va_list ap;
 
 	va_start(ap, fmt);
-	refuse(m, status, fmt, ap);
+	control_cmd_refuse(m, status, fmt, ap);
 	va_end(ap);
 	sk_count(c->counters, ENG_BAD_COMMAND);
 	return status;

@@ -25,7 +25,7 @@ ctl_wake_client(const struct ctl_client *cl)
 }
 
 static void
-put(struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len)
+control_event_put(struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len)
 {
 	uint8_t *e = shm_prod_entry(&cl->evt);
 
@@ -73,7 +73,7 @@ ctl_tell(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg
 	if (cl->phase > CTL_LIVE)
 		return;
 	if (ring_is_free(cl)) {
-		put(cl, msg, body_len);
+		control_event_put(cl, msg, body_len);
 		ctl_wake_client(cl);
 		return;
 	}
@@ -100,7 +100,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 	while ((ev = STAILQ_FIRST(&cl->events)) != NULL && shm_prod_room(&cl->evt)) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		cl->nevents--;
-		put(cl, (const struct shm_msg *)ev->msg, ev->body_len);
+		control_event_put(cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
 		work = true;
 	}

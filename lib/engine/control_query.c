@@ -29,7 +29,7 @@ struct ctl_query {
 };
 
 static void
-put(struct ctl_query *q)
+control_query_put(struct ctl_query *q)
 {
 	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0) {
 		free(q->view);
@@ -66,7 +66,7 @@ transport_answered(struct eng_control *c, struct ctl_msg *m)
 }
 
 static struct ctl_msg *
-ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
+control_query_ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
 {
 	struct ctl_msg *m = ctl_msg_get(c, type, done);
 
@@ -81,7 +81,7 @@ static void
 ask_about(struct eng_control *c, struct ctl_query *query, struct ctl_qp *q)
 {
 	struct eng_qp_view *v = &query->view[query->n];
-	struct ctl_msg *m = ask(c, query, ENG_CE_QP_QUERY, stage_answered);
+	struct ctl_msg *m = control_query_ask(c, query, ENG_CE_QP_QUERY, stage_answered);
 
 	v->qpn = q->eng.rd.qpn;
 	v->client = q->client->eng.index;
@@ -92,7 +92,7 @@ ask_about(struct eng_control *c, struct ctl_query *query, struct ctl_qp *q)
 	m->m.client = &q->client->eng;
 	ctl_send_stage(c, q->eng.stage, m);
 	if (q->cm == CM_ESTABLISHED) {
-		m = ask(c, query, ENG_CT_QUERY, transport_answered);
+		m = control_query_ask(c, query, ENG_CT_QUERY, transport_answered);
 		m->m.conn = q->conn;
 		ctl_send_transport(c, q->transport, m);
 	}
@@ -106,11 +106,11 @@ ctl_query_start(struct eng_control *c, struct ctl_query *query)
 }
 
 static void
-finish(struct eng_control *c, struct ctl_query *query)
+control_query_finish(struct eng_control *c, struct ctl_query *query)
 {
 	TAILQ_REMOVE(&c->queries, query, next);
 	__atomic_store_n(&query->done, true, __ATOMIC_RELEASE);
-	put(query);
+	control_query_put(query);
 }
 
 static void
@@ -140,7 +140,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 		};
 		memcpy(query->clients_view[query->n++].name, cl->eng.name, SHM_NAME_MAX);
 	}
-	finish(c, query);
+	control_query_finish(c, query);
 }
 
 static void
@@ -158,12 +158,12 @@ view_neighbors(struct eng_control *c, struct ctl_query *query)
 
 	if (query->walk == 0 && ctl_has_reserve(c)) {
 		query->walk = 1;
-		m = ask(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
+		m = control_query_ask(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
 		m->m.object = query->neighbors;
 		m->m.code = query->max;
 		ctl_send_transport(c, query->transport, m);
 	} else if (query->walk == 1 && query->waiting == 0) {
-		finish(c, query);
+		control_query_finish(c, query);
 	}
 }
 
@@ -180,7 +180,7 @@ view_qps(struct eng_control *c, struct ctl_query *query)
 			ask_about(c, query, q);
 	}
 	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
-		finish(c, query);
+		control_query_finish(c, query);
 }
 
 /* One query at a time. */
@@ -207,14 +207,15 @@ ctl_queries_drop(struct eng_control *c)
 
 	while ((query = TAILQ_FIRST(&c->queries)) != NULL) {
 		query->n = 0;
-		finish(c, query);
+		control_query_finish(c, query);
 	}
 }
 
 /* Leaves the query and waits for it, for a bounded time. How many entries of `size` bytes came to
  * `out`. */
 static int
-run(struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)
+control_query_run(
+	struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)
 {
 	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
@@ -244,7 +245,7 @@ run(struct eng_control *c, void *out, int max, size_t size, const struct ctl_que
 		n = q->n;
 		memcpy(out, view, (size_t)n * size);
 	}
-	put(q);
+	control_query_put(q);
 	return n;
 }
 
@@ -253,7 +254,7 @@ eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
 {
 	const struct ctl_query what = {.kind = VIEW_QPS};
 
-	return run(c, out, max, sizeof(*out), &what);
+	return control_query_run(c, out, max, sizeof(*out), &what);
 }
 
 int
@@ -261,7 +262,7 @@ ctl_query_clients(struct eng_control *c, struct ctl_client_view *out, int max)
 {
 	const struct ctl_query what = {.kind = VIEW_CLIENTS};
 
-	return run(c, out, max, sizeof(*out), &what);
+	return control_query_run(c, out, max, sizeof(*out), &what);
 }
 
 int
@@ -270,5 +271,6 @@ eng_control_neighbors(
 {
 	const struct ctl_query what = {.kind = VIEW_NEIGHBORS, .transport = transport};
 
-	return transport < c->cfg->ntransports ? run(c, out, max, sizeof(*out), &what) : 0;
+	return transport < c->cfg->ntransports ? control_query_run(c, out, max, sizeof(*out), &what)
+					       : 0;
 }

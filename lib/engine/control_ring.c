@@ -47,7 +47,7 @@ is_command(const struct eng_ctl *m)
 
 /* Moves what waits into the ring as far as its bounds allow. */
 static void
-flush(struct ctl_target *t)
+control_ring_flush(struct ctl_target *t)
 {
 	while (t->head != t->tail) {
 		struct eng_ctl *m = t->backlog[t->head & (CTL_BACKLOG - 1)];
@@ -65,7 +65,7 @@ static void
 target_send(struct ctl_target *t, struct eng_ctl *m)
 {
 	t->backlog[t->tail++ & (CTL_BACKLOG - 1)] = m;
-	flush(t);
+	control_ring_flush(t);
 }
 
 void
@@ -137,7 +137,7 @@ answered(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 	if (msg->done != NULL)
 		msg->done(c, msg);
 	msg_put(c, msg);
-	flush(t);
+	control_ring_flush(t);
 }
 
 /* Unasked messages of a transport stage, oldest first, while there are free commands to answer them
@@ -201,11 +201,11 @@ ctl_rings_poll(struct eng_control *c)
 			transport_messages(c, t, msgs, got);
 			work += got;
 		} while (got == CTL_BATCH);
-		flush(t);
+		control_ring_flush(t);
 	}
 	for (i = 0; i < c->cfg->nstages; i++) {
 		stage_messages(c, &c->stage[i], said[i], n[i]);
-		flush(&c->stage[i]);
+		control_ring_flush(&c->stage[i]);
 		work += n[i];
 	}
 	return work != 0;

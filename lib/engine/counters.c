@@ -19,50 +19,50 @@ struct sum {
 };
 
 static void
-add(struct sum *sum, const struct sk_reason_list *list, const uint64_t *counters)
+counters_add(struct sum *sum, const struct sk_reason_list *list, const uint64_t *counters)
 {
 	for (unsigned i = 0; i < list->count && counters != NULL; i++)
 		sum->of[i] += __atomic_load_n(&counters[i], __ATOMIC_RELAXED);
 }
 
 static void
-collect(const struct eng *e, const struct sk_reason_list *list, struct sum *sum)
+counters_collect(const struct eng *e, const struct sk_reason_list *list, struct sum *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned i = 0; i < e->cfg.ntransports; i++) {
 		const struct eng_transport *t = e->transports[i];
 
 		if (list == &wire_reasons)
-			add(sum, list, t->wire_counters);
+			counters_add(sum, list, t->wire_counters);
 		else if (list == &net_reasons)
-			add(sum, list, net_counters(t->net));
+			counters_add(sum, list, net_counters(t->net));
 		else if (list == &tcp_reasons)
-			add(sum, list, tcp_stack_counters(t->tcp));
+			counters_add(sum, list, tcp_stack_counters(t->tcp));
 		else if (list == &mpa_reasons)
-			add(sum, list, t->mpa_counters);
+			counters_add(sum, list, t->mpa_counters);
 		else if (list == &fa_reasons && t->falcon != NULL)
-			add(sum, list, fa_stack_counters(t->falcon->fa));
+			counters_add(sum, list, fa_stack_counters(t->falcon->fa));
 		else if (list == &rofx_reasons && t->falcon != NULL)
-			add(sum, list, t->falcon->rofx_counters);
+			counters_add(sum, list, t->falcon->rofx_counters);
 		else if (list == &psp_reasons && t->falcon != NULL)
-			add(sum, list, t->falcon->psp_counters);
+			counters_add(sum, list, t->falcon->psp_counters);
 		else if (list == &eng_reasons)
-			add(sum, list, t->counters);
+			counters_add(sum, list, t->counters);
 	}
 	for (unsigned i = 0; i < e->cfg.nstages; i++) {
 		const struct eng_stage *s = e->stages[i];
 
 		if (list == &mpa_reasons)
-			add(sum, list, s->iw.mpa_counters);
+			counters_add(sum, list, s->iw.mpa_counters);
 		else if (list == &iw_reasons)
-			add(sum, list, s->iw.counters);
+			counters_add(sum, list, s->iw.counters);
 		else if (list == &rof_reasons)
-			add(sum, list, s->rof.counters);
+			counters_add(sum, list, s->rof.counters);
 		else if (list == &eng_reasons)
-			add(sum, list, s->counters);
+			counters_add(sum, list, s->counters);
 	}
 	if (list == &eng_reasons)
-		add(sum, list, eng_control_counters(e->control));
+		counters_add(sum, list, eng_control_counters(e->control));
 }
 
 void
@@ -77,7 +77,7 @@ eng_counters(const struct eng *e,
 	struct sum sum;
 
 	for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {
-		collect(e, lists[k], &sum);
+		counters_collect(e, lists[k], &sum);
 		for (unsigned i = 1; i < lists[k]->count; i++) {
 			const struct sk_reason *r = &lists[k]->reasons[i];
 

@@ -157,7 +157,7 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 }
 
 static int
-check(const struct eng_config *cfg, char *err, size_t errlen)
+eng_check(const struct eng_config *cfg, char *err, size_t errlen)
 {
 	const struct eng_limits *lim = &cfg->limits;
 
@@ -325,7 +325,7 @@ make_stages(struct eng *e, char *err, size_t errlen)
 }
 
 static int
-start(struct eng *e, char *err, size_t errlen)
+eng_start(struct eng *e, char *err, size_t errlen)
 {
 	uint64_t now = eng_clock();
 	int rc = make_tables(e);
@@ -354,7 +354,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	struct eng *e;
 
 	snprintf(err, errlen, "no memory");
-	if (check(cfg, err, errlen) != 0)
+	if (eng_check(cfg, err, errlen) != 0)
 		return NULL;
 	e = aligned_alloc(_Alignof(struct eng), sizeof(*e));
 	if (e == NULL)
@@ -368,7 +368,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	sk_random(e->rss_key, sizeof(e->rss_key));
 	for (unsigned k = 0; k < ENG_MAX_LCORES; k++)
 		e->loops[k].epoll_fd = -1;
-	if (start(e, err, errlen) != 0) {
+	if (eng_start(e, err, errlen) != 0) {
 		eng_destroy(e);
 		return NULL;
 	}

@@ -127,7 +127,7 @@ eng_falcon_destroy(struct eng_transport *t)
 
 /* Offers again what an engine stage had no room for. */
 static bool
-resume(struct eng_falcon *f, uint64_t now)
+falcon_resume(struct eng_falcon *f, uint64_t now)
 {
 	struct eng_falcon_conn *fc, *last = TAILQ_LAST(&f->busy, eng_falcon_conns);
 
@@ -162,7 +162,7 @@ eng_falcon_poll(struct eng_transport *t, uint64_t now)
 	unsigned n;
 
 	if (!TAILQ_EMPTY(&f->busy))
-		f->work |= resume(f, now);
+		f->work |= falcon_resume(f, now);
 	if (!f->work)
 		return false;
 	f->work = false; /* set again when the port takes no more */

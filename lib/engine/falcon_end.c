@@ -10,7 +10,7 @@
 
 /* The stream's rest gets a connection of its own. NULL: there is none left. */
 static struct eng_conn *
-hand_over(struct eng_transport *t, struct eng_conn *c)
+falcon_end_hand_over(struct eng_transport *t, struct eng_conn *c)
 {
 	struct eng_conn *rest = eng_conn_alloc(t, ECONN_DRAIN);
 
@@ -39,7 +39,7 @@ eng_falcon_failed(struct eng_transport *t, struct eng_conn *c)
 	struct eng_conn *rest;
 
 	rofx_give_up(c->falcon->x, c->falcon->why); /* unless the peer was the one who said it */
-	if (eng_falcon_say(t, c) < 0 || (rest = hand_over(t, c)) == NULL) {
+	if (eng_falcon_say(t, c) < 0 || (rest = falcon_end_hand_over(t, c)) == NULL) {
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
 	}

@@ -103,7 +103,7 @@ hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_
 
 /* A new SPI and key, offered to the peer. NULL: not now. */
 static struct psp_sa *
-offer(struct eng_transport *t, struct eng_falcon_conn *fc)
+falcon_keys_offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
 	struct eng_falcon *f = t->falcon;
 	struct rofx_sa next = {
@@ -127,7 +127,7 @@ offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 static void
 rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
-	struct psp_sa *sa = offer(t, fc);
+	struct psp_sa *sa = falcon_keys_offer(t, fc);
 
 	if (sa == NULL) {
 		fc->rekey_at = t->now + AGAIN_NS;
@@ -152,7 +152,7 @@ eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc)
 }
 
 static void
-retire(struct eng_falcon_conn *fc)
+falcon_keys_retire(struct eng_falcon_conn *fc)
 {
 	psp_sa_destroy(fc->prev_sa);
 	fc->prev_sa = NULL;
@@ -245,7 +245,7 @@ eng_falcon_keys_init(struct eng_transport *t, uint64_t now)
 }
 
 static void
-fire(void *ctx, struct sk_timer *timer, uint64_t now)
+falcon_keys_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 {
 	struct eng_transport *t = ctx;
 	struct eng_falcon_conn *fc = SK_CONTAINER(timer, struct eng_falcon_conn, timer);
@@ -255,7 +255,7 @@ fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		return;
 	}
 	if (fc->retire_at <= now)
-		retire(fc);
+		falcon_keys_retire(fc);
 	if (fc->rekey_at <= now)
 		rekey(t, fc);
 	eng_falcon_expired(t, fc->c); /* the exchange's time, and what it has to say */
@@ -268,6 +268,6 @@ eng_falcon_keys_poll(struct eng_transport *t, uint64_t now)
 
 	if (now < f->keys_due)
 		return;
-	sk_wheel_poll(&f->wheel, now, TIMERS, fire, t);
+	sk_wheel_poll(&f->wheel, now, TIMERS, falcon_keys_fire, t);
 	f->keys_due = f->wheel.armed > 0 ? sk_wheel_next(&f->wheel) : SK_NEVER;
 }

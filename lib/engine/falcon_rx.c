@@ -21,7 +21,7 @@ struct datagram {
 };
 
 static bool
-refuse(struct eng_transport *t, uint64_t *counters, int reason)
+falcon_rx_refuse(struct eng_transport *t, uint64_t *counters, int reason)
 {
 	sk_count(counters, (unsigned)reason);
 	sk_count(t->counters, ENG_RX_BAD);
@@ -85,7 +85,7 @@ check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 	if (d->psp.version != PSP_NO_CRYPTO || port == t->loop_port)
 		return true;
 	if (pkt->udp.checksum == 0)
-		return refuse(t, t->wire_counters, WIRE_UDP_CHECKSUM);
+		return falcon_rx_refuse(t, t->wire_counters, WIRE_UDP_CHECKSUM);
 	if (eng_rx_l4_intact(
 		    t, d->m, pkt->l4, len, eng_pseudo_sum(fc->addr_sum, len), WIRE_UDP_CHECKSUM))
 		return true;
@@ -99,7 +99,7 @@ refuse_psp(
 {
 	if (rc == -PSP_WRONG_SPI)
 		eng_falcon_spi_wrong(t, fc, &d->psp);
-	return refuse(t, t->falcon->psp_counters, -rc);
+	return falcon_rx_refuse(t, t->falcon->psp_counters, -rc);
 }
 
 static bool
@@ -123,7 +123,7 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 		psp_pkt_in_place(&pkt, &part, sa, rte_pktmbuf_mtod_offset(d->m, uint8_t *, d->off),
 			d->len, &d->psp);
 		if (psp_open(f->crypto, &pkt, 1) != 1)
-			return refuse(t, f->psp_counters, PSP_BAD_ICV);
+			return falcon_rx_refuse(t, f->psp_counters, PSP_BAD_ICV);
 	}
 	rc = psp_rx_accept(&fc->accept, &f->device, &d->psp, t->now);
 	if (rc < 0)
@@ -143,22 +143,22 @@ check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct da
 	if (fc->tunnel == NULL && d->inner == 0)
 		return true;
 	if (d->len < d->head + icv)
-		return refuse(t, t->wire_counters, WIRE_SHORT);
+		return falcon_rx_refuse(t, t->wire_counters, WIRE_SHORT);
 	rc = eng_falcon_inner_check(fc,
 		rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head - d->inner),
 		d->inner, d->len - d->head - icv, &d->ce);
-	return rc < 0 ? refuse(t, t->counters, -rc) : true;
+	return rc < 0 ? falcon_rx_refuse(t, t->counters, -rc) : true;
 }
 
 static int
-parse(const struct datagram *d, uint32_t len, struct wire_falcon *h)
+falcon_rx_parse(const struct datagram *d, uint32_t len, struct wire_falcon *h)
 {
 	return wire_falcon_parse(
 		h, rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head), len);
 }
 
 static void
-input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt *pkt,
+falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt *pkt,
 	struct datagram *d)
 {
 	uint32_t len = d->len - d->head - wire_psp_icv_len(d->psp.version);
@@ -170,16 +170,16 @@ input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt
 		.ttl = pkt->ip.ttl,
 		.ce = pkt->ip.ecn == IP_ECN_CE || d->ce,
 	};
-	int n = parse(d, len, &h);
+	int n = falcon_rx_parse(d, len, &h);
 
 	/* The frame's pieces may have been cut anywhere. */
 	if (d->m->nb_segs > 1 && (n < 0 || d->off + d->head + (uint32_t)n > d->m->data_len)) {
 		if (!in_one_piece(t, d))
 			return;
-		n = parse(d, len, &h);
+		n = falcon_rx_parse(d, len, &h);
 	}
 	if (n < 0) {
-		refuse(t, t->wire_counters, -n);
+		falcon_rx_refuse(t, t->wire_counters, -n);
 		rte_pktmbuf_free(d->m);
 		return;
 	}
@@ -234,21 +234,21 @@ parse_psp(struct eng_transport *t, const struct wire_pkt *pkt, struct datagram *
 	int rc = wire_psp_udp_check(&pkt->ip, &pkt->udp);
 
 	if (rc < 0)
-		return refuse(t, t->wire_counters, -rc);
+		return falcon_rx_refuse(t, t->wire_counters, -rc);
 	if (!headers_whole(d->m, d->off, d->len) && !in_one_piece(t, d))
 		return false;
 	p = rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off);
 	rc = wire_psp_parse(&d->psp, p, d->len);
 	if (rc < 0)
-		return refuse(t, t->wire_counters, -rc);
+		return falcon_rx_refuse(t, t->wire_counters, -rc);
 	d->head = (uint32_t)rc;
 	rc = eng_falcon_inner_len(d->psp.next);
 	if (rc < 0)
-		return refuse(t, t->wire_counters, -rc);
+		return falcon_rx_refuse(t, t->wire_counters, -rc);
 	d->inner = (uint32_t)rc;
 	d->head += d->inner;
 	if (d->head > d->len)
-		return refuse(t, t->wire_counters, WIRE_SHORT);
+		return falcon_rx_refuse(t, t->wire_counters, WIRE_SHORT);
 	if (d->inner > 0 && d->m->nb_segs > 1) {
 		if (!in_one_piece(t, d))
 			return false;
@@ -256,7 +256,7 @@ parse_psp(struct eng_transport *t, const struct wire_pkt *pkt, struct datagram *
 	}
 	rc = wire_falcon_cid(p + d->head, d->len - d->head);
 	if (rc < 0)
-		return refuse(t, t->wire_counters, -rc);
+		return falcon_rx_refuse(t, t->wire_counters, -rc);
 	*cid = (uint32_t)rc;
 	return true;
 }
@@ -276,13 +276,13 @@ eng_falcon_rx(
 	if (fc == NULL) {
 		if (stage != t->index && d.m == m && eng_handoff_frame(t, stage, port, m))
 			return;
-		refuse(t, t->counters, ENG_FALCON_NO_CONN);
+		falcon_rx_refuse(t, t->counters, ENG_FALCON_NO_CONN);
 		goto drop;
 	}
 	if (!check_udp(t, port, pkt, &d, fc) || !check_inner(t, fc, &d) || !open_packet(t, fc, &d))
 		goto drop;
 	net_path_confirm(t->net, &fc->path, t->now);
-	input(t, fc, pkt, &d);
+	falcon_rx_input(t, fc, pkt, &d);
 	return;
 drop:
 	rte_pktmbuf_free(d.m);

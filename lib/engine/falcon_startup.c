@@ -52,7 +52,7 @@ exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
 
 /* The peer hears why before the stream ends. */
 static void
-give_up(struct eng_transport *t, struct eng_conn *c, int error)
+falcon_startup_give_up(struct eng_transport *t, struct eng_conn *c, int error)
 {
 	uint8_t state = c->state;
 
@@ -74,7 +74,7 @@ give_up(struct eng_transport *t, struct eng_conn *c, int error)
 }
 
 static int
-error_of(enum rofx_reason why)
+falcon_startup_error_of(enum rofx_reason why)
 {
 	switch (why) {
 	case ROFX_TIMEOUT:
@@ -113,7 +113,7 @@ note_result(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_si
 
 /* May it be asked so, here? Addresses are claims: those of the stream are believed. */
 static enum rofx_reason
-judge(const struct eng_conn *c, const struct rofx_side *peer)
+falcon_startup_judge(const struct eng_conn *c, const struct rofx_side *peer)
 {
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	bool by_hand = c->su->listener == ENG_LISTENER_HAND;
@@ -129,11 +129,11 @@ static void
 requested(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_request *r = rofx_request(c->falcon->x);
-	enum rofx_reason why = judge(c, &r->peer);
+	enum rofx_reason why = falcon_startup_judge(c, &r->peer);
 
 	if (why != ROFX_NONE) {
 		rofx_reject(c->falcon->x, why, NULL, 0);
-		give_up(t, c, -EPROTO);
+		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
 	c->su->ask = (struct eng_falcon_ask){.falcon = true,
@@ -147,7 +147,7 @@ requested(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-established(struct eng_transport *t, struct eng_conn *c)
+falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
 	int rc;
@@ -161,7 +161,7 @@ established(struct eng_transport *t, struct eng_conn *c)
 	if (rc == 0 && c->state == ECONN_OPENING)
 		rc = rofx_ready(c->falcon->x);
 	if (rc < 0) {
-		give_up(t, c, rc);
+		falcon_startup_give_up(t, c, rc);
 		return;
 	}
 	if (c->state == ECONN_OPENING)
@@ -181,7 +181,7 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 
 	sk_count(t->falcon->rofx_counters, why);
 	if (why != ROFX_REFUSED) {
-		give_up(t, c, error_of(why));
+		falcon_startup_give_up(t, c, falcon_startup_error_of(why));
 		return;
 	}
 	note_result(c, 0, 0, &a->peer, a->private_data, a->private_len);
@@ -201,7 +201,7 @@ asked(struct eng_transport *t, struct eng_conn *c)
 	if (c->su->listener != ENG_LISTENER_HAND || !sk_addr_eq(&q->gid, &ends->raddr) ||
 		!sk_addr_eq(&q->to_gid, &ends->laddr)) {
 		rofx_reject(c->falcon->x, ROFX_NO_SERVICE, NULL, 0);
-		give_up(t, c, -EPROTO);
+		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
 	note_result(c, 0, 0, &none, q->private_data, q->private_len);
@@ -212,7 +212,7 @@ asked(struct eng_transport *t, struct eng_conn *c)
 
 /* And so do we know. */
 static void
-found(struct eng_transport *t, struct eng_conn *c)
+falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct rofx_answer *a = rofx_answer(c->falcon->x);
 	const struct rofx_side none = {0};
@@ -227,18 +227,18 @@ found(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-failed(struct eng_transport *t, struct eng_conn *c)
+falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 {
 	enum rofx_reason why = rofx_why(c->falcon->x);
 	bool aborted = why == ROFX_REFUSED && c->falcon->fa != NULL;
 
 	sk_count(t->falcon->rofx_counters, why);
-	give_up(t, c, aborted ? -ECONNRESET : error_of(why));
+	falcon_startup_give_up(t, c, aborted ? -ECONNRESET : falcon_startup_error_of(why));
 }
 
 /* Works off what the exchange has to tell, and sends what it has to say. */
 static void
-advance(struct eng_transport *t, struct eng_conn *c)
+falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 {
 	struct rofx *x = c->falcon->x;
 	enum rofx_event ev;
@@ -252,21 +252,21 @@ advance(struct eng_transport *t, struct eng_conn *c)
 			asked(t, c);
 			break;
 		case ROFX_EV_FOUND:
-			found(t, c);
+			falcon_startup_found(t, c);
 			break;
 		case ROFX_EV_AGREED:
 		case ROFX_EV_ESTABLISHED:
-			established(t, c);
+			falcon_startup_established(t, c);
 			break;
 		case ROFX_EV_REJECTED:
 			rejected(t, c);
 			break;
 		case ROFX_EV_FAILED:
-			failed(t, c);
+			falcon_startup_failed(t, c);
 			break;
 		case ROFX_EV_REKEY:
 			if (eng_falcon_take_key(t, c->falcon) < 0)
-				give_up(t, c, -ENOMEM);
+				falcon_startup_give_up(t, c, -ENOMEM);
 			break;
 		case ROFX_EV_REKEYED:
 			eng_falcon_key_taken(t, c->falcon);
@@ -276,7 +276,7 @@ advance(struct eng_transport *t, struct eng_conn *c)
 		}
 	}
 	if (eng_falcon_say(t, c) < 0)
-		give_up(t, c, -ENOMEM);
+		falcon_startup_give_up(t, c, -ENOMEM);
 	set_timer(t, c);
 }
 
@@ -291,7 +291,7 @@ eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice
 			break;
 	}
 	eng_slice_free(chain);
-	advance(t, c);
+	falcon_startup_advance(t, c);
 	return true;
 }
 
@@ -364,7 +364,7 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 void
 eng_falcon_connected(struct eng_transport *t, struct eng_conn *c)
 {
-	advance(t, c);
+	falcon_startup_advance(t, c);
 }
 
 int
@@ -385,7 +385,7 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 	if (rc == -EPROTO) /* the peer is told why, then the stream ends */
 		rc = 0;
 	if (rc == 0)
-		advance(t, c);
+		falcon_startup_advance(t, c);
 	return rc;
 }
 
@@ -406,7 +406,7 @@ eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c)
 	if (rc < 0)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 	else
-		advance(t, c);
+		falcon_startup_advance(t, c);
 	eng_startup_free(t, c); /* nothing more is awaited of this end */
 	return rc;
 }
@@ -415,5 +415,5 @@ void
 eng_falcon_expired(struct eng_transport *t, struct eng_conn *c)
 {
 	rofx_timeout(c->falcon->x, t->now);
-	advance(t, c);
+	falcon_startup_advance(t, c);
 }

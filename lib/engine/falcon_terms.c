@@ -94,7 +94,7 @@ is_mirror(const struct rofx_agreed *a)
 }
 
 static void
-credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credits *out)
+falcon_terms_credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credits *out)
 {
 	struct fa_credits push, pull, data;
 
@@ -139,7 +139,7 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 	rofx_fill_falcon(a, &o.fa);
 	rofx_fill_channel(a, &start->chan);
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
-	credits(&start->chan.pools, a->mtu, &start->chan.credits);
+	falcon_terms_credits(&start->chan.pools, a->mtu, &start->chan.credits);
 	start->peer_qpn = a->peer.qpn;
 	start->laddr = ends->laddr;
 	start->raddr = ends->raddr;

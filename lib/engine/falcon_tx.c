@@ -24,7 +24,7 @@ struct frame {
 };
 
 static struct rte_mbuf *
-attach(struct eng_transport *t, const struct fa_buf *b, uint16_t data_off)
+falcon_tx_attach(struct eng_transport *t, const struct fa_buf *b, uint16_t data_off)
 {
 	struct rte_mbuf *head = eng_tx_header(t), *a = rte_pktmbuf_alloc(t->tx_pool);
 
@@ -47,7 +47,7 @@ attach(struct eng_transport *t, const struct fa_buf *b, uint16_t data_off)
 /* The payload as an mbuf with room for the headers in front of it, and for an ICV behind it. What
  * is to be sealed is copied there by the cipher. */
 static struct rte_mbuf *
-payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct frame *f)
+falcon_tx_payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct frame *f)
 {
 	const struct fa_buf *b = f->out->payload;
 	uint16_t extra = f->fc->extra;
@@ -56,7 +56,7 @@ payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct fra
 	uint8_t *at;
 
 	if (!small && !f->sealed && (p == NULL || p->multi_seg))
-		return attach(t, b, (uint16_t)(HEAD_MAX + extra));
+		return falcon_tx_attach(t, b, (uint16_t)(HEAD_MAX + extra));
 	m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
 	if (m == NULL)
 		return NULL;
@@ -73,7 +73,7 @@ payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct fra
 
 /* PSP and Falcon headers in front of the payload, and the seal. 0 or -EAGAIN: no IV is left. */
 static int
-seal(struct eng_transport *t, struct frame *f)
+falcon_tx_seal(struct eng_transport *t, struct frame *f)
 {
 	unsigned falcon_len = wire_falcon_len(f->out->hdr->type);
 	struct eng_falcon_conn *fc = f->fc;
@@ -159,13 +159,13 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 		return rc;
 	f.len = out->payload == NULL ? 0 : out->payload->len;
 	f.sealed = f.fc->tx_psp.version != PSP_NO_CRYPTO;
-	f.m = payload_mbuf(t, p, &f);
+	f.m = falcon_tx_payload_mbuf(t, p, &f);
 	if (f.m == NULL) {
 		sk_count(t->counters, ENG_TX_NO_MBUF);
 		t->falcon->work = true;
 		return -EAGAIN;
 	}
-	if (seal(t, &f) < 0) {
+	if (falcon_tx_seal(t, &f) < 0) {
 		rte_pktmbuf_free(f.m);
 		return -EKEYEXPIRED;
 	}

@@ -198,7 +198,7 @@ overhear(struct eng_transport *t, const struct frame *f)
 }
 
 static bool
-take(struct eng_transport *t, struct rte_ring *r)
+handoff_take(struct eng_transport *t, struct rte_ring *r)
 {
 	struct frame f[ENG_BURST];
 	unsigned n = rte_ring_sc_dequeue_burst_elem(r, f, sizeof(f[0]), ENG_BURST, NULL);
@@ -219,7 +219,7 @@ eng_handoff_rx(struct eng_transport *t)
 
 	for (unsigned s = 0; s < t->e->cfg.ntransports; s++)
 		if (s != t->index && !rte_ring_empty(t->handoff->from[s]))
-			work |= take(t, t->handoff->from[s]);
+			work |= handoff_take(t, t->handoff->from[s]);
 	return work;
 }
 
@@ -232,7 +232,7 @@ eng_handoff_send(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, ui
 
 /* As many as the port takes, and no more than the lane can hold at once. */
 static bool
-collect(struct eng_transport *t, uint16_t port, struct rte_ring *lane)
+handoff_collect(struct eng_transport *t, uint16_t port, struct rte_ring *lane)
 {
 	struct eng_tx *tx = &t->tx[port];
 	unsigned n, all = 0;
@@ -262,7 +262,7 @@ eng_handoff_collect(struct eng_transport *t)
 		for (unsigned s = t->index + p->tx_queues; s < t->e->cfg.ntransports;
 			s += p->tx_queues)
 			if (!rte_ring_empty(p->lane[s]))
-				work |= collect(t, (uint16_t)i, p->lane[s]);
+				work |= handoff_collect(t, (uint16_t)i, p->lane[s]);
 	}
 	return work;
 }

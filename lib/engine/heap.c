@@ -121,7 +121,7 @@ heap_fini(struct heap *h)
 }
 
 static uint32_t
-find(const struct heap *h, uint64_t len)
+heap_find(const struct heap *h, uint64_t len)
 {
 	unsigned n = bin_of(len), walk = HEAP_WALK;
 	uint64_t larger;
@@ -173,7 +173,7 @@ heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
 	len = (len + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
 	if (len > h->len)
 		return HEAP_NONE;
-	i = find(h, len);
+	i = heap_find(h, len);
 	if (i == HEAP_NONE)
 		return HEAP_NONE;
 	bin_remove(h, i);

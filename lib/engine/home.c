@@ -14,7 +14,7 @@
 
 /* The address as RSS takes it, 32-bit words in host order; returns how many. */
 static unsigned
-put_addr(uint32_t *to, const struct sk_addr *a)
+home_put_addr(uint32_t *to, const struct sk_addr *a)
 {
 	uint32_t w[4];
 	unsigned first = sk_addr_is_v4(a) ? 3 : 0;
@@ -34,8 +34,8 @@ eng_home(const struct eng *e, const struct tcp_tuple *key)
 
 	if (e->cfg.ntransports == 1)
 		return 0;
-	n = put_addr(words, &key->raddr);
-	n += put_addr(words + n, &key->laddr);
+	n = home_put_addr(words, &key->raddr);
+	n += home_put_addr(words + n, &key->laddr);
 	words[n++] = (uint32_t)key->rport << 16 | key->lport;
 	return (rte_softrss(words, n, e->rss_key) & mask) % e->cfg.ntransports;
 }

@@ -91,7 +91,7 @@ eng_poll(struct eng *e, unsigned k, uint64_t now)
 }
 
 static uint64_t
-deadline(const struct eng *e, const struct eng_loop *l)
+loop_deadline(const struct eng *e, const struct eng_loop *l)
 {
 	uint64_t due = SK_NEVER;
 
@@ -131,7 +131,7 @@ show_sleep(struct eng_loop *l, bool sleeps)
 }
 
 static bool
-rung(const struct eng_loop *l)
+loop_rung(const struct eng_loop *l)
 {
 	for (unsigned i = 0; i < l->nstages; i++)
 		if (eng_stage_rung(l->stages[i]))
@@ -148,7 +148,7 @@ eng_sleeps(struct eng *e, bool sleeps)
 bool
 eng_rung(struct eng *e)
 {
-	return rung(&e->loops[0]);
+	return loop_rung(&e->loops[0]);
 }
 
 /* Those of the hook as well. */
@@ -163,8 +163,8 @@ all_sleep(struct eng_loop *l, bool sleeps)
 static bool
 all_rung(const struct eng_loop *l)
 {
-	return rung(l) || (l->index == 0 && l->e->cfg.hook_rung != NULL &&
-				  l->e->cfg.hook_rung(l->e->cfg.hook_arg));
+	return loop_rung(l) || (l->index == 0 && l->e->cfg.hook_rung != NULL &&
+				       l->e->cfg.hook_rung(l->e->cfg.hook_arg));
 }
 
 int
@@ -202,7 +202,7 @@ wait_for(struct eng_loop *l, uint64_t ns)
 /* Flag, fence, one more look, and then sleep until somebody wakes us or the nap is over. Returns
  * whether the look found work. */
 static bool
-nap(struct eng_loop *l, uint64_t most)
+loop_nap(struct eng_loop *l, uint64_t most)
 {
 	struct eng *e = l->e;
 	uint64_t now, due;
@@ -216,7 +216,7 @@ nap(struct eng_loop *l, uint64_t most)
 	work = eng_poll(e, l->index, now);
 	l->look = false;
 	work |= all_rung(l);
-	due = deadline(e, l);
+	due = loop_deadline(e, l);
 	if (!work && due > now && !__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE))
 		wait_for(l, SK_MIN(due - now, most));
 	all_sleep(l, false);
@@ -239,7 +239,7 @@ eng_run(struct eng *e, unsigned k)
 			empty = 0;
 			nap_ns = NAP_MIN_NS;
 		} else if (++empty > e->cfg.sleep_after && e->cfg.idle == ENG_IDLE_SLEEP) {
-			work = nap(l, nap_ns);
+			work = loop_nap(l, nap_ns);
 			nap_ns = SK_MIN(nap_ns * 2, (uint64_t)NAP_MAX_NS);
 		} else if (empty > YIELD_AFTER && e->cfg.idle != ENG_IDLE_POLL) {
 			sched_yield();

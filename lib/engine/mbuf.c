@@ -237,7 +237,7 @@ skip(struct rte_mbuf *m, uint32_t *off)
 }
 
 static struct fa_buf *
-gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
+mbuf_gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	struct fa_buf *b = eng_fbuf_alloc(mp);
 
@@ -269,7 +269,7 @@ eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
 		return eng_fbuf_alloc(mp);
 	}
 	if (off + len > m->data_len)
-		return gather(mp, m, off, len);
+		return mbuf_gather(mp, m, off, len);
 	if (m->next != NULL)
 		rte_pktmbuf_free(m->next); /* padding behind it */
 	m->next = NULL;

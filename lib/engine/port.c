@@ -16,7 +16,7 @@
 #define DESCRIPTORS 1024 /* of a queue, where the configuration names no number */
 
 static int
-refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
+engine_port_refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
 {
 	snprintf(err, errlen, "port %u: %s: %s", p->id, what, strerror(-rc));
 	return rc;
@@ -138,38 +138,38 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	p->mtu = pc->mtu;
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc != 0)
-		return refuse(err, errlen, p, "no such port", rc);
+		return engine_port_refuse(err, errlen, p, "no such port", rc);
 	p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_rx_queues);
 	p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_tx_queues);
 	if (p->rx_queues == 0 || p->tx_queues == 0)
-		return refuse(err, errlen, p, "it has no queues", -EINVAL);
+		return engine_port_refuse(err, errlen, p, "it has no queues", -EINVAL);
 	conf.rxmode.mtu = mtu_to_ask(p, &info);
 	if (conf.rxmode.mtu == 0)
-		return refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
+		return engine_port_refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
 	if (rc != 0)
-		return refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
+		return engine_port_refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
 	choose_offloads(p, pc, &info, &conf, txd);
 	eng_home_configure(e, p, &info, &conf);
 	rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf);
 	if (rc != 0)
-		return refuse(err, errlen, p, "cannot be configured", rc);
+		return engine_port_refuse(err, errlen, p, "cannot be configured", rc);
 	rc = setup_queues(e, p, rxd, txd);
 	if (rc != 0)
-		return refuse(err, errlen, p, "its queues cannot be set up", rc);
+		return engine_port_refuse(err, errlen, p, "its queues cannot be set up", rc);
 	/* A port without the notion of an MTU takes what fits the mbufs. */
 	rc = rte_eth_dev_set_mtu(p->id, (uint16_t)p->mtu);
 	if (rc != 0 && rc != -ENOTSUP)
-		return refuse(err, errlen, p, "refuses the MTU", rc);
+		return engine_port_refuse(err, errlen, p, "refuses the MTU", rc);
 	rc = rte_eth_dev_start(p->id);
 	if (rc != 0)
-		return refuse(err, errlen, p, "does not start", rc);
+		return engine_port_refuse(err, errlen, p, "does not start", rc);
 	p->started = true;
 	eng_home_spread(e, p, &info);
 	/* Neighbour solicitations come to multicast addresses. */
 	(void)rte_eth_allmulticast_enable(p->id);
 	rc = take_mac(p, pc);
-	return rc == 0 ? 0 : refuse(err, errlen, p, "has no MAC address", rc);
+	return rc == 0 ? 0 : engine_port_refuse(err, errlen, p, "has no MAC address", rc);
 }
 
 void

@@ -231,7 +231,8 @@ ctl_least_loaded(const struct eng_control *c)
 }
 
 static void
-qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
+registry_qp_qp_enter(
+	struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
 {
 	struct rd_qp *rd = &q->eng.rd;
 	const struct qp_parts *p = &parts[i->type];
@@ -331,7 +332,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			(unsigned long long)len);
 	}
 	qp_place(cl, q, at, &op->reply.body.qp);
-	qp_enter(c, cl, q, &m->body.qp);
+	registry_qp_qp_enter(c, cl, q, &m->body.qp);
 	qp_tell(q, &op->reply.body.qp);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, NULL);
 	msg->m.qp = &q->eng;

@@ -27,7 +27,7 @@ ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retiree *r)
 }
 
 static void
-end(struct eng_control *c, struct ctl_retiree *r)
+registry_stag_end(struct eng_control *c, struct ctl_retiree *r)
 {
 	struct ctl_op *op = r->op;
 
@@ -47,7 +47,7 @@ ctl_retire_poll(struct eng_control *c)
 	/* Tokens grow, so the first one that has not passed ends the walk. */
 	while ((r = TAILQ_FIRST(&c->retiring)) != NULL &&
 		rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
-		end(c, r);
+		registry_stag_end(c, r);
 		work = true;
 	}
 	return work;
@@ -57,5 +57,5 @@ void
 ctl_retire_all(struct eng_control *c)
 {
 	while (!TAILQ_EMPTY(&c->retiring))
-		end(c, TAILQ_FIRST(&c->retiring));
+		registry_stag_end(c, TAILQ_FIRST(&c->retiring));
 }

@@ -29,7 +29,7 @@ static uint32_t installed;   /* atomic */
 static struct sigaction before;
 
 static const struct guard *
-find(uintptr_t addr)
+sigbus_find(uintptr_t addr)
 {
 	uint32_t n = __atomic_load_n(&guards_used, __ATOMIC_ACQUIRE);
 
@@ -46,7 +46,7 @@ find(uintptr_t addr)
 static void
 on_sigbus(int sig, siginfo_t *info, void *context)
 {
-	const struct guard *g = find((uintptr_t)info->si_addr);
+	const struct guard *g = sigbus_find((uintptr_t)info->si_addr);
 	int saved = errno;
 	void *p;
 

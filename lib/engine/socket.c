@@ -57,7 +57,7 @@ struct eng_socket {
 };
 
 static uint64_t
-clock_ns(void)
+socket_clock_ns(void)
 {
 	struct timespec ts;
 
@@ -66,7 +66,7 @@ clock_ns(void)
 }
 
 static int
-watch(struct eng_socket *s, int fd, uint32_t events, struct source *src)
+socket_watch(struct eng_socket *s, int fd, uint32_t events, struct source *src)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = src};
 
@@ -104,7 +104,7 @@ conn_close(struct eng_socket *s, struct sock_conn *k)
 }
 
 static void
-refuse(struct eng_socket *s, struct sock_conn *k, int status, const char *why)
+socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char *why)
 {
 	struct shm_sock_msg m = {
 		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REFUSED, .status = status};
@@ -125,7 +125,7 @@ make_wake(int fds[2])
 }
 
 static int
-attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
+socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
 {
 	const struct eng_config *cfg = s->c->cfg;
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_WELCOME};
@@ -156,7 +156,7 @@ attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
 }
 
 static void
-hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
+socket_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 {
 	socklen_t len = sizeof(k->cred);
 	int pair[2] = {-1, -1}, rc;
@@ -166,9 +166,9 @@ hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 	rc = k->bell_fd < 0 ? -errno : make_wake(pair);
 	k->wake = pair[0];
 	if (rc == 0)
-		rc = watch(s, k->bell_fd, EPOLLIN | EPOLLET, &k->bell);
+		rc = socket_watch(s, k->bell_fd, EPOLLIN | EPOLLET, &k->bell);
 	if (rc == 0)
-		rc = attach(s, k, m->text, pair[1]);
+		rc = socket_attach(s, k, m->text, pair[1]);
 	if (pair[1] >= 0)
 		close(pair[1]);
 	if (k->wake >= 0)
@@ -179,7 +179,7 @@ hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 			k->cl->eng.name, k->cred.pid, k->cred.uid);
 		return;
 	}
-	refuse(s, k, rc,
+	socket_refuse(s, k, rc,
 		rc == -EUSERS ? "all places for clients are taken"
 			      : "there is no memory for another client");
 	conn_close(s, k);
@@ -204,7 +204,7 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 	}
 	if (n < 0) {
 		free(in);
-		refuse(s, k, n, why);
+		socket_refuse(s, k, n, why);
 		return;
 	}
 	in->kind = CTL_IN_REGION;
@@ -233,10 +233,10 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 	}
 	rc = socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
-		refuse(s, k, rc, why);
+		socket_refuse(s, k, rc, why);
 		conn_close(s, k);
 	} else if (m.op == SHM_HELLO) {
-		hello(s, k, &m);
+		socket_hello(s, k, &m);
 	} else {
 		region(s, k, &m, fd);
 	}
@@ -265,18 +265,18 @@ accept_one(struct eng_socket *s)
 	}
 	k->fd = fd;
 	k->bell_fd = k->wake = -1;
-	k->deadline = clock_ns() + SOCK_HELLO_NS;
+	k->deadline = socket_clock_ns() + SOCK_HELLO_NS;
 	k->client = (struct source){SOURCE_CLIENT, k};
 	k->bell = (struct source){SOURCE_BELL, k};
 	TAILQ_INSERT_TAIL(&s->conns, k, next);
 	s->nconns++;
-	if (watch(s, fd, EPOLLIN | EPOLLRDHUP, &k->client) < 0)
+	if (socket_watch(s, fd, EPOLLIN | EPOLLRDHUP, &k->client) < 0)
 		conn_free(s, k);
 }
 
 /* Nothing of these clients is left but their memory. */
 static void
-bury(struct eng_socket *s)
+socket_bury(struct eng_socket *s)
 {
 	struct ctl_client *cl = __atomic_exchange_n(&s->c->gone, NULL, __ATOMIC_ACQUIRE), *next;
 
@@ -312,7 +312,7 @@ woken(struct eng_socket *s)
 	if (read(s->wake_fd, &v, sizeof(v)) < 0)
 		return;
 	unmap_dropped(s);
-	bury(s);
+	socket_bury(s);
 }
 
 static void
@@ -325,7 +325,7 @@ wake_engine(struct eng_socket *s)
 }
 
 static void
-expire(struct eng_socket *s, uint64_t now)
+socket_expire(struct eng_socket *s, uint64_t now)
 {
 	struct sock_conn *k, *next;
 
@@ -360,7 +360,7 @@ one_event(struct eng_socket *s, struct source *src, bool *wake)
 }
 
 static void *
-run(void *arg)
+socket_run(void *arg)
 {
 	struct eng_socket *s = arg;
 	struct epoll_event ev[SOCK_EVENTS];
@@ -373,7 +373,7 @@ run(void *arg)
 			one_event(s, ev[i].data.ptr, &wake);
 		if (wake)
 			woken(s);
-		expire(s, clock_ns());
+		socket_expire(s, socket_clock_ns());
 	}
 	return NULL;
 }
@@ -416,8 +416,8 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->listen_fd = socket_listen(s->path, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
-	rc = watch(s, s->listen_fd, EPOLLIN, &s->listen);
-	return rc < 0 ? rc : watch(s, s->wake_fd, EPOLLIN, &s->wake);
+	rc = socket_watch(s, s->listen_fd, EPOLLIN, &s->listen);
+	return rc < 0 ? rc : socket_watch(s, s->wake_fd, EPOLLIN, &s->wake);
 }
 
 int
@@ -444,7 +444,7 @@ socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
 	}
 	if (rc == 0) {
 		__atomic_store_n(&c->sock_fd, s->wake_fd, __ATOMIC_RELEASE);
-		rc = -pthread_create(&s->thread, NULL, run, s);
+		rc = -pthread_create(&s->thread, NULL, socket_run, s);
 	}
 	if (rc < 0) {
 		__atomic_store_n(&c->sock_fd, -1, __ATOMIC_RELEASE);

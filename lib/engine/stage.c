@@ -66,7 +66,7 @@ no_memory:
 }
 
 static void
-drain_ring(struct rte_ring *r)
+stage_drain_ring(struct rte_ring *r)
 {
 	struct eng_dmsg m;
 
@@ -83,7 +83,7 @@ eng_stage_destroy(struct eng_stage *s)
 		if (s->qps[i] != NULL)
 			eng_half_of(s->qps[i])->destroy(s, s->qps[i]);
 	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
-		drain_ring(s->from_transport[t]);
+		stage_drain_ring(s->from_transport[t]);
 	eng_pool_free(s->store);
 	free(s->qps);
 	free(s->free_index);
@@ -92,7 +92,7 @@ eng_stage_destroy(struct eng_stage *s)
 }
 
 static bool
-take_messages(struct eng_stage *s, struct rte_ring *r)
+stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 {
 	struct eng_dmsg m[ENG_BURST];
 	unsigned n, all = 0;
@@ -114,7 +114,7 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	s->now = now;
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		if (!rte_ring_empty(s->from_transport[t]))
-			work |= take_messages(s, s->from_transport[t]);
+			work |= stage_take_messages(s, s->from_transport[t]);
 	work |= eng_bells_poll(s);
 	if (!rte_ring_empty(s->from_control))
 		work |= eng_stage_ctl(s);

@@ -18,7 +18,7 @@ touch(struct eng_stage *s, struct rd_cq *cq)
 }
 
 static void
-fill(struct shm_cqe *e, const struct rd_wc *wc)
+stage_cq_fill(struct shm_cqe *e, const struct rd_wc *wc)
 {
 	e->opcode = wc->opcode;
 	e->status = wc->status;
@@ -43,7 +43,7 @@ eng_cq_put(struct eng_stage *s, struct rd_cq *cq, const struct rd_wc *wc)
 		cq->sub[s->index].overflow = true;
 		return false;
 	}
-	fill(shm_prod_entry(ring), wc);
+	stage_cq_fill(shm_prod_entry(ring), wc);
 	shm_prod_push(ring);
 	if ((wc->flags & RD_WC_SOLICITED) || wc->status != RD_SUCCESS)
 		cq->sub[s->index].solicited = true;
@@ -111,7 +111,7 @@ tell_overflow(struct eng_stage *s, struct rd_cq *cq)
 
 /* Returns false when it has to be looked at again. */
 static bool
-settle(struct eng_stage *s, struct rd_cq *cq)
+stage_cq_settle(struct eng_stage *s, struct rd_cq *cq)
 {
 	bool done = true;
 
@@ -136,7 +136,7 @@ eng_cqs_touched(struct eng_stage *s)
 	for (; cq != NULL; cq = next) {
 		next = cq->sub[s->index].next_touched;
 		cq->sub[s->index].touched = false;
-		if (!settle(s, cq))
+		if (!stage_cq_settle(s, cq))
 			touch(s, cq);
 	}
 }

@@ -187,7 +187,7 @@ eng_host_fail(struct eng_stage *s, struct eng_qp *qp)
 }
 
 static int
-host_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+stage_datagram_host_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
 {
 	(void)s, (void)qp, (void)m;
 	return 0;
@@ -267,7 +267,7 @@ host_info(const struct eng_qp *qp, struct eng_work *out)
 const struct eng_half eng_hosts = {
 	.create = host_create,
 	.destroy = host_destroy,
-	.start = host_start,
+	.start = stage_datagram_host_start,
 	.run = host_run,
 	.flush = host_flush,
 	.message = host_message,

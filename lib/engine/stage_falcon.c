@@ -32,7 +32,7 @@ op_buf_put(void *ctx, struct fa_buf *buf)
 }
 
 static bool
-tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
+stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
 {
 	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code);
 
@@ -55,12 +55,12 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 	case ROF_MSG_PULL_DATA:
 		return eng_qp_tell(ctx, qp, ENG_T_PULL_DATA, m->buf, m->outcome.rsn);
 	default:
-		return tell_outcome(ctx, qp, &m->outcome);
+		return stage_falcon_tell_outcome(ctx, qp, &m->outcome);
 	}
 }
 
 static void
-op_close(void *ctx, struct rof_qp *q)
+stage_falcon_op_close(void *ctx, struct rof_qp *q)
 {
 	eng_qp_owe(ctx, eng_qp_of(rof_qp_rd(q)), EQP_O_CLOSE);
 }
@@ -73,7 +73,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 		.buf_get = op_buf_get,
 		.buf_put = op_buf_put,
 		.tell = op_tell,
-		.close = op_close,
+		.close = stage_falcon_op_close,
 		.ud_qp = eng_datagram_qp,
 		.ud_chan = eng_datagram_chan,
 		.ud_grh = eng_datagram_grh,
@@ -88,14 +88,14 @@ eng_stage_falcon_init(struct eng_stage *s)
 /* ---- What the stage asks for ---- */
 
 static int
-falcon_create(struct eng_stage *s, struct eng_qp *qp)
+stage_falcon_falcon_create(struct eng_stage *s, struct eng_qp *qp)
 {
 	qp->rof = rof_qp_create(&s->rof, &qp->rd, 0);
 	return qp->rof == NULL ? -ENOMEM : 0;
 }
 
 static void
-falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
+stage_falcon_falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
 	(void)s;
 	rof_qp_destroy(qp->rof);
@@ -241,8 +241,8 @@ falcon_drop(const struct eng_dmsg *m)
 }
 
 const struct eng_half eng_falcon = {
-	.create = falcon_create,
-	.destroy = falcon_destroy,
+	.create = stage_falcon_falcon_create,
+	.destroy = stage_falcon_falcon_destroy,
 	.start = falcon_start,
 	.run = falcon_run,
 	.flush = falcon_flush,

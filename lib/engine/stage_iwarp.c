@@ -52,7 +52,7 @@ op_slice_free(void *ctx, struct tcp_slice *chain)
 }
 
 static void
-op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
+stage_iwarp_op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
 {
 	eng_qp_owe(
 		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
@@ -68,7 +68,7 @@ eng_stage_iwarp_init(struct eng_stage *s)
 		.send = op_send,
 		.consumed = op_consumed,
 		.slice_free = op_slice_free,
-		.close = op_close,
+		.close = stage_iwarp_op_close,
 	};
 	s->iw.ops.rd.mrs = s->e->mrs;
 	s->iw.ctx = s;

@@ -31,7 +31,7 @@ eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
 
 /* Serves one QP; false: it has nothing more to do now. */
 static bool
-run(struct eng_stage *s, struct eng_qp *qp)
+stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 {
 	const struct eng_half *half = eng_half_of(qp);
 	bool more = false;
@@ -58,7 +58,7 @@ eng_qps_run(struct eng_stage *s)
 
 		TAILQ_REMOVE(&turn, qp, next);
 		qp->active = false;
-		if (!qp->client->dead && run(s, qp))
+		if (!qp->client->dead && stage_qp_run(s, qp))
 			eng_qp_activate(s, qp);
 	}
 	/* Those that had no turn are the first in the next one. */
@@ -206,7 +206,7 @@ eng_qps_owing(struct eng_stage *s)
 /* ---- What the transport stage says ---- */
 
 static void
-closed(struct eng_stage *s, struct eng_qp *qp, int error)
+stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
 	uint16_t said = EQP_O_RELEASE | EQP_O_ENDED;
 
@@ -236,7 +236,7 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 		eng_dmsg_drop(m);
 		sk_count(s->counters, ENG_STALE);
 	} else if (type == ENG_E_CLOSED) {
-		closed(s, qp, -(int)m->arg);
+		stage_qp_closed(s, qp, -(int)m->arg);
 	} else {
 		eng_half_of(qp)->message(s, qp, m);
 	}

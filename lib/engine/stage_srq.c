@@ -85,7 +85,7 @@ eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
 
 /* Of the QP's own domain: a number of another one is no number. */
 static struct rd_srq *
-find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
+stage_srq_find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
 {
 	const struct eng_qp *qp = eng_qp_of(rof_qp_rd(q));
 	struct rd_srq *srq = s->xrc_srqs[srqn % ENG_NUMBER_BUCKETS];
@@ -100,7 +100,7 @@ find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
 int
 eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
 {
-	struct rd_srq *srq = find(ctx, q, srqn);
+	struct rd_srq *srq = stage_srq_find(ctx, q, srqn);
 
 	return srq == NULL ? -ENOENT : eng_srq_next(ctx, srq, wr);
 }
@@ -108,7 +108,7 @@ eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
 const struct rd_pd *
 eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
 {
-	const struct rd_srq *srq = find(ctx, q, srqn);
+	const struct rd_srq *srq = stage_srq_find(ctx, q, srqn);
 
 	return srq == NULL ? NULL : srq->pd;
 }
@@ -118,7 +118,7 @@ eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
 void
 eng_xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
 {
-	struct rd_srq *srq = find(ctx, q, srqn);
+	struct rd_srq *srq = stage_srq_find(ctx, q, srqn);
 
 	if (srq != NULL)
 		eng_cq_put(ctx, srq->cq, wc);

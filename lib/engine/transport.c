@@ -27,7 +27,7 @@
 		  */
 
 static struct tcp_rec *
-rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct eng_transport *t = ctx;
 
@@ -35,14 +35,14 @@ rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 }
 
 static void
-rec_free(void *ctx, struct tcp_rec *chain)
+transport_rec_free(void *ctx, struct tcp_rec *chain)
 {
 	(void)ctx;
 	eng_rec_free(chain);
 }
 
 static void
-slice_free(void *ctx, struct tcp_slice *chain)
+transport_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	(void)ctx;
 	eng_slice_free(chain);
@@ -53,9 +53,9 @@ create_stacks(struct eng_transport *t, uint64_t now)
 {
 	const struct tcp_ops tcp_ops = {.output = eng_tcp_output,
 		.deliver = eng_tcp_deliver,
-		.slice_free = slice_free,
-		.rec_free = rec_free,
-		.rec_split = rec_split,
+		.slice_free = transport_slice_free,
+		.rec_free = transport_rec_free,
+		.rec_split = transport_rec_split,
 		.event = eng_tcp_event,
 		.conn_added = eng_tcp_conn_added,
 		.conn_removed = eng_tcp_conn_removed};
@@ -199,7 +199,7 @@ free_listeners(struct eng_transport *t)
 
 /* What still lies in the rings from engine stages is theirs no more. */
 static void
-drain_ring(struct rte_ring *r)
+transport_drain_ring(struct rte_ring *r)
 {
 	struct eng_dmsg m;
 
@@ -213,7 +213,7 @@ eng_transport_destroy(struct eng_transport *t)
 	if (t == NULL)
 		return;
 	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
-		drain_ring(t->from_stage[s]);
+		transport_drain_ring(t->from_stage[s]);
 	eng_falcon_destroy(t);
 	if (t->tcp != NULL)
 		tcp_stack_destroy(t->tcp);
@@ -251,7 +251,7 @@ prefetch_frame(const struct rte_mbuf *m)
 }
 
 static bool
-receive(struct eng_transport *t, uint16_t port)
+transport_receive(struct eng_transport *t, uint16_t port)
 {
 	struct rte_mbuf *m[ENG_BURST];
 	const struct eng_port *p = &t->e->ports[port];
@@ -286,7 +286,7 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 
 	t->now = now;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++)
-		work |= receive(t, (uint16_t)i);
+		work |= transport_receive(t, (uint16_t)i);
 	if (t->loop_head != t->loop_tail) {
 		receive_loop(t);
 		work = true;
@@ -303,7 +303,7 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 }
 
 static bool
-take_messages(struct eng_transport *t, struct rte_ring *r)
+transport_take_messages(struct eng_transport *t, struct rte_ring *r)
 {
 	struct eng_dmsg m[ENG_BURST];
 	unsigned n, all = 0;
@@ -327,7 +327,7 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 		work |= eng_handoff_collect(t);
 	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
 		if (!rte_ring_empty(t->from_stage[s]))
-			work |= take_messages(t, t->from_stage[s]);
+			work |= transport_take_messages(t, t->from_stage[s]);
 	if (!rte_ring_empty(t->from_control))
 		work |= eng_transport_ctl(t);
 	if (t->tcp_work || now >= t->tcp_due) {

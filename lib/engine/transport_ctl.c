@@ -149,7 +149,7 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 }
 
 static int
-ctl_command(struct eng_transport *t, struct eng_ctl *m)
+transport_ctl_ctl_command(struct eng_transport *t, struct eng_ctl *m)
 {
 	struct eng_conn *c;
 	int rc;
@@ -197,7 +197,7 @@ eng_transport_ctl(struct eng_transport *t)
 			unasked_back(t, c);
 			continue;
 		}
-		c->status = ctl_command(t, c);
+		c->status = transport_ctl_ctl_command(t, c);
 		t->tcp_work = true;
 		rte_ring_sp_enqueue(t->to_control, c);
 	}

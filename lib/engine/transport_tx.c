@@ -63,7 +63,7 @@ show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 
 /* Each frame is prepared once, and not again when the port did not take it. */
 static void
-prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
+transport_tx_prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
 {
 	if (!p->udp_cksum)
 		fill_udp_sums(tx->m + tx->prepared, tx->n - tx->prepared);
@@ -81,13 +81,14 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 		fill_udp_sums(tx->m, tx->n);
 		return eng_handoff_send(t, port, tx->m, tx->n);
 	}
-	prepare(t, p, tx);
+	transport_tx_prepare(t, p, tx);
 	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
 }
 
 /* What the port did not take waits for it, unless it has no link. */
 static void
-keep(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
+transport_tx_keep(
+	struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
 {
 	if (__atomic_load_n(&p->down, __ATOMIC_RELAXED)) {
 		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
@@ -114,7 +115,7 @@ eng_tx_flush(struct eng_transport *t)
 		tx->n -= sent;
 		tx->prepared = tx->n;
 		if (tx->n > 0)
-			keep(t, &t->e->ports[i], tx, sent);
+			transport_tx_keep(t, &t->e->ports[i], tx, sent);
 	}
 }
 
@@ -312,7 +313,8 @@ eng_tx_header(struct eng_transport *t)
 
 /* The payload as an mbuf with room for the headers in front of it. */
 static struct rte_mbuf *
-payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
+transport_tx_payload_mbuf(
+	struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
 	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
 	/* A frame in one piece may need the room of a whole one. */
@@ -383,7 +385,7 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	rc = net_path_check(t->net, path, t->now);
 	if (rc < 0)
 		return 0; /* lost; TCP sends it again or gives up */
-	m = payload_mbuf(t, p, out);
+	m = transport_tx_payload_mbuf(t, p, out);
 	if (m == NULL) {
 		t->tcp_work = true;
 		return -EAGAIN;

@@ -74,7 +74,7 @@ pdl_cc_init(struct fa_conn *c)
 }
 
 static void
-run(struct fa_conn *c, struct fa_rue_event *ev)
+cc_run(struct fa_conn *c, struct fa_rue_event *ev)
 {
 	struct pdl_flow *f = &c->pdl.flow[ev->flow];
 	struct fa_rue_result res = {0};
@@ -119,7 +119,7 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 		 * got. */
 		f->rack_rtt = rtt - (ev.t3 - ev.t2);
 	}
-	run(c, &ev);
+	cc_run(c, &ev);
 	return SK_MAX(rtt, 1u);
 }
 
@@ -135,7 +135,7 @@ pdl_cc_retransmit(
 		.flow = (uint8_t)flow,
 	};
 
-	run(c, &ev);
+	cc_run(c, &ev);
 	/* A path from which nothing comes back again and again is perhaps broken; acknowledgements
 	 * will come back on the new one. */
 	if (why == FA_RUE_TIMEOUT && times >= PDL_REPATH_TIMEOUTS)

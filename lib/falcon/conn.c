@@ -16,7 +16,7 @@ params_ok(const struct fa_params *p)
 }
 
 static struct fa_conn *
-conn_alloc(struct fa_stack *s)
+falcon_conn_conn_alloc(struct fa_stack *s)
 {
 	struct fa_conn *c = TAILQ_FIRST(&s->free);
 
@@ -37,7 +37,7 @@ fa_conn_create(struct fa_stack *s, uint64_t now, const struct fa_params *p, stru
 
 	if (!params_ok(p))
 		return -EINVAL;
-	c = conn_alloc(s);
+	c = falcon_conn_conn_alloc(s);
 	if (c == NULL)
 		return -ENOBUFS;
 	c->s = s;

@@ -8,7 +8,7 @@
 
 /* 0, FA_STALE_ACK, FA_FUTURE_ACK. */
 static enum fa_reason
-check(const struct pdl_conn *d, const struct wire_falcon *h)
+pdl_ack_check(const struct pdl_conn *d, const struct wire_falcon *h)
 {
 	const struct pdl_txw *r = &d->tx[PDL_REQUEST], *w = &d->tx[PDL_DATA];
 
@@ -20,7 +20,7 @@ check(const struct pdl_conn *d, const struct wire_falcon *h)
 }
 
 static void
-acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
+pdl_ack_acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
 {
 	c->pdl.flow[p->flow].acked++;
 	if (p->flags & PKT_RETX)
@@ -31,13 +31,13 @@ acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
 
 /* All before `base` arrived. */
 static bool
-advance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
+pdl_ack_advance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
 {
 	if (base == w->base)
 		return false;
 	for (uint32_t psn = w->base; psn != base; psn++)
 		if (pdl_bit(w->live, PDL_WINDOW_MAX, psn))
-			acked(c, now, w, pdl_txw_get(w, psn));
+			pdl_ack_acked(c, now, w, pdl_txw_get(w, psn));
 	pdl_txw_rebase(c->s, w, base);
 	return true;
 }
@@ -45,14 +45,14 @@ advance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
 static bool
 bases(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 {
-	bool r = advance(c, now, &c->pdl.tx[PDL_REQUEST], h->rbpsn);
-	bool d = advance(c, now, &c->pdl.tx[PDL_DATA], h->dbpsn);
+	bool r = pdl_ack_advance(c, now, &c->pdl.tx[PDL_REQUEST], h->rbpsn);
+	bool d = pdl_ack_advance(c, now, &c->pdl.tx[PDL_DATA], h->dbpsn);
 
 	return r || d;
 }
 
 static void
-progress(struct fa_conn *c, uint64_t now)
+pdl_ack_progress(struct fa_conn *c, uint64_t now)
 {
 	c->pdl.tlp_out = false;
 	pdl_tlp_arm(c, now);
@@ -67,13 +67,13 @@ pdl_piggyback(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 
 	if (h->rbpsn == w[PDL_REQUEST].base && h->dbpsn == w[PDL_DATA].base)
 		return;
-	why = check(&c->pdl, h);
+	why = pdl_ack_check(&c->pdl, h);
 	if (why) {
 		fa_count(c->s, why);
 		return;
 	}
 	bases(c, now, h);
-	progress(c, now);
+	pdl_ack_progress(c, now);
 }
 
 /* ---- EACK ---- */
@@ -101,14 +101,14 @@ ack_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uin
 	for (; bits; bits &= bits - 1) {
 		uint32_t psn = w->base + offset + (uint32_t)__builtin_ctzll(bits);
 
-		acked(c, now, w, pdl_txw_get(w, psn));
+		pdl_ack_acked(c, now, w, pdl_txw_get(w, psn));
 	}
 	return any;
 }
 
 /* Received, and with the peer's ULP: not lost, whatever was thought; it takes its time (9). */
 static void
-hold(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
+pdl_ack_hold(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
 {
 	p->timeouts = 0;
 	if (p->flags & PKT_INSIST || pdl_bit(w->held, PDL_WINDOW_MAX, p->psn))
@@ -130,7 +130,7 @@ rx_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uint
 	for (; bits; bits &= bits - 1) {
 		uint32_t psn = w->base + offset + (uint32_t)__builtin_ctzll(bits);
 
-		hold(c, now, w, pdl_txw_get(w, psn));
+		pdl_ack_hold(c, now, w, pdl_txw_get(w, psn));
 	}
 }
 
@@ -191,7 +191,7 @@ not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, 
 }
 
 static void
-nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
+pdl_ack_nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 {
 	struct pdl_txw *w = &c->pdl.tx[h->nack_request ? PDL_REQUEST : PDL_DATA];
 	struct fa_pkt *p;
@@ -231,7 +231,7 @@ void
 pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {
 	const struct wire_falcon *h = in->hdr;
-	enum fa_reason why = check(&c->pdl, h);
+	enum fa_reason why = pdl_ack_check(&c->pdl, h);
 	unsigned flow = pdl_flow_of(&c->pdl, in->path);
 	uint32_t rtt;
 
@@ -250,7 +250,7 @@ pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		eack(c, now, h);
 	rtt = pdl_cc_ack(c, now, in, flow);
 	if (h->type == FALCON_NACK)
-		nack(c, now, h);
+		pdl_ack_nack(c, now, h);
 	pdl_loss_ack(c, now, h, rtt);
-	progress(c, now);
+	pdl_ack_progress(c, now);
 }

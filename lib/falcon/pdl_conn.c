@@ -63,7 +63,7 @@ pdl_conn_init(struct fa_conn *c)
 }
 
 static void
-give_back(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how)
+pdl_conn_give_back(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion how)
 {
 	if (how == FA_DONE)
 		tl_pkt_free(c, p);
@@ -78,7 +78,7 @@ empty_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, enum fa_completi
 
 	for (p = f->head; p != NULL; p = next) {
 		next = p->next;
-		give_back(c, now, p, how);
+		pdl_conn_give_back(c, now, p, how);
 	}
 	fifo_init(f);
 }
@@ -90,7 +90,7 @@ empty_window(struct fa_conn *c, uint64_t now, struct pdl_txw *w, enum fa_complet
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 
 		pdl_txw_remove(w, p);
-		give_back(c, now, p, how);
+		pdl_conn_give_back(c, now, p, how);
 	}
 	pdl_txw_rebase(c->s, w, w->next);
 }

@@ -34,7 +34,7 @@ exhausted(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 }
 
 static void
-lost(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, struct found *k)
+pdl_loss_lost(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, struct found *k)
 {
 	if (exhausted(c, now, p))
 		return;
@@ -43,7 +43,7 @@ lost(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, struc
 }
 
 static void
-tell(struct fa_conn *c, uint64_t now, const struct found *k)
+pdl_loss_tell(struct fa_conn *c, uint64_t now, const struct found *k)
 {
 	for (unsigned i = 0; i < c->pdl.flows; i++)
 		if (k->flow[i])
@@ -60,7 +60,7 @@ by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, st
 		if ((int32_t)(w->highest - psn) <= (int32_t)c->s->cfg.ooo_threshold)
 			return;
 		if (p->sent_at + rtt < now)
-			lost(c, now, w, p, k);
+			pdl_loss_lost(c, now, w, p, k);
 	}
 }
 
@@ -73,7 +73,7 @@ by_own(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct 
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 
 		if (p->sent_at + rtt < now)
-			lost(c, now, w, p, k);
+			pdl_loss_lost(c, now, w, p, k);
 	}
 }
 
@@ -114,7 +114,7 @@ by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 		}
 		due = p->sent_at + rtt + SK_MAX(rtt / 4 * (1u + f->reo_steps), PDL_REO_MIN_NS);
 		if (due <= now)
-			lost(c, now, w, p, k);
+			pdl_loss_lost(c, now, w, p, k);
 		else
 			d->loss_due = SK_MIN(d->loss_due, due);
 	}
@@ -146,7 +146,7 @@ pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint3
 		by_own(c, now, &d->tx[PDL_REQUEST], rtt, &k);
 	if (h->own_data)
 		by_own(c, now, &d->tx[PDL_DATA], rtt, &k);
-	tell(c, now, &k);
+	pdl_loss_tell(c, now, &k);
 }
 
 void
@@ -155,7 +155,7 @@ pdl_loss_timer(struct fa_conn *c, uint64_t now)
 	struct found k = {0};
 
 	rack(c, now, &k);
-	tell(c, now, &k);
+	pdl_loss_tell(c, now, &k);
 	pdl_wake(c);
 }
 

@@ -129,7 +129,7 @@ pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t co
 
 /* 11: dropped, but acknowledged, since the acknowledgement may have been lost. AR is ignored. */
 static void
-drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_reason why)
+pdl_rx_drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_reason why)
 {
 	fa_count(c->s, why);
 	fa_buf_free(c->s, a->payload);
@@ -138,14 +138,14 @@ drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_reason wh
 
 /* TL has no room for it: 8.2, 11. */
 static void
-no_room(struct fa_conn *c, const struct arrival *a, bool request)
+pdl_rx_no_room(struct fa_conn *c, const struct arrival *a, bool request)
 {
 	fa_buf_free(c->s, a->payload);
 	pdl_nack_queue(c, request, a->h->psn, FALCON_NACK_RESOURCES, 0, 0, a->flow);
 }
 
 static enum tl_take
-hand_over(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
+pdl_rx_hand_over(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 {
 	enum tl_take take;
 
@@ -168,12 +168,12 @@ request_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 	uint32_t at = a->h->psn - rx->rbase;
 
 	if ((int32_t)at < 0 || (at < FA_REQUEST_WINDOW && rx->req >> at & 1)) {
-		drop(c, now, a, FA_DUPLICATE);
+		pdl_rx_drop(c, now, a, FA_DUPLICATE);
 	} else if (at >= FA_REQUEST_WINDOW) {
 		rx->own_request = true;
-		drop(c, now, a, FA_OUT_OF_WINDOW);
-	} else if (hand_over(c, now, a, false) == TL_REFUSED) {
-		no_room(c, a, true);
+		pdl_rx_drop(c, now, a, FA_OUT_OF_WINDOW);
+	} else if (pdl_rx_hand_over(c, now, a, false) == TL_REFUSED) {
+		pdl_rx_no_room(c, a, true);
 	} else {
 		request_taken(rx, a->h->psn);
 		pdl_ack_note(c, now, a->flow, 2, a->h->ar);
@@ -209,14 +209,14 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	enum tl_take take;
 
 	mark_push(&c->pdl, a);
-	take = hand_over(c, now, a, again);
+	take = pdl_rx_hand_over(c, now, a, again);
 	at = psn - rx->dbase;
 	if (take == TL_REFUSED) {
 		if (again)
 			pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
 		else if (at < FA_DATA_WINDOW)
 			rx->rx[at / 64] &= ~(1ull << (at % 64));
-		no_room(c, a, false);
+		pdl_rx_no_room(c, a, false);
 		return;
 	}
 	if (take == TL_DROPPED && at < FA_DATA_WINDOW)
@@ -240,7 +240,7 @@ push_again(struct fa_conn *c, uint64_t now, const struct arrival *a)
 
 		pdl_nack_queue(c, false, psn, r[0], 0, r[1], a->flow);
 	}
-	drop(c, now, a, FA_DUPLICATE);
+	pdl_rx_drop(c, now, a, FA_DUPLICATE);
 }
 
 static void
@@ -251,16 +251,16 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 	bool push = a->h->type == FALCON_PUSH_DATA;
 
 	if ((int32_t)at < 0 || (at < FA_DATA_WINDOW && at_base(rx->ack, at))) {
-		drop(c, now, a, FA_DUPLICATE);
+		pdl_rx_drop(c, now, a, FA_DUPLICATE);
 	} else if (at >= FA_DATA_WINDOW) {
 		rx->own_data = true;
-		drop(c, now, a, FA_OUT_OF_WINDOW);
+		pdl_rx_drop(c, now, a, FA_OUT_OF_WINDOW);
 	} else if (push && at_base(rx->rx, at)) {
 		push_again(c, now, a);
 	} else if (push) {
 		take_push(c, now, a, false);
-	} else if (hand_over(c, now, a, false) == TL_REFUSED) {
-		no_room(c, a, false);
+	} else if (pdl_rx_hand_over(c, now, a, false) == TL_REFUSED) {
+		pdl_rx_no_room(c, a, false);
 	} else {
 		data_acked(rx, a->h->psn);
 		pdl_ack_note(c, now, a->flow, 2, a->h->ar);
@@ -271,7 +271,7 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 
 /* What acknowledgements will say of the packet that came last, whatever becomes of it (10.1). */
 static void
-measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct pdl_flow *f)
+pdl_rx_measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct pdl_flow *f)
 {
 	uint8_t ttl = c->s->cfg.ttl;
 
@@ -286,7 +286,7 @@ measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct pdl_flow
 }
 
 static void
-reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
+pdl_rx_reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {
 	const struct wire_falcon *h = in->hdr;
 	struct arrival a = {h, in->payload, pdl_flow_of(&c->pdl, in->path)};
@@ -307,7 +307,7 @@ reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		fa_buf_free(c->s, in->payload);
 		return;
 	}
-	measure(c, now, in, &c->pdl.flow[a.flow]);
+	pdl_rx_measure(c, now, in, &c->pdl.flow[a.flow]);
 	pdl_piggyback(c, now, h);
 	if (type == FALCON_PULL_REQUEST)
 		request_window(c, now, &a);
@@ -328,7 +328,7 @@ pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		c->pdl.n.acks_in++;
 		break;
 	default:
-		reliable(c, now, in);
+		pdl_rx_reliable(c, now, in);
 		return;
 	}
 	fa_buf_free(c->s, in->payload);

@@ -35,7 +35,7 @@ pdl_ack_note(struct fa_conn *c, uint64_t now, unsigned flow, unsigned halves, bo
 }
 
 static bool
-plain(const struct pdl_rx *rx)
+pdl_rxack_plain(const struct pdl_rx *rx)
 {
 	return !(rx->req | rx->ack[0] | rx->ack[1] | rx->rx[0] | rx->rx[1]) && !rx->own_request &&
 	       !rx->own_data;
@@ -46,7 +46,7 @@ pdl_ack_piggybacked(struct fa_conn *c)
 {
 	struct pdl_conn *d = &c->pdl;
 
-	if (!d->coalescing || !plain(&d->rx))
+	if (!d->coalescing || !pdl_rxack_plain(&d->rx))
 		return;
 	for (unsigned i = 0; i < d->flows; i++) {
 		d->flow[i].ack_due = SK_NEVER;
@@ -79,7 +79,7 @@ pdl_ack_timer(struct fa_conn *c, uint64_t now)
 /* ---- The packet ---- */
 
 static struct wire_falcon *
-header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
+pdl_rxack_header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 {
 	struct wire_falcon *h = &c->s->pdl.ack_hdr;
 	const struct pdl_rx *rx = &c->pdl.rx;
@@ -99,7 +99,7 @@ header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 }
 
 static int
-emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_flow *f)
+pdl_rxack_emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_flow *f)
 {
 	struct fa_out out = {.hdr = h, .stamp = c->s->pdl.ticks, .path = f->rx_path};
 	int rc = c->s->ops.output(c->s->ctx, c, &out);
@@ -110,11 +110,11 @@ emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_flow *f)
 }
 
 static int
-send_ack(struct fa_conn *c, struct pdl_flow *f)
+pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 {
 	struct pdl_rx *rx = &c->pdl.rx;
-	bool is_plain = plain(rx);
-	struct wire_falcon *h = header(c, f, is_plain ? FALCON_BACK : FALCON_EACK);
+	bool is_plain = pdl_rxack_plain(rx);
+	struct wire_falcon *h = pdl_rxack_header(c, f, is_plain ? FALCON_BACK : FALCON_EACK);
 
 	if (!is_plain) {
 		h->req_map = rx->req;
@@ -123,7 +123,7 @@ send_ack(struct fa_conn *c, struct pdl_flow *f)
 			h->data_rx[i] = rx->rx[i];
 		}
 	}
-	if (emit(c, h, f) == -EAGAIN)
+	if (pdl_rxack_emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
 	rx->own_request = rx->own_data = false;
 	f->ack_now = false;
@@ -142,7 +142,7 @@ send_acks(struct fa_conn *c, unsigned *n)
 
 		if (!f->ack_now)
 			continue;
-		if (send_ack(c, f))
+		if (pdl_rxack_send_ack(c, f))
 			return -EAGAIN;
 		++*n;
 	}
@@ -170,14 +170,14 @@ send_nack(const struct pdl_nack *n)
 {
 	struct fa_conn *c = n->c;
 	const struct pdl_flow *f = &c->pdl.flow[n->flow];
-	struct wire_falcon *h = header(c, f, FALCON_NACK);
+	struct wire_falcon *h = pdl_rxack_header(c, f, FALCON_NACK);
 
 	h->psn = n->psn;
 	h->nack_request = n->request;
 	h->nack_code = n->code;
 	h->rnr_timeout = n->rnr;
 	h->ulp_code = n->ulp_code;
-	if (emit(c, h, f) == -EAGAIN)
+	if (pdl_rxack_emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
 	c->pdl.n.nacks_out++;
 	return 0;

@@ -17,7 +17,7 @@ pdl_due(struct fa_conn *c, uint64_t at)
 
 /* Nothing came back for `p` in time. false: it was a Resync's last attempt. */
 static bool
-expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
+pdl_timer_expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 	bool held = pdl_bit(w->held, PDL_WINDOW_MAX, p->psn);
@@ -44,7 +44,7 @@ scan(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned times[FA_FLOWS
 
 		if (p->deadline > now)
 			c->pdl.rtx_due = SK_MIN(c->pdl.rtx_due, p->deadline);
-		else if (!expire(c, w, p, &times[p->flow]))
+		else if (!pdl_timer_expire(c, w, p, &times[p->flow]))
 			return false;
 	}
 	return true;

@@ -245,7 +245,7 @@ ack_request(struct fa_conn *c, const struct fa_pkt *p, bool again)
 }
 
 static void
-fill(struct fa_conn *c, struct wire_falcon *h, const struct fa_pkt *p, bool again)
+pdl_tx_fill(struct fa_conn *c, struct wire_falcon *h, const struct fa_pkt *p, bool again)
 {
 	const struct pdl_rx *rx = &c->pdl.rx;
 
@@ -360,7 +360,7 @@ send_packet(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsig
 
 	if (!again && !pdl_txw_reserve(s, &c->pdl.tx[pdl_window_of(p)]))
 		return -EAGAIN;
-	fill(c, &s->pdl.hdr, p, again);
+	pdl_tx_fill(c, &s->pdl.hdr, p, again);
 	rc = s->ops.output(s->ctx, c, &out);
 	if (rc == -EAGAIN) {
 		fa_count(s, FA_OUTPUT_BUSY);
@@ -415,7 +415,7 @@ send_one(struct fa_conn *c, uint64_t now)
 
 /* A connection's turn; -EAGAIN in *rc: the port is full. */
 static unsigned
-turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
+pdl_tx_turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 {
 	unsigned n = 0;
 
@@ -439,7 +439,7 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 	int rc;
 
 	while (n + full < budget && (c = TAILQ_FIRST(&s->pdl.tx)) != NULL && c != first_full) {
-		sent_now = turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
+		sent_now = pdl_tx_turn(c, now, SK_MIN(budget - n, PDL_TURN), &rc);
 		n += sent_now;
 		TAILQ_REMOVE(&s->pdl.tx, c, pdl.tx_link);
 		c->pdl.on_tx = rc != TX_NOTHING && !c->dead;

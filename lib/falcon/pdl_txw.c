@@ -52,7 +52,7 @@ pdl_rings_free(struct fa_stack *s)
 }
 
 static bool
-grow(struct fa_stack *s, struct pdl_txw *w)
+pdl_txw_grow(struct fa_stack *s, struct pdl_txw *w)
 {
 	uint32_t room = w->ring != NULL ? (w->ring_mask + 1u) * 2 : PDL_RING_MIN;
 	struct fa_pkt **ring = ring_get(s, (unsigned)__builtin_ctz(room / PDL_RING_MIN));
@@ -74,7 +74,7 @@ pdl_txw_reserve(struct fa_stack *s, struct pdl_txw *w)
 {
 	if (w->ring != NULL && w->next - w->base <= w->ring_mask)
 		return true;
-	return grow(s, w);
+	return pdl_txw_grow(s, w);
 }
 
 void

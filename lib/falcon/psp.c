@@ -242,7 +242,7 @@ run_gmac(const IMB_MGR *m, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
 }
 
 static void
-run(const IMB_MGR *m, const struct psp_pkt *p, bool seal, uint8_t icv[PSP_ICV_LEN])
+psp_run(const IMB_MGR *m, const struct psp_pkt *p, bool seal, uint8_t icv[PSP_ICV_LEN])
 {
 	uint8_t version = p->sa->version;
 	struct gcm f;
@@ -261,7 +261,7 @@ void
 psp_seal(struct psp_crypto *c, const struct psp_pkt *pkts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		run(c->mgr, pkts + i, true, pkts[i].icv);
+		psp_run(c->mgr, pkts + i, true, pkts[i].icv);
 }
 
 /* Takes as long whatever differs. */
@@ -282,7 +282,7 @@ psp_open(struct psp_crypto *c, struct psp_pkt *pkts, unsigned n)
 	unsigned good = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		run(c->mgr, pkts + i, false, icv);
+		psp_run(c->mgr, pkts + i, false, icv);
 		pkts[i].ok = pkts[i].sa->version == PSP_NO_CRYPTO || same_icv(icv, pkts[i].icv);
 		good += pkts[i].ok;
 	}

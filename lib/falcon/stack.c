@@ -32,7 +32,7 @@ fa_config_default(struct fa_config *cfg)
 }
 
 static bool
-config_ok(const struct fa_config *cfg)
+falcon_stack_config_ok(const struct fa_config *cfg)
 {
 	return cfg->max_conns && cfg->max_conns <= 1u << 24 && cfg->rto_initial_ns &&
 	       cfg->rto_min_ns && cfg->ulp_rto_ns && cfg->ack_count && cfg->ack_count <= 1024 &&
@@ -44,7 +44,7 @@ fa_stack_create(const struct fa_config *cfg, const struct fa_ops *ops, void *ctx
 {
 	struct fa_stack *s;
 
-	if (!config_ok(cfg))
+	if (!falcon_stack_config_ok(cfg))
 		return NULL;
 	s = sk_mem_alloc(sizeof(*s));
 	if (s == NULL)
@@ -97,7 +97,7 @@ fa_timer_set(struct fa_stack *s, struct fa_timer *t, uint64_t deadline)
 }
 
 static void
-fire(void *ctx, struct sk_timer *timer, uint64_t scaled)
+falcon_stack_fire(void *ctx, struct sk_timer *timer, uint64_t scaled)
 {
 	struct fa_stack *s = ctx;
 	struct fa_timer *t = SK_CONTAINER(timer, struct fa_timer, timer);
@@ -111,7 +111,7 @@ fire(void *ctx, struct sk_timer *timer, uint64_t scaled)
 /* ---- The turn ---- */
 
 static void
-bury(struct fa_stack *s, uint64_t now)
+falcon_stack_bury(struct fa_stack *s, uint64_t now)
 {
 	struct fa_conn *c;
 
@@ -127,7 +127,8 @@ void
 fa_stack_timers(struct fa_stack *s, uint64_t now)
 {
 	s->now = now;
-	sk_wheel_poll(&s->wheel, (now - s->epoch) * FA_WHEEL_SCALE, TIMERS_PER_POLL, fire, s);
+	sk_wheel_poll(&s->wheel, (now - s->epoch) * FA_WHEEL_SCALE, TIMERS_PER_POLL,
+		falcon_stack_fire, s);
 }
 
 unsigned
@@ -135,7 +136,7 @@ fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget)
 {
 	s->now = now;
 	if (!TAILQ_EMPTY(&s->failed))
-		bury(s, now);
+		falcon_stack_bury(s, now);
 	tl_poll(s, now);
 	return pdl_poll(s, now, budget);
 }

@@ -26,7 +26,7 @@ waiting(const struct tl_conn *tl)
 }
 
 static bool
-admit(struct fa_conn *c, uint32_t cells, bool hol)
+falcon_tl_admit_admit(struct fa_conn *c, uint32_t cells, bool hol)
 {
 	struct fa_stack *s = c->s;
 	uint32_t limit = s->cfg.conn_requests;
@@ -47,12 +47,14 @@ admit(struct fa_conn *c, uint32_t cells, bool hol)
 
 /* NULL: counted, no room. */
 static struct tl_txn *
-enter(struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn, uint32_t cells)
+tl_admit_enter(
+	struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn, uint32_t cells)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t =
-		admit(c, cells, head_of_line(c, rsn)) ? tl_net_alloc(c, type, cells) : NULL;
+	struct tl_txn *t = falcon_tl_admit_admit(c, cells, head_of_line(c, rsn))
+				   ? tl_net_alloc(c, type, cells)
+				   : NULL;
 
 	if (t == NULL) {
 		fa_count(s, FA_NO_RESOURCE);
@@ -116,7 +118,8 @@ rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct 
 		fa_count(s, FA_RSN);
 		return TL_DROPPED;
 	}
-	t = enter(c, now, h->type, TL_HELD, h->rsn, push ? tl_cells(len, s->cfg.pools.rx_cell) : 1);
+	t = tl_admit_enter(
+		c, now, h->type, TL_HELD, h->rsn, push ? tl_cells(len, s->cfg.pools.rx_cell) : 1);
 	if (t == NULL)
 		return TL_REFUSED;
 	t->psn = h->psn;
@@ -179,7 +182,7 @@ tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 		fa_count(c->s, FA_RSN);
 		return TL_DROPPED;
 	}
-	t = enter(c, now, h->resync_type, TL_PASSED_OVER, h->rsn, 0);
+	t = tl_admit_enter(c, now, h->resync_type, TL_PASSED_OVER, h->rsn, 0);
 	if (t == NULL)
 		return TL_REFUSED;
 	tl_pass_over(t, now);

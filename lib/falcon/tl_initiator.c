@@ -44,7 +44,7 @@ tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, uint8
 
 /* A request that gets no transaction. On an ordered connection nothing can follow it. */
 static void
-refuse(struct fa_conn *c, uint64_t now, uint32_t rsn, enum fa_completion code)
+tl_initiator_refuse(struct fa_conn *c, uint64_t now, uint32_t rsn, enum fa_completion code)
 {
 	struct fa_delivery d = {.type = FA_COMPLETION, .completion = code, .rsn = rsn};
 
@@ -85,7 +85,8 @@ tl_begin(struct fa_conn *c, uint64_t now, bool pull, uint32_t rsn, struct fa_buf
 }
 
 static void
-start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t response_len)
+tl_initiator_start(
+	struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t response_len)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
@@ -104,7 +105,7 @@ start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t r
 	if ((buf != NULL && buf->len > c->params.mtu) || response_len > c->params.mtu) {
 		fa_count(s, FA_LENGTH);
 		fa_buf_free(s, buf);
-		refuse(c, now, rsn, FA_OPERATION_ERROR);
+		tl_initiator_refuse(c, now, rsn, FA_OPERATION_ERROR);
 		return;
 	}
 	if (tl->wait_head == NULL && tl_begin(c, now, pull, rsn, buf, response_len))
@@ -113,19 +114,19 @@ start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t r
 	if (tl_wait(c, pull, rsn, buf, response_len))
 		return;
 	fa_buf_free(s, buf);
-	refuse(c, now, rsn, FA_LOCAL_RESOURCE);
+	tl_initiator_refuse(c, now, rsn, FA_LOCAL_RESOURCE);
 }
 
 void
 fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 {
-	start(c, now, false, buf, 0);
+	tl_initiator_start(c, now, false, buf, 0);
 }
 
 void
 fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len)
 {
-	start(c, now, true, buf, response_len);
+	tl_initiator_start(c, now, true, buf, response_len);
 }
 
 /* ---- From packet delivery ---- */

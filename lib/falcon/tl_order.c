@@ -61,7 +61,7 @@ tl_deliver(struct fa_conn *c, const struct fa_delivery *d)
 /* ---- Towards the initiator's ULP ---- */
 
 static void
-complete(struct fa_conn *c, struct tl_txn *t)
+tl_order_complete(struct fa_conn *c, struct tl_txn *t)
 {
 	struct fa_delivery d = {.type = FA_COMPLETION,
 		.completion = t->completion,
@@ -103,7 +103,7 @@ complete_lost(struct fa_conn *c)
 /* ---- Towards the target's ULP ---- */
 
 static void
-offer(struct fa_conn *c, struct tl_txn *t)
+tl_order_offer(struct fa_conn *c, struct tl_txn *t)
 {
 	struct tl_conn *tl = &c->tl;
 	struct fa_delivery d = {.type = t->type == FALCON_PUSH_DATA ? FA_PUSH : FA_PULL,
@@ -141,7 +141,7 @@ offer_head(struct fa_conn *c, uint64_t now)
 	tl->offer = false;
 	if (rnr == TL_RNR_WAIT)
 		tl->rnr = TL_RNR_PROBE;
-	offer(c, t);
+	tl_order_offer(c, t);
 	if (!tl->busy) {
 		if (!tl->held)
 			tl->gap_since = 0;
@@ -165,7 +165,7 @@ run_ordered(struct fa_conn *c, uint64_t now)
 	while (!tl->busy) {
 		t = TAILQ_FIRST(&tl->reqs);
 		if (t != NULL && t->state == TL_READY)
-			complete(c, t);
+			tl_order_complete(c, t);
 		else if (tl->head != NULL &&
 			 (tl->rnr == TL_RNR_NONE || (tl->rnr == TL_RNR_WAIT && tl->offer)))
 			offer_head(c, now);
@@ -183,9 +183,9 @@ run_unordered(struct fa_conn *c)
 	while (!tl->busy && (t = TAILQ_FIRST(&tl->ready)) != NULL) {
 		TAILQ_REMOVE(&tl->ready, t, queue);
 		if (t->state == TL_READY)
-			complete(c, t);
+			tl_order_complete(c, t);
 		else
-			offer(c, t);
+			tl_order_offer(c, t);
 	}
 }
 

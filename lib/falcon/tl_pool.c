@@ -14,7 +14,7 @@
 #define EMA_SHIFT 8
 
 static bool
-has(const struct tl_region *r, uint32_t n)
+tl_pool_has(const struct tl_region *r, uint32_t n)
 {
 	return r->cap - r->used >= n;
 }
@@ -115,8 +115,8 @@ tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells)
 	struct tl_stack *tl = &c->s->tl;
 	struct tl_txn *t;
 
-	if (!has(&tl->tx_pkt_req, 1) || !has(&tl->rx_pkt_ulp, 1) ||
-		!has(&tl->tx_buf_req, tx_cells) || !has(&tl->rx_buf_ulp, rx_cells))
+	if (!tl_pool_has(&tl->tx_pkt_req, 1) || !tl_pool_has(&tl->rx_pkt_ulp, 1) ||
+		!tl_pool_has(&tl->tx_buf_req, tx_cells) || !tl_pool_has(&tl->rx_buf_ulp, rx_cells))
 		return NULL;
 	t = object_get(&tl->reqs, c);
 	if (t == NULL)
@@ -218,7 +218,7 @@ average(uint64_t ema, uint32_t used, unsigned shift)
 }
 
 static void
-measure(struct fa_stack *s)
+tl_pool_measure(struct fa_stack *s)
 {
 	struct tl_stack *tl = &s->tl;
 
@@ -254,7 +254,7 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 	bool pull = type == FALCON_PULL_REQUEST;
 	struct tl_txn *t;
 
-	if (pull && !has(&s->tl.pulls_in, 1))
+	if (pull && !tl_pool_has(&s->tl.pulls_in, 1))
 		return NULL;
 	t = object_get(&s->tl.ins, c);
 	if (t == NULL)
@@ -266,7 +266,7 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 	t->type = type;
 	t->in_net = true;
 	c->tl.in_net++;
-	measure(s);
+	tl_pool_measure(s);
 	return t;
 }
 
@@ -275,7 +275,7 @@ tl_net_buf_done(struct fa_stack *s, struct tl_txn *t)
 {
 	s->tl.rx_buf_net.used -= t->rx_cells;
 	t->rx_cells = 0;
-	measure(s);
+	tl_pool_measure(s);
 }
 
 void
@@ -294,7 +294,7 @@ tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 {
 	uint32_t cells = tl_cells(len, s->cfg.pools.tx_cell);
 
-	if (!has(&s->tl.tx_pkt_data, 1) || !has(&s->tl.tx_buf_data, cells))
+	if (!tl_pool_has(&s->tl.tx_pkt_data, 1) || !tl_pool_has(&s->tl.tx_buf_data, cells))
 		return false;
 	s->tl.tx_pkt_data.used++;
 	s->tl.tx_buf_data.used += cells;

@@ -24,7 +24,7 @@ tl_watch(struct fa_conn *c, uint64_t now)
 }
 
 static void
-give_up(struct fa_conn *c, uint64_t now, struct tl_txn *t)
+tl_reclaim_give_up(struct fa_conn *c, uint64_t now, struct tl_txn *t)
 {
 	fa_count(c->s, FA_RECLAIMED);
 	if (t->in_pdl && pdl_withdraw(c, now, &t->pkt, FALCON_RESYNC_TIMEOUT, FA_LOCAL_TIMEOUT))
@@ -47,7 +47,7 @@ reclaim_requests(struct fa_conn *c, uint64_t now)
 			c->tl.reclaim_at = t->pkt.since + ns;
 			return;
 		}
-		give_up(c, now, t);
+		tl_reclaim_give_up(c, now, t);
 	}
 }
 

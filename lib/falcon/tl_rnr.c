@@ -23,7 +23,7 @@ evictable(struct tl_txn *t)
 
 /* Not any more: PDL would not hand over another copy. */
 static void
-keep(struct tl_txn *t)
+tl_rnr_keep(struct tl_txn *t)
 {
 	if (!t->evictable)
 		return;
@@ -33,7 +33,7 @@ keep(struct tl_txn *t)
 }
 
 static void
-nack(struct tl_txn *t, uint64_t now)
+tl_rnr_nack(struct tl_txn *t, uint64_t now)
 {
 	pdl_nack(t->c, now, false, t->psn, FALCON_NACK_RNR, t->rnr, 0);
 }
@@ -99,7 +99,7 @@ tl_rnr_refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 		tl_pass_over(t, now);
 	} else {
 		evictable(t);
-		nack(t, now);
+		tl_rnr_nack(t, now);
 	}
 }
 
@@ -120,7 +120,7 @@ tl_rnr_behind(struct tl_txn *t, uint64_t now)
 	t->state = TL_REFUSED_BY_ULP;
 	t->rnr = t->c->tl.rnr_code;
 	evictable(t);
-	nack(t, now);
+	tl_rnr_nack(t, now);
 }
 
 void
@@ -135,10 +135,10 @@ tl_rnr_again(struct tl_txn *t, uint64_t now)
 		t->state = TL_HELD;
 		tl_ready(t);
 	} else if (t != tl->head && tl->rnr == TL_RNR_WAIT) {
-		nack(t, now); /* and once more, if need be */
+		tl_rnr_nack(t, now); /* and once more, if need be */
 	} else {
 		tl->offer |= t == tl->head;
-		keep(t);
+		tl_rnr_keep(t);
 	}
 }
 
@@ -167,7 +167,7 @@ tl_rnr_leave(struct tl_txn *t)
 {
 	if (t->state == TL_REFUSED_BY_ULP && !t->c->params.ordered)
 		TAILQ_REMOVE(&t->c->tl.refused, t, queue);
-	keep(t);
+	tl_rnr_keep(t);
 }
 
 bool

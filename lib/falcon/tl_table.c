@@ -41,7 +41,7 @@ tl_table_fini(struct tl_table *t)
 }
 
 static struct tl_txn **
-bucket_of(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
+tl_table_bucket_of(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 {
 	uint64_t v = (uint64_t)(uintptr_t)c + ((uint64_t)(rsn >> RUN_BITS) << 20);
 	uint64_t run = v * table->key >> (64 - table->bits + RUN_BITS);
@@ -52,7 +52,7 @@ bucket_of(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 struct tl_txn *
 tl_find(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 {
-	struct tl_txn *t = *bucket_of(table, c, rsn);
+	struct tl_txn *t = *tl_table_bucket_of(table, c, rsn);
 
 	while (t != NULL && (t->pkt.rsn != rsn || t->c != c))
 		t = t->hash_next;
@@ -62,7 +62,7 @@ tl_find(const struct tl_table *table, const struct fa_conn *c, uint32_t rsn)
 void
 tl_insert(struct tl_table *table, struct tl_txn *t)
 {
-	struct tl_txn **b = bucket_of(table, t->c, t->pkt.rsn);
+	struct tl_txn **b = tl_table_bucket_of(table, t->c, t->pkt.rsn);
 
 	t->hash_next = *b;
 	*b = t;
@@ -72,7 +72,7 @@ tl_insert(struct tl_table *table, struct tl_txn *t)
 void
 tl_remove(struct tl_table *table, struct tl_txn *t)
 {
-	struct tl_txn **p = bucket_of(table, t->c, t->pkt.rsn);
+	struct tl_txn **p = tl_table_bucket_of(table, t->c, t->pkt.rsn);
 
 	if (!t->hashed)
 		return;

@@ -58,7 +58,7 @@ iw_place(
 }
 
 static int
-segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, uint32_t have)
+iw_rx_segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, uint32_t have)
 {
 	struct wire_ddp d;
 
@@ -89,7 +89,7 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 		head = buf;
 	}
 	q->info.fpdus_in++;
-	reason = segment(q, f, head, have);
+	reason = iw_rx_segment(q, f, head, have);
 	if (reason)
 		iw_fail(q, reason, head, have, f->ulpdu_len);
 	else if (q->hold) {

@@ -15,7 +15,7 @@ known(const struct iw_qp *q, uint8_t op)
 }
 
 static int
-target_check(const struct iw_qp *q, const struct wire_atomic_request *ar)
+iw_rx_atomic_target_check(const struct iw_qp *q, const struct wire_atomic_request *ar)
 {
 	uint64_t at = ar->to;
 	enum rd_fault fault;
@@ -46,7 +46,7 @@ iw_rx_atomic_request(
 	reason = iw_irq_reserve(q, &e);
 	if (reason)
 		return reason;
-	reason = target_check(q, &ar);
+	reason = iw_rx_atomic_target_check(q, &ar);
 	if (reason)
 		return reason;
 	*e = (struct iw_irqe){
@@ -82,7 +82,7 @@ response_order(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wir
 }
 
 static int
-response_refuse(struct iw_qp *q, enum rd_status status, int reason)
+iw_rx_atomic_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
 {
 	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
 	return reason;
@@ -103,11 +103,11 @@ iw_rx_atomic_response(
 		return reason;
 	wire_atomic_response_parse(&r, head + DDP_UNTAGGED_LEN, RDMAP_ATOMIC_RESPONSE_LEN);
 	if (e == NULL || !(e->flags & IW_SQE_ATOMIC) || r.request_id != q->atomic_due)
-		return response_refuse(q, RD_BAD_RESP_ERR, IW_ATOMIC_RESPONSE_BAD);
+		return iw_rx_atomic_response_refuse(q, RD_BAD_RESP_ERR, IW_ATOMIC_RESPONSE_BAD);
 	fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to,
 		sizeof(r.original), RD_ACC_LOCAL_WRITE, &mr);
 	if (fault != RD_OK)
-		return response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+		return iw_rx_atomic_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	rd_mr_write(mr, e->to, &r.original, sizeof(r.original));
 	q->atomic_due++;
 	q->info.bytes_in += sizeof(r.original);

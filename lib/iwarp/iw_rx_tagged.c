@@ -53,7 +53,7 @@ response_check(const struct iw_sqe *e, const struct wire_ddp *d, uint32_t n)
 }
 
 static int
-response_refuse(struct iw_qp *q, enum rd_status status, int reason)
+iw_rx_tagged_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
 {
 	iw_sq_read_refused(q, q->read_msn - q->reads_out, status);
 	return reason;
@@ -74,13 +74,14 @@ iw_rx_read_response(
 	reason = response_check(e, d, n);
 	if (reason) {
 		iw_count(q, IW_READ_RESPONSE_BAD);
-		return response_refuse(q, RD_BAD_RESP_ERR, reason);
+		return iw_rx_tagged_response_refuse(q, RD_BAD_RESP_ERR, reason);
 	}
 	if (n > 0) {
 		fault = rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, e->stag, e->to, n,
 			RD_ACC_LOCAL_WRITE, &mr);
 		if (fault != RD_OK)
-			return response_refuse(q, RD_LOC_PROT_ERR, tagged_reason[fault]);
+			return iw_rx_tagged_response_refuse(
+				q, RD_LOC_PROT_ERR, tagged_reason[fault]);
 		iw_place(f, DDP_TAGGED_LEN, mr, e->to, n);
 		e->to += n;
 		e->left -= n;
@@ -89,7 +90,7 @@ iw_rx_read_response(
 	if (d->last) {
 		q->info.msgs_in++;
 		if (!iw_sq_read_done(q))
-			return response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+			return iw_rx_tagged_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	}
 	return IW_NONE;
 }

@@ -135,7 +135,7 @@ send_done(struct iw_qp *q, const struct wire_ddp *d)
 
 /* The message and its place in it. */
 static int
-send_order(struct iw_qp *q, const struct wire_ddp *d)
+iw_rx_untagged_send_order(struct iw_qp *q, const struct wire_ddp *d)
 {
 	const struct iw_op *op = q->rx_op;
 
@@ -149,7 +149,7 @@ send_order(struct iw_qp *q, const struct wire_ddp *d)
 }
 
 static int
-refuse(struct iw_qp *q, enum rd_status status, int reason)
+iw_rx_untagged_refuse(struct iw_qp *q, enum rd_status status, int reason)
 {
 	q->rx_op->status = status;
 	return reason;
@@ -163,7 +163,7 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	struct iw_op *op;
 	int reason;
 
-	reason = send_order(q, d);
+	reason = iw_rx_untagged_send_order(q, d);
 	if (reason)
 		return reason;
 	if (q->swallow_rtr && n == 0 && d->last && d->opcode == RDMAP_SEND) {
@@ -177,21 +177,21 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	}
 	op = q->rx_op;
 	if (n > op->total - op->done || op->done + n > RD_MAX_MSG)
-		return refuse(q, RD_LOC_LEN_ERR, IW_DDP_U_TOO_LONG);
+		return iw_rx_untagged_refuse(q, RD_LOC_LEN_ERR, IW_DDP_U_TOO_LONG);
 	if (invalidates(d)) {
 		reason = invalidate_check(q, op->inv_stag, &inv);
 		if (reason)
-			return refuse(q, RD_REM_INV_REQ_ERR, reason);
+			return iw_rx_untagged_refuse(q, RD_REM_INV_REQ_ERR, reason);
 	}
 	if (!elements_check(q, op, n))
-		return refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+		return iw_rx_untagged_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
 	scatter(op, f, DDP_UNTAGGED_LEN, n);
 	op->done += n;
 	q->info.bytes_in += n;
 	if (!d->last)
 		return IW_NONE;
 	if (inv != NULL && !q->st->ops.rd.invalidate(q->st->ctx, inv))
-		return refuse(q, RD_REM_INV_REQ_ERR, IW_RDMAP_CANNOT_INV);
+		return iw_rx_untagged_refuse(q, RD_REM_INV_REQ_ERR, IW_RDMAP_CANNOT_INV);
 	send_done(q, d);
 	return IW_NONE;
 }
@@ -208,7 +208,7 @@ iw_rx_immediate(
 		.byte_len = q->write_open ? 0 : q->write_len,
 	};
 	uint32_t n = f->ulpdu_len - DDP_UNTAGGED_LEN;
-	int reason = send_order(q, d);
+	int reason = iw_rx_untagged_send_order(q, d);
 
 	if (reason)
 		return reason;

@@ -125,7 +125,7 @@ iw_sq_read(struct iw_qp *q)
 /* The sink's STag is the peer's to use no longer (RFC 5040 has this as a local matter: verbs' Read
  * with Invalidate). */
 static bool
-sink_invalidate(struct iw_qp *q, uint32_t stag)
+iw_sq_sink_invalidate(struct iw_qp *q, uint32_t stag)
 {
 	struct rd_mr *mr;
 
@@ -144,7 +144,7 @@ iw_sq_read_done(struct iw_qp *q)
 {
 	struct iw_sqe *e = sqe_at(&q->sq, q->sq.head);
 
-	if ((e->flags & IW_SQE_INV) && !sink_invalidate(q, e->stag))
+	if ((e->flags & IW_SQE_INV) && !iw_sq_sink_invalidate(q, e->stag))
 		return false;
 	e->flags &= ~IW_SQE_READ;
 	q->reads_out--;

@@ -109,7 +109,7 @@ next_step(struct iw_qp *q)
 }
 
 static enum iw_tx_result
-work(struct iw_qp *q, unsigned budget)
+iw_tx_work(struct iw_qp *q, unsigned budget)
 {
 	while (budget-- > 0) {
 		if (q->space <= 0) {
@@ -147,7 +147,7 @@ iw_tx(struct iw_qp *q, uint64_t now, unsigned budget)
 		iw_close_once(q, IW_CLOSE_ORDERLY);
 		return IW_TX_IDLE;
 	}
-	r = work(q, budget);
+	r = iw_tx_work(q, budget);
 	if (q->tx_op != NULL)
 		q->tx_op->checked = false;
 	if (!iw_rec_send(q))

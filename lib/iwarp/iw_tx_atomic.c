@@ -41,7 +41,7 @@ request_fill(const struct iw_qp *q, const struct rd_wr *wr, struct wire_atomic_r
 }
 
 static void
-request_track(struct iw_qp *q, const struct rd_wr *wr)
+iw_tx_atomic_request_track(struct iw_qp *q, const struct rd_wr *wr)
 {
 	struct iw_sqe *e = iw_sq_push(q);
 
@@ -69,7 +69,7 @@ iw_atomic_step(struct iw_qp *q, struct iw_op *op)
 		return IW_STEP_NOBUF;
 	request_fill(q, &op->wr, &ar);
 	iw_request_emit(q, RDMAP_ATOMIC_REQUEST, body, wire_atomic_request_emit(body, &ar));
-	request_track(q, &op->wr);
+	iw_tx_atomic_request_track(q, &op->wr);
 	q->atomic_next++;
 	q->irq_turn = true;
 	q->info.msgs_out++;
@@ -79,7 +79,7 @@ iw_atomic_step(struct iw_qp *q, struct iw_op *op)
 }
 
 static bool
-execute(const struct iw_irqe *e, uint64_t *word, uint64_t *original)
+iw_tx_atomic_execute(const struct iw_irqe *e, uint64_t *word, uint64_t *original)
 {
 	switch (e->op) {
 	case RDMAP_FETCH_ADD:
@@ -116,7 +116,7 @@ iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e)
 	word = rd_atomic_word(mr, at);
 	if (word == NULL)
 		return iw_irq_fail(q, e, IW_ATOMIC_UNALIGNED);
-	if (!execute(e, word, &r.original))
+	if (!iw_tx_atomic_execute(e, word, &r.original))
 		return iw_irq_fail(q, e, IW_ATOMIC_CONTENDED);
 	iw_emit(q, &d, body, wire_atomic_response_emit(body, &r));
 	q->answer_msn++;

@@ -33,7 +33,7 @@ static const struct sq_kind {
 };
 
 static const struct sq_kind *
-kind_of(const struct rd_wr *wr)
+iw_tx_msg_kind_of(const struct rd_wr *wr)
 {
 	if (wr->opcode >= SK_ARRAY_LEN(kinds) || kinds[wr->opcode].step == NULL)
 		return NULL;
@@ -49,7 +49,7 @@ iw_refuse(struct iw_qp *q, struct iw_op *op, enum rd_status status)
 }
 
 static enum rd_status
-op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
+iw_tx_msg_op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 {
 	enum rd_status s = RD_SUCCESS;
 
@@ -72,7 +72,7 @@ op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 
 /* Takes the next request from the queue. */
 static enum iw_step
-op_next(struct iw_qp *q)
+iw_tx_msg_op_next(struct iw_qp *q)
 {
 	struct iw_stage *st = q->st;
 	struct iw_op *op;
@@ -111,16 +111,16 @@ iw_sq_step(struct iw_qp *q)
 	enum rd_status status;
 
 	if (q->tx_op == NULL) {
-		enum iw_step s = op_next(q);
+		enum iw_step s = iw_tx_msg_op_next(q);
 
 		if (s != IW_STEP_DID || iw_tx_fast(q, q->tx_op))
 			return s;
 	}
-	k = kind_of(&q->tx_op->wr);
+	k = iw_tx_msg_kind_of(&q->tx_op->wr);
 	if (k == NULL)
 		return iw_refuse(q, q->tx_op, RD_LOC_QP_OP_ERR);
 	if (!q->tx_op->checked) {
-		status = op_check(q, q->tx_op, k);
+		status = iw_tx_msg_op_check(q, q->tx_op, k);
 		if (status != RD_SUCCESS)
 			return iw_refuse(q, q->tx_op, status);
 		q->tx_op->opcode = q->tx_op->wr.flags & RD_SOLICITED ? k->opcode_se : k->opcode;
@@ -133,7 +133,7 @@ iw_sq_step(struct iw_qp *q)
 }
 
 static void
-gather(struct iw_op *op, struct mpa_writer *w, uint32_t n)
+iw_tx_msg_gather(struct iw_op *op, struct mpa_writer *w, uint32_t n)
 {
 	if (op->wr.flags & RD_INLINE) {
 		mpa_write_put(w, op->wr.inl + op->done, n);
@@ -161,7 +161,7 @@ gather(struct iw_op *op, struct mpa_writer *w, uint32_t n)
 }
 
 static void
-header(const struct iw_qp *q, const struct iw_op *op, struct wire_ddp *d)
+iw_tx_msg_header(const struct iw_qp *q, const struct iw_op *op, struct wire_ddp *d)
 {
 	d->opcode = op->opcode;
 	if (op->opcode == RDMAP_WRITE) {
@@ -198,11 +198,11 @@ message_step(struct iw_qp *q, struct iw_op *op)
 
 	if (!iw_rec_room(q, hdr_len + n))
 		return IW_STEP_NOBUF;
-	header(q, op, &d);
+	iw_tx_msg_header(q, op, &d);
 	d.last = op->done + n == op->total;
 	iw_emit_begin(q, &w, &d, n);
 	if (n > 0)
-		gather(op, &w, n);
+		iw_tx_msg_gather(op, &w, n);
 	iw_emit_end(q, &w);
 	op->done += n;
 	q->info.bytes_out += n;

@@ -50,7 +50,7 @@ sink_again(const struct iw_op *op)
 }
 
 static void
-request_track(
+iw_tx_read_request_track(
 	struct iw_qp *q, const struct iw_op *op, const struct wire_read_request *rr, bool last)
 {
 	struct iw_sqe *e = iw_sq_push(q);
@@ -73,7 +73,7 @@ request_track(
 /* The element that the next Read Request fills: those without bytes ask for nothing, unless there
  * is no other. */
 static const struct rd_sge *
-sink_next(struct iw_op *op)
+iw_tx_read_sink_next(struct iw_op *op)
 {
 	static const struct rd_sge none;
 
@@ -86,7 +86,7 @@ sink_next(struct iw_op *op)
 enum iw_step
 iw_read_step(struct iw_qp *q, struct iw_op *op)
 {
-	const struct rd_sge *sge = sink_next(op);
+	const struct rd_sge *sge = iw_tx_read_sink_next(op);
 	struct wire_read_request rr = {
 		.sink_stag = sge->lkey,
 		.sink_to = sge->addr,
@@ -101,7 +101,7 @@ iw_read_step(struct iw_qp *q, struct iw_op *op)
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
 		return IW_STEP_NOBUF;
 	read_emit(q, &rr);
-	request_track(q, op, &rr, last);
+	iw_tx_read_request_track(q, op, &rr, last);
 	op->done += sge->len;
 	op->sge++;
 	if (!last)

@@ -94,7 +94,7 @@ fill_chunks(struct tcp_slice *to, const struct tcp_slice *s, uint32_t off)
 }
 
 static void
-gather(struct mpa_rx *r)
+iwarp_mpa_gather_gather(struct mpa_rx *r)
 {
 	struct tcp_slice **link = &r->head, *last = NULL, *loose, *fresh;
 	uint32_t off, len, room;
@@ -133,7 +133,7 @@ void
 mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain)
 {
 	if (r->nslices > MPA_SLICES_MAX && r->slice_bytes / MPA_TINY < r->nslices)
-		gather(r);
+		iwarp_mpa_gather_gather(r);
 	if (r->head == NULL) {
 		r->head = chain;
 		r->off = 0;

@@ -29,7 +29,7 @@ mpa_startup_init(struct mpa_startup *s, bool initiator, const struct mpa_offer *
 }
 
 static int
-fail(struct mpa_startup *s, enum mpa_reason why)
+mpa_startup_fail(struct mpa_startup *s, enum mpa_reason why)
 {
 	s->state = MPA_FAILED;
 	s->why = why;
@@ -39,7 +39,7 @@ fail(struct mpa_startup *s, enum mpa_reason why)
 void
 mpa_startup_abandon(struct mpa_startup *s)
 {
-	fail(s, MPA_LOCAL);
+	mpa_startup_fail(s, MPA_LOCAL);
 }
 
 bool
@@ -69,7 +69,7 @@ mpa_startup_choose(struct mpa_startup *s, const struct mpa_offer *o)
 /* ---- Frames out ---- */
 
 static int
-emit(uint8_t *buf, struct wire_mpa_startup *h, const struct wire_mpa_ird_ord *word,
+mpa_startup_emit(uint8_t *buf, struct wire_mpa_startup *h, const struct wire_mpa_ird_ord *word,
 	const void *private_data, size_t len)
 {
 	unsigned at = MPA_STARTUP_LEN;
@@ -103,7 +103,7 @@ mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, 
 		return -EMSGSIZE;
 	mpa_settle_request(o, &word);
 	s->state = MPA_WAIT_REPLY;
-	return emit(buf, &h, &word, private_data, len);
+	return mpa_startup_emit(buf, &h, &word, private_data, len);
 }
 
 int
@@ -127,7 +127,7 @@ mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, u
 		return -EMSGSIZE;
 	mpa_settle_reply(&s->offer, r, accept, ird, ord, &word);
 	s->state = accept ? MPA_ACCEPTED : MPA_REFUSED;
-	return emit(buf, &h, &word, private_data, len);
+	return mpa_startup_emit(buf, &h, &word, private_data, len);
 }
 
 /* ---- Frames in ---- */
@@ -212,7 +212,7 @@ take_reply(struct mpa_startup *s, const struct wire_mpa_startup *h)
 
 /* Fills the frame up to `want` bytes; returns how many it took. */
 static size_t
-gather(struct mpa_startup *s, size_t want, const uint8_t *data, size_t len)
+mpa_startup_gather(struct mpa_startup *s, size_t want, const uint8_t *data, size_t len)
 {
 	size_t n = s->have < want ? SK_MIN(want - s->have, len) : 0;
 
@@ -232,18 +232,18 @@ mpa_startup_input(struct mpa_startup *s, const uint8_t *data, size_t len)
 	if (len == 0 || s->state == MPA_ACCEPTED || s->state == MPA_REFUSED)
 		return 0;
 	if (s->state == MPA_REQUESTED)
-		return fail(s, MPA_EARLY_DATA);
+		return mpa_startup_fail(s, MPA_EARLY_DATA);
 	if (s->state != MPA_WAIT_REPLY && s->state != MPA_WAIT_REQUEST)
-		return fail(s, MPA_BAD_STARTUP);
-	used = gather(s, MPA_STARTUP_LEN, data, len);
+		return mpa_startup_fail(s, MPA_BAD_STARTUP);
+	used = mpa_startup_gather(s, MPA_STARTUP_LEN, data, len);
 	if (s->have < MPA_STARTUP_LEN)
 		return (int)used;
 	err = check_header(s, &h);
 	if (err != 0)
-		return fail(s, err);
-	used += gather(s, MPA_STARTUP_LEN + h.private_len, data + used, len - used);
+		return mpa_startup_fail(s, err);
+	used += mpa_startup_gather(s, MPA_STARTUP_LEN + h.private_len, data + used, len - used);
 	if (s->have < MPA_STARTUP_LEN + h.private_len)
 		return (int)used;
 	err = s->initiator ? take_reply(s, &h) : take_request(s, &h);
-	return err != 0 ? fail(s, err) : (int)used;
+	return err != 0 ? mpa_startup_fail(s, err) : (int)used;
 }

@@ -77,8 +77,8 @@ sctp_session_init(struct sctp_session *s, bool initiator, const struct mpa_offer
 }
 
 static int
-say(struct sctp_session *s, uint8_t *buf, struct sctp_session_msg *m, const void *private_data,
-	size_t len, enum sctp_session_state next)
+sctp_session_say(struct sctp_session *s, uint8_t *buf, struct sctp_session_msg *m,
+	const void *private_data, size_t len, enum sctp_session_state next)
 {
 	int n;
 
@@ -106,7 +106,7 @@ sctp_session_initiate(struct sctp_session *s, uint8_t *buf, const void *private_
 		o->ird > MPA_IRD_AUTO || o->ord > MPA_IRD_AUTO)
 		return -EINVAL;
 	mpa_settle_request(o, &m.word);
-	return say(s, buf, &m, private_data, len, SCTP_SESSION_WAIT_REPLY);
+	return sctp_session_say(s, buf, &m, private_data, len, SCTP_SESSION_WAIT_REPLY);
 }
 
 /* [verdict][request was enhanced] */
@@ -129,7 +129,7 @@ sctp_session_reply(struct sctp_session *s, uint8_t *buf, enum sctp_verdict verdi
 		ord > MPA_IRD_AUTO)
 		return -EINVAL;
 	mpa_settle_reply(&s->offer, &s->result, accept, ird, ord, &m.word);
-	n = say(s, buf, &m, private_data, len,
+	n = sctp_session_say(s, buf, &m, private_data, len,
 		accept ? SCTP_SESSION_ACCEPTED : SCTP_SESSION_REFUSED);
 	if (n < 0)
 		s->result = before;
@@ -147,7 +147,7 @@ sctp_session_terminate(struct sctp_session *s, uint8_t *buf)
 		s->state != SCTP_SESSION_ACCEPTED && s->state != SCTP_SESSION_FAILED)
 		return -EINVAL;
 	s->accepted = false;
-	return say(s, buf, &m, NULL, 0, SCTP_SESSION_TERMINATED);
+	return sctp_session_say(s, buf, &m, NULL, 0, SCTP_SESSION_TERMINATED);
 }
 
 unsigned
@@ -245,7 +245,7 @@ static int (*const takers[SCTP_SESSION_FAILED + 1][SCTP_REJECT_ENHANCED + 1])(
 };
 
 static bool
-over(const struct sctp_session *s)
+sctp_session_over(const struct sctp_session *s)
 {
 	return s->state >= SCTP_SESSION_REFUSED;
 }
@@ -259,7 +259,7 @@ sctp_session_input(struct sctp_session *s, const uint8_t *p, size_t len)
 	if (err == 0)
 		err = takers[s->state][m.function] != NULL ? takers[s->state][m.function](s, &m)
 							   : MPA_BAD_STARTUP;
-	if (err != 0 && !over(s)) {
+	if (err != 0 && !sctp_session_over(s)) {
 		s->state = SCTP_SESSION_FAILED;
 		s->why = (enum mpa_reason)err;
 	}

@@ -43,7 +43,7 @@ find_addr(const struct net_if *ifp, const struct sk_addr *addr)
 }
 
 static bool
-is_own(const struct net_if *ifp, const struct sk_addr *addr)
+if_is_own(const struct net_if *ifp, const struct sk_addr *addr)
 {
 	const struct net_ifaddr *a = find_addr(ifp, addr);
 
@@ -54,7 +54,7 @@ int
 net_if_owner(const struct net_stack *n, const struct sk_addr *addr)
 {
 	for (unsigned i = 0; i < n->nifs; i++)
-		if (is_own(&n->ifs[i], addr))
+		if (if_is_own(&n->ifs[i], addr))
 			return (int)i;
 	return -1;
 }
@@ -64,7 +64,7 @@ net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	if (n->ifs[ifindex].loop)
 		return net_if_owner(n, addr) >= 0;
-	return is_own(&n->ifs[ifindex], addr);
+	return if_is_own(&n->ifs[ifindex], addr);
 }
 
 bool

@@ -49,7 +49,7 @@ set_class(struct net_stack *n, struct neighbor *nb, enum nb_class class)
 }
 
 static uint16_t
-bucket_of(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
+neighbor_bucket_of(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	struct {
 		struct sk_addr addr;
@@ -62,7 +62,7 @@ bucket_of(const struct net_stack *n, int ifindex, const struct sk_addr *addr)
 struct neighbor *
 nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
-	uint16_t at = n->buckets[bucket_of(n, ifindex, addr)];
+	uint16_t at = n->buckets[neighbor_bucket_of(n, ifindex, addr)];
 
 	while (at != 0) {
 		struct neighbor *nb = &n->neighbors[at - 1];
@@ -75,7 +75,7 @@ nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 }
 
 static void
-release_held(struct net_stack *n, struct neighbor *nb, const uint8_t *mac)
+neighbor_release_held(struct net_stack *n, struct neighbor *nb, const uint8_t *mac)
 {
 	unsigned count = nb->nheld;
 
@@ -89,7 +89,7 @@ release_held(struct net_stack *n, struct neighbor *nb, const uint8_t *mac)
 void
 nb_drop_held(struct net_stack *n, struct neighbor *nb)
 {
-	release_held(n, nb, NULL);
+	neighbor_release_held(n, nb, NULL);
 }
 
 static void
@@ -126,7 +126,7 @@ evict(struct net_stack *n, struct neighbor *nb)
 /* Makes sure of a slot in NB_SPARE. What was only learned gives way to all, what is in use only to
  * a path or the user. */
 static bool
-make_room(struct net_stack *n, enum nb_class class)
+neighbor_make_room(struct net_stack *n, enum nb_class class)
 {
 	struct neighbor *nb;
 
@@ -153,7 +153,7 @@ nb_new(struct net_stack *n, int ifindex, const struct sk_addr *addr, enum nb_cla
 {
 	struct neighbor *nb;
 
-	if (!make_room(n, class))
+	if (!neighbor_make_room(n, class))
 		return NULL;
 	nb = oldest(n, NB_SPARE);
 	nb->incarnation += NET_MAX_NEIGHBORS;
@@ -162,7 +162,7 @@ nb_new(struct net_stack *n, int ifindex, const struct sk_addr *addr, enum nb_cla
 	nb->state = NB_INCOMPLETE;
 	nb->asked = 0;
 	memset(nb->mac, 0, sizeof(nb->mac));
-	nb->bucket = bucket_of(n, ifindex, addr);
+	nb->bucket = neighbor_bucket_of(n, ifindex, addr);
 	nb->hash_next = n->buckets[nb->bucket];
 	n->buckets[nb->bucket] = (uint16_t)(nb_index(n, nb) + 1);
 	set_class(n, nb, class);
@@ -177,7 +177,7 @@ nb_init(struct net_stack *n)
 }
 
 static void
-ask(struct net_stack *n, struct neighbor *nb, uint64_t now)
+neighbor_ask(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
 	const uint8_t *mac = nb->state == NB_PROBE ? nb->mac : NULL;
 
@@ -221,7 +221,7 @@ become_failed(struct net_stack *n, struct neighbor *nb, uint64_t now)
 
 /* RFC 4861 7.3.3: whoever sends next asks anew. */
 static void
-lose(struct net_stack *n, struct neighbor *nb)
+neighbor_lose(struct net_stack *n, struct neighbor *nb)
 {
 	sk_count(n->counters, NET_NEIGHBOR_FAILED);
 	nb_free(n, nb);
@@ -236,7 +236,7 @@ nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 	switch ((enum nb_state)nb->state) {
 	case NB_INCOMPLETE:
 		if (nb->asked < NET_MAX_SOLICIT)
-			ask(n, nb, now);
+			neighbor_ask(n, nb, now);
 		else
 			become_failed(n, nb, now);
 		break;
@@ -251,13 +251,13 @@ nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 	case NB_DELAY:
 		nb->state = NB_PROBE;
 		nb->asked = 0;
-		ask(n, nb, now);
+		neighbor_ask(n, nb, now);
 		break;
 	case NB_PROBE:
 		if (nb->asked < NET_MAX_SOLICIT)
-			ask(n, nb, now);
+			neighbor_ask(n, nb, now);
 		else
-			lose(n, nb);
+			neighbor_lose(n, nb);
 		break;
 	case NB_FAILED:
 		nb_free(n, nb);
@@ -284,7 +284,7 @@ nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now)
 		return -EHOSTUNREACH;
 	if (nb->state == NB_INCOMPLETE) {
 		if (nb->asked == 0)
-			ask(n, nb, now);
+			neighbor_ask(n, nb, now);
 		return 1;
 	}
 	if (nb->state == NB_STATIC)
@@ -312,7 +312,7 @@ resolved(struct net_stack *n, struct neighbor *nb, const uint8_t *mac, bool soli
 	if (nb->nheld == 0)
 		return;
 	nb_use(n, nb, now);
-	release_held(n, nb, nb->mac);
+	neighbor_release_held(n, nb, nb->mac);
 }
 
 static bool
@@ -403,7 +403,7 @@ net_neighbor_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, c
 	memcpy(nb->mac, mac, 6);
 	nb->state = NB_STATIC;
 	nb->generation = next_generation(n);
-	release_held(n, nb, nb->mac);
+	neighbor_release_held(n, nb, nb->mac);
 	return 0;
 }
 

@@ -129,7 +129,7 @@ net_accept(struct net_stack *n, uint16_t port, const struct wire_pkt *pkt)
 }
 
 static int
-input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
+net_frame_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len)
 {
 	int ifindex = net_if_find(n, port, pkt->eth.vlan);
@@ -153,7 +153,7 @@ int
 net_input(struct net_stack *n, uint64_t now, uint16_t port, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len)
 {
-	return counted(n, input(n, now, port, pkt, frame, len));
+	return counted(n, net_frame_input(n, now, port, pkt, frame, len));
 }
 
 int

@@ -18,7 +18,7 @@ rd_atomic_word(const struct rd_mr *mr, uint64_t addr)
 
 /* Replaces `*seen` by `value` if the word still is that; else *seen is what it has become. */
 static bool
-replace(uint64_t *word, uint64_t *seen, uint64_t value)
+atomic_replace(uint64_t *word, uint64_t *seen, uint64_t value)
 {
 	return __atomic_compare_exchange_n(
 		word, seen, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -34,7 +34,7 @@ rd_fetch_add(uint64_t *word, uint64_t add, uint64_t mask, uint64_t *original)
 	}
 	*original = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < RD_ATOMIC_TRIES; i++)
-		if (replace(word, original, rd_add_fields(*original, add, mask)))
+		if (atomic_replace(word, original, rd_add_fields(*original, add, mask)))
 			return true;
 	return false;
 }
@@ -47,7 +47,7 @@ rd_cmp_swap(uint64_t *word, uint64_t swap, uint64_t swap_mask, uint64_t compare,
 	for (int i = 0; i < RD_ATOMIC_TRIES; i++) {
 		if (((compare ^ *original) & compare_mask) != 0)
 			return true;
-		if (replace(word, original, (*original & ~swap_mask) | (swap & swap_mask)))
+		if (atomic_replace(word, original, (*original & ~swap_mask) | (swap & swap_mask)))
 			return true;
 	}
 	return false;

@@ -34,7 +34,7 @@ bind(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp, const struct r
 }
 
 static enum rd_local_result
-invalidate(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp, uint32_t stag,
+local_invalidate(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp, uint32_t stag,
 	struct rd_local *l)
 {
 	struct rd_mr *mr;
@@ -55,5 +55,5 @@ rd_local_step(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp, const
 		return l->token && !ops->quiesced(ctx, l->token) ? RD_LOCAL_AGAIN : RD_LOCAL_DONE;
 	if (wr->opcode == RD_BIND_MW)
 		return bind(ops, ctx, qp, wr, l);
-	return invalidate(ops, ctx, qp, (uint32_t)wr->imm, l);
+	return local_invalidate(ops, ctx, qp, (uint32_t)wr->imm, l);
 }

@@ -37,7 +37,7 @@ rd_mw_fini(struct rd_mw *mw)
 /* ---- The region's count ---- */
 
 static bool
-hold(struct rd_mr *region)
+mw_hold(struct rd_mr *region)
 {
 	uint32_t n = GET(region->windows);
 
@@ -50,7 +50,7 @@ hold(struct rd_mr *region)
 }
 
 static void
-release(struct rd_mr *region)
+mw_release(struct rd_mr *region)
 {
 	__atomic_fetch_sub(&region->windows, 1, __ATOMIC_ACQ_REL);
 }
@@ -178,7 +178,7 @@ grant_write(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, s
 
 /* With `region` held, or NULL. */
 static enum rd_bind_result
-replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, struct rd_mr *region)
+mw_replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, struct rd_mr *region)
 {
 	struct rd_mr *before;
 
@@ -193,7 +193,7 @@ replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, struc
 	change_end(mw);
 	if (before == NULL)
 		return RD_BIND_DONE;
-	release(before);
+	mw_release(before);
 	return RD_BIND_CHANGED;
 }
 
@@ -208,12 +208,12 @@ rd_mw_bind(const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_
 		return RD_BIND_REFUSED;
 	if (b->len > 0) {
 		region = mr_lookup(t, b->region);
-		if (!region_may(region, qp, b) || !hold(region))
+		if (!region_may(region, qp, b) || !mw_hold(region))
 			return RD_BIND_REFUSED;
 	}
-	r = replace((struct rd_mw *)mr, qp, b, region);
+	r = mw_replace((struct rd_mw *)mr, qp, b, region);
 	if (region != NULL && r != RD_BIND_DONE && r != RD_BIND_CHANGED)
-		release(region);
+		mw_release(region);
 	return r;
 }
 
@@ -247,7 +247,7 @@ rd_mr_invalidate(struct rd_mr *mr)
 		struct rd_mr *region = GET(((struct rd_mw *)mr)->region);
 
 		if (__atomic_exchange_n(&mr->valid, false, __ATOMIC_ACQ_REL))
-			release(region);
+			mw_release(region);
 		return true;
 	}
 	if (!rd_mr_close(mr))

@@ -29,7 +29,7 @@ defaults(struct rofx_config *c, const struct rofx_config *from)
 }
 
 static struct rofx *
-create(const struct rofx_config *cfg, uint64_t now, bool initiator)
+exchange_answer_create(const struct rofx_config *cfg, uint64_t now, bool initiator)
 {
 	struct rofx *x = calloc(1, sizeof(*x));
 
@@ -81,7 +81,7 @@ rofx_destroy(struct rofx *x)
 static struct rofx *
 initiator(const struct rofx_config *cfg, uint64_t now)
 {
-	struct rofx *x = create(cfg, now, true);
+	struct rofx *x = exchange_answer_create(cfg, now, true);
 	struct rofx_opening o = {.version = ROFX_VERSION};
 
 	if (x == NULL)
@@ -169,7 +169,7 @@ rofx_lookup(const struct rofx_config *cfg, uint64_t now, const struct rofx_quest
 
 /* The peer does not read what we say. */
 static int
-no_room(struct rofx *x)
+exchange_answer_no_room(struct rofx *x)
 {
 	rofx_fail_silent(x, ROFX_FLOOD);
 	return -ENOBUFS;
@@ -195,7 +195,7 @@ rofx_ready(struct rofx *x)
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->state = ROFX_S_LIVE;
 	return 0;
 }
@@ -205,7 +205,7 @@ rofx_ready(struct rofx *x)
 struct rofx *
 rofx_listen(const struct rofx_config *cfg, uint64_t now)
 {
-	struct rofx *x = create(cfg, now, false);
+	struct rofx *x = exchange_answer_create(cfg, now, false);
 
 	if (x == NULL)
 		return NULL;
@@ -237,7 +237,7 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->state = ROFX_S_ANSWERED;
 	x->deadline = now + x->cfg.reply_ns;
 	return 0;
@@ -258,7 +258,7 @@ say_last(struct rofx *x, struct rofx_frame *f, const void *private_data, size_t 
 	f->private_data = private_data;
 	f->private_len = (uint16_t)len;
 	if (rofx_send(x, f) != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->state = ROFX_S_DONE;
 	return 0;
 }
@@ -290,7 +290,7 @@ rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms)
 	if (x->state != ROFX_S_DECIDE)
 		return -EINVAL;
 	if (rofx_send(x, &f) != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->state = ROFX_S_WAIT;
 	x->deadline = now + x->cfg.request_ns + (uint64_t)ms * 1000000u;
 	return 0;
@@ -313,7 +313,7 @@ rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->agreed->rx = *sa;
 	x->rekeying = true;
 	x->deadline = now + x->cfg.reply_ns;
@@ -329,7 +329,7 @@ rofx_rekeyed(struct rofx *x)
 		return -EINVAL;
 	f.spi = x->agreed->tx.spi;
 	if (rofx_send(x, &f) != 0)
-		return no_room(x);
+		return exchange_answer_no_room(x);
 	x->rekeyed = false;
 	return 0;
 }

@@ -53,7 +53,7 @@ rofx_reason_of(uint8_t code)
 /* ---- Numbers ---- */
 
 static uint8_t *
-put(uint8_t *p, uint64_t v, unsigned bytes)
+exchange_frame_put(uint8_t *p, uint64_t v, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		p[i] = (uint8_t)(v >> (8 * (bytes - 1 - i)));
@@ -72,7 +72,7 @@ get(const uint8_t **p, unsigned bytes)
 }
 
 static uint8_t *
-put_addr(uint8_t *p, const struct sk_addr *a)
+exchange_frame_put_addr(uint8_t *p, const struct sk_addr *a)
 {
 	memcpy(p, a->b, sizeof(a->b));
 	return p + sizeof(a->b);
@@ -124,33 +124,33 @@ rofx_opening_parse(struct rofx_opening *o, const uint8_t p[ROFX_OPENING_LEN])
 static uint8_t *
 put_side(uint8_t *p, const struct rofx_side *s)
 {
-	p = put(p, s->transport, 1);
-	p = put(p, s->addressing, 1);
-	p = put(p, s->ordering, 1);
-	p = put(p, s->errors, 1);
-	p = put(p, s->cid, 4);
-	p = put(p, s->qpn, 4);
-	p = put(p, s->to_qpn, 4);
-	p = put_addr(p, &s->gid);
-	p = put_addr(p, &s->to_gid);
-	p = put(p, s->request_psn, 4);
-	p = put(p, s->data_psn, 4);
-	p = put(p, s->rsn, 4);
-	p = put(p, s->mtu, 2);
-	p = put(p, s->ird, 2);
-	p = put(p, s->ord, 2);
-	p = put(p, s->request_window, 1);
-	p = put(p, s->data_window, 1);
-	p = put(p, s->flows, 1);
-	p = put(p, s->rnr_retry, 1);
-	p = put(p, s->rnr_code, 1);
-	p = put(p, s->ttl, 1);
-	p = put(p, s->function, 4);
-	p = put(p, s->tunnel, 1);
-	p = put(p, s->has_pcid, 1);
-	p = put(p, s->psp, 2);
-	p = put(p, s->has_pcid ? s->pcid : 0, 8);
-	return put(p, s->spi, 4);
+	p = exchange_frame_put(p, s->transport, 1);
+	p = exchange_frame_put(p, s->addressing, 1);
+	p = exchange_frame_put(p, s->ordering, 1);
+	p = exchange_frame_put(p, s->errors, 1);
+	p = exchange_frame_put(p, s->cid, 4);
+	p = exchange_frame_put(p, s->qpn, 4);
+	p = exchange_frame_put(p, s->to_qpn, 4);
+	p = exchange_frame_put_addr(p, &s->gid);
+	p = exchange_frame_put_addr(p, &s->to_gid);
+	p = exchange_frame_put(p, s->request_psn, 4);
+	p = exchange_frame_put(p, s->data_psn, 4);
+	p = exchange_frame_put(p, s->rsn, 4);
+	p = exchange_frame_put(p, s->mtu, 2);
+	p = exchange_frame_put(p, s->ird, 2);
+	p = exchange_frame_put(p, s->ord, 2);
+	p = exchange_frame_put(p, s->request_window, 1);
+	p = exchange_frame_put(p, s->data_window, 1);
+	p = exchange_frame_put(p, s->flows, 1);
+	p = exchange_frame_put(p, s->rnr_retry, 1);
+	p = exchange_frame_put(p, s->rnr_code, 1);
+	p = exchange_frame_put(p, s->ttl, 1);
+	p = exchange_frame_put(p, s->function, 4);
+	p = exchange_frame_put(p, s->tunnel, 1);
+	p = exchange_frame_put(p, s->has_pcid, 1);
+	p = exchange_frame_put(p, s->psp, 2);
+	p = exchange_frame_put(p, s->has_pcid ? s->pcid : 0, 8);
+	return exchange_frame_put(p, s->spi, 4);
 }
 
 /* The addresses of the outer headers, where there are some. */
@@ -174,36 +174,36 @@ put_fixed(uint8_t *p, const struct rofx_frame *f)
 	switch (f->type) {
 	case ROFX_F_CONNECT:
 		p = put_side(p, &f->side);
-		p = put(p, f->private_len, 2);
-		return put(p, 0, 2);
+		p = exchange_frame_put(p, f->private_len, 2);
+		return exchange_frame_put(p, 0, 2);
 	case ROFX_F_ACCEPT:
 		p = put_side(p, &f->side);
-		p = put(p, f->private_len, 2);
-		p = put(p, f->key_len, 1);
-		return put_key(put(p, 0, 1), f);
+		p = exchange_frame_put(p, f->private_len, 2);
+		p = exchange_frame_put(p, f->key_len, 1);
+		return put_key(exchange_frame_put(p, 0, 1), f);
 	case ROFX_F_READY:
-		p = put(p, f->key_len, 1);
-		return put_key(put(p, 0, 3), f);
+		p = exchange_frame_put(p, f->key_len, 1);
+		return put_key(exchange_frame_put(p, 0, 3), f);
 	case ROFX_F_REJECT:
-		p = put(p, rofx_code(f->why), 1);
-		return put(put(p, 0, 1), f->private_len, 2);
+		p = exchange_frame_put(p, rofx_code(f->why), 1);
+		return exchange_frame_put(exchange_frame_put(p, 0, 1), f->private_len, 2);
 	case ROFX_F_LATER:
-		return put(p, f->delay_ms, 4);
+		return exchange_frame_put(p, f->delay_ms, 4);
 	case ROFX_F_LOOKUP:
-		p = put(p, f->service, 2);
-		p = put(p, f->private_len, 2);
-		return put_addr(put_addr(p, &f->gid), &f->to_gid);
+		p = exchange_frame_put(p, f->service, 2);
+		p = exchange_frame_put(p, f->private_len, 2);
+		return exchange_frame_put_addr(exchange_frame_put_addr(p, &f->gid), &f->to_gid);
 	case ROFX_F_FOUND:
-		p = put(p, f->qpn, 4);
-		p = put(p, f->qkey, 4);
-		return put(put(p, f->private_len, 2), 0, 2);
+		p = exchange_frame_put(p, f->qpn, 4);
+		p = exchange_frame_put(p, f->qkey, 4);
+		return exchange_frame_put(exchange_frame_put(p, f->private_len, 2), 0, 2);
 	case ROFX_F_REKEY:
-		p = put(p, f->sa.spi, 4);
-		p = put(p, f->sa.version, 1);
-		p = put(p, f->key_len, 1);
-		return put_key(put(p, 0, 2), f);
+		p = exchange_frame_put(p, f->sa.spi, 4);
+		p = exchange_frame_put(p, f->sa.version, 1);
+		p = exchange_frame_put(p, f->key_len, 1);
+		return put_key(exchange_frame_put(p, 0, 2), f);
 	default: /* REKEYED */
-		return put(p, f->spi, 4);
+		return exchange_frame_put(p, f->spi, 4);
 	}
 }
 
@@ -213,14 +213,14 @@ rofx_frame_emit(uint8_t *p, const struct rofx_frame *f)
 	uint8_t *end = put_fixed(p + ROFX_HEADER_LEN, f);
 
 	if (has_outer(f))
-		end = put_addr(end, &f->side.outer);
+		end = exchange_frame_put_addr(end, &f->side.outer);
 	if (f->private_len > 0) {
 		memcpy(end, f->private_data, f->private_len);
 		end += f->private_len;
 	}
 	p[0] = ROFX_VERSION;
 	p[1] = f->type;
-	put(p + 2, (uint64_t)(end - p) - ROFX_HEADER_LEN, 2);
+	exchange_frame_put(p + 2, (uint64_t)(end - p) - ROFX_HEADER_LEN, 2);
 	return (size_t)(end - p);
 }
 

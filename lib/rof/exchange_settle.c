@@ -84,8 +84,8 @@ take_own_key(struct rofx_agreed *a)
 
 /* `from`: the side on which both agree, of the reply. ird and ord come from the caller. */
 static void
-fill(struct rofx_agreed *a, const struct rofx_side *ours, const struct rofx_side *peer,
-	const struct rofx_side *from)
+exchange_settle_fill(struct rofx_agreed *a, const struct rofx_side *ours,
+	const struct rofx_side *peer, const struct rofx_side *from)
 {
 	bool full =
 		peer->request_window == FA_REQUEST_WINDOW && peer->data_window == FA_DATA_WINDOW;
@@ -109,7 +109,7 @@ fill(struct rofx_agreed *a, const struct rofx_side *ours, const struct rofx_side
 
 /* Somebody addressed a QP: this one, and is it the peer that this one waits for? */
 static bool
-addressed(const struct rofx_side *peer, const struct rofx_side *ours)
+exchange_settle_addressed(const struct rofx_side *peer, const struct rofx_side *ours)
 {
 	if (peer->addressing == ROFX_LISTENER)
 		return true;
@@ -137,7 +137,7 @@ settle_modes(const struct rofx_side *peer, const struct rofx_side *ours)
 {
 	if (peer->transport != ours->transport)
 		return ROFX_TRANSPORT;
-	if (!addressed(peer, ours))
+	if (!exchange_settle_addressed(peer, ours))
 		return ROFX_NO_QP;
 	if (ours->ordering != ROFX_ANY && peer->ordering != ours->ordering)
 		return ROFX_ORDERING;
@@ -168,7 +168,7 @@ rofx_settle_request(const struct rofx_side *peer, const struct rofx_side *ours, 
 	reply->flows = SK_MIN(peer->flows, ours->flows);
 	reply->ird = SK_MIN(ours->ird, peer->ord);
 	reply->ord = SK_MIN(ours->ord, peer->ird);
-	fill(a, reply, peer, reply);
+	exchange_settle_fill(a, reply, peer, reply);
 	a->ird = reply->ird;
 	a->ord = reply->ord;
 	return 0;
@@ -198,7 +198,7 @@ rofx_settle_reply(
 
 	if (!within(ours, reply) || !ours_answered || !theirs)
 		return ROFX_CONTRADICTION;
-	fill(a, ours, reply, reply);
+	exchange_settle_fill(a, ours, reply, reply);
 	a->ird = reply->ord;
 	a->ord = reply->ird;
 	return 0;

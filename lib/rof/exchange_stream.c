@@ -22,7 +22,7 @@ gone(struct rofx *x, size_t n)
 
 /* Frames wait here until TLS can seal them. */
 static int
-seal(struct rofx *x)
+exchange_stream_seal(struct rofx *x)
 {
 	while (x->link != NULL && x->out_at < x->out_len) {
 		int n = rofx_link_write(x->link, x->out + x->out_at, x->out_len - x->out_at);
@@ -70,7 +70,7 @@ rofx_send_opening(struct rofx *x, const struct rofx_opening *o)
 }
 
 static size_t
-take(uint8_t *buf, size_t room, const uint8_t *from, size_t have)
+exchange_stream_take(uint8_t *buf, size_t room, const uint8_t *from, size_t have)
 {
 	size_t n = SK_MIN(room, have);
 
@@ -82,7 +82,7 @@ take(uint8_t *buf, size_t room, const uint8_t *from, size_t have)
 size_t
 rofx_output(struct rofx *x, uint8_t *buf, size_t room)
 {
-	size_t n = take(
+	size_t n = exchange_stream_take(
 		buf, room, x->opening + x->opening_at, (size_t)(ROFX_OPENING_LEN - x->opening_at));
 	size_t frames;
 
@@ -90,13 +90,15 @@ rofx_output(struct rofx *x, uint8_t *buf, size_t room)
 	if (x->opening_at < ROFX_OPENING_LEN)
 		return n;
 	if (x->link != NULL) {
-		seal(x); /* an error shows when the peer's answer does not come, or with it */
+		exchange_stream_seal(
+			x); /* an error shows when the peer's answer does not come, or with it */
 		return n + rofx_link_take(x->link, buf + n, room - n);
 	}
 	/* Who asks for TLS and was refused has nothing to say in clear. */
 	if (x->secure)
 		return n;
-	frames = take(buf + n, room - n, x->out + x->out_at, (size_t)(x->out_len - x->out_at));
+	frames = exchange_stream_take(
+		buf + n, room - n, x->out + x->out_at, (size_t)(x->out_len - x->out_at));
 	gone(x, frames);
 	return n + frames;
 }
@@ -112,7 +114,7 @@ struct source {
 
 /* Fills the frame buffer up to `want`. 1: it is; 0: not all of it has come; or -reason. */
 static int
-gather(struct rofx *x, struct source *s, size_t want)
+exchange_stream_gather(struct rofx *x, struct source *s, size_t want)
 {
 	while (x->frame_have < want) {
 		size_t room = want - x->frame_have;
@@ -121,7 +123,8 @@ gather(struct rofx *x, struct source *s, size_t want)
 		if (s->link != NULL) {
 			n = rofx_link_read(s->link, x->frame + x->frame_have, room);
 		} else {
-			n = (int)take(x->frame + x->frame_have, room, s->data, s->len);
+			n = (int)exchange_stream_take(
+				x->frame + x->frame_have, room, s->data, s->len);
 			s->data += n;
 			s->len -= (size_t)n;
 		}
@@ -136,7 +139,7 @@ static int
 read_opening(struct rofx *x, struct source *s)
 {
 	struct rofx_opening o;
-	int n = gather(x, s, ROFX_OPENING_LEN);
+	int n = exchange_stream_gather(x, s, ROFX_OPENING_LEN);
 
 	if (n <= 0)
 		return n;
@@ -152,7 +155,7 @@ static int
 read_frame(struct rofx *x, uint64_t now, struct source *s)
 {
 	struct rofx_frame f = {0};
-	int len, n = gather(x, s, ROFX_HEADER_LEN);
+	int len, n = exchange_stream_gather(x, s, ROFX_HEADER_LEN);
 
 	if (n <= 0)
 		return n < 0 ? rofx_fail_silent(x, -n) : 0;
@@ -163,7 +166,7 @@ read_frame(struct rofx *x, uint64_t now, struct source *s)
 		return rofx_fail(x, ROFX_UNEXPECTED);
 	if (ROFX_HEADER_LEN + len > x->frame_room)
 		return rofx_fail(x, ROFX_BAD_FRAME);
-	n = gather(x, s, (size_t)(ROFX_HEADER_LEN + len));
+	n = exchange_stream_gather(x, s, (size_t)(ROFX_HEADER_LEN + len));
 	if (n <= 0)
 		return n < 0 ? rofx_fail_silent(x, -n) : 0;
 	n = rofx_frame_parse(&f, x->frame + ROFX_HEADER_LEN, (size_t)len);
@@ -175,7 +178,7 @@ read_frame(struct rofx *x, uint64_t now, struct source *s)
 }
 
 static int
-read_all(struct rofx *x, uint64_t now, struct source *s)
+exchange_stream_read_all(struct rofx *x, uint64_t now, struct source *s)
 {
 	int n = 1;
 
@@ -194,7 +197,7 @@ read_all(struct rofx *x, uint64_t now, struct source *s)
 		if (n == 0)
 			break;
 	}
-	if (n >= 0 && seal(x) < 0)
+	if (n >= 0 && exchange_stream_seal(x) < 0)
 		n = rofx_fail_silent(x, ROFX_TLS);
 	if (n >= 0 && x->link != NULL && rofx_link_pending(x->link) > ROFX_BACKLOG_MAX)
 		n = rofx_fail_silent(x, ROFX_FLOOD);
@@ -211,6 +214,6 @@ rofx_input(struct rofx *x, uint64_t now, const uint8_t *data, size_t len)
 		return -(int)x->why;
 	if (len == 0 || x->state == ROFX_S_DONE)
 		return (int)len;
-	n = read_all(x, now, &s);
+	n = exchange_stream_read_all(x, now, &s);
 	return n < 0 ? n : (int)len;
 }

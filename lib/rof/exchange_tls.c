@@ -165,7 +165,7 @@ use_certificates(struct rofx_tls *t, const struct rofx_tls_config *cfg)
 /* ---- Contexts ---- */
 
 static const char *
-configure(struct rofx_tls *t, const struct rofx_tls_config *cfg)
+exchange_tls_configure(struct rofx_tls *t, const struct rofx_tls_config *cfg)
 {
 	t->ctx = SSL_CTX_new(TLS_method());
 	if (t->ctx == NULL || !SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION) ||
@@ -183,7 +183,7 @@ struct rofx_tls *
 rofx_tls_create(const struct rofx_tls_config *cfg, char *err, size_t err_len)
 {
 	struct rofx_tls *t = calloc(1, sizeof(*t));
-	const char *why = t != NULL ? configure(t, cfg) : "no memory";
+	const char *why = t != NULL ? exchange_tls_configure(t, cfg) : "no memory";
 
 	ERR_clear_error();
 	if (why == NULL)
@@ -264,7 +264,7 @@ rofx_link_destroy(struct rofx_link *l)
 
 /* What OpenSSL's return value means here: 0 for "later". */
 static int
-verdict(struct rofx_link *l, int ret)
+exchange_tls_verdict(struct rofx_link *l, int ret)
 {
 	int err = SSL_get_error(l->ssl, ret);
 
@@ -296,7 +296,7 @@ rofx_link_read(struct rofx_link *l, uint8_t *buf, size_t room)
 
 	ERR_clear_error();
 	n = SSL_read(l->ssl, buf, (int)room);
-	return n > 0 ? n : verdict(l, n);
+	return n > 0 ? n : exchange_tls_verdict(l, n);
 }
 
 int
@@ -308,7 +308,7 @@ rofx_link_write(struct rofx_link *l, const uint8_t *data, size_t len)
 		return 0;
 	ERR_clear_error();
 	n = SSL_write(l->ssl, data, (int)len);
-	return n > 0 ? n : verdict(l, n);
+	return n > 0 ? n : exchange_tls_verdict(l, n);
 }
 
 size_t

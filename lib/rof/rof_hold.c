@@ -29,7 +29,7 @@ rof_hold_room(struct rof_chan *c)
 }
 
 static void
-lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
+rof_hold_lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
 {
 	c->st->ops.buf_put(c->st->ctx, buf);
 	if (t->qp == NULL)
@@ -57,7 +57,7 @@ rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 		struct rof_msg *m = &c->owed[(c->owed_head + i - c->txn_base) & (c->owed_cap - 1)];
 
 		if (m->buf->len > most) {
-			lose(c, t, m->buf);
+			rof_hold_lose(c, t, m->buf);
 			continue;
 		}
 		txns[(p->tx_rsn + n) & (c->txn_cap - 1)] = *t;

@@ -25,7 +25,7 @@ rof_fault_reason(enum rd_fault fault)
 
 /* Nothing of the QP can go on when its verdicts cannot be kept. */
 static void
-say(struct rof_chan *c, const struct rof_msg *m)
+rof_rx_say(struct rof_chan *c, const struct rof_msg *m)
 {
 	if (rof_say(c, m))
 		return;
@@ -38,22 +38,22 @@ say(struct rof_chan *c, const struct rof_msg *m)
 }
 
 static void
-verdict(struct rof_chan *c, uint32_t rsn, enum fa_verdict v, uint8_t ulp_code)
+rof_rx_verdict(struct rof_chan *c, uint32_t rsn, enum fa_verdict v, uint8_t ulp_code)
 {
 	struct rof_msg m = {
 		.kind = ROF_MSG_OUTCOME,
 		.outcome = {.rsn = rsn, .verdict = (uint8_t)v, .ulp_code = ulp_code},
 	};
 
-	say(c, &m);
+	rof_rx_say(c, &m);
 }
 
 static void
-answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
+rof_rx_answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
 {
 	struct rof_msg m = {.kind = ROF_MSG_PULL_DATA, .buf = buf, .outcome = {.rsn = rsn}};
 
-	say(c, &m);
+	rof_rx_say(c, &m);
 }
 
 static void
@@ -64,7 +64,7 @@ come_again(struct rof_chan *c, const struct fa_delivery *d, uint8_t rnr_code)
 		.outcome = {.rsn = d->rsn, .verdict = FA_RNR, .rnr = rnr_code, .buf = d->buf},
 	};
 
-	say(c, &m);
+	rof_rx_say(c, &m);
 }
 
 /* ---- Requests that are refused for now ---- */
@@ -192,7 +192,7 @@ opcode_fits(const struct rof_chan *c, const struct rof_in *in)
 }
 
 static enum rof_reason
-judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
+rof_rx_judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
 {
 	struct rof_qp *q = c->rc;
 	enum rof_reason reason;
@@ -220,17 +220,17 @@ judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
  * which is empty when the request made no sense at all. The connection of a QP that fails here
  * stays, so that the news arrives: closing it is the peer's affair. */
 static void
-refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint8_t nak)
+rof_rx_refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint8_t nak)
 {
 	bool fatal = c->p.errors == ROF_ERRORS_VERBS;
 
 	if (c->rc != NULL)
 		c->rc->info.naks_out++;
 	if (in->pull) {
-		verdict(c, in->rsn, FA_TAKEN, 0);
-		answer(c, in->rsn, in->answer);
+		rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
+		rof_rx_answer(c, in->rsn, in->answer);
 	} else {
-		verdict(c, in->rsn, fatal ? FA_FATAL_ERROR : FA_CIE, nak);
+		rof_rx_verdict(c, in->rsn, fatal ? FA_FATAL_ERROR : FA_CIE, nak);
 	}
 	if (in->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, in->buf);
@@ -239,11 +239,11 @@ refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint
 }
 
 static void
-taken(struct rof_chan *c, const struct rof_in *in)
+rof_rx_taken(struct rof_chan *c, const struct rof_in *in)
 {
-	verdict(c, in->rsn, FA_TAKEN, 0);
+	rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
 	if (in->answer != NULL)
-		answer(c, in->rsn, in->answer);
+		rof_rx_answer(c, in->rsn, in->answer);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
@@ -256,7 +256,7 @@ misdirected(struct rof_chan *c, const struct rof_in *in)
 	rof_count(c->st, ROF_WRONG_QP);
 	if (sn_check(c, in->h.sn) == ROF_NONE)
 		sn_came(c, in->h.sn);
-	verdict(c, in->rsn, FA_WRONG_CID, ROF_NAK_REQUEST);
+	rof_rx_verdict(c, in->rsn, FA_WRONG_CID, ROF_NAK_REQUEST);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 	return true;
 }
@@ -278,13 +278,13 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 }
 
 static void
-reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
+rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 {
 	enum rof_reason reason = ROF_QP_STATE;
 	uint8_t nak = ROF_NAK_QP;
 
 	if (c->rc != NULL)
-		reason = judge(c, in, &nak);
+		reason = rof_rx_judge(c, in, &nak);
 	if (later(c, d, reason))
 		return;
 	if (reason == ROF_NO_RECEIVE) {
@@ -299,12 +299,12 @@ reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 	if (in->in_sequence)
 		sn_came(c, in->h.sn);
 	if (reason == ROF_NONE) {
-		taken(c, in);
+		rof_rx_taken(c, in);
 	} else {
 		rof_count(c->st, reason);
 		if (c->rc != NULL && reason != ROF_SEQUENCE && opcode_fits(c, in) && !in->pull)
 			rof_recv_refused(c->rc, in);
-		refuse(c, in, reason, nak);
+		rof_rx_refuse(c, in, reason, nak);
 	}
 	if (c->rc != NULL)
 		rof_recvs_complete(c->rc);
@@ -317,14 +317,14 @@ datagram(struct rof_chan *c, struct rof_in *in)
 		rof_rx_datagram(c, in);
 	else
 		rof_count(c->st, ROF_BAD_OPCODE);
-	verdict(c, in->rsn, FA_TAKEN, 0);
+	rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
 	if (in->pull)
-		answer(c, in->rsn, NULL);
+		rof_rx_answer(c, in->rsn, NULL);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
 static void
-request(struct rof_chan *c, const struct fa_delivery *d)
+rof_rx_request(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_in in;
 
@@ -333,11 +333,11 @@ request(struct rof_chan *c, const struct fa_delivery *d)
 		return;
 	}
 	if (!rof_in_parse(c->st, &in, d)) {
-		refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
+		rof_rx_refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
 	} else if (c->p.transport == ROF_UD) {
 		datagram(c, &in);
 	} else if (!misdirected(c, &in)) {
-		reliable(c, &in, d);
+		rof_rx_reliable(c, &in, d);
 	}
 }
 
@@ -348,7 +348,7 @@ rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 	switch (d->type) {
 	case FA_PUSH:
 	case FA_PULL:
-		request(c, d);
+		rof_rx_request(c, d);
 		break;
 	case FA_PULL_DATA:
 		rof_rx_pull_data(c, d);

@@ -132,7 +132,7 @@ is_answer(const struct rof_chan *c, const struct rof_txn *t, const struct rof_in
 }
 
 static enum rd_status
-place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in)
+rof_rx_done_place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in)
 {
 	uint32_t n = t->kind == ROF_TXN_ATOMIC ? sizeof(uint64_t) : in->len;
 	struct rd_mr *mr;
@@ -167,7 +167,7 @@ response(struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *
 	}
 	if (in.h.ce)
 		return RD_REM_ACCESS_ERR;
-	return place(t->qp, t, &in);
+	return rof_rx_done_place(t->qp, t, &in);
 }
 
 void

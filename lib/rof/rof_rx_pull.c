@@ -59,7 +59,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 }
 
 static bool
-execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
+rof_rx_pull_execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
 {
 	if (word == NULL) /* a simulator's memory has no bytes */
 		return true;
@@ -86,7 +86,7 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 	in->answer = rof_buf(q->st, &h, 0); /* first: it cannot be undone */
 	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
-	if (!execute(in, word, &h.original)) {
+	if (!rof_rx_pull_execute(in, word, &h.original)) {
 		q->st->ops.buf_put(q->st->ctx, in->answer);
 		in->answer = NULL;
 		return ROF_ATOMIC_CONTENDED;

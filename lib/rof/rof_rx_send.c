@@ -319,7 +319,7 @@ message_end(struct rof_recv *r, const struct rof_in *in, uint64_t len)
 }
 
 static enum rof_reason
-send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
+rof_rx_send_send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
 {
 	uint64_t end = (uint64_t)in->h.offset + in->len;
 	bool first = begins(in->h.opcode);
@@ -345,7 +345,7 @@ may_invalidate(struct rof_qp *q, const struct rof_in *in)
 
 /* Fills the receive. Of a message that has failed, the rest fails in the same way. */
 static enum rof_reason
-fill(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in)
+rof_rx_send_fill(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in)
 {
 	if (r->status == RD_SUCCESS && (uint64_t)in->h.offset + in->len > r->room)
 		r->status = RD_LOC_LEN_ERR;
@@ -376,10 +376,10 @@ rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	reason = rof_recv_get(q, in, &r);
 	if (reason != ROF_NONE)
 		return reason;
-	reason = send_order(q, r, in);
+	reason = rof_rx_send_send_order(q, r, in);
 	if (reason != ROF_NONE)
 		return reason;
-	reason = fill(q, r, in);
+	reason = rof_rx_send_fill(q, r, in);
 	if (reason == ROF_RECEIVE_FAULT)
 		*nak = ROF_NAK_OPERATION;
 	r->got += in->len;

@@ -7,7 +7,8 @@
 #include "rof_priv.h"
 
 static enum rof_reason
-target_check(struct rof_qp *q, const struct rof_in *in, uint64_t *at, struct rd_mr **mr)
+rof_rx_write_target_check(
+	struct rof_qp *q, const struct rof_in *in, uint64_t *at, struct rd_mr **mr)
 {
 	enum rd_fault fault;
 
@@ -33,7 +34,7 @@ rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	uint64_t at = in->h.va;
 	struct rd_mr *mr;
 
-	reason = target_check(q, in, &at, &mr);
+	reason = rof_rx_write_target_check(q, in, &at, &mr);
 	if (reason != ROF_NONE) {
 		*nak = reason == ROF_LENGTH ? ROF_NAK_REQUEST : ROF_NAK_ACCESS;
 		return reason;

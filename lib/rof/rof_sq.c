@@ -49,7 +49,7 @@ rof_req_begin(struct rof_qp *q, struct rof_op *op)
 }
 
 static void
-complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status)
+rof_sq_complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status)
 {
 	struct rd_wc wc = {
 		.wr_id = r->wr_id,
@@ -66,7 +66,7 @@ complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status)
 
 /* The sink of a Read is the peer's to use no longer. */
 static enum rd_status
-sink_invalidate(struct rof_qp *q, uint32_t stag)
+rof_sq_sink_invalidate(struct rof_qp *q, uint32_t stag)
 {
 	const struct rd_ops *rd = &q->st->ops.rd;
 	struct rd_mr *mr;
@@ -82,14 +82,14 @@ sink_invalidate(struct rof_qp *q, uint32_t stag)
 }
 
 static void
-finish(struct rof_qp *q, struct rof_req *r)
+rof_sq_finish(struct rof_qp *q, struct rof_req *r)
 {
 	struct rof_req done = *r;
 
 	r->flags |= ROF_REQ_DONE;
 	if (done.opcode == RD_READ_INV && done.status == RD_SUCCESS)
-		done.status = (uint8_t)sink_invalidate(q, done.inv_stag);
-	complete(q, &done, (enum rd_status)done.status);
+		done.status = (uint8_t)rof_sq_sink_invalidate(q, done.inv_stag);
+	rof_sq_complete(q, &done, (enum rd_status)done.status);
 	if (done.status == RD_SUCCESS || q->errors != ROF_ERRORS_VERBS)
 		return;
 	q->told = true;
@@ -99,7 +99,7 @@ finish(struct rof_qp *q, struct rof_req *r)
 }
 
 static void
-advance(struct rof_qp *q)
+rof_sq_advance(struct rof_qp *q)
 {
 	while (q->phase == ROF_PHASE_OPEN && q->req_head != q->req_tail) {
 		struct rof_req *r = rof_req_at(q, q->req_head);
@@ -108,27 +108,27 @@ advance(struct rof_qp *q)
 			return;
 		q->req_head++;
 		if (!(r->flags & ROF_REQ_DONE))
-			finish(q, r);
+			rof_sq_finish(q, r);
 	}
 }
 
 /* It may be that a request is done now. */
 static void
-settle(struct rof_qp *q, uint32_t i)
+rof_sq_settle(struct rof_qp *q, uint32_t i)
 {
 	struct rof_req *r = rof_req_at(q, i);
 
 	if (q->ordering == ROF_ORDER_NONE && i != q->req_head && (r->flags & ROF_REQ_ISSUED) &&
 		r->left == 0 && !(r->flags & ROF_REQ_DONE))
-		finish(q, r);
-	advance(q);
+		rof_sq_finish(q, r);
+	rof_sq_advance(q);
 }
 
 void
 rof_req_issued(struct rof_qp *q, uint32_t i)
 {
 	rof_req_at(q, i)->flags |= ROF_REQ_ISSUED;
-	settle(q, i);
+	rof_sq_settle(q, i);
 }
 
 /* Is the rest of a request, one of whose transactions has failed, better not started? In the
@@ -160,7 +160,7 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t v
 	if (status != RD_SUCCESS && stops(q, i))
 		rof_op_end(q, q->op);
 	else
-		settle(q, i);
+		rof_sq_settle(q, i);
 }
 
 /* As verbs have it, what stands behind the first error is flushed whatever became of it. */
@@ -188,19 +188,19 @@ rof_sq_flush(struct rof_qp *q)
 	for (; q->req_head != q->req_tail; q->req_head++) {
 		r = *rof_req_at(q, q->req_head);
 		if (!(r.flags & ROF_REQ_DONE))
-			complete(q, &r, flushed(q, &r));
+			rof_sq_complete(q, &r, flushed(q, &r));
 	}
 	q->pulls_out = 0;
 	q->op = NULL;
 	if (op != NULL && !op->begun) {
 		r = (struct rof_req){.wr_id = op->wr.wr_id, .opcode = op->wr.opcode};
-		complete(q, &r, flushed(q, &r));
+		rof_sq_complete(q, &r, flushed(q, &r));
 	}
 	if (op != NULL)
 		rof_op_put(q->st, op);
 	/* A client that posts while this runs rings again, so one queue's depth is enough. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
 		r = (struct rof_req){.wr_id = wr.wr_id, .opcode = wr.opcode};
-		complete(q, &r, flushed(q, &r));
+		rof_sq_complete(q, &r, flushed(q, &r));
 	}
 }

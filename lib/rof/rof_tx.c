@@ -30,7 +30,7 @@ static const struct kind {
 };
 
 static const struct kind *
-kind_of(const struct rof_qp *q, const struct rd_wr *wr)
+rof_tx_kind_of(const struct rof_qp *q, const struct rd_wr *wr)
 {
 	if (wr->opcode >= SK_ARRAY_LEN(kinds) || kinds[wr->opcode].step == NULL)
 		return NULL;
@@ -86,7 +86,7 @@ size_check(const struct rof_qp *q, const struct rof_op *op)
 }
 
 static enum rd_status
-op_check(struct rof_qp *q, struct rof_op *op, const struct kind *k)
+rof_tx_op_check(struct rof_qp *q, struct rof_op *op, const struct kind *k)
 {
 	enum rd_status s;
 
@@ -100,7 +100,7 @@ op_check(struct rof_qp *q, struct rof_op *op, const struct kind *k)
 }
 
 static enum rof_step
-op_next(struct rof_qp *q)
+rof_tx_op_next(struct rof_qp *q)
 {
 	struct rof_stage *st = q->st;
 	struct rof_op *op;
@@ -136,7 +136,7 @@ step(struct rof_qp *q)
 	struct rof_op *op;
 
 	if (q->op == NULL) {
-		enum rof_step s = op_next(q);
+		enum rof_step s = rof_tx_op_next(q);
 
 		if (s != ROF_STEP_DID)
 			return s;
@@ -144,11 +144,11 @@ step(struct rof_qp *q)
 	op = q->op;
 	if (q->halted && !op->begun)
 		return ROF_STEP_NONE;
-	k = kind_of(q, &op->wr);
+	k = rof_tx_kind_of(q, &op->wr);
 	if (k == NULL)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	if (!op->checked) {
-		enum rd_status status = op_check(q, op, k);
+		enum rd_status status = rof_tx_op_check(q, op, k);
 
 		if (status != RD_SUCCESS && !op->begun)
 			return rof_refuse(q, op, status);

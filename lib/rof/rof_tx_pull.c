@@ -49,7 +49,7 @@ pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answ
 
 /* The element that the next pull fills: those without bytes ask for nothing. */
 static const struct rd_sge *
-sink_next(struct rof_op *op)
+rof_tx_pull_sink_next(struct rof_op *op)
 {
 	static const struct rd_sge none;
 
@@ -63,7 +63,7 @@ sink_next(struct rof_op *op)
 enum rof_step
 rof_read_step(struct rof_qp *q, struct rof_op *op)
 {
-	const struct rd_sge *sge = sink_next(op);
+	const struct rd_sge *sge = rof_tx_pull_sink_next(op);
 	uint32_t n = SK_MIN(sge->len - op->sge_off, q->mtu);
 	struct wire_rof h = {
 		.opcode = ROF_READ_REQUEST | q->transport,
@@ -88,7 +88,7 @@ rof_read_step(struct rof_qp *q, struct rof_op *op)
 
 /* Falcon's wire carries plain operands: masks must be those that mask nothing. */
 static bool
-plain(const struct rd_wr *wr)
+rof_tx_pull_plain(const struct rd_wr *wr)
 {
 	if (wr->opcode == RD_FETCH_ADD)
 		return wr->data_mask == 0;
@@ -113,7 +113,7 @@ rof_atomic_step(struct rof_qp *q, struct rof_op *op)
 
 	if (op->wr.nsge != 1 || op->total != sizeof(uint64_t))
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
-	if (!plain(&op->wr))
+	if (!rof_tx_pull_plain(&op->wr))
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	s = pull_start(q, op, &h, ROF_ATOMIC_RESPONSE, 0, ROF_TXN_ATOMIC);
 	if (s != ROF_STEP_DID)

@@ -25,8 +25,8 @@ takes_receive(const struct rd_wr *wr)
 }
 
 static void
-header(const struct rof_qp *q, const struct rof_op *op, const struct rof_chan *c, uint32_t n,
-	struct wire_rof *h)
+rof_tx_push_header(const struct rof_qp *q, const struct rof_op *op, const struct rof_chan *c,
+	uint32_t n, struct wire_rof *h)
 {
 	bool last = op->failing || op->done + n == op->total;
 	enum place place = op->sent == 0 ? (last ? ONLY : FIRST) : (last ? LAST : MIDDLE);
@@ -54,7 +54,7 @@ header(const struct rof_qp *q, const struct rof_op *op, const struct rof_chan *c
 
 /* The next `n` bytes of the request's elements. */
 static void
-gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf *b, uint32_t n)
+rof_tx_push_gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf *b, uint32_t n)
 {
 	if (op->wr.flags & RD_INLINE) {
 		rof_append(st, b, op->wr.inl + op->done, n);
@@ -103,7 +103,7 @@ packet_started(struct rof_qp *q, struct rof_op *op, struct rof_txn *t, uint32_t 
 
 /* Nobody knows of a datagram whether it arrives; of this one we know. */
 static enum rof_step
-lost(struct rof_qp *q, struct rof_op *op)
+rof_tx_push_lost(struct rof_qp *q, struct rof_op *op)
 {
 	rof_count(q->st, ROF_UD_LOST);
 	rof_req_begin(q, op);
@@ -123,7 +123,7 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
 	if (n > c->p.mtu) /* the way to a datagram's host may be narrower than the QP knows */
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
-	header(q, op, c, n, &h);
+	rof_tx_push_header(q, op, c, n, &h);
 	switch (rof_chan_room(c, q, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad)) {
 	case ROF_ROOM:
 		break;
@@ -132,14 +132,14 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 	case ROF_ROOM_RING:
 		return ROF_STEP_NOBUF;
 	case ROF_ROOM_LOST:
-		return lost(q, op);
+		return rof_tx_push_lost(q, op);
 	}
 	m.buf = rof_buf(q->st, &h, n);
 	if (m.buf == NULL) {
 		rof_chan_unroom(c, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad);
 		return ROF_STEP_NOBUF;
 	}
-	gather(q->st, op, m.buf, n);
+	rof_tx_push_gather(q->st, op, m.buf, n);
 	rof_pad(q->st, m.buf, h.pad);
 	packet_started(q, op, rof_chan_start(c, &m, ROF_TXN_PUSH), n);
 	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static enum rof_reason
-receive(struct rof_chan *c, struct rof_qp *q, struct rof_in *in, struct rof_recv *r)
+rof_ud_receive(struct rof_chan *c, struct rof_qp *q, struct rof_in *in, struct rof_recv *r)
 {
 	struct rof_stage *st = q->st;
 	uint8_t grh[ROF_GRH_LEN];
@@ -59,7 +59,7 @@ rof_rx_datagram(struct rof_chan *c, struct rof_in *in)
 		if (q->qkey != in->h.qkey)
 			reason = ROF_UD_QKEY;
 		else
-			reason = r != NULL ? receive(c, q, in, r) : ROF_UD_NO_RECEIVE;
+			reason = r != NULL ? rof_ud_receive(c, q, in, r) : ROF_UD_NO_RECEIVE;
 		if (r != NULL)
 			rof_recv_put(q->st, r);
 	}

@@ -67,7 +67,7 @@ shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride)
 
 /* Takes `bytes`, whole lines, from the running offset; false when the region is too small. */
 static bool
-take(uint64_t *at, uint64_t size, uint64_t bytes, uint64_t *out)
+shm_take(uint64_t *at, uint64_t size, uint64_t bytes, uint64_t *out)
 {
 	bytes = (bytes + SHM_LINE - 1) & ~(uint64_t)(SHM_LINE - 1);
 	if (*at > size || bytes > size - *at)
@@ -83,8 +83,8 @@ lay_ring(uint64_t *at, uint64_t size, struct shm_ring_at *ring, uint32_t entries
 	memset(ring, 0, sizeof(*ring));
 	ring->stride = each;
 	ring->log2_count = shm_log2(entries);
-	return take(at, size, sizeof(struct shm_cons), &ring->cons) &&
-	       take(at, size, shm_ring_bytes(ring), &ring->entries);
+	return shm_take(at, size, sizeof(struct shm_cons), &ring->cons) &&
+	       shm_take(at, size, shm_ring_bytes(ring), &ring->entries);
 }
 
 int

@@ -117,7 +117,7 @@ sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
 }
 
 static void
-progress(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
+ack_progress(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
 {
 	a->bytes = ack - c->snd_una;
 	c->snd_una = ack;
@@ -131,7 +131,7 @@ tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
 {
 	struct tcp_acked a = {.now = now, .ts = seg->ts, .ts_ecr = seg->ts_ecr};
 
-	progress(c, seg->ack, &a);
+	ack_progress(c, seg->ack, &a);
 	sample_rtt(c, &a);
 	if (c->flags & F_ECN && c->s->cc->ecn_feedback != NULL)
 		c->s->cc->ecn_feedback(c, a.bytes, false);
@@ -190,7 +190,7 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		c->retries =
 			0; /* it answers: it may keep its window closed for as long as it likes */
 	if (seg->ack != c->snd_una) {
-		progress(c, seg->ack, &a);
+		ack_progress(c, seg->ack, &a);
 		if (!(c->flags & F_SACK))
 			newreno_progress(c);
 	} else if (!len && !window && c->snd_una != c->snd_nxt && !(seg->flags & TCP_FIN)) {

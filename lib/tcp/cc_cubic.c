@@ -84,7 +84,7 @@ cubic_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 
 /* Section 4.6, with fast convergence (4.7). */
 static void
-reduce(struct tcp_conn *c)
+cc_cubic_reduce(struct tcp_conn *c)
 {
 	struct cc_cubic *q = &c->cc.cubic;
 	double w = segments(c, c->cwnd);
@@ -101,14 +101,14 @@ reduce(struct tcp_conn *c)
 static void
 cubic_congestion(struct tcp_conn *c, uint64_t now)
 {
-	reduce(c);
+	cc_cubic_reduce(c);
 	c->cwnd = c->ssthresh;
 }
 
 static void
 cubic_timeout(struct tcp_conn *c, uint64_t now)
 {
-	reduce(c);
+	cc_cubic_reduce(c);
 	cc_collapse(c);
 }
 

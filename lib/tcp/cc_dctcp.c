@@ -54,7 +54,7 @@ dctcp_echo(struct tcp_conn *c, uint64_t now)
 }
 
 static void
-reduce(struct tcp_conn *c)
+cc_dctcp_reduce(struct tcp_conn *c)
 {
 	uint32_t flight = c->snd_nxt - c->snd_una; /* RFC 5681's FlightSize */
 
@@ -65,14 +65,14 @@ reduce(struct tcp_conn *c)
 static void
 dctcp_loss(struct tcp_conn *c, uint64_t now) /* section 3.5 */
 {
-	reduce(c);
+	cc_dctcp_reduce(c);
 	c->cwnd = c->ssthresh;
 }
 
 static void
 dctcp_timeout(struct tcp_conn *c, uint64_t now)
 {
-	reduce(c);
+	cc_dctcp_reduce(c);
 	cc_collapse(c);
 }
 

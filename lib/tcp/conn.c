@@ -9,7 +9,7 @@
 #include "tcp_priv.h"
 
 static struct tcp_conn *
-conn_alloc(struct tcp_stack *s)
+tcp_conn_conn_alloc(struct tcp_stack *s)
 {
 	struct tcp_conn *c = TAILQ_FIRST(&s->free);
 
@@ -25,7 +25,7 @@ conn_alloc(struct tcp_stack *s)
 struct tcp_conn *
 conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 {
-	struct tcp_conn *c = conn_alloc(s);
+	struct tcp_conn *c = tcp_conn_conn_alloc(s);
 
 	if (c == NULL)
 		return NULL;

@@ -18,7 +18,7 @@ struct seg_in {
 };
 
 static void
-drop(struct tcp_conn *c, struct seg_in *in)
+input_drop(struct tcp_conn *c, struct seg_in *in)
 {
 	slice_drop(c->s, in->payload);
 	in->payload = NULL;
@@ -28,7 +28,7 @@ static void
 refuse_segment(struct tcp_conn *c, struct seg_in *in, enum tcp_reason reason)
 {
 	tcp_count(c->s, reason);
-	drop(c, in);
+	input_drop(c, in);
 }
 
 /* RFC 5961 7: so many per window of time and connection (a limit shared by all could be read from
@@ -127,14 +127,14 @@ not_acceptable(struct tcp_conn *c, struct seg_in *in)
 			tcp_challenge(c);
 		}
 	}
-	drop(c, in);
+	input_drop(c, in);
 }
 
 /* Second: RST (RFC 5961 3.2). */
 static void
 reset_in(struct tcp_conn *c, struct seg_in *in)
 {
-	drop(c, in);
+	input_drop(c, in);
 	if (in->tcp->seq != c->rcv_nxt) {
 		tcp_challenge(c);
 		return;
@@ -152,7 +152,7 @@ handshake_done(struct tcp_conn *c, struct seg_in *in)
 
 	if (!seq_lt(c->snd_una, t->ack) || seq_lt(c->snd_nxt, t->ack)) {
 		rst_answer(c->s, &c->tuple, t, in->len);
-		drop(c, in);
+		input_drop(c, in);
 		return false;
 	}
 	if (!c->retries)
@@ -186,7 +186,7 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 		if (c->snd_una - ack <= c->max_wnd)
 			return true; /* its payload may be good */
 		tcp_challenge(c);    /* RFC 5961 5.2 */
-		drop(c, in);
+		input_drop(c, in);
 		return false;
 	}
 	tcp_ack(c, in->now, in->tcp, in->len);
@@ -205,7 +205,7 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 	if (c->state > TCPS_FIN_WAIT_2 || c->flags & F_FIN_TAKEN) {
 		if (in->len || in->tcp->flags & TCP_FIN)
 			conn_ack_now(c);
-		drop(c, in);
+		input_drop(c, in);
 		return;
 	}
 	if (in->tcp->flags & TCP_FIN && seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_KNOWN)) {
@@ -248,7 +248,7 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 	if (t->flags & TCP_RST) {
 		reset_in(c, in);
 	} else if (t->flags & TCP_SYN) { /* fourth: RFC 5961 4.2 */
-		drop(c, in);
+		input_drop(c, in);
 		tcp_challenge(c);
 	} else if (!(t->flags & TCP_ACK)) {
 		refuse_segment(c, in, TCP_BAD_FLAGS);
@@ -282,7 +282,7 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	const struct wire_tcp *t = in->tcp;
 	bool acked = t->flags & TCP_ACK;
 
-	drop(c, in); /* data in a SYN is not kept; it comes again */
+	input_drop(c, in); /* data in a SYN is not kept; it comes again */
 	if (acked && (!seq_lt(c->iss, t->ack) || seq_lt(c->snd_nxt, t->ack))) {
 		rst_answer(c->s, &c->tuple, t, in->len);
 		return;
@@ -348,7 +348,7 @@ in_time_wait(struct tcp_conn *c, struct seg_in *in)
 		return;
 	}
 	if (in->tcp->flags & TCP_RST) { /* RFC 1337: a reset does not cut TIME-WAIT short */
-		drop(c, in);
+		input_drop(c, in);
 		return;
 	}
 	if (in->tcp->flags & TCP_FIN && in->tcp->seq + in->len + 1 == c->rcv_nxt)
@@ -359,7 +359,7 @@ in_time_wait(struct tcp_conn *c, struct seg_in *in)
 static void
 in_closed(struct tcp_conn *c, struct seg_in *in)
 {
-	drop(c, in);
+	input_drop(c, in);
 }
 
 static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = {
@@ -380,7 +380,7 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 /* May the next segments be tried on the fast path? Whoever makes one of these untrue clears c->fast
  * at once. */
 static bool
-is_plain(const struct tcp_conn *c)
+input_is_plain(const struct tcp_conn *c)
 {
 	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && c->ooo == NULL &&
 	       c->refused == NULL && !c->sacked_out && !c->lost_out &&
@@ -448,8 +448,8 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 	} else {
 		c->fast = false;
 		handlers[c->state](c, &in);
-		drop(c, &in); /* what no handler took: the connection ended on the way */
-		c->fast = is_plain(c);
+		input_drop(c, &in); /* what no handler took: the connection ended on the way */
+		c->fast = input_is_plain(c);
 	}
 	if (c->todo || c->unsent != NULL || c->lost_out)
 		conn_wake(c);

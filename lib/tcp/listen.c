@@ -115,7 +115,7 @@ drop_oldest_half_open(struct tcp_stack *s)
 
 /* Is there room for one more half-open connection, if need be that of an older one? */
 static bool
-make_room(struct tcp_listener *l)
+tcp_listen_make_room(struct tcp_listener *l)
 {
 	struct tcp_stack *s = l->s;
 
@@ -143,7 +143,7 @@ passive_open(
 	struct tcp_stack *s = l->s;
 	struct tcp_conn *c;
 
-	if (!make_room(l))
+	if (!tcp_listen_make_room(l))
 		return;
 	c = conn_new(s, t, mtu);
 	if (c == NULL) {

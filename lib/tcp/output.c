@@ -176,7 +176,7 @@ send_probes(struct tcp_conn *c, struct turn *t)
 /* An acknowledgement that nothing else has carried (RFC 9293 3.8.6.3: at least each second
  * full-sized segment). */
 static bool
-send_ack(struct tcp_conn *c, struct turn *t)
+output_send_ack(struct tcp_conn *c, struct turn *t)
 {
 	if (!(c->todo & DO_ACK))
 		return true;
@@ -212,7 +212,7 @@ all_steps(struct tcp_conn *c, struct turn *t)
 		return false;
 	if (c->flags & F_FIN_QUEUED && !send_fin(c, t))
 		return false;
-	return send_probes(c, t) && send_ack(c, t);
+	return send_probes(c, t) && output_send_ack(c, t);
 }
 
 unsigned

@@ -11,7 +11,7 @@
 #include "tcp_priv.h"
 
 static uint32_t
-run_end(const struct tcp_slice *run)
+reasm_run_end(const struct tcp_slice *run)
 {
 	return run->run_tail->seq + run->run_tail->len;
 }
@@ -29,7 +29,7 @@ reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right)
 static void
 report_run(struct tcp_conn *c, const struct tcp_slice *run)
 {
-	struct wire_sack b = {run->seq, run_end(run)}, kept[TCP_MAX_SACK];
+	struct wire_sack b = {run->seq, reasm_run_end(run)}, kept[TCP_MAX_SACK];
 	unsigned n = 0;
 
 	if (!(c->flags & F_SACK))
@@ -113,9 +113,10 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 {
 	struct tcp_slice *next;
 
-	while ((next = run->run_next) != NULL && seq_le(next->seq, run_end(run))) {
+	while ((next = run->run_next) != NULL && seq_le(next->seq, reasm_run_end(run))) {
 		struct tcp_slice *tail = next->run_tail, *rest = next;
-		uint32_t over = run_end(run) - next->seq, whole = run_end(next) - next->seq;
+		uint32_t over = reasm_run_end(run) - next->seq,
+			 whole = reasm_run_end(next) - next->seq;
 
 		run->run_next = next->run_next;
 		if (run->run_next == NULL)
@@ -148,8 +149,8 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 		prev = next;
 		next = next->run_next;
 	}
-	if (prev != NULL && seq_le(s->seq, run_end(prev))) {
-		uint32_t over = run_end(prev) - s->seq;
+	if (prev != NULL && seq_le(s->seq, reasm_run_end(prev))) {
+		uint32_t over = reasm_run_end(prev) - s->seq;
 
 		if (over) {
 			tcp_count(c->s, TCP_DUP_PAYLOAD);
@@ -170,7 +171,8 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	}
 	if (next != NULL && seq_lt(next->seq, end)) {
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
-		reasm_dsack(c, next->seq, seq_lt(end, run_end(next)) ? end : run_end(next));
+		reasm_dsack(
+			c, next->seq, seq_lt(end, reasm_run_end(next)) ? end : reasm_run_end(next));
 	}
 	s->run_next = next;
 	s->run_tail = s;
@@ -186,7 +188,7 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 }
 
 static bool
-no_room(const struct tcp_conn *c)
+reasm_no_room(const struct tcp_conn *c)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 
@@ -199,7 +201,7 @@ keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 
-		if (no_room(c)) {
+		if (reasm_no_room(c)) {
 			tcp_count(c->s, TCP_OOO_FULL);
 			slice_drop(c->s, chain);
 			return;
@@ -219,7 +221,7 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 
 	while (c->ooo != NULL && seq_le(c->ooo->seq, c->rcv_nxt)) {
 		struct tcp_slice *run = c->ooo, *last = run->run_tail;
-		uint32_t end = run_end(run), over = c->rcv_nxt - run->seq;
+		uint32_t end = reasm_run_end(run), over = c->rcv_nxt - run->seq;
 
 		c->ooo = run->run_next;
 		count_kept(c, -count_chain(run));
@@ -236,7 +238,7 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 }
 
 static void
-refuse(struct tcp_conn *c, struct tcp_slice *chain)
+reasm_refuse(struct tcp_conn *c, struct tcp_slice *chain)
 {
 	if (c->state == TCPS_CLOSED) { /* the owner ended the connection from inside deliver() */
 		slice_drop(c->s, chain);
@@ -259,7 +261,7 @@ reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 	c->rcv_unread += len;
 	c->n_bytes_in += len;
 	if (c->refused != NULL || !c->s->ops.deliver(c->s->ctx, c, chain))
-		refuse(c, chain);
+		reasm_refuse(c, chain);
 }
 
 static void
@@ -269,7 +271,7 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 
 	/* What the owner refused may be tiny slices without end: their number is bounded as well.
 	 */
-	if (c->refused != NULL && no_room(c)) {
+	if (c->refused != NULL && reasm_no_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
 		slice_drop(c->s, chain);
 		return;
@@ -355,7 +357,7 @@ tcp_deliver_resume(struct tcp_conn *c)
 	c->refused = c->refused_tail = NULL;
 	count_kept(c, -count_chain(chain));
 	if (!c->s->ops.deliver(c->s->ctx, c, chain))
-		refuse(c, chain);
+		reasm_refuse(c, chain);
 	else if (c->state != TCPS_CLOSED)
 		tcp_fin_reached(c);
 	conn_release(c);

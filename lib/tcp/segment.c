@@ -148,7 +148,7 @@ seg_syn(struct tcp_conn *c, uint64_t now)
 
 /* Bytes of whole records from `r` on that fit into `limit`; *end: the first that does not. */
 static uint32_t
-gather(struct tcp_rec *r, uint32_t limit, struct tcp_rec **end)
+segment_gather(struct tcp_rec *r, uint32_t limit, struct tcp_rec **end)
 {
 	uint32_t n = 0;
 
@@ -178,7 +178,7 @@ bool
 seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 {
 	struct tcp_rec *rest;
-	uint32_t n = gather(seg, at, &rest);
+	uint32_t n = segment_gather(seg, at, &rest);
 
 	if (n >= seg->seg_len)
 		return true;
@@ -209,7 +209,7 @@ tso_run(const struct tcp_conn *c, struct tcp_rec *next, uint32_t first, uint32_t
 {
 	uint32_t most = SK_MIN(room, c->tso_max), total = first, n;
 
-	while (next != NULL && (n = gather(next, c->emss, &next)) && n <= first &&
+	while (next != NULL && (n = segment_gather(next, c->emss, &next)) && n <= first &&
 		total + n <= most) {
 		total += n;
 		if (n < first)
@@ -242,7 +242,7 @@ commit_run(struct tcp_conn *c, uint64_t now, uint32_t total, uint32_t limit)
 {
 	while (total) {
 		struct tcp_rec *head = c->unsent;
-		uint32_t n = gather(head, SK_MIN(total, limit), &c->unsent);
+		uint32_t n = segment_gather(head, SK_MIN(total, limit), &c->unsent);
 
 		commit(c, now, head, n);
 		total -= n;
@@ -256,7 +256,7 @@ static int
 first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 {
 	struct tcp_rec *r = c->unsent;
-	uint32_t limit = SK_MIN(room, c->emss), n = gather(r, limit, end);
+	uint32_t limit = SK_MIN(room, c->emss), n = segment_gather(r, limit, end);
 
 	if (n)
 		return (int)n;
@@ -265,7 +265,7 @@ first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 		return 0;
 	if (!split_record(c, r, limit))
 		return -EAGAIN;
-	return (int)gather(r, limit, end);
+	return (int)segment_gather(r, limit, end);
 }
 
 int

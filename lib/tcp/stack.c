@@ -47,7 +47,7 @@ tcp_config_default(struct tcp_config *cfg)
 }
 
 static bool
-config_ok(const struct tcp_config *cfg)
+tcp_stack_config_ok(const struct tcp_config *cfg)
 {
 	uint64_t conns = (uint64_t)cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
 
@@ -64,7 +64,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 {
 	struct tcp_stack *s;
 
-	if (!config_ok(cfg))
+	if (!tcp_stack_config_ok(cfg))
 		return NULL;
 	s = sk_mem_alloc(sizeof(*s));
 	if (s == NULL)

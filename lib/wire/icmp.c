@@ -117,7 +117,7 @@ quote6(struct wire_quote *q, const uint8_t *p, size_t len)
 /* RFC 4861 section 4.6: takes the address out of the option `type`; false when an option cannot be.
  */
 static bool
-nd_options(struct wire_icmp *out, uint8_t type, const uint8_t *p, size_t len)
+icmp_nd_options(struct wire_icmp *out, uint8_t type, const uint8_t *p, size_t len)
 {
 	while (len > 0) {
 		const struct lladdr_opt *o = (const struct lladdr_opt *)p;
@@ -152,7 +152,7 @@ parse_neighbor(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p
 	memcpy(out->target.b, h->target, 16);
 	if (sk_addr_is_multicast(&out->target) || sk_addr_is_v4(&out->target))
 		return -WIRE_ICMP_HEADER;
-	options_ok = nd_options(out, solicit ? OPT_SOURCE_LLADDR : OPT_TARGET_LLADDR,
+	options_ok = icmp_nd_options(out, solicit ? OPT_SOURCE_LLADDR : OPT_TARGET_LLADDR,
 		p + sizeof(*h), len - sizeof(*h));
 	if (!options_ok)
 		return -WIRE_ICMP_HEADER;
@@ -180,7 +180,8 @@ parse_router(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p, 
 		return -WIRE_ICMP_HEADER;
 	out->kind = ICMP_ROUTER_ADVERT;
 	out->router = true;
-	if (!nd_options(out, OPT_SOURCE_LLADDR, p + ROUTER_ADVERT_LEN, len - ROUTER_ADVERT_LEN))
+	if (!icmp_nd_options(
+		    out, OPT_SOURCE_LLADDR, p + ROUTER_ADVERT_LEN, len - ROUTER_ADVERT_LEN))
 		return -WIRE_ICMP_HEADER;
 	return ROUTER_ADVERT_LEN;
 }

@@ -58,7 +58,7 @@ _Static_assert(sizeof(struct terminate_hdr) == RDMAP_TERMINATE_LEN, "RDMAP Termi
 
 /* Copies `n` bytes from *p, of which *len are left. */
 static bool
-take(void *to, const uint8_t **p, size_t *len, size_t n)
+rdmap_take(void *to, const uint8_t **p, size_t *len, size_t n)
 {
 	if (*len < n)
 		return false;
@@ -76,7 +76,7 @@ wire_terminate_parse(struct wire_terminate *out, const uint8_t *p, size_t len)
 	be16 seg_len;
 
 	memset(out, 0, sizeof(*out));
-	if (!take(&h, &p, &len, sizeof(h)))
+	if (!rdmap_take(&h, &p, &len, sizeof(h)))
 		return -WIRE_SHORT;
 	out->layer = h.layer_etype >> 4;
 	out->etype = h.layer_etype & 0xf;
@@ -85,7 +85,7 @@ wire_terminate_parse(struct wire_terminate *out, const uint8_t *p, size_t len)
 	out->d = h.hdrct & HDRCT_D;
 	out->r = h.hdrct & HDRCT_R;
 	if (out->m) {
-		if (!take(&seg_len, &p, &len, sizeof(seg_len)))
+		if (!rdmap_take(&seg_len, &p, &len, sizeof(seg_len)))
 			return -WIRE_SHORT;
 		out->ddp_seg_len = be16_get(seg_len);
 	}
@@ -93,10 +93,10 @@ wire_terminate_parse(struct wire_terminate *out, const uint8_t *p, size_t len)
 		if (len == 0)
 			return -WIRE_SHORT;
 		out->ddp_len = *p & DDP_TAGGED ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
-		if (!take(out->ddp_header, &p, &len, out->ddp_len))
+		if (!rdmap_take(out->ddp_header, &p, &len, out->ddp_len))
 			return -WIRE_SHORT;
 	}
-	if (out->r && !take(out->rdmap_header, &p, &len, RDMAP_READ_REQUEST_LEN))
+	if (out->r && !rdmap_take(out->rdmap_header, &p, &len, RDMAP_READ_REQUEST_LEN))
 		return -WIRE_SHORT;
 	return (int)(p - start);
 }

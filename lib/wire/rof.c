@@ -112,7 +112,7 @@ static const struct row ud[ROF_OPERATION + 1] = {
 };
 
 static const struct row *
-find(uint8_t opcode)
+rof_find(uint8_t opcode)
 {
 	const struct row *r = rc + (opcode & ROF_OPERATION);
 	uint8_t transport = opcode & ROF_TRANSPORT;
@@ -134,7 +134,7 @@ has_xrceth(uint8_t opcode, const struct row *r)
 int
 wire_rof_headers(uint8_t opcode)
 {
-	const struct row *r = find(opcode);
+	const struct row *r = rof_find(opcode);
 
 	if (r == NULL)
 		return -WIRE_ROF_OPCODE;
@@ -144,7 +144,7 @@ wire_rof_headers(uint8_t opcode)
 unsigned
 wire_rof_len(uint8_t opcode)
 {
-	const struct row *r = find(opcode);
+	const struct row *r = rof_find(opcode);
 
 	if (r == NULL)
 		return 0;
@@ -154,7 +154,7 @@ wire_rof_len(uint8_t opcode)
 int
 wire_rof_falcon_type(uint8_t opcode)
 {
-	const struct row *r = find(opcode);
+	const struct row *r = rof_find(opcode);
 
 	return r == NULL ? -WIRE_ROF_OPCODE : r->falcon_type;
 }

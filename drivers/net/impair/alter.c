@@ -32,7 +32,7 @@ get_word(struct rte_mbuf *m, uint32_t at)
 }
 
 static void
-set_word(struct rte_mbuf *m, uint32_t at, uint16_t w)
+alter_set_word(struct rte_mbuf *m, uint32_t at, uint16_t w)
 {
 	*frame_byte(m, at) = (uint8_t)(w >> 8);
 	*frame_byte(m, at + 1) = (uint8_t)w;
@@ -72,7 +72,7 @@ alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 	if (flip == 0 || (flip == 0xffff && (w == 0 || w == 0xffff)) ||
 		(f.proto == IPPROTO_UDP && at == l4 + 6 && flip == w))
 		flip = w == 1 ? 2 : 1;
-	set_word(*m, at, w ^ flip);
+	alter_set_word(*m, at, w ^ flip);
 	return 1;
 }
 
@@ -97,8 +97,8 @@ alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 	rc = own(m, pool);
 	if (rc < 0)
 		return rc;
-	set_word(*m, start + 2 * i, add_word(get_word(*m, start + 2 * i), d));
-	set_word(*m, start + 2 * j, add_word(get_word(*m, start + 2 * j), (uint16_t)~d));
+	alter_set_word(*m, start + 2 * i, add_word(get_word(*m, start + 2 * i), d));
+	alter_set_word(*m, start + 2 * j, add_word(get_word(*m, start + 2 * j), (uint16_t)~d));
 	return 1;
 }
 
@@ -122,13 +122,13 @@ alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool)
 	rc = own(m, pool);
 	if (rc < 0)
 		return rc;
-	set_word(*m, at, (uint16_t)(before | CE << shift));
+	alter_set_word(*m, at, (uint16_t)(before | CE << shift));
 	if (!f.v6) {
 		/* RFC 1624, equation 3 */
 		sum = (uint16_t)~get_word(*m, at + 10);
 		sum = add_word(sum, (uint16_t)~before);
 		sum = add_word(sum, (uint16_t)(before | CE));
-		set_word(*m, at + 10, (uint16_t)~sum);
+		alter_set_word(*m, at + 10, (uint16_t)~sum);
 	}
 	return 1;
 }

@@ -43,7 +43,7 @@ static const struct key keys[] = {
 };
 
 static bool
-parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+args_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	char *end;
 
@@ -84,7 +84,7 @@ parse_value(const struct key *k, const char *text, struct impair_args *args)
 	case BOOL:
 		break;
 	}
-	if (!parse_number(text, k->min, k->max, &n))
+	if (!args_parse_number(text, k->min, k->max, &n))
 		return false;
 	if (k->kind == U64)
 		*(uint64_t *)to = n;

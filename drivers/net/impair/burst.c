@@ -9,7 +9,7 @@
 
 /* Nothing to do to frames, and nothing in front of them. */
 static bool
-is_plain(const struct lane *l)
+burst_is_plain(const struct lane *l)
 {
 	return !l->cfg.active && lane_is_idle(l);
 }
@@ -93,7 +93,7 @@ impair_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 	do {
 		uint16_t left = (uint16_t)(n - done);
 
-		if (!q->dev->args.nic && is_plain(&q->lane)) {
+		if (!q->dev->args.nic && burst_is_plain(&q->lane)) {
 			step = send_plain(q, pkts + done, left);
 		} else {
 			step = put_all(q, pkts + done, left);
@@ -136,7 +136,7 @@ receive_plain(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
 }
 
 static uint16_t
-receive(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
+burst_receive(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct rte_mbuf *in[IMPAIR_BURST];
 	struct lane *l = &q->lane;
@@ -162,7 +162,7 @@ impair_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 
 	move_sent_on(q);
 	rte_spinlock_lock(&q->lane.lock);
-	got = is_plain(&q->lane) ? receive_plain(q, pkts, n) : receive(q, pkts, n);
+	got = burst_is_plain(&q->lane) ? receive_plain(q, pkts, n) : burst_receive(q, pkts, n);
 	if (im->args.nic)
 		for (uint16_t i = 0; i < got; i++)
 			nic_rx(&q->lane, pkts[i], im->rss ? im->rss_key : NULL);

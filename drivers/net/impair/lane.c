@@ -21,7 +21,7 @@ struct draws {
 
 /* splitmix64, to spread seeds; xorshift64*, to draw. */
 static uint64_t
-spread(uint64_t x)
+lane_spread(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ULL;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
@@ -118,7 +118,7 @@ lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 	if (cfg->rate_mbps != 0)
 		l->cfg.cycles_per_byte = 8 * cycles_per_us / cfg->rate_mbps;
 	/* The generator must not start at 0, where it would stay. */
-	l->rng = spread(cfg->seed ^ spread(id * 2 + tx)) | 1;
+	l->rng = lane_spread(cfg->seed ^ lane_spread(id * 2 + tx)) | 1;
 	rte_spinlock_unlock(&l->lock);
 }
 

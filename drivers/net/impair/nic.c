@@ -192,7 +192,7 @@ fix_segment(struct rte_mbuf *seg, const struct frame *whole, uint32_t len, unsig
 }
 
 static void
-segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned n, uint64_t now)
+nic_segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned n, uint64_t now)
 {
 	uint32_t head_len = (uint32_t)f->l2_len + f->l3_len + f->l4_len;
 	uint32_t payload = f->end - head_len;
@@ -243,7 +243,7 @@ nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now)
 	}
 	frame_find(m, &f);
 	if ((m->ol_flags & RTE_MBUF_F_TX_TCP_SEG) != 0)
-		segment(l, m, &f, frames, now);
+		nic_segment(l, m, &f, frames, now);
 	else
 		fill_in(l, m, &f, now);
 	rte_pktmbuf_free(m);

@@ -12,7 +12,7 @@
 #define HINT_FLAGS (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
 static void *
-copy(const void *from, size_t len)
+addrinfo_copy(const void *from, size_t len)
 {
 	void *p = malloc(len);
 
@@ -24,7 +24,7 @@ copy(const void *from, size_t len)
 static int
 set_dst(struct rdma_addrinfo *rai, const struct sockaddr *sa, socklen_t len, const char *name)
 {
-	rai->ai_dst_addr = copy(sa, len);
+	rai->ai_dst_addr = addrinfo_copy(sa, len);
 	if (rai->ai_dst_addr == NULL)
 		return EAI_MEMORY;
 	rai->ai_dst_len = len;
@@ -36,7 +36,7 @@ set_dst(struct rdma_addrinfo *rai, const struct sockaddr *sa, socklen_t len, con
 static int
 set_src(struct rdma_addrinfo *rai, const struct sockaddr *sa, socklen_t len, const char *name)
 {
-	rai->ai_src_addr = copy(sa, len);
+	rai->ai_src_addr = addrinfo_copy(sa, len);
 	if (rai->ai_src_addr == NULL)
 		return EAI_MEMORY;
 	rai->ai_src_len = len;
@@ -117,7 +117,7 @@ from_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints)
 }
 
 static int
-fill(struct rdma_addrinfo *rai, const char *node, const char *service,
+addrinfo_fill(struct rdma_addrinfo *rai, const char *node, const char *service,
 	const struct rdma_addrinfo *hints)
 {
 	int rc = 0;
@@ -145,7 +145,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	rai = calloc(1, sizeof(*rai));
 	if (rai == NULL)
 		return EAI_MEMORY;
-	rc = fill(rai, node, service, hints);
+	rc = addrinfo_fill(rai, node, service, hints);
 	if (rc != 0) {
 		rdma_freeaddrinfo(rai);
 		return rc;

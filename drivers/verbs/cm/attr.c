@@ -11,7 +11,7 @@
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static void
-to_init(const struct cm_id *id, bool ib, struct ibv_qp_attr *a, int *mask)
+attr_to_init(const struct cm_id *id, bool ib, struct ibv_qp_attr *a, int *mask)
 {
 	a->qp_access_flags = RIGHTS | (ib ? IBV_ACCESS_REMOTE_ATOMIC : 0);
 	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
@@ -27,7 +27,7 @@ to_init(const struct cm_id *id, bool ib, struct ibv_qp_attr *a, int *mask)
 }
 
 static void
-to_rtr(const struct cm_id *id, struct ibv_qp_attr *a, int *mask)
+attr_to_rtr(const struct cm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const struct shm_device *d = &vb_context(id->id.verbs)->info;
 
@@ -49,7 +49,7 @@ to_rtr(const struct cm_id *id, struct ibv_qp_attr *a, int *mask)
 }
 
 static void
-to_rts(const struct cm_id *id, struct ibv_qp_attr *a, int *mask)
+attr_to_rts(const struct cm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const struct shm_device *d = &vb_context(id->id.verbs)->info;
 
@@ -74,11 +74,11 @@ rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_at
 	ib = vb_is_falcon(id->verbs);
 	/* An iWARP QP has rights, and its state is its stream's. */
 	if (qp_attr->qp_state == IBV_QPS_INIT || (!ib && qp_attr->qp_state == IBV_QPS_RTR))
-		to_init(p, ib, qp_attr, qp_attr_mask);
+		attr_to_init(p, ib, qp_attr, qp_attr_mask);
 	else if (qp_attr->qp_state == IBV_QPS_RTR)
-		to_rtr(p, qp_attr, qp_attr_mask);
+		attr_to_rtr(p, qp_attr, qp_attr_mask);
 	else if (qp_attr->qp_state == IBV_QPS_RTS && ib)
-		to_rts(p, qp_attr, qp_attr_mask);
+		attr_to_rts(p, qp_attr, qp_attr_mask);
 	else if (qp_attr->qp_state == IBV_QPS_RTS)
 		*qp_attr_mask = IBV_QP_STATE;
 	else

@@ -86,7 +86,7 @@ cm_conn_param(const struct cm_id *id, const struct rdma_conn_param *p, struct sa
 }
 
 static int
-start(struct cm_id *id, const struct saker_conn_param *param)
+connect_start(struct cm_id *id, const struct saker_conn_param *param)
 {
 	const struct sk_addr *local = sk_addr_is_any(&id->local) ? NULL : &id->local;
 	struct vb_qp *qp;
@@ -117,7 +117,7 @@ rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		err = cm_move(p, CM_ROUTE_RESOLVED, CM_CONNECTING);
 	if (err != 0)
 		return cm_end(err);
-	err = cm_is_ud(p) ? cm_ud_connect(p, conn_param) : start(p, &param);
+	err = cm_is_ud(p) ? cm_ud_connect(p, conn_param) : connect_start(p, &param);
 	if (err != 0) {
 		cm_move(p, CM_CONNECTING, CM_ROUTE_RESOLVED);
 		return cm_end(err);

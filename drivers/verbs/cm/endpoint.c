@@ -20,7 +20,7 @@ event_forget(struct cm_id *id)
 
 /* What the event makes the call return. */
 static int
-verdict(const struct rdma_cm_event *ev)
+endpoint_verdict(const struct rdma_cm_event *ev)
 {
 	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return ENODEV;
@@ -37,7 +37,7 @@ cm_complete(struct cm_id *id)
 	event_forget(id);
 	if (rdma_get_cm_event(id->id.channel, &id->id.event) != 0)
 		return errno;
-	return verdict(id->id.event);
+	return endpoint_verdict(id->id.event);
 }
 
 int
@@ -52,7 +52,7 @@ cm_complete_past(struct cm_id *id)
 	if (item == NULL)
 		return 0;
 	id->id.event = &vb_container(item, struct cm_event, item)->ev;
-	return verdict(id->id.event);
+	return endpoint_verdict(id->id.event);
 }
 
 /* The new id of a request: made complete with what the endpoint was given, and synchronous. */
@@ -81,7 +81,7 @@ rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 	event_forget(p);
 	if (rdma_get_cm_event(listen->channel, &ev) != 0)
 		return -1;
-	err = verdict(ev);
+	err = endpoint_verdict(ev);
 	if (err == 0 && ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		err = EINVAL;
 	if (err != 0) {

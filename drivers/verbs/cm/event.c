@@ -114,7 +114,7 @@ cm_event_drop(struct cm_event *e)
 }
 
 static bool
-is_about(const struct vb_wait_item *item, void *arg)
+event_is_about(const struct vb_wait_item *item, void *arg)
 {
 	return vb_container(item, struct cm_event, item)->owner == arg;
 }
@@ -125,7 +125,7 @@ cm_event_purge(struct cm_id *id)
 	struct vb_waitq *q = &cm_channel_of(id->id.channel)->queue;
 	struct vb_wait_item *item;
 
-	while ((item = vb_waitq_take(q, is_about, id)) != NULL)
+	while ((item = vb_waitq_take(q, event_is_about, id)) != NULL)
 		cm_event_drop(vb_container(item, struct cm_event, item));
 }
 

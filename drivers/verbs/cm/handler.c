@@ -28,7 +28,7 @@ static const struct row {
 };
 
 static const struct row *
-row_of(enum saker_event_type type, enum cm_state state)
+handler_row_of(enum saker_event_type type, enum cm_state state)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].type == type && rows[i].from == state)
@@ -79,7 +79,7 @@ fill_param(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
 }
 
 static void
-established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct shm_cm *cm)
+handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct shm_cm *cm)
 {
 	uint32_t scope = cm_addr_scope(&id->id.route.addr.src_addr);
 
@@ -98,9 +98,9 @@ established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct
 /* What to do and to tell; with cm_lock(). The state comes before the event: who has taken that goes
  * on at once. */
 static void
-outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
+handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 {
-	const struct row *row = row_of(ev->type, id->state);
+	const struct row *row = handler_row_of(ev->type, id->state);
 	struct cm_event *e = row != NULL ? cm_event_new(id, row->event, 0) : NULL;
 
 	if (row == NULL)
@@ -109,7 +109,7 @@ outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 		vb_qp_moved(qp, IBV_QPS_ERR);
 	if (e != NULL) {
 		if (ev->type == SAKER_EV_ESTABLISHED)
-			established(id, e, qp, &ev->cm);
+			handler_established(id, e, qp, &ev->cm);
 		else if (row->event != RDMA_CM_EVENT_DISCONNECTED)
 			failure(e, id, ev->status);
 		if (ev->type == SAKER_EV_REJECTED)
@@ -176,7 +176,7 @@ request_new(struct cm_id *l, const struct saker_event *ev)
 }
 
 static void
-request(const struct saker_event *ev)
+handler_request(const struct saker_event *ev)
 {
 	struct cm_id *l = saker_listener_user(ev->listener);
 	struct cm_event *e = request_new(l, ev);
@@ -208,14 +208,14 @@ on_event(const struct saker_event *ev)
 	struct vb_qp *qp = ev->qp != NULL ? saker_qp_user(ev->qp) : NULL;
 
 	if (ev->type == SAKER_EV_CONNECT_REQUEST) {
-		request(ev);
+		handler_request(ev);
 		return;
 	}
 	cm_lock();
 	if (ev->type == SAKER_EV_ENGINE_GONE)
 		cm_id_each(removed);
 	else if (qp != NULL && qp->cm != NULL)
-		outcome(qp->cm, qp, ev);
+		handler_outcome(qp->cm, qp, ev);
 	cm_unlock();
 }
 

@@ -4,7 +4,7 @@
 #include "cm_priv.h"
 
 static bool
-is_about(const struct vb_wait_item *item, void *arg)
+migrate_is_about(const struct vb_wait_item *item, void *arg)
 {
 	return vb_container(item, struct cm_event, item)->owner == arg;
 }
@@ -16,7 +16,7 @@ move_events(struct cm_id *id, struct rdma_event_channel *to)
 	struct vb_waitq *from = &cm_channel_of(id->id.channel)->queue;
 	struct vb_wait_item *item;
 
-	while ((item = vb_waitq_take(from, is_about, id)) != NULL)
+	while ((item = vb_waitq_take(from, migrate_is_about, id)) != NULL)
 		vb_waitq_push(&cm_channel_of(to)->queue, item);
 	id->id.channel = to;
 }

@@ -25,7 +25,7 @@ clashes(const struct cm_port *a, const struct cm_port *b)
 }
 
 static bool
-in_use(const struct cm_port *p)
+cm_port_in_use(const struct cm_port *p)
 {
 	const struct cm_port *other;
 
@@ -62,7 +62,7 @@ cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *a
 	p->reuse = reuse;
 	p->chosen = port == 0;
 	p->port = port != 0 ? port : any_port();
-	while (in_use(p)) {
+	while (cm_port_in_use(p)) {
 		if (--tries == 0) {
 			p->port = 0;
 			return EADDRINUSE;
