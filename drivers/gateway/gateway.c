@@ -12,7 +12,6 @@
 #include <rte_ether.h>
 
 #include "../../lib/base/log.h"
-#include "../../lib/engine/mbuf_priv.h"
 #include "../../lib/wire/wire.h"
 
 #define LEAVE_NS   10000000000ull /* most that a machine's end may wait for its programs */

@@ -15,211 +15,44 @@
 
 #include "../base/mem.h"
 #include "../rof/exchange.h"
-#include "handoff_priv.h"
-#include "stage_priv.h"
+#include "control/control.h"
+#include "loop_priv.h"
+#include "stage/stage.h"
 #include "telemetry_priv.h"
-#include "transport_priv.h"
+#include "transport/transport.h"
 
-/*
- * Swift's base target delay. Hardware's 25 us are a few round trips; here a frame waits in the
- * port's ring until the loop that reads it comes round, and that has perhaps 32 frames of 8 KiB to
- * sum and place, 64 KiB to copy, or was not scheduled. That is no queue which smaller windows
- * would shorten: with 25 us they shrink until the loops wait for each other.
- */
-#define SWIFT_BASE_NS 100000
-
-#define REFUSE(...) (snprintf(err, errlen, __VA_ARGS__), -EINVAL)
-
-void
-eng_config_default(struct eng_config *cfg)
+/* Creates a ring and stores it; returns whether it is there. */
+static bool
+ring_at(struct rte_ring **at, const struct eng *e, const char *kind, unsigned a, unsigned b)
 {
-	*cfg = (struct eng_config){.name = "saker",
-		.nloops = 1,
-		.ntransports = 1,
-		.nstages = 1,
-		.idle = ENG_IDLE_POLL,
-		.sleep_after = 1024,
-		.limits = {.clients = 64,
-			.qps = 16384,
-			.cqs = 16384,
-			.mrs = 65536,
-			.mws = 65536,
-			.pds = 4096,
-			.srqs = 1024,
-			.listeners = 256,
-			.conns = 16384,
-			.rx_mbufs = 16384,
-			.tx_mbufs = 16384,
-			.client_qps = 16384,
-			.client_cqs = 16384,
-			.client_mrs = 16384,
-			.client_mws = 16384,
-			.client_regions = SHM_MAX_REGIONS,
-			.client_home_bytes = 64ull << 20,
-			.client_mem_bytes = 4ull << 30,
-			.sq_depth = 4096,
-			.rq_depth = 4096,
-			.cq_depth = 65536,
-			.ird = 128,
-			.ord = 128},
-		.mpa_revision = 2,
-		.mpa_crc = true,
-		.port_min = 49152,
-		.port_max = 65535,
-		.socket_id = SOCKET_ID_ANY};
-	tcp_config_default(&cfg->tcp);
-	fa_config_default(&cfg->falcon.stack);
-	fa_swift_defaults(&cfg->falcon.swift);
-	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
-	/* Where the peer's thread has to wait for its processor that is its delay, and Swift's own
-	 * least window would then be a packet in a hundred such waits. */
-	cfg->falcon.swift.fcwnd_min = FA_CWND_ONE / 4;
-	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
-	cfg->falcon.mtu = 4096;
-	cfg->falcon.flows = 1;
-	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
-	cfg->falcon.rnr_code = 12; /* 640 us */
-	cfg->falcon.port = 4795;
-	cfg->falcon.patience_ns = 3000000000u;
-	cfg->falcon.keepalive_ns = 10ull * 1000000000;
-	cfg->falcon.rekey_ns = 3600ull * 1000000000;
-	cfg->falcon.rekey_packets = 1ull << 30;
-	cfg->falcon.device_key_ns = 86400ull * 1000000000;
+	bool data = kind[0] == 'd';
+
+	*at = eng_ring_create(e, kind, a, b, data ? sizeof(struct eng_dmsg) : sizeof(void *),
+		data ? ENG_DATA_RING : ENG_CTL_RING);
+	return *at != NULL;
 }
 
-static int
-check_ports(const struct eng_config *cfg, char *err, size_t errlen)
-{
-	char text[SK_ADDR_STRLEN];
-
-	if (cfg->nports > ENG_MAX_PORTS)
-		return REFUSE("%u ports: at most %u", cfg->nports, ENG_MAX_PORTS);
-	if (cfg->nifs > ENG_MAX_IFS || cfg->nroutes > ENG_MAX_ROUTES)
-		return REFUSE("too many addresses or routes");
-	for (unsigned i = 0; i < cfg->nports; i++) {
-		if (!rte_eth_dev_is_valid_port(cfg->ports[i].port_id))
-			return REFUSE("port %u: DPDK has no such port", cfg->ports[i].port_id);
-		if (cfg->ports[i].mtu < 1280 || cfg->ports[i].mtu > ENG_MAX_FRAME - ETH_MAX)
-			return REFUSE("port %u: an MTU of %u is not within 1280..%u",
-				cfg->ports[i].port_id, cfg->ports[i].mtu, ENG_MAX_FRAME - ETH_MAX);
-	}
-	for (unsigned i = 0; i < cfg->nifs; i++)
-		if (cfg->ifs[i].port >= cfg->nports)
-			return REFUSE("address %s: there is no port %u",
-				sk_addr_str(&cfg->ifs[i].addr, text), cfg->ifs[i].port);
-	return 0;
-}
-
-static int
-check_stages(const struct eng_config *cfg, char *err, size_t errlen)
-{
-	if (cfg->nloops == 0 || cfg->nloops > ENG_MAX_LCORES)
-		return REFUSE("%u loops: 1 to %u", cfg->nloops, ENG_MAX_LCORES);
-	if (cfg->ntransports == 0 || cfg->ntransports > ENG_MAX_TRANSPORTS)
-		return REFUSE("%u transport stages: 1 to %u", cfg->ntransports, ENG_MAX_TRANSPORTS);
-	if (cfg->nstages == 0 || cfg->nstages > ENG_MAX_STAGES)
-		return REFUSE("%u engine stages: 1 to %u", cfg->nstages, ENG_MAX_STAGES);
-	if (cfg->control_loop >= cfg->nloops)
-		return REFUSE("the control stage's loop %u does not exist", cfg->control_loop);
-	for (unsigned i = 0; i < cfg->ntransports; i++)
-		if (cfg->transport_loop[i] >= cfg->nloops)
-			return REFUSE("transport stage %u: loop %u does not exist", i,
-				cfg->transport_loop[i]);
-	for (unsigned i = 0; i < cfg->nstages; i++)
-		if (cfg->stage_loop[i] >= cfg->nloops)
-			return REFUSE(
-				"engine stage %u: loop %u does not exist", i, cfg->stage_loop[i]);
-	return 0;
-}
-
-static int
-check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
-{
-	if (!cfg->enabled)
-		return 0;
-	if (cfg->psps == 0 || (cfg->psps & ~(ROFX_PSP_KEYED | ROFX_PSP(PSP_NO_CRYPTO))) != 0)
-		return REFUSE("Falcon: no PSP version, or one that there is not");
-	if ((cfg->psps & ROFX_PSP_KEYED) && cfg->psk_len == 0)
-		return REFUSE(
-			"Falcon: PSP with keys needs a pre-shared key to hand them over under");
-	if (cfg->psk_len > sizeof(cfg->psk) || (cfg->psk_len > 0 && cfg->psk_len < 16))
-		return REFUSE("Falcon: a pre-shared key has 16 to 64 bytes, not %u", cfg->psk_len);
-	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE)
-		return REFUSE("Falcon: no such ordering or error mode");
-	if (cfg->ordering == ROF_ORDER_NONE && cfg->errors != ROF_ERRORS_COMPLETE)
-		return REFUSE("Falcon: the unordered mode completes in error (RoF 6.4)");
-	if (cfg->mtu < ROF_MTU_MIN || cfg->mtu > ROF_MTU_MAX)
-		return REFUSE("Falcon: an MTU of %u is not within %u..%u", cfg->mtu, ROF_MTU_MIN,
-			ROF_MTU_MAX);
-	if (cfg->flows != 1 && cfg->flows != FA_FLOWS_MAX)
-		return REFUSE("Falcon: %u flows: 1 or %u", cfg->flows, FA_FLOWS_MAX);
-	return 0;
-}
-
-static int
-eng_check(const struct eng_config *cfg, char *err, size_t errlen)
-{
-	const struct eng_limits *lim = &cfg->limits;
-
-	if (lim->qps == 0 || lim->conns == 0 || lim->qps > 1u << 24 || lim->conns > 1u << 24)
-		return REFUSE("limits: QPs and connections are 1 to 16777216");
-	if (lim->rx_mbufs < 256 || lim->tx_mbufs < 256)
-		return REFUSE("limits: at least 256 receive and 256 send mbufs");
-	if (lim->ird >= SHM_DEPTH_AUTO || lim->ord >= SHM_DEPTH_AUTO)
-		return REFUSE("limits: IRD %u, ORD %u: at most %u", lim->ird, lim->ord,
-			SHM_DEPTH_AUTO - 1);
-	if (cfg->mpa_revision != 1 && cfg->mpa_revision != 2)
-		return REFUSE("MPA revision %u: 1 or 2", cfg->mpa_revision);
-	if (cfg->port_min == 0 || cfg->port_min > cfg->port_max)
-		return REFUSE("local ports %u..%u: not a range", cfg->port_min, cfg->port_max);
-	if (check_falcon(&cfg->falcon, err, errlen) != 0)
-		return -EINVAL;
-	return check_ports(cfg, err, errlen) != 0 ? -EINVAL : check_stages(cfg, err, errlen);
-}
-
-struct rte_ring *
-eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
-	unsigned count)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
-	return rte_ring_create_elem(
-		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
-}
-
-/* One pair for each (transport, engine) couple, one for each stage and the control stage. */
+/* A pair of rings for each (transport, engine) couple, and one for each stage with the control
+ * stage. */
 static int
 make_rings(struct eng *e)
 {
+	struct eng_rings *r = &e->rings;
+	bool all = true;
+
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		struct eng_transport *tp = e->transports[t];
-
 		for (unsigned s = 0; s < e->cfg.nstages; s++) {
-			struct rte_ring *in = eng_ring_create(
-				e, "ts", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
-			struct rte_ring *out = eng_ring_create(
-				e, "st", t, s, sizeof(struct eng_dmsg), ENG_DATA_RING);
-
-			tp->to_stage[s] = e->stages[s]->from_transport[t] = in;
-			tp->from_stage[s] = e->stages[s]->to_transport[t] = out;
-			if (in == NULL || out == NULL)
-				return -ENOMEM;
+			all &= ring_at(&r->to_stage[t][s], e, "dts", t, s);
+			all &= ring_at(&r->to_transport[t][s], e, "dst", t, s);
 		}
-		tp->from_control = eng_ring_create(e, "ct", t, 0, sizeof(void *), ENG_CTL_RING);
-		tp->to_control = eng_ring_create(e, "tc", t, 0, sizeof(void *), ENG_CTL_RING);
-		if (tp->from_control == NULL || tp->to_control == NULL)
-			return -ENOMEM;
+		all &= ring_at(&r->control_transport[t], e, "ct", t, 0);
+		all &= ring_at(&r->transport_control[t], e, "tc", t, 0);
 	}
 	for (unsigned s = 0; s < e->cfg.nstages; s++) {
-		e->stages[s]->from_control =
-			eng_ring_create(e, "cs", s, 0, sizeof(void *), ENG_CTL_RING);
-		e->stages[s]->to_control =
-			eng_ring_create(e, "sc", s, 0, sizeof(void *), ENG_CTL_RING);
-		if (e->stages[s]->from_control == NULL || e->stages[s]->to_control == NULL)
-			return -ENOMEM;
+		all &= ring_at(&r->control_stage[s], e, "cs", s, 0);
+		all &= ring_at(&r->stage_control[s], e, "sc", s, 0);
 	}
-	return 0;
+	return all ? 0 : -ENOMEM;
 }
 
 static void
@@ -237,12 +70,12 @@ make_control(struct eng *e, char *err, size_t errlen)
 	if (e->cfg.nports > 0)
 		memcpy(args.mac, e->ports[0].mac, sizeof(args.mac));
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		args.to_transport[t] = e->transports[t]->from_control;
-		args.from_transport[t] = e->transports[t]->to_control;
+		args.to_transport[t] = e->rings.control_transport[t];
+		args.from_transport[t] = e->rings.transport_control[t];
 	}
 	for (unsigned s = 0; s < e->cfg.nstages; s++) {
-		args.to_stage[s] = e->stages[s]->from_control;
-		args.from_stage[s] = e->stages[s]->to_control;
+		args.to_stage[s] = e->rings.control_stage[s];
+		args.from_stage[s] = e->rings.stage_control[s];
 	}
 	e->control = eng_control_create(&args, err, errlen);
 	return e->control == NULL ? -ENOMEM : 0;
@@ -309,10 +142,10 @@ make_tls(struct eng *e, char *err, size_t errlen)
 }
 
 static int
-make_stages(struct eng *e, char *err, size_t errlen)
+make_stages(struct eng *e, uint64_t now, char *err, size_t errlen)
 {
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
-		e->transports[t] = eng_transport_create(e, t, err, errlen);
+		e->transports[t] = eng_transport_create(e, t, now, err, errlen);
 		if (e->transports[t] == NULL)
 			return -ENOMEM;
 	}
@@ -333,9 +166,9 @@ eng_start(struct eng *e, char *err, size_t errlen)
 	if (rc == 0)
 		rc = make_tls(e, err, errlen);
 	if (rc == 0)
-		rc = make_stages(e, err, errlen);
-	if (rc == 0)
 		rc = make_rings(e);
+	if (rc == 0)
+		rc = make_stages(e, now, err, errlen);
 	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
 		rc = eng_port_start(e, i, err, errlen);
 	if (rc == 0)
@@ -354,7 +187,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	struct eng *e;
 
 	snprintf(err, errlen, "no memory");
-	if (eng_check(cfg, err, errlen) != 0)
+	if (eng_config_check(cfg, err, errlen) != 0)
 		return NULL;
 	e = aligned_alloc(_Alignof(struct eng), sizeof(*e));
 	if (e == NULL)
@@ -375,42 +208,27 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	return e;
 }
 
+/* Frees the rings, after all stages that could look into them. */
 static void
-free_rings(struct rte_ring **rings, unsigned n)
+free_rings(struct eng_rings *r)
 {
-	for (unsigned i = 0; i < n; i++)
-		rte_ring_free(rings[i]);
-}
-
-/* Collected before the stages go: the rings are freed after all who might still look into them. */
-static unsigned
-collect_rings(const struct eng *e, struct rte_ring **out)
-{
-	unsigned n = 0;
-
-	for (unsigned t = 0; t < e->cfg.ntransports && e->transports[t] != NULL; t++) {
-		const struct eng_transport *tp = e->transports[t];
-
-		for (unsigned s = 0; s < e->cfg.nstages; s++) {
-			out[n++] = tp->to_stage[s];
-			out[n++] = tp->from_stage[s];
+	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++) {
+		for (unsigned s = 0; s < ENG_MAX_STAGES; s++) {
+			rte_ring_free(r->to_stage[t][s]);
+			rte_ring_free(r->to_transport[t][s]);
 		}
-		out[n++] = tp->from_control;
-		out[n++] = tp->to_control;
+		rte_ring_free(r->control_transport[t]);
+		rte_ring_free(r->transport_control[t]);
 	}
-	for (unsigned s = 0; s < e->cfg.nstages && e->stages[s] != NULL; s++) {
-		out[n++] = e->stages[s]->from_control;
-		out[n++] = e->stages[s]->to_control;
+	for (unsigned s = 0; s < ENG_MAX_STAGES; s++) {
+		rte_ring_free(r->control_stage[s]);
+		rte_ring_free(r->stage_control[s]);
 	}
-	return n;
 }
 
 void
 eng_destroy(struct eng *e)
 {
-	struct rte_ring *rings[2 * ENG_MAX_TRANSPORTS * (ENG_MAX_STAGES + 1) + 2 * ENG_MAX_STAGES];
-	unsigned nrings = collect_rings(e, rings);
-
 	telemetry_forget(e);
 	for (unsigned i = 0; i < e->cfg.nports; i++)
 		eng_port_stop(e, i);
@@ -421,7 +239,7 @@ eng_destroy(struct eng *e)
 		eng_stage_destroy(e->stages[s]);
 	if (e->control != NULL)
 		eng_control_destroy(e->control);
-	free_rings(rings, nrings);
+	free_rings(&e->rings);
 	for (unsigned k = 0; k < e->cfg.nloops; k++)
 		if (e->loops[k].epoll_fd >= 0)
 			close(e->loops[k].epoll_fd);
@@ -434,10 +252,4 @@ eng_destroy(struct eng *e)
 	free(e->qsbr);
 	free(e);
 	eng_pools_waiting();
-}
-
-struct eng_control *
-eng_control_of(struct eng *e)
-{
-	return e->control;
 }

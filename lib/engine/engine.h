@@ -25,6 +25,7 @@
 #define ENG_MAX_ROUTES     64
 
 struct eng;
+struct rte_mempool;
 
 enum eng_idle { ENG_IDLE_POLL, ENG_IDLE_YIELD, ENG_IDLE_SLEEP };
 
@@ -183,6 +184,19 @@ int eng_wake_on(struct eng *e, int fd);
 void eng_wake_off(struct eng *e, int fd);
 /* Nanoseconds since some start: the TSC, scaled. */
 uint64_t eng_clock(void);
+
+/* ---- Mbufs (for drivers whose frames an instance may be given) ---- */
+
+/* Returns a pool of `count` mbufs with the private area that all instances of the process have, and
+ * `room` data bytes behind the headroom; or NULL when there is no memory, or `room` is more than an
+ * mbuf can hold. Its name is made of `kind` and the two numbers. */
+struct rte_mempool *eng_pool_create(const char *kind, unsigned instance, unsigned index,
+	uint32_t count, uint32_t room, int socket);
+/* Frees the pool once its last mbuf has come home: another instance, or a port, may still hold
+ * some. NULL is allowed. */
+void eng_pool_free(struct rte_mempool *mp);
+/* Frees the pools whose last mbuf has come home since; returns how many still wait for theirs. */
+unsigned eng_pools_waiting(void);
 
 /* ---- Looking in (any thread; counters are read relaxed) ---- */
 

@@ -14,8 +14,10 @@
 
 #include "../base/mem.h"
 #include "../base/wheel.h"
-#include "stage_priv.h"
-#include "transport_priv.h"
+#include "control/control.h"
+#include "loop_priv.h"
+#include "stage/stage.h"
+#include "transport/transport.h"
 
 #define CONTROL_EVERY 16     /* turns: commands can wait a little, the data path cannot */
 #define YIELD_AFTER   64     /* empty turns */
@@ -105,29 +107,11 @@ loop_deadline(const struct eng *e, const struct eng_loop *l)
 	return due;
 }
 
-/* Tells the clients of this loop's stages whether a doorbell needs a wake-up too: bit k of the flag
- * is loop k's. */
 static void
 show_sleep(struct eng_loop *l, bool sleeps)
 {
-	uint32_t bit = 1u << l->index;
-
-	for (unsigned i = 0; i < l->nstages; i++) {
-		struct eng_stage *s = l->stages[i];
-		struct eng_client_list *lists[] = {&s->hot, &s->cold};
-		struct eng_client_stage *cs;
-
-		for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {
-			TAILQ_FOREACH (cs, lists[k], next) {
-				uint32_t *flag = &cs->client->header->engine_sleeps;
-
-				if (sleeps)
-					__atomic_fetch_or(flag, bit, __ATOMIC_SEQ_CST);
-				else
-					__atomic_fetch_and(flag, ~bit, __ATOMIC_SEQ_CST);
-			}
-		}
-	}
+	for (unsigned i = 0; i < l->nstages; i++)
+		eng_stage_show_sleep(l->stages[i], l->index, sleeps);
 }
 
 static bool

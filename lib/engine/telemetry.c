@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "../base/mem.h"
-#include "eng_priv.h"
-#include "query_priv.h"
+#include "common/instance.h"
+#include "control/control.h"
 #include "telemetry_priv.h"
 
 #define MAX_LISTED 256    /* entries of a telemetry dictionary or array */
@@ -103,8 +103,8 @@ counters(struct eng *e, const char *params, struct rte_tel_data *d)
 static int
 clients(struct eng *e, const char *params, struct rte_tel_data *d)
 {
-	struct ctl_client_view *v = calloc(MAX_LISTED, sizeof(*v));
-	int n = v != NULL ? ctl_query_clients(e->control, v, MAX_LISTED) : 0;
+	struct eng_client_view *v = calloc(MAX_LISTED, sizeof(*v));
+	int n = v != NULL ? eng_control_clients(e->control, v, MAX_LISTED) : 0;
 
 	rte_tel_data_start_dict(d);
 	for (int i = 0; i < n; i++) {

@@ -3,7 +3,7 @@
  * REGION with one descriptor. */
 #include <ctype.h>
 
-#include "../../lib/engine/socket_priv.h"
+#include "../../lib/engine/control/attach/socket_priv.h"
 #include "fuzz.h"
 
 int

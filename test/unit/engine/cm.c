@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "../../../lib/engine/cm_priv.h"
+#include "../../../lib/engine/control/cm/cm_priv.h"
 #include "script.h"
 
 static struct script *s;

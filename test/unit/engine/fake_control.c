@@ -12,8 +12,6 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 {
 	struct eng_control *c = calloc(1, sizeof(*c));
 
-	(void)err;
-	(void)errlen;
 	if (c != NULL)
 		c->args = *args;
 	return c;
@@ -28,66 +26,71 @@ eng_control_destroy(struct eng_control *c)
 bool
 eng_control_poll(struct eng_control *c, uint64_t now)
 {
-	(void)c;
-	(void)now;
 	return false;
 }
 
 uint64_t
 eng_control_deadline(const struct eng_control *c)
 {
-	(void)c;
 	return UINT64_MAX;
 }
 
 const uint64_t *
 eng_control_counters(const struct eng_control *c)
 {
-	(void)c;
 	return counters;
 }
 
 void
 eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 {
-	(void)c;
-	(void)out;
 }
 
 int
 eng_control_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
 {
-	(void)c;
-	(void)name;
-	(void)base;
-	(void)size;
-	(void)mem_len;
 	return -1;
 }
 
 int
 eng_control_detach(struct eng_control *c, int client)
 {
-	(void)c;
-	(void)client;
 	return -1;
 }
 
 bool
 eng_control_client_gone(struct eng_control *c, int client)
 {
-	(void)c;
-	(void)client;
 	return true;
+}
+
+int
+eng_control_clients(struct eng_control *c, struct eng_client_view *out, int max)
+{
+	return 0;
+}
+
+int
+eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
+{
+	return -1;
+}
+
+void
+eng_control_socket_stop(struct eng_control *c)
+{
+}
+
+size_t
+eng_control_qp_size(void)
+{
+	return 0;
 }
 
 int
 eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
 {
-	(void)c;
-	(void)out;
-	(void)max;
 	return 0;
 }
 
@@ -95,9 +98,5 @@ int
 eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max)
 {
-	(void)c;
-	(void)transport;
-	(void)out;
-	(void)max;
 	return 0;
 }

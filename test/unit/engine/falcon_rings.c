@@ -8,8 +8,8 @@
 #include <rte_ring_elem.h>
 #include <string.h>
 
-#include "../../../lib/engine/stage_priv.h"
-#include "../../../lib/engine/transport_priv.h"
+#include "../../../lib/engine/stage/stage_priv.h"
+#include "../../../lib/engine/transport/transport_priv.h"
 #include "falcon_rig.h"
 
 #define NOBODY 0xffffffu /* an index that no QP and no connection has */

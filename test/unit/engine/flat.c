@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "../../../lib/client/saker.h"
-#include "../../../lib/engine/stage_priv.h"
+#include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/iwarp/iwarp.h"
 
 #define HOME_SIZE (8u << 20)

@@ -11,8 +11,8 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
-#include "../../../lib/engine/handoff_priv.h"
-#include "../../../lib/engine/transport_priv.h"
+#include "../../../lib/engine/transport/handoff_priv.h"
+#include "../../../lib/engine/transport/transport_priv.h"
 #include "ends.h"
 
 #define STAGES 2u

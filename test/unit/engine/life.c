@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../../lib/engine/client_priv.h"
-#include "../../../lib/engine/sigbus_priv.h"
+#include "../../../lib/engine/control/attach/client_priv.h"
+#include "../../../lib/engine/common/sigbus.h"
 #include "script.h"
 
 static struct script *s;
@@ -280,9 +280,9 @@ Test(engine_life, memory_that_is_taken_away_puts_its_client_out)
 	setup();
 	cr_assert_eq(ftruncate(fd, 8192), 0);
 	p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	cr_assert_eq(sigbus_install(), 0);
+	cr_assert_eq(eng_sigbus_install(), 0);
 	dead = &script_last(s, ENG_CE_CLIENT_ADD)->client->dead;
-	cr_assert_geq(sigbus_guard(p, 8192, dead), 0);
+	cr_assert_geq(eng_guard(p, 8192, dead), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	script_turns(s, 5);
 	cr_assert_eq(script_counter(s, ENG_CLIENT_SIGBUS), 0);

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "../../../lib/base/mem.h"
-#include "../../../lib/engine/mbuf_priv.h"
+#include "../../../lib/engine/common/mbuf.h"
 #include "negative.h"
 #include "pair.h"
 

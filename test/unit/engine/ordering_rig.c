@@ -7,7 +7,7 @@
 #include <rte_eal.h>
 
 #include "../../../lib/base/mem.h"
-#include "../../../lib/engine/eng_priv.h"
+#include "../../../lib/engine/common/instance.h"
 #include "../../../lib/wire/wire.h"
 #include "ordering.h"
 

@@ -12,7 +12,7 @@
 #include <rte_ring.h>
 
 #include "../../../lib/base/mem.h"
-#include "../../../lib/engine/mbuf_priv.h"
+#include "../../../lib/engine/common/mbuf.h"
 
 void
 pair_eal(void)

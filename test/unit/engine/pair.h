@@ -3,7 +3,7 @@
 #ifndef SAKER_TEST_ENGINE_PAIR_H
 #define SAKER_TEST_ENGINE_PAIR_H
 
-#include "../../../lib/engine/eng_priv.h"
+#include "../../../lib/engine/common/instance.h"
 
 #define PAIR_QUEUES 4
 #define PAIR_ADDR_A "10.0.0.1"

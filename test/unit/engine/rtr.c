@@ -9,7 +9,7 @@
 #include <criterion/criterion.h>
 
 #include "../../../lib/base/mem.h"
-#include "../../../lib/engine/eng_priv.h"
+#include "../../../lib/engine/common/instance.h"
 #include "negative.h"
 
 TestSuite(engine_rtr, .init = neg_start, .fini = neg_stop);

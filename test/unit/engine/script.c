@@ -7,6 +7,7 @@
 #include <rte_ring.h>
 #include <stdlib.h>
 
+#include "../../../lib/engine/common/objects.h"
 #include "../../../lib/shm/shm_ring.h"
 
 #define PATIENCE 200 /* turns in which every answer comes */

@@ -7,7 +7,8 @@
 #ifndef TEST_ENGINE_SCRIPT_H
 #define TEST_ENGINE_SCRIPT_H
 
-#include "../../../lib/engine/control_priv.h"
+#include "../../../lib/engine/control/control.h"
+#include "../../../lib/shm/shm_ring.h"
 
 #define SCRIPT_CLIENTS    4
 #define SCRIPT_TRANSPORTS 2

@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../../lib/engine/sigbus_priv.h"
+#include "../../../lib/engine/common/sigbus.h"
+#include "../../../lib/engine/engine.h"
 
 #define LEN 65536u
 
@@ -27,9 +28,9 @@ Test(engine_sigbus, truncated_memory_reads_as_zeros_and_marks_only_its_client)
 	uint8_t *q = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, other, 0);
 	bool bad = false, other_bad = false;
 
-	cr_assert_eq(sigbus_install(), 0);
-	g = sigbus_guard(p, LEN, &bad);
-	h = sigbus_guard(q, LEN, &other_bad);
+	cr_assert_eq(eng_sigbus_install(), 0);
+	g = eng_guard(p, LEN, &bad);
+	h = eng_guard(q, LEN, &other_bad);
 	cr_assert_neq(g, h);
 	memset(p, 0xaa, LEN);
 	memset(q, 0xbb, LEN);
@@ -40,14 +41,14 @@ Test(engine_sigbus, truncated_memory_reads_as_zeros_and_marks_only_its_client)
 	cr_assert_eq(__atomic_load_n(&p[8192], __ATOMIC_RELAXED), 0);
 	cr_assert(bad);
 	cr_assert_not(other_bad);
-	cr_assert_eq(sigbus_count(), 1);
+	cr_assert_eq(eng_sigbus_count(), 1);
 	/* Writes land, too, and the whole mapping is of one piece again. */
 	for (unsigned i = 0; i < LEN; i += 4096)
 		p[i + 7] = 1;
-	cr_assert_eq(sigbus_count(), 1);
+	cr_assert_eq(eng_sigbus_count(), 1);
 	cr_assert_eq(q[LEN - 1], 0xbb);
-	sigbus_unguard(g);
-	sigbus_unguard(h);
+	eng_unguard(g);
+	eng_unguard(h);
 }
 
 Test(engine_sigbus, a_system_call_into_such_memory_fails_and_does_not_kill)
@@ -56,13 +57,13 @@ Test(engine_sigbus, a_system_call_into_such_memory_fails_and_does_not_kill)
 	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	bool bad = false;
 
-	cr_assert_eq(sigbus_install(), 0);
-	g = sigbus_guard(p, LEN, &bad);
+	cr_assert_eq(eng_sigbus_install(), 0);
+	g = eng_guard(p, LEN, &bad);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	cr_assert_eq(pipe(pipefd), 0);
 	cr_assert_eq(write(pipefd[1], p, 16), -1);
 	cr_assert_not(bad);
-	sigbus_unguard(g);
+	eng_unguard(g);
 }
 
 Test(engine_sigbus, a_guard_that_was_withdrawn_is_used_again)
@@ -71,10 +72,10 @@ Test(engine_sigbus, a_guard_that_was_withdrawn_is_used_again)
 	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	bool bad = false, newer = false;
 
-	cr_assert_eq(sigbus_install(), 0);
-	first = sigbus_guard(p, LEN, &bad);
-	sigbus_unguard(first);
-	cr_assert_eq(sigbus_guard(p, LEN, &newer), first);
+	cr_assert_eq(eng_sigbus_install(), 0);
+	first = eng_guard(p, LEN, &bad);
+	eng_unguard(first);
+	cr_assert_eq(eng_guard(p, LEN, &newer), first);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	cr_assert_eq(__atomic_load_n(&p[0], __ATOMIC_RELAXED), 0);
 	cr_assert_not(bad);
@@ -88,7 +89,7 @@ Test(engine_sigbus, memory_that_is_nobodys_ends_the_process, .signal = SIGBUS)
 
 	/* A sanitizer's handler would report, and exit. */
 	signal(SIGBUS, SIG_DFL);
-	cr_assert_eq(sigbus_install(), 0);
+	cr_assert_eq(eng_sigbus_install(), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	cr_assert_eq(__atomic_load_n(&p[0], __ATOMIC_RELAXED), 1);
 }

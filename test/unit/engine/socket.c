@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../../../lib/client/saker.h"
-#include "../../../lib/engine/socket_priv.h"
+#include "../../../lib/engine/control/attach/socket_priv.h"
 #include "script.h"
 
 static struct script *sc;
@@ -43,7 +43,7 @@ start(void)
 	sc = script_new(NULL);
 	snprintf(path, sizeof(path), "/tmp/saker-test-%d.sock", getpid());
 	unlink(path);
-	cr_assert_eq(socket_start(sc->control, path, err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(eng_control_socket_start(sc->control, path, err, sizeof(err)), 0, "%s", err);
 	cr_assert_eq(pthread_create(&thread, NULL, drive, NULL), 0);
 }
 
@@ -62,7 +62,7 @@ finish(void)
 	cr_assert_eq(t.clients + t.regions + t.mrs, 0);
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
-	socket_stop(sc->control);
+	eng_control_socket_stop(sc->control);
 	cr_assert_eq(access(path, F_OK), -1);
 	script_free(sc);
 }

@@ -6,8 +6,8 @@
 #ifndef TEST_ENGINE_TRANSPORT_RIG_H
 #define TEST_ENGINE_TRANSPORT_RIG_H
 
-#include "../../../lib/engine/stage_priv.h"
-#include "../../../lib/engine/transport_priv.h"
+#include "../../../lib/engine/stage/stage_priv.h"
+#include "../../../lib/engine/transport/transport_priv.h"
 #include "fake_control.h"
 #include "pair.h"
 

@@ -11,7 +11,7 @@
 #include <rte_ethdev.h>
 
 #include "../../../drivers/gateway/gateway_priv.h"
-#include "../../../lib/engine/mbuf_priv.h"
+#include "../../../lib/engine/common/mbuf.h"
 #include "../../../lib/wire/wire.h"
 
 #define HOST_HOME (8u << 20)

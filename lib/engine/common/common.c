@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stages of every kind use: the engine's counters, rings between stages, the RDMA MTU. */
+#include <stdio.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "../../base/mem.h"
+#include "../../falcon/psp.h"
+#include "../../rof/exchange.h"
+#include "instance.h"
+
+/* What stands around a packet's RDMA payload, below and above IP. */
+#define AROUND_PAYLOAD                                                                             \
+	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
+
+SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
+
+struct rte_ring *
+eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,
+	unsigned count)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
+	return rte_ring_create_elem(
+		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+uint16_t
+eng_falcon_mtu(const struct eng *e, uint32_t path_mtu)
+{
+	uint32_t around = AROUND_PAYLOAD + (e->cfg.falcon.tunnel ? IP_MAX : 0);
+	uint32_t most = SK_MIN(e->cfg.falcon.mtu, path_mtu - around);
+	uint32_t mtu = ROF_MTU_MIN;
+
+	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
+		mtu *= 2;
+	return (uint16_t)mtu;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pools, and what lies between mbufs and the bytes that lib/tcp speaks of: records, slices,
+ * checksums over chains. */
+#include "mbuf.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_errno.h>
+
+#include "../../wire/wire.h"
+
+#define CACHE_MAX        64
+#define FPDU_TAGGED_HEAD 16 /* bytes: MPA length and DDP tagged header (RFC 5044, RFC 5041) */
+
+/*
+ * Pools that could not be freed yet, of all instances: a frame that one instance sent over a ring
+ * port may be held by another long after the sender has gone.
+ */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct waiting {
+	struct waiting *next;
+	struct rte_mempool *mp;
+} * waiting;
+
+struct rte_mempool *
+eng_pool_create(const char *kind, unsigned instance, unsigned index, uint32_t count, uint32_t room,
+	int socket)
+{
+	char name[RTE_MEMPOOL_NAMESIZE];
+	uint32_t cache = count / 8;
+	struct rte_mempool *mp;
+
+	if (room > UINT16_MAX - RTE_PKTMBUF_HEADROOM)
+		return NULL;
+	if (cache > CACHE_MAX)
+		cache = CACHE_MAX;
+	snprintf(name, sizeof(name), "sk%u_%s%u", instance, kind, index);
+	/*
+	 * Last in, first out: what another lcore gave back is taken again while it is still in a
+	 * cache. A ring would walk through the whole pool, and each frame would start with misses.
+	 */
+	mp = rte_pktmbuf_pool_create_by_ops(name, count, cache, sizeof(union eng_mbuf_priv),
+		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket, "stack");
+	if (mp == NULL && rte_errno == EINVAL) /* DPDK was built without it */
+		mp = rte_pktmbuf_pool_create(name, count, cache, sizeof(union eng_mbuf_priv),
+			(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket);
+	return mp;
+}
+
+static unsigned
+reap_waiting(void)
+{
+	struct waiting **link = &waiting, *w;
+	unsigned left = 0;
+
+	while ((w = *link) != NULL) {
+		if (rte_mempool_full(w->mp)) {
+			*link = w->next;
+			rte_mempool_free(w->mp);
+			free(w);
+		} else {
+			link = &w->next;
+			left++;
+		}
+	}
+	return left;
+}
+
+void
+eng_pool_free(struct rte_mempool *mp)
+{
+	struct waiting *w;
+
+	if (mp == NULL)
+		return;
+	pthread_mutex_lock(&waiting_lock);
+	w = malloc(sizeof(*w));
+	if (w != NULL) {
+		*w = (struct waiting){waiting, mp};
+		waiting = w;
+	}
+	reap_waiting();
+	pthread_mutex_unlock(&waiting_lock);
+}
+
+unsigned
+eng_pools_waiting(void)
+{
+	unsigned left;
+
+	pthread_mutex_lock(&waiting_lock);
+	left = reap_waiting();
+	pthread_mutex_unlock(&waiting_lock);
+	return left;
+}
+
+static struct tcp_rec *
+mbuf_rec(struct rte_mbuf *m)
+{
+	struct tcp_rec *rec = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->rec;
+
+	rec->next = NULL;
+	rec->data = rte_pktmbuf_mtod(m, uint8_t *);
+	rec->len = 0;
+	rec->owner = m;
+	return rec;
+}
+
+struct tcp_rec *
+eng_rec_alloc(struct rte_mempool *mp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+
+	if (m == NULL)
+		return NULL;
+	/* So that the payload of a tagged FPDU stands at the start of a cache line. */
+	m->data_off = RTE_PKTMBUF_HEADROOM - FPDU_TAGGED_HEAD;
+	return mbuf_rec(m);
+}
+
+void
+eng_rec_free(struct tcp_rec *chain)
+{
+	while (chain != NULL) {
+		struct rte_mbuf *m = chain->owner;
+
+		chain = chain->next;
+		rte_pktmbuf_free_seg(m);
+	}
+}
+
+struct tcp_rec *
+eng_rec_split(struct rte_mempool *mp, struct tcp_rec *rec, uint32_t at)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+	struct tcp_rec *rest;
+
+	if (m == NULL)
+		return NULL;
+	rte_pktmbuf_attach(m, rec->owner);
+	rest = mbuf_rec(m);
+	rest->data = rec->data + at;
+	rest->len = rec->len - at;
+	rec->len = at;
+	return rest;
+}
+
+struct tcp_slice *
+eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct tcp_slice *first = NULL, **link = &first;
+	/* Of a frame in one piece the rest of the chain, on a line of its own, is not looked at. */
+	bool chained = m->nb_segs > 1;
+
+	while (m != NULL) {
+		struct rte_mbuf *next = NULL;
+		uint32_t here = m->data_len;
+
+		if (chained) {
+			next = m->next;
+			m->next = NULL;
+			m->nb_segs = 1;
+		}
+		if (off >= here || len == 0) {
+			off -= RTE_MIN(off, here);
+			rte_pktmbuf_free_seg(m);
+		} else {
+			struct tcp_slice *s = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->slice;
+
+			s->next = NULL;
+			s->data = rte_pktmbuf_mtod_offset(m, const uint8_t *, off);
+			s->len = RTE_MIN(here - off, len);
+			s->owner = m;
+			len -= s->len;
+			off = 0;
+			*link = s;
+			link = &s->next;
+		}
+		m = next;
+	}
+	return first;
+}
+
+void
+eng_slice_free(struct tcp_slice *chain)
+{
+	while (chain != NULL) {
+		struct rte_mbuf *m = chain->owner;
+
+		chain = chain->next;
+		rte_pktmbuf_free_seg(m);
+	}
+}
+
+static struct fa_buf *
+mbuf_fbuf(struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct fa_buf *b = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->falcon.buf;
+
+	b->next = NULL;
+	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
+	b->data_len = b->len = len;
+	b->owner = m;
+	return b;
+}
+
+struct fa_buf *
+eng_fbuf_alloc(struct rte_mempool *mp)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(mp);
+
+	return m == NULL ? NULL : mbuf_fbuf(m, 0, 0);
+}
+
+void
+eng_fbuf_free(struct fa_buf *buf)
+{
+	rte_pktmbuf_free_seg(buf->owner);
+}
+
+/* Drops the segments before byte *off. */
+static struct rte_mbuf *
+skip(struct rte_mbuf *m, uint32_t *off)
+{
+	while (m != NULL && *off >= m->data_len) {
+		struct rte_mbuf *next = m->next;
+
+		*off -= m->data_len;
+		rte_pktmbuf_free_seg(m);
+		m = next;
+	}
+	return m;
+}
+
+static struct fa_buf *
+mbuf_gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct fa_buf *b = eng_fbuf_alloc(mp);
+
+	/* The mbuf, too, knows how long it is: sums are taken over it. */
+	if (b != NULL && rte_pktmbuf_append(b->owner, (uint16_t)len) == NULL) {
+		eng_fbuf_free(b);
+		b = NULL;
+	}
+	for (const struct rte_mbuf *at = m; b != NULL && b->len < len; at = at->next) {
+		uint32_t n = RTE_MIN(at->data_len - off, len - b->len);
+
+		memcpy(b->data + b->len, rte_pktmbuf_mtod_offset(at, const uint8_t *, off), n);
+		b->len += n;
+		off = 0;
+	}
+	rte_pktmbuf_free(m);
+	if (b != NULL)
+		b->data_len = b->len;
+	return b;
+}
+
+struct fa_buf *
+eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	if (m->nb_segs > 1)
+		m = skip(m, &off);
+	if (m == NULL || len == 0) {
+		rte_pktmbuf_free(m);
+		return eng_fbuf_alloc(mp);
+	}
+	if (off + len > m->data_len)
+		return mbuf_gather(mp, m, off, len);
+	if (m->next != NULL)
+		rte_pktmbuf_free(m->next); /* padding behind it */
+	m->next = NULL;
+	m->nb_segs = 1;
+	return mbuf_fbuf(m, off, len);
+}
+
+uint32_t
+eng_mbuf_sum(uint32_t sum, const struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	bool odd = false;
+
+	for (; m != NULL && len > 0; m = m->next) {
+		uint32_t here = m->data_len, piece;
+		const void *at;
+
+		if (off >= here) {
+			off -= here;
+			continue;
+		}
+		piece = RTE_MIN(here - off, len);
+		at = rte_pktmbuf_mtod_offset(m, const void *, off);
+		if (odd) {
+			/* At an odd byte of the whole the bytes are in the other halves of the
+			 * words. */
+			uint16_t part = (uint16_t)~wire_sum_fold(wire_sum(0, at, piece));
+
+			part = __builtin_bswap16(part);
+			sum = wire_sum(sum, &part, sizeof(part));
+		} else {
+			sum = wire_sum(sum, at, piece);
+		}
+		odd ^= piece & 1;
+		len -= piece;
+		off = 0;
+	}
+	return sum;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a client comes: from any thread, a home region is laid out and the client's tables are made;
+ * then it is handed to the control stage, which tells the engine stages. Commands wait in the
+ * mailbox meanwhile.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client_priv.h"
+#include "region_priv.h"
+#include "../../common/sigbus.h"
+
+#define CLIENT_EVT_RING 64
+#define CLIENT_HEAP_MIN 4096
+
+int
+client_layout(const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out)
+{
+	struct shm_home home = {
+		.nstages = cfg->nstages,
+		.commands = CTL_CLIENT_COMMANDS,
+		.events = CLIENT_EVT_RING,
+		.doorbells = cfg->limits.client_qps + CTL_CLIENT_COMMANDS + 1,
+		.cq_events = cfg->limits.client_cqs + 1,
+		.mem_len = mem_len,
+	};
+	int rc = shm_header_lay(out, size, &home);
+
+	return rc == 0 && out->heap_len < CLIENT_HEAP_MIN ? -ENOSPC : rc;
+}
+
+static int
+client_tables_init(struct ctl_client *cl, const struct eng_limits *l)
+{
+	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
+			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
+			       ctl_table_init(&cl->ahs, l->client_qps) < 0 ||
+			       ctl_table_init(&cl->xrcds, SK_MIN(l->pds, l->client_qps)) < 0 ||
+			       ctl_table_init(&cl->mrs, l->client_mrs) < 0 ||
+			       ctl_table_init(&cl->mws, l->client_mws) < 0 ||
+			       ctl_table_init(&cl->cqs, l->client_cqs) < 0 ||
+			       ctl_table_init(&cl->qps, l->client_qps) < 0 ||
+			       ctl_table_init(&cl->listeners, l->listeners) < 0 ||
+			       ctl_table_init(&cl->requests, CTL_CLIENT_REQUESTS) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static void
+tables_fini(struct ctl_client *cl)
+{
+	ctl_table_fini(&cl->pds);
+	ctl_table_fini(&cl->srqs);
+	ctl_table_fini(&cl->xrcds);
+	ctl_table_fini(&cl->ahs);
+	ctl_table_fini(&cl->mrs);
+	ctl_table_fini(&cl->mws);
+	ctl_table_fini(&cl->cqs);
+	ctl_table_fini(&cl->qps);
+	ctl_table_fini(&cl->listeners);
+	ctl_table_fini(&cl->requests);
+}
+
+static int
+stages_init(struct ctl_client *cl, const struct eng_config *cfg, const struct shm_header *h)
+{
+	for (unsigned i = 0; i < cfg->nstages; i++) {
+		struct eng_client_stage *s = &cl->eng.stage[i];
+
+		s->client = &cl->eng;
+		s->nqps = cfg->limits.client_qps;
+		s->qps = calloc(s->nqps, sizeof(*s->qps));
+		s->nahs = i == ENG_DATAGRAM_STAGE && cfg->falcon.enabled ? cl->ahs.cap : 0;
+		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
+		if (s->qps == NULL || (s->nahs && s->ahs == NULL))
+			return -ENOMEM;
+		shm_take_init(&s->doorbell, cl->eng.home, &h->doorbell[i]);
+		shm_prod_init(&s->event, cl->eng.home, &h->event[i]);
+	}
+	return 0;
+}
+
+static int
+client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
+	const struct client_home *home, const struct shm_header *h)
+{
+	const struct eng_limits *l = &c->cfg->limits;
+	uint32_t pieces;
+
+	strncpy(cl->eng.name, name, sizeof(cl->eng.name) - 1);
+	cl->eng.home = home->base;
+	cl->eng.header = home->base;
+	cl->eng.wake_fd = home->wake_fd;
+	cl->tenant = home->tenant;
+	cl->eng.control = cl;
+	cl->control = c;
+	STAILQ_INIT(&cl->events);
+	shm_take_init(&cl->cmd, home->base, &h->cmd);
+	shm_prod_init(&cl->evt, home->base, &h->evt);
+	cl->heap_at = h->heap;
+	cl->mem_at = h->mem;
+	cl->mem_len = h->mem_len;
+	cl->region[SHM_HOME] =
+		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
+	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, h) < 0)
+		return -ENOMEM;
+	pieces = l->client_qps + l->client_cqs + cl->srqs.cap;
+	return heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
+}
+
+static void
+client_fini(struct ctl_client *cl)
+{
+	for (unsigned i = 0; i < ENG_MAX_STAGES; i++) {
+		free(cl->eng.stage[i].qps);
+		free(cl->eng.stage[i].ahs);
+	}
+	heap_fini(&cl->heap);
+	tables_fini(cl);
+	free(cl);
+}
+
+/* A free number; slots are only filled here, and emptied when nothing of the client is left. */
+static int
+take_number(struct eng_control *c, struct ctl_client *cl)
+{
+	for (uint32_t i = 0; i < c->cfg->limits.clients; i++) {
+		struct ctl_client *none = NULL;
+
+		if (__atomic_load_n(&c->clients[i], __ATOMIC_RELAXED) != NULL)
+			continue;
+		cl->eng.index = i;
+		if (__atomic_compare_exchange_n(
+			    &c->clients[i], &none, cl, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return (int)i;
+	}
+	return -EUSERS;
+}
+
+int
+client_create(struct eng_control *c, const char *name, const struct client_home *home, void *sock,
+	struct ctl_client **out)
+{
+	struct shm_header h, *shared = home->base;
+	struct ctl_inbox *in = calloc(1, sizeof(*in));
+	struct ctl_client *cl = aligned_alloc(64, (sizeof(*cl) + 63) & ~(size_t)63);
+	int n = client_layout(c->cfg, home->size, home->mem_len, &h);
+
+	if (n == 0 && (in == NULL || cl == NULL))
+		n = -ENOMEM;
+	if (n < 0) {
+		free(in);
+		free(cl);
+		return n;
+	}
+	memset(cl, 0, sizeof(*cl));
+	for (unsigned i = 0; i < SHM_MAX_REGIONS; i++)
+		cl->region[i].fd = cl->region[i].guard = cl->map[i].fd = cl->map[i].guard = -1;
+	cl->socket = sock;
+	if (sock != NULL) {
+		cl->map[SHM_HOME] =
+			(struct eng_region){.base = home->base, .size = home->size, .fd = home->fd};
+		cl->map[SHM_HOME].guard = eng_guard(home->base, home->size, &cl->eng.dead);
+	}
+	n = client_init(c, cl, name, home, &h);
+	if (n == 0)
+		n = take_number(c, cl);
+	if (n < 0) {
+		eng_unguard(cl->map[SHM_HOME].guard);
+		free(in);
+		client_fini(cl);
+		return n;
+	}
+	h.engine_alive = 1;
+	memcpy(shared, &h, sizeof(h));
+	__atomic_store_n(&shared->magic, SHM_MAGIC, __ATOMIC_RELEASE);
+	*out = cl;
+	in->kind = CTL_IN_ADD;
+	in->client = cl;
+	ctl_inbox_push(c, in);
+	return n;
+}
+
+void
+client_free(struct eng_control *c, struct ctl_client *cl)
+{
+	uint32_t n = cl->eng.index;
+
+	for (uint32_t i = 0; i < SHM_MAX_REGIONS; i++)
+		region_unmap(cl, i);
+	if (cl->eng.wake_fd >= 0)
+		close(cl->eng.wake_fd);
+	client_fini(cl);
+	__atomic_store_n(&c->clients[n], NULL, __ATOMIC_RELEASE);
+}
+
+static void
+client_added(struct eng_control *c, struct ctl_msg *m)
+{
+	struct ctl_client *cl = m->client;
+
+	if (--cl->waiting)
+		return;
+	/* It may have been put out meanwhile: then reaping takes over. */
+	if (cl->phase != CTL_ADDING)
+		return;
+	cl->phase = CTL_LIVE;
+	ctl_ring_client(c, cl);
+}
+
+void
+client_add(struct eng_control *c, struct ctl_client *cl)
+{
+	TAILQ_INSERT_TAIL(&c->all, cl, all);
+	ctl_total(&c->totals.clients, 1);
+	cl->phase = CTL_ADDING;
+	for (unsigned i = 0; i < c->cfg->nstages; i++) {
+		struct ctl_msg *m = ctl_msg_get(c, ENG_CE_CLIENT_ADD, client_added);
+
+		m->m.client = &cl->eng;
+		m->client = cl;
+		cl->waiting++;
+		ctl_send_stage(c, i, m);
+	}
+}
+
+/* ---- From any thread ---- */
+
+int
+eng_control_attach_flat(
+	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
+{
+	struct client_home home = {
+		.base = base, .size = size, .mem_len = mem_len, .fd = -1, .wake_fd = -1};
+	static const struct sk_key key = {{0x74656e616e74, 0}};
+	struct ctl_client *cl;
+
+	/* Who attaches it has named it: those of one name are one tenant, and no user is among
+	 * them. */
+	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
+	return client_create(c, name, &home, NULL, &cl);
+}
+
+int
+eng_control_detach(struct eng_control *c, int client)
+{
+	struct ctl_inbox *in;
+
+	if (eng_control_client_gone(c, client))
+		return -EINVAL;
+	in = calloc(1, sizeof(*in));
+	if (in == NULL)
+		return -ENOMEM;
+	in->kind = CTL_IN_DETACH;
+	in->number = (uint32_t)client;
+	ctl_inbox_push(c, in);
+	return 0;
+}
+
+bool
+eng_control_client_gone(struct eng_control *c, int client)
+{
+	return client < 0 || (uint32_t)client >= c->cfg->limits.clients ||
+	       __atomic_load_n(&c->clients[client], __ATOMIC_ACQUIRE) == NULL;
+}

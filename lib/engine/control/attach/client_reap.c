@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a client goes, whatever it was doing: in phases, each of which waits until nothing of it is
+ * in flight. Its QPs first, which tells the peers; then the queues; then the engine stages forget
+ * its rings; then its memory regions, when no loop can be using them; then the memory itself.
+ * Nothing blocks, and a turn does only so much.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../../../base/log.h"
+#include "client_priv.h"
+#include "../cm/cm_priv.h"
+#include "../../common/sigbus.h"
+
+#define REAP_BUDGET 64 /* objects in a turn */
+
+void
+client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why)
+{
+	if (cl->phase > CTL_LIVE)
+		return;
+	/* A client that is just being added is reaped when the stages know it. */
+	cl->phase = CTL_REAP_QPS;
+	cl->walk = 0;
+	c->reaping++;
+	sk_count(c->counters, ENG_CLIENT_DEAD);
+	sk_log(SK_LOG_INFO, "client %u (%s) goes: %s", cl->eng.index, cl->eng.name, why);
+	__atomic_store_n(&cl->eng.dead, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
+	ctl_wake_client(cl);
+}
+
+void
+client_check_sigbus(struct eng_control *c)
+{
+	struct ctl_client *cl;
+	uint32_t seen = eng_sigbus_count();
+
+	if (seen == c->sigbus_seen)
+		return;
+	c->sigbus_seen = seen;
+	TAILQ_FOREACH (cl, &c->all, all) {
+		if (!__atomic_load_n(&cl->eng.dead, __ATOMIC_ACQUIRE) || cl->phase > CTL_LIVE)
+			continue;
+		sk_count(c->counters, ENG_CLIENT_SIGBUS);
+		client_put_out(c, cl, "it took away memory that it had brought");
+	}
+}
+
+static bool
+may_go_on(const struct eng_control *c, unsigned *budget)
+{
+	return *budget && ctl_has_reserve(c) && (*budget)--;
+}
+
+/* Starts the end of an object. false: no memory for that now. */
+typedef bool reap_end(struct eng_control *c, struct ctl_client *cl, void *object);
+
+/* Ends each object of the table, from where the walk stands. true: the walk is through. */
+static bool
+walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned *budget,
+	reap_end *end)
+{
+	while (cl->walk < t->fresh) {
+		void *object = t->slot[cl->walk];
+
+		if (object != NULL && (!may_go_on(c, budget) || !end(c, cl, object)))
+			return false;
+		cl->walk++;
+	}
+	cl->walk = 0;
+	return true;
+}
+
+/* An operation that nobody waits for; the phase waits for the table to become empty. */
+static struct ctl_op *
+client_reap_quiet(struct eng_control *c, struct ctl_client *cl)
+{
+	return ctl_op_new(c, cl, NULL, NULL, NULL);
+}
+
+static bool
+end_listener(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct cm_listener *l = object;
+	struct ctl_op *op = l->closing ? NULL : client_reap_quiet(c, cl);
+
+	if (op != NULL)
+		cm_listener_close(c, l, op);
+	return op != NULL || l->closing;
+}
+
+static bool
+end_request(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct cm_request *r = object;
+
+	if (r->accepting == NULL)
+		cm_request_reject(c, r, NULL);
+	return true;
+}
+
+static bool
+end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct ctl_qp *q = object;
+	struct ctl_op *op;
+
+	if (q->is_opened) {
+		ctl_qp_close_opened(q);
+		return true;
+	}
+	op = q->dying ? NULL : client_reap_quiet(c, cl);
+	if (op != NULL)
+		ctl_qp_delete(c, q, op);
+	return op != NULL || q->dying;
+}
+
+static bool
+end_srq(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct ctl_srq *s = object;
+	struct ctl_op *op = s->dying ? NULL : client_reap_quiet(c, cl);
+
+	if (op != NULL)
+		ctl_srq_delete(c, s, op);
+	return op != NULL || s->dying;
+}
+
+static bool
+end_ah(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct ctl_ah *ah = object;
+	struct ctl_op *op = ah->dying ? NULL : client_reap_quiet(c, cl);
+
+	if (op != NULL)
+		ctl_ah_delete(c, cl, ah, op);
+	return op != NULL || ah->dying;
+}
+
+static bool
+end_cq(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	struct ctl_op *op = client_reap_quiet(c, cl);
+
+	if (op != NULL)
+		ctl_cq_delete(c, object, op);
+	return op != NULL;
+}
+
+static bool
+end_mw(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	ctl_mw_retire(c, object);
+	return true;
+}
+
+static bool
+end_mr(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	ctl_mr_retire(c, object);
+	return true;
+}
+
+static void
+client_deleted(struct eng_control *c, struct ctl_msg *m)
+{
+	m->client->waiting--;
+}
+
+static void
+next_phase(struct ctl_client *cl)
+{
+	cl->phase++;
+	cl->step = 0;
+	cl->walk = 0;
+}
+
+/* Walks over the tables of a phase one after the other. true: all are through. */
+static bool
+walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
+{
+	static const struct {
+		size_t table;
+		reap_end *end;
+	} steps[CTL_GONE][4] = {
+		[CTL_REAP_QPS] = {{offsetof(struct ctl_client, listeners), end_listener},
+			{offsetof(struct ctl_client, requests), end_request},
+			{offsetof(struct ctl_client, qps), end_qp}},
+		[CTL_REAP_QUEUES] = {{offsetof(struct ctl_client, srqs), end_srq},
+			{offsetof(struct ctl_client, ahs), end_ah},
+			{offsetof(struct ctl_client, cqs), end_cq}},
+		[CTL_REAP_MRS] = {{offsetof(struct ctl_client, mws), end_mw},
+			{offsetof(struct ctl_client, mrs), end_mr}},
+	};
+
+	for (; steps[cl->phase][cl->step].end != NULL; cl->step++)
+		if (!walk(c, cl,
+			    (struct ctl_table *)((char *)cl + steps[cl->phase][cl->step].table),
+			    budget, steps[cl->phase][cl->step].end))
+			return false;
+	return true;
+}
+
+static void
+reap_client(struct eng_control *c, struct ctl_client *cl)
+{
+	if (cl->step == 0) {
+		cl->step = 1;
+		for (unsigned i = 0; i < c->cfg->nstages; i++) {
+			struct ctl_msg *m = ctl_msg_get(c, ENG_CE_CLIENT_DEL, client_deleted);
+
+			m->m.client = &cl->eng;
+			m->client = cl;
+			cl->waiting++;
+			ctl_send_stage(c, i, m);
+		}
+	}
+	if (cl->waiting == 0)
+		next_phase(cl);
+}
+
+static void
+reap_last(struct eng_control *c, struct ctl_client *cl)
+{
+	for (uint32_t i = 0; i < cl->xrcds.fresh; i++)
+		if (ctl_table_get(&cl->xrcds, i) != NULL)
+			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
+	for (uint32_t i = 0; i < cl->pds.fresh; i++)
+		if (ctl_table_get(&cl->pds, i) != NULL)
+			ctl_pd_free(c, cl, ctl_table_get(&cl->pds, i));
+	ctl_events_drop(c, cl);
+	if (cl->has_rung)
+		TAILQ_REMOVE(&c->rung, cl, rung);
+	TAILQ_REMOVE(&c->all, cl, all);
+	ctl_total(&c->totals.clients, -1);
+	ctl_total(&c->totals.regions, -(int)cl->nregions);
+	c->reaping--;
+	cl->phase = CTL_GONE;
+	if (cl->socket != NULL)
+		ctl_gone_push(c, cl);
+	else
+		client_free(c, cl);
+}
+
+bool
+client_reap_poll(struct eng_control *c, struct ctl_client *cl)
+{
+	unsigned budget = REAP_BUDGET;
+	enum ctl_phase phase = cl->phase;
+
+	switch (phase) {
+	case CTL_REAP_QPS:
+		/* Commands that are under way end by themselves; what they made is then found in
+		 * the tables. */
+		if (cl->waiting == 0 && cl->commands == 0 && walks(c, cl, &budget) &&
+			!cl->listeners.used && !cl->requests.used && !cl->qps.used)
+			next_phase(cl);
+		break;
+	case CTL_REAP_QUEUES:
+		if (walks(c, cl, &budget) && !cl->srqs.used && !cl->ahs.used && !cl->cqs.used)
+			next_phase(cl);
+		break;
+	case CTL_REAP_CLIENT:
+		if (ctl_has_reserve(c))
+			reap_client(c, cl);
+		break;
+	case CTL_REAP_MRS:
+		if (walks(c, cl, &budget) && !cl->mrs.used && !cl->mws.used && !cl->retiring)
+			reap_last(c, cl);
+		break;
+	default:
+		return false;
+	}
+	return budget < REAP_BUDGET;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Regions of shared memory. What a client sends is mapped only if it is a memfd that nobody can
+ * shrink: truncation is then refused by the kernel. What the seal does not cover (a hole that is
+ * punched and cannot be filled again) is the SIGBUS handler's.
+ */
+#include "region_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../common/sigbus.h"
+
+#define PAGE_SIZE_SMALL 4096ull
+#define PAGE_SIZE_HUGE  (2048ull * 1024)
+
+static int
+make(const char *name, uint64_t size, unsigned flags, struct eng_region *out)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags), rc = -errno;
+	void *p = MAP_FAILED;
+
+	if (fd < 0)
+		return rc;
+	if (ftruncate(fd, (off_t)size) == 0 &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	rc = -errno;
+	if (p == MAP_FAILED) {
+		close(fd);
+		return rc;
+	}
+	*out = (struct eng_region){.base = p, .size = size, .fd = fd, .guard = -1};
+	return 0;
+}
+
+int
+region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *out)
+{
+	uint64_t small = (size + PAGE_SIZE_SMALL - 1) & ~(PAGE_SIZE_SMALL - 1);
+	uint64_t large = (size + PAGE_SIZE_HUGE - 1) & ~(PAGE_SIZE_HUGE - 1);
+
+	/* Mapping reserves the huge pages, so it fails here and now if there are too few. */
+	if (huge && make(name, large, MFD_HUGETLB | MFD_HUGE_2MB, out) == 0)
+		return 0;
+	return make(name, small, 0, out);
+}
+
+int
+region_map_fd(int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+	void *p;
+
+	if (seals < 0) {
+		snprintf(why, whylen, "the descriptor is no memfd");
+		return -EINVAL;
+	}
+	if (!(seals & F_SEAL_SHRINK)) {
+		snprintf(why, whylen, "the memfd is not sealed against shrinking");
+		return -EPERM;
+	}
+	if (fstat(fd, &st) < 0 || size == 0 || (uint64_t)st.st_size != size ||
+		size % PAGE_SIZE_SMALL != 0) {
+		snprintf(why, whylen, "the memfd is not %llu bytes, or those are no whole pages",
+			(unsigned long long)size);
+		return -EINVAL;
+	}
+	if (sparse && size > SHM_SPARSE_MAX) {
+		snprintf(why, whylen, "a sparse memfd has at most %llu bytes",
+			(unsigned long long)SHM_SPARSE_MAX);
+		return -EINVAL;
+	}
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (p == MAP_FAILED) {
+		int rc = -errno;
+
+		snprintf(why, whylen, "the memfd cannot be mapped for writing");
+		return rc;
+	}
+	/* A dump of saker would fill the holes. */
+	if (sparse)
+		madvise(p, size, MADV_DONTDUMP);
+	*out = (struct eng_region){
+		.base = p, .size = size, .fd = -1, .guard = -1, .sparse = sparse};
+	return 0;
+}
+
+/* Bytes that count against the quota; the socket's thread counts what it has mapped. */
+static uint64_t
+brought(const struct ctl_client *cl, uint32_t *count)
+{
+	uint64_t bytes = __atomic_load_n(&cl->sparse_bytes, __ATOMIC_RELAXED);
+
+	*count = 0;
+	for (uint32_t i = SHM_HOME + 1; i < SHM_MAX_REGIONS; i++) {
+		bytes += cl->map[i].sparse ? 0 : cl->map[i].size;
+		*count += cl->map[i].base != NULL;
+	}
+	return bytes;
+}
+
+int
+region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
+	size_t whylen)
+{
+	const struct eng_limits *l = &c->cfg->limits;
+	uint32_t count, n = SHM_HOME + 1;
+	uint64_t bytes = brought(cl, &count);
+
+	if (count >= l->client_regions || count >= SHM_MAX_REGIONS - 1) {
+		snprintf(why, whylen, "no more than %u regions are allowed", count);
+		return -EDQUOT;
+	}
+	if (!r->sparse && (bytes > l->client_mem_bytes || r->size > l->client_mem_bytes - bytes)) {
+		snprintf(why, whylen, "no more than %llu bytes of memory are allowed",
+			(unsigned long long)l->client_mem_bytes);
+		return -EDQUOT;
+	}
+	while (cl->map[n].base != NULL)
+		n++;
+	cl->map[n] = *r;
+	cl->map[n].guard = eng_guard(r->base, r->size, &cl->eng.dead);
+	if (cl->map[n].guard < 0) {
+		cl->map[n].base = NULL;
+		cl->map[n].size = 0;
+		snprintf(why, whylen, "this saker maps too many regions already");
+		return -ENOSPC;
+	}
+	return (int)n;
+}
+
+void
+region_unmap(struct ctl_client *cl, uint32_t number)
+{
+	struct eng_region *r = &cl->map[number];
+
+	if (r->base == NULL)
+		return;
+	eng_unguard(r->guard);
+	munmap(r->base, r->size);
+	if (r->fd >= 0)
+		close(r->fd);
+	*r = (struct eng_region){.fd = -1, .guard = -1};
+}
+
+int
+ctl_region_drop(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	uint32_t n = m->body.handle;
+	struct eng_region *r = n < SHM_MAX_REGIONS ? &cl->region[n] : NULL;
+
+	if (r == NULL || n == SHM_HOME || r->base == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no memory %u that was brought", n);
+	if (r->mrs)
+		return ctl_refuse(
+			c, m, -EBUSY, "memory %u has %u regions registered in it", n, r->mrs);
+	*r = (struct eng_region){.fd = -1, .guard = -1};
+	cl->nregions--;
+	ctl_total(&c->totals.regions, -1);
+	__atomic_fetch_or(&cl->dropped, 1ull << n, __ATOMIC_RELEASE);
+	ctl_wake_socket(c);
+	return 0;
+}

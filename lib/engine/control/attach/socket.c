@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The socket's thread: attaches client processes, maps what they bring, and learns of their death.
+ * It maps and unmaps, which takes time; the control stage, which must not wait, hands it what is to
+ * be unmapped. A client's eventfd that wakes the engine is read by nobody: edges of its own epoll
+ * entry are enough, so one client cannot take away another's wake-ups.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../../base/log.h"
+#include "client_priv.h"
+#include "region_priv.h"
+#include "../../common/sigbus.h"
+#include "socket_priv.h"
+
+#define SOCK_EVENTS  16
+#define SOCK_SPARE   64 /* connections that have not said HELLO, besides the clients */
+#define SOCK_FULL_NS (10 * 1000 * 1000l) /* when descriptors have run out */
+
+enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_BELL };
+
+struct source { /* what an epoll entry points to */
+	enum source_kind kind;
+	struct sock_conn *conn;
+};
+
+struct sock_conn {
+	TAILQ_ENTRY(sock_conn) next;
+	struct source client, bell;
+	int fd;            /* -1: it has closed, its client is being reaped */
+	int wake;          /* our end of what wakes it, until the client has it; or -1 */
+	int bell_fd;       /* eventfd: the client wakes the engine; -1 before HELLO */
+	uint64_t deadline; /* for HELLO */
+	struct ctl_client *cl;
+	struct ucred cred;
+	bool detached;
+};
+
+struct eng_socket {
+	struct eng_control *c;
+	pthread_t thread;
+	int listen_fd, wake_fd, epoll_fd;
+	bool stop; /* atomic */
+	struct source listen, wake;
+	TAILQ_HEAD(, sock_conn) conns;
+	unsigned nconns;
+	char path[108];
+};
+
+static uint64_t
+socket_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static int
+socket_watch(struct eng_socket *s, int fd, uint32_t events, struct source *src)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = src};
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+/* ---- The end of a connection ---- */
+
+static void
+conn_free(struct eng_socket *s, struct sock_conn *k)
+{
+	TAILQ_REMOVE(&s->conns, k, next);
+	s->nconns--;
+	if (k->fd >= 0)
+		close(k->fd);
+	if (k->bell_fd >= 0)
+		close(k->bell_fd);
+	free(k);
+}
+
+/* The process has gone, or is to go: its client is reaped, and the rest follows when that is done.
+ */
+static void
+conn_close(struct eng_socket *s, struct sock_conn *k)
+{
+	if (k->cl == NULL) {
+		conn_free(s, k);
+		return;
+	}
+	if (k->fd >= 0)
+		close(k->fd);
+	k->fd = -1;
+	if (!k->detached)
+		k->detached = eng_control_detach(s->c, (int)k->cl->eng.index) == 0;
+}
+
+static void
+socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char *why)
+{
+	struct shm_sock_msg m = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REFUSED, .status = status};
+
+	snprintf(m.text, sizeof(m.text), "%s", why);
+	socket_send(k->fd, &m, NULL, 0);
+}
+
+/* ---- What clients say ---- */
+
+/* A pair whose ends have file descriptions of their own: whatever a client does to its end, our
+ * writes do not block. */
+static int
+make_wake(int fds[2])
+{
+	return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno
+											  : 0;
+}
+
+static int
+socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
+{
+	const struct eng_config *cfg = s->c->cfg;
+	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_WELCOME};
+	struct client_home home = {0};
+	struct eng_region r;
+	int rc, fds[3];
+
+	rc = region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
+	if (rc < 0)
+		return rc;
+	home = (struct client_home){.base = r.base,
+		.size = r.size,
+		.fd = r.fd,
+		.wake_fd = k->wake,
+		.tenant = k->cred.uid};
+	rc = client_create(s->c, name, &home, k, &k->cl);
+	if (rc < 0) {
+		munmap(r.base, r.size);
+		close(r.fd);
+		return rc;
+	}
+	k->wake = -1; /* the client's now */
+	m.size = r.size;
+	fds[0] = r.fd;
+	fds[1] = theirs;
+	fds[2] = k->bell_fd;
+	return socket_send(k->fd, &m, fds, 3);
+}
+
+static void
+socket_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
+{
+	socklen_t len = sizeof(k->cred);
+	int pair[2] = {-1, -1}, rc;
+
+	getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &k->cred, &len);
+	k->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = k->bell_fd < 0 ? -errno : make_wake(pair);
+	k->wake = pair[0];
+	if (rc == 0)
+		rc = socket_watch(s, k->bell_fd, EPOLLIN | EPOLLET, &k->bell);
+	if (rc == 0)
+		rc = socket_attach(s, k, m->text, pair[1]);
+	if (pair[1] >= 0)
+		close(pair[1]);
+	if (k->wake >= 0)
+		close(k->wake);
+	k->wake = -1;
+	if (rc == 0) {
+		sk_log(SK_LOG_INFO, "client %u (%s): process %d of user %u", k->cl->eng.index,
+			k->cl->eng.name, k->cred.pid, k->cred.uid);
+		return;
+	}
+	socket_refuse(s, k, rc,
+		rc == -EUSERS ? "all places for clients are taken"
+			      : "there is no memory for another client");
+	conn_close(s, k);
+}
+
+static void
+region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, int fd)
+{
+	struct shm_sock_msg reply = {
+		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REGION_IS, .size = m->size};
+	struct ctl_inbox *in = calloc(1, sizeof(*in));
+	char why[sizeof(reply.text)] = "there is no memory";
+	struct eng_region r;
+	int n = in != NULL ? region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
+				     why, sizeof(why))
+			   : -ENOMEM;
+
+	if (n == 0) {
+		n = region_take(s->c, k->cl, &r, why, sizeof(why));
+		if (n < 0)
+			munmap(r.base, r.size);
+	}
+	if (n < 0) {
+		free(in);
+		socket_refuse(s, k, n, why);
+		return;
+	}
+	in->kind = CTL_IN_REGION;
+	in->client = k->cl;
+	in->number = (uint32_t)n;
+	in->region = r;
+	ctl_inbox_push(s->c, in);
+	reply.region = (uint32_t)n;
+	if (socket_send(k->fd, &reply, NULL, 0) < 0)
+		conn_close(s, k);
+}
+
+static void
+conn_input(struct eng_socket *s, struct sock_conn *k)
+{
+	struct shm_sock_msg m, raw;
+	const char *why;
+	unsigned nfds;
+	int fd = -1, rc, n = socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
+
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	if (n == 0 || n == -ECONNRESET) {
+		conn_close(s, k);
+		return;
+	}
+	rc = socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
+	if (rc < 0) {
+		socket_refuse(s, k, rc, why);
+		conn_close(s, k);
+	} else if (m.op == SHM_HELLO) {
+		socket_hello(s, k, &m);
+	} else {
+		region(s, k, &m, fd);
+	}
+	if (nfds)
+		close(fd);
+}
+
+/* ---- The thread ---- */
+
+static void
+accept_one(struct eng_socket *s)
+{
+	static const struct timespec nap = {.tv_nsec = SOCK_FULL_NS};
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct sock_conn *k;
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			nanosleep(&nap, NULL);
+		return;
+	}
+	k = s->nconns < s->c->cfg->limits.clients + SOCK_SPARE ? calloc(1, sizeof(*k)) : NULL;
+	if (k == NULL) {
+		close(fd);
+		return;
+	}
+	k->fd = fd;
+	k->bell_fd = k->wake = -1;
+	k->deadline = socket_clock_ns() + SOCK_HELLO_NS;
+	k->client = (struct source){SOURCE_CLIENT, k};
+	k->bell = (struct source){SOURCE_BELL, k};
+	TAILQ_INSERT_TAIL(&s->conns, k, next);
+	s->nconns++;
+	if (socket_watch(s, fd, EPOLLIN | EPOLLRDHUP, &k->client) < 0)
+		conn_free(s, k);
+}
+
+/* Nothing of these clients is left but their memory. */
+static void
+socket_bury(struct eng_socket *s)
+{
+	struct ctl_client *cl = __atomic_exchange_n(&s->c->gone, NULL, __ATOMIC_ACQUIRE), *next;
+
+	for (; cl != NULL; cl = next) {
+		struct sock_conn *k = cl->socket;
+
+		next = cl->next_gone;
+		client_free(s->c, cl);
+		conn_free(s, k);
+	}
+}
+
+static void
+unmap_dropped(struct eng_socket *s)
+{
+	struct sock_conn *k;
+
+	TAILQ_FOREACH (k, &s->conns, next) {
+		uint64_t bits = k->cl != NULL
+					? __atomic_exchange_n(&k->cl->dropped, 0, __ATOMIC_ACQUIRE)
+					: 0;
+
+		for (; bits; bits &= bits - 1)
+			region_unmap(k->cl, (uint32_t)__builtin_ctzll(bits));
+	}
+}
+
+static void
+woken(struct eng_socket *s)
+{
+	uint64_t v;
+
+	if (read(s->wake_fd, &v, sizeof(v)) < 0)
+		return;
+	unmap_dropped(s);
+	socket_bury(s);
+}
+
+static void
+wake_engine(struct eng_socket *s)
+{
+	const struct eng_control_args *a = &s->c->a;
+
+	for (unsigned i = 0; a->wake != NULL && i < s->c->cfg->nloops; i++)
+		a->wake(a->wake_arg, i);
+}
+
+static void
+socket_expire(struct eng_socket *s, uint64_t now)
+{
+	struct sock_conn *k, *next;
+
+	for (k = TAILQ_FIRST(&s->conns); k != NULL; k = next) {
+		next = TAILQ_NEXT(k, next);
+		if (k->cl == NULL && now >= k->deadline)
+			conn_close(s, k);
+		else if (k->cl != NULL && k->fd < 0 && !k->detached)
+			conn_close(s, k); /* there was no memory to say so before */
+	}
+}
+
+/* Connections are freed only behind the events of a batch that may still name them. */
+static void
+one_event(struct eng_socket *s, struct source *src, bool *wake)
+{
+	switch (src->kind) {
+	case SOURCE_LISTEN:
+		accept_one(s);
+		break;
+	case SOURCE_WAKE:
+		*wake = true;
+		break;
+	case SOURCE_CLIENT:
+		if (src->conn->fd >= 0)
+			conn_input(s, src->conn);
+		break;
+	case SOURCE_BELL:
+		wake_engine(s);
+		break;
+	}
+}
+
+static void *
+socket_run(void *arg)
+{
+	struct eng_socket *s = arg;
+	struct epoll_event ev[SOCK_EVENTS];
+
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
+		int n = epoll_wait(s->epoll_fd, ev, SOCK_EVENTS, 500);
+		bool wake = false;
+
+		for (int i = 0; i < n; i++)
+			one_event(s, ev[i].data.ptr, &wake);
+		if (wake)
+			woken(s);
+		socket_expire(s, socket_clock_ns());
+	}
+	return NULL;
+}
+
+/* ---- Start and stop ---- */
+
+static void
+socket_free(struct eng_socket *s)
+{
+	struct sock_conn *k;
+
+	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
+		if (k->cl != NULL && !k->detached)
+			eng_control_detach(s->c, (int)k->cl->eng.index);
+		conn_free(s, k);
+	}
+	if (s->listen_fd >= 0) {
+		unlink(s->path);
+		close(s->listen_fd);
+	}
+	if (s->wake_fd >= 0)
+		close(s->wake_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	free(s);
+}
+
+static int
+open_all(struct eng_socket *s, char *err, size_t errlen)
+{
+	int rc = eng_sigbus_install();
+
+	s->listen = (struct source){SOURCE_LISTEN, NULL};
+	s->wake = (struct source){SOURCE_WAKE, NULL};
+	snprintf(err, errlen, "no descriptors for the socket's thread");
+	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (rc < 0 || s->wake_fd < 0 || s->epoll_fd < 0)
+		return -EMFILE;
+	s->listen_fd = socket_listen(s->path, err, errlen);
+	if (s->listen_fd < 0)
+		return s->listen_fd;
+	rc = socket_watch(s, s->listen_fd, EPOLLIN, &s->listen);
+	return rc < 0 ? rc : socket_watch(s, s->wake_fd, EPOLLIN, &s->wake);
+}
+
+int
+eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
+{
+	struct eng_socket *s = calloc(1, sizeof(*s));
+	struct shm_header h;
+	int rc;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->c = c;
+	s->listen_fd = s->wake_fd = s->epoll_fd = -1;
+	TAILQ_INIT(&s->conns);
+	if (client_layout(c->cfg, c->cfg->limits.client_home_bytes, 0, &h) < 0) {
+		snprintf(err, errlen, "a home region of %llu bytes is too small for the limits",
+			(unsigned long long)c->cfg->limits.client_home_bytes);
+		rc = -EINVAL;
+	} else if (snprintf(s->path, sizeof(s->path), "%s", path) >= (int)sizeof(s->path)) {
+		snprintf(err, errlen, "the socket path %s is too long", path);
+		rc = -ENAMETOOLONG;
+	} else {
+		rc = open_all(s, err, errlen);
+	}
+	if (rc == 0) {
+		__atomic_store_n(&c->sock_fd, s->wake_fd, __ATOMIC_RELEASE);
+		rc = -pthread_create(&s->thread, NULL, socket_run, s);
+	}
+	if (rc < 0) {
+		__atomic_store_n(&c->sock_fd, -1, __ATOMIC_RELEASE);
+		socket_free(s);
+		return rc;
+	}
+	c->socket = s;
+	return 0;
+}
+
+void
+eng_control_socket_stop(struct eng_control *c)
+{
+	struct eng_socket *s = c->socket;
+
+	if (s == NULL)
+		return;
+	c->socket = NULL;
+	__atomic_store_n(&s->stop, true, __ATOMIC_RELEASE);
+	ctl_wake_socket(c);
+	pthread_join(s->thread, NULL);
+	__atomic_store_n(&c->sock_fd, -1, __ATOMIC_RELEASE);
+	socket_free(s);
+}

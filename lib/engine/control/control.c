@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control stage: its making, its turn, its end. */
+#include <errno.h>
+#include <rte_ring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../base/wheel.h"
+#include "attach/client_priv.h"
+#include "cm/cm_priv.h"
+#include "query_priv.h"
+#include "attach/socket_priv.h"
+
+static int
+engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
+{
+	c->clients = calloc(l->clients, sizeof(*c->clients));
+	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
+	c->qp_generation = calloc(l->qps, sizeof(*c->qp_generation));
+	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
+	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
+	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
+	if (c->clients == NULL || c->requests == NULL || c->qp_generation == NULL ||
+		c->listener_generation == NULL || c->srq_generation == NULL || c->pool == NULL ||
+		ctl_table_init(&c->qps, l->qps) < 0 || ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
+		ctl_table_init(&c->listeners, l->listeners) < 0)
+		return -ENOMEM;
+	for (c->nspare = 0; c->nspare < CTL_POOL; c->nspare++) {
+		c->pool[c->nspare].next = c->spare;
+		c->spare = &c->pool[c->nspare];
+	}
+	return 0;
+}
+
+static int
+target_init(struct ctl_target *t, struct rte_ring *to, struct rte_ring *from)
+{
+	t->to = to;
+	t->from = from;
+	t->backlog = calloc(CTL_BACKLOG, sizeof(*t->backlog));
+	return t->backlog != NULL ? 0 : -ENOMEM;
+}
+
+static int
+targets_init(struct eng_control *c)
+{
+	const struct eng_control_args *a = &c->a;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < c->cfg->ntransports; i++)
+		rc = target_init(&c->transport[i], a->to_transport[i], a->from_transport[i]);
+	for (unsigned i = 0; rc == 0 && i < c->cfg->nstages; i++)
+		rc = target_init(&c->stage[i], a->to_stage[i], a->from_stage[i]);
+	return rc;
+}
+
+/* In whose name hosts are connected. It has nothing but requests, which wait for a crossing
+ * attempt.
+ */
+static int
+own_init(struct eng_control *c)
+{
+	struct ctl_client *own = aligned_alloc(64, (sizeof(*own) + 63) & ~(size_t)63);
+
+	if (own == NULL)
+		return -ENOMEM;
+	memset(own, 0, sizeof(*own));
+	own->eng.index = UINT32_MAX;
+	own->eng.wake_fd = -1;
+	own->control = c;
+	own->phase = CTL_LIVE;
+	STAILQ_INIT(&own->events);
+	for (unsigned i = 0; i < SHM_MAX_STAGES; i++)
+		own->eng.stage[i].client = &own->eng;
+	c->own = own;
+	return ctl_table_init(&own->requests, CTL_CLIENT_REQUESTS);
+}
+
+static void
+own_fini(struct eng_control *c)
+{
+	struct ctl_client *own = c->own;
+	struct ctl_host *h;
+
+	while ((h = LIST_FIRST(&c->hosts)) != NULL)
+		cm_host_free(c, h);
+	if (own != NULL)
+		ctl_table_fini(&own->requests);
+	free(own);
+}
+
+static const char *
+limits_wrong(const struct eng_config *cfg)
+{
+	const struct eng_limits *l = &cfg->limits;
+
+	if (!l->clients || !l->qps || !l->cqs || !l->mrs || !l->pds || !l->srqs || !l->listeners ||
+		!l->client_qps || !l->client_cqs || !l->client_mrs)
+		return "a limit is 0";
+	if (l->qps > 1u << 22 || l->client_qps > 1u << 20 || l->client_cqs > 1u << 20 ||
+		l->listeners > 1u << 16 || l->srqs > 1u << 22)
+		return "a limit is beyond what numbers can tell apart";
+	if (!l->sq_depth || !l->rq_depth || !l->cq_depth || l->sq_depth > 1u << 16 ||
+		l->rq_depth > 1u << 16 || l->cq_depth > 1u << 22)
+		return "a queue depth is 0 or beyond 65536 (CQs: 4194304)";
+	if (cfg->port_min == 0 || cfg->port_max < cfg->port_min)
+		return "the range of local ports is empty";
+	return NULL;
+}
+
+struct eng_control *
+eng_control_create(const struct eng_control_args *args, char *err, size_t errlen)
+{
+	const char *wrong = limits_wrong(args->cfg);
+	struct eng_control *c = wrong != NULL ? NULL : calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		snprintf(err, errlen, "%s",
+			wrong != NULL ? wrong : "no memory for the control stage");
+		return NULL;
+	}
+	c->a = *args;
+	c->cfg = args->cfg;
+	c->sock_fd = -1;
+	c->taken_end = &c->taken;
+	TAILQ_INIT(&c->all);
+	TAILQ_INIT(&c->rung);
+	TAILQ_INIT(&c->late);
+	TAILQ_INIT(&c->ops);
+	TAILQ_INIT(&c->retiring);
+	TAILQ_INIT(&c->xrcds);
+	TAILQ_INIT(&c->waiting);
+	TAILQ_INIT(&c->queries);
+	sk_random(&c->qpn_key, sizeof(c->qpn_key));
+	sk_random(&c->srqn_key, sizeof(c->srqn_key));
+	if (engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0 ||
+		own_init(c) < 0) {
+		snprintf(err, errlen, "no memory for the control stage's tables");
+		eng_control_destroy(c);
+		return NULL;
+	}
+	return c;
+}
+
+/* ---- What other threads send ---- */
+
+void
+ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
+{
+	in->next = __atomic_load_n(&c->inbox, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&c->inbox, &in->next, in, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	if (c->a.wake != NULL)
+		c->a.wake(c->a.wake_arg, c->cfg->control_loop);
+}
+
+void
+ctl_wake_socket(struct eng_control *c)
+{
+	static const uint64_t one = 1;
+	int fd = __atomic_load_n(&c->sock_fd, __ATOMIC_ACQUIRE);
+
+	/* The eventfd is our own and its count cannot be full. */
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void
+ctl_gone_push(struct eng_control *c, struct ctl_client *cl)
+{
+	cl->next_gone = __atomic_load_n(&c->gone, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&c->gone, &cl->next_gone, cl, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	ctl_wake_socket(c);
+}
+
+static void
+inbox_one(struct eng_control *c, struct ctl_inbox *in)
+{
+	struct ctl_client *cl;
+
+	switch (in->kind) {
+	case CTL_IN_ADD:
+		client_add(c, in->client);
+		break;
+	case CTL_IN_DETACH:
+		cl = __atomic_load_n(&c->clients[in->number], __ATOMIC_RELAXED);
+		if (cl != NULL)
+			client_put_out(c, cl, "it has left");
+		break;
+	case CTL_IN_REGION:
+		in->client->region[in->number] = in->region;
+		in->client->nregions++;
+		ctl_total(&c->totals.regions, 1);
+		break;
+	case CTL_IN_QUERY:
+		ctl_query_start(c, in->query);
+		break;
+	}
+	free(in);
+}
+
+/* Moves what has come to the end of our own queue; the newest stands first in the shared one. */
+static void
+inbox_take(struct eng_control *c)
+{
+	struct ctl_inbox *in, *next, *first = NULL;
+
+	if (__atomic_load_n(&c->inbox, __ATOMIC_RELAXED) == NULL)
+		return;
+	for (in = __atomic_exchange_n(&c->inbox, NULL, __ATOMIC_ACQUIRE); in != NULL; in = next) {
+		next = in->next;
+		in->next = first;
+		first = in;
+	}
+	*c->taken_end = first;
+	while (*c->taken_end != NULL)
+		c->taken_end = &(*c->taken_end)->next;
+}
+
+bool
+ctl_inbox_poll(struct eng_control *c)
+{
+	struct ctl_inbox *in;
+	bool work = false;
+
+	inbox_take(c);
+	while ((in = c->taken) != NULL && ctl_has_reserve(c)) {
+		c->taken = in->next;
+		if (c->taken == NULL)
+			c->taken_end = &c->taken;
+		inbox_one(c, in);
+		work = true;
+	}
+	return work;
+}
+
+/* ---- The turn ---- */
+
+static bool
+rung_poll(struct eng_control *c)
+{
+	struct ctl_client *cl, *last = TAILQ_LAST(&c->rung, ctl_clients);
+
+	if (last == NULL)
+		return false;
+	do {
+		cl = TAILQ_FIRST(&c->rung);
+		TAILQ_REMOVE(&c->rung, cl, rung);
+		cl->has_rung = false;
+		if (ctl_mailbox_poll(c, cl))
+			ctl_ring_client(c, cl);
+	} while (cl != last);
+	return true;
+}
+
+/* Backstop for a doorbell that a client did not ring. */
+static void
+peek_all(struct eng_control *c)
+{
+	struct ctl_client *cl;
+
+	c->next_peek = c->now + CTL_PEEK_NS;
+	TAILQ_FOREACH (cl, &c->all, all)
+		if (cl->phase == CTL_LIVE && shm_take_peek(&cl->cmd) != NULL)
+			ctl_ring_client(c, cl);
+}
+
+static bool
+late_poll(struct eng_control *c)
+{
+	struct ctl_client *cl, *next;
+	bool work = false;
+
+	for (cl = TAILQ_FIRST(&c->late); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, late);
+		if (cl->phase <= CTL_LIVE)
+			work |= ctl_events_flush(c, cl);
+	}
+	return work;
+}
+
+static bool
+reap_poll(struct eng_control *c)
+{
+	struct ctl_client *cl, *next;
+	bool work = false;
+
+	for (cl = TAILQ_FIRST(&c->all); c->reaping && cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, all);
+		work |= client_reap_poll(c, cl);
+	}
+	return work;
+}
+
+bool
+eng_control_poll(struct eng_control *c, uint64_t now)
+{
+	bool work;
+
+	c->now = now;
+	if (!c->turning)
+		sk_wheel_init(&c->wheel, now);
+	c->turning = true;
+	work = ctl_rings_poll(c);
+	work |= ctl_inbox_poll(c);
+	client_check_sigbus(c);
+	work |= rung_poll(c);
+	work |= late_poll(c);
+	work |= reap_poll(c);
+	work |= ctl_retire_poll(c);
+	work |= cm_request_poll(c);
+	work |= cm_hand_poll(c);
+	work |= cm_host_poll(c);
+	work |= ctl_query_poll(c);
+	if (now >= c->next_peek)
+		peek_all(c);
+	return work;
+}
+
+uint64_t
+eng_control_deadline(const struct eng_control *c)
+{
+	uint64_t at = SK_MIN(cm_request_deadline(c), sk_wheel_next(&c->wheel));
+
+	if (!TAILQ_EMPTY(&c->rung) || !TAILQ_EMPTY(&c->retiring) || !TAILQ_EMPTY(&c->queries) ||
+		c->reaping || c->taken != NULL)
+		return c->now;
+	if (!TAILQ_EMPTY(&c->all))
+		at = SK_MIN(at, c->next_peek);
+	if (!LIST_EMPTY(&c->hosts))
+		at = SK_MIN(at, c->hosts_look);
+	return at;
+}
+
+const uint64_t *
+eng_control_counters(const struct eng_control *c)
+{
+	return c->counters;
+}
+
+void
+eng_control_totals(const struct eng_control *c, struct eng_totals *out)
+{
+	const struct eng_totals *t = &c->totals;
+
+	out->clients = __atomic_load_n(&t->clients, __ATOMIC_RELAXED);
+	out->qps = __atomic_load_n(&t->qps, __ATOMIC_RELAXED);
+	out->cqs = __atomic_load_n(&t->cqs, __ATOMIC_RELAXED);
+	out->mrs = __atomic_load_n(&t->mrs, __ATOMIC_RELAXED);
+	out->mws = __atomic_load_n(&t->mws, __ATOMIC_RELAXED);
+	out->pds = __atomic_load_n(&t->pds, __ATOMIC_RELAXED);
+	out->srqs = __atomic_load_n(&t->srqs, __ATOMIC_RELAXED);
+	out->listeners = __atomic_load_n(&t->listeners, __ATOMIC_RELAXED);
+	out->regions = __atomic_load_n(&t->regions, __ATOMIC_RELAXED);
+}
+
+size_t
+eng_control_qp_size(void)
+{
+	return sizeof(struct ctl_qp);
+}
+
+/* ---- The end ---- */
+
+static void
+drop_client(struct eng_control *c, struct ctl_client *cl)
+{
+	uint32_t i;
+
+	for (i = 0; i < cl->listeners.fresh; i++)
+		if (ctl_table_get(&cl->listeners, i) != NULL)
+			cm_listener_free(c, ctl_table_get(&cl->listeners, i));
+	for (i = 0; i < cl->qps.fresh; i++) {
+		struct ctl_qp *q = ctl_table_get(&cl->qps, i);
+
+		if (q != NULL && q->is_opened) {
+			ctl_qp_close_opened(q);
+		} else if (q != NULL) {
+			cm_accept_forget(c, q);
+			ctl_qp_free(c, q);
+		}
+	}
+	for (i = 0; i < cl->requests.fresh; i++)
+		if (ctl_table_get(&cl->requests, i) != NULL)
+			cm_request_free(c, ctl_table_get(&cl->requests, i));
+	for (i = 0; i < cl->srqs.fresh; i++)
+		free(ctl_table_get(&cl->srqs, i));
+	for (i = 0; i < cl->ahs.fresh; i++)
+		if (ctl_table_get(&cl->ahs, i) != NULL)
+			ctl_ah_free(c, cl, ctl_table_get(&cl->ahs, i));
+	for (i = 0; i < cl->xrcds.fresh; i++)
+		if (ctl_table_get(&cl->xrcds, i) != NULL)
+			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
+	for (i = 0; i < cl->cqs.fresh; i++)
+		free(ctl_table_get(&cl->cqs, i));
+	for (i = 0; i < cl->mws.fresh; i++)
+		if (ctl_table_get(&cl->mws, i) != NULL)
+			ctl_mw_retire(c, ctl_table_get(&cl->mws, i));
+	for (i = 0; i < cl->mrs.fresh; i++)
+		if (ctl_table_get(&cl->mrs, i) != NULL)
+			ctl_mr_retire(c, ctl_table_get(&cl->mrs, i));
+	ctl_retire_all(c);
+	for (i = 0; i < cl->pds.fresh; i++)
+		free(ctl_table_get(&cl->pds, i));
+	ctl_events_drop(c, cl);
+}
+
+/* What nobody will work off any more. Clients in it are in c->clients too. */
+static void
+inbox_drop(struct eng_control *c)
+{
+	struct ctl_inbox *in;
+
+	inbox_take(c);
+	while ((in = c->taken) != NULL) {
+		c->taken = in->next;
+		if (in->kind == CTL_IN_QUERY)
+			ctl_query_start(c, in->query);
+		free(in);
+	}
+}
+
+void
+eng_control_destroy(struct eng_control *c)
+{
+	struct ctl_client *cl;
+	struct ctl_op *op;
+
+	if (c == NULL)
+		return;
+	eng_control_socket_stop(c);
+	inbox_drop(c);
+	ctl_queries_drop(c);
+	TAILQ_FOREACH (cl, &c->all, all) {
+		cl->phase = CTL_GONE; /* nobody is told */
+		drop_client(c, cl);
+	}
+	own_fini(c);
+	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
+		ctl_op_free(c, op);
+	for (uint32_t i = 0; c->clients != NULL && i < c->cfg->limits.clients; i++) {
+		cl = c->clients[i];
+		if (cl == NULL)
+			continue;
+		__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
+		client_free(c, cl);
+	}
+	for (unsigned i = 0; i < ENG_MAX_TRANSPORTS; i++)
+		free(c->transport[i].backlog);
+	for (unsigned i = 0; i < ENG_MAX_STAGES; i++)
+		free(c->stage[i].backlog);
+	ctl_table_fini(&c->qps);
+	ctl_table_fini(&c->listeners);
+	free(c->qp_generation);
+	free(c->listener_generation);
+	ctl_table_fini(&c->xrc_srqs);
+	free(c->srq_generation);
+	free(c->requests);
+	free(c->clients);
+	free(c->pool);
+	free(c);
+}

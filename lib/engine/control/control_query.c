@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Views of QPs, clients and neighbours for people. A thread of the prompt or of telemetry leaves a
+ * query; the control stage tells what it knows itself, asks the stages for the rest (as far as
+ * messages are to spare), and says when all have answered. Who asked may have given up: the last of
+ * the two frees it.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "query_priv.h"
+
+#define QUERY_WAIT_NS 2000000000ll
+#define QUERY_NAP_NS  200000ll
+
+struct ctl_query {
+	TAILQ_ENTRY(ctl_query) next;
+	uint32_t refs; /* atomic */
+	bool done;     /* atomic */
+	uint32_t walk, waiting;
+	int n, max;
+	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS } kind;
+	unsigned transport; /* whose neighbours */
+	union {
+		struct eng_qp_view *view;             /* [max] */
+		struct eng_client_view *clients_view; /* [max] */
+		struct net_neighbor_view *neighbors;  /* [max] */
+	};
+};
+
+static void
+control_query_put(struct ctl_query *q)
+{
+	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0) {
+		free(q->view);
+		free(q);
+	}
+}
+
+static void
+stage_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	struct eng_qp_view *v = &m->query->view[m->m.cookie];
+
+	m->query->waiting--;
+	if (m->m.status < 0)
+		return;
+	v->state = rd_qp_state_name((enum rd_qp_state)m->m.code);
+	v->msgs_out = m->m.info.work.msgs_out;
+	v->msgs_in = m->m.info.work.msgs_in;
+	v->bytes_out = m->m.info.work.bytes_out;
+	v->bytes_in = m->m.info.work.bytes_in;
+}
+
+static void
+transport_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	struct eng_qp_view *v = &m->query->view[m->m.cookie];
+
+	m->query->waiting--;
+	if (m->m.status < 0)
+		return;
+	v->connected = true;
+	v->tuple = m->m.tuple;
+	v->tcp = m->m.info.tcp;
+}
+
+static struct ctl_msg *
+control_query_ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
+{
+	struct ctl_msg *m = ctl_msg_get(c, type, done);
+
+	memset(&m->m.info, 0, sizeof(m->m.info));
+	m->query = q;
+	m->m.cookie = (uint64_t)q->n;
+	q->waiting++;
+	return m;
+}
+
+static void
+ask_about(struct eng_control *c, struct ctl_query *query, struct ctl_qp *q)
+{
+	struct eng_qp_view *v = &query->view[query->n];
+	struct ctl_msg *m = control_query_ask(c, query, ENG_CE_QP_QUERY, stage_answered);
+
+	v->qpn = q->eng.rd.qpn;
+	v->client = q->client->eng.index;
+	v->stage = q->eng.stage;
+	v->transport = q->transport;
+	v->state = "?";
+	m->m.qp = &q->eng;
+	m->m.client = &q->client->eng;
+	ctl_send_stage(c, q->eng.stage, m);
+	if (q->cm == CM_ESTABLISHED) {
+		m = control_query_ask(c, query, ENG_CT_QUERY, transport_answered);
+		m->m.conn = q->conn;
+		ctl_send_transport(c, q->transport, m);
+	}
+	query->n++;
+}
+
+void
+ctl_query_start(struct eng_control *c, struct ctl_query *query)
+{
+	TAILQ_INSERT_TAIL(&c->queries, query, next);
+}
+
+static void
+control_query_finish(struct eng_control *c, struct ctl_query *query)
+{
+	TAILQ_REMOVE(&c->queries, query, next);
+	__atomic_store_n(&query->done, true, __ATOMIC_RELEASE);
+	control_query_put(query);
+}
+
+static void
+view_clients(struct eng_control *c, struct ctl_query *query)
+{
+	struct ctl_client *cl;
+
+	TAILQ_FOREACH (cl, &c->all, all) {
+		if (query->n == query->max)
+			break;
+		query->clients_view[query->n] = (struct eng_client_view){
+			.client = cl->eng.index,
+			.flat = cl->socket == NULL,
+			.leaving = cl->phase > CTL_LIVE,
+			.qps = cl->qps.used,
+			.cqs = cl->cqs.used,
+			.mrs = cl->mrs.used,
+			.mws = cl->mws.used,
+			.pds = cl->pds.used,
+			.srqs = cl->srqs.used,
+			.listeners = cl->listeners.used,
+			.requests = cl->requests.used,
+			.regions = cl->nregions,
+			.events = cl->nevents,
+			.heap_used = cl->heap.used,
+			.heap_size = cl->heap.len,
+		};
+		memcpy(query->clients_view[query->n++].name, cl->eng.name, SHM_NAME_MAX);
+	}
+	control_query_finish(c, query);
+}
+
+static void
+neighbors_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	m->query->n = m->m.code;
+	m->query->waiting--;
+}
+
+/* A stage writes into the query itself, which stays until it has answered. */
+static void
+view_neighbors(struct eng_control *c, struct ctl_query *query)
+{
+	struct ctl_msg *m;
+
+	if (query->walk == 0 && ctl_has_reserve(c)) {
+		query->walk = 1;
+		m = control_query_ask(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
+		m->m.object = query->neighbors;
+		m->m.code = query->max;
+		ctl_send_transport(c, query->transport, m);
+	} else if (query->walk == 1 && query->waiting == 0) {
+		control_query_finish(c, query);
+	}
+}
+
+static void
+view_qps(struct eng_control *c, struct ctl_query *query)
+{
+	unsigned budget = CTL_BATCH;
+
+	while (query->walk < c->qps.fresh && query->n < query->max && ctl_has_reserve(c) &&
+		budget--) {
+		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
+
+		if (q != NULL && q->added && !q->dying && q->host == NULL)
+			ask_about(c, query, q);
+	}
+	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
+		control_query_finish(c, query);
+}
+
+/* One query at a time. */
+bool
+ctl_query_poll(struct eng_control *c)
+{
+	static void (*const views[])(struct eng_control *, struct ctl_query *) = {
+		[VIEW_QPS] = view_qps,
+		[VIEW_CLIENTS] = view_clients,
+		[VIEW_NEIGHBORS] = view_neighbors,
+	};
+	struct ctl_query *query = TAILQ_FIRST(&c->queries);
+
+	if (query == NULL)
+		return false;
+	views[query->kind](c, query);
+	return true;
+}
+
+void
+ctl_queries_drop(struct eng_control *c)
+{
+	struct ctl_query *query;
+
+	while ((query = TAILQ_FIRST(&c->queries)) != NULL) {
+		query->n = 0;
+		control_query_finish(c, query);
+	}
+}
+
+/* Leaves the query and waits for it, for a bounded time. How many entries of `size` bytes came to
+ * `out`. */
+static int
+control_query_run(
+	struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)
+{
+	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
+	struct ctl_inbox *in = calloc(1, sizeof(*in));
+	struct ctl_query *q = calloc(1, sizeof(*q));
+	void *view = max > 0 ? calloc((size_t)max, size) : NULL;
+	int n = 0;
+
+	if (in == NULL || q == NULL || view == NULL) {
+		free(in);
+		free(q);
+		free(view);
+		return 0;
+	}
+	*q = *what;
+	q->refs = 2;
+	q->max = max;
+	q->view = view;
+	in->kind = CTL_IN_QUERY;
+	in->query = q;
+	ctl_inbox_push(c, in);
+	for (int64_t waited = 0; waited < QUERY_WAIT_NS; waited += QUERY_NAP_NS) {
+		if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
+			break;
+		nanosleep(&nap, NULL);
+	}
+	if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE)) {
+		n = q->n;
+		memcpy(out, view, (size_t)n * size);
+	}
+	control_query_put(q);
+	return n;
+}
+
+int
+eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max)
+{
+	const struct ctl_query what = {.kind = VIEW_QPS};
+
+	return control_query_run(c, out, max, sizeof(*out), &what);
+}
+
+int
+eng_control_clients(struct eng_control *c, struct eng_client_view *out, int max)
+{
+	const struct ctl_query what = {.kind = VIEW_CLIENTS};
+
+	return control_query_run(c, out, max, sizeof(*out), &what);
+}
+
+int
+eng_control_neighbors(
+	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max)
+{
+	const struct ctl_query what = {.kind = VIEW_NEIGHBORS, .transport = transport};
+
+	return transport < c->cfg->ntransports ? control_query_run(c, out, max, sizeof(*out), &what)
+					       : 0;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Queue pairs: checked, numbered, placed in the home region and on an engine stage. A QP number is
+ * a keyed permutation of slot and generation: nobody can tell the next one from the last.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../cm/cm_priv.h"
+
+#define QPN_BITS 24
+
+struct ctl_qp *
+ctl_qp_find(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_qp *q = ctl_table_get(&cl->qps, handle);
+
+	return q != NULL && q->added && !q->dying && !q->is_opened ? q : NULL;
+}
+
+struct ctl_qp *
+ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie)
+{
+	struct ctl_qp *q = NULL;
+
+	if ((uint32_t)cookie != 0)
+		q = ctl_table_get(&c->qps, (uint32_t)cookie - 1);
+	return q != NULL && q->generation == cookie >> 32 ? q : NULL;
+}
+
+struct ctl_qp *
+ctl_qp_of_number(const struct eng_control *c, uint32_t qpn)
+{
+	uint32_t n = sk_perm24_inv(&c->qpn_key, qpn & ((1u << QPN_BITS) - 1));
+	struct ctl_qp *q = ctl_table_get(&c->qps, n & ((1u << shm_log2(c->qps.cap)) - 1));
+
+	return q != NULL && q->eng.rd.qpn == qpn ? q : NULL;
+}
+
+static uint32_t
+new_qpn(struct eng_control *c, struct ctl_qp *q)
+{
+	uint32_t qpn;
+
+	do {
+		uint32_t n = c->qp_generation[q->slot]++ << shm_log2(c->qps.cap) | q->slot;
+
+		qpn = sk_perm24(&c->qpn_key, n & ((1u << QPN_BITS) - 1));
+	} while (qpn < 2);
+	q->generation = c->qp_generation[q->slot];
+	return qpn;
+}
+
+static int
+depths_check(struct eng_control *c, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct eng_limits *l = &c->cfg->limits;
+
+	if (i->sq_depth > l->sq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a send queue holds up to %u requests, not %u",
+			l->sq_depth, i->sq_depth);
+	if (i->srq == SHM_NONE && i->rq_depth > l->rq_depth)
+		return ctl_refuse(c, m, -EINVAL, "a receive queue holds up to %u requests, not %u",
+			l->rq_depth, i->rq_depth);
+	if (i->max_send_sge > RD_MAX_SGE || i->max_recv_sge > RD_MAX_SGE)
+		return ctl_refuse(c, m, -EINVAL, "a request has up to %u elements, not %u",
+			RD_MAX_SGE, SK_MAX(i->max_send_sge, i->max_recv_sge));
+	if (i->max_inline > RD_MAX_INLINE)
+		return ctl_refuse(c, m, -EINVAL, "a request carries up to %u inline bytes, not %u",
+			RD_MAX_INLINE, i->max_inline);
+	return 0;
+}
+
+/* Which queues and domains a QP of this type has. */
+static const struct qp_parts {
+	bool pd, send, recv, srq, xrcd;
+} parts[] = {
+	[SHM_RC] = {.pd = true, .send = true, .recv = true, .srq = true},
+	[SHM_UD] = {.pd = true, .send = true, .recv = true, .srq = true},
+	[SHM_XRC_SEND] = {.pd = true, .send = true},
+	[SHM_XRC_RECV] = {.xrcd = true},
+};
+
+static int
+parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct qp_parts *p = &parts[i->type];
+
+	if (p->pd && ctl_pd_find(cl, i->pd) == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
+	if (p->send && ctl_cq_find(cl, i->send_cq) == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->send_cq);
+	if (p->recv && ctl_cq_find(cl, i->recv_cq) == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no completion queue %u", i->recv_cq);
+	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq) == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
+	if (!p->srq && i->srq != SHM_NONE)
+		return ctl_refuse(
+			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
+	if (p->xrcd && ctl_xrcd_find(cl, i->xrcd) == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
+	if (i->type == SHM_UD && i->srq != SHM_NONE &&
+		ctl_srq_find(cl, i->srq)->eng.stage != ENG_DATAGRAM_STAGE)
+		return ctl_refuse(c, m, -EOPNOTSUPP,
+			"shared receive queue %u is on another stage than datagrams", i->srq);
+	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd != NULL)
+		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
+	return 0;
+}
+
+static int
+qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	int rc;
+
+	if (i->transport > SHM_FALCON || (i->transport == SHM_FALCON && !c->cfg->falcon.enabled))
+		return ctl_refuse(
+			c, m, -EPROTONOSUPPORT, "there is no transport %u here", i->transport);
+	if (i->type > SHM_XRC_RECV || (i->type != SHM_RC && i->transport != SHM_FALCON))
+		return ctl_refuse(c, m, -EOPNOTSUPP, "transport %u has no QPs of type %u",
+			i->transport, i->type);
+	rc = parts_check(c, cl, m);
+	if (rc < 0)
+		return rc;
+	if (cl->qps.used == cl->qps.cap)
+		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
+	if (c->totals.qps >= c->cfg->limits.qps || c->qps.used == c->qps.cap)
+		return ctl_refuse_all(c, m, "QPs", c->cfg->limits.qps);
+	return depths_check(c, m);
+}
+
+static uint64_t
+ring_bytes(const struct shm_ring_at *at)
+{
+	return at->stride ? shm_ring_bytes(at) : 0;
+}
+
+/* Capabilities, rounded up to what the entries' strides hold; the reply is completed with places
+ * and strides. Returns the bytes that the queue takes in the heap. */
+static uint64_t
+qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
+{
+	bool own_rq = parts[i->type].recv && i->srq == SHM_NONE, own_sq = parts[i->type].send;
+	uint16_t sqe = shm_sqe_stride(i->max_send_sge, i->max_inline);
+	uint16_t rqe = own_rq ? shm_rqe_stride(i->max_recv_sge) : 0;
+	uint32_t room = sqe - SHM_SQE_BASE;
+
+	i->sq = i->rq = (struct shm_ring_at){0};
+	*caps = (struct rd_qp_caps){0};
+	if (own_sq) {
+		caps->sq_depth = 1u << shm_log2(i->sq_depth);
+		caps->max_send_sge = (uint16_t)SK_MIN(room / sizeof(struct rd_sge), RD_MAX_SGE);
+		caps->max_inline = (uint16_t)SK_MIN(room, RD_MAX_INLINE);
+		i->sq = ctl_ring_at(sizeof(struct shm_qp), offsetof(struct shm_qp, sq), sqe,
+			shm_log2(caps->sq_depth));
+	}
+	if (own_rq) {
+		caps->rq_depth = 1u << shm_log2(i->rq_depth);
+		caps->max_recv_sge =
+			(uint16_t)SK_MIN((rqe - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
+		i->rq = ctl_ring_at(sizeof(struct shm_qp) + ring_bytes(&i->sq),
+			offsetof(struct shm_qp, rq), rqe, shm_log2(caps->rq_depth));
+	}
+	return sizeof(struct shm_qp) + ring_bytes(&i->sq) + ring_bytes(&i->rq);
+}
+
+/* Of a QP that has no such queue: nothing is ever there, whatever its client writes. */
+static void
+no_queue(struct shm_take *t)
+{
+	static _Alignas(SHM_LINE) uint8_t never[SHM_LINE];
+	static struct shm_cons nobody;
+	const struct shm_ring_at at = {.stride = SHM_LINE};
+
+	shm_take_init(t, never, &at);
+	t->cons = &nobody;
+}
+
+/* The offsets become those of the home region, and the engine's own copies are made from them. */
+static void
+qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_info *i)
+{
+	i->at = cl->heap_at + at;
+	no_queue(&q->eng.sq);
+	no_queue(&q->eng.rq);
+	if (i->sq.stride) {
+		i->sq.entries += i->at;
+		i->sq.cons += i->at;
+		shm_take_init(&q->eng.sq, cl->eng.home, &i->sq);
+	}
+	if (i->rq.stride) {
+		i->rq.entries += i->at;
+		i->rq.cons += i->at;
+		shm_take_init(&q->eng.rq, cl->eng.home, &i->rq);
+	}
+	q->eng.shared = (struct shm_qp *)(cl->eng.home + i->at);
+}
+
+static void
+qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
+{
+	/* What an XRC receive QP uses is that of the queues that requests name. */
+	if (q->xrcd != NULL)
+		q->xrcd->users += (uint32_t)by;
+	else
+		((struct rd_pd *)q->eng.rd.pd)->refs += (uint32_t)by;
+	if (q->eng.rd.send_cq != NULL)
+		q->eng.rd.send_cq->refs += (uint32_t)by;
+	if (q->eng.rd.recv_cq != NULL)
+		q->eng.rd.recv_cq->refs += (uint32_t)by;
+	if (q->eng.rd.srq != NULL)
+		q->eng.rd.srq->refs += (uint32_t)by;
+	c->stage_qps[q->eng.stage] += (uint32_t)by;
+	if (q->eng.type == SHM_UD)
+		c->ud_qps += (uint32_t)by;
+	ctl_total(&c->totals.qps, by);
+}
+
+uint8_t
+ctl_least_loaded(const struct eng_control *c)
+{
+	uint8_t best = 0;
+
+	for (uint8_t i = 1; i < c->cfg->nstages; i++)
+		if (c->stage_qps[i] < c->stage_qps[best])
+			best = i;
+	return best;
+}
+
+static void
+registry_qp_qp_enter(
+	struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
+{
+	struct rd_qp *rd = &q->eng.rd;
+	const struct qp_parts *p = &parts[i->type];
+	struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
+
+	q->client = cl;
+	q->eng.client = &cl->eng;
+	q->eng.type = i->type;
+	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
+	q->eng.xrcd = q->xrcd != NULL ? &q->xrcd->domain->eng : NULL;
+	q->eng.stage = s != NULL           ? (uint8_t)s->eng.stage
+		       : q->xrcd != NULL   ? q->eng.xrcd->stage
+		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
+					   : ctl_least_loaded(c);
+	q->eng.control = q;
+	q->eng.falcon = i->transport == SHM_FALCON;
+	rd->state = RD_QP_INIT;
+	rd->pd = p->pd ? &ctl_pd_find(cl, i->pd)->rd : NULL;
+	rd->send_cq = p->send ? &ctl_cq_find(cl, i->send_cq)->eng : NULL;
+	rd->recv_cq = p->recv ? &ctl_cq_find(cl, i->recv_cq)->eng : NULL;
+	rd->srq = s != NULL ? &s->eng : NULL;
+	rd->sig_all = i->sig_all != 0;
+	rd->access = i->access ? i->access
+			       : RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC;
+	rd->user = &q->eng;
+	q->slot = (uint32_t)ctl_table_add(&c->qps, q);
+	q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, q);
+	rd->qpn = new_qpn(c, q);
+	qp_refer(c, cl, q, 1);
+}
+
+static void
+qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
+{
+	const struct rd_qp_caps *caps = &q->eng.rd.caps;
+
+	i->sq_depth = caps->sq_depth;
+	i->rq_depth = caps->rq_depth;
+	i->max_send_sge = caps->max_send_sge;
+	i->max_recv_sge = caps->max_recv_sge;
+	i->max_inline = caps->max_inline;
+	i->sig_all = q->eng.rd.sig_all;
+	i->access = q->eng.rd.access;
+	i->transport = q->eng.falcon ? SHM_FALCON : SHM_IWARP;
+	i->state = RD_QP_INIT;
+	i->qp = q->eng.handle;
+	i->qpn = q->eng.rd.qpn;
+	i->stage = q->eng.stage;
+	i->ird = q->ird;
+	i->ord = q->ord;
+	i->type = q->eng.type;
+	i->xrcd = q->xrcd != NULL ? q->xrcd->handle : SHM_NONE;
+	i->qkey = 0;
+	i->rsv = 0;
+}
+
+static void
+qp_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct ctl_qp *q = op->object;
+
+	if (op->status < 0) {
+		ctl_refuse(c, &op->reply, op->status, "the engine stage has no room for a QP");
+		ctl_qp_free(c, q);
+	} else {
+		q->added = true;
+		q->index = last->qp_index;
+	}
+	ctl_op_reply(c, op);
+}
+
+int
+ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q;
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+	uint64_t len, at;
+	int rc = qp_check(c, cl, m);
+
+	if (rc < 0)
+		return rc;
+	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
+	op = q != NULL ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
+	if (op == NULL) {
+		free(q);
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
+	}
+	memset(q, 0, sizeof(*q));
+	len = qp_lay(&q->eng.rd.caps, &op->reply.body.qp);
+	q->piece = heap_alloc(&cl->heap, len, &at);
+	if (q->piece == HEAP_NONE) {
+		ctl_op_free(c, op);
+		free(q);
+		return ctl_refuse(c, m, -ENOMEM,
+			"no room in the home region for %llu bytes of queues",
+			(unsigned long long)len);
+	}
+	qp_place(cl, q, at, &op->reply.body.qp);
+	registry_qp_qp_enter(c, cl, q, &m->body.qp);
+	qp_tell(q, &op->reply.body.qp);
+	msg = ctl_msg_get(c, ENG_CE_QP_ADD, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}
+
+void
+ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
+{
+	struct ctl_client *cl = q->client;
+
+	if (q->host != NULL) {
+		cm_host_free(c, q->host);
+		return;
+	}
+	ctl_qp_leave_openers(c, q);
+	cm_hand_forget(c, q);
+	qp_refer(c, cl, q, -1);
+	heap_free(&cl->heap, q->piece);
+	ctl_table_del(&cl->qps, q->eng.handle);
+	ctl_table_del(&c->qps, q->slot);
+	free(q->outcome);
+	free(q);
+}
+
+void
+ctl_qp_delete(struct eng_control *c, struct ctl_qp *q, struct ctl_op *op)
+{
+	q->dying = true;
+	q->op = op;
+	cm_input(c, q, CM_EV_DELETE, NULL);
+}
+
+int
+ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle), *o;
+	struct ctl_op *op;
+
+	o = q != NULL ? NULL : ctl_table_get(&cl->qps, m->body.handle);
+	if (o != NULL && o->is_opened) {
+		ctl_qp_close_opened(o);
+		return 0;
+	}
+	if (q == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
+	op = ctl_op_new(c, cl, m, q, NULL);
+	if (op == NULL)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	ctl_qp_delete(c, q, op);
+	return CTL_LATER;
+}
+
+static void
+qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
+{
+	struct shm_qp_info *i = &op->reply.body.qp;
+	const struct ctl_qp *q = ctl_qp_find(op->client, i->qp);
+
+	if (op->status < 0)
+		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+	else if (q != NULL && (q->by_hand || q->eng.type == SHM_UD) && last->code != RD_QP_ERR)
+		i->state = q->move.state; /* whether or not its peer is there */
+	else
+		i->state = (uint8_t)last->code;
+	ctl_op_reply(c, op);
+}
+
+/* Its own, or one that it has opened. */
+static struct ctl_qp *
+query_target(const struct ctl_client *cl, uint32_t handle)
+{
+	struct ctl_qp *o = ctl_table_get(&cl->qps, handle);
+
+	if (o == NULL || !o->is_opened)
+		return ctl_qp_find(cl, handle);
+	return o->opens != NULL && !o->opens->dying ? o->opens : NULL;
+}
+
+int
+ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_qp *q = query_target(cl, m->body.handle);
+	struct ctl_op *op;
+	struct ctl_msg *msg;
+
+	if (q == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
+	memset(&m->body, 0, sizeof(m->body.qp));
+	qp_tell(q, &m->body.qp);
+	if (q->client != cl) { /* the other's handles mean nothing here */
+		m->body.qp.qp = SHM_NONE;
+		m->body.qp.xrcd = SHM_NONE;
+	}
+	op = ctl_op_new(c, cl, m, NULL, qp_queried);
+	if (op == NULL)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	msg = ctl_msg_get(c, ENG_CE_QP_QUERY, NULL);
+	msg->m.qp = &q->eng;
+	msg->m.client = &cl->eng;
+	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	return CTL_LATER;
+}

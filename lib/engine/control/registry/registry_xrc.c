@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * XRC domains, and QPs that one client has made and another opens. Clients of one tenant that name
+ * the same file mean the same domain: who may open the file is not asked, but nobody else's clients
+ * are met there. The domain has a home stage, where all of its receive QPs and queues live, and is
+ * gone when the last of its clients has closed it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../cm/cm_priv.h"
+
+struct ctl_xrcd_ref *
+ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle)
+{
+	return ctl_table_get(&cl->xrcds, handle);
+}
+
+static struct ctl_xrcd *
+domain_find(const struct eng_control *c, uint64_t tenant, const struct shm_xrcd *x)
+{
+	struct ctl_xrcd *d;
+
+	if (x->ino == 0)
+		return NULL;
+	TAILQ_FOREACH (d, &c->xrcds, all)
+		if (d->tenant == tenant && d->dev == x->dev && d->ino == x->ino)
+			return d;
+	return NULL;
+}
+
+static struct ctl_xrcd *
+domain_new(struct eng_control *c, uint64_t tenant, const struct shm_xrcd *x)
+{
+	struct ctl_xrcd *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return NULL;
+	d->tenant = tenant;
+	d->dev = x->dev;
+	d->ino = x->ino;
+	d->eng.stage = ctl_least_loaded(c);
+	TAILQ_INSERT_TAIL(&c->xrcds, d, all);
+	return d;
+}
+
+static void
+domain_close(struct eng_control *c, struct ctl_xrcd *d)
+{
+	if (d->opens > 0)
+		return;
+	TAILQ_REMOVE(&c->xrcds, d, all);
+	free(d);
+}
+
+int
+ctl_xrcd_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_xrcd *x = &m->body.xrcd;
+	struct ctl_xrcd *d = domain_find(c, cl->tenant, x);
+	struct ctl_xrcd_ref *ref;
+
+	if (!c->cfg->falcon.enabled)
+		return ctl_refuse(c, m, -EPROTONOSUPPORT, "XRC is Falcon's, which is not enabled");
+	if (d != NULL && x->create && x->exclusive)
+		return ctl_refuse(c, m, -EEXIST, "there is an XRC domain of that file");
+	if (d == NULL && x->ino != 0 && !x->create)
+		return ctl_refuse(c, m, -ENOENT, "there is no XRC domain of that file");
+	if (cl->xrcds.used == cl->xrcds.cap)
+		return ctl_refuse_quota(c, m, "XRC domains", cl->xrcds.cap);
+	if (d == NULL)
+		d = domain_new(c, cl->tenant, x);
+	ref = d != NULL ? calloc(1, sizeof(*ref)) : NULL;
+	if (ref == NULL) {
+		if (d != NULL)
+			domain_close(c, d);
+		return ctl_refuse(c, m, -ENOMEM, "no memory for an XRC domain");
+	}
+	ref->domain = d;
+	d->opens++;
+	ref->handle = (uint32_t)ctl_table_add(&cl->xrcds, ref);
+	x->xrcd = ref->handle;
+	return 0;
+}
+
+void
+ctl_xrcd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_xrcd_ref *ref)
+{
+	ref->domain->opens--;
+	domain_close(c, ref->domain);
+	ctl_table_del(&cl->xrcds, ref->handle);
+	free(ref);
+}
+
+int
+ctl_xrcd_close(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct ctl_xrcd_ref *ref = ctl_xrcd_find(cl, m->body.handle);
+
+	if (ref == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", m->body.handle);
+	if (ref->users)
+		return ctl_refuse(
+			c, m, -EBUSY, "XRC domain %u has %u users", m->body.handle, ref->users);
+	ctl_xrcd_free(c, cl, ref);
+	return 0;
+}
+
+/* ---- QPs of others ---- */
+
+/* NULL: there is none such in the domain. */
+static struct ctl_qp *
+target_find(const struct eng_control *c, const struct ctl_xrcd *d, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < c->qps.fresh; i++) {
+		struct ctl_qp *q = ctl_table_get(&c->qps, i);
+
+		if (q != NULL && q->added && !q->dying && q->eng.type == SHM_XRC_RECV &&
+			q->eng.xrcd == &d->eng && q->eng.rd.qpn == qpn)
+			return q;
+	}
+	return NULL;
+}
+
+int
+ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	struct shm_qp_info *i = &m->body.qp;
+	struct ctl_xrcd_ref *ref = ctl_xrcd_find(cl, i->xrcd);
+	struct ctl_qp *target, *q;
+
+	if (ref == NULL)
+		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
+	target = target_find(c, ref->domain, i->qpn);
+	if (target == NULL)
+		return ctl_refuse(c, m, -ENOENT, "there is no receive QP %u in XRC domain %u",
+			i->qpn, i->xrcd);
+	if (cl->qps.used == cl->qps.cap)
+		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
+	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
+	if (q == NULL)
+		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
+	memset(q, 0, sizeof(*q));
+	q->client = cl;
+	q->opens = target;
+	q->is_opened = true;
+	q->xrcd = ref;
+	ref->users++;
+	q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, q);
+	LIST_INSERT_HEAD(&target->openers, q, opener);
+	i->qp = q->eng.handle;
+	return 0;
+}
+
+void
+ctl_qp_close_opened(struct ctl_qp *q)
+{
+	if (q->opens != NULL)
+		LIST_REMOVE(q, opener);
+	q->xrcd->users--;
+	ctl_table_del(&q->client->qps, q->eng.handle);
+	free(q);
+}
+
+void
+ctl_qp_tell_openers(struct eng_control *c, struct ctl_qp *q, int code)
+{
+	struct ctl_qp *o;
+
+	LIST_FOREACH (o, &q->openers, opener)
+		ctl_tell_async(c, o->client, SHM_EV_QP_FATAL, o->eng.handle, code);
+}
+
+void
+ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q)
+{
+	struct ctl_qp *o;
+
+	ctl_qp_tell_openers(c, q, 0);
+	while ((o = LIST_FIRST(&q->openers)) != NULL) {
+		LIST_REMOVE(o, opener);
+		o->opens = NULL;
+	}
+}

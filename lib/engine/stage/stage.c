@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine stage: its memory, and its turn. */
+#include "qp_ops_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "../../base/mem.h"
+
+#define MESSAGE_BUDGET 256 /* messages that a turn takes from each transport stage */
+
+static int
+alloc_tables(struct eng_stage *s)
+{
+	const struct eng_config *cfg = &s->e->cfg;
+	uint32_t mtu = 0;
+
+	for (unsigned i = 0; i < cfg->nports; i++)
+		mtu = SK_MAX(mtu, cfg->ports[i].mtu);
+	/* A record is at most a segment's payload: shorter than a packet. */
+	s->record_room = SK_MIN(mtu, (uint32_t)ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM);
+	s->nqps = s->nfree = cfg->limits.qps;
+	s->qps = calloc(s->nqps, sizeof(s->qps[0]));
+	s->free_index = calloc(s->nqps, sizeof(s->free_index[0]));
+	s->unasked = calloc(ENG_CTL_UNASKED, sizeof(s->unasked[0]));
+	s->store = eng_pool_create(
+		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
+	if (s->qps == NULL || s->free_index == NULL || s->unasked == NULL || s->store == NULL)
+		return -1;
+	for (uint32_t i = 0; i < s->nqps; i++)
+		s->free_index[i] = s->nqps - 1 - i;
+	while (s->nunasked < ENG_CTL_UNASKED) {
+		s->unasked_free[s->nunasked] = &s->unasked[s->nunasked];
+		s->nunasked++;
+	}
+	return 0;
+}
+
+struct eng_stage *
+eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
+{
+	struct eng_stage *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		goto no_memory;
+	s->e = e;
+	s->index = index;
+	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
+		s->from_transport[t] = e->rings.to_stage[t][index];
+		s->to_transport[t] = e->rings.to_transport[t][index];
+	}
+	s->from_control = e->rings.control_stage[index];
+	s->to_control = e->rings.stage_control[index];
+	eng_stage_iwarp_init(s);
+	eng_stage_falcon_init(s);
+	TAILQ_INIT(&s->hot);
+	TAILQ_INIT(&s->cold);
+	TAILQ_INIT(&s->active);
+	TAILQ_INIT(&s->owing);
+	TAILQ_INIT(&s->owing_srqs);
+	if (alloc_tables(s) == 0)
+		return s;
+	eng_stage_destroy(s);
+no_memory:
+	snprintf(err, errlen, "no memory for engine stage %u (%u send mbufs)", index,
+		e->cfg.limits.tx_mbufs);
+	return NULL;
+}
+
+static void
+stage_drain_ring(struct rte_ring *r)
+{
+	struct eng_dmsg m;
+
+	while (r != NULL && rte_ring_sc_dequeue_elem(r, &m, sizeof(m)) == 0)
+		eng_dmsg_drop(&m);
+}
+
+void
+eng_stage_destroy(struct eng_stage *s)
+{
+	if (s == NULL)
+		return;
+	for (uint32_t i = 0; s->qps != NULL && i < s->nqps; i++)
+		if (s->qps[i] != NULL)
+			eng_half_of(s->qps[i])->destroy(s, s->qps[i]);
+	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
+		stage_drain_ring(s->from_transport[t]);
+	eng_pool_free(s->store);
+	free(s->qps);
+	free(s->free_index);
+	free(s->unasked);
+	free(s);
+}
+
+static bool
+stage_take_messages(struct eng_stage *s, struct rte_ring *r)
+{
+	struct eng_dmsg m[ENG_BURST];
+	unsigned n, all = 0;
+
+	do {
+		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
+		for (unsigned i = 0; i < n; i++)
+			eng_qp_message(s, &m[i]);
+		all += n;
+	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
+	return all > 0;
+}
+
+bool
+eng_stage_poll(struct eng_stage *s, uint64_t now)
+{
+	bool work = false;
+
+	s->now = now;
+	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
+		if (!rte_ring_empty(s->from_transport[t]))
+			work |= stage_take_messages(s, s->from_transport[t]);
+	work |= eng_bells_poll(s);
+	if (!rte_ring_empty(s->from_control))
+		work |= eng_stage_ctl(s);
+	if (!TAILQ_EMPTY(&s->active))
+		work |= eng_qps_run(s);
+	if (!TAILQ_EMPTY(&s->owing))
+		work |= eng_qps_owing(s);
+	if (!TAILQ_EMPTY(&s->owing_srqs))
+		eng_srqs_owing(s);
+	if (s->touched != NULL)
+		eng_cqs_touched(s);
+	return work;
+}
+
+bool
+eng_stage_busy(const struct eng_stage *s)
+{
+	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->owing) ||
+	       !TAILQ_EMPTY(&s->owing_srqs) || s->touched != NULL;
+}
+
+const uint64_t *
+eng_stage_counters(const struct eng_stage *s, const struct sk_reason_list *list)
+{
+	if (list == &mpa_reasons)
+		return s->iw.mpa_counters;
+	if (list == &iw_reasons)
+		return s->iw.counters;
+	if (list == &rof_reasons)
+		return s->rof.counters;
+	return list == &eng_reasons ? s->counters : NULL;
+}
+
+void
+eng_stage_totals(const struct eng_stage *s, struct eng_totals *out)
+{
+	struct eng_work all = s->done, one;
+
+	for (uint32_t i = 0; i < s->nqps; i++) {
+		if (s->qps[i] == NULL)
+			continue;
+		eng_half_of(s->qps[i])->info(s->qps[i], &one);
+		eng_work_add(&all, &one);
+	}
+	out->msgs_in += all.msgs_in;
+	out->msgs_out += all.msgs_out;
+	out->bytes_in += all.bytes_in;
+	out->bytes_out += all.bytes_out;
+	out->tx_mbufs += s->store->size;
+	out->tx_mbufs_free += rte_mempool_avail_count(s->store);
+}

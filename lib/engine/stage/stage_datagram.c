@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Datagrams on their stage: all datagram QPs live on one, together with the connections that they
+ * share, one for each host that an address handle names or that has asked. Such a connection has a
+ * struct eng_qp of its own, without queues, so that it is made, bound and taken down like any
+ * other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../base/mem.h"
+#include "../transport/falcon/falcon_priv.h"
+#include "qp_ops_priv.h"
+
+#define GRH_IP4     20 /* where an IPv4 header stands in the 40 bytes */
+#define GRH_IP4_LEN 20
+#define GRH_NEXT    0x1b /* next header of InfiniBand's transport */
+#define GRH_TTL     64
+#define GRH_UDP     17
+
+/* ---- QPs by number ---- */
+
+void
+eng_datagram_add(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_qp **first = &s->datagram_qps[qp->rd.qpn % ENG_NUMBER_BUCKETS];
+
+	qp->next_number = *first;
+	*first = qp;
+}
+
+void
+eng_datagram_del(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct eng_qp **at = &s->datagram_qps[qp->rd.qpn % ENG_NUMBER_BUCKETS];
+
+	while (*at != NULL && *at != qp)
+		at = &(*at)->next_number;
+	if (*at == qp)
+		*at = qp->next_number;
+}
+
+struct rof_qp *
+eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn)
+{
+	struct eng_stage *s = ctx;
+	struct eng_qp *qp = s->datagram_qps[qpn % ENG_NUMBER_BUCKETS];
+
+	(void)c;
+	while (qp != NULL && qp->rd.qpn != qpn)
+		qp = qp->next_number;
+	return qp == NULL || qp->deleting != NULL || qp->client->dead ? NULL : qp->rof;
+}
+
+void
+eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+{
+	if (m->code == RD_QP_INIT)
+		rof_qp_set_qkey(qp->rof, m->qkey);
+	else if (qp->rd.state == RD_QP_INIT) /* verbs: completions come in order */
+		rof_qp_start_ud(
+			qp->rof, ROF_ORDER_WEAK, eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu));
+	eng_qp_activate(s, qp);
+}
+
+/* ---- Address handles ---- */
+
+void
+eng_ah_set(struct eng_stage *s, struct eng_client *c, uint32_t handle, struct eng_ah *ah)
+{
+	struct eng_client_stage *cs = &c->stage[s->index];
+
+	if (handle < cs->nahs)
+		cs->ahs[handle] = ah;
+}
+
+/* What a client claims to be a handle is one of its own, and of the QP's protection domain. */
+struct rof_chan *
+eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
+{
+	struct eng_stage *s = ctx;
+	const struct eng_qp *qp = eng_qp_of(rof_qp_rd(q));
+	const struct eng_client_stage *cs = &qp->client->stage[s->index];
+	const struct eng_ah *ah = handle < cs->nahs ? cs->ahs[handle] : NULL;
+
+	if (ah == NULL || ah->pd != qp->rd.pd)
+		return NULL;
+	if (!ah->host->host->open && !ah->host->waits) {
+		ah->host->waits = true;
+		eng_qp_owe(s, ah->host, EQP_O_WAITS);
+	}
+	return ah->host->chan;
+}
+
+/* ---- The 40 bytes before a datagram ---- */
+
+/* As RoCE over IPv4 has it: the header stands in the last 20 bytes. */
+static void
+grh_ip4(const struct eng_host *h, uint32_t len, uint8_t *p)
+{
+	uint16_t total = (uint16_t)(GRH_IP4_LEN + len), sum;
+
+	p[0] = 0x45;
+	p[2] = (uint8_t)(total >> 8);
+	p[3] = (uint8_t)total;
+	p[6] = 0x40; /* do not fragment */
+	p[8] = GRH_TTL;
+	p[9] = GRH_UDP;
+	memcpy(p + 12, &h->raddr.b[12], 4);
+	memcpy(p + 16, &h->laddr.b[12], 4);
+	sum = wire_sum_fold(wire_sum(0, p, GRH_IP4_LEN));
+	memcpy(p + 10, &sum, sizeof(sum));
+}
+
+void
+eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GRH_LEN])
+{
+	const struct eng_host *h = ((const struct eng_qp *)rof_chan_user(c))->host;
+
+	(void)ctx;
+	memset(grh, 0, ROF_GRH_LEN);
+	if (sk_addr_is_v4(&h->raddr)) {
+		grh_ip4(h, len, grh + GRH_IP4);
+		return;
+	}
+	grh[0] = 0x60;
+	grh[4] = (uint8_t)(len >> 8);
+	grh[5] = (uint8_t)len;
+	grh[6] = GRH_NEXT;
+	grh[7] = GRH_TTL;
+	memcpy(grh + 8, h->raddr.b, 16);
+	memcpy(grh + 24, h->laddr.b, 16);
+}
+
+/* ---- The connection of two hosts ---- */
+
+static int
+host_create(struct eng_stage *s, struct eng_qp *qp)
+{
+	const struct rof_chan_params p = {
+		.transport = ROF_UD,
+		.ordering = ROF_ORDER_NONE,
+		.errors = ROF_ERRORS_COMPLETE,
+		.mtu = eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu),
+		.pools = s->e->cfg.falcon.stack.pools,
+	};
+
+	qp->chan = rof_chan_create(&s->rof, &p, qp);
+	if (qp->chan == NULL)
+		return -ENOMEM;
+	rof_chan_hold(qp->chan, ROF_HELD_MAX);
+	qp->host->open = qp->waits = false;
+	return 0;
+}
+
+static void
+host_destroy(struct eng_stage *s, struct eng_qp *qp)
+{
+	(void)s;
+	if (qp->chan != NULL)
+		rof_chan_destroy(qp->chan);
+	qp->chan = NULL;
+}
+
+/* All that waited for it, or was under way, is lost; the next one starts with nothing. */
+static void
+start_over(struct eng_stage *s, struct eng_qp *qp)
+{
+	struct rof_chan *was = qp->chan;
+
+	if (host_create(s, qp) < 0) {
+		qp->chan = was;
+		return;
+	}
+	rof_chan_destroy(was);
+	for (unsigned b = 0; b < ENG_NUMBER_BUCKETS; b++)
+		for (struct eng_qp *q = s->datagram_qps[b]; q != NULL; q = q->next_number)
+			eng_qp_activate(s, q);
+}
+
+void
+eng_host_fail(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (!qp->host->open)
+		start_over(s, qp);
+}
+
+static int
+stage_datagram_host_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+{
+	(void)s, (void)qp, (void)m;
+	return 0;
+}
+
+static void
+host_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *start)
+{
+	qp->host->laddr = start->laddr;
+	qp->host->raddr = start->raddr;
+	qp->host->open = rof_chan_open(qp->chan, &start->chan);
+	if (!qp->host->open)
+		eng_qp_owe(s, qp, EQP_O_ABORT);
+	eng_qp_activate(s, qp);
+	free(start);
+}
+
+static void
+host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+{
+	struct fa_delivery d;
+	struct rof_qp *q;
+
+	switch (m->id_type & 15) {
+	case ENG_E_OPEN:
+		host_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
+		return;
+	case ENG_E_FIN:
+		eng_qp_owe(s, qp, EQP_O_CLOSE);
+		return;
+	}
+	if (!qp->host->open || !eng_falcon_delivery(m, &d)) {
+		eng_dmsg_drop(m);
+		return;
+	}
+	qp->host->packets++;
+	if (!rof_rx(qp->chan, s->now, &d))
+		return;
+	eng_qp_activate(s, qp);
+	while ((q = rof_chan_wake(qp->chan)) != NULL)
+		eng_qp_activate(s, eng_qp_of(rof_qp_rd(q)));
+}
+
+static bool
+host_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	(void)s;
+	return !rof_chan_tx(qp->chan);
+}
+
+static void
+host_flush(struct eng_qp *qp)
+{
+	(void)qp;
+}
+
+static void
+host_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+{
+	eng_qp_owe(s, qp, how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
+}
+
+static void
+host_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+	(void)error;
+	start_over(s, qp);
+}
+
+static void
+host_info(const struct eng_qp *qp, struct eng_work *out)
+{
+	(void)qp;
+	*out = (struct eng_work){0};
+}
+
+const struct eng_half eng_hosts = {
+	.create = host_create,
+	.destroy = host_destroy,
+	.start = stage_datagram_host_start,
+	.run = host_run,
+	.flush = host_flush,
+	.message = host_message,
+	.disconnect = host_disconnect,
+	.closed = host_closed,
+	.info = host_info,
+};

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The Falcon kind of QP on its stage: transactions and verdicts go to the transport stage,
+ * deliveries come. A QP and its channel live and end together.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "qp_ops_priv.h"
+
+/* ---- What lib/rof asks for ---- */
+
+static struct fa_buf *
+op_buf_get(void *ctx, uint32_t room)
+{
+	struct eng_stage *s = ctx;
+	struct fa_buf *b;
+
+	if (room > s->record_room)
+		return NULL;
+	b = eng_fbuf_alloc(s->store);
+	if (b == NULL)
+		sk_count(s->counters, ENG_TX_NO_MBUF);
+	return b;
+}
+
+static void
+op_buf_put(void *ctx, struct fa_buf *buf)
+{
+	(void)ctx;
+	eng_fbuf_free(buf);
+}
+
+static bool
+stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
+{
+	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code);
+
+	if (o->verdict != FA_RNR)
+		return eng_qp_tell(s, qp, ENG_T_OUTCOME, (void *)(uintptr_t)what, o->rsn);
+	((struct eng_fbuf *)o->buf)->rnr = o->rnr;
+	return eng_qp_tell(s, qp, ENG_T_RNR, o->buf, o->rsn);
+}
+
+static bool
+op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+{
+	const struct eng_qp *qp = rof_chan_user(c);
+
+	switch (m->kind) {
+	case ROF_MSG_PUSH:
+		return eng_qp_tell(ctx, qp, ENG_T_PUSH, m->buf, 0);
+	case ROF_MSG_PULL:
+		return eng_qp_tell(ctx, qp, ENG_T_PULL, m->buf, m->response_len);
+	case ROF_MSG_PULL_DATA:
+		return eng_qp_tell(ctx, qp, ENG_T_PULL_DATA, m->buf, m->outcome.rsn);
+	default:
+		return stage_falcon_tell_outcome(ctx, qp, &m->outcome);
+	}
+}
+
+static void
+stage_falcon_op_close(void *ctx, struct rof_qp *q)
+{
+	eng_qp_owe(ctx, eng_qp_of(rof_qp_rd(q)), EQP_O_CLOSE);
+}
+
+void
+eng_stage_falcon_init(struct eng_stage *s)
+{
+	s->rof.ops = (struct rof_ops){
+		.rd = eng_stage_rd_ops,
+		.buf_get = op_buf_get,
+		.buf_put = op_buf_put,
+		.tell = op_tell,
+		.close = stage_falcon_op_close,
+		.ud_qp = eng_datagram_qp,
+		.ud_chan = eng_datagram_chan,
+		.ud_grh = eng_datagram_grh,
+		.xrc_next = eng_xrc_next,
+		.xrc_pd = eng_xrc_pd,
+		.xrc_complete = eng_xrc_complete,
+	};
+	s->rof.ops.rd.mrs = s->e->mrs;
+	s->rof.ctx = s;
+}
+
+/* ---- What the stage asks for ---- */
+
+static int
+stage_falcon_falcon_create(struct eng_stage *s, struct eng_qp *qp)
+{
+	qp->rof = rof_qp_create(&s->rof, &qp->rd, 0);
+	return qp->rof == NULL ? -ENOMEM : 0;
+}
+
+static void
+stage_falcon_falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
+{
+	(void)s;
+	rof_qp_destroy(qp->rof);
+	qp->rof = NULL;
+	if (qp->chan != NULL)
+		rof_chan_destroy(qp->chan);
+	qp->chan = NULL;
+}
+
+/* Nothing yet: what it needs to know comes by ENG_E_OPEN, once both sides have agreed. */
+static int
+falcon_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+{
+	(void)s;
+	(void)qp;
+	(void)m;
+	return 0;
+}
+
+static void
+falcon_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *start)
+{
+	if (qp->rd.state != RD_QP_ERR && qp->chan == NULL)
+		qp->chan = rof_chan_create(&s->rof, &start->chan, qp);
+	if (qp->chan == NULL) {
+		eng_qp_owe(s, qp, EQP_O_ABORT);
+	} else {
+		qp->rd.ird = start->ird;
+		qp->rd.ord = start->ord;
+		rof_qp_start(qp->rof, qp->chan, start->peer_qpn);
+		eng_qp_activate(s, qp);
+	}
+	free(start);
+}
+
+static bool
+falcon_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	enum rof_tx_result r = rof_tx(qp->rof, s->now, ENG_QP_BURST);
+
+	return r == ROF_TX_MORE || r == ROF_TX_NOBUF;
+}
+
+static void
+falcon_flush(struct eng_qp *qp)
+{
+	rof_flush(qp->rof);
+}
+
+/* fa_delivery.restart stands in the bit of the pointer that it does not need. */
+static struct fa_buf *
+buf_of(const struct eng_dmsg *m)
+{
+	return (struct fa_buf *)(uintptr_t)(m->u & ~1ull);
+}
+
+bool
+eng_falcon_delivery(const struct eng_dmsg *m, struct fa_delivery *d)
+{
+	static const uint8_t types[] = {
+		[ENG_E_PUSH] = FA_PUSH,
+		[ENG_E_PULL] = FA_PULL,
+		[ENG_E_PULL_DATA] = FA_PULL_DATA,
+		[ENG_E_COMPLETION] = FA_COMPLETION,
+	};
+	uint32_t type = m->id_type & 15;
+
+	if (type < ENG_E_PUSH || type > ENG_E_COMPLETION)
+		return false;
+	*d = (struct fa_delivery){.rsn = m->arg, .type = types[type]};
+	if (type == ENG_E_COMPLETION) {
+		d->completion = (uint8_t)m->u;
+		d->ulp_code = (uint8_t)(m->u >> 8);
+	} else {
+		d->restart = m->u & 1;
+		d->buf = buf_of(m);
+	}
+	return true;
+}
+
+static void
+falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+{
+	uint32_t type = m->id_type & 15;
+	struct fa_delivery d;
+
+	if (type == ENG_E_OPEN) {
+		falcon_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
+		return;
+	}
+	if (type == ENG_E_FIN) { /* the peer has disconnected: so do we */
+		if (qp->by_hand)
+			eng_qp_owe(s, qp, EQP_O_CLOSE);
+		else
+			rof_disconnect(qp->rof);
+		return;
+	}
+	if (qp->chan == NULL || !eng_falcon_delivery(m, &d)) {
+		eng_dmsg_drop(m);
+		return;
+	}
+	if (rof_rx(qp->chan, s->now, &d))
+		eng_qp_activate(s, qp);
+}
+
+/* Falcon knows no half-open end: what is under way is flushed either way. */
+static void
+falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+{
+	(void)how;
+	(void)s;
+	rof_disconnect(qp->rof);
+}
+
+static void
+falcon_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+	if (qp->by_hand)
+		eng_hand_closed(s, qp);
+	else
+		rof_closed(qp->rof, error);
+}
+
+static void
+falcon_info(const struct eng_qp *qp, struct eng_work *out)
+{
+	struct rof_info info;
+
+	rof_get_info(qp->rof, &info);
+	*out = (struct eng_work){info.msgs_in, info.msgs_out, info.bytes_in, info.bytes_out};
+}
+
+static void
+falcon_drop(const struct eng_dmsg *m)
+{
+	uint32_t type = m->id_type & 15;
+
+	if (type == ENG_E_OPEN)
+		free((struct eng_falcon_start *)(uintptr_t)m->u);
+	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) &&
+		buf_of(m) != NULL)
+		eng_fbuf_free(buf_of(m));
+}
+
+const struct eng_half eng_falcon = {
+	.create = stage_falcon_falcon_create,
+	.destroy = stage_falcon_falcon_destroy,
+	.start = falcon_start,
+	.run = falcon_run,
+	.flush = falcon_flush,
+	.message = falcon_message,
+	.disconnect = falcon_disconnect,
+	.closed = falcon_closed,
+	.info = falcon_info,
+	.drop = falcon_drop,
+};

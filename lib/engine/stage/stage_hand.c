@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * QPs that a program moves itself, on their stage. Such a QP is there before its peer is: work that
+ * is posted meanwhile waits, and the control stage is told that there is some. And it knows no end
+ * of its connection: a peer that goes is noticed when something is to be sent to it.
+ */
+#include "qp_ops_priv.h"
+
+void
+eng_hand_move(struct eng_qp *qp, const struct eng_ctl *m)
+{
+	qp->rd.access = m->access;
+	qp->by_hand |= m->by_hand;
+}
+
+void
+eng_hand_fail(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->chan == NULL)
+		rof_unreachable(qp->rof);
+	if (qp->chan == NULL && qp->connected)
+		eng_qp_owe(s, qp, EQP_O_ABORT);
+	eng_qp_activate(s, qp);
+}
+
+void
+eng_hand_rung(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->waits || !eng_sq_pending(s, &qp->rd))
+		return;
+	if (qp->lost) {
+		rof_unreachable(qp->rof);
+		return;
+	}
+	qp->waits = true;
+	eng_qp_owe(s, qp, EQP_O_WAITS);
+}
+
+void
+eng_hand_closed(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->chan == NULL)
+		return; /* it may be tried again */
+	qp->waits = false;
+	qp->lost = true;
+	if (!rof_idle(qp->rof))
+		rof_unreachable(qp->rof);
+	eng_qp_activate(s, qp);
+}
+
+/* What was posted is nobody's any more. A client that goes on posting harms itself. */
+static void
+drain(struct eng_stage *s, struct eng_qp *qp)
+{
+	const struct rd_qp_caps *caps = &qp->rd.caps;
+	struct rd_wr wr;
+
+	for (uint32_t n = caps->sq_depth; n > 0 && eng_sq_next(s, &qp->rd, &wr); n--)
+		;
+	for (uint32_t n = caps->rq_depth; n > 0 && eng_rq_next(s, &qp->rd, &wr); n--)
+		;
+	eng_sq_show(qp);
+}
+
+void
+eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
+{
+	const struct eng_half *half = eng_half_of(qp);
+	struct eng_ctl *m = qp->deleting;
+	struct eng_qp was = *qp;
+	struct eng_work work;
+	int rc;
+
+	TAILQ_REMOVE(&s->owing, qp, owe);
+	qp->owing = false;
+	qp->owes = 0;
+	qp->deleting = NULL;
+	rc = half->create(s, qp);
+	if (rc < 0) { /* it keeps its old half */
+		eng_stage_answer(s, m, rc);
+		return;
+	}
+	half->info(&was, &work);
+	eng_work_add(&s->done, &work);
+	half->destroy(s, &was);
+	qp->chan = NULL;
+	drain(s, qp);
+	qp->rd.state = RD_QP_INIT;
+	qp->by_hand = qp->waits = qp->lost = false;
+	eng_stage_answer(s, m, 0);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The iWARP kind of QP on its stage: records go to the transport stage, slices come. */
+#include <errno.h>
+
+#include "qp_ops_priv.h"
+
+/* ---- What lib/iwarp asks for ---- */
+
+static struct tcp_rec *
+op_rec_get(void *ctx, uint32_t room)
+{
+	struct eng_stage *s = ctx;
+	struct tcp_rec *rec;
+
+	if (room > s->record_room)
+		return NULL;
+	rec = eng_rec_alloc(s->store);
+	if (rec == NULL)
+		sk_count(s->counters, ENG_TX_NO_MBUF);
+	return rec;
+}
+
+static void
+op_rec_put(void *ctx, struct tcp_rec *rec)
+{
+	(void)ctx;
+	eng_rec_free(rec);
+}
+
+static bool
+op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
+{
+	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+
+	return eng_qp_tell(ctx, qp, ENG_T_RECORD, rec, 0);
+}
+
+static void
+op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
+{
+	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+
+	qp->consumed += bytes;
+	eng_qp_owe(ctx, qp, EQP_O_CONSUMED);
+}
+
+static void
+op_slice_free(void *ctx, struct tcp_slice *chain)
+{
+	(void)ctx;
+	eng_slice_free(chain);
+}
+
+static void
+stage_iwarp_op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
+{
+	eng_qp_owe(
+		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
+}
+
+void
+eng_stage_iwarp_init(struct eng_stage *s)
+{
+	s->iw.ops = (struct iw_ops){
+		.rd = eng_stage_rd_ops,
+		.rec_get = op_rec_get,
+		.rec_put = op_rec_put,
+		.send = op_send,
+		.consumed = op_consumed,
+		.slice_free = op_slice_free,
+		.close = stage_iwarp_op_close,
+	};
+	s->iw.ops.rd.mrs = s->e->mrs;
+	s->iw.ctx = s;
+}
+
+/* ---- What the stage asks for ---- */
+
+static int
+iwarp_create(struct eng_stage *s, struct eng_qp *qp)
+{
+	qp->iw = iw_qp_create(&s->iw, &qp->rd);
+	return qp->iw == NULL ? -ENOMEM : 0;
+}
+
+static void
+iwarp_destroy(struct eng_stage *s, struct eng_qp *qp)
+{
+	(void)s;
+	iw_qp_destroy(qp->iw);
+	qp->iw = NULL;
+}
+
+static int
+iwarp_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+{
+	iw_qp_start(qp->iw, s->now, &m->params);
+	return 0;
+}
+
+static bool
+iwarp_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	enum iw_tx_result r = iw_tx(qp->iw, s->now, ENG_QP_BURST);
+
+	return r == IW_TX_MORE || r == IW_TX_NOBUF;
+}
+
+static void
+iwarp_flush(struct eng_qp *qp)
+{
+	iw_flush(qp->iw);
+}
+
+static void
+iwarp_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+{
+	switch (m->id_type & 15) {
+	case ENG_E_DATA:
+		if (iw_rx(qp->iw, s->now, (struct tcp_slice *)(uintptr_t)m->u))
+			eng_qp_activate(s, qp);
+		break;
+	case ENG_E_SPACE:
+		if (iw_space(qp->iw, m->arg))
+			eng_qp_activate(s, qp);
+		break;
+	case ENG_E_EMSS:
+		iw_emss(qp->iw, m->arg);
+		break;
+	case ENG_E_SPEAK:
+		if (iw_release(qp->iw))
+			eng_qp_activate(s, qp);
+		break;
+	case ENG_E_FIN:
+		iw_peer_fin(qp->iw, s->now);
+		eng_qp_activate(s, qp);
+		break;
+	}
+}
+
+static void
+iwarp_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+{
+	iw_disconnect(qp->iw, s->now, how);
+}
+
+static void
+iwarp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
+{
+	iw_closed(qp->iw, s->now, error);
+}
+
+static void
+iwarp_info(const struct eng_qp *qp, struct eng_work *out)
+{
+	struct iw_info info;
+
+	iw_get_info(qp->iw, &info);
+	*out = (struct eng_work){info.msgs_in, info.msgs_out, info.bytes_in, info.bytes_out};
+}
+
+static void
+iwarp_drop(const struct eng_dmsg *m)
+{
+	if ((m->id_type & 15) == ENG_E_DATA)
+		eng_slice_free((struct tcp_slice *)(uintptr_t)m->u);
+}
+
+const struct eng_half eng_iwarp = {
+	.create = iwarp_create,
+	.destroy = iwarp_destroy,
+	.start = iwarp_start,
+	.run = iwarp_run,
+	.flush = iwarp_flush,
+	.message = iwarp_message,
+	.disconnect = iwarp_disconnect,
+	.closed = iwarp_closed,
+	.info = iwarp_info,
+	.drop = iwarp_drop,
+};

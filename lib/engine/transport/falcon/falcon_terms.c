@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the two sides of a Falcon connection agree on: what ours offers, and the connection that
+ * comes of both offers. falcon_startup.c is how they are said.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../base/mem.h"
+#include "falcon_priv.h"
+
+#define FALCON_TTL     64
+#define CREDIT_PACKETS 256 /* requests that a connection may have outstanding */
+
+static void
+derive_keys(struct eng_falcon *f, struct rofx_side *s)
+{
+	const uint8_t *device = psp_device_key(&f->device, s->spi);
+
+	if (s->psp & (ROFX_PSP(PSP_AES_GCM_128) | ROFX_PSP(PSP_GMAC_128)))
+		psp_derive_key(f->crypto, s->key128, device, s->spi, PSP_AES_GCM_128);
+	if (s->psp & (ROFX_PSP(PSP_AES_GCM_256) | ROFX_PSP(PSP_GMAC_256)))
+		psp_derive_key(f->crypto, s->key256, device, s->spi, PSP_AES_GCM_256);
+}
+
+int
+eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tuple *ends,
+	const struct eng_falcon_ask *ask, struct rofx_side *s)
+{
+	const struct eng_falcon_config *cfg = &t->e->cfg.falcon;
+
+	*s = (struct rofx_side){
+		.transport = ask->transport,
+		.addressing = ask->addressing,
+		.ordering = ask->ordering,
+		.errors = ask->errors,
+		.cid = c->falcon->cid,
+		.qpn = ask->qpn,
+		.to_qpn = ask->to_qpn,
+		.gid = ends->laddr,
+		.to_gid = ends->raddr,
+		.mtu = eng_falcon_mtu(t->e, c->path.mtu),
+		.ird = ask->ird,
+		.ord = ask->ord,
+		.request_window = FA_REQUEST_WINDOW,
+		.data_window = FA_DATA_WINDOW,
+		.flows = cfg->flows,
+		.rnr_retry = ask->rnr_retry,
+		.rnr_code = ask->rnr_code,
+		.ttl = FALCON_TTL,
+		.function = ask->function,
+		.tunnel = cfg->tunnel,
+		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
+		.has_pcid = cfg->pcid,
+		.psp = cfg->psps,
+		.spi = psp_device_spi(&t->falcon->device),
+	};
+	sk_random(&s->request_psn, sizeof(s->request_psn));
+	sk_random(&s->data_psn, sizeof(s->data_psn));
+	sk_random(&s->rsn, sizeof(s->rsn));
+	if (s->has_pcid) {
+		sk_random(&s->pcid, sizeof(s->pcid));
+		s->pcid = wire_psp_vc(s->function, s->pcid);
+	}
+	if (s->spi == 0)
+		return -ENOSPC;
+	c->falcon->generation = t->falcon->device.generation;
+	if (s->psp & ROFX_PSP_KEYED)
+		derive_keys(t->falcon, s);
+	return 0;
+}
+
+/* A QP that has asked for itself receives what it sends. */
+static bool
+is_mirror(const struct rofx_agreed *a)
+{
+	return a->ours.addressing == ROFX_ADDRESS && rofx_cross(&a->ours, &a->peer) == ROFX_SELF;
+}
+
+static void
+falcon_terms_credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credits *out)
+{
+	struct fa_credits push, pull, data;
+
+	fa_cost_push(pools, mtu + ROF_MAX, &push);
+	fa_cost_pull(pools, mtu + ROF_MAX, &pull);
+	fa_cost_pull_data(pools, mtu + ROF_MAX, &data);
+	*out = (struct fa_credits){
+		.req_pkt_tx = CREDIT_PACKETS,
+		.req_buf_tx = CREDIT_PACKETS * push.req_buf_tx,
+		.req_pkt_rx = CREDIT_PACKETS,
+		.req_buf_rx = CREDIT_PACKETS * pull.req_buf_rx,
+		.data_pkt_tx = CREDIT_PACKETS,
+		.data_buf_tx = CREDIT_PACKETS * data.data_buf_tx,
+	};
+}
+
+int
+eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
+	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	struct eng_falcon_open o = {.laddr = ends->laddr,
+		.raddr = ends->raddr,
+		.port = ends->port,
+		.vlan = ends->vlan,
+		.tunnel = a->tunnel,
+		.outer_laddr = a->ours.outer,
+		.outer_raddr = a->peer.outer,
+		.has_cookie = a->peer.has_pcid,
+		.tx_cookie = a->peer.pcid,
+		.rx_cookie = a->ours.pcid,
+		.psp = a->psp,
+		.tx_spi = a->tx.spi,
+		.rx_spi = a->rx.spi};
+	struct eng_falcon_start *start = calloc(1, sizeof(*start));
+	int rc;
+
+	if (start == NULL)
+		return -ENOMEM;
+	c->falcon->mirror = is_mirror(a);
+	memcpy(o.tx_key, c->falcon->mirror ? a->rx.key : a->tx.key, sizeof(o.tx_key));
+	rofx_fill_falcon(a, &o.fa);
+	rofx_fill_channel(a, &start->chan);
+	start->chan.pools = t->e->cfg.falcon.stack.pools;
+	falcon_terms_credits(&start->chan.pools, a->mtu, &start->chan.credits);
+	start->peer_qpn = a->peer.qpn;
+	start->laddr = ends->laddr;
+	start->raddr = ends->raddr;
+	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
+	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
+	rc = eng_falcon_open(t, c->falcon, &o);
+	explicit_bzero(o.tx_key, sizeof(o.tx_key));
+	if (rc < 0) {
+		free(start);
+		return rc;
+	}
+	c->falcon->start = start;
+	return 0;
+}

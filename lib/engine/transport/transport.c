@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The two halves of a transport stage's turn. The first receives and tells the engine stages what
+ * came; between the halves they work; the second takes what they have and sends, so that an answer
+ * leaves in the turn in which its question came.
+ */
+#include "falcon/falcon_priv.h"
+#include "handoff_priv.h"
+#include "transport_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+#include <rte_ring_elem.h>
+
+#include "../../base/mem.h"
+
+#define TCP_BUDGET     256 /* segments that a turn sends */
+#define MESSAGE_BUDGET 256 /* messages that a turn takes from each engine stage */
+#define HAND_BACKLOG   1024
+#define NET_EVERY_NS                                                                               \
+	1000000u /* neighbour timers are seconds: a look each millisecond is enough                \
+		  */
+
+static struct tcp_rec *
+transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
+{
+	struct eng_transport *t = ctx;
+
+	return eng_rec_split(t->tx_pool, rec, at);
+}
+
+static void
+transport_rec_free(void *ctx, struct tcp_rec *chain)
+{
+	(void)ctx;
+	eng_rec_free(chain);
+}
+
+static void
+transport_slice_free(void *ctx, struct tcp_slice *chain)
+{
+	(void)ctx;
+	eng_slice_free(chain);
+}
+
+static int
+create_stacks(struct eng_transport *t, uint64_t now)
+{
+	const struct tcp_ops tcp_ops = {.output = eng_tcp_output,
+		.deliver = eng_tcp_deliver,
+		.slice_free = transport_slice_free,
+		.rec_free = transport_rec_free,
+		.rec_split = transport_rec_split,
+		.event = eng_tcp_event,
+		.conn_added = eng_tcp_conn_added,
+		.conn_removed = eng_tcp_conn_removed};
+	const struct net_ops net_ops = {
+		.send = eng_net_send, .release = eng_net_release, .icmp_error = eng_icmp_error};
+
+	t->net = net_create(&net_ops, t, now);
+	t->tcp = tcp_stack_create(&t->e->cfg.tcp, &tcp_ops, t, now);
+	if (t->net == NULL || t->tcp == NULL)
+		return -ENOMEM;
+	return t->e->cfg.falcon.enabled ? eng_falcon_create(t, now) : 0;
+}
+
+static int
+create_pools(struct eng_transport *t)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	uint32_t frame = 0;
+
+	for (unsigned i = 0; i < cfg->nports; i++)
+		frame = SK_MAX(frame, cfg->ports[i].mtu + ETH_MAX);
+	/* Ports count their buffers in kilobytes, and some have no smaller ones than two. */
+	frame = SK_MAX(2048u, (frame + 1023) / 1024 * 1024);
+	if (frame > ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM)
+		frame = ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM;
+	/* What arrives may be kept for a while, so an mbuf holds a frame of its port and no more.
+	 */
+	t->rx_pool = eng_pool_create(
+		"rx", t->e->id, t->index, cfg->limits.rx_mbufs, frame, cfg->socket_id);
+	t->tx_pool = eng_pool_create(
+		"tx", t->e->id, t->index, cfg->limits.tx_mbufs, ENG_COPY_MAX, cfg->socket_id);
+	return t->rx_pool == NULL || t->tx_pool == NULL ? -ENOMEM : 0;
+}
+
+struct eng_transport *
+eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, size_t errlen)
+{
+	struct eng_transport *t = aligned_alloc(64, (sizeof(*t) + 63) & ~63ul);
+	const struct tcp_config *tc = &e->cfg.tcp;
+	uint32_t tuples = tc->max_conns + tc->max_half_open + tc->max_time_wait;
+
+	if (t == NULL)
+		goto no_memory;
+	memset(t, 0, sizeof(*t));
+	t->e = e;
+	t->index = index;
+	t->now = now;
+	t->loop_port = (uint16_t)e->cfg.nports;
+	for (unsigned s = 0; s < e->cfg.nstages; s++) {
+		t->to_stage[s] = e->rings.to_stage[index][s];
+		t->from_stage[s] = e->rings.to_transport[index][s];
+	}
+	t->from_control = e->rings.control_transport[index];
+	t->to_control = e->rings.transport_control[index];
+	TAILQ_INIT(&t->free);
+	TAILQ_INIT(&t->pending);
+	sk_wheel_init(&t->wheel, now);
+	/* A connection that has closed keeps its index until all have taken leave of it. */
+	t->nconns = tc->max_conns * 2;
+	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
+	t->unasked = calloc(ENG_CTL_UNASKED, sizeof(t->unasked[0]));
+	if (t->conns == NULL || t->unasked == NULL || create_pools(t) != 0 ||
+		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
+		eng_transport_destroy(t);
+		goto no_memory;
+	}
+	while (t->nunasked < ENG_CTL_UNASKED) {
+		t->unasked_free[t->nunasked] = &t->unasked[t->nunasked];
+		t->nunasked++;
+	}
+	return t;
+no_memory:
+	snprintf(err, errlen, "no memory for transport stage %u (%u receive and %u send mbufs)",
+		index, e->cfg.limits.rx_mbufs, e->cfg.limits.tx_mbufs);
+	return NULL;
+}
+
+static int
+add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t now)
+{
+	const struct eng_port *p = &t->e->ports[ic->port];
+	int ifindex = -1;
+
+	/* The interface may be there from an address before. */
+	for (const struct eng_if_config *b = t->e->cfg.ifs; b < ic; b++)
+		if (b->port == ic->port && b->vlan == ic->vlan)
+			ifindex =
+				RTE_MAX(ifindex, net_is_local(t->net, b->port, b->vlan, &b->addr));
+	if (ifindex < 0)
+		ifindex = net_if_add(t->net, ic->port, ic->vlan, p->mac, p->mtu);
+	if (ifindex >= 0 && ic->shared)
+		return net_addr_share(t->net, ifindex, &ic->addr, ic->prefix);
+	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
+}
+
+/* Where QPs that programs move themselves find each other. */
+static int
+hear_by_hand(struct eng_transport *t)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	const struct eng_ctl m = {.listener = ENG_LISTENER_HAND,
+		.tuple.lport = cfg->falcon.port,
+		.code = HAND_BACKLOG};
+
+	return cfg->falcon.enabled ? eng_transport_listen(t, &m) : 0;
+}
+
+int
+eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t errlen)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+	char text[SK_ADDR_STRLEN];
+	int rc;
+
+	for (unsigned i = 0; i < cfg->nifs; i++) {
+		rc = add_interface(t, &cfg->ifs[i], now);
+		if (rc == 0)
+			continue;
+		snprintf(err, errlen, "address %s on port %u: %s",
+			sk_addr_str(&cfg->ifs[i].addr, text), cfg->ifs[i].port, strerror(-rc));
+		return rc;
+	}
+	rc = net_if_add_loop(t->net, t->loop_port, cfg->nports > 0 ? cfg->ports[0].mtu : 1500);
+	for (unsigned i = 0; i < cfg->nroutes && rc >= 0; i++) {
+		rc = net_route_add(t->net, &cfg->routes[i].dst, cfg->routes[i].prefix,
+			&cfg->routes[i].gateway);
+		if (rc != 0)
+			snprintf(err, errlen, "route to %s: %s",
+				sk_addr_str(&cfg->routes[i].dst, text), strerror(-rc));
+	}
+	return rc < 0 ? rc : hear_by_hand(t);
+}
+
+static void
+free_listeners(struct eng_transport *t)
+{
+	struct eng_listener *l;
+
+	for (unsigned b = 0; b < ENG_LISTENER_BUCKETS; b++) {
+		while ((l = LIST_FIRST(&t->listeners[b])) != NULL) {
+			LIST_REMOVE(l, next);
+			free(l);
+		}
+	}
+}
+
+/* What still lies in the rings from engine stages is theirs no more. */
+static void
+transport_drain_ring(struct rte_ring *r)
+{
+	struct eng_dmsg m;
+
+	while (r != NULL && rte_ring_sc_dequeue_elem(r, &m, sizeof(m)) == 0)
+		eng_conn_drop(&m);
+}
+
+void
+eng_transport_destroy(struct eng_transport *t)
+{
+	if (t == NULL)
+		return;
+	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
+		transport_drain_ring(t->from_stage[s]);
+	eng_falcon_destroy(t);
+	if (t->tcp != NULL)
+		tcp_stack_destroy(t->tcp);
+	if (t->net != NULL)
+		net_destroy(t->net);
+	for (uint32_t i = 0; i < t->fresh; i++)
+		eng_startup_free(t, &t->conns[i]);
+	free_listeners(t);
+	for (unsigned i = 0; i < ENG_MAX_PORTS; i++)
+		rte_pktmbuf_free_bulk(t->tx[i].m, t->tx[i].n);
+	while (t->loop_head != t->loop_tail)
+		rte_pktmbuf_free(t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
+	while (eng_tx_spares(t) > 0)
+		rte_mbuf_raw_free(t->spare[t->spare_out++ % ENG_SPARE]);
+	eng_tuples_destroy(t);
+	eng_pool_free(t->rx_pool);
+	eng_pool_free(t->tx_pool);
+	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));
+	free(t->unasked);
+	free(t);
+}
+
+/*
+ * All lines of a small frame at once, where our own pools put them: mbuf, private area, headers and
+ * first payload. A port in memory hands over what another lcore has just written, and its misses
+ * would otherwise come one after the other.
+ */
+static inline void
+prefetch_frame(const struct rte_mbuf *m)
+{
+	const char *at = (const char *)m;
+
+	for (unsigned line = 0; line < 8; line++)
+		rte_prefetch0(at + line * RTE_CACHE_LINE_SIZE);
+}
+
+static bool
+transport_receive(struct eng_transport *t, uint16_t port)
+{
+	struct rte_mbuf *m[ENG_BURST];
+	const struct eng_port *p = &t->e->ports[port];
+	uint16_t n;
+
+	if (t->index >= p->rx_queues)
+		return false;
+	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
+	if (n == 0)
+		return false;
+	prefetch_frame(m[0]);
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + 1 < n)
+			prefetch_frame(m[i + 1]);
+		eng_rx_frame(t, port, m[i]);
+	}
+	return true;
+}
+
+/* As many frames as the loop port held when the turn began. */
+static void
+receive_loop(struct eng_transport *t)
+{
+	for (uint32_t end = t->loop_tail; t->loop_head != end;)
+		eng_rx_frame(t, t->loop_port, t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
+}
+
+bool
+eng_transport_rx(struct eng_transport *t, uint64_t now)
+{
+	bool work = false;
+
+	t->now = now;
+	for (unsigned i = 0; i < t->e->cfg.nports; i++)
+		work |= transport_receive(t, (uint16_t)i);
+	if (t->loop_head != t->loop_tail) {
+		receive_loop(t);
+		work = true;
+	}
+	if (t->handoff != NULL)
+		work |= eng_handoff_rx(t);
+	if (t->falcon != NULL)
+		eng_falcon_timers(t, now);
+	if (!TAILQ_EMPTY(&t->pending))
+		work |= eng_conns_pending(t);
+	if (t->wheel.armed > 0)
+		work |= eng_startup_poll(t, now) > 0;
+	return work;
+}
+
+static bool
+transport_take_messages(struct eng_transport *t, struct rte_ring *r)
+{
+	struct eng_dmsg m[ENG_BURST];
+	unsigned n, all = 0;
+
+	do {
+		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
+		for (unsigned i = 0; i < n; i++)
+			eng_conn_message(t, &m[i]);
+		all += n;
+	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
+	return all > 0;
+}
+
+bool
+eng_transport_tx(struct eng_transport *t, uint64_t now)
+{
+	bool work = false;
+
+	t->now = now;
+	if (t->handoff != NULL)
+		work |= eng_handoff_collect(t);
+	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
+		if (!rte_ring_empty(t->from_stage[s]))
+			work |= transport_take_messages(t, t->from_stage[s]);
+	if (!rte_ring_empty(t->from_control))
+		work |= eng_transport_ctl(t);
+	if (t->tcp_work || now >= t->tcp_due) {
+		unsigned n;
+
+		t->tcp_work = false; /* set again when the port takes no more */
+		n = tcp_stack_poll(t->tcp, now, TCP_BUDGET);
+		t->tcp_work |= n >= TCP_BUDGET;
+		t->tcp_due = now + SK_WHEEL_TICK_NS;
+		work |= n > 0;
+	}
+	if (t->falcon != NULL)
+		work |= eng_falcon_poll(t, now);
+	if (now >= t->net_due) {
+		net_poll(t->net, now);
+		t->net_due = SK_MIN(net_deadline(t->net), now + NET_EVERY_NS);
+	}
+	if (t->tx_waiting > 0)
+		eng_tx_flush(t);
+	else
+		eng_tx_spare(t);
+	return work;
+}
+
+uint64_t
+eng_transport_deadline(const struct eng_transport *t)
+{
+	uint64_t due = SK_MIN(tcp_stack_deadline(t->tcp), net_deadline(t->net));
+
+	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
+		!TAILQ_EMPTY(&t->pending))
+		return 0;
+	if (t->falcon != NULL)
+		due = SK_MIN(due, eng_falcon_deadline(t->falcon));
+	return SK_MIN(due, sk_wheel_next(&t->wheel));
+}
+
+const uint64_t *
+eng_transport_counters(const struct eng_transport *t, const struct sk_reason_list *list)
+{
+	if (list == &wire_reasons)
+		return t->wire_counters;
+	if (list == &net_reasons)
+		return net_counters(t->net);
+	if (list == &tcp_reasons)
+		return tcp_stack_counters(t->tcp);
+	if (list == &mpa_reasons)
+		return t->mpa_counters;
+	if (list == &eng_reasons)
+		return t->counters;
+	return t->falcon == NULL ? NULL : eng_falcon_counters(t->falcon, list);
+}
+
+static void
+count_pool(const struct rte_mempool *mp, uint32_t *all, uint32_t *unused)
+{
+	*all += mp->size;
+	*unused += rte_mempool_avail_count(mp);
+}
+
+void
+eng_transport_totals(const struct eng_transport *t, struct eng_totals *out)
+{
+	out->conns += t->nused;
+	count_pool(t->rx_pool, &out->rx_mbufs, &out->rx_mbufs_free);
+	count_pool(t->tx_pool, &out->tx_mbufs, &out->tx_mbufs_free);
+	out->tx_mbufs_free += eng_tx_spares(t);
+}
+
+/* A hash of tuples has a key, a signature and two indices for each connection. */
+size_t
+eng_transport_conn_size(void)
+{
+	return tcp_conn_size() + sizeof(struct eng_conn) + 2 * sizeof(struct tcp_tuple) +
+	       2 * sizeof(void *) + sizeof(uint32_t);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames out. A segment gets a fresh header mbuf; short payloads are copied into it, longer ones
+ * follow as mbufs that are attached to the records, which stay in TCP's store until they are
+ * acknowledged and are never sent themselves.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "../../base/mem.h"
+#include "handoff_priv.h"
+#include "transport_priv.h"
+
+/* Room in front of TCP's payload. */
+#define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
+
+/* The frames' UDP checksums, where the port does not fill them in: by now the lines that the
+ * headers were written to have arrived, and one frame's sum does not wait for another's. */
+static void
+fill_udp_sums(struct rte_mbuf **m, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		unsigned l4 = m[i]->l2_len + m[i]->l3_len;
+		uint16_t sum;
+
+		if ((m[i]->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
+			continue;
+		m[i]->ol_flags = 0;
+		sum = wire_sum_fold(eng_mbuf_sum(0, m[i], l4, m[i]->pkt_len - l4));
+		if (sum == 0)
+			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
+		memcpy(rte_pktmbuf_mtod_offset(m[i], uint8_t *, l4 + UDP_CKSUM_OFFSET), &sum,
+			sizeof(sum));
+	}
+}
+
+/* A port that fills in checksums may want to see the frames first. */
+static void
+show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
+{
+	while (tx->prepared < tx->n) {
+		uint16_t n = tx->n - tx->prepared, good;
+		struct rte_mbuf **m = tx->m + tx->prepared;
+
+		good = rte_eth_tx_prepare(port, (uint16_t)t->index, m, n);
+		for (uint16_t i = 0; i < good; i++) {
+			if (m[i]->ol_flags & RTE_MBUF_F_TX_TCP_SEG)
+				sk_count(t->counters, ENG_TX_TSO);
+			else if (m[i]->ol_flags & RTE_MBUF_F_TX_L4_MASK)
+				sk_count(t->counters, ENG_TX_CKSUM);
+		}
+		tx->prepared += good;
+		if (good == n)
+			return;
+		sk_count(t->counters, ENG_TX_REFUSED);
+		rte_pktmbuf_free(m[good]);
+		memmove(m + good, m + good + 1, (n - good - 1u) * sizeof(m[0]));
+		tx->n--;
+	}
+}
+
+/* Each frame is prepared once, and not again when the port did not take it. */
+static void
+transport_tx_prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
+{
+	if (!p->udp_cksum)
+		fill_udp_sums(tx->m + tx->prepared, tx->n - tx->prepared);
+	if (p->cksum)
+		show(t, p->id, tx);
+	tx->prepared = tx->n;
+}
+
+static uint16_t
+send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
+{
+	const struct eng_port *p = &t->e->ports[port];
+
+	if (t->index >= p->tx_queues) {
+		fill_udp_sums(tx->m, tx->n);
+		return eng_handoff_send(t, port, tx->m, tx->n);
+	}
+	transport_tx_prepare(t, p, tx);
+	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
+}
+
+/* What the port did not take waits for it, unless it has no link. */
+static void
+transport_tx_keep(
+	struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
+{
+	if (__atomic_load_n(&p->down, __ATOMIC_RELAXED)) {
+		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
+		rte_pktmbuf_free_bulk(tx->m + sent, tx->n);
+		tx->n = tx->prepared = 0;
+		return;
+	}
+	sk_count(t->counters, ENG_TX_FULL);
+	memmove(tx->m, tx->m + sent, tx->n * sizeof(tx->m[0]));
+	t->tx_waiting += tx->n;
+}
+
+void
+eng_tx_flush(struct eng_transport *t)
+{
+	t->tx_waiting = 0;
+	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
+		struct eng_tx *tx = &t->tx[i];
+		uint16_t sent;
+
+		if (tx->n == 0)
+			continue;
+		sent = send_burst(t, (uint16_t)i, tx);
+		tx->n -= sent;
+		tx->prepared = tx->n;
+		if (tx->n > 0)
+			transport_tx_keep(t, &t->e->ports[i], tx, sent);
+	}
+}
+
+bool
+eng_tx_room(struct eng_transport *t, uint16_t port)
+{
+	if (port == t->loop_port)
+		return t->loop_tail - t->loop_head < ENG_LOOP_QUEUE;
+	if (t->tx[port].n < ENG_TX_BUFFER)
+		return true;
+	eng_tx_flush(t);
+	return t->tx[port].n < ENG_TX_BUFFER;
+}
+
+void
+eng_tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+{
+	struct eng_tx *tx = &t->tx[port];
+
+	if (port == t->loop_port) {
+		sk_count(t->counters, ENG_LOOP_PORT);
+		t->loop[t->loop_tail++ & (ENG_LOOP_QUEUE - 1)] = m;
+		return;
+	}
+	tx->m[tx->n++] = m;
+	t->tx_waiting++;
+}
+
+void
+eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
+{
+	struct eng_transport *t = ctx;
+	struct rte_mbuf *m;
+	char *at;
+
+	if (!eng_tx_room(t, port))
+		return; /* tx_room has counted it */
+	m = rte_pktmbuf_alloc(t->tx_pool);
+	at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)len);
+	if (at == NULL) {
+		rte_pktmbuf_free(m);
+		sk_count(t->counters, ENG_TX_NO_MBUF);
+		return;
+	}
+	memcpy(at, frame, len);
+	eng_tx_put(t, port, m);
+}
+
+void
+eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
+{
+	struct eng_transport *t = ctx;
+	struct rte_mbuf *m = frame;
+
+	if (dst_mac == NULL || !eng_tx_room(t, port)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	memcpy(rte_pktmbuf_mtod(m, void *), dst_mac, RTE_ETHER_ADDR_LEN);
+	eng_tx_put(t, port, m);
+}
+
+/* The bytes [off, off + len) of the chain of records, behind what `m` has. */
+static void
+append_copy(struct rte_mbuf *m, const struct tcp_out *out)
+{
+	const struct tcp_rec *rec = out->first;
+	uint32_t off = out->off, left = out->len;
+	uint8_t *at = (uint8_t *)rte_pktmbuf_append(m, (uint16_t)left);
+
+	for (; left > 0; rec = rec->next) {
+		uint32_t n = RTE_MIN(rec->len - off, left);
+
+		rte_memcpy(at, rec->data + off, n);
+		at += n;
+		left -= n;
+		off = 0;
+	}
+}
+
+/* A new mbuf at the end of the frame `m`, whose last one is **last. */
+static struct rte_mbuf *
+append_mbuf(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last)
+{
+	struct rte_mbuf *a = rte_pktmbuf_alloc(t->tx_pool);
+
+	if (a == NULL)
+		return NULL;
+	(*last)->next = a;
+	*last = a;
+	m->nb_segs++;
+	return a;
+}
+
+/* `n` bytes of `rec` from `off` on, as a copy: the pieces of a frame stay few. */
+static int
+chain_copy(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
+	const struct tcp_rec *rec, uint32_t off, uint32_t n)
+{
+	while (n > 0) {
+		bool full = RTE_MBUF_HAS_EXTBUF(*last) || RTE_MBUF_CLONED(*last) ||
+			    rte_pktmbuf_tailroom(*last) == 0;
+		uint32_t here;
+
+		if (full && append_mbuf(t, m, last) == NULL)
+			return -ENOBUFS;
+		here = RTE_MIN(n, (uint32_t)rte_pktmbuf_tailroom(*last));
+		rte_memcpy(rte_pktmbuf_mtod_offset(*last, uint8_t *, (*last)->data_len),
+			rec->data + off, here);
+		(*last)->data_len += (uint16_t)here;
+		m->pkt_len += here;
+		off += here;
+		n -= here;
+	}
+	return 0;
+}
+
+/* The same without a copy. */
+static int
+chain_attach(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
+	const struct tcp_rec *rec, uint32_t off, uint32_t n)
+{
+	struct rte_mbuf *a = append_mbuf(t, m, last);
+
+	if (a == NULL)
+		return -ENOBUFS;
+	rte_pktmbuf_attach(a, rec->owner);
+	a->data_off = (uint16_t)(rec->data + off - (uint8_t *)a->buf_addr);
+	a->data_len = (uint16_t)n;
+	a->pkt_len = n;
+	m->pkt_len += n;
+	return 0;
+}
+
+static int
+append_chain(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *out)
+{
+	const struct tcp_rec *rec = out->first;
+	uint32_t off = out->off, left = out->len;
+	struct rte_mbuf *last = m;
+	int rc;
+
+	for (; left > 0; rec = rec->next) {
+		uint32_t n = RTE_MIN(rec->len - off, left);
+
+		rc = n > ENG_COPY_MAX ? chain_attach(t, m, &last, rec, off, n)
+				      : chain_copy(t, m, &last, rec, off, n);
+		if (rc != 0)
+			return rc;
+		left -= n;
+		off = 0;
+	}
+	return 0;
+}
+
+/* Header mbufs are taken from the pool some frames ahead, and their lines asked for meanwhile:
+ * whichever lcore freed them still has them in its cache. */
+static void
+fetch_spares(struct eng_transport *t)
+{
+	void *m[ENG_SPARE / 4];
+
+	if (rte_mempool_get_bulk(t->tx_pool, m, RTE_DIM(m)) != 0)
+		return;
+	for (unsigned i = 0; i < RTE_DIM(m); i++) {
+		char *data = rte_mbuf_data_addr_default(m[i]);
+
+		sk_prefetch_write(m[i]);
+		sk_prefetch_write((char *)m[i] + RTE_CACHE_LINE_MIN_SIZE);
+		for (int line = -1; line < 2; line++) /* where headers will stand */
+			sk_prefetch_write(data + line * RTE_CACHE_LINE_SIZE);
+		t->spare[t->spare_in++ % ENG_SPARE] = m[i];
+	}
+}
+
+void
+eng_tx_spare(struct eng_transport *t)
+{
+	if (eng_tx_spares(t) <= ENG_SPARE / 2)
+		fetch_spares(t);
+}
+
+struct rte_mbuf *
+eng_tx_header(struct eng_transport *t)
+{
+	struct rte_mbuf *m;
+
+	eng_tx_spare(t);
+	if (eng_tx_spares(t) == 0) /* fewer are left than are fetched at once */
+		return rte_pktmbuf_alloc(t->tx_pool);
+	m = t->spare[t->spare_out++ % ENG_SPARE];
+	rte_pktmbuf_reset(m);
+	return m;
+}
+
+/* The payload as an mbuf with room for the headers in front of it. */
+static struct rte_mbuf *
+transport_tx_payload_mbuf(
+	struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
+{
+	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
+	/* A frame in one piece may need the room of a whole one. */
+	bool small = chain || out->len <= ENG_COPY_MAX;
+	struct rte_mbuf *m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
+
+	if (m == NULL)
+		goto none;
+	m->data_off = HEAD_MAX;
+	if (!chain) {
+		append_copy(m, out);
+		return m;
+	}
+	if (append_chain(t, m, out) == 0)
+		return m;
+	rte_pktmbuf_free(m);
+none:
+	sk_count(t->counters, ENG_TX_NO_MBUF);
+	return NULL;
+}
+
+/* What the port is to do with the frame, or TCP's checksum done here. */
+static void
+finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_path *path,
+	const struct tcp_out *out, unsigned tcp_len, uint16_t addr_sum)
+{
+	unsigned l4 = path->l2_len + path->l3_len;
+	uint8_t *tcp = rte_pktmbuf_mtod_offset(m, uint8_t *, l4);
+	uint32_t len = tcp_len + out->len;
+	bool v4 = path->l3_len == IP4_LEN;
+	uint16_t sum;
+
+	if (p == NULL || !p->cksum) {
+		sum = wire_sum_fold(eng_mbuf_sum(eng_pseudo_sum(addr_sum, len), m, l4, len));
+		memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
+		return;
+	}
+	m->l2_len = path->l2_len;
+	m->l3_len = path->l3_len;
+	m->l4_len = tcp_len;
+	m->ol_flags |= RTE_MBUF_F_TX_TCP_CKSUM | (v4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
+	if (v4 && p->ip_cksum)
+		m->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
+	if (out->gso_size != 0) {
+		m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
+		m->tso_segsz = (uint16_t)out->gso_size;
+		len = 0; /* the port adds each segment's */
+	}
+	sum = (uint16_t)~wire_sum_fold(eng_pseudo_sum(addr_sum, len));
+	memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
+}
+
+/* Builds and queues one frame along a path that was found. */
+static int
+send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_out *out,
+	uint16_t addr_sum)
+{
+	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
+	uint8_t head[HEAD_MAX];
+	unsigned tcp_len, ip_len;
+	struct rte_mbuf *m;
+	int rc;
+
+	if (!eng_tx_room(t, path->port)) {
+		t->tcp_work = true; /* it is asked again in the next turn */
+		return -EAGAIN;
+	}
+	rc = net_path_check(t->net, path, t->now);
+	if (rc < 0)
+		return 0; /* lost; TCP sends it again or gives up */
+	m = transport_tx_payload_mbuf(t, p, out);
+	if (m == NULL) {
+		t->tcp_work = true;
+		return -EAGAIN;
+	}
+	tcp_len = wire_tcp_emit(head, &out->tcp);
+	memcpy(rte_pktmbuf_prepend(m, (uint16_t)tcp_len), head, tcp_len);
+	ip_len = path->l2_len + path->l3_len;
+	net_head_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)ip_len), path, tcp_len + out->len,
+		out->ecn, t->ip_id++, p != NULL && p->ip_cksum);
+	finish_checksum(m, p, path, out, tcp_len, addr_sum);
+	if (rc == 0)
+		eng_tx_put(t, path->port, m);
+	else
+		net_hold(t->net, path, m);
+	return 0;
+}
+
+int
+eng_tcp_output(
+	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out)
+{
+	struct eng_transport *t = ctx;
+	struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
+	struct net_path path;
+	struct sk_addr src;
+
+	if (conn != NULL)
+		to = tcp_tuple(conn);
+	if (c != NULL)
+		return send_segment(t, &c->path, out, c->addr_sum);
+	/* Half-open, or nobody's: seldom, and found anew each time. */
+	src = to->laddr;
+	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
+		return 0;
+	return send_segment(t, &path, out, eng_addr_sum(to, IP_TCP));
+}
