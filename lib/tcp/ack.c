@@ -55,7 +55,7 @@ forget_segment(struct tcp_conn *c, struct tcp_rec *h, struct tcp_acked *a)
 		c->sacked_out -= h->seg_len;
 		c->nsacked--;
 	} else {
-		rack_delivered(c, h, a);
+		tcp_rack_delivered(c, h, a);
 	}
 	if (h->flags & R_LOST)
 		c->lost_out -= h->seg_len;
@@ -71,7 +71,7 @@ clean_queue(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
 {
 	struct tcp_rec *chain = c->seg_head, *h = chain, *last = NULL, *cut;
 
-	while (h != NULL && seq_le(h->seq + h->seg_len, ack)) {
+	while (h != NULL && tcp_seq_le(h->seq + h->seg_len, ack)) {
 		struct tcp_rec *next = h->seg_next;
 
 		forget_segment(c, h, a);
@@ -83,7 +83,7 @@ clean_queue(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
 		c->seg_tail = NULL;
 		if (c->unsent == NULL)
 			c->q_tail = NULL;
-	} else if (seq_lt(h->seq, ack)) {
+	} else if (tcp_seq_lt(h->seq, ack)) {
 		cut = trim_head(c, ack);
 		last = cut != NULL ? cut : last;
 	}
@@ -97,11 +97,11 @@ static void
 sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	if (a->last_sent)
-		rtt_min(c, a->now, a->now - a->last_sent);
-	if (seq_lt(c->snd_una, c->rtt_seq))
+		tcp_rtt_min(c, a->now, a->now - a->last_sent);
+	if (tcp_seq_lt(c->snd_una, c->rtt_seq))
 		return;
 	if (a->first_sent) {
-		rtt_sample(c, a->now, a->now - a->first_sent);
+		tcp_rtt_sample(c, a->now, a->now - a->first_sent);
 	} else if (a->ts && a->ts_ecr && a->bytes) {
 		/* Karn: the segment was sent more than once. The echoed timestamp tells which, in
 		 * ticks. */
@@ -109,7 +109,7 @@ sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
 
 		if (ticks > 1u << 16)
 			return;
-		rtt_sample(c, a->now, (uint64_t)(ticks + 1) << TCP_TICK_SHIFT);
+		tcp_rtt_sample(c, a->now, (uint64_t)(ticks + 1) << TCP_TICK_SHIFT);
 	} else {
 		return;
 	}
@@ -136,8 +136,8 @@ tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
 	if (c->flags & F_ECN && c->s->cc->ecn_feedback != NULL)
 		c->s->cc->ecn_feedback(c, a.bytes, false);
 	c->s->cc->acked(c, now, a.bytes, c->flags & F_CWND_LIMITED);
-	timers_acked(c, now);
-	conn_event(c, TCP_EV_SENT);
+	tcp_timers_acked(c, now);
+	tcp_conn_event(c, TCP_EV_SENT);
 }
 
 /* RFC 9293 3.10.7.4: SND.WND from the segment, unless it is an old one. */
@@ -146,8 +146,8 @@ update_window(struct tcp_conn *c, const struct wire_tcp *seg)
 {
 	uint32_t wnd = (uint32_t)seg->window << c->snd_wscale, old = c->snd_wnd;
 
-	if (!(seq_lt(c->snd_wl1, seg->seq) ||
-		    (c->snd_wl1 == seg->seq && seq_le(c->snd_wl2, seg->ack))))
+	if (!(tcp_seq_lt(c->snd_wl1, seg->seq) ||
+		    (c->snd_wl1 == seg->seq && tcp_seq_le(c->snd_wl2, seg->ack))))
 		return false;
 	c->snd_wnd = wnd;
 	c->snd_wl1 = seg->seq;
@@ -162,7 +162,7 @@ duplicate(struct tcp_conn *c, uint64_t now)
 {
 	c->n_dup_acks++;
 	if (!(c->flags & F_SACK))
-		loss_dupack(c, now);
+		tcp_loss_dupack(c, now);
 }
 
 /* A peer without SACK: what the duplicates stood for is known now; a partial acknowledgement names
@@ -172,9 +172,9 @@ newreno_progress(struct tcp_conn *c)
 {
 	c->sacked_out = 0;
 	c->dupacks = 0;
-	if (c->ca == CA_RECOVERY && seq_lt(c->snd_una, c->recover) && c->seg_head != NULL &&
+	if (c->ca == CA_RECOVERY && tcp_seq_lt(c->snd_una, c->recover) && c->seg_head != NULL &&
 		!(c->seg_head->flags & R_RETRANS))
-		loss_mark(c, c->seg_head);
+		tcp_loss_mark(c, c->seg_head);
 }
 
 void
@@ -197,16 +197,16 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		duplicate(c, now);
 	}
 	if (c->flags & F_SACK && seg->nsack)
-		sack_process(c, seg, &a);
+		tcp_sack_process(c, seg, &a);
 	sample_rtt(c, &a);
 	if (a.bytes || a.sacked) {
-		rack_round(c, seg->ack);
-		timers_acked(c, now);
+		tcp_rack_round(c, seg->ack);
+		tcp_timers_acked(c, now);
 	}
-	loss_judge_rto(c, &a);
-	loss_tlp_ack(c, seg->ack, &a);
-	rack_detect(c, now);
-	loss_after_ack(c, &a);
+	tcp_loss_judge_rto(c, &a);
+	tcp_loss_tlp_ack(c, seg->ack, &a);
+	tcp_rack_detect(c, now);
+	tcp_loss_after_ack(c, &a);
 	if (a.bytes)
-		conn_event(c, TCP_EV_SENT);
+		tcp_conn_event(c, TCP_EV_SENT);
 }

@@ -6,9 +6,9 @@
 #include "tcp_priv.h"
 
 const struct tcp_cc_ops *
-cc_find(const char *name)
+tcp_cc_find(const char *name)
 {
-	static const struct tcp_cc_ops *const all[] = {&cc_cubic, &cc_dctcp, &cc_none};
+	static const struct tcp_cc_ops *const all[] = {&tcp_cc_cubic, &tcp_cc_dctcp, &tcp_cc_none};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(all); i++) {
 		if (strcmp(all[i]->name, name) == 0)
@@ -18,25 +18,25 @@ cc_find(const char *name)
 }
 
 uint32_t
-cc_initial_window(const struct tcp_conn *c)
+tcp_cc_initial_window(const struct tcp_conn *c)
 {
 	return TCP_IW_SEGS * c->emss;
 }
 
 void
-cc_idle_restart(struct tcp_conn *c, uint64_t now)
+tcp_cc_idle_restart(struct tcp_conn *c, uint64_t now)
 {
-	c->cwnd = SK_MIN(c->cwnd, cc_initial_window(c));
+	c->cwnd = SK_MIN(c->cwnd, tcp_cc_initial_window(c));
 }
 
 void
-cc_collapse(struct tcp_conn *c)
+tcp_cc_collapse(struct tcp_conn *c)
 {
 	c->cwnd = tcp_in_flight(c) + c->emss;
 }
 
 uint32_t
-cc_slow_start(struct tcp_conn *c, uint32_t bytes)
+tcp_cc_slow_start(struct tcp_conn *c, uint32_t bytes)
 {
 	uint32_t step;
 
@@ -63,7 +63,7 @@ none_event(struct tcp_conn *c, uint64_t now)
 {
 }
 
-const struct tcp_cc_ops cc_none = {
+const struct tcp_cc_ops tcp_cc_none = {
 	.name = "none",
 	.init = none_init,
 	.acked = none_acked,

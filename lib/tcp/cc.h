@@ -12,14 +12,14 @@
 
 struct tcp_conn;
 
-struct cc_cubic {       /* RFC 9438 4.1; windows in segments */
+struct tcp_cc_cubic {   /* RFC 9438 4.1; windows in segments */
 	uint64_t epoch; /* when congestion avoidance began, ns; 0: it has not */
 	double w_max, w_est, k;
 	double prior; /* cwnd before the latest reduction */
 	double frac;  /* growth that is less than a byte */
 };
 
-struct cc_dctcp { /* RFC 8257 3.3 */
+struct tcp_cc_dctcp { /* RFC 8257 3.3 */
 	double alpha;
 	uint64_t acked, marked; /* bytes of this observation window */
 	uint32_t window_end;
@@ -27,8 +27,8 @@ struct cc_dctcp { /* RFC 8257 3.3 */
 };
 
 union tcp_cc_state {
-	struct cc_cubic cubic;
-	struct cc_dctcp dctcp;
+	struct tcp_cc_cubic cubic;
+	struct tcp_cc_dctcp dctcp;
 };
 
 struct tcp_cc_ops {
@@ -44,22 +44,23 @@ struct tcp_cc_ops {
 	/* At most once per window each: a loss was found, or ECE came. Set ssthresh and cwnd. */
 	void (*loss)(struct tcp_conn *c, uint64_t now);
 	void (*ecn_echo)(struct tcp_conn *c, uint64_t now);
-	/* A timeout: set ssthresh, and cwnd to what is in flight and one segment (cc_collapse). */
+	/* A timeout: set ssthresh, and cwnd to what is in flight and one segment (tcp_cc_collapse).
+	 */
 	void (*timeout)(struct tcp_conn *c, uint64_t now);
 	/* Nothing was sent for longer than the RTO. */
 	void (*idle)(struct tcp_conn *c, uint64_t now);
 };
 
-extern const struct tcp_cc_ops cc_cubic, cc_dctcp, cc_none;
+extern const struct tcp_cc_ops tcp_cc_cubic, tcp_cc_dctcp, tcp_cc_none;
 
 /* NULL: no such algorithm. */
-const struct tcp_cc_ops *cc_find(const char *name);
-uint32_t cc_initial_window(const struct tcp_conn *c);
+const struct tcp_cc_ops *tcp_cc_find(const char *name);
+uint32_t tcp_cc_initial_window(const struct tcp_conn *c);
 /* RFC 5681 4.1, for those who have nothing better. */
-void cc_idle_restart(struct tcp_conn *c, uint64_t now);
+void tcp_cc_idle_restart(struct tcp_conn *c, uint64_t now);
 /* After a timeout: one segment beyond what may still be in the network. */
-void cc_collapse(struct tcp_conn *c);
+void tcp_cc_collapse(struct tcp_conn *c);
 /* Slow start for `bytes`; returns the bytes that are left for congestion avoidance. */
-uint32_t cc_slow_start(struct tcp_conn *c, uint32_t bytes);
+uint32_t tcp_cc_slow_start(struct tcp_conn *c, uint32_t bytes);
 
 #endif

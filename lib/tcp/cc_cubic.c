@@ -19,13 +19,13 @@ segments(const struct tcp_conn *c, uint32_t bytes)
 static void
 cubic_init(struct tcp_conn *c)
 {
-	c->cc.cubic = (struct cc_cubic){0};
-	c->cwnd = cc_initial_window(c);
+	c->cc.cubic = (struct tcp_cc_cubic){0};
+	c->cwnd = tcp_cc_initial_window(c);
 }
 
 /* Section 4.2: figure 1, W_cubic(t) = C (t - K)^3 + W_max. */
 static double
-w_cubic(const struct cc_cubic *q, double t)
+w_cubic(const struct tcp_cc_cubic *q, double t)
 {
 	double d = t - q->k;
 
@@ -35,7 +35,7 @@ w_cubic(const struct cc_cubic *q, double t)
 static void
 start_epoch(struct tcp_conn *c, uint64_t now)
 {
-	struct cc_cubic *q = &c->cc.cubic;
+	struct tcp_cc_cubic *q = &c->cc.cubic;
 	double w = segments(c, c->cwnd);
 
 	q->epoch = now;
@@ -51,7 +51,7 @@ start_epoch(struct tcp_conn *c, uint64_t now)
 static void
 avoid(struct tcp_conn *c, uint64_t now, uint32_t bytes)
 {
-	struct cc_cubic *q = &c->cc.cubic;
+	struct tcp_cc_cubic *q = &c->cc.cubic;
 	double w = segments(c, c->cwnd), acked = segments(c, bytes), t, target, grow;
 
 	if (!q->epoch)
@@ -77,7 +77,7 @@ cubic_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 {
 	if (!limited) /* section 5.8: a window that is not used proves nothing */
 		return;
-	bytes = cc_slow_start(c, bytes);
+	bytes = tcp_cc_slow_start(c, bytes);
 	if (bytes)
 		avoid(c, now, bytes);
 }
@@ -86,7 +86,7 @@ cubic_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 static void
 cc_cubic_reduce(struct tcp_conn *c)
 {
-	struct cc_cubic *q = &c->cc.cubic;
+	struct tcp_cc_cubic *q = &c->cc.cubic;
 	double w = segments(c, c->cwnd);
 	uint32_t flight = c->snd_nxt - c->snd_una;
 
@@ -109,7 +109,7 @@ static void
 cubic_timeout(struct tcp_conn *c, uint64_t now)
 {
 	cc_cubic_reduce(c);
-	cc_collapse(c);
+	tcp_cc_collapse(c);
 }
 
 /* Section 4.2.1: time without data must not count as time since the reduction. */
@@ -117,10 +117,10 @@ static void
 cubic_idle(struct tcp_conn *c, uint64_t now)
 {
 	c->cc.cubic.epoch = 0;
-	cc_idle_restart(c, now);
+	tcp_cc_idle_restart(c, now);
 }
 
-const struct tcp_cc_ops cc_cubic = {
+const struct tcp_cc_ops tcp_cc_cubic = {
 	.name = "cubic",
 	.init = cubic_init,
 	.acked = cubic_acked,

@@ -9,18 +9,18 @@
 static void
 dctcp_init(struct tcp_conn *c)
 {
-	c->cc.dctcp = (struct cc_dctcp){.alpha = 1.0, .window_end = c->snd_nxt};
-	c->cwnd = cc_initial_window(c);
+	c->cc.dctcp = (struct tcp_cc_dctcp){.alpha = 1.0, .window_end = c->snd_nxt};
+	c->cwnd = tcp_cc_initial_window(c);
 }
 
 static void
 dctcp_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 {
-	struct cc_dctcp *d = &c->cc.dctcp;
+	struct tcp_cc_dctcp *d = &c->cc.dctcp;
 
 	if (!limited)
 		return;
-	d->grown += cc_slow_start(c, bytes);
+	d->grown += tcp_cc_slow_start(c, bytes);
 	if (d->grown >= c->cwnd) { /* RFC 5681 3.1, counting bytes */
 		d->grown -= c->cwnd;
 		c->cwnd = SK_MIN(c->cwnd + c->emss, UINT32_MAX / 4);
@@ -31,12 +31,12 @@ dctcp_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 static void
 dctcp_feedback(struct tcp_conn *c, uint32_t bytes, bool ece)
 {
-	struct cc_dctcp *d = &c->cc.dctcp;
+	struct tcp_cc_dctcp *d = &c->cc.dctcp;
 
 	d->acked += bytes;
 	if (ece)
 		d->marked += bytes;
-	if (!seq_lt(d->window_end, c->snd_una) || !d->acked)
+	if (!tcp_seq_lt(d->window_end, c->snd_una) || !d->acked)
 		return;
 	d->alpha = d->alpha * (1 - DCTCP_G) + DCTCP_G * (double)d->marked / (double)d->acked;
 	d->acked = d->marked = 0;
@@ -73,10 +73,10 @@ static void
 dctcp_timeout(struct tcp_conn *c, uint64_t now)
 {
 	cc_dctcp_reduce(c);
-	cc_collapse(c);
+	tcp_cc_collapse(c);
 }
 
-const struct tcp_cc_ops cc_dctcp = {
+const struct tcp_cc_ops tcp_cc_dctcp = {
 	.name = "dctcp",
 	.ecn = true,
 	.precise_ecn = true,
@@ -86,5 +86,5 @@ const struct tcp_cc_ops cc_dctcp = {
 	.loss = dctcp_loss,
 	.ecn_echo = dctcp_echo,
 	.timeout = dctcp_timeout,
-	.idle = cc_idle_restart,
+	.idle = tcp_cc_idle_restart,
 };

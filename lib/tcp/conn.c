@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A connection's life: made by tcp_connect() or a listener, closed, aborted, ended. Ending is in
- * one place (conn_end), so that records, slices, lists, timers and the owner's table are always
+ * one place (tcp_conn_end), so that records, slices, lists, timers and the owner's table are always
  * cleared together.
  */
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tcp_priv.h"
 
 static struct tcp_conn *
-tcp_conn_conn_alloc(struct tcp_stack *s)
+tcp_conn_alloc(struct tcp_stack *s)
 {
 	struct tcp_conn *c = TAILQ_FIRST(&s->free);
 
@@ -23,9 +23,9 @@ tcp_conn_conn_alloc(struct tcp_stack *s)
 }
 
 struct tcp_conn *
-conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
+tcp_conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 {
-	struct tcp_conn *c = tcp_conn_conn_alloc(s);
+	struct tcp_conn *c = tcp_conn_alloc(s);
 
 	if (c == NULL)
 		return NULL;
@@ -41,40 +41,40 @@ conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 	for (unsigned k = 0; k < T_COUNT; k++)
 		c->due[k] = SK_NEVER;
 	if (s->cfg.timestamps)
-		c->flags |= F_TS; /* offered; conn_options() takes it back */
-	conn_set_emss(c);
-	rtt_init(c);
-	rack_init(c);
+		c->flags |= F_TS; /* offered; tcp_conn_options() takes it back */
+	tcp_conn_set_emss(c);
+	tcp_rtt_init(c);
+	tcp_rack_init(c);
 	c->ssthresh = UINT32_MAX / 2;
 	s->cc->init(c);
 	return c;
 }
 
 void
-conn_free_now(struct tcp_conn *c)
+tcp_conn_free_now(struct tcp_conn *c)
 {
 	struct tcp_listener *l = c->listener;
 
 	TAILQ_INSERT_HEAD(&c->s->free, c, link);
 	if (l != NULL)
-		listen_unref(l);
+		tcp_listen_unref(l);
 }
 
 void
-conn_drop_buffers(struct tcp_conn *c)
+tcp_conn_drop_buffers(struct tcp_conn *c)
 {
 	struct tcp_rec *chain = c->seg_head != NULL ? c->seg_head : c->unsent;
 
 	c->seg_head = c->seg_tail = c->unsent = c->q_tail = c->lost_hint = NULL;
 	c->queued = c->sacked_out = c->lost_out = c->nsegs = c->nsacked = 0;
-	reasm_free_all(c);
+	tcp_reasm_free_all(c);
 	if (chain != NULL)
 		c->s->ops.rec_free(c->s->ctx, chain);
 }
 
 /* Out of the list that `link` stands for, and out of the count of its kind. */
 void
-conn_unlink(struct tcp_conn *c)
+tcp_conn_unlink(struct tcp_conn *c)
 {
 	struct tcp_stack *s = c->s;
 
@@ -83,7 +83,7 @@ conn_unlink(struct tcp_conn *c)
 		s->n_tw--;
 		return;
 	}
-	listen_leave(c);
+	tcp_listen_leave(c);
 	if (c->flags & F_HALF)
 		s->n_half--;
 	else
@@ -92,17 +92,17 @@ conn_unlink(struct tcp_conn *c)
 }
 
 void
-conn_event(struct tcp_conn *c, enum tcp_event ev)
+tcp_conn_event(struct tcp_conn *c, enum tcp_event ev)
 {
 	if ((c->flags & (F_ANNOUNCED | F_OVER)) != F_ANNOUNCED)
 		return;
-	conn_hold(c);
+	tcp_conn_hold(c);
 	c->s->ops.event(c->s->ctx, c, ev);
-	conn_release(c);
+	tcp_conn_release(c);
 }
 
 void
-conn_over(struct tcp_conn *c, int reason)
+tcp_conn_over(struct tcp_conn *c, int reason)
 {
 	if (c->flags & F_OVER)
 		return;
@@ -115,47 +115,47 @@ conn_over(struct tcp_conn *c, int reason)
 }
 
 void
-conn_end(struct tcp_conn *c, int reason)
+tcp_conn_end(struct tcp_conn *c, int reason)
 {
 	struct tcp_stack *s = c->s;
 
 	if (c->state == TCPS_CLOSED)
 		return;
-	conn_hold(c);
-	timers_stop(c);
+	tcp_conn_hold(c);
+	tcp_timers_stop(c);
 	if (c->where != ON_NONE)
 		TAILQ_REMOVE(c->where == ON_WORK ? &s->work : &s->busy, c, work);
 	c->where = ON_NONE;
-	conn_unlink(c);
+	tcp_conn_unlink(c);
 	c->state = TCPS_CLOSED;
 	c->fast = false;
-	conn_drop_buffers(c);
-	conn_over(c, reason);
+	tcp_conn_drop_buffers(c);
+	tcp_conn_over(c, reason);
 	s->ops.conn_removed(s->ctx, c);
-	conn_release(c);
+	tcp_conn_release(c);
 }
 
 void
-conn_time_wait(struct tcp_conn *c)
+tcp_conn_time_wait(struct tcp_conn *c)
 {
 	struct tcp_stack *s = c->s;
 
-	conn_unlink(c);
+	tcp_conn_unlink(c);
 	c->state = TCPS_TIME_WAIT;
 	c->fast = false;
 	c->rtx_kind = RTX_NONE;
 	c->due[T_RTX] = SK_NEVER;
 	TAILQ_INSERT_TAIL(&s->tw, c, link);
 	s->n_tw++;
-	timers_life(c, s->now + 2 * s->cfg.msl_ns);
-	if (c->flags & F_FIN_TOLD) /* else the owner still has bytes to take */
-		conn_over(c, 0);
+	tcp_timers_life(c, s->now + 2 * s->cfg.msl_ns);
+	if (c->flags & F_FIN_NOTIFIED) /* else the owner still has bytes to take */
+		tcp_conn_over(c, 0);
 	if (s->n_tw > s->cfg.max_time_wait)
-		conn_end(TAILQ_FIRST(&s->tw), 0);
+		tcp_conn_end(TAILQ_FIRST(&s->tw), 0);
 }
 
 bool
-conn_set_emss(struct tcp_conn *c)
+tcp_conn_set_emss(struct tcp_conn *c)
 {
 	bool v4 = sk_addr_is_v4(&c->tuple.raddr);
 	uint32_t ours = c->mtu - (v4 ? IP4_LEN : IP6_LEN) - TCP_LEN;
@@ -168,7 +168,7 @@ conn_set_emss(struct tcp_conn *c)
 }
 
 void
-conn_options(struct tcp_conn *c, const struct wire_tcp *syn)
+tcp_conn_options(struct tcp_conn *c, const struct wire_tcp *syn)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 
@@ -187,7 +187,7 @@ conn_options(struct tcp_conn *c, const struct wire_tcp *syn)
 		c->snd_wscale = SK_MIN(syn->wscale, TCP_WSCALE_MAX);
 		c->rcv_wscale = cfg->rcv_wscale;
 	}
-	conn_set_emss(c);
+	tcp_conn_set_emss(c);
 	c->snd_wnd = c->max_wnd = syn->window; /* a SYN's window is never scaled */
 	c->snd_wl1 = syn->seq;
 	c->snd_wl2 = syn->ack;
@@ -197,7 +197,7 @@ conn_options(struct tcp_conn *c, const struct wire_tcp *syn)
 }
 
 void
-conn_established(struct tcp_conn *c)
+tcp_conn_established(struct tcp_conn *c)
 {
 	struct tcp_stack *s = c->s;
 
@@ -205,17 +205,17 @@ conn_established(struct tcp_conn *c)
 		c->flags &= ~F_HALF;
 		s->n_half--;
 		s->n_live++;
-		listen_established(c);
+		tcp_listen_established(c);
 	}
 	c->state = c->flags & F_FIN_QUEUED ? TCPS_FIN_WAIT_1 : TCPS_ESTABLISHED;
 	c->todo &= ~DO_SYN; /* one that the port could not take yet */
 	c->retries = c->backoff = 0;
 	c->recover = c->rtx_high = c->rack.fack = c->snd_una;
 	s->cc->init(c);
-	timers_alive(c, s->now);
+	tcp_timers_alive(c, s->now);
 	c->flags |= F_ANNOUNCED;
-	conn_event(c, TCP_EV_CONNECTED);
-	conn_wake(c);
+	tcp_conn_event(c, TCP_EV_CONNECTED);
+	tcp_conn_wake(c);
 }
 
 int
@@ -227,7 +227,7 @@ tcp_connect(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t, uint32
 	s->now = now;
 	if (s->n_live >= s->cfg.max_conns)
 		return -ENOBUFS;
-	c = conn_new(s, t, mtu);
+	c = tcp_conn_new(s, t, mtu);
 	if (c == NULL)
 		return -ENOBUFS;
 	s->n_live++;
@@ -235,7 +235,7 @@ tcp_connect(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t, uint32
 	c->flags |= F_ANNOUNCED | F_CLAIMED;
 	c->state = TCPS_SYN_SENT;
 	c->todo = DO_SYN;
-	conn_wake(c);
+	tcp_conn_wake(c);
 	*out = c;
 	s->ops.conn_added(s->ctx, c, NULL);
 	return 0;
@@ -249,7 +249,7 @@ tcp_close(struct tcp_conn *c, uint64_t now)
 		return;
 	switch (c->state) {
 	case TCPS_SYN_SENT:
-		conn_end(c, 0);
+		tcp_conn_end(c, 0);
 		return;
 	case TCPS_ESTABLISHED:
 		c->state = TCPS_FIN_WAIT_1;
@@ -264,7 +264,7 @@ tcp_close(struct tcp_conn *c, uint64_t now)
 	}
 	c->flags |= F_FIN_QUEUED;
 	c->fast = false;
-	conn_wake(c);
+	tcp_conn_wake(c);
 }
 
 void
@@ -274,10 +274,10 @@ tcp_abort(struct tcp_conn *c, uint64_t now)
 
 	c->s->now = now;
 	if (c->state >= TCPS_SYN_RCVD && c->state != TCPS_TIME_WAIT) {
-		seg_header(c, now, &out, TCP_RST | TCP_ACK, c->snd_nxt);
-		rst_send(c->s, c, &c->tuple, &out.tcp);
+		tcp_seg_header(c, now, &out, TCP_RST | TCP_ACK, c->snd_nxt);
+		tcp_rst_send(c->s, c, &c->tuple, &out.tcp);
 	}
-	conn_end(c, -ECONNABORTED);
+	tcp_conn_end(c, -ECONNABORTED);
 }
 
 int
@@ -298,7 +298,7 @@ tcp_send(struct tcp_conn *c, struct tcp_rec *chain)
 		c->unsent = chain;
 	c->q_tail = last;
 	c->queued += n;
-	conn_wake(c);
+	tcp_conn_wake(c);
 	return 0;
 }
 
@@ -311,5 +311,5 @@ tcp_send_space(const struct tcp_conn *c)
 void
 tcp_kick(struct tcp_conn *c)
 {
-	conn_wake(c);
+	tcp_conn_wake(c);
 }

@@ -19,18 +19,18 @@ tcp_fin_reached(struct tcp_conn *c)
 		c->flags |= F_FIN_TAKEN;
 		c->fast = false;
 		c->rcv_nxt++;
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 		if (next[c->state] == TCPS_TIME_WAIT)
-			conn_time_wait(c);
+			tcp_conn_time_wait(c);
 		else
 			c->state = next[c->state];
 	}
-	if ((c->flags & (F_FIN_TAKEN | F_FIN_TOLD)) != F_FIN_TAKEN || c->refused != NULL)
+	if ((c->flags & (F_FIN_TAKEN | F_FIN_NOTIFIED)) != F_FIN_TAKEN || c->refused != NULL)
 		return;
-	c->flags |= F_FIN_TOLD;
-	conn_event(c, TCP_EV_PEER_FIN);
+	c->flags |= F_FIN_NOTIFIED;
+	tcp_conn_event(c, TCP_EV_PEER_FIN);
 	if (c->state == TCPS_TIME_WAIT)
-		conn_over(c, 0);
+		tcp_conn_over(c, 0);
 }
 
 /* Our FIN has been acknowledged. */
@@ -40,16 +40,16 @@ tcp_fin_acked(struct tcp_conn *c)
 	switch (c->state) {
 	case TCPS_FIN_WAIT_1:
 		c->state = TCPS_FIN_WAIT_2;
-		timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
+		tcp_timers_life(c, c->s->now + TCP_FIN_WAIT_2_NS);
 		break;
 	case TCPS_CLOSING:
-		conn_time_wait(c);
+		tcp_conn_time_wait(c);
 		break;
 	case TCPS_LAST_ACK:
 		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
-			conn_time_wait(c);
+			tcp_conn_time_wait(c);
 		else
-			conn_end(c, 0);
+			tcp_conn_end(c, 0);
 		break;
 	default:
 		break;

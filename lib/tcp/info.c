@@ -25,7 +25,7 @@ tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 		.state = state_names[c->state],
 		.srtt_ns = c->srtt,
 		.rttvar_ns = c->rttvar,
-		.rto_ns = rtt_rto(c),
+		.rto_ns = tcp_rtt_rto(c),
 		.min_rtt_ns = c->rack.min_rtt,
 		.cwnd = c->cwnd,
 		.ssthresh = c->ssthresh,

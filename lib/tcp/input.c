@@ -20,7 +20,7 @@ struct seg_in {
 static void
 input_drop(struct tcp_conn *c, struct seg_in *in)
 {
-	slice_drop(c->s, in->payload);
+	tcp_slice_drop(c->s, in->payload);
 	in->payload = NULL;
 }
 
@@ -48,7 +48,7 @@ tcp_challenge(struct tcp_conn *c)
 	}
 	c->challenges++;
 	tcp_count(c->s, TCP_CHALLENGE);
-	conn_ack_now(c);
+	tcp_conn_ack_now(c);
 }
 
 /* ---- ECN ---- */
@@ -66,7 +66,7 @@ see_ecn(struct tcp_conn *c, const struct seg_in *in)
 		tcp_count(c->s, TCP_ECN_CE);
 	if (c->s->cc->precise_ecn) {
 		if (ce != echo && c->todo & DO_ACK)
-			seg_pure_ack(c, in->now);
+			tcp_seg_pure_ack(c, in->now);
 		c->flags = ce ? c->flags | F_ECHO_CE : c->flags & ~F_ECHO_CE;
 		return;
 	}
@@ -74,7 +74,7 @@ see_ecn(struct tcp_conn *c, const struct seg_in *in)
 		c->flags &= ~F_ECHO_CE;
 	if (ce) {
 		c->flags |= F_ECHO_CE;
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 	}
 }
 
@@ -103,7 +103,7 @@ seq_ok(const struct tcp_conn *c, const struct seg_in *in)
 		return true; /* also with a closed window: its acknowledgement counts */
 	if (!n)
 		return seq - c->rcv_nxt < wnd;
-	return seq_lt(seq, c->rcv_adv) && seq_lt(c->rcv_nxt, seq + n);
+	return tcp_seq_lt(seq, c->rcv_adv) && tcp_seq_lt(c->rcv_nxt, seq + n);
 }
 
 /* Not acceptable: answered, so that a peer that lost its way finds back. */
@@ -116,13 +116,13 @@ not_acceptable(struct tcp_conn *c, struct seg_in *in)
 	if (!(in->tcp->flags & TCP_RST)) {
 		if (c->state == TCPS_SYN_RCVD && in->tcp->flags & TCP_SYN && seq == c->irs) {
 			c->todo |= DO_SYN;
-			conn_wake(c);
-		} else if (in->len && seq_le(seq + in->len, c->rcv_nxt)) {
+			tcp_conn_wake(c);
+		} else if (in->len && tcp_seq_le(seq + in->len, c->rcv_nxt)) {
 			tcp_count(c->s, TCP_DUP_PAYLOAD);
-			reasm_dsack(c, seq, seq + in->len);
-			conn_ack_now(c);
+			tcp_reasm_dsack(c, seq, seq + in->len);
+			tcp_conn_ack_now(c);
 		} else if (in->len || seq + 1 == c->rcv_nxt) {
-			conn_ack_now(c); /* a probe, or data behind the window */
+			tcp_conn_ack_now(c); /* a probe, or data behind the window */
 		} else {
 			tcp_challenge(c);
 		}
@@ -140,7 +140,7 @@ reset_in(struct tcp_conn *c, struct seg_in *in)
 		return;
 	}
 	tcp_count(c->s, TCP_RESET_IN);
-	conn_end(c,
+	tcp_conn_end(c,
 		c->state == TCPS_SYN_RCVD && !(c->flags & F_PASSIVE) ? -ECONNREFUSED : -ECONNRESET);
 }
 
@@ -150,13 +150,13 @@ handshake_done(struct tcp_conn *c, struct seg_in *in)
 {
 	const struct wire_tcp *t = in->tcp;
 
-	if (!seq_lt(c->snd_una, t->ack) || seq_lt(c->snd_nxt, t->ack)) {
-		rst_answer(c->s, &c->tuple, t, in->len);
+	if (!tcp_seq_lt(c->snd_una, t->ack) || tcp_seq_lt(c->snd_nxt, t->ack)) {
+		tcp_rst_answer(c->s, &c->tuple, t, in->len);
 		input_drop(c, in);
 		return false;
 	}
 	if (!c->retries)
-		rtt_first(c, in->now);
+		tcp_rtt_first(c, in->now);
 	c->snd_una = c->rtt_seq = t->ack;
 	c->snd_wnd = (uint32_t)t->window << c->snd_wscale;
 	c->max_wnd = SK_MAX(c->max_wnd, c->snd_wnd);
@@ -164,7 +164,7 @@ handshake_done(struct tcp_conn *c, struct seg_in *in)
 	c->snd_wl2 = t->ack;
 	c->rtx_kind = RTX_NONE;
 	c->due[T_RTX] = SK_NEVER;
-	conn_established(c);
+	tcp_conn_established(c);
 	return c->state != TCPS_CLOSED;
 }
 
@@ -176,12 +176,12 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 
 	if (c->state == TCPS_SYN_RCVD && !handshake_done(c, in))
 		return false;
-	if (seq_lt(c->snd_nxt, ack)) {
+	if (tcp_seq_lt(c->snd_nxt, ack)) {
 		refuse_segment(c, in, TCP_FUTURE_ACK);
 		tcp_challenge(c);
 		return false;
 	}
-	if (seq_lt(ack, c->snd_una)) {
+	if (tcp_seq_lt(ack, c->snd_una)) {
 		tcp_count(c->s, TCP_OLD_ACK);
 		if (c->snd_una - ack <= c->max_wnd)
 			return true; /* its payload may be good */
@@ -204,22 +204,22 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 
 	if (c->state > TCPS_FIN_WAIT_2 || c->flags & F_FIN_TAKEN) {
 		if (in->len || in->tcp->flags & TCP_FIN)
-			conn_ack_now(c);
+			tcp_conn_ack_now(c);
 		input_drop(c, in);
 		return;
 	}
-	if (in->tcp->flags & TCP_FIN && seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_KNOWN)) {
+	if (in->tcp->flags & TCP_FIN && tcp_seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_KNOWN)) {
 		c->flags |= F_FIN_KNOWN;
 		c->rcv_fin = end;
 	}
 	if (in->tcp->flags & TCP_FIN)
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 	if (in->len) {
 		c->rcv_mss = SK_MAX(c->rcv_mss, SK_MIN(in->len, c->emss));
 		in->payload = NULL;
 		see_ecn(c, in);
 		c->todo |= DO_ACK;
-		reasm_input(c, in->tcp->seq, payload, in->len);
+		tcp_reasm_input(c, in->tcp->seq, payload, in->len);
 	}
 	if (c->state != TCPS_CLOSED)
 		tcp_fin_reached(c);
@@ -234,14 +234,14 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 	if (!paws_ok(c, in)) {
 		refuse_segment(c, in, TCP_PAWS);
 		if (t->ts)
-			conn_ack_now(c);
+			tcp_conn_ack_now(c);
 		return;
 	}
 	if (!seq_ok(c, in)) {
 		not_acceptable(c, in);
 		return;
 	}
-	if (t->ts && seq_le(t->seq, c->rcv_acked)) { /* RFC 7323 4.3 */
+	if (t->ts && tcp_seq_le(t->seq, c->rcv_acked)) { /* RFC 7323 4.3 */
 		c->ts_recent = t->ts_val;
 		c->ts_recent_at = in->now;
 	}
@@ -283,14 +283,14 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	bool acked = t->flags & TCP_ACK;
 
 	input_drop(c, in); /* data in a SYN is not kept; it comes again */
-	if (acked && (!seq_lt(c->iss, t->ack) || seq_lt(c->snd_nxt, t->ack))) {
-		rst_answer(c->s, &c->tuple, t, in->len);
+	if (acked && (!tcp_seq_lt(c->iss, t->ack) || tcp_seq_lt(c->snd_nxt, t->ack))) {
+		tcp_rst_answer(c->s, &c->tuple, t, in->len);
 		return;
 	}
 	if (t->flags & TCP_RST) {
 		if (acked) {
 			tcp_count(c->s, TCP_RESET_IN);
-			conn_end(c, -ECONNREFUSED);
+			tcp_conn_end(c, -ECONNREFUSED);
 		}
 		return;
 	}
@@ -298,24 +298,24 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 		tcp_count(c->s, TCP_BAD_FLAGS);
 		return;
 	}
-	conn_options(c, t);
+	tcp_conn_options(c, t);
 	if (!acked) { /* simultaneous open */
 		if (c->s->cfg.ecn && (t->flags & (TCP_ECE | TCP_CWR)) == (TCP_ECE | TCP_CWR))
 			c->flags |= F_ECN;
 		c->state = TCPS_SYN_RCVD;
 		c->todo |= DO_SYN;
-		conn_wake(c);
+		tcp_conn_wake(c);
 		return;
 	}
 	if (c->s->cfg.ecn && !c->retries && (t->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE)
 		c->flags |= F_ECN;
 	if (!c->retries)
-		rtt_first(c, in->now);
+		tcp_rtt_first(c, in->now);
 	c->snd_una = c->rtt_seq = t->ack;
 	c->rtx_kind = RTX_NONE;
 	c->due[T_RTX] = SK_NEVER;
-	conn_ack_now(c);
-	conn_established(c);
+	tcp_conn_ack_now(c);
+	tcp_conn_established(c);
 }
 
 /* RFC 6191, RFC 9293 3.10.7.4 "fourth": a new incarnation may follow at once if it cannot be
@@ -330,7 +330,7 @@ is_new_incarnation(const struct tcp_conn *c, const struct seg_in *in)
 		return false;
 	if (t->ts && c->flags & F_TS)
 		return (int32_t)(t->ts_val - c->ts_recent) > 0;
-	return seq_lt(c->rcv_nxt, t->seq);
+	return tcp_seq_lt(c->rcv_nxt, t->seq);
 }
 
 static void
@@ -343,7 +343,7 @@ in_time_wait(struct tcp_conn *c, struct seg_in *in)
 
 	if (is_new_incarnation(c, in)) {
 		in->payload = NULL;
-		conn_end(c, 0);
+		tcp_conn_end(c, 0);
 		tcp_listen_input(l, in->now, &tuple, mtu, in->tcp, payload, in->ecn);
 		return;
 	}
@@ -352,7 +352,7 @@ in_time_wait(struct tcp_conn *c, struct seg_in *in)
 		return;
 	}
 	if (in->tcp->flags & TCP_FIN && in->tcp->seq + in->len + 1 == c->rcv_nxt)
-		timers_life(c, in->now + 2 * c->s->cfg.msl_ns); /* "eighth": restart */
+		tcp_timers_life(c, in->now + 2 * c->s->cfg.msl_ns); /* "eighth": restart */
 	in_synchronized(c, in);
 }
 
@@ -404,7 +404,7 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 	const struct wire_tcp *t = in->tcp;
 	uint32_t at = t->seq;
 
-	if (t->ts && seq_le(t->seq, c->rcv_acked)) {
+	if (t->ts && tcp_seq_le(t->seq, c->rcv_acked)) {
 		c->ts_recent = t->ts_val;
 		c->ts_recent_at = in->now;
 	}
@@ -416,7 +416,7 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 	if (t->ack != c->snd_una) {
 		tcp_ack_plain(c, in->now, t);
 		if (c->state == TCPS_CLOSED) {
-			slice_drop(c->s, in->payload);
+			tcp_slice_drop(c->s, in->payload);
 			return;
 		}
 	}
@@ -430,7 +430,7 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 		at += p->len;
 	}
 	c->rcv_nxt = at;
-	reasm_deliver(c, in->payload, in->len);
+	tcp_reasm_deliver(c, in->payload, in->len);
 }
 
 void
@@ -439,10 +439,10 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 {
 	struct seg_in in = {.now = now, .tcp = seg, .payload = payload, .ecn = ecn};
 
-	in.len = slice_len(payload);
+	in.len = tcp_slice_len(payload);
 	c->s->now = now;
 	c->last_rx = now;
-	conn_hold(c);
+	tcp_conn_hold(c);
 	if (fast_guards(c, seg, in.len, ecn)) {
 		fast_input(c, &in);
 	} else {
@@ -452,6 +452,6 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 		c->fast = input_is_plain(c);
 	}
 	if (c->todo || c->unsent != NULL || c->lost_out)
-		conn_wake(c);
-	conn_release(c);
+		tcp_conn_wake(c);
+	tcp_conn_release(c);
 }

@@ -27,7 +27,7 @@ tcp_listen(struct tcp_stack *s, uint32_t backlog, void *user)
 /* A closed listener stays until the last connection that came from it is gone: TIME_WAIT may want
  * to hand it a new SYN. */
 void
-listen_unref(struct tcp_listener *l)
+tcp_listen_unref(struct tcp_listener *l)
 {
 	if (--l->refs == 0 && l->closed) {
 		TAILQ_REMOVE(&l->s->listeners, l, link);
@@ -46,7 +46,7 @@ tcp_unlisten(struct tcp_listener *l, uint64_t now)
 		tcp_abort(c, now);
 	while ((c = TAILQ_FIRST(&l->unclaimed)) != NULL)
 		tcp_abort(c, now);
-	listen_unref(l);
+	tcp_listen_unref(l);
 }
 
 void *
@@ -56,7 +56,7 @@ tcp_listener_user(const struct tcp_listener *l)
 }
 
 void
-listen_leave(struct tcp_conn *c)
+tcp_listen_leave(struct tcp_conn *c)
 {
 	struct tcp_listener *l = c->listener;
 
@@ -74,7 +74,7 @@ listen_leave(struct tcp_conn *c)
 
 /* Moves `c` from the half-open to the unclaimed; F_HALF is already off. */
 void
-listen_established(struct tcp_conn *c)
+tcp_listen_established(struct tcp_conn *c)
 {
 	struct tcp_listener *l = c->listener;
 
@@ -92,7 +92,7 @@ void
 tcp_claim(struct tcp_conn *c, void *user)
 {
 	if (c->state != TCPS_TIME_WAIT && c->state != TCPS_CLOSED && !(c->flags & F_HALF))
-		listen_leave(c);
+		tcp_listen_leave(c);
 	c->flags |= F_CLAIMED;
 	c->user = user;
 }
@@ -109,7 +109,7 @@ drop_oldest_half_open(struct tcp_stack *s)
 	}
 	if (most != NULL && most->n_half) {
 		tcp_count(s, TCP_HALF_OPEN_FULL);
-		conn_end(TAILQ_FIRST(&most->half), -ECONNABORTED);
+		tcp_conn_end(TAILQ_FIRST(&most->half), -ECONNABORTED);
 	}
 }
 
@@ -129,7 +129,7 @@ tcp_listen_make_room(struct tcp_listener *l)
 			return false;
 		}
 		tcp_count(s, TCP_HALF_OPEN_FULL);
-		conn_end(TAILQ_FIRST(&l->half), -ECONNABORTED);
+		tcp_conn_end(TAILQ_FIRST(&l->half), -ECONNABORTED);
 	}
 	if (s->n_half >= s->cfg.max_half_open)
 		drop_oldest_half_open(s);
@@ -145,12 +145,12 @@ passive_open(
 
 	if (!tcp_listen_make_room(l))
 		return;
-	c = conn_new(s, t, mtu);
+	c = tcp_conn_new(s, t, mtu);
 	if (c == NULL) {
 		tcp_count(s, TCP_CONNS_FULL);
 		return;
 	}
-	conn_options(c, seg);
+	tcp_conn_options(c, seg);
 	/* RFC 3168 6.1.1: ECE and CWR in a SYN ask for ECN. */
 	if (s->cfg.ecn && (seg->flags & (TCP_ECE | TCP_CWR)) == (TCP_ECE | TCP_CWR))
 		c->flags |= F_ECN;
@@ -162,7 +162,7 @@ passive_open(
 	TAILQ_INSERT_TAIL(&l->half, c, link);
 	s->n_half++;
 	c->todo = DO_SYN;
-	conn_wake(c);
+	tcp_conn_wake(c);
 	s->ops.conn_added(s->ctx, c, l);
 }
 
@@ -171,15 +171,15 @@ tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tuple *t
 	const struct wire_tcp *seg, struct tcp_slice *payload, uint8_t ecn)
 {
 	struct tcp_stack *s = l->s;
-	uint32_t len = slice_len(payload);
+	uint32_t len = tcp_slice_len(payload);
 
 	s->now = now;
-	slice_drop(
+	tcp_slice_drop(
 		s, payload); /* data in a SYN comes again: RFC 9293 lets a receiver not keep it */
 	if (seg->flags & TCP_RST)
 		return;
 	if (seg->flags & TCP_ACK || l->closed) {
-		rst_answer(s, t, seg, len);
+		tcp_rst_answer(s, t, seg, len);
 	} else if ((seg->flags & (TCP_SYN | TCP_FIN)) != TCP_SYN) {
 		tcp_count(s, TCP_BAD_FLAGS);
 	} else {

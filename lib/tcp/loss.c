@@ -7,14 +7,14 @@
 #include "tcp_priv.h"
 
 void
-loss_mark(struct tcp_conn *c, struct tcp_rec *seg)
+tcp_loss_mark(struct tcp_conn *c, struct tcp_rec *seg)
 {
 	if (seg->flags & (R_LOST | R_SACKED))
 		return;
 	seg->flags |= R_LOST;
 	c->lost_out += seg->seg_len;
 	c->fast = false;
-	if (c->lost_hint == NULL || seq_lt(seg->seq, c->lost_hint->seq))
+	if (c->lost_hint == NULL || tcp_seq_lt(seg->seq, c->lost_hint->seq))
 		c->lost_hint = seg;
 }
 
@@ -71,7 +71,7 @@ static void
 spurious(struct tcp_conn *c)
 {
 	tcp_count(c->s, TCP_SPURIOUS);
-	rack_dsack(c);
+	tcp_rack_dsack(c);
 	if (!(c->flags & F_UNDO) || !c->undo_retrans || --c->undo_retrans)
 		return;
 	c->cwnd = SK_MAX(c->cwnd, c->prior_cwnd);
@@ -80,13 +80,13 @@ spurious(struct tcp_conn *c)
 }
 
 void
-loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
+tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	bool grow = a->bytes && (c->ca == CA_OPEN || c->ca == CA_LOSS);
 
 	if (a->dsack)
 		spurious(c);
-	if (c->ca != CA_OPEN && seq_le(c->recover, c->snd_una))
+	if (c->ca != CA_OPEN && tcp_seq_le(c->recover, c->snd_una))
 		leave_recovery(c);
 	if (c->flags & F_ECN)
 		ecn_echo(c, a);
@@ -99,7 +99,7 @@ loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 /* A peer without SACK: duplicate acknowledgements stand for segments that have left the network
  * (RFC 5681 3.2, RFC 6582). */
 void
-loss_dupack(struct tcp_conn *c, uint64_t now)
+tcp_loss_dupack(struct tcp_conn *c, uint64_t now)
 {
 	uint32_t most = c->snd_nxt - c->snd_una;
 
@@ -110,21 +110,21 @@ loss_dupack(struct tcp_conn *c, uint64_t now)
 	if (c->dupacks < UINT8_MAX)
 		c->dupacks++;
 	if (c->dupacks == TCP_DUP_THRESH && (c->ca == CA_OPEN || c->ca == CA_CWR)) {
-		loss_mark(c, c->seg_head);
+		tcp_loss_mark(c, c->seg_head);
 		enter_recovery(c, now);
 	}
 }
 
 /* RFC 8985 7.4: was the probe's segment lost, and the probe hid it? */
 void
-loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a)
+tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a)
 {
-	if (!(c->flags & F_TLP_OUT) || seq_lt(ack, c->tlp_end))
+	if (!(c->flags & F_TLP_OUT) || tcp_seq_lt(ack, c->tlp_end))
 		return;
 	if (c->flags & F_TLP_RETRANS) {
 		if (a->dsack) {
 			c->flags &= ~F_TLP_OUT; /* both copies came */
-		} else if (seq_lt(c->tlp_end, ack)) {
+		} else if (tcp_seq_lt(c->tlp_end, ack)) {
 			c->flags &= ~F_TLP_OUT;
 			if (c->ca == CA_OPEN)
 				c->s->cc->loss(c, a->now);
@@ -143,10 +143,10 @@ mark_on_rto(struct tcp_conn *c, uint64_t now)
 	uint64_t age = c->rack.rtt + c->srtt / 4;
 
 	if (c->seg_head != NULL && c->seg_head->flags & R_SACKED)
-		sack_forget(c);
+		tcp_sack_forget(c);
 	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next) {
 		if (r == c->seg_head || r->sent_at + age <= now)
-			loss_mark(c, r);
+			tcp_loss_mark(c, r);
 	}
 }
 
@@ -156,7 +156,7 @@ mark_on_rto(struct tcp_conn *c, uint64_t now)
  * window is as before, and nothing that is in flight counts as lost.
  */
 void
-loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
+tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	if (!a->bytes || !(c->flags & F_EIFEL))
 		return;
@@ -190,7 +190,7 @@ enter_loss(struct tcp_conn *c, uint64_t now)
 }
 
 void
-loss_rto(struct tcp_conn *c, uint64_t now)
+tcp_loss_rto(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 	bool opening = c->state == TCPS_SYN_SENT || c->state == TCPS_SYN_RCVD;
@@ -199,14 +199,14 @@ loss_rto(struct tcp_conn *c, uint64_t now)
 	c->n_rtos++;
 	if (c->retries >= (opening ? cfg->syn_retries : cfg->data_retries)) {
 		tcp_count(c->s, TCP_TIMED_OUT);
-		conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
 		return;
 	}
 	c->retries++;
 	if (c->backoff < 16)
 		c->backoff++; /* RFC 6298 5.5 */
 	c->flags &= ~F_TLP_OUT;
-	conn_wake(c);
+	tcp_conn_wake(c);
 	if (opening) {
 		c->todo |= DO_SYN;
 		return;

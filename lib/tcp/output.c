@@ -45,7 +45,7 @@ send_lost(struct tcp_conn *c, struct turn *t)
 		flight = tcp_in_flight(c);
 		if (!(c->todo & DO_RTX_FIRST) && flight && flight + r->seg_len > c->cwnd)
 			return true;
-		rc = seg_retransmit(c, t->now, r);
+		rc = tcp_seg_retransmit(c, t->now, r);
 		if (rc == 0)
 			c->todo &= ~DO_RTX_FIRST;
 		if (!took(t, rc))
@@ -91,19 +91,19 @@ send_new(struct tcp_conn *c, struct turn *t)
 	uint32_t wnd, cw;
 	int n;
 
-	if (c->snd_una == c->snd_nxt && t->now - c->last_tx > rtt_rto(c))
+	if (c->snd_una == c->snd_nxt && t->now - c->last_tx > tcp_rtt_rto(c))
 		c->s->cc->idle(c, t->now);
 	while (c->unsent != NULL) {
 		wnd = window_left(c);
 		cw = cwnd_left(c);
 		if (c->nsegs >= TCP_MAX_SEGS)
 			return true;
-		n = seg_new(c, t->now, SK_MIN(wnd, cw));
+		n = tcp_seg_new(c, t->now, SK_MIN(wnd, cw));
 		if (n == 0) {
 			if (cw <= wnd)
 				note_limit(c, true);
 			else if (c->snd_una == c->snd_nxt)
-				timers_window_closed(c, t->now);
+				tcp_timers_window_closed(c, t->now);
 			return true;
 		}
 		if (!took(t, n))
@@ -121,16 +121,16 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 
 	if (c->seg_tail == NULL || c->ca == CA_RECOVERY || c->ca == CA_LOSS) {
 		c->todo &= ~DO_TLP;
-		timers_acked(c, t->now);
+		tcp_timers_acked(c, t->now);
 		return true;
 	}
 	c->rtx_kind = RTX_NONE;
 	c->flags |= F_TLP_OUT; /* so that the RTO is set next, not another probe */
-	rc = c->unsent != NULL ? seg_new(c, t->now, window_left(c)) : 0;
+	rc = c->unsent != NULL ? tcp_seg_new(c, t->now, window_left(c)) : 0;
 	if (rc > 0) {
 		c->flags &= ~F_TLP_RETRANS;
 	} else if (rc == 0) {
-		rc = seg_retransmit(c, t->now, c->seg_tail);
+		rc = tcp_seg_retransmit(c, t->now, c->seg_tail);
 		c->flags |= F_TLP_RETRANS;
 	}
 	if (rc < 0) {
@@ -141,7 +141,7 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 	c->n_tlps++;
 	c->tlp_end = c->snd_nxt;
 	c->todo &= ~DO_TLP;
-	timers_acked(c, t->now);
+	tcp_timers_acked(c, t->now);
 	return took(t, rc);
 }
 
@@ -149,9 +149,9 @@ static bool
 send_fin(struct tcp_conn *c, struct turn *t)
 {
 	if (c->todo & DO_FIN_AGAIN)
-		return took(t, seg_fin(c, t->now, true));
+		return took(t, tcp_seg_fin(c, t->now, true));
 	if ((c->flags & (F_FIN_QUEUED | F_FIN_SENT)) == F_FIN_QUEUED && c->unsent == NULL)
-		return took(t, seg_fin(c, t->now, false));
+		return took(t, tcp_seg_fin(c, t->now, false));
 	return true;
 }
 
@@ -162,7 +162,7 @@ send_probes(struct tcp_conn *c, struct turn *t)
 
 	if (!(c->todo & (DO_WND_PROBE | DO_KEEPALIVE)))
 		return true;
-	rc = seg_probe(c, t->now);
+	rc = tcp_seg_probe(c, t->now);
 	if (rc == 0) {
 		if (c->todo & DO_WND_PROBE)
 			tcp_count(c->s, TCP_ZERO_WINDOW_PROBE);
@@ -181,8 +181,8 @@ output_send_ack(struct tcp_conn *c, struct turn *t)
 	if (!(c->todo & DO_ACK))
 		return true;
 	if (c->todo & DO_ACK_NOW || c->rcv_nxt - c->rcv_acked >= 2u * c->rcv_mss)
-		return took(t, seg_pure_ack(c, t->now));
-	timers_ack_delayed(c, t->now);
+		return took(t, tcp_seg_pure_ack(c, t->now));
+	tcp_timers_ack_delayed(c, t->now);
 	return true;
 }
 
@@ -191,14 +191,14 @@ static bool
 send_report(struct tcp_conn *c, struct turn *t)
 {
 	if (c->todo & DO_ACK_NOW && (c->nsack || c->flags & F_DSACK))
-		return took(t, seg_pure_ack(c, t->now));
+		return took(t, tcp_seg_pure_ack(c, t->now));
 	return true;
 }
 
 static bool
 all_steps(struct tcp_conn *c, struct turn *t)
 {
-	if (c->todo & DO_SYN && !took(t, seg_syn(c, t->now)))
+	if (c->todo & DO_SYN && !took(t, tcp_seg_syn(c, t->now)))
 		return false;
 	if (c->state < TCPS_ESTABLISHED)
 		return true;

@@ -10,7 +10,7 @@ resend_too_long(struct tcp_conn *c)
 {
 	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next) {
 		if (r->seg_len > c->emss)
-			loss_mark(c, r);
+			tcp_loss_mark(c, r);
 	}
 	if (!c->lost_out)
 		return;
@@ -19,7 +19,7 @@ resend_too_long(struct tcp_conn *c)
 	c->flags &= ~F_UNDO;
 	c->recover = c->snd_nxt;
 	c->todo |= DO_RTX_FIRST;
-	conn_wake(c);
+	tcp_conn_wake(c);
 }
 
 void
@@ -29,15 +29,15 @@ tcp_icmp_mtu(struct tcp_conn *c, uint64_t now, uint32_t seq, uint32_t mtu)
 
 	c->s->now = now;
 	if (c->state == TCPS_CLOSED || c->state == TCPS_TIME_WAIT ||
-		!(seq_le(c->snd_una, seq) && seq_lt(seq, c->snd_nxt)))
+		!(tcp_seq_le(c->snd_una, seq) && tcp_seq_lt(seq, c->snd_nxt)))
 		return;
 	mtu = SK_MAX(mtu, least);
 	if (mtu >= c->mtu)
 		return;
 	c->mtu = mtu;
 	tcp_count(c->s, TCP_PMTU);
-	if (!conn_set_emss(c))
+	if (!tcp_conn_set_emss(c))
 		return;
 	resend_too_long(c);
-	conn_event(c, TCP_EV_EMSS);
+	tcp_conn_event(c, TCP_EV_EMSS);
 }

@@ -7,7 +7,7 @@
 #include "tcp_priv.h"
 
 void
-rack_init(struct tcp_conn *c)
+tcp_rack_init(struct tcp_conn *c)
 {
 	c->rack.reo_wnd_mult = 1;
 }
@@ -15,12 +15,12 @@ rack_init(struct tcp_conn *c)
 static bool
 sent_after(uint64_t t1, uint32_t end1, uint64_t t2, uint32_t end2)
 {
-	return t1 > t2 || (t1 == t2 && seq_lt(end2, end1));
+	return t1 > t2 || (t1 == t2 && tcp_seq_lt(end2, end1));
 }
 
 /* RFC 8985 6.2 steps 2 and 3. */
 void
-rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
+tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 {
 	struct tcp_rack *r = &c->rack;
 	uint32_t end = seg->seq + seg->seg_len;
@@ -31,7 +31,7 @@ rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 			a->first_sent = seg->sent_at;
 		a->last_sent = SK_MAX(a->last_sent, seg->sent_at);
 	}
-	if (!seq_lt(end, r->fack))
+	if (!tcp_seq_lt(end, r->fack))
 		r->fack = end;
 	else if (!(seg->flags & R_RETRANS))
 		c->flags |= F_REORDERING;
@@ -54,7 +54,7 @@ rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 /* Step 4: a DSACK says that a retransmission was for nothing, so the window was too small; once per
  * round trip. */
 void
-rack_dsack(struct tcp_conn *c)
+tcp_rack_dsack(struct tcp_conn *c)
 {
 	if (c->flags & F_RACK_DSACK)
 		return;
@@ -66,9 +66,9 @@ rack_dsack(struct tcp_conn *c)
 }
 
 void
-rack_round(struct tcp_conn *c, uint32_t ack)
+tcp_rack_round(struct tcp_conn *c, uint32_t ack)
 {
-	if (c->flags & F_RACK_DSACK && !seq_lt(ack, c->rack.dsack_round))
+	if (c->flags & F_RACK_DSACK && !tcp_seq_lt(ack, c->rack.dsack_round))
 		c->flags &= ~F_RACK_DSACK;
 }
 
@@ -87,7 +87,7 @@ reo_wnd(const struct tcp_conn *c)
 /* Step 5. Original transmissions are in the order of their times, so the walk ends at the first
  * that is too young and has nothing retransmitted behind it. */
 void
-rack_detect(struct tcp_conn *c, uint64_t now)
+tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_rack *r = &c->rack;
 	uint64_t wait = 0, window, due;
@@ -100,18 +100,18 @@ rack_detect(struct tcp_conn *c, uint64_t now)
 		if (seg->flags & (R_SACKED | R_LOST))
 			continue;
 		if (!sent_after(r->xmit_ts, r->end_seq, seg->sent_at, seg->seq + seg->seg_len)) {
-			if (!seq_lt(seg->seq, c->rtx_high))
+			if (!tcp_seq_lt(seg->seq, c->rtx_high))
 				break;
 			continue;
 		}
 		due = seg->sent_at + window;
 		if (due <= now) {
 			tcp_count(c->s, TCP_RACK_LOSS);
-			loss_mark(c, seg);
+			tcp_loss_mark(c, seg);
 		} else {
 			wait = SK_MAX(wait, due - now);
 		}
 	}
 	if (wait)
-		timers_reorder(c, now, wait);
+		tcp_timers_reorder(c, now, wait);
 }

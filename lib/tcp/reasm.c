@@ -17,7 +17,7 @@ reasm_run_end(const struct tcp_slice *run)
 }
 
 void
-reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right)
+tcp_reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right)
 {
 	if (!(c->flags & F_SACK))
 		return;
@@ -35,7 +35,7 @@ report_run(struct tcp_conn *c, const struct tcp_slice *run)
 	if (!(c->flags & F_SACK))
 		return;
 	for (unsigned i = 0; i < c->nsack && n < TCP_MAX_SACK - 1; i++) {
-		if (seq_lt(c->sack[i].right, b.left) || seq_lt(b.right, c->sack[i].left))
+		if (tcp_seq_lt(c->sack[i].right, b.left) || tcp_seq_lt(b.right, c->sack[i].left))
 			kept[n++] = c->sack[i];
 	}
 	c->sack[0] = b;
@@ -50,7 +50,7 @@ report_trim(struct tcp_conn *c)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < c->nsack; i++) {
-		if (seq_lt(c->rcv_nxt, c->sack[i].left))
+		if (tcp_seq_lt(c->rcv_nxt, c->sack[i].left))
 			c->sack[n++] = c->sack[i];
 	}
 	c->nsack = n;
@@ -72,7 +72,7 @@ trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
 
 		n -= chain->len;
 		chain->next = NULL;
-		slice_drop(c->s, chain);
+		tcp_slice_drop(c->s, chain);
 		chain = next;
 	}
 	if (chain != NULL && n) {
@@ -93,7 +93,7 @@ trim_back(struct tcp_conn *c, struct tcp_slice *chain, uint32_t keep)
 		chain = chain->next;
 	}
 	chain->len = keep;
-	slice_drop(c->s, chain->next);
+	tcp_slice_drop(c->s, chain->next);
 	chain->next = NULL;
 }
 
@@ -113,7 +113,7 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 {
 	struct tcp_slice *next;
 
-	while ((next = run->run_next) != NULL && seq_le(next->seq, reasm_run_end(run))) {
+	while ((next = run->run_next) != NULL && tcp_seq_le(next->seq, reasm_run_end(run))) {
 		struct tcp_slice *tail = next->run_tail, *rest = next;
 		uint32_t over = reasm_run_end(run) - next->seq,
 			 whole = reasm_run_end(next) - next->seq;
@@ -141,23 +141,23 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	struct tcp_slice *prev = NULL, *next = c->ooo;
 	uint32_t end = s->seq + s->len;
 
-	if (c->ooo_tail != NULL && seq_le(c->ooo_tail->seq, s->seq)) {
+	if (c->ooo_tail != NULL && tcp_seq_le(c->ooo_tail->seq, s->seq)) {
 		prev = c->ooo_tail; /* the usual case: behind all that waits */
 		next = NULL;
 	}
-	while (next != NULL && seq_le(next->seq, s->seq)) {
+	while (next != NULL && tcp_seq_le(next->seq, s->seq)) {
 		prev = next;
 		next = next->run_next;
 	}
-	if (prev != NULL && seq_le(s->seq, reasm_run_end(prev))) {
+	if (prev != NULL && tcp_seq_le(s->seq, reasm_run_end(prev))) {
 		uint32_t over = reasm_run_end(prev) - s->seq;
 
 		if (over) {
 			tcp_count(c->s, TCP_DUP_PAYLOAD);
-			reasm_dsack(c, s->seq, s->seq + SK_MIN(over, s->len));
+			tcp_reasm_dsack(c, s->seq, s->seq + SK_MIN(over, s->len));
 		}
 		if (over >= s->len) {
-			slice_drop(c->s, s);
+			tcp_slice_drop(c->s, s);
 			report_run(c, prev);
 			return;
 		}
@@ -169,10 +169,10 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 		report_run(c, prev);
 		return;
 	}
-	if (next != NULL && seq_lt(next->seq, end)) {
+	if (next != NULL && tcp_seq_lt(next->seq, end)) {
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
-		reasm_dsack(
-			c, next->seq, seq_lt(end, reasm_run_end(next)) ? end : reasm_run_end(next));
+		tcp_reasm_dsack(c, next->seq,
+			tcp_seq_lt(end, reasm_run_end(next)) ? end : reasm_run_end(next));
 	}
 	s->run_next = next;
 	s->run_tail = s;
@@ -203,7 +203,7 @@ keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 
 		if (reasm_no_room(c)) {
 			tcp_count(c->s, TCP_OOO_FULL);
-			slice_drop(c->s, chain);
+			tcp_slice_drop(c->s, chain);
 			return;
 		}
 		chain->next = NULL;
@@ -219,7 +219,7 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 {
 	uint32_t from = c->rcv_nxt;
 
-	while (c->ooo != NULL && seq_le(c->ooo->seq, c->rcv_nxt)) {
+	while (c->ooo != NULL && tcp_seq_le(c->ooo->seq, c->rcv_nxt)) {
 		struct tcp_slice *run = c->ooo, *last = run->run_tail;
 		uint32_t end = reasm_run_end(run), over = c->rcv_nxt - run->seq;
 
@@ -241,7 +241,7 @@ static void
 reasm_refuse(struct tcp_conn *c, struct tcp_slice *chain)
 {
 	if (c->state == TCPS_CLOSED) { /* the owner ended the connection from inside deliver() */
-		slice_drop(c->s, chain);
+		tcp_slice_drop(c->s, chain);
 		return;
 	}
 	if (c->refused != NULL)
@@ -256,7 +256,7 @@ reasm_refuse(struct tcp_conn *c, struct tcp_slice *chain)
 }
 
 void
-reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
+tcp_reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 {
 	c->rcv_unread += len;
 	c->n_bytes_in += len;
@@ -273,7 +273,7 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 	 */
 	if (c->refused != NULL && reasm_no_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
-		slice_drop(c->s, chain);
+		tcp_slice_drop(c->s, chain);
 		return;
 	}
 	c->rcv_nxt += len;
@@ -282,13 +282,13 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 			last = last->next;
 		len += take_reached(c, &last->next);
 		report_trim(c);
-		conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, all or part */
+		tcp_conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, all or part */
 	}
-	reasm_deliver(c, chain, len);
+	tcp_reasm_deliver(c, chain, len);
 }
 
 void
-reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len)
+tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len)
 {
 	uint32_t old, room, at = seq;
 
@@ -296,23 +296,23 @@ reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t 
 		p->seq = at;
 		at += p->len;
 	}
-	if (seq_lt(seq, c->rcv_nxt)) {
+	if (tcp_seq_lt(seq, c->rcv_nxt)) {
 		old = SK_MIN(c->rcv_nxt - seq, len);
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
-		reasm_dsack(c, seq, seq + old);
-		conn_ack_now(c);
+		tcp_reasm_dsack(c, seq, seq + old);
+		tcp_conn_ack_now(c);
 		chain = trim_front(c, chain, old);
 		seq += old;
 		len -= old;
 	}
 	if (!len)
 		return;
-	room = seq_lt(seq, c->rcv_adv) ? c->rcv_adv - seq : 0;
+	room = tcp_seq_lt(seq, c->rcv_adv) ? c->rcv_adv - seq : 0;
 	if (len > room) {
 		tcp_count(c->s, TCP_RCV_FULL);
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 		if (!room) {
-			slice_drop(c->s, chain);
+			tcp_slice_drop(c->s, chain);
 			return;
 		}
 		trim_back(c, chain, room);
@@ -321,14 +321,14 @@ reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t 
 	if (seq == c->rcv_nxt) {
 		in_order(c, chain, len);
 	} else {
-		conn_ack_now(c); /* RFC 5681 4.2 */
+		tcp_conn_ack_now(c); /* RFC 5681 4.2 */
 		c->fast = false;
 		keep_out_of_order(c, chain);
 	}
 }
 
 void
-reasm_free_all(struct tcp_conn *c)
+tcp_reasm_free_all(struct tcp_conn *c)
 {
 	struct tcp_slice *run = c->ooo, *next;
 
@@ -337,11 +337,11 @@ reasm_free_all(struct tcp_conn *c)
 	c->ooo = c->ooo_tail = NULL;
 	for (; run != NULL; run = next) {
 		next = run->run_next;
-		slice_drop(c->s, run);
+		tcp_slice_drop(c->s, run);
 	}
 	run = c->refused;
 	c->refused = c->refused_tail = NULL;
-	slice_drop(c->s, run);
+	tcp_slice_drop(c->s, run);
 }
 
 /* ---- The owner's side ---- */
@@ -353,14 +353,14 @@ tcp_deliver_resume(struct tcp_conn *c)
 
 	if (chain == NULL || c->state == TCPS_CLOSED)
 		return;
-	conn_hold(c);
+	tcp_conn_hold(c);
 	c->refused = c->refused_tail = NULL;
 	count_kept(c, -count_chain(chain));
 	if (!c->s->ops.deliver(c->s->ctx, c, chain))
 		reasm_refuse(c, chain);
 	else if (c->state != TCPS_CLOSED)
 		tcp_fin_reached(c);
-	conn_release(c);
+	tcp_conn_release(c);
 }
 
 void
@@ -374,10 +374,10 @@ tcp_consumed(struct tcp_conn *c, uint32_t bytes)
 	/* RFC 9293 3.8.6.2.2: tell when it is worth it: the window was small, or a quarter of it
 	 * came free. */
 	edge = c->rcv_nxt + buf - c->rcv_unread;
-	if (seq_le(edge, c->rcv_adv))
+	if (tcp_seq_le(edge, c->rcv_adv))
 		return;
 	edge -= c->rcv_adv;
 	if (edge >= buf / 4 ||
 		(open < 2u * c->rcv_mss && edge >= SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 }

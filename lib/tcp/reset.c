@@ -13,7 +13,7 @@ rst_out(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
 }
 
 void
-rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
+tcp_rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
 	const struct wire_tcp *tcp)
 {
 	tcp_count(s, TCP_RESET_OUT);
@@ -25,7 +25,7 @@ rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
 }
 
 unsigned
-rst_flush(struct tcp_stack *s)
+tcp_rst_flush(struct tcp_stack *s)
 {
 	unsigned sent = 0;
 
@@ -38,7 +38,7 @@ rst_flush(struct tcp_stack *s)
 }
 
 void
-rst_answer(
+tcp_rst_answer(
 	struct tcp_stack *s, const struct tcp_tuple *to, const struct wire_tcp *seg, uint32_t len)
 {
 	struct wire_tcp t = {
@@ -52,17 +52,17 @@ rst_answer(
 		t.flags |= TCP_ACK;
 		t.ack = seg->seq + len + !!(seg->flags & TCP_SYN) + !!(seg->flags & TCP_FIN);
 	}
-	rst_send(s, NULL, to, &t);
+	tcp_rst_send(s, NULL, to, &t);
 }
 
 void
 tcp_orphan_input(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t,
 	const struct wire_tcp *seg, struct tcp_slice *payload)
 {
-	uint32_t len = slice_len(payload);
+	uint32_t len = tcp_slice_len(payload);
 
 	s->now = now;
-	slice_drop(s, payload);
+	tcp_slice_drop(s, payload);
 	tcp_count(s, TCP_NO_CONN);
-	rst_answer(s, t, seg, len);
+	tcp_rst_answer(s, t, seg, len);
 }

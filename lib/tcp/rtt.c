@@ -3,7 +3,7 @@
 #include "tcp_priv.h"
 
 void
-rtt_init(struct tcp_conn *c)
+tcp_rtt_init(struct tcp_conn *c)
 {
 	c->srtt = c->rttvar = 0;
 	c->rto = c->s->cfg.rto_initial_ns;
@@ -14,7 +14,7 @@ rtt_init(struct tcp_conn *c)
  * with these weights).
  */
 void
-rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt)
+tcp_rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 	uint64_t off;
@@ -32,7 +32,7 @@ rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 }
 
 void
-rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
+tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 {
 	struct tcp_rack *r = &c->rack;
 
@@ -43,14 +43,14 @@ rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt)
 }
 
 void
-rtt_first(struct tcp_conn *c, uint64_t now)
+tcp_rtt_first(struct tcp_conn *c, uint64_t now)
 {
-	rtt_sample(c, now, now - c->last_tx);
-	rtt_min(c, now, now - c->last_tx);
+	tcp_rtt_sample(c, now, now - c->last_tx);
+	tcp_rtt_min(c, now, now - c->last_tx);
 }
 
 uint64_t
-rtt_rto(const struct tcp_conn *c)
+tcp_rtt_rto(const struct tcp_conn *c)
 {
 	uint64_t rto = c->rto << c->backoff;
 

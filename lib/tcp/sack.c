@@ -13,9 +13,10 @@ is_dsack(const struct wire_tcp *seg)
 {
 	const struct wire_sack *b = seg->sack;
 
-	if (seq_le(b[0].right, seg->ack))
+	if (tcp_seq_le(b[0].right, seg->ack))
 		return true;
-	return seg->nsack > 1 && seq_le(b[1].left, b[0].left) && seq_le(b[0].right, b[1].right);
+	return seg->nsack > 1 && tcp_seq_le(b[1].left, b[0].left) &&
+	       tcp_seq_le(b[0].right, b[1].right);
 }
 
 /* The valid blocks, ordered by their left edges; returns how many. */
@@ -28,10 +29,10 @@ sort_blocks(const struct tcp_conn *c, const struct wire_tcp *seg, unsigned from,
 	for (unsigned i = from; i < seg->nsack && i < TCP_MAX_SACK; i++) {
 		struct wire_sack b = seg->sack[i];
 
-		if (!seq_lt(b.left, b.right) || seq_lt(c->snd_nxt, b.right) ||
-			seq_lt(b.left, c->snd_una))
+		if (!tcp_seq_lt(b.left, b.right) || tcp_seq_lt(c->snd_nxt, b.right) ||
+			tcp_seq_lt(b.left, c->snd_una))
 			continue;
-		for (at = n++; at > 0 && seq_lt(b.left, out[at - 1].left); at--)
+		for (at = n++; at > 0 && tcp_seq_lt(b.left, out[at - 1].left); at--)
 			out[at] = out[at - 1];
 		out[at] = b;
 	}
@@ -49,11 +50,11 @@ mark_sacked(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 	c->sacked_out += seg->seg_len;
 	c->nsacked++;
 	a->sacked += seg->seg_len;
-	rack_delivered(c, seg, a);
+	tcp_rack_delivered(c, seg, a);
 }
 
 void
-sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a)
+tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a)
 {
 	struct wire_sack block[TCP_MAX_SACK];
 	struct tcp_rec *r = c->seg_head;
@@ -62,9 +63,9 @@ sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a
 	a->dsack = is_dsack(seg);
 	n = sort_blocks(c, seg, a->dsack, block);
 	while (i < n && r != NULL) {
-		if (seq_lt(r->seq, block[i].left)) {
+		if (tcp_seq_lt(r->seq, block[i].left)) {
 			r = r->seg_next;
-		} else if (seq_le(r->seq + r->seg_len, block[i].right)) {
+		} else if (tcp_seq_le(r->seq + r->seg_len, block[i].right)) {
 			if (!(r->flags & R_SACKED))
 				mark_sacked(c, r, a);
 			r = r->seg_next;
@@ -76,7 +77,7 @@ sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a
 
 /* RFC 2018 8: the peer may have thrown away what it had reported. */
 void
-sack_forget(struct tcp_conn *c)
+tcp_sack_forget(struct tcp_conn *c)
 {
 	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next)
 		r->flags &= ~R_SACKED;

@@ -13,7 +13,7 @@ window_field(struct tcp_conn *c)
 	uint32_t buf = c->s->cfg.rcv_buf, free = buf > c->rcv_unread ? buf - c->rcv_unread : 0;
 	uint32_t edge = c->rcv_nxt + free, field;
 
-	if (!seq_lt(edge, c->rcv_adv + SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
+	if (!tcp_seq_lt(edge, c->rcv_adv + SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
 		c->rcv_adv = edge;
 	field = (c->rcv_adv - c->rcv_nxt) >> c->rcv_wscale;
 	if (field > 0xffff) {
@@ -24,7 +24,7 @@ window_field(struct tcp_conn *c)
 }
 
 void
-seg_header(struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq)
+tcp_seg_header(struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq)
 {
 	struct wire_tcp *t = &out->tcp;
 
@@ -50,7 +50,7 @@ seg_header(struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags,
 }
 
 void
-seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room)
+tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room)
 {
 	struct wire_tcp *t = &out->tcp;
 	unsigned most = room < 12 ? 0 : (room - 4) / 8;
@@ -62,7 +62,7 @@ seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room)
 }
 
 int
-seg_emit(struct tcp_conn *c, struct tcp_out *out)
+tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out)
 {
 	int rc = c->s->ops.output(c->s->ctx, c, &c->tuple, out);
 
@@ -88,29 +88,29 @@ option_room(const struct tcp_conn *c)
 }
 
 int
-seg_pure_ack(struct tcp_conn *c, uint64_t now)
+tcp_seg_pure_ack(struct tcp_conn *c, uint64_t now)
 {
 	struct tcp_out out;
 
-	seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
+	tcp_seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
 	if (c->nsack || c->flags & F_DSACK)
-		seg_sack(c, &out, option_room(c));
-	return seg_emit(c, &out);
+		tcp_seg_sack(c, &out, option_room(c));
+	return tcp_seg_emit(c, &out);
 }
 
 /* Keepalive and window probe: nothing, at a sequence number that the peer has to answer (RFC
  * 9293 3.8.4). No record is cut for it. */
 int
-seg_probe(struct tcp_conn *c, uint64_t now)
+tcp_seg_probe(struct tcp_conn *c, uint64_t now)
 {
 	struct tcp_out out;
 
-	seg_header(c, now, &out, TCP_ACK, c->snd_una - 1);
-	return seg_emit(c, &out);
+	tcp_seg_header(c, now, &out, TCP_ACK, c->snd_una - 1);
+	return tcp_seg_emit(c, &out);
 }
 
 int
-seg_syn(struct tcp_conn *c, uint64_t now)
+tcp_seg_syn(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
 	bool passive = c->state == TCPS_SYN_RCVD;
@@ -119,7 +119,7 @@ seg_syn(struct tcp_conn *c, uint64_t now)
 
 	if (!passive)
 		c->rcv_adv = c->rcv_nxt; /* nothing is known of the peer yet */
-	seg_header(c, now, &out, passive ? TCP_SYN | TCP_ACK : TCP_SYN, c->iss);
+	tcp_seg_header(c, now, &out, passive ? TCP_SYN | TCP_ACK : TCP_SYN, c->iss);
 	out.tcp.window = SK_MIN(cfg->rcv_buf, 0xffffu);
 	if (passive)
 		c->rcv_adv = c->rcv_nxt + out.tcp.window;
@@ -134,13 +134,13 @@ seg_syn(struct tcp_conn *c, uint64_t now)
 		out.tcp.flags |= TCP_ECE;
 	else if (!passive && cfg->ecn && !c->retries)
 		out.tcp.flags |= TCP_ECE | TCP_CWR;
-	rc = seg_emit(c, &out);
+	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
 	c->todo &= ~DO_SYN;
 	c->snd_nxt = c->iss + 1;
 	c->last_tx = now;
-	timers_sent(c, now);
+	tcp_timers_sent(c, now);
 	return 0;
 }
 
@@ -175,7 +175,7 @@ split_record(struct tcp_conn *c, struct tcp_rec *r, uint32_t at)
 }
 
 bool
-seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
+tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 {
 	struct tcp_rec *rest;
 	uint32_t n = segment_gather(seg, at, &rest);
@@ -269,7 +269,7 @@ first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 }
 
 int
-seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
+tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 {
 	struct tcp_rec *end;
 	struct tcp_out out;
@@ -282,7 +282,7 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	total = (uint32_t)n;
 	if (c->tso_max > total && end != NULL && room >= c->emss && !(c->flags & F_SEND_CWR))
 		total = tso_run(c, end, total, room);
-	seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
+	tcp_seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
 	out.first = c->unsent;
 	out.len = total;
 	out.gso_size = total > (uint32_t)n ? (uint32_t)n : 0;
@@ -293,11 +293,11 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	if (total >= c->queued - (c->snd_nxt - c->snd_una))
 		out.tcp.flags |= TCP_PSH;
 	if ((c->nsack || c->flags & F_DSACK) && (uint32_t)n < c->emss)
-		seg_sack(c, &out, SK_MIN(option_room(c), c->emss - (uint32_t)n));
+		tcp_seg_sack(c, &out, SK_MIN(option_room(c), c->emss - (uint32_t)n));
 	fin = c->flags & F_FIN_QUEUED && !out.gso_size && end == NULL && !(c->flags & F_FIN_SENT);
 	if (fin)
 		out.tcp.flags |= TCP_FIN;
-	rc = seg_emit(c, &out);
+	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
 	commit_run(c, now, total, c->emss);
@@ -308,19 +308,19 @@ seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 		c->snd_nxt++;
 	}
 	c->last_tx = now;
-	timers_sent(c, now);
+	tcp_timers_sent(c, now);
 	return (int)((total + (uint32_t)n - 1) / (uint32_t)n);
 }
 
 /* A FIN without data. */
 int
-seg_fin(struct tcp_conn *c, uint64_t now, bool again)
+tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again)
 {
 	struct tcp_out out;
 	int rc;
 
-	seg_header(c, now, &out, TCP_ACK | TCP_FIN, again ? c->snd_nxt - 1 : c->snd_nxt);
-	rc = seg_emit(c, &out);
+	tcp_seg_header(c, now, &out, TCP_ACK | TCP_FIN, again ? c->snd_nxt - 1 : c->snd_nxt);
+	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
 	c->todo &= ~DO_FIN_AGAIN;
@@ -329,23 +329,23 @@ seg_fin(struct tcp_conn *c, uint64_t now, bool again)
 		c->snd_nxt++;
 	}
 	c->last_tx = now;
-	timers_sent(c, now);
+	tcp_timers_sent(c, now);
 	return 0;
 }
 
 /* Sends a segment of the queue again: the same records, fewer where the path's MTU has shrunk. */
 int
-seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
+tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 {
 	uint32_t end, skip;
 	struct tcp_out out;
 	int rc;
 
-	skip = seq_lt(seg->seq, c->snd_una) ? c->snd_una - seg->seq : 0;
-	if (seg->seg_len - skip > c->emss && !seg_cut(c, seg, skip + c->emss))
+	skip = tcp_seq_lt(seg->seq, c->snd_una) ? c->snd_una - seg->seq : 0;
+	if (seg->seg_len - skip > c->emss && !tcp_seg_cut(c, seg, skip + c->emss))
 		return -EAGAIN;
 	end = seg->seq + seg->seg_len;
-	seg_header(c, now, &out, TCP_ACK, seg->seq + skip);
+	tcp_seg_header(c, now, &out, TCP_ACK, seg->seq + skip);
 	out.first = seg;
 	out.off = skip;
 	out.len = seg->seg_len - skip;
@@ -353,7 +353,7 @@ seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 		out.tcp.flags |= TCP_FIN;
 	if (end == c->snd_nxt - !!(c->flags & F_FIN_SENT))
 		out.tcp.flags |= TCP_PSH;
-	rc = seg_emit(c, &out);
+	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
 	tcp_count(c->s, TCP_RETRANSMIT);
@@ -363,9 +363,9 @@ seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 	seg->flags = (seg->flags & ~R_LOST) | R_RETRANS;
 	seg->xmits += seg->xmits < UINT16_MAX;
 	seg->sent_at = now;
-	c->rtx_high = seq_max(c->rtx_high, end);
+	c->rtx_high = tcp_seq_max(c->rtx_high, end);
 	c->undo_retrans++;
 	c->last_tx = now;
-	timers_sent(c, now);
+	tcp_timers_sent(c, now);
 	return 0;
 }

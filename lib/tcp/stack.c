@@ -56,7 +56,7 @@ tcp_stack_config_ok(const struct tcp_config *cfg)
 	       cfg->rcv_wscale <= TCP_WSCALE_MAX && cfg->ooo_slices && cfg->ooo_slices_total &&
 	       cfg->rto_min_ns && cfg->rto_min_ns <= cfg->rto_max_ns && cfg->rto_initial_ns &&
 	       cfg->syn_retries < 256 && cfg->data_retries < 256 && cfg->keepalive_probes < 256 &&
-	       cfg->cc != NULL && cc_find(cfg->cc) != NULL;
+	       cfg->cc != NULL && tcp_cc_find(cfg->cc) != NULL;
 }
 
 struct tcp_stack *
@@ -73,7 +73,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	s->ops = *ops;
 	s->ctx = ctx;
 	s->now = now;
-	s->cc = cc_find(cfg->cc);
+	s->cc = tcp_cc_find(cfg->cc);
 	s->cfg.cc = s->cc->name;
 	s->cfg.ecn |= s->cc->ecn;
 	s->pool_size = cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
@@ -99,7 +99,7 @@ tcp_stack_destroy(struct tcp_stack *s)
 	for (uint32_t i = 0; i < s->pool_fresh; i++) {
 		if (s->pool[i].state == TCPS_CLOSED)
 			continue;
-		conn_drop_buffers(&s->pool[i]);
+		tcp_conn_drop_buffers(&s->pool[i]);
 		s->pool[i].listener = NULL;
 	}
 	while ((l = TAILQ_FIRST(&s->listeners)) != NULL) {
@@ -117,8 +117,8 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 	struct tcp_conn *c, *served = NULL;
 
 	s->now = now;
-	sk_wheel_poll(&s->wheel, now, TCP_TIMERS_PER_POLL, timers_fire, s);
-	n = s->nrst ? rst_flush(s) : 0;
+	sk_wheel_poll(&s->wheel, now, TCP_TIMERS_PER_POLL, tcp_timers_fire, s);
+	n = s->nrst ? tcp_rst_flush(s) : 0;
 	while ((c = TAILQ_FIRST(&s->busy)) != NULL) {
 		TAILQ_REMOVE(&s->busy, c, work);
 		c->where = ON_WORK;

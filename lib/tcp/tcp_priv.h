@@ -8,8 +8,8 @@
  *in tcp_stack_poll()  ->  segment.c (one segment)
  *
  * The owner may call tcp_send(), tcp_close(), tcp_abort(), tcp_consumed() from inside its
- *callbacks. So whoever runs a callback holds the connection with conn_hold() and looks at its state
- *afterwards; a connection that ended meanwhile is freed by the last conn_release().
+ *callbacks. So whoever runs a callback holds the connection with tcp_conn_hold() and looks at its
+ *state afterwards; a connection that ended meanwhile is freed by the last tcp_conn_release().
  */
 #ifndef SAKER_TCP_PRIV_H
 #define SAKER_TCP_PRIV_H
@@ -54,21 +54,21 @@
 /* ---- Sequence numbers ---- */
 
 static inline bool
-seq_lt(uint32_t a, uint32_t b)
+tcp_seq_lt(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;
 }
 
 static inline bool
-seq_le(uint32_t a, uint32_t b)
+tcp_seq_le(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) <= 0;
 }
 
 static inline uint32_t
-seq_max(uint32_t a, uint32_t b)
+tcp_seq_max(uint32_t a, uint32_t b)
 {
-	return seq_lt(a, b) ? b : a;
+	return tcp_seq_lt(a, b) ? b : a;
 }
 
 /* ---- The connection ---- */
@@ -100,21 +100,21 @@ enum {                         /* conn.todo: what the next turn has to send */
 		1 << 7, /* the window is too small for a record, but the wait is over: cut it */
 };
 
-enum {                         /* conn.flags */
-	F_TS = 1 << 0,         /* timestamps were negotiated */
-	F_SACK = 1 << 1,       /* SACK was negotiated */
-	F_ECN = 1 << 2,        /* ECN was negotiated */
-	F_WSCALE = 1 << 3,     /* window scaling was negotiated */
-	F_FIN_QUEUED = 1 << 4, /* tcp_close() was called */
-	F_FIN_SENT = 1 << 5,   /* our FIN has the sequence number snd_nxt - 1 */
-	F_FIN_KNOWN = 1 << 6,  /* the peer's FIN is at rcv_fin */
-	F_FIN_TAKEN = 1 << 7,  /* ... and rcv_nxt is behind it */
-	F_FIN_TOLD = 1 << 8,   /* ... and the owner knows */
-	F_ECHO_CE = 1 << 9,    /* our acknowledgements carry ECE */
-	F_SEND_CWR = 1 << 10,  /* the next new data carries CWR */
-	F_ANNOUNCED = 1 << 11, /* the owner gets events */
-	F_OVER = 1 << 12,      /* TCP_EV_CLOSED was sent */
-	F_CLAIMED = 1 << 13,   /* the connection does not count against a backlog */
+enum {                           /* conn.flags */
+	F_TS = 1 << 0,           /* timestamps were negotiated */
+	F_SACK = 1 << 1,         /* SACK was negotiated */
+	F_ECN = 1 << 2,          /* ECN was negotiated */
+	F_WSCALE = 1 << 3,       /* window scaling was negotiated */
+	F_FIN_QUEUED = 1 << 4,   /* tcp_close() was called */
+	F_FIN_SENT = 1 << 5,     /* our FIN has the sequence number snd_nxt - 1 */
+	F_FIN_KNOWN = 1 << 6,    /* the peer's FIN is at rcv_fin */
+	F_FIN_TAKEN = 1 << 7,    /* ... and rcv_nxt is behind it */
+	F_FIN_NOTIFIED = 1 << 8, /* ... and the owner knows */
+	F_ECHO_CE = 1 << 9,      /* our acknowledgements carry ECE */
+	F_SEND_CWR = 1 << 10,    /* the next new data carries CWR */
+	F_ANNOUNCED = 1 << 11,   /* the owner gets events */
+	F_OVER = 1 << 12,        /* TCP_EV_CLOSED was sent */
+	F_CLAIMED = 1 << 13,     /* the connection does not count against a backlog */
 	F_PASSIVE = 1 << 14,
 	F_CWND_LIMITED = 1 << 15, /* the congestion window held data back */
 	F_REORDERING = 1 << 16,   /* RACK.reordering_seen */
@@ -260,40 +260,40 @@ struct tcp_stack {
 
 /* ---- conn.c, stack.c ---- */
 
-struct tcp_conn *conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu);
-void conn_free_now(struct tcp_conn *c);
+struct tcp_conn *tcp_conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu);
+void tcp_conn_free_now(struct tcp_conn *c);
 /* The end: records and slices go back, the owner is told once, the connection is freed as soon as
  * nobody holds it. */
-void conn_end(struct tcp_conn *c, int reason);
+void tcp_conn_end(struct tcp_conn *c, int reason);
 /* The owner's part is over. */
-void conn_over(struct tcp_conn *c, int reason);
-void conn_time_wait(struct tcp_conn *c);
-void conn_unlink(struct tcp_conn *c);
-void conn_drop_buffers(struct tcp_conn *c);
-void conn_event(struct tcp_conn *c, enum tcp_event ev);
+void tcp_conn_over(struct tcp_conn *c, int reason);
+void tcp_conn_time_wait(struct tcp_conn *c);
+void tcp_conn_unlink(struct tcp_conn *c);
+void tcp_conn_drop_buffers(struct tcp_conn *c);
+void tcp_conn_event(struct tcp_conn *c, enum tcp_event ev);
 /* Takes the peer's options from its SYN. */
-void conn_options(struct tcp_conn *c, const struct wire_tcp *syn);
+void tcp_conn_options(struct tcp_conn *c, const struct wire_tcp *syn);
 /* Recomputes emss; true if it changed. */
-bool conn_set_emss(struct tcp_conn *c);
-void conn_established(struct tcp_conn *c);
+bool tcp_conn_set_emss(struct tcp_conn *c);
+void tcp_conn_established(struct tcp_conn *c);
 
 static inline void
-conn_hold(struct tcp_conn *c)
+tcp_conn_hold(struct tcp_conn *c)
 {
 	c->busy++;
 }
 
 static inline void
-conn_release(struct tcp_conn *c)
+tcp_conn_release(struct tcp_conn *c)
 {
 	if (--c->busy == 0 && c->state == TCPS_CLOSED)
-		conn_free_now(c);
+		tcp_conn_free_now(c);
 }
 
 /* Puts `c` on the list of those that have a turn in the next poll. One that ended inside a callback
  * stays off: it is about to be freed. */
 static inline void
-conn_wake(struct tcp_conn *c)
+tcp_conn_wake(struct tcp_conn *c)
 {
 	if (c->where == ON_NONE && c->state != TCPS_CLOSED) {
 		c->where = ON_WORK;
@@ -302,10 +302,10 @@ conn_wake(struct tcp_conn *c)
 }
 
 static inline void
-conn_ack_now(struct tcp_conn *c)
+tcp_conn_ack_now(struct tcp_conn *c)
 {
 	c->todo |= DO_ACK | DO_ACK_NOW;
-	conn_wake(c);
+	tcp_conn_wake(c);
 }
 
 static inline void
@@ -350,57 +350,59 @@ struct tcp_acked { /* what one acknowledgement brought */
  * nothing lost. */
 void tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len);
 void tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg);
-void sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a);
-void sack_forget(struct tcp_conn *c);
+void tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a);
+void tcp_sack_forget(struct tcp_conn *c);
 
 /* Payload at `seq` (within the window or not); takes the chain. Returns how many bytes of it, from
  * its start, lie inside the window. */
-void reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len);
+void tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len);
 /* In-order payload, nothing waiting. */
-void reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len);
-void reasm_free_all(struct tcp_conn *c);
-void reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right);
+void tcp_reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len);
+void tcp_reasm_free_all(struct tcp_conn *c);
+void tcp_reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right);
 void tcp_fin_reached(struct tcp_conn *c);
 void tcp_fin_acked(struct tcp_conn *c);
 
 /* ---- rack.c, loss.c, rtt.c ---- */
 
-void rack_init(struct tcp_conn *c);
+void tcp_rack_init(struct tcp_conn *c);
 /* A segment has been acknowledged or SACKed for the first time. */
-void rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a);
+void tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a);
 /* Marks what is lost; sets the reordering timer if some may be. */
-void rack_detect(struct tcp_conn *c, uint64_t now);
-void rack_dsack(struct tcp_conn *c);
-void rack_round(struct tcp_conn *c, uint32_t ack);
-void loss_mark(struct tcp_conn *c, struct tcp_rec *seg);
-void loss_rto(struct tcp_conn *c, uint64_t now);
+void tcp_rack_detect(struct tcp_conn *c, uint64_t now);
+void tcp_rack_dsack(struct tcp_conn *c);
+void tcp_rack_round(struct tcp_conn *c, uint32_t ack);
+void tcp_loss_mark(struct tcp_conn *c, struct tcp_rec *seg);
+void tcp_loss_rto(struct tcp_conn *c, uint64_t now);
 /* RFC 3522: does this acknowledgement show that the timeout was for nothing? */
-void loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a);
+void tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a);
 /* After an acknowledgement: enters or leaves recovery, lets the congestion controller grow. */
-void loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a);
-void loss_dupack(struct tcp_conn *c, uint64_t now);
-void loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a);
+void tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a);
+void tcp_loss_dupack(struct tcp_conn *c, uint64_t now);
+void tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a);
 
-void rtt_init(struct tcp_conn *c);
-void rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt);
+void tcp_rtt_init(struct tcp_conn *c);
+void tcp_rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 /* The handshake's round trip. */
-void rtt_first(struct tcp_conn *c, uint64_t now);
-void rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
+void tcp_rtt_first(struct tcp_conn *c, uint64_t now);
+void tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 /* RTO with its backoff. */
-uint64_t rtt_rto(const struct tcp_conn *c);
+uint64_t tcp_rtt_rto(const struct tcp_conn *c);
 
 /* ---- timers.c ---- */
 
 /* Named after what happened; which timer that concerns is timers.c's affair. */
-void timers_sent(struct tcp_conn *c, uint64_t now);  /* something that wants an acknowledgement */
-void timers_acked(struct tcp_conn *c, uint64_t now); /* snd_una moved, or the scoreboard changed */
-void timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait);
-void timers_window_closed(struct tcp_conn *c, uint64_t now);
-void timers_ack_delayed(struct tcp_conn *c, uint64_t now);
-void timers_life(struct tcp_conn *c, uint64_t deadline);
-void timers_alive(struct tcp_conn *c, uint64_t now); /* established: keepalive starts */
-void timers_stop(struct tcp_conn *c);
-void timers_fire(void *stack, struct sk_timer *t, uint64_t now);
+void tcp_timers_sent(
+	struct tcp_conn *c, uint64_t now); /* something that wants an acknowledgement */
+void tcp_timers_acked(
+	struct tcp_conn *c, uint64_t now); /* snd_una moved, or the scoreboard changed */
+void tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait);
+void tcp_timers_window_closed(struct tcp_conn *c, uint64_t now);
+void tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now);
+void tcp_timers_life(struct tcp_conn *c, uint64_t deadline);
+void tcp_timers_alive(struct tcp_conn *c, uint64_t now); /* established: keepalive starts */
+void tcp_timers_stop(struct tcp_conn *c);
+void tcp_timers_fire(void *stack, struct sk_timer *t, uint64_t now);
 
 /* ---- output.c, segment.c, reset.c ---- */
 
@@ -408,38 +410,39 @@ void timers_fire(void *stack, struct sk_timer *t, uint64_t now);
  * it belongs. */
 unsigned tcp_output(struct tcp_conn *c, uint64_t now, unsigned most);
 
-void seg_header(struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq);
+void tcp_seg_header(
+	struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq);
 /* Adds SACK blocks as far as `room` bytes of options allow. */
-void seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room);
+void tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room);
 /* 0, or -EAGAIN: nothing happened. */
-int seg_emit(struct tcp_conn *c, struct tcp_out *out);
-int seg_pure_ack(struct tcp_conn *c, uint64_t now);
-int seg_syn(struct tcp_conn *c, uint64_t now);
-int seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg);
+int tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out);
+int tcp_seg_pure_ack(struct tcp_conn *c, uint64_t now);
+int tcp_seg_syn(struct tcp_conn *c, uint64_t now);
+int tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg);
 /* Sends new records, `room` bytes at most: 1 or more segments in one go; 0: nothing fits; -EAGAIN.
  */
-int seg_new(struct tcp_conn *c, uint64_t now, uint32_t room);
-int seg_fin(struct tcp_conn *c, uint64_t now, bool again);
-int seg_probe(struct tcp_conn *c, uint64_t now);
+int tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room);
+int tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again);
+int tcp_seg_probe(struct tcp_conn *c, uint64_t now);
 /* Cuts a segment in flight so that it has at most `at` bytes; false: no memory. */
-bool seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at);
+bool tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at);
 
-void rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
+void tcp_rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
 	const struct wire_tcp *tcp);
 /* For a segment that belongs to nobody, or whose acknowledgement cannot be (RFC 9293 3.10.7.1). */
-void rst_answer(
+void tcp_rst_answer(
 	struct tcp_stack *s, const struct tcp_tuple *to, const struct wire_tcp *seg, uint32_t len);
-unsigned rst_flush(struct tcp_stack *s);
+unsigned tcp_rst_flush(struct tcp_stack *s);
 
 /* ---- listen.c ---- */
 
 /* The connection leaves its listener's lists. */
-void listen_leave(struct tcp_conn *c);
-void listen_unref(struct tcp_listener *l);
-void listen_established(struct tcp_conn *c);
+void tcp_listen_leave(struct tcp_conn *c);
+void tcp_listen_unref(struct tcp_listener *l);
+void tcp_listen_established(struct tcp_conn *c);
 
 static inline uint32_t
-slice_len(const struct tcp_slice *chain)
+tcp_slice_len(const struct tcp_slice *chain)
 {
 	uint32_t n = 0;
 
@@ -449,7 +452,7 @@ slice_len(const struct tcp_slice *chain)
 }
 
 static inline void
-slice_drop(struct tcp_stack *s, struct tcp_slice *chain)
+tcp_slice_drop(struct tcp_stack *s, struct tcp_slice *chain)
 {
 	if (chain != NULL)
 		s->ops.slice_free(s->ctx, chain);

@@ -11,7 +11,7 @@
 #include "tcp_priv.h"
 
 static void
-want(struct tcp_conn *c, unsigned k, uint64_t deadline)
+timers_arm(struct tcp_conn *c, unsigned k, uint64_t deadline)
 {
 	c->due[k] = deadline;
 	if (!sk_timer_is_set(&c->timer) || deadline < c->timer.deadline)
@@ -19,10 +19,10 @@ want(struct tcp_conn *c, unsigned k, uint64_t deadline)
 }
 
 static void
-want_rtx(struct tcp_conn *c, enum tcp_rtx_kind kind, uint64_t deadline)
+timers_arm_rtx(struct tcp_conn *c, enum tcp_rtx_kind kind, uint64_t deadline)
 {
 	c->rtx_kind = kind;
-	want(c, T_RTX, deadline);
+	timers_arm(c, T_RTX, deadline);
 }
 
 /* RFC 8985 7.2: may a tail loss probe be scheduled? */
@@ -36,7 +36,7 @@ probe_allowed(const struct tcp_conn *c)
 static void
 arm_rtx(struct tcp_conn *c, uint64_t now)
 {
-	uint64_t rto = rtt_rto(c), pto;
+	uint64_t rto = tcp_rtt_rto(c), pto;
 
 	if (c->snd_una == c->snd_nxt) {
 		c->rtx_kind = RTX_NONE;
@@ -47,50 +47,50 @@ arm_rtx(struct tcp_conn *c, uint64_t now)
 		pto = 2 * c->srtt + (c->nsegs == 1 ? TCP_PEER_DELACK_NS : 0);
 		pto = SK_MAX(pto, TCP_PTO_MIN_NS);
 		if (pto < rto) {
-			want_rtx(c, RTX_PTO, now + pto);
+			timers_arm_rtx(c, RTX_PTO, now + pto);
 			return;
 		}
 	}
-	want_rtx(c, RTX_RTO, now + rto);
+	timers_arm_rtx(c, RTX_RTO, now + rto);
 }
 
 void
-timers_sent(struct tcp_conn *c, uint64_t now)
+tcp_timers_sent(struct tcp_conn *c, uint64_t now)
 {
 	if (c->rtx_kind != RTX_RTO && c->rtx_kind != RTX_REO)
 		arm_rtx(c, now);
 }
 
 void
-timers_acked(struct tcp_conn *c, uint64_t now)
+tcp_timers_acked(struct tcp_conn *c, uint64_t now)
 {
 	arm_rtx(c, now);
 }
 
 void
-timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait)
+tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait)
 {
-	want_rtx(c, RTX_REO, now + wait);
+	timers_arm_rtx(c, RTX_REO, now + wait);
 }
 
 void
-timers_window_closed(struct tcp_conn *c, uint64_t now)
+tcp_timers_window_closed(struct tcp_conn *c, uint64_t now)
 {
 	if (c->rtx_kind != RTX_PERSIST)
-		want_rtx(c, RTX_PERSIST, now + rtt_rto(c));
+		timers_arm_rtx(c, RTX_PERSIST, now + tcp_rtt_rto(c));
 }
 
 void
-timers_ack_delayed(struct tcp_conn *c, uint64_t now)
+tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now)
 {
 	if (c->due[T_DELACK] == SK_NEVER)
-		want(c, T_DELACK, now + c->s->cfg.delack_ns);
+		timers_arm(c, T_DELACK, now + c->s->cfg.delack_ns);
 }
 
 void
-timers_life(struct tcp_conn *c, uint64_t deadline)
+tcp_timers_life(struct tcp_conn *c, uint64_t deadline)
 {
-	want(c, T_LIFE, deadline);
+	timers_arm(c, T_LIFE, deadline);
 }
 
 static uint64_t
@@ -100,10 +100,10 @@ keepalive_idle(const struct tcp_conn *c)
 }
 
 void
-timers_alive(struct tcp_conn *c, uint64_t now)
+tcp_timers_alive(struct tcp_conn *c, uint64_t now)
 {
 	if (keepalive_idle(c))
-		timers_life(c, now + keepalive_idle(c));
+		tcp_timers_life(c, now + keepalive_idle(c));
 }
 
 void
@@ -111,11 +111,11 @@ tcp_set_keepalive(struct tcp_conn *c, uint64_t now, uint64_t idle_ns)
 {
 	c->keepalive_ns = idle_ns;
 	if (c->state == TCPS_ESTABLISHED)
-		timers_alive(c, now);
+		tcp_timers_alive(c, now);
 }
 
 void
-timers_stop(struct tcp_conn *c)
+tcp_timers_stop(struct tcp_conn *c)
 {
 	for (unsigned k = 0; k < T_COUNT; k++)
 		c->due[k] = SK_NEVER;
@@ -129,15 +129,15 @@ persist_due(struct tcp_conn *c, uint64_t now)
 {
 	if (c->retries >= c->s->cfg.data_retries) {
 		tcp_count(c->s, TCP_TIMED_OUT);
-		conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
+		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
 		return;
 	}
 	c->retries++;
 	if (c->backoff < 16)
 		c->backoff++;
 	c->todo |= DO_WND_PROBE | DO_WND_FORCE;
-	want_rtx(c, RTX_PERSIST, now + rtt_rto(c));
-	conn_wake(c);
+	timers_arm_rtx(c, RTX_PERSIST, now + tcp_rtt_rto(c));
+	tcp_conn_wake(c);
 }
 
 static void
@@ -150,20 +150,20 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 	switch (kind) {
 	case RTX_PTO:
 		c->todo |= DO_TLP;
-		conn_wake(c);
+		tcp_conn_wake(c);
 		break;
 	case RTX_REO:
-		rack_detect(c, now);
-		loss_after_ack(c, &(struct tcp_acked){.now = now});
+		tcp_rack_detect(c, now);
+		tcp_loss_after_ack(c, &(struct tcp_acked){.now = now});
 		if (c->rtx_kind == RTX_NONE)
-			want_rtx(c, RTX_RTO, now + rtt_rto(c));
-		conn_wake(c);
+			timers_arm_rtx(c, RTX_RTO, now + tcp_rtt_rto(c));
+		tcp_conn_wake(c);
 		break;
 	case RTX_PERSIST:
 		persist_due(c, now);
 		break;
 	case RTX_RTO:
-		loss_rto(c, now);
+		tcp_loss_rto(c, now);
 		break;
 	case RTX_NONE:
 		break;
@@ -174,7 +174,7 @@ static void
 delack_due(struct tcp_conn *c, uint64_t now)
 {
 	if (c->todo & DO_ACK)
-		conn_ack_now(c);
+		tcp_conn_ack_now(c);
 }
 
 static void
@@ -185,20 +185,20 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 
 	if (now - c->last_rx < idle) {
 		c->probes = 0;
-		timers_life(c, c->last_rx + idle);
+		tcp_timers_life(c, c->last_rx + idle);
 		return;
 	}
 	if (c->snd_una == c->snd_nxt) { /* else the RTO judges the peer */
 		if (c->probes >= cfg->keepalive_probes) {
 			tcp_count(c->s, TCP_TIMED_OUT);
-			conn_end(c, -ETIMEDOUT);
+			tcp_conn_end(c, -ETIMEDOUT);
 			return;
 		}
 		c->probes++;
 		c->todo |= DO_KEEPALIVE;
-		conn_wake(c);
+		tcp_conn_wake(c);
 	}
-	timers_life(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
+	tcp_timers_life(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
 }
 
 static void
@@ -207,17 +207,17 @@ life_due(struct tcp_conn *c, uint64_t now)
 	switch (c->state) {
 	case TCPS_TIME_WAIT:
 		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
-			timers_life(c, now + 2 * c->s->cfg.msl_ns);
+			tcp_timers_life(c, now + 2 * c->s->cfg.msl_ns);
 		else
-			conn_end(c, 0);
+			tcp_conn_end(c, 0);
 		break;
 	case TCPS_FIN_WAIT_2:
 		if (now - c->last_rx < TCP_FIN_WAIT_2_NS) { /* half-closed, and in use */
-			timers_life(c, c->last_rx + TCP_FIN_WAIT_2_NS);
+			tcp_timers_life(c, c->last_rx + TCP_FIN_WAIT_2_NS);
 			break;
 		}
 		tcp_count(c->s, TCP_TIMED_OUT);
-		conn_end(c, -ETIMEDOUT);
+		tcp_conn_end(c, -ETIMEDOUT);
 		break;
 	default:
 		if (keepalive_idle(c))
@@ -226,14 +226,14 @@ life_due(struct tcp_conn *c, uint64_t now)
 }
 
 void
-timers_fire(void *stack, struct sk_timer *t, uint64_t now)
+tcp_timers_fire(void *stack, struct sk_timer *t, uint64_t now)
 {
 	static void (*const due[T_COUNT])(struct tcp_conn *, uint64_t) = {
 		[T_RTX] = rtx_due, [T_DELACK] = delack_due, [T_LIFE] = life_due};
 	struct tcp_conn *c = SK_CONTAINER(t, struct tcp_conn, timer);
 	uint64_t next = SK_NEVER;
 
-	conn_hold(c);
+	tcp_conn_hold(c);
 	for (unsigned k = 0; k < T_COUNT && c->state != TCPS_CLOSED; k++) {
 		if (c->due[k] > now)
 			continue;
@@ -244,5 +244,5 @@ timers_fire(void *stack, struct sk_timer *t, uint64_t now)
 		next = SK_MIN(next, c->due[k]);
 	if (next != SK_NEVER && c->state != TCPS_CLOSED)
 		sk_timer_set(&c->s->wheel, &c->timer, next);
-	conn_release(c);
+	tcp_conn_release(c);
 }
