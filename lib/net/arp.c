@@ -23,7 +23,7 @@ arp_send(struct net_stack *n, int ifindex, const uint8_t dst[6], const struct wi
 }
 
 void
-arp_ask(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac)
+net_arp_solicit(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac)
 {
 	const struct sk_addr *src = net_if_source(n, ifindex, target);
 	struct wire_arp arp = {.op = ARP_REQUEST, .tpa = *target};
@@ -36,7 +36,7 @@ arp_ask(struct net_stack *n, int ifindex, const struct sk_addr *target, const ui
 }
 
 void
-arp_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
+net_arp_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	struct wire_arp arp = {.op = ARP_REQUEST, .spa = *addr, .tpa = *addr};
 
@@ -62,22 +62,22 @@ arp_request(struct net_stack *n, uint64_t now, int ifindex, const struct wire_ar
 	if (!net_if_owns(n, ifindex, &arp->tpa)) {
 		/* Of an announcement or a question to others, only what corrects an entry matters.
 		 */
-		nb = nb_find(n, ifindex, &arp->spa);
+		nb = net_nb_find(n, ifindex, &arp->spa);
 		if (nb == NULL)
 			return -NET_NOT_FOR_US;
-		nb_answer(n, nb, &(struct nb_news){.mac = arp->sha, .override = true}, now);
+		net_nb_answer(n, nb, &(struct nb_news){.mac = arp->sha, .override = true}, now);
 		return 0;
 	}
 	/* RFC 5227 2.1.1: a probe has no address yet. */
 	if (!sk_addr_is_any(&arp->spa))
-		nb_learn(n, ifindex, &arp->spa, arp->sha, now);
+		net_nb_learn(n, ifindex, &arp->spa, arp->sha, now);
 	if (!n->overhearing)
 		arp_reply(n, ifindex, arp);
 	return 0;
 }
 
 int
-arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
+net_arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
 {
 	const struct wire_arp *arp = &pkt->arp;
 	bool announced = sk_addr_eq(&arp->spa, &arp->tpa);
@@ -95,7 +95,7 @@ arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt 
 		return arp_request(n, now, ifindex, arp);
 	if (arp->op != ARP_REPLY)
 		return -NET_NOT_FOR_US;
-	nb = nb_find(n, ifindex, &arp->spa);
+	nb = net_nb_find(n, ifindex, &arp->spa);
 	if (nb == NULL)
 		return -NET_UNASKED;
 	asked = (nb->state == NB_INCOMPLETE || nb->state == NB_PROBE) &&
@@ -103,7 +103,7 @@ arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt 
 		net_if_owns(n, ifindex, &arp->tpa);
 	if (!asked && !announced)
 		return -NET_UNASKED;
-	nb_answer(n, nb, &(struct nb_news){.mac = arp->sha, .solicited = asked, .override = true},
-		now);
+	net_nb_answer(n, nb,
+		&(struct nb_news){.mac = arp->sha, .solicited = asked, .override = true}, now);
 	return 0;
 }

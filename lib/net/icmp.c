@@ -67,7 +67,7 @@ echo(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 }
 
 int
-icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
+net_icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len)
 {
 	const struct net_if *ifp = &n->ifs[ifindex];
@@ -76,7 +76,7 @@ icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt
 	switch (icmp->kind) {
 	case ICMP_NEIGHBOR_SOLICIT:
 	case ICMP_NEIGHBOR_ADVERT:
-		return nd_input(n, now, ifindex, pkt);
+		return net_nd_input(n, now, ifindex, pkt);
 	case ICMP_ECHO_REQUEST:
 		/* RFC 1122 3.2.2.6: an echo to many may stay unanswered; it would make us an
 		 * amplifier. */

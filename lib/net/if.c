@@ -153,7 +153,7 @@ net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu)
 	n->loop = ifindex;
 	/* Every path over it has this one neighbour. */
 	net_neighbor_add(n, ifindex, &any, zero);
-	nb_touch_all(n);
+	net_nb_touch_all(n);
 	return ifindex;
 }
 
@@ -180,7 +180,7 @@ addr_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned 
 		return rc;
 	push_addr(ifp, addr, prefix);
 	ifp->addrs[ifp->naddrs - 1].shared = shared;
-	nb_touch_all(n);
+	net_nb_touch_all(n);
 	return 0;
 }
 
@@ -193,9 +193,9 @@ net_addr_add(
 	if (rc != 0)
 		return rc;
 	if (sk_addr_is_v4(addr))
-		arp_announce(n, ifindex, addr);
+		net_arp_announce(n, ifindex, addr);
 	else
-		nd_announce(n, ifindex, addr);
+		net_nd_announce(n, ifindex, addr);
 	return 0;
 }
 
@@ -223,7 +223,7 @@ net_addr_del(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 	ifp->naddrs--;
 	memmove(&ifp->addrs[i], &ifp->addrs[i + 1], (ifp->naddrs - i) * sizeof(ifp->addrs[0]));
 	net_route_disconnect(n, ifindex, addr, prefix);
-	nb_touch_all(n);
+	net_nb_touch_all(n);
 	return 0;
 }
 

@@ -26,7 +26,7 @@ nd_send(struct net_stack *n, int ifindex, const uint8_t mac[6], const struct sk_
 }
 
 void
-nd_ask(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac)
+net_nd_solicit(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac)
 {
 	const struct sk_addr *src = net_if_source(n, ifindex, target);
 	struct sk_addr dst = mac != NULL ? *target : net_solicited_node(target);
@@ -59,7 +59,7 @@ advertise(struct net_stack *n, int ifindex, const struct sk_addr *target, const 
 
 /* RFC 4861 7.2.6 */
 void
-nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
+net_nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	uint8_t mac[6];
 
@@ -112,7 +112,7 @@ solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 	}
 	if (ns->has_lladdr) {
 		mac = ns->lladdr;
-		nb_learn(n, ifindex, &pkt->ip.src, mac, now);
+		net_nb_learn(n, ifindex, &pkt->ip.src, mac, now);
 	}
 	if (!n->overhearing)
 		advertise(n, ifindex, &ns->target, mac, &pkt->ip.src, true);
@@ -135,15 +135,15 @@ advert_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_p
 		return -NET_ND_BAD;
 	if (net_if_owns(n, ifindex, &na->target))
 		return -NET_SPOOFED;
-	nb = nb_find(n, ifindex, &na->target);
+	nb = net_nb_find(n, ifindex, &na->target);
 	if (nb == NULL || nb->state == NB_FAILED)
 		return -NET_UNASKED;
-	nb_answer(n, nb, &news, now);
+	net_nb_answer(n, nb, &news, now);
 	return 0;
 }
 
 int
-nd_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
+net_nd_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
 {
 	sk_count(n->counters, NET_ND_IN);
 	if (pkt->icmp.kind == ICMP_NEIGHBOR_SOLICIT)

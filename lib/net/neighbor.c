@@ -31,7 +31,7 @@ static void
 list_append(struct net_stack *n, struct neighbor *nb, enum nb_class class)
 {
 	struct nb_list *l = &n->lists[class];
-	uint16_t id = (uint16_t)(nb_index(n, nb) + 1);
+	uint16_t id = (uint16_t)(net_nb_index(n, nb) + 1);
 
 	nb->class = class;
 	nb->next = 0;
@@ -60,7 +60,7 @@ neighbor_bucket_of(const struct net_stack *n, int ifindex, const struct sk_addr 
 }
 
 struct neighbor *
-nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr)
+net_nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	uint16_t at = n->buckets[neighbor_bucket_of(n, ifindex, addr)];
 
@@ -87,7 +87,7 @@ neighbor_release_held(struct net_stack *n, struct neighbor *nb, const uint8_t *m
 }
 
 void
-nb_drop_held(struct net_stack *n, struct neighbor *nb)
+net_nb_drop_held(struct net_stack *n, struct neighbor *nb)
 {
 	neighbor_release_held(n, nb, NULL);
 }
@@ -96,7 +96,7 @@ static void
 nb_free(struct net_stack *n, struct neighbor *nb)
 {
 	uint16_t *at = &n->buckets[nb->bucket];
-	uint16_t id = (uint16_t)(nb_index(n, nb) + 1);
+	uint16_t id = (uint16_t)(net_nb_index(n, nb) + 1);
 
 	while (*at != id)
 		at = &n->neighbors[*at - 1].hash_next;
@@ -105,7 +105,7 @@ nb_free(struct net_stack *n, struct neighbor *nb)
 	nb->generation = 0;
 	nb->state = NB_FREE;
 	set_class(n, nb, NB_SPARE);
-	nb_drop_held(n, nb);
+	net_nb_drop_held(n, nb);
 }
 
 static struct neighbor *
@@ -164,29 +164,29 @@ nb_new(struct net_stack *n, int ifindex, const struct sk_addr *addr, enum nb_cla
 	memset(nb->mac, 0, sizeof(nb->mac));
 	nb->bucket = neighbor_bucket_of(n, ifindex, addr);
 	nb->hash_next = n->buckets[nb->bucket];
-	n->buckets[nb->bucket] = (uint16_t)(nb_index(n, nb) + 1);
+	n->buckets[nb->bucket] = (uint16_t)(net_nb_index(n, nb) + 1);
 	set_class(n, nb, class);
 	return nb;
 }
 
 void
-nb_init(struct net_stack *n)
+net_nb_init(struct net_stack *n)
 {
 	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++)
 		list_append(n, &n->neighbors[i], NB_SPARE);
 }
 
 static void
-neighbor_ask(struct net_stack *n, struct neighbor *nb, uint64_t now)
+neighbor_solicit(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
 	const uint8_t *mac = nb->state == NB_PROBE ? nb->mac : NULL;
 
 	nb->asked++;
 	sk_timer_set(&n->wheel, &nb->timer, now + NET_RETRANS_TIMER);
 	if (sk_addr_is_v4(&nb->addr))
-		arp_ask(n, nb->ifindex, &nb->addr, mac);
+		net_arp_solicit(n, nb->ifindex, &nb->addr, mac);
 	else
-		nd_ask(n, nb->ifindex, &nb->addr, mac);
+		net_nd_solicit(n, nb->ifindex, &nb->addr, mac);
 }
 
 /* The MAC is known; somebody vouched for it just now. */
@@ -216,7 +216,7 @@ become_failed(struct net_stack *n, struct neighbor *nb, uint64_t now)
 	nb->generation = 0;
 	nb->state = NB_FAILED;
 	sk_timer_set(&n->wheel, &nb->timer, now + NET_FAILED_TIME);
-	nb_drop_held(n, nb);
+	net_nb_drop_held(n, nb);
 }
 
 /* RFC 4861 7.3.3: whoever sends next asks anew. */
@@ -228,7 +228,7 @@ neighbor_lose(struct net_stack *n, struct neighbor *nb)
 }
 
 void
-nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
+net_nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 {
 	struct net_stack *n = ctx;
 	struct neighbor *nb = SK_CONTAINER(t, struct neighbor, timer);
@@ -236,7 +236,7 @@ nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 	switch ((enum nb_state)nb->state) {
 	case NB_INCOMPLETE:
 		if (nb->asked < NET_MAX_SOLICIT)
-			neighbor_ask(n, nb, now);
+			neighbor_solicit(n, nb, now);
 		else
 			become_failed(n, nb, now);
 		break;
@@ -251,11 +251,11 @@ nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 	case NB_DELAY:
 		nb->state = NB_PROBE;
 		nb->asked = 0;
-		neighbor_ask(n, nb, now);
+		neighbor_solicit(n, nb, now);
 		break;
 	case NB_PROBE:
 		if (nb->asked < NET_MAX_SOLICIT)
-			neighbor_ask(n, nb, now);
+			neighbor_solicit(n, nb, now);
 		else
 			neighbor_lose(n, nb);
 		break;
@@ -270,21 +270,21 @@ nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 }
 
 struct neighbor *
-nb_want(struct net_stack *n, int ifindex, const struct sk_addr *addr)
+net_nb_get(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
-	struct neighbor *nb = nb_find(n, ifindex, addr);
+	struct neighbor *nb = net_nb_find(n, ifindex, addr);
 
 	return nb != NULL ? nb : nb_new(n, ifindex, addr, NB_ASKING);
 }
 
 int
-nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now)
+net_nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
 	if (nb->state == NB_FAILED)
 		return -EHOSTUNREACH;
 	if (nb->state == NB_INCOMPLETE) {
 		if (nb->asked == 0)
-			neighbor_ask(n, nb, now);
+			neighbor_solicit(n, nb, now);
 		return 1;
 	}
 	if (nb->state == NB_STATIC)
@@ -311,7 +311,7 @@ resolved(struct net_stack *n, struct neighbor *nb, const uint8_t *mac, bool soli
 	set_class(n, nb, wanted ? NB_USED : NB_LEARNED);
 	if (nb->nheld == 0)
 		return;
-	nb_use(n, nb, now);
+	net_nb_use(n, nb, now);
 	neighbor_release_held(n, nb, nb->mac);
 }
 
@@ -329,10 +329,10 @@ move_to(struct net_stack *n, struct neighbor *nb, const uint8_t *mac)
 }
 
 void
-nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6],
+net_nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6],
 	uint64_t now)
 {
-	struct neighbor *nb = nb_find(n, ifindex, addr);
+	struct neighbor *nb = net_nb_find(n, ifindex, addr);
 
 	if (nb == NULL)
 		nb = nb_new(n, ifindex, addr, NB_LEARNED);
@@ -345,7 +345,7 @@ nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr, const uin
 }
 
 void
-nb_answer(struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now)
+net_nb_answer(struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now)
 {
 	bool differs = news->mac != NULL && memcmp(nb->mac, news->mac, 6) != 0;
 
@@ -368,7 +368,7 @@ nb_answer(struct net_stack *n, struct neighbor *nb, const struct nb_news *news, 
 }
 
 void
-nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now)
+net_nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
 	if (nb->state == NB_REACHABLE)
 		nb->confirmed = now;
@@ -377,7 +377,7 @@ nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now)
 }
 
 void
-nb_touch_all(struct net_stack *n)
+net_nb_touch_all(struct net_stack *n)
 {
 	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++)
 		if (n->neighbors[i].generation != 0)
@@ -392,7 +392,7 @@ net_neighbor_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, c
 	if (ifindex < 0 || (unsigned)ifindex >= n->nifs || net_mac_is_multicast(mac) ||
 		sk_addr_is_multicast(addr))
 		return -EINVAL;
-	nb = nb_find(n, ifindex, addr);
+	nb = net_nb_find(n, ifindex, addr);
 	if ((nb == NULL || nb->state != NB_STATIC) &&
 		n->lists[NB_PINNED].count >= NET_MAX_NEIGHBORS / 2)
 		return -ENOSPC;

@@ -17,7 +17,7 @@ net_create(const struct net_ops *ops, void *ctx, uint64_t now)
 	n->loop = -1;
 	sk_random(&n->key, sizeof(n->key));
 	sk_wheel_init(&n->wheel, now);
-	nb_init(n);
+	net_nb_init(n);
 	return n;
 }
 
@@ -27,7 +27,7 @@ net_destroy(struct net_stack *n)
 	if (n == NULL)
 		return;
 	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++)
-		nb_drop_held(n, &n->neighbors[i]);
+		net_nb_drop_held(n, &n->neighbors[i]);
 	sk_mem_free(n, sizeof(*n));
 }
 
@@ -139,14 +139,14 @@ net_frame_input(struct net_stack *n, uint64_t now, uint16_t port, const struct w
 		return -NET_NO_INTERFACE;
 	if (pkt->eth.type == ETH_ARP) {
 		rc = accept_arp(n, ifindex, pkt);
-		return rc != 0 ? rc : arp_input(n, now, ifindex, pkt);
+		return rc != 0 ? rc : net_arp_input(n, now, ifindex, pkt);
 	}
 	rc = accept_ip(n, ifindex, pkt);
 	if (rc != 0)
 		return rc;
 	if (pkt->ip.proto != IP_ICMP && pkt->ip.proto != IP_ICMP6)
 		return -NET_NOT_FOR_US;
-	return icmp_input(n, now, ifindex, pkt, frame, len);
+	return net_icmp_input(n, now, ifindex, pkt, frame, len);
 }
 
 int
@@ -171,7 +171,7 @@ net_overhear(struct net_stack *n, uint64_t now, uint16_t port, const struct wire
 void
 net_poll(struct net_stack *n, uint64_t now)
 {
-	sk_wheel_poll(&n->wheel, now, NET_POLL_BUDGET, nb_fire, n);
+	sk_wheel_poll(&n->wheel, now, NET_POLL_BUDGET, net_nb_fire, n);
 }
 
 uint64_t

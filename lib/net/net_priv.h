@@ -183,55 +183,58 @@ void net_route_disconnect(
 	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix);
 
 /* neighbor.c */
-struct neighbor *nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr);
+struct neighbor *net_nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr);
 /* Finds or makes one for a path; never NULL. */
-struct neighbor *nb_want(struct net_stack *n, int ifindex, const struct sk_addr *addr);
-void nb_init(struct net_stack *n);
-void nb_fire(void *ctx, struct sk_timer *t, uint64_t now);
+struct neighbor *net_nb_get(struct net_stack *n, int ifindex, const struct sk_addr *addr);
+void net_nb_init(struct net_stack *n);
+void net_nb_fire(void *ctx, struct sk_timer *t, uint64_t now);
 /* Something is sent to it: asks, or moves STALE to DELAY. 0: its MAC is good; 1: asking;
  * -EHOSTUNREACH. */
-int nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now);
+int net_nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now);
 /* A stranger told its MAC (an ARP request, a solicitation). */
-void nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6],
-	uint64_t now);
+void net_nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr,
+	const uint8_t mac[6], uint64_t now);
 /* News from an answer; RFC 4861 7.2.5. */
-void nb_answer(struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now);
-void nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now);
-void nb_drop_held(struct net_stack *n, struct neighbor *nb);
+void net_nb_answer(
+	struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now);
+void net_nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now);
+void net_nb_drop_held(struct net_stack *n, struct neighbor *nb);
 /* Paths have to look again. */
-void nb_touch_all(struct net_stack *n);
+void net_nb_touch_all(struct net_stack *n);
 
 static inline uint32_t
-nb_index(const struct net_stack *n, const struct neighbor *nb)
+net_nb_index(const struct net_stack *n, const struct neighbor *nb)
 {
 	return (uint32_t)(nb - n->neighbors);
 }
 
 static inline uint32_t
-nb_handle(const struct net_stack *n, const struct neighbor *nb)
+net_nb_handle(const struct net_stack *n, const struct neighbor *nb)
 {
-	return nb->incarnation | nb_index(n, nb);
+	return nb->incarnation | net_nb_index(n, nb);
 }
 
 static inline struct neighbor *
-nb_of_handle(struct net_stack *n, uint32_t handle)
+net_nb_of_handle(struct net_stack *n, uint32_t handle)
 {
 	struct neighbor *nb = &n->neighbors[handle % NET_MAX_NEIGHBORS];
 
-	return nb_handle(n, nb) == handle && nb->state != NB_FREE ? nb : NULL;
+	return net_nb_handle(n, nb) == handle && nb->state != NB_FREE ? nb : NULL;
 }
 
 /* arp.c, nd.c: asks for a neighbour's MAC, all stations or (with `mac`) one; announces an address
  * of ours. */
-void arp_ask(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac);
-void arp_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr);
-int arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt);
-void nd_ask(struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac);
-void nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr);
-int nd_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt);
+void net_arp_solicit(
+	struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac);
+void net_arp_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr);
+int net_arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt);
+void net_nd_solicit(
+	struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac);
+void net_nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr);
+int net_nd_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt);
 
 /* icmp.c */
-int icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
+int net_icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len);
 /* Puts Ethernet and IP headers into n->frame; returns how many bytes. */
 unsigned net_frame_head(

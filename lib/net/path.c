@@ -130,9 +130,9 @@ path_resolve(struct net_stack *n, struct net_path *p, uint64_t now)
 		return -EHOSTUNREACH;
 	if (hop.ifindex != p->ifindex)
 		path_fill(n, p, hop.ifindex, &ip);
-	nb = nb_want(n, hop.ifindex, &hop.addr);
-	p->neighbor = nb_handle(n, nb);
-	rc = nb_use(n, nb, now);
+	nb = net_nb_get(n, hop.ifindex, &hop.addr);
+	p->neighbor = net_nb_handle(n, nb);
+	rc = net_nb_use(n, nb, now);
 	if (rc == 0) {
 		p->generation = nb->generation;
 		memcpy(p->head, nb->mac, 6);
@@ -153,7 +153,7 @@ net_path_check(struct net_stack *n, struct net_path *p, uint64_t now)
 void
 net_hold(struct net_stack *n, const struct net_path *p, void *frame)
 {
-	struct neighbor *nb = nb_of_handle(n, p->neighbor);
+	struct neighbor *nb = net_nb_of_handle(n, p->neighbor);
 
 	if (nb != NULL && nb->generation != 0) {
 		n->ops.release(n->ctx, p->port, frame, nb->mac);
@@ -183,7 +183,7 @@ net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now)
 	/* A changed generation may mean a changed MAC, and then the peer's sign of life says
 	 * nothing about it. */
 	if (p->generation == nb->generation && p->generation != 0)
-		nb_confirm(n, nb, now);
+		net_nb_confirm(n, nb, now);
 }
 
 static inline void

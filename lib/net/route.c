@@ -168,6 +168,6 @@ net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
 			return -EEXIST;
 	rc = insert(n, &r);
 	if (rc == 0)
-		nb_touch_all(n);
+		net_nb_touch_all(n);
 	return rc;
 }
