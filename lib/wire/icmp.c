@@ -108,7 +108,7 @@ quote6(struct wire_quote *q, const uint8_t *p, size_t len)
 	if (sk_addr_is_v4(&q->src) || sk_addr_is_v4(&q->dst))
 		return -WIRE_ICMP_HEADER;
 	q->proto = p[6];
-	skipped = ip6_skip_extensions(&q->proto, p + IP6_LEN, len - IP6_LEN, false);
+	skipped = wire_ip6_skip_extensions(&q->proto, p + IP6_LEN, len - IP6_LEN, false);
 	if (skipped >= 0)
 		quote_l4(q, p + IP6_LEN + skipped, len - IP6_LEN - (size_t)skipped);
 	return 0;

@@ -31,7 +31,7 @@ struct ip6_hdr {
 _Static_assert(sizeof(struct ip6_hdr) == IP6_LEN, "IPv6 header");
 
 int
-ip4_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
+wire_ip4_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 {
 	const struct ip4_hdr *h = (const struct ip4_hdr *)p;
 	unsigned hdr_len, total;
@@ -65,11 +65,11 @@ ip4_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 int
 wire_ip4_parse(struct wire_ip *out, const uint8_t *p, size_t len)
 {
-	return ip4_parse_part(out, p, len, len);
+	return wire_ip4_parse_part(out, p, len, len);
 }
 
 int
-ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
+wire_ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 {
 	const struct ip6_hdr *h = (const struct ip6_hdr *)p;
 	uint32_t vcf, payload;
@@ -99,7 +99,7 @@ ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 		return IP6_LEN;
 
 	held -= IP6_LEN;
-	skipped = ip6_skip_extensions(
+	skipped = wire_ip6_skip_extensions(
 		&out->proto, p + IP6_LEN, held < payload ? held : payload, true);
 	if (skipped < 0)
 		return skipped;
@@ -110,7 +110,7 @@ ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t len)
 int
 wire_ip6_parse(struct wire_ip *out, const uint8_t *p, size_t len)
 {
-	return ip6_parse_part(out, p, len, len);
+	return wire_ip6_parse_part(out, p, len, len);
 }
 
 static unsigned

@@ -55,7 +55,7 @@ may_be_passed(uint8_t proto, const uint8_t *p, size_t len)
 }
 
 int
-ip6_skip_extensions(uint8_t *proto, const uint8_t *p, size_t held, bool strict)
+wire_ip6_skip_extensions(uint8_t *proto, const uint8_t *p, size_t held, bool strict)
 {
 	size_t at = 0;
 

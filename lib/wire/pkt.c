@@ -17,7 +17,7 @@ parse_l4(struct wire_pkt *out, const uint8_t *l4, size_t held)
 			return n;
 		out->payload_len = (uint32_t)(len - (size_t)n);
 	} else if (out->ip.proto == IP_UDP) {
-		n = udp_parse_part(&out->udp, l4, readable, len);
+		n = wire_udp_parse_part(&out->udp, l4, readable, len);
 		if (n < 0)
 			return n;
 		out->payload_len = out->udp.payload_len;
@@ -48,9 +48,9 @@ wire_pkt_parse(struct wire_pkt *out, const uint8_t *head, size_t head_len, size_
 	held -= (size_t)n;
 	len -= (size_t)n;
 	if (out->eth.type == ETH_IPV4) {
-		n = ip4_parse_part(&out->ip, head + out->l3, held, len);
+		n = wire_ip4_parse_part(&out->ip, head + out->l3, held, len);
 	} else if (out->eth.type == ETH_IPV6) {
-		n = ip6_parse_part(&out->ip, head + out->l3, held, len);
+		n = wire_ip6_parse_part(&out->ip, head + out->l3, held, len);
 	} else if (out->eth.type == ETH_ARP) {
 		n = wire_arp_parse(&out->arp, head + out->l3, held);
 		out->l4 = out->l3;

@@ -11,7 +11,7 @@ struct udp_hdr {
 _Static_assert(sizeof(struct udp_hdr) == UDP_LEN, "UDP header");
 
 int
-udp_parse_part(struct wire_udp *out, const uint8_t *p, size_t held, size_t len)
+wire_udp_parse_part(struct wire_udp *out, const uint8_t *p, size_t held, size_t len)
 {
 	const struct udp_hdr *h = (const struct udp_hdr *)p;
 	unsigned total;
@@ -31,7 +31,7 @@ udp_parse_part(struct wire_udp *out, const uint8_t *p, size_t held, size_t len)
 int
 wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len)
 {
-	return udp_parse_part(out, p, len, len);
+	return wire_udp_parse_part(out, p, len, len);
 }
 
 unsigned
