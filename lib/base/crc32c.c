@@ -90,10 +90,10 @@ sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len)
 	uint8_t *d = dst;
 	const uint8_t *s = src;
 
-	if (len >= CRC32C_FOLD_MIN && crc32c_can_fold()) {
+	if (len >= CRC32C_FOLD_MIN && sk_crc32c_can_fold()) {
 		size_t n = len & ~(size_t)63;
 
-		crc = crc32c_fold_copy(crc, d, s, n);
+		crc = sk_crc32c_fold_copy(crc, d, s, n);
 		return copy_short(crc, d + n, s + n, len - n);
 	}
 	while (len >= FOLD_FROM) {

@@ -34,7 +34,7 @@
 #define K512_HIGH  0x9e4addf8
 
 bool
-crc32c_can_fold(void)
+sk_crc32c_can_fold(void)
 {
 	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
 	       __builtin_cpu_supports("vpclmulqdq");
@@ -91,7 +91,7 @@ fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool aroun
 }
 
 FOLD_TARGET uint32_t
-crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
+sk_crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {
 	if (len < AROUND_FROM || (uintptr_t)dst % STEP != 0)
 		return fold_copy(crc, dst, src, len, false);

@@ -10,10 +10,11 @@
 #define CRC32C_FOLD_MIN 256u /* bytes: less does not fill the registers */
 
 /* Whether this processor can; constant for a process. */
-bool crc32c_can_fold(void);
+bool sk_crc32c_can_fold(void);
 
-/* Copies and sums len / 64 * 64 bytes; len at least CRC32C_FOLD_MIN, and only if crc32c_can_fold().
+/* Copies and sums len / 64 * 64 bytes; len at least CRC32C_FOLD_MIN, and only if
+ * sk_crc32c_can_fold().
  */
-uint32_t crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
+uint32_t sk_crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
 
 #endif
