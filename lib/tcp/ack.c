@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an acknowledgement does to the queue of records (RFC 9293 3.10.7.4, "fifth"): records go
- * back to their owner, RTT samples are taken, RACK and the congestion controller hear of it.
+ * Applies an acknowledgement to the queue of records (RFC 9293 3.10.7.4, "fifth"): gives records
+ * back to their owner, takes RTT samples, and informs RACK and the congestion controller.
  */
 #include "tcp_priv.h"
 
-/* Part of the first segment is acknowledged: records that are covered whole leave it. Returns where
- * the chain to free ends. */
+/* Takes the records that `ack` covers whole out of the first segment, which is acknowledged in
+ * part. Returns the last record to free, or NULL. */
 static struct tcp_rec *
 trim_head(struct tcp_conn *c, uint32_t ack)
 {
@@ -39,7 +39,7 @@ trim_head(struct tcp_conn *c, uint32_t ack)
 	return last;
 }
 
-/* The last record of a segment whose successor (or the first unsent record) is `end`. */
+/* Returns the last record of a segment. `end` is the first record behind it, sent or not. */
 static struct tcp_rec *
 last_record(struct tcp_rec *seg, const struct tcp_rec *end)
 {
@@ -65,7 +65,7 @@ forget_segment(struct tcp_conn *c, struct tcp_rec *h, struct tcp_acked *a)
 	c->queued -= h->seg_len;
 }
 
-/* Takes what lies below `ack` off the queue and gives it back. */
+/* Takes the records below `ack` off the queue and gives them back to the owner. */
 static void
 clean_queue(struct tcp_conn *c, uint32_t ack, struct tcp_acked *a)
 {
@@ -103,8 +103,8 @@ sample_rtt(struct tcp_conn *c, const struct tcp_acked *a)
 	if (a->first_sent) {
 		tcp_rtt_sample(c, a->now, a->now - a->first_sent);
 	} else if (a->ts && a->ts_ecr && a->bytes) {
-		/* Karn: the segment was sent more than once. The echoed timestamp tells which, in
-		 * ticks. */
+		/* Karn: the segment was sent more than once. The echoed timestamp identifies the
+		 * transmission, with the precision of a tick. */
 		uint32_t ticks = tcp_ticks(c, a->now) - a->ts_ecr;
 
 		if (ticks > 1u << 16)
@@ -140,7 +140,8 @@ tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
 	tcp_conn_event(c, TCP_EV_SENT);
 }
 
-/* RFC 9293 3.10.7.4: SND.WND from the segment, unless it is an old one. */
+/* Takes SND.WND from the segment, unless it is an old one (RFC 9293 3.10.7.4). Returns true when
+ * the window changed. */
 static bool
 update_window(struct tcp_conn *c, const struct wire_tcp *seg)
 {
@@ -156,7 +157,7 @@ update_window(struct tcp_conn *c, const struct wire_tcp *seg)
 	return wnd != old;
 }
 
-/* An acknowledgement that moves nothing (RFC 5681 2). */
+/* Counts an acknowledgement that acknowledges nothing new (RFC 5681 2). */
 static void
 duplicate(struct tcp_conn *c, uint64_t now)
 {
@@ -165,8 +166,8 @@ duplicate(struct tcp_conn *c, uint64_t now)
 		tcp_loss_dupack(c, now);
 }
 
-/* A peer without SACK: what the duplicates stood for is known now; a partial acknowledgement names
- * the next loss (RFC 6582 3.2). */
+/* Progress with a peer without SACK: the duplicate acknowledgements do not count any more, and a
+ * partial acknowledgement identifies the next lost segment (RFC 6582 3.2). */
 static void
 newreno_progress(struct tcp_conn *c)
 {
@@ -186,9 +187,9 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		.ece = (seg->flags & TCP_ECE) != 0};
 	bool window = update_window(c, seg);
 
+	/* The peer answers, so it may keep its window closed for any time. */
 	if (c->rtx_kind == RTX_PERSIST)
-		c->retries =
-			0; /* it answers: it may keep its window closed for as long as it likes */
+		c->retries = 0;
 	if (seg->ack != c->snd_una) {
 		ack_progress(c, seg->ack, &a);
 		if (!(c->flags & F_SACK))

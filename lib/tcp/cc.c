@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the congestion controllers share (RFC 5681, 6928), and "none": a large fixed window for
- * networks without loss. */
+/* Functions that the congestion controllers share (RFC 5681, 6928), and the controller "none": a
+ * large fixed window for networks without loss. */
 #include <string.h>
 
 #include "tcp_priv.h"

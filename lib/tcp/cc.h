@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Congestion control: one const table of functions per algorithm, its state in a union in the
- * connection. Windows are bytes. Who calls these is loss.c; the algorithms touch nothing but cwnd,
- * ssthresh and their state.
+ * Congestion control: one const table of functions per algorithm; its state is a union in the
+ * connection. Windows are in bytes. An algorithm changes nothing but cwnd, ssthresh and its own
+ * state.
  */
 #ifndef SAKER_TCP_CC_H
 #define SAKER_TCP_CC_H
@@ -13,10 +13,10 @@
 struct tcp_conn;
 
 struct tcp_cc_cubic {   /* RFC 9438 4.1; windows in segments */
-	uint64_t epoch; /* when congestion avoidance began, ns; 0: it has not */
+	uint64_t epoch; /* start of congestion avoidance, ns; 0: none yet */
 	double w_max, w_est, k;
 	double prior; /* cwnd before the latest reduction */
-	double frac;  /* growth that is less than a byte */
+	double frac;  /* growth below one byte */
 };
 
 struct tcp_cc_dctcp { /* RFC 8257 3.3 */
@@ -33,34 +33,36 @@ union tcp_cc_state {
 
 struct tcp_cc_ops {
 	const char *name;
-	bool ecn;         /* ECN is offered whatever the configuration says */
+	bool ecn;         /* offer ECN regardless of the configuration */
 	bool precise_ecn; /* the receiver echoes each change of CE (RFC 8257 3.2) */
 	void (*init)(struct tcp_conn *c);
-	/* `bytes` newly acknowledged outside of fast recovery; `limited`: the window was what held
-	 * data back. */
+	/* `bytes` were acknowledged outside of fast recovery. `limited`: the congestion window
+	 * limited the sender. */
 	void (*acked)(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited);
-	/* Each acknowledgement on an ECN connection, with the ECE flag. NULL: not wanted. */
+	/* An acknowledgement on a connection with ECN; `ece` is its flag. NULL: not used. */
 	void (*ecn_feedback)(struct tcp_conn *c, uint32_t bytes, bool ece);
-	/* At most once per window each: a loss was found, or ECE came. Set ssthresh and cwnd. */
+	/* A loss, or ECE: at most one call each per window of data. Both set ssthresh and cwnd. */
 	void (*loss)(struct tcp_conn *c, uint64_t now);
 	void (*ecn_echo)(struct tcp_conn *c, uint64_t now);
-	/* A timeout: set ssthresh, and cwnd to what is in flight and one segment (tcp_cc_collapse).
-	 */
+	/* A timeout. Sets ssthresh; sets cwnd to the bytes in flight and one segment
+	 * (tcp_cc_collapse()). */
 	void (*timeout)(struct tcp_conn *c, uint64_t now);
-	/* Nothing was sent for longer than the RTO. */
+	/* The connection sent nothing for longer than the RTO. */
 	void (*idle)(struct tcp_conn *c, uint64_t now);
 };
 
 extern const struct tcp_cc_ops tcp_cc_cubic, tcp_cc_dctcp, tcp_cc_none;
 
-/* NULL: no such algorithm. */
+/* Returns NULL when no algorithm has this name. */
 const struct tcp_cc_ops *tcp_cc_find(const char *name);
 uint32_t tcp_cc_initial_window(const struct tcp_conn *c);
-/* RFC 5681 4.1, for those who have nothing better. */
+/* Restarts from the initial window after idle time (RFC 5681 4.1): for algorithms without a better
+ * rule. */
 void tcp_cc_idle_restart(struct tcp_conn *c, uint64_t now);
-/* After a timeout: one segment beyond what may still be in the network. */
+/* Sets cwnd after a timeout: one segment beyond the bytes that may still be in the network. */
 void tcp_cc_collapse(struct tcp_conn *c);
-/* Slow start for `bytes`; returns the bytes that are left for congestion avoidance. */
+/* Lets cwnd grow by slow start for `bytes`; returns the bytes that remain for congestion
+ * avoidance. */
 uint32_t tcp_cc_slow_start(struct tcp_conn *c, uint32_t bytes);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CUBIC (RFC 9438). Windows are computed in segments of emss bytes, as in the RFC; time in seconds.
- */
+/* CUBIC (RFC 9438). As in the RFC, windows are in segments (of emss bytes) and times in seconds. */
 #include <math.h>
 
 #include "tcp_priv.h"
@@ -40,7 +39,7 @@ start_epoch(struct tcp_conn *c, uint64_t now)
 
 	q->epoch = now;
 	q->w_est = w;
-	if (q->w_max < w) { /* no congestion yet, or slow start went past it (section 4.8) */
+	if (q->w_max < w) { /* no congestion yet, or slow start exceeded it (section 4.8) */
 		q->w_max = w;
 		q->k = 0;
 	} else {
@@ -57,8 +56,8 @@ avoid(struct tcp_conn *c, uint64_t now, uint32_t bytes)
 	if (!q->epoch)
 		start_epoch(c, now);
 	t = (double)(now - q->epoch) * 1e-9;
-	/* Section 4.3, the Reno-friendly region: once w_est has passed the old window, it grows as
-	 * Reno does. */
+	/* Section 4.3, the Reno-friendly region: beyond the window before the reduction, w_est
+	 * grows as Reno's window does. */
 	q->w_est += (q->w_est < q->prior ? CUBIC_ALPHA : 1.0) * acked / w;
 	if (w_cubic(q, t) < q->w_est) {
 		grow = q->w_est > w ? q->w_est - w : 0;
@@ -75,14 +74,14 @@ avoid(struct tcp_conn *c, uint64_t now, uint32_t bytes)
 static void
 cubic_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 {
-	if (!limited) /* section 5.8: a window that is not used proves nothing */
+	if (!limited) /* section 5.8: an unused window is no evidence */
 		return;
 	bytes = tcp_cc_slow_start(c, bytes);
 	if (bytes)
 		avoid(c, now, bytes);
 }
 
-/* Section 4.6, with fast convergence (4.7). */
+/* Reduces the window (section 4.6), with fast convergence (section 4.7). */
 static void
 cc_cubic_reduce(struct tcp_conn *c)
 {
@@ -112,7 +111,8 @@ cubic_timeout(struct tcp_conn *c, uint64_t now)
 	tcp_cc_collapse(c);
 }
 
-/* Section 4.2.1: time without data must not count as time since the reduction. */
+/* Restarts the epoch: time without data does not count as time since the reduction (section
+ * 4.2.1). */
 static void
 cubic_idle(struct tcp_conn *c, uint64_t now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DCTCP (RFC 8257): the fraction of marked bytes decides how far the window shrinks. Loss and
- * growth are Reno's. */
+/* DCTCP (RFC 8257): the window shrinks in proportion to the fraction of marked bytes. DCTCP reacts
+ * to loss, and grows, as Reno does. */
 #include "tcp_priv.h"
 
 #define DCTCP_G   (1.0 / 16.0) /* section 4.2 */
@@ -27,7 +27,7 @@ dctcp_acked(struct tcp_conn *c, uint64_t now, uint32_t bytes, bool limited)
 	}
 }
 
-/* Section 3.3, steps 1 to 8: once per window of data. */
+/* Estimates the fraction of marked bytes once per window of data (section 3.3, steps 1 to 8). */
 static void
 dctcp_feedback(struct tcp_conn *c, uint32_t bytes, bool ece)
 {
@@ -43,7 +43,7 @@ dctcp_feedback(struct tcp_conn *c, uint32_t bytes, bool ece)
 	d->window_end = c->snd_nxt;
 }
 
-/* Step 9. */
+/* Reduces the window by the estimate (section 3.3, step 9). */
 static void
 dctcp_echo(struct tcp_conn *c, uint64_t now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection's life: made by tcp_connect() or a listener, closed, aborted, ended. Ending is in
- * one place (tcp_conn_end), so that records, slices, lists, timers and the owner's table are always
- * cleared together.
+ * The life of a connection: tcp_connect() or a listener creates it, then it is closed or aborted,
+ * and ends. tcp_conn_end() is the only place where a connection ends, so that its records, slices,
+ * lists and timers and the owner's table of tuples are always cleared together.
  */
 #include <string.h>
 
@@ -41,7 +41,7 @@ tcp_conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 	for (unsigned k = 0; k < T_COUNT; k++)
 		c->due[k] = SK_NEVER;
 	if (s->cfg.timestamps)
-		c->flags |= F_TS; /* offered; tcp_conn_options() takes it back */
+		c->flags |= F_TS; /* offered; tcp_conn_options() clears it when the peer refuses */
 	tcp_conn_set_emss(c);
 	tcp_rtt_init(c);
 	tcp_rack_init(c);
@@ -72,7 +72,7 @@ tcp_conn_drop_buffers(struct tcp_conn *c)
 		c->s->ops.rec_free(c->s->ctx, chain);
 }
 
-/* Out of the list that `link` stands for, and out of the count of its kind. */
+/* The list of field `link` depends on the state. */
 void
 tcp_conn_unlink(struct tcp_conn *c)
 {
@@ -148,7 +148,7 @@ tcp_conn_time_wait(struct tcp_conn *c)
 	TAILQ_INSERT_TAIL(&s->tw, c, link);
 	s->n_tw++;
 	tcp_timers_life(c, s->now + 2 * s->cfg.msl_ns);
-	if (c->flags & F_FIN_NOTIFIED) /* else the owner still has bytes to take */
+	if (c->flags & F_FIN_NOTIFIED) /* else the owner still has bytes to accept */
 		tcp_conn_over(c, 0);
 	if (s->n_tw > s->cfg.max_time_wait)
 		tcp_conn_end(TAILQ_FIRST(&s->tw), 0);
@@ -188,7 +188,7 @@ tcp_conn_options(struct tcp_conn *c, const struct wire_tcp *syn)
 		c->rcv_wscale = cfg->rcv_wscale;
 	}
 	tcp_conn_set_emss(c);
-	c->snd_wnd = c->max_wnd = syn->window; /* a SYN's window is never scaled */
+	c->snd_wnd = c->max_wnd = syn->window; /* the window of a SYN is never scaled */
 	c->snd_wl1 = syn->seq;
 	c->snd_wl2 = syn->ack;
 	c->irs = syn->seq;
@@ -208,7 +208,7 @@ tcp_conn_established(struct tcp_conn *c)
 		tcp_listen_established(c);
 	}
 	c->state = c->flags & F_FIN_QUEUED ? TCPS_FIN_WAIT_1 : TCPS_ESTABLISHED;
-	c->todo &= ~DO_SYN; /* one that the port could not take yet */
+	c->todo &= ~DO_SYN; /* a SYN,ACK may wait for the port */
 	c->retries = c->backoff = 0;
 	c->recover = c->rtx_high = c->rack.fack = c->snd_una;
 	s->cc->init(c);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Orderly ends (RFC 9293 3.6): what the peer's FIN and the acknowledgement of ours do to the state.
- */
+/* Orderly close (RFC 9293 3.6): state changes after the peer's FIN and after the acknowledgement of
+ * ours. */
 #include "tcp_priv.h"
 
-/* The peer's FIN, with all before it, has come. The owner hears of it when it has taken all bytes.
- */
+/* Enters the next state once the peer's FIN and all bytes before it have come. The owner gets
+ * TCP_EV_PEER_FIN when it has accepted all bytes. */
 void
 tcp_fin_reached(struct tcp_conn *c)
 {
@@ -14,7 +14,7 @@ tcp_fin_reached(struct tcp_conn *c)
 		[TCPS_FIN_WAIT_2] = TCPS_TIME_WAIT,
 	};
 
-	if (c->flags & F_FIN_KNOWN && !(c->flags & F_FIN_TAKEN) && c->rcv_nxt == c->rcv_fin &&
+	if (c->flags & F_FIN_NOTED && !(c->flags & F_FIN_TAKEN) && c->rcv_nxt == c->rcv_fin &&
 		next[c->state]) {
 		c->flags |= F_FIN_TAKEN;
 		c->fast = false;
@@ -33,7 +33,7 @@ tcp_fin_reached(struct tcp_conn *c)
 		tcp_conn_over(c, 0);
 }
 
-/* Our FIN has been acknowledged. */
+/* Enters the next state after the acknowledgement of our FIN. */
 void
 tcp_fin_acked(struct tcp_conn *c)
 {
@@ -46,7 +46,7 @@ tcp_fin_acked(struct tcp_conn *c)
 		tcp_conn_time_wait(c);
 		break;
 	case TCPS_LAST_ACK:
-		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
+		if (c->refused != NULL) /* the owner has not accepted the last bytes yet */
 			tcp_conn_time_wait(c);
 		else
 			tcp_conn_end(c, 0);

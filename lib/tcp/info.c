@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the owner may read and set of a connection. */
+/* Functions that read and set properties of a connection for its owner. */
 #include "tcp_priv.h"
 
 static const char *const state_names[TCPS_COUNT] = {
@@ -18,7 +18,7 @@ static const char *const state_names[TCPS_COUNT] = {
 void
 tcp_get_info(const struct tcp_conn *c, struct tcp_info *out)
 {
-	/* SYN and FIN have sequence numbers, but are no bytes. */
+	/* SYN and FIN take sequence numbers, but are not bytes. */
 	bool fin = c->flags & F_FIN_SENT, open = c->state >= TCPS_ESTABLISHED;
 
 	*out = (struct tcp_info){

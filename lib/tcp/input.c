@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A segment for a connection: RFC 9293 3.10.7, with RFC 5961 (blind attacks), RFC 7323 (PAWS), RFC
- * 3168 and 8257 (ECN). Each state has its handler in a table. Established connections on which
- * nothing unusual goes on take the fast path: one list of guards, then straight code.
+ * Processes a segment of a connection: RFC 9293 3.10.7, with RFC 5961 (blind attacks), RFC 7323
+ * (PAWS), RFC 3168 and RFC 8257 (ECN). A table has one handler per state. An established connection
+ * without anything unusual takes the fast path: one list of guards, then straight code.
  */
 #include "tcp_priv.h"
 
 #define CONTROL (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK | TCP_URG | TCP_ECE | TCP_CWR)
 
-/* A segment under way through the handlers. */
+/* A segment on its way through the handlers. */
 struct seg_in {
 	uint64_t now;
 	const struct wire_tcp *tcp;
-	struct tcp_slice *payload; /* NULL once somebody took it */
+	struct tcp_slice *payload; /* NULL once a function owns it */
 	uint32_t len;
 	uint8_t ecn;
 };
@@ -31,8 +31,8 @@ refuse_segment(struct tcp_conn *c, struct seg_in *in, enum tcp_reason reason)
 	input_drop(c, in);
 }
 
-/* RFC 5961 7: so many per window of time and connection (a limit shared by all could be read from
- * outside). */
+/* RFC 5961 7: the number is limited per connection and window of time. An attacker could measure a
+ * limit that all connections share. */
 void
 tcp_challenge(struct tcp_conn *c)
 {
@@ -53,8 +53,8 @@ tcp_challenge(struct tcp_conn *c)
 
 /* ---- ECN ---- */
 
-/* What our acknowledgements have to echo: RFC 3168 6.1.3, or RFC 8257 3.2 (each change is told at
- * once, with the old state). */
+/* Updates the ECE flag of our acknowledgements: RFC 3168 6.1.3, or RFC 8257 3.2 (each change of CE
+ * is acknowledged immediately, with the old state). */
 static void
 see_ecn(struct tcp_conn *c, const struct seg_in *in)
 {
@@ -80,19 +80,19 @@ see_ecn(struct tcp_conn *c, const struct seg_in *in)
 
 /* ---- The checks, in the order of RFC 9293 3.10.7.4 ---- */
 
-/* RFC 7323 5.3 R1. */
+/* Compares the timestamp with the last one (RFC 7323 5.3 R1). */
 static bool
 paws_ok(struct tcp_conn *c, const struct seg_in *in)
 {
 	if (!(c->flags & F_TS) || in->tcp->flags & TCP_RST)
 		return true;
-	if (!in->tcp->ts) /* 3.2: once negotiated, each segment has it */
+	if (!in->tcp->ts) /* RFC 7323 3.2: after the negotiation, each segment has it */
 		return false;
 	return (int32_t)(in->tcp->ts_val - c->ts_recent) >= 0 ||
 	       in->now - c->ts_recent_at > TCP_PAWS_IDLE_NS;
 }
 
-/* First: the sequence number. Bytes before and behind the window are cut off later. */
+/* First: checks the sequence number. Later steps cut off the bytes before and behind the window. */
 static bool
 seq_ok(const struct tcp_conn *c, const struct seg_in *in)
 {
@@ -100,13 +100,13 @@ seq_ok(const struct tcp_conn *c, const struct seg_in *in)
 	uint32_t n = in->len + !!(in->tcp->flags & TCP_SYN) + !!(in->tcp->flags & TCP_FIN);
 
 	if (seq == c->rcv_nxt)
-		return true; /* also with a closed window: its acknowledgement counts */
+		return true; /* also with a closed window: the acknowledgement counts */
 	if (!n)
 		return seq - c->rcv_nxt < wnd;
 	return tcp_seq_lt(seq, c->rcv_adv) && tcp_seq_lt(c->rcv_nxt, seq + n);
 }
 
-/* Not acceptable: answered, so that a peer that lost its way finds back. */
+/* Answers a segment that is not acceptable, so that a peer with wrong sequence numbers recovers. */
 static void
 not_acceptable(struct tcp_conn *c, struct seg_in *in)
 {
@@ -130,7 +130,7 @@ not_acceptable(struct tcp_conn *c, struct seg_in *in)
 	input_drop(c, in);
 }
 
-/* Second: RST (RFC 5961 3.2). */
+/* Second: processes RST (RFC 5961 3.2). */
 static void
 reset_in(struct tcp_conn *c, struct seg_in *in)
 {
@@ -144,7 +144,7 @@ reset_in(struct tcp_conn *c, struct seg_in *in)
 		c->state == TCPS_SYN_RCVD && !(c->flags & F_PASSIVE) ? -ECONNREFUSED : -ECONNRESET);
 }
 
-/* Fifth, for SYN-RECEIVED. */
+/* Fifth, in SYN-RECEIVED: completes the handshake. Returns false when the segment is processed. */
 static bool
 handshake_done(struct tcp_conn *c, struct seg_in *in)
 {
@@ -168,7 +168,7 @@ handshake_done(struct tcp_conn *c, struct seg_in *in)
 	return c->state != TCPS_CLOSED;
 }
 
-/* Fifth: ACK. False: the segment is done with. */
+/* Fifth: processes ACK. Returns false when the segment is processed. */
 static bool
 ack_in(struct tcp_conn *c, struct seg_in *in)
 {
@@ -184,7 +184,7 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 	if (tcp_seq_lt(ack, c->snd_una)) {
 		tcp_count(c->s, TCP_OLD_ACK);
 		if (c->snd_una - ack <= c->max_wnd)
-			return true; /* its payload may be good */
+			return true; /* the payload may still be valid */
 		tcp_challenge(c);    /* RFC 5961 5.2 */
 		input_drop(c, in);
 		return false;
@@ -195,7 +195,7 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 	return c->state != TCPS_CLOSED;
 }
 
-/* Seventh and eighth: payload and FIN. */
+/* Seventh and eighth: process payload and FIN. */
 static void
 text_in(struct tcp_conn *c, struct seg_in *in)
 {
@@ -208,8 +208,8 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 		input_drop(c, in);
 		return;
 	}
-	if (in->tcp->flags & TCP_FIN && tcp_seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_KNOWN)) {
-		c->flags |= F_FIN_KNOWN;
+	if (in->tcp->flags & TCP_FIN && tcp_seq_le(end, c->rcv_adv) && !(c->flags & F_FIN_NOTED)) {
+		c->flags |= F_FIN_NOTED;
 		c->rcv_fin = end;
 	}
 	if (in->tcp->flags & TCP_FIN)
@@ -225,7 +225,7 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 		tcp_fin_reached(c);
 }
 
-/* All states that know both sequence numbers. */
+/* Handles a segment in the states in which both sides have sent their SYN. */
 static void
 in_synchronized(struct tcp_conn *c, struct seg_in *in)
 {
@@ -257,8 +257,9 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 	}
 }
 
-/* RFC 9293 3.5 figure 7: where both sides opened, the peer's SYN,ACK repeats its SYN. The text's
- * window check would refuse it; what counts is the acknowledgement. */
+/* Handles a segment in SYN-RECEIVED. After a simultaneous open, the peer's SYN,ACK repeats its SYN
+ * (RFC 9293 3.5 figure 7). The window check of the text would refuse it; here its acknowledgement
+ * counts. */
 static void
 in_syn_rcvd(struct tcp_conn *c, struct seg_in *in)
 {
@@ -269,20 +270,20 @@ in_syn_rcvd(struct tcp_conn *c, struct seg_in *in)
 		ack = *in->tcp;
 		ack.flags &= ~TCP_SYN;
 		ack.seq++;
-		ack.window >>= c->snd_wscale; /* a SYN has it unscaled */
+		ack.window >>= c->snd_wscale; /* the window of a SYN is not scaled */
 		in->tcp = &ack;
 	}
 	in_synchronized(c, in);
 }
 
-/* RFC 9293 3.10.7.3. */
+/* Handles a segment in SYN-SENT (RFC 9293 3.10.7.3). */
 static void
 in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 {
 	const struct wire_tcp *t = in->tcp;
 	bool acked = t->flags & TCP_ACK;
 
-	input_drop(c, in); /* data in a SYN is not kept; it comes again */
+	input_drop(c, in); /* TCP drops data in a SYN; the peer sends it again */
 	if (acked && (!tcp_seq_lt(c->iss, t->ack) || tcp_seq_lt(c->snd_nxt, t->ack))) {
 		tcp_rst_answer(c->s, &c->tuple, t, in->len);
 		return;
@@ -318,8 +319,8 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	tcp_conn_established(c);
 }
 
-/* RFC 6191, RFC 9293 3.10.7.4 "fourth": a new incarnation may follow at once if it cannot be
- * mistaken for the old one. */
+/* Checks whether the SYN may open a new incarnation of the connection immediately, because it
+ * cannot be mistaken for one of the old incarnation (RFC 6191, RFC 9293 3.10.7.4 "fourth"). */
 static bool
 is_new_incarnation(const struct tcp_conn *c, const struct seg_in *in)
 {
@@ -347,12 +348,13 @@ in_time_wait(struct tcp_conn *c, struct seg_in *in)
 		tcp_listen_input(l, in->now, &tuple, mtu, in->tcp, payload, in->ecn);
 		return;
 	}
-	if (in->tcp->flags & TCP_RST) { /* RFC 1337: a reset does not cut TIME-WAIT short */
+	if (in->tcp->flags & TCP_RST) { /* RFC 1337: a reset does not end TIME-WAIT */
 		input_drop(c, in);
 		return;
 	}
 	if (in->tcp->flags & TCP_FIN && in->tcp->seq + in->len + 1 == c->rcv_nxt)
-		tcp_timers_life(c, in->now + 2 * c->s->cfg.msl_ns); /* "eighth": restart */
+		/* "eighth": TIME-WAIT begins again. */
+		tcp_timers_life(c, in->now + 2 * c->s->cfg.msl_ns);
 	in_synchronized(c, in);
 }
 
@@ -377,14 +379,14 @@ static void (*const handlers[TCPS_COUNT])(struct tcp_conn *, struct seg_in *) = 
 
 /* ---- The fast path ---- */
 
-/* May the next segments be tried on the fast path? Whoever makes one of these untrue clears c->fast
- * at once. */
+/* Returns true when the next segments may try the fast path. Code that makes one of these
+ * conditions untrue clears c->fast immediately. */
 static bool
 input_is_plain(const struct tcp_conn *c)
 {
 	return c->state == TCPS_ESTABLISHED && c->ca == CA_OPEN && c->ooo == NULL &&
 	       c->refused == NULL && !c->sacked_out && !c->lost_out &&
-	       !(c->flags & (F_FIN_KNOWN | F_ECHO_CE | F_TLP_OUT)) && c->rtx_kind != RTX_PERSIST &&
+	       !(c->flags & (F_FIN_NOTED | F_ECHO_CE | F_TLP_OUT)) && c->rtx_kind != RTX_PERSIST &&
 	       c->flags & F_SACK;
 }
 
@@ -448,7 +450,8 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 	} else {
 		c->fast = false;
 		handlers[c->state](c, &in);
-		input_drop(c, &in); /* what no handler took: the connection ended on the way */
+		/* Frees payload that no handler took because the connection ended. */
+		input_drop(c, &in);
 		c->fast = input_is_plain(c);
 	}
 	if (c->todo || c->unsent != NULL || c->lost_out)

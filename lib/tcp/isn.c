@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an attacker off the path must not guess: initial sequence numbers (RFC 6528 3) and timestamp
- * offsets (RFC 7323 7.1). */
+/* Values that an attacker off the path cannot guess: initial sequence numbers (RFC 6528 3) and
+ * timestamp offsets (RFC 7323 7.1). */
 #include <string.h>
 
 #include "tcp_priv.h"
@@ -13,7 +13,7 @@ tuple_hash(const struct tcp_stack *s, const struct tcp_tuple *t)
 	return sk_siphash(&s->cfg.isn_key, t, sizeof(*t));
 }
 
-/* ISN = M + F(tuple, key), M ticks every 4 us. */
+/* ISN = M + F(tuple, key); M has a tick of 4 us. */
 uint32_t
 tcp_isn(const struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listeners (RFC 9293 LISTEN) and the bounds on what strangers can make us keep. Half-open
- * connections have a pool of their own: a flood of SYNs turns over half-open connections, oldest
- * first, and never an established one.
+ * Listeners (LISTEN of RFC 9293), and the limits on the state that unauthenticated peers can
+ * create. Half-open connections have a pool of their own: a flood of SYNs displaces the oldest
+ * half-open connections, and never an established one.
  */
 #include <stdlib.h>
 
@@ -24,8 +24,8 @@ tcp_listen(struct tcp_stack *s, uint32_t backlog, void *user)
 	return l;
 }
 
-/* A closed listener stays until the last connection that came from it is gone: TIME_WAIT may want
- * to hand it a new SYN. */
+/* A closed listener stays until its last connection is gone: a connection in TIME_WAIT may pass a
+ * new SYN to it. */
 void
 tcp_listen_unref(struct tcp_listener *l)
 {
@@ -72,7 +72,6 @@ tcp_listen_leave(struct tcp_conn *c)
 	}
 }
 
-/* Moves `c` from the half-open to the unclaimed; F_HALF is already off. */
 void
 tcp_listen_established(struct tcp_conn *c)
 {
@@ -97,7 +96,8 @@ tcp_claim(struct tcp_conn *c, void *user)
 	c->user = user;
 }
 
-/* Of the listener that has most: so a flood on one port costs that port's callers. */
+/* Drops a half-open connection of the listener that has most of them, so that a flood on one port
+ * harms the clients of that port only. */
 static void
 drop_oldest_half_open(struct tcp_stack *s)
 {
@@ -113,7 +113,8 @@ drop_oldest_half_open(struct tcp_stack *s)
 	}
 }
 
-/* Is there room for one more half-open connection, if need be that of an older one? */
+/* Makes room for one more half-open connection, if need be by dropping an older one. Returns false
+ * when there is no room. */
 static bool
 tcp_listen_make_room(struct tcp_listener *l)
 {
@@ -151,7 +152,7 @@ passive_open(
 		return;
 	}
 	tcp_conn_options(c, seg);
-	/* RFC 3168 6.1.1: ECE and CWR in a SYN ask for ECN. */
+	/* RFC 3168 6.1.1: ECE and CWR in a SYN request ECN. */
 	if (s->cfg.ecn && (seg->flags & (TCP_ECE | TCP_CWR)) == (TCP_ECE | TCP_CWR))
 		c->flags |= F_ECN;
 	c->flags |= F_PASSIVE | F_HALF | F_LISTED;
@@ -174,8 +175,8 @@ tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tuple *t
 	uint32_t len = tcp_slice_len(payload);
 
 	s->now = now;
-	tcp_slice_drop(
-		s, payload); /* data in a SYN comes again: RFC 9293 lets a receiver not keep it */
+	/* RFC 9293 lets a receiver drop data in a SYN: the peer sends it again. */
+	tcp_slice_drop(s, payload);
 	if (seg->flags & TCP_RST)
 		return;
 	if (seg->flags & TCP_ACK || l->closed) {

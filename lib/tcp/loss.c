@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loss recovery around RACK: what the congestion controller is told and when (RFC 5681, RFC
- * 8985 6.3 and 7.4, RFC 3168 6.1.2), the retransmission timeout (RFC 6298 5), and taking a
- * reduction back when DSACK shows that it was for nothing (RFC 3708).
+ * Loss recovery around RACK: the calls of the congestion controller (RFC 5681, RFC 8985 6.3 and
+ * 7.4, RFC 3168 6.1.2), the retransmission timeout (RFC 6298 5), and the undoing of a reduction
+ * when DSACK proves that nothing was lost (RFC 3708).
  */
 #include "tcp_priv.h"
 
@@ -66,7 +66,8 @@ ecn_echo(struct tcp_conn *c, const struct tcp_acked *a)
 	c->flags &= ~F_UNDO;
 }
 
-/* DSACK: one of our retransmissions was not needed. When none was, nothing had been lost. */
+/* Processes a DSACK, which reports an unnecessary retransmission. When all retransmissions were
+ * unnecessary, nothing was lost: the reduction is undone. */
 static void
 spurious(struct tcp_conn *c)
 {
@@ -96,8 +97,8 @@ tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 		c->s->cc->acked(c, a->now, a->bytes, c->flags & F_CWND_LIMITED);
 }
 
-/* A peer without SACK: duplicate acknowledgements stand for segments that have left the network
- * (RFC 5681 3.2, RFC 6582). */
+/* Counts a duplicate acknowledgement of a peer without SACK: it stands for a segment that has left
+ * the network (RFC 5681 3.2, RFC 6582). */
 void
 tcp_loss_dupack(struct tcp_conn *c, uint64_t now)
 {
@@ -115,7 +116,7 @@ tcp_loss_dupack(struct tcp_conn *c, uint64_t now)
 	}
 }
 
-/* RFC 8985 7.4: was the probe's segment lost, and the probe hid it? */
+/* Detects that the segment of the probe was lost and that the probe repaired it (RFC 8985 7.4). */
 void
 tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a)
 {
@@ -123,20 +124,21 @@ tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a)
 		return;
 	if (c->flags & F_TLP_RETRANS) {
 		if (a->dsack) {
-			c->flags &= ~F_TLP_OUT; /* both copies came */
+			c->flags &= ~F_TLP_OUT; /* both copies arrived */
 		} else if (tcp_seq_lt(c->tlp_end, ack)) {
 			c->flags &= ~F_TLP_OUT;
 			if (c->ca == CA_OPEN)
 				c->s->cc->loss(c, a->now);
 		} else if (!a->bytes && !a->sacked) {
-			c->flags &= ~F_TLP_OUT; /* a duplicate for the probe alone */
+			/* A duplicate acknowledgement for the probe alone. */
+			c->flags &= ~F_TLP_OUT;
 		}
 	} else {
 		c->flags &= ~F_TLP_OUT;
 	}
 }
 
-/* RFC 8985 6.3: the first segment, and all that were sent a round trip ago. */
+/* Marks the first segment, and all that were sent more than a round trip ago (RFC 8985 6.3). */
 static void
 mark_on_rto(struct tcp_conn *c, uint64_t now)
 {
@@ -151,9 +153,9 @@ mark_on_rto(struct tcp_conn *c, uint64_t now)
 }
 
 /*
- * RFC 3522 3.2: the first acknowledgement after a timeout echoes a timestamp older than the
- * retransmission's, so the original had come; the peer, or we, had been away. RFC 4015 3: the
- * window is as before, and nothing that is in flight counts as lost.
+ * RFC 3522 3.2: the first acknowledgement after a timeout echoes a timestamp older than that of the
+ * retransmission. So the original had arrived, and one of the two sides had paused. RFC 4015 3: the
+ * window becomes what it was, and no segment in flight counts as lost.
  */
 void
 tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
@@ -175,8 +177,8 @@ tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
 	c->ca = CA_OPEN;
 }
 
-/* The first of a row of timeouts. One in the midst of recovery is no surprise, and is not taken
- * back. */
+/* Reduces the window at the first of several timeouts. A timeout during recovery is plausible, so
+ * its reduction is not undone. */
 static void
 enter_loss(struct tcp_conn *c, uint64_t now)
 {

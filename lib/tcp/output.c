@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection's turn: what goes out, in which order, and how much the two windows allow. Each step
- * sends at most what is left of the turn; when the port is busy the rest waits for the next poll.
+ * A connection's turn: the segments that it sends, their order, and the limits of the two windows.
+ * Each step sends at most the rest of the turn's budget; when the port is full, the rest waits for
+ * the next poll.
  */
 #include "tcp_priv.h"
 
 struct turn {
 	uint64_t now;
 	unsigned sent, most;
-	bool busy; /* -EAGAIN */
+	bool busy; /* the port is full (-EAGAIN) */
 };
 
-/* Takes note of what a seg_ function returned; true: go on. */
+/* Notes the return value of a tcp_seg_ function. Returns true when the turn may continue. */
 static bool
 took(struct turn *t, int rc)
 {
@@ -55,7 +56,7 @@ send_lost(struct tcp_conn *c, struct turn *t)
 	return true;
 }
 
-/* RFC 9293 3.8.6: bytes that the peer's window has left. */
+/* Returns the bytes that the peer's window has room for (RFC 9293 3.8.6). */
 static uint32_t
 window_left(const struct tcp_conn *c)
 {
@@ -74,7 +75,7 @@ cwnd_left(const struct tcp_conn *c)
 	return c->cwnd > flight ? c->cwnd - flight : 0;
 }
 
-/* RFC 9438 5.8, RFC 7661: was it the congestion window that limited us? */
+/* Notes whether the congestion window limited the sender (RFC 9438 5.8, RFC 7661). */
 static void
 note_limit(struct tcp_conn *c, bool by_cwnd)
 {
@@ -113,7 +114,8 @@ send_new(struct tcp_conn *c, struct turn *t)
 	return true;
 }
 
-/* RFC 8985 7.3: new data if there is some and the peer has room, else the last segment again. */
+/* Sends a tail loss probe (RFC 8985 7.3): new data if there is any and the peer has room, else the
+ * last segment again. */
 static bool
 send_tlp(struct tcp_conn *c, struct turn *t)
 {
@@ -125,7 +127,7 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 		return true;
 	}
 	c->rtx_kind = RTX_NONE;
-	c->flags |= F_TLP_OUT; /* so that the RTO is set next, not another probe */
+	c->flags |= F_TLP_OUT; /* so that the RTO is set next, and not another probe */
 	rc = c->unsent != NULL ? tcp_seg_new(c, t->now, window_left(c)) : 0;
 	if (rc > 0) {
 		c->flags &= ~F_TLP_RETRANS;
@@ -173,8 +175,8 @@ send_probes(struct tcp_conn *c, struct turn *t)
 	return took(t, rc);
 }
 
-/* An acknowledgement that nothing else has carried (RFC 9293 3.8.6.3: at least each second
- * full-sized segment). */
+/* Sends an acknowledgement that no other segment has carried: at least one for each second
+ * full-sized segment (RFC 9293 3.8.6.3). */
 static bool
 output_send_ack(struct tcp_conn *c, struct turn *t)
 {
@@ -186,7 +188,8 @@ output_send_ack(struct tcp_conn *c, struct turn *t)
 	return true;
 }
 
-/* Blocks to report go first and alone: a full data segment has no room for them. */
+/* Sends SACK blocks first and in a segment of their own: a full data segment has no room for
+ * them. */
 static bool
 send_report(struct tcp_conn *c, struct turn *t)
 {

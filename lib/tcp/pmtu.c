@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A path whose MTU shrank (RFC 1191, RFC 8201), as far as the report can be believed (RFC 5927 7).
- */
+/* A path MTU that becomes smaller (RFC 1191, RFC 8201), and the checks of the report (RFC 5927
+ * 7). */
 #include "tcp_priv.h"
 
-/* What is too long for the path has been lost on it, but not by congestion: it is sent again in
- * smaller segments, and the congestion window stays. */
+/* Retransmits the segments that exceed the new MTU, in smaller segments. The path lost them, but
+ * not by congestion, so the congestion window stays. */
 static void
 resend_too_long(struct tcp_conn *c)
 {

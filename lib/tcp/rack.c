@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RACK (RFC 8985 6): a segment is lost when one that was sent sufficiently later has been
- * delivered. What is sufficient is the reordering window, which starts at nothing and widens when
- * the network is seen to reorder.
+ * RACK (RFC 8985 6): a segment is lost when another one that was sent sufficiently later has
+ * arrived. The reordering window is the sufficient time: it begins at 0 and grows when the network
+ * reorders.
  */
 #include "tcp_priv.h"
 
@@ -37,8 +37,7 @@ tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 		c->flags |= F_REORDERING;
 
 	if (seg->flags & R_RETRANS) {
-		/* The acknowledgement may be for an earlier transmission: then this says nothing.
-		 */
+		/* The acknowledgement may be of an earlier transmission: then it is no sample. */
 		if (a->ts && (int32_t)(a->ts_ecr - tcp_ticks(c, seg->sent_at)) < 0)
 			return;
 		if (rtt < r->min_rtt)
@@ -51,8 +50,8 @@ tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 	}
 }
 
-/* Step 4: a DSACK says that a retransmission was for nothing, so the window was too small; once per
- * round trip. */
+/* RFC 8985 6.2 step 4: a DSACK reports an unnecessary retransmission, so the window was too small.
+ * It grows once per round trip. */
 void
 tcp_rack_dsack(struct tcp_conn *c)
 {
@@ -84,8 +83,8 @@ reo_wnd(const struct tcp_conn *c)
 	return SK_MIN(w, c->srtt);
 }
 
-/* Step 5. Original transmissions are in the order of their times, so the walk ends at the first
- * that is too young and has nothing retransmitted behind it. */
+/* RFC 8985 6.2 step 5. Original transmissions are in the order of their times, so the walk ends at
+ * the first one that is too young and has no retransmitted segment behind it. */
 void
 tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 {

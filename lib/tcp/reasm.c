@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Putting received payload in order (RFC 9293 3.10.7.4, "seventh"), and what is reported about it
- * (RFC 2018, RFC 2883).
+ * Reassembly of received payload (RFC 9293 3.10.7.4, "seventh"), and the reports about it (RFC
+ * 2018, RFC 2883).
  *
- * Slices that come too early are kept in runs: a run is a chain of adjacent slices, the runs are
- * linked by their first slices and are ordered by sequence number. Slices, not bytes, are what a
- * hostile peer can make dear, so their number is bounded, per connection and in all; what does not
- * fit is dropped and comes again.
+ * Slices that come early wait in runs. A run is a chain of adjacent slices; the runs are linked by
+ * their first slices, in the order of sequence numbers. A hostile peer can make many tiny slices,
+ * so their number is limited, per connection and in total. TCP drops slices beyond the limit, and
+ * the peer sends them again.
  */
 #include "tcp_priv.h"
 
@@ -25,7 +25,7 @@ tcp_reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right)
 	c->flags |= F_DSACK;
 }
 
-/* RFC 2018 4: the run that changed last comes first, then those that were reported before. */
+/* Puts the run that changed last before the blocks that were reported earlier (RFC 2018 4). */
 static void
 report_run(struct tcp_conn *c, const struct tcp_slice *run)
 {
@@ -63,7 +63,7 @@ count_kept(struct tcp_conn *c, int slices)
 	c->s->ooo_total += slices;
 }
 
-/* Cuts `n` bytes off the start of the chain; whole slices go back. */
+/* Cuts `n` bytes off the start of the chain, and frees whole slices. Returns the rest. */
 static struct tcp_slice *
 trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
 {
@@ -84,7 +84,7 @@ trim_front(struct tcp_conn *c, struct tcp_slice *chain, uint32_t n)
 	return chain;
 }
 
-/* Keeps the first `keep` bytes (not 0) of the chain. */
+/* Keeps the first `keep` bytes (not 0) of the chain, and frees the other slices. */
 static void
 trim_back(struct tcp_conn *c, struct tcp_slice *chain, uint32_t keep)
 {
@@ -107,7 +107,7 @@ count_chain(const struct tcp_slice *chain)
 	return n;
 }
 
-/* Takes over the runs behind `run` that it touches, without what they have in common. */
+/* Merges the runs behind `run` that it touches, without the bytes that both have. */
 static void
 merge_next(struct tcp_conn *c, struct tcp_slice *run)
 {
@@ -133,8 +133,8 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 	}
 }
 
-/* A single slice between runs. What another slice has already brought is cut off the new one or the
- * old one; either copy is good. */
+/* Inserts a single slice between the runs. Bytes that came twice are cut off the new or the old
+ * slice; either copy is valid. */
 static void
 insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 {
@@ -142,7 +142,7 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	uint32_t end = s->seq + s->len;
 
 	if (c->ooo_tail != NULL && tcp_seq_le(c->ooo_tail->seq, s->seq)) {
-		prev = c->ooo_tail; /* the usual case: behind all that waits */
+		prev = c->ooo_tail; /* the usual case: behind all waiting slices */
 		next = NULL;
 	}
 	while (next != NULL && tcp_seq_le(next->seq, s->seq)) {
@@ -212,8 +212,8 @@ keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 	}
 }
 
-/* Takes the runs that rcv_nxt has reached off the list and appends them to `tail`; rcv_nxt moves
- * on. Returns how many bytes came. */
+/* Takes the runs that rcv_nxt has reached off the list, and appends them to `tail`. Advances
+ * rcv_nxt; returns the number of its new bytes. */
 static uint32_t
 take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 {
@@ -240,7 +240,7 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 static void
 reasm_refuse(struct tcp_conn *c, struct tcp_slice *chain)
 {
-	if (c->state == TCPS_CLOSED) { /* the owner ended the connection from inside deliver() */
+	if (c->state == TCPS_CLOSED) { /* the owner ended the connection inside deliver() */
 		tcp_slice_drop(c->s, chain);
 		return;
 	}
@@ -269,8 +269,8 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 {
 	struct tcp_slice *last = chain;
 
-	/* What the owner refused may be tiny slices without end: their number is bounded as well.
-	 */
+	/* The slices that the owner refused may be many and tiny: their number is limited as
+	 * well. */
 	if (c->refused != NULL && reasm_no_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
 		tcp_slice_drop(c->s, chain);
@@ -282,7 +282,7 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 			last = last->next;
 		len += take_reached(c, &last->next);
 		report_trim(c);
-		tcp_conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, all or part */
+		tcp_conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, in whole or in part */
 	}
 	tcp_reasm_deliver(c, chain, len);
 }
@@ -344,7 +344,7 @@ tcp_reasm_free_all(struct tcp_conn *c)
 	tcp_slice_drop(c->s, run);
 }
 
-/* ---- The owner's side ---- */
+/* ---- Functions for the owner ---- */
 
 void
 tcp_deliver_resume(struct tcp_conn *c)
@@ -371,8 +371,8 @@ tcp_consumed(struct tcp_conn *c, uint32_t bytes)
 	c->rcv_unread -= SK_MIN(bytes, c->rcv_unread);
 	if (c->state < TCPS_ESTABLISHED || c->rcv_unread >= buf)
 		return;
-	/* RFC 9293 3.8.6.2.2: tell when it is worth it: the window was small, or a quarter of it
-	 * came free. */
+	/* RFC 9293 3.8.6.2.2: advertises the window when that is worth a segment: the window was
+	 * small, or a quarter of the buffer became free. */
 	edge = c->rcv_nxt + buf - c->rcv_unread;
 	if (tcp_seq_le(edge, c->rcv_adv))
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Resets. They belong to no connection (or to one that is gone the next moment), so those that the
- * port cannot take wait here. */
+/* Resets. A reset belongs to no connection, or to one that is about to end, so those that the port
+ * cannot send yet wait here. */
 #include "tcp_priv.h"
 
 static int
@@ -20,7 +20,7 @@ tcp_rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to
 	if (rst_out(s, c, to, tcp) != -EAGAIN)
 		return;
 	tcp_count(s, TCP_OUTPUT_BUSY);
-	if (s->nrst < TCP_RST_QUEUE) /* else the peer's next segment asks for another */
+	if (s->nrst < TCP_RST_QUEUE) /* else the peer's next segment causes another one */
 		s->rst[s->nrst++] = (struct tcp_rst){*to, *tcp};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Round-trip time and RTO (RFC 6298), the windowed minimum that RACK wants (RFC 8985 6.1). */
+/* Round-trip time and RTO (RFC 6298), and the windowed minimum that RACK uses (RFC 8985 6.1). */
 #include "tcp_priv.h"
 
 void
@@ -10,8 +10,8 @@ tcp_rtt_init(struct tcp_conn *c)
 }
 
 /*
- * RFC 6298 2.2, 2.3. The caller takes one sample per round trip (RFC 7323 appendix G warns of more
- * with these weights).
+ * RFC 6298 2.2, 2.3. The caller takes one sample per round trip (RFC 7323 appendix G warns against
+ * more samples with these weights).
  */
 void
 tcp_rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sender's scoreboard (RFC 2018, RFC 2883): which segments in flight the peer reports as
- * received. A segment counts when a block covers all of it. Each acknowledgement walks the segments
- * once, and there are TCP_MAX_SEGS of them at most.
+ * The sender's scoreboard (RFC 2018, RFC 2883): the segments in flight that the peer reports as
+ * received. A segment counts when a block covers all of it. Each acknowledgement walks over the
+ * segments once, and there are TCP_MAX_SEGS of them at most.
  */
 #include "tcp_priv.h"
 
 /* RFC 2883 4: the first block reports a duplicate when it lies below the cumulative acknowledgement
- * or inside the second. */
+ * or inside the second block. */
 static bool
 is_dsack(const struct wire_tcp *seg)
 {
@@ -19,7 +19,7 @@ is_dsack(const struct wire_tcp *seg)
 	       tcp_seq_le(b[0].right, b[1].right);
 }
 
-/* The valid blocks, ordered by their left edges; returns how many. */
+/* Copies the valid blocks, ordered by their left edges, to `out`. Returns their number. */
 static unsigned
 sort_blocks(const struct tcp_conn *c, const struct wire_tcp *seg, unsigned from,
 	struct wire_sack out[TCP_MAX_SACK])
@@ -75,7 +75,6 @@ tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acke
 	}
 }
 
-/* RFC 2018 8: the peer may have thrown away what it had reported. */
 void
 tcp_sack_forget(struct tcp_conn *c)
 {

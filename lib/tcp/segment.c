@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Making one segment, or one run of equal segments for TSO. A function here either sends, and then
- * notes that in the connection, or changes nothing at all: that is what makes -EAGAIN harmless.
+ * Builds and sends one segment, or one run of equal segments for TSO. Each function either sends
+ * and notes that in the connection, or changes nothing: therefore -EAGAIN needs no undoing.
  */
 #include "tcp_priv.h"
 
-/* RFC 9293 3.8.6.2.2: the right edge moves by full segments (or half the buffer), and never back.
- */
+/* Returns the window to advertise. Its right edge moves by full segments (or half the buffer), and
+ * never back (RFC 9293 3.8.6.2.2). */
 static uint16_t
 window_field(struct tcp_conn *c)
 {
@@ -70,9 +70,11 @@ tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out)
 		tcp_count(c->s, TCP_OUTPUT_BUSY);
 		return rc;
 	}
-	if (rc < 0)
-		c->soft_error = (uint16_t)-rc; /* as good as lost on the wire; told if it never gets
-						  better */
+	if (rc < 0) {
+		/* The segment is as good as lost on the wire. A connection that times out reports
+		 * this error. */
+		c->soft_error = (uint16_t)-rc;
+	}
 	c->todo &= ~(DO_ACK | DO_ACK_NOW);
 	c->due[T_DELACK] = SK_NEVER;
 	c->rcv_acked = c->rcv_nxt;
@@ -98,8 +100,8 @@ tcp_seg_pure_ack(struct tcp_conn *c, uint64_t now)
 	return tcp_seg_emit(c, &out);
 }
 
-/* Keepalive and window probe: nothing, at a sequence number that the peer has to answer (RFC
- * 9293 3.8.4). No record is cut for it. */
+/* Sends a keepalive or a window probe: no data, at a sequence number that the peer has to answer
+ * (RFC 9293 3.8.4). TCP cuts no record for it. */
 int
 tcp_seg_probe(struct tcp_conn *c, uint64_t now)
 {
@@ -118,7 +120,7 @@ tcp_seg_syn(struct tcp_conn *c, uint64_t now)
 	int rc;
 
 	if (!passive)
-		c->rcv_adv = c->rcv_nxt; /* nothing is known of the peer yet */
+		c->rcv_adv = c->rcv_nxt; /* rcv_nxt is not valid before the peer's SYN */
 	tcp_seg_header(c, now, &out, passive ? TCP_SYN | TCP_ACK : TCP_SYN, c->iss);
 	out.tcp.window = SK_MIN(cfg->rcv_buf, 0xffffu);
 	if (passive)
@@ -129,7 +131,8 @@ tcp_seg_syn(struct tcp_conn *c, uint64_t now)
 	out.tcp.sack_ok = passive ? c->flags & F_SACK : cfg->sack;
 	if (!passive || c->flags & F_WSCALE)
 		out.tcp.wscale = cfg->rcv_wscale;
-	/* RFC 3168 6.1.1; a SYN that got no answer may have met somebody who dislikes the bits. */
+	/* RFC 3168 6.1.1. After a SYN without an answer, a middlebox may have dropped it for these
+	 * bits. */
 	if (passive && c->flags & F_ECN)
 		out.tcp.flags |= TCP_ECE;
 	else if (!passive && cfg->ecn && !c->retries)
@@ -146,7 +149,8 @@ tcp_seg_syn(struct tcp_conn *c, uint64_t now)
 
 /* ---- Data ---- */
 
-/* Bytes of whole records from `r` on that fit into `limit`; *end: the first that does not. */
+/* Returns the bytes of the whole records from `r` on that fit into `limit`; sets *end to the first
+ * record that does not. */
 static uint32_t
 segment_gather(struct tcp_rec *r, uint32_t limit, struct tcp_rec **end)
 {
@@ -202,8 +206,8 @@ tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at)
 	return true;
 }
 
-/* How many bytes a run of segments of `first` bytes each has; whole records only, the last segment
- * may be shorter. */
+/* Returns the bytes of a run of segments of `first` bytes each. Segments hold whole records; the
+ * last segment may be shorter. */
 static uint32_t
 tso_run(const struct tcp_conn *c, struct tcp_rec *next, uint32_t first, uint32_t room)
 {
@@ -218,7 +222,7 @@ tso_run(const struct tcp_conn *c, struct tcp_rec *next, uint32_t first, uint32_t
 	return total;
 }
 
-/* The segment is on its way: it joins those in flight. */
+/* Adds the segment that was sent to those in flight. */
 static void
 commit(struct tcp_conn *c, uint64_t now, struct tcp_rec *head, uint32_t len)
 {
@@ -249,9 +253,9 @@ commit_run(struct tcp_conn *c, uint64_t now, uint32_t total, uint32_t limit)
 	}
 }
 
-/* Whole records into `room` if that is possible; else the first is cut, when it exceeds a segment
- * or when the window will not become larger than this (RFC 9293 3.8.6.2.1). 0: it does not fit now.
- */
+/* Determines the next segment: the whole records that fit into `room`, if there are any. Otherwise
+ * cuts the first record when it exceeds a segment, or when the window will not become larger (RFC
+ * 9293 3.8.6.2.1). Returns its bytes, 0 when it does not fit now, or -EAGAIN. */
 static int
 first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 {
@@ -312,7 +316,6 @@ tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	return (int)((total + (uint32_t)n - 1) / (uint32_t)n);
 }
 
-/* A FIN without data. */
 int
 tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again)
 {
@@ -333,7 +336,7 @@ tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again)
 	return 0;
 }
 
-/* Sends a segment of the queue again: the same records, fewer where the path's MTU has shrunk. */
+/* Retransmits a segment: the same records, or fewer after the path MTU became smaller. */
 int
 tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 {

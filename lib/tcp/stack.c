@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stack: configuration, the turn of the loop, and the round of connections that have something
- * to send. */
+/* The stack: configuration, a turn of the loop, and the order in which connections send. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,22 +14,23 @@ tcp_config_default(struct tcp_config *cfg)
 		.max_conns = 16384,
 		.max_half_open = 1024,
 		.max_time_wait = 4096,
-		/* 100 Gb/s at 80 us of round trip: what a data centre's longest paths need. */
+		/* 100 Gb/s at a round trip of 80 us: enough for the longest paths of a data
+		 * centre. */
 		.snd_buf = 1 << 20,
 		.rcv_buf = 2 << 20,
 		.ooo_slices = 1024,
-		/* A part of any sensible pool of receive buffers, so that hostile peers cannot pin
-		   all. */
+		/* Less than any sensible pool of receive buffers, so that hostile peers cannot hold
+		 * all of it. */
 		.ooo_slices_total = 4096,
-		/* Segments do not live longer than half a second inside one building. */
+		/* No segment lives longer than half a second inside one building. */
 		.msl_ns = 500000000,
-		/* Tail loss probes repair most tails in two round trips; the RTO stays well above
-		 * the pauses of a peer that shares its core. */
+		/* Tail loss probes repair most tails in two round trips; the RTO exceeds the pauses
+		 * of a peer that shares its core. */
 		.rto_min_ns = 10000000,
 		.rto_max_ns = 4000000000,
 		.rto_initial_ns = 200000000,
-		/* Far above a round trip, so that answers carry the acknowledgement; far below any
-		   peer's RTO. */
+		/* Much more than a round trip, so that answers carry the acknowledgement; much less
+		 * than any peer's RTO. */
 		.delack_ns = 200000,
 		.keepalive_idle_ns = 60000000000,
 		.keepalive_interval_ns = 5000000000,
@@ -135,8 +135,8 @@ tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget)
 		if (sent > 0)
 			served = c;
 	}
-	if (served != NULL &&
-		served->where == ON_BUSY) { /* who filled the port goes last next time */
+	/* The connection that filled the port goes last in the next poll. */
+	if (served != NULL && served->where == ON_BUSY) {
 		TAILQ_REMOVE(&s->busy, served, work);
 		TAILQ_INSERT_TAIL(&s->busy, served, work);
 	}

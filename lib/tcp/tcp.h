@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TCP lite: what a data-centre peer needs of RFC 9293, 7323, 2018, 8985 (RACK-TLP), 5961, 6528,
- * 3168, 8257, 9438. A connection is a state machine without clock and I/O: every call takes `now`
- * (nanoseconds), received segments come in as parsed records with payload slices, and what is to be
- * sent leaves through tcp_ops.
+ * TCP with the parts that a data-centre peer needs: RFC 9293, 7323, 2018, 8985 (RACK-TLP), 5961,
+ * 6528, 3168, 8257 and 9438. A connection is a state machine without a clock and without I/O: each
+ * call takes `now` (nanoseconds), received segments come in as parsed headers with slices of
+ * payload, and segments to send leave through tcp_ops.
  *
- * TCP carries *records*: the bytes that the layer above wants to see in one segment. A record is
- * cut only when it exceeds the effective MSS; retransmission keeps record boundaries; several whole
- * records may share a segment.
+ * TCP carries *records*: the bytes that the layer above keeps together in one segment (an FPDU, for
+ * example). TCP cuts a record only when it exceeds the effective MSS; a retransmission keeps the
+ * boundaries of records; several whole records may share a segment.
  *
- * One tcp_stack belongs to one transport stage: nothing here is safe to call from two threads.
- * Which connection a segment belongs to is the caller's business (it owns the table of tuples).
+ * One tcp_stack belongs to one transport stage. No function of this header is safe to call from two
+ * threads at a time on the same stack. The caller (the "owner" below) keeps the table of tuples and
+ * finds the connection that a segment belongs to.
+ *
+ * Ports, sequence numbers, windows and lengths are in host order, times are in nanoseconds, and
+ * lengths are in bytes.
  */
 #ifndef SAKER_TCP_H
 #define SAKER_TCP_H
@@ -29,98 +33,114 @@ struct tcp_stack;
 struct tcp_conn;
 struct tcp_listener;
 
+/* The key of a connection: addresses and ports, and the network that they are valid in. */
 struct tcp_tuple {
 	struct sk_addr laddr, raddr;
 	uint16_t lport, rport;
-	uint16_t vlan; /* ETH_NO_VLAN or id: part of the key */
-	uint16_t port; /* the network port's index */
+	uint16_t vlan; /* VLAN id, or ETH_NO_VLAN */
+	uint16_t port; /* index of the network port */
 };
 
 /* ---- Bytes ---- */
 
 /*
- * A record to send. It lives in the owner's buffer (an mbuf's private area, a malloc'ed block).
- * From tcp_send() until ops->rec_free() it is TCP's; the bytes at `data` do not change meanwhile.
+ * A record to send. It lies in the owner's buffer (an mbuf's private area, a malloc'ed block). TCP
+ * owns the record from tcp_send() until ops->rec_free(); the owner does not change the bytes at
+ * `data` during this time.
  */
 struct tcp_rec {
 	struct tcp_rec *next;
-	uint8_t *data; /* NULL: a length only (simulator) */
-	void *owner;   /* opaque to TCP */
+	uint8_t *data; /* NULL: the record has a length, but no bytes (simulator) */
+	void *owner;   /* the owner's pointer; TCP does not use it */
 	uint32_t len;  /* bytes, 1 or more */
-	/* TCP's own from here on: valid in the first record of each segment that was sent */
-	uint32_t seg_len; /* bytes of the segment: whole records */
-	uint32_t seq;
-	uint16_t flags, xmits;
-	uint64_t sent_at;         /* last transmission, ns */
-	struct tcp_rec *seg_next; /* first record of the next segment that was sent */
+	/* TCP sets the fields below; they are valid in the first record of a segment in flight. */
+	uint32_t seg_len;         /* bytes of the segment, which consists of whole records */
+	uint32_t seq;             /* sequence number of the segment */
+	uint16_t flags, xmits;    /* TCP's marks; number of transmissions */
+	uint64_t sent_at;         /* time of the last transmission, ns */
+	struct tcp_rec *seg_next; /* first record of the next segment in flight */
 };
 
-/* Received payload. Lives in the owner's buffer; passes to TCP with tcp_input() and leaves by
- * ops->deliver() or ops->slice_free(). `data` is never written to. */
+/*
+ * A piece of received payload. It lies in the owner's buffer. TCP owns the slice from tcp_input()
+ * until ops->deliver() accepts it or ops->slice_free() gives it back. TCP never writes to the bytes
+ * at `data`.
+ */
 struct tcp_slice {
 	struct tcp_slice *next;
-	const uint8_t *data; /* NULL: a length only */
-	uint32_t len;
-	uint32_t seq; /* set by TCP */
-	void *owner;
-	/* TCP's own, while the slice waits out of order: the next run of adjacent slices, and the
-	 * last slice of this one */
+	const uint8_t *data; /* NULL: the slice has a length, but no bytes (simulator) */
+	uint32_t len;        /* bytes */
+	uint32_t seq;        /* sequence number of the first byte; TCP sets it */
+	void *owner;         /* the owner's pointer; TCP does not use it */
+	/* TCP uses both fields while the slice waits out of order: the first slice of the next run
+	 * of adjacent slices, and the last slice of this run. */
 	struct tcp_slice *run_next, *run_tail;
 };
 
-/* A segment to build: header in host order, and the bytes [off, off + len) of the chain of records
- * that starts at `first`. */
+/* A segment to build: the header in host order, and the bytes [off, off + len) of the chain of
+ * records that begins at `first`. */
 struct tcp_out {
-	struct wire_tcp tcp;   /* complete but for the checksum */
-	struct tcp_rec *first; /* NULL when len is 0 */
-	uint32_t off, len;
-	/* 0; else: TSO, cut in segments of so many payload bytes, each of which holds whole
-	 * records. The last one may be shorter. */
+	struct wire_tcp tcp;   /* all fields but the checksum, which the owner fills in */
+	struct tcp_rec *first; /* NULL when `len` is 0 */
+	uint32_t off, len;     /* bytes */
+	/* 0, or the segment size of TSO in payload bytes: the port cuts the bytes into segments of
+	 * this size, each of which holds whole records. The last segment may be shorter. */
 	uint32_t gso_size;
-	uint8_t ecn; /* IP_ECN_* to put into the IP header */
+	uint8_t ecn; /* IP_ECN_* for the IP header */
 };
 
-/* ---- What the stack asks of its owner ---- */
+/* ---- Callbacks of the owner ---- */
 
 enum tcp_event {
-	/* An open is done; of a passive one: tcp_conn_listener() tells whose, tcp_claim() it. */
+	/* The connection is established. tcp_conn_listener() returns the listener of a passive
+	 * open; the owner accepts the connection with tcp_claim(). */
 	TCP_EV_CONNECTED,
-	TCP_EV_SENT,     /* send buffer space came free: tcp_send_space() grew */
-	TCP_EV_EMSS,     /* tcp_emss() changed */
-	TCP_EV_PEER_FIN, /* the peer will send no more; all its bytes have been delivered */
-	/* The last event: tcp_close_reason() tells why. The owner's part is over, though the
-	 * connection may stay in TIME_WAIT for a while: until ops->conn_removed it takes segments,
-	 * and nothing else may be done with it. A connection that came from a listener and never
-	 * was TCP_EV_CONNECTED ends without events. */
+	TCP_EV_SENT,     /* the send buffer has more room: tcp_send_space() grew */
+	TCP_EV_EMSS,     /* the value of tcp_emss() changed */
+	TCP_EV_PEER_FIN, /* the peer closed its direction, and the owner has all of its bytes */
+	/* The last event of a connection; tcp_close_reason() returns the reason. The connection may
+	 * stay in TIME_WAIT: until ops->conn_removed() the owner passes it segments and calls
+	 * nothing else on it. A connection that came from a listener and was never TCP_EV_CONNECTED
+	 * ends without an event. */
 	TCP_EV_CLOSED,
 };
 
 /*
- * From inside deliver(), event(), conn_added() and conn_removed() the owner may call anything but
- * tcp_input() and its kin, tcp_stack_poll() and tcp_stack_destroy(); a connection that it aborts
- * there is freed when the outermost call returns. The other functions may not call back.
+ * From inside deliver(), event(), conn_added() and conn_removed() the owner may call any function
+ * but tcp_input(), tcp_listen_input(), tcp_orphan_input(), tcp_stack_poll() and
+ * tcp_stack_destroy(). TCP frees a connection that the owner aborts there when the outermost call
+ * returns. The other callbacks may not call TCP.
  */
 struct tcp_ops {
-	/* Sends one segment. 0: taken. -EAGAIN: the port or its buffers are full; the stack asks
-	 * again at the next poll. Another negative errno: lost, as on a wire; it becomes the reason
-	 * if the connection times out. The records stay TCP's. `conn` NULL: a reset for no
-	 * connection; then `to` is the tuple. Called from tcp_stack_poll(); also from other calls
-	 * for resets and for DCTCP's acknowledgement of a change (RFC 8257 3.2). */
+	/*
+	 * Sends one segment to `to`, the tuple of `conn`. `conn` is NULL for a reset that belongs
+	 * to no connection. The records stay TCP's.
+	 *
+	 * Returns 0 when the segment is sent, or -EAGAIN when the port or its buffers are full: TCP
+	 * tries again at the next poll. Another negative errno means that the segment is lost, as
+	 * on a wire; it becomes the reason if the connection times out.
+	 *
+	 * tcp_stack_poll() calls it; other functions call it for resets and for DCTCP's immediate
+	 * acknowledgement of a changed CE mark (RFC 8257 3.2).
+	 */
 	int (*output)(void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to,
 		const struct tcp_out *out);
-	/* In-order payload, a chain; ownership passes if true is returned. false: the stack keeps
-	 * it, its window closes, and it offers it again when tcp_deliver_resume() is called. */
+	/* Delivers payload in order, as a chain. Returns true when the owner accepts the chain and
+	 * owns it from here on. After false, TCP keeps the chain, its receive window closes, and
+	 * tcp_deliver_resume() delivers the chain again. */
 	bool (*deliver)(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain);
+	/* Gives a chain of slices back to the owner. */
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
-	/* Acknowledged (or aborted) records, a chain. */
+	/* Gives a chain of records back to the owner: the peer acknowledged them, or the connection
+	 * ended. */
 	void (*rec_free)(void *ctx, struct tcp_rec *chain);
-	/* Cuts `rec` at byte `at`: afterwards rec->len == at, and the returned record has the rest
-	 * (its `next` is TCP's). The halves are freed on their own. NULL: no memory now, TCP tries
-	 * again later. */
+	/* Cuts `rec` at byte `at`: sets rec->len to `at` and returns a new record with the other
+	 * bytes, whose `next` TCP sets. TCP frees both records separately. Returns NULL without
+	 * memory; TCP tries again later. */
 	struct tcp_rec *(*rec_split)(void *ctx, struct tcp_rec *rec, uint32_t at);
 	void (*event)(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
-	/* A connection was created (a SYN came to `l`; l NULL: tcp_connect) or is going away: keep
-	 * the tuple table. */
+	/* Reports a new connection, and the end of one: the owner keeps its table of tuples by
+	 * these. `l` is the listener that received the SYN, or NULL after tcp_connect(). */
 	void (*conn_added)(void *ctx, struct tcp_conn *conn, struct tcp_listener *l);
 	void (*conn_removed)(void *ctx, struct tcp_conn *conn);
 };
@@ -128,68 +148,75 @@ struct tcp_ops {
 /* ---- Configuration ---- */
 
 struct tcp_config {
-	uint32_t max_conns;
-	uint32_t max_half_open; /* SYN_RECEIVED, all listeners together; beyond it the oldest is
-				   dropped */
-	uint32_t max_time_wait; /* beyond it the oldest is dropped */
-	uint32_t snd_buf,
-		rcv_buf; /* bytes per connection; rcv_buf at least one maximal FPDU and a segment */
-	uint32_t ooo_slices;       /* most slices a connection keeps (out of order, or refused by
-				      ops->deliver) */
-	uint32_t ooo_slices_total; /* most that all connections keep together */
-	uint64_t msl_ns;           /* TIME_WAIT lasts twice this */
-	uint64_t rto_min_ns, rto_max_ns, rto_initial_ns;
-	uint64_t delack_ns;
-	uint64_t keepalive_idle_ns; /* 0: off */
+	uint32_t max_conns; /* connections, without those half-open or in TIME_WAIT */
+	/* Connections in SYN_RECEIVED, of all listeners together; beyond it TCP drops one. */
+	uint32_t max_half_open;
+	uint32_t max_time_wait; /* connections in TIME_WAIT; beyond it TCP drops the oldest */
+	/* Bytes per connection. rcv_buf holds at least one FPDU of maximal length and a segment. */
+	uint32_t snd_buf, rcv_buf;
+	/* Slices that one connection keeps at most: out of order, or refused by ops->deliver(). */
+	uint32_t ooo_slices;
+	uint32_t ooo_slices_total; /* slices that all connections together keep at most */
+	uint64_t msl_ns;           /* maximum segment lifetime; TIME_WAIT lasts twice this */
+	uint64_t rto_min_ns, rto_max_ns, rto_initial_ns; /* RFC 6298 */
+	uint64_t delack_ns;                              /* delay of an acknowledgement */
+	uint64_t keepalive_idle_ns; /* silence before the first probe; 0: no keepalive */
 	uint64_t keepalive_interval_ns;
-	uint32_t keepalive_probes;
-	uint32_t syn_retries, data_retries;
-	const char *cc; /* "cubic", "dctcp", "none" (a fixed, large window) */
-	bool ecn;       /* offer and accept ECN (always with dctcp) */
-	bool timestamps, sack;
-	uint8_t rcv_wscale;    /* 0..14 */
-	struct sk_key isn_key; /* RFC 6528 */
+	uint32_t keepalive_probes;          /* probes without an answer that end a connection */
+	uint32_t syn_retries, data_retries; /* retransmissions that end a connection */
+	const char *cc;                     /* "cubic", "dctcp", or "none" (a large fixed window) */
+	bool ecn;                           /* negotiate ECN; DCTCP always does */
+	bool timestamps, sack;              /* negotiate the option (RFC 7323, RFC 2018) */
+	uint8_t rcv_wscale;                 /* shift of our window, 0 to 14 (RFC 7323 2) */
+	struct sk_key isn_key;              /* secret of initial sequence numbers (RFC 6528) */
 };
 
-/* Fills in the defaults (milliseconds and buffers of a data centre; random key). */
+/* Fills in the defaults: timeouts and buffers for a data centre, and a random key. */
 void tcp_config_default(struct tcp_config *cfg);
 
-/* NULL when memory lacks or a field of `cfg` makes no sense. `cfg` and `ops` are copied. */
+/* Returns a new stack, or NULL without memory or when a field of `cfg` is out of its range. Copies
+ * `cfg` and `ops`; `ctx` is the first argument of each callback. */
 struct tcp_stack *tcp_stack_create(
 	const struct tcp_config *cfg, const struct tcp_ops *ops, void *ctx, uint64_t now);
-/* Frees all records and slices through ops, no events, no resets. */
+/* Frees the stack and its connections. Gives all records and slices back through ops; sends no
+ * resets and no events. */
 void tcp_stack_destroy(struct tcp_stack *s);
 
-/* Once per turn of the loop: timers that are due, then the segments that this turn made necessary
- * (one acknowledgement per connection however many segments came). Returns how many segments went
- * out. */
+/* Runs the timers that are due, then sends the segments that the connections need: at most `budget`
+ * segments, and one acknowledgement per connection however many segments came. The owner calls it
+ * once per turn of its loop. Returns the number of segments sent. */
 unsigned tcp_stack_poll(struct tcp_stack *s, uint64_t now, unsigned budget);
-/* When it wants to be polled next though nothing arrives: `now` or earlier if work waits, SK_NEVER
- * if never. */
+/* Returns the time (ns) of the next necessary poll when no segment arrives before: the time of the
+ * latest call or earlier when segments wait to be sent, SK_NEVER without any timer. */
 uint64_t tcp_stack_deadline(const struct tcp_stack *s);
-/* Reason counters: [tcp_reason_count]. */
+/* Returns the counters, indexed by enum tcp_reason: tcp_reason_count entries. */
 const uint64_t *tcp_stack_counters(const struct tcp_stack *s);
 
 /* ---- Connections ---- */
 
-/* `user` is the owner's pointer (tcp_user). `mtu` is the path's: IP packet bytes (EMSS = mtu - IP -
- * TCP headers - options). Returns 0 with *out, -ENOBUFS when all connections are in use. */
+/* Begins an active open (RFC 9293 3.10.1). `mtu` is the path MTU in bytes of an IP packet: the
+ * effective MSS is mtu - IP header - TCP header - options. `user` is the owner's pointer
+ * (tcp_user()). Returns 0 and sets *out, or -ENOBUFS when all connections are in use. */
 int tcp_connect(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t, uint32_t mtu,
 	void *user, struct tcp_conn **out);
 
-/* A listener takes SYNs that the caller gives to tcp_listen_input(). `backlog`: connections that
- * are established but not yet claimed by tcp_claim(), and half-open ones. */
+/* Returns a listener, which accepts the SYNs that the owner passes to tcp_listen_input(), or NULL
+ * without memory. `backlog` bounds its half-open connections plus its established connections
+ * before their tcp_claim(). */
 struct tcp_listener *tcp_listen(struct tcp_stack *s, uint32_t backlog, void *user);
-/* Connections that came from it and were not claimed are reset. */
+/* Closes a listener, and resets its connections that the owner has not claimed. */
 void tcp_unlisten(struct tcp_listener *l, uint64_t now);
 void *tcp_listener_user(const struct tcp_listener *l);
-/* The owner takes responsibility for an accepted connection (it leaves the backlog) and sets its
- * user pointer. */
+/* Takes an accepted connection out of its listener's backlog, and sets its user pointer. */
 void tcp_claim(struct tcp_conn *c, void *user);
 
-/* A segment for `c`, for a listener, or for nobody (answered with RST as RFC 9293 3.10.7.1 says).
- * `payload` may be NULL; it is a chain whose lengths sum to the segment's payload. `ecn` is the IP
- * header's. */
+/*
+ * Each of these functions processes one received segment: of the connection `c`, for the listener
+ * `l` (the tuple has no connection yet), or of neither, which TCP answers with a reset (RFC 9293
+ * 3.10.7.1). `payload` is NULL or a chain whose lengths sum up to the segment's payload; TCP owns
+ * the chain from here on. `ecn` is the ECN field of the IP header. `mtu` is the path MTU in bytes,
+ * as in tcp_connect().
+ */
 void tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg,
 	struct tcp_slice *payload, uint8_t ecn);
 void tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tuple *t, uint32_t mtu,
@@ -197,86 +224,93 @@ void tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tup
 void tcp_orphan_input(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t,
 	const struct wire_tcp *seg, struct tcp_slice *payload);
 
-/* Queues a chain of records. Always takes them; the caller keeps within tcp_send_space() (a chain
- * may exceed it by one record). Nothing is sent before the next tcp_stack_poll(). -EPIPE (records
- * freed through ops) when no more may be sent. */
+/* Queues a chain of records; the next tcp_stack_poll() sends them. The caller keeps within
+ * tcp_send_space(), which a chain may exceed by one record: TCP does not refuse more. Returns 0, or
+ * -EPIPE after tcp_close() or the end of the connection: the records then went back through
+ * ops->rec_free(). */
 int tcp_send(struct tcp_conn *c, struct tcp_rec *chain);
-/* Bytes that tcp_send() may take now; 0 or less: none. */
+/* Returns the bytes that the send buffer has room for; 0 or less: none. */
 int64_t tcp_send_space(const struct tcp_conn *c);
-/* The owner has done with so many delivered bytes: the window may open. Delivered bytes count
- * against rcv_buf until then. */
+/* Reports that the owner has processed so many delivered bytes. Delivered bytes count against
+ * rcv_buf until then, so the receive window may open. */
 void tcp_consumed(struct tcp_conn *c, uint32_t bytes);
-/* Offers again what ops->deliver refused. */
+/* Delivers again the payload that ops->deliver() refused. */
 void tcp_deliver_resume(struct tcp_conn *c);
-/* FIN after all that was queued. */
+/* Closes our direction: sends FIN after all records in the queue (RFC 9293 3.10.4). */
 void tcp_close(struct tcp_conn *c, uint64_t now);
-/* RST at once; TCP_EV_CLOSED comes before it returns. */
+/* Sends RST and ends the connection (RFC 9293 3.10.5). TCP_EV_CLOSED comes before the function
+ * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);
-/* A believable ICMP "too big" for this connection: quoted sequence number inside the send window
+/* Processes an ICMP "packet too big" of this connection. `seq` is the quoted sequence number, `mtu`
+ * the reported MTU in bytes. Ignores a report whose `seq` lies outside the send window
  * (RFC 5927). */
 void tcp_icmp_mtu(struct tcp_conn *c, uint64_t now, uint32_t seq, uint32_t mtu);
-/* The owner can send again after -EAGAIN, or the next hop's address is known now. */
+/* Gives the connection a turn in the next poll: the owner calls it when it can send again after
+ * -EAGAIN, or when the next hop's address is resolved. */
 void tcp_kick(struct tcp_conn *c);
 
-/* Largest payload of one segment now: what MPA derives its MULPDU from (RFC 5044 4.5). */
+/* Returns the largest payload of one segment now, in bytes: MPA derives its MULPDU from it (RFC
+ * 5044 4.5). */
 uint32_t tcp_emss(const struct tcp_conn *c);
-/* Whose SYN queue it came from; NULL: tcp_connect(). */
+/* Returns the listener that the connection came from, or NULL after tcp_connect(). */
 struct tcp_listener *tcp_conn_listener(const struct tcp_conn *c);
 const struct tcp_tuple *tcp_tuple(const struct tcp_conn *c);
 void *tcp_user(const struct tcp_conn *c);
 void tcp_set_user(struct tcp_conn *c, void *user);
-/* 0: closed in order by both; -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED (our abort),
- * -EHOSTUNREACH */
+/* Returns the reason of TCP_EV_CLOSED: 0 when both sides closed in order, or -ECONNREFUSED,
+ * -ECONNRESET, -ETIMEDOUT, -ECONNABORTED (tcp_abort()), or the error of ops->output() (for example
+ * -EHOSTUNREACH) that the connection timed out with. */
 int tcp_close_reason(const struct tcp_conn *c);
-/* All of the sent bytes have been acknowledged. */
+/* Returns true when the peer has acknowledged all bytes of the queue. */
 bool tcp_all_acked(const struct tcp_conn *c);
-/* An established connection asks its peer after `idle_ns` of silence, and then five times as often,
- * instead of as tcp_config has it; 0: as that has it. */
+/* Sets the keepalive times of one connection: the first probe follows after `idle_ns` of silence,
+ * the next ones at intervals of a fifth of it. 0 restores the times of tcp_config. */
 void tcp_set_keepalive(struct tcp_conn *c, uint64_t now, uint64_t idle_ns);
-/* How large TSO segments may grow; 0 (default): no TSO. */
+/* Sets the largest TSO segment in payload bytes; 0, the default, turns TSO off. */
 void tcp_set_tso(struct tcp_conn *c, uint32_t max_bytes);
 
+/* The report of tcp_get_info(): times in ns, windows and amounts in bytes. */
 struct tcp_info {
-	const char *state;
+	const char *state; /* name of the state in RFC 9293 3.3.2 */
 	uint64_t srtt_ns, rttvar_ns, rto_ns, min_rtt_ns;
 	uint32_t cwnd, ssthresh, snd_wnd, rcv_wnd, in_flight, queued, emss;
 	uint64_t bytes_sent, bytes_acked, bytes_received, retransmits, rtos, tlps, dup_acks_in;
 };
 void tcp_get_info(const struct tcp_conn *c, struct tcp_info *out);
-/* Engine-private bytes of one idle connection. */
+/* Returns the bytes of memory that one connection takes, without its buffers. */
 size_t tcp_conn_size(void);
 
 /* ---- Reasons ---- */
 
 #define TCP_REASONS(X)                                                                             \
 	X(TCP_NO_CONN, SK_NORMAL, "a segment for no connection and no listener")                   \
-	X(TCP_HALF_OPEN_FULL, SK_WARNING, "the oldest half-open connection made room for a SYN")   \
+	X(TCP_HALF_OPEN_FULL, SK_WARNING, "a half-open connection was dropped for a newer SYN")    \
 	X(TCP_BACKLOG_FULL, SK_NOTICE, "a SYN was dropped: the listener's backlog is full")        \
 	X(TCP_CONNS_FULL, SK_WARNING, "a SYN was dropped: all connections are in use")             \
-	X(TCP_BAD_FLAGS, SK_NOTICE, "flags that make no sense in the connection's state")          \
+	X(TCP_BAD_FLAGS, SK_NOTICE, "a segment's flags are not valid in the connection's state")   \
 	X(TCP_OUT_OF_WINDOW, SK_NORMAL, "a segment outside the receive window")                    \
 	X(TCP_PAWS, SK_NORMAL, "a timestamp older than the last one (RFC 7323 5)")                 \
 	X(TCP_OLD_ACK, SK_NORMAL, "an acknowledgement older than the window allows")               \
 	X(TCP_FUTURE_ACK, SK_WARNING, "an acknowledgement of bytes that were never sent")          \
 	X(TCP_CHALLENGE, SK_NOTICE, "a challenge ACK was sent (RFC 5961)")                         \
 	X(TCP_CHALLENGE_LIMIT, SK_NOTICE, "a challenge ACK was withheld (rate limit)")             \
-	X(TCP_DUP_PAYLOAD, SK_NORMAL, "payload that had come before")                              \
-	X(TCP_OOO_FULL, SK_NOTICE, "an out-of-order slice was dropped: no room to keep it")        \
+	X(TCP_DUP_PAYLOAD, SK_NORMAL, "a segment repeated payload that was received before")       \
+	X(TCP_OOO_FULL, SK_NOTICE, "an out-of-order slice was dropped: the queue is full")         \
 	X(TCP_RCV_FULL, SK_NOTICE, "payload beyond the advertised window was cut off")             \
-	X(TCP_RETRANSMIT, SK_NORMAL, "a segment was sent again")                                   \
-	X(TCP_RACK_LOSS, SK_NORMAL, "a record was deemed lost by RACK")                            \
+	X(TCP_RETRANSMIT, SK_NORMAL, "a segment was retransmitted")                                \
+	X(TCP_RACK_LOSS, SK_NORMAL, "RACK marked a segment as lost")                               \
 	X(TCP_TLP, SK_NORMAL, "a tail loss probe was sent")                                        \
-	X(TCP_RTO, SK_NOTICE, "a retransmission timeout")                                          \
-	X(TCP_SPURIOUS, SK_NORMAL, "a retransmission that was not needed (DSACK)")                 \
-	X(TCP_ZERO_WINDOW_PROBE, SK_NORMAL, "a probe of a closed window")                          \
-	X(TCP_KEEPALIVE, SK_NORMAL, "a keepalive probe")                                           \
-	X(TCP_TIMED_OUT, SK_NOTICE, "a connection was given up: no answer")                        \
-	X(TCP_RESET_IN, SK_NOTICE, "a valid reset came")                                           \
+	X(TCP_RTO, SK_NOTICE, "a retransmission timeout expired")                                  \
+	X(TCP_SPURIOUS, SK_NORMAL, "a retransmission was unnecessary (DSACK or Eifel detection)")  \
+	X(TCP_ZERO_WINDOW_PROBE, SK_NORMAL, "a probe of a closed window was sent")                 \
+	X(TCP_KEEPALIVE, SK_NORMAL, "a keepalive probe was sent")                                  \
+	X(TCP_TIMED_OUT, SK_NOTICE, "a connection ended because the peer did not answer")          \
+	X(TCP_RESET_IN, SK_NOTICE, "a valid reset was received")                                   \
 	X(TCP_RESET_OUT, SK_NOTICE, "a reset was sent")                                            \
-	X(TCP_ECN_CE, SK_NORMAL, "a segment came with congestion experienced")                     \
-	X(TCP_ECN_ECHO, SK_NORMAL, "the peer echoed congestion")                                   \
-	X(TCP_PMTU, SK_NOTICE, "the path MTU shrank")                                              \
-	X(TCP_OUTPUT_BUSY, SK_NORMAL, "the port could not take a segment; it is tried again")
+	X(TCP_ECN_CE, SK_NORMAL, "a segment was received with the mark Congestion Experienced")    \
+	X(TCP_ECN_ECHO, SK_NORMAL, "the peer echoed a congestion mark (ECE)")                      \
+	X(TCP_PMTU, SK_NOTICE, "the path MTU became smaller")                                      \
+	X(TCP_OUTPUT_BUSY, SK_NORMAL, "the port was full; the segment is sent again later")
 
 SK_REASONS_DECLARE(tcp, TCP_NONE, TCP_REASONS)
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of lib/tcp share: the connection, the stack, and who calls whom.
+ * The connection and the stack, and the functions that the files of lib/tcp share.
  *
- *	input.c   a segment comes in     ->  ack.c (what it acknowledges), reasm.c (what it brings)
- *	ack.c     the queue of records   ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c
- *(window) timers.c  a deadline is due      ->  rack.c, conn.c output.c  a connection has its turn
- *in tcp_stack_poll()  ->  segment.c (one segment)
+ *	input.c   processes a segment  ->  ack.c (its acknowledgement), reasm.c (its payload)
+ *	ack.c     frees records        ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c (window)
+ *	timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
+ *	output.c  sends in a turn      ->  segment.c (one segment)
  *
- * The owner may call tcp_send(), tcp_close(), tcp_abort(), tcp_consumed() from inside its
- *callbacks. So whoever runs a callback holds the connection with tcp_conn_hold() and looks at its
- *state afterwards; a connection that ended meanwhile is freed by the last tcp_conn_release().
+ * The owner may call tcp_send(), tcp_close(), tcp_abort() and tcp_consumed() from inside its
+ * callbacks. Therefore each function that runs a callback holds the connection with tcp_conn_hold()
+ * and checks its state afterwards. The last tcp_conn_release() frees a connection that ended
+ * meanwhile.
  */
 #ifndef SAKER_TCP_PRIV_H
 #define SAKER_TCP_PRIV_H
@@ -21,35 +22,35 @@
 #include "cc.h"
 #include "tcp.h"
 
-/* ---- Constants with a reason ---- */
+/* ---- Constants ---- */
 
-#define TCP_TICK_SHIFT 20 /* a timestamp tick is 2^20 ns: RFC 7323 5.4 asks for 1 ms to 1 s */
-#define TCP_PAWS_IDLE_NS                                                                           \
-	(24ull * 86400 * 1000000000) /* RFC 7323 5.5: older timestamps are void                    \
-				      */
-#define TCP_MSS_DEFAULT_V4  536      /* RFC 9293 3.7.1 */
+#define TCP_TICK_SHIFT 20 /* a timestamp tick is 2^20 ns: RFC 7323 5.4 requires 1 ms to 1 s */
+/* RFC 7323 5.5: an older timestamp is not valid any more. */
+#define TCP_PAWS_IDLE_NS    (24ull * 86400 * 1000000000)
+#define TCP_MSS_DEFAULT_V4  536 /* RFC 9293 3.7.1 */
 #define TCP_MSS_DEFAULT_V6  1220
-#define TCP_MSS_MIN         88   /* a peer that offers less would make us send mostly headers */
-#define TCP_MTU_MIN_V4      576  /* below this a "too big" is not believed (RFC 1191 allows 68) */
+#define TCP_MSS_MIN         88   /* below this, segments would consist mostly of headers */
+#define TCP_MTU_MIN_V4      576  /* ICMP reports of less are taken as this (RFC 1191 allows 68) */
 #define TCP_MTU_MIN_V6      1280 /* RFC 8200 5 */
-#define TCP_TS_LEN          12   /* timestamps option with its padding */
+#define TCP_TS_LEN          12   /* timestamps option with its two bytes of padding */
 #define TCP_IW_SEGS         10   /* RFC 6928 */
 #define TCP_MAX_SEGS        4096 /* segments in flight: bounds each walk over the scoreboard */
 #define TCP_DUP_THRESH      3    /* RFC 5681, RFC 8985 */
-#define TCP_QUANTUM         16   /* segments a connection may send per turn */
+#define TCP_QUANTUM         16   /* segments that a connection may send per turn */
 #define TCP_TIMERS_PER_POLL 256
-#define TCP_BUSY_PER_POLL   32 /* so many -EAGAIN end a poll: the port is full for all */
-#define TCP_CHALLENGES      10 /* RFC 5961 7: in one window of time, per connection */
-#define TCP_CHALLENGE_NS    5000000000ull
-#define TCP_PTO_MIN_NS                                                                             \
-	500000ull /* a peer on a shared core may be away so long: no probe before                  \
-		   */
-#define TCP_PEER_DELACK_NS 1000000ull     /* what a lone segment's acknowledgement may be late */
-#define TCP_FIN_WAIT_2_NS  60000000000ull /* a peer that never closes does not hold a connection */
-#define TCP_RACK_PERSIST   16             /* RFC 8985 6.2 step 4 */
+#define TCP_BUSY_PER_POLL   32 /* -EAGAIN of so many connections ends a poll: the port is full */
+/* RFC 5961 7: challenge ACKs per connection in one window of time. */
+#define TCP_CHALLENGES   10
+#define TCP_CHALLENGE_NS 5000000000ull
+/* A peer on a shared core may be away for this time: no tail loss probe before. */
+#define TCP_PTO_MIN_NS 500000ull
+/* Delay that the peer may add to the acknowledgement of a lone segment. */
+#define TCP_PEER_DELACK_NS 1000000ull
+/* A peer that never closes does not hold a connection longer than this. */
+#define TCP_FIN_WAIT_2_NS  60000000000ull
+#define TCP_RACK_PERSIST   16 /* RFC 8985 6.2 step 4 */
 #define TCP_RST_QUEUE      64
-#define TCP_WSCALE_MAX     14             /* RFC 7323 2.3 */
-#define TCP_MIN_RTT_WINDOW 10000000000ull /* RFC 8985 6.1 leaves it open: ten seconds */
+#define TCP_MIN_RTT_WINDOW 10000000000ull /* ten seconds; RFC 8985 6.1 does not set the length */
 
 /* ---- Sequence numbers ---- */
 
@@ -87,59 +88,62 @@ enum tcp_state { /* RFC 9293 3.3.2; LISTEN is struct tcp_listener */
 	TCPS_COUNT
 };
 
-enum {                         /* conn.todo: what the next turn has to send */
-	DO_ACK = 1 << 0,       /* there is something to acknowledge: now or with the timer */
-	DO_ACK_NOW = 1 << 1,   /* ... now */
-	DO_SYN = 1 << 2,       /* SYN or SYN,ACK, by the state */
-	DO_FIN_AGAIN = 1 << 3, /* a FIN without data is sent again */
+/* conn.todo: segments that the next turn sends */
+enum {
+	DO_ACK = 1 << 0,       /* received data has no acknowledgement yet: now or with T_DELACK */
+	DO_ACK_NOW = 1 << 1,   /* the acknowledgement goes out in this turn */
+	DO_SYN = 1 << 2,       /* SYN, or SYN,ACK in SYN_RECEIVED */
+	DO_FIN_AGAIN = 1 << 3, /* a FIN without data is retransmitted */
 	DO_TLP = 1 << 4,       /* RFC 8985 7.3 */
 	DO_WND_PROBE = 1 << 5, /* RFC 9293 3.8.6.1 */
 	DO_KEEPALIVE = 1 << 6, /* RFC 9293 3.8.4 */
-	DO_RTX_FIRST = 1 << 8, /* one lost segment goes whatever the congestion window says */
-	DO_WND_FORCE =
-		1 << 7, /* the window is too small for a record, but the wait is over: cut it */
+	DO_RTX_FIRST = 1 << 8, /* one lost segment goes out regardless of the congestion window */
+	/* The window is smaller than the record, but the sender has waited long enough: cut it. */
+	DO_WND_FORCE = 1 << 7,
 };
 
-enum {                           /* conn.flags */
-	F_TS = 1 << 0,           /* timestamps were negotiated */
-	F_SACK = 1 << 1,         /* SACK was negotiated */
-	F_ECN = 1 << 2,          /* ECN was negotiated */
-	F_WSCALE = 1 << 3,       /* window scaling was negotiated */
-	F_FIN_QUEUED = 1 << 4,   /* tcp_close() was called */
-	F_FIN_SENT = 1 << 5,     /* our FIN has the sequence number snd_nxt - 1 */
-	F_FIN_KNOWN = 1 << 6,    /* the peer's FIN is at rcv_fin */
-	F_FIN_TAKEN = 1 << 7,    /* ... and rcv_nxt is behind it */
-	F_FIN_NOTIFIED = 1 << 8, /* ... and the owner knows */
-	F_ECHO_CE = 1 << 9,      /* our acknowledgements carry ECE */
-	F_SEND_CWR = 1 << 10,    /* the next new data carries CWR */
-	F_ANNOUNCED = 1 << 11,   /* the owner gets events */
-	F_OVER = 1 << 12,        /* TCP_EV_CLOSED was sent */
-	F_CLAIMED = 1 << 13,     /* the connection does not count against a backlog */
-	F_PASSIVE = 1 << 14,
-	F_CWND_LIMITED = 1 << 15, /* the congestion window held data back */
+/* conn.flags */
+enum {
+	F_TS = 1 << 0,            /* timestamps were negotiated */
+	F_SACK = 1 << 1,          /* SACK was negotiated */
+	F_ECN = 1 << 2,           /* ECN was negotiated */
+	F_WSCALE = 1 << 3,        /* window scaling was negotiated */
+	F_FIN_QUEUED = 1 << 4,    /* tcp_close() was called */
+	F_FIN_SENT = 1 << 5,      /* our FIN has the sequence number snd_nxt - 1 */
+	F_FIN_NOTED = 1 << 6,     /* the peer's FIN has the sequence number rcv_fin */
+	F_FIN_TAKEN = 1 << 7,     /* rcv_nxt is behind the peer's FIN */
+	F_FIN_NOTIFIED = 1 << 8,  /* the owner got TCP_EV_PEER_FIN */
+	F_ECHO_CE = 1 << 9,       /* our acknowledgements carry ECE */
+	F_SEND_CWR = 1 << 10,     /* the next segment with new data carries CWR */
+	F_ANNOUNCED = 1 << 11,    /* the owner gets events */
+	F_OVER = 1 << 12,         /* the owner got TCP_EV_CLOSED */
+	F_CLAIMED = 1 << 13,      /* the connection does not count against a backlog */
+	F_PASSIVE = 1 << 14,      /* the connection came from a listener */
+	F_CWND_LIMITED = 1 << 15, /* the congestion window limited the last turn */
 	F_REORDERING = 1 << 16,   /* RACK.reordering_seen */
 	F_RACK_DSACK = 1 << 17,   /* RACK.dsack_round is valid */
 	F_TLP_RETRANS = 1 << 18,  /* TLP.is_retrans */
 	F_TLP_OUT = 1 << 19,      /* TLP.end_seq is valid */
-	F_DSACK = 1 << 20,        /* conn.dsack is to be reported */
-	F_HALF = 1 << 21,         /* counted as half-open */
-	F_LISTED = 1 << 22,       /* in the list `link` */
+	F_DSACK = 1 << 20,        /* the next acknowledgement reports conn.dsack */
+	F_HALF = 1 << 21,         /* the connection counts as half-open */
+	F_LISTED = 1 << 22,       /* the connection is in its listener's list (field `link`) */
 	F_UNDO = 1 << 23,         /* prior_cwnd and prior_ssthresh are valid */
-	F_EIFEL = 1 << 24, /* eifel_ts is valid: the next acknowledgement judges the timeout */
+	F_EIFEL = 1 << 24, /* eifel_ts is valid: the next acknowledgement decides on the timeout */
 };
 
-enum { /* tcp_rec.flags */
-	R_SACKED = 1 << 0,
-	R_LOST = 1 << 1,    /* deemed lost and not sent again yet */
+enum {                      /* tcp_rec.flags */
+	R_SACKED = 1 << 0,  /* the peer reported the segment by SACK */
+	R_LOST = 1 << 1,    /* marked lost, and not retransmitted yet */
 	R_RETRANS = 1 << 2, /* sent more than once */
 };
 
-enum tcp_ca { CA_OPEN, CA_CWR, CA_RECOVERY, CA_LOSS }; /* the congestion controller's view */
+/* Phase of congestion control: none, after ECE, fast recovery, after a timeout. */
+enum tcp_ca { CA_OPEN, CA_CWR, CA_RECOVERY, CA_LOSS };
 
 enum { T_RTX, T_DELACK, T_LIFE, T_COUNT };
 enum tcp_rtx_kind { RTX_NONE, RTX_RTO, RTX_PTO, RTX_REO, RTX_PERSIST };
 
-enum { ON_NONE, ON_WORK, ON_BUSY }; /* conn.where */
+enum { ON_NONE, ON_WORK, ON_BUSY }; /* conn.where: the stack's list that holds it */
 
 struct tcp_rack { /* RFC 8985 6.1 */
 	uint64_t xmit_ts, rtt;
@@ -150,35 +154,37 @@ struct tcp_rack { /* RFC 8985 6.1 */
 };
 
 struct tcp_conn {
-	/* Every segment in */
+	/* Used by each received segment. */
 	struct tcp_stack *s;
 	uint8_t state, busy, ca, where;
-	bool fast; /* established and nothing unusual: the guards of the fast path may be tried */
+	/* Established without anything unusual: tcp_input() tries the guards of the fast path. */
+	bool fast;
 	uint8_t snd_wscale, rcv_wscale;
 	uint8_t rtx_kind;
 	uint16_t todo;
-	uint16_t rcv_mss; /* the largest segment that came: what "full-sized" means */
+	uint16_t rcv_mss; /* largest received segment: the measure of "full-sized" */
 	uint32_t flags;
-	uint32_t rcv_nxt, rcv_adv, rcv_acked; /* rcv_adv: right edge of the window as advertised */
-	uint32_t rcv_unread;                  /* delivered or waiting, not yet consumed: bytes */
+	uint32_t rcv_nxt, rcv_adv, rcv_acked; /* rcv_adv: right edge of the advertised window */
+	/* Bytes in order that the owner has not consumed yet. */
+	uint32_t rcv_unread;
 	uint32_t ts_recent;
 	uint32_t snd_una, snd_nxt, snd_wnd, snd_wl1, snd_wl2;
 	uint64_t last_rx;
-	uint64_t keepalive_ns; /* 0: the stack's */
+	uint64_t keepalive_ns; /* idle time before a probe; 0: that of the configuration */
 
-	/* Every segment out, every acknowledgement */
-	struct tcp_rec *seg_head,
-		*seg_tail; /* first records of the first and last segments in flight */
-	struct tcp_rec *unsent, *q_tail; /* the first unsent record, the last of all */
-	uint32_t queued;                 /* bytes in the queue */
+	/* Used by each segment that is sent, and by each acknowledgement. */
+	/* First records of the first and of the last segment in flight. */
+	struct tcp_rec *seg_head, *seg_tail;
+	struct tcp_rec *unsent, *q_tail; /* first record that was not sent yet; last record */
+	uint32_t queued;                 /* bytes of all records */
 	uint32_t cwnd, ssthresh;
-	uint32_t sacked_out,
-		lost_out; /* bytes in flight that were SACKed; that are lost and not sent again */
-	uint32_t nsegs, nsacked; /* segments in flight, of them SACKed */
-	uint32_t max_wnd;        /* the largest window that the peer offered */
+	/* Bytes in flight that the peer SACKed; that are lost and not retransmitted yet. */
+	uint32_t sacked_out, lost_out;
+	uint32_t nsegs, nsacked; /* segments in flight; SACKed ones among them */
+	uint32_t max_wnd;        /* largest window that the peer advertised */
 	uint32_t emss, tso_max;
 	uint32_t ts_offset;
-	uint64_t last_tx; /* last data */
+	uint64_t last_tx; /* time of the last segment with data */
 	uint64_t due[T_COUNT];
 
 	struct tcp_tuple tuple;
@@ -186,32 +192,32 @@ struct tcp_conn {
 	TAILQ_ENTRY(tcp_conn) work;
 	struct sk_timer timer;
 	uint64_t srtt, rttvar, rto; /* ns; srtt 0: no sample yet */
-	uint32_t rtt_seq;           /* the next RTO sample waits for this acknowledgement */
+	uint32_t rtt_seq;           /* the next RTT sample is taken when this is acknowledged */
 	uint8_t backoff, retries, probes, dupacks;
 	struct tcp_rack rack;
 
-	/* Receiving out of order */
-	struct tcp_slice *ooo, *ooo_tail;         /* runs, by sequence number */
-	struct tcp_slice *refused, *refused_tail; /* in order, but ops->deliver said no */
-	uint32_t ooo_count;                       /* slices, out of order and refused */
+	/* Reassembly. */
+	struct tcp_slice *ooo, *ooo_tail;         /* runs, in the order of sequence numbers */
+	struct tcp_slice *refused, *refused_tail; /* in order, but refused by ops->deliver() */
+	uint32_t ooo_count;                       /* slices in both lists */
 	uint32_t ooo_bytes;
 	uint32_t rcv_fin;
-	struct wire_sack sack[TCP_MAX_SACK]; /* what we report, latest first */
+	struct wire_sack sack[TCP_MAX_SACK]; /* blocks to report, the latest first */
 	struct wire_sack dsack;
 	uint8_t nsack;
 	uint8_t challenges;
 
-	/* Loss recovery */
-	uint32_t recover;  /* ca leaves recovery when snd_una gets here */
-	uint32_t rtx_high; /* no segment behind this was sent again */
+	/* Loss recovery. */
+	uint32_t recover;  /* recovery ends when snd_una reaches this */
+	uint32_t rtx_high; /* no segment behind this was retransmitted */
 	uint32_t tlp_end;
 	uint32_t prior_cwnd, prior_ssthresh, undo_retrans;
-	uint32_t eifel_ts; /* our timestamp clock at the first timeout: before any retransmission */
-	struct tcp_rec *lost_hint; /* no lost segment before it; NULL: seg_head */
+	uint32_t eifel_ts; /* our timestamp clock at the first timeout, before any retransmission */
+	struct tcp_rec *lost_hint; /* no lost segment lies before it; NULL: seg_head */
 	union tcp_cc_state cc;
 
-	/* Rarely */
-	TAILQ_ENTRY(tcp_conn) link; /* half-open, unclaimed, TIME_WAIT or free */
+	/* Rarely used. */
+	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
 	struct tcp_listener *listener;
 	uint64_t ts_recent_at, challenge_at;
 	uint32_t iss, irs, mtu;
@@ -228,13 +234,13 @@ struct tcp_listener {
 	struct tcp_stack *s;
 	void *user;
 	uint32_t backlog, n_half, n_unclaimed;
-	uint32_t refs; /* connections that point here */
+	uint32_t refs; /* connections that point to the listener */
 	bool closed;
-	struct tcp_conn_list half, unclaimed; /* oldest first */
+	struct tcp_conn_list half, unclaimed; /* in the order of arrival */
 	TAILQ_ENTRY(tcp_listener) link;
 };
 
-struct tcp_rst { /* a reset that the port could not take yet */
+struct tcp_rst { /* a reset that waits for the port */
 	struct tcp_tuple to;
 	struct wire_tcp tcp;
 };
@@ -242,14 +248,14 @@ struct tcp_rst { /* a reset that the port could not take yet */
 struct tcp_stack {
 	struct tcp_ops ops;
 	void *ctx;
-	uint64_t now; /* of the latest call: for calls that have none */
+	uint64_t now; /* time of the latest call, for functions without such an argument */
 	struct tcp_conn_list work, busy;
 	const struct tcp_cc_ops *cc;
 	struct tcp_config cfg;
-	uint32_t n_live, n_half, n_tw; /* connections; max_conns bounds n_live */
+	uint32_t n_live, n_half, n_tw; /* connections by kind; max_conns bounds n_live */
 	uint32_t ooo_total;            /* slices that all connections keep */
 	struct tcp_conn *pool;
-	uint32_t pool_size, pool_fresh; /* those behind pool_fresh were never used */
+	uint32_t pool_size, pool_fresh; /* connections from pool_fresh on were never used */
 	struct tcp_conn_list free, tw;
 	TAILQ_HEAD(, tcp_listener) listeners;
 	struct tcp_rst rst[TCP_RST_QUEUE];
@@ -260,23 +266,31 @@ struct tcp_stack {
 
 /* ---- conn.c, stack.c ---- */
 
+/* Returns a connection without a state or a place in a list, or NULL when all are in use. */
 struct tcp_conn *tcp_conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu);
+/* Gives the connection back to the stack's pool, and its reference to the listener. */
 void tcp_conn_free_now(struct tcp_conn *c);
-/* The end: records and slices go back, the owner is told once, the connection is freed as soon as
- * nobody holds it. */
+/* Ends a connection: frees its records and slices, sends the owner its last event, and frees the
+ * connection as soon as no function holds it. */
 void tcp_conn_end(struct tcp_conn *c, int reason);
-/* The owner's part is over. */
+/* Sends TCP_EV_CLOSED, once: from here on, the owner does not use the connection. */
 void tcp_conn_over(struct tcp_conn *c, int reason);
+/* Moves a connection to TIME_WAIT, and drops the oldest one there when there are too many. */
 void tcp_conn_time_wait(struct tcp_conn *c);
+/* Takes the connection out of the list of field `link`, and out of the count of its kind. */
 void tcp_conn_unlink(struct tcp_conn *c);
+/* Gives all records and slices back to the owner. */
 void tcp_conn_drop_buffers(struct tcp_conn *c);
+/* Sends the owner an event, unless the connection has no owner yet or no longer. */
 void tcp_conn_event(struct tcp_conn *c, enum tcp_event ev);
-/* Takes the peer's options from its SYN. */
+/* Stores the peer's options from its SYN. */
 void tcp_conn_options(struct tcp_conn *c, const struct wire_tcp *syn);
-/* Recomputes emss; true if it changed. */
+/* Computes emss anew; returns true when it changed. */
 bool tcp_conn_set_emss(struct tcp_conn *c);
+/* Enters ESTABLISHED, or FIN_WAIT_1 after tcp_close(), and sends TCP_EV_CONNECTED. */
 void tcp_conn_established(struct tcp_conn *c);
 
+/* Keeps the connection from being freed until tcp_conn_release(). */
 static inline void
 tcp_conn_hold(struct tcp_conn *c)
 {
@@ -290,8 +304,8 @@ tcp_conn_release(struct tcp_conn *c)
 		tcp_conn_free_now(c);
 }
 
-/* Puts `c` on the list of those that have a turn in the next poll. One that ended inside a callback
- * stays off: it is about to be freed. */
+/* Puts `c` on the list of connections that have a turn in the next poll. A connection that ended
+ * inside a callback stays off the list, since it is about to be freed. */
 static inline void
 tcp_conn_wake(struct tcp_conn *c)
 {
@@ -301,6 +315,7 @@ tcp_conn_wake(struct tcp_conn *c)
 	}
 }
 
+/* Sends an acknowledgement in the next turn. */
 static inline void
 tcp_conn_ack_now(struct tcp_conn *c)
 {
@@ -314,13 +329,14 @@ tcp_count(struct tcp_stack *s, enum tcp_reason reason)
 	sk_count(s->counters, reason);
 }
 
+/* Returns our timestamp clock (RFC 7323 5.4). */
 static inline uint32_t
 tcp_ticks(const struct tcp_conn *c, uint64_t now)
 {
 	return (uint32_t)(now >> TCP_TICK_SHIFT) + c->ts_offset;
 }
 
-/* Bytes that are thought to be in the network (RFC 6675 "pipe"). */
+/* Returns the bytes that are presumably in the network (RFC 6675 "pipe"). */
 static inline uint32_t
 tcp_in_flight(const struct tcp_conn *c)
 {
@@ -329,118 +345,154 @@ tcp_in_flight(const struct tcp_conn *c)
 	return out > gone ? out - gone : 0;
 }
 
+/* Return the initial sequence number and the offset of the timestamp clock of a tuple. */
 uint32_t tcp_isn(const struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
 uint32_t tcp_ts_offset(const struct tcp_stack *s, const struct tcp_tuple *t);
 
 /* ---- input.c, fin.c, ack.c, reasm.c, sack.c ---- */
 
+/* Sends a challenge ACK (RFC 5961 7), unless the connection sent too many recently. */
 void tcp_challenge(struct tcp_conn *c);
 
-struct tcp_acked { /* what one acknowledgement brought */
+struct tcp_acked { /* the effect of one acknowledgement */
 	uint64_t now;
-	uint32_t bytes;      /* acknowledged cumulatively */
-	uint32_t sacked;     /* newly SACKed */
-	uint64_t first_sent; /* the oldest and the newest transmission among them that were */
-	uint64_t last_sent;  /* sent once only; 0: none */
+	uint32_t bytes;  /* cumulatively acknowledged */
+	uint32_t sacked; /* newly SACKed */
+	/* Oldest and newest transmission time among the acknowledged segments that were sent only
+	 * once; 0: none. */
+	uint64_t first_sent;
+	uint64_t last_sent;
 	uint32_t ts_ecr;
 	bool ts, dsack, ece;
 };
 
-/* The segment's acknowledgement, already known to lie in [snd_una, snd_nxt]. `plain`: no SACK,
- * nothing lost. */
+/* Process the acknowledgement of a segment; it lies in [snd_una, snd_nxt]. tcp_ack_plain() requires
+ * a segment without SACK blocks, and no loss. */
 void tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len);
 void tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg);
+/* Marks the segments that the blocks of `seg` report; notes a DSACK in `a`. */
 void tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a);
+/* Removes all marks of SACK: the peer may discard data that it reported (RFC 2018 8). */
 void tcp_sack_forget(struct tcp_conn *c);
 
-/* Payload at `seq` (within the window or not); takes the chain. Returns how many bytes of it, from
- * its start, lie inside the window. */
+/* Processes payload at `seq`, of which any part may lie outside the window. Owns the chain from
+ * here on. */
 void tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len);
-/* In-order payload, nothing waiting. */
+/* Delivers payload in order; nothing is waiting before it. */
 void tcp_reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len);
+/* Gives all waiting slices back to the owner. */
 void tcp_reasm_free_all(struct tcp_conn *c);
+/* Notes [left, right) as a duplicate to report by DSACK (RFC 2883). */
 void tcp_reasm_dsack(struct tcp_conn *c, uint32_t left, uint32_t right);
+/* Processes the peer's FIN once all bytes before it have come (RFC 9293 3.10.7.4). */
 void tcp_fin_reached(struct tcp_conn *c);
+/* Changes the state after the acknowledgement of our FIN. */
 void tcp_fin_acked(struct tcp_conn *c);
 
 /* ---- rack.c, loss.c, rtt.c ---- */
 
 void tcp_rack_init(struct tcp_conn *c);
-/* A segment has been acknowledged or SACKed for the first time. */
+/* Notes that a segment was acknowledged or SACKed for the first time. */
 void tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a);
-/* Marks what is lost; sets the reordering timer if some may be. */
+/* Marks the lost segments; sets the reordering timer when others may be lost, too. */
 void tcp_rack_detect(struct tcp_conn *c, uint64_t now);
+/* Widens the reordering window after a DSACK (RFC 8985 6.2 step 4). */
 void tcp_rack_dsack(struct tcp_conn *c);
+/* Notes the end of a round trip, after which the next DSACK counts again. */
 void tcp_rack_round(struct tcp_conn *c, uint32_t ack);
+/* Marks a segment in flight as lost, unless the peer SACKed it. */
 void tcp_loss_mark(struct tcp_conn *c, struct tcp_rec *seg);
+/* Processes an expired RTO (RFC 6298 5.4 to 5.6). */
 void tcp_loss_rto(struct tcp_conn *c, uint64_t now);
-/* RFC 3522: does this acknowledgement show that the timeout was for nothing? */
+/* Checks whether this acknowledgement proves that the timeout was spurious (RFC 3522). */
 void tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a);
-/* After an acknowledgement: enters or leaves recovery, lets the congestion controller grow. */
+/* Enters or leaves recovery after an acknowledgement, and lets the congestion window grow. */
 void tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a);
+/* Counts a duplicate acknowledgement of a peer without SACK (RFC 5681 3.2). */
 void tcp_loss_dupack(struct tcp_conn *c, uint64_t now);
+/* Detects a loss that a tail loss probe repaired (RFC 8985 7.4). */
 void tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a);
 
 void tcp_rtt_init(struct tcp_conn *c);
+/* Updates SRTT, RTTVAR and RTO by a sample (RFC 6298 2.2, 2.3), ns. */
 void tcp_rtt_sample(struct tcp_conn *c, uint64_t now, uint64_t rtt);
-/* The handshake's round trip. */
+/* Takes the handshake's round trip as the first sample. */
 void tcp_rtt_first(struct tcp_conn *c, uint64_t now);
+/* Updates the minimum of the RTT over TCP_MIN_RTT_WINDOW, ns. */
 void tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
-/* RTO with its backoff. */
+/* Returns the RTO with its backoff, ns. */
 uint64_t tcp_rtt_rto(const struct tcp_conn *c);
 
 /* ---- timers.c ---- */
 
-/* Named after what happened; which timer that concerns is timers.c's affair. */
-void tcp_timers_sent(
-	struct tcp_conn *c, uint64_t now); /* something that wants an acknowledgement */
-void tcp_timers_acked(
-	struct tcp_conn *c, uint64_t now); /* snd_una moved, or the scoreboard changed */
+/* The functions are named after the event that happened; timers.c alone decides which timer that
+ * concerns. */
+/* A segment was sent that the peer acknowledges. */
+void tcp_timers_sent(struct tcp_conn *c, uint64_t now);
+/* snd_una moved, or the scoreboard changed. */
+void tcp_timers_acked(struct tcp_conn *c, uint64_t now);
+/* RACK waits `wait` ns for reordered segments. */
 void tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait);
+/* The peer's window has no room for the next record. */
 void tcp_timers_window_closed(struct tcp_conn *c, uint64_t now);
+/* An acknowledgement waits for data that carries it. */
 void tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now);
+/* The state ends, or is checked, at `deadline`. */
 void tcp_timers_life(struct tcp_conn *c, uint64_t deadline);
-void tcp_timers_alive(struct tcp_conn *c, uint64_t now); /* established: keepalive starts */
+/* The connection is established, or its keepalive times changed. */
+void tcp_timers_alive(struct tcp_conn *c, uint64_t now);
+/* Stops all timers of a connection that ends. */
 void tcp_timers_stop(struct tcp_conn *c);
 void tcp_timers_fire(void *stack, struct sk_timer *t, uint64_t now);
 
 /* ---- output.c, segment.c, reset.c ---- */
 
-/* The connection's turn: at most `most` segments. Returns how many; links the connection to where
- * it belongs. */
+/* Sends at most `most` segments of a connection, and links the connection into the list where it
+ * belongs. Returns the number of segments. */
 unsigned tcp_output(struct tcp_conn *c, uint64_t now, unsigned most);
 
+/* Fills in the header of a segment and no payload. */
 void tcp_seg_header(
 	struct tcp_conn *c, uint64_t now, struct tcp_out *out, uint8_t flags, uint32_t seq);
-/* Adds SACK blocks as far as `room` bytes of options allow. */
+/* Adds as many SACK blocks as fit into `room` bytes of options. */
 void tcp_seg_sack(struct tcp_conn *c, struct tcp_out *out, uint32_t room);
-/* 0, or -EAGAIN: nothing happened. */
+/* Passes the segment to the owner. Returns 0, or -EAGAIN: the connection is unchanged. */
 int tcp_seg_emit(struct tcp_conn *c, struct tcp_out *out);
+/* Each sends one segment of its kind and notes that in the connection. Returns 0, or
+ * -EAGAIN: the connection is unchanged. */
 int tcp_seg_pure_ack(struct tcp_conn *c, uint64_t now);
 int tcp_seg_syn(struct tcp_conn *c, uint64_t now);
 int tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg);
-/* Sends new records, `room` bytes at most: 1 or more segments in one go; 0: nothing fits; -EAGAIN.
- */
+/* Sends new records, at most `room` bytes, in one call of ops->output(). Returns the number of
+ * segments, 0 when nothing fits, or -EAGAIN. */
 int tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room);
+/* Sends a FIN without data; `again`: a retransmission. Returns as tcp_seg_pure_ack(). */
 int tcp_seg_fin(struct tcp_conn *c, uint64_t now, bool again);
 int tcp_seg_probe(struct tcp_conn *c, uint64_t now);
-/* Cuts a segment in flight so that it has at most `at` bytes; false: no memory. */
+/* Cuts a segment in flight to at most `at` bytes; the rest becomes the next segment. Returns false
+ * without memory. */
 bool tcp_seg_cut(struct tcp_conn *c, struct tcp_rec *seg, uint32_t at);
 
+/* Sends a reset to `to`, or queues it when the port is full. */
 void tcp_rst_send(struct tcp_stack *s, struct tcp_conn *c, const struct tcp_tuple *to,
 	const struct wire_tcp *tcp);
-/* For a segment that belongs to nobody, or whose acknowledgement cannot be (RFC 9293 3.10.7.1). */
+/* Answers a segment of no connection, or one with an impossible acknowledgement, by a reset (RFC
+ * 9293 3.10.7.1). */
 void tcp_rst_answer(
 	struct tcp_stack *s, const struct tcp_tuple *to, const struct wire_tcp *seg, uint32_t len);
+/* Sends the queued resets; returns how many left. */
 unsigned tcp_rst_flush(struct tcp_stack *s);
 
 /* ---- listen.c ---- */
 
-/* The connection leaves its listener's lists. */
+/* Takes the connection out of its listener's lists. */
 void tcp_listen_leave(struct tcp_conn *c);
+/* Drops a connection's reference; the last one frees a closed listener. */
 void tcp_listen_unref(struct tcp_listener *l);
+/* Moves `c` from the half-open to the unclaimed; the caller has cleared F_HALF. */
 void tcp_listen_established(struct tcp_conn *c);
 
+/* Returns the bytes of a chain. */
 static inline uint32_t
 tcp_slice_len(const struct tcp_slice *chain)
 {

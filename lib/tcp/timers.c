@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection's deadlines. There are three, and one timer in the wheel for the earliest: a
- *deadline that moves later or vanishes leaves the wheel alone (the timer fires early once, and
- *looks again), so a segment costs no wheel operation.
+ * A connection has three deadlines, and one timer in the wheel for the earliest of them. A deadline
+ * that moves later or disappears does not change the wheel: the timer fires early once and is set
+ * again. So a segment costs no operation on the wheel.
  *
- *	T_RTX	  one of: RTO (RFC 6298), PTO (RFC 8985 7), RACK's reordering wait (6.3), persist
- *(RFC 9293 3.8.6.1) T_DELACK  delayed acknowledgement T_LIFE	  keepalive, or how long FIN-WAIT-2
- *and TIME-WAIT last
+ *	T_RTX     one of: RTO (RFC 6298), PTO (RFC 8985 7), RACK's reordering wait (RFC 8985 6.3),
+ *	          persist timer (RFC 9293 3.8.6.1)
+ *	T_DELACK  delayed acknowledgement
+ *	T_LIFE    keepalive, or the end of FIN-WAIT-2 and TIME-WAIT
  */
 #include "tcp_priv.h"
 
@@ -25,7 +26,7 @@ timers_arm_rtx(struct tcp_conn *c, enum tcp_rtx_kind kind, uint64_t deadline)
 	timers_arm(c, T_RTX, deadline);
 }
 
-/* RFC 8985 7.2: may a tail loss probe be scheduled? */
+/* Returns true when a tail loss probe may be scheduled (RFC 8985 7.2). */
 static bool
 probe_allowed(const struct tcp_conn *c)
 {
@@ -123,7 +124,7 @@ tcp_timers_stop(struct tcp_conn *c)
 	sk_timer_stop(&c->s->wheel, &c->timer);
 }
 
-/* The peer does not open its window: ask (RFC 9293 3.8.6.1), for as long as it answers. */
+/* Probes the peer's closed window (RFC 9293 3.8.6.1), for as long as the peer answers. */
 static void
 persist_due(struct tcp_conn *c, uint64_t now)
 {
@@ -188,7 +189,7 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 		tcp_timers_life(c, c->last_rx + idle);
 		return;
 	}
-	if (c->snd_una == c->snd_nxt) { /* else the RTO judges the peer */
+	if (c->snd_una == c->snd_nxt) { /* else the RTO decides on the peer */
 		if (c->probes >= cfg->keepalive_probes) {
 			tcp_count(c->s, TCP_TIMED_OUT);
 			tcp_conn_end(c, -ETIMEDOUT);
@@ -206,7 +207,7 @@ life_due(struct tcp_conn *c, uint64_t now)
 {
 	switch (c->state) {
 	case TCPS_TIME_WAIT:
-		if (c->refused != NULL) /* the owner has not yet taken the last bytes */
+		if (c->refused != NULL) /* the owner has not accepted the last bytes yet */
 			tcp_timers_life(c, now + 2 * c->s->cfg.msl_ns);
 		else
 			tcp_conn_end(c, 0);
