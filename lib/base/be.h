@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Big-endian fields of headers. A field is a struct, so that nobody reads network order as a
- * number by accident; it has alignment 1, so that a header may stand anywhere in a frame.
- * Only lib/wire uses this file.
+ * Big-endian fields of headers. A field is a struct, so that no code reads network order as a
+ * number by accident. It has alignment 1, so that a header may begin at any byte of a frame. Code
+ * above lib/wire uses host order; the exceptions are formats that lib/wire does not cover.
  */
 #ifndef SAKER_BASE_BE_H
 #define SAKER_BASE_BE_H

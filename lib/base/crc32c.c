@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The processor's crc32 instruction works through 8 bytes in 3 cycles and starts at once; ISA-L
- * folds with carry-less multiplication, which is faster as soon as its start-up cost is spread over
- * some 256 bytes. So short pieces take the one and long ones the other.
+ * CRC32C by the faster of two ways. The processor's crc32 instruction takes 8 bytes in 3 cycles,
+ * without start-up cost. ISA-L folds with carry-less multiplication, which is faster as soon as its
+ * start-up cost is spread over about 256 bytes. So short pieces use the instruction, and long
+ * pieces use ISA-L.
  */
 #include "crc32c.h"
 #include "crc32c_priv.h"
@@ -11,11 +12,11 @@
 #include <nmmintrin.h>
 #include <string.h>
 
-#define FOLD_FROM  256  /* bytes from which ISA-L wins */
-#define COPY_BLOCK 4096 /* bytes that surely stay in the first-level cache between two passes */
+#define FOLD_FROM  256        /* bytes from which ISA-L is faster */
+#define COPY_BLOCK 4096       /* bytes that stay in the first-level cache between two passes */
 #define FOLD_MAX   (1u << 30) /* ISA-L takes its length as an int */
 
-/* Loads in register widths; the compiler makes single instructions of these. */
+/* Loads a value of `type`; the compiler makes a single instruction of it. */
 #define LOAD(type, p)                                                                              \
 	({                                                                                         \
 		type v_;                                                                           \
@@ -64,7 +65,7 @@ sk_crc32c(uint32_t crc, const void *data, size_t len)
 	return len < FOLD_FROM ? crc_short(crc, data, len) : crc_long(crc, data, len);
 }
 
-/* One load feeds both the store and the CRC, so there is no second look at the source. */
+/* One load serves the store and the CRC, so the source is read once. */
 static uint32_t
 copy_short(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 {

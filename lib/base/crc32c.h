@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC32C (Castagnoli; RFC 3720 appendix B.4). `crc` is a running value: start with SK_CRC32C_INIT,
- * close with sk_crc32c_final(). "123456789" gives 0xE3069283.
+ * CRC32C (Castagnoli; RFC 3720 appendix B.4). `crc` is a running value: begin with SK_CRC32C_INIT,
+ * end with sk_crc32c_final(). The bytes "123456789" give 0xE3069283.
  */
 #ifndef SAKER_BASE_CRC32C_H
 #define SAKER_BASE_CRC32C_H
@@ -12,20 +12,24 @@
 
 #define SK_CRC32C_INIT 0xffffffffu
 
+/* Returns the running value after `len` bytes at `data`. */
 uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
 /*
- * Copies and computes in one pass over the source. A long copy to an address that is a multiple of
- * 64 may go past the caches: it is meant for bytes that somebody else reads next.
+ * Copies `len` bytes from `src` to `dst` and returns the running value after them, in one pass over
+ * the source. A long copy to an address that is a multiple of 64 may bypass the caches, which suits
+ * bytes that another processor reads next.
  */
 uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
-/* One step over 8 bytes as they stand in memory, for headers that are composed in registers. */
+/* Returns the running value after 8 bytes, given as they lie in memory: for headers that are
+ * composed in registers. */
 static inline uint32_t
 sk_crc32c_word(uint32_t crc, uint64_t word)
 {
 	return (uint32_t)_mm_crc32_u64(crc, word);
 }
 
+/* Returns the CRC of a running value. */
 static inline uint32_t
 sk_crc32c_final(uint32_t crc)
 {

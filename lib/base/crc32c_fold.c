@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copy and CRC32C in one pass, for processors that multiply without carries in 512-bit registers:
- * what was loaded is stored and folded, so each byte is touched once.
+ * Copy and CRC32C in one pass, for processors with carry-less multiplication in 512-bit registers:
+ * a loaded register is stored and folded, so each byte is touched once.
  *
  * Folding: 128 bits that stand D bits before other bits of a message may be replaced by their
- * remainder after multiplication by x^D, added to (xor) those others. Four registers take turns
- * (D = 2048); in the end they are folded into one (D = 512), and those 64 bytes, which have the
- * CRC of the whole, go through the crc32 instruction. Bits are reflected: the lower half of a lane
- * has the higher powers. Hence the multipliers x^(D+32) for the lower and x^(D-32) for the upper
- * half, modulo the polynomial, reflected in 32 bits, and shifted up by one because the product of
- * two reflected numbers comes out one bit too low.
+ * remainder after multiplication by x^D, added (xor) to those other bits. Four registers take turns
+ * (D = 2048); in the end they are folded into one (D = 512), and those 64 bytes, which have the CRC
+ * of the whole, go through the crc32 instruction. Bits are reflected: the lower half of a lane has
+ * the higher powers. Hence the multipliers are x^(D+32) for the lower half and x^(D-32) for the
+ * upper half, modulo the polynomial, reflected in 32 bits, and shifted up by one because the
+ * product of two reflected numbers is one bit too low.
  */
 #include "crc32c_priv.h"
 
@@ -22,12 +22,13 @@
 #define BLOCK (4 * STEP) /* bytes of a round */
 
 /*
- * What another processor is to read next had better not go through this one's caches: the lines
- * were read there the last time, and to take each back costs a round trip between the two.
+ * A long copy bypasses the caches, since another processor reads the bytes next: that processor
+ * read the same lines the last time, and each line that this processor takes back costs a round
+ * trip between the two.
  */
-#define AROUND_FROM 2048u /* bytes; shorter copies are soon looked at again */
+#define AROUND_FROM 2048u /* bytes; a shorter copy is probably read again soon */
 
-/* The remainders, for the lower and the upper half of a lane. */
+/* The multipliers, for the lower and the upper half of a lane. */
 #define K2048_LOW  0xdcb17aa4
 #define K2048_HIGH 0xb9e02b86
 #define K512_LOW   0x740eef02
@@ -40,7 +41,7 @@ sk_crc32c_can_fold(void)
 	       __builtin_cpu_supports("vpclmulqdq");
 }
 
-/* Moves `v` by the distance that `k` stands for, onto `next`. */
+/* Folds `v` onto `next`, over the distance of the multipliers `k`. */
 static inline FOLD_TARGET __m512i
 fold(__m512i v, __m512i k, __m512i next)
 {
@@ -62,7 +63,7 @@ copy_step(uint8_t *dst, const uint8_t *src, bool around)
 	return v;
 }
 
-/* `around`: past the caches; then dst is aligned to a register. */
+/* `around`: bypasses the caches; `dst` is then aligned to a register. */
 static inline FOLD_INLINE uint32_t
 fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len, bool around)
 {
@@ -96,6 +97,7 @@ sk_crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len)
 	if (len < AROUND_FROM || (uintptr_t)dst % STEP != 0)
 		return fold_copy(crc, dst, src, len, false);
 	crc = fold_copy(crc, dst, src, len, true);
-	_mm_sfence(); /* such stores are not ordered with those that hand the bytes over */
+	/* Streaming stores are not ordered with the stores that publish the bytes. */
+	_mm_sfence();
 	return crc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pass over wide registers, which only some processors have. */
+/* The pass over 512-bit registers, which only some processors have. */
 #ifndef SAKER_BASE_CRC32C_PRIV_H
 #define SAKER_BASE_CRC32C_PRIV_H
 
@@ -7,14 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CRC32C_FOLD_MIN 256u /* bytes: less does not fill the registers */
+#define CRC32C_FOLD_MIN 256u /* bytes: fewer do not fill the registers */
 
-/* Whether this processor can; constant for a process. */
+/* Returns whether this processor has the instructions; the result is constant for a process. */
 bool sk_crc32c_can_fold(void);
 
-/* Copies and sums len / 64 * 64 bytes; len at least CRC32C_FOLD_MIN, and only if
- * sk_crc32c_can_fold().
- */
+/* Copies `len` bytes, rounded down to a multiple of 64, and returns the running value after them.
+ * The caller has checked sk_crc32c_can_fold(), and that `len` is at least CRC32C_FOLD_MIN. */
 uint32_t sk_crc32c_fold_copy(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t len);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a signal handler of ours does with a fault that is not about memory of ours. */
+/* The action of our signal handlers for a fault outside our memory. */
 #ifndef SAKER_BASE_FAULT_H
 #define SAKER_BASE_FAULT_H
 
 #include <signal.h>
 
-/* What would have happened without us; `before`: what sigaction(2) gave when ours was set. */
+/* Runs the action that the signal had before our handler. `before` is the result of sigaction(2)
+ * when our handler was installed. */
 static inline void
 sk_fault_pass_on(const struct sigaction *before, int sig, siginfo_t *info, void *context)
 {
@@ -14,7 +15,7 @@ sk_fault_pass_on(const struct sigaction *before, int sig, siginfo_t *info, void 
 	else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
 		before->sa_handler(sig);
 	else
-		signal(sig, SIG_DFL); /* the access is repeated and ends the process */
+		signal(sig, SIG_DFL); /* the processor repeats the access, which ends the process */
 }
 
 #endif

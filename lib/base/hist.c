@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bucket b < 64 holds the value b. Behind them each power of two 2^e (e from 6 to 63) has 64
- * buckets of width 2^(e-6): the index is the exponent and the six bits behind the leading one.
+ * Bucket b < 64 holds the value b. Each power of two 2^e (e from 6 to 63) then has 64 buckets of
+ * width 2^(e-6): the index consists of the exponent and of the six bits behind the leading one.
  */
 #include "hist.h"
 
@@ -62,7 +62,8 @@ sk_hist_merge(struct sk_hist *to, const struct sk_hist *from)
 		to->bucket[b] += from->bucket[b];
 }
 
-/* The smallest rank (from 1) that has at least the share `q` of all values at or below it. */
+/* Returns the smallest rank (from 1) that has at least the share `q` of all values at or below
+ * it. */
 static uint64_t
 rank_of(double q, uint64_t count)
 {
@@ -94,6 +95,6 @@ sk_hist_quantile(const struct sk_hist *h, double q)
 			break;
 		}
 	}
-	/* The middle of an outermost bucket may lie beyond what was ever seen. */
+	/* The middle of an outermost bucket may lie outside of the values that were added. */
 	return SK_MAX(h->min, SK_MIN(h->max, v));
 }

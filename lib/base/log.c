@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line per call, formatted here, so that a sink gets whole lines whatever thread it came from.
- */
+/* Each call formats one line, so that a sink gets whole lines from any thread. */
 #include "log.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables that are sized at start come straight from the kernel: zeroed without a pass over them,
- * and, when they are large, on a boundary where the kernel can back them with huge pages.
+ * Tables whose size is fixed at start come straight from the kernel: zeroed without a pass over
+ * them, and, when they are large, aligned so that the kernel can back them with huge pages.
  */
 #include "mem.h"
 
@@ -17,7 +17,7 @@ round_up(size_t len)
 	return (len + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* Maps more than is asked for and gives back what lies before and behind the aligned part. */
+/* Maps more than `len` bytes, and unmaps the parts before and behind the aligned region. */
 static void *
 alloc_huge(size_t len)
 {
@@ -31,7 +31,7 @@ alloc_huge(size_t len)
 	if (before > 0)
 		munmap(p, before);
 	munmap(p + before + len, room - before - len);
-	/* Advice: the memory serves as well without. */
+	/* Advice only: the memory is usable without huge pages. */
 	(void)madvise(p + before, len, MADV_HUGEPAGE);
 	return p + before;
 }

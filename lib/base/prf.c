@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SipHash-2-4 for what is drawn now and then. The permutation stands in the path of each tagged
- * segment (it turns an STag into its slot), so its round function is a keyed 64x64-bit
+ * SipHash-2-4 serves values that are drawn rarely. The permutation lies on the path of each tagged
+ * segment (it turns an STag into its slot). So its round function is a keyed 64x64-bit
  * multiplication folded on itself, which takes a few nanoseconds for all four rounds.
  */
 #include "prf.h"
@@ -62,7 +62,7 @@ sip_word(uint64_t v[4], uint64_t m)
 	v[0] ^= m;
 }
 
-/* The algorithm reads words in little-endian order. */
+/* SipHash reads words in little-endian order. */
 static inline uint64_t
 load_le(const uint8_t *p, size_t n)
 {
@@ -96,7 +96,8 @@ sk_siphash(const struct sk_key *key, const void *data, size_t len)
 
 #define HALF_MASK 0xfffu
 
-/* 12 bits to 12 bits, differing in each round. Both factors depend on the key and on the input. */
+/* Maps 12 bits to 12 bits, differently in each round. Both factors depend on the key and on the
+ * input. */
 static inline uint32_t
 perm_round(const struct sk_key *key, unsigned round, uint32_t half)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A spin lock for a handful of instructions, between threads of a program. It yields, since there
- * may be fewer cores than threads. 0 is free.
+ * A spin lock for critical sections of few instructions, between threads of a program. The waiting
+ * thread yields, since there may be fewer cores than threads. The value 0 means that the lock is
+ * free.
  */
 #ifndef SAKER_BASE_SPIN_H
 #define SAKER_BASE_SPIN_H
@@ -9,6 +10,7 @@
 #include <sched.h>
 #include <stdint.h>
 
+/* Takes the lock. */
 static inline void
 sk_spin(uint32_t *lock)
 {
@@ -20,6 +22,7 @@ sk_spin(uint32_t *lock)
 	}
 }
 
+/* Releases the lock. */
 static inline void
 sk_unspin(uint32_t *lock)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A timer lives at the level of the highest byte in which its tick differs from the wheel's tick,
- * in the slot that this byte names. So a slot of level 0 is one tick, all timers of a level come
- * before all of the next, and the next thing to do is the first occupied slot of the first level
- * that has one: time may jump there at once. Reaching a slot of a higher level moves its timers
- * down.
+ * A timer lies at the level of the highest byte in which its tick differs from the wheel's tick, in
+ * the slot with the number of this byte. So a slot of level 0 is one tick; all timers of a level
+ * are due before all of the next level; and the next timer is in the first occupied slot of the
+ * first level that has one. Time may jump there directly. When the wheel reaches a slot of a higher
+ * level, the timers of the slot move down.
  *
- * Below the top level no occupied slot lies before the wheel's own position; the top level is a
- * ring of at most 255 slots ahead, and what lies beyond it waits in its last slot and is placed
- * again there.
+ * Below the top level no occupied slot lies before the wheel's own position. The top level is a
+ * ring of at most 255 slots ahead; a timer beyond it waits in the last slot and is placed again
+ * there.
  */
 #include "wheel.h"
 
@@ -18,8 +18,8 @@
 #define SLOT_BITS 8
 #define SLOT_MASK (SK_WHEEL_SLOTS - 1u)
 #define TOP       (SK_WHEEL_LEVELS - 1)
-/* Timers that one poll may move down per timer that it may fire: the moves are bounded work, too.
- */
+/* The timers that one poll may move down, per timer that it may fire: this bounds the moves,
+ * too. */
 #define MOVES_PER_FIRE 4
 
 void
@@ -45,11 +45,11 @@ link_timer(struct sk_timer **head, struct sk_timer *t)
 	*head = t;
 }
 
-/* Places `t` by its deadline; what is due stands in the current slot of level 0. */
+/* Places a timer by its deadline. A timer that is due goes into the current slot of level 0. */
 static void
 wheel_place(struct sk_wheel *w, struct sk_timer *t)
 {
-	/* Rounded up: the whole tick has passed when it fires. */
+	/* Rounds up, so that the whole tick has passed when the timer fires. */
 	uint64_t tick = t->deadline / SK_WHEEL_TICK_NS + (t->deadline % SK_WHEEL_TICK_NS != 0);
 	unsigned level = 0;
 	unsigned slot;
@@ -80,8 +80,8 @@ wheel_take(struct sk_wheel *w, struct sk_timer *t)
 	if (t->next != NULL)
 		t->next->pprev = t->pprev;
 	else if (offset < sizeof(w->slot)) {
-		/* It was the first and the last of a slot (and not behind another timer, or on the
-		 * list of a poll, both of which lie outside of the array). */
+		/* The timer was the only one of its slot. (Behind another timer, or on the list of
+		 * a poll, pprev points outside of the array.) */
 		unsigned index = (unsigned)(offset / sizeof(struct sk_timer *));
 
 		w->occupied[index / SK_WHEEL_SLOTS][index % SK_WHEEL_SLOTS / 64] &=
@@ -111,7 +111,7 @@ sk_timer_stop(struct sk_wheel *w, struct sk_timer *t)
 	w->armed--;
 }
 
-/* The first occupied slot from `from` on, or SK_WHEEL_SLOTS. */
+/* Returns the first occupied slot from `from` on, or SK_WHEEL_SLOTS. */
 static unsigned
 first_occupied(const uint64_t occupied[SK_WHEEL_SLOTS / 64], unsigned from)
 {
@@ -126,8 +126,8 @@ first_occupied(const uint64_t occupied[SK_WHEEL_SLOTS / 64], unsigned from)
 	return SK_WHEEL_SLOTS;
 }
 
-/* The level, from the top, whose current slot is not empty: its timers have to move down, or, at
- * level 0, to fire. SK_WHEEL_LEVELS when there is none. */
+/* Returns the highest level whose current slot has timers: they have to move down, or, at level 0,
+ * to fire. Returns SK_WHEEL_LEVELS when there is none. */
 static unsigned
 current_work(const struct sk_wheel *w)
 {
@@ -137,7 +137,7 @@ current_work(const struct sk_wheel *w)
 	return SK_WHEEL_LEVELS;
 }
 
-/* The tick of the next occupied slot behind the current ones, or SK_NEVER. */
+/* Returns the tick of the next occupied slot behind the current ones, or SK_NEVER. */
 static uint64_t
 next_tick(const struct sk_wheel *w)
 {
@@ -160,7 +160,7 @@ next_tick(const struct sk_wheel *w)
 	return (top + ((slot - at) & SLOT_MASK)) << (TOP * SLOT_BITS);
 }
 
-/* Moves up to `budget` due timers, the earliest first, from the wheel to `list`. */
+/* Moves due timers from the wheel to `list`, at most `budget`, the earliest first. */
 static void
 wheel_collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_timer **list)
 {
@@ -203,8 +203,8 @@ sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 	struct sk_timer *due = NULL;
 	unsigned fired = 0;
 
-	/* First all are collected, then all fire: what a callback sets in the past waits for the
-	 * next poll, what it stops or moves leaves this list. */
+	/* Collects all due timers before the first one fires. So a timer that a callback sets in
+	 * the past waits for the next poll, and a timer that it stops or moves leaves the list. */
 	wheel_collect(w, now / SK_WHEEL_TICK_NS, budget, &due);
 	while (due != NULL) {
 		struct sk_timer *t = due;
