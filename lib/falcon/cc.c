@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data path's half of congestion control (10.6): measures, hands events with a flow's state to
- * the algorithm, and enforces what comes back: windows, timeout, path. fcwnd holds for each window
- * of a connection, over all flows together; ncwnd likewise.
+ * The data path's part of congestion control (10.6). It measures, passes events with a flow's state
+ * to the algorithm, and enforces the results: windows, timeout, path. fcwnd applies to each window
+ * of a connection, over all flows together; so does ncwnd.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ algorithm(const struct fa_conn *c)
 	return c->params.algorithm;
 }
 
-/* The upper 18 bits at random, the low two stay the flow. */
+/* Chooses a path: the upper 18 bits at random, the low two are the flow's number. */
 static void
 choose_path(struct fa_conn *c, unsigned flow)
 {
@@ -47,7 +47,7 @@ enforce(struct fa_conn *c)
 	}
 	d->fcwnd = (uint32_t)SK_MIN(SK_MAX(fcwnd / FA_CWND_ONE, 1u), PDL_WINDOW_MAX);
 	d->ncwnd = SK_MAX(d->nic.ncwnd / FA_CWND_ONE, 1u);
-	/* Before anything was measured the algorithm knows no timeout worth the name. */
+	/* Before the first measurement the algorithm has no meaningful timeout. */
 	d->rto_ns = rtt ? SK_MAX(TICKS_NS(rto), c->s->cfg.rto_min_ns) : c->s->cfg.rto_initial_ns;
 	d->pto_ns = rtt ? SK_MAX(2 * TICKS_NS(rtt) + c->s->cfg.ack_delay_ns, PDL_PTO_MIN_NS)
 			: c->s->cfg.rto_initial_ns / 2;
@@ -109,14 +109,14 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 	};
 	uint32_t rtt = ev.t4 - ev.t1;
 
-	/* A peer that lies, or a packet older than the clock: nothing is learnt from it. */
+	/* Times of a peer that forges them, or of a packet older than the clock, are not used. */
 	if (rtt > PDL_RTT_MAX || ev.t3 - ev.t2 > rtt)
 		return 0;
 	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
 		f->rack_valid = true;
 		f->rack_t1 = ev.t1;
-		/* Without the time that the peer took: what it has not when it answers, it has not
-		 * got. */
+		/* The time that the peer took is excluded: packets that it had not received when it
+		 * sent the acknowledgement had not arrived by then. */
 		f->rack_rtt = rtt - (ev.t3 - ev.t2);
 	}
 	cc_run(c, &ev);
@@ -136,8 +136,8 @@ pdl_cc_retransmit(
 	};
 
 	cc_run(c, &ev);
-	/* A path from which nothing comes back again and again is perhaps broken; acknowledgements
-	 * will come back on the new one. */
+	/* A path on which nothing returns after repeated timeouts may be broken; acknowledgements
+	 * will return on the new one. */
 	if (why == FA_RUE_TIMEOUT && times >= PDL_REPATH_TIMEOUTS)
 		repath(c, flow);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection's life, and the two sublayers as its owner sees them. */
+/* Creation, destruction and inspection of a connection, and the entry of received packets. */
 #include <errno.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ params_ok(const struct fa_params *p)
 }
 
 static struct fa_conn *
-falcon_conn_conn_alloc(struct fa_stack *s)
+fa_conn_alloc(struct fa_stack *s)
 {
 	struct fa_conn *c = TAILQ_FIRST(&s->free);
 
@@ -37,7 +37,7 @@ fa_conn_create(struct fa_stack *s, uint64_t now, const struct fa_params *p, stru
 
 	if (!params_ok(p))
 		return -EINVAL;
-	c = falcon_conn_conn_alloc(s);
+	c = fa_conn_alloc(s);
 	if (c == NULL)
 		return -ENOBUFS;
 	c->s = s;

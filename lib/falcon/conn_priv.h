@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection and a stack as memory: each is the two sublayers' parts side by side, and the few
- * things that both need. Only stack.c and conn.c know both parts.
+ * The memory of a connection and of a stack: the parts of the two sublayers side by side, and the
+ * few fields that both use. Only stack.c and conn.c access both parts.
  */
 #ifndef SAKER_FALCON_CONN_PRIV_H
 #define SAKER_FALCON_CONN_PRIV_H
@@ -12,15 +12,15 @@
 #include "pdl_priv.h"
 #include "tl_priv.h"
 
-/* The wheel's tick is 16 us; timers here are a round trip of 10 us long. The wheel runs on time
- * multiplied by this, so its tick is 1.024 us. */
+/* A tick of the wheel is 16 us, but timers here are as short as a round trip of 10 us. The wheel
+ * runs on time multiplied by this factor, so that its tick is 1.024 us. */
 #define FA_WHEEL_SCALE 16
 
 enum fa_timer_kind { FA_TIMER_PDL, FA_TIMER_TL };
 
 struct fa_timer {
 	struct sk_timer timer;
-	uint8_t kind; /* enum fa_timer_kind: which of the connection's two it is */
+	uint8_t kind; /* enum fa_timer_kind: one of the connection's two timers */
 };
 
 struct fa_conn {
@@ -29,10 +29,10 @@ struct fa_conn {
 	struct tl_conn tl;
 	struct fa_params params;
 	struct fa_timer pdl_timer, tl_timer;
-	TAILQ_ENTRY(fa_conn) link; /* s->failed, or s->free */
+	TAILQ_ENTRY(fa_conn) link; /* in s->failed, or in s->free */
 	bool live;                 /* between fa_conn_create() and fa_conn_destroy() */
-	bool dead;                 /* given up: nothing is sent, what comes is dropped */
-	bool failing;              /* on s->failed: TL does not know yet */
+	bool dead;                 /* failed: Falcon sends no packet, and drops those that arrive */
+	bool failing;              /* in s->failed: tl_dead() has not run yet */
 	uint8_t fail_code;         /* enum fa_completion */
 };
 
@@ -40,16 +40,16 @@ struct fa_stack {
 	struct fa_config cfg;
 	struct fa_ops ops;
 	void *ctx;
-	uint64_t now, epoch;   /* of the poll that runs; when the stack was made */
-	struct sk_wheel wheel; /* runs from epoch on, see FA_WHEEL_SCALE */
+	uint64_t now, epoch;   /* time of the current poll; time of creation */
+	struct sk_wheel wheel; /* starts at epoch; see FA_WHEEL_SCALE */
 	struct pdl_stack pdl;
 	struct tl_stack tl;
-	/* Given up since the last poll: told to TL there, so that nobody finds a connection emptied
-	 * under his hands. */
+	/* Connections that have failed since the last poll, which calls tl_dead() for them: so no
+	 * caller sees a connection lose its packets during its own call. */
 	TAILQ_HEAD(, fa_conn) failed;
 	TAILQ_HEAD(, fa_conn) free;
 	struct fa_conn *pool;
-	uint32_t pool_fresh; /* of the pool, those that were ever used */
+	uint32_t pool_fresh; /* elements of `pool` that were ever used */
 	uint64_t counters[fa_reason_count];
 };
 
@@ -66,7 +66,7 @@ fa_buf_free(struct fa_stack *s, struct fa_buf *b)
 		s->ops.buf_free(s->ctx, b);
 }
 
-/* `deadline` in ns of the owner's clock; SK_NEVER stops. */
+/* Sets a timer to `deadline` in ns of the owner's clock; SK_NEVER stops it. */
 void fa_timer_set(struct fa_stack *s, struct fa_timer *t, uint64_t deadline);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Credits between the ULP and the transaction sublayer (section 8.2.3): what a transaction costs,
- * and the six counters. Pure arithmetic, for the ULP's half of a connection, which may run on
- * another lcore than the pools.
+ * Credits between the ULP and the transaction sublayer (section 8.2.3): the cost of a transaction,
+ * and the six counters. The functions are pure arithmetic: the ULP's part of a connection uses
+ * them, and may run on another lcore than the pools.
  */
 #include "falcon.h"
 

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Falcon transport (revision 0.9): packet delivery (section 9), transactions (section 8) and
- * the enforcement half of congestion control (section 10), as state machines without clock and
- * without I/O. Every call takes `now` (nanoseconds); packets come in as parsed records with a
- * payload, what is to be sent leaves through fa_ops. Knows nothing of RDMA, and nothing of PSP: who
- * owns the port seals and opens packets (psp.h) around fa_ops.output and fa_input().
+ * The Falcon transport (Falcon Transport Protocol, revision 0.9): packet delivery (section 9),
+ * transactions (section 8) and the enforcement of congestion control (section 10). Section numbers
+ * in this header are of that specification.
  *
- * One fa_stack belongs to one transport stage: nothing here is safe to call from two threads. The
- * upper layer protocol (ULP) may live on another stage: all that passes between the two are the
- * calls below and the deliveries, each a small record, in order.
+ * The library consists of state machines without a clock and without I/O. Each call takes `now` in
+ * nanoseconds of any monotonic clock. Packets arrive as parsed headers with a payload (fa_input());
+ * packets to send leave through fa_ops.output. The library depends neither on RDMA nor on PSP: the
+ * owner of the port seals and opens packets (psp.h) around fa_ops.output and fa_input().
  *
- * Each connection is at once initiator and target of transactions, sender and receiver of packets.
- * Request sequence numbers (RSN) are assigned in the order in which the ULP hands over requests,
- * pushes and pulls together, from fa_params.tx_rsn on: the ULP counts along and needs no answer.
+ * One fa_stack belongs to one transport stage. No function is safe to call from two threads at
+ * once. The upper layer protocol (ULP) may run on another stage: the calls and deliveries below,
+ * small records in order, are all that passes between the two.
+ *
+ * Each connection is initiator and target of transactions, and sender and receiver of packets, at
+ * the same time. Falcon assigns request sequence numbers (RSN) to pushes and pulls together, in the
+ * order in which the ULP submits them, beginning with fa_params.tx_rsn. The ULP counts in the same
+ * way, so that no call has to return an RSN.
+ *
+ * All integers are in host byte order, unless a comment states otherwise.
  */
 #ifndef SAKER_FALCON_H
 #define SAKER_FALCON_H
@@ -28,80 +34,83 @@ struct fa_stack;
 struct fa_conn;
 struct fa_algorithm; /* rue.h */
 
-#define FA_REQUEST_WINDOW 64 /* packets: receive windows, as the bitmaps on the wire (7.7) */
+/* Receive windows in packets: the bits of the bitmaps on the wire (7.7). */
+#define FA_REQUEST_WINDOW 64
 #define FA_DATA_WINDOW    128
-#define FA_FLOWS_MAX      4       /* paths of a connection */
-#define FA_TICK_PS        131072u /* the unit of t1..t4: 2^17 ps */
+#define FA_FLOWS_MAX      4       /* paths of a connection, at most */
+#define FA_TICK_PS        131072u /* picoseconds: the unit of t1..t4, 2^17 ps */
 
-/* Nanoseconds to the 32-bit ticks of the wire: 1 tick is 131.072 ns. */
+/* Converts a time in nanoseconds to the 32-bit ticks of the wire; 1 tick is 131.072 ns. */
 static inline uint32_t
 fa_ticks(uint64_t ns)
 {
 	return (uint32_t)wire_falcon_ticks(ns);
 }
 
-/* A span of time in ticks, to the nearest. */
+/* Converts a span in nanoseconds to ticks, rounded to the nearest. */
 static inline uint32_t
 fa_ticks_near(uint64_t ns)
 {
 	return (uint32_t)((ns * 1000 + FA_TICK_PS / 2) / FA_TICK_PS);
 }
 
-/* ---- Bytes ---- */
+/* ---- Payloads and packets ---- */
 
-/*
- * What follows the Falcon header of one packet: ULP headers and ULP payload. It lives in the
- * owner's buffer. `len` are the bytes on the wire and in all the checks; `data_len` of them stand
- * at `data`. The two differ only in a simulator, whose payloads are lengths.
- */
+/* The bytes that follow the Falcon header of one packet: ULP headers and ULP payload, in a buffer
+ * of the owner. `len` is the length in bytes on the wire, which all checks use; `data_len` bytes of
+ * it stand at `data`. The two differ only in a simulator, whose payloads are lengths without
+ * bytes. */
 struct fa_buf {
 	struct fa_buf *next;
 	uint8_t *data;
 	uint32_t data_len;
 	uint32_t len;
 	void *owner;
-	/* Falcon's, of a request that waits for resources. */
+	/* Used by Falcon while the request waits for resources. */
 	uint32_t wait_rsn, wait_response_len;
 	bool wait_pull;
 };
 
-/* A packet to build. */
+/* A packet that ops->output sends. */
 struct fa_out {
-	const struct wire_falcon *hdr; /* complete; request_len equals payload->len for a push */
-	const struct fa_buf *payload;  /* NULL: none. Stays Falcon's; not to be changed */
-	/* t1 of a data packet, t3 of an ACK or NACK, in ticks: goes into the IV of PSP */
+	const struct wire_falcon *hdr; /* complete; for a push, request_len equals payload->len */
+	/* NULL: no payload. Falcon keeps it: output must not change it. */
+	const struct fa_buf *payload;
+	/* Ticks: t1 of a data packet, t3 of an ACK or NACK. PSP's IV carries it. */
 	uint32_t stamp;
-	/* 20 bits of path entropy: IPv6 flow label, or the low 14 bits + 49152 as UDP source port.
-	 * The low two bits tell the flows of a connection apart. */
+	/* 20 bits of path entropy: the IPv6 flow label, or, as a UDP source port, 49152 plus the
+	 * low 14 bits. The low two bits are the flow's number within the connection. */
 	uint32_t path;
 	bool retransmission;
 };
 
-/* What stands around a received packet. */
+/* A received packet, with the values of its IP and PSP headers that Falcon uses. */
 struct fa_in {
 	const struct wire_falcon *hdr;
-	struct fa_buf *payload; /* ownership passes; NULL: none */
-	uint32_t stamp;         /* the sender's t1 or t3: from PSP's IV */
-	uint32_t path;          /* as in fa_out; acknowledgements go back on the same flow */
-	uint8_t ttl;            /* IP time to live or hop limit, as received */
-	bool ce;                /* ECN congestion experienced */
+	struct fa_buf *payload; /* Falcon takes it; NULL: no payload */
+	uint32_t stamp;         /* ticks: the sender's t1 or t3, from PSP's IV */
+	uint32_t path;          /* as in fa_out; its acknowledgement returns on the same flow */
+	uint8_t ttl;            /* IPv4 time to live or IPv6 hop limit, as received */
+	bool ce;                /* the IP header carries ECN "congestion experienced" */
 };
 
-/* ---- Towards the ULP ---- */
+/* ---- Deliveries to the ULP ---- */
 
 enum fa_delivery_type {
-	FA_PUSH,       /* at the target: a push request. Needs fa_outcome() */
-	FA_PULL,       /* at the target: a pull request. Needs fa_outcome(), then fa_pull_data() */
-	FA_PULL_DATA,  /* at the initiator: the answer to a pull, which completes it */
-	FA_COMPLETION, /* at the initiator: a push is done, or a push or pull has failed */
+	FA_PUSH, /* At the target: a push request. The ULP answers with fa_outcome(). */
+	/* At the target: a pull request. The ULP answers with fa_outcome(), then fa_pull_data(). */
+	FA_PULL,
+	FA_PULL_DATA,  /* At the initiator: the pull data that completes a pull. */
+	FA_COMPLETION, /* At the initiator: a push is complete, or a push or a pull has failed. */
 };
 
-/* Section 8.4.3, table of completion codes (4 bits). */
+/* The completion codes of 8.4.3 (4 bits). */
 enum fa_completion {
 	FA_DONE = 0,
-	FA_TARGET_CIE = 1,   /* the target's ULP completed it in error; ulp_code says why */
-	FA_TARGET_FATAL = 3, /* the target's ULP: not recoverable */
-	FA_TARGET_CID = 4,   /* the target's ULP: this connection is not the QP's */
+	/* The target's ULP completed the request in error; ulp_code is its reason. */
+	FA_TARGET_CIE = 1,
+	FA_TARGET_FATAL = 3, /* The target's ULP reported a non-recoverable error. */
+	FA_TARGET_CID = 4,   /* The target's ULP does not accept this connection for the QP. */
 	FA_LOCAL_TIMEOUT = 8,
 	FA_OPERATION_ERROR = 9,
 	FA_DEAD_CONNECTION = 10,
@@ -113,185 +122,214 @@ enum fa_completion {
 
 struct fa_delivery {
 	uint8_t type;       /* enum fa_delivery_type */
-	uint8_t completion; /* enum fa_completion, of FA_COMPLETION */
-	uint8_t ulp_code;   /* of FA_TARGET_*: the 8 bits that the target's ULP gave */
+	uint8_t completion; /* FA_COMPLETION: enum fa_completion */
+	uint8_t ulp_code;   /* FA_TARGET_*: the 8-bit code from the target's ULP */
 	uint32_t rsn;
-	uint32_t request_len; /* FA_PULL: bytes that the pull data shall have, at most */
-	/* FA_PUSH, FA_PULL on an ordered connection: the first one after a refusal (FA_RNR). All
-	 * that was delivered behind the refused one is to come back as FA_RNR, too, until this. */
+	uint32_t request_len; /* FA_PULL: the largest length of the pull data, in bytes */
+	/* FA_PUSH and FA_PULL on an ordered connection: this is the first delivery after the ULP
+	 * answered FA_RNR. The ULP must answer FA_RNR to every request that Falcon delivered behind
+	 * the refused one, until a delivery has this flag. */
 	bool restart;
-	struct fa_buf *buf; /* FA_PUSH, FA_PULL, FA_PULL_DATA: passes to the ULP */
+	struct fa_buf *buf; /* FA_PUSH, FA_PULL, FA_PULL_DATA: the ULP takes it */
 };
 
-/* What a target's ULP says to a request (8.5.3). */
+/* The target ULP's answer to a request (8.5.3). */
 enum fa_verdict {
 	FA_TAKEN,
-	FA_RNR,         /* no receive buffer; asks again after `rnr` */
-	FA_CIE,         /* complete in error, the connection goes on */
-	FA_FATAL_ERROR, /* non-recoverable */
-	FA_WRONG_CID,   /* the QP is not this connection's */
+	FA_RNR,         /* no receive buffer; Falcon delivers it again after `rnr` */
+	FA_CIE,         /* completed in error; the connection continues */
+	FA_FATAL_ERROR, /* non-recoverable error */
+	FA_WRONG_CID,   /* the QP does not belong to this connection */
 };
 
 struct fa_outcome {
 	uint32_t rsn;
 	uint8_t verdict;  /* enum fa_verdict */
-	uint8_t rnr;      /* of FA_RNR: the 5-bit code of the timeout (7.8) */
-	uint8_t ulp_code; /* of FA_CIE, FA_FATAL_ERROR */
-	/* Of FA_RNR: the request comes back, Falcon offers it again. NULL otherwise. */
+	uint8_t rnr;      /* FA_RNR: the 5-bit code of the timeout (7.8) */
+	uint8_t ulp_code; /* FA_CIE, FA_FATAL_ERROR: the 8-bit reason */
+	/* FA_RNR: the payload of the request, which Falcon takes back and delivers again. Otherwise
+	 * NULL. */
 	struct fa_buf *buf;
 };
 
 enum fa_event {
-	FA_EV_XOFF, /* no more requests for now; pull data goes on. XOFF, XON: of the whole stack,
-		       the connection is NULL */
+	/* The ULP must stop submitting requests; pull data may continue. FA_EV_XOFF and FA_EV_XON
+	 * apply to the whole stack: their connection is NULL. */
+	FA_EV_XOFF,
 	FA_EV_XON,
-	FA_EV_DEAD, /* given up (11): comes after the completions of all that was outstanding */
+	/* The connection has failed (11). The event follows the completions of all outstanding
+	 * requests. */
+	FA_EV_DEAD,
 };
 
-/* From inside these, the owner may call anything but fa_input(), fa_stack_*() and
- * fa_*_destroy(). */
+/* The owner's functions. They may call every function of this header but fa_input(), fa_stack_*()
+ * and fa_conn_destroy(). */
 struct fa_ops {
-	/* Sends one packet. 0: taken. -EAGAIN: the port is full, Falcon asks again at the next
-	 * poll. Another negative errno: lost, as on a wire. Comes from fa_stack_send() only, whose
-	 * `now` is the one of `stamp`. */
+	/*
+	 * Sends one packet. Returns 0 when the packet is sent; -EAGAIN when the port is full
+	 * (Falcon calls again at its next poll); another negative errno when the packet is lost,
+	 * which Falcon treats as a loss on the wire. Only fa_stack_send() calls it, with the `now`
+	 * from which `stamp` derives.
+	 */
 	int (*output)(void *ctx, struct fa_conn *c, const struct fa_out *out);
-	/* false: the way to the ULP is full. Falcon keeps the delivery, its windows close, and it
-	 * offers it again at fa_deliver_resume(). */
+	/* Delivers `d` to the ULP. Returns false when the queue to the ULP is full: Falcon keeps
+	 * the delivery, lets its windows close, and delivers again after fa_deliver_resume(). */
 	bool (*deliver)(void *ctx, struct fa_conn *c, const struct fa_delivery *d);
-	/* A payload of either direction that Falcon needs no more. */
+	/* Frees a payload of either direction. */
 	void (*buf_free)(void *ctx, struct fa_buf *buf);
 	void (*event)(void *ctx, struct fa_conn *c, enum fa_event ev);
 };
 
 /* ---- Configuration ---- */
 
-/* The pools of 8.2.2: how many packet contexts and buffer cells. */
+/* The resource pools of 8.2.2: numbers of packet contexts (_pkt) and of buffer cells (_buf). */
 struct fa_pools {
-	uint32_t tx_pkt_req, tx_buf_req;   /* ULP requests */
-	uint32_t tx_pkt_data, tx_buf_data; /* ULP data: pull data */
-	uint32_t rx_pkt_ulp, rx_buf_ulp;   /* completions and pull data awaited */
+	uint32_t tx_pkt_req, tx_buf_req;   /* requests of the local ULP */
+	uint32_t tx_pkt_data, tx_buf_data; /* pull data of the local ULP */
+	uint32_t rx_pkt_ulp, rx_buf_ulp;   /* completions and pull data that requests will need */
 	uint32_t rx_pkt_net, rx_buf_net;   /* requests from the network */
-	uint32_t rx_pkt_red, rx_buf_red;   /* of these, kept for head-of-line requests */
-	/* Pulls of peers from their arrival until their pull data has a packet. At least as many as
-	 * the ULP lets its peers have outstanding (the sum of its IRD): if fewer, two stacks can
-	 * wait for each other, since pull data waits in one window with pushes. */
+	/* the part of *_net that is reserved for head-of-line requests */
+	uint32_t rx_pkt_red, rx_buf_red;
+	/*
+	 * The pulls of peers, from their arrival until their pull data has a packet context. The
+	 * value must be at least the number of pulls that the ULP lets its peers have outstanding
+	 * (the sum of its IRD). With fewer, two stacks can wait for each other, since pull data
+	 * shares its window with pushes.
+	 */
 	uint32_t pulls;
-	uint32_t tx_cell, rx_cell; /* bytes */
+	uint32_t tx_cell, rx_cell; /* bytes of a cell */
 };
 
 struct fa_config {
 	uint32_t max_conns;
 	struct fa_pools pools;
 	uint64_t rto_initial_ns, rto_min_ns;
-	uint64_t ulp_rto_ns;      /* of packets that were received and wait for the ULP */
-	uint32_t max_retransmits; /* of a packet, then of its Resync (11); 0: no end */
-	uint64_t reclaim_ns;      /* transactions sent longer ago are given up (FA_LOCAL_TIMEOUT);
-				     much more than all retransmissions take; 0: never */
-	uint32_t conn_requests;   /* requests of one peer that are held at once; 0: no limit */
-	uint32_t conn_waiting;    /* requests of our ULP for which a connection may wait until there
-				     are resources, when it has overrun them; 0: not at all */
-	bool push_reoffer;        /* a refused push is offered again when its RNR timeout is over;
-				     else when its retransmission comes (11 allows both) */
-	uint64_t ack_delay_ns;    /* coalescing timer */
-	uint32_t ack_count;       /* received packets that end it early */
-	uint32_t ar_window;       /* fcwnd up to which each packet asks for an acknowledgement */
-	uint32_t ar_percent;      /* beyond it, so many in a hundred */
-	uint32_t ooo_threshold;   /* early retransmission: distance in PSN (9.1.4) */
-	bool rack;                /* RACK-TLP instead of it */
-	uint8_t ttl; /* what a peer sends packets with: forward hops = ttl - received ttl */
-	uint8_t rx_thresholds_log2; /* level of the receive pools: occupancy in 2^k steps (10.2) */
-	uint8_t rx_ema_shift; /* the newest occupancy counts 2^-k in the average; 0: it alone */
-	uint64_t seed;        /* of the random gaps between AR bits, and of paths */
+	/* retransmission timeout of packets that the peer has received and its ULP has not
+	 * acknowledged */
+	uint64_t ulp_rto_ns;
+	uint32_t max_retransmits; /* of a packet, then of its Resync (11); 0: no limit */
+	/* Age at which a transaction that was sent fails with FA_LOCAL_TIMEOUT; much longer than
+	 * all retransmissions take. 0: never. */
+	uint64_t reclaim_ns;
+	uint32_t conn_requests; /* requests of one peer that Falcon holds at once; 0: no limit */
+	/* Requests of the local ULP that one connection may queue while resources are exhausted; 0:
+	 * none. */
+	uint32_t conn_waiting;
+	/* Delivers a push that the ULP refused again when its RNR timeout is over; otherwise when
+	 * its retransmission arrives (11 permits both). */
+	bool push_reoffer;
+	uint64_t ack_delay_ns;  /* coalescing timer of acknowledgements */
+	uint32_t ack_count;     /* received packets that end the coalescing early */
+	uint32_t ar_window;     /* fcwnd, in packets, up to which every packet sets the AR bit */
+	uint32_t ar_percent;    /* percentage of packets with the AR bit beyond ar_window */
+	uint32_t ooo_threshold; /* early retransmission: distance in PSN (9.1.4) */
+	bool rack;              /* RACK-TLP instead of the distance in PSN */
+	/* Initial TTL of the peer's packets: forward hops = ttl - received ttl. */
+	uint8_t ttl;
+	/* The receive level (10.2) is the pools' occupancy in steps of 2^k cells. */
+	uint8_t rx_thresholds_log2;
+	/* weight 2^-k of the newest occupancy in the average; 0: no averaging */
+	uint8_t rx_ema_shift;
+	uint64_t seed; /* of the random gaps between AR bits, and of paths */
 };
 
 void fa_config_default(struct fa_config *cfg);
 
-/* What the connection manager settled (6.2). */
+/* The parameters of a connection, from the connection manager (6.2). */
 struct fa_params {
-	uint32_t cid, peer_cid; /* 24 bits: ours (in received packets), the peer's (in sent ones) */
-	uint32_t function, peer_function; /* 24 bits: destination function, ours and the peer's */
-	uint8_t protocol;                 /* 2: RDMA */
-	bool ordered;                     /* 8.4.2, 8.5.2 */
-	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* ours */
-	uint32_t rx_request_psn, rx_data_psn, rx_rsn; /* the peer's */
-	uint32_t mtu;       /* bytes of the largest payload (ULP headers and data) */
-	uint32_t tx_window; /* packets outstanding in a window at most, if the peer's receive
-			       windows are larger than ours; 0: as the wire's bitmaps */
-	uint8_t flows;      /* 1 or 4 */
+	uint32_t cid, peer_cid;           /* 24 bits: of received packets, of sent packets */
+	uint32_t function, peer_function; /* 24 bits: destination function, local and the peer's */
+	uint8_t protocol;                 /* Protocol Type on the wire; 2: RDMA */
+	bool ordered;                     /* RSN order at initiator (8.4.2) and target (8.5.2) */
+	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* first values that this end sends */
+	uint32_t rx_request_psn, rx_data_psn, rx_rsn; /* first values that the peer sends */
+	uint32_t mtu; /* largest payload in bytes (ULP headers and data) */
+	/* Largest number of outstanding packets in a window, for a peer whose receive windows are
+	 * larger than the bitmaps on the wire; 0: the sizes of those bitmaps. */
+	uint32_t tx_window;
+	uint8_t flows;                        /* 1 or 4 */
 	const struct fa_algorithm *algorithm; /* NULL: Swift */
 	void *user;
 };
 
-/* NULL when memory lacks or `cfg` makes no sense (smallest pools: one HoL request of each kind). */
+/* Creates a stack. `cfg` and `ops` are copied. Returns NULL when memory is exhausted, or when `cfg`
+ * is invalid (each pool must hold at least one head-of-line request of its kind). */
 struct fa_stack *fa_stack_create(
 	const struct fa_config *cfg, const struct fa_ops *ops, void *ctx, uint64_t now);
-/* Frees all payloads through ops; no deliveries, no events. */
+/* Frees the stack with its connections, and all payloads through ops->buf_free; it makes no
+ * deliveries and no events. */
 void fa_stack_destroy(struct fa_stack *s);
-/* Once per turn of the loop: timers that are due, deliveries, then up to `budget` packets, round
- * robin over connections that may send (8.3). Returns how many packets went out. */
+/* Runs one turn: timers that are due, deliveries, then up to `budget` packets, round robin over the
+ * connections that may send (8.3). Returns the number of packets sent. */
 unsigned fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
-/* Its two halves, for an owner whose clock moves on between what it last received and what it
- * sends: timers are to fire for what had not come by `now`, not for what lies unread at the port.
- */
+/* The two parts of fa_stack_poll(), for an owner whose clock advances between the packets that it
+ * received last and those that it sends: a timer must fire only for packets that had not arrived by
+ * `now`, and not for packets that lie unread at the port. */
 void fa_stack_timers(struct fa_stack *s, uint64_t now);
 unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
-/* When it wants to be polled next though nothing arrives; SK_NEVER if never. */
+/* Returns the time (ns) of the next poll that is necessary though no packet arrives, or
+ * SK_NEVER. */
 uint64_t fa_stack_deadline(const struct fa_stack *s);
-/* [fa_reason_count] */
+/* Returns the counters, an array of fa_reason_count elements that the stack owns. */
 const uint64_t *fa_stack_counters(const struct fa_stack *s);
 
 /* ---- Connections ---- */
 
-/* 0 with *out, -ENOBUFS, -EINVAL. */
+/* Creates a connection in *out. Returns 0, -ENOBUFS when the stack has fa_config.max_conns
+ * connections, or -EINVAL when `p` is invalid or the pools cannot hold one request of its MTU. */
 int fa_conn_create(
 	struct fa_stack *s, uint64_t now, const struct fa_params *p, struct fa_conn **out);
-/* At once: payloads are freed, nothing is delivered any more. */
+/* Destroys the connection immediately: frees its payloads, and makes no more deliveries for it. */
 void fa_conn_destroy(struct fa_conn *c);
-/* The connection is given up: outstanding requests complete with `code`, then FA_EV_DEAD. */
+/* Fails the connection: the next poll completes outstanding requests with `code`, then sends
+ * FA_EV_DEAD. */
 void fa_conn_fail(struct fa_conn *c, uint64_t now, enum fa_completion code);
 void *fa_conn_user(const struct fa_conn *c);
 const struct fa_params *fa_conn_params(const struct fa_conn *c);
 
-/* A packet that passed the checks of 9.2.2.1 to 9.2.2.3 and names this connection. */
+/* Processes a packet for this connection that passed the checks of 9.2.2.1 to 9.2.2.3. Takes
+ * in->payload. */
 void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 
-/* ---- From the ULP ---- */
+/* ---- Calls of the ULP ---- */
 
-/* Starts a transaction; takes `buf` in any case. An error comes as a completion of its RSN. A
- * request that cannot be (longer than the MTU; no resources, and fa_config.conn_waiting wait for
- * them already) leaves a hole in the order: an unordered connection goes on, an ordered one is
- * given up with that code.
+/*
+ * Start a transaction, and take `buf` in any case. An error arrives as a completion of the
+ * transaction's RSN. A request that Falcon cannot execute (it is longer than the MTU, or resources
+ * are exhausted and fa_config.conn_waiting requests wait for them already) leaves a gap in the
+ * order of RSNs: an unordered connection continues, an ordered one fails with the error's code.
  */
 void fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
-/* `response_len`: bytes that the pull data will have at most. */
+/* `response_len`: the largest length of the pull data, in bytes. */
 void fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len);
-/* The target's answer to the pull `rsn`, once it was FA_TAKEN. */
+/* Sends the target's answer to the pull `rsn`, whose outcome was FA_TAKEN. Takes `buf`. */
 void fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf);
-/* One per FA_PUSH and FA_PULL that was delivered. A false `rsn` is counted and ignored. */
+/* Reports the outcome of one FA_PUSH or FA_PULL delivery. An `rsn` that is not with the ULP counts
+ * as FA_BAD_OUTCOME and has no effect. */
 void fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o);
-/* ops->deliver may be asked again. */
+/* Reports that the queue to the ULP has room again: ops->deliver may be called. */
 void fa_deliver_resume(struct fa_conn *c, uint64_t now);
-/* ops->output may be asked again, or the next hop is known now. */
+/* Reports that ops->output can accept packets again, or that the next hop is resolved. */
 void fa_kick(struct fa_conn *c);
 
 /* ---- Credits (8.2.3) ---- */
 
-/* The six kinds. A connection has so many of each; the ULP's half of it keeps the count: it debits
- * when it hands over, and credits back when the delivery says so. */
+/* The six kinds of credits of one connection. The ULP's part of the connection counts them: it
+ * debits the cost when it submits a transaction, and credits it when the delivery completes. */
 struct fa_credits {
 	uint32_t req_pkt_tx, req_buf_tx, req_pkt_rx, req_buf_rx, data_pkt_tx, data_buf_tx;
 };
 void fa_cost_push(const struct fa_pools *p, uint32_t len, struct fa_credits *out);
 void fa_cost_pull(const struct fa_pools *p, uint32_t response_len, struct fa_credits *out);
 void fa_cost_pull_data(const struct fa_pools *p, uint32_t len, struct fa_credits *out);
-/* Takes `cost` from `have` if all six suffice. */
+/* Subtracts `cost` from `have` and returns true if all six suffice; otherwise returns false. */
 bool fa_credits_take(struct fa_credits *have, const struct fa_credits *cost);
 void fa_credits_give(struct fa_credits *have, const struct fa_credits *cost);
 
-/* ---- To look at ---- */
+/* ---- Inspection ---- */
 
 struct fa_info {
-	uint32_t fcwnd_milli, ncwnd_milli; /* thousandths of a packet, all flows together */
+	uint32_t fcwnd_milli, ncwnd_milli; /* thousandths of a packet, the sum of all flows */
 	uint64_t rtt_ns, rto_ns, delay_ns; /* smoothed round trip, timeout, last fabric delay */
 	uint32_t request_outstanding, data_outstanding, queued;
 	uint64_t packets_out, packets_in, retransmits, early_retransmits, timeouts, probes;
@@ -299,43 +337,43 @@ struct fa_info {
 	bool dead;
 };
 void fa_get_info(const struct fa_conn *c, struct fa_info *out);
-/* Bytes of an idle connection. */
+/* Returns the size of an idle connection in bytes. */
 size_t fa_conn_size(void);
 
 #define FA_REASONS(X)                                                                              \
-	X(FA_DUPLICATE, SK_NORMAL, "a packet that had come before")                                \
+	X(FA_DUPLICATE, SK_NORMAL, "a packet that had arrived before")                             \
 	X(FA_OUT_OF_WINDOW, SK_NOTICE, "a packet beyond the receive window")                       \
-	X(FA_STALE_ACK, SK_NORMAL, "an acknowledgement older than one that had come")              \
+	X(FA_STALE_ACK, SK_NORMAL, "an acknowledgement older than one that had arrived")           \
 	X(FA_FUTURE_ACK, SK_WARNING, "an acknowledgement of packets that were never sent")         \
 	X(FA_NO_RESOURCE, SK_NOTICE,                                                               \
 		"a request was refused: the receive pools are in the red zone")                    \
-	X(FA_DEAD, SK_NORMAL, "a packet for a connection that was given up")                       \
-	X(FA_TYPE, SK_WARNING, "a packet of a type that does not belong there")                    \
+	X(FA_DEAD, SK_NORMAL, "a packet for a connection that has failed")                         \
+	X(FA_TYPE, SK_WARNING, "a packet of an invalid type")                                      \
 	X(FA_FUNCTION, SK_WARNING, "a packet for another function of this host (7.2)")             \
 	X(FA_PROTOCOL, SK_WARNING, "a packet of another upper layer protocol")                     \
-	X(FA_LENGTH, SK_WARNING, "a payload longer than was asked for, or than the MTU")           \
+	X(FA_LENGTH, SK_WARNING, "a payload longer than its request or than the MTU permits")      \
 	X(FA_NO_REQUEST, SK_WARNING, "pull data for no outstanding request")                       \
-	X(FA_RSN, SK_WARNING, "a request sequence number that cannot be")                          \
+	X(FA_RSN, SK_WARNING, "an invalid request sequence number")                                \
 	X(FA_EVICTED, SK_NOTICE,                                                                   \
-		"a push that the ULP was not ready for made room; it will come again")             \
+		"a push that the ULP refused was dropped for room; the peer resends it")           \
 	X(FA_BAD_OUTCOME, SK_WARNING, "an outcome of a request that was not delivered")            \
-	X(FA_NACK_UNKNOWN, SK_WARNING, "a NACK with a reserved code, or of a packet never sent")   \
-	X(FA_RETRANSMIT, SK_NORMAL, "a packet was sent again")                                     \
-	X(FA_EARLY, SK_NORMAL, "of these: because later ones had arrived")                         \
-	X(FA_TIMEOUT, SK_NOTICE, "of these: because nothing came back in time")                    \
-	X(FA_PROBE, SK_NORMAL, "of these: as a tail loss probe")                                   \
-	X(FA_RNR_OUT, SK_NOTICE, "the ULP was not ready for a request")                            \
+	X(FA_NACK_UNKNOWN, SK_WARNING, "a NACK with a reserved code, or for a packet never sent")  \
+	X(FA_RETRANSMIT, SK_NORMAL, "a packet was retransmitted")                                  \
+	X(FA_EARLY, SK_NORMAL, "retransmissions because later packets had arrived")                \
+	X(FA_TIMEOUT, SK_NOTICE, "retransmissions after a timeout")                                \
+	X(FA_PROBE, SK_NORMAL, "retransmissions as tail loss probes")                              \
+	X(FA_RNR_OUT, SK_NOTICE, "the local ULP was not ready for a request")                      \
 	X(FA_RNR_IN, SK_NOTICE, "the peer's ULP was not ready for a request")                      \
-	X(FA_RESYNC_OUT, SK_NOTICE, "a Resync took the place of a packet")                         \
-	X(FA_RESYNC_IN, SK_NOTICE, "a Resync came")                                                \
-	X(FA_GIVEN_UP, SK_WARNING, "a connection was given up: a Resync got no answer")            \
-	X(FA_RECLAIMED, SK_WARNING, "a transaction was given up: it took too long")                \
+	X(FA_RESYNC_OUT, SK_NOTICE, "a Resync replaced a packet")                                  \
+	X(FA_RESYNC_IN, SK_NOTICE, "a Resync arrived")                                             \
+	X(FA_GIVEN_UP, SK_WARNING, "a connection failed: a Resync was not acknowledged")           \
+	X(FA_RECLAIMED, SK_WARNING, "a transaction took too long and was given up")                \
 	X(FA_POOL_EMPTY, SK_NOTICE,                                                                \
-		"a request of our own ULP found no resources, and waits or is refused")            \
-	X(FA_DELIVER_BUSY, SK_NORMAL, "the way to the ULP was full; it is tried again")            \
-	X(FA_OUTPUT_BUSY, SK_NORMAL, "the port could not take a packet; it is tried again")        \
-	X(FA_ECN_CE, SK_NORMAL, "a packet came with congestion experienced")                       \
-	X(FA_REPATH, SK_NORMAL, "a flow took another path (PLB, or timeouts in a row)")
+		"no resources for a request of the local ULP, which waits or fails")               \
+	X(FA_DELIVER_BUSY, SK_NORMAL, "the queue to the ULP was full: the delivery is repeated")   \
+	X(FA_OUTPUT_BUSY, SK_NORMAL, "the port was full: the packet is sent later")                \
+	X(FA_ECN_CE, SK_NORMAL, "a packet arrived with ECN congestion experienced")                \
+	X(FA_REPATH, SK_NORMAL, "a flow changed its path (PLB, or consecutive timeouts)")
 
 SK_REASONS_DECLARE(fa, FA_NONE, FA_REASONS)
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows that never change: for wires that are ours alone, and as the measure of what congestion
- * control costs. */
+/*
+ * Windows that never change, for dedicated networks, and as a reference for the cost of congestion
+ * control.
+ */
 #include <stddef.h>
 
 #include "rue_priv.h"

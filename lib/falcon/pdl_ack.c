@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgements and NACKs that come in, and the bases in other packets (9.2.3, 9.2.4). An
- * acknowledgement is a snapshot of the peer's windows; one whose base lies behind what is known
- * already is older than another that came, and tells nothing.
+ * Incoming acknowledgements and NACKs, and the bases in other packets (9.2.3, 9.2.4). An
+ * acknowledgement is a snapshot of the peer's windows. One with a base behind the current one is
+ * older than another that has arrived, and is not used.
  */
 #include "conn_priv.h"
 
-/* 0, FA_STALE_ACK, FA_FUTURE_ACK. */
+/* Returns 0, FA_STALE_ACK or FA_FUTURE_ACK. */
 static enum fa_reason
 pdl_ack_check(const struct pdl_conn *d, const struct wire_falcon *h)
 {
@@ -29,7 +29,7 @@ pdl_ack_acked(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt 
 	tl_sent(c, now, p, p->resync ? p->completion : FA_DONE, p->ulp_code);
 }
 
-/* All before `base` arrived. */
+/* Moves the base of a window: all packets before `base` have arrived. Returns whether it moved. */
 static bool
 pdl_ack_advance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint32_t base)
 {
@@ -78,7 +78,8 @@ pdl_piggyback(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 
 /* ---- EACK ---- */
 
-/* Bits of a map on the wire, 64 from base + offset on: of packets that are outstanding. */
+/* Returns the outstanding packets among the 64 from base + offset on, as bits of a map on the
+ * wire. */
 static uint64_t
 outstanding(const struct pdl_txw *w, unsigned offset)
 {
@@ -91,7 +92,7 @@ outstanding(const struct pdl_txw *w, unsigned offset)
 	return bits;
 }
 
-/* Acknowledged behind a hole. */
+/* Acknowledges the packets of a bitmap, behind a gap. Returns whether any was outstanding. */
 static bool
 ack_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uint64_t map)
 {
@@ -106,7 +107,8 @@ ack_map(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned offset, uin
 	return any;
 }
 
-/* Received, and with the peer's ULP: not lost, whatever was thought; it takes its time (9). */
+/* Marks a packet as received and with the peer's ULP: it is not lost, even if it was marked so; the
+ * ULP may take its time (9). */
 static void
 pdl_ack_hold(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p)
 {
@@ -169,7 +171,7 @@ static const struct {
 	[FALCON_NACK_INVALID_CID] = {FALCON_RESYNC_INVALID_CID, FA_TARGET_CID},
 };
 
-/* 11: the packet waits for max(RTO, what the ULP asked for). */
+/* Processes an RNR NACK: the packet waits for max(RTO, the ULP's timeout) (11). */
 static void
 not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, uint8_t code)
 {
@@ -182,7 +184,7 @@ not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, 
 	pdl_bit_set(w->held, PDL_WINDOW_MAX, p->psn);
 	p->flags = (uint8_t)((p->flags & ~PKT_WHY) | PKT_RNR);
 	p->timeouts = 0;
-	p->since = now; /* it lives: reclaim may wait */
+	p->since = now; /* the peer is alive: reclaim may wait */
 	p->deadline = now + wait;
 	if (p->deadline < c->pdl.rtx_due) {
 		c->pdl.rtx_due = p->deadline;
@@ -204,8 +206,10 @@ pdl_ack_nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 		return;
 	p = pdl_txw_get(w, h->psn);
 	switch (h->nack_code) {
-	case FALCON_NACK_RESOURCES: /* the congestion algorithm knows; else as if it were lost */
-		p->timeouts = 0;    /* but the path and the peer are well: no reason to give up */
+	case FALCON_NACK_RESOURCES:
+		/* The congestion algorithm reacts; otherwise the packet counts as lost. But the
+		 * path and the peer are well: there is no reason to give up. */
+		p->timeouts = 0;
 		p->counted_at = now;
 		return;
 	case FALCON_NACK_RNR:
@@ -237,8 +241,8 @@ pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 
 	if (why) {
 		fa_count(c->s, why);
-		/* Acknowledgements overtake each other on several paths: a slow path's times would
-		 * never be heard. */
+		/* On several paths, acknowledgements overtake each other: without this call, the
+		 * times of a slow path would never be used. */
 		if (why == FA_STALE_ACK && c->pdl.flows > 1) {
 			pdl_cc_ack(c, now, in, flow);
 			pdl_wake(c);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Life and death of packet delivery, for a stack and for a connection; its turn in the loop. */
+/*
+ * Initialization and release of packet delivery, for a stack and for a connection; its turn in the
+ * loop.
+ */
 #include <stdlib.h>
 
 #include "conn_priv.h"
@@ -18,7 +21,7 @@ pdl_stack_fini(struct fa_stack *s)
 	pdl_rings_free(s);
 }
 
-/* xorshift64* (Marsaglia, Vigna): gaps and paths, nothing that an attacker must not guess. */
+/* xorshift64* (Marsaglia, Vigna), for gaps and paths: an attacker may predict these. */
 uint32_t
 pdl_random(struct fa_stack *s)
 {
@@ -122,7 +125,7 @@ pdl_busy(const struct fa_stack *s)
 	return s->pdl.nack_count || !TAILQ_EMPTY(&s->pdl.acks) || !TAILQ_EMPTY(&s->pdl.tx);
 }
 
-/* Acknowledgements first: they are what lets the peer go on. */
+/* Sends acknowledgements before packets: they open the peer's windows. */
 unsigned
 pdl_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 {

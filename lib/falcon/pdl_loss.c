@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which packets are lost, found out before a timeout does (9.1.4): by the distance to a later one
- * that arrived, or, with RACK, by the time since one that was sent later arrived; by the peer's
- * word that it dropped packets out of its window (OWN); and, with TLP, a probe when nothing comes
- * back. Packets that the peer has are not looked at: its ULP may take its time.
+ * Detection of losses before a timeout (9.1.4): by the distance to a later packet that arrived, or,
+ * with RACK, by the time since a packet that was sent later arrived; by the peer's report that it
+ * dropped packets out of its window (OWN); and, with TLP, by a probe when no acknowledgement
+ * arrives. Packets that the peer has are never lost: its ULP may take its time.
  */
 #include "conn_priv.h"
 
 #define TICKS_NS(t) ((uint64_t)(t)*FA_TICK_PS / 1000)
 
-/* Flows that had early retransmissions: each is told once. */
+/* Flows with early retransmissions, for one event of the congestion algorithm each. */
 struct found {
 	bool flow[FA_FLOWS_MAX];
 };
 
-/* Each early retransmission starts the packet's timer anew (9.1.5). While others get through, one
- * that never does would be sent again for ever: so its counter goes on as fast as timeouts would
- * have made it. true: it has got to its end, and the timer does the rest. */
+/*
+ * Each early retransmission restarts the packet's timer (9.1.5). While other packets get through,
+ * one that never does would be retransmitted for ever: so its counter advances as fast as timeouts
+ * would have advanced it. Returns true when the counter is at its limit; the timer then does the
+ * rest.
+ */
 static bool
 exhausted(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
@@ -50,7 +53,7 @@ pdl_loss_tell(struct fa_conn *c, uint64_t now, const struct found *k)
 			pdl_cc_retransmit(c, now, i, FA_RUE_EARLY, 1);
 }
 
-/* The distance heuristic with its recency check. */
+/* Applies the distance heuristic with its recency check. */
 static void
 by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
 {
@@ -64,8 +67,8 @@ by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, st
 	}
 }
 
-/* OWN: the peer dropped what lay beyond its window; all that it has not, at most once in a round
- * trip. */
+/* OWN: the peer dropped packets beyond its window. Marks all that it does not have as lost, each at
+ * most once in a round trip. */
 static void
 by_own(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
 {
@@ -77,8 +80,9 @@ by_own(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct 
 	}
 }
 
-/* What comes back sooner than a round trip after it was sent again had only been overtaken: allow
- * for more of that (as RFC 8985 does by DSACK), and for less when it does not happen any more. */
+/* A packet that is acknowledged sooner than a round trip after its retransmission had only been
+ * overtaken: the allowance for reordering grows (as RFC 8985 does by DSACK), and shrinks when that
+ * no longer happens. */
 void
 pdl_loss_learn(struct fa_conn *c, uint64_t now, const struct fa_pkt *p)
 {
@@ -94,7 +98,7 @@ pdl_loss_learn(struct fa_conn *c, uint64_t now, const struct fa_pkt *p)
 }
 
 /* RACK: a packet is lost when one that was sent after it on the same path has arrived, and a round
- * trip and some reordering have passed since. */
+ * trip plus the allowance for reordering has passed since. */
 static void
 by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 {
@@ -107,7 +111,8 @@ by_time(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct found *k)
 		uint64_t rtt = TICKS_NS(f->rack_rtt), due;
 
 		if (!f->rack_valid || newer < 0 || (newer == 0 && !pdl_before(psn, w->highest))) {
-			/* Behind one that was sent but once all were sent later. */
+			/* On one flow, all packets behind one that was sent only once were sent
+			 * later. */
 			if (d->flows == 1 && !(p->flags & PKT_RETX))
 				return;
 			continue;
@@ -185,7 +190,7 @@ first_missing(const struct pdl_txw *w)
 	return pdl_txw_find(w, &psn, PDL_MISSING) ? pdl_txw_get(w, psn) : NULL;
 }
 
-/* One probe over both windows. */
+/* Sends one probe for both windows. */
 void
 pdl_tlp(struct fa_conn *c, uint64_t now)
 {
@@ -193,7 +198,8 @@ pdl_tlp(struct fa_conn *c, uint64_t now)
 	struct fa_pkt *pull = first_missing(r), *p = first_missing(w);
 
 	if (r->lost_count || w->lost_count)
-		return; /* what is lost is a probe, too, once it may go out */
+		/* A lost packet is a probe, too, once it may go out. */
+		return;
 	if (pull != NULL && (p == NULL || (pdl_is_request(p) && pdl_before(pull->rsn, p->rsn))))
 		p = pull;
 	if (p == NULL)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The receive windows (9.2.2.4, 9.2.5, 11): which packets are new and go to the transaction
- * sublayer, which are repetitions, which come too early. A push is received when TL has it and
- * acknowledged when the ULP has taken it; everything else is both at once. What is acknowledged
- * moves the base.
+ * sublayer, which are duplicates, and which are out of window. A push is received when TL has it,
+ * and acknowledged when the ULP has taken it; every other packet is both at once. Acknowledged
+ * packets move the base.
  */
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ request_taken(struct pdl_rx *rx, uint32_t psn)
 	rx->req = n == 64 ? 0 : rx->req >> n;
 }
 
-/* Received and acknowledged; psn is in the window. */
+/* Marks a PSN in the window as received and acknowledged, and moves the base. */
 static void
 data_acked(struct pdl_rx *rx, uint32_t psn)
 {
@@ -72,7 +72,7 @@ at_base(const uint64_t map[2], uint32_t at)
 	return map[at / 64] >> (at % 64) & 1;
 }
 
-/* ---- What TL says later ---- */
+/* ---- Later answers of TL ---- */
 
 static unsigned
 flow_of(const struct pdl_rx *rx, uint32_t psn)
@@ -88,12 +88,13 @@ pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 	uint32_t at = psn - rx->dbase;
 
 	if (at >= FA_DATA_WINDOW || !at_base(rx->rx, at))
-		return; /* its Resync has come meanwhile */
+		return; /* the push's Resync has arrived meanwhile */
 	data_acked(rx, psn);
 	pdl_ack_note(c, now, flow_of(rx, psn), 1, pdl_bit(rx->ar, FA_DATA_WINDOW, psn));
 }
 
-/* Remembers how it was refused. Without memory the peer's retransmissions run out instead. */
+/* Stores the codes of a refusal. When memory is exhausted, the peer's retransmissions reach their
+ * limit instead. */
 static void
 remember(struct pdl_rx *rx, uint32_t psn, uint8_t code, uint8_t ulp_code)
 {
@@ -127,7 +128,8 @@ pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t co
 
 /* ---- One packet ---- */
 
-/* 11: dropped, but acknowledged, since the acknowledgement may have been lost. AR is ignored. */
+/* Drops a packet but acknowledges it, since its acknowledgement may have been lost (11). AR is
+ * ignored. */
 static void
 pdl_rx_drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_reason why)
 {
@@ -136,7 +138,7 @@ pdl_rx_drop(struct fa_conn *c, uint64_t now, const struct arrival *a, enum fa_re
 	pdl_ack_note(c, now, a->flow, 2, false);
 }
 
-/* TL has no room for it: 8.2, 11. */
+/* Sends a NACK for a packet for which TL has no resources (8.2, 11). */
 static void
 pdl_rx_no_room(struct fa_conn *c, const struct arrival *a, bool request)
 {
@@ -192,15 +194,15 @@ mark_push(struct pdl_conn *d, const struct arrival *a)
 		(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
 		(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
 	}
-	/* Of the push that stood here a window ago. */
+	/* These bits belong to the push that had this place one window ago. */
 	if (rx->rnr[0] | rx->rnr[1] | rx->refused[0] | rx->refused[1]) {
 		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
 		pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
 	}
 }
 
-/* A push that was not here, or one that the ULP was not ready for. TL may acknowledge it from
- * inside, so it is marked first. */
+/* Passes a push to TL that is new, or for which the ULP was not ready. The push is marked first,
+ * since TL may acknowledge it from inside. */
 static void
 take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 {
@@ -224,7 +226,8 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	pdl_ack_note(c, now, a->flow, take == TL_DROPPED ? 2 : 1, take == TL_DROPPED && a->h->ar);
 }
 
-/* Received, not acknowledged, and here again: the ULP has it, had no room for it, or refused it. */
+/* Processes the duplicate of a push that is received and not acknowledged: the ULP has it, had no
+ * room for it, or refused it. */
 static void
 push_again(struct fa_conn *c, uint64_t now, const struct arrival *a)
 {
@@ -269,7 +272,8 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 
 /* ---- Any packet ---- */
 
-/* What acknowledgements will say of the packet that came last, whatever becomes of it (10.1). */
+/* Records the fields that acknowledgements report about the last packet, whatever happens to it
+ * (10.1). */
 static void
 pdl_rx_measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct pdl_flow *f)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledgements and NACKs that go out (9.1.6, 9.1.7). Acknowledgements are coalesced per flow,
- * by a timer and a count, and return on the path on which the packets came, so that each path is
- * measured. An EACK goes out whenever a bitmap says anything: the sender then knows what waits for
- * the ULP, and does not take it for lost.
+ * Outgoing acknowledgements and NACKs (9.1.6, 9.1.7). Acknowledgements are coalesced per flow, by a
+ * timer and a count, and return on the path on which the packets arrived, so that each path is
+ * measured. An EACK goes out whenever a bitmap has a bit set: from it the sender learns which
+ * packets wait for the ULP, and does not treat them as lost.
  */
 #include <errno.h>
 
@@ -133,7 +133,7 @@ pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 	return 0;
 }
 
-/* All flows of a connection whose acknowledgement is due. */
+/* Sends the acknowledgements of all flows of a connection that are due. */
 static int
 send_acks(struct fa_conn *c, unsigned *n)
 {
@@ -159,7 +159,7 @@ pdl_nack_queue(struct fa_conn *c, bool request, uint32_t psn, uint8_t code, uint
 	struct pdl_nack *n = &ps->nack[(ps->nack_head + ps->nack_count) % PDL_NACKS];
 
 	if (ps->nack_count == PDL_NACKS)
-		return; /* its packet comes again, and so will the NACK */
+		return; /* the peer repeats the packet, and then PDL repeats the NACK */
 	ps->nack_count++;
 	c->pdl.nacks++;
 	*n = (struct pdl_nack){c, psn, request, code, rnr, ulp_code, (uint8_t)flow};
@@ -220,7 +220,9 @@ pdl_rxack_poll(struct fa_stack *s, unsigned budget)
 			continue;
 		TAILQ_INSERT_TAIL(&s->pdl.acks, c, pdl.ack_link);
 		if (full++)
-			break; /* the port is full for more than one: at the next poll */
+			/* The port is full for more than one connection: the rest waits for the
+			 * next poll. */
+			break;
 	}
 	return n;
 }

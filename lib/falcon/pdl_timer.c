@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The one timer of a connection and the deadlines behind it. They only ever pull the timer forward;
- * when it fires, what is due is done and the earliest of the rest is set. So sending a packet
- * seldom touches the wheel. And what happens when retransmissions do not help (9.1.5, 11).
+ * The only timer of a connection and the deadlines behind it. A new deadline can only move the
+ * timer forward; when the timer fires, it runs the deadlines that are due and is set to the
+ * earliest of the others. So sending a packet seldom touches the wheel. Also: the measures after
+ * retransmissions without effect (9.1.5, 11).
  */
 #include "conn_priv.h"
 
@@ -15,14 +16,14 @@ pdl_due(struct fa_conn *c, uint64_t at)
 	fa_timer_set(c->s, &c->pdl_timer, at);
 }
 
-/* Nothing came back for `p` in time. false: it was a Resync's last attempt. */
+/* Processes a timeout of `p`. Returns false after the last attempt of a Resync. */
 static bool
 pdl_timer_expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 	bool held = pdl_bit(w->held, PDL_WINDOW_MAX, p->psn);
 
-	/* A ULP that asked for time is not a path that is silent. */
+	/* While a ULP waits out an RNR timeout, its path is not silent. */
 	if (!(p->flags & PKT_RNR))
 		p->timeouts += p->timeouts < UINT16_MAX;
 	if (max && p->timeouts > max) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What goes out next (9.1.2, 9.1.3): what was lost before what is new; on an ordered connection
- * requests in RSN order across both windows; pull data apart from requests and never held back by
- * ncwnd, so that answers flow when requests may not. A connection stands in the stack's list while
- * it may send, and leaves it when its windows are closed: an acknowledgement or a timer brings it
- * back.
+ * Which packet goes out next (9.1.2, 9.1.3). Lost packets precede new ones; on an ordered
+ * connection, requests go in RSN order across both windows; pull data is separate from requests and
+ * never held back by ncwnd, so that answers flow while requests may not. A connection is in the
+ * stack's list while it may send, and leaves it when its windows are closed; an acknowledgement or
+ * a timer puts it back.
  */
 #include <errno.h>
 
@@ -104,7 +104,7 @@ pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 
 /* ---- Which packet ---- */
 
-/* The gating functions of 9.1.2. */
+/* Applies the gating functions of 9.1.2. */
 static bool
 gate(const struct pdl_conn *d, const struct fa_pkt *p, bool again)
 {
@@ -144,7 +144,7 @@ choose(struct fa_conn *c, const struct candidates *k, bool again)
 	return d->data_turn ? k->data : req;
 }
 
-/* The first lost request and the first lost pull data of the data window. */
+/* Finds the first lost request and the first lost pull data of the data window. */
 static void
 lost_data(const struct pdl_txw *w, struct candidates *k)
 {
@@ -175,7 +175,7 @@ choose_lost(struct fa_conn *c)
 	return choose(c, &k, true);
 }
 
-/* ---- On which flow, and when ---- */
+/* ---- Flow and time of departure ---- */
 
 static bool
 paced(const struct pdl_flow *f, uint64_t now)
@@ -183,8 +183,8 @@ paced(const struct pdl_flow *f, uint64_t now)
 	return f->cc.ipg && f->cc.fcwnd < FA_CWND_ONE && now < f->depart;
 }
 
-/* The flow with the largest open window (falcon-transport: multipath extension); -1: all of them
- * have to wait, until *until. */
+/* Returns the flow with the largest open window (multipath extension of the Falcon transport), or
+ * -1 when all flows must wait until *until. */
 static int
 pick_flow(struct pdl_conn *d, const struct pdl_txw *w, uint64_t now, uint64_t *until)
 {
@@ -206,8 +206,8 @@ pick_flow(struct pdl_conn *d, const struct pdl_txw *w, uint64_t now, uint64_t *u
 	return best;
 }
 
-/* A packet goes out again on its flow, unless a timer had to notice: then perhaps the path is bad.
- */
+/* Returns the flow for a packet. A retransmission stays on its flow, except after a timeout: the
+ * path may be bad then. */
 static int
 flow_for(struct pdl_conn *d, const struct fa_pkt *p, uint64_t now, bool again, uint64_t *until)
 {
@@ -219,8 +219,8 @@ flow_for(struct pdl_conn *d, const struct fa_pkt *p, uint64_t now, bool again, u
 
 /* ---- The packet ---- */
 
-/* 9.1.3.1; and the packet that closes its window, for nothing more comes from here until it is
- * acknowledged. */
+/* Decides the AR bit: by 9.1.3.1, and for the packet that closes its window, since no further one
+ * leaves before its acknowledgement. */
 static bool
 ack_request(struct fa_conn *c, const struct fa_pkt *p, bool again)
 {
@@ -239,7 +239,8 @@ ack_request(struct fa_conn *c, const struct fa_pkt *p, bool again)
 		d->ar_gap--;
 		return false;
 	}
-	/* Gaps of 1 to 2 * mean - 1, so that they do not fall into step with anything. */
+	/* Random gaps of 1 to 2 * mean - 1 packets, so that they do not synchronize with other
+	 * periods. */
 	d->ar_gap = (uint16_t)(1 + pdl_random(c->s) % (2 * (100 / cfg->ar_percent) - 1));
 	return true;
 }
@@ -298,8 +299,8 @@ sent_again(struct fa_conn *c, struct fa_pkt *p, unsigned flow)
 	}
 }
 
-/* What waits for a narrow window is not given up (11) for that: its time begins when it is the next
- * to go, and again when it has gone. */
+/* A packet that waits for a narrow window is not given up (11) for that reason: its age counts from
+ * the time when it is the next to go, and again from its transmission. */
 static void
 line_moves(struct pdl_conn *d, uint64_t now, struct fa_pkt *p)
 {
@@ -310,7 +311,7 @@ line_moves(struct pdl_conn *d, uint64_t now, struct fa_pkt *p)
 		d->pulls.head->since = now;
 }
 
-/* It is on the wire: its timers start. */
+/* Updates all state after a packet's transmission, and starts its timers. */
 static void
 sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flow)
 {
@@ -372,7 +373,7 @@ send_packet(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsig
 
 enum { TX_NOTHING = 1 };
 
-/* Nearly always there is nothing but pushes to send, and nothing lost. */
+/* Usually only pushes wait, and no packet is lost: that case is short. */
 static struct fa_pkt *
 next_packet(struct fa_conn *c, bool *again)
 {
@@ -392,7 +393,7 @@ next_packet(struct fa_conn *c, bool *again)
 	return choose(c, &fresh, false);
 }
 
-/* One packet: 0, TX_NOTHING, -EAGAIN. */
+/* Sends one packet. Returns 0, TX_NOTHING or -EAGAIN. */
 static int
 send_one(struct fa_conn *c, uint64_t now)
 {
@@ -413,7 +414,7 @@ send_one(struct fa_conn *c, uint64_t now)
 	return send_packet(c, now, p, again, (unsigned)flow);
 }
 
-/* A connection's turn; -EAGAIN in *rc: the port is full. */
+/* Sends a connection's packets in its turn. Sets *rc to -EAGAIN when the port is full. */
 static unsigned
 pdl_tx_turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 {
@@ -446,13 +447,15 @@ pdl_tx_poll(struct fa_stack *s, uint64_t now, unsigned budget)
 		if (!c->pdl.on_tx)
 			continue;
 		TAILQ_INSERT_TAIL(&s->pdl.tx, c, pdl.tx_link);
-		/* Its port is full; the others' perhaps not. Once round is enough. */
+		/* This connection's port is full, another one's may not be. One pass over the list
+		 * is enough. */
 		if (rc == -EAGAIN && !full++)
 			first_full = c;
 		if (rc == -EAGAIN && sent_now)
 			served = c;
 	}
-	if (served != NULL && served->pdl.on_tx) { /* who filled the port is the last next time */
+	/* The connection that filled the port is the last one at the next poll. */
+	if (served != NULL && served->pdl.on_tx) {
 		TAILQ_REMOVE(&s->pdl.tx, served, pdl.tx_link);
 		TAILQ_INSERT_TAIL(&s->pdl.tx, served, pdl.tx_link);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transmit windows (9.1.1): packets by PSN, and a bit each for being outstanding, held by the
- * peer's ULP, and lost. A window that is empty has no ring, so that idle connections are small;
- * spare rings wait in the stack.
+ * The transmit windows (9.1.1): packets by PSN, and one bit each for outstanding, held by the
+ * peer's ULP, and lost. An empty window has no ring, so that idle connections are small; the stack
+ * keeps spare rings.
  */
 #include <stdlib.h>
 

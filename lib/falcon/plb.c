@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protective load balancing (section 10.4): a flow whose packets were late for several rounds in a
- * row looks for another path. */
+/*
+ * Protective load balancing (section 10.4): a flow whose packets were late in several consecutive
+ * rounds changes its path.
+ */
 #include "rue.h"
 
 bool

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PSP's cryptography, by libIPSec_MB. GCM needs no batching there: one packet fills the processor's
- * pipelines, so a burst is a loop. A packet in one piece takes the library's single call; one in
- * several pieces (an mbuf chain, headers here and payload there) is fed piece by piece.
+ * pipelines, so a burst is a loop. A contiguous packet takes the library's single call; a packet in
+ * several pieces (an mbuf chain, or headers apart from the payload) takes one call for each piece.
  */
 #include "psp.h"
 
@@ -67,8 +67,8 @@ psp_key_len(uint8_t version)
 	}
 }
 
-/* The block that CMAC is taken of: a counter, a label "Pv0" or "Pv1" and a zero, the SPI, and the
- * key's length in bits (NIST SP 800-108, counter mode). */
+/* The input block of CMAC: a counter, a label "Pv0" or "Pv1" and a zero, the SPI, and the key's
+ * length in bits (NIST SP 800-108, counter mode). */
 struct derivation {
 	be32 counter;
 	uint8_t label[4];
@@ -172,7 +172,7 @@ psp_sa_check(const struct psp_sa *sa, const struct wire_psp *h)
 	return h->version == sa->version ? 0 : -PSP_WRONG_VERSION;
 }
 
-/* SPI and IV stand side by side in the header. */
+/* Returns the nonce: SPI and IV are adjacent in the header. */
 static const uint8_t *
 nonce(const struct psp_pkt *p)
 {
@@ -225,7 +225,7 @@ copy_parts(const struct psp_pkt *p)
 	}
 }
 
-/* The parts have been copied. */
+/* Computes the ICV of a packet whose parts were copied. */
 static void
 run_gmac(const IMB_MGR *m, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
 {
@@ -264,7 +264,7 @@ psp_seal(struct psp_crypto *c, const struct psp_pkt *pkts, unsigned n)
 		psp_run(c->mgr, pkts + i, true, pkts[i].icv);
 }
 
-/* Takes as long whatever differs. */
+/* Compares in constant time. */
 static bool
 same_icv(const uint8_t *a, const uint8_t *b)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PSP's state: IVs of a sender; device keys, SPIs and acceptance checks of a receiver. No
- * cryptography here.
+ * PSP's state: IVs of a sender; device keys, SPIs and acceptance checks of a receiver. This file
+ * has no cryptography.
  *
- * An IV must never be used twice under one key: with the same nonce, GCM gives away both texts and
- * the authentication key. That it is not, rests on this alone: IVs of one generator are strictly
- * increasing modulo 2^64, from the first one on, over at most half of all values. Each is the
- * larger of "the time, counter 0" and "the last one plus 1". So a clock that stands still, steps
- * back or jumps to and fro only makes the counter run; when the counter overflows, it carries into
- * the time, which then leads the clock by one tick of 131 ns until the clock has caught up. A clock
- * that leaps ahead takes the IVs with it; half the range is then used up sooner, and the SPI with
- * it, and the generator says so instead of going round.
+ * An IV must never be used twice under one key: with the same nonce, GCM reveals both texts and the
+ * authentication key. One rule alone ensures that: the IVs of one generator are strictly increasing
+ * modulo 2^64, from the first one on, over at most half of all values. Each is the larger of "the
+ * time, counter 0" and "the last IV plus 1". So a clock that stops, steps back or jumps only
+ * advances the counter; when the counter overflows, it carries into the time, which is then one
+ * tick of 131 ns ahead of the clock until the clock has caught up. A clock that leaps forward takes
+ * the IVs with it: half the range, and the SPI with it, is exhausted sooner, and psp_iv_next() then
+ * returns false and does not wrap around.
  *
- * And one key has one generator: an SPI with its key is handed out once, to one peer, for one stage
- * of it; whoever starts anew has lost its SAs and asks for new SPIs; whoever hands out SPIs anew
- * does so under device keys freshly drawn, so that even the same SPI would come with another key.
+ * One key has one generator. An SPI with its key is assigned once, to one peer, for one of its
+ * stages. A peer that restarts has lost its SAs and requests new SPIs. A receiver that restarts
+ * draws new device keys, so that even the same SPI would have another key.
  */
 #include "psp.h"
 
@@ -24,7 +24,7 @@
 
 SK_REASONS_DEFINE(psp, PSP_NONE, PSP_REASONS)
 
-#define IV_SPAN    (1ull << 63) /* IVs of one SPI: what a modular comparison can order */
+#define IV_SPAN    (1ull << 63) /* IVs of one SPI: the range that a modular comparison can order */
 #define SPI_NUMBER (PSP_SPI_PHASE - 1)
 
 bool
@@ -139,12 +139,12 @@ psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi)
 		return allowed;
 	if (spi != rx->prev_spi || spi == 0)
 		return false;
-	/* the previous SPI is of the current one's generation, or of the one before */
+	/* The previous SPI belongs to the current one's generation, or to the one before. */
 	return same_phase ? allowed : d->allow_previous && current;
 }
 
-/* Since the newest IV the peer's clock has gone on as ours has: a tenth of a per cent apart, and
- * with what the network took longer then than now. */
+/* Returns whether the peer's clock has advanced since the newest IV as the local clock has: within
+ * a tenth of a per cent, plus the change of the network's delay. */
 static bool
 plausible(const struct psp_rx *rx, const struct psp_remote *r, uint64_t iv, uint64_t now)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The split between the data path and the rate update engine (section 10.6): what was measured goes
- * in as an event, together with the state of the connection; what is to be enforced comes out as a
- * result. An algorithm keeps nothing of its own, so that any can be plugged in, tested alone, or
- * run elsewhere. Units are those of the specification: ticks of 131.072 ns, windows as fixed point.
+ * The interface between the data path and the rate update engine (section 10.6 of the Falcon
+ * specification). The data path passes an event with its measurements and the state of the
+ * connection; the algorithm returns the values to enforce. An algorithm has no state of its own, so
+ * that it can be replaced, tested alone, or run elsewhere. Units are the specification's: ticks of
+ * 131.072 ns, and windows in fixed point.
  */
 #ifndef SAKER_FALCON_RUE_H
 #define SAKER_FALCON_RUE_H
@@ -12,65 +13,73 @@
 #include <stdint.h>
 
 #define FA_CWND_ONE 1024u /* one packet: windows have ten fraction bits */
-/* Longest delay or round trip that is believed: 24 bits of ticks, 2.2 s. */
+/* The longest delay or round trip that an algorithm accepts: 24 bits of ticks, 2.2 s. */
 #define FA_DELAY_MAX 0xffffffu
-/* The longest gap between two packets, ticks: 41 ms, 800 kb/s of packets of 4 KiB, the slowest rate
- * that 10.6 asks for. A host that is not run for a while measures round trips of a tenth of a
- * second, of which the smallest window would make a packet in ten seconds. */
+/*
+ * The longest gap between two packets in ticks: 41 ms, which is 800 kb/s with packets of 4 KiB, the
+ * slowest rate that 10.6 requires. A host that the scheduler stops for a while measures round trips
+ * of a tenth of a second; without this limit the smallest window would then be one packet in ten
+ * seconds.
+ */
 #define FA_IPG_MAX 312500u
 
 enum fa_rue_type { FA_RUE_ACK = 0, FA_RUE_NACK = 1, FA_RUE_RETRANSMIT = 2 };
 enum fa_rue_retransmit { FA_RUE_TIMEOUT = 0, FA_RUE_EARLY = 1 };
 
-/* What a flow of a connection carries from one event to the next; the data path keeps it. All zero
- * but for `rto_min` before fa_algorithm.init(). Times wrap at 32 bits. */
+/* The congestion state of one flow, which the data path keeps from one event to the next. Before
+ * fa_algorithm.init() all fields but `rto_min` are zero. Times are in ticks and wrap at 32 bits. */
 struct fa_cc {
-	uint32_t fcwnd;   /* FA_CWND_ONE: one packet */
-	uint32_t ipg;     /* ticks from one departure to the next while fcwnd is below one; else 0.
-			     A retransmission counts as a departure, an ACK or NACK does not */
-	uint32_t rto;     /* ticks since a packet was last sent */
+	uint32_t fcwnd; /* fabric window; FA_CWND_ONE is one packet */
+	/* Ticks from one departure to the next while fcwnd is below one packet; otherwise 0. A
+	 * retransmission counts as a departure, an ACK or NACK does not. */
+	uint32_t ipg;
+	uint32_t rto;     /* retransmission timeout in ticks after a packet's last transmission */
 	uint32_t rto_min; /* ticks: set by the data path from its configuration */
-	uint32_t fabric_marker; /* for a round trip from here on fcwnd is not cut (10.3.6) */
-	uint32_t base_delay;    /* ticks: target without scaling */
-	uint32_t delay, rtt;    /* smoothed, ticks; 0: never measured */
+	/* start of the round trip during which fcwnd is not cut again (10.3.6) */
+	uint32_t fabric_marker;
+	uint32_t base_delay;               /* ticks: the target without scaling */
+	uint32_t delay, rtt;               /* smoothed, ticks; 0: not measured yet */
 	uint32_t plb_acked, plb_congested; /* packets in this round (10.4) */
-	uint8_t plb_attempts;              /* congested rounds in a row */
-	uint32_t opaque[2];                /* the algorithm's */
+	uint8_t plb_attempts;              /* consecutive congested rounds */
+	uint32_t opaque[2];                /* private to the algorithm */
 };
 
-/* The same of what all flows of a connection share: the peer's NIC. */
+/* The congestion state that all flows of a connection share: that of the peer's NIC. */
 struct fa_cc_nic {
-	uint32_t ncwnd;  /* FA_CWND_ONE: one packet; the whole part is enforced */
-	uint32_t marker; /* when ncwnd last changed (10.3.6) */
+	uint32_t ncwnd;  /* NIC window; FA_CWND_ONE is one packet; its whole part is enforced */
+	uint32_t marker; /* time of ncwnd's last change (10.3.6) */
 	bool up;         /* the last change was an increase */
-	uint32_t opaque; /* the algorithm's */
+	uint32_t opaque; /* private to the algorithm */
 };
 
 struct fa_rue_event {
 	uint8_t type;        /* enum fa_rue_type */
 	uint8_t retransmit;  /* enum fa_rue_retransmit */
-	uint8_t retransmits; /* consecutive, of the packet in question; saturates at 7 */
+	uint8_t retransmits; /* consecutive ones of the packet; saturates at 7 */
 	uint8_t nack_code;
-	/* Ticks: sent, received there, sent there, received here. Of ACK and NACK. */
+	/* Ticks, of ACK and NACK: sent here, received by the peer, sent by the peer, received
+	 * here. */
 	uint32_t t1, t2, t3, t4;
 	uint32_t now; /* ticks */
 	uint8_t hops, rx_level;
-	uint16_t ecn;   /* packets marked in all, as the peer counts (14 bits) */
-	uint32_t acked; /* packets of this flow since its last event */
-	bool eack, own; /* the acknowledgement had a bitmap; told of packets out of window */
+	uint16_t ecn;   /* marked packets in total, as the peer counts them (14 bits) */
+	uint32_t acked; /* packets of this flow acknowledged since its last event */
+	/* The acknowledgement had a bitmap; it reported packets out of window. */
+	bool eack, own;
 	uint8_t flow;
 };
 
 struct fa_rue_result {
-	bool randomize_path; /* choose another flow label or UDP source port for this flow */
+	/* The data path must choose another flow label or UDP source port for this flow. */
+	bool randomize_path;
 };
 
 struct fa_algorithm {
 	const char *name;
-	/* Sets the state at the start of a connection; `nic` is NULL for all flows but the first.
-	 * `param`: fa_algorithm.param; NULL: the algorithm's defaults. */
+	/* Initializes the state of a flow. `nic` is NULL for all flows but a connection's first.
+	 * `param` is fa_algorithm.param; NULL means the algorithm's defaults. */
 	void (*init)(struct fa_cc *cc, struct fa_cc_nic *nic, const void *param);
-	/* Digests an event of the flow `cc`. Sets all of `res`. */
+	/* Processes an event of the flow `cc`. Sets all fields of `res`. */
 	void (*run)(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev,
 		struct fa_rue_result *res, const void *param);
 	const void *param;
@@ -81,60 +90,65 @@ struct fa_algorithm {
 enum fa_delay_select {
 	FA_DELAY_FULL,    /* t4 - t1 */
 	FA_DELAY_FABRIC,  /* (t4 - t1) - (t3 - t2) */
-	FA_DELAY_FORWARD, /* t2 - t1, when both clocks are one */
-	FA_DELAY_REVERSE, /* t4 - t3, likewise */
+	FA_DELAY_FORWARD, /* t2 - t1, where both clocks are the same */
+	FA_DELAY_REVERSE, /* t4 - t3, where both clocks are the same */
 };
 
 #define FA_FRACTION_ONE 1024u /* 1.0 in the factors below */
 
-/* The parameters of 10.5.1 to 10.5.4. Windows: FA_CWND_ONE, minima above 0; times: ticks; factors:
- * FA_FRACTION_ONE. */
+/* The parameters of 10.5.1 to 10.5.4. Windows have the unit FA_CWND_ONE, and minima above 0; times
+ * are in ticks; factors have the unit FA_FRACTION_ONE. */
 struct fa_swift_params {
 	uint32_t fcwnd_initial, fcwnd_min, fcwnd_max;
 	uint32_t ncwnd_initial, ncwnd_min, ncwnd_max;
-	uint32_t fabric_ai, nic_ai;         /* windows: additive increment per round trip */
-	uint32_t fabric_md, nic_md;         /* factors: of how far the signal is beyond target */
-	uint32_t fabric_max_md, nic_max_md; /* factors: largest cut at once */
+	uint32_t fabric_ai, nic_ai; /* windows: additive increment per round trip */
+	/* factors: of the signal's distance beyond its target */
+	uint32_t fabric_md, nic_md;
+	uint32_t fabric_max_md, nic_max_md; /* factors: the largest single cut */
 	uint32_t rtt_alpha, delay_alpha;    /* factors: weight of the old value */
-	uint32_t base_delay;                /* target without scaling */
-	uint32_t per_hop;                   /* more of it for each forward hop */
-	/* More of it for small windows: flow_a / sqrt(fcwnd) - flow_b, at least 0 and at most
-	 * flow_max. Set them with fa_swift_flow_scaling(). In 1024ths of a tick but for flow_max */
+	uint32_t base_delay;                /* the target without scaling */
+	uint32_t per_hop;                   /* added to the target for each forward hop */
+	/* Added to the target for small windows: flow_a / sqrt(fcwnd) - flow_b, at least 0 and at
+	 * most flow_max. flow_a and flow_b are in 1024ths of a tick, flow_max is in ticks.
+	 * fa_swift_flow_scaling() sets the three. */
 	uint32_t flow_a, flow_b, flow_max;
 	uint8_t delay_select;     /* enum fa_delay_select */
-	uint8_t rx_level_target;  /* 0..31: from here on ncwnd shrinks */
-	uint8_t rto_scalar;       /* rto: so many round trips */
-	uint8_t retransmit_limit; /* retransmissions of a packet that bring fcwnd to its minimum */
-	/* An early retransmission is an event for congestion control, too. Off: a hole whose delay
-	 * is on target is a lost packet, not a full queue. */
+	uint8_t rx_level_target;  /* 0..31: ncwnd shrinks from this receive level on */
+	uint8_t rto_scalar;       /* the timeout in round trips */
+	uint8_t retransmit_limit; /* retransmissions of one packet that set fcwnd to its minimum */
+	/* An early retransmission also cuts fcwnd. When false, a gap whose delay is on target
+	 * counts as a lost packet, and not as a full queue. */
 	bool early_cuts;
-	uint32_t plb_delay;    /* factor: an ACK beyond target times this counts as congested */
-	uint32_t plb_fraction; /* factor: congested packets of a round that make it congested */
-	uint8_t plb_attempts;  /* congested rounds in a row until the path changes; 0: never */
+	/* factor: an ACK counts as congested beyond this multiple of the target */
+	uint32_t plb_delay;
+	/* factor: the share of congested packets that makes a round congested */
+	uint32_t plb_fraction;
+	uint8_t plb_attempts; /* consecutive congested rounds until the path changes; 0: never */
 };
 
 void fa_swift_defaults(struct fa_swift_params *p);
-/* Derives flow_a and flow_b: `max` ticks more at a window of `w_min` and below, none at `w_max`
- * (both as windows, 0 < w_min < w_max). For set-up time. */
+/* Sets flow_max to `max` ticks, and derives flow_a and flow_b so that the target grows by `max` at
+ * a window of `w_min` and below, and by nothing at `w_max` (both in FA_CWND_ONE, 0 < w_min <
+ * w_max). It uses floating point, for set-up time only. */
 void fa_swift_flow_scaling(struct fa_swift_params *p, uint32_t max, uint32_t w_min, uint32_t w_max);
-/* The target for a window and a number of hops, ticks. */
+/* Returns the target in ticks for the window of `cc` and `hops` forward hops. */
 uint32_t fa_swift_target(const struct fa_swift_params *p, const struct fa_cc *cc, uint8_t hops);
-/* One ACK's worth of PLB: `window` is the smaller of fcwnd and ncwnd before this event; true when
- * the path shall change. */
+/* Runs protective load balancing (10.4) for one ACK of `acked` packets. `window` is the smaller of
+ * fcwnd and ncwnd before this event. Returns true when the path must change. */
 bool fa_plb_ack(struct fa_cc *cc, const struct fa_swift_params *p, uint32_t window, uint32_t acked,
 	bool congested);
 
-/* fa_algorithm.param: a struct fa_swift_params. */
+/* The algorithm of 10.3; fa_algorithm.param is a struct fa_swift_params. */
 extern const struct fa_algorithm fa_swift;
 
-/* ---- Fixed windows, for trusted wires and to measure against ---- */
+/* ---- Fixed windows, for trusted networks and as a reference in measurements ---- */
 
 struct fa_fixed_params {
-	uint32_t fcwnd, ncwnd; /* FA_CWND_ONE: one packet */
+	uint32_t fcwnd, ncwnd; /* FA_CWND_ONE is one packet */
 };
 
 /* Windows never change (default: 128 packets each); only the timeout follows the round trip.
- * fa_algorithm.param: a struct fa_fixed_params. */
+ * fa_algorithm.param is a struct fa_fixed_params. */
 extern const struct fa_algorithm fa_fixed;
 
 #endif

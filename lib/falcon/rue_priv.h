@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every algorithm does with the timestamps of an event (10.1) and with the timeout (10.3.2).
+/*
+ * Computations that all algorithms share: the timestamps of an event (10.1) and the timeout
+ * (10.3.2).
  */
 #ifndef SAKER_FALCON_RUE_PRIV_H
 #define SAKER_FALCON_RUE_PRIV_H
 
 #include "rue.h"
 
-/* A difference of two wrapping times; what is negative (clocks apart, a peer that lies) counts as
- * 0, what is out of reason as the largest delay. */
+/* Returns the difference of two wrapping times in ticks. A negative one (different clocks, or
+ * forged times) counts as 0, one beyond FA_DELAY_MAX as FA_DELAY_MAX. */
 static inline uint32_t
 rue_span(uint32_t from, uint32_t to)
 {
@@ -18,8 +20,8 @@ rue_span(uint32_t from, uint32_t to)
 	return d > (int32_t)FA_DELAY_MAX ? FA_DELAY_MAX : (uint32_t)d;
 }
 
-/* `alpha` is the weight of the old value (the pseudo code of 10.3.4, not the prose of 10.1); the
- * first sample stands for itself. */
+/* Returns the exponential average. `alpha` is the weight of the old value (as in the pseudo code of
+ * 10.3.4, and not as in the prose of 10.1); the first sample is taken as it is. */
 static inline uint32_t
 rue_smooth(uint32_t old, uint32_t sample, uint32_t alpha)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stack: configuration, the turn of the loop, timers, and connections that were given up. */
+/* The stack: configuration, the turn of the loop, timers, and connections that have failed. */
 #include <stdlib.h>
 
 #include "conn_priv.h"
@@ -12,12 +12,13 @@ fa_config_default(struct fa_config *cfg)
 {
 	*cfg = (struct fa_config){
 		.max_conns = 4096,
-		/* A millisecond: tail loss probes and RACK repair within a few round trips, this
-		 * is for when they cannot, and spurious ones cost a packet. */
+		/* One millisecond: tail loss probes and RACK repair a loss within a few round
+		 * trips. The RTO is for the cases that they cannot repair, and a spurious one costs
+		 * a packet. */
 		.rto_initial_ns = 1000000,
 		.rto_min_ns = 1000000,
 		.ulp_rto_ns = 5000000,
-		/* With the doubling of timeouts some 400 ms of silence, then as long again. */
+		/* With doubled timeouts, 400 ms of silence, and as long again for the Resync. */
 		.max_retransmits = 10,
 		.ack_delay_ns = 8000,
 		.ack_count = 10,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Swift (section 10.3): two windows, one from the delay of the fabric, one from how full the peer's
- * receive buffers are. Integers only: the same events give the same windows everywhere.
+ * Swift (section 10.3): two windows, one from the delay of the fabric, one from the fill level of
+ * the peer's receive buffers. All computations use integers: the same events give the same windows
+ * on every machine.
  */
 #include <math.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #define NACK_RESOURCES 1 /* 7.8 */
 #define TICKS(ns)      ((uint32_t)(((ns)*1000ull + FA_TICK_PS / 2) / FA_TICK_PS))
 
-/* The public models' values; a = 763 / (1 / sqrt(0.1) - 1 / sqrt(256)), b = a / sqrt(256). */
+/* The values of the public models; a = 763 / (1 / sqrt(0.1) - 1 / sqrt(256)), b = a / sqrt(256). */
 static const struct fa_swift_params defaults = {
 	.fcwnd_initial = 32 * FA_CWND_ONE,
 	.fcwnd_min = FA_CWND_ONE / 100,
@@ -56,7 +57,8 @@ static const uint32_t rsqrt[97] = {65536, 64535, 63579, 62664, 61788, 60947, 601
 	36008, 35840, 35673, 35509, 35347, 35188, 35030, 34875, 34722, 34571, 34421, 34274, 34128,
 	33985, 33843, 33703, 33564, 33427, 33292, 33159, 33027, 32897, 32768};
 
-/* flow_a / sqrt(fcwnd): fcwnd = m * 4^e with m in [1, 4), whose root is looked up. */
+/* Returns flow_a / sqrt(fcwnd): fcwnd = m * 4^e with m in [1, 4), whose root comes from the
+ * table. */
 static uint64_t
 scale_by_rsqrt(uint32_t flow_a, uint32_t fcwnd)
 {
@@ -106,7 +108,7 @@ rtt_elapsed(const struct fa_cc *cc, uint32_t marker, uint32_t now)
 	return now - marker >= cc->rtt;
 }
 
-/* Keeps a marker within a round trip of now, so that it does not come round again (10.3.6). */
+/* Keeps a marker within a round trip of now, so that the comparison does not wrap (10.3.6). */
 static void
 update_marker(const struct fa_cc *cc, uint32_t *marker, uint32_t now)
 {
@@ -173,7 +175,7 @@ nic_window(const struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_
 		update_marker(cc, &nic->marker, ev->now);
 }
 
-/* The peer had no room for a request (10.3.3). */
+/* Cuts ncwnd when the peer had no resources for a request (10.3.3). */
 static void
 nic_exhausted(const struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_params *p,
 	const struct fa_rue_event *ev)

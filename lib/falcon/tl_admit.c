@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests from the network: whether they are what they claim to be, and whether there is room for
- * them (section 8.2.4). In the green zone all come in; in the red one only those at the head of
- * their connection's line, and for these a push that the ULP was not ready for makes room. So a
- * head of line is refused only where others are on their way through the ULP (CR#3).
+ * Admission of requests from the network: their validity, and the resources for them (section
+ * 8.2.4). In the green zone all are admitted. In the red zone only those at the head of their
+ * connection's line are, and for these a push that the ULP refused makes room. So a head of line is
+ * refused only where others are on their way through the ULP (CR#3).
  */
 #include "conn_priv.h"
 
 #include "../base/mem.h"
 
-/* Of an unordered connection: nothing of it is on its way through the ULP. Pushes that the ULP was
- * not ready for are not: they may wait for a retransmission, and that for this very packet, since
- * windows move in order. */
+/* Returns whether a request is the head of its line. On an unordered connection it is, when no
+ * request is on its way through the ULP. Pushes that the ULP refused do not count as on their way:
+ * they may wait for a retransmission, and for this very packet, since windows move in order. */
 static bool
 head_of_line(const struct fa_conn *c, uint32_t rsn)
 {
 	return c->params.ordered ? rsn == c->tl.rx_rsn : c->tl.in_net == c->tl.evictable;
 }
 
-/* Requests that are in, and not on their way through the ULP. */
+/* Returns the number of admitted requests that are not on their way through the ULP. */
 static uint32_t
 waiting(const struct tl_conn *tl)
 {
@@ -26,12 +26,12 @@ waiting(const struct tl_conn *tl)
 }
 
 static bool
-falcon_tl_admit_admit(struct fa_conn *c, uint32_t cells, bool hol)
+tl_admit_permits(struct fa_conn *c, uint32_t cells, bool hol)
 {
 	struct fa_stack *s = c->s;
 	uint32_t limit = s->cfg.conn_requests;
 
-	/* Beyond its limit a connection may have the one that all others wait for. */
+	/* Beyond its limit, a connection may have the one request for which all others wait. */
 	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
 		return false;
 	if (tl_net_fits(s, cells, false))
@@ -45,14 +45,14 @@ falcon_tl_admit_admit(struct fa_conn *c, uint32_t cells, bool hol)
 	return true;
 }
 
-/* NULL: counted, no room. */
+/* Admits a request. Returns NULL, and counts it, when there is no room. */
 static struct tl_txn *
 tl_admit_enter(
 	struct fa_conn *c, uint64_t now, uint8_t type, uint8_t state, uint32_t rsn, uint32_t cells)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = falcon_tl_admit_admit(c, cells, head_of_line(c, rsn))
+	struct tl_txn *t = tl_admit_permits(c, cells, head_of_line(c, rsn))
 				   ? tl_net_alloc(c, type, cells)
 				   : NULL;
 
@@ -81,7 +81,7 @@ lengths_ok(const struct fa_conn *c, const struct wire_falcon *h, uint32_t len)
 	       (h->type != FALCON_PUSH_DATA || h->request_len == len);
 }
 
-/* Its RSN is there already. */
+/* Processes a request whose RSN is present already. */
 static enum tl_take
 came_again(struct tl_txn *t, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
 	bool again)
@@ -177,7 +177,8 @@ tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 		return TL_TAKEN;
 	}
 	if (!c->params.ordered || (int32_t)(h->rsn - tl->rx_rsn) < 0)
-		return TL_TAKEN; /* nobody waits for it: the rule after a NACK */
+		/* No later request depends on it: this is a Resync after a NACK. */
+		return TL_TAKEN;
 	if (h->rsn - tl->rx_rsn >= TL_RSN_REACH) {
 		fa_count(c->s, FA_RSN);
 		return TL_DROPPED;

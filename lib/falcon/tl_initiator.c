@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The initiator (section 8.4): requests of our ULP get their RSN and all the resources that their
- * answer will need, and go to packet delivery; acknowledgements and pull data complete them.
+ * The initiator (section 8.4). A request of the local ULP gets its RSN and all the resources that
+ * its answer will need, and goes to packet delivery; acknowledgements and pull data complete it.
  */
 #include "conn_priv.h"
 
-/* ---- The state machine of 8.4.1: what an event makes of a transaction ---- */
+/* ---- The state machine of 8.4.1: the effect of an event on a transaction ---- */
 
 enum step {
-	NOT = 0, /* cannot be */
-	SAME,    /* nothing changes */
+	NOT = 0, /* impossible */
+	SAME,    /* no change */
 	ACKD,    /* the pull request has arrived */
-	DONE,    /* it is completed, as the event says */
+	DONE,    /* complete, with the event's completion */
 };
 
 static const uint8_t steps[TL_GONE + 1][TL_EV_GIVE_UP + 1] = {
@@ -40,9 +40,9 @@ tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, uint8
 	return step != NOT;
 }
 
-/* ---- Requests of our ULP ---- */
+/* ---- Requests of the local ULP ---- */
 
-/* A request that gets no transaction. On an ordered connection nothing can follow it. */
+/* Fails a request that gets no transaction. On an ordered connection no request can follow it. */
 static void
 tl_initiator_refuse(struct fa_conn *c, uint64_t now, uint32_t rsn, enum fa_completion code)
 {
@@ -145,7 +145,6 @@ tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion ho
 {
 	struct tl_txn *t = tl_txn_of(p);
 
-	(void)now;
 	if (t->state == TL_DATA_TX) {
 		tl_pkt_free(c, p);
 		return;
@@ -182,7 +181,8 @@ tl_rx_pull_data(
 	if (t != NULL && t->in_pdl)
 		pdl_implied_ack(c, now, &t->pkt);
 	if (t != NULL && payload != NULL &&
-		payload->len > t->pkt.request_len) { /* section 11; less is right */
+		/* Section 11: an error; a shorter payload is valid. */
+		payload->len > t->pkt.request_len) {
 		fa_count(s, FA_LENGTH);
 		tl_initiator_event(t, TL_EV_GIVE_UP, FA_OPERATION_ERROR, 0);
 		return TL_DROPPED;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is delivered next (sections 8.4.2, 8.5.2), and the one place that calls the ULP with
- * deliveries. On an ordered connection requests go to the ULP, and completions and pull data come
- * back, strictly by RSN; on an unordered one as they become ready.
+ * The order of deliveries (sections 8.4.2, 8.5.2), and the only place that calls the ULP with them.
+ * On an ordered connection requests go to the ULP, and completions and pull data return, strictly
+ * by RSN; on an unordered one as they become ready.
  *
- * The ULP may call back into Falcon from inside a delivery, also with the very outcome. So a
- * transaction's state is settled before the call, and restored when the ULP's way was full.
+ * The ULP may call Falcon from inside a delivery, even with the outcome of that very request. So a
+ * transaction's state is set before the call, and restored if the queue to the ULP was full.
  */
 #include "conn_priv.h"
 
@@ -20,10 +20,8 @@ tl_ready(struct tl_txn *t)
 		tl->head = t;
 }
 
-/*
- * An RSN is passed over only when no request is with the ULP: a refusal of an earlier one would
- * bring the order back to that one, and the mark is to be found again then.
- */
+/* An RSN is skipped only when no request is with the ULP: if the ULP refused an earlier one, the
+ * order would return to that one, and would have to find the mark again. */
 void
 tl_find_head(struct fa_conn *c, uint64_t now)
 {
@@ -42,7 +40,7 @@ tl_find_head(struct fa_conn *c, uint64_t now)
 			break;
 		}
 	}
-	/* The clock of a gap starts anew with each that is closed. */
+	/* The clock of a gap restarts with each one that is closed. */
 	tl->gap_since = tl->held && tl->head == NULL ? now : 0;
 }
 
@@ -58,7 +56,7 @@ tl_deliver(struct fa_conn *c, const struct fa_delivery *d)
 	return false;
 }
 
-/* ---- Towards the initiator's ULP ---- */
+/* ---- Deliveries to the initiator's ULP ---- */
 
 static void
 tl_order_complete(struct fa_conn *c, struct tl_txn *t)
@@ -86,7 +84,7 @@ tl_order_complete(struct fa_conn *c, struct tl_txn *t)
 		tl_request_free(c->s, t);
 }
 
-/* Requests that never had a transaction: none of the others is left. */
+/* Completes requests that never had a transaction, after all others. */
 static void
 complete_lost(struct fa_conn *c)
 {
@@ -100,7 +98,7 @@ complete_lost(struct fa_conn *c)
 	}
 }
 
-/* ---- Towards the target's ULP ---- */
+/* ---- Deliveries to the target's ULP ---- */
 
 static void
 tl_order_offer(struct fa_conn *c, struct tl_txn *t)
@@ -126,7 +124,8 @@ tl_order_offer(struct fa_conn *c, struct tl_txn *t)
 		TAILQ_INSERT_HEAD(&tl->ready, t, queue);
 }
 
-/* Of an ordered connection: the head. What is settled before the call is taken back after it. */
+/* Delivers the head of an ordered connection. State that is set before the call is restored after
+ * it, if the queue to the ULP was full. */
 static void
 offer_head(struct fa_conn *c, uint64_t now)
 {
@@ -206,8 +205,8 @@ tl_run(struct fa_conn *c, uint64_t now)
 		tl_wait_complete(c, tl->lost_code);
 		complete_lost(c);
 	}
-	if (tl->dead && !tl->told && !tl->busy && TAILQ_EMPTY(&tl->reqs)) {
-		tl->told = true;
+	if (tl->dead && !tl->dead_sent && !tl->busy && TAILQ_EMPTY(&tl->reqs)) {
+		tl->dead_sent = true;
 		s->ops.event(s->ctx, c, FA_EV_DEAD);
 	}
 	tl->running = false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The resource pools of section 8.2.2: four pools (transmit and receive, packets and buffers), each
- * with its regions. They are counts; what a request of our ULP needs for its answer is taken before
- * it goes out, so an answer never lacks room. Also the receive level that acknowledgements carry
- * (10.2), and Xoff.
+ * with its regions. They are counts. A request of the local ULP takes the resources for its answer
+ * before it goes out, so that an answer never lacks room. Also: the receive level that
+ * acknowledgements carry (10.2), and Xoff.
  */
 #include "conn_priv.h"
 
@@ -107,7 +107,7 @@ tl_pools_fini(struct fa_stack *s)
 	tl_table_fini(&tl->requests);
 }
 
-/* ---- Requests of our ULP: Tx and Rx from their own region ---- */
+/* ---- Requests of the local ULP: Tx and Rx from their own region ---- */
 
 struct tl_txn *
 tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells)
@@ -214,7 +214,8 @@ average(uint64_t ema, uint32_t used, unsigned shift)
 {
 	int64_t diff = (int64_t)((uint64_t)used << EMA_SHIFT) - (int64_t)ema;
 
-	return ema + (uint64_t)(diff >> shift); /* arithmetic: what is left of an average decays */
+	/* An arithmetic shift: the rest of an average decays. */
+	return ema + (uint64_t)(diff >> shift);
 }
 
 static void
@@ -229,7 +230,7 @@ tl_pool_measure(struct fa_stack *s)
 uint8_t
 tl_rx_level(const struct fa_stack *s)
 {
-	/* Packets count as the cells that are theirs on the average. */
+	/* A packet counts as the average number of cells per packet. */
 	uint64_t ema = SK_MAX(s->tl.pkt_ema * s->tl.pkt_cells, s->tl.buf_ema) >> EMA_SHIFT;
 
 	return (uint8_t)SK_MIN(ema >> s->cfg.rx_thresholds_log2, 31u);

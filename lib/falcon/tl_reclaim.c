@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What took too long (section 11): all resources are soft state, given back after a time that is
- * much longer than packet delivery's own attempts. One timer per connection, which walks only
- * transactions that are old. And the end of a connection.
+ * Transactions that took too long (section 11): all resources are soft state, which TL frees after
+ * a time much longer than packet delivery's own attempts. One timer per connection walks only old
+ * transactions. Also: the end of a connection.
  */
 #include "conn_priv.h"
 
@@ -32,8 +32,8 @@ tl_reclaim_give_up(struct fa_conn *c, uint64_t now, struct tl_txn *t)
 	tl_initiator_event(t, TL_EV_GIVE_UP, FA_LOCAL_TIMEOUT, 0);
 }
 
-/* Requests are in the order in which they began. One that is young holds up those behind it, so
- * they are not looked at. */
+/* Requests are in the order in which they began. A young one delays the completion of those behind
+ * it, so the walk ends there. */
 static void
 reclaim_requests(struct fa_conn *c, uint64_t now)
 {
@@ -51,8 +51,9 @@ reclaim_requests(struct fa_conn *c, uint64_t now)
 	}
 }
 
-/* Requests of the peer behind one that never comes, nor a Resync for it: the peer would have given
- * up long ago. Twice its time, since both ends may have the same. */
+/* Fails a connection whose requests wait for one that never arrives, and for which no Resync
+ * arrives: the peer would have given it up long ago. The limit is twice the time, since both ends
+ * may have the same. */
 static void
 reclaim_gap(struct fa_conn *c, uint64_t now)
 {

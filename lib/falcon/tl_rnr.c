@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that the ULP was not ready for (sections 8.5.3.4, 11). A pull is kept and offered again
- * when its timeout is over. A push is NACKed, and kept as well: it is offered again after the
- * timeout, or when its retransmission comes; if its room is needed for a request at the head of a
- * line, the copy is let go, since the initiator has its own.
+ * Requests for which the ULP was not ready (sections 8.5.3.4, 11). A pull is kept and delivered
+ * again when its timeout is over. A push is NACKed and kept as well: it is delivered again after
+ * the timeout, or when its retransmission arrives. If its room is needed for a request at the head
+ * of a line, TL drops the copy, since the initiator has its own.
  *
- * On an ordered connection everything behind the refused one is refused. What the ULP has of that
- * by then comes back by itself; what arrives is NACKed here. The refused one is then offered alone,
- * and the others follow once it was taken.
+ * On an ordered connection all requests behind the refused one are refused: those that the ULP has
+ * by then return with its outcomes, and those that arrive are NACKed here. The refused one is then
+ * delivered alone, and the others follow when the ULP has taken it.
  */
 #include "conn_priv.h"
 
@@ -21,7 +21,7 @@ evictable(struct tl_txn *t)
 	t->c->tl.evictable++;
 }
 
-/* Not any more: PDL would not hand over another copy. */
+/* Makes a transaction not evictable any more: PDL would not pass another copy. */
 static void
 tl_rnr_keep(struct tl_txn *t)
 {
@@ -38,7 +38,7 @@ tl_rnr_nack(struct tl_txn *t, uint64_t now)
 	pdl_nack(t->c, now, false, t->psn, FALCON_NACK_RNR, t->rnr, 0);
 }
 
-/* The one that holds up an ordered connection. */
+/* Blocks an ordered connection at `t`. */
 static void
 hold_up(struct fa_conn *c, struct tl_txn *t)
 {
@@ -54,7 +54,7 @@ hold_up(struct fa_conn *c, struct tl_txn *t)
 	tl_arm(c);
 }
 
-/* Unordered: by time; usually at the end. */
+/* Unordered: inserts by time, usually at the end. */
 static void
 queue_by_due(struct fa_conn *c, struct tl_txn *t)
 {
@@ -86,7 +86,7 @@ tl_rnr_refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 	if (c->params.ordered) {
 		int32_t ahead = (int32_t)(t->pkt.rsn - c->tl.rx_rsn);
 
-		/* Behind one that was offered again it comes back from its first time. */
+		/* A request behind one that was delivered again returns from its first delivery. */
 		c->tl.held++;
 		if (ahead < 0 || (ahead == 0 && c->tl.rnr == TL_RNR_NONE))
 			hold_up(c, t);
@@ -129,13 +129,13 @@ tl_rnr_again(struct tl_txn *t, uint64_t now)
 	struct tl_conn *tl = &t->c->tl;
 
 	if (t->state != TL_REFUSED_BY_ULP)
-		return; /* it is with the ULP, or will be at once */
+		return; /* the ULP has it, or gets it immediately */
 	if (!t->c->params.ordered) {
 		tl_rnr_leave(t);
 		t->state = TL_HELD;
 		tl_ready(t);
 	} else if (t != tl->head && tl->rnr == TL_RNR_WAIT) {
-		tl_rnr_nack(t, now); /* and once more, if need be */
+		tl_rnr_nack(t, now); /* the NACK may be repeated */
 	} else {
 		tl->offer |= t == tl->head;
 		tl_rnr_keep(t);

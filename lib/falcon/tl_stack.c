@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making and unmaking the transaction sublayer's part of a stack and of a connection. */
+/* Initialization and release of the transaction sublayer's part of a stack and of a connection. */
 #include "conn_priv.h"
 
 #include <errno.h>
@@ -26,14 +26,13 @@ tl_config_default(struct fa_config *cfg)
 	cfg->conn_requests = 1024;
 	cfg->conn_waiting = 1024;
 	cfg->push_reoffer = true;
-	cfg->rx_thresholds_log2 = 11; /* 2048 cells a step: level 31 is a full default pool */
+	cfg->rx_thresholds_log2 = 11; /* steps of 2048 cells: level 31 is a full default pool */
 	cfg->rx_ema_shift = 0;
 }
 
 int
 tl_stack_init(struct fa_stack *s, uint64_t now)
 {
-	(void)now;
 	TAILQ_INIT(&s->tl.data_waits);
 	TAILQ_INIT(&s->tl.evictable);
 	TAILQ_INIT(&s->tl.waiting);
@@ -46,7 +45,8 @@ tl_stack_fini(struct fa_stack *s)
 	tl_pools_fini(s);
 }
 
-/* Each region must hold what one transaction of a full MTU takes, the red zone one request. */
+/* Each region must hold the resources of one transaction of a full MTU, the red zone those of one
+ * request. */
 static bool
 mtu_fits(const struct fa_pools *p, uint32_t mtu)
 {
@@ -61,7 +61,6 @@ tl_conn_init(struct fa_conn *c, uint64_t now)
 {
 	struct tl_conn *tl = &c->tl;
 
-	(void)now;
 	if (!mtu_fits(&c->s->cfg.pools, c->params.mtu))
 		return -EINVAL;
 	tl_pools_mtu(c->s, c->params.mtu);
@@ -107,6 +106,6 @@ tl_poll(struct fa_stack *s, uint64_t now)
 uint64_t
 tl_deadline(const struct fa_stack *s)
 {
-	(void)s;
-	return SK_NEVER; /* what waits in here waits for a packet, a call or a timer */
+	/* All that waits in TL waits for a packet, a call or a timer. */
+	return SK_NEVER;
 }

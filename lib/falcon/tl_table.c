@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Transactions by connection and RSN: a chained hash table for the whole stack, so that an idle
- * connection costs nothing. The peer chooses the RSN of what it sends, so the multiplier is secret;
- * chains stay short because a table has at least as many buckets as transactions. Neighbours by RSN
- * are neighbours in the table: a connection's next transactions lie in lines that were just used.
+ * connection needs no memory. The peer chooses the RSNs of its requests, so the multiplier is
+ * secret. Chains stay short because a table has at least as many buckets as transactions.
+ * Consecutive RSNs have adjacent buckets: a connection's next transactions lie in cache lines that
+ * were just used.
  */
 #include "conn_priv.h"
 
@@ -12,7 +13,7 @@
 #include "../base/mem.h"
 
 #define BITS_MAX 26
-#define RUN_BITS 5 /* RSNs in a row whose buckets lie in a row */
+#define RUN_BITS 5 /* log2 of the consecutive RSNs whose buckets are adjacent */
 
 static uint64_t
 mix(uint64_t v)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The target (section 8.5): what our ULP says to the peer's requests, and its pull data. How a
- * request gets in is tl_admit.c, in which order it reaches the ULP tl_order.c.
+ * The target (section 8.5): the local ULP's outcomes of the peer's requests, and its pull data.
+ * tl_admit.c admits a request, tl_order.c determines the order in which requests reach the ULP.
  */
 #include "conn_priv.h"
 
@@ -48,18 +48,17 @@ tl_pass_over(struct tl_txn *t, uint64_t now)
 	if (t->pkt.rsn != tl->rx_rsn)
 		return;
 	tl->head = NULL;
-	if (tl->rnr == TL_RNR_WAIT) /* what the connection waited for */
+	if (tl->rnr == TL_RNR_WAIT) /* the request that blocked the connection */
 		tl->rnr = TL_RNR_NONE;
 	if (tl->rnr == TL_RNR_NONE)
 		tl_find_head(c, now);
 }
 
-/* ---- Verdicts: what each makes of a request that the ULP has ---- */
+/* ---- Verdicts: the effect of each on a request that the ULP has ---- */
 
 static void
 push_taken(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 {
-	(void)o;
 	if (!t->no_ack)
 		pdl_ulp_ack(t->c, now, t->psn);
 	tl_target_finish(t);
@@ -72,8 +71,8 @@ push_failed(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 		[FA_FATAL_ERROR] = FALCON_NACK_NON_RECOVERABLE,
 		[FA_WRONG_CID] = FALCON_NACK_INVALID_CID};
 
-	/* The Resync that follows takes its place in the window; PDL repeats the NACK until then.
-	 */
+	/* The Resync that follows takes the push's place in the window; PDL repeats the NACK until
+	 * then. */
 	if (!t->no_ack)
 		pdl_nack(t->c, now, false, t->psn, codes[o->verdict], 0, o->ulp_code);
 	tl_target_finish(t);
@@ -82,21 +81,19 @@ push_failed(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 static void
 pull_taken(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 {
-	(void)now, (void)o;
 	t->state = TL_PULL_TAKEN;
 	t->c->tl.out--;
 	tl_net_done(t->c->s, t);
 }
 
-/* Section 11: the resources are given back; the initiator's time will run out. */
+/* Frees the resources; the initiator's transaction will time out (section 11). */
 static void
 pull_reclaimed(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 {
-	(void)now, (void)o;
 	tl_target_finish(t);
 }
 
-/* Not applicable (11): a pull is completed in error by pull data that says so. */
+/* The verdict does not apply (11): the ULP completes a pull in error by its pull data. */
 static void
 pull_not_so(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 {
@@ -124,7 +121,8 @@ static const verdict_fn pull_verdicts[] = {[FA_TAKEN] = pull_taken,
 	[FA_FATAL_ERROR] = pull_not_so,
 	[FA_WRONG_CID] = pull_reclaimed};
 
-/* Our ULP took what stands behind a request that it refused, in whichever order it says so. */
+/* Returns whether the local ULP took a request behind one that it refused, in whichever order it
+ * reports the two outcomes. */
 static bool
 breaks_order(const struct tl_conn *tl, const struct fa_outcome *o)
 {
@@ -213,8 +211,8 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 		fa_buf_free(s, buf);
 		return;
 	}
-	/* A request may ask the ULP for more than it announced to Falcon: no bytes say that it
-	 * failed, and the pull does not stay here. */
+	/* A pull may request more bytes from the ULP than it announced to Falcon: empty pull data
+	 * reports the failure, and ends the pull here. */
 	if (buf != NULL && buf->len > t->pkt.request_len) {
 		fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, buf);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests of our ULP that overran the resources (section 8.2.3): where the sum of all credits is
- * more than the pools have, a busy moment must not end connections. They wait in their own
- * payloads, in order, a bounded number for each connection; connections take turns when resources
- * come free.
+ * Requests of the local ULP that exceed the resources (section 8.2.3). Where the sum of all credits
+ * is more than the pools have, a short peak must not end connections. The requests wait, linked by
+ * their payloads, in order, a bounded number for each connection; connections take turns when
+ * resources become free.
  */
 #include "conn_priv.h"
 
@@ -59,14 +59,14 @@ tl_wait_resume(struct fa_stack *s, uint64_t now)
 	while ((c = TAILQ_FIRST(&s->tl.waiting)) != NULL) {
 		struct fa_buf *b = c->tl.wait_head;
 
-		if (c->dead) { /* what waits is completed by tl_wait_complete() */
+		if (c->dead) { /* tl_wait_complete() completes its requests */
 			unlist(c);
 			continue;
 		}
 		if (!tl_begin(c, now, b->wait_pull, b->wait_rsn, b, b->wait_response_len))
 			return;
 		take_first(c);
-		if (c->tl.wait_listed) { /* the next one's turn */
+		if (c->tl.wait_listed) { /* the next connection's turn */
 			TAILQ_REMOVE(&s->tl.waiting, c, tl.wait_link);
 			TAILQ_INSERT_TAIL(&s->tl.waiting, c, tl.wait_link);
 		}

@@ -257,7 +257,7 @@ noise(uint64_t seed, bool ordered)
 		cr_assert_eq(next_done[i], fk.c[i].tl.tx_rsn - first,
 			"seed %lu: %u of %u requests have completed", seed, next_done[i],
 			fk.c[i].tl.tx_rsn - first);
-		cr_assert(fk.c[i].tl.told);
+		cr_assert(fk.c[i].tl.dead_sent);
 	}
 	for (k = 0; k < fa_reason_count; k++)
 		counted[k] += fk.s.counters[k];
