@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic Operations (RFC 7306 5.1). No lock: the processor's own atomic instructions hold among
- * lcores, and a client that dies in the middle of something cannot block anybody.
+ * Atomic Operations (RFC 7306 5.1) without a lock. The processor's atomic instructions serialize
+ * the lcores, and a client that dies in the middle of an operation of its own cannot block the
+ * engine.
  */
 #include "atomic.h"
 
@@ -16,7 +17,8 @@ rd_atomic_word(const struct rd_mr *mr, uint64_t addr)
 	return (uint64_t *)p;
 }
 
-/* Replaces `*seen` by `value` if the word still is that; else *seen is what it has become. */
+/* Stores `value` in *word if the word still equals *seen. Otherwise returns false and sets *seen to
+ * the word's current value. */
 static bool
 atomic_replace(uint64_t *word, uint64_t *seen, uint64_t value)
 {
@@ -27,7 +29,7 @@ atomic_replace(uint64_t *word, uint64_t *seen, uint64_t value)
 bool
 rd_fetch_add(uint64_t *word, uint64_t add, uint64_t mask, uint64_t *original)
 {
-	/* What carries out of the highest bit is lost anyway. */
+	/* The carry out of bit 63 is lost in any case, so a plain addition serves. */
 	if ((mask & ~(1ull << 63)) == 0) {
 		*original = __atomic_fetch_add(word, add, __ATOMIC_SEQ_CST);
 		return true;

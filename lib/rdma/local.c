@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that send nothing: bind a memory window, local invalidate. They take effect when their
- * turn has come, so that a Send behind a bind may tell the peer of it. One that takes away what QPs
- * on other stages may have been granted is done when none of them can be in the middle of using it.
+ * Work requests that send nothing: memory window bind and local invalidate. They take effect in the
+ * order of the send queue, so that a Send behind a bind may carry the new STag to the peer. A
+ * request that revokes access from QPs on other stages completes only when none of those stages can
+ * be in the middle of an access.
  */
 #include "rdma.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether a region may be used (RFC 5040 7.2, RFC 5041 7.1: STag, stream, rights, wrap,
- * bounds, in that order, on every access) and where its bytes are.
+ * Checks accesses to memory regions (RFC 5040 7.2; RFC 5041 7.1: STag, stream, rights, wrap,
+ * bounds, in this order, on every access) and finds and copies their bytes.
  */
 #include "rdma_priv.h"
 
@@ -53,7 +53,7 @@ rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t st
 	return fault;
 }
 
-/* The last extent that starts at or before `off`. */
+/* Returns the last extent that starts at or before `off`. */
 static const struct rd_extent *
 extent_of(const struct rd_mr *mr, uint64_t off)
 {
@@ -80,8 +80,8 @@ rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run)
 	return e->host + (off - e->off);
 }
 
-/* `dst` is aligned to 8 and n is 1 to 8: each store is aligned, so none of them is torn, and they
- * ascend. */
+/* Stores n bytes (1 to 8) at `dst`, which is aligned to 8 bytes, in ascending order. Each store is
+ * aligned, so none of them is torn. */
 static void
 store_tail(uint8_t *dst, const uint8_t *src, size_t n)
 {
@@ -112,14 +112,15 @@ store_tail(uint8_t *dst, const uint8_t *src, size_t n)
 		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
 }
 
-/* Programs poll the last byte. memcpy may store in any order, so it gets all but the last aligned
- * word, which follows with release. */
+/* Copies `len` bytes so that the last ones become visible last, because programs poll the last byte
+ * of a buffer. memcpy() may store in any order, so it copies all but the last aligned word, which
+ * follows with release semantics. */
 static void
 copy_ordered(uint8_t *dst, const uint8_t *src, size_t len)
 {
 	size_t tail = ((uintptr_t)(dst + len - 1) & 7) + 1;
 
-	if (tail > len) { /* all of it lies in one word that it does not start */
+	if (tail > len) { /* all bytes lie in one word and do not begin it */
 		while (len-- > 0)
 			__atomic_store_n(dst++, *src++, __ATOMIC_RELEASE);
 		return;

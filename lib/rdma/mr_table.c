@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of regions. One writer (control); readers on any lcore see an entry appear and vanish
- * whole. A slot is drawn at random among the free ones, so that neither the number of regions nor
- * the next STag can be told from those that a peer has seen.
+ * The table of memory regions and windows. The control stage is the only writer. Readers on any
+ * lcore see an entry appear and vanish as a whole. A slot is drawn at random from the free ones, so
+ * that a peer cannot derive the number of regions or the next STag from the STags that it has seen.
  */
 #include "rdma_priv.h"
 
@@ -24,8 +24,8 @@ free_bytes(uint32_t slots)
 	return slots * sizeof(uint32_t);
 }
 
-/* Newton's iteration doubles the number of right bits; an odd number is its own inverse modulo 8.
- */
+/* Returns the inverse of an odd number modulo 2^32. An odd number is its own inverse modulo 8, and
+ * each step of Newton's iteration doubles the number of correct bits. */
 static uint32_t
 inverse_of(uint32_t odd)
 {
@@ -46,7 +46,8 @@ permutation_init(struct rd_mr_table *t)
 	t->add = (uint32_t)sk_siphash(&t->key, "add", 3);
 }
 
-/* The inverse of stag_slot(); folding by half a word is its own inverse. */
+/* Returns the STag of a slot, with key 0: the inverse of stag_slot(). The fold by half a word is
+ * its own inverse. */
 static uint32_t
 slot_stag(const struct rd_mr_table *t, uint32_t slot)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows, and what may be invalidated.
+ * Memory windows, and the checks for invalidation.
  *
- * A type 1 window may be bound on one stage while the peer of a QP on another uses it. A reader
- * takes range, rights and region together or not at all (`seq`); who reads while a bind is under
- * way is refused, as the old key is on its way out and nobody has been told the new one. A type 2
- * window is bound, used and invalidated by one QP, hence on one stage; others only find that it is
- * not theirs.
+ * A type 1 window may be bound on one stage while the peer of a QP on another stage uses it. A
+ * reader takes the range, the rights and the region of one bind, or none of them (`seq`). An access
+ * during a bind is refused: the old key expires at that moment, and no peer has received the new
+ * one yet. A type 2 window is bound, used and invalidated by one QP, hence on one stage; the QPs of
+ * other stages only find that the window is bound to another QP.
  *
- * A bound window holds its region: rd_mr.windows counts, and can be closed at 0 for good.
+ * A bound window holds its region: rd_mr.windows counts the windows. The count can be closed, for
+ * good, while it is 0.
  */
 #include "rdma_priv.h"
 
@@ -34,7 +35,7 @@ rd_mw_fini(struct rd_mw *mw)
 	rd_mr_invalidate(&mw->mr);
 }
 
-/* ---- The region's count ---- */
+/* ---- The region's count of windows ---- */
 
 static bool
 mw_hold(struct rd_mr *region)
@@ -65,7 +66,7 @@ rd_mr_close(struct rd_mr *mr)
 	       n == RD_MR_CLOSED;
 }
 
-/* ---- Use ---- */
+/* ---- Access through a window ---- */
 
 struct grant {
 	uint64_t base, len, shift;
@@ -123,7 +124,7 @@ rd_bind_of(const struct rd_wr *wr)
 	};
 }
 
-/* The window as it is and the rights; not yet the region. */
+/* Checks the window's state and the requested rights. The region is checked by region_may(). */
 static bool
 window_may(const struct rd_mw *mw, const struct rd_bind *b)
 {
@@ -176,7 +177,8 @@ grant_write(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, s
 	PUT(mw->mr.valid, region != NULL);
 }
 
-/* With `region` held, or NULL. */
+/* Replaces what `mw` is bound to by `region`, whose count the caller has raised, or unbinds it if
+ * `region` is NULL. */
 static enum rd_bind_result
 mw_replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, struct rd_mr *region)
 {
@@ -184,7 +186,7 @@ mw_replace(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, st
 
 	if (!change_begin(mw))
 		return RD_BIND_BUSY;
-	if (!window_may(mw, b)) { /* another QP was faster */
+	if (!window_may(mw, b)) { /* another QP has changed the window since the first check */
 		change_end(mw);
 		return RD_BIND_REFUSED;
 	}
@@ -243,7 +245,8 @@ bool
 rd_mr_invalidate(struct rd_mr *mr)
 {
 	if (mr->window) {
-		/* Behind the exchange another QP may bind it. */
+		/* Reads the region first: after the exchange another QP may bind the window
+		 * again. */
 		struct rd_mr *region = GET(((struct rd_mw *)mr)->region);
 
 		if (__atomic_exchange_n(&mr->valid, false, __ATOMIC_ACQ_REL))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is common to the queue pairs of all transports and is not a structure: the names of their
- * states. */
+/* The names of the QP states, which all transports share. */
 #include "rdma.h"
 
 #include "../base/mem.h"

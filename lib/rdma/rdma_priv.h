@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From STag to region in one array access. The upper 24 bits of an STag are a keyed permutation of
- * the slot. It stands in the path of each segment, twice for a Write that leaves from here, so it
- * is three multiplications by secret odd numbers modulo 2^24 with half-word folds between (5 ns)
- * instead of sk_perm24() (17 ns). It need not resist one who sees slots beside STags: slots are
- * drawn at random and shown to nobody.
+ * Finds a region by its STag in one array access. The upper 24 bits of an STag are a keyed
+ * permutation of the slot number.
+ *
+ * The permutation is computed for each segment (twice for a Write that this host sends), so it
+ * consists of three multiplications by secret odd numbers modulo 2^24 with half-word folds between
+ * them (5 ns), instead of sk_perm24() (17 ns). It does not have to resist an attacker who sees slot
+ * numbers beside STags: slots are drawn at random and never leave the engine.
  */
 #ifndef SAKER_RDMA_PRIV_H
 #define SAKER_RDMA_PRIV_H
@@ -14,16 +16,16 @@
 #define STAG_SLOT_MASK 0xffffffu
 
 struct rd_mr_table {
-	struct rd_mr **slot; /* [slots] */
+	struct rd_mr **slot; /* [slots]; NULL: free */
 	uint32_t slots;
 	uint32_t factor[3];  /* odd */
 	uint32_t inverse[3]; /* factor * inverse == 1 modulo 2^24 */
 	uint32_t add;
 	uint32_t count;
-	/* The writer's: */
+	/* Used by the writer (the control stage) only. */
 	struct sk_key key;
-	uint64_t drawn; /* random slots so far */
-	uint32_t *free; /* [nfree] */
+	uint64_t drawn; /* the number of random slots drawn so far */
+	uint32_t *free; /* [nfree]: numbers of the free slots */
 	uint32_t nfree;
 };
 
@@ -39,7 +41,8 @@ stag_slot(const struct rd_mr_table *t, uint32_t stag)
 	return v * t->factor[2] & STAG_SLOT_MASK;
 }
 
-/* Whatever its key. */
+/* Returns the region or window in the slot of `stag`, whatever the low 8 bits (the key) of its own
+ * STag are. Returns NULL if the slot is empty. */
 static inline struct rd_mr *
 mr_in_slot(const struct rd_mr_table *t, uint32_t stag)
 {
@@ -49,16 +52,17 @@ mr_in_slot(const struct rd_mr_table *t, uint32_t stag)
 }
 
 static inline struct rd_mr *
+/* Returns the region or window whose STag is exactly `stag`, or NULL. */
 mr_lookup(const struct rd_mr_table *t, uint32_t stag)
 {
 	struct rd_mr *mr = mr_in_slot(t, stag);
 
-	/* A bind changes a window's key. */
+	/* A bind changes a window's key, so the STag is read atomically. */
 	return mr != NULL && __atomic_load_n(&mr->stag, __ATOMIC_RELAXED) == stag ? mr : NULL;
 }
 
-/* Whether `len` bytes, at least one, at `addr` lie between. The address of the last byte must
- * exist: base + length may be 2^64, not more. */
+/* Checks that the `len` bytes at `addr` (len > 0) lie within the `size` bytes at `base`. The
+ * address of the last byte must be representable: base + size may be 2^64, not more. */
 static inline enum rd_fault
 range_check(uint64_t base, uint64_t size, uint64_t addr, uint64_t len)
 {
@@ -69,7 +73,7 @@ range_check(uint64_t base, uint64_t size, uint64_t addr, uint64_t len)
 	return RD_OK;
 }
 
-/* mw.c: rd_remote_check() for a window; len > 0. */
+/* Does the work of rd_remote_check() for a window (mw.c); len > 0. */
 enum rd_fault mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag,
 	uint64_t *addr, uint64_t len, uint32_t need, struct rd_mr **region);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The local side of a work request. Verbs check an element's lkey only where it has bytes; a
- * request is refused as a whole before any byte of it moves.
+ * Checks the local side of a work request. As verbs require, an element's lkey is checked only if
+ * the element has bytes. A request is refused as a whole before any of its bytes is copied.
  */
 #include "rdma.h"
 
