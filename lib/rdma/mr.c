@@ -45,7 +45,7 @@ rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t st
 	if (len == 0)
 		return RD_OK;
 	if (mr != NULL && mr->window)
-		fault = mw_check((const struct rd_mw *)mr, qp, stag, addr, len, need, out);
+		fault = rd_mw_check((const struct rd_mw *)mr, qp, stag, addr, len, need, out);
 	else
 		fault = region_check(mr, qp->pd, qp->qpn, *addr, len, need);
 	if (fault == RD_OK && (qp->access & need) != need)

@@ -90,7 +90,7 @@ grant_read(const struct rd_mw *mw, uint32_t stag, struct grant *g)
 }
 
 enum rd_fault
-mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag, uint64_t *addr,
+rd_mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag, uint64_t *addr,
 	uint64_t len, uint32_t need, struct rd_mr **region)
 {
 	enum rd_fault fault;

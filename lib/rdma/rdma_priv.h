@@ -74,7 +74,7 @@ range_check(uint64_t base, uint64_t size, uint64_t addr, uint64_t len)
 }
 
 /* Does the work of rd_remote_check() for a window (mw.c); len > 0. */
-enum rd_fault mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag,
+enum rd_fault rd_mw_check(const struct rd_mw *mw, const struct rd_qp *qp, uint32_t stag,
 	uint64_t *addr, uint64_t len, uint32_t need, struct rd_mr **region);
 
 #endif
