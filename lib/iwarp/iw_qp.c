@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a QP's iWARP half. Every way into the error state leads through iw_enter_error(); the
- * stream is closed once, by whoever is first, and iw_closed() is the last that is heard of it.
+ * The life of a QP's iWARP part. Every path into the error state goes through iw_enter_error(). The
+ * stream is closed once (iw_close_once()), and iw_closed() is the last event of a connection.
  */
 #include "iw_priv.h"
 
@@ -39,7 +39,8 @@ iw_qp_create(struct iw_stage *st, struct rd_qp *qp)
 		return NULL;
 	q->st = st;
 	q->rd = qp;
-	q->send_msn = q->read_msn = q->recv_msn = q->irq_msn = 1; /* RFC 5041 5.1 */
+	/* Message sequence numbers start at 1 (RFC 5041 5.1). */
+	q->send_msn = q->read_msn = q->recv_msn = q->irq_msn = 1;
 	q->answer_msn = q->atomic_next = q->atomic_due = 1;
 	mpa_rx_init(&q->mrx, false, false, st->ops.slice_free, st->ctx);
 	st->qps++;
@@ -179,8 +180,8 @@ iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how)
 		iw_close_once(q, IW_CLOSE_ABORT);
 }
 
-/* The peer hears no answer to what it asked, and answers nothing more: what is under way may end,
- * then we close too. */
+/* After the peer's FIN, no response can reach the peer and the peer sends no more responses. The
+ * message in progress may end; then this side closes, too. */
 void
 iw_peer_fin(struct iw_qp *q, uint64_t now)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table behind enum iw_reason. */
+/* Defines the table of names, severities and help lines behind enum iw_reason. */
 #include "iwarp.h"
 
 SK_REASONS_DEFINE(iw, IW_NONE, IW_REASONS)

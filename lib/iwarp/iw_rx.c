@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FPDUs in. What all segments have in common is judged here (DDP version, queue number, RDMAP
- * version, opcode), in the order in which the layers stand, so that the Terminate names the lowest
- * layer that objects; the rest is the opcode's handler's.
+ * Incoming FPDUs. This file checks what all segments have in common (DDP version, queue number,
+ * RDMAP version, opcode) in the order of the layers, so that the Terminate names the lowest layer
+ * that detects an error. The opcode's handler does the rest.
  */
 #include "iw_priv.h"
 
@@ -11,7 +11,8 @@
 typedef int iw_rx_fn(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
 
-/* RFC 5040 4.2: which model and queue an opcode goes with. Without a handler: unexpected. */
+/* The DDP model and the queue that each opcode uses (RFC 5040 4.2). An opcode without a handler is
+ * unexpected. */
 static const struct {
 	iw_rx_fn *rx;
 	bool tagged;
@@ -99,7 +100,7 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 	q->swallow_rtr = false;
 }
 
-/* The stream itself is broken. */
+/* Fails the QP because the stream itself is broken. */
 static void
 stream_fail(struct iw_qp *q, enum mpa_reason why)
 {
@@ -120,8 +121,7 @@ stream_fail(struct iw_qp *q, enum mpa_reason why)
 	}
 }
 
-/* Bytes that come when nobody listens any more: taken off, so that the stream can come to its end.
- */
+/* Discards bytes that arrive after the end of placement, so that the stream can reach its end. */
 static void
 throw_away(struct iw_qp *q, struct tcp_slice *chain)
 {

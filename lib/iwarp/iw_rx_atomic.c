@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic Requests and Responses in (RFC 7306 5). A request is judged when it comes and executed
- * when its turn to be answered has come, behind all Reads and Atomics before it (5.4, 7): so it
- * stays away from memory until the answer to the one before it has been generated.
+ * Incoming Atomic Requests and Responses (RFC 7306 5). A request is checked when it arrives. It is
+ * executed when it is answered, after all Reads and Atomics before it (RFC 7306 5.4, 7), so that it
+ * does not touch memory until the answer to the request before it has been generated.
  */
 #include "iw_priv.h"
 
@@ -64,7 +64,8 @@ iw_rx_atomic_request(
 	return IW_NONE;
 }
 
-/* Queue number 3 has a buffer for each outstanding Atomic (RFC 7306 5.2.2). */
+/* Checks the order and length of an Atomic Response. Queue number 3 has one buffer for each
+ * outstanding Atomic (RFC 7306 5.2.2). */
 static int
 response_order(const struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d)
 {
@@ -88,7 +89,7 @@ iw_rx_atomic_response_refuse(struct iw_qp *q, enum rd_status status, int reason)
 	return reason;
 }
 
-/* In memory the original value has the host's byte order, like any other word of a program. */
+/* Stores the original value in host byte order, like any other word in a program's memory. */
 int
 iw_rx_atomic_response(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tagged segments: Write and Read Response. Each segment is checked on its own, whole, before a
- * byte of it is placed; a Read Response must also be the very bytes that the oldest Read of ours
- * waits for, so that a peer cannot write through it where it likes.
+ * Tagged segments: Write and Read Response. Each segment is checked as a whole before any byte of
+ * it is placed. A Read Response must also carry exactly the bytes that the oldest outstanding Read
+ * expects next, so that a peer cannot use it to write elsewhere.
  */
 #include "iw_priv.h"
 
@@ -38,11 +38,11 @@ iw_rx_write(
 	return IW_NONE;
 }
 
-/* Against the oldest outstanding Read. */
+/* Checks a segment against the oldest outstanding Read. */
 static int
 response_check(const struct iw_sqe *e, const struct wire_ddp *d, uint32_t n)
 {
-	/* Nothing is placed: its STag and TO are not looked at (RFC 5041 5.1). */
+	/* Nothing is placed, so the STag and TO are not checked (RFC 5041 5.1). */
 	if (n == 0 && e->left == 0 && d->last)
 		return IW_NONE;
 	if (d->stag != e->stag)

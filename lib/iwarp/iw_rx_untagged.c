@@ -2,7 +2,7 @@
 /*
  * Untagged segments: Send variants, Immediate Data and Read Request. TCP delivers in order and
  * messages are not interleaved, so the next message sequence number and offset are known exactly;
- * anything else is an error (RFC 5041 7.1).
+ * any other value is an error (RFC 5041 7.1).
  */
 #include "iw_priv.h"
 
@@ -23,7 +23,7 @@ solicited(const struct wire_ddp *d)
 	       d->opcode == RDMAP_IMMEDIATE_SE;
 }
 
-/* May the peer invalidate it? What the peer never had a right to is not the peer's to take away. */
+/* Checks that the peer may invalidate the STag: it must have had a right to access it. */
 static int
 invalidate_check(const struct iw_qp *q, uint32_t stag, struct rd_mr **mr)
 {
@@ -39,7 +39,7 @@ invalidate_check(const struct iw_qp *q, uint32_t stag, struct rd_mr **mr)
 	}
 }
 
-/* The first segment of a Send takes a receive. */
+/* Takes the receive that the first segment of a Send, or Immediate Data, consumes. */
 static int
 receive_start(struct iw_qp *q, const struct wire_ddp *d)
 {
@@ -65,7 +65,8 @@ receive_start(struct iw_qp *q, const struct wire_ddp *d)
 	return IW_NONE;
 }
 
-/* The elements that `n` bytes from here touch; nothing is placed before all of them are good. */
+/* Checks the elements that the next `n` bytes touch. All of them must be valid before any byte is
+ * placed. */
 static bool
 elements_check(struct iw_qp *q, struct iw_op *op, uint32_t n)
 {
@@ -102,7 +103,7 @@ scatter(struct iw_op *op, const struct mpa_fpdu *f, uint32_t off, uint32_t n)
 	}
 }
 
-/* Completes the receive by the message that `d` ends. */
+/* Completes the receive whose message ends with the segment `d`. */
 static void
 receive_done(struct iw_qp *q, const struct wire_ddp *d, struct rd_wc *wc)
 {
@@ -133,7 +134,7 @@ send_done(struct iw_qp *q, const struct wire_ddp *d)
 	receive_done(q, d, &wc);
 }
 
-/* The message and its place in it. */
+/* Checks the message sequence number, the offset in the message and the opcode. */
 static int
 iw_rx_untagged_send_order(struct iw_qp *q, const struct wire_ddp *d)
 {
@@ -196,8 +197,9 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	return IW_NONE;
 }
 
-/* RFC 7306 6: it takes a receive, whose elements stay as they are; the 8 bytes stand in the
- * completion. Behind a Write the completion tells how much was written, as verbs have it. */
+/* Handles Immediate Data (RFC 7306 6). It consumes a receive without touching the receive's
+ * elements; the completion carries the 8 bytes. Behind a Write, the completion also carries the
+ * number of bytes written, as verbs require. */
 int
 iw_rx_immediate(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head)

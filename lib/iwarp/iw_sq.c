@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that have been sent and not yet completed. Verbs promise completions in posting order,
- * so a Write behind an outstanding Read waits for it here, and all wait for their record to be
- * handed over. Only what will complete is kept: an unsignalled Write that went out leaves no trace.
- * The queue comes when it is first needed and grows to the depth of the send queue plus ORD, so a
- * client that never stops posting is held back by iw_sq_reserve().
+ * Requests that have been sent and not yet completed. Verbs guarantee completions in posting order,
+ * so a Write behind an outstanding Read waits for the Read here, and every request waits until its
+ * record has been handed over. Only requests that will complete have an entry: an unsignaled Write
+ * has none after it is sent. The queue is allocated at first use and grows to the depth of the send
+ * queue plus ORD; iw_sq_reserve() holds back a client that posts without pause.
  */
 #include "iw_priv.h"
 
@@ -71,7 +71,7 @@ sq_complete(struct iw_qp *q, const struct iw_sqe *e, enum rd_status status)
 	q->st->ops.rd.complete(q->st->ctx, q->rd, false, &wc);
 }
 
-/* Completes from the head what is done and has left. */
+/* Completes the entries from the head that are done and whose records have been handed over. */
 static void
 sq_drain(struct iw_qp *q)
 {
@@ -122,8 +122,8 @@ iw_sq_read(struct iw_qp *q)
 	return e->flags & IW_SQE_READ ? e : NULL;
 }
 
-/* The sink's STag is the peer's to use no longer (RFC 5040 has this as a local matter: verbs' Read
- * with Invalidate). */
+/* Invalidates the sink's STag after a Read with Invalidate of verbs. RFC 5040 leaves that to the
+ * local side. */
 static bool
 iw_sq_sink_invalidate(struct iw_qp *q, uint32_t stag)
 {
@@ -134,7 +134,7 @@ iw_sq_sink_invalidate(struct iw_qp *q, uint32_t stag)
 		return q->st->ops.rd.invalidate(q->st->ctx, mr);
 	case RD_FAULT_ACCESS:
 		return false;
-	default: /* it is gone already */
+	default: /* the STag is invalid already */
 		return true;
 	}
 }
@@ -173,14 +173,14 @@ iw_sq_fills(const struct iw_qp *q, uint32_t stag)
 void
 iw_sq_read_refused(struct iw_qp *q, uint32_t msn, enum rd_status status)
 {
-	uint32_t nth = msn - (q->read_msn - q->reads_out); /* among the outstanding */
+	uint32_t nth = msn - (q->read_msn - q->reads_out); /* position among the outstanding ones */
 
 	if (nth >= q->reads_out)
 		return;
 	for (uint32_t i = q->sq.head; i != q->sq.tail; i++) {
 		if (!(sqe_at(&q->sq, i)->flags & IW_SQE_READ) || nth-- > 0)
 			continue;
-		/* Its work request ends at the next LAST: there the completion is made. */
+		/* The work request's completion is at its next entry with LAST. */
 		while (i != q->sq.tail && !(sqe_at(&q->sq, i)->flags & IW_SQE_LAST))
 			i++;
 		q->bad_read = i;
@@ -207,7 +207,7 @@ iw_sq_atomic_refused(struct iw_qp *q, enum rd_status status)
 	}
 }
 
-/* A request that was still being built or waiting. */
+/* Completes a request that was being built or waiting. */
 static void
 flush_op(struct iw_qp *q)
 {
@@ -238,7 +238,7 @@ iw_sq_flush(struct iw_qp *q)
 	q->reads_out = 0;
 	if (q->tx_op != NULL)
 		flush_op(q);
-	/* A client that posts while this runs rings again, so one queue's depth is enough. */
+	/* One queue depth is enough: a client that posts meanwhile rings its doorbell again. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
 		struct iw_sqe e = {.wr_id = wr.wr_id, .opcode = wr.opcode};
 
@@ -260,7 +260,8 @@ rq_complete_flushed(struct iw_qp *q, uint64_t wr_id, enum rd_status status)
 	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &wc);
 }
 
-/* The receive that was being filled, then the QP's own queue; a shared one serves others. */
+/* Flushes the receive that was being filled, then the QP's own receive queue. A shared receive
+ * queue is left alone, because it serves other QPs. */
 void
 iw_rq_flush(struct iw_qp *q)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Terminate (RFC 5040 4.8 and 7). One table turns a reason into layer, error type and code and
- * tells whether the segment at fault is quoted. The first error wins; it is said once, behind what
- * was built before it, and then the stream closes.
+ * Terminate (RFC 5040 4.8 and 7). One table maps a reason to the Terminate's layer, error type and
+ * code and determines whether the faulty segment is quoted. The first error wins; its Terminate is
+ * sent once, after all FPDUs that were built before, and then the stream closes.
  */
 #include "iw_priv.h"
 
@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum quote {
-	SILENT,   /* no Terminate */
-	NOTHING,  /* no segment belongs to it, or its layout is not known */
-	DDP_HEAD, /* segment length and DDP header */
-	ALL_HEAD, /* also the RDMAP header, if the segment is a Read Request */
+	SILENT,   /* sends no Terminate */
+	NOTHING,  /* quotes nothing: no segment is at fault, or its layout is not known */
+	DDP_HEAD, /* quotes the segment length and the DDP header */
+	ALL_HEAD, /* also quotes the RDMAP header of a Read Request */
 };
 
 enum { RDMAP = 0, DDP = 1, LLP = 2 };
@@ -100,8 +100,9 @@ iw_fail(struct iw_qp *q, enum iw_reason reason, const uint8_t *seg, uint32_t hav
 	if (q->phase >= IW_PHASE_ERROR)
 		return;
 	iw_count(q, reason);
-	iw_rec_send(q); /* so that what is in it completes; if refused, it goes ahead of the
-			   Terminate */
+	/* Sends the record so that its requests complete. If the stage refuses it, the record goes
+	 * out before the Terminate. */
+	iw_rec_send(q);
 	terminate_build(q, reason, seg, have, seg_len);
 	q->kick = true;
 	iw_enter_error(q, reason);
@@ -131,8 +132,9 @@ iw_terminate_step(struct iw_qp *q)
 
 enum { REMOTE_PROTECTION = 1, REMOTE_OPERATION = 2, UNEXPECTED_OPCODE = 6 };
 
-/* What the peer's Terminate means for the request that it is about. A peer that does not know an
- * opcode is one that lacks the extensions (RFC 7306 1.1), which verbs call an invalid request. */
+/* Returns the completion status of the request that the peer's Terminate refers to. A peer that
+ * reports an unexpected opcode lacks the extensions (RFC 7306 1.1), which verbs call an invalid
+ * request. */
 static enum rd_status
 status_of(const struct wire_terminate *t)
 {
@@ -145,9 +147,10 @@ status_of(const struct wire_terminate *t)
 
 enum { ETYPE_MPA = 0, INSUFFICIENT_IRD = 6 };
 
-/* Linux's siw on a little-endian host has layer and error type in each other's place, so that its
- * "unexpected opcode" reads as "insufficient IRD". That one an initiator says instead of its first
- * message (RFC 6581 9.1), which is before we may have asked for anything. */
+/* Corrects a Terminate of Linux's siw on a little-endian host, which exchanges the layer and the
+ * error type: its "unexpected opcode" reads as "insufficient IRD". A genuine "insufficient IRD" is
+ * sent by an initiator in place of its first message (RFC 6581 9.1), before this side can have an
+ * outstanding Read. */
 static void
 siw_mend(const struct iw_qp *q, struct wire_terminate *t)
 {
@@ -158,9 +161,9 @@ siw_mend(const struct iw_qp *q, struct wire_terminate *t)
 	t->etype = REMOTE_OPERATION;
 }
 
-/* The Read or Atomic that the peer's Terminate is about, if it is about one: it alone fails by its
- * own fault. Some peers quote nothing when they do not know an opcode; Atomics are what they may
- * not know. */
+/* Assigns the fault to the Read or Atomic that the peer's Terminate refers to, if any: only that
+ * request completes with an error of its own. Some peers quote nothing when they do not support an
+ * opcode; Atomics are the requests that a peer may not support. */
 static void
 blame(struct iw_qp *q, const struct wire_terminate *t)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending half: which message is next, and FPDUs into records. A message is never interrupted
- * by another (RFC 5041 5.3); between messages Read Responses and the send queue take turns. Small
- * FPDUs share a record of one EMSS; a long message that begins behind them first fills that record
- * up, so that its records are full ones.
+ * The transmit loop: chooses the next message and writes FPDUs into records. A message is never
+ * interrupted by another (RFC 5041 5.3); between messages, Read Responses and the send queue
+ * alternate. Small FPDUs share a record of one EMSS. A long message that begins behind small FPDUs
+ * first fills their record up, so that its own records are full.
  */
 #include "iw_priv.h"
 
 #include "../base/mem.h"
 
-/* FPDU bytes beside the ULPDU when there are no markers: length field and CRC; both together with
- * the ULPDU in multiples of 4. */
+/* The bytes of an FPDU beside the ULPDU when there are no markers: length field and CRC. Together
+ * with the ULPDU they are padded to a multiple of 4. */
 #define FPDU_OVERHEAD (MPA_LEN_FIELD + MPA_CRC_LEN)
 
 bool

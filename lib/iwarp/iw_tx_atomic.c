@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic Requests of ours out; those of the peer executed and answered (RFC 7306 5). The room for
- * the answer is made first, since an Atomic that has been executed must be answered.
+ * Outgoing Atomic Requests, and execution of the peer's Atomics with their answers (RFC 7306 5).
+ * The room for the answer is reserved first, since an Atomic that has been executed must be
+ * answered.
  */
 #include "iw_priv.h"
 
@@ -17,7 +18,8 @@ iw_atomic_check(const struct iw_qp *q, const struct iw_op *op)
 	return RD_SUCCESS;
 }
 
-/* RFC 7306 5.2.1: what an operation does not use has a fixed value. */
+/* Fills in an Atomic Request. The fields that an operation does not use have fixed values (RFC 7306
+ * 5.2.1). */
 static void
 request_fill(const struct iw_qp *q, const struct rd_wr *wr, struct wire_atomic_request *ar)
 {
@@ -109,7 +111,7 @@ iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e)
 
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_ATOMIC_RESPONSE_LEN))
 		return IW_STEP_NOBUF;
-	/* The target may have gone since the request was judged. */
+	/* Checks the target again: it may have been invalidated since the request arrived. */
 	if (rd_remote_check(q->st->ops.rd.mrs, q->rd, e->src_stag, &at, sizeof(uint64_t),
 		    RD_ACC_REMOTE_ATOMIC, &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The usual message: a Send or Write that is one FPDU, from one element, without markers. A list of
- * guards, then straight code. Whatever a guard refuses goes the general way (iw_tx_msg.c), which
- * also finds out what is wrong, if something is.
+ * The fast path for a Send or Write that is one FPDU, with one element and without markers: a list
+ * of guards, then straight code. A request that a guard rejects takes the general path
+ * (iw_tx_msg.c), which also determines what is wrong with an invalid request.
  *
- * The header is composed in registers and the payload is copied and summed in one pass: CRC
- * instructions that read back what narrower or misaligned stores have just written would wait for
- * those stores.
+ * The header is composed in registers, and the payload is copied and its CRC computed in one pass:
+ * CRC instructions that read back what narrower or misaligned stores have just written would stall
+ * on those stores.
  */
 #include "iw_priv.h"
 
@@ -15,14 +15,14 @@
 
 #include <string.h>
 
-/* Bytes of an FPDU without markers. */
+/* Returns the bytes of an FPDU without markers. */
 static uint32_t
 plain_len(uint32_t ulpdu_len)
 {
 	return ((MPA_LEN_FIELD + ulpdu_len + 3) & ~3u) + MPA_CRC_LEN;
 }
 
-/* Pad and CRC behind the bytes that end at `at`. */
+/* Writes pad and CRC behind the bytes that end at `at`. */
 static void
 fpdu_end(uint8_t *at, uint32_t pad, uint32_t crc, bool use_crc)
 {
@@ -62,7 +62,7 @@ fpdu_write(uint8_t *at, const struct wire_ddp *d, const uint8_t *src, uint32_t n
 	return len;
 }
 
-/* Where the payload stands, if it is one good piece. */
+/* Returns the address of the payload if the element is valid and contiguous, else NULL. */
 static const uint8_t *
 source(struct iw_qp *q, const struct rd_wr *wr)
 {

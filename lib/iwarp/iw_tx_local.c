@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that send nothing (rd_local_step()), in their turn. */
+/* Requests that send nothing (rd_local_step()), executed in the order of the send queue. */
 #include "iw_priv.h"
 
 enum iw_step
@@ -7,7 +7,7 @@ iw_local_step(struct iw_qp *q, struct iw_op *op)
 {
 	struct iw_stage *st = q->st;
 
-	/* What an earlier Read or Atomic of this QP still fills is not taken away under it. */
+	/* A region stays valid while an earlier Read or Atomic of this QP fills it. */
 	if (op->wr.opcode == RD_LOCAL_INV && !op->local.acted &&
 		iw_sq_fills(q, (uint32_t)op->wr.imm)) {
 		q->want_reads = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send queue: one table row per verbs opcode, and the messages that carry a payload of ours
- * (Send variants, Write, Immediate Data). A request is checked as a whole before its first byte
- * moves; one that goes on in a later call is checked again, since its regions may have gone
- * meanwhile.
+ * The send queue: one table row per verbs opcode, and the messages with a local payload (Send
+ * variants, Write, Immediate Data). A request is checked as a whole before its first byte is sent.
+ * A request that continues in a later call is checked again, since its regions may have been
+ * destroyed meanwhile.
  */
 #include "iw_priv.h"
 
@@ -14,9 +14,9 @@ static enum iw_step immediate_step(struct iw_qp *q, struct iw_op *op);
 static enum iw_step write_imm_step(struct iw_qp *q, struct iw_op *op);
 
 static const struct sq_kind {
-	enum iw_step (*step)(struct iw_qp *q, struct iw_op *op); /* NULL: refused */
-	uint8_t opcode, opcode_se; /* RDMAP's, without and with RD_SOLICITED */
-	uint8_t need;              /* rights on the local elements */
+	enum iw_step (*step)(struct iw_qp *q, struct iw_op *op); /* NULL: the opcode is refused */
+	uint8_t opcode, opcode_se; /* RDMAP opcodes without and with RD_SOLICITED */
+	uint8_t need;              /* rights required on the local elements */
 } kinds[] = {
 	[RD_SEND] = {message_step, RDMAP_SEND, RDMAP_SEND_SE, 0},
 	[RD_SEND_INV] = {message_step, RDMAP_SEND_INV, RDMAP_SEND_SE_INV, 0},
@@ -60,7 +60,7 @@ iw_tx_msg_op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 	}
 	if (k->need && (op->wr.flags & RD_INLINE))
 		return RD_LOC_QP_OP_ERR;
-	/* It would wait for ever: none may be outstanding. */
+	/* With an ORD of 0 the request would wait for ever. */
 	if (q->ord == 0 && (k->step == iw_read_step || k->step == iw_atomic_step))
 		return RD_LOC_QP_OP_ERR;
 	s = rd_sges_check(&q->st->ops.rd, q->rd, &op->wr, k->need, &op->total, op->mrs);
@@ -70,14 +70,15 @@ iw_tx_msg_op_check(struct iw_qp *q, struct iw_op *op, const struct sq_kind *k)
 	return s;
 }
 
-/* Takes the next request from the queue. */
+/* Takes the next request from the send queue into q->tx_op. */
 static enum iw_step
 iw_tx_msg_op_next(struct iw_qp *q)
 {
 	struct iw_stage *st = q->st;
 	struct iw_op *op;
 
-	/* A responder that has heard nothing may not speak even to say goodbye. */
+	/* A responder that has not received an FPDU must not send one, not even to empty its send
+	 * queue. */
 	if (q->phase == IW_PHASE_DRAIN && (q->drain_left == 0 || q->hold))
 		return IW_STEP_NONE;
 	if (q->hold || (!iw_sq_reserve(q) && !(iw_rec_send(q) && iw_sq_reserve(q)))) {
@@ -187,7 +188,7 @@ iw_message_done(struct iw_qp *q, struct iw_op *op, uint32_t bytes)
 	iw_op_release(q->st, op);
 }
 
-/* The next segment of a Send or Write. */
+/* Builds the next segment of a Send or Write. */
 static enum iw_step
 message_step(struct iw_qp *q, struct iw_op *op)
 {
@@ -209,7 +210,8 @@ message_step(struct iw_qp *q, struct iw_op *op)
 	q->midst = IW_MIDST_SQ;
 	if (!d.last)
 		return IW_STEP_DID;
-	if (op->wr.opcode == RD_WRITE_IMM) { /* its Immediate Data is next, with nothing between */
+	/* Immediate Data follows the Write, without a message between them. */
+	if (op->wr.opcode == RD_WRITE_IMM) {
 		op->written = true;
 		q->info.msgs_out++;
 		return IW_STEP_DID;
@@ -221,7 +223,7 @@ message_step(struct iw_qp *q, struct iw_op *op)
 	return IW_STEP_DID;
 }
 
-/* RFC 7306 6. */
+/* Builds Immediate Data (RFC 7306 6). */
 static enum iw_step
 immediate_step(struct iw_qp *q, struct iw_op *op)
 {
@@ -243,7 +245,7 @@ immediate_step(struct iw_qp *q, struct iw_op *op)
 	return IW_STEP_DID;
 }
 
-/* Write with Immediate: two messages, one request (RFC 7306 1). */
+/* Builds the next part of a Write with Immediate: two messages, one request (RFC 7306 1). */
 static enum iw_step
 write_imm_step(struct iw_qp *q, struct iw_op *op)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads going out: Read Requests of ours, Read Responses to the peer's. A Read Response's source is
- * looked up anew for each call's worth of segments, since it may change or go away while the peer
- * waits.
+ * Outgoing Read Requests, and Read Responses to the peer's Read Requests. The source of a Read
+ * Response is checked again for each segment, since it may be invalidated while the peer waits.
  */
 #include "iw_priv.h"
 
@@ -39,7 +38,7 @@ read_emit(struct iw_qp *q, const struct wire_read_request *rr)
 	iw_request_emit(q, RDMAP_READ_REQUEST, body, wire_read_request_emit(body, rr));
 }
 
-/* Whether an element behind this one fills the same region. */
+/* Returns whether a later element of the request fills the same region. */
 static bool
 sink_again(const struct iw_op *op)
 {
@@ -70,8 +69,8 @@ iw_tx_read_request_track(
 		e->flags |= IW_SQE_INV;
 }
 
-/* The element that the next Read Request fills: those without bytes ask for nothing, unless there
- * is no other. */
+/* Returns the element that the next Read Request fills. Elements without bytes need no Read
+ * Request, unless no other element remains. */
 static const struct rd_sge *
 iw_tx_read_sink_next(struct iw_op *op)
 {
@@ -82,7 +81,7 @@ iw_tx_read_sink_next(struct iw_op *op)
 	return op->wr.nsge ? &op->wr.sge[op->sge] : &none;
 }
 
-/* One Read Request for each element: RFC 5040 knows a single sink. */
+/* Builds one Read Request for each element, because an RFC 5040 Read Request has a single sink. */
 enum iw_step
 iw_read_step(struct iw_qp *q, struct iw_op *op)
 {
@@ -157,7 +156,7 @@ iw_irq_fail(struct iw_qp *q, const struct iw_irqe *e, enum iw_reason reason)
 	uint8_t seg[IW_SEG_HEAD];
 	unsigned n = wire_ddp_emit(seg, &d), len = n + RDMAP_ATOMIC_REQUEST_LEN;
 
-	/* Of an Atomic Request only the DDP header is ever quoted (RFC 7306 8.1). */
+	/* Only the DDP header of an Atomic Request is ever quoted (RFC 7306 8.1). */
 	if (!e->atomic)
 		len = n += wire_read_request_emit(seg + n, &rr);
 	iw_fail(q, reason, seg, n, len);
@@ -178,7 +177,7 @@ source_copy(struct mpa_writer *w, const struct rd_mr *mr, uint64_t addr, uint32_
 	}
 }
 
-/* The next segment of the oldest Read Response. */
+/* Builds the next segment of the oldest Read Response. */
 static enum iw_step
 read_answer(struct iw_qp *q, struct iw_irqe *e)
 {

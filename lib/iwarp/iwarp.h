@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DDP (RFC 5041), RDMAP (RFC 5040) and its extensions (RFC 7306) for one connected QP: work
- * requests become FPDUs in records, FPDUs become placed bytes and completions. Runs on the QP's
- * engine stage. Knows no port, no lcore, no shared memory.
+ * DDP (RFC 5041), RDMAP (RFC 5040) and its extensions (RFC 7306) for one connected QP: turns work
+ * requests into FPDUs in records, and incoming FPDUs into placed bytes and completions. All
+ * functions of a QP are called on its engine stage. The library does not depend on ports, lcores or
+ * shared memory: `struct iw_ops` connects it to the engine.
+ *
+ * Reasons (enum iw_reason) are counted in struct iw_stage and reported through rd_ops.qp_error.
+ * Addresses, lengths and immediate values in the structures are in host byte order.
  */
 #ifndef SAKER_IWARP_H
 #define SAKER_IWARP_H
@@ -18,90 +22,104 @@
 
 struct iw_qp;
 
-/* How a stream ends (RFC 5040 6.2 and 7, RFC 5044 7.2). */
+/* How this side ends a stream (RFC 5040 6.2 and 7, RFC 5044 7.2). */
 enum iw_close { IW_CLOSE_ORDERLY, IW_CLOSE_ABORT };
 
 struct iw_ops {
 	struct rd_ops rd;
-	/* A record with at least `room` writable bytes at rec->data (len 0). NULL: none now;
-	 * iw_tx() stops and is called again later. */
+	/* Returns an empty record (len 0) with at least `room` writable bytes at rec->data, or NULL
+	 * if none is available; iw_tx() then stops and is called again later. The QP owns the
+	 * record until send() accepts it or rec_put() takes it back. */
 	struct tcp_rec *(*rec_get)(void *ctx, uint32_t room);
 	void (*rec_put)(void *ctx, struct tcp_rec *rec);
-	/* Hands a record (len set) to the transport stage. false: the ring is full; iw keeps the
-	 * record and tries again at the next iw_tx(). */
+	/* Hands a record (len set) over to the transport stage. Returns false if the ring is full;
+	 * the QP then keeps the record and offers it again at the next iw_tx(). */
 	bool (*send)(void *ctx, struct iw_qp *qp, struct tcp_rec *rec);
-	/* Stream bytes were consumed: the transport may open its window. */
+	/* Reports that `bytes` bytes of the stream were consumed, so that TCP may open its
+	 * window. */
 	void (*consumed)(void *ctx, struct iw_qp *qp, uint32_t bytes);
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
-	/* The stream is to end after what was sent. Comes once. */
+	/* Requests the end of the stream after everything that was sent. Called once per
+	 * connection. */
 	void (*close)(void *ctx, struct iw_qp *qp, enum iw_close how);
 };
 
-/* One per engine stage: what its QPs share. */
+/* One per engine stage: the state that the stage's QPs share. The caller sets `ops` and `ctx` and
+ * zeroes the rest. */
 struct iw_stage {
 	struct iw_ops ops;
 	void *ctx;
 	uint64_t counters[64]; /* by enum iw_reason; iw_reason_count <= 64 */
 	uint64_t mpa_counters[mpa_reason_count];
-	/* iw's own; zero at first */
-	uint32_t qps;        /* freed with the last one: */
-	struct iw_op *spare; /* a work request's buffer, for whichever QP is being served */
+	/* Private to the library. */
+	uint32_t qps;        /* the number of QPs; `spare` is freed with the last one */
+	struct iw_op *spare; /* a buffer for one work request, used by the QP being served */
 };
 
 struct iw_params {
 	bool initiator;
 	bool crc, tx_markers, rx_markers;
 	uint16_t ird, ord;
-	uint32_t emss;      /* TCP's now */
-	int64_t send_space; /* bytes that the transport takes without asking */
-	uint8_t rtr; /* mpa_result.rtr: the initiator sends that message first; the responder takes
-			it in silence */
-	/* The peer speaks draft-ietf-storm-rdmap-ext-00: Swap is known, as operation code 1. */
+	uint32_t emss;      /* TCP's effective maximum segment size at present, bytes */
+	int64_t send_space; /* bytes that the transport accepts before iw_space() grants more */
+	/* mpa_result.rtr. The initiator sends that message first; the responder accepts it without
+	 * a completion. */
+	uint8_t rtr;
+	/* The peer implements draft-ietf-storm-rdmap-ext-00: Swap is supported, as operation code
+	 * 1. */
 	bool draft_ext;
 };
 
-/* Creates the transport's part of `qp` (small: queues for inbound and outbound reads come when
- * first needed). NULL: no memory. */
+/* Creates the iWARP part of `qp`, which stays the caller's. The object is small; queues for
+ * outstanding and inbound Reads are allocated at first use. Returns NULL if there is no memory. */
 struct iw_qp *iw_qp_create(struct iw_stage *st, struct rd_qp *qp);
-/* Frees everything; no completions. */
+/* Frees the object and all that it holds. Reports no completions. */
 void iw_qp_destroy(struct iw_qp *q);
+/* Returns the QP that iw_qp_create() was given. */
 struct rd_qp *iw_qp_rd(const struct iw_qp *q);
-/* FPDUs may flow. The QP goes to RTS. Posted requests start at the next iw_tx(). A responder holds
- * its send queue until the first FPDU has come (RFC 5044 7.1.2). */
+/* Starts the exchange of FPDUs on a stream whose MPA start-up is complete, and moves the QP to RTS.
+ * Posted requests are sent from the next iw_tx() on; a responder holds its send queue until the
+ * first FPDU has arrived (RFC 5044 7.1.2). Times (`now`) are in nanoseconds. */
 void iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p);
-/* The responder waits for the initiator's first FPDU no longer: a peer that never sends one is
- * served against the letter of RFC 5044 7.1.2. Returns true if iw_tx() may have something to do
- * now. */
+/* Ends a responder's wait for the initiator's first FPDU, so that a peer that never sends one is
+ * served, although RFC 5044 7.1.2 does not allow it. Returns true if iw_tx() may have work now. */
 bool iw_release(struct iw_qp *q);
 
 enum iw_tx_result {
-	IW_TX_IDLE,    /* nothing to do: wait for a doorbell or for something to arrive */
-	IW_TX_MORE,    /* the budget is used up: call again */
-	IW_TX_BLOCKED, /* no send space (wait for iw_space), no ORD left, a fence, or no buffer */
-	IW_TX_NOBUF,   /* rec_get or send refused: call again soon */
+	IW_TX_IDLE,    /* nothing to do until a doorbell or an arrival */
+	IW_TX_MORE,    /* the budget is used up; call again */
+	IW_TX_BLOCKED, /* waiting for send space (iw_space()), ORD, a fence or the first FPDU */
+	IW_TX_NOBUF,   /* rec_get() or send() refused; call again soon */
 };
-/* Works off inbound Read Requests and the send queue, in the order that RFC 5040 5.5 asks; packs
- * small FPDUs into records up to the EMSS; hands the last record over before it returns. `budget`:
- * messages or segments, whichever comes first. */
+/* Answers inbound Read and Atomic Requests and sends from the send queue, in the order of RFC 5040
+ * 5.5. Packs small FPDUs into records of up to one EMSS, and hands the last record over before it
+ * returns. `budget` limits the number of segments. */
 enum iw_tx_result iw_tx(struct iw_qp *q, uint64_t now, unsigned budget);
-/* In-order stream bytes. All whole FPDUs in them are checked, placed and completed before it
- * returns. Returns true if iw_tx() has something to do now that it had not before. */
+/* Takes a chain of in-order stream bytes; the QP owns the slices until it passes them to
+ * slice_free(). Checks, places and completes all whole FPDUs before it returns. Returns true if the
+ * bytes created work for iw_tx(). */
 bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
-/* The transport took or freed so many bytes: send space grows. Returns true if iw_tx() was blocked
- * by it. */
+/* Adds `bytes` to the send space: the transport has sent or dropped so many bytes. Returns true if
+ * iw_tx() was waiting for them. */
 bool iw_space(struct iw_qp *q, uint32_t bytes);
+/* Sets TCP's effective maximum segment size, in bytes, for FPDUs built from now on. */
 void iw_emss(struct iw_qp *q, uint32_t emss);
-/* The application disconnects, or moves the QP to ERR. Orderly: what stands in the send queue goes
- * out first, as much of it as the queue is deep; call iw_tx() until it is idle; ops->close comes
- * then, ERR and the flush at iw_closed(). Abort: flush and ops->close at once. */
+/* Ends the connection on behalf of the application, also when the application moves the QP to ERR.
+ * IW_CLOSE_ORDERLY: the requests in the send queue are sent first, at most as many as the queue is
+ * deep. The caller calls iw_tx() until it is idle; then iw_tx() calls ops->close(), and iw_closed()
+ * moves the QP to ERR and flushes it. IW_CLOSE_ABORT: flushes the QP and calls ops->close()
+ * immediately. */
 void iw_disconnect(struct iw_qp *q, uint64_t now, enum iw_close how);
-/* The peer's FIN, or the end of the stream (0 or -errno). All outstanding work is flushed on the
- * latter; the QP is then in ERR. */
+/* Handle the peer's FIN (iw_peer_fin()) and the end of the stream (iw_closed(); `error` is 0 or
+ * -errno). iw_closed() flushes all outstanding work and leaves the QP in ERR. */
 void iw_peer_fin(struct iw_qp *q, uint64_t now);
 void iw_closed(struct iw_qp *q, uint64_t now, int error);
-/* Flush: also when the client posts to a QP in ERR. */
+/* Flushes the queues of a QP in ERR. The engine also calls it when the client posts to such a
+ * QP. */
 void iw_flush(struct iw_qp *q);
 
+/* Counters and present state of a connection. `bytes` are payload bytes; term_* are the layer,
+ * error type and code of the Terminate (RFC 5040 4.8). */
 struct iw_info {
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in, fpdus_out, fpdus_in;
 	uint32_t ord_used, ird_used;
@@ -110,11 +128,11 @@ struct iw_info {
 	uint32_t mulpdu;
 };
 void iw_get_info(const struct iw_qp *q, struct iw_info *out);
-/* Engine-private bytes of an idle connected QP (16-deep queues), this library's part. */
+/* Returns sizeof(struct iw_qp): the private bytes of an idle connected QP in this library. */
 size_t iw_qp_size(void);
 
-/* One reason per error that RFC 5040, 5041 and 5044 define; the Terminate follows from a table
- * (layer, type, code, header bits). */
+/* The reasons, one for each error that RFC 5040, 5041, 5044 and 7306 define. A table in
+ * iw_terminate.c derives the Terminate (layer, type, code, header bits) from the reason. */
 #define IW_REASONS(X)                                                                              \
 	X(IW_LLP_CRC, SK_WARNING, "MPA: wrong CRC (Terminate LLP 0x02)")                           \
 	X(IW_LLP_MARKER, SK_WARNING, "MPA: marker mismatch (Terminate LLP 0x03)")                  \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPA (RFC 5044, enhanced by RFC 6581): the start-up exchange, and FPDUs on a TCP stream.
- * No clock and no I/O; bytes come as slices of TCP payload and leave as records.
+ * MPA (RFC 5044, enhanced by RFC 6581): the start-up exchange, and FPDUs on a TCP stream. The
+ * library has no clock and performs no I/O: it receives slices of TCP payload and writes into
+ * memory of the caller. Values in structures are in host byte order.
  */
 #ifndef SAKER_MPA_H
 #define SAKER_MPA_H
@@ -39,139 +40,150 @@ SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
 /* ---- Start-up ---- */
 
-#define MPA_IRD_AUTO    0x3fff /* RFC 6581: no limit stated */
+#define MPA_IRD_AUTO    0x3fff /* no limit stated (RFC 6581 9.1) */
 #define MPA_STARTUP_MAX (MPA_STARTUP_LEN + MPA_PRIVATE_MAX)
 
-/* What one side wants. */
+/* The parameters that one side offers. */
 struct mpa_offer {
-	uint8_t revision;  /* 1 or 2 */
-	bool crc;          /* CRC in both directions if either side wants it */
-	bool markers;      /* we want to receive markers */
+	uint8_t revision; /* 1 or 2 */
+	/* CRC required; it is used in both directions if either side requires it */
+	bool crc;
+	bool markers;      /* this side requires markers in the FPDUs that it receives */
 	uint16_t ird, ord; /* revision 2: 0..16382, or MPA_IRD_AUTO */
-	/* Peer-to-peer (RFC 6581 9.2): which ready-to-receive messages may be used; all false:
-	 * client/server. */
+	/* The ready-to-receive messages that may be used in the peer-to-peer model (RFC 6581 9.2).
+	 * All false: the client/server model. */
 	bool rtr_send, rtr_write, rtr_read;
-	/* Revision 2: the application cannot do without; no fall-back to revision 1 (RFC 6581 10).
-	 */
+	/* Revision 2: the application needs the enhancements, so there is no fall-back to revision
+	 * 1 (RFC 6581 10). */
 	bool enhanced_only;
 };
 
-/* What came of it; valid from MPA_REQUESTED (responder: the peer's wishes) or MPA_ACCEPTED on. */
+/* The outcome of the exchange. Valid from MPA_REQUESTED on (responder: the peer's parameters), or
+ * from MPA_ACCEPTED on. */
 struct mpa_result {
 	uint8_t revision;
 	bool enhanced;
 	bool peer_to_peer; /* the peer set control flag A (RFC 6581 9.2) */
 	bool crc;
 	bool tx_markers, rx_markers;
-	/* Ours: reads that the peer may have outstanding here, and we there. MPA_IRD_AUTO: the
-	 * endpoint keeps what it has (RFC 6581 9.1). */
+	/* The depths of this side: the number of Reads that the peer may have outstanding here, and
+	 * that this side may have outstanding there. MPA_IRD_AUTO: the endpoint keeps its
+	 * configured depth (RFC 6581 9.1). */
 	uint16_t ird, ord;
-	uint16_t peer_ird, peer_ord; /* as stated by the peer; MPA_IRD_AUTO when it did not say */
-	bool peer_crc;               /* the peer wants it */
-	bool peer_send, peer_write, peer_read; /* its ready-to-receive messages */
-	/* Initiator: the first FPDU must be this one. Responder: the initiator chooses among those
-	 * that both know; this is the one that asks most of us (a Send without bytes is to be taken
-	 * in silence, a Read needs an IRD of 1, a Write needs nothing). */
+	uint16_t peer_ird, peer_ord; /* as the peer stated them; MPA_IRD_AUTO if it stated none */
+	bool peer_crc;               /* the peer requires CRCs */
+	bool peer_send, peer_write, peer_read; /* the ready-to-receive messages of the peer */
+	/* Initiator: the first FPDU must be this message. Responder: the initiator chooses among
+	 * the messages that both sides support; this is the one of them that needs the most
+	 * preparation: a Send without bytes must be accepted without a completion, a Read needs an
+	 * IRD of 1, a Write needs nothing. */
 	enum { MPA_RTR_NONE, MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ } rtr;
-	uint16_t private_len; /* the peer's private data, the IRD/ORD word taken off */
+	uint16_t private_len; /* the peer's private data, without the IRD/ORD word */
 	uint8_t private_data[MPA_PRIVATE_MAX];
 };
 
 enum mpa_state {
 	MPA_IDLE,
-	MPA_WAIT_REPLY,   /* initiator: request sent */
+	MPA_WAIT_REPLY,   /* initiator: the request has been sent */
 	MPA_WAIT_REQUEST, /* responder */
-	MPA_REQUESTED,    /* responder: the application decides */
-	MPA_ACCEPTED,     /* FPDUs may flow */
-	MPA_REFUSED,      /* the peer rejected; result.private_* has its reason */
+	MPA_REQUESTED,    /* responder: the application has to decide */
+	MPA_ACCEPTED,     /* FPDUs may be sent */
+	MPA_REFUSED,      /* the peer rejected; result.private_data may hold its reason */
 	MPA_FAILED,
 };
 
 struct mpa_startup {
 	enum mpa_state state;
-	enum mpa_reason why; /* in MPA_FAILED */
+	enum mpa_reason why; /* valid in MPA_FAILED */
 	bool initiator;
-	bool accepted; /* initiator: the peer is in FPDU mode, though we may have failed then */
+	bool accepted; /* initiator: the peer is in FPDU mode, even if this side has failed since */
 	struct mpa_offer offer;
 	struct mpa_result result;
 	uint16_t have; /* bytes of the frame gathered so far */
 	uint8_t frame[MPA_STARTUP_MAX];
 };
 
+/* Begins an exchange with the given offer, which is copied. */
 void mpa_startup_init(struct mpa_startup *s, bool initiator, const struct mpa_offer *offer);
-/* Initiator: writes the request (at most MPA_STARTUP_MAX bytes) with the application's private
- * data; returns its length, or -EMSGSIZE (too much private data), -EINVAL (not the time, or an
- * offer that cannot be). */
+/* Initiator: writes the request frame (at most MPA_STARTUP_MAX bytes at `buf`) with `len` bytes of
+ * the application's private data. Returns the frame's length, -EMSGSIZE if there is too much
+ * private data, or -EINVAL in another state than MPA_IDLE or for an invalid offer. */
 int mpa_request_emit(struct mpa_startup *s, uint8_t *buf, const void *private_data, size_t len);
-/* Either side: takes start-up bytes as they come. Returns how many it took (never a byte behind the
- * frame), or -reason (state is then MPA_FAILED). The state tells what has come. */
+/* Either side: takes start-up bytes as they arrive. Returns the number of bytes that it took, which
+ * never includes a byte behind the frame, or -reason; the state is then MPA_FAILED. The caller
+ * reads from s->state what has arrived. */
 int mpa_startup_input(struct mpa_startup *s, const uint8_t *data, size_t len);
-/* Responder in MPA_REQUESTED: the application's wishes for this connection (CRC, markers,
- * ready-to-receive messages) take the place of those that it listened with. The revision is the
- * request's. */
+/* Responder in MPA_REQUESTED: replaces the listener's offer by the application's offer for this
+ * connection (CRC, markers, ready-to-receive messages). The revision remains the request's. */
 void mpa_startup_choose(struct mpa_startup *s, const struct mpa_offer *o);
-/* What an acceptance with offer `o` will agree on, depths included (RFC 6581 9): from and to *r,
- * which stands as in MPA_REQUESTED. For whoever must know before the reply is built. */
+/* Computes into *r, which is in the condition of MPA_REQUESTED, what an acceptance with offer `o`
+ * will agree on, depths included (RFC 6581 9). For callers that need the outcome before the reply
+ * is built. */
 void mpa_result_accept(struct mpa_result *r, const struct mpa_offer *o);
-/* Responder in MPA_REQUESTED: accepts (with its own ird/ord, which are reduced as RFC 6581 9.1
- * says) or rejects. Returns the length, or -EMSGSIZE, -EINVAL. */
+/* Responder in MPA_REQUESTED: writes the reply, which accepts (with the application's ird and ord,
+ * reduced as RFC 6581 9.1 requires) or rejects. Returns the frame's length, -EMSGSIZE if there is
+ * too much private data, or -EINVAL in another state or for invalid depths. */
 int mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, uint16_t ord,
 	const void *private_data, size_t len);
-/* Most private data that the offer's revision leaves to the application. */
+/* Returns the number of private data bytes that the revision leaves to the application. */
 size_t mpa_private_max(uint8_t revision);
-/* Something failed on our side that the exchange knows nothing of (no memory, no QP): the state
- * becomes MPA_FAILED. */
+/* Moves the exchange to MPA_FAILED (MPA_LOCAL) after a failure outside of it, such as no memory or
+ * no QP. */
 void mpa_startup_abandon(struct mpa_startup *s);
-/* In MPA_FAILED: the Terminate that the peer must get before the stream closes (RFC 6581 8: LLP,
- * MPA, code 5, 6 or 7), as the first and last FPDU of the stream, at most MPA_TERMINATE_FPDU bytes.
- * 0: the peer cannot take an FPDU, so the connection is reset without a word. */
+/* In MPA_FAILED: writes the Terminate that the peer must receive before the stream closes (RFC 6581
+ * 8: LLP, MPA, code 5, 6 or 7) as the first and last FPDU of the stream, at most MPA_TERMINATE_FPDU
+ * bytes at `buf`. Returns its length. Returns 0 if the peer does not accept FPDUs; the caller then
+ * resets the connection. */
 unsigned mpa_terminate_emit(const struct mpa_startup *s, uint8_t *buf);
 #define MPA_TERMINATE_FPDU                                                                         \
 	(MPA_MARKER_LEN + MPA_LEN_FIELD + DDP_UNTAGGED_LEN + RDMAP_TERMINATE_LEN + 4)
-/* Initiator whose TCP connection ended before a reply came: may it try again, unenhanced, over a
- * new one (RFC 6581 10)? Then *again is what to offer; IRD, ORD and who sends first are the
- * application's business from there on. */
+/* Initiator whose TCP connection ended before a reply arrived: returns whether it may try again
+ * without the enhancements over a new connection (RFC 6581 10). If so, sets *again to the offer for
+ * the second attempt, whose IRD, ORD and first sender are then the application's responsibility. */
 bool mpa_fall_back(const struct mpa_startup *s, struct mpa_offer *again);
 
-/* ---- FPDUs out ---- */
+/* ---- FPDUs sent ---- */
 
-/* The sending half of a stream. 12 bytes. */
+/* The sending side of a stream. 12 bytes. */
 struct mpa_tx {
-	uint32_t pos;  /* stream bytes sent in FPDU mode (markers stand at multiples of 512) */
-	uint32_t emss; /* TCP's: an FPDU must fit into it */
+	uint32_t pos;  /* number of stream bytes sent in FPDU mode, with markers */
+	uint32_t emss; /* TCP's effective maximum segment size: an FPDU must fit into it */
 	bool crc, markers;
 };
 
+/* Begins FPDU mode at stream position 0. */
 void mpa_tx_init(struct mpa_tx *t, bool crc, bool markers, uint32_t emss);
-/* Largest ULPDU that fits a segment: EMSS - 6 - EMSS mod 4 without markers (RFC 5044 4.5, 4.3
- * with). Never more than 65535 - 18, nor less than the 128 that DDP counts on: TCP cuts such a
- * record. */
+/* Returns the largest ULPDU, in bytes, that fits a segment: EMSS - 6 - EMSS mod 4 without markers
+ * (RFC 5044 4.5), less with markers (RFC 5044 4.3). The result is at most 65535 - 18 and at least
+ * the 128 bytes that DDP relies on; TCP cuts a record that is longer than a segment. */
 uint32_t mpa_mulpdu(const struct mpa_tx *t);
-/* Bytes that an FPDU with this ULPDU will take on the stream at position `pos` (length field, pad,
- * CRC, markers). */
+/* Returns the number of stream bytes of an FPDU with this ULPDU at stream position `pos` (length
+ * field, pad, CRC and markers included). */
 uint32_t mpa_fpdu_len(const struct mpa_tx *t, uint32_t pos, uint32_t ulpdu_len);
 
 /*
- * Writes one FPDU into mpa_fpdu_len() bytes of contiguous memory: begin, put (any number, ulpdu_len
- * bytes in all), end. One FPDU at a time for each mpa_tx.
+ * Writes one FPDU into mpa_fpdu_len() bytes of contiguous memory: mpa_write_begin(), any number of
+ * mpa_write_put() with ulpdu_len bytes in all, mpa_write_end(). Only one FPDU may be in progress
+ * for each mpa_tx.
  */
 struct mpa_writer {
 	struct mpa_tx *tx;
-	uint8_t *start, *at; /* first byte (the marker, if one leads), next byte */
-	uint32_t crc;        /* running, while copying */
-	uint32_t left;       /* ULPDU bytes still to be put */
+	uint8_t *start, *at; /* first byte (of the marker, if one leads), next byte */
+	uint32_t crc;        /* the CRC of the bytes so far, if it is computed while copying */
+	uint32_t left;       /* ULPDU bytes that have not been put yet */
 	uint32_t start_pos;  /* stream position of the length field */
-	bool late;           /* the CRC is computed in the end, over the finished FPDU */
+	bool late;           /* the CRC is computed at the end, over the finished FPDU */
 };
 
-/* Up to so many ULPDU bytes an FPDU stays in the first-level cache: one CRC pass in the end beats
- * one for each piece. */
+/* An FPDU whose ULPDU has at most so many bytes stays in the first-level cache, where one CRC pass
+ * at the end is faster than one for each piece. */
 #define MPA_LATE_CRC 4096
 
-/* What the inline functions below call when the connection uses markers. */
+/* Called by the inline functions below when the connection uses markers. */
 void mpa_write_marker(struct mpa_writer *w);
 void mpa_write_marked(struct mpa_writer *w, const void *src, uint32_t len);
 
+/* Begins an FPDU with an ULPDU of `ulpdu_len` bytes at `dst`. */
 static inline void
 mpa_write_begin(struct mpa_writer *w, struct mpa_tx *t, uint8_t *dst, uint32_t ulpdu_len)
 {
@@ -189,6 +201,7 @@ mpa_write_begin(struct mpa_writer *w, struct mpa_tx *t, uint8_t *dst, uint32_t u
 	w->at += MPA_LEN_FIELD;
 }
 
+/* Appends `len` bytes of the ULPDU. */
 static inline void
 mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len)
 {
@@ -205,8 +218,8 @@ mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len)
 	w->at += len;
 }
 
-/* Pad and CRC (0 when the connection has none); returns the FPDU's stream bytes, by which t->pos
- * has grown. */
+/* Appends pad and CRC (0 if the connection uses none). Returns the FPDU's stream bytes, which are
+ * added to the position t->pos. */
 static inline uint32_t
 mpa_write_end(struct mpa_writer *w)
 {
@@ -214,7 +227,7 @@ mpa_write_end(struct mpa_writer *w)
 	uint32_t pad = -(uint32_t)(w->at - w->start) % 4, len;
 
 	assert(w->left == 0);
-	memset(w->at, 0, 4); /* a fixed size, for speed: the CRC comes over what is not pad */
+	memset(w->at, 0, 4); /* a fixed size, for speed; the CRC overwrites all but the pad */
 	if (t->crc && !w->late)
 		w->crc = sk_crc32c(w->crc, w->at, pad);
 	w->at += pad;
@@ -228,56 +241,63 @@ mpa_write_end(struct mpa_writer *w)
 	return len;
 }
 
-/* ---- FPDUs in ---- */
+/* ---- FPDUs received ---- */
 
-/* Slices held from one mpa_rx_add() to the next while their average is under MPA_TINY bytes. */
+/* The number of slices that may be held from one mpa_rx_add() to the next if they have fewer than
+ * MPA_TINY bytes on average. */
 #define MPA_SLICES_MAX 32
 #define MPA_TINY       256
 
 /*
- * The receiving half of a stream: slices in, whole FPDUs out, however they lie across segments.
- * What a peer sends in tiny segments is gathered into buffers of our own, so that it pins few of
- * the network's: never more than SK_MAX(MPA_SLICES_MAX, their bytes / MPA_TINY) and the chain that
- * came last.
+ * The receiving side of a stream: takes slices and finds whole FPDUs in them, whatever their
+ * position in the segments.
+ *
+ * The bytes of a peer that sends tiny segments are gathered into buffers of this library, so that
+ * the peer pins few of the network's buffers: at most SK_MAX(MPA_SLICES_MAX, held bytes /
+ * MPA_TINY), and the chain that arrived last.
  */
 struct mpa_rx {
-	struct tcp_slice *head, *tail; /* bytes that have come and are not yet consumed */
-	uint32_t off;                  /* of the next FPDU in head */
-	uint32_t have;                 /* bytes held from there */
+	struct tcp_slice *head, *tail; /* bytes received and not yet consumed */
+	uint32_t off;                  /* offset of the next FPDU in head */
+	uint32_t have;                 /* number of bytes held from there on */
 	uint32_t pos;                  /* stream position of the next FPDU */
-	uint32_t nslices; /* of TCP's; not the buffers into which many tiny ones were gathered */
-	uint32_t slice_bytes; /* their lengths */
+	/* TCP's slices only, without the buffers into which tiny ones were gathered */
+	uint32_t nslices;
+	uint32_t slice_bytes; /* sum of their lengths */
 	bool crc, markers;
-	bool checked;   /* the next FPDU has been found good, but not yet consumed */
-	bool no_memory; /* gathering failed: the stream ends */
+	bool checked;   /* the next FPDU has passed its checks, but is not consumed yet */
+	bool no_memory; /* gathering failed: the stream must end */
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	void *ctx;
 };
 
-/* A whole FPDU whose CRC and markers have been checked. Valid until mpa_rx_done(), mpa_rx_add() or
+/* A whole FPDU whose CRC and markers are correct. Valid until mpa_rx_done(), mpa_rx_add() or
  * mpa_rx_clear(). */
 struct mpa_fpdu {
 	struct mpa_rx *rx;
 	uint32_t ulpdu_len;
-	uint32_t stream_len; /* with length field, pad, CRC, markers */
+	uint32_t stream_len; /* with length field, pad, CRC and markers */
 	const uint8_t *flat; /* the ULPDU if it lies in one piece, else NULL */
 };
 
+/* Begins FPDU mode at stream position 0. The receiver returns each slice that it was given through
+ * slice_free(). */
 void mpa_rx_init(struct mpa_rx *r, bool crc, bool markers,
 	void (*slice_free)(void *ctx, struct tcp_slice *chain), void *ctx);
-/* Takes a chain of in-order slices with bytes (data is not NULL). They go back through slice_free,
- * in order. */
+/* Takes ownership of a chain of in-order slices with data (s->data is not NULL). They are returned
+ * through slice_free(), in order. */
 void mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain);
-/* 1: *f is the next FPDU (the same one until mpa_rx_done()); 0: not all of it is here; -reason: the
- * stream is broken: MPA_CRC, MPA_MARKER, MPA_SHORT_ULPDU, MPA_NO_MEMORY. CRC first, so that nothing
- * is believed of an FPDU that was damaged. */
+/* Returns 1 and sets *f to the next FPDU, which stays the same until mpa_rx_done(). Returns 0 if
+ * the FPDU has not arrived completely. Returns -reason if the stream is broken: MPA_CRC,
+ * MPA_MARKER, MPA_SHORT_ULPDU or MPA_NO_MEMORY. The CRC is checked before any field of the FPDU
+ * other than its length is used. */
 int mpa_rx_next(struct mpa_rx *r, struct mpa_fpdu *f);
-/* Copies ULPDU bytes [off, off + len) to `dst`; the caller keeps within ulpdu_len. */
+/* Copies bytes [off, off + len) of the ULPDU to `dst`. The caller stays within ulpdu_len. */
 void mpa_fpdu_copy(const struct mpa_fpdu *f, uint32_t off, void *dst, uint32_t len);
-/* Consumes it: slices that are used up are freed. Returns the stream bytes consumed (for
- * tcp_consumed). */
+/* Consumes the FPDU and frees the slices that are used up. Returns the number of stream bytes
+ * consumed, for tcp_consumed(). */
 uint32_t mpa_rx_done(struct mpa_rx *r, const struct mpa_fpdu *f);
-/* Frees all that is held. */
+/* Frees all slices that are held. */
 void mpa_rx_clear(struct mpa_rx *r);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slices that a receiver holds. They come from the network's buffers, so a peer that sends an
- * FPDU in segments of one byte could pin a buffer for each byte. Therefore what is still held when
- * more comes, if it is many slices of few bytes, is copied into chunks of our own and the slices go
- * back. A byte is copied at most once.
+ * The slices that a receiver holds. They refer to the network's buffers, so a peer that sends an
+ * FPDU in segments of one byte could pin a buffer for each byte. Therefore, when more bytes arrive
+ * while many slices with few bytes are held, the held bytes are copied into chunks of this library,
+ * and the slices are freed. A byte is copied at most once.
  *
- * The list is always chunks first, then TCP's slices.
+ * The list always consists of chunks, followed by TCP's slices.
  */
 #include "mpa_rx_priv.h"
 
@@ -20,7 +20,7 @@ struct chunk {
 	uint8_t bytes[CHUNK_LEN];
 };
 
-/* Its address in `owner` tells a chunk from a slice of TCP's. */
+/* A chunk has the address of this variable in `owner`, which distinguishes it from TCP's slices. */
 static const char chunk_tag;
 
 static bool
@@ -51,7 +51,8 @@ chunks_free(struct tcp_slice *s)
 	}
 }
 
-/* A chain of chunks with room for `len` bytes; *ok tells whether there was memory. */
+/* Returns a chain of empty chunks with room for `len` bytes (NULL if len is 0). Sets *ok to false
+ * if there is no memory. */
 static struct tcp_slice *
 chunks_for(uint32_t len, bool *ok)
 {
@@ -72,7 +73,8 @@ chunks_for(uint32_t len, bool *ok)
 	return first;
 }
 
-/* Copies the chain `s` from byte `off` into the chain of chunks at `to`, and returns its last. */
+/* Copies the chain `s`, from byte `off`, into the chain of chunks at `to`, and returns the last
+ * chunk. */
 static struct tcp_slice *
 fill_chunks(struct tcp_slice *to, const struct tcp_slice *s, uint32_t off)
 {

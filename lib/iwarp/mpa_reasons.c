@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of reasons why MPA refuses something: read by telemetry, the prompt and the
- * documentation. */
+/* Defines the table of names, severities and help lines behind enum mpa_reason. */
 #include "mpa.h"
 
 SK_REASONS_DEFINE(mpa, MPA_NONE, MPA_REASONS)

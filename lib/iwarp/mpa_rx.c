@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receiving half of MPA (RFC 5044 4): finds FPDUs in in-order slices of a TCP stream, whatever
- * their alignment, and checks CRC and markers before anything of them is handed up. The usual FPDU
- * lies in one slice and has no marker: it gets one CRC pass and a pointer. For others a cursor
- * walks over the slices. How many tiny slices are held is bounded in mpa_gather.c.
+ * The receiving side of MPA (RFC 5044 4): finds FPDUs in the in-order slices of a TCP stream,
+ * whatever their alignment, and checks CRC and markers before any of their bytes is handed up. Most
+ * FPDUs lie in one slice and contain no marker: they cost one CRC pass and a pointer. For the
+ * others, a cursor walks over the slices. mpa_gather.c limits the number of tiny slices.
  */
 #include "mpa_rx_priv.h"
 
 #include "../base/mem.h"
 
-/* A place on the held part of the stream. */
+/* A position on the held part of the stream. */
 struct cursor {
 	const struct tcp_slice *s;
 	uint32_t off;
@@ -21,8 +21,8 @@ cursor_at_next(const struct mpa_rx *r)
 	return (struct cursor){r->head, r->off};
 }
 
-/* The longest contiguous run of at most `max` (1 or more) bytes at the cursor, which moves behind
- * it. The caller keeps within what is held. */
+/* Returns the longest contiguous run of at most `max` (1 or more) bytes at the cursor, sets *len
+ * and moves the cursor behind the run. The caller stays within the held bytes. */
 static const uint8_t *
 cursor_run(struct cursor *c, uint32_t max, uint32_t *len)
 {
@@ -71,12 +71,14 @@ crc_good(const struct mpa_rx *r, uint32_t stream_len)
 	return wire_mpa_crc_parse(field) == sk_crc32c_final(crc);
 }
 
-/* RFC 5044 4.3: a pointer's two low bits are not looked at. */
+/* Checks all markers of the FPDU. The two low bits of a marker's FPDU pointer are ignored (RFC 5044
+ * 4.3). */
 static bool
 markers_good(const struct mpa_rx *r, uint32_t stream_len)
 {
 	struct cursor c = cursor_at_next(r);
-	uint32_t at = -r->pos % MPA_MARKER_EVERY; /* of the marker, from the FPDU's first byte */
+	/* Offset of the marker from the FPDU's first byte. */
+	uint32_t at = -r->pos % MPA_MARKER_EVERY;
 	uint32_t lead = at == 0 ? MPA_MARKER_LEN : 0;
 
 	cursor_skip(&c, SK_MIN(at, stream_len));
@@ -94,7 +96,7 @@ markers_good(const struct mpa_rx *r, uint32_t stream_len)
 	return true;
 }
 
-/* The ULPDU's byte `n` as an offset from the FPDU's first stream byte. */
+/* Returns the offset of byte `n` of the ULPDU from the FPDU's first stream byte. */
 static uint32_t
 stream_off(const struct mpa_rx *r, uint32_t n)
 {
@@ -116,7 +118,7 @@ flat_ulpdu(const struct mpa_rx *r, uint32_t ulpdu_len)
 	return n == ulpdu_len ? p : NULL;
 }
 
-/* Any alignment, with or without markers. */
+/* Does the work of mpa_rx_next() for any alignment, with or without markers. */
 static int
 next_scattered(struct mpa_rx *r, struct mpa_fpdu *f)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Depths and ready-to-receive messages (RFC 6581 9): who proposes, who reduces, who may refuse.
+ * The negotiation of depths and ready-to-receive messages (RFC 6581 9): the initiator proposes, the
+ * responder reduces, the initiator may refuse the result.
  */
 #include "mpa_settle_priv.h"
 
@@ -33,7 +34,7 @@ mpa_settle_input(
 	r->ord = o->ord;
 	r->peer_ird = word != NULL ? word->ird : MPA_IRD_AUTO;
 	r->peer_ord = word != NULL ? word->ord : MPA_IRD_AUTO;
-	/* Without flag A the others are not looked at. */
+	/* Without flag A the other flags have no meaning. */
 	r->peer_to_peer = word != NULL && word->a;
 	r->peer_send = r->peer_to_peer && word->b;
 	r->peer_write = r->peer_to_peer && word->c;
@@ -41,8 +42,8 @@ mpa_settle_input(
 	r->rtr = MPA_RTR_NONE;
 }
 
-/* What we take as a responder. Without a preference: a Write of no bytes costs a receiver nothing,
- * and one message at least must be supported. */
+/* Returns the ready-to-receive messages that a responder accepts. At least one message must be
+ * supported; without a preference it is the Write of no bytes, which costs a receiver nothing. */
 static struct wire_mpa_ird_ord
 responder_rtr(const struct mpa_offer *o)
 {
@@ -68,9 +69,10 @@ mpa_settle_requested(const struct mpa_offer *o, struct mpa_result *r)
 		r->rtr = MPA_RTR_READ;
 }
 
-/* Our ORD is at most the initiator's IRD; our IRD need not exceed the initiator's ORD, but a Read
- * that announces needs one place; a side that does not state its limit is answered in kind and
- * leaves ours alone. */
+/* Sets the depths of an accepting responder. Its ORD is at most the initiator's IRD. Its IRD need
+ * not exceed the initiator's ORD, but must be at least 1 if a Read is the ready-to-receive message.
+ * If the initiator does not state a limit, the responder does not state one either and keeps its
+ * own depth. */
 static void
 accept_depths(struct mpa_result *r, uint16_t ird, uint16_t ord)
 {
@@ -100,7 +102,7 @@ mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool accept, u
 	*word = (struct wire_mpa_ird_ord){0};
 	if (r->peer_to_peer)
 		*word = responder_rtr(o);
-	/* A rejection may tell which depths would be needed. */
+	/* A rejection may state the depths that would have been needed. */
 	word->ird = ird;
 	word->ord = ord;
 	if (!accept)
@@ -111,8 +113,8 @@ mpa_settle_reply(const struct mpa_offer *o, struct mpa_result *r, bool accept, u
 	word->ord = r->peer_ird == MPA_IRD_AUTO ? MPA_IRD_AUTO : r->ord;
 }
 
-/* Of the messages that both sides know the one that costs least: a Send may meet a posted receive,
- * a Read has an answer. */
+/* Chooses the cheapest of the ready-to-receive messages that both sides support: a Write needs
+ * nothing, a Send may consume a posted receive, a Read needs a response. */
 static int
 choose_rtr(const struct mpa_offer *o, struct mpa_result *r, const struct wire_mpa_ird_ord *word)
 {

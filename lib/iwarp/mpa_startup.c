@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The start-up exchange (RFC 5044 7.1, RFC 6581): one request, one reply, and what the two sides
- * have agreed on then. Bytes may come in any pieces; nothing behind a frame is ever taken, since
- * that is the first FPDU.
+ * The start-up exchange (RFC 5044 7.1, RFC 6581): one request, one reply, and the outcome. Bytes
+ * may arrive in pieces of any size; no byte behind a frame is consumed, because it belongs to the
+ * first FPDU.
  */
 #include "mpa_settle_priv.h"
 
@@ -66,7 +66,7 @@ mpa_startup_choose(struct mpa_startup *s, const struct mpa_offer *o)
 	mpa_result_accept(&s->result, o);
 }
 
-/* ---- Frames out ---- */
+/* ---- Frames sent ---- */
 
 static int
 mpa_startup_emit(uint8_t *buf, struct wire_mpa_startup *h, const struct wire_mpa_ird_ord *word,
@@ -130,9 +130,9 @@ mpa_reply_emit(struct mpa_startup *s, uint8_t *buf, bool accept, uint16_t ird, u
 	return mpa_startup_emit(buf, &h, &word, private_data, len);
 }
 
-/* ---- Frames in ---- */
+/* ---- Frames received ---- */
 
-/* The fixed part of the frame, as soon as it is here. 0 or a reason. */
+/* Parses and checks the fixed part of the frame. Returns 0 or a reason. */
 static int
 check_header(const struct mpa_startup *s, struct wire_mpa_startup *h)
 {
@@ -144,14 +144,14 @@ check_header(const struct mpa_startup *s, struct wire_mpa_startup *h)
 		return MPA_BAD_STARTUP;
 	if (h->revision < 1 || h->revision > s->offer.revision)
 		return MPA_BAD_REVISION;
-	/* At revision 1 the bit is reserved, which means: not looked at. */
+	/* At revision 1 the bit is reserved and must be ignored. */
 	h->enhanced = h->enhanced && h->revision >= 2;
 	if (h->enhanced && h->private_len < MPA_IRD_ORD_LEN)
 		return MPA_ENHANCED_SHORT;
 	return 0;
 }
 
-/* What both sides read from a frame. */
+/* Records what both sides read from a frame. */
 static void
 take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_mpa_ird_ord *word)
 {
@@ -174,7 +174,7 @@ take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_
 	mpa_settle_input(&s->offer, r, h->enhanced ? word : NULL);
 }
 
-/* The reject bit of a request is reserved (RFC 5044 7.1.1): it is not looked at. */
+/* Accepts a request frame. Its reject bit is reserved and ignored (RFC 5044 7.1.1). */
 static int
 take_request(struct mpa_startup *s, const struct wire_mpa_startup *h)
 {
@@ -210,7 +210,7 @@ take_reply(struct mpa_startup *s, const struct wire_mpa_startup *h)
 	return err;
 }
 
-/* Fills the frame up to `want` bytes; returns how many it took. */
+/* Fills the frame up to `want` bytes. Returns the number of bytes taken from `data`. */
 static size_t
 mpa_startup_gather(struct mpa_startup *s, size_t want, const uint8_t *data, size_t len)
 {

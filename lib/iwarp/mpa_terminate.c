@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Terminate of a start-up that failed (RFC 6581 8). Only an initiator can send it: once the
- * reply has come, its peer is in FPDU mode and waits for the first FPDU, whereas a responder may
- * not send one before (RFC 5044 7.1.2).
+ * The Terminate of a failed start-up (RFC 6581 8). Only an initiator can send it: its peer is in
+ * FPDU mode after the reply and waits for the first FPDU, whereas a responder must not send an FPDU
+ * before the initiator (RFC 5044 7.1.2).
  */
 #include "mpa_settle_priv.h"
 
@@ -18,7 +18,7 @@ code_of(enum mpa_reason why)
 	case MPA_NO_RTR:
 		return 7;
 	default:
-		return 5; /* whatever has no code of its own (RFC 6581 9.3) */
+		return 5; /* all failures without a code of their own (RFC 6581 9.3) */
 	}
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sending half of MPA (RFC 5044 4 and 5): how much fits into a segment, and FPDUs written into
- * one piece of memory. The usual case, no markers and an FPDU that stays in the first-level cache,
- * is inline in mpa.h; here is what it leaves over.
+ * The sending side of MPA (RFC 5044 4 and 5): the size of an FPDU that fits a segment, and FPDUs
+ * written into contiguous memory. The usual case, without markers and with an FPDU that stays in
+ * the first-level cache, is inline in mpa.h; this file contains the rest.
  */
 #include "mpa_priv.h"
 
 #include "../base/mem.h"
 
-#define MULPDU_MIN                                                                                 \
-	128 /* what DDP may count on, however small a peer's MSS is; TCP cuts the record */
-#define MULPDU_MAX (65535 - 18) /* the ULPDU length field, less room for a DDP header */
+/* The length that DDP relies on, however small a peer's MSS is. TCP cuts a longer record. */
+#define MULPDU_MIN 128
+#define MULPDU_MAX (65535 - 18) /* limit of the ULPDU length field, less room for a DDP header */
 #define EMSS_MAX   65532        /* with markers: an FPDU pointer has 16 bits */
 
 void
@@ -40,7 +40,8 @@ mpa_fpdu_len(const struct mpa_tx *t, uint32_t pos, uint32_t ulpdu_len)
 	return mpa_stream_len(t->markers, pos, ulpdu_len);
 }
 
-/* Bytes from the writer's place to the next position of a marker; 0: one is due here. */
+/* Returns the number of bytes from the writer's position to the next position of a marker; 0 if a
+ * marker is due at the writer's position. */
 static uint32_t
 to_marker(const struct mpa_writer *w)
 {

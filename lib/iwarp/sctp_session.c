@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DDP Stream Session Control: codec and state machine. What the word means is mpa_settle.c's, as
- * for MPA. The legal sequences of RFC 5043 6 and RFC 6581 7 are a table: who may hear what when.
+ * DDP Stream Session Control: codec and state machine. mpa_settle.c interprets the word of IRD, ORD
+ * and flags, as it does for MPA. The legal sequences of RFC 5043 6 and RFC 6581 7 are a table of
+ * the messages that each state accepts.
  */
 #include "sctp_session.h"
 
@@ -158,7 +159,7 @@ sctp_session_fault(const struct sctp_session *s, uint8_t *ulpdu)
 	return mpa_terminate_ulpdu(s->why, ulpdu);
 }
 
-/* ---- In ---- */
+/* ---- Messages received ---- */
 
 static void
 take_private(struct sctp_session *s, const struct sctp_session_msg *m)
@@ -172,8 +173,8 @@ take_private(struct sctp_session *s, const struct sctp_session_msg *m)
 	mpa_settle_input(&s->offer, r, has_word(m->function) ? &m->word : NULL);
 }
 
-/* A responder that knows no enhancements ignores what it does not know: RFC 6581 10 has it close.
- */
+/* Accepts an Initiate. A responder without the enhancements does not recognize the enhanced message
+ * and closes the stream (RFC 6581 10). */
 static int
 take_initiate(struct sctp_session *s, const struct sctp_session_msg *m)
 {
@@ -187,7 +188,8 @@ take_initiate(struct sctp_session *s, const struct sctp_session_msg *m)
 	return 0;
 }
 
-/* An enhanced Initiate is accepted by an enhanced Accept, another one by another one. */
+/* Accepts an Accept. An enhanced Initiate must be answered by an enhanced Accept, a plain Initiate
+ * by a plain Accept. */
 static int
 take_accept(struct sctp_session *s, const struct sctp_session_msg *m)
 {
@@ -224,7 +226,7 @@ take_terminate(struct sctp_session *s, const struct sctp_session_msg *m)
 	return 0;
 }
 
-/* Whatever stands not here is out of sequence. */
+/* The handler of each message that is in sequence; all others are out of sequence. */
 static int (*const takers[SCTP_SESSION_FAILED + 1][SCTP_REJECT_ENHANCED + 1])(
 	struct sctp_session *s, const struct sctp_session_msg *m) = {
 	[SCTP_SESSION_WAIT_INITIATE] =

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DDP Stream Session Control over SCTP (RFC 5043, enhanced by RFC 6581 7): the messages by which
+ * DDP Stream Session Control over SCTP (RFC 5043, enhanced by RFC 6581 7): the messages with which
  * two sides open, refuse and end a DDP stream, and the negotiation of IRD, ORD and ready-to-receive
- * messages in them. SCTP itself is somebody else's: it carries each message whole, with payload
- * protocol identifier SCTP_SESSION_PPID. No clock and no I/O.
+ * messages in them. SCTP itself is outside of this library: it carries each message whole, with
+ * payload protocol identifier SCTP_SESSION_PPID. The library has no clock and performs no I/O.
+ * Values in structures are in host byte order.
  *
- * On SCTP either side may send the first DDP segment, since the payload protocol identifier tells
- * segments from session control (RFC 6581 7): a ready-to-receive message is an agreement of the
- * applications, not a need of the stream.
+ * On SCTP, either side may send the first DDP segment, since the payload protocol identifier
+ * distinguishes segments from session control messages (RFC 6581 7). A ready-to-receive message
+ * therefore is an agreement of the applications and not a requirement of the stream.
  */
 #ifndef SAKER_SCTP_SESSION_H
 #define SAKER_SCTP_SESSION_H
@@ -18,7 +19,7 @@
 #include "mpa.h"
 
 #define SCTP_SESSION_PPID 17 /* DDP Stream Session Control (RFC 5043) */
-#define SCTP_SESSION_LEN  4  /* sequence number 2, function code 2 */
+#define SCTP_SESSION_LEN  4  /* sequence number (2 bytes), function code (2 bytes) */
 #define SCTP_SESSION_MAX  (SCTP_SESSION_LEN + MPA_PRIVATE_MAX)
 
 enum sctp_function {
@@ -31,43 +32,46 @@ enum sctp_function {
 	SCTP_REJECT_ENHANCED = 7,
 };
 
-/* A message. The word of IRD, ORD and flags stands in Enhanced Initiate and Enhanced Accept only.
- */
+/* A message. Only Enhanced Initiate and Enhanced Accept carry the word of IRD, ORD and flags. */
 struct sctp_session_msg {
 	uint16_t ssn;      /* the sender's sequence number on the stream */
 	uint16_t function; /* enum sctp_function */
 	struct wire_mpa_ird_ord word;
-	uint16_t private_len;        /* without the word; 0 in Terminate */
-	const uint8_t *private_data; /* points into the message */
+	uint16_t private_len;        /* bytes, without the word; 0 in Terminate */
+	const uint8_t *private_data; /* points into the parsed message */
 };
 
-/* 0 or -reason: MPA_BAD_STARTUP (too short, unknown function), MPA_PRIVATE_TOO_LONG (more than 512
- * bytes, or any in a Terminate), MPA_ENHANCED_SHORT. */
+/* Parses a message. Returns 0 or -reason: MPA_BAD_STARTUP (too short, unknown function),
+ * MPA_PRIVATE_TOO_LONG (more than 512 bytes, or any in a Terminate), MPA_ENHANCED_SHORT (no
+ * word). */
 int sctp_session_parse(struct sctp_session_msg *out, const uint8_t *p, size_t len);
-/* Writes at most SCTP_SESSION_MAX bytes; returns the length, or -EMSGSIZE. */
+/* Writes a message of at most SCTP_SESSION_MAX bytes at `p`. Returns its length, or -EMSGSIZE if
+ * there is too much private data. */
 int sctp_session_emit(uint8_t *p, const struct sctp_session_msg *in);
 
 enum sctp_session_state {
 	SCTP_SESSION_IDLE,
 	SCTP_SESSION_WAIT_REPLY,    /* initiator */
 	SCTP_SESSION_WAIT_INITIATE, /* responder */
-	SCTP_SESSION_REQUESTED,     /* responder: the application decides */
-	SCTP_SESSION_ACCEPTED,      /* DDP segments may flow, from either side */
-	SCTP_SESSION_REFUSED,       /* by the peer's application, or by ours */
-	SCTP_SESSION_NO_ULP,        /* the peer ended it before its application was asked */
+	SCTP_SESSION_REQUESTED,     /* responder: the application has to decide */
+	SCTP_SESSION_ACCEPTED,      /* either side may send DDP segments */
+	SCTP_SESSION_REFUSED,       /* by the peer's application or by the local one */
+	SCTP_SESSION_NO_ULP,        /* the peer ended the session before its application decided */
 	SCTP_SESSION_TERMINATED,
 	SCTP_SESSION_FAILED,
 };
 
-/* One DDP stream's session. The offer's revision 2 means enhanced; its CRC and markers mean nothing
- * here, and stay false in the result. */
+/* The session of one DDP stream. Revision 2 in the offer means the enhanced messages. The offer's
+ * CRC and markers have no meaning here; in the result they stay false. */
 struct sctp_session {
 	enum sctp_session_state state;
-	enum mpa_reason why; /* in SCTP_SESSION_FAILED */
+	enum mpa_reason why; /* valid in SCTP_SESSION_FAILED */
 	bool initiator;
-	bool accepted;         /* the peer takes DDP segments, though we may have failed then */
-	bool unenhanced_would; /* refused: without the enhancements it would have been accepted */
-	uint16_t ssn;          /* of our next message */
+	/* The peer accepts DDP segments, even if this side has failed since. */
+	bool accepted;
+	/* Refused: the peer would accept a request without the enhancements. */
+	bool unenhanced_would;
+	uint16_t ssn; /* of the next message that this side sends */
 	struct mpa_offer offer;
 	struct mpa_result result;
 };
@@ -75,26 +79,29 @@ struct sctp_session {
 enum sctp_verdict {
 	SCTP_SAY_ACCEPT,
 	SCTP_SAY_REJECT,
-	SCTP_SAY_REJECT_ENHANCED, /* the enhancements are the reason: without, we would accept */
+	/* Because of the enhancements: a request without them would be accepted. */
+	SCTP_SAY_REJECT_ENHANCED,
 };
 
+/* Begins a session with the given offer, which is copied. */
 void sctp_session_init(struct sctp_session *s, bool initiator, const struct mpa_offer *offer);
-/* Initiator: the length of the message at `buf`, or -EINVAL (not the time, or an offer that cannot
- * be), -EMSGSIZE. */
+/* Initiator: writes the Initiate at `buf`. Returns its length, -EINVAL in another state than
+ * SCTP_SESSION_IDLE or for an invalid offer, or -EMSGSIZE if there is too much private data. */
 int sctp_session_initiate(
 	struct sctp_session *s, uint8_t *buf, const void *private_data, size_t len);
-/* Responder in SCTP_SESSION_REQUESTED; returns likewise. -EINVAL also for SCTP_SAY_REJECT_ENHANCED
- * to a request that was not enhanced. */
+/* Responder in SCTP_SESSION_REQUESTED: writes the reply and returns as sctp_session_initiate()
+ * does. Also returns -EINVAL for SCTP_SAY_REJECT_ENHANCED to a request that was not enhanced. */
 int sctp_session_reply(struct sctp_session *s, uint8_t *buf, enum sctp_verdict verdict,
 	uint16_t ird, uint16_t ord, const void *private_data, size_t len);
-/* Ends the stream, or refuses it without the application's word; -EINVAL when there is nothing to
- * end. */
+/* Writes a Terminate, which ends the stream or refuses it without a decision of the application.
+ * Returns its length, or -EINVAL if there is no stream to end. */
 int sctp_session_terminate(struct sctp_session *s, uint8_t *buf);
-/* One message from the peer. 0, or -reason (the state is then SCTP_SESSION_FAILED, unless there was
- * none to spoil). */
+/* Handles one message from the peer. Returns 0, or -reason; the state then is SCTP_SESSION_FAILED,
+ * unless the session was already over. */
 int sctp_session_input(struct sctp_session *s, const uint8_t *p, size_t len);
-/* In SCTP_SESSION_FAILED: the RDMAP Terminate that goes out as a DDP segment before the session's
- * own (RFC 6581 8), at most MPA_TERMINATE_FPDU bytes. 0: the peer takes no segments. */
+/* In SCTP_SESSION_FAILED: writes the RDMAP Terminate that is sent as a DDP segment before the
+ * session's own Terminate (RFC 6581 8), at most MPA_TERMINATE_FPDU bytes. Returns its length, or 0
+ * if the peer does not accept segments. */
 unsigned sctp_session_fault(const struct sctp_session *s, uint8_t *ulpdu);
 
 #endif
