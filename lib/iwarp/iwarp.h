@@ -161,16 +161,18 @@ size_t iw_qp_size(void);
 	X(IW_RDMAP_UNSPECIFIED, SK_WARNING, "RDMAP: unspecified error")                            \
 	X(IW_RDMAP_LOCAL, SK_WARNING, "RDMAP: local catastrophic error (a bad work request)")      \
 	X(IW_DDP_LOCAL, SK_WARNING, "DDP: local catastrophic error (a bad receive or Read sink)")  \
-	X(IW_IRD_EXCEEDED, SK_WARNING, "more Read Requests than IRD allows (untagged: no buffer)") \
+	X(IW_IRD_EXCEEDED, SK_WARNING,                                                             \
+		"more Reads or Atomics than the IRD allows (untagged: no buffer)")                 \
 	X(IW_READ_RESPONSE_BAD, SK_WARNING, "a Read Response that matches no outstanding Read")    \
 	X(IW_ATOMIC_UNALIGNED, SK_WARNING, "Atomic: the target is not aligned to 64 bits")         \
 	X(IW_ATOMIC_OPERATION, SK_WARNING, "Atomic: an operation code that is not supported")      \
-	X(IW_ATOMIC_CONTENDED, SK_WARNING, "Atomic: the target did not stand still for it")        \
-	X(IW_ATOMIC_RESPONSE_BAD, SK_WARNING, "an Atomic Response that is not the one awaited")    \
+	X(IW_ATOMIC_CONTENDED, SK_WARNING, "Atomic: the target word changed during each attempt")  \
+	X(IW_ATOMIC_RESPONSE_BAD, SK_WARNING,                                                      \
+		"an Atomic Response that does not match the oldest Atomic")                        \
 	X(IW_EXT_LENGTH, SK_WARNING, "Immediate Data or an Atomic of the wrong length")            \
 	X(IW_TERMINATE_IN, SK_NOTICE, "the peer sent a Terminate")                                 \
 	X(IW_TERMINATE_OUT, SK_NOTICE, "a Terminate was sent")                                     \
-	X(IW_AFTER_TERMINATE, SK_NORMAL, "bytes behind a Terminate were thrown away")
+	X(IW_AFTER_TERMINATE, SK_NORMAL, "bytes after a Terminate were discarded")
 
 SK_REASONS_DECLARE(iw, IW_NONE, IW_REASONS)
 

@@ -19,22 +19,23 @@
 #include "../wire/wire.h"
 
 #define MPA_REASONS(X)                                                                             \
-	X(MPA_BAD_STARTUP, SK_WARNING, "a start-up frame that is not one, or of the wrong kind")   \
+	X(MPA_BAD_STARTUP, SK_WARNING, "a malformed start-up frame, or one of the wrong kind")     \
 	X(MPA_BAD_REVISION, SK_WARNING, "an MPA revision that is neither 1 nor 2")                 \
 	X(MPA_PRIVATE_TOO_LONG, SK_WARNING, "more private data than the revision allows")          \
 	X(MPA_ENHANCED_SHORT, SK_WARNING, "an enhanced frame without its IRD/ORD word")            \
-	X(MPA_EARLY_DATA, SK_WARNING, "bytes behind a request before it was answered")             \
+	X(MPA_EARLY_DATA, SK_WARNING, "bytes after a request, before the reply was sent")          \
 	X(MPA_PARAMETERS, SK_WARNING,                                                              \
 		"a reply that contradicts the request (CRC, enhanced or not, flag A)")             \
 	X(MPA_REJECTED, SK_NORMAL, "the peer rejected the connection")                             \
 	X(MPA_CRC, SK_WARNING, "an FPDU whose CRC is wrong")                                       \
 	X(MPA_MARKER, SK_WARNING, "a marker that does not point to its FPDU")                      \
 	X(MPA_SHORT_ULPDU, SK_WARNING, "an FPDU too short for a DDP header")                       \
-	X(MPA_FIRST_FPDU, SK_WARNING, "the responder sent before the initiator")                   \
+	X(MPA_FIRST_FPDU, SK_WARNING, "the responder sent an FPDU before the initiator did")       \
 	X(MPA_NO_MEMORY, SK_FATAL, "no memory to gather a scattered FPDU")                         \
-	X(MPA_NO_IRD, SK_WARNING, "the responder reads deeper than we can (Terminate LLP 0x06)")   \
-	X(MPA_NO_RTR, SK_WARNING, "no ready-to-receive message suits both (Terminate LLP 0x07)")   \
-	X(MPA_LOCAL, SK_WARNING, "the start-up failed on our side (Terminate LLP 0x05)")
+	X(MPA_NO_IRD, SK_WARNING,                                                                  \
+		"the responder's ORD exceeds the local IRD (Terminate LLP 0x06)")                  \
+	X(MPA_NO_RTR, SK_WARNING, "no common ready-to-receive message (Terminate LLP 0x07)")       \
+	X(MPA_LOCAL, SK_WARNING, "the start-up failed on this side (Terminate LLP 0x05)")
 
 SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
