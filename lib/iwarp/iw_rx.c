@@ -123,7 +123,7 @@ stream_fail(struct iw_qp *q, enum mpa_reason why)
 
 /* Discards bytes that arrive after the end of placement, so that the stream can reach its end. */
 static void
-throw_away(struct iw_qp *q, struct tcp_slice *chain)
+iw_rx_discard(struct iw_qp *q, struct tcp_slice *chain)
 {
 	uint32_t bytes = 0;
 
@@ -142,7 +142,7 @@ iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
 	int r;
 
 	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN) {
-		throw_away(q, chain);
+		iw_rx_discard(q, chain);
 		return false;
 	}
 	q->kick = false;

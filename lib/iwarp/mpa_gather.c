@@ -96,7 +96,7 @@ fill_chunks(struct tcp_slice *to, const struct tcp_slice *s, uint32_t off)
 }
 
 static void
-iwarp_mpa_gather_gather(struct mpa_rx *r)
+mpa_gather_tiny(struct mpa_rx *r)
 {
 	struct tcp_slice **link = &r->head, *last = NULL, *loose, *fresh;
 	uint32_t off, len, room;
@@ -135,7 +135,7 @@ void
 mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain)
 {
 	if (r->nslices > MPA_SLICES_MAX && r->slice_bytes / MPA_TINY < r->nslices)
-		iwarp_mpa_gather_gather(r);
+		mpa_gather_tiny(r);
 	if (r->head == NULL) {
 		r->head = chain;
 		r->off = 0;

@@ -78,7 +78,7 @@ sctp_session_init(struct sctp_session *s, bool initiator, const struct mpa_offer
 }
 
 static int
-sctp_session_say(struct sctp_session *s, uint8_t *buf, struct sctp_session_msg *m,
+sctp_session_build(struct sctp_session *s, uint8_t *buf, struct sctp_session_msg *m,
 	const void *private_data, size_t len, enum sctp_session_state next)
 {
 	int n;
@@ -107,14 +107,14 @@ sctp_session_initiate(struct sctp_session *s, uint8_t *buf, const void *private_
 		o->ird > MPA_IRD_AUTO || o->ord > MPA_IRD_AUTO)
 		return -EINVAL;
 	mpa_settle_request(o, &m.word);
-	return sctp_session_say(s, buf, &m, private_data, len, SCTP_SESSION_WAIT_REPLY);
+	return sctp_session_build(s, buf, &m, private_data, len, SCTP_SESSION_WAIT_REPLY);
 }
 
 /* [verdict][request was enhanced] */
 static const uint8_t reply_function[3][2] = {
-	[SCTP_SAY_ACCEPT] = {SCTP_ACCEPT, SCTP_ACCEPT_ENHANCED},
-	[SCTP_SAY_REJECT] = {SCTP_REJECT, SCTP_REJECT},
-	[SCTP_SAY_REJECT_ENHANCED] = {0, SCTP_REJECT_ENHANCED},
+	[SCTP_VERDICT_ACCEPT] = {SCTP_ACCEPT, SCTP_ACCEPT_ENHANCED},
+	[SCTP_VERDICT_REJECT] = {SCTP_REJECT, SCTP_REJECT},
+	[SCTP_VERDICT_REJECT_ENHANCED] = {0, SCTP_REJECT_ENHANCED},
 };
 
 int
@@ -122,7 +122,7 @@ sctp_session_reply(struct sctp_session *s, uint8_t *buf, enum sctp_verdict verdi
 	uint16_t ord, const void *private_data, size_t len)
 {
 	struct sctp_session_msg m = {.function = reply_function[verdict][s->result.enhanced]};
-	bool accept = verdict == SCTP_SAY_ACCEPT;
+	bool accept = verdict == SCTP_VERDICT_ACCEPT;
 	struct mpa_result before = s->result;
 	int n;
 
@@ -130,7 +130,7 @@ sctp_session_reply(struct sctp_session *s, uint8_t *buf, enum sctp_verdict verdi
 		ord > MPA_IRD_AUTO)
 		return -EINVAL;
 	mpa_settle_reply(&s->offer, &s->result, accept, ird, ord, &m.word);
-	n = sctp_session_say(s, buf, &m, private_data, len,
+	n = sctp_session_build(s, buf, &m, private_data, len,
 		accept ? SCTP_SESSION_ACCEPTED : SCTP_SESSION_REFUSED);
 	if (n < 0)
 		s->result = before;
@@ -148,7 +148,7 @@ sctp_session_terminate(struct sctp_session *s, uint8_t *buf)
 		s->state != SCTP_SESSION_ACCEPTED && s->state != SCTP_SESSION_FAILED)
 		return -EINVAL;
 	s->accepted = false;
-	return sctp_session_say(s, buf, &m, NULL, 0, SCTP_SESSION_TERMINATED);
+	return sctp_session_build(s, buf, &m, NULL, 0, SCTP_SESSION_TERMINATED);
 }
 
 unsigned

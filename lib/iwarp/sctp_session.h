@@ -77,10 +77,10 @@ struct sctp_session {
 };
 
 enum sctp_verdict {
-	SCTP_SAY_ACCEPT,
-	SCTP_SAY_REJECT,
+	SCTP_VERDICT_ACCEPT,
+	SCTP_VERDICT_REJECT,
 	/* Because of the enhancements: a request without them would be accepted. */
-	SCTP_SAY_REJECT_ENHANCED,
+	SCTP_VERDICT_REJECT_ENHANCED,
 };
 
 /* Begins a session with the given offer, which is copied. */
@@ -90,7 +90,8 @@ void sctp_session_init(struct sctp_session *s, bool initiator, const struct mpa_
 int sctp_session_initiate(
 	struct sctp_session *s, uint8_t *buf, const void *private_data, size_t len);
 /* Responder in SCTP_SESSION_REQUESTED: writes the reply and returns as sctp_session_initiate()
- * does. Also returns -EINVAL for SCTP_SAY_REJECT_ENHANCED to a request that was not enhanced. */
+ * does. Also returns -EINVAL for SCTP_VERDICT_REJECT_ENHANCED to a request that was not
+ * enhanced. */
 int sctp_session_reply(struct sctp_session *s, uint8_t *buf, enum sctp_verdict verdict,
 	uint16_t ird, uint16_t ord, const void *private_data, size_t len);
 /* Writes a Terminate, which ends the stream or refuses it without a decision of the application.

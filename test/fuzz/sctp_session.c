@@ -28,7 +28,7 @@ answer(struct sctp_session *s, uint8_t verdict)
 	int n = sctp_session_reply(s, buf, verdict % 3, 17, 33, "x", 1);
 
 	CLAIM(n == -22 || (n > SCTP_SESSION_LEN && n <= SCTP_SESSION_MAX));
-	CLAIM(n != -22 || (verdict % 3 == SCTP_SAY_REJECT_ENHANCED && !s->result.enhanced));
+	CLAIM(n != -22 || (verdict % 3 == SCTP_VERDICT_REJECT_ENHANCED && !s->result.enhanced));
 }
 
 static void

@@ -65,16 +65,16 @@ Test(sctp_session, reply_known_answers_6581_7)
 	struct pair p;
 
 	initiate(&p, &plain, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, 9, 9), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, 9, 9), 0);
 	cr_assert(p.len == 5 && memcmp(p.buf, want2, 5) == 0);
 	initiate(&p, &plain, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_REJECT, 9, 9), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT, 9, 9), 0);
 	cr_assert(p.len == 5 && memcmp(p.buf, want3, 5) == 0);
 	initiate(&p, &enhanced, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, 99, 99), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, 99, 99), 0);
 	cr_assert(p.len == 9 && memcmp(p.buf, want6, 9) == 0);
 	initiate(&p, &enhanced, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_REJECT_ENHANCED, 9, 9), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT_ENHANCED, 9, 9), 0);
 	cr_assert(p.len == 5 && memcmp(p.buf, want7, 5) == 0);
 }
 
@@ -85,7 +85,7 @@ Test(sctp_session, private_data_comes_through_6581_7)
 	initiate(&p, &enhanced, &enhanced);
 	cr_assert_eq(p.r.result.private_len, 2);
 	cr_assert_arr_eq(p.r.result.private_data, "hi", 2);
-	cr_assert_eq(reply(&p, SCTP_SAY_REJECT_ENHANCED, 0, 0), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT_ENHANCED, 0, 0), 0);
 	cr_assert_eq(p.i.result.private_len, 1);
 	cr_assert_eq(p.i.result.private_data[0], 'z');
 }
@@ -153,7 +153,7 @@ Test(sctp_session, accepted_and_terminated_by_either_side_5043_6_2)
 			int n;
 
 			initiate(&p, rev == 1 ? &plain : &enhanced, &enhanced);
-			cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, 4, 4), 0);
+			cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, 4, 4), 0);
 			cr_assert_eq(p.i.state, SCTP_SESSION_ACCEPTED);
 			cr_assert_eq(p.r.state, SCTP_SESSION_ACCEPTED);
 			from = side ? &p.r : &p.i;
@@ -174,7 +174,7 @@ Test(sctp_session, rejected_5043_6_3)
 	struct pair p;
 
 	initiate(&p, &enhanced, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_REJECT, 0, 0), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT, 0, 0), 0);
 	cr_assert_eq(p.i.state, SCTP_SESSION_REFUSED);
 	cr_assert_eq(p.r.state, SCTP_SESSION_REFUSED);
 	cr_assert_not(p.i.unenhanced_would);
@@ -186,12 +186,12 @@ Test(sctp_session, enhanced_reject_says_why_6581_7)
 	struct pair p;
 
 	initiate(&p, &enhanced, &enhanced);
-	cr_assert_eq(reply(&p, SCTP_SAY_REJECT_ENHANCED, 0, 0), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT_ENHANCED, 0, 0), 0);
 	cr_assert_eq(p.i.state, SCTP_SESSION_REFUSED);
 	cr_assert(p.i.unenhanced_would);
 	initiate(&p, &plain, &enhanced);
-	cr_assert_eq(
-		sctp_session_reply(&p.r, p.buf, SCTP_SAY_REJECT_ENHANCED, 0, 0, NULL, 0), -EINVAL);
+	cr_assert_eq(sctp_session_reply(&p.r, p.buf, SCTP_VERDICT_REJECT_ENHANCED, 0, 0, NULL, 0),
+		-EINVAL);
 }
 
 Test(sctp_session, refused_before_the_application_was_asked_5043_6_4)
@@ -260,7 +260,7 @@ Test(sctp_session, depths_6581_9_1)
 
 		initiate(&p, &o, &enhanced);
 		cr_assert(p.r.result.peer_ird == ii && p.r.result.peer_ord == io);
-		cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, ri, ro), 0, "%d", k);
+		cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, ri, ro), 0, "%d", k);
 		cr_assert(io == ANY ? p.i.result.peer_ird == ANY && p.r.result.ird == ri
 				    : p.i.result.ord <= p.r.result.ird || p.r.result.ird == ANY);
 		cr_assert(ii == ANY ? p.i.result.peer_ord == ANY && p.r.result.ord == ro
@@ -275,11 +275,11 @@ Test(sctp_session, rtr_options_6581_9_2)
 	struct pair p;
 
 	initiate(&p, &peer, &peer);
-	cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, 4, 4), 0);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, 4, 4), 0);
 	cr_assert_eq((int)p.i.result.rtr, MPA_RTR_SEND);
 	cr_assert_eq((int)p.r.result.rtr, MPA_RTR_SEND);
 	initiate(&p, &peer, &other);
-	cr_assert_eq(reply(&p, SCTP_SAY_ACCEPT, 4, 4), -MPA_NO_RTR);
+	cr_assert_eq(reply(&p, SCTP_VERDICT_ACCEPT, 4, 4), -MPA_NO_RTR);
 }
 
 /* L, DV 1; RV 1, Terminate; QN 2, MSN 1; LLP, MPA, code. Then the session's own Terminate. */
@@ -343,11 +343,13 @@ Test(sctp_session, calls_at_the_wrong_time_are_refused)
 	}
 	sctp_session_init(&s, false, &enhanced);
 	cr_assert_eq(sctp_session_initiate(&s, buf, NULL, 0), -EINVAL);
-	cr_assert_eq(sctp_session_reply(&s, buf, SCTP_SAY_ACCEPT, 1, 1, NULL, 0), -EINVAL);
+	cr_assert_eq(sctp_session_reply(&s, buf, SCTP_VERDICT_ACCEPT, 1, 1, NULL, 0), -EINVAL);
 	cr_assert_eq(sctp_session_terminate(&s, buf), -EINVAL);
 	initiate(&p, &enhanced, &enhanced);
 	cr_assert_eq(sctp_session_initiate(&p.i, buf, NULL, 0), -EINVAL);
-	cr_assert_eq(sctp_session_reply(&p.r, buf, SCTP_SAY_ACCEPT, 0x4000, 1, NULL, 0), -EINVAL);
-	cr_assert_eq(sctp_session_reply(&p.r, buf, SCTP_SAY_ACCEPT, 1, 0x4000, NULL, 0), -EINVAL);
+	cr_assert_eq(
+		sctp_session_reply(&p.r, buf, SCTP_VERDICT_ACCEPT, 0x4000, 1, NULL, 0), -EINVAL);
+	cr_assert_eq(
+		sctp_session_reply(&p.r, buf, SCTP_VERDICT_ACCEPT, 1, 0x4000, NULL, 0), -EINVAL);
 	cr_assert_eq(p.r.state, SCTP_SESSION_REQUESTED);
 }
