@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arithmetic of the layout: how large an entry and a ring are, where the fixed part of a home
- * region puts its rings, and whether an offset that came from elsewhere stays inside. Both sides
- * use it, so that they cannot disagree.
+ * Arithmetic of the shared-memory layout: the size of an entry and of a ring, the place of each
+ * ring in the fixed part of a home region, and the check that an offset from the other side lies
+ * inside the region. Client and engine both use these functions, so that their layouts cannot
+ * differ.
  */
 #include "shm.h"
 
@@ -38,7 +39,7 @@ shm_sqe_stride(uint32_t max_sge, uint32_t max_inline)
 
 	if (max_sge > RD_MAX_SGE || max_inline > RD_MAX_INLINE)
 		return 0;
-	/* An atomic has its masks behind its element. */
+	/* An Atomic has its masks behind its element. */
 	sges = max_sge * sizeof(struct rd_sge);
 	return stride(SHM_SQE_BASE + (sges > inl ? sges : inl), 128);
 }
@@ -65,7 +66,8 @@ shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride)
 	       at->cons <= size - sizeof(struct shm_cons);
 }
 
-/* Takes `bytes`, whole lines, from the running offset; false when the region is too small. */
+/* Takes `bytes`, rounded up to whole lines, from the running offset *at and stores the place in
+ * *out. Returns false if the region is too small. */
 static bool
 shm_take(uint64_t *at, uint64_t size, uint64_t bytes, uint64_t *out)
 {

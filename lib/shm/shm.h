@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole contract between a client and the engine: what stands where in the memory that they
- * share, and the messages that pass through it. Offsets and no pointers; fixed-size entries; host
- * byte order (both sides are one machine).
+ * The contract between a client and the engine: the layout of the memory that they share, and the
+ * messages in it. The layout contains offsets and no pointers. Entries have fixed sizes. All values
+ * are in host byte order, because both sides run on one machine.
  *
- * A client sees one *home region*: a header, a mailbox, doorbells, event queues and a heap in which
- * the engine places the queues that the client asks for. In a flat client (a VM behind one BAR, or
- * a program in the engine's process) the home region also holds the memory that the client
- * registers. Other clients bring memory regions of their own over the Unix socket.
+ * A client sees one *home region*: a header, a mailbox, doorbells, event queues, and a heap in
+ * which the engine places the queues that the client creates. In a flat client (a machine behind
+ * one BAR, or a program in the engine's process) the home region also contains the memory that the
+ * client registers. Other clients pass memory regions to the engine over the Unix socket.
  *
- * The engine believes nothing here: it keeps its own copy of every offset, size, mask and index,
- * reads an entry once, and then validates the copy. It writes the header once, and reads none of it
- * afterwards.
+ * The engine trusts nothing in this memory. It keeps its own copy of every offset, size, mask and
+ * index, reads an entry once, and then validates the copy. It writes the header once and never
+ * reads it afterwards.
  */
 #ifndef SAKER_SHM_H
 #define SAKER_SHM_H
@@ -26,27 +26,28 @@
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
 #define SHM_VERSION    2
 #define SHM_LINE       64
-#define SHM_MAX_STAGES 8 /* engine stages */
+#define SHM_MAX_STAGES 8 /* limit of engine stages */
 
 /* ---- Rings ---- */
 
 /*
- * One format for every ring: entries of a power-of-two stride, a power-of-two count of at least 2.
- * An entry's first four bytes are its `turn`: entry number i (counted from 0, 32 bits, wrapping) is
- * there when turn == (i / count) + 1. Memory starts zeroed. The producer writes the body, then turn
- * with release; the consumer reads turn with acquire. The consumer publishes how many it has taken
- * in a cache line of its own, which the producer reads when its cached copy says "full". An engine
- * that completes a request has published before that it took it.
+ * The format of all rings: entries with a power-of-two stride, and a power-of-two count of at least
+ * 2. The first four bytes of an entry are its `turn`. Entry number i (counted from 0, 32 bits,
+ * wrapping) is valid when turn == (i / count) + 1. The memory is zero at first. The producer writes
+ * the body of the entry, then `turn` with release semantics; the consumer reads `turn` with acquire
+ * semantics. The consumer publishes the number of entries that it has taken in a cache line of its
+ * own, which the producer reads when its cached copy means "full". The engine publishes that it
+ * took a request before it completes the request.
  */
 struct shm_cons {
 	_Alignas(SHM_LINE) uint32_t taken;
 };
 _Static_assert(sizeof(struct shm_cons) == SHM_LINE, "own line");
 
-/* Where a ring is. `log2_count` entries; both offsets in the home region. */
+/* The location of a ring in the home region. */
 struct shm_ring_at {
 	uint64_t entries; /* offset, aligned to SHM_LINE */
-	uint64_t cons;    /* offset of its struct shm_cons */
+	uint64_t cons;    /* offset of its struct shm_cons, aligned to SHM_LINE */
 	uint16_t stride;  /* bytes */
 	uint8_t log2_count;
 	uint8_t rsv[5];
@@ -59,12 +60,14 @@ shm_ring_bytes(const struct shm_ring_at *at)
 	return (uint64_t)at->stride << at->log2_count;
 }
 
-/* The smallest log2_count that holds `n` entries: 1..31. */
+/* Returns the smallest log2_count whose ring holds `n` entries: 1 to 31. */
 uint8_t shm_log2(uint32_t n);
-/* Strides of send and receive queue entries; 0 when no stride holds so much. */
+/* Return the strides, in bytes, of send and receive queue entries with so many elements or inline
+ * bytes, or 0 if a limit (RD_MAX_SGE, RD_MAX_INLINE) is exceeded. */
 uint16_t shm_sqe_stride(uint32_t max_sge, uint32_t max_inline);
 uint16_t shm_rqe_stride(uint32_t max_sge);
-/* Whether a ring lies within a region of `size` bytes and its entries hold `least_stride` bytes. */
+/* Returns whether the ring lies within a region of `size` bytes and each of its entries has at
+ * least `least_stride` bytes. */
 bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride);
 
 /* ---- The header, at offset 0 of the home region ---- */
@@ -72,44 +75,48 @@ bool shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_strid
 struct shm_header {
 	uint64_t magic; /* written last */
 	uint32_t version;
-	uint32_t nstages;        /* engine stages: doorbell rings and event queues */
+	/* Number of engine stages, each with a doorbell ring and an event queue. */
+	uint32_t nstages;
 	uint64_t size;           /* of the home region, bytes */
-	uint64_t heap, heap_len; /* the engine's */
-	uint64_t mem, mem_len;   /* flat clients: the client's memory, region SHM_HOME; else 0 */
-	struct shm_ring_at cmd;  /* client to engine: struct shm_msg */
-	struct shm_ring_at evt;  /* engine to client: struct shm_msg */
+	uint64_t heap, heap_len; /* used by the engine */
+	/* Flat clients: the client's own memory, region SHM_HOME; else 0. */
+	uint64_t mem, mem_len;
+	struct shm_ring_at cmd;                      /* client to engine: struct shm_msg */
+	struct shm_ring_at evt;                      /* engine to client: struct shm_msg */
 	struct shm_ring_at doorbell[SHM_MAX_STAGES]; /* client to stage: struct shm_doorbell */
 	struct shm_ring_at event[SHM_MAX_STAGES];    /* stage to client: struct shm_cq_event */
-	/* Wake-ups. A side that goes to sleep sets its flag, fences, looks once more at its rings
-	 * and sleeps; a producer fences and looks at the flag. Each flag has one writer. How the
-	 * wake-up travels is the attachment's business (eventfd, socket, doorbell); it may be
-	 * absent. */
+	/* Flags for wake-ups. A side that goes to sleep sets its flag, executes a fence, polls its
+	 * rings once more and sleeps. A producer pushes, executes a fence and reads the flag. Each
+	 * flag has one writer. The attachment defines how the wake-up travels (eventfd, socket,
+	 * doorbell) and may have none. */
 	_Alignas(SHM_LINE) uint32_t engine_sleeps; /* engine writes */
 	_Alignas(SHM_LINE) uint32_t client_sleeps; /* client writes */
-	_Alignas(SHM_LINE) uint32_t engine_alive;  /* engine writes: 1 (before the magic), or 0 when
-						      it has let go of this client */
+	/* Engine writes: 1 (before `magic`); 0 when it has detached this client. */
+	_Alignas(SHM_LINE) uint32_t engine_alive;
 	uint8_t end[60];
 };
 
-/* What a home region is to hold, in entries (rounded up to powers of two). */
+/* The contents of a home region. Numbers of entries are rounded up to powers of two. */
 struct shm_home {
 	uint32_t nstages;
 	uint32_t commands, events; /* of the mailbox */
-	/* Of each stage: more than the client may have QPs and commands; more than CQs. */
+	/* For each stage: more doorbells than the client can have QPs and commands in flight; more
+	 * CQ events than it can have CQs. */
 	uint32_t doorbells, cq_events;
-	uint64_t mem_len; /* flat clients: bytes at the region's end for their own use */
+	uint64_t mem_len; /* flat clients: bytes for their own use at the region's end */
 };
-/* Fills in all but `magic` and `engine_alive`. 0, -EINVAL, or -ENOSPC when `size` bytes are too
- * few. */
+/* Fills in all fields of *h but `magic` and `engine_alive`. Returns 0, -EINVAL for impossible
+ * numbers, or -ENOSPC if `size` bytes are too few. */
 int shm_header_lay(struct shm_header *h, uint64_t size, const struct shm_home *home);
 
 /* ---- Doorbells and completion events ---- */
 
-/* Commands ring at stage 0, one doorbell for each. A QP rings when its `pending` was 0, so each QP
- * has at most one entry in flight, and the ring (more entries than QPs) cannot overflow. */
+/* A client rings for each command at stage 0. It rings for a QP when the QP's `pending` was 0, so
+ * each QP has at most one entry in flight, and the ring, which has more entries than the client has
+ * QPs, cannot overflow. */
 struct shm_doorbell {
 	uint32_t turn;
-	uint32_t what; /* QP handle, or SHM_RING_MAILBOX: there is a command */
+	uint32_t what; /* QP handle, or SHM_RING_MAILBOX for a command */
 };
 #define SHM_RING_MAILBOX 0xffffffffu
 
@@ -120,17 +127,22 @@ struct shm_cq_event {
 
 /* ---- Queues ---- */
 
-/* At the offset that the reply to SHM_QP_CREATE names. */
+/* The shared part of a QP, at the offset in the reply to SHM_QP_CREATE. */
 struct shm_qp {
-	_Alignas(SHM_LINE) uint32_t pending; /* client sets (exchange) after posting; the engine
-						clears before it looks */
+	/* The client sets it (by an exchange) after posting; the engine clears it before it polls
+	 * the queue. */
+	_Alignas(SHM_LINE) uint32_t pending;
 	struct shm_cons sq;
 	struct shm_cons rq;
 };
 
-/* A bind: rkey is the window's STag with the new key, imm the region's, remote_addr and data are
- * the range in it, compare the rights (rd_bind_of()). */
-struct shm_sqe { /* SHM_SQE_BASE bytes and then SGEs or inline data, up to the ring's stride */
+/* An entry of a send queue. For a bind, rkey is the window's STag with the new key, imm is the
+ * region's STag, remote_addr and data are the address and length of the range in the region, and
+ * compare contains the access rights (rd_bind_of()).
+ *
+ * The entry has SHM_SQE_BASE bytes, followed by elements or inline data, up to the ring's
+ * stride. */
+struct shm_sqe {
 	uint32_t turn;
 	uint8_t opcode, flags, nsge, rsv;
 	uint64_t wr_id;
@@ -145,11 +157,11 @@ struct shm_sqe { /* SHM_SQE_BASE bytes and then SGEs or inline data, up to the r
 	uint64_t imm;
 	uint64_t data, compare;
 	uint32_t ah;          /* datagrams: handle of an address handle */
-	uint32_t remote_srqn; /* XRC */
+	uint32_t remote_srqn; /* XRC: number of the receiver's shared receive queue */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
-		struct { /* atomics: one SGE, then the masks */
+		struct { /* Atomics: one element, then the masks */
 			struct rd_sge sink;
 			uint64_t data_mask, compare_mask;
 		} atomic;
@@ -183,12 +195,13 @@ struct shm_cqe {
 };
 _Static_assert(sizeof(struct shm_cqe) == 64, "layout");
 
-/* At the offset that the reply to SHM_CQ_CREATE names, followed by `nsubs` sub-rings, one per
- * engine stage; the client merges them. */
+/* The shared part of a CQ, at the offset in the reply to SHM_CQ_CREATE. The CQ has `nsubs`
+ * sub-rings, one for each engine stage; the client merges them. */
 enum shm_arm { SHM_ARM_NONE = 0, SHM_ARM_ANY = 1, SHM_ARM_SOLICITED = 2 };
 struct shm_cq {
-	/* Client stores; a stage that produced exchanges it with NONE and, when it was armed for
-	 * that, writes a shm_cq_event. The client polls once more after arming. */
+	/* The client stores an enum shm_arm. A stage that has produced completions exchanges it
+	 * with SHM_ARM_NONE and, if one of them matches the previous value, writes a shm_cq_event.
+	 * The client polls once more after arming. */
 	_Alignas(SHM_LINE) uint32_t arm;
 	uint32_t rsv[15];
 	struct shm_cons sub[SHM_MAX_STAGES];
@@ -197,17 +210,28 @@ struct shm_cq {
 /* ---- The mailbox ---- */
 
 /*
- * What a command and its reply (status 0) have in the body. PD_CREATE: none, handle. Each _DESTROY,
- * UNLISTEN, QP_QUERY: handle, none (QUERY: qp). REGION_DROP: handle is the region's number.
- * QP_MODIFY: move. QP_OPEN: qp.xrcd and qp.qpn; qp.
- * SRQ_MODIFY: srq.srq and srq.limit. LISTEN: cm.local, lport, backlog, space, revision, crc,
- * markers, rtr; cm.listener, lport. CONNECT: cm.qp and what it says there. RESOLVE: cm.qp, local,
- * remote, rport, private data. ACCEPT: cm.request, qp, ird, ord, crc, markers, rtr, dialect,
- * private data. REJECT: cm.request, ird, ord (what would have been needed), private data.
- * DISCONNECT: cm.qp, abort. The others: their own struct, completed in the reply.
+ * The members of shm_msg.body in a command and in its reply (with status 0):
+ *
+ *	PD_CREATE		none; handle
+ *	*_DESTROY, UNLISTEN	handle; none
+ *	QP_QUERY		handle; qp
+ *	REGION_DROP		handle (the region's number); none
+ *	QP_MODIFY		move; none
+ *	QP_OPEN			qp.xrcd, qp.qpn; qp
+ *	SRQ_MODIFY		srq.srq, srq.limit; none
+ *	LISTEN			cm.local, lport, backlog, space, revision, crc,
+ *				markers, rtr; cm.listener, lport
+ *	CONNECT			cm.qp and the fields of struct shm_cm for commands; none
+ *	RESOLVE			cm.qp, local, remote, rport, private data; none
+ *	ACCEPT			cm.request, qp, ird, ord, crc, markers, rtr, dialect,
+ *				private data; none
+ *	REJECT			cm.request, ird, ord (the depths that would have been
+ *				needed), private data; none
+ *	DISCONNECT		cm.qp, abort; none
+ *	all others		their own struct, completed in the reply
  */
 enum shm_op {
-	/* Commands; the reply has the same op and tag. */
+	/* Commands. The reply has the same op and tag. */
 	SHM_QUERY_DEVICE = 1,
 	SHM_PD_CREATE,
 	SHM_PD_DESTROY,
@@ -227,7 +251,7 @@ enum shm_op {
 	SHM_ACCEPT,
 	SHM_REJECT,
 	SHM_DISCONNECT,
-	SHM_REGION_DROP, /* a memory region that was brought over the socket */
+	SHM_REGION_DROP, /* a memory region that the client passed over the socket */
 	SHM_MW_CREATE,
 	SHM_MW_DESTROY,
 	SHM_AH_CREATE,
@@ -235,19 +259,20 @@ enum shm_op {
 	SHM_XRCD_OPEN,
 	SHM_XRCD_CLOSE,
 	SHM_SRQ_MODIFY,
-	SHM_QP_OPEN, /* destroyed by SHM_QP_DESTROY, which leaves the QP itself alone */
+	SHM_QP_OPEN, /* SHM_QP_DESTROY destroys this handle, not the QP itself */
 	SHM_RESOLVE,
 	SHM_OP_COUNT,
-	/* Events; tag 0. */
+	/* Events. Their tag is 0. */
 	SHM_EV_CONNECT_REQUEST = 100, /* body.cm: listener, request, addresses, private data */
-	SHM_EV_ESTABLISHED,  /* body.cm: qp, ird/ord as negotiated, private data (active side);
-				of a lookup: remote_qpn, remote_qkey, private data */
+	/* body.cm: qp, ird and ord as negotiated, private data (active side); after a lookup:
+	 * remote_qpn, remote_qkey, private data */
+	SHM_EV_ESTABLISHED,
 	SHM_EV_REJECTED,     /* body.cm: qp, private data */
-	SHM_EV_UNREACHABLE,  /* body.cm: qp, status -errno: refused, timed out, no route */
+	SHM_EV_UNREACHABLE,  /* body.cm: qp; status -errno: refused, timed out, no route */
 	SHM_EV_DISCONNECTED, /* body.cm: qp */
 	SHM_EV_QP_FATAL,     /* body.async: qp, code */
 	SHM_EV_CQ_OVERFLOW,  /* body.async: cq */
-	SHM_EV_SRQ_LIMIT,    /* body.async: srq; it has disarmed itself */
+	SHM_EV_SRQ_LIMIT,    /* body.async: srq, whose limit is disarmed then */
 };
 
 #define SHM_HOME        0 /* region number of the home region */
@@ -262,13 +287,13 @@ struct shm_device {
 	uint32_t max_sq_depth, max_rq_depth, max_cq_depth;
 	uint32_t max_send_sge, max_recv_sge, max_inline;
 	uint32_t max_ird, max_ord;
-	uint32_t mtu; /* of the first port: IP packet bytes */
+	uint32_t mtu; /* of the first port: bytes of an IP packet */
 	uint64_t max_mr_size;
 	uint8_t mac[6], naddrs;
-	uint8_t falcon;          /* 1: QPs can be SHM_FALCON */
-	struct sk_addr addrs[8]; /* the addresses of its interfaces */
+	uint8_t falcon;          /* 1: QPs can have transport SHM_FALCON */
+	struct sk_addr addrs[8]; /* the addresses of the client's interfaces */
 	uint32_t max_mw;
-	uint32_t max_ah; /* 0: there are no datagrams and no XRC: Falcon is not enabled */
+	uint32_t max_ah; /* 0: no datagrams and no XRC, because Falcon is not enabled */
 	uint32_t max_xrcd, rsv2;
 };
 
@@ -289,12 +314,11 @@ struct shm_mr {
 struct shm_mw {
 	uint32_t pd, type; /* enum rd_mw_type */
 	uint32_t mw;       /* reply: handle */
-	uint32_t stag;     /* reply: bits 31..8 are the window's for good, a bind changes the others
-			    */
+	uint32_t stag;     /* reply; bits 31..8 never change, a bind changes bits 7..0 */
 };
 
 struct shm_cq_info {
-	uint32_t depth; /* rounded up in the reply */
+	uint32_t depth; /* entries; the reply contains the rounded-up value */
 	uint32_t cq;    /* reply: handle */
 	uint32_t nsubs, rsv;
 	uint64_t at; /* reply: offset of struct shm_cq */
@@ -303,46 +327,52 @@ struct shm_cq_info {
 
 struct shm_srq_info {
 	uint32_t pd, depth, max_sge;
-	uint32_t limit;    /* below which so many receives SHM_EV_SRQ_LIMIT comes, once; 0: never */
-	uint32_t xrcd, cq; /* XRC: the domain, and where its completions go; else SHM_NONE */
-	uint32_t srq;      /* reply: handle */
-	uint32_t srqn;     /* reply: XRC: its number, 24 bits, for senders; else 0 */
+	/* SHM_EV_SRQ_LIMIT is sent, once, when fewer receives remain; 0: never */
+	uint32_t limit;
+	/* XRC: handles of the domain and of the CQ for its completions; else SHM_NONE */
+	uint32_t xrcd, cq;
+	uint32_t srq;  /* reply: handle */
+	uint32_t srqn; /* reply: XRC: the queue's number for senders, 24 bits; else 0 */
 	struct shm_ring_at rq;
 };
 
-/* Receives at one address, for datagrams: an address handle. */
+/* An address handle: the receivers at one address, for datagrams. */
 struct shm_ah {
 	uint32_t pd;
 	uint32_t ah; /* reply: handle */
 	struct sk_addr remote;
 };
 
-/* An XRC domain: clients of one tenant that name the same file share it. */
+/* An XRC domain. Clients of one tenant that name the same file share a domain. */
 struct shm_xrcd {
-	uint64_t dev, ino; /* of a file; ino 0: nobody else's */
-	uint8_t create;    /* 0: it must exist already */
-	uint8_t exclusive; /* with create: it must not */
+	uint64_t dev, ino; /* of the file; ino 0: a domain that is not shared */
+	uint8_t create;    /* 0: the domain must exist already */
+	uint8_t exclusive; /* with create: the domain must not exist yet */
 	uint8_t rsv[2];
 	uint32_t xrcd; /* reply: handle */
 };
 
 enum shm_transport { SHM_IWARP = 0, SHM_FALCON = 1 };
 
-/* All but SHM_RC are Falcon's alone. */
+/* The types of QPs. All but SHM_RC require Falcon. */
 enum shm_qp_type {
 	SHM_RC = 0,
-	SHM_UD,       /* datagrams: each request names its receiver */
-	SHM_XRC_SEND, /* reliable; each request names a shared receive queue of the peer's domain */
-	SHM_XRC_RECV, /* the other end of one: no queues of its own, no CQs, no domain but XRC's */
+	SHM_UD, /* datagrams: each request names its receiver */
+	/* Reliable; each request names a shared receive queue of the peer's XRC domain. */
+	SHM_XRC_SEND,
+	/* The receiving end of SHM_XRC_SEND: it has no queues and no CQs of its own, and its only
+	 * protection domain is that of the XRC domain. */
+	SHM_XRC_RECV,
 };
 
 struct shm_qp_info {
-	uint32_t pd, send_cq, recv_cq, srq; /* srq: SHM_NONE for an own receive queue */
-	/* Rounded up in the reply. */
+	uint32_t pd, send_cq, recv_cq, srq; /* handles; srq: SHM_NONE for an own receive queue */
+	/* The reply contains the rounded-up values. */
 	uint32_t sq_depth, rq_depth, max_send_sge, max_recv_sge, max_inline;
 	uint8_t sig_all, transport, state, type; /* enum shm_transport, rd_qp_state, shm_qp_type */
-	uint32_t access;                         /* remote rights that it grants; 0: all */
-	/* Reply: handle, number, the engine stage whose doorbell it rings. */
+	uint32_t access;                         /* remote rights that the QP grants; 0: all */
+	/* Reply: the QP's handle and number, and the engine stage at which the client rings its
+	 * doorbell. */
 	uint32_t qp, qpn, stage;
 	uint32_t ird, ord;
 	uint32_t xrcd; /* SHM_XRC_RECV: the domain; else SHM_NONE */
@@ -354,90 +384,101 @@ struct shm_qp_info {
 #define SHM_NONE 0xffffffffu
 
 /*
- * A move of a QP's state, as programs make it that exchange (GID, QPN) by themselves. Each field
- * belongs to one move and is not looked at in others: INIT has access and, of datagrams, qkey; RTR
- * has remote, remote_qpn, local, ird and min_rnr_timer; RTS has ord, timeout, retry and rnr_retry.
- * RTR and RTS with an unspecified `remote` and remote_qpn 0 leave a QP alone that the connection
- * manager connects.
+ * A transition of a QP's state by a program that exchanges (GID, QPN) itself and modifies its QP.
+ * Each field belongs to one transition and is ignored in the others. INIT uses access and, for
+ * datagrams, qkey. RTR uses remote, remote_qpn, local, ird and min_rnr_timer. RTS uses ord,
+ * timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
+ * change a QP that the connection manager connects.
  */
 struct shm_qp_move {
 	uint32_t qp;   /* handle */
 	uint8_t state; /* enum rd_qp_state: RESET, INIT, RTR, RTS, ERR */
 	uint8_t ird, ord;
-	uint8_t min_rnr_timer; /* how long a peer is asked to wait for a receive: 5 bits */
-	uint8_t timeout;       /* 4.096 us * 2^timeout; 0: without end */
-	uint8_t retry;         /* so often again: the time that the peer has to show itself */
-	uint8_t rnr_retry;     /* how often we may be asked to wait; 7: without end */
+	/* The least time that the peer waits before it retries while no receive is posted
+	 * here: 5 bits, encoded as in verbs. */
+	uint8_t min_rnr_timer;
+	uint8_t timeout; /* 4.096 us * 2^timeout; 0: infinite */
+	/* Number of repetitions of that time within which the peer must respond. */
+	uint8_t retry;
+	/* Number of times that this side retries while no receive is posted at the peer;
+	 * 7: infinite. */
+	uint8_t rnr_retry;
 	uint8_t rsv;
-	uint32_t access; /* remote rights that it grants: enum rd_access */
+	uint32_t access; /* remote rights that the QP grants: enum rd_access */
 	uint32_t remote_qpn, qkey;
 	struct sk_addr remote; /* the peer's GID */
-	struct sk_addr local;  /* ours, as the peer names us; unspecified: by the route */
+	/* The local GID that the peer uses; unspecified: chosen by the route. */
+	struct sk_addr local;
 };
 
-/* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps what it has. */
+/* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps its own. */
 #define SHM_DEPTH_AUTO 0x3fff
 
-/* Which ready-to-receive messages a side offers for the peer-to-peer model (RFC 6581 9.2). */
+/* The ready-to-receive messages that a side offers for the peer-to-peer model (RFC 6581 9.2). */
 enum shm_rtr {
-	SHM_RTR_ANY = 0, /* all that the revision allows */
+	SHM_RTR_ANY = 0, /* all messages that the revision allows */
 	SHM_RTR_SEND = 1,
 	SHM_RTR_WRITE = 2,
 	SHM_RTR_READ = 4,
-	SHM_RTR_NONE = 8, /* client and server: whoever connected sends first */
+	SHM_RTR_NONE = 8, /* client/server model: the side that connected sends first */
 };
 
-/* What a peer may do that knows only revision 1 (RFC 6581 10). */
+/* The treatment of a peer that implements only revision 1 (RFC 6581 10). */
 enum shm_enhanced {
 	SHM_ENHANCED_CONFIGURED = 0,
 	SHM_ENHANCED_ONLY = 1, /* the connection fails */
-	SHM_ENHANCED_TRY = 2,  /* a second attempt at revision 1: nobody negotiates depths, and
-				  whoever connected sends first */
+	/* A second attempt is made at revision 1: the depths are not negotiated, and the side that
+	 * connected sends first. */
+	SHM_ENHANCED_TRY = 2,
 };
 
-/* Datagram services have ports of their own. */
+/* The port number spaces. Datagram services have a space of their own. */
 enum shm_space { SHM_SPACE_TCP = 0, SHM_SPACE_UDP = 1 };
 
-/* Whose atomics a connection speaks; both sides must say the same. */
+/* The specification of Atomics that a connection uses; both sides must choose the same. */
 enum shm_dialect {
 	SHM_DIALECT_CONFIGURED = 0,
 	SHM_DIALECT_RFC7306 = 1,
-	SHM_DIALECT_DRAFT = 2, /* draft-ietf-storm-rdmap-ext-00: with Swap */
+	SHM_DIALECT_DRAFT = 2, /* draft-ietf-storm-rdmap-ext-00, which includes Swap */
 };
 
 struct shm_cm {
-	uint32_t qp;       /* handle; in a request event SHM_NONE */
+	uint32_t qp;       /* handle; SHM_NONE in a request event */
 	uint32_t listener; /* handle */
 	uint32_t request;  /* handle of a connect request */
-	/* local unspecified: Saker chooses (connect), every address (listen). */
+	/* An unspecified `local` means an address that the engine chooses (CONNECT) or every
+	 * address (LISTEN). */
 	struct sk_addr local, remote;
-	uint16_t lport, rport; /* host order; lport 0: chosen */
-	/* Commands: what the application wants, or SHM_DEPTH_AUTO; events: what holds, or would if
-	 * the request were accepted with all that the device can do. */
+	uint16_t lport, rport; /* host order; lport 0: the engine chooses */
+	/* Commands: the application's depths, or SHM_DEPTH_AUTO. Events: the depths in use or, in a
+	 * request event, the depths if the request were accepted with the device's limits. */
 	uint16_t ird, ord;
-	uint8_t revision;     /* MPA revision to start with: 1 or 2; 0: the configuration's */
-	uint8_t crc, markers; /* 0, 1, or 2: the configuration's */
+	uint8_t revision;     /* first MPA revision to try, 1 or 2; 0: as configured */
+	uint8_t crc, markers; /* 0, 1, or 2: as configured */
 	uint8_t abort;        /* SHM_DISCONNECT: reset instead of an orderly end */
 	uint32_t backlog;
 	uint16_t private_len;
-	uint16_t peer_ird, peer_ord; /* events: as the peer stated them (RFC 6581 9.1), or
-					SHM_DEPTH_AUTO, also when it stated none */
-	uint8_t rtr;       /* commands: what is offered, enum shm_rtr bits; events: the one message
-			      in use, or SHM_RTR_NONE */
+	/* Events: the depths that the peer stated (RFC 6581 9.1), or SHM_DEPTH_AUTO if it stated
+	 * none. */
+	uint16_t peer_ird, peer_ord;
+	/* Commands: the messages offered, enum shm_rtr bits. Events: the message in use, or
+	 * SHM_RTR_NONE. */
+	uint8_t rtr;
 	uint8_t enhanced;  /* CONNECT: enum shm_enhanced; events: 1 for an enhanced exchange */
 	uint8_t dialect;   /* CONNECT, ACCEPT, ESTABLISHED: enum shm_dialect */
-	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport; only such a QP can accept it */
+	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport of the QP that can accept it */
 	uint8_t space;     /* LISTEN, CONNECT_REQUEST: enum shm_space */
 	uint8_t type;      /* CONNECT_REQUEST: enum shm_qp_type of the QP that can accept it */
 	uint8_t rsv[4];
-	uint32_t remote_qpn, remote_qkey; /* ESTABLISHED, of a lookup: who serves the port */
+	/* ESTABLISHED after a lookup: the QP that serves the port */
+	uint32_t remote_qpn, remote_qkey;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
 struct shm_async {
 	uint32_t object; /* handle of the QP, CQ or SRQ */
 	uint32_t code;   /* a reason of the transport */
-	char reason[64]; /* its name */
+	char reason[64]; /* the reason's name */
 };
 
 struct shm_msg {
@@ -448,7 +489,7 @@ struct shm_msg {
 	int32_t status; /* replies: 0 or -errno; events: 0 or -errno */
 	uint32_t rsv2;
 	union {
-		uint32_t handle; /* destroy, query, unlisten */
+		uint32_t handle; /* destroy, query, unlisten, ... */
 		struct shm_device device;
 		struct shm_mr mr;
 		struct shm_mw mw;
@@ -469,27 +510,29 @@ _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 /* ---- The Unix socket (SOCK_SEQPACKET) ---- */
 
 /*
- * The socket only attaches a client, brings memory and tells of death. Client: HELLO; engine:
- * WELCOME with the home region's memfd, a descriptor that becomes readable to wake the client
- * (reads give 8 bytes a wake-up, until EAGAIN), and an eventfd that wakes the engine. Client:
- * REGION with a memfd sealed against shrinking (F_SEAL_SHRINK); engine: REGION_IS with its number.
- * A REFUSED HELLO is followed by the end of the connection; a REFUSED REGION leaves everything as
- * it was. When either end closes, the client is gone.
+ * The socket attaches a client, passes memory regions and signals the end of either side. The
+ * client sends HELLO. The engine replies WELCOME with the home region's memfd, a descriptor that
+ * becomes readable to wake the client (a read returns 8 bytes for each wake-up, then EAGAIN), and
+ * an eventfd that wakes the engine. The client sends REGION with a memfd that is sealed against
+ * shrinking (F_SEAL_SHRINK); the engine replies REGION_IS with the region's number. After a REFUSED
+ * HELLO the engine closes the connection; a REFUSED REGION changes nothing. When either end closes
+ * the socket, the client is detached.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
 struct shm_sock_msg {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t op;     /* enum shm_sock_op */
-	uint64_t size;   /* WELCOME: the home region's; REGION: the memfd's */
+	uint64_t size;   /* bytes; WELCOME: of the home region; REGION: of the memfd */
 	uint32_t region; /* REGION_IS */
 	int32_t status;  /* REFUSED: -errno */
 	char text[124];  /* HELLO: the program's name; REFUSED: one sentence */
 	uint32_t flags;  /* REGION: enum shm_region_flags */
 };
 _Static_assert(sizeof(struct shm_sock_msg) == 160, "layout");
-/* SPARSE: a memfd that is mostly holes, at most SHM_SPARSE_MAX bytes: what is registered in it
- * counts against the client's quota of memory (as often as it is registered), not its size. */
+/* SHM_REGION_SPARSE: a memfd that consists mostly of holes, of at most SHM_SPARSE_MAX bytes. The
+ * memory registered in it counts against the client's quota (each time that it is registered), not
+ * the memfd's size. */
 enum shm_region_flags { SHM_REGION_SPARSE = 1 };
 #define SHM_SPARSE_MAX     (4ull << 30)
 #define SHM_SOCKET_DEFAULT "/run/saker/saker.sock"

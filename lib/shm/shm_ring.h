@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends of the rings that shm.h describes. A struct here is one side's private view: base
- * pointer, size and indices never come from shared memory a second time.
+ * Both ends of the rings that shm.h describes. Each struct here is private to one side: base
+ * pointer, size and indices are never read from shared memory a second time.
  */
 #ifndef SAKER_SHM_RING_H
 #define SAKER_SHM_RING_H
@@ -13,8 +13,8 @@
 struct shm_prod {
 	uint8_t *entries;
 	const struct shm_cons *cons;
-	uint32_t next;  /* entries produced */
-	uint32_t taken; /* cached copy of the consumer's count */
+	uint32_t next;  /* number of entries produced */
+	uint32_t taken; /* cached copy of the consumer's number */
 	uint32_t count; /* power of two */
 	uint16_t stride;
 	uint8_t log2_count;
@@ -23,7 +23,7 @@ struct shm_prod {
 struct shm_take {
 	uint8_t *entries;
 	struct shm_cons *cons;
-	uint32_t next; /* entries consumed */
+	uint32_t next; /* number of entries consumed */
 	uint32_t count;
 	uint16_t stride;
 	uint8_t log2_count;
@@ -32,8 +32,8 @@ struct shm_take {
 static inline uint32_t
 shm_turn(uint32_t index, uint8_t log2_count)
 {
-	/* 1 to 2^(32 - log2_count): never the 0 of fresh memory, and two laps in a row differ
-	 * (count >= 2). */
+	/* The result is 1 to 2^(32 - log2_count): it is never 0, the contents of fresh memory, and
+	 * it differs between consecutive laps, because count >= 2. */
 	return (index >> log2_count) + 1;
 }
 
@@ -59,7 +59,8 @@ shm_take_init(struct shm_take *t, void *home, const struct shm_ring_at *at)
 	t->stride = at->stride;
 }
 
-/* How many entries may be produced. A consumer that lies can make this no larger than `count`. */
+/* Returns the number of entries that may be produced: at most `count`, even if the consumer
+ * publishes a wrong number. */
 static inline uint32_t
 shm_prod_room(struct shm_prod *p)
 {
@@ -75,7 +76,8 @@ shm_prod_room(struct shm_prod *p)
 	return p->count - used;
 }
 
-/* The same for `n` entries at once: looks when its copy says that they do not fit. */
+/* Returns whether `n` entries may be produced. Reads the consumer's number only if the cached copy
+ * leaves too little room. */
 static inline bool
 shm_prod_fits(struct shm_prod *p, uint32_t n)
 {
@@ -88,14 +90,14 @@ shm_prod_fits(struct shm_prod *p, uint32_t n)
 	return p->count - (p->next - p->taken) >= n;
 }
 
-/* The next entry to fill; the caller has checked the room. */
+/* Returns the next entry to fill. The caller has checked that there is room. */
 static inline void *
 shm_prod_entry(struct shm_prod *p)
 {
 	return p->entries + (size_t)(p->next & (p->count - 1)) * p->stride;
 }
 
-/* Publishes the entry that shm_prod_entry() gave. */
+/* Publishes the entry that shm_prod_entry() returned. */
 static inline void
 shm_prod_push(struct shm_prod *p)
 {
@@ -105,7 +107,8 @@ shm_prod_push(struct shm_prod *p)
 	p->next++;
 }
 
-/* The next entry if it is there, else NULL. The memory is shared: copy once, then validate. */
+/* Returns the next entry, or NULL if none is valid. The entry is in shared memory: the caller
+ * copies it once and then validates the copy. */
 static inline const void *
 shm_take_peek(const struct shm_take *t)
 {
@@ -117,28 +120,29 @@ shm_take_peek(const struct shm_take *t)
 	return e;
 }
 
-/* Done with the entry that was peeked (it has been copied). */
+/* Consumes the entry that shm_take_peek() returned, which the caller has copied. */
 static inline void
 shm_take_pop(struct shm_take *t)
 {
 	t->next++;
 }
 
-/* Tells the producer; once per burst. */
+/* Publishes the number of consumed entries to the producer. Called once per burst. */
 static inline void
 shm_take_publish(const struct shm_take *t)
 {
 	__atomic_store_n(&t->cons->taken, t->next, __ATOMIC_RELEASE);
 }
 
-/* ---- Flags that both sides touch ---- */
+/* ---- Flags that both sides access ---- */
 
-/* Orders a store before a later load of another location, which release and acquire do not. */
+/* Orders a store before a later load from another location; release and acquire semantics do
+ * not. */
 static inline void
 shm_fence(void)
 {
 #if defined(__SANITIZE_THREAD__)
-	/* The sanitizer does not know fences. */
+	/* ThreadSanitizer does not support fences. */
 	uint32_t own = 0;
 
 	__atomic_exchange_n(&own, 1, __ATOMIC_SEQ_CST);
@@ -147,8 +151,9 @@ shm_fence(void)
 #endif
 }
 
-/* After pushing to a queue: must its doorbell be rung? A look first: while the engine is busy with
- * the queue its line stays shared. */
+/* Called after pushing to a queue: returns whether the queue's doorbell must be rung. Reads the
+ * flag before it exchanges it, so that the cache line stays shared while the engine serves the
+ * queue. */
 static inline bool
 shm_pend(uint32_t *pending)
 {
@@ -158,14 +163,15 @@ shm_pend(uint32_t *pending)
 	return __atomic_exchange_n(pending, 1, __ATOMIC_SEQ_CST) == 0;
 }
 
-/* The engine, before it looks at a queue that has rung. */
+/* Clears the flag. The engine calls it before it polls a queue whose doorbell was rung. */
 static inline void
 shm_pend_clear(uint32_t *pending)
 {
 	__atomic_exchange_n(pending, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Client: ask for an event. The stronger of two wishes stays; then poll once more. */
+/* Called by the client to request an event. SHM_ARM_ANY replaces SHM_ARM_SOLICITED, but not vice
+ * versa. The client polls the CQ once more afterwards. */
 static inline void
 shm_arm(uint32_t *arm, bool solicited_only)
 {
@@ -179,8 +185,8 @@ shm_arm(uint32_t *arm, bool solicited_only)
 	shm_fence();
 }
 
-/* Engine, after pushing completions (`solicited`: one of them was, or failed): does the client want
- * an event? Then it is disarmed. */
+/* Called by the engine after pushing completions; `solicited` means that one of them was solicited
+ * or failed. Returns whether an event must be sent, and disarms the CQ in that case. */
 static inline bool
 shm_arm_fire(uint32_t *arm, bool solicited)
 {
