@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames made wrong. One kind of corruption changes one 16-bit word, which the Internet checksum
- * always sees; the other changes two words so that their sum stays, which only a CRC sees. ECN
- * marks are no damage, but are made here too.
+ * Corruption and ECN marks. One kind of corruption changes one 16-bit word, which the Internet
+ * checksum always detects. The other kind changes two words so that their sum stays the same, which
+ * only a CRC detects. ECN marks do no damage, but are set here, too.
  */
 #include "impair_priv.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 
-#define CE 3 /* RFC 3168 section 5 */
+#define CE 3 /* RFC 3168 5 */
 
 static int
 own(struct rte_mbuf **m, struct rte_mempool *pool)
@@ -18,7 +18,7 @@ own(struct rte_mbuf **m, struct rte_mempool *pool)
 
 	if (copy == NULL)
 		return -ENOMEM;
-	/* What the lower port said about the checksums was said of other bytes. */
+	/* The lower port's checksum flags describe the bytes before the change. */
 	copy->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK);
 	rte_pktmbuf_free(*m);
 	*m = copy;
@@ -38,7 +38,7 @@ alter_set_word(struct rte_mbuf *m, uint32_t at, uint16_t w)
 	*frame_byte(m, at + 1) = (uint8_t)w;
 }
 
-/* Ones' complement addition (RFC 1071). */
+/* Returns the ones' complement sum of two words (RFC 1071). */
 static uint16_t
 add_word(uint16_t a, uint16_t b)
 {
@@ -58,7 +58,8 @@ alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 	if (!frame_find(*m, &f))
 		return 0;
 	l4 = f.l2_len + f.l3_len;
-	/* A UDP datagram may go without a checksum; then nothing would see it. */
+	/* A UDP datagram without a checksum is left alone, because nothing would detect the
+	 * change. */
 	if (f.proto == IPPROTO_UDP && get_word(*m, l4 + 6) == 0)
 		return 0;
 	words = (f.end - l4) / 2;
@@ -67,8 +68,8 @@ alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 	if (rc < 0)
 		return rc;
 	w = get_word(*m, at);
-	/* All ones and all zeros are one number to the checksum. And a UDP checksum of 0 would be
-	 * none at all. */
+	/* All ones and all zeros are the same number to the checksum. A UDP checksum must not
+	 * become 0 either, because 0 means that the datagram has none. */
 	if (flip == 0 || (flip == 0xffff && (w == 0 || w == 0xffff)) ||
 		(f.proto == IPPROTO_UDP && at == l4 + 6 && flip == w))
 		flip = w == 1 ? 2 : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vdev's arguments: a table of keys, each with its kind, range and place. */
+/* Parses the vdev's arguments with a table of keys: kind, range and place of each value. */
 #include "args.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum kind { PROBABILITY, U32, U64, BOOL, DIR, NAME };
 struct key {
 	const char *name;
 	enum kind kind;
-	size_t offset; /* in struct impair_args */
+	size_t offset; /* of the value in struct impair_args */
 	uint64_t min, max;
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vdev's arguments as a value. */
+/* The values of the vdev's arguments. */
 #ifndef IMPAIR_ARGS_H
 #define IMPAIR_ARGS_H
 
 #include "impair.h"
 
-#define IMPAIR_MAX_US 10000000 /* ten seconds */
+#define IMPAIR_MAX_US 10000000 /* the longest time, in microseconds: ten seconds */
 
 struct impair_args {
 	struct impair_cfg cfg;
@@ -14,9 +14,10 @@ struct impair_args {
 	bool nic;
 };
 
-/* Defaults first, then `text` as key=value,...; says what is wrong in the log. Returns 0 or
- * -EINVAL. */
+/* Sets *args to the defaults, then to the values in `text` (key=value,...). Returns 0, or logs what
+ * is wrong and returns -EINVAL. */
 int impair_args_parse(const char *text, struct impair_args *args);
+/* Returns whether all values of *c are in their ranges. */
 bool impair_cfg_is_valid(const struct impair_cfg *c);
 
 #endif

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data path. Sending puts frames into the queue's lane and moves on what is due; since a sender
- * may fall silent while frames are held, receiving moves sent frames on, too.
+ * The data path. A send burst puts frames into the queue's lane and forwards the frames that are
+ * due. A receive burst also forwards sent frames that are due, because a sender may stop sending
+ * while the lane holds frames.
  */
 #include <rte_cycles.h>
 
 #include "pmd_priv.h"
 
-/* Nothing to do to frames, and nothing in front of them. */
+/* Returns whether frames may bypass the lane: no impairment is active, and the lane holds no frames
+ * that must go first. */
 static bool
 burst_is_plain(const struct lane *l)
 {
 	return !l->cfg.active && lane_is_idle(l);
 }
 
-/* Frames that the lane may turn one frame into must fit, unless it is a queue that drops. */
+/* Returns whether the lane has room for `frames` frames, each of which may be duplicated. A lane
+ * that drops when it is full always has room. */
 static bool
 has_room(const struct lane *l, unsigned frames)
 {
@@ -72,7 +75,7 @@ send_plain(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t sent;
 
 	n = RTE_MIN(n, (uint16_t)IMPAIR_BURST);
-	/* Sent mbufs are gone, so look first. */
+	/* Reads the lengths first, because the lower port frees the mbufs that it sends. */
 	for (uint16_t i = 0; i < n; i++)
 		bytes[i] = pkts[i]->pkt_len;
 	sent = rte_eth_tx_burst(q->dev->lower, q->id, pkts, n);
@@ -105,8 +108,8 @@ impair_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 	return done;
 }
 
-/* Send queues are shared out among the receive queues. Another lcore that has the lane moves it on
- * itself. */
+/* Forwards the due frames of this receive queue's share of the send queues. If another lcore holds
+ * a lane's lock, that lcore forwards the lane's frames itself. */
 static void
 move_sent_on(struct impair_queue *q)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a test or a prompt may do to a hostile wire while it runs. */
+/* The functions of impair.h for a running vdev: change and read its configuration and its state. */
 #include <errno.h>
 
 #include "pmd_priv.h"
@@ -18,7 +18,7 @@ impair_of_port(uint16_t port_id)
 	return port_id < RTE_MAX_ETHPORTS ? ports[port_id] : NULL;
 }
 
-/* Gives the present configuration to all queues, whose generators start anew. */
+/* Gives the present configuration to all queues and restarts their generators. */
 void
 impair_apply(struct impair *im)
 {

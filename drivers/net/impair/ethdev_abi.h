@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a vdev driver needs of DPDK beyond its public headers. Distributions build DPDK without its
- * driver headers, but the libraries export the functions; the layouts below are those of ABI 23
- * (DPDK 22.11), as far as this driver reads or writes them, and the build refuses any other
- * release. abi_fits() in pmd.c checks them against a live port.
+ * The parts of DPDK that a vdev driver needs beyond the public headers. Distributions package DPDK
+ * without its driver headers, but the libraries export the functions. The layouts below are those
+ * of ABI 23 (DPDK 22.11), as far as this driver reads or writes them, and the build refuses any
+ * other release. abi_fits() in pmd.c checks them against a live port.
  */
 #ifndef IMPAIR_ETHDEV_ABI_H
 #define IMPAIR_ETHDEV_ABI_H
@@ -15,7 +15,7 @@
 #error "ethdev_abi.h describes DPDK 22.11 only"
 #endif
 
-/* A place in struct eth_dev_ops, which is an array of function pointers. */
+/* Indices in struct eth_dev_ops, which is an array of function pointers. */
 enum abi_op {
 	ABI_CONFIGURE = 0,
 	ABI_START = 1,
@@ -38,7 +38,7 @@ enum abi_op {
 	ABI_RX_QUEUE_RELEASE = 42,
 	ABI_TX_QUEUE_SETUP = 45,
 	ABI_TX_QUEUE_RELEASE = 46,
-	ABI_OPS = 128, /* no fewer than there are */
+	ABI_OPS = 128, /* at least the number of entries in struct eth_dev_ops */
 };
 
 typedef void (*abi_fn)(void);
@@ -48,13 +48,13 @@ struct abi_eth_data {
 	void **rx_queues, **tx_queues;
 	uint16_t nb_rx_queues, nb_tx_queues;
 	struct rte_eth_dev_sriov sriov;
-	void *dev_private; /* freed with rte_free by rte_eth_dev_release_port */
+	void *dev_private; /* freed with rte_free() by rte_eth_dev_release_port() */
 	struct rte_eth_link dev_link;
 	struct rte_eth_conf dev_conf;
 	uint16_t mtu;
 	uint32_t min_rx_buf_size;
 	uint64_t rx_mbuf_alloc_failed;
-	struct rte_ether_addr *mac_addrs; /* likewise */
+	struct rte_ether_addr *mac_addrs; /* freed likewise */
 	uint64_t mac_pool_sel[RTE_ETH_NUM_RECEIVE_MAC_ADDR];
 	struct rte_ether_addr *hash_mac_addrs;
 	uint16_t port_id;
@@ -87,7 +87,8 @@ struct abi_driver {
 	const char *name, *alias;
 };
 
-/* Only to reach the struct rte_device behind the list entry; that one is read through rte_dev.h. */
+/* Needed only to reach the struct rte_device behind the list entry; rte_dev.h describes that
+ * structure. */
 struct rte_vdev_device {
 	struct abi_list_entry entry;
 	char device[];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the headers of a frame are, and its bytes wherever they lie in a chain of mbufs. Written
- * apart from lib/wire: what fills in and breaks checksums here should not share its mistakes with
- * what checks them there.
+ * Finds the headers of a frame, and its bytes in a chain of mbufs. This code does not use lib/wire,
+ * so that code that fills in and breaks checksums here does not share its faults with the code that
+ * checks them there.
  */
 #include "impair_priv.h"
 
@@ -23,7 +23,7 @@ find_ip(struct frame *f, const uint8_t *p, uint32_t len, uint16_t type)
 		f->l3_len = (ip4->version_ihl & 0xf) * 4;
 		f->proto = ip4->next_proto_id;
 		f->end = f->l2_len + rte_be_to_cpu_16(ip4->total_length);
-		/* A fragment has no whole segment in it. */
+		/* A fragment does not contain a whole segment. */
 		return ip4->version_ihl >> 4 == 4 && f->l3_len >= sizeof(*ip4) &&
 		       (rte_be_to_cpu_16(ip4->fragment_offset) & 0x3fff) == 0;
 	}

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hostile wire: a DPDK vdev that sits on another port and drops, duplicates, reorders, delays,
- * limits, marks and corrupts what passes. It is made as any vdev, on the command line or with
- * rte_vdev_init(), after the port that it sits on:
+ * A hostile wire: a DPDK vdev on top of another port that drops, duplicates, reorders, delays,
+ * rate-limits, ECN-marks and corrupts frames. It is created like any vdev, on the command line or
+ * with rte_vdev_init(), after the lower port:
  *
  *	--vdev net_ring0 --vdev 'net_impair0,port=net_ring0,seed=7,drop=0.01'
  *
- * Keys: port (name or number; the only one that must be there), seed, drop, dup, reorder, ecn,
- * corrupt, corrupt_crc (probabilities, 0..1), delay_us, jitter_us, rate_mbps, reorder_frames,
- * reorder_us, dir (both, tx, rx), queue (frames that a queue holds at most, 64..65536), nic (1: an
+ * Keys: port (name or number of the lower port; the only mandatory key), seed, drop, dup, reorder,
+ * ecn, corrupt, corrupt_crc (probabilities, 0..1), delay_us, jitter_us, rate_mbps, reorder_frames,
+ * reorder_us, dir (both, tx, rx), queue (the most frames that a queue holds, 64..65536), nic (1: an
  * offloading NIC, see below).
  *
- * The lower port belongs to the vdev: configured, started, stopped and closed with it. A frame that
- * is altered is copied first, from the mempool of the receive queue of the same number, since
- *others may share it.
+ * The vdev owns the lower port: it configures, starts, stops and closes it. A frame is copied
+ * before it is altered, into the mempool of the receive queue with the same number, since others
+ * may share the frame's mbufs.
  *
- * With the same seed, the same frames in the same order meet the same fate: each queue and
- * direction draws from its own generator, a fixed number of times for each frame. Only what has to
- * do with time (delay, rate, reorder_us) follows the clock.
+ * With the same seed, the same frames in the same order have the same fate: each queue and
+ * direction draws from its own generator, a fixed number of times for each frame. Only the effects
+ * of time (delay, rate, reorder_us) depend on the clock.
  *
- * nic=1: offers IPv4, TCP and UDP checksums, TSO, multi-segment frames and the RSS hash. Sent
- * frames whose offload fields contradict the frame are counted (tx_offload_error) and dropped;
- * received ones are verified and flagged good or bad.
+ * nic=1: the vdev offers IPv4, TCP and UDP checksums, TSO, multi-segment frames and the RSS hash.
+ * It counts (tx_offload_error) and drops sent frames whose offload fields contradict the frame. It
+ * verifies received frames and flags their checksums as good or bad.
  */
 #ifndef SAKER_NET_IMPAIR_H
 #define SAKER_NET_IMPAIR_H
@@ -31,7 +31,8 @@
 
 #include "../../../lib/base/reason.h"
 
-/* One block of these for each direction; xstats show them as tx_* and rx_*. */
+/* The counters of one direction. Each direction has a block of them; xstats show them as tx_* and
+ * rx_*. */
 #define IMPAIR_REASONS(X)                                                                          \
 	X(IMPAIR_FRAMES, SK_NORMAL, "frames that came in")                                         \
 	X(IMPAIR_PASSED, SK_NORMAL, "frames that went out")                                        \
@@ -55,25 +56,31 @@ SK_REASONS_DECLARE(impair, IMPAIR_NONE, IMPAIR_REASONS)
 struct impair_cfg {
 	uint64_t seed;
 	double drop, dup, reorder, ecn; /* probabilities, 0..1 */
-	double corrupt;                 /* one 16-bit word of a TCP segment or UDP datagram */
-	double corrupt_crc;             /* two words of a TCP payload, checksum unchanged */
-	/* Each frame waits delay_us, and up to jitter_us longer; the order is kept. */
+	/* Changes one 16-bit word of a TCP segment or UDP datagram. */
+	double corrupt;
+	double corrupt_crc; /* changes two words of a TCP payload, checksum unchanged */
+	/* Each frame waits delay_us and up to jitter_us more; the order is kept. */
 	uint32_t delay_us, jitter_us;
-	uint32_t rate_mbps;      /* 24 bytes of preamble, FCS and gap included; 0: no limit */
-	uint32_t reorder_frames; /* a reordered frame lets 1..reorder_frames others pass, */
-	uint32_t reorder_us;     /* or waits this long */
-	bool tx, rx;             /* directions that are impaired */
+	/* Counts 24 bytes of preamble, FCS and gap per frame; 0: no limit. */
+	uint32_t rate_mbps;
+	uint32_t reorder_frames; /* a reordered frame is overtaken by 1..reorder_frames others, */
+	uint32_t reorder_us;     /* or waits this long, whichever comes first */
+	bool tx, rx;             /* the directions that are impaired */
 };
 
-/* May be called at any time, by any thread. The generators start anew from cfg->seed. Returns 0,
- * -ENODEV when the port is no such vdev, -EINVAL when a value is out of its range. */
+/* Sets the configuration of a running vdev and restarts its generators from cfg->seed. May be
+ * called at any time by any thread. Returns 0, -ENODEV if the port is not an impair vdev, or
+ * -EINVAL if a value is out of its range. */
 int impair_set(uint16_t port_id, const struct impair_cfg *cfg);
+/* Copies the present configuration to *cfg. Returns 0 or -ENODEV. */
 int impair_get(uint16_t port_id, struct impair_cfg *cfg);
-/* All that is held may go with the next bursts, in its order. */
+/* Makes all held frames due, so that the next bursts forward them in their order. Returns 0 or
+ * -ENODEV. */
 int impair_flush(uint16_t port_id);
-/* A counter of one direction, over all queues; 0 when the port is no such vdev. */
+/* Returns a counter of one direction, summed over all queues, or 0 if the port is not an impair
+ * vdev. */
 uint64_t impair_count(uint16_t port_id, bool tx, enum impair_reason reason);
-/* Frames held now, both directions. */
+/* Returns the number of frames held at present in both directions. */
 uint32_t impair_held(uint16_t port_id);
 
 #endif

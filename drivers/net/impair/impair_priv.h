@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the hostile wire share. */
+/* The interfaces between the files of the hostile wire. */
 #ifndef IMPAIR_PRIV_H
 #define IMPAIR_PRIV_H
 
@@ -9,15 +9,15 @@
 #include "impair.h"
 
 #define IMPAIR_BURST       32
-#define IMPAIR_ASIDE       64 /* frames that one lane lets be overtaken at a time */
+#define IMPAIR_ASIDE       64 /* the most frames of one lane that others may overtake at a time */
 #define IMPAIR_WIRE_BYTES  24 /* preamble, FCS, inter-frame gap */
 #define IMPAIR_MAX_QUEUES  64
 #define IMPAIR_QUEUE_MIN   64
 #define IMPAIR_QUEUE_MAX   65536
 #define IMPAIR_RSS_KEY_LEN 40
 
-/* Where the headers of a frame are: byte offsets, and where the IP packet ends (padding comes
- * behind). */
+/* Byte offsets of a frame's headers, and of the end of the IP packet, behind which padding may
+ * follow. */
 struct frame {
 	uint16_t l2_len, l3_len, l4_len;
 	bool v6;
@@ -25,56 +25,63 @@ struct frame {
 	uint32_t end;
 };
 
-/* A frame that waits. */
+/* A frame that waits in a lane. */
 struct lane_slot {
 	struct rte_mbuf *m;
-	uint64_t due;  /* TSC */
-	uint32_t span; /* frames that overtake it; 0: none */
+	uint64_t due;  /* TSC cycles */
+	uint32_t span; /* number of frames that overtake it; 0: none */
 };
 
 struct lane_aside {
 	struct rte_mbuf *m;
-	uint64_t deadline; /* TSC */
-	uint32_t left;     /* frames that may still pass it */
+	uint64_t deadline; /* TSC cycles */
+	uint32_t left;     /* number of frames that may still overtake it */
 };
 
-/* Probabilities as 53-bit thresholds, times in TSC cycles. */
+/* The configuration of a lane: probabilities as 53-bit thresholds, times in TSC cycles. */
 struct lane_cfg {
 	bool active; /* this direction is impaired */
-	bool timed;  /* frames may have to wait, so a full queue drops */
+	bool timed;  /* frames may have to wait, so a full queue drops frames */
 	uint64_t drop, dup, reorder, ecn, corrupt, corrupt_crc;
 	uint64_t delay, jitter, reorder_time;
 	uint32_t reorder_frames;
 	double cycles_per_byte; /* 0: no rate limit */
 };
 
-/* One queue in one direction. */
+/* The state of one queue in one direction. */
 struct lane {
-	rte_spinlock_t lock; /* the receiving lcore moves sent frames on, too; impair_set comes from
-				anywhere */
+	/* Needed because the receiving lcore also forwards sent frames, and impair_set() may be
+	 * called by any thread. */
+	rte_spinlock_t lock;
 	struct lane_cfg cfg;
 	uint64_t rng;
-	uint64_t link_free; /* TSC when the rate limiter will have sent all */
+	uint64_t link_free; /* TSC at which the rate limiter will have sent all frames */
 	uint64_t last_due;
-	struct rte_mempool *pool; /* for copies; NULL: the frame's own */
+	struct rte_mempool *pool; /* for copies; NULL: the pool of the frame to be copied */
 	struct lane_slot *slots;
 	uint32_t head, count, size;
 	struct lane_aside aside[IMPAIR_ASIDE];
 	unsigned naside;
-	struct rte_mbuf *ready[IMPAIR_BURST]; /* due, but refused by the lower port */
+	struct rte_mbuf *ready[IMPAIR_BURST]; /* due frames that the lower port has refused */
 	unsigned nready;
-	uint64_t bytes; /* passed */
+	uint64_t bytes; /* number of bytes that have passed */
 	uint64_t counters[impair_reason_count];
 } __rte_cache_aligned;
 
 /* lane.c */
+/* Allocates the queue of `size` frames. Returns 0 or -ENOMEM. */
 int lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket);
 void lane_fini(struct lane *l);
-/* `id` tells lanes with one seed apart. */
+/* Sets the configuration and restarts the generator. `id` distinguishes lanes that use the same
+ * seed. */
 void lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id);
+/* Puts a frame into the lane: draws its fate and queues, drops, duplicates or alters it. */
 void lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now);
+/* Takes up to `max` frames that are due. Returns their number. */
 unsigned lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max);
+/* Makes all held frames due. */
 void lane_flush(struct lane *l);
+/* Frees all held frames and counts them. */
 void lane_free_held(struct lane *l);
 
 static inline uint32_t
@@ -83,7 +90,7 @@ lane_room(const struct lane *l)
 	return l->size - l->count;
 }
 
-/* Where copies of `m` come from. */
+/* Returns the pool for copies of `m`. */
 static inline struct rte_mempool *
 lane_pool(const struct lane *l, const struct rte_mbuf *m)
 {
@@ -96,27 +103,29 @@ lane_is_idle(const struct lane *l)
 	return l->count + l->naside + l->nready == 0;
 }
 
-/* frame.c: false unless it is TCP or UDP on IPv4 or IPv6 with lengths that agree. */
+/* frame.c: Finds the headers of a TCP or UDP packet on IPv4 or IPv6. Returns false for other frames
+ * and for lengths that contradict each other. */
 bool frame_find(const struct rte_mbuf *m, struct frame *f);
-/* The byte at `offset`, which is below pkt_len. */
+/* Returns the address of the byte at `offset`, which is less than pkt_len. */
 uint8_t *frame_byte(struct rte_mbuf *m, uint32_t offset);
-/* The Internet checksum over pseudo-header, header and payload: 0xffff when what is stored is
- * right, as summed. */
+/* Returns the Internet checksum over pseudo-header, header and payload, the stored checksum
+ * included: 0xffff if it is correct. */
 uint16_t frame_l4_sum(const struct rte_mbuf *m, const struct frame *f);
 
-/* alter.c: each copies *m from `pool` and replaces it. 1: altered, 0: nothing to alter there,
- * -ENOMEM. */
+/* alter.c: each function replaces *m by an altered copy from `pool`. Returns 1 if it altered the
+ * frame, 0 if the frame has nothing to alter, or -ENOMEM. */
 int alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
 int alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
 int alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool);
 
 /* nic.c */
-/* How many frames it will become; 0: its offload fields contradict it. */
+/* Returns the number of frames that `m` becomes, or 0 if its offload fields contradict the
+ * frame. */
 unsigned nic_tx_check(const struct rte_mbuf *m, uint16_t mtu);
-/* Does to `m` what its offload fields ask for and puts the result, `frames` of them, into the lane.
- * `m` is consumed; what finds no mbuf for its copy is lost, and counted. */
+/* Executes the offloads that `m` requests and puts the result, `frames` frames, into the lane.
+ * Consumes `m`. Drops and counts frames for which no mbuf is available. */
 void nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now);
-/* Sets the checksum flags, and the RSS hash when there is a key. */
+/* Sets the checksum flags and, if there is a key, the RSS hash. */
 void nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key);
 uint16_t nic_tx_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n);
 extern const uint8_t nic_rss_key[IMPAIR_RSS_KEY_LEN];

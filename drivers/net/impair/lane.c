@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane: what happens to frames between one queue and the wire. Chance strikes on the way in, time
- * passes in a queue, and overtaking happens on the way out.
+ * A lane: the fate of frames between one queue and the wire. A frame draws its fate when it enters
+ * the lane, waits in a queue, and is overtaken when it would leave the lane.
  */
 #include "impair_priv.h"
 
@@ -13,13 +13,13 @@
 
 SK_REASONS_DEFINE(impair, IMPAIR_NONE, IMPAIR_REASONS)
 
-/* What a frame draws, in this order, whatever the probabilities are: so that one impairment does
- * not disturb another's pattern. */
+/* The random numbers that each frame draws, in this order and whatever the probabilities are, so
+ * that one impairment does not change another's pattern. */
 struct draws {
 	uint64_t drop, dup, reorder, span, ecn, corrupt, corrupt_crc, where, jitter;
 };
 
-/* splitmix64, to spread seeds; xorshift64*, to draw. */
+/* Distributes seeds (splitmix64). draw() generates the random numbers (xorshift64*). */
 static uint64_t
 lane_spread(uint64_t x)
 {
@@ -117,12 +117,12 @@ lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 	};
 	if (cfg->rate_mbps != 0)
 		l->cfg.cycles_per_byte = 8 * cycles_per_us / cfg->rate_mbps;
-	/* The generator must not start at 0, where it would stay. */
+	/* The state of the generator must not be 0, which it would never leave. */
 	l->rng = lane_spread(cfg->seed ^ lane_spread(id * 2 + tx)) | 1;
 	rte_spinlock_unlock(&l->lock);
 }
 
-/* The slot `i` places behind the head. */
+/* Returns the slot `i` places behind the head. */
 static struct lane_slot *
 slot(const struct lane *l, uint32_t i)
 {
@@ -143,7 +143,7 @@ push(struct lane *l, struct rte_mbuf *m, uint64_t due, uint32_t span)
 	l->last_due = due;
 }
 
-/* Counts what an alteration came to; false: the frame is lost. */
+/* Counts the outcome of an alteration. Returns false if the frame was lost. */
 static bool
 altered(struct lane *l, struct rte_mbuf *m, int rc, enum impair_reason reason)
 {
@@ -171,7 +171,7 @@ alter(struct lane *l, struct rte_mbuf **m, const struct draws *d)
 	return !hits(d->ecn, c->ecn) || altered(l, *m, alter_ecn(m, pool), IMPAIR_ECN);
 }
 
-/* The rate limiter is at work on a frame until then. */
+/* Returns the time at which the rate limiter has sent the frame, and reserves it. */
 static uint64_t
 link_time(struct lane *l, const struct rte_mbuf *m, uint64_t now)
 {
@@ -182,7 +182,7 @@ link_time(struct lane *l, const struct rte_mbuf *m, uint64_t now)
 	return l->link_free;
 }
 
-/* When a frame that came `now` will be through, order being kept. */
+/* Returns the time at which a frame that arrived at `now` leaves the lane. The order is kept. */
 static uint64_t
 due_time(struct lane *l, const struct rte_mbuf *m, const struct draws *d, uint64_t now)
 {
@@ -210,13 +210,13 @@ lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 	if (hits(d.drop, l->cfg.drop)) {
 		sk_count(l->counters, IMPAIR_DROP);
 		if (l->count < l->size)
-			link_time(l, m, now); /* it is lost on the wire, not before */
+			link_time(l, m, now); /* the frame is lost on the wire, after the limiter */
 		rte_pktmbuf_free(m);
 		return;
 	}
 	if (!alter(l, &m, &d))
 		return;
-	/* A full queue costs the rate limiter nothing. */
+	/* A frame that a full queue drops does not use the rate limiter. */
 	if (l->count == l->size) {
 		push(l, m, now, 0);
 		return;
@@ -232,7 +232,7 @@ lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 		push(l, twin, due_time(l, twin, &d, now), 0);
 }
 
-/* A frame that has been overtaken enough, or has waited long enough for that. */
+/* Takes a frame that has been overtaken often enough or has waited long enough. */
 static struct rte_mbuf *
 take_aside(struct lane *l, uint64_t now)
 {
@@ -259,7 +259,7 @@ step_aside(struct lane *l, const struct lane_slot *s, uint64_t now)
 	sk_count(l->counters, IMPAIR_REORDER);
 }
 
-/* The next frame that is due; NULL: none. */
+/* Returns the next frame that is due, or NULL. */
 static struct rte_mbuf *
 take_one(struct lane *l, uint64_t now)
 {

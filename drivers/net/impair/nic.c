@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The offloading NIC. It trusts no mbuf: what rte_mbuf_core.h asks of a sender (header lengths,
- * pseudo-header checksum, zeroed IPv4 checksum) is checked against the frame itself, because real
- * NICs send garbage instead of complaining.
+ * The offloading NIC. It trusts no mbuf: the requirements of rte_mbuf_core.h on a sender (header
+ * lengths, pseudo-header checksum, zeroed IPv4 checksum) are checked against the frame itself,
+ * because real NICs send garbage instead of reporting an error.
  */
 #include "impair_priv.h"
 
@@ -20,7 +20,7 @@
 #define HEAD_MAX    (RTE_ETHER_HDR_LEN + 4 + 60 + 60)
 #define TCP_FIN_PSH (RTE_TCP_FIN_FLAG | RTE_TCP_PSH_FLAG)
 
-/* The key that most NICs start with, from Microsoft's verification suite for RSS. */
+/* The default RSS key of most NICs, from Microsoft's verification suite for RSS. */
 const uint8_t nic_rss_key[IMPAIR_RSS_KEY_LEN] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2,
 	0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30,
 	0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
@@ -104,7 +104,7 @@ nic_tx_check(const struct rte_mbuf *m, uint16_t mtu)
 	return RTE_MAX(1u, (payload + m->tso_segsz - 1) / m->tso_segsz);
 }
 
-/* The headers of `m` lie in its first mbuf. */
+/* Fills in the IPv4 checksum. The headers of `m` lie in its first mbuf. */
 static void
 fill_ip(struct rte_mbuf *m, const struct frame *f)
 {
@@ -125,8 +125,8 @@ fill_l4(struct rte_mbuf *m, const struct frame *f)
 		*field = 0xffff;
 }
 
-/* The bytes [offset, offset + len) of `m` behind a copy of its first `head_len`: one mbuf when they
- * fit. */
+/* Returns a frame that consists of the first `head_len` bytes of `m` and the bytes [offset, offset
+ * + len), in one mbuf if they fit. */
 static struct rte_mbuf *
 carve(const struct rte_mbuf *m, struct rte_mempool *pool, uint32_t head_len, uint32_t offset,
 	uint32_t len)
@@ -164,7 +164,8 @@ fail:
 	return NULL;
 }
 
-/* Segment `i` of `n`, whose payload starts `done` bytes into the frame's. */
+/* Corrects the headers of segment `i` of `n`, whose payload begins `done` bytes into the payload of
+ * the whole frame. */
 static void
 fix_segment(struct rte_mbuf *seg, const struct frame *whole, uint32_t len, unsigned i, unsigned n,
 	uint32_t done)
@@ -185,7 +186,8 @@ fix_segment(struct rte_mbuf *seg, const struct frame *whole, uint32_t len, unsig
 	}
 	tcp->sent_seq = rte_cpu_to_be_32(rte_be_to_cpu_32(tcp->sent_seq) + done);
 	if (i != 0)
-		tcp->tcp_flags &= (uint8_t)~RTE_TCP_CWR_FLAG; /* RFC 3168 6.1.2: once */
+		/* Only the first segment carries CWR (RFC 3168 6.1.2). */
+		tcp->tcp_flags &= (uint8_t)~RTE_TCP_CWR_FLAG;
 	if (i + 1 != n)
 		tcp->tcp_flags &= (uint8_t)~TCP_FIN_PSH;
 	fill_l4(seg, &f);
@@ -272,7 +274,8 @@ set_hash(struct rte_mbuf *m, const struct frame *f, const uint8_t *key)
 	unsigned addrs = f->v6 ? 32 : 8, words = addrs / 4 + 1;
 	uint32_t tuple[9];
 
-	/* Source, destination, ports: as they stand, word by word in host order. */
+	/* The hash input: source, destination and ports in the order of the headers, as words in
+	 * host order. */
 	memcpy(tuple, head + f->l2_len + (f->v6 ? 8 : 12), addrs);
 	memcpy(tuple + addrs / 4, head + f->l2_len + f->l3_len, 4);
 	for (unsigned i = 0; i < words; i++)

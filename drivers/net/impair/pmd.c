@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vdev driver net_impair: its life, and what it passes through to the port below it. */
+/* The vdev driver net_impair: its life, and the operations that it passes to the lower port. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,8 +16,8 @@
 		RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_TSO |                        \
 		RTE_ETH_TX_OFFLOAD_MULTI_SEGS)
 #define NIC_RX_OFFLOADS (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_RSS_HASH)
-/* What goes through the wire unharmed. Checksums do not: whoever fills them in below would heal
- * what was corrupted here. */
+/* The offloads that may be passed to the lower port. Checksums may not: a lower port that fills
+ * them in would repair the corruption. */
 #define PLAIN_TX_OFFLOADS RTE_ETH_TX_OFFLOAD_MULTI_SEGS
 #define PLAIN_RX_OFFLOADS (RTE_ETH_RX_OFFLOAD_SCATTER | RTE_ETH_RX_OFFLOAD_RSS_HASH)
 #define NIC_RSS                                                                                    \
@@ -54,7 +54,7 @@ dev_infos_get(struct rte_eth_dev *dev, struct rte_eth_dev_info *info)
 	return 0;
 }
 
-/* In NIC mode the port below has only to carry frames. */
+/* Prepares the configuration of the lower port. In NIC mode it only has to carry frames. */
 static void
 lower_conf(const struct impair *im, struct rte_eth_conf *conf)
 {
@@ -122,7 +122,7 @@ rx_queue_setup(struct rte_eth_dev *dev, uint16_t id, uint16_t descs, unsigned so
 	struct impair *im = priv(dev);
 	int rc;
 
-	below.offloads = 0; /* what the port has is enough */
+	below.offloads = 0; /* the port's default offloads suffice */
 	rc = rte_eth_rx_queue_setup(im->lower, id, descs, socket, &below, pool);
 	if (rc != 0)
 		return rc;
@@ -160,8 +160,8 @@ tx_queue_release(struct rte_eth_dev *dev, uint16_t id)
 	free_queue(&priv(dev)->tx[id]);
 }
 
-/* Copies come from where received frames do: that is the pool which the user sized for this port.
- */
+/* Gives the lanes the mempools of the receive queues for their copies: these are the pools that the
+ * user sized for this port. */
 static void
 lend_pools(struct impair *im)
 {
@@ -251,7 +251,7 @@ mac_addr_set(struct rte_eth_dev *dev, struct rte_ether_addr *mac)
 {
 	int rc = rte_eth_dev_default_mac_addr_set(priv(dev)->lower, mac);
 
-	/* A port without filters takes what comes. */
+	/* A port without filters accepts all frames. */
 	return rc == -ENOTSUP ? 0 : rc;
 }
 
@@ -307,7 +307,7 @@ find_lower(const char *text, uint16_t *lower)
 	return 0;
 }
 
-/* From now on a loop over ports that are nobody's passes the lower one by. */
+/* Takes ownership of the lower port, so that loops over ports without an owner skip it. */
 static int
 own_lower(uint16_t lower, const char *name)
 {
@@ -320,7 +320,7 @@ own_lower(uint16_t lower, const char *name)
 	return rte_eth_dev_owner_set(lower, &owner);
 }
 
-/* Is a fresh port what ethdev_abi.h says? */
+/* Checks that a fresh port has the layout of ethdev_abi.h. */
 static bool
 abi_fits(const struct rte_eth_dev *dev, const char *name)
 {
@@ -336,7 +336,7 @@ fill_dev(struct rte_eth_dev *dev, const struct impair_args *args, uint16_t lower
 	struct impair *im = rte_zmalloc("impair", sizeof(*im), 64);
 	struct rte_ether_addr *mac = rte_zmalloc("impair", sizeof(*mac), 0);
 
-	/* rte_eth_dev_release_port frees both. */
+	/* rte_eth_dev_release_port() frees both. */
 	dev->data->dev_private = im;
 	dev->data->mac_addrs = mac;
 	if (im == NULL || mac == NULL)

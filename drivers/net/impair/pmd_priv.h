@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The vdev as an Ethernet device: pmd.c makes and configures it, burst.c moves its frames. */
+/* The vdev as an Ethernet device: pmd.c creates and configures it, burst.c forwards its frames. */
 #ifndef IMPAIR_PMD_PRIV_H
 #define IMPAIR_PMD_PRIV_H
 
@@ -19,8 +19,8 @@ struct impair {
 	uint16_t port, lower;
 	uint16_t mtu;
 	uint16_t nrx, ntx;
-	struct impair_args args; /* args.cfg is the present one */
-	bool rss;                /* the hash was asked for */
+	struct impair_args args; /* args.cfg is the present configuration */
+	bool rss;                /* the application requested the RSS hash */
 	uint8_t rss_key[IMPAIR_RSS_KEY_LEN];
 	struct impair_queue *rx[IMPAIR_MAX_QUEUES], *tx[IMPAIR_MAX_QUEUES];
 };
@@ -36,7 +36,7 @@ int impair_stats_reset(struct rte_eth_dev *dev);
 int impair_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigned n);
 int impair_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n);
 
-/* control.c: the vdev behind a port number, or NULL. */
+/* control.c: Returns the vdev with this port number, or NULL. */
 struct impair *impair_of_port(uint16_t port_id);
 void impair_register(struct impair *im, bool present);
 void impair_apply(struct impair *im);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters as ethdev shows them: the reasons of impair.h, for each direction. */
+/* The counters as ethdev presents them: the reasons of impair.h, for each direction. */
 #include <ctype.h>
 #include <stdio.h>
 
@@ -89,7 +89,7 @@ impair_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigne
 	return 2 * PER_DIRECTION;
 }
 
-/* IMPAIR_QUEUE_FULL is tx_queue_full. */
+/* Derives the names from the reasons: IMPAIR_QUEUE_FULL becomes tx_queue_full. */
 int
 impair_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n)
 {
