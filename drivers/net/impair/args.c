@@ -103,7 +103,7 @@ parse_pair(const char *name, const char *text, void *opaque)
 			continue;
 		if (text != NULL && parse_value(&keys[i], text, opaque))
 			return 0;
-		sk_log(SK_LOG_ERR, "impair: %s=%s is not in its range", name,
+		sk_log(SK_LOG_ERR, "impair: %s=%s is malformed or out of range", name,
 			text != NULL ? text : "");
 		return -EINVAL;
 	}
@@ -125,13 +125,14 @@ impair_args_parse(const char *text, struct impair_args *args)
 	};
 	kv = rte_kvargs_parse(text, names);
 	if (kv == NULL) {
-		sk_log(SK_LOG_ERR, "impair: cannot understand \"%s\"", text);
+		sk_log(SK_LOG_ERR,
+			"impair: \"%s\" has an unknown key or is not a list of key=value", text);
 		return -EINVAL;
 	}
 	rc = rte_kvargs_process(kv, NULL, parse_pair, args);
 	rte_kvargs_free(kv);
 	if (rc == 0 && args->port[0] == '\0') {
-		sk_log(SK_LOG_ERR, "impair: port= must name the port to sit on");
+		sk_log(SK_LOG_ERR, "impair: the argument port=, the lower port, is missing");
 		rc = -EINVAL;
 	}
 	return rc < 0 ? -EINVAL : 0;

@@ -34,20 +34,20 @@
 /* The counters of one direction. Each direction has a block of them; xstats show them as tx_* and
  * rx_*. */
 #define IMPAIR_REASONS(X)                                                                          \
-	X(IMPAIR_FRAMES, SK_NORMAL, "frames that came in")                                         \
-	X(IMPAIR_PASSED, SK_NORMAL, "frames that went out")                                        \
+	X(IMPAIR_FRAMES, SK_NORMAL, "frames that entered the wire")                                \
+	X(IMPAIR_PASSED, SK_NORMAL, "frames that left the wire")                                   \
 	X(IMPAIR_DROP, SK_NORMAL, "frames dropped by chance")                                      \
 	X(IMPAIR_DUP, SK_NORMAL, "frames sent twice")                                              \
 	X(IMPAIR_REORDER, SK_NORMAL, "frames that were overtaken")                                 \
 	X(IMPAIR_ECN, SK_NORMAL, "frames marked CE (RFC 3168)")                                    \
-	X(IMPAIR_CORRUPT, SK_NORMAL, "frames altered so that the TCP or UDP checksum sees it")     \
+	X(IMPAIR_CORRUPT, SK_NORMAL, "frames altered so that the TCP or UDP checksum is wrong")    \
 	X(IMPAIR_CORRUPT_CRC, SK_NORMAL, "frames altered so that the TCP checksum stays right")    \
-	X(IMPAIR_QUEUE_FULL, SK_NOTICE, "frames that found the queue full")                        \
+	X(IMPAIR_QUEUE_FULL, SK_NOTICE, "frames dropped because the queue was full")               \
 	X(IMPAIR_NO_MBUF, SK_WARNING, "frames dropped because no mbuf was left for a copy")        \
-	X(IMPAIR_FLUSHED, SK_NORMAL, "frames still held when the port stopped")                    \
+	X(IMPAIR_FLUSHED, SK_NORMAL, "frames dropped because the port stopped")                    \
 	X(IMPAIR_OFFLOAD_ERROR, SK_WARNING, "frames whose offload fields contradict the frame")    \
 	X(IMPAIR_TSO, SK_NORMAL, "frames that were segmented")                                     \
-	X(IMPAIR_SEGMENTS, SK_NORMAL, "segments made of them")                                     \
+	X(IMPAIR_SEGMENTS, SK_NORMAL, "segments made of segmented frames")                         \
 	X(IMPAIR_CKSUM_FILLED, SK_NORMAL, "frames whose checksums were filled in")                 \
 	X(IMPAIR_CKSUM_BAD, SK_NORMAL, "received frames with a wrong checksum")
 

@@ -367,7 +367,7 @@ probe(struct rte_vdev_device *vdev)
 	if (impair_args_parse(devargs != NULL ? devargs->args : "", &args) != 0)
 		return -EINVAL;
 	if (find_lower(args.port, &lower) != 0) {
-		sk_log(SK_LOG_ERR, "impair: there is no port \"%s\" to sit on", args.port);
+		sk_log(SK_LOG_ERR, "impair: there is no lower port \"%s\"", args.port);
 		return -ENODEV;
 	}
 	dev = rte_eth_dev_allocate(name);
@@ -377,7 +377,7 @@ probe(struct rte_vdev_device *vdev)
 	if (rc == 0)
 		rc = own_lower(lower, name);
 	if (rc != 0) {
-		sk_log(SK_LOG_ERR, "impair: cannot make %s: %s", name, strerror(-rc));
+		sk_log(SK_LOG_ERR, "impair: cannot create %s: %s", name, strerror(-rc));
 		rte_eth_dev_release_port(dev);
 		return rc;
 	}
