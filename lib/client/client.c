@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "move_priv.h"
+#include "client_priv.h"
 
 /* All attachments, with the lock of move.c: a fork has to find them. */
 static TAILQ_HEAD(, saker) attachments = TAILQ_HEAD_INITIALIZER(attachments);
@@ -43,26 +43,6 @@ cl_zalloc(size_t len)
 	return p;
 }
 
-struct saker *
-cl_new(void)
-{
-	struct saker *s = cl_zalloc(sizeof(*s));
-
-	if (s == NULL)
-		return NULL;
-	s->sock = s->wake_engine = s->wait.wake = s->wait.kick = s->wait.epoll = -1;
-	for (unsigned k = 0; k < CL_KINDS; k++)
-		TAILQ_INIT(&s->objs[k]);
-	TAILQ_INIT(&s->mail.calls);
-	STAILQ_INIT(&s->mail.events);
-	pthread_mutex_init(&s->mail.lock, NULL);
-	cl_mem_init(s);
-	mv_lock();
-	TAILQ_INSERT_TAIL(&attachments, s, all);
-	mv_unlock();
-	return s;
-}
-
 static void
 close_fd(int *fd)
 {
@@ -94,13 +74,35 @@ orphan(struct saker *s)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-void
-cl_orphan_all(void)
+/* In a child of fork(2), with the lock of lib/move: every attachment is the parent's. */
+static void
+orphan_all(void)
 {
 	struct saker *s;
 
 	TAILQ_FOREACH (s, &attachments, all)
 		orphan(s);
+}
+
+struct saker *
+cl_new(void)
+{
+	struct saker *s = cl_zalloc(sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->sock = s->wake_engine = s->wait.wake = s->wait.kick = s->wait.epoll = -1;
+	for (unsigned k = 0; k < CL_KINDS; k++)
+		TAILQ_INIT(&s->objs[k]);
+	TAILQ_INIT(&s->mail.calls);
+	STAILQ_INIT(&s->mail.events);
+	pthread_mutex_init(&s->mail.lock, NULL);
+	cl_mem_init(s);
+	mv_on_child(orphan_all);
+	mv_lock();
+	TAILQ_INSERT_TAIL(&attachments, s, all);
+	mv_unlock();
+	return s;
 }
 
 /* The engine is trusted more than a client is; this is against another version and another

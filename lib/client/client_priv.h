@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "../base/spin.h"
+#include "../move/move.h"
 #include "../shm/shm.h"
 #include "../shm/shm_ring.h"
 #include "saker.h"
@@ -210,7 +211,7 @@ struct saker {
 		pthread_mutex_t lock;
 		TAILQ_HEAD(cl_arenas, cl_arena) arenas;
 		/* The engine's number of each window of moved memory; 0: not brought yet. */
-		uint32_t window[SHM_MAX_REGIONS];
+		uint32_t window[MV_WINDOWS_MAX];
 		uint32_t moved; /* atomic; memory regions of moved memory */
 		bool parents;   /* after a fork: nothing here is this process' */
 	} mem;
@@ -231,8 +232,6 @@ struct saker *cl_new(void);
 int cl_start(struct saker *s, void *home, uint64_t size);
 /* Memory and descriptors of the client; tells the engine nothing. */
 void cl_free(struct saker *s);
-/* In a child, with the lock of move.c: every attachment is the parent's. */
-void cl_orphan_all(void);
 /* Zeroed, a whole number of lines. */
 void *cl_zalloc(size_t len);
 
@@ -300,26 +299,13 @@ int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, u
 /* Where [addr, addr + len) is for the engine; false: not in one arena. */
 bool cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *out);
 
-/* ---- move.c: memory that is the program's own, moved into shared memory where it stands ---- */
-
-/* Moves the pages of [addr, addr + len), unless they were moved already, and holds them. `write`:
- * the registration gives rights to write. -errno with a reason: nothing has changed. */
-int cl_move_in(const void *addr, size_t len, bool write);
-/* Lets go of them; those that nobody holds any more become private memory again. */
-void cl_move_out(const void *addr, size_t len);
-/* Where memory that is held starts: the window's number, the offset in it, and how many of `len`
- * bytes are in it. */
-unsigned cl_move_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part);
-/* The memfd of a window, SHM_SPARSE_MAX bytes. */
-int cl_move_fd(unsigned window);
-
-/* ---- attach.c ---- */
+/* ---- attach/attach.c ---- */
 
 /* Gives a memfd to the engine; its region number or -errno. `flags`: enum shm_region_flags. With
  * mem.lock. */
 int cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags);
 
-/* ---- bar.c, bar_find.c: behind an ivshmem device ---- */
+/* ---- attach/bar.c, attach/bar_find.c, attach/bar_move.c: behind an ivshmem device ---- */
 
 #define CL_PATH        256
 #define CL_PCI_DEVICES "/sys/bus/pci/devices"
@@ -334,7 +320,7 @@ void cl_bar_free(struct cl_bar *b);
  * -errno with a reason. */
 int cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct shm_mr *m);
 void cl_bar_move_out(struct saker *s, const void *addr, size_t len);
-/* In a child, with the lock of move.c: it is the parent's; what was moved becomes private. */
+/* In a child, with the lock of lib/move: it is the parent's; what was moved becomes private. */
 void cl_bar_orphan(struct cl_bar *b);
 /* From here on its thread looks into the rings for somebody who sleeps on saker_fd(). */
 void cl_bar_watch(struct cl_bar *b);

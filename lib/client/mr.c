@@ -6,6 +6,8 @@
 
 #include "client_priv.h"
 
+_Static_assert(MV_WINDOW <= SHM_SPARSE_MAX, "the engine accepts a window's memfd as a region");
+
 int
 saker_pd_create(struct saker *s, struct saker_pd **out)
 {
@@ -42,7 +44,7 @@ window_region(struct saker *s, unsigned window)
 	pthread_mutex_lock(&s->mem.lock);
 	rc = (int)s->mem.window[window];
 	if (rc == 0)
-		rc = cl_sock_region(s, cl_move_fd(window), SHM_SPARSE_MAX, SHM_REGION_SPARSE);
+		rc = cl_sock_region(s, mv_window_fd(window), MV_WINDOW, SHM_REGION_SPARSE);
 	if (rc > 0)
 		s->mem.window[window] = (uint32_t)rc;
 	pthread_mutex_unlock(&s->mem.lock);
@@ -60,7 +62,7 @@ moved_extents(struct saker *s, const uint8_t *addr, size_t len, struct shm_mr *m
 		if (m->nextents == SHM_MAX_EXTENTS)
 			return cl_fail(-EOPNOTSUPP, "a memory region crosses %u windows of memory",
 				SHM_MAX_EXTENTS);
-		region = window_region(s, cl_move_extent(addr, len, &e->offset, &e->len));
+		region = window_region(s, mv_extent(addr, len, &e->offset, &e->len));
 		if (region < 0)
 			return region;
 		e->region = (uint32_t)region;
@@ -79,7 +81,7 @@ cl_mr_forget(struct saker_mr *mr)
 	if (mr->obj.s->bar != NULL && !mr->obj.s->mem.parents)
 		cl_bar_move_out(mr->obj.s, mr->moved, mr->len);
 	else if (!mr->obj.s->mem.parents)
-		cl_move_out(mr->moved, mr->len);
+		mv_out(mr->moved, mr->len);
 	mr->moved = NULL;
 	__atomic_fetch_sub(&mr->obj.s->mem.moved, 1, __ATOMIC_RELAXED);
 }
@@ -98,9 +100,9 @@ mr_place(struct saker *s, struct saker_mr *mr, void *addr, size_t len, struct sh
 	if (len == 0 || (s->mapped == 0 && s->bar == NULL))
 		return cl_fail(
 			-EFAULT, "%zu bytes at %p are not memory from saker_alloc()", len, addr);
-	rc = s->bar != NULL ? cl_bar_move_in(s, addr, len, write, m) : cl_move_in(addr, len, write);
+	rc = s->bar != NULL ? cl_bar_move_in(s, addr, len, write, m) : mv_in(addr, len, write);
 	if (rc < 0)
-		return rc;
+		return s->bar != NULL ? rc : cl_fail(rc, "%s", mv_error());
 	__atomic_fetch_add(&s->mem.moved, 1, __ATOMIC_RELAXED);
 	mr->obj.s = s;
 	mr->moved = addr;

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../lib/client/client_priv.h"
+#include "../../lib/move/move.h"
 
 #define PAGE     4096u
 #define PAGES    300u
@@ -33,7 +33,7 @@ need(bool ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "move: %s (%s)\n", what, saker_error());
+	fprintf(stderr, "move: %s (%s)\n", what, mv_error());
 	exit(1);
 }
 
@@ -65,10 +65,10 @@ mover_main(void *arg)
 		size_t at = (size_t)rand_r(&seed) % (PAGES * PAGE / 2);
 		size_t len = 1 + (size_t)rand_r(&seed) % (PAGES * PAGE / 2);
 
-		need(cl_move_in(mem + at, len, true) == 0, "memory does not move");
+		need(mv_in(mem + at, len, true) == 0, "memory does not move");
 		if (i % 3 == 0)
 			usleep(100);
-		cl_move_out(mem + at, len);
+		mv_out(mem + at, len);
 	}
 	return arg;
 }

@@ -12,7 +12,7 @@
 
 #include "../../../lib/base/mem.h"
 #include "fake_sock.h"
-#include "mappings.h"
+#include "../move/mappings.h"
 
 #define PAGE   4096ul
 #define MIB    (1ul << 20)

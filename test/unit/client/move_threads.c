@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "fake_sock.h"
-#include "mappings.h"
+#include "../move/mappings.h"
 
 #define PAGE    4096ul
 #define MIB     (1ul << 20)

@@ -11,7 +11,7 @@
 #include <criterion/criterion.h>
 
 #include "../../../drivers/gateway/gateway_priv.h"
-#include "../../../lib/client/bar_priv.h"
+#include "../../../lib/client/attach/bar_priv.h"
 #include "../../../lib/wire/falcon.h"
 #include "host.h"
 

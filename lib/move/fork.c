@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "move_priv.h"
-#include "move_sys_priv.h"
+#include "sys_priv.h"
 
 /* What one mapping shows of a window, and is to be the child's own. */
 struct piece {
@@ -34,6 +34,7 @@ struct piece {
 
 static struct piece *pieces;
 static size_t npieces, cap;
+static void (*on_child)(void);
 static uint64_t signals; /* as the thread that forks had them */
 
 static void
@@ -118,7 +119,7 @@ move_fork_prepare(void)
 
 	mv_lock();
 	/* A handler that writes to what is protected would wait for this very thread. */
-	cl_sys_signals_off(&signals);
+	mv_sys_signals_off(&signals);
 	npieces = 0;
 	if (mv_window_at(0) == NULL || mv_maps_load() < 0)
 		return;
@@ -147,11 +148,11 @@ in_parent(void)
 		const struct piece *p = &pieces[i];
 
 		if (p->waits)
-			cl_sys_madvise(p->w->stage + p->off, p->len, MADV_DONTNEED);
+			mv_sys_madvise(p->w->stage + p->off, p->len, MADV_DONTNEED);
 		else
 			mv_stage_clear(p->w, p->off, p->len);
 	}
-	cl_sys_signals_back(&signals);
+	mv_sys_signals_back(&signals);
 	mv_unlock();
 }
 
@@ -161,18 +162,19 @@ in_child(void)
 	for (size_t i = 0; i < npieces; i++) {
 		const struct piece *p = &pieces[i];
 
-		if (p->filled && cl_sys_mremap(p->w->stage + p->off, p->len,
+		if (p->filled && mv_sys_mremap(p->w->stage + p->off, p->len,
 					 MREMAP_MAYMOVE | MREMAP_FIXED, p->at) >= 0)
-			cl_sys_mprotect(p->at, p->len, p->prot);
+			mv_sys_mprotect(p->at, p->len, p->prot);
 		else /* better no memory than the parent's */
-			cl_sys_mmap(p->at, p->len, PROT_NONE,
+			mv_sys_mmap(p->at, p->len, PROT_NONE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
 	npieces = 0;
 	mv_guard_forget();
 	mv_window_forget();
-	cl_orphan_all();
-	cl_sys_signals_back(&signals);
+	if (on_child != NULL)
+		on_child();
+	mv_sys_signals_back(&signals);
 	mv_unlock();
 }
 
@@ -183,4 +185,12 @@ mv_fork_watch(void)
 
 	if (!watched)
 		watched = pthread_atfork(move_fork_prepare, in_parent, in_child) == 0;
+}
+
+void
+mv_on_child(void (*fn)(void))
+{
+	mv_lock();
+	on_child = fn;
+	mv_unlock();
 }

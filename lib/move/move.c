@@ -47,7 +47,7 @@ pages_of(const void *addr, size_t len, uintptr_t *from, uintptr_t *to)
 static uintptr_t
 window_end(uintptr_t at, uintptr_t to)
 {
-	uintptr_t end = (at & ~(uintptr_t)(SHM_SPARSE_MAX - 1)) + SHM_SPARSE_MAX;
+	uintptr_t end = (at & ~(uintptr_t)(MV_WINDOW - 1)) + MV_WINDOW;
 
 	return end < to ? end : to;
 }
@@ -115,7 +115,7 @@ move_settle(uintptr_t from, uintptr_t to)
 	while (mv_maps_next(&at, &v)) {
 		const struct mv_window *w = mv_vma_window(&v);
 
-		if (w != NULL && from < w->base + SHM_SPARSE_MAX && to > w->base)
+		if (w != NULL && from < w->base + MV_WINDOW && to > w->base)
 			all &= vma_settle(w, &v, from > w->base ? from - w->base : 0,
 				window_end(from > w->base ? from : w->base, to) - w->base);
 	}
@@ -171,7 +171,7 @@ places_free(uintptr_t from, uintptr_t to)
 		uintptr_t home = w != NULL ? w->base + v.offset : 0;
 
 		if (w != NULL && home != v.start && home < to && home + (v.end - v.start) > from)
-			return cl_fail(-EBUSY,
+			return mv_fail(-EBUSY,
 				"what was registered at %#llx is at %#llx now (mremap), and still "
 				"registered",
 				(unsigned long long)home, (unsigned long long)v.start);
@@ -225,7 +225,7 @@ move_check(uintptr_t from, uintptr_t to, bool write)
 }
 
 static int
-client_move_move(uintptr_t from, uintptr_t to)
+pages_move(uintptr_t from, uintptr_t to)
 {
 	struct mv_vma v;
 	size_t at = 0;
@@ -234,7 +234,7 @@ client_move_move(uintptr_t from, uintptr_t to)
 	mv_guard_open();
 	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	if (pagemap < 0)
-		return cl_fail(-errno, "/proc/self/pagemap cannot be read: %s", strerror(errno));
+		return mv_fail(-errno, "/proc/self/pagemap cannot be read: %s", strerror(errno));
 	while (rc == 0 && mv_maps_next(&at, &v) && v.start < to)
 		if (v.end > from)
 			rc = vma_move(&v, from, to, pagemap);
@@ -243,18 +243,18 @@ client_move_move(uintptr_t from, uintptr_t to)
 }
 
 int
-cl_move_in(const void *addr, size_t len, bool write)
+mv_in(const void *addr, size_t len, bool write)
 {
 	uintptr_t from, to;
 	int rc;
 
 	if (!pages_of(addr, len, &from, &to) || to > ADDR_END)
-		return cl_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
+		return mv_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
 	mv_lock();
 	mv_fork_watch();
 	rc = move_check(from, to, write);
 	if (rc == 0) {
-		rc = client_move_move(from, to);
+		rc = pages_move(from, to);
 		if (rc == 0)
 			move_hold(from, to, addr, len);
 		else
@@ -265,7 +265,7 @@ cl_move_in(const void *addr, size_t len, bool write)
 }
 
 void
-cl_move_out(const void *addr, size_t len)
+mv_out(const void *addr, size_t len)
 {
 	uintptr_t from, to;
 
@@ -278,9 +278,9 @@ cl_move_out(const void *addr, size_t len)
 }
 
 unsigned
-cl_move_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part)
+mv_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part)
 {
-	const uint64_t in = (uintptr_t)addr & (SHM_SPARSE_MAX - 1);
+	const uint64_t in = (uintptr_t)addr & (MV_WINDOW - 1);
 	unsigned window = 0;
 
 	mv_lock();
@@ -288,12 +288,12 @@ cl_move_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part)
 		window++;
 	mv_unlock();
 	*off = in;
-	*part = len < SHM_SPARSE_MAX - in ? len : SHM_SPARSE_MAX - in;
+	*part = len < MV_WINDOW - in ? len : MV_WINDOW - in;
 	return window;
 }
 
 int
-cl_move_fd(unsigned window)
+mv_window_fd(unsigned window)
 {
 	int fd;
 

@@ -26,7 +26,7 @@
 
 #include "../base/fault.h"
 #include "move_priv.h"
-#include "move_sys_priv.h"
+#include "sys_priv.h"
 
 #define SMALL_CHUNK (64ull << 10)
 #define FEATURES    (UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM)
@@ -120,7 +120,7 @@ uffd_protect(uintptr_t at, uint64_t len, bool on)
 	struct uffdio_writeprotect wp = {
 		.range = {at, len}, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
 
-	return cl_sys_ioctl(uffd, UFFDIO_WRITEPROTECT, &wp);
+	return mv_sys_ioctl(uffd, UFFDIO_WRITEPROTECT, &wp);
 }
 
 static void
@@ -128,7 +128,7 @@ uffd_wake(uintptr_t at, uint64_t len)
 {
 	struct uffdio_range r = {at, len};
 
-	cl_sys_ioctl(uffd, UFFDIO_WAKE, &r);
+	mv_sys_ioctl(uffd, UFFDIO_WAKE, &r);
 }
 
 static void
@@ -137,7 +137,7 @@ uffd_undo(uintptr_t at, uint64_t len)
 	struct uffdio_range r = {at, len};
 
 	uffd_protect(at, len, false);
-	cl_sys_ioctl(uffd, UFFDIO_UNREGISTER, &r);
+	mv_sys_ioctl(uffd, UFFDIO_UNREGISTER, &r);
 	uffd_wake(at, len);
 }
 
@@ -146,7 +146,7 @@ uffd_begin(uintptr_t at, uint64_t len, bool shared)
 {
 	struct uffdio_register r = {.range = {at, len},
 		.mode = UFFDIO_REGISTER_MODE_WP | (shared ? 0 : UFFDIO_REGISTER_MODE_MISSING)};
-	long rc = cl_sys_ioctl(uffd, UFFDIO_REGISTER, &r);
+	long rc = mv_sys_ioctl(uffd, UFFDIO_REGISTER, &r);
 
 	if (rc < 0)
 		return (int)rc;
@@ -196,7 +196,7 @@ on_segv(int sig, siginfo_t *info, void *context)
 	if (info->si_code == SEGV_ACCERR && in_past(addr)) {
 		/* Before anything is written: this thread's own variables may be what moves. */
 		while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
-			cl_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
+			mv_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
 		now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
 		tries = addr == last && now == when ? tries + 1 : 0;
 		last = addr;
@@ -253,7 +253,7 @@ mv_guard_begin(enum mv_guard kind, uintptr_t at, uint64_t len, int prot, bool sh
 		return uffd_begin(at, len, shared);
 	case MV_GUARD_SIGNAL:
 		signal_note(at, len);
-		rc = cl_sys_mprotect(at, len, prot & ~PROT_WRITE);
+		rc = mv_sys_mprotect(at, len, prot & ~PROT_WRITE);
 		if (rc < 0)
 			signal_over();
 		return (int)rc;
@@ -277,7 +277,7 @@ mv_guard_undo(enum mv_guard kind, uintptr_t at, uint64_t len, int prot)
 	if (kind == MV_GUARD_UFFD) {
 		uffd_undo(at, len);
 	} else if (kind == MV_GUARD_SIGNAL) {
-		cl_sys_mprotect(at, len, prot);
+		mv_sys_mprotect(at, len, prot);
 		signal_over();
 	}
 }

@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "../shm/shm_bar.h"
-#include "client_priv.h"
+#include "../../shm/shm_bar.h"
+#include "../client_priv.h"
 
 struct cl_bar_pages;
 

@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "../../../lib/shm/shm.h"
+#include "../../../lib/move/move.h"
 #include "mappings.h"
 
 int
@@ -57,11 +57,11 @@ map_in_one_window(size_t len, int flags)
 	size_t room = 2 * len;
 	uint8_t *p;
 
-	/* Twice as much, for there is at most one border in it. */
+	/* Twice as much: at most one border of windows lies in it. */
 	p = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 	cr_assert_neq(p, MAP_FAILED);
 	at = (uintptr_t)p;
-	border = (at + len - 1) & ~(uintptr_t)(SHM_SPARSE_MAX - 1);
+	border = (at + len - 1) & ~(uintptr_t)(MV_WINDOW - 1);
 	if (border > at) {
 		munmap(p, border - at);
 		room -= border - at;

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../shm/shm_bar.h"
-#include "client_priv.h"
+#include "../../shm/shm_bar.h"
+#include "../client_priv.h"
 
 static long
 number_in(const char *root, const char *device, const char *file)

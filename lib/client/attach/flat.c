@@ -3,7 +3,7 @@
  * nothing travels beside it. */
 #include <errno.h>
 
-#include "client_priv.h"
+#include "../client_priv.h"
 
 int
 saker_open_flat(void *base, size_t size, void (*idle)(void *arg), void *arg, struct saker **out)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "move_priv.h"
-#include "move_sys_priv.h"
+#include "sys_priv.h"
 
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
@@ -31,7 +31,7 @@
 void
 mv_punch(const struct mv_window *w, uint64_t off, uint64_t len)
 {
-	cl_sys(SYS_fallocate, (uint64_t)w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len,
+	mv_sys(SYS_fallocate, (uint64_t)w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, len,
 		0, 0);
 }
 
@@ -39,7 +39,7 @@ static int
 write_all(int fd, uintptr_t from, uint64_t len, uint64_t off)
 {
 	while (len > 0) {
-		long n = cl_sys_pwrite(fd, from, len, off);
+		long n = mv_sys_pwrite(fd, from, len, off);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EIO;
@@ -54,7 +54,7 @@ static int
 move_copy_read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
 {
 	while (len > 0) {
-		long n = cl_sys_pread(fd, to, len, off);
+		long n = mv_sys_pread(fd, to, len, off);
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EIO;
@@ -112,10 +112,10 @@ place_take(struct chunk *c)
 
 	/* With a handler of signals only writers are kept away, not readers. */
 	c->staged = c->guard != MV_GUARD_SIGNAL && !c->whole &&
-		    cl_sys_mremap(c->at, c->len, SWAP_PLACES, c->stage) >= 0;
-	rc = cl_sys_mmap(c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->fd, c->off);
+		    mv_sys_mremap(c->at, c->len, SWAP_PLACES, c->stage) >= 0;
+	rc = mv_sys_mmap(c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->fd, c->off);
 	if (rc < 0 && c->staged)
-		cl_sys_mremap(c->stage, c->len, SWAP_PLACES, c->at);
+		mv_sys_mremap(c->stage, c->len, SWAP_PLACES, c->at);
 	return rc < 0 ? (int)rc : 0;
 }
 
@@ -125,7 +125,7 @@ chunk_in(struct chunk *c)
 	uint64_t signals;
 	int rc;
 
-	cl_sys_signals_off(&signals);
+	mv_sys_signals_off(&signals);
 	rc = mv_guard_begin(c->guard, c->at, c->len, c->prot, false);
 	if (rc == 0) {
 		rc = pages_write(c);
@@ -136,9 +136,9 @@ chunk_in(struct chunk *c)
 		else
 			mv_guard_undo(c->guard, c->at, c->len, c->prot);
 	}
-	cl_sys_signals_back(&signals);
+	mv_sys_signals_back(&signals);
 	if (c->staged)
-		cl_sys_madvise(c->stage, c->len, MADV_DONTNEED);
+		mv_sys_madvise(c->stage, c->len, MADV_DONTNEED);
 	return rc;
 }
 
@@ -155,7 +155,7 @@ populate(const struct mv_window *w, uint64_t off, uint64_t len)
 		hole = lseek(w->fd, data, SEEK_HOLE);
 		if (hole < 0 || (uint64_t)hole > off + len)
 			hole = (off_t)(off + len);
-		cl_sys_madvise(
+		mv_sys_madvise(
 			w->base + (uint64_t)data, (uint64_t)(hole - data), MADV_POPULATE_WRITE);
 	}
 }
@@ -188,7 +188,7 @@ mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, ui
 		mv_punch(w, c.off, c.len);
 		rc = chunk_in(&c);
 		if (rc < 0)
-			return cl_fail(rc, "the memory at %#llx cannot be moved: %s",
+			return mv_fail(rc, "the memory at %#llx cannot be moved: %s",
 				(unsigned long long)c.at, strerror(-rc));
 	}
 	if (v->locked)
@@ -211,11 +211,11 @@ run_find(const struct mv_window *w, uint64_t off, uint64_t end, uint64_t *known,
 
 	*data = *hole = off;
 	if (off >= *known) {
-		rc = cl_sys(SYS_lseek, (uint64_t)w->fd, off, SEEK_DATA, 0, 0, 0);
+		rc = mv_sys(SYS_lseek, (uint64_t)w->fd, off, SEEK_DATA, 0, 0, 0);
 		*data = rc < 0 || (uint64_t)rc > end ? end : (uint64_t)rc;
 		if (rc < 0 || *data == end)
 			return rc < 0 && rc != -ENXIO ? (int)rc : 0;
-		rc = cl_sys(SYS_lseek, (uint64_t)w->fd, *data, SEEK_HOLE, 0, 0, 0);
+		rc = mv_sys(SYS_lseek, (uint64_t)w->fd, *data, SEEK_HOLE, 0, 0, 0);
 		if (rc < 0)
 			return (int)rc;
 		*known = (uint64_t)rc;
@@ -231,8 +231,8 @@ mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits,
 	uintptr_t stage = w->stage + off;
 	uint64_t end = off + len, data, hole;
 	long rc =
-		waits ? cl_sys_mprotect(stage, len, rw)
-		      : cl_sys_mmap(stage, len, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		waits ? mv_sys_mprotect(stage, len, rw)
+		      : mv_sys_mmap(stage, len, rw, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	for (rc = rc < 0 ? rc : 0; rc == 0 && off < end; off = hole) {
 		rc = run_find(w, off, end, known, &data, &hole);
@@ -246,7 +246,7 @@ mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits,
 void
 mv_stage_clear(const struct mv_window *w, uint64_t off, uint64_t len)
 {
-	cl_sys_mmap(w->stage + off, len, PROT_NONE,
+	mv_sys_mmap(w->stage + off, len, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -258,24 +258,24 @@ chunk_out(const struct mv_window *w, uintptr_t at, uint64_t off, uint64_t len, i
 	uint64_t signals;
 	int rc;
 
-	cl_sys_signals_off(&signals);
+	mv_sys_signals_off(&signals);
 	rc = mv_guard_begin(guard, at, len, prot, true);
 	if (rc == 0) {
 		rc = mv_stage_fill(w, off, len, waits, known);
 		if (rc == 0)
-			rc = (int)cl_sys_mprotect(w->stage + off, len, prot);
-		if (rc == 0 && cl_sys_mremap(w->stage + off, len, SWAP_PLACES, at) < 0)
+			rc = (int)mv_sys_mprotect(w->stage + off, len, prot);
+		if (rc == 0 && mv_sys_mremap(w->stage + off, len, SWAP_PLACES, at) < 0)
 			rc = -ENOMEM;
 		if (rc == 0)
 			mv_guard_end(guard, at, len);
 		else
 			mv_guard_undo(guard, at, len, prot);
 	}
-	cl_sys_signals_back(&signals);
+	mv_sys_signals_back(&signals);
 	if (rc == 0)
 		mv_stage_clear(w, off, len);
 	else
-		cl_sys_madvise(w->stage + off, len, MADV_DONTNEED);
+		mv_sys_madvise(w->stage + off, len, MADV_DONTNEED);
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client_priv.h"
+#include "../client_priv.h"
 
 #define REPLY_MS    10000 /* a saker that says nothing for so long is not there */
 #define WELCOME_FDS 3

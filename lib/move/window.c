@@ -14,7 +14,7 @@
 /* A stage's pages have the same places in huge pages as the program's. */
 #define STAGE_ALIGN MV_CHUNK
 
-static struct mv_window windows[SHM_MAX_REGIONS];
+static struct mv_window windows[MV_WINDOWS_MAX];
 static unsigned nwindows;
 
 void *
@@ -37,7 +37,7 @@ window_fd(struct mv_window *w)
 	w->fd = memfd_create("saker-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (w->fd < 0)
 		return -errno;
-	if (ftruncate(w->fd, (off_t)SHM_SPARSE_MAX) < 0 ||
+	if (ftruncate(w->fd, (off_t)MV_WINDOW) < 0 ||
 		fcntl(w->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0 ||
 		fstat(w->fd, &st) < 0) {
 		int rc = -errno;
@@ -53,8 +53,8 @@ window_fd(struct mv_window *w)
 static int
 window_make(struct mv_window *w, uintptr_t base)
 {
-	const uint64_t table = SHM_SPARSE_MAX / MV_PAGE * sizeof(w->page[0]);
-	uint8_t *stage = mv_own_map(SHM_SPARSE_MAX + STAGE_ALIGN, PROT_NONE);
+	const uint64_t table = MV_WINDOW / MV_PAGE * sizeof(w->page[0]);
+	uint8_t *stage = mv_own_map(MV_WINDOW + STAGE_ALIGN, PROT_NONE);
 	int rc = stage != NULL ? window_fd(w) : -ENOMEM;
 
 	w->base = base;
@@ -64,19 +64,19 @@ window_make(struct mv_window *w, uintptr_t base)
 		return 0;
 	}
 	if (stage != NULL)
-		munmap(stage, SHM_SPARSE_MAX + STAGE_ALIGN);
+		munmap(stage, MV_WINDOW + STAGE_ALIGN);
 	if (rc == 0)
 		close(w->fd);
-	return cl_fail(rc < 0 ? rc : -ENOMEM,
+	return mv_fail(rc < 0 ? rc : -ENOMEM,
 		"no memory, descriptor or address space (%llu bytes) to move memory with",
-		(unsigned long long)SHM_SPARSE_MAX);
+		(unsigned long long)MV_WINDOW);
 }
 
 struct mv_window *
 mv_window_find(uintptr_t addr)
 {
 	for (unsigned i = 0; i < nwindows; i++)
-		if (addr - windows[i].base < SHM_SPARSE_MAX)
+		if (addr - windows[i].base < MV_WINDOW)
 			return &windows[i];
 	return NULL;
 }
@@ -95,11 +95,11 @@ mv_window_get(uintptr_t addr, unsigned *out)
 	if (w == NULL) {
 		int rc;
 
-		if (nwindows == SHM_MAX_REGIONS - 1)
-			return cl_fail(-ENOMEM, "memory is registered in %u windows of %llu bytes",
-				nwindows, (unsigned long long)SHM_SPARSE_MAX);
+		if (nwindows == MV_WINDOWS_MAX)
+			return mv_fail(-ENOMEM, "memory is registered in %u windows of %llu bytes",
+				nwindows, (unsigned long long)MV_WINDOW);
 		w = &windows[nwindows];
-		rc = window_make(w, addr & ~(uintptr_t)(SHM_SPARSE_MAX - 1));
+		rc = window_make(w, addr & ~(uintptr_t)(MV_WINDOW - 1));
 		if (rc < 0)
 			return rc;
 		nwindows++;
@@ -113,8 +113,8 @@ mv_window_forget(void)
 {
 	for (unsigned i = 0; i < nwindows; i++) {
 		close(windows[i].fd);
-		munmap((void *)windows[i].stage, SHM_SPARSE_MAX);
-		munmap(windows[i].page, SHM_SPARSE_MAX / MV_PAGE * sizeof(windows[i].page[0]));
+		munmap((void *)windows[i].stage, MV_WINDOW);
+		munmap(windows[i].page, MV_WINDOW / MV_PAGE * sizeof(windows[i].page[0]));
 	}
 	nwindows = 0;
 }

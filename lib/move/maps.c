@@ -60,7 +60,7 @@ text_read(const char *path)
 		close(fd);
 	}
 	if (rc < 0)
-		return cl_fail(rc, "%s cannot be read, so memory cannot be moved: %s", path,
+		return mv_fail(rc, "%s cannot be read, so memory cannot be moved: %s", path,
 			strerror(-rc));
 	text[text_len] = '\0';
 	return 0;
@@ -184,7 +184,7 @@ mv_vma_window(const struct mv_vma *v)
 
 	for (unsigned i = 0; v->shared && (w = mv_window_at(i)) != NULL; i++)
 		if (v->ino == w->ino && v->dev == w->dev)
-			return v->end - v->start < SHM_SPARSE_MAX || v->start == w->base ? w : NULL;
+			return v->end - v->start < MV_WINDOW || v->start == w->base ? w : NULL;
 	return NULL;
 }
 
@@ -237,11 +237,11 @@ mv_judge(uintptr_t from, uintptr_t to, bool write)
 			      "of a fork";
 		}
 		if (why != NULL)
-			return cl_fail(
+			return mv_fail(
 				rc, "the memory at %#llx is %s", (unsigned long long)next, why);
 		next = v.end;
 	}
 	if (next < to)
-		return cl_fail(-EFAULT, "there is no memory at %#llx", (unsigned long long)next);
+		return mv_fail(-EFAULT, "there is no memory at %#llx", (unsigned long long)next);
 	return 0;
 }

@@ -17,13 +17,7 @@
 #include <unistd.h>
 
 #include "bar_priv.h"
-#include "move_priv.h"
-#include "move_sys_priv.h"
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "../../move/move.h"
 
 struct bm_page {
 	uintptr_t at;   /* in the program */
@@ -78,40 +72,7 @@ reserve(struct cl_bar_pages *t, size_t more)
 	return 0;
 }
 
-/* From where on the guard forbids to write anywhere but to the stack. */
-static inline void
-bar_move_copy(void *to, const void *from, uint64_t len)
-{
-	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(len) : : "memory");
-}
-
 /* ---- In ---- */
-
-/* Part of one mapping of the program's. */
-static int
-part_in(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t len, uint8_t *there)
-{
-	enum mv_guard kind = mv_guard_kind(v->ino == 0);
-	const int fd = b->fd;
-	const uint64_t off = (uint64_t)(there - b->base);
-	long rc;
-
-	/* What is not there could not be read once it is guarded. */
-	rc = cl_sys_madvise(
-		at, len, (v->prot & PROT_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	if (rc == 0)
-		rc = mv_guard_begin(kind, at, len, v->prot, false);
-	if (rc < 0)
-		return (int)rc;
-	bar_move_copy(there, (const void *)at, len);
-	rc = cl_sys_mmap(at, len, v->prot, MAP_SHARED | MAP_FIXED, fd, off);
-	if (rc < 0) {
-		mv_guard_undo(kind, at, len, v->prot);
-		return (int)rc;
-	}
-	mv_guard_end(kind, at, len);
-	return 0;
-}
 
 /* [from, to), none of it moved; `there`: as many bytes. */
 static int
@@ -125,7 +86,8 @@ run_copy(const struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
 		uintptr_t start = v.start > from ? v.start : from, end = v.end < to ? v.end : to;
 
 		if (start < end)
-			rc = part_in(b, &v, start, end - start, there + (start - from));
+			rc = mv_piece_in(&v, start, end - start, there + (start - from), b->fd,
+				(uint64_t)(there - b->base) + (start - from));
 	}
 	return rc;
 }
@@ -148,8 +110,9 @@ run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool wri
 	uint8_t *there;
 	int rc = mv_judge(from, to, write);
 
-	if (rc == 0)
-		rc = reserve(b->pages, (to - from) / MV_PAGE);
+	if (rc < 0)
+		return cl_fail(rc, "%s", mv_error());
+	rc = reserve(b->pages, (to - from) / MV_PAGE);
 	if (rc < 0)
 		return rc;
 	there = saker_alloc(s, to - from);
@@ -165,35 +128,6 @@ run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool wri
 }
 
 /* ---- Out ---- */
-
-/* The program's mapping `v` shows [there, there + len) at `at`: private memory takes its place. */
-static int
-part_out(const struct cl_bar *b, const struct mv_vma *v, uintptr_t at, uint64_t len,
-	const uint8_t *there)
-{
-	enum mv_guard kind = mv_guard_kind(false);
-	void *own = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	long rc;
-
-	if (own == MAP_FAILED || madvise(own, len, MADV_POPULATE_WRITE) < 0) {
-		if (own != MAP_FAILED)
-			munmap(own, len);
-		return -ENOMEM;
-	}
-	rc = mv_guard_begin(kind, at, len, v->prot, true);
-	if (rc < 0) {
-		munmap(own, len);
-		return (int)rc;
-	}
-	bar_move_copy(own, there, len);
-	cl_sys_mprotect((uintptr_t)own, len, v->prot);
-	rc = cl_sys_mremap((uintptr_t)own, len, MREMAP_MAYMOVE | MREMAP_FIXED, at);
-	if (rc < 0)
-		mv_guard_undo(kind, at, len, v->prot);
-	else
-		mv_guard_end(kind, at, len);
-	return rc < 0 ? (int)rc : 0;
-}
 
 /* Gives back [from, to), which stands at `there` in one piece; `s` NULL: in a child, where the
  * place there is the parent's. What the program has unmapped or replaced meanwhile is left alone.
@@ -211,7 +145,7 @@ run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t
 		if (start < end && v.shared && v.ino == b->ino &&
 			v.offset + (start - v.start) ==
 				(uint64_t)(there - b->base) + (start - from))
-			all = part_out(b, &v, start, end - start, there + (start - from)) == 0;
+			all = mv_piece_out(&v, start, end - start, there + (start - from)) == 0;
 	}
 	/* What could not be given back must not become another's. */
 	if (all && s != NULL)
@@ -250,7 +184,8 @@ move_missing(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bo
 {
 	int rc = mv_maps_load();
 
-	mv_guard_open();
+	if (rc < 0)
+		return cl_fail(rc, "%s", mv_error());
 	for (uintptr_t at = from, end; at < to && rc == 0; at = end) {
 		end = at + MV_PAGE;
 		if (bar_move_find(b->pages, at) != NULL)
