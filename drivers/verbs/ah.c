@@ -21,9 +21,11 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct vb_ah *ah = NULL;
 	int rc = vb_alive(pd->context);
 
-	if (rc == 0 && (!attr->is_global || !vb_is_falcon(pd->context)))
-		rc = vb_fail(attr->is_global ? EOPNOTSUPP : EINVAL,
-			"an address handle is made from a GID, on the Falcon device");
+	if (rc == 0 && !attr->is_global)
+		rc = vb_fail(EINVAL, "the address handle names no GID (is_global is 0)");
+	if (rc == 0 && vb_kind_of(pd->context)->max_ah == 0)
+		rc = vb_fail(EOPNOTSUPP, "the device %s has no address handles",
+			vb_kind_of(pd->context)->name);
 	if (rc == 0 && (ah = calloc(1, sizeof(*ah))) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {

@@ -124,7 +124,7 @@ ibv_open_device(struct ibv_device *device)
 		errno = ENOMEM;
 		return NULL;
 	}
-	c->dev = (struct vb_device *)device;
+	c->kind = ((struct vb_device *)device)->kind;
 	c->saker = s;
 	c->info = *vb_saker_device();
 	poll = getenv("SAKER_POLL");

@@ -4,93 +4,87 @@
  * programs compare and keep pointers to them beyond the list.
  */
 #include <endian.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verbs_priv.h"
 
-#define NDEVICES 2
-
-static struct vb_device devices[NDEVICES] = {
-	{
-		.dev = {.node_type = IBV_NODE_RNIC,
-			.transport_type = IBV_TRANSPORT_IWARP,
-			.name = "saker0",
-			.dev_name = "uverbs-saker0",
-			.dev_path = "/sys/class/infiniband_verbs/uverbs-saker0",
-			.ibdev_path = "/sys/class/infiniband/saker0"},
-		.transport = SHM_IWARP,
-	},
-	{
-		.dev = {.node_type = IBV_NODE_CA,
-			.transport_type = IBV_TRANSPORT_IB,
-			.name = "sakerf0",
-			.dev_name = "uverbs-sakerf0",
-			.dev_path = "/sys/class/infiniband_verbs/uverbs-sakerf0",
-			.ibdev_path = "/sys/class/infiniband/sakerf0"},
-		.transport = SHM_FALCON,
-	},
-};
+static struct vb_device devices[VB_NKINDS]; /* by enum shm_transport */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* An EUI-64 from the MAC; the two devices of one MAC differ in what the standard puts in between.
  */
 static __be64
-guid_of(const struct shm_device *info, enum shm_transport transport)
+guid_of(const struct shm_device *info, const struct vb_kind *kind)
 {
 	const uint8_t *m = info->mac;
-	const uint8_t between = transport == SHM_FALCON ? 0xfa : 0xfe;
-	const uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff, between, m[3], m[4], m[5]};
+	const uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff, kind->guid_byte, m[3], m[4], m[5]};
 	__be64 guid;
 
 	memcpy(&guid, eui, sizeof(guid));
 	return guid;
 }
 
-/* Whether the user wants to see it: $SAKER_DEVICES, a list of `iwarp` and `falcon`. */
+/* Returns whether $SAKER_DEVICES, a list of transports, contains the kind; without it, all do. */
 static bool
-wanted(enum shm_transport transport)
+wanted(const struct vb_kind *kind)
 {
 	const char *list = getenv("SAKER_DEVICES");
 
-	return list == NULL || strstr(list, transport == SHM_FALCON ? "falcon" : "iwarp") != NULL;
+	return list == NULL || strstr(list, kind->transport) != NULL;
+}
+
+/* Fills in what a program reads of the device. A program may hold the device already: its names are
+ * written once. Call with devices_lock held. */
+static void
+device_fill(struct vb_device *d, const struct vb_kind *kind, const struct shm_device *info)
+{
+	d->guid = guid_of(info, kind);
+	if (d->kind != NULL)
+		return;
+	d->kind = kind;
+	d->dev.node_type = kind->node_type;
+	d->dev.transport_type = kind->transport_type;
+	snprintf(d->dev.name, sizeof(d->dev.name), "%s", kind->name);
+	snprintf(d->dev.dev_name, sizeof(d->dev.dev_name), "uverbs-%s", kind->name);
+	snprintf(d->dev.dev_path, sizeof(d->dev.dev_path), "/sys/class/infiniband_verbs/uverbs-%s",
+		kind->name);
+	snprintf(d->dev.ibdev_path, sizeof(d->dev.ibdev_path), "/sys/class/infiniband/%s",
+		kind->name);
 }
 
 struct vb_device *
 vb_device_of(enum shm_transport transport)
 {
 	const struct shm_device *info = vb_saker_device();
+	const struct vb_kind *kind = &vb_kinds[transport];
+	struct vb_device *d = &devices[transport];
 
 	if (info == NULL)
 		return NULL;
-	if (!wanted(transport) || (transport == SHM_FALCON && !info->falcon)) {
+	if (!wanted(kind) || !kind->offered(info)) {
 		errno = ENODEV;
 		return NULL;
 	}
-	for (int i = 0; i < NDEVICES; i++) {
-		if (devices[i].transport != transport)
-			continue;
-		pthread_mutex_lock(&devices_lock);
-		devices[i].guid = guid_of(info, transport);
-		pthread_mutex_unlock(&devices_lock);
-		return &devices[i];
-	}
-	errno = ENODEV;
-	return NULL;
+	pthread_mutex_lock(&devices_lock);
+	device_fill(d, kind, info);
+	pthread_mutex_unlock(&devices_lock);
+	return d;
 }
 
 VB_EXPORT struct ibv_device **
 ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(NDEVICES + 1, sizeof(*list));
+	struct ibv_device **list = calloc(VB_NKINDS + 1, sizeof(*list));
 	int n = 0;
 
 	if (list == NULL) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	for (int i = 0; i < NDEVICES; i++) {
-		struct vb_device *d = vb_device_of(devices[i].transport);
+	for (int i = 0; i < VB_NKINDS; i++) {
+		struct vb_device *d = vb_device_of((enum shm_transport)i);
 
 		if (d != NULL)
 			list[n++] = &d->dev;
@@ -116,7 +110,7 @@ ibv_get_device_name(struct ibv_device *device)
 VB_EXPORT int
 ibv_get_device_index(struct ibv_device *device)
 {
-	for (int i = 0; i < NDEVICES; i++)
+	for (int i = 0; i < VB_NKINDS; i++)
 		if (&devices[i].dev == device)
 			return i;
 	return -1;

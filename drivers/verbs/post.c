@@ -215,7 +215,7 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	struct ibv_recv_wr *first = NULL;
 	int rc;
 
-	if (p->srq != NULL || (p->state == IBV_QPS_RESET && vb_is_falcon(p->context))) {
+	if (p->srq != NULL || p->state < vb_kind_of(p->context)->recv_from) {
 		*bad = wr;
 		return EINVAL;
 	}

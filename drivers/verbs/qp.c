@@ -11,18 +11,21 @@
 /* Rights that a QP grants: as ibv_modify_qp() says later, all until then. */
 #define ALL_RIGHTS 0
 
+/* Returns the enum shm_qp_type of a type that the device has, or -EOPNOTSUPP. */
 static int
-type_of(enum ibv_qp_type verbs, bool falcon)
+type_of(const struct vb_kind *kind, enum ibv_qp_type verbs)
 {
+	if (!vb_kind_has_qp_type(kind, verbs))
+		return -EOPNOTSUPP;
 	switch (verbs) {
 	case IBV_QPT_RC:
 		return SHM_RC;
 	case IBV_QPT_UD:
-		return falcon ? SHM_UD : -EOPNOTSUPP;
+		return SHM_UD;
 	case IBV_QPT_XRC_SEND:
-		return falcon ? SHM_XRC_SEND : -EOPNOTSUPP;
+		return SHM_XRC_SEND;
 	case IBV_QPT_XRC_RECV:
-		return falcon ? SHM_XRC_RECV : -EOPNOTSUPP;
+		return SHM_XRC_RECV;
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -55,7 +58,7 @@ engine_create(struct vb_qp *qp, struct saker_pd *pd, struct saker_xrcd *xrcd, ui
 		.max_recv_sge = at_least_one(cap->max_recv_sge),
 		.max_inline = cap->max_inline_data,
 		.sig_all = qp->init.sq_sig_all != 0,
-		.transport = vb_is_falcon(qp->ex.qp_base.context) ? SHM_FALCON : SHM_IWARP,
+		.transport = vb_kind_transport(vb_kind_of(qp->ex.qp_base.context)),
 		.type = type,
 		.xrcd = xrcd,
 		.access = ALL_RIGHTS,
@@ -147,10 +150,11 @@ static int
 qp_make(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *a)
 {
 	struct ibv_qp *b = &qp->ex.qp_base;
-	int type = type_of(a->qp_type, vb_is_falcon(b->context)), rc;
+	int type = type_of(vb_kind_of(b->context), a->qp_type), rc;
 
 	if (type < 0)
-		return vb_fail(-type, "queue pairs of type %d are not served here", a->qp_type);
+		return vb_fail(-type, "the device %s has no queue pairs of type %d",
+			vb_kind_of(b->context)->name, a->qp_type);
 	memcpy(&qp->init, a, sizeof(qp->init));
 	if (a->qp_type == IBV_QPT_XRC_RECV) {
 		qp->xrcd = (struct vb_xrcd *)a->xrcd;

@@ -128,7 +128,7 @@ values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 static int
 grant(struct vb_qp *qp, int mask)
 {
-	if ((mask & IBV_QP_ACCESS_FLAGS) == 0 || !vb_is_falcon(qp->ex.qp_base.context))
+	if ((mask & IBV_QP_ACCESS_FLAGS) == 0 || !vb_kind_of(qp->ex.qp_base.context)->qp_access)
 		return 0;
 	return vb_qp_step(qp, &qp->attr, IBV_QPS_INIT);
 }
@@ -158,7 +158,8 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	case IBV_QPS_RTS:
 		if (state == IBV_QPS_ERR)
 			return vb_fail(EINVAL, "the queue pair is in error");
-		if (state < attr->qp_state && vb_is_falcon(qp->ex.qp_base.context))
+		if (state < attr->qp_state &&
+			vb_kind_of(qp->ex.qp_base.context)->modified_by_program)
 			vb_qp_moved(qp, attr->qp_state);
 		return 0;
 	default:
@@ -204,7 +205,7 @@ is_connections(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct ibv_qp *b = &qp->ex.qp_base;
 
-	if (!vb_is_falcon(b->context) || qp->cm != NULL)
+	if (!vb_kind_of(b->context)->modified_by_program || qp->cm != NULL)
 		return true;
 	if (b->qp_type != IBV_QPT_RC)
 		return false;

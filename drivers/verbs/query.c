@@ -7,7 +7,6 @@
 #include "verbs_priv.h"
 
 #define PORTS     1
-#define MAX_AH    65536
 #define MAX_MSG   0x40000000u /* 1 GiB: what programs expect of an InfiniBand device */
 #define WIDTH_4X  2
 #define SPEED_EDR 32
@@ -39,7 +38,7 @@ limits(struct ibv_context *c, struct ibv_device_attr *a)
 	a->max_srq = (int)d->max_srq;
 	a->max_srq_wr = (int)d->max_rq_depth;
 	a->max_srq_sge = (int)d->max_recv_sge;
-	a->max_ah = vb_is_falcon(c) ? MAX_AH : 0;
+	a->max_ah = vb_kind_of(c)->max_ah;
 }
 
 VB_EXPORT int
@@ -50,11 +49,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	a->node_guid = ibv_get_device_guid(context->device);
 	a->sys_image_guid = a->node_guid;
 	a->page_size_cap = 0xfffff000; /* any from 4 KiB */
-	a->device_cap_flags = IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
-			      IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-			      IBV_DEVICE_MEM_MGT_EXTENSIONS;
-	if (vb_is_falcon(context))
-		a->device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC;
+	a->device_cap_flags = vb_kind_of(context)->cap_flags;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_pkeys = 1;
 	a->local_ca_ack_delay = ACK_DELAY;
@@ -100,7 +95,7 @@ vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_att
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = mtu_below(d->mtu),
-		.gid_tbl_len = vb_is_falcon(context) ? d->naddrs : 1,
+		.gid_tbl_len = (int)vb_kind_of(context)->gid_count(d),
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
 		.max_msg_sz = MAX_MSG,
 		.pkey_tbl_len = 1,
@@ -126,22 +121,17 @@ ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv
 		offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* ---- GIDs: of an iWARP device its MAC; of a Falcon device its addresses ---- */
+/* ---- GIDs ---- */
 
 static int
 gid_at(struct ibv_context *context, uint32_t port_num, uint32_t index, union ibv_gid *gid)
 {
 	const struct shm_device *d = &vb_context(context)->info;
-	uint32_t count = vb_is_falcon(context) ? d->naddrs : 1;
+	const struct vb_kind *k = vb_kind_of(context);
 
-	if (port_num != PORTS || index >= count)
+	if (port_num != PORTS || index >= k->gid_count(d))
 		return vb_fail(EINVAL, "there is no GID %u at port %u", index, port_num);
-	memset(gid, 0, sizeof(*gid));
-	if (vb_is_falcon(context))
-		/* IPv4 is mapped in both (RFC 4291 2.5.5.2). */
-		memcpy(gid->raw, d->addrs[index].b, sizeof(gid->raw));
-	else
-		memcpy(gid->raw, d->mac, sizeof(d->mac));
+	k->gid(d, index, gid);
 	return 0;
 }
 
@@ -156,7 +146,7 @@ entry_at(struct ibv_context *context, uint32_t port_num, uint32_t index, void *o
 {
 	struct ibv_gid_entry e = {.gid_index = index,
 		.port_num = port_num,
-		.gid_type = vb_is_falcon(context) ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB};
+		.gid_type = vb_kind_of(context)->gid_type};
 	int rc = gid_at(context, port_num, index, &e.gid);
 
 	if (rc == 0)
@@ -178,7 +168,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	uint32_t flags, size_t entry_size)
 {
 	uint8_t *at = (uint8_t *)entries;
-	size_t count = vb_is_falcon(context) ? vb_context(context)->info.naddrs : 1;
+	size_t count = vb_kind_of(context)->gid_count(&vb_context(context)->info);
 
 	if (flags != GID_FLAGS)
 		return -vb_fail(EINVAL, "unknown flags of a GID query");

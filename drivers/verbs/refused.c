@@ -93,7 +93,7 @@ ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *att
 VB_EXPORT int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	return flags == 0 && !vb_is_falcon(qp->context);
+	return flags == 0 && vb_kind_of(qp->context)->in_order;
 }
 
 /* ---- fork(2): registered memory is copied for the child, whatever the program asks for ---- */

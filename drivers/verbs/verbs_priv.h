@@ -26,6 +26,7 @@
 
 #include "../../lib/base/spin.h"
 #include "../../lib/client/saker.h"
+#include "kind_priv.h"
 
 /* These are macros or inline functions there, and symbols here. */
 #undef ibv_query_port
@@ -57,7 +58,7 @@ struct vb_device {
 	/* Programs call into providers' libraries, which read behind the device to see whether it
 	 * is one of theirs. */
 	uint8_t behind[1024];
-	enum shm_transport transport;
+	const struct vb_kind *kind;
 	__be64 guid;
 };
 
@@ -108,7 +109,7 @@ void vb_waitq_settle(struct vb_waitq *q);
 struct vb_context {
 	struct verbs_context vctx; /* programs hold &vctx.context */
 	LIST_ENTRY(vb_context) next;
-	struct vb_device *dev;
+	const struct vb_kind *kind; /* its device's */
 	struct saker *saker;
 	struct vb_waitq async; /* struct vb_async */
 	struct shm_device info;
@@ -122,10 +123,10 @@ vb_context(struct ibv_context *c)
 	return vb_container(c, struct vb_context, vctx.context);
 }
 
-static inline bool
-vb_is_falcon(struct ibv_context *c)
+static inline const struct vb_kind *
+vb_kind_of(struct ibv_context *c)
 {
-	return vb_context(c)->dev->transport == SHM_FALCON;
+	return vb_context(c)->kind;
 }
 
 /* 0, or the errno of a context that belongs to another process. */

@@ -36,8 +36,9 @@ vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 	struct vb_xrcd *x = NULL;
 	int rc = vb_alive(context);
 
-	if (rc == 0 && !vb_is_falcon(context))
-		rc = vb_fail(EOPNOTSUPP, "iWARP has no XRC");
+	if (rc == 0 && (vb_kind_of(context)->cap_flags & IBV_DEVICE_XRC) == 0)
+		rc = vb_fail(
+			EOPNOTSUPP, "the device %s has no XRC domains", vb_kind_of(context)->name);
 	if (rc == 0 && attr->comp_mask != needed)
 		rc = vb_fail(EINVAL, "an XRC domain needs a descriptor and its flags");
 	if (rc == 0 && (x = calloc(1, sizeof(*x))) == NULL)

@@ -113,6 +113,8 @@ void cm_wait(void);
 void cm_wake(void);
 /* Counts up in a child of fork(2): what was made before is the parent's. */
 uint32_t cm_epoch(void);
+/* Returns the type of the QPs that ids of a port space connect. */
+enum ibv_qp_type cm_qp_type_of(enum rdma_port_space ps);
 /* A new id on `channel`, in the list. NULL with errno. */
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
 /* Takes an id out of the list and frees it; nothing refers to it any more. */

@@ -12,10 +12,8 @@
 
 #include "cm_priv.h"
 
-#define NDEVICES 2
-
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cm_device *devices[NDEVICES]; /* by enum shm_transport; atomic */
+static struct cm_device *devices[VB_NKINDS]; /* by enum shm_transport; atomic */
 
 static struct cm_device *
 device_new(enum shm_transport transport)
@@ -76,7 +74,7 @@ cm_device_forked(void)
 struct cm_device *
 cm_device_of(struct ibv_context *verbs)
 {
-	for (int i = 0; i < NDEVICES; i++) {
+	for (int i = 0; i < VB_NKINDS; i++) {
 		struct cm_device *dev = cm_device_have((enum shm_transport)i);
 
 		if (dev != NULL && dev->verbs == verbs)
@@ -85,18 +83,30 @@ cm_device_of(struct ibv_context *verbs)
 	return NULL;
 }
 
+/* Returns whether a device of this kind has the QPs that the port space connects. */
+static bool
+serves(const struct vb_kind *kind, enum rdma_port_space ps)
+{
+	return vb_kind_has_qp_type(kind, cm_qp_type_of(ps));
+}
+
 enum shm_transport
 cm_device_choice(enum rdma_port_space ps)
 {
-	const char *want = getenv("SAKER_DEVICE");
-	enum shm_transport first = SHM_IWARP;
+	const char *name = getenv("SAKER_DEVICE");
+	int first = -1, last = 0;
 
-	if (ps == RDMA_PS_UDP || (want != NULL && strcmp(want, "falcon") == 0))
-		first = SHM_FALCON;
-	/* A saker, or a program that was shown one device, has no choice. */
-	if (want == NULL && ps != RDMA_PS_UDP && vb_device_of(first) == NULL)
-		return SHM_FALCON;
-	return first;
+	for (int i = 0; i < VB_NKINDS; i++) {
+		if (!serves(&vb_kinds[i], ps))
+			continue;
+		if (name != NULL && strcmp(name, vb_kinds[i].transport) == 0)
+			return (enum shm_transport)i;
+		/* Without a name, a device that the program cannot open is not chosen. */
+		if (first < 0 && (name != NULL || vb_device_of((enum shm_transport)i) != NULL))
+			first = i;
+		last = i;
+	}
+	return (enum shm_transport)(first >= 0 ? first : last);
 }
 
 void
@@ -111,14 +121,14 @@ cm_device_bind(struct cm_id *id, struct cm_device *dev)
 VB_EXPORT struct ibv_context **
 rdma_get_devices(int *num_devices)
 {
-	struct ibv_context **list = calloc(NDEVICES + 1, sizeof(*list));
+	struct ibv_context **list = calloc(VB_NKINDS + 1, sizeof(*list));
 	int n = 0;
 
 	if (list == NULL) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	for (int i = 0; i < NDEVICES; i++) {
+	for (int i = 0; i < VB_NKINDS; i++) {
 		struct cm_device *dev = cm_device_open((enum shm_transport)i);
 
 		if (dev != NULL)

@@ -5,10 +5,6 @@
  */
 #include "cm_priv.h"
 
-/* What IB-style programs get as the reason of a rejection. */
-#define REJ_CONSUMER    28
-#define REJ_NO_LISTENER 8
-
 /* For each outcome: in which state it means what. */
 static const struct row {
 	enum saker_event_type type;
@@ -41,16 +37,17 @@ handler_row_of(enum saker_event_type type, enum cm_state state)
 static void
 failure(struct cm_event *e, const struct cm_id *id, int status)
 {
-	bool ib = vb_is_falcon(id->id.verbs);
+	const struct vb_kind *kind = vb_kind_of(id->id.verbs);
 
 	e->ev.status = status;
 	if (e->ev.event == RDMA_CM_EVENT_REJECTED) {
-		e->ev.status = ib ? REJ_CONSUMER : -ECONNREFUSED;
+		e->ev.status = kind->rejected_status;
 	} else if (e->ev.event == RDMA_CM_EVENT_CONNECT_ERROR) {
 		e->ev.status = status != 0 ? status : -ECONNRESET;
 	} else if (status == -ECONNREFUSED || status == -ECONNRESET) {
 		e->ev.event = RDMA_CM_EVENT_REJECTED;
-		e->ev.status = ib ? REJ_NO_LISTENER : status;
+		if (kind->no_listener_status != 0)
+			e->ev.status = kind->no_listener_status;
 	} else if (status != -ETIMEDOUT && status != -EHOSTUNREACH && status != -ENETUNREACH) {
 		e->ev.event = RDMA_CM_EVENT_CONNECT_ERROR;
 	}
@@ -91,7 +88,8 @@ handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, cons
 	if (cm->lport != 0)
 		cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
 	/* The program moves such a QP on its own; then it calls rdma_establish(). */
-	if (vb_is_falcon(id->id.verbs) && id->id.qp == NULL && id->state == CM_CONNECTING)
+	if (vb_kind_of(id->id.verbs)->modified_by_program && id->id.qp == NULL &&
+		id->state == CM_CONNECTING)
 		e->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
 
@@ -119,7 +117,7 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 	if (e != NULL)
 		cm_event_queue_locked(e);
 	/* Falcon's connection is gone with its last event; nothing lingers. */
-	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_is_falcon(id->id.verbs))
+	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_kind_of(id->id.verbs)->timewait)
 		return;
 	e = cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 	if (e != NULL)

@@ -57,8 +57,8 @@ cm_epoch(void)
 	return __atomic_load_n(&epoch, __ATOMIC_RELAXED);
 }
 
-static enum ibv_qp_type
-qp_type_of(enum rdma_port_space ps)
+enum ibv_qp_type
+cm_qp_type_of(enum rdma_port_space ps)
 {
 	return ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 }
@@ -73,7 +73,7 @@ cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_spac
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
-	id->id.qp_type = qp_type_of(ps);
+	id->id.qp_type = cm_qp_type_of(ps);
 	id->state = CM_IDLE;
 	id->epoch = cm_epoch();
 	cm_lock();

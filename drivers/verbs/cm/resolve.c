@@ -20,7 +20,7 @@ cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *
 {
 	struct ibv_sa_path_rec *p = &id->path;
 
-	if (!vb_is_falcon(id->id.verbs))
+	if (!vb_kind_of(id->id.verbs)->path_record)
 		return;
 	memset(p, 0, sizeof(*p));
 	memcpy(p->sgid.raw, src->b, sizeof(p->sgid.raw));
@@ -183,7 +183,7 @@ rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 
 	if (err != 0)
 		return cm_end(err);
-	if (vb_is_falcon(id->verbs)) {
+	if (vb_kind_of(id->verbs)->path_record) {
 		id->route.path_rec = &p->path;
 		id->route.num_paths = 1;
 	}

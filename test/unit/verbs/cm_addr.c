@@ -197,16 +197,16 @@ Test(cm_addr, the_environment_says_which_device)
 	unsetenv("SAKER_DEVICE");
 	a = new_id(RDMA_PS_TCP);
 	cr_assert_eq(rdma_bind_addr(a, fake_addr("192.0.2.1", 0)), 0);
-	cr_assert_not(vb_is_falcon(a->verbs));
+	cr_assert_not(fake_is_falcon(a->verbs));
 	setenv("SAKER_DEVICE", "falcon", 1);
 	b = new_id(RDMA_PS_TCP);
 	cr_assert_eq(rdma_bind_addr(b, fake_addr("192.0.2.1", 0)), 0);
-	cr_assert(vb_is_falcon(b->verbs));
+	cr_assert(fake_is_falcon(b->verbs));
 	/* Datagrams are Falcon's whatever it says. */
 	setenv("SAKER_DEVICE", "iwarp", 1);
 	c = new_id(RDMA_PS_UDP);
 	cr_assert_eq(rdma_bind_addr(c, fake_addr("192.0.2.1", 0)), 0);
-	cr_assert(vb_is_falcon(c->verbs));
+	cr_assert(fake_is_falcon(c->verbs));
 	fake_destroy(a, NULL);
 	fake_destroy(b, NULL);
 	fake_destroy(c, NULL);
@@ -219,8 +219,8 @@ Test(cm_addr, both_devices_are_listed)
 
 	cr_assert_eq(n, 2);
 	cr_assert_null(list[2]);
-	cr_assert_not(vb_is_falcon(list[0]));
-	cr_assert(vb_is_falcon(list[1]));
+	cr_assert_not(fake_is_falcon(list[0]));
+	cr_assert(fake_is_falcon(list[1]));
 	rdma_free_devices(list);
 }
 

@@ -293,7 +293,7 @@ Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 		id = got->id;
 		cr_assert_eq(got->listen_id, l);
 		cr_assert_neq(id, l);
-		cr_assert_eq(vb_is_falcon(id->verbs), both[i] == SHM_FALCON);
+		cr_assert_eq(fake_is_falcon(id->verbs), both[i] == SHM_FALCON);
 		cr_assert_eq(id->route.num_paths, 0);
 		cr_assert_eq(id->context, &fake);
 		cr_assert_eq(id->channel, ch);

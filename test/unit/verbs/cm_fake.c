@@ -25,7 +25,8 @@ struct saker_listener {
 struct fake fake;
 static struct saker the_saker;
 static struct shm_device device;
-static struct vb_device devices[2] = {{.transport = SHM_IWARP}, {.transport = SHM_FALCON}};
+static struct vb_device devices[VB_NKINDS] = {
+	{.kind = &vb_kinds[SHM_IWARP]}, {.kind = &vb_kinds[SHM_FALCON]}};
 static LIST_HEAD(, saker_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static uint32_t last_qpn;
 static struct saker_listener *last_listener;
@@ -128,7 +129,7 @@ ibv_open_device(struct ibv_device *d)
 {
 	struct vb_context *c = calloc(1, sizeof(*c));
 
-	c->dev = vb_container(d, struct vb_device, dev);
+	c->kind = vb_container(d, struct vb_device, dev)->kind;
 	c->saker = &the_saker;
 	c->info = device;
 	return &c->vctx.context;

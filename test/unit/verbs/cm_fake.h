@@ -53,4 +53,10 @@ struct rdma_cm_id *fake_active(struct rdma_event_channel **ch);
 struct rdma_cm_id *fake_passive(struct rdma_event_channel **ch, const char *text);
 void fake_destroy(struct rdma_cm_id *id, struct rdma_event_channel *ch);
 
+static inline bool
+fake_is_falcon(struct ibv_context *c)
+{
+	return vb_kind_transport(vb_kind_of(c)) == SHM_FALCON;
+}
+
 #endif

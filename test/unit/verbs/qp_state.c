@@ -49,7 +49,6 @@ saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
 
 /* ---- Queue pairs ---- */
 
-static struct vb_device device;
 static struct vb_context context;
 
 static void
@@ -58,8 +57,7 @@ make(struct vb_qp *qp, enum shm_transport transport, enum ibv_qp_type type)
 	memset(&engine, 0, sizeof(engine));
 	memset(qp, 0, sizeof(*qp));
 	memset(&context, 0, sizeof(context));
-	device.transport = transport;
-	context.dev = &device;
+	context.kind = &vb_kinds[transport];
 	context.info.max_ird = context.info.max_ord = 16;
 	qp->ex.qp_base.context = &context.vctx.context;
 	qp->ex.qp_base.qp_type = type;
