@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The file behind a virtual machine's device, and its directory. What a guest writes there is read
- * once and compared; everything else is remembered here. The home regions and the directory lie on
- * pages of their own, whatever a page is in this file, so that SIGBUS can be mended one by one.
+ * Creates and maps the file behind a virtual machine's device, and writes its directory. Saker
+ * reads each value that a guest writes there once and only compares it; offsets and sizes stay in
+ * Saker's own memory. The directory and each home region begin on pages of their own (of the file's
+ * page size), so that the SIGBUS handler can replace each of them separately.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,17 +27,17 @@ static int
 config_check(const struct gw_bar_config *cfg, char *err, size_t errlen)
 {
 	if (cfg->size < GW_BAR_MIN || cfg->size > GW_BAR_MAX || (cfg->size & (cfg->size - 1)) != 0)
-		return REFUSE("%llu bytes: a device's memory is a power of two from %llu to %llu",
+		return REFUSE("size=%llu is not a power of two within %llu..%llu bytes",
 			(unsigned long long)cfg->size, GW_BAR_MIN, GW_BAR_MAX);
 	if (cfg->slots < 1 || cfg->slots > SHM_BAR_SLOTS)
-		return REFUSE("%u slots: 1 to %u", cfg->slots, SHM_BAR_SLOTS);
+		return REFUSE("slots=%u is not within 1..%u", cfg->slots, SHM_BAR_SLOTS);
 	if (cfg->timeout_ms < SHM_BAR_BEAT_MS || cfg->timeout_ms > 60000)
-		return REFUSE("a timeout of %u ms is not within %u..60000", cfg->timeout_ms,
-			SHM_BAR_BEAT_MS);
+		return REFUSE(
+			"timeout=%u is not within %u..60000 ms", cfg->timeout_ms, SHM_BAR_BEAT_MS);
 	return 0;
 }
 
-/* Opens or makes it; *page gets the size of its pages. */
+/* Opens or creates the file, maps it, and stores its page size in *page. */
 static int
 file_open(
 	struct gw_bar *b, const struct gw_bar_config *cfg, uint64_t *page, char *err, size_t errlen)
@@ -47,16 +48,16 @@ file_open(
 	if (b->fd < 0 || fstat(b->fd, &st) < 0)
 		return REFUSE("%s cannot be opened: %s", cfg->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return REFUSE("%s is no file", cfg->path);
+		return REFUSE("%s is not a regular file", cfg->path);
 	if (flock(b->fd, LOCK_EX | LOCK_NB) < 0)
-		return REFUSE("%s is in use by another saker", cfg->path);
+		return REFUSE("%s is in use by another saker process", cfg->path);
 	if (st.st_size != 0 && (uint64_t)st.st_size != cfg->size)
-		return REFUSE("%s has %llu bytes, not %llu: remove it first", cfg->path,
+		return REFUSE("%s has %llu bytes instead of %llu; remove it first", cfg->path,
 			(unsigned long long)st.st_size, (unsigned long long)cfg->size);
-	/* A new file, which QEMU's group is to open: not what the umask has left of its mode. */
+	/* QEMU's group must be able to open a new file, whatever the umask is. */
 	if (st.st_size == 0 &&
 		(ftruncate(b->fd, (off_t)cfg->size) < 0 || fchmod(b->fd, FILE_MODE) < 0))
-		return REFUSE("%s cannot become %llu bytes: %s", cfg->path,
+		return REFUSE("%s cannot be resized to %llu bytes: %s", cfg->path,
 			(unsigned long long)cfg->size, strerror(errno));
 	*page = (uint64_t)st.st_blksize > PAGE ? (uint64_t)st.st_blksize : PAGE;
 	b->size = cfg->size;
@@ -67,14 +68,15 @@ file_open(
 	return REFUSE("%s cannot be mapped: %s", cfg->path, strerror(errno));
 }
 
+/* Writes a directory without clients. */
 static void
-lay(struct gw_bar *b, const struct gw_bar_config *cfg)
+bar_write_directory(struct gw_bar *b, const struct gw_bar_config *cfg)
 {
 	struct shm_bar *d = b->dir;
 
 	__atomic_store_n(&d->magic, 0, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < b->nslots; i++) {
-		/* Who was served by a saker before this one is told so. */
+		/* A client of an earlier saker process finds that its engine has gone. */
 		struct shm_header *h = (struct shm_header *)b->slots[i].home;
 
 		__atomic_store_n(&h->engine_alive, 0, __ATOMIC_RELEASE);
@@ -100,7 +102,7 @@ bar_start(struct gw_bar *b, const struct gw_bar_config *cfg, char *err, size_t e
 		return rc;
 	b->dir = (struct shm_bar *)b->base;
 	if (cfg->size < page * (1 + 2 * (uint64_t)cfg->slots))
-		return REFUSE("%llu bytes are too few for %u slots on pages of %llu",
+		return REFUSE("size=%llu is too small for %u slots with pages of %llu bytes",
 			(unsigned long long)cfg->size, cfg->slots, (unsigned long long)page);
 	b->nslots = cfg->slots;
 	b->slot_size = (cfg->size - page) / cfg->slots / page * page;
@@ -117,8 +119,8 @@ bar_start(struct gw_bar *b, const struct gw_bar_config *cfg, char *err, size_t e
 		rc = s->guard;
 	}
 	if (rc < 0)
-		return REFUSE("this saker maps too many regions already");
-	lay(b, cfg);
+		return REFUSE("%s: this saker process maps too many regions already", cfg->path);
+	bar_write_directory(b, cfg);
 	return 0;
 }
 
@@ -131,7 +133,7 @@ gw_bar_create(struct eng *e, const struct gw_bar_config *cfg, char *err, size_t 
 		return NULL;
 	b = calloc(1, sizeof(*b));
 	if (b == NULL) {
-		snprintf(err, errlen, "no memory");
+		snprintf(err, errlen, "%s: out of memory", cfg->path);
 		return NULL;
 	}
 	b->e = e;
@@ -167,7 +169,7 @@ gw_bar_fd(const struct gw_bar *b)
 }
 
 void
-gw_bar_look(const struct gw_bar *b, struct gw_bar_view *out)
+gw_bar_view(const struct gw_bar *b, struct gw_bar_view *out)
 {
 	*out = (struct gw_bar_view){
 		.slots = b->nslots,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control socket: whoever may open it says one line and reads the answer to its end. One is
- * served at a time, without waiting for it; the others queue in the kernel.
+ * The control socket. A client that connects sends one line and reads the answer until the end of
+ * the stream. Saker serves one connection at a time, without blocking; the others queue in the
+ * kernel.
  */
 #include "gateway_priv.h"
 
@@ -15,16 +16,17 @@
 
 #define MODE        0600
 #define BACKLOG     16
-#define PATIENCE_NS 2000000000ull /* for the line, and for whoever reads the answer */
+#define PATIENCE_NS 2000000000ull /* longest duration of a connection */
 #define LINE_LEN    1024
 
 struct gw_control {
-	int listen_fd, fd; /* fd: whom we talk with, or -1 */
+	int listen_fd;
+	int fd; /* the connection, or -1 */
 	char path[GW_PATH_MAX];
 	uint64_t deadline;
 	char line[LINE_LEN];
 	size_t got;
-	char *answer; /* NULL: the line is not complete */
+	char *answer; /* NULL: the line is not complete yet */
 	size_t len, sent;
 };
 
@@ -41,7 +43,7 @@ gateway_control_listen_at(const char *path)
 		return -ENAMETOOLONG;
 	}
 	strcpy(un.sun_path, path);
-	/* What a dead saker has left. */
+	/* An earlier saker process that died may have left its socket. */
 	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 && errno == ECONNREFUSED)
 		unlink(path);
 	if (fchmod(fd, MODE) == 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0 &&
@@ -59,7 +61,7 @@ gw_control_open(struct gw *g, const char *path, char *err, size_t errlen)
 	int fd = c == NULL ? -ENOMEM : gateway_control_listen_at(path);
 
 	if (fd < 0) {
-		snprintf(err, errlen, "no control socket can be made at %s: %s", path,
+		snprintf(err, errlen, "the control socket %s cannot be created: %s", path,
 			strerror(-fd));
 		free(c);
 		return fd;
@@ -96,7 +98,7 @@ gw_control_close(struct gw *g)
 	g->control = NULL;
 }
 
-/* The line may begin with "vm", as at the prompt. */
+/* Executes the line, which may begin with "vm" as at the prompt. */
 static void
 gateway_control_execute(struct gw *g, struct gw_control *c)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * See doorbell.h. Whoever has the other end of the eventfd may read it, fill it, or change its
- * flags; so it is one for each connection, nobody here writes to it, and it is read without waiting
- * whatever its flags are.
+ * The other holder of the eventfd may read it, fill it, or change its flags. Each connection
+ * therefore has its own eventfd, Saker never writes to it, and Saker reads it with RWF_NOWAIT,
+ * which does not depend on its flags.
  */
 #include "doorbell.h"
 
@@ -23,16 +23,16 @@
 
 #define MODE     0660
 #define BACKLOG  4
-#define PROTOCOL 0  /* its version */
-#define MEMORY   -1 /* "here is the memory" */
+#define PROTOCOL 0  /* version of the ivshmem protocol */
+#define MEMORY   -1 /* the message that carries the memory's descriptor */
 
 struct gw_doorbell {
 	int listen_fd, memory;
-	int fd, ring; /* of whom we serve, or -1 */
+	int fd, ring; /* the connection and its eventfd, or -1 */
 	struct sockaddr_un at;
 	void (*wake)(void *arg, int fd, bool on);
 	void *arg;
-	/* atomic: others look at them */
+	/* Atomic: gw_doorbell_view() reads these from any thread. */
 	bool connected;
 	uint64_t rings, guests;
 };
@@ -52,7 +52,7 @@ doorbell_listen_at(struct gw_doorbell *d)
 	if (fd < 0)
 		return -errno;
 	d->listen_fd = fd;
-	/* What a dead saker has left. */
+	/* An earlier saker process that died may have left its socket. */
 	if (connect(fd, sa, sizeof(d->at)) < 0 && errno == ECONNREFUSED)
 		unlink(d->at.sun_path);
 	if (bind(fd, sa, sizeof(d->at)) < 0)
@@ -60,10 +60,10 @@ doorbell_listen_at(struct gw_doorbell *d)
 	return chmod(d->at.sun_path, MODE) < 0 || listen(fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-/* The same file, opened once more. A lock is one of an opened file: if QEMU had ours, the file
- * would stay "in use by a saker" for as long as QEMU runs. */
+/* Opens the file of `fd` once more. flock() locks belong to an open file description: if QEMU
+ * received Saker's, the file would stay locked for as long as QEMU runs. */
 static int
-opened_again(int fd)
+doorbell_reopen(int fd)
 {
 	char at[32];
 
@@ -81,7 +81,7 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 
 	if (rc == 0) {
 		*d = (struct gw_doorbell){.listen_fd = -1,
-			.memory = opened_again(memory),
+			.memory = doorbell_reopen(memory),
 			.fd = -1,
 			.ring = -1,
 			.at.sun_family = AF_UNIX,
@@ -98,16 +98,16 @@ gw_doorbell_create(const char *path, int memory, void (*wake)(void *arg, int fd,
 	}
 	if (rc == 0)
 		return d;
-	snprintf(err, errlen, "no doorbell can be made at %s: %s", path, strerror(-rc));
+	snprintf(err, errlen, "the doorbell socket %s cannot be created: %s", path, strerror(-rc));
 	if (d != NULL) {
-		/* What stands there is not ours. */
+		/* A file that exists at the path is not this gw_doorbell's to remove. */
 		d->at.sun_path[0] = '\0';
 		gw_doorbell_destroy(d);
 	}
 	return NULL;
 }
 
-/* Whether somebody was there. */
+/* Closes the connection. Returns whether a QEMU was connected. */
 static bool
 doorbell_hang_up(struct gw_doorbell *d)
 {
@@ -139,9 +139,10 @@ gw_doorbell_destroy(struct gw_doorbell *d)
 	free(d);
 }
 
-/* One message: a number, and a descriptor if there is one. A new connection has room for all. */
+/* Sends one message: a number, and the descriptor `fd` unless it is -1. The socket buffer of a new
+ * connection has room for all messages of the greeting. */
 static bool
-doorbell_say(const struct gw_doorbell *d, int64_t number, int fd)
+doorbell_send(const struct gw_doorbell *d, int64_t number, int fd)
 {
 	union {
 		struct cmsghdr align;
@@ -165,14 +166,15 @@ doorbell_say(const struct gw_doorbell *d, int64_t number, int fd)
 	return sendmsg(d->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(word);
 }
 
+/* Sends a new connection the protocol's version, its peer number, the memory and the eventfd. */
 static void
-greet(struct gw_doorbell *d, int fd)
+doorbell_greet(struct gw_doorbell *d, int fd)
 {
 	d->fd = fd;
 	d->ring = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (d->ring < 0 || !doorbell_say(d, PROTOCOL, -1) ||
-		!doorbell_say(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_say(d, MEMORY, d->memory) ||
-		!doorbell_say(d, SHM_BAR_PEER_SAKER, d->ring)) {
+	if (d->ring < 0 || !doorbell_send(d, PROTOCOL, -1) ||
+		!doorbell_send(d, SHM_BAR_PEER_GUEST, -1) || !doorbell_send(d, MEMORY, d->memory) ||
+		!doorbell_send(d, SHM_BAR_PEER_SAKER, d->ring)) {
 		doorbell_hang_up(d);
 		return;
 	}
@@ -181,7 +183,7 @@ greet(struct gw_doorbell *d, int fd)
 	d->wake(d->arg, d->ring, true);
 }
 
-/* How often it rang since the last look. */
+/* Reads the eventfd. Returns how often it was written to since the last call. */
 static uint64_t
 doorbell_rung(const struct gw_doorbell *d)
 {
@@ -201,7 +203,7 @@ gw_doorbell_tend(struct gw_doorbell *d)
 
 	if (fd >= 0) {
 		gone = doorbell_hang_up(d);
-		greet(d, fd);
+		doorbell_greet(d, fd);
 	}
 	if (d->fd < 0)
 		return gone;
@@ -210,7 +212,7 @@ gw_doorbell_tend(struct gw_doorbell *d)
 		doorbell_count(&d->rings, n);
 		d->wake(d->arg, d->ring, true);
 	}
-	/* A client of this protocol says nothing. */
+	/* A client of this protocol sends nothing, so any byte ends the connection. */
 	if (recv(d->fd, scrap, sizeof(scrap), MSG_DONTWAIT) >= 0 ||
 		(errno != EAGAIN && errno != EINTR))
 		gone |= doorbell_hang_up(d);
@@ -218,7 +220,7 @@ gw_doorbell_tend(struct gw_doorbell *d)
 }
 
 void
-gw_doorbell_look(const struct gw_doorbell *d, struct gw_doorbell_view *out)
+gw_doorbell_view(const struct gw_doorbell *d, struct gw_doorbell_view *out)
 {
 	*out = (struct gw_doorbell_view){
 		.connected = __atomic_load_n(&d->connected, __ATOMIC_RELAXED),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doorbell of a machine whose memory is an ivshmem-doorbell device: the other end of QEMU's
- * chardev, a server of QEMU's ivshmem protocol, version 0 (docs/specs/ivshmem-spec.txt), with saker
- * as peer SHM_BAR_PEER_SAKER and one vector. QEMU gets the memory and an eventfd, which is written
- * to when the guest writes saker's number into its Doorbell register. One thread calls all but
- * look.
+ * The doorbell of a machine whose memory is an ivshmem-doorbell device. A gw_doorbell is the server
+ * at the other end of QEMU's chardev. It implements QEMU's ivshmem protocol, version 0
+ * (docs/specs/ivshmem-spec.txt), with Saker as peer SHM_BAR_PEER_SAKER and one vector. QEMU
+ * receives the memory and an eventfd, and writes to the eventfd when the guest writes Saker's peer
+ * number into its Doorbell register. One thread calls all functions except gw_doorbell_view().
  */
 #ifndef SAKER_GATEWAY_DOORBELL_H
 #define SAKER_GATEWAY_DOORBELL_H
@@ -15,23 +15,25 @@
 
 struct gw_doorbell;
 
-/* Makes the socket at `path`, mode 0660. `memory` stays the caller's and outlives it. `wake` is
- * called with a descriptor that may wake somebody once more when it is readable and, with `on`
- * false, when it goes. NULL with one sentence in `err`. */
+/* Creates the socket at `path` with mode 0660. The caller keeps the descriptor `memory`.
+ * `wake(arg, fd, true)` is called when the eventfd `fd` may wake the poller once more, and
+ * `wake(arg, fd, false)` before `fd` is closed. Returns NULL on failure, with one sentence in
+ * `err`. */
 struct gw_doorbell *gw_doorbell_create(const char *path, int memory,
 	void (*wake)(void *arg, int fd, bool on), void *arg, char *err, size_t errlen);
-/* NULL: nothing. */
+/* Closes the connection and removes the socket. NULL is allowed. */
 void gw_doorbell_destroy(struct gw_doorbell *d);
-/* Whoever connects is the machine's QEMU now; takes note of rings, and lets one more wake somebody:
- * so however often a guest rings, it wakes nobody more often than this is called. Never blocks.
- * Returns whether a QEMU that was connected has gone. */
+/* Accepts a new connection, which replaces the present one, counts rings and allows the doorbell to
+ * wake the poller once more. A guest therefore cannot wake the poller more often than this function
+ * is called. Never blocks. Returns true when a connected QEMU has gone or was replaced. */
 bool gw_doorbell_tend(struct gw_doorbell *d);
 
 struct gw_doorbell_view {
 	bool connected;
-	uint64_t rings, guests; /* that have connected ever */
+	uint64_t rings;
+	uint64_t guests; /* connections since the creation */
 };
-/* Any thread. */
-void gw_doorbell_look(const struct gw_doorbell *d, struct gw_doorbell_view *out);
+/* Fills in *out. Any thread may call this. */
+void gw_doorbell_view(const struct gw_doorbell *d, struct gw_doorbell_view *out);
 
 #endif

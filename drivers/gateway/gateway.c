@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The gateway as a whole: its making, its two turns, and how machines come and go beneath a poll
- * that takes no lock. */
+/* Assembles the gateway (uplink, host port, switch, machines, control socket) and runs its two
+ * turns, gw_poll() and gw_tend(). */
 #include "gateway_priv.h"
 
 #include <errno.h>
@@ -11,10 +11,8 @@
 #include <rte_ethdev.h>
 #include <rte_ether.h>
 
-#include "../../lib/base/log.h"
 #include "../../lib/wire/wire.h"
 
-#define LEAVE_NS   10000000000ull /* most that a machine's end may wait for its programs */
 #define FRAME_MIN  2048u
 #define HEAD_BYTES 64u
 
@@ -40,7 +38,7 @@ uplink_start(struct gw *g, char *err, size_t errlen)
 }
 
 static int
-gateway_gateway_host_start(struct gw *g, char *err, size_t errlen)
+gateway_start_host(struct gw *g, char *err, size_t errlen)
 {
 	struct gw_port_config pc = {.kind = GW_ENGINE, .tenant = GW_HOST, .vlan = ETH_NO_VLAN};
 	int rc = gw_vport_make(g, &g->host, "gateway", err, errlen);
@@ -66,7 +64,7 @@ gw_create(const struct gw_config *cfg, char *err, size_t errlen)
 	struct gw *g = calloc(1, sizeof(*g));
 
 	if (g == NULL) {
-		snprintf(err, errlen, "no memory");
+		snprintf(err, errlen, "out of memory");
 		return NULL;
 	}
 	g->cfg = *cfg;
@@ -75,27 +73,12 @@ gw_create(const struct gw_config *cfg, char *err, size_t errlen)
 		cfg->mbufs, frame < FRAME_MIN ? FRAME_MIN : frame, SOCKET_ID_ANY);
 	g->sw = g->pool == NULL ? NULL : gw_switch_create(g->pool);
 	if (g->sw == NULL)
-		snprintf(err, errlen, "no memory for the gateway's %u mbufs", cfg->mbufs);
-	if (g->sw == NULL || gateway_gateway_host_start(g, err, errlen) != 0) {
+		snprintf(err, errlen, "out of memory for the gateway's %u mbufs", cfg->mbufs);
+	if (g->sw == NULL || gateway_start_host(g, err, errlen) != 0) {
 		gw_destroy(g);
 		return NULL;
 	}
 	return g;
-}
-
-/* Takes it out of what is polled. */
-static void
-unplug(struct gw *g, unsigned i)
-{
-	struct gw_vm *vm = g->vms[i];
-
-	__atomic_store_n(&g->engines[i], NULL, __ATOMIC_RELEASE);
-	gw_switch_del(g->sw, vm->vport.port);
-	gw_switch_del(g->sw, vm->nic.port);
-	vm->vport.port = vm->nic.port = -1;
-	gw_identity_unplug(g, vm);
-	vm->state = GW_VM_UNPLUGGED;
-	vm->since = gw_switch_turns(g->sw);
 }
 
 void
@@ -104,17 +87,8 @@ gw_destroy(struct gw *g)
 	if (g == NULL)
 		return;
 	gw_control_close(g);
-	g->cfg.wake = NULL; /* nobody sleeps any more */
-	for (unsigned i = 0; i < GW_VMS; i++) {
-		struct gw_vm *vm = g->vms[i];
-
-		if (vm == NULL)
-			continue;
-		if (vm->state != GW_VM_UNPLUGGED)
-			unplug(g, i);
-		g->vms[i] = NULL;
-		gw_vm_free(vm);
-	}
+	g->cfg.wake = NULL; /* the poller has ended and cannot sleep */
+	gw_machines_free(g);
 	if (g->uplink_started)
 		rte_eth_dev_stop((uint16_t)g->cfg.uplink);
 	gw_vport_free(&g->host);
@@ -132,7 +106,7 @@ gw_host_port(const struct gw *g, uint8_t mac[6])
 	return g->host.device;
 }
 
-/* The next engine from *i on, which moves behind it; NULL: that was all. */
+/* Returns the next engine from index *i on, or NULL at the end, and sets *i behind it. */
 static struct eng *
 next_engine(const struct gw *g, uint32_t *i)
 {
@@ -191,136 +165,10 @@ gw_hook(struct gw *g, struct eng_config *c)
 	c->hook_arg = g;
 }
 
-/* ---- Machines ---- */
-
-static int
-gateway_gateway_find(const struct gw *g, const char *name)
-{
-	for (int i = 0; i < GW_VMS; i++)
-		if (g->vms[i] != NULL && strcmp(g->vms[i]->cfg.name, name) == 0)
-			return i;
-	return -ENOENT;
-}
-
-static int
-gateway_gateway_add(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen)
-{
-	struct gw_vm *vm;
-	unsigned i = 0;
-	int rc;
-
-	if (gateway_gateway_find(g, cfg->name) >= 0) {
-		snprintf(err, errlen, "there is a machine %s already", cfg->name);
-		return -EEXIST;
-	}
-	while (i < GW_VMS && g->vms[i] != NULL)
-		i++;
-	if (i == GW_VMS) {
-		snprintf(err, errlen, "there are %u machines already", GW_VMS);
-		return -ENOSPC;
-	}
-	rc = gw_identity_settle(g, cfg, err, errlen);
-	if (rc != 0)
-		return rc;
-	rc = gw_vm_make(g, i + 1, cfg, &vm, err, errlen);
-	g->vms[i] = vm;
-	if (rc != 0) {
-		if (vm != NULL)
-			unplug(g, i);
-		return rc;
-	}
-	__atomic_store_n(&g->engines[i], vm->e, __ATOMIC_RELEASE);
-	if (i >= g->last)
-		__atomic_store_n(&g->last, i + 1, __ATOMIC_RELEASE);
-	sk_log(SK_LOG_INFO, "machine %s comes", cfg->name);
-	return 0;
-}
-
-int
-gw_vm_add(struct gw *g, const struct gw_vm_config *cfg, char *err, size_t errlen)
-{
-	struct gw_vm_config whole = *cfg;
-	int rc = gw_vm_check(&whole, err, errlen);
-
-	if (rc != 0)
-		return rc;
-	pthread_mutex_lock(&g->lock);
-	rc = gateway_gateway_add(g, &whole, err, errlen);
-	pthread_mutex_unlock(&g->lock);
-	return rc;
-}
-
-int
-gw_vm_del(struct gw *g, const char *name)
-{
-	int i;
-
-	pthread_mutex_lock(&g->lock);
-	i = gateway_gateway_find(g, name);
-	if (i >= 0 && g->vms[i]->state == GW_VM_UP) {
-		gw_bar_stop(g->vms[i]->bar);
-		g->vms[i]->state = GW_VM_LEAVING;
-		g->vms[i]->since = eng_clock();
-	}
-	pthread_mutex_unlock(&g->lock);
-	return i < 0 ? i : 0;
-}
-
-unsigned
-gw_vms(struct gw *g)
-{
-	unsigned n = 0;
-
-	pthread_mutex_lock(&g->lock);
-	for (unsigned i = 0; i < GW_VMS; i++)
-		n += g->vms[i] != NULL;
-	pthread_mutex_unlock(&g->lock);
-	return n;
-}
-
-/* The turn that was under way when it was unplugged, and the one after, are over. */
-static bool
-gateway_gateway_quiet(const struct gw *g, const struct gw_vm *vm)
-{
-	return g->cfg.running == NULL || !g->cfg.running(g->cfg.running_arg) ||
-	       gw_switch_turns(g->sw) >= vm->since + 2;
-}
-
-static void
-tend_vm(struct gw *g, unsigned i, uint64_t now)
-{
-	struct gw_vm *vm = g->vms[i];
-
-	/* A QEMU that ends need not wait for its programs' heartbeats to be missed. */
-	if (vm->doorbell != NULL && gw_doorbell_tend(vm->doorbell))
-		gw_bar_vacate(vm->bar);
-	switch (vm->state) {
-	case GW_VM_UP:
-		gw_bar_poll(vm->bar, now);
-		break;
-	case GW_VM_LEAVING:
-		gw_bar_poll(vm->bar, now);
-		if (gw_bar_idle(vm->bar) || now - vm->since > LEAVE_NS)
-			unplug(g, i);
-		break;
-	case GW_VM_UNPLUGGED:
-		if (!gateway_gateway_quiet(g, vm))
-			break;
-		sk_log(SK_LOG_INFO, "machine %s has gone", vm->cfg.name);
-		g->vms[i] = NULL;
-		gw_vm_free(vm);
-		break;
-	}
-}
-
 void
 gw_tend(struct gw *g, uint64_t now)
 {
-	pthread_mutex_lock(&g->lock);
-	for (unsigned i = 0; i < GW_VMS; i++)
-		if (g->vms[i] != NULL)
-			tend_vm(g, i, now);
-	pthread_mutex_unlock(&g->lock);
+	gw_machines_tend(g, now);
 	if (g->control != NULL)
 		gw_control_tend(g, now);
 }

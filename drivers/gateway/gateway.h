@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual machines as tenants. Each has an engine of its own (an instance of lib/engine), with its
- * own addresses, limits, tables and keys: no number of one tenant means anything in another's. What
- * they share is the lcore that polls them and the switch that joins them to the wire.
+ * Virtual machines as tenants. Each machine has an instance of lib/engine of its own, with its own
+ * addresses, limits, tables and keys, so that no number of one tenant (QPN, STag, key) is valid for
+ * another. The machines share the lcore that polls their instances, and the switch that connects
+ * them to the wire.
  *
- * gw_poll() belongs to one lcore. gw_tend() belongs to one other thread, which attaches and
- * detaches the machines' programs. The commands may come from any thread.
+ * One lcore calls gw_poll(). One other thread calls gw_tend(), which attaches and detaches the
+ * machines' programs. Any thread may call gw_command(), gw_vm_add(), gw_vm_del() and gw_vms().
  */
 #ifndef SAKER_GATEWAY_H
 #define SAKER_GATEWAY_H
@@ -22,30 +23,39 @@
 struct gw;
 
 struct gw_config {
-	const struct eng_config *base; /* what machines' engines inherit; outlives the gateway */
-	int uplink;                    /* DPDK's port, not yet started; -1: none */
-	uint32_t mtu;                  /* of the uplink and of all machines: IP packet bytes */
-	uint32_t mbufs;                /* for frames from the wire and from guests' cards */
-	/* Whether gw_poll() is being called, by another thread. NULL: the caller polls by hand. */
+	const struct eng_config
+		*base;  /* inherited by the machines' engines; outlives the gateway */
+	int uplink;     /* DPDK port, not yet started; -1: none */
+	uint32_t mtu;   /* of the uplink and of all machines: bytes of an IP packet */
+	uint32_t mbufs; /* for frames from the wire and from the machines' cards */
+	/* Returns whether another thread is calling gw_poll() at present. NULL: the thread that
+	 * calls gw_tend() calls gw_poll(), too. */
 	bool (*running)(void *arg);
 	void *running_arg;
-	/* Whoever polls and sleeps in between is to wake, once for each call, when `fd` is
-	 * readable; `on` false: not any more. NULL: nobody sleeps. */
+	/* With `on` true, requests that the sleeping poller wakes once when `fd` is readable; each
+	 * call is good for one wake-up. With `on` false, cancels the request. Returns 0 or -errno.
+	 * NULL: the poller never sleeps. */
 	int (*wake)(void *arg, int fd, bool on);
 	void *wake_arg;
 };
 
-/* NULL with one sentence in `err`. */
+/* Starts the uplink and creates the switch, without machines. Returns NULL on failure, with one
+ * sentence in `err`. */
 struct gw *gw_create(const struct gw_config *cfg, char *err, size_t errlen);
-/* Nobody polls or tends any more. */
+/* Frees the gateway and its machines. No thread may poll or tend any more. NULL is allowed. */
 void gw_destroy(struct gw *g);
-/* The port ("net_ring_gateway") at which the host's own engine finds wire and machines, and the
- * address that it uses there. */
+/* Returns the DPDK port ("net_ring_gateway") that connects the host's own engine to the switch, and
+ * stores in `mac` the MAC address that the engine uses there. */
 uint16_t gw_host_port(const struct gw *g, uint8_t mac[6]);
 
+/* Runs one turn of the switch and of each machine's engine. `now` is in ns. Returns whether there
+ * was work. */
 bool gw_poll(struct gw *g, uint64_t now);
-/* The engine that `c` is for polls in its loop 0, and sleeps only when no machine has rung. */
+/* Sets the hooks in `c`, the configuration of the host's engine: its loop 0 then calls gw_poll(),
+ * and sleeps only when no machine has rung its doorbell. */
 void gw_hook(struct gw *g, struct eng_config *c);
+/* Serves the machines' memories, doorbells and the control socket, and frees the machines that have
+ * been removed. Call this every few ms; `now` is in ns. */
 void gw_tend(struct gw *g, uint64_t now);
 struct gw_prefix {
 	struct sk_addr addr;
@@ -54,50 +64,53 @@ struct gw_prefix {
 
 struct gw_vm_config {
 	char name[GW_NAME_MAX]; /* letters, digits, '-', '_', '.' */
-	/* The memory: see struct gw_bar_config. */
+	/* The shared memory, as in struct gw_bar_config. */
 	char path[GW_PATH_MAX];
 	uint64_t size;
 	uint32_t slots, timeout_ms;
-	char doorbell[GW_PATH_MAX]; /* socket for QEMU's ivshmem-doorbell, which saker makes; "":
-				       none */
+	/* The socket for QEMU's ivshmem-doorbell, which Saker creates; "": none. */
+	char doorbell[GW_PATH_MAX];
 	/* On the wire. */
-	uint8_t mac[6]; /* of its RDMA devices; 0: made of the name */
+	uint8_t mac[6]; /* of its RDMA device; zeros: derived from the name */
 	uint16_t vlan;  /* ETH_NO_VLAN or id */
 	unsigned naddrs;
 	struct gw_prefix addrs[GW_ADDRS_MAX];
-	struct sk_addr gateway; /* unspecified: none */
-	bool peers;             /* may speak with other machines that may */
-	/* Of its Falcon packets: the Destination Function, of no other machine (GW_FUNCTION_ANY:
-	 * the next one behind the host's), whether they carry a cookie that begins with it, and an
-	 * outer address that other machines of its VLAN may have as well (unspecified: its own) */
-	uint32_t function;
-	bool pcid;
-	struct gw_prefix tunnel;
+	struct sk_addr gateway; /* the next hop of its default route; unspecified: none */
+	bool peers;             /* may exchange frames with other machines that have `peers` */
+	/* Of its Falcon packets. */
+	uint32_t function;       /* Destination Function, unique; GW_FUNCTION_ANY: the next free */
+	bool pcid;               /* packets carry a cookie (PCID) that begins with `function` */
+	struct gw_prefix tunnel; /* outer address, which machines of one VLAN may share;
+				    unspecified: its own addresses */
 	/* Its network card. */
-	char nic[GW_PATH_MAX]; /* vhost-user socket, which saker makes; "": none */
-	unsigned nnic;         /* IP addresses that it may send from; 0: all that nobody has */
+	char nic[GW_PATH_MAX]; /* vhost-user socket, which Saker creates; "": none */
+	unsigned nnic; /* IP addresses that the card may send from; 0: all that no port claims */
 	struct sk_addr nic_addrs[GW_ADDRS_MAX];
-	uint8_t nic_mac[6]; /* 0: `mac` with the last bit of the first byte but two flipped */
+	uint8_t nic_mac[6]; /* zeros: `mac` with the lowest bit of its fourth byte inverted */
 	/* Quotas. */
 	uint32_t qps, mrs;
-	uint64_t rate;  /* bytes per second onto the switch, RDMA and card each; 0: no bound */
+	uint64_t rate;  /* bytes per second into the switch, for RDMA and card each; 0: no limit */
 	uint32_t mbufs; /* of its engine, for sending and for receiving each */
 };
 
+/* Sets the defaults. */
 void gw_vm_default(struct gw_vm_config *vm);
-/* One KEY=VALUE as of "vm add". 0, or -EINVAL with one sentence. */
+/* Sets one KEY=VALUE of the command "vm add". Returns 0, or -EINVAL with one sentence in `err`. */
 int gw_vm_set(
 	struct gw_vm_config *vm, const char *key, const char *value, char *err, size_t errlen);
-/* 0, or -errno with one sentence. */
+/* Creates a machine and starts to serve it. Returns 0, or -errno with one sentence in `err`. */
 int gw_vm_add(struct gw *g, const struct gw_vm_config *vm, char *err, size_t errlen);
-/* Its programs are cut off, their peers told; gw_tend() does the rest. -ENOENT. */
+/* Begins to remove a machine: detaches its programs, which notifies their peers. gw_tend() frees
+ * the machine later. Returns 0, or -ENOENT when there is no such machine. */
 int gw_vm_del(struct gw *g, const char *name);
+/* Returns the number of machines, including those that are being removed. */
 unsigned gw_vms(struct gw *g);
 
-/* "add NAME KEY=VALUE...", "del NAME", "show": what is to be said goes to `to`. 0 or -errno. */
+/* Executes "add NAME KEY=VALUE...", "del NAME" or "show", and prints the result to `to`. Returns 0
+ * or -errno. */
 int gw_command(struct gw *g, const char *line, FILE *to);
-/* Serves the same on a Unix socket (a line per connection), from gw_tend(): 0, or -errno with one
- * sentence. */
+/* Creates a Unix socket at `path`, on which gw_tend() serves the same commands, one line per
+ * connection. Returns 0, or -errno with one sentence in `err`. */
 int gw_control_open(struct gw *g, const char *path, char *err, size_t errlen);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the gateway share. */
+/*
+ * The gateway's state, and the functions that its files offer each other. Calls go downward:
+ * gateway.c (assembly), control.c (control socket), command.c (commands), machines.c (the set of
+ * machines), vm.c (one machine), identity.c (addresses and tunnels), vport.c (devices).
+ */
 #ifndef SAKER_GATEWAY_PRIV_H
 #define SAKER_GATEWAY_PRIV_H
 
@@ -7,99 +11,129 @@
 
 #include "doorbell.h"
 #include "gateway.h"
+#include "tunnel.h"
 
 #define GW_RING 1024 /* frames between the switch and an engine */
 
-/* An engine's port: rings to the switch with an Ethernet device at the other end. */
+/* An engine's port: an Ethernet device whose two queues are rings to and from the switch. */
 struct gw_vport {
 	struct rte_ring *in, *out; /* from and to the engine */
 	uint16_t device;
 	bool made;
-	char name[48]; /* DPDK's */
-	int port;      /* at the switch, or -1 */
+	char name[48]; /* of the DPDK device */
+	int port;      /* of the switch, or -1 */
 };
 
+/* A machine's network card: a vhost-user device. */
 struct gw_nic {
 	bool made;
 	uint16_t device;
-	char name[48];
-	int port;
+	char name[48]; /* of the DPDK device */
+	int port;      /* of the switch, or -1 */
 };
 
 enum gw_vm_state {
 	GW_VM_UP,
-	GW_VM_LEAVING,   /* its programs are being cut off */
-	GW_VM_UNPLUGGED, /* waits until no turn can be using it */
+	GW_VM_LEAVING,   /* its programs are being detached */
+	GW_VM_UNPLUGGED, /* not polled any more; freed when no turn can be using it */
 };
 
 struct gw_vm {
 	struct gw_vm_config cfg;
 	enum gw_vm_state state;
-	unsigned number; /* 1..GW_VMS: the switch's tenant */
+	unsigned number; /* 1..GW_VMS: its tenant number at the switch */
 	struct eng *e;
 	struct gw_bar *bar;
 	struct gw_doorbell *doorbell; /* NULL: none */
 	struct gw_vport vport;
 	struct gw_nic nic;
 	struct gw_claim claims[GW_ADDRS_MAX], nic_claims[GW_ADDRS_MAX];
-	struct gw_tunnel *tunnel; /* shared; once unplugged, its to free */
-	uint64_t since; /* ns: when it began to leave; the turn at which it was unplugged */
+	struct gw_tunnel *tunnel; /* shared; the last machine to be unplugged frees it */
+	/* GW_VM_LEAVING: ns, when the removal began. GW_VM_UNPLUGGED: the number of turns that the
+	 * switch had run then. */
+	uint64_t since;
 };
 
 struct gw {
 	struct gw_config cfg;
-	pthread_mutex_t lock; /* vms[], never held by gw_poll() */
+	pthread_mutex_t lock; /* protects vms[]; gw_poll() never takes it */
 	struct rte_mempool *pool;
 	struct gw_switch *sw;
 	struct gw_vport host;
-	uint8_t mac[6];
+	uint8_t mac[6]; /* of the host's engine */
 	struct gw_claim host_claims[ENG_MAX_IFS];
 	bool host_claimed;
 	bool uplink_started;
 	int uplink_port;
 	struct gw_vm *vms[GW_VMS];
-	struct eng *engines[GW_VMS]; /* atomic: those that gw_poll() turns */
-	uint32_t last;               /* atomic: engines from here on were never used */
-	unsigned made;               /* makes names unique */
+	struct eng *engines[GW_VMS]; /* atomic: the engines that gw_poll() runs */
+	uint32_t last;               /* atomic: entries of `engines` from here on were never used */
+	unsigned made;               /* counts devices, for unique names */
 	struct gw_control *control;
 };
 
-/* vport.c. 0, or -errno with one sentence. `device_name`: behind "net_ring_"; NULL: a number's. */
+/* ---- vport.c: devices ---- */
+
+/* Creates an engine's port named "net_ring_" and `device_name`; NULL: a numbered name. Returns 0,
+ * or -errno with one sentence in `err`. */
 int gw_vport_make(
 	struct gw *g, struct gw_vport *v, const char *device_name, char *err, size_t errlen);
+/* Frees the device and the rings. The engine has stopped the device. */
 void gw_vport_free(struct gw_vport *v);
-/* Configures and starts a device with one queue pair. *multi_seg: it takes frames in pieces. */
+/* Configures and starts a device with one queue pair. Stores in *multi_seg whether it sends frames
+ * of several segments. Returns 0, or -errno with one sentence in `err`. */
 int gw_device_start(struct gw *g, uint16_t device, bool *multi_seg, char *err, size_t errlen);
+/* Creates and starts a vhost-user device at the path `socket`; otherwise as gw_device_start(). */
 int gw_nic_make(struct gw *g, struct gw_nic *n, const char *socket, bool *multi_seg, char *err,
 	size_t errlen);
 void gw_nic_free(struct gw_nic *n);
 
-/* vm.c: fills in what was not said; 0, or -EINVAL with one sentence. */
+/* ---- machines.c: the set of machines ---- */
+
+/* Tends all machines and frees those that no turn can be using. Takes the lock. */
+void gw_machines_tend(struct gw *g, uint64_t now);
+/* Frees all machines. No thread polls any more. */
+void gw_machines_free(struct gw *g);
+
+/* ---- vm.c: one machine ---- */
+
+/* Checks the configuration and fills in derived values. Returns 0, or -EINVAL with one sentence in
+ * `err`. */
 int gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen);
-/* With the lock. On failure *out is what was made of it (or NULL): to be unplugged as any
+/* Creates a machine; the caller holds the lock. Returns 0, or -errno with one sentence in `err`.
+ * After a failure *out is the incomplete machine (or NULL), and the caller removes it like any
  * other. */
 int gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct gw_vm **out,
 	char *err, size_t errlen);
-/* Nothing polls it, and it is no port of the switch any more. */
+/* Frees a machine that is not polled any more and has no port at the switch. */
 void gw_vm_free(struct gw_vm *vm);
 
-/* identity.c: with the lock, but for the first. */
+/* ---- identity.c: addresses, Destination Functions, tunnels ---- */
+
+/* Checks the tunnel of a configuration. Needs no lock; the other functions need it. Returns 0, or
+ * -EINVAL with one sentence in `err`. */
 int gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen);
-/* Fills in the function; 0, or -errno with one sentence: somebody has what is asked for. */
+/* Checks that no other port claims the machine's addresses and that no other machine has its
+ * function, and chooses the function if it is GW_FUNCTION_ANY. Returns 0, or -errno with one
+ * sentence in `err`. */
 int gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t errlen);
+/* Fills in the claims of the machine's ports. */
 void gw_identity_claims(struct gw_vm *vm);
-/* The machine's tunnel, which may be there already: 0, or -errno with one sentence. */
+/* Finds the tunnel of the machine's outer address, or creates it. Returns 0, or -EADDRINUSE with
+ * one sentence in `err`. */
 int gw_identity_plug(struct gw *g, struct gw_vm *vm, char *err, size_t errlen);
-/* Its ports are gone. */
+/* Removes the tunnel from the switch if no other machine uses it. The machine's own ports are
+ * removed already. */
 void gw_identity_unplug(struct gw *g, struct gw_vm *vm);
-/* Its engine's addresses stand in `c` already. */
+/* Fills in the Falcon part of the engine's configuration. `c` has the machine's addresses already;
+ * this appends the tunnel's. */
 void gw_identity_engine(const struct gw *g, const struct gw_vm *vm, struct eng_config *c);
 
-/* control.c */
-void gw_control_tend(struct gw *g, uint64_t now);
-void gw_control_close(struct gw *g);
+/* ---- control.c, command.c ---- */
 
-/* command.c */
-void gw_show(struct gw *g, FILE *to);
+/* Serves the control socket without blocking. */
+void gw_control_tend(struct gw *g, uint64_t now);
+/* Closes and removes the control socket, if there is one. */
+void gw_control_close(struct gw *g);
 
 #endif

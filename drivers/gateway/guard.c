@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In whose name a machine speaks: source addresses of IP packets, what ARP and neighbour discovery
- * claim (RFC 826, RFC 4861), and that it is no router (RFC 6105). An engine's frames are Saker's
- * own work and are looked at all the same; a card's are the guest's, byte by byte. Nothing is
- * learned from frames: who has what was said when the machines were added.
+ * Checks the addresses that a machine's frames claim: source addresses of IP packets, addresses in
+ * ARP and neighbour discovery (RFC 826, RFC 4861), and that the machine does not claim to be a
+ * router (RFC 6105). The switch checks the frames of engines like those of cards, although Saker
+ * builds the former and the guest controls every byte of the latter. The switch learns no address
+ * from frames: the configuration of the machines defines which port has which address.
  */
 #include <string.h>
 
@@ -11,8 +12,8 @@
 #include "../../lib/wire/falcon.h"
 #include "switch_priv.h"
 
-#define HEAD_MAX   256 /* bytes behind the Ethernet header that are looked at */
-#define IP6_CHAIN  8   /* most extension headers */
+#define HEAD_MAX   256 /* bytes behind the Ethernet header that are checked */
+#define IP6_CHAIN  8   /* extension headers at most */
 #define IP6_UNIT   8
 #define DHCP_SERVE 67
 
@@ -35,7 +36,7 @@ enum nd_type { /* RFC 4861, RFC 3810 */
 #define ND_OPT_SOURCE 1
 #define ND_OPT_TARGET 2
 
-/* The packet behind the Ethernet header, as far as it is looked at. */
+/* The first bytes behind the Ethernet header. */
 struct packet {
 	const uint8_t *p;
 	uint32_t len;
@@ -48,7 +49,7 @@ word(const uint8_t *p)
 }
 
 void
-sw_link_local(struct sw_port *p)
+gw_sw_link_local(struct gw_sw_port *p)
 {
 	const uint8_t *mac = p->cfg.mac;
 
@@ -56,10 +57,10 @@ sw_link_local(struct sw_port *p)
 		0xfe, mac[3], mac[4], mac[5]}};
 }
 
-/* ---- Who has an address ---- */
+/* ---- Addresses and the ports that have them ---- */
 
 static bool
-guard_has(const struct sw_port *p, const struct sk_addr *a, uint16_t vlan)
+guard_has(const struct gw_sw_port *p, const struct sk_addr *a, uint16_t vlan)
 {
 	const uint32_t n = __atomic_load_n(&p->nclaims, __ATOMIC_ACQUIRE);
 
@@ -77,7 +78,7 @@ bool
 gw_switch_claimed(const struct gw_switch *sw, const struct sk_addr *addr, uint16_t vlan)
 {
 	for (uint32_t i = 0; i < __atomic_load_n(&sw->last, __ATOMIC_ACQUIRE); i++)
-		if (sw_in_use(&sw->ports[i]) && guard_has(&sw->ports[i], addr, vlan))
+		if (gw_sw_in_use(&sw->ports[i]) && guard_has(&sw->ports[i], addr, vlan))
 			return true;
 	return false;
 }
@@ -88,7 +89,7 @@ is_link_local(const struct sk_addr *a)
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
-/* May it name one host at all? */
+/* Returns whether an address can be that of one host. */
 static bool
 is_host(const struct sk_addr *a)
 {
@@ -99,10 +100,11 @@ is_host(const struct sk_addr *a)
 	return a->b[0] != 0xff && (memcmp(a->b, zero, sizeof(zero)) != 0 || a->b[15] > 1);
 }
 
-/* A card whose guest chooses its addresses (without claims all, else link-local ones) may have what
- * nobody else has. One answer is remembered: a card speaks from few addresses. */
+/* Returns whether a card may use an address because no port claims it. This applies to the
+ * addresses that the guest chooses: all if the card has no claims, else link-local ones. The port
+ * caches one positive result, because a card sends from few addresses. */
 static bool
-is_free(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
+is_free(struct gw_switch *sw, struct gw_sw_port *from, const struct sk_addr *a)
 {
 	const uint32_t claims = __atomic_load_n(&sw->claims, __ATOMIC_ACQUIRE);
 
@@ -116,7 +118,7 @@ is_free(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
 }
 
 static bool
-guard_is_own(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a)
+guard_is_own(struct gw_switch *sw, struct gw_sw_port *from, const struct sk_addr *a)
 {
 	if (guard_has(from, a, from->cfg.vlan))
 		return true;
@@ -127,30 +129,31 @@ guard_is_own(struct gw_switch *sw, struct sw_port *from, const struct sk_addr *a
 /* ---- ARP ---- */
 
 static int
-guard_arp(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+guard_arp(struct gw_switch *sw, struct gw_sw_port *from, const struct packet *k)
 {
 	struct wire_arp arp;
 
 	if (wire_arp_parse(&arp, k->p, k->len) < 0 ||
 		memcmp(arp.sha, from->cfg.mac, sizeof(arp.sha)) != 0)
 		return -GW_SPOOFED_ARP;
-	/* Who asks whether an address is free has none yet (RFC 5227). */
+	/* An ARP probe for a free address has no sender address yet (RFC 5227). */
 	return sk_addr_is_any(&arp.spa) || guard_is_own(sw, from, &arp.spa) ? 0 : -GW_SPOOFED_ARP;
 }
 
 /* ---- IPv4 ---- */
 
-/* Falcon's packets in a tunnel, as only an engine sends them. */
+/* Returns whether a packet is a Falcon packet from the tunnel's address, which only an engine may
+ * send. */
 static bool
-is_tunneled(const struct sw_port *from, const struct sk_addr *src, uint8_t proto,
+is_tunneled(const struct gw_sw_port *from, const struct sk_addr *src, uint8_t proto,
 	const struct packet *l4)
 {
-	return from->cfg.tunnel != NULL && sk_addr_eq(gw_tunnel_addr(from->cfg.tunnel), src) &&
-	       proto == IP_UDP && l4->len >= UDP_LEN && word(l4->p + 2) == PSP_UDP_PORT;
+	return !sk_addr_is_any(src) && sk_addr_eq(&from->cfg.tunnel, src) && proto == IP_UDP &&
+	       l4->len >= UDP_LEN && word(l4->p + 2) == PSP_UDP_PORT;
 }
 
 static int
-guard_ip4(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+guard_ip4(struct gw_switch *sw, struct gw_sw_port *from, const struct packet *k)
 {
 	uint32_t head = k->len == 0 ? 0 : (k->p[0] & 0x0fu) * 4;
 	struct packet l4 = {k->p + head, k->len - head};
@@ -171,7 +174,8 @@ guard_ip4(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 
 /* ---- IPv6 ---- */
 
-/* What is behind the extension headers; IP6_FRAGMENT: a later fragment, without any. -reason. */
+/* Skips the extension headers. Returns the protocol behind them with its bytes in *l4,
+ * IP6_FRAGMENT for a later fragment, which has no protocol header, or -reason. */
 static int
 ip6_upper(const struct packet *k, struct packet *l4, bool *fragment)
 {
@@ -198,9 +202,9 @@ ip6_upper(const struct packet *k, struct packet *l4, bool *fragment)
 	return -GW_SHORT;
 }
 
-/* Link-layer addresses in a message's options are the machine's own. */
+/* Checks that the link-layer addresses in a message's options are the machine's own. */
 static bool
-guard_nd_options(const struct sw_port *from, const struct packet *l4, uint32_t at)
+guard_nd_options(const struct gw_sw_port *from, const struct packet *l4, uint32_t at)
 {
 	while (at < l4->len) {
 		const uint8_t *o = l4->p + at;
@@ -216,7 +220,7 @@ guard_nd_options(const struct sw_port *from, const struct packet *l4, uint32_t a
 }
 
 static int
-guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bool whole)
+guard_nd(struct gw_switch *sw, struct gw_sw_port *from, const struct packet *l4, bool whole)
 {
 	struct sk_addr target;
 	uint32_t options = 8;
@@ -227,7 +231,8 @@ guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bo
 	type = l4->p[0];
 	if (type < ND_ROUTER_SOLICIT || type > ND_REDIRECT)
 		return 0;
-	/* RFC 6980: none comes in fragments; and none is longer than what is looked at. */
+	/* RFC 6980: neighbour discovery never uses fragments. A message longer than HEAD_MAX would
+	 * not be checked to its end. */
 	if (!whole || type == ND_ROUTER_ADVERT || type == ND_REDIRECT)
 		return -GW_SPOOFED_ND;
 	if (type != ND_ROUTER_SOLICIT) {
@@ -241,8 +246,9 @@ guard_nd(struct gw_switch *sw, struct sw_port *from, const struct packet *l4, bo
 	return guard_nd_options(from, l4, options) ? 0 : -GW_SPOOFED_ND;
 }
 
+/* Returns whether an ICMPv6 message may have the unspecified source address. */
 static bool
-may_be_nobody(const struct packet *l4)
+guard_may_be_unspecified(const struct packet *l4)
 {
 	switch (l4->len < 4 ? 0 : l4->p[0]) {
 	case MLD_REPORT:
@@ -257,7 +263,7 @@ may_be_nobody(const struct packet *l4)
 }
 
 static int
-guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
+guard_ip6(struct gw_switch *sw, struct gw_sw_port *from, const struct packet *k)
 {
 	struct packet whole = *k, l4;
 	bool fragment, longer;
@@ -273,18 +279,18 @@ guard_ip6(struct gw_switch *sw, struct sw_port *from, const struct packet *k)
 	if (proto < 0)
 		return proto;
 	memcpy(src.b, k->p + 8, sizeof(src.b));
-	/* A mapped address in an IPv6 header is nobody's. */
+	/* An IPv4-mapped address in an IPv6 header belongs to no host. */
 	if (sk_addr_is_v4(&src))
 		return -GW_SPOOFED_IP;
 	if (!guard_is_own(sw, from, &src) && !is_tunneled(from, &src, (uint8_t)proto, &l4) &&
-		!(sk_addr_is_any(&src) && proto == IP_ICMP6 && may_be_nobody(&l4)))
+		!(sk_addr_is_any(&src) && proto == IP_ICMP6 && guard_may_be_unspecified(&l4)))
 		return -GW_SPOOFED_IP;
 	return proto == IP_ICMP6 ? guard_nd(sw, from, &l4, !fragment && !longer) : 0;
 }
 
 int
-sw_guard(struct gw_switch *sw, struct sw_port *from, const struct rte_mbuf *m,
-	const struct sw_frame *f)
+gw_sw_guard(struct gw_switch *sw, struct gw_sw_port *from, const struct rte_mbuf *m,
+	const struct gw_sw_frame *f)
 {
 	uint8_t copy[HEAD_MAX];
 	struct packet k = {.len = SK_MIN(m->pkt_len - f->l3, (uint32_t)HEAD_MAX)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a machine is on the wire: the addresses that nobody else may have, and for Falcon its
- * Destination Function and, if it shares an outer address with others, its end of the tunnel.
+ * The identity of a machine on the wire: the addresses that no other port may have, and for Falcon
+ * its Destination Function and the tunnel if the machine has an outer address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,19 +22,20 @@ gw_identity_check(const struct gw_vm_config *cfg, char *err, size_t errlen)
 	if (sk_addr_is_any(&cfg->tunnel.addr))
 		return 0;
 	if (!cfg->pcid)
-		return REFUSE(-EINVAL, "tunnel= needs pcid=yes: it tells machines apart there");
+		return REFUSE(-EINVAL, "tunnel= requires pcid=yes, which selects the machine");
 	for (unsigned i = 0; i < cfg->naddrs; i++) {
 		family |= sk_addr_is_v4(&cfg->addrs[i].addr) == v4;
 		if (sk_addr_eq(&cfg->addrs[i].addr, &cfg->tunnel.addr))
-			return REFUSE(-EINVAL, "tunnel= is an address of ip=");
+			return REFUSE(-EINVAL, "tunnel= has the same address as ip=");
 	}
-	/* In whose name neighbours are asked for. */
-	return family ? 0 : REFUSE(-EINVAL, "tunnel= needs an ip= of the same family");
+	/* Requests for neighbours carry this address as their source. */
+	return family ? 0 : REFUSE(-EINVAL, "tunnel= requires an ip= of the same family");
 }
 
-/* ---- Who has what ---- */
+/* ---- Addresses and functions ---- */
 
-/* The host's addresses, which its engine knows by the time that the first machine comes. */
+/* Claims the host's addresses. Its engine's configuration is complete when the first machine is
+ * added, but not yet when the gateway is created. */
 static void
 claim_host(struct gw *g)
 {
@@ -58,7 +59,7 @@ function_of(const struct gw *g, uint32_t function)
 	return NULL;
 }
 
-/* Behind the host's own, the first that nobody has. */
+/* Chooses the first free function behind the host's own. */
 static void
 choose_function(const struct gw *g, struct gw_vm_config *cfg)
 {
@@ -78,14 +79,14 @@ gw_identity_settle(struct gw *g, struct gw_vm_config *cfg, char *err, size_t err
 	claim_host(g);
 	for (unsigned i = 0; i < cfg->naddrs; i++)
 		if (gw_switch_claimed(g->sw, &cfg->addrs[i].addr, cfg->vlan))
-			return REFUSE(-EEXIST, "somebody has the address %s already",
+			return REFUSE(-EEXIST, "ip=%s is in use by another port",
 				sk_addr_str(&cfg->addrs[i].addr, text));
 	for (unsigned i = 0; i < cfg->nnic; i++)
 		if (gw_switch_claimed(g->sw, &cfg->nic_addrs[i], cfg->vlan))
-			return REFUSE(-EEXIST, "somebody has the address %s already",
+			return REFUSE(-EEXIST, "nic-ip=%s is in use by another port",
 				sk_addr_str(&cfg->nic_addrs[i], text));
 	if (!sk_addr_is_any(&cfg->tunnel.addr) && !g->cfg.base->falcon.enabled)
-		return REFUSE(-EINVAL, "tunnel= is Falcon's, which is not enabled");
+		return REFUSE(-EINVAL, "tunnel= requires Falcon, which is not enabled");
 	if (cfg->function == GW_FUNCTION_ANY)
 		choose_function(g, cfg);
 	else if (function_of(g, cfg->function) != NULL)
@@ -113,7 +114,7 @@ gw_identity_engine(const struct gw *g, const struct gw_vm *vm, struct eng_config
 	c->falcon.function = vm->cfg.function;
 	c->falcon.pcid = vm->cfg.pcid;
 	c->falcon.tunnel = host->tunnel || vm->tunnel != NULL;
-	/* The host's own is no address of the machine's. */
+	/* The machine must not inherit the host's outer address. */
 	c->falcon.tunnel_source = (struct sk_addr){0};
 	if (vm->tunnel == NULL)
 		return;

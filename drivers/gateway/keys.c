@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can be said about a machine: one table of keys. */
+/* The keys of a machine's configuration, in one table. */
 #include "gateway_priv.h"
 
 #include <ctype.h>
@@ -71,7 +71,7 @@ static const struct key {
 	{"mbufs", KEY_U32, AT(mbufs), 256, 1u << 20},
 };
 
-/* Digits, and k, m or g. */
+/* Parses digits and, if `units`, an optional k, m or g. */
 static bool
 keys_number(const char *text, bool units, uint64_t *out)
 {
@@ -117,7 +117,12 @@ set_text(const struct key *k, const char *text, uint8_t *at, char *err, size_t e
 		good = k->kind == KEY_NAME ? isalnum((unsigned char)*p) || strchr("-_.", *p) != NULL
 					   : isgraph((unsigned char)*p) && *p != ',';
 	if (!good)
-		return REFUSE("%s=%s is no good name", k->name, text);
+		return k->kind == KEY_NAME
+			       ? REFUSE("name '%s' is not 1..%zu letters, digits, '-', '_' or '.'",
+					 text, most - 1)
+			       : REFUSE("%s=%s is not a path of 1..%zu printable characters "
+					"without commas",
+					 k->name, text, most - 1);
 	strcpy((char *)at, text);
 	return 0;
 }
@@ -131,15 +136,15 @@ set_mac(const struct key *k, const char *text, uint8_t *at, char *err, size_t er
 	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5],
 		    &n) != 6 ||
 		text[n] != '\0' || (b[0] & 1) != 0)
-		return REFUSE("%s=%s is no MAC address of one station", k->name, text);
+		return REFUSE("%s=%s is not a unicast MAC address", k->name, text);
 	for (unsigned i = 0; i < 6; i++)
 		at[i] = (uint8_t)b[i];
 	return 0;
 }
 
-/* "192.0.2.1/24", which it cuts in two. */
+/* Parses an address with its prefix length, "192.0.2.1/24". Modifies `text`. */
 static bool
-prefix(char *text, struct gw_prefix *p)
+keys_parse_prefix(char *text, struct gw_prefix *p)
 {
 	char *slash = strchr(text, '/');
 	uint64_t len;
@@ -153,42 +158,42 @@ prefix(char *text, struct gw_prefix *p)
 	return true;
 }
 
-/* A list of them. */
+/* Sets "192.0.2.1/24,2001:db8::1/64". */
 static int
 set_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
 {
 	char copy[GW_ADDRS_MAX * (SK_ADDR_STRLEN + 4)], *save = NULL;
 
 	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return REFUSE("ip= has too many addresses");
+		return REFUSE("ip= has more than %u addresses", GW_ADDRS_MAX);
 	vm->naddrs = 0;
 	for (char *a = strtok_r(copy, ",", &save); a != NULL; a = strtok_r(NULL, ",", &save)) {
 		if (vm->naddrs == GW_ADDRS_MAX)
-			return REFUSE("ip= has more addresses than %u", GW_ADDRS_MAX);
-		if (!prefix(a, &vm->addrs[vm->naddrs]))
+			return REFUSE("ip= has more than %u addresses", GW_ADDRS_MAX);
+		if (!keys_parse_prefix(a, &vm->addrs[vm->naddrs]))
 			return REFUSE("ip=%s is not ADDRESS/LENGTH,...", text);
 		vm->naddrs++;
 	}
-	return vm->naddrs > 0 ? 0 : REFUSE("ip= names no address");
+	return vm->naddrs > 0 ? 0 : REFUSE("ip= is empty");
 }
 
-/* "192.0.2.1,2001:db8::1" */
+/* Sets "192.0.2.1,2001:db8::1". */
 static int
 set_nic_addrs(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
 {
 	char copy[GW_ADDRS_MAX * SK_ADDR_STRLEN], *save = NULL;
 
 	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
-		return REFUSE("nic-ip= has too many addresses");
+		return REFUSE("nic-ip= has more than %u addresses", GW_ADDRS_MAX);
 	vm->nnic = 0;
 	for (char *a = strtok_r(copy, ",", &save); a != NULL; a = strtok_r(NULL, ",", &save)) {
 		if (vm->nnic == GW_ADDRS_MAX)
-			return REFUSE("nic-ip= has more addresses than %u", GW_ADDRS_MAX);
+			return REFUSE("nic-ip= has more than %u addresses", GW_ADDRS_MAX);
 		if (sk_addr_parse(a, &vm->nic_addrs[vm->nnic]) != 0)
 			return REFUSE("nic-ip=%s is not ADDRESS,...", text);
 		vm->nnic++;
 	}
-	return vm->nnic > 0 ? 0 : REFUSE("nic-ip= names no address");
+	return vm->nnic > 0 ? 0 : REFUSE("nic-ip= is empty");
 }
 
 static int
@@ -197,7 +202,7 @@ set_tunnel(struct gw_vm_config *vm, const char *text, char *err, size_t errlen)
 	char copy[SK_ADDR_STRLEN + 4];
 
 	if (snprintf(copy, sizeof(copy), "%s", text) < (int)sizeof(copy) &&
-		prefix(copy, &vm->tunnel) && !sk_addr_is_any(&vm->tunnel.addr))
+		keys_parse_prefix(copy, &vm->tunnel) && !sk_addr_is_any(&vm->tunnel.addr))
 		return 0;
 	return REFUSE("tunnel=%s is not ADDRESS/LENGTH", text);
 }
@@ -220,7 +225,7 @@ gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err
 	while (k < keys + sizeof(keys) / sizeof(keys[0]) && strcmp(k->name, key) != 0)
 		k++;
 	if (k == keys + sizeof(keys) / sizeof(keys[0]))
-		return REFUSE("a machine has no key '%s'", key);
+		return REFUSE("'%s' is not a key of a machine", key);
 	at = (uint8_t *)vm + k->at;
 	switch (k->kind) {
 	case KEY_NAME:
@@ -232,7 +237,7 @@ gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err
 		return set_addrs(vm, value, err, errlen);
 	case KEY_ADDR:
 		if (sk_addr_parse(value, &vm->gateway) != 0)
-			return REFUSE("gateway=%s is no address", value);
+			return REFUSE("gateway=%s is not an IPv4 or IPv6 address", value);
 		return 0;
 	case KEY_NIC_ADDRS:
 		return set_nic_addrs(vm, value, err, errlen);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Programs of a guest come and go: for each slot, what the guest wants is compared with what is,
- * and one step is taken. The engine gives a client's number away again once the client has gone, so
- * a number that comes twice tells that its first holder is no more.
+ * Attaches and detaches the programs of a guest. For each slot, gw_bar_poll() compares the guest's
+ * request with the slot's state and takes one step. The engine reuses a client's number once the
+ * client has gone. When an attachment returns a number that another slot still holds, the other
+ * slot's client has therefore gone.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "../../lib/base/log.h"
 #include "bar_priv.h"
 
-#define ATTACH_EVERY_NS 50000000ull   /* per slot */
-#define GAP_NS          1000000000ull /* we have not looked for so long: no beat was seen, either */
+#define ATTACH_EVERY_NS 50000000ull /* least time between two attachments of a slot */
+/* After a pause of this length between two polls, Saker may have missed heartbeats itself. */
+#define GAP_NS 1000000000ull
 
 static void
 slot_count(uint64_t *n)
@@ -27,13 +29,14 @@ slot_refuse(struct gw_bar *b, struct shm_bar_slot *shared, uint32_t want, int st
 	slot_count(&b->refused);
 }
 
-/* Nothing of its client is left. */
+/* Frees a slot whose client has gone from the engine. */
 static void
 slot_empty(struct gw_bar *b, struct gw_slot *s)
 {
 	struct shm_bar_slot *shared = &b->dir->slots[s - b->slots];
 
-	/* The engine's own decision, or a dead heartbeat, is not to be tried again. */
+	/* The engine detached the client, or its heartbeat stopped: the same request is not served
+	 * a second time. */
 	if (__atomic_load_n(&shared->want, __ATOMIC_ACQUIRE) == s->serving)
 		slot_refuse(b, shared, s->serving, -EPIPE);
 	s->client = -1;
@@ -43,7 +46,7 @@ slot_empty(struct gw_bar *b, struct gw_slot *s)
 	__atomic_store_n(&shared->serves, 0, __ATOMIC_RELEASE);
 }
 
-/* Whether its program, or its whole machine, still gives signs of life. */
+/* Returns whether the heartbeat of the slot's program is within its timeout. */
 static bool
 slot_lives(struct gw_bar *b, struct gw_slot *s, uint64_t now)
 {
@@ -72,9 +75,9 @@ slot_watch(struct gw_bar *b, struct gw_slot *s, uint64_t now)
 		slot_empty(b, s);
 }
 
-/* Whoever had this number before has gone unnoticed. */
+/* Frees other slots that hold the client number of slot `by`: their clients have gone. */
 static void
-number_taken(struct gw_bar *b, const struct gw_slot *by)
+slot_empty_others(struct gw_bar *b, const struct gw_slot *by)
 {
 	for (unsigned i = 0; i < b->nslots; i++)
 		if (&b->slots[i] != by && b->slots[i].client == by->client)
@@ -98,8 +101,7 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 	n = eng_attach_flat(b->e, name, s->home, b->slot_size, b->mem_len);
 	if (n < 0) {
 		slot_refuse(b, shared, want, n);
-		sk_log(SK_LOG_WARNING, "a guest's program (%s) was refused: %s", name,
-			strerror(-n));
+		sk_log(SK_LOG_WARNING, "guest program %s cannot attach: %s", name, strerror(-n));
 		return;
 	}
 	s->client = n;
@@ -108,7 +110,7 @@ slot_attach(struct gw_bar *b, struct gw_slot *s, uint32_t want, uint64_t now)
 	s->beat_at = now;
 	__atomic_store_n(&b->clients, b->clients + 1, __ATOMIC_RELAXED);
 	slot_count(&b->attached);
-	number_taken(b, s);
+	slot_empty_others(b, s);
 	__atomic_store_n(&shared->serves, want, __ATOMIC_RELEASE);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The switch's decisions: whose frame is it, may it be, and where does it go. */
+/* Forwards frames: checks that a machine's port may send a frame, and finds its destination. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +30,14 @@ gw_switch_destroy(struct gw_switch *sw)
 	free(sw);
 }
 
-/* Whom all VLANs lead to. */
+/* Returns whether a port carries all VLANs. */
 static bool
-everywhere(const struct gw_port_config *cfg)
+switch_has_all_vlans(const struct gw_port_config *cfg)
 {
 	return cfg->tenant == GW_HOST && cfg->kind != GW_TUNNEL;
 }
 
-/* What was found out about addresses before is to be found out anew. */
+/* Invalidates the results that ports have cached about unclaimed addresses. */
 static void
 claims_changed(struct gw_switch *sw)
 {
@@ -47,18 +47,18 @@ claims_changed(struct gw_switch *sw)
 int
 gw_switch_add(struct gw_switch *sw, const struct gw_port_config *cfg)
 {
-	/* The host's engine is found whatever the VLAN: its key has none. */
-	uint16_t vlan = everywhere(cfg) ? ETH_NO_VLAN : cfg->vlan;
-	uint64_t key = cfg->kind == GW_WIRE ? 0 : sw_key(cfg->mac, vlan);
-	struct sw_port *p = NULL;
+	/* The key of the host's engine has no VLAN, because it receives frames of all VLANs. */
+	uint16_t vlan = switch_has_all_vlans(cfg) ? ETH_NO_VLAN : cfg->vlan;
+	uint64_t key = cfg->kind == GW_WIRE ? 0 : gw_sw_key(cfg->mac, vlan);
+	struct gw_sw_port *p = NULL;
 
 	for (unsigned i = 0; i < GW_SW_PORTS; i++) {
-		struct sw_port *q = &sw->ports[i];
+		struct gw_sw_port *q = &sw->ports[i];
 
-		if (sw_in_use(q) && q->key == key)
+		if (gw_sw_in_use(q) && q->key == key)
 			return -EEXIST;
-		/* A turn may still be with what was here before. */
-		if (p == NULL && !sw_in_use(q) &&
+		/* A turn that is running may still use the removed port. */
+		if (p == NULL && !gw_sw_in_use(q) &&
 			(q->freed == 0 || gw_switch_turns(sw) >= q->freed))
 			p = q;
 	}
@@ -69,7 +69,7 @@ gw_switch_add(struct gw_switch *sw, const struct gw_port_config *cfg)
 	p->key = key;
 	p->cfg.vlan = vlan;
 	p->nclaims = cfg->nclaims;
-	sw_link_local(p);
+	gw_sw_link_local(p);
 	__atomic_store_n(&p->used, 1, __ATOMIC_RELEASE);
 	if (p - sw->ports >= (ptrdiff_t)sw->last)
 		__atomic_store_n(&sw->last, (uint32_t)(p - sw->ports) + 1, __ATOMIC_RELEASE);
@@ -107,7 +107,7 @@ gw_switch_counters(const struct gw_switch *sw)
 }
 
 void
-gw_switch_look(const struct gw_switch *sw, int port, struct gw_port_view *out)
+gw_switch_port_view(const struct gw_switch *sw, int port, struct gw_port_view *out)
 {
 	*out = sw->ports[port].seen;
 }
@@ -115,7 +115,7 @@ gw_switch_look(const struct gw_switch *sw, int port, struct gw_port_view *out)
 /* ---- One frame ---- */
 
 static bool
-frame_parse(const struct rte_mbuf *m, struct sw_frame *f)
+frame_parse(const struct rte_mbuf *m, struct gw_sw_frame *f)
 {
 	const uint8_t *at = rte_pktmbuf_mtod(m, const uint8_t *);
 
@@ -133,15 +133,17 @@ frame_parse(const struct rte_mbuf *m, struct sw_frame *f)
 	f->vlan = (uint16_t)((at[14] & 0x0f) << 8 | at[15]);
 	f->type = (uint16_t)(at[16] << 8 | at[17]);
 	f->l3 += RTE_VLAN_HLEN;
-	/* A tag of VLAN 0 has but a priority. */
+	/* A tag with VLAN id 0 carries a priority only. */
 	if (f->vlan == 0)
 		f->vlan = ETH_NO_VLAN;
 	return true;
 }
 
-/* What a machine's port may send; its card gets the tag. 0 or -reason. */
+/* Checks that a machine's port may send a frame, and inserts the VLAN tag into a card's frame.
+ * Returns 0 or -reason. */
 static int
-switch_admit(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf **m, struct sw_frame *f)
+switch_admit(
+	struct gw_switch *sw, struct gw_sw_port *from, struct rte_mbuf **m, struct gw_sw_frame *f)
 {
 	int rc;
 
@@ -151,7 +153,7 @@ switch_admit(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf **m, st
 		return -GW_SPOOFED;
 	if (f->vlan != (from->cfg.kind == GW_NIC ? ETH_NO_VLAN : from->cfg.vlan))
 		return -GW_VLAN;
-	rc = sw_guard(sw, from, *m, f);
+	rc = gw_sw_guard(sw, from, *m, f);
 	if (rc < 0 || from->cfg.kind != GW_NIC || from->cfg.vlan == ETH_NO_VLAN)
 		return rc;
 	(*m)->vlan_tci = from->cfg.vlan;
@@ -161,26 +163,27 @@ switch_admit(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf **m, st
 }
 
 static bool
-hears(const struct sw_port *p, uint16_t vlan)
+switch_has_vlan(const struct gw_sw_port *p, uint16_t vlan)
 {
-	return everywhere(&p->cfg) || p->cfg.vlan == vlan;
+	return switch_has_all_vlans(&p->cfg) || p->cfg.vlan == vlan;
 }
 
 static void
-flood(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m, uint16_t vlan)
+flood(struct gw_switch *sw, const struct gw_sw_port *from, struct rte_mbuf *m, uint16_t vlan)
 {
-	struct sw_port *last = NULL;
+	struct gw_sw_port *last = NULL;
 
 	for (uint32_t i = 0; i < sw->last; i++) {
-		struct sw_port *p = &sw->ports[i];
+		struct gw_sw_port *p = &sw->ports[i];
 		struct rte_mbuf *copy;
 
-		if (!sw_in_use(p) || p == from || !hears(p, vlan) || !sw_may_meet(from, p))
+		if (!gw_sw_in_use(p) || p == from || !switch_has_vlan(p, vlan) ||
+			!gw_sw_may_meet(from, p))
 			continue;
 		if (last != NULL) {
 			copy = rte_pktmbuf_copy(m, sw->pool, 0, UINT32_MAX);
 			if (copy != NULL)
-				sw_put(sw, last, copy);
+				gw_sw_put(sw, last, copy);
 			else
 				sk_count(sw->counters, GW_NO_MBUF);
 		}
@@ -188,24 +191,24 @@ flood(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m, uint
 	}
 	sk_count(sw->counters, GW_FLOODED);
 	if (last != NULL)
-		sw_put(sw, last, m);
+		gw_sw_put(sw, last, m);
 	else
 		rte_pktmbuf_free(m);
 }
 
-/* Who has this address; the wire has those that nobody has. */
-static struct sw_port *
-switch_find(struct gw_switch *sw, const struct sw_frame *f)
+/* Returns the port with the frame's destination address, or the wire if no port has it. */
+static struct gw_sw_port *
+switch_find(struct gw_switch *sw, const struct gw_sw_frame *f)
 {
-	uint64_t key = sw_key(f->dst, f->vlan), host = sw_key(f->dst, ETH_NO_VLAN);
-	struct sw_port *wire = NULL;
+	uint64_t key = gw_sw_key(f->dst, f->vlan), host = gw_sw_key(f->dst, ETH_NO_VLAN);
+	struct gw_sw_port *wire = NULL;
 
 	for (uint32_t i = 0; i < sw->last; i++) {
-		struct sw_port *p = &sw->ports[i];
+		struct gw_sw_port *p = &sw->ports[i];
 
-		if (!sw_in_use(p))
+		if (!gw_sw_in_use(p))
 			continue;
-		if (p->key == key || (p->key == host && everywhere(&p->cfg)))
+		if (p->key == key || (p->key == host && switch_has_all_vlans(&p->cfg)))
 			return p;
 		if (p->cfg.kind == GW_WIRE)
 			wire = p;
@@ -214,21 +217,21 @@ switch_find(struct gw_switch *sw, const struct sw_frame *f)
 }
 
 void
-sw_drop(struct gw_switch *sw, struct rte_mbuf *m, enum gw_reason reason)
+gw_sw_drop(struct gw_switch *sw, struct rte_mbuf *m, enum gw_reason reason)
 {
 	sk_count(sw->counters, reason);
 	rte_pktmbuf_free(m);
 }
 
 void
-sw_forward(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m)
+gw_sw_forward(struct gw_switch *sw, const struct gw_sw_port *from, struct rte_mbuf *m)
 {
-	const struct sw_port *before = sw->from;
-	struct sw_frame f;
-	struct sw_port *to;
+	const struct gw_sw_port *before = sw->from;
+	struct gw_sw_frame f;
+	struct gw_sw_port *to;
 
 	if (!frame_parse(m, &f)) {
-		sw_drop(sw, m, GW_SHORT);
+		gw_sw_drop(sw, m, GW_SHORT);
 		return;
 	}
 	sw->from = from;
@@ -236,24 +239,24 @@ sw_forward(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m)
 	if (f.dst[0] & 1)
 		flood(sw, from, m, f.vlan);
 	else if (to == NULL || to == from)
-		sw_drop(sw, m, GW_UNKNOWN);
-	else if (!sw_may_meet(from, to))
-		sw_drop(sw, m, GW_TENANT);
+		gw_sw_drop(sw, m, GW_UNKNOWN);
+	else if (!gw_sw_may_meet(from, to))
+		gw_sw_drop(sw, m, GW_TENANT);
 	else
-		sw_put(sw, to, m);
+		gw_sw_put(sw, to, m);
 	sw->from = before;
 }
 
 static void
-switch_take(struct gw_switch *sw, struct sw_port *from, struct rte_mbuf *m)
+switch_take(struct gw_switch *sw, struct gw_sw_port *from, struct rte_mbuf *m)
 {
-	struct sw_frame f;
+	struct gw_sw_frame f;
 	int rc = frame_parse(m, &f) ? switch_admit(sw, from, &m, &f) : -GW_SHORT;
 
 	if (rc < 0)
-		sw_drop(sw, m, (enum gw_reason) - rc);
+		gw_sw_drop(sw, m, (enum gw_reason) - rc);
 	else
-		sw_forward(sw, from, m);
+		gw_sw_forward(sw, from, m);
 }
 
 bool
@@ -264,17 +267,17 @@ gw_switch_poll(struct gw_switch *sw, uint64_t now)
 
 	sw->now = now;
 	for (uint32_t i = 0; i < sw->last; i++) {
-		struct sw_port *p = &sw->ports[i];
-		unsigned n = sw_in_use(p) ? sw_receive(sw, p, now, m) : 0;
+		struct gw_sw_port *p = &sw->ports[i];
+		unsigned n = gw_sw_in_use(p) ? gw_sw_receive(sw, p, now, m) : 0;
 
 		for (unsigned k = 0; k < n; k++)
 			switch_take(sw, p, m[k]);
 		work |= n > 0;
 	}
-	/* Also what was gathered for a port that has just gone. */
+	/* This includes frames that were queued for a port before its removal. */
 	for (uint32_t i = 0; work && i < sw->last; i++)
 		if (sw->ports[i].n > 0)
-			sw_flush(sw, &sw->ports[i]);
+			gw_sw_flush(sw, &sw->ports[i]);
 	__atomic_store_n(&sw->turns, sw->turns + 1, __ATOMIC_RELEASE);
 	return work;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The switch's ports: bursts in and out, VLAN tags of a guest's card, and the rate of a machine. A
- * machine that has used up its rate is not read from, so that its engine's queues fill and nothing
- * is lost. */
+/* Receives and sends bursts at the switch's ports, removes the VLAN tag for a guest's card, and
+ * limits the rate of a machine. The switch does not read from a machine that has exceeded its rate,
+ * so that the queues of the machine's engine fill and no frame is lost. */
 #include "switch_priv.h"
 
 #include <rte_ethdev.h>
@@ -11,13 +11,14 @@
 #include "../../lib/base/mem.h"
 #include "../../lib/wire/wire.h"
 
-#define BURST_NS    10000000ull /* a rate is kept over so long */
+#define BURST_NS    10000000ull /* the interval over which a rate is averaged */
 #define BURST_LEAST 131072      /* bytes: a few frames of any size */
 #define SECOND_NS   1000000000ull
 
-/* Whether its rate lets it send now. */
+/* Adds the tokens of the time that has passed. Returns whether the port's rate permits it to send
+ * now. */
 static bool
-may_send(struct sw_port *p, uint64_t now)
+may_send(struct gw_sw_port *p, uint64_t now)
 {
 	uint64_t rate = p->cfg.rate, gap = now - p->filled;
 	int64_t most;
@@ -34,7 +35,7 @@ may_send(struct sw_port *p, uint64_t now)
 }
 
 unsigned
-sw_receive(struct gw_switch *sw, struct sw_port *p, uint64_t now, struct rte_mbuf **m)
+gw_sw_receive(struct gw_switch *sw, struct gw_sw_port *p, uint64_t now, struct rte_mbuf **m)
 {
 	uint64_t bytes = 0;
 	unsigned n;
@@ -60,7 +61,7 @@ sw_receive(struct gw_switch *sw, struct sw_port *p, uint64_t now, struct rte_mbu
 }
 
 void
-sw_flush(struct gw_switch *sw, struct sw_port *p)
+gw_sw_flush(struct gw_switch *sw, struct gw_sw_port *p)
 {
 	uint64_t bytes = 0;
 	unsigned n, sent;
@@ -86,7 +87,7 @@ sw_flush(struct gw_switch *sw, struct sw_port *p)
 }
 
 struct rte_mbuf *
-sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m)
+gw_sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(m, sw->pool, 0, UINT32_MAX);
 
@@ -97,18 +98,18 @@ sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m)
 }
 
 void
-sw_put(struct gw_switch *sw, struct sw_port *p, struct rte_mbuf *m)
+gw_sw_put(struct gw_switch *sw, struct gw_sw_port *p, struct rte_mbuf *m)
 {
 	bool strip = p->cfg.kind == GW_NIC && p->cfg.vlan != ETH_NO_VLAN;
 
 	if (p->cfg.kind == GW_TUNNEL) {
-		sw_tunnel_input(sw, p, m);
+		p->cfg.input(p->cfg.input_arg, m);
 		return;
 	}
 	if (p->cfg.kind != GW_ENGINE && m->nb_segs > 1 && !p->cfg.multi_seg)
-		m = sw_own_copy(sw, m);
+		m = gw_sw_own_copy(sw, m);
 	else if (strip && (rte_mbuf_refcnt_read(m) > 1 || !RTE_MBUF_DIRECT(m)))
-		m = sw_own_copy(sw, m);
+		m = gw_sw_own_copy(sw, m);
 	if (m == NULL)
 		return;
 	if (strip)
@@ -116,5 +117,5 @@ sw_put(struct gw_switch *sw, struct sw_port *p, struct rte_mbuf *m)
 	m->ol_flags &= ~(RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED);
 	p->tx[p->n++] = m;
 	if (p->n == GW_BURST)
-		sw_flush(sw, p);
+		gw_sw_flush(sw, p);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the switch share. */
+/*
+ * The switch's state, and the functions that its files offer each other. Calls go downward:
+ * tunnel.c, switch.c (forwarding), then guard.c (source addresses) and switch_port.c (bursts). A
+ * frame goes up to tunnel.c through its port's function `input`.
+ */
 #ifndef SAKER_GATEWAY_SWITCH_PRIV_H
 #define SAKER_GATEWAY_SWITCH_PRIV_H
 
@@ -9,35 +13,36 @@
 
 #define GW_BURST 32
 
-struct sw_port {
+struct gw_sw_port {
 	uint32_t used;  /* atomic */
-	uint64_t freed; /* the turn from which on it may be used again; the owner's of the ports */
+	uint64_t freed; /* the turn from which on gw_switch_add() may reuse the port */
 	struct gw_port_config cfg;
-	uint32_t nclaims;    /* atomic: of cfg.claims */
-	struct sk_addr ll;   /* the link-local address that is made of its MAC address */
-	struct sk_addr free; /* a card's: nobody had it when */
-	uint32_t free_at;    /* `claims` of the switch was this */
-	uint64_t key;        /* MAC address and VLAN, as sw_key() */
-	int64_t tokens;
-	uint64_t filled; /* ns: when tokens were last added */
-	unsigned n;
+	uint32_t nclaims;    /* atomic: length of cfg.claims */
+	struct sk_addr ll;   /* the link-local address that its MAC address forms */
+	struct sk_addr free; /* GW_NIC: an address that no port claimed when ... */
+	uint32_t free_at;    /* ... gw_switch.claims had this value; 0: `free` is not set */
+	uint64_t key;        /* MAC address and VLAN, as gw_sw_key() */
+	int64_t tokens;      /* bytes that it may send at present */
+	uint64_t filled;     /* ns: when tokens were last added */
+	unsigned n;          /* frames in tx[] */
 	struct rte_mbuf *tx[GW_BURST];
 	struct gw_port_view seen;
 };
 
 struct gw_switch {
 	struct rte_mempool *pool;
-	uint64_t turns;  /* atomic */
-	uint32_t last;   /* atomic: ports from here on were never used */
-	uint32_t claims; /* atomic: counts their changes; never 0 */
-	uint64_t now;
-	const struct sw_port *from; /* whose frame is under way */
+	uint64_t turns;                /* atomic */
+	uint32_t last;                 /* atomic: ports from here on were never used */
+	uint32_t claims;               /* atomic: counts changes of the claims; never 0 */
+	uint64_t now;                  /* ns: of this turn */
+	const struct gw_sw_port *from; /* the port that sent the frame being forwarded */
 	uint64_t counters[gw_reason_count];
-	struct sw_port ports[GW_SW_PORTS];
+	struct gw_sw_port ports[GW_SW_PORTS];
 };
 
+/* Returns the key by which frames find a port. */
 static inline uint64_t
-sw_key(const uint8_t mac[6], uint16_t vlan)
+gw_sw_key(const uint8_t mac[6], uint16_t vlan)
 {
 	uint64_t k = vlan;
 
@@ -46,46 +51,55 @@ sw_key(const uint8_t mac[6], uint16_t vlan)
 	return k;
 }
 
-struct sw_frame {
+/* The Ethernet header of a frame. */
+struct gw_sw_frame {
 	const uint8_t *dst, *src;
 	uint16_t vlan; /* ETH_NO_VLAN: none */
 	uint16_t type; /* EtherType behind the tag */
-	uint32_t l3;   /* bytes before it */
+	uint32_t l3;   /* bytes before the payload */
 };
 
 static inline bool
-sw_in_use(const struct sw_port *p)
+gw_sw_in_use(const struct gw_sw_port *p)
 {
 	return __atomic_load_n(&p->used, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* Returns whether frames may pass between the tenants of the two ports. */
 static inline bool
-sw_may_meet(const struct sw_port *a, const struct sw_port *b)
+gw_sw_may_meet(const struct gw_sw_port *a, const struct gw_sw_port *b)
 {
 	return a->cfg.tenant == b->cfg.tenant || a->cfg.tenant == GW_HOST ||
 	       b->cfg.tenant == GW_HOST || (a->cfg.peers && b->cfg.peers);
 }
 
-/* switch.c: as if the port had sent it. Takes `m`. */
-void sw_forward(struct gw_switch *sw, const struct sw_port *from, struct rte_mbuf *m);
-void sw_drop(struct gw_switch *sw, struct rte_mbuf *m, enum gw_reason reason);
+/* ---- switch.c ---- */
 
-/* guard.c: may a machine's port speak in the name of the addresses that stand in the packet? 0 or
- * -reason. */
-int sw_guard(struct gw_switch *sw, struct sw_port *from, const struct rte_mbuf *m,
-	const struct sw_frame *f);
+/* Forwards a frame as if the port `from` had sent it. Consumes `m`. */
+void gw_sw_forward(struct gw_switch *sw, const struct gw_sw_port *from, struct rte_mbuf *m);
+/* Counts `reason` and frees `m`. */
+void gw_sw_drop(struct gw_switch *sw, struct rte_mbuf *m, enum gw_reason reason);
+
+/* ---- guard.c ---- */
+
+/* Checks that the source addresses in a frame are those of the machine's port that sent it. Returns
+ * 0 or -reason. */
+int gw_sw_guard(struct gw_switch *sw, struct gw_sw_port *from, const struct rte_mbuf *m,
+	const struct gw_sw_frame *f);
 /* Fills in `ll`. */
-void sw_link_local(struct sw_port *p);
+void gw_sw_link_local(struct gw_sw_port *p);
 
-/* tunnel.c: a frame to a GW_TUNNEL. Takes `m`. */
-void sw_tunnel_input(struct gw_switch *sw, struct sw_port *p, struct rte_mbuf *m);
+/* ---- switch_port.c ---- */
 
-/* switch_port.c: frames of a port; what it does not take stays the caller's. */
-unsigned sw_receive(struct gw_switch *sw, struct sw_port *p, uint64_t now, struct rte_mbuf **m);
-/* Takes `m`. */
-void sw_put(struct gw_switch *sw, struct sw_port *p, struct rte_mbuf *m);
-void sw_flush(struct gw_switch *sw, struct sw_port *p);
-/* A copy that is ours to change, in one piece; NULL, and counted: no mbuf. Takes `m`. */
-struct rte_mbuf *sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m);
+/* Receives up to GW_BURST frames from a port whose rate permits it. Returns how many. */
+unsigned gw_sw_receive(
+	struct gw_switch *sw, struct gw_sw_port *p, uint64_t now, struct rte_mbuf **m);
+/* Queues a frame for a port. Consumes `m`. */
+void gw_sw_put(struct gw_switch *sw, struct gw_sw_port *p, struct rte_mbuf *m);
+/* Sends the queued frames of a port, and drops those that the port does not accept. */
+void gw_sw_flush(struct gw_switch *sw, struct gw_sw_port *p);
+/* Returns a copy that is not shared and has one segment, or NULL when no mbuf is free, which it
+ * counts. Consumes `m`. */
+struct rte_mbuf *gw_sw_own_copy(struct gw_switch *sw, struct rte_mbuf *m);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One machine: its engine with its quotas, its memory, its ports at the switch. */
+/* Creates and frees one machine: its engine with its quotas, its memory and its switch ports. */
 #include "gateway_priv.h"
 
 #include <errno.h>
@@ -12,11 +12,11 @@
 
 #define LISTENERS 64
 
-/* The limits of its engine are the machine's quotas. */
+/* Sets the limits of the machine's engine to the machine's quotas. */
 static void
 quotas(struct eng_limits *l, const struct gw_vm_config *vm)
 {
-	l->clients = SHM_BAR_SLOTS * 2; /* those that leave still count */
+	l->clients = SHM_BAR_SLOTS * 2; /* clients that are leaving still count */
 	l->qps = l->client_qps = vm->qps;
 	l->cqs = l->client_cqs = vm->qps * 2;
 	l->mrs = l->client_mrs = vm->mrs;
@@ -45,7 +45,7 @@ engine_config(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
 	c->nroutes = 0;
 	if (!sk_addr_is_any(&vm->cfg.gateway))
 		c->routes[c->nroutes++] = (struct eng_route_config){.gateway = vm->cfg.gateway};
-	/* Run to completion: somebody else's loop turns it. */
+	/* One loop runs all stages, called from the loop of the host's engine. */
 	c->nloops = c->ntransports = c->nstages = 1;
 	c->control_loop = c->transport_loop[0] = c->stage_loop[0] = 0;
 	c->idle = ENG_IDLE_POLL;
@@ -78,13 +78,14 @@ engine_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 	memcpy(pc.mac, vm->cfg.mac, sizeof(pc.mac));
 	pc.claims = vm->claims;
 	pc.nclaims = vm->cfg.naddrs;
-	pc.tunnel = vm->tunnel;
+	pc.tunnel = vm->cfg.tunnel.addr;
 	pc.function = vm->cfg.function;
 	pc.in = vm->vport.in;
 	pc.out = vm->vport.out;
 	rc = vm->vport.port = gw_switch_add(g->sw, &pc);
 	if (rc == -EEXIST)
-		snprintf(err, errlen, "%s: another machine has this MAC address", vm->cfg.name);
+		snprintf(err, errlen, "machine %s: another port of the VLAN has the MAC address",
+			vm->cfg.name);
 	return rc < 0 ? rc : 0;
 }
 
@@ -109,11 +110,13 @@ nic_start(struct gw *g, struct gw_vm *vm, char *err, size_t errlen)
 	pc.device = vm->nic.device;
 	rc = vm->nic.port = gw_switch_add(g->sw, &pc);
 	if (rc == -EEXIST)
-		snprintf(err, errlen, "%s: somebody has the card's MAC address", vm->cfg.name);
+		snprintf(err, errlen,
+			"machine %s: another port of the VLAN has the MAC address of the card",
+			vm->cfg.name);
 	return rc < 0 ? rc : 0;
 }
 
-/* Locally administered, and the same for the same name: FNV-1a. */
+/* Derives a locally administered MAC address from the name (FNV-1a), always the same. */
 static void
 vm_mac_of(const char *name, uint8_t mac[6])
 {
@@ -136,7 +139,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 						     : NULL;
 
 	if (missing != NULL) {
-		snprintf(err, errlen, "a machine needs %s", missing);
+		snprintf(err, errlen, "the machine lacks %s", missing);
 		return -EINVAL;
 	}
 	if (memcmp(cfg->mac, none, 6) == 0)
@@ -148,7 +151,7 @@ gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen)
 	return gw_identity_check(cfg, err, errlen);
 }
 
-/* The machine has a doorbell that may ring, or has it no more. */
+/* Adds the eventfd of a machine's doorbell to the poller's wake-ups, or removes it. */
 static void
 vm_wake(void *arg, int fd, bool on)
 {
@@ -166,7 +169,7 @@ gw_vm_make(struct gw *g, unsigned number, const struct gw_vm_config *cfg, struct
 	int rc;
 
 	*out = vm;
-	snprintf(err, errlen, "no memory for a machine");
+	snprintf(err, errlen, "out of memory for machine %s", cfg->name);
 	if (vm == NULL)
 		return -ENOMEM;
 	vm->cfg = *cfg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The devices at the switch: rings that look like a port to an engine, a guest's card over
- * vhost-user, and how an Ethernet device is started. */
+/* Creates the switch's devices: an engine's port (net_ring) and a guest's card (vhost-user).
+ * Starts Ethernet devices. */
 #include "gateway_priv.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ gw_vport_make(struct gw *g, struct gw_vport *v, const char *device_name, char *e
 	snprintf(name, sizeof(name), "gw%u_out", g->made);
 	v->out = rte_ring_create(name, GW_RING, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 	if (v->in == NULL || v->out == NULL)
-		return REFUSE(-ENOMEM, "no memory for an engine's port");
+		return REFUSE(-ENOMEM, "out of memory for the rings of an engine's port");
 	if (device_name != NULL)
 		snprintf(name, sizeof(name), "%s", device_name);
 	else
@@ -38,7 +38,9 @@ gw_vport_make(struct gw *g, struct gw_vport *v, const char *device_name, char *e
 	snprintf(v->name, sizeof(v->name), "net_ring_%s", name);
 	device = rte_eth_from_rings(name, &v->out, 1, &v->in, 1, SOCKET_ID_ANY);
 	if (device < 0)
-		return REFUSE(-ENODEV, "no port can be made of rings: is net_ring there?");
+		return REFUSE(-ENODEV,
+			"the port %s cannot be created; the net_ring driver may be missing",
+			v->name);
 	v->device = (uint16_t)device;
 	v->made = true;
 	return 0;
@@ -57,7 +59,7 @@ ring_free(struct rte_ring *r)
 void
 gw_vport_free(struct gw_vport *v)
 {
-	/* The engine has stopped it. */
+	/* The engine has stopped the device. */
 	if (v->made) {
 		rte_eth_dev_close(v->device);
 		rte_vdev_uninit(v->name);
@@ -76,7 +78,7 @@ gw_device_start(struct gw *g, uint16_t device, bool *multi_seg, char *err, size_
 	int rc = rte_eth_dev_info_get(device, &info);
 
 	if (rc != 0)
-		return REFUSE(rc, "port %u: %s", device, strerror(-rc));
+		return REFUSE(rc, "port %u cannot be queried: %s", device, strerror(-rc));
 	*multi_seg = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 	if (*multi_seg)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
@@ -94,8 +96,8 @@ gw_device_start(struct gw *g, uint16_t device, bool *multi_seg, char *err, size_
 	if (rc == 0)
 		rc = rte_eth_dev_start(device);
 	if (rc != 0)
-		return REFUSE(rc, "port %u does not start: %s", device, strerror(-rc));
-	/* Frames to machines have addresses that the device does not know. */
+		return REFUSE(rc, "port %u cannot be started: %s", device, strerror(-rc));
+	/* The device must accept frames to the machines' MAC addresses. */
 	(void)rte_eth_promiscuous_enable(device);
 	(void)rte_eth_allmulticast_enable(device);
 	return 0;
@@ -112,14 +114,15 @@ gw_nic_make(struct gw *g, struct gw_nic *n, const char *socket, bool *multi_seg,
 	snprintf(n->name, sizeof(n->name), "net_vhost_gw%u", ++g->made);
 	snprintf(args, sizeof(args), "iface=%s,queues=1", socket);
 	if (rte_vdev_init(n->name, args) != 0)
-		return REFUSE(-ENODEV, "no vhost-user port can be made at %s", socket);
+		return REFUSE(-ENODEV, "the vhost-user socket %s cannot be created", socket);
 	n->made = true;
 	if (rte_eth_dev_get_port_by_name(n->name, &n->device) != 0)
-		return REFUSE(-ENODEV, "the vhost-user port at %s is not there", socket);
+		return REFUSE(-ENODEV, "the vhost-user port of socket %s does not exist", socket);
 	rc = gw_device_start(g, n->device, multi_seg, err, errlen);
-	/* QEMU's group is to connect, whatever the umask. */
+	/* QEMU's group must be able to connect, whatever the umask is. */
 	if (rc == 0 && chmod(socket, SOCKET_MODE) < 0)
-		rc = REFUSE(-errno, "the socket %s: %s", socket, strerror(errno));
+		rc = REFUSE(
+			-errno, "the mode of socket %s cannot be set: %s", socket, strerror(errno));
 	return rc;
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a client behind a machine's memory costs the engine, beside one at the Unix socket. Two
- * instances joined by rings, or by the switch; small Writes from the client of the first to one of
- * the second. All turns of the measured part are this thread's, and those of the first instance
- * alone are in measured_turn(), for callgrind:
+ * Measures the engine's cost of a client behind a machine's shared memory, beside that of a client
+ * at the Unix socket. A client of the first of two instances, which are joined by rings or by the
+ * switch, sends small Writes to a client of the second. This thread runs all turns of the measured
+ * part; measured_turn() contains the turns of the first instance only, for callgrind:
  *
  *	valgrind --tool=callgrind --toggle-collect=measured_turn
  *		bench_machine [EAL options] -- socket|device|tenant
  *
- * socket: a client at the Unix socket; device: one behind a machine's memory, of the same instance;
- * tenant: a machine with an engine of its own, whose frames pass the switch (so that
- * measured_turn() has the switch and both engines).
+ * socket: a client at the Unix socket; device: a client of the same instance behind a machine's
+ * memory; tenant: a machine with an engine of its own, whose frames pass through the switch, so
+ * that measured_turn() contains the switch and both engines.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -57,7 +57,6 @@ measured_turn(void)
 static void *
 attend(void *arg)
 {
-	(void)arg;
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		if (eng[1] != NULL)
 			eng_poll(eng[1], 0, eng_clock());
@@ -104,7 +103,7 @@ engines_pair(void)
 	}
 }
 
-/* The host's engine is the far one here, and turns the machine's. */
+/* The host's engine is the remote one here, and its loop runs the machine's engine. */
 static void
 engine_and_machine(const char *path)
 {

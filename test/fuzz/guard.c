@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a hostile guest's card may say: the input is a frame, whose first byte chooses the port and
- * where the mbuf is cut in two. What lib/wire reads of a frame that passed must be the machine's.
+ * Fuzzes the check of source addresses in frames of a hostile guest. The first byte of the input
+ * selects the port and the place where the mbuf is split in two; the rest is the frame. When a
+ * frame passes, all addresses that lib/wire parses in it must be the machine's own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +51,12 @@ setup(void)
 	}
 }
 
-/* Nobody else's, and of a port that has claims its own. */
+/* Returns whether port `i` may use an address: no other port claims it, and if port `i` has claims,
+ * it is one of these. */
 static bool
 lawful(int i, const struct sk_addr *a)
 {
-	const struct sw_port *p = &sw->ports[port[i]];
+	const struct gw_sw_port *p = &sw->ports[port[i]];
 
 	if (sk_addr_eq(a, &hosts[0].addr) || sk_addr_eq(a, &hosts[1].addr))
 		return false;
@@ -68,10 +70,10 @@ lawful(int i, const struct sk_addr *a)
 static void
 judge(int i, const uint8_t *frame, size_t len)
 {
-	const struct sw_port *p = &sw->ports[port[i]];
+	const struct gw_sw_port *p = &sw->ports[port[i]];
 	struct wire_pkt pkt;
 
-	/* What lib/wire refuses no engine takes. */
+	/* An engine never accepts a frame that lib/wire refuses. */
 	if (wire_pkt_parse(&pkt, frame, len, len) != 0)
 		return;
 	if (pkt.eth.type == ETH_ARP) {
@@ -91,7 +93,7 @@ judge(int i, const uint8_t *frame, size_t len)
 		abort();
 }
 
-/* Checksums that are right by chance are rare. */
+/* Corrects the checksums, because random ones would nearly always be wrong. */
 static void
 mend(uint8_t *frame, size_t len)
 {
@@ -119,7 +121,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct rte_mbuf m, rest;
-	struct sw_frame f = {.vlan = ETH_NO_VLAN, .l3 = ETH_LEN};
+	struct gw_sw_frame f = {.vlan = ETH_NO_VLAN, .l3 = ETH_LEN};
 	uint8_t *exact, *tail;
 	size_t len, cut;
 	int i;
@@ -134,7 +136,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cut = SK_MIN(cut, len);
 	memset(&m, 0, sizeof(m));
 	memset(&rest, 0, sizeof(rest));
-	/* Exact sizes: what is read behind them is found. */
+	/* Allocations of the exact size, so that the sanitizer finds reads behind the end. */
 	exact = malloc(len);
 	tail = malloc(len - cut + 1);
 	memcpy(exact, data + 1, len);
@@ -149,7 +151,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rest.data_len = (uint16_t)(len - cut);
 	m.next = cut < len ? &rest : NULL;
 	f.type = (uint16_t)(exact[12] << 8 | exact[13]);
-	if (sw_guard(sw, &sw->ports[port[i]], &m, &f) == 0)
+	if (gw_sw_guard(sw, &sw->ports[port[i]], &m, &f) == 0)
 		judge(i, exact, len);
 	free(tail);
 	free(exact);

@@ -135,7 +135,7 @@ db() { # db KEY=VALUE...: the second machine is made, or made anew, with these
     control "vm del db" >/dev/null
     until_true 30 is_gone db || fail "vm del"
     control "vm add db path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" >"$work/add.log"
-    grep -q "is there" "$work/add.log" || fail "vm add $*"
+    grep -q "was added" "$work/add.log" || fail "vm add $*"
 }
 put_out() { section "$1" | sed -n 's/.*ever, \(.* timed out, .* refused\).*/\1/p'; }
 has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }

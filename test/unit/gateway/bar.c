@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A machine's memory: programs that come and go, die, are reset; a saker that comes back; a guest
- * that scribbles, and one that cuts the file. */
+/* Tests a machine's shared memory: programs that attach, detach, die and are reset, a saker process
+ * that restarts, a guest that overwrites the memory, and a guest that truncates the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -19,7 +19,8 @@ TestSuite(bar, .init = pair_eal, .timeout = 100);
 
 static struct rig r;
 
-/* The machine's memory as a guest maps it: to do by hand what libsaker does, or would not. */
+/* Maps the machine's memory as a guest does, so that a test can write what libsaker would write, or
+ * what it never would. */
 static struct shm_bar *
 guest_map(void)
 {
@@ -54,7 +55,7 @@ Test(bar, a_program_transfers_and_leaves_nothing)
 	rig_clients(&r, 0, 0);
 	eng_totals(r.pair.e[0], &t);
 	cr_assert_eq(t.qps + t.mrs + t.cqs + t.pds, 0);
-	/* What it wrote is not to be seen by the next: prog_open() looks. */
+	/* The next program must not see its data: prog_open() checks that the memory is zeroed. */
 	prog_open(&r, &here);
 	prog_close(&here);
 	prog_close(&there);
@@ -72,7 +73,7 @@ Test(bar, programs_share_a_machine_up_to_its_slots)
 		prog_open(&r, &p[i]);
 	cr_assert_eq(saker_open(r.where, "more", &more), -EUSERS);
 	cr_assert_eq(rig_look(&r).clients, RIG_SLOTS);
-	/* Two of them are each other's peers. */
+	/* Two programs of the machine connect to each other. */
 	prog_connect(&p[0], &p[1], PAIR_ADDR_A, RIG_PORT);
 	prog_write(&p[0], &p[1], 2);
 	prog_close(&p[2]);
@@ -83,7 +84,7 @@ Test(bar, programs_share_a_machine_up_to_its_slots)
 	rig_end(&r);
 }
 
-/* shm_bar.h: `beat` stands still for timeout_ms. Time is the test's. */
+/* shm_bar.h: `beat` does not change for timeout_ms. The test sets the time. */
 Test(bar, a_heartbeat_that_stands_still_ends_the_client)
 {
 	struct shm_bar *d;
@@ -94,7 +95,7 @@ Test(bar, a_heartbeat_that_stands_still_ends_the_client)
 	__atomic_store_n(&d->slots[1].want, 77, __ATOMIC_RELEASE);
 	served(d, 1, 77);
 	rig_pause(&r);
-	/* Looks in a row: the first gap does not count against the guest. */
+	/* Polls at short intervals. The first, long gap does not count against the guest. */
 	now = eng_clock() + 10000000000ull;
 	for (unsigned ms = 0; ms < RIG_TIMEOUT; ms += 100)
 		gw_bar_poll(r.bar, now + ms * 1000000ull);
@@ -107,7 +108,7 @@ Test(bar, a_heartbeat_that_stands_still_ends_the_client)
 	cr_assert_eq(rig_look(&r).timed_out, 1);
 	rig_go(&r);
 	served(d, 1, 0);
-	/* The number is used up; another is served. */
+	/* The engine refuses this number for good, and serves another one. */
 	cr_assert_eq(d->slots[1].refused, 77);
 	__atomic_store_n(&d->slots[1].want, 78, __ATOMIC_RELEASE);
 	served(d, 1, 78);
@@ -115,7 +116,7 @@ Test(bar, a_heartbeat_that_stands_still_ends_the_client)
 	rig_end(&r);
 }
 
-/* A guest that was reset, or a program that takes a dead one's slot: another number. */
+/* A guest that was reset, or a program that takes a dead program's slot, draws another number. */
 Test(bar, a_new_number_takes_the_place_of_the_old)
 {
 	struct shm_bar *d;
@@ -165,7 +166,7 @@ Test(bar, a_saker_that_comes_back_begins_without_clients)
 	rig_end(&r);
 }
 
-/* Numbers that anybody can repeat. */
+/* Returns reproducible random numbers (xorshift). */
 static uint64_t
 next_random(uint64_t *x)
 {
@@ -186,7 +187,7 @@ Test(bar, a_guest_that_scribbles_over_everything_harms_itself)
 
 	rig_start(&r);
 	prog_open_far(&r, &there);
-	/* The other is a flat client of the same engine: even that is left alone. */
+	/* A second flat client of the same engine must not be disturbed. */
 	memset(home, 0, 8u << 20);
 	cr_assert_geq(eng_attach_flat(r.pair.e[0], "other", home, 8u << 20, 1u << 20), 0);
 	memset(&other, 0, sizeof(other));
@@ -234,7 +235,7 @@ Test(bar, a_file_that_is_cut_ends_its_machine_alone)
 	cr_assert_eq(truncate(r.path, 0), 0);
 	rig_go(&r);
 	rig_clients(&r, 0, 0);
-	/* The engine may have noticed first. */
+	/* The engine may have found the truncation before the guest. */
 	while (!rig_look(&r).dead)
 		sched_yield();
 	rig_end(&r);

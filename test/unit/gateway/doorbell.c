@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doorbell: the server of QEMU's ivshmem protocol against a QEMU that is the test, well-behaved
- * and not; a program that rings by the device's registers; and a saker that sleeps.
+ * Tests the doorbell: the server of QEMU's ivshmem protocol, where the test plays a correct and an
+ * incorrect QEMU; a program that rings by the device's registers; and an engine that sleeps.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -66,7 +66,8 @@ dial(void)
 	return fd;
 }
 
-/* ivshmem-spec.txt: version, our number, the memory, then peers with their vectors. */
+/* Checks the greeting of ivshmem-spec.txt: version, the client's peer number, the memory, then the
+ * other peers with their vectors. */
 static void
 qemu_start(struct qemu *q, int fd)
 {
@@ -132,7 +133,7 @@ look(void)
 {
 	struct gw_doorbell_view v;
 
-	gw_doorbell_look(d, &v);
+	gw_doorbell_view(d, &v);
 	return v;
 }
 
@@ -156,7 +157,7 @@ Test(doorbell, qemu_gets_the_memory_and_a_bell)
 	cr_assert_eq(fstat(memory, &ours), 0);
 	cr_assert_eq(fstat(q.memory, &theirs), 0);
 	cr_assert_eq(ours.st_ino, theirs.st_ino);
-	/* A saker that comes back while QEMU runs locks the file again. */
+	/* A saker process that restarts while QEMU runs can lock the file again. */
 	cr_assert_eq(flock(memory, LOCK_EX | LOCK_NB), 0);
 	cr_assert_eq(flock(q.memory, LOCK_EX | LOCK_NB), -1, "QEMU has our lock");
 	cr_assert(look().connected);
@@ -176,7 +177,7 @@ Test(doorbell, qemu_gets_the_memory_and_a_bell)
 	close(memory);
 }
 
-/* Each look lets one ring through, however many there were. */
+/* Each call of gw_doorbell_tend() permits one wake-up, whatever the number of rings. */
 Test(doorbell, a_guest_that_rings_all_the_time_wakes_once_for_each_look)
 {
 	struct qemu q;
@@ -194,7 +195,7 @@ Test(doorbell, a_guest_that_rings_all_the_time_wakes_once_for_each_look)
 	gw_doorbell_destroy(d);
 }
 
-/* It shares the eventfd: what it does to that keeps nobody waiting. */
+/* QEMU shares the eventfd, and nothing that it does to the eventfd can block Saker. */
 Test(doorbell, a_qemu_that_tampers_blocks_nobody)
 {
 	const uint64_t most = UINT64_MAX - 1;
@@ -266,7 +267,7 @@ Test(doorbell, a_socket_that_cannot_be_made_is_named)
 	memset(lengthy, 'x', sizeof(lengthy));
 	lengthy[200] = '\0';
 	cr_assert_null(gw_doorbell_create(lengthy, memory, wake, NULL, err, sizeof(err)));
-	/* What is somebody's stays. */
+	/* A socket that is in use stays. */
 	server(memory);
 	cr_assert_null(gw_doorbell_create(path, memory, wake, NULL, err, sizeof(err)));
 	cr_assert_eq(access(path, F_OK), 0);
@@ -277,7 +278,8 @@ Test(doorbell, a_socket_that_cannot_be_made_is_named)
 
 #define IDLE_WORD 0xffffffffu
 
-/* A folder of sysfs with the device's registers, and what QEMU does when they are written to. */
+/* A copy of the device's folder in sysfs with its registers, and the part of QEMU that reacts when
+ * a program writes to them. */
 static struct {
 	char folder[48];
 	uint8_t *regs;
@@ -296,7 +298,6 @@ reg(unsigned at)
 static void *
 device_main(void *arg)
 {
-	(void)arg;
 	while (!__atomic_load_n(&device.stop, __ATOMIC_ACQUIRE)) {
 		uint32_t word =
 			__atomic_exchange_n(reg(SHM_BAR_DOORBELL), IDLE_WORD, __ATOMIC_ACQ_REL);
@@ -378,11 +379,12 @@ rings(void)
 {
 	struct gw_doorbell_view v;
 
-	gw_doorbell_look(host.g->vms[0]->doorbell, &v);
+	gw_doorbell_view(host.g->vms[0]->doorbell, &v);
 	return v.rings;
 }
 
-/* The register is written only while saker sleeps; then it wakes, and does what there is to do. */
+/* The program writes to the register only while the engine sleeps. The engine then wakes and
+ * processes the work. */
 Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 {
 	struct eng_loop_stats stats;
@@ -403,7 +405,7 @@ Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 	eng_loop_stats(host.e, 0, &stats);
 	woke = stats.wakes;
 	do {
-		/* Until it sleeps again, and a Write finds it asleep. */
+		/* Waits until the engine sleeps again, so that the next Write finds it asleep. */
 		eng_loop_stats(host.e, 0, &stats);
 		slept = stats.sleeps;
 		while (stats.sleeps < slept + 3) {
@@ -412,7 +414,7 @@ Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 		}
 		prog_write(&one, &far, 1);
 		eng_loop_stats(host.e, 0, &stats);
-		/* Nothing else wakes it: its own program has no descriptor. */
+		/* Nothing else wakes the engine: the host's program has no doorbell descriptor. */
 	} while (__atomic_load_n(&device.rung, __ATOMIC_RELAXED) < 3 || rings() < 3 ||
 		 stats.wakes == woke);
 	cr_assert_not_null(strstr(host_say("show", &rc), "connected, rung"));
@@ -426,8 +428,8 @@ Test(doorbell, a_program_wakes_a_saker_that_sleeps)
 	device_end();
 }
 
-/* A machine that is killed, or is migrated away: QEMU's end of the socket is, and so are its
- * programs, long before their heartbeats are missed. */
+/* When a machine is killed or migrated away, QEMU's end of the socket closes, and its programs are
+ * detached long before their heartbeat timeout. */
 Test(doorbell, a_machine_whose_qemu_ends_leaves_nothing)
 {
 	struct gw_bar_view v;
@@ -460,7 +462,7 @@ Test(doorbell, a_machine_whose_qemu_ends_leaves_nothing)
 		qemu_end(&device.q);
 		prog_event(&far, SAKER_EV_DISCONNECTED);
 		do
-			gw_bar_look(host.g->vms[0]->bar, &v);
+			gw_bar_view(host.g->vms[0]->bar, &v);
 		while (v.clients != 0);
 		cr_assert_eq(v.attached, i);
 		cr_assert_eq(v.timed_out, 0);
@@ -473,7 +475,7 @@ Test(doorbell, a_machine_whose_qemu_ends_leaves_nothing)
 	device_end();
 }
 
-/* ivshmem-plain: the register is there, and nobody behind it. */
+/* An ivshmem-plain device has the register, but writes to it have no effect. */
 Test(doorbell, a_device_without_a_doorbell_is_not_rung)
 {
 	struct prog one, far;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In whose name machines may speak (drivers/gateway/guard.c): a machine's engine, its card, and the
- * host, all in one VLAN-less network; the card is an Ethernet device made of rings. */
+/* Tests the source addresses that a machine may use (drivers/gateway/guard.c), with a machine's
+ * engine, its card and the host, all without a VLAN. The card is an Ethernet device that consists
+ * of rings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
-#include "../../../drivers/gateway/switch.h"
+#include "../../../drivers/gateway/tunnel.h"
 #include "../../../lib/base/mem.h"
 #include "../../../lib/wire/falcon.h"
 #include "../engine/pair.h"
@@ -22,7 +23,7 @@
 
 enum { HOST, ENGINE, CARD, STRICT, PACED, PORTS };
 
-/* Whom frames go to is not the question here: all go to the host. */
+/* All frames are addressed to the host, because these tests check their source only. */
 static struct rte_mempool *pool;
 static struct gw_switch *sw;
 static struct rte_ring *in[PORTS], *out[PORTS];
@@ -115,7 +116,7 @@ begin(int from, uint16_t type)
 	frame_len = wire_eth_emit(frame, &eth);
 }
 
-/* An IP packet with `len` bytes behind its header; they begin at the result. */
+/* Builds an IP packet with `len` bytes behind its header, and returns a pointer to these bytes. */
 static uint8_t *
 ip(int from, const char *src, uint8_t proto, uint32_t len)
 {
@@ -149,7 +150,8 @@ arp(int from, uint16_t op, const char *spa, const uint8_t *sha)
 	frame_len += wire_arp_emit(frame + frame_len, &a);
 }
 
-/* A message with one option, of our MAC address unless `lladdr` is another's. */
+/* Builds a neighbour discovery message with one option, which holds `lladdr`, or the sender's MAC
+ * address if that is NULL. */
 static void
 nd(int from, uint8_t type, const char *src, const char *target, const uint8_t *lladdr)
 {
@@ -164,7 +166,7 @@ nd(int from, uint8_t type, const char *src, const char *target, const uint8_t *l
 	memcpy(at + option + 2, lladdr, 6);
 }
 
-/* Puts 8 bytes of an extension header of that kind behind the IPv6 header. */
+/* Inserts an extension header of 8 bytes behind the IPv6 header. */
 static void
 extend(uint8_t kind, uint16_t offset)
 {
@@ -180,7 +182,8 @@ extend(uint8_t kind, uint16_t offset)
 	frame_len += 8;
 }
 
-/* What becomes of it: GW_NONE when the host got it. */
+/* Sends the frame. Returns the reason why the switch dropped it, or GW_NONE when the host received
+ * it. */
 static enum gw_reason
 fate(int from)
 {
@@ -246,12 +249,12 @@ Test(guard, a_card_that_was_not_told_has_what_nobody_has)
 	cr_assert_eq(UDP_FATE(CARD, "224.0.0.1"), GW_SPOOFED_IP);
 	cr_assert_eq(UDP_FATE(CARD, "ff02::1"), GW_SPOOFED_IP);
 	cr_assert_eq(UDP_FATE(CARD, "::1"), GW_SPOOFED_IP);
-	/* What it has spoken from until now becomes somebody else's. */
+	/* Another port claims an address that the card has used until now. */
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_NONE);
 	more = (struct gw_claim){pair_addr("10.0.0.3"), ETH_NO_VLAN};
 	gw_switch_claim(sw, HOST, &more, 1);
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_SPOOFED_IP);
-	/* Of another VLAN's no account is taken. */
+	/* A claim in another VLAN has no effect. */
 	more.vlan = 7;
 	gw_switch_claim(sw, HOST, &more, 1);
 	cr_assert_eq(UDP_FATE(CARD, "10.0.0.3"), GW_NONE);
@@ -327,7 +330,7 @@ Test(guard, rfc4861_a_machine_advertises_itself)
 	nd(CARD, 136, "2001:db8::3", "2001:db8::3", mac[CARD]);
 	frame[ETH_LEN + IP6_LEN + 25] = 2;
 	cr_assert_eq(fate(CARD), GW_SPOOFED_ND, "an option that is cut off");
-	/* Options that fill what is looked at, and then one more. */
+	/* Options that end at HEAD_MAX, and then one more. */
 	nd(CARD, 136, "2001:db8::3", "2001:db8::3", mac[CARD]);
 	for (unsigned at = 24 + 8; at < 300; at += 8)
 		memcpy(frame + ETH_LEN + IP6_LEN + at, frame + ETH_LEN + IP6_LEN + 24, 8);
@@ -366,7 +369,8 @@ Test(guard, rfc6980_nothing_is_hidden_behind_other_headers)
 
 /* ---- Rate ---- */
 
-/* 131072 bytes at once, then a million a second; what is not read stays with the guest. */
+/* The card may send 131072 bytes at once, then a million bytes per second. Frames that the switch
+ * does not read stay in the guest's queue. */
 Test(guard, a_cards_rate_holds)
 {
 	unsigned sent = 0, got = 0;
@@ -407,7 +411,7 @@ Test(guard, a_card_does_not_speak_from_a_tunnel)
 	udp(CARD, "10.0.0.9", PSP_UDP_PORT);
 	cr_assert_eq(fate(CARD), GW_SPOOFED_IP);
 	cr_assert_eq(ARP_FATE(CARD, ARP_REPLY, "10.0.0.9", mac[CARD]), GW_SPOOFED_ARP);
-	/* Nor does an engine that has no end there. */
+	/* The same holds for an engine that does not use the tunnel. */
 	udp(ENGINE, "10.0.0.9", PSP_UDP_PORT);
 	cr_assert_eq(fate(ENGINE), GW_SPOOFED_IP);
 	cr_assert_null(gw_tunnel_create(sw, &outer, ETH_NO_VLAN, 1500, err, sizeof(err)));

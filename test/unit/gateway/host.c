@@ -30,7 +30,6 @@ wake(void *arg, int fd, bool on)
 static void *
 poll_main(void *arg)
 {
-	(void)arg;
 	if (host.cfg.idle == ENG_IDLE_SLEEP) {
 		eng_run(host.e, 0);
 		return NULL;
@@ -45,7 +44,6 @@ poll_main(void *arg)
 static void *
 tend_main(void *arg)
 {
-	(void)arg;
 	while (!__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE)) {
 		gw_tend(host.g, eng_clock());
 		usleep(500);
@@ -56,7 +54,6 @@ tend_main(void *arg)
 static bool
 running(void *arg)
 {
-	(void)arg;
 	return !__atomic_load_n(&host.stop, __ATOMIC_ACQUIRE);
 }
 

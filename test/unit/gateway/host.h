@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host: its engine, whose loop turns the gateway, too, a program of its own at 10.9.0.1, and
- * machines that tests add by command. A thread polls, another tends, as in saker.
+ * A host with a gateway: an engine whose loop also polls the gateway, a program of the host at
+ * 10.9.0.1, and machines that tests add by command. One thread polls and another one tends, as in
+ * saker.
  */
 #ifndef SAKER_TEST_GATEWAY_HOST_H
 #define SAKER_TEST_GATEWAY_HOST_H
@@ -15,7 +16,7 @@ struct host {
 	struct eng_config cfg;
 	struct gw *g;
 	struct eng *e;
-	struct rig rig; /* where the host's program is opened: prog_open_far() */
+	struct rig rig; /* argument of prog_open_far() for the host's program */
 	void *home;
 	int client;
 	pthread_t poll, tend;
@@ -24,26 +25,27 @@ struct host {
 
 extern struct host host;
 
-/* `tweak` may change the configuration that the host's engine has and machines inherit; NULL. */
+/* Starts the host. `tweak` may change the configuration of the host's engine, which machines
+ * inherit; NULL: no change. */
 void host_start(void (*tweak)(struct eng_config *cfg));
-/* Asserts that all mbufs came home. */
+/* Ends the host, and asserts that all mbufs are back in their pools. */
 void host_end(void);
-/* The threads rest, and go on. */
+/* Stops the two threads, and starts them again. */
 void host_pause(void);
 void host_go(void);
-/* What the command says; *rc its result. */
+/* Executes a command of the gateway. Returns its output, and its result in *rc. */
 char *host_say(const char *line, int *rc);
-/* What `vm show` says the switch has counted under that name. */
+/* Returns the switch's counter of that name, as `vm show` prints it. */
 unsigned long long host_counted(const char *reason);
 
-/* The gateway's part of a machine: gateway_priv.h. */
+/* Returns the gateway's state of a machine (gateway_priv.h). */
 struct gw_vm *host_machine(const char *name);
-/* What its engine has counted. */
+/* Returns a counter of the machine's engine. */
 uint64_t vm_counted(const char *name, const char *layer, const char *reason);
 
-/* A machine with 16 MiB, two slots, 8 QPs and MRs; `keys` come behind. */
+/* Adds a machine with 16 MiB, two slots, 8 QPs and 8 MRs, and with the further `keys`. */
 struct rig vm_add(const char *name, const char *keys);
-/* Waits until nothing is left of it. */
+/* Removes a machine, and waits until the gateway has freed it. */
 void vm_del(struct rig *r, const char *name);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A machine that goes in mid-transfer: removed, killed or migrated away (its heartbeat stands
- * still, nobody says a word), or reset (another program takes the slot). Nothing of it is left, and
- * its peers are told; the same address serves the next.
+ * Tests a machine that ends in mid-transfer: it is removed, it is killed or migrated away (its
+ * heartbeat stops without notice), or it is reset (another program takes the slot). The gateway
+ * frees everything that the machine held, its peers receive their events, and its address can be
+ * used again.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ load_qp(struct prog *p)
 	cr_assert_eq(saker_qp_create(p->pd, &attr, &p->qp), 0, "%s", saker_error());
 }
 
-/* As many Writes of all the memory as the queue holds, without waiting for any. */
+/* Posts as many Writes of all the memory as the send queue holds, without waiting for any. */
 static void
 load(struct prog *from, struct prog *to)
 {
@@ -60,7 +61,8 @@ load(struct prog *from, struct prog *to)
 		cr_assert_eq(saker_post_send(from->qp, &wr, 1), 1, "%s", saker_error());
 }
 
-/* Each request that was posted ends, well or flushed; then the peer's end is told. */
+/* Checks that each posted request completes, successfully or flushed, and that the event of the
+ * connection's end follows. */
 static void
 all_ends(struct prog *p)
 {
@@ -98,7 +100,8 @@ engine(const char *name)
 	return NULL;
 }
 
-/* Waits until no more is held than was; what is not given back makes it wait for ever. */
+/* Waits until the engine holds no more objects than in *was. A leak makes it wait until the test
+ * times out. */
 static void
 as_before(const struct eng *e, const struct eng_totals *was)
 {
@@ -125,7 +128,7 @@ begin(struct rig *r, struct prog *one, struct prog *far)
 	load(far, one);
 }
 
-/* What becomes of its program, without a word to anybody. */
+/* Stops a program's heartbeat without notice. */
 static void
 freeze(struct prog *p)
 {
@@ -187,7 +190,7 @@ frozen(void)
 		freeze(&one);
 		all_ends(&far);
 		as_before(engine("one"), &there);
-		/* It wakes up somewhere, and finds that nobody serves it. */
+		/* The program runs again, and finds that no engine serves it. */
 		prog_event(&one, SAKER_EV_ENGINE_GONE);
 		prog_close(&one);
 		cr_assert_eq(saker_qp_destroy(far.qp), 0);
@@ -210,7 +213,7 @@ Test(leave, a_machine_that_falls_silent_under_load_leaves_nothing_falcon)
 	frozen();
 }
 
-/* A guest that was reset: its next program draws another number for the slot. */
+/* After a reset, the guest's next program draws another number for the slot. */
 Test(leave, a_machine_that_is_reset_under_load_leaves_nothing)
 {
 	struct eng_totals here, there;

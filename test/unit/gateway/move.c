@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that a machine's program already has: its pages move into the machine's memory when they
- * are registered, and back. */
+/* Tests the registration of memory that a machine's program already has: its pages move into the
+ * machine's shared memory, and back at deregistration. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ TestSuite(bar_move, .init = pair_eal, .timeout = 100);
 
 static struct rig r;
 
-/* Whether `p` shows the machine's memory. */
+/* Returns whether `p` is mapped to the machine's shared memory. */
 static bool
 is_moved(const void *p)
 {
@@ -126,7 +126,7 @@ Test(bar_move, what_does_not_fit_or_cannot_move_is_refused_and_left_alone)
 	cr_assert_lt(saker_mr_create(here.pd, stack, 64, ACCESS, &mr), 0);
 	munmap(p, len);
 	cr_assert_lt(saker_mr_create(here.pd, p, PAGE, ACCESS, &mr), 0);
-	/* And what is refused costs nothing. */
+	/* A refused registration takes no memory. */
 	p = own_memory(RIG_BYTES);
 	for (unsigned i = 0; i < 100; i++) {
 		cr_assert_eq(saker_mr_create(here.pd, p, RIG_BYTES, ACCESS, &mr), 0, "%s",
@@ -151,7 +151,7 @@ count_up(void *arg)
 	return (void *)(uintptr_t)n;
 }
 
-/* Another thread writes all the time: no store is lost. */
+/* Another thread writes during the move, and no store is lost. */
 Test(bar_move, a_thread_that_writes_meanwhile_loses_nothing)
 {
 	uint8_t *p = own_memory(4 * PAGE);

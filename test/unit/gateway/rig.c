@@ -99,7 +99,7 @@ rig_look(const struct rig *r)
 {
 	struct gw_bar_view v;
 
-	gw_bar_look(r->bar, &v);
+	gw_bar_view(r->bar, &v);
 	return v;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines joined by rings; instance 0 has a machine's memory, whose programs the tests are. A
- * thread turns the engines and looks at the memory, so that the tests may block as programs do.
+ * Two engines joined by rings. Instance 0 serves a machine's shared memory, and the tests are the
+ * machine's programs. A thread runs the engines and polls the memory, so that the tests may block
+ * as programs do.
  */
 #ifndef SAKER_TEST_GATEWAY_RIG_H
 #define SAKER_TEST_GATEWAY_RIG_H
@@ -21,7 +22,8 @@
 struct rig {
 	struct pair pair;
 	struct gw_bar *bar;
-	char path[64], where[80]; /* of the memory file; as a program names it */
+	char path[64];  /* of the memory file */
+	char where[80]; /* the address that a program passes to saker_open() */
 	pthread_t thread;
 	bool stop;
 	void *home; /* of the client of instance 1 */
@@ -29,7 +31,7 @@ struct rig {
 };
 
 void rig_start(struct rig *r);
-/* The thread rests, so that the test may poll by itself. */
+/* Stops the thread, so that the test can poll by itself; rig_go() starts it again. */
 void rig_pause(struct rig *r);
 void rig_go(struct rig *r);
 void rig_end(struct rig *r);
@@ -37,7 +39,7 @@ struct gw_bar_view rig_look(const struct rig *r);
 /* Waits until instance `i` has `clients` clients. */
 void rig_clients(struct rig *r, int i, uint32_t clients);
 
-/* A program with what it needs to be connected. */
+/* A program with the objects of one connection. */
 struct prog {
 	struct saker *s;
 	struct saker_pd *pd;
@@ -46,16 +48,16 @@ struct prog {
 	struct saker_mr *mr;
 	uint8_t *mem; /* RIG_BYTES */
 };
-/* Of the machine. */
+/* Opens a program of the machine. */
 void prog_open(struct rig *r, struct prog *p);
-/* Of instance 1. */
+/* Opens a program at instance 1. */
 void prog_open_far(struct rig *r, struct prog *p);
 void prog_close(struct prog *p);
-/* Another QP of its; the one before is destroyed. */
+/* Destroys the program's QP and creates another one. */
 void prog_more_qp(struct prog *p);
-/* `from` connects to `to`, which listens at `addr`. */
+/* Connects `from` to `to`, which listens at `addr`. */
 void prog_connect(struct prog *from, struct prog *to, const char *addr, uint16_t port);
-/* `from` writes `n` times all its memory to that of `to`; each is verified. */
+/* Writes all memory of `from` to that of `to`, `n` times, and verifies each Write. */
 void prog_write(struct prog *from, struct prog *to, unsigned n);
 struct saker_event prog_event(struct prog *p, enum saker_event_type type);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The switch between the host, two machines on one VLAN and a third on another: who hears what. */
+/* Tests which ports of the switch receive a frame: the host, two machines on one VLAN and a third
+ * machine on another VLAN. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ send_frame(int from, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan)
 	cr_assert_eq(rte_ring_sp_enqueue(node[from].in, m), 0);
 }
 
-/* Whom one frame reaches: a bit for each node. */
+/* Sends one frame. Returns the nodes that receive it, one bit for each. */
 static unsigned
 reaches(int from, const uint8_t dst[6], uint16_t vlan)
 {
@@ -128,7 +129,7 @@ Test(gw_switch, a_known_address_is_found_in_its_vlan)
 	cr_assert_eq(reaches(HOST, node[C].mac, ETH_NO_VLAN), 1u << C);
 	cr_assert_eq(reaches(A, node[HOST].mac, 7), 1u << HOST);
 	cr_assert_eq(counted(GW_UNKNOWN), 0);
-	/* Not in another's, and there is no wire to ask. */
+	/* The address is unknown in another VLAN, and there is no wire. */
 	cr_assert_eq(reaches(HOST, node[B].mac, ETH_NO_VLAN), 0);
 	cr_assert_eq(reaches(HOST, node[C].mac, 7), 0);
 	cr_assert_eq(reaches(A, stranger, 7), 0);
@@ -182,7 +183,7 @@ Test(gw_switch, a_frame_without_a_header_goes_nowhere)
 	teardown();
 }
 
-/* 131072 bytes at once, then a million a second. */
+/* The machine may send 131072 bytes at once, then a million bytes per second. */
 Test(gw_switch, a_machine_that_has_used_its_rate_is_not_read_from)
 {
 	struct rte_mbuf *m;
@@ -202,7 +203,7 @@ Test(gw_switch, a_machine_that_has_used_its_rate_is_not_read_from)
 	cr_assert_leq(got, 131072 / FRAME + 32);
 	cr_assert_gt(counted(GW_PACED), 0);
 	cr_assert_eq(sent - got, rte_ring_count(node[A].in), "nothing is lost");
-	/* 6.4 ms bring it back what the ring holds. */
+	/* 6.4 ms add enough tokens for the frames in the ring. */
 	gw_switch_poll(sw, NOW + 6400000);
 	cr_assert_eq(rte_ring_count(node[HOST].out), 32);
 	while (rte_ring_sc_dequeue(node[HOST].out, (void **)&m) == 0 ||

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hostile tenants: a machine that names what is another's, by number, key or address, and one that
- * wants more than its quota. It is refused, that is counted, and the other does not notice.
+ * Tests hostile tenants: a machine that names another's object by number, key or address, and a
+ * machine that requests more than its quota. The engine refuses and counts each attempt, and the
+ * other tenant is not affected.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 TestSuite(tenants, .init = pair_eal, .timeout = 100);
 
-#define QPS 8 /* as vm_add() says */
+#define QPS 8 /* as in vm_add() */
 #define MRS 8
 
 static struct {
@@ -96,14 +97,14 @@ write_to(struct prog *from, uint32_t lkey, uint32_t rkey, const void *at)
 	cr_assert_eq(saker_post_send(from->qp, &wr, 1), 1, "%s", saker_error());
 }
 
-/* ---- What is another's ---- */
+/* ---- Objects of another tenant ---- */
 
 Test(tenants, a_doorbell_for_anothers_qp_rings_nowhere)
 {
 	struct saker_qp *qp;
 
 	start();
-	/* Two's third QP has a handle that one has none of. */
+	/* The handle of two's third QP is none of one's handles. */
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
 	cr_assert_gt(qp->handle, t.one.qp->handle);
@@ -150,7 +151,7 @@ Test(tenants, a_command_about_anothers_object_is_refused_and_counted)
 	end();
 }
 
-/* A region's key says nothing where it was not made. */
+/* A region's key is invalid in an engine that did not create it. */
 Test(tenants, anothers_lkey_is_no_memory)
 {
 	start();
@@ -179,7 +180,8 @@ Test(tenants, anothers_rkey_is_no_memory_where_it_is_sent)
 	end();
 }
 
-/* An extent of a region names memory by offset: behind the slot begins somebody else's. */
+/* An extent of a region names memory by its offset. The memory behind the slot belongs to another
+ * program. */
 Test(tenants, a_region_beyond_the_slot_is_refused)
 {
 	struct shm_msg m = {.body.mr = {.pd = 0, .access = RD_ACC_LOCAL_WRITE, .nextents = 1}};
@@ -229,7 +231,7 @@ Test(tenants, the_quota_of_qps_holds_and_is_named)
 	cr_assert_eq(more_qps(&t.one, &qp), -EDQUOT);
 	sentence_has("no more than 8", "QPs");
 	cr_assert_eq(vm_counted("one", "eng", "ENG_QUOTA"), 1);
-	/* A second program does not get round it, */
+	/* The quota includes a second program of the machine, */
 	memset(&other, 0, sizeof(other));
 	cr_assert_eq(saker_open(t.a.where, "other", &other.s), 0, "%s", saker_error());
 	cr_assert_eq(saker_pd_create(other.s, &other.pd), 0);
@@ -238,7 +240,7 @@ Test(tenants, the_quota_of_qps_holds_and_is_named)
 	sentence_has("no more than 8", "QPs");
 	cr_assert_eq(vm_counted("one", "eng", "ENG_QUOTA"), 2);
 	prog_close(&other);
-	/* and another machine has its own. */
+	/* and another machine has a quota of its own. */
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
 	two_works();
 	end();
@@ -261,7 +263,7 @@ Test(tenants, the_quota_of_regions_holds_and_is_named)
 	end();
 }
 
-/* 16 MiB in two slots: three quarters of eight for data, less what the program has already. */
+/* 16 MiB in two slots leave 3/4 of 8 MiB for data, less the program's present allocations. */
 Test(tenants, the_quota_of_bytes_is_the_slots_memory)
 {
 	uint64_t got = 0;
@@ -276,7 +278,8 @@ Test(tenants, the_quota_of_bytes_is_the_slots_memory)
 	end();
 }
 
-/* Bursts of 128 KiB, and what the time since has brought: time is the test's. */
+/* The rate permits bursts of 128 KiB, and the bytes of the time that has passed. The test sets the
+ * time. */
 Test(tenants, the_rate_holds_for_the_machines_devices)
 {
 	const uint64_t rate = 10u << 20, second = 1000000000, from = eng_clock() + second;
@@ -289,7 +292,7 @@ Test(tenants, the_rate_holds_for_the_machines_devices)
 	host_pause();
 	v = &host_machine("one")->vport;
 	gw_poll(host.g, from);
-	gw_switch_look(host.g->sw, v->port, &before);
+	gw_switch_port_view(host.g->sw, v->port, &before);
 	for (uint64_t ms = 0; ms <= 1000; ms++) {
 		for (unsigned i = rte_ring_count(v->in); i < 64; i++) {
 			struct rte_mbuf *m = rte_pktmbuf_alloc(host.g->pool);
@@ -300,7 +303,7 @@ Test(tenants, the_rate_holds_for_the_machines_devices)
 		}
 		gw_switch_poll(host.g->sw, from + ms * 1000000);
 	}
-	gw_switch_look(host.g->sw, v->port, &after);
+	gw_switch_port_view(host.g->sw, v->port, &after);
 	cr_assert_geq(after.bytes_in - before.bytes_in, rate);
 	cr_assert_leq(after.bytes_in - before.bytes_in, rate + 131072 + 32 * 1500);
 	cr_assert_gt(host_counted("GW_PACED"), 0);

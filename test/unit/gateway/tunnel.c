@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two machines that share the outer address of their Falcon packets (Falcon 7.1.2): each is reached
- * through its own Destination Function (7.2) and by nobody else, and what is for no function of
- * theirs goes nowhere.
+ * Tests two machines that share the outer address of their Falcon packets (Falcon 7.1.2). Packets
+ * reach each machine through its own Destination Function (7.2) only, and the switch drops packets
+ * with any other function.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ struct tenants {
 	struct prog far[2], one, two;
 };
 
-/* Two machines, each with a program that one of the host's is connected to. */
+/* Starts two machines, each with a program that is connected to a program of the host. */
 static void
 start(struct tenants *t, uint8_t version, const char *keys)
 {
@@ -159,7 +159,8 @@ Test(gw_tunnel, s7_1_2_an_outer_address_of_ipv6)
 	start(&t, PSP_AES_GCM_128, "");
 	prog_close(&t.one);
 	vm_del(&t.a, "one");
-	/* Over IPv4's inner header; the host has no such outer address, but another machine has. */
+	/* The inner header is IPv4. The host does not have this outer address, but another machine
+	 * does. */
 	t.a = vm_add("one", "ip=10.9.0.2/24,fd00:9::2/64 peers=yes tunnel=" OUTER6 "/64");
 	prog_close(&t.two);
 	vm_del(&t.b, "two");
@@ -174,7 +175,7 @@ Test(gw_tunnel, s7_1_2_an_outer_address_of_ipv6)
 	end(&t);
 }
 
-/* ---- What is not for them ---- */
+/* ---- Packets with a wrong function ---- */
 
 struct frame {
 	uint8_t b[2048];
@@ -192,7 +193,7 @@ copy_out(const struct rte_mbuf *m, struct frame *f)
 	f->len = m->pkt_len;
 }
 
-/* The packet with which a Write of the host's program comes to machine `one`. */
+/* Captures the packet that carries a Write of the host's program to machine `one`. */
 static struct frame
 capture(struct tenants *t)
 {
@@ -211,7 +212,7 @@ capture(struct tenants *t)
 	host_pause();
 	cr_assert_eq(saker_post_send(t->far[0].qp, &wr, 1), 1);
 	while (f.len == 0) {
-		/* A turn switches first what the turn before has sent. */
+		/* A turn begins with the switch, which forwards the frames of the previous turn. */
 		eng_poll(host.e, 0, eng_clock());
 		for (unsigned n = rte_ring_count(host.g->host.in); n > 0; n--) {
 			cr_assert_eq(rte_ring_sc_dequeue(host.g->host.in, (void **)&m), 0);
@@ -235,7 +236,7 @@ checksum(struct frame *f)
 	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
 }
 
-/* Sends it, as if it came from `port`'s engine, and waits until the switch has turned. */
+/* Sends a frame as if the engine of `port` had sent it, and waits for a turn of the switch. */
 static void
 inject(struct gw_vport *port, const struct frame *f)
 {
@@ -259,7 +260,7 @@ to_function(struct frame *f, uint32_t function)
 	checksum(f);
 }
 
-/* None of them is taken for what it is not, and the connection goes on. */
+/* The machine accepts none of these packets, and the connection continues. */
 Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 {
 	struct gw_vport *from;
@@ -283,7 +284,7 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	cr_assert_eq(host_counted("GW_FUNCTION"), 1);
 	cr_assert_eq(vm_counted("two", "eng", "ENG_FALCON_NO_CONN"), 1, "no connection of two's");
 	cr_assert_eq(vm_counted("one", "eng", "ENG_RX_BAD"), 0);
-	/* Another tunnel's cookie, and another's function behind the right cookie. */
+	/* The cookie of another tunnel, and another's function behind the right cookie. */
 	f = real;
 	f.b[PSP + PSP_LEN + 7] ^= 1;
 	checksum(&f);
@@ -294,7 +295,7 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	checksum(&f);
 	inject(from, &f);
 	cr_assert_eq(vm_counted("one", "fa", "FA_FUNCTION"), 1);
-	/* Transport mode ends at a host. */
+	/* A packet in transport mode is not for a tunnel. */
 	f = real;
 	f.b[PSP] = PSP_NEXT_FALCON;
 	checksum(&f);
@@ -305,7 +306,8 @@ Test(gw_tunnel, s7_2_each_is_reached_through_its_own_function_only)
 	end(&t);
 }
 
-/* As a machine of the tunnel says it: from the shared address to itself. */
+/* Changes the frame to one from the shared address to the shared address, as between two machines
+ * of the tunnel. */
 static void
 from_outer(struct frame *f)
 {
@@ -317,7 +319,7 @@ from_outer(struct frame *f)
 	checksum(f);
 }
 
-/* A tenant that knows all about another's connection does not get there. */
+/* A tenant that has all data of another's connection cannot reach it. */
 Test(gw_tunnel, another_tenants_connection_is_out_of_reach)
 {
 	struct gw_vm *two;
@@ -328,7 +330,7 @@ Test(gw_tunnel, another_tenants_connection_is_out_of_reach)
 	both_work(&t);
 	f = capture(&t);
 	two = host_machine("two");
-	/* Through the tunnel, from the peer's address and from its own; and directly. */
+	/* Through the tunnel, from the peer's address and from its own, and then directly. */
 	memcpy(f.b + 6, two->cfg.mac, 6);
 	inject(&two->vport, &f);
 	cr_assert_eq(host_counted("GW_SPOOFED_IP"), 1);
@@ -343,7 +345,7 @@ Test(gw_tunnel, another_tenants_connection_is_out_of_reach)
 	end(&t);
 }
 
-/* Even a peer that may reach the other's engine finds no connection there. */
+/* A peer that may send to the other's engine finds no connection there, either. */
 Test(gw_tunnel, another_tenants_cid_is_no_connection)
 {
 	struct gw_vm *two;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Machines as tenants: added and removed by command, each on the wire as itself, each with its own
- * numbers and quotas. */
+/* Tests machines as tenants: commands add and remove them, and each has its own addresses, numbers
+ * and quotas. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -70,7 +70,7 @@ Test(vms, machines_that_are_not_to_meet_do_not)
 	host_end();
 }
 
-/* The same addresses and port numbers, on two VLANs. */
+/* Both machines have the same address and port number, on two VLANs. */
 Test(vms, tenants_do_not_share_addresses_or_numbers)
 {
 	struct prog one, two, peer[2];
@@ -198,7 +198,7 @@ Test(vms, what_a_command_says_wrong_is_named)
 	host_end();
 }
 
-/* An address or a function is one machine's, and the host's own is the host's. */
+/* No two machines may have the same address or function, and none may have the host's. */
 Test(vms, what_somebody_has_is_refused)
 {
 	static const struct {
@@ -226,7 +226,8 @@ Test(vms, what_somebody_has_is_refused)
 	}
 	cr_assert_eq(gw_vms(host.g), 2);
 	vm_del(&b, "other");
-	/* In another VLAN it is another address; and what has gone is free. */
+	/* The same address in another VLAN is another one, and addresses of removed machines are
+	 * free. */
 	b = vm_add("two", "ip=10.9.0.2/24 vlan=9");
 	vm_del(&b, "two");
 	b = vm_add("two", "ip=10.9.0.102/24 nic-ip=10.9.0.103");
