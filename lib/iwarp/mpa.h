@@ -79,8 +79,12 @@ struct mpa_result {
 	 * preparation: a Send without bytes must be accepted without a completion, a Read needs an
 	 * IRD of 1, a Write needs nothing. */
 	enum { MPA_RTR_NONE, MPA_RTR_SEND, MPA_RTR_WRITE, MPA_RTR_READ } rtr;
-	uint16_t private_len; /* the peer's private data, without the IRD/ORD word */
-	uint8_t private_data[MPA_PRIVATE_MAX];
+};
+
+/* Private data of an application, without the IRD/ORD word. */
+struct mpa_private {
+	uint16_t len;
+	uint8_t data[MPA_PRIVATE_MAX];
 };
 
 enum mpa_state {
@@ -100,6 +104,7 @@ struct mpa_startup {
 	bool accepted; /* initiator: the peer is in FPDU mode, even if this side has failed since */
 	struct mpa_offer offer;
 	struct mpa_result result;
+	struct mpa_private peer_private; /* valid whenever `result` is */
 	uint16_t have; /* bytes of the frame gathered so far */
 	uint8_t frame[MPA_STARTUP_MAX];
 };

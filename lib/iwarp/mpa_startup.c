@@ -158,13 +158,13 @@ take_frame(struct mpa_startup *s, const struct wire_mpa_startup *h, struct wire_
 	struct mpa_result *r = &s->result;
 	const uint8_t *p = s->frame + MPA_STARTUP_LEN;
 
-	r->private_len = h->private_len;
+	s->peer_private.len = h->private_len;
 	if (h->enhanced) {
 		wire_mpa_ird_ord_parse(word, p, MPA_IRD_ORD_LEN);
 		p += MPA_IRD_ORD_LEN;
-		r->private_len = (uint16_t)(r->private_len - MPA_IRD_ORD_LEN);
+		s->peer_private.len = (uint16_t)(s->peer_private.len - MPA_IRD_ORD_LEN);
 	}
-	memcpy(r->private_data, p, r->private_len);
+	memcpy(s->peer_private.data, p, s->peer_private.len);
 	r->revision = h->revision;
 	r->enhanced = h->enhanced;
 	r->peer_crc = h->crc;

@@ -168,8 +168,8 @@ take_private(struct sctp_session *s, const struct sctp_session_msg *m)
 
 	r->enhanced = m->function >= SCTP_INITIATE_ENHANCED;
 	r->revision = r->enhanced ? 2 : 1;
-	r->private_len = m->private_len;
-	memcpy(r->private_data, m->private_data, m->private_len);
+	s->peer_private.len = m->private_len;
+	memcpy(s->peer_private.data, m->private_data, m->private_len);
 	mpa_settle_input(&s->offer, r, has_word(m->function) ? &m->word : NULL);
 }
 

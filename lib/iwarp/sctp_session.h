@@ -74,6 +74,7 @@ struct sctp_session {
 	uint16_t ssn; /* of the next message that this side sends */
 	struct mpa_offer offer;
 	struct mpa_result result;
+	struct mpa_private peer_private; /* valid whenever `result` is */
 };
 
 enum sctp_verdict {

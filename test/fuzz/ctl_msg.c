@@ -159,11 +159,13 @@ from_transport(unsigned kind)
 
 	if (!m)
 		return;
-	m->listener = last_listen.listener;
 	m->conn = m->type == ENG_TC_REQUEST ? conns++ : last_open.conn;
 	m->cookie = m->type == ENG_TC_REQUEST ? 0 : last_open.cookie;
-	m->mpa.revision = 2;
-	m->mpa.private_len = 4;
+	if (m->type != ENG_TC_FAILED) {
+		m->peer.listener = last_listen.listen.number;
+		m->peer.outcome.mpa.revision = 2;
+	}
+	m->private_len = 4;
 	CLAIM(rte_ring_enqueue(from[0], m) == 0);
 }
 

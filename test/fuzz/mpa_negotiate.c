@@ -16,11 +16,13 @@ check(bool ok)
 }
 
 static void
-check_result(const struct mpa_result *r)
+check_result(const struct mpa_startup *s)
 {
+	const struct mpa_result *r = &s->result;
+
 	check(r->revision == 1 || r->revision == 2);
 	check(!r->enhanced || r->revision == 2);
-	check(r->private_len <=
+	check(s->peer_private.len <=
 		(r->enhanced ? MPA_PRIVATE_MAX - MPA_IRD_ORD_LEN : MPA_PRIVATE_MAX));
 	check(r->ird <= MPA_IRD_AUTO && r->ord <= MPA_IRD_AUTO);
 	check(r->peer_ird <= MPA_IRD_AUTO && r->peer_ord <= MPA_IRD_AUTO);
@@ -64,7 +66,7 @@ answer(struct mpa_startup *s, bool accept, unsigned wish)
 	check(wire_mpa_startup_parse(&h, buf, (size_t)len) == MPA_STARTUP_LEN);
 	check(h.reply && h.reject == !accept && h.revision == s->result.revision);
 	check(h.enhanced == s->result.enhanced && h.private_len + MPA_STARTUP_LEN == len);
-	check_result(&s->result);
+	check_result(s);
 	check(!accept || s->result.peer_ird == MPA_IRD_AUTO || s->result.ord <= s->result.peer_ird);
 }
 
@@ -101,7 +103,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (s.state == MPA_FAILED)
 		check_failure(&s);
 	if (s.state == MPA_REQUESTED || s.state == MPA_ACCEPTED || s.state == MPA_REFUSED)
-		check_result(&s.result);
+		check_result(&s);
 	if (s.state == MPA_REQUESTED)
 		answer(&s, data[0] & 64, data[1] ^ data[2]);
 	return 0;

@@ -38,7 +38,7 @@ check(const struct sctp_session *s)
 	uint8_t buf[MPA_TERMINATE_FPDU];
 
 	CLAIM(s->state <= SCTP_SESSION_FAILED);
-	CLAIM(r->private_len <= MPA_PRIVATE_MAX);
+	CLAIM(s->peer_private.len <= MPA_PRIVATE_MAX);
 	if (s->state == SCTP_SESSION_FAILED) {
 		CLAIM(s->why != MPA_NONE);
 		CLAIM(sctp_session_fault(s, buf) == (s->accepted ? 22 : 0));

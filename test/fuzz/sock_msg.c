@@ -20,7 +20,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	attached = data[0] & 1;
 	nfds = data[0] >> 1 & 3;
 	copy = exact_copy(data + 1, size - 1);
-	if (socket_parse(copy, size - 1, nfds, attached, &m, &why) < 0) {
+	if (ctl_socket_parse(copy, size - 1, nfds, attached, &m, &why) < 0) {
 		CLAIM(why != NULL && strlen(why) > 10 && strlen(why) < sizeof(m.text));
 	} else if (m.op == SHM_HELLO) {
 		CLAIM(!attached && nfds == 0);

@@ -11,13 +11,11 @@
 #ifndef SAKER_ENGINE_MSG_H
 #define SAKER_ENGINE_MSG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "../../iwarp/iwarp.h"
-#include "../../iwarp/mpa.h"
-#include "../../rof/rof.h"
-#include "../../shm/shm.h"
-#include "../../tcp/tcp.h"
+#include "../../net/net.h"
+#include "connect.h"
 
 struct eng_qp;
 struct eng_client;
@@ -83,88 +81,70 @@ eng_work_add(struct eng_work *to, const struct eng_work *w)
 
 #define ENG_CTL_RING     1024 /* what rte_ring_create() is to be given */
 #define ENG_CTL_COMMANDS 512  /* unanswered commands at one stage */
-#define ENG_CTL_UNASKED  256  /* a stage's own messages */
+#define ENG_CTL_NOTICES  256  /* a stage's own messages */
 
+/* The comment behind a type names the member of eng_ctl's union that carries its arguments. Private
+ * data travels with those that say so. control/control.h has the rules that stages keep. */
 enum eng_ctl_type {
 	/* control stage to a transport stage, answered with `status` */
-	ENG_CT_LISTEN,   /* cm.local, cm.lport (0: not allowed here; control has chosen), listener:
-			    cookie */
-	ENG_CT_UNLISTEN, /* listener */
-	ENG_CT_CONNECT, /* active open; answered at once with conn, or -EXDEV and the transport that
-			   it belongs to; ENG_TC_* tells the outcome */
-	ENG_CT_ACCEPT,  /* conn, stage, qp_index: MPA reply, then the connection is bound */
-	ENG_CT_FOUND,   /* conn, ask.qpn, ask.qkey, private data: the answer to a lookup */
-	ENG_CT_REJECT,  /* conn, private data; code: enum rofx_reason, 0: the application's will */
-	ENG_CT_BIND,    /* conn, stage, qp_index: an active connection whose QP is started: data may
-			   flow */
-	ENG_CT_ABORT,   /* conn: before it is bound; code ENG_ABORT_UNANSWERED: -EBUSY once the peer
-			   has accepted */
-	ENG_CT_QUERY,   /* conn: tcp_info */
-	ENG_CT_NEIGHBORS, /* object: net_neighbor_view[code]; answered with how many in code */
+	ENG_CT_LISTEN,   /* listen */
+	ENG_CT_UNLISTEN, /* listen.number */
+	ENG_CT_CONNECT,  /* connect, private data: an active open. Answered at once with `conn`, or
+			  * with -EXDEV and the transport stage that the connection belongs to.
+			  * ENG_TC_ESTABLISHED, _REJECTED or _FAILED reports the outcome. */
+	ENG_CT_LOOKUP,   /* connect, private data: requests which datagram QP serves a port; else as
+			  * ENG_CT_CONNECT, and ENG_TC_FOUND reports the answer */
+	ENG_CT_ACCEPT, /* connect.offer, stage, qp_index, private data: the reply is sent, then the
+			* connection is bound */
+	ENG_CT_SELF,   /* the request of a QP that connects to itself is accepted */
+	ENG_CT_FOUND,  /* lookup, private data: the answer to ENG_TC_LOOKUP */
+	ENG_CT_REJECT, /* reject, private data: of a request or a lookup */
+	ENG_CT_BIND,  /* stage, qp_index: an active connection whose QP is started: data may flow */
+	ENG_CT_ABORT, /* abort: before the connection is bound */
+	ENG_CT_QUERY, /* answered with conn_info */
+	ENG_CT_NEIGHBORS, /* neighbors */
 	/* control stage to an engine stage, answered */
-	ENG_CE_CLIENT_ADD, /* client: poll its doorbells */
-	ENG_CE_CLIENT_DEL, /* client: never touch it again */
+	ENG_CE_CLIENT_ADD, /* client: its doorbells are polled from here on */
+	ENG_CE_CLIENT_DEL, /* client: the stage never touches it again */
 	ENG_CE_QP_ADD,     /* qp: answered with qp_index */
-	ENG_CE_QP_START,   /* qp, transport, conn, params: connected */
-	ENG_CE_QP_CLOSE,   /* qp, how: disconnect, or to ERR */
-	ENG_CE_QP_DEL,     /* qp: abort what is left; answered when nothing of it is in flight */
-	ENG_CE_QP_MOVE,    /* qp, access, by_hand: what the program says of it before it starts */
-	ENG_CE_QP_FAIL,    /* qp: its peer has not shown itself in time, unless it has by now */
+	ENG_CE_QP_START,   /* qp, transport, conn, start: connected */
+	ENG_CE_QP_CLOSE,   /* qp, close: disconnects, or moves the QP to the error state */
+	ENG_CE_QP_DEL,     /* qp: aborts what is left; answered when nothing of it is in flight */
+	ENG_CE_QP_MOVE,    /* qp, move: what the program sets before the QP starts */
+	ENG_CE_QP_FAIL,    /* qp: the peer did not appear in time, unless it has by now */
 	ENG_CE_QP_RESET,   /* qp: as ENG_CE_QP_DEL, but the QP stays, as new */
-	ENG_CE_QP_QUERY,
-	ENG_CE_AH_ADD, /* object, client, code: handle */
-	ENG_CE_AH_DEL,
-	ENG_CE_SRQ_ADD,
-	ENG_CE_SRQ_DEL,
-	ENG_CE_SRQ_LIMIT, /* object; code: the limit */
-	ENG_CE_CQ_DEL,    /* cq: no stage touches it after the answer */
-	/* a transport stage to the control stage, unasked */
-	ENG_TC_REQUEST,     /* conn, listener, tuple, mpa: a peer wants to connect */
-	ENG_TC_ESTABLISHED, /* conn, qp cookie, mpa result, emss, send_space: MPA is through (either
-			       side) */
-	ENG_TC_REJECTED,    /* conn gone: qp cookie, mpa result's private data */
-	ENG_TC_FAILED,      /* conn gone: qp cookie, status: start-up did not come through */
-	/* an engine stage to the control stage, unasked */
-	ENG_EC_MAILBOX,      /* client rang for its mailbox */
-	ENG_EC_DISCONNECTED, /* qp: its stream has ended; code: 1 if it had never started */
-	ENG_EC_QP_WAITS,     /* qp, moved by hand: there is work, and no connection */
-	ENG_EC_QP_FATAL,     /* qp, code */
-	ENG_EC_CQ_OVERFLOW,  /* cq */
-	ENG_EC_SRQ_LIMIT,    /* object: srq; the limit is none any more */
-	ENG_EC_CLIENT_BAD,   /* client harmed itself: SIGBUS, nonsense in its rings */
+	ENG_CE_QP_QUERY,   /* qp: answered with qp_info */
+	ENG_CE_AH_ADD,     /* client, object */
+	ENG_CE_AH_DEL,     /* client, object */
+	ENG_CE_SRQ_ADD,    /* object */
+	ENG_CE_SRQ_DEL,    /* object */
+	ENG_CE_SRQ_LIMIT,  /* object: `number` is the limit */
+	ENG_CE_CQ_DEL,     /* object: no stage touches the CQ after the answer */
+	/* notices of a transport stage to the control stage */
+	ENG_TC_REQUEST,     /* conn, peer, private data: a peer requests a connection */
+	ENG_TC_LOOKUP,      /* conn, lookup, private data: a peer requests a datagram service */
+	ENG_TC_ESTABLISHED, /* conn, cookie, peer, private data: both sides have agreed */
+	ENG_TC_FOUND,       /* conn is gone; cookie, lookup, private data */
+	ENG_TC_REJECTED,    /* conn is gone; cookie, peer, private data */
+	ENG_TC_FAILED,      /* conn is gone; cookie, status; connect and private data if
+			     * connect.offer.retry: the second attempt */
+	/* notices of an engine stage to the control stage */
+	ENG_EC_MAILBOX,      /* the client rang for its mailbox */
+	ENG_EC_DISCONNECTED, /* qp: its stream has ended; event.code: 1 if it had never started */
+	ENG_EC_QP_WAITS,     /* qp, modified by the program: there is work, and no connection */
+	ENG_EC_QP_FATAL,     /* qp, event */
+	ENG_EC_CQ_OVERFLOW,  /* object */
+	ENG_EC_SRQ_LIMIT,    /* object: the SRQ has no limit any more */
+	ENG_EC_CLIENT_BAD,   /* the client harmed itself: SIGBUS, or invalid entries in its rings */
+	ENG_CTL_TYPES
 };
+#define ENG_CTL_NOTICE ENG_TC_REQUEST /* types from here on are notices */
 
 #define ENG_ABORT_UNANSWERED 1
 
-/* What a Falcon QP wants of its connection: ENG_CT_CONNECT, ENG_CT_ACCEPT. What a peer has asked
- * for: ENG_TC_REQUEST. */
-struct eng_falcon_ask {
-	bool falcon;        /* false: an iWARP QP */
-	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
-	uint8_t addressing; /* enum rofx_addressing; ROFX_ADDRESS: `to_qpn` is asked for */
-	uint8_t ordering, errors;
-	uint8_t rnr_retry, rnr_code;
-	bool mirror; /* accept: the peer is the QP itself, whose end there is */
-	/* Which datagram QP serves port `service`? Such a connection is gone with its answer:
-	 * ENG_TC_REJECTED, with `found`, `qpn` and `qkey` if it is a good one. */
-	bool lookup, found;
-	uint16_t service;
-	uint32_t qkey;
-	uint32_t qpn, to_qpn, function;
-	uint16_t ird, ord;
-};
-
-/* How a Falcon QP starts. */
-struct eng_falcon_start {
-	struct rof_chan_params chan;
-	struct sk_addr laddr, raddr; /* of the two hosts */
-	uint32_t peer_qpn;
-	uint16_t ird, ord;
-};
-
 struct eng_ctl {
 	uint16_t type; /* enum eng_ctl_type */
-	uint8_t from;  /* index of the stage that is to get it back (unasked ones) */
+	uint8_t from;  /* notices: index of the stage that the message returns to */
 	uint8_t transport, stage;
 	int status;        /* 0 or -errno */
 	uint32_t conn;     /* a transport stage's connection index */
@@ -172,27 +152,68 @@ struct eng_ctl {
 	uint64_t cookie;   /* the control stage's: returned as it was */
 	struct eng_qp *qp;
 	struct eng_client *client;
-	void *object;      /* CQ, SRQ */
-	uint32_t listener; /* the control stage's listener number */
-	int code;
-	uint32_t access; /* enum rd_access */
-	uint32_t qkey;   /* ENG_CE_QP_MOVE of a datagram QP, whose new state is `code` */
-	bool by_hand;
-	enum iw_close how;
-	struct tcp_tuple tuple;
-	struct mpa_offer offer; /* connect, accept, reject (ird, ord); failed: see fall_back */
-	bool fall_back; /* connect: may be tried again unenhanced; failed: it should be, and tuple,
-			   offer, private data are those of the second attempt */
-	struct mpa_result mpa; /* requests, outcomes */
-	struct iw_params params;
-	bool falcon; /* requests: of which kind the connection is; and ask.transport */
-	struct eng_falcon_ask ask;
-	uint16_t private_len;
-	uint8_t private_data[SHM_PRIVATE_MAX];
 	union {
-		struct tcp_info tcp;
-		struct eng_work work;
-	} info;
+		struct { /* the address is unspecified: all; port 0: the control stage chooses */
+			uint32_t number; /* the control stage's listener number */
+			uint32_t backlog;
+			struct sk_addr addr;
+			uint16_t port;
+			struct eng_offer offer;
+		} listen;
+		struct {
+			struct tcp_tuple tuple;
+			struct eng_offer offer;
+			uint16_t service; /* lookups: the port of the datagram service */
+		} connect;
+		struct eng_peer peer;
+		struct {
+			uint8_t kind; /* enum eng_kind */
+			struct tcp_tuple tuple;
+			uint32_t listener; /* notices: that it came to */
+			uint16_t service;  /* the port of the datagram service */
+			uint32_t qpn, qkey;
+		} lookup;
+		struct {
+			uint8_t why; /* enum rofx_reason; 0: the application's decision */
+			uint16_t ird, ord;
+		} reject;
+		struct {
+			int how; /* ENG_ABORT_UNANSWERED: -EBUSY once the peer has accepted */
+		} abort;
+		struct eng_start start;
+		struct {
+			enum eng_close how;
+		} close;
+		struct {
+			uint8_t state;   /* enum rd_qp_state, of a datagram QP */
+			bool modified;   /* by the program, which names the peer */
+			uint32_t access; /* enum rd_access */
+			uint32_t qkey;
+		} move;
+		struct {
+			void *object;    /* AH, SRQ or CQ */
+			uint32_t number; /* AH: its handle; SRQ: the limit */
+		} object;
+		struct {
+			int code; /* of the transport's reasons */
+		} event;
+		struct {
+			struct tcp_tuple tuple;
+			struct tcp_info tcp;
+		} conn_info;
+		struct {
+			uint8_t state; /* enum rd_qp_state */
+			struct eng_work work;
+		} qp_info;
+		struct {
+			struct net_neighbor_view *view; /* [n] */
+			uint32_t n;                     /* answered with how many there are */
+		} neighbors;
+	};
+	uint16_t private_len;
+	uint8_t private_data[SHM_PRIVATE_MAX]; /* last: a command without it is not cleared so far
+						*/
 };
+_Static_assert(offsetof(struct eng_ctl, private_len) < 400, "a message without private data");
 
 #endif

@@ -17,6 +17,7 @@ struct iw_qp;
 struct rof_chan;
 struct rof_qp;
 struct eng_qp;
+struct eng_qp_ops;
 
 /* A mapped region of a client: the home region, or memory that it brought. */
 struct eng_region {
@@ -86,8 +87,8 @@ struct rd_srq {
 	/* engine stage's: */
 	struct shm_take rq;
 	uint32_t limit; /* ENG_EC_SRQ_LIMIT is due when fewer are left; 0: no */
-	bool owing;     /* it is due: in s->owing_srqs */
-	TAILQ_ENTRY(rd_srq) owe;
+	bool queued;    /* it is due: in s->pending_srqs */
+	TAILQ_ENTRY(rd_srq) pend;
 	struct rd_srq *next; /* of s->xrc_srqs */
 };
 
@@ -113,15 +114,16 @@ struct eng_qp {
 	uint8_t stage;   /* its home */
 	/* engine stage */
 	uint8_t transport;
-	bool active;                 /* in the stage's list of QPs with work */
-	bool connected;              /* conn is valid */
-	uint32_t conn;               /* index at the transport stage */
-	uint32_t index;              /* at the engine stage */
-	bool falcon;                 /* which of the two it is; fixed */
-	uint8_t type;                /* enum shm_qp_type; fixed */
-	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV */
-	struct eng_host *host;       /* it is a connection of hosts; else NULL */
-	struct eng_qp *next_number;  /* SHM_UD: of s->datagram_qps */
+	bool active;                  /* in the stage's list of QPs with work */
+	bool connected;               /* conn is valid */
+	uint32_t conn;                /* index at the transport stage */
+	uint32_t index;               /* at the engine stage */
+	uint8_t kind;                 /* enum eng_kind; fixed */
+	const struct eng_qp_ops *ops; /* its kind's; set by ENG_CE_QP_ADD */
+	uint8_t type;                 /* enum shm_qp_type; fixed */
+	const struct eng_xrcd *xrcd;  /* SHM_XRC_RECV */
+	struct eng_host *host;        /* it is a connection of hosts; else NULL */
+	struct eng_qp *next_number;   /* SHM_UD: of s->datagram_qps */
 	union {
 		struct iw_qp *iw;
 		struct rof_qp *rof;
@@ -130,14 +132,14 @@ struct eng_qp {
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
-	uint16_t owes;     /* enum eng_qp_owes (stage_priv.h): what could not be said yet */
-	bool owing;        /* in the stage's list of QPs that owe something */
+	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): what could not be sent yet */
+	bool queued;       /* in the stage's list of QPs with something pending */
 	uint32_t consumed; /* stream bytes to be told to the transport stage */
 	int code, ended;   /* what ENG_EC_QP_FATAL and ENG_EC_DISCONNECTED are to say */
 	uint32_t sq_shown; /* sq.next as the client sees it */
-	/* Moved by hand: that it waits for its connection was told; its peer has gone. */
-	bool by_hand, waits, lost;
-	TAILQ_ENTRY(eng_qp) owe;
+	/* Modified by the program: that it waits for its connection was told; its peer has gone. */
+	bool modified, waits, lost;
+	TAILQ_ENTRY(eng_qp) pend;
 	/* ENG_CE_QP_DEL or ENG_CE_QP_RESET, which waits for ENG_E_CLOSED */
 	struct eng_ctl *deleting;
 	/* control stage */

@@ -10,6 +10,7 @@
 #include "attach/client_priv.h"
 #include "cm/cm_priv.h"
 #include "query_priv.h"
+#include "tables_priv.h"
 #include "attach/socket_priv.h"
 
 static int
@@ -17,13 +18,14 @@ engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
 {
 	c->clients = calloc(l->clients, sizeof(*c->clients));
 	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
-	c->qp_generation = calloc(l->qps, sizeof(*c->qp_generation));
+	c->conn_generation = calloc(l->qps, sizeof(*c->conn_generation));
 	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
 	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
 	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
-	if (c->clients == NULL || c->requests == NULL || c->qp_generation == NULL ||
+	if (c->clients == NULL || c->requests == NULL || c->conn_generation == NULL ||
 		c->listener_generation == NULL || c->srq_generation == NULL || c->pool == NULL ||
-		ctl_table_init(&c->qps, l->qps) < 0 || ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
+		ctl_table_init(&c->conns, l->qps) < 0 ||
+		ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
 		ctl_table_init(&c->listeners, l->listeners) < 0)
 		return -ENOMEM;
 	for (c->nspare = 0; c->nspare < CTL_POOL; c->nspare++) {
@@ -53,41 +55,6 @@ targets_init(struct eng_control *c)
 	for (unsigned i = 0; rc == 0 && i < c->cfg->nstages; i++)
 		rc = target_init(&c->stage[i], a->to_stage[i], a->from_stage[i]);
 	return rc;
-}
-
-/* In whose name hosts are connected. It has nothing but requests, which wait for a crossing
- * attempt.
- */
-static int
-own_init(struct eng_control *c)
-{
-	struct ctl_client *own = aligned_alloc(64, (sizeof(*own) + 63) & ~(size_t)63);
-
-	if (own == NULL)
-		return -ENOMEM;
-	memset(own, 0, sizeof(*own));
-	own->eng.index = UINT32_MAX;
-	own->eng.wake_fd = -1;
-	own->control = c;
-	own->phase = CTL_LIVE;
-	STAILQ_INIT(&own->events);
-	for (unsigned i = 0; i < SHM_MAX_STAGES; i++)
-		own->eng.stage[i].client = &own->eng;
-	c->own = own;
-	return ctl_table_init(&own->requests, CTL_CLIENT_REQUESTS);
-}
-
-static void
-own_fini(struct eng_control *c)
-{
-	struct ctl_client *own = c->own;
-	struct ctl_host *h;
-
-	while ((h = LIST_FIRST(&c->hosts)) != NULL)
-		cm_host_free(c, h);
-	if (own != NULL)
-		ctl_table_fini(&own->requests);
-	free(own);
 }
 
 static const char *
@@ -122,11 +89,16 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	}
 	c->a = *args;
 	c->cfg = args->cfg;
+	c->commands = ctl_commands;
+	c->notices = ctl_notices;
+	c->inbox_handlers = ctl_inbox_handlers;
+	c->conn_ops = &cm_conn_ops;
+	cm_configure(c);
 	c->sock_fd = -1;
 	c->taken_end = &c->taken;
 	TAILQ_INIT(&c->all);
 	TAILQ_INIT(&c->rung);
-	TAILQ_INIT(&c->late);
+	TAILQ_INIT(&c->backlogged);
 	TAILQ_INIT(&c->ops);
 	TAILQ_INIT(&c->retiring);
 	TAILQ_INIT(&c->xrcds);
@@ -134,108 +106,12 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
-	if (engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0 ||
-		own_init(c) < 0) {
+	if (engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");
 		eng_control_destroy(c);
 		return NULL;
 	}
 	return c;
-}
-
-/* ---- What other threads send ---- */
-
-void
-ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
-{
-	in->next = __atomic_load_n(&c->inbox, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(
-		&c->inbox, &in->next, in, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-	if (c->a.wake != NULL)
-		c->a.wake(c->a.wake_arg, c->cfg->control_loop);
-}
-
-void
-ctl_wake_socket(struct eng_control *c)
-{
-	static const uint64_t one = 1;
-	int fd = __atomic_load_n(&c->sock_fd, __ATOMIC_ACQUIRE);
-
-	/* The eventfd is our own and its count cannot be full. */
-	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-void
-ctl_gone_push(struct eng_control *c, struct ctl_client *cl)
-{
-	cl->next_gone = __atomic_load_n(&c->gone, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(
-		&c->gone, &cl->next_gone, cl, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-	ctl_wake_socket(c);
-}
-
-static void
-inbox_one(struct eng_control *c, struct ctl_inbox *in)
-{
-	struct ctl_client *cl;
-
-	switch (in->kind) {
-	case CTL_IN_ADD:
-		client_add(c, in->client);
-		break;
-	case CTL_IN_DETACH:
-		cl = __atomic_load_n(&c->clients[in->number], __ATOMIC_RELAXED);
-		if (cl != NULL)
-			client_put_out(c, cl, "it has left");
-		break;
-	case CTL_IN_REGION:
-		in->client->region[in->number] = in->region;
-		in->client->nregions++;
-		ctl_total(&c->totals.regions, 1);
-		break;
-	case CTL_IN_QUERY:
-		ctl_query_start(c, in->query);
-		break;
-	}
-	free(in);
-}
-
-/* Moves what has come to the end of our own queue; the newest stands first in the shared one. */
-static void
-inbox_take(struct eng_control *c)
-{
-	struct ctl_inbox *in, *next, *first = NULL;
-
-	if (__atomic_load_n(&c->inbox, __ATOMIC_RELAXED) == NULL)
-		return;
-	for (in = __atomic_exchange_n(&c->inbox, NULL, __ATOMIC_ACQUIRE); in != NULL; in = next) {
-		next = in->next;
-		in->next = first;
-		first = in;
-	}
-	*c->taken_end = first;
-	while (*c->taken_end != NULL)
-		c->taken_end = &(*c->taken_end)->next;
-}
-
-bool
-ctl_inbox_poll(struct eng_control *c)
-{
-	struct ctl_inbox *in;
-	bool work = false;
-
-	inbox_take(c);
-	while ((in = c->taken) != NULL && ctl_has_reserve(c)) {
-		c->taken = in->next;
-		if (c->taken == NULL)
-			c->taken_end = &c->taken;
-		inbox_one(c, in);
-		work = true;
-	}
-	return work;
 }
 
 /* ---- The turn ---- */
@@ -270,13 +146,13 @@ peek_all(struct eng_control *c)
 }
 
 static bool
-late_poll(struct eng_control *c)
+backlog_poll(struct eng_control *c)
 {
 	struct ctl_client *cl, *next;
 	bool work = false;
 
-	for (cl = TAILQ_FIRST(&c->late); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, late);
+	for (cl = TAILQ_FIRST(&c->backlogged); cl != NULL; cl = next) {
+		next = TAILQ_NEXT(cl, backlogged);
 		if (cl->phase <= CTL_LIVE)
 			work |= ctl_events_flush(c, cl);
 	}
@@ -291,7 +167,7 @@ reap_poll(struct eng_control *c)
 
 	for (cl = TAILQ_FIRST(&c->all); c->reaping && cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		work |= client_reap_poll(c, cl);
+		work |= ctl_client_reap_poll(c, cl);
 	}
 	return work;
 }
@@ -307,13 +183,13 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	c->turning = true;
 	work = ctl_rings_poll(c);
 	work |= ctl_inbox_poll(c);
-	client_check_sigbus(c);
+	ctl_client_check_sigbus(c);
 	work |= rung_poll(c);
-	work |= late_poll(c);
+	work |= backlog_poll(c);
 	work |= reap_poll(c);
 	work |= ctl_retire_poll(c);
 	work |= cm_request_poll(c);
-	work |= cm_hand_poll(c);
+	work |= cm_modified_poll(c);
 	work |= cm_host_poll(c);
 	work |= ctl_query_poll(c);
 	if (now >= c->next_peek)
@@ -375,13 +251,13 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 		if (ctl_table_get(&cl->listeners, i) != NULL)
 			cm_listener_free(c, ctl_table_get(&cl->listeners, i));
 	for (i = 0; i < cl->qps.fresh; i++) {
-		struct ctl_qp *q = ctl_table_get(&cl->qps, i);
+		struct ctl_qp_ref *ref = ctl_table_get(&cl->qps, i);
 
-		if (q != NULL && q->is_opened) {
-			ctl_qp_close_opened(q);
-		} else if (q != NULL) {
-			cm_accept_forget(c, q);
-			ctl_qp_free(c, q);
+		if (ref != NULL && ref->opened) {
+			ctl_opened_free((struct ctl_opened *)ref);
+		} else if (ref != NULL) {
+			cm_accept_forget(c, &((struct ctl_qp *)ref)->conn);
+			ctl_qp_free(c, (struct ctl_qp *)ref);
 		}
 	}
 	for (i = 0; i < cl->requests.fresh; i++)
@@ -409,15 +285,13 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	ctl_events_drop(c, cl);
 }
 
-/* What nobody will work off any more. Clients in it are in c->clients too. */
+/* Frees what the inbox holds. Clients in it are in c->clients, too. */
 static void
 inbox_drop(struct eng_control *c)
 {
 	struct ctl_inbox *in;
 
-	inbox_take(c);
-	while ((in = c->taken) != NULL) {
-		c->taken = in->next;
+	while ((in = ctl_inbox_pop(c)) != NULL) {
 		if (in->kind == CTL_IN_QUERY)
 			ctl_query_start(c, in->query);
 		free(in);
@@ -439,7 +313,7 @@ eng_control_destroy(struct eng_control *c)
 		cl->phase = CTL_GONE; /* nobody is told */
 		drop_client(c, cl);
 	}
-	own_fini(c);
+	cm_hosts_free(c);
 	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
 		ctl_op_free(c, op);
 	for (uint32_t i = 0; c->clients != NULL && i < c->cfg->limits.clients; i++) {
@@ -447,15 +321,15 @@ eng_control_destroy(struct eng_control *c)
 		if (cl == NULL)
 			continue;
 		__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
-		client_free(c, cl);
+		ctl_client_free(c, cl);
 	}
 	for (unsigned i = 0; i < ENG_MAX_TRANSPORTS; i++)
 		free(c->transport[i].backlog);
 	for (unsigned i = 0; i < ENG_MAX_STAGES; i++)
 		free(c->stage[i].backlog);
-	ctl_table_fini(&c->qps);
+	ctl_table_fini(&c->conns);
 	ctl_table_fini(&c->listeners);
-	free(c->qp_generation);
+	free(c->conn_generation);
 	free(c->listener_generation);
 	ctl_table_fini(&c->xrc_srqs);
 	free(c->srq_generation);

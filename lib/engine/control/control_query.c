@@ -45,11 +45,11 @@ stage_answered(struct eng_control *c, struct ctl_msg *m)
 	m->query->waiting--;
 	if (m->m.status < 0)
 		return;
-	v->state = rd_qp_state_name((enum rd_qp_state)m->m.code);
-	v->msgs_out = m->m.info.work.msgs_out;
-	v->msgs_in = m->m.info.work.msgs_in;
-	v->bytes_out = m->m.info.work.bytes_out;
-	v->bytes_in = m->m.info.work.bytes_in;
+	v->state = rd_qp_state_name((enum rd_qp_state)m->m.qp_info.state);
+	v->msgs_out = m->m.qp_info.work.msgs_out;
+	v->msgs_in = m->m.qp_info.work.msgs_in;
+	v->bytes_out = m->m.qp_info.work.bytes_out;
+	v->bytes_in = m->m.qp_info.work.bytes_in;
 }
 
 static void
@@ -61,16 +61,15 @@ transport_answered(struct eng_control *c, struct ctl_msg *m)
 	if (m->m.status < 0)
 		return;
 	v->connected = true;
-	v->tuple = m->m.tuple;
-	v->tcp = m->m.info.tcp;
+	v->tuple = m->m.conn_info.tuple;
+	v->tcp = m->m.conn_info.tcp;
 }
 
 static struct ctl_msg *
-control_query_ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
+query_message(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
 {
 	struct ctl_msg *m = ctl_msg_get(c, type, done);
 
-	memset(&m->m.info, 0, sizeof(m->m.info));
 	m->query = q;
 	m->m.cookie = (uint64_t)q->n;
 	q->waiting++;
@@ -78,21 +77,21 @@ control_query_ask(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type 
 }
 
 static void
-ask_about(struct eng_control *c, struct ctl_query *query, struct ctl_qp *q)
+query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q)
 {
 	struct eng_qp_view *v = &query->view[query->n];
-	struct ctl_msg *m = control_query_ask(c, query, ENG_CE_QP_QUERY, stage_answered);
+	struct ctl_msg *m = query_message(c, query, ENG_CE_QP_QUERY, stage_answered);
 
-	v->qpn = q->eng.rd.qpn;
+	v->qpn = q->qp->rd.qpn;
 	v->client = q->client->eng.index;
-	v->stage = q->eng.stage;
+	v->stage = q->qp->stage;
 	v->transport = q->transport;
 	v->state = "?";
-	m->m.qp = &q->eng;
+	m->m.qp = q->qp;
 	m->m.client = &q->client->eng;
-	ctl_send_stage(c, q->eng.stage, m);
-	if (q->cm == CM_ESTABLISHED) {
-		m = control_query_ask(c, query, ENG_CT_QUERY, transport_answered);
+	ctl_send_stage(c, q->qp->stage, m);
+	if (q->state == CM_ESTABLISHED) {
+		m = query_message(c, query, ENG_CT_QUERY, transport_answered);
 		m->m.conn = q->conn;
 		ctl_send_transport(c, q->transport, m);
 	}
@@ -146,7 +145,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 static void
 neighbors_answered(struct eng_control *c, struct ctl_msg *m)
 {
-	m->query->n = m->m.code;
+	m->query->n = (int)m->m.neighbors.n;
 	m->query->waiting--;
 }
 
@@ -158,9 +157,9 @@ view_neighbors(struct eng_control *c, struct ctl_query *query)
 
 	if (query->walk == 0 && ctl_has_reserve(c)) {
 		query->walk = 1;
-		m = control_query_ask(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
-		m->m.object = query->neighbors;
-		m->m.code = query->max;
+		m = query_message(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
+		m->m.neighbors.view = query->neighbors;
+		m->m.neighbors.n = (uint32_t)query->max;
 		ctl_send_transport(c, query->transport, m);
 	} else if (query->walk == 1 && query->waiting == 0) {
 		control_query_finish(c, query);
@@ -172,14 +171,14 @@ view_qps(struct eng_control *c, struct ctl_query *query)
 {
 	unsigned budget = CTL_BATCH;
 
-	while (query->walk < c->qps.fresh && query->n < query->max && ctl_has_reserve(c) &&
+	while (query->walk < c->conns.fresh && query->n < query->max && ctl_has_reserve(c) &&
 		budget--) {
-		struct ctl_qp *q = ctl_table_get(&c->qps, query->walk++);
+		const struct cm_conn *q = ctl_table_get(&c->conns, query->walk++);
 
-		if (q != NULL && q->added && !q->dying && q->host == NULL)
-			ask_about(c, query, q);
+		if (q != NULL && q->client != NULL && ctl_qp_of(q)->added && !q->dying)
+			query_qp(c, query, q);
 	}
-	if (query->waiting == 0 && (query->walk >= c->qps.fresh || query->n == query->max))
+	if (query->waiting == 0 && (query->walk >= c->conns.fresh || query->n == query->max))
 		control_query_finish(c, query);
 }
 

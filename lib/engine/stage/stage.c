@@ -26,16 +26,16 @@ alloc_tables(struct eng_stage *s)
 	s->nqps = s->nfree = cfg->limits.qps;
 	s->qps = calloc(s->nqps, sizeof(s->qps[0]));
 	s->free_index = calloc(s->nqps, sizeof(s->free_index[0]));
-	s->unasked = calloc(ENG_CTL_UNASKED, sizeof(s->unasked[0]));
+	s->notices = calloc(ENG_CTL_NOTICES, sizeof(s->notices[0]));
 	s->store = eng_pool_create(
 		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
-	if (s->qps == NULL || s->free_index == NULL || s->unasked == NULL || s->store == NULL)
+	if (s->qps == NULL || s->free_index == NULL || s->notices == NULL || s->store == NULL)
 		return -1;
 	for (uint32_t i = 0; i < s->nqps; i++)
 		s->free_index[i] = s->nqps - 1 - i;
-	while (s->nunasked < ENG_CTL_UNASKED) {
-		s->unasked_free[s->nunasked] = &s->unasked[s->nunasked];
-		s->nunasked++;
+	while (s->nnotices < ENG_CTL_NOTICES) {
+		s->notices_free[s->nnotices] = &s->notices[s->nnotices];
+		s->nnotices++;
 	}
 	return 0;
 }
@@ -60,8 +60,8 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	TAILQ_INIT(&s->hot);
 	TAILQ_INIT(&s->cold);
 	TAILQ_INIT(&s->active);
-	TAILQ_INIT(&s->owing);
-	TAILQ_INIT(&s->owing_srqs);
+	TAILQ_INIT(&s->pending);
+	TAILQ_INIT(&s->pending_srqs);
 	if (alloc_tables(s) == 0)
 		return s;
 	eng_stage_destroy(s);
@@ -87,13 +87,13 @@ eng_stage_destroy(struct eng_stage *s)
 		return;
 	for (uint32_t i = 0; s->qps != NULL && i < s->nqps; i++)
 		if (s->qps[i] != NULL)
-			eng_half_of(s->qps[i])->destroy(s, s->qps[i]);
+			s->qps[i]->ops->destroy(s, s->qps[i]);
 	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
 		stage_drain_ring(s->from_transport[t]);
 	eng_pool_free(s->store);
 	free(s->qps);
 	free(s->free_index);
-	free(s->unasked);
+	free(s->notices);
 	free(s);
 }
 
@@ -121,15 +121,15 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		if (!rte_ring_empty(s->from_transport[t]))
 			work |= stage_take_messages(s, s->from_transport[t]);
-	work |= eng_bells_poll(s);
+	work |= eng_doorbells_poll(s);
 	if (!rte_ring_empty(s->from_control))
 		work |= eng_stage_ctl(s);
 	if (!TAILQ_EMPTY(&s->active))
 		work |= eng_qps_run(s);
-	if (!TAILQ_EMPTY(&s->owing))
-		work |= eng_qps_owing(s);
-	if (!TAILQ_EMPTY(&s->owing_srqs))
-		eng_srqs_owing(s);
+	if (!TAILQ_EMPTY(&s->pending))
+		work |= eng_qps_pending(s);
+	if (!TAILQ_EMPTY(&s->pending_srqs))
+		eng_srqs_pending(s);
 	if (s->touched != NULL)
 		eng_cqs_touched(s);
 	return work;
@@ -138,8 +138,8 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 bool
 eng_stage_busy(const struct eng_stage *s)
 {
-	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->owing) ||
-	       !TAILQ_EMPTY(&s->owing_srqs) || s->touched != NULL;
+	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->pending) ||
+	       !TAILQ_EMPTY(&s->pending_srqs) || s->touched != NULL;
 }
 
 const uint64_t *
@@ -162,7 +162,7 @@ eng_stage_totals(const struct eng_stage *s, struct eng_totals *out)
 	for (uint32_t i = 0; i < s->nqps; i++) {
 		if (s->qps[i] == NULL)
 			continue;
-		eng_half_of(s->qps[i])->info(s->qps[i], &one);
+		s->qps[i]->ops->info(s->qps[i], &one);
 		eng_work_add(&all, &one);
 	}
 	out->msgs_in += all.msgs_in;
@@ -172,3 +172,8 @@ eng_stage_totals(const struct eng_stage *s, struct eng_totals *out)
 	out->tx_mbufs += s->store->size;
 	out->tx_mbufs_free += rte_mempool_avail_count(s->store);
 }
+
+const struct eng_qp_ops *const eng_qp_ops[ENG_KINDS] = {
+	[ENG_IWARP] = &eng_iwarp_ops,
+	[ENG_FALCON] = &eng_falcon_ops,
+};

@@ -60,7 +60,7 @@ eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
 	if (!recv)
 		eng_sq_show(qp);
 	if (!eng_cq_put(ctx, recv ? rd->recv_cq : rd->send_cq, wc))
-		eng_qp_owe(ctx, qp, EQP_O_DOOM);
+		eng_qp_pend(ctx, qp, EQP_P_DOOM);
 }
 
 /* The client sleeps on this; its descriptor is our own end, which never blocks. */
@@ -99,12 +99,12 @@ send_event(struct eng_stage *s, struct rd_cq *cq)
 static bool
 tell_overflow(struct eng_stage *s, struct rd_cq *cq)
 {
-	struct eng_ctl *m = eng_unasked(s, ENG_EC_CQ_OVERFLOW, cq->client);
+	struct eng_ctl *m = eng_notice_get(s, ENG_EC_CQ_OVERFLOW, cq->client);
 
 	if (m == NULL)
 		return false;
-	m->object = cq;
-	eng_unasked_send(s, m);
+	m->object.object = cq;
+	eng_notice_send(s, m);
 	cq->sub[s->index].told = true;
 	return true;
 }

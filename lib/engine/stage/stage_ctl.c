@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the control stage to an engine stage (control_priv.h says what each owes), and
+/* Commands of the control stage to an engine stage (control/control.h has the rules), and
  * messages to it. */
 #include <errno.h>
 #include <string.h>
@@ -9,13 +9,13 @@
 #include "qp_ops_priv.h"
 
 struct eng_ctl *
-eng_unasked(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client)
+eng_notice_get(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client)
 {
 	struct eng_ctl *m;
 
-	if (s->nunasked == 0)
+	if (s->nnotices == 0)
 		return NULL;
-	m = s->unasked_free[--s->nunasked];
+	m = s->notices_free[--s->nnotices];
 	memset(m, 0, sizeof(*m));
 	m->type = (uint16_t)type;
 	m->from = m->stage = (uint8_t)s->index;
@@ -24,7 +24,7 @@ eng_unasked(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *clie
 }
 
 void
-eng_unasked_send(struct eng_stage *s, struct eng_ctl *m)
+eng_notice_send(struct eng_stage *s, struct eng_ctl *m)
 {
 	/* The ring has a place for each message that there is. */
 	rte_ring_sp_enqueue(s->to_control, m);
@@ -41,19 +41,20 @@ static int
 qp_add(struct eng_stage *s, struct eng_ctl *m)
 {
 	struct eng_qp *qp = m->qp;
-	struct eng_client_stage *cs = &qp->client->stage[s->index];
+	struct eng_client_stage *cs = qp->client != NULL ? &qp->client->stage[s->index] : NULL;
 	int rc;
 
 	if (s->nfree == 0)
 		return -ENOBUFS;
-	if (qp->handle >= cs->nqps && qp->host == NULL)
+	if (cs != NULL && qp->handle >= cs->nqps)
 		return -EINVAL;
-	rc = eng_half_of(qp)->create(s, qp);
+	qp->ops = qp->host != NULL ? &eng_host_ops : eng_qp_ops[qp->kind];
+	rc = qp->ops->create(s, qp);
 	if (rc < 0)
 		return rc;
 	qp->index = m->qp_index = s->free_index[--s->nfree];
 	s->qps[qp->index] = qp;
-	if (qp->host != NULL)
+	if (cs == NULL)
 		return 0;
 	cs->qps[qp->handle] = qp;
 	if (qp->type == SHM_UD)
@@ -71,7 +72,7 @@ qp_start(struct eng_stage *s, const struct eng_ctl *m)
 		return -ENOTCONN;
 	qp->transport = m->transport;
 	qp->conn = m->conn;
-	rc = eng_half_of(qp)->start(s, qp, m);
+	rc = qp->ops->start(s, qp, &m->start);
 	if (rc < 0)
 		return rc;
 	qp->connected = true;
@@ -82,7 +83,7 @@ qp_start(struct eng_stage *s, const struct eng_ctl *m)
 static int
 qp_close(struct eng_stage *s, const struct eng_ctl *m)
 {
-	eng_half_of(m->qp)->disconnect(s, m->qp, m->how);
+	m->qp->ops->disconnect(s, m->qp, m->close.how);
 	eng_qp_activate(s, m->qp);
 	return 0;
 }
@@ -95,16 +96,16 @@ qp_leave(struct eng_stage *s, struct eng_ctl *m)
 
 	qp->deleting = m;
 	if (qp->connected)
-		eng_qp_owe(s, qp, EQP_O_ABORT);
+		eng_qp_pend(s, qp, EQP_P_ABORT);
 	else
-		eng_qp_owe(s, qp, EQP_O_GONE);
+		eng_qp_pend(s, qp, EQP_P_GONE);
 }
 
 static int
 qp_query(struct eng_ctl *m)
 {
-	m->code = (int)m->qp->rd.state;
-	eng_half_of(m->qp)->info(m->qp, &m->info.work);
+	m->qp_info.state = (uint8_t)m->qp->rd.state;
+	m->qp->ops->info(m->qp, &m->qp_info.work);
 	return 0;
 }
 
@@ -115,10 +116,10 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 	*rc = 0;
 	switch (m->type) {
 	case ENG_CE_CLIENT_ADD:
-		eng_bells_add(s, m->client);
+		eng_doorbells_add(s, m->client);
 		break;
 	case ENG_CE_CLIENT_DEL:
-		eng_bells_del(s, m->client);
+		eng_doorbells_del(s, m->client);
 		break;
 	case ENG_CE_QP_ADD:
 		*rc = qp_add(s, m);
@@ -137,34 +138,34 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 		if (m->qp->type == SHM_UD)
 			eng_datagram_move(s, m->qp, m);
 		else
-			eng_hand_move(m->qp, m);
+			eng_modified_move(m->qp, m);
 		break;
 	case ENG_CE_QP_FAIL:
 		if (m->qp->host != NULL)
 			eng_host_fail(s, m->qp);
 		else
-			eng_hand_fail(s, m->qp);
+			eng_modified_fail(s, m->qp);
 		break;
 	case ENG_CE_QP_QUERY:
 		*rc = qp_query(m);
 		break;
 	case ENG_CE_AH_ADD:
-		eng_ah_set(s, m->client, (uint32_t)m->code, m->object);
+		eng_ah_set(s, m->client, m->object.number, m->object.object);
 		break;
 	case ENG_CE_AH_DEL:
-		eng_ah_set(s, m->client, (uint32_t)m->code, NULL);
+		eng_ah_set(s, m->client, m->object.number, NULL);
 		break;
 	case ENG_CE_SRQ_ADD:
-		eng_srq_add(s, m->object);
+		eng_srq_add(s, m->object.object);
 		break;
 	case ENG_CE_SRQ_DEL:
-		eng_srq_del(s, m->object);
+		eng_srq_del(s, m->object.object);
 		break;
 	case ENG_CE_SRQ_LIMIT:
-		eng_srq_limit(s, m->object, (uint32_t)m->code);
+		eng_srq_limit(s, m->object.object, m->object.number);
 		break;
 	case ENG_CE_CQ_DEL:
-		eng_cq_forget(s, m->object);
+		eng_cq_forget(s, m->object.object);
 		break;
 	default:
 		*rc = -EINVAL;
@@ -182,8 +183,8 @@ eng_stage_ctl(struct eng_stage *s)
 	for (unsigned i = 0; i < n; i++) {
 		struct eng_ctl *c = m[i];
 
-		if (c->type >= ENG_TC_REQUEST)
-			s->unasked_free[s->nunasked++] = c;
+		if (c->type >= ENG_CTL_NOTICE)
+			s->notices_free[s->nnotices++] = c;
 		else if (command(s, c, &rc))
 			eng_stage_answer(s, c, rc);
 	}

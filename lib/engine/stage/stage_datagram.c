@@ -56,8 +56,8 @@ eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn)
 void
 eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
 {
-	if (m->code == RD_QP_INIT)
-		rof_qp_set_qkey(qp->rof, m->qkey);
+	if (m->move.state == RD_QP_INIT)
+		rof_qp_set_qkey(qp->rof, m->move.qkey);
 	else if (qp->rd.state == RD_QP_INIT) /* verbs: completions come in order */
 		rof_qp_start_ud(
 			qp->rof, ROF_ORDER_WEAK, eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu));
@@ -88,7 +88,7 @@ eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 		return NULL;
 	if (!ah->host->host->open && !ah->host->waits) {
 		ah->host->waits = true;
-		eng_qp_owe(s, ah->host, EQP_O_WAITS);
+		eng_qp_pend(s, ah->host, EQP_P_WAITS);
 	}
 	return ah->host->chan;
 }
@@ -118,7 +118,6 @@ eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GR
 {
 	const struct eng_host *h = ((const struct eng_qp *)rof_chan_user(c))->host;
 
-	(void)ctx;
 	memset(grh, 0, ROF_GRH_LEN);
 	if (sk_addr_is_v4(&h->raddr)) {
 		grh_ip4(h, len, grh + GRH_IP4);
@@ -157,7 +156,6 @@ host_create(struct eng_stage *s, struct eng_qp *qp)
 static void
 host_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
-	(void)s;
 	if (qp->chan != NULL)
 		rof_chan_destroy(qp->chan);
 	qp->chan = NULL;
@@ -187,9 +185,8 @@ eng_host_fail(struct eng_stage *s, struct eng_qp *qp)
 }
 
 static int
-stage_datagram_host_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+stage_datagram_host_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_start *start)
 {
-	(void)s, (void)qp, (void)m;
 	return 0;
 }
 
@@ -200,7 +197,7 @@ host_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *start
 	qp->host->raddr = start->raddr;
 	qp->host->open = rof_chan_open(qp->chan, &start->chan);
 	if (!qp->host->open)
-		eng_qp_owe(s, qp, EQP_O_ABORT);
+		eng_qp_pend(s, qp, EQP_P_ABORT);
 	eng_qp_activate(s, qp);
 	free(start);
 }
@@ -216,7 +213,7 @@ host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		host_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
 		return;
 	case ENG_E_FIN:
-		eng_qp_owe(s, qp, EQP_O_CLOSE);
+		eng_qp_pend(s, qp, EQP_P_CLOSE);
 		return;
 	}
 	if (!qp->host->open || !eng_falcon_delivery(m, &d)) {
@@ -234,37 +231,39 @@ host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 static bool
 host_run(struct eng_stage *s, struct eng_qp *qp)
 {
-	(void)s;
 	return !rof_chan_tx(qp->chan);
 }
 
 static void
 host_flush(struct eng_qp *qp)
 {
-	(void)qp;
 }
 
 static void
-host_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+host_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 {
-	eng_qp_owe(s, qp, how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
+	eng_qp_pend(s, qp, how == ENG_CLOSE_ORDERLY ? EQP_P_CLOSE : EQP_P_ABORT);
 }
 
 static void
 host_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
-	(void)error;
 	start_over(s, qp);
+}
+
+static bool
+host_opened(const struct eng_qp *qp)
+{
+	return qp->chan != NULL;
 }
 
 static void
 host_info(const struct eng_qp *qp, struct eng_work *out)
 {
-	(void)qp;
 	*out = (struct eng_work){0};
 }
 
-const struct eng_half eng_hosts = {
+const struct eng_qp_ops eng_host_ops = {
 	.create = host_create,
 	.destroy = host_destroy,
 	.start = stage_datagram_host_start,
@@ -273,5 +272,7 @@ const struct eng_half eng_hosts = {
 	.message = host_message,
 	.disconnect = host_disconnect,
 	.closed = host_closed,
+	.opened = host_opened,
 	.info = host_info,
+	.lost = ROF_CONNECTION_LOST,
 };

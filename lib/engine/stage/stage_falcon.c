@@ -27,7 +27,6 @@ op_buf_get(void *ctx, uint32_t room)
 static void
 op_buf_put(void *ctx, struct fa_buf *buf)
 {
-	(void)ctx;
 	eng_fbuf_free(buf);
 }
 
@@ -37,9 +36,9 @@ stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const st
 	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code);
 
 	if (o->verdict != FA_RNR)
-		return eng_qp_tell(s, qp, ENG_T_OUTCOME, (void *)(uintptr_t)what, o->rsn);
+		return eng_qp_send(s, qp, ENG_T_OUTCOME, (void *)(uintptr_t)what, o->rsn);
 	((struct eng_fbuf *)o->buf)->rnr = o->rnr;
-	return eng_qp_tell(s, qp, ENG_T_RNR, o->buf, o->rsn);
+	return eng_qp_send(s, qp, ENG_T_RNR, o->buf, o->rsn);
 }
 
 static bool
@@ -49,11 +48,11 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 
 	switch (m->kind) {
 	case ROF_MSG_PUSH:
-		return eng_qp_tell(ctx, qp, ENG_T_PUSH, m->buf, 0);
+		return eng_qp_send(ctx, qp, ENG_T_PUSH, m->buf, 0);
 	case ROF_MSG_PULL:
-		return eng_qp_tell(ctx, qp, ENG_T_PULL, m->buf, m->response_len);
+		return eng_qp_send(ctx, qp, ENG_T_PULL, m->buf, m->response_len);
 	case ROF_MSG_PULL_DATA:
-		return eng_qp_tell(ctx, qp, ENG_T_PULL_DATA, m->buf, m->outcome.rsn);
+		return eng_qp_send(ctx, qp, ENG_T_PULL_DATA, m->buf, m->outcome.rsn);
 	default:
 		return stage_falcon_tell_outcome(ctx, qp, &m->outcome);
 	}
@@ -62,7 +61,7 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 static void
 stage_falcon_op_close(void *ctx, struct rof_qp *q)
 {
-	eng_qp_owe(ctx, eng_qp_of(rof_qp_rd(q)), EQP_O_CLOSE);
+	eng_qp_pend(ctx, eng_qp_of(rof_qp_rd(q)), EQP_P_CLOSE);
 }
 
 void
@@ -97,7 +96,6 @@ stage_falcon_falcon_create(struct eng_stage *s, struct eng_qp *qp)
 static void
 stage_falcon_falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
-	(void)s;
 	rof_qp_destroy(qp->rof);
 	qp->rof = NULL;
 	if (qp->chan != NULL)
@@ -107,11 +105,8 @@ stage_falcon_falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
 
 /* Nothing yet: what it needs to know comes by ENG_E_OPEN, once both sides have agreed. */
 static int
-falcon_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+falcon_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_start *start)
 {
-	(void)s;
-	(void)qp;
-	(void)m;
 	return 0;
 }
 
@@ -121,7 +116,7 @@ falcon_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *sta
 	if (qp->rd.state != RD_QP_ERR && qp->chan == NULL)
 		qp->chan = rof_chan_create(&s->rof, &start->chan, qp);
 	if (qp->chan == NULL) {
-		eng_qp_owe(s, qp, EQP_O_ABORT);
+		eng_qp_pend(s, qp, EQP_P_ABORT);
 	} else {
 		qp->rd.ird = start->ird;
 		qp->rd.ord = start->ord;
@@ -187,8 +182,8 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		return;
 	}
 	if (type == ENG_E_FIN) { /* the peer has disconnected: so do we */
-		if (qp->by_hand)
-			eng_qp_owe(s, qp, EQP_O_CLOSE);
+		if (qp->modified)
+			eng_qp_pend(s, qp, EQP_P_CLOSE);
 		else
 			rof_disconnect(qp->rof);
 		return;
@@ -201,20 +196,18 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		eng_qp_activate(s, qp);
 }
 
-/* Falcon knows no half-open end: what is under way is flushed either way. */
+/* Falcon has no half-open end: both ways flush what is in flight. */
 static void
-falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 {
-	(void)how;
-	(void)s;
 	rof_disconnect(qp->rof);
 }
 
 static void
 falcon_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
-	if (qp->by_hand)
-		eng_hand_closed(s, qp);
+	if (qp->modified)
+		eng_modified_closed(s, qp);
 	else
 		rof_closed(qp->rof, error);
 }
@@ -240,7 +233,13 @@ falcon_drop(const struct eng_dmsg *m)
 		eng_fbuf_free(buf_of(m));
 }
 
-const struct eng_half eng_falcon = {
+static bool
+falcon_opened(const struct eng_qp *qp)
+{
+	return qp->chan != NULL;
+}
+
+const struct eng_qp_ops eng_falcon_ops = {
 	.create = stage_falcon_falcon_create,
 	.destroy = stage_falcon_falcon_destroy,
 	.start = falcon_start,
@@ -249,6 +248,8 @@ const struct eng_half eng_falcon = {
 	.message = falcon_message,
 	.disconnect = falcon_disconnect,
 	.closed = falcon_closed,
+	.opened = falcon_opened,
 	.info = falcon_info,
 	.drop = falcon_drop,
+	.lost = ROF_CONNECTION_LOST,
 };

@@ -23,7 +23,6 @@ op_rec_get(void *ctx, uint32_t room)
 static void
 op_rec_put(void *ctx, struct tcp_rec *rec)
 {
-	(void)ctx;
 	eng_rec_free(rec);
 }
 
@@ -32,7 +31,7 @@ op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
 {
 	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
 
-	return eng_qp_tell(ctx, qp, ENG_T_RECORD, rec, 0);
+	return eng_qp_send(ctx, qp, ENG_T_RECORD, rec, 0);
 }
 
 static void
@@ -41,21 +40,20 @@ op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
 	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
 
 	qp->consumed += bytes;
-	eng_qp_owe(ctx, qp, EQP_O_CONSUMED);
+	eng_qp_pend(ctx, qp, EQP_P_CONSUMED);
 }
 
 static void
 op_slice_free(void *ctx, struct tcp_slice *chain)
 {
-	(void)ctx;
 	eng_slice_free(chain);
 }
 
 static void
 stage_iwarp_op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
 {
-	eng_qp_owe(
-		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_O_CLOSE : EQP_O_ABORT);
+	eng_qp_pend(
+		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_P_CLOSE : EQP_P_ABORT);
 }
 
 void
@@ -86,15 +84,27 @@ iwarp_create(struct eng_stage *s, struct eng_qp *qp)
 static void
 iwarp_destroy(struct eng_stage *s, struct eng_qp *qp)
 {
-	(void)s;
 	iw_qp_destroy(qp->iw);
 	qp->iw = NULL;
 }
 
 static int
-iwarp_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *m)
+iwarp_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_start *start)
 {
-	iw_qp_start(qp->iw, s->now, &m->params);
+	const struct iw_params params = {
+		.initiator = start->initiator,
+		.crc = start->mpa.crc,
+		.tx_markers = start->mpa.tx_markers,
+		.rx_markers = start->mpa.rx_markers,
+		.rtr = (uint8_t)start->mpa.rtr,
+		.ird = start->ird,
+		.ord = start->ord,
+		.emss = start->emss,
+		.send_space = start->send_space,
+		.draft_ext = start->draft_ext,
+	};
+
+	iw_qp_start(qp->iw, s->now, &params);
 	return 0;
 }
 
@@ -139,9 +149,9 @@ iwarp_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 }
 
 static void
-iwarp_disconnect(struct eng_stage *s, struct eng_qp *qp, enum iw_close how)
+iwarp_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 {
-	iw_disconnect(qp->iw, s->now, how);
+	iw_disconnect(qp->iw, s->now, how == ENG_CLOSE_ORDERLY ? IW_CLOSE_ORDERLY : IW_CLOSE_ABORT);
 }
 
 static void
@@ -166,7 +176,13 @@ iwarp_drop(const struct eng_dmsg *m)
 		eng_slice_free((struct tcp_slice *)(uintptr_t)m->u);
 }
 
-const struct eng_half eng_iwarp = {
+static bool
+iwarp_opened(const struct eng_qp *qp)
+{
+	return true;
+}
+
+const struct eng_qp_ops eng_iwarp_ops = {
 	.create = iwarp_create,
 	.destroy = iwarp_destroy,
 	.start = iwarp_start,
@@ -175,6 +191,8 @@ const struct eng_half eng_iwarp = {
 	.message = iwarp_message,
 	.disconnect = iwarp_disconnect,
 	.closed = iwarp_closed,
+	.opened = iwarp_opened,
 	.info = iwarp_info,
 	.drop = iwarp_drop,
+	.lost = IW_LLP_CLOSED,
 };

@@ -17,9 +17,9 @@
 
 struct rte_ring;
 
-#define ENG_QP_TURN  64 /* QPs that a turn serves */
-#define ENG_QP_BURST 64 /* messages or segments that a QP may send in its turn */
-#define ENG_BELLS    64 /* doorbells that a turn takes from a client */
+#define ENG_QP_TURN   64 /* QPs that a turn serves */
+#define ENG_QP_BURST  64 /* messages or segments that a QP may send in its turn */
+#define ENG_DOORBELLS 64 /* doorbells that a turn takes from a client */
 #define ENG_COLD_AFTER                                                                             \
 	4096                  /* turns without a doorbell after which a client is looked at seldom \
 			       */
@@ -27,16 +27,16 @@ struct rte_ring;
 #define ENG_HOT_MIN         4 /* so many clients stay hot in any case */
 
 /* What a QP has to say once there is a place in a ring, in this order. */
-enum eng_qp_owes {
-	EQP_O_CONSUMED = 1, /* ENG_T_CONSUMED */
-	EQP_O_CLOSE = 2,    /* ENG_T_CLOSE */
-	EQP_O_ABORT = 4,    /* ENG_T_ABORT */
-	EQP_O_RELEASE = 8,  /* ENG_T_RELEASE */
-	EQP_O_FATAL = 16,   /* ENG_EC_QP_FATAL */
-	EQP_O_ENDED = 32,   /* ENG_EC_DISCONNECTED */
-	EQP_O_DOOM = 64,    /* not said but done: abort it, outside of its own calls */
-	EQP_O_GONE = 128,   /* the answer to ENG_CE_QP_DEL and ENG_CE_QP_RESET */
-	EQP_O_WAITS = 256,  /* ENG_EC_QP_WAITS */
+enum eng_qp_pending {
+	EQP_P_CONSUMED = 1, /* ENG_T_CONSUMED */
+	EQP_P_CLOSE = 2,    /* ENG_T_CLOSE */
+	EQP_P_ABORT = 4,    /* ENG_T_ABORT */
+	EQP_P_RELEASE = 8,  /* ENG_T_RELEASE */
+	EQP_P_FATAL = 16,   /* ENG_EC_QP_FATAL */
+	EQP_P_ENDED = 32,   /* ENG_EC_DISCONNECTED */
+	EQP_P_DOOM = 64,    /* not said but done: abort it, outside of its own calls */
+	EQP_P_GONE = 128,   /* the answer to ENG_CE_QP_DEL and ENG_CE_QP_RESET */
+	EQP_P_WAITS = 256,  /* ENG_EC_QP_WAITS */
 };
 
 TAILQ_HEAD(eng_qp_list, eng_qp);
@@ -58,8 +58,8 @@ struct eng_stage {
 	struct eng_client_list hot, cold; /* clients whose doorbells are looked at */
 	uint32_t nhot, ncold;
 	struct eng_qp_list active; /* QPs that have something to send */
-	struct eng_qp_list owing;
-	struct eng_srq_list owing_srqs;
+	struct eng_qp_list pending;
+	struct eng_srq_list pending_srqs;
 	struct rd_cq *touched;
 	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS]; /* by number, modulo */
 	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];
@@ -67,9 +67,9 @@ struct eng_stage {
 	struct eng_qp **qps;  /* [nqps] */
 	uint32_t *free_index; /* a stack */
 	uint32_t nqps, nfree;
-	struct eng_ctl *unasked; /* [ENG_CTL_UNASKED] */
-	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
-	unsigned nunasked;
+	struct eng_ctl *notices; /* [ENG_CTL_NOTICES] */
+	struct eng_ctl *notices_free[ENG_CTL_NOTICES];
+	unsigned nnotices;
 	struct eng_work done; /* by QPs that are gone */
 	uint64_t counters[eng_reason_count];
 };
@@ -82,16 +82,16 @@ eng_qp_of(struct rd_qp *rd)
 
 /* ---- stage_bell.c: clients and their doorbells ---- */
 
-void eng_bells_add(struct eng_stage *s, struct eng_client *c);
-void eng_bells_del(struct eng_stage *s, struct eng_client *c);
-bool eng_bells_poll(struct eng_stage *s);
+void eng_doorbells_add(struct eng_stage *s, struct eng_client *c);
+void eng_doorbells_del(struct eng_stage *s, struct eng_client *c);
+bool eng_doorbells_poll(struct eng_stage *s);
 
 /* ---- stage_qp.c: QPs in their lives ---- */
 
 void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
 bool eng_qps_run(struct eng_stage *s);
-void eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint16_t what);
-bool eng_qps_owing(struct eng_stage *s);
+void eng_qp_pend(struct eng_stage *s, struct eng_qp *qp, uint16_t what);
+bool eng_qps_pending(struct eng_stage *s);
 /* A message of transport stage `t`. */
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
@@ -99,12 +99,12 @@ void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
 /* ---- stage_hand.c: QPs that a program moves itself ---- */
 
 /* ENG_CE_QP_MOVE, ENG_CE_QP_FAIL */
-void eng_hand_move(struct eng_qp *qp, const struct eng_ctl *m);
-void eng_hand_fail(struct eng_stage *s, struct eng_qp *qp);
+void eng_modified_move(struct eng_qp *qp, const struct eng_ctl *m);
+void eng_modified_fail(struct eng_stage *s, struct eng_qp *qp);
 /* It was rung, and has no connection to send on. */
-void eng_hand_rung(struct eng_stage *s, struct eng_qp *qp);
+void eng_modified_posted(struct eng_stage *s, struct eng_qp *qp);
 /* ENG_E_CLOSED, of a Falcon QP. */
-void eng_hand_closed(struct eng_stage *s, struct eng_qp *qp);
+void eng_modified_closed(struct eng_stage *s, struct eng_qp *qp);
 /* Nothing of it is under way: it becomes as new, and the control stage has its answer. */
 void eng_qp_renew(struct eng_stage *s, struct eng_qp *qp);
 
@@ -156,7 +156,7 @@ void eng_srq_del(struct eng_stage *s, struct rd_srq *srq);
 bool eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr);
 void eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit);
 /* Says what is due of those that have come below their limit. */
-void eng_srqs_owing(struct eng_stage *s);
+void eng_srqs_pending(struct eng_stage *s);
 /* XRC: rof_ops */
 int eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
 const struct rd_pd *eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn);
@@ -177,8 +177,9 @@ void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
 
 bool eng_stage_ctl(struct eng_stage *s);
 /* A message of our own about `client`; NULL: all are under way. */
-struct eng_ctl *eng_unasked(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client);
-void eng_unasked_send(struct eng_stage *s, struct eng_ctl *m);
+struct eng_ctl *eng_notice_get(
+	struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client);
+void eng_notice_send(struct eng_stage *s, struct eng_ctl *m);
 void eng_stage_answer(struct eng_stage *s, struct eng_ctl *m, int status);
 
 #endif

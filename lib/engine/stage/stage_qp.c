@@ -20,30 +20,37 @@ eng_qp_activate(struct eng_stage *s, struct eng_qp *qp)
 }
 
 void
-eng_qp_owe(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
+eng_qp_pend(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
 {
-	qp->owes |= what;
-	if (qp->owing)
+	qp->pending |= what;
+	if (qp->queued)
 		return;
-	qp->owing = true;
-	TAILQ_INSERT_TAIL(&s->owing, qp, owe);
+	qp->queued = true;
+	TAILQ_INSERT_TAIL(&s->pending, qp, pend);
 }
 
 /* Serves one QP; false: it has nothing more to do now. */
 static bool
 stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 {
-	const struct eng_half *half = eng_half_of(qp);
+	const struct eng_qp_ops *ops = qp->ops;
 	bool more = false;
 
 	if (qp->rd.state == RD_QP_ERR)
-		half->flush(qp);
-	else if (qp->by_hand && (qp->chan == NULL || qp->lost))
-		eng_hand_rung(s, qp);
+		ops->flush(qp);
+	else if (qp->modified && (qp->chan == NULL || qp->lost))
+		eng_modified_posted(s, qp);
 	if (qp->connected || (qp->type == SHM_UD && qp->host == NULL))
-		more = half->run(s, qp);
+		more = ops->run(s, qp);
 	eng_sq_show(qp);
 	return more;
+}
+
+/* The connection of two hosts has no client. */
+static bool
+is_dead(const struct eng_qp *qp)
+{
+	return qp->client != NULL && qp->client->dead;
 }
 
 bool
@@ -58,7 +65,7 @@ eng_qps_run(struct eng_stage *s)
 
 		TAILQ_REMOVE(&turn, qp, next);
 		qp->active = false;
-		if (!qp->client->dead && stage_qp_run(s, qp))
+		if (!is_dead(qp) && stage_qp_run(s, qp))
 			eng_qp_activate(s, qp);
 	}
 	/* Those that had no turn are the first in the next one. */
@@ -70,7 +77,7 @@ eng_qps_run(struct eng_stage *s)
 /* ---- What the QP's transport half asks for ---- */
 
 bool
-eng_qp_tell(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport type,
+eng_qp_send(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport type,
 	const void *ptr, uint32_t arg)
 {
 	struct eng_dmsg m = {.u = (uintptr_t)ptr, .arg = arg, .id_type = ENG_DMSG(type, qp->conn)};
@@ -85,20 +92,19 @@ static void
 op_qp_error(void *ctx, struct rd_qp *rd, int code)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
-	int closed = qp->falcon ? (int)ROF_CONNECTION_LOST : (int)IW_LLP_CLOSED;
+	int closed = qp->ops->lost;
 
 	/* The end of the stream is told as such, but not of a QP that was moved by hand; one that
 	 * is being deleted has nobody to tell. */
-	if (code == 0 || (code == closed && !qp->by_hand) || qp->deleting != NULL)
+	if (code == 0 || (code == closed && !qp->modified) || qp->deleting != NULL)
 		return;
 	qp->code = code;
-	eng_qp_owe(ctx, qp, EQP_O_FATAL);
+	eng_qp_pend(ctx, qp, EQP_P_FATAL);
 }
 
 static bool
 op_invalidate(void *ctx, struct rd_mr *mr)
 {
-	(void)ctx;
 	return rd_mr_invalidate(mr);
 }
 
@@ -132,72 +138,75 @@ const struct rd_ops eng_stage_rd_ops = {
 /* ---- What is owed ---- */
 
 static bool
-pay_transport(struct eng_stage *s, struct eng_qp *qp)
+send_pending_transport(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (!qp->connected)
-		qp->owes &= ~(EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT);
-	if ((qp->owes & EQP_O_CONSUMED) && eng_qp_tell(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
+		qp->pending &= ~(EQP_P_CONSUMED | EQP_P_CLOSE | EQP_P_ABORT);
+	if ((qp->pending & EQP_P_CONSUMED) &&
+		eng_qp_send(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
 		qp->consumed = 0;
-		qp->owes &= ~EQP_O_CONSUMED;
+		qp->pending &= ~EQP_P_CONSUMED;
 	}
-	if ((qp->owes & EQP_O_CLOSE) && eng_qp_tell(s, qp, ENG_T_CLOSE, NULL, 0))
-		qp->owes &= ~EQP_O_CLOSE;
-	if ((qp->owes & EQP_O_ABORT) && eng_qp_tell(s, qp, ENG_T_ABORT, NULL, 0))
-		qp->owes &= ~EQP_O_ABORT;
-	if ((qp->owes & EQP_O_RELEASE) && eng_qp_tell(s, qp, ENG_T_RELEASE, NULL, 0))
-		qp->owes &= ~EQP_O_RELEASE;
-	return !(qp->owes & (EQP_O_CONSUMED | EQP_O_CLOSE | EQP_O_ABORT | EQP_O_RELEASE));
+	if ((qp->pending & EQP_P_CLOSE) && eng_qp_send(s, qp, ENG_T_CLOSE, NULL, 0))
+		qp->pending &= ~EQP_P_CLOSE;
+	if ((qp->pending & EQP_P_ABORT) && eng_qp_send(s, qp, ENG_T_ABORT, NULL, 0))
+		qp->pending &= ~EQP_P_ABORT;
+	if ((qp->pending & EQP_P_RELEASE) && eng_qp_send(s, qp, ENG_T_RELEASE, NULL, 0))
+		qp->pending &= ~EQP_P_RELEASE;
+	return !(qp->pending & (EQP_P_CONSUMED | EQP_P_CLOSE | EQP_P_ABORT | EQP_P_RELEASE));
 }
 
 static void
-pay_control(struct eng_stage *s, struct eng_qp *qp)
+send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 {
 	struct eng_ctl *m;
 
-	if ((qp->owes & EQP_O_FATAL) && (m = eng_unasked(s, ENG_EC_QP_FATAL, qp->client)) != NULL) {
+	if ((qp->pending & EQP_P_FATAL) &&
+		(m = eng_notice_get(s, ENG_EC_QP_FATAL, qp->client)) != NULL) {
 		m->qp = qp;
-		m->code = qp->code;
-		eng_unasked_send(s, m);
-		qp->owes &= ~EQP_O_FATAL;
+		m->event.code = qp->code;
+		eng_notice_send(s, m);
+		qp->pending &= ~EQP_P_FATAL;
 	}
-	if (qp->owes & EQP_O_FATAL)
+	if (qp->pending & EQP_P_FATAL)
 		return;
-	if ((qp->owes & EQP_O_WAITS) && (m = eng_unasked(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
+	if ((qp->pending & EQP_P_WAITS) &&
+		(m = eng_notice_get(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
 		m->qp = qp;
-		eng_unasked_send(s, m);
-		qp->owes &= ~EQP_O_WAITS;
+		eng_notice_send(s, m);
+		qp->pending &= ~EQP_P_WAITS;
 	}
-	if ((qp->owes & EQP_O_ENDED) &&
-		(m = eng_unasked(s, ENG_EC_DISCONNECTED, qp->client)) != NULL) {
+	if ((qp->pending & EQP_P_ENDED) &&
+		(m = eng_notice_get(s, ENG_EC_DISCONNECTED, qp->client)) != NULL) {
 		m->qp = qp;
 		m->status = qp->ended;
-		m->code = qp->falcon && qp->chan == NULL;
-		eng_unasked_send(s, m);
-		qp->owes &= ~EQP_O_ENDED;
+		m->event.code = !qp->ops->opened(qp);
+		eng_notice_send(s, m);
+		qp->pending &= ~EQP_P_ENDED;
 	}
 }
 
 bool
-eng_qps_owing(struct eng_stage *s)
+eng_qps_pending(struct eng_stage *s)
 {
 	struct eng_qp *qp, *next;
 
-	for (qp = TAILQ_FIRST(&s->owing); qp != NULL; qp = next) {
-		next = TAILQ_NEXT(qp, owe);
-		if (qp->owes & EQP_O_DOOM) {
-			qp->owes &= ~EQP_O_DOOM;
-			eng_half_of(qp)->disconnect(s, qp, IW_CLOSE_ABORT);
+	for (qp = TAILQ_FIRST(&s->pending); qp != NULL; qp = next) {
+		next = TAILQ_NEXT(qp, pend);
+		if (qp->pending & EQP_P_DOOM) {
+			qp->pending &= ~EQP_P_DOOM;
+			qp->ops->disconnect(s, qp, ENG_CLOSE_ABORT);
 		}
-		pay_transport(s, qp);
-		pay_control(s, qp);
-		if (qp->owes == EQP_O_GONE) {
+		send_pending_transport(s, qp);
+		send_pending_notices(s, qp);
+		if (qp->pending == EQP_P_GONE) {
 			if (qp->deleting->type == ENG_CE_QP_RESET)
 				eng_qp_renew(s, qp);
 			else
 				eng_qp_forget(s, qp);
-		} else if (qp->owes == 0) {
-			TAILQ_REMOVE(&s->owing, qp, owe);
-			qp->owing = false;
+		} else if (qp->pending == 0) {
+			TAILQ_REMOVE(&s->pending, qp, pend);
+			qp->queued = false;
 		}
 	}
 	return true;
@@ -208,22 +217,22 @@ eng_qps_owing(struct eng_stage *s)
 static void
 stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
-	uint16_t said = EQP_O_RELEASE | EQP_O_ENDED;
+	uint16_t said = EQP_P_RELEASE | EQP_P_ENDED;
 
-	eng_half_of(qp)->closed(s, qp, error);
+	qp->ops->closed(s, qp, error);
 	qp->connected = false;
 	qp->consumed = 0;
 	qp->ended = error;
 	if (qp->deleting != NULL)
-		said |= EQP_O_GONE;
-	eng_qp_owe(s, qp, said);
+		said |= EQP_P_GONE;
+	eng_qp_pend(s, qp, said);
 }
 
 void
 eng_dmsg_drop(const struct eng_dmsg *m)
 {
-	eng_iwarp.drop(m);
-	eng_falcon.drop(m);
+	for (unsigned k = 0; k < ENG_KINDS; k++)
+		eng_qp_ops[k]->drop(m);
 }
 
 void
@@ -238,7 +247,7 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 	} else if (type == ENG_E_CLOSED) {
 		stage_qp_closed(s, qp, -(int)m->arg);
 	} else {
-		eng_half_of(qp)->message(s, qp, m);
+		qp->ops->message(s, qp, m);
 	}
 }
 
@@ -246,22 +255,22 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 void
 eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 {
-	struct eng_client_stage *cs = &qp->client->stage[s->index];
+	struct eng_client_stage *cs = qp->client != NULL ? &qp->client->stage[s->index] : NULL;
 	struct eng_ctl *m = qp->deleting;
 	struct eng_work work;
 
-	eng_half_of(qp)->info(qp, &work);
+	qp->ops->info(qp, &work);
 	eng_work_add(&s->done, &work);
 	if (qp->active)
 		TAILQ_REMOVE(&s->active, qp, next);
-	if (qp->owing)
-		TAILQ_REMOVE(&s->owing, qp, owe);
+	if (qp->queued)
+		TAILQ_REMOVE(&s->pending, qp, pend);
 	if (qp->type == SHM_UD && qp->host == NULL)
 		eng_datagram_del(s, qp);
-	eng_half_of(qp)->destroy(s, qp);
+	qp->ops->destroy(s, qp);
 	qp->deleting = NULL;
-	qp->active = qp->owing = false;
-	if (qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
+	qp->active = qp->queued = false;
+	if (cs != NULL && qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
 		cs->qps[qp->handle] = NULL;
 	s->qps[qp->index] = NULL;
 	s->free_index[s->nfree++] = qp->index;

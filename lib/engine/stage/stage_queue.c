@@ -85,7 +85,6 @@ eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 	struct eng_qp *qp = eng_qp_of(rd);
 	const uint8_t *e = shm_take_peek(&qp->sq);
 
-	(void)ctx;
 	if (e == NULL)
 		return false;
 	take_fixed(wr, (const struct shm_sqe *)e);
@@ -103,7 +102,6 @@ eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 bool
 eng_sq_pending(void *ctx, struct rd_qp *rd)
 {
-	(void)ctx;
 	return shm_take_peek(&eng_qp_of(rd)->sq) != NULL;
 }
 

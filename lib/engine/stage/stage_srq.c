@@ -19,10 +19,10 @@ check_limit(struct eng_stage *s, struct rd_srq *srq)
 	if (shm_take_peek(&at) != NULL)
 		return;
 	srq->limit = 0;
-	if (srq->owing)
+	if (srq->queued)
 		return;
-	srq->owing = true;
-	TAILQ_INSERT_TAIL(&s->owing_srqs, srq, owe);
+	srq->queued = true;
+	TAILQ_INSERT_TAIL(&s->pending_srqs, srq, pend);
 }
 
 void
@@ -33,17 +33,17 @@ eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit)
 }
 
 void
-eng_srqs_owing(struct eng_stage *s)
+eng_srqs_pending(struct eng_stage *s)
 {
 	struct rd_srq *srq;
 	struct eng_ctl *m;
 
-	while ((srq = TAILQ_FIRST(&s->owing_srqs)) != NULL &&
-		(m = eng_unasked(s, ENG_EC_SRQ_LIMIT, srq->client)) != NULL) {
-		m->object = srq;
-		eng_unasked_send(s, m);
-		TAILQ_REMOVE(&s->owing_srqs, srq, owe);
-		srq->owing = false;
+	while ((srq = TAILQ_FIRST(&s->pending_srqs)) != NULL &&
+		(m = eng_notice_get(s, ENG_EC_SRQ_LIMIT, srq->client)) != NULL) {
+		m->object.object = srq;
+		eng_notice_send(s, m);
+		TAILQ_REMOVE(&s->pending_srqs, srq, pend);
+		srq->queued = false;
 	}
 }
 
@@ -72,9 +72,9 @@ eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
 {
 	struct rd_srq **at = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
 
-	if (srq->owing)
-		TAILQ_REMOVE(&s->owing_srqs, srq, owe);
-	srq->owing = false;
+	if (srq->queued)
+		TAILQ_REMOVE(&s->pending_srqs, srq, pend);
+	srq->queued = false;
 	while (*at != NULL && *at != srq)
 		at = &(*at)->next;
 	if (*at == srq)

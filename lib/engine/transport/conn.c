@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections between TCP and an engine stage. What cannot be said at once, because a ring is full,
- * is remembered as a bit and said when there is room: nothing is lost, and TCP's window closes
- * meanwhile. An index is used again only when nobody can have a message under way that names it.
+ * Connections between TCP and an engine stage, for every transport alike. A message that cannot be
+ * sent at once, because a ring is full, is remembered as a bit and sent when there is room: nothing
+ * is lost, and TCP's window closes meanwhile. An index is used again only when no stage can have a
+ * message in flight that names it.
  */
 #include <errno.h>
 
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
-#include "falcon/falcon_priv.h"
+#include "link_priv.h"
 
 struct eng_conn *
 eng_conn_alloc(struct eng_transport *t, uint8_t state)
@@ -55,7 +56,7 @@ eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what)
 }
 
 bool
-eng_conn_tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, uint64_t u,
+eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type, uint64_t u,
 	uint32_t arg)
 {
 	struct eng_dmsg m = {.u = u, .arg = arg, .id_type = ENG_DMSG(type, c->qp_index)};
@@ -76,15 +77,10 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		return false;
 	switch (c->state) {
 	case ECONN_BOUND:
-		if (c->falcon != NULL)
-			return eng_falcon_deliver(t, c, chain);
-		if (eng_conn_tell(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
-			return true;
-		eng_conn_pend(t, c, ECONN_P_RESUME);
-		return false;
+		return c->link->deliver(t, c, chain);
 	case ECONN_OPENING:
 	case ECONN_WAITING:
-	case ECONN_REQUESTED: /* too early: an error */
+	case ECONN_REQUESTED: /* the exchange counts these bytes as an error */
 		return eng_startup_deliver(t, c, chain);
 	case ECONN_DRAIN:
 	case ECONN_DEAD:
@@ -93,58 +89,33 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		eng_slice_free(chain);
 		return true;
 	default:
-		return false; /* offered again once it is bound */
+		return false; /* TCP offers them again once the connection is bound */
 	}
 }
 
-/* The engine stage may send more: what TCP has room for, less what the stage believes in already.
- */
 static bool
-tell_space(struct eng_transport *t, struct eng_conn *c)
+send_closed(struct eng_transport *t, struct eng_conn *c)
 {
-	int64_t more = tcp_send_space(c->tcp) - c->credit;
-	uint32_t snd_buf = t->e->cfg.tcp.snd_buf;
-
-	if (c->falcon != NULL)
-		return true;
-	/* A stage that has plenty need not be told of each acknowledgement. */
-	if (more <= 0 || (more < snd_buf / 8 && c->credit > snd_buf / 2))
-		return true;
-	if (!eng_conn_tell(t, c, ENG_E_SPACE, 0, (uint32_t)more))
-		return false;
-	c->credit += more;
-	return true;
-}
-
-static bool
-tell_closed(struct eng_transport *t, struct eng_conn *c)
-{
-	if (!eng_conn_tell(t, c, ENG_E_CLOSED, 0, (uint32_t)-c->error))
+	if (!eng_conn_send(t, c, ENG_E_CLOSED, 0, (uint32_t)-c->error))
 		return false;
 	c->state = ECONN_DEAD;
 	return true;
 }
 
-/* Start-up is over once what came behind its frame has gone on; then TCP's own. */
+/* The bytes behind the start-up's frame go first, then TCP's own. */
 static bool
-engine_conn_resume(struct eng_transport *t, struct eng_conn *c)
+conn_resume(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->su != NULL && c->su->held != NULL) {
-		if (!eng_conn_tell(t, c, ENG_E_DATA, (uintptr_t)c->su->held, 0))
-			return false;
-		c->su->held = NULL;
-	}
-	/* Of Falcon it is over when the peer has said so. */
-	if (c->falcon != NULL ? c->falcon->fa != NULL : c->su != NULL && !c->su->holds)
-		eng_startup_free(t, c);
+	if (!c->link->resume(t, c))
+		return false;
 	c->pending &= ~ECONN_P_RESUME;
 	tcp_deliver_resume(c->tcp);
 	return !(c->pending & ECONN_P_RESUME);
 }
 
-/* What had to wait until TCP was not in the middle of something. */
+/* Ends TCP's connection: this has to wait until no call of TCP's is on the stack. */
 static void
-engine_conn_end(struct eng_transport *t, struct eng_conn *c)
+conn_end(struct eng_transport *t, struct eng_conn *c)
 {
 	uint16_t what = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE);
 
@@ -158,40 +129,28 @@ engine_conn_end(struct eng_transport *t, struct eng_conn *c)
 		tcp_close(c->tcp, t->now);
 }
 
-/* Tries what waits, in the order in which it must be said. */
+/* Tries what is pending, in the order in which it must be sent. */
 static bool
 conn_pending(struct eng_transport *t, struct eng_conn *c)
 {
 	uint16_t was = c->pending;
 
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE))
-		engine_conn_end(t, c);
-	if (c->pending & ECONN_P_FAIL) {
-		c->pending &= ~ECONN_P_FAIL;
-		if (c->falcon != NULL)
-			eng_falcon_failed(t, c);
-	}
+		conn_end(t, c);
+	if (c->link != NULL)
+		c->link->pending_first(t, c);
 	if (c->pending & ECONN_P_NOTICE) {
-		if (!eng_startup_say(t, c))
+		if (!eng_startup_send_notice(t, c))
 			return false;
 		c->pending &= ~ECONN_P_NOTICE;
 	}
-	if ((c->pending & ECONN_P_OPEN) && eng_falcon_tell_open(t, c))
-		c->pending &= ~ECONN_P_OPEN;
-	if ((c->pending & ECONN_P_RESUME) && !engine_conn_resume(t, c))
+	if ((c->pending & ECONN_P_RESUME) && !conn_resume(t, c))
 		return false;
-	if ((c->pending & ECONN_P_SPEAK) && eng_conn_tell(t, c, ENG_E_SPEAK, 0, 0)) {
-		c->pending &= ~ECONN_P_SPEAK;
-		eng_startup_free(t, c);
-	}
-	if ((c->pending & ECONN_P_EMSS) &&
-		(c->tcp == NULL || eng_conn_tell(t, c, ENG_E_EMSS, 0, tcp_emss(c->tcp))))
-		c->pending &= ~ECONN_P_EMSS;
-	if ((c->pending & ECONN_P_SPACE) && (c->tcp == NULL || tell_space(t, c)))
-		c->pending &= ~ECONN_P_SPACE;
-	if ((c->pending & ECONN_P_FIN) && eng_conn_tell(t, c, ENG_E_FIN, 0, 0))
+	if (c->link != NULL)
+		c->link->pending(t, c);
+	if ((c->pending & ECONN_P_FIN) && eng_conn_send(t, c, ENG_E_FIN, 0, 0))
 		c->pending &= ~ECONN_P_FIN;
-	if (c->pending == ECONN_P_CLOSED && tell_closed(t, c))
+	if (c->pending == ECONN_P_CLOSED && send_closed(t, c))
 		c->pending = 0;
 	return c->pending != was;
 }
@@ -219,7 +178,7 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->error == 0)
 		c->error = tcp_close_reason(c->tcp);
-	/* It may live on in TIME_WAIT, and answer from there without us. */
+	/* TCP's connection may live on in TIME_WAIT and answer from there by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
 	eng_conn_lost(t, c);
@@ -228,11 +187,10 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 void
 eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->falcon != NULL)
-		eng_falcon_close(t, c->falcon);
-	c->falcon = NULL;
+	if (c->link != NULL)
+		c->link->closed(t, c);
 	if (c->state == ECONN_BOUND) {
-		/* What is still pending about a closed connection but its end is of no use. */
+		/* Of a closed connection, only its end is still worth a message. */
 		c->pending &= ECONN_P_NOTICE | ECONN_P_FIN;
 		eng_conn_pend(t, c, ECONN_P_CLOSED);
 		return;
@@ -248,6 +206,18 @@ linger_end(struct eng_transport *t, struct eng_conn *c)
 {
 	c->lingers = false;
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
+}
+
+static void
+conn_peer_fin(struct eng_transport *t, struct eng_conn *c)
+{
+	c->fin = true;
+	if (c->state == ECONN_BOUND)
+		eng_conn_pend(t, c, ECONN_P_FIN);
+	else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING)
+		eng_startup_fail(t, c, -ECONNRESET);
+	else if (c->lingers || c->state == ECONN_DRAIN)
+		linger_end(t, c);
 }
 
 void
@@ -266,23 +236,17 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 		eng_startup_connected(t, c);
 		break;
 	case TCP_EV_SENT:
-		if (c->state == ECONN_BOUND && !tell_space(t, c))
-			eng_conn_pend(t, c, ECONN_P_SPACE);
+		if (c->state == ECONN_BOUND)
+			c->link->sent(t, c);
 		if (c->lingers && tcp_all_acked(conn))
 			linger_end(t, c);
 		break;
 	case TCP_EV_EMSS:
-		if (c->state == ECONN_BOUND && c->falcon == NULL)
-			eng_conn_pend(t, c, ECONN_P_EMSS);
+		if (c->state == ECONN_BOUND)
+			c->link->emss(t, c);
 		break;
 	case TCP_EV_PEER_FIN:
-		c->fin = true;
-		if (c->state == ECONN_BOUND)
-			eng_conn_pend(t, c, ECONN_P_FIN);
-		else if (c->state == ECONN_OPENING || c->state == ECONN_WAITING)
-			eng_startup_fail(t, c, -ECONNRESET);
-		else if (c->lingers || c->state == ECONN_DRAIN)
-			linger_end(t, c);
+		conn_peer_fin(t, c);
 		break;
 	case TCP_EV_CLOSED:
 		conn_closed(t, c);
@@ -301,38 +265,16 @@ eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32
 		eng_conn_pend(t, c, ECONN_P_CLOSED);
 		return;
 	}
-	/* The EMSS may have changed since the control stage was told. */
-	if (c->falcon == NULL)
-		eng_conn_pend(t, c, ECONN_P_EMSS | ECONN_P_SPACE | ECONN_P_RESUME);
-	else
-		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
+	c->link->bound(t, c);
 	if (c->fin)
 		eng_conn_pend(t, c, ECONN_P_FIN);
-}
-
-static void
-send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
-{
-	c->credit -= rec->len;
-	rec->next = NULL;
-	t->tcp_work = true;
-	tcp_send(c->tcp, rec); /* -EPIPE: the end of the connection is on its way */
 }
 
 void
 eng_conn_drop(const struct eng_dmsg *m)
 {
-	switch (m->id_type & 15) {
-	case ENG_T_RECORD:
-		eng_rec_free((struct tcp_rec *)(uintptr_t)m->u);
-		break;
-	case ENG_T_PUSH:
-	case ENG_T_PULL:
-	case ENG_T_PULL_DATA:
-	case ENG_T_RNR:
-		eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
-		break;
-	}
+	for (unsigned k = 0; k < ENG_KINDS; k++)
+		eng_links[k]->drop(m);
 }
 
 void
@@ -348,34 +290,21 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 		}
 		return;
 	}
-	if (c == NULL || c->tcp == NULL || c->state < ECONN_REQUESTED) {
+	if (c == NULL || c->tcp == NULL || c->link == NULL || c->state < ECONN_REQUESTED) {
 		eng_conn_drop(m);
 		sk_count(t->counters, ENG_STALE);
 		return;
 	}
-	if (type >= ENG_T_PUSH) {
-		if (c->falcon != NULL && c->falcon->fa != NULL)
-			eng_falcon_message(t, c->falcon, m);
-		else
-			eng_conn_drop(m);
-		return;
-	}
-	t->tcp_work = true;
 	switch (type) {
-	case ENG_T_RECORD:
-		send_record(t, c, (struct tcp_rec *)(uintptr_t)m->u);
-		break;
-	case ENG_T_CONSUMED:
-		tcp_consumed(c->tcp, m->arg);
-		break;
 	case ENG_T_CLOSE:
+		t->tcp_work = true;
 		tcp_close(c->tcp, t->now);
 		break;
 	case ENG_T_ABORT:
-		if (c->falcon != NULL && c->falcon->fa != NULL)
-			eng_falcon_fail(t, c, ROFX_REFUSED, -ECONNABORTED);
-		else
-			tcp_abort(c->tcp, t->now);
+		t->tcp_work = true;
+		c->link->abort(t, c);
 		break;
+	default:
+		c->link->message(t, c, m);
 	}
 }

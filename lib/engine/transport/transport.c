@@ -4,9 +4,8 @@
  * came; between the halves they work; the second takes what they have and sends, so that an answer
  * leaves in the turn in which its question came.
  */
-#include "falcon/falcon_priv.h"
 #include "handoff_priv.h"
-#include "transport_priv.h"
+#include "link_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +20,6 @@
 
 #define TCP_BUDGET     256 /* segments that a turn sends */
 #define MESSAGE_BUDGET 256 /* messages that a turn takes from each engine stage */
-#define HAND_BACKLOG   1024
 #define NET_EVERY_NS                                                                               \
 	1000000u /* neighbour timers are seconds: a look each millisecond is enough                \
 		  */
@@ -66,7 +64,13 @@ create_stacks(struct eng_transport *t, uint64_t now)
 	t->tcp = tcp_stack_create(&t->e->cfg.tcp, &tcp_ops, t, now);
 	if (t->net == NULL || t->tcp == NULL)
 		return -ENOMEM;
-	return t->e->cfg.falcon.enabled ? eng_falcon_create(t, now) : 0;
+	for (unsigned k = 0; k < ENG_KINDS; k++) {
+		int rc = eng_links[k]->create(t, now);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
 }
 
 static int
@@ -116,15 +120,15 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	/* A connection that has closed keeps its index until all have taken leave of it. */
 	t->nconns = tc->max_conns * 2;
 	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
-	t->unasked = calloc(ENG_CTL_UNASKED, sizeof(t->unasked[0]));
-	if (t->conns == NULL || t->unasked == NULL || create_pools(t) != 0 ||
+	t->notices = calloc(ENG_CTL_NOTICES, sizeof(t->notices[0]));
+	if (t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
 		goto no_memory;
 	}
-	while (t->nunasked < ENG_CTL_UNASKED) {
-		t->unasked_free[t->nunasked] = &t->unasked[t->nunasked];
-		t->nunasked++;
+	while (t->nnotices < ENG_CTL_NOTICES) {
+		t->notices_free[t->nnotices] = &t->notices[t->nnotices];
+		t->nnotices++;
 	}
 	return t;
 no_memory:
@@ -151,16 +155,15 @@ add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t 
 	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
 }
 
-/* Where QPs that programs move themselves find each other. */
 static int
-hear_by_hand(struct eng_transport *t)
+start_links(struct eng_transport *t)
 {
-	const struct eng_config *cfg = &t->e->cfg;
-	const struct eng_ctl m = {.listener = ENG_LISTENER_HAND,
-		.tuple.lport = cfg->falcon.port,
-		.code = HAND_BACKLOG};
+	int rc = 0;
 
-	return cfg->falcon.enabled ? eng_transport_listen(t, &m) : 0;
+	for (unsigned k = 0; k < ENG_KINDS && rc == 0; k++)
+		if (t->part[k] != NULL && eng_links[k]->start != NULL)
+			rc = eng_links[k]->start(t);
+	return rc;
 }
 
 int
@@ -186,7 +189,7 @@ eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t err
 			snprintf(err, errlen, "route to %s: %s",
 				sk_addr_str(&cfg->routes[i].dst, text), strerror(-rc));
 	}
-	return rc < 0 ? rc : hear_by_hand(t);
+	return rc < 0 ? rc : start_links(t);
 }
 
 static void
@@ -219,7 +222,9 @@ eng_transport_destroy(struct eng_transport *t)
 		return;
 	for (unsigned s = 0; s < ENG_MAX_STAGES; s++)
 		transport_drain_ring(t->from_stage[s]);
-	eng_falcon_destroy(t);
+	for (unsigned k = ENG_KINDS; k-- > 0;)
+		if (t->part[k] != NULL)
+			eng_links[k]->destroy(t);
 	if (t->tcp != NULL)
 		tcp_stack_destroy(t->tcp);
 	if (t->net != NULL)
@@ -237,7 +242,7 @@ eng_transport_destroy(struct eng_transport *t)
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
 	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));
-	free(t->unasked);
+	free(t->notices);
 	free(t);
 }
 
@@ -298,8 +303,9 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	}
 	if (t->handoff != NULL)
 		work |= eng_handoff_rx(t);
-	if (t->falcon != NULL)
-		eng_falcon_timers(t, now);
+	for (unsigned k = 0; k < ENG_KINDS; k++)
+		if (t->part[k] != NULL && eng_links[k]->timers != NULL)
+			eng_links[k]->timers(t, now);
 	if (!TAILQ_EMPTY(&t->pending))
 		work |= eng_conns_pending(t);
 	if (t->wheel.armed > 0)
@@ -344,8 +350,9 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 		t->tcp_due = now + SK_WHEEL_TICK_NS;
 		work |= n > 0;
 	}
-	if (t->falcon != NULL)
-		work |= eng_falcon_poll(t, now);
+	for (unsigned k = 0; k < ENG_KINDS; k++)
+		if (t->part[k] != NULL && eng_links[k]->poll != NULL)
+			work |= eng_links[k]->poll(t, now);
 	if (now >= t->net_due) {
 		net_poll(t->net, now);
 		t->net_due = SK_MIN(net_deadline(t->net), now + NET_EVERY_NS);
@@ -365,8 +372,9 @@ eng_transport_deadline(const struct eng_transport *t)
 	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
 		!TAILQ_EMPTY(&t->pending))
 		return 0;
-	if (t->falcon != NULL)
-		due = SK_MIN(due, eng_falcon_deadline(t->falcon));
+	for (unsigned k = 0; k < ENG_KINDS; k++)
+		if (t->part[k] != NULL && eng_links[k]->deadline != NULL)
+			due = SK_MIN(due, eng_links[k]->deadline(t));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
 }
 
@@ -379,11 +387,16 @@ eng_transport_counters(const struct eng_transport *t, const struct sk_reason_lis
 		return net_counters(t->net);
 	if (list == &tcp_reasons)
 		return tcp_stack_counters(t->tcp);
-	if (list == &mpa_reasons)
-		return t->mpa_counters;
 	if (list == &eng_reasons)
 		return t->counters;
-	return t->falcon == NULL ? NULL : eng_falcon_counters(t->falcon, list);
+	for (unsigned k = 0; k < ENG_KINDS; k++) {
+		const uint64_t *counters =
+			t->part[k] != NULL ? eng_links[k]->counters(t, list) : NULL;
+
+		if (counters != NULL)
+			return counters;
+	}
+	return NULL;
 }
 
 static void

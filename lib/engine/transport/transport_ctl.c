@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the control stage to a transport stage (control_priv.h says what each owes). */
+/* Commands of the control stage to a transport stage (control/control.h has the rules). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include <rte_ring.h>
 
-#include "falcon/falcon_priv.h"
+#include "link_priv.h"
 
 int
 eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)
@@ -14,15 +14,15 @@ eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)
 
 	if (l == NULL)
 		return -ENOMEM;
-	l->tcp = tcp_listen(t->tcp, m->code > 0 ? (uint32_t)m->code : 1, l);
+	l->tcp = tcp_listen(t->tcp, m->listen.backlog > 0 ? m->listen.backlog : 1, l);
 	if (l->tcp == NULL) {
 		free(l);
 		return -ENOMEM;
 	}
-	l->addr = m->tuple.laddr;
-	l->port = m->tuple.lport;
-	l->number = m->listener;
-	l->offer = m->offer;
+	l->addr = m->listen.addr;
+	l->port = m->listen.port;
+	l->number = m->listen.number;
+	l->offer = m->listen.offer;
 	LIST_INSERT_HEAD(&t->listeners[l->port % ENG_LISTENER_BUCKETS], l, next);
 	return 0;
 }
@@ -34,7 +34,7 @@ ctl_unlisten(struct eng_transport *t, const struct eng_ctl *m)
 
 	for (unsigned b = 0; b < ENG_LISTENER_BUCKETS; b++) {
 		LIST_FOREACH (l, &t->listeners[b], next) {
-			if (l->number != m->listener)
+			if (l->number != m->listen.number)
 				continue;
 			LIST_REMOVE(l, next);
 			tcp_unlisten(l->tcp, t->now);
@@ -52,21 +52,23 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 
 	if (c->release_due || (!live && c->state != ECONN_DEAD))
 		return -ENOENT;
-	if (!live) {
-		eng_conn_bind(t, c, m->stage, m->qp_index);
-		return 0;
-	}
-	if (m->ask.mirror)
-		return eng_falcon_mirror(t, c);
-	c->su->cookie = m->cookie;
-	if (eng_startup_reply(t, c, m, true) != 0)
-		eng_startup_fail(t, c, -ENOMEM);
-	else if (c->falcon == NULL) { /* else once the initiator is ready */
-		eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
-		eng_startup_hold(t, c);
+	if (live) {
+		c->su->cookie = m->cookie;
+		if (c->link->accept(t, c, m) != 0)
+			eng_startup_fail(t, c, -ENOMEM);
 	}
 	eng_conn_bind(t, c, m->stage, m->qp_index);
 	return 0;
+}
+
+/* The QP that has requested the connection is the one that is to accept it: the far end belongs to
+ * no QP from here on. */
+static int
+ctl_self(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->release_due || c->state != ECONN_REQUESTED || c->tcp == NULL)
+		return -ENOENT;
+	return c->link->self(t, c);
 }
 
 static int
@@ -78,18 +80,22 @@ ctl_bind(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	return 0;
 }
 
-/* The request has its answer, and the connection is of no more use. */
+/* The request is answered without a connection. */
 static int
 ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
 	bool found = m->type == ENG_CT_FOUND;
+	int rc;
 
-	if (c->state != ECONN_REQUESTED || (found && !c->su->ask.lookup))
+	if (c->state != ECONN_REQUESTED)
 		return -ENOENT;
+	rc = found ? c->link->found(t, c, m) : c->link->reject(t, c, m);
+	if (rc == -ENOENT)
+		return rc;
 	c->state = ECONN_DRAIN;
-	/* Linux's siw sees a FIN before the bytes that come with it, and then looks for no private
-	 * data: so it gets the one behind the other. */
-	if ((found ? eng_falcon_found(t, c, m) : eng_startup_reply(t, c, m, false)) == 0)
+	/* Linux's siw handles a FIN before the bytes that come with it, and then does not read the
+	 * private data: so the FIN goes once the bytes are acknowledged. */
+	if (rc == 0)
 		c->lingers = true;
 	else
 		tcp_abort(c->tcp, t->now);
@@ -106,12 +112,7 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 		return -ENOENT;
 	c->pending &= ~ECONN_P_NOTICE;
 	c->state = ECONN_DRAIN;
-	if (c->falcon != NULL) {
-		eng_conn_pend(t, c, ECONN_P_ABORT);
-		return 0;
-	}
-	mpa_startup_abandon(&c->su->mpa);
-	eng_startup_terminate(t, c);
+	c->link->abandon(t, c);
 	return 0;
 }
 
@@ -120,8 +121,8 @@ ctl_query(struct eng_conn *c, struct eng_ctl *m)
 {
 	if (c->tcp == NULL)
 		return -ENOTCONN;
-	m->tuple = *tcp_tuple(c->tcp);
-	tcp_get_info(c->tcp, &m->info.tcp);
+	m->conn_info.tuple = *tcp_tuple(c->tcp);
+	tcp_get_info(c->tcp, &m->conn_info.tcp);
 	return 0;
 }
 
@@ -135,13 +136,15 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 	switch (m->type) {
 	case ENG_CT_ACCEPT:
 		return ctl_accept(t, c, m);
+	case ENG_CT_SELF:
+		return ctl_self(t, c);
 	case ENG_CT_BIND:
 		return ctl_bind(t, c, m);
 	case ENG_CT_FOUND:
 	case ENG_CT_REJECT:
 		return ctl_answer(t, c, m);
 	case ENG_CT_ABORT:
-		return ctl_abort(t, c, m->code);
+		return ctl_abort(t, c, m->abort.how);
 	case ENG_CT_QUERY:
 		return ctl_query(c, m);
 	}
@@ -149,34 +152,29 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 }
 
 static int
-transport_ctl_ctl_command(struct eng_transport *t, struct eng_ctl *m)
+transport_command(struct eng_transport *t, struct eng_ctl *m)
 {
-	struct eng_conn *c;
-	int rc;
-
 	switch (m->type) {
 	case ENG_CT_LISTEN:
 		return eng_transport_listen(t, m);
 	case ENG_CT_UNLISTEN:
 		return ctl_unlisten(t, m);
 	case ENG_CT_CONNECT:
-		rc = eng_startup_connect(t, m, &c);
-		if (rc == 0)
-			m->conn = c->index;
-		return rc;
+	case ENG_CT_LOOKUP:
+		return eng_startup_connect(t, m);
 	case ENG_CT_NEIGHBORS:
-		m->code = (int)net_neighbors(t->net, m->object, (unsigned)m->code);
+		m->neighbors.n = net_neighbors(t->net, m->neighbors.view, m->neighbors.n);
 		return 0;
 	}
 	return ctl_conn(t, m);
 }
 
-/* A message of our own has come back. */
+/* A notice has come back. */
 static void
-unasked_back(struct eng_transport *t, struct eng_ctl *m)
+notice_back(struct eng_transport *t, struct eng_ctl *m)
 {
-	t->unasked_free[t->nunasked++] = m;
-	if (m->type == ENG_TC_FAILED || m->type == ENG_TC_REJECTED) {
+	t->notices_free[t->nnotices++] = m;
+	if (m->type == ENG_TC_FAILED || m->type == ENG_TC_REJECTED || m->type == ENG_TC_FOUND) {
 		struct eng_conn *c = &t->conns[m->conn];
 
 		c->notice_out = false;
@@ -193,11 +191,11 @@ eng_transport_ctl(struct eng_transport *t)
 	for (unsigned i = 0; i < n; i++) {
 		struct eng_ctl *c = m[i];
 
-		if (c->type >= ENG_TC_REQUEST) {
-			unasked_back(t, c);
+		if (c->type >= ENG_CTL_NOTICE) {
+			notice_back(t, c);
 			continue;
 		}
-		c->status = transport_ctl_ctl_command(t, c);
+		c->status = transport_command(t, c);
 		t->tcp_work = true;
 		rte_ring_sp_enqueue(t->to_control, c);
 	}

@@ -12,15 +12,13 @@
 #include <rte_byteorder.h>
 
 #include "../../base/wheel.h"
-#include "../../iwarp/mpa.h"
 #include "../../net/net.h"
 #include "../../tcp/tcp.h"
 #include "../common/mbuf.h"
 #include "transport.h"
 
-struct eng_falcon;
-struct eng_falcon_conn;
 struct eng_handoff;
+struct eng_link;
 struct rte_hash;
 struct rte_ring;
 
@@ -54,54 +52,53 @@ enum eng_conn_state {
 /* What could not be said yet because a ring or the pool of messages was exhausted. */
 enum eng_conn_pending {
 	ECONN_P_RESUME = 1, /* tcp_deliver_resume() */
-	ECONN_P_EMSS = 2,
-	ECONN_P_SPACE = 4,
+	ECONN_P_EMSS = 2,   /* iWARP */
+	ECONN_P_SPACE = 4,  /* iWARP */
 	ECONN_P_FIN = 8,
 	ECONN_P_CLOSED = 16,
 	ECONN_P_NOTICE = 32, /* su->notice */
 	ECONN_P_ABORT = 64,  /* not from inside of a call of TCP's */
 	ECONN_P_CLOSE = 128,
-	ECONN_P_OPEN = 256, /* eng_falcon_tell_open() */
-	ECONN_P_FAIL = 512, /* eng_falcon_failed() */
-	ECONN_P_SPEAK = 1024,
+	ECONN_P_OPEN = 256,   /* Falcon: eng_falcon_send_open() */
+	ECONN_P_FAIL = 512,   /* Falcon: eng_falcon_failed() */
+	ECONN_P_SPEAK = 1024, /* iWARP */
 };
 
-/* What a connection needs only until it is bound, or a responder may speak. */
+/* What a connection needs only until it is bound, or a responder may send. */
 struct eng_startup {
 	struct sk_timer timer;
 	struct eng_conn *conn;
+	void *part; /* the transport's (struct eng_link) */
 	uint64_t cookie;
 	uint32_t listener;
-	uint16_t notice;           /* enum eng_ctl_type that waits to be said */
-	bool falcon;               /* the exchange is eng_conn.falcon's; mpa.result tells of it */
-	struct eng_falcon_ask ask; /* and, of a request, this */
-	struct mpa_startup mpa;
-	struct tcp_slice *held; /* came behind the start-up frame */
-	bool holds;             /* `timer` says when we may speak */
-	bool fall_back;         /* active: the application allows a second attempt */
-	struct tcp_tuple asked; /* active: what was to be connected */
+	uint16_t notice;  /* enum eng_ctl_type that waits to be sent */
+	uint16_t service; /* lookups: the port, and its QP */
+	uint32_t qpn, qkey;
+	struct eng_offer offer;     /* of the listener, or of the active side */
+	struct eng_outcome outcome; /* for the notice, with the peer's private data: */
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
 struct eng_conn {
-	struct tcp_conn *tcp;           /* NULL once it has closed */
-	struct eng_falcon_conn *falcon; /* NULL: iWARP */
+	struct tcp_conn *tcp; /* NULL once it has closed */
+	const struct eng_link *link;
+	void *part; /* the link's; NULL: none (any more) */
 	struct eng_startup *su;
-	int64_t credit; /* send space that the engine stage may still believe in */
+	int64_t credit; /* iWARP: send space that the engine stage may still count on */
 	uint32_t index;
 	uint32_t qp_index; /* at the engine stage */
 	uint8_t state;     /* enum eng_conn_state */
 	uint8_t stage;
-	uint16_t pending;  /* enum eng_conn_pending */
-	bool queued;       /* in t->pending */
-	bool notice_out;   /* the final ENG_TC_* has not come back yet */
-	bool release_due;  /* ENG_T_RELEASE has not come yet */
-	bool fin;          /* the peer's FIN was seen before it could be told */
-	bool lingers;      /* is closed when the peer has acknowledged all, or has closed */
-	uint16_t addr_sum; /* of the pseudo-header's addresses and protocol, as eng_addr_sum() gives
-			      it */
-	int error;         /* why TCP closed */
+	uint16_t pending; /* enum eng_conn_pending */
+	bool queued;      /* in t->pending */
+	bool notice_out;  /* the final ENG_TC_* has not come back yet */
+	bool release_due; /* ENG_T_RELEASE has not come yet */
+	bool fin;         /* the peer's FIN came before the engine stage was known */
+	bool lingers;     /* is closed when the peer has acknowledged everything, or has closed */
+	/* The sum of the pseudo-header's addresses and protocol, as eng_addr_sum() returns it. */
+	uint16_t addr_sum;
+	int error; /* why TCP closed */
 	struct net_path path;
 	TAILQ_ENTRY(eng_conn) next; /* t->pending or t->free */
 };
@@ -112,11 +109,12 @@ struct eng_listener {
 	struct sk_addr addr; /* unspecified: every address */
 	uint16_t port;
 	uint32_t number; /* the control stage's */
-	struct mpa_offer offer;
+	struct eng_offer offer;
 };
 #define ENG_LISTENER_BUCKETS 64
-#define ENG_LISTENER_HAND                                                                          \
-	UINT32_MAX /* the number of no client's: at [falcon] port, where requests name a QP */
+/* The number of a listener that no client has: where requests name a QP (transports whose QPs
+ * programs modify themselves). */
+#define ENG_LISTENER_BY_QPN UINT32_MAX
 
 struct eng_transport {
 	struct eng *e;
@@ -124,7 +122,7 @@ struct eng_transport {
 	uint64_t now;
 	struct tcp_stack *tcp;
 	struct net_stack *net;
-	struct eng_falcon *falcon; /* NULL: not configured */
+	void *part[ENG_KINDS];     /* the transports' parts of the stage; NULL: not configured */
 	uint64_t tcp_due, net_due; /* when to look at their timers again */
 	bool tcp_work;             /* TCP was given something in this turn */
 	unsigned tx_waiting;       /* frames in tx[] */
@@ -155,12 +153,11 @@ struct eng_transport {
 	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES]; /* eng_dmsg */
 	struct eng_handoff *handoff;                /* NULL: there is one transport stage */
 	struct rte_ring *from_control, *to_control; /* eng_ctl * */
-	struct eng_ctl *unasked;                    /* [ENG_CTL_UNASKED] */
-	struct eng_ctl *unasked_free[ENG_CTL_UNASKED];
-	unsigned nunasked;
+	struct eng_ctl *notices;                    /* [ENG_CTL_NOTICES] */
+	struct eng_ctl *notices_free[ENG_CTL_NOTICES];
+	unsigned nnotices;
 	uint64_t counters[eng_reason_count];
 	uint64_t wire_counters[wire_reason_count];
-	uint64_t mpa_counters[mpa_reason_count];
 };
 
 /* ---- transport_rx.c ---- */
@@ -223,52 +220,55 @@ void eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn);
 /* A local port that makes the tuple unique; 0: all are in use. */
 uint16_t eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key);
 
-/* ---- conn.c: connections in their lives; tcp_ops.deliver and event ---- */
+/* ---- conn.c: the life of a connection; tcp_ops.deliver and event ---- */
 
+/* Returns an unused connection in that state, or NULL. */
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
-void eng_conn_put(struct eng_transport *t, struct eng_conn *c); /* frees it once nobody knows it */
+/* Frees the connection if no stage and no message names it any more. */
+void eng_conn_put(struct eng_transport *t, struct eng_conn *c);
 bool eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain);
 void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
+/* Queues the connection for eng_conns_pending(), with those bits of enum eng_conn_pending. */
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
-/* Tries again what waits; true if something could be done. */
+/* Tries again what is pending. Returns whether anything was done. */
 bool eng_conns_pending(struct eng_transport *t);
-/* Says something to the engine stage of a bound connection. false: the ring is full. */
-bool eng_conn_tell(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type,
+/* Sends a message to the engine stage of a bound connection. Returns false when the ring is
+ * full. */
+bool eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type,
 	uint64_t u, uint32_t arg);
-/* From here on its bytes go to (stage, qp_index). */
+/* From here on the connection's bytes go to QP `qp_index` of `stage`. */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
-/* TCP is gone, or goes on without it: tells who is to know. */
+/* TCP has closed, or goes on without the connection: reports it to the stages concerned. */
 void eng_conn_lost(struct eng_transport *t, struct eng_conn *c);
-/* A message of an engine stage. */
+/* Handles a message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
-/* One that nobody will take: its payload goes home. */
+/* Frees the payload of a message that no connection takes. */
 void eng_conn_drop(const struct eng_dmsg *m);
 
-/* ---- conn_startup.c: MPA's exchange ---- */
+/* ---- conn_startup.c: the exchange that makes a connection, as far as all transports share it ----
+ */
 
-struct eng_startup *eng_startup_create(struct eng_transport *t, struct eng_conn *c);
+/* Returns -ENOMEM when there is no memory. */
+int eng_startup_create(struct eng_transport *t, struct eng_conn *c);
 void eng_startup_free(struct eng_transport *t, struct eng_conn *c);
+/* A TCP connection of a listener is established. */
 void eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp);
+/* An active TCP connection is established. */
 void eng_startup_connected(struct eng_transport *t, struct eng_conn *c);
-/* Takes start-up bytes; false: nothing may be taken now. */
+/* Takes bytes of the exchange. Returns false when none can be taken now. */
 bool eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
+/* TCP has closed during the start-up. */
 void eng_startup_closed(struct eng_transport *t, struct eng_conn *c);
-/* Ends a start-up that failed on our side: reset, and the control stage is told. */
+/* Ends a start-up that failed on this side: with a reset, and a notice to the control stage. */
 void eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error);
-/* Says `notice` about the connection, now or when a message is free. */
+/* Sends a notice about the connection, now or when a message is free. */
 void eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice);
-bool eng_startup_say(struct eng_transport *t, struct eng_conn *c);
-/* Ends the stream after a start-up that failed: with a Terminate where the peer has accepted, with
- * a reset where it has not. */
-void eng_startup_terminate(struct eng_transport *t, struct eng_conn *c);
-/* A responder has sent its reply: how long until it may speak, if that is bounded at all. */
-void eng_startup_hold(struct eng_transport *t, struct eng_conn *c);
-int eng_startup_reply(
-	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
-/* Timeouts that are due; returns how many. */
+bool eng_startup_send_notice(struct eng_transport *t, struct eng_conn *c);
+/* Handles start-up timers that have expired; returns how many. */
 unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
-/* An active open. -EXDEV: m->transport is what its tuple has for a home. */
-int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m, struct eng_conn **out);
+/* Opens a connection: ENG_CT_CONNECT, ENG_CT_LOOKUP. Returns 0 with m->conn, or -errno; -EXDEV:
+ * m->transport is the stage that the tuple belongs to. */
+int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m);
 
 /* ---- transport_ctl.c: what the control stage says ---- */
 

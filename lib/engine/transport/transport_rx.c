@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "falcon/falcon_priv.h"
 #include "handoff_priv.h"
-#include "transport_priv.h"
+#include "link_priv.h"
 
 bool
 eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,
@@ -93,6 +92,21 @@ drop:
 	rte_pktmbuf_free(m);
 }
 
+/* Passes a datagram to the transport whose port it is addressed to. Returns false when there is
+ * none; the frame then stays the caller's. */
+static bool
+rx_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m)
+{
+	for (unsigned k = 0; k < ENG_KINDS; k++) {
+		if (t->part[k] == NULL || eng_links[k]->rx == NULL ||
+			eng_links[k]->udp_port != pkt->udp.dport)
+			continue;
+		eng_links[k]->rx(t, port, pkt, m);
+		return true;
+	}
+	return false;
+}
+
 void
 eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 {
@@ -111,8 +125,7 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 	} else if (pkt.ip.proto == IP_TCP) {
 		rx_tcp(t, port, &pkt, m);
 		return;
-	} else if (pkt.ip.proto == IP_UDP && pkt.udp.dport == PSP_UDP_PORT && t->falcon != NULL) {
-		eng_falcon_rx(t, port, &pkt, m);
+	} else if (pkt.ip.proto == IP_UDP && rx_udp(t, port, &pkt, m)) {
 		return;
 	} else if (net_accept(t->net, port, &pkt) == 0) {
 		sk_count(t->wire_counters, WIRE_IP_PROTOCOL);

@@ -64,15 +64,13 @@ transport_says(enum eng_ctl_type type, int status)
 	m->cookie = open->cookie;
 	m->conn = s->next_conn - 1;
 	m->status = status;
-	m->tuple = open->tuple;
-	m->mpa = (struct mpa_result){.revision = 2,
-		.crc = true,
-		.ird = 3,
-		.ord = 2,
-		.private_len = 2,
-		.private_data = "xy"};
-	m->params.emss = 1448;
-	m->params.send_space = 9000;
+	if (type != ENG_TC_FAILED)
+		m->peer = (struct eng_peer){.tuple = open->connect.tuple,
+			.outcome = {.ird = 3, .ord = 2, .mpa = {.revision = 2, .crc = true}},
+			.emss = 1448,
+			.send_space = 9000};
+	m->private_len = 2;
+	memcpy(m->private_data, "xy", 2);
 	script_send(s, m);
 	script_turns(s, 4);
 }
@@ -107,15 +105,14 @@ peer_asks(void)
 	struct eng_ctl *m = script_say(s, ENG_TC_REQUEST);
 
 	m->transport = 1;
-	m->listener = script_last(s, ENG_CT_LISTEN)->listener;
 	m->conn = s->next_conn++;
-	m->mpa = (struct mpa_result){.revision = 2,
-		.crc = true,
-		.peer_ird = 100,
-		.peer_ord = 7,
-		.private_len = 2,
-		.private_data = "hi"};
-	m->params.emss = 1400;
+	m->peer = (struct eng_peer){.listener = script_last(s, ENG_CT_LISTEN)->listen.number,
+		.outcome = {.peer_ird = 100,
+			.peer_ord = 7,
+			.mpa = {.revision = 2, .crc = true, .peer_ird = 100, .peer_ord = 7}},
+		.emss = 1400};
+	m->private_len = 2;
+	memcpy(m->private_data, "hi", 2);
 	script_send(s, m);
 	script_turns(s, 4);
 	return s->next_conn - 1;
@@ -156,17 +153,17 @@ Test(engine_cm, active_open_starts_the_qp_before_the_connection_is_bound)
 	script_turns(s, 3);
 	m = script_last(s, ENG_CT_CONNECT);
 	cr_assert_eq(m->private_len, 3);
-	cr_assert_eq(m->offer.ird, 4);
-	cr_assert_eq(m->offer.revision, s->cfg.mpa_revision);
+	cr_assert_eq(m->connect.offer.ird, 4);
+	cr_assert_eq(m->connect.offer.mpa.revision, s->cfg.mpa_revision);
 	s->hold = ENG_CE_QP_START;
 	transport_says(ENG_TC_ESTABLISHED, 0);
 	cr_assert_null(script_last(s, ENG_CT_BIND));
 	m = script_last(s, ENG_CE_QP_START);
-	cr_assert(m->params.initiator && m->params.crc);
-	cr_assert_eq(m->params.ird, 3);
-	cr_assert_eq(m->params.ord, 2);
-	cr_assert_eq(m->params.emss, 1448);
-	cr_assert_eq(m->params.send_space, 9000);
+	cr_assert(m->start.initiator && m->start.mpa.crc);
+	cr_assert_eq(m->start.ird, 3);
+	cr_assert_eq(m->start.ord, 2);
+	cr_assert_eq(m->start.emss, 1448);
+	cr_assert_eq(m->start.send_space, 9000);
 	script_release(s, 0);
 	script_turns(s, 4);
 	m = script_last(s, ENG_CT_BIND);
@@ -202,9 +199,9 @@ Test(engine_cm, passive_open_starts_the_qp_before_the_reply_goes)
 	script_turns(s, 3);
 	cr_assert_null(script_last(s, ENG_CT_ACCEPT));
 	m = script_last(s, ENG_CE_QP_START);
-	cr_assert_not(m->params.initiator);
-	cr_assert_eq(m->params.ird, 7, "the peer will have no more outstanding");
-	cr_assert_eq(m->params.ord, 8);
+	cr_assert_not(m->start.initiator);
+	cr_assert_eq(m->start.ird, 7, "the peer will have no more outstanding");
+	cr_assert_eq(m->start.ord, 8);
 	cr_assert_eq(m->conn, conn);
 	cr_assert_eq(m->transport, 1);
 	script_release(s, 0);
@@ -212,12 +209,12 @@ Test(engine_cm, passive_open_starts_the_qp_before_the_reply_goes)
 	m = script_last(s, ENG_CT_ACCEPT);
 	cr_assert_eq(m->transport, 1);
 	cr_assert_eq(m->private_len, 2);
-	cr_assert_eq(m->offer.ird, 9, "the reply is reduced where it is built");
+	cr_assert_eq(m->connect.offer.ird, 9, "the reply is reduced where it is built");
 	up = script_say(s, ENG_TC_ESTABLISHED);
 	up->transport = 1;
 	up->cookie = m->cookie;
 	up->conn = conn;
-	up->mpa.ird = 7;
+	up->peer.outcome.ird = 7;
 	script_send(s, up);
 	ev = expect(SHM_EV_ESTABLISHED);
 	cr_assert_eq(ev.body.cm.ird, 7);
@@ -402,11 +399,11 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 		script_turns(s, 3);
 		asked = script_last(s, ENG_CT_CONNECT);
 		cr_assert_eq(
-			asked->fall_back, i % 3 == 2 || (i % 3 == 0 && configured), "row %u", i);
-		cr_assert_eq(asked->offer.enhanced_only, !asked->fall_back, "row %u", i);
+			asked->connect.offer.retry, i % 3 == 2 || (i % 3 == 0 && configured), "row %u", i);
+		cr_assert_eq(asked->connect.offer.mpa.enhanced_only, !asked->connect.offer.retry, "row %u", i);
 		transport_says(ENG_TC_ESTABLISHED, 0);
 		started = script_last(s, ENG_CE_QP_START);
-		cr_assert_eq(started->params.draft_ext, i % 3 == 2 || (i % 3 == 0 && configured),
+		cr_assert_eq(started->start.draft_ext, i % 3 == 2 || (i % 3 == 0 && configured),
 			"row %u", i);
 		finish();
 	}
@@ -419,28 +416,28 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 static const char *const rows[CM_STATES] = {
 	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
 	   ABORTED DELETE DELETED RESET */
-	[CM_IDLE] = "-----------d--",
-	[CM_CONNECTING] = "oi--c------c--",
-	[CM_OPENING] = "--sii------x--",
-	[CM_STARTING] = "----sbx---ss--",
-	[CM_BINDING] = "----b--e-bbb--",
-	[CM_ACCEPT_STARTING] = "----aAx----a--",
-	[CM_ACCEPTING] = "--e-A---wA-A--",
-	[CM_WAIT_PEER] = "--e-w----z-d--",
-	[CM_ESTABLISHED] = "----e---ezed--",
-	[CM_CLOSED] = "--z-z---z-zd--",
-	[CM_ABORTING] = "--xxx-----ix--",
-	[CM_DELETING] = "--d-d---ddd-F-",
-	[CM_WAITING] = "--W-W---W--d--",
-	[CM_GIVING_WAY] = "--sgg-----ig--",
-	[CM_RESETTING] = "--r-r---rrrr-i",
+	[CM_IDLE] = "------------d--",
+	[CM_CONNECTING] = "oi---c------c--",
+	[CM_OPENING] = "--siii------x--",
+	[CM_STARTING] = "-----sbx---ss--",
+	[CM_BINDING] = "-----b--e-bbb--",
+	[CM_ACCEPT_STARTING] = "-----aAx----a--",
+	[CM_ACCEPTING] = "--e--A---wA-A--",
+	[CM_WAIT_PEER] = "--e--w----z-d--",
+	[CM_ESTABLISHED] = "-----e---ezed--",
+	[CM_CLOSED] = "--z--z---z-zd--",
+	[CM_ABORTING] = "--xxxx-----ix--",
+	[CM_DELETING] = "--d--d---ddd-F-",
+	[CM_WAITING] = "--W--W---W--d--",
+	[CM_GIVING_WAY] = "--sggg-----ig--",
+	[CM_RESETTING] = "--r--r---rrrr-i",
 };
 
 /* A QP in the state, with what the state implies. */
-static struct ctl_qp *
+static struct cm_conn *
 put_in(enum cm_state state)
 {
-	struct ctl_qp *q;
+	struct cm_conn *q;
 	struct shm_msg m = {0};
 
 	setup();
@@ -450,10 +447,10 @@ put_in(enum cm_state state)
 		s->hold = ENG_CE_QP_START;
 		cr_assert_eq(do_accept(expect(SHM_EV_CONNECT_REQUEST).body.cm.request), 0);
 	}
-	q = (struct ctl_qp *)script_last(s, ENG_CE_QP_ADD)->qp;
+	q = script_last(s, ENG_CE_QP_ADD)->qp->control;
 	if (state != CM_ACCEPT_STARTING)
-		q->cm = (uint8_t)state;
-	cr_assert_eq(q->cm, state);
+		q->state = (uint8_t)state;
+	cr_assert_eq(q->state, state);
 	if (state == CM_STARTING || state == CM_BINDING)
 		q->outcome = ctl_event_new(&m, 8);
 	return q;
@@ -464,7 +461,7 @@ Test(engine_cm, every_event_in_every_state)
 	for (unsigned st = 0; st < CM_STATES; st++) {
 		cr_assert_eq(strlen(rows[st]), CM_EVENTS);
 		for (unsigned ev = 0; ev < CM_EVENTS; ev++) {
-			struct ctl_qp *q = put_in((enum cm_state)st);
+			struct cm_conn *q = put_in((enum cm_state)st);
 			uint64_t before = script_counter(s, ENG_CM_STATE);
 			struct eng_ctl m = {.status = -ECONNRESET};
 			char want = rows[st][ev], got;
@@ -475,7 +472,7 @@ Test(engine_cm, every_event_in_every_state)
 				q->op = ctl_op_new(s->control, q->client, NULL, NULL, NULL);
 			}
 			cm_input(s->control, q, (enum cm_event)ev, ev == CM_EV_DELETE ? NULL : &m);
-			got = s->control->totals.qps < qps ? 'F' : LETTERS[q->cm];
+			got = s->control->totals.qps < qps ? 'F' : LETTERS[q->state];
 			if (script_counter(s, ENG_CM_STATE) != before) {
 				cr_assert_eq(got, LETTERS[st], "state %u event %u moved", st, ev);
 				got = '-';

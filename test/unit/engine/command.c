@@ -353,8 +353,8 @@ Test(engine_command, connecting_to_nothing_and_with_nonsense)
 	m.body.cm.ird = m.body.cm.ord = UINT16_MAX;
 	cr_assert_eq(hand_do(&a, &m, SHM_CONNECT), 0);
 	script_turns(s, 2);
-	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->offer.ird, s->cfg.limits.ird);
-	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->offer.ord, s->cfg.limits.ord);
+	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->connect.offer.ird, s->cfg.limits.ird);
+	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->connect.offer.ord, s->cfg.limits.ord);
 	m = good;
 	cr_assert_eq(hand_do(&a, &m, SHM_CONNECT), -EISCONN);
 }
@@ -387,7 +387,7 @@ Test(engine_command, a_port_has_one_listener)
 	m = (struct shm_msg){.body.cm.lport = 7001};
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), -ENOMEM);
 	cr_assert_eq(
-		script_last(s, ENG_CT_UNLISTEN)->listener, script_last(s, ENG_CT_LISTEN)->listener);
+		script_last(s, ENG_CT_UNLISTEN)->listen.number, script_last(s, ENG_CT_LISTEN)->listen.number);
 	s->fail = -1;
 	m = (struct shm_msg){.body.cm.lport = 7001};
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0);

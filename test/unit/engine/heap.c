@@ -17,13 +17,13 @@ setup(void)
 {
 	memory = malloc(LEN);
 	memset(memory, 0xee, LEN);
-	cr_assert_eq(heap_init(&heap, memory, LEN, PIECES), 0);
+	cr_assert_eq(ctl_heap_init(&heap, memory, LEN, PIECES), 0);
 }
 
 static void
 finish(void)
 {
-	heap_fini(&heap);
+	ctl_heap_fini(&heap);
 	free(memory);
 }
 
@@ -57,7 +57,7 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 		if (n < PIECES && (n == 0 || r % 5 < 3)) {
 			uint64_t len = 1 + next(&seed) % (r % 7 ? 2000 : 90000);
 			uint64_t round = (len + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
-			uint32_t piece = heap_alloc(&heap, len, &off);
+			uint32_t piece = ctl_heap_alloc(&heap, len, &off);
 
 			if (piece == HEAP_NONE) {
 				refused++;
@@ -82,16 +82,16 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 
 			memset(&owner[held[i].off / HEAP_UNIT], 0, held[i].len / HEAP_UNIT);
 			used -= held[i].len;
-			heap_free(&heap, held[i].piece);
+			ctl_heap_free(&heap, held[i].piece);
 			held[i] = held[--n];
 		}
 		cr_assert_eq(heap.used, used);
 	}
 	cr_assert_gt(refused, 0, "the heap was never full: the test is too tame");
 	while (n)
-		heap_free(&heap, held[--n].piece);
+		ctl_heap_free(&heap, held[--n].piece);
 	/* Joined again: one piece takes everything. */
-	cr_assert_neq(heap_alloc(&heap, LEN, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN, &off), HEAP_NONE);
 	cr_assert_eq(off, 0);
 	cr_assert_eq(heap.used, LEN);
 }
@@ -103,23 +103,23 @@ Test(engine_heap, what_fits_is_found_behind_many_that_do_not)
 
 	/* Free blocks of the same class, all but the last too small by a little. */
 	for (unsigned i = 0; i < 60; i++)
-		piece[i] = heap_alloc(&heap, i == 0 ? 127 * 64 : i % 2 ? 64 : 100 * 64, &off);
-	cr_assert_neq(heap_alloc(&heap, LEN - heap.used, &off), HEAP_NONE);
+		piece[i] = ctl_heap_alloc(&heap, i == 0 ? 127 * 64 : i % 2 ? 64 : 100 * 64, &off);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN - heap.used, &off), HEAP_NONE);
 	for (unsigned i = 0; i < 60; i += 2)
-		heap_free(&heap, piece[i]);
-	cr_assert_neq(heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
+		ctl_heap_free(&heap, piece[i]);
+	cr_assert_neq(ctl_heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
 	cr_assert_eq(off, 0);
-	cr_assert_eq(heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
 }
 
 Test(engine_heap, nothing_and_too_much_are_refused)
 {
 	uint64_t off;
 
-	cr_assert_eq(heap_alloc(&heap, 0, &off), HEAP_NONE);
-	cr_assert_eq(heap_alloc(&heap, LEN + 1, &off), HEAP_NONE);
-	cr_assert_eq(heap_alloc(&heap, UINT64_MAX, &off), HEAP_NONE);
-	cr_assert_eq(heap_alloc(&heap, UINT64_MAX - 62, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, 0, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, LEN + 1, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX - 62, &off), HEAP_NONE);
 	cr_assert_eq(heap.used, 0);
 }
 
@@ -129,14 +129,14 @@ Test(engine_heap, bookkeeping_is_bounded)
 	uint64_t off;
 
 	for (i = 0; i < 2 * PIECES + 2; i++) {
-		piece[i] = heap_alloc(&heap, 64, &off);
+		piece[i] = ctl_heap_alloc(&heap, 64, &off);
 		if (piece[i] == HEAP_NONE)
 			break;
 	}
 	cr_assert_geq(i, PIECES);
 	cr_assert_leq(heap.nblocks, 2 * PIECES + 1);
 	while (i)
-		heap_free(&heap, piece[--i]);
+		ctl_heap_free(&heap, piece[--i]);
 	cr_assert_eq(heap.used, 0);
-	cr_assert_neq(heap_alloc(&heap, LEN, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN, &off), HEAP_NONE);
 }

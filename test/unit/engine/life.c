@@ -82,7 +82,7 @@ Test(engine_life, death_tears_down_in_order_and_rejects_who_waits)
 	setup();
 	hands_full();
 	m = script_say(s, ENG_TC_REQUEST);
-	m->listener = script_last(s, ENG_CT_LISTEN)->listener;
+	m->peer.listener = script_last(s, ENG_CT_LISTEN)->listen.number;
 	m->conn = 9;
 	script_send(s, m);
 	script_turns(s, 3);
@@ -203,7 +203,7 @@ Test(engine_life, events_wait_for_a_slow_client_and_come_in_order)
 		e->stage = copy.stage;
 		e->qp = copy.qp;
 		e->client = copy.client;
-		e->code = (int)i;
+		e->event.code = (int)i;
 		script_send(s, e);
 		script_turn(s);
 	}

@@ -117,12 +117,12 @@ static void
 answer(struct script *s, struct eng_ctl *m, int status)
 {
 	m->status = status;
-	if (m->type == ENG_CT_CONNECT && status == 0)
+	if ((m->type == ENG_CT_CONNECT || m->type == ENG_CT_LOOKUP) && status == 0)
 		m->conn = s->next_conn++;
 	if (m->type == ENG_CE_QP_ADD)
 		m->qp_index = s->next_index++;
 	if (m->type == ENG_CE_QP_QUERY)
-		m->code = RD_QP_RTS;
+		m->qp_info.state = RD_QP_RTS;
 	cr_assert_eq(rte_ring_enqueue(ring_back(s, m), m), 0, "a ring was full");
 }
 

@@ -132,19 +132,19 @@ Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_re
 
 	snprintf(path, sizeof(path), "/tmp/saker-stale-%d.sock", getpid());
 	strcpy(un.sun_path, path);
-	fd = socket_listen(path, err, sizeof(err));
+	fd = ctl_socket_listen(path, err, sizeof(err));
 	cr_assert_geq(fd, 0, "%s", err);
 	cr_assert_eq(stat(path, &st), 0);
 	cr_assert_eq(st.st_mode & 0777, 0660);
-	cr_assert_eq(socket_listen(path, err, sizeof(err)), -EADDRINUSE);
+	cr_assert_eq(ctl_socket_listen(path, err, sizeof(err)), -EADDRINUSE);
 	cr_assert_not_null(strstr(err, "another saker listens"), "%s", err);
 	close(fd); /* as a dead saker leaves it */
-	fd = socket_listen(path, err, sizeof(err));
+	fd = ctl_socket_listen(path, err, sizeof(err));
 	cr_assert_geq(fd, 0, "%s", err);
 	close(fd);
 	unlink(path);
 	fd = open(path, O_CREAT | O_WRONLY, 0600);
-	cr_assert_eq(socket_listen(path, err, sizeof(err)), -EEXIST);
+	cr_assert_eq(ctl_socket_listen(path, err, sizeof(err)), -EEXIST);
 	close(fd);
 	unlink(path);
 }

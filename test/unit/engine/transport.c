@@ -156,7 +156,7 @@ Test(engine_transport, own_address_goes_over_the_loop_port)
 	do_command(&w, SIDE_A, &c, 0);
 	m = expect(&w, SIDE_A, ENG_TC_REJECTED);
 	cr_assert_eq(m->conn, conn);
-	cr_assert_eq(m->mpa.private_len, 2);
+	cr_assert_eq(m->private_len, 2);
 	cr_assert_gt(pair_counter(w.pair.e[0], "eng", "ENG_LOOP_PORT"), 5);
 	/* Until the message has come back, the index stays taken. */
 	for (int i = 0; i < 100; i++)
@@ -187,7 +187,7 @@ Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 	failed = expect(&w, SIDE_B, ENG_TC_FAILED);
 	cr_assert_eq(failed->status, -ECONNRESET);
 	cr_assert_eq(failed->conn, m->conn);
-	c = (struct eng_ctl){.type = ENG_CT_ACCEPT, .conn = m->conn, .qp_index = 4, .offer = offer};
+	c = (struct eng_ctl){.type = ENG_CT_ACCEPT, .conn = m->conn, .qp_index = 4, .connect.offer = offer};
 	do_command(&w, SIDE_B, &c, 0);
 	command(&w, SIDE_B, m);
 	command(&w, SIDE_B, failed);
@@ -236,7 +236,7 @@ Test(engine_transport, abort_behind_an_acceptance_is_a_terminate_6581_9_3)
 	theirs = m->conn;
 	command(&w, SIDE_B, m);
 	accept = (struct eng_ctl){
-		.type = ENG_CT_ACCEPT, .conn = theirs, .qp_index = 9, .offer = offer};
+		.type = ENG_CT_ACCEPT, .conn = theirs, .qp_index = 9, .connect.offer = offer};
 	command(&w, SIDE_B, &accept);
 	command(&w, SIDE_A, expect(&w, SIDE_A, ENG_TC_ESTABLISHED));
 	m = &(struct eng_ctl){.type = ENG_CT_ABORT, .conn = ours};

@@ -66,15 +66,18 @@ do_command(struct world *w, int side, struct eng_ctl *m, int status)
 	cr_assert_eq(m->status, status, "command %d: %d", m->type, m->status);
 }
 
-const struct mpa_offer offer = {.revision = 2, .crc = true, .ird = 8, .ord = 8};
+const struct eng_offer offer = {.kind = ENG_IWARP,
+	.ird = 8,
+	.ord = 8,
+	.mpa = {.revision = 2, .crc = true, .ird = 8, .ord = 8}};
 
 void
 listen_at(struct world *w, int side)
 {
 	static struct eng_ctl m;
 
-	m = (struct eng_ctl){.type = ENG_CT_LISTEN, .listener = 3, .code = 8, .offer = offer};
-	m.tuple.lport = PORT;
+	m = (struct eng_ctl){.type = ENG_CT_LISTEN,
+		.listen = {.number = 3, .backlog = 8, .port = PORT, .offer = offer}};
 	do_command(w, side, &m, 0);
 }
 
@@ -84,9 +87,9 @@ connect_from(struct world *w, int side, const char *to)
 	static struct eng_ctl m;
 
 	m = (struct eng_ctl){
-		.type = ENG_CT_CONNECT, .cookie = 77, .offer = offer, .private_len = 5};
-	m.tuple.raddr = pair_addr(to);
-	m.tuple.rport = PORT;
+		.type = ENG_CT_CONNECT, .cookie = 77, .connect.offer = offer, .private_len = 5};
+	m.connect.tuple.raddr = pair_addr(to);
+	m.connect.tuple.rport = PORT;
 	memcpy(m.private_data, "hello", 5);
 	do_command(w, side, &m, 0);
 	return m.conn;
@@ -108,9 +111,9 @@ request(struct world *w, uint32_t conn[2])
 	conn[SIDE_A] = connect_from(w, SIDE_A, PAIR_ADDR_B);
 	m = expect(w, SIDE_B, ENG_TC_REQUEST);
 	conn[SIDE_B] = m->conn;
-	cr_assert_eq(m->listener, 3);
-	cr_assert_eq(m->mpa.private_len, 5);
-	cr_assert_eq(memcmp(m->mpa.private_data, "hello", 5), 0);
+	cr_assert_eq(m->peer.listener, 3);
+	cr_assert_eq(m->private_len, 5);
+	cr_assert_eq(memcmp(m->private_data, "hello", 5), 0);
 	command(w, SIDE_B, m);
 }
 
@@ -124,7 +127,7 @@ accept_request(struct world *w, const uint32_t conn[2])
 		.conn = conn[SIDE_B],
 		.cookie = 78,
 		.qp_index = 9,
-		.offer = offer};
+		.connect.offer = offer};
 	/* The outcome may be said before the answer. */
 	command(w, SIDE_B, &c);
 	for (int i = 0; i < 2; i++) {
@@ -147,8 +150,8 @@ take_reply(struct world *w, const uint32_t conn[2])
 	static struct eng_ctl c;
 
 	cr_assert_eq(m->cookie, 77);
-	cr_assert(m->mpa.crc);
-	cr_assert_eq(m->params.emss, tcp_emss(w->pair.e[0]->transports[0]->conns[m->conn].tcp));
+	cr_assert(m->peer.outcome.mpa.crc);
+	cr_assert_eq(m->peer.emss, tcp_emss(w->pair.e[0]->transports[0]->conns[m->conn].tcp));
 	command(w, SIDE_A, m);
 	c = (struct eng_ctl){.type = ENG_CT_BIND, .conn = conn[SIDE_A], .qp_index = 5};
 	do_command(w, SIDE_A, &c, 0);

@@ -21,7 +21,7 @@ struct world {
 	bool deaf; /* side A takes nothing in */
 };
 
-extern const struct mpa_offer offer; /* of both sides */
+extern const struct eng_offer offer; /* of both sides */
 
 void world_start(struct world *w);
 /* 20 microseconds pass. */

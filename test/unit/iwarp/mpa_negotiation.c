@@ -58,10 +58,10 @@ check_agreement(
 	cr_assert_eq(r->tx_markers, oi->markers);
 	cr_assert_eq(r->rx_markers, or->markers);
 	cr_assert_eq(i->tx_markers, or->markers);
-	cr_assert_eq(i->private_len, len);
-	cr_assert_eq(r->private_len, len);
-	cr_assert(memcmp(i->private_data, private_data, len) == 0);
-	cr_assert(memcmp(r->private_data, private_data, len) == 0);
+	cr_assert_eq(p->i.peer_private.len, len);
+	cr_assert_eq(p->r.peer_private.len, len);
+	cr_assert(memcmp(p->i.peer_private.data, private_data, len) == 0);
+	cr_assert(memcmp(p->r.peer_private.data, private_data, len) == 0);
 }
 
 static void

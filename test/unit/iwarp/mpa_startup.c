@@ -81,8 +81,8 @@ Test(mpa_startup, reply_known_answers)
 	responder(&s, &rev1);
 	cr_assert_eq(mpa_startup_input(&s, request1, sizeof(request1)), (int)sizeof(request1));
 	cr_assert_eq(s.state, MPA_REQUESTED);
-	cr_assert_eq(s.result.private_len, 3);
-	cr_assert_arr_eq(s.result.private_data, "abc", 3);
+	cr_assert_eq(s.peer_private.len, 3);
+	cr_assert_arr_eq(s.peer_private.data, "abc", 3);
 	cr_assert_eq(mpa_reply_emit(&s, buf, true, 9, 9, "z", 1), (int)sizeof(reply1));
 	cr_assert_arr_eq(buf, reply1, sizeof(reply1));
 	cr_assert_eq(s.state, MPA_ACCEPTED);
@@ -91,8 +91,8 @@ Test(mpa_startup, reply_known_answers)
 	cr_assert_eq(mpa_startup_input(&s, request2, sizeof(request2)), (int)sizeof(request2));
 	cr_assert_eq(s.result.peer_ird, 16);
 	cr_assert_eq(s.result.peer_ord, 8);
-	cr_assert_eq(s.result.private_len, 2);
-	cr_assert_arr_eq(s.result.private_data, "hi", 2);
+	cr_assert_eq(s.peer_private.len, 2);
+	cr_assert_arr_eq(s.peer_private.data, "hi", 2);
 	cr_assert_eq(mpa_reply_emit(&s, buf, true, 99, 99, "z", 1), (int)sizeof(reply2));
 	cr_assert_arr_eq(buf, reply2, sizeof(reply2));
 }
@@ -112,7 +112,7 @@ Test(mpa_startup, reject_known_answer_5044_7_1_1)
 	initiator(&s, &rev1);
 	cr_assert_eq(mpa_startup_input(&s, want, sizeof(want)), (int)sizeof(want));
 	cr_assert_eq(s.state, MPA_REFUSED);
-	cr_assert_arr_eq(s.result.private_data, "no", 2);
+	cr_assert_arr_eq(s.peer_private.data, "no", 2);
 }
 
 /* A rejecting responder may say which depths it would need (RFC 6581 9.1): they are not reduced. */
@@ -131,7 +131,7 @@ Test(mpa_startup, reject_states_the_depths_that_were_wanted_6581_9_1)
 	cr_assert_eq(s.state, MPA_REFUSED);
 	cr_assert_eq(s.result.peer_ird, 100);
 	cr_assert_eq(s.result.peer_ord, 200);
-	cr_assert_eq(s.result.private_len, 0);
+	cr_assert_eq(s.peer_private.len, 0);
 }
 
 /* ---- Pieces ---- */
@@ -159,12 +159,12 @@ Test(mpa_startup, frames_come_in_any_pieces)
 		in_pieces(&s, request2, sizeof(request2), piece);
 		cr_assert_eq(s.state, MPA_REQUESTED);
 		cr_assert_eq(s.result.peer_ird, 16);
-		cr_assert_arr_eq(s.result.private_data, "hi", 2);
+		cr_assert_arr_eq(s.peer_private.data, "hi", 2);
 
 		initiator(&s, &rev2);
 		in_pieces(&s, reply2, sizeof(reply2), piece);
 		cr_assert_eq(s.state, MPA_ACCEPTED);
-		cr_assert_eq(s.result.private_data[0], 'z');
+		cr_assert_eq(s.peer_private.data[0], 'z');
 	}
 }
 
@@ -297,7 +297,7 @@ Test(mpa_startup, reserved_bits_are_not_looked_at_5044_7_1_1)
 	cr_assert_eq(mpa_startup_input(&s, odd, sizeof(odd)), (int)sizeof(odd));
 	cr_assert_eq(s.state, MPA_REQUESTED);
 	cr_assert_not(s.result.enhanced);
-	cr_assert_eq(s.result.private_len, 3);
+	cr_assert_eq(s.peer_private.len, 3);
 	cr_assert_eq(s.result.peer_ird, MPA_IRD_AUTO);
 	cr_assert_eq(s.result.peer_ord, MPA_IRD_AUTO);
 }

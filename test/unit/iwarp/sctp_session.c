@@ -83,11 +83,11 @@ Test(sctp_session, private_data_comes_through_6581_7)
 	struct pair p;
 
 	initiate(&p, &enhanced, &enhanced);
-	cr_assert_eq(p.r.result.private_len, 2);
-	cr_assert_arr_eq(p.r.result.private_data, "hi", 2);
+	cr_assert_eq(p.r.peer_private.len, 2);
+	cr_assert_arr_eq(p.r.peer_private.data, "hi", 2);
 	cr_assert_eq(reply(&p, SCTP_VERDICT_REJECT_ENHANCED, 0, 0), 0);
-	cr_assert_eq(p.i.result.private_len, 1);
-	cr_assert_eq(p.i.result.private_data[0], 'z');
+	cr_assert_eq(p.i.peer_private.len, 1);
+	cr_assert_eq(p.i.peer_private.data[0], 'z');
 }
 
 Test(sctp_session, private_data_is_512_bytes_with_the_word_6581_7)

@@ -17,7 +17,8 @@
 #define CLIENT_HEAP_MIN 4096
 
 int
-client_layout(const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out)
+ctl_client_layout(
+	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out)
 {
 	struct shm_home home = {
 		.nstages = cfg->nstages,
@@ -65,7 +66,8 @@ tables_fini(struct ctl_client *cl)
 }
 
 static int
-stages_init(struct ctl_client *cl, const struct eng_config *cfg, const struct shm_header *h)
+stages_init(struct ctl_client *cl, const struct eng_config *cfg, bool datagrams,
+	const struct shm_header *h)
 {
 	for (unsigned i = 0; i < cfg->nstages; i++) {
 		struct eng_client_stage *s = &cl->eng.stage[i];
@@ -73,7 +75,7 @@ stages_init(struct ctl_client *cl, const struct eng_config *cfg, const struct sh
 		s->client = &cl->eng;
 		s->nqps = cfg->limits.client_qps;
 		s->qps = calloc(s->nqps, sizeof(*s->qps));
-		s->nahs = i == ENG_DATAGRAM_STAGE && cfg->falcon.enabled ? cl->ahs.cap : 0;
+		s->nahs = i == ENG_DATAGRAM_STAGE && datagrams ? cl->ahs.cap : 0;
 		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
 		if (s->qps == NULL || (s->nahs && s->ahs == NULL))
 			return -ENOMEM;
@@ -105,10 +107,10 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->mem_len = h->mem_len;
 	cl->region[SHM_HOME] =
 		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
-	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, h) < 0)
+	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, c->datagrams, h) < 0)
 		return -ENOMEM;
 	pieces = l->client_qps + l->client_cqs + cl->srqs.cap;
-	return heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
+	return ctl_heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
 }
 
 static void
@@ -118,7 +120,7 @@ client_fini(struct ctl_client *cl)
 		free(cl->eng.stage[i].qps);
 		free(cl->eng.stage[i].ahs);
 	}
-	heap_fini(&cl->heap);
+	ctl_heap_fini(&cl->heap);
 	tables_fini(cl);
 	free(cl);
 }
@@ -141,13 +143,13 @@ take_number(struct eng_control *c, struct ctl_client *cl)
 }
 
 int
-client_create(struct eng_control *c, const char *name, const struct client_home *home, void *sock,
-	struct ctl_client **out)
+ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
+	void *sock, struct ctl_client **out)
 {
 	struct shm_header h, *shared = home->base;
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	struct ctl_client *cl = aligned_alloc(64, (sizeof(*cl) + 63) & ~(size_t)63);
-	int n = client_layout(c->cfg, home->size, home->mem_len, &h);
+	int n = ctl_client_layout(c->cfg, home->size, home->mem_len, &h);
 
 	if (n == 0 && (in == NULL || cl == NULL))
 		n = -ENOMEM;
@@ -185,12 +187,12 @@ client_create(struct eng_control *c, const char *name, const struct client_home 
 }
 
 void
-client_free(struct eng_control *c, struct ctl_client *cl)
+ctl_client_free(struct eng_control *c, struct ctl_client *cl)
 {
 	uint32_t n = cl->eng.index;
 
 	for (uint32_t i = 0; i < SHM_MAX_REGIONS; i++)
-		region_unmap(cl, i);
+		ctl_region_unmap(cl, i);
 	if (cl->eng.wake_fd >= 0)
 		close(cl->eng.wake_fd);
 	client_fini(cl);
@@ -212,7 +214,7 @@ client_added(struct eng_control *c, struct ctl_msg *m)
 }
 
 void
-client_add(struct eng_control *c, struct ctl_client *cl)
+ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 {
 	TAILQ_INSERT_TAIL(&c->all, cl, all);
 	ctl_total(&c->totals.clients, 1);
@@ -241,7 +243,7 @@ eng_control_attach_flat(
 	/* Who attaches it has named it: those of one name are one tenant, and no user is among
 	 * them. */
 	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
-	return client_create(c, name, &home, NULL, &cl);
+	return ctl_client_create(c, name, &home, NULL, &cl);
 }
 
 int

@@ -16,23 +16,7 @@
 #define REAP_BUDGET 64 /* objects in a turn */
 
 void
-client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why)
-{
-	if (cl->phase > CTL_LIVE)
-		return;
-	/* A client that is just being added is reaped when the stages know it. */
-	cl->phase = CTL_REAP_QPS;
-	cl->walk = 0;
-	c->reaping++;
-	sk_count(c->counters, ENG_CLIENT_DEAD);
-	sk_log(SK_LOG_INFO, "client %u (%s) goes: %s", cl->eng.index, cl->eng.name, why);
-	__atomic_store_n(&cl->eng.dead, true, __ATOMIC_RELEASE);
-	__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
-	ctl_wake_client(cl);
-}
-
-void
-client_check_sigbus(struct eng_control *c)
+ctl_client_check_sigbus(struct eng_control *c)
 {
 	struct ctl_client *cl;
 	uint32_t seen = eng_sigbus_count();
@@ -44,7 +28,7 @@ client_check_sigbus(struct eng_control *c)
 		if (!__atomic_load_n(&cl->eng.dead, __ATOMIC_ACQUIRE) || cl->phase > CTL_LIVE)
 			continue;
 		sk_count(c->counters, ENG_CLIENT_SIGBUS);
-		client_put_out(c, cl, "it took away memory that it had brought");
+		ctl_client_put_out(c, cl, "it took away memory that it had brought");
 	}
 }
 
@@ -104,17 +88,18 @@ end_request(struct eng_control *c, struct ctl_client *cl, void *object)
 static bool
 end_qp(struct eng_control *c, struct ctl_client *cl, void *object)
 {
+	struct ctl_qp_ref *ref = object;
 	struct ctl_qp *q = object;
 	struct ctl_op *op;
 
-	if (q->is_opened) {
-		ctl_qp_close_opened(q);
+	if (ref->opened) {
+		ctl_opened_free(object);
 		return true;
 	}
-	op = q->dying ? NULL : client_reap_quiet(c, cl);
+	op = q->conn.dying ? NULL : client_reap_quiet(c, cl);
 	if (op != NULL)
 		ctl_qp_delete(c, q, op);
-	return op != NULL || q->dying;
+	return op != NULL || q->conn.dying;
 }
 
 static bool
@@ -241,11 +226,11 @@ reap_last(struct eng_control *c, struct ctl_client *cl)
 	if (cl->socket != NULL)
 		ctl_gone_push(c, cl);
 	else
-		client_free(c, cl);
+		ctl_client_free(c, cl);
 }
 
 bool
-client_reap_poll(struct eng_control *c, struct ctl_client *cl)
+ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl)
 {
 	unsigned budget = REAP_BUDGET;
 	enum ctl_phase phase = cl->phase;

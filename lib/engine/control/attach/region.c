@@ -4,6 +4,7 @@
  * shrink: truncation is then refused by the kernel. What the seal does not cover (a hole that is
  * punched and cannot be filled again) is the SIGBUS handler's.
  */
+#include "client_priv.h"
 #include "region_priv.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ make(const char *name, uint64_t size, unsigned flags, struct eng_region *out)
 }
 
 int
-region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *out)
+ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *out)
 {
 	uint64_t small = (size + PAGE_SIZE_SMALL - 1) & ~(PAGE_SIZE_SMALL - 1);
 	uint64_t large = (size + PAGE_SIZE_HUGE - 1) & ~(PAGE_SIZE_HUGE - 1);
@@ -52,7 +53,8 @@ region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *
 }
 
 int
-region_map_fd(int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen)
+ctl_region_map_fd(
+	int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
@@ -107,7 +109,7 @@ brought(const struct ctl_client *cl, uint32_t *count)
 }
 
 int
-region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
+ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
 	size_t whylen)
 {
 	const struct eng_limits *l = &c->cfg->limits;
@@ -137,7 +139,7 @@ region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_regio
 }
 
 void
-region_unmap(struct ctl_client *cl, uint32_t number)
+ctl_region_unmap(struct ctl_client *cl, uint32_t number)
 {
 	struct eng_region *r = &cl->map[number];
 

@@ -110,7 +110,7 @@ socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char 
 		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REFUSED, .status = status};
 
 	snprintf(m.text, sizeof(m.text), "%s", why);
-	socket_send(k->fd, &m, NULL, 0);
+	ctl_socket_send(k->fd, &m, NULL, 0);
 }
 
 /* ---- What clients say ---- */
@@ -133,7 +133,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 	struct eng_region r;
 	int rc, fds[3];
 
-	rc = region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
+	rc = ctl_region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
 	if (rc < 0)
 		return rc;
 	home = (struct client_home){.base = r.base,
@@ -141,7 +141,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 		.fd = r.fd,
 		.wake_fd = k->wake,
 		.tenant = k->cred.uid};
-	rc = client_create(s->c, name, &home, k, &k->cl);
+	rc = ctl_client_create(s->c, name, &home, k, &k->cl);
 	if (rc < 0) {
 		munmap(r.base, r.size);
 		close(r.fd);
@@ -152,7 +152,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 	fds[0] = r.fd;
 	fds[1] = theirs;
 	fds[2] = k->bell_fd;
-	return socket_send(k->fd, &m, fds, 3);
+	return ctl_socket_send(k->fd, &m, fds, 3);
 }
 
 static void
@@ -193,12 +193,12 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	char why[sizeof(reply.text)] = "there is no memory";
 	struct eng_region r;
-	int n = in != NULL ? region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
+	int n = in != NULL ? ctl_region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
 				     why, sizeof(why))
 			   : -ENOMEM;
 
 	if (n == 0) {
-		n = region_take(s->c, k->cl, &r, why, sizeof(why));
+		n = ctl_region_take(s->c, k->cl, &r, why, sizeof(why));
 		if (n < 0)
 			munmap(r.base, r.size);
 	}
@@ -213,7 +213,7 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 	in->region = r;
 	ctl_inbox_push(s->c, in);
 	reply.region = (uint32_t)n;
-	if (socket_send(k->fd, &reply, NULL, 0) < 0)
+	if (ctl_socket_send(k->fd, &reply, NULL, 0) < 0)
 		conn_close(s, k);
 }
 
@@ -223,7 +223,7 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 	struct shm_sock_msg m, raw;
 	const char *why;
 	unsigned nfds;
-	int fd = -1, rc, n = socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
+	int fd = -1, rc, n = ctl_socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
 
 	if (n == -EAGAIN || n == -EINTR)
 		return;
@@ -231,7 +231,7 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 		conn_close(s, k);
 		return;
 	}
-	rc = socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
+	rc = ctl_socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
 		socket_refuse(s, k, rc, why);
 		conn_close(s, k);
@@ -284,7 +284,7 @@ socket_bury(struct eng_socket *s)
 		struct sock_conn *k = cl->socket;
 
 		next = cl->next_gone;
-		client_free(s->c, cl);
+		ctl_client_free(s->c, cl);
 		conn_free(s, k);
 	}
 }
@@ -300,7 +300,7 @@ unmap_dropped(struct eng_socket *s)
 					: 0;
 
 		for (; bits; bits &= bits - 1)
-			region_unmap(k->cl, (uint32_t)__builtin_ctzll(bits));
+			ctl_region_unmap(k->cl, (uint32_t)__builtin_ctzll(bits));
 	}
 }
 
@@ -413,7 +413,7 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (rc < 0 || s->wake_fd < 0 || s->epoll_fd < 0)
 		return -EMFILE;
-	s->listen_fd = socket_listen(s->path, err, errlen);
+	s->listen_fd = ctl_socket_listen(s->path, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
 	rc = socket_watch(s, s->listen_fd, EPOLLIN, &s->listen);
@@ -432,7 +432,7 @@ eng_control_socket_start(struct eng_control *c, const char *path, char *err, siz
 	s->c = c;
 	s->listen_fd = s->wake_fd = s->epoll_fd = -1;
 	TAILQ_INIT(&s->conns);
-	if (client_layout(c->cfg, c->cfg->limits.client_home_bytes, 0, &h) < 0) {
+	if (ctl_client_layout(c->cfg, c->cfg->limits.client_home_bytes, 0, &h) < 0) {
 		snprintf(err, errlen, "a home region of %llu bytes is too small for the limits",
 			(unsigned long long)c->cfg->limits.client_home_bytes);
 		rc = -EINVAL;

@@ -16,8 +16,8 @@
 #define SOCK_MODE    0660
 
 int
-socket_parse(const void *buf, size_t len, unsigned nfds, bool attached, struct shm_sock_msg *out,
-	const char **why)
+ctl_socket_parse(const void *buf, size_t len, unsigned nfds, bool attached,
+	struct shm_sock_msg *out, const char **why)
 {
 	*why = "that is no message of this protocol";
 	if (len != sizeof(*out))
@@ -85,7 +85,7 @@ bind_at(int fd, const struct sockaddr_un *un, char *err, size_t errlen)
 }
 
 int
-socket_listen(const char *path, char *err, size_t errlen)
+ctl_socket_listen(const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd, rc;
@@ -119,7 +119,7 @@ close_all(const int *fds, unsigned n)
 }
 
 int
-socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *nfds)
+ctl_socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *nfds)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SOCK_MAX_FDS * sizeof(int))];
 	struct iovec iov = {.iov_base = buf, .iov_len = len};
@@ -157,7 +157,7 @@ socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *
 }
 
 int
-socket_send(int fd, const struct shm_sock_msg *m, const int *fds, unsigned nfds)
+ctl_socket_send(int fd, const struct shm_sock_msg *m, const int *fds, unsigned nfds)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SOCK_MAX_FDS * sizeof(int))] = {0};
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};

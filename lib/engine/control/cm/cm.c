@@ -4,7 +4,10 @@
  * unanswered in some states; a QP that is to go waits there for the answer, so that each stage's
  * view is known when its end begins.
  */
+#include <stdlib.h>
+
 #include "cm_act_priv.h"
+#include "cm_kind_priv.h"
 
 /* ---- The table ---- */
 
@@ -23,6 +26,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 	[CM_OPENING] =
 		{
 			[CM_EV_UP] = cm_act_start,
+			[CM_EV_FOUND] = cm_act_found,
 			[CM_EV_REJECTED] = cm_act_rejected,
 			[CM_EV_FAILED] = cm_act_failed,
 			[CM_EV_DELETE] = cm_act_abort,
@@ -85,6 +89,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		{
 			[CM_EV_ABORTED] = cm_act_aborted,
 			[CM_EV_UP] = cm_act_late,
+			[CM_EV_FOUND] = cm_act_late,
 			[CM_EV_REJECTED] = cm_act_late,
 			[CM_EV_FAILED] = cm_act_late,
 			[CM_EV_DELETE] = cm_act_wait,
@@ -109,6 +114,7 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 		{
 			[CM_EV_ABORTED] = cm_act_gave_way,
 			[CM_EV_UP] = cm_act_start,
+			[CM_EV_FOUND] = cm_act_late,
 			[CM_EV_REJECTED] = cm_act_late,
 			[CM_EV_FAILED] = cm_act_dropped,
 			[CM_EV_DELETE] = cm_act_wait,
@@ -126,9 +132,9 @@ static cm_action *const table[CM_STATES][CM_EVENTS] = {
 };
 
 bool
-cm_input(struct eng_control *c, struct ctl_qp *q, enum cm_event ev, struct eng_ctl *m)
+cm_input(struct eng_control *c, struct cm_conn *q, enum cm_event ev, struct eng_ctl *m)
 {
-	cm_action *act = table[q->cm][ev];
+	cm_action *act = table[q->state][ev];
 
 	if (act == NULL) {
 		sk_count(c->counters, ENG_CM_STATE);
@@ -144,6 +150,7 @@ answer_event(const struct eng_ctl *m)
 {
 	switch (m->type) {
 	case ENG_CT_CONNECT:
+	case ENG_CT_LOOKUP:
 		return m->status < 0 ? CM_EV_NOT_CONNECTED : CM_EV_CONNECTED;
 	case ENG_CE_QP_START:
 		return m->status < 0 ? CM_EV_NOT_STARTED : CM_EV_STARTED;
@@ -163,7 +170,7 @@ answer_event(const struct eng_ctl *m)
 void
 cm_answered(struct eng_control *c, struct ctl_msg *msg)
 {
-	struct ctl_qp *q = ctl_qp_of_cookie(c, msg->m.cookie);
+	struct cm_conn *q = cm_conn_of_cookie(c, msg->m.cookie);
 
 	if (q != NULL)
 		cm_input(c, q, answer_event(&msg->m), &msg->m);
@@ -172,57 +179,56 @@ cm_answered(struct eng_control *c, struct ctl_msg *msg)
 }
 
 void
-cm_start_connect(struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what)
+cm_start_connect(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what)
 {
-	cm_connect_at(c, q, what, q->eng.stage % c->cfg->ntransports);
+	cm_connect_at(c, q, what, q->qp->stage % c->cfg->ntransports);
 }
 
 void
 cm_connect_at(
-	struct eng_control *c, struct ctl_qp *q, const struct eng_ctl *what, unsigned transport)
+	struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what, unsigned transport)
 {
 	struct ctl_msg *msg;
 
-	q->cm = CM_CONNECTING;
+	q->state = CM_CONNECTING;
 	q->ended = q->unopened = false;
 	q->transport = (uint8_t)transport;
-	msg = cm_command(c, q, ENG_CT_CONNECT);
-	msg->m.tuple = what->tuple;
-	msg->m.offer = what->offer;
-	msg->m.fall_back = what->fall_back;
-	msg->m.ask = what->ask.lookup ? what->ask : cm_falcon_ask(c, q, &what->offer);
+	msg = cm_command(c, q, what->type == ENG_CT_LOOKUP ? ENG_CT_LOOKUP : ENG_CT_CONNECT);
+	msg->m.connect = what->connect;
 	msg->m.private_len = what->private_len;
 	memcpy(msg->m.private_data, what->private_data, what->private_len);
 	ctl_send_transport(c, q->transport, msg);
 }
 
 void
-cm_start_accept(struct eng_control *c, struct ctl_qp *q, const struct iw_params *params)
+cm_start_accept(struct eng_control *c, struct cm_conn *q, const struct eng_start *start)
 {
 	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_START);
 
-	q->cm = CM_ACCEPT_STARTING;
+	q->state = CM_ACCEPT_STARTING;
 	q->ended = q->unopened = false;
-	msg->m.params = *params;
-	ctl_send_stage(c, q->eng.stage, msg);
+	msg->m.start = *start;
+	ctl_send_stage(c, q->qp->stage, msg);
 }
 
+/* ---- Notices ---- */
+
+static const uint8_t outcome_event[ENG_CTL_TYPES] = {
+	[ENG_TC_ESTABLISHED] = CM_EV_UP,
+	[ENG_TC_FOUND] = CM_EV_FOUND,
+	[ENG_TC_REJECTED] = CM_EV_REJECTED,
+	[ENG_TC_FAILED] = CM_EV_FAILED,
+};
+
 bool
-cm_unasked(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+cm_notice_outcome(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 {
+	struct cm_conn *q = cm_conn_of_cookie(c, m->cookie);
 	struct cm_request *r = NULL;
-	struct ctl_qp *q;
 	bool kept = false;
 
-	/* Each may need a command of ours; answers that come later may need one each, too. */
-	if (c->nspare <= CTL_RESERVE / 2)
+	if (!cm_may_answer(c))
 		return false;
-	if (m->type == ENG_TC_REQUEST) {
-		cm_request_in(c, m);
-		ctl_return(c, t, m);
-		return true;
-	}
-	q = ctl_qp_of_cookie(c, m->cookie);
 	if (q == NULL)
 		r = cm_request_of_conn(c, m->transport, m->conn);
 	if (r != NULL)
@@ -232,12 +238,51 @@ cm_unasked(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 	else if (q == NULL)
 		sk_count(c->counters, ENG_STALE);
 	else
-		kept = cm_input(c, q,
-			m->type == ENG_TC_ESTABLISHED ? CM_EV_UP
-			: m->type == ENG_TC_REJECTED  ? CM_EV_REJECTED
-						      : CM_EV_FAILED,
-			m);
+		kept = cm_input(c, q, (enum cm_event)outcome_event[m->type], m);
 	if (!kept)
 		ctl_return(c, t, m);
 	return true;
 }
+
+bool
+cm_notice_disconnected(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	cm_input(c, m->qp->control, CM_EV_ENDED, m);
+	return true;
+}
+
+bool
+cm_notice_fatal(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	struct cm_conn *q = m->qp->control;
+	const struct sk_reason_list *list = cm_kinds[q->qp->kind]->reasons;
+	int code = m->event.code;
+	const char *name = code > 0 && code < (int)list->count ? list->reasons[code].name : "";
+
+	if (q->client == NULL)
+		return true;
+	ctl_client_send_async(c, q->client, SHM_EV_QP_FATAL, q->qp->handle, code, name);
+	ctl_qp_notify_openers(c, ctl_qp_of(q), code, name);
+	return true;
+}
+
+/* ---- For the registry ---- */
+
+static void
+conn_leave(struct eng_control *c, struct cm_conn *q)
+{
+	cm_input(c, q, CM_EV_DELETE, NULL);
+}
+
+static void
+conn_forget(struct eng_control *c, struct cm_conn *q)
+{
+	cm_modified_forget(c, q);
+	free(q->outcome);
+	q->outcome = NULL;
+}
+
+const struct ctl_conn_ops cm_conn_ops = {
+	.leave = conn_leave,
+	.forget = conn_forget,
+};

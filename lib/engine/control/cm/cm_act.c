@@ -10,88 +10,103 @@
 /* The pool cannot be empty: clients' commands and peers' requests leave a reserve, and an answer
  * brings at most one new command. */
 struct ctl_msg *
-cm_command(struct eng_control *c, struct ctl_qp *q, enum eng_ctl_type type)
+cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type)
 {
 	struct ctl_msg *msg = ctl_msg_get(c, type, cm_answered);
 
-	msg->m.cookie = ctl_qp_cookie(q);
-	msg->m.qp = &q->eng;
-	msg->m.client = &q->client->eng;
+	msg->m.cookie = cm_conn_cookie(q);
+	msg->m.qp = q->qp;
+	msg->m.client = cm_client_of(q);
 	msg->m.conn = q->conn;
 	msg->m.transport = q->transport;
-	msg->m.stage = q->eng.stage;
-	msg->m.qp_index = q->index;
+	msg->m.stage = q->qp->stage;
+	msg->m.qp_index = q->qp_index;
 	return msg;
 }
 
 static void
-cm_act_tell(struct eng_control *c, struct ctl_qp *q, enum shm_op op, int status)
+cm_act_send_event(struct eng_control *c, struct cm_conn *q, enum shm_op op, int status)
 {
 	struct shm_msg m = {.op = (uint16_t)op, .status = status};
 
-	if (q->dying || q->by_hand)
+	if (q->dying || q->modified || q->client == NULL)
 		return;
-	m.body.cm.qp = q->eng.handle;
+	m.body.cm.qp = q->qp->handle;
 	m.body.cm.listener = m.body.cm.request = SHM_NONE;
-	ctl_tell(c, q->client, &m, offsetof(struct shm_cm, private_data));
+	ctl_client_send(c, q->client, &m, offsetof(struct shm_cm, private_data));
 }
 
 /* The outcome of a start-up, with the peer's private data. */
 static struct ctl_event *
-cm_act_outcome(const struct ctl_qp *q, enum shm_op op, const struct eng_ctl *m)
+cm_act_outcome(const struct cm_conn *q, enum shm_op op, const struct eng_ctl *m)
 {
 	struct shm_msg msg = {.op = (uint16_t)op};
 	struct shm_cm *cm = &msg.body.cm;
 
-	cm->qp = q->eng.handle;
+	cm->qp = q->qp->handle;
 	cm->listener = cm->request = SHM_NONE;
-	cm->local = m->tuple.laddr;
-	cm->remote = m->tuple.raddr;
-	cm->lport = m->tuple.lport;
-	cm->rport = m->tuple.rport;
-	cm_describe(cm, &m->mpa, q->ird, q->ord);
-	if (m->ask.lookup) {
-		cm->rport = m->ask.service;
-		cm->space = SHM_SPACE_UDP;
-		cm->remote_qpn = m->ask.qpn;
-		cm->remote_qkey = m->ask.qkey;
-	}
+	cm->local = m->peer.tuple.laddr;
+	cm->remote = m->peer.tuple.raddr;
+	cm->lport = m->peer.tuple.lport;
+	cm->rport = m->peer.tuple.rport;
+	cm_describe(cm, &m->peer.outcome, q->ird, q->ord, m);
 	cm->dialect = q->draft_ext ? SHM_DIALECT_DRAFT : SHM_DIALECT_RFC7306;
+	return ctl_event_new(
+		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
+}
+
+/* The answer to a lookup of a datagram service. */
+static struct ctl_event *
+cm_act_found_event(const struct cm_conn *q, const struct eng_ctl *m)
+{
+	struct shm_msg msg = {.op = SHM_EV_ESTABLISHED};
+	struct shm_cm *cm = &msg.body.cm;
+
+	cm->qp = q->qp->handle;
+	cm->listener = cm->request = SHM_NONE;
+	cm->local = m->lookup.tuple.laddr;
+	cm->remote = m->lookup.tuple.raddr;
+	cm->lport = m->lookup.tuple.lport;
+	cm->rport = m->lookup.service;
+	cm->space = SHM_SPACE_UDP;
+	cm->remote_qpn = m->lookup.qpn;
+	cm->remote_qkey = m->lookup.qkey;
+	cm_private(cm, m);
 	return ctl_event_new(
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
 /* A QP that is moved by hand has nobody to tell: the program knows no connection. */
 static void
-cm_act_tell_outcome(struct eng_control *c, struct ctl_qp *q, struct ctl_event *ev)
+cm_act_send_outcome(struct eng_control *c, struct cm_conn *q, struct ctl_event *ev)
 {
-	if (q->by_hand)
+	if (q->modified)
 		free(ev);
 	else
-		ctl_tell_event(c, q->client, ev);
+		ctl_client_send_event(c, q->client, ev);
 }
 
 /* ---- The end ---- */
 
 static bool
-leaving(const struct ctl_qp *q)
+leaving(const struct cm_conn *q)
 {
 	return q->dying || q->reset != NULL;
 }
 
 bool
-cm_act_leave(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_leave(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	cm_hand_drop(c, q, ROFX_NO_QP);
-	cm_hand_forget(c, q);
-	q->cm = q->dying ? CM_DELETING : CM_RESETTING;
+	cm_modified_drop(c, q, ROFX_NO_QP);
+	cm_modified_forget(c, q);
+	q->state = q->dying ? CM_DELETING : CM_RESETTING;
 	ctl_send_stage(
-		c, q->eng.stage, cm_command(c, q, q->dying ? ENG_CE_QP_DEL : ENG_CE_QP_RESET));
+		c, q->qp->stage, cm_command(c, q, q->dying ? ENG_CE_QP_DEL : ENG_CE_QP_RESET));
 	return false;
 }
 
 static void
-reset_reply(struct eng_control *c, struct ctl_qp *q, int status)
+reset_reply(struct eng_control *c, struct cm_conn *q, int status)
 {
 	struct ctl_op *op = q->reset;
 
@@ -103,21 +118,21 @@ reset_reply(struct eng_control *c, struct ctl_qp *q, int status)
 }
 
 bool
-cm_act_deleted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_deleted(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	struct ctl_op *op = q->op;
 
 	reset_reply(c, q, -ECANCELED);
-	ctl_qp_free(c, q);
+	q->free(c, q);
 	ctl_op_reply(c, op);
 	return false;
 }
 
 bool
-cm_act_reset(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_reset(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->cm = CM_IDLE;
-	q->by_hand = q->given_up = q->waits = q->ended = false;
+	q->state = CM_IDLE;
+	q->modified = q->given_up = q->waits = q->ended = false;
 	q->ird = q->ord = 0;
 	q->move = (struct shm_qp_move){.state = RD_QP_RESET};
 	reset_reply(c, q, m->status);
@@ -125,14 +140,14 @@ cm_act_reset(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 }
 
 bool
-cm_act_wait(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_wait(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	return false;
 }
 
 /* Expected: it crossed something of ours. */
 bool
-cm_act_late(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_late(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	sk_count(c->counters, ENG_STALE);
 	return false;
@@ -140,40 +155,40 @@ cm_act_late(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 /* The connection came to nothing; the QP may try again. */
 static bool
-to_idle(struct eng_control *c, struct ctl_qp *q)
+to_idle(struct eng_control *c, struct cm_conn *q)
 {
-	q->cm = CM_IDLE;
+	q->state = CM_IDLE;
 	if (leaving(q))
 		return cm_act_leave(c, q, NULL);
-	if (q->by_hand)
-		cm_hand_again(c, q);
+	if (q->modified)
+		cm_modified_again(c, q);
 	return false;
 }
 
 static bool
-to_closed(struct eng_control *c, struct ctl_qp *q)
+to_closed(struct eng_control *c, struct cm_conn *q)
 {
-	if (q->host != NULL && !leaving(q)) {
+	if (cm_is_host(q) && !leaving(q)) {
 		q->ended = false;
-		cm_hand_again(c, q);
+		cm_modified_again(c, q);
 		return false;
 	}
-	if (q->by_hand && q->unopened)
+	if (q->modified && q->unopened)
 		return to_idle(c, q);
-	q->cm = CM_CLOSED;
+	q->state = CM_CLOSED;
 	return leaving(q) ? cm_act_leave(c, q, NULL) : false;
 }
 
 bool
-cm_act_unreachable(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_unreachable(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status);
+	cm_act_send_event(c, q, SHM_EV_UNREACHABLE, m->status);
 	return to_idle(c, q);
 }
 
 /* A local port of the program's choice may bring what the peer sends home to another stage. */
 bool
-cm_act_not_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_not_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	if (m->status != -EXDEV || leaving(q))
 		return cm_act_unreachable(c, q, m);
@@ -183,9 +198,9 @@ cm_act_not_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 /* The attempt has failed; an unenhanced one may follow. */
 bool
-cm_act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_failed(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	if (!m->fall_back)
+	if (!m->connect.offer.retry)
 		return cm_act_unreachable(c, q, m);
 	sk_count(c->counters, ENG_FALL_BACK);
 	cm_start_connect(c, q, m);
@@ -193,32 +208,38 @@ cm_act_failed(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 }
 
 bool
-cm_act_rejected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_rejected(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	cm_act_tell_outcome(
-		c, q, cm_act_outcome(q, m->ask.found ? SHM_EV_ESTABLISHED : SHM_EV_REJECTED, m));
+	cm_act_send_outcome(c, q, cm_act_outcome(q, SHM_EV_REJECTED, m));
+	return to_idle(c, q);
+}
+
+bool
+cm_act_found(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
+{
+	cm_act_send_outcome(c, q, cm_act_found_event(q, m));
 	return to_idle(c, q);
 }
 
 void
-cm_abort(struct eng_control *c, struct ctl_qp *q, int how)
+cm_abort(struct eng_control *c, struct cm_conn *q, int how)
 {
 	struct ctl_msg *msg = cm_command(c, q, ENG_CT_ABORT);
 
-	q->cm = how == ENG_ABORT_UNANSWERED ? CM_GIVING_WAY : CM_ABORTING;
-	msg->m.code = how;
+	q->state = how == ENG_ABORT_UNANSWERED ? CM_GIVING_WAY : CM_ABORTING;
+	msg->m.abort.how = how;
 	ctl_send_transport(c, q->transport, msg);
 }
 
 bool
-cm_act_abort(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_abort(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	cm_abort(c, q, 0);
 	return false;
 }
 
 bool
-cm_act_aborted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_aborted(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	return to_idle(c, q);
 }
@@ -226,10 +247,10 @@ cm_act_aborted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 /* ---- Beginnings ---- */
 
 bool
-cm_act_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	q->conn = m->conn;
-	q->cm = CM_OPENING;
+	q->state = CM_OPENING;
 	if (leaving(q) || q->given_up)
 		return cm_act_abort(c, q, NULL);
 	if (q->request != NULL)
@@ -239,18 +260,18 @@ cm_act_opened(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 /* The attempt that was to give way has ended, or has been accepted by now. */
 bool
-cm_act_gave_way(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_gave_way(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	if (m->status != -EBUSY)
 		return to_idle(c, q);
-	cm_hand_drop(c, q, ROFX_CROSSED);
-	q->cm = CM_OPENING;
+	cm_modified_drop(c, q, ROFX_CROSSED);
+	q->state = CM_OPENING;
 	return leaving(q) || q->given_up ? cm_act_abort(c, q, NULL) : false;
 }
 
 /* The request that waits has gone; what is said of our own attempt is no news. */
 bool
-cm_act_dropped(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_dropped(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	if (m->cookie == 0)
 		cm_accept_forget(c, q);
@@ -258,24 +279,22 @@ cm_act_dropped(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 }
 
 bool
-cm_act_start(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_start(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	struct ctl_msg *msg = cm_command(c, q, ENG_CE_QP_START);
 
-	cm_hand_drop(c, q, ROFX_CROSSED);
-	msg->m.params = cm_params(c, q, true, &m->mpa);
+	cm_modified_drop(c, q, ROFX_CROSSED);
+	msg->m.start = cm_start(c, q, true, &m->peer);
 	q->outcome = cm_act_outcome(q, SHM_EV_ESTABLISHED, m);
-	msg->m.params.emss = m->params.emss;
-	msg->m.params.send_space = m->params.send_space;
-	q->cm = CM_STARTING;
-	ctl_send_stage(c, q->eng.stage, msg);
+	q->state = CM_STARTING;
+	ctl_send_stage(c, q->qp->stage, msg);
 	return false;
 }
 
 /* The connection is dead, but our next command will name it: its index must not be used again
  * before. */
 bool
-cm_act_hold(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_hold(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	if (q->held != NULL) {
 		sk_count(c->counters, ENG_CM_STATE);
@@ -286,7 +305,7 @@ cm_act_hold(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 }
 
 static void
-cm_act_release_held(struct eng_control *c, struct ctl_qp *q)
+cm_act_release_held(struct eng_control *c, struct cm_conn *q)
 {
 	if (q->held != NULL)
 		ctl_return(c, &c->transport[q->transport], q->held);
@@ -294,18 +313,18 @@ cm_act_release_held(struct eng_control *c, struct ctl_qp *q)
 }
 
 bool
-cm_act_bind(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_bind(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->cm = CM_BINDING;
+	q->state = CM_BINDING;
 	ctl_send_transport(c, q->transport, cm_command(c, q, ENG_CT_BIND));
 	cm_act_release_held(c, q);
 	return false;
 }
 
 bool
-cm_act_accept(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_accept(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->cm = CM_ACCEPTING;
+	q->state = CM_ACCEPTING;
 	cm_accept_send(c, q, cm_command(c, q, ENG_CT_ACCEPT));
 	cm_act_release_held(c, q);
 	return false;
@@ -313,12 +332,12 @@ cm_act_accept(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 
 /* The engine stage could not start it. */
 bool
-cm_act_not_started(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_not_started(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	cm_accept_forget(c, q);
 	free(q->outcome);
 	q->outcome = NULL;
-	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status);
+	cm_act_send_event(c, q, SHM_EV_UNREACHABLE, m->status);
 	cm_act_abort(c, q, NULL);
 	cm_act_release_held(c, q);
 	return false;
@@ -327,72 +346,73 @@ cm_act_not_started(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
 /* ---- Through ---- */
 
 bool
-cm_act_disconnected(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_disconnected(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->unopened = m->code != 0;
-	cm_act_tell(c, q, SHM_EV_DISCONNECTED, m->status);
+	q->unopened = m->event.code != 0;
+	cm_act_send_event(c, q, SHM_EV_DISCONNECTED, m->status);
 	return to_closed(c, q);
 }
 
 /* It ended while a command about it is unanswered. */
 bool
-cm_act_ended_early(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_ended_early(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	q->ended = true;
-	q->unopened = m->code != 0;
+	q->unopened = m->event.code != 0;
 	q->end_status = m->status;
 	return false;
 }
 
 bool
-cm_act_bound(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_bound(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
 	struct ctl_event *ev = q->outcome;
 
 	q->outcome = NULL;
-	q->cm = CM_ESTABLISHED;
+	q->state = CM_ESTABLISHED;
 	if (leaving(q)) {
 		free(ev);
 		return cm_act_leave(c, q, NULL);
 	}
-	cm_hand_up(c, q);
-	cm_act_tell_outcome(c, q, ev);
+	cm_modified_up(c, q);
+	cm_act_send_outcome(c, q, ev);
 	if (!q->ended)
 		return false;
-	cm_act_tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
+	cm_act_send_event(c, q, SHM_EV_DISCONNECTED, q->end_status);
 	return to_closed(c, q);
 }
 
 /* It ended before its start-up was through. */
 bool
-cm_act_never_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_never_up(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->unopened = m->code != 0;
-	cm_act_tell(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
+	q->unopened = m->event.code != 0;
+	cm_act_send_event(c, q, SHM_EV_UNREACHABLE, m->status ? m->status : -ECONNRESET);
 	return to_closed(c, q);
 }
 
 bool
-cm_act_accepted(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_accepted(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->cm = CM_WAIT_PEER;
+	q->state = CM_WAIT_PEER;
 	if (q->ended) {
-		cm_act_tell(c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
+		cm_act_send_event(
+			c, q, SHM_EV_UNREACHABLE, q->end_status ? q->end_status : -ECONNRESET);
 		return to_closed(c, q);
 	}
 	return leaving(q) ? cm_act_leave(c, q, NULL) : false;
 }
 
 bool
-cm_act_up(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m)
+cm_act_up(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
-	q->cm = CM_ESTABLISHED;
+	q->state = CM_ESTABLISHED;
 	if (leaving(q))
 		return cm_act_leave(c, q, NULL);
-	cm_hand_up(c, q);
-	cm_act_tell_outcome(c, q, cm_act_outcome(q, SHM_EV_ESTABLISHED, m));
+	cm_modified_up(c, q);
+	cm_act_send_outcome(c, q, cm_act_outcome(q, SHM_EV_ESTABLISHED, m));
 	if (!q->ended)
 		return false;
-	cm_act_tell(c, q, SHM_EV_DISCONNECTED, q->end_status);
+	cm_act_send_event(c, q, SHM_EV_DISCONNECTED, q->end_status);
 	return to_closed(c, q);
 }

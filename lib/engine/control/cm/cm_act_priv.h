@@ -6,16 +6,16 @@
 #include "cm_priv.h"
 
 /* `m`: the message that brings the event (NULL for CM_EV_DELETE). Returns whether it was kept. */
-typedef bool cm_action(struct eng_control *c, struct ctl_qp *q, struct eng_ctl *m);
+typedef bool cm_action(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m);
 
 cm_action cm_act_abort, cm_act_aborted, cm_act_accept, cm_act_accepted, cm_act_bind, cm_act_bound,
 	cm_act_deleted, cm_act_disconnected, cm_act_dropped, cm_act_ended_early, cm_act_failed,
-	cm_act_gave_way, cm_act_hold, cm_act_late, cm_act_leave, cm_act_never_up, cm_act_not_opened,
-	cm_act_not_started, cm_act_opened, cm_act_rejected, cm_act_reset, cm_act_start,
-	cm_act_unreachable, cm_act_up, cm_act_wait;
+	cm_act_found, cm_act_gave_way, cm_act_hold, cm_act_late, cm_act_leave, cm_act_never_up,
+	cm_act_not_opened, cm_act_not_started, cm_act_opened, cm_act_rejected, cm_act_reset,
+	cm_act_start, cm_act_unreachable, cm_act_up, cm_act_wait;
 
 /* A command about the QP's connection, answered by its cookie. */
-struct ctl_msg *cm_command(struct eng_control *c, struct ctl_qp *q, enum eng_ctl_type type);
+struct ctl_msg *cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type);
 /* ctl_msg.done: the answer becomes an event. */
 void cm_answered(struct eng_control *c, struct ctl_msg *msg);
 

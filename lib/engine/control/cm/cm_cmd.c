@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cm_priv.h"
+#include "cm_kind_priv.h"
 
 bool
 cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a)
@@ -15,15 +15,14 @@ cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a)
 }
 
 static int
-private_check(struct eng_control *c, struct shm_msg *m, uint8_t revision)
+private_check(struct eng_control *c, struct shm_msg *m, size_t most)
 {
 	const struct shm_cm *cm = &m->body.cm;
-	size_t most = SK_MIN(mpa_private_max(revision), (size_t)SHM_PRIVATE_MAX);
 
-	if (cm->private_len > most)
+	if (cm->private_len > SK_MIN(most, (size_t)SHM_PRIVATE_MAX))
 		return ctl_refuse(c, m, -EMSGSIZE,
-			"MPA revision %u carries %zu bytes of private data, not %u", revision, most,
-			cm->private_len);
+			"the connection carries up to %zu bytes of private data, not %u",
+			SK_MIN(most, (size_t)SHM_PRIVATE_MAX), cm->private_len);
 	return 0;
 }
 
@@ -46,67 +45,58 @@ connect_addrs(struct eng_control *c, struct shm_msg *m)
 	return 0;
 }
 
-/* A QP that may begin a connection. */
-static struct ctl_qp *
-fresh_qp(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+/* Returns a QP's connection that may begin, or NULL with a refusal in `m`. */
+static struct cm_conn *
+fresh_conn(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	struct ctl_qp *q = ctl_qp_find(cl, m->body.cm.qp);
+	struct ctl_qp *qp = ctl_qp_find(cl, m->body.cm.qp);
+	struct cm_conn *q = qp != NULL ? &qp->conn : NULL;
 
 	if (q == NULL)
 		ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
-	else if (q->cm == CM_CLOSED)
+	else if (q->state == CM_CLOSED)
 		ctl_refuse(c, m, -EINVAL, "QP %u has been connected before", m->body.cm.qp);
-	else if (q->cm != CM_IDLE)
+	else if (q->state != CM_IDLE)
 		ctl_refuse(c, m, -EISCONN, "QP %u is connecting or connected", m->body.cm.qp);
 	else
 		return q;
 	return NULL;
 }
 
-/* May it be tried again unenhanced (RFC 6581 10)? */
-static int
-fall_back_check(struct eng_control *c, struct shm_msg *m, uint8_t revision, bool *out)
+static void
+fill_connect(const struct shm_cm *cm, uint16_t rport, struct eng_ctl *what)
 {
-	uint8_t want = m->body.cm.enhanced;
-
-	if (want > SHM_ENHANCED_TRY)
-		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_enhanced %u", want);
-	if (want == SHM_ENHANCED_ONLY && revision < 2)
-		return ctl_refuse(c, m, -EINVAL, "MPA revision 1 is not enhanced");
-	*out = want == SHM_ENHANCED_CONFIGURED ? c->cfg->mpa_fall_back : want == SHM_ENHANCED_TRY;
-	return 0;
+	what->connect.tuple = (struct tcp_tuple){.laddr = cm->local,
+		.raddr = cm->remote,
+		.lport = cm->lport,
+		.rport = rport,
+		.vlan = ETH_NO_VLAN};
+	what->private_len = cm->private_len;
+	memcpy(what->private_data, cm->private_data, cm->private_len);
 }
 
 int
 cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
-	struct ctl_qp *q = fresh_qp(c, cl, m);
-	struct eng_ctl what = {0};
+	struct cm_conn *q = fresh_conn(c, cl, m);
+	struct eng_ctl what = {.type = ENG_CT_CONNECT};
+	struct eng_offer *offer = &what.connect.offer;
 	bool draft_ext;
 	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
-	if (rc == 0 && q->eng.type != SHM_RC && q->eng.type != SHM_XRC_SEND)
-		rc = ctl_refuse(c, m, -EPROTOTYPE, "a QP of type %u does not connect", q->eng.type);
+	if (rc == 0 && q->qp->type != SHM_RC && q->qp->type != SHM_XRC_SEND)
+		rc = ctl_refuse(c, m, -EPROTOTYPE, "a QP of type %u does not connect", q->qp->type);
 	if (rc == 0)
-		rc = cm_offer(c, m, &what.offer);
+		rc = cm_offer(c, q, m, offer);
 	if (rc == 0)
 		rc = cm_dialect(c, m, &draft_ext);
 	if (rc == 0)
-		rc = fall_back_check(c, m, what.offer.revision, &what.fall_back);
-	if (rc == 0)
-		rc = private_check(c, m, what.offer.revision);
+		rc = private_check(c, m, cm_kinds[offer->kind]->private_max(offer));
 	if (rc < 0)
 		return rc;
-	what.offer.enhanced_only = !what.fall_back;
 	q->draft_ext = draft_ext;
-	what.tuple = (struct tcp_tuple){.laddr = cm->local,
-		.raddr = cm->remote,
-		.lport = cm->lport,
-		.rport = cm->rport,
-		.vlan = ETH_NO_VLAN};
-	what.private_len = cm->private_len;
-	memcpy(what.private_data, cm->private_data, cm->private_len);
+	fill_connect(cm, cm->rport, &what);
 	cm_start_connect(c, q, &what);
 	return 0;
 }
@@ -115,23 +105,21 @@ int
 cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
-	struct ctl_qp *q = fresh_qp(c, cl, m);
-	struct eng_ctl what = {.offer.revision = 2};
+	struct cm_conn *q = fresh_conn(c, cl, m);
+	struct eng_ctl what = {.type = ENG_CT_LOOKUP};
 	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
-	if (rc == 0 && q->eng.type != SHM_UD)
+	if (rc == 0 && q->qp->type != SHM_UD)
 		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not for datagrams", cm->qp);
-	if (rc == 0)
-		rc = private_check(c, m, what.offer.revision);
 	if (rc < 0)
 		return rc;
-	what.tuple = (struct tcp_tuple){.laddr = cm->local,
-		.raddr = cm->remote,
-		.rport = c->cfg->falcon.port,
-		.vlan = ETH_NO_VLAN};
-	what.ask = (struct eng_falcon_ask){.falcon = true, .lookup = true, .service = cm->rport};
-	what.private_len = cm->private_len;
-	memcpy(what.private_data, cm->private_data, cm->private_len);
+	what.connect.offer.kind = q->qp->kind;
+	rc = private_check(c, m, cm_kinds[q->qp->kind]->private_max(&what.connect.offer));
+	if (rc < 0)
+		return rc;
+	fill_connect(cm, cm_kinds[q->qp->kind]->qpn_port(c), &what);
+	what.connect.tuple.lport = 0;
+	what.connect.service = cm->rport;
 	cm_start_connect(c, q, &what);
 	return 0;
 }
@@ -149,7 +137,7 @@ open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			m->body.cm.request);
 		return NULL;
 	}
-	return private_check(c, m, r->mpa.revision) < 0 ? NULL : r;
+	return private_check(c, m, cm_kinds[r->kind]->private_max(&r->offer)) < 0 ? NULL : r;
 }
 
 static int
@@ -165,31 +153,17 @@ keep_private(struct cm_request *r, const struct shm_cm *cm)
 	return 0;
 }
 
-/* The listener's revision stays: the request has come. */
+/* Answers the lookup of a datagram service: with the number of its QP. */
 static int
-accept_offer(struct eng_control *c, struct cm_request *r, struct shm_msg *m, bool *draft_ext)
-{
-	int rc;
-
-	m->body.cm.revision = r->mpa.revision;
-	rc = cm_offer(c, m, &r->offer);
-	if (rc == 0)
-		rc = cm_dialect(c, m, draft_ext);
-	r->offer.ird = cm_depth(r->offer.ird, c->cfg->limits.ird);
-	r->offer.ord = cm_depth(r->offer.ord, c->cfg->limits.ord);
-	return rc;
-}
-
-/* A datagram service is asked for: which QP it is, is all there is to be said. */
-static int
-cm_cmd_found(struct eng_control *c, const struct ctl_qp *q, struct cm_request *r, struct shm_msg *m)
+cm_cmd_found(
+	struct eng_control *c, const struct cm_conn *q, struct cm_request *r, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_FOUND, NULL);
 
 	msg->m.conn = r->conn;
-	msg->m.ask.qpn = q->eng.rd.qpn;
-	msg->m.ask.qkey = q->move.qkey;
+	msg->m.lookup.qpn = q->qp->rd.qpn;
+	msg->m.lookup.qkey = q->move.qkey;
 	msg->m.private_len = cm->private_len;
 	memcpy(msg->m.private_data, cm->private_data, cm->private_len);
 	ctl_send_transport(c, r->transport, msg);
@@ -201,45 +175,43 @@ int
 cm_accept(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct cm_request *r = open_request(c, cl, m);
-	struct ctl_qp *q = r != NULL ? fresh_qp(c, cl, m) : NULL;
-	struct iw_params params;
-	struct mpa_result mpa;
+	struct cm_conn *q = r != NULL ? fresh_conn(c, cl, m) : NULL;
+	struct eng_start start;
+	struct eng_offer offer;
 	bool draft_ext;
 
-	if (q != NULL && q->eng.falcon != r->falcon)
-		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is %s, the request is not",
-			m->body.cm.qp, q->eng.falcon ? "Falcon's" : "iWARP's");
-	if (q != NULL && q->eng.type != r->type)
+	if (q == NULL)
+		return m->status;
+	if (q->qp->kind != r->kind)
+		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is %s's, the request is %s's",
+			m->body.cm.qp, cm_kinds[q->qp->kind]->name, cm_kinds[r->kind]->name);
+	if (q->qp->type != r->type)
 		return ctl_refuse(c, m, -EPROTOTYPE, "QP %u is of type %u, the request needs %u",
-			m->body.cm.qp, q->eng.type, r->type);
-	if (q != NULL && r->type == SHM_UD)
+			m->body.cm.qp, q->qp->type, r->type);
+	if (r->type == SHM_UD)
 		return cm_cmd_found(c, q, r, m);
-	if (q == NULL || accept_offer(c, r, m, &draft_ext) < 0)
+	if (cm_answer_offer(c, q, r, m, &offer) < 0 || cm_dialect(c, m, &draft_ext) < 0)
 		return m->status;
 	if (keep_private(r, &m->body.cm) < 0)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	q->draft_ext = draft_ext;
-	mpa = r->mpa;
-	mpa_result_accept(&mpa, &r->offer);
-	params = cm_params(c, q, false, &mpa);
-	params.emss = r->emss;
-	params.send_space = r->send_space;
+	r->offer = offer;
+	start = cm_agree(c, q, r);
 	r->accepting = q;
 	q->request = r;
 	q->transport = r->transport;
 	q->conn = r->conn;
 	cm_request_answered(c, r);
-	cm_start_accept(c, q, &params);
+	cm_start_accept(c, q, &start);
 	return 0;
 }
 
 void
-cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
+cm_accept_send(struct eng_control *c, struct cm_conn *q, struct ctl_msg *msg)
 {
 	struct cm_request *r = q->request;
 
-	msg->m.offer = r->offer;
-	msg->m.ask = cm_falcon_ask(c, q, &r->offer);
+	msg->m.connect.offer = r->offer;
 	msg->m.private_len = r->private_len;
 	if (r->private_len)
 		memcpy(msg->m.private_data, r->private_data, r->private_len);
@@ -248,7 +220,7 @@ cm_accept_send(struct eng_control *c, struct ctl_qp *q, struct ctl_msg *msg)
 }
 
 void
-cm_accept_forget(struct eng_control *c, struct ctl_qp *q)
+cm_accept_forget(struct eng_control *c, struct cm_conn *q)
 {
 	if (q->request != NULL)
 		cm_request_free(c, q->request);
@@ -279,21 +251,22 @@ disconnecting(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *la
 int
 cm_disconnect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	struct ctl_qp *q = ctl_qp_find(cl, m->body.cm.qp);
+	struct ctl_qp *qp = ctl_qp_find(cl, m->body.cm.qp);
+	struct cm_conn *q = qp != NULL ? &qp->conn : NULL;
 	struct ctl_op *op;
 	struct ctl_msg *msg;
 
 	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.cm.qp);
-	if (q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
+	if (q->state != CM_ESTABLISHED && q->state != CM_CLOSED)
 		return ctl_refuse(c, m, -ENOTCONN, "QP %u is not connected", m->body.cm.qp);
 	op = ctl_op_new(c, cl, m, NULL, disconnecting);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
-	msg->m.qp = &q->eng;
+	msg->m.qp = q->qp;
 	msg->m.client = &cl->eng;
-	msg->m.how = m->body.cm.abort ? IW_CLOSE_ABORT : IW_CLOSE_ORDERLY;
-	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	msg->m.close.how = m->body.cm.abort ? ENG_CLOSE_ABORT : ENG_CLOSE_ORDERLY;
+	ctl_op_send_stage(c, op, q->qp->stage, msg);
 	return CTL_LATER;
 }

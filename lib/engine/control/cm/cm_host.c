@@ -13,13 +13,13 @@
 #define HOST_LOOK_NS (1000ull * 1000 * 1000)
 #define HOST_IDLE_NS (30 * HOST_LOOK_NS)
 
-struct ctl_host *
-cm_host_find(const struct eng_control *c, const struct sk_addr *remote)
+static struct ctl_host *
+host_find(const struct eng_control *c, const struct sk_addr *remote)
 {
 	struct ctl_host *h;
 
 	LIST_FOREACH (h, &c->hosts, all)
-		if (!h->q.dying && sk_addr_eq(&h->eng.raddr, remote))
+		if (!h->conn.dying && sk_addr_eq(&h->eng.raddr, remote))
 			return h;
 	return NULL;
 }
@@ -27,60 +27,79 @@ cm_host_find(const struct eng_control *c, const struct sk_addr *remote)
 static void
 host_added(struct eng_control *c, struct ctl_msg *msg)
 {
-	struct ctl_qp *q = ctl_qp_of_cookie(c, msg->m.cookie);
+	struct cm_conn *q = cm_conn_of_cookie(c, msg->m.cookie);
 
 	if (q != NULL && msg->m.status == 0)
-		q->index = msg->m.qp_index;
+		q->qp_index = msg->m.qp_index;
+}
+
+static void
+host_free(struct eng_control *c, struct cm_conn *q)
+{
+	struct ctl_host *h = SK_CONTAINER(q, struct ctl_host, conn);
+
+	cm_conn_ops.forget(c, q);
+	LIST_REMOVE(h, all);
+	ctl_table_del(&c->conns, q->slot);
+	free(h);
+}
+
+static void
+host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remote)
+{
+	struct cm_conn *q = &h->conn;
+
+	h->eng.raddr = *remote;
+	h->qp = (struct eng_qp){.handle = SHM_NONE,
+		.stage = ENG_DATAGRAM_STAGE,
+		.type = SHM_UD,
+		.kind = ENG_FALCON, /* address handles are Falcon's */
+		.host = &h->eng,
+		.control = q};
+	h->qp.rd.state = RD_QP_INIT;
+	h->qp.rd.user = &h->qp;
+	q->qp = &h->qp;
+	q->free = host_free;
+	q->slot = (uint32_t)ctl_table_add(&c->conns, q);
+	q->generation = ++c->conn_generation[q->slot];
+	q->state = CM_WAITING;
+	q->modified = true;
+	/* Until a handle names the host, the connection only waits for a request. */
+	q->move = (struct shm_qp_move){.state = RD_QP_RTR, .remote = *remote, .timeout = 1};
+	LIST_INSERT_HEAD(&c->hosts, h, all);
 }
 
 struct ctl_host *
 cm_host_get(struct eng_control *c, const struct sk_addr *remote)
 {
-	struct ctl_host *h = cm_host_find(c, remote);
+	struct ctl_host *h = host_find(c, remote);
 	struct ctl_msg *msg;
 
-	if (h != NULL || c->qps.used == c->qps.cap)
+	if (h != NULL || c->conns.used == c->conns.cap)
 		return h;
 	h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
 	if (h == NULL)
 		return NULL;
 	memset(h, 0, sizeof(*h));
-	h->eng.raddr = *remote;
-	h->q.client = c->own;
-	h->q.host = h;
-	h->q.eng = (struct eng_qp){.client = &c->own->eng,
-		.handle = SHM_NONE,
-		.stage = ENG_DATAGRAM_STAGE,
-		.type = SHM_UD,
-		.falcon = true,
-		.host = &h->eng,
-		.control = &h->q};
-	h->q.eng.rd.state = RD_QP_INIT;
-	h->q.eng.rd.user = &h->q.eng;
-	h->q.slot = (uint32_t)ctl_table_add(&c->qps, &h->q);
-	h->q.generation = ++c->qp_generation[h->q.slot];
-	h->q.cm = CM_WAITING;
-	h->q.by_hand = true;
-	/* Until a handle names it, it but waits to be asked. */
-	h->q.move = (struct shm_qp_move){.state = RD_QP_RTR, .remote = *remote, .timeout = 1};
-	LIST_INSERT_HEAD(&c->hosts, h, all);
+	host_init(c, h, remote);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, host_added);
-	msg->m.qp = &h->q.eng;
-	msg->m.client = &c->own->eng;
-	msg->m.cookie = ctl_qp_cookie(&h->q);
+	msg->m.qp = &h->qp;
+	msg->m.cookie = cm_conn_cookie(&h->conn);
 	ctl_send_stage(c, ENG_DATAGRAM_STAGE, msg);
 	c->hosts_look = c->now + HOST_LOOK_NS;
 	return h;
 }
 
 void
-cm_host_free(struct eng_control *c, struct ctl_host *h)
+cm_hosts_free(struct eng_control *c)
 {
-	cm_hand_forget(c, &h->q);
-	LIST_REMOVE(h, all);
-	ctl_table_del(&c->qps, h->q.slot);
-	free(h->q.outcome);
-	free(h);
+	struct ctl_host *h;
+
+	while ((h = LIST_FIRST(&c->hosts)) != NULL) {
+		free(h->conn.request);
+		h->conn.request = NULL;
+		host_free(c, &h->conn);
+	}
 }
 
 /* Datagrams may come for somebody here, or go. */
@@ -91,9 +110,9 @@ is_used(const struct eng_control *c, struct ctl_host *h)
 
 	if (h->refs > 0)
 		return true;
-	if (h->q.cm != CM_ESTABLISHED && h->q.cm != CM_WAITING)
+	if (h->conn.state != CM_ESTABLISHED && h->conn.state != CM_WAITING)
 		return true; /* of an attempt the outcome is waited for */
-	if (h->q.cm == CM_WAITING || c->ud_qps == 0)
+	if (h->conn.state == CM_WAITING || c->ud_qps == 0)
 		return false;
 	if (packets != h->packets)
 		h->seen = c->now;
@@ -113,12 +132,14 @@ cm_host_poll(struct eng_control *c)
 	c->hosts_look = c->now + HOST_LOOK_NS;
 	for (h = LIST_FIRST(&c->hosts); h != NULL; h = next) {
 		next = LIST_NEXT(h, all);
-		if (h->q.dying || is_used(c, h) || !ctl_has_reserve(c))
+		if (h->conn.dying || is_used(c, h) || !ctl_has_reserve(c))
 			continue;
-		op = ctl_op_new(c, c->own, NULL, &h->q, NULL);
+		op = ctl_op_new(c, NULL, NULL, h, NULL);
 		if (op == NULL)
 			break;
-		ctl_qp_delete(c, &h->q, op);
+		h->conn.dying = true;
+		h->conn.op = op;
+		cm_conn_ops.leave(c, &h->conn);
 		work = true;
 	}
 	return work;
@@ -132,7 +153,7 @@ ah_put(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah)
 	struct ctl_host *h = ah->host;
 
 	if (--h->refs == 0)
-		h->q.move.state = RD_QP_RTR;
+		h->conn.move.state = RD_QP_RTR;
 	h->seen = c->now;
 	((struct rd_pd *)ah->eng.pd)->refs--;
 	ctl_table_del(&cl->ahs, ah->handle);
@@ -157,9 +178,9 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_ah *a = &m->body.ah;
 	char text[SK_ADDR_STRLEN];
 
-	if (!c->cfg->falcon.enabled)
+	if (!c->datagrams)
 		return ctl_refuse(
-			c, m, -EPROTONOSUPPORT, "datagrams are Falcon's, which is not enabled");
+			c, m, -EPROTONOSUPPORT, "no transport that is enabled here has datagrams");
 	if (ctl_pd_find(cl, a->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", a->pd);
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
@@ -176,9 +197,9 @@ ah_tell(struct eng_control *c, struct ctl_op *op, struct ctl_client *cl, struct 
 {
 	struct ctl_msg *msg = ctl_msg_get(c, type, NULL);
 
-	msg->m.object = &ah->eng;
 	msg->m.client = &cl->eng;
-	msg->m.code = (int)ah->handle;
+	msg->m.object.object = &ah->eng;
+	msg->m.object.number = ah->handle;
 	ctl_op_send_stage(c, op, ENG_DATAGRAM_STAGE, msg);
 }
 
@@ -200,15 +221,15 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for an address handle");
 	}
 	ah->host = h;
-	ah->eng.host = &h->q.eng;
+	ah->eng.host = &h->qp;
 	ah->eng.pd = &ctl_pd_find(cl, m->body.ah.pd)->rd;
 	((struct rd_pd *)ah->eng.pd)->refs++;
 	ah->handle = (uint32_t)ctl_table_add(&cl->ahs, ah);
 	op->reply.body.ah.ah = ah->handle;
 	if (h->refs++ == 0) {
-		h->q.move.state = RD_QP_RTS;
-		if (h->q.cm == CM_WAITING)
-			cm_hand_rts(c, &h->q);
+		h->conn.move.state = RD_QP_RTS;
+		if (h->conn.state == CM_WAITING)
+			cm_modified_rts(c, &h->conn);
 	}
 	ah_tell(c, op, cl, ah, ENG_CE_AH_ADD);
 	return CTL_LATER;
@@ -248,7 +269,7 @@ ctl_ah_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 /* ---- Moves of a datagram QP ---- */
 
 int
-cm_datagram_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, ctl_finish *finish)
+cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ctl_finish *finish)
 {
 	const struct shm_qp_move *w = &m->body.move;
 	uint8_t from = q->move.state;
@@ -265,11 +286,11 @@ cm_datagram_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, ctl
 	if (w->state == RD_QP_INIT)
 		q->move.qkey = w->qkey;
 	msg = ctl_msg_get(c, ENG_CE_QP_MOVE, NULL);
-	msg->m.qp = &q->eng;
-	msg->m.client = &q->client->eng;
-	msg->m.code = w->state;
-	msg->m.qkey = q->move.qkey;
-	msg->m.access = q->eng.rd.access;
-	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	msg->m.qp = q->qp;
+	msg->m.client = cm_client_of(q);
+	msg->m.move.state = w->state;
+	msg->m.move.qkey = q->move.qkey;
+	msg->m.move.access = q->qp->rd.access;
+	ctl_op_send_stage(c, op, q->qp->stage, msg);
 	return CTL_LATER;
 }

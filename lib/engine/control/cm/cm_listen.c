@@ -33,7 +33,7 @@ static bool
 cm_listen_in_use(
 	const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
 {
-	if (space == SHM_SPACE_TCP && c->cfg->falcon.enabled && port == c->cfg->falcon.port)
+	if (space == SHM_SPACE_TCP && port == c->reserved_port)
 		return true;
 	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
 		const struct cm_listener *l = c->listeners.slot[i];
@@ -89,7 +89,7 @@ send_unlisten(struct eng_control *c, struct cm_listener *l, struct ctl_op *op)
 	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
 		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_UNLISTEN, NULL);
 
-		msg->m.listener = l->number;
+		msg->m.listen.number = l->number;
 		ctl_op_send_transport(c, op, i, msg);
 	}
 }
@@ -149,7 +149,7 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
 	if (c->listeners.used >= c->cfg->limits.listeners)
 		return ctl_refuse_all(c, m, "listeners", c->cfg->limits.listeners);
-	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->cfg->falcon.enabled))
+	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->datagrams))
 		return ctl_refuse(
 			c, m, -EPROTONOSUPPORT, "there is no port space %u here", cm->space);
 	if (cm->lport && cm_listen_in_use(c, cm->space, &cm->local, cm->lport))
@@ -169,17 +169,16 @@ listener_enter(struct eng_control *c, struct cm_listener *l)
 
 static void
 send_listen(struct eng_control *c, struct cm_listener *l, struct ctl_op *op,
-	const struct mpa_offer *offer)
+	const struct eng_offer *offer)
 {
 	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
 		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_LISTEN, NULL);
 
-		msg->m.listener = l->number;
-		msg->m.tuple.laddr = l->addr;
-		msg->m.tuple.lport = l->port;
-		msg->m.tuple.vlan = ETH_NO_VLAN;
-		msg->m.offer = *offer;
-		msg->m.code = (int)l->backlog;
+		msg->m.listen.number = l->number;
+		msg->m.listen.addr = l->addr;
+		msg->m.listen.port = l->port;
+		msg->m.listen.offer = *offer;
+		msg->m.listen.backlog = l->backlog;
 		ctl_op_send_transport(c, op, i, msg);
 	}
 }
@@ -190,7 +189,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct shm_cm *cm = &m->body.cm;
 	struct cm_listener *l;
 	struct ctl_op *op;
-	struct mpa_offer offer;
+	struct eng_offer offer;
 	int rc = listen_check(c, cl, m);
 
 	if (rc < 0)
@@ -198,7 +197,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	/* The acceptance sets IRD and ORD. */
 	cm->ird = c->cfg->limits.ird;
 	cm->ord = c->cfg->limits.ord;
-	rc = cm_offer(c, m, &offer);
+	rc = cm_offer(c, NULL, m, &offer);
 	if (rc < 0)
 		return rc;
 	if (cm->lport == 0)

@@ -2,7 +2,7 @@
 /* Moves of a QP's state that its program asks for: which there are, and what each says. */
 #include <errno.h>
 
-#include "cm_priv.h"
+#include "cm_kind_priv.h"
 
 #define TIMEOUT_MAX   31 /* 5 bits */
 #define RETRY_MAX     7
@@ -18,7 +18,7 @@ moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 
 /* Has the QP's stage do something before the reply. */
 static int
-on_stage(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, enum eng_ctl_type type)
+on_stage(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, enum eng_ctl_type type)
 {
 	struct ctl_op *op = ctl_op_new(c, q->client, m, NULL, moved);
 	struct ctl_msg *msg;
@@ -26,30 +26,35 @@ on_stage(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m, enum eng_ct
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, type, NULL);
-	msg->m.qp = &q->eng;
-	msg->m.client = &q->client->eng;
-	msg->m.how = IW_CLOSE_ABORT;
-	msg->m.access = q->move.access;
-	msg->m.by_hand = q->by_hand;
-	ctl_op_send_stage(c, op, q->eng.stage, msg);
+	msg->m.qp = q->qp;
+	msg->m.client = cm_client_of(q);
+	if (type == ENG_CE_QP_CLOSE) {
+		msg->m.close.how = ENG_CLOSE_ABORT;
+	} else {
+		msg->m.move.access = q->move.access;
+		msg->m.move.modified = q->modified;
+	}
+	ctl_op_send_stage(c, op, q->qp->stage, msg);
 	return CTL_LATER;
 }
 
 static int
-to_error(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+to_error(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
-	if (!q->by_hand && q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
-		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
-	if (q->by_hand)
-		cm_hand_give_up(c, q);
+	if (!q->modified && q->state != CM_IDLE && q->state != CM_ESTABLISHED &&
+		q->state != CM_CLOSED)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->qp->handle);
+	if (q->modified)
+		cm_modified_give_up(c, q);
 	return on_stage(c, q, m, ENG_CE_QP_CLOSE);
 }
 
 static int
-to_reset(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+to_reset(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
-	if (!q->by_hand && q->cm != CM_IDLE && q->cm != CM_ESTABLISHED && q->cm != CM_CLOSED)
-		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->eng.handle);
+	if (!q->modified && q->state != CM_IDLE && q->state != CM_ESTABLISHED &&
+		q->state != CM_CLOSED)
+		return ctl_refuse(c, m, -EBUSY, "QP %u is connecting", q->qp->handle);
 	q->reset = ctl_op_new(c, q->client, m, q, NULL);
 	if (q->reset == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
@@ -65,23 +70,23 @@ names_peer(const struct shm_qp_move *m)
 }
 
 static int
-cm_move_to_init(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_init(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
-	if (q->by_hand || (q->move.state != RD_QP_RESET && q->move.state != RD_QP_INIT))
-		return ctl_refuse(c, m, -EINVAL, "QP %u is beyond INIT", q->eng.handle);
+	if (q->modified || (q->move.state != RD_QP_RESET && q->move.state != RD_QP_INIT))
+		return ctl_refuse(c, m, -EINVAL, "QP %u is beyond INIT", q->qp->handle);
 	q->move.state = RD_QP_INIT;
 	q->move.access = m->body.move.access;
 	return on_stage(c, q, m, ENG_CE_QP_MOVE);
 }
 
 static int
-peer_check(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+peer_check(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 	char text[SK_ADDR_STRLEN];
 
-	if (q->move.state != RD_QP_INIT || q->cm != CM_IDLE)
-		return ctl_refuse(c, m, -EINVAL, "QP %u is not in INIT", q->eng.handle);
+	if (q->move.state != RD_QP_INIT || q->state != CM_IDLE)
+		return ctl_refuse(c, m, -EINVAL, "QP %u is not in INIT", q->qp->handle);
 	if (w->remote_qpn == 0 || w->remote_qpn > ROF_QPN_MAX)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP number %u", w->remote_qpn);
 	if (sk_addr_is_any(&w->remote) || sk_addr_is_multicast(&w->remote))
@@ -98,7 +103,7 @@ peer_check(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 }
 
 static int
-cm_move_to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_rtr(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 	int rc = peer_check(c, q, m);
@@ -111,18 +116,18 @@ cm_move_to_rtr(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 	q->move.remote_qpn = w->remote_qpn;
 	q->move.ird = w->ird;
 	q->move.min_rnr_timer = w->min_rnr_timer;
-	q->by_hand = true;
-	q->cm = CM_WAITING;
+	q->modified = true;
+	q->state = CM_WAITING;
 	return on_stage(c, q, m, ENG_CE_QP_MOVE);
 }
 
 static int
-cm_move_to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_to_rts(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 
 	if (q->move.state != RD_QP_RTR && q->move.state != RD_QP_RTS)
-		return ctl_refuse(c, m, -EINVAL, "QP %u is not in RTR", q->eng.handle);
+		return ctl_refuse(c, m, -EINVAL, "QP %u is not in RTR", q->qp->handle);
 	if (w->timeout > TIMEOUT_MAX || w->retry > RETRY_MAX || w->rnr_retry > RETRY_MAX)
 		return ctl_refuse(c, m, -EINVAL, "timeout has 5 bits, the retries have 3");
 	q->move.state = RD_QP_RTS;
@@ -130,20 +135,20 @@ cm_move_to_rts(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 	q->move.timeout = w->timeout;
 	q->move.retry = w->retry;
 	q->move.rnr_retry = w->rnr_retry;
-	cm_hand_rts(c, q);
+	cm_modified_rts(c, q);
 	return 0;
 }
 
 /* What a connection manager's QP is told by hand changes nothing of it but its rights: the program
  * does but say in verbs what happens anyway. */
 static int
-engine_cm_move_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
+cm_move_state(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
 
-	if (!q->eng.falcon)
+	if (!cm_kinds[q->qp->kind]->modifiable)
 		return 0;
-	if (w->state == RD_QP_INIT && (q->cm == CM_IDLE || q->by_hand))
+	if (w->state == RD_QP_INIT && (q->state == CM_IDLE || q->modified))
 		return cm_move_to_init(c, q, m);
 	if (w->state == RD_QP_INIT) {
 		q->move.access = w->access;
@@ -151,10 +156,10 @@ engine_cm_move_move(struct eng_control *c, struct ctl_qp *q, struct shm_msg *m)
 	}
 	if (w->state == RD_QP_RTR && names_peer(w))
 		return cm_move_to_rtr(c, q, m);
-	if (w->state == RD_QP_RTS && q->by_hand)
+	if (w->state == RD_QP_RTS && q->modified)
 		return q->given_up ? ctl_refuse(c, m, -EINVAL, "QP %u is in error", w->qp)
 				   : cm_move_to_rts(c, q, m);
-	if (q->by_hand)
+	if (q->modified)
 		return ctl_refuse(c, m, -EINVAL, "QP %u has named its peer", w->qp);
 	return 0;
 }
@@ -163,13 +168,14 @@ int
 ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_qp_move *w = &m->body.move;
-	struct ctl_qp *q = ctl_qp_find(cl, w->qp);
+	struct ctl_qp *qp = ctl_qp_find(cl, w->qp);
+	struct cm_conn *q = qp != NULL ? &qp->conn : NULL;
 
 	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", w->qp);
 	if (q->reset != NULL)
 		return ctl_refuse(c, m, -EBUSY, "QP %u is being reset", w->qp);
-	if (q->eng.type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
+	if (q->qp->type == SHM_UD && w->state >= RD_QP_INIT && w->state <= RD_QP_RTS)
 		return cm_datagram_move(c, q, m, moved);
 	switch (w->state) {
 	case RD_QP_RESET:
@@ -179,7 +185,7 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	case RD_QP_INIT:
 	case RD_QP_RTR:
 	case RD_QP_RTS:
-		return engine_cm_move_move(c, q, m);
+		return cm_move_state(c, q, m);
 	default:
 		return ctl_refuse(c, m, -EINVAL, "a QP is not moved to state %u", w->state);
 	}

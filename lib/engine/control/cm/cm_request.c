@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cm_priv.h"
+#include "cm_kind_priv.h"
 
 static struct cm_request_bucket *
 cm_request_bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
@@ -49,7 +49,8 @@ cm_request_free(struct eng_control *c, struct cm_request *r)
 {
 	cm_request_answered(c, r);
 	LIST_REMOVE(r, bucket);
-	ctl_table_del(&r->client->requests, r->handle % CTL_CLIENT_REQUESTS);
+	if (r->client != NULL)
+		ctl_table_del(&r->client->requests, r->handle % CTL_CLIENT_REQUESTS);
 	free(r->private_data);
 	free(r);
 }
@@ -61,10 +62,10 @@ send_reject(
 	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_REJECT, NULL);
 
 	msg->m.conn = conn;
-	msg->m.code = why;
+	msg->m.reject.why = (uint8_t)why;
 	if (cm != NULL) {
-		msg->m.offer.ird = SK_MIN(cm->ird, MPA_IRD_AUTO);
-		msg->m.offer.ord = SK_MIN(cm->ord, MPA_IRD_AUTO);
+		msg->m.reject.ird = SK_MIN(cm->ird, SHM_DEPTH_AUTO);
+		msg->m.reject.ord = SK_MIN(cm->ord, SHM_DEPTH_AUTO);
 		msg->m.private_len = cm->private_len;
 		memcpy(msg->m.private_data, cm->private_data, cm->private_len);
 	}
@@ -109,10 +110,10 @@ cm_request_deadline(const struct eng_control *c)
 }
 
 static void
-request_tell(struct eng_control *c, const struct cm_request *r, const struct eng_ctl *m)
+request_send(struct eng_control *c, const struct cm_request *r, const struct eng_ctl *m)
 {
-	const struct mpa_result *mpa = &m->mpa;
 	struct shm_msg msg = {.op = SHM_EV_CONNECT_REQUEST};
+	const struct eng_outcome *o = &r->outcome;
 	struct shm_cm *cm = &msg.body.cm;
 
 	cm->qp = SHM_NONE;
@@ -122,17 +123,39 @@ request_tell(struct eng_control *c, const struct cm_request *r, const struct eng
 	cm->remote = r->tuple.raddr;
 	cm->lport = r->tuple.lport;
 	cm->rport = r->tuple.rport;
-	cm->transport = r->falcon ? SHM_FALCON : SHM_IWARP;
+	cm->transport = r->kind;
 	cm->type = r->type;
 	if (r->type == SHM_UD) {
 		cm->space = SHM_SPACE_UDP;
 		cm->lport = r->service;
 	}
-	/* What the peer will have outstanding here is our IRD, and what it admits our ORD. */
-	cm_describe(cm, mpa, SK_MIN(mpa->peer_ord, c->cfg->limits.ird),
-		SK_MIN(mpa->peer_ird, c->cfg->limits.ord));
-	ctl_tell(c, r->client, &msg,
+	/* The peer's ORD is what it may have outstanding here, and its IRD what it admits. */
+	cm_describe(cm, o, SK_MIN(o->peer_ord, c->cfg->limits.ird),
+		SK_MIN(o->peer_ird, c->cfg->limits.ord), m);
+	ctl_client_send(c, r->client, &msg,
 		(uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
+}
+
+/* Fills in what a notice says. */
+static void
+request_fill(struct cm_request *r, const struct eng_ctl *m)
+{
+	r->transport = m->transport;
+	r->conn = m->conn;
+	if (m->type == ENG_TC_LOOKUP) {
+		r->tuple = m->lookup.tuple;
+		r->kind = r->outcome.kind = r->offer.kind = m->lookup.kind;
+		r->type = SHM_UD;
+		r->service = m->lookup.service;
+		return;
+	}
+	r->tuple = m->peer.tuple;
+	r->emss = m->peer.emss;
+	r->send_space = m->peer.send_space;
+	r->outcome = m->peer.outcome;
+	r->kind = r->offer.kind = r->outcome.kind;
+	r->type = cm_kinds[r->kind]->request_type(&r->outcome);
+	cm_kinds[r->kind]->request(&r->outcome, &r->offer);
 }
 
 struct cm_request *
@@ -140,35 +163,29 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 {
 	struct cm_request *r = NULL;
 
-	if (cl->requests.used < CTL_CLIENT_REQUESTS)
+	if (cl == NULL || cl->requests.used < CTL_CLIENT_REQUESTS)
 		r = calloc(1, sizeof(*r));
 	if (r == NULL)
 		return NULL;
 	r->client = cl;
-	r->transport = m->transport;
-	r->conn = m->conn;
-	r->tuple = m->tuple;
-	r->emss = m->params.emss;
-	r->send_space = m->params.send_space;
-	r->mpa = m->mpa;
-	r->falcon = m->falcon;
-	r->type = m->falcon && m->ask.transport == ROF_XRC ? SHM_XRC_RECV : SHM_RC;
-	if (m->falcon && m->ask.lookup) {
-		r->type = SHM_UD;
-		r->service = m->ask.service;
-	}
-	r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
-		    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
+	request_fill(r, m);
+	if (cl != NULL)
+		r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
+			    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;
 	LIST_INSERT_HEAD(cm_request_bucket_of(c, r->transport, r->conn), r, bucket);
 	return r;
 }
 
-/* The client of the listener is asked, and has so much time. */
+/* Returns a request that the listener's client has some time to answer, or NULL when the listener
+ * is gone or has too many. A client with many queued events gets no more of them from strangers. */
 static struct cm_request *
 request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m)
 {
-	struct cm_request *r = cm_request_new(c, l->client, m);
+	struct cm_request *r = NULL;
 
+	if (l != NULL && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
+		l->client->nevents < CTL_CLIENT_EVENTS / 2)
+		r = cm_request_new(c, l->client, m);
 	if (r == NULL)
 		return NULL;
 	r->listener = l;
@@ -179,25 +196,38 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 	return r;
 }
 
-void
-cm_request_in(struct eng_control *c, struct eng_ctl *m)
+static void
+request_enter(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m,
+	enum rofx_reason no_listener)
 {
-	bool lookup = m->falcon && m->ask.lookup;
-	struct cm_listener *l = lookup ? cm_listener_of_service(c, &m->tuple.laddr, m->ask.service)
-				       : cm_listener_find(c, m->listener);
-	struct cm_request *r = NULL;
+	struct cm_request *r = request_for(c, l, m);
 
-	if (m->falcon && m->ask.addressing == ROFX_ADDRESS) {
-		cm_hand_request(c, m);
-		return;
-	}
-	/* A client that lags behind with its events gets no more of them from strangers. */
-	if (l != NULL && !l->closing && l->client->phase == CTL_LIVE && l->pending < l->backlog &&
-		l->client->nevents < CTL_CLIENT_EVENTS / 2)
-		r = request_for(c, l, m);
-	if (r == NULL) {
-		cm_request_refuse(c, m, lookup && l == NULL ? ROFX_NO_SERVICE : ROFX_NONE);
-		return;
-	}
-	request_tell(c, r, m);
+	if (r != NULL)
+		request_send(c, r, m);
+	else
+		cm_request_refuse(c, m, l == NULL ? no_listener : ROFX_NONE);
+}
+
+bool
+cm_notice_request(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	if (!cm_may_answer(c))
+		return false;
+	if (cm_kinds[m->peer.outcome.kind]->names_qp(&m->peer.outcome))
+		cm_modified_request(c, m);
+	else
+		request_enter(c, cm_listener_find(c, m->peer.listener), m, ROFX_NONE);
+	ctl_return(c, t, m);
+	return true;
+}
+
+bool
+cm_notice_lookup(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	if (!cm_may_answer(c))
+		return false;
+	request_enter(c, cm_listener_of_service(c, &m->lookup.tuple.laddr, m->lookup.service), m,
+		ROFX_NO_SERVICE);
+	ctl_return(c, t, m);
+	return true;
 }

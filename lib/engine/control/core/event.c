@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replies and events to clients. What does not fit into the client's ring waits in a queue of
- * bounded length; what a lawful client can have coming is bounded by its objects and its unanswered
- * commands, so only one that does not read, and goes on asking, overflows it.
+ * Replies and events to clients. What the client's ring has no room for waits in a queue of bounded
+ * length. A client's objects and its unanswered commands bound the number of events that a client
+ * which reads them can have queued, so only a client that does not read overflows the queue.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "../attach/client_priv.h"
+#include "../../../base/log.h"
+#include "core_priv.h"
 
 void
 ctl_wake_client(const struct ctl_client *cl)
@@ -53,11 +55,11 @@ enqueue(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
 	if (ev == NULL || cl->nevents >= CTL_CLIENT_EVENTS + 3 * cl->qps.used) {
 		free(ev);
-		client_put_out(c, cl, "it does not read its events");
+		ctl_client_put_out(c, cl, "it does not read its events");
 		return;
 	}
 	if (cl->nevents++ == 0)
-		TAILQ_INSERT_TAIL(&c->late, cl, late);
+		TAILQ_INSERT_TAIL(&c->backlogged, cl, backlogged);
 	STAILQ_INSERT_TAIL(&cl->events, ev, next);
 }
 
@@ -68,7 +70,8 @@ ring_is_free(struct ctl_client *cl)
 }
 
 void
-ctl_tell(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len)
+ctl_client_send(
+	struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len)
 {
 	if (cl->phase > CTL_LIVE)
 		return;
@@ -81,10 +84,10 @@ ctl_tell(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg
 }
 
 void
-ctl_tell_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
+ctl_client_send_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
 	if (ev != NULL && (cl->phase > CTL_LIVE || ring_is_free(cl))) {
-		ctl_tell(c, cl, (const struct shm_msg *)ev->msg, ev->body_len);
+		ctl_client_send(c, cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
 		return;
 	}
@@ -107,7 +110,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 	if (work)
 		ctl_wake_client(cl);
 	if (work && cl->nevents == 0) {
-		TAILQ_REMOVE(&c->late, cl, late);
+		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
 		ctl_ring_client(c, cl); /* its commands had to wait */
 	}
 	return work;
@@ -119,7 +122,7 @@ ctl_events_drop(struct eng_control *c, struct ctl_client *cl)
 	struct ctl_event *ev;
 
 	if (cl->nevents)
-		TAILQ_REMOVE(&c->late, cl, late);
+		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
 	while ((ev = STAILQ_FIRST(&cl->events)) != NULL) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		free(ev);
@@ -127,30 +130,39 @@ ctl_events_drop(struct eng_control *c, struct ctl_client *cl)
 	cl->nevents = 0;
 }
 
-/* The reason's name, in the words of the QP's transport. */
-static const char *
-fatal_name(const struct ctl_client *cl, uint32_t qp, int code)
+void
+ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum shm_op op, uint32_t object,
+	int code, const char *reason)
 {
-	const struct ctl_qp *q = ctl_table_get(&cl->qps, qp);
+	struct shm_msg m = {.op = (uint16_t)op};
 
-	if (code > 0 && q != NULL && q->eng.falcon && code < rof_reason_count)
-		return rof_reasons.reasons[code].name;
-	return code > 0 && code < iw_reason_count ? iw_reasons.reasons[code].name : "";
+	m.body.async.object = object;
+	m.body.async.code = (uint32_t)code;
+	strncpy(m.body.async.reason, reason, sizeof(m.body.async.reason) - 1);
+	ctl_client_send(c, cl, &m, sizeof(m.body.async));
 }
 
 void
-ctl_tell_async(
-	struct eng_control *c, struct ctl_client *cl, enum shm_op op, uint32_t object, int code)
+ctl_ring_client(struct eng_control *c, struct ctl_client *cl)
 {
-	struct shm_msg m = {.op = (uint16_t)op};
-	const char *name = "";
+	if (cl->has_rung || cl->phase != CTL_LIVE)
+		return;
+	cl->has_rung = true;
+	TAILQ_INSERT_TAIL(&c->rung, cl, rung);
+}
 
-	if (op == SHM_EV_QP_FATAL)
-		name = fatal_name(cl, object, code);
-	else if (op == SHM_EV_CQ_OVERFLOW)
-		name = eng_reasons.reasons[ENG_CQ_OVERFLOW].name;
-	m.body.async.object = object;
-	m.body.async.code = (uint32_t)code;
-	strncpy(m.body.async.reason, name, sizeof(m.body.async.reason) - 1);
-	ctl_tell(c, cl, &m, sizeof(m.body.async));
+void
+ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why)
+{
+	if (cl->phase > CTL_LIVE)
+		return;
+	/* A client that is just being added is reaped when all stages have added it. */
+	cl->phase = CTL_REAP_QPS;
+	cl->walk = 0;
+	c->reaping++;
+	sk_count(c->counters, ENG_CLIENT_DEAD);
+	sk_log(SK_LOG_INFO, "client %u (%s) is removed: %s", cl->eng.index, cl->eng.name, why);
+	__atomic_store_n(&cl->eng.dead, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
+	ctl_wake_client(cl);
 }

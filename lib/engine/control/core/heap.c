@@ -89,7 +89,7 @@ entry_put(struct heap *h, uint32_t i)
 }
 
 int
-heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
+ctl_heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
 {
 	uint32_t i;
 
@@ -114,7 +114,7 @@ heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
 }
 
 void
-heap_fini(struct heap *h)
+ctl_heap_fini(struct heap *h)
 {
 	free(h->blocks);
 	memset(h, 0, sizeof(*h));
@@ -164,7 +164,7 @@ cut(struct heap *h, uint32_t i, uint64_t len)
 }
 
 uint32_t
-heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
+ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
 {
 	uint32_t i;
 
@@ -202,7 +202,7 @@ join(struct heap *h, uint32_t i)
 }
 
 void
-heap_free(struct heap *h, uint32_t piece)
+ctl_heap_free(struct heap *h, uint32_t piece)
 {
 	struct heap_block *b = &h->blocks[piece];
 	uint32_t before = b->prev, behind = b->next;

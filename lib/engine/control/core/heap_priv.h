@@ -29,11 +29,11 @@ struct heap {
 };
 
 /* `max_pieces`: how many may be allocated at a time. 0 or -ENOMEM. */
-int heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces);
-void heap_fini(struct heap *h);
-/* Zeroed bytes. *off: from `base`; returned is the piece's number for heap_free(), or HEAP_NONE
+int ctl_heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces);
+void ctl_heap_fini(struct heap *h);
+/* Zeroed bytes. *off: from `base`; returned is the piece's number for ctl_heap_free(), or HEAP_NONE
  * when there is no room. */
-uint32_t heap_alloc(struct heap *h, uint64_t len, uint64_t *off);
-void heap_free(struct heap *h, uint32_t piece);
+uint32_t ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t *off);
+void ctl_heap_free(struct heap *h, uint32_t piece);
 
 #endif

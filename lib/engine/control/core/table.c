@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../registry/registry_priv.h"
+#include "core_priv.h"
 
-#define TABLE_REST 64 /* freed numbers that lie fallow while there are fresh ones */
+#define TABLE_REST 64 /* freed numbers that are not used again while there are fresh ones */
 
 int
 ctl_table_init(struct ctl_table *t, uint32_t cap)

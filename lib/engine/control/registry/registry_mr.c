@@ -166,7 +166,7 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 }
 
 static void
-mr_free(struct eng_control *c, struct ctl_retiree *r)
+mr_free(struct eng_control *c, struct ctl_retired *r)
 {
 	struct ctl_mr *mr = (struct ctl_mr *)r;
 

@@ -43,7 +43,7 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 }
 
 static void
-mw_free(struct eng_control *c, struct ctl_retiree *r)
+mw_free(struct eng_control *c, struct ctl_retired *r)
 {
 	struct ctl_mw *mw = (struct ctl_mw *)r;
 

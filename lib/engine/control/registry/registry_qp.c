@@ -6,48 +6,39 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../cm/cm_priv.h"
+#include "registry_priv.h"
 
 #define QPN_BITS 24
 
 struct ctl_qp *
 ctl_qp_find(const struct ctl_client *cl, uint32_t handle)
 {
-	struct ctl_qp *q = ctl_table_get(&cl->qps, handle);
+	struct ctl_qp_ref *ref = ctl_table_get(&cl->qps, handle);
+	struct ctl_qp *q = (struct ctl_qp *)ref;
 
-	return q != NULL && q->added && !q->dying && !q->is_opened ? q : NULL;
+	return ref != NULL && !ref->opened && q->added && !q->conn.dying ? q : NULL;
 }
 
-struct ctl_qp *
-ctl_qp_of_cookie(const struct eng_control *c, uint64_t cookie)
-{
-	struct ctl_qp *q = NULL;
-
-	if ((uint32_t)cookie != 0)
-		q = ctl_table_get(&c->qps, (uint32_t)cookie - 1);
-	return q != NULL && q->generation == cookie >> 32 ? q : NULL;
-}
-
-struct ctl_qp *
-ctl_qp_of_number(const struct eng_control *c, uint32_t qpn)
+struct cm_conn *
+ctl_conn_of_qpn(const struct eng_control *c, uint32_t qpn)
 {
 	uint32_t n = sk_perm24_inv(&c->qpn_key, qpn & ((1u << QPN_BITS) - 1));
-	struct ctl_qp *q = ctl_table_get(&c->qps, n & ((1u << shm_log2(c->qps.cap)) - 1));
+	struct cm_conn *conn = ctl_table_get(&c->conns, n & ((1u << shm_log2(c->conns.cap)) - 1));
 
-	return q != NULL && q->eng.rd.qpn == qpn ? q : NULL;
+	return conn != NULL && conn->client != NULL && conn->qp->rd.qpn == qpn ? conn : NULL;
 }
 
 static uint32_t
-new_qpn(struct eng_control *c, struct ctl_qp *q)
+new_qpn(struct eng_control *c, struct cm_conn *conn)
 {
-	uint32_t qpn;
+	uint32_t bits = shm_log2(c->conns.cap), qpn;
 
 	do {
-		uint32_t n = c->qp_generation[q->slot]++ << shm_log2(c->qps.cap) | q->slot;
+		uint32_t n = c->conn_generation[conn->slot]++ << bits | conn->slot;
 
 		qpn = sk_perm24(&c->qpn_key, n & ((1u << QPN_BITS) - 1));
 	} while (qpn < 2);
-	q->generation = c->qp_generation[q->slot];
+	conn->generation = c->conn_generation[conn->slot];
 	return qpn;
 }
 
@@ -116,10 +107,10 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	const struct shm_qp_info *i = &m->body.qp;
 	int rc;
 
-	if (i->transport > SHM_FALCON || (i->transport == SHM_FALCON && !c->cfg->falcon.enabled))
+	if (i->transport >= ENG_KINDS || c->qp_types[i->transport] == 0)
 		return ctl_refuse(
-			c, m, -EPROTONOSUPPORT, "there is no transport %u here", i->transport);
-	if (i->type > SHM_XRC_RECV || (i->type != SHM_RC && i->transport != SHM_FALCON))
+			c, m, -EPROTONOSUPPORT, "transport %u is not enabled here", i->transport);
+	if (i->type > SHM_XRC_RECV || !(c->qp_types[i->transport] & 1u << i->type))
 		return ctl_refuse(c, m, -EOPNOTSUPP, "transport %u has no QPs of type %u",
 			i->transport, i->type);
 	rc = parts_check(c, cl, m);
@@ -127,7 +118,7 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
-	if (c->totals.qps >= c->cfg->limits.qps || c->qps.used == c->qps.cap)
+	if (c->totals.qps >= c->cfg->limits.qps || c->conns.used == c->conns.cap)
 		return ctl_refuse_all(c, m, "QPs", c->cfg->limits.qps);
 	return depths_check(c, m);
 }
@@ -231,14 +222,22 @@ ctl_least_loaded(const struct eng_control *c)
 }
 
 static void
-registry_qp_qp_enter(
+qp_conn_free(struct eng_control *c, struct cm_conn *conn)
+{
+	ctl_qp_free(c, ctl_qp_of(conn));
+}
+
+static void
+registry_qp_enter(
 	struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
 {
 	struct rd_qp *rd = &q->eng.rd;
 	const struct qp_parts *p = &parts[i->type];
 	struct ctl_srq *s = i->srq == SHM_NONE ? NULL : ctl_srq_find(cl, i->srq);
 
-	q->client = cl;
+	q->conn.qp = &q->eng;
+	q->conn.client = cl;
+	q->conn.free = qp_conn_free;
 	q->eng.client = &cl->eng;
 	q->eng.type = i->type;
 	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
@@ -247,8 +246,8 @@ registry_qp_qp_enter(
 		       : q->xrcd != NULL   ? q->eng.xrcd->stage
 		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
 					   : ctl_least_loaded(c);
-	q->eng.control = q;
-	q->eng.falcon = i->transport == SHM_FALCON;
+	q->eng.control = &q->conn;
+	q->eng.kind = i->transport;
 	rd->state = RD_QP_INIT;
 	rd->pd = p->pd ? &ctl_pd_find(cl, i->pd)->rd : NULL;
 	rd->send_cq = p->send ? &ctl_cq_find(cl, i->send_cq)->eng : NULL;
@@ -258,14 +257,14 @@ registry_qp_qp_enter(
 	rd->access = i->access ? i->access
 			       : RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC;
 	rd->user = &q->eng;
-	q->slot = (uint32_t)ctl_table_add(&c->qps, q);
-	q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, q);
-	rd->qpn = new_qpn(c, q);
+	q->conn.slot = (uint32_t)ctl_table_add(&c->conns, &q->conn);
+	q->ref.handle = q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, &q->ref);
+	rd->qpn = new_qpn(c, &q->conn);
 	qp_refer(c, cl, q, 1);
 }
 
 static void
-qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
+qp_describe(const struct ctl_qp *q, struct shm_qp_info *i)
 {
 	const struct rd_qp_caps *caps = &q->eng.rd.caps;
 
@@ -276,13 +275,13 @@ qp_tell(const struct ctl_qp *q, struct shm_qp_info *i)
 	i->max_inline = caps->max_inline;
 	i->sig_all = q->eng.rd.sig_all;
 	i->access = q->eng.rd.access;
-	i->transport = q->eng.falcon ? SHM_FALCON : SHM_IWARP;
+	i->transport = q->eng.kind;
 	i->state = RD_QP_INIT;
 	i->qp = q->eng.handle;
 	i->qpn = q->eng.rd.qpn;
 	i->stage = q->eng.stage;
-	i->ird = q->ird;
-	i->ord = q->ord;
+	i->ird = q->conn.ird;
+	i->ord = q->conn.ord;
 	i->type = q->eng.type;
 	i->xrcd = q->xrcd != NULL ? q->xrcd->handle : SHM_NONE;
 	i->qkey = 0;
@@ -299,7 +298,7 @@ qp_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 		ctl_qp_free(c, q);
 	} else {
 		q->added = true;
-		q->index = last->qp_index;
+		q->conn.qp_index = last->qp_index;
 	}
 	ctl_op_reply(c, op);
 }
@@ -323,7 +322,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	}
 	memset(q, 0, sizeof(*q));
 	len = qp_lay(&q->eng.rd.caps, &op->reply.body.qp);
-	q->piece = heap_alloc(&cl->heap, len, &at);
+	q->piece = ctl_heap_alloc(&cl->heap, len, &at);
 	if (q->piece == HEAP_NONE) {
 		ctl_op_free(c, op);
 		free(q);
@@ -332,8 +331,8 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			(unsigned long long)len);
 	}
 	qp_place(cl, q, at, &op->reply.body.qp);
-	registry_qp_qp_enter(c, cl, q, &m->body.qp);
-	qp_tell(q, &op->reply.body.qp);
+	registry_qp_enter(c, cl, q, &m->body.qp);
+	qp_describe(q, &op->reply.body.qp);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, NULL);
 	msg->m.qp = &q->eng;
 	msg->m.client = &cl->eng;
@@ -344,39 +343,34 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 void
 ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 {
-	struct ctl_client *cl = q->client;
+	struct ctl_client *cl = q->conn.client;
 
-	if (q->host != NULL) {
-		cm_host_free(c, q->host);
-		return;
-	}
 	ctl_qp_leave_openers(c, q);
-	cm_hand_forget(c, q);
+	c->conn_ops->forget(c, &q->conn);
 	qp_refer(c, cl, q, -1);
-	heap_free(&cl->heap, q->piece);
-	ctl_table_del(&cl->qps, q->eng.handle);
-	ctl_table_del(&c->qps, q->slot);
-	free(q->outcome);
+	ctl_heap_free(&cl->heap, q->piece);
+	ctl_table_del(&cl->qps, q->ref.handle);
+	ctl_table_del(&c->conns, q->conn.slot);
 	free(q);
 }
 
 void
 ctl_qp_delete(struct eng_control *c, struct ctl_qp *q, struct ctl_op *op)
 {
-	q->dying = true;
-	q->op = op;
-	cm_input(c, q, CM_EV_DELETE, NULL);
+	q->conn.dying = true;
+	q->conn.op = op;
+	c->conn_ops->leave(c, &q->conn);
 }
 
 int
 ctl_qp_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
-	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle), *o;
+	struct ctl_qp_ref *ref = ctl_table_get(&cl->qps, m->body.handle);
+	struct ctl_qp *q = ctl_qp_find(cl, m->body.handle);
 	struct ctl_op *op;
 
-	o = q != NULL ? NULL : ctl_table_get(&cl->qps, m->body.handle);
-	if (o != NULL && o->is_opened) {
-		ctl_qp_close_opened(o);
+	if (ref != NULL && ref->opened) {
+		ctl_opened_free((struct ctl_opened *)ref);
 		return 0;
 	}
 	if (q == NULL)
@@ -396,22 +390,25 @@ qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 
 	if (op->status < 0)
 		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
-	else if (q != NULL && (q->by_hand || q->eng.type == SHM_UD) && last->code != RD_QP_ERR)
-		i->state = q->move.state; /* whether or not its peer is there */
+	else if (q != NULL && (q->conn.modified || q->eng.type == SHM_UD) &&
+		 last->qp_info.state != RD_QP_ERR)
+		i->state = q->conn.move.state; /* whether or not its peer is there */
 	else
-		i->state = (uint8_t)last->code;
+		i->state = last->qp_info.state;
 	ctl_op_reply(c, op);
 }
 
-/* Its own, or one that it has opened. */
+/* Returns a QP of the client's own, or one that it has opened. */
 static struct ctl_qp *
 query_target(const struct ctl_client *cl, uint32_t handle)
 {
-	struct ctl_qp *o = ctl_table_get(&cl->qps, handle);
+	struct ctl_qp_ref *ref = ctl_table_get(&cl->qps, handle);
+	struct ctl_qp *target;
 
-	if (o == NULL || !o->is_opened)
+	if (ref == NULL || !ref->opened)
 		return ctl_qp_find(cl, handle);
-	return o->opens != NULL && !o->opens->dying ? o->opens : NULL;
+	target = ((struct ctl_opened *)ref)->target;
+	return target != NULL && !target->conn.dying ? target : NULL;
 }
 
 int
@@ -424,8 +421,8 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (q == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	memset(&m->body, 0, sizeof(m->body.qp));
-	qp_tell(q, &m->body.qp);
-	if (q->client != cl) { /* the other's handles mean nothing here */
+	qp_describe(q, &m->body.qp);
+	if (q->conn.client != cl) { /* another client's handles mean nothing here */
 		m->body.qp.qp = SHM_NONE;
 		m->body.qp.xrcd = SHM_NONE;
 	}

@@ -112,7 +112,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");
 	memset(cq, 0, sizeof(*cq));
 	cq->depth = 1u << shm_log2(depth);
-	cq->piece = heap_alloc(&cl->heap,
+	cq->piece = ctl_heap_alloc(&cl->heap,
 		sizeof(struct shm_cq) +
 			(uint64_t)c->cfg->nstages * cq->depth * sizeof(struct shm_cqe),
 		&at);
@@ -134,7 +134,7 @@ cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	struct ctl_cq *cq = op->object;
 	struct ctl_client *cl = op->client;
 
-	heap_free(&cl->heap, cq->piece);
+	ctl_heap_free(&cl->heap, cq->piece);
 	ctl_table_del(&cl->cqs, cq->eng.handle);
 	ctl_total(&c->totals.cqs, -1);
 	free(cq);
@@ -150,7 +150,7 @@ ctl_cq_delete(struct eng_control *c, struct ctl_cq *cq, struct ctl_op *op)
 	for (unsigned i = 0; i < c->cfg->nstages; i++) {
 		struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_CQ_DEL, NULL);
 
-		msg->m.object = &cq->eng;
+		msg->m.object.object = &cq->eng;
 		msg->m.client = &op->client->eng;
 		ctl_op_send_stage(c, op, i, msg);
 	}

@@ -55,7 +55,7 @@ srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
 		s->eng.cq->refs--;
 	}
 	((struct rd_pd *)s->eng.pd)->refs--;
-	heap_free(&cl->heap, s->piece);
+	ctl_heap_free(&cl->heap, s->piece);
 	ctl_table_del(&cl->srqs, s->eng.handle);
 	ctl_total(&c->totals.srqs, -1);
 	free(s);
@@ -155,12 +155,12 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 	s->eng.limit = i->limit;
-	s->piece = heap_alloc(
+	s->piece = ctl_heap_alloc(
 		&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, &at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
 	if (op == NULL) {
 		if (s->piece != HEAP_NONE)
-			heap_free(&cl->heap, s->piece);
+			ctl_heap_free(&cl->heap, s->piece);
 		free(s);
 		return ctl_refuse(
 			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);
@@ -175,7 +175,7 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		xrc_enter(c, s, ctl_xrcd_find(cl, i->xrcd), ctl_cq_find(cl, i->cq));
 	srq_lay(cl, s, at, stride, &op->reply.body.srq);
 	msg = ctl_msg_get(c, ENG_CE_SRQ_ADD, NULL);
-	msg->m.object = &s->eng;
+	msg->m.object.object = &s->eng;
 	msg->m.client = &cl->eng;
 	ctl_op_send_stage(c, op, s->eng.stage, msg);
 	return CTL_LATER;
@@ -207,9 +207,9 @@ ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	msg = ctl_msg_get(c, ENG_CE_SRQ_LIMIT, NULL);
-	msg->m.object = &s->eng;
+	msg->m.object.object = &s->eng;
 	msg->m.client = &cl->eng;
-	msg->m.code = (int)m->body.srq.limit;
+	msg->m.object.number = m->body.srq.limit;
 	ctl_op_send_stage(c, op, s->eng.stage, msg);
 	return CTL_LATER;
 }
@@ -231,7 +231,7 @@ ctl_srq_delete(struct eng_control *c, struct ctl_srq *s, struct ctl_op *op)
 	s->dying = true;
 	op->object = s;
 	op->finish = srq_gone;
-	msg->m.object = &s->eng;
+	msg->m.object.object = &s->eng;
 	msg->m.client = &op->client->eng;
 	ctl_op_send_stage(c, op, s->eng.stage, msg);
 }

@@ -18,7 +18,7 @@ ctl_stag_add(struct eng_control *c, struct rd_mr *mr)
 }
 
 void
-ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retiree *r)
+ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retired *r)
 {
 	r->client = cl;
 	cl->retiring++;
@@ -27,7 +27,7 @@ ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retiree *r)
 }
 
 static void
-registry_stag_end(struct eng_control *c, struct ctl_retiree *r)
+registry_stag_end(struct eng_control *c, struct ctl_retired *r)
 {
 	struct ctl_op *op = r->op;
 
@@ -41,7 +41,7 @@ registry_stag_end(struct eng_control *c, struct ctl_retiree *r)
 bool
 ctl_retire_poll(struct eng_control *c)
 {
-	struct ctl_retiree *r;
+	struct ctl_retired *r;
 	bool work = false;
 
 	/* Tokens grow, so the first one that has not passed ends the walk. */

@@ -60,8 +60,9 @@ ctl_xrcd_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_xrcd *d = domain_find(c, cl->tenant, x);
 	struct ctl_xrcd_ref *ref;
 
-	if (!c->cfg->falcon.enabled)
-		return ctl_refuse(c, m, -EPROTONOSUPPORT, "XRC is Falcon's, which is not enabled");
+	if (!c->xrc)
+		return ctl_refuse(c, m, -EPROTONOSUPPORT,
+			"no transport that is enabled here has XRC domains");
 	if (d != NULL && x->create && x->exclusive)
 		return ctl_refuse(c, m, -EEXIST, "there is an XRC domain of that file");
 	if (d == NULL && x->ino != 0 && !x->create)
@@ -108,18 +109,17 @@ ctl_xrcd_close(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- QPs of others ---- */
 
-/* NULL: there is none such in the domain. */
+/* Returns the domain's receive QP with that number, or NULL. */
 static struct ctl_qp *
 target_find(const struct eng_control *c, const struct ctl_xrcd *d, uint32_t qpn)
 {
-	for (uint32_t i = 0; i < c->qps.fresh; i++) {
-		struct ctl_qp *q = ctl_table_get(&c->qps, i);
+	struct cm_conn *conn = ctl_conn_of_qpn(c, qpn);
+	struct ctl_qp *q = conn != NULL ? ctl_qp_of(conn) : NULL;
 
-		if (q != NULL && q->added && !q->dying && q->eng.type == SHM_XRC_RECV &&
-			q->eng.xrcd == &d->eng && q->eng.rd.qpn == qpn)
-			return q;
-	}
-	return NULL;
+	if (q == NULL || !q->added || conn->dying || q->eng.type != SHM_XRC_RECV ||
+		q->eng.xrcd != &d->eng)
+		return NULL;
+	return q;
 }
 
 int
@@ -127,7 +127,8 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct shm_qp_info *i = &m->body.qp;
 	struct ctl_xrcd_ref *ref = ctl_xrcd_find(cl, i->xrcd);
-	struct ctl_qp *target, *q;
+	struct ctl_opened *o;
+	struct ctl_qp *target;
 
 	if (ref == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
@@ -137,48 +138,47 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			i->qpn, i->xrcd);
 	if (cl->qps.used == cl->qps.cap)
 		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
-	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
-	if (q == NULL)
+	o = calloc(1, sizeof(*o));
+	if (o == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
-	memset(q, 0, sizeof(*q));
-	q->client = cl;
-	q->opens = target;
-	q->is_opened = true;
-	q->xrcd = ref;
+	o->client = cl;
+	o->target = target;
+	o->xrcd = ref;
 	ref->users++;
-	q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, q);
-	LIST_INSERT_HEAD(&target->openers, q, opener);
-	i->qp = q->eng.handle;
+	o->ref.opened = true;
+	o->ref.handle = (uint32_t)ctl_table_add(&cl->qps, &o->ref);
+	LIST_INSERT_HEAD(&target->openers, o, next);
+	i->qp = o->ref.handle;
 	return 0;
 }
 
 void
-ctl_qp_close_opened(struct ctl_qp *q)
+ctl_opened_free(struct ctl_opened *o)
 {
-	if (q->opens != NULL)
-		LIST_REMOVE(q, opener);
-	q->xrcd->users--;
-	ctl_table_del(&q->client->qps, q->eng.handle);
-	free(q);
+	if (o->target != NULL)
+		LIST_REMOVE(o, next);
+	o->xrcd->users--;
+	ctl_table_del(&o->client->qps, o->ref.handle);
+	free(o);
 }
 
 void
-ctl_qp_tell_openers(struct eng_control *c, struct ctl_qp *q, int code)
+ctl_qp_notify_openers(struct eng_control *c, struct ctl_qp *q, int code, const char *reason)
 {
-	struct ctl_qp *o;
+	struct ctl_opened *o;
 
-	LIST_FOREACH (o, &q->openers, opener)
-		ctl_tell_async(c, o->client, SHM_EV_QP_FATAL, o->eng.handle, code);
+	LIST_FOREACH (o, &q->openers, next)
+		ctl_client_send_async(c, o->client, SHM_EV_QP_FATAL, o->ref.handle, code, reason);
 }
 
 void
 ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q)
 {
-	struct ctl_qp *o;
+	struct ctl_opened *o;
 
-	ctl_qp_tell_openers(c, q, 0);
+	ctl_qp_notify_openers(c, q, 0, "");
 	while ((o = LIST_FIRST(&q->openers)) != NULL) {
-		LIST_REMOVE(o, opener);
-		o->opens = NULL;
+		LIST_REMOVE(o, next);
+		o->target = NULL;
 	}
 }

@@ -14,7 +14,8 @@
 
 #include "../../../base/mem.h"
 
-#define FALCON_BUDGET    256      /* packets that a turn sends */
+#define FALCON_BUDGET    256 /* packets that a turn sends */
+#define BY_QPN_BACKLOG   1024
 #define REPLAY_MARGIN_NS 10000000 /* more than a data centre reorders */
 
 /* ---- What lib/falcon asks for ---- */
@@ -35,10 +36,10 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 
 	/* Until it is bound nobody knows where to. */
 	if (fc->c->state == ECONN_BOUND && fc->start == NULL &&
-		eng_conn_tell(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
+		eng_conn_send(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
 		return true;
 	if (!fc->busy)
-		TAILQ_INSERT_TAIL(&t->falcon->busy, fc, next);
+		TAILQ_INSERT_TAIL(&eng_falcon_of(t)->busy, fc, next);
 	fc->busy = true;
 	return false;
 }
@@ -46,7 +47,6 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 static void
 op_buf_free(void *ctx, struct fa_buf *buf)
 {
-	(void)ctx;
 	eng_fbuf_free(buf);
 }
 
@@ -61,34 +61,39 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 	eng_falcon_fail(ctx, fc->c, ROFX_TIMEOUT, -ETIMEDOUT);
 }
 
-bool
-eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c)
+/* Sends the engine stage of a bound connection the parameters that its QP starts with. Returns
+ * false when the ring is full. */
+static bool
+send_open(struct eng_transport *t, struct eng_conn *c)
 {
-	struct eng_falcon_start *start = c->falcon->start;
+	struct eng_falcon_start *start = eng_falcon_conn_of(c)->start;
 
 	if (start == NULL)
 		return true;
-	if (!eng_conn_tell(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
+	if (!eng_conn_send(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
 		return false;
-	c->falcon->start = NULL;
+	eng_falcon_conn_of(c)->start = NULL;
 	return true;
 }
 
 /* ---- The stack ---- */
 
-int
-eng_falcon_create(struct eng_transport *t, uint64_t now)
+static int
+falcon_create(struct eng_transport *t, uint64_t now)
 {
 	const struct fa_ops ops = {.output = eng_falcon_output,
 		.deliver = op_deliver,
 		.buf_free = op_buf_free,
 		.event = op_event};
 	struct fa_config cfg = t->e->cfg.falcon.stack;
-	struct eng_falcon *f = sk_mem_alloc(sizeof(*f));
+	struct eng_falcon *f;
 
+	if (!t->e->cfg.falcon.enabled)
+		return 0;
+	f = sk_mem_alloc(sizeof(*f));
 	if (f == NULL)
 		return -ENOMEM;
-	t->falcon = f;
+	t->part[ENG_FALCON] = f;
 	f->swift = fa_swift;
 	f->swift.param = &t->e->cfg.falcon.swift;
 	TAILQ_INIT(&f->free);
@@ -106,13 +111,11 @@ eng_falcon_create(struct eng_transport *t, uint64_t now)
 	return f->fa == NULL ? -EINVAL : 0;
 }
 
-void
-eng_falcon_destroy(struct eng_transport *t)
+static void
+falcon_destroy(struct eng_transport *t)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 
-	if (f == NULL)
-		return;
 	for (uint32_t i = 0; i < f->fresh; i++)
 		if (f->conns[i].c != NULL)
 			eng_falcon_close(t, &f->conns[i]);
@@ -122,12 +125,12 @@ eng_falcon_destroy(struct eng_transport *t)
 		psp_crypto_destroy(f->crypto);
 	sk_mem_free(f->conns, f->nconns * sizeof(f->conns[0]));
 	sk_mem_free(f, sizeof(*f));
-	t->falcon = NULL;
+	t->part[ENG_FALCON] = NULL;
 }
 
 /* Offers again what an engine stage had no room for. */
 static bool
-falcon_resume(struct eng_falcon *f, uint64_t now)
+falcon_offer_again(struct eng_falcon *f, uint64_t now)
 {
 	struct eng_falcon_conn *fc, *last = TAILQ_LAST(&f->busy, eng_falcon_conns);
 
@@ -142,10 +145,10 @@ falcon_resume(struct eng_falcon *f, uint64_t now)
 	return last != NULL;
 }
 
-void
-eng_falcon_timers(struct eng_transport *t, uint64_t now)
+static void
+falcon_timers(struct eng_transport *t, uint64_t now)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 
 	if (now < f->due)
 		return;
@@ -155,14 +158,14 @@ eng_falcon_timers(struct eng_transport *t, uint64_t now)
 	f->work = true;
 }
 
-bool
-eng_falcon_poll(struct eng_transport *t, uint64_t now)
+static bool
+falcon_poll(struct eng_transport *t, uint64_t now)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	unsigned n;
 
 	if (!TAILQ_EMPTY(&f->busy))
-		f->work |= falcon_resume(f, now);
+		f->work |= falcon_offer_again(f, now);
 	if (!f->work)
 		return false;
 	f->work = false; /* set again when the port takes no more */
@@ -171,15 +174,19 @@ eng_falcon_poll(struct eng_transport *t, uint64_t now)
 	return n > 0;
 }
 
-uint64_t
-eng_falcon_deadline(const struct eng_falcon *f)
+static uint64_t
+falcon_deadline(const struct eng_transport *t)
 {
+	const struct eng_falcon *f = eng_falcon_of(t);
+
 	return f->work || !TAILQ_EMPTY(&f->busy) ? 0 : f->due;
 }
 
-const uint64_t *
-eng_falcon_counters(const struct eng_falcon *f, const struct sk_reason_list *list)
+static const uint64_t *
+falcon_counters(const struct eng_transport *t, const struct sk_reason_list *list)
 {
+	const struct eng_falcon *f = eng_falcon_of(t);
+
 	if (list == &fa_reasons)
 		return fa_stack_counters(f->fa);
 	if (list == &rofx_reasons)
@@ -201,7 +208,7 @@ eng_falcon_stage(const struct eng *e, uint32_t cid, uint32_t *slot)
 struct eng_falcon_conn *
 eng_falcon_reserve(struct eng_transport *t, struct eng_conn *c)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	struct eng_falcon_conn *fc = TAILQ_FIRST(&f->free);
 	uint32_t slot;
 
@@ -260,12 +267,12 @@ eng_falcon_open(
 	int rc = eng_falcon_tunnel_open(t, fc, o);
 
 	if (rc == 0)
-		rc = open_psp(t->falcon, fc, o);
+		rc = open_psp(eng_falcon_of(t), fc, o);
 	p.cid = fc->cid;
 	p.user = fc;
-	p.algorithm = &t->falcon->swift;
+	p.algorithm = &eng_falcon_of(t)->swift;
 	if (rc == 0)
-		rc = fa_conn_create(t->falcon->fa, t->now, &p, &fc->fa);
+		rc = fa_conn_create(eng_falcon_of(t)->fa, t->now, &p, &fc->fa);
 	if (rc < 0)
 		close_psp(fc);
 	else
@@ -276,7 +283,7 @@ eng_falcon_open(
 void
 eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 
 	if (fc->busy)
 		TAILQ_REMOVE(&f->busy, fc, next);
@@ -291,14 +298,20 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 	TAILQ_INSERT_TAIL(&f->free, fc, next); /* last: a CID rests before it is used again */
 }
 
-void
-eng_falcon_message(struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_dmsg *m)
+static void
+falcon_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
 {
+	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct fa_buf *buf = (struct fa_buf *)(uintptr_t)m->u;
 	struct fa_outcome o = {.rsn = m->arg};
+	uint32_t type = m->id_type & 15;
 
-	t->falcon->work = true;
-	switch (m->id_type & 15) {
+	if (fc == NULL || fc->fa == NULL || type < ENG_T_PUSH) {
+		eng_conn_drop(m);
+		return;
+	}
+	eng_falcon_of(t)->work = true;
+	switch (type) {
 	case ENG_T_PUSH:
 		fa_push(fc->fa, t->now, buf);
 		break;
@@ -321,3 +334,134 @@ eng_falcon_message(struct eng_transport *t, struct eng_falcon_conn *fc, const st
 		break;
 	}
 }
+
+static void
+falcon_drop(const struct eng_dmsg *m)
+{
+	switch (m->id_type & 15) {
+	case ENG_T_PUSH:
+	case ENG_T_PULL:
+	case ENG_T_PULL_DATA:
+	case ENG_T_RNR:
+		eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
+		break;
+	}
+}
+
+/* ---- The connection, by its TCP connection ---- */
+
+/* Requests to QPs by number come to a port of Saker's own. */
+static int
+falcon_start(struct eng_transport *t)
+{
+	const struct eng_ctl m = {.listen = {.number = ENG_LISTENER_BY_QPN,
+					  .port = t->e->cfg.falcon.port,
+					  .backlog = BY_QPN_BACKLOG}};
+
+	return eng_transport_listen(t, &m);
+}
+
+static void
+falcon_bound(struct eng_transport *t, struct eng_conn *c)
+{
+	eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
+}
+
+/* The start-up is over when the peer has confirmed. */
+static bool
+falcon_resume(struct eng_transport *t, struct eng_conn *c)
+{
+	if (eng_falcon_conn_of(c)->fa != NULL)
+		eng_startup_free(t, c);
+	return true;
+}
+
+/* What the control channel sends and acknowledges is of no interest to the engine stage. */
+static void
+falcon_no_news(struct eng_transport *t, struct eng_conn *c)
+{
+}
+
+static void
+falcon_pending_first(struct eng_transport *t, struct eng_conn *c)
+{
+	if (!(c->pending & ECONN_P_FAIL))
+		return;
+	c->pending &= ~ECONN_P_FAIL;
+	if (c->part != NULL)
+		eng_falcon_failed(t, c);
+}
+
+static void
+falcon_pending(struct eng_transport *t, struct eng_conn *c)
+{
+	if ((c->pending & ECONN_P_OPEN) && send_open(t, c))
+		c->pending &= ~ECONN_P_OPEN;
+}
+
+static void
+falcon_abort(struct eng_transport *t, struct eng_conn *c)
+{
+	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+
+	if (fc != NULL && fc->fa != NULL)
+		eng_falcon_fail(t, c, ROFX_REFUSED, -ECONNABORTED);
+	else
+		tcp_abort(c->tcp, t->now);
+}
+
+static void
+falcon_abandon(struct eng_transport *t, struct eng_conn *c)
+{
+	eng_conn_pend(t, c, ECONN_P_ABORT);
+}
+
+/* Falcon's exchange has one form: there is no second attempt with less. */
+static void
+falcon_retry(const struct eng_conn *c, struct eng_ctl *m)
+{
+}
+
+static void
+falcon_closed(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->part != NULL)
+		eng_falcon_close(t, eng_falcon_conn_of(c));
+	c->part = NULL;
+}
+
+const struct eng_link eng_link_falcon = {
+	.create = falcon_create,
+	.start = falcon_start,
+	.destroy = falcon_destroy,
+	.counters = falcon_counters,
+	.timers = falcon_timers,
+	.poll = falcon_poll,
+	.deadline = falcon_deadline,
+	.rx = eng_falcon_rx,
+	.udp_port = PSP_UDP_PORT,
+	.begins = eng_falcon_begins,
+	.listen = eng_falcon_listen,
+	.connect = eng_falcon_connect,
+	.connected = eng_falcon_connected,
+	.startup = eng_falcon_deliver,
+	.accept = eng_falcon_accept,
+	.reject = eng_falcon_reject,
+	.found = eng_falcon_found,
+	.self = eng_falcon_self,
+	.expired = eng_falcon_expired,
+	.retry = falcon_retry,
+	.abandon = falcon_abandon,
+	.startup_free = falcon_no_news,
+	.bound = falcon_bound,
+	.deliver = eng_falcon_deliver,
+	.resume = falcon_resume,
+	.sent = falcon_no_news,
+	.emss = falcon_no_news,
+	.message = falcon_message,
+	.abort = falcon_abort,
+	.pending_first = falcon_pending_first,
+	.pending = falcon_pending,
+	.closed = falcon_closed,
+	.drop = falcon_drop,
+};

@@ -17,6 +17,7 @@ falcon_end_hand_over(struct eng_transport *t, struct eng_conn *c)
 	if (rest == NULL)
 		return NULL;
 	rest->tcp = c->tcp;
+	rest->link = c->link;
 	rest->path = c->path;
 	rest->addr_sum = c->addr_sum;
 	tcp_set_user(rest->tcp, rest);
@@ -29,7 +30,7 @@ eng_falcon_fail(struct eng_transport *t, struct eng_conn *c, enum rofx_reason wh
 {
 	if (c->error == 0)
 		c->error = error;
-	c->falcon->why = (uint8_t)why;
+	eng_falcon_conn_of(c)->why = (uint8_t)why;
 	eng_conn_pend(t, c, ECONN_P_FAIL);
 }
 
@@ -38,8 +39,9 @@ eng_falcon_failed(struct eng_transport *t, struct eng_conn *c)
 {
 	struct eng_conn *rest;
 
-	rofx_give_up(c->falcon->x, c->falcon->why); /* unless the peer was the one who said it */
-	if (eng_falcon_say(t, c) < 0 || (rest = falcon_end_hand_over(t, c)) == NULL) {
+	rofx_give_up(eng_falcon_conn_of(c)->x,
+		eng_falcon_conn_of(c)->why); /* unless the peer was the one who said it */
+	if (eng_falcon_send(t, c) < 0 || (rest = falcon_end_hand_over(t, c)) == NULL) {
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
 	}

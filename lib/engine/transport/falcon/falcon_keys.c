@@ -38,8 +38,8 @@ eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc)
 	uint64_t at = SK_MIN(fc->rekey_at, fc->retire_at);
 
 	at = SK_MIN(at, rofx_deadline(fc->x));
-	sk_timer_set(&t->falcon->wheel, &fc->timer, at);
-	due_at(t->falcon, at);
+	sk_timer_set(&eng_falcon_of(t)->wheel, &fc->timer, at);
+	due_at(eng_falcon_of(t), at);
 }
 
 /* When the next change is due: never later than configured, by up to an eighth sooner. */
@@ -48,7 +48,7 @@ next_change(const struct eng_transport *t, const struct eng_falcon_conn *fc)
 {
 	uint64_t ns = t->e->cfg.falcon.rekey_ns;
 
-	if (fc->generation != t->falcon->device.generation)
+	if (fc->generation != eng_falcon_of(t)->device.generation)
 		return t->now;
 	if (ns == 0)
 		return SK_NEVER;
@@ -67,7 +67,7 @@ eng_falcon_keys_start(struct eng_transport *t, struct eng_falcon_conn *fc)
 void
 eng_falcon_keys_stop(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
-	sk_timer_stop(&t->falcon->wheel, &fc->timer);
+	sk_timer_stop(&eng_falcon_of(t)->wheel, &fc->timer);
 	psp_sa_destroy(fc->prev_sa);
 	fc->prev_sa = NULL;
 }
@@ -89,9 +89,9 @@ hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_
 {
 	struct psp_sa *sa;
 
-	if (!fc->mirror)
+	if (!fc->self)
 		return rofx_rekey(fc->x, t->now, next);
-	sa = psp_sa_create(t->falcon->crypto, next->version, next->spi, next->key);
+	sa = psp_sa_create(eng_falcon_of(t)->crypto, next->version, next->spi, next->key);
 	if (sa == NULL)
 		return -ENOMEM;
 	psp_sa_destroy(fc->tx_sa);
@@ -105,7 +105,7 @@ hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_
 static struct psp_sa *
 falcon_keys_offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	struct rofx_sa next = {
 		.version = psp_sa_version(fc->rx_sa), .spi = psp_device_spi(&f->device)};
 	struct psp_sa *sa = NULL;
@@ -135,11 +135,11 @@ rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 	}
 	fc->prev_sa = fc->rx_sa;
 	fc->rx_sa = sa;
-	psp_rx_rotate(&fc->accept, &t->falcon->device, psp_sa_spi(sa));
-	fc->generation = t->falcon->device.generation;
+	psp_rx_rotate(&fc->accept, &eng_falcon_of(t)->device, psp_sa_spi(sa));
+	fc->generation = eng_falcon_of(t)->device.generation;
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;
 	fc->rekey_at = SK_NEVER; /* the exchange has its own deadline for the answer */
-	if (fc->mirror)
+	if (fc->self)
 		eng_falcon_key_taken(t, fc);
 }
 
@@ -166,7 +166,7 @@ int
 eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
 	const struct rofx_sa *tx = &rofx_agreed(fc->x)->tx;
-	struct psp_sa *sa = psp_sa_create(t->falcon->crypto, tx->version, tx->spi, tx->key);
+	struct psp_sa *sa = psp_sa_create(eng_falcon_of(t)->crypto, tx->version, tx->spi, tx->key);
 
 	if (sa == NULL)
 		return -ENOMEM;
@@ -188,9 +188,9 @@ eng_falcon_spi_wrong(
 {
 	char peer[SK_ADDR_STRLEN];
 
-	if (t->now < t->falcon->alarm_at)
+	if (t->now < eng_falcon_of(t)->alarm_at)
 		return;
-	t->falcon->alarm_at = t->now + ALARM_NS;
+	eng_falcon_of(t)->alarm_at = t->now + ALARM_NS;
 	sk_count(t->counters, ENG_FALCON_SPI_TOLD);
 	sk_log(SK_LOG_WARNING, "Falcon: CID %06x, from %s: SPI %08x is not its own (%08x)", fc->cid,
 		sk_addr_str(&fc->raddr, peer), psp->spi, psp_sa_spi(fc->rx_sa));
@@ -202,7 +202,7 @@ eng_falcon_spi_wrong(
 static void
 rotate(struct eng_transport *t)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 
 	psp_device_settle(&f->device);
 	psp_device_rotate(&f->device);
@@ -214,7 +214,7 @@ rotate(struct eng_transport *t)
 static void
 device_due(struct eng_transport *t)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	uint64_t at;
 
 	if (t->now >= f->rotate_at)
@@ -235,7 +235,7 @@ device_due(struct eng_transport *t)
 void
 eng_falcon_keys_init(struct eng_transport *t, uint64_t now)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	uint64_t ns = t->e->cfg.falcon.device_key_ns;
 
 	sk_wheel_init(&f->wheel, now);
@@ -250,7 +250,7 @@ falcon_keys_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 	struct eng_transport *t = ctx;
 	struct eng_falcon_conn *fc = SK_CONTAINER(timer, struct eng_falcon_conn, timer);
 
-	if (timer == &t->falcon->device_timer) {
+	if (timer == &eng_falcon_of(t)->device_timer) {
 		device_due(t);
 		return;
 	}
@@ -264,7 +264,7 @@ falcon_keys_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 void
 eng_falcon_keys_poll(struct eng_transport *t, uint64_t now)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 
 	if (now < f->keys_due)
 		return;

@@ -9,7 +9,7 @@
 
 #include "../../../falcon/psp.h"
 #include "../../../rof/exchange.h"
-#include "../transport_priv.h"
+#include "../link_priv.h"
 
 /* What a connection in tunnel mode has beside the others: the inner header, of ours and, with the
  * addresses swapped, of the peer's. */
@@ -29,7 +29,7 @@ struct eng_falcon_conn {
 	struct eng_falcon_start *start; /* what the engine stage is to be told once it is bound */
 	uint8_t why;                    /* enum rofx_reason: what the peer is told of its end */
 	bool busy;                      /* a delivery was refused: in f->busy */
-	bool mirror;                    /* of a QP that is its own peer */
+	bool self;                      /* of a QP that is its own peer */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
 	struct wire_psp tx_psp;           /* of our packets, but for the IV */
@@ -75,20 +75,19 @@ struct eng_falcon {
 	uint64_t rofx_counters[rofx_reason_count];
 };
 
-/* ---- falcon.c ---- */
+static inline struct eng_falcon *
+eng_falcon_of(const struct eng_transport *t)
+{
+	return t->part[ENG_FALCON];
+}
 
-/* 0, -ENOMEM, or -EINVAL when the configured pools make no sense. */
-int eng_falcon_create(struct eng_transport *t, uint64_t now);
-/* Closes all connections first. */
-void eng_falcon_destroy(struct eng_transport *t);
-/* Timers: once all frames that had come by `now` are taken. What the rest of the turn takes, copies
- * of long messages among it, does not count as silence of the peer. */
-void eng_falcon_timers(struct eng_transport *t, uint64_t now);
-/* Deliveries, packets. true: there was work. */
-bool eng_falcon_poll(struct eng_transport *t, uint64_t now);
-uint64_t eng_falcon_deadline(const struct eng_falcon *f);
-/* Returns the counters of that list, or NULL when it is none of Falcon's. */
-const uint64_t *eng_falcon_counters(const struct eng_falcon *f, const struct sk_reason_list *list);
+static inline struct eng_falcon_conn *
+eng_falcon_conn_of(const struct eng_conn *c)
+{
+	return c->part;
+}
+
+/* ---- falcon.c ---- */
 
 /* What the exchange settled about packets. */
 struct eng_falcon_open {
@@ -113,13 +112,6 @@ int eng_falcon_open(
 void eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc);
 /* Which transport stage a CID belongs to, and which of its connections. */
 unsigned eng_falcon_stage(const struct eng *e, uint32_t cid, uint32_t *slot);
-/* A message of an engine stage for the connection. */
-void eng_falcon_message(
-	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_dmsg *m);
-
-/* Tells the engine stage of a bound connection how to start its QP. false: the ring is full. */
-bool eng_falcon_tell_open(struct eng_transport *t, struct eng_conn *c);
-
 /* ---- falcon_tunnel.c ---- */
 
 /* Addresses and headers of our packets by what was agreed: fc->path, tunnel, extra. 0 or -errno;
@@ -171,34 +163,26 @@ void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 
 /* What our side says in the exchange, with keys of its own. 0 or -ENOSPC: no SPI is left. */
 int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
-	const struct tcp_tuple *ends, const struct eng_falcon_ask *ask, struct rofx_side *s);
-/* Both sides have agreed: packets may come and go, and c->falcon->start is there. 0 or -errno. */
+	const struct tcp_tuple *ends, const struct eng_offer *offer, struct rofx_side *s);
+/* Both sides have agreed: packets may come and go, and its `start` is there. 0 or -errno. */
 int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
 
-/* ---- falcon_startup.c ---- */
+/* ---- falcon_startup.c: functions of eng_link_falcon ---- */
 
-/* Are these the first bytes of a stream that asks for a Falcon connection? */
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
-/* A passive or an active one begins. 0 or -errno. */
 int eng_falcon_listen(struct eng_transport *t, struct eng_conn *c);
 int eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m);
-/* Its TCP connection is there. */
 void eng_falcon_connected(struct eng_transport *t, struct eng_conn *c);
-/* Bytes of the stream; false: none may be taken now. */
 bool eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
-/* ENG_CT_ACCEPT and ENG_CT_REJECT. 0 or negative. */
-int eng_falcon_reply(
-	struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept);
-/* Sends what the exchange has to say. 0 or -ENOMEM. */
-int eng_falcon_say(struct eng_transport *t, struct eng_conn *c);
-/* A QP asks for itself: says to its own request what it has said. The stream is nobody's from here
- * on, but for TCP. 0 or negative. */
-int eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c);
-/* ENG_CT_FOUND. 0 or negative. */
+int eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
+int eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 int eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
-/* Its start-up timer is due. */
+int eng_falcon_self(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
+
+/* Sends what the exchange has for the peer. Returns 0 or -ENOMEM. */
+int eng_falcon_send(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_rx.c ---- */
 

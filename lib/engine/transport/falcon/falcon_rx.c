@@ -99,13 +99,13 @@ refuse_psp(
 {
 	if (rc == -PSP_WRONG_SPI)
 		eng_falcon_spi_wrong(t, fc, &d->psp);
-	return falcon_rx_refuse(t, t->falcon->psp_counters, -rc);
+	return falcon_rx_refuse(t, eng_falcon_of(t)->psp_counters, -rc);
 }
 
 static bool
 open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram *d)
 {
-	struct eng_falcon *f = t->falcon;
+	struct eng_falcon *f = eng_falcon_of(t);
 	struct psp_part part;
 	struct psp_pkt pkt;
 	const struct psp_sa *sa = fc->rx_sa;
@@ -193,14 +193,14 @@ falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, const struc
 	} else {
 		rte_pktmbuf_free(d->m);
 	}
-	t->falcon->work = true;
+	eng_falcon_of(t)->work = true;
 	fa_input(fc->fa, t->now, &in);
 }
 
 static const struct eng_falcon_cid *
 cid_known(struct eng_transport *t, uint32_t cid)
 {
-	struct eng_falcon_cid *k = &t->falcon->cids[cid % ENG_FALCON_CIDS];
+	struct eng_falcon_cid *k = &eng_falcon_of(t)->cids[cid % ENG_FALCON_CIDS];
 
 	if (k->key != cid + 1) {
 		k->key = cid + 1;
@@ -218,9 +218,9 @@ connection(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, u
 	struct eng_falcon_conn *fc;
 
 	*stage = k->stage;
-	if (k->stage != t->index || k->slot >= t->falcon->fresh)
+	if (k->stage != t->index || k->slot >= eng_falcon_of(t)->fresh)
 		return NULL;
-	fc = &t->falcon->conns[k->slot];
+	fc = &eng_falcon_of(t)->conns[k->slot];
 	if (fc->fa == NULL || fc->cid != cid || fc->port != port || fc->vlan != pkt->eth.vlan ||
 		!sk_addr_eq(&fc->raddr, &pkt->ip.src))
 		return NULL;

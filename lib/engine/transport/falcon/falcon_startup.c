@@ -13,7 +13,7 @@
 /* ---- The stream ---- */
 
 int
-eng_falcon_say(struct eng_transport *t, struct eng_conn *c)
+eng_falcon_send(struct eng_transport *t, struct eng_conn *c)
 {
 	for (;;) {
 		struct tcp_rec *rec = eng_rec_alloc(t->tx_pool);
@@ -21,7 +21,7 @@ eng_falcon_say(struct eng_transport *t, struct eng_conn *c)
 
 		if (rec == NULL)
 			return -ENOMEM;
-		n = rofx_output(c->falcon->x, rec->data, ENG_COPY_MAX);
+		n = rofx_output(eng_falcon_conn_of(c)->x, rec->data, ENG_COPY_MAX);
 		if (n == 0) {
 			eng_rec_free(rec);
 			return 0;
@@ -36,9 +36,9 @@ static void
 set_timer(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL)
-		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(c->falcon->x));
-	if (c->falcon->fa != NULL)
-		eng_falcon_keys_arm(t, c->falcon);
+		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(eng_falcon_conn_of(c)->x));
+	if (eng_falcon_conn_of(c)->fa != NULL)
+		eng_falcon_keys_arm(t, eng_falcon_conn_of(c));
 }
 
 static const struct rofx_config *
@@ -58,7 +58,7 @@ falcon_startup_give_up(struct eng_transport *t, struct eng_conn *c, int error)
 
 	if (c->error == 0)
 		c->error = error;
-	if (state == ECONN_BOUND && c->falcon->fa != NULL) {
+	if (state == ECONN_BOUND && eng_falcon_conn_of(c)->fa != NULL) {
 		eng_falcon_fail(t, c, ROFX_NO_RESOURCE, error);
 		return;
 	}
@@ -92,23 +92,26 @@ falcon_startup_error_of(enum rofx_reason why)
 
 /* ---- What has come ---- */
 
-/* As the control stage knows it from MPA. */
+/* Fills in what the next notice reports. */
 static void
-note_result(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
+note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
 	const void *private_data, uint16_t len)
 {
-	struct mpa_result *r = &c->su->mpa.result;
+	struct eng_startup *su = c->su;
 
-	*r = (struct mpa_result){
-		.revision = 2,
-		.enhanced = true,
+	su->outcome = (struct eng_outcome){
+		.kind = ENG_FALCON,
 		.ird = ird,
 		.ord = ord,
 		.peer_ird = peer->ird,
 		.peer_ord = peer->ord,
-		.private_len = SK_MIN(len, (uint16_t)SHM_PRIVATE_MAX),
+		.falcon = {.transport = peer->transport,
+			.addressing = peer->addressing,
+			.qpn = peer->qpn,
+			.to_qpn = peer->to_qpn},
 	};
-	memcpy(r->private_data, private_data, r->private_len);
+	su->private_len = SK_MIN(len, (uint16_t)SHM_PRIVATE_MAX);
+	memcpy(su->private_data, private_data, su->private_len);
 }
 
 /* May it be asked so, here? Addresses are claims: those of the stream are believed. */
@@ -116,32 +119,27 @@ static enum rofx_reason
 falcon_startup_judge(const struct eng_conn *c, const struct rofx_side *peer)
 {
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
-	bool by_hand = c->su->listener == ENG_LISTENER_HAND;
+	bool by_qpn = c->su->listener == ENG_LISTENER_BY_QPN;
 
-	if ((peer->transport == ROF_UD && !by_hand) || !sk_addr_eq(&peer->gid, &ends->raddr))
+	if ((peer->transport == ROF_UD && !by_qpn) || !sk_addr_eq(&peer->gid, &ends->raddr))
 		return ROFX_TRANSPORT;
-	if (by_hand != (peer->addressing == ROFX_ADDRESS))
+	if (by_qpn != (peer->addressing == ROFX_ADDRESS))
 		return ROFX_NO_SERVICE;
-	return by_hand && !sk_addr_eq(&peer->to_gid, &ends->laddr) ? ROFX_NO_QP : ROFX_NONE;
+	return by_qpn && !sk_addr_eq(&peer->to_gid, &ends->laddr) ? ROFX_NO_QP : ROFX_NONE;
 }
 
 static void
 requested(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_request *r = rofx_request(c->falcon->x);
+	const struct rofx_request *r = rofx_request(eng_falcon_conn_of(c)->x);
 	enum rofx_reason why = falcon_startup_judge(c, &r->peer);
 
 	if (why != ROFX_NONE) {
-		rofx_reject(c->falcon->x, why, NULL, 0);
+		rofx_reject(eng_falcon_conn_of(c)->x, why, NULL, 0);
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
-	c->su->ask = (struct eng_falcon_ask){.falcon = true,
-		.transport = r->peer.transport,
-		.addressing = r->peer.addressing,
-		.qpn = r->peer.qpn,
-		.to_qpn = r->peer.to_qpn};
-	note_result(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
+	note_outcome(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
 	c->state = ECONN_REQUESTED;
 	eng_startup_notice(t, c, ENG_TC_REQUEST);
 }
@@ -149,17 +147,18 @@ requested(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
+	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
 	int rc;
 
 	if (c->state == ECONN_DRAIN) /* the far end of a mirror */
 		return;
 	rc = eng_falcon_agreed(t, c);
 	if (rc == 0)
-		note_result(c, c->falcon->start->ird, c->falcon->start->ord, &a->peer,
-			a->private_data, a->private_len);
+		note_outcome(c, eng_falcon_conn_of(c)->start->ird,
+			eng_falcon_conn_of(c)->start->ord, &a->peer, a->private_data,
+			a->private_len);
 	if (rc == 0 && c->state == ECONN_OPENING)
-		rc = rofx_ready(c->falcon->x);
+		rc = rofx_ready(eng_falcon_conn_of(c)->x);
 	if (rc < 0) {
 		falcon_startup_give_up(t, c, rc);
 		return;
@@ -168,7 +167,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
 	tcp_set_keepalive(c->tcp, t->now, t->e->cfg.falcon.keepalive_ns);
-	rofx_trim(c->falcon->x);
+	rofx_trim(eng_falcon_conn_of(c)->x);
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
@@ -176,15 +175,15 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 static void
 rejected(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
-	enum rofx_reason why = rofx_why(c->falcon->x);
+	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
+	enum rofx_reason why = rofx_why(eng_falcon_conn_of(c)->x);
 
-	sk_count(t->falcon->rofx_counters, why);
+	sk_count(eng_falcon_of(t)->rofx_counters, why);
 	if (why != ROFX_REFUSED) {
 		falcon_startup_give_up(t, c, falcon_startup_error_of(why));
 		return;
 	}
-	note_result(c, 0, 0, &a->peer, a->private_data, a->private_len);
+	note_outcome(c, 0, 0, &a->peer, a->private_data, a->private_len);
 	c->state = ECONN_DEAD;
 	eng_startup_notice(t, c, ENG_TC_REJECTED);
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
@@ -194,45 +193,44 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 static void
 asked(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_question *q = rofx_question(c->falcon->x);
+	const struct rofx_question *q = rofx_question(eng_falcon_conn_of(c)->x);
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	const struct rofx_side none = {0};
 
-	if (c->su->listener != ENG_LISTENER_HAND || !sk_addr_eq(&q->gid, &ends->raddr) ||
+	if (c->su->listener != ENG_LISTENER_BY_QPN || !sk_addr_eq(&q->gid, &ends->raddr) ||
 		!sk_addr_eq(&q->to_gid, &ends->laddr)) {
-		rofx_reject(c->falcon->x, ROFX_NO_SERVICE, NULL, 0);
+		rofx_reject(eng_falcon_conn_of(c)->x, ROFX_NO_SERVICE, NULL, 0);
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
-	note_result(c, 0, 0, &none, q->private_data, q->private_len);
-	c->su->ask = (struct eng_falcon_ask){.falcon = true, .lookup = true, .service = q->service};
+	note_outcome(c, 0, 0, &none, q->private_data, q->private_len);
+	c->su->service = q->service;
 	c->state = ECONN_REQUESTED;
-	eng_startup_notice(t, c, ENG_TC_REQUEST);
+	eng_startup_notice(t, c, ENG_TC_LOOKUP);
 }
 
 /* And so do we know. */
 static void
 falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_answer *a = rofx_answer(c->falcon->x);
+	const struct rofx_answer *a = rofx_answer(eng_falcon_conn_of(c)->x);
 	const struct rofx_side none = {0};
 
-	note_result(c, 0, 0, &none, a->private_data, a->private_len);
-	c->su->ask.found = true;
-	c->su->ask.qpn = a->qpn;
-	c->su->ask.qkey = a->qkey;
+	note_outcome(c, 0, 0, &none, a->private_data, a->private_len);
+	c->su->qpn = a->qpn;
+	c->su->qkey = a->qkey;
 	c->state = ECONN_DEAD;
-	eng_startup_notice(t, c, ENG_TC_REJECTED);
+	eng_startup_notice(t, c, ENG_TC_FOUND);
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
 static void
 falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 {
-	enum rofx_reason why = rofx_why(c->falcon->x);
-	bool aborted = why == ROFX_REFUSED && c->falcon->fa != NULL;
+	enum rofx_reason why = rofx_why(eng_falcon_conn_of(c)->x);
+	bool aborted = why == ROFX_REFUSED && eng_falcon_conn_of(c)->fa != NULL;
 
-	sk_count(t->falcon->rofx_counters, why);
+	sk_count(eng_falcon_of(t)->rofx_counters, why);
 	falcon_startup_give_up(t, c, aborted ? -ECONNRESET : falcon_startup_error_of(why));
 }
 
@@ -240,7 +238,7 @@ falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 {
-	struct rofx *x = c->falcon->x;
+	struct rofx *x = eng_falcon_conn_of(c)->x;
 	enum rofx_event ev;
 
 	while ((ev = rofx_event(x)) != ROFX_EV_NONE) {
@@ -265,17 +263,17 @@ falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 			falcon_startup_failed(t, c);
 			break;
 		case ROFX_EV_REKEY:
-			if (eng_falcon_take_key(t, c->falcon) < 0)
+			if (eng_falcon_take_key(t, eng_falcon_conn_of(c)) < 0)
 				falcon_startup_give_up(t, c, -ENOMEM);
 			break;
 		case ROFX_EV_REKEYED:
-			eng_falcon_key_taken(t, c->falcon);
+			eng_falcon_key_taken(t, eng_falcon_conn_of(c));
 			break;
 		default: /* only of lookups, and of streams that end: TCP tells of those */
 			break;
 		}
 	}
-	if (eng_falcon_say(t, c) < 0)
+	if (eng_falcon_send(t, c) < 0)
 		falcon_startup_give_up(t, c, -ENOMEM);
 	set_timer(t, c);
 }
@@ -287,7 +285,7 @@ eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice
 		return false;
 	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
 		tcp_consumed(c->tcp, s->len);
-		if (rofx_input(c->falcon->x, t->now, s->data, s->len) < 0)
+		if (rofx_input(eng_falcon_conn_of(c)->x, t->now, s->data, s->len) < 0)
 			break;
 	}
 	eng_slice_free(chain);
@@ -298,7 +296,7 @@ eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice
 bool
 eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain)
 {
-	return t->falcon != NULL && rofx_match(chain->data, chain->len) != 0;
+	return eng_falcon_of(t) != NULL && rofx_match(chain->data, chain->len) != 0;
 }
 
 /* ---- Beginnings and answers ---- */
@@ -308,18 +306,18 @@ eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
 {
 	struct rofx_config cfg;
 
-	c->falcon = eng_falcon_reserve(t, c);
-	if (c->falcon == NULL)
+	c->part = eng_falcon_reserve(t, c);
+	if (eng_falcon_conn_of(c) == NULL)
 		return -ENOBUFS;
-	c->falcon->x = rofx_listen(exchange_config(t, &cfg), t->now);
-	return c->falcon->x == NULL ? -ENOMEM : 0;
+	eng_falcon_conn_of(c)->x = rofx_listen(exchange_config(t, &cfg), t->now);
+	return eng_falcon_conn_of(c)->x == NULL ? -ENOMEM : 0;
 }
 
 static int
 ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 	const struct eng_ctl *m)
 {
-	struct rofx_question q = {.service = m->ask.service,
+	struct rofx_question q = {.service = m->connect.service,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
 		.private_len = m->private_len};
@@ -327,17 +325,22 @@ ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *end
 	int rc = 0;
 
 	memcpy(q.private_data, m->private_data, q.private_len);
-	c->su->ask = m->ask;
-	c->falcon->x = rofx_lookup(exchange_config(t, &cfg), t->now, &q, &rc);
-	return c->falcon->x == NULL ? rc : 0;
+	c->su->service = m->connect.service;
+	eng_falcon_conn_of(c)->x = rofx_lookup(exchange_config(t, &cfg), t->now, &q, &rc);
+	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
 }
 
 int
 eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
-	int rc = rofx_found(c->falcon->x, m->ask.qpn, m->ask.qkey, m->private_data, m->private_len);
+	int rc;
 
-	return rc < 0 ? rc : eng_falcon_say(t, c);
+	if (c->su->notice != ENG_TC_LOOKUP)
+		return -ENOENT;
+	rc = rofx_found(eng_falcon_conn_of(c)->x, m->lookup.qpn, m->lookup.qkey, m->private_data,
+		m->private_len);
+
+	return rc < 0 ? rc : eng_falcon_send(t, c);
 }
 
 int
@@ -348,17 +351,17 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 	struct rofx_side side;
 	int rc;
 
-	c->falcon = t->falcon == NULL ? NULL : eng_falcon_reserve(t, c);
-	if (c->falcon == NULL)
-		return t->falcon == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
-	if (m->ask.lookup)
+	c->part = eng_falcon_of(t) == NULL ? NULL : eng_falcon_reserve(t, c);
+	if (eng_falcon_conn_of(c) == NULL)
+		return eng_falcon_of(t) == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
+	if (m->type == ENG_CT_LOOKUP)
 		return ask_for(t, c, ends, m);
-	rc = eng_falcon_terms(t, c, ends, &m->ask, &side);
+	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
 	if (rc == 0)
-		c->falcon->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
+		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
 			m->private_data, m->private_len, &rc);
 	explicit_bzero(&side, sizeof(side));
-	return c->falcon->x == NULL ? rc : 0;
+	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
 }
 
 void
@@ -368,21 +371,27 @@ eng_falcon_connected(struct eng_transport *t, struct eng_conn *c)
 }
 
 int
-eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m, bool accept)
+eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+{
+	enum rofx_reason why = m->reject.why != 0 ? (enum rofx_reason)m->reject.why : ROFX_REFUSED;
+	int rc = rofx_reject(eng_falcon_conn_of(c)->x, why, m->private_data, m->private_len);
+
+	return rc < 0 ? rc : eng_falcon_send(t, c);
+}
+
+/* The notice follows once the initiator is ready. */
+int
+eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
 	struct rofx_side side;
 	int rc;
 
-	if (!accept) {
-		rc = rofx_reject(c->falcon->x, m->code ? (enum rofx_reason)m->code : ROFX_REFUSED,
-			m->private_data, m->private_len);
-		return rc < 0 ? rc : eng_falcon_say(t, c);
-	}
-	rc = eng_falcon_terms(t, c, tcp_tuple(c->tcp), &m->ask, &side);
+	rc = eng_falcon_terms(t, c, tcp_tuple(c->tcp), &m->connect.offer, &side);
 	if (rc == 0)
-		rc = rofx_accept(c->falcon->x, t->now, &side, m->private_data, m->private_len);
+		rc = rofx_accept(
+			eng_falcon_conn_of(c)->x, t->now, &side, m->private_data, m->private_len);
 	explicit_bzero(&side, sizeof(side));
-	if (rc == -EPROTO) /* the peer is told why, then the stream ends */
+	if (rc == -EPROTO) /* the exchange sends the peer the reason, then the stream ends */
 		rc = 0;
 	if (rc == 0)
 		falcon_startup_advance(t, c);
@@ -390,19 +399,19 @@ eng_falcon_reply(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 }
 
 int
-eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c)
+eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 {
 	struct rofx_side side;
 	int rc;
 
-	if (c->falcon == NULL)
+	if (eng_falcon_conn_of(c) == NULL)
 		return -EINVAL;
-	side = rofx_request(c->falcon->x)->peer;
+	side = rofx_request(eng_falcon_conn_of(c)->x)->peer;
 	/* The initiator sees through it: what it seals with are its own keys. */
 	memset(side.key128, 0, sizeof(side.key128));
 	memset(side.key256, 0, sizeof(side.key256));
 	c->state = ECONN_DRAIN;
-	rc = rofx_accept(c->falcon->x, t->now, &side, NULL, 0);
+	rc = rofx_accept(eng_falcon_conn_of(c)->x, t->now, &side, NULL, 0);
 	if (rc < 0)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 	else
@@ -414,6 +423,6 @@ eng_falcon_mirror(struct eng_transport *t, struct eng_conn *c)
 void
 eng_falcon_expired(struct eng_transport *t, struct eng_conn *c)
 {
-	rofx_timeout(c->falcon->x, t->now);
+	rofx_timeout(eng_falcon_conn_of(c)->x, t->now);
 	falcon_startup_advance(t, c);
 }

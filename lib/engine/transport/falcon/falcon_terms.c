@@ -26,23 +26,24 @@ derive_keys(struct eng_falcon *f, struct rofx_side *s)
 
 int
 eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct tcp_tuple *ends,
-	const struct eng_falcon_ask *ask, struct rofx_side *s)
+	const struct eng_offer *offer, struct rofx_side *s)
 {
 	const struct eng_falcon_config *cfg = &t->e->cfg.falcon;
+	const struct eng_falcon_ask *ask = &offer->falcon;
 
 	*s = (struct rofx_side){
 		.transport = ask->transport,
 		.addressing = ask->addressing,
 		.ordering = ask->ordering,
 		.errors = ask->errors,
-		.cid = c->falcon->cid,
+		.cid = eng_falcon_conn_of(c)->cid,
 		.qpn = ask->qpn,
 		.to_qpn = ask->to_qpn,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
 		.mtu = eng_falcon_mtu(t->e, c->path.mtu),
-		.ird = ask->ird,
-		.ord = ask->ord,
+		.ird = offer->ird,
+		.ord = offer->ord,
 		.request_window = FA_REQUEST_WINDOW,
 		.data_window = FA_DATA_WINDOW,
 		.flows = cfg->flows,
@@ -54,7 +55,7 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
 		.has_pcid = cfg->pcid,
 		.psp = cfg->psps,
-		.spi = psp_device_spi(&t->falcon->device),
+		.spi = psp_device_spi(&eng_falcon_of(t)->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));
 	sk_random(&s->data_psn, sizeof(s->data_psn));
@@ -65,15 +66,15 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 	}
 	if (s->spi == 0)
 		return -ENOSPC;
-	c->falcon->generation = t->falcon->device.generation;
+	eng_falcon_conn_of(c)->generation = eng_falcon_of(t)->device.generation;
 	if (s->psp & ROFX_PSP_KEYED)
-		derive_keys(t->falcon, s);
+		derive_keys(eng_falcon_of(t), s);
 	return 0;
 }
 
 /* A QP that has asked for itself receives what it sends. */
 static bool
-is_mirror(const struct rofx_agreed *a)
+is_self(const struct rofx_agreed *a)
 {
 	return a->ours.addressing == ROFX_ADDRESS && rofx_cross(&a->ours, &a->peer) == ROFX_SELF;
 }
@@ -99,7 +100,7 @@ falcon_terms_credits(const struct fa_pools *pools, uint32_t mtu, struct fa_credi
 int
 eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(c->falcon->x);
+	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	struct eng_falcon_open o = {.laddr = ends->laddr,
 		.raddr = ends->raddr,
@@ -119,8 +120,8 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 
 	if (start == NULL)
 		return -ENOMEM;
-	c->falcon->mirror = is_mirror(a);
-	memcpy(o.tx_key, c->falcon->mirror ? a->rx.key : a->tx.key, sizeof(o.tx_key));
+	eng_falcon_conn_of(c)->self = is_self(a);
+	memcpy(o.tx_key, eng_falcon_conn_of(c)->self ? a->rx.key : a->tx.key, sizeof(o.tx_key));
 	rofx_fill_falcon(a, &o.fa);
 	rofx_fill_channel(a, &start->chan);
 	start->chan.pools = t->e->cfg.falcon.stack.pools;
@@ -130,12 +131,12 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 	start->raddr = ends->raddr;
 	start->ird = SK_MIN(a->ird, t->e->cfg.limits.ird);
 	start->ord = SK_MIN(a->ord, t->e->cfg.limits.ord);
-	rc = eng_falcon_open(t, c->falcon, &o);
+	rc = eng_falcon_open(t, eng_falcon_conn_of(c), &o);
 	explicit_bzero(o.tx_key, sizeof(o.tx_key));
 	if (rc < 0) {
 		free(start);
 		return rc;
 	}
-	c->falcon->start = start;
+	eng_falcon_conn_of(c)->start = start;
 	return 0;
 }

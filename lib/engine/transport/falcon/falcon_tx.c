@@ -101,7 +101,7 @@ falcon_tx_seal(struct eng_transport *t, struct frame *f)
 		.parts = parts,
 		.nparts = 2,
 		.icv = payload + f->len};
-	psp_seal(t->falcon->crypto, &pkt, 1);
+	psp_seal(eng_falcon_of(t)->crypto, &pkt, 1);
 	return 0;
 }
 
@@ -151,7 +151,7 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	int rc;
 
 	if (!eng_tx_room(t, path->port)) {
-		t->falcon->work = true; /* it is asked again in the next turn */
+		eng_falcon_of(t)->work = true; /* it is asked again in the next turn */
 		return -EAGAIN;
 	}
 	rc = net_path_check(t->net, path, t->now);
@@ -162,7 +162,7 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	f.m = falcon_tx_payload_mbuf(t, p, &f);
 	if (f.m == NULL) {
 		sk_count(t->counters, ENG_TX_NO_MBUF);
-		t->falcon->work = true;
+		eng_falcon_of(t)->work = true;
 		return -EAGAIN;
 	}
 	if (falcon_tx_seal(t, &f) < 0) {

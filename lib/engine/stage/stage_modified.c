@@ -7,24 +7,24 @@
 #include "qp_ops_priv.h"
 
 void
-eng_hand_move(struct eng_qp *qp, const struct eng_ctl *m)
+eng_modified_move(struct eng_qp *qp, const struct eng_ctl *m)
 {
-	qp->rd.access = m->access;
-	qp->by_hand |= m->by_hand;
+	qp->rd.access = m->move.access;
+	qp->modified |= m->move.modified;
 }
 
 void
-eng_hand_fail(struct eng_stage *s, struct eng_qp *qp)
+eng_modified_fail(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (qp->chan == NULL)
 		rof_unreachable(qp->rof);
 	if (qp->chan == NULL && qp->connected)
-		eng_qp_owe(s, qp, EQP_O_ABORT);
+		eng_qp_pend(s, qp, EQP_P_ABORT);
 	eng_qp_activate(s, qp);
 }
 
 void
-eng_hand_rung(struct eng_stage *s, struct eng_qp *qp)
+eng_modified_posted(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (qp->waits || !eng_sq_pending(s, &qp->rd))
 		return;
@@ -33,11 +33,11 @@ eng_hand_rung(struct eng_stage *s, struct eng_qp *qp)
 		return;
 	}
 	qp->waits = true;
-	eng_qp_owe(s, qp, EQP_O_WAITS);
+	eng_qp_pend(s, qp, EQP_P_WAITS);
 }
 
 void
-eng_hand_closed(struct eng_stage *s, struct eng_qp *qp)
+eng_modified_closed(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (qp->chan == NULL)
 		return; /* it may be tried again */
@@ -65,27 +65,27 @@ drain(struct eng_stage *s, struct eng_qp *qp)
 void
 eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 {
-	const struct eng_half *half = eng_half_of(qp);
+	const struct eng_qp_ops *ops = qp->ops;
 	struct eng_ctl *m = qp->deleting;
 	struct eng_qp was = *qp;
 	struct eng_work work;
 	int rc;
 
-	TAILQ_REMOVE(&s->owing, qp, owe);
-	qp->owing = false;
-	qp->owes = 0;
+	TAILQ_REMOVE(&s->pending, qp, pend);
+	qp->queued = false;
+	qp->pending = 0;
 	qp->deleting = NULL;
-	rc = half->create(s, qp);
+	rc = ops->create(s, qp);
 	if (rc < 0) { /* it keeps its old half */
 		eng_stage_answer(s, m, rc);
 		return;
 	}
-	half->info(&was, &work);
+	ops->info(&was, &work);
 	eng_work_add(&s->done, &work);
-	half->destroy(s, &was);
+	ops->destroy(s, &was);
 	qp->chan = NULL;
 	drain(s, qp);
 	qp->rd.state = RD_QP_INIT;
-	qp->by_hand = qp->waits = qp->lost = false;
+	qp->modified = qp->waits = qp->lost = false;
 	eng_stage_answer(s, m, 0);
 }

@@ -8,7 +8,7 @@
 #include "../../base/mem.h"
 
 void
-eng_bells_add(struct eng_stage *s, struct eng_client *c)
+eng_doorbells_add(struct eng_stage *s, struct eng_client *c)
 {
 	struct eng_client_stage *cs = &c->stage[s->index];
 
@@ -22,7 +22,7 @@ eng_bells_add(struct eng_stage *s, struct eng_client *c)
 }
 
 void
-eng_bells_del(struct eng_stage *s, struct eng_client *c)
+eng_doorbells_del(struct eng_stage *s, struct eng_client *c)
 {
 	struct eng_client_stage *cs = &c->stage[s->index];
 
@@ -52,10 +52,10 @@ ring(struct eng_stage *s, struct eng_client_stage *cs, uint32_t what)
 	struct eng_qp *qp;
 
 	if (what == SHM_RING_MAILBOX) {
-		m = eng_unasked(s, ENG_EC_MAILBOX, cs->client);
+		m = eng_notice_get(s, ENG_EC_MAILBOX, cs->client);
 		if (m == NULL)
 			return false;
-		eng_unasked_send(s, m);
+		eng_notice_send(s, m);
 		return true;
 	}
 	qp = what < cs->nqps ? cs->qps[what] : NULL;
@@ -75,7 +75,7 @@ take_bells(struct eng_stage *s, struct eng_client_stage *cs)
 	const struct shm_doorbell *e;
 	unsigned n = 0;
 
-	while (n < ENG_BELLS && (e = shm_take_peek(&cs->doorbell)) != NULL) {
+	while (n < ENG_DOORBELLS && (e = shm_take_peek(&cs->doorbell)) != NULL) {
 		if (!ring(s, cs, __atomic_load_n(&e->what, __ATOMIC_RELAXED)))
 			break;
 		shm_take_pop(&cs->doorbell);
@@ -108,7 +108,7 @@ poll_cold(struct eng_stage *s)
 }
 
 bool
-eng_bells_poll(struct eng_stage *s)
+eng_doorbells_poll(struct eng_stage *s)
 {
 	struct eng_client_stage *cs, *next;
 	bool work = false;

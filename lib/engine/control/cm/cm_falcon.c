@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between a client's words and those of Falcon's exchange (doc/falcon-cm.md). */
+#include "cm_kind_priv.h"
+
+/* Private data of a request with its depths, as with an enhanced MPA request: a program must not
+ * depend on the transport. */
+#define PRIVATE_MAX (SHM_PRIVATE_MAX - 4)
+
+static void
+falcon_configure(struct eng_control *c)
+{
+	if (!c->cfg->falcon.enabled)
+		return;
+	c->qp_types[ENG_FALCON] =
+		1u << SHM_RC | 1u << SHM_UD | 1u << SHM_XRC_SEND | 1u << SHM_XRC_RECV;
+	c->datagrams = c->xrc = true;
+	c->reserved_port = c->cfg->falcon.port;
+	c->patience_ns = c->cfg->falcon.patience_ns;
+}
+
+static int
+falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
+	struct shm_msg *m, struct eng_offer *out)
+{
+	const struct eng_falcon_config *cfg = &c->cfg->falcon;
+	bool sends = q->modified && q->move.state == RD_QP_RTS, host = cm_is_host(q);
+
+	out->falcon = (struct eng_falcon_ask){
+		.transport = q->qp->type == SHM_RC   ? ROF_RC
+			     : q->qp->type == SHM_UD ? ROF_UD
+						     : ROF_XRC,
+		.addressing = q->modified ? ROFX_ADDRESS : ROFX_LISTENER,
+		.ordering = host ? ROF_ORDER_NONE : cfg->ordering,
+		.errors = host ? ROF_ERRORS_COMPLETE : cfg->errors,
+		.rnr_retry = sends ? q->move.rnr_retry : cfg->rnr_retry,
+		.rnr_code = q->modified ? q->move.min_rnr_timer : cfg->rnr_code,
+		.qpn = q->qp->rd.qpn,
+		.function = cfg->function,
+		.to_qpn = q->modified ? q->move.remote_qpn : 0,
+	};
+	return 0;
+}
+
+static void
+falcon_request(const struct eng_outcome *o, struct eng_offer *offer)
+{
+}
+
+/* The depths agree as with MPA: neither side's ORD exceeds the other's IRD. */
+static void
+falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
+{
+	o->ird = SK_MIN(offer->ird, o->peer_ord);
+	o->ord = SK_MIN(offer->ord, o->peer_ird);
+}
+
+/* The rest comes with ENG_E_OPEN. */
+static void
+falcon_start(const struct eng_outcome *o, struct eng_start *start)
+{
+}
+
+/* Falcon has no MPA: revision, CRC and markers are 0. */
+static void
+falcon_describe(const struct eng_outcome *o, struct shm_cm *cm)
+{
+	cm->rtr = SHM_RTR_NONE;
+}
+
+static size_t
+falcon_private_max(const struct eng_offer *offer)
+{
+	return PRIVATE_MAX;
+}
+
+static uint8_t
+falcon_request_type(const struct eng_outcome *o)
+{
+	return o->falcon.transport == ROF_XRC ? SHM_XRC_RECV : SHM_RC;
+}
+
+static bool
+falcon_names_qp(const struct eng_outcome *o)
+{
+	return o->falcon.addressing == ROFX_ADDRESS;
+}
+
+static uint16_t
+falcon_qpn_port(const struct eng_control *c)
+{
+	return c->cfg->falcon.port;
+}
+
+const struct cm_kind cm_falcon = {
+	.name = "Falcon",
+	.reasons = &rof_reasons,
+	.modifiable = true,
+	.configure = falcon_configure,
+	.offer = falcon_offer,
+	.request = falcon_request,
+	.agree = falcon_agree,
+	.start = falcon_start,
+	.describe = falcon_describe,
+	.private_max = falcon_private_max,
+	.request_type = falcon_request_type,
+	.names_qp = falcon_names_qp,
+	.qpn_port = falcon_qpn_port,
+};

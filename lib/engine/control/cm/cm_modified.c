@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * QPs that a program moves itself: whose connection nobody asks for, and which finds its peer by
+ * (GID, QPN). From RTR on it takes its peer's request; from RTS on it begins, too, again and again
+ * while the peer is not ready, and rarely while there is no work. doc/falcon-cm.md 9 says what
+ * happens when both begin.
+ */
+#include <errno.h>
+
+#include "cm_kind_priv.h"
+
+#define MS_NS         1000000ull
+#define PAUSE_NS      (10 * MS_NS)   /* after the first attempt that failed; then twice as long */
+#define PAUSE_MAX_NS  (4000 * MS_NS) /* while there is nothing to send */
+#define PAUSE_WORK_NS (250 * MS_NS)  /* while there is */
+#define ATTEMPT_NS    (5000 * MS_NS)
+#define RETRY_NS      MS_NS /* while the control stage is short of messages */
+#define TIMER_BUDGET  64
+#define CROSSED_NS    (1000 * MS_NS) /* after which a request does not cross one of ours */
+#define TIMEOUT_NS    4096           /* of verbs, to the power of its `timeout` */
+
+/* ---- When ---- */
+
+static void
+rearm(struct eng_control *c, struct cm_conn *q)
+{
+	uint64_t at = q->waits ? q->patience_end : SK_NEVER;
+
+	if (q->state == CM_WAITING && q->move.state == RD_QP_RTS)
+		at = SK_MIN(at, q->attempt_at);
+	if (q->state == CM_CONNECTING || q->state == CM_OPENING)
+		at = SK_MIN(at, q->attempt_end);
+	sk_timer_set(&c->wheel, &q->timer, at);
+}
+
+/* As long as a message would be tried again, but connections are not made for that. */
+static uint64_t
+patience_end(const struct eng_control *c, const struct cm_conn *q)
+{
+	const struct shm_qp_move *m = &q->move;
+	uint64_t ns = ((uint64_t)TIMEOUT_NS << m->timeout) * (m->retry + 1u);
+
+	if (m->state != RD_QP_RTS || m->timeout == 0)
+		return SK_NEVER;
+	return c->now + SK_MAX(ns, c->patience_ns);
+}
+
+static void
+modified_waits(struct eng_control *c, struct cm_conn *q)
+{
+	if (!q->modified || q->given_up || q->state == CM_ESTABLISHED || q->state == CM_CLOSED)
+		return;
+	if (!q->waits)
+		q->patience_end = patience_end(c, q);
+	q->waits = true;
+	q->pause = PAUSE_NS;
+	q->attempt_at = c->now;
+	rearm(c, q);
+}
+
+bool
+cm_notice_waits(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	modified_waits(c, m->qp->control);
+	return true;
+}
+
+void
+cm_modified_rts(struct eng_control *c, struct cm_conn *q)
+{
+	if (q->waits)
+		q->patience_end = patience_end(c, q);
+	q->pause = PAUSE_NS;
+	q->attempt_at = c->now;
+	rearm(c, q);
+}
+
+void
+cm_modified_up(struct eng_control *c, struct cm_conn *q)
+{
+	q->waits = false;
+	q->attempt_end = c->now;
+	sk_timer_stop(&c->wheel, &q->timer);
+}
+
+/* ---- The request that an attempt gives way to ---- */
+
+void
+cm_modified_drop(struct eng_control *c, struct cm_conn *q, enum rofx_reason why)
+{
+	struct cm_request *r = q->request;
+	struct eng_ctl m = {0};
+
+	if (r == NULL)
+		return;
+	m.transport = r->transport;
+	m.conn = r->conn;
+	cm_request_refuse(c, &m, why);
+	cm_accept_forget(c, q);
+}
+
+void
+cm_modified_forget(struct eng_control *c, struct cm_conn *q)
+{
+	sk_timer_stop(&c->wheel, &q->timer);
+	cm_accept_forget(c, q);
+}
+
+static void
+modified_accept(struct eng_control *c, struct cm_conn *q)
+{
+	struct cm_request *r = q->request;
+	struct eng_start start;
+
+	cm_modified_offer(c, q, &r->offer);
+	start = cm_agree(c, q, r);
+	q->transport = r->transport;
+	q->conn = r->conn;
+	cm_start_accept(c, q, &start);
+	rearm(c, q);
+}
+
+/* ---- Attempts ---- */
+
+void
+cm_modified_again(struct eng_control *c, struct cm_conn *q)
+{
+	uint64_t most = q->waits ? PAUSE_WORK_NS : PAUSE_MAX_NS;
+
+	if (q->given_up) {
+		q->state = CM_CLOSED;
+		return;
+	}
+	q->state = CM_WAITING;
+	if (q->request != NULL) {
+		modified_accept(c, q);
+		return;
+	}
+	q->attempt_at = c->now + q->pause;
+	q->pause = SK_MIN(2 * q->pause, most);
+	rearm(c, q);
+}
+
+static void
+attempt(struct eng_control *c, struct cm_conn *q)
+{
+	struct eng_ctl what = {.type = ENG_CT_CONNECT,
+		.connect = {.tuple = {.laddr = q->move.local,
+				    .raddr = q->move.remote,
+				    .rport = cm_kinds[q->qp->kind]->qpn_port(c),
+				    .vlan = ETH_NO_VLAN}}};
+
+	cm_modified_offer(c, q, &what.connect.offer);
+	q->attempt_end = c->now + ATTEMPT_NS;
+	cm_start_connect(c, q, &what);
+}
+
+void
+cm_modified_give_up(struct eng_control *c, struct cm_conn *q)
+{
+	q->given_up = true;
+	q->waits = false;
+	sk_timer_stop(&c->wheel, &q->timer);
+	if (q->state == CM_WAITING)
+		q->state = CM_CLOSED;
+	else if (q->state == CM_OPENING)
+		cm_abort(c, q, 0);
+	if (q->state == CM_CONNECTING || q->state == CM_GIVING_WAY)
+		cm_modified_drop(c, q, ROFX_NO_QP);
+}
+
+/* The peer has had its time. */
+static void
+cm_modified_fail(struct eng_control *c, struct cm_conn *q)
+{
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CE_QP_FAIL, NULL);
+
+	msg->m.qp = q->qp;
+	msg->m.client = cm_client_of(q);
+	ctl_send_stage(c, q->qp->stage, msg);
+	if (!cm_is_host(q)) {
+		cm_modified_give_up(c, q);
+		return;
+	}
+	q->waits = false; /* of hosts: what waited is lost, and it is tried again */
+	rearm(c, q);
+}
+
+static void
+cm_modified_fire(void *ctx, struct sk_timer *timer, uint64_t now)
+{
+	struct eng_control *c = ctx;
+	struct cm_conn *q = SK_CONTAINER(timer, struct cm_conn, timer);
+
+	if (!ctl_has_reserve(c)) {
+		sk_timer_set(&c->wheel, timer, now + RETRY_NS);
+		return;
+	}
+	if (q->waits && now >= q->patience_end) {
+		cm_modified_fail(c, q);
+		return;
+	}
+	if (q->state == CM_WAITING && now >= q->attempt_at)
+		attempt(c, q);
+	else if (q->state == CM_OPENING && now >= q->attempt_end)
+		cm_abort(c, q, 0);
+	else if (q->state == CM_CONNECTING)
+		q->attempt_end = now + RETRY_NS;
+	rearm(c, q);
+}
+
+bool
+cm_modified_poll(struct eng_control *c)
+{
+	return sk_wheel_poll(&c->wheel, c->now, TIMER_BUDGET, cm_modified_fire, c) > 0;
+}
+
+/* ---- Somebody asks ---- */
+
+static const struct eng_falcon_ask *
+ask_of(const struct eng_ctl *m)
+{
+	return &m->peer.outcome.falcon;
+}
+
+/* Returns the QP that names just this peer, or NULL. For any other peer there is no such QP,
+ * whatever number it guesses. */
+static struct cm_conn *
+modified_addressed(const struct eng_control *c, const struct eng_ctl *m)
+{
+	const struct tcp_tuple *tuple = &m->peer.tuple;
+	struct cm_conn *q = ctl_conn_of_qpn(c, ask_of(m)->to_qpn);
+	const struct shm_qp_move *w;
+
+	if (q == NULL || !q->modified || q->given_up || q->dying || q->reset != NULL ||
+		q->state == CM_CLOSED || q->client->phase != CTL_LIVE)
+		return NULL;
+	w = &q->move;
+	if (w->remote_qpn != ask_of(m)->qpn || !sk_addr_eq(&w->remote, &tuple->raddr))
+		return NULL;
+	return sk_addr_is_any(&w->local) || sk_addr_eq(&w->local, &tuple->laddr) ? q : NULL;
+}
+
+/* Datagrams: the other host itself asks. If there is a connection, the two have crossed; or the
+ * other side has started anew and forgotten it, and what it asks next will find it gone. */
+static struct cm_conn *
+of_host(struct eng_control *c, const struct eng_ctl *m)
+{
+	struct ctl_host *h = cm_host_get(c, &m->peer.tuple.raddr);
+	struct cm_conn *q;
+	struct ctl_msg *msg;
+
+	if (h == NULL)
+		return NULL;
+	q = &h->conn;
+	if (q->state == CM_ESTABLISHED && c->now > q->attempt_end + CROSSED_NS) {
+		msg = ctl_msg_get(c, ENG_CE_QP_CLOSE, NULL);
+		msg->m.qp = q->qp;
+		msg->m.close.how = ENG_CLOSE_ABORT;
+		ctl_send_stage(c, q->qp->stage, msg);
+	}
+	return q;
+}
+
+/* Both have begun. */
+static enum rofx_crossing
+crossing(const struct eng_ctl *m)
+{
+	const struct rofx_side ours = {.gid = m->peer.tuple.laddr, .qpn = ask_of(m)->to_qpn};
+	const struct rofx_side theirs = {.gid = m->peer.tuple.raddr, .qpn = ask_of(m)->qpn};
+
+	return rofx_cross(&ours, &theirs);
+}
+
+/* The QP has requested a connection to itself. */
+static void
+accept_self(struct eng_control *c, const struct eng_ctl *m)
+{
+	struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_SELF, NULL);
+
+	msg->m.conn = m->conn;
+	ctl_send_transport(c, m->transport, msg);
+}
+
+/* 0: the request is the QP's now; or why not. */
+static enum rofx_reason
+cm_modified_take(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *m)
+{
+	struct eng_offer offer;
+	bool begun = q->state == CM_CONNECTING || q->state == CM_OPENING;
+
+	cm_modified_offer(c, q, &offer);
+	if (ask_of(m)->transport != offer.falcon.transport)
+		return ROFX_TRANSPORT;
+	if (begun && crossing(m) == ROFX_SELF) {
+		accept_self(c, m);
+		return ROFX_NONE;
+	}
+	if (q->request != NULL || (q->state != CM_WAITING && (!begun || crossing(m) == ROFX_OURS)))
+		return ROFX_CROSSED;
+	q->request = cm_request_new(c, q->client, m);
+	if (q->request == NULL)
+		return ROFX_NO_RESOURCE;
+	q->request->accepting = q;
+	if (q->state == CM_WAITING)
+		modified_accept(c, q);
+	else if (q->state == CM_OPENING)
+		cm_abort(c, q, ENG_ABORT_UNANSWERED);
+	return ROFX_NONE; /* or once our own attempt can be named */
+}
+
+void
+cm_modified_request(struct eng_control *c, const struct eng_ctl *m)
+{
+	const struct eng_falcon_ask *ask = ask_of(m);
+	bool host = ask->transport == ROF_UD && ask->to_qpn == 0 && ask->qpn == 0;
+	struct cm_conn *q = host ? of_host(c, m) : modified_addressed(c, m);
+	enum rofx_reason why = q != NULL ? cm_modified_take(c, q, m) : ROFX_NO_QP;
+
+	if (why != ROFX_NONE)
+		cm_request_refuse(c, m, why);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of the control stage: clients' commands, notices of the other stages, and messages of
+ * other threads. */
+#include <string.h>
+
+#include "attach/client_priv.h"
+#include "cm/cm_priv.h"
+#include "query_priv.h"
+#include "tables_priv.h"
+
+/* ---- Clients' commands ---- */
+
+static int
+query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct eng_limits *l = &c->cfg->limits;
+	struct shm_device *d = &m->body.device;
+
+	memset(d, 0, sizeof(*d));
+	memcpy(d->name, c->cfg->name, sizeof(d->name));
+	d->max_qp = l->client_qps;
+	d->max_cq = l->client_cqs;
+	d->max_mr = l->client_mrs;
+	d->max_mw = l->client_mws;
+	d->max_pd = cl->pds.cap;
+	d->max_srq = cl->srqs.cap;
+	d->max_ah = c->datagrams ? cl->ahs.cap : 0;
+	d->max_xrcd = c->xrc ? cl->xrcds.cap : 0;
+	d->max_sq_depth = l->sq_depth;
+	d->max_rq_depth = l->rq_depth;
+	d->max_cq_depth = l->cq_depth;
+	d->max_send_sge = d->max_recv_sge = RD_MAX_SGE;
+	d->max_inline = RD_MAX_INLINE;
+	d->max_ird = l->ird;
+	d->max_ord = l->ord;
+	d->mtu = c->cfg->ports[0].mtu;
+	d->falcon = c->qp_types[ENG_FALCON] != 0;
+	d->max_mr_size = SK_MAX(l->client_mem_bytes, cl->mem_len);
+	memcpy(d->mac, c->a.mac, sizeof(d->mac));
+	for (unsigned i = 0; i < c->cfg->nifs && i < SK_ARRAY_LEN(d->addrs); i++)
+		if (!c->cfg->ifs[i].shared)
+			d->addrs[d->naddrs++] = c->cfg->ifs[i].addr;
+	return 0;
+}
+
+#define BODY(member) ((uint16_t)sizeof(((struct shm_msg *)0)->body.member))
+
+const struct ctl_command ctl_commands[SHM_OP_COUNT] = {
+	[SHM_QUERY_DEVICE] = {query_device, BODY(device)},
+	[SHM_PD_CREATE] = {ctl_pd_create, BODY(handle)},
+	[SHM_PD_DESTROY] = {ctl_pd_destroy, BODY(handle)},
+	[SHM_MR_CREATE] = {ctl_mr_create, BODY(mr)},
+	[SHM_MR_DESTROY] = {ctl_mr_destroy, BODY(handle)},
+	[SHM_CQ_CREATE] = {ctl_cq_create, BODY(cq)},
+	[SHM_CQ_DESTROY] = {ctl_cq_destroy, BODY(handle)},
+	[SHM_SRQ_CREATE] = {ctl_srq_create, BODY(srq)},
+	[SHM_SRQ_DESTROY] = {ctl_srq_destroy, BODY(handle)},
+	[SHM_QP_CREATE] = {ctl_qp_create, BODY(qp)},
+	[SHM_QP_MODIFY] = {ctl_qp_modify, BODY(move)},
+	[SHM_QP_QUERY] = {ctl_qp_query, BODY(qp)},
+	[SHM_QP_DESTROY] = {ctl_qp_destroy, BODY(handle)},
+	[SHM_LISTEN] = {cm_listen, BODY(cm)},
+	[SHM_UNLISTEN] = {cm_unlisten, BODY(handle)},
+	[SHM_CONNECT] = {cm_connect, BODY(cm)},
+	[SHM_RESOLVE] = {cm_resolve, BODY(cm)},
+	[SHM_ACCEPT] = {cm_accept, BODY(cm)},
+	[SHM_REJECT] = {cm_reject, BODY(cm)},
+	[SHM_DISCONNECT] = {cm_disconnect, BODY(cm)},
+	[SHM_REGION_DROP] = {ctl_region_drop, BODY(handle)},
+	[SHM_MW_CREATE] = {ctl_mw_create, BODY(mw)},
+	[SHM_MW_DESTROY] = {ctl_mw_destroy, BODY(handle)},
+	[SHM_AH_CREATE] = {ctl_ah_create, BODY(ah)},
+	[SHM_AH_DESTROY] = {ctl_ah_destroy, BODY(handle)},
+	[SHM_XRCD_OPEN] = {ctl_xrcd_open, BODY(xrcd)},
+	[SHM_XRCD_CLOSE] = {ctl_xrcd_close, BODY(handle)},
+	[SHM_SRQ_MODIFY] = {ctl_srq_modify, BODY(srq)},
+	[SHM_QP_OPEN] = {ctl_qp_open, BODY(qp)},
+};
+
+/* ---- Notices ---- */
+
+static bool
+notice_mailbox(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	ctl_ring_client(c, (struct ctl_client *)m->client);
+	return true;
+}
+
+static bool
+notice_srq_limit(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	const struct rd_srq *srq = m->object.object;
+
+	ctl_client_send_async(
+		c, (struct ctl_client *)m->client, SHM_EV_SRQ_LIMIT, srq->handle, 0, "");
+	return true;
+}
+
+static bool
+notice_cq_overflow(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	const struct rd_cq *cq = m->object.object;
+
+	ctl_client_send_async(c, (struct ctl_client *)m->client, SHM_EV_CQ_OVERFLOW, cq->handle, 0,
+		eng_reasons.reasons[ENG_CQ_OVERFLOW].name);
+	return true;
+}
+
+static bool
+notice_client_bad(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
+{
+	ctl_client_put_out(c, (struct ctl_client *)m->client, "it harmed its own rings or memory");
+	return true;
+}
+
+ctl_notice *const ctl_notices[ENG_CTL_TYPES] = {
+	[ENG_TC_REQUEST] = cm_notice_request,
+	[ENG_TC_LOOKUP] = cm_notice_lookup,
+	[ENG_TC_ESTABLISHED] = cm_notice_outcome,
+	[ENG_TC_FOUND] = cm_notice_outcome,
+	[ENG_TC_REJECTED] = cm_notice_outcome,
+	[ENG_TC_FAILED] = cm_notice_outcome,
+	[ENG_EC_MAILBOX] = notice_mailbox,
+	[ENG_EC_DISCONNECTED] = cm_notice_disconnected,
+	[ENG_EC_QP_WAITS] = cm_notice_waits,
+	[ENG_EC_QP_FATAL] = cm_notice_fatal,
+	[ENG_EC_CQ_OVERFLOW] = notice_cq_overflow,
+	[ENG_EC_SRQ_LIMIT] = notice_srq_limit,
+	[ENG_EC_CLIENT_BAD] = notice_client_bad,
+};
+
+/* ---- Messages of other threads ---- */
+
+static void
+inbox_add(struct eng_control *c, struct ctl_inbox *in)
+{
+	ctl_client_add(c, in->client);
+}
+
+static void
+inbox_detach(struct eng_control *c, struct ctl_inbox *in)
+{
+	struct ctl_client *cl = __atomic_load_n(&c->clients[in->number], __ATOMIC_RELAXED);
+
+	if (cl != NULL)
+		ctl_client_put_out(c, cl, "it has left");
+}
+
+static void
+inbox_region(struct eng_control *c, struct ctl_inbox *in)
+{
+	in->client->region[in->number] = in->region;
+	in->client->nregions++;
+	ctl_total(&c->totals.regions, 1);
+}
+
+static void
+inbox_query(struct eng_control *c, struct ctl_inbox *in)
+{
+	ctl_query_start(c, in->query);
+}
+
+ctl_inbox_handler *const ctl_inbox_handlers[CTL_IN_KINDS] = {
+	[CTL_IN_ADD] = inbox_add,
+	[CTL_IN_DETACH] = inbox_detach,
+	[CTL_IN_REGION] = inbox_region,
+	[CTL_IN_QUERY] = inbox_query,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between the control stage and other threads: lists without a lock. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core_priv.h"
+
+void
+ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
+{
+	in->next = __atomic_load_n(&c->inbox, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&c->inbox, &in->next, in, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	if (c->a.wake != NULL)
+		c->a.wake(c->a.wake_arg, c->cfg->control_loop);
+}
+
+/* Moves new messages to the end of the control stage's own queue; in the shared list the newest
+ * stands first. */
+static void
+inbox_take(struct eng_control *c)
+{
+	struct ctl_inbox *in, *next, *first = NULL;
+
+	if (__atomic_load_n(&c->inbox, __ATOMIC_RELAXED) == NULL)
+		return;
+	for (in = __atomic_exchange_n(&c->inbox, NULL, __ATOMIC_ACQUIRE); in != NULL; in = next) {
+		next = in->next;
+		in->next = first;
+		first = in;
+	}
+	*c->taken_end = first;
+	while (*c->taken_end != NULL)
+		c->taken_end = &(*c->taken_end)->next;
+}
+
+struct ctl_inbox *
+ctl_inbox_pop(struct eng_control *c)
+{
+	struct ctl_inbox *in;
+
+	inbox_take(c);
+	in = c->taken;
+	if (in == NULL)
+		return NULL;
+	c->taken = in->next;
+	if (c->taken == NULL)
+		c->taken_end = &c->taken;
+	return in;
+}
+
+bool
+ctl_inbox_poll(struct eng_control *c)
+{
+	struct ctl_inbox *in;
+	bool work = false;
+
+	while (ctl_has_reserve(c) && (in = ctl_inbox_pop(c)) != NULL) {
+		c->inbox_handlers[in->kind](c, in);
+		free(in);
+		work = true;
+	}
+	return work;
+}
+
+void
+ctl_wake_socket(struct eng_control *c)
+{
+	static const uint64_t one = 1;
+	int fd = __atomic_load_n(&c->sock_fd, __ATOMIC_ACQUIRE);
+
+	/* The eventfd is the engine's own and its count cannot be full. */
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void
+ctl_gone_push(struct eng_control *c, struct ctl_client *cl)
+{
+	cl->next_gone = __atomic_load_n(&c->gone, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(
+		&c->gone, &cl->next_gone, cl, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	ctl_wake_socket(c);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients' commands. A command is copied out of shared memory once; its handler checks and executes
+ * the copy. Some handlers need other stages first: an operation then carries the reply until they
+ * have answered.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core_priv.h"
+
+static int
+op_refuse(struct shm_msg *m, int status, const char *fmt, va_list ap)
+{
+	char text[sizeof(m->body.text)];
+
+	/* The arguments may stand in the body that the sentence overwrites. */
+	vsnprintf(text, sizeof(text), fmt, ap);
+	memcpy(m->body.text, text, sizeof(text));
+	m->status = status;
+	return status;
+}
+
+int
+ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	op_refuse(m, status, fmt, ap);
+	va_end(ap);
+	sk_count(c->counters, ENG_BAD_COMMAND);
+	return status;
+}
+
+int
+ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
+{
+	snprintf(m->body.text, sizeof(m->body.text), "no more than %u %s are allowed", most, what);
+	m->status = -EDQUOT;
+	sk_count(c->counters, ENG_QUOTA);
+	return -EDQUOT;
+}
+
+int
+ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
+{
+	snprintf(m->body.text, sizeof(m->body.text),
+		"no more than %u %s are allowed to all clients together", most, what);
+	m->status = -ENOSPC;
+	sk_count(c->counters, ENG_QUOTA);
+	return -ENOSPC;
+}
+
+/* The engine's stack must not leak to a client: a refusal ends with its sentence. */
+static uint32_t
+reply_len(const struct eng_control *c, const struct shm_msg *m)
+{
+	if (m->status < 0)
+		return (uint32_t)strnlen(m->body.text, sizeof(m->body.text) - 1) + 1;
+	return c->commands[m->op].body;
+}
+
+void
+ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	int rc;
+
+	m->status = 0;
+	if (m->op >= SHM_OP_COUNT || c->commands[m->op].handler == NULL)
+		rc = ctl_refuse(c, m, -EOPNOTSUPP, "there is no command %u", m->op);
+	else
+		rc = c->commands[m->op].handler(c, cl, m);
+	if (rc != CTL_LATER)
+		ctl_client_send(c, cl, m, reply_len(c, m));
+}
+
+bool
+ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl)
+{
+	struct shm_msg m;
+	const void *e;
+	unsigned n;
+
+	for (n = 0; n < CTL_CLIENT_COMMANDS && cl->phase == CTL_LIVE; n++) {
+		/* A client with queued replies, or with many unanswered commands, has to wait. */
+		if (cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS || !ctl_has_reserve(c))
+			break;
+		e = shm_take_peek(&cl->cmd);
+		if (e == NULL)
+			break;
+		memcpy(&m, e, sizeof(m));
+		shm_take_pop(&cl->cmd);
+		shm_take_publish(&cl->cmd);
+		ctl_command(c, cl, &m);
+	}
+	return cl->phase == CTL_LIVE && !cl->nevents && shm_take_peek(&cl->cmd) != NULL;
+}
+
+/* ---- Commands that wait for other stages ---- */
+
+struct ctl_op *
+ctl_op_new(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *m, void *object,
+	ctl_finish *finish)
+{
+	struct ctl_op *op = calloc(1, sizeof(*op));
+
+	if (op == NULL)
+		return NULL;
+	op->client = cl;
+	op->object = object;
+	op->finish = finish;
+	op->quiet = m == NULL;
+	if (m != NULL) {
+		op->reply = *m;
+		cl->commands++;
+	}
+	TAILQ_INSERT_TAIL(&c->ops, op, all);
+	return op;
+}
+
+void
+ctl_op_free(struct eng_control *c, struct ctl_op *op)
+{
+	TAILQ_REMOVE(&c->ops, op, all);
+	if (!op->quiet)
+		op->client->commands--;
+	free(op);
+}
+
+static void
+op_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	struct ctl_op *op = m->op;
+
+	if (m->m.status < 0 && op->status == 0)
+		op->status = m->m.status;
+	if (--op->waiting == 0)
+		op->finish(c, op, &m->m);
+}
+
+void
+ctl_op_send_transport(
+	struct eng_control *c, struct ctl_op *op, unsigned transport, struct ctl_msg *m)
+{
+	m->op = op;
+	m->done = op_answered;
+	op->waiting++;
+	ctl_send_transport(c, transport, m);
+}
+
+void
+ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, struct ctl_msg *m)
+{
+	m->op = op;
+	m->done = op_answered;
+	op->waiting++;
+	ctl_send_stage(c, stage, m);
+}
+
+void
+ctl_op_reply(struct eng_control *c, struct ctl_op *op)
+{
+	if (!op->quiet)
+		ctl_client_send(c, op->client, &op->reply, reply_len(c, &op->reply));
+	ctl_op_free(c, op);
+}

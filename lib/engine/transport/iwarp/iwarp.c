@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * iWARP's connections on a transport stage. TCP carries FPDUs in records; the engine stage finds
+ * them in the stream. What it may send is credit: the send space that TCP reported and that the
+ * stage has not used yet.
+ */
+#include "iwarp_priv.h"
+
+#include <errno.h>
+
+#include "../../../base/mem.h"
+
+/* ---- The stage's part ---- */
+
+static int
+iwarp_create(struct eng_transport *t, uint64_t now)
+{
+	t->part[ENG_IWARP] = sk_mem_alloc(sizeof(struct eng_iwarp));
+	return t->part[ENG_IWARP] == NULL ? -ENOMEM : 0;
+}
+
+static void
+iwarp_destroy(struct eng_transport *t)
+{
+	sk_mem_free(t->part[ENG_IWARP], sizeof(struct eng_iwarp));
+	t->part[ENG_IWARP] = NULL;
+}
+
+static const uint64_t *
+iwarp_counters(const struct eng_transport *t, const struct sk_reason_list *list)
+{
+	const struct eng_iwarp *iw = t->part[ENG_IWARP];
+
+	return list == &mpa_reasons ? iw->mpa_counters : NULL;
+}
+
+/* ---- From TCP to the engine stage ---- */
+
+static bool
+iwarp_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
+{
+	if (eng_conn_send(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
+		return true;
+	eng_conn_pend(t, c, ECONN_P_RESUME);
+	return false;
+}
+
+/* The engine stage may send more: what TCP has room for, less the credit that it holds. Returns
+ * false when the ring is full. */
+static bool
+send_space(struct eng_transport *t, struct eng_conn *c)
+{
+	int64_t more = tcp_send_space(c->tcp) - c->credit;
+	uint32_t snd_buf = t->e->cfg.tcp.snd_buf;
+
+	/* A stage with plenty of credit does not need a message for each acknowledgement. */
+	if (more <= 0 || (more < snd_buf / 8 && c->credit > snd_buf / 2))
+		return true;
+	if (!eng_conn_send(t, c, ENG_E_SPACE, 0, (uint32_t)more))
+		return false;
+	c->credit += more;
+	return true;
+}
+
+static void
+iwarp_sent(struct eng_transport *t, struct eng_conn *c)
+{
+	if (!send_space(t, c))
+		eng_conn_pend(t, c, ECONN_P_SPACE);
+}
+
+static void
+iwarp_emss(struct eng_transport *t, struct eng_conn *c)
+{
+	eng_conn_pend(t, c, ECONN_P_EMSS);
+}
+
+/* The EMSS may have changed since the notice to the control stage. */
+static void
+iwarp_bound(struct eng_transport *t, struct eng_conn *c)
+{
+	eng_conn_pend(t, c, ECONN_P_EMSS | ECONN_P_SPACE | ECONN_P_RESUME);
+}
+
+static bool
+iwarp_resume(struct eng_transport *t, struct eng_conn *c)
+{
+	struct eng_mpa *mpa = c->su != NULL ? eng_mpa_of(c) : NULL;
+
+	if (mpa == NULL)
+		return true;
+	if (mpa->held != NULL) {
+		if (!eng_conn_send(t, c, ENG_E_DATA, (uintptr_t)mpa->held, 0))
+			return false;
+		mpa->held = NULL;
+	}
+	if (!mpa->holds)
+		eng_startup_free(t, c);
+	return true;
+}
+
+static void
+iwarp_pending_first(struct eng_transport *t, struct eng_conn *c)
+{
+}
+
+static void
+iwarp_pending(struct eng_transport *t, struct eng_conn *c)
+{
+	if ((c->pending & ECONN_P_SPEAK) && eng_conn_send(t, c, ENG_E_SPEAK, 0, 0)) {
+		c->pending &= ~ECONN_P_SPEAK;
+		eng_startup_free(t, c);
+	}
+	if ((c->pending & ECONN_P_EMSS) &&
+		(c->tcp == NULL || eng_conn_send(t, c, ENG_E_EMSS, 0, tcp_emss(c->tcp))))
+		c->pending &= ~ECONN_P_EMSS;
+	if ((c->pending & ECONN_P_SPACE) && (c->tcp == NULL || send_space(t, c)))
+		c->pending &= ~ECONN_P_SPACE;
+}
+
+/* ---- From the engine stage to TCP ---- */
+
+static void
+iwarp_drop(const struct eng_dmsg *m)
+{
+	if ((m->id_type & 15) == ENG_T_RECORD)
+		eng_rec_free((struct tcp_rec *)(uintptr_t)m->u);
+}
+
+static void
+send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
+{
+	c->credit -= rec->len;
+	rec->next = NULL;
+	t->tcp_work = true;
+	tcp_send(c->tcp, rec); /* -EPIPE: the end of the connection is on its way */
+}
+
+static void
+iwarp_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
+{
+	switch (m->id_type & 15) {
+	case ENG_T_RECORD:
+		send_record(t, c, (struct tcp_rec *)(uintptr_t)m->u);
+		break;
+	case ENG_T_CONSUMED:
+		t->tcp_work = true;
+		tcp_consumed(c->tcp, m->arg);
+		break;
+	default:
+		eng_conn_drop(m);
+	}
+}
+
+static void
+iwarp_abort(struct eng_transport *t, struct eng_conn *c)
+{
+	tcp_abort(c->tcp, t->now);
+}
+
+static void
+iwarp_closed(struct eng_transport *t, struct eng_conn *c)
+{
+}
+
+/* iWARP has no datagrams, and its QPs do not connect to themselves without a listener. */
+static int
+iwarp_refuse(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+{
+	return -ENOENT;
+}
+
+static int
+iwarp_refuse_self(struct eng_transport *t, struct eng_conn *c)
+{
+	return -EINVAL;
+}
+
+const struct eng_link eng_link_iwarp = {
+	.create = iwarp_create,
+	.destroy = iwarp_destroy,
+	.counters = iwarp_counters,
+	.begins = eng_mpa_begins,
+	.listen = eng_mpa_listen,
+	.connect = eng_mpa_connect,
+	.connected = eng_mpa_connected,
+	.startup = eng_mpa_deliver,
+	.accept = eng_mpa_accept,
+	.reject = eng_mpa_reject,
+	.found = iwarp_refuse,
+	.self = iwarp_refuse_self,
+	.expired = eng_mpa_expired,
+	.retry = eng_mpa_retry,
+	.abandon = eng_mpa_abandon,
+	.startup_free = eng_mpa_free,
+	.bound = iwarp_bound,
+	.deliver = iwarp_deliver,
+	.resume = iwarp_resume,
+	.sent = iwarp_sent,
+	.emss = iwarp_emss,
+	.message = iwarp_message,
+	.abort = iwarp_abort,
+	.pending_first = iwarp_pending_first,
+	.pending = iwarp_pending,
+	.closed = iwarp_closed,
+	.drop = iwarp_drop,
+};
