@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP for the one pair of address families that both transports use it for. */
+/* ARP for Ethernet and IPv4. */
 #include "wire_priv.h"
 
 #define HTYPE_ETHERNET 1

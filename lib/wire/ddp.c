@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The DDP header. The ULP's control bytes are part of it (RFC 5041 section 4: 8 bits in a tagged
- * segment, 40 in an untagged one), and RDMAP is the only ULP here: so both control fields are read
- * at once.
+ * The DDP header. It includes the control bytes of the ULP (RFC 5041 section 4: 8 bits in a tagged
+ * segment, 40 in an untagged one). RDMAP is the only ULP here, so the functions read and write both
+ * control fields.
  */
 #include "wire_priv.h"
 

@@ -2,7 +2,7 @@
 /* Ethernet II with at most one 802.1Q tag. */
 #include "wire_priv.h"
 
-#define TPID_C 0x8100 /* IEEE 802.1Q-2018 table 9-1: customer tag */
+#define TPID_C 0x8100 /* customer tag (IEEE 802.1Q-2018 table 9-1) */
 #define TPID_S 0x88a8 /* service tag */
 
 /* IEEE 802.3-2018 section 3.1.1 */
@@ -13,7 +13,7 @@ struct eth_hdr {
 } __attribute__((packed));
 _Static_assert(sizeof(struct eth_hdr) == ETH_LEN, "Ethernet header");
 
-/* IEEE 802.1Q-2018 section 9.6, behind the TPID, which takes the place of `type` above. */
+/* Header behind the TPID, which takes the place of `type` above (IEEE 802.1Q-2018 section 9.6). */
 struct vlan_hdr {
 	be16 tci; /* PCP 3, DEI 1, VID 12 */
 	be16 type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon packets. Bits are numbered from the most significant of a 32-bit word in the
- * specification's figures; so a word is read whole and taken apart by shifts.
+ * Falcon packets. The specification numbers bits from the most significant bit of a 32-bit word, so
+ * the functions read whole words and take them apart by shifts.
  */
 #include "falcon.h"
 
@@ -53,7 +53,7 @@ struct resync_hdr {
 } __attribute__((packed));
 _Static_assert(sizeof(struct resync_hdr) == FALCON_RESYNC_LEN, "Resync");
 
-/* Section 7.7.1; of a NACK, the first part */
+/* Section 7.7.1; a NACK begins with it. */
 struct ack_hdr {
 	be32 version_cid;
 	be32 type; /* reserved 27, packet type 4, reserved 1 */
@@ -64,7 +64,7 @@ struct ack_hdr {
 } __attribute__((packed));
 _Static_assert(sizeof(struct ack_hdr) == FALCON_BACK_LEN, "BACK");
 
-/* Section 7.7.2; the most significant word of a bitmap comes first */
+/* Section 7.7.2. The most significant word of a bitmap comes first. */
 struct eack_hdr {
 	struct ack_hdr ack;
 	be64 data_ack[2];
@@ -129,7 +129,7 @@ parse_resync(struct wire_falcon *out, const struct resync_hdr *h)
 	return FALCON_RESYNC_LEN;
 }
 
-/* The bytes behind the headers are counted in `payload`. */
+/* `payload`: the number of bytes behind the header. */
 static int
 parse_base(struct wire_falcon *out, const uint8_t *p, size_t payload)
 {
@@ -315,7 +315,7 @@ wire_falcon_emit(uint8_t *p, const struct wire_falcon *in)
 }
 
 #define RNR_UNIT_NS 10000
-/* Section 7.8, from its column of ms */
+/* Section 7.8: the column of delays in ms, in RNR_UNIT_NS. */
 static const uint32_t rnr_delay[FALCON_RNR_CODES] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48,
 	64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288,
 	16384, 24576, 32768, 49152};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ICMP and ICMPv6 with neighbour discovery: what a host needs to be found, to be pinged, and to
- * learn of a smaller path MTU or of a peer that is not there.
+ * ICMP and ICMPv6 with neighbour discovery. A host needs these messages to be found, to answer an
+ * echo, and to detect a smaller path MTU or an unreachable peer.
  */
 #include "wire_priv.h"
 
@@ -40,7 +40,7 @@ struct icmp_hdr {
 } __attribute__((packed));
 _Static_assert(sizeof(struct icmp_hdr) == ICMP_ECHO_LEN, "ICMP header");
 
-/* RFC 4861 sections 4.3 and 4.4: the ICMP header, then this */
+/* ICMP header and target (RFC 4861 sections 4.3 and 4.4). */
 struct nd_hdr {
 	struct icmp_hdr icmp;
 	uint8_t target[16];
@@ -50,14 +50,14 @@ _Static_assert(sizeof(struct nd_hdr) == 24, "neighbour discovery header");
 /* RFC 4861 section 4.6.1 */
 struct lladdr_opt {
 	uint8_t type;
-	uint8_t len; /* in 8 bytes */
+	uint8_t len; /* in units of 8 bytes */
 	uint8_t addr[6];
 } __attribute__((packed));
 _Static_assert(sizeof(struct nd_hdr) + sizeof(struct lladdr_opt) == ICMP_ND_LEN, "with option");
 
 #define ROUTER_ADVERT_LEN 16 /* RFC 4861 section 4.2 */
 
-/* Ports (and TCP's sequence number) stand in the 8 bytes that an error quotes at least. */
+/* Reads the ports, and TCP's sequence number, from the 8 bytes that an error quotes at least. */
 static void
 quote_l4(struct wire_quote *q, const uint8_t *p, size_t len)
 {
@@ -74,8 +74,7 @@ quote_l4(struct wire_quote *q, const uint8_t *p, size_t len)
 		q->seq = be32_get(h->seq);
 }
 
-/* The quoted packet may have been altered on its way and is cut off: only what is needed is read.
- */
+/* Reads the needed fields of a quoted packet, which a router may have changed and cut off. */
 static int
 quote4(struct wire_quote *q, const uint8_t *p, size_t len)
 {
@@ -104,7 +103,8 @@ quote6(struct wire_quote *q, const uint8_t *p, size_t len)
 		return -WIRE_ICMP_HEADER;
 	memcpy(q->src.b, p + 8, 16);
 	memcpy(q->dst.b, p + 24, 16);
-	/* Nobody sent that; it would be taken for the quotation of an IPv4 packet. */
+	/* No host sends such addresses, and the record would pass for a quotation of an IPv4
+	 * packet. */
 	if (sk_addr_is_v4(&q->src) || sk_addr_is_v4(&q->dst))
 		return -WIRE_ICMP_HEADER;
 	q->proto = p[6];
@@ -114,8 +114,8 @@ quote6(struct wire_quote *q, const uint8_t *p, size_t len)
 	return 0;
 }
 
-/* RFC 4861 section 4.6: takes the address out of the option `type`; false when an option cannot be.
- */
+/* Reads the address of the option `type` (RFC 4861 section 4.6). Returns false when an option has
+ * an invalid length. */
 static bool
 icmp_nd_options(struct wire_icmp *out, uint8_t type, const uint8_t *p, size_t len)
 {
@@ -138,7 +138,7 @@ icmp_nd_options(struct wire_icmp *out, uint8_t type, const uint8_t *p, size_t le
 	return true;
 }
 
-/* RFC 4861 section 7.1: the checks that a receiver owes before it believes anything. */
+/* Performs the checks of RFC 4861 section 7.1, which precede any use of the message. */
 static int
 parse_neighbor(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p, size_t len)
 {
@@ -157,7 +157,7 @@ parse_neighbor(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p
 	if (!options_ok)
 		return -WIRE_ICMP_HEADER;
 	if (solicit) {
-		/* Who has no address yet cannot ask for an answer to it. */
+		/* A host without an address cannot request an answer to its link-layer address. */
 		if (sk_addr_is_any(&ip->src) && out->has_lladdr)
 			return -WIRE_ICMP_HEADER;
 	} else {
@@ -258,7 +258,7 @@ wire_icmp_parse(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *
 	bool v6 = !sk_addr_is_v4(&ip->dst);
 	uint32_t sum;
 
-	/* RFC 792 and RFC 4443 belong to one version of IP each. */
+	/* ICMP belongs to IPv4 (RFC 792), ICMPv6 to IPv6 (RFC 4443). */
 	if (ip->proto != (v6 ? IP_ICMP6 : IP_ICMP))
 		return -WIRE_IP_PROTOCOL;
 	if (len < ICMP_ECHO_LEN)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4 and IPv6 headers. Fragments are refused: both transports send with DF and size by the path
- * MTU. */
+/* IPv4 and IPv6 headers. Fragments are refused: both transports send with DF, in packets that fit
+ * the path MTU. */
 #include "wire_priv.h"
 
 #define IP4_DF       0x4000
-#define IP4_FRAGMENT 0x3fff /* MF and the offset */
+#define IP4_FRAGMENT 0x3fff /* MF and the fragment offset */
 
 /* RFC 791 section 3.1 */
 struct ip4_hdr {
@@ -15,14 +15,14 @@ struct ip4_hdr {
 	be16 fragment;
 	uint8_t ttl;
 	uint8_t proto;
-	uint16_t checksum; /* as it stands in memory */
+	uint16_t checksum; /* as it lies in memory */
 	uint8_t src[4], dst[4];
 } __attribute__((packed));
 _Static_assert(sizeof(struct ip4_hdr) == IP4_LEN, "IPv4 header");
 
 /* RFC 8200 section 3 */
 struct ip6_hdr {
-	be32 version_class_flow; /* 4, 8, 20 */
+	be32 version_class_flow; /* version 4, traffic class 8, flow label 20 */
 	be16 payload_len;
 	uint8_t next;
 	uint8_t hop_limit;
@@ -85,7 +85,7 @@ wire_ip6_parse_part(struct wire_ip *out, const uint8_t *p, size_t held, size_t l
 		return -WIRE_IP_HEADER;
 	memcpy(out->src.b, h->src, 16);
 	memcpy(out->dst.b, h->dst, 16);
-	/* An IPv4-mapped address has no place on the wire: in a record it would pass for IPv4. */
+	/* An IPv4-mapped address is not valid on the wire; in a record it would pass for IPv4. */
 	if (sk_addr_is_v4(&out->src) || sk_addr_is_v4(&out->dst))
 		return -WIRE_IP_HEADER;
 	out->proto = h->next;

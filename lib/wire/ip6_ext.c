@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IPv6 extension headers (RFC 8200 section 4). A host has to pass over what it may ignore and to
- * refuse what it must not; whatever would ask for more work than that is refused.
+ * IPv6 extension headers (RFC 8200 section 4). A host passes over the headers that it may ignore,
+ * and refuses those that it must not ignore. Headers that require more work are refused as well.
  */
 #include "wire_priv.h"
 
@@ -12,20 +12,19 @@
 #define MAX_HEADERS 8 /* far more than RFC 8200 section 4.1 recommends to send */
 
 #define OPTION_PAD1 0
-#define OPTION_MUST                                                                                \
-	0xc0 /* section 4.2: 00 in these bits lets a host skip what it does not know               \
-	      */
+/* Section 4.2: without these bits, a host skips an option that it does not implement. */
+#define OPTION_MUST 0xc0
 
-/* The first four bytes of each header that is passed over: sections 4.3, 4.4, 4.6. */
+/* The first four bytes of each header that is passed over (sections 4.3, 4.4 and 4.6). */
 struct ext_hdr {
 	uint8_t next;
-	uint8_t len; /* in 8 bytes, the first 8 not counted */
+	uint8_t len; /* in units of 8 bytes, without the first 8 bytes */
 	uint8_t routing_type;
 	uint8_t segments_left;
 } __attribute__((packed));
 _Static_assert(sizeof(struct ext_hdr) == 4, "IPv6 extension header");
 
-/* Section 4.2. None of the options is known here, but padding. */
+/* Checks that all options may be skipped (section 4.2). Only padding is implemented. */
 static bool
 options_may_be_skipped(const uint8_t *p, size_t len)
 {
@@ -48,7 +47,7 @@ may_be_passed(uint8_t proto, const uint8_t *p, size_t len)
 {
 	const struct ext_hdr *h = (const struct ext_hdr *)p;
 
-	/* Section 4.4: with segments left the packet is on its way to somebody else. */
+	/* Section 4.4: with segments left, the packet is on its way to another host. */
 	if (proto == ROUTING)
 		return h->segments_left == 0;
 	return options_may_be_skipped(p + 2, len - 2);
@@ -67,7 +66,7 @@ wire_ip6_skip_extensions(uint8_t *proto, const uint8_t *p, size_t held, bool str
 			return -WIRE_IP_FRAGMENT;
 		if (*proto != HOP_BY_HOP && *proto != ROUTING && *proto != DESTINATION)
 			return (int)at;
-		/* Section 4.3: hop-by-hop options stand first or not at all. */
+		/* Section 4.3: hop-by-hop options come first or not at all. */
 		if (*proto == HOP_BY_HOP && at > 0)
 			return -WIRE_IP6_EXTENSION;
 		if (held - at < 8)

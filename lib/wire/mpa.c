@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPA: start-up frames, the fields around an FPDU's ULPDU, markers. */
+/* MPA: start-up frames, the fields around the ULPDU in an FPDU, and markers. */
 #include "wire_priv.h"
 
 #define KEY_LEN       16
@@ -138,8 +138,8 @@ wire_mpa_len_emit(uint8_t *p, uint16_t ulpdu_len)
 	*(be16 *)p = be16_of(ulpdu_len);
 }
 
-/* RFC 5044 section 4.4 takes the CRC's order from iSCSI (RFC 3720 appendix B.4): low-order byte
- * first. */
+/* RFC 5044 section 4.4 takes the byte order of the CRC from iSCSI (RFC 3720 appendix B.4): the
+ * low-order byte comes first. */
 uint32_t
 wire_mpa_crc_parse(const uint8_t *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A frame, from Ethernet to the transport header, in one pass. */
+/* Parses a frame, from Ethernet to the transport header, in one pass. */
 #include "wire_priv.h"
 
 #include "../base/mem.h"

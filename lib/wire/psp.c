@@ -9,10 +9,10 @@
 #define FLAG_DROP   0x40
 #define FLAG_VC     0x02
 #define FLAG_ONE    0x01 /* always set */
-#define EXT_LEN     1    /* in 8 bytes, without the first 8 */
+#define EXT_LEN     1    /* in units of 8 bytes, without the first 8 bytes */
 #define EXT_LEN_VC  2
 
-/* PSP Architecture Specification, "PSP header"; Falcon Transport section 7.1 */
+/* PSP Architecture Specification, "PSP header"; Falcon Transport Protocol section 7.1. */
 struct psp_hdr {
 	uint8_t next;
 	uint8_t ext_len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMAP's own headers behind the DDP header: Read Request, Terminate, and RFC 7306's atomic
- * operations. */
+/* RDMAP headers behind the DDP header: Read Request, Terminate, and the atomic operations and
+ * Immediate Data of RFC 7306. */
 #include "wire_priv.h"
 
 /* RFC 5040 section 4.4 */
@@ -46,17 +46,18 @@ wire_read_request_emit(uint8_t *p, const struct wire_read_request *in)
 #define HDRCT_R    0x20
 #define DDP_TAGGED 0x80
 
-/* RFC 5040 section 4.8; the DDP segment length (2 bytes), the DDP and the RDMAP header follow if
- * present. */
+/* RFC 5040 section 4.8. The DDP segment length (2 bytes), the DDP header and the RDMAP header
+ * follow if present. */
 struct terminate_hdr {
-	uint8_t layer_etype; /* 4, 4 */
+	uint8_t layer_etype; /* layer 4, error type 4 */
 	uint8_t code;
 	uint8_t hdrct; /* M, D, R, reserved 5 */
 	uint8_t reserved;
 } __attribute__((packed));
 _Static_assert(sizeof(struct terminate_hdr) == RDMAP_TERMINATE_LEN, "RDMAP Terminate");
 
-/* Copies `n` bytes from *p, of which *len are left. */
+/* Copies `n` bytes from *p, where *len bytes remain, and advances both. Returns false when they do
+ * not suffice. */
 static bool
 rdmap_take(void *to, const uint8_t **p, size_t *len, size_t n)
 {

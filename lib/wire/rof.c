@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA over Falcon: a table says which headers an opcode has, and one walk over the headers in
- * their order on the wire reads or writes them. The table in section 8.1.3 gives AtomicETH to the
- * response and AtomicAckETH to the requests; sections 8.3.6 and 8.3.7 have it right, and so has the
- * table here.
+ * RDMA over Falcon. A table gives the headers of each opcode; one walk over the headers, in their
+ * order on the wire, reads or writes them. The table in section 8.1.3 of the specification gives
+ * AtomicETH to the response and AtomicAckETH to the requests. Sections 8.3.6 and 8.3.7 have the
+ * right order, and so has the table here.
  */
 #include "rof.h"
 
 #include "../base/be.h"
 
 #define ROF_VERSION 1
-/* Queue numbers stand in the upper 24 bits of a word (8.2, 8.3.9, 8.3.10). */
+/* Queue numbers are the upper 24 bits of a word (sections 8.2, 8.3.9 and 8.3.10). */
 #define QPN_GET(w) (be32_get(w) >> 8)
 #define QPN_OF(n)  be32_of((n) << 8)
 
-/* RBTH's second and third byte: reserved bits, then CE, pad 2, R, SE */
+/* Bits of RBTH's third byte: CE, pad 2, R, SE. */
 #define RBTH_CE        0x10
 #define RBTH_PAD_SHIFT 2
 #define RBTH_SE        0x01
@@ -25,7 +25,7 @@ struct rbth {
 	uint8_t reserved;
 	uint8_t flags;
 	uint8_t opcode;
-	be32 dest_qp; /* 24, reserved 8 */
+	be32 dest_qp; /* dest_qp 24, reserved 8 */
 	be32 sn;
 } __attribute__((packed));
 _Static_assert(sizeof(struct rbth) == ROF_RBTH_LEN, "RBTH");
@@ -55,13 +55,13 @@ _Static_assert(sizeof(struct atomiceth) == 28, "AtomicETH");
 /* Section 8.3.10 */
 struct deth {
 	be32 qkey;
-	be32 src_qp; /* 24, reserved 8 */
+	be32 src_qp; /* src_qp 24, reserved 8 */
 } __attribute__((packed));
 _Static_assert(sizeof(struct deth) == 8, "DETH");
 
 struct row {
 	uint16_t headers;
-	uint8_t len; /* of all headers but XRCETH; 0: a reserved opcode */
+	uint8_t len; /* bytes of all headers but XRCETH; 0: a reserved opcode */
 	uint8_t falcon_type;
 };
 
@@ -124,7 +124,7 @@ rof_find(uint8_t opcode)
 	return r->len > 0 ? r : NULL;
 }
 
-/* XRCETH is in requests only (8.3.9). */
+/* Only requests have XRCETH (section 8.3.9). */
 static bool
 has_xrceth(uint8_t opcode, const struct row *r)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA over Falcon headers (RDMA over Falcon revision 0.9 section 8): the base transport header and
- * the extended headers of its opcode, read and written as one, in the manner of wire.h. They are
- * the payload of a Falcon packet; the message's bytes and their padding follow.
+ * RDMA over Falcon headers (RDMA over Falcon revision 0.9, section 8): the base transport header
+ * (RBTH) and the extended headers of its opcode, read and written in one go, as in wire.h. They
+ * begin the payload of a Falcon packet; the bytes of the message and their padding follow. Sections
+ * below are sections of this specification.
  */
 #ifndef SAKER_WIRE_ROF_H
 #define SAKER_WIRE_ROF_H
 
 #include "falcon.h"
 
-/* Section 8.1.3. The upper three bits are the transport: RC 000, UD 011, XRC 101 (ours, as in
- * InfiniBand). RC's opcodes: */
+/* Opcodes of RC (section 8.1.3). Their upper three bits are the transport: RC 000, UD 011, XRC 101.
+ * XRC is Saker's own and has InfiniBand's value. */
 enum rof_opcode {
 	ROF_SEND_FIRST = 0x00,
 	ROF_SEND_MIDDLE = 0x01,
@@ -34,16 +35,16 @@ enum rof_opcode {
 	ROF_FETCH_ADD = 0x14,
 	ROF_SEND_LAST_INV = 0x16,
 	ROF_SEND_ONLY_INV = 0x17,
-	/* a transport, to be or'ed in */
+	/* The transport, to be combined with an opcode. */
 	ROF_RC = 0x00,
-	ROF_UD = 0x60, /* with ROF_SEND_ONLY and ROF_SEND_ONLY_IMM */
+	ROF_UD = 0x60, /* only with ROF_SEND_ONLY and ROF_SEND_ONLY_IMM */
 	ROF_XRC = 0xa0,
 };
-#define ROF_TRANSPORT 0xe0 /* mask */
-#define ROF_OPERATION 0x1f /* mask */
+#define ROF_TRANSPORT 0xe0 /* mask of the transport */
+#define ROF_OPERATION 0x1f /* mask of the operation */
 
-/* Which headers are present, behind RBTH and in this order on the wire (8.1.3; XRCETH as in
- * InfiniBand, in requests of XRC). */
+/* The headers that are present, in their order on the wire behind RBTH (section 8.1.3). XRCETH is
+ * that of InfiniBand, in requests of XRC. */
 enum rof_header {
 	ROF_XRCETH = 1 << 0,
 	ROF_DETH = 1 << 1,
@@ -62,23 +63,23 @@ enum rof_header {
 #define ROF_QPN_MAX  0xffffff
 
 struct wire_rof {
-	/* RBTH (8.2) */
-	uint8_t opcode;   /* enum rof_opcode, with a transport */
-	bool ce;          /* complete in error; Last and Only packets */
+	/* RBTH (section 8.2). */
+	uint8_t opcode;   /* enum rof_opcode, with the transport */
+	bool ce;          /* complete in error; in Last and Only packets */
 	bool se;          /* solicited event */
-	uint8_t pad;      /* bytes behind the payload, 0 to 3 */
+	uint8_t pad;      /* padding bytes behind the payload, 0 to 3 */
 	uint32_t dest_qp; /* 24 bits */
-	uint32_t sn;
-	/* as wire_rof_headers() says (8.3) */
-	uint64_t va;       /* RETH, AtomicETH: at the target */
+	uint32_t sn;      /* sequence number */
+	/* Fields of the extended headers that wire_rof_headers() returns (section 8.3). */
+	uint64_t va;       /* RETH, AtomicETH: address at the target */
 	uint32_t rkey;     /* RETH, AtomicETH */
 	uint32_t length;   /* RETH */
-	uint64_t swap_add; /* AtomicETH: what to swap in, or to add */
+	uint64_t swap_add; /* AtomicETH: the value to swap in, or to add */
 	uint64_t compare;  /* AtomicETH */
 	uint64_t original; /* AtomicAckETH */
 	uint32_t rmsn;     /* SETH */
-	uint32_t offset;   /* OETH: of this packet's first byte in the message */
-	uint64_t sink_va;  /* STETH: at the initiator */
+	uint32_t offset;   /* OETH: position of the packet's first byte in the message, bytes */
+	uint64_t sink_va;  /* STETH: address at the initiator */
 	uint32_t sink_lkey;
 	uint32_t imm;      /* ImmDt, in host order */
 	uint32_t inv_rkey; /* IETH */
@@ -87,19 +88,20 @@ struct wire_rof {
 	uint32_t src_qp;   /* DETH, 24 bits */
 };
 
-/* `len`: the payload of the Falcon packet; only its first ROF_MAX bytes are read. The message's
- * bytes are the `len` less the return value less out->pad that follow. Refuses reserved opcodes and
- * padding that does not fit. What the opcode has no header for is set to 0; reserved bits are
- * ignored. */
+/* Parses the payload of a Falcon packet, of `len` bytes; reads its first ROF_MAX bytes only. The
+ * return value counts the header bytes; the message's bytes follow, and then out->pad bytes of
+ * padding. Refuses reserved opcodes and padding that does not fit. Sets the fields that the opcode
+ * does not have to 0. Ignores reserved bits. */
 int wire_rof_parse(struct wire_rof *out, const uint8_t *p, size_t len);
 unsigned wire_rof_emit(uint8_t *p, const struct wire_rof *in);
 
-/* enum rof_header of the opcode's headers; negative: a reserved opcode. */
+/* Returns the headers of the opcode (enum rof_header), or a negative value for a reserved
+ * opcode. */
 int wire_rof_headers(uint8_t opcode);
-/* RBTH and extended headers, bytes; 0: a reserved opcode. */
+/* Returns the bytes of RBTH and the extended headers, or 0 for a reserved opcode. */
 unsigned wire_rof_len(uint8_t opcode);
-/* The Falcon packet that carries the opcode (8.1.3): FALCON_PUSH_DATA, FALCON_PULL_REQUEST or
- * FALCON_PULL_DATA; negative: a reserved opcode. */
+/* Returns the type of the Falcon packet for the opcode (section 8.1.3): FALCON_PUSH_DATA,
+ * FALCON_PULL_REQUEST or FALCON_PULL_DATA, or a negative value for a reserved opcode. */
 int wire_rof_falcon_type(uint8_t opcode);
 
 static inline uint8_t

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Internet checksum. One's complement addition does not mind the width or the order of its
- * words (RFC 1071 section 2). Short pieces are added in 64-bit words with their carries; of long
- * ones 32-bit words as they stand in memory are added into 64-bit lanes, which cannot overflow over
- * less than 16 GiB. All is folded at the end.
+ * The Internet checksum. The width and the order of the words make no difference to a one's
+ * complement sum (RFC 1071 section 2). Short pieces are added in 64-bit words with their carries.
+ * Of long pieces, 32-bit words as they lie in memory are added into 64-bit lanes, which cannot
+ * overflow over less than 16 GiB. In the end, the sum is folded.
  */
 #include "wire_priv.h"
 
@@ -25,7 +25,7 @@ load64(const uint8_t *p)
 	return v;
 }
 
-/* To 32 bits, with the carries coming in again at the low end. */
+/* Folds to 32 bits; the carries are added at the low end. */
 static inline uint32_t
 fold32(uint64_t sum)
 {
@@ -33,11 +33,11 @@ fold32(uint64_t sum)
 	return (uint32_t)sum + (uint32_t)(sum >> 32);
 }
 
-/* The compiler's vectors: 64-bit lanes, each of which holds two words to be added. A target without
- * such registers gets several narrower ones. */
+/* A vector of the compiler: 64-bit lanes, each of which takes two words. On a target without such
+ * registers, the compiler uses several narrower ones. */
 typedef uint64_t lanes __attribute__((vector_size(64)));
 #define BLOCK sizeof(lanes)
-#define LONG  (4 * BLOCK) /* bytes that pay for adding up the lanes in the end */
+#define LONG  (4 * BLOCK) /* bytes from which adding up the lanes in the end pays */
 
 static inline __attribute__((always_inline)) uint64_t
 sum_blocks(const uint8_t *p, size_t len)
@@ -70,7 +70,7 @@ sum_avx512(const uint8_t *p, size_t len)
 	return sum_blocks(p, len);
 }
 
-/* Long pieces take the widest registers there are; for short ones it does not matter. */
+/* Long pieces use the widest registers; for short pieces the width makes no difference. */
 static uint64_t
 sum_long(const uint8_t *p, size_t len)
 {
@@ -95,7 +95,7 @@ wire_sum(uint32_t sum, const void *data, size_t len)
 		uint64_t word = load64(p);
 
 		wide += word;
-		wide += wide < word; /* the carry comes in again at the low end */
+		wide += wide < word; /* adds the carry at the low end */
 	}
 	wide = fold32(wide);
 	if (len & 4) {
@@ -108,7 +108,7 @@ wire_sum(uint32_t sum, const void *data, size_t len)
 		p += 2;
 	}
 	if (len & 1) {
-		/* RFC 1071 section 1: padded with a zero byte behind. */
+		/* RFC 1071 section 1: pads the last byte with a zero byte behind it. */
 		last = 0;
 		memcpy(&last, p, 1);
 		wide += last;
@@ -119,7 +119,7 @@ wire_sum(uint32_t sum, const void *data, size_t len)
 uint32_t
 wire_pseudo_sum(const struct sk_addr *src, const struct sk_addr *dst, uint8_t proto, uint32_t len)
 {
-	/* RFC 9293 section 3.1 for IPv4, RFC 8200 section 8.1 for IPv6: the same sum but for the
+	/* RFC 9293 section 3.1 for IPv4, RFC 8200 section 8.1 for IPv6: the sums differ only in the
 	 * addresses. */
 	struct {
 		be32 len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The TCP header and the options that Saker knows; others are passed over. */
+/* The TCP header with the options that Saker implements; the parser skips others. */
 #include "wire_priv.h"
 
 #define OPT_END       0
@@ -20,7 +20,7 @@
 struct tcp_hdr {
 	be16 sport, dport;
 	be32 seq, ack;
-	uint8_t offset; /* 4 bits of 32-bit words, 4 reserved */
+	uint8_t offset; /* data offset in 32-bit words 4, reserved 4 */
 	uint8_t flags;
 	be16 window;
 	uint16_t checksum;
@@ -29,7 +29,7 @@ struct tcp_hdr {
 _Static_assert(sizeof(struct tcp_hdr) == TCP_LEN, "TCP header");
 _Static_assert(offsetof(struct tcp_hdr, checksum) == TCP_CKSUM_OFFSET, "TCP checksum");
 
-/* RFC 7323 appendix A: two NOPs before it make the timestamp values aligned. */
+/* RFC 7323 appendix A: two NOPs before the option align the timestamp values. */
 struct ts_aligned {
 	uint8_t nop[2];
 	uint8_t kind, len;
@@ -66,8 +66,8 @@ parse_timestamp(struct wire_tcp *out, const uint8_t *p)
 	out->ts_ecr = be32_get(h->ecr);
 }
 
-/* One option of `len` bytes, kind and length included. False: a known option with a wrong length.
- */
+/* Parses an option of `len` bytes, with kind and length. Returns false when an implemented option
+ * has a wrong length. */
 static bool
 parse_option(struct wire_tcp *out, const uint8_t *p, unsigned len)
 {
@@ -86,7 +86,7 @@ parse_option(struct wire_tcp *out, const uint8_t *p, unsigned len)
 		out->sack_ok = true;
 		return len == SACK_OK_LEN;
 	case OPT_SACK:
-		/* Four blocks are as many as 40 bytes of options can hold. */
+		/* 40 bytes of options hold four blocks at most. */
 		if (len < 2 + SACK_BLOCK || (len - 2) % SACK_BLOCK != 0)
 			return false;
 		parse_sack(out, p + 2, (len - 2) / SACK_BLOCK);
@@ -106,7 +106,7 @@ parse_options(struct wire_tcp *out, const uint8_t *p, unsigned len)
 {
 	unsigned at = 0;
 
-	/* What nearly every segment of an established connection carries, and nothing else. */
+	/* Nearly every segment of an established connection has exactly these options. */
 	if (len == sizeof(struct ts_aligned) && p[0] == OPT_NOP && p[1] == OPT_NOP &&
 		p[2] == OPT_TIMESTAMP && p[3] == TIMESTAMP_LEN) {
 		parse_timestamp(out, p + 4);
@@ -160,7 +160,7 @@ wire_tcp_parse(struct wire_tcp *out, const uint8_t *p, size_t len)
 	return (int)hdr_len;
 }
 
-/* Timestamps, and SACK-permitted in the place of the two NOPs when both are there. */
+/* Writes the timestamps; SACK-permitted takes the place of the two NOPs when both are present. */
 static unsigned
 emit_ts_and_sack_ok(uint8_t *o, const struct wire_tcp *in)
 {
@@ -199,8 +199,8 @@ emit_sack(uint8_t *o, const struct wire_tcp *in, unsigned room)
 	return 4 + n * SACK_BLOCK;
 }
 
-/* Each piece is a multiple of 4 bytes long. MSS 4, timestamps 12, window scale 4, SACK what is
- * left. */
+/* Writes the options. Each piece has a multiple of 4 bytes: MSS 4, timestamps 12, window scale 4,
+ * and SACK in the rest. */
 static unsigned
 emit_options(uint8_t *o, const struct wire_tcp *in)
 {

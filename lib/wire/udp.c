@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UDP. */
+/* The UDP header and its checksum. */
 #include "wire_priv.h"
 
 /* RFC 768, "Format" */
@@ -56,7 +56,7 @@ wire_udp_checksum_set(
 	h->checksum = 0;
 	h->checksum = wire_sum_fold(wire_sum(sum, p, len));
 	if (h->checksum == 0)
-		h->checksum = 0xffff; /* 0 would say that there is none (RFC 768) */
+		h->checksum = 0xffff; /* 0 would mean that there is no checksum (RFC 768) */
 }
 
 int

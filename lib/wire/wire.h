@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every header that Saker reads or writes. Each protocol has a struct of big-endian fields (private
- *to its .c file, size asserted, specification section named), a record in host order (here), and a
- *pair
+ * All headers that Saker reads or writes, but for those of Falcon (falcon.h, rof.h). Each protocol
+ * has a struct of big-endian fields (private to its .c file, with its size asserted and the
+ * specification's section), a record in host order (here), and two functions:
  *
  *	int      X_parse(struct X *out, const uint8_t *p, size_t len);
  *	unsigned X_emit(uint8_t *p, const struct X *in);
  *
- * parse checks lengths first and returns the number of header bytes, or -reason (enum wire_reason);
- *it reads nothing behind p + len and keeps nothing. emit writes the header at `p`, where the caller
- *has room for X_MAX (or X_LEN) bytes, and returns how many it wrote. Nothing above this library
- *sees network order.
+ * X_parse reads a header of at most `len` bytes at `p`. It checks lengths first, reads no byte
+ * behind p + len, and keeps no pointer. It returns the number of header bytes, or -reason (enum
+ * wire_reason). X_emit writes the header at `p`, where the caller has room for X_MAX (or X_LEN)
+ * bytes, and returns the number of bytes written. Code above this library uses host order only.
  */
 #ifndef SAKER_WIRE_H
 #define SAKER_WIRE_H
@@ -24,21 +24,21 @@
 #include "../base/reason.h"
 
 #define WIRE_REASONS(X)                                                                            \
-	X(WIRE_SHORT, SK_WARNING, "a frame ends before its header does")                           \
-	X(WIRE_ETHERTYPE, SK_NORMAL, "an EtherType that nobody here speaks")                       \
+	X(WIRE_SHORT, SK_WARNING, "a frame that ends inside a header")                             \
+	X(WIRE_ETHERTYPE, SK_NORMAL, "an EtherType that Saker does not use")                       \
 	X(WIRE_VLAN_DEPTH, SK_NOTICE, "more than one VLAN tag")                                    \
 	X(WIRE_IP_VERSION, SK_WARNING, "an IP version field that contradicts the EtherType")       \
-	X(WIRE_IP_HEADER, SK_WARNING, "an IP header length or total length that cannot be")        \
+	X(WIRE_IP_HEADER, SK_WARNING, "an invalid IP header length or total length")               \
 	X(WIRE_IP_CHECKSUM, SK_WARNING, "a wrong IPv4 header checksum")                            \
 	X(WIRE_IP_FRAGMENT, SK_NOTICE, "an IP fragment (both transports forbid fragmentation)")    \
-	X(WIRE_IP_PROTOCOL, SK_NORMAL, "an IP protocol that nobody here speaks")                   \
-	X(WIRE_IP6_EXTENSION, SK_NOTICE, "an IPv6 extension header that is not passed over")       \
-	X(WIRE_TCP_HEADER, SK_WARNING, "a TCP data offset that cannot be")                         \
-	X(WIRE_TCP_OPTION, SK_WARNING, "a TCP option whose length cannot be")                      \
+	X(WIRE_IP_PROTOCOL, SK_NORMAL, "an IP protocol that Saker does not use")                   \
+	X(WIRE_IP6_EXTENSION, SK_NOTICE, "an IPv6 extension header that may not be skipped")       \
+	X(WIRE_TCP_HEADER, SK_WARNING, "an invalid TCP data offset")                               \
+	X(WIRE_TCP_OPTION, SK_WARNING, "a TCP option with an invalid length")                      \
 	X(WIRE_TCP_CHECKSUM, SK_WARNING, "a wrong TCP checksum")                                   \
-	X(WIRE_UDP_HEADER, SK_WARNING, "a UDP length that cannot be")                              \
+	X(WIRE_UDP_HEADER, SK_WARNING, "an invalid UDP length")                                    \
 	X(WIRE_ARP_HEADER, SK_WARNING, "an ARP packet that is not Ethernet/IPv4")                  \
-	X(WIRE_ICMP_HEADER, SK_WARNING, "an ICMP message that cannot be")                          \
+	X(WIRE_ICMP_HEADER, SK_WARNING, "an invalid ICMP message")                                 \
 	X(WIRE_ICMP_CHECKSUM, SK_WARNING, "a wrong ICMP checksum")                                 \
 	X(WIRE_MPA_KEY, SK_WARNING, "an MPA start-up frame without its key")                       \
 	X(WIRE_MPA_LENGTH, SK_WARNING, "an MPA start-up frame whose private data is too long")     \
@@ -46,13 +46,13 @@
 	X(WIRE_RDMAP_VERSION, SK_WARNING, "an RDMAP version other than 1")                         \
 	X(WIRE_RDMAP_OPCODE, SK_WARNING, "an RDMAP opcode that is not defined")                    \
 	X(WIRE_UDP_CHECKSUM, SK_WARNING, "a wrong UDP checksum, or none where it is required")     \
-	X(WIRE_PSP_HEADER, SK_WARNING, "a PSP header whose length or fixed bit cannot be")         \
+	X(WIRE_PSP_HEADER, SK_WARNING, "a PSP header with a wrong length or fixed bit")            \
 	X(WIRE_PSP_VERSION, SK_WARNING, "a PSP version that is not defined")                       \
 	X(WIRE_FALCON_VERSION, SK_WARNING, "a Falcon version other than 1")                        \
 	X(WIRE_FALCON_TYPE, SK_WARNING, "a reserved Falcon packet type")                           \
 	X(WIRE_FALCON_PROTOCOL, SK_WARNING, "a reserved Falcon protocol type")                     \
-	X(WIRE_FALCON_LENGTH, SK_WARNING, "a Falcon packet of another length than it says")        \
-	X(WIRE_FALCON_RESYNC, SK_WARNING, "a Resync that replaces what is not reliable")           \
+	X(WIRE_FALCON_LENGTH, SK_WARNING, "a Falcon packet whose length contradicts its header")   \
+	X(WIRE_FALCON_RESYNC, SK_WARNING, "a Resync for a packet type that is not reliable")       \
 	X(WIRE_ROF_VERSION, SK_WARNING, "an RDMA over Falcon version other than 1")                \
 	X(WIRE_ROF_OPCODE, SK_WARNING, "a reserved RDMA over Falcon opcode")                       \
 	X(WIRE_ROF_PAD, SK_WARNING, "an RDMA over Falcon packet with less payload than padding")
@@ -70,8 +70,8 @@ SK_REASONS_DECLARE(wire, WIRE_NONE, WIRE_REASONS)
 
 struct wire_eth {
 	uint8_t dst[6], src[6];
-	uint16_t type; /* of what follows the tag */
-	uint16_t vlan; /* VLAN id 0..4095, ETH_NO_VLAN when untagged */
+	uint16_t type; /* type of the payload, behind the tag */
+	uint16_t vlan; /* VLAN id 0 to 4095, or ETH_NO_VLAN */
 	uint8_t pcp;   /* priority code point of the tag */
 };
 
@@ -109,34 +109,37 @@ unsigned wire_arp_emit(uint8_t *p, const struct wire_arp *in);
 
 struct wire_ip {
 	struct sk_addr src, dst;
-	uint8_t proto; /* of what follows, behind IPv6 hop-by-hop, destination and routing options
-			*/
-	uint8_t ttl;   /* or hop limit */
-	uint8_t dscp, ecn;    /* 6 and 2 bits */
-	uint16_t id;          /* IPv4 identification; emit sets DF */
-	uint32_t flow;        /* IPv6 flow label, 20 bits */
-	uint32_t payload_len; /* bytes behind the header(s), as the header says; at most what was
-				 received */
+	/* Protocol of the payload, behind IPv6 hop-by-hop, destination and routing options. */
+	uint8_t proto;
+	uint8_t ttl;       /* or hop limit */
+	uint8_t dscp, ecn; /* 6 and 2 bits */
+	uint16_t id;       /* IPv4 identification; emit sets DF (RFC 791) */
+	uint32_t flow;     /* IPv6 flow label, 20 bits */
+	/* Bytes behind the header(s), as the header gives them; at most the bytes received. */
+	uint32_t payload_len;
 };
 
-/* The caller says which by the EtherType. A fragment, a wrong header checksum, and a total length
- * that exceeds `len` are refused, as are IPv4-mapped addresses in an IPv6 header; bytes behind the
- * total length (Ethernet padding) are not part of payload_len. */
+/* Parse an IP header of the version that the EtherType gave. They refuse a fragment, a wrong header
+ * checksum, a total length that exceeds `len`, and IPv4-mapped addresses in an IPv6 header.
+ * payload_len does not include bytes behind the total length (Ethernet padding). */
 int wire_ip4_parse(struct wire_ip *out, const uint8_t *p, size_t len);
 int wire_ip6_parse(struct wire_ip *out, const uint8_t *p, size_t len);
-/* By the family of in->dst. IPv4's checksum is filled in. */
+/* Writes a header of the family of in->dst, and fills in the checksum of IPv4. */
 unsigned wire_ip_emit(uint8_t *p, const struct wire_ip *in);
-/* Changes the flow label of an IPv6 header that was emitted. */
+/* Changes the flow label of an IPv6 header that wire_ip_emit() wrote. */
 void wire_ip6_flow_set(uint8_t *p, uint32_t flow);
 
-/* The Internet checksum (RFC 1071): a running 32-bit sum of 16-bit words as they stand in memory.
+/*
+ * The Internet checksum (RFC 1071) is a running 32-bit sum of 16-bit words as they lie in memory.
+ * wire_sum() adds `len` bytes, of which only the last piece may have an odd number.
+ * wire_pseudo_sum() returns the sum of the pseudo header of either IP version; `len` is the length
+ * of the transport header and its payload.
  */
-uint32_t wire_sum(
-	uint32_t sum, const void *data, size_t len); /* len is even but for the last piece */
+uint32_t wire_sum(uint32_t sum, const void *data, size_t len);
 uint32_t wire_pseudo_sum(
 	const struct sk_addr *src, const struct sk_addr *dst, uint8_t proto, uint32_t len);
-/* Folds and complements; the result is stored as it is (no swap). 0 over received bytes: correct.
- */
+/* Folds the sum to 16 bits and complements it. The result is stored without a swap; over received
+ * bytes, 0 means that the checksum is correct. */
 uint16_t wire_sum_fold(uint32_t sum);
 
 /* ---- TCP (RFC 9293, 7323, 2018) ---- */
@@ -163,20 +166,23 @@ struct wire_tcp {
 	uint16_t sport, dport;
 	uint32_t seq, ack;
 	uint8_t flags;
-	uint8_t hdr_len; /* bytes, options included; parse only */
-	uint16_t window; /* as it stands in the header, not scaled */
+	uint8_t hdr_len; /* bytes with options; set by parse only */
+	uint16_t window; /* as in the header, not scaled */
 	uint16_t mss;    /* 0: option absent */
-	uint8_t wscale; /* parse: at most 14 (RFC 7323 section 2.3); TCP_NO_WSCALE: option absent */
-	bool sack_ok;   /* SACK permitted */
-	bool ts;        /* timestamps present: */
+	/* At most 14 after wire_tcp_parse() (RFC 7323 section 2.3); TCP_NO_WSCALE: absent. */
+	uint8_t wscale;
+	bool sack_ok; /* SACK permitted */
+	bool ts;      /* ts_val and ts_ecr are present */
 	uint8_t nsack;
 	uint32_t ts_val, ts_ecr;
-	struct wire_sack sack[TCP_MAX_SACK]; /* emit writes as many as fit in 40 bytes of options */
+	/* wire_tcp_emit() writes as many as fit into 40 bytes of options. */
+	struct wire_sack sack[TCP_MAX_SACK];
 };
 
-/* The checksum is the caller's (wire_pseudo_sum, wire_sum), since the port may have checked it. */
+/* Parses without a check of the checksum: the port may have checked it, else the caller does it
+ * with wire_pseudo_sum() and wire_sum(). */
 int wire_tcp_parse(struct wire_tcp *out, const uint8_t *p, size_t len);
-/* Writes checksum 0; data offset by the options. */
+/* Writes the header with checksum 0; the data offset includes the options. */
 unsigned wire_tcp_emit(uint8_t *p, const struct wire_tcp *in);
 /* Byte offset of the checksum field in a TCP header. */
 #define TCP_CKSUM_OFFSET 16
@@ -188,14 +194,14 @@ unsigned wire_tcp_emit(uint8_t *p, const struct wire_tcp *in);
 struct wire_udp {
 	uint16_t sport, dport;
 	uint16_t payload_len;
-	uint16_t checksum; /* as it stands in memory; 0: none */
+	uint16_t checksum; /* as it lies in memory; 0: none */
 };
 
 int wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len);
 unsigned wire_udp_emit(uint8_t *p, const struct wire_udp *in);
-/* `p`: header and payload, whose UDP length is `len`. set computes the checksum over both and the
- * pseudo header and stores it. check returns 0 or -WIRE_UDP_CHECKSUM; a checksum field of 0 says
- * that there is none (RFC 768, RFC 6936), which is refused when `required`. */
+/* Set and check the checksum of the header and payload at `p`, whose UDP length is `len`, with the
+ * pseudo header. wire_udp_checksum_check() returns 0 or -WIRE_UDP_CHECKSUM. A field of 0 means that
+ * the sender computed no checksum (RFC 768, RFC 6936), which is refused when `required`. */
 void wire_udp_checksum_set(
 	uint8_t *p, uint32_t len, const struct sk_addr *src, const struct sk_addr *dst);
 int wire_udp_checksum_check(const uint8_t *p, uint32_t len, const struct sk_addr *src,
@@ -209,14 +215,14 @@ enum wire_icmp_kind {
 	ICMP_OTHER,
 	ICMP_ECHO_REQUEST,
 	ICMP_ECHO_REPLY,
-	ICMP_TOO_BIG,     /* fragmentation needed, or packet too big: `mtu`, quote */
-	ICMP_UNREACHABLE, /* `code`, quote */
+	ICMP_TOO_BIG,     /* fragmentation needed, or packet too big: `mtu`, `quote` */
+	ICMP_UNREACHABLE, /* `code`, `quote` */
 	ICMP_NEIGHBOR_SOLICIT,
 	ICMP_NEIGHBOR_ADVERT,
 	ICMP_ROUTER_ADVERT,
 };
 
-/* The packet that an ICMP error quotes, as far as it is there. */
+/* The packet that an ICMP error quotes; fields that the quotation does not hold are 0. */
 struct wire_quote {
 	struct sk_addr src, dst;
 	uint8_t proto;
@@ -228,34 +234,36 @@ struct wire_icmp {
 	enum wire_icmp_kind kind;
 	uint8_t type, code;
 	uint16_t echo_id, echo_seq;
-	uint16_t body; /* offset of the echo data */
+	uint16_t body; /* byte offset of the echo data */
 	uint32_t mtu;
 	struct wire_quote quote;
-	/* Neighbour discovery: */
+	/* Neighbour discovery. */
 	struct sk_addr target;
 	bool has_lladdr, solicited, override, router;
-	uint8_t lladdr[6]; /* source (solicitation) or target (advertisement) link-layer address */
+	/* Link-layer address of the source (solicitation) or the target (advertisement). */
+	uint8_t lladdr[6];
 };
 
-/* `ip` is the header that was parsed before; checks the checksum over all `len` bytes. */
+/* Parses a message of `len` bytes behind the header `ip`, and checks its checksum over all
+ * bytes. */
 int wire_icmp_parse(struct wire_icmp *out, const struct wire_ip *ip, const uint8_t *p, size_t len);
-/* Writes an echo reply's header (8 bytes, then the caller's data), a solicitation or an
- * advertisement (32 bytes with the link-layer option) with checksum 0; the caller fills it with
- * wire_icmp_checksum once the body is there. */
 #define ICMP_ECHO_LEN 8
 #define ICMP_ND_LEN   32
+/* Writes the header of an echo reply (8 bytes; the caller's data follows), or a solicitation or an
+ * advertisement (32 bytes, with the link-layer option), with checksum 0. The caller sets the
+ * checksum with wire_icmp_checksum() when the body is complete. */
 unsigned wire_icmp_emit(uint8_t *p, const struct wire_icmp *in, bool v6);
 void wire_icmp_checksum(
 	uint8_t *p, size_t len, const struct sk_addr *src, const struct sk_addr *dst);
 
-/* ---- A frame, all at once ---- */
+/* ---- A whole frame ---- */
 
-/* What the transport stage switches on: each header parsed once. */
+/* The headers of a frame, each parsed once. */
 struct wire_pkt {
 	struct wire_eth eth;
-	struct wire_ip ip;        /* when eth.type is IPv4 or IPv6 */
+	struct wire_ip ip;        /* valid when eth.type is IPv4 or IPv6 */
 	uint16_t l3, l4, payload; /* byte offsets in the frame */
-	uint32_t payload_len;     /* behind the L4 header; padding excluded */
+	uint32_t payload_len;     /* bytes behind the L4 header, without padding */
 	union {
 		struct wire_tcp tcp;
 		struct wire_udp udp;
@@ -264,9 +272,9 @@ struct wire_pkt {
 	};
 };
 
-/* `head` holds the first `head_len` bytes of a frame of `frame_len` bytes: all headers through L4
- * must be in it, the payload need not (ICMP and ARP must be there whole). Returns 0 or -reason.
- * Does not check the TCP or UDP checksum. */
+/* Parses a frame of `frame_len` bytes, of which the first `head_len` are at `head`. They must
+ * include all headers through L4, and all of an ICMP or ARP packet; the payload may lie elsewhere.
+ * Returns 0 or -reason. Does not check the checksum of TCP or UDP. */
 int wire_pkt_parse(struct wire_pkt *out, const uint8_t *head, size_t head_len, size_t frame_len);
 
 /* ---- MPA (RFC 5044; enhanced: RFC 6581) ---- */
@@ -278,23 +286,23 @@ int wire_pkt_parse(struct wire_pkt *out, const uint8_t *head, size_t head_len, s
 #define MPA_MARKER_LEN   4
 #define MPA_MARKER_EVERY 512
 
-struct wire_mpa_startup { /* RFC 5044 7.1.1 */
+struct wire_mpa_startup { /* RFC 5044 section 7.1.1 */
 	bool reply;       /* request ("MPA ID Req Frame") or reply ("MPA ID Rep Frame") */
-	bool markers;     /* M: the sender of this frame wants to receive markers */
+	bool markers;     /* M: the sender of this frame requests markers */
 	bool crc;         /* C */
 	bool reject;      /* R, replies only */
-	bool enhanced;    /* S of RFC 6581: private data starts with the IRD/ORD word */
+	bool enhanced;    /* S of RFC 6581: the private data begins with the IRD/ORD word */
 	uint8_t revision;
-	uint8_t reserved;     /* the flags' remaining bits, as received */
-	uint16_t private_len; /* bytes that follow, the IRD/ORD word included */
+	uint8_t reserved;     /* remaining bits of the flags, as received */
+	uint16_t private_len; /* bytes that follow, with the IRD/ORD word */
 };
 
-/* Needs MPA_STARTUP_LEN bytes; the private data follows. */
+/* Parses the first MPA_STARTUP_LEN bytes of a frame; the private data follows them. */
 int wire_mpa_startup_parse(struct wire_mpa_startup *out, const uint8_t *p, size_t len);
 unsigned wire_mpa_startup_emit(uint8_t *p, const struct wire_mpa_startup *in);
 
 #define MPA_IRD_ORD_LEN 4
-struct wire_mpa_ird_ord {  /* RFC 6581 9 */
+struct wire_mpa_ird_ord {  /* RFC 6581 section 9 */
 	bool a, b, c, d;   /* A: peer-to-peer, B: zero-length Send RTR, C: Write RTR, D: Read RTR */
 	uint16_t ird, ord; /* 14 bits each; 0x3fff: automatic */
 };
@@ -302,13 +310,14 @@ struct wire_mpa_ird_ord {  /* RFC 6581 9 */
 int wire_mpa_ird_ord_parse(struct wire_mpa_ird_ord *out, const uint8_t *p, size_t len);
 unsigned wire_mpa_ird_ord_emit(uint8_t *p, const struct wire_mpa_ird_ord *in);
 
-/* RFC 5044 4.3. fpdu_ptr: bytes from the start of the FPDU's length field to the marker; 0: the
- * FPDU starts right behind it. */
+/* Write and read a marker (RFC 5044 section 4.3). fpdu_ptr is the number of bytes from the FPDU's
+ * length field to the marker; 0: the FPDU begins right behind the marker. */
 void wire_mpa_marker_emit(uint8_t *p, uint16_t fpdu_ptr);
 uint16_t wire_mpa_marker_parse(const uint8_t *p);
 uint16_t wire_mpa_len_parse(const uint8_t *p);
 void wire_mpa_len_emit(uint8_t *p, uint16_t ulpdu_len);
-/* The MPA CRC is the one field in its own order: for "123456789" the wire has 83 92 06 E3. */
+/* Read and write the MPA CRC, the one field that is not big-endian: the CRC of "123456789" is 83 92
+ * 06 E3 on the wire. */
 uint32_t wire_mpa_crc_parse(const uint8_t *p);
 void wire_mpa_crc_emit(uint8_t *p, uint32_t crc);
 
@@ -341,24 +350,24 @@ struct wire_ddp {
 	bool tagged, last;
 	uint8_t dv;     /* DDP version; emit writes 1 */
 	uint8_t rv;     /* RDMAP version; emit writes 1 */
-	uint8_t opcode; /* enum rdmap_opcode; any value of 4 bits when parsed */
-	/* tagged */
+	uint8_t opcode; /* enum rdmap_opcode; parse returns any value of 4 bits */
+	/* Tagged segments. */
 	uint32_t stag;
 	uint64_t to;
-	/* untagged */
-	uint32_t inv_stag; /* the ULP's 4 bytes: the STag to invalidate */
+	/* Untagged segments. */
+	uint32_t inv_stag; /* the 4 bytes of the ULP: the STag to invalidate */
 	uint32_t qn, msn, mo;
 };
 
-/* Returns DDP_TAGGED_LEN, DDP_UNTAGGED_LEN or -WIRE_SHORT. Versions and opcode are judged above,
- * where the right Terminate is known. */
+/* Returns DDP_TAGGED_LEN, DDP_UNTAGGED_LEN or -WIRE_SHORT. The layer above checks versions and
+ * opcode, because it determines the Terminate message. */
 int wire_ddp_parse(struct wire_ddp *out, const uint8_t *p, size_t len);
 unsigned wire_ddp_emit(uint8_t *p, const struct wire_ddp *in);
 
 /*
- * The same header and the MPA length field before it, composed in registers for the data path:
- * together they are 16 bytes (tagged) or 20, given as words in the order of memory, the last of an
- * untagged one half used.
+ * The DDP header and the MPA length field before it, composed in registers for the data path.
+ * Together they are 16 bytes (tagged) or 20 bytes (untagged). The functions return them as words in
+ * memory order; of the last word of an untagged header, only the first half is used.
  */
 static inline void
 wire_fpdu_tagged_words(uint64_t word[2], uint32_t ulpdu_len, const struct wire_ddp *in)
@@ -380,7 +389,7 @@ wire_fpdu_untagged_words(uint64_t word[3], uint32_t ulpdu_len, const struct wire
 }
 
 #define RDMAP_READ_REQUEST_LEN 28
-struct wire_read_request { /* RFC 5040 4.4 */
+struct wire_read_request { /* RFC 5040 section 4.4 */
 	uint32_t sink_stag;
 	uint64_t sink_to;
 	uint32_t len;
@@ -392,20 +401,21 @@ unsigned wire_read_request_emit(uint8_t *p, const struct wire_read_request *in);
 
 #define RDMAP_TERMINATE_LEN 4
 #define RDMAP_TERMINATE_MAX (4 + 2 + DDP_MAX + RDMAP_READ_REQUEST_LEN)
-struct wire_terminate {              /* RFC 5040 4.8 */
-	uint8_t layer, etype, code;  /* 4, 4 and 8 bits */
-	bool m, d, r;                /* DDP segment length, DDP header, RDMAP header are included */
-	uint16_t ddp_seg_len;        /* when m */
-	uint8_t ddp_len;             /* bytes of ddp_header: 14 or 18; when d */
-	uint8_t ddp_header[DDP_MAX]; /* as received */
-	uint8_t rdmap_header[RDMAP_READ_REQUEST_LEN]; /* the Read Request, as received; when r */
+struct wire_terminate {             /* RFC 5040 section 4.8 */
+	uint8_t layer, etype, code; /* 4, 4 and 8 bits */
+	/* The DDP segment length, the DDP header, the RDMAP header are included. */
+	bool m, d, r;
+	uint16_t ddp_seg_len;                         /* if `m` */
+	uint8_t ddp_len;                              /* bytes of ddp_header if `d`: 14 or 18 */
+	uint8_t ddp_header[DDP_MAX];                  /* as received */
+	uint8_t rdmap_header[RDMAP_READ_REQUEST_LEN]; /* the Read Request if `r`, as received */
 };
 int wire_terminate_parse(struct wire_terminate *out, const uint8_t *p, size_t len);
 unsigned wire_terminate_emit(uint8_t *p, const struct wire_terminate *in);
 
 #define RDMAP_ATOMIC_REQUEST_LEN  52
 #define RDMAP_ATOMIC_RESPONSE_LEN 12
-enum rdmap_atomic_op { /* RFC 7306 5.2 */
+enum rdmap_atomic_op { /* RFC 7306 section 5.2 */
 	RDMAP_FETCH_ADD = 0,
 	RDMAP_SWAP = 1, /* draft-ietf-storm-rdmap-ext-00 only; reserved in the RFC */
 	RDMAP_CMP_SWAP = 2,
@@ -427,7 +437,7 @@ unsigned wire_atomic_request_emit(uint8_t *p, const struct wire_atomic_request *
 int wire_atomic_response_parse(struct wire_atomic_response *out, const uint8_t *p, size_t len);
 unsigned wire_atomic_response_emit(uint8_t *p, const struct wire_atomic_response *in);
 
-#define RDMAP_IMMEDIATE_LEN 8 /* RFC 7306 6.2 */
+#define RDMAP_IMMEDIATE_LEN 8 /* RFC 7306 section 6.2 */
 int wire_immediate_parse(uint64_t *imm, const uint8_t *p, size_t len);
 unsigned wire_immediate_emit(uint8_t *p, uint64_t imm);
 
