@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ARP (RFC 826), with the announcements of RFC 5227. Who asks for us is answered and remembered; an
- * announcement corrects what is known and adds nothing; a reply that nobody asked for changes
- * nothing.
+ * ARP (RFC 826), with the announcements of RFC 5227. A request for one of our addresses is
+ * answered, and its sender becomes a neighbour. An announcement corrects an existing neighbour and
+ * adds none. A reply without a request changes nothing.
  */
 #include "net_priv.h"
 
@@ -60,18 +60,18 @@ arp_request(struct net_stack *n, uint64_t now, int ifindex, const struct wire_ar
 	struct neighbor *nb;
 
 	if (!net_if_owns(n, ifindex, &arp->tpa)) {
-		/* Of an announcement or a question to others, only what corrects an entry matters.
-		 */
+		/* An announcement, or a request for another host: it only corrects an existing
+		 * neighbour. */
 		nb = net_nb_find(n, ifindex, &arp->spa);
 		if (nb == NULL)
 			return -NET_NOT_FOR_US;
 		net_nb_answer(n, nb, &(struct nb_news){.mac = arp->sha, .override = true}, now);
 		return 0;
 	}
-	/* RFC 5227 2.1.1: a probe has no address yet. */
+	/* RFC 5227 2.1.1: the sender of a probe has no address yet. */
 	if (!sk_addr_is_any(&arp->spa))
 		net_nb_learn(n, ifindex, &arp->spa, arp->sha, now);
-	if (!n->overhearing)
+	if (!n->observing)
 		arp_reply(n, ifindex, arp);
 	return 0;
 }
@@ -82,7 +82,7 @@ net_arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 	const struct wire_arp *arp = &pkt->arp;
 	bool announced = sk_addr_eq(&arp->spa, &arp->tpa);
 	struct neighbor *nb;
-	bool asked;
+	bool solicited;
 
 	sk_count(n->counters, NET_ARP_IN);
 	if (net_mac_is_multicast(arp->sha))
@@ -98,12 +98,12 @@ net_arp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 	nb = net_nb_find(n, ifindex, &arp->spa);
 	if (nb == NULL)
 		return -NET_UNASKED;
-	asked = (nb->state == NB_INCOMPLETE || nb->state == NB_PROBE) &&
-		memcmp(pkt->eth.dst, n->ifs[ifindex].mac, 6) == 0 &&
-		net_if_owns(n, ifindex, &arp->tpa);
-	if (!asked && !announced)
+	solicited = (nb->state == NB_INCOMPLETE || nb->state == NB_PROBE) &&
+		    memcmp(pkt->eth.dst, n->ifs[ifindex].mac, 6) == 0 &&
+		    net_if_owns(n, ifindex, &arp->tpa);
+	if (!solicited && !announced)
 		return -NET_UNASKED;
 	net_nb_answer(n, nb,
-		&(struct nb_news){.mac = arp->sha, .solicited = asked, .override = true}, now);
+		&(struct nb_news){.mac = arp->sha, .solicited = solicited, .override = true}, now);
 	return 0;
 }

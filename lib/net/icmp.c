@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP: echo requests are answered, at a bounded rate; errors that quote a packet of ours go up to
+/* ICMP: echo requests are answered at a limited rate; errors that quote one of our packets go to
  * its transport. */
 #include "net_priv.h"
 
@@ -17,7 +17,7 @@ net_frame_head(struct net_stack *n, int ifindex, const uint8_t dst_mac[6], const
 	return len + wire_ip_emit(n->frame + len, ip);
 }
 
-/* A token bucket kept as one time: when it will be full again. */
+/* A token bucket, kept as the time when it will be full again. */
 static bool
 echo_allowed(struct net_stack *n, uint64_t now)
 {
@@ -31,7 +31,8 @@ echo_allowed(struct net_stack *n, uint64_t now)
 	return true;
 }
 
-/* RFC 1122 3.2.2.6, RFC 4443 4.2. The reply takes the way that the request came. */
+/* Answers an echo request (RFC 1122 3.2.2.6, RFC 4443 4.2). The reply takes the way of the
+ * request. */
 static int
 echo(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len)
@@ -51,7 +52,7 @@ echo(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	if (icmp_len < ICMP_ECHO_LEN || pkt->l4 > len || icmp_len > len - pkt->l4 ||
 		icmp_len + (v6 ? IP6_LEN : IP4_LEN) > n->ifs[ifindex].mtu)
 		return -NET_ICMP_OTHER;
-	if (n->overhearing)
+	if (n->observing)
 		return 0;
 	if (!echo_allowed(n, now))
 		return -NET_ECHO_LIMIT;
@@ -78,14 +79,14 @@ net_icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire
 	case ICMP_NEIGHBOR_ADVERT:
 		return net_nd_input(n, now, ifindex, pkt);
 	case ICMP_ECHO_REQUEST:
-		/* RFC 1122 3.2.2.6: an echo to many may stay unanswered; it would make us an
-		 * amplifier. */
+		/* RFC 1122 3.2.2.6: an echo request to a group may stay unanswered; an answer would
+		 * make us an amplifier. */
 		if (sk_addr_is_multicast(&pkt->ip.dst))
 			return -NET_ICMP_OTHER;
 		return echo(n, now, ifindex, pkt, frame, len);
 	case ICMP_TOO_BIG:
 	case ICMP_UNREACHABLE:
-		/* Only what we may have sent can be in error. */
+		/* Only a packet that we sent can have caused an error. */
 		if (net_if_owner(n, &icmp->quote.src) < 0)
 			return -NET_ICMP_OTHER;
 		sk_count(n->counters, NET_ICMP_ERROR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interfaces and their addresses: what is ours, and which of ours to speak from. */
+/* Interfaces and their addresses, and the choice of a source address. */
 #include "net_priv.h"
 
 static const struct sk_addr any;
@@ -82,7 +82,8 @@ net_has(const struct net_stack *n, const struct sk_addr *addr)
 	return false;
 }
 
-/* Modified EUI-64 (RFC 4291 appendix A) behind fe80::/64. */
+/* Returns the link-local address of a MAC address: the modified EUI-64 (RFC 4291 appendix A) behind
+ * fe80::/64. */
 static struct sk_addr
 link_local(const uint8_t mac[6])
 {
@@ -110,7 +111,7 @@ new_if(struct net_stack *n, uint16_t port, uint16_t vlan, uint32_t mtu)
 	return (int)n->nifs++;
 }
 
-/* Appends; the caller has seen that there is room. */
+/* Appends an address; the caller has checked that there is room. */
 static void
 push_addr(struct net_if *ifp, const struct sk_addr *addr, unsigned prefix)
 {
@@ -151,7 +152,7 @@ net_if_add_loop(struct net_stack *n, uint16_t port, uint32_t mtu)
 		return ifindex;
 	n->ifs[ifindex].loop = true;
 	n->loop = ifindex;
-	/* Every path over it has this one neighbour. */
+	/* The one neighbour of every path over the interface. */
 	net_neighbor_add(n, ifindex, &any, zero);
 	net_nb_touch_all(n);
 	return ifindex;
@@ -248,7 +249,7 @@ net_if_source(const struct net_stack *n, int ifindex, const struct sk_addr *dst)
 
 		if (sk_addr_is_v4(a) != sk_addr_is_v4(dst) || ifp->addrs[i].shared)
 			continue;
-		/* A smaller scope than the destination's does not carry that far. */
+		/* The scope of the source is at least that of the destination. */
 		if (net_is_link_local(a) && !net_is_link_local(dst))
 			continue;
 		score = 1 + net_prefix_common(a, dst);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Neighbour discovery (RFC 4861), a host's part of it: solicitations and advertisements. Routers
- * are configured, so their advertisements do not concern us.
+ * Neighbour discovery (RFC 4861), as far as a host needs it: solicitations and advertisements.
+ * Routers are configured, so router advertisements are not used.
  */
 #include "net_priv.h"
 
@@ -57,7 +57,7 @@ advertise(struct net_stack *n, int ifindex, const struct sk_addr *target, const 
 	nd_send(n, ifindex, mac, target, dst, &na);
 }
 
-/* RFC 4861 7.2.6 */
+/* Sends an unsolicited advertisement (RFC 4861 7.2.6). */
 void
 net_nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
@@ -67,7 +67,7 @@ net_nd_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 	advertise(n, ifindex, addr, mac, &all_nodes, false);
 }
 
-/* RFC 4861 7.1.1 */
+/* Checks a solicitation (RFC 4861 7.1.1). */
 static bool
 solicit_is_valid(const struct wire_ip *ip, const struct wire_icmp *ns)
 {
@@ -80,7 +80,7 @@ solicit_is_valid(const struct wire_ip *ip, const struct wire_icmp *ns)
 	return !sk_addr_is_any(&ip->src) || (!ns->has_lladdr && sk_addr_eq(&ip->dst, &group));
 }
 
-/* RFC 4861 7.1.2 */
+/* Checks an advertisement (RFC 4861 7.1.2). */
 static bool
 advert_is_valid(const struct wire_ip *ip, const struct wire_icmp *na)
 {
@@ -91,7 +91,7 @@ advert_is_valid(const struct wire_ip *ip, const struct wire_icmp *na)
 	return !(na->solicited && sk_addr_is_multicast(&ip->dst));
 }
 
-/* RFC 4861 7.2.3, 7.2.4 */
+/* Answers a solicitation (RFC 4861 7.2.3, 7.2.4). */
 static int
 solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
 {
@@ -104,9 +104,10 @@ solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 	if (!net_if_owns(n, ifindex, &ns->target))
 		return -NET_NOT_FOR_US;
 	if (sk_addr_is_any(&pkt->ip.src)) {
-		/* Somebody wants to take an address that is ours: everybody is to know. */
+		/* Another host tests whether one of our addresses is free: the answer goes to all
+		 * nodes. */
 		net_multicast_mac(group_mac, &all_nodes);
-		if (!n->overhearing)
+		if (!n->observing)
 			advertise(n, ifindex, &ns->target, group_mac, &all_nodes, false);
 		return 0;
 	}
@@ -114,12 +115,12 @@ solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 		mac = ns->lladdr;
 		net_nb_learn(n, ifindex, &pkt->ip.src, mac, now);
 	}
-	if (!n->overhearing)
+	if (!n->observing)
 		advertise(n, ifindex, &ns->target, mac, &pkt->ip.src, true);
 	return 0;
 }
 
-/* RFC 4861 7.2.5 */
+/* Processes an advertisement (RFC 4861 7.2.5). */
 static int
 advert_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The neighbour table, for ARP and neighbour discovery alike: reachability states (RFC 4861 7.3),
- * frames that wait, and who goes when the table is full. A neighbour's `generation` is what paths
- * compare: it changes whenever they have to look again, and is 0 while nothing may be sent there.
+ * The neighbour table, for ARP and neighbour discovery: reachability states (RFC 4861 7.3), frames
+ * that wait, and the removal of neighbours when the table is full. Paths compare a neighbour's
+ * `generation`: it changes whenever they have to be resolved again, and is 0 while nothing may be
+ * sent to the neighbour.
  *
- * Strangers can make entries (they claim addresses, or make us ask for them), so entries stand in
- * lists by how much they deserve to stay; making one never costs a search.
+ * Any station can create neighbours: it claims addresses, or makes us solicit them. So the
+ * neighbours are in lists by how much they deserve to stay, and the creation of one never costs a
+ * search.
  */
 #include "net_priv.h"
 
@@ -123,20 +125,20 @@ evict(struct net_stack *n, struct neighbor *nb)
 	nb_free(n, nb);
 }
 
-/* Makes sure of a slot in NB_SPARE. What was only learned gives way to all, what is in use only to
- * a path or the user. */
+/* Makes sure that NB_SPARE has an entry. A neighbour that no path uses may be removed for any
+ * other; a used one only for a path or the user. Returns false when there is no entry. */
 static bool
 neighbor_make_room(struct net_stack *n, enum nb_class class)
 {
 	struct neighbor *nb;
 
-	if (class == NB_ASKING && n->lists[NB_ASKING].count >= NET_MAX_ASKING)
-		evict(n, oldest(n, NB_ASKING));
+	if (class == NB_RESOLVING && n->lists[NB_RESOLVING].count >= NET_MAX_RESOLVING)
+		evict(n, oldest(n, NB_RESOLVING));
 	if (n->lists[NB_SPARE].count != 0)
 		return true;
 	nb = oldest(n, NB_LEARNED);
 	if (nb == NULL && class != NB_LEARNED) {
-		nb = oldest(n, NB_ASKING);
+		nb = oldest(n, NB_RESOLVING);
 		if (nb == NULL)
 			nb = oldest(n, NB_USED);
 	}
@@ -160,7 +162,7 @@ nb_new(struct net_stack *n, int ifindex, const struct sk_addr *addr, enum nb_cla
 	nb->ifindex = (int16_t)ifindex;
 	nb->addr = *addr;
 	nb->state = NB_INCOMPLETE;
-	nb->asked = 0;
+	nb->solicits = 0;
 	memset(nb->mac, 0, sizeof(nb->mac));
 	nb->bucket = neighbor_bucket_of(n, ifindex, addr);
 	nb->hash_next = n->buckets[nb->bucket];
@@ -181,7 +183,7 @@ neighbor_solicit(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
 	const uint8_t *mac = nb->state == NB_PROBE ? nb->mac : NULL;
 
-	nb->asked++;
+	nb->solicits++;
 	sk_timer_set(&n->wheel, &nb->timer, now + NET_RETRANS_TIMER);
 	if (sk_addr_is_v4(&nb->addr))
 		net_arp_solicit(n, nb->ifindex, &nb->addr, mac);
@@ -189,7 +191,7 @@ neighbor_solicit(struct net_stack *n, struct neighbor *nb, uint64_t now)
 		net_nd_solicit(n, nb->ifindex, &nb->addr, mac);
 }
 
-/* The MAC is known; somebody vouched for it just now. */
+/* The MAC address is valid, and was confirmed now. */
 static void
 become_reachable(struct net_stack *n, struct neighbor *nb, uint64_t now)
 {
@@ -200,7 +202,7 @@ become_reachable(struct net_stack *n, struct neighbor *nb, uint64_t now)
 	sk_timer_set(&n->wheel, &nb->timer, now + NET_REACHABLE_TIME);
 }
 
-/* The MAC is known, but is to be checked before it is relied upon for long. */
+/* The MAC address is valid, but has to be confirmed soon after its next use. */
 static void
 become_stale(struct net_stack *n, struct neighbor *nb)
 {
@@ -219,7 +221,7 @@ become_failed(struct net_stack *n, struct neighbor *nb, uint64_t now)
 	net_nb_drop_held(n, nb);
 }
 
-/* RFC 4861 7.3.3: whoever sends next asks anew. */
+/* RFC 4861 7.3.3: the next packet begins a new resolution. */
 static void
 neighbor_lose(struct net_stack *n, struct neighbor *nb)
 {
@@ -235,7 +237,7 @@ net_nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 
 	switch ((enum nb_state)nb->state) {
 	case NB_INCOMPLETE:
-		if (nb->asked < NET_MAX_SOLICIT)
+		if (nb->solicits < NET_MAX_SOLICIT)
 			neighbor_solicit(n, nb, now);
 		else
 			become_failed(n, nb, now);
@@ -250,11 +252,11 @@ net_nb_fire(void *ctx, struct sk_timer *t, uint64_t now)
 		break;
 	case NB_DELAY:
 		nb->state = NB_PROBE;
-		nb->asked = 0;
+		nb->solicits = 0;
 		neighbor_solicit(n, nb, now);
 		break;
 	case NB_PROBE:
-		if (nb->asked < NET_MAX_SOLICIT)
+		if (nb->solicits < NET_MAX_SOLICIT)
 			neighbor_solicit(n, nb, now);
 		else
 			neighbor_lose(n, nb);
@@ -274,7 +276,7 @@ net_nb_get(struct net_stack *n, int ifindex, const struct sk_addr *addr)
 {
 	struct neighbor *nb = net_nb_find(n, ifindex, addr);
 
-	return nb != NULL ? nb : nb_new(n, ifindex, addr, NB_ASKING);
+	return nb != NULL ? nb : nb_new(n, ifindex, addr, NB_RESOLVING);
 }
 
 int
@@ -283,7 +285,7 @@ net_nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now)
 	if (nb->state == NB_FAILED)
 		return -EHOSTUNREACH;
 	if (nb->state == NB_INCOMPLETE) {
-		if (nb->asked == 0)
+		if (nb->solicits == 0)
 			neighbor_solicit(n, nb, now);
 		return 1;
 	}
@@ -297,11 +299,11 @@ net_nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now)
 	return 0;
 }
 
-/* A MAC where none was: lets the waiting frames go. */
+/* Stores the first MAC address of a neighbour, and sends the waiting frames. */
 static void
 resolved(struct net_stack *n, struct neighbor *nb, const uint8_t *mac, bool solicited, uint64_t now)
 {
-	bool wanted = nb->asked != 0;
+	bool wanted = nb->solicits != 0;
 
 	memcpy(nb->mac, mac, 6);
 	if (solicited)

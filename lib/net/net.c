@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stack as a whole: its life, its timers, and which frames are for us. What it refuses, it
- * counts. */
+/* The stack as a whole: its creation, its timers, and the check of received frames. It counts the
+ * frames that it refuses. */
 #include "net_priv.h"
 
 SK_REASONS_DEFINE(net, NET_NONE, NET_REASONS)
@@ -38,7 +38,7 @@ net_addr_is_host(const struct sk_addr *a)
 
 	if (sk_addr_is_v4(a))
 		return a->b[12] != 0 && a->b[12] != 127 && a->b[12] < 224;
-	/* Neither a group, nor :: or ::1. */
+	/* All but groups, :: and ::1. */
 	return a->b[0] != 0xff && (memcmp(a->b, zero, 15) != 0 || a->b[15] > 1);
 }
 
@@ -53,14 +53,14 @@ check_source(const struct net_stack *n, int ifindex, const struct wire_pkt *pkt)
 		return net_if_owner(n, &ip->src) >= 0 ? 0 : -NET_BAD_SOURCE;
 	if (net_addr_is_host(&ip->src))
 		return net_if_owner(n, &ip->src) < 0 ? 0 : -NET_SPOOFED;
-	/* A host that has no address yet may ask whether one is free (RFC 4862 5.4.2). */
+	/* RFC 4862 5.4.2: a host without an address may check whether one is free. */
 	if (ip->proto == IP_ICMP6 && pkt->icmp.kind == ICMP_NEIGHBOR_SOLICIT &&
 		sk_addr_is_any(&ip->src))
 		return 0;
 	return -NET_BAD_SOURCE;
 }
 
-/* One of the groups that an IPv6 host always belongs to (RFC 4291 2.8). */
+/* Returns true for a group that each IPv6 host belongs to (RFC 4291 2.8). */
 static bool
 in_group(const struct net_stack *n, int ifindex, const struct sk_addr *group)
 {
@@ -162,9 +162,9 @@ net_overhear(struct net_stack *n, uint64_t now, uint16_t port, const struct wire
 {
 	int rc;
 
-	n->overhearing = true;
+	n->observing = true;
 	rc = net_input(n, now, port, pkt, frame, len);
-	n->overhearing = false;
+	n->observing = false;
 	return rc;
 }
 

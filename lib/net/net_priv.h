@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of lib/net share: the stack's tables, and the calls that cross from one concern to
- * another. */
+/* The tables of the stack, and the functions that the files of lib/net share. */
 #ifndef SAKER_NET_PRIV_H
 #define SAKER_NET_PRIV_H
 
@@ -14,14 +13,14 @@
 #define NET_MS 1000000ULL
 #define NET_S  (1000 * NET_MS)
 
-/* RFC 4861 section 10; ARP entries live by the same clock (RFC 1122 2.3.2.1 asks for timeouts and
- * polls). */
+/* Times and limits of RFC 4861 section 10. ARP entries have the same ones (RFC 1122 2.3.2.1
+ * requires timeouts and polls). */
 #define NET_RETRANS_TIMER     (1 * NET_S)
 #define NET_MAX_SOLICIT       3 /* MAX_MULTICAST_SOLICIT and MAX_UNICAST_SOLICIT */
 #define NET_DELAY_FIRST_PROBE (5 * NET_S)
 #define NET_REACHABLE_TIME    (30 * NET_S)
-#define NET_FAILED_TIME       (3 * NET_S) /* how long a silent neighbour is not asked again */
-#define NET_MAX_ASKING        512         /* so that a scan cannot push out what is in use */
+#define NET_FAILED_TIME       (3 * NET_S) /* pause after a neighbour did not answer */
+#define NET_MAX_RESOLVING     512         /* so that a scan cannot displace used neighbours */
 #define NET_ECHO_RATE         1000        /* replies per second */
 #define NET_ECHO_BURST        100
 #define NET_TTL               64
@@ -32,8 +31,8 @@
 
 _Static_assert(NET_MAX_NEIGHBORS == 1 << NET_HASH_BITS, "one bucket per neighbour");
 
-/* Reachability (RFC 4861 7.3.2), with an end for the unreachable and a place for what the user
- * fixed. */
+/* Reachability states (RFC 4861 7.3.2), and two more: a neighbour that did not answer, and one that
+ * the user configured. */
 enum nb_state {
 	NB_FREE,
 	NB_INCOMPLETE,
@@ -45,33 +44,34 @@ enum nb_state {
 	NB_STATIC,
 };
 
-/* Who may be evicted for whom: each list is in order of use, oldest first. */
+/* Classes that decide which neighbour is removed for another. Each is a list in the order of use,
+ * the oldest first. */
 enum nb_class {
-	NB_ASKING,  /* incomplete or failed */
-	NB_LEARNED, /* heard of, never sent to */
-	NB_USED,    /* resolved, and a path leads there */
-	NB_PINNED,  /* static */
-	NB_SPARE,   /* slots without a neighbour */
+	NB_RESOLVING, /* incomplete or failed */
+	NB_LEARNED,   /* from a received packet; no path uses it */
+	NB_USED,      /* resolved, and used by a path */
+	NB_PINNED,    /* configured by the user */
+	NB_SPARE,     /* free entries */
 	NB_CLASSES,
 };
 
 struct neighbor {
-	/* What the fast path reads. 0 while nothing may be sent there. */
+	/* Read by the fast path. 0 while nothing may be sent to the neighbour. */
 	uint32_t generation;
-	uint32_t incarnation; /* of this slot, in bits NET_HASH_BITS and up */
+	uint32_t incarnation; /* counts the uses of this entry, from bit NET_HASH_BITS on */
 	uint8_t mac[6];
 	uint8_t state; /* enum nb_state */
 	uint8_t class; /* enum nb_class */
 	int16_t ifindex;
-	uint8_t asked; /* solicitations sent in this state */
+	uint8_t solicits; /* solicitations sent in this state */
 	uint8_t nheld;
-	uint64_t confirmed; /* ns: last sign of life */
+	uint64_t confirmed; /* time of the last confirmation, ns */
 	struct sk_addr addr;
 	struct sk_timer timer;
 	uint16_t hash_next;  /* index + 1 */
-	uint16_t next, prev; /* in its class's list; index + 1 */
+	uint16_t next, prev; /* in the list of its class; index + 1 */
 	uint16_t bucket;
-	void *held[NET_NEIGHBOR_HELD]; /* oldest first */
+	void *held[NET_NEIGHBOR_HELD]; /* the oldest first */
 };
 
 struct nb_list {
@@ -82,7 +82,7 @@ struct nb_list {
 struct net_ifaddr {
 	struct sk_addr addr;
 	uint8_t prefix; /* bits of the 128-bit form */
-	bool shared;    /* net_addr_share() */
+	bool shared;    /* added by net_addr_share() */
 };
 
 struct net_if {
@@ -95,9 +95,9 @@ struct net_if {
 };
 
 struct net_route {
-	struct sk_addr dst, gateway; /* gateway ::, connected */
+	struct sk_addr dst, gateway; /* gateway ::: a connected route */
 	uint8_t prefix;
-	int16_t ifindex; /* connected routes only */
+	int16_t ifindex; /* of connected routes only */
 };
 
 struct net_stack {
@@ -109,29 +109,29 @@ struct net_stack {
 
 	unsigned nifs;
 	int loop; /* ifindex, or -1 */
-	/* port << 16 | vlan, apart so that a search reads one cache line */
+	/* port << 16 | vlan, apart from `ifs` so that a search reads one cache line. */
 	uint32_t if_keys[NET_MAX_IFS];
 	struct net_if ifs[NET_MAX_IFS];
 
 	unsigned nroutes;
-	struct net_route routes[NET_MAX_ROUTES]; /* longest prefix first */
+	struct net_route routes[NET_MAX_ROUTES]; /* the longest prefix first */
 
-	uint32_t generation; /* the last one given out */
-	uint64_t flow;       /* counts paths, to make flow labels from */
+	uint32_t generation; /* last value given to a neighbour */
+	uint64_t flow;       /* number of paths, the input of flow labels */
 	struct nb_list lists[NB_CLASSES];
 	uint16_t buckets[NET_MAX_NEIGHBORS]; /* index + 1 */
 	struct neighbor neighbors[NET_MAX_NEIGHBORS];
 
-	bool overhearing;             /* another stack answers this frame */
-	uint64_t echo_full;           /* ns: when the echo bucket will be full again */
-	uint8_t frame[NET_FRAME_MAX]; /* where answers are built */
+	bool observing;               /* another stack answers this frame */
+	uint64_t echo_full;           /* time when the bucket for echo replies is full again, ns */
+	uint8_t frame[NET_FRAME_MAX]; /* buffer for frames that the stack builds */
 };
 
-/* A link-layer message that is news about a neighbour, ARP or NDP alike. */
+/* Contents of a received ARP or neighbour discovery message about a neighbour. */
 struct nb_news {
-	const uint8_t *mac; /* NULL: not said */
-	bool solicited;     /* an answer to what we asked */
-	bool override;      /* may replace a known MAC */
+	const uint8_t *mac; /* NULL: the message has no MAC address */
+	bool solicited;     /* the message answers a solicitation of ours */
+	bool override;      /* the message may replace the MAC address */
 };
 
 static inline bool
@@ -146,60 +146,72 @@ net_is_link_local(const struct sk_addr *a)
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
 
-/* The first `bits` bits of a and b agree. */
+/* Return whether the first `bits` bits of both addresses agree, and the number of equal leading
+ * bits. */
 bool net_prefix_match(const struct sk_addr *a, const struct sk_addr *b, unsigned bits);
 unsigned net_prefix_common(const struct sk_addr *a, const struct sk_addr *b);
 
-/* net.c: may it name one host on a wire (RFC 1122 3.2.1.3, RFC 4291 2.5)? */
+/* net.c: returns true when the address may belong to one host on a link (RFC 1122 3.2.1.3, RFC 4291
+ * 2.5). */
 bool net_addr_is_host(const struct sk_addr *a);
 
-/* if.c */
+/* if.c: returns the ifindex of (port, vlan), or -1. */
 int net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan);
+/* Returns true when the interface has the address; the loopback interface has those of all. Shared
+ * addresses (net_addr_share()) do not count. */
 bool net_if_owns(const struct net_stack *n, int ifindex, const struct sk_addr *addr);
-/* May frames of the interface come from there, or go there? Shared addresses as well. */
+/* The same, with shared addresses: frames of the interface may come from the address, or go to
+ * it. */
 bool net_if_has(const struct net_stack *n, int ifindex, const struct sk_addr *addr);
-/* The same of any interface. */
+/* Returns true when any interface has the address, shared or not. */
 bool net_has(const struct net_stack *n, const struct sk_addr *addr);
-/* The first interface with that address, or -1. */
+/* Returns the first interface with that address, which is not shared, or -1. */
 int net_if_owner(const struct net_stack *n, const struct sk_addr *addr);
-/* A source address for packets to `dst` (RFC 6724 rules 1, 2 and 8), NULL: none. */
+/* Returns a source address for packets to `dst` (RFC 6724 rules 1, 2 and 8), or NULL. */
 const struct sk_addr *net_if_source(
 	const struct net_stack *n, int ifindex, const struct sk_addr *dst);
-/* RFC 4291 2.7.1, RFC 2464 7 */
+/* Return the solicited-node group of an address (RFC 4291 2.7.1), and the MAC address of a group
+ * (RFC 2464 7). */
 struct sk_addr net_solicited_node(const struct sk_addr *addr);
 void net_multicast_mac(uint8_t mac[6], const struct sk_addr *group);
 
-/* route.c */
+/* route.c: the next hop of a packet. */
 struct net_hop {
 	int ifindex;
-	struct sk_addr addr; /* the neighbour's */
+	struct sk_addr addr; /* address of the neighbour */
 };
-/* `src` may be the unspecified address, or one of ours. Returns 0 or -ENETUNREACH. */
+/* Finds the next hop to `dst`. `src` is one of our addresses, or unspecified. Returns 0 or
+ * -ENETUNREACH. */
 int net_route_find(const struct net_stack *n, const struct sk_addr *dst, const struct sk_addr *src,
 	struct net_hop *hop);
+/* Add and remove the connected route of an address; `prefix` counts bits of the 128-bit form. */
 int net_route_connect(
 	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix);
 void net_route_disconnect(
 	struct net_stack *n, int ifindex, const struct sk_addr *addr, unsigned prefix);
 
-/* neighbor.c */
+/* neighbor.c: returns the neighbour, or NULL. */
 struct neighbor *net_nb_find(struct net_stack *n, int ifindex, const struct sk_addr *addr);
-/* Finds or makes one for a path; never NULL. */
+/* Finds or makes a neighbour for a path; never returns NULL. */
 struct neighbor *net_nb_get(struct net_stack *n, int ifindex, const struct sk_addr *addr);
+/* Puts all entries into NB_SPARE. */
 void net_nb_init(struct net_stack *n);
+/* Runs the timer of a neighbour. */
 void net_nb_fire(void *ctx, struct sk_timer *t, uint64_t now);
-/* Something is sent to it: asks, or moves STALE to DELAY. 0: its MAC is good; 1: asking;
- * -EHOSTUNREACH. */
+/* Notes that a packet is sent to the neighbour: solicits it, or moves it from STALE to DELAY.
+ * Returns 0 when its MAC address is valid, 1 while it is being resolved, or -EHOSTUNREACH. */
 int net_nb_use(struct net_stack *n, struct neighbor *nb, uint64_t now);
-/* A stranger told its MAC (an ARP request, a solicitation). */
+/* Stores the MAC address that the sender of a request or a solicitation gave. */
 void net_nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr,
 	const uint8_t mac[6], uint64_t now);
-/* News from an answer; RFC 4861 7.2.5. */
+/* Processes an answer (RFC 4861 7.2.5). */
 void net_nb_answer(
 	struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now);
+/* Notes that the neighbour is reachable (RFC 4861 7.3.1). */
 void net_nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now);
+/* Gives the waiting frames back with NULL. */
 void net_nb_drop_held(struct net_stack *n, struct neighbor *nb);
-/* Paths have to look again. */
+/* Changes all generations, so that each path is resolved again. */
 void net_nb_touch_all(struct net_stack *n);
 
 static inline uint32_t
@@ -208,6 +220,7 @@ net_nb_index(const struct net_stack *n, const struct neighbor *nb)
 	return (uint32_t)(nb - n->neighbors);
 }
 
+/* Returns a handle, which is not valid any more when the entry is used for another neighbour. */
 static inline uint32_t
 net_nb_handle(const struct net_stack *n, const struct neighbor *nb)
 {
@@ -222,8 +235,8 @@ net_nb_of_handle(struct net_stack *n, uint32_t handle)
 	return net_nb_handle(n, nb) == handle && nb->state != NB_FREE ? nb : NULL;
 }
 
-/* arp.c, nd.c: asks for a neighbour's MAC, all stations or (with `mac`) one; announces an address
- * of ours. */
+/* arp.c, nd.c. The solicit functions request a neighbour's MAC address: from all stations, or from
+ * `mac` only. The announce functions announce one of our addresses. */
 void net_arp_solicit(
 	struct net_stack *n, int ifindex, const struct sk_addr *target, const uint8_t *mac);
 void net_arp_announce(struct net_stack *n, int ifindex, const struct sk_addr *addr);
@@ -236,7 +249,7 @@ int net_nd_input(struct net_stack *n, uint64_t now, int ifindex, const struct wi
 /* icmp.c */
 int net_icmp_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 	const uint8_t *frame, size_t len);
-/* Puts Ethernet and IP headers into n->frame; returns how many bytes. */
+/* Writes Ethernet and IP headers to n->frame; returns their length in bytes. */
 unsigned net_frame_head(
 	struct net_stack *n, int ifindex, const uint8_t dst_mac[6], const struct wire_ip *ip);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Paths: the Ethernet and IP headers of a connection, made once and copied in front of each
- * segment. Whether they are still good is one comparison per frame.
+ * Paths: the Ethernet and IP headers of a connection, made once and copied before each segment. One
+ * comparison per frame checks that they are still valid.
  *
- * The template's IPv4 checksum field holds the folded sum of the template itself (length,
- * identification and ECN 0, checksum 0), so that a frame adds three words to it.
+ * The field of the IPv4 checksum in the template holds the folded sum of the template itself
+ * (length, identification, ECN and checksum 0), so that a frame adds three words to it.
  */
 #include "net_priv.h"
 
@@ -68,7 +68,7 @@ path_fill(struct net_stack *n, struct net_path *p, int ifindex, const struct wir
 	}
 }
 
-/* What path_fill was given, read back. */
+/* Reads the IP header back that path_fill() wrote. */
 static struct wire_ip
 path_ip(const struct net_path *p)
 {
@@ -109,7 +109,7 @@ net_path_init(struct net_stack *n, struct net_path *p, struct sk_addr *src,
 		*src = *choice;
 	}
 	ip.src = *src;
-	/* RFC 6437: a label that nobody can guess, one for each path. */
+	/* RFC 6437: a flow label that an attacker cannot guess, one per path. */
 	n->flow++;
 	ip.flow = (uint32_t)sk_siphash(&n->key, &n->flow, sizeof(n->flow)) & 0xfffff;
 	memset(p, 0, sizeof(*p));
@@ -180,8 +180,8 @@ net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now)
 {
 	struct neighbor *nb = &n->neighbors[p->neighbor % NET_MAX_NEIGHBORS];
 
-	/* A changed generation may mean a changed MAC, and then the peer's sign of life says
-	 * nothing about it. */
+	/* A changed generation may mean a changed MAC address, which the peer's data does not
+	 * confirm. */
 	if (p->generation == nb->generation && p->generation != 0)
 		net_nb_confirm(n, nb, now);
 }
@@ -189,7 +189,7 @@ net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now)
 static inline void
 copy_head(uint8_t *at, const struct net_path *p)
 {
-	/* Constant lengths become a few moves. */
+	/* With constant lengths, each copy becomes a few moves. */
 	switch (p->l2_len + p->l3_len) {
 	case ETH_LEN + IP4_LEN:
 		memcpy(at, p->head, ETH_LEN + IP4_LEN);

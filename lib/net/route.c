@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Routes: a table in order of prefix length, searched from the front. It is read when a connection
- * starts or a neighbour's state changes, never per frame, so a plain table does.
+ * Routes: a table in the order of prefix lengths, searched from the front. It is read when a
+ * connection begins or the state of a neighbour changes, and never per frame; so a plain table
+ * suffices.
  */
 #include "net_priv.h"
 
@@ -66,7 +67,7 @@ net_route_disconnect(struct net_stack *n, int ifindex, const struct sk_addr *add
 	}
 }
 
-/* RFC 1122 3.2.1.3 (c), (d): the network's own number and its broadcast address are nobody's. */
+/* RFC 1122 3.2.1.3 (c), (d): the network's number and its broadcast address belong to no host. */
 static bool
 is_broadcast(const struct net_route *r, const struct sk_addr *dst)
 {
@@ -80,8 +81,8 @@ is_broadcast(const struct net_route *r, const struct sk_addr *dst)
 	return (host & host_mask) == 0 || (host & host_mask) == host_mask;
 }
 
-/* The best connected route; `src` decides between equals, and always for link-local addresses,
- * which have no meaning without an interface. */
+/* Returns the best connected route to `dst`, or NULL. `src` decides between equal routes, and
+ * always for link-local addresses, which have no meaning without an interface. */
 static const struct net_route *
 find_connected(const struct net_stack *n, const struct sk_addr *dst, const struct sk_addr *src)
 {
@@ -150,7 +151,7 @@ net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
 	struct net_route r = {.gateway = *gateway, .ifindex = -1};
 	int rc;
 
-	/* "default" may be written as :: for either family's 0 bits. */
+	/* The default route may be written as :: for both families. */
 	if (prefix > (v4 ? 32 : 128) || !net_addr_is_host(gateway))
 		return -EINVAL;
 	if (v4 != sk_addr_is_v4(dst) && prefix != 0)
