@@ -111,7 +111,7 @@ Test(crc32c, copies_of_every_length_around_the_rounds_of_folding_agree_with_the_
 
 	fill(src, sizeof(src));
 	for (size_t len = 0; len + 7 < sizeof(src); len++) {
-		/* aligned to 64 bytes now and then, at short and long lengths */
+		/* Lengths short and long; some copies are aligned to 64 bytes. */
 		uint8_t *d = dst + len % 67 * (len % 5 != 0);
 
 		memset(dst, 0x5a, sizeof(dst));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The histogram: exact where it says so, and within its bound elsewhere. */
+/* The histogram: exact below 64, and within its bound of 1.6 % above. */
 #include <criterion/criterion.h>
 
 #include "../../../lib/base/hist.h"
@@ -31,8 +31,8 @@ Test(hist, quantiles_below_64_are_exact)
 	cr_assert_eq(h.max, 50);
 }
 
-/* Three values around each power of two and far into it: the middle of three is off by at most 1.6
- * %. */
+/* Adds three values around each power of two and far behind it: the quantile of the middle one is
+ * off by at most 1.6 %. */
 Test(hist, quantile_is_within_a_64th_over_all_64_bits)
 {
 	for (unsigned e = 0; e < 64; e++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory, logs, counters of reasons. */
+/* Memory, logs, and counters of reasons. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keyed functions. */
+/* Keyed functions: SipHash, the permutation, random bytes. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "../../../lib/base/prf.h"
 
-/* The key 00 01 .. 0f and the inputs 00 01 .. of the SipHash paper (appendix A) and its reference
+/* The key 00 01 .. 0f and the inputs 00 01 .. of the SipHash paper (appendix A), and its reference
  * vectors. */
 Test(prf, siphash_reference_vectors)
 {
@@ -53,7 +53,8 @@ Test(prf, perm24_is_a_bijection_with_its_inverse)
 	free(seen);
 }
 
-/* How many of the first 4096 numbers keep a distance of at most 256 from their neighbour. */
+/* Returns how many of the first 4096 numbers keep a distance of at most 256 from their
+ * neighbour. */
 static unsigned
 close_neighbours(const struct sk_key *key)
 {
@@ -72,7 +73,7 @@ Test(prf, perm24_hides_the_order_of_slots)
 	struct sk_key zero = {{0, 0}}, one = {{1, 0}},
 		      k = {{0x9d5a1c3b7e2f4860, 0x1f3c5b79d8e6a042}};
 
-	/* By chance it is about one in 30 000. */
+	/* The chance of each such pair is about one in 30 000. */
 	cr_assert_lt(close_neighbours(&zero), 8);
 	cr_assert_lt(close_neighbours(&one), 8);
 	cr_assert_lt(close_neighbours(&k), 8);
@@ -97,7 +98,7 @@ Test(prf, random_fills_the_whole_buffer)
 {
 	uint8_t a[300] = {0}, seen[300] = {0};
 
-	/* A byte that stays 0 eight times is one in 2^64. */
+	/* The chance that a byte is 0 eight times is one in 2^64. */
 	for (unsigned round = 0; round < 8; round++) {
 		sk_random(a, 299);
 		for (unsigned i = 0; i < 300; i++)

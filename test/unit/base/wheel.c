@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The timer wheel: what fires, when, and what it costs. */
+/* The timer wheel: the timers that fire, their times, and the number of steps. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -16,11 +16,11 @@ struct owner {
 	uint64_t at;
 };
 
-/* What the callback is to do beyond taking notes. */
+/* Actions of the callback besides its notes. */
 struct plan {
-	struct sk_timer *stop; /* stop this one */
-	struct sk_timer *move; /* set this one to `to` */
-	uint64_t again;        /* set the fired one again, this long after `now` */
+	struct sk_timer *stop; /* the timer to stop */
+	struct sk_timer *move; /* the timer to set to `to` */
+	uint64_t again;        /* time after `now` to which the fired timer is set again */
 	uint64_t to;
 	unsigned fired;
 	struct sk_timer *order[16];
@@ -68,8 +68,7 @@ Test(wheel, empty_wheel_has_nothing_to_do)
 	cr_assert_eq(sk_wheel_next(&w), SK_NEVER);
 }
 
-/* Deadlines around each boundary of ticks and levels, from a start that stands just before a carry.
- */
+/* Deadlines around each boundary of ticks and levels, from a start just before a carry. */
 Test(wheel, never_early_and_at_most_a_tick_late)
 {
 	static const uint64_t starts[] = {0, 1, 255, 256, 65535, (1ull << 24) - 1, (1ull << 32) - 1,
@@ -103,7 +102,7 @@ Test(wheel, deadline_in_the_past_fires_at_the_next_poll)
 	cr_assert_eq(sk_wheel_next(&w), 1000 * TICK);
 	cr_assert_eq(sk_wheel_poll(&w, 1000 * TICK, 10, note, NULL), 1);
 	cr_assert_eq(o.fired, 1);
-	/* Also when time stands still, or the caller's clock is behind. */
+	/* The same holds when time does not advance, or the caller's clock is behind. */
 	sk_timer_set(&w, &o.t, 4);
 	cr_assert_eq(sk_wheel_poll(&w, 999 * TICK, 10, note, NULL), 1);
 	cr_assert_eq(o.fired, 2);
@@ -246,7 +245,7 @@ Test(wheel, budget_bounds_a_poll_and_the_earliest_go_first)
 	cr_assert_eq(sk_wheel_poll(&w, 20000 * TICK, 0, note, NULL), 0);
 }
 
-/* A slot of a higher level with more timers than one poll may move. */
+/* A slot of a higher level has more timers than one poll may move. */
 Test(wheel, moves_are_bounded_and_delay_nothing_for_good)
 {
 	static struct owner o[1000];
@@ -279,8 +278,8 @@ Test(wheel, backlog_does_not_hide_from_next)
 	cr_assert_eq(sk_wheel_next(&w), SK_NEVER);
 }
 
-/* Going from one `next` to the next reaches each deadline within a tick and stops when all have
- * fired. */
+/* Polls at each time that sk_wheel_next() returns reach each deadline within a tick, and stop when
+ * all timers have fired. */
 Test(wheel, next_leads_to_every_deadline)
 {
 	static struct owner o[500];
@@ -295,7 +294,7 @@ Test(wheel, next_leads_to_every_deadline)
 
 		cr_assert_neq(next, SK_NEVER);
 		cr_assert_lt(polls, 5000, "no progress");
-		/* Nothing is missed by not polling until then. */
+		/* Until that time, no poll is necessary. */
 		if (next > now + 1) {
 			cr_assert_eq(sk_wheel_poll(&w, next - 1, 1000, note, NULL), 0);
 			now = next;
@@ -319,8 +318,8 @@ Test(wheel, next_is_exact_to_a_tick_near_by)
 	}
 }
 
-/* A hundred thousand timers that are set, moved and stopped at random: none is overdue, none early
- * (which note() checks), none lost. */
+/* A hundred thousand timers are set, moved and stopped at random: none fires late, none fires early
+ * (note() checks that), and none is lost. */
 Test(wheel, random_use_agrees_with_a_list)
 {
 	struct owner *o = calloc(MANY, sizeof(*o));

@@ -13,7 +13,6 @@ rec_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 {
 	struct sent *s = &rec.sent[rec.nsent++ % 64];
 
-	(void)ctx;
 	s->port = port;
 	s->len = len;
 	cr_assert_leq(len, sizeof(s->frame));
@@ -26,7 +25,6 @@ rec_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 {
 	struct released *r = &rec.released[rec.nreleased++ % 64];
 
-	(void)ctx;
 	r->port = port;
 	r->frame = frame;
 	r->dropped = dst_mac == NULL;
@@ -37,8 +35,6 @@ rec_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 static void
 rec_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp)
 {
-	(void)ctx;
-	(void)port;
 	rec.nerrors++;
 	rec.error = *icmp;
 	rec.error_vlan = vlan;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A net_stack with a recorder behind its ops: what was sent, what came back, which errors went up.
- */
+/* A net_stack whose ops record their calls: sent frames, released frames, and reported errors. */
 #ifndef TEST_NET_FIXTURE_H
 #define TEST_NET_FIXTURE_H
 
@@ -17,7 +16,7 @@ struct sent {
 	uint16_t port;
 	size_t len;
 	uint8_t frame[2048];
-	struct wire_pkt pkt; /* parsed; a frame that does not parse fails the test */
+	struct wire_pkt pkt; /* parsed; a frame that cannot be parsed fails the test */
 };
 
 struct released {
@@ -29,7 +28,7 @@ struct released {
 
 struct recorder {
 	struct sent sent[64];
-	unsigned nsent; /* goes on counting when the array is full */
+	unsigned nsent; /* keeps counting when the array is full */
 	struct released released[64];
 	unsigned nreleased;
 	struct wire_icmp error;
@@ -41,8 +40,8 @@ extern struct recorder rec;
 extern struct net_stack *net;
 extern const uint8_t my_mac[6], peer_mac[6], other_mac[6], broadcast_mac[6];
 
-/* Interface 0: port 3, untagged, 192.0.2.1/24 and 2001:db8::1/64, MTU 1500. Nothing recorded yet.
- */
+/* Makes interface 0: port 3, untagged, 192.0.2.1/24 and 2001:db8::1/64, MTU 1500. The recorder is
+ * empty. */
 void net_fixture(void);
 void net_fixture_end(void);
 
@@ -50,15 +49,15 @@ struct sk_addr addr(const char *text);
 uint64_t counted(unsigned reason);
 const struct sent *last_sent(void);
 
-/* Build frames to us from `mac`; in each case the return value is net_input's. */
+/* Build frames to us from `mac`, and return the value of net_input(). */
 int in_arp(uint64_t now, uint16_t op, const uint8_t mac[6], const char *spa, const char *tpa,
 	const uint8_t *eth_dst);
-/* An ICMPv6 record with addresses filled in, as if parsed: the tests bend it. */
+/* Returns a parsed ICMPv6 record with addresses, for a test to change. */
 struct wire_pkt nd_pkt(enum wire_icmp_kind kind, const uint8_t mac[6], const char *src,
 	const char *dst, const char *target);
 int in_pkt(uint64_t now, const struct wire_pkt *pkt);
 
-/* Opens a path and lets it resolve against peer_mac by ARP or ND. */
+/* Opens a path and resolves it to peer_mac by ARP or neighbour discovery. */
 void path_to(struct net_path *p, const char *dst);
 void path_resolved(struct net_path *p, const char *dst, uint64_t now);
 const char *state_of(const char *text, uint8_t mac[6]);

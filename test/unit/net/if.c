@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interfaces, their addresses, and which frames are for us. */
+/* Interfaces, their addresses, and the frames that are accepted. */
 #include "fixture.h"
 
 TestSuite(iface, .init = net_fixture, .fini = net_fixture_end);
 
-/* A TCP frame, as far as net looks at it. */
+/* Returns a TCP frame, with the fields that net checks. */
 static struct wire_pkt
 tcp_pkt(const char *src, const char *dst)
 {
@@ -234,7 +234,7 @@ Test(iface, a_shared_address_is_taken_and_not_answered_for)
 	cr_assert_eq(rec.nsent, 0);
 }
 
-/* Another host that has it, too, may speak to us, and tell us its MAC. */
+/* Another host with the shared address may send to us, and its MAC address is learned. */
 Test(iface, a_shared_address_is_anothers_as_well)
 {
 	struct sk_addr a = addr(shared), src = a;

@@ -32,7 +32,7 @@ advert(bool solicited, bool override)
 	return na;
 }
 
-/* Every rule of 7.1 is one bend of a message that is good. */
+/* Each rule of RFC 4861 7.1 is violated by one change of a valid message. */
 static void
 refused(const struct wire_pkt *pkt, const char *rule)
 {

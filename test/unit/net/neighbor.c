@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reachability (RFC 4861 7.3), the frames that wait, and the table's bounds. */
+/* Reachability (RFC 4861 7.3), the frames that wait, and the limits of the table. */
 #include "fixture.h"
 
 #define PEER "192.0.2.9"
 
 TestSuite(neighbor, .init = net_fixture, .fini = net_fixture_end);
 
-/* Polls each time that a deadline is due, up to `until`. */
+/* Polls at each deadline, up to `until`. */
 static void
 run(uint64_t until)
 {

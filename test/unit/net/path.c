@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bytes in front of a segment: RFC 791, RFC 1071, RFC 8200, RFC 3168, IEEE 802.1Q; and when
- * they must be made anew. */
+/* The bytes before a segment (RFC 791, RFC 1071, RFC 8200, RFC 3168, IEEE 802.1Q), and the events
+ * after which a path makes them again. */
 #include "fixture.h"
 
 TestSuite(path, .init = net_fixture, .fini = net_fixture_end);

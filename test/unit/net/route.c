@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Routes: RFC 1122 3.3.1, RFC 1812 5.2.4.3 (longest prefix), and what is nobody's address. */
+/* Routes: RFC 1122 3.3.1, RFC 1812 5.2.4.3 (longest prefix), and addresses that belong to no
+ * host. */
 #include "fixture.h"
 
 TestSuite(route, .init = net_fixture, .fini = net_fixture_end);
@@ -12,10 +13,9 @@ route(const char *dst, unsigned prefix, const char *gateway)
 	return net_route_add(net, &d, prefix, &g);
 }
 
-/* Whom does a packet to `dst` ask for first? The last byte of that neighbour's address; 0: no
- * route. */
+/* Returns the last byte of the address that a packet to `dst` solicits first; 0: no route. */
 static int
-asks(const char *dst)
+solicits(const char *dst)
 {
 	struct sk_addr src = {{0}}, to = addr(dst);
 	struct net_path p;
@@ -32,8 +32,8 @@ asks(const char *dst)
 
 Test(route, connected_destination_is_its_own_next_hop)
 {
-	cr_assert_eq(asks("192.0.2.77"), 77);
-	cr_assert_eq(asks("2001:db8::77"), 0x77);
+	cr_assert_eq(solicits("192.0.2.77"), 77);
+	cr_assert_eq(solicits("2001:db8::77"), 0x77);
 }
 
 Test(route, rfc1812_5_2_4_3_longest_prefix_wins_in_any_order)
@@ -43,10 +43,10 @@ Test(route, rfc1812_5_2_4_3_longest_prefix_wins_in_any_order)
 	cr_assert_eq(route("10.0.0.0", 8, "192.0.2.11"), 0);
 	cr_assert_eq(route("10.1.0.0", 17, "192.0.2.12"), 0);
 	cr_assert_eq(route("10.1.2.3", 32, "192.0.2.14"), 0);
-	cr_assert_eq(asks("10.1.2.3"), 14);
+	cr_assert_eq(solicits("10.1.2.3"), 14);
 	cr_assert_eq(route("192.0.2.128", 25, "192.0.2.15"), 0);
-	cr_assert_eq(asks("192.0.2.200"), 15, "longer than the connected route");
-	cr_assert_eq(asks("192.0.2.100"), 100);
+	cr_assert_eq(solicits("192.0.2.200"), 15, "longer than the connected route");
+	cr_assert_eq(solicits("192.0.2.100"), 100);
 }
 
 Test(route, rfc1812_5_2_4_3_each_length_has_its_next_hop)
@@ -57,23 +57,23 @@ Test(route, rfc1812_5_2_4_3_each_length_has_its_next_hop)
 	route("10.1.2.0", 24, "192.0.2.13");
 	route("10.0.0.0", 8, "192.0.2.11");
 	route("10.1.0.0", 17, "192.0.2.12");
-	cr_assert_eq(asks(dst[0]), 13);
-	cr_assert_eq(asks(dst[1]), 12);
-	cr_assert_eq(asks(dst[2]), 11);
-	cr_assert_eq(asks(dst[3]), 10);
+	cr_assert_eq(solicits(dst[0]), 13);
+	cr_assert_eq(solicits(dst[1]), 12);
+	cr_assert_eq(solicits(dst[2]), 11);
+	cr_assert_eq(solicits(dst[3]), 10);
 }
 
 Test(route, ipv6_default_route)
 {
-	cr_assert_eq(asks("2001:db8:1::1"), 0);
+	cr_assert_eq(solicits("2001:db8:1::1"), 0);
 	cr_assert_eq(route("::", 0, "2001:db8::fe"), 0);
-	cr_assert_eq(asks("2001:db8:1::1"), 0xfe);
+	cr_assert_eq(solicits("2001:db8:1::1"), 0xfe);
 }
 
 Test(route, families_do_not_mix)
 {
 	cr_assert_eq(route("::", 0, "2001:db8::fe"), 0);
-	cr_assert_eq(asks("203.0.113.1"), 0, "an IPv6 default is none for IPv4");
+	cr_assert_eq(solicits("203.0.113.1"), 0, "an IPv6 default is none for IPv4");
 	cr_assert_eq(route("10.0.0.0", 8, "2001:db8::fe"), -EINVAL);
 }
 
@@ -91,9 +91,9 @@ Test(route, gateway_route_sleeps_while_its_link_is_gone)
 	struct sk_addr a = addr("192.0.2.1");
 
 	route("10.0.0.0", 8, "192.0.2.9");
-	cr_assert_eq(asks("10.0.0.1"), 9);
+	cr_assert_eq(solicits("10.0.0.1"), 9);
 	net_addr_del(net, 0, &a);
-	cr_assert_eq(asks("10.0.0.1"), 0);
+	cr_assert_eq(solicits("10.0.0.1"), 0);
 }
 
 Test(route, rfc1122_3_2_1_3_nobody_lives_at_group_broadcast_or_network_addresses)
@@ -104,7 +104,7 @@ Test(route, rfc1122_3_2_1_3_nobody_lives_at_group_broadcast_or_network_addresses
 	route("0.0.0.0", 0, "192.0.2.10");
 	route("::", 0, "2001:db8::fe");
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		cr_assert_eq(asks(none[i]), 0, "%s", none[i]);
+		cr_assert_eq(solicits(none[i]), 0, "%s", none[i]);
 }
 
 Test(route, table_is_bounded)
@@ -118,7 +118,7 @@ Test(route, table_is_bounded)
 	}
 	cr_assert_eq(rc, -ENOSPC);
 	cr_assert_eq(i, NET_MAX_ROUTES - 3 + 1, "three connected routes are in it");
-	cr_assert_eq(asks("10.0.0.1"), 9);
+	cr_assert_eq(solicits("10.0.0.1"), 9);
 }
 
 Test(route, rfc1122_3_3_4_2_source_decides_between_equal_routes)

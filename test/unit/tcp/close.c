@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9293 3.6: every way a connection ends, resets, TIME-WAIT. */
+/* RFC 9293 3.6: all ways to end a connection, resets, TIME-WAIT. */
 #include <errno.h>
 
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ Test(tcp_close, normal_rfc9293_3_6_case_1)
 	IN(". 1:1 ack 2");
 	STATE("FIN-WAIT-2");
 	IN(". 1:51 ack 2");
-	cr_assert_eq(p.delivered, 50); /* half-closed: data still comes in */
+	cr_assert_eq(p.delivered, 50); /* half-closed: data still arrives */
 	IN("F. 51:51 ack 2");
 	OUT(". 2:2 ack 52");
 	STATE("TIME-WAIT");
@@ -267,11 +267,12 @@ Test(tcp_close, connection_that_ends_with_work_to_do_leaves_the_round)
 	tcp_close(p.c, p.now);
 	sc_poll(&p);
 	p.seen = p.nout;
-	IN(". 2:12 ack 12"); /* data that wants an answer, and the end of LAST-ACK, at once */
+	/* Data that requires an answer, and the end of LAST-ACK, in one segment. */
+	IN(". 2:12 ack 12");
 	STATE("CLOSED");
 	p.t.rport++;
 	p.connected = 0;
-	sc_establish(&p); /* takes the same memory */
+	sc_establish(&p); /* uses the same memory */
 	sc_send(&p, 1, 10);
 	OUT(". 1:11 ack 1");
 	NONE();

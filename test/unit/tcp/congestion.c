@@ -35,9 +35,9 @@ establish(const char *cc, bool ecn)
 	IN(". 1:1 ack 1"); /* a large window */
 }
 
-static uint32_t sent_to = 1; /* what the stack has sent, as far as ack_all() knows */
+static uint32_t sent_to = 1; /* the end of the sent bytes that ack_all() has acknowledged */
 
-/* After `rtt` the peer acknowledges all that is in flight. */
+/* After `rtt`, the peer acknowledges all bytes in flight. */
 static void
 ack_all(uint64_t rtt, const char *flags)
 {
@@ -110,8 +110,8 @@ one_second_path(void)
 	sc_send(&p, 500, MSS);
 }
 
-/* The first segment in flight is lost; after a second the peer reports all the others, after
- * another it has all. */
+/* The first segment in flight is lost. After a second, the peer reports all the others; after
+ * another second, it has all. */
 static void
 lose_one(uint32_t first)
 {
@@ -126,7 +126,8 @@ lose_one(uint32_t first)
 	ack_all(1000 * MS, ".");
 }
 
-/* `n` seconds, each with one acknowledgement for all in flight, against the RFC's functions. */
+/* Runs `n` seconds, each with one acknowledgement for all bytes in flight, against the RFC's
+ * functions. */
 static void
 follow_cubic(double w, double w_max, unsigned n)
 {
@@ -153,7 +154,7 @@ Test(tcp_congestion, cubic_grows_by_the_formula_rfc9438_4_2)
 	lose_one(1);
 	cr_assert_float_eq(cwnd(), 7, 0.01);
 	follow_cubic(7, 10, 9);
-	cr_assert_gt(cwnd(), 60); /* far beyond W_max: the convex part was seen */
+	cr_assert_gt(cwnd(), 60); /* far beyond W_max: this was the convex part */
 }
 
 Test(tcp_congestion, cubic_converges_fast_rfc9438_4_7)
@@ -162,8 +163,7 @@ Test(tcp_congestion, cubic_converges_fast_rfc9438_4_7)
 	lose_one(1);
 	cr_assert_float_eq(cwnd(), 7, 0.01);
 	sent_to = p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len;
-	/* Lost again below the old maximum of 10: the new one is 0.85 of the 7, and the way up to
-	 * it short. */
+	/* A loss below the old maximum of 10: the new one is 0.85 of the 7, and soon reached. */
 	lose_one(p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len - 7 * MSS);
 	cr_assert_float_eq(cwnd(), 4.9, 0.1);
 	follow_cubic(cwnd(), 7 * 0.85, 4);
@@ -179,8 +179,8 @@ Test(tcp_congestion, cubic_is_friendly_to_reno_rfc9438_4_3)
 	p.now += MS;
 	IN(". 1:1 ack 1 sack 1461:14601");
 	ack_all(MS, ".");
-	/* With a round trip of 1 ms W_cubic stands still: alpha segments per round trip, 1 above
-	 * the old window. */
+	/* With a round trip of 1 ms, W_cubic does not move: alpha segments per round trip, and 1
+	 * above the old window. */
 	for (unsigned i = 0; i < 12; i++) {
 		sent_to = p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len;
 		ack_all(MS, ".");
@@ -275,7 +275,7 @@ Test(tcp_congestion, echo_reduces_once_per_window_rfc3168_6_1_2)
 	IN(".E 1:1 ack 4381");
 	cr_assert_float_eq(cwnd(), 7, 0.71);
 	IN(".E 1:1 ack 8761");
-	OUT(".W 14601:16061 ect"); /* the next new data says that it was heard */
+	OUT(".W 14601:16061 ect"); /* the next new data confirms it */
 	cr_assert_eq(sc_info(&p).retransmits, 0);
 	OUT(". 16061:17521 ect");
 }
@@ -294,7 +294,7 @@ Test(tcp_congestion, dctcp_alpha_decides_the_reduction_rfc8257_3_3)
 	}
 	before = cwnd();
 	sc_send(&p, 1, MSS);
-	ack_all(MS, ".E"); /* one all marked */
+	ack_all(MS, ".E"); /* a window with marks only */
 	alpha = alpha * 15 / 16 + 1.0 / 16;
 	cr_assert_float_eq(cwnd(), before * (1 - alpha / 2), 0.01, "%f of %f, alpha %f", cwnd(),
 		before, alpha);
@@ -313,7 +313,7 @@ Test(tcp_congestion, dctcp_receiver_tells_each_change_rfc8257_3_2)
 	establish("dctcp", true);
 	IN(". 1:101 ack 1 ect nopoll");
 	IN(". 101:201 ack 1 ce nopoll");
-	OUT(". 1:1 ack 101"); /* what came before the change, with the old state */
+	OUT(". 1:1 ack 101"); /* acknowledges the bytes before the change, with the old state */
 	IN(". 201:301 ack 1 ce nopoll");
 	IN(". 301:401 ack 1 ect nopoll");
 	OUT(".E 1:1 ack 301");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The golden table: loss against the bottleneck's buffer, and what comes through, in virtual time.
- * The bounds are a little below and above what was measured when they were written: a change that
- * moves a figure out of them changed how loss is recovered or how the window grows, for better or
- * worse.
+ * The golden table: goodput by loss and by the bottleneck's buffer, in virtual time. The bounds are
+ * a little below and above the values that were measured when they were written. A change that
+ * moves a value out of its bounds has changed loss recovery or the growth of the window, for better
+ * or worse.
  */
 #include <criterion/criterion.h>
 
@@ -48,7 +48,7 @@ on_bytes(struct vw_end *e, struct tcp_conn *c, const uint8_t *data, uint32_t len
 	f->done = f->got == BYTES;
 }
 
-/* Percent of the wire's rate, headers counted as waste. */
+/* Returns goodput in percent of the wire's rate; headers count as overhead. */
 static double
 goodput(const char *cc, double loss, uint32_t buffer, uint64_t reorder_ns)
 {
@@ -86,7 +86,7 @@ static const struct row {
 	double loss;
 	uint32_t buffer;    /* bytes; the path itself holds 12 500 */
 	double least, most; /* percent */
-	double reordered;   /* least, when each twentieth segment is late by up to 40 us */
+	double reordered;   /* lower bound when each twentieth segment is late by up to 40 us */
 } golden[] = {
 	{"cubic", 0, 16 << 10, 94, 97, 93},
 	{"cubic", 0, 256 << 10, 94, 97, 93},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Strangers: blind attacks (RFC 5961), SYN floods, and peers that want to pin memory. */
+/* Peers without a connection: blind attacks (RFC 5961), SYN floods, and peers that try to hold
+ * memory. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -39,7 +40,7 @@ Test(tcp_hostile, reset_inside_the_window_is_challenged_rfc5961_3_2)
 	OUT(". 1:1 ack 1");
 	STATE("ESTABLISHED");
 	cr_assert_eq(sc_count(&p, TCP_CHALLENGE), 1);
-	IN("R 3000000:3000000"); /* outside: silence */
+	IN("R 3000000:3000000"); /* outside the window: no answer */
 	NONE();
 	IN("R 0:0");
 	NONE();
@@ -84,7 +85,8 @@ Test(tcp_hostile, ack_older_than_the_window_is_challenged_rfc5961_5_2)
 		IN(text);
 	}
 	p.seen = p.nout;
-	IN(". 1:11 ack 2001 win 1000"); /* as old as may be: its payload is good */
+	/* The oldest valid acknowledgement: its payload is accepted. */
+	IN(". 1:11 ack 2001 win 1000");
 	cr_assert_eq(p.delivered, 10);
 	IN(". 11:21 ack 2000 win 1000");
 	cr_assert_eq(p.delivered, 10);
@@ -142,7 +144,7 @@ Test(tcp_hostile, syn_flood_turns_over_half_open_connections_only)
 		syn_from((uint16_t)(1000 + i));
 	cr_assert_eq(p.added - p.removed, 1 + p.cfg.max_half_open);
 	cr_assert_eq(sc_count(&p, TCP_HALF_OPEN_FULL), 500 - p.cfg.max_half_open);
-	cr_assert_eq(p.closed, 0); /* the owner hears nothing of them */
+	cr_assert_eq(p.closed, 0); /* the owner gets no event of them */
 	p.c = good;
 	p.iss = iss;
 	IN(". 1:101 ack 1");
@@ -211,7 +213,7 @@ Test(tcp_hostile, unlisten_resets_what_nobody_claimed)
 	cr_assert_eq(p.removed, 2);
 	cr_assert_eq(p.nout, p.seen + 2);
 	cr_assert_eq(p.out[p.seen].tcp.flags, TCP_RST | TCP_ACK);
-	cr_assert_eq(p.out[p.seen].tcp.dport, 3); /* the half-open one */
+	cr_assert_eq(p.out[p.seen].tcp.dport, 3); /* the half-open connection */
 	cr_assert_eq(p.out[p.seen + 1].tcp.dport, 2);
 	p.c = claimed;
 	STATE("ESTABLISHED");

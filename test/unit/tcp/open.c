@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RFC 9293 3.5: active, passive and simultaneous open, and what can go wrong meanwhile. */
+/* RFC 9293 3.5: active, passive and simultaneous open, and the errors meanwhile. */
 #include <errno.h>
 
 #include <criterion/criterion.h>
@@ -76,7 +76,7 @@ Test(tcp_open, syn_sent_resets_a_wrong_ack_rfc9293_3_10_7_3)
 	IN("S. 0:0 ack 2");
 	OUT("R 2:2");
 	STATE("SYN-SENT");
-	IN("R. 0:0 ack 2"); /* a reset gets no answer, and this one is not for us */
+	IN("R. 0:0 ack 2"); /* a reset gets no answer, and this one is not valid */
 	NONE();
 	STATE("SYN-SENT");
 	IN("R 0:0");
@@ -150,7 +150,7 @@ Test(tcp_open, reset_in_syn_received_returns_to_listen)
 	IN("S 0:0 mss 1460");
 	IN("R 1:1");
 	STATE("CLOSED");
-	cr_assert_eq(p.closed, 0); /* the owner had never heard of it */
+	cr_assert_eq(p.closed, 0); /* the owner had no event of it */
 	cr_assert_eq(p.removed, 1);
 	IN("S 0:0 mss 1460");
 	STATE("SYN-RECEIVED");
@@ -212,7 +212,7 @@ Test(tcp_open, isn_is_keyed_and_advances_rfc6528_3)
 	p.now += 4 * MS;
 	sc_connect(&p);
 	b = p.iss;
-	cr_assert_eq(b - a, 1000); /* one each 4 us */
+	cr_assert_eq(b - a, 1000); /* one per 4 us */
 	tcp_abort(p.c, p.now);
 	p.t.rport++;
 	sc_connect(&p);
@@ -228,7 +228,7 @@ Test(tcp_open, time_wait_lets_a_new_incarnation_in_rfc6191)
 	sc_poll(&p);
 	IN("F. 1:1 ack 2");
 	STATE("TIME-WAIT");
-	IN("S 1:1 mss 1460"); /* not newer: it could be an old duplicate */
+	IN("S 1:1 mss 1460"); /* not newer: it may be an old duplicate */
 	STATE("TIME-WAIT");
 	p.seen = p.nout;
 	IN("S 5000:5000 mss 1460");

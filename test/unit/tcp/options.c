@@ -135,7 +135,7 @@ Test(tcp_options, timestamps_are_echoed_rfc7323_4_3)
 	IN(". 1:11 ack 11 ts 1001/0");
 	sc_send(&p, 1, 10);
 	OUT(". 11:21 ts 0/1001");
-	/* Two segments before our next acknowledgement: the earlier one is echoed, so that the peer
+	/* Two segments before our next acknowledgement: we echo the earlier one, so that the peer
 	 * measures our delay, too. */
 	IN(". 11:21 ack 21 ts 1002/0 nopoll");
 	IN(". 21:31 ack 21 ts 1003/0");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Payload out of order: put in order byte for byte, and reported (RFC 2018 SACK, RFC 2883 DSACK).
- */
+/* Payload out of order: reassembled byte for byte, and reported (RFC 2018 SACK, RFC 2883 DSACK). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,7 +58,7 @@ Test(tcp_reassembly, latest_block_comes_first_rfc2018_4)
 
 Test(tcp_reassembly, only_three_blocks_fit_beside_timestamps)
 {
-	/* 40 bytes of options: 12 for timestamps, 2 + 3 * 8 and padding for SACK. */
+	/* 40 bytes of options: 12 for timestamps; 2 + 3 * 8 and padding for SACK. */
 	sc_end(&p);
 	sc_new(&p);
 	p.cfg.timestamps = true;
@@ -134,8 +133,8 @@ Test(tcp_reassembly, waiting_bytes_do_not_reach_beyond_the_window)
 
 Test(tcp_reassembly, every_order_of_overlapping_pieces_gives_the_same_bytes)
 {
-	/* 4096 random segments of up to 300 bytes over a stream of 20 000: each byte is delivered
-	 * once. */
+	/* 4096 random segments of up to 300 bytes over a stream of 20 000 bytes: each byte is
+	 * delivered once. */
 	uint32_t rng = 12345;
 	char text[64];
 

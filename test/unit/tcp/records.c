@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records: when they are cut, when they share a segment, that retransmission keeps them; TSO runs;
- * the path's MTU; a busy port. */
+/* Records: where TCP cuts them, when they share a segment, and that retransmission keeps them. Runs
+ * of TSO, the path MTU, and a busy port. */
 #include <stdio.h>
 
 #include <criterion/criterion.h>
@@ -245,10 +245,10 @@ Test(tcp_records, too_big_must_quote_bytes_in_flight_rfc5927_7)
 	tcp_icmp_mtu(p.c, p.now, p.iss, 1000);
 	tcp_icmp_mtu(p.c, p.now, p.iss + 101, 1000);
 	cr_assert_eq(tcp_emss(p.c), 1460);
-	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 1600); /* a path does not grow by it */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 1600); /* a report never raises the path MTU */
 	cr_assert_eq(tcp_emss(p.c), 1460);
 	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 68);
-	cr_assert_eq(tcp_emss(p.c), 536); /* and not below what IPv4 hosts take */
+	cr_assert_eq(tcp_emss(p.c), 536); /* not below the size that IPv4 hosts accept */
 	cr_assert_eq(p.emss_ev, 1);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loss recovery: SACK scoreboard (RFC 2018), RACK and TLP (RFC 8985), RTO (RFC 6298), NewReno for
- * peers without SACK, undo by DSACK. */
+/* Loss recovery: the scoreboard of SACK (RFC 2018), RACK and TLP (RFC 8985), RTO (RFC 6298),
+ * NewReno for peers without SACK, and undo by DSACK. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ end(void)
 
 TestSuite(tcp_recovery, .init = establish, .fini = end);
 
-/* Sends n full segments; they count as seen. A round trip takes 100 us from now on. */
+/* Sends `n` full segments, which count as seen. A round trip takes 100 us from here on. */
 static void
 flight(unsigned n)
 {
@@ -43,7 +43,7 @@ Test(tcp_recovery, three_sacked_segments_reveal_a_loss_rfc8985_6_2)
 	flight(5);
 	IN(". 1:1 ack 1 sack 1461:2921");
 	IN(". 1:1 ack 1 sack 1461:4381");
-	NONE(); /* it may only be late: min_rtt / 4 is not over */
+	NONE(); /* the segment may be late: min_rtt / 4 has not passed */
 	IN(". 1:1 ack 1 sack 1461:5841");
 	OUT(". 1:1461");
 	NONE();
@@ -71,17 +71,16 @@ Test(tcp_recovery, segments_sent_after_the_delivered_one_are_not_lost_rfc8985_6_
 	IN(". 1:1 ack 1 sack 1461:2921");
 	WAIT(60 * US);
 	OUT(". 1:1461");
-	NONE(); /* the third and fourth were sent after the second */
+	NONE(); /* the third and the fourth segment were sent after the second */
 }
 
 Test(tcp_recovery, reordering_widens_the_window_rfc8985_6_2)
 {
 	flight(6);
 	IN(". 1:1 ack 1 sack 4381:5841");
-	IN(". 1:1 ack 1461 sack 4381:5841"); /* the first was late: reordering seen */
+	IN(". 1:1 ack 1461 sack 4381:5841"); /* the first was late: RACK notes the reordering */
 	IN(". 1:1 ack 1461 sack 2921:5841");
-	IN(". 1:1 ack 1461 sack 2921:8761"); /* four segments beyond: no reason any more by itself
-					      */
+	IN(". 1:1 ack 1461 sack 2921:8761"); /* four segments beyond do not mean a loss any more */
 	NONE();
 	WAIT(60 * US);
 	OUT(". 1461:2921");
@@ -95,7 +94,8 @@ Test(tcp_recovery, lost_retransmission_is_found_rfc8985_2)
 	sc_send(&p, 2, 1460);
 	p.seen = p.nout;
 	p.now += 100 * US;
-	IN(". 1:1 ack 1 sack 1461:13141"); /* what was sent after the retransmission has come */
+	/* A segment that was sent after the retransmission arrived. */
+	IN(". 1:1 ack 1 sack 1461:13141");
 	WAIT(60 * US);
 	OUT(". 1:1461");
 	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
@@ -149,7 +149,7 @@ Test(tcp_recovery, hole_behind_a_fresh_retransmission_is_found)
 	NONE();
 }
 
-/* A round trip of 1 ms: the minimum's quarter is what RACK waits in the first place. */
+/* A round trip of 1 ms: RACK waits for a quarter of the minimum at first. */
 static void
 slow_path(void)
 {
@@ -163,7 +163,8 @@ slow_path(void)
 
 static uint32_t una = 1;
 
-/* Loses the first of three segments; how long after the news of the second is it sent again? */
+/* Loses the first of three segments. Returns the time from the report of the second segment to the
+ * retransmission. */
 static uint64_t
 reordering_window(void)
 {
@@ -187,7 +188,7 @@ reordering_window(void)
 	return t0;
 }
 
-/* Tells that the latest retransmission was for nothing. */
+/* Reports that the latest retransmission was unnecessary. */
 static void
 duplicate(void)
 {
@@ -210,7 +211,7 @@ Test(tcp_recovery, reordering_window_follows_dsack_rfc8985_6_2)
 	duplicate();
 	w = reordering_window();
 	cr_assert(w >= 750 * US && w <= 800 * US, "%lu", w);
-	/* After sixteen recoveries without a DSACK it is the first one again. */
+	/* After sixteen recoveries without a DSACK, the window is the first one again. */
 	for (unsigned i = 0; i < 16; i++)
 		reordering_window();
 	w = reordering_window();
@@ -234,8 +235,8 @@ Test(tcp_recovery, ack_too_early_for_a_retransmission_says_nothing_rfc8985_6_2)
 	slow_path();
 	flight(3);
 	WAIT(1950 * US);
-	OUT(". 2921:4381");               /* the probe, two round trips after */
-	IN(". 1:1 ack 1 sack 2921:4381"); /* at once: it was the original */
+	OUT(". 2921:4381");               /* the probe, after two round trips */
+	IN(". 1:1 ack 1 sack 2921:4381"); /* this early, it acknowledges the original */
 	NONE();
 	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 0);
 }
@@ -289,7 +290,7 @@ Test(tcp_recovery, probe_of_a_lone_segment_waits_for_a_delayed_ack_rfc8985_7_2)
 	cr_assert_geq(p.out[p.nout - 1].at - t0, 1020 * US);
 	t0 = p.now;
 	IN(". 1:1 ack 101");
-	IN(". 1:1 ack 101 sack 1:101"); /* the probe was not needed */
+	IN(". 1:1 ack 101 sack 1:101"); /* the probe was unnecessary */
 	sc_send(&p, 2, 1460);
 	WAIT(2 * MS);
 	cr_assert_leq(p.out[p.nout - 1].at - t0, 900 * US);
@@ -325,7 +326,7 @@ Test(tcp_recovery, probe_that_repaired_a_loss_counts_as_congestion_rfc8985_7_4)
 	OUT(". 4381:5841");
 	sc_send(&p, 1, 100);
 	p.now += 100 * US;
-	IN(". 1:1 ack 5941"); /* all, and no duplicate reported: one copy was lost */
+	IN(". 1:1 ack 5941"); /* all bytes, and no duplicate reported: one copy was lost */
 	cr_assert_lt(sc_info(&p).cwnd, before);
 }
 
@@ -354,8 +355,8 @@ Test(tcp_recovery, rto_backs_off_and_gives_up_rfc6298_5)
 	STATE("CLOSED");
 	cr_assert_eq(p.reason, -ETIMEDOUT);
 	cr_assert_eq(p.recs, 0);
-	/* One probe, data_retries timeouts, each twice as long as the one before up to the bound.
-	 */
+	/* One probe, then data_retries timeouts, each twice as long as the one before, up to the
+	 * limit. */
 	cr_assert_eq(p.nout - p.seen, 1 + p.cfg.data_retries);
 	last = p.out[p.seen + 1].at;
 	for (unsigned i = 2; i <= p.cfg.data_retries; i++) {
@@ -438,7 +439,7 @@ Test(tcp_recovery, needless_recovery_is_taken_back_rfc3708)
 	IN(". 1:1 ack 1 sack 1461:5841");
 	OUT(". 1:1461");
 	cr_assert_lt(sc_info(&p).cwnd, before);
-	IN(". 1:1 ack 8761"); /* it was only late */
+	IN(". 1:1 ack 8761"); /* the segment was only late */
 	IN(". 1:1 ack 8761 sack 1:1461");
 	cr_assert_geq(sc_info(&p).cwnd, before);
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
@@ -459,12 +460,12 @@ Test(tcp_recovery, echoed_timestamp_replaces_karns_missing_sample_rfc7323_4_1)
 	WAIT(40 * MS);
 	snprintf(text, sizeof(text), ". 1:1 ack 101 ts 2000/%u", original);
 	IN(text);
-	/* A peer that delays its acknowledgements by 40 ms is not taken for a loss for ever. */
+	/* A peer that delays its acknowledgements by 40 ms does not cause timeouts forever. */
 	cr_assert_gt(sc_info(&p).rto_ns, 40 * MS);
 }
 
-/* Ten segments with timestamps, then a pause that is longer than the RTO. Returns the first one's
- * timestamp. */
+/* Sends ten segments with timestamps, then pauses for longer than the RTO. Returns the timestamp of
+ * the first segment. */
 static uint32_t
 pause_beyond_rto(void)
 {
@@ -491,7 +492,7 @@ Test(tcp_recovery, timeout_that_the_echo_belies_is_taken_back_rfc3522_3_2)
 
 	snprintf(text, sizeof(text), ". 1:1 ack 1449 ts 2000/%u", original);
 	IN(text);
-	NONE(); /* nothing of what is in flight goes again */
+	NONE(); /* no segment in flight is retransmitted */
 	cr_assert_geq(sc_info(&p).cwnd, 10 * 1448);
 	cr_assert_eq(sc_info(&p).in_flight, 9 * 1448);
 	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
@@ -502,8 +503,8 @@ Test(tcp_recovery, timeout_that_the_echo_confirms_stays_rfc3522_3_2)
 	uint32_t original = pause_beyond_rto();
 	char text[64];
 
-	/* The first echoes the retransmission; that a later one echoes an original means nothing.
-	 */
+	/* The first acknowledgement echoes the retransmission; a later echo of an original is no
+	 * evidence. */
 	snprintf(text, sizeof(text), ". 1:1 ack 1449 ts 2000/%u", p.ts_echo);
 	IN(text);
 	OUT(". 1449:2897");
@@ -537,7 +538,8 @@ Test(tcp_recovery, third_duplicate_ack_repairs_rfc5681_3_2)
 	IN(". 1:1 ack 1");
 	OUT(". 1:1461");
 	NONE();
-	IN(". 1:1 ack 2921"); /* a partial acknowledgement: the next is lost, too (RFC 6582 3.2) */
+	/* A partial acknowledgement: the next segment is lost, too (RFC 6582 3.2). */
+	IN(". 1:1 ack 2921");
 	OUT(". 2921:4381");
 	IN(". 1:1 ack 8761");
 	cr_assert_eq(p.recs, 0);

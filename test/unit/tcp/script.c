@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scripted peer: plays the owner of the stack, keeps what it sends, and compares that with
- * lines of text. */
+/* The scripted peer: acts as the owner of the stack, records the segments that the stack sends, and
+ * compares them with lines of text. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A scripted peer: segments by hand, in lines of text, against one stack in virtual time. Sequence
- * numbers are relative: what the peer sends counts from its ISN, what the stack sends from the
- * stack's.
+ * A scripted peer: it exchanges segments, written as lines of text, with one stack in virtual time.
+ * Sequence numbers are relative to the sender's ISN.
  *
- *	IN("S 0:0 win 65535 mss 1460 sackok ws 7")  a segment from the peer, then one poll
- *	OUT("S. 0:0 ack 1")			    the oldest segment sent that no OUT() looked at
- *	NONE()					    there is no such segment
- *	WAIT(ns)				    time passes, timers fire
+ *	IN("S 0:0 win 65535 mss 1460 sackok ws 7")  the peer sends a segment, then the stack polls
+ *	OUT("S. 0:0 ack 1")                         compares the oldest sent segment that no OUT()
+ *	                                            has compared yet
+ *	NONE()                                      there is no such segment
+ *	WAIT(ns)                                    lets time pass; timers fire
  *
- * A line is: flags (S F R P . E W; "." is ACK), first:behind, and words: "ack N", "win N" (as in
- * the header), "mss N", "ws N", "sackok", "ts val/ecr", "nots", "sack a:b,c:d", "ce", "ect",
- * "nopoll". OUT compares flags (P only if it is given), range, and each word that is there;
- * "nosack" asks for no blocks, "ts x/ecr" for the echo only.
+ * A line consists of flags (S F R P . E W; "." is ACK), first:behind, and words: "ack N", "win N"
+ * (as in the header), "mss N", "ws N", "sackok", "ts val/ecr", "nots", "sack a:b,c:d", "ce", "ect",
+ * "nopoll". OUT() compares the flags (P only if the line has it), the range, and each word of the
+ * line. "nosack" requires that there are no blocks; "ts x/ecr" compares the echo only.
  */
 #ifndef SAKER_TEST_SCRIPT_H
 #define SAKER_TEST_SCRIPT_H
@@ -40,43 +40,43 @@ struct script {
 	struct tcp_config cfg;
 	struct tcp_stack *s;
 	struct tcp_listener *l;
-	struct tcp_conn *c; /* the latest; NULL once removed */
+	struct tcp_conn *c; /* the latest connection; NULL once removed */
 	struct tcp_conn *closed_conn;
 	struct tcp_tuple t;
 	uint64_t now;
 	uint32_t mtu, iss;
 	bool ts;      /* the peer's segments carry timestamps */
-	uint64_t rtt; /* of sc_establish(): 10 us */
+	uint64_t rtt; /* round trip of sc_establish(): 10 us by default */
 	uint32_t peer_ts, ts_echo;
 	struct sc_out out[SC_MAX_OUT];
 	unsigned nout, seen;
-	struct sc_out last; /* what OUT() looked at */
-	/* What the owner saw */
+	struct sc_out last; /* the segment that OUT() compared last */
+	/* Recorded by the owner. */
 	unsigned connected, sent_ev, emss_ev, peer_fin, closed, added, removed;
 	int reason;
 	uint64_t delivered; /* bytes */
-	uint8_t *got;       /* those bytes */
+	uint8_t *got;       /* the delivered bytes */
 	int64_t recs, slices;
-	/* How the owner behaves */
+	/* Behaviour of the owner. */
 	bool refuse, busy, no_split, keep_bytes, abort_in_deliver, no_claim;
 };
 
-/* sc_new() takes the defaults; change cfg, then sc_start(). */
+/* sc_new() sets the defaults; a test may change cfg before sc_start(). */
 void sc_new(struct script *p);
 void sc_start(struct script *p);
-/* Asserts that all records and slices came home. */
+/* Asserts that all records and slices came back. */
 void sc_end(struct script *p);
 void sc_in(struct script *p, int line, const char *text);
 void sc_out(struct script *p, int line, const char *text);
 void sc_none(struct script *p, int line);
 void sc_wait(struct script *p, uint64_t ns);
 void sc_poll(struct script *p);
-/* n records of len bytes each, then one poll. */
+/* Sends n records of len bytes each, then polls. */
 void sc_send(struct script *p, unsigned n, uint32_t len);
 void sc_connect(struct script *p);
 void sc_listen(struct script *p);
-/* An active open, answered with "mss 1460 sackok ws 7" (timestamps and ECN if cfg has them) after
- * `rtt`; all that was sent counts as seen. */
+/* Opens a connection actively; the peer answers with "mss 1460 sackok ws 7" (timestamps and ECN if
+ * cfg has them) after `rtt`. All segments of the handshake count as seen. */
 void sc_establish(struct script *p);
 const char *sc_state(struct script *p);
 uint64_t sc_count(struct script *p, enum tcp_reason r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a line of a script; compares a segment with it. */
+/* Parses a line of a script, and compares a segment with it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ parse_sack(struct script_line *l, char *s)
 		cr_assert_eq(sscanf(w, "%u:%u", &l->left[l->nsack], &l->right[l->nsack]), 2);
 }
 
-/* Words with a number. */
+/* Parses a word that has a number. */
 static bool
 parse_number(struct script_line *l, const char *w, char **save)
 {

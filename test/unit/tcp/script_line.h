@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line of a script (see script.h): parsed, and compared with the segment that script.last is.
- */
+/* One line of a script (see script.h): parses it, and compares it with the segment script.last. */
 #ifndef SAKER_TEST_SCRIPT_LINE_H
 #define SAKER_TEST_SCRIPT_LINE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many connections on a bad wire, closed or aborted by either side at random times. Whatever
- * happens, what arrives is a prefix of what was sent, a connection that nobody aborted ends in
- * order on both sides, each end hears the end once, and nothing is left.
+ * Many connections on a bad wire; either side closes or aborts them at random times. The received
+ * bytes are always a prefix of the sent bytes. A connection without an abort ends in order on both
+ * sides. Each end gets one event for the end, and all memory comes back.
  */
 #include <criterion/criterion.h>
 
@@ -11,7 +11,7 @@
 #define CONNS 12
 
 struct half {
-	struct tcp_conn *c; /* NULL: over */
+	struct tcp_conn *c; /* NULL: the connection has ended */
 	uint64_t sent, got, limit;
 	bool opened, aborted, fin, over;
 	int reason;
@@ -33,7 +33,7 @@ pattern(unsigned pair, unsigned end, uint64_t i)
 	return (uint8_t)(i * 167 + (i >> 8) * 13 + pair * 31 + end * 101);
 }
 
-/* Both ends know a pair by the port that vw_connect() chose. */
+/* Both ends identify a pair by the port that vw_connect() chose. */
 static struct pair *
 find(struct storm *s, unsigned end, struct tcp_conn *c)
 {
@@ -110,7 +110,7 @@ on_bytes(struct vw_end *e, struct tcp_conn *c, const uint8_t *data, uint32_t len
 	h->got += len;
 }
 
-/* Something abrupt: an abort, or a close before all is sent. */
+/* Ends a connection abruptly: aborts it, or closes it before all bytes are sent. */
 static void
 disturb(struct storm *s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two stacks and a wire in virtual time: bytes both ways under every kind of trouble, each of them
- * checked, and orderly ends. */
+/* Two stacks and a wire in virtual time: transfers in both directions under each kind of
+ * disturbance, with a check of each byte, and orderly closes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #include "vwire.h"
 
-/* Byte `i` of the stream that end `e` sends. */
+/* Returns byte `i` of the stream that end `e` sends. */
 static uint8_t
 pattern(unsigned e, uint64_t i)
 {
@@ -89,7 +89,7 @@ on_event(struct vw_end *e, struct tcp_conn *c, enum tcp_event ev)
 	}
 }
 
-/* Moves `bytes` both ways and closes; returns the virtual time it took. */
+/* Moves `bytes` in both directions, and closes. Returns the virtual time that passed. */
 static uint64_t
 transfer(struct vwire *w, struct both *b, uint64_t bytes, uint32_t rec)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The virtual wire: a heap of packets by arrival time between two stacks. */
+/* The virtual wire: a heap of packets, ordered by arrival time, between two stacks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "../../../lib/base/mem.h"
 #include "vwire_heap.h"
 
-/* Holds in every build type. */
+/* A check that holds in every build type. */
 #define MUST(x) must((x), #x, __LINE__)
 
 static void
@@ -27,7 +27,7 @@ struct held_slice {
 
 struct held_rec {
 	struct tcp_rec rec;
-	uint8_t *bytes; /* of its own */
+	uint8_t *bytes; /* a copy of the payload */
 };
 
 uint64_t
@@ -45,7 +45,7 @@ vw_chance(struct vwire *w, double p)
 	return p > 0 && (double)(vw_random(w) >> 11) < p * (double)(1ull << 53);
 }
 
-/* ---- What the stacks ask ---- */
+/* ---- Callbacks of the stacks ---- */
 
 static uint32_t
 ip_len(const struct vwire *w)
@@ -66,7 +66,7 @@ packet(struct vw_end *e, const struct wire_tcp *t, const uint8_t *data, uint32_t
 	return p;
 }
 
-/* The rate limit with its buffer; false: the buffer is full. */
+/* Applies the rate limit with its buffer. Returns false when the buffer is full. */
 static bool
 queue(struct vw_end *e, struct vw_packet *p, uint8_t ecn)
 {
@@ -292,7 +292,7 @@ on_removed(void *ctx, struct tcp_conn *c)
 	MUST(!"a connection that was never added");
 }
 
-/* ---- Packets arrive ---- */
+/* ---- Arrival of packets ---- */
 
 static struct tcp_tuple
 end_tuple(const struct vwire *w, unsigned index, uint16_t lport, uint16_t rport)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The packets that are on the virtual wire: a heap by arrival time, ties in the order of sending.
- */
+/* The packets on the virtual wire: a heap by arrival time; ties keep the order of sending. */
 #include <stdlib.h>
 
 #include "vwire_heap.h"

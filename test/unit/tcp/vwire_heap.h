@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The virtual wire's packets by arrival time. */
+/* The heap of packets on the virtual wire, by arrival time. */
 #ifndef SAKER_TEST_VWIRE_HEAP_H
 #define SAKER_TEST_VWIRE_HEAP_H
 

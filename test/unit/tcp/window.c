@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows both ways (RFC 9293 3.8.6): acceptance, silly windows, closed windows and their probes;
- * delayed acknowledgements; keepalive. */
+/* Windows of both directions (RFC 9293 3.8.6): acceptance, silly windows, closed windows and their
+ * probes; delayed acknowledgements; keepalive. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -148,10 +148,10 @@ Test(tcp_window, window_opens_in_full_segments_rfc9293_3_8_6_2_2)
 	IN(". 2921:4097 ack 1");
 	WAIT(MS);
 	p.seen = p.nout;
-	tcp_consumed(p.c, 500); /* less than a segment: not told */
+	tcp_consumed(p.c, 500); /* less than a segment: not advertised */
 	sc_poll(&p);
 	NONE();
-	IN(". 4096:4096 ack 1"); /* not even when the peer asks */
+	IN(". 4096:4096 ack 1"); /* not even when the peer sends a probe */
 	OUT(". 1:1 ack 4097 win 0");
 	tcp_consumed(p.c, 960);
 	sc_poll(&p);
@@ -211,7 +211,7 @@ Test(tcp_window, old_segment_does_not_update_the_window_rfc9293_3_10_7_4)
 {
 	establish();
 	IN(". 1:101 ack 1 win 100");
-	IN(". 1:1 ack 1 win 5"); /* an older sequence number: unacceptable */
+	IN(". 1:1 ack 1 win 5"); /* an older sequence number: not acceptable */
 	cr_assert_eq(sc_info(&p).snd_wnd, 12800);
 	IN(". 101:101 ack 1 win 50");
 	cr_assert_eq(sc_info(&p).snd_wnd, 6400);
@@ -225,7 +225,7 @@ Test(tcp_window, record_is_cut_when_the_peer_never_offers_more_rfc9293_3_8_6_2_1
 	p.seen = p.nout;
 	sc_send(&p, 1, 1000);
 	OUT(". 1:601");
-	IN(". 1:1 ack 601 win 200"); /* less than half of the most: silly */
+	IN(". 1:1 ack 601 win 200"); /* less than half of the largest window: silly */
 	NONE();
 	IN(". 1:1 ack 601 win 300");
 	OUT(". 601:901");
@@ -270,7 +270,7 @@ Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
 		IN(". 1:1 ack 1 win 0");
 	}
 	STATE("ESTABLISHED");
-	WAIT(60000 * MS); /* now it does not */
+	WAIT(60000 * MS); /* after this time, it is not valid */
 	STATE("CLOSED");
 	cr_assert_eq(p.reason, -ETIMEDOUT);
 }
@@ -278,7 +278,7 @@ Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
 Test(tcp_window, silly_window_is_used_after_the_persist_time_rfc9293_3_8_6_2_1)
 {
 	establish();
-	IN(". 1:1 ack 1 win 4"); /* 512 bytes, once much more */
+	IN(". 1:1 ack 1 win 4"); /* 512 bytes; the window was much larger */
 	sc_send(&p, 1, 1000);
 	NONE();
 	WAIT(20 * MS);
@@ -298,7 +298,7 @@ Test(tcp_window, keepalive_probes_then_gives_up_rfc9293_3_8_4)
 	NONE();
 	WAIT(15 * MS);
 	OUT(". 0:0 ack 1");
-	IN(". 1:1 ack 1"); /* alive */
+	IN(". 1:1 ack 1"); /* the peer answers */
 	WAIT(990 * MS);
 	NONE();
 	WAIT(215 * MS);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DDP and RDMAP headers against bytes written out from the figures of RFC 5040, 5041 and 7306. */
+/* DDP and RDMAP headers, compared with bytes from the figures of RFC 5040, 5041 and 7306. */
 #include "vector.h"
 
 Test(ddp, tagged_header_rfc5041_4_2)

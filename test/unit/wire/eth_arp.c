@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ethernet, 802.1Q and ARP against known bytes. */
+/* Ethernet, 802.1Q and ARP, compared with known bytes. */
 #include "frames.h"
 #include "vector.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Falcon packets against bytes written out from the figures of Falcon Transport 0.9 section 7. */
+/* Falcon packets, compared with bytes from the figures of the Falcon Transport Protocol 0.9,
+ * section 7. */
 #include "vector.h"
 
 #include "../../../lib/wire/falcon.h"
 
-/* What all vectors share. */
+/* Checks the fields that all vectors have in common. */
 static void
 check_base(const struct wire_falcon *f, uint8_t type, bool ar)
 {
@@ -19,7 +20,7 @@ check_base(const struct wire_falcon *f, uint8_t type, bool ar)
 	cr_assert_eq(f->rsn, 0x31323334);
 }
 
-/* Each truncation is refused: of the headers as too short. */
+/* Checks that each truncation is refused; a truncated header is WIRE_SHORT. */
 static void
 check_short(const struct bytes *v, size_t hdr)
 {
@@ -44,7 +45,7 @@ Test(falcon, pull_request_falcon_7_3)
 	check_base(&f, FALCON_PULL_REQUEST, false);
 	cr_assert_eq(f.request_len, 4108);
 	ASSERT_EMITS(wire_falcon_emit, f, v);
-	/* the ULP's header follows, any number of bytes */
+	/* the ULP's header follows: any number of bytes */
 	cr_assert_eq(wire_falcon_parse(&f, v.b, v.len + 60), FALCON_PULL_REQUEST_LEN);
 }
 
@@ -65,7 +66,7 @@ Test(falcon, push_data_falcon_7_5)
 	struct wire_falcon f;
 
 	check_short(&v, 28);
-	/* of the payload nothing is read */
+	/* the parser does not read the payload */
 	cr_assert_eq(wire_falcon_parse(&f, v.b, v.len + 4124), FALCON_PUSH_DATA_LEN);
 	check_base(&f, FALCON_PUSH_DATA, true);
 	cr_assert_eq(f.request_len, 4124);
@@ -95,7 +96,7 @@ Test(falcon, resync_falcon_7_6)
 	cr_assert_eq(f.resync_type, FALCON_PUSH_DATA);
 	cr_assert_eq(f.vendor, 0);
 	ASSERT_EMITS(wire_falcon_emit, f, v);
-	v.b[31] = 0x7e; /* the vendor's */
+	v.b[31] = 0x7e; /* the vendor's byte */
 	v.b[24] = 0xff;
 	cr_assert_eq(wire_falcon_parse(&f, v.b, v.len), FALCON_RESYNC_LEN);
 	cr_assert_eq(f.resync_code, 0xff);
@@ -284,7 +285,7 @@ Test(falcon, emit_confines_each_field_to_its_bits)
 	uint8_t out[FALCON_MAX];
 
 	cr_assert_eq(wire_falcon_emit(out, &f), FALCON_PULL_REQUEST_LEN);
-	base.b[0] = 0x10; /* neither the CID nor the function reaches beyond its 24 bits */
+	base.b[0] = 0x10; /* neither the CID nor the function extends beyond its 24 bits */
 	base.b[4] = 0;
 	cr_assert_arr_eq(out, base.b, base.len);
 	f = (struct wire_falcon){.type = FALCON_NACK,

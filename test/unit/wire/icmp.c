@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP, ICMPv6 and neighbour discovery, each as it stands in a whole frame. */
+/* ICMP, ICMPv6 and neighbour discovery, each in a whole frame. */
 #include "frames.h"
 #include "vector.h"
 
 #define L4_V4 34
 #define L4_V6 54
 
-/* The message in `frame`, and the IP header before it. */
+/* Returns the message in `frame`, and the IP header before it. */
 static struct bytes
 message(struct wire_ip *ip, const char *frame)
 {
@@ -22,7 +22,7 @@ message(struct wire_ip *ip, const char *frame)
 	return m;
 }
 
-/* Parses after the checksum was made right again. */
+/* Sets the right checksum, and parses. */
 static int
 parse_altered(struct wire_icmp *icmp, struct wire_ip *ip, const struct bytes *m)
 {
@@ -315,7 +315,7 @@ Test(icmp, neighbor_message_without_address_option)
 	cr_assert_eq(wire_icmp_emit(p, &icmp, true), 24);
 }
 
-/* What RFC 4861 sections 7.1.1 and 7.1.2 tell a receiver to discard silently. */
+/* Messages that RFC 4861 sections 7.1.1 and 7.1.2 make a receiver discard silently. */
 Test(icmp, neighbor_message_validation_rfc4861_7_1)
 {
 	struct wire_icmp icmp;

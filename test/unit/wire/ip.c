@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4, IPv6 and its extension headers, the Internet checksum. */
+/* IPv4, IPv6 and its extension headers, and the Internet checksum. */
 #include "vector.h"
 
-/* Puts the right checksum into an IPv4 header by the definition of RFC 791, word by word. */
+/* Sets the checksum of an IPv4 header by the definition of RFC 791, word by word. */
 static void
 seal(struct bytes *v)
 {
@@ -18,7 +18,7 @@ seal(struct bytes *v)
 	v->b[11] = (uint8_t)~sum;
 }
 
-/* A header of 20 bytes with a well known checksum, then an empty payload of 0x73 - 20 bytes. */
+/* A header of 20 bytes with a well-known checksum, then an empty payload of 0x73 - 20 bytes. */
 static struct bytes
 ip4(void)
 {
@@ -134,7 +134,7 @@ Test(ip4, each_flipped_bit_is_seen_by_the_checksum_rfc1122_3_2_1_2)
 {
 	struct wire_ip ip;
 
-	/* Bytes 0 to 3 hold version and lengths, which are judged before. */
+	/* Bytes 0 to 3 hold the version and lengths, which are checked before the checksum. */
 	for (unsigned bit = 4 * 8; bit < 20 * 8; bit++) {
 		struct bytes v = ip4();
 
@@ -156,7 +156,7 @@ Test(ip4, fragments_are_refused)
 		cr_assert_eq(
 			wire_ip4_parse(&ip, v.b, v.len), -WIRE_IP_FRAGMENT, "%04x", fragment[i]);
 	}
-	v.b[6] = v.b[7] = 0; /* without DF it is whole as well */
+	v.b[6] = v.b[7] = 0; /* without DF, it is a whole packet as well */
 	seal(&v);
 	cr_assert_eq(wire_ip4_parse(&ip, v.b, v.len), 20);
 }
@@ -243,8 +243,8 @@ Test(ip6, extension_headers_are_passed_over_rfc8200_4)
 {
 	struct wire_ip ip;
 
-	/* hop-by-hop with a router alert, destination options of 16 bytes, a spent routing header
-	 */
+	/* Hop-by-hop options with a router alert, destination options of 16 bytes, a routing header
+	 * without segments left. */
 	cr_assert_eq(parse_chain(&ip, 0,
 			     "3c00 050200000100"
 			     "2b01 010c000000000000 000000000000"
@@ -377,7 +377,7 @@ Test(sum, pieces_add_up_and_64_kib_of_ones_do_not_overflow)
 	cr_assert_eq(wire_sum_fold(sum), sum_by_definition(buf, sizeof(buf) - 1));
 }
 
-/* Pseudo-headers written out as bytes: RFC 9293 3.1, RFC 8200 8.1. */
+/* Pseudo headers written as bytes: RFC 9293 3.1, RFC 8200 8.1. */
 Test(sum, pseudo_header_is_the_one_of_the_family)
 {
 	struct bytes v4 = hex("c0000201 c0000202 00 06 1234");

@@ -115,7 +115,7 @@ Test(mpa, marker_rfc5044_4_2)
 	wire_mpa_marker_emit(p, 0x01fc);
 	cr_assert_arr_eq(p, want, 4);
 	cr_assert_eq(wire_mpa_marker_parse(p), 0x01fc);
-	/* The reserved half is not looked at. */
+	/* The parser ignores the reserved half. */
 	p[0] = 0xee;
 	cr_assert_eq(wire_mpa_marker_parse(p), 0x01fc);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole frames: offsets, lengths, and each place at which one may be cut off. */
+/* Whole frames: offsets, lengths, and each place at which a frame may end. */
 #include "frames.h"
 #include "vector.h"
 
@@ -117,7 +117,7 @@ Test(pkt, arp_and_icmp)
 	cr_assert_eq(pkt.icmp.kind, ICMP_NEIGHBOR_SOLICIT);
 }
 
-/* Frames whose last byte belongs to a header or to the packet: every prefix is refused. */
+/* The last byte of these frames belongs to a header or to the packet: every prefix is refused. */
 Test(pkt, frame_cut_off_at_each_byte_is_refused)
 {
 	static const char *const frame[] = {
@@ -183,7 +183,7 @@ Test(pkt, unknown_protocols_are_told_by_their_reason)
 	cr_assert_eq(parse(&pkt, "020000000002 020000000001 88cc 0000"), -WIRE_ETHERTYPE);
 	cr_assert_eq(parse(&pkt, "020000000002 020000000001 0026 424203"), -WIRE_ETHERTYPE);
 	cr_assert_eq(parse(&pkt, "020000000002 020000000001 88a8 0064 0800"), -WIRE_ETHERTYPE);
-	/* IPv6 without a next header; ICMP over IPv6 */
+	/* IPv6 without a next header; ICMP over IPv6. */
 	cr_assert_eq(parse(&pkt, F_ETH6 "6000000000003b4020010db8000000000000000000000001"
 					"20010db8000000000000000000000002"),
 		-WIRE_IP_PROTOCOL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The PSP header against bytes written out from its definition. */
+/* The PSP header, compared with bytes from its definition. */
 #include "vector.h"
 
 #include "../../../lib/wire/falcon.h"
 
-/* next 252, no cookie, crypt offset 1, version 0, then four bytes in clear and an ICV */
+/* next 252, no cookie, crypt offset 1, version 0; then four clear bytes and an ICV. */
 #define PLAIN "fc 01 01 01 9a345678 0123456789abcdef"
 
 static void
@@ -44,7 +44,7 @@ Test(psp, header_with_cookie)
 	struct bytes v = hex("29 02 3f c7 12345678 0123456789abcdef 1122334455667788"), whole = v;
 	struct wire_psp h;
 
-	/* the cookie counts for the offset; of what is behind the header nothing is read */
+	/* The cookie counts for the offset. The parser reads nothing behind the header. */
 	whole.len = 16 + 63 * 4 + PSP_ICV_LEN;
 	cr_assert_eq(wire_psp_parse(&h, v.b, whole.len - 1), -WIRE_SHORT);
 	cr_assert_eq(wire_psp_parse(&h, v.b, whole.len), PSP_MAX);
@@ -89,11 +89,11 @@ Test(psp, lengths_and_the_fixed_bit_that_cannot_be_are_refused)
 	struct bytes v = hex(PLAIN "10abcdef 00000000000000000000000000000000");
 
 	refuses(v, 1, 0, WIRE_PSP_HEADER);
-	refuses(v, 1, 2, WIRE_PSP_HEADER); /* says cookie, V says none */
+	refuses(v, 1, 2, WIRE_PSP_HEADER); /* the length includes a cookie, V does not */
 	refuses(v, 1, 3, WIRE_PSP_HEADER);
-	refuses(v, 3, 0x03, WIRE_PSP_HEADER); /* the other way round */
+	refuses(v, 3, 0x03, WIRE_PSP_HEADER); /* V includes a cookie, the length does not */
 	refuses(v, 3, 0x00, WIRE_PSP_HEADER);
-	refuses(v, 2, 2, WIRE_SHORT); /* more clear bytes than there are */
+	refuses(v, 2, 2, WIRE_SHORT); /* more clear bytes than the datagram has */
 }
 
 Test(psp, a_cookie_that_is_encrypted_is_refused)

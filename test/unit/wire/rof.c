@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA over Falcon headers against bytes written out from the figures of its section 8. */
+/* RDMA over Falcon headers, compared with bytes from the figures of its section 8. */
 #include "vector.h"
 
 #include "../../../lib/wire/rof.h"
 
-/* Pieces of packets, as hex. RBTH is written in each row: version 1, SE and pad by the row. */
+/* Pieces of packets, in hex. Each row gives its RBTH: version 1; SE and padding differ. */
 #define QP_SN     "77889900 00000005"
 #define RETH      "0102030405060708 a1a2a3a4 00002000"
 #define SETH      "00000009"
@@ -67,7 +67,7 @@ packet(const struct row *row)
 	return hex(text);
 }
 
-/* What the pieces say: a field whose header is not in the packet is 0. */
+/* Checks the fields against the pieces: a field whose header is not in the packet is 0. */
 static void
 check_fields(const struct wire_rof *h, const struct row *row)
 {
@@ -126,7 +126,7 @@ Test(rof, opcodes_are_infinibands_rof_8_2)
 	cr_assert_eq(ROF_XRC | ROF_SEND_FIRST, 0xa0);
 }
 
-/* Reserved by the table, or of a transport that there is not. */
+/* Opcodes that the table reserves, or of a transport that does not exist. */
 static bool
 reserved(unsigned opcode)
 {

@@ -52,7 +52,7 @@ Test(tcp, data_offset_that_cannot_be_is_refused)
 	}
 }
 
-/* A header with the options `text`, which are a multiple of 4 bytes long. */
+/* Returns a header with the options `text`, a multiple of 4 bytes. */
 static struct bytes
 with_options(const char *text)
 {
@@ -94,8 +94,8 @@ Test(tcp, options_stand_in_any_order_and_unknown_ones_are_passed_over)
 {
 	struct wire_tcp tcp;
 
-	/* TCP Fast Open cookie (34), window scale, MD5-like 19, MSS, end, and garbage behind the
-	 * end */
+	/* TCP Fast Open cookie (34), window scale, an MD5 option (19), MSS, end of options, and
+	 * bytes behind it. */
 	cr_assert_eq(
 		parse_with(&tcp, "2206aabbccdd 030305 1304ffff 02042328 00 ffffff 010101"), 44);
 	cr_assert_eq(tcp.mss, 9000);
@@ -194,8 +194,8 @@ Test(tcp, option_lengths_that_cannot_be_are_refused_rfc9293_must_7)
 	static const char *const bad[] = {
 		"ff000000",                     /* length 0 */
 		"ff010000",                     /* length 1 */
-		"ff050000",                     /* behind the header */
-		"01010102",                     /* no length */
+		"ff050000",                     /* beyond the header */
+		"01010102",                     /* no length byte */
 		"02030000",                     /* MSS */
 		"0205000001010101", "03020000", /* window scale */
 		"03040000", "04030000",         /* SACK permitted */
@@ -214,7 +214,7 @@ Test(tcp, option_cut_off_at_each_byte_is_refused)
 	struct bytes o = hex("020405b4 0402080a0000000100000002 01030307");
 	struct wire_tcp tcp;
 
-	/* The kind stands 1, 2, 3 bytes before the end of a header of 24 bytes. */
+	/* The kind is the last byte, or 2 or 3 bytes before the end, of a header of 24 bytes. */
 	for (unsigned left = 1; left < 4; left++) {
 		struct bytes v = with_options("01010101");
 		uint8_t *p;
@@ -262,7 +262,7 @@ Test(udp, length_below_the_header_is_refused_rfc768)
 	cr_assert_eq(udp.payload_len, 0);
 }
 
-/* 2001:db8::1 to 2001:db8::2 and 192.0.2.1 to 192.0.2.2; the sums were added up by hand. */
+/* 2001:db8::1 to 2001:db8::2, and 192.0.2.1 to 192.0.2.2; the sums were computed by hand. */
 static void
 check_sums(const char *src, const char *dst, const char *packet)
 {
@@ -270,7 +270,7 @@ check_sums(const char *src, const char *dst, const char *packet)
 	struct sk_addr s = addr(src), d = addr(dst);
 
 	cr_assert_eq(wire_udp_checksum_check(v.b, (uint32_t)v.len, &s, &d, true), 0);
-	bare.b[6] = bare.b[7] = 0x5a; /* what stood there before does not matter */
+	bare.b[6] = bare.b[7] = 0x5a; /* the previous value of the field makes no difference */
 	wire_udp_checksum_set(bare.b, (uint32_t)bare.len, &s, &d);
 	cr_assert_arr_eq(bare.b, v.b, v.len);
 	for (size_t bit = 0; bit < v.len * 8; bit++) {
@@ -302,7 +302,7 @@ Test(udp, a_checksum_of_0_is_written_as_ffff_rfc768)
 	struct bytes v = hex("0000 0000 000a 0000 0000");
 	struct sk_addr s = addr("192.0.2.1"), d = addr("192.0.2.2");
 
-	/* the payload complements the rest: all of it sums to ffff */
+	/* the payload complements the other words: the sum is ffff */
 	v.b[8] = 0x7b;
 	v.b[9] = 0xd6;
 	wire_udp_checksum_set(v.b, 10, &s, &d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte strings for the tests of headers: written as hex, so that they owe nothing to the code under
+/* Byte strings for the tests of headers. They are hex text, so they do not depend on the code under
  * test. */
 #ifndef SAKER_TEST_WIRE_VECTOR_H
 #define SAKER_TEST_WIRE_VECTOR_H
@@ -35,7 +35,7 @@ hex(const char *s)
 	return v;
 }
 
-/* The first `n` bytes alone on the heap: a sanitizer sees each byte that is read behind them. */
+/* Copies the first `n` bytes alone to the heap: a sanitizer detects each read behind them. */
 static inline uint8_t *
 exact(const struct bytes *v, size_t n)
 {
@@ -46,7 +46,8 @@ exact(const struct bytes *v, size_t n)
 	return p;
 }
 
-/* Each length below `need` is refused with `reason`, and `need` bytes are enough. */
+/* Checks that each length below `need` is refused with `reason`, and that `need` bytes are
+ * enough. */
 #define ASSERT_REFUSES_SHORT(parse, record, vec, need, reason)                                     \
 	do {                                                                                       \
 		for (size_t n_ = 0; n_ <= (size_t)(need); n_++) {                                  \
@@ -59,7 +60,7 @@ exact(const struct bytes *v, size_t n)
 		}                                                                                  \
 	} while (0)
 
-/* `emit` writes exactly the bytes of `vec`, and nothing behind them. */
+/* Checks that `emit` writes exactly the bytes of `vec`. */
 #define ASSERT_EMITS(emit, record, vec)                                                            \
 	do {                                                                                       \
 		uint8_t out_[256];                                                                 \
