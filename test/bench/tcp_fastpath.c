@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a segment costs in lib/tcp alone: nanoseconds per received in-order data segment, per sent
+ * The cost of a segment in lib/tcp alone: nanoseconds per received in-order data segment, per sent
  * segment, and per round of a ping-pong. The owner's callbacks do nothing; the peer is a loop that
- * makes segments up. No verdict: it prints.
+ * makes segments. The program prints its results and checks nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define PAYLOAD 90 /* a 64-byte Write in its FPDU */
 
 static struct tcp_conn *conn;
-static uint32_t sent_to; /* sequence number behind what the connection sent last */
+static uint32_t sent_to; /* sequence number behind the last byte that the connection sent */
 
 static uint64_t
 clock_ns(void)
@@ -85,7 +85,7 @@ static const struct tcp_ops ops = {
 	.conn_removed = on_removed,
 };
 
-/* The made-up peer's state. */
+/* State of the simulated peer. */
 static uint32_t seq = 1000, ts = 1;
 static uint64_t now = 1000000;
 
@@ -180,7 +180,7 @@ bench_receive(struct tcp_stack *st)
 	report("receive a segment, poll each 32", clock_ns() - start, ROUNDS);
 }
 
-/* `each`: a poll, and so a segment, for each record; else 32 records share three segments. */
+/* `each`: one poll per record, so one segment per record; else 32 records share three segments. */
 static void
 bench_send(struct tcp_stack *st, bool each)
 {
@@ -206,7 +206,7 @@ bench_ping_pong(struct tcp_stack *st)
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		now += 1000;
-		receive(i); /* acknowledges what we sent last */
+		receive(i); /* acknowledges our last segment */
 		tcp_stack_poll(st, now, 64);
 		send_record(i);
 		tcp_stack_poll(st, now, 64);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/net under hostile frames and an impatient clock: the input is a list of {what, length,
- * bytes}; frames go through wire_pkt_parse as they do in the engine. Every frame that was held must
- * come back once.
+ * Fuzzes lib/net with hostile frames and jumps of time. The input is a list of {action, length,
+ * bytes}; frames go through wire_pkt_parse() as in the engine. Every frame that was held comes back
+ * once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,7 @@ fuzz_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 {
 	struct wire_pkt pkt;
 
-	(void)ctx;
-	(void)port;
-	/* What we say must be well-formed. */
+	/* Sent frames are well-formed. */
 	if (wire_pkt_parse(&pkt, frame, len, len) != 0)
 		abort();
 }
@@ -26,20 +24,12 @@ fuzz_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 static void
 fuzz_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 {
-	(void)ctx;
-	(void)port;
-	(void)frame;
-	(void)dst_mac;
 	held--;
 }
 
 static void
 fuzz_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp)
 {
-	(void)ctx;
-	(void)port;
-	(void)vlan;
-	(void)icmp;
 }
 
 static void

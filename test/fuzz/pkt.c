@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames. The first byte of an input says how much of the frame is in the head (255: all of it).
- * What is accepted must lie within the frame, and must survive being written and read again.
+ * Fuzzes whole frames. The first byte of an input is the part of the frame that is in the head
+ * (255: all of it). An accepted header lies within the frame, and is the same after emit and parse.
  */
 #include "fuzz.h"
 
@@ -54,7 +54,7 @@ again_tcp(const struct wire_tcp *tcp)
 	CLAIM(back.mss == tcp->mss && back.wscale == tcp->wscale);
 	CLAIM(back.sack_ok == tcp->sack_ok && back.ts == tcp->ts);
 	CLAIM(back.ts_val == tcp->ts_val && back.ts_ecr == tcp->ts_ecr);
-	/* Alignment may take the room of a block. */
+	/* The padding for alignment may leave no room for a block. */
 	CLAIM(back.nsack <= tcp->nsack && tcp->nsack <= TCP_MAX_SACK);
 	CLAIM(back.nsack == tcp->nsack || n > TCP_MAX - 8);
 	for (unsigned i = 0; i < back.nsack; i++)
@@ -88,7 +88,7 @@ again_icmp(const struct wire_icmp *icmp, const struct wire_ip *ip)
 	n = wire_icmp_emit(p, icmp, !sk_addr_is_v4(&ip->dst));
 	wire_icmp_checksum(p, n, &ip->src, &ip->dst);
 	CLAIM(wire_icmp_parse(&back, ip, p, n) > 0);
-	/* The records were cleared before they were filled: bytes compare. */
+	/* The records were cleared before they were filled, so their bytes can be compared. */
 	CLAIM(memcmp(&back, icmp, sizeof(back)) == 0);
 }
 
@@ -101,7 +101,7 @@ again_arp(const struct wire_arp *arp, const uint8_t *was)
 	CLAIM(memcmp(p, was, ARP_LEN) == 0);
 }
 
-/* Parses, and puts a wrong checksum right: else few inputs would come past it. */
+/* Parses, and corrects a wrong checksum: otherwise few inputs would pass. */
 static int
 parse(struct wire_pkt *pkt, uint8_t *head, size_t head_len, size_t frame_len)
 {

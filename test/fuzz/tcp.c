@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/tcp against a peer that sends anything at any time. The input is a list of steps: segments
- * around the window with any flags and options, time that passes, an owner who sends, closes,
- * refuses, and a port that is busy. Each byte of the peer's stream is a function of its sequence
- * number, so whatever is delivered can be checked.
+ * Fuzzes lib/tcp with a peer that sends anything at any time. The input is a list of steps:
+ * segments around the window with any flags and options, time that passes, an owner that sends,
+ * closes and refuses, and a port that is busy. Each byte of the peer's stream is a function of its
+ * sequence number, so that delivered bytes can be checked.
  */
 #include <errno.h>
 
@@ -24,8 +24,8 @@ static struct world {
 	struct tcp_conn *c;
 	struct tcp_tuple t;
 	uint64_t now;
-	uint32_t iss, next, edge; /* `next`: the sequence number that the owner expects; `edge`: the
-				     window's right edge */
+	/* `next`: the sequence number that the owner expects; `edge`: right edge of the window. */
+	uint32_t iss, next, edge;
 	bool refuse, busy, have_edge, over;
 	uint8_t wscale;
 	long recs, slices;
@@ -48,7 +48,7 @@ take(struct input *in, unsigned bytes)
 
 /* ---- The owner ---- */
 
-/* The window never shrinks by as much as the scale's grain (RFC 7323 2.4). */
+/* Checks that the window shrinks by less than the granularity of its scale (RFC 7323 2.4). */
 static void
 check_window(const struct wire_tcp *t)
 {
@@ -80,7 +80,7 @@ on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struc
 	CLAIM(out->len == 0 || n == out->off + out->len); /* whole records */
 	if (w.busy)
 		return -EAGAIN;
-	if (out->tcp.flags & TCP_SYN) { /* a new connection, maybe out of TIME-WAIT */
+	if (out->tcp.flags & TCP_SYN) { /* a new connection, perhaps after TIME-WAIT */
 		w.iss = out->tcp.seq;
 		w.next = out->tcp.ack;
 		w.wscale = out->tcp.wscale == 0xff ? 0 : out->tcp.wscale;
