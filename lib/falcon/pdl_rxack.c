@@ -2,8 +2,8 @@
 /*
  * Outgoing acknowledgements and NACKs (9.1.6, 9.1.7). Acknowledgements are coalesced per flow, by a
  * timer and a count, and return on the path on which the packets arrived, so that each path is
- * measured. An EACK goes out whenever a bitmap has a bit set: from it the sender learns which
- * packets wait for the ULP, and does not treat them as lost.
+ * measured. An EACK goes out whenever a bitmap has a bit set: it reports which packets wait for the
+ * ULP, so that the sender does not treat them as lost.
  */
 #include <errno.h>
 

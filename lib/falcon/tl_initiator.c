@@ -180,9 +180,8 @@ tl_rx_pull_data(
 
 	if (t != NULL && t->in_pdl)
 		pdl_implied_ack(c, now, &t->pkt);
-	if (t != NULL && payload != NULL &&
-		/* Section 11: an error; a shorter payload is valid. */
-		payload->len > t->pkt.request_len) {
+	/* Section 11: a longer payload is an error, a shorter one is valid. */
+	if (t != NULL && payload != NULL && payload->len > t->pkt.request_len) {
 		fa_count(s, FA_LENGTH);
 		tl_initiator_event(t, TL_EV_GIVE_UP, FA_OPERATION_ERROR, 0);
 		return TL_DROPPED;
