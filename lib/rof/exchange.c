@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state machine of the exchange: which frame may come when, and what it does. What the
- * application says is in exchange_answer.c.
+ * The state machine of the exchange: which frame is valid in which state, and its effect.
+ * exchange_answer.c has the calls of the application.
  */
 #include "exchange_priv.h"
 
@@ -16,7 +16,7 @@
 /* ---- Ends ---- */
 
 void
-rofx_say(struct rofx *x, enum rofx_event ev)
+rofx_raise(struct rofx *x, enum rofx_event ev)
 {
 	x->events |= (uint16_t)(1u << ev);
 }
@@ -28,7 +28,7 @@ rofx_fail_silent(struct rofx *x, enum rofx_reason why)
 	x->why = (uint8_t)why;
 	x->deadline = UINT64_MAX;
 	x->events = 0;
-	rofx_say(x, ROFX_EV_FAILED);
+	rofx_raise(x, ROFX_EV_FAILED);
 	return -(int)why;
 }
 
@@ -37,13 +37,13 @@ rofx_fail(struct rofx *x, enum rofx_reason why)
 {
 	struct rofx_frame f = {.type = ROFX_F_REJECT, .why = why};
 
-	(void)rofx_send(x, &f); /* no room: the peer learns it from the stream's end */
+	(void)rofx_send(x, &f); /* no room: the peer gets no reason but the stream's end */
 	return rofx_fail_silent(x, why);
 }
 
-/* ---- What comes ---- */
+/* ---- Received frames ---- */
 
-/* Private data as it stands in a frame; within ROFX_PRIVATE_MAX, as the header said. */
+/* Copies the private data of a frame; the check of its header limits them to ROFX_PRIVATE_MAX. */
 static void
 copy_private(const struct rofx_frame *f, uint16_t *len, uint8_t *data)
 {
@@ -51,7 +51,7 @@ copy_private(const struct rofx_frame *f, uint16_t *len, uint8_t *data)
 	memcpy(data, f->private_data, f->private_len);
 }
 
-/* The peer's key of the version agreed. */
+/* Takes the peer's key for the agreed version. */
 static int
 take_key(struct rofx *x, const struct rofx_frame *f)
 {
@@ -66,13 +66,12 @@ on_connect(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_request *r = &x->su->request;
 
-	(void)now;
 	r->peer = f->side;
 	r->secure = x->secure;
 	copy_private(f, &r->private_len, r->private_data);
 	x->state = ROFX_S_DECIDE;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_REQUEST);
+	rofx_raise(x, ROFX_EV_REQUEST);
 	return 0;
 }
 
@@ -81,14 +80,13 @@ on_lookup(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_question *q = &x->su->question;
 
-	(void)now;
 	q->service = f->service;
 	q->gid = f->gid;
 	q->to_gid = f->to_gid;
 	copy_private(f, &q->private_len, q->private_data);
 	x->state = ROFX_S_SEARCH;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_LOOKUP);
+	rofx_raise(x, ROFX_EV_LOOKUP);
 	return 0;
 }
 
@@ -97,7 +95,6 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	int err = rofx_settle_reply(&x->su->ours, &f->side, x->agreed);
 
-	(void)now;
 	if (err != 0)
 		return rofx_fail(x, err);
 	if (take_key(x, f) < 0)
@@ -105,19 +102,18 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_AGREED;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_AGREED);
+	rofx_raise(x, ROFX_EV_AGREED);
 	return 0;
 }
 
 static int
 on_ready(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	(void)now;
 	if (take_key(x, f) < 0)
 		return -ROFX_CONTRADICTION;
 	x->state = ROFX_S_LIVE;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_ESTABLISHED);
+	rofx_raise(x, ROFX_EV_ESTABLISHED);
 	return 0;
 }
 
@@ -126,13 +122,12 @@ on_found(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_answer *a = &x->su->answer;
 
-	(void)now;
 	a->qpn = f->qpn;
 	a->qkey = f->qkey;
 	copy_private(f, &a->private_len, a->private_data);
 	x->state = ROFX_S_DONE;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_FOUND);
+	rofx_raise(x, ROFX_EV_FOUND);
 	return 0;
 }
 
@@ -148,24 +143,22 @@ on_later(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 	return 0;
 }
 
-/* The answer to what was asked: the application's refusal, with its words. */
+/* Processes the rejection of a CONNECT or LOOKUP, with the application's private data. */
 static int
 on_reject(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	(void)now;
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_DONE;
 	x->why = (uint8_t)f->why;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_REJECTED);
+	rofx_raise(x, ROFX_EV_REJECTED);
 	return 0;
 }
 
-/* Anywhere else: the peer gives up. */
+/* Processes a REJECT in any other state: the peer gives up. */
 static int
 on_given_up(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	(void)now;
 	return rofx_fail_silent(x, f->why);
 }
 
@@ -174,7 +167,6 @@ on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
 	struct rofx_agreed *a = x->agreed;
 
-	(void)now;
 	if (x->rekeyed)
 		return rofx_fail(x, ROFX_UNEXPECTED);
 	if (f->sa.version != a->psp || f->sa.spi == a->tx.spi)
@@ -183,23 +175,22 @@ on_rekey(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 		return -ROFX_CONTRADICTION;
 	a->tx.spi = f->sa.spi;
 	x->rekeyed = true;
-	rofx_say(x, ROFX_EV_REKEY);
+	rofx_raise(x, ROFX_EV_REKEY);
 	return 0;
 }
 
 static int
 on_rekeyed(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
-	(void)now;
 	if (!x->rekeying || f->spi != x->agreed->rx.spi)
 		return rofx_fail(x, ROFX_UNEXPECTED);
 	x->rekeying = false;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_REKEYED);
+	rofx_raise(x, ROFX_EV_REKEYED);
 	return 0;
 }
 
-/* What is not here may not come. */
+/* A frame without an entry is invalid in that state. */
 typedef int (*step_fn)(struct rofx *x, uint64_t now, const struct rofx_frame *f);
 static const step_fn steps[ROFX_S_COUNT][ROFX_F_COUNT] = {
 	[ROFX_S_ASKED] = {[ROFX_F_ACCEPT] = on_accept,
@@ -285,7 +276,7 @@ rofx_opened(struct rofx *x, const struct rofx_opening *o)
 	return x->initiator ? opened_reply(x, o) : opened_request(x, o);
 }
 
-/* ---- The stream's end, and time ---- */
+/* ---- The stream's end, and timeouts ---- */
 
 void
 rofx_closed(struct rofx *x)
@@ -298,7 +289,7 @@ rofx_closed(struct rofx *x)
 	}
 	x->state = ROFX_S_DONE;
 	x->deadline = UINT64_MAX;
-	rofx_say(x, ROFX_EV_ENDED);
+	rofx_raise(x, ROFX_EV_ENDED);
 }
 
 uint64_t
@@ -313,7 +304,7 @@ rofx_timeout(struct rofx *x, uint64_t now)
 	if (now < x->deadline || x->deadline == UINT64_MAX)
 		return;
 	if (x->state == ROFX_S_AGAIN)
-		rofx_ask(x, now);
+		rofx_send_connect(x, now);
 	else
 		rofx_fail(x, ROFX_TIMEOUT);
 }

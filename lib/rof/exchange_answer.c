@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What the application says to the exchange: it connects or listens, accepts or refuses, and
- * changes keys.
- */
+/* The calls of the application: it connects or listens, accepts or rejects, and changes keys. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +11,7 @@
 #define REPLY_NS    10000000000u
 #define PATIENCE_NS 60000000000u
 
-/* ---- Birth and death ---- */
+/* ---- Creation and destruction ---- */
 
 static void
 defaults(struct rofx_config *c, const struct rofx_config *from)
@@ -100,7 +97,7 @@ initiator(const struct rofx_config *cfg, uint64_t now)
 }
 
 int
-rofx_ask(struct rofx *x, uint64_t now)
+rofx_send_connect(struct rofx *x, uint64_t now)
 {
 	struct rofx_frame f = {.type = ROFX_F_CONNECT,
 		.side = x->su->ours,
@@ -138,7 +135,7 @@ rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 	x->su->private_len = (uint16_t)len;
 	if (len > 0)
 		memcpy(x->su->private_data, private_data, len);
-	rofx_ask(x, now);
+	rofx_send_connect(x, now);
 	return x;
 }
 
@@ -161,13 +158,13 @@ rofx_lookup(const struct rofx_config *cfg, uint64_t now, const struct rofx_quest
 	if (x == NULL)
 		return NULL;
 	*err = 0;
-	(void)rofx_send(x, &f); /* the first one fits */
+	(void)rofx_send(x, &f); /* the first frame always fits */
 	x->state = ROFX_S_LOOKUP;
 	x->deadline = now + x->cfg.reply_ns;
 	return x;
 }
 
-/* The peer does not read what we say. */
+/* Fails a stream whose peer does not read. */
 static int
 exchange_answer_no_room(struct rofx *x)
 {
@@ -175,7 +172,7 @@ exchange_answer_no_room(struct rofx *x)
 	return -ENOBUFS;
 }
 
-/* The key goes out in the frame that is the last one before it is needed. */
+/* Adds a key to the last frame before the peer needs it. */
 static void
 add_key(struct rofx_frame *f, const struct rofx_sa *sa)
 {
@@ -249,9 +246,9 @@ undecided(const struct rofx *x)
 	return x->state == ROFX_S_DECIDE || x->state == ROFX_S_SEARCH;
 }
 
-/* The last word. */
+/* Sends the last frame of a responder. */
 static int
-say_last(struct rofx *x, struct rofx_frame *f, const void *private_data, size_t len)
+send_last(struct rofx *x, struct rofx_frame *f, const void *private_data, size_t len)
 {
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
@@ -268,7 +265,7 @@ rofx_reject(struct rofx *x, enum rofx_reason why, const void *private_data, size
 {
 	struct rofx_frame f = {.type = ROFX_F_REJECT, .why = why};
 
-	return undecided(x) ? say_last(x, &f, private_data, len) : -EINVAL;
+	return undecided(x) ? send_last(x, &f, private_data, len) : -EINVAL;
 }
 
 int
@@ -278,7 +275,7 @@ rofx_found(struct rofx *x, uint32_t qpn, uint32_t qkey, const void *private_data
 
 	if (x->state != ROFX_S_SEARCH || qpn > ROF_QPN_MAX)
 		return -EINVAL;
-	return say_last(x, &f, private_data, len);
+	return send_last(x, &f, private_data, len);
 }
 
 int
@@ -296,7 +293,7 @@ rofx_later(struct rofx *x, uint64_t now, uint32_t delay_ms)
 	return 0;
 }
 
-/* ---- A live connection ---- */
+/* ---- An established connection ---- */
 
 int
 rofx_rekey(struct rofx *x, uint64_t now, const struct rofx_sa *sa)
@@ -344,7 +341,7 @@ rofx_give_up(struct rofx *x, enum rofx_reason why)
 	return 0;
 }
 
-/* A frame that is on its way in or out keeps its buffer. */
+/* Shrinks a buffer, unless it holds a frame on its way in or out. */
 static void
 shrink(uint8_t **buf, uint16_t *room, unsigned used)
 {
@@ -372,7 +369,7 @@ rofx_trim(struct rofx *x)
 	shrink(&x->out, &x->out_room, x->out_len);
 }
 
-/* ---- To look at ---- */
+/* ---- Inspection ---- */
 
 enum rofx_reason
 rofx_why(const struct rofx *x)

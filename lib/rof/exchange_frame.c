@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames of the exchange, byte by byte (figures in doc/falcon-cm.md). Big-endian; reserved bytes
- * are sent as 0 and not looked at.
+ * The frames of the exchange, byte by byte (figures in doc/falcon-cm.md). All fields are
+ * big-endian; reserved bytes are sent as 0 and ignored when received.
  */
 #include <string.h>
 
@@ -153,7 +153,7 @@ put_side(uint8_t *p, const struct rofx_side *s)
 	return exchange_frame_put(p, s->spi, 4);
 }
 
-/* The addresses of the outer headers, where there are some. */
+/* Returns whether the frame has an address for the outer headers. */
 static bool
 has_outer(const struct rofx_frame *f)
 {
@@ -226,7 +226,7 @@ rofx_frame_emit(uint8_t *p, const struct rofx_frame *f)
 
 /* ---- In ---- */
 
-/* The bodies: bytes that each has, and whether private data follows. */
+/* The bodies: fixed length in bytes, and whether private data follows. */
 static const struct {
 	uint8_t fixed;
 	bool private_data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rules by which two sides become one connection: what must be equal, what is the smaller of
- * the two, what the responder reduces, and what the initiator may then believe.
+ * The rules by which two sides become one connection: which parameters must be equal, which become
+ * the smaller of the two, which the responder reduces, and which replies the initiator accepts.
  */
 #include <string.h>
 
@@ -55,9 +55,10 @@ rofx_side_valid(const struct rofx_side *s, bool any)
 	return modes_valid(s, any) && numbers_valid(s) && limits_valid(s);
 }
 
-/* ---- Both ---- */
+/* ---- Both sides ---- */
 
-/* Strongest first; without crypto only if nothing else suits both. PSP_KNOWN is not 0. */
+/* Returns the strongest version in `both`, without crypto only if there is no other. `both` has at
+ * least one known version. */
 static uint8_t
 choose_psp(uint16_t both)
 {
@@ -82,7 +83,8 @@ take_own_key(struct rofx_agreed *a)
 		memcpy(a->rx.key, len == 16 ? a->ours.key128 : a->ours.key256, len);
 }
 
-/* `from`: the side on which both agree, of the reply. ird and ord come from the caller. */
+/* Fills in *a. `from` is the side of the reply, on which both agree. The caller sets ird and
+ * ord. */
 static void
 exchange_settle_fill(struct rofx_agreed *a, const struct rofx_side *ours,
 	const struct rofx_side *peer, const struct rofx_side *from)
@@ -107,7 +109,8 @@ exchange_settle_fill(struct rofx_agreed *a, const struct rofx_side *ours,
 
 /* ---- Responder ---- */
 
-/* Somebody addressed a QP: this one, and is it the peer that this one waits for? */
+/* Returns whether a request that addresses a QP names this one, and comes from the peer for which
+ * this QP waits. */
 static bool
 exchange_settle_addressed(const struct rofx_side *peer, const struct rofx_side *ours)
 {
@@ -117,7 +120,7 @@ exchange_settle_addressed(const struct rofx_side *peer, const struct rofx_side *
 	       sk_addr_eq(&peer->to_gid, &ours->gid) && sk_addr_eq(&peer->gid, &ours->to_gid);
 }
 
-/* In clear nothing with keys is even thought of. */
+/* Chooses the PSP version. On a stream in clear, versions with keys are an error. */
 static int
 settle_psp(const struct rofx_side *peer, const struct rofx_side *ours, bool secure, uint16_t *psp)
 {
@@ -204,7 +207,7 @@ rofx_settle_reply(
 	return 0;
 }
 
-/* ---- What the engine makes of it ---- */
+/* ---- Parameters for Falcon and for the channel ---- */
 
 void
 rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p)
@@ -221,7 +224,7 @@ rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p)
 	p->rx_request_psn = a->peer.request_psn;
 	p->rx_data_psn = a->peer.data_psn;
 	p->rx_rsn = a->peer.rsn;
-	p->mtu = (uint32_t)a->mtu + ROF_MAX + 3; /* headers; padding to a multiple of 4 */
+	p->mtu = (uint32_t)a->mtu + ROF_MAX + 3; /* headers, and padding to a multiple of 4 */
 	p->tx_window = a->tx_window;
 	p->flows = a->flows;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stream of an exchange: an opening each way, in clear; then frames, in clear or in TLS.
- * Frames are gathered one at a time in a buffer of the longest that may come, and a frame that may
- * not come is refused by its header.
+ * The stream of an exchange: an opening in each direction, in clear; then frames, in clear or in
+ * TLS. The stream gathers one frame at a time, in a buffer for the longest valid one, and refuses
+ * an invalid frame by its header.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- Out ---- */
 
-/* Bytes of frames have gone; they may have been keys. */
+/* Wipes bytes of frames that were taken; they may have been keys. */
 static void
 gone(struct rofx *x, size_t n)
 {
@@ -20,7 +20,7 @@ gone(struct rofx *x, size_t n)
 	x->out_at = (uint16_t)(x->out_at + n);
 }
 
-/* Frames wait here until TLS can seal them. */
+/* Seals the frames that wait for TLS. */
 static int
 exchange_stream_seal(struct rofx *x)
 {
@@ -90,11 +90,12 @@ rofx_output(struct rofx *x, uint8_t *buf, size_t room)
 	if (x->opening_at < ROFX_OPENING_LEN)
 		return n;
 	if (x->link != NULL) {
-		exchange_stream_seal(
-			x); /* an error shows when the peer's answer does not come, or with it */
+		/* An error becomes visible with the peer's answer, or without one by the
+		 * timeout. */
+		exchange_stream_seal(x);
 		return n + rofx_link_take(x->link, buf + n, room - n);
 	}
-	/* Who asks for TLS and was refused has nothing to say in clear. */
+	/* An initiator that required TLS and was refused sends nothing in clear. */
 	if (x->secure)
 		return n;
 	frames = exchange_stream_take(
@@ -105,14 +106,15 @@ rofx_output(struct rofx *x, uint8_t *buf, size_t room)
 
 /* ---- In ---- */
 
-/* Bytes to be read, in clear: a window on what came; in TLS: what it makes of it. */
+/* The bytes to read: in clear, a window on the received bytes; in TLS, the opened bytes. */
 struct source {
 	struct rofx_link *link;
 	const uint8_t *data;
 	size_t len;
 };
 
-/* Fills the frame buffer up to `want`. 1: it is; 0: not all of it has come; or -reason. */
+/* Fills the frame buffer up to `want` bytes. Returns 1 when it is filled, 0 when bytes are missing,
+ * or -reason. */
 static int
 exchange_stream_gather(struct rofx *x, struct source *s, size_t want)
 {
@@ -150,7 +152,7 @@ read_opening(struct rofx *x, struct source *s)
 	return n < 0 ? n : 1;
 }
 
-/* 1: a frame was read; 0: not all of it has come; or -reason. */
+/* Returns 1 when a frame was read, 0 when bytes are missing, or -reason. */
 static int
 read_frame(struct rofx *x, uint64_t now, struct source *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * TLS 1.3 beneath the frames, by OpenSSL over memory: bytes in, bytes out. Both sides prove who
- * they are, either by the same pre-shared key or by certificates of the same CA. There are no
+ * TLS 1.3 beneath the frames, by OpenSSL over memory: bytes in, bytes out. Both sides prove their
+ * identity, either by the same pre-shared key or by certificates of the same CA. There are no
  * session tickets, no early data and no renegotiation. The key exchange is ephemeral with the
- * pre-shared key, too: whoever learns that key later cannot read what was recorded.
+ * pre-shared key, too: an attacker that gets the key later cannot decrypt a recording.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +31,12 @@ struct rofx_tls {
 
 struct rofx_link {
 	SSL *ssl;
-	BIO *in, *out; /* the SSL's */
+	BIO *in, *out; /* owned by `ssl` */
 };
 
 /* ---- Pre-shared key ---- */
 
-/* The key as OpenSSL wants it: a session that seems to be resumed. */
+/* Returns the key in the form that OpenSSL requires: a session to resume. */
 static SSL_SESSION *
 psk_session(SSL *ssl)
 {
@@ -56,7 +56,7 @@ psk_session(SSL *ssl)
 static int
 psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **sess)
 {
-	(void)md; /* there is one cipher suite, so it is that one's */
+	/* One cipher suite is configured, so `md` is its digest. */
 	*id = (const unsigned char *)psk_identity;
 	*id_len = sizeof(psk_identity) - 1;
 	*sess = psk_session(ssl);
@@ -68,7 +68,7 @@ psk_find(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **sess)
 {
 	*sess = NULL;
 	if (id_len != sizeof(psk_identity) - 1 || memcmp(id, psk_identity, id_len) != 0)
-		return 1; /* unknown: there is no certificate to go on with */
+		return 1; /* unknown: no certificate is configured, so the handshake fails */
 	*sess = psk_session(ssl);
 	return *sess != NULL;
 }
@@ -87,15 +87,14 @@ use_psk(struct rofx_tls *t, const struct rofx_tls_config *cfg)
 
 /* ---- Certificates ---- */
 
-/* Nobody is asked for a password. */
+/* Refuses PEM texts with a password, instead of a prompt for it. */
 static int
 no_password(char *buf, int size, int rw, void *ctx)
 {
-	(void)buf, (void)size, (void)rw, (void)ctx;
 	return 0;
 }
 
-/* Our certificate, then those between it and the CA. */
+/* Loads this side's certificate, then those between it and the CA. */
 static bool
 load_chain(SSL_CTX *ctx, BIO *bio)
 {
@@ -145,7 +144,7 @@ load(SSL_CTX *ctx, const char *pem, bool (*how)(SSL_CTX *ctx, BIO *bio))
 	bool ok = bio != NULL && how(ctx, bio);
 
 	BIO_free(bio);
-	ERR_clear_error(); /* the end of a PEM text is an error, too */
+	ERR_clear_error(); /* the end of a PEM text leaves an error, too */
 	return ok;
 }
 
@@ -205,7 +204,8 @@ rofx_tls_destroy(struct rofx_tls *t)
 
 /* ---- Links ---- */
 
-/* A certificate names addresses as they are, not mapped into IPv6. */
+/* Requires the peer's certificate to be issued for `a`. A certificate has IPv4 addresses as such,
+ * and not mapped into IPv6. */
 static bool
 expect_address(SSL *ssl, const struct sk_addr *a)
 {
@@ -234,7 +234,7 @@ set_up(struct rofx_link *l, const struct rofx_tls *t, bool initiator, const stru
 		SSL_set_connect_state(l->ssl);
 	else
 		SSL_set_accept_state(l->ssl);
-	SSL_do_handshake(l->ssl); /* the initiator's first words; the responder waits */
+	SSL_do_handshake(l->ssl); /* the initiator's first message; the responder waits */
 	return true;
 }
 
@@ -262,7 +262,7 @@ rofx_link_destroy(struct rofx_link *l)
 	free(l);
 }
 
-/* What OpenSSL's return value means here: 0 for "later". */
+/* Converts OpenSSL's return value: 0 means "later". */
 static int
 exchange_tls_verdict(struct rofx_link *l, int ret)
 {
@@ -271,7 +271,8 @@ exchange_tls_verdict(struct rofx_link *l, int ret)
 	ERR_clear_error();
 	if (err == SSL_ERROR_WANT_READ || err == SSL_ERROR_WANT_WRITE ||
 		err == SSL_ERROR_ZERO_RETURN)
-		return 0; /* the latter: the peer says nothing more, and its FIN follows */
+		/* After SSL_ERROR_ZERO_RETURN the peer sends nothing more, and its FIN follows. */
+		return 0;
 	return -ROFX_TLS;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA over Falcon (revision 0.9): work requests become Falcon transactions, and transactions
- * become placed bytes and completions. Runs on the QP's engine stage; knows no port, no lcore, no
- * shared memory, and of Falcon only what crosses the ring to the transport stage: struct rof_msg
- * one way, struct fa_delivery the other.
+ * RDMA over Falcon (revision 0.9): converts work requests to Falcon transactions, and transactions
+ * to placed bytes and completions. It runs on the QP's engine stage, and depends neither on a port,
+ * nor on lcores, nor on shared memory. Of Falcon it uses only the records that cross the ring to
+ * and from the transport stage: struct rof_msg one way, struct fa_delivery the other. Section
+ * numbers in this header are those of the RDMA over Falcon specification.
  *
  * A *channel* is this side of one Falcon connection: request sequence numbers, outstanding
- * transactions, credits. A reliable QP has a channel of its own (6.6.1, 6.6.2); datagram QPs share
+ * transactions, credits. A reliable QP has a channel of its own (6.6.1, 6.6.2). Datagram QPs share
  * channels, one for each host that an address handle names (6.6.3).
+ *
+ * All integers are in host byte order.
  */
 #ifndef SAKER_ROF_H
 #define SAKER_ROF_H
@@ -23,52 +26,53 @@
 
 #define ROF_MTU_MIN     256
 #define ROF_MTU_MAX     8192
-#define ROF_RNR_FOREVER 7   /* rnr_retry without end */
-#define ROF_RNR_SOON    1   /* code of the shortest RNR delay, 10 us */
-#define ROF_GRH_LEN     40  /* bytes that a datagram's receive has before the payload */
-#define ROF_HELD_MAX    128 /* datagrams that wait for their connection */
+#define ROF_RNR_FOREVER 7   /* rnr_retry without limit */
+#define ROF_RNR_SOON    1   /* code of the shortest RNR timeout, 10 us */
+#define ROF_GRH_LEN     40  /* bytes before the payload in a datagram's receive */
+#define ROF_HELD_MAX    128 /* datagrams that wait for their connection, at most */
 
 struct rof_qp;
 struct rof_chan;
 
-/* 6.2 */
+/* The ordering modes (6.2). */
 enum rof_ordering {
-	ROF_ORDER_STRONG, /* an ordered Falcon connection: data and completions in order */
-	ROF_ORDER_WEAK,   /* an unordered one: data in any order, completions in order */
-	ROF_ORDER_NONE,   /* an unordered one: completions in any order; Sends and Writes with
-			     Immediate up to one MTU */
+	ROF_ORDER_STRONG, /* on an ordered Falcon connection: data and completions in order */
+	ROF_ORDER_WEAK,   /* on an unordered one: data in any order, completions in order */
+	/* On an unordered one: completions in any order; Sends and Writes with Immediate up to one
+	 * MTU. */
+	ROF_ORDER_NONE,
 };
 
-/* 6.3 */
+/* The error modes (6.3). */
 enum rof_errors {
-	ROF_ERRORS_VERBS,    /* an error ends the QP */
-	ROF_ERRORS_COMPLETE, /* it ends the request, in error; the QP goes on */
+	ROF_ERRORS_VERBS,    /* an error moves the QP to the error state */
+	ROF_ERRORS_COMPLETE, /* an error completes the request; the QP continues */
 };
 
-/* The 8 bits that a NACK brings from target to initiator; the first three as InfiniBand's NAK
+/* The 8-bit codes of a NACK from target to initiator; the first three are InfiniBand's NAK
  * codes. */
 enum rof_nak {
-	ROF_NAK_REQUEST = 1,   /* makes no sense: opcode, length, sequence, invalidation */
-	ROF_NAK_ACCESS = 2,    /* rkey, rights, bounds */
-	ROF_NAK_OPERATION = 3, /* the target's own fault: a receive whose elements are wrong */
-	ROF_NAK_RNR = 4,       /* no receive was posted, and it was asked often enough */
-	ROF_NAK_QP = 5,        /* the QP is not in a state to receive */
+	ROF_NAK_REQUEST = 1,   /* invalid request: opcode, length, sequence, invalidation */
+	ROF_NAK_ACCESS = 2,    /* rkey, access rights or bounds */
+	ROF_NAK_OPERATION = 3, /* error of the target: a receive with invalid elements */
+	ROF_NAK_RNR = 4,       /* no receive was posted after all retries */
+	ROF_NAK_QP = 5,        /* the QP is in a state that does not receive */
 };
 
 /*
- * rd_wc.vendor_err of a request that failed: the lowest byte is enum rof_reason, why the QP ended
- * (0: it goes on, or had not ended yet); above it what is known of the request itself, of its first
- * transaction that failed: how Falcon completed it, and what the target said. The answer to a pull
- * that was refused has no room for a reason (falcon-transport 8.5.3.5): ROF_VENDOR_PULL stands for
- * that.
+ * rd_wc.vendor_err of a failed request. The lowest byte is enum rof_reason, the reason why the QP
+ * entered the error state (0: it has not). The bits above it describe the request's first
+ * transaction that failed: Falcon's completion code, and the target's NACK code. The answer to a
+ * pull that the target refused has no field for a reason (falcon-transport 8.5.3.5):
+ * ROF_VENDOR_PULL stands for that.
  */
 #define ROF_VENDOR(completion, nak) ((uint32_t)((completion) | (nak) << 4) << 8)
 #define ROF_VENDOR_REASON(v)        ((v)&0xff)             /* enum rof_reason */
 #define ROF_VENDOR_COMPLETION(v)    ((v) >> 8 & 15)        /* enum fa_completion */
 #define ROF_VENDOR_NAK(v)           ((v) >> 12 & 7)        /* enum rof_nak, 0: none */
-#define ROF_VENDOR_PULL             ROF_VENDOR(0, 1u << 3) /* a pull that the target refused */
+#define ROF_VENDOR_PULL             ROF_VENDOR(0, 1u << 3) /* the target refused a pull */
 
-/* What goes to the transport stage, in this order. */
+/* The messages to the transport stage, which must execute them in order. */
 enum rof_msg_kind {
 	ROF_MSG_PUSH,      /* fa_push(buf) */
 	ROF_MSG_PULL,      /* fa_pull(buf, response_len) */
@@ -79,35 +83,37 @@ enum rof_msg_kind {
 struct rof_msg {
 	uint8_t kind; /* enum rof_msg_kind */
 	uint32_t response_len;
-	struct fa_buf *buf;        /* of the first three */
-	struct fa_outcome outcome; /* its rsn also for ROF_MSG_PULL_DATA */
+	struct fa_buf *buf;        /* ROF_MSG_PUSH, ROF_MSG_PULL, ROF_MSG_PULL_DATA */
+	struct fa_outcome outcome; /* ROF_MSG_PULL_DATA uses its rsn, too */
 };
 
-/* All are called on the stage; they may not call back. */
+/* The owner's functions. All run on the engine stage; they must not call this library. */
 struct rof_ops {
 	struct rd_ops rd;
-	/* A buffer with at least `room` writable bytes at data (data_len and len 0). NULL: none
-	 * now. In a simulator (rof_stage.lengths_only) headers alone are written to it. */
+	/* Returns a buffer with at least `room` writable bytes at data, and with data_len and len
+	 * 0; or NULL when none is free now. In a simulator (rof_stage.lengths_only) only headers
+	 * are written to it. */
 	struct fa_buf *(*buf_get)(void *ctx, uint32_t room);
 	void (*buf_put)(void *ctx, struct fa_buf *buf);
-	/* false: the ring is full; it is said again at the next rof_tx(). */
+	/* Passes a message to the transport stage. Returns false when the ring is full: the next
+	 * rof_tx() or rof_chan_tx() passes it again. */
 	bool (*tell)(void *ctx, struct rof_chan *c, const struct rof_msg *m);
-	/* A reliable QP's connection is of no use any more: it is in the error state. Comes once.
-	 */
+	/* Closes the connection of a reliable QP, which is in the error state. Called once. */
 	void (*close)(void *ctx, struct rof_qp *q);
-	/* XRC: takes the next receive of shared receive queue `srqn`. -ENOENT: there is none such
-	 * in the QP's domain; 0: it is empty; 1: *wr. */
+	/* XRC: takes the next receive of shared receive queue `srqn`. Returns 1 and sets *wr; 0
+	 * when the queue is empty; -ENOENT when the QP's XRC domain has no such queue. */
 	int (*xrc_next)(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
-	/* The protection domain of that queue, whose memory a request that names it may use. NULL:
-	 * there is none such. */
+	/* XRC: returns the protection domain of that queue, whose memory a request that names the
+	 * queue may use; NULL when the domain has no such queue. */
 	const struct rd_pd *(*xrc_pd)(void *ctx, struct rof_qp *q, uint32_t srqn);
-	/* A receive of that queue, which may be gone, has completed. */
+	/* XRC: completes a receive of that queue, which may have been destroyed. */
 	void (*xrc_complete)(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc);
-	/* Datagrams: which QP has this number, and which channel an address handle names. NULL:
-	 * none. */
+	/* Datagrams: return the QP with a number, and the channel that an address handle names;
+	 * NULL: none. */
 	struct rof_qp *(*ud_qp)(void *ctx, struct rof_chan *c, uint32_t qpn);
 	struct rof_chan *(*ud_chan)(void *ctx, struct rof_qp *q, uint32_t ah);
-	/* The 40 bytes before a datagram's payload: the addresses of the channel's two hosts. */
+	/* Writes the 40 bytes before a datagram's payload: the addresses of the channel's two
+	 * hosts. */
 	void (*ud_grh)(
 		void *ctx, struct rof_chan *c, uint32_t payload_len, uint8_t grh[ROF_GRH_LEN]);
 };
@@ -115,18 +121,18 @@ struct rof_ops {
 struct rof_op;
 struct rof_recv;
 
-/* One per engine stage. */
+/* The state of one engine stage. */
 struct rof_stage {
 	struct rof_ops ops;
 	void *ctx;
-	bool lengths_only;     /* payloads are lengths: no byte of them is read or written */
-	uint64_t counters[32]; /* by enum rof_reason; rof_reason_count <= 32 */
-	/* rof's own; zero at first */
+	bool lengths_only;     /* payloads are lengths: their bytes are neither read nor written */
+	uint64_t counters[32]; /* indexed by enum rof_reason; rof_reason_count <= 32 */
+	/* Private to the library; zero at first. */
 	struct rof_op *spare_op;
 	struct rof_recv *spare_recv;
 	unsigned spare_recvs;
 	struct rof_chan *datagrams; /* all datagram channels */
-	unsigned users;             /* QPs and channels; what is spare is freed with the last */
+	unsigned users;             /* QPs and channels; the last one frees the spare objects */
 };
 
 /* ---- Channels ---- */
@@ -136,72 +142,79 @@ struct rof_chan_params {
 	uint8_t ordering;      /* enum rof_ordering */
 	uint8_t errors;        /* enum rof_errors */
 	uint32_t mtu;          /* payload bytes of a packet, ROF_MTU_MIN to ROF_MTU_MAX */
-	uint32_t tx_rsn;       /* of our first request */
-	struct fa_pools pools; /* for the cell sizes */
-	struct fa_credits
-		credits;   /* 6.5. Datagram channels have none: Falcon refuses when it is out */
-	uint8_t rnr_code;  /* what we ask a sender to wait when no receive is posted: 5 bits */
-	uint8_t rnr_retry; /* how often the peer wants to be asked to; 7: without end */
+	uint32_t tx_rsn;       /* RSN of the first request from this side */
+	struct fa_pools pools; /* the sizes of cells, in which credits count */
+	/* Credits (6.5). Datagram channels have none: Falcon refuses requests when resources are
+	 * exhausted. */
+	struct fa_credits credits;
+	uint8_t rnr_code; /* 5-bit code of the RNR timeout when no receive is posted */
+	/* RNR retries that the peer accepts; 7: no limit. */
+	uint8_t rnr_retry;
 };
 
-/* NULL: no memory, or parameters that make no sense: unordered with errors as verbs have them
- * (6.4), credits that do not suffice for one full packet of each kind. */
+/* Creates a channel. Returns NULL when memory is exhausted or `p` is invalid: an unordered channel
+ * with ROF_ERRORS_VERBS (6.4), or credits for less than one full packet of each kind. */
 struct rof_chan *rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user);
-/* Buffers go back; no completions: the QP has left it, by rof_qp_destroy() or rof_closed().
- * Datagrams that are under way complete, as if the network had lost them; rof_tx() is due for each
- * QP that has any, or that waits. */
+/* Destroys a channel and returns its buffers, without completions: its QP has left it by
+ * rof_qp_destroy() or rof_closed(). Outstanding datagrams complete, as if the network had lost
+ * them; the caller must call rof_tx() for each QP that has any, or that waits for this channel. */
 void rof_chan_destroy(struct rof_chan *c);
 void *rof_chan_user(const struct rof_chan *c);
-/* Datagrams: the connection is not there yet. Up to `most` of them (ROF_HELD_MAX) wait for it;
- * those beyond complete, lost. For a channel that has just been made, whose mtu is the most that it
- * may come to be. */
+/* Marks a new datagram channel as one without a connection. Up to `most` datagrams (at most
+ * ROF_HELD_MAX) wait for the connection; further ones complete as lost. The channel's mtu is the
+ * largest that the connection may get. */
 void rof_chan_hold(struct rof_chan *c, unsigned most);
-/* It is there now. Those that wait and are longer than its mtu are lost. rof_chan_tx() is due.
- * false: no memory, or parameters that make no sense: it stays as it was. */
+/* Gives the channel its connection. Waiting datagrams longer than p->mtu are lost. The caller must
+ * call rof_chan_tx(). Returns false, and changes nothing, when memory is exhausted or `p` is
+ * invalid. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
-/* What Falcon delivers. Everything is placed, completed and judged before it returns. Returns true
- * if rof_tx() of a QP that waited has something to do now (rof_chan_wake() tells whose), or there
- * is something to say (rof_chan_tx()). */
+/* Processes a delivery of Falcon; takes d->buf. Placement, completions and verdicts are done on
+ * return. Returns true when rof_tx() of a QP that waited has work now (rof_chan_wake() names
+ * datagram QPs), or when messages wait for rof_chan_tx(). */
 bool rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d);
-/* Says what waits. false: the ring is full, call again. Part of rof_tx() for reliable QPs. */
+/* Passes pending messages to the transport stage. Returns false when the ring is full: the caller
+ * must call again. rof_tx() of a reliable QP includes it. */
 bool rof_chan_tx(struct rof_chan *c);
-/* The next datagram QP that waited for this channel, the longest first; NULL: no more. All of them
- * are to be asked for before any rof_tx(), after which one may wait again. */
+/* Returns the datagram QP that has waited longest for this channel, or NULL when none waits. The
+ * caller must take all of them before any rof_tx(), which may make one wait again. */
 struct rof_qp *rof_chan_wake(struct rof_chan *c);
 
 /* ---- QPs ---- */
 
 struct rof_qp *rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey);
-/* Frees everything; no completions. */
+/* Frees the QP, without completions. */
 void rof_qp_destroy(struct rof_qp *q);
 struct rd_qp *rof_qp_rd(const struct rof_qp *q);
-/* A reliable QP is connected: `c` is its own from here on (whoever made it destroys it, after the
- * QP). The QP goes to RTS. */
+/* Connects a reliable QP by the channel `c`, which belongs to the QP from then on; the creator of
+ * the channel destroys it, after the QP. Moves the QP to RTS. */
 void rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn);
-/* A datagram QP may send and receive: it goes to RTS. */
+/* Moves a datagram QP to RTS: it may send and receive. */
 void rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu);
-/* What datagrams must show that it receives. */
+/* Sets the Q_Key that received datagrams must carry. */
 void rof_qp_set_qkey(struct rof_qp *q, uint32_t qkey);
 
 enum rof_tx_result {
-	ROF_TX_IDLE,    /* nothing to do: wait for a doorbell or a delivery */
-	ROF_TX_MORE,    /* the budget is used up: call again */
-	ROF_TX_BLOCKED, /* no credits, no ORD left, or a fence: rof_rx() tells when to go on */
-	ROF_TX_NOBUF,   /* buf_get or tell refused: call again soon */
+	ROF_TX_IDLE, /* no work: wait for a doorbell or a delivery */
+	ROF_TX_MORE, /* the budget is exhausted: call again */
+	/* no credits, ORD exhausted, or a fence: rof_rx() returns when to call again */
+	ROF_TX_BLOCKED,
+	ROF_TX_NOBUF, /* buf_get or tell failed: call again soon */
 };
-/* Works off the send queue. `budget`: transactions. */
+/* Processes the send queue; `budget` is a number of transactions. */
 enum rof_tx_result rof_tx(struct rof_qp *q, uint64_t now, unsigned budget);
-/* The program moves the QP to ERR, or disconnects: all is flushed, then ops->close, also when a
- * fault of the peer had moved it there already. */
+/* Moves the QP to ERR (by the program, or for a disconnect), flushes all requests, and calls
+ * ops->close, even if an error of the peer had moved the QP to ERR before. */
 void rof_disconnect(struct rof_qp *q);
-/* FA_EV_DEAD, or the end of the connection for another reason: all is flushed. */
+/* Processes the end of the connection (FA_EV_DEAD, or another reason): flushes all requests.
+ * `error` is nonzero when the connection was lost. */
 void rof_closed(struct rof_qp *q, int error);
-/* Also when the client posts to a QP in ERR. */
+/* Flushes the requests of a QP in ERR; call it when the client posts to such a QP. */
 void rof_flush(struct rof_qp *q);
-/* Its peer does not answer, or never did: the first request that waits or is under way completes
- * RD_RETRY_EXC_ERR, all behind it is flushed. Also of a QP that was never started. */
+/* Processes a peer that does not answer, or never did: the first request that waits or is
+ * outstanding completes with RD_RETRY_EXC_ERR, all behind it are flushed. The QP need not have been
+ * started. */
 void rof_unreachable(struct rof_qp *q);
-/* Neither is anything under way, nor does anything wait in the send queue. */
+/* Returns whether no request is outstanding and none waits in the send queue. */
 bool rof_idle(const struct rof_qp *q);
 
 struct rof_info {
@@ -210,41 +223,39 @@ struct rof_info {
 	uint64_t rnr_out, naks_out, naks_in;
 };
 void rof_get_info(const struct rof_qp *q, struct rof_info *out);
-/* Bytes of an idle connected QP: this library's part, its channel included. */
+/* Returns the size in bytes of an idle connected QP in this library, including its channel. */
 size_t rof_qp_size(void);
 
 #define ROF_REASONS(X)                                                                             \
-	X(ROF_BAD_HEADER, SK_WARNING, "a packet whose RDMA headers cannot be")                     \
-	X(ROF_BAD_OPCODE, SK_WARNING,                                                              \
-		"an opcode that does not belong into this Falcon packet or QP")                    \
-	X(ROF_WRONG_QP, SK_WARNING, "a request for a QP that is not this connection's (6.9)")      \
-	X(ROF_WRONG_QP_RESPONSE, SK_WARNING, "a response for a QP that is not this connection's")  \
+	X(ROF_BAD_HEADER, SK_WARNING, "a packet with invalid RDMA headers")                        \
+	X(ROF_BAD_OPCODE, SK_WARNING, "an opcode that is invalid for this Falcon packet or QP")    \
+	X(ROF_WRONG_QP, SK_WARNING, "a request for a QP of another connection (6.9)")              \
+	X(ROF_WRONG_QP_RESPONSE, SK_WARNING, "a response for a QP of another connection")          \
 	X(ROF_QP_STATE, SK_NOTICE, "a request for a QP that cannot receive")                       \
-	X(ROF_SEQUENCE, SK_WARNING, "a sequence number (SN, RMSN) or offset that cannot be")       \
-	X(ROF_LENGTH, SK_WARNING, "a message of another length than its headers say")              \
+	X(ROF_SEQUENCE, SK_WARNING, "an invalid sequence number (SN, RMSN) or offset")             \
+	X(ROF_LENGTH, SK_WARNING, "a message whose length contradicts its headers")                \
 	X(ROF_TOO_LONG, SK_WARNING, "a message longer than its receive")                           \
-	X(ROF_NO_RECEIVE, SK_NOTICE, "no receive is posted: the peer is asked to wait")            \
-	X(ROF_RNR_EXHAUSTED, SK_WARNING, "no receive was posted in all the time the peer waited")  \
-	X(ROF_NO_BUFFER, SK_NORMAL, "no buffer for a response: the request is offered again")      \
-	X(ROF_STAG, SK_WARNING, "no such rkey, or invalidated")                                    \
+	X(ROF_NO_RECEIVE, SK_NOTICE, "no receive is posted: the peer waits and repeats")           \
+	X(ROF_RNR_EXHAUSTED, SK_WARNING, "no receive was posted after all RNR retries")            \
+	X(ROF_NO_BUFFER, SK_NORMAL, "no buffer for a response: the request is delivered again")    \
+	X(ROF_STAG, SK_WARNING, "no such rkey, or an invalidated one")                             \
 	X(ROF_STAG_PD, SK_WARNING, "an rkey of another protection domain or QP")                   \
 	X(ROF_ACCESS, SK_WARNING, "a right that the rkey or the QP does not grant")                \
 	X(ROF_BOUNDS, SK_WARNING, "an access outside of its region")                               \
 	X(ROF_ATOMIC_UNALIGNED, SK_WARNING, "an Atomic whose target is not aligned to 64 bits")    \
-	X(ROF_ATOMIC_CONTENDED, SK_WARNING, "an Atomic whose target did not stand still")          \
+	X(ROF_ATOMIC_CONTENDED, SK_WARNING, "an Atomic whose target kept changing")                \
 	X(ROF_CANNOT_INVALIDATE, SK_WARNING, "an rkey that the peer may not invalidate")           \
-	X(ROF_RECEIVE_FAULT, SK_WARNING, "a receive whose elements are wrong")                     \
-	X(ROF_LOCAL_FAULT, SK_WARNING, "a work request that is wrong")                             \
-	X(ROF_BAD_RESPONSE, SK_WARNING, "a response that is not the one awaited")                  \
+	X(ROF_RECEIVE_FAULT, SK_WARNING, "a receive with invalid elements")                        \
+	X(ROF_LOCAL_FAULT, SK_WARNING, "an invalid work request")                                  \
+	X(ROF_BAD_RESPONSE, SK_WARNING, "a response that does not match its request")              \
 	X(ROF_REMOTE_ERROR, SK_WARNING, "the peer refused a request")                              \
-	X(ROF_CONNECTION_LOST, SK_NOTICE, "Falcon gave the connection up")                         \
-	X(ROF_UNREACHABLE, SK_WARNING, "the peer of a QP was not there, or has gone")              \
-	X(ROF_UD_NO_QP, SK_NOTICE, "a datagram for no QP: dropped")                                \
+	X(ROF_CONNECTION_LOST, SK_NOTICE, "the Falcon connection failed")                          \
+	X(ROF_UNREACHABLE, SK_WARNING, "the peer of a QP does not answer")                         \
+	X(ROF_UD_NO_QP, SK_NOTICE, "a datagram for an unknown QP: dropped")                        \
 	X(ROF_UD_QKEY, SK_WARNING, "a datagram with a wrong Q_Key: dropped")                       \
 	X(ROF_UD_NO_RECEIVE, SK_NOTICE, "a datagram for which no receive was posted: dropped")     \
 	X(ROF_UD_LOST, SK_NOTICE, "a datagram that could not be delivered")                        \
-	X(ROF_XRC_SRQ, SK_WARNING,                                                                 \
-		"a request that names a receive queue which its QP's domain does not have")
+	X(ROF_XRC_SRQ, SK_WARNING, "a request for a receive queue outside its QP's XRC domain")
 
 SK_REASONS_DECLARE(rof, ROF_NONE, ROF_REASONS)
 

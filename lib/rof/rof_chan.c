@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One Falcon connection as its upper layer sees it. Falcon numbers requests in the order in which
- * they are handed over, so counting along tells the RSN; what Falcon delivers about one is matched
- * by it. What cannot be said because the ring is full is kept, and nothing new is started
- * meanwhile.
+ * The ULP side of one Falcon connection. Falcon numbers requests in the order in which they are
+ * submitted, so the channel counts them to get their RSN, and matches deliveries by it. A message
+ * for which the ring has no room becomes pending, and no transaction is started until it is sent.
  */
 #include "rof_priv.h"
 
@@ -27,7 +26,8 @@ rof_users(struct rof_stage *st, int change)
 	st->spare_recvs = 0;
 }
 
-/* Datagram channels have no credits: they serve many QPs, and Falcon itself refuses (8.2.3). */
+/* Sets *out to the cost of a transaction. Returns false for datagram channels, which have no
+ * credits: they serve many QPs, and Falcon itself refuses requests (8.2.3). */
 static bool
 cost(const struct rof_chan_params *p, enum rof_txn_kind kind, uint32_t len, struct fa_credits *out)
 {
@@ -40,8 +40,8 @@ cost(const struct rof_chan_params *p, enum rof_txn_kind kind, uint32_t len, stru
 	return true;
 }
 
-/* Credits for less than one full packet, behind the longest headers of its kind, would hold it up
- * for ever. */
+/* Checks that the credits suffice for one full packet, behind the longest headers of its kind;
+ * otherwise the packet would wait for ever. */
 static bool
 one_fits(const struct rof_chan_params *p, enum rof_txn_kind kind)
 {
@@ -58,7 +58,8 @@ rof_params_ok(const struct rof_chan_params *p)
 	if (p->mtu < ROF_MTU_MIN || p->mtu > ROF_MTU_MAX || p->ordering > ROF_ORDER_NONE ||
 		p->errors > ROF_ERRORS_COMPLETE || p->pools.tx_cell == 0 || p->pools.rx_cell == 0)
 		return false;
-	/* Without order between packets no one can tell what came before an error (6.4). */
+	/* Without order between packets, the requests before an error cannot be determined
+	 * (6.4). */
 	if (p->ordering == ROF_ORDER_NONE && p->errors != ROF_ERRORS_COMPLETE)
 		return false;
 	return one_fits(p, ROF_TXN_PUSH) && one_fits(p, ROF_TXN_READ);
@@ -86,7 +87,7 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	return c;
 }
 
-/* Nobody will hear of them any more; nobody knows whether a datagram arrives. */
+/* Completes outstanding datagrams, for which no completion will arrive: a datagram may be lost. */
 static void
 datagrams_end(struct rof_chan *c)
 {
@@ -112,8 +113,8 @@ rof_chan_destroy(struct rof_chan *c)
 
 	if (c->p.transport == ROF_UD)
 		datagrams_end(c);
-	for (; c->owed_head != c->owed_tail; c->owed_head++) {
-		struct rof_msg *m = &c->owed[c->owed_head & (c->owed_cap - 1)];
+	for (; c->pending_head != c->pending_tail; c->pending_head++) {
+		struct rof_msg *m = &c->pending[c->pending_head & (c->pending_cap - 1)];
 
 		if (m->buf != NULL)
 			st->ops.buf_put(st->ctx, m->buf);
@@ -122,7 +123,7 @@ rof_chan_destroy(struct rof_chan *c)
 	}
 	while (rof_chan_wake(c) != NULL)
 		;
-	free(c->owed);
+	free(c->pending);
 	free(c->txns);
 	free(c);
 	rof_users(st, -1);
@@ -134,32 +135,32 @@ rof_chan_user(const struct rof_chan *c)
 	return c->user;
 }
 
-/* ---- What is to be said ---- */
+/* ---- Pending messages ---- */
 
 bool
-rof_owed_grow(struct rof_chan *c)
+rof_pending_grow(struct rof_chan *c)
 {
-	uint32_t cap = c->owed_cap ? 2 * c->owed_cap : ROF_OWED_MIN;
+	uint32_t cap = c->pending_cap ? 2 * c->pending_cap : ROF_PENDING_MIN;
 	struct rof_msg *m = malloc(cap * sizeof(*m));
 
 	if (m == NULL)
 		return false;
-	for (uint32_t i = c->owed_head; i != c->owed_tail; i++)
-		m[i & (cap - 1)] = c->owed[i & (c->owed_cap - 1)];
-	free(c->owed);
-	c->owed = m;
-	c->owed_cap = cap;
+	for (uint32_t i = c->pending_head; i != c->pending_tail; i++)
+		m[i & (cap - 1)] = c->pending[i & (c->pending_cap - 1)];
+	free(c->pending);
+	c->pending = m;
+	c->pending_cap = cap;
 	return true;
 }
 
 bool
-rof_say(struct rof_chan *c, const struct rof_msg *m)
+rof_chan_send(struct rof_chan *c, const struct rof_msg *m)
 {
-	if (!c->held && c->owed_head == c->owed_tail && c->st->ops.tell(c->st->ctx, c, m))
+	if (!c->held && c->pending_head == c->pending_tail && c->st->ops.tell(c->st->ctx, c, m))
 		return true;
-	if (c->owed_tail - c->owed_head == c->owed_cap && !rof_owed_grow(c))
+	if (c->pending_tail - c->pending_head == c->pending_cap && !rof_pending_grow(c))
 		return false;
-	c->owed[c->owed_tail++ & (c->owed_cap - 1)] = *m;
+	c->pending[c->pending_tail++ & (c->pending_cap - 1)] = *m;
 	return true;
 }
 
@@ -168,8 +169,9 @@ rof_chan_tx(struct rof_chan *c)
 {
 	if (c->held)
 		return true;
-	for (; c->owed_head != c->owed_tail; c->owed_head++)
-		if (!c->st->ops.tell(c->st->ctx, c, &c->owed[c->owed_head & (c->owed_cap - 1)]))
+	for (; c->pending_head != c->pending_tail; c->pending_head++)
+		if (!c->st->ops.tell(
+			    c->st->ctx, c, &c->pending[c->pending_head & (c->pending_cap - 1)]))
 			return false;
 	return true;
 }
@@ -252,8 +254,8 @@ rof_chan_room(struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint
 			rof_chan_wait(c, q);
 		return ROF_ROOM_LATER;
 	}
-	/* A place for what the ring may refuse: once it has a number it must go out. */
-	if (c->owed_cap > 0 || rof_owed_grow(c))
+	/* Room for one pending message: a transaction with an RSN must be sent. */
+	if (c->pending_cap > 0 || rof_pending_grow(c))
 		return ROF_ROOM;
 	rof_chan_unroom(c, kind, len);
 	return ROF_ROOM_RING;
@@ -278,7 +280,7 @@ rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum rof_txn_kind ki
 		.sn = c->sn++,
 		.len = kind == ROF_TXN_PUSH ? m->buf->len : m->response_len,
 	};
-	rof_say(c, m);
+	rof_chan_send(c, m);
 	return t;
 }
 

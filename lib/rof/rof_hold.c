@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams before there is a connection. A program may post as soon as it has an address handle;
- * making the connection takes round trips, or fails. What is posted meanwhile waits as messages
- * that are not said yet, so that one host that does not answer holds up nobody's send queue: beyond
- * a bound a datagram is lost at once, as datagrams may be.
+ * Datagrams before their connection exists. A program may post as soon as it has an address handle,
+ * but the connection takes round trips to create, or fails. Datagrams posted meanwhile wait as
+ * pending messages, so that a host that does not answer blocks no send queue: beyond a limit, a
+ * datagram is lost immediately, as datagrams may be.
  */
 #include "rof_priv.h"
 
@@ -23,7 +23,7 @@ rof_hold_room(struct rof_chan *c)
 		return ROF_ROOM_LOST;
 	if (c->txn_next - c->txn_base == c->txn_cap && !rof_txns_grow(c))
 		return ROF_ROOM_RING;
-	if (c->owed_tail - c->owed_head == c->owed_cap && !rof_owed_grow(c))
+	if (c->pending_tail - c->pending_head == c->pending_cap && !rof_pending_grow(c))
 		return ROF_ROOM_RING;
 	return ROF_ROOM;
 }
@@ -38,7 +38,7 @@ rof_hold_lose(struct rof_chan *c, const struct rof_txn *t, struct fa_buf *buf)
 	rof_req_progress(t->qp, t->req, RD_SUCCESS, 0);
 }
 
-/* While nothing has been said, transactions and what waits to be said go in step. */
+/* Until the first message is sent, each transaction corresponds to one pending message. */
 bool
 rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 {
@@ -54,18 +54,19 @@ rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 	c->txns = txns;
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
 		const struct rof_txn *t = &old[i & (c->txn_cap - 1)];
-		struct rof_msg *m = &c->owed[(c->owed_head + i - c->txn_base) & (c->owed_cap - 1)];
+		struct rof_msg *m =
+			&c->pending[(c->pending_head + i - c->txn_base) & (c->pending_cap - 1)];
 
 		if (m->buf->len > most) {
 			rof_hold_lose(c, t, m->buf);
 			continue;
 		}
 		txns[(p->tx_rsn + n) & (c->txn_cap - 1)] = *t;
-		c->owed[(c->owed_head + n++) & (c->owed_cap - 1)] = *m;
+		c->pending[(c->pending_head + n++) & (c->pending_cap - 1)] = *m;
 	}
 	free(old);
 	c->txn_base = p->tx_rsn;
 	c->txn_next = p->tx_rsn + n;
-	c->owed_tail = c->owed_head + n;
+	c->pending_tail = c->pending_head + n;
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes between packets and regions. A packet's payload is `len` bytes of which `data_len` are
- * there; in a simulator the rest is a length only, and neither read nor written.
+ * Copies between packets and regions. A packet's payload is `len` bytes, of which `data_len` are
+ * present; in a simulator the others are only a length, and are neither read nor written.
  */
 #include "rof_priv.h"
 
@@ -16,7 +16,7 @@ rof_place(const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_
 		rd_mr_write(mr, addr, in->buf->data + from, n);
 }
 
-/* The element in which byte `at` stands, and where in it. */
+/* Returns the element that contains byte `at`, and the byte's offset in it. */
 static uint32_t
 seek(const struct rd_wr *wr, uint64_t at, uint32_t *off)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parts of lib/rof. Who owns what:
+ * The parts of lib/rof:
  *
- *	rof_chan.c	one Falcon connection's ULP side: RSN, outstanding transactions, credits,
- *			what waits to be said
- *	rof_qp.c	life: create, start, disconnect, the way into ERR
- *	rof_sq.c	requests under way and their completion, in order or not; flush
- *	rof_tx.c	the loop over the send queue; local requests
+ *	rof_chan.c	the ULP side of one Falcon connection: RSN, outstanding transactions,
+ *			credits, pending messages
+ *	rof_qp.c	creation, start, disconnect, transitions to ERR
+ *	rof_sq.c	outstanding requests and their completion, in order or not; flush
+ *	rof_tx.c	the loop over the send queue
  *	rof_tx_push.c	Sends, Writes and datagrams out
  *	rof_tx_pull.c	Reads and Atomics out
- *	rof_tx_local.c	requests that send nothing: bind, local invalidate
- *	rof_rx.c	deliveries in: which QP, verdicts, RNR
+ *	rof_tx_local.c	requests that send no packet: bind, local invalidate
+ *	rof_rx.c	deliveries: the QP, verdicts, RNR
  *	rof_rx_send.c	Sends in, and the receives that they fill in any order
  *	rof_rx_write.c	Writes in
  *	rof_rx_pull.c	Reads and Atomics in, and their answers
  *	rof_rx_done.c	at the initiator: completions and pull data
  *	rof_ud.c	datagrams in
- *	rof_hold.c	datagrams out before there is a connection
- *	rof_place.c	bytes of a packet into regions
+ *	rof_hold.c	datagrams out before the connection exists
+ *	rof_place.c	bytes between packets and regions
  */
 #ifndef SAKER_ROF_PRIV_H
 #define SAKER_ROF_PRIV_H
@@ -26,100 +26,103 @@
 
 #include "../base/mem.h"
 
-#define ROF_TXNS_MIN 16
-#define ROF_TXNS_MAX 1024 /* transactions that a channel has outstanding */
-#define ROF_REQS_MIN 16
-#define ROF_OWED_MIN 16
-/* Receives begun and not completed: each has at least one packet in Falcon's data window, or waits
- * for one there. */
+#define ROF_TXNS_MIN    16
+#define ROF_TXNS_MAX    1024 /* outstanding transactions of a channel, at most */
+#define ROF_REQS_MIN    16
+#define ROF_PENDING_MIN 16
+/* Receives that have begun and not completed: each has at least one packet that is in Falcon's data
+ * window, or waits for it. */
 #define ROF_RECVS (2 * FA_DATA_WINDOW)
-/* Packets whose sequence numbers may come before that of one which is missing: as many as a channel
- * has outstanding, since Falcon's two windows move on without each other. A power of two, so that
- * numbers may wrap. */
+/* The distance that sequence numbers may run ahead of a missing one: the outstanding transactions
+ * of a channel, since Falcon's two windows move independently. A power of two, so that numbers may
+ * wrap. */
 #define ROF_SN_WINDOW   ROF_TXNS_MAX
 #define ROF_SPARE_RECVS 64
 
-/* A work request under way. */
+/* A work request whose transactions are being started. */
 struct rof_op {
 	uint64_t total, done;
-	uint32_t sge, sge_off; /* where byte `done` stands */
+	uint32_t sge, sge_off; /* position of byte `done` in the elements */
 	uint32_t req;          /* its entry in the QP's reqs */
-	uint32_t sent;         /* transactions so far */
+	uint32_t sent;         /* transactions started so far */
 
 	bool begun;            /* req is valid */
-	bool checked;          /* mrs[] were looked up during this call */
-	bool failing;          /* complete in error: the packet that ends it says so */
-	struct rd_local local; /* bind, local invalidate */
+	bool checked;          /* this call has looked up mrs[] */
+	bool failing;          /* completes in error: the packet that ends the message carries CE */
+	struct rd_local local; /* state of a bind or local invalidate */
 	struct rd_mr *mrs[RD_MAX_SGE];
 	struct rd_wr wr;
 };
 
 enum rof_req_flags {
 	ROF_REQ_SIGNALED = 1,
-	ROF_REQ_ISSUED = 2, /* all of its transactions have been handed over */
-	ROF_REQ_DONE = 4,   /* and completed (ROF_ORDER_NONE: it waits for the queue to move) */
-	ROF_REQ_PULL = 8,   /* counts against ORD */
+	ROF_REQ_ISSUED = 2, /* all of its transactions were started */
+	/* All of its transactions completed (ROF_ORDER_NONE: the entry waits until those before it
+	 * are done). */
+	ROF_REQ_DONE = 4,
+	ROF_REQ_PULL = 8, /* counts against ORD */
 };
 
-/* A work request, from its first transaction to its completion. */
+/* A work request from its first transaction to its completion. */
 struct rof_req {
 	uint64_t wr_id;
-	uint32_t total, left; /* bytes; transactions outstanding */
-	uint32_t inv_stag;    /* RD_READ_INV: to be invalidated when all has come */
+	uint32_t total, left; /* bytes; outstanding transactions */
+	uint32_t inv_stag;    /* RD_READ_INV: to be invalidated when all bytes have arrived */
 	uint8_t opcode;       /* enum rd_opcode */
 	uint8_t flags;        /* enum rof_req_flags */
-	uint8_t status;       /* enum rd_status: the first error of its transactions */
+	uint8_t status;       /* enum rd_status: first error of its transactions */
 	uint8_t detail;       /* of that error: ROF_VENDOR() >> 8 */
 };
 
 enum rof_txn_kind { ROF_TXN_NONE, ROF_TXN_PUSH, ROF_TXN_READ, ROF_TXN_ATOMIC };
 
-/* A transaction of ours, by RSN. */
+/* An outstanding transaction of this side; the array is indexed by RSN. */
 struct rof_txn {
-	struct rof_qp *qp; /* NULL: its QP has gone or was flushed */
+	struct rof_qp *qp; /* NULL: the QP was destroyed or flushed */
 	uint32_t req;
 	uint32_t sn;
-	uint64_t sink; /* Read, Atomic: where the bytes go */
+	uint64_t sink; /* Read, Atomic: address to which the bytes go */
 	uint32_t sink_lkey;
-	uint32_t bytes; /* Read: that are wanted */
-	uint32_t len;   /* of the Falcon payload: push, or pull data at most */
+	uint32_t bytes; /* Read: requested bytes */
+	uint32_t len;   /* of the Falcon payload: the push, or the longest pull data */
 	uint8_t kind;   /* enum rof_txn_kind; ROF_TXN_NONE: completed out of order */
 };
 
 struct rof_chan {
 	struct rof_stage *st;
 	void *user;
-	struct rof_qp *rc; /* NULL: datagrams, or nobody yet */
+	struct rof_qp *rc; /* NULL: a datagram channel, or no QP yet */
 	struct rof_chan_params p;
-	/* Outgoing: txns[rsn & (cap - 1)] for base <= rsn < next */
+	/* Outgoing: txns[rsn & (cap - 1)] for base <= rsn < next. */
 	struct rof_txn *txns;
 	uint32_t txn_cap, txn_base, txn_next;
-	uint32_t sn; /* of the next request (8.2) */
+	uint32_t sn; /* sequence number of the next request (8.2) */
 	struct fa_credits credits;
-	/* What waits to be said, in order. */
-	struct rof_msg *owed;
-	uint32_t owed_cap, owed_head, owed_tail;
-	/* Incoming */
-	bool refused; /* an RNR was said to refuse_rsn, which has not been taken since */
+	/* Pending messages, in order. */
+	struct rof_msg *pending;
+	uint32_t pending_cap, pending_head, pending_tail;
+	/* ---- Incoming ---- */
+	bool refused; /* refuse_rsn was answered with RNR, and has not been taken since */
 	uint32_t refuse_rsn;
-	uint32_t bounced_rsn;                /* the last one behind it that was sent back */
-	uint8_t rnr_count;                   /* how often refuse_rsn was refused */
-	uint32_t sn_next;                    /* incoming: all before it have come */
-	uint64_t sn_map[ROF_SN_WINDOW / 64]; /* of those from it on, by number modulo the window */
-	bool held;                           /* datagrams: there is no connection yet, */
-	uint32_t hold;                       /* and so many may wait */
-	/* Datagram QPs that wait for room, and where the next one is appended. */
+	uint32_t bounced_rsn; /* last RSN behind it that was refused, too */
+	uint8_t rnr_count;    /* number of refusals of refuse_rsn */
+	uint32_t sn_next;     /* all sequence numbers before it have arrived */
+	/* those that have arrived from it on, modulo the window */
+	uint64_t sn_map[ROF_SN_WINDOW / 64];
+	bool held;     /* a datagram channel without a connection yet */
+	uint32_t hold; /* datagrams that may wait for it */
+	/* Datagram QPs that wait for room, and the place to append the next one. */
 	struct rof_qp *waiting, **waiting_end;
 	struct rof_chan *next_datagrams;
 };
 
-/* A receive that is being filled. */
+/* A receive that messages fill. */
 struct rof_recv {
-	struct rof_recv *next; /* spare */
+	struct rof_recv *next; /* in the list of spare ones */
 	uint64_t room, got;
-	uint64_t len;     /* of the message; UINT64_MAX: its end has not come */
-	uint32_t last_sn; /* of the packet that ended it */
-	uint32_t srqn;    /* XRC: the queue that it is from */
+	uint64_t len;     /* of the message; UINT64_MAX: its end has not arrived */
+	uint32_t last_sn; /* sequence number of the packet that ended it */
+	uint32_t srqn;    /* XRC: the receive queue from which it was taken */
 	uint8_t status;   /* enum rd_status */
 	struct rd_wc wc;
 	struct rd_wr wr;
@@ -130,23 +133,23 @@ enum rof_phase { ROF_PHASE_NEW, ROF_PHASE_OPEN, ROF_PHASE_ERROR };
 struct rof_qp {
 	struct rd_qp *rd;
 	struct rof_stage *st;
-	struct rof_chan *c; /* reliable: its own */
-	struct rof_op *op;  /* under way, or waiting */
+	struct rof_chan *c; /* a reliable QP's channel */
+	struct rof_op *op;  /* the request that is being started, or waits */
 	uint8_t phase;      /* enum rof_phase */
 	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
 	uint8_t ordering, errors;
-	bool blocked; /* rof_tx() stopped for credits, ORD, entries or a fence */
-	bool halted;  /* a request was wrong: none behind it is taken */
-	bool told;    /* the first error has been, by a completion (ROF_ERRORS_VERBS) */
+	bool blocked;        /* rof_tx() stopped for credits, ORD, entries or a fence */
+	bool halted;         /* a request was invalid: rof_tx() starts none behind it */
+	bool error_reported; /* a completion has reported the first error (ROF_ERRORS_VERBS) */
 	bool close_called;
-	bool unreachable; /* the first request of a flush has run out of retries */
+	bool unreachable; /* the first flushed request completes with RD_RETRY_EXC_ERR */
 	uint32_t peer_qpn, qkey, mtu;
-	/* Requests: reqs[i & (cap - 1)] for head <= i < tail */
+	/* Requests: reqs[i & (cap - 1)] for head <= i < tail. */
 	struct rof_req *reqs;
 	uint32_t req_cap, req_head, req_tail;
-	uint32_t pulls_out;            /* Reads and Atomics that are under way */
-	uint32_t send_rmsn, pull_rmsn; /* of the next one out (8.3.2) */
-	/* Receives: recvs[rmsn % ROF_RECVS] for base <= rmsn < taken */
+	uint32_t pulls_out;            /* outstanding Reads and Atomics */
+	uint32_t send_rmsn, pull_rmsn; /* RMSN of the next outgoing message (8.3.2) */
+	/* Receives: recvs[rmsn % ROF_RECVS] for base <= rmsn < taken. */
 	struct rof_recv **recvs;
 	uint32_t recv_base, recv_taken;
 	int error;
@@ -155,15 +158,15 @@ struct rof_qp {
 	struct rof_qp *next_waiting;
 };
 
-/* A request or response as it was parsed. */
+/* A parsed request or response. */
 struct rof_in {
 	struct wire_rof h;
 	struct fa_buf *buf;
-	struct fa_buf *answer; /* to a pull */
+	struct fa_buf *answer; /* pull data that answers a pull */
 	bool pull;
-	bool in_sequence; /* its SN was good */
+	bool in_sequence; /* its sequence number is valid */
 	uint32_t rsn;
-	uint32_t head; /* bytes of headers: the payload starts there */
+	uint32_t head; /* bytes of headers, before the payload */
 	uint32_t len;  /* bytes of payload without padding */
 };
 
@@ -176,53 +179,55 @@ rof_count(struct rof_stage *st, enum rof_reason reason)
 /* ---- rof_chan.c ---- */
 
 bool rof_params_ok(const struct rof_chan_params *p);
-/* More places for what waits to be said, and for transactions. false: no memory, or the most. */
-bool rof_owed_grow(struct rof_chan *c);
+/* Grow the arrays of pending messages and of transactions. Return false when memory is exhausted,
+ * or at the limit. */
+bool rof_pending_grow(struct rof_chan *c);
 bool rof_txns_grow(struct rof_chan *c);
-/* Says `m`, now or when there is room. false: no memory to remember it. */
-bool rof_say(struct rof_chan *c, const struct rof_msg *m);
+/* Sends `m`, now or when the ring has room. Returns false when memory for a pending message is
+ * exhausted. */
+bool rof_chan_send(struct rof_chan *c, const struct rof_msg *m);
 enum rof_room {
-	ROF_ROOM,       /* the credits were debited */
-	ROF_ROOM_LATER, /* no credits or entries: a delivery will change that */
-	ROF_ROOM_RING,  /* something waits to be said */
+	ROF_ROOM,       /* there is room, and the credits were debited */
+	ROF_ROOM_LATER, /* no credits or entries: a delivery will free some */
+	ROF_ROOM_RING,  /* the ring is full, or memory is exhausted */
 	ROF_ROOM_LOST,  /* a datagram that cannot even wait */
 };
-/* May a transaction of this size be started? `q` is told later if not. */
+/* Debits the credits of a transaction with a payload of `len` bytes. If there is no room, a
+ * datagram QP `q` waits for rof_chan_wake(). */
 enum rof_room rof_chan_room(
 	struct rof_chan *c, struct rof_qp *q, enum rof_txn_kind kind, uint32_t len);
-/* It was not started after all, or it is done. */
+/* Returns the credits of a transaction that was not started, or that is done. */
 void rof_chan_unroom(struct rof_chan *c, enum rof_txn_kind kind, uint32_t len);
-/* Starts a transaction whose credits were taken; consumes m->buf. */
+/* Starts a transaction whose credits were debited; takes m->buf. */
 struct rof_txn *rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum rof_txn_kind kind);
-/* The outstanding transaction with this RSN; NULL: none. */
+/* Returns the outstanding transaction with this RSN, or NULL. */
 struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
-/* Transactions of `q`, on whatever channel, no longer have a QP: what comes for them is thrown
- * away.
- */
+/* Detaches all transactions from `q`, on every channel: deliveries for them are dropped. */
 void rof_forget(struct rof_qp *q);
-/* rof_chan_wake() is to name `q`, a datagram QP. */
+/* Makes rof_chan_wake() return `q`, a datagram QP. */
 void rof_chan_wait(struct rof_chan *c, struct rof_qp *q);
 void rof_users(struct rof_stage *st, int change);
-/* `q` waits for no channel any more. */
+/* Ends the wait of `q` for a channel. */
 void rof_chan_unwait(struct rof_qp *q);
-/* Has a pull of `q` that is outstanding its sink there? */
+/* Returns whether an outstanding pull of `q` has its sink in the region `stag`. */
 bool rof_chan_fills(const struct rof_chan *c, const struct rof_qp *q, uint32_t stag);
 
 /* ---- rof_sq.c ---- */
 
-/* Room for one more entry. */
+/* Makes room for one more entry. Returns false when there is none. */
 bool rof_req_room(struct rof_qp *q);
-/* It becomes op->req. */
+/* Adds an entry for `op`, as op->req. */
 void rof_req_begin(struct rof_qp *q, struct rof_op *op);
 static inline struct rof_req *
 rof_req_at(struct rof_qp *q, uint32_t i)
 {
 	return &q->reqs[i & (q->req_cap - 1)];
 }
-/* All transactions of the request have been handed over. */
+/* Records that all transactions of the request were started. */
 void rof_req_issued(struct rof_qp *q, uint32_t i);
-/* One of them is done. After an error, what makes no sense any more is not started. */
+/* Records that one of its transactions is done. After an error, the rest of the request is not
+ * started where it has no purpose. */
 void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t vendor);
 void rof_sq_flush(struct rof_qp *q);
 void rof_rq_flush(struct rof_qp *q);
@@ -231,17 +236,18 @@ void rof_rq_flush(struct rof_qp *q);
 
 struct rof_op *rof_op_take(struct rof_stage *st);
 void rof_op_put(struct rof_stage *st, struct rof_op *op);
-/* The QP fails: flush, ERR, ops->close. */
+/* Fails the QP: flush, ERR, ops->close. */
 void rof_fail(struct rof_qp *q, enum rof_reason reason);
-/* The same for a fault of the peer's request: the connection stays until the peer has heard. */
+/* Fails the QP for an invalid request of the peer. The connection stays until the peer closes it,
+ * so that the NACK arrives. */
 void rof_fail_target(struct rof_qp *q, enum rof_reason reason);
 
 /* ---- rof_tx*.c ---- */
 
 enum rof_step {
 	ROF_STEP_DID,   /* a transaction was started, or a request ended */
-	ROF_STEP_NONE,  /* nothing to do */
-	ROF_STEP_WAIT,  /* for credits, ORD, a fence */
+	ROF_STEP_NONE,  /* no work */
+	ROF_STEP_WAIT,  /* waits for credits, ORD or a fence */
 	ROF_STEP_NOBUF, /* no buffer, or the ring is full */
 	ROF_STEP_DEAD,  /* the QP has failed */
 };
@@ -249,26 +255,26 @@ enum rof_step rof_push_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_read_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_atomic_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_local_step(struct rof_qp *q, struct rof_op *op);
-/* The work request is wrong: what happens is a matter of the error mode. */
+/* Fails an invalid work request, as the error mode requires. */
 enum rof_step rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status);
-/* The same for one that has begun. */
+/* Fails a work request that has begun. */
 enum rof_step rof_abandon(struct rof_qp *q, struct rof_op *op, enum rd_status status);
 void rof_op_end(struct rof_qp *q, struct rof_op *op);
 
 /* ---- rof_rx*.c ---- */
 
-/* false: counted, in->h is not valid. */
+/* Parses the headers of a delivery. Returns false, and counts it, when they are invalid. */
 bool rof_in_parse(struct rof_stage *st, struct rof_in *in, const struct fa_delivery *d);
 enum rof_reason rof_fault_reason(enum rd_fault fault);
-/* Has the packet with this number, and all before it, come? (ROF_ORDER_WEAK) */
+/* Returns whether the packet with this number and all before it have arrived (ROF_ORDER_WEAK). */
 bool rof_sn_reached(const struct rof_chan *c, uint32_t sn);
-/* Judge and execute a request: 0, or a reason, for which the peer is told *nak. After
- * ROF_NO_RECEIVE and ROF_NO_BUFFER nothing has happened. */
+/* Check and execute a request. Return ROF_NONE, or a reason with the code for the NACK in *nak.
+ * After ROF_NO_RECEIVE and ROF_NO_BUFFER no state has changed. */
 enum rof_reason rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write_imm(struct rof_qp *q, struct rof_in *in);
 enum rof_reason rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
-/* Makes the answer that says no; false: no buffer. */
+/* Creates the answer that refuses a pull. Returns false when there is no buffer. */
 bool rof_pull_refuse(struct rof_chan *c, struct rof_in *in);
 void rof_rx_datagram(struct rof_chan *c, struct rof_in *in);
 void rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d);
@@ -276,37 +282,40 @@ void rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d);
 
 struct rof_recv *rof_recv_take(struct rof_stage *st);
 void rof_recv_put(struct rof_stage *st, struct rof_recv *r);
-/* The receive with the packet's RMSN, taking it and those before it from the queue if need be. */
+/* Sets *out to the receive with the packet's RMSN. Takes it and those before it from the queue if
+ * necessary. */
 enum rof_reason rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out);
-/* A request that was to take a receive has been refused for good: the receives behind it do not
- * wait for it (complete-in-error mode). */
+/* Marks the place of a request that was to take a receive and was refused for good: the receives
+ * behind it do not wait for it (complete-in-error mode). */
 void rof_recv_refused(struct rof_qp *q, const struct rof_in *in);
-/* Completes those all of whose packets, and all before them, have come. */
+/* Completes the receives whose packets, and all before them, have arrived. */
 void rof_recvs_complete(struct rof_qp *q);
 void rof_recvs_drop(struct rof_qp *q);
 
-/* XRC: from here on `q` uses the memory that goes with the queue. false: it has no such queue. */
+/* XRC: makes `q` use the memory of the queue's protection domain. Returns false when its domain has
+ * no such queue. */
 bool rof_xrc_use(struct rof_qp *q, uint32_t srqn);
 
 /* ---- rof_hold.c ---- */
 
-/* A message of a channel that has no connection yet: is there a place for it? */
+/* Returns whether a datagram can wait on a channel without a connection. */
 enum rof_room rof_hold_room(struct rof_chan *c);
 
 /* ---- rof_place.c ---- */
 
-/* `n` bytes of the packet's payload from `off` to `addr` of a checked region. */
+/* Copies `n` bytes of the packet's payload from `off` on to `addr` of a checked region. */
 void rof_place(
 	const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_t addr, uint32_t n);
-/* Scatters the payload over the receive's elements, from byte `at` of the message on. false: an
- * element is wrong, nothing was placed. */
+/* Scatters the payload over the receive's elements, from byte `at` of the message on. Returns
+ * false, and places nothing, when an element is invalid. */
 bool rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in);
 /* Appends `n` bytes of a checked region to a buffer. */
 void rof_gather(const struct rof_stage *st, struct fa_buf *b, const struct rd_mr *mr, uint64_t addr,
 	uint32_t n);
-/* Appends raw bytes; padding too. */
+/* Appends `n` bytes at `src` to a buffer. */
 void rof_append(const struct rof_stage *st, struct fa_buf *b, const void *src, uint32_t n);
-/* A buffer with the headers of `h`, and room for `n` bytes and their padding. */
+/* Returns a buffer with the headers of `h`, and room for `n` bytes and their padding; NULL:
+ * none. */
 struct fa_buf *rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n);
 void rof_pad(const struct rof_stage *st, struct fa_buf *b, uint8_t pad);
 

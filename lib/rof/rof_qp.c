@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a QP. Every way into the error state leads through rof_fail() or rof_closed(), after
- * which nothing of the QP is under way: what Falcon still delivers for it is answered or thrown
- * away by its channel.
+ * The life of a QP. Each transition to the error state goes through enter_error(). After it no
+ * request of the QP is outstanding: the channel answers or drops what Falcon still delivers for it.
  */
 #include "rof_priv.h"
 

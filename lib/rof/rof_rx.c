@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Deliveries. Each request is judged once and its verdict goes back: taken; come again later (RNR);
- * or an error, which ends the request or the QP as the error mode has it (6.3). On an ordered
- * connection that refused a request, all that are behind it are refused until it has come again,
- * since they may have been under way already.
+ * Deliveries. Each request is checked once, and its verdict goes back: taken; to be repeated later
+ * (RNR); or an error, which ends the request or the QP as the error mode requires (6.3). On an
+ * ordered connection that refused a request, all requests behind it are refused until it is
+ * delivered again, since Falcon may have delivered them already.
  */
 #include "rof_priv.h"
 
@@ -21,13 +21,13 @@ rof_fault_reason(enum rd_fault fault)
 	return (enum rof_reason)reasons[fault];
 }
 
-/* ---- What is said ---- */
+/* ---- Answers ---- */
 
-/* Nothing of the QP can go on when its verdicts cannot be kept. */
+/* Sends an answer. If it cannot even wait for room, the QP fails: it cannot continue without it. */
 static void
-rof_rx_say(struct rof_chan *c, const struct rof_msg *m)
+rof_rx_post(struct rof_chan *c, const struct rof_msg *m)
 {
-	if (rof_say(c, m))
+	if (rof_chan_send(c, m))
 		return;
 	if (m->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, m->buf);
@@ -45,7 +45,7 @@ rof_rx_verdict(struct rof_chan *c, uint32_t rsn, enum fa_verdict v, uint8_t ulp_
 		.outcome = {.rsn = rsn, .verdict = (uint8_t)v, .ulp_code = ulp_code},
 	};
 
-	rof_rx_say(c, &m);
+	rof_rx_post(c, &m);
 }
 
 static void
@@ -53,7 +53,7 @@ rof_rx_answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
 {
 	struct rof_msg m = {.kind = ROF_MSG_PULL_DATA, .buf = buf, .outcome = {.rsn = rsn}};
 
-	rof_rx_say(c, &m);
+	rof_rx_post(c, &m);
 }
 
 static void
@@ -64,13 +64,14 @@ come_again(struct rof_chan *c, const struct fa_delivery *d, uint8_t rnr_code)
 		.outcome = {.rsn = d->rsn, .verdict = FA_RNR, .rnr = rnr_code, .buf = d->buf},
 	};
 
-	rof_rx_say(c, &m);
+	rof_rx_post(c, &m);
 }
 
 /* ---- Requests that are refused for now ---- */
 
-/* Was one before it refused, so that it has to wait its turn? Those behind come back in order and
- * after that one; unless the peer has given it up, which shows in that one of them comes again. */
+/* Returns whether a request before this one was refused, so that this one must be refused, too.
+ * Those behind are delivered again in order and after that one; unless the peer has given it up,
+ * which shows when one of them is delivered again. */
 static bool
 behind(struct rof_chan *c, const struct fa_delivery *d)
 {
@@ -98,7 +99,8 @@ refused_first(struct rof_chan *c, uint32_t rsn)
 		c->bounced_rsn = rsn;
 }
 
-/* Counts the refusals of the request that was refused first. */
+/* Counts the refusals of the request that was refused first. Returns false when they are too
+ * many. */
 static bool
 patient(struct rof_chan *c, uint32_t rsn)
 {
@@ -116,8 +118,9 @@ accepted(struct rof_chan *c, uint32_t rsn)
 
 /* ---- Sequence numbers ---- */
 
-/* 8.2: in the strongly ordered mode each packet is the next one, unless Falcon gave one up and the
- * mode lets the others go on; in the weakly ordered one those that are missing are known. */
+/* Checks a sequence number (8.2). In the strongly ordered mode each packet is the next one, unless
+ * Falcon gave one up and the error mode lets the others continue; in the weakly ordered mode the
+ * missing ones are recorded. */
 static enum rof_reason
 sn_check(const struct rof_chan *c, uint32_t sn)
 {
@@ -182,7 +185,7 @@ rof_in_parse(struct rof_stage *st, struct rof_in *in, const struct fa_delivery *
 	return true;
 }
 
-/* An opcode that belongs into this Falcon packet and to this connection? */
+/* Returns whether the opcode is valid for this Falcon packet and this connection. */
 static bool
 opcode_fits(const struct rof_chan *c, const struct rof_in *in)
 {
@@ -216,9 +219,9 @@ rof_rx_judge(struct rof_chan *c, struct rof_in *in, uint8_t *nak)
 	return rof_rx_send(q, in, nak);
 }
 
-/* The request is at fault: a push is told so by a NACK, a pull by its answer (Falcon 8.5.3.5, 11),
- * which is empty when the request made no sense at all. The connection of a QP that fails here
- * stays, so that the news arrives: closing it is the peer's affair. */
+/* Refuses an invalid request. A push gets a NACK; a pull gets its answer (Falcon 8.5.3.5, 11),
+ * which is empty when the request's headers are invalid. The connection of a QP that fails here
+ * stays, so that the answer arrives: the peer closes it. */
 static void
 rof_rx_refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reason, uint8_t nak)
 {
@@ -247,7 +250,8 @@ rof_rx_taken(struct rof_chan *c, const struct rof_in *in)
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
-/* 6.9: whose is it? Its sequence number is the connection's, which goes on. */
+/* Refuses a request for a QP of another connection (6.9). Its sequence number is this connection's,
+ * which continues. */
 static bool
 misdirected(struct rof_chan *c, const struct rof_in *in)
 {
@@ -261,7 +265,8 @@ misdirected(struct rof_chan *c, const struct rof_in *in)
 	return true;
 }
 
-/* Nothing has happened yet, and it may go better next time. */
+/* Refuses a request for now, when no state has changed and a repetition may succeed. Returns false
+ * otherwise. */
 static bool
 later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 {
@@ -344,7 +349,6 @@ rof_rx_request(struct rof_chan *c, const struct fa_delivery *d)
 bool
 rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 {
-	(void)now;
 	switch (d->type) {
 	case FA_PUSH:
 	case FA_PULL:
@@ -357,6 +361,6 @@ rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 		rof_rx_completion(c, d);
 		break;
 	}
-	return c->owed_head != c->owed_tail || c->waiting != NULL ||
+	return c->pending_head != c->pending_tail || c->waiting != NULL ||
 	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
 }

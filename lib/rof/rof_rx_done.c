@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * At the initiator: a transaction of ours has ended. A response must be the very bytes that were
- * asked for, for the sink that was named; a response for another QP is dropped (6.9).
+ * At the initiator: the end of a transaction. A response must have the requested number of bytes
+ * and name the request's sink; a response for another QP is dropped (6.9).
  */
 #include "rof_priv.h"
 
@@ -15,7 +15,7 @@ nak_status(uint8_t nak)
 		return RD_REM_OP_ERR;
 	case ROF_NAK_RNR:
 		return RD_RNR_RETRY_EXC_ERR;
-	case ROF_NAK_QP: /* as verbs have it of a peer that does not answer */
+	case ROF_NAK_QP: /* as verbs report a peer that does not answer */
 		return RD_RETRY_EXC_ERR;
 	default:
 		return RD_REM_INV_REQ_ERR;
@@ -48,9 +48,12 @@ completion_status(const struct fa_delivery *d)
 	return RD_GENERAL_ERR;
 }
 
-/* Did the target's RDMA never see the request, although Falcon goes on? Then its number is missing
- * there, and behind it nothing would complete. Of a pull nobody can tell; only the weakly ordered
- * mode counts those (8.2). What cannot be delivered may tear the connection down (6.8). */
+/*
+ * Returns whether the target's RDMA layer never saw the request, although Falcon continues: then
+ * its sequence number is missing there, and no message behind it would complete. For a pull that
+ * cannot be determined; only the weakly ordered mode counts those (8.2). A request that cannot be
+ * delivered may end the connection (6.8).
+ */
 static bool
 missing(const struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *d)
 {
@@ -66,7 +69,7 @@ missing(const struct rof_chan *c, const struct rof_txn *t, const struct fa_deliv
 	}
 }
 
-/* The transaction ends, and with it perhaps its request. */
+/* Ends a transaction, and with it possibly its request. */
 static void
 ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status, uint32_t vendor)
 {
@@ -83,7 +86,7 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 		rof_count(c->st, ROF_REMOTE_ERROR);
 		q->info.naks_in++;
 	}
-	/* Nobody knows whether a datagram arrives. */
+	/* A datagram completes whether or not it arrives. */
 	if (q->transport == ROF_UD && status != RD_SUCCESS) {
 		rof_count(c->st, ROF_UD_LOST);
 		status = RD_SUCCESS;
@@ -106,7 +109,7 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 		rof_count(c->st, ROF_BAD_RESPONSE);
 		return;
 	}
-	if (t->kind != ROF_TXN_PUSH && status == RD_SUCCESS) /* nothing came for it */
+	if (t->kind != ROF_TXN_PUSH && status == RD_SUCCESS) /* the target sent no pull data */
 		status = RD_BAD_RESP_ERR;
 	lost = missing(c, t, d) && c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN;
 	if (lost)
@@ -116,7 +119,7 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 		rof_fail(c->rc, ROF_CONNECTION_LOST);
 }
 
-/* Is it the answer to this request? */
+/* Returns whether a response matches this request. */
 static bool
 is_answer(const struct rof_chan *c, const struct rof_txn *t, const struct rof_in *in)
 {
@@ -142,7 +145,7 @@ rof_rx_done_place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in
 	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, t->sink_lkey, t->sink, n,
 		    RD_ACC_LOCAL_WRITE, &mr) != RD_OK)
 		return RD_LOC_PROT_ERR;
-	if (t->kind == ROF_TXN_ATOMIC) /* in the host's byte order, as any word of a program */
+	if (t->kind == ROF_TXN_ATOMIC) /* in host byte order, as any word of a program */
 		rd_mr_write(mr, t->sink, &in->h.original, n);
 	else
 		rof_place(in, 0, mr, t->sink, n);
@@ -155,7 +158,7 @@ response(struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *
 {
 	struct rof_in in;
 
-	if (d->buf == NULL || d->buf->len == 0) /* Falcon's own way to say that the target failed */
+	if (d->buf == NULL || d->buf->len == 0) /* Falcon's way to report that the target failed */
 		return RD_REM_OP_ERR;
 	if (!rof_in_parse(c->st, &in, d) || !is_answer(c, t, &in)) {
 		rof_count(c->st, ROF_BAD_RESPONSE);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and Atomics in. They are executed when they come, and their answer is a snapshot of that
- * moment: what is delivered later cannot get before it. Without a buffer for the answer nothing
- * happens, and the request is asked for again.
+ * Reads and Atomics in. They are executed when they arrive, and their answer is a snapshot of that
+ * moment: requests that are delivered later cannot precede it. Without a buffer for the answer
+ * nothing is executed, and Falcon delivers the request again.
  */
 #include "rof_priv.h"
 
 #include "../rdma/atomic.h"
 
-/* The header of an answer: the request's sequence number and sink (8.2, 8.3.4). */
+/* Returns the header of an answer, with the request's sequence number and sink (8.2, 8.3.4). */
 static struct wire_rof
 answer_header(const struct rof_chan *c, const struct rof_in *in)
 {
@@ -61,7 +61,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 static bool
 rof_rx_pull_execute(const struct rof_in *in, uint64_t *word, uint64_t *original)
 {
-	if (word == NULL) /* a simulator's memory has no bytes */
+	if (word == NULL) /* in a simulator memory has no bytes */
 		return true;
 	if ((in->h.opcode & ROF_OPERATION) == ROF_FETCH_ADD)
 		return rd_fetch_add(word, in->h.swap_add, 0, original);
@@ -83,7 +83,8 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 	word = q->st->lengths_only ? NULL : rd_atomic_word(mr, at);
 	if (word == NULL && !q->st->lengths_only)
 		return ROF_ATOMIC_UNALIGNED;
-	in->answer = rof_buf(q->st, &h, 0); /* first: it cannot be undone */
+	/* The buffer comes first: an Atomic cannot be undone. */
+	in->answer = rof_buf(q->st, &h, 0);
 	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
 	if (!rof_rx_pull_execute(in, word, &h.original)) {

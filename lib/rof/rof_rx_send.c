@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sends in, and the receives that they fill. A message names its receive by number (RMSN), so that
- * its packets may come in any order among those of others; receives complete in the order of their
- * numbers and not before all that was sent before them has come, unless the mode promises no order.
+ * its packets may arrive in any order among those of others. Receives complete in the order of
+ * their numbers, and not before all packets sent before them have arrived, unless the mode promises
+ * no order.
  */
 #include "rof_priv.h"
 
 #include <stdlib.h>
 
-/* Stands for a receive that completed before one with a lower number, and for a message that was
- * refused before it had one. */
+/* Marks the place of a receive that completed before one with a lower number, and of a message that
+ * was refused before it had a receive. */
 static struct rof_recv completed;
 
 /* ---- Receives ---- */
@@ -38,7 +39,7 @@ rof_recv_put(struct rof_stage *st, struct rof_recv *r)
 	st->spare_recvs++;
 }
 
-/* A receive of the queue that the packet names. */
+/* Takes a receive from the queue that the packet names. */
 static enum rof_reason
 queue_next(struct rof_qp *q, const struct rof_in *in, struct rd_wr *wr)
 {
@@ -88,8 +89,8 @@ recvs_there(struct rof_qp *q)
 	return q->recvs != NULL;
 }
 
-/* The queue's receives belong to messages in the order of their numbers; of XRC, each message says
- * itself which queue it means. */
+/* The queue's receives belong to messages in the order of their numbers; with XRC, each message
+ * names its queue. */
 enum rof_reason
 rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 {
@@ -98,7 +99,7 @@ rof_recv_get(struct rof_qp *q, const struct rof_in *in, struct rof_recv **out)
 
 	if (ahead >= ROF_SN_WINDOW || (ahead > 0 && q->ordering == ROF_ORDER_STRONG))
 		return ROF_SEQUENCE;
-	/* Perhaps those before it wait for a packet that is still missing. */
+	/* Those before it may wait for a packet that is still missing. */
 	if (ahead >= ROF_RECVS || !recvs_there(q))
 		return ROF_NO_BUFFER;
 	if (q->transport == ROF_XRC && q->recvs[rmsn % ROF_RECVS] == NULL) {
@@ -148,7 +149,7 @@ recv_complete(struct rof_qp *q, const struct rof_recv *r)
 		q->st->ops.rd.complete(q->st->ctx, q->rd, true, &r->wc);
 }
 
-/* Invalidates what the message asked for, then completes its receive. */
+/* Invalidates the rkey that the message names, then completes its receive. */
 static void
 recv_done(struct rof_qp *q, struct rof_recv *r)
 {
@@ -190,8 +191,8 @@ rof_recvs_complete(struct rof_qp *q)
 	}
 }
 
-/* The peer counts the message: its number must not hold up those behind it. What came of it fails;
- * what a packet out of sequence claims changes nothing. */
+/* The peer counts the refused message: its number must not block those behind it. If it has a
+ * receive, that fails. A packet out of sequence changes nothing. */
 void
 rof_recv_refused(struct rof_qp *q, const struct rof_in *in)
 {
@@ -208,13 +209,14 @@ rof_recv_refused(struct rof_qp *q, const struct rof_in *in)
 	if (*slot == NULL) {
 		*slot = &completed;
 	} else if (*slot != &completed && (wire_rof_headers(in->h.opcode) & ROF_RETH)) {
-		(*slot)->status = RD_LOC_ACCESS_ERR; /* a later message had it taken */
+		/* a later message had taken it from the queue */
+		(*slot)->status = RD_LOC_ACCESS_ERR;
 		(*slot)->len = (*slot)->got;
 		(*slot)->last_sn = in->h.sn;
 	}
 }
 
-/* Where there is no order, a message need not wait for those before it. */
+/* Completes a message without those before it, where the mode promises no order. */
 static void
 complete_early(struct rof_qp *q, uint32_t rmsn)
 {
@@ -236,7 +238,8 @@ rof_recvs_drop(struct rof_qp *q)
 	}
 }
 
-/* Those that were being filled, then the QP's own queue; a shared one serves others. */
+/* Flushes the receives that were being filled, then the QP's own queue; a shared queue serves other
+ * QPs. */
 void
 rof_rq_flush(struct rof_qp *q)
 {
@@ -294,7 +297,7 @@ begins(uint8_t opcode)
 	}
 }
 
-/* What the packet that ends the message says of it. */
+/* Records the fields of the packet that ends the message. */
 static void
 message_end(struct rof_recv *r, const struct rof_in *in, uint64_t len)
 {
@@ -319,7 +322,7 @@ message_end(struct rof_recv *r, const struct rof_in *in, uint64_t len)
 }
 
 static enum rof_reason
-rof_rx_send_send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
+rof_rx_send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
 {
 	uint64_t end = (uint64_t)in->h.offset + in->len;
 	bool first = begins(in->h.opcode);
@@ -333,7 +336,8 @@ rof_rx_send_send_order(const struct rof_qp *q, const struct rof_recv *r, const s
 	return !ends(in->h.opcode) && in->len == 0 ? ROF_LENGTH : ROF_NONE;
 }
 
-/* May it be invalidated, as things stand? It is done when the message is whole. */
+/* Returns whether the rkey may be invalidated at present. recv_done() does it when the message is
+ * complete. */
 static bool
 may_invalidate(struct rof_qp *q, const struct rof_in *in)
 {
@@ -343,7 +347,7 @@ may_invalidate(struct rof_qp *q, const struct rof_in *in)
 	       rd_invalidate_check(q->st->ops.rd.mrs, q->rd, in->h.inv_rkey, true, &mr) == RD_OK;
 }
 
-/* Fills the receive. Of a message that has failed, the rest fails in the same way. */
+/* Fills the receive. After an error, the rest of the message fails with the same one. */
 static enum rof_reason
 rof_rx_send_fill(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in)
 {
@@ -376,7 +380,7 @@ rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	reason = rof_recv_get(q, in, &r);
 	if (reason != ROF_NONE)
 		return reason;
-	reason = rof_rx_send_send_order(q, r, in);
+	reason = rof_rx_send_order(q, r, in);
 	if (reason != ROF_NONE)
 		return reason;
 	reason = rof_rx_send_fill(q, r, in);
@@ -391,7 +395,7 @@ rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	return reason;
 }
 
-/* A Write's Immediate Data takes a receive, and fills nothing of it. */
+/* Takes a receive for a Write's Immediate Data, and fills nothing of it. */
 enum rof_reason
 rof_rx_write_imm(struct rof_qp *q, struct rof_in *in)
 {

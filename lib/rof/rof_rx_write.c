@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes in: each packet is checked on its own, whole, before a byte of it is placed. Of a Write
- * with Immediate Data the packet that tells the receiver is checked for the whole message, in which
- * it stands last: the receiver is not to be told of a message that was refused in part.
+ * Writes in: each packet is checked on its own, completely, before a byte of it is placed. In a
+ * Write with Immediate Data, the packet that completes the receive is checked for the whole
+ * message, of which it is the last part: a message that was refused in part must not complete a
+ * receive.
  */
 #include "rof_priv.h"
 
@@ -39,7 +40,7 @@ rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 		*nak = reason == ROF_LENGTH ? ROF_NAK_REQUEST : ROF_NAK_ACCESS;
 		return reason;
 	}
-	/* The receive first: without one nothing of the packet may have happened. */
+	/* The receive is taken first: without one, the packet must have no effect. */
 	if (wire_rof_headers(in->h.opcode) & ROF_IMMDT) {
 		struct rof_recv *r;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work requests under way. A request is done when all of its transactions are; it completes in
- * posting order, or at once where the ordering mode promises none (6.2, 6.4). In the verbs error
- * mode the first request that completes in error takes the QP down, after those before it.
+ * Outstanding work requests. A request is done when all of its transactions are. It completes in
+ * posting order, or immediately where the ordering mode promises none (6.2, 6.4). In the verbs
+ * error mode the first request that completes in error moves the QP to ERR, after those before it
+ * have completed.
  */
 #include "rof_priv.h"
 
@@ -64,7 +65,7 @@ rof_sq_complete(struct rof_qp *q, const struct rof_req *r, enum rd_status status
 		q->st->ops.rd.complete(q->st->ctx, q->rd, false, &wc);
 }
 
-/* The sink of a Read is the peer's to use no longer. */
+/* Invalidates the sink of a Read (RD_READ_INV): the peer may not use it any longer. */
 static enum rd_status
 rof_sq_sink_invalidate(struct rof_qp *q, uint32_t stag)
 {
@@ -76,7 +77,7 @@ rof_sq_sink_invalidate(struct rof_qp *q, uint32_t stag)
 		return rd->invalidate(q->st->ctx, mr) ? RD_SUCCESS : RD_LOC_PROT_ERR;
 	case RD_FAULT_ACCESS:
 		return RD_LOC_PROT_ERR;
-	default: /* it is gone already */
+	default: /* the region is gone already */
 		return RD_SUCCESS;
 	}
 }
@@ -92,7 +93,7 @@ rof_sq_finish(struct rof_qp *q, struct rof_req *r)
 	rof_sq_complete(q, &done, (enum rd_status)done.status);
 	if (done.status == RD_SUCCESS || q->errors != ROF_ERRORS_VERBS)
 		return;
-	q->told = true;
+	q->error_reported = true;
 	rof_fail(q, q->error                          ? (enum rof_reason)q->error
 		    : done.status == RD_RETRY_EXC_ERR ? ROF_CONNECTION_LOST
 						      : ROF_REMOTE_ERROR);
@@ -112,7 +113,7 @@ rof_sq_advance(struct rof_qp *q)
 	}
 }
 
-/* It may be that a request is done now. */
+/* Finishes the request if it is done. */
 static void
 rof_sq_settle(struct rof_qp *q, uint32_t i)
 {
@@ -131,9 +132,9 @@ rof_req_issued(struct rof_qp *q, uint32_t i)
 	rof_sq_settle(q, i);
 }
 
-/* Is the rest of a request, one of whose transactions has failed, better not started? In the
- * complete-in-error mode a message that takes a receive goes on to its end, so that this completes,
- * too. */
+/* Returns whether the rest of a request with a failed transaction should not be started. In the
+ * complete-in-error mode a message that takes a receive continues to its end, so that the receive
+ * completes, too. */
 static bool
 stops(const struct rof_qp *q, uint32_t i)
 {
@@ -163,17 +164,18 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t v
 		rof_sq_settle(q, i);
 }
 
-/* As verbs have it, what stands behind the first error is flushed whatever became of it. */
+/* Returns the status of a flushed request. As verbs require, requests behind the first error are
+ * flushed, whatever their own result. */
 static enum rd_status
 flushed(struct rof_qp *q, const struct rof_req *r)
 {
 	enum rd_status status = (enum rd_status)r->status;
 
-	if (status == RD_SUCCESS && q->unreachable && !q->told)
+	if (status == RD_SUCCESS && q->unreachable && !q->error_reported)
 		status = RD_RETRY_EXC_ERR;
-	if (status == RD_SUCCESS || (q->errors == ROF_ERRORS_VERBS && q->told))
+	if (status == RD_SUCCESS || (q->errors == ROF_ERRORS_VERBS && q->error_reported))
 		return RD_WR_FLUSH_ERR;
-	q->told = true;
+	q->error_reported = true;
 	return status;
 }
 
@@ -198,7 +200,8 @@ rof_sq_flush(struct rof_qp *q)
 	}
 	if (op != NULL)
 		rof_op_put(q->st, op);
-	/* A client that posts while this runs rings again, so one queue's depth is enough. */
+	/* A client that posts while this loop runs rings the doorbell again, so one queue's depth
+	 * is enough. */
 	for (uint32_t n = q->rd->caps.sq_depth; n > 0 && rd->sq_next(q->st->ctx, q->rd, &wr); n--) {
 		r = (struct rof_req){.wr_id = wr.wr_id, .opcode = wr.opcode};
 		rof_sq_complete(q, &r, flushed(q, &r));

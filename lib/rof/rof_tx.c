@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The send queue: one table row per verbs opcode. A request is checked as a whole before its first
- * transaction; one that goes on in a later call is checked again, since its regions may have gone
- * meanwhile.
+ * The send queue: one table row per verbs opcode. A request is checked completely before its first
+ * transaction. A request that continues in a later call is checked again, since its regions may
+ * have been deregistered meanwhile.
  */
 #include "rof_priv.h"
 
-/* Bytes that a QP may send in its turn: what arrives waits as long as they take to copy, and Falcon
- * takes that for delay of the fabric. */
+/* Bytes that a QP may send in its turn: received packets wait as long as the copy takes, and Falcon
+ * measures that as delay of the fabric. */
 #define TURN_BYTES 65536
 
 static const struct kind {
-	enum rof_step (*step)(struct rof_qp *q, struct rof_op *op); /* NULL: refused */
-	bool local;                                                 /* sends nothing */
+	enum rof_step (*step)(struct rof_qp *q, struct rof_op *op); /* NULL: invalid opcode */
+	bool local;                                                 /* sends no packet */
 	bool pull;                                                  /* counts against ORD */
-	uint8_t need; /* rights on the local elements */
+	uint8_t need; /* access rights on the local elements */
 } kinds[] = {
 	[RD_SEND] = {.step = rof_push_step},
 	[RD_SEND_INV] = {.step = rof_push_step},
@@ -64,14 +64,14 @@ rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status)
 		r->status = (uint8_t)status;
 	if (q->errors == ROF_ERRORS_VERBS) {
 		q->error = ROF_LOCAL_FAULT;
-		q->halted = true; /* those before it may still end well */
+		q->halted = true; /* those before it may still succeed */
 	}
 	op->total = 0;
 	rof_op_end(q, op);
 	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
 }
 
-/* What a mode or a QP type does not carry (6.4). */
+/* Checks the size limits of a mode or a QP type (6.4). */
 static enum rd_status
 size_check(const struct rof_qp *q, const struct rof_op *op)
 {
@@ -169,7 +169,6 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 {
 	uint64_t enough = q->info.bytes_out + TURN_BYTES;
 
-	(void)now;
 	if (q->c != NULL && !rof_chan_tx(q->c))
 		return ROF_TX_NOBUF;
 	if (q->phase != ROF_PHASE_OPEN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that send nothing (rd_local_step()), in their turn. */
+/* Requests that send no packet (rd_local_step()), executed in their turn. */
 #include "rof_priv.h"
 
 enum rof_step
@@ -7,7 +7,8 @@ rof_local_step(struct rof_qp *q, struct rof_op *op)
 {
 	struct rof_stage *st = q->st;
 
-	/* What an earlier Read or Atomic of this QP still fills is not taken away under it. */
+	/* A region that an outstanding Read or Atomic of this QP still fills stays valid until
+	 * then. */
 	if (op->wr.opcode == RD_LOCAL_INV && !op->local.acted &&
 		rof_chan_fills(q->c, q, (uint32_t)op->wr.imm))
 		return ROF_STEP_WAIT;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and Atomics: pull transactions. A Read is cut at each MTU and at each boundary between the
- * elements of its sink (6.7), since a response names one sink.
+ * Reads and Atomics: pull transactions. A Read is divided at each MTU and at each boundary between
+ * the elements of its sink (6.7), since a response names one sink.
  */
 #include "rof_priv.h"
 
-/* Starts the pull that `h` describes, with a response of `n` bytes of payload. */
+/* Starts the pull that `h` describes, whose response has `n` bytes of payload. */
 static enum rof_step
 pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answer, uint32_t n,
 	enum rof_txn_kind kind)
@@ -17,7 +17,7 @@ pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answ
 	switch (rof_chan_room(q->c, q, kind, response)) {
 	case ROF_ROOM:
 		break;
-	case ROF_ROOM_LOST: /* datagrams pull nothing */
+	case ROF_ROOM_LOST: /* datagram channels have no pulls */
 	case ROF_ROOM_LATER:
 		return ROF_STEP_WAIT;
 	case ROF_ROOM_RING:
@@ -47,7 +47,7 @@ pull_start(struct rof_qp *q, struct rof_op *op, struct wire_rof *h, uint8_t answ
 	return ROF_STEP_DID;
 }
 
-/* The element that the next pull fills: those without bytes ask for nothing. */
+/* Returns the element that the next pull fills, and skips those without bytes. */
 static const struct rd_sge *
 rof_tx_pull_sink_next(struct rof_op *op)
 {
@@ -86,7 +86,7 @@ rof_read_step(struct rof_qp *q, struct rof_op *op)
 	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
 }
 
-/* Falcon's wire carries plain operands: masks must be those that mask nothing. */
+/* Checks that the masks select all bits: Falcon's Atomics have none. */
 static bool
 rof_tx_pull_plain(const struct rd_wr *wr)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends, Writes and datagrams: a push transaction for each MTU of the message (6.7). Each packet
- * tells its own place in the message or in memory, so that the target can place them in any order.
+ * Sends, Writes and datagrams: one push transaction for each MTU of the message (6.7). Each packet
+ * contains its own place in the message or in memory, so that the target can place them in any
+ * order.
  */
 #include "rof_priv.h"
 
-/* By place in the message: first, middle, last, only. */
+/* The place of a packet in its message. */
 enum place { FIRST, MIDDLE, LAST, ONLY };
 
 static const uint8_t opcodes[][4] = {
@@ -17,7 +18,7 @@ static const uint8_t opcodes[][4] = {
 		ROF_WRITE_ONLY_IMM},
 };
 
-/* A message that takes a receive at the target has a number among those (8.3.2). */
+/* Returns whether the message takes a receive at the target, and has an RMSN therefore (8.3.2). */
 static bool
 takes_receive(const struct rd_wr *wr)
 {
@@ -52,7 +53,7 @@ rof_tx_push_header(const struct rof_qp *q, const struct rof_op *op, const struct
 	};
 }
 
-/* The next `n` bytes of the request's elements. */
+/* Appends the next `n` bytes of the request's elements. */
 static void
 rof_tx_push_gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf *b, uint32_t n)
 {
@@ -76,7 +77,7 @@ rof_tx_push_gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf 
 	}
 }
 
-/* Which connection; NULL: the address handle names none. */
+/* Returns the channel of a request, or NULL when the address handle names none. */
 static struct rof_chan *
 channel(struct rof_qp *q, const struct rof_op *op)
 {
@@ -101,7 +102,7 @@ packet_started(struct rof_qp *q, struct rof_op *op, struct rof_txn *t, uint32_t 
 	rof_op_end(q, op);
 }
 
-/* Nobody knows of a datagram whether it arrives; of this one we know. */
+/* Completes a datagram that is lost before it is sent, as one that the network loses. */
 static enum rof_step
 rof_tx_push_lost(struct rof_qp *q, struct rof_op *op)
 {
@@ -121,7 +122,8 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 
 	if (c == NULL)
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
-	if (n > c->p.mtu) /* the way to a datagram's host may be narrower than the QP knows */
+	/* The path to a datagram's host may have a smaller MTU than the QP. */
+	if (n > c->p.mtu)
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
 	rof_tx_push_header(q, op, c, n, &h);
 	switch (rof_chan_room(c, q, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad)) {
@@ -145,8 +147,8 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 	return q->phase == ROF_PHASE_OPEN ? ROF_STEP_DID : ROF_STEP_DEAD;
 }
 
-/* A request that cannot go on, some of whose packets have left: the peer learns by the last one
- * that the message is void (8.2, CE), where errors are matters of requests. */
+/* Ends a request that cannot continue after some of its packets. In the complete-in-error mode its
+ * last packet informs the peer that the message is void (8.2, CE). */
 enum rof_step
 rof_abandon(struct rof_qp *q, struct rof_op *op, enum rd_status status)
 {

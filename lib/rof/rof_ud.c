@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams in. Falcon delivers them reliably, but what the receiver cannot take is dropped and
- * counted, never refused: many QPs share a connection, and none may hold up the others. A receive
- * has 40 bytes for the addresses before the payload.
+ * Datagrams in. Falcon delivers them reliably, but a datagram that the receiver cannot take is
+ * dropped and counted, never refused: many QPs share a connection, and none may block the others. A
+ * receive has 40 bytes for the addresses before the payload.
  */
 #include "rof_priv.h"
 
