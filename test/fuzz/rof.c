@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A live QP of any transport and mode, and a peer whose packets are nearly right, or any bytes;
- * completions of anything; a ring to Falcon that is full at times; a client that posts, loses a
- * region, disconnects. Whatever comes: bytes change only in what was granted and in receives and
- * sinks, each request and receive completes once, each delivery gets its verdict and each pull its
- * answer, and every buffer comes home.
+ * A live QP of any transport and mode, and a peer whose packets are nearly valid, or any bytes; any
+ * completions; a ring to Falcon that is full at times; a client that posts, deregisters a region,
+ * and disconnects. Whatever arrives, bytes change only in the granted region and in receives and
+ * sinks; each request and receive completes once; each delivery gets its verdict and each pull its
+ * answer; and every buffer is freed.
  */
 #include "fuzz.h"
 
 #include "../unit/rof/script.h"
 
-#define STEPS_MAX 180 /* fewer than the harness keeps of anything */
+#define STEPS_MAX 180 /* fewer than the number of messages that the script records */
 
 struct input {
 	const uint8_t *p;
@@ -29,7 +29,7 @@ take(struct input *in, unsigned bytes)
 	return v;
 }
 
-/* Near `base`; sometimes anywhere. */
+/* Returns a number near `base`, sometimes any number. */
 static uint32_t
 near(struct input *in, uint32_t base)
 {
@@ -68,7 +68,7 @@ header(struct input *in)
 	return h;
 }
 
-/* What the answer to our oldest request would say. */
+/* Delivers an answer similar to that of the oldest request. */
 static void
 nearly_an_answer(struct input *in)
 {
@@ -190,7 +190,7 @@ step(struct input *in)
 	}
 }
 
-/* Only the two regions, of the local one only what receives and sinks may reach. */
+/* Only the two regions may change; in the local one, only receives and sinks. */
 static void
 check_memory(void)
 {

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See rdmap_pair.h. Errors of the harness itself abort. */
+/* A pair of iWARP QPs: see rdmap_pair.h. Errors of the harness itself abort. */
 #include "rdmap_pair.h"
 
 #include "../../../lib/base/crc32c.h"
 #include "../../../lib/base/mem.h"
+#include "../../support/need.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-uint64_t
-rng_next(uint64_t *state)
-{
-	*state += 0x9e3779b97f4a7c15ull;
-	uint64_t z = *state;
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
 
 uint8_t
 pattern(uint8_t seed, uint64_t off)
@@ -24,73 +15,7 @@ pattern(uint8_t seed, uint64_t off)
 	return (uint8_t)(off * 131 + (off >> 8) * 17 + (off >> 16) * 29 + seed);
 }
 
-static void
-need(bool ok)
-{
-	if (!ok)
-		abort();
-}
-
-/* ---- What the library asks of the engine ---- */
-
-static bool
-sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct end *e = ctx;
-
-	if (e->sq_head == e->sq_tail)
-		return false;
-	*wr = e->sq[e->sq_head++ % END_WRS];
-	return true;
-}
-
-static bool
-sq_pending(void *ctx, struct rd_qp *qp)
-{
-	struct end *e = ctx;
-
-	return e->sq_head != e->sq_tail;
-}
-
-static bool
-rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct end *e = ctx;
-
-	if (e->rq_head == e->rq_tail)
-		return false;
-	*wr = e->rq[e->rq_head++ % END_WRS];
-	return true;
-}
-
-static void
-complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
-{
-	struct end *e = ctx;
-
-	if (recv)
-		e->recv_wc[e->nrecv++ % END_WCS] = *wc;
-	else
-		e->send_wc[e->nsend++ % END_WCS] = *wc;
-}
-
-static void
-qp_error(void *ctx, struct rd_qp *qp, int code)
-{
-	struct end *e = ctx;
-
-	e->errors++;
-	e->error_code = code;
-}
-
-static bool
-invalidate(void *ctx, struct rd_mr *mr)
-{
-	struct end *e = ctx;
-
-	e->invalidations++;
-	return rd_mr_invalidate(mr);
-}
+/* ---- The operations of iWARP that the engine provides ---- */
 
 static struct tcp_rec *
 rec_get(void *ctx, uint32_t room)
@@ -191,17 +116,10 @@ end_init(struct end *e, const struct iw_params *p, bool initiator)
 	struct sk_key key = {{0x0123456789abcdefull, initiator}};
 
 	memset(e, 0, sizeof(*e));
-	e->mrs = rd_mr_table_create(64, &key);
-	need(e->mrs != NULL);
+	rd_end_init(&e->rd_end, END_WRS, END_WCS, 64, &key);
 	e->st.ctx = e;
 	e->st.ops = (struct iw_ops){
-		.rd = {.mrs = e->mrs,
-			.sq_next = sq_next,
-			.sq_pending = sq_pending,
-			.rq_next = rq_next,
-			.complete = complete,
-			.qp_error = qp_error,
-			.invalidate = invalidate},
+		.rd = rd_end_ops(&e->rd_end),
 		.rec_get = rec_get,
 		.rec_put = rec_put,
 		.send = send_rec,
@@ -242,7 +160,7 @@ end_fini(struct end *e)
 		free(e->mr[i]->extents);
 		free(e->mr[i]);
 	}
-	rd_mr_table_destroy(e->mrs);
+	rd_end_fini(&e->rd_end);
 	free(e->wire);
 	return e->live_recs == 0 && e->live_slices == 0 && e->st.spare == NULL;
 }
@@ -338,11 +256,8 @@ mr_put(struct rd_mr *mr, uint64_t off, const void *src, size_t len)
 struct rd_wr *
 end_post(struct end *e, uint8_t opcode, uint64_t wr_id)
 {
-	struct rd_wr *wr = &e->sq[e->sq_tail++ % END_WRS];
+	struct rd_wr *wr = rd_end_post(&e->rd_end, opcode, wr_id);
 
-	memset(wr, 0, sizeof(*wr));
-	wr->wr_id = wr_id;
-	wr->opcode = opcode;
 	wr->flags = RD_SIGNALED;
 	return wr;
 }
@@ -350,11 +265,7 @@ end_post(struct end *e, uint8_t opcode, uint64_t wr_id)
 struct rd_wr *
 end_recv(struct end *e, uint64_t wr_id)
 {
-	struct rd_wr *wr = &e->rq[e->rq_tail++ % END_WRS];
-
-	memset(wr, 0, sizeof(*wr));
-	wr->wr_id = wr_id;
-	return wr;
+	return rd_end_recv(&e->rd_end, wr_id);
 }
 
 void
@@ -421,7 +332,7 @@ end_feed(struct end *e, const uint8_t *data, size_t len, uint32_t cut, uint64_t 
 		iw_rx(e->q, 0, head);
 }
 
-/* A random part of what one end sent goes to the other. */
+/* Delivers a random part of the bytes that one end sent to the other. */
 static bool
 deliver(struct pair *p, int from)
 {

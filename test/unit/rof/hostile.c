@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that keeps to no rule, said straight to rof_rx(): whatever it claims, it gets a verdict,
- * nothing outside of what was granted changes, and every buffer comes home.
+ * A peer that violates the protocol, directly at rof_rx(): each request gets a verdict, no memory
+ * outside of the granted region changes, and every buffer is freed.
  */
 #include "script.h"
 
@@ -50,7 +50,7 @@ read_request(uint32_t off, uint32_t len)
 static bool
 refused(uint8_t nak)
 {
-	const struct script_told *t = script_last(&s);
+	const struct script_msg *t = script_last(&s);
 
 	return t->kind == ROF_MSG_OUTCOME && t->verdict == FA_CIE && t->ulp_code == nak;
 }
@@ -58,7 +58,7 @@ refused(uint8_t nak)
 static bool
 taken(void)
 {
-	const struct script_told *t = script_last(&s);
+	const struct script_msg *t = script_last(&s);
 
 	return t->kind == ROF_MSG_OUTCOME && t->verdict == FA_TAKEN;
 }
@@ -109,7 +109,7 @@ Test(rof_hostile, sequence_numbers_of_the_weakly_ordered_mode_rof_8_2)
 	fini();
 }
 
-/* The counter is not a multiple of anything where it wraps. */
+/* Sequence numbers that arrive in reverse order, across their wrap at 2^32. */
 Test(rof_hostile, sequence_numbers_wrap_rof_8_2)
 {
 	struct wire_rof h;
@@ -222,7 +222,7 @@ Test(rof_hostile, a_write_longer_than_it_says_rof_8_3_1)
 	script_request(&s, FA_PUSH, &h, 1100);
 	cr_assert(refused(ROF_NAK_REQUEST), "longer than the MTU");
 	cr_assert_eq(s.st.counters[ROF_LENGTH], 2);
-	/* Immediate Data of a message that starts before the region, says its length. */
+	/* Immediate Data of a message that, by its length, starts before the region. */
 	script_recv(&s, 1, 0, 0);
 	h = write_only(0, 8);
 	h.opcode = ROF_WRITE_LAST_IMM;
@@ -261,7 +261,7 @@ Test(rof_hostile, receive_numbers_far_off_rof_8_3_2)
 	}
 }
 
-/* Where a packet is missing, messages may be far ahead of what can complete: they wait. */
+/* Where a packet is missing, messages may be far ahead of those that can complete: they wait. */
 Test(rof_hostile, more_messages_than_there_is_room_for_come_again_rof_8_3_2)
 {
 	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
@@ -352,7 +352,7 @@ Test(rof_hostile, reads_of_what_was_not_granted_rof_6_7)
 
 /* ---- Refusals for now ---- */
 
-/* On an ordered connection what is behind goes back untouched, also what would be taken. */
+/* On an ordered connection the requests behind a refused one return unchanged, even valid ones. */
 Test(rof_hostile, behind_a_refused_request_all_are_refused_falcon_8_5_3_4)
 {
 	struct wire_rof h;
@@ -375,7 +375,7 @@ Test(rof_hostile, behind_a_refused_request_all_are_refused_falcon_8_5_3_4)
 	fini();
 }
 
-/* The refused one was given up by its sender: those behind it go on. */
+/* The peer gave up the refused request: those behind it continue. */
 Test(rof_hostile, a_refused_request_that_never_comes_again_holds_up_nothing_falcon_11)
 {
 	struct wire_rof h;
@@ -388,11 +388,11 @@ Test(rof_hostile, a_refused_request_that_never_comes_again_holds_up_nothing_falc
 	s.st.ops.buf_put(&s, s.refused[0].buf);
 	s.refused[0] = s.refused[1];
 	s.nrefused = 1;
-	s.silent = true; /* it shows in that one comes for the second time */
+	s.silent = true; /* the second delivery of a request shows it */
 	cr_assert(script_again(&s));
 	cr_assert(taken());
 	fini();
-	/* or Falcon says so */
+	/* or Falcon's `restart` shows it */
 	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
 	say_send(ROF_SEND_ONLY, 1, 0, 8);
 	s.restart = true;
@@ -402,7 +402,7 @@ Test(rof_hostile, a_refused_request_that_never_comes_again_holds_up_nothing_falc
 	fini();
 }
 
-/* 6.2: data in any order, completions in that of all that was sent. */
+/* 6.2: data in any order, completions in the order of all packets sent. */
 Test(rof_hostile, a_receive_waits_for_the_packets_before_it_rof_6_2)
 {
 	struct wire_rof h = send(ROF_SEND_ONLY, 1, 0, 8);
@@ -421,7 +421,7 @@ Test(rof_hostile, a_receive_waits_for_the_packets_before_it_rof_6_2)
 	fini();
 }
 
-/* A message that was refused before it had a receive takes none from those around it. */
+/* A message that was refused before it had a receive takes none from its neighbours. */
 Test(rof_hostile, a_refused_message_takes_no_receive_rof_8_3_2)
 {
 	struct wire_rof h;
@@ -447,7 +447,7 @@ Test(rof_hostile, a_refused_message_takes_no_receive_rof_8_3_2)
 	fini();
 }
 
-/* A void message says the length that it was to have; its address need not fit. */
+/* A void message has the length of the intended one; its address need not fit. */
 Test(rof_hostile, a_void_write_with_immediate_is_not_checked_as_a_whole_rof_8_2)
 {
 	struct wire_rof h;
@@ -483,7 +483,7 @@ Test(rof_hostile, without_a_buffer_for_the_answer_nothing_happens)
 	cr_assert_eq(script_last(&s)->h.original, 0x7777777777777777);
 	memcpy(&word, s.mem + SCRIPT_GRANTED, 8);
 	cr_assert_eq(word, 0x777777777777777c, "once");
-	/* nor for one that says no: it is asked for again, in its turn */
+	/* nor for an answer that refuses: the request is delivered again, in its turn */
 	h.rkey ^= 1;
 	s.no_buffers = 1;
 	script_request(&s, FA_PULL, &h, 0);
@@ -498,7 +498,7 @@ Test(rof_hostile, without_a_buffer_for_the_answer_nothing_happens)
 	fini();
 }
 
-/* The ring to Falcon is full for long: all is said in the end, in order. */
+/* The ring to Falcon is full for long: in the end all messages are sent, in order. */
 Test(rof_hostile, what_cannot_be_said_is_said_later)
 {
 	struct wire_rof h;
@@ -509,14 +509,14 @@ Test(rof_hostile, what_cannot_be_said_is_said_later)
 		h = i % 2 ? read_request(0, 16) : write_only(0, 16);
 		script_request(&s, i % 2 ? FA_PULL : FA_PUSH, &h, i % 2 ? 0 : 16);
 	}
-	cr_assert_eq(s.ntold, 1);
+	cr_assert_eq(s.nmsgs, 1);
 	script_post(&s, RD_WRITE, 1, 0, 100);
 	cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_NOBUF);
 	s.room = 1000;
 	cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_IDLE);
-	cr_assert_eq(s.ntold, 50 + 25 + 1);
+	cr_assert_eq(s.nmsgs, 50 + 25 + 1);
 	cr_assert_eq(script_last(&s)->kind, ROF_MSG_PUSH);
 	for (unsigned i = 1; i < 75; i++)
-		cr_assert_geq(s.told[i].rsn, s.told[i - 1].rsn);
+		cr_assert_geq(s.msgs[i].rsn, s.msgs[i - 1].rsn);
 	fini();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The initiator alone: answers that are not the ones awaited, each of Falcon's completion codes,
- * and what it starts and does not start meanwhile.
+ * The initiator alone: answers that match no request, each of Falcon's completion codes, and the
+ * requests that it starts or does not start meanwhile.
  */
 #include "script.h"
 
@@ -17,7 +17,7 @@ fini(void)
 		s.verdicts, s.deliveries, s.answers, s.pulls_taken);
 }
 
-/* ---- Answers to requests of ours ---- */
+/* ---- Answers to requests of this side ---- */
 
 static struct wire_rof
 response(uint32_t len)
@@ -134,7 +134,7 @@ Test(rof_initiator, each_completion_code_has_its_status_falcon_8_4_3)
 	}
 }
 
-/* ---- Our own send queue ---- */
+/* ---- The send queue ---- */
 
 Test(rof_initiator, behind_the_first_error_nothing_is_started_in_the_verbs_mode_rof_6_3)
 {
@@ -157,7 +157,7 @@ Test(rof_initiator, behind_the_first_error_nothing_is_started_in_the_verbs_mode_
 	cr_assert_eq(s.send_wc[2].status, RD_WR_FLUSH_ERR);
 	cr_assert_eq(s.send_wc[3].status, RD_WR_FLUSH_ERR);
 	fini();
-	/* with a queue that nothing was taken from meanwhile */
+	/* with a queue from which no request was taken meanwhile */
 	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_VERBS);
 	for (unsigned i = 0; i < 2; i++)
 		script_post(&s, RD_WRITE, i, 0, 8);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every operation in every ordering mode and error mode over a wire that loses, doubles and
- * reorders: each byte arrives where it should, each request completes once, and in the order that
- * the mode promises.
+ * Every operation in every ordering mode and error mode over a wire that loses, duplicates and
+ * reorders: each byte arrives at its place, each request completes once, and in the order that the
+ * mode promises.
  */
 #include "pair.h"
 
@@ -19,7 +19,7 @@ struct script {
 	uint8_t opcode[ROUNDS];
 	uint32_t len[ROUNDS];
 	unsigned posted, receives;
-	unsigned sends[ROUNDS]; /* which request fills the nth receive */
+	unsigned sends[ROUNDS]; /* the request that fills the nth receive */
 };
 static struct script s;
 
@@ -35,8 +35,8 @@ takes_receive(uint8_t op)
 	return op == RD_SEND || op == RD_SEND_IMM || op == RD_WRITE_IMM;
 }
 
-/* Each request has 4 KiB of its own, slot `r` modulo 128, at both ends; the next 512 KiB of the
- * target are where receives land. */
+/* Each request has 4 KiB of its own, slot `r` modulo 128, at both ends; receives are in the next
+ * 512 KiB of the target. */
 static void
 post(unsigned r, uint8_t op, uint32_t len)
 {

@@ -1,62 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See pair.h. Errors of the harness itself abort. */
+/* A pair of QPs over lib/falcon: see pair.h. Errors of the harness itself abort. */
 #include "pair.h"
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/base/wheel.h"
+#include "../../support/fa_payload.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void
-need(bool ok)
-{
-	if (!ok)
-		abort();
-}
-
-uint32_t
-rng_below(uint64_t *state, uint32_t n)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (uint32_t)((z ^ (z >> 31)) % n);
-}
-
 /* ---- Client and engine stage ---- */
-
-static bool
-sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct end *e = ctx;
-
-	if (e->sq_head == e->sq_tail)
-		return false;
-	*wr = e->sq[e->sq_head++ % END_WRS];
-	return true;
-}
-
-static bool
-sq_pending(void *ctx, struct rd_qp *qp)
-{
-	struct end *e = ctx;
-
-	return e->sq_head != e->sq_tail;
-}
-
-static bool
-rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct end *e = ctx;
-
-	if (e->rq_head == e->rq_tail)
-		return false;
-	*wr = e->rq[e->rq_head++ % END_WRS];
-	return true;
-}
 
 static int
 xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
@@ -72,17 +26,6 @@ xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
 	return 1;
 }
 
-static void
-complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
-{
-	struct end *e = ctx;
-
-	if (recv)
-		e->recv_wc[e->nrecv++ % END_WCS] = *wc;
-	else
-		e->send_wc[e->nsend++ % END_WCS] = *wc;
-}
-
 static const struct rd_pd *
 xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
 {
@@ -95,36 +38,14 @@ static void
 xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
 {
 	need(srqn - END_SRQ < END_SRQS);
-	complete(ctx, rof_qp_rd(q), true, wc);
-}
-
-static void
-qp_error(void *ctx, struct rd_qp *qp, int code)
-{
-	struct end *e = ctx;
-
-	e->errors++;
-	e->error_code = code;
-}
-
-static bool
-invalidate(void *ctx, struct rd_mr *mr)
-{
-	(void)ctx;
-	return rd_mr_invalidate(mr);
+	rd_end_complete(ctx, rof_qp_rd(q), true, wc);
 }
 
 static struct fa_buf *
 buf_new(struct end *e, uint32_t room)
 {
-	struct fa_buf *b = calloc(1, sizeof(*b));
-
-	need(b != NULL);
-	b->data = malloc(room ? room : 1);
-	need(b->data != NULL);
-	b->owner = e;
 	e->live++;
-	return b;
+	return fa_payload_new(e, room);
 }
 
 static struct fa_buf *
@@ -144,10 +65,8 @@ buf_put(void *ctx, struct fa_buf *b)
 {
 	struct end *e = b->owner;
 
-	(void)ctx;
 	e->live--;
-	free(b->data);
-	free(b);
+	fa_payload_free(b);
 }
 
 static bool
@@ -200,7 +119,7 @@ send_copy(struct end *e, const struct fa_out *out)
 		k->buf->data_len = out->payload->data_len;
 		e->payload += out->payload->data_len;
 	}
-	k->h.vendor = e->index; /* who sent it: not of the wire here */
+	k->h.vendor = e->index; /* the sender, in a field that the pair does not use otherwise */
 	wire_add(p, k);
 }
 
@@ -244,7 +163,7 @@ event(void *ctx, struct fa_conn *c, enum fa_event ev)
 		((struct end *)ctx)->dead = true;
 }
 
-/* What the engine stage said. */
+/* Executes the messages of the engine stage. */
 static void
 transport_take(struct end *e)
 {
@@ -322,9 +241,9 @@ stage_init(struct end *e, struct pair *p, unsigned index)
 	e->pair = p;
 	e->index = index;
 	e->room = END_QUEUE;
-	e->mrs = rd_mr_table_create(64, &key);
+	rd_end_init(&e->rd_end, END_WRS, END_WCS, 64, &key);
 	e->mem = calloc(1, END_MEM);
-	need(e->mrs != NULL && e->mem != NULL);
+	need(e->mem != NULL);
 	e->extent = (struct rd_extent){.len = END_MEM, .host = e->mem};
 	e->mr = (struct rd_mr){.access = 31,
 		.pd = &e->pd,
@@ -335,13 +254,7 @@ stage_init(struct end *e, struct pair *p, unsigned index)
 		.extents = &e->extent};
 	need(rd_mr_add(e->mrs, &e->mr, 7) == 0);
 	e->st.ctx = e;
-	e->st.ops = (struct rof_ops){.rd = {.mrs = e->mrs,
-					     .sq_next = sq_next,
-					     .sq_pending = sq_pending,
-					     .rq_next = rq_next,
-					     .complete = complete,
-					     .qp_error = qp_error,
-					     .invalidate = invalidate},
+	e->st.ops = (struct rof_ops){.rd = rd_end_ops(&e->rd_end),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
 		.tell = tell,
@@ -470,7 +383,7 @@ pair_fini(struct pair *p)
 		rof_chan_destroy(e->c);
 		fa_stack_destroy(e->fa);
 		rd_mr_del(e->mrs, &e->mr);
-		rd_mr_table_destroy(e->mrs);
+		rd_end_fini(&e->rd_end);
 		free(e->mem);
 	}
 	for (struct end *e = p->e; e < p->e + 2; e++)
@@ -509,22 +422,17 @@ pair_run(struct pair *p, uint64_t until, bool (*done)(struct pair *p))
 struct rd_wr *
 end_post(struct end *e, uint8_t opcode, uint64_t wr_id)
 {
-	struct rd_wr *wr = &e->sq[e->sq_tail++ % END_WRS];
+	struct rd_wr *wr = rd_end_post(&e->rd_end, opcode, wr_id);
 
-	*wr = (struct rd_wr){.wr_id = wr_id,
-		.opcode = opcode,
-		.data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0,
-		.compare_mask = UINT64_MAX};
+	wr->data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0;
+	wr->compare_mask = UINT64_MAX;
 	return wr;
 }
 
 struct rd_wr *
 end_recv(struct end *e, uint64_t wr_id)
 {
-	struct rd_wr *wr = &e->rq[e->rq_tail++ % END_WRS];
-
-	*wr = (struct rd_wr){.wr_id = wr_id, .opcode = RD_RECV};
-	return wr;
+	return rd_end_recv(&e->rd_end, wr_id);
 }
 
 void

@@ -1,74 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See script.h. Errors of the harness itself abort. */
+/*
+ * One end of RDMA over Falcon and a scripted peer: see script.h. Errors of the harness itself
+ * abort.
+ */
 #include "script.h"
+
+#include "../../support/fa_payload.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void
-need(bool ok)
-{
-	if (!ok)
-		abort();
-}
-
-static bool
-sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct script *s = ctx;
-
-	(void)qp;
-	if (s->sq_head == s->sq_tail)
-		return false;
-	*wr = s->sq[s->sq_head++ % SCRIPT_MAX];
-	return true;
-}
-
-static bool
-sq_pending(void *ctx, struct rd_qp *qp)
-{
-	struct script *s = ctx;
-
-	(void)qp;
-	return s->sq_head != s->sq_tail;
-}
-
-static bool
-rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
-{
-	struct script *s = ctx;
-
-	(void)qp;
-	if (s->rq_head == s->rq_tail)
-		return false;
-	*wr = s->rq[s->rq_head++ % SCRIPT_MAX];
-	return true;
-}
-
 static int
 xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr)
 {
-	(void)q;
-	return srqn == SCRIPT_SRQ ? rq_next(ctx, NULL, wr) : -ENOENT;
-}
-
-static void
-complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
-{
-	struct script *s = ctx;
-
-	(void)qp;
-	if (recv)
-		s->recv_wc[s->nrecv++ % SCRIPT_MAX] = *wc;
-	else
-		s->send_wc[s->nsend++ % SCRIPT_MAX] = *wc;
+	return srqn == SCRIPT_SRQ ? rd_end_rq_next(ctx, NULL, wr) : -ENOENT;
 }
 
 static const struct rd_pd *
 xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
 {
-	(void)q;
 	return srqn == SCRIPT_SRQ ? &((struct script *)ctx)->pd : NULL;
 }
 
@@ -76,33 +27,14 @@ static void
 xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
 {
 	need(srqn == SCRIPT_SRQ);
-	complete(ctx, rof_qp_rd(q), true, wc);
-}
-
-static void
-qp_error(void *ctx, struct rd_qp *qp, int code)
-{
-	(void)qp, (void)code;
-	((struct script *)ctx)->errors++;
-}
-
-static bool
-invalidate(void *ctx, struct rd_mr *mr)
-{
-	(void)ctx;
-	return rd_mr_invalidate(mr);
+	rd_end_complete(ctx, rof_qp_rd(q), true, wc);
 }
 
 static struct fa_buf *
 buf_new(struct script *s, uint32_t room)
 {
-	struct fa_buf *b = calloc(1, sizeof(*b));
-
-	need(b != NULL);
-	b->data = malloc(room ? room : 1);
-	need(b->data != NULL);
 	s->live++;
-	return b;
+	return fa_payload_new(s, room);
 }
 
 static struct fa_buf *
@@ -121,8 +53,7 @@ static void
 buf_put(void *ctx, struct fa_buf *b)
 {
 	((struct script *)ctx)->live--;
-	free(b->data);
-	free(b);
+	fa_payload_free(b);
 }
 
 static void
@@ -136,7 +67,7 @@ note_outcome(struct script *s, const struct rof_msg *m)
 		return;
 	need(s->nrefused < SCRIPT_MAX);
 	r = &s->refused[s->nrefused++];
-	/* an RSN tells its type here: pulls are odd */
+	/* The RSN of a request determines its type here: pulls are odd. */
 	*r = (struct script_refused){
 		m->outcome.rsn & 1 ? FA_PULL : FA_PUSH, m->outcome.rsn, m->outcome.buf};
 }
@@ -145,14 +76,13 @@ static bool
 tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	struct script *s = ctx;
-	struct script_told *t = &s->told[s->ntold % SCRIPT_MAX];
+	struct script_msg *t = &s->msgs[s->nmsgs % SCRIPT_MAX];
 
-	(void)c;
 	if (s->room == 0)
 		return false;
 	s->room--;
-	s->ntold++;
-	*t = (struct script_told){.kind = m->kind,
+	s->nmsgs++;
+	*t = (struct script_msg){.kind = m->kind,
 		.verdict = m->outcome.verdict,
 		.rnr = m->outcome.rnr,
 		.ulp_code = m->outcome.ulp_code,
@@ -177,28 +107,24 @@ tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 static void
 close_qp(void *ctx, struct rof_qp *q)
 {
-	(void)q;
 	((struct script *)ctx)->closed = true;
 }
 
 static struct rof_qp *
 ud_qp(void *ctx, struct rof_chan *c, uint32_t qpn)
 {
-	(void)c;
 	return qpn == SCRIPT_QPN ? ((struct script *)ctx)->q : NULL;
 }
 
 static struct rof_chan *
 ud_chan(void *ctx, struct rof_qp *q, uint32_t ah)
 {
-	(void)q;
 	return ah == 1 ? ((struct script *)ctx)->c : NULL;
 }
 
 static void
 ud_grh(void *ctx, struct rof_chan *c, uint32_t payload_len, uint8_t grh[ROF_GRH_LEN])
 {
-	(void)ctx, (void)c, (void)payload_len;
 	memset(grh, 0x6a, ROF_GRH_LEN);
 }
 
@@ -221,20 +147,14 @@ stage_init(struct script *s)
 {
 	static const struct sk_key key = {{1, 2}};
 
-	s->mrs = rd_mr_table_create(16, &key);
+	rd_end_init(&s->rd_end, SCRIPT_MAX, SCRIPT_MAX, 16, &key);
 	s->mem = malloc(SCRIPT_LEN);
-	need(s->mrs != NULL && s->mem != NULL);
+	need(s->mem != NULL);
 	memset(s->mem, 0x77, SCRIPT_LEN);
 	region(s, &s->granted, &s->extents[0], SCRIPT_GRANTED, 15);
 	region(s, &s->local, &s->extents[1], SCRIPT_LOCAL, RD_ACC_LOCAL_WRITE);
 	s->st.ctx = s;
-	s->st.ops = (struct rof_ops){.rd = {.mrs = s->mrs,
-					     .sq_next = sq_next,
-					     .sq_pending = sq_pending,
-					     .rq_next = rq_next,
-					     .complete = complete,
-					     .qp_error = qp_error,
-					     .invalidate = invalidate},
+	s->st.ops = (struct rof_ops){.rd = rd_end_ops(&s->rd_end),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
 		.tell = tell,
@@ -295,7 +215,7 @@ script_fini(struct script *s)
 	rof_chan_destroy(s->c);
 	rd_mr_del(s->mrs, &s->granted);
 	rd_mr_del(s->mrs, &s->local);
-	rd_mr_table_destroy(s->mrs);
+	rd_end_fini(&s->rd_end);
 	free(s->mem);
 	return said && s->live == 0;
 }
@@ -370,33 +290,31 @@ script_again(struct script *s)
 void
 script_recv(struct script *s, uint64_t wr_id, uint32_t off, uint32_t len)
 {
-	struct rd_wr *wr = &s->rq[s->rq_tail++ % SCRIPT_MAX];
+	struct rd_wr *wr = rd_end_recv(&s->rd_end, wr_id);
 
-	*wr = (struct rd_wr){.wr_id = wr_id, .opcode = RD_RECV, .nsge = 1};
+	wr->nsge = 1;
 	wr->sge[0] = (struct rd_sge){SCRIPT_BASE + SCRIPT_LOCAL + off, len, s->local.stag};
 }
 
 struct rd_wr *
 script_post(struct script *s, uint8_t opcode, uint64_t wr_id, uint32_t off, uint32_t len)
 {
-	struct rd_wr *wr = &s->sq[s->sq_tail++ % SCRIPT_MAX];
+	struct rd_wr *wr = rd_end_post(&s->rd_end, opcode, wr_id);
 
-	*wr = (struct rd_wr){.wr_id = wr_id,
-		.opcode = opcode,
-		.nsge = 1,
-		.rkey = 0x1234,
-		.ah = 1,
-		.data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0,
-		.compare_mask = UINT64_MAX,
-		.remote_srqn = SCRIPT_SRQ};
+	wr->nsge = 1;
+	wr->rkey = 0x1234;
+	wr->ah = 1;
+	wr->data_mask = opcode == RD_CMP_SWAP ? UINT64_MAX : 0;
+	wr->compare_mask = UINT64_MAX;
+	wr->remote_srqn = SCRIPT_SRQ;
 	wr->sge[0] = (struct rd_sge){SCRIPT_BASE + SCRIPT_LOCAL + off, len, s->local.stag};
 	return wr;
 }
 
-const struct script_told *
+const struct script_msg *
 script_last(const struct script *s)
 {
-	return &s->told[(s->ntold - 1) % SCRIPT_MAX];
+	return &s->msgs[(s->nmsgs - 1) % SCRIPT_MAX];
 }
 
 bool

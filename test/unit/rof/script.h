@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One end of RDMA over Falcon without Falcon: what a peer says is handed to rof_rx() as it stands,
- * and all that is said to Falcon is kept and checked: one verdict for each delivery, one answer for
- * each pull that was taken. For peers that keep to no rule.
+ * One end of RDMA over Falcon without Falcon, for peers that violate the protocol. The packets of a
+ * scripted peer go to rof_rx() unchanged. The script records and checks all messages to Falcon: one
+ * verdict for each delivery, one answer for each pull that was taken.
  *
- * Memory: SCRIPT_LEN bytes at address SCRIPT_BASE, of 0x77. The peer was granted one region of it,
- * receives and sinks lie in another, the rest is nobody's.
+ * Memory: SCRIPT_LEN bytes of 0x77 at address SCRIPT_BASE. The peer may access one region of it;
+ * receives and sinks are in another; the rest is in no region.
  */
 #ifndef ROF_SCRIPT_H
 #define ROF_SCRIPT_H
 
 #include "../../../lib/rof/rof_priv.h"
+#include "../../support/rd_end.h"
 
 #define SCRIPT_BASE    0x10000ull
 #define SCRIPT_LEN     0x8000u
-#define SCRIPT_GRANTED 0x1000u /* offset of the region that the peer may use */
-#define SCRIPT_LOCAL   0x4000u /* of the one for receives and sinks */
-#define SCRIPT_REGION  0x1000u /* bytes of each */
-#define SCRIPT_MAX     256     /* messages, completions, requests */
+#define SCRIPT_GRANTED 0x1000u /* offset of the region that the peer may access */
+#define SCRIPT_LOCAL   0x4000u /* offset of the region for receives and sinks */
+#define SCRIPT_REGION  0x1000u /* length of either region in bytes */
+#define SCRIPT_MAX     256     /* messages, completions and requests */
 #define SCRIPT_SRQ     70
-#define SCRIPT_RSN     1000 /* of our first request */
+#define SCRIPT_RSN     1000 /* RSN of this side's first request */
 #define SCRIPT_PEER    0x222
 #define SCRIPT_QPN     0x111
 #define SCRIPT_QKEY    0x5ca1ab1e
 
-struct script_told {
+struct script_msg {
 	uint8_t kind, verdict, rnr, ulp_code;
 	uint32_t rsn, len, response_len;
-	struct wire_rof h; /* of what has a buffer */
+	struct wire_rof h; /* headers of its buffer, if it has one */
 };
 
-/* A delivery that was refused and comes again. */
+/* A delivery that was refused, to be delivered again. */
 struct script_refused {
 	uint8_t type;
 	uint32_t rsn;
@@ -38,51 +39,48 @@ struct script_refused {
 };
 
 struct script {
+	RD_END;
 	struct rof_stage st;
-	struct rd_pd pd;
-	struct rd_qp rd;
 	struct rof_qp *q;
 	struct rof_chan *c;
-	struct rd_mr_table *mrs;
 	struct rd_mr granted, local;
 	struct rd_extent extents[2];
 	uint8_t *mem;
-	struct rd_wr sq[SCRIPT_MAX], rq[SCRIPT_MAX];
-	unsigned sq_head, sq_tail, rq_head, rq_tail;
-	struct rd_wc send_wc[SCRIPT_MAX], recv_wc[SCRIPT_MAX];
-	unsigned nsend, nrecv;
-	struct script_told told[SCRIPT_MAX]; /* the last ones */
-	unsigned ntold;
+	struct script_msg msgs[SCRIPT_MAX]; /* the last SCRIPT_MAX messages */
+	unsigned nmsgs;
 	struct script_refused refused[SCRIPT_MAX];
 	unsigned nrefused;
-	unsigned room, no_buffers; /* so many messages may be told; so often there is no buffer */
-	uint32_t sn, rsn;          /* of the peer's next request */
+	/* Messages that the ring still accepts; calls of buf_get that will fail. */
+	unsigned room, no_buffers;
+	uint32_t sn, rsn; /* of the peer's next request */
 	unsigned deliveries, verdicts, pulls_taken, answers;
-	uint32_t requests; /* of ours */
-	int live, errors;
+	uint32_t requests; /* of this side */
+	int live;
 	bool closed;
-	bool restart, silent; /* requests say "restart"; those that come again do not */
+	/* fa_delivery.restart of new requests; no `restart` in repeated ones. */
+	bool restart, silent;
 };
 
 void script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t errors);
-/* Takes everything down. true: every buffer came home, and Falcon got its verdicts. */
+/* Destroys all. Returns true when every buffer was freed and Falcon got its verdicts and
+ * answers. */
 bool script_fini(struct script *s);
-/* A request of the peer: headers as given (0 in sn, dest_qp: the right one), `len` bytes of 0x5a
- * with the padding that `h->pad` says. */
+/* Delivers a request of the peer: the headers `h` (0 in sn and dest_qp: the correct value), and
+ * `len` bytes of 0x5a with h->pad bytes of padding. */
 void script_request(struct script *s, uint8_t type, const struct wire_rof *h, uint32_t len);
-/* The same, of raw bytes. */
+/* Delivers a request of raw bytes. */
 void script_raw(struct script *s, uint8_t type, uint32_t rsn, const void *bytes, uint32_t len);
-/* What ends a request of ours. */
+/* Delivers the completion of a request of this side. */
 void script_completion(struct script *s, uint32_t rsn, uint8_t completion, uint8_t ulp_code);
-/* Offers what was refused first again; false: nothing was. */
+/* Delivers the oldest refused request again. Returns false when there is none. */
 bool script_again(struct script *s);
 void script_recv(struct script *s, uint64_t wr_id, uint32_t off, uint32_t len);
-/* A request of ours of one element in the local region. */
+/* Posts a request of one element in the local region. */
 struct rd_wr *script_post(
 	struct script *s, uint8_t opcode, uint64_t wr_id, uint32_t off, uint32_t len);
-/* The message that was told last. */
-const struct script_told *script_last(const struct script *s);
-/* Does each byte outside of [off, off + len) have its first value? */
+/* Returns the last message to Falcon. */
+const struct script_msg *script_last(const struct script *s);
+/* Returns whether each byte outside of [off, off + len) has its first value. */
 bool script_untouched(const struct script *s, uint32_t off, uint32_t len);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams (6.6.3): many QPs over shared channels, and what becomes of those that cannot be taken.
- */
+/* Datagrams (6.6.3): many QPs over shared channels, and datagrams that the receiver cannot take. */
 #include "script.h"
 
 #include <criterion/criterion.h>
@@ -17,21 +16,19 @@ static struct rof_chan *chan[CHANNELS];
 static struct rof_chan *
 by_handle(void *ctx, struct rof_qp *q, uint32_t ah)
 {
-	(void)ctx, (void)q;
 	return ah < CHANNELS ? chan[ah] : NULL;
 }
 
 static struct rof_qp *
 by_number(void *ctx, struct rof_chan *c, uint32_t qpn)
 {
-	(void)ctx, (void)c;
 	for (unsigned i = 0; i < QPS; i++)
 		if (rd[i].qpn == qpn)
 			return qp[i];
 	return NULL;
 }
 
-/* QPs 0x111, 0x112, ... and channels 0, 1, ... */
+/* Starts QPs 0x111, 0x112, ... and channels 0, 1, ... */
 static void
 start(uint32_t depth)
 {
@@ -207,7 +204,7 @@ Test(rof_ud, what_no_datagram_can_be_is_refused_here_rof_6_4)
 	stop();
 }
 
-/* Falcon refuses where a reliable QP would have had credits (8.2.3 of Falcon): the datagram is
+/* Falcon refuses where a reliable QP would have had no credits (Falcon 8.2.3): the datagram is
  * lost, as on a network. */
 Test(rof_ud, what_falcon_has_no_room_for_is_lost_falcon_8_2_3)
 {
@@ -224,7 +221,7 @@ Test(rof_ud, what_falcon_has_no_room_for_is_lost_falcon_8_2_3)
 	stop();
 }
 
-/* A send queue whose requests are all under way goes on when one of them is done. */
+/* A send queue whose requests are all outstanding continues when one of them is done. */
 Test(rof_ud, a_full_qp_is_woken_by_what_completes)
 {
 	start(16);
@@ -240,7 +237,7 @@ Test(rof_ud, a_full_qp_is_woken_by_what_completes)
 	stop();
 }
 
-/* Hundreds of datagrams under way fill a channel: QPs wait in turn. */
+/* Hundreds of outstanding datagrams fill a channel: QPs wait in turn. */
 Test(rof_ud, a_full_channel_wakes_in_turn)
 {
 	unsigned under_way = 0;
@@ -254,7 +251,8 @@ Test(rof_ud, a_full_channel_wakes_in_turn)
 	}
 	cr_assert_eq(s.requests, ROF_TXNS_MAX);
 	for (unsigned q = 1; q < 4; q++) {
-		post(q, q, 0, 8); /* one queue for all in this harness: each takes what is there */
+		/* this harness has one queue for all QPs: each takes the next request */
+		post(q, q, 0, 8);
 		cr_assert_eq(rof_tx(qp[q], 0, 1), ROF_TX_BLOCKED);
 	}
 	done(chan[0], SCRIPT_RSN, FA_DONE);
