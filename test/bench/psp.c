@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What sealing and opening a packet costs, in all versions, against libIPSec_MB called bare. The
- * packet is a Falcon write: PSP header, 4 bytes in clear, then the text. Sealed in place one by
- * one; 32 at once, after all their headers were written (a header read back while it is still on
- * its way to the cache costs more than the rest of the call); from elsewhere in two pieces (headers
- * here, payload there); and opened in place. No verdict: it prints. Of each figure the best of
- * several turns, since the machine may be busy.
+ * Measures the cost to seal and open a packet, in all versions, and compares it with direct calls
+ * of libIPSec_MB. The packet is a Falcon write: PSP header, 4 bytes in clear, then the text. It is
+ * sealed in place one by one; 32 at once, after all their headers were written (to read a header
+ * while its write is still on its way to the cache costs more than the rest of the call); from two
+ * other pieces (headers here, payload there); and opened in place. The program prints figures and
+ * makes no verdict. Each figure is the best of several turns, since the machine may be busy.
  */
 #include <intel-ipsec-mb.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "../../lib/falcon/psp.h"
 
 #define TURNS   9
-#define HEADERS 52 /* of a first write segment behind the clear part: Falcon 24, RBTH, RETH */
+#define HEADERS 52 /* of a first write segment after the clear part: Falcon 24, RBTH, RETH */
 #define MAX_LEN 9000
 #define BURST   32
 
@@ -28,7 +28,7 @@ static struct gcm_key_data key;
 static uint8_t packet[MAX_LEN], elsewhere[MAX_LEN];
 static struct wire_psp hdr = {.next = PSP_NEXT_FALCON, .crypt_offset = 1, .spi = 1};
 static struct psp_iv ivs;
-static uint32_t text; /* bytes that are encrypted */
+static uint32_t text; /* number of encrypted bytes */
 
 static uint64_t
 clock_ns(void)
@@ -142,7 +142,7 @@ row(uint8_t version, const char *name, uint32_t payload, unsigned rounds)
 	psp_sa_destroy(sa);
 }
 
-/* bench_psp [ROUNDS]: few under callgrind. */
+/* bench_psp [ROUNDS]; under callgrind a few rounds suffice. */
 int
 main(int argc, char **argv)
 {

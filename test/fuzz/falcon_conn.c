@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/falcon, both sublayers, between two ends that trade requests while packets are forged to
- * both: around the live windows, or any bytes at all. The input is a list of steps. Whatever came,
- * what an end has started ends once and in order when the noise is over (if need be because the
- * connection is given up), a new connection between the same stacks works as on the first day, and
- * every buffer comes home.
+ * Both sublayers of lib/falcon between two ends that exchange requests, while forged packets arrive
+ * at both: around the live windows, or of any bytes. The input is a list of steps. Whatever
+ * arrived, all that an end has started ends once and in order after the noise (if necessary because
+ * the connection fails), a new connection between the same stacks works, and every buffer is freed.
  */
 #include "../../lib/falcon/conn_priv.h"
 #include "../unit/falcon/duo.h"
@@ -34,7 +33,7 @@ take(struct input *in, unsigned bytes)
 	return v;
 }
 
-/* Near `base`; sometimes anywhere. */
+/* Returns a number near `base`, sometimes any number. */
 static uint32_t
 near(struct input *in, uint32_t base)
 {
@@ -99,7 +98,7 @@ forge_packet(struct input *in, const struct duo_end *e, struct wire_falcon *h)
 	h->request_len = (uint16_t)take(in, 1);
 }
 
-/* Through bytes, as everything that comes. */
+/* Sends a forged packet in its wire format, as all packets. */
 static void
 forge(struct input *in, struct duo *d, unsigned to)
 {
@@ -167,7 +166,7 @@ step(struct input *in, struct duo *d)
 		forge(in, d, end);
 }
 
-/* All that was started ends, whatever had to be given up for it. */
+/* Checks that all started requests end, whatever must fail for it. */
 static void
 ends(struct duo *d)
 {

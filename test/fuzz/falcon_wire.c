@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The headers behind UDP port 1000, from any bytes: each parser reads no more than it was given,
- * what it accepts is emitted in as many bytes as it was read from, and says the same when it is
- * parsed again. Bytes are compared only through the records: reserved bits are not kept.
+ * The headers behind UDP port 1000, from any bytes. Each parser reads only the bytes that it was
+ * given; a header that it accepts is emitted with its length, and parses to the same record again.
+ * The target compares records and not bytes, since reserved bits are not kept.
  */
 #include "fuzz.h"
 
@@ -62,7 +62,7 @@ try_falcon(const uint8_t *p, size_t len)
 	if (a.type >= FALCON_RESYNC)
 		CLAIM((size_t)n == len);
 	CLAIM(wire_falcon_emit(again, &a) == (unsigned)n);
-	/* a push's payload is counted and not read */
+	/* the payload of a push is counted, not read */
 	CLAIM(wire_falcon_parse(&b, again, len) == n);
 	CLAIM(wire_falcon_emit(third, &b) == (unsigned)n && memcmp(again, third, (size_t)n) == 0);
 	CLAIM(memcmp(again + 8, p + 8, 16) == 0);

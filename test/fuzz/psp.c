@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The whole way in of a datagram, as an engine goes it: PSP header, association, opening, replay
- * and SPI checks, Falcon and RDMA headers. The datagram is any bytes; or one that was sealed here
- * and then spoilt, which must not open. Between datagrams clocks jump and keys rotate. Whatever is
- * refused leaves the connection's state as it was.
+ * The receive path of a datagram in the order of an engine: PSP header, security association,
+ * opening, replay and SPI checks, Falcon and RDMA headers. The datagram has any bytes; or it was
+ * sealed here and then changed, and must not open. Between datagrams clocks jump and keys rotate. A
+ * refused datagram leaves the connection's state unchanged.
  */
 #include "fuzz.h"
 
@@ -41,7 +41,7 @@ set_up(void)
 		sas[i] = psp_sa_create(crypto, versions[i], i + 1, secret);
 }
 
-/* true: it was opened and accepted. */
+/* Returns true when the datagram was opened and accepted. */
 static bool
 receive(struct psp_rx *rx, const struct psp_device *d, uint8_t *p, size_t len)
 {

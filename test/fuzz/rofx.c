@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange against a stranger, in clear: as responder, as initiator, and on a live connection.
- * The first bytes choose the side, the cuts and what the application answers. What comes out of it
- * must be within bounds; a request that was accepted must satisfy an honest initiator's parser.
+ * The exchange in clear with a hostile peer: as responder, as initiator, and on an established
+ * connection. The first bytes of the input choose the side, the cuts and the application's answers.
+ * The results must be within bounds; an honest initiator must accept the reply to a request that
+ * was accepted.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +79,7 @@ answer_request(struct rofx *x, uint8_t how)
 		check_agreed(rofx_agreed(x));
 }
 
-/* false: it has ended. */
+/* Answers an event. Returns false when the exchange has ended. */
 static bool
 react(struct rofx *x, uint8_t how)
 {

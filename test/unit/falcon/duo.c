@@ -16,7 +16,7 @@ fault(struct duo *d, const char *what, uint32_t rsn)
 	d->fault_rsn = rsn;
 }
 
-/* Of what the peer sent: not to be expected of one that forges. */
+/* Records a fault of the peer's packets, unless packets are forged. */
 static void
 peer_fault(struct duo *d, const char *what, uint32_t rsn)
 {
@@ -48,7 +48,7 @@ buf_free(void *ctx, struct fa_buf *b)
 	free(b);
 }
 
-/* Each payload of each request of each end is its own. */
+/* Returns a byte of a payload; each request of each end has its own pattern. */
 static uint8_t
 pattern(unsigned end, uint32_t rsn, unsigned kind, uint32_t i)
 {
@@ -147,7 +147,7 @@ request(struct duo_end *e, const struct fa_delivery *f)
 		return;
 	}
 	l.at = d->now + wire_random(&d->wire) % d->think_ns;
-	/* In order: each behind the one before. */
+	/* Ordered: each outcome comes after the one before it. */
 	if (e->laters && fa_conn_params(e->c)->ordered && l.at < e->later[e->laters - 1].at)
 		l.at = e->later[e->laters - 1].at;
 	e->later[e->laters++] = l;
@@ -166,7 +166,7 @@ think(struct duo_end *e)
 		else
 			answer(e, &l);
 	}
-	/* What was delivered meanwhile. */
+	/* Keeps those that were delivered meanwhile. */
 	memmove(e->later + kept, e->later + n, (e->laters - n) * sizeof(*e->later));
 	e->laters -= n - kept;
 }
@@ -262,7 +262,7 @@ duo_outstanding(const struct duo *d, unsigned end)
 	return d->end[end].posted - d->end[end].finished;
 }
 
-/* ---- Life and time ---- */
+/* ---- Creation, time and end ---- */
 
 void
 duo_init(struct duo *d, uint64_t seed)
@@ -312,7 +312,7 @@ duo_small_pools(struct duo *d)
 		.rx_buf_net = 24,
 		.rx_pkt_red = 2,
 		.rx_buf_red = 16,
-		.pulls = 256, /* as many as tests have under way */
+		.pulls = 256, /* the number of requests that tests have outstanding */
 		.tx_cell = 64,
 		.rx_cell = 512,
 	};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The example flows of sections 6.6.1 to 6.6.6, packet by packet, with RSN and PSN as in the text.
- * Node 0 is the initiator, node 1 the target. The ULP is the test: it decides when it answers.
+ * Node 0 is the initiator, node 1 the target. The test is the ULP: it decides when to answer.
  */
 #include "pair.h"
 
 #define PULL    FALCON_PULL_REQUEST
 #define DATA    FALCON_PULL_DATA
 #define PUSH    FALCON_PUSH_DATA
-#define RNR_1MS 13 /* 0.96 ms: in the order of the retransmission timeout */
+#define RNR_1MS 13 /* 0.96 ms, in the order of the retransmission timeout */
 #define RNR_4MS 17 /* 3.84 ms */
 
 static struct fa_delivery got[2][64];
@@ -17,7 +17,6 @@ static unsigned gots[2], seen[2];
 static bool
 deliver(unsigned node, unsigned conn, const struct fa_delivery *d)
 {
-	(void)conn;
 	cr_assert_lt(gots[node], 64);
 	got[node][gots[node]++] = *d;
 	return true;
@@ -60,7 +59,7 @@ setup(void)
 	pair.deliver = deliver;
 }
 
-/* All is done: what completes is freed, and nothing else happens for ten seconds. */
+/* Ends a flow: frees the last completions, and checks that no packet follows for ten seconds. */
 static void
 finish(void)
 {
@@ -82,14 +81,13 @@ read_answer(uint32_t rsn)
 	pair_buf_free(d->buf);
 }
 
-/* The first of two is overtaken by the second. */
+/* Delays the first of two packets behind the second. */
 static struct pair_fate
 first_is_late(const struct pair_packet *p)
 {
 	static bool done;
 	struct pair_fate f = {.extra = done ? 0 : 2 * PAIR_US};
 
-	(void)p;
 	done = true;
 	return f;
 }
@@ -106,7 +104,7 @@ Test(falcon_flows, s6_6_1_rdma_read, .init = setup)
 	pair_run(1);
 	cr_assert_eq(pair_expect(0, PULL, 100, 1)->h.request_len, 4096);
 	pair_expect(0, PULL, 101, 2);
-	/* 3: they arrive in the other order, go to the ULP by RSN; one coalesced ACK */
+	/* 3: they arrive in reverse order, go to the ULP by RSN; one coalesced ACK */
 	pair_run(6 * PAIR_US);
 	nothing_at(1);
 	pair_run(1 * PAIR_US);
@@ -172,8 +170,9 @@ static void
 one_push_with_psn_301(void)
 {
 	pair.n[0].params.tx_data_psn = 301;
-	pair.n[1].cfg.push_reoffer = false; /* the text's way: by the retransmission */
-	/* No acknowledgement before the ULP's: the text has none that says "received". */
+	/* as in the text: delivered again by the retransmission */
+	pair.n[1].cfg.push_reoffer = false;
+	/* No acknowledgement before the ULP's: the text has none for a received packet. */
 	pair.n[0].cfg.ar_window = UINT32_MAX;
 	pair.n[1].cfg.ack_delay_ns = 1000000000;
 	pair.wire = lose_nacks;
@@ -227,7 +226,7 @@ Test(falcon_flows, s6_6_3_push_rnr_with_a_lost_nack, .init = setup)
 	pair_run(PAIR_DELAY);
 	cr_assert_eq(expect_nack(FALCON_NACK_RNR, false)->h.rnr_timeout, RNR_4MS); /* 7 */
 	nothing_at(1);
-	/* 8: sent again when the RNR delay is over, not before */
+	/* 8: retransmitted when the RNR delay is over, not before */
 	until_push(10000 * PAIR_US);
 	p = pair_expect(0, PUSH, 301, 1);
 	cr_assert_geq(p->sent_at, refused_at + 3840 * PAIR_US);
@@ -256,7 +255,7 @@ Test(falcon_flows, s6_6_4_pull_rnr, .init = setup)
 	verdict(next_at(1, FA_PULL, 1), FA_RNR, RNR_1MS, 0);
 	pair_run(20 * PAIR_US);
 	cr_assert_eq(pair_expect_ack(1, FALCON_BACK)->h.rbpsn, 102);
-	/* 5: the target offers it again, no packet in between */
+	/* 5: the target delivers it again, no packet in between */
 	pair_run(959 * PAIR_US - (pair.now - refused_at));
 	nothing_at(1);
 	pair_run(3 * PAIR_US);
@@ -282,14 +281,14 @@ Test(falcon_flows, s6_6_5_push_cie_with_a_lost_nack_then_resync, .init = setup)
 	verdict(next_at(1, FA_PUSH, 1), FA_CIE, 0, 0x5a); /* 3, 4 */
 	pair_run(PAIR_DELAY);
 	cr_assert_eq(expect_nack(FALCON_NACK_CIE, true)->h.ulp_code, 0x5a);
-	/* 5: sent again after the timeout */
+	/* 5: retransmitted after the timeout */
 	until_push(3000 * PAIR_US);
 	cr_assert(pair_expect(0, PUSH, 301, 1)->again);
-	/* 6: the same NACK; the ULP is not asked again */
+	/* 6: the same NACK, without the ULP */
 	nothing_at(1);
 	pair_run(2 * PAIR_DELAY);
 	cr_assert_eq(expect_nack(FALCON_NACK_CIE, false)->h.ulp_code, 0x5a);
-	/* 7: a Resync takes the place of the packet */
+	/* 7: a Resync replaces the packet */
 	p = pair_expect(0, FALCON_RESYNC, 301, 1);
 	cr_assert_eq(p->h.resync_code, FALCON_RESYNC_CIE);
 	cr_assert_eq(p->h.resync_type, PUSH);
@@ -316,7 +315,7 @@ eack_flow(bool rack)
 	unsigned i;
 
 	pair.n[0].cfg.rack = rack;
-	pair.n[0].cfg.ooo_threshold = 2; /* the flow has three after the hole */
+	pair.n[0].cfg.ooo_threshold = 2; /* the flow has three packets after the gap */
 	pair.wire = lose_first;
 	pair_start();
 	/* 1, 2: four pushes, RSN 1 to 4, PSN 300 to 303 */
@@ -329,13 +328,13 @@ eack_flow(bool rack)
 		pair_expect(0, PUSH, 300 + i, 1 + i);
 	/* 3: the first is lost, the others are held */
 	nothing_at(1);
-	/* 4: an EACK shows the hole: bits 1, 2, 3 received, none acknowledged */
+	/* 4: an EACK shows the gap: bits 1, 2, 3 received, none acknowledged */
 	pair_run(15 * PAIR_US);
 	p = pair_expect_ack(1, FALCON_EACK);
 	cr_assert_eq(p->h.dbpsn, 300);
 	cr_assert_eq(p->h.data_rx[0], 0xe);
 	cr_assert_eq(p->h.data_ack[0], 0);
-	/* 5: early retransmission of just that packet, long before its timeout */
+	/* 5: early retransmission of only that packet, long before its timeout */
 	for (i = 0; i < 15 && gots[1] == 0; i++)
 		pair_run(PAIR_US);
 	p = pair_expect(0, PUSH, 300, 1);

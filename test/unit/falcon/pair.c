@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP_MIN 1000 /* ns: a stack that wants to be polled at once is polled again after this */
+#define STEP_MIN 1000 /* ns: the delay of a poll that a stack requires immediately */
 
 struct pair pair;
 
-/* ---- The wire: packets under way, earliest first ---- */
+/* ---- The wire: packets in flight, earliest first ---- */
 
 struct flight {
 	uint64_t at, seq;
@@ -188,7 +188,6 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 static void
 buf_free(void *ctx, struct fa_buf *b)
 {
-	(void)ctx;
 	pair_buf_free(b);
 }
 
@@ -197,14 +196,13 @@ event(void *ctx, struct fa_conn *c, enum fa_event ev)
 {
 	struct pair_node *n = ctx;
 
-	(void)c;
 	if (ev == FA_EV_DEAD)
 		n->deaths++;
 	else
 		n->xoff = ev == FA_EV_XOFF;
 }
 
-/* ---- The bench ---- */
+/* ---- The pair ---- */
 
 void
 pair_init(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two stacks in virtual time, both sublayers at work, with a wire in between that does to each
- * packet what the test says. Headers pass through their wire format, payloads are copied. All that
- * is sent stands in a trace.
+ * Two stacks in virtual time, with both sublayers, and a wire between them that treats each packet
+ * as the test decides. Headers pass through their wire format, payloads are copied. A trace records
+ * all packets.
  */
 #ifndef TEST_FALCON_PAIR_H
 #define TEST_FALCON_PAIR_H
@@ -27,18 +27,18 @@ struct pair_packet {
 	bool lost;
 };
 
-/* What the wire does to a packet; zero: nothing. */
+/* The wire's treatment of a packet; zero: it arrives unchanged. */
 struct pair_fate {
 	bool lose;
 	uint64_t extra;     /* ns of delay */
-	uint64_t duplicate; /* != 0: comes a second time, so much later */
+	uint64_t duplicate; /* nonzero: the delay of a second copy */
 };
 
 struct pair_node {
 	struct fa_config cfg;
 	struct fa_stack *s;
 	struct fa_conn *c[PAIR_CONNS];
-	struct fa_params params; /* of each connection; CIDs are filled in */
+	struct fa_params params; /* of each connection; pair_start() sets the CIDs */
 	bool xoff;
 	unsigned deaths;
 };
@@ -47,8 +47,8 @@ struct pair {
 	struct pair_node n[2];
 	unsigned conns;
 	uint64_t now;
-	long bufs; /* alive */
-	/* The test's. */
+	long bufs; /* payloads that are not freed */
+	/* Functions of the test. */
 	struct pair_fate (*wire)(const struct pair_packet *p);
 	bool (*deliver)(unsigned node, unsigned conn, const struct fa_delivery *d);
 	void (*tick)(void); /* at each step of time */
@@ -60,21 +60,22 @@ struct pair {
 };
 extern struct pair pair;
 
-/* Defaults: one ordered connection, MTU 4096, PSN and RSN as in section 6.6: node 0 has request PSN
- * 100, data PSN 300; node 1 data PSN 200; RSN 1. The test may change all before pair_start(). */
+/* Sets defaults: one ordered connection, MTU 4096, PSN and RSN as in section 6.6: node 0 has
+ * request PSN 100, data PSN 300; node 1 has data PSN 200; RSN 1. The test may change all before
+ * pair_start(). */
 void pair_init(void);
 void pair_start(void);
-/* Destroys both stacks; nothing may be left. */
+/* Destroys both stacks, and asserts that no payload is left. */
 void pair_stop(void);
 struct fa_buf *pair_buf(uint32_t len);
 void pair_buf_free(struct fa_buf *b);
-/* Lets time pass. */
+/* Runs for `ns` of virtual time. */
 void pair_run(uint64_t ns);
 uint64_t pair_counted(unsigned node, enum fa_reason r);
 
-/* The next packet of the trace is this one; returns it. */
+/* Asserts that the next packet of the trace is this one, and returns it. */
 const struct pair_packet *pair_expect(unsigned from, uint8_t type, uint32_t psn, uint32_t rsn);
-/* ... an acknowledgement (BACK, EACK, NACK) of node `from`. */
+/* Asserts that it is an acknowledgement (BACK, EACK, NACK) of node `from`, and returns it. */
 const struct pair_packet *pair_expect_ack(unsigned from, uint8_t type);
 void pair_quiet(void);
 

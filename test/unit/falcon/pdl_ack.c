@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Acknowledgements and NACKs that come in (9.2.3, 9.2.4), stale and false ones among them. */
+/* Incoming acknowledgements and NACKs (9.2.3, 9.2.4), with stale and forged ones among them. */
 #include <errno.h>
 
 #include "rig.h"
@@ -96,7 +96,7 @@ Test(pdl_ack, bits_beyond_what_was_sent_are_ignored)
 		.data_rx = {UINT64_MAX, UINT64_MAX},
 		.req_map = UINT64_MAX});
 	cr_assert_eq(rig.dones, 0);
-	/* The next packet under those numbers is as new as any. */
+	/* A packet that reuses the numbers is a new one. */
 	rig_pushes(4, 1);
 	rig_run(0);
 	cr_assert(pdl_bit(data()->live, PDL_WINDOW_MAX, 303));
@@ -118,7 +118,7 @@ Test(pdl_ack, s9_2_3_bitmaps_free_packets_behind_a_hole)
 	cr_assert_eq(rig.dones, 2);
 	cr_assert_eq(rig.done[0].psn, 363);
 	cr_assert_eq(rig.done[1].psn, 399);
-	/* The base passes them by: once each. */
+	/* The base passes them: each is acknowledged once. */
 	rig_back(100, 400);
 	cr_assert_eq(rig.dones, 100);
 }
@@ -146,7 +146,7 @@ Test(pdl_ack, s9_2_2_piggybacked_bases_count)
 		.rsn = 1,
 		.request_len = 8});
 	cr_assert_eq(rig.dones, 2);
-	/* In a packet that is dropped, too (11). */
+	/* A packet that is dropped carries bases, too (11). */
 	rig_in((struct wire_falcon){.type = FALCON_PUSH_DATA,
 		.rbpsn = 100,
 		.dbpsn = 303,
@@ -169,17 +169,17 @@ Test(pdl_ack, s9_what_the_ulp_has_is_not_lost)
 	from = rig.sents;
 	rig_let(rig.cfg.ulp_rto_ns - 100 * US);
 	cr_assert_eq(rig.sents, from); /* many RTOs */
-	/* Then it asks, for a NACK may have been lost. */
+	/* Then the packet goes out again, since a NACK may have been lost. */
 	rig_let(200 * US);
 	cr_assert_eq(rig.sents - from, 8);
 	cr_assert_eq(rig.dones, 0);
-	/* The peer says that it has them still: another while. */
+	/* The peer reports again that it has them: they wait again. */
 	rig_in((struct wire_falcon){
 		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .data_rx = {0xff}});
 	from = rig.sents;
 	rig_let(rig.cfg.ulp_rto_ns - 100 * US);
 	cr_assert_eq(rig.sents, from);
-	/* And once more, as often as the peer says that it has them: this is no silence. */
+	/* That repeats as often as the peer reports that it has them: the path is not silent. */
 	for (unsigned i = 0; i < 3 * rig.cfg.max_retransmits; i++) {
 		rig_in((struct wire_falcon){
 			.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .data_rx = {0xff}});
@@ -219,7 +219,8 @@ Test(pdl_ack, s6_6_3_rnr_waits_as_long_as_it_is_told)
 	rig_let(100 * US);
 	cr_assert_eq(rig.sent[from].h.psn, 300);
 	cr_assert_eq(rig_reason(FA_RNR_IN), 1);
-	/* Not a timeout: nothing for congestion control, nothing on the way to a Resync. */
+	/* It is no timeout: it causes no event for congestion control, and no step towards a
+	 * Resync. */
 	for (unsigned i = 0; i < rig.evs; i++)
 		cr_assert(rig.ev[i].type != FA_RUE_RETRANSMIT || rig.ev[i].retransmits > 0);
 	cr_assert_eq(pdl_txw_get(data(), 300)->timeouts, 0);
@@ -272,7 +273,7 @@ Test(pdl_ack, rnr_without_end_is_not_given_up)
 	cr_assert_eq(rig_count(FALCON_RESYNC), 0);
 	cr_assert_eq(rig.deaths, 0);
 	for (unsigned i = 0; i < rig.evs; i++)
-		cr_assert_eq(rig.ev[i].type, FA_RUE_NACK); /* no sign of congestion */
+		cr_assert_eq(rig.ev[i].type, FA_RUE_NACK); /* no retransmission event */
 	rig_back(100, 301);
 	cr_assert_eq(rig.done[0].how, FA_DONE);
 }
@@ -318,7 +319,7 @@ Test(pdl_ack, s6_6_5_a_refusal_becomes_a_resync)
 		const struct rig_sent *s = &rig.sent[5 + i];
 
 		cr_assert_eq(s->h.type, FALCON_RESYNC);
-		cr_assert_eq(s->h.psn, 301 + i); /* PSN and RSN of what it replaces: 9.1.8 */
+		cr_assert_eq(s->h.psn, 301 + i); /* PSN and RSN of the replaced packet: 9.1.8 */
 		cr_assert_eq(s->h.rsn, 2 + i);
 		cr_assert_eq(s->h.resync_code, refusals[i].resync);
 		cr_assert_eq(s->h.resync_type, FALCON_PUSH_DATA);
@@ -361,7 +362,7 @@ Test(pdl_ack, s9_2_4_resources_are_for_congestion_control)
 	cr_assert_eq(rig.ev[0].nack_code, FALCON_NACK_RESOURCES);
 	cr_assert_eq(rig.sents, from);
 	rig_let(rig.cfg.rto_initial_ns + 10 * US);
-	cr_assert_eq(rig.sents, from + 2); /* as a lost packet */
+	cr_assert_eq(rig.sents, from + 2); /* as for a lost packet */
 	cr_assert_eq(rig.sent[from].h.type, FALCON_PUSH_DATA);
 }
 
@@ -438,7 +439,7 @@ Test(pdl_ack, s10_1_times_that_cannot_be_are_not_believed)
 	h.t2 = 1;
 	rig_in(h);
 	cr_assert_eq(rig.evs, 0);
-	cr_assert_eq(rig.dones, 1); /* what it acknowledges counts all the same */
+	cr_assert_eq(rig.dones, 1); /* its bases count nevertheless */
 	h.dbpsn = 302;
 	h.t1 = fa_ticks(rig.now) - (1u << 30);
 	rig_in(h);
@@ -460,7 +461,7 @@ Test(pdl_ack, s3_3_pull_data_acknowledges_its_request)
 	cr_assert_eq(rig.dones, 1);
 	cr_assert_eq(rig.c->pdl.tx[PDL_REQUEST].orc, 1);
 	pdl_implied_ack(rig.c, rig.now, p);
-	rig_back(102, 300); /* passes both by */
+	rig_back(102, 300); /* acknowledges both */
 	cr_assert_eq(rig.dones, 2);
 }
 
@@ -496,7 +497,7 @@ Test(pdl_ack, s11_a_withdrawn_request_that_was_not_sent_leaves_no_hole_in_the_rs
 	rig_run(0);
 	cr_assert_eq(rig_last(FALCON_RESYNC)->h.rsn, 2);
 	cr_assert_eq(rig_last(FALCON_RESYNC)->h.psn, 301);
-	/* Pull data is nobody's order. */
+	/* No order depends on pull data. */
 	p = rig_send(FALCON_PULL_DATA, 5);
 	cr_assert(pdl_withdraw(rig.c, rig.now, p, FALCON_RESYNC_TIMEOUT, FA_LOCAL_TIMEOUT));
 	tl_pkt_free(rig.c, p);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cost follows work: what a connection leaves behind in lists, timers and memory when it is idle.
+/*
+ * Cost follows work: the entries in lists, the timers and the memory of a connection that is idle
+ * again.
  */
 #include <errno.h>
 
@@ -113,7 +115,7 @@ Test(pdl_cost, a_budget_is_kept)
 		rig_in((struct wire_falcon){.type = FALCON_PULL_DATA, .psn = 1300 + i, .ar = true});
 	cr_assert_eq(fa_stack_poll(rig.s, rig.now, 5), 5);
 	cr_assert_eq(rig.sent[0].h.type, FALCON_BACK);   /* the acknowledgement first */
-	cr_assert_eq(fa_stack_deadline(rig.s), rig.now); /* there is more */
+	cr_assert_eq(fa_stack_deadline(rig.s), rig.now); /* more packets wait */
 	cr_assert_eq(fa_stack_poll(rig.s, rig.now, 0), 0);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multipath: four flows of one connection share windows and PSNs; each has a path, congestion state
- * and acknowledgements of its own. */
+/*
+ * Multipath: four flows of one connection share windows and PSNs; each has a path, congestion state
+ * and acknowledgements of its own.
+ */
 #include "rig.h"
 
 static void
@@ -55,7 +57,7 @@ Test(pdl_flows, the_largest_open_window_goes_first)
 	rig_pushes(0, 12);
 	rig_run(0);
 	cr_assert_eq(sent_on(2, 0), 12);
-	/* 8, 2, 8 and 8 are open now: 20 more leave one or two of each. */
+	/* Open windows are 8, 2, 8 and 8: 20 more packets leave one or two of each. */
 	rig_pushes(12, 20);
 	rig_run(0);
 	for (unsigned i = 0; i < 4; i++)
@@ -115,7 +117,7 @@ Test(pdl_flows, acknowledgements_are_coalesced_and_returned_per_flow)
 		rig_in_as(h, 0x50000 | (i & 1), 64, i & 1);
 	}
 	rig_run(0);
-	cr_assert_eq(rig.sents, 0); /* two each */
+	cr_assert_eq(rig.sents, 0); /* two on each flow */
 	h.psn = 1304;
 	rig_in_as(h, 0x50001, 64, true);
 	rig_run(0);
@@ -177,7 +179,7 @@ Test(pdl_flows, after_a_timeout_another_path_is_tried)
 	rig_pushes(0, 4);
 	rig_run(0);
 	path = rig.sent[0].path;
-	/* Three came; the first one's path is dead. */
+	/* Three arrived; the path of the first one is broken. */
 	rig.now += RTT;
 	ack_on(1, (struct wire_falcon){
 			  .type = FALCON_EACK, .dbpsn = 300, .data_rx = {0xe}, .data_ack = {0xe}});
@@ -235,7 +237,8 @@ Test(pdl_flows, rack_compares_within_a_flow)
 	rig_pushes(4, 4);
 	rig_run(4 * US);
 	rig.now += RTT;
-	/* The second of flow 0 came; of the others nothing, perhaps their paths are longer. */
+	/* The second packet of flow 0 arrived; those of the other flows did not: their paths may be
+	 * longer. */
 	rig_in_as((struct wire_falcon){.type = FALCON_EACK,
 			  .rbpsn = 100,
 			  .dbpsn = 300,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Early retransmission (9.1.4), timeouts (9.1.5), giving up (11), RACK and TLP. */
+/* Early retransmission (9.1.4), timeouts (9.1.5), the end of attempts (11), RACK and TLP. */
 #include "rig.h"
 
 static void
@@ -119,7 +119,7 @@ Test(pdl_loss, s9_1_4_own_sends_again_within_and_beyond_the_bitmap)
 		.own_data = true,
 		.data_rx = {~1ull, UINT64_MAX}});
 	rig_run(0);
-	/* The base, and 428 to 439 that lay beyond. */
+	/* The base, and 428 to 439, which were out of window. */
 	cr_assert_eq(rig.sents - 140, 13);
 	cr_assert_eq(rig.sent[140].h.psn, 300);
 	cr_assert_eq(rig.sent[141].h.psn, 428);
@@ -218,10 +218,10 @@ Test(pdl_loss, s11_the_last_attempt_is_followed_by_a_resync_and_that_by_death)
 	cr_assert_eq(rig.deaths, 1);
 	cr_assert_eq(rig.death_code, FA_DEAD_CONNECTION);
 	cr_assert_eq(rig_reason(FA_GIVEN_UP), 1);
-	/* All packets went back first. */
+	/* All packets were returned first. */
 	cr_assert_eq(rig.dones, 2);
 	cr_assert_eq(rig.done[0].how, FA_DEAD_CONNECTION);
-	/* 11: not alive: dropped, nothing is answered, nothing piggybacked. */
+	/* 11: a dead connection drops packets, answers none, and ignores piggybacked bases. */
 	rig_in((struct wire_falcon){.type = FALCON_PUSH_DATA,
 		.rbpsn = 100,
 		.dbpsn = 300,
@@ -272,7 +272,7 @@ Test(pdl_loss, the_owner_may_give_a_connection_up)
 	rig_send(FALCON_PULL_REQUEST, 201);
 	rig_run(0);
 	fa_conn_fail(rig.c, rig.now, FA_REMOTE_ERROR);
-	cr_assert_eq(rig.dones, 0); /* not under anybody's hands */
+	cr_assert_eq(rig.dones, 0); /* not during the call */
 	rig_run(0);
 	cr_assert_eq(rig.dones, 201);
 	cr_assert_eq(rig.deaths, 1);
@@ -308,8 +308,8 @@ Test(pdl_loss, rack_a_packet_is_lost_when_a_later_one_came_and_time_has_passed)
 	rig_pushes(2, 1);
 	rig_run(2 * US);
 	rig.now += RTT;
-	rack_eack(2, RTT);           /* 301 arrived: distance 1 is enough, */
-	cr_assert_eq(rig_run(0), 0); /* but 300 may have been overtaken */
+	rack_eack(2, RTT);           /* 301 arrived: a distance of 1 suffices, ... */
+	cr_assert_eq(rig_run(0), 0); /* ... but 300 may have been overtaken */
 	rig_let(RTT / 4 - 4 * US);
 	cr_assert_eq(rig.sents, 2);
 	rig_let(6 * US);
@@ -325,7 +325,7 @@ Test(pdl_loss, rack_does_not_take_for_lost_what_was_sent_later)
 	rig_pushes(1, 3); /* one burst, one time stamp */
 	rig_run(0);
 	rig.now += RTT;
-	rack_eack(0x1, RTT); /* the first is with the ULP; 301 and 302 may be on their way */
+	rack_eack(0x1, RTT); /* the first is with the ULP; 301 and 302 may be in flight */
 	rig_let(RTT);
 	cr_assert_eq(rig.sents, 3);
 }
@@ -341,7 +341,7 @@ Test(pdl_loss, rack_finds_a_lost_retransmission)
 	rig_run(RTT);
 	rack_eack(2, RTT);
 	rig_let(RTT / 2);
-	cr_assert_eq(rig.sents, 4); /* 300 again; lost again */
+	cr_assert_eq(rig.sents, 4); /* 300 is retransmitted, and lost again */
 	rig_pushes(4, 2);
 	rig_run(2 * US);
 	rig_run(RTT);
@@ -351,7 +351,8 @@ Test(pdl_loss, rack_finds_a_lost_retransmission)
 	cr_assert_eq(rig.sent[6].h.psn, 300);
 }
 
-/* A hole whose packet comes so long after its retransmission; returns how long RACK waited. */
+/* Runs a gap whose packet arrives `arrives_after` ns after its retransmission. Returns how long
+ * RACK waited. */
 static uint64_t
 rack_hole(uint64_t arrives_after)
 {
@@ -389,11 +390,11 @@ Test(pdl_loss, rack_learns_how_far_packets_are_overtaken)
 	rig_start();
 	first = rack_hole(RTT);
 	cr_assert(first <= RTT / 4 + 2 * US);
-	/* Three times the original arrives after all. */
+	/* Three times the original packet arrives. */
 	for (unsigned i = 0; i < 3; i++)
 		rack_hole(RTT / 4);
 	cr_assert(rack_hole(RTT) > RTT - 4 * US);
-	/* Not for ever. */
+	/* The allowance shrinks again. */
 	for (unsigned i = 0; i < 3 * PDL_REO_PERSIST; i++)
 		rack_hole(RTT);
 	cr_assert(rack_hole(RTT) <= first + US);
@@ -406,14 +407,14 @@ Test(pdl_loss, tlp_probes_the_first_that_is_missing)
 	rig_pushes(1, 3);
 	rig_run(0);
 	rig.now += RTT;
-	rig_back(100, 301); /* a round trip is known; the other two are gone */
+	rig_back(100, 301); /* a round trip is measured; the other two are lost */
 	rig_let(PDL_PTO_MIN_NS - 4 * US);
 	cr_assert_eq(rig.sents, 3);
 	rig_let(8 * US);
 	cr_assert_eq(rig.sents, 4);
 	cr_assert_eq(rig.sent[3].h.psn, 301);
 	cr_assert_eq(rig_reason(FA_PROBE), 1);
-	/* One probe, then it is the timeout's turn. */
+	/* After one probe the timeout follows. */
 	rig_let(4 * PDL_PTO_MIN_NS);
 	cr_assert_eq(rig.sents, 4);
 }

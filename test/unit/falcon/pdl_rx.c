@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive windows: what is new, what was here, what comes too early (9.2.2.4); Resync (9.2.5);
- * pushes that the ULP refused (6.6.3, 6.6.5, 11). */
+/*
+ * The receive windows: new packets, duplicates, packets out of window (9.2.2.4); Resync (9.2.5);
+ * pushes that the ULP refused (6.6.3, 6.6.5, 11).
+ */
 #include "rig.h"
 
 static void
@@ -145,12 +147,12 @@ Test(pdl_rx, s9_2_2_4_too_early_is_dropped_and_notified)
 	cr_assert_eq(rig.sent[0].h.type, FALCON_EACK);
 	cr_assert(rig.sent[0].h.own_data);
 	cr_assert(rig.sent[0].h.own_request);
-	/* The EACK has carried them: 9.2.1. */
+	/* The EACK carried the bits: 9.2.1. */
 	push_in(1301);
 	rig_let(20 * US);
 	cr_assert_not(rig_last(FALCON_EACK)->h.own_data);
 	cr_assert_not(rig_last(FALCON_EACK)->h.own_request);
-	/* The last that fits. */
+	/* The last PSN in the window. */
 	push_in(1300 + FA_DATA_WINDOW - 1);
 	pull_in(1100 + FA_REQUEST_WINDOW - 1);
 	cr_assert_eq(rig.rxs, 3);
@@ -180,7 +182,7 @@ Test(pdl_rx, s9_a_push_is_acknowledged_when_the_ulp_has_taken_it)
 	pdl_ulp_ack(rig.c, rig.now, 1300);
 	cr_assert_eq(rx()->dbase, 1302);
 	cr_assert_eq(rx()->rx[0], 0);
-	/* False ones: twice, never received, behind. */
+	/* Invalid ones: repeated, never received, behind the base. */
 	pdl_ulp_ack(rig.c, rig.now, 1301);
 	pdl_ulp_ack(rig.c, rig.now, 1303);
 	cr_assert_eq(rx()->dbase, 1302);
@@ -209,7 +211,7 @@ Test(pdl_rx, s9_pull_data_is_acknowledged_at_once)
 	cr_assert_eq(rx()->dbase, 1301);
 }
 
-/* ---- Refusals ---- */
+/* ---- Refused packets ---- */
 
 Test(pdl_rx, s8_2_no_resources_is_nacked_and_forgotten)
 {
@@ -227,7 +229,7 @@ Test(pdl_rx, s8_2_no_resources_is_nacked_and_forgotten)
 	cr_assert_eq(rig.sent[1].h.psn, 1100);
 	cr_assert(rig.sent[1].h.nack_request);
 	cr_assert_eq(rig.bufs, 0);
-	/* It comes again as if for the first time. */
+	/* It arrives again as if for the first time. */
 	rig.take = TL_TAKEN;
 	push_in(1300);
 	cr_assert_eq(rig.rx[3].type, FALCON_PUSH_DATA);
@@ -259,7 +261,7 @@ Test(pdl_rx, s6_6_3_a_push_that_met_rnr_is_offered_again)
 	push_in(1300);
 	cr_assert_eq(rig.rxs, 2);
 	cr_assert(rig.rx[1].again);
-	/* This time the ULP takes its time: again it is a duplicate. */
+	/* This time the ULP takes its time: another copy is a duplicate. */
 	push_in(1300);
 	cr_assert_eq(rig.rxs, 2);
 	pdl_ulp_ack(rig.c, rig.now, 1300);
@@ -287,7 +289,7 @@ Test(pdl_rx, s6_6_3_marks_do_not_outlive_their_push)
 	rig_start();
 	push_in(1300);
 	pdl_nack(rig.c, rig.now, false, 1300, FALCON_NACK_RNR, 9, 0);
-	pdl_ulp_ack(rig.c, rig.now, 1300); /* offered again here, and taken */
+	pdl_ulp_ack(rig.c, rig.now, 1300); /* delivered again here, and taken */
 	for (uint32_t psn = 1301; psn <= 1300 + FA_DATA_WINDOW; psn++) {
 		push_in(psn);
 		pdl_ulp_ack(rig.c, rig.now, psn);
@@ -315,7 +317,7 @@ Test(pdl_rx, s6_6_5_a_lost_nack_is_repeated_with_the_same_code)
 	cr_assert_eq(rig_count(FALCON_NACK), 3);
 	for (unsigned i = 3; i-- > 0;)
 		push_in(1300 + i);
-	cr_assert_eq(rig.rxs, 3); /* not to the ULP */
+	cr_assert_eq(rig.rxs, 3); /* the ULP does not get it */
 	rig_run(0);
 	cr_assert_eq(rig_count(FALCON_NACK), 6);
 	for (unsigned i = 0; i < 3; i++) {
@@ -323,7 +325,7 @@ Test(pdl_rx, s6_6_5_a_lost_nack_is_repeated_with_the_same_code)
 		cr_assert_eq(rig.sent[5 - i].h.nack_code, codes[i]);
 		cr_assert_eq(rig.sent[5 - i].h.ulp_code, 0x40 + i);
 	}
-	/* Until the Resync has come. */
+	/* Until its Resync arrives. */
 	resync_in(1300, FALCON_PUSH_DATA);
 	cr_assert_eq(rx()->dbase, 1301);
 	push_in(1300);
@@ -370,7 +372,7 @@ Test(pdl_rx, a_resync_overtakes_the_ulp)
 	push_in(1300);
 	resync_in(1300, FALCON_PUSH_DATA);
 	cr_assert_eq(rx()->dbase, 1301);
-	pdl_ulp_ack(rig.c, rig.now, 1300); /* too late, and harmless */
+	pdl_ulp_ack(rig.c, rig.now, 1300); /* too late, and without effect */
 	cr_assert_eq(rx()->dbase, 1301);
 	pdl_nack(rig.c, rig.now, false, 1300, FALCON_NACK_CIE, 0, 0);
 	rig_run(0);
@@ -387,7 +389,7 @@ Test(pdl_rx, a_resync_without_room_is_nacked)
 	cr_assert_eq(rig_last(FALCON_NACK)->h.nack_code, FALCON_NACK_RESOURCES);
 }
 
-/* ---- What does not belong here ---- */
+/* ---- Invalid packets ---- */
 
 Test(pdl_rx, false_packets_are_counted_and_dropped)
 {
@@ -398,7 +400,7 @@ Test(pdl_rx, false_packets_are_counted_and_dropped)
 	cr_assert_eq(rig_reason(FA_LENGTH), 1);
 	resync_in(1300, FALCON_BACK);
 	cr_assert_eq(rig_reason(FA_TYPE), 1);
-	rig.params.protocol = FALCON_NVME; /* of what is sent in */
+	rig.params.protocol = FALCON_NVME; /* of the packets that arrive */
 	push_in(1300);
 	cr_assert_eq(rig_reason(FA_PROTOCOL), 1);
 	cr_assert_eq(rig.rxs, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Acknowledgements that go out: when, BACK or EACK, what stands in them (9.1.6, 10.1). */
+/* Outgoing acknowledgements: when, BACK or EACK, and their fields (9.1.6, 10.1). */
 #include <errno.h>
 
 #include "rig.h"
@@ -30,7 +30,7 @@ Test(pdl_rxack, s9_1_6_the_timer_coalesces)
 	rig_start();
 	data_in(FALCON_PUSH_DATA, 1300, false);
 	rig_run(rig.cfg.ack_delay_ns / 2);
-	data_in(FALCON_PUSH_DATA, 1301, false); /* does not start it anew */
+	data_in(FALCON_PUSH_DATA, 1301, false); /* the timer is not restarted */
 	cr_assert_eq(rig.sents, 0);
 	cr_assert(fa_stack_deadline(rig.s) <= rig.now + rig.cfg.ack_delay_ns / 2 + 2 * US);
 	rig_run(rig.cfg.ack_delay_ns / 2 + 2 * US);
@@ -138,7 +138,7 @@ Test(pdl_rxack, s9_1_6_piggyback_leaves_the_timer_when_bits_are_set)
 	rig_let(100 * US);
 	cr_assert_eq(rig.sents, 2);
 	cr_assert_eq(rig.sent[1].h.type, FALCON_EACK);
-	/* And an AR is answered by an acknowledgement, for only that has the times. */
+	/* A packet with AR gets an acknowledgement, which alone has the times. */
 	data_in(FALCON_PUSH_DATA, 1300, true);
 	rig_pushes(2, 1);
 	rig_run(0);
@@ -167,7 +167,7 @@ Test(pdl_rxack, s9_1_6_back_or_eack)
 Test(pdl_rxack, s6_6_6_the_hole_in_the_eack)
 {
 	rig.params.rx_data_psn = 300;
-	rig.ulp_acks = false; /* held, for the first is missing */
+	rig.ulp_acks = false; /* held, since the first is missing */
 	rig_start();
 	for (uint32_t psn = 301; psn <= 303; psn++)
 		data_in(FALCON_PUSH_DATA, psn, false);
@@ -187,12 +187,12 @@ Test(pdl_rxack, s10_1_t1_and_t2_are_of_the_packet_that_came_last)
 	data_in(FALCON_PUSH_DATA, 1300, false);
 	rig.now += 5 * US;
 	data_in(FALCON_PUSH_DATA, 1301, false);
-	t1 = t2 = fa_ticks(rig.now); /* the rig's packets are sent when they arrive */
+	t1 = t2 = fa_ticks(rig.now); /* packets of the rig are sent when they arrive */
 	rig_run(20 * US);
 	cr_assert_eq(rig.sent[0].h.t1, t1);
 	cr_assert_eq(rig.sent[0].h.t2, t2);
 	cr_assert_eq(rig.sent[0].stamp, fa_ticks(rig.now)); /* t3 */
-	/* Also of one that is dropped. */
+	/* A packet that is dropped counts, too. */
 	rig.now += 100 * US;
 	data_in(FALCON_PUSH_DATA, 1301, false);
 	t1 = fa_ticks(rig.now);
@@ -213,15 +213,15 @@ Test(pdl_rxack, s2_7_hops_ecn_and_level)
 	cr_assert_eq(rig.sent[0].h.hops, 5);
 	cr_assert_eq(rig.sent[0].h.ecn, 1);
 	cr_assert_eq(rig.sent[0].h.rx_level, 21);
-	cr_assert_eq(rig.sent[0].path, 0x1234c); /* it returns on the path of the packet */
+	cr_assert_eq(rig.sent[0].path, 0x1234c); /* it returns on the packet's path */
 	cr_assert_eq(rig.sent[0].h.cid, 0x222222);
 	h.psn = 1301;
 	rig_in_as(h, 0, rig.cfg.ttl - 40, true);
 	h.psn = 1302;
 	rig_in_as(h, 0, 255, false);
 	rig_run(0);
-	cr_assert_eq(rig.sent[1].h.ecn, 2);  /* of all packets */
-	cr_assert_eq(rig.sent[1].h.hops, 0); /* a peer that started with more than agreed */
+	cr_assert_eq(rig.sent[1].h.ecn, 2);  /* the sum over all packets */
+	cr_assert_eq(rig.sent[1].h.hops, 0); /* a peer with a larger initial TTL than agreed */
 	cr_assert_eq(rig_reason(FA_ECN_CE), 2);
 }
 
@@ -282,7 +282,7 @@ Test(pdl_rxack, nacks_of_a_connection_that_is_gone)
 	rig.c = other;
 	data_in(FALCON_PUSH_DATA, 1305, true);
 	fa_conn_destroy(first);
-	/* In its place another connection, which has refused nothing. */
+	/* Another connection takes its place, and has refused nothing. */
 	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &other), 0);
 	cr_assert_eq(other, first);
 	rig_run(0);

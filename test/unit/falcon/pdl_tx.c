@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What packet delivery sends, and when: PSNs (9.1.1), gating (9.1.2), order (9.1.3), AR (9.1.3.1),
- * pacing (10.3.5). */
+/*
+ * The packets that packet delivery sends, and when: PSNs (9.1.1), gating (9.1.2), order (9.1.3), AR
+ * (9.1.3.1), pacing (10.3.5).
+ */
 #include <errno.h>
 
 #include "rig.h"
@@ -82,7 +84,8 @@ Test(pdl_tx, s9_1_2_fcwnd_counts_from_the_base)
 	rig_start();
 	rig_pushes(1, 10);
 	cr_assert_eq(rig_run(0), 4);
-	/* A hole at the base: acknowledged behind it, yet the gate is at the base. */
+	/* A gap at the base: packets behind it are acknowledged, but the gate counts from the
+	 * base. */
 	rig_in((struct wire_falcon){.type = FALCON_EACK,
 		.rbpsn = 100,
 		.dbpsn = 300,
@@ -140,7 +143,7 @@ Test(pdl_tx, cr2_pull_data_is_never_held_back_by_ncwnd)
 		rig_send(FALCON_PULL_DATA, 71 + i);
 	cr_assert_eq(rig_run(0), 5);
 	cr_assert_eq(rig_count(FALCON_PULL_DATA), 4);
-	/* Nor again: all is lost, one push may be under way. */
+	/* Nor in a retransmission: all are lost, one push may be outstanding. */
 	rig_let(2 * rig.cfg.rto_initial_ns);
 	cr_assert_eq(rig_count(FALCON_PULL_DATA), 8);
 	cr_assert_eq(rig_count(FALCON_PUSH_DATA), 2);
@@ -164,7 +167,7 @@ Test(pdl_tx, s9_1_2_orrc_gates_retransmissions)
 	from = rig.sents;
 	rig_run(0);
 	rig_expect_rsns(from, (const uint32_t[]){3}, 1);
-	/* Lost again, they are eligible again and count no more: 2 and 3 go first. */
+	/* Lost again, they are eligible again and do not count: 2 and 3 go first. */
 	rig_back(100, 301);
 	from = rig.sents;
 	rig_let(3 * rig.cfg.rto_initial_ns);
@@ -216,7 +219,7 @@ Test(pdl_tx, s9_1_5_ordered_sends_again_by_rsn_across_windows)
 	from = rig.sents;
 	rig_let(rig.cfg.rto_initial_ns + 10 * US);
 	rig_expect_rsns(from, (const uint32_t[]){UINT32_MAX - 1, UINT32_MAX, 0, 1}, 4);
-	cr_assert_eq(rig.sent[from].h.psn, 300); /* the PSN of the first time */
+	cr_assert_eq(rig.sent[from].h.psn, 300); /* the PSN of the first transmission */
 }
 
 Test(pdl_tx, s9_1_5_within_a_window_by_psn)
@@ -335,11 +338,11 @@ Test(pdl_tx, s10_3_5_below_one_packet_departures_are_spaced)
 	cr_assert_eq(rig_run(gap * 2), 0);
 	rig_back(100, 301);
 	cr_assert_eq(rig_run(0), 1);
-	rig_back(100, 302); /* acknowledged at once: yet not before its time */
+	rig_back(100, 302); /* acknowledged, but not before its time of departure */
 	cr_assert_eq(rig_run(gap - 2 * US), 0);
 	cr_assert(fa_stack_deadline(rig.s) <= rig.now + 4 * US);
 	cr_assert_eq(rig_run(4 * US), 1);
-	/* When the window has opened again, at once. */
+	/* When the window is open again, immediately. */
 	rig.fcwnd = 2 * FA_CWND_ONE;
 	rig.ipg = 0;
 	rig_back(100, 303);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PLB (10.4): rounds, congested rounds, and the change of path after several in a row. */
+/* PLB (10.4): rounds, congested rounds, and the change of path after several consecutive ones. */
 #include <criterion/criterion.h>
 
 #include "rue_event.h"
@@ -71,7 +71,7 @@ Test(plb, can_be_switched_off)
 	cr_assert_eq(t.cc.plb_acked, 0);
 }
 
-/* 1.01 times the target of 100 is not beyond it, one more is; and the window is the smaller one
+/* 1.01 times the target of 100 does not exceed it, one more does; and the window is the smaller one
  * before the event. */
 Test(plb, swift_feeds_it_with_acknowledgements)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PSP's cryptography. Keys: against those that Google's reference implementation derives from the
- * device keys in its configuration files. Packets: against OpenSSL, in all versions.
+ * PSP's cryptography. Keys are compared with those that Google's reference implementation derives
+ * from the device keys in its configuration files; packets are compared with OpenSSL's, in all
+ * versions.
  */
 #include <criterion/criterion.h>
 #include <openssl/evp.h>
@@ -85,13 +86,13 @@ Test(psp, key_lengths_by_version)
 	cr_assert_null(psp_sa_create(crypto, 4, 1, device_keys[0]));
 }
 
-/* A datagram from the PSP header to the end of the ICV, and what it is made of. */
+/* A datagram from the PSP header to the end of the ICV, and its inputs. */
 struct sample {
 	uint8_t key[PSP_KEY_MAX];
 	struct wire_psp h;
 	struct psp_sa *sa;
 	uint32_t hdr_len, text_len, len;
-	uint8_t plain[MAX_LEN + 512]; /* ICV not there yet */
+	uint8_t plain[MAX_LEN + 512]; /* without the ICV */
 	uint8_t sealed[MAX_LEN + 512];
 };
 
@@ -152,7 +153,7 @@ seal_in_place(struct sample *s)
 	psp_seal(crypto, &pkt, 1);
 }
 
-/* The same packet by OpenSSL. */
+/* Seals the same packet with OpenSSL. */
 static void
 oracle(const struct sample *s, uint8_t *out)
 {
@@ -177,7 +178,7 @@ oracle(const struct sample *s, uint8_t *out)
 	EVP_CIPHER_CTX_free(ctx);
 }
 
-/* Sealed as OpenSSL does, and opened again to what it was. */
+/* Checks that a packet is sealed as by OpenSSL, and opens to its first bytes. */
 static void
 against_oracle(uint8_t version, uint8_t offset, bool vc, uint32_t len)
 {
@@ -218,7 +219,7 @@ Test(psp, pieces_make_the_same_packet_as_one)
 		uint32_t n = 0, at = 0;
 		struct psp_pkt pkt;
 
-		/* some in place, some from elsewhere, some empty */
+		/* some pieces in place, some from elsewhere, some empty */
 		while (n < 5) {
 			uint32_t piece =
 				n == 4 ? len - at : (uint32_t)rand_r(&seed) % (len - at + 1);

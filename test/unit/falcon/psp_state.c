@@ -10,7 +10,7 @@
 
 /* ---- IVs ---- */
 
-/* The next IV, which must be later than the last one. */
+/* Returns the next IV, which must be greater than the last one. */
 static uint64_t
 next(struct psp_iv *g, uint64_t now)
 {
@@ -39,7 +39,7 @@ Test(psp_iv, is_unique_while_time_stands_still)
 
 	for (unsigned i = 0; i < 3 * 65536 + 5; i++)
 		next(&g, SECOND);
-	/* the counter has carried into the time, which leads by three ticks */
+	/* the counter has carried into the time, which is three ticks ahead */
 	cr_assert_eq(wire_psp_iv_ticks(g.last), wire_falcon_ticks(SECOND) + 3);
 	/* and the clock catches up */
 	cr_assert_eq(next(&g, SECOND + 600), wire_falcon_ticks(SECOND + 600) << 16);
@@ -232,7 +232,7 @@ Test(psp_rx, spi_0_is_not_configured_falcon_9_2_2_3)
 	cr_assert_not(psp_rx_spi_ok(&rx, &device, 0));
 }
 
-/* The specification's pseudocode, in its words, against ours over all cases that differ. */
+/* The pseudocode of the specification with its names, compared over all cases that differ. */
 static bool
 by_the_book(uint32_t cur, uint32_t prev, uint32_t cur_gen, uint32_t global_gen, bool allow,
 	uint32_t spi)
@@ -325,7 +325,7 @@ Test(psp_rx, where_nobody_vouches_for_an_iv_time_goes_no_faster_than_ours)
 	cr_assert_eq(came_at(SECOND, 9000 * SECOND), 0, "the windows judge it");
 	cr_assert_eq(came_at(2 * SECOND, 51 * SECOND), 0, "it has not moved the time");
 	cr_assert_eq(came_at(2 * SECOND, 50 * SECOND), -PSP_REPLAYED, "as this one has");
-	/* As far as clocks drift, and as reordering goes. */
+	/* Up to the drift of clocks, and up to reordering. */
 	cr_assert_eq(came_at(1002 * SECOND, 1051 * SECOND + SECOND / 2), 0);
 	cr_assert_eq(came_at(1002 * SECOND, 1051 * SECOND), -PSP_REPLAYED);
 	rx.bounded = false;

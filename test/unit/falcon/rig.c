@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rig, its recording transactions and its obedient congestion algorithm. */
+/*
+ * The rig for packet delivery: recorder of transactions, and a congestion algorithm that the test
+ * sets.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +58,7 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 		.stamp = out->stamp,
 		.path = out->path,
 		.again = out->retransmission};
-	/* Through the wire, so that what a type does not carry is not seen. */
+	/* Through the wire format, so that fields that a type does not carry are not visible. */
 	len = wire_falcon_emit(bytes, out->hdr);
 	cr_assert_eq(wire_falcon_parse(&s->h, bytes, len + s->len), (int)len);
 	return 0;

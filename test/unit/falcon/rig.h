@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rig for packet delivery alone: one stack with one connection, whose transactions are a recorder
- * and whose peer is the test. What goes out is recorded, what comes in is written by hand. Windows
- * are what the test says (rig.fcwnd, rig.ncwnd). One rig per process.
+ * A rig for packet delivery alone: one stack with one connection, whose transaction sublayer is a
+ * recorder and whose peer is the test. Outgoing packets are recorded, incoming ones are composed by
+ * the test, which also sets the windows (rig.fcwnd, rig.ncwnd). One rig per process.
  */
 #ifndef TEST_FALCON_RIG_H
 #define TEST_FALCON_RIG_H
@@ -13,7 +13,7 @@
 
 #define RIG_LOG 4096
 #define US      1000ull
-#define RTT     (20 * US) /* what rig_in() makes acknowledgements look like */
+#define RTT     (20 * US) /* round trip of the acknowledgements that rig_in() composes */
 #define NONE    UINT32_MAX
 
 struct rig_sent {
@@ -40,12 +40,11 @@ struct rig {
 	struct fa_stack *s;
 	struct fa_conn *c;
 	uint64_t now;
-	uint32_t fcwnd, ncwnd,
-		ipg; /* FA_CWND_ONE: a packet; ticks. The next event takes them over */
-	bool repath; /* the next event asks for another path */
-	/* What transactions answer. */
+	uint32_t fcwnd, ncwnd, ipg; /* FA_CWND_ONE: one packet; ticks; from the next event on */
+	bool repath;                /* the next event requests another path */
+	/* The answers of the transaction sublayer. */
 	enum tl_take take;
-	bool ulp_acks; /* pushes at once */
+	bool ulp_acks; /* acknowledges pushes immediately */
 	uint8_t level;
 	int output_rc;
 	/* Logs. */
@@ -59,31 +58,32 @@ struct rig {
 };
 extern struct rig rig;
 
-/* Fills rig.cfg and rig.params with a base that the test may change before rig_start(). PSNs:
- * request 100, data 300 to the peer; 1100 and 1300 from it. RSNs are the test's. */
+/* Fills rig.cfg and rig.params with defaults that the test may change before rig_start(). PSNs:
+ * request 100, data 300 to the peer; 1100 and 1300 from it. The test chooses RSNs. */
 void rig_init(void);
 void rig_start(void);
-/* Destroys all and asserts that no packet and no buffer is left. */
+/* Destroys all, and asserts that no packet and no payload is left. */
 void rig_end(void);
 
 struct fa_pkt *rig_send(uint8_t type, uint32_t rsn);
 void rig_pushes(uint32_t rsn, unsigned n);
-/* Time goes on by `ns`, then one poll; returns how many packets went out in it. */
+/* Advances time by `ns`, then polls once. Returns the number of packets sent. */
 unsigned rig_run(uint64_t ns);
-/* Time goes on by `ns` in steps of 2 us, each with a poll. */
+/* Advances time by `ns` in steps of 2 us, with a poll after each. Returns the number of packets
+ * sent. */
 unsigned rig_let(uint64_t ns);
-/* A packet from the peer; version, CID and protocol are filled in; the times of acknowledgements,
- * unless given, are those of a round trip of RTT. */
+/* Delivers a packet from the peer, with version, CID and protocol filled in. The times of an
+ * acknowledgement, unless given, are those of a round trip of RTT. */
 void rig_in(struct wire_falcon h);
-/* The same, with path, ttl and CE. */
+/* Delivers a packet with path, TTL and CE. */
 void rig_in_as(struct wire_falcon h, uint32_t path, uint8_t ttl, bool ce);
-/* A BACK with these bases. */
+/* Delivers a BACK with these bases. */
 void rig_back(uint32_t rbpsn, uint32_t dbpsn);
 
-/* The last packet sent of `type`, NULL: none. */
+/* Returns the last packet sent of `type`, or NULL. */
 const struct rig_sent *rig_last(uint8_t type);
 unsigned rig_count(uint8_t type);
-/* The RSNs of the packets sent since log entry `from` are these. */
+/* Asserts that the packets sent since log entry `from` have these RSNs. */
 void rig_expect_rsns(unsigned from, const uint32_t *rsn, unsigned n);
 uint64_t rig_reason(enum fa_reason r);
 

@@ -17,8 +17,8 @@ struct rue_case {
 	struct fa_rue_result res;
 };
 
-/* A connection in the middle of its life at `now`, a round trip of 200 ticks, a target of exactly
- * 100 whatever the window, both markers long past. */
+/* Initializes an established connection at `now`: a round trip of 200 ticks, a target of exactly
+ * 100 for every window, both markers in the distant past. */
 static inline void
 rue_case_init(struct rue_case *t, uint32_t now)
 {
@@ -37,7 +37,7 @@ rue_case_init(struct rue_case *t, uint32_t now)
 	t->ev.acked = 1;
 }
 
-/* An acknowledgement after a round trip of `rtt` of which `delay` were spent in the fabric. */
+/* Runs an acknowledgement after a round trip of `rtt` ticks, `delay` of them in the fabric. */
 static inline void
 rue_ack(struct rue_case *t, uint32_t rtt, uint32_t delay)
 {
@@ -46,7 +46,7 @@ rue_ack(struct rue_case *t, uint32_t rtt, uint32_t delay)
 	ev->type = FA_RUE_ACK;
 	ev->t4 = ev->now;
 	ev->t1 = ev->now - rtt;
-	ev->t2 = 77000; /* the other clock has nothing to do with ours */
+	ev->t2 = 77000; /* the peer's clock is independent */
 	ev->t3 = ev->t2 + rtt - delay;
 	fa_swift.run(&t->cc, &t->nic, ev, &t->res, &t->p);
 }

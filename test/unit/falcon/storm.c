@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two whole stacks over a wire that loses, repeats and overtakes (9, 11): whatever it does, each
- * request is taken at most once and completes exactly once, in order where that was promised, every
- * byte right; nothing is left over, and it ends soon after the noise does.
+ * Two complete stacks over a wire that loses, duplicates and reorders packets (9, 11). Each request
+ * is delivered at most once and completes exactly once, in order where promised, with the right
+ * bytes; nothing is left over, and all ends soon after the losses end.
  */
 #include <criterion/criterion.h>
 
@@ -94,7 +94,7 @@ one(const struct storm *st, uint64_t seed)
 
 	duo_init(&d, seed);
 	d.cfg.rack = !st->distance;
-	d.cfg.max_retransmits = 0; /* no attempt is the last one: each request must succeed */
+	d.cfg.max_retransmits = 0; /* no limit of attempts: each request must succeed */
 	for (unsigned i = 0; i < 2; i++) {
 		d.params[i].ordered = st->ordered;
 		d.params[i].flows = st->four_paths ? FA_FLOWS_MAX : 1;

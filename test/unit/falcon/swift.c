@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Swift's fabric window: what acknowledgements, NACKs and retransmissions do to fcwnd, to the
- * pacing gap and to the timeout. The expected numbers are worked out beside each rule. */
+/*
+ * Swift's fabric window: the effect of acknowledgements, NACKs and retransmissions on fcwnd, on the
+ * pacing gap and on the timeout. The expected numbers are derived beside each rule.
+ */
 #include <criterion/criterion.h>
 
 #include "rue_event.h"
@@ -28,7 +30,7 @@ Test(swift, starts_with_the_initial_windows)
 	cr_assert_eq(cc.base_delay, 191);
 	cr_assert_eq(cc.rto, 7629);
 	cr_assert_eq(cc.ipg, 0);
-	fa_swift.init(&cc, NULL, NULL); /* another flow: the NIC's part is left alone */
+	fa_swift.init(&cc, NULL, NULL); /* another flow: the NIC's part does not change */
 }
 
 /* fcwnd += ai * n / fcwnd */
@@ -40,7 +42,7 @@ Test(swift, additive_increase_10_3_1)
 	cr_assert_eq(t.cc.fcwnd, W(8.5));
 	t.cc.fcwnd = W(32);
 	t.ev.acked = 1;
-	rue_ack(&t, 200, 100); /* on target still counts as below */
+	rue_ack(&t, 200, 100); /* a delay on target is not above it */
 	cr_assert_eq(t.cc.fcwnd, W(32) + 32);
 }
 
@@ -121,7 +123,7 @@ Test(swift, increase_is_not_guarded_and_drags_the_marker_10_3_6)
 Test(swift, minimum_counts_as_a_decrease_10_3_6)
 {
 	t.cc.fcwnd = 10;
-	t.cc.fabric_marker = NOW - 100; /* no cut allowed, and yet the marker moves */
+	t.cc.fabric_marker = NOW - 100; /* no cut yet, but the marker moves */
 	rue_ack(&t, 200, 150);
 	cr_assert_eq(t.cc.fcwnd, 10);
 	cr_assert_eq(t.cc.fabric_marker, NOW);
@@ -130,7 +132,7 @@ Test(swift, minimum_counts_as_a_decrease_10_3_6)
 	cr_assert_eq(t.cc.fcwnd, 10);
 }
 
-/* Times wrap at 2^32 ticks: the guard, the delays and the marker do not notice. */
+/* Times wrap at 2^32 ticks without an effect on the guard, the delays and the marker. */
 Test(swift, time_wraps)
 {
 	rue_case_init(&t, 50);
@@ -147,13 +149,13 @@ Test(swift, time_wraps)
 	t.cc.fabric_marker = 60u - 500;
 	rue_ack(&t, 200, 50);
 	cr_assert_eq(t.cc.fabric_marker, 60u - 200);
-	t.ev.t2 = UINT32_MAX - 10; /* the peer's clock wraps between receiving and sending */
+	t.ev.t2 = UINT32_MAX - 10; /* the peer's clock wraps between reception and transmission */
 	t.ev.t3 = 39;
 	fa_swift.run(&t.cc, &t.nic, &t.ev, &t.res, &t.p);
 	cr_assert_eq(t.cc.delay, 150);
 }
 
-/* A peer that claims to have taken longer than the whole round trip, or echoes a time to come. */
+/* A peer that claims more time than the whole round trip, or echoes a time in the future. */
 Test(swift, senseless_times_are_bounded)
 {
 	t.ev.t1 = NOW - 200;
@@ -242,7 +244,7 @@ Test(swift, second_timeout_waits_10_3_2)
 
 Test(swift, timeouts_to_the_limit_leave_the_minimum_10_3_2)
 {
-	t.cc.fabric_marker = NOW - 1; /* no guard here */
+	t.cc.fabric_marker = NOW - 1; /* no guard for this case */
 	rue_retransmit(&t, FA_RUE_TIMEOUT, 3);
 	cr_assert_eq(t.cc.fcwnd, 10);
 	cr_assert_eq(t.cc.fabric_marker, NOW);
@@ -266,7 +268,7 @@ Test(swift, early_retransmission_is_no_congestion_unless_told)
 Test(swift, pacing_gap_10_3_4)
 {
 	t.cc.fcwnd = W(1);
-	rue_ack(&t, 200, 400); /* full - there is negative: delay 0, grows */
+	rue_ack(&t, 200, 400); /* full - there is negative: delay 0, the window grows */
 	t.cc.fcwnd = W(1);
 	t.cc.fabric_marker = NOW - 1000;
 	rue_ack(&t, 800, 800);
@@ -274,7 +276,7 @@ Test(swift, pacing_gap_10_3_4)
 	cr_assert_eq(t.cc.ipg, 1600);
 }
 
-/* However long a round trip was: what is queued goes out before its transaction is given up. */
+/* After round trips of any length: a queued packet goes out before its transaction is given up. */
 Test(swift, pacing_gap_leaves_800_kbps_10_6)
 {
 	t.cc.fcwnd = W(0.5);
@@ -284,7 +286,7 @@ Test(swift, pacing_gap_leaves_800_kbps_10_6)
 	cr_assert_eq(t.cc.ipg, FA_IPG_MAX);
 }
 
-/* The second algorithm: nothing moves the windows. */
+/* The second algorithm: the windows never change. */
 Test(fixed, windows_stay)
 {
 	struct fa_fixed_params p = {.fcwnd = W(40), .ncwnd = W(20)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Swift's NIC window: how full the peer's receive buffers are, and NACKs for want of them. */
+/* Swift's NIC window: the fill level of the peer's receive buffers, and NACKs for lack of them. */
 #include <criterion/criterion.h>
 
 #include "rue_event.h"
@@ -101,7 +101,7 @@ Test(swift_nic, stays_within_its_bounds_and_marks_10_3_6)
 Test(swift_nic, nack_for_resources_halves_10_3_3)
 {
 	t.nic.up = true;
-	t.nic.marker = NOW - 1; /* the last change was an increase: no need to wait */
+	t.nic.marker = NOW - 1; /* the last change was an increase: the guard does not apply */
 	t.ev.acked = 0;
 	rue_nack(&t, 200, 50, 1);
 	cr_assert_eq(t.nic.ncwnd, W(32));
@@ -132,7 +132,7 @@ Test(swift_nic, other_nacks_count_as_acknowledgements_10_3_1)
 	}
 }
 
-/* The fabric's window moves with a resource NACK as with any other (10.3.3). */
+/* A resource NACK moves the fabric's window as any other (10.3.3). */
 Test(swift_nic, nack_for_resources_has_a_delay_too)
 {
 	rue_nack(&t, 200, 150, 1);

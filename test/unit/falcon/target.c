@@ -44,7 +44,7 @@ Test(target, flow_scaling_curve_10_3_4)
 	}
 }
 
-/* Every window there is, against floating point. */
+/* All windows, compared with floating point. */
 Test(target, table_of_roots_is_exact_to_a_tick)
 {
 	struct fa_swift_params p;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors and what is given back (section 11): completion codes, lengths, reclaim, Resync, the end.
+/*
+ * Errors and the release of resources (section 11): completion codes, lengths, reclaim, Resync, the
+ * end of a connection.
  */
 #include "tl_fake.h"
 
@@ -35,7 +37,7 @@ Test(falcon_tl_error, s8_5_3_5_each_verdict_on_a_push_is_a_nack_with_the_ulps_co
 		cr_assert_eq(e->a, codes[v]);
 		cr_assert_eq(e->b, 300 + v);
 		cr_assert_eq(e->d, 0x5a);
-		/* Its Resync finds nothing to do, and the connection goes on. */
+		/* Its Resync has no effect, and the connection continues. */
 		cr_assert_eq(fake_resync(0, PUSH, v - FA_CIE + 1, 300 + v), TL_TAKEN);
 		cr_assert_eq(fk.s.tl.rx_pkt_net.used, 0, "resources are given back");
 	}
@@ -71,7 +73,7 @@ Test(falcon_tl_error, s11_verdicts_on_a_pull)
 	for (unsigned i = 0; i < 3; i++)
 		fake_rx_pull(0, 1 + i, 100 + i, 64);
 	fk.read = fk.count;
-	fake_outcome(0, 1, FA_WRONG_CID); /* reclaimed, in silence */
+	fake_outcome(0, 1, FA_WRONG_CID); /* reclaimed, without a message */
 	cr_assert_eq(fake_counted(FA_BAD_OUTCOME), 0);
 	fake_outcome(0, 2, FA_CIE); /* not applicable */
 	fake_outcome(0, 3, FA_FATAL_ERROR);
@@ -144,7 +146,7 @@ Test(falcon_tl_error, a_false_outcome_or_pull_data_of_our_ulp_changes_nothing)
 	fake_rx_pull(0, 1, 100, 64);
 	fake_rx(0, PUSH, 3, 300, 8);
 	fk.read = fk.count;
-	fake_outcome(0, 2, FA_TAKEN); /* never came */
+	fake_outcome(0, 2, FA_TAKEN); /* never arrived */
 	fake_outcome(0, 3, FA_TAKEN); /* was not delivered yet */
 	fake_outcome(0, 1, 17);
 	fa_pull_data(&fk.c[0], fk.now, 1, fake_buf(8)); /* before it was taken */
@@ -161,8 +163,8 @@ Test(falcon_tl_error, a_false_outcome_or_pull_data_of_our_ulp_changes_nothing)
 	fake_stop();
 }
 
-/* A peer whose ULP asks ours for more than its Falcon has said must not keep a pull here for ever.
- */
+/* A peer whose ULP requests more of ours than its Falcon announced must not leave a pull here for
+ * ever. */
 Test(falcon_tl_error, pull_data_longer_than_its_request_goes_out_empty_falcon_11)
 {
 	fake_start(true, NULL);
@@ -182,7 +184,6 @@ Test(falcon_tl_error, pull_data_longer_than_its_request_goes_out_empty_falcon_11
 static void
 ten_seconds(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)p;
 	cfg->reclaim_ns = 10 * SEC;
 }
 
@@ -221,7 +222,7 @@ Test(falcon_tl_error, s11_a_packet_that_never_gets_through_becomes_a_resync)
 	completion(1, FA_LOCAL_TIMEOUT, 0);
 	completion(2, FA_LOCAL_TIMEOUT, 0);
 	cr_assert_eq(fk.s.tl.tx_pkt_req.used, 2, "the packets are still with PDL");
-	/* Acknowledged at last, and nothing completes twice. */
+	/* The acknowledgements arrive, and nothing completes twice. */
 	fake_sent(0, PUSH, 1, FA_LOCAL_TIMEOUT, 0);
 	fake_sent(0, PULL, 2, FA_LOCAL_TIMEOUT, 0);
 	fake_quiet();
@@ -251,7 +252,7 @@ Test(falcon_tl_error, s11_a_peer_that_says_not_ready_is_alive_its_push_is_not_re
 	fk.read = fk.count;
 	for (unsigned i = 0; i < 5; i++) {
 		fake_wait(9 * SEC);
-		fk.sent[0]->since = fk.now; /* what PDL does at an RNR NACK */
+		fk.sent[0]->since = fk.now; /* as PDL does at an RNR NACK */
 	}
 	fake_quiet();
 	fake_wait(10 * SEC);
@@ -288,7 +289,7 @@ Test(falcon_tl_error, s11_a_gap_that_is_filled_late_is_no_error)
 	fake_outcome(0, 1, FA_TAKEN);
 	fake_next(F_ACK);
 	fake_outcome(0, 2, FA_TAKEN);
-	fake_wait(15 * SEC); /* the second gap is its own */
+	fake_wait(15 * SEC); /* the second gap counts from its own start */
 	fake_rx(0, PUSH, 3, 301, 8);
 	fake_expect(FA_PUSH, 3);
 	fake_expect(FA_PULL, 4);
@@ -357,8 +358,8 @@ Test(falcon_tl_error, s11_a_dead_connection_completes_all_that_is_outstanding_on
 {
 	fake_start(true, NULL);
 	fa_push(&fk.c[0], fk.now, fake_buf(8));      /* with PDL */
-	fa_pull(&fk.c[0], fk.now, fake_buf(28), 64); /* waits for its data */
-	fa_pull(&fk.c[0], fk.now, fake_buf(28), 64); /* has it */
+	fa_pull(&fk.c[0], fk.now, fake_buf(28), 64); /* acknowledged, waits for its data */
+	fa_pull(&fk.c[0], fk.now, fake_buf(28), 64); /* has its data */
 	fake_sent(0, PULL, 2, FA_DONE, 0);
 	fake_rx(0, DATA, 3, 200, 64);
 	fake_rx(0, PUSH, 1, 300, 8); /* with the ULP */
@@ -368,7 +369,7 @@ Test(falcon_tl_error, s11_a_dead_connection_completes_all_that_is_outstanding_on
 	fk.read = fk.count;
 	fa_conn_fail(&fk.c[0], fk.now, FA_DEAD_CONNECTION);
 	fake_next(F_FAIL);
-	fake_outcome(0, 1, FA_TAKEN); /* late, and no sin */
+	fake_outcome(0, 1, FA_TAKEN); /* late, and no fault */
 	fa_pull_data(&fk.c[0], fk.now, 2, fake_buf(64));
 	fake_bury(0);
 	completion(1, FA_DEAD_CONNECTION, 0);

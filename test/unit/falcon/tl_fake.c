@@ -17,12 +17,11 @@ note(enum fake_kind kind, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 	return e;
 }
 
-/* ---- Packet delivery, as lib/falcon/falcon_priv.h has it ---- */
+/* ---- Packet delivery, as declared in lib/falcon/falcon_priv.h ---- */
 
 void
 pdl_send(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
-	(void)now;
 	cr_assert(!c->dead);
 	cr_assert_lt(fk.sent_count, FAKE_SENT);
 	fk.sent[fk.sent_count] = p;
@@ -53,7 +52,6 @@ bool
 pdl_withdraw(
 	struct fa_conn *c, uint64_t now, struct fa_pkt *p, uint8_t code, enum fa_completion how)
 {
-	(void)now, (void)how;
 	note(F_WITHDRAW, p->type, p->rsn, code, 0);
 	if (fk.withdraw) {
 		forget(index_of(p));
@@ -74,7 +72,6 @@ pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 void
 pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 {
-	(void)c, (void)now;
 	note(F_ACK, 0, psn, 0, 0);
 }
 
@@ -82,7 +79,6 @@ void
 pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
 	uint8_t ulp_code)
 {
-	(void)c, (void)now;
 	cr_assert(!request);
 	note(F_NACK, code, psn, rnr, ulp_code);
 }
@@ -96,7 +92,6 @@ fa_tl_timer(struct fa_conn *c, uint64_t deadline)
 void
 fa_conn_fail(struct fa_conn *c, uint64_t now, enum fa_completion code)
 {
-	(void)now;
 	if (c->dead)
 		return;
 	c->dead = true;
@@ -131,7 +126,6 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 {
 	struct fake_entry *e;
 
-	(void)ctx;
 	if (fk.room == 0)
 		return false;
 	fk.room--;
@@ -147,7 +141,6 @@ deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 static void
 buf_free(void *ctx, struct fa_buf *b)
 {
-	(void)ctx;
 	fk.bufs--;
 	free(b);
 }
@@ -155,13 +148,12 @@ buf_free(void *ctx, struct fa_buf *b)
 static void
 event(void *ctx, struct fa_conn *c, enum fa_event ev)
 {
-	(void)ctx;
 	note(F_EVENT, ev, c != NULL ? 1 + (uint32_t)(c - fk.c) : 0, 0, 0);
 }
 
 static const struct fa_ops ops = {.deliver = deliver, .buf_free = buf_free, .event = event};
 
-/* ---- The bench ---- */
+/* ---- The harness ---- */
 
 void
 fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p))
@@ -216,7 +208,7 @@ fake_stop(void)
 	}
 	assert_empty(&fk.s.tl);
 	tl_stack_fini(&fk.s);
-	for (i = 0; i < fk.count; i++) { /* what the ULP never gave back */
+	for (i = 0; i < fk.count; i++) { /* payloads that the ULP still has */
 		if (fk.log[i].buf != NULL)
 			buf_free(NULL, fk.log[i].buf);
 	}
@@ -234,7 +226,7 @@ fake_buf(uint32_t len)
 	return b;
 }
 
-/* As fa_input() does: what TL does not keep is freed, and tl_run() comes last. */
+/* As fa_input() does: frees what TL does not keep, and calls tl_run() last. */
 static enum tl_take
 rx(unsigned i, struct wire_falcon *h, uint32_t len, bool again)
 {
@@ -304,7 +296,7 @@ fake_sent(unsigned i, uint8_t type, uint32_t rsn, enum fa_completion how, uint8_
 	cr_assert_fail("no packet of type %u with RSN %u", type, rsn);
 }
 
-/* The delivery of the request that the ULP still has. */
+/* Returns the delivery of a request that is with the ULP. */
 static struct fake_entry *
 ulp_has(uint32_t rsn)
 {

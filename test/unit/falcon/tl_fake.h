@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The transaction sublayer alone: below it a packet delivery that only notes what it is asked to
- * do, above it a ULP that notes what it is given. One stack with two connections; everything is
- * written down in one log, so that a test reads as what happened in which order.
+ * The transaction sublayer alone, between a packet delivery that records the calls that it gets and
+ * a ULP that records its deliveries. One stack has two connections. One log has all records, so
+ * that a test reads as a sequence of events.
  */
 #ifndef TEST_FALCON_TL_FAKE_H
 #define TEST_FALCON_TL_FAKE_H
@@ -29,53 +29,53 @@ struct fake_entry {
 	enum fake_kind kind;
 	uint32_t a, b, c, d;
 	bool restart;
-	struct fa_buf *buf; /* of a delivery: the ULP's now */
+	struct fa_buf *buf; /* of a delivery: the ULP has it now */
 };
 
 struct fake {
 	struct fa_stack s;
 	struct fa_conn c[2];
 	struct fake_entry log[FAKE_LOG];
-	unsigned count, read; /* entries; those that the test has looked at */
+	unsigned count, read; /* entries; entries that the test has read */
 	struct fa_pkt *sent[FAKE_SENT];
 	struct fa_conn *sent_by[FAKE_SENT];
 	unsigned sent_count;
 	uint64_t timer[2]; /* SK_NEVER: not set */
-	long bufs;         /* alive */
-	unsigned room;     /* deliveries that the way to the ULP has room for */
-	bool withdraw;     /* what pdl_withdraw() says */
+	long bufs;         /* payloads that are not freed */
+	unsigned room;     /* deliveries that the queue to the ULP accepts */
+	bool withdraw;     /* the result of pdl_withdraw() */
 	uint64_t now;
-	/* Called at each delivery, if set: what the ULP does at once. */
+	/* Called at each delivery, if set: the ULP's immediate reaction. */
 	void (*react)(struct fa_conn *c, const struct fa_delivery *d);
 };
 
 extern struct fake fk;
 
-/* `tune` may change the configuration before the stack is made; NULL: not. */
+/* Creates the stack. `tune` (or NULL) may change the configuration before. */
 void fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p));
-/* Ends both connections and the stack, and asserts that nothing is left of anything. */
+/* Ends both connections and the stack, and asserts that nothing is left. */
 void fake_stop(void);
 
 struct fa_buf *fake_buf(uint32_t len);
-/* A packet of the peer for connection `i`. */
+/* Delivers a packet of the peer to connection `i`. */
 enum tl_take fake_rx(unsigned i, uint8_t type, uint32_t rsn, uint32_t psn, uint32_t len);
 enum tl_take fake_rx_pull(unsigned i, uint32_t rsn, uint32_t psn, uint32_t response_len);
 enum tl_take fake_rx_again(unsigned i, uint32_t rsn, uint32_t psn, uint32_t len);
 enum tl_take fake_resync(unsigned i, uint8_t type, uint32_t rsn, uint32_t psn);
-/* PDL is done with the packet of that RSN and type. */
+/* Reports that PDL is done with the packet of that RSN and type. */
 void fake_sent(unsigned i, uint8_t type, uint32_t rsn, enum fa_completion how, uint8_t ulp_code);
 void fake_outcome(unsigned i, uint32_t rsn, enum fa_verdict v);
 void fake_rnr(unsigned i, uint32_t rsn, uint8_t code);
-/* Lets time pass, timers included. */
+/* Advances time by `ns`, timers included. */
 void fake_wait(uint64_t ns);
-/* What fa_stack_poll() does for a connection that failed. */
+/* Does the work of fa_stack_poll() for a connection that failed. */
 void fake_bury(unsigned i);
 
-/* The next entry of the log is of this kind; returns it. */
+/* Asserts that the next entry of the log is of this kind, and returns it. */
 struct fake_entry *fake_next(enum fake_kind kind);
-/* ... a delivery of this type and RSN. */
+/* Asserts that it is a delivery of this type and RSN, and returns it. */
 struct fake_entry *fake_expect(enum fa_delivery_type type, uint32_t rsn);
-/* Nothing happened that was not looked at. */
+/* Asserts that the log has no further entry. */
 void fake_quiet(void);
 uint64_t fake_counted(enum fa_reason r);
 

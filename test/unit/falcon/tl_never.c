@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One packet never gets through while all others do, so that there is always news that starts its
- * timer again: early retransmission (RACK-TLP, or by distance) must not go on for ever. Its
- * attempts end as timeouts would have ended them (9.1.5, 11), long before its transaction is
- * reclaimed.
+ * One packet never gets through while all others do, so that its timer is restarted again and
+ * again: early retransmission (RACK-TLP, or by distance) must not continue for ever. Its attempts
+ * end as timeouts would have ended them (9.1.5, 11), long before its transaction is reclaimed.
  */
 #include "pair.h"
 
@@ -18,7 +17,7 @@ static unsigned done, failed;
 static uint64_t failed_at;
 static enum fa_completion code;
 static bool resync_too;
-static uint32_t asked[64]; /* pulls that node 1 has not answered yet */
+static uint32_t asked[64]; /* pulls without an answer of node 1 */
 static unsigned nasked;
 
 static bool
@@ -56,7 +55,6 @@ lose_some(const struct pair_packet *p)
 {
 	static uint32_t r = 1;
 
-	(void)p;
 	r = r * 1664525 + 1013904223;
 	return (struct pair_fate){.lose = (r >> 16) % 20 == 0};
 }
@@ -79,8 +77,8 @@ start(void)
 		fa_push(pair.n[0].c[0], pair.now, pair_buf(64));
 }
 
-/* Pulls come and go in the other window, so that nothing ever stalls; they are acknowledged before
- * their data comes. */
+/* Keeps pulls going in the other window, so that nothing ever stalls; they are acknowledged before
+ * their data arrives. */
 static void
 traffic(uint64_t ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer and a ULP that obey nothing: everything that either may call, with RSNs, lengths and
- * verdicts at random, in any state. Nothing may be delivered or completed twice, an ordered
- * connection stays in order or is given up, and in the end nothing is left.
+ * A peer and a ULP that violate every rule: all calls that either may make, with random RSNs,
+ * lengths and verdicts, in any state. Nothing may be delivered or completed twice, an ordered
+ * connection stays in order or fails, and nothing is left in the end.
  */
 #include "tl_fake.h"
 
@@ -13,8 +13,8 @@
 
 static uint64_t rng;
 static uint32_t first;
-static bool done[2][SPAN];          /* of our requests */
-static bool judged[2][SPAN];        /* of the peer's: a verdict was given */
+static bool done[2][SPAN];          /* of the requests of this side */
+static bool judged[2][SPAN];        /* of the peer's requests: they have a verdict */
 static uint32_t next_done[2];       /* ordered */
 static struct fa_buf *has[2][SPAN]; /* requests with the ULP */
 static bool with_ulp[2][SPAN];
@@ -51,7 +51,7 @@ tiny(struct fa_config *cfg, struct fa_params *p)
 	p->tx_rsn = p->rx_rsn = first;
 }
 
-/* An RSN of the peer: mostly about to be delivered, sometimes anything. */
+/* Returns an RSN of the peer: mostly one that is next to be delivered, sometimes any. */
 static uint32_t
 some_rsn(unsigned i)
 {
@@ -90,7 +90,7 @@ react(struct fa_conn *c, const struct fa_delivery *d)
 	has[i][at] = d->buf;
 }
 
-/* A verdict, often one that the ULP must not give. */
+/* Gives a verdict, often an invalid one. */
 static void
 verdict(unsigned i)
 {
@@ -104,7 +104,7 @@ verdict(unsigned i)
 		return;
 	if (o.verdict > FA_WRONG_CID && mine)
 		o.verdict = FA_TAKEN;
-	/* What stands behind a refusal is refused, or the connection ends too soon. */
+	/* Requests behind a refusal are refused, else the connection ends too soon. */
 	if (mine && c->params.ordered && (int32_t)(rsn - c->tl.rx_rsn) >= 0 && rnd(50))
 		o.verdict = FA_RNR;
 	if (mine && c->params.ordered && (int32_t)(rsn - c->tl.judged) < 0 && rnd(50))
@@ -115,7 +115,7 @@ verdict(unsigned i)
 		for (k = 0; k < fk.count; k++)
 			if (fk.log[k].buf == b)
 				fk.log[k].buf = NULL;
-		o.buf = b; /* TL frees it when it has no use for it */
+		o.buf = b; /* TL frees it if it does not need it */
 		has[i][at] = NULL;
 		with_ulp[i][at] = false;
 		if (o.verdict != FA_RNR)
@@ -213,8 +213,8 @@ step(void)
 static uint64_t steps;
 static uint64_t counted[fa_reason_count];
 
-/* Who ends a connection: an ordered one the ULP that lost its order, or a gap of the peer's that
- * never closed; any, a request of ours that cannot be. */
+/* Checks the causes of failed connections: on an ordered one, a ULP that violated the order, or a
+ * gap of the peer that never closed; on any, an invalid request of this side. */
 static void
 check_deaths(bool ordered)
 {
@@ -247,7 +247,7 @@ noise(uint64_t seed, bool ordered)
 	steps += k;
 	check_deaths(ordered);
 	for (i = 0; i < 2; i++) {
-		/* Whatever happened, an end is an end: all completes. */
+		/* Whatever happened, all completes in the end. */
 		if (!fk.c[i].dead)
 			fa_conn_fail(&fk.c[i], fk.now, FA_DEAD_CONNECTION);
 		if (!fk.c[i].tl.dead)
@@ -264,7 +264,7 @@ noise(uint64_t seed, bool ordered)
 	fake_stop();
 }
 
-/* The noise has met every check. */
+/* Checks that the noise has triggered every check. */
 static void
 all_happened(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ordering by RSN at both ends (sections 8.4.1, 8.4.2, 8.5.1, 8.5.2), and who must not break it. */
+/* Order by RSN at both ends (sections 8.4.1, 8.4.2, 8.5.1, 8.5.2), and attempts to violate it. */
 #include "tl_fake.h"
 
 #define PUSH FALCON_PUSH_DATA
@@ -9,7 +9,6 @@
 static void
 at_wrap(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)cfg;
 	p->tx_rsn = p->rx_rsn = UINT32_MAX - 1;
 }
 
@@ -129,7 +128,7 @@ Test(falcon_tl_order, s8_4_1_8_5_1_rsn_wraps_at_both_ends)
 		fake_rx(0, PUSH, UINT32_MAX - 1 + (3 - i), 10 + i, 8);
 	for (i = 0; i < 4; i++)
 		fake_expect(FA_PUSH, UINT32_MAX - 1 + i);
-	/* Behind the wrap, what was before it is old. */
+	/* After the wrap, RSNs from before it are old. */
 	cr_assert_eq(fake_rx(0, PUSH, UINT32_MAX, 20, 8), TL_DROPPED);
 	cr_assert_eq(fake_counted(FA_RSN), 1);
 	fake_quiet();
@@ -166,7 +165,7 @@ Test(falcon_tl_order, hostile_an_unordered_rsn_that_the_ulp_has_is_not_delivered
 	fake_expect(FA_PUSH, 7);
 	cr_assert_eq(fake_rx(0, PUSH, 7, 2, 8), TL_DROPPED);
 	cr_assert_eq(fake_counted(FA_RSN), 1);
-	/* The other connection's RSN are its own. */
+	/* The other connection has RSNs of its own. */
 	cr_assert_eq(fake_rx(1, PUSH, 7, 1, 8), TL_TAKEN);
 	fake_expect(FA_PUSH, 7);
 	fake_quiet();
@@ -197,7 +196,7 @@ Test(falcon_tl_order, s8_5_3_2_pull_data_carries_the_rsn_of_its_request)
 	fk.read = fk.count;
 	fake_outcome(0, 1, FA_TAKEN);
 	fake_outcome(0, 2, FA_TAKEN);
-	fake_quiet(); /* pulls were acknowledged when they came */
+	fake_quiet(); /* pulls were acknowledged when they arrived */
 	fa_pull_data(&fk.c[0], fk.now, 2, fake_buf(4096));
 	fa_pull_data(&fk.c[0], fk.now, 1, NULL);
 	cr_assert_eq(fake_next(F_SEND)->b, 2);
@@ -207,11 +206,11 @@ Test(falcon_tl_order, s8_5_3_2_pull_data_carries_the_rsn_of_its_request)
 	cr_assert_null(fk.sent[1]->buf, "pull data of no bytes");
 	fake_sent(0, DATA, 2, FA_DONE, 0);
 	fake_sent(0, DATA, 1, FA_DONE, 0);
-	fake_quiet(); /* nothing for the ULP in that */
+	fake_quiet(); /* the ULP gets nothing of it */
 	fake_stop();
 }
 
-/* ---- The way to the ULP is full ---- */
+/* ---- The queue to the ULP is full ---- */
 
 Test(falcon_tl_order, a_full_way_keeps_the_delivery_and_the_order_until_it_is_resumed)
 {
@@ -229,7 +228,7 @@ Test(falcon_tl_order, a_full_way_keeps_the_delivery_and_the_order_until_it_is_re
 	fake_sent(0, PUSH, 2, FA_DONE, 0);
 	fk.room = 9;
 	fake_rx(0, PUSH, 3, 302, 8);
-	fake_quiet(); /* not before it is told */
+	fake_quiet(); /* not before fa_deliver_resume() */
 	cr_assert_eq(fake_counted(FA_DELIVER_BUSY), 1, "it asks once");
 	fa_deliver_resume(&fk.c[0], fk.now);
 	fake_expect(FA_COMPLETION, 1);
@@ -271,7 +270,7 @@ take_at_once(struct fa_conn *c, const struct fa_delivery *d)
 	if (d->type != FA_PUSH)
 		return;
 	fa_outcome(c, fk.now, &o);
-	fa_push(c, fk.now, fake_buf(1)); /* and answers with one of its own */
+	fa_push(c, fk.now, fake_buf(1)); /* and answers with a request of its own */
 }
 
 Test(falcon_tl_order, the_ulp_may_answer_from_inside_a_delivery_which_stays_in_order)

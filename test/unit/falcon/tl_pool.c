@@ -11,7 +11,6 @@
 static void
 small(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)p;
 	cfg->pools = (struct fa_pools){.tx_pkt_req = 4,
 		.tx_buf_req = 256,
 		.rx_pkt_ulp = 4,
@@ -172,7 +171,7 @@ Test(falcon_tl_pool, s8_2_1_2_a_push_that_the_ulp_refused_makes_room_for_a_head_
 	cr_assert_eq(fake_rx(1, PUSH, 3, 302, 8), TL_REFUSED, "not for another");
 	fake_outcome(1, 1, FA_TAKEN);
 	fake_next(F_ACK);
-	/* What was let go comes again by retransmission. */
+	/* A dropped push returns by retransmission. */
 	fake_wait(640000);
 	fake_expect(FA_PUSH, 1);
 	fake_outcome(0, 1, FA_TAKEN);
@@ -192,7 +191,7 @@ Test(falcon_tl_pool, s8_2_1_2_the_refused_head_itself_may_be_let_go_and_comes_ag
 	fake_rx(0, PUSH, 1, 300, 8);
 	fake_rnr(0, 1, 12);
 	for (unsigned i = 0; i < 2; i++)
-		fake_rx_pull(0, 2 + i, 100 + i, 8); /* pulls are kept in any case */
+		fake_rx_pull(0, 2 + i, 100 + i, 8); /* pulls are always kept */
 	fk.read = fk.count;
 	cr_assert_eq(fake_rx(1, PUSH, 1, 300, 8), TL_TAKEN);
 	fake_expect(FA_PUSH, 1);
@@ -200,7 +199,7 @@ Test(falcon_tl_pool, s8_2_1_2_the_refused_head_itself_may_be_let_go_and_comes_ag
 	fake_expect(FA_PUSH, 2);
 	cr_assert_eq(fake_counted(FA_EVICTED), 1);
 	fake_wait(640000);
-	fake_quiet(); /* there is nothing to offer */
+	fake_quiet(); /* there is no request to deliver */
 	cr_assert_eq(fake_rx_again(0, 1, 300, 8), TL_REFUSED, "other heads are inside");
 	fake_outcome(1, 1, FA_TAKEN);
 	fake_next(F_ACK);
@@ -217,7 +216,6 @@ Test(falcon_tl_pool, s8_2_1_2_the_refused_head_itself_may_be_let_go_and_comes_ag
 static void
 limit(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)p;
 	cfg->conn_requests = 2;
 }
 
@@ -246,9 +244,9 @@ Test(falcon_tl_pool, s11_a_connection_holds_no_more_than_its_share)
 
 Test(falcon_tl_pool, s8_2_1_2_pull_data_waits_for_its_own_pool_only_and_in_order)
 {
-	fake_start(true, small); /* two packets of pull data */
+	fake_start(true, small); /* resources for two packets of pull data */
 	for (unsigned i = 0; i < 4; i++)
-		fa_push(&fk.c[0], fk.now, fake_buf(8)); /* all the packets of requests */
+		fa_push(&fk.c[0], fk.now, fake_buf(8)); /* takes all packets for requests */
 	fk.read = fk.count;
 	for (unsigned i = 0; i < 4; i++) {
 		fake_rx_pull(0, 1 + i, 100 + i, 8);
@@ -275,11 +273,11 @@ Test(falcon_tl_pool, xoff_comes_before_requests_run_out_and_xon_when_there_is_ro
 		fake_next(F_SEND);
 	}
 	fake_quiet();
-	fa_push(&fk.c[1], fk.now, fake_buf(8)); /* beyond 3 of 4, and still taken */
+	fa_push(&fk.c[1], fk.now, fake_buf(8)); /* above three quarters, and still accepted */
 	fake_next(F_SEND);
 	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XOFF);
 	cr_assert_eq(fk.log[fk.read - 1].b, 0, "of the stack");
-	/* Pull data goes on. */
+	/* Pull data continues. */
 	fake_rx_pull(0, 1, 100, 8);
 	fake_expect(FA_PULL, 1);
 	fake_outcome(0, 1, FA_TAKEN);
@@ -332,7 +330,7 @@ Test(falcon_tl_pool, s8_2_3_without_credits_an_unordered_connection_completes_in
 	cr_assert_eq(fake_counted(FA_POOL_EMPTY), 2);
 	fake_sent(0, PUSH, 3, FA_DONE, 0);
 	fake_expect(FA_COMPLETION, 3);
-	fa_push(&fk.c[0], fk.now, fake_buf(8)); /* and goes on */
+	fa_push(&fk.c[0], fk.now, fake_buf(8)); /* and continues */
 	cr_assert_eq(fake_next(F_SEND)->b, 6);
 	fake_quiet();
 	fake_stop();
@@ -409,7 +407,7 @@ Test(falcon_tl_pool, s10_2_the_level_is_a_moving_average)
 	fake_stop();
 }
 
-/* ---- What a stack may be made of ---- */
+/* ---- Valid configurations ---- */
 
 Test(falcon_tl_pool, a_stack_without_one_request_of_each_kind_is_refused)
 {

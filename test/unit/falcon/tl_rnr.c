@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that the ULP is not ready for (sections 8.5.3.4, 11). */
+/* Requests for which the ULP is not ready (sections 8.5.3.4, 11). */
 #include "tl_fake.h"
 
 #define PUSH  FALCON_PUSH_DATA
@@ -10,7 +10,6 @@
 static void
 wait_for_retransmission(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)p;
 	cfg->push_reoffer = false;
 }
 
@@ -53,7 +52,7 @@ Test(falcon_tl_rnr, s11_a_push_is_offered_again_when_its_retransmission_comes)
 	fake_quiet();
 	cr_assert_eq(fake_rx_again(0, 1, 300, 8), TL_TAKEN);
 	fake_expect(FA_PUSH, 1);
-	/* A second copy while the ULP has it: nothing twice. */
+	/* A second copy while the ULP has the first: no second delivery. */
 	cr_assert_eq(fake_rx_again(0, 1, 300, 8), TL_TAKEN);
 	fake_quiet();
 	fake_rnr(0, 1, MS_64);
@@ -94,7 +93,7 @@ Test(falcon_tl_rnr, s8_5_3_4_behind_a_refused_one_all_are_refused_also_those_on_
 	fake_expect(FA_PUSH, 3);
 	fake_rnr(0, 1, MS_64);
 	rnr_nack(300);
-	fake_rx(0, PUSH, 4, 302, 8); /* comes meanwhile: NACKed with the same timeout */
+	fake_rx(0, PUSH, 4, 302, 8); /* arrives meanwhile: NACKed with the same timeout */
 	rnr_nack(302);
 	fake_rx_again(0, 4, 302, 8); /* and again */
 	rnr_nack(302);
@@ -105,7 +104,7 @@ Test(falcon_tl_rnr, s8_5_3_4_behind_a_refused_one_all_are_refused_also_those_on_
 	fake_quiet();
 	fake_wait(NS_64);
 	cr_assert(fake_expect(FA_PUSH, 1)->restart);
-	fake_quiet(); /* alone, until its verdict */
+	fake_quiet(); /* alone, until its outcome */
 	fake_outcome(0, 1, FA_TAKEN);
 	cr_assert_eq(fake_next(F_ACK)->b, 300);
 	cr_assert(!fake_expect(FA_PULL, 2)->restart);
@@ -124,7 +123,7 @@ Test(falcon_tl_rnr, what_comes_back_late_does_not_overtake_the_one_that_was_offe
 	fake_rnr(0, 1, MS_64);
 	fk.read = fk.count;
 	fake_wait(NS_64);
-	fake_expect(FA_PUSH, 1); /* again, while 2 is still on its way back */
+	fake_expect(FA_PUSH, 1); /* again, while 2 still returns */
 	fake_rnr(0, 2, MS_64);
 	rnr_nack(301);
 	fake_wait(10 * NS_64);
@@ -161,7 +160,7 @@ Test(falcon_tl_rnr, s8_5_3_4_a_refusal_in_the_middle_leaves_what_was_before_it_a
 	fake_quiet();
 	fake_wait(NS_64);
 	fake_expect(FA_PUSH, 2);
-	fake_outcome(0, 2, FA_CIE); /* any verdict but RNR lets the others go on */
+	fake_outcome(0, 2, FA_CIE); /* any verdict but RNR lets the others continue */
 	cr_assert_eq(fake_next(F_NACK)->a, FALCON_NACK_CIE);
 	fake_expect(FA_PUSH, 3);
 	fake_expect(FA_PUSH, 4);
@@ -202,7 +201,7 @@ Test(falcon_tl_rnr, a_refused_push_that_its_sender_gave_up_is_passed_over)
 		fake_rnr(0, 1 + i, MS_64);
 	fk.read = fk.count;
 	cr_assert_eq(fake_resync(0, PUSH, 1, 300), TL_TAKEN);
-	/* The ULP was refusing until 1: the next one tells it to stop. */
+	/* The ULP refused all until 1: the next delivery ends that. */
 	cr_assert(fake_expect(FA_PUSH, 2)->restart);
 	cr_assert(!fake_expect(FA_PUSH, 3)->restart);
 	fake_outcome(0, 2, FA_TAKEN);
@@ -238,7 +237,7 @@ Test(falcon_tl_rnr, a_gap_that_was_passed_over_is_found_again_after_a_refusal)
 	fake_resync(0, PUSH, 2, 301);
 	fake_rx(0, PUSH, 3, 302, 8);
 	fake_expect(FA_PUSH, 1);
-	fake_quiet(); /* 2 counts as passed only when no refusal can come back before it */
+	fake_quiet(); /* 2 counts as skipped only when no refusal can return to it */
 	fake_rnr(0, 1, MS_64);
 	rnr_nack(300);
 	fake_wait(NS_64);
@@ -346,15 +345,15 @@ Test(falcon_tl_rnr, what_came_again_is_not_let_go_since_it_would_not_come_a_thir
 		fake_rx(0, PUSH, 1 + i, 300 + i, 8);
 	for (unsigned i = 0; i < 3; i++)
 		fake_rnr(0, 1 + i, MS_64);
-	fake_wait(NS_64); /* 1 is offered again; 2 and 3 wait for its verdict */
+	fake_wait(NS_64); /* 1 is delivered again; 2 and 3 wait for its outcome */
 	fk.read = fk.count;
-	fake_rx_again(0, 2, 301, 8); /* PDL takes this for the copy that TL wanted */
+	fake_rx_again(0, 2, 301, 8); /* PDL treats this copy as the one that TL needs */
 	cr_assert(tl_rnr_evict(&fk.s));
 	cr_assert(!tl_rnr_evict(&fk.s));
 	fake_outcome(0, 1, FA_TAKEN);
 	fake_next(F_ACK);
 	fake_expect(FA_PUSH, 2);
-	fake_quiet(); /* 3 was let go */
+	fake_quiet(); /* 3 was dropped */
 	fake_rx_again(0, 3, 302, 8);
 	fake_expect(FA_PUSH, 3);
 	fake_quiet();

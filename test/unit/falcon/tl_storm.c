@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * No deadlock (section 8.2.1), at most once, in order: random traffic over a bad wire, with pools
- * from plenty down to one request of each kind. Virtual time; all that was begun must end.
- * STORM_SEEDS=n in the environment: n seeds of each.
+ * No deadlock (section 8.2.1), delivery at most once, in order: random traffic over a lossy wire,
+ * with pools from ample down to one request of each kind. Time is virtual; all transactions must
+ * end. STORM_SEEDS=n in the environment runs n seeds of each test.
  */
 #include "tl_storm.h"
 
@@ -42,7 +42,7 @@ runs(struct storm st, unsigned seeds)
 	}
 }
 
-/* Each of these has happened, or the storm was none. */
+/* Asserts that each of these has happened. */
 static void
 happened(const enum fa_reason *r, unsigned n)
 {
@@ -73,7 +73,7 @@ Test(falcon_tl_storm, s8_2_1_no_deadlock_with_the_smallest_pools)
 	HAPPENED(FA_RNR_OUT, FA_DELIVER_BUSY);
 }
 
-/* Initiators that may have much outstanding, and targets that can hold one request. */
+/* Lets initiators have many requests outstanding, and targets hold one request. */
 static void
 smallest_target(struct fa_config *cfg)
 {

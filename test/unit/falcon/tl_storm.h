@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ULPs that do everything at random, on both ends of several connections at once: pushes and
- * pulls of all sizes, refusals, errors, late verdicts, ways that are full; over a wire that loses,
- * delays and repeats. They check what they get: each request once, completions once, in order where
- * that was promised, with the right verdict and the right bytes.
+ * Two ULPs that do everything at random, at both ends of several connections at once: pushes and
+ * pulls of all sizes, refusals, errors, late verdicts, full queues; over a wire that loses, delays
+ * and duplicates. They check each delivery: each request once, completions once, in order where
+ * promised, with the right verdict and the right bytes.
  */
 #ifndef TEST_FALCON_TL_STORM_H
 #define TEST_FALCON_TL_STORM_H
@@ -17,24 +17,25 @@ struct storm {
 	unsigned loss, late, twice; /* packets in 1000 */
 	unsigned rnr, cie, full;    /* deliveries in 1000 */
 	unsigned pulls;             /* requests in 1000 */
-	unsigned big;               /* of these, in 1000 are of up to an MTU */
-	uint64_t verdict_ns;        /* verdicts come up to so late */
-	uint32_t rsn;               /* the first one */
+	unsigned big;        /* payloads in 1000 of up to an MTU; the others are below 64 bytes */
+	uint64_t verdict_ns; /* largest delay of verdicts */
+	uint32_t rsn;        /* the first one */
 	uint8_t rnr_code;
 	uint8_t flows;       /* 0: 1 */
 	bool overrun;        /* ignores Xoff */
-	unsigned kills;      /* connections that one end gives up in the middle */
-	uint64_t abandon_ns; /* != 0: all is destroyed after so long, whatever its state */
+	unsigned kills;      /* connections that one end fails in the middle */
+	uint64_t abandon_ns; /* nonzero: all is destroyed after this time, in any state */
 	void (*tune)(struct fa_config *cfg); /* NULL: default */
-	uint64_t limit_ns;                   /* all must be done by then */
+	uint64_t limit_ns;                   /* all must be complete by then */
 };
 
-/* What both ends of all storms so far have counted: [fa_reason_count]. */
+/* The sums of the counters of both ends in all storms so far: [fa_reason_count]. */
 extern uint64_t storm_counted[];
 
-/* pair_init(), the storm, its checks, and pair_stop(). Returns how long it took, virtually. */
+/* Runs pair_init(), the storm, its checks, and pair_stop(). Returns the virtual time that it
+ * took. */
 uint64_t storm_run(const struct storm *st);
-/* The smallest pools that a stack can have. */
+/* Sets the smallest pools that a stack can have. */
 void storm_smallest(struct fa_config *cfg);
 
 #endif

@@ -8,17 +8,17 @@
 
 #define MTU       4096
 #define QUEUE     2048
-#define ORD       2 /* pulls that a connection has outstanding */
+#define ORD       2 /* outstanding pulls of a connection */
 #define BATCH     8
 #define CIE_CODE  0x5a
 #define NS_PER_MS 1000000ull
 
-/* What the other end will find in a payload. */
+/* The contents of a payload, which the other end checks. */
 struct mark {
 	uint32_t rsn, conn, from, kind;
 };
 
-enum told { NOTHING, TAKEN, IN_ERROR }; /* what the target said of a request */
+enum told { NOTHING, TAKEN, IN_ERROR }; /* the target's verdict on a request */
 
 struct waiting {
 	uint64_t due;
@@ -31,7 +31,7 @@ struct end {
 	uint32_t next_completion, next_request; /* ordered: RSN */
 	bool refusing, resume;
 	uint8_t *told; /* [requests], of the peer's requests */
-	uint8_t *done; /* [requests], of our own */
+	uint8_t *done; /* [requests], of this end's requests */
 	uint32_t *asked;
 	struct waiting queue[QUEUE];
 	unsigned head, count;
@@ -66,7 +66,6 @@ wire(const struct pair_packet *p)
 {
 	struct pair_fate f = {.lose = chance(st.loss)};
 
-	(void)p;
 	if (chance(st.late))
 		f.extra = rnd(30 * PAIR_US);
 	if (chance(st.twice))
@@ -134,7 +133,7 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 	told = ends[!node][conn].told[i];
 	if (killed[conn] && d->type == FA_COMPLETION &&
 		(d->completion == FA_DEAD_CONNECTION || d->completion == FA_LOCAL_TIMEOUT))
-		return; /* whether it was done nobody knows */
+		return; /* the result of the request is undefined */
 	if (d->type == FA_COMPLETION) {
 		cr_assert_eq(d->completion, told == TAKEN ? FA_DONE : FA_TARGET_CIE,
 			"RSN %u: completion %u, but the target said %u", d->rsn, d->completion,
@@ -151,7 +150,7 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 	}
 }
 
-/* ---- Targets: a queue, as if over a ring, with a verdict for each in order ---- */
+/* ---- Targets: a queue, as over a ring, with a verdict for each in order ---- */
 
 static void
 enqueue(struct end *e, const struct fa_delivery *d, bool data)
@@ -248,7 +247,7 @@ work(unsigned node, unsigned conn)
 	}
 }
 
-/* One end gives a connection up; the other finds out. */
+/* Fails a connection at one end; the other end must detect it. */
 static void
 kill_one(void)
 {
@@ -327,7 +326,7 @@ assert_pools_empty(unsigned node)
 		cr_assert_eq(r[i]->used, 0, "node %u, region %u still has %u", node, i, r[i]->used);
 }
 
-/* Destroys the connections as they are, and frees what is the ULP's. */
+/* Destroys the connections in their present state, and frees the ULP's payloads. */
 static void
 abandon(void)
 {
@@ -396,7 +395,8 @@ end(void)
 	for (node = 0; node < 2; node++) {
 		for (unsigned r = 0; r < fa_reason_count; r++)
 			storm_counted[r] += pair_counted(node, r);
-		/* Who waits for pull data only does not find out, but its pulls time out. */
+		/* An end that only waits for pull data does not detect the failure, but its pulls
+		 * time out. */
 		cr_assert_leq(pair.n[node].deaths, kills);
 		for (conn = 0; conn < st.conns; conn++) {
 			free(ends[node][conn].told);
@@ -430,7 +430,7 @@ storm_run(const struct storm *storm)
 				"seed %lu: node %u, connection %u has completed %u of %u", st.seed,
 				node, conn, ends[node][conn].completed, st.requests);
 	start = pair.now - start;
-	/* Last acknowledgements; what an end that hears nothing any more gives up. */
+	/* Last acknowledgements; and the time until an end without any answers gives up. */
 	pair_run((st.kills ? 200000 : 3000) * NS_PER_MS);
 	for (node = 0; node < 2; node++)
 		assert_pools_empty(node);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests of our ULP that overran the resources: they wait, in order, in turns (section 8.2.3). */
+/*
+ * Requests of the local ULP that exceed the resources: they wait, in order, in turns (section
+ * 8.2.3).
+ */
 #include "tl_fake.h"
 
 #define PUSH FALCON_PUSH_DATA
@@ -8,7 +11,6 @@
 static void
 two(struct fa_config *cfg, struct fa_params *p)
 {
-	(void)p;
 	cfg->pools.tx_pkt_req = cfg->pools.rx_pkt_ulp = 2;
 	cfg->conn_waiting = 3;
 }
@@ -28,7 +30,7 @@ completed(uint32_t rsn, enum fa_completion code)
 	cr_assert_eq(fake_expect(FA_COMPLETION, rsn)->c, (uint32_t)code);
 }
 
-/* Connection 0 has the two packets that there are, and two requests that wait. */
+/* Connection 0 has the only two packets, and two requests that wait. */
 static void
 overrun(bool ordered)
 {
@@ -117,7 +119,7 @@ Test(falcon_tl_wait, s11_the_end_of_a_connection_completes_what_waits_in_order)
 	completed(1, FA_DEAD_CONNECTION);
 	completed(2, FA_DEAD_CONNECTION);
 	completed(3, FA_DEAD_CONNECTION);
-	/* Its resources are the other's now. */
+	/* The other connection has its resources now. */
 	sent(PUSH, 1);
 	cr_assert_eq(fake_next(F_EVENT)->a, FA_EV_XON);
 	fake_quiet();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transactions over a wire that loses this or that packet (sections 8 and 11), both sublayers at
- * both ends. Node 0 is the initiator. The target's ULP takes all at once unless the test says
- * otherwise.
+ * Transactions over a wire that loses certain packets (sections 8 and 11), with both sublayers at
+ * both ends. Node 0 is the initiator. The target's ULP takes each request immediately unless the
+ * test sets `decide`.
  */
 #include "pair.h"
 
@@ -15,7 +15,7 @@
 
 static struct fa_delivery at_target[MAX], at_initiator[MAX];
 static unsigned targets, initiators;
-static bool (*decide)(const struct fa_delivery *d); /* true: it answered itself */
+static bool (*decide)(const struct fa_delivery *d); /* returns true when it has answered itself */
 static bool way_full;
 
 static bool
@@ -68,7 +68,7 @@ pull(unsigned n)
 		fa_pull(pair.n[0].c[0], pair.now, pair_buf(28), 256);
 }
 
-/* RSN `rsn` is what node 0's ULP got as number `i`, with this code. */
+/* Asserts that the `i`th completion at node 0 has this RSN and code. */
 static void
 ended(unsigned i, uint32_t rsn, enum fa_completion code)
 {
@@ -214,7 +214,6 @@ Test(falcon_tl_whole, s8_4_2_unordered_pulls_overtake_a_push_that_was_lost)
 static bool
 later(const struct fa_delivery *d)
 {
-	(void)d;
 	return true;
 }
 
@@ -272,7 +271,7 @@ Test(falcon_tl_whole, xoff_does_not_hold_up_pull_data)
 	pair_start();
 	push(4);
 	cr_assert(pair.n[0].xoff);
-	/* The other end pulls meanwhile; node 0's ULP answers though it may not ask. */
+	/* The other end pulls meanwhile; node 0's ULP answers though it may not submit requests. */
 	fa_pull(pair.n[1].c[0], pair.now, pair_buf(28), 256);
 	pair_run(50 * PAIR_US);
 	cr_assert_eq(at_target[4].type, FA_PULL);
@@ -404,7 +403,7 @@ exhausted(bool with_pull)
 	unsigned i;
 
 	pair.n[0].cfg.max_retransmits = 3;
-	pair.n[0].cfg.rack = false; /* attempts are timeouts: RACK's retransmissions come before */
+	pair.n[0].cfg.rack = false; /* attempts are timeouts: RACK would retransmit before */
 	pair.wire = lose_rsn_2;
 	pair_start();
 	push(1);
@@ -433,7 +432,6 @@ Test(falcon_tl_whole, s11_a_pull_that_never_gets_through_becomes_a_resync_and_th
 static struct pair_fate
 lose_all(const struct pair_packet *p)
 {
-	(void)p;
 	return (struct pair_fate){.lose = true};
 }
 
@@ -480,7 +478,7 @@ Test(falcon_tl_whole, s11_pull_data_that_never_comes_is_timed_out_and_the_rest_g
 	pair_run(2 * SEC);
 	ended(0, 1, FA_LOCAL_TIMEOUT);
 	ended(1, 2, FA_DONE);
-	/* Late data is for nobody. */
+	/* Late data has no request. */
 	fa_pull_data(pair.n[1].c[0], pair.now, 1, pair_buf(16));
 	push(1);
 	pair_run(20 * MS);
@@ -495,7 +493,7 @@ Test(falcon_tl_whole, s11_requests_that_were_never_sent_are_passed_over_at_the_t
 
 	pair.n[0].cfg.reclaim_ns = 5 * SEC;
 	pair.n[0].cfg.max_retransmits = 0;
-	decide = later; /* a ULP that sits on what it has */
+	decide = later; /* a ULP that answers nothing */
 	pair_start();
 	push(200); /* more than a window */
 	pair_run(8 * SEC);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ends in the middle: messages whose memory goes, QPs in error, connections that are another's
- * or that Falcon gives up. */
+/*
+ * Events in the middle of a message: its memory is deregistered, its QP enters the error state, its
+ * connection belongs to another QP or fails.
+ */
 #include "pair.h"
 
 #include "../../../lib/rof/rof_priv.h"
@@ -12,7 +14,7 @@ static struct pair p;
 static struct rd_mr mr;
 static struct rd_extent extent;
 
-/* Few packets at a time, so that a message is under way for a while. */
+/* Starts a pair that sends few packets at a time, so that a message lasts for a while. */
 static void
 start(uint8_t ordering, uint8_t errors)
 {
@@ -25,7 +27,7 @@ start(uint8_t ordering, uint8_t errors)
 	memset(p.e[1].mem, 0x77, END_MEM);
 }
 
-/* A message of 40 packets from a region of its own, which goes after some of them. */
+/* Sends a message of 40 packets from a region that is deregistered after some of them. */
 static void
 half(uint8_t opcode)
 {
@@ -39,7 +41,7 @@ half(uint8_t opcode)
 	cr_assert_gt(a->payload + p.e[1].payload, 4 * 1024);
 	cr_assert_lt(a->payload + p.e[1].payload, 36 * 1024);
 	cr_assert(rd_mr_invalidate(&mr));
-	/* and another one behind it */
+	/* and another message behind it */
 	end_recv_at(&p.e[1], 1, 0, 100);
 	end_msg(a, RD_SEND, 1, 0, 100);
 	pair_run(&p, 10000000, pair_sent);
@@ -116,7 +118,7 @@ Test(rof_endings, a_read_whose_sink_goes_fails_alone_rof_6_3)
 	half_fini();
 }
 
-/* A long request is not sent to its end when its first packet was refused. */
+/* A long request ends early when its first packet was refused. */
 Test(rof_endings, what_is_refused_is_not_gone_on_with)
 {
 	static const uint8_t ops[] = {RD_WRITE, RD_READ};
@@ -134,7 +136,7 @@ Test(rof_endings, what_is_refused_is_not_gone_on_with)
 	}
 }
 
-/* ---- 6.9 ---- */
+/* ---- Requests for another QP (6.9) ---- */
 
 Test(rof_endings, a_request_for_another_qp_is_refused_and_stops_nothing_rof_6_9)
 {
@@ -232,12 +234,11 @@ Test(rof_endings, close_comes_once_and_after_a_fault_of_the_peer_too)
 static bool
 lose_pushes(void *arg, unsigned from, const struct wire_falcon *h)
 {
-	(void)arg;
 	return !(from == 0 && h->type == FALCON_PUSH_DATA);
 }
 
-/* Falcon sends a Resync for what it cannot bring over, and the target never sees the number (6.8):
- * the connection is of no use then, in either mode. */
+/* Falcon replaces a packet that it cannot deliver by a Resync, and the target never sees its
+ * sequence number (6.8): the connection cannot be used any more, in either error mode. */
 Test(rof_endings, what_falcon_gives_up_ends_the_connection_rof_6_8)
 {
 	for (uint8_t errors = ROF_ERRORS_VERBS; errors <= ROF_ERRORS_COMPLETE; errors++) {
@@ -256,7 +257,7 @@ Test(rof_endings, what_falcon_gives_up_ends_the_connection_rof_6_8)
 	}
 }
 
-/* The end of the connection flushes both queues in order, and what is posted later. */
+/* The end of the connection flushes both queues in order, and requests that are posted later. */
 Test(rof_endings, a_dead_connection_flushes_everything_once)
 {
 	start(ROF_ORDER_STRONG, ROF_ERRORS_VERBS);

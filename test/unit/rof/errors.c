@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that go wrong, between good ones, in each mode. In the complete-in-error mode (6.3) the
- * wrong one alone fails, with its status, and those behind it go on, receives included; in the
- * verbs mode it is the last that was executed. Nothing else changes in memory.
+ * Invalid requests between valid ones, in each mode. In the complete-in-error mode (6.3) the
+ * invalid one alone fails, with its status, and those behind it continue, receives included; in the
+ * verbs mode it is the last one that was executed. No other byte of memory changes.
  */
 #include "pair.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define LEN  100
-#define BAD  0x4000 /* where the wrong request goes */
+#define BAD  0x4000 /* offset that the invalid request addresses */
 #define BIG  3000   /* three packets */
 #define EDGE 0x8000 /* the read-only region and its neighbours, 0x1000 bytes each */
 
@@ -52,8 +52,8 @@ enum fault {
 static const struct row {
 	const char *name;
 	enum rd_status status;
-	enum rof_reason reason; /* at the target; ROF_NONE: nothing arrives there */
-	enum rd_status receive; /* of the receive that it takes; RD_SUCCESS: none */
+	enum rof_reason reason; /* at the target; ROF_NONE: no packet arrives there */
+	enum rd_status receive; /* status of the receive that it takes; RD_SUCCESS: none */
 } rows[FAULTS] = {
 	[RKEY] = {"rkey", RD_REM_ACCESS_ERR, ROF_STAG},
 	[BOUNDS] = {"bounds", RD_REM_ACCESS_ERR, ROF_BOUNDS},
@@ -97,7 +97,7 @@ regions(void)
 	cr_assert(rd_mr_invalidate(&gone));
 }
 
-/* To `mr` from its byte `off` on. */
+/* Posts an invalid request to `mr`, from its byte `off` on. */
 static void
 wrong_to(uint8_t opcode, const struct rd_mr *mr, int64_t off, uint32_t len)
 {
@@ -215,12 +215,12 @@ all_sent(struct pair *pair)
 	return pair->e[0].nsend == 5;
 }
 
-/* What a test touches at the target lies in [0x1000, 0x3000 + LEN) and at BAD. */
+/* A test changes the target's memory only in [0x1000, 0x3000 + LEN) and at BAD. */
 static void
 check_memory(enum fault f)
 {
 	const uint8_t *m = p.e[1].mem;
-	bool filled = rows[f].receive != RD_SUCCESS; /* perhaps in part */
+	bool filled = rows[f].receive != RD_SUCCESS; /* possibly in part */
 
 	for (uint32_t i = 0; i < END_MEM; i++) {
 		if ((i >= 0x1000 && i < 0x3000 + LEN) || (filled && i >= BAD && i < BAD + BIG))
@@ -279,7 +279,7 @@ check_ended(enum fault f)
 			b->recv_wc[i].wr_id == 1 ? rows[f].receive : RD_WR_FLUSH_ERR);
 }
 
-/* A refusal's reason is in vendor_err, as far as it came. */
+/* vendor_err has the reason of a refusal, as far as it reached the initiator. */
 static void
 check_vendor(const struct rd_wc *wc, enum fault f, uint8_t errors)
 {
@@ -292,7 +292,7 @@ check_vendor(const struct rd_wc *wc, enum fault f, uint8_t errors)
 
 	if (errors == ROF_ERRORS_COMPLETE)
 		cr_assert_eq(ROF_VENDOR_REASON(v), 0, "%s: the QP goes on", rows[f].name);
-	if (rows[f].reason == ROF_NONE) /* it never left */
+	if (rows[f].reason == ROF_NONE) /* the request was never sent */
 		return;
 	if (pull) {
 		cr_assert_eq(v & ~0xffu, ROF_VENDOR_PULL, "%s: %x", rows[f].name, v);
@@ -314,7 +314,7 @@ run(enum fault f, uint8_t ordering, uint8_t errors)
 		return;
 	pair_init(&p, &cp, 3);
 	if (ordering == ROF_ORDER_NONE && f == IMM_BELOW)
-		f = IMM_RKEY; /* at most one packet there (6.4) */
+		f = IMM_RKEY; /* at most one packet in this mode (6.4) */
 	regions();
 	memset(a->mem, 0x11, END_MEM);
 	memset(b->mem, 0x77, END_MEM);
@@ -373,7 +373,7 @@ Test(rof_errors, complete_in_error_mode_unordered_rof_6_3)
 		run((enum fault)f, ROF_ORDER_NONE, ROF_ERRORS_COMPLETE);
 }
 
-/* What the unordered mode does not carry (6.4). */
+/* The size limits of the unordered mode (6.4). */
 Test(rof_errors, unordered_sends_and_immediates_have_one_mtu_at_most_rof_6_4)
 {
 	static const uint8_t ops[] = {RD_SEND, RD_SEND_IMM, RD_SEND_INV, RD_WRITE_IMM};
@@ -397,7 +397,7 @@ Test(rof_errors, unordered_sends_and_immediates_have_one_mtu_at_most_rof_6_4)
 	cr_assert(pair_fini(&p));
 }
 
-/* ---- A receiver that is not ready (8.5.3.4 of Falcon) ---- */
+/* ---- A receiver that is not ready (Falcon 8.5.3.4) ---- */
 
 static void
 rnr(uint8_t retry, uint8_t ordering, uint8_t errors, uint32_t len)

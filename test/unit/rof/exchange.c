@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange of doc/falcon-cm.md on a clear stream: its course, its ends, its timers. */
+/* The exchange of doc/falcon-cm.md on a stream in clear: its course, its ends, its timers. */
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A certificate authority for tests: keys are fresh, validity is from 1970 to 9999. */
+/* A certificate authority for tests: keys are fresh, certificates are valid from 1970 to 9999. */
 #ifndef TEST_ROF_EXCHANGE_CERTS_H
 #define TEST_ROF_EXCHANGE_CERTS_H
 
 struct xp_ca;
 
-/* PEM texts, allocated. */
+/* PEM texts on the heap. */
 struct xp_cert {
 	char *certificate, *private_key;
 };

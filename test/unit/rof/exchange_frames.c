@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames of doc/falcon-cm.md byte by byte, and frames that cannot be. */
+/* The frames of doc/falcon-cm.md byte by byte, and invalid frames. */
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>
@@ -24,9 +24,9 @@ static const uint8_t connect_bytes[] = {
 	0x00, 0, 0, 0, /* RC, listener, strong, verbs */
 	0x00, 0xc1, 0xd0, 0x01, /* CID */
 	0x00, 0x10, 0x00, 0x01, /* QPN */
-	0x00, 0x00, 0x00, 0x00, /* QPN asked for */
+	0x00, 0x00, 0x00, 0x00, /* requested QPN */
 	0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, /* GID */
-	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* GID asked for */
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* requested GID */
 	0x10, 0x20, 0x30, 0x41, /* request PSN */
 	0x50, 0x60, 0x70, 0x81, /* data PSN */
 	0x90, 0xa0, 0xb0, 0xc1, /* RSN */
@@ -128,7 +128,7 @@ Test(exchange_frames, section_4_2_accept_and_4_3_ready)
 	rofx_destroy(b);
 }
 
-/* 16 bytes more, behind the fixed part. */
+/* 16 bytes follow the fixed part. */
 Test(exchange_frames, section_4_1_the_outer_address_of_tunnel_mode)
 {
 	const size_t at = BODY + 96;
@@ -157,9 +157,9 @@ Test(exchange_frames, section_4_1_the_outer_address_of_tunnel_mode)
 	cr_assert_eq(rofx_agreed(a)->private_len, 8);
 	rofx_destroy(a);
 	rofx_destroy(b);
-	a = initiator(); /* which had asked for transport mode */
+	a = initiator(); /* this initiator requested transport mode */
 	cr_assert_eq(rofx_input(a, 0, reply, n), -ROFX_CONTRADICTION);
-	/* Nowhere is no address, and what is not there cannot be read. */
+	/* The unspecified address is invalid, and so is a frame without the address. */
 	b = responder();
 	memset(buf + at, 0, 16);
 	cr_assert_eq(rofx_input(b, 0, buf, sizeof(connect_bytes) + 16), -ROFX_MALFORMED);
@@ -257,7 +257,7 @@ Test(exchange_frames, section_2_key_tells_it_from_mpa)
 	cr_assert_eq(rofx_match(accept_bytes, 16), 0);
 }
 
-/* ---- What cannot be ---- */
+/* ---- Invalid frames ---- */
 
 Test(exchange_frames, a_truncated_request_is_no_request)
 {
@@ -290,7 +290,7 @@ refuses(struct rofx *x, const uint8_t *good, size_t len, const struct patch *pat
 		patch->value, rofx_why(x));
 	cr_assert_eq(rofx_event(x), ROFX_EV_FAILED);
 	cr_assert_eq(rofx_why(x), patch->why);
-	/* and stays so */
+	/* and the error persists */
 	cr_assert_eq(rofx_input(x, 0, good, len), -(int)patch->why);
 }
 
@@ -299,7 +299,7 @@ Test(exchange_frames, a_request_whose_fields_cannot_be)
 	static const struct patch bad[] = {
 		{0, 'M', ROFX_BAD_KEY},
 		{15, 'E', ROFX_BAD_KEY},
-		{9, 'p', ROFX_BAD_KEY}, /* a reply's */
+		{9, 'p', ROFX_BAD_KEY}, /* the key of a reply */
 		{16, 2, ROFX_BAD_VERSION},
 		{17, 1, ROFX_NO_TLS},
 		{17, 2, ROFX_MALFORMED},
@@ -307,13 +307,13 @@ Test(exchange_frames, a_request_whose_fields_cannot_be)
 		{OPENING + 1, 0, ROFX_BAD_FRAME},
 		{OPENING + 1, 10, ROFX_BAD_FRAME},
 		{OPENING + 1, 255, ROFX_BAD_FRAME},
-		{OPENING + 2, 3, ROFX_BAD_FRAME},   /* longer than any */
+		{OPENING + 2, 3, ROFX_BAD_FRAME},   /* longer than any frame */
 		{OPENING + 3, 95, ROFX_BAD_FRAME},  /* shorter than its fixed part */
-		{OPENING + 3, 101, ROFX_MALFORMED}, /* not what its private data needs */
+		{OPENING + 3, 101, ROFX_MALFORMED}, /* a length that contradicts its private data */
 		{BODY + 0, 0x20, ROFX_MALFORMED},
 		{BODY + 1, 2, ROFX_MALFORMED},
 		{BODY + 2, 3, ROFX_MALFORMED},
-		{BODY + 2, ROFX_ANY, ROFX_MALFORMED}, /* a request says what it wants */
+		{BODY + 2, ROFX_ANY, ROFX_MALFORMED}, /* a request must name its ordering mode */
 		{BODY + 3, 2, ROFX_MALFORMED},
 		{BODY + 3, ROFX_ANY, ROFX_MALFORMED},
 		{BODY + 4, 1, ROFX_MALFORMED},
@@ -360,16 +360,16 @@ Test(exchange_frames, section_6_a_reply_that_contradicts_the_request)
 		{BODY + 1, 1, ROFX_CONTRADICTION},
 		{BODY + 2, 1, ROFX_CONTRADICTION},
 		{BODY + 3, 1, ROFX_CONTRADICTION},
-		{BODY + 15, 2, ROFX_CONTRADICTION},    /* another's QPN */
-		{BODY + 47, 2, ROFX_CONTRADICTION},    /* another's GID */
+		{BODY + 15, 2, ROFX_CONTRADICTION},    /* the QPN of another QP */
+		{BODY + 47, 2, ROFX_CONTRADICTION},    /* the GID of another host */
 		{BODY + 61, 2, ROFX_CONTRADICTION},    /* a larger MTU */
-		{BODY + 63, 34, ROFX_CONTRADICTION},   /* IRD beyond our ORD */
-		{BODY + 65, 18, ROFX_CONTRADICTION},   /* ORD beyond our IRD */
-		{BODY + 76, 1, ROFX_MALFORMED},        /* tunnel mode, and no address for it */
+		{BODY + 63, 34, ROFX_CONTRADICTION},   /* an IRD beyond the initiator's ORD */
+		{BODY + 65, 18, ROFX_CONTRADICTION},   /* an ORD beyond the initiator's IRD */
+		{BODY + 76, 1, ROFX_MALFORMED},        /* tunnel mode without an outer address */
 		{BODY + 78, 0x00, ROFX_CONTRADICTION}, /* no PSP version */
-		{BODY + 78, 0xc0, ROFX_CONTRADICTION}, /* two */
-		{BODY + 78, 0x40, ROFX_CONTRADICTION}, /* one that was not offered */
-		{BODY + 94, 16, ROFX_CONTRADICTION},   /* a key, without crypto */
+		{BODY + 78, 0xc0, ROFX_CONTRADICTION}, /* two PSP versions */
+		{BODY + 78, 0x40, ROFX_CONTRADICTION}, /* a version that was not offered */
+		{BODY + 94, 16, ROFX_CONTRADICTION},   /* a key in the mode without crypto */
 		{BODY + 94, 1, ROFX_MALFORMED},
 	};
 

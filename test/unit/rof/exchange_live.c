@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time, patience, and the live connection: rotation of keys, its end (doc/falcon-cm.md, sections 5
- * and 7). */
+/*
+ * Timeouts, LATER, and the established connection: rotation of keys, its end (doc/falcon-cm.md,
+ * sections 5 and 7).
+ */
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +41,7 @@ assert_times_out(struct rofx *x, uint64_t at)
 	cr_assert_eq(rofx_deadline(x), UINT64_MAX);
 }
 
-/* ---- Time ---- */
+/* ---- Timeouts ---- */
 
 Test(exchange_live, responder_does_not_wait_for_a_request_for_ever)
 {
@@ -62,7 +64,7 @@ Test(exchange_live, initiator_does_not_wait_for_an_answer_for_ever)
 	xp_start(&p, &s1);
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
-	cr_assert_eq(rofx_deadline(p.b), UINT64_MAX); /* the application has the word */
+	cr_assert_eq(rofx_deadline(p.b), UINT64_MAX); /* the application decides */
 	assert_times_out(p.a, 100 * MS);
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
@@ -94,7 +96,7 @@ Test(exchange_live, initiator_asks_again_on_the_same_stream)
 		cr_assert_eq(rofx_deadline(p.b), now + 50 * MS);
 		xp_run(&p);
 		cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE);
-		cr_assert_eq(rofx_deadline(p.a), 20 * MS); /* bytes came at 0 */
+		cr_assert_eq(rofx_deadline(p.a), 20 * MS); /* the bytes arrived at time 0 */
 		rofx_timeout(p.a, 20 * MS);
 	}
 	xp_run(&p);
@@ -148,10 +150,10 @@ Test(exchange_live, each_direction_gets_another_spi)
 
 	xp_establish(&p, &s1, &s2);
 	cr_assert_eq(rofx_rekey(p.b, 0, &sa), 0);
-	cr_assert_eq(rofx_rekey(p.b, 0, &sa), -EINVAL); /* the same again */
+	cr_assert_eq(rofx_rekey(p.b, 0, &sa), -EINVAL); /* the same SPI again */
 	sa.spi = 0x78;
 	cr_assert_eq(rofx_rekey(p.b, 0, &sa), -EBUSY);
-	cr_assert_eq(rofx_rekeyed(p.a), -EINVAL); /* it has not come yet */
+	cr_assert_eq(rofx_rekeyed(p.a), -EINVAL); /* the REKEY has not arrived yet */
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.a), ROFX_EV_REKEY);
 	cr_assert_eq(rofx_agreed(p.a)->tx.spi, 0x77);
@@ -230,7 +232,8 @@ struct live_frame {
 Test(exchange_live, frames_that_have_no_place_in_a_live_connection)
 {
 	static const struct live_frame frames[] = {
-		{{1, 9, 0, 4, 0, 0, 0, 1}, 8, ROFX_UNEXPECTED},         /* REKEYED, of nothing */
+		/* REKEYED without a REKEY */
+		{{1, 9, 0, 4, 0, 0, 0, 1}, 8, ROFX_UNEXPECTED},
 		{{1, 1, 0, 96}, 4, ROFX_UNEXPECTED},                    /* CONNECT */
 		{{1, 3, 0, 36}, 4, ROFX_UNEXPECTED},                    /* READY */
 		{{1, 5, 0, 4}, 4, ROFX_UNEXPECTED},                     /* LATER */
@@ -238,8 +241,9 @@ Test(exchange_live, frames_that_have_no_place_in_a_live_connection)
 		{{1, 4, 0, 4, 5, 0, 0, 0}, 8, ROFX_NO_RESOURCE},        /* the peer gives up */
 		{{1, 8, 0, 40, 0, 0, 0, 0, 15}, 44, ROFX_MALFORMED},    /* SPI 0 */
 		{{1, 8, 0, 40, 0, 0, 0, 1, 0}, 44, ROFX_CONTRADICTION}, /* another version */
-		{{1, 8, 0, 40, 0x51, 0, 0, 1, 15}, 44, ROFX_CONTRADICTION},  /* the SPI it has */
-		{{1, 8, 0, 40, 0, 0, 0, 1, 15, 16}, 44, ROFX_CONTRADICTION}, /* a key */
+		{{1, 8, 0, 40, 0x51, 0, 0, 1, 15}, 44, ROFX_CONTRADICTION}, /* the present SPI */
+		/* a key in the mode without crypto */
+		{{1, 8, 0, 40, 0, 0, 0, 1, 15, 16}, 44, ROFX_CONTRADICTION},
 	};
 
 	for (unsigned i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {

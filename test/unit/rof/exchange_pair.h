@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two sides of an exchange with a stream between them, for tests. */
+/* Two sides of an exchange with a stream between them. */
 #ifndef TEST_ROF_EXCHANGE_PAIR_H
 #define TEST_ROF_EXCHANGE_PAIR_H
 
@@ -10,19 +10,21 @@
 struct xpair {
 	struct rofx_config cfg_a, cfg_b;
 	struct rofx *a, *b; /* initiator, responder */
-	size_t chunk;       /* bytes that rofx_input() gets at a time; 0: all */
+	size_t chunk;       /* bytes per call of rofx_input(); 0: all */
 };
 
-/* A side that is valid, different for each `n`; without crypto. */
+/* Returns a valid side without crypto, different for each `n`. */
 struct rofx_side xp_side(unsigned n);
-/* `b` listens, `a` asks with `ours` and private data "hello" (6 bytes). Nothing has moved yet. */
+/* Starts `b` as a listener, and `a` as an initiator with `ours` and private data "hello" (6 bytes).
+ * No bytes have moved yet. */
 void xp_start(struct xpair *p, const struct rofx_side *ours);
-/* Moves what there is both ways until nothing moves any more. */
+/* Moves bytes in both directions until none are left. */
 void xp_run(struct xpair *p);
-/* Moves what `from` has to say now. Returns the bytes, or the last -reason of rofx_input(). */
+/* Moves the output of `from` once. Returns the number of bytes, or the last -reason of
+ * rofx_input(). */
 int xp_move(struct rofx *from, struct rofx *to, size_t chunk);
-/* Until established: `b` accepts with `theirs` and private data "welcome" (8 bytes); all on the way
- * is asserted. */
+/* Establishes a connection: `b` accepts with `theirs` and private data "welcome" (8 bytes). Asserts
+ * each step. */
 void xp_establish(struct xpair *p, const struct rofx_side *ours, const struct rofx_side *theirs);
 void xp_end(struct xpair *p);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How two sides become one connection (doc/falcon-cm.md, section 6), and why they do not. */
+/*
+ * The rules by which two sides become one connection, or are refused (doc/falcon-cm.md, section 6).
+ */
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>
@@ -25,7 +27,7 @@ fini(void)
 
 TestSuite(exchange_rules, .init = init, .fini = fini);
 
-/* ---- What comes out ---- */
+/* ---- Agreed parameters ---- */
 
 Test(exchange_rules, smaller_mtu_wins)
 {
@@ -77,7 +79,7 @@ Test(exchange_rules, window_of_a_sender_is_what_the_peer_receives)
 	s1.request_window = 16, s1.data_window = 32;
 	xp_establish(&p, &s1, &s2);
 	cr_assert_eq(rofx_agreed(p.b)->tx_window, 16);
-	cr_assert_eq(rofx_agreed(p.a)->tx_window, 0); /* the whole of the bitmaps */
+	cr_assert_eq(rofx_agreed(p.a)->tx_window, 0); /* the full size of the bitmaps */
 }
 
 Test(exchange_rules, rnr_wish_is_the_peers_and_code_ours)
@@ -178,7 +180,8 @@ Test(exchange_rules, private_data_of_any_length_up_to_512)
 
 /* ---- Refusals ---- */
 
-/* The responder says `theirs`, which does not go with the request; both learn why. */
+/* The responder accepts with `theirs`, which does not match the request; both sides get the
+ * reason. */
 static void
 assert_refused(enum rofx_reason why)
 {
@@ -268,7 +271,7 @@ Test(exchange_rules, qps_that_address_each_other_connect)
 	cr_assert_eq(rofx_request(p.b)->peer.to_qpn, s2.qpn);
 }
 
-/* The responder's ACCEPT with byte `at` of its body changed. */
+/* The initiator refuses the responder's ACCEPT with byte `at` of its body changed. */
 static void
 assert_not_believed(unsigned at, uint8_t value)
 {
@@ -315,7 +318,7 @@ Test(exchange_rules, keys_asked_for_in_clear_are_refused)
 
 	xp_start(&p, &s1);
 	n = rofx_output(p.a, buf, sizeof(buf));
-	buf[24 + 79] |= 1 << PSP_AES_GCM_128; /* as a peer with other manners would */
+	buf[24 + 79] |= 1 << PSP_AES_GCM_128; /* as a peer that violates the protocol might */
 	cr_assert_eq(rofx_input(p.b, 0, buf, n), (int)n);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
 	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
@@ -409,19 +412,19 @@ Test(exchange_rules, on_one_host_the_greater_qpn_survives)
 	cr_assert_eq(rofx_cross(&s1, &s1), ROFX_SELF);
 }
 
-/* Both have asked before either heard of the other: exactly one connection comes of it. */
+/* Both sides send a request before either receives the other's: exactly one connection results. */
 Test(exchange_rules, crossing_attempts_end_in_one_connection)
 {
 	struct xpair q = {0};
 
 	address_each_other();
-	xp_start(&p, &s1); /* 1 asks 2 */
-	xp_start(&q, &s2); /* 2 asks 1 */
+	xp_start(&p, &s1); /* host 1 requests host 2 */
+	xp_start(&q, &s2); /* host 2 requests host 1 */
 	xp_run(&p);
 	xp_run(&q);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
 	cr_assert_eq(rofx_event(q.b), ROFX_EV_REQUEST);
-	/* at host 2: its own attempt goes on */
+	/* at host 2: its own attempt continues */
 	cr_assert_eq(rofx_cross(&s2, &rofx_request(p.b)->peer), ROFX_OURS);
 	cr_assert_eq(rofx_reject(p.b, ROFX_CROSSED, NULL, 0), 0);
 	/* at host 1 */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange within TLS 1.3 (doc/falcon-cm.md, section 3): who may connect, and that keys come
- * across and never show. */
+/*
+ * The exchange in TLS 1.3 (doc/falcon-cm.md, section 3): which peers may connect, and that keys
+ * arrive and never appear in clear.
+ */
 #include "exchange_pair.h"
 
 #include <criterion/criterion.h>
@@ -128,7 +130,7 @@ Test(exchange_tls, output_into_small_buffers)
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
 }
 
-/* Nobody gets as far as a request; both sides know why. */
+/* No request gets through; both sides have the reason. */
 static void
 assert_no_way(enum rofx_reason a, enum rofx_reason b)
 {
@@ -218,7 +220,7 @@ Test(exchange_tls, keys_that_were_sent_are_wiped)
 	cr_assert_null(memmem(p.b->frame, p.b->frame_room, s1.key256, 8));
 }
 
-/* ---- Which PSP ---- */
+/* ---- PSP versions ---- */
 
 Test(exchange_tls, strongest_version_that_both_can)
 {

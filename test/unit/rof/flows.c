@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flows of RDMA over Falcon 7.1 and 7.2, packet by packet, with the numbers of the text: two
- * MTUs, whose requests overtake each other in the network. */
+/*
+ * The flows of RDMA over Falcon 7.1 and 7.2, packet by packet, with the numbers of the text: two
+ * MTUs, whose requests overtake each other in the network.
+ */
 #include "pair.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +16,7 @@ struct seen {
 		uint8_t type;
 		uint32_t psn, rsn;
 	} data[8];
-	uint32_t request_base[2], data_base[2]; /* the last that each end acknowledged */
+	uint32_t request_base[2], data_base[2]; /* the last bases that each end acknowledged */
 };
 
 static bool
@@ -34,7 +36,7 @@ watch(void *arg, unsigned from, const struct wire_falcon *h)
 	s->data[s->n].psn = h->psn;
 	s->data[s->n++].rsn = h->rsn;
 	if (from == 0 && s->requests++ == 0)
-		s->p->delay = 9000; /* the first request comes after the second */
+		s->p->delay = 9000; /* the first request arrives after the second */
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A simulator's payloads are lengths: every operation works, and no byte of memory is touched. */
+/* Payloads of a simulator are lengths: every operation works, and no byte of memory is accessed. */
 #include "pair.h"
 
 #include "../../../lib/base/mem.h"
@@ -19,7 +19,7 @@ run(uint8_t ordering)
 
 	pair_init_with(&p, &o, 5);
 	p.loss = 200;
-	p.e[0].extent.host = p.e[1].extent.host = NULL; /* who touches it dies */
+	p.e[0].extent.host = p.e[1].extent.host = NULL; /* an access crashes */
 	for (unsigned id = 0; id < 56; id++) {
 		uint8_t op = ops[id % SK_ARRAY_LEN(ops)];
 		bool atomic = op == RD_FETCH_ADD || op == RD_CMP_SWAP;

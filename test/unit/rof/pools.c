@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon's resource pools at the smallest that one packet of each kind fits into, under both ends'
- * Reads, Writes and Sends, receives that come late, and a wire that loses: nothing waits for what
- * waits for it (Falcon 8.2.4).
+ * Falcon's resource pools at the smallest size that holds one packet of each kind, with Reads,
+ * Writes and Sends of both ends, receives that are posted late, and a wire that loses: no circle of
+ * waits occurs (Falcon 8.2.4).
  */
 #include "pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each opcode in sizes around the MTU, in several elements, over a bad wire, where everything is
- * scarce: rings between the stages for a few messages, credits for one packet, receives that are
+ * Each opcode in sizes around the MTU, in several elements, over a lossy wire, with scarce
+ * resources: rings between the stages for a few messages, credits for one packet, receives that are
  * posted late.
  */
 #include "pair.h"
@@ -13,7 +13,7 @@
 
 #define MTU    1024
 #define SLOT   0x2000
-#define LANDED 0x80000 /* where receives lie */
+#define LANDED 0x80000 /* offset of the receives */
 #define LATE   300000  /* ns between two receives */
 
 static const uint8_t ops[] = {
@@ -57,7 +57,7 @@ byte_of(unsigned id, uint32_t i)
 	return (uint8_t)(id * 31 + i * 7 + (i >> 8) * 3);
 }
 
-/* Three elements, one of them without bytes; what is short goes inline. */
+/* Posts three elements, one of them without bytes; short requests are inline. */
 static void
 post(unsigned id)
 {
@@ -208,7 +208,7 @@ Test(rof_sizes, unordered_rof_6_7)
 		run(ROF_ORDER_NONE, ROF_ERRORS_COMPLETE, room, 300);
 }
 
-/* 6.5: credits for less than a packet would be a queue that stands still for ever. */
+/* 6.5: with credits for less than a packet, a queue would stop for ever. */
 Test(rof_sizes, credits_must_suffice_for_one_packet_rof_6_5)
 {
 	struct rof_stage st = {.users = 0};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows and local invalidates: they take their turn in the send queue, and hold at the
- * peer's next request. */
+/*
+ * Memory windows and local invalidates: they are executed in the order of the send queue, and apply
+ * to the peer's next request.
+ */
 #include "pair.h"
 
 #include <criterion/criterion.h>
@@ -110,7 +112,7 @@ Test(rof_windows, what_cannot_be_bound_is_that_requests_error)
 	stop();
 }
 
-/* What an earlier Read still fills is not taken away under it. */
+/* A region that an earlier Read still fills stays valid. */
 Test(rof_windows, a_local_invalidate_waits_for_the_reads_before_it)
 {
 	struct rd_extent x;

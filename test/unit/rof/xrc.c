@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC (6.6.2): opcodes of their own prefix, and each message names the shared receive queue. */
+/* XRC (6.6.2): opcodes with a prefix of their own; each message names the shared receive queue. */
 #include "pair.h"
 
 #include <criterion/criterion.h>
