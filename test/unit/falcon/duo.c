@@ -86,7 +86,7 @@ took(struct duo_end *e, uint32_t rsn)
 	uint32_t i = rsn - peer->first_rsn;
 
 	if (i >= peer->posted) {
-		peer_fault(e->duo, "a request that nobody made", rsn);
+		peer_fault(e->duo, "a request that the peer did not start", rsn);
 		return;
 	}
 	if (e->taken[i]++)

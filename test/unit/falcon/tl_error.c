@@ -128,10 +128,11 @@ Test(falcon_tl_error, hostile_lengths_of_requests)
 
 	fake_start(true, NULL);
 	b = fake_buf(8);
-	cr_assert_eq(tl_rx(&fk.c[0], fk.now, &h, b, false), TL_DROPPED, "says 9, has 8");
+	cr_assert_eq(
+		tl_rx(&fk.c[0], fk.now, &h, b, false), TL_DROPPED, "9 bytes announced, 8 sent");
 	fa_buf_free(&fk.s, b);
 	cr_assert_eq(fake_rx(0, PUSH, 1, 2, 4097), TL_DROPPED, "beyond the MTU");
-	cr_assert_eq(fake_rx_pull(0, 1, 1, 65535), TL_DROPPED, "asks for more than an MTU");
+	cr_assert_eq(fake_rx_pull(0, 1, 1, 65535), TL_DROPPED, "requests more than an MTU");
 	cr_assert_eq(fake_rx_pull(0, 1, 1, 4097), TL_DROPPED);
 	cr_assert_eq(fake_rx_pull(0, 1, 1, 4096), TL_TAKEN);
 	cr_assert_eq(fake_counted(FA_LENGTH), 4);

@@ -17,8 +17,8 @@ static unsigned done, failed;
 static uint64_t failed_at;
 static enum fa_completion code;
 static bool resync_too;
-static uint32_t asked[64]; /* pulls without an answer of node 1 */
-static unsigned nasked;
+static uint32_t waiting[64]; /* pulls without an answer of node 1 */
+static unsigned nwaiting;
 
 static bool
 deliver(unsigned node, unsigned conn, const struct fa_delivery *d)
@@ -31,7 +31,7 @@ deliver(unsigned node, unsigned conn, const struct fa_delivery *d)
 	if (node == 1) {
 		fa_outcome(c, pair.now, &o);
 		if (d->type == FA_PULL)
-			asked[nasked++] = d->rsn;
+			waiting[nwaiting++] = d->rsn;
 	} else if (d->type == FA_PULL_DATA || d->completion == FA_DONE) {
 		done++;
 	} else if (failed++ == 0) {
@@ -71,7 +71,7 @@ start(void)
 		pair.n[i].cfg.rack = true;
 		pair.n[i].cfg.max_retransmits = 4;
 	}
-	done = failed = nasked = 0;
+	done = failed = nwaiting = 0;
 	pair_start();
 	for (unsigned i = 0; i < 2; i++)
 		fa_push(pair.n[0].c[0], pair.now, pair_buf(64));
@@ -87,8 +87,8 @@ traffic(uint64_t ns)
 	while (pair.now < until && pair.n[0].deaths == 0) {
 		fa_pull(pair.n[0].c[0], pair.now, pair_buf(28), 256);
 		pair_run(40 * PAIR_US);
-		while (nasked > 0)
-			fa_pull_data(pair.n[1].c[0], pair.now, asked[--nasked], pair_buf(256));
+		while (nwaiting > 0)
+			fa_pull_data(pair.n[1].c[0], pair.now, waiting[--nwaiting], pair_buf(256));
 	}
 }
 

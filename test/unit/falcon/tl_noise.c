@@ -4,6 +4,7 @@
  * lengths and verdicts, in any state. Nothing may be delivered or completed twice, an ordered
  * connection stays in order or fails, and nothing is left in the end.
  */
+#include "../../support/rng.h"
 #include "tl_fake.h"
 
 #include <string.h>
@@ -22,10 +23,7 @@ static bool with_ulp[2][SPAN];
 static uint32_t
 rnd(uint32_t n)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(((rng >> 32) * n) >> 32);
+	return rng_below(&rng, n);
 }
 
 static void

@@ -26,8 +26,8 @@ Test(falcon_tl_order, s8_4_3_rsn_is_assigned_in_order_of_handing_over_pushes_and
 		cr_assert_eq(e->b, 1 + i);
 		cr_assert_eq(e->a, (uint32_t)(i == 1 ? PULL : PUSH));
 	}
-	cr_assert_eq(fk.log[0].d, 100, "a push says its length");
-	cr_assert_eq(fk.log[1].d, 4096, "a pull says what it asks for");
+	cr_assert_eq(fk.log[0].d, 100, "a push has its length");
+	cr_assert_eq(fk.log[1].d, 4096, "a pull has the length of its response");
 	fake_quiet();
 	fake_stop();
 }
@@ -229,7 +229,7 @@ Test(falcon_tl_order, a_full_way_keeps_the_delivery_and_the_order_until_it_is_re
 	fk.room = 9;
 	fake_rx(0, PUSH, 3, 302, 8);
 	fake_quiet(); /* not before fa_deliver_resume() */
-	cr_assert_eq(fake_counted(FA_DELIVER_BUSY), 1, "it asks once");
+	cr_assert_eq(fake_counted(FA_DELIVER_BUSY), 1, "it calls deliver once");
 	fa_deliver_resume(&fk.c[0], fk.now);
 	fake_expect(FA_COMPLETION, 1);
 	fake_expect(FA_COMPLETION, 2);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../../lib/falcon/conn_priv.h"
+#include "../../support/rng.h"
 
 #define MTU       4096
 #define QUEUE     2048
@@ -18,7 +19,7 @@ struct mark {
 	uint32_t rsn, conn, from, kind;
 };
 
-enum told { NOTHING, TAKEN, IN_ERROR }; /* the target's verdict on a request */
+enum judged { NOTHING, TAKEN, IN_ERROR }; /* the target's verdict on a request */
 
 struct waiting {
 	uint64_t due;
@@ -30,8 +31,8 @@ struct end {
 	unsigned posted, completed, pulls;
 	uint32_t next_completion, next_request; /* ordered: RSN */
 	bool refusing, resume;
-	uint8_t *told; /* [requests], of the peer's requests */
-	uint8_t *done; /* [requests], of this end's requests */
+	uint8_t *judged; /* [requests], of the peer's requests */
+	uint8_t *done;   /* [requests], of this end's requests */
 	uint32_t *asked;
 	struct waiting queue[QUEUE];
 	unsigned head, count;
@@ -47,10 +48,7 @@ static uint64_t rng;
 static uint32_t
 rnd(uint32_t n)
 {
-	rng ^= rng << 13;
-	rng ^= rng >> 7;
-	rng ^= rng << 17;
-	return (uint32_t)(((rng >> 32) * n) >> 32);
+	return rng_below(&rng, n);
 }
 
 static bool
@@ -121,7 +119,7 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 {
 	struct end *e = &ends[node][conn];
 	uint32_t i = d->rsn - st.rsn;
-	uint8_t told;
+	uint8_t judged;
 
 	cr_assert_lt(i, e->posted, "RSN %u was never used", d->rsn);
 	cr_assert(!e->done[i], "RSN %u is completed twice", d->rsn);
@@ -130,18 +128,18 @@ completed(unsigned node, unsigned conn, const struct fa_delivery *d)
 	e->next_completion++;
 	e->done[i] = 1;
 	e->completed++;
-	told = ends[!node][conn].told[i];
+	judged = ends[!node][conn].judged[i];
 	if (killed[conn] && d->type == FA_COMPLETION &&
 		(d->completion == FA_DEAD_CONNECTION || d->completion == FA_LOCAL_TIMEOUT))
 		return; /* the result of the request is undefined */
 	if (d->type == FA_COMPLETION) {
-		cr_assert_eq(d->completion, told == TAKEN ? FA_DONE : FA_TARGET_CIE,
-			"RSN %u: completion %u, but the target said %u", d->rsn, d->completion,
-			told);
-		cr_assert_eq(d->ulp_code, told == TAKEN ? 0 : CIE_CODE);
+		cr_assert_eq(d->completion, judged == TAKEN ? FA_DONE : FA_TARGET_CIE,
+			"RSN %u: completion %u, but the target's verdict was %u", d->rsn,
+			d->completion, judged);
+		cr_assert_eq(d->ulp_code, judged == TAKEN ? 0 : CIE_CODE);
 		return;
 	}
-	cr_assert_eq(told, TAKEN);
+	cr_assert_eq(judged, TAKEN);
 	e->pulls--;
 	if (d->buf != NULL) {
 		cr_assert_leq(d->buf->len, e->asked[i]);
@@ -200,7 +198,7 @@ judge(unsigned node, unsigned conn, struct fa_delivery *d)
 	check_mark(d->buf,
 		(struct mark){d->rsn, conn, !node, push ? FALCON_PUSH_DATA : FALCON_PULL_REQUEST});
 	cr_assert_lt(i, st.requests);
-	cr_assert_eq(e->told[i], NOTHING, "RSN %u is delivered though it was judged", d->rsn);
+	cr_assert_eq(e->judged[i], NOTHING, "RSN %u is delivered though it was judged", d->rsn);
 	if (is_refused(e, d)) {
 		o.verdict = FA_RNR;
 		o.rnr = st.rnr_code;
@@ -211,7 +209,7 @@ judge(unsigned node, unsigned conn, struct fa_delivery *d)
 		e->next_request++;
 		o.verdict = push && chance(st.cie) ? FA_CIE : FA_TAKEN;
 		o.ulp_code = CIE_CODE;
-		e->told[i] = o.verdict == FA_TAKEN ? TAKEN : IN_ERROR;
+		e->judged[i] = o.verdict == FA_TAKEN ? TAKEN : IN_ERROR;
 		if (d->buf != NULL)
 			pair_buf_free(d->buf);
 		d->buf = NULL;
@@ -349,7 +347,7 @@ static void
 prepare(struct end *e)
 {
 	memset(e, 0, sizeof(*e));
-	e->told = calloc(st.requests, 1);
+	e->judged = calloc(st.requests, 1);
 	e->done = calloc(st.requests, 1);
 	e->asked = calloc(st.requests, sizeof(*e->asked));
 	e->next_completion = e->next_request = st.rsn;
@@ -399,7 +397,7 @@ end(void)
 		 * time out. */
 		cr_assert_leq(pair.n[node].deaths, kills);
 		for (conn = 0; conn < st.conns; conn++) {
-			free(ends[node][conn].told);
+			free(ends[node][conn].judged);
 			free(ends[node][conn].done);
 			free(ends[node][conn].asked);
 		}

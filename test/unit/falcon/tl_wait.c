@@ -52,7 +52,7 @@ Test(falcon_tl_wait, s8_2_3_requests_that_overran_the_resources_wait_and_keep_th
 	fake_sent(0, PUSH, 1, FA_DONE, 0);
 	completed(1, FA_DONE);
 	sent(PULL, 3);
-	cr_assert_eq(fk.log[fk.read - 1].d, 64, "and what they ask for");
+	cr_assert_eq(fk.log[fk.read - 1].d, 64, "and the length of their responses");
 	fake_sent(0, PUSH, 2, FA_DONE, 0);
 	completed(2, FA_DONE);
 	sent(PUSH, 4);

@@ -269,7 +269,7 @@ check_ended(enum fault f)
 	cr_assert_eq(b->mem[0x2000], 0x77, "nothing behind it was executed");
 	cr_assert_eq(b->mem[0x3000], 0x77);
 	cr_assert_eq(b->errors, rows[f].reason != ROF_NONE);
-	cr_assert_not(b->closed, "the peer must hear of it");
+	cr_assert_not(b->closed, "the peer must get the NACK");
 	if (rows[f].reason == ROF_NONE)
 		return;
 	cr_assert_eq(b->error_code, (int)rows[f].reason, "%s", rows[f].name);

@@ -288,7 +288,7 @@ Test(exchange_live, who_gives_up_says_why)
 {
 	xp_establish(&p, &s1, &s2);
 	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), 0);
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE, "it knows");
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_NONE, "it gave up itself");
 	cr_assert_eq(rofx_give_up(p.a, ROFX_TIMEOUT), -EINVAL);
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);

@@ -90,7 +90,7 @@ arrive(uint32_t dest_qp, uint32_t qkey, uint32_t len)
 		.pad = wire_rof_pad(len)};
 
 	script_request(&s, FA_PUSH, &h, len);
-	cr_assert_eq(script_last(&s)->verdict, FA_TAKEN, "never refused, never asked to wait");
+	cr_assert_eq(script_last(&s)->verdict, FA_TAKEN, "never refused, never RNR");
 }
 
 Test(rof_ud, a_qp_sends_through_the_channel_of_its_address_handle_rof_6_6_3)
@@ -283,7 +283,7 @@ Test(rof_ud, a_qp_goes_while_its_datagrams_are_under_way)
 	cr_assert_eq(s.send_wc[0].status, RD_WR_FLUSH_ERR);
 	done(chan[0], SCRIPT_RSN, FA_DONE);
 	done(chan[1], SCRIPT_RSN, FA_TARGET_CIE);
-	cr_assert_eq(s.nsend, 1, "nobody's");
+	cr_assert_eq(s.nsend, 1, "no QP has them");
 	done(chan[0], SCRIPT_RSN + 1, FA_DONE);
 	cr_assert_eq(s.nsend, 2);
 	cr_assert_eq(s.send_wc[1].wr_id, 1);
