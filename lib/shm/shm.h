@@ -2,7 +2,7 @@
 /*
  * The contract between a client and the engine: the layout of the memory that they share, and the
  * messages in it. The layout contains offsets and no pointers. Entries have fixed sizes. All values
- * are in host byte order, because both sides run on one machine.
+ * are in host byte order, because both sides run on one host.
  *
  * A client sees one *home region*: a header, a mailbox, doorbells, event queues, and a heap in
  * which the engine places the queues that the client creates. In a flat client (a machine behind
@@ -398,7 +398,7 @@ struct shm_qp_move {
 	 * here: 5 bits, encoded as in verbs. */
 	uint8_t min_rnr_timer;
 	uint8_t timeout; /* 4.096 us * 2^timeout; 0: infinite */
-	/* Number of repetitions of that time within which the peer must respond. */
+	/* Number of further periods of that length in which the peer may still respond. */
 	uint8_t retry;
 	/* Number of times that this side retries while no receive is posted at the peer;
 	 * 7: infinite. */
