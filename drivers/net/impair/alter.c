@@ -28,14 +28,14 @@ own(struct rte_mbuf **m, struct rte_mempool *pool)
 static uint16_t
 get_word(struct rte_mbuf *m, uint32_t at)
 {
-	return (uint16_t)(*frame_byte(m, at) << 8 | *frame_byte(m, at + 1));
+	return (uint16_t)(*impair_frame_byte(m, at) << 8 | *impair_frame_byte(m, at + 1));
 }
 
 static void
 alter_set_word(struct rte_mbuf *m, uint32_t at, uint16_t w)
 {
-	*frame_byte(m, at) = (uint8_t)(w >> 8);
-	*frame_byte(m, at + 1) = (uint8_t)w;
+	*impair_frame_byte(m, at) = (uint8_t)(w >> 8);
+	*impair_frame_byte(m, at + 1) = (uint8_t)w;
 }
 
 /* Returns the ones' complement sum of two words (RFC 1071). */
@@ -48,14 +48,14 @@ add_word(uint16_t a, uint16_t b)
 }
 
 int
-alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
+impair_alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 {
 	uint16_t flip = (uint16_t)(random >> 48), w;
 	struct frame f;
 	uint32_t l4, words, at;
 	int rc;
 
-	if (!frame_find(*m, &f))
+	if (!impair_frame_find(*m, &f))
 		return 0;
 	l4 = f.l2_len + f.l3_len;
 	/* A UDP datagram without a checksum is left alone, because nothing would detect the
@@ -78,14 +78,14 @@ alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 }
 
 int
-alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
+impair_alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 {
 	uint16_t d = (uint16_t)(random >> 48);
 	uint32_t start, words, i, j;
 	struct frame f;
 	int rc;
 
-	if (!frame_find(*m, &f) || f.proto != IPPROTO_TCP)
+	if (!impair_frame_find(*m, &f) || f.proto != IPPROTO_TCP)
 		return 0;
 	start = (uint32_t)f.l2_len + f.l3_len + f.l4_len;
 	words = (f.end - start) / 2;
@@ -104,7 +104,7 @@ alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random)
 }
 
 int
-alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool)
+impair_alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool)
 {
 	struct frame f;
 	uint16_t before, sum;
@@ -112,7 +112,7 @@ alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool)
 	uint32_t at;
 	int rc;
 
-	if (!frame_find(*m, &f))
+	if (!impair_frame_find(*m, &f))
 		return 0;
 	at = f.l2_len;
 	shift = f.v6 ? 4 : 0;

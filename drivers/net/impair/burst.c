@@ -13,7 +13,7 @@
 static bool
 burst_is_plain(const struct lane *l)
 {
-	return !l->cfg.active && lane_is_idle(l);
+	return !l->cfg.active && impair_lane_is_idle(l);
 }
 
 /* Returns whether the lane has room for `frames` frames, each of which may be duplicated. A lane
@@ -21,7 +21,7 @@ burst_is_plain(const struct lane *l)
 static bool
 has_room(const struct lane *l, unsigned frames)
 {
-	return l->cfg.timed || lane_room(l) >= 2 * frames || l->count == 0;
+	return l->cfg.timed || impair_lane_room(l) >= 2 * frames || l->count == 0;
 }
 
 static void
@@ -33,7 +33,7 @@ move_on(struct impair_queue *q)
 
 	do {
 		if (l->nready == 0)
-			l->nready = lane_take(l, now, l->ready, IMPAIR_BURST);
+			l->nready = impair_lane_take(l, now, l->ready, IMPAIR_BURST);
 		if (l->nready == 0)
 			return;
 		sent = rte_eth_tx_burst(q->dev->lower, q->id, l->ready, (uint16_t)l->nready);
@@ -52,16 +52,16 @@ put_all(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
 
 	for (i = 0; i < n; i++) {
 		if (q->dev->args.nic)
-			frames = nic_tx_check(pkts[i], q->dev->mtu);
+			frames = impair_nic_tx_check(pkts[i], q->dev->mtu);
 		if (!has_room(l, frames))
 			break;
 		if (frames == 0) {
 			sk_count(l->counters, IMPAIR_OFFLOAD_ERROR);
 			rte_pktmbuf_free(pkts[i]);
 		} else if (q->dev->args.nic) {
-			nic_tx(l, pkts[i], frames, now);
+			impair_nic_tx(l, pkts[i], frames, now);
 		} else {
-			lane_put(l, pkts[i], now);
+			impair_lane_put(l, pkts[i], now);
 		}
 	}
 	return i;
@@ -118,7 +118,8 @@ move_sent_on(struct impair_queue *q)
 	for (uint16_t i = q->id; i < im->ntx; i = (uint16_t)(i + im->nrx)) {
 		struct impair_queue *tx = im->tx[i];
 
-		if (tx == NULL || lane_is_idle(&tx->lane) || !rte_spinlock_trylock(&tx->lane.lock))
+		if (tx == NULL || impair_lane_is_idle(&tx->lane) ||
+			!rte_spinlock_trylock(&tx->lane.lock))
 			continue;
 		move_on(tx);
 		rte_spinlock_unlock(&tx->lane.lock);
@@ -151,9 +152,9 @@ burst_receive(struct impair_queue *q, struct rte_mbuf **pkts, uint16_t n)
 			break;
 		got = rte_eth_rx_burst(q->dev->lower, q->id, in, IMPAIR_BURST);
 		for (uint16_t i = 0; i < got; i++)
-			lane_put(l, in[i], now);
+			impair_lane_put(l, in[i], now);
 	} while (got == IMPAIR_BURST && l->count < n);
-	return (uint16_t)lane_take(l, now, pkts, n);
+	return (uint16_t)impair_lane_take(l, now, pkts, n);
 }
 
 uint16_t
@@ -168,7 +169,7 @@ impair_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 	got = burst_is_plain(&q->lane) ? receive_plain(q, pkts, n) : burst_receive(q, pkts, n);
 	if (im->args.nic)
 		for (uint16_t i = 0; i < got; i++)
-			nic_rx(&q->lane, pkts[i], im->rss ? im->rss_key : NULL);
+			impair_nic_rx(&q->lane, pkts[i], im->rss ? im->rss_key : NULL);
 	rte_spinlock_unlock(&q->lane.lock);
 	return got;
 }

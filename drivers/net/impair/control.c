@@ -24,9 +24,9 @@ impair_apply(struct impair *im)
 {
 	for (unsigned i = 0; i < IMPAIR_MAX_QUEUES; i++) {
 		if (im->tx[i] != NULL)
-			lane_set(&im->tx[i]->lane, &im->args.cfg, true, i);
+			impair_lane_set(&im->tx[i]->lane, &im->args.cfg, true, i);
 		if (im->rx[i] != NULL)
-			lane_set(&im->rx[i]->lane, &im->args.cfg, false, i);
+			impair_lane_set(&im->rx[i]->lane, &im->args.cfg, false, i);
 	}
 }
 
@@ -64,9 +64,9 @@ impair_flush(uint16_t port_id)
 		return -ENODEV;
 	for (unsigned i = 0; i < IMPAIR_MAX_QUEUES; i++) {
 		if (im->tx[i] != NULL)
-			lane_flush(&im->tx[i]->lane);
+			impair_lane_flush(&im->tx[i]->lane);
 		if (im->rx[i] != NULL)
-			lane_flush(&im->rx[i]->lane);
+			impair_lane_flush(&im->rx[i]->lane);
 	}
 	return 0;
 }

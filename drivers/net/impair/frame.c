@@ -55,7 +55,7 @@ find_l4(struct frame *f, const uint8_t *p, uint32_t len)
 }
 
 bool
-frame_find(const struct rte_mbuf *m, struct frame *f)
+impair_frame_find(const struct rte_mbuf *m, struct frame *f)
 {
 	uint32_t len = RTE_MIN(m->pkt_len, (uint32_t)HEADERS_MAX);
 	uint8_t buf[HEADERS_MAX];
@@ -76,7 +76,7 @@ frame_find(const struct rte_mbuf *m, struct frame *f)
 }
 
 uint8_t *
-frame_byte(struct rte_mbuf *m, uint32_t offset)
+impair_frame_byte(struct rte_mbuf *m, uint32_t offset)
 {
 	while (offset >= m->data_len) {
 		offset -= m->data_len;
@@ -86,7 +86,7 @@ frame_byte(struct rte_mbuf *m, uint32_t offset)
 }
 
 uint16_t
-frame_l4_sum(const struct rte_mbuf *m, const struct frame *f)
+impair_frame_l4_sum(const struct rte_mbuf *m, const struct frame *f)
 {
 	uint32_t l4 = f->l2_len + f->l3_len;
 	uint8_t buf[sizeof(struct rte_ipv6_hdr)];

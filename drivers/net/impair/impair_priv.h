@@ -70,64 +70,64 @@ struct lane {
 
 /* lane.c */
 /* Allocates the queue of `size` frames. Returns 0 or -ENOMEM. */
-int lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket);
-void lane_fini(struct lane *l);
+int impair_lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket);
+void impair_lane_fini(struct lane *l);
 /* Sets the configuration and restarts the generator. `id` distinguishes lanes that use the same
  * seed. */
-void lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id);
+void impair_lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id);
 /* Puts a frame into the lane: draws its fate and queues, drops, duplicates or alters it. */
-void lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now);
+void impair_lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now);
 /* Takes up to `max` frames that are due. Returns their number. */
-unsigned lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max);
+unsigned impair_lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max);
 /* Makes all held frames due. */
-void lane_flush(struct lane *l);
+void impair_lane_flush(struct lane *l);
 /* Frees all held frames and counts them. */
-void lane_free_held(struct lane *l);
+void impair_lane_free_held(struct lane *l);
 
 static inline uint32_t
-lane_room(const struct lane *l)
+impair_lane_room(const struct lane *l)
 {
 	return l->size - l->count;
 }
 
 /* Returns the pool for copies of `m`. */
 static inline struct rte_mempool *
-lane_pool(const struct lane *l, const struct rte_mbuf *m)
+impair_lane_pool(const struct lane *l, const struct rte_mbuf *m)
 {
 	return l->pool != NULL ? l->pool : m->pool;
 }
 
 static inline bool
-lane_is_idle(const struct lane *l)
+impair_lane_is_idle(const struct lane *l)
 {
 	return l->count + l->naside + l->nready == 0;
 }
 
 /* frame.c: Finds the headers of a TCP or UDP packet on IPv4 or IPv6. Returns false for other frames
  * and for lengths that contradict each other. */
-bool frame_find(const struct rte_mbuf *m, struct frame *f);
+bool impair_frame_find(const struct rte_mbuf *m, struct frame *f);
 /* Returns the address of the byte at `offset`, which is less than pkt_len. */
-uint8_t *frame_byte(struct rte_mbuf *m, uint32_t offset);
+uint8_t *impair_frame_byte(struct rte_mbuf *m, uint32_t offset);
 /* Returns the Internet checksum over pseudo-header, header and payload, the stored checksum
  * included: 0xffff if it is correct. */
-uint16_t frame_l4_sum(const struct rte_mbuf *m, const struct frame *f);
+uint16_t impair_frame_l4_sum(const struct rte_mbuf *m, const struct frame *f);
 
 /* alter.c: each function replaces *m by an altered copy from `pool`. Returns 1 if it altered the
  * frame, 0 if the frame has nothing to alter, or -ENOMEM. */
-int alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
-int alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
-int alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool);
+int impair_alter_word(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
+int impair_alter_neutral(struct rte_mbuf **m, struct rte_mempool *pool, uint64_t random);
+int impair_alter_ecn(struct rte_mbuf **m, struct rte_mempool *pool);
 
 /* nic.c */
 /* Returns the number of frames that `m` becomes, or 0 if its offload fields contradict the
  * frame. */
-unsigned nic_tx_check(const struct rte_mbuf *m, uint16_t mtu);
+unsigned impair_nic_tx_check(const struct rte_mbuf *m, uint16_t mtu);
 /* Executes the offloads that `m` requests and puts the result, `frames` frames, into the lane.
  * Consumes `m`. Drops and counts frames for which no mbuf is available. */
-void nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now);
+void impair_nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now);
 /* Sets the checksum flags and, if there is a key, the RSS hash. */
-void nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key);
-uint16_t nic_tx_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n);
-extern const uint8_t nic_rss_key[IMPAIR_RSS_KEY_LEN];
+void impair_nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key);
+uint16_t impair_nic_tx_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n);
+extern const uint8_t impair_nic_rss_key[IMPAIR_RSS_KEY_LEN];
 
 #endif

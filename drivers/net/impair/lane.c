@@ -68,7 +68,7 @@ threshold(double p)
 }
 
 int
-lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket)
+impair_lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket)
 {
 	memset(l, 0, sizeof(*l));
 	rte_spinlock_init(&l->lock);
@@ -79,9 +79,9 @@ lane_init(struct lane *l, uint32_t size, struct rte_mempool *pool, int socket)
 }
 
 void
-lane_fini(struct lane *l)
+impair_lane_fini(struct lane *l)
 {
-	lane_free_held(l);
+	impair_lane_free_held(l);
 	rte_free(l->slots);
 	l->slots = NULL;
 }
@@ -95,7 +95,7 @@ asks_for_anything(const struct impair_cfg *cfg)
 }
 
 void
-lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
+impair_lane_set(struct lane *l, const struct impair_cfg *cfg, bool tx, unsigned id)
 {
 	double hz = (double)rte_get_tsc_hz();
 	double cycles_per_us = hz / 1e6;
@@ -160,15 +160,15 @@ static bool
 alter(struct lane *l, struct rte_mbuf **m, const struct draws *d)
 {
 	const struct lane_cfg *c = &l->cfg;
-	struct rte_mempool *pool = lane_pool(l, *m);
+	struct rte_mempool *pool = impair_lane_pool(l, *m);
 
 	if (hits(d->corrupt, c->corrupt) &&
-		!altered(l, *m, alter_word(m, pool, d->where), IMPAIR_CORRUPT))
+		!altered(l, *m, impair_alter_word(m, pool, d->where), IMPAIR_CORRUPT))
 		return false;
 	if (hits(d->corrupt_crc, c->corrupt_crc) &&
-		!altered(l, *m, alter_neutral(m, pool, d->where), IMPAIR_CORRUPT_CRC))
+		!altered(l, *m, impair_alter_neutral(m, pool, d->where), IMPAIR_CORRUPT_CRC))
 		return false;
-	return !hits(d->ecn, c->ecn) || altered(l, *m, alter_ecn(m, pool), IMPAIR_ECN);
+	return !hits(d->ecn, c->ecn) || altered(l, *m, impair_alter_ecn(m, pool), IMPAIR_ECN);
 }
 
 /* Returns the time at which the rate limiter has sent the frame, and reserves it. */
@@ -195,7 +195,7 @@ due_time(struct lane *l, const struct rte_mbuf *m, const struct draws *d, uint64
 }
 
 void
-lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
+impair_lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 {
 	struct rte_mbuf *twin = NULL;
 	uint32_t span = 0;
@@ -222,7 +222,7 @@ lane_put(struct lane *l, struct rte_mbuf *m, uint64_t now)
 		return;
 	}
 	if (hits(d.dup, l->cfg.dup)) {
-		twin = rte_pktmbuf_copy(m, lane_pool(l, m), 0, UINT32_MAX);
+		twin = rte_pktmbuf_copy(m, impair_lane_pool(l, m), 0, UINT32_MAX);
 		sk_count(l->counters, twin != NULL ? IMPAIR_DUP : IMPAIR_NO_MBUF);
 	}
 	if (hits(d.reorder, l->cfg.reorder))
@@ -284,7 +284,7 @@ take_one(struct lane *l, uint64_t now)
 }
 
 unsigned
-lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max)
+impair_lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max)
 {
 	unsigned n = 0;
 
@@ -301,7 +301,7 @@ lane_take(struct lane *l, uint64_t now, struct rte_mbuf **out, unsigned max)
 }
 
 void
-lane_flush(struct lane *l)
+impair_lane_flush(struct lane *l)
 {
 	rte_spinlock_lock(&l->lock);
 	for (uint32_t i = 0; i < l->count; i++) {
@@ -318,7 +318,7 @@ lane_flush(struct lane *l)
 }
 
 void
-lane_free_held(struct lane *l)
+impair_lane_free_held(struct lane *l)
 {
 	rte_spinlock_lock(&l->lock);
 	sk_count_n(l->counters, IMPAIR_FLUSHED, l->count + l->naside + l->nready);

@@ -21,10 +21,10 @@
 #define TCP_FIN_PSH (RTE_TCP_FIN_FLAG | RTE_TCP_PSH_FLAG)
 
 /* The default RSS key of most NICs, from Microsoft's verification suite for RSS. */
-const uint8_t nic_rss_key[IMPAIR_RSS_KEY_LEN] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2,
-	0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30,
-	0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
-	0x01, 0xfa};
+const uint8_t impair_nic_rss_key[IMPAIR_RSS_KEY_LEN] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e,
+	0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b,
+	0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe,
+	0xac, 0x01, 0xfa};
 
 static uint16_t
 checksum_offset(const struct frame *f)
@@ -78,7 +78,7 @@ tso_fields_fit(const struct rte_mbuf *m, const struct frame *f, uint16_t mtu)
 }
 
 unsigned
-nic_tx_check(const struct rte_mbuf *m, uint16_t mtu)
+impair_nic_tx_check(const struct rte_mbuf *m, uint16_t mtu)
 {
 	uint32_t head_len, payload;
 	uint8_t buf[HEAD_MAX];
@@ -90,7 +90,7 @@ nic_tx_check(const struct rte_mbuf *m, uint16_t mtu)
 		return 0;
 	if ((m->ol_flags & ASKED) == 0)
 		return 1;
-	if ((m->ol_flags & RTE_MBUF_F_TX_UDP_SEG) != 0 || !frame_find(m, &f))
+	if ((m->ol_flags & RTE_MBUF_F_TX_UDP_SEG) != 0 || !impair_frame_find(m, &f))
 		return 0;
 	head_len = (uint32_t)f.l2_len + f.l3_len + f.l4_len;
 	head = rte_pktmbuf_read(m, 0, head_len, buf);
@@ -120,7 +120,7 @@ fill_l4(struct rte_mbuf *m, const struct frame *f)
 	uint16_t *field = rte_pktmbuf_mtod_offset(m, uint16_t *, checksum_offset(f));
 
 	*field = 0;
-	*field = (uint16_t)~frame_l4_sum(m, f);
+	*field = (uint16_t)~impair_frame_l4_sum(m, f);
 	if (*field == 0 && f->proto == IPPROTO_UDP)
 		*field = 0xffff;
 }
@@ -203,7 +203,8 @@ nic_segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned 
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t done = i * m->tso_segsz;
 		uint32_t len = RTE_MIN(payload - done, (uint32_t)m->tso_segsz);
-		struct rte_mbuf *seg = carve(m, lane_pool(l, m), head_len, head_len + done, len);
+		struct rte_mbuf *seg =
+			carve(m, impair_lane_pool(l, m), head_len, head_len + done, len);
 
 		if (seg == NULL) {
 			sk_count(l->counters, IMPAIR_NO_MBUF);
@@ -211,7 +212,7 @@ nic_segment(struct lane *l, struct rte_mbuf *m, const struct frame *f, unsigned 
 		}
 		fix_segment(seg, f, len, i, n, done);
 		sk_count(l->counters, IMPAIR_SEGMENTS);
-		lane_put(l, seg, now);
+		impair_lane_put(l, seg, now);
 	}
 }
 
@@ -220,7 +221,7 @@ fill_in(struct lane *l, struct rte_mbuf *m, const struct frame *f, uint64_t now)
 {
 	uint32_t head_len = (uint32_t)f->l2_len + f->l3_len + f->l4_len;
 	struct rte_mbuf *copy =
-		carve(m, lane_pool(l, m), head_len, head_len, m->pkt_len - head_len);
+		carve(m, impair_lane_pool(l, m), head_len, head_len, m->pkt_len - head_len);
 
 	if (copy == NULL) {
 		sk_count(l->counters, IMPAIR_NO_MBUF);
@@ -231,19 +232,19 @@ fill_in(struct lane *l, struct rte_mbuf *m, const struct frame *f, uint64_t now)
 	if ((m->ol_flags & RTE_MBUF_F_TX_L4_MASK) != 0)
 		fill_l4(copy, f);
 	sk_count(l->counters, IMPAIR_CKSUM_FILLED);
-	lane_put(l, copy, now);
+	impair_lane_put(l, copy, now);
 }
 
 void
-nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now)
+impair_nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now)
 {
 	struct frame f;
 
 	if ((m->ol_flags & ASKED) == 0) {
-		lane_put(l, m, now);
+		impair_lane_put(l, m, now);
 		return;
 	}
-	frame_find(m, &f);
+	impair_frame_find(m, &f);
 	if ((m->ol_flags & RTE_MBUF_F_TX_TCP_SEG) != 0)
 		nic_segment(l, m, &f, frames, now);
 	else
@@ -252,9 +253,8 @@ nic_tx(struct lane *l, struct rte_mbuf *m, unsigned frames, uint64_t now)
 }
 
 uint16_t
-nic_tx_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n)
+impair_nic_tx_prepare(void *queue, struct rte_mbuf **pkts, uint16_t n)
 {
-	(void)queue;
 	for (uint16_t i = 0; i < n; i++) {
 		int rc = rte_net_intel_cksum_prepare(pkts[i]);
 
@@ -303,16 +303,16 @@ l4_is_unprotected(const struct rte_mbuf *m, const struct frame *f)
 }
 
 void
-nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key)
+impair_nic_rx(struct lane *l, struct rte_mbuf *m, const uint8_t *rss_key)
 {
 	bool l3_good, l4_good;
 	struct frame f;
 
 	m->ol_flags &= ~(RTE_MBUF_F_RX_IP_CKSUM_MASK | RTE_MBUF_F_RX_L4_CKSUM_MASK);
-	if (!frame_find(m, &f))
+	if (!impair_frame_find(m, &f))
 		return;
 	l3_good = f.v6 || ip4_is_good(m, &f);
-	l4_good = l4_is_unprotected(m, &f) || frame_l4_sum(m, &f) == 0xffff;
+	l4_good = l4_is_unprotected(m, &f) || impair_frame_l4_sum(m, &f) == 0xffff;
 	if (!f.v6)
 		m->ol_flags |= l3_good ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
 	m->ol_flags |= l4_good ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD;

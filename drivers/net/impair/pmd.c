@@ -81,7 +81,7 @@ dev_configure(struct rte_eth_dev *dev)
 	im->ntx = dev->data->nb_tx_queues;
 	im->mtu = dev->data->mtu;
 	im->rss = (conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
-	memcpy(im->rss_key, nic_rss_key, sizeof(im->rss_key));
+	memcpy(im->rss_key, impair_nic_rss_key, sizeof(im->rss_key));
 	if (rss->rss_key != NULL && rss->rss_key_len == sizeof(im->rss_key))
 		memcpy(im->rss_key, rss->rss_key, sizeof(im->rss_key));
 	if (im->args.nic)
@@ -98,7 +98,7 @@ new_queue(struct impair *im, uint16_t id, unsigned socket, struct rte_mempool *p
 		return NULL;
 	q->dev = im;
 	q->id = id;
-	if (lane_init(&q->lane, im->args.queue, pool, (int)socket) == 0)
+	if (impair_lane_init(&q->lane, im->args.queue, pool, (int)socket) == 0)
 		return q;
 	rte_free(q);
 	return NULL;
@@ -109,7 +109,7 @@ free_queue(struct impair_queue **q)
 {
 	if (*q == NULL)
 		return;
-	lane_fini(&(*q)->lane);
+	impair_lane_fini(&(*q)->lane);
 	rte_free(*q);
 	*q = NULL;
 }
@@ -188,9 +188,9 @@ dev_stop(struct rte_eth_dev *dev)
 
 	for (unsigned i = 0; i < IMPAIR_MAX_QUEUES; i++) {
 		if (im->tx[i] != NULL)
-			lane_free_held(&im->tx[i]->lane);
+			impair_lane_free_held(&im->tx[i]->lane);
 		if (im->rx[i] != NULL)
-			lane_free_held(&im->rx[i]->lane);
+			impair_lane_free_held(&im->rx[i]->lane);
 	}
 	dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
 	return rte_eth_dev_stop(im->lower);
@@ -349,7 +349,7 @@ fill_dev(struct rte_eth_dev *dev, const struct impair_args *args, uint16_t lower
 	dev->dev_ops = ops;
 	dev->rx_pkt_burst = impair_rx_burst;
 	dev->tx_pkt_burst = impair_tx_burst;
-	dev->tx_pkt_prepare = args->nic ? nic_tx_prepare : NULL;
+	dev->tx_pkt_prepare = args->nic ? impair_nic_tx_prepare : NULL;
 	return 0;
 }
 

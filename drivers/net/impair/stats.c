@@ -93,7 +93,6 @@ impair_xstats_get(struct rte_eth_dev *dev, struct rte_eth_xstat *xstats, unsigne
 int
 impair_xstats_get_names(struct rte_eth_dev *dev, struct rte_eth_xstat_name *names, unsigned n)
 {
-	(void)dev;
 	if (n < 2 * PER_DIRECTION || names == NULL)
 		return 2 * PER_DIRECTION;
 	for (unsigned i = 0; i < 2 * PER_DIRECTION; i++) {

@@ -94,7 +94,7 @@ Test(corrupt, rfc1071_word_never_turns_from_all_zeros_to_all_ones)
 			struct rte_mbuf *out = m;
 
 			rte_mbuf_refcnt_update(m, 1);
-			cr_assert_eq(alter_word(&out, pool, flips[k] << 48 | word), 1);
+			cr_assert_eq(impair_alter_word(&out, pool, flips[k] << 48 | word), 1);
 			cr_assert_not(l4_checksum_right(out), "%lu %u", (unsigned long)word, k);
 			rte_pktmbuf_free(out);
 		}

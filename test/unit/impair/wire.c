@@ -168,7 +168,7 @@ Test(wire, queues_and_directions_draw_apart)
 	static struct lane lane[8];
 
 	for (unsigned i = 0; i < 8; i++) {
-		lane_set(&lane[i], &cfg, i & 1, i / 2);
+		impair_lane_set(&lane[i], &cfg, i & 1, i / 2);
 		for (unsigned k = 0; k < i; k++)
 			cr_assert_neq(lane[i].rng, lane[k].rng, "%u %u", i, k);
 	}
