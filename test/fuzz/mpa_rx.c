@@ -35,7 +35,6 @@ slice_new(const uint8_t *data, size_t len)
 static void
 slices_free(void *ctx, struct tcp_slice *chain)
 {
-	(void)ctx;
 	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 

@@ -95,7 +95,6 @@ idle(void *arg)
 	struct shm_header *h = (struct shm_header *)engine.base;
 	const struct shm_msg *m = engine.sane ? shm_take_peek(&engine.cmd) : NULL;
 
-	(void)arg;
 	if (in->left == 0) {
 		h->engine_alive = 0;
 		return;

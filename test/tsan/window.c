@@ -100,7 +100,6 @@ user_main(void *arg)
 	const struct rd_qp qp = {
 		.pd = &pd, .qpn = 20, .access = RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE};
 
-	(void)arg;
 	do {
 		look(&qp, slot);
 		look(&qp, __atomic_load_n(&window.mr.stag, __ATOMIC_RELAXED));

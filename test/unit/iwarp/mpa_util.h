@@ -46,7 +46,6 @@ slice_new(const uint8_t *data, uint32_t len)
 static inline void
 slices_free(void *ctx, struct tcp_slice *chain)
 {
-	(void)ctx;
 	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 

@@ -264,14 +264,12 @@ static unsigned asked;
 static uint64_t
 quiesce(void *ctx)
 {
-	(void)ctx;
 	return quiet + ++asked;
 }
 
 static bool
 quiesced(void *ctx, uint64_t token)
 {
-	(void)ctx;
 	return token <= quiet;
 }
 
