@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client's commands, and what transports and engine stages say in between, in any order and with
- * any values. The stages here say yes to everything. Afterwards the client leaves, and nothing of
- * it may be left.
+ * A client's commands, and messages of transport and engine stages in between, in any order and
+ * with any values. The stages in this program accept everything. Afterwards the client leaves, and
+ * none of its objects may remain.
  *
- * Input: steps of [kind][n][n patches of (word, value: 4 bytes)]. The patches go over a message
- * that would be sensible, so that lies are mixed with truth.
+ * Input: steps of [kind][n][n patches of (word, value: 4 bytes)]. The patches change a valid
+ * message, so that wrong values are mixed with correct ones.
  */
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
@@ -22,14 +22,15 @@
 
 static struct eng_config cfg;
 static struct eng_control *control;
-static struct rte_ring *to[2], *from[2]; /* the transport, the engine stage */
+/* Rings to and from the transport stage and the engine stage. */
+static struct rte_ring *to[2], *from[2];
 static struct rte_rcu_qsbr *rcu;
 static struct rd_mr_table *mrs;
 static struct eng_ctl unasked[UNASKED];
 static bool out[UNASKED];
 static uint64_t now;
 static uint32_t conns;
-static struct eng_ctl last_open, last_add, last_listen; /* what unasked messages refer to */
+static struct eng_ctl last_open, last_add, last_listen; /* messages to which notices refer */
 static struct eng_qp *live[64];
 
 static struct rte_ring *
@@ -265,7 +266,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				from_stage(data[at], data[at + 1]);
 			at += 2;
 		}
-		now += 10000000; /* the next look into the mailbox is due */
+		now += 10000000; /* the next poll of the mailbox is due */
 		turn();
 		while (data[0] & 1 && shm_take_peek(&evt)) {
 			shm_take_pop(&evt);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ULPDU: the DDP header, then what its opcode announces. Written again, a header has the same
- * bytes but for reserved bits and versions, which are compared apart.
+ * A ULPDU: the DDP header and the header that its opcode announces. When written again, a header
+ * must have the same bytes but for reserved bits and versions, which are compared separately.
  */
 #include "fuzz.h"
 

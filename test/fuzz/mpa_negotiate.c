@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPA start-up frames from a stranger, in pieces. The first bytes choose our side, our offer and
- * the cuts. A request that was believed must lead to a reply, and that reply must be believed by an
- * honest initiator.
+ * MPA start-up frames from an unknown peer, in pieces. The first bytes choose the local role, the
+ * local offer and the cuts. An accepted request must lead to a reply that a correct initiator
+ * accepts.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ check_result(const struct mpa_startup *s)
 	check(r->peer_ird <= MPA_IRD_AUTO && r->peer_ord <= MPA_IRD_AUTO);
 }
 
-/* Only an initiator that was accepted has somebody who listens to its Terminate. */
+/* Only an initiator that was accepted has a peer that reads its Terminate. */
 static void
 check_failure(const struct mpa_startup *s)
 {
@@ -39,7 +39,7 @@ check_failure(const struct mpa_startup *s)
 	check(len == 0 || (s->initiator && s->accepted && len >= 28 && len <= sizeof(buf)));
 }
 
-/* What the application wants, and what that will come to, are known before the reply is built. */
+/* Checks that the outcome for the application's offer is known before the reply is built. */
 static void
 answer(struct mpa_startup *s, bool accept, unsigned wish)
 {

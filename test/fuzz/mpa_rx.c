@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A stream of FPDUs from a stranger. It is read twice: in one slice, and cut by the first bytes of
- * the input. Both must find the same FPDUs with the same bytes and the same end, and give every
- * slice back.
+ * A stream of FPDUs from an unknown peer. It is read twice: in one slice, and in slices whose cuts
+ * the first bytes of the input choose. Both must find the same FPDUs with the same bytes and the
+ * same end, and free every slice.
  */
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ struct outcome {
 	int end;
 };
 
-/* Reads what is there; false when the stream has broken. */
+/* Reads the FPDUs that have arrived. Returns false when the stream has broken. */
 static bool
 read_fpdus(struct mpa_rx *r, struct outcome *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPA start-up frames, and the small fields of MPA, which lose nothing on the way to a record and
+/* MPA start-up frames and the small fields of MPA must survive the conversion into a structure and
  * back. */
 #include "fuzz.h"
 
@@ -15,7 +15,7 @@ again_startup(const uint8_t *data, size_t size)
 		return;
 	CLAIM(s.private_len <= MPA_PRIVATE_MAX);
 	CLAIM(wire_mpa_startup_emit(out, &s) == MPA_STARTUP_LEN);
-	/* Reserved bits are not sent on. */
+	/* Reserved bits are not written. */
 	CLAIM((out[16] | s.reserved) == data[16]);
 	out[16] = data[16];
 	CLAIM(memcmp(out, data, MPA_STARTUP_LEN) == 0);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A live QP and a peer that says anything: FPDUs whose headers are nearly right, raw bytes, while
- * the client posts, receives, binds windows, disconnects and loses regions. Whatever comes, only
- * what was granted changes: a region that may only be read keeps its bytes, so does all of a local
- * one but for the posted receives and the sinks of Reads and Atomics, so do the words for Atomics
- * that no request named, and the bytes of a region behind windows that no bind named; each request
- * completes once; each record and slice comes home.
+ * A live QP and a peer that sends anything: FPDUs whose headers are nearly right, and raw bytes,
+ * while the client posts, receives, binds windows, disconnects and loses regions.
+ *
+ * Only granted bytes may change. These must keep their value: all bytes of a read-only region; the
+ * bytes of a local region outside of posted receives and sinks of Reads and Atomics; words for
+ * Atomics that no request named; bytes of a region behind windows that no bind named. Each request
+ * must complete once. Each record and slice must be freed.
  */
 #include "fuzz.h"
 
 #include "../unit/iwarp/rdmap_pair.h"
 
-#define LEN      4096
-#define RECEIVES 1024 /* receives lie in the local region from 0, Read sinks from here */
-#define GRANTED  2048 /* end of both */
+#define LEN 4096
+/* Receives lie in the local region below this offset, Read sinks from here on. */
+#define RECEIVES 1024
+#define GRANTED  2048 /* end of both areas */
 
 struct input {
 	const uint8_t *p;
@@ -33,12 +35,12 @@ take(struct input *in, unsigned bytes)
 static struct end e;
 static struct rd_mr *writable, *readable, *local, *words, *behind;
 static struct rd_mw *window[2];
-static bool named[LEN / 8]; /* words */
-static bool bound[LEN];     /* bytes of `behind` that some bind let the peer change */
+static bool named[LEN / 8]; /* words that a request named */
+static bool bound[LEN];     /* bytes of `behind` that some bind allowed the peer to change */
 static unsigned posted, received;
-static uint32_t sends_in, reads_in; /* whole messages that the peer has sent */
-static uint32_t message_off;        /* of the Send that it is sending */
-static uint32_t atomics_in;         /* Atomic Responses */
+static uint32_t sends_in, reads_in; /* number of whole messages that the peer has sent */
+static uint32_t message_off;        /* offset in the Send that the peer is sending */
+static uint32_t atomics_in;         /* number of Atomic Responses */
 
 static uint32_t
 any_stag(struct input *in)
@@ -68,7 +70,7 @@ any_address(struct input *in)
 	return kind == 4 ? take(in, 8) : bases[kind] + take(in, 2) - 16;
 }
 
-/* The next untagged segment that would be right. */
+/* Updates the fields that the next correct untagged segment must have. */
 static void
 count_segment(const struct wire_ddp *d, uint32_t len)
 {
@@ -164,7 +166,7 @@ peer_extension(struct input *in)
 	end_fpdu(&e, &d, body, len - (kind == 8));
 }
 
-/* Mostly what may be bound, so that something is. */
+/* Chooses mostly valid binds, so that some succeed. */
 static void
 client_binds(struct input *in, struct rd_wr *wr)
 {
@@ -328,7 +330,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	e.refuse_rec = e.refuse_send = 0;
 	end_tx(&e);
 	iw_closed(e.q, 0, 0);
-	iw_flush(e.q); /* what was posted after the end */
+	iw_flush(e.q); /* flushes what was posted after the end */
 	unchanged(readable, 2, 0);
 	unchanged(local, 3, GRANTED);
 	unnamed_unchanged();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DDP Stream Session Control from a stranger. The first byte chooses our side and offer, then each
- * message stands behind its length. A message that parses is the same again when it is emitted; a
- * session never leaves its states, and what it agreed on keeps to the limits of both sides.
+ * DDP Stream Session Control messages from an unknown peer. The first byte chooses the local role
+ * and offer; then each message follows its length. A message that parses must be the same when it
+ * is emitted again. A session must stay within its states, and its outcome must respect the limits
+ * of both sides.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared memory whose other side writes what it likes. The first input byte chooses: a ring that is
- * consumed and produced while its memory is overwritten, or a whole region that a client attaches
- * to and works with while its engine scribbles.
+ * Shared memory whose other side writes arbitrary values. The first input byte chooses between a
+ * ring that is consumed and produced while its memory is overwritten, and a whole region that a
+ * client attaches to and uses while its engine overwrites it.
  */
 #include "../../lib/client/saker.h"
 #include "../../lib/shm/shm_ring.h"
@@ -27,7 +27,7 @@ next(struct input *in, unsigned bytes)
 	return v;
 }
 
-/* A few bytes somewhere. */
+/* Overwrites a few bytes at a position that the input chooses. */
 static void
 scribble(struct input *in, uint8_t *base, size_t size)
 {
@@ -83,7 +83,7 @@ static struct {
 	struct input *in;
 	uint8_t *base;
 	struct shm_prod
-		evt; /* answers now and then as an engine would, with a body from the input */
+		evt; /* replies now and then as an engine would, with a body from the input */
 	struct shm_take cmd;
 	bool sane;
 } engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the Unix socket: whatever comes, what passes is a HELLO with a printable name or a
- * REGION with one descriptor. */
+/* Messages of the Unix socket: whatever the input is, an accepted message must be a HELLO with a
+ * printable name or a REGION with one descriptor. */
 #include <ctype.h>
 
 #include "../../lib/engine/control/attach/socket_priv.h"

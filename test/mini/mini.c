@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See mini.h. Handles are indices; what goes wrong ends the program. */
+/* See mini.h. Handles are indices; any error ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,7 @@ serve(struct mini *m, struct mini_qp *qp)
 		uint64_t wr_id = e->wr_id;
 		uint8_t opcode = e->opcode;
 
-		/* Who sees a request complete finds its place free. */
+		/* A client that receives the completion finds the request's entry free. */
 		shm_take_pop(&qp->sq);
 		shm_take_publish(&qp->sq);
 		c->wr_id = wr_id;
@@ -142,7 +142,8 @@ serve(struct mini *m, struct mini_qp *qp)
 	cq->owed |= shm_arm_fire(&cq->shared->arm, false);
 }
 
-/* A program may arm many times before it takes its events: what has no room stays owed. */
+/* A program may arm many times before it takes its events: events without room in the ring stay
+ * pending. */
 static void
 send_events(struct mini *m)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The least engine that libsaker can talk to, for programs that Criterion does not run: it makes
- * what it is asked for and completes every request as soon as its queue has rung. One thread's; the
- * client may live in others.
+ * A minimal engine for libsaker, for programs that Criterion does not run. It creates every object
+ * that the client requests, and completes each request when its queue's doorbell has rung. One
+ * thread runs the engine; the client may run in other threads.
  */
 #ifndef TEST_MINI_H
 #define TEST_MINI_H
@@ -21,23 +21,23 @@ struct mini {
 	struct mini_qp {
 		struct shm_qp *shared;
 		struct shm_take sq;
-		uint32_t cq; /* index */
+		uint32_t cq; /* index of the CQ */
 		uint64_t done;
 	} qp[MINI_OBJS];
 	struct mini_cq {
 		struct shm_cq *shared;
 		struct shm_prod ring;
-		bool owed; /* an event */
+		bool owed; /* an event is pending */
 	} cq[MINI_OBJS];
 	uint32_t nqp, ncq, handles;
 };
 
-/* A zeroed region of `size` bytes, laid out; false: no memory. */
+/* Allocates and lays out a zeroed region of `size` bytes. Returns false if there is no memory. */
 bool mini_init(struct mini *m, uint64_t size);
 void mini_free(struct mini *m);
-/* Takes doorbells, answers commands, completes requests. Returns whether there was one. */
+/* Takes doorbells, answers commands and completes requests. Returns whether there was any work. */
 bool mini_poll(struct mini *m);
-/* As `idle` of saker_open_flat(). */
+/* Has the signature of `idle` of saker_open_flat(). */
 void mini_idle(void *m);
 
 #endif

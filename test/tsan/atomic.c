@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Atomic Operations of several lcores on the same words (RFC 7306 5.3), for ThreadSanitizer. Exits
- * 1 when an operation got lost or was done in part.
+ * with status 1 if an operation was lost or only partly executed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "../../lib/rdma/atomic.h"
 
 #define THREADS 8
-#define OPS     100000u /* more than a field of 16 bits can count */
+#define OPS     100000u /* more than a 16-bit field can count */
 #define FIELDS  0x8000800080008000ull
 
 static struct {
@@ -24,8 +24,8 @@ static struct {
 struct worker {
 	pthread_t thread;
 	unsigned index;
-	uint64_t in, out; /* tokens that it put in and took out */
-	uint64_t swapped; /* of its CmpSwaps on `odd` */
+	uint64_t in, out; /* number of tokens that the thread put in and took out */
+	uint64_t swapped; /* by its CmpSwaps on `odd` */
 };
 
 static void
@@ -37,8 +37,8 @@ need(bool ok, const char *what)
 	exit(1);
 }
 
-/* Counts one half of a word up by one, the way a verbs program does it; the other half is neither
- * compared nor written. */
+/* Increments one half of a word as a verbs program does; the other half is neither compared nor
+ * written. */
 static void
 count_half(unsigned shift)
 {

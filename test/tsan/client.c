@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libsaker between threads, for ThreadSanitizer: two threads post to QPs of their own and poll, two
- * send commands, one sleeps for events, and the engine's half runs in another. Exits 1 when a
- * completion or reply is lost, doubled or another's.
+ * libsaker with several threads, for ThreadSanitizer: two threads post to their own QPs and poll,
+ * two send commands, one sleeps for events, and another runs the engine. Exits with status 1 if a
+ * completion or reply is lost, duplicated or delivered to the wrong thread.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory that several threads register and deregister while others write to it, for
- * ThreadSanitizer: what is moved is counted, and each write lands once. Exits 1 when one does not.
+ * ThreadSanitizer: moved regions are counted, and each write must take effect once. Exits with
+ * status 1 if one does not.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The shared-memory protocols between two threads, for ThreadSanitizer: a client's side and an
- * engine's side, nothing between them but the rings and flags. Each side looks only where the
- * protocol tells it to look, so that a doorbell, an event or a wake-up that is lost stops
- * everything (the alarm then ends the program). Exits 1 when an entry is lost, doubled or damaged.
+ * engine's side with nothing but rings and flags between them. Each side polls only what the
+ * protocol requires, so that a lost doorbell, event or wake-up stops everything, and the alarm ends
+ * the program. Exits with status 1 if an entry is lost, duplicated or damaged.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 
 #define QPS      5
 #define LOG2_SQ  4
-#define LOG2_CQ  8 /* holds all that may be outstanding: each completion of QPS full queues */
+#define LOG2_CQ  8 /* room for all outstanding completions of QPS full queues */
 #define LOG2_DB  3
 #define ENTRIES  400000u /* requests of each QP */
 #define DEADLINE 300     /* seconds; a healthy run takes a few */
@@ -44,7 +44,7 @@ static struct home {
 	_Alignas(SHM_LINE) uint32_t arm;
 	_Alignas(SHM_LINE) uint32_t engine_sleeps;
 	_Alignas(SHM_LINE) uint32_t client_sleeps;
-	_Alignas(SHM_LINE) uint32_t engine_wakes; /* stands for its eventfd */
+	_Alignas(SHM_LINE) uint32_t engine_wakes; /* takes the place of its eventfd */
 	_Alignas(SHM_LINE) uint32_t client_wakes;
 } home;
 
@@ -68,7 +68,7 @@ die(const char *what, uint64_t is, uint64_t should)
 	exit(1);
 }
 
-/* Wakes the other side if it sleeps; after something was pushed. */
+/* Wakes the other side if it sleeps. Called after a push. */
 static void
 wake(const uint32_t *sleeps, uint32_t *wakes)
 {
@@ -77,7 +77,7 @@ wake(const uint32_t *sleeps, uint32_t *wakes)
 		__atomic_fetch_add(wakes, 1, __ATOMIC_RELEASE);
 }
 
-/* Sleeps unless `ring` has something: flag, fence, a last look. */
+/* Sleeps unless `ring` has an entry: sets the flag, executes a fence and polls once more. */
 static void
 sleep_on(const struct shm_take *ring, uint32_t *sleeps, const uint32_t *wakes, uint32_t *seen)
 {
@@ -112,7 +112,7 @@ note_take(struct shm_take *t, uint32_t *what)
 	return true;
 }
 
-/* ---- The engine: takes requests whose queue rang, completes each ---- */
+/* ---- The engine: takes requests of queues that rang, completes each ---- */
 
 struct engine {
 	struct shm_take db, sq[QPS];
@@ -134,7 +134,7 @@ engine_serve(struct engine *e, uint32_t q)
 		shm_take_pop(&e->sq[q]);
 		if (shm_prod_room(&e->cq) == 0)
 			die("the completion queue is full", q, 0);
-		/* Who sees a request complete finds its place free. */
+		/* A client that receives the completion finds the request's entry free. */
 		shm_take_publish(&e->sq[q]);
 		out = shm_prod_entry(&e->cq);
 		out->qp = q;
@@ -171,7 +171,7 @@ engine_main(void *arg)
 	return NULL;
 }
 
-/* ---- The client: posts while queues and credits allow, else arms and sleeps ---- */
+/* ---- The client: posts while queues and credits allow it, else arms and sleeps ---- */
 
 struct client {
 	struct shm_prod db, sq[QPS];
@@ -184,8 +184,8 @@ client_post(struct client *c, uint32_t q, uint32_t most)
 {
 	uint32_t n = 0;
 
-	/* A completion for each: no more outstanding than the queue is deep, so that the CQ holds
-	 * them all. */
+	/* Each request has a completion. No more requests are outstanding than the queue is deep,
+	 * so that the CQ has room for all. */
 	while (n < most && c->posted[q] < ENTRIES && c->posted[q] - c->done[q] < 1u << LOG2_SQ &&
 		shm_prod_room(&c->sq[q]) > 0) {
 		struct entry *e = shm_prod_entry(&c->sq[q]);
@@ -235,14 +235,15 @@ client_main(struct client *c)
 		bool any = false;
 		uint32_t which;
 
-		while (note_take(&c->ev, &which)) /* of an arm that polling overtook */
+		/* Discards the events of an arm after which polling found the completion. */
+		while (note_take(&c->ev, &which))
 			;
 		for (uint32_t q = 0; q < QPS; q++)
 			any |= client_post(c, q, 1 + (round + q) % 7);
 		any |= client_poll(c);
 		if (any)
 			continue;
-		/* Arm, poll once more, and only then wait for the event. */
+		/* Arms, polls once more, and only then waits for the event. */
 		shm_arm(&home.arm, false);
 		if (client_poll(c))
 			continue;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A type 1 window that two QPs on lcores of their own bind while the peers of two others use it,
- * for ThreadSanitizer. Each region has an address, a length and rights that tell it; exits 1 when
- * an access was granted that belongs to no single bind, or when a region's count is wrong in the
- * end.
+ * A type 1 window that two QPs on their own lcores bind while the peers of two others use it, for
+ * ThreadSanitizer. Each region has an address, a length and rights that identify it. Exits with
+ * status 1 if an access was granted that belongs to no single bind, or if a region's count is wrong
+ * at the end.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ need(bool ok, const char *what)
 	exit(1);
 }
 
-/* Region n is bound from byte 64 n on, 64 (n + 1) bytes of it. */
+/* Returns the bind to region n, from byte 64 n on, 64 (n + 1) bytes long. */
 static struct rd_bind
 bind_of(unsigned n, uint8_t key)
 {
@@ -47,8 +47,8 @@ bind_of(unsigned n, uint8_t key)
 	};
 }
 
-/* Keys are even for one binder and odd for the other: who is late finds the window changed, never
- * its own key. */
+/* One binder uses even keys and the other odd ones: the slower binder finds the window changed, but
+ * never with its own key. */
 static void *
 binder_main(void *arg)
 {

@@ -8,7 +8,7 @@
 
 TestSuite(corrupt, .init = impair_fixture, .fini = impair_fixture_end);
 
-/* Sends a frame that the test keeps a second reference to, so that the two can be compared. */
+/* Sends a frame of which the test keeps a second reference, to compare the two. */
 static struct rte_mbuf *
 send_shared(uint16_t port, struct rte_mbuf *m)
 {
@@ -20,8 +20,8 @@ send_shared(uint16_t port, struct rte_mbuf *m)
 	return out;
 }
 
-/* Which 16-bit words, counted from the TCP header, differ? Returns how many, the first two in at[].
- */
+/* Compares the 16-bit words from the TCP header on. Returns the number of different words and
+ * stores the first two positions in at[]. */
 static unsigned
 words_that_differ(struct rte_mbuf *a, struct rte_mbuf *b, unsigned l4, unsigned at[2])
 {
@@ -79,8 +79,8 @@ set_checksum(struct rte_mbuf *m)
 	memcpy(p + 34 + TCP_CKSUM_OFFSET, &sum, 2);
 }
 
-/* 0x0000 and 0xffff are one number to the checksum, so a flip of all bits in such a word must not
- * be chosen. */
+/* 0x0000 and 0xffff are the same number to the checksum, so a flip of all bits in such a word must
+ * not be chosen. */
 Test(corrupt, rfc1071_word_never_turns_from_all_zeros_to_all_ones)
 {
 	for (uint64_t word = 0; word < 62; word++) {
@@ -174,7 +174,7 @@ Test(corrupt, frames_that_are_not_tcp_or_udp_are_left_alone)
 	cr_assert_eq(out, m);
 	rte_pktmbuf_free(out);
 	rte_pktmbuf_free(m);
-	/* An IPv4 length beyond the frame, and a TCP header beyond the packet. */
+	/* First an IPv4 length beyond the frame, then a TCP header beyond the packet. */
 	for (int i = 0; i < 2; i++) {
 		m = tcp_frame(1, 10, 0, false);
 		if (i == 0)
@@ -189,8 +189,8 @@ Test(corrupt, frames_that_are_not_tcp_or_udp_are_left_alone)
 	stop(port);
 }
 
-/* A frame of `payload` bytes in mbufs of at most 2048 bytes, the second of which starts at `cut`.
- */
+/* Returns a frame of `payload` bytes in mbufs of at most 2048 bytes, the second of which begins at
+ * `cut`. */
 static struct rte_mbuf *
 long_frame(unsigned payload, unsigned cut)
 {

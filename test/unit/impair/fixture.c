@@ -117,7 +117,7 @@ frame_number(struct rte_mbuf *m, bool v6)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* A frame in one piece, wherever it lies. */
+/* Returns the frame's bytes in one piece, copied to `buf` if they are scattered. */
 static const uint8_t *
 flat(struct rte_mbuf *m, uint8_t *buf)
 {

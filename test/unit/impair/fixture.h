@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A net_impair port on a net_ring port whose far ends are rings in the test's hand. */
+/* A net_impair port on top of a net_ring port, whose far ends are rings that the test reads and
+ * writes. */
 #ifndef TEST_IMPAIR_FIXTURE_H
 #define TEST_IMPAIR_FIXTURE_H
 
@@ -19,28 +20,30 @@
 #define HEAD 54 /* Ethernet, IPv4, TCP */
 
 extern struct rte_mempool *pool;
-extern struct rte_ring *wire_out, *wire_in; /* what the lower port sent; what it will receive */
+/* The rings to which the lower port sends and from which it receives. */
+extern struct rte_ring *wire_out, *wire_in;
 extern uint16_t lower;
 
-/* EAL, pool, rings and the lower port. The end asserts that every mbuf came home. */
+/* impair_fixture() initializes EAL, pool, rings and the lower port. impair_fixture_end() asserts
+ * that every mbuf has been freed. */
 void impair_fixture(void);
 void impair_fixture_end(void);
-/* Makes, configures and starts a vdev on the lower port; `args` come behind port=. Returns its port
- * number. */
+/* Creates, configures and starts a vdev on the lower port, with `args` behind port=. Returns its
+ * port number. */
 uint16_t start(const char *args);
-/* start() with offloads. */
+/* Does the work of start() with offloads. */
 uint16_t start_nic(const char *args, uint64_t tx_offloads, uint64_t rx_offloads);
 void stop(uint16_t port);
 
-/* A TCP frame with right checksums; `payload` bytes that depend on `n`, whose first four are n
- * itself (when they fit). */
+/* Returns a TCP frame with correct checksums. Its `payload` bytes depend on `n`; the first four
+ * contain n itself (if they fit). */
 struct rte_mbuf *tcp_frame(uint32_t n, unsigned payload, uint8_t ecn, bool v6);
 uint32_t frame_number(struct rte_mbuf *m, bool v6);
-/* Both checksums of an IPv4 TCP frame, or the TCP one of an IPv6 frame, by lib/wire. */
+/* Check with lib/wire the IPv4 header checksum and the TCP checksum (IPv4 and IPv6). */
 bool ip4_checksum_right(struct rte_mbuf *m);
 bool l4_checksum_right(struct rte_mbuf *m);
-/* Sends frames n..n+count-1 in bursts, all of which must be taken; moves what comes out to `got`;
- * returns how many. */
+/* Sends frames n to n + count - 1 in bursts, all of which must be accepted. Takes what arrives into
+ * got[] and returns the number of frames. */
 unsigned send_all(uint16_t port, uint32_t n, unsigned count, struct rte_mbuf **got, unsigned max);
 unsigned take_out(uint16_t port, struct rte_mbuf **got, unsigned max);
 void free_all(struct rte_mbuf **m, unsigned n);

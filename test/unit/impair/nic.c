@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The offloading NIC against an oracle: the same bytes cut and summed by lib/wire. What
- * rte_mbuf_core.h asks of a sender is bent field by field.
+ * The offloading NIC against an oracle: the same bytes, segmented and summed by lib/wire. Each test
+ * of a refusal violates one requirement of rte_mbuf_core.h on a sender.
  */
 #include "fixture.h"
 
@@ -23,7 +23,7 @@ struct shape {
 	uint16_t vlan;
 	uint8_t flags;
 	unsigned payload, segsz;
-	unsigned piece; /* bytes of payload in each mbuf of the chain */
+	unsigned piece; /* payload bytes in each mbuf of the chain */
 };
 
 static uint8_t
@@ -32,7 +32,7 @@ byte_of(unsigned i)
 	return (uint8_t)(i * 131 + (i >> 8) * 17);
 }
 
-/* What the headers of every segment have in common; the rest is filled in by the caller. */
+/* Writes the parts of the headers that all segments share; the caller fills in the rest. */
 static unsigned
 emit_head(uint8_t *p, const struct shape *s, struct wire_ip *ip, struct wire_tcp *tcp)
 {
@@ -70,7 +70,7 @@ chain_payload(struct rte_mbuf *m, const struct shape *s)
 	}
 }
 
-/* A frame with all offload fields as they should be; TSO when segsz is not 0. */
+/* Returns a frame with correct offload fields, with TSO if segsz is not 0. */
 static struct rte_mbuf *
 offloaded(const struct shape *s)
 {
@@ -99,7 +99,7 @@ offloaded(const struct shape *s)
 	return m;
 }
 
-/* Segment `i` as the oracle makes it; returns its length. */
+/* Writes segment `i` as the oracle computes it. Returns its length. */
 static unsigned
 oracle(uint8_t *p, const struct shape *s, unsigned i)
 {
@@ -211,7 +211,7 @@ Test(nic, checksums_are_filled_in)
 	stop(port);
 }
 
-/* Turns a frame of tcp_frame() into a UDP one that asks for its checksum. */
+/* Turns a frame of tcp_frame() into a UDP frame that requests its checksum. */
 static struct rte_mbuf *
 udp_frame(void)
 {
@@ -262,7 +262,7 @@ bend(struct rte_mbuf *m, unsigned rule)
 	case 3:
 		m->tso_segsz = 0;
 		break;
-	case 4: /* the length belongs into the pseudo-header only without TSO */
+	case 4: /* the length belongs in the pseudo-header only without TSO */
 		p[34 + 16] ^= 1;
 		break;
 	case 5:
@@ -284,13 +284,13 @@ bend(struct rte_mbuf *m, unsigned rule)
 		m->ol_flags |= RTE_MBUF_F_TX_UDP_SEG;
 		break;
 	case 11:
-		m->tso_segsz = 1449; /* a segment beyond the MTU */
+		m->tso_segsz = 1449; /* a segment longer than the MTU */
 		break;
 	case 12:
 		p[16] = 0xff; /* a total length beyond the frame */
 		break;
 	default:
-		p[12] = 0x12; /* not IP at all */
+		p[12] = 0x12; /* not an IP packet */
 		break;
 	}
 }

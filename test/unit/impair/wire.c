@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the wire does to frames by chance and by time. Rates are held against bounds of five
- * standard deviations; with a fixed seed the outcome is always the same.
+ * Impairments by chance and by time. Rates are compared with bounds of five standard deviations;
+ * with a fixed seed the outcome is always the same.
  */
 #include "fixture.h"
 
@@ -109,7 +109,8 @@ Test(wire, reorders_at_its_rate_within_its_span)
 		high = RTE_MAX(high, f);
 	}
 	within(impair_count(port, true, IMPAIR_REORDER), 0.1, "reorder");
-	/* One that was overtaken by others that were set aside, too, may end up in order again. */
+	/* A frame that is overtaken only by frames that were set aside, too, may be in order
+	 * again. */
 	cr_assert_leq(late, impair_count(port, true, IMPAIR_REORDER));
 	cr_assert_geq(late, impair_count(port, true, IMPAIR_REORDER) * 9 / 10);
 	cr_assert_gt(most, 3);
@@ -130,7 +131,7 @@ Test(wire, reordered_frame_without_followers_comes_by_its_time_bound)
 	stop(port);
 }
 
-/* The numbers and bytes of what came out, as one number. */
+/* Returns the numbers and bytes of the frames that arrived, as one number. */
 static uint64_t
 fingerprint(uint16_t port)
 {
@@ -239,7 +240,7 @@ Test(wire, delays_every_frame_and_keeps_their_order)
 
 	if (rte_get_tsc_cycles() - begin < hz / 1000 * 2)
 		cr_assert_eq(n, 0, "nothing comes before its time");
-	/* Receiving moves sent frames on. */
+	/* A receive burst forwards sent frames. */
 	while (n < 200) {
 		rte_eth_rx_burst(port, 0, got + n, 32);
 		n += rte_ring_dequeue_burst(wire_out, (void **)(got + n), 2 * N - n, NULL);
@@ -270,7 +271,7 @@ Test(wire, rate_limit_drops_the_tail)
 
 Test(wire, rate_limit_spaces_frames)
 {
-	/* 178 bytes at 10 Mb/s take 142.4 us; the first of them, too. */
+	/* 178 bytes at 10 Mb/s take 142.4 us, from the first frame on. */
 	uint16_t port = start("rate_mbps=10");
 	uint64_t begin = rte_get_tsc_cycles();
 	unsigned n = send_all(port, 0, 32, got, N);
@@ -283,8 +284,8 @@ Test(wire, rate_limit_spaces_frames)
 	stop(port);
 }
 
-/* A frame that is lost was on the wire: with this seed one of the last four of 32 gets through,
- * behind 28 others, half of them lost. */
+/* A dropped frame occupies the wire: with this seed, one of the last four of 32 frames passes,
+ * after 28 others, half of which are dropped. */
 Test(wire, a_lost_frame_takes_its_time)
 {
 	uint16_t port = start("rate_mbps=10,drop=0.5,seed=3");
@@ -302,8 +303,8 @@ Test(wire, a_lost_frame_takes_its_time)
 	stop(port);
 }
 
-/* Sends single frames until one is refused, then takes all out; what was taken must come, in order.
- */
+/* Sends single frames until one is refused, then takes all of them: the accepted ones must arrive,
+ * in order. */
 static void
 push_back(const char *args)
 {

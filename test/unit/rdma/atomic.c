@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic Operations against RFC 7306 5.1. The oracle is the RFC's pseudocode, written straight down
- * bit by bit, with its own variable names; it shares nothing with what it judges.
+ * Atomic Operations against RFC 7306 5.1. The oracle is the RFC's pseudocode, implemented bit by
+ * bit with the RFC's variable names; it shares no code with the functions under test.
  */
 #include <criterion/criterion.h>
 
@@ -132,16 +132,16 @@ Test(rdma_atomic, fetch_add_edge_masks_7306_5_1_1)
 				one_fetch_add(edges[v], edges[a], edges[m]);
 }
 
-/* Values worked out by hand, so that the oracle is checked too. */
+/* Checks the oracle, too, against values computed by hand. */
 Test(rdma_atomic, fetch_add_known_answers_7306_5_1_1)
 {
-	/* no mask: one sum of 64 bits */
+	/* No mask: one sum of 64 bits. */
 	cr_assert_eq(oracle_fetch_add(0x00000000ffffffff, 1, 0), 0x0000000100000000);
-	/* two fields of 32 bits: the carry out of bit 31 is dropped, and out of bit 63 */
+	/* Two fields of 32 bits: the carry out of bit 31 is dropped, and out of bit 63. */
 	cr_assert_eq(oracle_fetch_add(0x00000000ffffffff, 1, 0x80000000), 0);
 	cr_assert_eq(
 		oracle_fetch_add(0xffffffffffffffff, 0x0000000100000001, 0x8000000080000000), 0);
-	/* eight bytes */
+	/* Eight fields of one byte. */
 	cr_assert_eq(oracle_fetch_add(0xff01ff01ff01ff01, 0x0101010101010101, 0x8080808080808080),
 		0x0002000200020002);
 	/* 64 fields of one bit: exclusive or */
@@ -152,7 +152,7 @@ Test(rdma_atomic, fetch_add_known_answers_7306_5_1_1)
 	one_fetch_add(0xff00ff00ff00ff00, 0xf0f0f0f0f0f0f0f0, ~0ull);
 }
 
-/* RFC 7306 1.1: adding 0 finds out whether there are Atomics and changes nothing. */
+/* RFC 7306 1.1: a program adds 0 to detect Atomics, which changes nothing. */
 Test(rdma_atomic, adding_0_changes_nothing_7306_1_1)
 {
 	for (int v = 0; v < EDGES; v++)
@@ -173,7 +173,7 @@ Test(rdma_atomic, cmp_swap_a_million_random_cases_7306_5_1_2)
 		uint64_t value = rnd(&state), swap = rnd(&state), swap_mask = rnd_mask(&state);
 		uint64_t compare_mask = rnd_mask(&state), compare = rnd(&state);
 
-		/* Mostly equal where it matters, sometimes but for one bit. */
+		/* Mostly equal in the compared bits, sometimes different in one bit. */
 		if (rnd(&state) % 4 != 0)
 			compare = (value & compare_mask) | (compare & ~compare_mask);
 		if (rnd(&state) % 4 == 0)
@@ -198,15 +198,15 @@ Test(rdma_atomic, cmp_swap_known_answers_7306_5_1_2)
 {
 	uint64_t word = 0x1122334455667788, original;
 
-	/* equal in the low byte: the high half is swapped */
+	/* Equal in the low byte: the high half is swapped. */
 	cr_assert(rd_cmp_swap(&word, ~0ull, 0xffffffff00000000, 0xabcd88, 0xff, &original));
 	cr_assert_eq(word, 0xffffffff55667788);
 	cr_assert_eq(original, 0x1122334455667788);
-	/* unequal: nothing happens, the original comes back all the same */
+	/* Unequal: the word does not change, and the original value is returned all the same. */
 	cr_assert(rd_cmp_swap(&word, 0, ~0ull, 0, ~0ull, &original));
 	cr_assert_eq(word, 0xffffffff55667788);
 	cr_assert_eq(original, 0xffffffff55667788);
-	/* an empty compare mask always agrees */
+	/* An empty compare mask always agrees. */
 	cr_assert(rd_cmp_swap(&word, 42, ~0ull, 0, 0, &original));
 	cr_assert_eq(word, 42);
 }
@@ -221,7 +221,7 @@ Test(rdma_atomic, swap_draft_5_1_2)
 	cr_assert_eq(word, 0);
 }
 
-/* ---- Where the word stands ---- */
+/* ---- The address of the word ---- */
 
 static uint64_t memory[4];
 
@@ -237,7 +237,8 @@ Test(rdma_atomic, the_buffer_address_must_be_aligned_7306_5_1)
 	}
 }
 
-/* The Tagged Offset may be anything; the address that it stands for counts (RFC 7306 5.2.1). */
+/* The Tagged Offset may have any value; the address that it refers to must be aligned (RFC 7306
+ * 5.2.1). */
 Test(rdma_atomic, an_odd_tagged_offset_may_be_an_aligned_address_7306_5_2_1)
 {
 	struct rd_extent extent = {.len = 29, .host = (uint8_t *)memory + 3};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions: who may use them, where their bytes are, in which order they are stored. */
+/* Memory regions: access checks, the location of their bytes, and the order of stores. */
 #include "../../../lib/rdma/rdma.h"
 
 #include <criterion/criterion.h>
@@ -98,8 +98,8 @@ Test(rdma_mr, a_table_has_a_power_of_two_of_slots)
 	cr_assert(t);
 }
 
-/* ReDMArk: what a peer has seen tells it nothing about the next one, nor does the order in which
- * slots are used. */
+/* ReDMArk: neither the STags that a peer has seen nor the order in which slots are used allow it to
+ * predict the next STag. */
 Test(rdma_mr, stags_are_spread_over_24_bits_and_depend_on_the_key)
 {
 	struct sk_key other = key;
@@ -237,8 +237,8 @@ Test(rdma_mr, copies_cross_extents_and_touch_nothing_else)
 	}
 }
 
-/* All lengths at all alignments: the ordered store at the end must neither miss nor exceed a byte.
- */
+/* Copies all lengths at all alignments: the ordered store at the end must neither omit a byte nor
+ * exceed the range. */
 Test(rdma_mr, an_ordered_copy_is_exact_at_each_alignment)
 {
 	for (uint32_t at = 0; at < 16; at++) {

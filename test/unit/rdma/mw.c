@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: what a bind grants, to whom, until when; and what a bind may not do. */
+/* Memory windows: what a bind grants, to which QP, until when, and which binds are refused. */
 #include "../../../lib/rdma/rdma.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@ static const struct rd_qp qp = {.qpn = 5, .pd = &pd, .access = ALL};
 static const struct rd_qp other_qp = {.qpn = 6, .pd = &pd, .access = ALL};
 static const struct rd_qp foreign_qp = {.qpn = 7, .pd = &other_pd, .access = ALL};
 static struct rd_mr_table *t;
-static struct rd_mr region, plain, unwritable, foreign; /* all but `plain` may be bound to */
+static struct rd_mr region, plain, unwritable, foreign; /* all but `plain` allow windows */
 static struct rd_mw one, two;
 
 static void
@@ -54,7 +54,7 @@ down(void)
 
 TestSuite(rdma_mw, .init = up, .fini = down);
 
-/* Bytes 64 to 191 of the region. */
+/* Binds bytes 64 to 191 of the region. */
 static struct rd_bind
 bind_to(const struct rd_mw *mw, uint8_t new_key, uint32_t access)
 {
@@ -75,7 +75,7 @@ bind(const struct rd_qp *by, const struct rd_mw *mw, uint8_t new_key, uint32_t a
 	return rd_mw_bind(t, by, &b);
 }
 
-/* Where a granted access leads must be inside the region. */
+/* Checks an access of `by`'s peer. The bytes behind a granted access must be inside the region. */
 static enum rd_fault
 use(const struct rd_qp *by, uint32_t stag, uint64_t addr, uint64_t len, uint32_t need)
 {
@@ -158,7 +158,7 @@ Test(rdma_mw, what_the_qp_does_not_grant_a_window_does_not_either)
 	cr_assert_eq(use(&narrow, one.mr.stag, BASE + 63, 1, WRITE), RD_FAULT_BOUNDS);
 }
 
-/* Verbs: each bind of a type 1 window gives a new key and ends what was bound before. */
+/* Verbs: each bind of a type 1 window sets a new key and ends the previous bind. */
 Test(rdma_mw, a_type_1_window_is_bound_anew_and_unbound)
 {
 	struct rd_bind b;
@@ -219,7 +219,7 @@ Test(rdma_mw, a_type_1_window_is_not_invalidated)
 	cr_assert_eq(use(&qp, one.mr.stag, BASE + 64, 1, READ), RD_OK);
 }
 
-/* Nothing may be left behind by a bind that is refused. */
+/* A refused bind must leave no traces. */
 Test(rdma_mw, binds_that_are_refused_verbs)
 {
 	const struct rd_bind of_one = bind_to(&one, 0x11, READ);
@@ -294,7 +294,7 @@ Test(rdma_mw, an_invalidated_region_is_not_bound_to)
 	cr_assert_eq(region.windows, RD_MR_CLOSED);
 }
 
-/* What a peer had no right to is not the peer's to take away; its owner may. */
+/* A peer may not invalidate a region to which it never had access; the owner may. */
 Test(rdma_mw, who_may_invalidate_a_region_rfc5040_7_2)
 {
 	struct rd_mr *mr;
@@ -307,7 +307,8 @@ Test(rdma_mw, who_may_invalidate_a_region_rfc5040_7_2)
 	cr_assert_eq(rd_invalidate_check(t, &qp, plain.stag, true, &mr), RD_FAULT_STAG);
 }
 
-/* While another stage binds it, a window is neither bound nor used; and it waits for that. */
+/* While another stage binds the window, it is neither bound nor used here; the caller tries
+ * again. */
 Test(rdma_mw, a_window_that_is_being_bound_is_busy)
 {
 	cr_assert_eq(bind(&qp, &one, 0x11, READ), RD_BIND_DONE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local side of a work request, and names. */
+/* The checks of the local side of a work request, and the names of the QP states. */
 #include "../../../lib/rdma/rdma.h"
 
 #include <criterion/criterion.h>

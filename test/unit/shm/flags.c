@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The flags that both sides touch: one doorbell per burst, one event per arm. */
+/* The flags that both sides access: one doorbell per burst, one event per arm. */
 #include <criterion/criterion.h>
 
 #include "../../../lib/shm/shm_ring.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a home region's rings stand, and which offsets from elsewhere are believed. */
+/* The places of a home region's rings, and the validation of offsets from the other side. */
 #include <criterion/criterion.h>
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one ring format: turns, wrap-around of entries and of the 32-bit index, and a consumer that
- * lies. */
+/* The ring format: turns, wrap-around of entries and of the 32-bit index, and a consumer that
+ * publishes wrong numbers. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -97,7 +97,7 @@ Test(shm_ring, order_is_kept_over_many_laps)
 
 Test(shm_ring, the_index_wraps_at_32_bits)
 {
-	/* Both sides shortly before the wrap, as after four billion entries. */
+	/* Places both sides shortly before the wrap, as after four billion entries. */
 	prod.next = prod.taken = take.next = 0u - 6;
 	mem.cons.taken = prod.next;
 	for (uint32_t i = 0; i < 12; i++) {
@@ -144,7 +144,7 @@ Test(shm_ring, an_entry_of_another_lap_is_not_there)
 {
 	put(7);
 	cr_assert_eq(get(), 7);
-	mem.entries[1].turn = 2; /* a lap too early */
+	mem.entries[1].turn = 2; /* a turn of the next lap */
 	cr_assert_null(shm_take_peek(&take));
 	mem.entries[1].turn = 0xffffffffu;
 	cr_assert_null(shm_take_peek(&take));
