@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FPDUs in, from a peer or a wire that means no good: damage, lies in markers and lengths, slices
- * without end. */
+/* Incoming FPDUs of a hostile peer or a damaged wire: bit errors, wrong markers and lengths,
+ * endless slices. */
 #include <criterion/criterion.h>
 
 #include "mpa_util.h"
 
-/* mpa_gather.c's memory, which a test can take away (the linker wraps malloc). */
+/* Allocations of mpa_gather.c, which a test can make fail (the linker wraps malloc()). */
 void *__real_malloc(size_t len);
 void *__wrap_malloc(size_t len);
 
@@ -17,7 +17,7 @@ __wrap_malloc(size_t len)
 	return malloc_fails ? NULL : __real_malloc(len);
 }
 
-/* What the first FPDU of these bytes is found to be. */
+/* Returns the result of mpa_rx_next() for the first FPDU in these bytes. */
 static int
 first_of(const uint8_t *bytes, size_t len, bool crc, bool markers, uint32_t cut)
 {
@@ -34,8 +34,8 @@ first_of(const uint8_t *bytes, size_t len, bool crc, bool markers, uint32_t cut)
 	return got;
 }
 
-/* Each bit of an FPDU in turn, length field, pad, marker and CRC included; behind it enough good
- * bytes for any length. */
+/* Flips each bit of an FPDU in turn, length field, pad, marker and CRC included. Enough good bytes
+ * for any length follow. */
 static void
 every_bit_is_noticed(bool markers, uint32_t cut)
 {
@@ -119,7 +119,8 @@ Test(mpa_hostile, damage_behind_good_fpdus_is_noticed)
 	}
 }
 
-/* RFC 5044 4.3: all of the pointer counts but its two low bits; the reserved half does not. */
+/* RFC 5044 4.3: all bits of the FPDU pointer count but the two low ones; the marker's reserved half
+ * does not. */
 Test(mpa_hostile, a_marker_must_point_to_its_fpdu_5044_4_3)
 {
 	static uint8_t out[4096], ulpdu[1200];
@@ -174,7 +175,7 @@ Test(mpa_hostile, nothing_comes_before_the_last_byte)
 
 /* ---- Tiny slices ---- */
 
-/* One chain with a slice for each of `n` bytes. */
+/* Returns one chain with a slice for each of `n` bytes. */
 static struct tcp_slice *
 crumbs(const uint8_t *bytes, uint32_t n)
 {
@@ -220,7 +221,7 @@ Test(mpa_hostile, an_fpdu_in_crumbs_pins_few_slices)
 	}
 }
 
-/* The engine may leave whole FPDUs unread while its ring is full: the same bound holds. */
+/* The engine may leave whole FPDUs unread while its ring is full; the same bound must hold then. */
 Test(mpa_hostile, unread_crumbs_pin_few_slices)
 {
 	static uint8_t out[200000], ulpdu[14];
@@ -243,8 +244,8 @@ Test(mpa_hostile, unread_crumbs_pin_few_slices)
 	cr_assert_eq(slices_live, 0);
 }
 
-/* Large slices among tiny ones: few for each byte, and those of an ordinary large FPDU are never
- * copied. */
+/* Large slices among tiny ones: few are held for each byte, and those of an ordinary large FPDU are
+ * never copied. */
 Test(mpa_hostile, slices_held_are_bounded_by_the_bytes_held)
 {
 	static uint8_t out[80000], ulpdu[65000];
@@ -275,8 +276,8 @@ Test(mpa_hostile, slices_held_are_bounded_by_the_bytes_held)
 	cr_assert_eq(slices_live, 0);
 }
 
-/* Crumbs behind a slice of which an FPDU was already read; what has been read does not count as
- * held. */
+/* Tiny slices behind a slice of which an FPDU has been read: bytes that have been read do not count
+ * as held. */
 Test(mpa_hostile, crumbs_behind_a_slice_that_is_half_read)
 {
 	static uint8_t out[4096], ulpdu[1000], got[1000];
@@ -304,8 +305,8 @@ Test(mpa_hostile, crumbs_behind_a_slice_that_is_half_read)
 	cr_assert_eq(slices_live, 0);
 }
 
-/* After `n` ordinary slices, each read at once: two small ones stay as they are, crumbs are
- * gathered as ever. */
+/* After `n` ordinary slices, each read immediately: two small slices are kept, tiny ones are
+ * gathered as before. */
 static void
 after_ordinary_slices(const struct model *m, unsigned n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What two sides agree on (RFC 5044 7.1, RFC 6581 9): every combination of offers, and replies that
- * contradict. */
+/* The outcome of the negotiation (RFC 5044 7.1, RFC 6581 9) for every combination of offers, and
+ * replies that contradict the request. */
 #include <criterion/criterion.h>
 
 #include "mpa_util.h"
@@ -11,7 +11,7 @@ struct pair {
 
 static uint8_t private_data[MPA_PRIVATE_MAX];
 
-/* Carries the request over; what the responder says to it. */
+/* Passes the request to the responder and returns the responder's result. */
 static int
 request(struct pair *p, const struct mpa_offer *oi, const struct mpa_offer * or, size_t len)
 {
@@ -27,7 +27,7 @@ request(struct pair *p, const struct mpa_offer *oi, const struct mpa_offer * or,
 	return got < 0 ? got : 0;
 }
 
-/* Carries the reply back; what the initiator says to it. */
+/* Passes the reply to the initiator and returns the initiator's result. */
 static int
 reply(struct pair *p, bool accept, uint16_t ird, uint16_t ord, size_t len)
 {
@@ -51,7 +51,8 @@ check_agreement(
 	cr_assert_eq(i->revision, oi->revision);
 	cr_assert_eq(i->enhanced, oi->revision == 2);
 	cr_assert_eq(r->enhanced, oi->revision == 2);
-	/* RFC 5044 7.1.1: C if either side wants it; M: for the direction towards him who asked. */
+	/* RFC 5044 7.1.1: C is set if either side requires it; M concerns the direction towards the
+	 * side that set it. */
 	cr_assert_eq(i->crc, oi->crc || or->crc);
 	cr_assert_eq(r->crc, oi->crc || or->crc);
 	cr_assert_eq(i->rx_markers, oi->markers);
@@ -114,13 +115,14 @@ one_depth(uint16_t ii, uint16_t io, uint16_t ri, uint16_t ro)
 	r = &p.r.result;
 	cr_assert(r->peer_ird == ii && r->peer_ord == io);
 	cr_assert_eq(reply(&p, true, ri, ro, 0), 0, "%u %u %u %u", ii, io, ri, ro);
-	/* RFC 6581 9.1: an initiator's 0x3fff leaves ours as it is and is answered by 0x3fff. */
+	/* RFC 6581 9.1: an initiator's 0x3fff leaves the responder's depth unchanged and is
+	 * answered by 0x3fff. */
 	cr_assert_eq(r->ird, io == any ? ri : (io < ri ? io : ri));
 	cr_assert_eq(r->ord, ii == any ? ro : (ii < ro ? ii : ro));
 	cr_assert_eq(i->peer_ird, io == any ? any : r->ird);
 	cr_assert_eq(i->peer_ord, ii == any ? any : r->ord);
-	/* A responder's 0x3fff leaves the initiator's as they are; else: ORD at most the
-	 * responder's IRD, IRD at least its ORD. */
+	/* A responder's 0x3fff leaves the initiator's depths unchanged. Otherwise the initiator's
+	 * ORD is at most the responder's IRD, and its IRD at least the responder's ORD. */
 	cr_assert_eq(i->ord, i->peer_ird == any ? io : (io < i->peer_ird ? io : i->peer_ird));
 	cr_assert(i->peer_ord == any ? i->ird == ii : i->ird >= r->ord && i->ird <= ii);
 	cr_assert(io == any || i->ord <= r->ird);
@@ -154,7 +156,8 @@ Test(mpa_negotiation, without_the_word_the_depths_are_our_own_5044)
 
 static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
 
-/* A reply from nowhere to `o`: flags byte, revision, IRD/ORD word as two 16-bit halves. */
+/* Gives a constructed reply to an initiator with offer `o`: flags byte, revision, IRD/ORD word as
+ * two 16-bit halves. */
 static int
 answer(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
 	uint16_t high, uint16_t low)
@@ -216,7 +219,7 @@ Test(mpa_negotiation, a_responder_cannot_read_deeper_than_we_offered_6581_9_1)
 
 	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 4), 24);
 	cr_assert_eq(answer(&s, &wish, 0x50, 2, 4, 5), -MPA_NO_IRD);
-	/* Its own generosity does no harm. */
+	/* A responder's IRD above the initiator's ORD does no harm. */
 	cr_assert_eq(answer(&s, &wish, 0x50, 2, 16382, 0), 24);
 	cr_assert(s.result.ord == 4 && s.result.ird == 0);
 }
@@ -227,7 +230,7 @@ Test(mpa_negotiation, control_flag_a_must_match_the_request_6581_9_2)
 	struct mpa_startup s;
 
 	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x8004, 0x8004), -MPA_PARAMETERS);
-	/* Without A, B to D are not looked at. */
+	/* Without flag A, flags B to D are ignored. */
 	cr_assert_eq(answer(&s, &wish, 0x50, 2, 0x4004, 0xc004), 24);
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_NONE);
 	p2p.rtr_write = true;
@@ -236,7 +239,7 @@ Test(mpa_negotiation, control_flag_a_must_match_the_request_6581_9_2)
 	cr_assert_eq((int)s.result.rtr, MPA_RTR_WRITE);
 }
 
-/* ---- What the application chooses when it accepts ---- */
+/* ---- The application's choice when it accepts ---- */
 
 /* Bits: 1 CRC, 2 markers, 4 Send, 8 Write, 16 Read. */
 static struct mpa_offer
@@ -252,7 +255,7 @@ bits_offer(unsigned bits, uint8_t revision, uint16_t depth)
 		.ord = depth};
 }
 
-/* Whoever starts the QP before the reply is built knows what the reply will say. */
+/* A caller that starts the QP before the reply is built computes the same outcome as the reply. */
 static void
 one_choice(unsigned asked, unsigned wished, uint8_t revision, uint16_t depth)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Enhanced connections (RFC 6581): ready-to-receive messages, depths that nobody negotiates, what
- * the application gets to see, and old peers. Flags are those of the word: A and B above IRD, C and
- * D above ORD.
+ * Enhanced connections (RFC 6581): ready-to-receive messages, depths that are not negotiated, the
+ * values that the application receives, and peers without the enhancements. Flags are those of the
+ * IRD/ORD word: A and B in the IRD half, C and D in the ORD half.
  */
 #include <criterion/criterion.h>
 
@@ -12,7 +12,7 @@
 
 struct pair {
 	struct mpa_startup i, r;       /* initiator, responder */
-	struct wire_mpa_startup frame; /* the last one that was sent */
+	struct wire_mpa_startup frame; /* the last frame that was sent */
 	struct wire_mpa_ird_ord word;
 };
 
@@ -40,7 +40,7 @@ request(struct pair *p, const struct mpa_offer *oi, const struct mpa_offer *orr)
 	cr_assert_eq(p->r.state, MPA_REQUESTED);
 }
 
-/* What the initiator says to the reply: 0 or -reason. */
+/* Returns the initiator's result of the reply: 0 or -reason. */
 static int
 reply(struct pair *p, bool accept, uint16_t ird, uint16_t ord)
 {
@@ -53,7 +53,7 @@ reply(struct pair *p, bool accept, uint16_t ird, uint16_t ord)
 	return got < 0 ? got : 0;
 }
 
-/* A reply from nowhere, enhanced, that accepts. */
+/* Gives an initiator a constructed enhanced reply that accepts. */
 static int
 answer(struct mpa_startup *s, const struct mpa_offer *o, const struct wire_mpa_ird_ord *word)
 {
@@ -119,7 +119,8 @@ Test(mpa_peer, the_responder_repeats_flag_a_9_2)
 	}
 }
 
-/* A responder with no wish of its own takes a Write: one option must be supported (9.2). */
+/* Returns the messages that a responder accepts. Without a preference it accepts a Write, since one
+ * option must be supported (9.2). */
 static unsigned
 responder_takes(unsigned b)
 {
@@ -161,7 +162,7 @@ Test(mpa_peer, the_initiator_uses_an_option_of_both_9_2)
 			cr_assert_eq((int)p.i.result.rtr, both & 2   ? MPA_RTR_WRITE
 							  : both & 1 ? MPA_RTR_SEND
 								     : MPA_RTR_READ);
-			/* The responder is ready for the most that may come. */
+			/* The responder prepares for the most demanding message that may arrive. */
 			cr_assert_eq((int)p.r.result.rtr, both & 1   ? MPA_RTR_SEND
 							  : both & 2 ? MPA_RTR_WRITE
 								     : MPA_RTR_READ);
@@ -169,8 +170,8 @@ Test(mpa_peer, the_initiator_uses_an_option_of_both_9_2)
 	}
 }
 
-/* The initiator has no Reads in mind and knows only that message: the responder makes room for one
- * (9.1). */
+/* The initiator has an ORD of 0 and supports only that message, so the responder makes room for one
+ * Read (9.1). */
 Test(mpa_peer, a_read_alone_raises_a_depth_of_0_9_1)
 {
 	struct mpa_offer oi = rtr_offer(4, 0, 0), orr = rtr_offer(7, 0, 0);
@@ -185,7 +186,7 @@ Test(mpa_peer, a_read_alone_raises_a_depth_of_0_9_1)
 	cr_assert_eq((int)p.i.result.rtr, MPA_RTR_READ);
 }
 
-/* Where there is another way, a responder that admits no Reads does not offer to take one. */
+/* If another message is possible, a responder with an IRD of 0 does not offer a Read. */
 Test(mpa_peer, no_read_is_offered_at_a_depth_of_0_9_1)
 {
 	struct mpa_offer oi = rtr_offer(7, 0, 0), orr = rtr_offer(7, 0, 0);
@@ -284,7 +285,7 @@ Test(mpa_peer, responder_ord_all_ones_leaves_the_initiators_ird_9_1)
 	cr_assert_eq(s.result.peer_ord, ANY);
 }
 
-/* ---- What the application sees (9.1) ---- */
+/* ---- The values that the application receives (9.1) ---- */
 
 Test(mpa_peer, the_peers_values_are_passed_up_9_1)
 {
@@ -296,14 +297,14 @@ Test(mpa_peer, the_peers_values_are_passed_up_9_1)
 	cr_assert_eq(reply(&p, true, 7, 8), 0);
 	cr_assert(p.r.result.peer_ird == 20 && p.r.result.peer_ord == 30);
 	cr_assert(p.i.result.peer_ird == 7 && p.i.result.peer_ord == 8);
-	/* a rejection tells what would be needed, above what was offered */
+	/* A rejection states the depths that would be needed, above the offered ones. */
 	request(&p, &oi, &orr);
 	cr_assert_eq(reply(&p, false, 40, 50), 0);
 	cr_assert_eq(p.i.state, MPA_REFUSED);
 	cr_assert(p.i.result.peer_ird == 40 && p.i.result.peer_ord == 50);
 }
 
-/* A rejection may tell which ready-to-receive messages would do (7). */
+/* A rejection may state which ready-to-receive messages would be accepted (7). */
 Test(mpa_peer, a_rejection_tells_the_options_7)
 {
 	struct mpa_offer oi = rtr_offer(4, 1, 1), orr = rtr_offer(3, 0, 0);
@@ -316,7 +317,7 @@ Test(mpa_peer, a_rejection_tells_the_options_7)
 	cr_assert_eq(flags(&p.word), 3);
 }
 
-/* ---- Old peers (10) ---- */
+/* ---- Peers without the enhancements (10) ---- */
 
 Test(mpa_peer, both_enhanced_10)
 {
@@ -362,7 +363,7 @@ Test(mpa_peer, revision_2_without_s_gets_a_reply_without_s_10)
 	cr_assert(s.result.ird == 4 && s.result.ord == 4);
 }
 
-/* An unenhanced responder takes an enhanced request for a bad frame and closes. */
+/* A responder without the enhancements treats an enhanced request as a bad frame and closes. */
 Test(mpa_peer, an_unenhanced_responder_refuses_the_frame_10)
 {
 	struct mpa_offer oi = rtr_offer(7, 4, 4), old = {.revision = 1};
@@ -378,7 +379,7 @@ Test(mpa_peer, an_unenhanced_responder_refuses_the_frame_10)
 	cr_assert_eq((int)r.why, MPA_BAD_REVISION);
 }
 
-/* Then the initiator may try again, unenhanced, and gets through. */
+/* The initiator may try again without the enhancements, and succeeds. */
 Test(mpa_peer, only_the_initiator_is_enhanced_10)
 {
 	struct mpa_offer oi = rtr_offer(7, 4, 5), old = {.revision = 1}, again;
@@ -406,26 +407,26 @@ Test(mpa_peer, no_fall_back_where_it_cannot_help_10)
 	uint8_t buf[MPA_STARTUP_MAX];
 	struct mpa_startup s;
 
-	/* a reply has begun: the peer knows the frame */
+	/* A reply has begun, so the peer accepts the frame. */
 	mpa_startup_init(&s, true, &o);
 	mpa_request_emit(&s, buf, NULL, 0);
 	cr_assert_eq(mpa_startup_input(&s, (const uint8_t *)"MPA", 3), 3);
 	cr_assert_not(mpa_fall_back(&s, &again));
-	/* it was unenhanced already */
+	/* The first attempt was already without the enhancements. */
 	mpa_startup_init(&s, true, &(struct mpa_offer){.revision = 1});
 	mpa_request_emit(&s, buf, NULL, 0);
 	cr_assert_not(mpa_fall_back(&s, &again));
-	/* the application cannot do without */
+	/* The application requires the enhancements. */
 	o.enhanced_only = true;
 	mpa_startup_init(&s, true, &o);
 	mpa_request_emit(&s, buf, NULL, 0);
 	cr_assert_not(mpa_fall_back(&s, &again));
-	/* a responder */
+	/* A responder. */
 	mpa_startup_init(&s, false, &o);
 	cr_assert_not(mpa_fall_back(&s, &again));
 }
 
-/* A reply at revision 1 is a fall-back too: only where the application allows one. */
+/* A reply at revision 1 is a fall-back, too: it is accepted only if the application allows one. */
 Test(mpa_peer, an_unenhanced_reply_does_not_do_where_enhanced_is_needed_10)
 {
 	static const uint8_t reply1[20] = "MPA ID Rep Frame\0\1\0";

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FPDUs in: writer and reader against the model, whatever the lengths and the cuts (RFC 5044
- * section 4). */
+/* Incoming FPDUs: writer and reader against the model, for all lengths and cuts (RFC 5044 4). */
 #include <criterion/criterion.h>
 
 #include "mpa_util.h"
 
-/* ---- The stream as the model has it ---- */
+/* ---- The stream as the model builds it ---- */
 
 #define FPDUS      10000
 #define STREAM_MAX (24u << 20)
@@ -25,7 +24,7 @@ any_len(uint64_t *seed)
 	case 0:
 		return 14;
 	case 1:
-		return 480 + rnd(seed, 80); /* around a marker's distance */
+		return 480 + rnd(seed, 80); /* about the distance of two markers */
 	case 2:
 		return 1400 + rnd(seed, 100);
 	case 3:
@@ -199,7 +198,7 @@ Test(mpa_stream, markers_when_the_position_wraps)
 	both_agree(true, true, 0xffff0104u);
 }
 
-/* ---- Whole FPDUs give a pointer ---- */
+/* ---- A whole FPDU is returned as a pointer ---- */
 
 Test(mpa_stream, an_fpdu_in_one_slice_is_flat)
 {

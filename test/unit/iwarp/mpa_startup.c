@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start-up frames: known answers, any pieces, and what is refused (RFC 5044 7.1, RFC 6581 6).
- */
+/* The start-up frames: known answers, delivery in pieces, and refused frames (RFC 5044 7.1, RFC
+ * 6581 6). */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -24,7 +24,7 @@ responder(struct mpa_startup *s, const struct mpa_offer *o)
 	mpa_startup_init(s, false, o);
 }
 
-/* An initiator that has sent its request. */
+/* Makes an initiator that has sent its request. */
 static void
 initiator(struct mpa_startup *s, const struct mpa_offer *o)
 {
@@ -115,7 +115,8 @@ Test(mpa_startup, reject_known_answer_5044_7_1_1)
 	cr_assert_arr_eq(s.peer_private.data, "no", 2);
 }
 
-/* A rejecting responder may say which depths it would need (RFC 6581 9.1): they are not reduced. */
+/* A rejecting responder may state the depths that it would need (RFC 6581 9.1): they are not
+ * reduced. */
 Test(mpa_startup, reject_states_the_depths_that_were_wanted_6581_9_1)
 {
 	struct mpa_startup s;
@@ -168,7 +169,7 @@ Test(mpa_startup, frames_come_in_any_pieces)
 	}
 }
 
-/* What follows the reply is the first FPDU. */
+/* The bytes behind the reply are the first FPDU. */
 Test(mpa_startup, no_byte_behind_a_frame_is_taken)
 {
 	uint8_t more[sizeof(reply2) + 40];
@@ -201,7 +202,7 @@ Test(mpa_startup, no_data_behind_a_request_before_the_reply_5044_7_1_2)
 	cr_assert_eq(s.state, MPA_FAILED);
 }
 
-/* ---- Refused ---- */
+/* ---- Refused frames ---- */
 
 static void
 refused(const struct mpa_offer *o, const uint8_t *frame, size_t len, int reason)
@@ -254,7 +255,7 @@ Test(mpa_startup, revisions_that_are_refused)
 	refused(&rev2, bad, sizeof(bad), MPA_BAD_REVISION);
 	bad[17] = 255;
 	refused(&rev2, bad, sizeof(bad), MPA_BAD_REVISION);
-	/* RFC 6581 10: one who knows only revision 1 closes the connection. */
+	/* RFC 6581 10: a responder that implements only revision 1 closes the connection. */
 	refused(&rev1, request2, sizeof(request2), MPA_BAD_REVISION);
 }
 
@@ -283,7 +284,7 @@ Test(mpa_startup, an_enhanced_frame_has_its_word_6581_6)
 	}
 }
 
-/* ---- Not looked at ---- */
+/* ---- Ignored bits ---- */
 
 Test(mpa_startup, reserved_bits_are_not_looked_at_5044_7_1_1)
 {
@@ -291,7 +292,8 @@ Test(mpa_startup, reserved_bits_are_not_looked_at_5044_7_1_1)
 	struct mpa_startup s;
 
 	memcpy(odd, request1, sizeof(odd));
-	/* R, which means nothing in a request; S, which means nothing at revision 1; Res. */
+	/* R, which has no meaning in a request; S, which has none at revision 1; the reserved
+	 * bits. */
 	odd[16] |= 0x3f;
 	responder(&s, &rev2);
 	cr_assert_eq(mpa_startup_input(&s, odd, sizeof(odd)), (int)sizeof(odd));
@@ -302,8 +304,8 @@ Test(mpa_startup, reserved_bits_are_not_looked_at_5044_7_1_1)
 	cr_assert_eq(s.result.peer_ord, MPA_IRD_AUTO);
 }
 
-/* RFC 6581 10: to a request without S the reply has none, at the request's revision, and all the
- * private data is ours. */
+/* RFC 6581 10: the reply to a request without S has no S either and the request's revision, and all
+ * private data belongs to the application. */
 Test(mpa_startup, an_unenhanced_request_gets_an_unenhanced_reply_6581_10)
 {
 	static const uint8_t request[] = {REQUEST_KEY, 0, 2, 0, 0};

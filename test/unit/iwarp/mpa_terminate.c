@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Terminate of a start-up that failed: RFC 6581 8 (codes), 9.1 and 9.2 (when). */
+/* The Terminate of a failed start-up: RFC 6581 8 (codes), 9.1 and 9.2 (conditions). */
 #include <criterion/criterion.h>
 
 #include "mpa_util.h"
 
-/* An initiator to whom a reply has come: flags byte, revision, the word's two halves. */
+/* Makes an initiator that has received a reply: flags byte, revision, the two halves of the
+ * word. */
 static int
 replied(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t revision,
 	uint16_t high, uint16_t low)
@@ -25,8 +26,8 @@ replied(struct mpa_startup *s, const struct mpa_offer *o, uint8_t flags, uint8_t
 
 static const struct mpa_offer wish = {.revision = 2, .crc = true, .ird = 4, .ord = 4};
 
-/* Length 22; L, DV 1; RV 1, Terminate; no STag; QN 2, MSN 1, MO 0; LLP, MPA, code; nothing quoted.
- */
+/* Length 22; L, DV 1; RV 1, Terminate; no STag; QN 2, MSN 1, MO 0; LLP, MPA, code; no quoted
+ * header. */
 #define TERMINATE(code)                                                                            \
 	0, 22, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, code, 0, 0
 
@@ -67,14 +68,14 @@ Test(mpa_terminate, all_else_is_code_5_6581_9_3)
 {
 	struct mpa_startup s;
 
-	/* the reply declines the CRC; lacks the word; has another model */
+	/* The reply declines the CRC; lacks the word; uses another model. */
 	cr_assert_eq(replied(&s, &wish, 0x10, 2, 4, 4), -MPA_PARAMETERS);
 	check_said(&s, 5);
 	cr_assert_eq(replied(&s, &wish, 0x40, 2, 0, 0), -MPA_PARAMETERS);
 	check_said(&s, 5);
 	cr_assert_eq(replied(&s, &wish, 0x50, 2, 0x8004, 0x8004), -MPA_PARAMETERS);
 	check_said(&s, 5);
-	/* all was well, but we cannot go on */
+	/* The reply is correct, but this side cannot continue. */
 	cr_assert_eq(replied(&s, &wish, 0x50, 2, 4, 4), 24);
 	mpa_startup_abandon(&s);
 	cr_assert_eq(s.state, MPA_FAILED);
@@ -87,29 +88,29 @@ Test(mpa_terminate, nothing_is_said_to_a_peer_that_is_not_in_fpdu_mode_5044_7_1_
 	uint8_t buf[MPA_TERMINATE_FPDU], out[MPA_STARTUP_MAX];
 	struct mpa_startup s;
 
-	/* no failure */
+	/* No failure. */
 	cr_assert_eq(replied(&s, &wish, 0x50, 2, 4, 4), 24);
 	cr_assert_eq(mpa_terminate_emit(&s, buf), 0);
-	/* no frame that could be believed */
+	/* No valid frame. */
 	cr_assert_eq(replied(&s, &wish, 0x50, 3, 4, 4), -MPA_BAD_REVISION);
 	cr_assert_eq(mpa_terminate_emit(&s, buf), 0);
-	/* a rejection */
+	/* A rejection. */
 	cr_assert_eq(replied(&s, &wish, 0x70, 2, 4, 4), 24);
 	mpa_startup_abandon(&s);
 	cr_assert_eq(mpa_terminate_emit(&s, buf), 0);
-	/* no reply yet */
+	/* No reply yet. */
 	mpa_startup_init(&s, true, &wish);
 	mpa_request_emit(&s, out, NULL, 0);
 	mpa_startup_abandon(&s);
 	cr_assert_eq(mpa_terminate_emit(&s, buf), 0);
-	/* a responder: the initiator sends first */
+	/* A responder: the initiator sends first. */
 	mpa_startup_init(&s, false, &wish);
 	mpa_startup_abandon(&s);
 	cr_assert_eq(mpa_terminate_emit(&s, buf), 0);
 }
 
-/* With what was negotiated: no CRC, and markers if the peer wants them. Our own receiver reads it.
- */
+/* Uses the negotiated parameters: no CRC, and markers if the peer requires them. Saker's own
+ * receiver reads the FPDU. */
 static void
 read_back(uint8_t flags, bool crc, bool markers)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FPDUs out: known answers, MULPDU, pieces (RFC 5044 sections 4 and 5). */
+/* Outgoing FPDUs: known answers, MULPDU, pieces (RFC 5044 4 and 5). */
 #include <criterion/criterion.h>
 
 #include "mpa_util.h"
@@ -109,8 +109,7 @@ Test(mpa_tx, mulpdu_stays_in_its_bounds)
 	}
 }
 
-/* Short FPDUs get one CRC pass in the end, long ones a running CRC: the same bytes must come out.
- */
+/* Short FPDUs use one CRC pass at the end, long ones a running CRC; the bytes must be the same. */
 Test(mpa_tx, pieces_and_length_do_not_change_the_bytes)
 {
 	static uint8_t ulpdu[9000], want[9100], got[9100];

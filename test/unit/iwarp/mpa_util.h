@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the MPA tests share: repeatable randomness, counted slices, and a model of MPA that works
+/* Shared by the MPA tests: repeatable random numbers, counted slices, and a model of MPA that works
  * one byte at a time. */
 #ifndef TEST_MPA_UTIL_H
 #define TEST_MPA_UTIL_H
@@ -24,8 +24,7 @@ rnd(uint64_t *state, uint32_t below)
 	return (uint32_t)((x * 0x2545f4914f6cdd1dull) >> 33) % below;
 }
 
-/* ---- Slices: each in memory of exactly its size, so that AddressSanitizer sees one byte too many
- * ---- */
+/* ---- Slices in memory of exactly their size, so that AddressSanitizer detects overruns ---- */
 
 static long slices_live;
 
@@ -57,8 +56,7 @@ slices_free(void *ctx, struct tcp_slice *chain)
 	}
 }
 
-/* ---- The model: a stream that grows byte by byte, straight from the rules of RFC 5044 section 4
- * ---- */
+/* ---- The model: a stream that grows byte by byte by the rules of RFC 5044 4 ---- */
 
 struct model {
 	bool crc, markers;
@@ -98,7 +96,7 @@ model_byte(struct model *m, uint8_t b)
 	model_raw(m, b);
 }
 
-/* Appends an FPDU; returns its stream bytes. */
+/* Appends an FPDU. Returns its stream bytes. */
 static inline uint32_t
 model_fpdu(struct model *m, const uint8_t *ulpdu, uint32_t len)
 {
@@ -113,7 +111,7 @@ model_fpdu(struct model *m, const uint8_t *ulpdu, uint32_t len)
 		model_byte(m, ulpdu[i]);
 	for (uint32_t i = len + 2; i % 4 != 0; i++)
 		model_byte(m, 0);
-	/* A marker that is due here stands in front of the CRC and is covered by it. */
+	/* A marker that is due here precedes the CRC, which covers it. */
 	if (m->markers && m->pos % 512 == 0) {
 		uint32_t back = m->pos - m->header;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of Reads and Atomics that cannot be: at an ORD of 0, in a dialect that the
- * connection does not speak, at a peer that knows no Atomics and says so in Linux's way. */
+/* The outcome of Reads and Atomics that are impossible: with an ORD of 0, in a dialect that the
+ * connection does not use, and with a peer that lacks Atomics and sends Linux's Terminate. */
 #include "rdmap_pair.h"
 
 #include <criterion/criterion.h>
@@ -37,8 +37,8 @@ post(uint8_t opcode, uint64_t wr_id)
 
 static const uint8_t requests[] = {RD_READ, RD_READ_INV, RD_FETCH_ADD, RD_CMP_SWAP, RD_SWAP};
 
-/* Nothing may be outstanding, so it would wait for ever (RFC 6581 9.1: an ORD of 0 says that Reads
- * will not be used). */
+/* No request may be outstanding, so it would wait for ever (RFC 6581 9.1: an ORD of 0 means that
+ * Reads will not be used). */
 Test(rdmap_depth, nothing_is_asked_for_at_an_ord_of_0_6581_9_1)
 {
 	for (unsigned i = 0; i < SK_ARRAY_LEN(requests); i++) {
@@ -63,13 +63,13 @@ Test(rdmap_depth, an_ord_of_1_is_enough_6581_9_1)
 		cr_assert(pair_run(&p));
 		cr_assert_eq(a->nsend, 2, "opcode %u", requests[i]);
 		cr_assert_eq(a->send_wc[0].status, RD_SUCCESS, "opcode %u", requests[i]);
-		/* A sink that was invalidated is no sink any more. */
+		/* An invalidated sink fails later requests. */
 		cr_assert_eq(a->send_wc[1].status == RD_SUCCESS, requests[i] != RD_READ_INV);
 		cr_assert(pair_fini(&p));
 	}
 }
 
-/* The body of a Terminate as it is on the wire. */
+/* Feeds a Terminate body as it stands on the wire. */
 static void
 terminate_in(uint8_t first, uint8_t code)
 {
@@ -80,7 +80,7 @@ terminate_in(uint8_t first, uint8_t code)
 	end_fpdu(a, &d, body, sizeof(body));
 }
 
-/* 0x02 is RDMAP, remote operation; siw writes 0x20, which is LLP, MPA. */
+/* 0x02 is RDMAP, remote operation error; siw writes 0x20, which is LLP, MPA. */
 Test(rdmap_depth, an_unexpected_opcode_in_either_order_of_nibbles_7306_1_1)
 {
 	static const uint8_t first[] = {0x02, 0x20};
@@ -103,7 +103,7 @@ Test(rdmap_depth, an_unexpected_opcode_in_either_order_of_nibbles_7306_1_1)
 	}
 }
 
-/* What a start-up can end with is no answer to a request (RFC 6581 8). */
+/* The Terminates of a failed start-up concern no request (RFC 6581 8). */
 Test(rdmap_depth, other_terminates_of_a_start_up_blame_no_request_6581_8)
 {
 	static const uint8_t codes[] = {5, 7};
@@ -122,7 +122,7 @@ Test(rdmap_depth, other_terminates_of_a_start_up_blame_no_request_6581_8)
 	}
 }
 
-/* With nothing outstanding it is what it says. */
+/* With no request outstanding, "insufficient IRD" has its literal meaning. */
 Test(rdmap_depth, insufficient_ird_is_believed_before_anything_was_asked_6581_9_1)
 {
 	struct iw_info info;

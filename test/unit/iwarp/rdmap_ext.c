@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RFC 7306 between two joined QPs, and what is on the wire: Atomics, Immediate Data, Write with
- * Immediate, the draft's Swap. What is refused is in rdmap_ext_terminate.c, order in
- * rdmap_ext_order.c.
+ * RFC 7306 between two connected QPs, and the bytes on the wire: Atomics, Immediate Data, Write
+ * with Immediate, the draft's Swap. rdmap_ext_terminate.c tests refusals, rdmap_ext_order.c the
+ * order.
  */
 #include "rdmap_pair.h"
 
@@ -49,7 +49,7 @@ word_put(struct rd_mr *mr, uint64_t off, uint64_t v)
 	mr_put(mr, off, &v, sizeof(v));
 }
 
-/* An Atomic of `a` on the word at `off`, whose original value goes to `sink`. */
+/* Returns an Atomic of `a` on the word at `off`, whose original value is stored at `sink`. */
 static struct rd_wr *
 atomic(uint8_t opcode, uint64_t wr_id, uint64_t off, uint64_t sink)
 {
@@ -93,7 +93,7 @@ draft(void)
 	return params;
 }
 
-/* The ULPDU of the next FPDU that `e` has sent. */
+/* Compares the ULPDU of the next FPDU that `e` has sent with `want`. */
 static void
 expect_ulpdu(struct end *e, const uint8_t *want, uint32_t len, const char *name)
 {
@@ -138,7 +138,8 @@ Test(rdmap_ext, requests_known_answers_7306_5_2_1)
 	finish();
 }
 
-/* The value travels big-endian, whatever the memory's order is; the identifier comes back. */
+/* The value is big-endian on the wire, whatever the memory's byte order is; the identifier is
+ * returned unchanged. */
 Test(rdmap_ext, response_known_answer_7306_5_2_2)
 {
 	static const uint8_t want[] = {0x41, 0x4b, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0,
@@ -203,8 +204,8 @@ Test(rdmap_ext, immediate_known_answers_7306_6_2)
 
 /* ---- Atomics ---- */
 
-/* One word, random operations, a model; several outstanding at once. The bits of a masked add are
- * checked in the tests of lib/rdma, bit by bit; here its fields are bytes. */
+/* One word, random operations, a model, and several requests outstanding at once. The tests of
+ * lib/rdma check the bits of a masked add; the fields here are bytes. */
 static uint64_t
 add_bytes(uint64_t v, uint64_t add)
 {
@@ -259,7 +260,7 @@ Test(rdmap_ext, each_operation_returns_what_was_there_7306_5_1)
 	finish();
 }
 
-/* Nothing but the word changes, and nothing but the sink. */
+/* Only the word and the sink may change. */
 Test(rdmap_ext, only_the_target_and_the_sink_change_7306_5)
 {
 	uint8_t got;
@@ -279,8 +280,8 @@ Test(rdmap_ext, only_the_target_and_the_sink_change_7306_5)
 	finish();
 }
 
-/* The base of the region is odd: tagged offsets are, too, but the addresses behind them are aligned
- * (5.2.1). A region in pieces works as well. */
+/* The region's base is odd, and so are the tagged offsets, but the addresses behind them are
+ * aligned (5.2.1). A region in several extents works as well. */
 Test(rdmap_ext, the_tagged_offset_may_be_odd_7306_5_2_1)
 {
 	struct rd_mr *odd;
@@ -295,7 +296,7 @@ Test(rdmap_ext, the_tagged_offset_may_be_odd_7306_5_2_1)
 	finish();
 }
 
-/* Reads and Atomics together are bounded by ORD (5.2). */
+/* ORD limits the number of Reads and Atomics together (5.2). */
 Test(rdmap_ext, atomics_and_reads_share_ord_7306_5_2)
 {
 	struct iw_params params = end_params();
@@ -319,8 +320,8 @@ Test(rdmap_ext, atomics_and_reads_share_ord_7306_5_2)
 	finish();
 }
 
-/* A response is found by its message sequence number, which counts Atomics alone, while requests
- * share theirs with Reads (5). */
+/* A response is identified by its message sequence number, which counts Atomics only, while
+ * requests share theirs with Reads (5). */
 Test(rdmap_ext, responses_complete_by_msn_7306_5)
 {
 	struct wire_ddp d = {.last = true, .opcode = RDMAP_ATOMIC_RESPONSE, .qn = DDP_QN_ATOMIC};
@@ -370,7 +371,7 @@ Test(rdmap_ext, a_fence_waits_for_atomics)
 	finish();
 }
 
-/* Whoever is not signalled is done in silence, and still gives back its place in ORD. */
+/* An unsignaled Atomic completes without a completion and still frees its place in ORD. */
 Test(rdmap_ext, an_unsignalled_atomic_leaves_no_completion)
 {
 	start(NULL);
@@ -385,7 +386,7 @@ Test(rdmap_ext, an_unsignalled_atomic_leaves_no_completion)
 	finish();
 }
 
-/* A sink is 8 bytes in one element, and it may be written; nothing leaves otherwise. */
+/* A sink must have 8 bytes in one writable element; otherwise nothing is sent. */
 Test(rdmap_ext, a_bad_sink_is_refused_before_anything_is_sent_7306_8_1)
 {
 	for (int row = 0; row < 4; row++) {
@@ -475,8 +476,8 @@ Test(rdmap_ext, immediate_data_takes_a_receive_and_nothing_of_it_7306_6)
 	finish();
 }
 
-/* One request, one completion at either end; the bytes are there before the receive completes, and
- * the completion tells how many (1, 6). */
+/* One request has one completion at either end. The bytes are in memory before the receive
+ * completes, and the completion contains their number (1, 6). */
 Test(rdmap_ext, write_with_immediate_7306_1)
 {
 	static const uint32_t lengths[] = {0, 1, 64, 1400, 1500, 4000};
@@ -511,7 +512,8 @@ Test(rdmap_ext, write_with_immediate_7306_1)
 	}
 }
 
-/* The Write, then the Immediate Data, and nothing between, though a Read of the peer waits. */
+/* The Immediate Data follows the Write without a message between, though a Read of the peer
+ * waits. */
 Test(rdmap_ext, nothing_stands_between_a_write_and_its_immediate)
 {
 	struct iw_params params = end_params();
@@ -535,7 +537,7 @@ Test(rdmap_ext, nothing_stands_between_a_write_and_its_immediate)
 	end_feed(b, a->wire, a->wire_len, 0, NULL);
 	end_tx(b);
 	end_feed(a, b->wire, b->wire_len, 0, NULL);
-	for (int i = 0; i < 20; i++) /* a budget of one, so that each step is a choice */
+	for (int i = 0; i < 20; i++) /* a budget of one, so that each call makes one choice */
 		iw_tx(a->q, 0, 1);
 	while (n < 8 && end_sent(a, &d, body, &len))
 		opcodes[n++] = d.opcode;
@@ -565,7 +567,8 @@ terminate_in(bool quote, uint32_t msn)
 	end_fpdu(a, &d, body, wire_terminate_emit(body, &t));
 }
 
-/* The Atomic that the peer does not know says so; all else is flushed. */
+/* The Atomic that the peer does not support completes with that status; all other requests are
+ * flushed. */
 Test(rdmap_ext, a_peer_that_lacks_atomics_is_told_apart_7306_1_1)
 {
 	for (int quote = 0; quote < 2; quote++) {
@@ -587,7 +590,7 @@ Test(rdmap_ext, a_peer_that_lacks_atomics_is_told_apart_7306_1_1)
 	}
 }
 
-/* A FetchAdd of 0 finds out, and changes nothing (1.1). */
+/* A FetchAdd of 0 detects Atomics and changes nothing (1.1). */
 Test(rdmap_ext, fetch_add_of_0_is_a_question_7306_1_1)
 {
 	uint64_t before;

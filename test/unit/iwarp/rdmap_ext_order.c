@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of RFC 7306 7, a row each, and 5.4: a scripted peer sends two operations, one QP
- * receives them, and its answers are held up to see what may happen before them and what may not.
- * The first eight bytes of the region are the first operation's, the next eight the second's.
+ * The table of RFC 7306 7, one row at a time, and 5.4: a scripted peer sends two operations to one
+ * QP, whose answers are held up to determine what may happen before them. The first eight bytes of
+ * the region belong to the first operation, the next eight to the second.
  */
 #include "rdmap_pair.h"
 
@@ -34,7 +34,7 @@ start(void)
 	request_id = 100;
 }
 
-/* The nth operation (from 0): it sends or adds the value n + 1, or reads its own word. */
+/* Feeds the nth operation (from 0): it sends or adds the value n + 1, or reads its own word. */
 static void
 feed(enum op op, unsigned nth)
 {
@@ -90,7 +90,8 @@ word(unsigned nth)
 	return v;
 }
 
-/* Is the effect of the nth operation there, as far as it has one without an answer? */
+/* Returns whether the effect of the nth operation is visible, as far as it has an effect without an
+ * answer. */
 static bool
 taken(enum op op, unsigned nth)
 {
@@ -103,7 +104,7 @@ taken(enum op op, unsigned nth)
 	return false;
 }
 
-/* The next thing that was sent is the answer to this operation. */
+/* Checks that the next message sent is the answer to this operation. */
 static void
 expect_answer(enum op op, unsigned nth, const char *row)
 {
@@ -128,12 +129,13 @@ answered(enum op op)
 	return op == READ || op == ATOMIC;
 }
 
-/* What the table's last column says about the second operation. */
+/* The requirement on the second operation in the table's last column. */
 enum rule {
-	FREE, /* not applicable: it may be taken though the answer to the first is still to come */
+	FREE,     /* not applicable: it may be executed while the answer to the first is pending */
 	IN_ORDER, /* completed in order */
-	AFTER,    /* it is completed, or its answer generated, only when the first was completed,
-		     placed, or its answer generated */
+	/* It is completed, or its answer is generated, only after the first was completed, placed,
+	 * or its answer generated. */
+	AFTER,
 };
 
 static const struct row {
@@ -227,7 +229,7 @@ Test(rdmap_ext_order, answers_come_in_the_order_of_the_requests_7306_5_4)
 	cr_assert(end_fini(&e));
 }
 
-/* A request is never handed to the application, nor does it take a receive (5.2.1). */
+/* An Atomic Request is not passed to the application and consumes no receive (5.2.1). */
 Test(rdmap_ext_order, an_atomic_takes_no_receive_7306_5_2_1)
 {
 	start();
@@ -239,7 +241,7 @@ Test(rdmap_ext_order, an_atomic_takes_no_receive_7306_5_2_1)
 	cr_assert(end_fini(&e));
 }
 
-/* Without room for the answer nothing is executed, and once executed it is answered, once. */
+/* Without room for the answer nothing is executed. An executed Atomic is answered, once. */
 Test(rdmap_ext_order, an_atomic_is_executed_once_however_often_its_answer_is_held_up)
 {
 	start();

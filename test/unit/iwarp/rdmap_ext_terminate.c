@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RFC 7306 8: a scripted peer sends what is malformed or forbidden. The right Terminate must come
- * back, with the DDP header of the message and no RDMAP header (8.1), memory stays as it was, the
- * receive and the outstanding requests are flushed, and the stream closes.
+ * RFC 7306 8: a scripted peer sends malformed or forbidden messages. The QP must send the right
+ * Terminate, with the DDP header of the message and no RDMAP header (8.1), memory must not change,
+ * the receive and the outstanding requests must be flushed, and the stream must close.
  */
 #include "rdmap_pair.h"
 
@@ -15,7 +15,7 @@ static struct end e;
 static struct rd_mr *target, *writable, *foreign, *gone, *high, *sink;
 static const struct rd_pd other_pd;
 
-/* Posted: a receive, and two Atomics that are outstanding (MSN 1 and 2 of either queue). */
+/* Starts with a posted receive and two outstanding Atomics (MSN 1 and 2 of either queue). */
 static void
 start(const struct iw_params *params)
 {
@@ -55,7 +55,7 @@ untouched(const char *name)
 	}
 }
 
-/* The Terminate quotes segment length and DDP header, and nothing else. */
+/* Checks that the Terminate quotes segment length and DDP header, and nothing else. */
 static void
 expect_terminate(
 	const char *name, uint8_t layer, uint8_t code, const struct wire_ddp *sent, uint32_t len)
@@ -176,7 +176,7 @@ Test(rdmap_ext_terminate, requests_that_are_refused_7306_8_2)
 	}
 }
 
-/* What is good but for the one thing that a row changes. */
+/* The request is valid but for the one field that a row changes. */
 Test(rdmap_ext_terminate, the_same_request_unspoilt_is_executed)
 {
 	static const struct request_row good = {"good", TARGET, 0x10008, 2, 1, 1, 0, 52, 0, 0, 0};
@@ -218,7 +218,8 @@ Test(rdmap_ext_terminate, a_request_in_two_segments_7306_5_2_1)
 	expect_end("not the last", RD_WR_FLUSH_ERR);
 }
 
-/* IRD counts Reads and Atomics together (5.2): with 2, a third request has no buffer. */
+/* The IRD limits the number of Reads and Atomics together (5.2): with an IRD of 2, a third request
+ * has no buffer. */
 Test(rdmap_ext_terminate, ird_is_shared_with_reads_7306_5_2)
 {
 	struct request_row r = {"third", TARGET, 0x10000, 0, 1, 1, 0, 52, 0, 0, 0};
@@ -242,11 +243,11 @@ Test(rdmap_ext_terminate, ird_is_shared_with_reads_7306_5_2)
 	request_in(&r, &d);
 	cr_assert_eq(e.st.counters[IW_IRD_EXCEEDED], 1);
 	expect_terminate("third", DDP, 2, &d, 52);
-	untouched("third"); /* not even the first: its turn had not come */
+	untouched("third"); /* not even by the first, which has not been executed yet */
 	expect_end("third", RD_WR_FLUSH_ERR);
 }
 
-/* The region goes between request and answer. */
+/* The region is destroyed between request and answer. */
 Test(rdmap_ext_terminate, a_target_that_vanishes_7306_8_2)
 {
 	static const struct request_row good = {"gone", TARGET, 0x10000, 0, 1, 1, 0, 52, 0, 0, 0};
@@ -306,7 +307,7 @@ Test(rdmap_ext_terminate, responses_that_are_refused_7306_5_2_2)
 	}
 }
 
-/* Two are outstanding; for a third there is no buffer on queue 3. */
+/* Two are outstanding; queue 3 has no buffer for a third response. */
 Test(rdmap_ext_terminate, a_response_that_nobody_awaits_7306_5_2_2)
 {
 	struct wire_ddp d;
@@ -321,7 +322,7 @@ Test(rdmap_ext_terminate, a_response_that_nobody_awaits_7306_5_2_2)
 	cr_assert(end_fini(&e));
 }
 
-/* An Atomic waits first; a Read's response is none for it. */
+/* An Atomic is due first; a Read Response does not answer it. */
 Test(rdmap_ext_terminate, a_read_response_for_an_atomic_7306_5)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_READ_RESPONSE};
@@ -336,7 +337,7 @@ Test(rdmap_ext_terminate, a_read_response_for_an_atomic_7306_5)
 	expect_end("Read Response", RD_WR_FLUSH_ERR);
 }
 
-/* The sink lost its right since the request was posted. */
+/* The sink has lost its right since the request was posted. */
 Test(rdmap_ext_terminate, a_sink_that_vanishes_7306_8_1)
 {
 	struct wire_ddp d;
@@ -389,7 +390,7 @@ Test(rdmap_ext_terminate, immediate_data_that_is_refused_7306_6_3)
 	}
 }
 
-/* It needs a receive like a Send (6.3). */
+/* Immediate Data requires a receive, like a Send (6.3). */
 Test(rdmap_ext_terminate, immediate_data_without_a_receive_7306_6_3)
 {
 	struct wire_ddp d = {.last = true, .opcode = RDMAP_IMMEDIATE, .msn = 1};
@@ -404,7 +405,7 @@ Test(rdmap_ext_terminate, immediate_data_without_a_receive_7306_6_3)
 	cr_assert(end_fini(&e));
 }
 
-/* In the middle of a Send nothing else may come on its queue. */
+/* Within a Send, no other message may arrive on its queue. */
 Test(rdmap_ext_terminate, immediate_data_in_the_midst_of_a_send)
 {
 	struct wire_ddp d = {.opcode = RDMAP_SEND, .msn = 1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The longest message, 4 GiB - 1 bytes (RFC 5040 4.4, 5041 4.3: lengths and offsets of 32 bits).
- * Regions of that size are made of extents that all stand on the same mebibyte of memory; what it
- * holds at the end are the message's last bytes.
+ * Regions of that size consist of extents that all refer to the same mebibyte of memory, which
+ * contains the message's last bytes at the end.
  */
 #include "rdmap_pair.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bad requests, the ways to the end, and flush: each request completes exactly once. */
+/* Bad requests, the ways in which a connection ends, and flush: each request completes exactly
+ * once. */
 #include "rdmap_pair.h"
 
 #include <criterion/criterion.h>
@@ -73,8 +74,8 @@ post_bad(enum bad what)
 	}
 }
 
-/* What stands before it succeeds, it itself gets its status, what follows is flushed; the peer
- * hears "local catastrophic error". */
+/* Requests before the bad one succeed, the bad one completes with its status, later ones are
+ * flushed, and the peer receives "local catastrophic error". */
 Test(rdmap_life, a_bad_request_takes_the_qp_down_in_order_rfc5040_7_1)
 {
 	static const uint8_t want[] = {RD_LOC_QP_OP_ERR, RD_LOC_PROT_ERR, RD_LOC_PROT_ERR,
@@ -127,7 +128,7 @@ Test(rdmap_life, opcodes_that_iwarp_has_not_are_refused_cleanly)
 	}
 }
 
-/* A region that goes away between two segments of a message. */
+/* A region is destroyed between two segments of a message. */
 Test(rdmap_life, a_message_whose_source_vanishes_fails)
 {
 	start();
@@ -153,7 +154,7 @@ Test(rdmap_life, a_read_sink_that_vanishes_is_a_protection_error)
 	cr_assert(pair_fini(&p));
 }
 
-/* A remote fault travels to the other side and fails the Read that caused it. */
+/* A remote fault is reported to the other side and fails the Read that caused it. */
 Test(rdmap_life, a_refused_read_has_a_remote_access_error_at_its_requester)
 {
 	start();
@@ -219,8 +220,8 @@ Test(rdmap_life, a_responder_that_has_heard_nothing_disconnects_in_silence_rfc50
 	cr_assert(pair_fini(&p));
 }
 
-/* What is posted while the queue drains could keep it open for ever: one queue's depth is enough.
- */
+/* Requests posted while the queue drains could keep the connection open for ever, so at most one
+ * queue depth is sent. */
 Test(rdmap_life, a_disconnect_takes_no_more_than_the_queue_is_deep)
 {
 	start();
@@ -302,7 +303,7 @@ Test(rdmap_life, a_peer_that_ends_its_half_is_followed)
 	cr_assert(pair_fini(&p));
 }
 
-/* It has begun a message: the message ends first. */
+/* A message that has begun is sent completely first. */
 Test(rdmap_life, a_peer_s_fin_lets_the_message_under_way_end)
 {
 	start();

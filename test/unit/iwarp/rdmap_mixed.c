@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Random mixtures: both ends post Sends, Writes and Reads of all shapes at once over a wire that is
- * cut at random, with markers and without, in little send space, while buffers and the ring are
- * refused now and then. A model knows what both targets must hold in the end; each request that
- * asks for it completes once, in posting order.
+ * Random mixtures: both ends post Sends, Writes and Reads of all shapes at once, over a wire that
+ * is cut at random, with and without markers, with little send space, while buffers and the ring
+ * are refused now and then. A model computes what both targets must contain at the end. Each
+ * signaled request completes once, in posting order.
  */
 #include "rdmap_pair.h"
 
@@ -20,8 +20,8 @@
 
 struct model {
 	struct rd_mr *source, *target;
-	uint8_t *image; /* what the target must hold */
-	uint32_t next;  /* first byte of the target that no request uses */
+	uint8_t *image; /* the expected contents of the target */
+	uint32_t next;  /* first byte of the target that no request has used */
 	uint64_t want_send[OPS];
 	uint32_t want_len[OPS];
 	unsigned nwant;
@@ -81,7 +81,7 @@ setup(uint64_t seed)
 	}
 }
 
-/* A part of the target for one request, with a gap behind it that must stay as it is. */
+/* Reserves a part of the target for one request, with a gap behind it that must not change. */
 static uint32_t
 reserve(struct model *t, uint32_t len)
 {
@@ -92,7 +92,8 @@ reserve(struct model *t, uint32_t len)
 	return at;
 }
 
-/* `len` bytes from the source at `off`, in random elements; the model's copy goes to `bytes`. */
+/* Describes `len` bytes of the source at `off` in random elements; copies the model's bytes to
+ * `bytes`. */
 static void
 gather_from(struct rd_wr *wr, const struct model *s, int k, uint8_t *bytes, uint32_t len)
 {
@@ -119,8 +120,8 @@ gather_from(struct rd_wr *wr, const struct model *s, int k, uint8_t *bytes, uint
 	}
 }
 
-/* Scatters `bytes` over parts of the target, in as many elements as chance wants; `room`: so many
- * bytes more than needed. */
+/* Scatters `bytes` over parts of the target, in a random number of elements with `room` bytes more
+ * than needed. */
 static void
 scatter_to(struct rd_wr *wr, struct model *t, const uint8_t *bytes, uint32_t len, uint32_t room)
 {

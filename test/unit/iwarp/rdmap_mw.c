@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows between two QPs: binds and invalidations in the order of the send queue, what the
- * peer may do through a window, and who may take it away. What is refused: rdmap_mw_refuse.c.
+ * Memory windows between two QPs: binds and invalidations in the order of the send queue, the
+ * peer's access through a window, and who may invalidate it. rdmap_mw_refuse.c tests refusals.
  */
 #include "rdmap_pair.h"
 
@@ -15,7 +15,7 @@
 #define ATOMIC RD_ACC_REMOTE_ATOMIC
 
 static struct pair p;
-/* a grants, b uses. a's region grants the peer nothing by itself. */
+/* End a grants, end b accesses. The region of a grants the peer nothing by itself. */
 static struct end *const a = &p.e[0], *const b = &p.e[1];
 static struct rd_mr *ma, *mb;
 static struct rd_mw *one, *two;
@@ -38,7 +38,8 @@ finish(void)
 	cr_assert(pair_fini(&p));
 }
 
-/* b writes or reads 100 bytes at `addr` of the window, from or to byte `off` of its own region. */
+/* Makes b write or read 100 bytes at `addr` of the window, from or to byte `off` of its own
+ * region. */
 static void
 use(uint8_t opcode, uint32_t stag, uint64_t addr, uint64_t off)
 {
@@ -59,7 +60,7 @@ same(const struct rd_mr *got_in, uint64_t off, uint8_t seed, uint64_t from)
 		cr_assert_eq(got[i], pattern(seed, from + i), "byte %u", i);
 }
 
-/* The Send behind it carries the STag: the peer uses it as soon as it knows it. */
+/* Binds a window and sends its STag to the peer, which uses it immediately. */
 static void
 bind_and_tell(enum rd_mw_type type, uint32_t access, uint64_t at)
 {
@@ -174,7 +175,7 @@ Test(rdmap_mw, the_peer_invalidates_a_type_2_window_by_send)
 	}
 }
 
-/* Verbs: a bind does not wait for Reads unless it is told to. */
+/* Verbs: a bind does not wait for Reads unless it is fenced. */
 Test(rdmap_mw, a_fenced_bind_waits_for_the_reads_before_it)
 {
 	struct rd_wr *wr;
@@ -217,7 +218,7 @@ Test(rdmap_mw, a_local_invalidate_waits_for_the_read_that_fills_its_region)
 	finish();
 }
 
-/* Both elements of a Read with Invalidate are filled before their region goes. */
+/* Both elements of a Read with Invalidate are filled before their region is invalidated. */
 Test(rdmap_mw, a_read_with_invalidate_into_two_elements_of_a_region)
 {
 	struct rd_mr *sink;
@@ -258,7 +259,7 @@ Test(rdmap_mw, a_read_with_invalidate_into_a_region_with_windows_fails)
 
 /* ---- Several stages ---- */
 
-static uint64_t quiet; /* tokens up to it have passed */
+static uint64_t quiet; /* tokens up to this one are quiet */
 static unsigned asked;
 
 static uint64_t
@@ -273,7 +274,7 @@ quiesced(void *ctx, uint64_t token)
 	return token <= quiet;
 }
 
-/* A completion says that nobody uses any more what was bound before. */
+/* A completion means that no stage uses the previous bind any more. */
 Test(rdmap_mw, what_takes_something_away_completes_when_the_other_stages_are_quiet)
 {
 	struct rd_mr *mr;

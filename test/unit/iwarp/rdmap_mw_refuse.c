@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer may not do with a memory window, each with its Terminate and the memory untouched;
- * and what a client may not bind or invalidate, each with its completion.
+ * Accesses through a memory window that a peer may not make, each with its Terminate and unchanged
+ * memory, and binds and invalidations that a client may not make, each with its completion.
  */
 #include "rdmap_victim.h"
 
@@ -13,7 +13,7 @@
 #define ATOMIC RD_ACC_REMOTE_ATOMIC
 
 static struct rd_mw *one, *two;
-/* Of the victim's domain, on a stream of its own. */
+/* A QP of the victim's protection domain with a stream of its own. */
 static struct rd_qp neighbour = {.qpn = 0x999};
 
 static struct rd_bind
@@ -28,7 +28,7 @@ bind_to(const struct rd_mw *mw, uint64_t off, uint64_t len, uint32_t access)
 	};
 }
 
-/* `local` grants the peer nothing; the windows grant bytes 64 to 191. */
+/* The region `local` grants the peer nothing; the windows grant bytes 64 to 191. */
 static void
 start(uint32_t access, bool of_neighbour)
 {
@@ -52,11 +52,12 @@ static const struct row {
 	enum what what;
 	uint32_t access;
 	bool of_neighbour;
-	uint8_t key_off; /* to the window's key */
+	uint8_t key_off; /* added to the window's key */
 	int off;
 	uint32_t len;
 	uint8_t ddp_code, rdmap_code; /* tagged buffer error, remote protection error */
-	bool rdmap_access;            /* the layer that knows rights is RDMAP in any case */
+	/* Access rights are an error of the RDMAP layer in any case. */
+	bool rdmap_access;
 } rows[] = {
 	{"before it", ONE, READ | WRITE, false, 0, 63, 8, 1, 1, false},
 	{"beyond it", ONE, READ | WRITE, false, 0, 185, 8, 1, 1, false},
@@ -133,7 +134,7 @@ Test(rdmap_mw_refuse, atomics_that_a_window_does_not_grant_rfc7306_8)
 	}
 }
 
-/* The old key of a type 1 window that was bound anew, or unbound. */
+/* The old key of a type 1 window that was bound again or unbound. */
 Test(rdmap_mw_refuse, the_key_of_a_bind_that_is_over_is_an_invalid_stag)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -154,7 +155,7 @@ Test(rdmap_mw_refuse, the_key_of_a_bind_that_is_over_is_an_invalid_stag)
 	}
 }
 
-/* Between the request and its response. */
+/* The window is invalidated between the request and its response. */
 Test(rdmap_mw_refuse, a_window_that_goes_before_the_read_response_quotes_the_request)
 {
 	struct wire_read_request rr = {.sink_stag = 1, .len = 8};
@@ -205,10 +206,10 @@ Test(rdmap_mw_refuse, remote_invalidations_that_are_refused_rfc5040_7_2)
 	}
 }
 
-/* ---- Of our own ---- */
+/* ---- Refused local requests ---- */
 
-/* Each is an end by itself: ERR, a Terminate that says "local catastrophic error", what follows is
- * flushed. */
+/* Each refused request ends the connection: ERR, a Terminate "local catastrophic error", and later
+ * requests are flushed. */
 static void
 expect_refused(const char *name, uint8_t opcode, enum rd_status status)
 {
@@ -260,7 +261,7 @@ Test(rdmap_mw_refuse, local_invalidations_that_are_refused)
 
 		start(READ, i == 1);
 		wr = end_post(&e, RD_LOCAL_INV, 300);
-		/* The victim's own Read fills `local`, so another region is bound to. */
+		/* The victim's own Read fills `local`, so this row binds to another region. */
 		if (i == 3) {
 			struct rd_bind b = bind_to(one, 0, 64, READ);
 

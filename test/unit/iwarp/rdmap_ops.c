@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each operation of RFC 5040 from end to end, every byte of the regions compared. */
+/* Each operation of RFC 5040 from end to end, with a comparison of all bytes of the regions. */
 #include "rdmap_pair.h"
 
 #include <criterion/criterion.h>
@@ -30,8 +30,8 @@ finish(void)
 	cr_assert(pair_fini(&p));
 }
 
-/* Exactly [off, off + len) of `mr` holds the bytes of pattern `from` at `src`; all else its own
- * pattern. */
+/* Checks that exactly [off, off + len) of `mr` contains the bytes of pattern `from` at `src`, and
+ * that all other bytes contain the region's own pattern. */
 static void
 expect(const struct rd_mr *mr, uint8_t own, uint64_t off, uint32_t len, uint8_t from, uint64_t src)
 {
@@ -180,7 +180,8 @@ Test(rdmap_ops, zero_length_messages_need_no_stag_rfc5040_5)
 	finish();
 }
 
-/* Elements of all lengths, some of them empty, gathered on one side and scattered on the other. */
+/* Elements of all lengths, some of them empty, are gathered on one side and scattered on the
+ * other. */
 Test(rdmap_ops, gather_and_scatter)
 {
 	static const uint32_t out[] = {7, 0, 1400, 64, 3001, 0}, in[] = {0, 100, 4000, 1, 0, 400};
@@ -213,7 +214,8 @@ Test(rdmap_ops, gather_and_scatter)
 	finish();
 }
 
-/* RFC 5040 knows one sink: more elements make more Read Requests, and one completion. */
+/* An RFC 5040 Read Request has one sink: more elements cause more Read Requests, and one
+ * completion. */
 Test(rdmap_ops, a_read_into_several_elements_completes_once)
 {
 	static const uint32_t len[] = {100, 0, 5000, 1, 0};
@@ -274,8 +276,8 @@ Test(rdmap_ops, inline_data_is_the_request_s_own)
 	finish();
 }
 
-/* One element goes the fast way, one with an empty second the general way: the bytes on the wire
- * are the same. */
+/* A request with one element takes the fast path, one with an empty second element the general
+ * path: the bytes on the wire are the same. */
 Test(rdmap_ops, the_fast_way_sends_the_same_bytes_as_the_general_one)
 {
 	static const uint8_t opcodes[] = {RD_WRITE, RD_SEND};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Order and flow: completions in posting order, ORD, fence, who may send first, what waits for
- * what. */
+/* Order and flow control: completions in posting order, ORD, fence, which side may send first, and
+ * what waits for what. */
 #include "rdmap_pair.h"
 
 #include <criterion/criterion.h>
@@ -43,7 +43,7 @@ post(struct end *e, uint8_t opcode, uint64_t id, uint64_t off, uint32_t len)
 	return wr;
 }
 
-/* What the peer would see; the wire is emptied. */
+/* Returns the opcodes on the wire and empties the wire. */
 static unsigned
 sent(struct end *e, uint8_t opcodes[64])
 {
@@ -130,7 +130,7 @@ Test(rdmap_order, no_more_reads_are_outstanding_than_ord_rfc6581_9_1)
 	finish();
 }
 
-/* iw_rx() says that a Read Response has made room. */
+/* iw_rx() reports that a Read Response has made room. */
 Test(rdmap_order, a_read_response_wakes_a_send_queue_that_waits_for_ord)
 {
 	struct iw_params params = end_params();
@@ -200,7 +200,7 @@ Test(rdmap_order, the_responder_holds_its_queue_until_the_first_fpdu_rfc5044_7_1
 	finish();
 }
 
-/* What the engine is told to do of those that are never spoken to. */
+/* The engine releases responders whose initiator never sends. */
 Test(rdmap_order, the_responder_is_released_before_the_first_fpdu_rfc5044_7_1_2)
 {
 	uint8_t op[64];
@@ -267,7 +267,7 @@ Test(rdmap_order, a_long_message_fills_the_record_before_it)
 	finish();
 }
 
-/* A completion means that the transport has the last byte. */
+/* A completion means that the transport stage has accepted the last byte. */
 Test(rdmap_order, nothing_completes_while_the_ring_is_full)
 {
 	start(NULL);
@@ -284,7 +284,7 @@ Test(rdmap_order, nothing_completes_while_the_ring_is_full)
 	finish();
 }
 
-/* Nor when the Read before it is done meanwhile. */
+/* The Write does not complete when the Read before it completes, either. */
 Test(rdmap_order, a_write_whose_record_is_held_does_not_complete_with_the_read_before_it)
 {
 	uint8_t op[64];
@@ -340,8 +340,8 @@ Test(rdmap_order, the_budget_counts_segments)
 	finish();
 }
 
-/* A message that has begun is not interrupted (RFC 5041 5.3); between messages both sides of the
- * work get their turn. */
+/* A message that has begun is not interrupted (RFC 5041 5.3); between messages, Read Responses and
+ * the send queue alternate. */
 Test(rdmap_order, read_responses_and_the_send_queue_take_turns)
 {
 	uint8_t op[64];
@@ -419,7 +419,7 @@ Test(rdmap_order, read_with_invalidate_takes_the_sink_s_stag_when_done)
 	finish();
 }
 
-/* What a client has completed costs nothing: the queues stay as long as the send queue is deep. */
+/* Completed requests occupy no memory: the queues stay as long as the send queue is deep. */
 Test(rdmap_order, a_client_that_posts_without_end_behind_a_read_is_held_back)
 {
 	unsigned before;

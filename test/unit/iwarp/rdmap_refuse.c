@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What it takes more than one segment, or another kind of peer, to get wrong: each ends in the
- * right Terminate, the first error wins, and a Terminate that comes in is believed.
+ * Errors that need more than one segment, or another kind of peer. Each causes the right Terminate,
+ * the first error wins, and an incoming Terminate is obeyed.
  */
 #include "rdmap_victim.h"
 
@@ -23,7 +23,7 @@ Test(rdmap_refuse, a_region_that_reaches_the_last_address_is_usable)
 	cr_assert(end_fini(&e));
 }
 
-/* IRD is 8: the ninth request that is not answered yet has no buffer. */
+/* IRD is 8: a ninth unanswered request has no buffer. */
 Test(rdmap_refuse, more_read_requests_than_ird_rfc5040_7_2)
 {
 	struct wire_read_request rr = {0x1234, 0, 8, 0, 0x20000};
@@ -46,7 +46,7 @@ Test(rdmap_refuse, more_read_requests_than_ird_rfc5040_7_2)
 	expect_end("ird", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
-/* The source goes away between the request and its response. */
+/* The source is destroyed between the request and its response. */
 Test(rdmap_refuse, source_invalidated_before_the_response_quotes_the_request)
 {
 	struct wire_read_request rr = {0x1234, 0x99, 8, 0, 0x20000};
@@ -69,7 +69,7 @@ send_seg(uint32_t msn, uint32_t mo, bool last, uint8_t opcode, uint32_t inv, uin
 	uint8_t body[256];
 
 	for (unsigned i = 0; i < sizeof(body); i++)
-		body[i] = pattern(1, mo + i); /* as the receive's region already holds */
+		body[i] = pattern(1, mo + i); /* the contents of the receive's region */
 	end_fpdu(&e, &d, body, len);
 }
 
@@ -183,7 +183,7 @@ Test(rdmap_refuse, wrong_crc_rfc5044_8)
 	expect_end("crc", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
-/* An FPDU without the DDP header that every ULPDU has. */
+/* An FPDU shorter than the DDP header that every ULPDU has. */
 Test(rdmap_refuse, a_ulpdu_shorter_than_its_header)
 {
 	struct wire_ddp d = {.last = true, .opcode = RDMAP_SEND, .msn = 1};
@@ -206,7 +206,7 @@ Test(rdmap_refuse, a_ulpdu_shorter_than_its_header)
 	}
 }
 
-/* Markers are on in the direction to us; the first one of an FPDU points elsewhere. */
+/* The QP receives markers; the first marker of an FPDU has a wrong pointer. */
 Test(rdmap_refuse, wrong_marker_rfc5044_8)
 {
 	struct wire_ddp d = {.last = true, .opcode = RDMAP_SEND, .msn = 1};
@@ -235,7 +235,7 @@ Test(rdmap_refuse, wrong_marker_rfc5044_8)
 	cr_assert(end_fini(&e));
 }
 
-/* No Read is outstanding, or its request has not left yet. */
+/* No Read is outstanding, or its request has not been sent yet. */
 Test(rdmap_refuse, a_read_response_that_nobody_asked_for_rfc5040_7_2)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_READ_RESPONSE};
@@ -259,7 +259,7 @@ Test(rdmap_refuse, a_read_response_that_nobody_asked_for_rfc5040_7_2)
 		end_fpdu(&e, &d, body, 64);
 		untouched("unasked");
 		cr_assert_eq(e.st.counters[IW_READ_RESPONSE_BAD], 1);
-		if (held) { /* the request that was refused before goes ahead of the Terminate */
+		if (held) { /* the request that was refused before is sent ahead of the Terminate */
 			struct wire_ddp first;
 			uint32_t n;
 
@@ -274,7 +274,7 @@ Test(rdmap_refuse, a_read_response_that_nobody_asked_for_rfc5040_7_2)
 	}
 }
 
-/* Already the first segment of a Read Response is too long, though another is to follow. */
+/* The first segment of a Read Response is already too long, though another would follow. */
 Test(rdmap_refuse, a_read_response_that_overruns_before_its_end)
 {
 	struct wire_ddp d = {.tagged = true, .opcode = RDMAP_READ_RESPONSE, .to = 0x50008};
@@ -289,7 +289,7 @@ Test(rdmap_refuse, a_read_response_that_overruns_before_its_end)
 	expect_end("overrun", RD_WR_FLUSH_ERR, RD_BAD_RESP_ERR);
 }
 
-/* The second segment is refused: what the first placed stays, not a byte more comes. */
+/* The second segment is refused: the bytes of the first stay, and no other byte is placed. */
 Test(rdmap_refuse, a_write_that_leaves_its_region_in_the_second_segment)
 {
 	struct wire_ddp d = {
@@ -311,7 +311,7 @@ Test(rdmap_refuse, a_write_that_leaves_its_region_in_the_second_segment)
 	expect_end("second", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
-/* The QP itself grants nothing, whatever its regions do. */
+/* The QP itself grants nothing, whatever rights its regions grant. */
 Test(rdmap_refuse, a_qp_without_remote_rights_refuses_rfc5040_7_2)
 {
 	struct wire_ddp d = {.tagged = true, .last = true, .opcode = RDMAP_WRITE, .to = 0x10000};
@@ -392,7 +392,7 @@ Test(rdmap_refuse, a_terminate_waits_for_a_buffer_and_for_the_ring)
 	expect_end("late", RD_WR_FLUSH_ERR, RD_WR_FLUSH_ERR);
 }
 
-/* ---- Terminates that come ---- */
+/* ---- Incoming Terminates ---- */
 
 static void
 terminate_in(uint8_t layer, uint8_t etype, uint8_t code, const uint8_t *head, uint32_t head_len)

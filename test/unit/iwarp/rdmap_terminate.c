@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A scripted peer sends one malformed segment; the right Terminate must come back (RFC 5040 4.8, 7;
- * RFC 5041 7), nothing may be placed, and the stream closes. Three tables; a row's name is in each
- * assertion.
+ * A scripted peer sends one malformed segment. The QP must send the right Terminate (RFC 5040 4.8,
+ * 7; RFC 5041 7), place nothing, and close the stream. Three tables; each assertion contains the
+ * row's name.
  */
 #include "rdmap_victim.h"
 

@@ -25,7 +25,7 @@ victim_start(void)
 	gone = end_mr(&e, 0x40000, VICTIM_LEN, RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, 1, 4);
 	gone->valid = false;
 	local = end_mr(&e, 0x50000, VICTIM_LEN, RD_ACC_LOCAL_WRITE, 1, 5);
-	/* Ends with the address space: 2^64 - 1 is its last byte. */
+	/* Its last byte is at 2^64 - 1, the end of the address space. */
 	high = end_mr(&e, (uint64_t)0 - VICTIM_LEN, VICTIM_LEN,
 		RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ, 1, 6);
 	wr_sge(end_recv(&e, 100), writable, 0, 100);

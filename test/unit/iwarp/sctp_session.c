@@ -180,7 +180,7 @@ Test(sctp_session, rejected_5043_6_3)
 	cr_assert_not(p.i.unenhanced_would);
 }
 
-/* Enhanced Reject tells that without the enhancements it would have been accepted. */
+/* Enhanced Reject means that a request without the enhancements would have been accepted. */
 Test(sctp_session, enhanced_reject_says_why_6581_7)
 {
 	struct pair p;
@@ -205,7 +205,7 @@ Test(sctp_session, refused_before_the_application_was_asked_5043_6_4)
 }
 
 /* Every function in every state: all but the legal sequences are errors, and an error does not
- * spoil what is over. */
+ * change a session that is over. */
 Test(sctp_session, whatever_is_out_of_sequence_is_refused)
 {
 	static const struct {
@@ -246,7 +246,7 @@ Test(sctp_session, whatever_is_out_of_sequence_is_refused)
 	}
 }
 
-/* ---- Negotiation: the rules of 9, here as in MPA ---- */
+/* ---- Negotiation: the same rules of RFC 6581 9 as for MPA ---- */
 
 Test(sctp_session, depths_6581_9_1)
 {
