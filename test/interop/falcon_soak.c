@@ -401,8 +401,10 @@ main(int argc, char **argv)
 	int n = rte_eal_init(argc, argv), rc;
 
 	if (n < 0 || parse(&soak.o, argc - n, argv + n)) {
-		printf("usage: falcon_soak [EAL options] -- [--requests N] [--ordering strong|weak|none] [--errors verbs|complete]"
-		       " [--psp gcm128|gcm256|gmac128|gmac256|none] [--op OPCODE] [--mtu N] [--v6] [--split] [--seed N] [--drop P]"
+		printf("usage: falcon_soak [EAL options] -- [--requests N] [--ordering"
+		       " strong|weak|none] [--errors verbs|complete]"
+		       " [--psp gcm128|gcm256|gmac128|gmac256|none] [--op OPCODE] [--mtu N] [--v6]"
+		       " [--split] [--seed N] [--drop P]"
 		       " [--dup P] [--reorder P]\n");
 		return 2;
 	}

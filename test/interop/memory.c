@@ -153,7 +153,8 @@ costs(const char *what, const struct use_peak *peak, const struct use *before)
 	struct use now;
 
 	use_now(&now);
-	printf("%s in %.0f ms: resident %lu MiB private + %lu MiB shared, before %lu + %lu; in use at most %lu "
+	printf("%s in %.0f ms: resident %lu MiB private + %lu MiB shared, before %lu + %lu; in use"
+	       " at most %lu "
 	       "MiB more\n",
 		what, peak->ms, now.anon >> 10, now.shared >> 10, before->anon >> 10,
 		before->shared >> 10,

@@ -250,7 +250,8 @@ rig_all_home(struct rig *r)
 		all = home(&t[0]) && home(&t[1]);
 	}
 	for (unsigned i = 0; i < r->neng && !all; i++)
-		printf("engine %u holds %u clients, %u QPs, %u CQs, %u MRs, %u MWs, %u PDs, %u listeners, %u regions; "
+		printf("engine %u holds %u clients, %u QPs, %u CQs, %u MRs, %u MWs, %u PDs, %u"
+		       " listeners, %u regions; "
 		       "of %u receive mbufs %u are free, of %u send mbufs %u\n",
 			i, t[i].clients, t[i].qps, t[i].cqs, t[i].mrs, t[i].mws, t[i].pds,
 			t[i].listeners, t[i].regions, t[i].rx_mbufs, t[i].rx_mbufs_free,

@@ -255,7 +255,8 @@ over(const struct soak *s)
 static void
 say_side(const struct side *sd, enum link_state state)
 {
-	printf("client %d, QP %06x, link state %d: %u requests and %u receives without completion, %u messages to come, %s%s'%s'\n",
+	printf("client %d, QP %06x, link state %d: %u requests and %u receives without completion,"
+	       " %u messages to come, %s%s'%s'\n",
 		sd->at, sd->qp != NULL ? saker_qp_num(sd->qp) : 0, state, sd->sq_in - sd->sq_out,
 		sd->recv_in - sd->recv_out, sd->coming_in - sd->coming_out,
 		sd->up ? "established, " : "", sd->gone ? "disconnected, " : "", sd->reason);
@@ -405,8 +406,10 @@ main(int argc, char **argv)
 	int n = rte_eal_init(argc, argv), rc;
 
 	if (n < 0 || options(&s.o, argc - n, argv + n)) {
-		printf("usage: soak [EAL options] -- [--bytes N] [--seed N] [--drop P] [--dup P] [--reorder P] [--corrupt P]"
-		       " [--corrupt-crc P] [--mtu N] [--vlan N] [--v6] [--split] [--one] [--nic] [--pcap FILE]\n");
+		printf("usage: soak [EAL options] -- [--bytes N] [--seed N] [--drop P] [--dup P]"
+		       " [--reorder P] [--corrupt P]"
+		       " [--corrupt-crc P] [--mtu N] [--vlan N] [--v6] [--split] [--one] [--nic]"
+		       " [--pcap FILE]\n");
 		return 2;
 	}
 	s.rng = s.o.seed;

@@ -91,7 +91,8 @@ die(const char *what)
 static void
 untagged(const char *way, uint32_t opcode, uint32_t qn, uint32_t n, uint32_t len)
 {
-	printf("%s iwarp_mpa.ulpdulength=%x iwarp_ddp.tagged_flag=0 iwarp_ddp.last_flag=1 iwarp_ddp.rsvd=0 iwarp_ddp.dv=1 "
+	printf("%s iwarp_mpa.ulpdulength=%x iwarp_ddp.tagged_flag=0 iwarp_ddp.last_flag=1"
+	       " iwarp_ddp.rsvd=0 iwarp_ddp.dv=1 "
 	       "iwarp_ddp.rsvdulp=%x00000000 iwarp_ddp.qn=%x iwarp_ddp.msn=%x iwarp_ddp.mo=0 "
 	       "iwarp_rdma.version=1 iwarp_rdma.rsv=0 iwarp_rdma.opcode=%x",
 		way, 18 + len, 0x40 | opcode, qn, n, opcode);
@@ -153,7 +154,8 @@ means_write(const struct step *st)
 {
 	const uint8_t *from = (const uint8_t *)end[0].mem;
 
-	printf("out iwarp_mpa.ulpdulength=%x iwarp_ddp.tagged_flag=1 iwarp_ddp.last_flag=1 iwarp_ddp.rsvd=0 iwarp_ddp.dv=1 "
+	printf("out iwarp_mpa.ulpdulength=%x iwarp_ddp.tagged_flag=1 iwarp_ddp.last_flag=1"
+	       " iwarp_ddp.rsvd=0 iwarp_ddp.dv=1 "
 	       "iwarp_ddp.stag=%x iwarp_ddp.tagged_offset=%" PRIx64
 	       " iwarp_rdma.version=1 iwarp_rdma.rsv=0 iwarp_rdma.opcode=0",
 		14 + st->len, saker_mr_stag(end[1].mr), (uint64_t)(uintptr_t)&end[1].mem[1]);
