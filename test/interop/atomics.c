@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * atomics [EAL options, two lcores] -- [FetchAdds]: atomicity over streams and lcores (RFC
- * 7306 5.3). Eight streams end on two engine stages of one RNIC, on an lcore each, and all work on
- * the same two words (atomics.h). Another RNIC with two stages sends, half of it from either lcore.
- * At the end the count is exact, each number was returned once, no carry left its field, and each
- * CmpSwap that hit is one step of the upper field. 10 million FetchAdds on the first word unless
- * said otherwise.
+ * atomics [EAL options, two lcores] -- [FetchAdds]: atomicity across streams and lcores (RFC 7306
+ * 5.3). Eight streams end on two engine stages of one RNIC, each stage on its own lcore, and all
+ * access the same two words (atomics.h). Another RNIC with two stages sends, half of the requests
+ * from each lcore. At the end the count must be exact, each number must have been returned once, no
+ * carry may have left its field, and each successful CmpSwap must be one step of the upper field.
+ * The default is 10 million FetchAdds on the first word.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -24,14 +24,14 @@
 #define PORT        7800
 #define ORD         128
 #define MEM_LEN     (1u << 20)
-#define YIELD_AFTER 64             /* turns without news */
-#define STALL_NS    60000000000ull /* a generous bound: reached only when something is broken */
+#define YIELD_AFTER 64             /* turns without progress */
+#define STALL_NS    60000000000ull /* generous; reached only when something is broken */
 
 static struct rig rig;
 static struct worker workers[WORKERS];
 static struct stream streams[STREAMS];
 static struct saker_qp *targets[STREAMS];
-static uint64_t *words; /* of client 1: what everybody works on */
+static uint64_t *words; /* the words of client 1, which all streams access */
 static unsigned go, finished;
 
 static void
@@ -66,7 +66,7 @@ work(struct worker *w)
 		if (rc < 0 || eng_clock() > until)
 			die(rc < 0 ? "a stream broke" : "nothing happens any more");
 	}
-	/* The other thread's frames may still pass through this one's loops. */
+	/* The other thread's frames may still have to pass through this thread's loops. */
 	__atomic_fetch_add(&finished, 1, __ATOMIC_ACQ_REL);
 	while (__atomic_load_n(&finished, __ATOMIC_ACQUIRE) < WORKERS)
 		rig_turn(hand);
@@ -97,7 +97,7 @@ make_qp(struct saker_pd *pd, struct saker_cq *cq)
 	return qp;
 }
 
-/* PD, and memory that the other side may do anything with. */
+/* Creates a PD and registers memory with all access rights. */
 static void *
 make_memory(struct saker *s, struct saker_pd **pd, struct saker_mr **mr)
 {
@@ -169,7 +169,7 @@ connect_all(void)
 	}
 }
 
-/* Half of the streams end on either stage. */
+/* Checks that half of the streams end on either stage. */
 static void
 check_stages(void)
 {
@@ -222,7 +222,7 @@ need(bool ok, const char *what, unsigned *failed)
 	(*failed)++;
 }
 
-/* How often the number after one that a stream of this stage was given went to the other stage. */
+/* Returns how often consecutive numbers were given to streams of different stages. */
 static uint64_t
 turns_taken(uint64_t total)
 {

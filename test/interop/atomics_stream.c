@@ -12,7 +12,7 @@
 #define UPPER  0xffffffff00000000ull
 #define FIELDS (1ull << 31) /* the highest bit of the lower field: no carry leaves it */
 #define NEVER  UINT64_MAX   /* no original value */
-#define TELL   10           /* mistakes that are described */
+#define TELL   10           /* the number of errors that are described */
 
 int
 worker_init(struct worker *w, unsigned index, uint64_t total)
@@ -49,7 +49,7 @@ mistake(struct worker *w, const char *what, uint64_t value)
 		printf("worker %u: %s: %" PRIu64 "\n", w->index, what, value);
 }
 
-/* Something to add that overflows 32 bits now and then. */
+/* Returns a number whose sums overflow 32 bits now and then. */
 static uint32_t
 addend(const struct stream *st)
 {
@@ -88,7 +88,8 @@ post_batch(struct worker *w, struct stream *st)
 	return saker_post_send(st->qp, wr, OPS) == OPS ? 0 : -1;
 }
 
-/* Requests of a stream are executed in order, so its values ascend. */
+/* Records an original value of word 0. A stream's requests are executed in order, so its values
+ * ascend. */
 static void
 take_count(struct worker *w, struct stream *st, uint64_t value)
 {

@@ -16,7 +16,7 @@ struct ctrl { /* on the wire, big-endian */
 
 struct state {
 	struct ex_peer *p;
-	unsigned ctrl_posted, ctrl_in, ctrl_out, ctrl_sent; /* slots used round robin */
+	unsigned ctrl_posted, ctrl_in, ctrl_out, ctrl_sent; /* slots are used round robin */
 	bool got_ctrl, got_data;
 	struct ctrl ctrl;
 	struct ex_done data;
@@ -91,7 +91,7 @@ send_ctrl(struct state *s, uint32_t step, uint32_t window, bool failed)
 	return s->p->verbs->post(s->p, WR_CTRL_SEND, EX_SEND, off, EX_CTRL_LEN, 0, 0, 0);
 }
 
-/* Takes completions until `wr_id` has come. */
+/* Takes completions until that of `wr_id`. */
 static int
 wait_for(struct state *s, uint64_t wr_id, bool solicited)
 {
@@ -152,7 +152,7 @@ invalidates(enum ex_op op)
 	return op == EX_SEND_INV || op == EX_SEND_SE_INV || windowed(op);
 }
 
-/* The Send that a step ends with: its length and the STag that it invalidates. */
+/* Checks the Send at the end of a step: its length and the STag that it invalidates. */
 static bool
 send_was_right(const struct state *s, uint32_t step, enum ex_op op, uint32_t len, uint32_t window)
 {
@@ -170,8 +170,9 @@ send_was_right(const struct state *s, uint32_t step, enum ex_op op, uint32_t len
 	return true;
 }
 
-/* The one who verifies makes ready, says so, waits for the deed and then for word that it was done.
- * Whoever acts in the next step posts a receive for its "ready" before this step's last message. */
+/* The verifying side prepares, sends "ready", and waits for the operation and then for the message
+ * "done". The side that acts in the next step posts a receive for its "ready" before the last
+ * message of this step. */
 static int
 verifying_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool act_next)
 {
@@ -206,7 +207,8 @@ verifying_step(struct state *s, uint32_t step, enum ex_op op, uint32_t len, bool
 	return send_ctrl(s, step, 0, bad) ? -1 : bad;
 }
 
-/* The deed: through the buffer's STag, or through the grant, which is then given back. */
+/* Performs the operation, through the buffer's STag or through the grant, which is then
+ * invalidated. */
 static int
 act(struct state *s, enum ex_op op, uint32_t len)
 {
@@ -250,7 +252,8 @@ exchange_prepare(struct ex_peer *p)
 	return p->verbs->post_recv(p, WR_CTRL, slot_off(0, false), EX_CTRL_LEN);
 }
 
-/* The connecting side's first word; what prepare posted is for it, or for the first "ready". */
+/* Sends the connecting side's first message. The receive that exchange_prepare() posted is for that
+ * message or for the first "ready". */
 static int
 say_hello(struct state *s, bool first)
 {
@@ -292,7 +295,8 @@ exchange(struct ex_peer *p, bool first, bool quick)
 			return -1;
 		failed += rc;
 	}
-	/* The one who connected ends it, and a disconnection may flush what is still to be sent. */
+	/* The side that connected disconnects, and a disconnection may flush requests that have not
+	 * been sent. */
 	while (first && s.ctrl_sent < s.ctrl_out)
 		if (wait_for(&s, WR_CTRL_SEND, false))
 			return -1;

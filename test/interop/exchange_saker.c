@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange's verbs on libsaker. */
+/* The exchange's functions on libsaker. */
 #include <stdio.h>
 
 #include "exchange_saker.h"
@@ -72,7 +72,7 @@ window(struct ex_peer *ex, uint32_t *stag)
 	return 0;
 }
 
-/* The peer has invalidated it; the next bind would tell if it had not. */
+/* The peer has invalidated the window; if it had not, the next bind would fail. */
 static void
 window_end(struct ex_peer *ex)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange's verbs on ordinary libibverbs and librdmacm. */
+/* The exchange's functions on plain libibverbs and librdmacm. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "exchange_verbs.h"
 
-#define WAIT_MS 60000 /* a generous bound: reached only when something is broken */
+#define WAIT_MS 60000 /* generous; reached only when something is broken */
 
 int
 ex_rdma_fail(const char *what)
@@ -56,12 +56,12 @@ post(struct ex_peer *ex, uint64_t wr_id, enum ex_op op, uint32_t off, uint32_t l
 		wr.wr.rdma.rkey = rkey;
 	} else {
 		wr.invalidate_rkey = inv;
-		wr.wr.rdma.rkey = inv; /* where rdma-core's siw provider looks for it */
+		wr.wr.rdma.rkey = inv; /* rdma-core's siw provider reads the STag from this field */
 	}
 	return ibv_post_send(p->id->qp, &wr, &bad) ? ex_rdma_fail("ibv_post_send") : 0;
 }
 
-/* Sleeps on the channel until an event of the CQ has come. */
+/* Sleeps on the channel until an event of the CQ arrives. */
 static int
 sleep_on_channel(struct ex_rdma *p)
 {
@@ -79,8 +79,8 @@ sleep_on_channel(struct ex_rdma *p)
 	return 0;
 }
 
-/* siw raises no event on a solicited-only arm when a receive completes (it looks at the wrong
- * flags), so this side always arms for any completion. */
+/* siw raises no event for a receive when the CQ is armed for solicited completions only (it tests
+ * the wrong flags), so this side always arms for any completion. */
 static int
 wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 {
@@ -105,7 +105,7 @@ wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 	done->status = ibv_wc_status_str(wc.status);
 	done->recv = wc.opcode & IBV_WC_RECV;
 	done->len = wc.byte_len;
-	/* rdma-core's siw provider does not pass on which STag was invalidated. */
+	/* rdma-core's siw provider does not report which STag was invalidated. */
 	done->invalidated = wc.wc_flags & IBV_WC_WITH_INV ? wc.invalidated_rkey : EX_UNTOLD;
 	return 0;
 }

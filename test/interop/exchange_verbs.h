@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange on ordinary libibverbs and librdmacm, for Linux's soft-iWARP: see exchange.h. */
+/* The exchange on plain libibverbs and librdmacm, for Linux's soft-iWARP: see exchange.h. */
 #ifndef TEST_INTEROP_EXCHANGE_VERBS_H
 #define TEST_INTEROP_EXCHANGE_VERBS_H
 
@@ -17,7 +17,7 @@ struct ex_rdma {
 	struct ibv_mr *mr, *window;
 };
 
-/* What is of interest in an event, which has been acknowledged. */
+/* The relevant fields of an event, which has been acknowledged. */
 struct ex_event {
 	enum rdma_cm_event_type type;
 	int status;
@@ -26,16 +26,17 @@ struct ex_event {
 	uint8_t private_data[256];
 };
 
-/* All return 0, or -1 after having said what failed. */
+/* All functions return 0, or -1 after they have printed what failed. */
 int ex_rdma_fail(const char *what);
 int ex_rdma_listen(struct ex_rdma *p, struct sockaddr *at);
-/* A new p->id with a way to `to`. */
+/* Creates p->id with a route to `to`. */
 int ex_rdma_resolve(struct ex_rdma *p, struct sockaddr *to);
-/* CQ, QP with `depth` send requests, registered buffer of p->id; ex_rdma_end() ends them and the
- * id. */
+/* Creates CQ, QP with `depth` send requests, and registered buffer for p->id. ex_rdma_end()
+ * destroys them and the id. */
 int ex_rdma_qp(struct ex_rdma *p, uint32_t depth);
 void ex_rdma_end(struct ex_rdma *p);
-/* The next event; the next one, which must be `want` (`out` may be NULL). */
+/* ex_rdma_event() takes the next event; ex_rdma_expect() takes the next event, which must be `want`
+ * (`out` may be NULL). */
 int ex_rdma_event(struct ex_rdma *p, struct ex_event *out);
 int ex_rdma_expect(struct ex_rdma *p, enum rdma_cm_event_type want, struct ex_event *out);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * falcon_frames FOLDER: frames of Falcon as Saker makes them, for another reader. Each packet type
- * and each opcode of RDMA over Falcon, over IPv4 and IPv6, in transport and in tunnel mode, with
- * each PSP version. Writes frames.pcap; `meant`, a line for each frame of FIELD=VALUE as the frame
- * was meant, from the records and not from the bytes; and `options`, the keys as tshark wants them.
+ * falcon_frames FOLDER: frames of Falcon as Saker builds them, for an independent decoder. Each
+ * packet type and each opcode of RDMA over Falcon, over IPv4 and IPv6, in transport and in tunnel
+ * mode, with each PSP version. Writes three files: frames.pcap; `meant`, with a line of FIELD=VALUE
+ * for each frame, derived from the records and not from the bytes; and `options`, the keys in
+ * tshark's format.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,14 @@
 static const uint8_t device_keys[2][PSP_DEVICE_KEY_LEN] = {
 	{0x34, 0x44, 0x8a, 0x06, 0x42, 0x92, 0x60, 0x1b}, {0x56, 0x39, 0x52, 0x56, 0x5d, 0x3a}};
 
-/* One SPI's key is told by itself, as a sender knows it; the others come from the device keys. */
+/* The key of one SPI is stated explicitly, as a sender has it; the others are derived from the
+ * device keys. */
 #define NAMED_SPI 0x12345678
 static const uint8_t named_key[16] = {0xfe, 0xed, 0xfa, 0xce, 1, 2, 3, 4, 5, 6, 7, 8};
 
-/* How a packet is wrapped. */
+/* The encapsulation of a packet. */
 struct wrap {
-	uint8_t version; /* PSP */
+	uint8_t version; /* PSP version */
 	uint32_t spi;
 	int outer, inner; /* 4 or 6; inner 0: transport mode */
 	bool cookie;
@@ -60,7 +62,7 @@ say_map(const char *field, uint64_t high, uint64_t low)
 		(unsigned long long)low);
 }
 
-/* ---- What was meant ---- */
+/* ---- Expected fields ---- */
 
 static void
 say_psp(const struct wire_psp *h)
@@ -177,7 +179,7 @@ say_rof(const struct wire_rof *h, const uint8_t *payload, unsigned len)
 static void
 put32(FILE *f, uint32_t v)
 {
-	fwrite(&v, sizeof(v), 1, f); /* a pcap file says its byte order itself */
+	fwrite(&v, sizeof(v), 1, f); /* a pcap file's magic states its byte order */
 }
 
 static void
@@ -204,7 +206,7 @@ ip_header(int family, uint8_t proto, uint32_t payload_len)
 	return ip;
 }
 
-/* Seals what lies behind the PSP header and puts the rest around it. */
+/* Encrypts the bytes behind the PSP header and adds the outer headers. */
 static void
 send_datagram(const struct wrap *w, uint8_t *frame, uint8_t *datagram, uint32_t len,
 	const struct wire_psp *h)
@@ -278,7 +280,7 @@ send_packet(const struct wrap *w, const struct wire_falcon *f, const struct wire
 	write_frame(frame, (uint32_t)(p - frame));
 }
 
-/* ---- What they carry ---- */
+/* ---- Contents ---- */
 
 static uint64_t
 noise(void)

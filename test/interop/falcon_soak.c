@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * falcon_soak [EAL options] -- [options]: RDMA over Falcon over a hostile wire, in both directions,
- * many requests outstanding. Every byte is verified; every request completes once, in the order
- * that the ordering mode promises, and out of it where none is promised; in the end every mbuf must
- * be home.
+ * with many requests outstanding. Every byte is verified. Every request must complete once, in the
+ * order that the ordering mode guarantees, and out of order if none is guaranteed. At the end every
+ * mbuf must have been freed.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #include "falcon_storm.h"
 
 #define PORT     7481
-#define STALL_NS 60000000000ull /* a generous bound: reached only when something is broken */
+#define STALL_NS 60000000000ull /* generous; reached only when something is broken */
 #define DEPTH    (2 * STORM_WINDOW)
 
 struct options {
@@ -37,7 +37,7 @@ static struct soak {
 	struct rig rig;
 	struct saker_cq *cq[2];
 	struct saker_pd *pd[2];
-	struct storm storm[2]; /* [1]: the other way; each on a QP of its own */
+	struct storm storm[2]; /* [1]: the other direction; each has its own QP */
 	unsigned up, gone, failed;
 } soak;
 
@@ -115,7 +115,7 @@ fail(const char *what)
 	return -1;
 }
 
-/* Storm `i` goes from client i to the other. */
+/* Returns an end of storm `i`, which goes from client i to the other. */
 static struct storm_end *
 end_of(int i, int at)
 {
@@ -166,7 +166,7 @@ take_event(int at, const struct saker_event *ev)
 	struct saker_conn_param p = {.ird = 16, .ord = 16};
 
 	switch (ev->type) {
-	case SAKER_EV_CONNECT_REQUEST: /* of the storm that goes the other way */
+	case SAKER_EV_CONNECT_REQUEST: /* of the storm in the other direction */
 		if (saker_accept(soak.rig.end[at].s, ev->request, soak.storm[1 - at].to.qp, &p))
 			fail("saker_accept");
 		break;
@@ -192,7 +192,7 @@ storm_of(int at, uint32_t qpn)
 	return NULL;
 }
 
-/* Returns whether anything happened. */
+/* Returns whether there was any progress. */
 static bool
 turn(void)
 {
@@ -273,7 +273,7 @@ traffic(void)
 	return 0;
 }
 
-/* Nothing that a healthy pair of peers never does may have been counted. */
+/* Checks that no event was counted that healthy peers never cause. */
 static void
 no_warnings(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
 	uint64_t value)
@@ -287,7 +287,8 @@ no_warnings(void *arg, const char *layer, const char *name, enum sk_severity sev
 		}
 }
 
-/* The wire was as hostile as it was told to be, Falcon saw it, and what has no order had none. */
+/* Checks that the wire impaired frames as configured, that Falcon detected it, and that completions
+ * without a guaranteed order were reordered. */
 static void
 check(void)
 {
@@ -363,8 +364,7 @@ set_up(void)
 
 		st->only = (int)o->op;
 		st->ordered = o->ordering != ROF_ORDER_NONE;
-		/* 6.2: up to one MTU where there is no order; an Ethernet frame has room for that
-		 */
+		/* 6.2: up to one MTU without ordering; an Ethernet frame has room for that. */
 		st->send_max = st->ordered ? STORM_MSG : o->mtu / 2;
 		st->rng = o->seed + i;
 		st->limit = o->requests;
@@ -411,7 +411,7 @@ main(int argc, char **argv)
 	rc = run();
 	printf("%s\n", rc == 0 ? "PASS" : "FAIL");
 	fflush(stdout);
-	/* A broken run leaves threads behind that rte_eal_cleanup() would wait for. */
+	/* After a failure, threads remain for which rte_eal_cleanup() would wait. */
 	if (rc)
 		_exit(1);
 	rte_eal_cleanup();

@@ -6,7 +6,7 @@
 
 #include "falcon_storm.h"
 
-#define OLD 0xee /* what stands where nothing was placed */
+#define OLD 0xee /* the value of bytes that nothing was placed in */
 #define ALL (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE)
 
 const char *const storm_op_name[STORM_OPS + 1] = {"send", "send_inv", "send_imm", "write",
@@ -73,7 +73,7 @@ fill(uint8_t *p, const struct storm_request *r)
 		p[i] = byte_of(r, i);
 }
 
-/* The message, and behind it what was there before. */
+/* Checks the message and the unchanged bytes behind it. */
 static bool
 right(const uint8_t *p, const struct storm_request *r)
 {
@@ -246,7 +246,7 @@ check_receive(struct storm *st, const struct storm_request *r, const struct rd_w
 		wrong(st, r, "came with Immediate Data %016lx", wc->imm);
 	if (r->op == INV && wc->inv_stag != saker_mr_stag(r->window))
 		wrong(st, r, "invalidated %08x", wc->inv_stag);
-	/* A Write's data is there when its Immediate is told. */
+	/* The data of a Write must be placed before its Immediate Data completes. */
 	if (!right(write ? slot(&st->to, r->number) : receive_slot(&st->to, (uint32_t)wc->wr_id),
 		    r))
 		wrong(st, r, "brought wrong bytes");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * flat_exchange [EAL options] -- [one] [split] [v6] [vlan] [jumbo] [quick]: the exchange between
- *two flat clients (one region with a mailbox and no descriptors, as a VM has). Each client lives on
- *an lcore of its own and drives the loops dealt to it while it waits.
+ * two flat clients (one region with a mailbox and no descriptors, as in a virtual machine). Each
+ * client runs on its own lcore and polls the loops assigned to that lcore while it waits.
  *
- *	one	both are clients of one engine and meet over its loop port
- *	split	transport and engine stages on different lcores
+ *	one	both are clients of one engine and connect over its loop port
+ *	split	transport and engine stages run on different lcores
  */
 #include <sched.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ client(int i, struct ex_saker *b)
 	return exchange_saker(b, NULL, PORT, quick);
 }
 
-/* One client from its attachment to its end. */
+/* Runs one client from attachment to detachment. */
 static int
 side(void *arg)
 {
@@ -68,7 +68,7 @@ side(void *arg)
 	if (client(i, &both[i]) || rig_detach(&rig, i)) {
 		printf("FAIL\n");
 		fflush(stdout);
-		_exit(1); /* the other side waits for us for ever */
+		_exit(1); /* the other side would wait for ever */
 	}
 	__atomic_fetch_add(&done, 1, __ATOMIC_ACQ_REL);
 	serve_until(&rig.hand[i], &done, 2);
@@ -107,7 +107,7 @@ main(int argc, char **argv)
 	rte_eal_remote_launch(side, &rig, rte_get_next_lcore(-1, 1, 0));
 	side(NULL);
 	rte_eal_mp_wait_lcore();
-	rig.stop = true; /* nobody but us polls any more */
+	rig.stop = true; /* no other thread polls any more */
 	n = rig_all_home(&rig);
 	rig_close(&rig);
 	rte_eal_cleanup();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of the program's own, registered at a running saker: much of it from malloc(3) that other
- * threads write to all the time, moved and given back without a second copy; bytes that go through
- * the wire into static and heap memory; what the allocator does with it afterwards; a child of a
- * fork.
+ * A program's own memory, registered at a running saker: much of it from malloc(3), with other
+ * threads writing to it all the time, moved and returned without a second copy; bytes that pass
+ * through the wire into static and heap memory; the allocator's later use of the memory; a child
+ * after a fork.
  *
- *   memory SOCKET ADDRESS MIB         all of it; ADDRESS is one of the saker's own
- *   memory SOCKET ADDRESS MIB hold    registers, says "held" and waits to be killed
+ *	memory SOCKET ADDRESS MIB	all tests; ADDRESS is an address of the saker
+ *	memory SOCKET ADDRESS MIB hold	registers, prints "held" and waits to be killed
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #include "memory_use.h"
 #include "../../lib/client/saker.h"
 
-#define SLACK   (48ul << 10) /* KiB that memory may differ by: far less than a copy */
+#define SLACK   (48ul << 10) /* KiB by which memory use may differ: far less than a copy */
 #define ACCESS  (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
 #define PORT    7471
 #define MESSAGE (3u << 20)
@@ -27,7 +27,7 @@
 static struct saker *s;
 static struct saker_pd *pd;
 static struct saker_cq *cq;
-static struct saker_qp *qp[2]; /* joined to each other */
+static struct saker_qp *qp[2]; /* connected to each other */
 static uint8_t in_bss[MESSAGE];
 static size_t big; /* bytes */
 
@@ -49,7 +49,7 @@ reg(void *p, size_t len)
 	return mr;
 }
 
-/* ---- A connection with itself ---- */
+/* ---- A connection within the program ---- */
 
 static void
 next_event(struct saker_event *ev)
@@ -94,7 +94,7 @@ join_up(const char *address)
 	saker_unlisten(l);
 }
 
-/* RDMA Write from one registration to another, through the wire. */
+/* Writes from one registration to another, through the wire. */
 static void
 transfer(const void *from, const struct saker_mr *fmr, void *to, const struct saker_mr *tmr)
 {
@@ -134,7 +134,7 @@ transfers(void)
 	transfer(p, a, in_bss, b);
 	saker_mr_destroy(b);
 	need(memcmp(p, in_bss, MESSAGE) == 0, "other bytes came back");
-	/* A registration that goes and comes while the other stays. */
+	/* One registration is destroyed and created again while the other stays. */
 	b = reg(in_bss, MESSAGE);
 	memset(p, 0x5a, MESSAGE);
 	transfer(p, a, in_bss, b);
@@ -145,7 +145,7 @@ transfers(void)
 	printf("bytes went through the wire between heap and static memory\n");
 }
 
-/* ---- Much ---- */
+/* ---- Large memory ---- */
 
 static void
 costs(const char *what, const struct use_peak *peak, const struct use *before)

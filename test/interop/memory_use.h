@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What memory costs a process, and threads that write to memory all the time. */
+/* The memory use of a process, and threads that write to memory all the time. */
 #ifndef TEST_INTEROP_MEMORY_USE_H
 #define TEST_INTEROP_MEMORY_USE_H
 
@@ -8,20 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* KiB. */
+/* All values are in KiB. */
 struct use {
 	unsigned long anon, shared; /* resident: RssAnon, RssShmem */
 	unsigned long window;       /* pages in the memfds of moved memory, mapped or not */
-	unsigned long total;        /* anon and window: each byte of both is a page of its own */
+	unsigned long total;        /* anon and window: no page is counted in both */
 };
 
 void use_now(struct use *u);
 
-/* The most that was in use from one call to the other, and the time between them. */
+/* The highest memory use between two calls, and the time between them. */
 struct use_peak {
 	pthread_t thread;
 	uint32_t stop;
-	unsigned long most; /* use.total */
+	unsigned long most; /* the highest use.total */
 	double ms;
 };
 void use_watch(struct use_peak *p);
@@ -29,12 +29,12 @@ void use_watch_end(struct use_peak *p);
 
 #define WRITERS 2
 
-/* Each counts up a word of its own in each page, and keeps account. */
+/* WRITERS threads. Each increments its own word in each page, and counts its rounds. */
 struct writers {
 	uint8_t *mem;
 	size_t len;
 	uint32_t stop;
-	unsigned long rounds; /* of the one that had fewer */
+	unsigned long rounds; /* of the thread that completed the fewest */
 	struct writer {
 		struct writers *all;
 		pthread_t thread;
@@ -43,9 +43,9 @@ struct writers {
 		unsigned long rounds;
 	} w[WRITERS];
 };
-/* Fills the memory, whole pages, and begins. */
+/* Fills the memory (whole pages) and starts the threads. */
 void writers_begin(struct writers *w, void *mem, size_t len);
-/* Whether each write is there once, and nothing else has changed. */
+/* Stops the threads. Returns whether each write took effect once and no other byte changed. */
 bool writers_end(struct writers *w);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "peer.h"
 
-#define SIW_DEAF_US 300000 /* far longer than siw is deaf, even emulated */
+#define SIW_DEAF_US 300000 /* far longer than siw ignores messages, even emulated */
 
 #define ALL_RIGHTS                                                                                 \
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC |    \
@@ -92,8 +92,8 @@ peer_connect(struct peer *p, const char *addr, uint16_t port)
 		return peer_fail("saker_connect", rc);
 	if (peer_expect(p, SAKER_EV_ESTABLISHED, &ev))
 		return -1;
-	/* siw sends its reply before it listens for what follows, and overlooks a first message
-	 * that comes in between until another one comes. */
+	/* siw sends its reply before it listens for the first FPDU, and ignores one that arrives in
+	 * between until another one arrives. */
 	usleep(SIW_DEAF_US);
 	return 0;
 }

@@ -19,7 +19,7 @@
 
 #define WIRE_FRAMES 1024
 #define MBUFS       6144
-#define WAIT_NS     30000000000ull /* a generous bound: reached only when something is broken */
+#define WAIT_NS     30000000000ull /* generous; reached only when something is broken */
 
 static int
 fail(const char *what, int rc)
@@ -66,7 +66,7 @@ impair_pair(const char *how, uint16_t ports[2])
 	return 0;
 }
 
-/* Both ends have the same key for the exchange of keys. */
+/* Configures Falcon. Both ends use the same key for the exchange of keys. */
 static void
 falcon(struct eng_falcon_config *cfg, const struct rig_falcon *f)
 {
@@ -120,8 +120,9 @@ engine(struct rig *r, int i)
 	return 0;
 }
 
-/* Run to completion: an engine for each hand. Split: both transports on one, both engine stages on
- * the other. Two stages: the first of each engine on one, the second on the other. */
+/* Assigns the loops to the threads. Run to completion: one engine per thread. Split: both transport
+ * stages on one thread, both engine stages on the other. Two stages: the first of each engine on
+ * one thread, the second on the other. */
 static void
 deal(struct rig *r)
 {
@@ -239,7 +240,7 @@ rig_all_home(struct rig *r)
 	while (!all && eng_clock() < until) {
 		void *m;
 
-		/* With one engine nobody is at the wire's other end. */
+		/* With one engine, nothing is attached to the wire's other end. */
 		while (r->o.one && rte_ring_sc_dequeue(r->way[1], &m) == 0)
 			rte_pktmbuf_free(m);
 		for (unsigned i = 0; i < r->nhands; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines in one process, joined by a net_ring pair with a hostile wire on it, and a flat
- * client at each: what the soak and the exchange between flat clients stand on. The loops of the
- * engines are dealt out to one or two threads ("hands").
+ * Two engines in one process, connected by a net_ring pair with a hostile wire on it, and a flat
+ * client at each: the basis of the soak and of the exchange between flat clients. The loops of the
+ * engines are assigned to one or two threads (struct rig_hand).
  */
 #ifndef TEST_INTEROP_RIG_H
 #define TEST_INTEROP_RIG_H
@@ -19,28 +19,30 @@ struct rig_falcon {
 };
 
 struct rig_options {
-	bool split; /* transport on one loop, engine stage on another; else run to completion */
-	/* An engine stage on each of two loops, the transport beside one of them; QPs are dealt out
-	 * to the stages in turn. */
+	/* Transport stage on one loop, engine stage on another; else run to completion. */
+	bool split;
+	/* One engine stage on each of two loops, with the transport stage on one of the loops; QPs
+	 * are assigned to the stages alternately. */
 	bool two_stages;
-	bool one; /* one engine only: both clients are its own and meet over its loop port */
+	bool one; /* one engine only, which both clients use and connect over its loop port */
 	bool v6;
-	uint16_t vlan; /* ETH_NO_VLAN or id */
+	uint16_t vlan; /* ETH_NO_VLAN or a VLAN id */
 	uint32_t mtu;
-	const struct rig_falcon *falcon; /* NULL: iWARP alone */
-	const char *impair;       /* arguments of both hostile wires but for port=; NULL: none */
-	size_t mem_len, ring_len; /* of each client: for its own use; for its queues */
+	const struct rig_falcon *falcon; /* NULL: iWARP only */
+	/* Arguments of both hostile wires without port=; NULL: no hostile wires. */
+	const char *impair;
+	size_t mem_len, ring_len; /* bytes for each client's own use, and for its queues */
 };
 
-struct rig_hand { /* what one thread polls */
+struct rig_hand { /* the loops that one thread polls */
 	struct eng *eng[4];
 	unsigned loop[4], n;
-	uint64_t ahead; /* ns that the engines' clock is put forward by */
+	uint64_t ahead; /* ns by which the engines' clock is advanced */
 };
 
 struct rig_end {
 	struct eng *eng;
-	struct rig_hand *hand; /* of the thread that this client lives in */
+	struct rig_hand *hand; /* the thread of this client */
 	int client;
 	void *home;
 	size_t home_len;
@@ -52,32 +54,34 @@ struct rte_ring;
 
 struct rig {
 	struct rig_options o;
-	struct rte_ring *way[2]; /* the wire's two directions */
-	uint16_t port[2];        /* the engines' */
-	struct eng *eng[2];      /* the same twice when there is one */
+	struct rte_ring *way[2]; /* the two directions of the wire */
+	uint16_t port[2];        /* the engines' ports */
+	struct eng *eng[2];      /* both are the same if there is one engine */
 	unsigned neng;
 	struct rig_hand hand[2];
-	unsigned nhands; /* lcores: 1 or 2 */
+	unsigned nhands; /* number of lcores: 1 or 2 */
 	struct rig_end end[2];
 	bool stop;
 };
 
-/* All return 0, or -1 after having said what failed. EAL is up; its lcores decide about the number
- * of hands. */
+/* All functions return 0, or -1 after they have printed what failed. EAL has been initialized; its
+ * lcores determine the number of threads. */
 int rig_open(struct rig *r, const struct rig_options *o);
-/* Attaches client `i`, from the thread that will drive `hand`. */
+/* Attaches client `i`. Called on the thread of `hand`. */
 int rig_attach(struct rig *r, int i, struct rig_hand *hand);
-/* One turn of each loop of a hand. */
+/* Runs one turn of each loop of `hand`. */
 void rig_turn(struct rig_hand *hand);
-/* For the second lcore: turns of hand 1 until r->stop. Takes the rig. */
+/* The main function of the second lcore: runs turns of hand 1 until r->stop. Its argument is the
+ * rig. */
 int rig_serve(void *rig);
-/* Closes client `i` and waits until the engine has forgotten it. */
+/* Closes client `i` and waits until the engine has removed it. */
 int rig_detach(struct rig *r, int i);
-/* After both are detached: nothing may be left and every mbuf must be home. */
+/* Called after both clients are detached: checks that no object remains and that every mbuf has
+ * been freed. */
 int rig_all_home(struct rig *r);
-/* Once nobody polls any more. */
+/* Called when no thread polls any more. */
 void rig_close(struct rig *r);
-/* A counter of an engine by its names; UINT64_MAX when there is none. */
+/* Returns a counter of an engine by its names, or UINT64_MAX if there is none. */
 uint64_t rig_count(const struct eng *e, const char *layer, const char *name);
 
 #endif

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rogue SOCKET MODE ADDR PORT: a client that misbehaves in mid-transfer, or the one at the other
- *end of it.
+ * rogue SOCKET MODE ADDR PORT: a client that misbehaves in mid-transfer, or the client at the other
+ * end of its connection.
  *
- *	partner   listens; passes when it was told of the other's end and nothing of its own is
- *wrong (ADDR is ignored) stream    goes on until somebody kills it scribble  writes random bytes
- *over all the memory that it shares with saker, for some seconds punch     punches holes into all
- *of it, takes away the huge pages that would fill them, and goes on truncate  truncates the memory
- *that it brought, where the kernel lets it, and goes on
+ *	partner		listens; succeeds if the end of the other side was reported and none of
+ *			its own objects is damaged (ADDR is ignored)
+ *	stream		continues until it is killed
+ *	scribble	writes random bytes over all the memory that it shares with saker, for
+ *			some seconds
+ *	punch		punches holes into all of it, occupies the huge pages that would fill
+ *			them, and continues
+ *	truncate	truncates the memory that it registered, where the kernel allows it, and
+ *			continues
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +26,7 @@
 #include "stream.h"
 
 #define SECONDS   3
-#define WARM      200 /* messages before the deed */
+#define WARM      200 /* messages before the misbehaviour */
 #define MAX_MAPS  64
 #define HUGE_PAGE (2l << 20)
 #define ALL       "memfd:"
@@ -61,7 +65,7 @@ is_huge(const struct map *m)
 	return stat(path, &st) == 0 && st.st_blksize == HUGE_PAGE;
 }
 
-/* What this process shares and `name` is part of its name: memfds among its mappings. */
+/* Finds the shared mappings of memfds whose name contains `name`. */
 static int
 shared_maps(struct map *maps, const char *name)
 {
@@ -80,8 +84,8 @@ shared_maps(struct map *maps, const char *name)
 }
 
 /*
- * Rounds: random words here and there; small numbers here and there; every ring entry made to look
- * new, with random contents; random words everywhere.
+ * Overwrites the mapping: by round, random words here and there; small numbers here and there; a
+ * new turn and random contents in every ring entry; random words everywhere.
  */
 static void
 scribble_once(const struct map *m, unsigned round)
@@ -92,7 +96,7 @@ scribble_once(const struct map *m, unsigned round)
 	for (size_t i = 0; round % 4 < 2 && i < words / 4096 + 16; i++)
 		at[random64() % words] = round % 4 ? random64() % 256 : random64();
 	for (size_t i = 0; round % 4 == 2 && i < words; i++)
-		at[i] = random64() << 32 | (1 + round / 4 % 8); /* its turn: the low half */
+		at[i] = random64() << 32 | (1 + round / 4 % 8); /* the entry's turn: the low half */
 	for (size_t i = 0; round % 4 == 3 && i < words; i++)
 		at[i] = random64();
 }
@@ -109,10 +113,10 @@ scribble(struct stream *s)
 	for (unsigned round = 0; n > 0 && time(NULL) < until; round++)
 		for (int i = 0; i < n; i++)
 			scribble_once(&maps[i], round);
-	_exit(n > 1 ? 0 : 1); /* no library can be trusted to work now */
+	_exit(n > 1 ? 0 : 1); /* no library can be relied on now */
 }
 
-/* Has the free huge pages promised to itself for a while, so that a hole stays one. */
+/* Reserves the free huge pages for a while, so that a hole stays a hole. */
 static void
 hoard(void)
 {
@@ -132,7 +136,7 @@ hoard(void)
 	}
 }
 
-/* Until the stream breaks, or long enough for saker to have looked at every page. */
+/* Continues until the stream breaks, or long enough for saker to have accessed every page. */
 static int
 go_on(struct stream *s)
 {
@@ -155,7 +159,7 @@ holes_made(int holes, const struct map *m)
 	return holes > 0 ? 0 : -1;
 }
 
-/* A Read whose sink is in a hole. */
+/* Posts a Read whose sink is in a hole. */
 static int
 read_into(struct stream *s, uint8_t *at, const struct saker_mr *mr)
 {
@@ -173,8 +177,9 @@ read_into(struct stream *s, uint8_t *at, const struct saker_mr *mr)
 }
 
 /*
- * Memory that the traffic does not touch, which would fill the holes at once. Its pages were there
- * before: those that never were are still promised by the kernel.
+ * Punches holes into memory that the traffic does not touch, because traffic would fill the holes
+ * immediately. The pages must have existed before: the kernel still has a reservation for pages
+ * that never existed.
  */
 static int
 punch(struct stream *s)
@@ -197,7 +202,7 @@ punch(struct stream *s)
 	return go_on(s);
 }
 
-/* libsaker falls into these holes as well: a SIGBUS of its own may end this process. */
+/* libsaker accesses these holes as well: a SIGBUS may end this process. */
 static int
 hollow(struct stream *s)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Saker's side of the start-up cases: `saker_cases SOCKET connect ADDR PORT` connects in
- * every way that RFC 6581 knows, and tries Atomics on a peer that has none while a neighbour's
- * stream (PORT + 1) goes on; `saker_cases SOCKET listen PORT` does what its peers wish (talk.h)
- * until one wishes the end, and refuses revision 2 at PORT + 1.
+ * Saker's side of the start-up cases. `saker_cases SOCKET connect ADDR PORT` connects in every way
+ * that RFC 6581 defines, and tries Atomics with a peer that has none while another stream (PORT +
+ * 1) continues. `saker_cases SOCKET listen PORT` does what its peers request (talk.h) until one
+ * requests the end, and refuses revision 2 at PORT + 1.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define ANY     SHM_DEPTH_AUTO
 #define SIW_MAX 128    /* siw's limit of IRD and ORD */
-#define DEAF_US 300000 /* siw overlooks what comes right behind its reply: see peer_connect() */
+#define DEAF_US 300000 /* siw ignores an FPDU right behind its reply: see peer_connect() */
 
 static struct ex_saker b, neighbour;
 static struct sk_addr to;
@@ -30,7 +30,7 @@ is(const char *what, unsigned have, unsigned want)
 	return have == want;
 }
 
-/* An iWARP QP connects once. */
+/* Creates a new QP, because an iWARP QP connects once. */
 static int
 fresh(struct ex_saker *x, struct talk *t)
 {
@@ -102,7 +102,7 @@ least(uint16_t x, uint16_t y)
 
 /* ---- Depths ---- */
 
-/* siw raises its IRD to our ORD, and keeps its ORD below our IRD. */
+/* siw raises its IRD to the local ORD, and keeps its ORD at most the local IRD. */
 static int
 try_depths(uint16_t ird, uint16_t ord, uint16_t theirs)
 {
@@ -153,7 +153,7 @@ try_revision_1(uint8_t crc)
 
 /* ---- Ready-to-receive messages ---- */
 
-/* siw counts the stream as established when it has heard something, and then speaks first. */
+/* siw regards the stream as established when it has received an FPDU, and then sends first. */
 static int
 try_rtr(uint8_t rtr, enum talk_kind kind)
 {
@@ -168,13 +168,13 @@ try_rtr(uint8_t rtr, enum talk_kind kind)
 	b.p.param.rtr = SHM_RTR_ANY;
 	if (rc || !is("the message in use", ev.cm.rtr, rtr == SHM_RTR_ANY ? SHM_RTR_WRITE : rtr))
 		return -1;
-	/* It may have overlooked the ready-to-receive message. */
+	/* siw may have ignored the ready-to-receive message. */
 	if (kind == TALK_REVERSED && talk_nudge(&t))
 		return -1;
 	return talk(&t, kind == TALK_PLAIN) || end(&b) ? -1 : 0;
 }
 
-/* siw takes no Send as ready-to-receive message: Terminate, code 7. */
+/* siw accepts no Send as ready-to-receive message: Terminate, code 7. */
 static int
 try_rtr_send(void)
 {
@@ -211,7 +211,7 @@ try_rejected(enum talk_kind kind, uint8_t revision)
 		printf("%u bytes of private data came with the rejection\n", ev.cm.private_len);
 		return -1;
 	}
-	/* What siw would have had is stated there (RFC 6581 9.1). */
+	/* The rejection states the depths that siw would have used (RFC 6581 9.1). */
 	return is("the peer's IRD", ev.cm.peer_ird, revision == 2 ? 12 : ANY) &&
 			       is("the peer's ORD", ev.cm.peer_ord, revision == 2 ? 11 : ANY)
 		       ? 0
@@ -253,7 +253,7 @@ atomic_post(struct talk *t, enum rd_opcode op, uint64_t operand)
 	return rc == 1 ? 0 : peer_fail("saker_post_send", rc);
 }
 
-/* The Atomic alone fails by its own fault; the QP's end is told, and comes. */
+/* Only the Atomic completes with an error of its own; the end of the QP is reported. */
 static int
 atomic_refused(struct talk *t, enum rd_opcode op, uint64_t operand, enum rd_status want)
 {
@@ -272,7 +272,8 @@ atomic_refused(struct talk *t, enum rd_opcode op, uint64_t operand, enum rd_stat
 	return peer_wait_end(&b.p) || !is("the status", wc.status, want) ? -1 : 0;
 }
 
-/* siw refuses by a Terminate, behind which no stream goes on (RFC 5040 7); all others do. */
+/* siw refuses by a Terminate, after which the stream ends (RFC 5040 7); all other streams
+ * continue. */
 static int
 try_atomic(enum rd_opcode op, uint64_t operand, uint8_t dialect)
 {
@@ -289,7 +290,7 @@ try_atomic(enum rd_opcode op, uint64_t operand, uint8_t dialect)
 	b.p.param.dialect = dialect;
 	rc = start(&b, port, &w, &t) || established(&b, &t, &ev) || talk_greet(&t, true);
 	b.p.param.dialect = SHM_DIALECT_CONFIGURED;
-	/* siw sends no Terminate while its own last message still counts as under way. */
+	/* siw sends no Terminate while its own last message is not acknowledged. */
 	usleep(DEAF_US);
 	rc = rc || atomic_refused(&t, op, operand, want);
 	return talk_reads(&other) || talk_part(&other, true) || end(&neighbour) || rc ? -1 : 0;
@@ -306,7 +307,7 @@ report(int rc, const char *what, unsigned value)
 
 	printf("%s  saker connects, %s %u\n", rc ? "FAIL" : "ok  ", what, value);
 	failed += rc != 0;
-	/* What a case that failed has left behind is not the next one's. */
+	/* Discards the events that a failed case has left behind. */
 	while (rc && saker_wait(b.p.s, 500) == 1)
 		while (saker_event(b.p.s, &ev) == 1)
 			;
@@ -339,7 +340,7 @@ do_connect(void)
 	return failed;
 }
 
-/* The neighbour's listener ends, too. */
+/* Ends the other stream's listener, too. */
 static int
 end_neighbour(void)
 {
@@ -381,7 +382,8 @@ serve(const struct talk_wish *w, const struct saker_event *req)
 	return 0;
 }
 
-/* The end of the stream before may be told in between, or be nobody's when its QP has gone. */
+/* Waits for the next connect request. The end of the previous stream may be reported in between, or
+ * belong to no QP if its QP has been destroyed. */
 static int
 next_request(struct saker_event *req)
 {

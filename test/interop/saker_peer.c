@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The exchange on libsaker: `saker_peer SOCKET listen ANY PORT` or `saker_peer SOCKET connect ADDR
- * PORT`; behind it `quick`, and `rev1` or `rev2` for the MPA revision to start with, `nocrc`,
+ * PORT`, followed by any of `quick`, `rev1` or `rev2` (the first MPA revision to try), `nocrc`,
  * `markers`.
  */
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The other side of rdma-core's `rping`, on libsaker: `saker_rping SOCKET server PORT ROUNDS SIZE`
+ * The counterpart of rdma-core's `rping` on libsaker: `saker_rping SOCKET server PORT ROUNDS SIZE`
  * or `saker_rping SOCKET client ADDR PORT ROUNDS SIZE`.
  *
- * In each round the client advertises a source, the server reads it and says so; the client
- * advertises a sink, the server writes there what it has read and says so; the client compares. An
- * advertisement is a Send of 16 bytes: address, rkey, length, big-endian.
+ * In each round the client advertises a source, and the server reads it and acknowledges; the
+ * client advertises a sink, and the server writes there what it has read and acknowledges; the
+ * client compares. An advertisement is a Send of 16 bytes: address, rkey, length, big-endian.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -23,11 +23,12 @@ struct advert {
 };
 _Static_assert(sizeof(struct advert) == 16, "rping's message");
 
-/* The buffer: a receive slot, a send slot, then source and sink. */
+/* The layout of the buffer: a receive slot, a send slot, then source and sink. */
 enum { OFF_RECV = 0, OFF_SEND = 64, OFF_DATA = 4096 };
 
 static struct peer p;
-static unsigned received; /* adverts that have come and are not yet looked at */
+/* Number of advertisements that have arrived and have not been processed. */
+static unsigned received;
 
 static int
 want_advert(void *arg)
@@ -35,7 +36,7 @@ want_advert(void *arg)
 	return peer_recv(&p, WR_RECV, OFF_RECV, sizeof(struct advert));
 }
 
-/* Takes completions until `wr_id` is among them. */
+/* Takes completions until that of `wr_id`. */
 static int
 wait_for(uint64_t wr_id)
 {
@@ -74,7 +75,7 @@ advertise(uint32_t off, uint32_t len)
 	       wait_for(WR_SEND);
 }
 
-/* The advert that came; the next receive is posted before the peer is answered. */
+/* Takes an advertisement. The next receive is posted before the peer is answered. */
 static int
 take_advert(struct advert *a)
 {
@@ -115,7 +116,7 @@ client_round(uint32_t size, unsigned round)
 
 	for (uint32_t i = 0; i < size; i++)
 		src[i] = (uint8_t)('A' + (i + round) % 58);
-	src[size - 1] = 0; /* rping's server treats it as text */
+	src[size - 1] = 0; /* rping's server treats the bytes as text */
 	memset(sink, 0xee, size);
 	if (advertise(OFF_DATA, size) || take_advert(&a) || advertise(OFF_DATA + size, size) ||
 		take_advert(&a))

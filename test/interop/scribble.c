@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A hostile machine: writes over all the memory that it shares with saker, as long as FILE is
- * there: `scribble MEMORY FILE SEED`. Bytes of its own, small changes to words that are there (turn
- * numbers and indices that are nearly right), and pieces of the memory at other places (what was
- * valid once). Every other second it leaves the directory alone, so that its machine's programs
- * come and are served, and wants a client in each slot.
+ * A hostile machine: `scribble MEMORY FILE SEED` writes over all the memory that it shares with
+ * saker, as long as FILE exists. It writes random bytes, small changes to existing words (turn
+ * numbers and indices that are nearly right), and copies of the memory from other places (values
+ * that were valid once). Every other second it leaves the directory alone, so that the machine's
+ * programs are served, and requests a client in each slot.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 #define DIRECTORY 4096u
 #define PIECE_MAX 4096u
-#define LOOK      20000 /* strokes between two looks for FILE */
+#define LOOK      20000 /* writes between two checks for FILE */
 
 static uint64_t state;
 
@@ -57,7 +57,7 @@ stroke(uint8_t *base, uint64_t from, uint64_t size)
 	}
 }
 
-/* Strokes where the queues of each slot are, which are but a part of all this. */
+/* Writes to the queues of each slot, which are only a part of the memory. */
 static void
 queues(uint8_t *base, uint64_t size)
 {

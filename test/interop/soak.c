@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * soak [EAL options] -- [options]: a seeded random mix of operations over a hostile wire. Every
- * byte is verified, every request must complete exactly once, and in the end every mbuf must be
- * home. With --corrupt-crc streams must end in the Terminate that RFC 5044 section 8 asks for, and
- * nothing wrong may be placed.
+ * byte is verified, every request must complete exactly once, and at the end every mbuf must have
+ * been freed. With --corrupt-crc, streams must end in the Terminate that RFC 5044 8 requires, and
+ * no wrong byte may be placed.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 #include "soak.h"
 
 #define PORT     7471
-#define STALL_NS 60000000000ull /* a generous bound: reached only when something is broken */
+#define STALL_NS 60000000000ull /* generous; reached only when something is broken */
 
 void
 soak_fail(struct soak *s, const struct side *at, const char *fmt, ...)
@@ -50,7 +50,7 @@ soak_random(struct soak *s)
 	return x ^ x >> 31;
 }
 
-/* The options: where each goes, by what it is. */
+/* The options, with the place and type of each value. */
 enum { BYTES, CHANCE, NUMBER, FLAG, TEXT };
 static const struct word {
 	const char *name;
@@ -129,8 +129,8 @@ options(struct soak_options *o, int argc, char **argv)
 	return optind == argc ? 0 : -1;
 }
 
-/* Checksum-neutral corruption strikes only while no MPA start-up frame is on its way: those have no
- * CRC. */
+/* Enables checksum-neutral corruption only while no MPA start-up frame is on the wire, since those
+ * have no CRC. */
 static void
 switch_corruption(struct soak *s)
 {
@@ -226,8 +226,8 @@ turn(struct soak *s)
 	struct saker_event ev;
 
 	for (int at = 0; at < 2; at++) {
-		/* Events first: what an end of the stream flushed is in the CQs before its event
-		 * comes. */
+		/* Takes events first: when the event of a stream's end arrives, the flushed
+		 * requests are in the CQs already. */
 		while (saker_event(s->rig.end[at].s, &ev) == 1) {
 			link_event(s, at, &ev);
 			s->progress = eng_clock();
@@ -278,7 +278,7 @@ traffic(struct soak *s)
 	}
 }
 
-/* Nothing that a healthy pair of peers never does may have been counted. */
+/* Checks that no event was counted that healthy peers never cause. */
 static void
 no_warnings(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
 	uint64_t value)
@@ -291,7 +291,8 @@ no_warnings(void *arg, const char *layer, const char *name, enum sk_severity sev
 			soak_fail(arg, NULL, "%s: %" PRIu64 " (%s)", name, value, help);
 }
 
-/* The wire was as hostile as it was told to be, and what it did was seen for what it was. */
+/* Checks that the wire impaired frames as configured, and that each impairment was detected as what
+ * it was. */
 static void
 check_counters(struct soak *s)
 {
@@ -353,7 +354,8 @@ set_up(struct soak *s)
 	};
 	char impair[256];
 
-	/* Half of each evil at either end, on the way out only, so that a frame meets it once. */
+	/* Each end impairs half of the frames, in the sending direction only, so that each frame is
+	 * impaired once. */
 	snprintf(impair, sizeof(impair),
 		"dir=tx,drop=%g,dup=%g,reorder=%g,corrupt=%g,seed=%" PRIu64 ",nic=%d", o->drop,
 		o->dup, o->reorder, o->corrupt, o->seed, o->nic);
@@ -362,7 +364,7 @@ set_up(struct soak *s)
 		return -1;
 	s->watch.layer = 2; /* LLP: MPA */
 	s->watch.etype = 0;
-	s->watch.code = 2; /* CRC error: RFC 5044 section 8 */
+	s->watch.code = 2; /* CRC error: RFC 5044 8 */
 	if (o->pcap != NULL && watch_pcap(&s->watch, o->pcap)) {
 		printf("%s cannot be written\n", o->pcap);
 		return -1;
@@ -416,7 +418,7 @@ main(int argc, char **argv)
 	rc = soak(&s);
 	printf("%s\n", rc == 0 ? "PASS" : "FAIL");
 	fflush(stdout);
-	/* A broken run leaves threads behind that rte_eal_cleanup() would wait for. */
+	/* After a failure, threads remain for which rte_eal_cleanup() would wait. */
 	if (rc)
 		_exit(1);
 	rte_eal_cleanup();

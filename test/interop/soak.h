@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The soak: links (connected pairs of QPs) between two flat clients, on which both sides act at
- * random. This process is both clients, so that it knows what each byte of either must be.
+ * random. This process is both clients, so that it can compute each expected byte of either.
  */
 #ifndef TEST_INTEROP_SOAK_H
 #define TEST_INTEROP_SOAK_H
@@ -10,10 +10,10 @@
 #include "watch.h"
 
 #define MSG_MAX  (256u << 10)
-#define SLOT_LEN (MSG_MAX + 64) /* what stands behind a message must stay as it was */
-#define SLOTS    6              /* operations that a side has under way */
-#define RECVS    8              /* receives that stand posted */
-#define FIFO     32             /* > requests of SLOTS operations and a nudge */
+#define SLOT_LEN (MSG_MAX + 64) /* the bytes behind a message must not change */
+#define SLOTS    6              /* operations that a side has in progress */
+#define RECVS    8              /* posted receives */
+#define FIFO     32             /* more than the requests of SLOTS operations and a nudge */
 #define LINKS    4
 #define SIDE_LEN ((2ul * SLOTS + RECVS) * SLOT_LEN)
 
@@ -22,23 +22,23 @@ enum kind { SEND, SEND_SE, SEND_INV, SEND_SE_INV, WRITE, READ, KINDS };
 struct op {
 	enum kind kind;
 	bool busy;
-	bool acted; /* completed here */
-	bool seen;  /* its bytes were verified where they went */
+	bool acted; /* completed at the requester */
+	bool seen;  /* its bytes were verified at their destination */
 	uint32_t len;
 	uint64_t key;            /* of the pattern */
-	struct saker_mr *window; /* what a Send invalidates */
+	struct saker_mr *window; /* the window that a Send invalidates */
 };
 
 struct posted { /* a request in the send queue */
 	uint64_t wr_id;
 	uint8_t opcode;
 	bool signaled;
-	int slot; /* -1: none waits for it */
+	int slot; /* -1: no operation waits for it */
 };
 
 struct coming {       /* a message on its way */
 	uint8_t slot; /* of the sender's operation */
-	bool notice;  /* says that a Write was done */
+	bool notice;  /* announces that a Write was done */
 };
 
 struct side {
@@ -51,12 +51,12 @@ struct side {
 	uint8_t *mem; /* SIDE_LEN */
 	struct op op[SLOTS];
 	struct posted sq[FIFO];
-	unsigned sq_in, sq_out, silent; /* silent: unsignalled requests in a row */
+	unsigned sq_in, sq_out, silent; /* silent: number of consecutive unsignaled requests */
 	uint64_t recv_id[RECVS];
 	unsigned recv_in, recv_out; /* posted, completed */
 	struct coming coming[RECVS];
 	unsigned coming_in, coming_out;
-	bool up, gone, broken; /* broken: a request failed or an error event came */
+	bool up, gone, broken; /* broken: a request failed or an error event arrived */
 	char reason[64];
 };
 
@@ -81,35 +81,36 @@ struct soak {
 	struct soak_options o;
 	struct rig rig;
 	struct watch watch;
-	struct saker_cq *cq[2][2]; /* of client, for links of even and odd number (these have their
-				      receives apart) */
+	/* Indexed by client, and by even or odd number of the link. The odd links have CQs of their
+	 * own for receives. */
+	struct saker_cq *cq[2][2];
 	struct saker_cq *recv_cq[2];
 	struct saker_listener *listener;
 	struct link link[LINKS];
 	uint64_t rng, serial, moved, count[KINDS];
-	uint64_t progress;                /* eng_clock() when something last happened */
+	uint64_t progress;                /* eng_clock() at the last progress */
 	unsigned deaths, detected, noise; /* noise: how often corruption was switched */
 	bool corrupting;
 	int failed;
 };
 
-/* A mistake: counted, said (the first few), and the run will fail. */
+/* Counts and prints an error (the first few), and fails the run. */
 void soak_fail(struct soak *s, const struct side *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 uint64_t soak_random(struct soak *s);
-/* 0..n-1 */
+/* Returns a random number from 0 to n - 1. */
 static inline uint32_t
 soak_pick(struct soak *s, uint32_t n)
 {
 	return (uint32_t)((soak_random(s) >> 32) * n >> 32);
 }
 
-/* ---- soak_bytes.c: what each byte must be */
-#define OLD 0xee /* what stands where nothing was placed */
+/* ---- soak_bytes.c: the expected bytes */
+#define OLD 0xee /* the value of bytes that nothing was placed in */
 void bytes_fill(uint8_t *p, uint32_t len, uint64_t key);
-/* A slot holds the message, and OLD behind it. */
+/* Checks that a slot contains the message, followed by OLD. */
 bool bytes_right(const uint8_t *slot, uint32_t len, uint64_t key);
-/* A message broke off: each byte is right or old. */
+/* Checks a message that broke off: each byte is right or OLD. */
 bool bytes_right_or_old(const uint8_t *slot, uint32_t len, uint64_t key);
 
 /* ---- soak_side.c: one side's requests and completions */
@@ -119,13 +120,15 @@ uint8_t *side_recv(const struct side *sd, unsigned n);
 void side_post_recvs(struct side *sd);
 /* Starts an operation if there is room for one. */
 void side_act(struct side *sd);
-/* A signalled request of no bytes behind unsignalled ones, so that all get accounted for. */
+/* Posts a signaled request of no bytes behind unsignaled ones, so that all of them are accounted
+ * for. */
 void side_nudge(struct side *sd);
 bool side_idle(const struct side *sd);
-/* Nothing posted is without its completion, but for unsignalled requests. */
+/* Returns whether every posted request has completed, except for unsignaled ones. */
 bool side_drained(const struct side *sd);
 void side_completion(struct side *sd, const struct rd_wc *wc);
-/* After the end of a broken link: what did not finish has placed right bytes or none. */
+/* Called after the end of a broken link: checks that unfinished operations have placed right bytes
+ * or none. */
 void side_audit(struct side *sd);
 
 /* ---- soak_link.c: the life of a link */

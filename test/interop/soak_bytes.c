@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Patterns: each 8 bytes are a hash of the message's key and their place, so that a byte of another
- * message or place is wrong. */
+/* Patterns: each 8 bytes are a hash of the message's key and their position, so that bytes of
+ * another message or position are wrong. */
 #include <string.h>
 
 #include "soak.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a link: two QPs are made and connected; they act until enough bytes have moved; then
- * they end in order. A link that breaks (checksum-neutral corruption) is audited and made anew,
- * while the others go on.
+ * The life of a link: two QPs are created and connected, act until enough bytes have moved, and end
+ * in order. A link that breaks (checksum-neutral corruption) is checked and created again, while
+ * the others continue.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ params(const struct link *l)
 		.private_len = 1};
 }
 
-/* Odd links connect the other way. */
+/* Connects the link; odd links connect in the other direction. */
 static int
 begin(struct link *l)
 {
@@ -133,7 +133,8 @@ run(struct link *l)
 	return saker_disconnect(l->side[l->index / 2 % 2].qp, false);
 }
 
-/* One side must have found the damage; the other hears of it, or finds some too. */
+/* Checks that one side has found the damage, and that the other received a Terminate or found
+ * damage, too. */
 static void
 judge(struct link *l)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One side of a link: posts operations at random and takes completions. Every request is remembered
- * until it has completed, and a completion must be that of the oldest one that is owed: so each
- * completes exactly once and in order.
+ * One side of a link: posts operations at random and takes completions. Every request is recorded
+ * until it has completed, and a completion must be that of the oldest outstanding request, so that
+ * each request completes exactly once and in order.
  */
 #include <string.h>
 
 #include "soak.h"
 
 #define ALL_RIGHTS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
-#define INLINE     256u /* what the QPs are made with */
+#define INLINE     256u /* limits with which the QPs are created */
 #define NOTICE_LEN 8u
 
 static const uint8_t opcodes[KINDS] = {
@@ -33,7 +33,7 @@ side_recv(const struct side *sd, unsigned n)
 	return sd->mem + (size_t)(2 * SLOTS + n % RECVS) * SLOT_LEN;
 }
 
-/* Cuts [p, p + len) into 1..4 elements, some perhaps empty. Returns how many. */
+/* Cuts [p, p + len) into 1 to 4 elements, of which some may be empty. Returns their number. */
 static uint8_t
 cut(struct side *sd, struct rd_sge sge[4], const uint8_t *p, uint32_t len)
 {
@@ -52,7 +52,7 @@ cut(struct side *sd, struct rd_sge sge[4], const uint8_t *p, uint32_t len)
 static uint64_t
 next_id(struct soak *s)
 {
-	return ++s->serial * 0x9e3779b97f4a7c15ull; /* odd: no two are the same */
+	return ++s->serial * 0x9e3779b97f4a7c15ull; /* odd: no two are equal */
 }
 
 void
@@ -80,7 +80,7 @@ random_len(struct soak *s)
 	return of == 6 ? 0 : soak_pick(s, most[of] + 1);
 }
 
-/* Notes a request as owed and decides whether it asks for its completion. */
+/* Records a request as outstanding and decides whether it is signaled. */
 static void
 owe(struct side *sd, struct saker_wr *wr, int slot)
 {
@@ -96,7 +96,7 @@ owe(struct side *sd, struct saker_wr *wr, int slot)
 	*p = (struct posted){wr->wr_id, wr->opcode, signaled, slot};
 }
 
-/* The Send that follows a Write: what it finds, the Write has placed. */
+/* Prepares the Send that follows a Write: when it arrives, the Write has been placed. */
 static void
 notice(struct side *sd, struct saker_wr *wr, struct rd_sge *sge, const uint64_t *word, int slot)
 {
@@ -106,7 +106,7 @@ notice(struct side *sd, struct saker_wr *wr, struct rd_sge *sge, const uint64_t 
 	sd->far->coming[sd->far->coming_in++ % RECVS] = (struct coming){(uint8_t)slot, true};
 }
 
-/* Makes ready what the operation reads and where it goes. */
+/* Prepares the operation's source and destination. */
 static int
 prepare(struct side *sd, int slot, struct op *op, struct saker_wr *wr)
 {
@@ -150,7 +150,7 @@ start(struct side *sd, int slot)
 		.len = random_len(s),
 		.key = soak_random(s)};
 	if (op->kind != READ && sd->far->coming_in == sd->far->recv_in) {
-		op->busy = false; /* no receive stands posted for it */
+		op->busy = false; /* no receive is posted for it */
 		return;
 	}
 	if (prepare(sd, slot, op, &wr[0])) {
@@ -225,7 +225,7 @@ verified(struct side *actor, int slot)
 	actor->soak->moved += op->len;
 }
 
-/* A request is done: its source is ours again, and is overwritten to prove that. */
+/* Handles a completed request: overwrites the source, which no longer belongs to the request. */
 static void
 acted(struct side *sd, const struct posted *p)
 {
@@ -305,7 +305,7 @@ received(struct side *sd, const struct rd_wc *wc, const uint8_t *buf)
 	side_post_recvs(sd);
 }
 
-/* A receive that was flushed: what was on its way into it may have come in part. */
+/* Handles a flushed receive, which a message may have filled in part. */
 static void
 recv_flushed(struct side *sd, const uint8_t *buf)
 {

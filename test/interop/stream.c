@@ -7,13 +7,13 @@
 #include "stream.h"
 
 #define PIECE    65536u
-#define TOKENS   4u  /* Sends under way, of both sides together */
-#define RECVS    16u /* receives that stand posted: more than there are tokens */
+#define TOKENS   4u  /* Sends in progress, of both sides together */
+#define RECVS    16u /* posted receives: more than there are tokens */
 #define RECV_LEN 64u
 #define SOURCE   STREAM_WINDOW
 #define RECV_OFF (2 * STREAM_WINDOW)
 #define SEND_OFF (RECV_OFF + RECVS * RECV_LEN)
-#define MINE     0xa7 /* what the source holds */
+#define MINE     0xa7 /* the contents of the source */
 
 enum { WR_WRITE, WR_READ, WR_SEND, WR_RECV };
 
@@ -116,7 +116,7 @@ stream_join(struct stream *s, const char *addr, uint16_t port)
 	return 0;
 }
 
-/* What follows a request that succeeded: its like; and a received token is given back. */
+/* Posts the successor of a successful request, or returns a received token. */
 static int
 again(struct stream *s, const struct rd_wc *wc)
 {
@@ -185,7 +185,7 @@ stream_audit(struct stream *s)
 	while ((s->completed < s->posted || !s->told) && seconds() < until)
 		if (stream_turn(s))
 			return -1;
-	for (int i = 0; i < 10; i++) /* nothing may come twice */
+	for (int i = 0; i < 10; i++) /* no completion may come twice */
 		stream_turn(s);
 	printf("%llu requests posted, %llu completed, %llu messages; told: %d\n",
 		(unsigned long long)s->posted, (unsigned long long)s->completed,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endless traffic between two clients, for tests in which one of them comes to a bad end: Writes,
- * Reads and Sends in both directions, every request signalled and counted. Each side opens a window
- * of its memory to the other; the rest must stay as it is.
+ * Endless traffic between two clients, for tests in which one of them fails: Writes, Reads and
+ * Sends in both directions, every request signaled and counted. Each side grants the other access
+ * to a window of its memory; the rest must not change.
  */
 #ifndef TEST_INTEROP_STREAM_H
 #define TEST_INTEROP_STREAM_H
@@ -19,18 +19,18 @@ struct stream {
 	uint32_t far_stag;
 	uint32_t next_recv;
 	uint64_t posted, completed, messages;
-	bool broken; /* a request failed, or an event told so */
-	bool told;   /* by an event */
+	bool broken; /* a request failed, or an event reported the end */
+	bool told;   /* an event reported the end */
 };
 
-/* All return 0, or -1 after having said what failed. */
+/* All functions return 0, or -1 after they have printed what failed. */
 int stream_open(struct stream *s, const char *socket, const char *name);
-/* Connects, or listens (`addr` NULL) and accepts; then both learn each other's window. */
+/* Connects, or listens (`addr` NULL) and accepts; then both sides exchange their windows. */
 int stream_join(struct stream *s, const char *addr, uint16_t port);
-/* Takes what has come and posts anew. */
+/* Takes completions and posts new requests. */
 int stream_turn(struct stream *s);
-/* After the stream broke: each request must still complete, once, and nothing outside the window
- * may have changed. */
+/* Called after the stream broke: checks that each request completes, once, and that nothing outside
+ * the window has changed. */
 int stream_audit(struct stream *s);
 
 #endif

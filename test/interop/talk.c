@@ -149,7 +149,7 @@ talk_greet(struct talk *t, bool first)
 	return hear(t, SAY_HELLO) || say(t, SAY_HELLO) ? -1 : 0;
 }
 
-/* Twice as many as may be outstanding, so that some have to wait for others. */
+/* Posts twice as many Reads as may be outstanding, so that some have to wait for others. */
 int
 talk_reads(struct talk *t)
 {

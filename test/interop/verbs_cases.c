@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The guest's side of the start-up cases, on ordinary libibverbs and librdmacm: `verbs_cases listen
- * ADDR PORT` does what its peers wish (talk.h) until one wishes the end; `verbs_cases connect ADDR
- * PORT` connects itself, in every way that siw knows. Behind PORT + 1 nobody knows revision 2.
+ * The guest's side of the start-up cases, on plain libibverbs and librdmacm. `verbs_cases listen
+ * ADDR PORT` does what its peers request (talk.h) until one requests the end. `verbs_cases connect
+ * ADDR PORT` connects in every way that siw supports; the peer at PORT + 1 accepts revision 1 only.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -29,7 +29,8 @@ accept_wish(const struct talk_wish *w, const struct ex_event *req, struct talk *
 	if (ex_rdma_qp(&p, TALK_DEPTH) || talk_prepare(t, &p.ex))
 		return -1;
 	t->careful = true;
-	/* What librdmacm names so is the peer's IRD and ORD here, and our own later. */
+	/* librdmacm reports the peer's IRD and ORD in these fields here, and the local depths
+	 * later. */
 	t->mine.seen_ird = req->initiator_depth;
 	t->mine.seen_ord = req->responder_resources;
 	if (rdma_accept(p.id, &param))
@@ -108,7 +109,7 @@ is(const char *what, unsigned have, unsigned want)
 	return have == want;
 }
 
-/* Atomics are not among siw's operations: the request is refused where it is posted. */
+/* siw does not support Atomics: the request is refused when it is posted. */
 static int
 try_atomics(struct talk *t)
 {
@@ -137,7 +138,7 @@ try_atomics(struct talk *t)
 	return 0;
 }
 
-/* Depths as siw states them; the acceptor has none above `theirs`. */
+/* Connects with these depths; the acceptor has none above `theirs`. */
 static int
 try_depths(struct sockaddr *to, uint16_t ird, uint16_t ord, uint16_t theirs, bool atomics)
 {
@@ -148,7 +149,7 @@ try_depths(struct sockaddr *to, uint16_t ird, uint16_t ord, uint16_t theirs, boo
 
 	if (start(to, &w, ird, ord, &t) || ex_rdma_expect(&p, RDMA_CM_EVENT_ESTABLISHED, &ev))
 		return -1;
-	/* siw calls what the responder has stated its own: IRD is the responder's ORD. */
+	/* siw reports the responder's depths as its own: IRD is the responder's ORD. */
 	t.mine.ird = ev.initiator_depth;
 	t.mine.ord = ev.responder_resources;
 	ok = is("the responder's IRD", ev.responder_resources, ord < theirs ? ord : theirs) &&
@@ -176,7 +177,7 @@ try_rejected(struct sockaddr *to, enum talk_kind kind)
 	return -1;
 }
 
-/* Whoever knows revision 1 only closes; siw's application hears that nobody is there. */
+/* A peer that implements only revision 1 closes the connection; siw reports it as unreachable. */
 static int
 try_unenhanced(struct sockaddr *to)
 {

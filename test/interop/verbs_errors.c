@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that links libibverbs and librdmacm and knows nothing of Saker: it connects to itself
- * and provokes the errors that verbs promise, each on a connection of its own. Runs under
- * saker-run, once per device ($SAKER_DEVICE).
+ * A program that links libibverbs and librdmacm and does not depend on Saker: it connects to itself
+ * and provokes the errors that verbs define, each on a connection of its own. Runs under saker-run,
+ * once per device ($SAKER_DEVICE).
  *
- *   verbs_errors ADDRESS     every case; status 1 when one came out otherwise
+ *	verbs_errors ADDRESS	every case; exits with status 1 if one had another result
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "verbs_pair.h"
 
-#define EVENT_MS 20000 /* a generous bound, reached only when something is broken */
+#define EVENT_MS 20000 /* generous, reached only when something is broken */
 
 static int failures;
 
@@ -72,7 +72,8 @@ receive(struct side *s, uint32_t len)
 	return ibv_post_recv(s->id->qp, &wr, &bad);
 }
 
-/* The asynchronous event of one side's queue pair; 0 when none comes. Others' are taken away. */
+/* Returns the asynchronous event of one side's QP, or 0 when none arrives. Discards other
+ * events. */
 static int
 event_of(struct pair *p, const struct side *s)
 {
@@ -120,8 +121,8 @@ wrong_lkey(struct pair *p)
 		status);
 }
 
-/* iWARP's Send is done when TCP has it, and the peer ends the connection (RFC 5040 7.1); Falcon's
- * is refused until the retries are used up. */
+/* An iWARP Send completes when TCP has accepted it, and the peer ends the connection (RFC 5040
+ * 7.1). A Falcon Send is refused until the retries are used up. */
 static void
 no_receive(struct pair *p)
 {
@@ -177,7 +178,7 @@ overflow(struct pair *p)
 
 	wr.wr.rdma.remote_addr = (uintptr_t)p->b.mem;
 	wr.wr.rdma.rkey = p->b.mr->rkey;
-	/* Nobody takes completions: more than the queue holds have to overflow it. */
+	/* No completion is taken, so more requests than the queue has entries overflow it. */
 	for (int n = 0; n < 100000 && !told; n++) {
 		int rc = ibv_post_send(p->a.id->qp, &wr, &bad);
 
@@ -226,7 +227,8 @@ in_use(struct pair *p)
 	check(rc == EBUSY, "a protection domain in use is not given back", rc);
 }
 
-/* In the child: nothing of the parent's works, a device of its own does. The exit status. */
+/* Runs in the child: no object of the parent works, a device of its own does. Returns the exit
+ * status. */
 static int
 child(struct pair *p)
 {
@@ -259,7 +261,7 @@ forked(struct pair *p)
 		"and the parent goes on", status);
 }
 
-/* Not an error, but nothing of Debian's does it: a region whose addresses are its own. */
+/* Not an error, but no Debian program uses it: a region with addresses of its own choice. */
 static void
 other_addresses(struct pair *p)
 {
@@ -297,7 +299,7 @@ static const struct {
 	{"other addresses", other_addresses},
 };
 
-/* Before it is connected. */
+/* Posts before the QP is connected. */
 static void
 wrong_state(const char *address)
 {

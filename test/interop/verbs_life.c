@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program that links libibverbs and librdmacm and knows nothing of Saker: how it begins, grows
- * large, and hears that its device has gone. Runs under saker-run, once per device ($SAKER_DEVICE).
+ * A program that links libibverbs and librdmacm and does not depend on Saker: how it starts, grows
+ * large, and is notified that its device has gone. Runs under saker-run, once per device
+ * ($SAKER_DEVICE).
  *
- *   verbs_life ADDRESS once      one connection, one Send, everything given back
- *   verbs_life ADDRESS many N    N connections at once, and how long they took
- *   verbs_life ADDRESS bereft    waits until its saker goes, and looks who is told, and how often
+ *	verbs_life ADDRESS once		one connection, one Send, everything freed
+ *	verbs_life ADDRESS many N	N connections at once, and the time that they took
+ *	verbs_life ADDRESS bereft	waits until its saker ends, and checks which objects are
+ *					notified, and how often
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +19,7 @@
 
 #include "verbs_pair.h"
 
-#define LONG_MS 60000 /* a generous bound, reached only when something is broken */
+#define LONG_MS 60000 /* generous, reached only when something is broken */
 
 static int
 complain(const char *what)
@@ -72,7 +74,7 @@ many(const char *address, int n)
 	return 0;
 }
 
-/* ---- Bereft ---- */
+/* ---- The end of saker ---- */
 
 static bool
 readable(int fd, int ms)
@@ -82,7 +84,8 @@ readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* One event, IBV_EVENT_DEVICE_FATAL, and then silence: who sleeps on the descriptor sleeps on. */
+/* Checks that one IBV_EVENT_DEVICE_FATAL arrives and nothing else, so that a thread that sleeps on
+ * the descriptor continues to sleep. */
 static int
 fatal_once(struct ibv_context *c)
 {
@@ -129,7 +132,7 @@ bereft(const char *address)
 	type = pair_event(p.a.channel, NULL);
 	if (type != RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return complain(rdma_event_str(type));
-	/* The thread that hands on has nothing to wait for. */
+	/* The thread that forwards events has nothing to wait for. */
 	for (int i = 0; threads() > 1; i++, poll(NULL, 0, 10))
 		if (i > LONG_MS / 10)
 			return complain("a thread goes on");

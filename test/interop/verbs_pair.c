@@ -131,7 +131,7 @@ listen_at(struct pair *p, const char *address)
 void
 pair_connect(struct pair *p, const char *address, const struct pair *host)
 {
-	/* A Send that nobody receives is tried a few times and no more. */
+	/* A Send without a posted receive is retried a few times only. */
 	struct rdma_conn_param param = {.responder_resources = 4,
 		.initiator_depth = 4,
 		.retry_count = 3,
@@ -204,7 +204,8 @@ pair_async(struct pair *p, int ms, struct ibv_async_event *ev)
 
 	if (poll(&fd, 1, ms) != 1)
 		return false;
-	/* Readable may mean something of another's: then nothing is there. */
+	/* The descriptor may be readable because of another device's event; then there is none to
+	 * take. */
 	fcntl(fd.fd, F_SETFL, fcntl(fd.fd, F_GETFL) | O_NONBLOCK);
 	return ibv_get_async_event(p->a.id->verbs, ev) == 0;
 }

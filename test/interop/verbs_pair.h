@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two ends of a connection in one process, made in one thread through rdma_cm. What fails here ends
+/* Two ends of a connection in one process, created in one thread through rdma_cm. Any failure ends
  * the program with a sentence. */
 #ifndef TEST_INTEROP_VERBS_PAIR_H
 #define TEST_INTEROP_VERBS_PAIR_H
@@ -27,25 +27,25 @@ struct side {
 struct pair {
 	struct side a, b; /* a has connected, b has accepted */
 	struct rdma_cm_id *listener;
-	bool guest; /* the listener is another pair's */
+	bool guest; /* the listener belongs to another pair */
 };
 
-/* Connects; `host`: whose listener is used, NULL: an own one. */
+/* Connects. `host`: the pair whose listener is used; NULL: a listener of its own. */
 void pair_connect(struct pair *p, const char *address, const struct pair *host);
-/* Gives everything back. */
+/* Frees all objects. */
 void pair_end(struct pair *p);
-/* The status of the next completion. */
+/* Returns the status of the next completion. */
 int pair_status(struct ibv_cq *cq);
-/* Whether both sides hear that it is over. */
+/* Returns whether the end of the connection is reported to both sides within `ms`. */
 bool pair_ended(struct pair *p, int ms);
-/* An asynchronous event of the device within `ms`. */
+/* Takes an asynchronous event of the device. Returns false if none arrives within `ms`. */
 bool pair_async(struct pair *p, int ms, struct ibv_async_event *ev);
-/* The next event; *id as it says, if asked for. */
+/* Returns the next event; sets *id to the event's id unless `id` is NULL. */
 int pair_event(struct rdma_event_channel *channel, struct rdma_cm_id **id);
 
-/* An id with an address and a route. */
+/* Creates an id with an address and a route. */
 void side_resolve(struct side *s, const char *address, uint16_t port);
-/* Its objects on id's device. */
+/* Creates the side's objects on the id's device. */
 void side_make(struct side *s, struct rdma_cm_id *id);
 void side_unmake(struct side *s);
 

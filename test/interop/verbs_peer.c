@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The exchange on ordinary libibverbs and librdmacm, for Linux's soft-iWARP: `verbs_peer listen
- * ADDR PORT` or `verbs_peer connect ADDR PORT`, either with `quick` behind it.
+ * The exchange on plain libibverbs and librdmacm, for Linux's soft-iWARP: `verbs_peer listen ADDR
+ * PORT` or `verbs_peer connect ADDR PORT`, either followed by `quick`.
  */
 #include <netdb.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See watch.h. Callbacks run on the thread that sends; counters are atomic and the file is locked
- * for each frame, since two engines may send at once. */
+/* See watch.h. Callbacks run on the thread that sends. Counters are atomic and the file is locked
+ * for each frame, since two engines may send at the same time. */
 #include <errno.h>
 #include <stdbool.h>
 #include <time.h>
@@ -28,7 +28,8 @@ record(FILE *f, const struct rte_mbuf *m)
 	funlockfile(f);
 }
 
-/* An FPDU's ULPDU: is it a Terminate (RFC 5040 4.8: untagged, queue 2, first and only message)? */
+/* Returns whether an FPDU's ULPDU is a Terminate (RFC 5040 4.8: untagged, queue 2, first and only
+ * message). */
 static bool
 is_terminate(const uint8_t *p, uint32_t len, struct wire_terminate *t)
 {
@@ -40,7 +41,8 @@ is_terminate(const uint8_t *p, uint32_t len, struct wire_terminate *t)
 	       wire_terminate_parse(t, p + head, len - (uint32_t)head) > 0;
 }
 
-/* A segment starts with an FPDU, unless one had to be cut; then the walk soon ends. */
+/* Walks over the FPDUs of a segment. A segment begins with an FPDU, unless one had to be cut; in
+ * that case the walk ends soon. */
 static void
 walk(struct watch *w, const uint8_t *p, uint32_t len)
 {
@@ -92,7 +94,7 @@ watch_port(struct watch *w, uint16_t port)
 int
 watch_pcap(struct watch *w, const char *path)
 {
-	/* magic (nanoseconds), version 2.4, zone, accuracy, snap length, Ethernet */
+	/* magic (nanoseconds), version 2.4, zone, accuracy, snap length, Ethernet. */
 	static const uint32_t head[6] = {0xa1b23c4d, 0x00040002, 0, 0, 262144, 1};
 
 	w->pcap = fopen(path, "wb");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looks at what engines send, before a hostile wire gets it: counts Terminates by what they say,
- * and keeps a capture. No markers.
+ * Observes the frames that engines send, before a hostile wire receives them: counts Terminates by
+ * their contents, and writes a capture. It does not support markers.
  */
 #ifndef TEST_INTEROP_WATCH_H
 #define TEST_INTEROP_WATCH_H
@@ -15,10 +15,10 @@ struct watch {
 	FILE *pcap; /* NULL: none */
 };
 
-/* 0, or -1 when the port takes no callback. Before the port's engine runs; `w` outlives the port's
- * use. */
+/* Returns 0, or -1 if the port accepts no callback. Called before the port's engine runs; `w` must
+ * outlive the use of the port. */
 int watch_port(struct watch *w, uint16_t port);
-/* Ethernet, nanoseconds. 0 or -errno. */
+/* Opens the capture: Ethernet, nanoseconds. Returns 0 or -errno. */
 int watch_pcap(struct watch *w, const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wire_ext [EAL options] -- FILE: each operation of RFC 7306, and Swap in the draft's dialect, one
- * after the other between two engines. Captures the wire in FILE and prints a line for each
- * message: what every field of it was meant to be, by the names that tshark has for them
- * (wire_ext.py compares). Operands and results are known answers, worked out by hand.
+ * after the other between two engines. Captures the wire in FILE and prints a line for each message
+ * with the expected value of each field, by tshark's field names (wire_ext.py compares them).
+ * Operands and results are known answers, computed by hand.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -20,24 +20,24 @@
 
 #define PORT    7900
 #define MEM_LEN (1u << 20)
-#define WAIT_NS 60000000000ull /* a generous bound: reached only when something is broken */
+#define WAIT_NS 60000000000ull /* generous; reached only when something is broken */
 #define ALL     UINT64_MAX
 
 struct step {
 	uint8_t opcode; /* enum rd_opcode */
 	bool se;
 	uint64_t data, data_mask, compare, compare_mask;
-	uint64_t after; /* what the word then holds */
+	uint64_t after; /* the expected value of the word afterwards */
 	uint64_t imm;
 	uint32_t len; /* bytes written */
 };
 
-/* The word starts from `start`. */
+/* The first value of the word. */
 #define START 0x00000000fffffff0ull
 static const struct step rfc[] = {
 	{RD_FETCH_ADD, .data = 0x20, .after = 0x0000000100000010ull},
 	{RD_FETCH_ADD, .data = 0xfffffffffffffff0ull, .after = 0x0000000100000000ull},
-	/* Four fields of 16 bits; the lowest and the third overflow into nothing. */
+	/* Four fields of 16 bits; the carries of the lowest and the third are dropped. */
 	{RD_FETCH_ADD, .data = 0xffffffffffff8001ull, .data_mask = 0x8000800080008000ull,
 		.after = 0xffff0000ffff8001ull},
 	{RD_FETCH_ADD, .data = 0x0001000100018000ull, .data_mask = 0x8000800080008000ull,
@@ -57,7 +57,7 @@ static const struct step rfc[] = {
 		.after = 0x01dc459889abcdaaull},
 	{RD_IMM, .imm = 0x8877665544332211ull},
 	{RD_IMM, .se = true, .imm = 0xf0e1d2c3b4a59687ull},
-	{RD_IMM, .imm = 0xdeadbeefull}, /* as verbs have it: 32 bits */
+	{RD_IMM, .imm = 0xdeadbeefull}, /* 32 bits, as in verbs */
 	{RD_WRITE_IMM, .imm = 0x1020304050607080ull, .len = 24},
 	{RD_WRITE_IMM, .se = true, .imm = 0x0807060504030201ull, .len = 1},
 	{RD_WRITE_IMM, .imm = 1, .len = 0},
@@ -69,15 +69,15 @@ static const struct step draft[] = {
 };
 
 static struct rig rig;
-static struct end { /* 0 asks, 1 is asked */
+static struct end { /* 0 requests, 1 responds */
 	struct saker *s;
 	struct saker_pd *pd;
 	struct saker_mr *mr;
 	struct saker_cq *cq;
 	struct saker_qp *qp;
-	uint64_t *mem; /* 0: where originals come. 1: the word, and behind it what is written */
+	uint64_t *mem; /* 0: the sink of original values; 1: the word, followed by written bytes */
 } end[2];
-static uint32_t msn[2], answers; /* next on queues 0 and 1, and on 3 */
+static uint32_t msn[2], answers; /* the next on queues 0 and 1, and on queue 3 */
 
 static void
 die(const char *what)
@@ -86,7 +86,7 @@ die(const char *what)
 	exit(1);
 }
 
-/* ---- What is meant ---- */
+/* ---- Expected fields ---- */
 
 static void
 untagged(const char *way, uint32_t opcode, uint32_t qn, uint32_t n, uint32_t len)
@@ -104,8 +104,9 @@ field(const char *name, uint64_t value)
 	printf(" %s=%" PRIx64, name, value);
 }
 
-/* FetchAdd's operands and CmpSwap's have names of their own; what an operation does not use is
- * fixed (RFC 7306 5.2.1). For Swap's there are none: the whole body (draft 5.2.1, figure 4). */
+/* The operands of FetchAdd and CmpSwap have their own field names, and operands that an operation
+ * does not use are fixed (RFC 7306 5.2.1). Swap has no field names, so the whole body is compared
+ * (draft 5.2.1, figure 4). */
 static void
 means_request(const struct step *st)
 {
@@ -148,7 +149,7 @@ means_response(uint64_t original)
 	answers++;
 }
 
-/* "body": the bytes behind the header, for which there is no name. */
+/* "body" stands for the bytes behind the header, which have no field name. */
 static void
 means_write(const struct step *st)
 {
@@ -174,7 +175,7 @@ means_immediate(const struct step *st)
 	msn[0]++;
 }
 
-/* ---- What is done ---- */
+/* ---- Operations ---- */
 
 static void
 await(int at, struct rd_wc *wc)
@@ -292,7 +293,7 @@ wait_event(int at, enum saker_event_type want, struct saker_event *ev)
 		die("connecting");
 }
 
-/* Revision 1: no ready-to-receive message is among what is captured. */
+/* Uses revision 1, so that no ready-to-receive message is captured. */
 static void
 join(uint16_t port, uint8_t dialect)
 {
