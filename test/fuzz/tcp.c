@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "../../lib/tcp/tcp.h"
+#include "../support/tcp_end.h"
 #include "fuzz.h"
 
 #define PEER_ISN 0xfffff000u
@@ -28,7 +29,7 @@ static struct world {
 	uint32_t iss, next, edge;
 	bool refuse, busy, have_edge, over;
 	uint8_t wscale;
-	long recs, slices;
+	int64_t recs, slices;
 } w;
 
 static uint32_t
@@ -93,14 +94,7 @@ on_output(void *ctx, struct tcp_conn *c, const struct tcp_tuple *to, const struc
 static void
 on_slice_free(void *ctx, struct tcp_slice *chain)
 {
-	struct tcp_slice *next;
-
-	for (; chain; chain = next) {
-		next = chain->next;
-		free(chain->owner);
-		free(chain);
-		w.slices--;
-	}
+	tcp_end_slice_free(&w.slices, chain);
 }
 
 static bool
@@ -125,35 +119,14 @@ on_deliver(void *ctx, struct tcp_conn *c, struct tcp_slice *chain)
 static void
 on_rec_free(void *ctx, struct tcp_rec *chain)
 {
-	struct tcp_rec *next;
-
-	for (; chain; chain = next) {
-		next = chain->next;
-		free(chain);
-		w.recs--;
-	}
-}
-
-static struct tcp_rec *
-new_rec(uint32_t len)
-{
-	struct tcp_rec *r = calloc(1, sizeof(*r));
-
-	CLAIM(r && len);
-	r->len = len;
-	w.recs++;
-	return r;
+	tcp_end_rec_free(&w.recs, chain);
 }
 
 static struct tcp_rec *
 on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
-	struct tcp_rec *rest;
-
 	CLAIM(at > 0 && at < rec->len);
-	rest = new_rec(rec->len - at);
-	rec->len = at;
-	return rest;
+	return tcp_end_rec_split(&w.recs, rec, at);
 }
 
 static void
@@ -187,14 +160,11 @@ on_removed(void *ctx, struct tcp_conn *c)
 static struct tcp_slice *
 make_payload(uint32_t seq, uint32_t len)
 {
-	struct tcp_slice *s = calloc(1, sizeof(*s));
-	uint8_t *bytes = malloc(len);
+	struct tcp_slice *s = tcp_end_slice(&w.slices, NULL, len);
+	uint8_t *bytes = s->owner;
 
-	CLAIM(s && bytes);
 	for (uint32_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)((seq + i) * 7);
-	*s = (struct tcp_slice){.data = bytes, .len = len, .owner = bytes};
-	w.slices++;
 	return s;
 }
 
@@ -275,9 +245,9 @@ owner(struct input *in)
 		tcp_set_tso(w.c, take(in, 2));
 		break;
 	default:
-		chain = new_rec(1 + take(in, 2) % 5000);
+		chain = tcp_end_rec(&w.recs, NULL, 1 + take(in, 2) % 5000);
 		if (what & 32)
-			chain->next = new_rec(chain->len);
+			chain->next = tcp_end_rec(&w.recs, NULL, chain->len);
 		tcp_send(w.c, chain);
 	}
 }

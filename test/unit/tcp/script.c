@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../support/tcp_end.h"
 #include "script.h"
 #include "script_line.h"
 
@@ -53,14 +54,8 @@ static void
 on_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	struct script *p = ctx;
-	struct tcp_slice *next;
 
-	for (; chain != NULL; chain = next) {
-		next = chain->next;
-		p->slices--;
-		free(chain->owner);
-		free(chain);
-	}
+	tcp_end_slice_free(&p->slices, chain);
 }
 
 static bool
@@ -89,29 +84,17 @@ static void
 on_rec_free(void *ctx, struct tcp_rec *chain)
 {
 	struct script *p = ctx;
-	struct tcp_rec *next;
 
-	for (; chain != NULL; chain = next) {
-		next = chain->next;
-		p->recs--;
-		free(chain);
-	}
+	tcp_end_rec_free(&p->recs, chain);
 }
 
 static struct tcp_rec *
 on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct script *p = ctx;
-	struct tcp_rec *rest;
 
 	cr_assert(at > 0 && at < rec->len);
-	if (p->no_split)
-		return NULL;
-	rest = calloc(1, sizeof(*rest));
-	p->recs++;
-	rest->len = rec->len - at;
-	rec->len = at;
-	return rest;
+	return p->no_split ? NULL : tcp_end_rec_split(&p->recs, rec, at);
 }
 
 static void
@@ -235,13 +218,11 @@ sc_wait(struct script *p, uint64_t ns)
 static struct tcp_slice *
 make_slice(struct script *p, uint32_t from, uint32_t len)
 {
-	struct tcp_slice *s = calloc(1, sizeof(*s));
-	uint8_t *bytes = malloc(len);
+	struct tcp_slice *s = tcp_end_slice(&p->slices, NULL, len);
+	uint8_t *bytes = s->owner;
 
 	for (uint32_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(from + i);
-	*s = (struct tcp_slice){.data = bytes, .len = len, .owner = bytes};
-	p->slices++;
 	return s;
 }
 
@@ -309,10 +290,8 @@ sc_send(struct script *p, unsigned n, uint32_t len)
 	struct tcp_rec *first = NULL, **tail = &first;
 
 	for (unsigned i = 0; i < n; i++) {
-		*tail = calloc(1, sizeof(**tail));
-		(*tail)->len = len;
+		*tail = tcp_end_rec(&p->recs, NULL, len);
 		tail = &(*tail)->next;
-		p->recs++;
 	}
 	tcp_send(p->c, first);
 	sc_poll(p);

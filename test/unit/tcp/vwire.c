@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../support/tcp_end.h"
 #include "vwire_heap.h"
 
 /* A check that holds in every build type. */
@@ -19,16 +20,6 @@ must(bool ok, const char *what, int line)
 	fprintf(stderr, "vwire.c:%d: %s\n", line, what);
 	abort();
 }
-
-struct held_slice {
-	struct tcp_slice slice;
-	uint8_t bytes[];
-};
-
-struct held_rec {
-	struct tcp_rec rec;
-	uint8_t *bytes; /* a copy of the payload */
-};
 
 uint64_t
 vw_random(struct vwire *w)
@@ -185,13 +176,8 @@ static void
 on_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	struct vw_end *e = ctx;
-	struct tcp_slice *next;
 
-	for (; chain != NULL; chain = next) {
-		next = chain->next;
-		e->slices--;
-		free(chain->owner);
-	}
+	tcp_end_slice_free(&e->slices, chain);
 }
 
 static bool
@@ -216,42 +202,19 @@ static void
 on_rec_free(void *ctx, struct tcp_rec *chain)
 {
 	struct vw_end *e = ctx;
-	struct tcp_rec *next;
 
-	for (; chain != NULL; chain = next) {
-		struct held_rec *h = chain->owner;
-
-		next = chain->next;
-		e->recs--;
-		free(h->bytes);
-		free(h);
-	}
-}
-
-static struct tcp_rec *
-new_rec(struct vw_end *e, const uint8_t *data, uint32_t len)
-{
-	struct held_rec *h = calloc(1, sizeof(*h));
-
-	h->bytes = malloc(len);
-	memcpy(h->bytes, data, len);
-	h->rec = (struct tcp_rec){.data = h->bytes, .len = len, .owner = h};
-	e->recs++;
-	return &h->rec;
+	tcp_end_rec_free(&e->recs, chain);
 }
 
 static struct tcp_rec *
 on_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct vw_end *e = ctx;
-	struct tcp_rec *rest;
 
 	MUST(at > 0 && at < rec->len);
 	if (e->w->p.busy > 0 && vw_chance(e->w, e->w->p.busy))
 		return NULL;
-	rest = new_rec(e, rec->data + at, rec->len - at);
-	rec->len = at;
-	return rest;
+	return tcp_end_rec_split(&e->recs, rec, at);
 }
 
 static void
@@ -318,17 +281,6 @@ lookup(struct vw_end *e, uint16_t lport, uint16_t rport)
 	return NULL;
 }
 
-static struct tcp_slice *
-new_slice(struct vw_end *e, const uint8_t *data, uint32_t len)
-{
-	struct held_slice *h = calloc(1, sizeof(*h) + len);
-
-	memcpy(h->bytes, data, len);
-	h->slice = (struct tcp_slice){.data = h->bytes, .len = len, .owner = h};
-	e->slices++;
-	return &h->slice;
-}
-
 static void
 arrive(struct vwire *w, struct vw_packet *p)
 {
@@ -348,7 +300,7 @@ arrive(struct vwire *w, struct vw_packet *p)
 		return;
 	}
 	if (p->len)
-		payload = new_slice(e, p->data, p->len);
+		payload = tcp_end_slice(&e->slices, p->data, p->len);
 	tuple = end_tuple(w, p->to, t.dport, t.sport);
 	c = lookup(e, t.dport, t.sport);
 	if (c != NULL)
@@ -436,7 +388,7 @@ vw_send(struct vw_end *e, struct tcp_conn *c, const uint8_t *data, uint32_t len,
 
 	for (; len; data += n, len -= n) {
 		n = rec ? SK_MIN(rec, len) : len;
-		*tail = new_rec(e, data, n);
+		*tail = tcp_end_rec(&e->recs, data, n);
 		tail = &(*tail)->next;
 	}
 	return tcp_send(c, first);
