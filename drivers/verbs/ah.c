@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles: whom datagrams go to. Of a global route only the GID counts, which is the peer's
- * address; a receive tells it in the 40 bytes before the payload.
+ * Address handles: the destinations of datagrams. Of a global route the library uses the GID alone,
+ * which is the peer's address. A receive has the sender's address in the 40 bytes before the
+ * payload.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "verbs_priv.h"
 
-#define IP4_AT    20 /* where an IPv4 header stands in the 40 bytes */
+#define IP4_AT    20 /* offset of an IPv4 header in the 40 bytes */
 #define IP4_SRC   12
 #define VERSION_4 0x45
 #define HOPS      64
@@ -62,7 +63,7 @@ ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc
 
 	memset(attr, 0, sizeof(*attr));
 	if ((wc->wc_flags & IBV_WC_GRH) == 0)
-		return vb_fail(EINVAL, "a completion that tells no address"), -1;
+		return vb_fail(EINVAL, "the completion has no address (no IBV_WC_GRH)"), -1;
 	attr->is_global = 1;
 	attr->port_num = port_num;
 	attr->grh.hop_limit = HOPS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asynchronous events: a queue per context, and the account of who fetched and acknowledged what,
- * for which the end of an object waits. */
+/* Asynchronous events: one queue per context, and for each object the numbers of events that the
+ * program has fetched and acknowledged. Destroying an object waits until the two are equal. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ struct async {
 	struct vb_context *context;
 };
 
-/* Whose account an event is on; NULL: nobody's. */
+/* Returns the count of fetched events of the object that the event names. Returns NULL for an event
+ * of the port or the device. */
 static uint32_t *
 got_of(const struct ibv_async_event *e)
 {
@@ -78,25 +79,26 @@ vb_async_purge(struct ibv_context *c, void *element)
 		free(vb_container(item, struct async, item));
 }
 
-/* Why a queue pair ended, as verbs divide it: what the peer asked for was not granted, could not
- * be, or anything else. The names are those of the transports' reasons. */
+/* Returns the event for the reason that ended a queue pair. Verbs have three: a request of the peer
+ * that is not permitted, a request of the peer that is invalid, and any other error. The strings
+ * are the names of the transports' reasons. */
 static enum ibv_event_type
 event_of(const char *reason)
 {
-	static const char *const refused[] = {"IW_DDP_T_STAG", "IW_DDP_T_BOUNDS", "IW_DDP_T_STREAM",
-		"IW_DDP_T_WRAP", "IW_RDMAP_STAG", "IW_RDMAP_BOUNDS", "IW_RDMAP_ACCESS",
-		"IW_RDMAP_STREAM", "IW_RDMAP_WRAP", "IW_RDMAP_CANNOT_INV", "ROF_STAG",
-		"ROF_STAG_PD", "ROF_ACCESS", "ROF_BOUNDS", "ROF_CANNOT_INVALIDATE"};
-	static const char *const wrong[] = {"IW_DDP_U_QN", "IW_DDP_U_NO_BUFFER", "IW_DDP_U_MSN",
+	static const char *const forbidden[] = {"IW_DDP_T_STAG", "IW_DDP_T_BOUNDS",
+		"IW_DDP_T_STREAM", "IW_DDP_T_WRAP", "IW_RDMAP_STAG", "IW_RDMAP_BOUNDS",
+		"IW_RDMAP_ACCESS", "IW_RDMAP_STREAM", "IW_RDMAP_WRAP", "IW_RDMAP_CANNOT_INV",
+		"ROF_STAG", "ROF_STAG_PD", "ROF_ACCESS", "ROF_BOUNDS", "ROF_CANNOT_INVALIDATE"};
+	static const char *const invalid[] = {"IW_DDP_U_QN", "IW_DDP_U_NO_BUFFER", "IW_DDP_U_MSN",
 		"IW_DDP_U_MO", "IW_DDP_U_TOO_LONG", "IW_RDMAP_OPCODE", "IW_IRD_EXCEEDED",
 		"IW_ATOMIC_UNALIGNED", "IW_ATOMIC_OPERATION", "IW_EXT_LENGTH", "ROF_BAD_OPCODE",
 		"ROF_LENGTH", "ROF_TOO_LONG", "ROF_SEQUENCE", "ROF_ATOMIC_UNALIGNED"};
 
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
-		if (strcmp(reason, refused[i]) == 0)
+	for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
+		if (strcmp(reason, forbidden[i]) == 0)
 			return IBV_EVENT_QP_ACCESS_ERR;
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		if (strcmp(reason, wrong[i]) == 0)
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++)
+		if (strcmp(reason, invalid[i]) == 0)
 			return IBV_EVENT_QP_REQ_ERR;
 	return IBV_EVENT_QP_FATAL;
 }
@@ -114,7 +116,7 @@ vb_cq_overflow(struct vb_cq *cq)
 	vb_async_raise(cq->cq.context, IBV_EVENT_CQ_ERR, cq);
 }
 
-/* Verbs: a limit that was reached is no longer armed. */
+/* ibv_modify_srq(3): the event disarms the limit. */
 void
 vb_srq_limit(struct vb_srq *srq)
 {
@@ -131,8 +133,8 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	if (vb_alive(context) != 0)
 		return -1;
 	while ((item = vb_waitq_pop(&c->async)) == NULL) {
-		/* Nobody dispatches: then we do, since the descriptor shows what came for us, too.
-		 */
+		/* Without the dispatching thread this thread delivers the events: async_fd is
+		 * readable when libsaker has some. */
 		if (!vb_dispatch_running())
 			vb_dispatch(c->saker);
 		item = vb_waitq_pop(&c->async);

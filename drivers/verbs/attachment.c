@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process's attachment to a saker. A child after fork(2) uses nothing of its parent's: the
- * contexts that it inherited are dead, and it gets an attachment of its own when it asks for one.
+ * The process's attachment to a saker. A child after fork(2) uses no object of its parent: the
+ * contexts that it inherited are dead, and the first call that needs a saker opens an attachment of
+ * the child's own.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct saker *saker;
 	struct shm_device device;
-	bool forks_seen; /* the handlers of fork(2) are there */
+	bool forks_seen; /* the handlers of fork(2) are registered */
 } at = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int
@@ -84,7 +85,7 @@ vb_saker(void)
 	}
 	s = at.saker;
 	pthread_mutex_unlock(&at.lock);
-	vb_rc(rc, "no attachment");
+	vb_rc(rc, "attaching to a saker");
 	return s;
 }
 

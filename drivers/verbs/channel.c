@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion channels: events of CQs behind a descriptor. A CQ stands in its channel's queue once,
- * with a count, however many of its events wait. */
+/* Completion channels: completion events behind a descriptor. A CQ has at most one item in the
+ * queue of its channel, with a count of the events that wait. */
 #include <stdlib.h>
 
 #include "events_priv.h"
@@ -12,7 +12,8 @@ channel_of(struct ibv_comp_channel *c)
 	return (struct vb_channel *)c;
 }
 
-/* One event of the CQ goes to the program; with the queue's lock. */
+/* Counts an event of the CQ that the program fetches. Called with the queue's lock held. Returns
+ * whether further events of the CQ wait. */
 static bool
 channel_taken(struct vb_wait_item *item)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Opened devices. What a program reaches by inline functions is in a table in each context, which
- * is how a context is put to sleep for good: in a child after fork(2) its data path becomes one
- * that refuses.
+ * Opened devices. The inline functions of <infiniband/verbs.h> call the library through a table in
+ * each context. In a child after fork(2) the library replaces the data path in that table by
+ * functions that return an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,10 @@ vb_alive(struct ibv_context *c)
 	return vb_fail(EIO, "the context belongs to the parent process");
 }
 
-/* ---- async_fd: an epoll of the context's own queue and, while nobody dispatches, of libsaker's
- * descriptor ---- */
+/* ---- async_fd ---- */
+
+/* async_fd is an epoll descriptor. It contains the eventfd of the context's queue and, while no
+ * thread delivers events, libsaker's descriptor. */
 
 static int
 context_watch(int epoll, int fd)
@@ -59,7 +61,7 @@ async_begin(struct vb_context *c)
 	return rc;
 }
 
-/* With the lock. */
+/* Removes libsaker's descriptor from async_fd. Call with the lock held. */
 static void
 unwatch(struct vb_context *c)
 {
@@ -87,7 +89,7 @@ vb_contexts_gone(void)
 	LIST_FOREACH (c, &contexts, next) {
 		if (c->dead)
 			continue;
-		unwatch(c); /* it stays readable from now on */
+		unwatch(c); /* libsaker's descriptor stays readable from now on */
 		vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
 	}
 	pthread_mutex_unlock(&lock);
@@ -103,7 +105,7 @@ context_enter(struct vb_context *c)
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&contexts, c, next);
 	pthread_mutex_unlock(&lock);
-	/* The thread may have begun before we were in the list. */
+	/* The thread may have started before the context was in the list. */
 	dispatched = vb_dispatch_running();
 	if (dispatched)
 		vb_contexts_dispatched();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion queues: made, polled, destroyed. */
+/* Completion queues: creating, polling, destroying. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "verbs_priv.h"
 #include "wc_priv.h"
 
-#define BATCH 16 /* completions on the stack between libsaker and the program */
+#define BATCH 16 /* completions that one poll of libsaker returns, on the stack */
 
 static void
 cq_fill(struct vb_cq *cq, struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
@@ -35,8 +35,8 @@ vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr
 
 	if (rc == 0 && (attr->cqe == 0 || attr->cqe > vb_context(context)->info.max_cq_depth ||
 			       attr->comp_vector >= (uint32_t)context->num_comp_vectors))
-		rc = vb_fail(EINVAL, "no completion queue of %u entries, vector %u", attr->cqe,
-			attr->comp_vector);
+		rc = vb_fail(EINVAL, "a completion queue cannot have %u entries and vector %u",
+			attr->cqe, attr->comp_vector);
 	if (rc == 0 && (cq = calloc(1, sizeof(*cq))) == NULL)
 		rc = ENOMEM;
 	if (rc == 0)
@@ -64,14 +64,16 @@ ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 	return cq != NULL ? &cq->cq : NULL;
 }
 
-/* A queue does not grow, but it is larger than it was asked to be now and then. */
+/* A queue does not grow. A size up to the present one succeeds: the queue may be larger than the
+ * program requested. */
 VB_EXPORT int
 ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	if (cqe <= 0)
-		return vb_fail(EINVAL, "a completion queue of %d entries", cqe);
+		return vb_fail(EINVAL, "a completion queue cannot have %d entries", cqe);
 	if (cqe > cq->cqe)
-		return vb_fail(EOPNOTSUPP, "a completion queue does not grow");
+		return vb_fail(EOPNOTSUPP, "a completion queue of %d entries cannot grow to %d",
+			cq->cqe, cqe);
 	return 0;
 }
 
@@ -83,7 +85,8 @@ ibv_destroy_cq(struct ibv_cq *p)
 	int rc = 0;
 
 	if (vb_held(&cq->refs))
-		return vb_fail(EBUSY, "the completion queue is in use");
+		return vb_fail(EBUSY, "the completion queue is in use by %u queue pairs and SRQs",
+			__atomic_load_n(&cq->refs, __ATOMIC_RELAXED));
 	vb_events_lock();
 	if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_cq_destroy(cq->saker), "ibv_destroy_cq");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Extended completion queues: one completion at a time, read field by field. The queue is locked
- * from start_poll() to end_poll(). */
+/* Extended completion queues: a program reads one completion at a time, field by field. The library
+ * holds the queue's lock from start_poll() to end_poll(). */
 #include <arpa/inet.h>
 
 #include "ops_priv.h"
@@ -68,7 +68,8 @@ read_byte_len(struct ibv_cq_ex *ex)
 	return cq_ex_of(ex)->wc.byte_len;
 }
 
-/* Also the key that was invalidated: <infiniband/verbs.h> reads both here. */
+/* Returns the immediate data in network byte order, or the key that the peer invalidated:
+ * <infiniband/verbs.h> reads both by this function. */
 static __be32
 read_imm_data(struct ibv_cq_ex *ex)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The devices that a program sees: one for each transport of the saker. They are static, since
- * programs compare and keep pointers to them beyond the list.
+ * The devices that a program sees: one for each transport of the saker. They are static, because
+ * programs compare pointers to devices and use them after they have freed the list.
  */
 #include <endian.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 static struct vb_device devices[VB_NKINDS]; /* by enum shm_transport */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* An EUI-64 from the MAC; the two devices of one MAC differ in what the standard puts in between.
- */
+/* Returns an EUI-64 that is made from the MAC address. The two bytes between the halves of the
+ * address, 0xff 0xfe in the standard, differ between the devices of one MAC address. */
 static __be64
 guid_of(const struct shm_device *info, const struct vb_kind *kind)
 {

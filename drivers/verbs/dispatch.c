@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From libsaker's one descriptor to the many that verbs programs sleep on. A thread of ours waits
- * for it and hands on what comes: completion events to their channels, asynchronous events to their
- * contexts, those of connections to cm/. It exists from the moment when a program makes something
- * that it may sleep on; a program that only polls has none.
+ * The dispatcher: it takes events from libsaker, which has one descriptor, and delivers them to the
+ * descriptors that verbs programs sleep on. A thread of the library waits for events and delivers
+ * completion events to their channels, asynchronous events to their contexts, and events of
+ * connections to cm/. The thread starts when a program first creates an object that it can sleep
+ * on; a program that only polls has no such thread.
  */
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,15 +17,15 @@
 #include "process_priv.h"
 #include "verbs_priv.h"
 
-#define JOIN_SECONDS 1 /* at the process's end */
+#define JOIN_SECONDS 1 /* the longest wait for the thread at the end of the process */
 
 static struct {
 	pthread_mutex_t events; /* see vb_events_lock() */
-	pthread_mutex_t lock;   /* of what follows */
+	pthread_mutex_t lock;   /* guards the next three */
 	bool running;
 	pthread_t thread;
-	int stop;  /* eventfd */
-	bool gone; /* the saker; with the events' lock */
+	int stop;  /* eventfd: readable when the thread must end */
+	bool gone; /* the saker has gone; guarded by the events' lock */
 } disp = {
 	.events = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -48,7 +50,7 @@ vb_on_cm_event(vb_cm_fn *fn)
 	__atomic_store_n(&cm_event, fn, __ATOMIC_RELEASE);
 }
 
-/* The part of this folder in an event that is about no CQ's completions. */
+/* Processes, for the libibverbs side, an event that is not a completion event. */
 static void
 async_event(const struct saker_event *ev)
 {
@@ -101,8 +103,8 @@ dispatch_run(void *arg)
 	struct pollfd p[2] = {
 		{.fd = saker_fd(arg), .events = POLLIN}, {.fd = disp.stop, .events = POLLIN}};
 
-	/* Before the first sleep: what came while nobody slept. When the saker has gone, its
-	 * descriptor stays readable, and nothing comes any more. */
+	/* The first turn delivers the events that came before the thread existed. When the saker
+	 * has gone, its descriptor stays readable and no further event comes. */
 	while (vb_dispatch(arg)) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
 			break;
@@ -112,7 +114,7 @@ dispatch_run(void *arg)
 	return NULL;
 }
 
-/* The program's signals are for its own threads. */
+/* Starts the thread with all signals blocked: the program's own threads handle its signals. */
 static int
 thread_begin(struct saker *s)
 {
@@ -128,7 +130,8 @@ thread_begin(struct saker *s)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0) {
 		close(disp.stop);
-		return vb_fail(rc, "no thread for events");
+		return vb_fail(
+			rc, "cannot start the thread that delivers events: %s", strerror(rc));
 	}
 	pthread_setname_np(disp.thread, "saker-verbs");
 	return 0;
@@ -164,7 +167,7 @@ vb_dispatch_running(void)
 	return running;
 }
 
-/* The attachment itself stays: other threads may be polling until the very end. */
+/* Ends the thread. The attachment stays: other threads may poll until the process ends. */
 __attribute__((destructor)) static void
 dispatch_end(void)
 {
@@ -196,7 +199,7 @@ vb_dispatch_fork_parent(void)
 	pthread_mutex_unlock(&disp.events);
 }
 
-/* The thread is not in the child. */
+/* The thread does not exist in the child. */
 void
 vb_dispatch_fork_child(void)
 {

@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the dispatcher hands events to. All but vb_contexts_dispatched() and vb_dispatch_running()
- * are called with the events' lock. */
+/* The functions through which events reach the program. The callers of vb_channel_event(),
+ * vb_channel_forget(), vb_cq_overflow(), vb_srq_limit(), vb_qp_fatal() and vb_contexts_gone() hold
+ * the events' lock (vb_events_lock()). */
 #ifndef SAKER_VERBS_EVENTS_PRIV_H
 #define SAKER_VERBS_EVENTS_PRIV_H
 
 #include "verbs_priv.h"
 
-/* channel.c */
+/* ---- channel.c ---- */
+
+/* Queues a completion event on the channel of the CQ, if the CQ has one. */
 void vb_channel_event(struct vb_cq *cq);
-/* The CQ ends: its events are forgotten; how many were fetched. */
+/* Removes the waiting events of a CQ that is being destroyed. Returns the number of its events that
+ * the program has fetched. */
 uint32_t vb_channel_forget(struct vb_cq *cq);
-/* async.c */
+
+/* ---- async.c ---- */
+
+/* Raises IBV_EVENT_CQ_ERR. */
 void vb_cq_overflow(struct vb_cq *cq);
+/* Raises IBV_EVENT_SRQ_LIMIT_REACHED and disarms the limit. */
 void vb_srq_limit(struct vb_srq *srq);
+/* Sets the QP's state to ERR and raises the event that verbs have for the reason `why`. */
 void vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why);
+/* Counts an asynchronous event that the program fetches (vb_waitq.taken). Returns false. */
 bool vb_async_taken(struct vb_wait_item *item);
-/* The end of an object waits until as many events of it were acknowledged as were fetched. */
+/* Waits until the program has acknowledged as many events of an object as it has fetched (`got`).
+ * Called when the object is destroyed, without the events' lock. */
 void vb_await_acks(
 	pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t got);
-/* context.c: the saker has gone; from now on a thread hands on, so that the contexts' descriptors
- * need not show what waits undispatched. */
+
+/* ---- context.c ---- */
+
+/* Raises IBV_EVENT_DEVICE_FATAL on every context, because the saker has gone. */
 void vb_contexts_gone(void);
+/* Removes libsaker's descriptor from each context's async_fd: a thread delivers events from now on,
+ * so async_fd need not show events that wait at libsaker. */
 void vb_contexts_dispatched(void);
 
+/* ---- dispatch.c ---- */
+
+/* Returns whether the thread that delivers events runs. */
 bool vb_dispatch_running(void);
 
 #endif

@@ -80,7 +80,8 @@ const struct vb_kind vb_kinds[VB_NKINDS] = {
 			.gid = iwarp_gid,
 			.qp_types = QP_RC,
 			.recv_from = IBV_QPS_RESET,
-			/* TCP delivers in order, and bytes are placed when they arrive. */
+			/* TCP delivers bytes in order, and the engine places them in that order.
+			 * Falcon's packets are placed as they arrive. */
 			.in_order = true,
 			/* An iWARP QP has rights; its stream determines its state. */
 			.init_attr =

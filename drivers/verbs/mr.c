@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions. libsaker takes any private memory of the program and moves it to where the engine
- * can reach it, without a second copy; here are the words of verbs. */
+/* Memory regions. libsaker accepts any private memory of the program and moves it into shared
+ * memory in place, without a second copy. This file converts between the calls of verbs and
+ * libsaker's. */
 #include <stdlib.h>
 
 #include "verbs_priv.h"
@@ -8,7 +9,7 @@
 #define RIGHTS                                                                                     \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 		IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
-/* What may be asked for and changes nothing. */
+/* The library accepts these flags and ignores them. */
 #define HINTS  (IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 #define WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -22,15 +23,17 @@ static int
 access_check(unsigned int access)
 {
 	if ((access & IBV_ACCESS_ON_DEMAND) != 0)
-		return vb_fail(EOPNOTSUPP, "memory is registered as a whole, not on demand");
+		return vb_fail(EOPNOTSUPP, "IBV_ACCESS_ON_DEMAND is not supported");
 	if ((access & ~(unsigned)(RIGHTS | HINTS)) != 0)
-		return vb_fail(EINVAL, "unknown rights %#x", access);
+		return vb_fail(
+			EINVAL, "unknown access rights %#x", access & ~(unsigned)(RIGHTS | HINTS));
 	if ((access & WRITES) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0)
-		return vb_fail(EINVAL, "who lets peers write must be allowed to write itself");
+		return vb_fail(
+			EINVAL, "remote write and atomic access need IBV_ACCESS_LOCAL_WRITE");
 	return 0;
 }
 
-/* Registers what *mr says. 0 or errno. */
+/* Registers the range and rights in *mr and fills in its keys. Returns 0 or errno. */
 static int
 mr_enter_table(struct vb_mr *mr)
 {
@@ -92,7 +95,7 @@ VB_EXPORT struct ibv_mr *
 ibv_reg_dmabuf_mr(
 	struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
-	vb_fail(EOPNOTSUPP, "memory of devices cannot be registered");
+	vb_fail(EOPNOTSUPP, "DMA buffers cannot be registered");
 	return NULL;
 }
 
@@ -108,8 +111,8 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	return rc;
 }
 
-/* A region that changes is a new one: its keys change with it, as verbs allow. What peers still do
- * with the old keys fails. */
+/* Registers a new region with the changed attributes and destroys the old one. The keys change, as
+ * verbs permit; requests of peers that use the old keys fail. */
 VB_EXPORT int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -117,7 +120,9 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 
 	if (flags <= 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 ||
 		((flags & IBV_REREG_MR_CHANGE_PD) != 0 && pd == NULL))
-		return vb_fail(EINVAL, "nothing that could be changed"), IBV_REREG_MR_ERR_INPUT;
+		return vb_fail(EINVAL, "ibv_rereg_mr: flags %#x are invalid or need a domain",
+			       flags),
+		       IBV_REREG_MR_ERR_INPUT;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
 		now.mr.addr = addr;
 		now.mr.length = length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows. Type 2 is bound by ibv_post_send() or ibv_wr_bind_mw(). */
+/* Memory windows. A program binds a window of type 2 by ibv_post_send() or ibv_wr_bind_mw(). */
 #include <stdlib.h>
 
 #include "ops_priv.h"
@@ -52,7 +52,7 @@ vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	int rc;
 
 	if (qp->state < IBV_QPS_RTS)
-		return vb_fail(EINVAL, "the queue pair is not ready to send");
+		return vb_fail(EINVAL, "the queue pair is in state %d and cannot send", qp->state);
 	sk_spin(&vb_qp(qp)->sq_lock);
 	rc = saker_mw_bind(vb_qp(qp)->saker, vb_mw(mw)->saker, &b);
 	if (rc == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of numbers. */
+/* The strings for enumerators of verbs. */
 #include "verbs_priv.h"
 
 #define NAME(table, i)  ((unsigned)(i) < sizeof(table) / sizeof(*(table)) ? (table)[i] : NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables through which inline verbs reach us. An entry that is NULL is a verb that is not
- * supported: <infiniband/verbs.h> answers EOPNOTSUPP itself. */
+/* The tables through which the inline functions of <infiniband/verbs.h> call the library. For an
+ * entry that is NULL those functions return EOPNOTSUPP. */
 #include "ops_priv.h"
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains; thread domains, with which a program promises to use what it makes in a
- * parent domain from one thread at a time, so that it needs no locks. */
+/* Protection domains and thread domains. A program that makes a parent domain with a thread domain
+ * guarantees that one thread at a time uses the objects in it; those objects need no locks. */
 #include <stdlib.h>
 
 #include "ops_priv.h"
@@ -41,7 +41,8 @@ ibv_dealloc_pd(struct ibv_pd *p)
 	int rc = 0;
 
 	if (vb_held(&pd->refs))
-		return vb_fail(EBUSY, "the protection domain is a parent");
+		return vb_fail(EBUSY, "%u parent domains use the protection domain",
+			__atomic_load_n(&pd->refs, __ATOMIC_RELAXED));
 	if (pd->parent != NULL)
 		vb_release(&pd->parent->refs);
 	else if (!vb_is_dead(p->context))
@@ -79,10 +80,13 @@ vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_ini
 	struct vb_pd *parent = vb_pd(attr->pd);
 	struct ibv_pd *pd;
 
-	/* Queues lie in memory that is shared with saker: no allocator of the program's. */
+	/* Queues lie in memory that is shared with the engine, so that an allocator of the program
+	 * cannot be used. */
 	if (parent == NULL ||
 		(attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0) {
-		vb_fail(parent == NULL ? EINVAL : EOPNOTSUPP, "no such parent domain");
+		vb_fail(parent == NULL ? EINVAL : EOPNOTSUPP,
+			parent == NULL ? "a parent domain needs a protection domain"
+				       : "a parent domain has no allocators");
 		return NULL;
 	}
 	pd = pd_new(context);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting: requests from the words of verbs to those of libsaker, a few at a time on the stack. A
- * verbs program may post to one queue from several threads, libsaker's queues are for one at a
- * time: each has a spin lock here, but where the program promised a single thread.
+ * Posting. The functions convert work requests of verbs into those of libsaker, a batch at a time
+ * on the stack. Several threads of a verbs program may post to one queue; libsaker permits one
+ * thread at a time. Each queue therefore has a spin lock, which is not taken where the program
+ * guarantees a single thread.
  */
 #include <arpa/inet.h>
 
@@ -11,7 +12,7 @@
 #include "wc_priv.h"
 
 #define BATCH  16
-#define NO_OP  0xff
+#define NO_OP  0xff /* the operation is not supported */
 #define MAX_WR IBV_WR_ATOMIC_WRITE
 
 static const uint8_t opcode_of[MAX_WR + 1] = {
@@ -50,7 +51,7 @@ flags_of(unsigned int verbs)
 	       ((verbs & IBV_SEND_INLINE) ? RD_INLINE : 0);
 }
 
-/* What an operation has beside its bytes. 0 or EINVAL. */
+/* Converts the operands of an operation other than its scatter/gather list. Returns 0 or EINVAL. */
 static int
 verbs_post_operands(struct saker_wr *to, const struct ibv_send_wr *from)
 {
@@ -120,8 +121,9 @@ convert(const struct vb_qp *qp, struct saker_wr *to, const struct ibv_send_wr *f
 	return verbs_post_operands(to, from);
 }
 
-/* From what libsaker took of `n` to verbs' answer, as far as it is one: of fewer it says only at
- * the next attempt why. `wrong`: what is behind them. */
+/* Returns the result of posting a batch. libsaker accepted `took` of `n` requests, or failed with
+ * -errno; `wrong` is the error of the request behind them, or 0. When libsaker accepts a part of
+ * the batch, the result is 0 and the next attempt returns the error. */
 static inline int
 verbs_post_answer(int took, int n, int wrong)
 {
@@ -229,7 +231,7 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	return rc;
 }
 
-/* libsaker locks a shared queue itself. */
+/* Takes no lock: libsaker locks a shared queue itself. */
 int
 vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the genuine library exports for its own family only, and Debian's programs call all the
- * same. */
+/* A function that the genuine library exports for the libraries of rdma-core alone, and that
+ * programs of Debian call nevertheless. */
 #include "verbs_priv.h"
 
-/* As sysfs tells it: two kinds, of which ours are never the first. */
+/* The GID types that sysfs distinguishes. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 	enum gid_type_sysfs *type);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What of libsaker-verbs lives as long as the process and must be whole in both after fork(2): each
- * part takes its locks before, lets go of them in the parent, and begins anew in the child.
+ * The handlers of fork(2) for the state of libsaker-verbs that lives as long as the process. Each
+ * part takes its locks before the fork, so that its state is consistent in both processes. It
+ * releases the locks in the parent and starts afresh in the child.
  */
 #ifndef SAKER_VERBS_PROCESS_PRIV_H
 #define SAKER_VERBS_PROCESS_PRIV_H

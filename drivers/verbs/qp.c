@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: made, asked about, destroyed. */
+/* Queue pairs: creating, querying, destroying. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "qp_priv.h"
 #include "verbs_priv.h"
 
-/* Rights that a QP grants: as ibv_modify_qp() says later, all until then. */
+/* A new QP grants all rights, until ibv_modify_qp() sets them. */
 #define ALL_RIGHTS 0
 
 /* Returns the enum shm_qp_type of a type that the device has, or -EOPNOTSUPP. */
@@ -43,7 +43,8 @@ at_least_one(uint32_t n)
 	return n > 0 ? n : 1;
 }
 
-/* The engine's side, and back what it rounded up. */
+/* Creates the engine's QP. Returns the capabilities, which the engine may have rounded up, in
+ * qp->init.cap. Returns 0 or errno. */
 static int
 engine_create(struct vb_qp *qp, struct saker_pd *pd, struct saker_xrcd *xrcd, uint8_t type)
 {
@@ -76,7 +77,7 @@ engine_create(struct vb_qp *qp, struct saker_pd *pd, struct saker_xrcd *xrcd, ui
 	return 0;
 }
 
-/* What keeps others alive, once the QP stands. */
+/* Counts a reference to each object that the QP uses. Called when the QP has been created. */
 static void
 hold_all(struct vb_qp *qp)
 {
@@ -137,12 +138,16 @@ verbs_qp_attr_check(const struct ibv_qp_init_attr_ex *a)
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	bool xrc_recv = a->qp_type == IBV_QPT_XRC_RECV;
 
-	if ((a->comp_mask & ~known) != 0 ||
-		((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && a->create_flags != 0))
-		return vb_fail(EOPNOTSUPP, "no such kind of queue pair");
+	if ((a->comp_mask & ~known) != 0)
+		return vb_fail(EOPNOTSUPP, "queue pairs have no attributes of mask %#x",
+			a->comp_mask & ~known);
+	if ((a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && a->create_flags != 0)
+		return vb_fail(
+			EOPNOTSUPP, "queue pairs have no creation flags %#x", a->create_flags);
 	if (xrc_recv ? (a->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || a->xrcd == NULL
 		     : (a->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || a->pd == NULL)
-		return vb_fail(EINVAL, "a queue pair without its domain");
+		return vb_fail(
+			EINVAL, "the queue pair has no %s domain", xrc_recv ? "XRC" : "protection");
 	return 0;
 }
 
@@ -210,7 +215,8 @@ ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct ibv_qp_init_attr_ex ex = {.pd = pd};
 	struct ibv_qp *qp;
 
-	/* What they have in common; the short one's padding stands where the mask is. */
+	/* Copies the common beginning. The padding of the shorter structure overwrites comp_mask,
+	 * which is set below. */
 	memcpy(&ex, attr, sizeof(*attr));
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	qp = vb_create_qp_ex(pd->context, &ex);
@@ -237,7 +243,8 @@ ibv_query_qp(
 		rc = vb_rc(saker_qp_query(qp->saker, &info), "ibv_query_qp");
 	if (rc != 0)
 		return rc;
-	/* The engine knows of errors first; of the steps before a connection only we do. */
+	/* The engine detects errors before the library does. The states before a connection exist
+	 * in the library alone. */
 	if (info.state == RD_QP_ERR)
 		vb_qp_moved(qp, IBV_QPS_ERR);
 	*attr = qp->attr;

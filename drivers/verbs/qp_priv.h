@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files about queue pairs share. */
+/* The declarations that the files about queue pairs share. */
 #ifndef SAKER_VERBS_QP_PRIV_H
 #define SAKER_VERBS_QP_PRIV_H
 
 #include "verbs_priv.h"
 
-/* qp.c. Our memory of a queue pair: without its saker_qp. NULL: no memory. */
+/* ---- qp.c ---- */
+
+/* Allocates a queue pair in state RESET, without its saker_qp. Returns NULL without memory. */
 struct vb_qp *vb_qp_new(struct ibv_context *context, enum ibv_qp_type type, void *qp_context);
+/* Frees the memory of a queue pair and leaves its saker_qp. */
 void vb_qp_free(struct vb_qp *qp);
 
-/* wr.c. The ibv_wr_ way of posting, with the operations of enum ibv_qp_create_send_ops_flags; 0 or
- * errno. */
+/* ---- wr.c ---- */
+
+/* Prepares a queue pair for ibv_wr_start(3) with the operations `ops`, a mask of enum
+ * ibv_qp_create_send_ops_flags. Returns 0, EOPNOTSUPP for an operation that the type of QP does not
+ * have, or ENOMEM. */
 int vb_wr_init(struct vb_qp *qp, uint64_t ops);
 void vb_wr_fini(struct vb_qp *qp);
 
-/* qp_step.c. Takes the engine's QP to `to`, with all that the program has set. 0 or errno. */
+/* ---- qp_step.c ---- */
+
+/* Moves the engine's QP to the state `to` with the attributes `now`. Returns 0 or errno. */
 int vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to);
 
-/* post.c. Whether requests may be posted to the send queue now: 0 or EINVAL. */
+/* ---- post.c ---- */
+
+/* Returns 0 when requests may be posted to the send queue in the QP's present state, else
+ * EINVAL. */
 int vb_send_check(const struct vb_qp *qp);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which state a QP is: moved by the program, by the connection manager, by an error.
+ * The states of a QP and ibv_modify_qp(3). The program, the connection manager or an error changes
+ * the state.
  *
- * A program moves a QP of the Falcon device itself, with the peer's number and GID. One that
- * belongs to an rdma_cm_id, and each of the iWARP device, is moved by its connection; there a
- * program's steps up are taken note of and change nothing.
+ * Where the device permits it (vb_kind.modified_by_program), a program connects a QP by itself,
+ * with the peer's QP number and GID. The connection changes the state of a QP of an rdma_cm_id, and
+ * of every QP of another device; for these, the library stores the attributes that the program
+ * sets, and the step changes nothing at the engine.
  */
-#include "verbs_priv.h"
-
 #include "qp_priv.h"
 
 #define FROM_ANY IBV_QPS_UNKNOWN
@@ -21,13 +21,14 @@
 #define ALL  (RC | UD | XS | XR)
 #define CONN (RC | XS | XR)
 
-#define PLACE   (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
-#define PATH    (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define ANSWERS (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define ASKS    (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
-#define TIMES   (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
+#define PLACE     (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define PATH      (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RESPONDER (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define REQUESTER (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define TIMES     (IBV_QP_TIMEOUT | IBV_QP_SQ_PSN)
 
-/* The steps that there are, for which types, what each needs and what it may have beside. */
+/* The steps from state to state: the types of QP that each is for, the attributes that it needs,
+ * and the attributes that it may set in addition. */
 static const struct step {
 	enum ibv_qp_state from, to;
 	uint32_t types;
@@ -39,11 +40,11 @@ static const struct step {
 	{IBV_QPS_RESET, IBV_QPS_INIT, UD, PLACE | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, CONN, 0, PLACE | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_INIT, UD, 0, PLACE | IBV_QP_QKEY},
-	{IBV_QPS_INIT, IBV_QPS_RTR, RC | XR, PATH | ANSWERS,
+	{IBV_QPS_INIT, IBV_QPS_RTR, RC | XR, PATH | RESPONDER,
 		IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_RTR, XS, PATH, IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_RTR, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-	{IBV_QPS_RTR, IBV_QPS_RTS, RC | XS, TIMES | ASKS,
+	{IBV_QPS_RTR, IBV_QPS_RTS, RC | XS, TIMES | REQUESTER,
 		IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_RTR, IBV_QPS_RTS, XR, TIMES, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_RTR, IBV_QPS_RTS, UD, IBV_QP_SQ_PSN, IBV_QP_QKEY},
@@ -69,7 +70,7 @@ step_of(const struct vb_qp *qp, enum ibv_qp_state to)
 	return NULL;
 }
 
-/* Takes note of what the mask names. */
+/* Copies the attributes that the mask names. */
 static void
 note(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 {
@@ -113,18 +114,21 @@ values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_PKEY_INDEX) != 0 && attr->pkey_index != 0)
 		return vb_fail(EINVAL, "there is no P_Key %u", attr->pkey_index);
 	if ((mask & IBV_QP_AV) != 0 && !attr->ah_attr.is_global)
-		return vb_fail(EINVAL, "a path of the Falcon device names a GID");
+		return vb_fail(EINVAL, "the path names no GID (ah_attr.is_global is 0)");
 	if ((mask & IBV_QP_PATH_MTU) != 0 &&
 		(attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
 		return vb_fail(EINVAL, "there is no path MTU %d", attr->path_mtu);
 	if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > d->max_ord) ||
 		((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > d->max_ird))
-		return vb_fail(EINVAL, "more Reads and Atomics than the device keeps");
+		return vb_fail(EINVAL,
+			"the device has at most %u (requester) and %u (responder) Reads and Atomics",
+			d->max_ord, d->max_ird);
 	return 0;
 }
 
-/* What its peer may do; also after the connection was made, as librdmacm's users have it who move
- * their QPs themselves. The iWARP device grants what the regions do. */
+/* Passes the rights that the QP grants its peer to the engine, where QPs have rights of their own.
+ * This works after the connection exists, too: programs of librdmacm that change the states of
+ * their QPs themselves set the rights then. Returns 0 or errno. */
 static int
 grant(struct vb_qp *qp, int mask)
 {
@@ -133,7 +137,7 @@ grant(struct vb_qp *qp, int mask)
 	return vb_qp_step(qp, &qp->attr, IBV_QPS_INIT);
 }
 
-/* A QP that its connection moves. */
+/* Modifies a QP whose state follows its connection. */
 static int
 connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -157,7 +161,9 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
 		if (state == IBV_QPS_ERR)
-			return vb_fail(EINVAL, "the queue pair is in error");
+			return vb_fail(EINVAL,
+				"the queue pair is in state ERR and cannot go to state %d",
+				attr->qp_state);
 		if (state < attr->qp_state &&
 			vb_kind_of(qp->ex.qp_base.context)->modified_by_program)
 			vb_qp_moved(qp, attr->qp_state);
@@ -168,6 +174,7 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	}
 }
 
+/* Modifies a QP that the program connects. */
 static int
 self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
@@ -182,9 +189,9 @@ self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 			b->state, to);
 	if ((mask & s->needs) != s->needs)
 		return vb_fail(
-			EINVAL, "a step to state %d without attributes %#x", to, s->needs & ~mask);
+			EINVAL, "the step to state %d needs attributes %#x", to, s->needs & ~mask);
 	if ((mask & ~(s->needs | s->may | ALWAYS)) != 0)
-		return vb_fail(EINVAL, "a step to state %d does not change attributes %#x", to,
+		return vb_fail(EINVAL, "the step to state %d cannot set attributes %#x", to,
 			mask & ~(s->needs | s->may | ALWAYS));
 	rc = values_check(qp, attr, mask);
 	if (rc != 0)
@@ -198,8 +205,9 @@ self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* Of an rdma_cm_id, or about to be: rdma_init_qp_attr() gives a peer of number 0, which no QP has,
- * and what the program then does with the QP is the connection's to do. */
+/* Returns whether the connection manager connects the QP, now or later. rdma_init_qp_attr() gives 0
+ * as the peer's QP number, which no QP has; a QP with that number will belong to an rdma_cm_id, and
+ * its connection determines its state. */
 static bool
 is_connections(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A step that a program takes with a QP of the Falcon device, told to the engine. Of a path the two
- * GIDs count, which are addresses; sequence numbers are Falcon's own affair. */
+/* The step of a QP that a program connects: passes the state and the attributes to the engine. Of
+ * the path, the engine receives the two GIDs, which are addresses. Sequence numbers are not passed:
+ * Falcon chooses its own. */
 #include <string.h>
 
 #include "qp_priv.h"
 
 _Static_assert((int)RD_QP_RTS == (int)IBV_QPS_RTS && (int)RD_QP_ERR == (int)IBV_QPS_ERR,
-	"states have the same numbers");
+	"verbs and Saker have the same numbers for states");
 
 int
 vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to)
@@ -31,7 +32,7 @@ vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to
 			return vb_fail(EINVAL, "there is no GID %u", now->ah_attr.grh.sgid_index);
 		m.local = d->addrs[now->ah_attr.grh.sgid_index];
 	}
-	/* What changes beside the state from here on is for the next connection. */
+	/* In state RTS, attributes other than the state apply to the next connection only. */
 	if (to == qp->ex.qp_base.state && to == IBV_QPS_RTS)
 		return 0;
 	return vb_rc(saker_qp_move(qp->saker, &m), "ibv_modify_qp");

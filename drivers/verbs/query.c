@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device, its one port and its addresses are, in the words of verbs. */
+/* The queries of a device, of its one port and of its GIDs. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 #include "verbs_priv.h"
 
 #define PORTS     1
-#define MAX_MSG   0x40000000u /* 1 GiB: what programs expect of an InfiniBand device */
+#define MAX_MSG   0x40000000u /* 1 GiB: the value that programs expect of an InfiniBand device */
 #define WIDTH_4X  2
 #define SPEED_EDR 32
 #define LINK_UP   5
-#define ACK_DELAY 15 /* 4.096 us << 15: what the peer adds for our host */
-#define PKEY_ALL  0xffff
+#define ACK_DELAY 15     /* 4.096 us << 15: the delay that a peer adds to its timeout */
+#define PKEY_ALL  0xffff /* the default partition */
 #define GID_FLAGS 0
 
 /* ---- The device ---- */
@@ -48,7 +48,7 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	strcpy(a->fw_ver, SAKER_VERSION);
 	a->node_guid = ibv_get_device_guid(context->device);
 	a->sys_image_guid = a->node_guid;
-	a->page_size_cap = 0xfffff000; /* any from 4 KiB */
+	a->page_size_cap = 0xfffff000; /* every power of two from 4 KiB */
 	a->device_cap_flags = vb_kind_of(context)->cap_flags;
 	a->atomic_cap = IBV_ATOMIC_HCA;
 	a->max_pkeys = 1;
@@ -65,7 +65,8 @@ vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex
 	struct ibv_device_attr_ex a;
 
 	if (input != NULL && input->comp_mask != 0)
-		return vb_fail(EINVAL, "an unknown query of the device");
+		return vb_fail(
+			EINVAL, "ibv_query_device_ex: unknown attributes %#x", input->comp_mask);
 	memset(&a, 0, sizeof(a));
 	ibv_query_device(context, &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
@@ -77,6 +78,7 @@ vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex
 
 /* ---- The port ---- */
 
+/* Returns the largest path MTU that is at most `bytes`; IBV_MTU_256 below that. */
 static enum ibv_mtu
 mtu_below(uint32_t bytes)
 {
@@ -113,7 +115,7 @@ vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_att
 	return 0;
 }
 
-/* Of programs that were built when the structure ended before port_cap_flags2. */
+/* For programs that were built when the structure ended before port_cap_flags2. */
 VB_EXPORT int
 ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
 {
@@ -159,7 +161,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_i
 	struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	if (flags != GID_FLAGS)
-		return vb_fail(EINVAL, "unknown flags of a GID query");
+		return vb_fail(EINVAL, "a GID query has no flags %#x", flags);
 	return entry_at(context, port_num, gid_index, entry, entry_size);
 }
 
@@ -171,7 +173,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	size_t count = vb_kind_of(context)->gid_count(&vb_context(context)->info);
 
 	if (flags != GID_FLAGS)
-		return -vb_fail(EINVAL, "unknown flags of a GID query");
+		return -vb_fail(EINVAL, "a GID query has no flags %#x", flags);
 	if (count > max_entries)
 		count = max_entries;
 	for (size_t i = 0; i < count; i++)

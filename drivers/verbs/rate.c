@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Link rates: the enumeration, multiples of 2.5 Gbit/s, Mbit/s. */
+/* Link rates: the conversions between enum ibv_rate, multiples of 2.5 Gbit/s, and Mbit/s. */
 #include "verbs_priv.h"
 
 static const struct {
 	enum ibv_rate rate;
-	int mult; /* -1: no whole multiple has this name */
+	int mult; /* -1: the rate is not a whole multiple of 2.5 Gbit/s */
 	int mbps;
 } rates[] = {
 	{IBV_RATE_2_5_GBPS, 1, 2500},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Verbs that Saker has nothing for: each says EOPNOTSUPP, as <infiniband/verbs.h> does for those
- * that it finds in no table. And the few that ask for nothing.
+ * Verbs that Saker does not support: each fails with EOPNOTSUPP, as <infiniband/verbs.h> does for a
+ * verb that is in no table. And the verbs that need no action.
  */
 #include "verbs_priv.h"
 
@@ -26,7 +26,7 @@ ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return vb_fail(EOPNOTSUPP, "multicast is not supported");
 }
 
-/* ---- Objects of another process: there is no command descriptor that could be passed ---- */
+/* ---- Objects of another process: a context has no command descriptor to pass ---- */
 
 VB_EXPORT struct ibv_context *
 ibv_import_device(int cmd_fd)
@@ -67,7 +67,7 @@ ibv_unimport_dm(struct ibv_dm *dm)
 {
 }
 
-/* ---- Of an InfiniBand connection, and of Ethernet below it, which is saker's ---- */
+/* ---- Connections of InfiniBand; Ethernet, which the engine handles ---- */
 
 VB_EXPORT int
 ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
@@ -85,18 +85,16 @@ VB_EXPORT int
 ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 	uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	return vb_fail(EOPNOTSUPP, "saker resolves neighbours itself");
+	return vb_fail(EOPNOTSUPP, "the engine resolves neighbours; programs cannot");
 }
 
-/* TCP delivers in order, and bytes are placed as they come. Falcon's packets are placed as they
- * arrive. */
 VB_EXPORT int
 ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return flags == 0 && vb_kind_of(qp->context)->in_order;
 }
 
-/* ---- fork(2): registered memory is copied for the child, whatever the program asks for ---- */
+/* ---- fork(2): the child always gets a copy of registered memory ---- */
 
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);

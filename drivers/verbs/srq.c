@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues, those of XRC among them. */
+/* Shared receive queues, also those of XRC. */
 #include <stdlib.h>
 
 #include "events_priv.h"
@@ -14,17 +14,21 @@ srq_attr_check(const struct ibv_srq_init_attr_ex *a)
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	if ((a->comp_mask & ~known) != 0 || a->srq_type == IBV_SRQT_TM)
-		return vb_fail(EOPNOTSUPP, "no such kind of shared receive queue");
+		return vb_fail(EOPNOTSUPP,
+			"shared receive queues of type %d with attributes %#x are not supported",
+			a->srq_type, a->comp_mask);
 	if ((a->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || a->pd == NULL || a->attr.max_wr == 0)
-		return vb_fail(EINVAL, "a shared receive queue without domain or depth");
+		return vb_fail(
+			EINVAL, "a shared receive queue needs a protection domain and a depth");
 	if (a->srq_type != IBV_SRQT_XRC)
 		return 0;
 	if ((a->comp_mask & xrc) != xrc || a->xrcd == NULL || a->cq == NULL)
 		return vb_fail(
-			EINVAL, "an XRC receive queue needs its domain and a queue to complete to");
+			EINVAL, "an XRC receive queue needs an XRC domain and a completion queue");
 	return 0;
 }
 
+/* Creates the engine's queue and fills in *srq. Returns 0 or errno. */
 static int
 srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
 {
@@ -103,9 +107,9 @@ ibv_modify_srq(struct ibv_srq *p, struct ibv_srq_attr *attr, int mask)
 	if (rc != 0)
 		return rc;
 	if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
-		return vb_fail(EINVAL, "nothing that could be changed");
+		return vb_fail(EINVAL, "ibv_modify_srq: unknown attributes %#x", mask);
 	if ((mask & IBV_SRQ_MAX_WR) != 0)
-		return vb_fail(EOPNOTSUPP, "a shared receive queue keeps its size");
+		return vb_fail(EOPNOTSUPP, "a shared receive queue cannot change its size");
 	if ((mask & IBV_SRQ_LIMIT) != 0)
 		rc = vb_rc(saker_srq_set_limit(srq->saker, attr->srq_limit), "ibv_modify_srq");
 	if (rc == 0 && (mask & IBV_SRQ_LIMIT) != 0)
@@ -128,7 +132,8 @@ int
 vb_get_srq_num(struct ibv_srq *srq, uint32_t *num)
 {
 	if (!vb_srq(srq)->xrc)
-		return vb_fail(EOPNOTSUPP, "only XRC receive queues have numbers");
+		return vb_fail(EOPNOTSUPP,
+			"the shared receive queue is not an XRC queue and has no number");
 	*num = saker_srq_num(vb_srq(srq)->saker);
 	return 0;
 }
@@ -140,7 +145,8 @@ ibv_destroy_srq(struct ibv_srq *p)
 	int rc = 0;
 
 	if (vb_held(&srq->refs))
-		return vb_fail(EBUSY, "the shared receive queue is in use");
+		return vb_fail(EBUSY, "the shared receive queue is in use by %u queue pairs",
+			__atomic_load_n(&srq->refs, __ATOMIC_RELAXED));
 	vb_events_lock();
 	if (!vb_is_dead(p->context))
 		rc = vb_rc(saker_srq_destroy(srq->saker), "ibv_destroy_srq");

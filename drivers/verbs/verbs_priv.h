@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libsaker-verbs share: libibverbs (this folder) and librdmacm (cm/) for programs
- * that were built against the genuine ones. Each object is the public structure, which comes first,
- * and what libsaker knows it by.
+ * The declarations that all files of libsaker-verbs share. The library implements libibverbs (this
+ * folder) and librdmacm (cm/) for programs that were built against the genuine libraries. Each
+ * object is a structure that begins with the public structure of verbs and adds libsaker's handle.
  *
- * A process has one attachment to a saker, opened when it is first needed, and at most one thread
- * of ours, begun when first somebody may sleep on a descriptor (vb_dispatch_start()). Functions
- * give 0 or a positive errno, or NULL with errno, as verbs do; saker_ functions give -errno, and
- * vb_rc() leads from those to these.
+ * A process has one attachment to a saker, which the library opens when a program first needs it,
+ * and at most one thread of the library, which vb_dispatch_start() starts as soon as a program can
+ * sleep on a descriptor. Functions return 0 or a positive errno, or NULL with errno set, as verbs
+ * do. The functions of libsaker return -errno; vb_rc() converts the one into the other.
  *
- * Locks, in the order in which they may be taken: vb_events_lock(), those of cm/ (which therefore
- * holds none of its own when it destroys an object), the list of contexts, a waiting queue's, the
- * attachment's. The spin locks of the data path come last and are never held together.
+ * Locks, in the order in which a thread may take them: vb_events_lock(); the locks of cm/ (which
+ * therefore holds no lock of its own when it destroys an object); the lock of the list of contexts;
+ * the lock of a wait queue; the lock of the attachment. The spin locks of the data path come last,
+ * and a thread holds at most one of them.
  */
 #ifndef SAKER_VERBS_PRIV_H
 #define SAKER_VERBS_PRIV_H
@@ -28,7 +29,8 @@
 #include "../../lib/client/saker.h"
 #include "kind_priv.h"
 
-/* These are macros or inline functions there, and symbols here. */
+/* <infiniband/verbs.h> defines these names as macros or inline functions; this library exports
+ * functions of the same names. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -40,81 +42,88 @@
 
 /* ---- attachment.c ---- */
 
-/* The process's attachment; opened by the first who asks ($SAKER_SOCKET). In a child after fork(2)
- * it is a new one. NULL with errno: no saker answers. */
+/* Returns the attachment of the process. The first call opens it ($SAKER_SOCKET), and so does the
+ * first call in a child after fork(2). Returns NULL with errno when no saker answers. */
 struct saker *vb_saker(void);
-/* Its device as it was when we attached; NULL with errno. */
+/* Returns the description of the saker's device as it was when the process attached, or NULL with
+ * errno. */
 const struct shm_device *vb_saker_device(void);
-/* -errno to errno, which it also sets, and, where $SAKER_VERBOSE is set, one line on stderr:
- * `what`, and saker_error(). 0 stays 0. */
+/* Converts a result of libsaker, -errno, into a positive errno, which it also sets. Where
+ * $SAKER_VERBOSE is set, prints one line on stderr: `what` and saker_error(). Returns 0 when `rc`
+ * is not negative. */
 int vb_rc(int rc, const char *what);
-/* Sets errno and says why where $SAKER_VERBOSE is set; returns `err`. */
+/* Sets errno to `err` and returns `err`. Where $SAKER_VERBOSE is set, prints the formatted reason
+ * on stderr. */
 int vb_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- device.c ---- */
 
 struct vb_device {
 	struct ibv_device dev;
-	/* Programs call into providers' libraries, which read behind the device to see whether it
-	 * is one of theirs. */
+	/* Programs call functions of providers' libraries, which read bytes behind the ibv_device
+	 * to detect their own devices. These bytes keep such a read inside the object. */
 	uint8_t behind[1024];
 	const struct vb_kind *kind;
 	__be64 guid;
 };
 
-/* The device of a transport, also before anybody listed it; NULL with errno: no saker, or it has
- * none of this kind, or $SAKER_DEVICES leaves it out. Static: it stays. */
+/* Returns the device of a transport; the program need not have listed it before. The device is
+ * static and is never freed. Returns NULL with errno when no saker answers, when the saker has no
+ * such device, or when $SAKER_DEVICES does not name it. */
 struct vb_device *vb_device_of(enum shm_transport transport);
 
 /* ---- waitq.c ---- */
 
-/* What vb_waitq holds; part of something that its owner allocates. */
+/* An element of a vb_waitq. It is part of an object that the queue's owner allocates. */
 struct vb_wait_item {
 	STAILQ_ENTRY(vb_wait_item) next;
 };
 
 /*
- * Things that wait behind a descriptor: it is readable while some do. Blocking as the program has
- * set the descriptor (O_NONBLOCK).
+ * A queue of items behind a descriptor. The descriptor is readable while the queue holds items. A
+ * call blocks or not as the program has set the descriptor (O_NONBLOCK).
  */
 struct vb_waitq {
 	pthread_mutex_t lock;
-	int event; /* eventfd */
+	int event; /* the eventfd that the program polls */
 	STAILQ_HEAD(, vb_wait_item) items;
-	/* With the lock: somebody takes the first item. true: it stays, there is more of it. May be
-	 * NULL. */
+	/* Called with the lock held when a caller takes the first item. Returns true when the item
+	 * stays in the queue because it stands for further events. May be NULL. */
 	bool (*taken)(struct vb_wait_item *item);
 };
 
-/* 0 or errno. */
+/* Creates the descriptor and an empty queue. Returns 0 or the errno of eventfd(2). */
 int vb_waitq_init(struct vb_waitq *q, bool (*taken)(struct vb_wait_item *item));
 void vb_waitq_fini(struct vb_waitq *q);
 void vb_waitq_push(struct vb_waitq *q, struct vb_wait_item *item);
-/* The first item, or NULL: none. */
+/* Takes the first item out of the queue. Returns NULL when the queue is empty. */
 struct vb_wait_item *vb_waitq_pop(struct vb_waitq *q);
-/* Waits for it on q->event. NULL with errno: EAGAIN (the descriptor does not block), EINTR. */
+/* Takes the first item and waits for it if the queue is empty. Returns NULL with errno EAGAIN when
+ * the descriptor does not block, or EINTR. */
 struct vb_wait_item *vb_waitq_get(struct vb_waitq *q);
-/* Sleeps until `fd` is readable. -1 with errno as above. */
+/* Sleeps until `fd` is readable. Returns 0, or -1 with errno EAGAIN or EINTR as above. */
 int vb_waitq_wait(int fd);
-/* Takes an item that `wanted` likes out of the middle, without a word to `taken`; NULL: none. For
- * the end of an object. */
+/* Takes the first item for which `wanted` returns true, wherever it stands in the queue, without
+ * calling q->taken. Returns NULL when there is none. Used when an object is destroyed. */
 struct vb_wait_item *vb_waitq_take(
 	struct vb_waitq *q, bool (*wanted)(const struct vb_wait_item *, void *), void *arg);
-/* For an owner that keeps its own account, with the lock: items have come; all have gone. */
+/* Makes the descriptor readable. For an owner that edits q->items itself. Call with the lock
+ * held. */
 void vb_waitq_signal(struct vb_waitq *q);
+/* Makes the descriptor unreadable if the queue is empty. Call with the lock held. */
 void vb_waitq_settle(struct vb_waitq *q);
 
 /* ---- context.c ---- */
 
 struct vb_context {
-	struct verbs_context vctx; /* programs hold &vctx.context */
+	struct verbs_context vctx; /* programs hold the address of vctx.context */
 	LIST_ENTRY(vb_context) next;
-	const struct vb_kind *kind; /* its device's */
+	const struct vb_kind *kind; /* the kind of its device */
 	struct saker *saker;
-	struct vb_waitq async; /* struct vb_async */
+	struct vb_waitq async; /* of struct async, see async.c */
 	struct shm_device info;
-	bool poll_yields; /* see vb_poll_found() */
-	uint32_t dead;    /* atomic: of a parent process, or its saker went away */
+	bool poll_yields; /* $SAKER_POLL is `yield`, see vb_poll_found() */
+	uint32_t dead;    /* atomic; not 0: the context belongs to the parent process */
 };
 
 static inline struct vb_context *
@@ -129,10 +138,11 @@ vb_kind_of(struct ibv_context *c)
 	return vb_context(c)->kind;
 }
 
-/* 0, or the errno of a context that belongs to another process. */
+/* Returns 0, or EIO for a context that belongs to the parent process. */
 int vb_alive(struct ibv_context *c);
 
-/* Destroying what belongs to another process frees our memory and nothing else. */
+/* Returns whether the context belongs to the parent process. Destroying an object of such a context
+ * frees the library's memory and does not call the engine. */
 static inline bool
 vb_is_dead(struct ibv_context *c)
 {
@@ -144,9 +154,9 @@ vb_is_dead(struct ibv_context *c)
 struct vb_pd {
 	struct ibv_pd pd;
 	struct saker_pd *saker;
-	struct vb_pd *parent; /* a parent domain's: whose saker_pd it uses */
-	uint32_t refs;        /* atomic: parent domains of it */
-	bool single;          /* of a thread domain: its QPs and CQs need no lock */
+	struct vb_pd *parent; /* of a parent domain: the domain whose saker_pd it uses; else NULL */
+	uint32_t refs;        /* atomic: the parent domains that were made from it */
+	bool single;          /* it has a thread domain, so that its QPs and CQs need no lock */
 };
 
 struct vb_mr {
@@ -163,7 +173,7 @@ struct vb_mw {
 
 struct vb_channel {
 	struct ibv_comp_channel channel;
-	struct vb_waitq waitq; /* struct vb_cq.event_item */
+	struct vb_waitq waitq; /* of vb_cq.event_item */
 };
 
 struct vb_cq {
@@ -172,41 +182,42 @@ struct vb_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct saker_cq *saker;
-	uint32_t lock;
-	bool single;
-	struct rd_wc wc;  /* the extended way: the completion at which the program stands */
-	uint32_t in_vain; /* polls that found nothing, in a row; nobody minds a wrong count */
-	/* Under the lock of the channel's queue: how many events wait there, in one item, and how
-	 * many were fetched. */
+	uint32_t lock;    /* spin lock of polling */
+	bool single;      /* one thread polls it: the lock is not taken */
+	struct rd_wc wc;  /* extended CQ: the completion whose fields the program reads */
+	uint32_t in_vain; /* consecutive polls that found nothing; not exact between threads */
+	/* Guarded by the lock of the channel's queue. One item stands for all events that wait
+	 * there; the program has fetched `events_got` events. */
 	struct vb_wait_item event_item;
 	uint32_t events_waiting, events_got;
-	uint32_t async_got; /* async events of it that were fetched: under that queue's lock */
-	uint32_t refs;      /* atomic: QPs and SRQs that use it */
+	/* The asynchronous events of the CQ that the program has fetched; guarded by the lock of
+	 * the context's queue. */
+	uint32_t async_got;
+	uint32_t refs; /* atomic: the QPs and SRQs that use it */
 };
 
 struct vb_srq {
 	struct ibv_srq srq;
 	struct saker_srq *saker;
-	uint32_t lock;
 	uint32_t max_wr, max_sge, limit;
 	bool xrc;
-	struct vb_cq *cq; /* XRC: where its completions go */
-	struct vb_xrcd *xrcd;
-	uint32_t async_got;
-	uint32_t refs; /* atomic: QPs that use it */
+	struct vb_cq *cq;     /* XRC: the CQ of its receives; else NULL */
+	struct vb_xrcd *xrcd; /* XRC: its domain; else NULL */
+	uint32_t async_got;   /* as vb_cq.async_got */
+	uint32_t refs;        /* atomic: the QPs that use it */
 };
 
 struct vb_qp {
 	struct ibv_qp_ex ex; /* &ex.qp_base is the ibv_qp */
 	struct saker_qp *saker;
-	uint32_t sq_lock, rq_lock;
-	bool single;
+	uint32_t sq_lock, rq_lock; /* spin locks of posting */
+	bool single;               /* one thread posts to it: the locks are not taken */
 	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr; /* what the program set */
-	uint32_t async_got;
-	struct vb_xrcd *xrcd;      /* of an XRC receive QP */
-	void *cm;                  /* cm/: the rdma_cm_id's own part, or NULL */
-	struct vb_wr_build *build; /* the ibv_wr_ way: what is being built */
+	struct ibv_qp_attr attr;   /* the attributes that the program has set */
+	uint32_t async_got;        /* as vb_cq.async_got */
+	struct vb_xrcd *xrcd;      /* of an XRC receive QP; else NULL */
+	void *cm;                  /* the struct cm_id that connects it, or NULL */
+	struct vb_wr_build *build; /* the requests of an ibv_wr_start(); NULL: no such posting */
 };
 
 struct vb_ah {
@@ -217,8 +228,8 @@ struct vb_ah {
 struct vb_xrcd {
 	struct ibv_xrcd xrcd;
 	struct saker_xrcd *saker;
-	struct saker_pd *pd; /* for its receive QPs, which have none of the program's */
-	uint32_t refs;       /* atomic: what is in it */
+	struct saker_pd *pd; /* for its receive QPs: the program gives them no domain */
+	uint32_t refs;       /* atomic: the QPs and SRQs in it */
 };
 
 static inline struct vb_pd *
@@ -263,39 +274,42 @@ vb_held(const uint32_t *refs)
 	return __atomic_load_n(refs, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* ---- qp_state.c: what cm/ and the dispatcher tell a QP ---- */
+/* ---- qp_state.c ---- */
 
-/* The connection manager moved it: INIT when it was made for an id, RTS when accepted or
- * established, ERR when the connection ended. */
+/* Sets the state that the program sees. The connection manager and the dispatcher call it: INIT
+ * when the QP is made for an id, RTS when the connection is accepted or established, ERR when the
+ * connection ends. */
 void vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state);
 
 /* ---- dispatch.c ---- */
 
-/* Held while an event is taken from libsaker and handed on, and while an object that events are
- * about is destroyed. Not recursive. */
+/* Takes the events' lock: a thread holds it while it takes an event from libsaker and delivers it,
+ * and while it destroys an object that events can name. Not recursive. */
 void vb_events_lock(void);
 void vb_events_unlock(void);
-/* Begins the thread that hands events on, once. 0 or errno. */
+/* Starts the thread that delivers events, if it does not run yet. Returns 0 or errno. */
 int vb_dispatch_start(void);
-/* Hands on what waits now, in the calling thread. False: the saker has gone, nothing comes any
- * more. */
+/* Delivers the events that wait now, in the calling thread. Returns false when the saker has gone
+ * and no further event will come. */
 bool vb_dispatch(struct saker *s);
 /*
- * From now on `fn` gets every event that is not about a CQ (connections, QPs in error, the end of
- * the engine), after this folder has done its part. It is called in the dispatching thread with the
- * events' lock held: ev->qp and ev->listener live until it returns (saker_qp_user() is the struct
- * vb_qp, saker_listener_user() the listener's own), it must not destroy what it is about, and it
- * must not wait. It may call saker_reject().
+ * A receiver of all events but those of completions: connections, QPs in error, the end of the
+ * engine. The dispatching thread calls it with the events' lock held, after the libibverbs side has
+ * processed the event. ev->qp and ev->listener stay valid until the receiver returns;
+ * saker_qp_user() gives the struct vb_qp, saker_listener_user() the value that cm/ passed to
+ * saker_listen(). The receiver must not destroy these objects and must not wait. It may call
+ * saker_reject().
  */
 typedef void vb_cm_fn(const struct saker_event *ev);
+/* Sets the receiver. */
 void vb_on_cm_event(vb_cm_fn *fn);
 
 /* ---- async.c ---- */
 
-/* Puts an event into the context's queue; `element` is the ibv_cq, ibv_qp or ibv_srq, or NULL for
- * the port or the device. */
+/* Appends an asynchronous event to the context's queue. `element` is the ibv_cq, ibv_qp or ibv_srq,
+ * or NULL for an event of the port or the device. */
 void vb_async_raise(struct ibv_context *c, enum ibv_event_type type, void *element);
-/* An object ends: forgets what waits about it. */
+/* Removes the waiting events of an object that is being destroyed; NULL: all events. */
 void vb_async_purge(struct ibv_context *c, void *element);
 
 #endif

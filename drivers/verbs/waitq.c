@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Things that wait behind a descriptor. The eventfd's count says no more than "there are some": it
- * is written with each that comes, so that also an edge-triggered program wakes, and read empty
- * when the last has gone. Under the lock that read can never block, whatever the program has set.
+ * Queues of items behind a descriptor. The eventfd is readable while a queue has items; its count
+ * has no other meaning. Each new item writes to the eventfd, so that an edge-triggered program
+ * wakes as well, and the last item that leaves reads it. That read is made under the lock, after
+ * poll(2) found the eventfd readable, so that it never blocks even if the program set the
+ * descriptor to block.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +38,7 @@ vb_waitq_signal(struct vb_waitq *q)
 {
 	const uint64_t one = 1;
 
-	/* A count that is full is readable, which is all that is wanted. */
+	/* The write fails when the count is at its limit; the eventfd is readable then. */
 	if (write(q->event, &one, sizeof(one)) < 0)
 		return;
 }

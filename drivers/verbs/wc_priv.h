@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions: from Saker's numbers to those of verbs. The codes of status are the same. */
+/* The conversion of completions from Saker's codes to those of verbs. The status codes are
+ * equal. */
 #ifndef SAKER_VERBS_WC_PRIV_H
 #define SAKER_VERBS_WC_PRIV_H
 
@@ -7,15 +8,16 @@
 
 _Static_assert((int)RD_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR &&
 		       (int)RD_GENERAL_ERR == (int)IBV_WC_GENERAL_ERR,
-	"codes of status");
+	"verbs and Saker have the same status codes");
 _Static_assert(RD_ACC_MW_BIND == (int)IBV_ACCESS_MW_BIND &&
 		       RD_ACC_ZERO_BASED == (int)IBV_ACCESS_ZERO_BASED,
-	"rights");
+	"verbs and Saker have the same access rights");
 _Static_assert(sizeof(struct rd_sge) == sizeof(struct ibv_sge) &&
 		       offsetof(struct rd_sge, len) == offsetof(struct ibv_sge, length) &&
 		       offsetof(struct rd_sge, lkey) == offsetof(struct ibv_sge, lkey),
-	"elements are passed as they are");
+	"scatter/gather elements are passed without conversion");
 
+/* Converts an enum rd_opcode. */
 static inline enum ibv_wc_opcode
 vb_wc_opcode(uint8_t rd)
 {
@@ -42,6 +44,7 @@ vb_wc_opcode(uint8_t rd)
 	return rd <= RD_SWAP ? (enum ibv_wc_opcode)of[rd] : IBV_WC_SEND;
 }
 
+/* Converts enum rd_wc_flags into enum ibv_wc_flags. */
 static inline unsigned int
 vb_wc_flags(uint8_t rd)
 {
@@ -50,12 +53,12 @@ vb_wc_flags(uint8_t rd)
 	       ((rd & RD_WC_GRH) ? (unsigned)IBV_WC_GRH : 0);
 }
 
-#define VB_POLL_PATIENCE                                                                           \
-	16 /* looks in vain before a program that shares its core gives it away                    \
-	    */
+/* The number of consecutive polls without a completion after which the thread yields its core. */
+#define VB_POLL_PATIENCE 16
 
-/* A program that polls in vain takes the time of whom it waits for, where there are fewer cores
- * than pollers: $SAKER_POLL=yield. */
+/* Counts a poll that found `found` completions. With $SAKER_POLL=yield, calls sched_yield(2) after
+ * VB_POLL_PATIENCE polls without a completion: on a machine with fewer cores than polling threads,
+ * a poll without a result takes time from the thread that produces the result. */
 static inline void
 vb_poll_found(struct vb_cq *cq, int found)
 {
@@ -67,7 +70,8 @@ vb_poll_found(struct vb_cq *cq, int found)
 		sched_yield();
 }
 
-/* cq.c, for cq_ex.c too. NULL with errno. */
+/* Creates a completion queue, of which the caller fills in the extended part. In cq.c. Returns NULL
+ * with errno. */
 struct vb_cq *vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ibv_wr_ way of posting: requests are built one call at a time between start and complete, and
- * are posted all or not at all. They are built beside the queue, since what was begun may be
- * aborted; the queue is locked all the while.
+ * Posting with ibv_wr_start(3): the program builds requests, one call at a time, between
+ * ibv_wr_start() and ibv_wr_complete(), which posts all of them or none. The library stores them in
+ * a buffer outside the queue, because the program may abort the posting. It holds the queue's lock
+ * from start to end.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "wc_priv.h"
 
 #define BATCH 16
-#define FIRST 8 /* requests at the first growth */
+#define FIRST 8 /* requests for which the first allocation has space */
 
 struct wr_one {
 	struct saker_wr wr;
@@ -25,8 +26,8 @@ struct wr_one {
 
 struct vb_wr_build {
 	struct wr_one *one;
-	uint32_t n, room;
-	int err; /* the first thing that was wrong since start */
+	uint32_t n, room; /* requests, and the number for which `one` has space */
+	int err;          /* the first error since ibv_wr_start(), or 0 */
 };
 
 static struct vb_qp *
@@ -42,13 +43,15 @@ wrong(struct vb_wr_build *b, int err)
 		b->err = err;
 }
 
-/* The request that is being built; NULL: there is none. */
+/* Returns the request that the program builds, or NULL after an error or before the first
+ * request. */
 static struct wr_one *
 last(struct vb_wr_build *b)
 {
 	return b->err == 0 && b->n > 0 ? &b->one[b->n - 1] : NULL;
 }
 
+/* Appends a request. Returns it, or NULL after an error. */
 static struct saker_wr *
 wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
 {
@@ -178,7 +181,7 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 	begin_remote(ex, RD_SEND_INV, 0, 0, invalidate_rkey);
 }
 
-/* ---- What a request is about ---- */
+/* ---- The operands and the data of a request ---- */
 
 static void
 wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
@@ -272,7 +275,8 @@ wr_abort(struct ibv_qp_ex *ex)
 		sk_unspin(&wr_of(ex)->sq_lock);
 }
 
-/* There is room for all. */
+/* Posts all requests. The caller has checked that the queue has space for them. Returns 0 or
+ * errno. */
 static int
 wr_post_all(struct vb_qp *qp, struct vb_wr_build *b)
 {
@@ -318,7 +322,7 @@ wr_complete(struct ibv_qp_ex *ex)
 	return rc;
 }
 
-/* Datagrams are sent and no more. */
+/* Returns the operations of a type of QP: a mask of enum ibv_qp_create_send_ops_flags. */
 static uint64_t
 ops_of(enum ibv_qp_type type)
 {
@@ -340,8 +344,9 @@ vb_wr_init(struct vb_qp *qp, uint64_t ops)
 	struct ibv_qp_ex *ex = &qp->ex;
 
 	if ((ops & ~ops_of(ex->qp_base.qp_type)) != 0)
-		return vb_fail(EOPNOTSUPP, "operations %#llx on such a queue pair",
-			(unsigned long long)ops);
+		return vb_fail(EOPNOTSUPP, "a queue pair of type %d has no operations %#llx",
+			ex->qp_base.qp_type,
+			(unsigned long long)(ops & ~ops_of(ex->qp_base.qp_type)));
 	qp->build = calloc(1, sizeof(*qp->build));
 	if (qp->build == NULL)
 		return ENOMEM;

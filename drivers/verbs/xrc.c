@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC domains, which processes share by naming one file; receive QPs of others in them. */
+/* XRC domains, which processes share by naming the same file, and the receive QPs of other
+ * processes in them. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,7 +17,7 @@ domain_open(struct vb_xrcd *x, const struct ibv_xrcd_init_attr *a)
 	int rc;
 
 	if (a->fd >= 0 && fstat(a->fd, &st) < 0)
-		return vb_fail(errno, "the descriptor of an XRC domain");
+		return vb_fail(errno, "the file descriptor %d of the XRC domain is invalid", a->fd);
 	rc = vb_rc(saker_pd_create(s, &x->pd), "ibv_open_xrcd");
 	if (rc != 0)
 		return rc;
@@ -40,7 +41,7 @@ vb_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 		rc = vb_fail(
 			EOPNOTSUPP, "the device %s has no XRC domains", vb_kind_of(context)->name);
 	if (rc == 0 && attr->comp_mask != needed)
-		rc = vb_fail(EINVAL, "an XRC domain needs a descriptor and its flags");
+		rc = vb_fail(EINVAL, "an XRC domain needs the attributes FD and OFLAGS");
 	if (rc == 0 && (x = calloc(1, sizeof(*x))) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {
@@ -61,7 +62,8 @@ vb_close_xrcd(struct ibv_xrcd *p)
 	int rc = 0;
 
 	if (vb_held(&x->refs))
-		return vb_fail(EBUSY, "the XRC domain is in use");
+		return vb_fail(EBUSY, "the XRC domain is in use by %u queue pairs and SRQs",
+			__atomic_load_n(&x->refs, __ATOMIC_RELAXED));
 	if (!vb_is_dead(p->context)) {
 		rc = vb_rc(saker_xrcd_close(x->saker), "ibv_close_xrcd");
 		if (rc == 0)
@@ -82,7 +84,8 @@ vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 
 	if (rc == 0 && ((attr->comp_mask & needed) != needed || attr->xrcd == NULL ||
 			       attr->qp_type != IBV_QPT_XRC_RECV))
-		rc = vb_fail(EINVAL, "only XRC receive queue pairs can be opened");
+		rc = vb_fail(EINVAL,
+			"ibv_open_qp: the attributes do not name an XRC receive queue pair");
 	if (rc == 0 && (qp = vb_qp_new(context, attr->qp_type, attr->qp_context)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the librdmacm side share. An id is the public struct rdma_cm_id with our part
- * behind it; an event likewise.
+ * The declarations that the files of the librdmacm side share. An id (struct cm_id) and an event
+ * (struct cm_event) each begin with the public structure of rdma_cma.h.
  *
- * Locks: vb_events_lock() comes first and is held while a QP or a listener is tied to an id or
- * taken from it, and whenever an id is reached from a QP or a listener. cm_lock() comes behind it
- * and guards ids' states, the list of ids, the ports and the counts of events; nothing that waits
- * is called with it. Queues of events (struct vb_waitq) have locks of their own, which come last.
+ * Locks: vb_events_lock() comes first. A thread holds it while it ties a QP or a listener to an id
+ * or unties it, and whenever it follows the pointer from a QP or a listener to an id. cm_lock()
+ * comes next. It guards the states of ids, the list of ids, the ports and the counts of events; its
+ * holder calls no function that waits. The queues of events (struct vb_waitq) have locks of their
+ * own, which come last.
  */
 #ifndef SAKER_CM_PRIV_H
 #define SAKER_CM_PRIV_H
@@ -17,24 +18,24 @@
 
 #include "../verbs_priv.h"
 
-#define CM_PRIVATE_MAX 255 /* bytes: what rdma_conn_param's length can tell */
+#define CM_PRIVATE_MAX 255 /* bytes: the limit of rdma_conn_param.private_data_len */
 #define CM_BACKLOG_MAX 1024
-#define CM_RETRIES     7 /* stated to programs; neither transport negotiates it */
+#define CM_RETRIES     7 /* reported to programs; neither transport negotiates retries */
 
-/* A state is a bit, so that a call can name all in which it may be made. */
+/* Each state is a bit, so that a function can name the set of states in which it may be called. */
 enum cm_state {
 	CM_IDLE = 1 << 0,
 	CM_BOUND = 1 << 1,
 	CM_ADDR_RESOLVED = 1 << 2,
 	CM_ROUTE_RESOLVED = 1 << 3,
 	CM_LISTENING = 1 << 4,
-	CM_REQUEST = 1 << 5, /* a peer's, unanswered */
+	CM_REQUEST = 1 << 5, /* a peer's request that the program has not answered */
 	CM_CONNECTING = 1 << 6,
 	CM_ACCEPTING = 1 << 7,
 	CM_ESTABLISHED = 1 << 8,
-	CM_CLOSING = 1 << 9, /* we asked for the end */
+	CM_CLOSING = 1 << 9, /* the program called rdma_disconnect() */
 	CM_CLOSED = 1 << 10,
-	CM_REMOVED = 1 << 11, /* the engine went away */
+	CM_REMOVED = 1 << 11, /* the engine has gone */
 };
 #define CM_CONNECTED (CM_ESTABLISHED | CM_CLOSING)
 
@@ -43,28 +44,29 @@ struct cm_port {
 	LIST_ENTRY(cm_port) next;
 	struct sk_addr addr;
 	enum rdma_port_space ps;
-	uint16_t port; /* host order; 0: holds none */
-	bool reuse;
-	bool chosen; /* by us */
+	uint16_t port; /* host order; 0: the id holds no port */
+	bool reuse;    /* RDMA_OPTION_ID_REUSEADDR */
+	bool chosen;   /* the library chose the number, not the program */
 };
 
 struct cm_id {
 	struct rdma_cm_id id;
 	LIST_ENTRY(cm_id) next;
 	enum cm_state state;
-	uint32_t epoch; /* of the process that made it, see cm_epoch() */
-	bool sync;      /* its channel is its own, and calls wait for their event */
-	bool afonly;
+	uint32_t epoch; /* cm_epoch() of the process that created the id */
+	bool sync;      /* the library created its channel, and calls wait for their event */
+	bool afonly;    /* RDMA_OPTION_ID_AFONLY */
 	struct cm_port port;
-	struct sk_addr local, remote; /* local unspecified: Saker chooses */
-	uint16_t rport;
+	struct sk_addr local, remote; /* local unspecified: the engine chooses it */
+	uint16_t rport;               /* the peer's port, host order */
 	struct saker_listener *listener;
-	uint32_t request;  /* in CM_REQUEST */
-	uint32_t qpn;      /* of the QP that is being connected; 0: none */
-	uint16_t ird, ord; /* what the peer's request lets us have */
+	uint32_t request;  /* in CM_REQUEST: the number by which the engine names the request */
+	uint32_t qpn;      /* the number of the QP that is tied to the id; 0: none */
+	uint16_t ird, ord; /* in CM_REQUEST: the largest depths that the peer's request permits */
 	uint32_t pending;  /* events that wait or that the program has not acknowledged */
 	struct ibv_sa_path_rec path;
-	/* rdma_create_ep(), passive: what each request's QP is made with. */
+	/* rdma_create_ep(), passive side: the attributes and the protection domain with which the
+	 * QP of each request is created. NULL: the program creates the QPs. */
 	struct ibv_qp_init_attr *qp_init;
 	struct ibv_pd *ep_pd;
 };
@@ -72,14 +74,14 @@ struct cm_id {
 struct cm_event {
 	struct rdma_cm_event ev;
 	struct vb_wait_item item;
-	struct cm_id *owner; /* whose count it is in */
+	struct cm_id *owner; /* the id whose count of pending events contains it */
 	uint8_t private_data[CM_PRIVATE_MAX + 1];
 };
 
 struct cm_channel {
 	struct rdma_event_channel channel;
-	struct vb_waitq queue;
-	uint32_t epoch;
+	struct vb_waitq queue; /* of cm_event.item */
+	uint32_t epoch;        /* cm_epoch() of the process that created the channel */
 };
 
 static inline struct cm_id *
@@ -94,7 +96,7 @@ cm_channel_of(struct rdma_event_channel *ch)
 	return vb_container(ch, struct cm_channel, channel);
 }
 
-/* As every rdma_ function ends: 0, or -1 with errno. */
+/* Converts an errno into the result of an rdma_ function: 0, or -1 with errno set. */
 static inline int
 cm_end(int err)
 {
@@ -108,42 +110,45 @@ cm_end(int err)
 
 void cm_lock(void);
 void cm_unlock(void);
-/* Sleeps, without cm_lock() meanwhile, until somebody calls cm_wake() with it. */
+/* Releases cm_lock(), sleeps until a thread that holds it calls cm_wake(), and takes it again. */
 void cm_wait(void);
 void cm_wake(void);
-/* Counts up in a child of fork(2): what was made before is the parent's. */
+/* Returns the number of fork(2) calls between the first process and this one. An object with a
+ * smaller number belongs to the parent process. */
 uint32_t cm_epoch(void);
 /* Returns the type of the QPs that ids of a port space connect. */
 enum ibv_qp_type cm_qp_type_of(enum rdma_port_space ps);
-/* A new id on `channel`, in the list. NULL with errno. */
+/* Creates an id on `channel` and inserts it into the list. Returns NULL without memory. */
 struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
-/* Takes an id out of the list and frees it; nothing refers to it any more. */
+/* Removes an id from the list, releases its port and frees it. No other object may refer to it. */
 void cm_id_free(struct cm_id *id);
-/* Calls `each` for every id, with cm_lock. */
+/* Calls `each` for every id. Call with cm_lock() held. */
 void cm_id_each(void (*each)(struct cm_id *id));
-/* `from`: a mask of states. 0, EINVAL: it is in another, ENODEV: it is another process's. */
+/* Sets the state to `to` if the present state is in the mask `from`. Returns 0; EINVAL when the id
+ * is in another state; ENODEV when the engine has gone or the id belongs to the parent process. */
 int cm_move(struct cm_id *id, unsigned from, enum cm_state to);
-/* The same without a move. */
+/* Makes the same check and leaves the state. */
 int cm_check(struct cm_id *id, unsigned in);
 
 /* ---- event.c ---- */
 
-/* NULL: no memory. */
+/* Creates an event about `id`. Returns NULL without memory. */
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
-/* Adds a copy of private data, as much as there is room for. */
+/* Copies private data into the event, at most CM_PRIVATE_MAX bytes. */
 void cm_event_private(struct cm_event *e, const void *data, size_t len);
-/* To the channel of its owner; with no lock but vb_events_lock() and cm_lock(). */
+/* Appends the event to the queue of its owner's channel. Takes cm_lock(). */
 void cm_event_queue(struct cm_event *e);
+/* Does the same for a caller that holds cm_lock(). */
 void cm_event_queue_locked(struct cm_event *e);
-/* Both of the above at once. 0 or ENOMEM. */
+/* Creates an event and queues it. Returns 0 or ENOMEM. */
 int cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status);
-/* An event that nobody will see: its request is turned down. */
+/* Frees an event that the program does not receive. Rejects the request of a connect request. */
 void cm_event_drop(struct cm_event *e);
-/* Drops what waits about `id`. */
+/* Drops the waiting events of `id`. */
 void cm_event_purge(struct cm_id *id);
-/* Waits until every event of `id` was acknowledged. */
+/* Waits until the program has acknowledged every event of `id`. */
 void cm_event_settle(struct cm_id *id);
-/* An event that was fetched counts at `id` from now on. */
+/* Makes `id` the owner of an event that the program has fetched. */
 void cm_event_give(struct cm_event *e, struct cm_id *id);
 
 /* ---- device.c ---- */
@@ -151,82 +156,101 @@ void cm_event_give(struct cm_event *e, struct cm_id *id);
 struct cm_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
-	struct ibv_xrcd *xrcd; /* NULL until asked for */
-	uint32_t epoch;
+	struct ibv_xrcd *xrcd; /* the default XRC domain; NULL until an id needs it */
+	uint32_t epoch;        /* cm_epoch() of the process that opened the device */
 };
 
-/* The open device of a transport with its default protection domain; NULL with errno. */
+/* Returns the device of a transport with its default protection domain, and opens it if needed.
+ * Returns NULL with errno. */
 struct cm_device *cm_device_open(enum shm_transport transport);
-/* The same if it is open already: waits for nothing. */
+/* Returns the device if it is open, else NULL. Does not wait. */
 struct cm_device *cm_device_have(enum shm_transport transport);
+/* Returns the open device that has this context, or NULL. */
 struct cm_device *cm_device_of(struct ibv_context *verbs);
-/* In a child of fork(2), before anything else. */
+/* Resets the lock of this part. Called in a child of fork(2) before any other function. */
 void cm_device_forked(void);
-/* Which device an id gets that could be on either. */
+/* Returns the transport of the device to which an address of a port space is bound: $SAKER_DEVICE,
+ * or else the first device that the program can open. */
 enum shm_transport cm_device_choice(enum rdma_port_space ps);
-/* Ties an id to a device: verbs, pd, port_num. */
+/* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
+ * pd. */
 void cm_device_bind(struct cm_id *id, struct cm_device *dev);
 
 /* ---- addr.c ---- */
 
-/* EAFNOSUPPORT or EINVAL. A loopback address comes out as the unspecified one. */
+/* Converts a socket address into an address and a port in host order. A loopback address becomes
+ * the unspecified address of its family. Returns 0, EAFNOSUPPORT, or EINVAL for NULL. */
 int cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port);
+/* Converts an address and a port in host order into a socket address. `scope` is used for
+ * link-local addresses only. */
 void cm_addr_to(
 	const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockaddr_storage *sa);
+/* Returns sin6_scope_id; 0 for IPv4. */
 uint32_t cm_addr_scope(const struct sockaddr *sa);
 bool cm_addr_is_link_local(const struct sk_addr *a);
-/* The address of the device from which `remote` is spoken to. ENETUNREACH: none. */
+/* Finds the address of the device from which packets to `remote` are sent. Returns 0, or
+ * ENETUNREACH when the device has no address of that family and scope. */
 int cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local);
+/* Returns whether the device has this address. */
 bool cm_addr_is_ours(const struct shm_device *d, const struct sk_addr *a);
 uint16_t cm_addr_port(const struct sockaddr *sa); /* host order */
 void cm_addr_set_port(struct sockaddr *sa, uint16_t port);
 
-/* ---- port.c; with cm_lock ---- */
+/* ---- port.c: call with cm_lock() held ---- */
 
-/* Takes `port` of the port space, or with 0 one that is free. EADDRINUSE. */
+/* Takes `port` of the port space, or a free port when `port` is 0, and releases the port that *p
+ * held. Returns 0 or EADDRINUSE. */
 int cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr,
 	uint16_t port, bool reuse);
 void cm_port_release(struct cm_port *p);
 
 /* ---- resolve.c ---- */
 
-/* The path record of an id on the IB-style device; on the other there is none. */
+/* Fills in the path record of an id whose device has path records. */
 void cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst);
 
 /* ---- connect.c ---- */
 
-/* The QP that `id` connects, while vb_events_lock() is held. */
+/* Returns the QP that is tied to `id`, or NULL. Call with vb_events_lock() held; the QP stays valid
+ * until the lock is released. */
 struct vb_qp *cm_qp_of(struct cm_id *id);
-/* Finds and ties the QP: that of the id, or the one that `p` names. 0 or errno. */
+/* Ties a QP to the id: the id's own QP, or else the one that p->qp_num names. Returns 0, or EINVAL
+ * when there is no such QP or another id connects it. */
 int cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p);
+/* Unties the QP, if there is one. */
 void cm_qp_untie(struct cm_id *id);
-/* For saker_connect() and saker_accept(). EINVAL: a depth that the device has not. `p` NULL: as
- * deep as device and, accepting, request allow. */
+/* Fills in the parameters of saker_connect() and saker_accept(). Returns 0, or EINVAL for a depth
+ * (ORD, IRD) that exceeds the device's. With `p` NULL, the depths are the largest that the device
+ * and, in CM_REQUEST, the peer's request permit. */
 int cm_conn_param(
 	const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out);
 
 /* ---- handler.c ---- */
 
-/* Begins to take connection events in, once. 0 or errno. */
+/* Starts the processing of connection events, if it has not started. Returns 0 or errno. */
 int cm_handler_start(void);
 
 /* ---- endpoint.c ---- */
 
-/* A synchronous id waits for the event of what was just begun; else 0 at once. 0 or errno. */
+/* Waits, for a synchronous id, for the event of the operation that the caller has just started. For
+ * any other id it returns 0 at once. Returns 0 or the errno that the event means. */
 int cm_complete(struct cm_id *id);
-/* The same for what has happened already: takes the event if it still waits. */
+/* Does the same for an operation that has ended: takes its event if it still waits. */
 int cm_complete_past(struct cm_id *id);
 
 /* ---- ud.c ---- */
 
+/* Returns whether the id is of the UDP port space. */
 bool cm_is_ud(const struct cm_id *id);
-/* A new datagram QP gets ready to send. 0 or errno. */
+/* Moves a new datagram QP to RTS. Returns 0 or errno. */
 int cm_ud_ready(struct cm_id *id, struct ibv_qp *qp);
-/* Asks the peer, and answers it. 0 or errno. */
+/* Sends a request for the datagram service at the id's remote address. Returns 0 or errno. */
 int cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p);
+/* Answers a request with the number of a datagram QP: the id's own, or p->qp_num. Returns 0 or
+ * errno. */
 int cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p);
-/* What the peer has told. */
+/* Fills in the event's parameters from a request or an answer of the peer. */
 void cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm);
 
 #endif
