@@ -105,7 +105,7 @@ context_enter(struct vb_context *c)
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&contexts, c, next);
 	pthread_mutex_unlock(&lock);
-	/* The thread may have started before the context was in the list. */
+	/* The dispatching thread may have started before the context was in the list. */
 	dispatched = vb_dispatch_running();
 	if (dispatched)
 		vb_contexts_dispatched();

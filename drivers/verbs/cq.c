@@ -8,7 +8,7 @@
 #include "verbs_priv.h"
 #include "wc_priv.h"
 
-#define BATCH 16 /* completions that one poll of libsaker returns, on the stack */
+#define BATCH 16 /* the most completions that one poll of libsaker returns */
 
 static void
 cq_fill(struct vb_cq *cq, struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)

@@ -83,7 +83,7 @@ const struct vb_kind vb_kinds[VB_NKINDS] = {
 			/* TCP delivers bytes in order, and the engine places them in that order.
 			 * Falcon's packets are placed as they arrive. */
 			.in_order = true,
-			/* An iWARP QP has rights; its stream determines its state. */
+			/* The connection determines the QP's state; a program sets rights alone. */
 			.init_attr =
 				{
 					.init = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS,

@@ -59,8 +59,8 @@ struct vb_kind {
 	/* A program may connect a QP with ibv_modify_qp(3), without rdma_cm. Otherwise the
 	 * connection manager alone changes a QP's state. */
 	bool modified_by_program;
-	/* A QP has access rights of its own (IBV_QP_ACCESS_FLAGS). Otherwise it grants what the
-	 * memory regions grant. */
+	/* A QP has access rights of its own, which a program sets (IBV_QP_ACCESS_FLAGS). Otherwise
+	 * it grants what the memory regions grant. */
 	bool qp_access;
 	/* The bytes of a message are placed in ascending order (ibv_query_qp_data_in_order(3)). */
 	bool in_order;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses: from socket addresses to ours and back, and the choice of a local one.
+ * Addresses: the conversion from and to socket addresses, and the choice of a local address.
  *
- * Saker's interfaces are not the kernel's, so the scope of a link-local address cannot name one by
- * the kernel's index: scope n is the n-th link-local address of the device, any other the first.
+ * Saker's interfaces are not interfaces of the kernel, so that the scope of a link-local address
+ * cannot be the kernel's index. Scope n names the n-th link-local address of the device; a scope
+ * without such an address names the first.
  */
 #include <string.h>
 
@@ -23,7 +24,7 @@ is_loopback(const struct sk_addr *a)
 	return sk_addr_eq(a, &one) || (sk_addr_is_v4(a) && a->b[12] == 127);
 }
 
-/* The unspecified address of the same family. */
+/* Returns the unspecified address of the same family. */
 static struct sk_addr
 any_like(const struct sk_addr *a)
 {
@@ -104,10 +105,10 @@ cm_addr_port(const struct sockaddr *sa)
 void
 cm_addr_set_port(struct sockaddr *sa, uint16_t port)
 {
-	/* Both families have it in the same place. */
+	/* Both families have the port at the same offset. */
 	_Static_assert(
 		offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
-		"port");
+		"the port has one offset in both families");
 	uint16_t be = htons(port);
 
 	memcpy((uint8_t *)sa + offsetof(struct sockaddr_in, sin_port), &be, sizeof(be));
@@ -122,7 +123,7 @@ cm_addr_is_ours(const struct shm_device *d, const struct sk_addr *a)
 	return false;
 }
 
-/* How many leading bits two addresses share. */
+/* Returns the number of leading bits that two addresses have in common. */
 static unsigned
 common_bits(const struct sk_addr *a, const struct sk_addr *b)
 {
@@ -151,7 +152,7 @@ cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_
 			(!any && cm_addr_is_link_local(a) != ll))
 			continue;
 		nth++;
-		/* The scope decides between equals, else the longest common prefix. */
+		/* For a link-local peer the scope decides, else the longest common prefix. */
 		bits = ll ? 1 + (nth == scope) : 1 + (any ? 0 : common_bits(a, remote));
 		if (bits <= best)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rdma_getaddrinfo(): the C library's answer about names and services, in rdma_cm's form. Routes
- * and connection data have no place on either device, so those fields stay empty.
+ * rdma_getaddrinfo(3): converts the result of getaddrinfo(3) into rdma_cm's structure. The fields
+ * for routes and connection data stay empty, because neither device uses them.
  */
 #include <netdb.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ set_src(struct rdma_addrinfo *rai, const struct sockaddr *sa, socklen_t len, con
 	return 0;
 }
 
-/* Port space and QP type follow from each other; TCP and RC where the program says neither. */
+/* Sets the port space and the type of QP. Each follows from the other if the program gives one; the
+ * default is TCP and RC. Returns 0, or EAI_SOCKTYPE if the two do not match. */
 static int
 settle_type(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints)
 {
@@ -98,7 +99,7 @@ from_names(struct rdma_addrinfo *rai, const char *node, const char *service,
 	return rc;
 }
 
-/* The addresses that the program gave itself. */
+/* Adds the addresses in the hints. Returns 0 or EAI_MEMORY. */
 static int
 from_hints(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rdma_init_qp_attr(3): the attributes that each state needs, for programs that change the states
- * of their QPs themselves. On both devices the connection manager makes the connection. It does not
+ * of their QPs themselves. On every device the connection manager makes the connection. It does not
  * have the peer's QP number and gives 0, which no QP has. That number marks the QP as one that
- * rdma_cm connects (see qp_state.c); the program's step to RTR then reaches no engine.
+ * rdma_cm connects (see qp_state.c); the library does not pass the program's step to RTR to the
+ * engine.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: a queue of events behind a descriptor that programs sleep on. */
+/* Event channels: a queue of events behind a descriptor on which programs sleep. */
 #include <stdlib.h>
 
 #include "cm_priv.h"
@@ -10,7 +10,7 @@ rdma_create_event_channel(void)
 	struct cm_channel *c;
 	int err;
 
-	/* As where there is no RDMA device: programs learn here that there is nothing for them. */
+	/* Programs detect here that there is no RDMA device; the call fails without a saker. */
 	if (vb_saker() == NULL)
 		return NULL;
 	err = cm_handler_start();

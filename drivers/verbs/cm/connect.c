@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The active side, and the end of connections of either. A QP is tied to its id while it is being
- * connected: events of the engine name the QP, and lead through it to the id.
+ * The active side, and disconnecting on both sides. rdma_create_qp(), rdma_connect() and
+ * rdma_accept() tie a QP to its id: the engine's events name the QP, which points to the id.
  */
 #include "cm_priv.h"
 
@@ -11,7 +11,7 @@ cm_qp_of(struct cm_id *id)
 	struct saker_qp *sqp = NULL;
 	struct vb_qp *qp;
 
-	/* By number: the program may have destroyed a QP of its own without telling us. */
+	/* Finds the QP by number: the program may have destroyed a QP that it created itself. */
 	if (id->qpn != 0 && id->id.verbs != NULL)
 		sqp = saker_qp_find(vb_context(id->id.verbs)->saker, id->qpn);
 	if (sqp == NULL)
@@ -37,7 +37,7 @@ cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
 		qp = NULL;
 	}
 	vb_events_unlock();
-	return qp != NULL ? 0 : vb_fail(EINVAL, "there is no QP %u to connect", qpn);
+	return qp != NULL ? 0 : vb_fail(EINVAL, "there is no QP %u that the id could connect", qpn);
 }
 
 void
@@ -53,15 +53,17 @@ cm_qp_untie(struct cm_id *id)
 	vb_events_unlock();
 }
 
-/* 255 stands for all that there is. */
+/* Sets *out to the requested depth; 255 means the largest depth that is available, `all`. Returns
+ * 0, or EINVAL when the depth exceeds the device's. */
 static int
 depth(uint8_t asked, uint32_t device, uint32_t all, uint16_t *out)
 {
-	_Static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH, "one word for all");
+	_Static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH,
+		"one value requests the largest depth in both directions");
 
 	if (asked != RDMA_MAX_RESP_RES && asked > device)
-		return vb_fail(EINVAL, "%u outstanding reads are more than the device's %u", asked,
-			device);
+		return vb_fail(EINVAL, "%u outstanding Reads and Atomics exceed the device's %u",
+			asked, device);
 	*out = (uint16_t)(asked == RDMA_MAX_RESP_RES ? all : asked);
 	return 0;
 }
@@ -125,15 +127,15 @@ rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	return cm_end(cm_complete(p));
 }
 
-/* The connection stands since the response came: there is nothing left to send. */
+/* Sends nothing: the connection has existed since the response came. */
 VB_EXPORT int
 rdma_establish(struct rdma_cm_id *id)
 {
 	return cm_end(cm_check(cm_id_of(id), CM_CONNECTED));
 }
 
-/* The first message on a QP whose ESTABLISHED is still on its way: both transports see it
- * themselves. */
+/* Does nothing but check the state. A program calls it when the first message arrives before the
+ * event ESTABLISHED; the engine detects that case on both transports. */
 VB_EXPORT int
 rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
@@ -148,7 +150,8 @@ rdma_disconnect(struct rdma_cm_id *id)
 	struct vb_qp *qp;
 	int rc = 0;
 
-	/* It has ended, or will: who is told of the peer's end may call this, too. */
+	/* The connection has ended or is ending. A program may call this function when it receives
+	 * the event that the peer has disconnected. */
 	if (err == EINVAL && (p->state & (CM_CLOSING | CM_CLOSED)) != 0)
 		return cm_end(p->state == CM_CLOSED ? cm_complete_past(p) : 0);
 	if (err != 0)
@@ -159,7 +162,7 @@ rdma_disconnect(struct rdma_cm_id *id)
 		rc = saker_disconnect(qp->saker, false);
 	vb_events_unlock();
 	if (rc == -ENOTCONN)
-		rc = 0; /* the peer was faster, and its event is on its way */
+		rc = 0; /* the peer disconnected first, and its event will come */
 	if (rc < 0 || qp == NULL) {
 		cm_move(p, CM_CLOSING, CM_CLOSED);
 		return cm_end(vb_rc(rc, "disconnecting"));

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The devices as librdmacm shows them: one open context of each for the whole process, and a
- * protection domain for ids whose program brings none.
+ * The devices of librdmacm: one open context of each device for the whole process, and a protection
+ * domain for ids whose program has none.
  *
- * One address serves both devices of a saker, so that an address alone does not say which one an id
- * is to be bound to: $SAKER_DEVICE does, `iwarp` (without it) or `falcon`. Datagrams are Falcon's.
+ * All devices of a saker have the same addresses, so that an address does not determine the device
+ * to which an id is bound. $SAKER_DEVICE names the transport: `iwarp` (the default) or `falcon`. An
+ * id is bound to a device that has the QPs of its port space; datagrams (UD) exist on Falcon alone.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -55,7 +56,8 @@ cm_device_open(enum shm_transport transport)
 	pthread_mutex_lock(&open_lock);
 	dev = cm_device_have(transport);
 	if (dev == NULL) {
-		/* A parent's stays as it is: the child's copies of its ids point there. */
+		/* A device of the parent process is not freed: the child's copies of the parent's
+		 * ids point to it. */
 		dev = device_new(transport);
 		if (dev != NULL)
 			__atomic_store_n(&devices[transport], dev, __ATOMIC_RELEASE);
@@ -64,7 +66,7 @@ cm_device_open(enum shm_transport transport)
 	return dev;
 }
 
-/* Whoever was opening a device is not in the child. */
+/* A thread that was opening a device in the parent does not exist in the child. */
 void
 cm_device_forked(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints and the synchronous style: an id with a channel of its own, on which each call waits
- * for the event of what it began. The event stays at id->event until the next call.
+ * Endpoints and synchronous ids. A synchronous id has a channel of its own, on which each call
+ * waits for the event of the operation that it started. The event stays at id->event until the next
+ * call.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ event_forget(struct cm_id *id)
 	id->id.event = NULL;
 }
 
-/* What the event makes the call return. */
+/* Returns the errno with which the call fails that waited for this event, or 0. */
 static int
 endpoint_verdict(const struct rdma_cm_event *ev)
 {
@@ -55,7 +56,8 @@ cm_complete_past(struct cm_id *id)
 	return endpoint_verdict(id->id.event);
 }
 
-/* The new id of a request: made complete with what the endpoint was given, and synchronous. */
+/* Makes the new id of a request synchronous and, where the listening endpoint has QP attributes,
+ * creates its QP. Returns 0 or errno. */
 static int
 request_equip(struct cm_id *listen, struct rdma_cm_event *ev)
 {
@@ -93,7 +95,8 @@ rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		cm_event_drop(vb_container(ev, struct cm_event, ev));
 		return cm_end(err);
 	}
-	/* From here on it is the new id's: the listener may go before it. */
+	/* From here on the new id owns the event, so that the program may destroy the listener
+	 * before it. */
 	cm_event_give(vb_container(ev, struct cm_event, ev), cm_id_of(ev->id));
 	*id = ev->id;
 	(*id)->event = ev;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events on their way to the program. Each is counted at the id that it is about (a connect
- * request: at its listener) from the moment it is queued until it is acknowledged, and
- * rdma_destroy_id() waits for that count: whoever holds an event may use the id that it names.
+ * Events for the program. The id that an event is about (for a connect request: the listener)
+ * counts it from the moment when it is queued until the program acknowledges it. rdma_destroy_id()
+ * waits until that count is 0, so that a thread that holds an event may use the id that it names.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +53,10 @@ cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
 void
 cm_event_private(struct cm_event *e, const void *data, size_t len)
 {
-	/* The two shapes of `param` begin alike. */
+	/* The two members of `param` have their private data at the same offset. */
 	_Static_assert(offsetof(struct rdma_conn_param, private_data_len) ==
 			       offsetof(struct rdma_ud_param, private_data_len),
-		"one way to private data");
+		"both parameters have private data at one offset");
 
 	if (len > CM_PRIVATE_MAX)
 		len = CM_PRIVATE_MAX;
@@ -93,7 +93,7 @@ cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status)
 	return 0;
 }
 
-/* One event fewer. */
+/* Subtracts an event from its owner's count and frees it. */
 static void
 uncount(struct cm_event *e)
 {
@@ -107,7 +107,7 @@ uncount(struct cm_event *e)
 void
 cm_event_drop(struct cm_event *e)
 {
-	/* The program never saw the id of this request. */
+	/* The program has not received the id of this request, so that it cannot destroy it. */
 	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		rdma_destroy_id(e->ev.id);
 	uncount(e);

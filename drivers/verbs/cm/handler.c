@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the engine's events to those of rdma_cm. Called by the process's dispatcher with
- * vb_events_lock(), which keeps QPs, listeners and the ids behind them where they are.
+ * Converts the engine's events into those of rdma_cm. The dispatcher calls this file with
+ * vb_events_lock() held, so that QPs, listeners and the ids that they point to stay valid.
  */
 #include "cm_priv.h"
 
-/* For each outcome: in which state it means what. */
+/* The meaning of each of the engine's events in each state of an id: the next state and the event
+ * for the program. A combination that is not here is ignored. */
 static const struct row {
 	enum saker_event_type type;
 	enum cm_state from, to;
@@ -13,7 +14,7 @@ static const struct row {
 } rows[] = {
 	{SAKER_EV_ESTABLISHED, CM_CONNECTING, CM_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED},
 	{SAKER_EV_ESTABLISHED, CM_ACCEPTING, CM_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED},
-	/* The QP may try again. */
+	/* The program may connect the QP again. */
 	{SAKER_EV_REJECTED, CM_CONNECTING, CM_ROUTE_RESOLVED, RDMA_CM_EVENT_REJECTED},
 	{SAKER_EV_UNREACHABLE, CM_CONNECTING, CM_ROUTE_RESOLVED, RDMA_CM_EVENT_UNREACHABLE},
 	{SAKER_EV_UNREACHABLE, CM_ACCEPTING, CM_CLOSED, RDMA_CM_EVENT_CONNECT_ERROR},
@@ -32,8 +33,9 @@ handler_row_of(enum saker_event_type type, enum cm_state state)
 	return NULL;
 }
 
-/* A peer that sends a reset has refused; that start-up failed otherwise is an error of its own.
- * What a program may see of each is in rdma_get_cm_event(3). */
+/* Sets the type and the status of the event of a failed attempt. For the active side, a reset from
+ * the peer is a rejection, a timeout or a missing route is UNREACHABLE, and every other failure is
+ * CONNECT_ERROR. rdma_get_cm_event(3) describes the events. */
 static void
 failure(struct cm_event *e, const struct cm_id *id, int status)
 {
@@ -84,17 +86,19 @@ handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, cons
 	if (cm_is_ud(id))
 		return;
 	vb_qp_moved(qp, IBV_QPS_RTS);
-	/* Saker chose the port, and perhaps the address. */
+	/* The engine chose the port and, if the program bound none, the address. */
 	if (cm->lport != 0)
 		cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
-	/* The program moves such a QP on its own; then it calls rdma_establish(). */
+	/* The program created the QP itself: it changes the QP's state and then calls
+	 * rdma_establish(). */
 	if (vb_kind_of(id->id.verbs)->modified_by_program && id->id.qp == NULL &&
 		id->state == CM_CONNECTING)
 		e->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
 
-/* What to do and to tell; with cm_lock(). The state comes before the event: who has taken that goes
- * on at once. */
+/* Processes an event of the engine about a QP of an id. Called with cm_lock() held. It sets the new
+ * state before it queues the event, because a thread that takes the event may use the id at
+ * once. */
 static void
 handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 {
@@ -116,7 +120,8 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 	id->state = row->to;
 	if (e != NULL)
 		cm_event_queue_locked(e);
-	/* Falcon's connection is gone with its last event; nothing lingers. */
+	/* The end of the time-wait follows at once where programs expect it: the engine has
+	 * released the connection with its last event. */
 	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_kind_of(id->id.verbs)->timewait)
 		return;
 	e = cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
@@ -126,7 +131,8 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 
 /* ---- Requests ---- */
 
-/* Whether a listener wants it: of its device, and of its family where the program said so. */
+/* Returns the device of a request, or NULL if the listener does not accept the request: it is bound
+ * to another device, or restricted to another address family. */
 static struct cm_device *
 device_for(const struct cm_id *l, const struct shm_cm *cm)
 {
@@ -140,6 +146,8 @@ device_for(const struct cm_id *l, const struct shm_cm *cm)
 	return dev;
 }
 
+/* Creates the id of a request and the event for the program. Returns NULL if the listener does not
+ * accept the request or there is no memory. */
 static struct cm_event *
 request_new(struct cm_id *l, const struct saker_event *ev)
 {

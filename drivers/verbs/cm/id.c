@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids: their list, their states, their end; and what a fork leaves of them. */
+/* Ids: their list, their states, their destruction, and their handling in fork(2). */
 #include <stdlib.h>
 
 #include "cm_priv.h"
@@ -33,7 +33,7 @@ cm_wake(void)
 	pthread_cond_broadcast(&changed);
 }
 
-/* Only the thread that forked lives on, and it held the lock. */
+/* Runs in the child, which has only the thread that called fork(2). That thread holds the lock. */
 static void
 forked(void)
 {
@@ -43,8 +43,8 @@ forked(void)
 	cm_device_forked();
 }
 
-/* When the library is loaded: who comes first takes its lock last, and vb_events_lock() comes
- * before ours. */
+/* Registers the handlers when the library is loaded. The handlers that are registered first run
+ * last before a fork, so that cm_lock() is taken after vb_events_lock(). */
 __attribute__((constructor)) static void
 watch_forks(void)
 {
@@ -102,7 +102,7 @@ cm_id_each(void (*each)(struct cm_id *id))
 		each(id);
 }
 
-/* With cm_lock(). */
+/* Makes the check of cm_check(). Call with cm_lock() held. */
 static int
 state_is(const struct cm_id *id, unsigned in)
 {
@@ -145,7 +145,7 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void 
 	struct cm_id *p;
 
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB)
-		return cm_end(vb_fail(EOPNOTSUPP, "there is no port space %#x", ps));
+		return cm_end(vb_fail(EOPNOTSUPP, "the port space %#x is not supported", ps));
 	if (channel == NULL) {
 		own = rdma_create_event_channel();
 		if (own == NULL)
@@ -162,7 +162,8 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void 
 	return 0;
 }
 
-/* Whatever goes on comes to an end, and no event of the engine will lead to the id any more. */
+/* Ends the operation that is in progress: aborts the connection, stops listening, or rejects the
+ * request. After this, no event of the engine leads to the id. */
 static void
 id_cancel(struct cm_id *id)
 {
@@ -197,7 +198,8 @@ rdma_destroy_id(struct rdma_cm_id *id)
 		rdma_ack_cm_event(id->event);
 	id->event = NULL;
 	cm_event_purge(p);
-	/* The parent's threads acknowledge the parent's events. */
+	/* Threads of the parent process acknowledge the events of its ids, so that a child does not
+	 * wait for them. */
 	if (p->epoch == cm_epoch())
 		cm_event_settle(p);
 	cm_id_free(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The passive side. One listener of the engine hears both transports; an id that is bound to an
- * address, and so to a device, takes that device's requests only.
+ * The passive side. One listener of the engine receives the requests of all transports. An id that
+ * is bound to an address is bound to a device and accepts requests of that device alone.
  */
 #include "cm_priv.h"
 
@@ -22,7 +22,8 @@ cm_listen_listen_at(struct cm_id *id, uint32_t backlog)
 	return rc;
 }
 
-/* A port that we chose may belong to another process. */
+/* Listens at the id's port. A port that the library chose may belong to another process; then it
+ * tries others. Returns 0 or errno. */
 static int
 listen_somewhere(struct cm_id *id, uint32_t backlog)
 {
@@ -39,7 +40,8 @@ listen_somewhere(struct cm_id *id, uint32_t backlog)
 	return vb_rc(rc, "listening");
 }
 
-/* Requests are taken in by a thread that must not wait: what they need is opened here. */
+/* Opens the devices on which requests can arrive, because the thread that processes requests must
+ * not wait. Returns 0, or ENODEV without any device. */
 static int
 open_devices(const struct cm_id *id)
 {
@@ -110,7 +112,7 @@ rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 		return cm_end(err);
 	if (!cm_is_ud(p))
 		return cm_end(accept_conn(p, conn_param));
-	/* Nothing stays between the two, and no event comes of it. */
+	/* An answer for a datagram service makes no connection, and no event follows. */
 	err = cm_ud_accept(p, conn_param);
 	if (err == 0)
 		cm_move(p, CM_REQUEST, CM_ESTABLISHED);

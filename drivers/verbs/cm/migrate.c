@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From one event channel to another, or to one of its own and back: the id's events move along, and
- * come only there afterwards. */
+/* rdma_migrate_id(3): moves an id and its waiting events to another event channel, or to a channel
+ * of its own, which makes the id synchronous. */
 #include "cm_priv.h"
 
 static bool
@@ -9,7 +9,8 @@ migrate_is_about(const struct vb_wait_item *item, void *arg)
 	return vb_container(item, struct cm_event, item)->owner == arg;
 }
 
-/* With cm_lock(), so that no event is queued between the two channels. */
+/* Moves the waiting events and sets the channel. Call with cm_lock() held, so that no event is
+ * queued between the two. */
 static void
 move_events(struct cm_id *id, struct rdma_event_channel *to)
 {

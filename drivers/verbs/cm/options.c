@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of an id. Those about addresses hold here. Traffic class, acknowledgement timeout and IB
- * paths are checked and then belong to Saker's configuration, which treats all connections of an
- * interface alike.
+ * The options of an id. The library applies the options about addresses. It checks traffic class,
+ * acknowledgement timeout and IB paths and ignores them: Saker's configuration sets these for all
+ * connections of an interface.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ports that this process's ids hold. The engine is the judge between processes, and it judges
- * when somebody listens; here it is kept that two ids of one process do not take the same port, and
- * that an id that asks for none has one that it can tell to others.
+ * The ports that the ids of this process hold. This table prevents two ids of one process from
+ * taking the same port, and gives a port to an id whose program chose none. The engine detects
+ * conflicts between processes when a program listens.
  */
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 
 static LIST_HEAD(, cm_port) ports[BUCKETS];
 
+/* Returns whether two ids cannot hold these ports at the same time. */
 static bool
 clashes(const struct cm_port *a, const struct cm_port *b)
 {
@@ -41,7 +42,7 @@ any_port(void)
 	static uint64_t state;
 	struct timespec now;
 
-	/* Which port does not matter, but another process should begin elsewhere. */
+	/* Any port is suitable. Each process starts at a different one. */
 	if (state == 0) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		state = (uint64_t)now.tv_nsec * 2654435761u + (uint64_t)getpid();

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs and shared receive queues of ids, with the completion queues and channels that are
- * made for them where the program brings none.
+ * Queue pairs and shared receive queues of ids. Where the program gives no completion queues, the
+ * library creates them with their channels.
  */
 #include <fcntl.h>
 #include <string.h>
 
 #include "cm_priv.h"
 
-/* Programs that reuse the attributes of one id's queue pair for another's share its queues, too:
- * what is still in use stays until the process ends. */
+/* Destroys a completion queue and its channel. A program that reuses the attributes of one id's
+ * queue pair for another id shares the first id's completion queues. A queue that is still in use
+ * stays until the process ends. */
 static void
 cq_destroy(struct ibv_cq **cq, struct ibv_comp_channel **channel)
 {
@@ -33,12 +34,13 @@ cq_create(struct rdma_cm_id *id, uint32_t depth, struct ibv_comp_channel **chann
 	*channel = ibv_create_comp_channel(id->verbs);
 	if (*channel == NULL)
 		return errno;
-	/* rdma_get_send_comp() and its sibling expect the id as the queue's context. */
+	/* rdma_get_send_comp() and rdma_get_recv_comp() expect the id as the queue's context. */
 	*cq = ibv_create_cq(id->verbs, (int)(depth > 0 ? depth : 1), id, *channel, 0);
 	return *cq != NULL ? 0 : errno;
 }
 
-/* Those that are wanted; on failure none. */
+/* Creates the completion queues that `send` and `recv` select and the id does not have. Creates
+ * none on failure. Returns 0 or errno. */
 static int
 cqs_create(struct rdma_cm_id *id, bool send, uint32_t send_depth, bool recv, uint32_t recv_depth)
 {
@@ -60,7 +62,8 @@ pd_settle(struct rdma_cm_id *id, uint32_t *comp_mask, uint32_t bit, struct ibv_p
 		*pd = id->pd;
 	*comp_mask |= bit;
 	if (*pd == NULL || (*pd)->context != id->verbs)
-		return vb_fail(EINVAL, "the protection domain is not of the id's device");
+		return vb_fail(
+			EINVAL, "the protection domain belongs to another device than the id");
 	return 0;
 }
 
@@ -118,7 +121,7 @@ rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr
 	struct ibv_qp_init_attr_ex ex = {0};
 	int rc;
 
-	/* The longer structure begins with the shorter one. */
+	/* The longer structure begins with the members of the shorter one. */
 	memcpy(&ex, qp_init_attr, sizeof(*qp_init_attr));
 	ex.comp_mask = IBV_QP_INIT_ATTR_PD;
 	ex.pd = pd;
@@ -137,14 +140,15 @@ rdma_destroy_qp(struct rdma_cm_id *id)
 	cm_qp_untie(p);
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
-	/* The connection ends with it, and no event of the engine will say so. */
+	/* The connection ends with the QP, and the engine sends no event about it. */
 	if (!cm_is_ud(p) && cm_move(p, CM_CONNECTED, CM_CLOSED) == 0)
 		cm_event_raise(p, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (id->srq == NULL)
 		cqs_destroy(id);
 }
 
-/* XRC: the domain of an id whose program brings none. */
+/* Sets the XRC domain: the device's default domain if the program gives none. Returns 0 or
+ * errno. */
 static int
 xrcd_settle(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses and routes. Saker resolves neighbours itself, when it connects: what is settled here is
- * which device and which local address an id gets. A peer that does not answer shows as
- * RDMA_CM_EVENT_UNREACHABLE.
+ * Resolving addresses and routes. This step chooses the device and the local address of an id. The
+ * engine resolves neighbours when it connects; a peer that does not answer causes
+ * RDMA_CM_EVENT_UNREACHABLE then.
  */
 #include <string.h>
 
@@ -14,7 +14,6 @@ show_local(struct cm_id *id, const struct sk_addr *a, uint32_t scope)
 	cm_addr_to(a, id->port.port, scope, &id->id.route.addr.src_storage);
 }
 
-/* What IB-style programs look at: who, and packets of which size. */
 void
 cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst)
 {
@@ -49,7 +48,8 @@ bind_device(struct cm_id *id, enum shm_transport transport)
 	return 0;
 }
 
-/* A chosen port or the program's; with an address of the device's, the device too. */
+/* Binds an id to an address and a port; with port 0, to a port that the library chooses. An address
+ * other than the unspecified one binds it to a device, too. Returns 0 or errno. */
 static int
 bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope)
 {
@@ -57,7 +57,7 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 	int err = 0;
 
 	if (!any && !cm_addr_is_ours(vb_saker_device(), a))
-		return vb_fail(EADDRNOTAVAIL, "that is not an address of the saker's");
+		return vb_fail(EADDRNOTAVAIL, "the address is not an address of the saker");
 	if (!any)
 		err = bind_device(id, cm_device_choice(id->id.ps));
 	if (err != 0)
@@ -93,7 +93,8 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return cm_end(err);
 }
 
-/* The program's source address, the one that was bound, or one that suits. */
+/* Writes the source address: the one that the program passes, the one to which the id is bound, or
+ * the one that the device has for the remote address. Returns 0 or errno. */
 static int
 choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr *remote,
 	uint32_t scope, struct sk_addr *out)
@@ -115,7 +116,7 @@ choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr
 	return sk_addr_is_v4(out) == sk_addr_is_v4(remote) ? 0 : EINVAL;
 }
 
-/* 0, or the error that the event tells. */
+/* Resolves `remote` for the id. Returns 0, or the errno that the event reports. */
 static int
 resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, uint32_t scope)
 {
@@ -132,10 +133,12 @@ resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, ui
 	}
 	if (err != 0)
 		return err;
-	/* "This machine", as the kernel takes it: the saker itself. */
+	/* An unspecified or loopback destination means this machine, as in the kernel: here, the
+	 * saker itself. */
 	if (sk_addr_is_any(remote))
 		*remote = local;
-	/* Only a link-local source needs naming; for others Saker knows its routes better. */
+	/* The engine needs the source address only if it is link-local; for others it chooses the
+	 * address by its routes. */
 	if (cm_addr_is_link_local(&local))
 		id->local = local;
 	id->remote = *remote;
@@ -161,7 +164,7 @@ rdma_resolve_addr(
 	scope = cm_addr_scope(dst_addr);
 	err = resolve(p, src_addr, &remote, scope);
 	if (err == EINVAL || err == EAFNOSUPPORT || err == EADDRINUSE || err == EADDRNOTAVAIL) {
-		/* The call was wrong. */
+		/* The arguments of the call were invalid: no event follows. */
 		cm_move(p, CM_ADDR_RESOLVED, was);
 		return cm_end(err);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The UDP port space: nothing is connected. The active side asks which queue pair serves a port and
- * is told its number, Q_Key and address; the passive side answers and keeps no tie to who asked.
+ * The UDP port space, which has no connections. The active side requests the queue pair that serves
+ * a port and receives its number, Q_Key and address. The passive side answers and keeps no state
+ * about the requester.
  */
 #include <string.h>
 
@@ -41,10 +42,10 @@ cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p)
 		rc = saker_ud_resolve(
 			qp->saker, &id->remote, id->rport, p != NULL ? p->private_data : NULL, len);
 	vb_events_unlock();
-	return vb_rc(rc, "asking for a datagram service");
+	return vb_rc(rc, "requesting a datagram service");
 }
 
-/* One queue pair may serve many who ask: it is named, and not tied. */
+/* The QP is not tied to the id, because one QP may serve many requesters. */
 int
 cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p)
 {

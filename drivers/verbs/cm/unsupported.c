@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Saker has not: multicast (neither transport does), and enhanced connection establishment, by
- * which two adapters of one vendor tell each other their own options. A device without any says so
- * with an ECE of vendor 0.
+ * Functions that Saker does not support: multicast, which neither transport has, and enhanced
+ * connection establishment (ECE), by which two adapters of one vendor exchange vendor options. A
+ * device without such options reports an ECE of vendor 0.
  */
 #include <string.h>
 
@@ -11,20 +11,20 @@
 VB_EXPORT int
 rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
 rdma_join_multicast_ex(
 	struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr, void *context)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
 rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "there is no multicast"));
+	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
@@ -42,7 +42,7 @@ rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 	return 0;
 }
 
-/* A rejection for the sake of ECE is one like any other. */
+/* Rejects as rdma_reject() does: the reason ECE is not transmitted. */
 VB_EXPORT int
 rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
