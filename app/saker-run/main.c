@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * saker-run PROGRAM ARGS...: runs a program that was built for libibverbs and librdmacm on Saker,
- * by preloading libsaker-verbs.so into it. All else is said by environment variables, which options
- * set; the program takes this process's place.
+ * by preloading libsaker-verbs.so. Its options set environment variables, which the library reads.
+ * The program replaces this process.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,31 +14,33 @@
 
 #include "../../lib/client/saker.h"
 
-#define EXIT_CANNOT    126 /* as a shell says: found, and could not be run */
-#define EXIT_NOT_FOUND 127
+/* The exit statuses of a shell. */
+#define EXIT_CANNOT    126 /* the program exists and cannot be run */
+#define EXIT_NOT_FOUND 127 /* the program does not exist */
 
 struct option_row {
 	struct option opt;
-	const char *variable; /* that it sets */
-	const char *value;    /* without an argument of its own */
-	const char *arg, *help;
+	const char *variable; /* the environment variable that it sets; NULL: none */
+	const char *value;    /* the value that it sets if it takes no argument */
+	const char *arg;      /* the name of its argument in the help; NULL: it takes none */
+	const char *help;
 };
 
 static const struct option_row rows[] = {
 	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
-		"the saker to attach to (" SHM_SOCKET_DEFAULT
-		", else a virtual machine's ivshmem:)"},
+		"the saker's socket, or ivshmem:[PCI-ADDRESS] in a virtual machine"
+		" (" SHM_SOCKET_DEFAULT ", else an ivshmem device)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
-		"which devices the program sees: iwarp, falcon (both)"},
+		"the devices that the program sees: iwarp, falcon or both (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
-		"what rdma_cm connects over where both devices could: iwarp or falcon"},
+		"the transport of rdma_cm where both are possible: iwarp or falcon (iwarp)"},
 	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
-		"spin (as the program does), or yield: leave the core to others between polls"},
+		"yield: a thread gives up its core after polls without a result; spin: it does not (spin)"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
-		"say on stderr why a call failed"},
+		"print on stderr why a call failed"},
 	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH",
-		"the library to preload, if not the installed one"},
-	{{"help", no_argument, NULL, 'h'}, NULL, NULL, NULL, "this text"},
+		"the library to preload (the installed one, or the one of the build)"},
+	{{"help", no_argument, NULL, 'h'}, NULL, NULL, NULL, "print this text"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -46,7 +48,7 @@ static void
 run_main_usage(FILE *out)
 {
 	fprintf(out, "usage: saker-run [OPTIONS] PROGRAM [ARGS...]\n"
-		     "Runs a program of libibverbs and librdmacm on a Saker.\n\n");
+		     "Runs a program that uses libibverbs or librdmacm on Saker.\n\n");
 	for (size_t i = 0; i < NROWS; i++)
 		fprintf(out, "  -%c, --%s%s%-*s %s\n", rows[i].opt.val, rows[i].opt.name,
 			rows[i].arg != NULL ? " " : "",
@@ -54,7 +56,7 @@ run_main_usage(FILE *out)
 			rows[i].arg != NULL ? rows[i].arg : "", rows[i].help);
 }
 
-/* The library stands before whatever else is preloaded. */
+/* Inserts the library before the other libraries in $LD_PRELOAD. Returns 0 or -1. */
 static int
 preload(const char *library)
 {
@@ -63,7 +65,8 @@ preload(const char *library)
 	int rc;
 
 	if (access(library, R_OK) < 0) {
-		fprintf(stderr, "saker-run: %s: %s\n", library, strerror(errno));
+		fprintf(stderr, "saker-run: cannot read the library %s: %s\n", library,
+			strerror(errno));
 		return -1;
 	}
 	if (asprintf(&list, "%s%s%s", library, others != NULL ? ":" : "",
@@ -74,7 +77,8 @@ preload(const char *library)
 	return rc;
 }
 
-/* Where it was installed, or, in the tree, built: beside this program. */
+/* Writes the path of the library: the one of the build beside this program, or else the installed
+ * one. */
 static void
 library_find(char path[PATH_MAX])
 {
@@ -103,7 +107,7 @@ run_main_row_of(int c)
 	return NULL;
 }
 
-/* 0: go on; else the exit status plus 1. */
+/* Processes the options. Returns 0 to run the program, else the exit status plus 1. */
 static int
 options(int argc, char **argv, char library[PATH_MAX])
 {
@@ -126,6 +130,7 @@ options(int argc, char **argv, char library[PATH_MAX])
 	}
 	if (optind < argc)
 		return 0;
+	fprintf(stderr, "saker-run: no program is given\n");
 	run_main_usage(stderr);
 	return EXIT_FAILURE + 1;
 }
@@ -140,7 +145,7 @@ main(int argc, char **argv)
 	rc = options(argc, argv, library);
 	if (rc != 0)
 		return rc - 1;
-	/* Said here, once, instead of by a program that finds no device. */
+	/* Checks for a saker, because most programs report only that they find no device. */
 	if (saker_look(NULL) < 0) {
 		fprintf(stderr, "saker-run: %s\n", saker_error());
 		return EXIT_CANNOT;
@@ -149,6 +154,6 @@ main(int argc, char **argv)
 		return EXIT_CANNOT;
 	execvp(argv[optind], argv + optind);
 	rc = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT;
-	fprintf(stderr, "saker-run: %s: %s\n", argv[optind], strerror(errno));
+	fprintf(stderr, "saker-run: cannot run %s: %s\n", argv[optind], strerror(errno));
 	return rc;
 }
