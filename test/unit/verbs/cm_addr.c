@@ -46,7 +46,7 @@ Test(cm_addr, the_source_is_the_address_that_is_nearest)
 		{"198.51.100.77", "198.51.100.1"},
 		{"2001:db8::77", "2001:db8::1"},
 		{"fe80::77", "fe80::1"},
-		/* This machine. */
+		/* A loopback address means this machine: the address of the saker itself. */
 		{"127.0.0.1", "192.0.2.1"},
 		{"::1", "2001:db8::1"},
 	};
@@ -87,7 +87,7 @@ Test(cm_addr, an_address_without_a_source_is_an_addr_error)
 	fake.no_falcon = true;
 	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 9), 100), 0);
 	fake_expect(ch, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
-	/* It may be tried again. */
+	/* The program may call it again. */
 	fake.no_falcon = false;
 	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 9), 100), 0);
 	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -180,7 +180,7 @@ Test(cm_addr, other_families_and_port_spaces_are_refused)
 	cr_assert_eq(errno, EAFNOSUPPORT);
 	cr_assert_eq(rdma_resolve_addr(id, NULL, &sa, 1), -1);
 	cr_assert_eq(errno, EAFNOSUPPORT);
-	/* A source of the other family. */
+	/* The source and the destination are of different families. */
 	cr_assert_eq(
 		rdma_resolve_addr(id, fake_addr("2001:db8::1", 0), fake_addr("192.0.2.9", 1), 1),
 		-1);
@@ -202,7 +202,7 @@ Test(cm_addr, the_environment_says_which_device)
 	b = new_id(RDMA_PS_TCP);
 	cr_assert_eq(rdma_bind_addr(b, fake_addr("192.0.2.1", 0)), 0);
 	cr_assert(fake_is_falcon(b->verbs));
-	/* Datagrams are Falcon's whatever it says. */
+	/* The UDP port space is bound to Falcon, whatever the variable names. */
 	setenv("SAKER_DEVICE", "iwarp", 1);
 	c = new_id(RDMA_PS_UDP);
 	cr_assert_eq(rdma_bind_addr(c, fake_addr("192.0.2.1", 0)), 0);
@@ -210,6 +210,22 @@ Test(cm_addr, the_environment_says_which_device)
 	fake_destroy(a, NULL);
 	fake_destroy(b, NULL);
 	fake_destroy(c, NULL);
+}
+
+Test(cm_addr, without_a_name_the_first_device_that_the_saker_has_is_chosen)
+{
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+
+	fake.no_iwarp = true;
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 0)), 0);
+	cr_assert(fake_is_falcon(id->verbs));
+	fake_destroy(id, NULL);
+	/* A device that the user names and the saker does not have is an error. */
+	setenv("SAKER_DEVICE", "iwarp", 1);
+	id = new_id(RDMA_PS_TCP);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("192.0.2.1", 0)), -1);
+	cr_assert_eq(errno, ENODEV);
+	fake_destroy(id, NULL);
 }
 
 Test(cm_addr, both_devices_are_listed)

@@ -30,7 +30,7 @@ Test(cm_connect, depths_and_private_data_reach_the_saker)
 	cr_assert_eq(fake.param.private_len, 3);
 	cr_assert_arr_eq(fake.private_data, "abc", 3);
 	cr_assert_eq(fake.port, 7471);
-	/* Saker knows its routes. */
+	/* The engine chooses the source by its routes. */
 	cr_assert(fake.any_local);
 	cr_assert_eq(fake.param.lport, 0);
 	cr_assert_not(fake_readable(ch));
@@ -76,7 +76,7 @@ Test(cm_connect, the_default_and_255_are_all_that_the_device_has)
 #define TRIES 50000
 
 static struct ibv_qp *told_qp;
-static uint32_t asked; /* tries */
+static uint32_t asked; /* the tries for which the engine must send an event */
 
 static void *
 saker_main(void *arg)
@@ -89,7 +89,7 @@ saker_main(void *arg)
 	return arg;
 }
 
-/* Its thread may take the event the moment that it is there. */
+/* A thread of the program may take the event as soon as the library has queued it. */
 Test(cm_connect, who_has_taken_an_event_finds_the_id_in_its_state)
 {
 	struct rdma_event_channel *ch;
@@ -155,7 +155,7 @@ Test(cm_connect, established_tells_depths_private_data_and_the_port)
 	cr_assert_eq(ntohs(rdma_get_src_port(id)), 5151);
 	cr_assert_eq(id->route.addr.src_sin.sin_addr.s_addr, inet_addr("198.51.100.1"));
 	fake_destroy(id, ch);
-	/* Who leaves without a word has cut the connection. */
+	/* Destroying the QP ends the connection, without a call of saker_disconnect(). */
 	cr_assert_eq(fake.disconnects, 0);
 }
 
@@ -184,7 +184,7 @@ Test(cm_connect, failures_come_as_the_events_that_the_manual_names)
 		setenv("SAKER_DEVICE", falcon ? "falcon" : "iwarp", 1);
 		id = fake_active(&ch);
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			/* A QP whose connection failed may try again. */
+			/* A QP whose connection attempt failed can connect again. */
 			cr_assert_eq(rdma_connect(id, NULL), 0);
 			fake_qp_event(id->qp, rows[i].type, rows[i].status);
 			fake_expect(ch, rows[i].event, falcon ? rows[i].told_ib : rows[i].told);
@@ -243,7 +243,7 @@ Test(cm_connect, the_end_is_told_once_whoever_asked)
 		fake_qp_event(id->qp, SAKER_EV_DISCONNECTED, 0);
 		fake_expect(ch, RDMA_CM_EVENT_DISCONNECTED, 0);
 		cr_assert_eq(id->qp->state, IBV_QPS_ERR);
-		/* A program that is told calls this, too. */
+		/* A program may call it when it receives the event. */
 		cr_assert_eq(rdma_disconnect(id), 0);
 		cr_assert_eq(fake.disconnects, (unsigned)ours);
 		cr_assert_not(fake_readable(ch));
@@ -268,7 +268,7 @@ Test(cm_connect, an_id_that_goes_cuts_its_connection)
 	rdma_destroy_id(id);
 	cr_assert_eq(fake.disconnects, 1);
 	cr_assert(fake.abortive);
-	/* What comes later finds nobody. */
+	/* A later event of the engine is about no id and is ignored. */
 	fake_qp_event(qp, SAKER_EV_DISCONNECTED, 0);
 	cr_assert_not(fake_readable(ch));
 	ibv_destroy_qp(qp);
@@ -305,7 +305,7 @@ Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 		cr_assert_eq(got->param.conn.private_data_len, 5);
 		cr_assert_arr_eq(got->param.conn.private_data, "hello", 5);
 		rdma_ack_cm_event(got);
-		/* Nobody answered it. */
+		/* Destroying the id rejects the request, which the program has not answered. */
 		fake_destroy(id, NULL);
 		cr_assert_eq(fake.rejects, (unsigned)i + 1);
 	}
@@ -332,7 +332,8 @@ Test(cm_connect, a_listener_of_one_family_takes_no_other)
 	struct rdma_cm_id *l;
 	int one = 1;
 
-	/* A wildcard of IPv6 takes both, unless it was told otherwise. */
+	/* The unspecified address of IPv6 accepts both families, unless the option AFONLY is
+	 * set. */
 	l = fake_passive(&ch, "::");
 	fake_request(SHM_IWARP, 1);
 	cr_assert(fake_readable(ch));
@@ -383,7 +384,7 @@ Test(cm_connect, accepting_without_depths_grants_what_was_asked)
 	cr_assert_eq(fake.request, 40);
 	cr_assert_eq(fake.param.ird, 7);
 	cr_assert_eq(fake.param.ord, 9);
-	/* It may post at once. */
+	/* The program may post at once. */
 	cr_assert_eq(id->qp->state, IBV_QPS_RTS);
 	cr_assert_not(fake_readable(ch));
 	fake_qp_event(id->qp, SAKER_EV_ESTABLISHED, 0);
@@ -404,7 +405,7 @@ Test(cm_connect, an_acceptance_that_comes_to_nothing_is_a_connect_error)
 	fake_qp_event(id->qp, SAKER_EV_DISCONNECTED, 0);
 	fake_expect(ch, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNRESET);
 	fake_destroy(id, NULL);
-	/* The peer has gone before. */
+	/* The peer has gone before the program accepts. */
 	id = requested(ch, SHM_IWARP);
 	with_qp(id);
 	fake.answer = -ECONNRESET;
@@ -453,7 +454,7 @@ Test(cm_connect, a_port_of_our_choice_moves_on_when_it_is_taken)
 	cr_assert_eq(fake.listens, 3);
 	cr_assert_eq(fake.port, ntohs(rdma_get_src_port(id)));
 	fake_destroy(id, NULL);
-	/* The program's own does not. */
+	/* A port that the program chose does not change. */
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 900)), 0);
 	fake.ports_in_use = 1;
@@ -479,10 +480,10 @@ Test(cm_connect, a_qp_of_the_programs_own_is_named_by_its_number)
 	p.qp_num = qp->qp_num;
 	cr_assert_eq(rdma_connect(id, &p), 0);
 	fake_qp_event(qp, SAKER_EV_ESTABLISHED, 0);
-	/* The program moves it, and says so. */
+	/* The program changes the QP's state and calls rdma_establish(). */
 	fake_expect(ch, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	cr_assert_eq(rdma_establish(id), 0);
-	/* It may go before the id. */
+	/* The program may destroy the QP before the id. */
 	ibv_destroy_qp(qp);
 	fake_destroy(id, ch);
 	cr_assert_eq(fake.disconnects, 0);
@@ -550,7 +551,7 @@ Test(cm_connect, an_engine_that_goes_is_a_device_removal)
 	struct rdma_event_channel *ch, *ch2;
 	struct rdma_cm_id *id = fake_active(&ch), *wild;
 
-	/* An id without a device loses none. */
+	/* An id that is bound to no device receives no event. */
 	wild = fake_passive(&ch2, "0.0.0.0");
 	fake_event(&gone);
 	fake_event(&gone);
@@ -578,7 +579,7 @@ Test(cm_connect, datagram_services_are_asked_and_answered)
 	cr_assert_eq(rdma_resolve_route(id, 1), 0);
 	fake_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
-	/* A QP that needs no connection can send at once. */
+	/* A datagram QP needs no connection and can send at once. */
 	cr_assert_eq(id->qp->state, IBV_QPS_RTS);
 	cr_assert_eq(rdma_connect(id, NULL), 0);
 	cr_assert_eq(fake.ud_resolves, 1);
@@ -593,7 +594,7 @@ Test(cm_connect, datagram_services_are_asked_and_answered)
 	cr_assert_eq(got->param.ud.ah_attr.is_global, 1);
 	cr_assert_eq(got->param.ud.ah_attr.port_num, 1);
 	cr_assert_eq(got->param.ud.ah_attr.grh.dgid.raw[15], 9);
-	/* 198.51.100.1 is the second address. */
+	/* 198.51.100.1 is the device's second address. */
 	cr_assert_eq(got->param.ud.ah_attr.grh.sgid_index, 1);
 	rdma_ack_cm_event(got);
 	cr_assert_eq(rdma_disconnect(id), -1);

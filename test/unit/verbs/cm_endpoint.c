@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The synchronous style: rdma_create_ep(3), rdma_get_request(3), rdma_create_id(3) without a
- * channel; and the queues that come with an id, rdma_create_qp(3), rdma_create_srq(3). */
+/* Synchronous ids: rdma_create_ep(3), rdma_get_request(3), rdma_create_id(3) without a channel; and
+ * the queues that the library creates for an id: rdma_create_qp(3), rdma_create_srq(3). */
 #include <criterion/criterion.h>
 
 #include "cm_fake.h"
@@ -10,7 +10,8 @@ established(struct saker_qp *qp)
 {
 	struct saker_event ev = {.type = SAKER_EV_ESTABLISHED, .qp = qp};
 
-	/* The caller holds the events' lock, as the dispatcher would. */
+	/* The caller, saker_connect() or saker_accept(), is called with the events' lock held;
+	 * fake_event() takes that lock. */
 	vb_events_unlock();
 	fake_event(&ev);
 	vb_events_lock();
@@ -57,7 +58,7 @@ Test(cm_endpoint, an_active_endpoint_is_resolved_and_has_its_queues)
 	cr_assert_not_null(id->pd);
 	cr_assert_not_null(id->qp);
 	cr_assert_not_null(id->send_cq_channel);
-	/* rdma_get_send_comp() checks that. */
+	/* rdma_get_send_comp() checks the queue's context. */
 	cr_assert_eq(id->send_cq->cq_context, id);
 	cr_assert_eq(id->recv_cq->cq_context, id);
 	cr_assert_eq(id->send_cq->channel, id->send_cq_channel);
@@ -98,7 +99,7 @@ Test(cm_endpoint, a_peer_that_went_first_does_not_hold_up_disconnecting)
 	fake_qp_event(id->qp, SAKER_EV_DISCONNECTED, 0);
 	cr_assert_eq(rdma_disconnect(id), 0);
 	cr_assert_eq(id->event->event, RDMA_CM_EVENT_DISCONNECTED);
-	/* And once more, with nothing left to wait for. */
+	/* A second call has no event to wait for. */
 	cr_assert_eq(rdma_disconnect(id), 0);
 	cr_assert_null(id->event);
 	rdma_destroy_ep(id);
@@ -122,7 +123,7 @@ Test(cm_endpoint, a_request_comes_with_the_listeners_queues)
 	cr_assert_eq(id->event->param.conn.private_data_len, 5);
 	cr_assert_neq(id->channel, l->channel);
 	cr_assert_not_null(id->qp);
-	/* The listener may go while the request is still looked at. */
+	/* The program may destroy the listener while it holds the request. */
 	rdma_destroy_ep(l);
 	fake.at_once = established;
 	cr_assert_eq(rdma_accept(id, NULL), 0);
@@ -169,7 +170,7 @@ Test(cm_endpoint, migrating_makes_an_endpoint_asynchronous)
 
 	cr_assert_eq(rdma_migrate_id(id, ch), 0);
 	cr_assert_null(id->event);
-	/* It does not wait, and nothing comes by itself. */
+	/* The call does not wait, and the library raises no event by itself. */
 	cr_assert_eq(rdma_connect(id, NULL), 0);
 	cr_assert_not(fake_readable(ch));
 	fake_qp_event(id->qp, SAKER_EV_ESTABLISHED, 0);

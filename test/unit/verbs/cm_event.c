@@ -96,7 +96,7 @@ Test(cm_event, destroying_an_id_waits_for_the_acknowledgement_of_its_events)
 	ev = fake_next(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	pthread_create(&t, NULL, end_id, NULL);
 	usleep(20000);
-	/* It cannot have ended, however long that took. */
+	/* The call cannot have returned, however long the sleep took. */
 	cr_assert_eq(__atomic_load_n(&ending.done, __ATOMIC_ACQUIRE), 0);
 	cr_assert_eq(ev->id, ending.id);
 	rdma_ack_cm_event(ev);
@@ -147,7 +147,7 @@ Test(cm_event, a_child_has_nothing_of_its_parents)
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
-	/* The parent goes on. */
+	/* The parent's id and event are unchanged. */
 	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	cr_assert_eq(rdma_resolve_route(id, 1), 0);
 	fake_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -187,7 +187,7 @@ Test(cm_event, each_event_goes_to_one_of_many_threads)
 		ids[i] = resolving(ch);
 	fake.no_falcon = true;
 	for (int i = 0; i < TAKERS; i++) {
-		/* Each ends at one of these. */
+		/* Each of these events ends one thread. */
 		cr_assert_eq(rdma_create_id(ch, &last[i], NULL, RDMA_PS_UDP), 0);
 		cr_assert_eq(rdma_resolve_addr(last[i], NULL, fake_addr("192.0.2.9", 1), 1), 0);
 	}

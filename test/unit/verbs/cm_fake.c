@@ -81,7 +81,7 @@ vb_fail(int err, const char *fmt, ...)
 struct vb_device *
 vb_device_of(enum shm_transport transport)
 {
-	if (transport == SHM_FALCON && fake.no_falcon) {
+	if (transport == SHM_FALCON ? fake.no_falcon : fake.no_iwarp) {
 		errno = ENODEV;
 		return NULL;
 	}
@@ -436,7 +436,7 @@ fake_next(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *ev = NULL;
 
-	cr_assert(fake_readable(ch), "%s does not come", rdma_event_str(type));
+	cr_assert(fake_readable(ch), "there is no %s", rdma_event_str(type));
 	cr_assert_eq(rdma_get_cm_event(ch, &ev), 0);
 	cr_assert_eq(ev->event, type, "%s instead of %s", rdma_event_str(ev->event),
 		rdma_event_str(type));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A saker and a libibverbs side that exist in name only, for tests of the librdmacm side: they note
- * what was asked of them, and a test says what the engine answers.
+ * A fake libsaker and a fake libibverbs side, for tests of the librdmacm side. They record the
+ * calls that they receive, and a test sets the results and raises the engine's events.
  */
 #ifndef TEST_CM_FAKE_H
 #define TEST_CM_FAKE_H
@@ -12,7 +12,7 @@
 #include "../../../drivers/verbs/verbs_priv.h"
 
 struct fake {
-	/* What the saker was asked last, and how often. */
+	/* The arguments of the last calls of libsaker, and the numbers of calls. */
 	struct saker_conn_param param;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 	struct sk_addr local, remote;
@@ -20,37 +20,44 @@ struct fake {
 	uint32_t backlog, request;
 	bool any_local, abortive;
 	unsigned connects, accepts, rejects, disconnects, listens, unlistens, ud_resolves;
-	/* What it answers: 0 or -errno. */
+	/* The result of the functions of libsaker: 0 or -errno. */
 	int answer;
-	/* The first so many calls of saker_listen() give -EADDRINUSE. */
+	/* The number of next calls of saker_listen() that return -EADDRINUSE. */
 	unsigned ports_in_use;
-	/* Called at the end of saker_connect() and saker_accept(), as if the engine were that fast;
-	 * NULL: nothing. */
+	/* Called at the end of saker_connect() and saker_accept(), as if the engine answered at
+	 * once. May be NULL. */
 	void (*at_once)(struct saker_qp *qp);
-	/* Objects of verbs that exist. */
+	/* The numbers of objects of verbs that exist. */
 	int qps, cqs, channels, srqs, pds;
-	bool no_falcon;
+	/* The saker has no such device. */
+	bool no_iwarp, no_falcon;
 };
 extern struct fake fake;
 
-/* The two devices' addresses: 192.0.2.1, 198.51.100.1, 2001:db8::1, fe80::1, fe80::2. */
+/* Resets `fake`. The addresses of the devices are 192.0.2.1, 198.51.100.1, 2001:db8::1, fe80::1 and
+ * fe80::2. */
 void fake_reset(void);
-/* The engine's event `ev` about a QP, or about the last listener. */
+/* Raises the engine's event `ev`. A connect request is for the listener that was created last. */
 void fake_event(const struct saker_event *ev);
+/* Raises an event about a QP with ird 3, ord 5 and the private data "word". */
 void fake_qp_event(struct ibv_qp *qp, enum saker_event_type type, int status);
-/* A peer asks: which transport; from 192.0.2.9 port 4444. */
+/* Raises a connect request of a peer at 192.0.2.9 port 4444, over this transport. */
 void fake_request(enum shm_transport transport, uint32_t request);
-/* Takes the next event of a channel that has one, checks its type, and gives it back. */
+/* Takes the next event of a channel, which must have one, checks its type, and returns it. */
 struct rdma_cm_event *fake_next(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
-/* The same, acknowledged. */
+/* Takes the next event, checks its type and its status, and acknowledges it. */
 void fake_expect(struct rdma_event_channel *ch, enum rdma_cm_event_type type, int status);
+/* Returns whether the channel's descriptor is readable. */
 bool fake_readable(struct rdma_event_channel *ch);
-/* An IPv4 or IPv6 address with a port, in one of four places that are used in turn. */
+/* Returns an IPv4 or IPv6 address with a port (host order). The result is static; the fourth call
+ * after it overwrites it. */
 struct sockaddr *fake_addr(const char *text, uint16_t port);
-/* A channel and an id at ROUTE_RESOLVED towards 192.0.2.9 port 7471, with a QP. */
+/* Returns an id with a QP and a new channel, in ROUTE_RESOLVED, with the remote address 192.0.2.9
+ * port 7471. */
 struct rdma_cm_id *fake_active(struct rdma_event_channel **ch);
-/* A channel and an id that listens at `text` port 7471. */
+/* Returns an id that listens at the address `text`, port 7471, and its new channel. */
 struct rdma_cm_id *fake_passive(struct rdma_event_channel **ch, const char *text);
+/* Destroys the id's QP, the id, and the channel unless it is NULL. */
 void fake_destroy(struct rdma_cm_id *id, struct rdma_event_channel *ch);
 
 static inline bool

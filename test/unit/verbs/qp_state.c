@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which steps a queue pair takes, with which attributes: InfiniBand's table, as ibv_modify_qp(3)
- * has it, and what a connection's queue pair makes of them. */
+/* The steps of a queue pair from state to state and the attributes of each: the table of
+ * InfiniBand, as in ibv_modify_qp(3), and the steps of a queue pair whose state follows its
+ * connection. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 
@@ -11,7 +12,7 @@ static struct {
 	enum ibv_qp_state last;
 } engine;
 
-/* ---- The rest of the library, as far as it is called ---- */
+/* ---- The functions of other files that qp_state.c calls ---- */
 
 int
 vb_fail(int err, const char *fmt, ...)
@@ -61,7 +62,7 @@ make(struct vb_qp *qp, enum shm_transport transport, enum ibv_qp_type type)
 	context.info.max_ird = context.info.max_ord = 16;
 	qp->ex.qp_base.context = &context.vctx.context;
 	qp->ex.qp_base.qp_type = type;
-	qp->attr.dest_qp_num = 77; /* of a peer that the program named */
+	qp->attr.dest_qp_num = 77; /* the peer's QP, which the program has set */
 }
 
 static struct ibv_qp_attr
@@ -141,9 +142,9 @@ Test(qp_state, takes_no_step_that_there_is_not)
 	cr_assert_eq(step(&qp, IBV_QPS_RTR, rows[1].needs), EINVAL);
 	cr_assert_eq(step(&qp, IBV_QPS_SQD, 0), EINVAL);
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, rows[0].needs | IBV_QP_QKEY), EINVAL,
-		"a Q_Key is for datagrams");
+		"only datagram QPs have a Q_Key");
 	cr_assert_eq(engine.steps, 0);
-	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0, "from everywhere");
+	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0, "ERR is reached from every state");
 	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), 0);
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RESET);
 }
@@ -185,11 +186,11 @@ Test(qp_state, of_a_connection_is_moved_by_it_alone)
 	make(&qp, SHM_IWARP, IBV_QPT_RC);
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, 0), 0);
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT);
-	cr_assert_eq(step(&qp, IBV_QPS_RTS, 0), 0, "taken note of");
-	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT, "and no more");
+	cr_assert_eq(step(&qp, IBV_QPS_RTS, 0), 0, "the step is accepted");
+	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT, "the step changes no state");
 	vb_qp_moved(&qp, IBV_QPS_RTS);
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, 0), 0);
-	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RTS, "never back");
+	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RTS, "the state never goes back");
 	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), EINVAL);
 	cr_assert_eq(engine.modifies, 0);
 	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
@@ -206,7 +207,7 @@ Test(qp_state, of_an_rdma_cm_id_on_Falcon_is_moved_by_its_connection)
 	make(&qp, SHM_FALCON, IBV_QPT_RC);
 	qp.cm = &qp;
 	cr_assert_eq(step(&qp, IBV_QPS_RTR, 0), 0);
-	cr_assert_eq(engine.steps, 0, "the engine is not asked");
+	cr_assert_eq(engine.steps, 0, "the engine is not called");
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RTR);
 }
 

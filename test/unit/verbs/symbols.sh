@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# symbols.sh LIBRARY MANUAL LIBDIR: each public function of the genuine libibverbs and librdmacm is in our library, or the manual says what
-# becomes of it. And what is in ours is a name of theirs: nothing of libsaker shows.
+# symbols.sh LIBRARY MANUAL LIBDIR: checks the functions that LIBRARY exports. Each public function
+# of the genuine libibverbs and librdmacm in LIBDIR is in LIBRARY, or MANUAL names it as missing.
+# LIBRARY exports no function that the genuine libraries do not have, in particular none of
+# libsaker.
 set -u
 library=$1 manual=$2 libdir=$3
 [ -r "$libdir/libibverbs.so.1" ] && [ -r "$libdir/librdmacm.so.1" ] || {
@@ -10,12 +12,15 @@ library=$1 manual=$2 libdir=$3
     exit 0
 }
 
-# functions LIBRARY: what it exports, but for the family's private versions.
+# functions LIBRARY: prints the exported functions, without rdma-core's private versions.
 functions() {
-    readelf --dyn-syms --wide "$1" | awk '$4 == "FUNC" && $5 == "GLOBAL" && $7 != "UND" && $8 !~ /PRIVATE/ { sub("@.*", "", $8); print $8 }' |
+    readelf --dyn-syms --wide "$1" |
+        awk '$4 == "FUNC" && $5 == "GLOBAL" && $7 != "UND" && $8 !~ /PRIVATE/ {
+            sub("@.*", "", $8); print $8 }' |
         sort -u
 }
-said() { grep -qE "(^\.BR? |[^a-z_])$1([^a-z_]|$)" "$manual"; }
+# documented FUNCTION: succeeds if the manual names the function.
+documented() { grep -qE "(^\.BR? |[^a-z_])$1([^a-z_]|$)" "$manual"; }
 
 ours=$(functions "$library")
 missing=0 known=0
@@ -23,14 +28,23 @@ for lib in ibverbs rdmacm; do
     for f in $(functions "$libdir/lib$lib.so.1"); do
         known=$((known + 1))
         grep -qx "$f" <<<"$ours" && continue
-        said "$f" && continue
-        echo "# lib$lib: $f is neither there nor in the manual"
+        documented "$f" && continue
+        echo "# lib$lib: $f is neither in the library nor in the manual"
         missing=$((missing + 1))
     done
 done
-[ $known -ge 140 ] || { echo "# only $known functions were found in the genuine libraries"; missing=1; }
+[ $known -ge 140 ] || {
+    echo "# the genuine libraries have only $known functions"
+    missing=1
+}
 
-foreign=$(comm -23 <(echo "$ours") <({ functions "$libdir/libibverbs.so.1"; functions "$libdir/librdmacm.so.1"; echo ibv_query_gid_type; } | sort -u))
+genuine=$({
+    functions "$libdir/libibverbs.so.1"
+    functions "$libdir/librdmacm.so.1"
+    echo ibv_query_gid_type # a private version
+} | sort -u)
+foreign=$(comm -23 <(echo "$ours") <(echo "$genuine"))
 echo "1..2"
 [ $missing = 0 ] && echo "ok 1 - $known functions" || echo "not ok 1 - $missing of $known functions"
-[ -z "$foreign" ] && echo "ok 2 - nothing else is exported" || echo "not ok 2 - exported, and not theirs:" $foreign
+[ -z "$foreign" ] && echo "ok 2 - no other function is exported" ||
+    echo "not ok 2 - exported, and not in the genuine libraries:" $foreign

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What waits behind a descriptor: the promise of a channel's fd. */
+/* Queues of items behind a descriptor: the behaviour of a channel's fd. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,7 @@ Test(waitq, is_readable_only_while_something_waits)
 	vb_waitq_push(&q, &b);
 	cr_assert(readable(q.event));
 	cr_assert_eq(vb_waitq_pop(&q), &a);
-	cr_assert(readable(q.event), "one still waits");
+	cr_assert(readable(q.event), "one item still waits");
 	cr_assert_eq(vb_waitq_pop(&q), &b);
 	cr_assert(!readable(q.event));
 	vb_waitq_fini(&q);
@@ -82,9 +82,9 @@ Test(waitq, wakes_an_edge_triggered_program_with_each)
 	epoll_ctl(epoll, EPOLL_CTL_ADD, q.event, &ev);
 	vb_waitq_push(&q, &a);
 	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 1);
-	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 0, "told once");
+	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 0, "each item wakes once");
 	vb_waitq_push(&q, &b);
-	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 1, "and again for the next");
+	cr_assert_eq(epoll_wait(epoll, &out, 1, 0), 1, "the next item wakes again");
 	close(epoll);
 	vb_waitq_fini(&q);
 }
@@ -132,7 +132,7 @@ Test(waitq, forgets_what_its_owner_takes_out_of_the_middle)
 	cr_assert_null(vb_waitq_take(&q, is, &b));
 	cr_assert(readable(q.event));
 	cr_assert_eq(vb_waitq_take(&q, is, &a), &a);
-	cr_assert(!readable(q.event), "nothing waits any more");
-	cr_assert_eq(left, 100, "nobody was told");
+	cr_assert(!readable(q.event), "the queue is empty");
+	cr_assert_eq(left, 100, "vb_waitq_take() does not call taken()");
 	vb_waitq_fini(&q);
 }
