@@ -28,7 +28,7 @@ guid_of(const struct shm_device *info, const struct vb_kind *kind)
 
 /* Returns whether $SAKER_DEVICES, a list of transports, contains the kind; without it, all do. */
 static bool
-wanted(const struct vb_kind *kind)
+selected(const struct vb_kind *kind)
 {
 	const char *list = getenv("SAKER_DEVICES");
 
@@ -63,7 +63,7 @@ vb_device_of(enum shm_transport transport)
 
 	if (info == NULL)
 		return NULL;
-	if (!wanted(kind) || !kind->offered(info)) {
+	if (!selected(kind) || !kind->offered(info)) {
 		errno = ENODEV;
 		return NULL;
 	}

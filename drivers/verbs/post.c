@@ -170,13 +170,13 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 typedef int post_fn(void *queue, const struct saker_wr *wr, int n);
 
 static int
-verbs_post_recv_post(void *queue, const struct saker_wr *wr, int n)
+post_to_qp(void *queue, const struct saker_wr *wr, int n)
 {
 	return saker_post_recv(queue, wr, n);
 }
 
 static int
-srq_post(void *queue, const struct saker_wr *wr, int n)
+post_to_srq(void *queue, const struct saker_wr *wr, int n)
 {
 	return saker_post_srq(queue, wr, n);
 }
@@ -223,7 +223,7 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	}
 	if (!qp->single)
 		sk_spin(&qp->rq_lock);
-	rc = receives(verbs_post_recv_post, qp->saker, wr, &first);
+	rc = receives(post_to_qp, qp->saker, wr, &first);
 	if (!qp->single)
 		sk_unspin(&qp->rq_lock);
 	if (rc != 0)
@@ -236,7 +236,7 @@ int
 vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct ibv_recv_wr *first = NULL;
-	int rc = receives(srq_post, vb_srq(srq)->saker, wr, &first);
+	int rc = receives(post_to_srq, vb_srq(srq)->saker, wr, &first);
 
 	if (rc != 0)
 		*bad = first;

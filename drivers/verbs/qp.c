@@ -246,7 +246,7 @@ ibv_query_qp(
 	/* The engine detects errors before the library does. The states before a connection exist
 	 * in the library alone. */
 	if (info.state == RD_QP_ERR)
-		vb_qp_moved(qp, IBV_QPS_ERR);
+		vb_qp_set_state(qp, IBV_QPS_ERR);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = p->state;
 	attr->cap = qp->init.cap;

@@ -53,7 +53,7 @@ static const struct step {
 };
 
 void
-vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state)
+vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	__atomic_store_n(&qp->ex.qp_base.state, state, __ATOMIC_RELEASE);
 }
@@ -72,7 +72,7 @@ step_of(const struct vb_qp *qp, enum ibv_qp_state to)
 
 /* Copies the attributes that the mask names. */
 static void
-note(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
+copy_attrs(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 {
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		to->qp_access_flags = from->qp_access_flags;
@@ -144,19 +144,19 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state state = qp->ex.qp_base.state;
 	int rc = 0;
 
-	note(&qp->attr, attr, mask);
+	copy_attrs(&qp->attr, attr, mask);
 	if ((mask & IBV_QP_STATE) == 0 || attr->qp_state == state)
 		return 0;
 	switch (attr->qp_state) {
 	case IBV_QPS_ERR:
 		rc = vb_rc(saker_qp_modify(qp->saker, RD_QP_ERR), "ibv_modify_qp");
 		if (rc == 0)
-			vb_qp_moved(qp, IBV_QPS_ERR);
+			vb_qp_set_state(qp, IBV_QPS_ERR);
 		return rc;
 	case IBV_QPS_INIT:
 		rc = grant(qp, mask);
 		if (rc == 0 && state == IBV_QPS_RESET)
-			vb_qp_moved(qp, IBV_QPS_INIT);
+			vb_qp_set_state(qp, IBV_QPS_INIT);
 		return rc;
 	case IBV_QPS_RTR:
 	case IBV_QPS_RTS:
@@ -166,7 +166,7 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 				attr->qp_state);
 		if (state < attr->qp_state &&
 			vb_kind_of(qp->ex.qp_base.context)->modified_by_program)
-			vb_qp_moved(qp, attr->qp_state);
+			vb_qp_set_state(qp, attr->qp_state);
 		return 0;
 	default:
 		return vb_fail(
@@ -176,7 +176,7 @@ connected_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 /* Modifies a QP that the program connects. */
 static int
-self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+program_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp *b = &qp->ex.qp_base;
 	enum ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr->qp_state : b->state;
@@ -196,12 +196,12 @@ self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	rc = values_check(qp, attr, mask);
 	if (rc != 0)
 		return rc;
-	note(&now, attr, mask);
+	copy_attrs(&now, attr, mask);
 	rc = vb_qp_step(qp, &now, to);
 	if (rc != 0)
 		return rc;
 	qp->attr = now;
-	vb_qp_moved(qp, to);
+	vb_qp_set_state(qp, to);
 	return 0;
 }
 
@@ -209,7 +209,7 @@ self_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
  * as the peer's QP number, which no QP has; a QP with that number will belong to an rdma_cm_id, and
  * its connection determines its state. */
 static bool
-is_connections(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
+connected_by_cm(const struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct ibv_qp *b = &qp->ex.qp_base;
 
@@ -230,7 +230,7 @@ ibv_modify_qp(struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask)
 
 	if (rc != 0)
 		return rc;
-	if (is_connections(qp, attr, attr_mask))
+	if (connected_by_cm(qp, attr, attr_mask))
 		return connected_modify(qp, attr, attr_mask);
-	return self_modify(qp, attr, attr_mask);
+	return program_modify(qp, attr, attr_mask);
 }

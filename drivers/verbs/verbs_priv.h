@@ -103,10 +103,10 @@ struct vb_wait_item *vb_waitq_pop(struct vb_waitq *q);
 struct vb_wait_item *vb_waitq_get(struct vb_waitq *q);
 /* Sleeps until `fd` is readable. Returns 0, or -1 with errno EAGAIN or EINTR as above. */
 int vb_waitq_wait(int fd);
-/* Takes the first item for which `wanted` returns true, wherever it stands in the queue, without
+/* Takes the first item for which `match` returns true, wherever it stands in the queue, without
  * calling q->taken. Returns NULL when there is none. Used when an object is destroyed. */
 struct vb_wait_item *vb_waitq_take(
-	struct vb_waitq *q, bool (*wanted)(const struct vb_wait_item *, void *), void *arg);
+	struct vb_waitq *q, bool (*match)(const struct vb_wait_item *, void *), void *arg);
 /* Makes the descriptor readable. For an owner that edits q->items itself. Call with the lock
  * held. */
 void vb_waitq_signal(struct vb_waitq *q);
@@ -182,10 +182,10 @@ struct vb_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct saker_cq *saker;
-	uint32_t lock;    /* spin lock of polling */
-	bool single;      /* one thread polls it: the lock is not taken */
-	struct rd_wc wc;  /* extended CQ: the completion whose fields the program reads */
-	uint32_t in_vain; /* consecutive polls that found nothing; not exact between threads */
+	uint32_t lock;        /* spin lock of polling */
+	bool single;          /* one thread polls it: the lock is not taken */
+	struct rd_wc wc;      /* extended CQ: the completion whose fields the program reads */
+	uint32_t empty_polls; /* consecutive polls that found nothing; not exact between threads */
 	/* Guarded by the lock of the channel's queue. One item stands for all events that wait
 	 * there; the program has fetched `events_got` events. */
 	struct vb_wait_item event_item;
@@ -279,7 +279,7 @@ vb_held(const uint32_t *refs)
 /* Sets the state that the program sees. The connection manager and the dispatcher call it: INIT
  * when the QP is made for an id, RTS when the connection is accepted or established, ERR when the
  * connection ends. */
-void vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state);
+void vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state);
 
 /* ---- dispatch.c ---- */
 

@@ -103,13 +103,13 @@ vb_waitq_get(struct vb_waitq *q)
 }
 
 struct vb_wait_item *
-vb_waitq_take(struct vb_waitq *q, bool (*wanted)(const struct vb_wait_item *, void *), void *arg)
+vb_waitq_take(struct vb_waitq *q, bool (*match)(const struct vb_wait_item *, void *), void *arg)
 {
 	struct vb_wait_item *item;
 
 	pthread_mutex_lock(&q->lock);
 	STAILQ_FOREACH (item, &q->items, next)
-		if (wanted(item, arg))
+		if (match(item, arg))
 			break;
 	if (item != NULL) {
 		STAILQ_REMOVE(&q->items, item, vb_wait_item, next);

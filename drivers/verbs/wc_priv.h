@@ -65,8 +65,8 @@ vb_poll_found(struct vb_cq *cq, int found)
 	if (!vb_context(cq->cq.context)->poll_yields)
 		return;
 	if (found > 0)
-		cq->in_vain = 0;
-	else if (++cq->in_vain % VB_POLL_PATIENCE == 0)
+		cq->empty_polls = 0;
+	else if (++cq->empty_polls % VB_POLL_PATIENCE == 0)
 		sched_yield();
 }
 

@@ -115,7 +115,7 @@ cm_addr_set_port(struct sockaddr *sa, uint16_t port)
 }
 
 bool
-cm_addr_is_ours(const struct shm_device *d, const struct sk_addr *a)
+cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a)
 {
 	for (unsigned i = 0; i < d->naddrs && i < 8; i++)
 		if (sk_addr_eq(a, &d->addrs[i]))

@@ -193,7 +193,7 @@ bool cm_addr_is_link_local(const struct sk_addr *a);
 int cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local);
 /* Returns whether the device has this address. */
-bool cm_addr_is_ours(const struct shm_device *d, const struct sk_addr *a);
+bool cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a);
 uint16_t cm_addr_port(const struct sockaddr *sa); /* host order */
 void cm_addr_set_port(struct sockaddr *sa, uint16_t port);
 

@@ -56,15 +56,15 @@ cm_qp_untie(struct cm_id *id)
 /* Sets *out to the requested depth; 255 means the largest depth that is available, `all`. Returns
  * 0, or EINVAL when the depth exceeds the device's. */
 static int
-depth(uint8_t asked, uint32_t device, uint32_t all, uint16_t *out)
+depth(uint8_t requested, uint32_t device, uint32_t all, uint16_t *out)
 {
 	_Static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH,
 		"one value requests the largest depth in both directions");
 
-	if (asked != RDMA_MAX_RESP_RES && asked > device)
+	if (requested != RDMA_MAX_RESP_RES && requested > device)
 		return vb_fail(EINVAL, "%u outstanding Reads and Atomics exceed the device's %u",
-			asked, device);
-	*out = (uint16_t)(asked == RDMA_MAX_RESP_RES ? all : asked);
+			requested, device);
+	*out = (uint16_t)(requested == RDMA_MAX_RESP_RES ? all : requested);
 	return 0;
 }
 

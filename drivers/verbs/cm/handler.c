@@ -85,7 +85,7 @@ handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, cons
 	fill_param(e, id, cm);
 	if (cm_is_ud(id))
 		return;
-	vb_qp_moved(qp, IBV_QPS_RTS);
+	vb_qp_set_state(qp, IBV_QPS_RTS);
 	/* The engine chose the port and, if the program bound none, the address. */
 	if (cm->lport != 0)
 		cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
@@ -108,7 +108,7 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 	if (row == NULL)
 		return;
 	if (row->to == CM_CLOSED)
-		vb_qp_moved(qp, IBV_QPS_ERR);
+		vb_qp_set_state(qp, IBV_QPS_ERR);
 	if (e != NULL) {
 		if (ev->type == SAKER_EV_ESTABLISHED)
 			handler_established(id, e, qp, &ev->cm);

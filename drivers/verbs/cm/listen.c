@@ -8,7 +8,7 @@
 #define PORT_TRIES 16
 
 static int
-cm_listen_listen_at(struct cm_id *id, uint32_t backlog)
+listen_at(struct cm_id *id, uint32_t backlog)
 {
 	const struct sk_addr *a = sk_addr_is_any(&id->local) ? NULL : &id->local;
 	int rc;
@@ -28,14 +28,14 @@ static int
 listen_somewhere(struct cm_id *id, uint32_t backlog)
 {
 	struct sk_addr addr = id->port.addr;
-	int rc = cm_listen_listen_at(id, backlog), err = 0;
+	int rc = listen_at(id, backlog), err = 0;
 
 	for (int i = 0; i < PORT_TRIES && rc == -EADDRINUSE && id->port.chosen && err == 0; i++) {
 		cm_lock();
 		err = cm_port_take(&id->port, id->id.ps, &addr, 0, id->port.reuse);
 		cm_unlock();
 		cm_addr_set_port(&id->id.route.addr.src_addr, id->port.port);
-		rc = err == 0 ? cm_listen_listen_at(id, backlog) : -err;
+		rc = err == 0 ? listen_at(id, backlog) : -err;
 	}
 	return vb_rc(rc, "listening");
 }
@@ -94,7 +94,7 @@ accept_conn(struct cm_id *id, const struct rdma_conn_param *p)
 	if (qp != NULL)
 		rc = saker_accept(vb_context(id->id.verbs)->saker, id->request, qp->saker, &param);
 	if (rc == 0)
-		vb_qp_moved(qp, IBV_QPS_RTS);
+		vb_qp_set_state(qp, IBV_QPS_RTS);
 	vb_events_unlock();
 	if (rc == 0)
 		return cm_complete(id);

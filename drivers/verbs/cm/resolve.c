@@ -56,7 +56,7 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 	bool any = sk_addr_is_any(a);
 	int err = 0;
 
-	if (!any && !cm_addr_is_ours(vb_saker_device(), a))
+	if (!any && !cm_addr_is_local(vb_saker_device(), a))
 		return vb_fail(EADDRNOTAVAIL, "the address is not an address of the saker");
 	if (!any)
 		err = bind_device(id, cm_device_choice(id->id.ps));

@@ -119,7 +119,7 @@ vb_on_cm_event(vb_cm_fn *fn)
 }
 
 void
-vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state)
+vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	qp->ex.qp_base.state = state;
 }

@@ -67,7 +67,7 @@ vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *comp
 }
 
 void
-vb_qp_moved(struct vb_qp *qp, enum ibv_qp_state state)
+vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state)
 {
 	qp->ex.qp_base.state = state;
 }

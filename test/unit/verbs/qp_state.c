@@ -116,7 +116,7 @@ Test(qp_state, takes_each_step_with_all_that_it_needs_and_not_with_less)
 
 		for (int bit = 0; bit < 26; bit++) {
 			make(&qp, SHM_FALCON, r->type);
-			vb_qp_moved(&qp, r->from);
+			vb_qp_set_state(&qp, r->from);
 			if ((r->needs & 1 << bit) == 0)
 				continue;
 			cr_assert_eq(step(&qp, r->to, r->needs & ~(1 << bit)), EINVAL,
@@ -125,7 +125,7 @@ Test(qp_state, takes_each_step_with_all_that_it_needs_and_not_with_less)
 			cr_assert_eq(qp.ex.qp_base.state, r->from);
 		}
 		make(&qp, SHM_FALCON, r->type);
-		vb_qp_moved(&qp, r->from);
+		vb_qp_set_state(&qp, r->from);
 		cr_assert_eq(step(&qp, r->to, r->needs), 0, "row %zu", i);
 		cr_assert_eq(engine.steps, 1);
 		cr_assert_eq(engine.last, r->to);
@@ -155,7 +155,7 @@ Test(qp_state, refuses_values_that_the_device_has_not)
 	struct vb_qp qp;
 
 	make(&qp, SHM_FALCON, IBV_QPT_RC);
-	vb_qp_moved(&qp, IBV_QPS_INIT);
+	vb_qp_set_state(&qp, IBV_QPS_INIT);
 	a.ah_attr.is_global = 0;
 	cr_assert_eq(ibv_modify_qp(&qp.ex.qp_base, &a, rows[1].needs | IBV_QP_STATE), EINVAL,
 		"a path without a GID");
@@ -188,7 +188,7 @@ Test(qp_state, of_a_connection_is_moved_by_it_alone)
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT);
 	cr_assert_eq(step(&qp, IBV_QPS_RTS, 0), 0, "the step is accepted");
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT, "the step changes no state");
-	vb_qp_moved(&qp, IBV_QPS_RTS);
+	vb_qp_set_state(&qp, IBV_QPS_RTS);
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, 0), 0);
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RTS, "the state never goes back");
 	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), EINVAL);

@@ -7,10 +7,10 @@
 # libsaker.
 set -u
 library=$1 manual=$2 libdir=$3
-[ -r "$libdir/libibverbs.so.1" ] && [ -r "$libdir/librdmacm.so.1" ] || {
+if [ ! -r "$libdir/libibverbs.so.1" ] || [ ! -r "$libdir/librdmacm.so.1" ]; then
     echo "1..0 # SKIP the genuine libraries are not in $libdir"
     exit 0
-}
+fi
 
 # functions LIBRARY: prints the exported functions, without rdma-core's private versions.
 functions() {
@@ -45,6 +45,13 @@ genuine=$({
 } | sort -u)
 foreign=$(comm -23 <(echo "$ours") <(echo "$genuine"))
 echo "1..2"
-[ $missing = 0 ] && echo "ok 1 - $known functions" || echo "not ok 1 - $missing of $known functions"
-[ -z "$foreign" ] && echo "ok 2 - no other function is exported" ||
-    echo "not ok 2 - exported, and not in the genuine libraries:" $foreign
+if [ $missing = 0 ]; then
+    echo "ok 1 - $known functions"
+else
+    echo "not ok 1 - $missing of $known functions"
+fi
+if [ -z "$foreign" ]; then
+    echo "ok 2 - no other function is exported"
+else
+    echo "not ok 2 - exported, and not in the genuine libraries: ${foreign//$'\n'/ }"
+fi
