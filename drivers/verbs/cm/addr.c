@@ -11,7 +11,7 @@
 #include "cm_priv.h"
 
 bool
-cm_addr_is_link_local(const struct sk_addr *a)
+vb_cm_addr_is_link_local(const struct sk_addr *a)
 {
 	return a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80;
 }
@@ -38,7 +38,7 @@ any_like(const struct sk_addr *a)
 }
 
 int
-cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port)
+vb_cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port)
 {
 	if (sa == NULL)
 		return EINVAL;
@@ -65,7 +65,7 @@ cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port)
 }
 
 void
-cm_addr_to(const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockaddr_storage *sa)
+vb_cm_addr_to(const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockaddr_storage *sa)
 {
 	memset(sa, 0, sizeof(*sa));
 	if (sk_addr_is_v4(a)) {
@@ -77,13 +77,13 @@ cm_addr_to(const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockad
 		struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 
 		memcpy(&in6.sin6_addr, a->b, sizeof(a->b));
-		in6.sin6_scope_id = cm_addr_is_link_local(a) ? scope : 0;
+		in6.sin6_scope_id = vb_cm_addr_is_link_local(a) ? scope : 0;
 		memcpy(sa, &in6, sizeof(in6));
 	}
 }
 
 uint32_t
-cm_addr_scope(const struct sockaddr *sa)
+vb_cm_addr_scope(const struct sockaddr *sa)
 {
 	struct sockaddr_in6 in6;
 
@@ -94,16 +94,16 @@ cm_addr_scope(const struct sockaddr *sa)
 }
 
 uint16_t
-cm_addr_port(const struct sockaddr *sa)
+vb_cm_addr_port(const struct sockaddr *sa)
 {
 	struct sk_addr a;
 	uint16_t port = 0;
 
-	return cm_addr_from(sa, &a, &port) == 0 ? port : 0;
+	return vb_cm_addr_from(sa, &a, &port) == 0 ? port : 0;
 }
 
 void
-cm_addr_set_port(struct sockaddr *sa, uint16_t port)
+vb_cm_addr_set_port(struct sockaddr *sa, uint16_t port)
 {
 	/* Both families have the port at the same offset. */
 	_Static_assert(
@@ -115,7 +115,7 @@ cm_addr_set_port(struct sockaddr *sa, uint16_t port)
 }
 
 bool
-cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a)
+vb_cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a)
 {
 	for (unsigned i = 0; i < d->naddrs && i < 8; i++)
 		if (sk_addr_eq(a, &d->addrs[i]))
@@ -137,10 +137,10 @@ common_bits(const struct sk_addr *a, const struct sk_addr *b)
 }
 
 int
-cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
+vb_cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local)
 {
-	bool any = sk_addr_is_any(remote), ll = cm_addr_is_link_local(remote);
+	bool any = sk_addr_is_any(remote), ll = vb_cm_addr_is_link_local(remote);
 	unsigned best = 0, nth = 0;
 	bool found = false;
 
@@ -149,7 +149,7 @@ cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_
 		unsigned bits;
 
 		if (sk_addr_is_v4(a) != sk_addr_is_v4(remote) ||
-			(!any && cm_addr_is_link_local(a) != ll))
+			(!any && vb_cm_addr_is_link_local(a) != ll))
 			continue;
 		nth++;
 		/* For a link-local peer the scope decides, else the longest common prefix. */

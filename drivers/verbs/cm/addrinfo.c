@@ -142,7 +142,7 @@ rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrin
 	int rc;
 
 	if (node == NULL && service == NULL && hints == NULL)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	rai = calloc(1, sizeof(*rai));
 	if (rai == NULL)
 		return EAI_MEMORY;

@@ -74,12 +74,12 @@ attr_set(const struct cm_id *id, int mask, struct ibv_qp_attr *a)
 VB_EXPORT int
 rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
-	const struct cm_id *p = cm_id_of(id);
+	const struct cm_id *p = vb_cm_id_of(id);
 	const struct vb_kind_attrs *attrs;
 
 	if (id->verbs == NULL)
-		return cm_end(EINVAL);
-	attrs = cm_is_ud(p) ? &datagram_attr : &vb_kind_of(id->verbs)->init_attr;
+		return vb_cm_end(EINVAL);
+	attrs = vb_cm_is_ud(p) ? &datagram_attr : &vb_kind_of(id->verbs)->init_attr;
 	if (qp_attr->qp_state == IBV_QPS_INIT)
 		*qp_attr_mask = attrs->init;
 	else if (qp_attr->qp_state == IBV_QPS_RTR)
@@ -87,7 +87,7 @@ rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_at
 	else if (qp_attr->qp_state == IBV_QPS_RTS)
 		*qp_attr_mask = attrs->rts;
 	else
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	attr_set(p, *qp_attr_mask, qp_attr);
 	return 0;
 }

@@ -13,7 +13,7 @@ rdma_create_event_channel(void)
 	/* Programs detect here that there is no RDMA device; the call fails without a saker. */
 	if (vb_saker() == NULL)
 		return NULL;
-	err = cm_handler_start();
+	err = vb_cm_handler_start();
 	c = err == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (err == 0)
 		err = c != NULL ? vb_waitq_init(&c->queue, NULL) : ENOMEM;
@@ -22,7 +22,7 @@ rdma_create_event_channel(void)
 		errno = err;
 		return NULL;
 	}
-	c->epoch = cm_epoch();
+	c->epoch = vb_cm_epoch();
 	c->channel.fd = c->queue.event;
 	return &c->channel;
 }
@@ -30,7 +30,7 @@ rdma_create_event_channel(void)
 VB_EXPORT void
 rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
-	struct cm_channel *c = cm_channel_of(channel);
+	struct cm_channel *c = vb_cm_channel_of(channel);
 
 	vb_waitq_fini(&c->queue);
 	free(c);
@@ -43,10 +43,10 @@ rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **eve
 	struct cm_channel *c;
 
 	if (event == NULL || channel == NULL)
-		return cm_end(EINVAL);
-	c = cm_channel_of(channel);
-	if (c->epoch != cm_epoch())
-		return cm_end(ENODEV);
+		return vb_cm_end(EINVAL);
+	c = vb_cm_channel_of(channel);
+	if (c->epoch != vb_cm_epoch())
+		return vb_cm_end(ENODEV);
 	item = vb_waitq_get(&c->queue);
 	if (item == NULL)
 		return -1;

@@ -4,7 +4,7 @@
  * (struct cm_event) each begin with the public structure of rdma_cma.h.
  *
  * Locks: vb_events_lock() comes first. A thread holds it while it ties a QP or a listener to an id
- * or unties it, and whenever it follows the pointer from a QP or a listener to an id. cm_lock()
+ * or unties it, and whenever it follows the pointer from a QP or a listener to an id. vb_cm_lock()
  * comes next. It guards the states of ids, the list of ids, the ports and the counts of events; its
  * holder calls no function that waits. The queues of events (struct vb_waitq) have locks of their
  * own, which come last.
@@ -53,7 +53,7 @@ struct cm_id {
 	struct rdma_cm_id id;
 	LIST_ENTRY(cm_id) next;
 	enum cm_state state;
-	uint32_t epoch; /* cm_epoch() of the process that created the id */
+	uint32_t epoch; /* vb_cm_epoch() of the process that created the id */
 	bool sync;      /* the library created its channel, and calls wait for their event */
 	bool afonly;    /* RDMA_OPTION_ID_AFONLY */
 	struct cm_port port;
@@ -81,24 +81,24 @@ struct cm_event {
 struct cm_channel {
 	struct rdma_event_channel channel;
 	struct vb_waitq queue; /* of cm_event.item */
-	uint32_t epoch;        /* cm_epoch() of the process that created the channel */
+	uint32_t epoch;        /* vb_cm_epoch() of the process that created the channel */
 };
 
 static inline struct cm_id *
-cm_id_of(struct rdma_cm_id *id)
+vb_cm_id_of(struct rdma_cm_id *id)
 {
 	return vb_container(id, struct cm_id, id);
 }
 
 static inline struct cm_channel *
-cm_channel_of(struct rdma_event_channel *ch)
+vb_cm_channel_of(struct rdma_event_channel *ch)
 {
 	return vb_container(ch, struct cm_channel, channel);
 }
 
 /* Converts an errno into the result of an rdma_ function: 0, or -1 with errno set. */
 static inline int
-cm_end(int err)
+vb_cm_end(int err)
 {
 	if (err == 0)
 		return 0;
@@ -108,48 +108,50 @@ cm_end(int err)
 
 /* ---- id.c ---- */
 
-void cm_lock(void);
-void cm_unlock(void);
-/* Releases cm_lock(), sleeps until a thread that holds it calls cm_wake(), and takes it again. */
-void cm_wait(void);
-void cm_wake(void);
+void vb_cm_lock(void);
+void vb_cm_unlock(void);
+/* Releases vb_cm_lock(), sleeps until a thread that holds it calls vb_cm_wake(), and takes it
+ * again. */
+void vb_cm_wait(void);
+void vb_cm_wake(void);
 /* Returns the number of fork(2) calls between the first process and this one. An object with a
  * smaller number belongs to the parent process. */
-uint32_t cm_epoch(void);
+uint32_t vb_cm_epoch(void);
 /* Returns the type of the QPs that ids of a port space connect. */
-enum ibv_qp_type cm_qp_type_of(enum rdma_port_space ps);
+enum ibv_qp_type vb_cm_qp_type_of(enum rdma_port_space ps);
 /* Creates an id on `channel` and inserts it into the list. Returns NULL without memory. */
-struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
+struct cm_id *vb_cm_id_new(
+	struct rdma_event_channel *channel, void *context, enum rdma_port_space ps);
 /* Removes an id from the list, releases its port and frees it. No other object may refer to it. */
-void cm_id_free(struct cm_id *id);
-/* Calls `each` for every id. Call with cm_lock() held. */
-void cm_id_each(void (*each)(struct cm_id *id));
+void vb_cm_id_free(struct cm_id *id);
+/* Calls `each` for every id. Call with vb_cm_lock() held. */
+void vb_cm_id_each(void (*each)(struct cm_id *id));
 /* Sets the state to `to` if the present state is in the mask `from`. Returns 0; EINVAL when the id
  * is in another state; ENODEV when the engine has gone or the id belongs to the parent process. */
-int cm_move(struct cm_id *id, unsigned from, enum cm_state to);
+int vb_cm_move(struct cm_id *id, unsigned from, enum cm_state to);
 /* Makes the same check and leaves the state. */
-int cm_check(struct cm_id *id, unsigned in);
+int vb_cm_check(struct cm_id *id, unsigned in);
 
 /* ---- event.c ---- */
 
 /* Creates an event about `id`. Returns NULL without memory. */
-struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
+struct cm_event *vb_cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Copies private data into the event, at most CM_PRIVATE_MAX bytes. */
-void cm_event_private(struct cm_event *e, const void *data, size_t len);
-/* Appends the event to the queue of its owner's channel. Takes cm_lock(). */
-void cm_event_queue(struct cm_event *e);
-/* Does the same for a caller that holds cm_lock(). */
-void cm_event_queue_locked(struct cm_event *e);
+void vb_cm_event_private(struct cm_event *e, const void *data, size_t len);
+/* Appends the event to the queue of its owner's channel. Takes vb_cm_lock(). */
+void vb_cm_event_queue(struct cm_event *e);
+/* Does the same for a caller that holds vb_cm_lock(). */
+void vb_cm_event_queue_locked(struct cm_event *e);
 /* Creates an event and queues it. Returns 0 or ENOMEM. */
-int cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status);
+int vb_cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Frees an event that the program does not receive. Rejects the request of a connect request. */
-void cm_event_drop(struct cm_event *e);
+void vb_cm_event_drop(struct cm_event *e);
 /* Drops the waiting events of `id`. */
-void cm_event_purge(struct cm_id *id);
+void vb_cm_event_purge(struct cm_id *id);
 /* Waits until the program has acknowledged every event of `id`. */
-void cm_event_settle(struct cm_id *id);
+void vb_cm_event_settle(struct cm_id *id);
 /* Makes `id` the owner of an event that the program has fetched. */
-void cm_event_give(struct cm_event *e, struct cm_id *id);
+void vb_cm_event_give(struct cm_event *e, struct cm_id *id);
 
 /* ---- device.c ---- */
 
@@ -157,100 +159,100 @@ struct cm_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd; /* the default XRC domain; NULL until an id needs it */
-	uint32_t epoch;        /* cm_epoch() of the process that opened the device */
+	uint32_t epoch;        /* vb_cm_epoch() of the process that opened the device */
 };
 
 /* Returns the device of a transport with its default protection domain, and opens it if needed.
  * Returns NULL with errno. */
-struct cm_device *cm_device_open(enum shm_transport transport);
+struct cm_device *vb_cm_device_open(enum shm_transport transport);
 /* Returns the device if it is open, else NULL. Does not wait. */
-struct cm_device *cm_device_have(enum shm_transport transport);
+struct cm_device *vb_cm_device_have(enum shm_transport transport);
 /* Returns the open device that has this context, or NULL. */
-struct cm_device *cm_device_of(struct ibv_context *verbs);
+struct cm_device *vb_cm_device_of(struct ibv_context *verbs);
 /* Resets the lock of this part. Called in a child of fork(2) before any other function. */
-void cm_device_forked(void);
+void vb_cm_device_forked(void);
 /* Returns the transport of the device to which an address of a port space is bound: $SAKER_DEVICE,
  * or else the first device that the program can open. */
-enum shm_transport cm_device_choice(enum rdma_port_space ps);
+enum shm_transport vb_cm_device_choice(enum rdma_port_space ps);
 /* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
  * pd. */
-void cm_device_bind(struct cm_id *id, struct cm_device *dev);
+void vb_cm_device_bind(struct cm_id *id, struct cm_device *dev);
 
 /* ---- addr.c ---- */
 
 /* Converts a socket address into an address and a port in host order. A loopback address becomes
  * the unspecified address of its family. Returns 0, EAFNOSUPPORT, or EINVAL for NULL. */
-int cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port);
+int vb_cm_addr_from(const struct sockaddr *sa, struct sk_addr *a, uint16_t *port);
 /* Converts an address and a port in host order into a socket address. `scope` is used for
  * link-local addresses only. */
-void cm_addr_to(
+void vb_cm_addr_to(
 	const struct sk_addr *a, uint16_t port, uint32_t scope, struct sockaddr_storage *sa);
 /* Returns sin6_scope_id; 0 for IPv4. */
-uint32_t cm_addr_scope(const struct sockaddr *sa);
-bool cm_addr_is_link_local(const struct sk_addr *a);
+uint32_t vb_cm_addr_scope(const struct sockaddr *sa);
+bool vb_cm_addr_is_link_local(const struct sk_addr *a);
 /* Finds the address of the device from which packets to `remote` are sent. Returns 0, or
  * ENETUNREACH when the device has no address of that family and scope. */
-int cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
+int vb_cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local);
 /* Returns whether the device has this address. */
-bool cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a);
-uint16_t cm_addr_port(const struct sockaddr *sa); /* host order */
-void cm_addr_set_port(struct sockaddr *sa, uint16_t port);
+bool vb_cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a);
+uint16_t vb_cm_addr_port(const struct sockaddr *sa); /* host order */
+void vb_cm_addr_set_port(struct sockaddr *sa, uint16_t port);
 
-/* ---- port.c: call with cm_lock() held ---- */
+/* ---- port.c: call with vb_cm_lock() held ---- */
 
 /* Takes `port` of the port space, or a free port when `port` is 0, and releases the port that *p
  * held. Returns 0 or EADDRINUSE. */
-int cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr,
+int vb_cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr,
 	uint16_t port, bool reuse);
-void cm_port_release(struct cm_port *p);
+void vb_cm_port_release(struct cm_port *p);
 
 /* ---- resolve.c ---- */
 
 /* Fills in the path record of an id whose device has path records. */
-void cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst);
+void vb_cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst);
 
 /* ---- connect.c ---- */
 
 /* Returns the QP that is tied to `id`, or NULL. Call with vb_events_lock() held; the QP stays valid
  * until the lock is released. */
-struct vb_qp *cm_qp_of(struct cm_id *id);
+struct vb_qp *vb_cm_qp_of(struct cm_id *id);
 /* Ties a QP to the id: the id's own QP, or else the one that p->qp_num names. Returns 0, or EINVAL
  * when there is no such QP or another id connects it. */
-int cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p);
+int vb_cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p);
 /* Unties the QP, if there is one. */
-void cm_qp_untie(struct cm_id *id);
+void vb_cm_qp_untie(struct cm_id *id);
 /* Fills in the parameters of saker_connect() and saker_accept(). Returns 0, or EINVAL for a depth
  * (ORD, IRD) that exceeds the device's. With `p` NULL, the depths are the largest that the device
  * and, in CM_REQUEST, the peer's request permit. */
-int cm_conn_param(
+int vb_cm_conn_param(
 	const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out);
 
 /* ---- handler.c ---- */
 
 /* Starts the processing of connection events, if it has not started. Returns 0 or errno. */
-int cm_handler_start(void);
+int vb_cm_handler_start(void);
 
 /* ---- endpoint.c ---- */
 
 /* Waits, for a synchronous id, for the event of the operation that the caller has just started. For
  * any other id it returns 0 at once. Returns 0 or the errno that the event means. */
-int cm_complete(struct cm_id *id);
+int vb_cm_complete(struct cm_id *id);
 /* Does the same for an operation that has ended: takes its event if it still waits. */
-int cm_complete_past(struct cm_id *id);
+int vb_cm_complete_past(struct cm_id *id);
 
 /* ---- ud.c ---- */
 
 /* Returns whether the id is of the UDP port space. */
-bool cm_is_ud(const struct cm_id *id);
+bool vb_cm_is_ud(const struct cm_id *id);
 /* Moves a new datagram QP to RTS. Returns 0 or errno. */
-int cm_ud_ready(struct cm_id *id, struct ibv_qp *qp);
+int vb_cm_ud_ready(struct cm_id *id, struct ibv_qp *qp);
 /* Sends a request for the datagram service at the id's remote address. Returns 0 or errno. */
-int cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p);
+int vb_cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p);
 /* Answers a request with the number of a datagram QP: the id's own, or p->qp_num. Returns 0 or
  * errno. */
-int cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p);
+int vb_cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p);
 /* Fills in the event's parameters from a request or an answer of the peer. */
-void cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm);
+void vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm);
 
 #endif

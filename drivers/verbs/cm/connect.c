@@ -6,7 +6,7 @@
 #include "cm_priv.h"
 
 struct vb_qp *
-cm_qp_of(struct cm_id *id)
+vb_cm_qp_of(struct cm_id *id)
 {
 	struct saker_qp *sqp = NULL;
 	struct vb_qp *qp;
@@ -21,7 +21,7 @@ cm_qp_of(struct cm_id *id)
 }
 
 int
-cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
+vb_cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
 {
 	uint32_t qpn = id->id.qp != NULL ? id->id.qp->qp_num : p != NULL ? p->qp_num : 0;
 	struct saker_qp *sqp;
@@ -41,12 +41,12 @@ cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
 }
 
 void
-cm_qp_untie(struct cm_id *id)
+vb_cm_qp_untie(struct cm_id *id)
 {
 	struct vb_qp *qp;
 
 	vb_events_lock();
-	qp = cm_qp_of(id);
+	qp = vb_cm_qp_of(id);
 	if (qp != NULL)
 		qp->cm = NULL;
 	id->qpn = 0;
@@ -69,7 +69,8 @@ depth(uint8_t requested, uint32_t device, uint32_t all, uint16_t *out)
 }
 
 int
-cm_conn_param(const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out)
+vb_cm_conn_param(
+	const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out)
 {
 	const struct shm_device *d = &vb_context(id->id.verbs)->info;
 	bool answer = id->state == CM_REQUEST;
@@ -95,7 +96,7 @@ connect_start(struct cm_id *id, const struct saker_conn_param *param)
 	int rc = -EINVAL;
 
 	vb_events_lock();
-	qp = cm_qp_of(id);
+	qp = vb_cm_qp_of(id);
 	if (qp != NULL)
 		rc = saker_connect(qp->saker, local, &id->remote, id->rport, param);
 	vb_events_unlock();
@@ -105,33 +106,33 @@ connect_start(struct cm_id *id, const struct saker_conn_param *param)
 VB_EXPORT int
 rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct saker_conn_param param;
-	int err = cm_check(p, CM_ROUTE_RESOLVED);
+	int err = vb_cm_check(p, CM_ROUTE_RESOLVED);
 
 	if (err == 0)
-		err = cm_conn_param(p, conn_param, &param);
+		err = vb_cm_conn_param(p, conn_param, &param);
 	if (err == 0 && !p->port.chosen)
 		param.lport = p->port.port;
 	if (err == 0)
-		err = cm_qp_tie(p, conn_param);
+		err = vb_cm_qp_tie(p, conn_param);
 	if (err == 0)
-		err = cm_move(p, CM_ROUTE_RESOLVED, CM_CONNECTING);
+		err = vb_cm_move(p, CM_ROUTE_RESOLVED, CM_CONNECTING);
 	if (err != 0)
-		return cm_end(err);
-	err = cm_is_ud(p) ? cm_ud_connect(p, conn_param) : connect_start(p, &param);
+		return vb_cm_end(err);
+	err = vb_cm_is_ud(p) ? vb_cm_ud_connect(p, conn_param) : connect_start(p, &param);
 	if (err != 0) {
-		cm_move(p, CM_CONNECTING, CM_ROUTE_RESOLVED);
-		return cm_end(err);
+		vb_cm_move(p, CM_CONNECTING, CM_ROUTE_RESOLVED);
+		return vb_cm_end(err);
 	}
-	return cm_end(cm_complete(p));
+	return vb_cm_end(vb_cm_complete(p));
 }
 
 /* Sends nothing: the connection has existed since the response came. */
 VB_EXPORT int
 rdma_establish(struct rdma_cm_id *id)
 {
-	return cm_end(cm_check(cm_id_of(id), CM_CONNECTED));
+	return vb_cm_end(vb_cm_check(vb_cm_id_of(id), CM_CONNECTED));
 }
 
 /* Does nothing but check the state. A program calls it when the first message arrives before the
@@ -139,33 +140,33 @@ rdma_establish(struct rdma_cm_id *id)
 VB_EXPORT int
 rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	return cm_end(cm_check(cm_id_of(id), CM_ACCEPTING | CM_CONNECTED));
+	return vb_cm_end(vb_cm_check(vb_cm_id_of(id), CM_ACCEPTING | CM_CONNECTED));
 }
 
 VB_EXPORT int
 rdma_disconnect(struct rdma_cm_id *id)
 {
-	struct cm_id *p = cm_id_of(id);
-	int err = cm_is_ud(p) ? EINVAL : cm_move(p, CM_ESTABLISHED, CM_CLOSING);
+	struct cm_id *p = vb_cm_id_of(id);
+	int err = vb_cm_is_ud(p) ? EINVAL : vb_cm_move(p, CM_ESTABLISHED, CM_CLOSING);
 	struct vb_qp *qp;
 	int rc = 0;
 
 	/* The connection has ended or is ending. A program may call this function when it receives
 	 * the event that the peer has disconnected. */
 	if (err == EINVAL && (p->state & (CM_CLOSING | CM_CLOSED)) != 0)
-		return cm_end(p->state == CM_CLOSED ? cm_complete_past(p) : 0);
+		return vb_cm_end(p->state == CM_CLOSED ? vb_cm_complete_past(p) : 0);
 	if (err != 0)
-		return cm_end(err);
+		return vb_cm_end(err);
 	vb_events_lock();
-	qp = cm_qp_of(p);
+	qp = vb_cm_qp_of(p);
 	if (qp != NULL)
 		rc = saker_disconnect(qp->saker, false);
 	vb_events_unlock();
 	if (rc == -ENOTCONN)
 		rc = 0; /* the peer disconnected first, and its event will come */
 	if (rc < 0 || qp == NULL) {
-		cm_move(p, CM_CLOSING, CM_CLOSED);
-		return cm_end(vb_rc(rc, "disconnecting"));
+		vb_cm_move(p, CM_CLOSING, CM_CLOSED);
+		return vb_cm_end(vb_rc(rc, "disconnecting"));
 	}
-	return cm_end(cm_complete(p));
+	return vb_cm_end(vb_cm_complete(p));
 }

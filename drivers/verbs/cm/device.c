@@ -29,7 +29,7 @@ device_new(enum shm_transport transport)
 		errno = ENOMEM;
 		return NULL;
 	}
-	dev->epoch = cm_epoch();
+	dev->epoch = vb_cm_epoch();
 	dev->verbs = ibv_open_device(&d->dev);
 	dev->pd = dev->verbs != NULL ? ibv_alloc_pd(dev->verbs) : NULL;
 	if (dev->pd != NULL)
@@ -41,20 +41,20 @@ device_new(enum shm_transport transport)
 }
 
 struct cm_device *
-cm_device_have(enum shm_transport transport)
+vb_cm_device_have(enum shm_transport transport)
 {
 	struct cm_device *dev = __atomic_load_n(&devices[transport], __ATOMIC_ACQUIRE);
 
-	return dev != NULL && dev->epoch == cm_epoch() ? dev : NULL;
+	return dev != NULL && dev->epoch == vb_cm_epoch() ? dev : NULL;
 }
 
 struct cm_device *
-cm_device_open(enum shm_transport transport)
+vb_cm_device_open(enum shm_transport transport)
 {
 	struct cm_device *dev;
 
 	pthread_mutex_lock(&open_lock);
-	dev = cm_device_have(transport);
+	dev = vb_cm_device_have(transport);
 	if (dev == NULL) {
 		/* A device of the parent process is not freed: the child's copies of the parent's
 		 * ids point to it. */
@@ -68,16 +68,16 @@ cm_device_open(enum shm_transport transport)
 
 /* A thread that was opening a device in the parent does not exist in the child. */
 void
-cm_device_forked(void)
+vb_cm_device_forked(void)
 {
 	pthread_mutex_init(&open_lock, NULL);
 }
 
 struct cm_device *
-cm_device_of(struct ibv_context *verbs)
+vb_cm_device_of(struct ibv_context *verbs)
 {
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct cm_device *dev = cm_device_have((enum shm_transport)i);
+		struct cm_device *dev = vb_cm_device_have((enum shm_transport)i);
 
 		if (dev != NULL && dev->verbs == verbs)
 			return dev;
@@ -89,11 +89,11 @@ cm_device_of(struct ibv_context *verbs)
 static bool
 serves(const struct vb_kind *kind, enum rdma_port_space ps)
 {
-	return vb_kind_has_qp_type(kind, cm_qp_type_of(ps));
+	return vb_kind_has_qp_type(kind, vb_cm_qp_type_of(ps));
 }
 
 enum shm_transport
-cm_device_choice(enum rdma_port_space ps)
+vb_cm_device_choice(enum rdma_port_space ps)
 {
 	const char *name = getenv("SAKER_DEVICE");
 	int first = -1, last = 0;
@@ -112,7 +112,7 @@ cm_device_choice(enum rdma_port_space ps)
 }
 
 void
-cm_device_bind(struct cm_id *id, struct cm_device *dev)
+vb_cm_device_bind(struct cm_id *id, struct cm_device *dev)
 {
 	id->id.verbs = dev->verbs;
 	id->id.port_num = 1;
@@ -131,7 +131,7 @@ rdma_get_devices(int *num_devices)
 		return NULL;
 	}
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct cm_device *dev = cm_device_open((enum shm_transport)i);
+		struct cm_device *dev = vb_cm_device_open((enum shm_transport)i);
 
 		if (dev != NULL)
 			list[n++] = dev->verbs;

@@ -31,7 +31,7 @@ endpoint_verdict(const struct rdma_cm_event *ev)
 }
 
 int
-cm_complete(struct cm_id *id)
+vb_cm_complete(struct cm_id *id)
 {
 	if (!id->sync)
 		return 0;
@@ -42,14 +42,14 @@ cm_complete(struct cm_id *id)
 }
 
 int
-cm_complete_past(struct cm_id *id)
+vb_cm_complete_past(struct cm_id *id)
 {
 	struct vb_wait_item *item;
 
 	if (!id->sync)
 		return 0;
 	event_forget(id);
-	item = vb_waitq_pop(&cm_channel_of(id->id.channel)->queue);
+	item = vb_waitq_pop(&vb_cm_channel_of(id->id.channel)->queue);
 	if (item == NULL)
 		return 0;
 	id->id.event = &vb_container(item, struct cm_event, item)->ev;
@@ -74,12 +74,12 @@ request_equip(struct cm_id *listen, struct rdma_cm_event *ev)
 VB_EXPORT int
 rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
-	struct cm_id *p = cm_id_of(listen);
+	struct cm_id *p = vb_cm_id_of(listen);
 	struct rdma_cm_event *ev;
 	int err;
 
 	if (!p->sync || p->state != CM_LISTENING)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	event_forget(p);
 	if (rdma_get_cm_event(listen->channel, &ev) != 0)
 		return -1;
@@ -88,16 +88,16 @@ rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		err = EINVAL;
 	if (err != 0) {
 		listen->event = ev;
-		return cm_end(err);
+		return vb_cm_end(err);
 	}
 	err = request_equip(p, ev);
 	if (err != 0) {
-		cm_event_drop(vb_container(ev, struct cm_event, ev));
-		return cm_end(err);
+		vb_cm_event_drop(vb_container(ev, struct cm_event, ev));
+		return vb_cm_end(err);
 	}
 	/* From here on the new id owns the event, so that the program may destroy the listener
 	 * before it. */
-	cm_event_give(vb_container(ev, struct cm_event, ev), cm_id_of(ev->id));
+	vb_cm_event_give(vb_container(ev, struct cm_event, ev), vb_cm_id_of(ev->id));
 	*id = ev->id;
 	(*id)->event = ev;
 	return 0;
@@ -107,7 +107,7 @@ static int
 passive(struct rdma_cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 	const struct ibv_qp_init_attr *init)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 
 	if (rdma_bind_addr(id, res->ai_src_addr) != 0)
 		return -1;
@@ -115,7 +115,7 @@ passive(struct rdma_cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *p
 		return 0;
 	p->qp_init = malloc(sizeof(*init));
 	if (p->qp_init == NULL)
-		return cm_end(ENOMEM);
+		return vb_cm_end(ENOMEM);
 	*p->qp_init = *init;
 	p->qp_init->qp_type = (enum ibv_qp_type)res->ai_qp_type;
 	p->ep_pd = pd;
@@ -145,7 +145,7 @@ rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd 
 	int rc, err;
 
 	if (res == NULL)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	if (rdma_create_id(NULL, &new, NULL, (enum rdma_port_space)res->ai_port_space) != 0)
 		return -1;
 	if ((res->ai_flags & RAI_PASSIVE) != 0)
@@ -158,7 +158,7 @@ rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd 
 	}
 	err = errno;
 	rdma_destroy_ep(new);
-	return cm_end(err);
+	return vb_cm_end(err);
 }
 
 VB_EXPORT void

@@ -37,7 +37,7 @@ rdma_event_str(enum rdma_cm_event_type event)
 }
 
 struct cm_event *
-cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
+vb_cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
 	struct cm_event *e = calloc(1, sizeof(*e));
 
@@ -51,7 +51,7 @@ cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
 }
 
 void
-cm_event_private(struct cm_event *e, const void *data, size_t len)
+vb_cm_event_private(struct cm_event *e, const void *data, size_t len)
 {
 	/* The two members of `param` have their private data at the same offset. */
 	_Static_assert(offsetof(struct rdma_conn_param, private_data_len) ==
@@ -68,28 +68,28 @@ cm_event_private(struct cm_event *e, const void *data, size_t len)
 }
 
 void
-cm_event_queue_locked(struct cm_event *e)
+vb_cm_event_queue_locked(struct cm_event *e)
 {
 	e->owner->pending++;
-	vb_waitq_push(&cm_channel_of(e->owner->id.channel)->queue, &e->item);
+	vb_waitq_push(&vb_cm_channel_of(e->owner->id.channel)->queue, &e->item);
 }
 
 void
-cm_event_queue(struct cm_event *e)
+vb_cm_event_queue(struct cm_event *e)
 {
-	cm_lock();
-	cm_event_queue_locked(e);
-	cm_unlock();
+	vb_cm_lock();
+	vb_cm_event_queue_locked(e);
+	vb_cm_unlock();
 }
 
 int
-cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status)
+vb_cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
-	struct cm_event *e = cm_event_new(id, type, status);
+	struct cm_event *e = vb_cm_event_new(id, type, status);
 
 	if (e == NULL)
 		return ENOMEM;
-	cm_event_queue(e);
+	vb_cm_event_queue(e);
 	return 0;
 }
 
@@ -97,15 +97,15 @@ cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status)
 static void
 uncount(struct cm_event *e)
 {
-	cm_lock();
+	vb_cm_lock();
 	e->owner->pending--;
-	cm_wake();
-	cm_unlock();
+	vb_cm_wake();
+	vb_cm_unlock();
 	free(e);
 }
 
 void
-cm_event_drop(struct cm_event *e)
+vb_cm_event_drop(struct cm_event *e)
 {
 	/* The program has not received the id of this request, so that it cannot destroy it. */
 	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -120,40 +120,40 @@ event_is_about(const struct vb_wait_item *item, void *arg)
 }
 
 void
-cm_event_purge(struct cm_id *id)
+vb_cm_event_purge(struct cm_id *id)
 {
-	struct vb_waitq *q = &cm_channel_of(id->id.channel)->queue;
+	struct vb_waitq *q = &vb_cm_channel_of(id->id.channel)->queue;
 	struct vb_wait_item *item;
 
 	while ((item = vb_waitq_take(q, event_is_about, id)) != NULL)
-		cm_event_drop(vb_container(item, struct cm_event, item));
+		vb_cm_event_drop(vb_container(item, struct cm_event, item));
 }
 
 void
-cm_event_settle(struct cm_id *id)
+vb_cm_event_settle(struct cm_id *id)
 {
-	cm_lock();
+	vb_cm_lock();
 	while (id->pending != 0)
-		cm_wait();
-	cm_unlock();
+		vb_cm_wait();
+	vb_cm_unlock();
 }
 
 void
-cm_event_give(struct cm_event *e, struct cm_id *id)
+vb_cm_event_give(struct cm_event *e, struct cm_id *id)
 {
-	cm_lock();
+	vb_cm_lock();
 	e->owner->pending--;
 	e->owner = id;
 	id->pending++;
-	cm_wake();
-	cm_unlock();
+	vb_cm_wake();
+	vb_cm_unlock();
 }
 
 VB_EXPORT int
 rdma_ack_cm_event(struct rdma_cm_event *event)
 {
 	if (event == NULL)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	uncount(vb_container(event, struct cm_event, ev));
 	return 0;
 }

@@ -66,29 +66,29 @@ fill_param(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
 {
 	struct rdma_conn_param *c = &e->ev.param.conn;
 
-	if (cm_is_ud(id)) {
-		cm_ud_fill(e, id, cm);
+	if (vb_cm_is_ud(id)) {
+		vb_cm_ud_fill(e, id, cm);
 		return;
 	}
 	c->responder_resources = clip(cm->ird);
 	c->initiator_depth = clip(cm->ord);
 	c->retry_count = CM_RETRIES;
 	c->rnr_retry_count = CM_RETRIES;
-	cm_event_private(e, cm->private_data, cm->private_len);
+	vb_cm_event_private(e, cm->private_data, cm->private_len);
 }
 
 static void
 handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct shm_cm *cm)
 {
-	uint32_t scope = cm_addr_scope(&id->id.route.addr.src_addr);
+	uint32_t scope = vb_cm_addr_scope(&id->id.route.addr.src_addr);
 
 	fill_param(e, id, cm);
-	if (cm_is_ud(id))
+	if (vb_cm_is_ud(id))
 		return;
 	vb_qp_set_state(qp, IBV_QPS_RTS);
 	/* The engine chose the port and, if the program bound none, the address. */
 	if (cm->lport != 0)
-		cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
+		vb_cm_addr_to(&cm->local, cm->lport, scope, &id->id.route.addr.src_storage);
 	/* The program created the QP itself: it changes the QP's state and then calls
 	 * rdma_establish(). */
 	if (vb_kind_of(id->id.verbs)->modified_by_program && id->id.qp == NULL &&
@@ -96,14 +96,14 @@ handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, cons
 		e->ev.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 }
 
-/* Processes an event of the engine about a QP of an id. Called with cm_lock() held. It sets the new
- * state before it queues the event, because a thread that takes the event may use the id at
+/* Processes an event of the engine about a QP of an id. Called with vb_cm_lock() held. It sets the
+ * new state before it queues the event, because a thread that takes the event may use the id at
  * once. */
 static void
 handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev)
 {
 	const struct row *row = handler_row_of(ev->type, id->state);
-	struct cm_event *e = row != NULL ? cm_event_new(id, row->event, 0) : NULL;
+	struct cm_event *e = row != NULL ? vb_cm_event_new(id, row->event, 0) : NULL;
 
 	if (row == NULL)
 		return;
@@ -119,14 +119,14 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 	}
 	id->state = row->to;
 	if (e != NULL)
-		cm_event_queue_locked(e);
+		vb_cm_event_queue_locked(e);
 	/* The end of the time-wait follows at once where programs expect it: the engine has
 	 * released the connection with its last event. */
 	if (row->event != RDMA_CM_EVENT_DISCONNECTED || !vb_kind_of(id->id.verbs)->timewait)
 		return;
-	e = cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	e = vb_cm_event_new(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 	if (e != NULL)
-		cm_event_queue_locked(e);
+		vb_cm_event_queue_locked(e);
 }
 
 /* ---- Requests ---- */
@@ -137,7 +137,7 @@ static struct cm_device *
 device_for(const struct cm_id *l, const struct shm_cm *cm)
 {
 	bool v6 = l->id.route.addr.src_addr.sa_family == AF_INET6;
-	struct cm_device *dev = cm_device_have((enum shm_transport)cm->transport);
+	struct cm_device *dev = vb_cm_device_have((enum shm_transport)cm->transport);
 
 	if (dev == NULL || (l->id.verbs != NULL && l->id.verbs != dev->verbs))
 		return NULL;
@@ -156,12 +156,12 @@ request_new(struct cm_id *l, const struct saker_event *ev)
 	struct cm_event *e = NULL;
 
 	if (dev != NULL)
-		id = cm_id_new(l->id.channel, l->id.context, l->id.ps);
+		id = vb_cm_id_new(l->id.channel, l->id.context, l->id.ps);
 	if (id != NULL)
-		e = cm_event_new(l, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+		e = vb_cm_event_new(l, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (e == NULL) {
 		if (id != NULL)
-			cm_id_free(id);
+			vb_cm_id_free(id);
 		return NULL;
 	}
 	e->ev.id = &id->id;
@@ -173,10 +173,10 @@ request_new(struct cm_id *l, const struct saker_event *ev)
 	id->remote = ev->cm.remote;
 	id->rport = ev->cm.rport;
 	id->id.qp_type = l->id.qp_type;
-	cm_device_bind(id, dev);
-	cm_path_fill(id, &ev->cm.local, &ev->cm.remote);
-	cm_addr_to(&ev->cm.local, ev->cm.lport, 0, &id->id.route.addr.src_storage);
-	cm_addr_to(&ev->cm.remote, ev->cm.rport, 0, &id->id.route.addr.dst_storage);
+	vb_cm_device_bind(id, dev);
+	vb_cm_path_fill(id, &ev->cm.local, &ev->cm.remote);
+	vb_cm_addr_to(&ev->cm.local, ev->cm.lport, 0, &id->id.route.addr.src_storage);
+	vb_cm_addr_to(&ev->cm.remote, ev->cm.rport, 0, &id->id.route.addr.dst_storage);
 	fill_param(e, id, &ev->cm);
 	return e;
 }
@@ -188,7 +188,7 @@ handler_request(const struct saker_event *ev)
 	struct cm_event *e = request_new(l, ev);
 
 	if (e != NULL)
-		cm_event_queue(e);
+		vb_cm_event_queue(e);
 	else
 		saker_reject(vb_saker(), ev->request, NULL, 0);
 }
@@ -200,12 +200,12 @@ removed(struct cm_id *id)
 {
 	struct cm_event *e;
 
-	if (id->id.verbs == NULL || id->epoch != cm_epoch() || id->state == CM_REMOVED)
+	if (id->id.verbs == NULL || id->epoch != vb_cm_epoch() || id->state == CM_REMOVED)
 		return;
 	id->state = CM_REMOVED;
-	e = cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	e = vb_cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	if (e != NULL)
-		cm_event_queue_locked(e);
+		vb_cm_event_queue_locked(e);
 }
 
 static void
@@ -217,16 +217,16 @@ on_event(const struct saker_event *ev)
 		handler_request(ev);
 		return;
 	}
-	cm_lock();
+	vb_cm_lock();
 	if (ev->type == SAKER_EV_ENGINE_GONE)
-		cm_id_each(removed);
+		vb_cm_id_each(removed);
 	else if (qp != NULL && qp->cm != NULL)
 		handler_outcome(qp->cm, qp, ev);
-	cm_unlock();
+	vb_cm_unlock();
 }
 
 int
-cm_handler_start(void)
+vb_cm_handler_start(void)
 {
 	vb_on_cm_event(on_event);
 	return vb_dispatch_start();

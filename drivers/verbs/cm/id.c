@@ -10,25 +10,25 @@ static LIST_HEAD(, cm_id) ids = LIST_HEAD_INITIALIZER(ids);
 static uint32_t epoch;
 
 void
-cm_lock(void)
+vb_cm_lock(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
 void
-cm_unlock(void)
+vb_cm_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
 void
-cm_wait(void)
+vb_cm_wait(void)
 {
 	pthread_cond_wait(&changed, &lock);
 }
 
 void
-cm_wake(void)
+vb_cm_wake(void)
 {
 	pthread_cond_broadcast(&changed);
 }
@@ -40,31 +40,31 @@ forked(void)
 	epoch++;
 	pthread_mutex_init(&lock, NULL);
 	pthread_cond_init(&changed, NULL);
-	cm_device_forked();
+	vb_cm_device_forked();
 }
 
 /* Registers the handlers when the library is loaded. The handlers that are registered first run
- * last before a fork, so that cm_lock() is taken after vb_events_lock(). */
+ * last before a fork, so that vb_cm_lock() is taken after vb_events_lock(). */
 __attribute__((constructor)) static void
 watch_forks(void)
 {
-	pthread_atfork(cm_lock, cm_unlock, forked);
+	pthread_atfork(vb_cm_lock, vb_cm_unlock, forked);
 }
 
 uint32_t
-cm_epoch(void)
+vb_cm_epoch(void)
 {
 	return __atomic_load_n(&epoch, __ATOMIC_RELAXED);
 }
 
 enum ibv_qp_type
-cm_qp_type_of(enum rdma_port_space ps)
+vb_cm_qp_type_of(enum rdma_port_space ps)
 {
 	return ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 }
 
 struct cm_id *
-cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
+vb_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps)
 {
 	struct cm_id *id = calloc(1, sizeof(*id));
 
@@ -73,28 +73,28 @@ cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_spac
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
-	id->id.qp_type = cm_qp_type_of(ps);
+	id->id.qp_type = vb_cm_qp_type_of(ps);
 	id->state = CM_IDLE;
-	id->epoch = cm_epoch();
-	cm_lock();
+	id->epoch = vb_cm_epoch();
+	vb_cm_lock();
 	LIST_INSERT_HEAD(&ids, id, next);
-	cm_unlock();
+	vb_cm_unlock();
 	return id;
 }
 
 void
-cm_id_free(struct cm_id *id)
+vb_cm_id_free(struct cm_id *id)
 {
-	cm_lock();
+	vb_cm_lock();
 	LIST_REMOVE(id, next);
-	cm_port_release(&id->port);
-	cm_unlock();
+	vb_cm_port_release(&id->port);
+	vb_cm_unlock();
 	free(id->qp_init);
 	free(id);
 }
 
 void
-cm_id_each(void (*each)(struct cm_id *id))
+vb_cm_id_each(void (*each)(struct cm_id *id))
 {
 	struct cm_id *id;
 
@@ -102,11 +102,11 @@ cm_id_each(void (*each)(struct cm_id *id))
 		each(id);
 }
 
-/* Makes the check of cm_check(). Call with cm_lock() held. */
+/* Makes the check of vb_cm_check(). Call with vb_cm_lock() held. */
 static int
 state_is(const struct cm_id *id, unsigned in)
 {
-	if (id->epoch != cm_epoch())
+	if (id->epoch != vb_cm_epoch())
 		return ENODEV;
 	if ((id->state & in) != 0)
 		return 0;
@@ -114,26 +114,26 @@ state_is(const struct cm_id *id, unsigned in)
 }
 
 int
-cm_move(struct cm_id *id, unsigned from, enum cm_state to)
+vb_cm_move(struct cm_id *id, unsigned from, enum cm_state to)
 {
 	int err;
 
-	cm_lock();
+	vb_cm_lock();
 	err = state_is(id, from);
 	if (err == 0)
 		id->state = to;
-	cm_unlock();
+	vb_cm_unlock();
 	return err;
 }
 
 int
-cm_check(struct cm_id *id, unsigned in)
+vb_cm_check(struct cm_id *id, unsigned in)
 {
 	int err;
 
-	cm_lock();
+	vb_cm_lock();
 	err = state_is(id, in);
-	cm_unlock();
+	vb_cm_unlock();
 	return err;
 }
 
@@ -145,17 +145,17 @@ rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void 
 	struct cm_id *p;
 
 	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB)
-		return cm_end(vb_fail(EOPNOTSUPP, "the port space %#x is not supported", ps));
+		return vb_cm_end(vb_fail(EOPNOTSUPP, "the port space %#x is not supported", ps));
 	if (channel == NULL) {
 		own = rdma_create_event_channel();
 		if (own == NULL)
 			return -1;
 	}
-	p = cm_id_new(own != NULL ? own : channel, context, ps);
+	p = vb_cm_id_new(own != NULL ? own : channel, context, ps);
 	if (p == NULL) {
 		if (own != NULL)
 			rdma_destroy_event_channel(own);
-		return cm_end(ENOMEM);
+		return vb_cm_end(ENOMEM);
 	}
 	p->sync = own != NULL;
 	*id = &p->id;
@@ -170,7 +170,7 @@ id_cancel(struct cm_id *id)
 	struct vb_qp *qp;
 
 	vb_events_lock();
-	qp = cm_qp_of(id);
+	qp = vb_cm_qp_of(id);
 	if (qp != NULL && id->state == CM_ESTABLISHED)
 		saker_disconnect(qp->saker, true);
 	if (qp != NULL)
@@ -180,29 +180,29 @@ id_cancel(struct cm_id *id)
 	id->listener = NULL;
 	if (id->state == CM_REQUEST)
 		saker_reject(vb_context(id->id.verbs)->saker, id->request, NULL, 0);
-	cm_lock();
+	vb_cm_lock();
 	id->state = CM_CLOSED;
-	cm_unlock();
+	vb_cm_unlock();
 	vb_events_unlock();
 }
 
 VB_EXPORT int
 rdma_destroy_id(struct rdma_cm_id *id)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct rdma_event_channel *own = p->sync ? id->channel : NULL;
 
-	if (p->epoch == cm_epoch())
+	if (p->epoch == vb_cm_epoch())
 		id_cancel(p);
 	if (id->event != NULL)
 		rdma_ack_cm_event(id->event);
 	id->event = NULL;
-	cm_event_purge(p);
+	vb_cm_event_purge(p);
 	/* Threads of the parent process acknowledge the events of its ids, so that a child does not
 	 * wait for them. */
-	if (p->epoch == cm_epoch())
-		cm_event_settle(p);
-	cm_id_free(p);
+	if (p->epoch == vb_cm_epoch())
+		vb_cm_event_settle(p);
+	vb_cm_id_free(p);
 	if (own != NULL)
 		rdma_destroy_event_channel(own);
 	return 0;

@@ -14,7 +14,7 @@ listen_at(struct cm_id *id, uint32_t backlog)
 	int rc;
 
 	vb_events_lock();
-	if (cm_is_ud(id))
+	if (vb_cm_is_ud(id))
 		rc = saker_ud_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
 	else
 		rc = saker_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
@@ -31,10 +31,10 @@ listen_somewhere(struct cm_id *id, uint32_t backlog)
 	int rc = listen_at(id, backlog), err = 0;
 
 	for (int i = 0; i < PORT_TRIES && rc == -EADDRINUSE && id->port.chosen && err == 0; i++) {
-		cm_lock();
-		err = cm_port_take(&id->port, id->id.ps, &addr, 0, id->port.reuse);
-		cm_unlock();
-		cm_addr_set_port(&id->id.route.addr.src_addr, id->port.port);
+		vb_cm_lock();
+		err = vb_cm_port_take(&id->port, id->id.ps, &addr, 0, id->port.reuse);
+		vb_cm_unlock();
+		vb_cm_addr_set_port(&id->id.route.addr.src_addr, id->port.port);
 		rc = err == 0 ? listen_at(id, backlog) : -err;
 	}
 	return vb_rc(rc, "listening");
@@ -50,14 +50,14 @@ open_devices(const struct cm_id *id)
 	if (id->id.verbs != NULL)
 		return 0;
 	for (int i = 0; i < VB_NKINDS; i++)
-		any |= cm_device_open((enum shm_transport)i) != NULL;
+		any |= vb_cm_device_open((enum shm_transport)i) != NULL;
 	return any ? 0 : ENODEV;
 }
 
 VB_EXPORT int
 rdma_listen(struct rdma_cm_id *id, int backlog)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	const struct sockaddr_in any = {.sin_family = AF_INET};
 	int err;
 
@@ -67,13 +67,13 @@ rdma_listen(struct rdma_cm_id *id, int backlog)
 		backlog = CM_BACKLOG_MAX;
 	err = open_devices(p);
 	if (err == 0)
-		err = cm_move(p, CM_BOUND, CM_LISTENING);
+		err = vb_cm_move(p, CM_BOUND, CM_LISTENING);
 	if (err != 0)
-		return cm_end(err);
+		return vb_cm_end(err);
 	err = listen_somewhere(p, (uint32_t)backlog);
 	if (err != 0)
-		cm_move(p, CM_LISTENING, CM_BOUND);
-	return cm_end(err);
+		vb_cm_move(p, CM_LISTENING, CM_BOUND);
+	return vb_cm_end(err);
 }
 
 static int
@@ -81,54 +81,54 @@ accept_conn(struct cm_id *id, const struct rdma_conn_param *p)
 {
 	struct saker_conn_param param;
 	struct vb_qp *qp;
-	int err = cm_conn_param(id, p, &param), rc = -EINVAL;
+	int err = vb_cm_conn_param(id, p, &param), rc = -EINVAL;
 
 	if (err == 0)
-		err = cm_qp_tie(id, p);
+		err = vb_cm_qp_tie(id, p);
 	if (err == 0)
-		err = cm_move(id, CM_REQUEST, CM_ACCEPTING);
+		err = vb_cm_move(id, CM_REQUEST, CM_ACCEPTING);
 	if (err != 0)
 		return err;
 	vb_events_lock();
-	qp = cm_qp_of(id);
+	qp = vb_cm_qp_of(id);
 	if (qp != NULL)
 		rc = saker_accept(vb_context(id->id.verbs)->saker, id->request, qp->saker, &param);
 	if (rc == 0)
 		vb_qp_set_state(qp, IBV_QPS_RTS);
 	vb_events_unlock();
 	if (rc == 0)
-		return cm_complete(id);
-	cm_move(id, CM_ACCEPTING, rc == -ECONNRESET ? CM_CLOSED : CM_REQUEST);
+		return vb_cm_complete(id);
+	vb_cm_move(id, CM_ACCEPTING, rc == -ECONNRESET ? CM_CLOSED : CM_REQUEST);
 	return vb_rc(rc, "accepting");
 }
 
 VB_EXPORT int
 rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	struct cm_id *p = cm_id_of(id);
-	int err = cm_check(p, CM_REQUEST);
+	struct cm_id *p = vb_cm_id_of(id);
+	int err = vb_cm_check(p, CM_REQUEST);
 
 	if (err != 0)
-		return cm_end(err);
-	if (!cm_is_ud(p))
-		return cm_end(accept_conn(p, conn_param));
+		return vb_cm_end(err);
+	if (!vb_cm_is_ud(p))
+		return vb_cm_end(accept_conn(p, conn_param));
 	/* An answer for a datagram service makes no connection, and no event follows. */
-	err = cm_ud_accept(p, conn_param);
+	err = vb_cm_ud_accept(p, conn_param);
 	if (err == 0)
-		cm_move(p, CM_REQUEST, CM_ESTABLISHED);
-	return cm_end(err);
+		vb_cm_move(p, CM_REQUEST, CM_ESTABLISHED);
+	return vb_cm_end(err);
 }
 
 VB_EXPORT int
 rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	size_t len = private_data != NULL ? private_data_len : 0;
-	int err = cm_move(p, CM_REQUEST, CM_CLOSED);
+	int err = vb_cm_move(p, CM_REQUEST, CM_CLOSED);
 
 	if (err != 0)
-		return cm_end(err);
-	return cm_end(
+		return vb_cm_end(err);
+	return vb_cm_end(
 		vb_rc(saker_reject(vb_context(id->verbs)->saker, p->request, private_data, len),
 			"rejecting"));
 }

@@ -9,27 +9,27 @@ migrate_is_about(const struct vb_wait_item *item, void *arg)
 	return vb_container(item, struct cm_event, item)->owner == arg;
 }
 
-/* Moves the waiting events and sets the channel. Call with cm_lock() held, so that no event is
+/* Moves the waiting events and sets the channel. Call with vb_cm_lock() held, so that no event is
  * queued between the two. */
 static void
 move_events(struct cm_id *id, struct rdma_event_channel *to)
 {
-	struct vb_waitq *from = &cm_channel_of(id->id.channel)->queue;
+	struct vb_waitq *from = &vb_cm_channel_of(id->id.channel)->queue;
 	struct vb_wait_item *item;
 
 	while ((item = vb_waitq_take(from, migrate_is_about, id)) != NULL)
-		vb_waitq_push(&cm_channel_of(to)->queue, item);
+		vb_waitq_push(&vb_cm_channel_of(to)->queue, item);
 	id->id.channel = to;
 }
 
 VB_EXPORT int
 rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct rdma_event_channel *own = p->sync ? id->channel : NULL, *to = channel;
 
-	if (p->epoch != cm_epoch())
-		return cm_end(ENODEV);
+	if (p->epoch != vb_cm_epoch())
+		return vb_cm_end(ENODEV);
 	if (to == NULL)
 		to = rdma_create_event_channel();
 	if (to == NULL)
@@ -37,10 +37,10 @@ rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 	if (id->event != NULL)
 		rdma_ack_cm_event(id->event);
 	id->event = NULL;
-	cm_lock();
+	vb_cm_lock();
 	move_events(p, to);
 	p->sync = channel == NULL;
-	cm_unlock();
+	vb_cm_unlock();
 	if (own != NULL)
 		rdma_destroy_event_channel(own);
 	return 0;

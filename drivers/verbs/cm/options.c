@@ -29,14 +29,14 @@ option_id(struct cm_id *id, int name, const void *val, size_t len)
 	case RDMA_OPTION_ID_REUSEADDR:
 		err = take_int(val, len, &v);
 		if (err == 0)
-			err = cm_check(id, CM_IDLE | CM_BOUND);
+			err = vb_cm_check(id, CM_IDLE | CM_BOUND);
 		if (err == 0)
 			id->port.reuse = v != 0;
 		return err;
 	case RDMA_OPTION_ID_AFONLY:
 		err = take_int(val, len, &v);
 		if (err == 0)
-			err = cm_check(id, CM_IDLE | CM_BOUND);
+			err = vb_cm_check(id, CM_IDLE | CM_BOUND);
 		if (err == 0)
 			id->afonly = v != 0;
 		return err;
@@ -49,11 +49,11 @@ VB_EXPORT int
 rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
 {
 	if (level == RDMA_OPTION_ID)
-		return cm_end(option_id(cm_id_of(id), optname, optval, optlen));
+		return vb_cm_end(option_id(vb_cm_id_of(id), optname, optval, optlen));
 	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
-		return cm_end(
+		return vb_cm_end(
 			optval != NULL && optlen > 0 && optlen % sizeof(struct ibv_path_data) == 0
 				? 0
 				: EINVAL);
-	return cm_end(ENOSYS);
+	return vb_cm_end(ENOSYS);
 }

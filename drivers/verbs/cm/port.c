@@ -52,12 +52,12 @@ any_port(void)
 }
 
 int
-cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr, uint16_t port,
-	bool reuse)
+vb_cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *addr,
+	uint16_t port, bool reuse)
 {
 	unsigned tries = port == 0 ? PORT_SPAN : 1;
 
-	cm_port_release(p);
+	vb_cm_port_release(p);
 	p->addr = *addr;
 	p->ps = ps;
 	p->reuse = reuse;
@@ -75,7 +75,7 @@ cm_port_take(struct cm_port *p, enum rdma_port_space ps, const struct sk_addr *a
 }
 
 void
-cm_port_release(struct cm_port *p)
+vb_cm_port_release(struct cm_port *p)
 {
 	if (p->port != 0)
 		LIST_REMOVE(p, next);

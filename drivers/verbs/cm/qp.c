@@ -70,8 +70,8 @@ pd_settle(struct rdma_cm_id *id, uint32_t *comp_mask, uint32_t bit, struct ibv_p
 static int
 qp_to_init(struct cm_id *id, struct ibv_qp *qp)
 {
-	if (cm_is_ud(id))
-		return cm_ud_ready(id, qp);
+	if (vb_cm_is_ud(id))
+		return vb_cm_ud_ready(id, qp);
 	vb_events_lock();
 	vb_qp(qp)->cm = id;
 	id->qpn = qp->qp_num;
@@ -83,18 +83,18 @@ qp_to_init(struct cm_id *id, struct ibv_qp *qp)
 VB_EXPORT int
 rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct ibv_qp *qp;
 	int err = 0;
 
-	if (id->qp != NULL || id->verbs == NULL || (attr->qp_type == IBV_QPT_UD) != cm_is_ud(p))
-		return cm_end(EINVAL);
+	if (id->qp != NULL || id->verbs == NULL || (attr->qp_type == IBV_QPT_UD) != vb_cm_is_ud(p))
+		return vb_cm_end(EINVAL);
 	err = pd_settle(id, &attr->comp_mask, IBV_QP_INIT_ATTR_PD, &attr->pd);
 	if (err == 0)
 		err = cqs_create(id, attr->send_cq == NULL, attr->cap.max_send_wr,
 			attr->recv_cq == NULL, attr->cap.max_recv_wr);
 	if (err != 0)
-		return cm_end(err);
+		return vb_cm_end(err);
 	if (attr->send_cq == NULL)
 		attr->send_cq = id->send_cq;
 	if (attr->recv_cq == NULL)
@@ -108,7 +108,7 @@ rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 			ibv_destroy_qp(qp);
 		if (id->srq == NULL)
 			cqs_destroy(id);
-		return cm_end(err);
+		return vb_cm_end(err);
 	}
 	id->pd = attr->pd;
 	id->qp = qp;
@@ -133,16 +133,16 @@ rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr
 VB_EXPORT void
 rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 
 	if (id->qp == NULL)
 		return;
-	cm_qp_untie(p);
+	vb_cm_qp_untie(p);
 	ibv_destroy_qp(id->qp);
 	id->qp = NULL;
 	/* The connection ends with the QP, and the engine sends no event about it. */
-	if (!cm_is_ud(p) && cm_move(p, CM_CONNECTED, CM_CLOSED) == 0)
-		cm_event_raise(p, RDMA_CM_EVENT_DISCONNECTED, 0);
+	if (!vb_cm_is_ud(p) && vb_cm_move(p, CM_CONNECTED, CM_CLOSED) == 0)
+		vb_cm_event_raise(p, RDMA_CM_EVENT_DISCONNECTED, 0);
 	if (id->srq == NULL)
 		cqs_destroy(id);
 }
@@ -152,7 +152,7 @@ rdma_destroy_qp(struct rdma_cm_id *id)
 static int
 xrcd_settle(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
-	struct cm_device *dev = cm_device_of(id->verbs);
+	struct cm_device *dev = vb_cm_device_of(id->verbs);
 	struct ibv_xrcd_init_attr init = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 		.fd = -1,
@@ -192,17 +192,17 @@ rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	int err;
 
 	if (id->srq != NULL || id->verbs == NULL)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	err = pd_settle(id, &attr->comp_mask, IBV_SRQ_INIT_ATTR_PD, &attr->pd);
 	if (err == 0 && xrc)
 		err = xrc_settle(id, attr);
 	if (err != 0)
-		return cm_end(err);
+		return vb_cm_end(err);
 	id->srq = ibv_create_srq_ex(id->verbs, attr);
 	if (id->srq == NULL) {
 		err = errno;
 		cqs_destroy(id);
-		return cm_end(err);
+		return vb_cm_end(err);
 	}
 	id->pd = attr->pd;
 	return 0;

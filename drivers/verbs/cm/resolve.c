@@ -11,11 +11,11 @@
 static void
 show_local(struct cm_id *id, const struct sk_addr *a, uint32_t scope)
 {
-	cm_addr_to(a, id->port.port, scope, &id->id.route.addr.src_storage);
+	vb_cm_addr_to(a, id->port.port, scope, &id->id.route.addr.src_storage);
 }
 
 void
-cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst)
+vb_cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *dst)
 {
 	struct ibv_sa_path_rec *p = &id->path;
 
@@ -40,11 +40,11 @@ cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_addr *
 static int
 bind_device(struct cm_id *id, enum shm_transport transport)
 {
-	struct cm_device *dev = cm_device_open(transport);
+	struct cm_device *dev = vb_cm_device_open(transport);
 
 	if (dev == NULL)
 		return errno;
-	cm_device_bind(id, dev);
+	vb_cm_device_bind(id, dev);
 	return 0;
 }
 
@@ -56,15 +56,15 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 	bool any = sk_addr_is_any(a);
 	int err = 0;
 
-	if (!any && !cm_addr_is_local(vb_saker_device(), a))
+	if (!any && !vb_cm_addr_is_local(vb_saker_device(), a))
 		return vb_fail(EADDRNOTAVAIL, "the address is not an address of the saker");
 	if (!any)
-		err = bind_device(id, cm_device_choice(id->id.ps));
+		err = bind_device(id, vb_cm_device_choice(id->id.ps));
 	if (err != 0)
 		return err;
-	cm_lock();
-	err = cm_port_take(&id->port, id->id.ps, a, port, id->port.reuse);
-	cm_unlock();
+	vb_cm_lock();
+	err = vb_cm_port_take(&id->port, id->id.ps, a, port, id->port.reuse);
+	vb_cm_unlock();
 	if (err != 0)
 		return err;
 	if (!any)
@@ -76,21 +76,21 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 VB_EXPORT int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct sk_addr a;
 	uint16_t port;
-	int err = cm_addr_from(addr, &a, &port);
+	int err = vb_cm_addr_from(addr, &a, &port);
 
 	if (err == 0 && vb_saker_device() == NULL)
 		err = errno;
 	if (err == 0)
-		err = cm_move(p, CM_IDLE, CM_BOUND);
+		err = vb_cm_move(p, CM_IDLE, CM_BOUND);
 	if (err != 0)
-		return cm_end(err);
-	err = bind_to(p, &a, port, cm_addr_scope(addr));
+		return vb_cm_end(err);
+	err = bind_to(p, &a, port, vb_cm_addr_scope(addr));
 	if (err != 0)
-		cm_move(p, CM_BOUND, CM_IDLE);
-	return cm_end(err);
+		vb_cm_move(p, CM_BOUND, CM_IDLE);
+	return vb_cm_end(err);
 }
 
 /* Writes the source address: the one that the program passes, the one to which the id is bound, or
@@ -102,16 +102,16 @@ choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr
 	const struct shm_device *d = vb_saker_device();
 	struct sk_addr a;
 	uint16_t port = 0;
-	int err = src != NULL ? cm_addr_from(src, &a, &port) : 0;
+	int err = src != NULL ? vb_cm_addr_from(src, &a, &port) : 0;
 
 	if (d == NULL)
 		return errno;
 	if (err == 0 && src != NULL && id->port.port == 0)
-		err = bind_to(id, &a, port, cm_addr_scope(src));
+		err = bind_to(id, &a, port, vb_cm_addr_scope(src));
 	if (err != 0)
 		return err;
 	if (sk_addr_is_any(&id->local))
-		return cm_addr_choose(d, remote, scope, out);
+		return vb_cm_addr_choose(d, remote, scope, out);
 	*out = id->local;
 	return sk_addr_is_v4(out) == sk_addr_is_v4(remote) ? 0 : EINVAL;
 }
@@ -125,11 +125,11 @@ resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, ui
 	int err = choose_source(id, src, remote, scope, &local);
 
 	if (err == 0)
-		err = bind_device(id, cm_device_choice(id->id.ps));
+		err = bind_device(id, vb_cm_device_choice(id->id.ps));
 	if (err == 0 && id->port.port == 0) {
-		cm_lock();
-		err = cm_port_take(&id->port, id->id.ps, &any4, 0, id->port.reuse);
-		cm_unlock();
+		vb_cm_lock();
+		err = vb_cm_port_take(&id->port, id->id.ps, &any4, 0, id->port.reuse);
+		vb_cm_unlock();
 	}
 	if (err != 0)
 		return err;
@@ -139,11 +139,11 @@ resolve(struct cm_id *id, const struct sockaddr *src, struct sk_addr *remote, ui
 		*remote = local;
 	/* The engine needs the source address only if it is link-local; for others it chooses the
 	 * address by its routes. */
-	if (cm_addr_is_link_local(&local))
+	if (vb_cm_addr_is_link_local(&local))
 		id->local = local;
 	id->remote = *remote;
 	show_local(id, &local, scope);
-	cm_path_fill(id, &local, remote);
+	vb_cm_path_fill(id, &local, remote);
 	return 0;
 }
 
@@ -151,60 +151,60 @@ VB_EXPORT int
 rdma_resolve_addr(
 	struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
 {
-	struct cm_id *p = cm_id_of(id);
+	struct cm_id *p = vb_cm_id_of(id);
 	struct sk_addr remote;
 	enum cm_state was = p->state;
 	uint32_t scope;
-	int err = cm_addr_from(dst_addr, &remote, &p->rport);
+	int err = vb_cm_addr_from(dst_addr, &remote, &p->rport);
 
 	if (err == 0)
-		err = cm_move(p, CM_IDLE | CM_BOUND, CM_ADDR_RESOLVED);
+		err = vb_cm_move(p, CM_IDLE | CM_BOUND, CM_ADDR_RESOLVED);
 	if (err != 0)
-		return cm_end(err);
-	scope = cm_addr_scope(dst_addr);
+		return vb_cm_end(err);
+	scope = vb_cm_addr_scope(dst_addr);
 	err = resolve(p, src_addr, &remote, scope);
 	if (err == EINVAL || err == EAFNOSUPPORT || err == EADDRINUSE || err == EADDRNOTAVAIL) {
 		/* The arguments of the call were invalid: no event follows. */
-		cm_move(p, CM_ADDR_RESOLVED, was);
-		return cm_end(err);
+		vb_cm_move(p, CM_ADDR_RESOLVED, was);
+		return vb_cm_end(err);
 	}
 	if (err != 0) {
-		cm_move(p, CM_ADDR_RESOLVED, was);
-		err = cm_event_raise(p, RDMA_CM_EVENT_ADDR_ERROR, -err);
+		vb_cm_move(p, CM_ADDR_RESOLVED, was);
+		err = vb_cm_event_raise(p, RDMA_CM_EVENT_ADDR_ERROR, -err);
 	} else {
-		cm_addr_to(&remote, p->rport, scope, &id->route.addr.dst_storage);
-		err = cm_event_raise(p, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+		vb_cm_addr_to(&remote, p->rport, scope, &id->route.addr.dst_storage);
+		err = vb_cm_event_raise(p, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	}
-	return cm_end(err != 0 ? err : cm_complete(p));
+	return vb_cm_end(err != 0 ? err : vb_cm_complete(p));
 }
 
 VB_EXPORT int
 rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	struct cm_id *p = cm_id_of(id);
-	int err = cm_move(p, CM_ADDR_RESOLVED, CM_ROUTE_RESOLVED);
+	struct cm_id *p = vb_cm_id_of(id);
+	int err = vb_cm_move(p, CM_ADDR_RESOLVED, CM_ROUTE_RESOLVED);
 
 	if (err != 0)
-		return cm_end(err);
+		return vb_cm_end(err);
 	if (vb_kind_of(id->verbs)->path_record) {
 		id->route.path_rec = &p->path;
 		id->route.num_paths = 1;
 	}
 	if (vb_alive(id->verbs) != 0)
-		err = cm_event_raise(p, RDMA_CM_EVENT_ROUTE_ERROR, -ENODEV);
+		err = vb_cm_event_raise(p, RDMA_CM_EVENT_ROUTE_ERROR, -ENODEV);
 	else
-		err = cm_event_raise(p, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-	return cm_end(err != 0 ? err : cm_complete(p));
+		err = vb_cm_event_raise(p, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return vb_cm_end(err != 0 ? err : vb_cm_complete(p));
 }
 
 VB_EXPORT __be16
 rdma_get_src_port(struct rdma_cm_id *id)
 {
-	return htons(cm_addr_port(&id->route.addr.src_addr));
+	return htons(vb_cm_addr_port(&id->route.addr.src_addr));
 }
 
 VB_EXPORT __be16
 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-	return htons(cm_addr_port(&id->route.addr.dst_addr));
+	return htons(vb_cm_addr_port(&id->route.addr.dst_addr));
 }

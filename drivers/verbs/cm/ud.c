@@ -9,13 +9,13 @@
 #include "cm_priv.h"
 
 bool
-cm_is_ud(const struct cm_id *id)
+vb_cm_is_ud(const struct cm_id *id)
 {
 	return id->id.ps == RDMA_PS_UDP;
 }
 
 int
-cm_ud_ready(struct cm_id *id, struct ibv_qp *qp)
+vb_cm_ud_ready(struct cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = id->id.port_num, .qkey = RDMA_UDP_QKEY};
@@ -30,14 +30,14 @@ cm_ud_ready(struct cm_id *id, struct ibv_qp *qp)
 }
 
 int
-cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p)
+vb_cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p)
 {
 	size_t len = p != NULL && p->private_data != NULL ? p->private_data_len : 0;
 	struct vb_qp *qp;
 	int rc = -EINVAL;
 
 	vb_events_lock();
-	qp = cm_qp_of(id);
+	qp = vb_cm_qp_of(id);
 	if (qp != NULL)
 		rc = saker_ud_resolve(
 			qp->saker, &id->remote, id->rport, p != NULL ? p->private_data : NULL, len);
@@ -47,7 +47,7 @@ cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p)
 
 /* The QP is not tied to the id, because one QP may serve many requesters. */
 int
-cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p)
+vb_cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p)
 {
 	uint32_t qpn = id->id.qp != NULL ? id->id.qp->qp_num : p != NULL ? p->qp_num : 0;
 	struct saker *s = vb_context(id->id.verbs)->saker;
@@ -68,21 +68,21 @@ cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p)
 }
 
 void
-cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
+vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
 {
 	const struct shm_device *d = &vb_context(id->id.verbs)->info;
 	struct rdma_ud_param *u = &e->ev.param.ud;
 	struct sk_addr local;
 	uint16_t port;
 
-	cm_event_private(e, cm->private_data, cm->private_len);
+	vb_cm_event_private(e, cm->private_data, cm->private_len);
 	u->qp_num = cm->remote_qpn;
 	u->qkey = cm->remote_qkey;
 	u->ah_attr.is_global = 1;
 	u->ah_attr.port_num = id->id.port_num;
 	u->ah_attr.grh.hop_limit = 64;
 	memcpy(u->ah_attr.grh.dgid.raw, id->remote.b, sizeof(u->ah_attr.grh.dgid.raw));
-	if (cm_addr_from(&id->id.route.addr.src_addr, &local, &port) != 0)
+	if (vb_cm_addr_from(&id->id.route.addr.src_addr, &local, &port) != 0)
 		return;
 	for (uint8_t i = 0; i < d->naddrs && i < 8; i++)
 		if (sk_addr_eq(&local, &d->addrs[i]))

@@ -11,33 +11,33 @@
 VB_EXPORT int
 rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
+	return vb_cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
 rdma_join_multicast_ex(
 	struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *mc_join_attr, void *context)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
+	return vb_cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
 rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	return cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
+	return vb_cm_end(vb_fail(EOPNOTSUPP, "multicast is not supported"));
 }
 
 VB_EXPORT int
 rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
-	return cm_end(id->qp == NULL && ece != NULL && ece->vendor_id == 0 ? 0 : EOPNOTSUPP);
+	return vb_cm_end(id->qp == NULL && ece != NULL && ece->vendor_id == 0 ? 0 : EOPNOTSUPP);
 }
 
 VB_EXPORT int
 rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (ece == NULL)
-		return cm_end(EINVAL);
+		return vb_cm_end(EINVAL);
 	memset(ece, 0, sizeof(*ece));
 	return 0;
 }
