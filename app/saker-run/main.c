@@ -35,7 +35,7 @@ static const struct option_row rows[] = {
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
 		"the transport of rdma_cm where both are possible: iwarp or falcon (iwarp)"},
 	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
-		"yield: a thread gives up its core after polls without a result; spin: it does not (spin)"},
+		"yield: a thread gives up its core after polls without a result; spin (spin)"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
 		"print on stderr why a call failed"},
 	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH",

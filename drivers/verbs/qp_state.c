@@ -121,7 +121,7 @@ values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && attr->max_rd_atomic > d->max_ord) ||
 		((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && attr->max_dest_rd_atomic > d->max_ird))
 		return vb_fail(EINVAL,
-			"the device has at most %u (requester) and %u (responder) Reads and Atomics",
+			"Reads and Atomics exceed the device's limits %u (out) and %u (in)",
 			d->max_ord, d->max_ird);
 	return 0;
 }
