@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration file: rte_cfgfile reads it, the table of settings says what may stand in it. */
+/* Reads the configuration file with rte_cfgfile and sets each key in the table of settings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,11 @@ entry_set(struct settings *s, const char *path, const char *section,
 	int rc = settings_set(s, section, e->name, e->value, FROM_FILE, reason);
 
 	if (rc == -ENOENT)
-		refuse_why(why, "%s: section [%s] %s", path, section, reason);
+		settings_refuse(why, "%s: section [%s] %s", path, section, reason);
 	else if (rc == -ESRCH)
-		refuse_why(why, "%s: [%s] has no key '%s'", path, section, e->name);
+		settings_refuse(why, "%s: [%s] has no key '%s'", path, section, e->name);
 	else if (rc < 0)
-		refuse_why(why, "%s: [%s] %s = %s %s", path, section, e->name,
+		settings_refuse(why, "%s: [%s] %s = %s %s", path, section, e->name,
 			settings_shown(section, e->name, e->value), reason);
 	return rc < 0 ? -EINVAL : 0;
 }
@@ -34,11 +34,11 @@ section_set(struct settings *s, const char *path, struct rte_cfgfile *file, unsi
 	struct rte_cfgfile_entry *entries;
 	int n = rte_cfgfile_section_num_entries_by_index(file, section, (int)index), rc = 0;
 
-	if (n <= 0) /* an empty section says nothing */
+	if (n <= 0) /* an empty section has no effect */
 		return 0;
 	entries = calloc((size_t)n, sizeof(*entries));
 	if (entries == NULL) {
-		refuse_why(why, "%s: no memory", path);
+		settings_refuse(why, "%s: out of memory", path);
 		return -ENOMEM;
 	}
 	n = rte_cfgfile_section_entries_by_index(file, (int)index, section, entries, n);
@@ -55,12 +55,12 @@ settings_file(struct settings *s, const char *path, char why[WHY_LEN])
 	int n, rc = 0;
 
 	if (access(path, R_OK) < 0)
-		return refuse_why(
+		return settings_refuse(
 			why, "the configuration file %s cannot be read: %s", path, strerror(errno));
 	file = rte_cfgfile_load(path, 0);
 	if (file == NULL)
-		return refuse_why(why,
-			"the configuration file %s does not consist of [sections] and key = value",
+		return settings_refuse(why,
+			"the configuration file %s is not made of [section] and key = value lines",
 			path);
 	n = rte_cfgfile_num_sections(file, NULL, 0);
 	for (int i = 0; i < n && rc == 0; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual machines in the launcher: the gateway takes over the port that is to be the uplink, the
- * host's engine finds the wire at one of the gateway's, and a thread tends the machines' programs.
- * Without [gateway] enabled nothing of this is there.
+ * Virtual machines in the launcher. The gateway takes over the port that is its uplink, the host's
+ * engine gets a port of the gateway instead, and a thread tends the machines' programs. Without
+ * [gateway] enabled, saker creates none of this.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include "../../lib/base/log.h"
 #include "saker.h"
 
-#define TEND_US 2000 /* how soon a program that comes, or has died, is noticed */
+#define TEND_US 2000 /* interval of gw_tend(): delay until an attaching program is served */
 
 static struct {
 	struct gw *g;
@@ -23,7 +23,8 @@ static struct {
 	bool tending, stop; /* stop: atomic */
 } state;
 
-/* The host's engine is there before the first machine, and as long as somebody tends. */
+/* Implements gw_config.wake. The host's engine exists before the first machine does, and until the
+ * thread that tends has ended. */
 static int
 saker_gateway_wake(void *arg, int fd, bool on)
 {
@@ -38,7 +39,6 @@ saker_gateway_wake(void *arg, int fd, bool on)
 static bool
 running(void *arg)
 {
-	(void)arg;
 	return run_running();
 }
 
@@ -65,7 +65,7 @@ gateway_prepare(struct app *a, char why[WHY_LEN])
 	return saker_gateway_create(a, -1, a->s.mtu, why);
 }
 
-/* The port of this device; -1: none. */
+/* Returns the index of the engine's port with this device, or -1. */
 static int
 port_of(const struct eng_config *c, uint16_t device)
 {
@@ -90,7 +90,8 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 		port = rte_eth_dev_get_port_by_name(a->s.gateway.uplink, &id) == 0 ? port_of(c, id)
 										   : -1;
 		if (port < 0)
-			return refuse_why(why, "[gateway] uplink = %s is no port of this saker",
+			return settings_refuse(why,
+				"[gateway] uplink = %s is not a port of this saker",
 				a->s.gateway.uplink);
 		if (saker_gateway_create(a, id, c->ports[port].mtu, why) < 0)
 			return -EINVAL;
@@ -102,7 +103,7 @@ gateway_plug(struct app *a, char why[WHY_LEN])
 		return 0;
 	p = &c->ports[port];
 	memcpy(p->mac, mac, sizeof(p->mac));
-	/* Rings have no offloads, whatever the device could do. */
+	/* The rings of the gateway's port support no offloads, even if the uplink does. */
 	p->offload_cksum = p->offload_tso = false;
 	return 0;
 }
@@ -117,9 +118,9 @@ tend(void *arg)
 	return NULL;
 }
 
-/* The sections [vm N]. */
+/* Adds the machines of the sections [vm N]. */
 static int
-machines_add(const struct settings *s, char why[WHY_LEN])
+saker_gateway_add_machines(const struct settings *s, char why[WHY_LEN])
 {
 	for (unsigned i = 0; i < GW_VMS; i++) {
 		const struct vm_setting *v = &s->vms[i];
@@ -132,12 +133,12 @@ machines_add(const struct settings *s, char why[WHY_LEN])
 		gw_vm_default(&vm);
 		for (unsigned k = 0; k < VM_KEYS && rc == 0; k++)
 			if (v->value[k][0] != '\0')
-				rc = gw_vm_set(
-					&vm, vm_keys[k], v->value[k], reason, sizeof(reason));
+				rc = gw_vm_set(&vm, settings_vm_keys[k], v->value[k], reason,
+					sizeof(reason));
 		if (rc == 0)
 			rc = gw_vm_add(state.g, &vm, reason, sizeof(reason));
 		if (rc != 0)
-			return refuse_why(why, "[vm %u]: %s", i, reason);
+			return settings_refuse(why, "[vm %u]: %s", i, reason);
 	}
 	return 0;
 }
@@ -149,14 +150,17 @@ gateway_start(struct app *a, char why[WHY_LEN])
 
 	if (state.g == NULL)
 		return 0;
-	rc = machines_add(&a->s, why);
+	rc = saker_gateway_add_machines(&a->s, why);
 	if (rc == 0 && a->s.gateway.control[0] != '\0')
 		rc = gw_control_open(state.g, a->s.gateway.control, why, WHY_LEN);
 	if (rc < 0)
 		return rc;
 	rc = rte_ctrl_thread_create(&state.thread, "saker-vms", NULL, tend, state.g);
 	state.tending = rc == 0;
-	return rc == 0 ? 0 : refuse_why(why, "no thread for the machines: %s", strerror(-rc));
+	return rc == 0 ? 0
+		       : settings_refuse(why,
+				 "the thread that tends machines cannot be created: %s",
+				 strerror(-rc));
 }
 
 void
@@ -177,18 +181,16 @@ gateway_free(void)
 }
 
 void
-vm_command(struct app *a, const char *arg)
+gateway_command(struct app *a, const char *arg)
 {
-	(void)a;
 	if (state.g == NULL)
-		printf("There is no gateway: set [gateway] enabled = yes.\n");
+		printf("There is no gateway. Set [gateway] enabled = yes.\n");
 	else
 		gw_command(state.g, arg, stdout);
 }
 
 void
-show_vms(struct app *a, const char *arg)
+gateway_show(struct app *a, const char *arg)
 {
-	(void)arg;
-	vm_command(a, "show");
+	gateway_command(a, "show");
 }

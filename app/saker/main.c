@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * saker [EAL options] -- [options]: the network function as a program. Options and configuration
- * are read before EAL starts, so that what is wrong there is said at once; whatever is refused is
- * refused with one sentence, and the exit code is 1.
+ * saker [EAL options] -- [options]: the RNIC as a program. It reads options and configuration
+ * before EAL starts, so that it reports mistakes in them immediately. After each error, saker
+ * prints one sentence and exits with code 1.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ saker_main_refuse(const char *why)
 	return EXIT_FAILURE;
 }
 
-/* Where EAL's arguments end: at "--", or at the end. */
+/* Returns the number of EAL's arguments, which end at "--". */
 static int
 eal_argc(int argc, char **argv)
 {
@@ -62,8 +62,9 @@ engine_run(struct app *a)
 		rc = gateway_start(a, why);
 	if (rc == 0) {
 		if (eng_telemetry_register(a->e) < 0)
-			sk_log(SK_LOG_WARNING, "dpdk-telemetry has no /saker commands");
-		rc = run(a, why);
+			sk_log(SK_LOG_WARNING,
+				"the telemetry commands /saker cannot be registered");
+		rc = run_loops(a, why);
 		gateway_stop();
 		eng_socket_stop(a->e);
 	}
@@ -83,7 +84,7 @@ main(int argc, char **argv)
 	int n = eal_argc(argc, argv), rc;
 
 	rte_set_application_usage_hook(options_usage);
-	/* The element at "--" serves as the program's name for what follows. */
+	/* getopt_long() takes the element "--" for the program's name. */
 	switch (options_read(
 		&a.s, argc - n > 0 ? argc - n : 1, argc - n > 0 ? argv + n : argv, why)) {
 	case OPTIONS_HELP:
@@ -98,7 +99,8 @@ main(int argc, char **argv)
 		break;
 	}
 	if (rte_eal_init(n, argv) < 0) {
-		snprintf(why, sizeof(why), "EAL does not start: %s", rte_strerror(rte_errno));
+		snprintf(
+			why, sizeof(why), "EAL cannot be initialized: %s", rte_strerror(rte_errno));
 		return saker_main_refuse(why);
 	}
 	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);

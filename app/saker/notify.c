@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sd_notify(3) by hand: a datagram to $NOTIFY_SOCKET. */
+/* Implements sd_notify(3) without libsystemd: sends a datagram to $NOTIFY_SOCKET. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,7 +11,7 @@
 #include "saker.h"
 
 void
-notify(const char *state)
+notify_manager(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -22,13 +23,14 @@ notify(const char *state)
 		return;
 	strcpy(un.sun_path, path);
 	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-	if (path[0] ==
-		'@') /* an abstract name begins with a nought and has no end but its length */
+	/* An abstract name begins with a null byte, and its length ends it. */
+	if (path[0] == '@')
 		un.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
 	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&un, len) < 0)
-		sk_log(SK_LOG_WARNING, "the service manager at %s does not listen", path);
+		sk_log(SK_LOG_WARNING, "the service manager at %s cannot be notified: %s", path,
+			strerror(errno));
 	close(fd);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One table of options: getopt_long reads it, and the usage is printed from it. Words are testpmd's
- * where there is such a thing. */
+/* Parses the options from one table, from which it also prints the usage. Options that testpmd has,
+ * too, have testpmd's names. */
 #include "options.h"
 
 #include <errno.h>
@@ -10,54 +10,54 @@
 
 #include "values.h"
 
-#define LONG_ONLY 256 /* from here on: options without a letter, LONG_ONLY + row */
+#define LONG_ONLY 256 /* getopt_long's value for an option without a letter: LONG_ONLY + row */
 
 enum special { SET_KEY, HELP, VERSION, INTERACTIVE, CMDLINE_FILE, CONFIG, STATS_PERIOD, ADDRESS };
 
 static const struct row {
 	const char *name;
 	char letter;
-	const char *arg; /* NULL: takes none */
+	const char *arg; /* NULL: the option has no argument */
 	enum special special;
 	const char *section, *key; /* SET_KEY */
 	const char *help;
 } rows[] = {
 	{"help", 'h', NULL, HELP, NULL, NULL, "print this and exit"},
 	{"version", 'v', NULL, VERSION, NULL, NULL, "print the version and exit"},
-	{"interactive", 'i', NULL, INTERACTIVE, NULL, NULL, "a prompt on standard input"},
+	{"interactive", 'i', NULL, INTERACTIVE, NULL, NULL, "open a prompt on standard input"},
 	{"cmdline-file", 0, "FILE", CMDLINE_FILE, NULL, NULL,
-		"execute the prompt's commands in FILE"},
+		"execute the prompt's commands in FILE at the start"},
 	{"stats-period", 0, "N", STATS_PERIOD, NULL, NULL, "print port statistics each N seconds"},
-	{"config", 0, "FILE", CONFIG, NULL, NULL, "configuration file (or $SAKER_CONFIG)"},
+	{"config", 0, "FILE", CONFIG, NULL, NULL, "read the configuration FILE (or $SAKER_CONFIG)"},
 	{"address", 0, "PORT=ADDR/LEN", ADDRESS, NULL, NULL,
-		"an address on a port; may be repeated"},
-	{"socket", 0, "PATH", SET_KEY, "saker", "socket", "Unix socket that serves clients"},
-	{"name", 0, "NAME", SET_KEY, "saker", "name", "what clients see as the device's name"},
+		"add an address to a port; may be repeated"},
+	{"socket", 0, "PATH", SET_KEY, "saker", "socket", "Unix socket to which clients attach"},
+	{"name", 0, "NAME", SET_KEY, "saker", "name", "name of the RDMA device"},
 	{"idle", 0, "HOW", SET_KEY, "saker", "idle", "idle lcores poll, yield or sleep"},
-	{"mtu", 0, "N", SET_KEY, "saker", "mtu", "IP packet bytes, on every port"},
-	{"rxd", 0, "N", SET_KEY, "saker", "rxd", "receive descriptors, on every port"},
-	{"txd", 0, "N", SET_KEY, "saker", "txd", "send descriptors, on every port"},
+	{"mtu", 0, "N", SET_KEY, "saker", "mtu", "bytes of an IP packet, for every port"},
+	{"rxd", 0, "N", SET_KEY, "saker", "rxd", "receive descriptors, for every port"},
+	{"txd", 0, "N", SET_KEY, "saker", "txd", "transmit descriptors, for every port"},
 	{"total-num-mbufs", 0, "N", SET_KEY, "saker", "total-num-mbufs",
 		"mbufs of all stages together"},
-	{"loops", 0, "N", SET_KEY, "saker", "loops", "lcores that are used"},
-	{"transports", 0, "N", SET_KEY, "saker", "transports", "transport stages"},
-	{"stages", 0, "N", SET_KEY, "saker", "stages", "engine stages"},
+	{"loops", 0, "N", SET_KEY, "saker", "loops", "number of loops, each on an lcore"},
+	{"transports", 0, "N", SET_KEY, "saker", "transports", "number of transport stages"},
+	{"stages", 0, "N", SET_KEY, "saker", "stages", "number of engine stages"},
 	{"transport-loops", 0, "LIST", SET_KEY, "saker", "transport-loops",
 		"the loop of each transport stage"},
 	{"stage-loops", 0, "LIST", SET_KEY, "saker", "stage-loops",
 		"the loop of each engine stage"},
 	{"control-loop", 0, "N", SET_KEY, "saker", "control-loop", "the loop of the control stage"},
-	{"cc", 0, "NAME", SET_KEY, "tcp", "cc", "congestion control: cubic, dctcp or none"},
+	{"cc", 0, "NAME", SET_KEY, "tcp", "cc", "TCP congestion control: cubic, dctcp or none"},
 	{"mpa-revision", 0, "N", SET_KEY, "mpa", "revision", "MPA revision: 1 or 2"},
-	{"crc", 0, "YES|NO", SET_KEY, "mpa", "crc", "ask for the MPA CRC"},
-	{"markers", 0, "YES|NO", SET_KEY, "mpa", "markers", "ask for MPA markers"},
+	{"crc", 0, "YES|NO", SET_KEY, "mpa", "crc", "request the MPA CRC"},
+	{"markers", 0, "YES|NO", SET_KEY, "mpa", "markers", "request MPA markers"},
 	{"fall-back", 0, "YES|NO", SET_KEY, "mpa", "fall-back",
-		"connect again at revision 1 where a peer knows no other"},
+		"connect again with revision 1 to a peer that does not support revision 2"},
 	{"draft-ext", 0, "YES|NO", SET_KEY, "rdmap", "draft-ext",
-		"speak draft-ietf-storm-rdmap-ext-00 instead of RFC 7306"},
+		"use draft-ietf-storm-rdmap-ext-00 instead of RFC 7306"},
 	{"falcon", 0, "YES|NO", SET_KEY, "falcon", "enabled", "serve RDMA over Falcon, too"},
 	{"psp", 0, "LIST", SET_KEY, "falcon", "psp",
-		"of none, gcm128, gcm256, gmac128, gmac256 what may stand around Falcon's packets"},
+		"PSP versions for Falcon: none, gcm128, gcm256, gmac128, gmac256"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -74,9 +74,9 @@ options_usage(const char *program)
 			rows[i].arg != NULL ? rows[i].arg : "");
 		printf("  %-34s %s\n", left, rows[i].help);
 	}
-	printf("\nEach key of the configuration file is also an environment variable:\n"
-	       "[tcp] rto-min is SAKER_TCP_RTO_MIN, [saker] idle is SAKER_IDLE. An option wins over the\n"
-	       "environment, which wins over the file.\n");
+	printf("\nEach key of the configuration file is also an environment variable: [tcp]\n"
+	       "rto-min is SAKER_TCP_RTO_MIN, [saker] idle is SAKER_IDLE. An option takes\n"
+	       "precedence over the environment, and the environment over the file.\n");
 }
 
 static void
@@ -84,7 +84,7 @@ getopt_table(struct option longs[NROWS + 1], char shorts[2 * NROWS + 2])
 {
 	char *p = shorts;
 
-	*p++ = ':'; /* a missing argument is told apart */
+	*p++ = ':'; /* requests the value ':' for a missing argument */
 	for (size_t i = 0; i < NROWS; i++) {
 		longs[i] = (struct option){
 			.name = rows[i].name,
@@ -123,12 +123,13 @@ apply(struct settings *s, const struct row *row, const char *arg, char reason[WH
 		return value_parse(KIND_U32, 1, 86400, arg, &s->stats_period, reason);
 	case ADDRESS:
 		return settings_add_address(s, arg, reason);
-	default: /* were looked at in the first pass */
+	default: /* the first pass has handled the others */
 		return 0;
 	}
 }
 
-/* The first pass looks for what comes before everything else, and for what is no option at all. */
+/* Handles an option in the first pass, which finds the configuration file, --help and --version,
+ * and refuses unknown options. */
 static enum options_result
 first_pass(struct settings *s, const struct row *row, const char *arg)
 {
@@ -143,15 +144,15 @@ static enum options_result
 refuse_unknown(int val, char **argv, char why[WHY_LEN])
 {
 	if (optopt != 0 && optopt < LONG_ONLY && saker_options_row_of(optopt) == NULL)
-		refuse_why(why, "option '-%c' is unknown", optopt);
+		settings_refuse(why, "option '-%c' is unknown", optopt);
 	else if (val == ':')
-		refuse_why(why, "option '%s' needs an argument", argv[optind - 1]);
+		settings_refuse(why, "option '%s' needs an argument", argv[optind - 1]);
 	else
-		refuse_why(why, "option '%s' is unknown", argv[optind - 1]);
+		settings_refuse(why, "option '%s' is unknown", argv[optind - 1]);
 	return OPTIONS_REFUSED;
 }
 
-/* Goes over the arguments once. */
+/* Parses the arguments once. */
 static enum options_result
 saker_options_pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
 {
@@ -161,7 +162,7 @@ saker_options_pass(struct settings *s, int argc, char **argv, bool first, char w
 	int val;
 
 	getopt_table(longs, shorts);
-	optind = 0; /* glibc: begin anew */
+	optind = 0; /* with glibc, restarts the scan */
 	opterr = 0;
 	while (result == OPTIONS_RUN &&
 		(val = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
@@ -172,12 +173,12 @@ saker_options_pass(struct settings *s, int argc, char **argv, bool first, char w
 		if (first) {
 			result = first_pass(s, row, optarg);
 		} else if (apply(s, row, optarg, reason) < 0) {
-			refuse_why(why, "--%s %s %s", row->name, optarg, reason);
+			settings_refuse(why, "--%s %s %s", row->name, optarg, reason);
 			return OPTIONS_REFUSED;
 		}
 	}
 	if (result == OPTIONS_RUN && optind < argc) {
-		refuse_why(why, "'%s' is no option", argv[optind]);
+		settings_refuse(why, "'%s' is not an option", argv[optind]);
 		return OPTIONS_REFUSED;
 	}
 	return result;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From what a user calls a port (DPDK's number, a device's name, the N of [port N]) to the engine's
- * configuration. Where no port is configured, all that EAL found are used, and their numbers are
- * DPDK's.
+ * Translates a user's names of ports (DPDK's number, the name of a device, the N of [port N]) into
+ * the engine's configuration. If no port is configured, the engine uses all ports that EAL found,
+ * with DPDK's numbers.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +19,7 @@ struct names {
 	unsigned label[ENG_MAX_PORTS]; /* the N of [port N] */
 };
 
-/* A device by name or number; -1: there is none. */
+/* Returns DPDK's number of a device by its name or number, or -1. */
 static int
 device_find(const char *text)
 {
@@ -36,7 +36,7 @@ device_find(const char *text)
 	return (int)n;
 }
 
-/* "0 (net_ring0), 1 (net_tap0)" */
+/* Writes the devices that EAL found: "0 (net_ring0), 1 (net_tap0)". */
 static void
 device_list(char *buf, size_t len)
 {
@@ -60,19 +60,19 @@ port_add(struct settings *s, struct names *names, const struct port_setting *p, 
 {
 	struct eng_config *c = &s->eng;
 	struct eng_port_config *out = &c->ports[c->nports];
-	/* What was said for all ports on the command line or in the environment wins over what the
-	 * file says for one. */
+	/* A value for all ports from the command line or the environment takes precedence over the
+	 * file's value for one port. */
 	bool mtu = settings_source(s, "saker", "mtu") >= FROM_ENVIRONMENT;
 	bool rxd = settings_source(s, "saker", "rxd") >= FROM_ENVIRONMENT;
 	bool txd = settings_source(s, "saker", "txd") >= FROM_ENVIRONMENT;
 
 	for (unsigned i = 0; i < c->nports; i++)
 		if (c->ports[i].port_id == id)
-			return refuse_why(why, "[port %u] and [port %u] are the same device",
+			return settings_refuse(why, "[port %u] and [port %u] are the same device",
 				names->label[i], label);
 	if (c->nports == ENG_MAX_PORTS)
-		return refuse_why(
-			why, "there are more ports than %u: say which in [port N]", ENG_MAX_PORTS);
+		return settings_refuse(why,
+			"EAL found more than %u ports; select some with [port N]", ENG_MAX_PORTS);
 	out->port_id = id;
 	out->mtu = mtu || p->mtu == 0 ? s->mtu : p->mtu;
 	out->rxd = rxd || p->rxd == 0 ? s->rxd : p->rxd;
@@ -102,7 +102,7 @@ ports_configured(struct settings *s, struct names *names, char why[WHY_LEN])
 		id = device_find(p->device[0] != '\0' ? p->device : number);
 		if (id < 0) {
 			device_list(list, sizeof(list));
-			refuse_why(why, "[port %u]: there is no device '%s'; EAL found %s", i,
+			settings_refuse(why, "[port %u]: there is no device '%s'; EAL found %s", i,
 				p->device[0] != '\0' ? p->device : number, list);
 			return -ENODEV;
 		}
@@ -127,7 +127,7 @@ ports_found(struct settings *s, struct names *names, char why[WHY_LEN])
 	return 0;
 }
 
-/* The engine's index of what the user called a port, or -1. */
+/* Returns the engine's index of a port by the user's name for it, or -1. */
 static int
 port_index(const struct eng_config *c, const struct names *names, const char *text)
 {
@@ -156,7 +156,7 @@ interfaces(struct settings *s, const struct names *names, char why[WHY_LEN])
 		port = port_index(c, names, f->port);
 		if (port < 0) {
 			device_list(list, sizeof(list));
-			refuse_why(why, "address %s: there is no port '%s'; EAL found %s",
+			settings_refuse(why, "address %s: there is no port '%s'; EAL found %s",
 				sk_addr_str(&f->address.addr, addr), f->port, list);
 			return -ENODEV;
 		}
@@ -182,7 +182,7 @@ ports_resolve(struct settings *s, char why[WHY_LEN])
 	if (rc < 0)
 		return rc;
 	if (c->nports == 0) {
-		refuse_why(why, "EAL found no Ethernet port: give it one with -a or --vdev");
+		settings_refuse(why, "EAL found no Ethernet port; add one with -a or --vdev");
 		return -ENODEV;
 	}
 	for (unsigned i = 0; i < ENG_MAX_ROUTES; i++)

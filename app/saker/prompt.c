@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prompt: one table of commands, from which librte_cmdline's parser (with its completion) and
- * the help are made. */
+/* The prompt. One table of commands is the source of librte_cmdline's parser, with its completion,
+ * and of the help. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,35 +25,36 @@ static const struct command {
 	void (*run)(struct app *a, const char *arg);
 	const char *help;
 } commands[] = {
-	{"help", help, "this list"},
+	{"help", help, "print this list"},
 	{"show port stats *", show_port_stats, "statistics of a port: all or N"},
 	{"show port info *", show_port_info, "name, addresses and link of a port: all or N"},
 	{"show qp *", show_qps, "queue pairs: all or QPN"},
-	{"show client all", show_clients, "clients and what they hold"},
-	{"show counters", show_counters, "every counter of every layer"},
-	{"show counters *", show_counters, "nonzero: those that have counted"},
-	{"show vms", show_vms, "virtual machines, what they hold, and the switch"},
+	{"show client all", show_clients, "clients and their objects"},
+	{"show counters", show_counters, "all counters of all layers"},
+	{"show counters *", show_counters, "counters that are not 0: nonzero"},
+	{"show vms", gateway_show, "virtual machines, their objects, and the switch"},
 	{"show neighbors", show_neighbors,
-		"who answers for which address, by ARP and neighbour discovery"},
-	{"show loops", show_loops, "what runs on which loop, and how busy it is"},
-	{"show config", show_config, "the effective configuration and where it comes from"},
-	{"clear port stats *", clear_port_stats, "begin anew with a port's statistics: all or N"},
-	{"clear counters", clear_counters, "begin anew with the counters"},
-	{"vm **", vm_command, "add NAME KEY=VALUE..., del NAME: virtual machines"},
-	{"start", prompt_start, "run the loops again"},
-	{"stop", prompt_stop, "halt the loops: nothing is sent or answered until 'start'"},
-	{"quit", quit, "end"},
+		"neighbours with their MAC addresses, from ARP and neighbour discovery"},
+	{"show loops", show_loops, "the stages of each loop, and its load"},
+	{"show config", show_config, "the effective configuration, and the source of each value"},
+	{"clear port stats *", clear_port_stats, "reset the statistics of a port: all or N"},
+	{"clear counters", clear_counters, "reset the counters"},
+	{"vm **", gateway_command,
+		"add or remove a virtual machine: add NAME KEY=VALUE..., del NAME"},
+	{"start", prompt_start, "start the loops again"},
+	{"stop", prompt_stop, "stop the loops: saker sends and answers nothing until 'start'"},
+	{"quit", quit, "end saker"},
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* Where librte_cmdline puts the words of a line; the argument is the last that was a "*". */
+/* librte_cmdline stores the words of a line here. The last one that matches "*" is the argument. */
 struct result {
 	cmdline_fixed_string_t word[MAX_WORDS];
 	cmdline_multi_string_t rest;
 };
 
 struct instance {
-	cmdline_parse_inst_t *inst; /* ends in a list of its tokens */
+	cmdline_parse_inst_t *inst; /* a list of its tokens follows it in memory */
 	struct cmdline_token_string token[MAX_WORDS];
 	char word[MAX_WORDS][16];
 	int arg; /* index of the argument; -1: none */
@@ -74,7 +75,6 @@ dispatch(void *parsed, struct cmdline *cl, void *data)
 	const struct instance *in = data;
 	const struct result *r = parsed;
 
-	(void)cl;
 	in->command->run(prompt.a, in->rest ? r->rest : in->arg >= 0 ? r->word[in->arg] : "");
 	fflush(stdout);
 }
@@ -176,7 +176,6 @@ prompt_close(void)
 static void
 help(struct app *a, const char *arg)
 {
-	(void)a, (void)arg;
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		printf("  %-22s %s\n", commands[i].words, commands[i].help);
 }
@@ -184,20 +183,17 @@ help(struct app *a, const char *arg)
 static void
 prompt_start(struct app *a, const char *arg)
 {
-	(void)arg;
-	printf(run_start(a) == 0 ? "Started.\n" : "The loops are running.\n");
+	printf(run_start(a) == 0 ? "Started.\n" : "The loops are running already.\n");
 }
 
 static void
 prompt_stop(struct app *a, const char *arg)
 {
-	(void)arg;
-	printf(run_stop(a) == 0 ? "Stopped.\n" : "The loops are stopped.\n");
+	printf(run_stop(a) == 0 ? "Stopped.\n" : "The loops are stopped already.\n");
 }
 
 static void
 quit(struct app *a, const char *arg)
 {
-	(void)a, (void)arg;
 	run_quit();
 }

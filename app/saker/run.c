@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loops on lcores: loop 0 on the main lcore, the others on workers in EAL's order. Prompt, signals
- * and periodic statistics have a control thread of their own, so that one lcore is enough.
+ * Runs loops on lcores: loop 0 on the main lcore, the others on workers in EAL's order. The prompt,
+ * signals and periodic statistics run on a control thread, so that saker needs one lcore only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct worker {
 static struct {
 	bool quit;    /* atomic */
 	bool running; /* atomic */
-	sem_t go;     /* the main lcore may look again while the loops are stopped */
+	sem_t go;     /* wakes the main lcore while the loops are stopped */
 	int wake[2];  /* pipe: wakes the control thread, also from a signal handler */
 	unsigned lcore[ENG_MAX_LCORES];
 	struct worker worker[ENG_MAX_LCORES];
@@ -44,7 +44,7 @@ void
 run_quit(void)
 {
 	__atomic_store_n(&state.quit, true, __ATOMIC_RELEASE);
-	/* A full pipe wakes as well. */
+	/* The write fails if the pipe is full, which wakes the thread, too. */
 	if (write(state.wake[1], "q", 1) < 0)
 		return;
 }
@@ -64,7 +64,7 @@ run_stop(struct app *a)
 	if (!run_running())
 		return -EALREADY;
 	eng_stop(a->e);
-	/* The loops have returned when the main lcore says so. */
+	/* The main lcore clears `running` after all loops have returned. */
 	while (run_running())
 		usleep(1000);
 	return 0;
@@ -89,9 +89,9 @@ worker_main(void *arg)
 	return eng_run(w->e, w->loop);
 }
 
-/* Once round: all loops, until eng_stop(). */
+/* Runs all loops until eng_stop(). */
 static void
-loops_run(struct app *a)
+run_until_stop(struct app *a)
 {
 	unsigned n = a->s.eng.nloops;
 
@@ -101,7 +101,7 @@ loops_run(struct app *a)
 		rte_eal_remote_launch(worker_main, &state.worker[k], state.lcore[k]);
 	}
 	__atomic_store_n(&state.running, true, __ATOMIC_RELEASE);
-	/* Who asked for the end before this has not stopped anything. */
+	/* A run_quit() before this point has not stopped any loop. */
 	if (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		eng_run(a->e, 0);
 	else
@@ -111,7 +111,7 @@ loops_run(struct app *a)
 	__atomic_store_n(&state.running, false, __ATOMIC_RELEASE);
 }
 
-/* What happens once a second, the `second`-th time. */
+/* Runs once per second; `second` counts the calls. */
 static void
 every_second(struct app *a, uint64_t second)
 {
@@ -148,7 +148,7 @@ control_main(void *arg)
 
 	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	notify("READY=1");
+	notify_manager("READY=1");
 	if (a->s.cmdline_file[0] != '\0' && prompt_file(a, a->s.cmdline_file) < 0)
 		run_quit();
 	if (input && !prompt_open(a)) {
@@ -158,7 +158,7 @@ control_main(void *arg)
 	while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		control_turn(a, &input, &due);
 	prompt_close();
-	/* Either the loops run, or the main lcore waits for them to be started again. */
+	/* Either the loops run, or the main lcore waits for a start. */
 	eng_stop(a->e);
 	sem_post(&state.go);
 	return NULL;
@@ -175,8 +175,8 @@ lcores_take(const struct app *a, char why[WHY_LEN])
 		state.lcore[n++] = lcore;
 	if (a->s.eng.nloops <= n)
 		return 0;
-	return refuse_why(why, "%u loops need as many lcores, and EAL has %u (-l or --lcores)",
-		a->s.eng.nloops, n);
+	return settings_refuse(why, "%u loops require %u lcores, but EAL has %u (-l or --lcores)",
+		a->s.eng.nloops, a->s.eng.nloops, n);
 }
 
 static void
@@ -186,13 +186,13 @@ signals_catch(void)
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	/* Nobody has to read what is printed. */
+	/* saker must not end when the reader of its output does. */
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);
 }
 
 int
-run(struct app *a, char why[WHY_LEN])
+run_loops(struct app *a, char why[WHY_LEN])
 {
 	pthread_t control;
 	int rc = lcores_take(a, why);
@@ -200,21 +200,21 @@ run(struct app *a, char why[WHY_LEN])
 	if (rc < 0)
 		return rc;
 	if (pipe2(state.wake, O_CLOEXEC | O_NONBLOCK) < 0 || sem_init(&state.go, 0, 0) < 0) {
-		refuse_why(why, "no pipe: %s", strerror(errno));
+		settings_refuse(why, "the wake-up pipe cannot be created: %s", strerror(errno));
 		return -errno;
 	}
 	signals_catch();
 	rc = rte_ctrl_thread_create(&control, "saker-prompt", NULL, control_main, a);
 	if (rc < 0) {
-		refuse_why(why, "no control thread: %s", strerror(-rc));
+		settings_refuse(why, "the control thread cannot be created: %s", strerror(-rc));
 		return rc;
 	}
 	while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE)) {
-		loops_run(a);
+		run_until_stop(a);
 		while (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE) && sem_wait(&state.go) < 0)
 			continue;
 	}
-	notify("STOPPING=1");
+	notify_manager("STOPPING=1");
 	pthread_join(control, NULL);
 	return 0;
 }

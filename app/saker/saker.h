@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the launcher share. */
+/* The functions that the files of the launcher offer each other. Each begins with the name of its
+ * file or, in show.c and stats.c, with the words of its command. */
 #ifndef APP_SAKER_H
 #define APP_SAKER_H
 
@@ -10,36 +11,38 @@
 struct app {
 	struct settings s;
 	struct eng *e;
-	uint64_t *cleared; /* counters as they stood at the last clear */
+	uint64_t *cleared; /* [ncleared]: values of the counters at the last "clear counters" */
 	unsigned ncleared;
 };
 
-/* ---- ports.c */
-/* Turns what was said about ports, addresses and routes into the engine's configuration. `why` is
- * one sentence. */
+/* ---- ports.c ---- */
+/* Translates the settings of ports, addresses and routes into the engine's configuration. Returns
+ * 0, or -errno with one sentence in `why`. */
 int ports_resolve(struct settings *s, char why[WHY_LEN]);
 
-/* ---- run.c */
-/* Runs the loops on this and other lcores until somebody asks for the end. 0, or -errno with a
- * sentence. */
-int run(struct app *a, char why[WHY_LEN]);
-/* From any thread or signal handler: the clean end. */
+/* ---- run.c ---- */
+/* Runs the loops on this lcore and the others until run_quit() is called. Returns 0, or -errno with
+ * one sentence in `why`. */
+int run_loops(struct app *a, char why[WHY_LEN]);
+/* Ends run_loops(). Any thread or signal handler may call this. */
 void run_quit(void);
-/* From the prompt: -EALREADY when nothing changes. */
+/* Stops or starts the loops, for the prompt. Returns 0, or -EALREADY if this changes nothing. */
 int run_stop(struct app *a);
 int run_start(struct app *a);
+/* Returns whether the loops are running. Any thread may call this. */
 bool run_running(void);
 
-/* ---- prompt.c */
-/* Runs the commands in a file. */
+/* ---- prompt.c ---- */
+/* Executes the commands in a file. Returns 0, or -EINVAL after printing a sentence. */
 int prompt_file(struct app *a, const char *path);
-/* Feeds what standard input has; false: it has ended. */
+/* Opens the prompt on standard input. Returns false if this fails. */
 bool prompt_open(struct app *a);
+/* Reads standard input and executes complete lines. Returns false at the end of input. */
 bool prompt_read(void);
 void prompt_close(void);
 
-/* ---- show.c: the prompt's words; `arg` is what followed, "" when nothing did. Output goes to
- * standard output. */
+/* ---- show.c: commands of the prompt ---- */
+/* `arg` is the argument of the command, or "" if there is none. Output goes to standard output. */
 void show_qps(struct app *a, const char *arg);
 void show_clients(struct app *a, const char *arg);
 void show_counters(struct app *a, const char *arg);
@@ -48,31 +51,35 @@ void show_loops(struct app *a, const char *arg);
 void show_config(struct app *a, const char *arg);
 void clear_counters(struct app *a, const char *arg);
 
-/* ---- stats.c */
+/* ---- stats.c ---- */
 void show_port_stats(struct app *a, const char *arg);
 void show_port_info(struct app *a, const char *arg);
 void clear_port_stats(struct app *a, const char *arg);
-/* All that is worth saying when the end has come. */
+/* Prints the statistics of the whole run: ports, RDMA messages and nonzero counters. */
 void stats_final(struct app *a);
-/* A line of hashes or dashes with a title in it. */
+/* Prints a line of the character `c` with a title in its middle. */
 void stats_rule(char c, const char *title);
 
-/* ---- gateway.c: virtual machines. 0, or -errno with a sentence. */
-/* Before ports_resolve(), which then finds the gateway's port where there is no uplink; and behind
- * it, when the uplink becomes the gateway's. */
+/* ---- gateway.c: virtual machines ---- */
+/* The first three functions return 0, or -errno with one sentence in `why`. */
+/* Creates a gateway without an uplink if one is configured. Call this before ports_resolve(), which
+ * then finds the gateway's port. */
 int gateway_prepare(struct app *a, char why[WHY_LEN]);
+/* Creates a gateway with an uplink, whose port it takes over, and configures the host's engine for
+ * the gateway. Call this after ports_resolve(). */
 int gateway_plug(struct app *a, char why[WHY_LEN]);
-/* The engine is there: machines may come. */
+/* Adds the configured machines and starts the thread that tends them. The engine exists. */
 int gateway_start(struct app *a, char why[WHY_LEN]);
-/* The loops still may run; then, when they do not: */
+/* Stops the thread. The loops may still run. */
 void gateway_stop(void);
+/* Frees the gateway. The loops do not run any more. */
 void gateway_free(void);
-/* The prompt's words. */
-void vm_command(struct app *a, const char *arg);
-void show_vms(struct app *a, const char *arg);
+/* Commands of the prompt. */
+void gateway_command(struct app *a, const char *arg);
+void gateway_show(struct app *a, const char *arg);
 
-/* ---- notify.c */
-/* Tells the service manager ($NOTIFY_SOCKET), if there is one. */
-void notify(const char *state);
+/* ---- notify.c ---- */
+/* Sends `state` to the service manager ($NOTIFY_SOCKET), if there is one. */
+void notify_manager(const char *state);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of settings, and how one is found, set and shown. */
+/* The table of settings, and the functions that find, set and print them. */
 #include "settings.h"
 
 #include <ctype.h>
@@ -144,7 +144,7 @@ _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
 
 #define VM_KEY_TEXT(id, key) [VM_##id] = (key),
 #define VM_KEY_ROW(id, key)  {"vm", key, KIND_TEXT, VM(value[VM_##id]), 0, VALUE_LEN},
-const char *const vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_KEY_TEXT)};
+const char *const settings_vm_keys[VM_KEYS] = {VM_KEY_LIST(VM_KEY_TEXT)};
 
 static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(device), 0, NAME_LEN},
 	{"port", "mtu", KIND_U32, PORT(mtu), 1280, 65535 - 18},
@@ -205,7 +205,7 @@ section_exists(const char *section)
 	return false;
 }
 
-/* "port 3" is section "port", its member at index 3. */
+/* Sets a key of a numbered section: "port 3" is entry 3 of the section "port". */
 static int
 set_numbered(struct settings *s, const char *section, const char *key, const char *text,
 	char why[WHY_LEN])
@@ -226,7 +226,7 @@ set_numbered(struct settings *s, const char *section, const char *key, const cha
 	index = strtoul(section + len, &end, 10);
 	if (section[len] == '\0' || !isdigit((unsigned char)section[len + 1]) || *end != '\0' ||
 		index >= n->count) {
-		refuse_why(why, "needs a number within 0..%u", n->count - 1);
+		settings_refuse(why, "needs a number within 0..%u", n->count - 1);
 		return -ENOENT;
 	}
 	member = (uint8_t *)s + n->at + index * n->size;
@@ -244,7 +244,7 @@ settings_set(struct settings *s, const char *section, const char *key, const cha
 	const struct row *row = row_find(rows, COUNT(rows), section, key);
 	int rc;
 
-	refuse_why(why, "is unknown");
+	settings_refuse(why, "is unknown");
 	if (row == NULL)
 		return section_exists(section) ? -ESRCH : set_numbered(s, section, key, text, why);
 	rc = value_parse(row->kind, row->min, row->max, text, (uint8_t *)s + row->at, why);
@@ -275,7 +275,7 @@ settings_add_address(struct settings *s, const char *text, char why[WHY_LEN])
 	const char *equals = strchr(text, '=');
 
 	if (equals == NULL || equals == text || equals - text >= NAME_LEN)
-		return refuse_why(why, "is not PORT=ADDRESS/LENGTH");
+		return settings_refuse(why, "is not PORT=ADDRESS/LENGTH");
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++) {
 		struct if_setting *f = &s->ifs[i];
 
@@ -285,10 +285,10 @@ settings_add_address(struct settings *s, const char *text, char why[WHY_LEN])
 		snprintf(f->port, sizeof(f->port), "%.*s", (int)(equals - text), text);
 		return value_parse(KIND_PREFIX, 0, 0, equals + 1, &f->address, why);
 	}
-	return refuse_why(why, "is one address more than %u", ENG_MAX_IFS);
+	return settings_refuse(why, "exceeds the maximum of %u addresses", ENG_MAX_IFS);
 }
 
-/* SAKER_IDLE, SAKER_TCP_RTO_MIN: what the key is called in the environment. */
+/* Makes the name of a key in the environment: SAKER_IDLE, SAKER_TCP_RTO_MIN. */
 static void
 env_name(const struct row *row, char name[NAME_LEN])
 {
@@ -313,14 +313,15 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 		if (text == NULL || settings_set(s, rows[i].section, rows[i].key, text,
 					    FROM_ENVIRONMENT, reason) == 0)
 			continue;
-		return refuse_why(why, "the environment's %s: '%s' %s", name,
+		return settings_refuse(why, "environment variable %s: '%s' %s", name,
 			settings_shown(rows[i].section, rows[i].key, text), reason);
 	}
 	return 0;
 }
 
-/* Run to completion when each loop can have a couple of its own, one stage per loop when there are
- * as many, else in turn. */
+/* Assigns stages to loops. Without a list from the user, stages get loops of their own if there are
+ * enough loops; else transport stage i and engine stage i share the loop i modulo `nloops`, so that
+ * each loop runs to completion. */
 static void
 settings_spread(struct settings *s)
 {
@@ -342,23 +343,25 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 	struct eng_config *c = &s->eng;
 
 	if (s->transport_loops.n != 0 && s->transport_loops.n != c->ntransports)
-		return refuse_why(why, "transport-loops names %u loops for %u transports",
+		return settings_refuse(why,
+			"transport-loops lists %u loops for %u transport stages",
 			s->transport_loops.n, c->ntransports);
 	if (s->stage_loops.n != 0 && s->stage_loops.n != c->nstages)
-		return refuse_why(why, "stage-loops names %u loops for %u stages", s->stage_loops.n,
-			c->nstages);
+		return settings_refuse(why, "stage-loops lists %u loops for %u engine stages",
+			s->stage_loops.n, c->nstages);
 	settings_spread(s);
 	if (s->total_mbufs != 0) {
 		c->limits.rx_mbufs = s->total_mbufs / 2 / c->ntransports;
 		c->limits.tx_mbufs = s->total_mbufs / 2 / c->nstages;
 		if (c->limits.rx_mbufs < 256 || c->limits.tx_mbufs < 256)
-			return refuse_why(why, "total-num-mbufs %u is less than 512 for each stage",
+			return settings_refuse(why,
+				"total-num-mbufs %u gives a stage fewer than 256 mbufs",
 				s->total_mbufs);
 	}
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
 		if (s->ifs[i].present &&
 			(s->ifs[i].port[0] == '\0' || sk_addr_is_any(&s->ifs[i].address.addr)))
-			return refuse_why(why, "[interface %u] needs a port and an address", i);
+			return settings_refuse(why, "[interface %u] lacks a port or an address", i);
 	return 0;
 }
 
@@ -390,7 +393,7 @@ print_numbered(const struct settings *s, const struct numbered *n, FILE *to)
 			if (strcmp(row->section, n->section) != 0)
 				continue;
 			value_format(row->kind, member + row->at, value, sizeof(value));
-			/* Nought and nothing mean: as in [saker]. */
+			/* 0 and an empty text select the value of [saker], so they are omitted. */
 			if (value[0] != '\0' && (row->kind == KIND_TEXT || strcmp(value, "0") != 0))
 				fprintf(to, "%s = %s\n", row->key, value);
 		}

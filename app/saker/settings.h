@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Everything that a user can set, in one table of sections and keys, whatever way a value comes:
- * default, configuration file, environment (SAKER_KEY for the section [saker], SAKER_SECTION_KEY
- * for the others), command line. The later of these wins.
+ * The settings of saker, in one table of sections and keys. A value comes from the default, the
+ * configuration file, the environment (SAKER_KEY for the section [saker], SAKER_SECTION_KEY for the
+ * others) or the command line. The last of these that sets a key takes precedence.
  */
 #ifndef APP_SAKER_SETTINGS_H
 #define APP_SAKER_SETTINGS_H
@@ -16,9 +16,9 @@
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 
 #define NAME_LEN 64
-#define PATH_LEN 108 /* of a Unix socket */
+#define PATH_LEN 108 /* of a Unix socket's path */
 #define FILE_LEN 256
-#define WHY_LEN  256 /* of a sentence that refuses */
+#define WHY_LEN  256 /* of an error sentence */
 #define MAX_KEYS 128
 
 struct prefix {
@@ -26,23 +26,23 @@ struct prefix {
 	unsigned len; /* bits, of the address's own family */
 };
 
-/* Which loop each of several stages runs on. */
+/* The loops on which several stages of a kind run. */
 struct loop_list {
-	unsigned n; /* 0: as suits the numbers of loops and stages */
+	unsigned n; /* 0: derived from the numbers of loops and stages */
 	unsigned loop[ENG_MAX_TRANSPORTS];
 };
 
 struct port_setting { /* [port N] */
 	bool present;
 	char device[NAME_LEN]; /* DPDK's name or number; empty: N */
-	uint32_t mtu;          /* 0: that of [saker] */
-	uint16_t rxd, txd;     /* 0: that of [saker] */
+	uint32_t mtu;          /* 0: the value of [saker] */
+	uint16_t rxd, txd;     /* 0: the values of [saker] */
 	bool checksum, tso;
 };
 
 struct if_setting { /* [interface N] */
 	bool present;
-	char port[NAME_LEN]; /* the N of a [port N], or a device's name */
+	char port[NAME_LEN]; /* the N of a [port N], or the name of a device */
 	uint16_t vlan;
 	struct prefix address;
 };
@@ -56,7 +56,8 @@ struct route_setting { /* [route N] */
 #define VM_MAX    32
 #define VALUE_LEN 108
 
-/* What a machine's section may say, in its own order; drivers/gateway/keys.c reads the values. */
+/* The keys of a machine's section, in the order of the output. drivers/gateway/keys.c parses their
+ * values. */
 #define VM_KEY_LIST(X)                                                                             \
 	X(NAME, "name")                                                                            \
 	X(PATH, "path")                                                                            \
@@ -81,7 +82,7 @@ struct route_setting { /* [route N] */
 	X(MBUFS, "mbufs")
 #define VM_KEY_ID(id, key) VM_##id,
 enum vm_key { VM_KEY_LIST(VM_KEY_ID) VM_KEYS };
-extern const char *const vm_keys[VM_KEYS];
+extern const char *const settings_vm_keys[VM_KEYS];
 
 struct vm_setting { /* [vm N] */
 	bool present;
@@ -100,7 +101,7 @@ struct settings {
 	char socket[PATH_LEN];
 	uint32_t mtu;
 	uint16_t rxd, txd;
-	uint32_t total_mbufs; /* 0: as [limits] say */
+	uint32_t total_mbufs; /* 0: [limits] sets the numbers of mbufs */
 	struct loop_list transport_loops, stage_loops;
 	struct port_setting ports[ENG_MAX_PORTS];
 	struct if_setting ifs[ENG_MAX_IFS];
@@ -108,36 +109,39 @@ struct settings {
 	struct gateway_setting gateway;
 	struct vm_setting vms[VM_MAX];
 	uint8_t source[MAX_KEYS]; /* enum source, by row of the table */
-	/* The command line's own */
+	/* Only on the command line. */
 	bool interactive;
 	char cmdline_file[FILE_LEN];
 	char config_file[FILE_LEN];
 	uint32_t stats_period; /* seconds; 0: none */
 };
 
-/* Writes a sentence, or its end; returns -EINVAL. */
-int refuse_why(char why[WHY_LEN], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Writes a sentence, or its end, to `why`. Returns -EINVAL. */
+int settings_refuse(char why[WHY_LEN], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void settings_default(struct settings *s);
-/* Sets one key. -ENOENT (no such section), -ESRCH (no such key), -EINVAL (the value is wrong):
- * `why` completes a sentence that begins with what was said. */
+/* Sets one key. Returns 0, -ENOENT (no such section), -ESRCH (no such key) or -EINVAL (wrong
+ * value). `why` then holds the end of a sentence that begins with the section, or with key and
+ * value. */
 int settings_set(struct settings *s, const char *section, const char *key, const char *text,
 	enum source source, char why[WHY_LEN]);
-/* What a sentence may repeat of a value: `text`, but for a key's that is secret. */
+/* Returns the form in which a sentence may repeat a value: `text`, or "(a secret)" if the key's
+ * value is secret. */
 const char *settings_shown(const char *section, const char *key, const char *text);
-/* Where a key of a section without a number got its value. */
+/* Returns the source of the value of a key in a section without a number. */
 enum source settings_source(const struct settings *s, const char *section, const char *key);
-/* --address PORT=ADDR/LEN: one interface more. */
+/* Adds an interface from "PORT=ADDRESS/LENGTH", the argument of --address. Returns 0, or -EINVAL
+ * with the end of a sentence in `why`. */
 int settings_add_address(struct settings *s, const char *text, char why[WHY_LEN]);
-/* The environment. On failure `why` is the whole sentence. */
+/* Reads the environment. Returns 0, or -EINVAL with one sentence in `why`. */
 int settings_environment(struct settings *s, char why[WHY_LEN]);
-/* A configuration file; likewise. */
+/* Reads a configuration file. Returns 0, or -errno with one sentence in `why`. */
 int settings_file(struct settings *s, const char *path, char why[WHY_LEN]);
-/* Spreads stages over loops where nothing was said; checks what several keys say together. `why` is
- * the whole sentence. */
+/* Distributes stages over loops where the user did not, and checks values that depend on each
+ * other. Returns 0, or -EINVAL with one sentence in `why`. */
 int settings_finish(struct settings *s, char why[WHY_LEN]);
-/* The effective values in the form of the configuration file, each with its origin; secrets are
- * left out. */
+/* Prints the effective values in the form of the configuration file, each with its source. Omits
+ * secrets. */
 void settings_print(const struct settings *s, FILE *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the prompt shows of the engine. */
+/* Prints the state of the engine for the prompt. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,31 +9,31 @@
 
 #include "saker.h"
 
-/* Room for what the stages are going to tell, which they do only while they run. NULL after saying
- * why. */
+/* Allocates an array for a report of the stages, which can report only while the loops run. Returns
+ * NULL after printing the reason. */
 static void *
-room_to_ask(size_t n, size_t size)
+show_alloc(size_t n, size_t size)
 {
 	void *v;
 
 	if (!run_running()) {
-		printf("The loops are stopped: nobody can be asked. Say 'start' first.\n");
+		printf("The loops are stopped: no stage can report. Enter 'start' first.\n");
 		return NULL;
 	}
 	v = calloc(n, size);
 	if (v == NULL)
-		printf("No memory.\n");
+		printf("Out of memory.\n");
 	return v;
 }
 
 static struct eng_qp_view *
-qps_ask(struct app *a, int *n)
+show_get_qps(struct app *a, int *n)
 {
 	struct eng_qp_view *v;
 	struct eng_totals t;
 
 	eng_totals(a->e, &t);
-	v = room_to_ask(t.qps + 1u, sizeof(*v));
+	v = show_alloc(t.qps + 1u, sizeof(*v));
 	if (v == NULL)
 		return NULL;
 	*n = eng_qps(a->e, v, (int)t.qps + 1);
@@ -94,7 +94,7 @@ show_qps(struct app *a, const char *arg)
 		printf("'%s' is neither 'all' nor a QPN.\n", arg);
 		return;
 	}
-	v = qps_ask(a, &n);
+	v = show_get_qps(a, &n);
 	if (v == NULL)
 		return;
 	if (all)
@@ -128,12 +128,11 @@ show_clients(struct app *a, const char *arg)
 	struct eng_totals t;
 	int n = 0;
 
-	(void)arg;
 	eng_totals(a->e, &t);
 	printf("  %u clients with %u PDs, %u MRs in %u regions, "
 	       "%u MWs, %u CQs, %u SRQs, %u QPs, %u listeners\n",
 		t.clients, t.pds, t.mrs, t.regions, t.mws, t.cqs, t.srqs, t.qps, t.listeners);
-	v = qps_ask(a, &n);
+	v = show_get_qps(a, &n);
 	if (v == NULL)
 		return;
 	qsort(v, (size_t)n, sizeof(*v), by_client);
@@ -153,7 +152,7 @@ show_clients(struct app *a, const char *arg)
 	free(v);
 }
 
-/* ---- Counters; the engine counts on, a clear is ours ---- */
+/* ---- Counters: "clear counters" keeps their values, which show_counters() subtracts ---- */
 
 struct walk {
 	struct app *a;
@@ -182,7 +181,7 @@ show_counters(struct app *a, const char *arg)
 	struct walk w = {.a = a, .all = arg[0] == '\0'};
 
 	if (!w.all && strcmp(arg, "nonzero") != 0)
-		printf("'%s' is not 'nonzero'.\n", arg);
+		printf("'%s' is not 'nonzero', the only argument of 'show counters'.\n", arg);
 	else
 		eng_counters(a->e, counter_print, &w);
 }
@@ -191,7 +190,6 @@ static void
 counter_count(void *arg, const char *layer, const char *name, enum sk_severity sev,
 	const char *help, uint64_t value)
 {
-	(void)layer, (void)name, (void)sev, (void)help, (void)value;
 	++*(unsigned *)arg;
 }
 
@@ -201,7 +199,6 @@ counter_keep(void *arg, const char *layer, const char *name, enum sk_severity se
 {
 	struct walk *w = arg;
 
-	(void)layer, (void)name, (void)sev, (void)help;
 	if (w->index < w->a->ncleared)
 		w->a->cleared[w->index++] = value;
 }
@@ -212,7 +209,6 @@ clear_counters(struct app *a, const char *arg)
 	struct walk w = {.a = a};
 	unsigned n = 0;
 
-	(void)arg;
 	eng_counters(a->e, counter_count, &n);
 	free(a->cleared);
 	a->cleared = calloc(n + 1u, sizeof(*a->cleared));
@@ -221,13 +217,13 @@ clear_counters(struct app *a, const char *arg)
 	printf("Counters cleared.\n");
 }
 
-/* Each transport stage keeps a table of its own, but all of them learn from the same frames. */
+/* Prints the neighbours of each transport stage. The stages have separate tables, but all of them
+ * learn from the same frames. */
 void
 show_neighbors(struct app *a, const char *arg)
 {
-	struct net_neighbor_view *v = room_to_ask(NET_MAX_NEIGHBORS, sizeof(*v));
+	struct net_neighbor_view *v = show_alloc(NET_MAX_NEIGHBORS, sizeof(*v));
 
-	(void)arg;
 	if (v == NULL)
 		return;
 	printf("  %-9s %-4s %-4s %-39s %-17s %s\n", "transport", "port", "vlan", "address", "MAC",
@@ -254,7 +250,6 @@ show_loops(struct app *a, const char *arg)
 {
 	const struct eng_config *c = &a->s.eng;
 
-	(void)arg;
 	for (unsigned k = 0; k < c->nloops; k++) {
 		struct eng_loop_stats st;
 
@@ -279,6 +274,5 @@ show_loops(struct app *a, const char *arg)
 void
 show_config(struct app *a, const char *arg)
 {
-	(void)arg;
 	settings_print(&a->s, stdout);
 }

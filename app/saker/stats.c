@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Port statistics and information, in the boxes that users of testpmd know. */
+/* Prints port statistics and information in testpmd's format. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ stats_rule(char c, const char *title)
 	printf("  %s\n", line);
 }
 
-/* Calls `each` for the ports that `arg` names: all, or a number. */
+/* Calls `each` for the ports that `arg` selects: all, or a number. */
 static void
 each_port(struct app *a, const char *arg, void (*each)(struct app *a, unsigned index))
 {

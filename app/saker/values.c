@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See values.h. */
-#include "values.h"
+/* Parses the values of settings. */
+#include "values_priv.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,33 +16,29 @@
 #include "../../lib/wire/wire.h"
 
 #define PSK_MIN     16 /* bytes */
-#define REFUSE(...) refuse_why(why, __VA_ARGS__)
+#define REFUSE(...) settings_refuse(why, __VA_ARGS__)
 
-struct word {
-	const char *name;
-	uint64_t value;
-};
-
-static const struct word size_units[] = {
+const struct value_word value_size_units[] = {
 	{"k", 1ull << 10}, {"m", 1ull << 20}, {"g", 1ull << 30}, {"", 1}, {NULL, 0}};
-static const struct word time_units[] = {
+const struct value_word value_time_units[] = {
 	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0}};
-static const struct word bool_words[] = {{"yes", 1}, {"no", 0}, {"on", 1}, {"off", 0}, {"true", 1},
-	{"false", 0}, {"1", 1}, {"0", 0}, {NULL, 0}};
-static const struct word idle_words[] = {
+static const struct value_word bool_words[] = {{"yes", 1}, {"no", 0}, {"on", 1}, {"off", 0},
+	{"true", 1}, {"false", 0}, {"1", 1}, {"0", 0}, {NULL, 0}};
+const struct value_word value_idle_words[] = {
 	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
-/* Strongest first, as two sides choose. */
-static const struct word psp_words[] = {{"gcm256", PSP_AES_GCM_256}, {"gcm128", PSP_AES_GCM_128},
-	{"gmac256", PSP_GMAC_256}, {"gmac128", PSP_GMAC_128}, {"none", PSP_NO_CRYPTO}, {NULL, 0}};
-static const struct word ordering_words[] = {{"strong", ROF_ORDER_STRONG}, {"weak", ROF_ORDER_WEAK},
-	{"none", ROF_ORDER_NONE}, {NULL, 0}};
-static const struct word errors_words[] = {
+/* Strongest first, in the order in which two peers choose. */
+const struct value_word value_psp_words[] = {{"gcm256", PSP_AES_GCM_256},
+	{"gcm128", PSP_AES_GCM_128}, {"gmac256", PSP_GMAC_256}, {"gmac128", PSP_GMAC_128},
+	{"none", PSP_NO_CRYPTO}, {NULL, 0}};
+static const struct value_word ordering_words[] = {{"strong", ROF_ORDER_STRONG},
+	{"weak", ROF_ORDER_WEAK}, {"none", ROF_ORDER_NONE}, {NULL, 0}};
+static const struct value_word errors_words[] = {
 	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
-static const struct word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
-static const struct word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
+static const struct value_word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
+static const struct value_word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
 
 int
-refuse_why(char why[WHY_LEN], const char *fmt, ...)
+settings_refuse(char why[WHY_LEN], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -52,8 +48,8 @@ refuse_why(char why[WHY_LEN], const char *fmt, ...)
 	return -EINVAL;
 }
 
-static const struct word *
-word_find(const struct word *words, const char *text)
+static const struct value_word *
+word_find(const struct value_word *words, const char *text)
 {
 	for (; words->name != NULL; words++)
 		if (strcasecmp(words->name, text) == 0)
@@ -61,11 +57,11 @@ word_find(const struct word *words, const char *text)
 	return NULL;
 }
 
-/* Digits and then a unit of the table (NULL: none). */
+/* Parses digits and then a unit of the table (NULL: none). */
 static bool
-values_number(const char *text, const struct word *units, uint64_t *out)
+values_number(const char *text, const struct value_word *units, uint64_t *out)
 {
-	const struct word *unit;
+	const struct value_word *unit;
 	uint64_t v;
 	char *end;
 
@@ -86,7 +82,8 @@ static int
 values_parse_number(
 	enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char *why)
 {
-	const struct word *units = kind == KIND_BYTES || kind == KIND_BYTES32 ? size_units : NULL;
+	const struct value_word *units =
+		kind == KIND_BYTES || kind == KIND_BYTES32 ? value_size_units : NULL;
 	uint64_t v;
 
 	if (!values_number(text, units, &v) || v < min || v > max)
@@ -113,12 +110,12 @@ parse_time(uint64_t min, uint64_t max, const char *text, uint64_t *at, char *why
 {
 	uint64_t v;
 
-	/* Zero needs no unit. */
+	/* 0 is valid without a unit. */
 	if (strcmp(text, "0") == 0 && min == 0) {
 		*at = 0;
 		return 0;
 	}
-	if (!values_number(text, time_units, &v))
+	if (!values_number(text, value_time_units, &v))
 		return REFUSE("is not a time with its unit (ns, us, ms, s)");
 	if (v < min || v > max)
 		return REFUSE("is not a time within %" PRIu64 "us..%" PRIu64 "us", min / 1000,
@@ -146,7 +143,7 @@ parse_loops(const char *text, struct loop_list *out, char *why)
 	uint64_t v;
 
 	if (strlen(text) >= sizeof(copy))
-		return REFUSE("is too long a list");
+		return REFUSE("is longer than %zu characters", sizeof(copy) - 1);
 	strcpy(copy, text);
 	for (char *t = strtok_r(copy, ", ", &save); t != NULL; t = strtok_r(NULL, ", ", &save)) {
 		if (l.n == ENG_MAX_TRANSPORTS || !values_number(t, NULL, &v) || v >= ENG_MAX_LCORES)
@@ -174,8 +171,8 @@ parse_prefix(const char *text, struct prefix *out, char *why)
 	if (sk_addr_parse(addr, &p.addr) < 0)
 		return REFUSE("is not an IPv4 or IPv6 address with its prefix length");
 	if (!values_number(slash + 1, NULL, &len) || len > (sk_addr_is_v4(&p.addr) ? 32 : 128))
-		return REFUSE(
-			"has no prefix length within 0..%d", sk_addr_is_v4(&p.addr) ? 32 : 128);
+		return REFUSE("has a prefix length that is not within 0..%d",
+			sk_addr_is_v4(&p.addr) ? 32 : 128);
 	p.len = (unsigned)len;
 	*out = p;
 	return 0;
@@ -184,7 +181,7 @@ parse_prefix(const char *text, struct prefix *out, char *why)
 static int
 parse_word(enum kind kind, const char *text, void *at, char *why)
 {
-	const struct word *w;
+	const struct value_word *w;
 
 	if (kind == KIND_BOOL) {
 		w = word_find(bool_words, text);
@@ -193,9 +190,9 @@ parse_word(enum kind kind, const char *text, void *at, char *why)
 		*(bool *)at = w->value != 0;
 		return 0;
 	}
-	w = word_find(kind == KIND_IDLE ? idle_words : cc_words, text);
+	w = word_find(kind == KIND_IDLE ? value_idle_words : cc_words, text);
 	if (w == NULL)
-		return REFUSE("is none of %s",
+		return REFUSE("is not one of %s",
 			kind == KIND_IDLE ? "poll, yield, sleep" : "cubic, dctcp, none");
 	if (kind == KIND_IDLE)
 		*(enum eng_idle *)at = (enum eng_idle)w->value;
@@ -204,9 +201,8 @@ parse_word(enum kind kind, const char *text, void *at, char *why)
 	return 0;
 }
 
-/* The words that stand for a byte. */
-static const struct word *
-byte_words(enum kind kind, const char **all)
+const struct value_word *
+value_byte_words(enum kind kind, const char **all)
 {
 	switch (kind) {
 	case KIND_ORDERING:
@@ -225,27 +221,27 @@ static int
 parse_byte_word(enum kind kind, const char *text, uint8_t *at, char *why)
 {
 	const char *all;
-	const struct word *w = word_find(byte_words(kind, &all), text);
+	const struct value_word *w = word_find(value_byte_words(kind, &all), text);
 
 	if (w == NULL)
-		return REFUSE("is none of %s", all);
+		return REFUSE("is not one of %s", all);
 	*at = (uint8_t)w->value;
 	return 0;
 }
 
-/* What may be agreed on. */
+/* Parses the list of PSP versions that a connection may use. */
 static int
 parse_psps(const char *text, uint16_t *at, char *why)
 {
 	char copy[NAME_LEN], *save = NULL;
-	const struct word *w = NULL;
+	const struct value_word *w = NULL;
 	uint16_t all = 0;
 
 	copy[0] = '\0';
 	if (strlen(text) < sizeof(copy))
 		strcpy(copy, text);
 	for (char *t = strtok_r(copy, ", ", &save); t != NULL; t = strtok_r(NULL, ", ", &save)) {
-		w = word_find(psp_words, t);
+		w = word_find(value_psp_words, t);
 		if (w == NULL)
 			break;
 		all |= (uint16_t)(1u << w->value);
@@ -303,7 +299,8 @@ parse_hex_key(const char *text, struct eng_falcon_config *out, char *why)
 	size_t n = strspn(text, "0123456789abcdefABCDEF"), max = sizeof(out->psk);
 
 	if (text[n] != '\0' || n % 2 != 0 || n / 2 < PSK_MIN || n / 2 > max)
-		return REFUSE("is not a key of %d to %zu bytes in hexadecimal, nor a file's path",
+		return REFUSE(
+			"is neither a hexadecimal key of %d..%zu bytes nor the path of a file",
 			PSK_MIN, max);
 	for (size_t i = 0; i < n / 2; i++)
 		out->psk[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
@@ -311,7 +308,7 @@ parse_hex_key(const char *text, struct eng_falcon_config *out, char *why)
 	return 0;
 }
 
-/* The key, or the path of a file that begins with it. */
+/* Parses the key, or the path of a file whose first line is the key. */
 static int
 parse_psk(const char *text, struct eng_falcon_config *out, char *why)
 {
@@ -381,126 +378,5 @@ value_parse(
 		return parse_psk(text, at, why);
 	default:
 		return values_parse_number(kind, min, max, text, at, why);
-	}
-}
-
-/* In the largest unit that leaves no rest. */
-static void
-format_units(uint64_t v, const struct word *units, char *buf, size_t len)
-{
-	const struct word *best = NULL;
-
-	for (; units->name != NULL; units++)
-		if (v % units->value == 0 && (best == NULL || units->value > best->value))
-			best = units;
-	if (v == 0 || best == NULL)
-		snprintf(buf, len, "0");
-	else
-		snprintf(buf, len, "%" PRIu64 "%s", v / best->value, best->name);
-}
-
-static const char *
-name_of(const struct word *words, uint64_t value)
-{
-	while (words->name != NULL && words->value != value)
-		words++;
-	return words->name != NULL ? words->name : "";
-}
-
-static void
-format_loops(const struct loop_list *l, char *buf, size_t len)
-{
-	size_t at = 0;
-
-	buf[0] = '\0';
-	for (unsigned i = 0; i < l->n && at < len; i++)
-		at += (size_t)snprintf(buf + at, len - at, "%s%u", i > 0 ? "," : "", l->loop[i]);
-}
-
-static void
-format_psps(uint16_t all, char *buf, size_t len)
-{
-	size_t at = 0;
-
-	buf[0] = '\0';
-	for (const struct word *w = psp_words; w->name != NULL && at < len; w++)
-		if (all & 1u << w->value)
-			at += (size_t)snprintf(
-				buf + at, len - at, "%s%s", at > 0 ? "," : "", w->name);
-}
-
-void
-value_format(enum kind kind, const void *at, char *buf, size_t len)
-{
-	const struct prefix *p = at;
-	char addr[SK_ADDR_STRLEN];
-	const char *all;
-
-	switch (kind) {
-	case KIND_U8:
-		snprintf(buf, len, "%u", *(const uint8_t *)at);
-		break;
-	case KIND_U16:
-		snprintf(buf, len, "%u", *(const uint16_t *)at);
-		break;
-	case KIND_U32:
-	case KIND_UINT:
-		snprintf(buf, len, "%" PRIu32, *(const uint32_t *)at);
-		break;
-	case KIND_BYTES:
-		format_units(*(const uint64_t *)at, size_units, buf, len);
-		break;
-	case KIND_BYTES32:
-		format_units(*(const uint32_t *)at, size_units, buf, len);
-		break;
-	case KIND_TIME:
-		format_units(*(const uint64_t *)at, time_units, buf, len);
-		break;
-	case KIND_BOOL:
-		snprintf(buf, len, "%s", *(const bool *)at ? "yes" : "no");
-		break;
-	case KIND_TEXT:
-		snprintf(buf, len, "%s", (const char *)at);
-		break;
-	case KIND_IDLE:
-		snprintf(buf, len, "%s", idle_words[*(const enum eng_idle *)at].name);
-		break;
-	case KIND_CC:
-		snprintf(buf, len, "%s", *(const char *const *)at);
-		break;
-	case KIND_LOOPS:
-		format_loops(at, buf, len);
-		break;
-	case KIND_ADDR:
-		snprintf(buf, len, "%s", sk_addr_str(at, addr));
-		break;
-	case KIND_PREFIX:
-		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
-		break;
-	case KIND_VLAN:
-		snprintf(buf, len, "%u",
-			*(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at);
-		break;
-	case KIND_PSP:
-		format_psps(*(const uint16_t *)at, buf, len);
-		break;
-	case KIND_TICKS:
-		format_units((uint64_t) * (const uint32_t *)at * FA_TICK_PS / 1000, time_units, buf,
-			len);
-		break;
-	case KIND_WINDOW:
-		snprintf(buf, len, "%" PRIu32, *(const uint32_t *)at / FA_CWND_ONE);
-		break;
-	case KIND_ORDERING:
-	case KIND_ERRORS:
-	case KIND_FLOWS:
-		snprintf(buf, len, "%s", name_of(byte_words(kind, &all), *(const uint8_t *)at));
-		break;
-	case KIND_RNR:
-		format_units(wire_rnr_ns(*(const uint8_t *)at), time_units, buf, len);
-		break;
-	case KIND_PSK:
-		buf[0] = '\0';
-		break;
 	}
 }

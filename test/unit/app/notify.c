@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the service manager hears (sd_notify(3)). */
+/* Tests the datagrams that the service manager receives (sd_notify(3)). */
 #include <criterion/criterion.h>
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 #include "../../../app/saker/saker.h"
 
-/* A manager at `path`; returns its socket. '@' stands for the nought of an abstract name. */
+/* Opens the socket of a service manager at `path` and returns it. A leading '@' stands for the null
+ * byte of an abstract name. */
 static int
 manager(const char *path)
 {
@@ -34,7 +35,7 @@ hears(const char *path)
 	char buf[64] = "";
 	int fd = manager(path);
 
-	notify("READY=1");
+	notify_manager("READY=1");
 	cr_assert_eq(recv(fd, buf, sizeof(buf), 0), 7);
 	cr_assert_str_eq(buf, "READY=1");
 	close(fd);
@@ -59,9 +60,9 @@ Test(app_notify, nobody_is_told_where_nobody_listens)
 	snprintf(path, sizeof(path), "@saker-notify-%d", (int)getpid());
 	fd = manager(path);
 	unsetenv("NOTIFY_SOCKET");
-	notify("READY=1");
+	notify_manager("READY=1");
 	setenv("NOTIFY_SOCKET", "relative", 1);
-	notify("READY=1");
+	notify_manager("READY=1");
 	cr_assert_eq(recv(fd, buf, sizeof(buf), 0), -1);
 	close(fd);
 }

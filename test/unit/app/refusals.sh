@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# refusals.sh SAKER FOLDER: the launcher itself: what it refuses it refuses with one sentence and exit code 1, and it ends cleanly.
+# refusals.sh SAKER FOLDER: tests the launcher itself. After each mistake it prints one sentence and exits with code 1, and it ends
+# cleanly.
 saker=$1 work=$(mktemp -d "$2/refusals.XXXXXX") failed=0
 trap 'rm -rf "$work"' EXIT
 eal="--no-huge --no-shconf --no-pci -m 64 -l 0 --no-telemetry --vdev net_ring0"
@@ -28,12 +29,12 @@ refused() {
 	printf '[port 0]\ndevice = net_tap9\n' >"$work/ini"
 	refused "[port 0]: there is no device 'net_tap9'; EAL found 0 (net_ring0)" \
 		$eal -- --config "$work/ini"
-	refused "EAL found no Ethernet port: give it one with -a or --vdev" ${eal% --vdev*} -- -i
-	refused "3 loops need as many lcores, and EAL has 1 (-l or --lcores)" $eal -- --loops 3 \
+	refused "EAL found no Ethernet port; add one with -a or --vdev" ${eal% --vdev*} -- -i
+	refused "3 loops require 3 lcores, but EAL has 1 (-l or --lcores)" $eal -- --loops 3 \
 		--socket "$work/s" --total-num-mbufs 2048
 }
 
-# It starts, runs a file of commands, and ends at `quit`.
+# saker starts, executes a file of commands, and ends at `quit`.
 cat >"$work/commands" <<END
 help
 show port stats all
@@ -54,32 +55,32 @@ END
 # shellcheck disable=SC2086
 if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield --total-num-mbufs 2048 \
 	--cmdline-file "$work/commands" >"$work/out" 2>"$work/err"; then
-	echo "not ok: it does not run: $(tail -n 1 "$work/err")"
+	echo "not ok: saker does not run: $(tail -n 1 "$work/err")"
 	failed=1
 fi
 for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" "0 clients" \
 	"loop 0: control transport0 engine0" "idle = yield" "transport port vlan address" "; option" "Stopped." "The loops are stopped" \
 	"Started." "Counters cleared." "Forward statistics for port 0"; do
 	grep -qF -- "$words" "$work/out" || {
-		echo "not ok: nothing says '$words'"
+		echo "not ok: the output lacks '$words'"
 		failed=1
 	}
 done
 
-# SIGTERM is a clean end, with the counters.
+# SIGTERM ends saker cleanly.
 mkfifo "$work/ready"
 # shellcheck disable=SC2086
 "$saker" $eal -- --socket "$work/s" --idle yield --total-num-mbufs 2048 --stats-period 1 \
 	>"$work/ready" 2>"$work/err" &
 pid=$!
-# The first statistics say that the loops run.
+# The first statistics show that the loops run.
 grep -m 1 -q "NIC statistics" <"$work/ready"
 kill -TERM $pid
 wait $pid || {
 	echo "not ok: SIGTERM gave $?"
 	failed=1
 }
-# The prompt reads standard input, and ends with it.
+# The prompt reads standard input and ends at its end.
 # shellcheck disable=SC2086
 printf 'show loops\nnonsense\nshow port stats 9\n' | "$saker" $eal -- -i --socket "$work/s" --idle yield \
 	--total-num-mbufs 2048 >"$work/out" 2>"$work/err" || {
@@ -88,7 +89,7 @@ printf 'show loops\nnonsense\nshow port stats 9\n' | "$saker" $eal -- -i --socke
 }
 for words in "saker> " "loop 0: control" "There is no port '9'." "Forward statistics"; do
 	grep -qF -- "$words" "$work/out" || {
-		echo "not ok: the prompt does not say '$words'"
+		echo "not ok: the prompt's output lacks '$words'"
 		failed=1
 	}
 done

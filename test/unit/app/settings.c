@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options, environment and configuration file: who wins, and how each mistake is named. */
+/* Tests options, environment and configuration file: their precedence, and the sentence for each
+ * mistake. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -45,7 +46,7 @@ file_is(const char *text)
 	setenv("SAKER_CONFIG", path, 1);
 }
 
-/* Reads the words of `line`. */
+/* Parses the words of `line` as a command line. */
 static enum options_result
 options(const char *line)
 {
@@ -180,11 +181,11 @@ Test(app_settings, a_key_may_come_from_a_file)
 	snprintf(line, sizeof(line), "%s-none", path);
 	setenv("SAKER_FALCON_PSK", line, 1);
 	refused("",
-		"the environment's SAKER_FALCON_PSK: '(a secret)' names a file that cannot be read: "
-		"No such file or directory");
+		"environment variable SAKER_FALCON_PSK: '(a secret)' names a file that cannot be "
+		"read: No such file or directory");
 }
 
-/* Neither in what is printed nor in what is refused. */
+/* Neither the printed configuration nor an error sentence contains the key. */
 Test(app_settings, a_key_is_never_printed)
 {
 	char text[8192];
@@ -208,7 +209,7 @@ Test(app_settings, a_key_is_never_printed)
 	cr_assert_null(strstr(why, "c0ffee"), "%s", why);
 }
 
-/* 0x3FFF is no depth (RFC 6581 9.1). */
+/* 0x3FFF is not a depth (RFC 6581 9.1). */
 Test(app_settings, a_depth_has_14_bits_less_one_value_6581_9_1)
 {
 	file_is("[limits]\nird = 16382\nord = 16382\n");
@@ -251,7 +252,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 
 	setenv("SAKER_CONFIG", SAMPLE, 1);
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
-	/* Each commented key, made a real one, changes nothing. */
+	/* Uncomments each key; its value must be the default. */
 	FILE *in = fopen(SAMPLE, "r"), *out = fopen(path, "w");
 
 	cr_assert(in != NULL && out != NULL);
@@ -269,7 +270,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	cr_assert(s.ports[0].present && s.ifs[0].present && s.routes[0].present);
 	cr_assert_eq(s.ports[0].mtu, 1500);
 	cr_assert_eq(settings_source(&s, "limits", "ord"), FROM_FILE);
-	/* By field: padding holds whatever it holds, and the ISN key is drawn at random. */
+	/* Compares field by field, because padding is undefined and the ISN key is random. */
 #define SAME(f) cr_assert_eq(s.eng.f, plain.eng.f, #f)
 	SAME(limits.clients);
 	SAME(limits.qps);
@@ -405,31 +406,32 @@ Test(app_settings, a_wrong_option_is_named)
 	refused("--frobnicate", "option '--frobnicate' is unknown");
 	refused("-z", "option '-z' is unknown");
 	refused("--mtu", "option '--mtu' needs an argument");
-	refused("surplus", "'surplus' is no option");
+	refused("surplus", "'surplus' is not an option");
 	refused("--mtu 12", "--mtu 12 is not a number within 1280..65517");
 	refused("--mtu 1500x", "--mtu 1500x is not a number within 1280..65517");
 	refused("--mtu -5", "--mtu -5 is not a number within 1280..65517");
 	refused("--rxd 99999999999999999999",
 		"--rxd 99999999999999999999 is not a number within 32..32768");
-	refused("--idle fast", "--idle fast is none of poll, yield, sleep");
-	refused("--cc reno", "--cc reno is none of cubic, dctcp, none");
+	refused("--idle fast", "--idle fast is not one of poll, yield, sleep");
+	refused("--cc reno", "--cc reno is not one of cubic, dctcp, none");
 	refused("--crc maybe", "--crc maybe is neither yes nor no");
 	refused("--stats-period 0", "--stats-period 0 is not a number within 1..86400");
-	refused("--total-num-mbufs 100", "total-num-mbufs 100 is less than 512 for each stage");
+	refused("--total-num-mbufs 100", "total-num-mbufs 100 gives a stage fewer than 256 mbufs");
 }
 
 Test(app_settings, a_wrong_address_is_named)
 {
 	refused("--address 10.0.0.1/24", "--address 10.0.0.1/24 is not PORT=ADDRESS/LENGTH");
 	refused("--address 0=10.0.0.1",
-		"--address 0=10.0.0.1 is not an address with its prefix length, such as 10.0.0.1/24");
+		"--address 0=10.0.0.1 is not an address with its prefix length, such as "
+		"10.0.0.1/24");
 	refused("--address 0=10.0.0.300/24",
 		"--address 0=10.0.0.300/24 is not an IPv4 or IPv6 address with its prefix length");
 	refused("--address 0=10.0.0.1/33",
-		"--address 0=10.0.0.1/33 has no prefix length within 0..32");
+		"--address 0=10.0.0.1/33 has a prefix length that is not within 0..32");
 	refused("--address 0=fd00::1/129",
-		"--address 0=fd00::1/129 has no prefix length within 0..128");
-	refused("--address 0=0.0.0.0/0", "[interface 0] needs a port and an address");
+		"--address 0=fd00::1/129 has a prefix length that is not within 0..128");
+	refused("--address 0=0.0.0.0/0", "[interface 0] lacks a port or an address");
 }
 
 static void
@@ -461,18 +463,18 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 	file_refused("[falcon]\npsp = ,\n",
 		"[falcon] psp = , is not a list of none, gcm128, gcm256, gmac128, gmac256");
 	file_refused("[falcon]\npsk = 00112233445566778899aabbccddee\n",
-		"[falcon] psk = (a secret) is not a key of 16 to 64 bytes in hexadecimal, nor a "
-		"file's path");
+		"[falcon] psk = (a secret) is neither a hexadecimal key of 16..64 bytes nor the "
+		"path of a file");
 	file_refused("[falcon]\npsk = 00112233445566778899aabbccddeefff\n",
-		"[falcon] psk = (a secret) is not a key of 16 to 64 bytes in hexadecimal, nor a "
-		"file's path");
+		"[falcon] psk = (a secret) is neither a hexadecimal key of 16..64 bytes nor the "
+		"path of a file");
 	file_refused("[falcon]\nordering = strict\n",
-		"[falcon] ordering = strict is none of strong, weak, none");
+		"[falcon] ordering = strict is not one of strong, weak, none");
 	file_refused("[falcon]\nerrors = ignore\n",
-		"[falcon] errors = ignore is none of verbs, complete");
+		"[falcon] errors = ignore is not one of verbs, complete");
 	file_refused(
 		"[falcon]\nmtu = 9000\n", "[falcon] mtu = 9000 is not a number within 256..8192");
-	file_refused("[falcon]\nflows = 2\n", "[falcon] flows = 2 is none of 1, 4");
+	file_refused("[falcon]\nflows = 2\n", "[falcon] flows = 2 is not one of 1, 4");
 	file_refused(
 		"[falcon]\nrnr-retry = 8\n", "[falcon] rnr-retry = 8 is not a number within 0..7");
 	file_refused("[falcon]\nrnr-delay = 1s\n",
@@ -484,7 +486,8 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 Test(app_settings, a_file_that_cannot_be_read_is_named)
 {
 	refused("--config /nonexistent.ini",
-		"the configuration file /nonexistent.ini cannot be read: No such file or directory");
+		"the configuration file /nonexistent.ini cannot be read: No such file or "
+		"directory");
 	file_is("[saker\nmtu 1500\n");
 	cr_assert_eq(options(""), OPTIONS_REFUSED);
 	cr_assert_not_null(strstr(why, path));
@@ -493,8 +496,8 @@ Test(app_settings, a_file_that_cannot_be_read_is_named)
 Test(app_settings, a_wrong_variable_of_the_environment_is_named)
 {
 	setenv("SAKER_LIMITS_SQ_DEPTH", "1", 1);
-	refused("",
-		"the environment's SAKER_LIMITS_SQ_DEPTH: '1' is not a number within 2..1048576");
+	refused("", "environment variable SAKER_LIMITS_SQ_DEPTH: '1' is not a number within "
+		    "2..1048576");
 }
 
 Test(app_settings, stages_spread_over_loops)
@@ -511,8 +514,8 @@ Test(app_settings, stages_spread_over_loops)
 	cr_assert_eq(s.eng.stage_loop[0], 1);
 	cr_assert_eq(s.eng.stage_loop[1], 0);
 	cr_assert_eq(s.eng.transport_loop[0], 1);
-	refused("--stages 2 --stage-loops 0", "stage-loops names 1 loops for 2 stages");
-	refused("--transport-loops 0,1", "transport-loops names 2 loops for 1 transports");
+	refused("--stages 2 --stage-loops 0", "stage-loops lists 1 loops for 2 engine stages");
+	refused("--transport-loops 0,1", "transport-loops lists 2 loops for 1 transport stages");
 	refused("--stage-loops x", "--stage-loops x is not a list of loops, such as 0,1,1");
 }
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Formats the values of settings as text. */
+#include <inttypes.h>
+
+#include "../../lib/falcon/rue.h"
+#include "../../lib/wire/falcon.h"
+#include "../../lib/wire/wire.h"
+#include "values_priv.h"
+
+/* Formats a value in the largest unit that divides it. */
+static void
+format_units(uint64_t v, const struct value_word *units, char *buf, size_t len)
+{
+	const struct value_word *best = NULL;
+
+	for (; units->name != NULL; units++)
+		if (v % units->value == 0 && (best == NULL || units->value > best->value))
+			best = units;
+	if (v == 0 || best == NULL)
+		snprintf(buf, len, "0");
+	else
+		snprintf(buf, len, "%" PRIu64 "%s", v / best->value, best->name);
+}
+
+static const char *
+format_word(const struct value_word *words, uint64_t value)
+{
+	while (words->name != NULL && words->value != value)
+		words++;
+	return words->name != NULL ? words->name : "";
+}
+
+static void
+format_loops(const struct loop_list *l, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned i = 0; i < l->n && at < len; i++)
+		at += (size_t)snprintf(buf + at, len - at, "%s%u", i > 0 ? "," : "", l->loop[i]);
+}
+
+static void
+format_psps(uint16_t all, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (const struct value_word *w = value_psp_words; w->name != NULL && at < len; w++)
+		if (all & 1u << w->value)
+			at += (size_t)snprintf(
+				buf + at, len - at, "%s%s", at > 0 ? "," : "", w->name);
+}
+
+/* Formats the kinds that are a plain number. */
+static void
+format_number(enum kind kind, const void *at, char *buf, size_t len)
+{
+	uint32_t v;
+
+	switch (kind) {
+	case KIND_U8:
+		v = *(const uint8_t *)at;
+		break;
+	case KIND_U16:
+		v = *(const uint16_t *)at;
+		break;
+	case KIND_VLAN:
+		v = *(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at;
+		break;
+	case KIND_WINDOW:
+		v = *(const uint32_t *)at / FA_CWND_ONE;
+		break;
+	default:
+		v = *(const uint32_t *)at;
+	}
+	snprintf(buf, len, "%" PRIu32, v);
+}
+
+/* Formats the kinds that have a unit. */
+static void
+format_quantity(enum kind kind, const void *at, char *buf, size_t len)
+{
+	switch (kind) {
+	case KIND_BYTES:
+		format_units(*(const uint64_t *)at, value_size_units, buf, len);
+		break;
+	case KIND_BYTES32:
+		format_units(*(const uint32_t *)at, value_size_units, buf, len);
+		break;
+	case KIND_TICKS:
+		format_units((uint64_t) * (const uint32_t *)at * FA_TICK_PS / 1000,
+			value_time_units, buf, len);
+		break;
+	case KIND_RNR:
+		format_units(wire_rnr_ns(*(const uint8_t *)at), value_time_units, buf, len);
+		break;
+	default:
+		format_units(*(const uint64_t *)at, value_time_units, buf, len);
+	}
+}
+
+/* Returns the text of the kinds that are a text or one word. */
+static const char *
+format_text(enum kind kind, const void *at)
+{
+	const char *all;
+
+	switch (kind) {
+	case KIND_BOOL:
+		return *(const bool *)at ? "yes" : "no";
+	case KIND_TEXT:
+		return at;
+	case KIND_IDLE:
+		return format_word(value_idle_words, *(const enum eng_idle *)at);
+	case KIND_CC:
+		return *(const char *const *)at;
+	case KIND_PSK:
+		return "";
+	default:
+		return format_word(value_byte_words(kind, &all), *(const uint8_t *)at);
+	}
+}
+
+void
+value_format(enum kind kind, const void *at, char *buf, size_t len)
+{
+	const struct prefix *p = at;
+	char addr[SK_ADDR_STRLEN];
+
+	switch (kind) {
+	case KIND_U8:
+	case KIND_U16:
+	case KIND_U32:
+	case KIND_UINT:
+	case KIND_VLAN:
+	case KIND_WINDOW:
+		format_number(kind, at, buf, len);
+		break;
+	case KIND_BYTES:
+	case KIND_BYTES32:
+	case KIND_TIME:
+	case KIND_TICKS:
+	case KIND_RNR:
+		format_quantity(kind, at, buf, len);
+		break;
+	case KIND_LOOPS:
+		format_loops(at, buf, len);
+		break;
+	case KIND_ADDR:
+		snprintf(buf, len, "%s", sk_addr_str(at, addr));
+		break;
+	case KIND_PREFIX:
+		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
+		break;
+	case KIND_PSP:
+		format_psps(*(const uint16_t *)at, buf, len);
+		break;
+	case KIND_BOOL:
+	case KIND_TEXT:
+	case KIND_IDLE:
+	case KIND_CC:
+	case KIND_ORDERING:
+	case KIND_ERRORS:
+	case KIND_FLOWS:
+	case KIND_PSK:
+		snprintf(buf, len, "%s", format_text(kind, at));
+		break;
+	}
+}
