@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happened beside the figures: the engine's reasons, the port's statistics, the memory of a
- * QP. */
+/* Prints the engine's counters, the port's statistics and the memory of a QP. */
 #include <malloc.h>
 #include <rte_ethdev.h>
 #include <stdlib.h>
@@ -43,8 +42,8 @@ port_rows(uint16_t port, const char *who)
 	free(stats);
 }
 
-/* What the whole process has, other engines and clients in it included. The C library counts one
- * arena only: run with MALLOC_ARENA_MAX=1. */
+/* Prints the memory of the whole process, including other engines and clients in it. mallinfo2()
+ * counts one arena only, so run saker-perf with MALLOC_ARENA_MAX=1. */
 static void
 memory_rows(const char *who)
 {

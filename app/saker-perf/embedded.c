@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends in one process, each on an lcore of its own with its own engine. Rounds of the floor
- * and of the real thing alternate on the same ports, so that a machine whose speed drifts drifts
- * for both.
+ * The embedded form: both ends in one process, each on an lcore of its own with its own engine.
+ * Rounds of the floor and of the transport alternate on the same ports, so that changes in the
+ * machine's speed affect both.
  */
 #include <rte_launch.h>
 #include <rte_lcore.h>
@@ -25,12 +25,12 @@ struct side {
 };
 
 static struct side *sides[2];
-static unsigned listening; /* the accepting side is ready */
-static unsigned arrived;   /* how often a side has come to where both meet */
+static unsigned listening; /* atomic: the accepting side is ready */
+static unsigned arrived;   /* atomic: calls of embedded_barrier() by both sides */
 
-/* Waits for the other side, and goes on driving the engine if it is still wanted. */
+/* Waits for the other side, and polls the engine meanwhile if `drive`. */
 static void
-together(struct side *s, bool drive)
+embedded_barrier(struct side *s, bool drive)
 {
 	unsigned goal = __atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL) / 2 * 2 + 2;
 
@@ -42,15 +42,15 @@ together(struct side *s, bool drive)
 	}
 }
 
-/* Neither side may take the other's frames for its own: both have done with the real thing before
- * the engines fall silent, and both engines are silent before the first frame of the floor leaves.
- */
+/* Runs a round of the floor. No engine may receive a frame of the floor: both sides end their
+ * transport's round before the engines settle, and both engines have settled before the floor sends
+ * its first frame. */
 static int
 run_floor(struct side *s, uint32_t iters)
 {
-	together(s, true);
+	embedded_barrier(s, true);
 	perf_settle(&s->end);
-	together(s, false);
+	embedded_barrier(s, false);
 	return s->end.active ? perf_floor_run(&s->floor, iters, &s->bottom)
 			     : perf_floor_serve(&s->floor, iters);
 }
@@ -110,7 +110,7 @@ side_main(void *arg)
 
 	s->rc = embedded_work(s);
 	if (s->rc && s->end.engine != NULL)
-		exit(1); /* the other side waits for us for ever */
+		exit(1); /* the other side would wait forever */
 	perf_settle(&s->end);
 	return 0;
 }
@@ -166,7 +166,8 @@ perf_embedded(const struct perf_options *o)
 	uint16_t ports[2];
 
 	if (worker >= RTE_MAX_LCORE) {
-		fprintf(stderr, "saker-perf: the embedded form needs two lcores (EAL option -l)\n");
+		fprintf(stderr,
+			"saker-perf: two ends in one process require two lcores (EAL's -l)\n");
 		return 1;
 	}
 	if (perf_ports_pair(o, ports))
@@ -195,6 +196,6 @@ perf_embedded(const struct perf_options *o)
 				sides[i]->end.engine, ports[i], i ? "passive" : "active");
 		side_destroy(sides[i]);
 	}
-	perf_pcap_close(); /* the engines have said all that they have to say */
+	perf_pcap_close(); /* the engines have sent their last frames */
 	return report.errors != 0;
 }

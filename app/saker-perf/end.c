@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end of a run: its objects, its memory and its connections. */
+/* Creates the objects, the memory and the connections of one end. */
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -12,11 +12,11 @@
 
 #define RIGHTS                                                                                     \
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
-#define SPIN_TURNS 2000 /* that a client waits before it naps */
+#define SPIN_TURNS 2000 /* turns for which a client spins before it sleeps for NAP_US */
 #define NAP_US     50
-#define WAIT_NS    60000000000ull /* for a connection event: reached only when something is broken */
+#define WAIT_NS    60000000000ull /* timeout of a connection event, reached only after a failure */
 
-/* Private data of the connection, in host order: both ends are saker-perf of one machine's kind. */
+/* The private data of the connection, in host byte order: both ends must have the same. */
 struct hello {
 	uint64_t addr;
 	uint32_t stag, qps, size, op, versus;
@@ -60,7 +60,7 @@ perf_cell(const struct perf_end *e, uint32_t qp)
 }
 
 uint64_t
-perf_told(const struct perf_end *e, uint32_t qp, enum perf_word w)
+perf_peer_word(const struct perf_end *e, uint32_t qp, enum perf_word w)
 {
 	const struct perf_words *words = (const void *)(e->buf + perf_words_off(e, qp));
 
@@ -77,10 +77,10 @@ perf_idle(void *end)
 	else if (e->waited++ < SPIN_TURNS)
 		sched_yield();
 	else
-		usleep(NAP_US); /* somebody else may need this core to answer us */
+		usleep(NAP_US); /* the peer or the engine may need this core to answer */
 }
 
-/* A connection that is gone is an error wherever a test waits. */
+/* Returns -1 if a connection has ended or failed: each test needs all of them. */
 static int
 check_events(struct perf_end *e)
 {
@@ -88,7 +88,7 @@ check_events(struct perf_end *e)
 
 	while (saker_event(e->s, &ev) == 1) {
 		if (ev.type == SAKER_EV_QP_FATAL || ev.type == SAKER_EV_CQ_OVERFLOW) {
-			fprintf(stderr, "saker-perf: a QP or CQ failed: %s\n", ev.async.reason);
+			fprintf(stderr, "saker-perf: a QP or CQ has failed: %s\n", ev.async.reason);
 			return -1;
 		}
 		if (ev.type == SAKER_EV_DISCONNECTED || ev.type == SAKER_EV_ENGINE_GONE) {
@@ -111,8 +111,8 @@ perf_settle(struct perf_end *e)
 {
 	unsigned quiet = 0;
 
-	/* By turns without work and not by time alone: a thread that was put aside has done nothing
-	 * meanwhile. */
+	/* Counts turns without work in addition to the time, because a thread that was preempted
+	 * does no work, either. */
 	for (uint64_t end = eng_clock() + 5000000;
 		e->engine != NULL && (quiet < 4096 || eng_clock() < end);)
 		quiet = eng_poll(e->engine, 0, eng_clock()) ? 0 : quiet + 1;
@@ -156,18 +156,17 @@ perf_end_open(struct perf_end *e, struct saker *s)
 	e->flow = calloc(e->o->qps, sizeof(*e->flow));
 	e->buf = saker_alloc(s, len);
 	if (e->qp == NULL || e->flow == NULL || e->buf == NULL)
-		return perf_fail("memory for the test", -ENOMEM);
+		return perf_fail("allocating memory for the test", -ENOMEM);
 	if ((rc = saker_pd_create(s, &e->pd)) < 0)
 		return perf_fail("creating a PD", rc);
 	if ((rc = saker_mr_create(e->pd, e->buf, len, RIGHTS, &e->mr)) < 0)
 		return perf_fail("registering memory", rc);
-	/* Every request may be signalled, and a receive may complete beside it. */
+	/* Each request may be signalled, and as many receives may complete. */
 	if ((rc = saker_cq_create(s, 2 * (e->o->depth + 16) * e->o->qps, NULL, &e->cq)) < 0)
 		return perf_fail("creating a CQ", rc);
 	return make_qps(e);
 }
 
-/* Waits for an event. */
 static int
 next_event(struct perf_end *e, struct saker_event *ev)
 {
@@ -192,17 +191,17 @@ hello_of(const struct perf_end *e)
 }
 
 static int
-take_hello(struct perf_end *e, const struct shm_cm *cm)
+check_hello(struct perf_end *e, const struct shm_cm *cm)
 {
 	struct hello h, mine = hello_of(e);
 
 	if (cm->private_len < sizeof(h))
-		return perf_fail("the other end's greeting", -EPROTO);
+		return perf_fail("checking the other end's private data", -EPROTO);
 	memcpy(&h, cm->private_data, sizeof(h));
 	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op ||
 		h.versus != mine.versus) {
 		fprintf(stderr,
-			"saker-perf: the other end runs with other --op, --versus, --size or --qps\n");
+			"saker-perf: --op, --versus, --size or --qps differ at the other end\n");
 		return -1;
 	}
 	e->peer_addr = h.addr;
@@ -239,7 +238,7 @@ perf_end_connect(struct perf_end *e, const struct sk_addr *addr)
 			return -1;
 		if (ev.type != SAKER_EV_ESTABLISHED)
 			return unexpected(&ev);
-		if (take_hello(e, &ev.cm) < 0)
+		if (check_hello(e, &ev.cm) < 0)
 			return -1;
 		if (e->nqp >= 1000 && i % 1000 == 999)
 			perf_progress(e->o, "%u QPs connected", i + 1);
@@ -259,17 +258,17 @@ perf_end_accept(struct perf_end *e)
 	if (rc < 0)
 		return perf_fail("listening", rc);
 	if (e->o->listen)
-		fprintf(stderr, "listening\n"); /* for whoever starts the other end */
-	/* On a wire that loses, a request may overtake the end of the connection before it. */
-	for (uint32_t asked = 0, there = 0; there < e->nqp;) {
+		fprintf(stderr, "listening\n"); /* scripts then start the other end */
+	/* If frames are lost, a request may arrive before the previous connection stands. */
+	for (uint32_t accepted = 0, established = 0; established < e->nqp;) {
 		if (next_event(e, &ev) < 0)
 			return -1;
 		if (ev.type == SAKER_EV_ESTABLISHED) {
-			there++;
-		} else if (ev.type == SAKER_EV_CONNECT_REQUEST && asked < e->nqp) {
-			if (take_hello(e, &ev.cm) < 0)
+			established++;
+		} else if (ev.type == SAKER_EV_CONNECT_REQUEST && accepted < e->nqp) {
+			if (check_hello(e, &ev.cm) < 0)
 				return -1;
-			if ((rc = saker_accept(e->s, ev.request, e->qp[asked++], &p)) < 0)
+			if ((rc = saker_accept(e->s, ev.request, e->qp[accepted++], &p)) < 0)
 				return perf_fail("accepting", rc);
 		} else {
 			return unexpected(&ev);

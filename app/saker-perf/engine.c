@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engines of the embedded form: ports, configuration, and a flat client with room for the test.
- */
+/* Creates the engines of the embedded form: ports, configuration, and a flat client. */
 #include <errno.h>
 #include <rte_eth_ring.h>
 #include <rte_bus_vdev.h>
@@ -30,7 +29,7 @@ ring_pair(uint16_t ports[2])
 		r[i] = rte_ring_create(
 			name, RING_SIZE, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 		if (r[i] == NULL)
-			return perf_fail("a ring between the two ends", -ENOMEM);
+			return perf_fail("creating the ring between the two ends", -ENOMEM);
 	}
 	for (int i = 0; i < 2; i++) {
 		char name[32];
@@ -39,7 +38,7 @@ ring_pair(uint16_t ports[2])
 		snprintf(name, sizeof(name), "perf_end%d", i);
 		port = rte_eth_from_rings(name, &r[i], 1, &r[1 - i], 1, SOCKET_ID_ANY);
 		if (port < 0)
-			return perf_fail("a ring port", -rte_errno);
+			return perf_fail("creating a ring port", -rte_errno);
 		ports[i] = (uint16_t)port;
 	}
 	return 0;
@@ -72,7 +71,7 @@ memif_pair(uint16_t ports[2])
 	return 0;
 }
 
-/* Puts a hostile wire on each port. */
+/* Creates a net_impair port on top of each port. */
 static int
 impair_pair(const char *how, uint16_t ports[2])
 {
@@ -80,7 +79,7 @@ impair_pair(const char *how, uint16_t ports[2])
 		char lower[RTE_ETH_NAME_MAX_LEN], name[32], args[256];
 
 		if (rte_eth_dev_get_name_by_port(ports[i], lower) < 0)
-			return perf_fail("the lower port", -ENODEV);
+			return perf_fail("finding the port below net_impair", -ENODEV);
 		snprintf(name, sizeof(name), "net_impair_perf%d", i);
 		snprintf(args, sizeof(args), "port=%s,%s", lower, how);
 		if (vdev_port(name, args, &ports[i]))
@@ -117,7 +116,7 @@ parse_address(const char *text, struct eng_if_config *out)
 	return 0;
 }
 
-/* Both ends are ours, and so is the key under which they exchange keys. */
+/* Configures Falcon. Both ends use the same fixed pre-shared key. */
 static void
 falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
 {
@@ -151,7 +150,7 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 	cfg.ports[0].mtu = o->mtu;
 	cfg.ports[0].offload_cksum = cfg.ports[0].offload_tso = o->offload;
 	if (parse_address(address, &cfg.ifs[0])) {
-		fprintf(stderr, "saker-perf: --address %s: not ADDR/LEN\n", address);
+		fprintf(stderr, "saker-perf: --address %s is not ADDR/LEN\n", address);
 		return NULL;
 	}
 	cfg.mpa_crc = o->crc;
@@ -179,12 +178,12 @@ perf_attach(struct perf_end *e)
 	int rc;
 
 	if (home == NULL)
-		return perf_fail("memory for the client", -ENOMEM);
+		return perf_fail("allocating the client's memory", -ENOMEM);
 	rc = eng_attach_flat(e->engine, "saker-perf", home, size, (mem + 4095) / 4096 * 4096);
 	if (rc < 0)
 		return perf_fail("attaching to the engine", rc);
 	e->client = rc;
-	/* The engine writes the header in one of its turns. */
+	/* The engine writes the header in one of its next turns. */
 	while (__atomic_load_n(&((struct shm_header *)home)->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
 		perf_idle(e);
 	rc = saker_open_flat(home, size, perf_idle, e, &s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The floor: what the same bytes cost on the same ports with no protocol at all, in frames like
- * those of the transport. iWARP's has room for the headers up to TCP's, and then for as many
- * FPDU-sized pieces as go into a segment, each copied with its CRC when it is built, and checked
- * and copied when it comes. Falcon's carries one piece of at most the RDMA MTU, with the UDP
- * checksum over all of it unless PSP's ICV would take its place. A receiver that finds a wrong sum
- * counts it.
+ * The floor: the cost of the same bytes on the same ports without a protocol, in frames of the same
+ * shape as the transport's. An iWARP frame has room for the headers up to TCP's, and then for as
+ * many pieces of the size of an FPDU as fit into a segment; the sender copies each with its CRC,
+ * and the receiver checks and copies it. A Falcon frame carries one piece of at most the RDMA MTU,
+ * with a UDP checksum over the whole frame unless PSP's ICV would replace it. A receiver counts
+ * wrong checksums.
  */
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -17,7 +17,7 @@
 #include "../../lib/wire/rof.h"
 #include "perf.h"
 
-/* Ethernet and IPv4, then: */
+/* Bytes of the headers. */
 #define TCP_HEADERS  (ETH_LEN + IP4_LEN + 32u) /* with timestamps */
 #define MPA_HEAD     16u                       /* MPA length 2, DDP tagged header 14 */
 #define MPA_TAIL     4u                        /* CRC */
@@ -25,10 +25,11 @@
 #define UDP_SUM_AT   (UDP_AT + 6u)
 #define PUSH_HEADERS (UDP_AT + UDP_LEN + PSP_LEN + FALCON_PUSH_DATA_LEN)
 #define PULL_HEADERS (UDP_AT + UDP_LEN + PSP_LEN + FALCON_PULL_DATA_LEN)
-#define ETHERTYPE    0xb588 /* 0x88b5, for local experiments (IEEE 802), as it lies in memory */
+#define ETHERTYPE    0xb588 /* 0x88b5, for local experiments (IEEE 802), in network byte order */
 #define BURST        32u
 
-struct head { /* in place of the headers' bytes */
+/* Lies in the place of the transport's headers. */
+struct head {
 	uint8_t mac[12];
 	uint16_t type;
 	uint16_t pieces;
@@ -72,7 +73,7 @@ falcon_shape(const struct perf_options *o)
 	struct perf_shape s = {.packed = 1, .sum = o->psp == 0, .tail = o->psp ? PSP_ICV_LEN : 0};
 	uint32_t room, mtu;
 
-	s.headers = perf_op_asks(o->op) ? PULL_HEADERS : PUSH_HEADERS;
+	s.headers = perf_op_fetches(o->op) ? PULL_HEADERS : PUSH_HEADERS;
 	if (o->tunnel)
 		s.headers += PSP_VC_LEN + IP4_LEN;
 	s.head = wire_rof_len(falcon_opcode(o->op));
@@ -89,7 +90,7 @@ shape_of(const struct perf_options *o)
 	return o->transport == SHM_FALCON ? falcon_shape(o) : iwarp_shape(o);
 }
 
-/* A frame of `pieces` pieces of `len` bytes from `off` on; 0 pieces: a signal. */
+/* Builds a frame with `pieces` pieces of `len` bytes from offset `off` on; 0 pieces: a signal. */
 static struct rte_mbuf *
 build(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 {
@@ -137,7 +138,7 @@ floor_flush(struct perf_floor *f)
 		memmove(f->pending, f->pending + sent, f->npending * sizeof(f->pending[0]));
 }
 
-/* Builds and queues one frame; false: no room now. */
+/* Builds and queues one frame. Returns false if there is no room at present. */
 static bool
 queue(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 {
@@ -153,7 +154,7 @@ queue(struct perf_floor *f, uint32_t off, uint32_t len, uint32_t pieces)
 	return m != NULL;
 }
 
-/* Copies, and checks the CRCs. */
+/* Copies the pieces and checks their CRCs. */
 static void
 take_pieces(struct perf_floor *f, const uint8_t *p, const struct head *h)
 {
@@ -171,7 +172,7 @@ take_pieces(struct perf_floor *f, const uint8_t *p, const struct head *h)
 	}
 }
 
-/* Returns how many messages the frame ended, and sets *signal. */
+/* Returns how many messages the frame completes, and sets *signal if it is a signal. */
 static uint32_t
 floor_take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
 {
@@ -181,7 +182,7 @@ floor_take(struct perf_floor *f, struct rte_mbuf *m, bool *signal)
 
 	memcpy(&h, p, sizeof(h));
 	if (h.type != ETHERTYPE)
-		return 0; /* a late acknowledgement of the real thing */
+		return 0; /* a delayed acknowledgement of the transport */
 	*signal = *signal || h.pieces == 0;
 	if (s->sum)
 		f->bad += wire_sum_fold(wire_sum(0, p + UDP_AT, m->data_len - UDP_AT)) != 0;
@@ -203,7 +204,7 @@ floor_receive(struct perf_floor *f, bool *signal)
 	return ended;
 }
 
-/* One whole message, in as many frames as it needs. */
+/* Sends one message, in as many frames as necessary. */
 static void
 send_message(struct perf_floor *f)
 {
@@ -226,7 +227,7 @@ send_signal(struct perf_floor *f)
 		floor_flush(f);
 }
 
-/* `iters` messages, as many of them in a frame as the transport packs. */
+/* Sends `iters` messages, with as many in a frame as the transport packs. */
 static void
 stream_out(struct perf_floor *f, uint32_t iters)
 {
@@ -269,18 +270,18 @@ wait_signal(struct perf_floor *f)
 static void
 lat_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 {
-	bool asks = perf_op_asks(f->o->op);
+	bool fetches = perf_op_fetches(f->o->op);
 
 	for (uint32_t i = 0; i < iters; i++) {
 		uint64_t start = eng_clock(), ns;
 
-		if (asks)
+		if (fetches)
 			send_signal(f);
 		else
 			send_message(f);
 		stream_in(f, 1);
 		ns = eng_clock() - start;
-		sk_hist_add(out->lat, asks ? ns : ns / 2);
+		sk_hist_add(out->lat, fetches ? ns : ns / 2);
 	}
 }
 
@@ -288,7 +289,7 @@ static void
 lat_serve(struct perf_floor *f, uint32_t iters)
 {
 	while (iters--) {
-		if (perf_op_asks(f->o->op))
+		if (perf_op_fetches(f->o->op))
 			wait_signal(f);
 		else
 			stream_in(f, 1);
@@ -307,7 +308,7 @@ perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out)
 	start = eng_clock();
 	if (f->o->test == PERF_LAT) {
 		lat_run(f, iters, out);
-	} else if (perf_op_asks(f->o->op)) {
+	} else if (perf_op_fetches(f->o->op)) {
 		stream_in(f, iters);
 	} else {
 		stream_out(f, iters);
@@ -327,7 +328,7 @@ perf_floor_serve(struct perf_floor *f, uint32_t iters)
 	send_signal(f);
 	if (f->o->test == PERF_LAT) {
 		lat_serve(f, iters);
-	} else if (perf_op_asks(f->o->op)) {
+	} else if (perf_op_fetches(f->o->op)) {
 		stream_out(f, iters);
 	} else {
 		stream_in(f, iters);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ping-pong. A Write is seen by its last byte, as programs do it; a Send and a Write with Immediate
- * by their receive; a Read and an Atomic need no answer, and their figure is the round trip where
- * the others' is half of it.
+ * The latency test, a ping-pong. The receiver detects a Write by its last byte, as programs do, and
+ * a Send or a Write with Immediate Data by its receive completion. A Read or an Atomic has no
+ * answer of the peer's program: its latency is the round trip, that of the others half of it.
  */
 #include "perf.h"
 
-#define SIGNAL_EVERY 32 /* of Writes and Sends: their completions carry no news */
+#define SIGNAL_EVERY 32 /* one in so many Writes and Sends is signalled, to free the send queue */
 
 static uint8_t
 next_seq(struct perf_end *e)
@@ -36,7 +36,7 @@ wait_received(struct perf_end *e, uint64_t want)
 }
 
 static int
-lat_say(struct perf_end *e, uint32_t i, uint8_t seq)
+lat_send(struct perf_end *e, uint32_t i, uint8_t seq)
 {
 	if (e->op == PERF_WRITE)
 		perf_out(e)[e->o->size - 1] = seq;
@@ -44,14 +44,14 @@ lat_say(struct perf_end *e, uint32_t i, uint8_t seq)
 }
 
 static int
-hear(struct perf_end *e, uint8_t seq, uint64_t received)
+lat_wait(struct perf_end *e, uint8_t seq, uint64_t received)
 {
 	return e->op == PERF_WRITE ? wait_byte(e, seq) : wait_received(e, received);
 }
 
-/* Asks for the peer's bytes, or for an Atomic and the original value. */
+/* Posts a Read or an Atomic and waits for its completion. */
 static int
-lat_ask(struct perf_end *e)
+lat_fetch(struct perf_end *e)
 {
 	uint64_t done = e->completed + 1;
 
@@ -69,12 +69,12 @@ ping(struct perf_end *e, uint32_t i, uint64_t base)
 {
 	uint8_t seq;
 
-	if (perf_op_asks(e->op))
-		return lat_ask(e);
+	if (perf_op_fetches(e->op))
+		return lat_fetch(e);
 	seq = next_seq(e);
 	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
 		return -1;
-	return lat_say(e, i, seq) || hear(e, seq, base + i + 1) ? -1 : 0;
+	return lat_send(e, i, seq) || lat_wait(e, seq, base + i + 1) ? -1 : 0;
 }
 
 int
@@ -82,7 +82,7 @@ perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 {
 	uint64_t base, start, total;
 
-	if (perf_meet(e))
+	if (perf_sync(e))
 		return -1;
 	base = e->received;
 	total = start = eng_clock();
@@ -92,7 +92,7 @@ perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 		if (ping(e, i, base))
 			return -1;
 		now = eng_clock();
-		sk_hist_add(f->lat, perf_op_asks(e->op) ? now - start : (now - start) / 2);
+		sk_hist_add(f->lat, perf_op_fetches(e->op) ? now - start : (now - start) / 2);
 		start = now;
 		if (i % SIGNAL_EVERY == 0 && perf_reap(e))
 			return -1;
@@ -100,7 +100,7 @@ perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 	f->ns += eng_clock() - total;
 	f->msgs += iters;
 	f->bytes += (uint64_t)iters * e->o->size;
-	return perf_meet(e);
+	return perf_sync(e);
 }
 
 int
@@ -110,20 +110,20 @@ perf_lat_serve(struct perf_end *e, uint32_t iters)
 
 	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
 		return -1;
-	if (perf_meet(e))
+	if (perf_sync(e))
 		return -1;
-	for (uint32_t i = 0; !perf_op_asks(e->op) && i < iters; i++) {
+	for (uint32_t i = 0; !perf_op_fetches(e->op) && i < iters; i++) {
 		uint8_t seq = next_seq(e);
 
-		if (hear(e, seq, base + i + 1))
+		if (lat_wait(e, seq, base + i + 1))
 			return -1;
 		if (perf_op_receives(e->op) && i + 1 < iters && perf_post_recv(e, 0, 1))
 			return -1;
-		if (lat_say(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
+		if (lat_send(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
 			return -1;
 	}
-	if (perf_meet_hear(e))
+	if (perf_sync_wait(e))
 		return -1;
 	perf_check_served(e, 0, iters);
-	return perf_meet_answer(e);
+	return perf_sync_answer(e);
 }

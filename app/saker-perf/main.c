@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * saker-perf: latency, bandwidth and message rate of Saker, measured against the floor: raw frames
- * over the same ports, in the same process, in rounds that alternate.
+ * saker-perf measures latency, bandwidth and message rate of Saker, and compares them with the
+ * floor: raw frames over the same ports, in the same process, in alternating rounds.
  */
 #include <rte_eal.h>
+#include <rte_errno.h>
 
 #include "perf.h"
 
@@ -14,7 +15,8 @@ main(int argc, char **argv)
 	int n = rte_eal_init(argc, argv), rc;
 
 	if (n < 0) {
-		fprintf(stderr, "saker-perf: the EAL refused its options\n");
+		fprintf(stderr, "saker-perf: EAL cannot be initialized: %s\n",
+			rte_strerror(rte_errno));
 		return 1;
 	}
 	rc = perf_options_parse(&o, argc - n, argv + n);

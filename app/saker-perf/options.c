@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line: one table that parses and that --help prints. */
+/* Parses the command line by a table, which --help prints. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,35 +36,38 @@ static const struct option_row rows[] = {
 	{"tunnel", FLAG, AT(tunnel), 0, 0, NULL, "Falcon: PSP's tunnel mode, with cookies"},
 	{"op", CHOICE, AT(op), 0, 0, ops, "send, write, read, atomic_fa, atomic_cs or write_imm"},
 	{"versus", CHOICE, AT(versus), 0, 0, ops,
-		"an operation (as --op) to measure in between, for the ratio"},
+		"another operation to measure in alternation, for the ratio of both"},
 	{"test", CHOICE, AT(test), 0, 0, tests,
-		"lat (ping-pong), bw (stream) or rate (many small)"},
+		"lat (ping-pong), bw (Gb/s of a stream) or rate (messages per second)"},
 	{"size", NUMBER, AT(size), 1, 1u << 30, NULL, "bytes of a message (64; an Atomic has 8)"},
 	{"iters", NUMBER, AT(iters), 1, 1000000000, NULL, "messages in all rounds together"},
-	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL, "how often floor and real thing alternate"},
+	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL,
+		"rounds, in which floor and transport alternate"},
 	{"ms", NUMBER, AT(milliseconds), 0, 3600000, NULL,
 		"end a round of bw or rate after so many milliseconds (write, read)"},
-	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs that work"},
-	{"idle-qps", NUMBER, AT(idle_qps), 0, 65536, NULL, "QPs that are connected and idle"},
-	{"depth", NUMBER, AT(depth), 2, 8192, NULL, "requests outstanding on a QP"},
+	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs under test"},
+	{"idle-qps", NUMBER, AT(idle_qps), 0, 65536, NULL, "further QPs, connected and idle"},
+	{"depth", NUMBER, AT(depth), 2, 8192, NULL, "outstanding requests of a QP at most"},
 	{"mtu", NUMBER, AT(mtu), 1280, 65521, NULL, "bytes of an IP packet"},
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
 	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
-	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "no progress"},
+	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "print no progress"},
 	{"counters", FLAG, AT(counters), 0, 0, NULL,
-		"print engines' and ports' counters at the end"},
-	{"no-offload", OFF, AT(offload), 0, 0, NULL, "no checksums and no TSO by the port"},
+		"print the counters of engines and ports at the end"},
+	{"no-offload", OFF, AT(offload), 0, 0, NULL, "use no checksum offload and no TSO"},
 	{"no-floor", OFF, AT(floor), 0, 0, NULL, "do not measure the floor"},
-	{"no-crc", OFF, AT(crc), 0, 0, NULL, "MPA without CRC"},
-	{"markers", FLAG, AT(markers), 0, 0, NULL, "MPA with markers, both directions"},
-	{"port", TEXT, AT(port), 0, 0, NULL, "embedded: ring or memif"},
-	{"impair", TEXT, AT(impair), 0, 0, NULL, "embedded: a hostile wire, e.g. drop=0.01,seed=7"},
-	{"listen", FLAG, AT(listen), 0, 0, NULL, "run the accepting end alone"},
-	{"connect", TEXT, AT(connect), 0, 0, NULL, "run the connecting end alone, to ADDR"},
-	{"address", TEXT, AT(address), 0, 0, NULL, "ADDR/LEN of the port, for one end alone"},
-	{"client", TEXT, AT(client), 0, 0, NULL, "be a client of the saker at SOCKET"},
-	{"tcp-port", NUMBER, AT(tcp_port), 1, 65535, NULL, "to listen at or connect to"},
-	{"pcap", TEXT, AT(pcap), 0, 0, NULL, "write what passes through the first port to FILE"},
+	{"no-crc", OFF, AT(crc), 0, 0, NULL, "use MPA without CRC"},
+	{"markers", FLAG, AT(markers), 0, 0, NULL, "use MPA with markers in both directions"},
+	{"port", TEXT, AT(port), 0, 0, NULL, "both ends in this process: ring or memif"},
+	{"impair", TEXT, AT(impair), 0, 0, NULL,
+		"both ends in this process: a hostile wire, e.g. drop=0.01,seed=7"},
+	{"listen", FLAG, AT(listen), 0, 0, NULL, "run only the accepting end"},
+	{"connect", TEXT, AT(connect), 0, 0, NULL, "run only the connecting end, to the address X"},
+	{"address", TEXT, AT(address), 0, 0, NULL, "ADDR/LEN of the port, for one end"},
+	{"client", TEXT, AT(client), 0, 0, NULL, "attach to the saker with the socket X"},
+	{"tcp-port", NUMBER, AT(tcp_port), 1, 65535, NULL,
+		"port number to listen at or connect to"},
+	{"pcap", TEXT, AT(pcap), 0, 0, NULL, "capture the frames of the first port to the file X"},
 };
 
 static void
@@ -75,14 +78,26 @@ perf_options_usage(void)
 		printf("  --%-12s%s %s\n", rows[i].name,
 			rows[i].kind == FLAG || rows[i].kind == OFF ? "    " : " X  ",
 			rows[i].help);
-	printf("Without --listen, --connect or --client both ends run in this process, on two lcores.\n");
+	printf("Without --listen or --connect, both ends run in this process, on two lcores.\n");
 }
 
 static int
 perf_options_refuse(const char *name, const char *value, const char *why)
 {
-	fprintf(stderr, "saker-perf: --%s %s: %s\n", name, value, why);
+	fprintf(stderr, "saker-perf: --%s%s%s %s\n", name, value[0] != '\0' ? " " : "", value, why);
 	return -1;
+}
+
+static int
+perf_options_refuse_choice(const struct option_row *r, const char *value)
+{
+	char why[128] = "is not one of ";
+	size_t at = strlen(why);
+
+	for (unsigned i = 0; r->choices[i] != NULL && at < sizeof(why); i++)
+		at += (size_t)snprintf(
+			why + at, sizeof(why) - at, "%s%s", i > 0 ? ", " : "", r->choices[i]);
+	return perf_options_refuse(r->name, value, why);
 }
 
 static int
@@ -94,7 +109,7 @@ perf_options_set_number(const struct option_row *r, void *at, const char *value)
 	errno = 0;
 	v = strtoull(value, &end, 0);
 	if (errno || *end || end == value || v < r->min || v > r->max) {
-		snprintf(why, sizeof(why), "not a number from %llu to %llu",
+		snprintf(why, sizeof(why), "is not a number within %llu..%llu",
 			(unsigned long long)r->min, (unsigned long long)r->max);
 		return perf_options_refuse(r->name, value, why);
 	}
@@ -127,7 +142,7 @@ perf_options_set(struct perf_options *o, const struct option_row *r, const char 
 				return 0;
 			}
 		}
-		return perf_options_refuse(r->name, value, r->help);
+		return perf_options_refuse_choice(r, value);
 	}
 	return -1;
 }
@@ -143,7 +158,7 @@ perf_options_find(const char *word)
 	return NULL;
 }
 
-/* An Atomic has one size. */
+/* Sets the default size, and checks that an Atomic has 8 bytes. */
 static int
 check_size(struct perf_options *o)
 {
@@ -154,10 +169,10 @@ check_size(struct perf_options *o)
 		o->size = atomic ? 8 : 64;
 	if (atomic && o->test == PERF_BW)
 		return perf_options_refuse(
-			"test", "bw", "an Atomic has 8 bytes: there are lat and rate");
+			"test", "bw", "is not for Atomics, which have 8 bytes; use lat or rate");
 	snprintf(given, sizeof(given), "%u", o->size);
 	if (atomic && o->size != 8)
-		return perf_options_refuse("size", given, "an Atomic has 8 bytes");
+		return perf_options_refuse("size", given, "is not the size of an Atomic, 8");
 	return 0;
 }
 
@@ -165,25 +180,27 @@ static int
 perf_options_check(struct perf_options *o)
 {
 	if (o->listen && o->connect != NULL)
-		return perf_options_refuse("connect", o->connect, "is not for --listen too");
+		return perf_options_refuse(
+			"connect", o->connect, "cannot be combined with --listen");
 	if (o->client != NULL && !o->listen && o->connect == NULL)
-		return perf_options_refuse("client", o->client, "wants --listen or --connect");
+		return perf_options_refuse("client", o->client, "requires --listen or --connect");
 	if (o->client != NULL && (o->impair != NULL || o->address != NULL || o->pcap != NULL))
 		return perf_options_refuse("client", o->client,
-			"takes no --impair, --address or --pcap: the port is saker's");
+			"cannot be combined with --impair, --address or --pcap");
 	if ((o->listen || o->connect != NULL) && o->client == NULL && o->address == NULL)
 		return perf_options_refuse(
-			"address", "", "is needed for one end alone (ADDR/LEN of the port)");
+			"address", "ADDR/LEN", "is required for one end without --client");
 	if (o->milliseconds && (o->test == PERF_LAT || o->versus != PERF_NO_OP ||
 				       (o->op != PERF_WRITE && o->op != PERF_READ)))
-		return perf_options_refuse("ms", "", "is for bw and rate of write or read alone");
+		return perf_options_refuse("ms", "N",
+			"requires --test bw or rate, --op write or read, and no --versus");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return perf_options_refuse("port", o->port, "is neither ring nor memif");
 	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
-		return perf_options_refuse(
-			"transport", "iwarp", "has no --ordering, --errors, --psp or --tunnel");
+		return perf_options_refuse("transport", "iwarp",
+			"cannot be combined with --ordering, --errors, --psp or --tunnel");
 	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
-		return perf_options_refuse("ordering", "none", "goes with --errors complete alone");
+		return perf_options_refuse("ordering", "none", "requires --errors complete");
 	return check_size(o);
 }
 
@@ -214,12 +231,13 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 			return 1;
 		}
 		if (r == NULL) {
-			fprintf(stderr, "saker-perf: no option '%s' (see --help)\n", argv[i]);
+			fprintf(stderr, "saker-perf: option '%s' is unknown (see --help)\n",
+				argv[i]);
 			return -1;
 		}
 		valued = r->kind != FLAG && r->kind != OFF;
 		if (valued && i + 1 == argc)
-			return perf_options_refuse(r->name, "", "a value is missing");
+			return perf_options_refuse(r->name, "", "requires a value");
 		if (perf_options_set(o, r, valued ? argv[++i] : NULL))
 			return -1;
 	}

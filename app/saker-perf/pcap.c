@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A capture of one port, both ways, in the classic pcap format with nanoseconds. Callbacks of the
- * port see each burst on its own lcore, and that lcore alone writes, so no lock is needed.
+ * Captures the frames of one port, in both directions, in the classic pcap format with ns.
+ * Callbacks of the port get each burst on the lcore that polls the port. Only this lcore writes, so
+ * there is no lock.
  */
 #include <rte_ethdev.h>
 #include <time.h>
@@ -55,7 +56,7 @@ perf_pcap_open(uint16_t port, const char *path)
 	fwrite(head, sizeof(head), 1, file);
 	if (rte_eth_add_rx_callback(port, 0, on_rx, NULL) == NULL ||
 		rte_eth_add_tx_callback(port, 0, on_tx, NULL) == NULL) {
-		fprintf(stderr, "saker-perf: the port takes no capture callback\n");
+		fprintf(stderr, "saker-perf: port %u does not support capture callbacks\n", port);
 		return -1;
 	}
 	return 0;

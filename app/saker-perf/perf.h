@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* saker-perf: what its files share. Times are nanoseconds, sizes bytes. */
+/* The types and functions that the files of saker-perf share. Times are in ns, sizes in bytes. */
 #ifndef SAKER_PERF_H
 #define SAKER_PERF_H
 
@@ -19,9 +19,9 @@ enum perf_op {
 	PERF_WRITE,
 	PERF_READ,
 	PERF_ATOMIC_FA, /* FetchAdd of 1 */
-	PERF_ATOMIC_CS, /* CmpSwap that counts up by 1 */
+	PERF_ATOMIC_CS, /* CmpSwap that increments by 1 */
 	PERF_WRITE_IMM,
-	PERF_NO_OP, /* of --versus: none */
+	PERF_NO_OP, /* no --versus */
 };
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE };
 
@@ -31,24 +31,23 @@ struct perf_options {
 	enum perf_op op, versus;
 	enum perf_test test;
 	enum shm_transport transport;
-	/* Falcon: enum rof_ordering, enum rof_errors, index of perf_psps[] */
-	unsigned ordering, errors, psp;
+	unsigned ordering, errors; /* Falcon: enum rof_ordering, enum rof_errors */
+	unsigned psp;              /* Falcon: index of psps[] in options.c */
 	bool tunnel;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
-	uint32_t
-		milliseconds; /* that a round of bw or rate lasts at most; 0: as long as it takes */
+	uint32_t milliseconds; /* longest duration of a round of bw or rate; 0: no limit */
 	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
-	const char *port;    /* embedded: "ring", or a vdev's name */
-	const char *impair;  /* arguments of the hostile wire between the two ends */
-	const char *client;  /* socket of a running saker */
-	const char *connect; /* address of the other end */
+	const char *port;    /* embedded: "ring" or "memif" */
+	const char *impair;  /* arguments of the hostile wire between the two ends, or NULL */
+	const char *client;  /* socket of a running saker, or NULL */
+	const char *connect; /* address of the other end, or NULL */
 	const char *address; /* own ADDR/LEN with --listen or --connect on a port */
 	const char *pcap;
 	uint16_t tcp_port;
 };
 
-/* Fills `o` from the words behind "--"; on a wrong one prints a sentence that names it and returns
- * -1; 1: --help was given. */
+/* Fills *o from the words behind "--". Returns 0, 1 when --help was given, or -1 after printing a
+ * sentence about the wrong option. */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
 const char *perf_op_name(enum perf_op op);
 
@@ -58,15 +57,15 @@ perf_op_atomic(enum perf_op op)
 	return op == PERF_ATOMIC_FA || op == PERF_ATOMIC_CS;
 }
 
-/* The active end asks and has its answer when the request completes: the passive one does nothing.
- */
+/* Returns whether the operation fetches data: it completes at the active end when the response
+ * arrives, and the passive end does nothing. */
 static inline bool
-perf_op_asks(enum perf_op op)
+perf_op_fetches(enum perf_op op)
 {
 	return op == PERF_READ || perf_op_atomic(op);
 }
 
-/* Each message takes a receive of the other end. */
+/* Returns whether each message consumes a receive of the other end. */
 static inline bool
 perf_op_receives(enum perf_op op)
 {
@@ -76,10 +75,10 @@ perf_op_receives(enum perf_op op)
 const char *perf_test_name(enum perf_test test);
 const char *perf_transport_name(enum shm_transport transport);
 
-/* What a run, or its floor, came to. */
+/* The result of a run, or of its floor. */
 struct perf_figures {
-	struct sk_hist
-		*lat; /* of one way, or of the round trip where perf_op_asks(); NULL but for lat */
+	/* Latencies of one way, or of the round trip if perf_op_fetches(). NULL for bw and rate. */
+	struct sk_hist *lat;
 	uint64_t bytes, msgs, ns;
 };
 
@@ -95,177 +94,186 @@ perf_mops(const struct perf_figures *f)
 	return f->ns ? 1e3 * (double)f->msgs / (double)f->ns : 0;
 }
 
-/* What the two ends say to each other beside the test, one per QP: 8-byte inline Writes into the
- * receiver's buffer. And the cell of the Atomics: at the passive end their target, at the active
- * one where the original values come. */
-enum perf_word { PERF_MEET, PERF_CREDIT, PERF_ERRORS, PERF_WORDS };
+/* Words that the two ends send each other beside the test, for each QP: 8-byte inline Writes into
+ * the receiver's buffer. The cell belongs to the Atomics: at the passive end it is their target, at
+ * the active end it receives the original values. */
+enum perf_word { PERF_SYNC, PERF_CREDIT, PERF_ERRORS, PERF_WORDS };
 struct perf_words {
 	uint64_t w[PERF_WORDS];
 	uint64_t cell;
 };
 
-/* A QP that works, counted from its birth. */
+/* The counters of a QP under test since its creation. */
 struct perf_flow {
-	uint64_t sent;    /* requests of the test; of them */
-	uint64_t taken;   /* those that take a receive */
-	uint64_t signals; /* those that asked for a completion, and */
-	uint64_t done;    /* the completions that came */
+	uint64_t sent;    /* requests of the test */
+	uint64_t taken;   /* requests that consume a receive */
+	uint64_t signals; /* requests that were signalled */
+	uint64_t done;    /* completions of signalled requests */
 	uint64_t recv_posted, received;
-	uint64_t until;   /* of this round: sent, or received */
-	uint64_t atomics; /* posted by the active end; which the passive one expects in its cell */
+	uint64_t until;   /* the value of `sent` or `received` at the end of this round */
+	uint64_t atomics; /* Atomics posted by the active end, expected by the passive end */
 	uint64_t imms_out, imms_in;
 };
 
-/* One end: a client of some engine, its memory and its QPs. Every end runs in a thread of its own,
- * in straight-line code that calls perf_turn() wherever it waits. */
+/* One end: a client of an engine, its memory and its QPs. Each end runs in a thread of its own, in
+ * sequential code that calls perf_turn() wherever it waits. */
 struct perf_end {
 	const struct perf_options *o;
 	enum perf_op op;    /* of this round */
-	bool active;        /* connects, and measures */
-	struct eng *engine; /* NULL when a saker elsewhere does the work */
+	bool active;        /* this end connects and measures */
+	struct eng *engine; /* NULL when the engine is in another process */
 	struct saker *s;
 	struct saker_pd *pd;
 	struct saker_mr *mr;
 	struct saker_cq *cq;
 	struct saker_qp **qp; /* [qps + idle_qps] */
 	uint32_t nqp;
-	uint8_t *buf; /* out, in (each `part` bytes), then words of the peer and of ours, [qps] each
-		       */
+	/* Outgoing data and incoming data (`part` bytes each), then struct perf_words [qps]. */
+	uint8_t *buf;
 	uint64_t part;
-	uint64_t peer_addr; /* of its buffer */
+	uint64_t peer_addr; /* of the peer's buffer */
 	uint32_t peer_stag;
-	int client; /* number at `engine` */
-	uint64_t turns, meetings;
-	uint32_t waited; /* turns since something was posted */
-	uint64_t errors, errors_told;
-	uint64_t completed;     /* completions of sends, writes and reads */
+	int client; /* client number at `engine` */
+	uint64_t turns, syncs;
+	uint32_t waited; /* turns since the last post */
+	uint64_t errors, errors_sent;
+	uint64_t completed;     /* completions of requests */
 	uint64_t received;      /* completions of receives */
 	struct perf_flow *flow; /* [qps] */
 	uint8_t seq;            /* of the ping-pong: the last byte of a message */
 };
 
-uint8_t *perf_out(
-	const struct perf_end *e); /* what is sent or written from, and read by the peer */
-uint8_t *perf_in(
-	const struct perf_end *e); /* where the peer writes and sends to, and where reads go */
-uint64_t perf_told(
-	const struct perf_end *e, uint32_t qp, enum perf_word w); /* the peer's latest word */
-uint64_t perf_words_off(const struct perf_end *e, uint32_t qp);   /* from the buffer's begin */
+/* Return the buffer for outgoing data (the source of Sends and Writes, which the peer reads), and
+ * the one for incoming data (the target of the peer's Writes and Sends, and of own Reads). */
+uint8_t *perf_out(const struct perf_end *e);
+uint8_t *perf_in(const struct perf_end *e);
+/* Returns the latest value that the peer has sent of a word. */
+uint64_t perf_peer_word(const struct perf_end *e, uint32_t qp, enum perf_word w);
+/* Return the offsets of a QP's words and of its cell in the buffer. */
+uint64_t perf_words_off(const struct perf_end *e, uint32_t qp);
 uint64_t perf_cell_off(const struct perf_end *e, uint32_t qp);
 uint64_t *perf_cell(const struct perf_end *e, uint32_t qp);
 
-/* All return 0, or -1 after having said what failed. */
+/* All functions that return int return 0, or -1 after printing an error. */
+/* Prints "WHAT: error `-rc`". Returns -1. */
 int perf_fail(const char *what, int rc);
-/* Memory, CQ, QPs; then connects them all to `addr`, or accepts as many. */
+/* Creates the end's memory, CQ and QPs. */
 int perf_end_open(struct perf_end *e, struct saker *s);
+/* Connects all QPs to `addr`, or accepts as many connections. */
 int perf_end_connect(struct perf_end *e, const struct sk_addr *addr);
 int perf_end_accept(struct perf_end *e);
 void perf_end_close(struct perf_end *e);
 
-/* One turn of waiting: drives the engine, if it is ours; now and then looks whether the connection
- * still stands. */
+/* Runs one turn of a waiting loop: polls the engine if it is in this process, and from time to time
+ * checks that the connection still exists. */
 int perf_turn(struct perf_end *e);
-void perf_idle(void *end); /* drives the engine alone, as libsaker asks for it */
-/* Until the engine has nothing left to do (acknowledgements are out). */
+/* Polls the engine only. libsaker calls this while it waits. */
+void perf_idle(void *end);
+/* Polls the engine until it has no more work, so that all acknowledgements have been sent. */
 void perf_settle(struct perf_end *e);
-/* Posts `n` requests of the test's operation, the last of them signalled if asked for; takes turns
- * while the queue is full. */
+/* Posts `n` requests of the operation under test, the last of them signalled if `signaled`. Runs
+ * turns while the send queue is full. */
 int perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled);
 int perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n);
-/* Tells the peer `value`. */
-int perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value);
-/* One Atomic of the test's operation on the cell of `qp`, signalled. */
+/* Sends the peer a word. */
+int perf_send_word(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value);
+/* Posts one signalled Atomic of the operation under test on the cell of `qp`. */
 struct perf_operands {
 	uint64_t data, data_mask, compare, compare_mask;
 };
 int perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op);
-/* Takes completions into the counts. Immediate Data that came is looked at: perf_mistake(). */
+/* Polls the CQ and counts the completions. Checks Immediate Data and reports errors in it with
+ * perf_mistake(). */
 int perf_reap(struct perf_end *e);
-/* After requests have completed: did the last Atomic of `qp` find what its forerunners left? At the
- * passive end, that has been told that `iters` more are done: does its cell count them all? Both do
- * nothing for other operations. */
+/* Checks, after requests have completed, that the last Atomic of `qp` returned the value that the
+ * previous ones left. Does nothing for other operations. */
 void perf_check_cell(struct perf_end *e, uint32_t qp);
+/* Checks, at the passive end after `iters` more Atomics, that its cell has counted all of them.
+ * Does nothing for other operations. */
 void perf_check_served(struct perf_end *e, uint32_t qp, uint32_t iters);
-/* Counts a mistake, and says what was found the first few times. */
+/* Counts a mistake, and prints the first few: item `n` of kind `what` is `is` instead of `want`. */
 void perf_mistake(struct perf_end *e, const char *what, uint64_t n, uint64_t is, uint64_t want);
-/* Both ends' mistakes, as the active one knows them after it has met the other. */
+/* Returns the mistakes of both ends, at the active end after perf_sync(). */
 uint64_t perf_mistakes(const struct perf_end *e);
-/* Both ends meet: the active one speaks, the passive one hears and answers. What was posted before
- * has been placed. */
-int perf_meet(struct perf_end *e);
-/* The passive end's two halves of it. The second tells its mistakes too. */
-int perf_meet_hear(struct perf_end *e);
-int perf_meet_answer(struct perf_end *e);
+/* Synchronizes both ends: the active end sends a word, the passive end waits for it and answers.
+ * All earlier requests have then been placed. */
+int perf_sync(struct perf_end *e);
+/* The two steps of perf_sync() at the passive end. The second also sends the number of mistakes. */
+int perf_sync_wait(struct perf_end *e);
+int perf_sync_answer(struct perf_end *e);
 
-/* The active end runs, the passive one serves, with the same number. */
+/* Measure `iters` messages: the active end runs and the passive end serves. */
 int perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f);
 int perf_lat_serve(struct perf_end *e, uint32_t iters);
 int perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f);
 int perf_stream_serve(struct perf_end *e, uint32_t iters);
-/* Each operation in lockstep, every byte compared; mistakes go to e->errors. */
+/* Execute operations one at a time and compare every byte. They count mistakes in e->errors. */
 int perf_verify_run(struct perf_end *e, uint32_t iters);
 int perf_verify_serve(struct perf_end *e, uint32_t iters);
-/* The same of Atomics: masks too, the original values, and what is in memory afterwards. */
+/* The same for Atomics: they compare masks, original values, and the memory afterwards. */
 int perf_verify_atomic_run(struct perf_end *e, uint32_t iters);
 int perf_verify_atomic_serve(struct perf_end *e, uint32_t iters);
 
-/* --verify, of the operation and of the one it is compared with. */
-uint32_t perf_verified(const struct perf_options *o); /* how many operations each */
+/* Returns the number of operations that --verify checks. */
+uint32_t perf_verified(const struct perf_options *o);
+/* Verifies the operation and the one of --versus. */
 int perf_verify(struct perf_end *e);
-/* `iters` of the operation into *real, and as many of --versus into *versus if asked for: one after
- * the other, every other round the other way round. Either end. */
+/* Measures round `r`: `iters` of the operation into *real and, with --versus, as many of the other
+ * one into *versus. The order alternates from round to round. Both ends call this. */
 int perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *real,
 	struct perf_figures *versus);
 
-/* The floor: raw frames like the transport's over the same ports with the same copies and passes of
- * its checksum, and no protocol. */
+/* The floor: raw frames in the shape of the transport's, over the same ports, with the same copies
+ * and checksum passes, but without a protocol. */
 struct perf_shape {
 	uint32_t piece;   /* largest piece, bytes */
 	uint32_t packed;  /* pieces of that size in a frame */
-	uint32_t headers; /* bytes in front of the first one */
-	uint32_t head;    /* of each piece, */
-	uint32_t tail;    /* and behind it */
-	bool crc;         /* the tail is one */
-	bool sum;         /* UDP's checksum */
+	uint32_t headers; /* bytes before the first piece */
+	uint32_t head;    /* bytes of header of each piece */
+	uint32_t tail;    /* bytes behind each piece */
+	bool crc;         /* the tail is a CRC */
+	bool sum;         /* the frame has a UDP checksum */
 };
 struct perf_floor {
 	const struct perf_options *o;
 	struct perf_shape shape;
 	uint16_t port;
-	uint8_t *buf; /* `size` bytes twice */
+	uint8_t *buf; /* outgoing and incoming data, `size` bytes each */
 	struct rte_mempool *pool;
-	struct rte_mbuf *pending[64]; /* built, not yet taken by the port */
+	struct rte_mbuf *pending[64]; /* frames that the port has not accepted yet */
 	uint32_t npending;
-	uint64_t bad; /* checksums that were wrong */
+	uint64_t bad; /* frames and pieces with a wrong checksum */
 };
 int perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out);
 int perf_floor_serve(struct perf_floor *f, uint32_t iters);
 
-/* Writes what passes through `port`, both ways, to a file in pcap format. */
+/* Captures all frames of `port`, in both directions, to a file in pcap format. */
 int perf_pcap_open(uint16_t port, const char *path);
 void perf_pcap_close(void);
 
-/* On stderr: the counters of the engine and of the port, those that are not zero, and what an idle
- * QP costs. */
+/* Prints to stderr the nonzero counters of the engine and of the port, and the memory of an idle
+ * QP. */
 void perf_counters_print(const struct eng *e, uint16_t port, const char *who);
 
-/* A joined pair of ports for the embedded form. */
+/* Creates a connected pair of ports for the embedded form. */
 int perf_ports_pair(const struct perf_options *o, uint16_t ports[2]);
-/* An engine on `port` with the address "ADDR/LEN"; NULL after having said what failed. */
+/* Creates an engine on `port` with the address "ADDR/LEN". Returns NULL after printing an error. */
 struct eng *perf_engine(const struct perf_options *o, uint16_t port, const char *address);
-/* A flat client of `e->engine`, with memory for the end's QPs. */
+/* Attaches a flat client to `e->engine`, with memory for the end's QPs, and opens the end. */
 int perf_attach(struct perf_end *e);
 
+/* Run the program: both ends, or one end (--listen, --connect, --client). Return the exit code. */
 int perf_embedded(const struct perf_options *o);
-int perf_single(const struct perf_options *o); /* --listen, --connect, --client */
+int perf_single(const struct perf_options *o);
 
 struct perf_report {
 	const struct perf_options *o;
-	struct perf_figures real, floor, versus; /* ns 0: was not measured */
+	struct perf_figures real, floor, versus; /* with `ns` 0: not measured */
 	uint64_t errors;
 	uint32_t verified; /* operations whose bytes were compared */
 };
 void perf_report_print(const struct perf_report *r);
+/* Prints a line of progress to stderr, unless --quiet. */
 void perf_progress(const struct perf_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

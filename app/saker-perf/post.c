@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The few verbs that the tests are made of: requests of the operation under test, receives, words
- * to the other end, and completions into the counts. */
+/* The verbs that the tests use: requests of the operation under test, receives, words to the other
+ * end, and completions. */
 #include <stddef.h>
 
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
 #define POST_BURST 32
-#define COMPLAINTS 10 /* sentences about mistakes; all are counted */
+#define COMPLAINTS 10 /* mistakes that are printed; all are counted */
 
 static struct rd_sge
 element(const struct perf_end *e, const void *at, uint32_t len)
@@ -15,9 +15,9 @@ element(const struct perf_end *e, const void *at, uint32_t len)
 	return (struct rd_sge){(uintptr_t)at, len, saker_mr_stag(e->mr)};
 }
 
-/* Posts all of wr[0..n), taking turns while there is no room. */
+/* Posts all of wr[0..n), and runs turns while the queue is full. */
 static int
-perf_post_post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
+perf_post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, int n, bool recv)
 {
 	e->waited = 0;
 	while (n > 0) {
@@ -34,8 +34,7 @@ perf_post_post_all(struct perf_end *e, uint32_t qp, const struct saker_wr *wr, i
 	return 0;
 }
 
-/* The n-th Immediate Data of a flow: each of its bits counts, which are 64 with iWARP and 32 with
- * Falcon. */
+/* Returns the n-th Immediate Data of a flow. All its bits vary: 64 with iWARP, 32 with Falcon. */
 static uint64_t
 immediate(const struct perf_end *e, uint64_t n)
 {
@@ -44,8 +43,8 @@ immediate(const struct perf_end *e, uint64_t n)
 	return e->o->transport == SHM_FALCON ? (uint32_t)imm : imm;
 }
 
-/* What the next request of a flow says beside its addresses. A FetchAdd counts the peer's cell up
- * by one and a CmpSwap does the same, so either way the n-th finds n there. */
+/* Sets the operands of a flow's next request. Both a FetchAdd and a CmpSwap increment the peer's
+ * cell by one, so the n-th of them finds the value n. */
 static void
 perf_post_operands(const struct perf_end *e, struct perf_flow *f, struct saker_wr *wr)
 {
@@ -109,7 +108,7 @@ perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
 	f->sent += n;
 	f->taken += perf_op_receives(e->op) ? n : 0;
 	f->signals += signaled;
-	return perf_post_post_all(e, qp, wr, (int)n, false);
+	return perf_post_all(e, qp, wr, (int)n, false);
 }
 
 int
@@ -126,10 +125,10 @@ perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op
 	wr.compare_mask = op->compare_mask;
 	e->flow[qp].sent++;
 	e->flow[qp].signals++;
-	return perf_post_post_all(e, qp, &wr, 1, false);
+	return perf_post_all(e, qp, &wr, 1, false);
 }
 
-/* Immediate Data leaves the elements of the receive alone: it has none. */
+/* A receive for Immediate Data has no element, because Immediate Data does not use it. */
 int
 perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
 {
@@ -138,13 +137,13 @@ perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
 
 	e->flow[qp].recv_posted += n;
 	for (; n > 0; n--)
-		if (perf_post_post_all(e, qp, &wr, 1, true))
+		if (perf_post_all(e, qp, &wr, 1, true))
 			return -1;
 	return 0;
 }
 
 int
-perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
+perf_send_word(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
 {
 	struct rd_sge sge = {(uintptr_t)&value, sizeof(value), 0};
 	struct saker_wr wr = {
@@ -156,14 +155,14 @@ perf_tell(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value)
 		.sge = &sge,
 	};
 
-	return perf_post_post_all(e, qp, &wr, 1, false);
+	return perf_post_all(e, qp, &wr, 1, false);
 }
 
 void
 perf_mistake(struct perf_end *e, const char *what, uint64_t n, uint64_t is, uint64_t want)
 {
 	if (e->errors++ < COMPLAINTS)
-		fprintf(stderr, "saker-perf: %s %lu is %016lx, not %016lx\n", what,
+		fprintf(stderr, "saker-perf: %s %lu is 0x%016lx instead of 0x%016lx\n", what,
 			(unsigned long)n, (unsigned long)is, (unsigned long)want);
 }
 
@@ -192,7 +191,7 @@ perf_reap(struct perf_end *e)
 
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != RD_SUCCESS) {
-			fprintf(stderr, "saker-perf: a request failed: status %u, reason %u\n",
+			fprintf(stderr, "saker-perf: a request has failed: status %u, reason %u\n",
 				wc[i].status, wc[i].vendor_err);
 			e->errors++;
 			return -1;
@@ -208,51 +207,51 @@ perf_reap(struct perf_end *e)
 }
 
 static int
-say_meet(struct perf_end *e)
+send_sync(struct perf_end *e)
 {
 	for (uint32_t q = 0; q < e->o->qps; q++)
-		if (perf_tell(e, q, PERF_MEET, e->meetings))
+		if (perf_send_word(e, q, PERF_SYNC, e->syncs))
 			return -1;
 	return 0;
 }
 
 static int
-hear_meet(struct perf_end *e)
+wait_sync(struct perf_end *e)
 {
 	for (uint32_t q = 0; q < e->o->qps; q++)
-		while (perf_told(e, q, PERF_MEET) < e->meetings)
+		while (perf_peer_word(e, q, PERF_SYNC) < e->syncs)
 			if (perf_reap(e) || perf_turn(e))
 				return -1;
 	return 0;
 }
 
 int
-perf_meet_hear(struct perf_end *e)
+perf_sync_wait(struct perf_end *e)
 {
-	e->meetings++;
-	return hear_meet(e);
+	e->syncs++;
+	return wait_sync(e);
 }
 
 int
-perf_meet_answer(struct perf_end *e)
+perf_sync_answer(struct perf_end *e)
 {
-	if (e->errors != e->errors_told && perf_tell(e, 0, PERF_ERRORS, e->errors))
+	if (e->errors != e->errors_sent && perf_send_word(e, 0, PERF_ERRORS, e->errors))
 		return -1;
-	e->errors_told = e->errors;
-	return say_meet(e);
+	e->errors_sent = e->errors;
+	return send_sync(e);
 }
 
 uint64_t
 perf_mistakes(const struct perf_end *e)
 {
-	return e->errors + perf_told(e, 0, PERF_ERRORS);
+	return e->errors + perf_peer_word(e, 0, PERF_ERRORS);
 }
 
 int
-perf_meet(struct perf_end *e)
+perf_sync(struct perf_end *e)
 {
 	if (!e->active)
-		return perf_meet_hear(e) || perf_meet_answer(e) ? -1 : 0;
-	e->meetings++;
-	return say_meet(e) || hear_meet(e) ? -1 : 0;
+		return perf_sync_wait(e) || perf_sync_answer(e) ? -1 : 0;
+	e->syncs++;
+	return send_sync(e) || wait_sync(e) ? -1 : 0;
 }

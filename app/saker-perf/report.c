@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Figures for people (columns as perftest has them) and for programs (one JSON object). */
+/* Prints the figures as a table, with perftest's columns, or as one JSON object. */
 #include <stdarg.h>
 #include <unistd.h>
 
 #include "perf.h"
 
-/* Of the real thing to `other`: the floor, or another operation. */
+/* Returns the ratio of the measured operation to `other`, the floor or another operation. */
 static double
 ratio(const struct perf_report *r, const struct perf_figures *other)
 {
@@ -36,11 +36,12 @@ print_json(const struct perf_report *r)
 {
 	const struct perf_options *o = r->o;
 
-	printf("{\"transport\": \"%s\", \"op\": \"%s\", \"test\": \"%s\", \"size\": %u, \"mtu\": %u, "
-	       "\"qps\": %u, \"idle_qps\": %u, \"depth\": %u, \"iters\": %lu, ",
+	printf("{\"transport\": \"%s\", \"op\": \"%s\", \"test\": \"%s\", \"size\": %u, "
+	       "\"mtu\": %u, \"qps\": %u, \"idle_qps\": %u, \"depth\": %u, \"iters\": %lu, ",
 		perf_transport_name(o->transport), perf_op_name(o->op), perf_test_name(o->test),
 		o->size, o->mtu, o->qps, o->idle_qps, o->depth, (unsigned long)r->real.msgs);
-	printf("\"p50_ns\": %lu, \"p99_ns\": %lu, \"p999_ns\": %lu, \"gbps\": %.3f, \"mops\": %.4f, ",
+	printf("\"p50_ns\": %lu, \"p99_ns\": %lu, \"p999_ns\": %lu, \"gbps\": %.3f, "
+	       "\"mops\": %.4f, ",
 		(unsigned long)quantile(&r->real, 0.5), (unsigned long)quantile(&r->real, 0.99),
 		(unsigned long)quantile(&r->real, 0.999), perf_gbps(&r->real), perf_mops(&r->real));
 	if (r->floor.ns)
@@ -77,7 +78,8 @@ print_table(const struct perf_report *r)
 {
 	const struct perf_options *o = r->o;
 
-	printf("RDMA_%s %s over %s: %u bytes, MTU %u, %u QPs (and %u idle), depth %u, %lu iterations\n",
+	printf("RDMA_%s %s over %s: %u bytes, MTU %u, %u QPs (and %u idle), depth %u, "
+	       "%lu iterations\n",
 		perf_op_name(o->op), perf_test_name(o->test), perf_transport_name(o->transport),
 		o->size, o->mtu, o->qps, o->idle_qps, o->depth, (unsigned long)r->real.msgs);
 	if (o->test == PERF_LAT)

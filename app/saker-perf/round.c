@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is measured in a round, and verified before the first: the operation, and beside it the one
- * of --versus on the same connections. Both ends walk through the same, in the same order.
+ * Measures a round, and verifies operations before the first one: the operation under test, and the
+ * one of --versus on the same connections. Both ends execute the same steps in the same order.
  */
 #include "../../lib/base/mem.h"
 #include "perf.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One end alone: on a port of its own, or as a client of a running saker. There is no floor: that
- * needs both ends. */
+/* Runs one end, on a port of its own or as a client of a running saker. It does not measure the
+ * floor, which requires both ends in one process. */
 #include <rte_ethdev.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ single_attach(struct perf_end *e, const struct perf_options *o)
 		return rc < 0 ? perf_fail(o->client, rc) : perf_end_open(e, s);
 	}
 	if (rte_eth_dev_count_avail() == 0) {
-		fprintf(stderr, "saker-perf: no port (give one with -a or --vdev)\n");
+		fprintf(stderr,
+			"saker-perf: EAL found no Ethernet port; add one with -a or --vdev\n");
 		return -1;
 	}
 	e->engine = perf_engine(o, port, o->address);
@@ -54,7 +55,8 @@ perf_single(const struct perf_options *o)
 	sk_hist_init(&lat);
 	sk_hist_init(&versus_lat);
 	if (o->connect != NULL && sk_addr_parse(o->connect, &to) < 0) {
-		fprintf(stderr, "saker-perf: --connect %s: not an address\n", o->connect);
+		fprintf(stderr, "saker-perf: --connect %s is not an IPv4 or IPv6 address\n",
+			o->connect);
 		return 1;
 	}
 	rc = single_attach(&e, o);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many messages one way, `depth` of them outstanding on each QP: bandwidth and rate. The clock
- * stops when the last byte has been placed. iWARP has no "receiver not ready": in a Send test the
- * receiver (and in one of Write with Immediate) tells how many receives it has posted, and the
- * sender keeps within that.
+ * The tests of bandwidth and rate: many messages in one direction, `depth` of them outstanding on
+ * each QP. The measured time ends when the last byte has been placed. iWARP has no "receiver not
+ * ready". In tests of Send and Write with Immediate Data, the receiver therefore sends credits, the
+ * number of receives that it has posted, and the sender does not exceed it.
  */
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
 #define BURST 16
 
-/* Messages of QP `q` out of `iters` in all. */
+/* Returns how many of `iters` messages QP `q` sends. */
 static uint32_t
 share_of(const struct perf_end *e, uint32_t iters, uint32_t q)
 {
@@ -23,8 +23,8 @@ burst_of(const struct perf_end *e)
 	return SK_MAX(1u, SK_MIN((uint32_t)BURST, e->o->depth / 4));
 }
 
-/* Posts bursts, the last request of each signalled, until its share is sent or the depth is
- * reached. */
+/* Posts bursts, each with a signalled last request, until the QP has sent its share or has reached
+ * the depth. */
 static int
 feed(struct perf_end *e, uint32_t q)
 {
@@ -36,7 +36,7 @@ feed(struct perf_end *e, uint32_t q)
 
 		if ((f->signals - f->done + 1) * burst > e->o->depth)
 			return 0;
-		if (perf_op_receives(e->op) && perf_told(e, q, PERF_CREDIT) < f->taken + n)
+		if (perf_op_receives(e->op) && perf_peer_word(e, q, PERF_CREDIT) < f->taken + n)
 			return 0;
 		if (perf_post(e, q, n, true))
 			return -1;
@@ -44,7 +44,7 @@ feed(struct perf_end *e, uint32_t q)
 	return 0;
 }
 
-/* Time is up: nothing more is posted. Returns how many messages there were less than meant. */
+/* Ends the round early: no more requests are posted. Returns how many messages are not sent. */
 static uint32_t
 stream_stop(struct perf_end *e)
 {
@@ -65,7 +65,7 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		e->flow[q].until = e->flow[q].sent + share_of(e, iters, q);
-	if (perf_meet(e))
+	if (perf_sync(e))
 		return -1;
 	start = eng_clock();
 	while (busy) {
@@ -81,7 +81,7 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 		if (perf_turn(e) || perf_reap(e))
 			return -1;
 	}
-	if (perf_meet(e))
+	if (perf_sync(e))
 		return -1;
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		perf_check_cell(e, q);
@@ -91,7 +91,7 @@ perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 	return 0;
 }
 
-/* Keeps up to `depth` receives posted, and tells the sender once a burst. */
+/* Keeps up to `depth` receives posted, and sends a credit after each burst. */
 static int
 refill(struct perf_end *e, uint32_t q)
 {
@@ -101,7 +101,8 @@ refill(struct perf_end *e, uint32_t q)
 
 	if (n == 0 || (n < burst_of(e) && f->recv_posted + n < f->until))
 		return 0;
-	return perf_post_recv(e, q, (uint32_t)n) || perf_tell(e, q, PERF_CREDIT, f->recv_posted);
+	return perf_post_recv(e, q, (uint32_t)n) ||
+	       perf_send_word(e, q, PERF_CREDIT, f->recv_posted);
 }
 
 int
@@ -111,7 +112,7 @@ perf_stream_serve(struct perf_end *e, uint32_t iters)
 
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		e->flow[q].until = e->flow[q].received + share_of(e, iters, q);
-	if (perf_meet(e))
+	if (perf_sync(e))
 		return -1;
 	while (busy) {
 		busy = false;
@@ -123,9 +124,9 @@ perf_stream_serve(struct perf_end *e, uint32_t iters)
 		if (perf_turn(e) || perf_reap(e))
 			return -1;
 	}
-	if (perf_meet_hear(e))
+	if (perf_sync_wait(e))
 		return -1;
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		perf_check_served(e, q, share_of(e, iters, q));
-	return perf_meet_answer(e);
+	return perf_sync_answer(e);
 }

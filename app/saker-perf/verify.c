@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The test's operation in lockstep, every byte compared where it arrives; Immediate Data is
- * compared where its completion is taken. The passive end tells its mistakes when both meet, so the
- * active end reports them all.
+ * Executes the operation under test once at a time, and compares every byte at the receiver.
+ * perf_reap() compares Immediate Data. The passive end sends the number of its mistakes in
+ * perf_sync(), so that the active end reports all of them.
  */
 #include <string.h>
 
@@ -28,7 +28,8 @@ compare(struct perf_end *e, uint32_t round)
 
 	for (uint32_t i = 0; i < e->o->size; i++) {
 		if (b[i] != pattern(round, i)) {
-			fprintf(stderr, "saker-perf: operation %u: byte %u is %02x, not %02x\n",
+			fprintf(stderr,
+				"saker-perf: operation %u: byte %u is 0x%02x instead of 0x%02x\n",
 				round, i, b[i], pattern(round, i));
 			return 1;
 		}
@@ -48,14 +49,14 @@ perf_verify_run(struct perf_end *e, uint32_t iters)
 			memset(perf_in(e), 0xee, e->o->size);
 		else
 			verify_fill(perf_out(e), e->o->size, i);
-		if (perf_meet(e) || perf_post(e, 0, 1, true))
+		if (perf_sync(e) || perf_post(e, 0, 1, true))
 			return -1;
 		while (f->done < f->signals)
 			if (perf_turn(e) || perf_reap(e))
 				return -1;
 		if (read)
 			e->errors += compare(e, i);
-		if (perf_meet(e))
+		if (perf_sync(e))
 			return -1;
 	}
 	return 0;
@@ -75,14 +76,14 @@ perf_verify_serve(struct perf_end *e, uint32_t iters)
 			memset(perf_in(e), 0xee, e->o->size);
 		if (takes && perf_post_recv(e, 0, 1))
 			return -1;
-		if (perf_meet(e) || perf_meet_hear(e))
+		if (perf_sync(e) || perf_sync_wait(e))
 			return -1;
 		while (e->received < got)
 			if (perf_turn(e) || perf_reap(e))
 				return -1;
 		if (!read)
 			e->errors += compare(e, i);
-		if (perf_meet_answer(e))
+		if (perf_sync_answer(e))
 			return -1;
 	}
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Atomics leave in memory and bring back. In lockstep, operands with every kind of mask: the
- * original value must be what the last one left, and the peer's cell what RFC 7306 5.1 says, worked
- * out bit by bit. And in the measured rounds, where each counts a cell up by one: the sum.
+ * Verifies Atomics. One at a time, with operands and masks of every kind: the original value must
+ * be the result of the previous Atomic, and the peer's cell must hold the result by RFC 7306 5.1,
+ * computed bit by bit. In measured rounds, where each Atomic increments a cell by one: the sum.
  */
 #include "perf.h"
 
@@ -14,8 +14,8 @@ noise(uint64_t n)
 	return n ^ n >> 27;
 }
 
-/* The i-th operands on a cell that holds `value`. Every other CmpSwap compares with what it finds,
- * where its mask looks; the others differ there in one bit. */
+/* Returns the i-th operands for a cell that holds `value`. Every other CmpSwap matches the value
+ * under its mask; the others differ from it in one bit under the mask. */
 static struct perf_operands
 verify_atomic_operands(const struct perf_end *e, uint32_t i, uint64_t value)
 {
@@ -27,7 +27,7 @@ verify_atomic_operands(const struct perf_end *e, uint32_t i, uint64_t value)
 		.compare_mask = masks[(i / 6 + 1) % 6],
 	};
 
-	if (e->o->transport == SHM_FALCON) { /* whose wire has no masks */
+	if (e->o->transport == SHM_FALCON) { /* Falcon's headers have no masks */
 		o.data_mask = e->op == PERF_ATOMIC_CS ? ~0ull : 0;
 		o.compare_mask = ~0ull;
 	}
@@ -39,7 +39,8 @@ verify_atomic_operands(const struct perf_end *e, uint32_t i, uint64_t value)
 	return o;
 }
 
-/* RFC 7306 5.1.1: a carry goes to the next bit unless this one is the highest of its field. */
+/* Adds fields (RFC 7306 5.1.1): a carry goes to the next bit, except from the highest bit of a
+ * field. */
 static uint64_t
 add_fields(uint64_t value, uint64_t add, uint64_t mask)
 {
@@ -55,8 +56,8 @@ add_fields(uint64_t value, uint64_t add, uint64_t mask)
 	return sum;
 }
 
-/* RFC 7306 5.1.2: bits that the mask names are compared, and if all are equal, bits that the other
- * mask names are replaced. */
+/* Compares and swaps (RFC 7306 5.1.2): if all bits under the compare mask are equal, the bits under
+ * the data mask are replaced. */
 static uint64_t
 swapped(uint64_t value, const struct perf_operands *o)
 {
@@ -76,7 +77,7 @@ result(enum perf_op op, const struct perf_operands *o, uint64_t value)
 	return op == PERF_ATOMIC_CS ? swapped(value, o) : add_fields(value, o->data, o->data_mask);
 }
 
-/* Both ends follow the value of the cell of flow 0, which starts from 0 and ends there. */
+/* Both ends compute the value of the cell of flow 0, which is 0 at the start and at the end. */
 int
 perf_verify_atomic_run(struct perf_end *e, uint32_t iters)
 {
@@ -87,7 +88,7 @@ perf_verify_atomic_run(struct perf_end *e, uint32_t iters)
 		struct perf_operands o = verify_atomic_operands(e, i, value);
 
 		*perf_cell(e, 0) = ~value;
-		if (perf_meet(e) || perf_post_atomic(e, 0, &o))
+		if (perf_sync(e) || perf_post_atomic(e, 0, &o))
 			return -1;
 		while (f->done < f->signals)
 			if (perf_turn(e) || perf_reap(e))
@@ -95,7 +96,7 @@ perf_verify_atomic_run(struct perf_end *e, uint32_t iters)
 		if (*perf_cell(e, 0) != value)
 			perf_mistake(e, "original value", i, *perf_cell(e, 0), value);
 		value = result(e->op, &o, value);
-		if (perf_meet(e))
+		if (perf_sync(e))
 			return -1;
 	}
 	return 0;
@@ -109,14 +110,14 @@ perf_verify_atomic_serve(struct perf_end *e, uint32_t iters)
 	for (uint32_t i = 0; i < iters; i++) {
 		struct perf_operands o = verify_atomic_operands(e, i, value);
 
-		if (perf_meet(e) || perf_meet_hear(e))
+		if (perf_sync(e) || perf_sync_wait(e))
 			return -1;
 		value = result(e->op, &o, value);
 		if (*cell != value)
 			perf_mistake(e, "cell after operation", i, *cell, value);
 		if (i + 1 == iters)
 			*cell = 0;
-		if (perf_meet_answer(e))
+		if (perf_sync_answer(e))
 			return -1;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of saker-perf: what belongs together, and what is refused. */
+/* Tests the command line of saker-perf: combinations of options, and errors. */
 #include <criterion/criterion.h>
 
 #include "../../../app/saker-perf/perf.h"
