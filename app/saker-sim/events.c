@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A four-ary heap: an event is moved along a path of log4(n) nodes whose children share a cache
- * line or two. */
+/* A heap of four children per node: an event moves along a path of log4(n) nodes, and the children
+ * of a node share one or two cache lines. */
 #include "events.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ sim_at(struct sim_events *q, sim_time at, void (*fire)(void *obj, sim_time now),
 	q->heap[i] = e;
 }
 
-/* Takes the first one off; the last one sinks from its place. */
+/* Removes and returns the first event. The last one takes its place and sinks. */
 static struct sim_event
 pop(struct sim_events *q)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Virtual time and the queue of what is to happen in it. Time is picoseconds, so that a byte at
- * 200 Gb/s has a length (40 ps); 64 bits of them are 213 days. Events of one moment happen in the
- * order in which they were planned: a run depends on nothing but its seed.
+ * Virtual time and the queue of its events. The unit is the picosecond, so that the transmission
+ * time of a byte at 200 Gb/s (40 ps) is a whole number; 64 bits hold 213 days. Events with the same
+ * time fire in the order in which they were scheduled, so that a run depends on its seed only.
  */
 #ifndef SAKER_SIM_EVENTS_H
 #define SAKER_SIM_EVENTS_H
@@ -26,7 +26,7 @@ struct sim_event {
 };
 
 struct sim_events {
-	struct sim_event *heap; /* four children a node: half the levels of a binary heap */
+	struct sim_event *heap; /* a node has four children: half the levels of a binary heap */
 	size_t count, room;
 	uint64_t order;
 	sim_time now;
@@ -34,11 +34,12 @@ struct sim_events {
 };
 
 void sim_events_init(struct sim_events *q);
-/* What is still planned is forgotten, its objects are the caller's. */
+/* Frees the queue without firing its events. The caller keeps their objects. */
 void sim_events_free(struct sim_events *q);
-/* Plans `fire(obj, at)`; a time that is past counts as now. Ends the program when memory lacks. */
+/* Schedules the call `fire(obj, at)`, at the present time if `at` is in the past. Exits the program
+ * when there is no memory. */
 void sim_at(struct sim_events *q, sim_time at, void (*fire)(void *obj, sim_time now), void *obj);
-/* Lets the next event happen, if it is due by `until`. Returns 0 when there is none. */
+/* Fires the next event if it is due by `until`. Returns 1, or 0 if there is no such event. */
 int sim_step(struct sim_events *q, sim_time until);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/falcon behind a simulated port. A packet is Falcon's header record, the ULP's headers and a
- * length; PSP is bytes on the wire and the timestamp. */
+/* Runs lib/falcon behind a simulated port. A packet consists of Falcon's parsed header, the ULP's
+ * headers and a length. Of PSP, it has the bytes on the wire and the timestamp only. */
 #include "falcon_host.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ falcon_host_end_of(struct sim_host *h, struct sim_flow *f)
 }
 
 struct fa_buf *
-falcon_buf_get(struct falcon_host *t, void *owner)
+sim_falcon_buf_get(struct falcon_host *t, void *owner)
 {
 	struct falcon_buf *b = sim_pool_get(&t->bufs);
 
@@ -25,7 +25,7 @@ falcon_buf_get(struct falcon_host *t, void *owner)
 }
 
 void
-falcon_buf_free(void *ctx, struct fa_buf *b)
+sim_falcon_buf_free(void *ctx, struct fa_buf *b)
 {
 	struct falcon_host *t = ctx;
 
@@ -59,7 +59,7 @@ falcon_host_output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 }
 
 void
-falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
+sim_falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 {
 	struct falcon_host *t = h->stack;
 	struct sim_end *e = falcon_host_end_of(h, &h->w->flows[p->flow]);
@@ -70,7 +70,7 @@ falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 		.ce = p->ecn == IP_ECN_CE};
 
 	if (p->payload > 0) {
-		in.payload = falcon_buf_get(t, p->tag);
+		in.payload = sim_falcon_buf_get(t, p->tag);
 		in.payload->len = p->payload;
 		in.payload->data_len = p->ulp_len;
 		memcpy(in.payload->data, p->ulp, p->ulp_len);
@@ -83,7 +83,7 @@ falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 /* ---- Events ---- */
 
 void
-falcon_offer_all(struct falcon_host *t)
+sim_falcon_offer_all(struct falcon_host *t)
 {
 	struct sim_world *w = t->h->w;
 	struct sim_flow *f;
@@ -109,7 +109,7 @@ falcon_host_event(void *ctx, struct fa_conn *c, enum fa_event ev)
 		t->ulp->xon(t);
 }
 
-/* ---- Life ---- */
+/* ---- Creation, connections, and turns ---- */
 
 static void
 pools(struct fa_pools *p, uint32_t packets, uint32_t payload)
@@ -162,12 +162,12 @@ falcon_host_configure(struct falcon_host *t, struct fa_config *cfg)
 }
 
 int
-falcon_create(struct sim_host *h, const struct falcon_ulp *ulp)
+sim_falcon_create(struct sim_host *h, const struct falcon_ulp *ulp)
 {
 	struct falcon_host *t = sim_calloc(1, sizeof(*t));
 	struct fa_ops ops = {.output = falcon_host_output,
 		.deliver = ulp->deliver,
-		.buf_free = falcon_buf_free,
+		.buf_free = sim_falcon_buf_free,
 		.event = falcon_host_event};
 	struct fa_config cfg;
 	int rc = 0;
@@ -187,7 +187,7 @@ falcon_create(struct sim_host *h, const struct falcon_ulp *ulp)
 }
 
 void
-falcon_destroy(struct sim_host *h)
+sim_falcon_destroy(struct sim_host *h)
 {
 	struct falcon_host *t = h->stack;
 
@@ -224,7 +224,7 @@ falcon_host_open_end(struct sim_flow *f, struct sim_end *e)
 }
 
 int
-falcon_connect(struct sim_flow *f)
+sim_falcon_connect(struct sim_flow *f)
 {
 	int rc = falcon_host_open_end(f, &f->end[0]);
 
@@ -236,7 +236,7 @@ falcon_connect(struct sim_flow *f)
 }
 
 unsigned
-falcon_poll(struct sim_host *h, uint64_t now, unsigned budget)
+sim_falcon_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct falcon_host *t = h->stack;
 
@@ -244,7 +244,7 @@ falcon_poll(struct sim_host *h, uint64_t now, unsigned budget)
 }
 
 uint64_t
-falcon_deadline(struct sim_host *h)
+sim_falcon_deadline(struct sim_host *h)
 {
 	struct falcon_host *t = h->stack;
 
@@ -252,7 +252,7 @@ falcon_deadline(struct sim_host *h)
 }
 
 void
-falcon_count(struct sim_host *h, struct sim_counts *c)
+sim_falcon_count(struct sim_host *h, struct sim_counts *c)
 {
 	struct falcon_host *t = h->stack;
 	const uint64_t *n = fa_stack_counters(t->s);

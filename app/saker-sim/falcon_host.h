@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host that speaks Falcon: the stack and its packets, and above it one of two ULPs: none to speak
- * of (falcon_raw.c), or RDMA (falcon_rof.c). */
+/* A host with Falcon: the stack and its packets, and above it one of two ULPs, plain messages
+ * (falcon_raw.c) or RDMA (falcon_rof.c). */
 #ifndef SAKER_SIM_FALCON_HOST_H
 #define SAKER_SIM_FALCON_HOST_H
 
@@ -11,13 +11,13 @@
 struct falcon_host;
 
 struct falcon_ulp {
-	uint32_t headers; /* bytes that it adds to a packet's payload, at most */
-	/* These, and `xon`, may be NULL. */
+	uint32_t headers; /* bytes that the ULP adds to a packet's payload at most */
+	/* `create`, `destroy`, `open` and `xon` may be NULL. */
 	int (*create)(struct falcon_host *t);
 	void (*destroy)(struct falcon_host *t);
-	/* The connection of `e` is there. */
+	/* The connection of `e` exists. */
 	int (*open)(struct falcon_host *t, struct sim_end *e);
-	/* fa_ops.deliver, fa_ops.event: `dead` for FA_EV_DEAD, `xon` for FA_EV_XON. */
+	/* As fa_ops.deliver and fa_ops.event: `dead` for FA_EV_DEAD, `xon` for FA_EV_XON. */
 	bool (*deliver)(void *ctx, struct fa_conn *c, const struct fa_delivery *d);
 	void (*dead)(struct falcon_host *t, struct sim_end *e);
 	void (*xon)(struct falcon_host *t);
@@ -32,33 +32,33 @@ struct falcon_host {
 	struct sim_pool bufs; /* struct falcon_buf */
 	struct sim_random random;
 	bool xoff;
-	uint32_t last; /* flow that pushed or pulled when it came */
-	unsigned turn; /* pushes and pulls take turns */
+	uint32_t last; /* the flow that pushed or pulled last, before FA_EV_XOFF */
+	unsigned turn; /* alternates pushes and pulls */
 	struct fa_algorithm algorithm;
 	struct fa_swift_params swift;
 	uint64_t nacks; /* received */
 };
 
-/* A payload: a length, headers of the ULP, and the message that it is part of. */
+/* A payload: a length, headers of the ULP, and (as its owner) the message that it belongs to. */
 struct falcon_buf {
 	struct fa_buf buf;
 	uint8_t headers[SIM_ULP_MAX];
 };
 
-/* Empty, its data the headers' room. */
-struct fa_buf *falcon_buf_get(struct falcon_host *t, void *owner);
-void falcon_buf_free(void *ctx, struct fa_buf *b);
-/* Every flow of the host's that has something to send gets its turn, behind the one that was
- * stopped. */
-void falcon_offer_all(struct falcon_host *t);
+/* Returns an empty buffer. Its data is the room for the ULP's headers. */
+struct fa_buf *sim_falcon_buf_get(struct falcon_host *t, void *owner);
+void sim_falcon_buf_free(void *ctx, struct fa_buf *b);
+/* Offers all flows of the host that have something to send, beginning behind the last one that
+ * sent. */
+void sim_falcon_offer_all(struct falcon_host *t);
 
-/* Of struct sim_transport; `create` is called by the ULP's own. */
-int falcon_create(struct sim_host *h, const struct falcon_ulp *ulp);
-void falcon_destroy(struct sim_host *h);
-int falcon_connect(struct sim_flow *f);
-void falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now);
-unsigned falcon_poll(struct sim_host *h, uint64_t now, unsigned budget);
-uint64_t falcon_deadline(struct sim_host *h);
-void falcon_count(struct sim_host *h, struct sim_counts *c);
+/* Functions of struct sim_transport. The `create` of each ULP calls sim_falcon_create(). */
+int sim_falcon_create(struct sim_host *h, const struct falcon_ulp *ulp);
+void sim_falcon_destroy(struct sim_host *h);
+int sim_falcon_connect(struct sim_flow *f);
+void sim_falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now);
+unsigned sim_falcon_poll(struct sim_host *h, uint64_t now, unsigned budget);
+uint64_t sim_falcon_deadline(struct sim_host *h);
+void sim_falcon_count(struct sim_host *h, struct sim_counts *c);
 
 #endif

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon without a ULP to speak of: a message is a run of pushes, or of pulls, of a packet's
- * payload each, whose owner is the message. That pointer travels with the packet, so that the
- * receiver can time it. The target takes every request at once, or lets it wait when the scenario
- * says so.
+ * Falcon with plain messages. A message consists of consecutive pushes or pulls of one packet's
+ * payload each. The owner of each buffer is the message; this pointer travels with the packet, so
+ * that the receiver can measure the message's time. The target accepts each request immediately, or
+ * answers "receiver not ready" with the scenario's probability.
  */
 #include "falcon_host.h"
 
 #define RNR_CODE           1  /* 10 us */
-#define PULL_REQUEST_BYTES 28 /* what an RDMA read request has: RBTH and RETH */
+#define PULL_REQUEST_BYTES 28 /* as in an RDMA Read Request: RBTH and RETH */
 
 static struct fa_buf *
 buf_new(struct falcon_host *t, uint32_t len, struct sim_message *m)
 {
-	struct fa_buf *b = falcon_buf_get(t, m);
+	struct fa_buf *b = sim_falcon_buf_get(t, m);
 
 	b->len = len;
 	return b;
 }
 
-/* Transactions of one message, but for the last, are a payload long. */
+/* Returns the length of transaction `n`. All but the last of a message have a whole payload. */
 static uint32_t
 nth_len(const struct sim_scenario *sc, uint64_t n)
 {
@@ -29,7 +29,7 @@ nth_len(const struct sim_scenario *sc, uint64_t n)
 				   : (uint32_t)(sc->message_bytes - (each - 1) * sc->payload);
 }
 
-/* A push or a pull of ours is over. */
+/* Handles the completion of a push or a pull at its initiator. */
 static void
 completed(struct falcon_host *t, struct sim_end *e)
 {
@@ -39,8 +39,8 @@ completed(struct falcon_host *t, struct sim_end *e)
 	sim_flow_acked(e->flow, nth_len(t->h->w->sc, e->completed++), now);
 }
 
-/* Is the ULP ready for the request? On an ordered connection a refusal holds for what is behind it.
- */
+/* Returns whether the target is ready for the request. On an ordered connection, it refuses all
+ * requests behind a refused one until that one is sent again. */
 static bool
 falcon_raw_ready(struct falcon_host *t, struct sim_end *e, const struct fa_delivery *d)
 {
@@ -55,7 +55,7 @@ falcon_raw_ready(struct falcon_host *t, struct sim_end *e, const struct fa_deliv
 	return false;
 }
 
-/* At the target: takes the request, and answers it if it is a pull. */
+/* Handles a request at the target, and answers a pull. */
 static void
 serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
 {
@@ -72,7 +72,7 @@ serve(struct falcon_host *t, struct fa_conn *c, const struct fa_delivery *d)
 	}
 	if (d->type == FA_PUSH)
 		sim_flow_delivered(m, d->buf->len, now);
-	falcon_buf_free(t, d->buf);
+	sim_falcon_buf_free(t, d->buf);
 	fa_outcome(c, now / SIM_NS, &o);
 	if (d->type == FA_PULL)
 		fa_pull_data(c, now / SIM_NS, d->rsn, buf_new(t, d->request_len, m));
@@ -91,7 +91,7 @@ falcon_raw_deliver(void *ctx, struct fa_conn *c, const struct fa_delivery *d)
 		break;
 	case FA_PULL_DATA:
 		sim_flow_delivered(d->buf->owner, d->buf->len, t->h->w->events.now);
-		falcon_buf_free(t, d->buf);
+		sim_falcon_buf_free(t, d->buf);
 		completed(t, e);
 		break;
 	default:
@@ -132,23 +132,23 @@ static const struct falcon_ulp raw = {
 	.headers = PULL_REQUEST_BYTES,
 	.deliver = falcon_raw_deliver,
 	.dead = falcon_raw_dead,
-	.xon = falcon_offer_all,
+	.xon = sim_falcon_offer_all,
 };
 
 static int
 falcon_raw_create(struct sim_host *h)
 {
-	return falcon_create(h, &raw);
+	return sim_falcon_create(h, &raw);
 }
 
 const struct sim_transport sim_falcon = {
 	.name = "falcon",
 	.create = falcon_raw_create,
-	.destroy = falcon_destroy,
-	.connect = falcon_connect,
-	.input = falcon_input,
+	.destroy = sim_falcon_destroy,
+	.connect = sim_falcon_connect,
+	.input = sim_falcon_input,
 	.offer = falcon_raw_offer,
-	.poll = falcon_poll,
-	.deadline = falcon_deadline,
-	.count = falcon_count,
+	.poll = sim_falcon_poll,
+	.deadline = sim_falcon_deadline,
+	.count = sim_falcon_count,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RDMA over Falcon. The engine stage and the ring between the stages are here: what goes from one
- * stage to the other stands in two lists until its turn. */
+/* RDMA over Falcon. This file has the parts of the engine stage and of the ring between the stages:
+ * two lists hold the messages from one stage to the other until its turn. */
 #include "falcon_host.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define RNR_CODE  1
 #define TX_BUDGET 64
 
-/* One step of the way up or down. */
+/* A message between the stages, in one of two directions. */
 struct item {
 	struct item *next;
 	struct sim_end *end;
@@ -61,7 +61,7 @@ buf_get(void *ctx, uint32_t room)
 {
 	struct rof_host *r = ctx;
 
-	return falcon_buf_get(r->t, NULL);
+	return sim_falcon_buf_get(r->t, NULL);
 }
 
 static void
@@ -69,11 +69,11 @@ buf_put(void *ctx, struct fa_buf *b)
 {
 	struct rof_host *r = ctx;
 
-	falcon_buf_free(r->t, b);
+	sim_falcon_buf_free(r->t, b);
 }
 
 static bool
-falcon_rof_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
+falcon_rof_send(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
 	struct rof_host *r = ctx;
 	struct rdma_end *e = rof_chan_user(c);
@@ -85,7 +85,7 @@ falcon_rof_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 static void
 close_qp(void *ctx, struct rof_qp *q)
 {
-	/* qp_error() has counted it */
+	/* qp_error() has counted the QP. */
 }
 
 static bool
@@ -108,9 +108,9 @@ go_up(struct rof_host *r, uint64_t now)
 		struct rdma_end *e = i->end->ulp;
 
 		if (rof_rx(e->c, now, &i->up))
-			rdma_activate(&r->rdma, e);
+			sim_rdma_activate(&r->rdma, e);
 		rof_get_info(e->q, &info);
-		rdma_placed(e, info.bytes_in);
+		sim_rdma_placed(e, info.bytes_in);
 		sim_pool_put(&r->items, i);
 	}
 }
@@ -153,7 +153,7 @@ falcon_rof_work_requests(struct rof_host *r, uint64_t now)
 		e->active = false;
 		res = rof_tx(e->q, now, TX_BUDGET);
 		if (res == ROF_TX_MORE || res == ROF_TX_NOBUF)
-			rdma_activate(&r->rdma, e);
+			sim_rdma_activate(&r->rdma, e);
 	}
 }
 
@@ -170,16 +170,16 @@ rof_create(struct falcon_host *t)
 	r->items.size = sizeof(struct item);
 	r->up.tail = &r->up.head;
 	r->down.tail = &r->down.head;
-	/* Credits that the pools cannot cover would end connections. */
+	/* With fewer than one context for each connection, connections would fail. */
 	if (t->pools.tx_pkt_req < t->h->w->max_conns)
 		return -ENOBUFS;
-	rc = rdma_host_init(&r->rdma, t->h, NULL);
+	rc = sim_rdma_host_init(&r->rdma, t->h, NULL);
 	r->st.ctx = r;
 	r->st.lengths_only = true;
-	r->st.ops = (struct rof_ops){.rd = rdma_ops(&r->rdma),
+	r->st.ops = (struct rof_ops){.rd = sim_rdma_ops(&r->rdma),
 		.buf_get = buf_get,
 		.buf_put = buf_put,
-		.tell = falcon_rof_tell,
+		.tell = falcon_rof_send,
 		.close = close_qp};
 	return rc;
 }
@@ -195,12 +195,13 @@ rof_destroy(struct falcon_host *t)
 		if (e->c != NULL)
 			rof_chan_destroy(e->c);
 	}
-	rdma_host_fini(&r->rdma);
+	sim_rdma_host_fini(&r->rdma);
 	sim_pool_free(&r->items);
 	free(r);
 }
 
-/* So that all connections of the host together do not ask for more than the pools have. */
+/* Returns the credits of one connection: an equal share of the host's pools, so that all
+ * connections together cannot exceed them. */
 static struct fa_credits
 falcon_rof_credits(const struct falcon_host *t)
 {
@@ -220,7 +221,7 @@ falcon_rof_open_end(struct falcon_host *t, struct sim_end *end)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 	struct rof_host *r = t->ulp_state;
-	struct rdma_end *e = rdma_end_new(&r->rdma, end);
+	struct rdma_end *e = sim_rdma_end_new(&r->rdma, end);
 	struct rof_chan_params p = {.transport = ROF_RC,
 		.ordering = sc->ordered ? ROF_ORDER_STRONG
 					: (uint8_t)(ROF_ORDER_WEAK + sc->rof_unordered),
@@ -235,7 +236,7 @@ falcon_rof_open_end(struct falcon_host *t, struct sim_end *end)
 	e->q = rof_qp_create(&r->st, &e->rd, 0);
 	if (e->c == NULL || e->q == NULL)
 		return -EINVAL;
-	rof_qp_start(e->q, e->c, rdma_qpn(end->flow, end == &end->flow->end[0]));
+	rof_qp_start(e->q, e->c, sim_rdma_qpn(end->flow, end == &end->flow->end[0]));
 	return 0;
 }
 
@@ -254,13 +255,13 @@ static const struct falcon_ulp rof = {
 	.open = falcon_rof_open_end,
 	.deliver = falcon_rof_deliver,
 	.dead = falcon_rof_dead,
-	/* no .xon: credits keep the pools from running out, nobody is stopped */
+	/* There is no .xon: with credits the pools never run out, so no flow has to stop. */
 };
 
 static int
 falcon_rof_create(struct sim_host *h)
 {
-	return falcon_create(h, &rof);
+	return sim_falcon_create(h, &rof);
 }
 
 static void
@@ -269,10 +270,10 @@ falcon_rof_offer(struct sim_flow *f, uint64_t now)
 	struct falcon_host *t = f->src->stack;
 	struct rof_host *r = t->ulp_state;
 
-	rdma_activate(&r->rdma, f->end[0].ulp);
+	sim_rdma_activate(&r->rdma, f->end[0].ulp);
 }
 
-/* The stages take turns until neither has anything for the other. */
+/* Runs the stages alternately until neither has a message for the other. */
 static unsigned
 falcon_rof_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
@@ -284,7 +285,7 @@ falcon_rof_poll(struct sim_host *h, uint64_t now, unsigned budget)
 		go_up(r, now);
 		falcon_rof_work_requests(r, now);
 		go_down(r, now);
-		sent += falcon_poll(h, now, budget);
+		sent += sim_falcon_poll(h, now, budget);
 	} while (r->up.head != NULL && sent < budget);
 	return sent;
 }
@@ -295,17 +296,17 @@ falcon_rof_deadline(struct sim_host *h)
 	struct falcon_host *t = h->stack;
 	struct rof_host *r = t->ulp_state;
 
-	return r->up.head != NULL || r->rdma.active != NULL ? 0 : falcon_deadline(h);
+	return r->up.head != NULL || r->rdma.active != NULL ? 0 : sim_falcon_deadline(h);
 }
 
 const struct sim_transport sim_rof = {
 	.name = "rof",
 	.create = falcon_rof_create,
-	.destroy = falcon_destroy,
-	.connect = falcon_connect,
-	.input = falcon_input,
+	.destroy = sim_falcon_destroy,
+	.connect = sim_falcon_connect,
+	.input = sim_falcon_input,
 	.offer = falcon_rof_offer,
 	.poll = falcon_rof_poll,
 	.deadline = falcon_rof_deadline,
-	.count = falcon_count,
+	.count = sim_falcon_count,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A flow: messages start, are taken packet by packet, and come out at the other end, where they are
- * timed. */
+/* The messages of a flow: starts them, hands their bytes to the transport packet by packet, and
+ * measures them when they arrive. */
 #include "world.h"
 
 void
@@ -15,7 +15,7 @@ sim_flow_offer(struct sim_flow *f, sim_time now)
 	sim_host_wake(f->src, now);
 }
 
-/* As many messages as may be outstanding. */
+/* Starts messages up to the number that may be outstanding. */
 static void
 start_messages(struct sim_flow *f, sim_time now)
 {
@@ -92,7 +92,8 @@ sim_flow_acked(struct sim_flow *f, uint64_t bytes, sim_time now)
 		sim_flow_offer(f, now);
 }
 
-/* Messages of an unordered connection may be done before older ones. */
+/* Frees the oldest messages that are complete. On an unordered connection, a message may complete
+ * before older ones. */
 static void
 flow_retire(struct sim_flow *f)
 {

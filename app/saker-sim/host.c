@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A host: a transport's stack behind a port. It has a turn when a packet comes, when the stack
- * asked for one, and when its port has room again. Its processor is infinitely fast; its port is
- * not.
+ * A host: a transport's stack behind a port. It runs a turn when a packet arrives, at the stack's
+ * deadline, and when its port has room again. Its processor needs no time, but its port does.
  */
 #include <string.h>
 
@@ -18,7 +17,7 @@ host_wake(void *obj, sim_time now)
 {
 	struct sim_host *h = obj;
 
-	if (h->wake_at != now) /* planned anew since */
+	if (h->wake_at != now) /* this turn was replaced by an earlier one */
 		return;
 	h->wake_at = SIM_NEVER;
 	host_turn(h, now);
@@ -35,15 +34,16 @@ sim_host_wake(struct sim_host *h, sim_time at)
 	sim_at(&h->w->events, at, host_wake, h);
 }
 
+/* Schedules the next turn. */
 static void
-plan(struct sim_host *h, unsigned sent, sim_time now)
+host_plan(struct sim_host *h, unsigned sent, sim_time now)
 {
 	uint64_t deadline = h->w->transport->deadline(h);
 	sim_time at = deadline >= SIM_NEVER / SIM_NS ? SIM_NEVER : deadline * SIM_NS;
 
-	if (h->blocked) /* whatever it wants to do needs the port */
+	if (h->blocked) /* the stack cannot continue before the port has room */
 		at = sim_link_drained(&h->nic, h->w->sc->nic_queue_bytes / 2);
-	else if (at <= now) /* more than the budget, or nothing came of it: time must pass */
+	else if (at <= now) /* the budget was used up, or the turn had no effect: time must pass */
 		at = now + (sent > 0 ? 10 : 200) * SIM_NS;
 	if (at != SIM_NEVER)
 		sim_host_wake(h, at > now ? at : now + SIM_NS);
@@ -65,7 +65,7 @@ host_turn(struct sim_host *h, sim_time now)
 	}
 	h->blocked = false;
 	sent = t->poll(h, NS(now), BUDGET);
-	plan(h, sent, now);
+	host_plan(h, sent, now);
 }
 
 static void

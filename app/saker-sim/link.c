@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A link. Its queue is first in, first out, so that when a packet comes it is known when it will
- * have gone: the queue is a point in time, and a packet costs one event, its arrival.
+ * A link. Its queue is first in, first out, so that the departure of a packet can be computed when
+ * the packet arrives. The state of the queue is therefore one point in time, and each packet
+ * requires one event, its arrival at the other end.
  */
 #include <string.h>
 
@@ -44,7 +45,8 @@ sim_link_drained(const struct sim_link *l, uint32_t bytes)
 	return l->free_at > worth ? l->free_at - worth : 0;
 }
 
-/* Gilbert's model with certain loss in the bad state; its stationary share of time is `loss`. */
+/* Returns whether the wire loses a packet. This is Gilbert's model, with a loss of 1 in the bad
+ * state; the stationary share of the bad state is `loss`. */
 static bool
 is_lost(struct sim_link *l)
 {

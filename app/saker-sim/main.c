@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* saker-sim: runs the scenarios of a file in virtual time and reports what came of them. */
+/* saker-sim: runs the scenarios of a file in virtual time and reports the results. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -22,11 +22,12 @@ static void
 sim_main_usage(void)
 {
 	printf("usage: saker-sim [-o DIR] [-s section.key=value]... FILE.ini\n\n"
-	       "  -o DIR   write NAME.csv (and NAME-series.csv, NAME.gp, NAME.png) there\n"
-	       "  -s ...   put this in place of what the file says\n"
-	       "  -k       the keys that a file may have\n"
-	       "  -h       this\n\n"
-	       "Exit status: 0 all runs finished; 1 one did not, or lost a connection; 2 the file or an option is wrong.\n");
+	       "  -o DIR   write NAME.csv (and NAME-series.csv, NAME.gp, NAME.png) to DIR\n"
+	       "  -s ...   set a key instead of the value in the file\n"
+	       "  -k       print the keys of a scenario file, with default and meaning\n"
+	       "  -h       print this\n\n"
+	       "Exit status: 0 if all runs finished; 1 if a run did not finish or lost a\n"
+	       "connection; 2 if the file or an option is wrong.\n");
 }
 
 static int
@@ -76,7 +77,7 @@ seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* 0: finished; 1: not; 2: cannot be run. */
+/* Executes run `n`. Returns the exit status: 0 if it finished, 1 if not, 2 if it cannot start. */
 static int
 sim_main_run(const struct sim_file *file, unsigned n, FILE *csv, FILE *series)
 {
@@ -112,7 +113,8 @@ run_all(const struct sim_file *file, const char *dir)
 	int worst = 0, rc;
 
 	if (dir != NULL && csv == NULL) {
-		fprintf(stderr, "saker-sim: %s: %s\n", dir, strerror(errno));
+		fprintf(stderr, "saker-sim: no file can be created in %s: %s\n", dir,
+			strerror(errno));
 		return 2;
 	}
 	if (csv != NULL)
@@ -135,9 +137,9 @@ picture(const struct sim_file *file, const char *dir)
 	int rc = sim_plot(file, dir);
 
 	if (rc == 1)
-		fprintf(stderr, "saker-sim: no gnuplot, so no picture\n");
+		fprintf(stderr, "saker-sim: gnuplot is not installed, so there is no picture\n");
 	else if (rc < 0)
-		fprintf(stderr, "saker-sim: the picture failed: %s\n", strerror(-rc));
+		fprintf(stderr, "saker-sim: the picture cannot be drawn: %s\n", strerror(-rc));
 	return rc < 0 ? 2 : 0;
 }
 

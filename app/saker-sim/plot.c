@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A picture: one column of the report against the last swept key, a line for each combination of
- * the others. */
+/* Draws a picture of one column of the report against the last swept key, with a line for each
+ * combination of the other keys. */
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 extern char **environ;
 
-/* Rows of the CSV file are in the order of the runs: each line of the picture is a block of them.
- */
+/* Writes the plot command. The rows of the CSV file have the order of the runs, so each line of the
+ * picture is a block of rows. */
 static void
 lines(FILE *f, const struct sim_file *file, const char *csv, int y)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slabs of equal objects, and malloc() that does not fail. */
+/* Allocates objects of equal size in slabs, and memory; exits the program when there is none. */
 #include "pool.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ sim_pool_get(struct sim_pool *p)
 		return obj;
 	}
 	if (p->fresh == 0) {
-		/* one object's room more, in front: the link to the older slab */
+		/* The first object's room holds the pointer to the previous slab. */
 		void **slab = must(malloc((SLAB_OBJECTS + 1) * p->size));
 
 		*slab = p->slabs;

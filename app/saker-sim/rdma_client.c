@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See rdma_client.h. */
+/* The operations that an RDMA transport calls, and the QPs of a host. */
 #include "rdma_client.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #define MR_KEY   7
 
 void
-rdma_activate(struct rdma_host *r, struct rdma_end *e)
+sim_rdma_activate(struct rdma_host *r, struct rdma_end *e)
 {
 	if (e->active)
 		return;
@@ -48,7 +48,7 @@ sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 	return true;
 }
 
-/* Nothing of what is sent needs a receive. */
+/* Writes and Reads consume no receive. */
 static bool
 rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 {
@@ -66,7 +66,7 @@ rdma_client_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc 
 	if (wc->status != RD_SUCCESS)
 		sim_flow_failed(e->end->flow);
 	sim_flow_acked(e->end->flow, w->sc->message_bytes, w->events.now);
-	rdma_activate(r, e);
+	sim_rdma_activate(r, e);
 }
 
 static void
@@ -84,7 +84,7 @@ rdma_client_invalidate(void *ctx, struct rd_mr *mr)
 }
 
 struct rd_ops
-rdma_ops(const struct rdma_host *r)
+sim_rdma_ops(const struct rdma_host *r)
 {
 	return (struct rd_ops){.mrs = r->mrs,
 		.sq_next = sq_next,
@@ -96,7 +96,7 @@ rdma_ops(const struct rdma_host *r)
 }
 
 void
-rdma_placed(struct rdma_end *e, uint64_t bytes_in)
+sim_rdma_placed(struct rdma_end *e, uint64_t bytes_in)
 {
 	struct sim_flow *f = e->end->flow;
 
@@ -106,7 +106,7 @@ rdma_placed(struct rdma_end *e, uint64_t bytes_in)
 }
 
 int
-rdma_host_init(struct rdma_host *r, struct sim_host *h, uint8_t *bytes)
+sim_rdma_host_init(struct rdma_host *r, struct sim_host *h, uint8_t *bytes)
 {
 	struct sk_key key = {{1, 2}};
 	uint64_t len = h->w->sc->message_bytes;
@@ -128,7 +128,7 @@ rdma_host_init(struct rdma_host *r, struct sim_host *h, uint8_t *bytes)
 }
 
 void
-rdma_host_fini(struct rdma_host *r)
+sim_rdma_host_fini(struct rdma_host *r)
 {
 	struct rdma_end *e;
 
@@ -143,13 +143,13 @@ rdma_host_fini(struct rdma_host *r)
 }
 
 uint32_t
-rdma_qpn(const struct sim_flow *f, unsigned side)
+sim_rdma_qpn(const struct sim_flow *f, unsigned side)
 {
 	return 2 * f->id + side + 2;
 }
 
 struct rdma_end *
-rdma_end_new(struct rdma_host *r, struct sim_end *end)
+sim_rdma_end_new(struct rdma_host *r, struct sim_end *end)
 {
 	const struct sim_scenario *sc = r->h->w->sc;
 	struct rdma_end *e = sim_calloc(1, sizeof(*e));
@@ -158,7 +158,7 @@ rdma_end_new(struct rdma_host *r, struct sim_end *end)
 	e->next = r->ends;
 	r->ends = e;
 	end->ulp = e;
-	e->rd = (struct rd_qp){.qpn = rdma_qpn(end->flow, end == &end->flow->end[1]),
+	e->rd = (struct rd_qp){.qpn = sim_rdma_qpn(end->flow, end == &end->flow->end[1]),
 		.state = RD_QP_INIT,
 		.pd = &r->pd,
 		.caps = {.sq_depth = SQ_DEPTH,

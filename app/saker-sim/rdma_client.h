@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The client of the RDMA transports: a flow is a QP at each end, a message a Write or a Read of its
- * source. Work requests are made when the transport fetches them; the region is one per host and
- * all messages meet in it.
+ * The client of the RDMA transports. A flow has a QP at each end, and a message is a Write or a
+ * Read of its source. The client makes work requests when the transport fetches them. Each host has
+ * one memory region, which all its messages share.
  */
 #ifndef SAKER_SIM_RDMA_CLIENT_H
 #define SAKER_SIM_RDMA_CLIENT_H
@@ -13,13 +13,13 @@
 struct rdma_end {
 	struct sim_end *end;
 	struct rd_qp rd;
-	void *q, *c;           /* the transport's QP, and what it needs beside */
-	struct rdma_end *next; /* of the host's */
+	void *q, *c;           /* the transport's QP, and its channel (rof) */
+	struct rdma_end *next; /* in the host's list */
 	struct rdma_end *next_active;
-	bool active;     /* the send queue, or what waits, needs a turn */
-	uint64_t in;     /* bytes that came in, as far as they were reported */
-	unsigned turn;   /* Writes and Reads take turns */
-	uint32_t queued; /* work requests fetched, not completed */
+	bool active;     /* in the host's list of QPs that need a turn */
+	uint64_t in;     /* bytes placed so far, as reported to the flow */
+	unsigned turn;   /* alternates Writes and Reads */
+	uint32_t queued; /* work requests that were fetched and have not completed */
 };
 
 struct rdma_host {
@@ -31,17 +31,19 @@ struct rdma_host {
 	struct rdma_end *ends, *active;
 };
 
-/* `bytes`: the region's memory, of the length of a message; NULL: no byte of it is ever looked at.
- * 0 or a negative errno. */
-int rdma_host_init(struct rdma_host *r, struct sim_host *h, uint8_t *bytes);
-void rdma_host_fini(struct rdma_host *r);
-/* For the transport's stage, whose context is the host. */
-struct rd_ops rdma_ops(const struct rdma_host *r);
-/* A QP for the end; belongs to the host. */
-struct rdma_end *rdma_end_new(struct rdma_host *r, struct sim_end *end);
-uint32_t rdma_qpn(const struct sim_flow *f, unsigned side);
-void rdma_activate(struct rdma_host *r, struct rdma_end *e);
-/* The transport has placed so many bytes in all. */
-void rdma_placed(struct rdma_end *e, uint64_t bytes_in);
+/* Initializes a host with a region of the length of a message. `bytes` is its memory, or NULL if
+ * the transport never accesses it. Returns 0 or a negative errno. */
+int sim_rdma_host_init(struct rdma_host *r, struct sim_host *h, uint8_t *bytes);
+void sim_rdma_host_fini(struct rdma_host *r);
+/* Returns the operations for the transport's stage, whose context is the rdma_host. */
+struct rd_ops sim_rdma_ops(const struct rdma_host *r);
+/* Creates a QP for an end of a flow. The host owns it. */
+struct rdma_end *sim_rdma_end_new(struct rdma_host *r, struct sim_end *end);
+/* Returns the QPN of a flow's QP at `side`: 0 source, 1 destination. */
+uint32_t sim_rdma_qpn(const struct sim_flow *f, unsigned side);
+/* Adds a QP to the list of those that need a turn. */
+void sim_rdma_activate(struct rdma_host *r, struct rdma_end *e);
+/* Reports that the transport has placed `bytes_in` bytes since the start. */
+void sim_rdma_placed(struct rdma_end *e, uint64_t bytes_in);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Columns: what a run came to, as numbers with names. */
+/* The table of columns, and the functions that compute and print them. */
 #include "report.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct column {
 	const char *name;
 	enum type type;
 	size_t offset;
-	bool shown; /* on the screen, too */
+	bool shown; /* also on the screen */
 };
 
 #define AT(field) offsetof(struct sim_result, field)
@@ -92,7 +92,8 @@ sim_jain(const double *value, size_t n)
 	return squares > 0 ? sum * sum / ((double)n * squares) : 1;
 }
 
-/* Flows' rates: over the measurement, or each over its own life when its messages are counted. */
+/* Returns the fairness of the flows' rates: over the measurement, or, if the scenario sets a number
+ * of messages, each over the flow's own duration. */
 static double
 fairness(struct sim_world *w)
 {

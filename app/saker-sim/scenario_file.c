@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A scenario file: sections of keys, and [sweep], which makes several runs of one file. */
+/* Reads scenario files: sections of keys, [sweep], which defines several runs, and [plot]. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "scenario.h"
 
-/* "section.key" into its parts. */
+/* Splits "section.key" into its parts. */
 static int
 split(const char *name, char section[SIM_WORD], char key[SIM_WORD])
 {
@@ -33,25 +33,30 @@ add_sweep(struct sim_file *f, const char *name, const char *values, char why[SIM
 	int rc = 0;
 
 	if (f->nsweeps == SIM_SWEEPS)
-		return sim_refuse(why, -EINVAL, "[sweep] %s: too many keys vary", name);
+		return sim_refuse(
+			why, -EINVAL, "[sweep] %s is more than %d keys", name, SIM_SWEEPS);
 	memset(w, 0, sizeof(*w));
 	if (split(name, w->section, w->key) < 0)
-		return sim_refuse(why, -EINVAL, "[sweep] %s: not section.key", name);
+		return sim_refuse(why, -EINVAL, "[sweep] %s is not section.key", name);
 	copy = strdup(values);
 	if (copy == NULL)
-		return sim_refuse(why, -ENOMEM, "no memory");
+		return sim_refuse(why, -ENOMEM, "out of memory");
 	for (word = strtok_r(copy, " \t", &save); word != NULL && rc == 0;
 		word = strtok_r(NULL, " \t", &save)) {
-		if (w->nvalues == SIM_VALUES || strlen(word) >= SIM_WORD)
+		if (w->nvalues == SIM_VALUES)
+			rc = sim_refuse(why, -EINVAL, "[sweep] %s has more than %d values", name,
+				SIM_VALUES);
+		else if (strlen(word) >= SIM_WORD)
 			rc = sim_refuse(why, -EINVAL,
-				"[sweep] %s: too many values, or too long: %s", name, word);
+				"[sweep] %s: the value %s has more than %d characters", name, word,
+				SIM_WORD - 1);
 		else
 			rc = sim_scenario_set(&scratch, w->section, w->key,
 				strcpy(w->value[w->nvalues++], word), why);
 	}
 	free(copy);
 	if (rc == 0 && w->nvalues == 0)
-		rc = sim_refuse(why, -EINVAL, "[sweep] %s: no values", name);
+		rc = sim_refuse(why, -EINVAL, "[sweep] %s has no value", name);
 	f->nsweeps += rc == 0;
 	return rc;
 }
@@ -64,7 +69,8 @@ set_plot(struct sim_file *f, const char *key, const char *value, char why[SIM_WH
 	else if (strcmp(key, "log") == 0)
 		f->plot_log = strcmp(value, "yes") == 0;
 	else
-		return sim_refuse(why, -EINVAL, "[plot] has no key '%s' for %s", key, value);
+		return sim_refuse(why, -EINVAL,
+			"[plot] %s = %s is not y = COLUMN or log = yes | no", key, value);
 	return 0;
 }
 
@@ -79,7 +85,7 @@ read_section(struct sim_file *f, struct rte_cfgfile *file, int index, char why[S
 		return 0;
 	e = calloc((size_t)n, sizeof(*e));
 	if (e == NULL)
-		return sim_refuse(why, -ENOMEM, "no memory");
+		return sim_refuse(why, -ENOMEM, "out of memory");
 	n = rte_cfgfile_section_entries_by_index(file, index, section, e, n);
 	for (int i = 0; i < n && rc == 0; i++) {
 		if (strcmp(section, "sweep") == 0)
@@ -100,7 +106,8 @@ count_runs(struct sim_file *f, char why[SIM_WHY])
 	for (unsigned i = 0; i < f->nsweeps; i++)
 		f->nruns *= f->sweep[i].nvalues;
 	if (f->nruns > SIM_MAX_RUNS)
-		return sim_refuse(why, -EINVAL, "[sweep] makes too many runs");
+		return sim_refuse(why, -EINVAL, "[sweep] makes %u runs, more than %d", f->nruns,
+			SIM_MAX_RUNS);
 	return 0;
 }
 
@@ -113,11 +120,13 @@ sim_file_load(struct sim_file *f, const char *path, char why[SIM_WHY])
 	memset(f, 0, sizeof(*f));
 	sim_scenario_default(&f->base);
 	if (access(path, R_OK) < 0)
-		return sim_refuse(why, -ENOENT, "%s: %s", path, strerror(errno));
+		return sim_refuse(why, -ENOENT, "the scenario file %s cannot be read: %s", path,
+			strerror(errno));
 	file = rte_cfgfile_load(path, 0);
 	if (file == NULL)
-		return sim_refuse(
-			why, -EINVAL, "%s does not consist of [sections] and key = value", path);
+		return sim_refuse(why, -EINVAL,
+			"the scenario file %s is not made of [section] and key = value lines",
+			path);
 	n = rte_cfgfile_num_sections(file, NULL, 0);
 	for (int i = 0; i < n && rc == 0; i++)
 		rc = read_section(f, file, i, why);
@@ -132,11 +141,11 @@ sim_file_override(struct sim_file *f, const char *text, char why[SIM_WHY])
 	const char *eq = strchr(text, '=');
 
 	if (eq == NULL || (size_t)(eq - text) >= sizeof(name))
-		return sim_refuse(why, -EINVAL, "%s: not section.key=value", text);
+		return sim_refuse(why, -EINVAL, "-s %s is not section.key=value", text);
 	memcpy(name, text, (size_t)(eq - text));
 	name[eq - text] = '\0';
 	if (split(name, section, key) < 0)
-		return sim_refuse(why, -EINVAL, "%s: not section.key=value", text);
+		return sim_refuse(why, -EINVAL, "-s %s is not section.key=value", text);
 	for (unsigned i = 0; i < f->nsweeps; i++)
 		if (strcmp(f->sweep[i].section, section) == 0 &&
 			strcmp(f->sweep[i].key, key) == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of all that a scenario file may say. */
+/* The table of keys of a scenario file. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,94 +17,114 @@ struct key {
 	enum kind kind;
 	size_t offset;
 	double min, max;
-	const char *text; /* the default, as it would stand in a file */
+	const char *text; /* the default, in the form of the file */
 	const char *help;
-	const char *names[5]; /* of ONE_OF, by value */
+	const char *names[5]; /* ONE_OF: the words, by value */
 };
 
 #define AT(field) offsetof(struct sim_scenario, field)
 
 static const struct key keys[] = {
-	{"run", "name", TEXT, AT(name), 0, 0, "run", "of the files that are written"},
-	{"run", "seed", U64, AT(seed), 0, 1e18, "1", "all chance comes from it"},
+	{"run", "name", TEXT, AT(name), 0, 0, "run", "name of the output files"},
+	{"run", "seed", U64, AT(seed), 0, 1e18, "1", "seed of all random numbers"},
 	{"run", "warmup-us", U64, AT(warmup_us), 0, 1e9, "1000",
-		"before measuring, once all are connected"},
+		"time between the last connection and the measurement"},
 	{"run", "duration-us", U64, AT(duration_us), 0, 1e9, "10000",
-		"of measuring; not used when messages are counted"},
+		"time of the measurement; unused with traffic.messages"},
 	{"run", "limit-ms", U64, AT(limit_ms), 1, 1e8, "60000",
-		"virtual time after which to give up"},
+		"virtual time after which a run is aborted"},
 	{"run", "sample-us", U64, AT(sample_us), 0, 1e9, "0",
-		"a line of the time series each; 0: none"},
+		"interval of the time series; 0: none"},
 
-	{"topology", "type", ONE_OF, AT(topology), 0, 2, "pair", "how hosts are joined",
+	{"topology", "type", ONE_OF, AT(topology), 0, 2, "pair", "connections between hosts",
 		{"pair", "star", "leaf-spine"}},
-	{"topology", "hosts", U32, AT(hosts), 2, 60000, "2", "in all"},
-	{"topology", "leaves", U32, AT(leaves), 1, 4096, "2", "of leaf-spine: switches with hosts"},
+	{"topology", "hosts", U32, AT(hosts), 2, 60000, "2", "number of hosts"},
+	{"topology", "leaves", U32, AT(leaves), 1, 4096, "2",
+		"leaf-spine: number of switches with hosts"},
 	{"topology", "spines", U32, AT(spines), 1, 1024, "4",
-		"of leaf-spine: paths between leaves"},
+		"leaf-spine: number of paths between leaves"},
 
 	{"link", "gbps", REAL, AT(link_gbps), 0.001, 3200, "200", "rate of a host's link"},
-	{"link", "delay-ns", U64, AT(link_delay_ns), 0, 1e9, "12500", "of a host's link, one way"},
-	{"link", "loss", REAL, AT(link_loss), 0, 100, "0", "percent of packets"},
-	{"link", "burst", REAL, AT(link_burst), 1, 1e6, "1", "packets lost in a row, on average"},
+	{"link", "delay-ns", U64, AT(link_delay_ns), 0, 1e9, "12500",
+		"delay of a host's link, one way"},
+	{"link", "loss", REAL, AT(link_loss), 0, 100, "0", "percent of packets that are lost"},
+	{"link", "burst", REAL, AT(link_burst), 1, 1e6, "1", "mean number of consecutive losses"},
 	{"link", "reorder", REAL, AT(link_reorder), 0, 100, "0",
-		"percent of packets that are late"},
-	{"link", "reorder-ns", U64, AT(link_reorder_ns), 0, 1e9, "10000", "by up to this"},
+		"percent of packets with an additional delay"},
+	{"link", "reorder-ns", U64, AT(link_reorder_ns), 0, 1e9, "10000",
+		"longest additional delay"},
 
-	{"fabric", "gbps", REAL, AT(fabric_gbps), 0.001, 3200, "200", "between switches"},
-	{"fabric", "delay-ns", U64, AT(fabric_delay_ns), 0, 1e9, "1000", "between switches"},
-	{"fabric", "loss", REAL, AT(fabric_loss), 0, 100, "0", "percent of packets"},
-	{"fabric", "slow-spines", U32, AT(slow_spines), 0, 1024, "0", "spines with slower links"},
-	{"fabric", "slow-gbps", REAL, AT(slow_gbps), 0.001, 3200, "50", "of these"},
+	{"fabric", "gbps", REAL, AT(fabric_gbps), 0.001, 3200, "200",
+		"rate of links between switches"},
+	{"fabric", "delay-ns", U64, AT(fabric_delay_ns), 0, 1e9, "1000",
+		"delay of links between switches, one way"},
+	{"fabric", "loss", REAL, AT(fabric_loss), 0, 100, "0",
+		"percent of packets that links between switches lose"},
+	{"fabric", "slow-spines", U32, AT(slow_spines), 0, 1024, "0",
+		"number of spines with slower links"},
+	{"fabric", "slow-gbps", REAL, AT(slow_gbps), 0.001, 3200, "50", "rate of the slower links"},
 
-	{"switch", "queue-kib", U32, AT(queue_kib), 0, 1e6, "1024", "of each port; 0: no limit"},
-	{"switch", "ecn-kib", U32, AT(ecn_kib), 0, 1e6, "0", "mark beyond it; 0: never"},
+	{"switch", "queue-kib", U32, AT(queue_kib), 0, 1e6, "1024",
+		"queue of each port; 0: no limit"},
+	{"switch", "ecn-kib", U32, AT(ecn_kib), 0, 1e6, "0",
+		"queue length from which packets are marked; 0: never"},
 
-	{"host", "transport", ONE_OF, AT(transport), 0, 3, "tcp", "what the hosts speak",
+	{"host", "transport", ONE_OF, AT(transport), 0, 3, "tcp", "transport of all hosts",
 		{"tcp", "iwarp", "falcon", "rof"}},
-	{"host", "payload", U32, AT(payload), 1, 65000, "4096", "bytes of a packet"},
+	{"host", "payload", U32, AT(payload), 1, 65000, "4096", "payload bytes of a packet"},
 	{"host", "nic-queue", U32, AT(nic_queue_bytes), 1, 1e8, "16384",
-		"bytes between a transport and the wire"},
+		"bytes of the queue between transport and wire"},
 
-	{"traffic", "pattern", ONE_OF, AT(pattern), 0, 3, "one-to-one", "who sends to whom",
+	{"traffic", "pattern", ONE_OF, AT(pattern), 0, 3, "one-to-one", "senders and receivers",
 		{"one-to-one", "incast", "permutation", "random"}},
 	{"traffic", "operation", ONE_OF, AT(operation), 0, 2, "push",
-		"Falcon: who starts the transactions", {"push", "pull", "both"}},
-	{"traffic", "connections", U32, AT(connections), 1, 4096, "1", "of each sender"},
-	{"traffic", "outstanding", U32, AT(outstanding), 1, 1e6, "2", "messages of a connection"},
+		"Falcon: transactions, or RDMA: Writes and Reads", {"push", "pull", "both"}},
+	{"traffic", "connections", U32, AT(connections), 1, 4096, "1", "connections of a sender"},
+	{"traffic", "outstanding", U32, AT(outstanding), 1, 1e6, "2",
+		"outstanding messages of a connection"},
 	{"traffic", "messages", U64, AT(messages), 0, 1e9, "0",
-		"of each connection, then the run ends; 0: until its time is over"},
-	{"traffic", "message-bytes", U64, AT(message_bytes), 1, 1e9, "1048576", "of each"},
-	{"traffic", "spread-us", U64, AT(spread_us), 0, 1e9, "0", "connections start within this"},
+		"messages of a connection in the run; 0: run.duration-us ends the run"},
+	{"traffic", "message-bytes", U64, AT(message_bytes), 1, 1e9, "1048576",
+		"bytes of a message"},
+	{"traffic", "spread-us", U64, AT(spread_us), 0, 1e9, "0",
+		"interval in which connections start at random"},
 
-	{"tcp", "congestion", ONE_OF, AT(tcp_cc), 0, 2, "cubic", "control",
+	{"tcp", "congestion", ONE_OF, AT(tcp_cc), 0, 2, "cubic", "congestion control",
 		{"cubic", "dctcp", "none"}},
-	{"tcp", "buffer-kib", U32, AT(tcp_buffer_kib), 16, 1e6, "8192", "to send and to receive"},
-	{"tcp", "rto-min-us", U64, AT(tcp_rto_min_us), 1, 1e7, "1000", "shortest timeout"},
-	{"tcp", "ecn", BOOL, AT(tcp_ecn), 0, 0, "no", "negotiate it"},
+	{"tcp", "buffer-kib", U32, AT(tcp_buffer_kib), 16, 1e6, "8192",
+		"send buffer and receive buffer of a connection"},
+	{"tcp", "rto-min-us", U64, AT(tcp_rto_min_us), 1, 1e7, "1000",
+		"shortest retransmission timeout"},
+	{"tcp", "ecn", BOOL, AT(tcp_ecn), 0, 0, "no", "negotiate ECN"},
 
-	{"falcon", "congestion", ONE_OF, AT(falcon_cc), 0, 1, "swift", "control",
+	{"falcon", "congestion", ONE_OF, AT(falcon_cc), 0, 1, "swift", "congestion control",
 		{"swift", "fixed"}},
-	{"falcon", "flows", U32, AT(flows), 1, 4, "1", "paths of a connection: 1 or 4"},
-	{"falcon", "window", U32, AT(window), 1, 1e5, "192", "transactions outstanding"},
-	{"falcon", "ordered", BOOL, AT(ordered), 0, 0, "no", "connections"},
-	{"falcon", "rack", BOOL, AT(rack), 0, 0, "yes", "RACK-TLP instead of distance in PSN"},
-	{"falcon", "ooo-threshold", U32, AT(ooo_threshold), 1, 64, "3", "that distance"},
+	{"falcon", "flows", U32, AT(flows), 1, 4, "1", "flows (paths) of a connection: 1 or 4"},
+	{"falcon", "window", U32, AT(window), 1, 1e5, "192",
+		"outstanding transactions of a connection"},
+	{"falcon", "ordered", BOOL, AT(ordered), 0, 0, "no", "ordered connections"},
+	{"falcon", "rack", BOOL, AT(rack), 0, 0, "yes",
+		"detect losses by RACK-TLP instead of the distance in PSN"},
+	{"falcon", "ooo-threshold", U32, AT(ooo_threshold), 1, 64, "3",
+		"distance in PSN that indicates a loss"},
 	{"falcon", "early-cuts", BOOL, AT(early_cuts), 0, 0, "no",
 		"Swift halves its window on early retransmissions"},
-	{"falcon", "plb", BOOL, AT(plb), 0, 0, "yes", "another path after congested round trips"},
+	{"falcon", "plb", BOOL, AT(plb), 0, 0, "yes",
+		"change the path after congested round trips"},
 	{"falcon", "plb-delay", REAL, AT(plb_delay), 1, 1000, "101",
-		"percent of the target from which a packet counts as late"},
+		"percent of the target delay from which a packet counts as congested"},
 	{"falcon", "target-ns", U64, AT(target_ns), 0, 1e9, "25000", "Swift's base delay"},
-	{"falcon", "rto-min-us", U64, AT(rto_min_us), 1, 1e7, "1000", "shortest timeout"},
-	{"falcon", "ack-delay-us", U64, AT(ack_delay_us), 0, 1e6, "8", "acknowledgements wait"},
+	{"falcon", "rto-min-us", U64, AT(rto_min_us), 1, 1e7, "1000",
+		"shortest retransmission timeout"},
+	{"falcon", "ack-delay-us", U64, AT(ack_delay_us), 0, 1e6, "8", "delay of acknowledgements"},
 	{"falcon", "rnr", REAL, AT(rnr), 0, 90, "0",
-		"percent of requests that the target is not ready for at first"},
-	{"falcon", "packets", U32, AT(packets), 1, 1e6, "4096", "in each pool of a host"},
+		"percent of requests that the target answers with \"not ready\""},
+	{"falcon", "packets", U32, AT(packets), 1, 1e6, "4096",
+		"packet contexts in each pool of a host"},
 
 	{"rof", "unordered", ONE_OF, AT(rof_unordered), 0, 1, "none",
-		"ordering mode where falcon.ordered = no", {"weak", "none"}},
-	{"rdma", "reads", U32, AT(reads), 1, 4096, "128", "Reads of a QP outstanding: IRD and ORD"},
+		"ordering mode with falcon.ordered = no", {"weak", "none"}},
+	{"rdma", "reads", U32, AT(reads), 1, 4096, "128", "outstanding Reads of a QP: IRD and ORD"},
 };
 
 int
@@ -126,19 +146,22 @@ scenario_keys_refuse(char why[SIM_WHY], const struct key *k, const char *value)
 	switch (k->kind) {
 	case ONE_OF:
 		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++) {
-			strcat(names, " ");
-			strcat(names, k->names[i]); /* a few words of this file */
+			/* The table's words are few and short. */
+			strcat(names, i > 0 ? ", " : "");
+			strcat(names, k->names[i]);
 		}
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s: not one of%s", k->section, k->name,
-			value, names);
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s is not one of %s", k->section,
+			k->name, value, names);
 	case BOOL:
-		return sim_refuse(
-			why, -EINVAL, "[%s] %s = %s: yes or no", k->section, k->name, value);
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s is neither yes nor no", k->section,
+			k->name, value);
 	case TEXT:
-		return sim_refuse(why, -EINVAL, "[%s] %s: too long", k->section, k->name);
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s has more than %d characters",
+			k->section, k->name, value, SIM_WORD - 1);
 	default:
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s: not a number from %g to %g",
-			k->section, k->name, value, k->min, k->max);
+		return sim_refuse(why, -EINVAL, "[%s] %s = %s is not %s within %g..%g", k->section,
+			k->name, value, k->kind == REAL ? "a number" : "an integer", k->min,
+			k->max);
 	}
 }
 
@@ -210,7 +233,7 @@ sim_scenario_set(struct sim_scenario *s, const char *section, const char *key, c
 	}
 	if (section_known)
 		return sim_refuse(why, -ESRCH, "[%s] has no key '%s'", section, key);
-	return sim_refuse(why, -ENOENT, "there is no section [%s]", section);
+	return sim_refuse(why, -ENOENT, "section [%s] is unknown", section);
 }
 
 void
@@ -240,26 +263,32 @@ sim_scenario_help(void)
 		printf("\n");
 	}
 	printf("\n[sweep]          ; section.key = value value ...: a run for each combination\n"
-	       "[plot]           ; y = COLUMN of the report, log = yes | no: against the last swept"
-	       " key\n");
+	       "[plot]           ; y = COLUMN, log = yes | no: draw a column of the report\n"
+	       "                 ; against the last swept key\n");
 }
 
 int
 sim_scenario_check(const struct sim_scenario *s, char why[SIM_WHY])
 {
-	const char *what = NULL;
-
 	if (s->topology == SIM_PAIR && s->hosts != 2)
-		what = "a pair has two hosts";
-	else if (s->topology == SIM_LEAF_SPINE && s->hosts % s->leaves != 0)
-		what = "hosts do not spread evenly over the leaves";
-	else if (s->slow_spines > s->spines)
-		what = "more slow spines than spines";
-	else if (s->flows != 1 && s->flows != 4)
-		what = "a connection has 1 or 4 flows";
-	else if (s->pattern == SIM_ONE_TO_ONE && s->hosts % 2 != 0)
-		what = "one-to-one needs an even number of hosts";
-	else if (s->messages == 0 && s->duration_us == 0)
-		what = "a run without a number of messages needs a duration";
-	return what != NULL ? sim_refuse(why, -EINVAL, "%s", what) : 0;
+		return sim_refuse(why, -EINVAL, "[topology] hosts = %u, but type = pair requires 2",
+			s->hosts);
+	if (s->topology == SIM_LEAF_SPINE && s->hosts % s->leaves != 0)
+		return sim_refuse(why, -EINVAL,
+			"[topology] hosts = %u is not a multiple of leaves = %u", s->hosts,
+			s->leaves);
+	if (s->slow_spines > s->spines)
+		return sim_refuse(why, -EINVAL,
+			"[fabric] slow-spines = %u exceeds [topology] spines = %u", s->slow_spines,
+			s->spines);
+	if (s->flows != 1 && s->flows != 4)
+		return sim_refuse(why, -EINVAL, "[falcon] flows = %u is neither 1 nor 4", s->flows);
+	if (s->pattern == SIM_ONE_TO_ONE && s->hosts % 2 != 0)
+		return sim_refuse(why, -EINVAL,
+			"[topology] hosts = %u is odd, but pattern = one-to-one requires pairs",
+			s->hosts);
+	if (s->messages == 0 && s->duration_us == 0)
+		return sim_refuse(why, -EINVAL,
+			"[traffic] messages and [run] duration-us are both 0, so no run would end");
+	return 0;
 }

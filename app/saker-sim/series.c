@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The course of a run: a line every so often with what was delivered since and how deep queues are.
- */
+/* The time series of a run: at each interval, a line with the bytes delivered in it and the longest
+ * queue. */
 #include "report.h"
 
 struct series {
 	struct sim_world *w;
 	FILE *f;
 	unsigned run;
-	uint64_t delivered; /* bytes, up to the last line */
+	uint64_t delivered; /* bytes until the last line */
 };
 
 static uint64_t

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A switch: a table of routes, a hash among the ports that are equally good, and its ports' queues,
- * which are links. It forwards whole packets and takes no time of its own. */
+/* A switch: a table of routes, a hash that selects among ports of equal cost, and the queues of its
+ * ports, which are links. It forwards whole packets, without a delay of its own. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/tcp behind a simulated port. Records and slices are lengths, or bytes if the ULP needs them;
- * a flow's connection is found by the flow's number, which travels with the packet. */
+/* Runs lib/tcp behind a simulated port. Records and slices are lengths, or bytes if the ULP needs
+ * them. The number of the flow travels with the packet and selects the connection. */
 #include "tcp_host.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ tcp_host_end_of(struct sim_host *h, struct sim_flow *f)
 }
 
 struct tcp_rec *
-tcp_rec_new(struct tcp_host *t, struct sim_end *e)
+sim_tcp_rec_new(struct tcp_host *t, struct sim_end *e)
 {
 	struct byte_rec *r = sim_pool_get(&t->recs);
 
@@ -34,7 +34,7 @@ tcp_rec_new(struct tcp_host *t, struct sim_end *e)
 
 /* ---- Segments ---- */
 
-/* The bytes [off, off + len) of a chain of records. */
+/* Copies the bytes [off, off + len) of a chain of records. */
 static void
 tcp_host_gather(uint8_t *to, const struct tcp_rec *r, uint32_t off, uint32_t len)
 {
@@ -57,7 +57,7 @@ tcp_host_output(
 	struct sim_flow *f;
 	struct sim_packet *p;
 
-	if (e == NULL && t->arriving == NULL) /* a reset for nobody's segment */
+	if (e == NULL && t->arriving == NULL) /* a reset without a connection */
 		return -EHOSTUNREACH;
 	f = e != NULL ? e->flow : t->arriving;
 	p = sim_host_packet(t->h, f, wire_tcp_emit(scratch, &out->tcp), out->len,
@@ -75,7 +75,7 @@ tcp_host_output(
 }
 
 void
-tcp_slices_free(struct tcp_host *t, struct tcp_slice *chain)
+sim_tcp_slices_free(struct tcp_host *t, struct tcp_slice *chain)
 {
 	struct tcp_slice *next;
 
@@ -90,7 +90,7 @@ tcp_slices_free(struct tcp_host *t, struct tcp_slice *chain)
 static void
 tcp_host_slice_free(void *ctx, struct tcp_slice *chain)
 {
-	tcp_slices_free(ctx, chain);
+	sim_tcp_slices_free(ctx, chain);
 }
 
 static bool
@@ -119,7 +119,7 @@ static struct tcp_rec *
 tcp_host_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 {
 	struct tcp_host *t = ctx;
-	struct tcp_rec *rest = tcp_rec_new(t, rec->owner);
+	struct tcp_rec *rest = sim_tcp_rec_new(t, rec->owner);
 
 	rest->len = rec->len - at;
 	if (t->room)
@@ -189,7 +189,7 @@ static const struct tcp_ops ops = {
 	.conn_removed = conn_removed,
 };
 
-/* ---- Life ---- */
+/* ---- Creation, connections, and turns ---- */
 
 static void
 tcp_host_configure(const struct sim_host *h, struct tcp_config *cfg)
@@ -207,10 +207,11 @@ tcp_host_configure(const struct sim_host *h, struct tcp_config *cfg)
 	cfg->cc = names[sc->tcp_cc];
 	cfg->ecn = sc->tcp_ecn;
 	cfg->rcv_wscale = TCP_WSCALE_MAX;
-	cfg->isn_key = (struct sk_key){{0x5a6b, 0x7c8d}}; /* not random: runs repeat */
+	/* A constant, so that runs are reproducible. */
+	cfg->isn_key = (struct sk_key){{0x5a6b, 0x7c8d}};
 }
 
-/* So that a whole payload is one segment. */
+/* Returns the MTU with which one segment holds a whole payload. */
 static uint32_t
 tcp_host_mtu(const struct tcp_host *t)
 {
@@ -218,7 +219,7 @@ tcp_host_mtu(const struct tcp_host *t)
 }
 
 int
-tcp_create(struct sim_host *h, const struct tcp_ulp *ulp)
+sim_tcp_create(struct sim_host *h, const struct tcp_ulp *ulp)
 {
 	struct tcp_host *t = sim_calloc(1, sizeof(*t));
 	struct tcp_config cfg;
@@ -242,7 +243,7 @@ tcp_create(struct sim_host *h, const struct tcp_ulp *ulp)
 }
 
 void
-tcp_destroy(struct sim_host *h)
+sim_tcp_destroy(struct sim_host *h)
 {
 	struct tcp_host *t = h->stack;
 
@@ -279,7 +280,7 @@ tuple(const struct sim_flow *f, bool from_src)
 }
 
 int
-tcp_open(struct sim_flow *f)
+sim_tcp_open(struct sim_flow *f)
 {
 	struct tcp_host *t = f->src->stack;
 	struct tcp_tuple to = tuple(f, true);
@@ -294,7 +295,7 @@ tcp_open(struct sim_flow *f)
 }
 
 void
-tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
+sim_tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 {
 	struct tcp_host *t = h->stack;
 	struct sim_flow *f = &h->w->flows[p->flow];
@@ -323,7 +324,7 @@ tcp_packet_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 }
 
 unsigned
-tcp_poll(struct sim_host *h, uint64_t now, unsigned budget)
+sim_tcp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct tcp_host *t = h->stack;
 
@@ -331,7 +332,7 @@ tcp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 }
 
 uint64_t
-tcp_deadline(struct sim_host *h)
+sim_tcp_deadline(struct sim_host *h)
 {
 	struct tcp_host *t = h->stack;
 
@@ -339,7 +340,7 @@ tcp_deadline(struct sim_host *h)
 }
 
 void
-tcp_count(struct sim_host *h, struct sim_counts *c)
+sim_tcp_count(struct sim_host *h, struct sim_counts *c)
 {
 	struct tcp_host *t = h->stack;
 	const uint64_t *n = tcp_stack_counters(t->s);

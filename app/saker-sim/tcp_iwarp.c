@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iWARP. FPDUs lie in the stream however TCP cuts it, so here payloads are bytes: each host has a
- * region as long as a message, and segments carry copies. MPA's start-up exchange is left out: both
- * sides know what it would have settled.
+ * iWARP. TCP may cut FPDUs at any byte, so payloads are bytes here: each host has a region of the
+ * length of a message, and segments carry copies. The simulator omits MPA's start-up exchange and
+ * configures its result at both sides.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ rec_get(void *ctx, uint32_t room)
 {
 	struct iw_host *i = ctx;
 
-	return room <= i->t->room ? tcp_rec_new(i->t, NULL) : NULL;
+	return room <= i->t->room ? sim_tcp_rec_new(i->t, NULL) : NULL;
 }
 
 static void
@@ -61,7 +61,7 @@ tcp_iwarp_slice_free(void *ctx, struct tcp_slice *chain)
 {
 	struct iw_host *i = ctx;
 
-	tcp_slices_free(i->t, chain);
+	sim_tcp_slices_free(i->t, chain);
 }
 
 static void
@@ -79,7 +79,7 @@ tcp_iwarp_open_end(struct tcp_host *t, struct sim_end *end)
 {
 	const struct sim_scenario *sc = t->h->w->sc;
 	struct iw_host *i = t->ulp_state;
-	struct rdma_end *e = rdma_end_new(&i->rdma, end);
+	struct rdma_end *e = sim_rdma_end_new(&i->rdma, end);
 	struct iw_params p = {.initiator = end == &end->flow->end[0],
 		.crc = true,
 		.ird = (uint16_t)sc->reads,
@@ -103,9 +103,9 @@ tcp_iwarp_deliver(struct tcp_host *t, struct sim_end *end, struct tcp_slice *cha
 	struct iw_info info;
 
 	if (iw_rx(e->q, t->h->w->events.now / SIM_NS, chain))
-		rdma_activate(&i->rdma, e);
+		sim_rdma_activate(&i->rdma, e);
 	iw_get_info(e->q, &info);
-	rdma_placed(e, info.bytes_in);
+	sim_rdma_placed(e, info.bytes_in);
 }
 
 static void
@@ -115,7 +115,7 @@ tcp_iwarp_acked(struct tcp_host *t, struct sim_end *end, uint32_t bytes)
 	struct rdma_end *e = end->ulp;
 
 	if (e->q != NULL && iw_space(e->q, bytes))
-		rdma_activate(&i->rdma, e);
+		sim_rdma_activate(&i->rdma, e);
 }
 
 static void
@@ -153,9 +153,9 @@ iw_create(struct tcp_host *t)
 		.consumed = consumed,
 		.slice_free = tcp_iwarp_slice_free,
 		.close = close_stream};
-	if (rdma_host_init(&i->rdma, t->h, i->bytes) < 0)
+	if (sim_rdma_host_init(&i->rdma, t->h, i->bytes) < 0)
 		return -ENOMEM;
-	i->st.ops.rd = rdma_ops(&i->rdma);
+	i->st.ops.rd = sim_rdma_ops(&i->rdma);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ iw_destroy(struct tcp_host *t)
 	for (struct rdma_end *e = i->rdma.ends; e != NULL; e = e->next)
 		if (e->q != NULL)
 			iw_qp_destroy(e->q);
-	rdma_host_fini(&i->rdma);
+	sim_rdma_host_fini(&i->rdma);
 	free(i->bytes);
 	free(i);
 }
@@ -189,7 +189,7 @@ static const struct tcp_ulp iwarp = {
 static int
 tcp_iwarp_create(struct sim_host *h)
 {
-	return tcp_create(h, &iwarp);
+	return sim_tcp_create(h, &iwarp);
 }
 
 static void
@@ -198,7 +198,7 @@ tcp_iwarp_offer(struct sim_flow *f, uint64_t now)
 	struct tcp_host *t = f->src->stack;
 	struct iw_host *i = t->ulp_state;
 
-	rdma_activate(&i->rdma, f->end[0].ulp);
+	sim_rdma_activate(&i->rdma, f->end[0].ulp);
 }
 
 static void
@@ -213,7 +213,7 @@ tcp_iwarp_work_requests(struct iw_host *i, uint64_t now)
 		e->active = false;
 		res = iw_tx(e->q, now, TX_BUDGET);
 		if (res == IW_TX_MORE || res == IW_TX_NOBUF)
-			rdma_activate(&i->rdma, e);
+			sim_rdma_activate(&i->rdma, e);
 	}
 }
 
@@ -223,7 +223,7 @@ tcp_iwarp_poll(struct sim_host *h, uint64_t now, unsigned budget)
 	struct tcp_host *t = h->stack;
 
 	tcp_iwarp_work_requests(t->ulp_state, now);
-	return tcp_poll(h, now, budget);
+	return sim_tcp_poll(h, now, budget);
 }
 
 static uint64_t
@@ -232,17 +232,17 @@ tcp_iwarp_deadline(struct sim_host *h)
 	struct tcp_host *t = h->stack;
 	struct iw_host *i = t->ulp_state;
 
-	return i->rdma.active != NULL ? 0 : tcp_deadline(h);
+	return i->rdma.active != NULL ? 0 : sim_tcp_deadline(h);
 }
 
 const struct sim_transport sim_iwarp = {
 	.name = "iwarp",
 	.create = tcp_iwarp_create,
-	.destroy = tcp_destroy,
-	.connect = tcp_open,
-	.input = tcp_packet_input,
+	.destroy = sim_tcp_destroy,
+	.connect = sim_tcp_open,
+	.input = sim_tcp_packet_input,
 	.offer = tcp_iwarp_offer,
 	.poll = tcp_iwarp_poll,
 	.deadline = tcp_iwarp_deadline,
-	.count = tcp_count,
+	.count = sim_tcp_count,
 };

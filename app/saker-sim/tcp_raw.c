@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP alone: a message is a run of bytes in the stream, in records of a packet's payload. */
+/* TCP with plain messages: a message is a number of bytes of the stream, in records of one packet's
+ * payload. */
 #include "tcp_host.h"
 
 static void
@@ -9,7 +10,7 @@ tcp_raw_deliver(struct tcp_host *t, struct sim_end *e, struct tcp_slice *chain)
 
 	for (struct tcp_slice *s = chain; s != NULL; s = s->next)
 		bytes += s->len;
-	tcp_slices_free(t, chain);
+	sim_tcp_slices_free(t, chain);
 	tcp_consumed(e->conn, bytes);
 	sim_flow_delivered_in_order(e->flow, bytes, t->h->w->events.now);
 }
@@ -32,7 +33,7 @@ tcp_raw_offer(struct sim_flow *f, uint64_t now)
 		return;
 	while (tcp_send_space(f->end[0].conn) > 0 &&
 		(n = sim_flow_take(f, f->w->sc->payload, &m)) > 0) {
-		rec = tcp_rec_new(t, &f->end[0]);
+		rec = sim_tcp_rec_new(t, &f->end[0]);
 		rec->len = n;
 		tcp_send(f->end[0].conn, rec);
 	}
@@ -43,17 +44,17 @@ static const struct tcp_ulp raw = {.deliver = tcp_raw_deliver, .acked = tcp_raw_
 static int
 tcp_raw_create(struct sim_host *h)
 {
-	return tcp_create(h, &raw);
+	return sim_tcp_create(h, &raw);
 }
 
 const struct sim_transport sim_tcp = {
 	.name = "tcp",
 	.create = tcp_raw_create,
-	.destroy = tcp_destroy,
-	.connect = tcp_open,
-	.input = tcp_packet_input,
+	.destroy = sim_tcp_destroy,
+	.connect = sim_tcp_open,
+	.input = sim_tcp_packet_input,
 	.offer = tcp_raw_offer,
-	.poll = tcp_poll,
-	.deadline = tcp_deadline,
-	.count = tcp_count,
+	.poll = sim_tcp_poll,
+	.deadline = sim_tcp_deadline,
+	.count = sim_tcp_count,
 };

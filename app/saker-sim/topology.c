@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is joined to whom. A pair: one link each way. A star: one switch. Leaf-spine: each leaf has a
- * link to each spine, and a packet to another leaf takes one of these by its hash.
+ * Creates hosts, switches and links. A pair has one link in each direction, a star has one switch.
+ * In leaf-spine, each leaf has a link to each spine, and the hash of a packet to another leaf
+ * selects one of them.
  */
 #include "world.h"
 
@@ -16,7 +17,7 @@ link_params(const struct sim_world *w, double gbps, uint64_t delay_ns, double lo
 	return p;
 }
 
-/* A port of a switch: the same wire with the switch's queue before it. */
+/* Initializes a port of a switch: a link with the switch's queue. */
 static void
 port_init(struct sim_world *w, struct sim_link *l, struct sim_link_params p, struct sim_node *to)
 {
@@ -47,7 +48,7 @@ star(struct sim_world *w)
 	}
 }
 
-/* Ports of leaf `l`: its hosts, then the spines. */
+/* Initializes leaf `l`. Its ports lead to its hosts, then to the spines. */
 static void
 leaf(struct sim_world *w, uint32_t l, uint32_t per_leaf)
 {
@@ -76,7 +77,7 @@ leaf(struct sim_world *w, uint32_t l, uint32_t per_leaf)
 					  .count = (uint16_t)sc->spines};
 }
 
-/* Ports of spine `n`: the leaves. */
+/* Initializes spine `n`. Its ports lead to the leaves. */
 static void
 spine(struct sim_world *w, uint32_t n, uint32_t per_leaf)
 {

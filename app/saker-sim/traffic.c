@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who sends to whom. */
+/* Creates the flows of the scenario's traffic pattern. */
 #include <stdlib.h>
 
 #include "world.h"
@@ -17,7 +17,7 @@ flow_init(struct sim_world *w, uint32_t id, uint32_t src, uint32_t dst)
 	f->end[1] = (struct sim_end){.flow = f, .host = f->dst};
 }
 
-/* A cycle through all hosts in random order: each sends to the next. */
+/* Returns the next host of each host in a random cycle through all hosts. */
 static uint32_t *
 cycle(struct sim_world *w)
 {
@@ -38,7 +38,7 @@ cycle(struct sim_world *w)
 	return next;
 }
 
-/* The destination of flow `k` of host `src`. */
+/* Returns the destination of a flow of host `src`. */
 static uint32_t
 peer(struct sim_world *w, const uint32_t *next, uint32_t src)
 {
@@ -57,7 +57,7 @@ peer(struct sim_world *w, const uint32_t *next, uint32_t src)
 	}
 }
 
-/* The host with most connections. */
+/* Returns the largest number of connections of a host. */
 static uint32_t
 most_conns(const struct sim_world *w)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A run: build it, let time pass until the scenario is over, count. */
+/* Creates a run, advances its time until the scenario ends, and counts. */
 #include "world.h"
 
 #include <errno.h>
@@ -94,7 +94,7 @@ totals(struct sim_world *w, struct sim_totals *t)
 			add_link(&t->ports, &w->switches[i].ports[p].stats);
 }
 
-/* All counts but for the maxima are sums of 64-bit numbers, side by side. */
+/* All members of struct sim_totals are 64 bits wide; all but the maxima are sums. */
 #define NTOTALS (sizeof(struct sim_totals) / sizeof(uint64_t))
 
 void
@@ -115,7 +115,7 @@ sim_world_totals(struct sim_world *w, struct sim_totals *t)
 	t->ports.deepest = port_deepest;
 }
 
-/* What happened before does not count. */
+/* Begins the measurement: resets the maxima, and stores the sums so far. */
 static void
 world_measure(struct sim_world *w)
 {
@@ -129,7 +129,8 @@ world_measure(struct sim_world *w)
 			w->switches[i].ports[p].stats.deepest = 0;
 }
 
-/* Measuring begins when all are connected and warm; with a number of messages, at once. */
+/* Begins the measurement when all flows are connected and the warm-up is over. With a number of
+ * messages, it begins immediately. */
 static void
 maybe_measure(struct sim_world *w)
 {

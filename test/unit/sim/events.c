@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The queue of events: order, ties, and planning from inside an event. */
+/* Tests the queue of events: order, ties, and scheduling from inside an event. */
 #include <criterion/criterion.h>
 
 #include "../../../app/saker-sim/events.h"
@@ -106,7 +106,7 @@ Test(events, what_is_planned_for_the_past_happens_now)
 	cr_assert_eq(late.fired, 50);
 }
 
-/* A hold model: each event plans another; the queue stays as long as it was. */
+/* A hold model: each event schedules another one, so that the queue keeps its length. */
 static unsigned left;
 static struct sim_random chance;
 

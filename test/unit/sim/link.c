@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A link: when packets arrive, what its queue refuses and marks, what the wire loses and delays. */
+/* Tests a link: arrival times, drops and marks of its queue, losses and delays of its wire. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -43,7 +43,7 @@ Test(link, a_packet_takes_its_bytes_and_the_delay)
 
 Test(link, packets_queue_behind_one_another)
 {
-	make((struct sim_link_params){.bps = 8000000000, .delay = 7}); /* a byte: 1 ns */
+	make((struct sim_link_params){.bps = 8000000000, .delay = 7}); /* a byte takes 1 ns */
 	for (uint32_t i = 0; i < 3; i++)
 		sim_link_send(&l, rig_packet(&r, i, 100), 0);
 	cr_assert_eq(sim_link_backlog(&l, 0), 300);
@@ -68,7 +68,8 @@ Test(link, rests_between_packets)
 	cr_assert_eq(r.at[1], 600 * SIM_NS);
 }
 
-/* 3 Gb/s: 2666 2/3 ps a byte. The fractions are carried, so a million bytes take 8/3 ms. */
+/* At 3 Gb/s, a byte takes 2666 2/3 ps. The link carries the fractions, so a million bytes take
+ * 8/3 ms. */
 Test(link, fractions_of_a_picosecond_are_not_lost)
 {
 	make((struct sim_link_params){.bps = 3000000000});
@@ -86,7 +87,7 @@ Test(link, tail_drop_at_the_limit)
 	cr_assert_eq(l.stats.dropped, 2);
 	cr_assert_eq(l.stats.packets, 10);
 	cr_assert_eq(l.stats.deepest, 1000);
-	sim_link_send(&l, rig_packet(&r, 12, 100), 99 * SIM_NS); /* a byte too many */
+	sim_link_send(&l, rig_packet(&r, 12, 100), 99 * SIM_NS); /* one byte too many */
 	cr_assert_eq(l.stats.dropped, 3);
 	sim_link_send(&l, rig_packet(&r, 13, 100), 100 * SIM_NS);
 	cr_assert_eq(l.stats.dropped, 3);
@@ -111,8 +112,8 @@ Test(link, marks_beyond_the_threshold_what_can_be_marked)
 	cr_assert_eq(l.stats.marked, 1);
 }
 
-/* 100 000 packets: the share is within five standard deviations, and the same seed loses the same.
- */
+/* Of 100 000 packets, the link loses its share within five standard deviations, and the same ones
+ * with the same seed. */
 Test(link, loses_its_share_from_the_seed)
 {
 	static uint32_t first[RIG_MAX];
@@ -135,7 +136,7 @@ Test(link, loses_its_share_from_the_seed)
 	cr_assert_eq(memcmp(first, r.tag, n * sizeof(first[0])), 0);
 }
 
-/* Bursts of eight on average, two percent in all. */
+/* The link loses two percent of the packets, in bursts of eight on average. */
 Test(link, loses_in_bursts)
 {
 	unsigned bursts = 0;

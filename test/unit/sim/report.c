@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report: fairness, columns, CSV. */
+/* Tests the report: fairness, columns, CSV. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

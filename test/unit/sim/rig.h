@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A node that notes what arrives, and packets to send to it. */
+/* A node that records the packets that arrive, and packets to send to it. */
 #ifndef TEST_SIM_RIG_H
 #define TEST_SIM_RIG_H
 
@@ -39,7 +39,7 @@ rig_init(struct rig *r)
 	sim_events_init(&r->events);
 }
 
-/* `tag` is the packet's number in the notes. */
+/* Creates a packet. `tag` is its number in the records. */
 static inline struct sim_packet *
 rig_packet(struct rig *r, uint32_t tag, uint32_t bytes)
 {

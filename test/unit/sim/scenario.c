@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scenario files: what they may say, what is refused, and the runs that a sweep makes. */
+/* Tests scenario files: valid and invalid contents, and the runs that a sweep makes. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <glob.h>
@@ -56,7 +56,7 @@ Test(scenario, values_are_checked)
 	cr_assert_eq(sim_scenario_set(&s, "topology", "hosts", "2.5", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "topology", "hosts", "1", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "host", "transport", "sctp", why), -EINVAL);
-	cr_assert(strstr(why, "not one of tcp iwarp falcon rof") != NULL, "%s", why);
+	cr_assert(strstr(why, "not one of tcp, iwarp, falcon, rof") != NULL, "%s", why);
 	cr_assert_eq(sim_scenario_set(&s, "falcon", "ordered", "perhaps", why), -EINVAL);
 	cr_assert_eq(sim_scenario_set(&s, "link", "colour", "1", why), -ESRCH);
 	cr_assert_eq(sim_scenario_set(&s, "links", "loss", "1", why), -ENOENT);
@@ -80,7 +80,7 @@ Test(scenario, what_cannot_be_together_is_refused)
 	}
 }
 
-/* Every combination once, the last key fastest. */
+/* A sweep runs every combination once; the last key varies fastest. */
 Test(scenario, a_sweep_makes_all_combinations)
 {
 	struct sim_file f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A switch: routes, the choice among equal paths, time to live. */
+/* Tests a switch: routes, the selection among paths of equal cost, time to live. */
 #include <criterion/criterion.h>
 
 #include "rig.h"
@@ -10,7 +10,8 @@
 static struct rig r[PORTS];
 static struct sim_switch s;
 
-/* Host 0: port 0; host 1: any of 1..4; host 2: port 3; host 3: nowhere. All in r[0]'s time. */
+/* Routes: host 0 to port 0, host 1 to any of 1..4, host 2 to port 3, host 3 none. All rigs use the
+ * events of r[0]. */
 static void
 init(void)
 {
@@ -49,7 +50,7 @@ send(uint32_t dst, uint32_t entropy, uint8_t ttl)
 	s.node.receive(&s.node, p, 0);
 }
 
-/* The rigs' own pools did not make the packets: those go back to r[0]'s. */
+/* The packets come from the pool of r[0] and go back to it. */
 static void
 keep(struct sim_node *self, struct sim_packet *p, sim_time now)
 {
@@ -84,7 +85,7 @@ Test(sw, a_flow_keeps_its_path)
 	int port = sim_switch_port(&s, &p);
 
 	for (unsigned i = 0; i < 100; i++) {
-		p.flow = i; /* nothing but hosts and entropy counts */
+		p.flow = i; /* the hash uses only hosts and entropy */
 		p.payload = i;
 		cr_assert_eq(sim_switch_port(&s, &p), port);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole runs, small ones: every byte arrives once, the same seed gives the same run, and what a
- * scenario says makes the difference that it should. */
+/* Tests small complete runs: every byte arrives once, the same seed gives the same run, and the
+ * parameters of a scenario have their effect. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 static char why[SIM_WHY];
 
-/* "section.key=value"..., NULL. */
+/* Runs the default scenario with the given "section.key=value"..., NULL. */
 static struct sim_result
 run(const char *first, ...)
 {
@@ -40,7 +40,7 @@ run(const char *first, ...)
 static const char *const transports[] = {"host.transport=tcp", "host.transport=iwarp",
 	"host.transport=falcon", "host.transport=rof"};
 
-/* An odd size, so that the last packet of a message is short. */
+/* The size is odd, so that the last packet of a message is short. */
 Test(world, counted_messages_all_arrive_whole)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -55,7 +55,7 @@ Test(world, counted_messages_all_arrive_whole)
 	}
 }
 
-/* Pulls and Reads, and both ways at once. */
+/* Runs pulls and Reads, and then pushes and pulls, Writes and Reads together. */
 Test(world, pulls_arrive_whole)
 {
 	static const char *const operations[] = {
@@ -126,7 +126,7 @@ Test(world, the_same_seed_gives_the_same_run)
 	}
 }
 
-/* What fits: 4096 of 4096 + 12 + 32 + 40 + 14 + 24 bytes at most, so at least 97 % for TCP. */
+/* A TCP packet has 4096 bytes of payload in at most 4096 + 12 + 32 + 40 + 14 + 24 bytes: 97 %. */
 Test(world, eight_connections_fill_a_clean_link)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -140,7 +140,7 @@ Test(world, eight_connections_fill_a_clean_link)
 	}
 }
 
-/* One connection has at most 128 packets in flight: 128 * 4096 bytes in 25 us and a bit. */
+/* One connection has at most 128 packets in flight: 128 * 4096 bytes in little more than 25 us. */
 Test(world, one_falcon_connection_is_held_by_its_window)
 {
 	struct sim_result r =
@@ -189,8 +189,8 @@ Test(world, dctcp_keeps_queues_at_the_mark)
 	cr_assert_lt(r.depth_p50, 256 * 1024);
 }
 
-/* Eight flows of one path each on four paths: the hash puts them on three of these, and PLB finds
- * the fourth. Four flows of each connection use all from the start. */
+/* Eight connections of one flow each have four paths: the hash selects three of them, and PLB finds
+ * the fourth. With four flows, each connection uses all paths from the start. */
 Test(world, plb_and_four_flows_use_all_paths)
 {
 	static const char *const how[] = {"falcon.plb=no", "falcon.plb=yes", "falcon.flows=4"};
@@ -207,8 +207,8 @@ Test(world, plb_and_four_flows_use_all_paths)
 	cr_assert_gt(share[2], 90, "%f", share[2]);
 }
 
-/* All pools hold one packet, or two; requests and answers cross; the wire loses, the ULPs refuse.
- */
+/* All pools hold one packet, or two; requests and answers cross, the wire loses packets, and the
+ * ULPs are not always ready. */
 Test(world, smallest_pools_do_not_deadlock)
 {
 	static const char *const packets[] = {"falcon.packets=1", "falcon.packets=2"};
