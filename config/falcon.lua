@@ -1,16 +1,18 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
--- PSP, Falcon (revision 0.9) and RDMA over Falcon for Wireshark and tshark.
+-- Dissectors of PSP, Falcon (revision 0.9) and RDMA over Falcon for Wireshark and tshark.
 --
 --   tshark -X lua_script:config/falcon.lua -r capture.pcap -V
 --
--- or copy this file and falcon_crypto.lua into the folder of personal Lua plugins. What is encrypted is read with the preference
--- psp.keys ("SPI=KEY SPI=KEY ...", all in hex), or with the receiving device's two keys in psp.device_key_0 and _1:
+-- or copy this file and falcon_crypto.lua into the folder of personal Lua plugins. To decrypt
+-- packets, set the preference psp.keys ("SPI=KEY SPI=KEY ...", all in hex), or the two keys of the
+-- receiving device in psp.device_key_0 and psp.device_key_1:
 --
---   tshark -X lua_script:config/falcon.lua -o 'psp.keys:12345678=96c22dc799198090b74b70ae468e4e30' ...
+--   tshark -X lua_script:config/falcon.lua \
+--       -o 'psp.keys:12345678=96c22dc799198090b74b70ae468e4e30' ...
 --
--- What is only authenticated (GMAC), and Saker's mode without crypto, needs no key. doc/falcon-wire.md tells of the latter and of how
--- Saker composes IVs.
+-- Packets that are only authenticated (GMAC), and Saker's mode without crypto, need no key.
+-- doc/falcon-wire.md describes this mode and the composition of Saker's IVs.
 
 local folder = debug.getinfo(1, "S").source:match("^@(.*[/\\])") or ""
 local crypto = dofile(folder .. "falcon_crypto.lua")
@@ -21,16 +23,24 @@ local rof = Proto("rof", "RDMA over Falcon")
 
 local UDP_PORT, NEXT_FALCON, NO_CRYPTO = 1000, 252, 15
 
-local versions = {[0] = "AES-GCM-128", [1] = "AES-GCM-256", [2] = "AES-GMAC-128", [3] = "AES-GMAC-256", [15] = "none (Saker)"}
-local types = {[0] = "Pull Request", [3] = "Pull Data", [5] = "Push Data", [6] = "Resync", [8] = "NACK", [9] = "BACK", [10] = "EACK"}
-local nack_codes = {"insufficient resources", "receiver not ready", [4] = "xLR drop", [6] = "complete in error",
+local versions = {[0] = "AES-GCM-128", [1] = "AES-GCM-256", [2] = "AES-GMAC-128",
+    [3] = "AES-GMAC-256", [15] = "none (Saker)"}
+local types = {[0] = "Pull Request", [3] = "Pull Data", [5] = "Push Data", [6] = "Resync",
+    [8] = "NACK", [9] = "BACK", [10] = "EACK"}
+local nack_codes = {"insufficient resources", "receiver not ready", [4] = "xLR drop",
+    [6] = "complete in error",
     [7] = "non-recoverable error", [8] = "invalid CID"}
-local resync_codes = {"complete in error", "local xLR", "retransmissions exhausted", "transaction timed out", "remote xLR",
+local resync_codes = {"complete in error", "local xLR", "retransmissions exhausted",
+    "transaction timed out", "remote xLR",
     "non-recoverable error", "invalid CID"}
-local operations = {[0] = "SEND First", "SEND Middle", "SEND Last", "SEND Last with Immediate", "SEND Only",
-    "SEND Only with Immediate", "WRITE First", "WRITE Middle", "WRITE Last", "WRITE Last with Immediate", "WRITE Only",
-    "WRITE Only with Immediate", "READ Request", "READ Response First", "READ Response Middle", "READ Response Last",
-    "READ Response Only", [18] = "ATOMIC Response", [19] = "ATOMIC CmpSwap", [20] = "ATOMIC FetchAdd",
+local operations = {[0] = "SEND First", "SEND Middle", "SEND Last", "SEND Last with Immediate",
+    "SEND Only",
+    "SEND Only with Immediate", "WRITE First", "WRITE Middle", "WRITE Last",
+    "WRITE Last with Immediate", "WRITE Only",
+    "WRITE Only with Immediate", "READ Request", "READ Response First", "READ Response Middle",
+    "READ Response Last",
+    "READ Response Only", [18] = "ATOMIC Response", [19] = "ATOMIC CmpSwap",
+    [20] = "ATOMIC FetchAdd",
     [22] = "SEND Last with Invalidate", [23] = "SEND Only with Invalidate"}
 
 local opcodes = {}
@@ -40,10 +50,11 @@ for op, name in pairs(operations) do
 end
 opcodes[0x64], opcodes[0x65] = "UD SEND Only", "UD SEND Only with Immediate"
 
--- ---- Fields: {name, text, constructor, base, values, mask}, filed as f["psp.spi"] ----
+-- ---- Fields: {name, text, constructor, base, values, mask}, stored as f["psp.spi"] ----
 
 local D, H = base.DEC, base.HEX
-local u8, u16, u24, u32, u64, flag = ProtoField.uint8, ProtoField.uint16, ProtoField.uint24, ProtoField.uint32, ProtoField.uint64,
+local u8, u16, u24, u32, u64, flag = ProtoField.uint8, ProtoField.uint16, ProtoField.uint24,
+    ProtoField.uint32, ProtoField.uint64,
     ProtoField.bool
 local f = {}
 
@@ -64,59 +75,83 @@ local function fields(proto, list)
 end
 
 fields(psp, {
-    {"next", "Next header", u8, D}, {"ext_len", "Header extension length", u8, D}, {"crypt_offset", "Crypt offset", u8, D, nil, 0x3f},
-    {"sample", "Sample", flag, 8, nil, 0x80}, {"drop", "Drop", flag, 8, nil, 0x40}, {"version", "Version", u8, D, versions, 0x3c},
+    {"next", "Next header", u8, D}, {"ext_len", "Header extension length", u8, D},
+    {"crypt_offset", "Crypt offset", u8, D, nil, 0x3f},
+    {"sample", "Sample", flag, 8, nil, 0x80}, {"drop", "Drop", flag, 8, nil, 0x40},
+    {"version", "Version", u8, D, versions, 0x3c},
     {"has_vc", "Cookie present", flag, 8, nil, 0x02}, {"spi", "SPI", u32, H}, {"iv", "IV", u64, H},
-    {"time", "Transmit time (131.072 ns)", u32, D}, {"counter", "Counter", u16, D}, {"vc", "Virtualisation cookie", u64, H},
-    {"icv", "Integrity check value", ProtoField.bytes}, {"icv_good", "Integrity check value is good", flag},
+    {"time", "Transmit time (131.072 ns)", u32, D}, {"counter", "Counter", u16, D},
+    {"vc", "Virtualisation cookie", u64, H},
+    {"icv", "Integrity check value", ProtoField.bytes},
+    {"icv_good", "Integrity check value is good", flag},
     {"encrypted", "Encrypted", ProtoField.bytes},
 })
 fields(falcon, {
-    {"version", "Version", u8, D, nil, 0xf0}, {"cid", "Connection ID", u24, H}, {"function", "Destination function", u24, H},
-    {"proto", "Protocol", u8, D, {[2] = "RDMA", [3] = "NVMe"}, 0xe0}, {"type", "Packet type", u8, D, types, 0x1e},
+    {"version", "Version", u8, D, nil, 0xf0}, {"cid", "Connection ID", u24, H},
+    {"function", "Destination function", u24, H},
+    {"proto", "Protocol", u8, D, {[2] = "RDMA", [3] = "NVMe"}, 0xe0},
+    {"type", "Packet type", u8, D, types, 0x1e},
     {"ar", "Ack requested", flag, 8, nil, 0x01}, {"dbpsn", "Data window base PSN", u32, D},
     {"rbpsn", "Request window base PSN", u32, D}, {"psn", "PSN", u32, D}, {"rsn", "RSN", u32, D},
     {"request_len", "Request length", u16, D}, {"resync.code", "Resync code", u8, D, resync_codes},
-    {"resync.type", "Replaced packet type", u8, D, types, 0xf0}, {"resync.vendor", "Vendor defined", u32, H},
+    {"resync.type", "Replaced packet type", u8, D, types, 0xf0},
+    {"resync.vendor", "Vendor defined", u32, H},
     {"t1", "t1, sent there (131.072 ns)", u32, D}, {"t2", "t2, received here (131.072 ns)", u32, D},
-    {"hops", "Forward hops", u32, D, nil, 0xf0000000}, {"rx_level", "Receive buffer level", u32, D, nil, 0x0f800000},
-    {"ecn", "ECN marked packets", u32, D, nil, 0x007ffe00}, {"rue", "RUE information", u32, H, nil, 0x007ffffc},
+    {"hops", "Forward hops", u32, D, nil, 0xf0000000},
+    {"rx_level", "Receive buffer level", u32, D, nil, 0x0f800000},
+    {"ecn", "ECN marked packets", u32, D, nil, 0x007ffe00},
+    {"rue", "RUE information", u32, H, nil, 0x007ffffc},
     {"nack.rue", "RUE information", u32, H, nil, 0x007fffff},
-    {"own.data", "Out of window: data", flag, 32, nil, 2}, {"own.request", "Out of window: requests", flag, 32, nil, 1},
-    {"data_ack", "Data acknowledged", ProtoField.bytes}, {"data_rx", "Data received", ProtoField.bytes},
+    {"own.data", "Out of window: data", flag, 32, nil, 2},
+    {"own.request", "Out of window: requests", flag, 32, nil, 1},
+    {"data_ack", "Data acknowledged", ProtoField.bytes},
+    {"data_rx", "Data received", ProtoField.bytes},
     {"req_map", "Requests received", ProtoField.bytes}, {"nack.psn", "Refused PSN", u32, D},
-    {"nack.code", "NACK code", u8, D, nack_codes}, {"nack.rnr", "RNR timeout code", u8, D, nil, 0x1f},
-    {"nack.request", "Of the request window", flag, 8, nil, 0x80}, {"nack.ulp_code", "ULP code", u8, H},
+    {"nack.code", "NACK code", u8, D, nack_codes},
+    {"nack.rnr", "RNR timeout code", u8, D, nil, 0x1f},
+    {"nack.request", "Of the request window", flag, 8, nil, 0x80},
+    {"nack.ulp_code", "ULP code", u8, H},
     {"payload_len", "Payload length", u32, D},
 })
 fields(rof, {
-    {"version", "Version", u8, D, nil, 0xf0}, {"ce", "Complete in error", flag, 8, nil, 0x10}, {"pad", "Padding", u8, D, nil, 0x0c},
-    {"se", "Solicited event", flag, 8, nil, 0x01}, {"opcode", "Opcode", u8, H, opcodes}, {"dest_qp", "Destination QP", u24, H},
-    {"sn", "Sequence number", u32, D}, {"xrc_srq", "XRC SRQ", u24, H}, {"qkey", "Q_Key", u32, H}, {"src_qp", "Source QP", u24, H},
+    {"version", "Version", u8, D, nil, 0xf0}, {"ce", "Complete in error", flag, 8, nil, 0x10},
+    {"pad", "Padding", u8, D, nil, 0x0c},
+    {"se", "Solicited event", flag, 8, nil, 0x01}, {"opcode", "Opcode", u8, H, opcodes},
+    {"dest_qp", "Destination QP", u24, H},
+    {"sn", "Sequence number", u32, D}, {"xrc_srq", "XRC SRQ", u24, H}, {"qkey", "Q_Key", u32, H},
+    {"src_qp", "Source QP", u24, H},
     {"va", "Virtual address", u64, H}, {"rkey", "R_Key", u32, H}, {"length", "Length", u32, D},
-    {"swap_add", "Swap or add", u64, H}, {"compare", "Compare", u64, H}, {"original", "Original", u64, H},
+    {"swap_add", "Swap or add", u64, H}, {"compare", "Compare", u64, H},
+    {"original", "Original", u64, H},
     {"rmsn", "Request message sequence number", u32, D}, {"offset", "Message offset", u32, D},
-    {"sink_va", "Sink virtual address", u64, H}, {"sink_lkey", "Sink L_Key", u32, H}, {"imm", "Immediate data", u32, H},
-    {"inv_rkey", "R_Key to invalidate", u32, H}, {"payload_len", "Payload length", u32, D}, {"payload", "Payload", ProtoField.bytes},
+    {"sink_va", "Sink virtual address", u64, H}, {"sink_lkey", "Sink L_Key", u32, H},
+    {"imm", "Immediate data", u32, H},
+    {"inv_rkey", "R_Key to invalidate", u32, H}, {"payload_len", "Payload length", u32, D},
+    {"payload", "Payload", ProtoField.bytes},
 })
 
-local bad_length = ProtoExpert.new("falcon.bad_length", "Lengths disagree", expert.group.MALFORMED, expert.severity.ERROR)
-local reserved = ProtoExpert.new("falcon.reserved", "A reserved value", expert.group.PROTOCOL, expert.severity.WARN)
+local bad_length = ProtoExpert.new("falcon.bad_length", "Lengths disagree", expert.group.MALFORMED,
+    expert.severity.ERROR)
+local reserved = ProtoExpert.new("falcon.reserved", "A reserved value", expert.group.PROTOCOL,
+    expert.severity.WARN)
 falcon.experts = {bad_length, reserved}
 
 psp.prefs.keys = Pref.string("Keys", "", "SPI=KEY, in hex, several with blanks between")
 psp.prefs.device_key_0 = Pref.string("Device key 0", "", "32 bytes in hex: SPIs below 80000000")
 psp.prefs.device_key_1 = Pref.string("Device key 1", "", "32 bytes in hex: SPIs from 80000000 on")
 
--- ---- RDMA over Falcon (section 8): names of the fields behind RBTH, with their lengths and how much of each is skipped ----
+-- ---- RDMA over Falcon (section 8) ----
+
+-- Each header behind RBTH is a list of {field, its bytes, reserved bytes behind it}.
 
 local RETH = {{"va", 8}, {"rkey", 4}, {"length", 4}}
 local SETH, OETH, STETH = {{"rmsn", 4}}, {{"offset", 4}}, {{"sink_va", 8}, {"sink_lkey", 4}}
 local IMMDT, IETH = {{"imm", 4}}, {{"inv_rkey", 4}}
-local ATOMIC, ATOMIC_ACK = {{"va", 8}, {"rkey", 4}, {"swap_add", 8}, {"compare", 8}}, {{"original", 8}}
+local ATOMIC, ATOMIC_ACK = {{"va", 8}, {"rkey", 4}, {"swap_add", 8}, {"compare", 8}},
+    {{"original", 8}}
 local XRCETH, DETH = {{"xrc_srq", 3, 1}}, {{"qkey", 4}, {"src_qp", 3, 1}}
 
--- By the low five bits of RC's and XRC's opcodes.
+-- Returns the headers by the low five bits of an opcode of RC or XRC.
 local function extended_headers(op)
     local imm = (op == 3 or op == 5 or op == 9 or op == 11) and IMMDT or {}
     if op <= 5 then return {SETH, OETH, imm} end
@@ -172,7 +207,9 @@ end
 local function add_ack(t, tvb, kind)
     t:add(f["falcon.t1"], tvb(16, 4))
     t:add(f["falcon.t2"], tvb(20, 4))
-    for _, name in ipairs({"hops", "rx_level", "ecn"}) do t:add(f["falcon." .. name], tvb(24, 4)) end
+    for _, name in ipairs({"hops", "rx_level", "ecn"}) do
+        t:add(f["falcon." .. name], tvb(24, 4))
+    end
     if kind == 8 then
         t:add(f["falcon.nack.rue"], tvb(28, 4))
         t:add(f["falcon.nack.psn"], tvb(32, 4))
@@ -182,7 +219,9 @@ local function add_ack(t, tvb, kind)
         t:add(f["falcon.nack.ulp_code"], tvb(39, 1))
         return
     end
-    for _, name in ipairs({"rue", "own.data", "own.request"}) do t:add(f["falcon." .. name], tvb(28, 4)) end
+    for _, name in ipairs({"rue", "own.data", "own.request"}) do
+        t:add(f["falcon." .. name], tvb(28, 4))
+    end
     if kind == 10 then
         t:add(f["falcon.data_ack"], tvb(32, 16))
         t:add(f["falcon.data_rx"], tvb(48, 16))
@@ -200,7 +239,9 @@ local function add_base(t, tvb, kind)
     t:add(f["falcon.rsn"], tvb(20, 4))
     if kind == 0 or kind == 5 then
         local item = t:add(f["falcon.request_len"], tvb(26, 2))
-        if kind == 5 and tvb(26, 2):uint() ~= tvb:len() - 28 then item:add_proto_expert_info(bad_length) end
+        if kind == 5 and tvb(26, 2):uint() ~= tvb:len() - 28 then
+            item:add_proto_expert_info(bad_length)
+        end
     elseif kind == 6 then
         t:add(f["falcon.resync.code"], tvb(24, 1))
         t:add(f["falcon.resync.type"], tvb(25, 1))
@@ -223,16 +264,20 @@ function falcon.dissector(tvb, pinfo, tree)
     t:add(f["falcon.dbpsn"], tvb(8, 4))
     t:add(f["falcon.rbpsn"], tvb(12, 4))
     if kind >= 8 then
-        pinfo.cols.info = string.format("%s CID %06x data %u requests %u", types[kind], tvb(1, 3):uint(), tvb(8, 4):uint(),
+        pinfo.cols.info = string.format("%s CID %06x data %u requests %u", types[kind],
+            tvb(1, 3):uint(), tvb(8, 4):uint(),
             tvb(12, 4):uint())
         add_ack(t, tvb, kind)
         return
     end
-    pinfo.cols.info = string.format("%s CID %06x PSN %u RSN %u", types[kind], tvb(1, 3):uint(), tvb(16, 4):uint(), tvb(20, 4):uint())
+    pinfo.cols.info = string.format("%s CID %06x PSN %u RSN %u", types[kind], tvb(1, 3):uint(),
+        tvb(16, 4):uint(), tvb(20, 4):uint())
     add_base(t, tvb, kind)
     local payload = tvb:len() - len
     t:add(f["falcon.payload_len"], tvb(len, payload), payload):set_generated()
-    if payload >= 12 and tvb(7, 1):bitfield(0, 3) == 2 then rof.dissector(tvb(len):tvb(), pinfo, tree) end
+    if payload >= 12 and tvb(7, 1):bitfield(0, 3) == 2 then
+        rof.dissector(tvb(len):tvb(), pinfo, tree)
+    end
 end
 
 -- ---- PSP ----
@@ -241,10 +286,11 @@ local function unhex(s)
     return (s:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end))
 end
 
-local keys = {} -- by SPI, version and the preferences
+local keys = {} -- cache, by SPI, version and the preferences
 
 local function key_of(spi, version)
-    local name = table.concat({spi, version, psp.prefs.keys, psp.prefs.device_key_0, psp.prefs.device_key_1}, "/")
+    local name = table.concat({spi, version, psp.prefs.keys, psp.prefs.device_key_0,
+        psp.prefs.device_key_1}, "/")
     if keys[name] == nil then
         local len = version % 2 == 1 and 32 or 16
         local device = spi >= 0x80000000 and psp.prefs.device_key_1 or psp.prefs.device_key_0
@@ -261,15 +307,17 @@ local function add_header(t, tvb, len)
     t:add(f["psp.next"], tvb(0, 1))
     t:add(f["psp.ext_len"], tvb(1, 1))
     t:add(f["psp.crypt_offset"], tvb(2, 1))
-    for _, name in ipairs({"sample", "drop", "version", "has_vc"}) do t:add(f["psp." .. name], tvb(3, 1)) end
+    for _, name in ipairs({"sample", "drop", "version", "has_vc"}) do
+        t:add(f["psp." .. name], tvb(3, 1))
+    end
     t:add(f["psp.spi"], tvb(4, 4))
     local iv = t:add(f["psp.iv"], tvb(8, 8))
-    iv:add(f["psp.time"], tvb(10, 4)) -- of 48 bits those that an acknowledgement echoes
+    iv:add(f["psp.time"], tvb(10, 4)) -- the 32 of 48 bits that an acknowledgement echoes
     iv:add(f["psp.counter"], tvb(14, 2))
     if len == 24 then t:add(f["psp.vc"], tvb(16, 8)) end
 end
 
--- What follows the PSP header without the ICV, readable; nil when that is not to be had.
+-- Returns the plain text between PSP header and ICV, or nil without a key or with a wrong ICV.
 local function open(t, tvb, len, version, clear)
     if version == NO_CRYPTO then return tvb:len() > len and tvb(len):tvb() or nil end
     local text_end = tvb:len() - 16
@@ -278,10 +326,13 @@ local function open(t, tvb, len, version, clear)
     local raw = function(from, to) return from < to and tvb(from, to - from):bytes():raw() or "" end
     local from = version <= 1 and clear or text_end
     if key then
-        local plain, good = crypto.open(key, raw(4, 16), raw(0, from), raw(from, text_end), raw(text_end, text_end + 16))
+        local plain, good = crypto.open(key, raw(4, 16), raw(0, from), raw(from, text_end),
+            raw(text_end, text_end + 16))
         icv:add(f["psp.icv_good"], good):set_generated()
         if not good then return nil end
-        if version <= 1 then return ByteArray.new(raw(len, clear) .. plain, true):tvb("Decrypted") end
+        if version <= 1 then
+            return ByteArray.new(raw(len, clear) .. plain, true):tvb("Decrypted")
+        end
     end
     return version > 1 and text_end > len and tvb(len, text_end - len):tvb() or nil
 end
@@ -301,9 +352,13 @@ function psp.dissector(tvb, pinfo, tree)
     add_header(t, tvb, len)
     local inner, next_header = open(t, tvb, len, version, clear), tvb(0, 1):uint()
     if not inner then
-        if next_header == NEXT_FALCON and clear >= len + 4 and version ~= NO_CRYPTO then t:add(f["falcon.cid"], tvb(len + 1, 3)) end
+        if next_header == NEXT_FALCON and clear >= len + 4 and version ~= NO_CRYPTO then
+            t:add(f["falcon.cid"], tvb(len + 1, 3))
+        end
         local len_left = tvb:len() - 16 - clear
-        if version ~= NO_CRYPTO and len_left > 0 then t:add(f["psp.encrypted"], tvb(clear, len_left)) end
+        if version ~= NO_CRYPTO and len_left > 0 then
+            t:add(f["psp.encrypted"], tvb(clear, len_left))
+        end
     elseif next_header == NEXT_FALCON then
         falcon.dissector(inner, pinfo, tree)
     elseif next_header == 4 or next_header == 41 then

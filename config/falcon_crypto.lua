@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: BSD-3-Clause
 --
--- AES-GCM, AES-GMAC and PSP's key derivation in plain Lua, for falcon.lua beside it: Debian 12's
--- Wireshark gives Lua no cipher. Quick enough for a capture, and for nothing else.
+-- AES-GCM, AES-GMAC and PSP's key derivation in plain Lua, for falcon.lua in the same folder.
+-- Debian 12's Wireshark provides no cipher for Lua. This code is fast enough for captures only.
 --
--- Words are 32 bits, numbers from 0; a 128-bit block is four words, the most significant first.
+-- Words have 32 bits and are unsigned. A 128-bit block is four words, the most significant first.
 
 local bit = bit32 or bit
 local band, bor, bxor, lshift, rshift = bit.band, bit.bor, bit.bxor, bit.lshift, bit.rshift
@@ -24,7 +24,7 @@ local function rotl8(v, n)
     return band(bor(lshift(v, n), rshift(v, 8 - n)), 255)
 end
 
--- The S-box: multiplicative inverses, found by walking through the powers of 3 and of its inverse.
+-- Computes the S-box from multiplicative inverses, by the powers of 3 and those of its inverse.
 local function make_tables()
     local p, q = 1, 1
     repeat
@@ -34,7 +34,8 @@ local function make_tables()
         q = bxor(q, lshift(q, 4))
         q = band(q, 255)
         if q > 127 then q = bxor(q, 9) end
-        sbox[p] = bxor(bxor(bxor(bxor(q, rotl8(q, 1)), rotl8(q, 2)), rotl8(q, 3)), bxor(rotl8(q, 4), 0x63))
+        sbox[p] = bxor(bxor(bxor(bxor(q, rotl8(q, 1)), rotl8(q, 2)), rotl8(q, 3)),
+            bxor(rotl8(q, 4), 0x63))
     until p == 1
     sbox[0] = 0x63
     for i = 0, 255 do
@@ -55,7 +56,8 @@ local function word(s, at)
 end
 
 local function bytes(w)
-    return string.char(rshift(w, 24), band(rshift(w, 16), 255), band(rshift(w, 8), 255), band(w, 255))
+    return string.char(rshift(w, 24), band(rshift(w, 16), 255), band(rshift(w, 8), 255),
+        band(w, 255))
 end
 
 local function sub_word(w)
@@ -63,7 +65,7 @@ local function sub_word(w)
         lshift(sbox[band(rshift(w, 8), 255)], 8), sbox[band(w, 255)])
 end
 
--- `key`: 16 or 32 bytes, as a string. Returns the round keys, four words each.
+-- Returns the round keys, four words each, of a key of 16 or 32 bytes.
 local function expand(key)
     local n = #key / 4
     local rounds = n + 6
@@ -83,7 +85,8 @@ local function expand(key)
 end
 
 local function column(a, b, c, d, k)
-    return bxor(t0[rshift(a, 24)], t1[band(rshift(b, 16), 255)], t2[band(rshift(c, 8), 255)], t3[band(d, 255)], k)
+    return bxor(t0[rshift(a, 24)], t1[band(rshift(b, 16), 255)], t2[band(rshift(c, 8), 255)],
+        t3[band(d, 255)], k)
 end
 
 local function last_column(a, b, c, d, k)
@@ -94,17 +97,19 @@ end
 local function encrypt(w, a, b, c, d)
     a, b, c, d = bxor(a, w[0]), bxor(b, w[1]), bxor(c, w[2]), bxor(d, w[3])
     for i = 4, 4 * w.rounds - 4, 4 do
-        a, b, c, d = column(a, b, c, d, w[i]), column(b, c, d, a, w[i + 1]), column(c, d, a, b, w[i + 2]),
+        a, b, c, d = column(a, b, c, d, w[i]), column(b, c, d, a, w[i + 1]),
+            column(c, d, a, b, w[i + 2]),
             column(d, a, b, c, w[i + 3])
     end
     local i = 4 * w.rounds
-    return last_column(a, b, c, d, w[i]), last_column(b, c, d, a, w[i + 1]), last_column(c, d, a, b, w[i + 2]),
+    return last_column(a, b, c, d, w[i]), last_column(b, c, d, a, w[i + 1]),
+        last_column(c, d, a, b, w[i + 2]),
         last_column(d, a, b, c, w[i + 3])
 end
 
 -- ---- GHASH (NIST SP 800-38D), four bits at a time ----
 
--- One place to the right, which multiplies by x.
+-- Shifts a block by one bit to the right, which multiplies it by x.
 local function times_x(a, b, c, d)
     local out = band(d, 1)
     d = bor(rshift(d, 1), lshift(band(c, 1), 31))
@@ -115,7 +120,7 @@ local function times_x(a, b, c, d)
     return a, b, c, d
 end
 
--- What four bits that leave on the right put back on the left.
+-- The words to add on the left for each value of four bits that are shifted out on the right.
 local reduction = {}
 for k = 0, 15 do
     local a, b, c, d = 0, 0, 0, k
@@ -123,7 +128,7 @@ for k = 0, 15 do
     reduction[k] = a
 end
 
--- The products of H with each of the 16 polynomials of degree 3.
+-- Returns the products of H with each of the 16 polynomials of degree 3 or less.
 local function ghash_table(a, b, c, d)
     local m = {[0] = {0, 0, 0, 0}}
     for _, k in ipairs({8, 4, 2, 1}) do
@@ -160,24 +165,25 @@ local function ghash(m, aad, text)
     local a, b, c, d = 0, 0, 0, 0
     for _, s in ipairs({aad, text}) do
         for i = 1, #s, 16 do
-            a, b, c, d = ghash_block(m, bxor(a, word(s, i)), bxor(b, word(s, i + 4)), bxor(c, word(s, i + 8)),
+            a, b, c, d = ghash_block(m, bxor(a, word(s, i)), bxor(b, word(s, i + 4)),
+                bxor(c, word(s, i + 8)),
                 bxor(d, word(s, i + 12)))
         end
     end
     return ghash_block(m, a, bxor(b, #aad * 8), c, bxor(d, #text * 8))
 end
 
--- ---- What falcon.lua calls ----
+-- ---- Functions for falcon.lua ----
 
--- `key`: 16 or 32 bytes. Returns what open() takes.
+-- Prepares a key of 16 or 32 bytes for open().
 function crypto.key(key)
     local k = {aes = expand(key)}
     k.hash = ghash_table(encrypt(k.aes, 0, 0, 0, 0))
     return k
 end
 
--- Deciphers `text` under a nonce of 12 bytes; for GMAC, all is in `aad` and `text` is empty. Returns the plain text, and
--- whether `icv` is right.
+-- Decrypts `text` with a nonce of 12 bytes. For GMAC, `aad` holds all bytes and `text` is empty.
+-- Returns the plain text, and whether `icv` is correct.
 function crypto.open(k, nonce, aad, text, icv)
     local n1, n2, n3 = word(nonce, 1), word(nonce, 5), word(nonce, 9)
     local plain = {}
@@ -192,16 +198,19 @@ function crypto.open(k, nonce, aad, text, icv)
     return table.concat(plain):sub(1, #text), tag == icv
 end
 
--- AES-256-CMAC of one block in counter mode: the key of `len` bytes that belongs to an SPI under a device key.
+-- Derives the key of `len` bytes of an SPI from a device key: AES-256-CMAC of one block in counter
+-- mode.
 function crypto.derive(device_key, spi, len)
     local w = expand(device_key)
     local a, b, c, d = encrypt(w, 0, 0, 0, 0)
-    local s1, s2, s3 = bor(lshift(a, 1), rshift(b, 31)), bor(lshift(b, 1), rshift(c, 31)), bor(lshift(c, 1), rshift(d, 31))
+    local s1, s2, s3 = bor(lshift(a, 1), rshift(b, 31)), bor(lshift(b, 1), rshift(c, 31)),
+        bor(lshift(c, 1), rshift(d, 31))
     local s4 = bxor(lshift(d, 1), rshift(a, 31) * 0x87)
     local label = len == 32 and 0x50763100 or 0x50763000
     local key = ""
     for counter = 1, len / 16 do
-        for _, v in ipairs({encrypt(w, bxor(counter, s1), bxor(label, s2), bxor(spi, s3), bxor(len * 8, s4))}) do
+        for _, v in ipairs({encrypt(w, bxor(counter, s1), bxor(label, s2), bxor(spi, s3),
+            bxor(len * 8, s4))}) do
             key = key .. bytes(v)
         end
     end

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The machine `web1` of doc/vm.md as a plain QEMU command: DISK is its image, and what else is said goes to QEMU as it is. saker makes the
-# memory file and the card's socket when the machine is added, so that comes first. A machine that was added with doorbell=/run/saker/web1.bell has
-# instead of the second -object and the ivshmem-plain behind it
-#     -chardev socket,id=bell,path=/run/saker/web1.bell -device ivshmem-doorbell,chardev=bell,vectors=1
+# qemu.sh DISK [QEMU OPTIONS]: starts the machine `web1` of doc/vm.md with the image DISK. Add the
+# machine first ("vm add"), because saker then creates the memory file and the card's socket. For a
+# machine with doorbell=/run/saker/web1.bell, replace the second -object and the ivshmem-plain
+# device by
+#     -chardev socket,id=bell,path=/run/saker/web1.bell
+#     -device ivshmem-doorbell,chardev=bell,vectors=1
 set -eu
 disk=$1
 shift
