@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Saker in a minute: builds it, joins two RNICs by a shared-memory wire, runs every operation over both transports between a client at each with every
-# byte verified, and measures each in the benchmark harness. `app/demo.sh --pcap FOLDER` also keeps captures of the measured wire.
+# demo.sh [--pcap FOLDER]: demonstrates Saker in a minute. It builds Saker and connects two RNICs by
+# shared memory. Between a client at each RNIC, it runs every operation over both transports and
+# verifies every byte, and then measures each operation. With --pcap, it keeps captures of the
+# measured frames in FOLDER.
 set -eu
 cd "$(dirname "$0")/.."
 . test/packages.sh
@@ -32,13 +34,17 @@ say "build"
 ninja -C build >"$work/log" 2>&1 || { tail -n 40 "$work/log"; exit 1; }
 say "memory"
 memory=(--in-memory)
-reserve_hugepages 640 || { echo "going on without huge pages"; memory=(--no-huge --no-shconf -m 1024); }
+reserve_hugepages 640 || {
+    echo "continuing without huge pages"
+    memory=(--no-huge --no-shconf -m 1024)
+}
 
-# rnic NAME CPU ROLE ADDRESS: a saker process on one core, its memif port towards the other.
+# rnic NAME CPU ROLE ADDRESS: starts a saker process on one core, with a memif port to the other.
 rnic() {
-    build/app/saker --lcores "0@$2" --no-pci "${memory[@]}" --file-prefix "demo$$$1" --no-telemetry \
-        --vdev "net_memif0,role=$3,socket=$work/wire,zero-copy=no" -- \
-        --socket "$work/$1.sock" --address "0=$4/24" --idle sleep --falcon yes >"$work/$1.log" 2>&1 &
+    build/app/saker --lcores "0@$2" --no-pci "${memory[@]}" --file-prefix "demo$$$1" \
+        --no-telemetry --vdev "net_memif0,role=$3,socket=$work/wire,zero-copy=no" -- \
+        --socket "$work/$1.sock" --address "0=$4/24" --idle sleep --falcon yes \
+        >"$work/$1.log" 2>&1 &
     pids+=($!)
     for _ in $(seq 300); do
         [ -S "$work/$1.sock" ] && return 0
@@ -47,15 +53,21 @@ rnic() {
     done
     echo "saker '$1' did not start:"; cat "$work/$1.log"; exit 1
 }
-say "two RNICs, joined by shared memory"
+say "two RNICs, connected by shared memory"
 rnic a 0 server 10.5.0.1
 rnic b 1 client 10.5.0.2
 
-# A client of a running saker needs no huge pages of its own; what embeds two engines does.
-client() { build/app/saker-perf --no-pci --no-huge --no-shconf -m 64 --no-telemetry --file-prefix "demo$$p$RANDOM" "$@"; }
-embedded() { build/app/saker-perf --no-pci "${memory[@]}" --no-telemetry --file-prefix "demo$$e" "$@"; }
+# A client of a running saker needs no huge pages. saker-perf with two engines in its process does.
+client() {
+    build/app/saker-perf --no-pci --no-huge --no-shconf -m 64 --no-telemetry \
+        --file-prefix "demo$$p$RANDOM" "$@"
+}
+embedded() {
+    build/app/saker-perf --no-pci "${memory[@]}" --no-telemetry --file-prefix "demo$$e" "$@"
+}
 
-# verified TRANSPORT OP SIZE: between two client processes, through both RNICs; prints yes or no.
+# verified TRANSPORT OP SIZE: runs an operation between two client processes, through both RNICs,
+# and prints yes or no.
 verified() {
     local what=(--transport "$1" --op "$2" --size "$3" --verify --iters 20 --quiet)
     client --lcores 0@1 -- --client "$work/b.sock" --listen "${what[@]}" \
@@ -66,23 +78,26 @@ verified() {
         kill -0 $serve 2>/dev/null || break
         sleep 0.1
     done
-    n=$(client --lcores 0@0 -- --client "$work/a.sock" --connect 10.5.0.2 "${what[@]}" --json 2>"$work/run.log" \
-        | jq -r '"\(.verified) \(.errors)"') || true
+    n=$(client --lcores 0@0 -- --client "$work/a.sock" --connect 10.5.0.2 "${what[@]}" --json \
+        2>"$work/run.log" | jq -r '"\(.verified) \(.errors)"') || true
     if wait $serve && [ "$n" = "20 0" ]; then echo yes; else
         echo no
         cat "$work/serve.log" "$work/run.log" >&2
     fi
 }
 
-measured() { # measured TRANSPORT OP TEST SIZE MTU ITERS
-    embedded --lcores 0@0,1@1 -- --transport "$1" --op "$2" --test "$3" --size "$4" --mtu "$5" --iters "$6" --json --quiet \
+# measured TRANSPORT OP TEST SIZE MTU ITERS: measures an operation and prints the result as JSON.
+measured() {
+    embedded --lcores 0@0,1@1 -- --transport "$1" --op "$2" --test "$3" --size "$4" \
+        --mtu "$5" --iters "$6" --json --quiet \
         ${pcap:+--pcap "$pcap/$1-$2-$3-$4.pcap"} 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 }
 
 say "every operation between two client processes over both transports, every byte compared"
 transports="iwarp falcon"
 ops="send write read write_imm atomic_fa atomic_cs"
-sizes_of() { # sizes_of OP
+# sizes_of OP: prints the message sizes for an operation.
+sizes_of() {
     case $1 in
     atomic_*) echo 8 ;;
     write_imm) echo 8 65536 ;;
@@ -100,16 +115,18 @@ for op in $ops; do
         echo "   $op $size: iWARP ${right[iwarp$op$size]}, Falcon ${right[falcon$op$size]}"
     done
 done
-stop_rnics # they would share the cores with what is measured next
+stop_rnics # the measurement needs their cores
 
-# cells TRANSPORT OP SIZE: median and 99th percentile in us, then Gb/s and million operations a second.
+# cells TRANSPORT OP SIZE: prints the median and the 99th percentile in us, then Gb/s and million
+# operations per second.
 cells() {
     local iters=10000 stream=100000 mtu=1500 test=rate lat rate
     [ "$3" -ge 4096 ] && iters=2000 stream=10000 mtu=9000 test=bw
     [ "$3" -ge 1048576 ] && iters=200 stream=500
     lat=$(measured "$1" "$2" lat "$3" $mtu $iters)
     rate=$(measured "$1" "$2" $test "$3" $mtu $stream)
-    echo "$(jq -r '"\(.p50_ns / 1000) \(.p99_ns / 1000)"' <<<"$lat") $(jq -r '"\(.gbps) \(.mops)"' <<<"$rate")"
+    echo "$(jq -r '"\(.p50_ns / 1000) \(.p99_ns / 1000)"' <<<"$lat")" \
+        "$(jq -r '"\(.gbps) \(.mops)"' <<<"$rate")"
 }
 
 say "every operation measured, both ends in one process on two cores: p50[us] p99[us] Gb/s Mop/s"
@@ -119,10 +136,11 @@ for op in $ops; do
         printf '%-9s %8s' "$op" "$size"
         for t in $transports; do
             # shellcheck disable=SC2046,SC2183
-            printf ' | %8.2f %8.2f %8.2f %8.3f %-5s' $(cells "$t" "$op" "$size") "${right[$t$op$size]}"
+            printf ' | %8.2f %8.2f %8.2f %8.3f %-5s' $(cells "$t" "$op" "$size") \
+                "${right[$t$op$size]}"
         done
         echo
     done
 done
-[ $bad = 0 ] || { echo "not every byte was right"; exit 1; }
+[ $bad = 0 ] || { echo "the verification of at least one operation has failed"; exit 1; }
 say "done: every byte verified"
