@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs lib/falcon behind a simulated port. A packet consists of Falcon's parsed header, the ULP's
- * headers and a length. Of PSP, it has the bytes on the wire and the timestamp only. */
+ * headers and a length. PSP adds bytes on the wire and its timestamp only. */
 #include "falcon_host.h"
 
 #include <errno.h>

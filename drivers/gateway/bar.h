@@ -24,8 +24,8 @@ struct gw_bar_config {
 struct gw_bar;
 
 /* Opens or creates the file and writes a directory without clients, also when a guest has mapped
- * the file already. The engine `e` must outlive the gw_bar, and nobody else may attach clients to
- * it. Returns NULL on failure, with one sentence in `err`. */
+ * the file already. The engine `e` must outlive the gw_bar and have no other clients. Returns NULL
+ * on failure, with one sentence in `err`. */
 struct gw_bar *gw_bar_create(
 	struct eng *e, const struct gw_bar_config *cfg, char *err, size_t errlen);
 /* Checks every slot, and attaches or detaches its client where the guest requests it. `now` is in

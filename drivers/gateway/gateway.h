@@ -77,7 +77,7 @@ struct gw_vm_config {
 	struct gw_prefix addrs[GW_ADDRS_MAX];
 	struct sk_addr gateway; /* the next hop of its default route; unspecified: none */
 	bool peers;             /* may exchange frames with other machines that have `peers` */
-	/* Of its Falcon packets. */
+	/* Its Falcon packets. */
 	uint32_t function;       /* Destination Function, unique; GW_FUNCTION_ANY: the next free */
 	bool pcid;               /* packets carry a cookie (PCID) that begins with `function` */
 	struct gw_prefix tunnel; /* outer address, which machines of one VLAN may share;

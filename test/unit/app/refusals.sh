@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# refusals.sh SAKER FOLDER: tests the launcher itself. After each mistake it prints one sentence and exits with code 1, and it ends
-# cleanly.
+# refusals.sh SAKER FOLDER: tests the launcher itself. After each mistake it prints one sentence and
+# exits with code 1, and it ends cleanly.
 saker=$1 work=$(mktemp -d "$2/refusals.XXXXXX") failed=0
 trap 'rm -rf "$work"' EXIT
 eal="--no-huge --no-shconf --no-pci -m 64 -l 0 --no-telemetry --vdev net_ring0"
@@ -53,14 +53,14 @@ clear port stats all
 quit
 END
 # shellcheck disable=SC2086
-if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield --total-num-mbufs 2048 \
-	--cmdline-file "$work/commands" >"$work/out" 2>"$work/err"; then
+if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield \
+	--total-num-mbufs 2048 --cmdline-file "$work/commands" >"$work/out" 2>"$work/err"; then
 	echo "not ok: saker does not run: $(tail -n 1 "$work/err")"
 	failed=1
 fi
-for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" "0 clients" \
-	"loop 0: control transport0 engine0" "idle = yield" "transport port vlan address" "; option" "Stopped." "The loops are stopped" \
-	"Started." "Counters cleared." "Forward statistics for port 0"; do
+for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" \
+	"0 clients" "loop 0: control transport0 engine0" "idle = yield" \
+	"transport port vlan address" "; option" "Stopped." "The loops are stopped" "Started." "Counters cleared." "Forward statistics for port 0"; do
 	grep -qF -- "$words" "$work/out" || {
 		echo "not ok: the output lacks '$words'"
 		failed=1
@@ -82,8 +82,8 @@ wait $pid || {
 }
 # The prompt reads standard input and ends at its end.
 # shellcheck disable=SC2086
-printf 'show loops\nnonsense\nshow port stats 9\n' | "$saker" $eal -- -i --socket "$work/s" --idle yield \
-	--total-num-mbufs 2048 >"$work/out" 2>"$work/err" || {
+printf 'show loops\nnonsense\nshow port stats 9\n' | "$saker" $eal -- -i --socket "$work/s" \
+	--idle yield --total-num-mbufs 2048 >"$work/out" 2>"$work/err" || {
 	echo "not ok: the end of input gave $?"
 	failed=1
 }
