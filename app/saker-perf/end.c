@@ -191,7 +191,7 @@ hello_of(const struct perf_end *e)
 }
 
 static int
-check_hello(struct perf_end *e, const struct shm_cm *cm)
+check_hello(struct perf_end *e, const struct saker_conn_info *cm)
 {
 	struct hello h, mine = hello_of(e);
 

@@ -154,7 +154,7 @@ perf_engine(const struct perf_options *o, uint16_t port, const char *address)
 		return NULL;
 	}
 	cfg.mpa_crc = o->crc;
-	if (o->transport == SHM_FALCON)
+	if (o->transport == SAKER_FALCON)
 		falcon_config(o, &cfg.falcon);
 	cfg.mpa_markers = o->markers;
 	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;

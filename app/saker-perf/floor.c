@@ -87,7 +87,7 @@ falcon_shape(const struct perf_options *o)
 static struct perf_shape
 shape_of(const struct perf_options *o)
 {
-	return o->transport == SHM_FALCON ? falcon_shape(o) : iwarp_shape(o);
+	return o->transport == SAKER_FALCON ? falcon_shape(o) : iwarp_shape(o);
 }
 
 /* Builds a frame with `pieces` pieces of `len` bytes from offset `off` on; 0 pieces: a signal. */

@@ -196,7 +196,7 @@ perf_options_check(struct perf_options *o)
 			"requires --test bw or rate, --op write or read, and no --versus");
 	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
 		return perf_options_refuse("port", o->port, "is neither ring nor memif");
-	if (o->transport == SHM_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
+	if (o->transport == SAKER_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
 		return perf_options_refuse("transport", "iwarp",
 			"cannot be combined with --ordering, --errors, --psp or --tunnel");
 	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
@@ -251,7 +251,7 @@ perf_op_name(enum perf_op op)
 }
 
 const char *
-perf_transport_name(enum shm_transport transport)
+perf_transport_name(enum saker_transport transport)
 {
 	return transports[transport];
 }

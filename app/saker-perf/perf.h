@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <saker/saker.h>
+
 #include "../../lib/base/hist.h"
-#include "../../lib/client/saker.h"
 #include "../../lib/engine/engine.h"
 
 struct rte_mempool;
@@ -30,7 +31,7 @@ enum perf_test { PERF_LAT, PERF_BW, PERF_RATE };
 struct perf_options {
 	enum perf_op op, versus;
 	enum perf_test test;
-	enum shm_transport transport;
+	enum saker_transport transport;
 	unsigned ordering, errors; /* Falcon: enum rof_ordering, enum rof_errors */
 	unsigned psp;              /* Falcon: index of psps[] in options.c */
 	bool tunnel;
@@ -73,7 +74,7 @@ perf_op_receives(enum perf_op op)
 }
 
 const char *perf_test_name(enum perf_test test);
-const char *perf_transport_name(enum shm_transport transport);
+const char *perf_transport_name(enum saker_transport transport);
 
 /* The result of a run, or of its floor. */
 struct perf_figures {

@@ -40,7 +40,7 @@ immediate(const struct perf_end *e, uint64_t n)
 {
 	uint64_t imm = (n + 1) * 0x9e3779b97f4a7c15ull;
 
-	return e->o->transport == SHM_FALCON ? (uint32_t)imm : imm;
+	return e->o->transport == SAKER_FALCON ? (uint32_t)imm : imm;
 }
 
 /* Sets the operands of a flow's next request. Both a FetchAdd and a CmpSwap increment the peer's

@@ -27,7 +27,7 @@ verify_atomic_operands(const struct perf_end *e, uint32_t i, uint64_t value)
 		.compare_mask = masks[(i / 6 + 1) % 6],
 	};
 
-	if (e->o->transport == SHM_FALCON) { /* Falcon's headers have no masks */
+	if (e->o->transport == SAKER_FALCON) { /* Falcon's headers have no masks */
 		o.data_mask = e->op == PERF_ATOMIC_CS ? ~0ull : 0;
 		o.compare_mask = ~0ull;
 	}

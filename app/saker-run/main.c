@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
 
 /* The exit statuses of a shell. */
 #define EXIT_CANNOT    126 /* the program exists and cannot be run */
@@ -29,7 +29,7 @@ struct option_row {
 static const struct option_row rows[] = {
 	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
 		"the saker's socket, or ivshmem:[PCI-ADDRESS] in a virtual machine"
-		" (" SHM_SOCKET_DEFAULT ", else an ivshmem device)"},
+		" (" SAKER_SOCKET_DEFAULT ", else an ivshmem device)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
 		"the devices that the program sees: iwarp, falcon or both (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",

@@ -104,7 +104,7 @@ event_of(const char *reason)
 }
 
 void
-vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why)
+vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why)
 {
 	vb_qp_set_state(qp, IBV_QPS_ERR);
 	vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);

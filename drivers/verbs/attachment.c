@@ -15,7 +15,7 @@
 static struct {
 	pthread_mutex_t lock;
 	struct saker *saker;
-	struct shm_device device;
+	struct saker_device device;
 	bool forks_seen; /* the handlers of fork(2) are registered */
 } at = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -89,7 +89,7 @@ vb_saker(void)
 	return s;
 }
 
-const struct shm_device *
+const struct saker_device *
 vb_saker_device(void)
 {
 	return vb_saker() != NULL ? &at.device : NULL;

@@ -10,13 +10,13 @@
 
 #include "verbs_priv.h"
 
-static struct vb_device devices[VB_NKINDS]; /* by enum shm_transport */
+static struct vb_device devices[VB_NKINDS]; /* by enum saker_transport */
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Returns an EUI-64 that is made from the MAC address. The two bytes between the halves of the
  * address, 0xff 0xfe in the standard, differ between the devices of one MAC address. */
 static __be64
-guid_of(const struct shm_device *info, const struct vb_kind *kind)
+guid_of(const struct saker_device *info, const struct vb_kind *kind)
 {
 	const uint8_t *m = info->mac;
 	const uint8_t eui[8] = {m[0] ^ 2, m[1], m[2], 0xff, kind->guid_byte, m[3], m[4], m[5]};
@@ -38,7 +38,7 @@ selected(const struct vb_kind *kind)
 /* Fills in what a program reads of the device. A program may hold the device already: its names are
  * written once. Call with devices_lock held. */
 static void
-device_fill(struct vb_device *d, const struct vb_kind *kind, const struct shm_device *info)
+device_fill(struct vb_device *d, const struct vb_kind *kind, const struct saker_device *info)
 {
 	d->guid = guid_of(info, kind);
 	if (d->kind != NULL)
@@ -55,9 +55,9 @@ device_fill(struct vb_device *d, const struct vb_kind *kind, const struct shm_de
 }
 
 struct vb_device *
-vb_device_of(enum shm_transport transport)
+vb_device_of(enum saker_transport transport)
 {
-	const struct shm_device *info = vb_saker_device();
+	const struct saker_device *info = vb_saker_device();
 	const struct vb_kind *kind = &vb_kinds[transport];
 	struct vb_device *d = &devices[transport];
 
@@ -84,7 +84,7 @@ ibv_get_device_list(int *num_devices)
 		return NULL;
 	}
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct vb_device *d = vb_device_of((enum shm_transport)i);
+		struct vb_device *d = vb_device_of((enum saker_transport)i);
 
 		if (d != NULL)
 			list[n++] = &d->dev;

@@ -22,7 +22,7 @@ void vb_cq_overflow(struct vb_cq *cq);
 /* Raises IBV_EVENT_SRQ_LIMIT_REACHED and disarms the limit. */
 void vb_srq_limit(struct vb_srq *srq);
 /* Sets the QP's state to ERR and raises the event that verbs have for the reason `why`. */
-void vb_qp_fatal(struct vb_qp *qp, const struct shm_async *why);
+void vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why);
 /* Counts an asynchronous event that the program fetches (vb_waitq.taken). Returns false. */
 bool vb_async_taken(struct vb_wait_item *item);
 /* Waits until the program has acknowledged as many events of an object as it has fetched (`got`).

@@ -23,20 +23,20 @@
 /* ---- iWARP ---- */
 
 static bool
-iwarp_offered(const struct shm_device *info)
+iwarp_offered(const struct saker_device *info)
 {
 	return true;
 }
 
 static uint32_t
-iwarp_gid_count(const struct shm_device *info)
+iwarp_gid_count(const struct saker_device *info)
 {
 	return 1;
 }
 
 /* Writes the MAC address and 10 zero bytes. */
 static void
-iwarp_gid(const struct shm_device *info, uint32_t index, union ibv_gid *gid)
+iwarp_gid(const struct saker_device *info, uint32_t index, union ibv_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	memcpy(gid->raw, info->mac, sizeof(info->mac));
@@ -45,20 +45,20 @@ iwarp_gid(const struct shm_device *info, uint32_t index, union ibv_gid *gid)
 /* ---- Falcon ---- */
 
 static bool
-falcon_offered(const struct shm_device *info)
+falcon_offered(const struct saker_device *info)
 {
 	return info->falcon != 0;
 }
 
 static uint32_t
-falcon_gid_count(const struct shm_device *info)
+falcon_gid_count(const struct saker_device *info)
 {
 	return info->naddrs;
 }
 
 /* Copies an address. Both representations map IPv4 into IPv6 (RFC 4291 2.5.5.2). */
 static void
-falcon_gid(const struct shm_device *info, uint32_t index, union ibv_gid *gid)
+falcon_gid(const struct saker_device *info, uint32_t index, union ibv_gid *gid)
 {
 	memcpy(gid->raw, info->addrs[index].b, sizeof(gid->raw));
 }
@@ -66,7 +66,7 @@ falcon_gid(const struct shm_device *info, uint32_t index, union ibv_gid *gid)
 /* ---- The table ---- */
 
 const struct vb_kind vb_kinds[VB_NKINDS] = {
-	[SHM_IWARP] =
+	[SAKER_IWARP] =
 		{
 			.transport = "iwarp",
 			.name = "saker0",
@@ -93,7 +93,7 @@ const struct vb_kind vb_kinds[VB_NKINDS] = {
 			.init_access = ACCESS,
 			.rejected_status = -ECONNREFUSED,
 		},
-	[SHM_FALCON] =
+	[SAKER_FALCON] =
 		{
 			.transport = "falcon",
 			.name = "sakerf0",

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
 
-/* The kinds that exist. The index of a kind is its enum shm_transport. */
+/* The kinds that exist. The index of a kind is its enum saker_transport. */
 enum { VB_NKINDS = 2 };
 
 /* The attributes that rdma_init_qp_attr(3) sets for a connected QP: a mask of enum ibv_qp_attr_mask
@@ -36,7 +36,7 @@ struct vb_kind {
 	 * bytes. The value distinguishes the devices of one MAC address. */
 	uint8_t guid_byte;
 	/* Returns whether the saker offers a device of this kind. */
-	bool (*offered)(const struct shm_device *info);
+	bool (*offered)(const struct saker_device *info);
 	/* enum ibv_device_cap_flags. XRC domains can be opened only where IBV_DEVICE_XRC is set. */
 	unsigned int cap_flags;
 	/* The number of address handles; 0: the device has none. */
@@ -46,9 +46,9 @@ struct vb_kind {
 
 	enum ibv_gid_type gid_type;
 	/* Returns the number of GIDs. */
-	uint32_t (*gid_count)(const struct shm_device *info);
+	uint32_t (*gid_count)(const struct saker_device *info);
 	/* Writes the GID at `index`, which is below gid_count(info). */
-	void (*gid)(const struct shm_device *info, uint32_t index, union ibv_gid *gid);
+	void (*gid)(const struct saker_device *info, uint32_t index, union ibv_gid *gid);
 
 	/* ---- Queue pairs ---- */
 
@@ -81,10 +81,10 @@ struct vb_kind {
 
 extern const struct vb_kind vb_kinds[VB_NKINDS];
 
-static inline enum shm_transport
+static inline enum saker_transport
 vb_kind_transport(const struct vb_kind *k)
 {
-	return (enum shm_transport)(k - vb_kinds);
+	return (enum saker_transport)(k - vb_kinds);
 }
 
 static inline bool

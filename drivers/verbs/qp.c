@@ -11,7 +11,7 @@
 /* A new QP grants all rights, until ibv_modify_qp() sets them. */
 #define ALL_RIGHTS 0
 
-/* Returns the enum shm_qp_type of a type that the device has, or -EOPNOTSUPP. */
+/* Returns the enum saker_qp_type of a type that the device has, or -EOPNOTSUPP. */
 static int
 type_of(const struct vb_kind *kind, enum ibv_qp_type verbs)
 {
@@ -19,13 +19,13 @@ type_of(const struct vb_kind *kind, enum ibv_qp_type verbs)
 		return -EOPNOTSUPP;
 	switch (verbs) {
 	case IBV_QPT_RC:
-		return SHM_RC;
+		return SAKER_RC;
 	case IBV_QPT_UD:
-		return SHM_UD;
+		return SAKER_UD;
 	case IBV_QPT_XRC_SEND:
-		return SHM_XRC_SEND;
+		return SAKER_XRC_SEND;
 	case IBV_QPT_XRC_RECV:
-		return SHM_XRC_RECV;
+		return SAKER_XRC_RECV;
 	default:
 		return -EOPNOTSUPP;
 	}
@@ -236,7 +236,7 @@ ibv_query_qp(
 	struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init)
 {
 	struct vb_qp *qp = vb_qp(p);
-	struct shm_qp_info info;
+	struct saker_qp_info info;
 	int rc = vb_alive(p->context);
 
 	if (rc == 0)

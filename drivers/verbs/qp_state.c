@@ -107,7 +107,7 @@ copy_attrs(struct ibv_qp_attr *to, const struct ibv_qp_attr *from, int mask)
 static int
 values_check(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	const struct shm_device *d = &vb_context(qp->ex.qp_base.context)->info;
+	const struct saker_device *d = &vb_context(qp->ex.qp_base.context)->info;
 
 	if ((mask & IBV_QP_PORT) != 0 && attr->port_num != 1)
 		return vb_fail(EINVAL, "there is no port %u", attr->port_num);

@@ -12,7 +12,7 @@ _Static_assert((int)RD_QP_RTS == (int)IBV_QPS_RTS && (int)RD_QP_ERR == (int)IBV_
 int
 vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to)
 {
-	const struct shm_device *d = &vb_context(qp->ex.qp_base.context)->info;
+	const struct saker_device *d = &vb_context(qp->ex.qp_base.context)->info;
 	struct saker_qp_move m = {
 		.state = (enum rd_qp_state)to,
 		.remote_qpn = now->dest_qp_num,

@@ -20,7 +20,7 @@
 static void
 limits(struct ibv_context *c, struct ibv_device_attr *a)
 {
-	const struct shm_device *d = &vb_context(c)->info;
+	const struct saker_device *d = &vb_context(c)->info;
 
 	a->max_mr_size = d->max_mr_size;
 	a->max_qp = (int)d->max_qp;
@@ -92,7 +92,7 @@ mtu_below(uint32_t bytes)
 int
 vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len)
 {
-	const struct shm_device *d = &vb_context(context)->info;
+	const struct saker_device *d = &vb_context(context)->info;
 	struct ibv_port_attr a = {
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
@@ -128,7 +128,7 @@ ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv
 static int
 gid_at(struct ibv_context *context, uint32_t port_num, uint32_t index, union ibv_gid *gid)
 {
-	const struct shm_device *d = &vb_context(context)->info;
+	const struct saker_device *d = &vb_context(context)->info;
 	const struct vb_kind *k = vb_kind_of(context);
 
 	if (port_num != PORTS || index >= k->gid_count(d))

@@ -25,8 +25,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include <saker/saker.h>
+
 #include "../../lib/base/spin.h"
-#include "../../lib/client/saker.h"
 #include "kind_priv.h"
 
 /* <infiniband/verbs.h> defines these names as macros or inline functions; this library exports
@@ -47,7 +48,7 @@
 struct saker *vb_saker(void);
 /* Returns the description of the saker's device as it was when the process attached, or NULL with
  * errno. */
-const struct shm_device *vb_saker_device(void);
+const struct saker_device *vb_saker_device(void);
 /* Converts a result of libsaker, -errno, into a positive errno, which it also sets. Where
  * $SAKER_VERBOSE is set, prints one line on stderr: `what` and saker_error(). Returns 0 when `rc`
  * is not negative. */
@@ -70,7 +71,7 @@ struct vb_device {
 /* Returns the device of a transport; the program need not have listed it before. The device is
  * static and is never freed. Returns NULL with errno when no saker answers, when the saker has no
  * such device, or when $SAKER_DEVICES does not name it. */
-struct vb_device *vb_device_of(enum shm_transport transport);
+struct vb_device *vb_device_of(enum saker_transport transport);
 
 /* ---- waitq.c ---- */
 
@@ -121,7 +122,7 @@ struct vb_context {
 	const struct vb_kind *kind; /* the kind of its device */
 	struct saker *saker;
 	struct vb_waitq async; /* of struct async, see async.c */
-	struct shm_device info;
+	struct saker_device info;
 	bool poll_yields; /* $SAKER_POLL is `yield`, see vb_poll_found() */
 	uint32_t dead;    /* atomic; not 0: the context belongs to the parent process */
 };

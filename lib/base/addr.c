@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text forms and classes of addresses. The libc implements the text forms of RFC 4291 and RFC
- * 5952. */
+/* Text forms and classes of addresses. libc converts the text forms of RFC 4291 and RFC 5952. */
 #include "addr.h"
 
 #include <arpa/inet.h>

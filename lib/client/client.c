@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attachment, whatever it travels over: its rings, its objects, its end. */
+/* What all kinds of attachments have in common: rings, objects, end. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "client_priv.h"
 
-/* All attachments, with the lock of move.c: a fork has to find them. */
+/* All attachments, for the child of a fork(2). The lock of lib/move protects the list. */
 static TAILQ_HEAD(, saker) attachments = TAILQ_HEAD_INITIALIZER(attachments);
 
 static _Thread_local char error_text[256];
@@ -56,7 +56,7 @@ orphan(struct saker *s)
 {
 	s->gone = 1;
 	s->mem.parents = true;
-	/* Another thread of the parent's may have held them. */
+	/* Threads of the parent may have held them at the time of the fork. */
 	pthread_mutex_init(&s->mail.lock, NULL);
 	pthread_mutex_init(&s->mem.lock, NULL);
 	pthread_mutex_init(&s->wait.lock, NULL);
@@ -68,13 +68,14 @@ orphan(struct saker *s)
 	close_fd(&s->wait.wake);
 	close_fd(&s->wait.kick);
 	close_fd(&s->wait.epoll);
-	/* Rings in which nothing ever comes. */
+	/* The child reads rings that stay empty. */
 	if (s->mapped != 0)
 		mmap(s->home, s->mapped, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* In a child of fork(2), with the lock of lib/move: every attachment is the parent's. */
+/* Detaches a child of fork(2) from all of the parent's attachments. lib/move calls it, with its
+ * lock held. */
 static void
 orphan_all(void)
 {
@@ -105,25 +106,25 @@ cl_new(void)
 	return s;
 }
 
-/* The engine is trusted more than a client is; this is against another version and another
- * program's memory. */
+/* Checks the header, against an engine of another version and against foreign memory. A client
+ * otherwise trusts the engine. */
 static int
 header_check(const struct shm_header *h, uint64_t size)
 {
 	if (size < sizeof(*h) || __atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
-		return cl_fail(-EPROTO, "the memory is no home region of a saker");
+		return cl_fail(-EPROTO, "the memory is not the home region of a saker");
 	if (h->version != SHM_VERSION)
-		return cl_fail(-EPROTO, "the saker speaks version %u of the shared memory, not %u",
+		return cl_fail(-EPROTO, "the saker has version %u of the shared memory, not %u",
 			h->version, SHM_VERSION);
 	if (h->nstages < 1 || h->nstages > SHM_MAX_STAGES || h->size > size ||
 		!shm_ring_ok(&h->cmd, size, sizeof(struct shm_msg)) ||
 		!shm_ring_ok(&h->evt, size, sizeof(struct shm_msg)) || h->mem > h->size ||
 		h->mem_len > h->size - h->mem)
-		return cl_fail(-EPROTO, "the header of the home region makes no sense");
+		return cl_fail(-EPROTO, "the header of the home region is invalid");
 	for (uint32_t i = 0; i < h->nstages; i++)
 		if (!shm_ring_ok(&h->doorbell[i], size, sizeof(struct shm_doorbell)) ||
 			!shm_ring_ok(&h->event[i], size, sizeof(struct shm_cq_event)))
-			return cl_fail(-EPROTO, "the rings of stage %u make no sense", i);
+			return cl_fail(-EPROTO, "the rings of stage %u are invalid", i);
 	return 0;
 }
 
@@ -134,8 +135,8 @@ cl_start(struct saker *s, void *home, uint64_t size)
 	int rc;
 
 	if (size < sizeof(h) || __atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != SHM_MAGIC)
-		return cl_fail(-EPROTO, "the memory is no home region of a saker");
-	/* Read once: what was checked is what is used. */
+		return cl_fail(-EPROTO, "the memory is not the home region of a saker");
+	/* Read once, so that the checked values are those in use. */
 	memcpy(&h, shared, sizeof(h));
 	rc = header_check(&h, size);
 	if (rc < 0)
@@ -153,7 +154,7 @@ cl_start(struct saker *s, void *home, uint64_t size)
 	if (rc == 0 && h.mem_len != 0 &&
 		cl_mem_add(s, s->home + h.mem, h.mem_len, SHM_HOME, h.mem, false) < 0)
 		rc = cl_fail(-ENOMEM, "no memory for an attachment");
-	/* Other programs had a machine's memory before. */
+	/* Other programs have used an ivshmem device's memory before: none of it is zero. */
 	if (rc == 0 && h.mem_len != 0 && s->bar != NULL)
 		TAILQ_FIRST(&s->mem.arenas)->fresh = h.mem_len;
 	if (rc == 0)
@@ -190,7 +191,7 @@ cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uin
 	return 0;
 }
 
-/* Takes the object out of every list and frees it. */
+/* Removes an object from all lists and frees it. */
 static void
 obj_forget(struct cl_obj *o)
 {
@@ -257,9 +258,9 @@ saker_close(struct saker *s)
 {
 	if (s == NULL)
 		return;
-	/* The end of the socket, or a slot that is given back, says it all; any other flat client
-	 * says good-bye piece by piece. What was moved goes back to the program after the engine
-	 * has let go of it. */
+	/* The engine destroys all objects when the socket ends or the slot is released. Any other
+	 * flat client destroys each object by a command. Regions of moved memory always end by a
+	 * command, so that the engine has stopped using the memory before it becomes private. */
 	for (unsigned k = 0; k < CL_KINDS; k++)
 		if ((s->sock < 0 && s->bar == NULL) ||
 			((k == CL_MW || k == CL_MR) && s->mem.moved != 0))
@@ -268,7 +269,7 @@ saker_close(struct saker *s)
 }
 
 int
-saker_device(struct saker *s, struct shm_device *out)
+saker_device(struct saker *s, struct saker_device *out)
 {
 	struct shm_msg m;
 	int rc;
@@ -276,6 +277,6 @@ saker_device(struct saker *s, struct shm_device *out)
 	memset(&m, 0, sizeof(m));
 	rc = cl_command(s, &m, SHM_QUERY_DEVICE);
 	if (rc == 0)
-		*out = m.body.device;
+		cl_device_of(&m.body.device, out);
 	return rc;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of libsaker share. Locks, in the order in which they may be taken: mail.lock,
- * wait.lock. mem.lock is held across commands and socket exchanges, so it comes before both; the
- * spin locks (bells, tables, event rings, SRQs) come last, and of them only a table's and then a
- * bell's are ever held together.
+ * What the files of libsaker share. Locks are taken in this order: mem.lock, which is held during
+ * commands and socket exchanges; mail.lock; wait.lock; the spin locks (doorbells, tables, event
+ * rings, SRQs). Only two spin locks are ever held together: a table's, and then a doorbell's.
  */
 #ifndef SAKER_CLIENT_PRIV_H
 #define SAKER_CLIENT_PRIV_H
@@ -15,17 +14,17 @@
 
 #include "../base/spin.h"
 #include "../move/move.h"
+#include "../saker/saker.h"
 #include "../shm/shm.h"
 #include "../shm/shm_ring.h"
-#include "saker.h"
 
 /* ---- Objects ---- */
 
-/* In the order in which a client that leaves lets go of them. */
+/* The order is that in which saker_close() destroys objects. */
 enum cl_kind { CL_QP, CL_AH, CL_SRQ, CL_XRCD, CL_LISTENER, CL_CQ, CL_MW, CL_MR, CL_PD, CL_KINDS };
-#define CL_QPN CL_KINDS /* a key's kind only: QPs by number */
+#define CL_QPN CL_KINDS /* in keys only: a QP by its number */
 
-/* A number of some kind, and whom it belongs to. */
+/* An entry of a table: a number of some kind, and the object that has it. */
 struct cl_node {
 	struct cl_node *next;
 	uint64_t key;
@@ -44,22 +43,24 @@ cl_key(unsigned kind, uint32_t number)
 	return (uint64_t)kind << 32 | number;
 }
 
-/* -ENOMEM, or 0. */
+/* Adds `node`. Returns 0, or -ENOMEM. */
 int cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner);
 void cl_table_del(struct cl_table *t, struct cl_node *node);
+/* Returns the owner of `key`, or NULL. */
 void *cl_table_find(struct cl_table *t, uint64_t key);
-/* Calls `each` for the owner of `key`, if there is one, which cannot go meanwhile. */
+/* Calls `each` for the owner of `key`, if there is one, with the table locked: the owner cannot be
+ * destroyed meanwhile. */
 void cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner));
 void cl_table_free(struct cl_table *t);
 
-/* What the engine knows by a handle. */
+/* An object that has a handle in the engine. */
 struct cl_obj {
 	TAILQ_ENTRY(cl_obj) next;
 	struct saker *s;
 	struct cl_node node;
 	enum cl_kind kind;
 	uint32_t handle;
-	void *self; /* the object that it is part of, as it was allocated */
+	void *self; /* the allocated object that this is a part of */
 };
 
 struct saker_pd {
@@ -69,14 +70,14 @@ struct saker_pd {
 struct saker_mr {
 	struct cl_obj obj;
 	uint32_t stag;
-	const void *moved; /* memory that was the program's before, `len` bytes; or NULL */
+	const void *moved; /* memory of the program that moved for it, `len` bytes; or NULL */
 	size_t len;
 };
 
 struct saker_mw {
 	struct cl_obj obj;
 	enum rd_mw_type type;
-	uint32_t stag; /* that of the bind that was posted last */
+	uint32_t stag; /* of the bind that was posted last */
 };
 
 struct saker_listener {
@@ -86,10 +87,10 @@ struct saker_listener {
 };
 
 struct saker_cq {
-	/* polling */
+	/* used by polling */
 	_Alignas(SHM_LINE) struct shm_take sub[SHM_MAX_STAGES];
-	uint32_t nsubs, first; /* first: the sub-ring to look at first */
-	uint32_t *arm;         /* shared */
+	uint32_t nsubs, first; /* first: the sub-ring where the next poll starts */
+	uint32_t *arm;         /* in shared memory */
 	void *user;
 	struct cl_obj obj;
 };
@@ -111,18 +112,18 @@ struct saker_srq {
 };
 
 struct saker_qp {
-	/* posting: a line for each direction, since two threads may serve them */
+	/* Used by posting: a cache line for each direction, because two threads may post. */
 	_Alignas(SHM_LINE) struct shm_prod sq;
-	uint32_t *pending; /* shared */
+	uint32_t *pending; /* in shared memory; NULL: opened by saker_qp_open(), without queues */
 	uint32_t handle;
 	uint16_t max_inline;
 	uint8_t max_send_sge, stage;
-	uint8_t type; /* enum shm_qp_type */
+	uint8_t type; /* enum saker_qp_type */
 	struct saker *s;
-	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: it has an SRQ */
+	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: the QP has an SRQ */
 	uint32_t max_recv_sge;
-	uint32_t failed; /* known to be in error: receives are flushed, so they need the doorbell
-			    too */
+	uint32_t failed; /* atomic: an error was seen, and the engine flushes receives, so that
+			    they need the doorbell, too */
 	_Alignas(SHM_LINE) struct cl_node by_number;
 	uint32_t qpn;
 	void *user;
@@ -131,16 +132,16 @@ struct saker_qp {
 
 /* ---- The attachment ---- */
 
-/* A doorbell ring; threads that post to different QPs share it. */
+/* A doorbell ring. Threads that post to different QPs share it. */
 struct cl_bell {
 	_Alignas(SHM_LINE) uint32_t lock;
 	struct shm_prod ring;
 };
 
-/* A command that waits for its reply; on its caller's stack. */
+/* A command that waits for its reply, on the stack of its caller. */
 struct cl_call {
 	TAILQ_ENTRY(cl_call) next;
-	struct shm_msg *msg; /* the command, then the reply */
+	struct shm_msg *msg; /* the command, replaced by the reply */
 	bool done;
 };
 
@@ -153,32 +154,32 @@ struct cl_arena {
 	TAILQ_ENTRY(cl_arena) next;
 	uint8_t *base;
 	uint64_t size;   /* bytes, whole pages */
-	uint64_t offset; /* of base in the region */
+	uint64_t offset; /* of `base` in the region */
 	uint32_t region;
-	bool mapped;     /* ours to unmap and to drop; the flat region's memory is not */
-	uint64_t fresh;  /* bytes from here on were never handed out and are zero */
-	uint64_t used;   /* pages */
-	uint64_t *taken; /* a bit for each page */
+	bool mapped;     /* the client unmaps and drops it; false for a flat region's memory */
+	uint64_t fresh;  /* bytes from this offset on were never allocated, and are zero */
+	uint64_t used;   /* allocated pages */
+	uint64_t *taken; /* a bit for each page: it is allocated */
 };
 
 struct saker {
 	TAILQ_ENTRY(saker) all;
-	/* read by every post */
-	uint32_t gone; /* the engine went away */
+	/* Read by every post. */
+	uint32_t gone; /* atomic: the engine went away */
 	uint32_t nstages;
 	uint8_t *home;
 	struct shm_header *header;
-	int wake_engine;             /* eventfd, or -1 */
-	volatile uint32_t *doorbell; /* a device's register that wakes the engine, or NULL */
+	int wake_engine;             /* eventfd that wakes the engine, or -1 */
+	volatile uint32_t *doorbell; /* device register that wakes the engine, or NULL */
 	struct cl_bell bell[SHM_MAX_STAGES];
 
 	uint64_t size;      /* of the home region */
-	uint64_t mapped;    /* bytes of it that are ours to unmap; 0: flat */
+	uint64_t mapped;    /* bytes of it that the client unmaps; 0: flat */
 	int sock;           /* -1: flat */
-	struct cl_bar *bar; /* flat: the machine's memory that it is a slot of, or NULL */
+	struct cl_bar *bar; /* flat: the ivshmem device, of whose memory it is a slot, or NULL */
 	void (*idle)(void *arg);
 	void *idle_arg;
-	struct shm_device device; /* as it was at attach */
+	struct saker_device device; /* at the time of attaching */
 
 	struct {
 		pthread_mutex_t lock;
@@ -187,33 +188,33 @@ struct saker {
 		uint64_t next_tag;
 		TAILQ_HEAD(, cl_call) calls;
 		STAILQ_HEAD(, cl_event) events;
-		bool gone_told; /* atomic: SAKER_EV_ENGINE_GONE was given out */
+		bool gone_told; /* atomic: the program has SAKER_EV_ENGINE_GONE */
 	} mail;
 
 	struct {
 		_Alignas(SHM_LINE) uint32_t lock;
 		struct shm_take ring[SHM_MAX_STAGES];
 		uint32_t first;
-		uint32_t empty; /* looks in vain, to look at the socket now and then */
+		uint32_t empty; /* polls that found nothing: some of them check the socket */
 	} cqev;
 
 	struct { /* see wait.c */
 		pthread_mutex_t lock;
 		pthread_cond_t woken;
-		bool leader; /* a thread sleeps for all */
-		bool handed; /* saker_fd() was asked for */
-		int wake;    /* the engine wakes us here; -1: flat */
-		int kick;    /* eventfd: we wake ourselves */
-		int epoll;   /* both, and the socket's end */
+		bool leader; /* a thread sleeps on behalf of all */
+		bool handed; /* the program has called saker_fd() */
+		int wake;    /* readable when the engine wakes the client; -1: flat */
+		int kick;    /* eventfd: readable when the client wakes itself */
+		int epoll;   /* of both, and of the end of the socket */
 	} wait;
 
 	struct {
 		pthread_mutex_t lock;
 		TAILQ_HEAD(cl_arenas, cl_arena) arenas;
-		/* The engine's number of each window of moved memory; 0: not brought yet. */
+		/* The engine's region number of each window of lib/move; 0: it has none yet. */
 		uint32_t window[MV_WINDOWS_MAX];
-		uint32_t moved; /* atomic; memory regions of moved memory */
-		bool parents;   /* after a fork: nothing here is this process' */
+		uint32_t moved; /* atomic: memory regions of moved memory */
+		bool parents;   /* in a child of fork(2): all memory here is the parent's */
 	} mem;
 
 	struct cl_table table;
@@ -225,111 +226,124 @@ struct saker {
 
 /* Sets saker_error() and returns `rc`. */
 int cl_fail(int rc, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* An attachment without rings yet. NULL: no memory. */
+/* Returns an attachment without rings, or NULL when memory is exhausted. */
 struct saker *cl_new(void);
-/* Takes rings and memory from the header at `home`, of which `size` bytes are mapped; asks for the
- * device. On failure the caller calls cl_free(). */
+/* Takes rings and memory from the header at `home`, of which `size` bytes are mapped, and queries
+ * the device. Returns 0 or -errno; then the caller calls cl_free(). */
 int cl_start(struct saker *s, void *home, uint64_t size);
-/* Memory and descriptors of the client; tells the engine nothing. */
+/* Frees memory and descriptors of an attachment, without a command to the engine. */
 void cl_free(struct saker *s);
-/* Zeroed, a whole number of lines. */
+/* Returns zeroed memory in whole cache lines, or NULL. */
 void *cl_zalloc(size_t len);
 
-/* A new object enters the lists. On -ENOMEM it is destroyed again with `destroy`, enum shm_op. */
+/* Enters a new object into the lists. Returns 0, or -ENOMEM: the engine has destroyed it again. */
 int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uint32_t handle);
-/* Destroys by command and frees `self`; an engine that went away has destroyed it already. */
+/* Destroys an object by a command and frees `self`. When the engine went away, the object is freed
+ * without. Returns 0 or -errno: the object still exists. */
 int cl_obj_destroy(struct cl_obj *o);
 
 /* ---- mr.c ---- */
 
-/* The region is no more: memory that was moved for it goes back. */
+/* Gives the memory that moved for a region back, after the end of the region. */
 void cl_mr_forget(struct saker_mr *mr);
 
 /* ---- mailbox.c ---- */
 
 void cl_mail_init(struct saker *s, const struct shm_header *h);
 void cl_mail_free(struct saker *s);
-/* Sends `m` as a command and waits for the reply, which replaces it. The reply's status; -EPIPE
- * when the engine went away. */
+/* Sends `m` as a command and waits for the reply, which replaces it. Returns the reply's status, or
+ * -EPIPE when the engine went away. */
 int cl_command(struct saker *s, struct shm_msg *m, enum shm_op op);
-/* The same for a command that is but a handle. */
+/* The same for a command whose body is a handle. */
 int cl_command_handle(struct saker *s, enum shm_op op, uint32_t handle);
-/* Takes in what the engine wrote. With mail.lock. */
+/* Takes all replies and events out of the mailbox. The caller holds mail.lock. */
 void cl_mail_drain(struct saker *s);
-/* The next event of the queue; the caller frees it. NULL: none. */
+/* Returns the next event, which the caller frees, or NULL. */
 struct cl_event *cl_mail_event(struct saker *s);
-/* Forgets the events of an object that is gone: its handle may come again. */
+/* Frees the queued events of an object that was destroyed: its handle may be used again. */
 void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 
 /* ---- post.c ---- */
 
-/* Rings at a stage and wakes the engine if it sleeps. false: the ring is full. */
+/* Writes a doorbell for a stage, and wakes the engine if it sleeps. `what`: a QP's handle or
+ * SHM_RING_MAILBOX. Returns false when the doorbell ring is full. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
-/* The QP of this number, if it still is, was seen to be in error: what was posted meanwhile is to
- * be flushed. */
+/* Notes that the QP with this number, if it still exists, is in the error state: requests that were
+ * posted meanwhile must be flushed. */
 void cl_qp_failed(struct saker *s, uint32_t qpn);
 
 /* ---- wait.c ---- */
 
 int cl_wait_init(struct saker *s);
 void cl_wait_free(struct saker *s);
-/* Whether the engine is known to be gone; looks. */
+/* Checks whether the engine has gone. */
 bool cl_gone(struct saker *s);
-/* Sleeps until the engine may have said something, `*done` was set by another thread, or the time
- * is up (ms, -1: no bound). `done` NULL: does not sleep while an event or a CQ event waits.
- * `tries`: how often the caller came here in a row. */
+/* Sleeps until the engine may have written something, another thread has set `*done`, or the time
+ * has passed (ms, -1: no limit). With `done` NULL it returns at once while an event or a CQ event
+ * is in a queue. `tries`: the number of calls in a row. */
 void cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries);
-/* Whether an event or CQ event waits. */
+/* Returns whether an event or a CQ event is in a queue. */
 bool cl_waits(struct saker *s);
-/* Nothing was found: lets saker_fd() become silent until something comes. */
+/* Makes saker_fd() unreadable until something comes, after the program has found nothing. */
 void cl_settle(struct saker *s);
-/* Another thread's reply has come. */
+/* Wakes the other threads, because a reply for one of them has come. */
 void cl_kick(struct saker *s);
-/* Makes saker_fd() readable if something waits, or the engine is gone: where the engine cannot.
- * Returns whether it did. */
+/* Makes saker_fd() readable if an event or a CQ event is in a queue, or the engine is gone: for an
+ * engine that has no descriptor for that. Returns whether it did. */
 bool cl_wait_look(struct saker *s);
 
 /* ---- mem.c ---- */
 
 void cl_mem_init(struct saker *s);
 void cl_mem_free(struct saker *s);
-/* Memory that the engine maps already. */
+/* Adds memory that the engine maps already. Returns 0, or -ENOMEM. */
 int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, uint64_t offset,
 	bool mapped);
-/* Where [addr, addr + len) is for the engine; false: not in one arena. */
+/* Sets *out to the place of [addr, addr + len) in the engine's region. Returns false when it is not
+ * allocated memory of one arena. */
 bool cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *out);
 
 /* ---- attach/attach.c ---- */
 
-/* Gives a memfd to the engine; its region number or -errno. `flags`: enum shm_region_flags. With
- * mem.lock. */
+/* Passes a memfd to the engine. `flags`: enum shm_region_flags. Returns its region number, or
+ * -errno. The caller holds mem.lock. */
 int cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags);
 
-/* ---- attach/bar.c, attach/bar_find.c, attach/bar_move.c: behind an ivshmem device ---- */
+/* ---- attach/bar.c, attach/bar_find.c, attach/bar_move.c: through an ivshmem device ---- */
 
 #define CL_PATH        256
 #define CL_PCI_DEVICES "/sys/bus/pci/devices"
 
-/* Claims a slot of the memory file at `path` and attaches. */
+/* Claims a slot of the memory file at `path`, and attaches. */
 int cl_bar_open(const char *path, const char *name, struct saker **out);
-/* Ends the heartbeat, and gives the slot back: the engine then tears down what is left. NULL:
- * nothing. */
+/* Ends the heartbeat's thread. NULL is allowed. */
 void cl_bar_quiet(struct cl_bar *b);
+/* Releases the slot, so that the engine destroys the client's objects. NULL is allowed. */
 void cl_bar_free(struct cl_bar *b);
-/* Moves memory that the program has into the slot, and says in m->extents where it is; and back.
- * -errno with a reason. */
+/* Moves memory of the program into the slot, and sets m->extents to its place. Returns 0, or -errno
+ * with a sentence. */
 int cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct shm_mr *m);
+/* Releases it; pages that no other registration has become private memory again. */
 void cl_bar_move_out(struct saker *s, const void *addr, size_t len);
-/* In a child, with the lock of lib/move: it is the parent's; what was moved becomes private. */
+/* Detaches a child of fork(2) from the parent's attachment; memory that moved becomes private. The
+ * caller holds the lock of lib/move. */
 void cl_bar_orphan(struct cl_bar *b);
-/* From here on its thread looks into the rings for somebody who sleeps on saker_fd(). */
+/* Makes the heartbeat's thread poll the rings, for a program that sleeps on saker_fd(). */
 void cl_bar_watch(struct cl_bar *b);
-/* The path of the device's memory, -ENODEV when there is none. `root` NULL: sysfs. */
+/* Finds the first ivshmem device and the path of its memory. `root`: a directory in the form of
+ * /sys/bus/pci/devices, or NULL for that. Returns 0, or -ENODEV. */
 int cl_bar_find(const char *root, char path[CL_PATH]);
+
+/* ---- convert.c ---- */
+
+void cl_device_of(const struct shm_device *d, struct saker_device *out);
+void cl_qp_info_of(const struct shm_qp_info *q, struct saker_qp_info *out);
+void cl_conn_info_of(const struct shm_cm *cm, struct saker_conn_info *out);
+void cl_async_of(const struct shm_async *a, struct saker_async *out);
 
 /* ---- cm.c ---- */
 
-/* Whether `m` is about the object. */
+/* Returns whether the event `m` belongs to the object. */
 bool cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: listen, connect, accept, reject, disconnect; and the events that tell how they fare.
- */
+/* Connections: listen, connect, accept, reject, disconnect, and their events. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client_priv.h"
 
-/* What both sides of a connection may say about it. */
+/* Copies the parameters that either side of a connection has. */
 static int
 param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
 {
@@ -18,9 +17,9 @@ param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
 
 	if (p == NULL)
 		p = &plain;
-	if (p->private_len > SHM_PRIVATE_MAX)
+	if (p->private_len > SAKER_PRIVATE_MAX)
 		return cl_fail(-EINVAL, "private data of %u bytes is longer than %u",
-			p->private_len, SHM_PRIVATE_MAX);
+			p->private_len, SAKER_PRIVATE_MAX);
 	cm->ird = p->ird;
 	cm->ord = p->ord;
 	cm->revision = p->revision;
@@ -42,7 +41,7 @@ saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_
 	return saker_listen_as(s, addr, port, backlog, NULL, user, out);
 }
 
-/* A listener of either port space. */
+/* Creates a listener of either port space. */
 static int
 listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, uint16_t port,
 	uint32_t backlog, const struct saker_conn_param *p, void *user, struct saker_listener **out)
@@ -97,9 +96,9 @@ saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t por
 {
 	struct shm_msg m;
 
-	if (len > SHM_PRIVATE_MAX)
+	if (len > SAKER_PRIVATE_MAX)
 		return cl_fail(-EINVAL, "private data of %zu bytes is longer than %u", len,
-			SHM_PRIVATE_MAX);
+			SAKER_PRIVATE_MAX);
 	memset(&m, 0, sizeof(m));
 	m.body.cm.qp = qp->handle;
 	m.body.cm.remote = *remote;
@@ -168,7 +167,7 @@ int
 saker_reject(struct saker *s, uint32_t request, const void *private_data, size_t len)
 {
 	const struct saker_conn_param p = {.private_data = private_data,
-		.private_len = (uint16_t)(len <= SHM_PRIVATE_MAX ? len : UINT16_MAX)};
+		.private_len = (uint16_t)(len <= SAKER_PRIVATE_MAX ? len : UINT16_MAX)};
 
 	return saker_reject_as(s, request, &p);
 }
@@ -200,11 +199,12 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 
 /* ---- Events ---- */
 
-/* For each event of the engine: what the program is told, and whose handle stands where. */
+/* For each event of the engine: the program's event, and the kind and place of the object's handle.
+ */
 static const struct event_row {
 	enum saker_event_type type;
-	enum cl_kind kind; /* CL_KINDS: the program is not told */
-	bool async;        /* body.async.object, else body.cm */
+	enum cl_kind kind; /* of the object */
+	bool async;        /* the handle is body.async.object; false: it is in body.cm */
 } event_rows[] = {
 	[SHM_EV_CONNECT_REQUEST - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_CONNECT_REQUEST, CL_LISTENER,
 		false},
@@ -241,7 +241,7 @@ cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
 	return row != NULL && row->kind == kind && handle_of(m, row) == handle;
 }
 
-/* false: about an object that is gone. */
+/* Converts an event. Returns false when its object does not exist any more. */
 static bool
 event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 {
@@ -267,13 +267,11 @@ event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED)
 		cl_qp_failed(s, ev->qp->qpn);
 	if (row->async) {
-		ev->async = m->body.async;
+		cl_async_of(&m->body.async, &ev->async);
 		return true;
 	}
-	ev->cm = m->body.cm;
+	cl_conn_info_of(&m->body.cm, &ev->cm);
 	ev->request = m->body.cm.request;
-	if (ev->cm.private_len > SHM_PRIVATE_MAX)
-		ev->cm.private_len = 0;
 	return true;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completion queues: one sub-ring per engine stage, merged here. Verbs promise order only within a
- * queue pair, and a queue pair lives on one stage, so a round robin over the sub-rings is enough.
+ * Completion queues. Each engine stage has a sub-ring of its own, and polling merges them. Verbs
+ * guarantee order within a queue pair only, and a queue pair belongs to one stage, so a round robin
+ * over the sub-rings suffices.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **o
 	rc = cl_command(s, &m, SHM_CQ_CREATE);
 	if (rc == 0 && cq_bind(cq, s, &m.body.cq) < 0) {
 		cl_command_handle(s, SHM_CQ_DESTROY, m.body.cq.cq);
-		rc = cl_fail(-EPROTO, "the place of a completion queue makes no sense");
+		rc = cl_fail(
+			-EPROTO, "the engine reported an invalid place for a completion queue");
 	}
 	if (rc == 0)
 		rc = cl_obj_add(s, &cq->obj, cq, CL_CQ, m.body.cq.cq);
@@ -111,7 +113,7 @@ saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 
 	if (cq->nsubs == 1)
 		return sub_poll(cq->obj.s, &cq->sub[0], wc, n);
-	/* The next poll begins behind the sub-ring at which this one ended. */
+	/* The next poll starts behind the sub-ring where this one ends. */
 	for (uint32_t looked = 0; looked < cq->nsubs && got < n; looked++) {
 		got += sub_poll(cq->obj.s, &cq->sub[i], wc + got, n - got);
 		i = i + 1 == cq->nsubs ? 0 : i + 1;
@@ -126,7 +128,7 @@ saker_cq_arm(struct saker_cq *cq, bool solicited_only)
 	shm_arm(cq->arm, solicited_only);
 }
 
-/* The handle in the next event of any stage; with the lock. */
+/* Takes the next event of any stage; *handle: its CQ. The caller holds the lock. */
 static bool
 event_take(struct saker *s, uint32_t *handle)
 {
@@ -157,7 +159,7 @@ saker_cq_event(struct saker *s, struct saker_cq **cq)
 		sk_unspin(&s->cqev.lock);
 		if (!any)
 			break;
-		/* The event of a queue that was destroyed meanwhile is nobody's. */
+		/* An event of a queue that was destroyed meanwhile is dropped. */
 		*cq = cl_table_find(&s->table, cl_key(CL_CQ, handle));
 		if (*cq != NULL)
 			return 1;

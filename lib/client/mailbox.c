@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands and what comes back. Any thread may send one: its reply is found by tag, whoever takes
- * it out of the ring. Events between the replies go to a queue of the client's own, so that a
- * program that is slow to read them does not hold up replies.
+ * Commands, replies and events. Any thread may send a command, and any thread may take its reply
+ * out of the ring: the tag identifies the command. Events between the replies go to a queue in
+ * private memory, so that a program that is slow to take them does not delay replies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ call_of(struct saker *s, const struct shm_msg *m)
 	return NULL;
 }
 
-/* One message; false: no memory to keep it, it stays in the ring. */
+/* Takes one message. Returns false when memory is exhausted: the message stays in the ring. */
 static bool
 mail_take(struct saker *s, const struct shm_msg *m)
 {
@@ -50,7 +50,7 @@ mail_take(struct saker *s, const struct shm_msg *m)
 
 	if (m->op < SHM_OP_COUNT) {
 		c = call_of(s, m);
-		if (c == NULL) /* its caller has given up */
+		if (c == NULL) /* its caller has returned with -EPIPE */
 			return true;
 		*c->msg = *m;
 		TAILQ_REMOVE(&s->mail.calls, c, next);
@@ -102,7 +102,7 @@ mail_send(struct saker *s, struct cl_call *c, enum shm_op op)
 	c->msg->op = (uint16_t)op;
 	c->msg->tag = s->mail.next_tag++;
 	c->msg->status = 0;
-	/* The entry's turn is the ring's. */
+	/* The first word of the entry, `turn`, belongs to the ring. */
 	memcpy((uint8_t *)shm_prod_entry(&s->mail.cmd) + sizeof(uint32_t),
 		(const uint8_t *)c->msg + sizeof(uint32_t), sizeof(*c->msg) - sizeof(uint32_t));
 	shm_prod_push(&s->mail.cmd);
@@ -136,15 +136,15 @@ cl_command(struct saker *s, struct shm_msg *m, enum shm_op op)
 	struct cl_call c = {.msg = m};
 	int rc = cl_gone(s) ? -EPIPE : mail_send(s, &c, op);
 
-	/* One command, one doorbell: the ring has room for all that the command ring holds. It may
-	 * still be full of QPs' for a moment. */
+	/* Each command has one doorbell. The doorbell ring has room for one of each QP and command,
+	 * but may be full until the engine publishes what it has taken. */
 	for (unsigned tries = 0; rc == 0 && !cl_ring(s, 0, SHM_RING_MAILBOX) && !cl_gone(s);
 		tries++)
 		cl_sleep(s, &c.done, 1, tries);
 	if (rc == 0)
 		rc = mail_wait(s, &c);
 	if (rc < 0)
-		return cl_fail(rc, "the saker has gone");
+		return cl_fail(rc, "the saker has gone away");
 	if (m->status < 0) {
 		m->body.text[sizeof(m->body.text) - 1] = '\0';
 		return cl_fail(m->status, "%s",

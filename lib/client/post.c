@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting: the path that is walked millions of times a second. All it reads is private (the ring's
- * base, size and index, the QP's limits); it writes the entry, and once per burst it looks at one
- * shared flag. No lock, no system call, unless a doorbell is due and the engine sleeps.
+ * Posting, which a program may call millions of times a second. It reads private data only (base,
+ * size and index of the ring, limits of the QP), writes the entry, and reads one shared flag per
+ * call. It takes no lock and makes no system call, unless it has to write a doorbell and the engine
+ * sleeps.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +20,7 @@ client_post_wake(struct saker *s)
 	if (s->doorbell != NULL)
 		*s->doorbell = SHM_BAR_RING;
 	else if (write(s->wake_engine, &one, sizeof(one)) < 0)
-		return; /* its counter is full: it is awake already */
+		return; /* the eventfd's counter is full: the engine is awake already */
 }
 
 bool
@@ -49,8 +50,8 @@ qp_ring(struct saker_qp *qp)
 {
 	if (!shm_pend(qp->pending))
 		return;
-	/* A ring with more entries than QPs is full only when the engine is wrong or gone; the next
-	 * post then tries again. */
+	/* The ring has more entries than there are QPs, so it is full only when the engine is gone
+	 * or wrong. The next post then tries again. */
 	if (!cl_ring(qp->s, qp->stage, qp->handle))
 		shm_pend_clear(qp->pending);
 }
@@ -60,7 +61,7 @@ client_post_failed(void *owner)
 {
 	struct saker_qp *qp = owner;
 
-	/* One that was but opened has no queues to be flushed. */
+	/* A handle of saker_qp_open() has no queues. */
 	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_RELAXED) == 0 && qp->pending != NULL)
 		qp_ring(qp);
 }
@@ -88,7 +89,7 @@ inline_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sq
 	return 0;
 }
 
-/* Elements, and what belongs to the opcode alone. */
+/* Writes the elements or inline data, and the fields of Atomics. */
 static inline int
 payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
 {
@@ -110,13 +111,13 @@ payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_s
 	return 0;
 }
 
-/* Whom it goes to, where the connection does not say. */
+/* Writes the receiver, for QPs whose connection does not define it. */
 static void
 address_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
 {
 	e->ah = wr->ah != NULL ? wr->ah->obj.handle : SHM_NONE;
 	e->remote_srqn = wr->remote_srqn;
-	if (qp->type != SHM_UD)
+	if (qp->type != SAKER_UD)
 		return;
 	e->remote_qpn = wr->remote_qpn;
 	e->remote_qkey = wr->remote_qkey;
@@ -133,7 +134,7 @@ sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *
 	e->wr_id = wr->wr_id;
 	e->remote_addr = wr->remote_addr;
 	e->rkey = wr->rkey;
-	if (__builtin_expect(qp->type != SHM_RC, 0))
+	if (__builtin_expect(qp->type != SAKER_RC, 0))
 		address_write(qp, wr, e);
 	e->imm = wr->imm;
 	e->data = wr->data;
@@ -170,8 +171,8 @@ saker_send_fits(struct saker_qp *qp, uint32_t n)
 	return shm_prod_fits(&qp->sq, n);
 }
 
-/* Receives need no doorbell: the engine looks when something arrives. Only where nothing can arrive
- * any more does it have to be told. */
+/* Receives need no doorbell: the engine checks the queue when a message arrives. A QP in the error
+ * state receives no message, so its receives need a doorbell to be flushed. */
 static inline int
 client_post_recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
 {
@@ -211,7 +212,7 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 
 	if (__atomic_load_n(&srq->s->gone, __ATOMIC_RELAXED) != 0)
 		return -EPIPE;
-	/* Unlike a QP, a shared queue has several owners. */
+	/* Unlike a QP's queue, a shared queue may be posted to by several threads. */
 	sk_spin(&srq->lock);
 	rc = client_post_recv_post(&srq->rq, srq->max_sge, wr, n);
 	sk_unspin(&srq->lock);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs: made, found, asked about, moved, destroyed. */
+/* Queue pairs: creation, lookup, query, transitions, end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client_priv.h"
 
-/* The reply's places and sizes into the private view that posting uses. */
+/* Checks the places and sizes in the reply, and copies them to the private view that posting uses.
+ */
 static int
 qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 {
@@ -16,7 +17,8 @@ qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 		info->at > s->size - sizeof(*shared) || info->max_send_sge > RD_MAX_SGE ||
 		info->max_recv_sge > RD_MAX_SGE || info->max_inline > RD_MAX_INLINE)
 		return -EPROTO;
-	if (info->sq.stride != 0) { /* as with the other: not each type has one */
+	/* Not every type has both queues. */
+	if (info->sq.stride != 0) {
 		if (!shm_ring_ok(&info->sq, s->size,
 			    shm_sqe_stride(info->max_send_sge, info->max_inline)))
 			return -EPROTO;
@@ -92,8 +94,8 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 	struct shm_msg m;
 	int rc;
 
-	if ((attr->send_cq == NULL && attr->type != SHM_XRC_RECV) ||
-		(attr->recv_cq == NULL && attr->type < SHM_XRC_SEND))
+	if ((attr->send_cq == NULL && attr->type != SAKER_XRC_RECV) ||
+		(attr->recv_cq == NULL && attr->type < SAKER_XRC_SEND))
 		return cl_fail(
 			-EINVAL, "a queue pair of type %u lacks a completion queue", attr->type);
 	qp = cl_zalloc(sizeof(*qp));
@@ -104,7 +106,7 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 	rc = cl_command(s, &m, SHM_QP_CREATE);
 	if (rc == 0 && qp_bind(qp, s, &m.body.qp) < 0) {
 		cl_command_handle(s, SHM_QP_DESTROY, m.body.qp.qp);
-		rc = cl_fail(-EPROTO, "the place of a queue pair makes no sense");
+		rc = cl_fail(-EPROTO, "the engine reported an invalid place for a queue pair");
 	}
 	if (rc == 0)
 		rc = client_qp_qp_enter(s, qp);
@@ -133,10 +135,11 @@ saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out)
 	m.body.qp.qpn = qpn;
 	rc = cl_command(s, &m, SHM_QP_OPEN);
 	if (rc == 0) {
-		/* No queue of it is ours: posting finds neither place nor elements allowed. */
+		/* A handle has no queues: posting fails, as there is neither room nor an element
+		 * allowed. */
 		qp->handle = m.body.qp.qp;
 		qp->qpn = qpn;
-		qp->type = SHM_XRC_RECV;
+		qp->type = SAKER_XRC_RECV;
 		qp->s = s;
 		rc = client_qp_qp_enter(s, qp);
 	}
@@ -173,7 +176,7 @@ saker_qp_find(struct saker *s, uint32_t qpn)
 }
 
 int
-saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out)
+saker_qp_query(struct saker_qp *qp, struct saker_qp_info *out)
 {
 	struct shm_msg m;
 	int rc;
@@ -182,7 +185,7 @@ saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out)
 	m.body.handle = qp->handle;
 	rc = cl_command(qp->s, &m, SHM_QP_QUERY);
 	if (rc == 0)
-		*out = m.body.qp;
+		cl_qp_info_of(&m.body.qp, out);
 	return rc;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RDMA objects, as both transports see them: protection domains, memory regions, queue pairs,
- * completion queues, shared receive queues, work requests and work completions. No wire format, no
- * shared memory: where requests come from and where completions go is behind struct rd_ops.
+ * The RDMA objects, common to both transports: protection domains, memory regions, memory windows,
+ * queue pairs and work requests. This library contains no wire format and no shared memory: struct
+ * rd_ops supplies work requests and takes completions.
  *
- * Numbers of opcodes, status codes and access rights are fixed here, because lib/shm carries them;
- * status codes and access rights have the values of <infiniband/verbs.h>.
+ * Opcodes, status codes, access rights, elements and completions are part of libsaker's interface,
+ * and declared there.
  */
 #ifndef SAKER_RDMA_H
 #define SAKER_RDMA_H
@@ -16,127 +16,43 @@
 
 #include "../base/prf.h"
 #include "../base/reason.h"
+#include "../saker/types.h"
 
-#define RD_MAX_SGE    28          /* scatter/gather elements of a request */
-#define RD_MAX_INLINE 448         /* bytes */
-#define RD_MAX_MSG    0xffffffffu /* bytes of a message: 4 GiB - 1 */
-
-enum rd_opcode {
-	RD_SEND = 0,
-	RD_SEND_INV = 1, /* inv_stag is invalidated at the receiver */
-	RD_SEND_IMM = 2,
-	RD_WRITE = 3,
-	RD_WRITE_IMM = 4,
-	RD_READ = 5,
-	RD_READ_INV = 6, /* the local sink's STag is invalidated when the read is done */
-	RD_CMP_SWAP = 7,
-	RD_FETCH_ADD = 8,
-	RD_IMM = 9,        /* RFC 7306 Immediate Data on its own */
-	RD_LOCAL_INV = 10, /* the region or type 2 window whose STag is imm */
-	RD_BIND_MW = 11,   /* what it binds: rd_bind_of() */
-	RD_SWAP = 12,      /* iWARP in the dialect of draft-ietf-storm-rdmap-ext-00 only */
-	/* completions only */
-	RD_RECV = 128,
-	RD_RECV_IMM =
-		129, /* the receive was consumed by an immediate behind a Write, or by RD_IMM */
-};
-
-enum rd_wr_flags {
-	RD_SIGNALED = 1, /* ask for a completion when it succeeds */
-	RD_SOLICITED = 2,
-	RD_FENCE = 4, /* wait until earlier reads and atomics are done */
-	RD_INLINE = 8,
-};
-
-enum rd_status { /* as ibv_wc_status */
-	RD_SUCCESS = 0,
-	RD_LOC_LEN_ERR = 1,
-	RD_LOC_QP_OP_ERR = 2,
-	RD_LOC_PROT_ERR = 4,
-	RD_WR_FLUSH_ERR = 5,
-	RD_MW_BIND_ERR = 6, /* a bind that rd_mw_bind() refused */
-	RD_BAD_RESP_ERR = 7,
-	RD_LOC_ACCESS_ERR = 8,
-	RD_REM_INV_REQ_ERR = 9,
-	RD_REM_ACCESS_ERR = 10,
-	RD_REM_OP_ERR = 11,
-	RD_RETRY_EXC_ERR = 12,
-	RD_RNR_RETRY_EXC_ERR = 13,
-	RD_REM_ABORT_ERR = 16,
-	RD_FATAL_ERR = 19,
-	RD_RESP_TIMEOUT_ERR = 20,
-	RD_GENERAL_ERR = 21,
-};
-
-enum rd_access { /* as ibv_access_flags */
-	RD_ACC_LOCAL_WRITE = 1,
-	RD_ACC_REMOTE_WRITE = 2,
-	RD_ACC_REMOTE_READ = 4,
-	RD_ACC_REMOTE_ATOMIC = 8,
-	RD_ACC_MW_BIND = 16,
-	RD_ACC_ZERO_BASED = 32,
-};
-
-struct rd_sge {
-	uint64_t addr; /* the client's virtual address, or an offset in a zero-based region */
-	uint32_t len;
-	uint32_t lkey; /* STag */
-};
-
-/* A work request, copied out of the client's reach. */
+/* A work request, copied to memory that the client cannot write. */
 struct rd_wr {
 	uint64_t wr_id;
-	uint8_t opcode; /* enum rd_opcode; any value until it was checked */
+	uint8_t opcode; /* enum rd_opcode; not yet checked, so any value */
 	uint8_t flags;  /* enum rd_wr_flags */
 	uint8_t nsge;   /* at most RD_MAX_SGE */
 	uint32_t rkey;  /* remote STag */
 	uint64_t remote_addr;
-	uint64_t imm; /* immediate (verbs use the low 32 bits) or, in the low 32 bits, the STag to
-			 invalidate or the region's, for a bind */
+	/* Immediate data (verbs use the low 32 bits). In the low 32 bits: the STag to invalidate;
+	 * of a bind, the region's STag. */
+	uint64_t imm;
 	uint32_t inline_len;            /* bytes at inl, with RD_INLINE */
-	uint64_t data, data_mask;       /* swap or add operand; bytes of a bind */
-	uint64_t compare, compare_mask; /* compare of a bind: its rights */
-	/* Datagrams: address handle, the receiver's QP and its Q_Key. */
+	uint64_t data, data_mask;       /* swap or add operand; of a bind, the length in bytes */
+	uint64_t compare, compare_mask; /* compare operand; of a bind, the rights */
+	/* Datagrams: handle of the address handle; QP and Q_Key of the receiver. */
 	uint32_t ah, remote_qpn, remote_qkey;
-	uint32_t remote_srqn; /* XRC: the receiver's shared receive queue */
+	uint32_t remote_srqn; /* XRC: number of the receiver's shared receive queue */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
 	};
 };
 
-enum rd_wc_flags {
-	RD_WC_IMM = 1,
-	RD_WC_INV = 2,
-	RD_WC_SOLICITED = 4,
-	RD_WC_GRH = 8, /* 40 bytes of addresses stand before the payload */
-};
-
-struct rd_wc {
-	uint64_t wr_id;
-	uint32_t qpn;
-	uint8_t opcode; /* enum rd_opcode: of the request, or RD_RECV, RD_RECV_IMM */
-	uint8_t status; /* enum rd_status */
-	uint8_t flags;  /* enum rd_wc_flags; RD_WC_SOLICITED decides about a solicited-only arm */
-	uint32_t byte_len;
-	uint64_t imm;
-	uint32_t inv_stag;
-	uint32_t src_qp;     /* of a datagram */
-	uint32_t vendor_err; /* a reason of the transport */
-};
-
 /* ---- Memory ---- */
 
 struct rd_pd {
-	uint32_t client; /* owner, for quotas and checks across clients */
-	uint32_t refs;   /* regions, windows and QPs in it; counted by the control stage */
+	uint32_t client; /* its owner */
+	uint32_t refs;   /* regions, windows and QPs in it; the control stage counts them */
 };
 
-/* A run of a region that is contiguous for the engine. */
+/* A part of a region that is contiguous in the engine's address space. */
 struct rd_extent {
-	uint64_t off; /* from the region's start */
-	uint64_t len;
-	uint8_t *host; /* where the engine sees it */
+	uint64_t off;  /* bytes from the start of the region */
+	uint64_t len;  /* bytes */
+	uint8_t *host; /* its address in the engine */
 };
 
 struct rd_mr {
@@ -146,84 +62,87 @@ struct rd_mr {
 	uint64_t base; /* address of the first byte; 0 when zero-based */
 	uint64_t len;
 	uint32_t bound_qpn; /* != 0: only this QP's stream may use it (RFC 5040 7.2) */
-	bool valid;         /* false: invalidated, fails each access */
-	bool window;        /* it is a struct rd_mw: no memory of its own, no local access */
-	uint32_t windows;   /* bound to it, and RD_MR_CLOSED: none may be bound any more. Atomic */
-	uint32_t nextents;  /* 1 in the usual case */
+	bool valid;         /* false: it has been invalidated, and every access fails */
+	bool window;        /* part of a struct rd_mw: no memory of its own, no local access */
+	uint32_t windows;   /* atomic: how many are bound to it | RD_MR_CLOSED */
+	uint32_t nextents;  /* usually 1 */
 	struct rd_extent *extents; /* ascending, gapless, [nextents] */
 };
-#define RD_MR_CLOSED 0x80000000u
+#define RD_MR_CLOSED 0x80000000u /* no window can be bound to the region any more */
 
 struct rd_mr_table;
 struct rd_qp;
 
-/* `slots`: a power of two up to 2^24. */
+/* Creates a table of `slots` entries, a power of two up to 2^24. `key` makes STags unpredictable.
+ * Returns NULL when memory is exhausted. */
 struct rd_mr_table *rd_mr_table_create(uint32_t slots, const struct sk_key *key);
 void rd_mr_table_destroy(struct rd_mr_table *t);
-/* Enters `mr` (complete but for its stag, which is set; `key` are the low 8 bits). -ENOSPC. Readers
- * on other lcores see it whole or not at all. */
+/* Enters `mr`, which is complete except for `stag`, and sets that; `key`: its low 8 bits. Readers
+ * on other lcores see the whole region or none. Returns 0, or -ENOSPC when the table is full. */
 int rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key);
-/* Takes it out; the caller frees it once no stage can be using it any more. */
+/* Removes `mr`. The caller frees it after all stages have passed a quiet point. */
 void rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr);
-/* NULL when there is none. One array access. */
+/* Returns the region with this STag, or NULL, with one array access. */
 struct rd_mr *rd_mr_lookup(const struct rd_mr_table *t, uint32_t stag);
 uint32_t rd_mr_count(const struct rd_mr_table *t);
 
-/* Why an access was refused; the transports map it to their own errors (RFC 5040 7.2, verbs). */
+/* Why an access was refused. The transports map it to their own errors (RFC 5040 7.2, verbs). */
 enum rd_fault {
 	RD_OK = 0,
 	RD_FAULT_STAG,   /* no such STag, or invalidated */
 	RD_FAULT_PD,     /* of another protection domain, or bound to another stream */
-	RD_FAULT_ACCESS, /* right missing; asked to be invalidated: it cannot be */
-	RD_FAULT_BOUNDS, /* base or bounds */
-	RD_FAULT_WRAP,   /* address + length wraps */
+	RD_FAULT_ACCESS, /* a right is missing; of an invalidation: it cannot be invalidated */
+	RD_FAULT_BOUNDS, /* base or bounds violation */
+	RD_FAULT_WRAP,   /* address + length exceeds 2^64 */
 };
 
-/* Checks a local access of `len` bytes at `addr`: regions alone, windows lack the right (verbs: a
- * window has no lkey). `need`: rights that must all be there; `qpn`: the stream. A length of zero
- * checks nothing but arithmetic and returns RD_OK with *mr NULL when the STag does not exist (RFC
- * 5040: zero-length operations need no valid STag). */
+/* Checks a local access of `len` bytes at `addr`. `need`: the rights that must all be present;
+ * `qpn`: the QP. A window fails with RD_FAULT_ACCESS, because it has no lkey (verbs). With a length
+ * of zero only the arithmetic is checked, and an STag that does not exist gives RD_OK with *mr NULL
+ * (RFC 5040: operations of length zero need no valid STag). */
 enum rd_fault rd_mr_check(const struct rd_mr_table *t, const struct rd_pd *pd, uint32_t qpn,
 	uint32_t stag, uint64_t addr, uint64_t len, uint32_t need, struct rd_mr **mr);
-/* The same for an access of the peer of `qp`, which the QP must grant too, last. Where the STag is
- * a window's, *mr becomes the region behind it and *addr the place in that. What was found holds
- * until the stage's next quiet point. */
+/* Checks an access of the peer of `qp`; last, the QP itself must grant the rights. For a window's
+ * STag, *mr becomes the region behind the window and *addr the address in that region. The result
+ * is valid until the next quiet point of the stage. */
 enum rd_fault rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t stag,
 	uint64_t *addr, uint64_t len, uint32_t need, struct rd_mr **mr);
-/* Whether `stag` may be invalidated by a request of `qp` (a region, or a type 2 window that was
- * bound on it) or, with `remote`, by its peer, who must have been granted something. A region with
- * windows bound to it may not be (RD_FAULT_ACCESS), nor may a type 1 window. */
+/* Checks that a request of `qp` may invalidate `stag`: a region, or a type 2 window that was bound
+ * on `qp`. `remote`: the request is the peer's, and the region must grant a remote right. A region
+ * with windows bound to it, and a type 1 window, give RD_FAULT_ACCESS. */
 enum rd_fault rd_invalidate_check(const struct rd_mr_table *t, const struct rd_qp *qp,
 	uint32_t stag, bool remote, struct rd_mr **mr);
-/* Makes it invalid. false: it stays, a window has been bound to it meanwhile. */
+/* Makes a region or window invalid. Returns false, and changes nothing, when a window has been
+ * bound to the region meanwhile. */
 bool rd_mr_invalidate(struct rd_mr *mr);
-/* No window can be bound to it any more. false: one is. For the end of a region. */
+/* Prevents that windows are bound to a region, before its end. Returns false when one is bound. */
 bool rd_mr_close(struct rd_mr *mr);
-/* Where byte `addr` of a checked region stands, and how many bytes are contiguous from there
- * (*run). */
+/* Returns where the engine finds `addr` of a checked range. *run: the number of contiguous bytes
+ * from there on. */
 uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
-/* Copies to or from a checked range. Writing: bytes ascend and the last ones are stored last, with
- * release. */
+/* Copies bytes to a checked range, in ascending order: the last bytes are stored last, with release
+ * semantics, for programs that poll on them. */
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
+/* Copies bytes from a checked range. */
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 
 /* ---- Memory windows: verbs' types 1 and 2B ---- */
 
 /*
- * A window is an STag that grants a peer a part of a region, with rights of its own, from the bind
- * that a QP executes in its turn. Type 1 belongs to the protection domain: any QP of it binds the
- * window, and each bind replaces what was bound before. Type 2 belongs to the QP that binds it: it
- * serves that stream alone, and must have been invalidated before it is bound again.
+ * A window is an STag that grants a peer access to a part of a region, with rights of its own, from
+ * the moment when a QP executes the bind. A type 1 window belongs to the protection domain: any QP
+ * of the domain binds it, and each bind replaces the one before. A type 2 window belongs to the QP
+ * that binds it: it serves that stream only, and must be invalidated before the next bind.
  */
-enum rd_mw_type { RD_MW_TYPE_1 = 1, RD_MW_TYPE_2 = 2 }; /* as ibv_mw_type */
 
 struct rd_mw {
-	struct rd_mr mr; /* first. STag and PD; and, while `valid`, range, rights, QP (type 2) */
+	struct rd_mr mr; /* first member. STag and PD; while `valid`: range, rights, QP (type 2) */
 	uint8_t type;    /* enum rd_mw_type */
-	/* Readers on other stages believe what stands between two reads of the same even number. */
+	/* Sequence lock: odd while a bind changes the window. Readers on other stages use values
+	 * that they read between two reads of the same even number. */
 	uint32_t seq;
-	struct rd_mr *region; /* that it is bound to, while `valid` */
-	uint64_t shift;       /* address in the region less address in the window */
+	struct rd_mr *region; /* while `valid`: the region that the window is bound to */
+	uint64_t shift;       /* address in the region minus address in the window */
 };
 
 struct rd_bind {
@@ -231,36 +150,38 @@ struct rd_bind {
 	uint32_t region; /* STag */
 	uint64_t addr;   /* in the region */
 	uint64_t len;    /* bytes; 0: unbind (type 1) */
-	uint32_t access; /* remote rights, RD_ACC_ZERO_BASED (type 2): the first byte has address 0
-			  */
+	uint32_t access; /* remote rights; type 2: also RD_ACC_ZERO_BASED */
 };
 
 enum rd_bind_result {
 	RD_BIND_DONE,
-	RD_BIND_CHANGED, /* done; what was bound before may be in use until others are quiet */
-	RD_BIND_BUSY,    /* another stage is binding it just now: again */
+	RD_BIND_CHANGED, /* done; other stages may use the former bind until their next quiet point
+			  */
+	RD_BIND_BUSY,    /* another stage is binding the window: call again */
 	RD_BIND_REFUSED,
 };
 
-/* Unbound. Enters the table as &mw->mr, where its slot and STag bits 31..8 stay its own. */
+/* Initialises an unbound window. It enters the table as &mw->mr, and keeps its slot, and with it
+ * bits 31..8 of its STag, until its end. */
 void rd_mw_init(struct rd_mw *mw, const struct rd_pd *pd, enum rd_mw_type type);
+/* Returns the bind that a work request with RD_BIND_MW describes. */
 struct rd_bind rd_bind_of(const struct rd_wr *wr);
-/* Binds on behalf of `qp`. Refused: another PD; not a window, not a region; a type 2 window that is
- * bound, or a bind of no bytes or, type 1, of the key that it has; bytes that the region has not;
- * rights that are not remote; RD_ACC_MW_BIND missing there, or RD_ACC_LOCAL_WRITE for a right to
- * write (verbs). */
+/* Binds a window on behalf of `qp`. RD_BIND_REFUSED: window, region and QP are not of one PD; an
+ * STag is not a window's, or not a region's; type 2: the window is bound, or the bind has no bytes;
+ * type 1: the key is the present one; the range exceeds the region; rights that are not remote
+ * ones; the region lacks RD_ACC_MW_BIND, or RD_ACC_LOCAL_WRITE for a right to write (verbs). */
 enum rd_bind_result rd_mw_bind(
 	const struct rd_mr_table *t, const struct rd_qp *qp, const struct rd_bind *b);
-/* Before its memory is freed, when no stage can be using it any more. */
+/* Ends a window before its memory is freed. No stage uses it any more. */
 void rd_mw_fini(struct rd_mw *mw);
 
 /* ---- Queue pairs ---- */
 
-enum rd_qp_state { RD_QP_RESET, RD_QP_INIT, RD_QP_RTR, RD_QP_RTS, RD_QP_SQD, RD_QP_SQE, RD_QP_ERR };
+/* Returns the name of a state, in lower case; "unknown" for other values. */
 const char *rd_qp_state_name(enum rd_qp_state s);
 
-struct rd_cq;  /* the engine's */
-struct rd_srq; /* the engine's */
+struct rd_cq;  /* defined by the engine */
+struct rd_srq; /* defined by the engine */
 
 struct rd_qp_caps {
 	uint32_t sq_depth, rq_depth; /* powers of two */
@@ -272,60 +193,62 @@ struct rd_qp {
 	enum rd_qp_state state;
 	const struct rd_pd *pd;
 	struct rd_cq *send_cq, *recv_cq;
-	struct rd_srq *srq; /* NULL: own receive queue */
+	struct rd_srq *srq; /* NULL: the QP has a receive queue of its own */
 	struct rd_qp_caps caps;
-	bool sig_all;      /* each request asks for a completion */
-	uint32_t access;   /* remote rights that the QP grants at all: enum rd_access */
+	bool sig_all;      /* each request has a completion */
+	uint32_t access;   /* remote rights that the QP grants: enum rd_access */
 	uint16_t ird, ord; /* as negotiated */
-	void *user;        /* the engine's */
+	void *user;        /* for the engine */
 };
 
-/* What a transport's engine half asks of the engine about a QP. All are called on the QP's own
- * stage. */
+/* What a transport's QP operations call in the engine stage. All calls are made on the stage that
+ * the QP belongs to. */
 struct rd_ops {
 	const struct rd_mr_table *mrs;
-	/* Takes the next request of the send queue into *wr. false: none is there. Arrived here it
-	 * has left shared memory for good; nsge, inline_len are within the QP's caps (a request
-	 * that exceeds them arrives with opcode 0xff). */
+	/* Takes the next request of the send queue. The result is a copy in private memory; nsge
+	 * and inline_len are within the QP's capabilities (a request that exceeds them has opcode
+	 * 0xff). Returns false when the queue is empty. */
 	bool (*sq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
-	/* Is one there? (Without taking it.) */
+	/* Returns whether the send queue has a request, and leaves it there. */
 	bool (*sq_pending)(void *ctx, struct rd_qp *qp);
-	/* Takes the next receive (wr_id, nsge, sge), own or shared. */
+	/* Takes the next receive (wr_id, nsge, sge) of the QP's own or shared queue. Returns false
+	 * when the queue is empty. */
 	bool (*rq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
-	/* Puts a completion into the send or the receive CQ. A full CQ is the owner's loss: the
-	 * engine raises its event. */
+	/* Puts a completion into the send CQ, or, with `recv`, the receive CQ. When the CQ is full,
+	 * the completion is lost and the engine raises an event. */
 	void (*complete)(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
-	/* The QP entered the error state, after its work was flushed: `code` is a reason of the
-	 * transport, 0 after an orderly end. The engine tells the client. */
+	/* Reports that the QP entered the error state and that its work was flushed; the engine
+	 * raises an event. `code`: a reason of the transport, 0 after an orderly end. */
 	void (*qp_error)(void *ctx, struct rd_qp *qp, int code);
-	/* Local or remote invalidation, checked: rd_mr_invalidate(). */
+	/* Executes a local or remote invalidation that has been checked: rd_mr_invalidate(). */
 	bool (*invalidate)(void *ctx, struct rd_mr *mr);
-	/* Both may be NULL where one stage is all. When every other stage has passed a quiet point
-	 * since quiesce(), which gave `token` (0: there is no other), quiesced() is true. */
+	/* quiesce() returns a token, or 0 when there is no other stage. quiesced() returns whether
+	 * every other stage has passed a quiet point since then. Both may be NULL when there is one
+	 * stage only. */
 	uint64_t (*quiesce)(void *ctx);
 	bool (*quiesced)(void *ctx, uint64_t token);
 };
 
-/* A bind or a local invalidate under way; zero at first. */
+/* The progress of a bind or a local invalidate; zero at first. */
 struct rd_local {
-	uint64_t token;
+	uint64_t token; /* of quiesce() */
 	bool acted;     /* it has taken effect */
-	uint8_t status; /* enum rd_status of RD_LOCAL_REFUSED */
+	uint8_t status; /* with RD_LOCAL_REFUSED: enum rd_status */
 };
 
 enum rd_local_result {
 	RD_LOCAL_DONE,
-	RD_LOCAL_AGAIN, /* call again: others are not quiet yet */
+	RD_LOCAL_AGAIN, /* call again: other stages have not passed a quiet point yet */
 	RD_LOCAL_REFUSED,
 };
 
-/* The request's turn has come (RD_BIND_MW, RD_LOCAL_INV). The caller waits before that for Reads
- * and Atomics of the QP that still fill what is to be invalidated. */
+/* Executes RD_BIND_MW or RD_LOCAL_INV when it is the next request in order. The caller first waits
+ * for the QP's Reads and Atomics that still write to the region that is to be invalidated. */
 enum rd_local_result rd_local_step(const struct rd_ops *ops, void *ctx, const struct rd_qp *qp,
 	const struct rd_wr *wr, struct rd_local *l);
 
-/* Checks the local side of a request (each SGE's lkey, rights, bounds; total length to *total).
- * Returns RD_SUCCESS or the status of the completion. */
+/* Checks the local elements of a request: lkey, rights and bounds of each. *total: their length in
+ * bytes. Returns RD_SUCCESS or the status of the completion. */
 enum rd_status rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp,
 	const struct rd_wr *wr, uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE]);
 

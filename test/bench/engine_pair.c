@@ -22,9 +22,10 @@
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
+#include <saker/saker.h>
+
 #include "../../lib/base/hist.h"
 #include "../../lib/base/mem.h"
-#include "../../lib/client/saker.h"
 #include "../../lib/engine/engine.h"
 #include "../../lib/wire/falcon.h"
 
@@ -48,7 +49,7 @@ static struct side {
 
 static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
 static uint8_t op = RD_WRITE; /* of rate and solo */
-static enum shm_transport transport = SHM_IWARP;
+static enum saker_transport transport = SAKER_IWARP;
 static volatile bool stop;
 static struct sk_hist hist;
 
@@ -98,7 +99,7 @@ start_side(int i)
 		(struct eng_port_config){.port_id = n->port, .mtu = mtu, .rxd = 1024, .txd = 1024};
 	cfg.ifs[0] = (struct eng_if_config){.vlan = ETH_NO_VLAN, .prefix = 24};
 	sk_addr_parse(i == 0 ? "10.0.0.1" : "10.0.0.2", &cfg.ifs[0].addr);
-	cfg.falcon.enabled = transport == SHM_FALCON;
+	cfg.falcon.enabled = transport == SAKER_FALCON;
 	cfg.falcon.mtu = 8192;
 	n->e = eng_create(&cfg, err, sizeof(err));
 	if (n->e == NULL) {
@@ -445,7 +446,7 @@ main(int argc, char **argv)
 	if (n + 6 < argc && strcmp(argv[n + 6], "write") != 0)
 		op = strcmp(argv[n + 6], "read") == 0 ? RD_READ : RD_FETCH_ADD;
 	if (n + 7 < argc && strcmp(argv[n + 7], "falcon") == 0)
-		transport = SHM_FALCON;
+		transport = SAKER_FALCON;
 	sk_hist_init(&hist);
 	if (strcmp(mode, "floor") == 0) {
 		start_floor();

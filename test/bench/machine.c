@@ -23,8 +23,9 @@
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 
+#include <saker/saker.h>
+
 #include "../../drivers/gateway/gateway.h"
-#include "../../lib/client/saker.h"
 #include "../../lib/wire/wire.h"
 
 #define PORT    7000

@@ -4,7 +4,8 @@
  * ring that is consumed and produced while its memory is overwritten, and a whole region that a
  * client attaches to and uses while its engine overwrites it.
  */
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../lib/shm/shm_ring.h"
 #include "fuzz.h"
 

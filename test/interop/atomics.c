@@ -176,7 +176,7 @@ check_stages(void)
 	unsigned on[2] = {0, 0};
 
 	for (unsigned i = 0; i < STREAMS; i++) {
-		struct shm_qp_info info;
+		struct saker_qp_info info;
 
 		if (saker_qp_query(targets[i], &info) || info.stage > 1 || info.ird != ORD)
 			die("a QP is not where it should be");

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
 
 #define STREAMS 8
 #define WORKERS 2

@@ -132,7 +132,7 @@ make_end(struct storm_end *e, int at)
 		.rq_depth = DEPTH,
 		.max_send_sge = 2,
 		.max_recv_sge = 2,
-		.transport = SHM_FALCON,
+		.transport = SAKER_FALCON,
 		.user = e,
 	};
 

@@ -16,8 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <saker/saker.h>
+
 #include "memory_use.h"
-#include "../../lib/client/saker.h"
 
 #define SLACK   (48ul << 10) /* KiB by which memory use may differ: far less than a copy */
 #define ACCESS  (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
@@ -65,7 +66,7 @@ static void
 join_up(const char *address)
 {
 	struct saker_conn_param param = {
-		.ird = SHM_DEPTH_AUTO, .ord = SHM_DEPTH_AUTO, .crc = 2, .markers = 2};
+		.ird = SAKER_DEPTH_AUTO, .ord = SAKER_DEPTH_AUTO, .crc = 2, .markers = 2};
 	struct saker_qp_attr attr = {.sq_depth = 16,
 		.rq_depth = 16,
 		.max_send_sge = 1,

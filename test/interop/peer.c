@@ -28,7 +28,7 @@ peer_setup(struct peer *p, uint32_t buf_len)
 		.rq_depth = 64,
 		.max_send_sge = 1,
 		.max_recv_sge = 1,
-		.transport = getenv("PEER_FALCON") != NULL ? SHM_FALCON : SHM_IWARP,
+		.transport = getenv("PEER_FALCON") != NULL ? SAKER_FALCON : SAKER_IWARP,
 	};
 	int rc;
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
 
 #define PEER_WAIT_MS 60000 /* generous; reached only when something is broken */
 

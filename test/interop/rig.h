@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../lib/engine/engine.h"
 
 struct rig_falcon {

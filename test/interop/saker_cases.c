@@ -14,7 +14,7 @@
 #include "exchange_saker.h"
 #include "talk.h"
 
-#define ANY     SHM_DEPTH_AUTO
+#define ANY     SAKER_DEPTH_AUTO
 #define SIW_MAX 128    /* siw's limit of IRD and ORD */
 #define DEAF_US 300000 /* siw ignores an FPDU right behind its reply: see peer_connect() */
 
@@ -165,8 +165,9 @@ try_rtr(uint8_t rtr, enum talk_kind kind)
 	b.p.param.rtr = rtr;
 	b.p.param.ird = b.p.param.ord = 4;
 	rc = start(&b, port, &w, &t) || established(&b, &t, &ev);
-	b.p.param.rtr = SHM_RTR_ANY;
-	if (rc || !is("the message in use", ev.cm.rtr, rtr == SHM_RTR_ANY ? SHM_RTR_WRITE : rtr))
+	b.p.param.rtr = SAKER_RTR_ANY;
+	if (rc ||
+		!is("the message in use", ev.cm.rtr, rtr == SAKER_RTR_ANY ? SAKER_RTR_WRITE : rtr))
 		return -1;
 	/* siw may have ignored the ready-to-receive message. */
 	if (kind == TALK_REVERSED && talk_nudge(&t))
@@ -183,9 +184,9 @@ try_rtr_send(void)
 	struct talk t;
 	int rc;
 
-	b.p.param.rtr = SHM_RTR_SEND;
+	b.p.param.rtr = SAKER_RTR_SEND;
 	rc = start(&b, port, &w, &t) || peer_expect(&b.p, SAKER_EV_UNREACHABLE, &ev);
-	b.p.param.rtr = SHM_RTR_ANY;
+	b.p.param.rtr = SAKER_RTR_ANY;
 	return rc || !is("the error", (unsigned)-ev.status, EOPNOTSUPP) ? -1 : 0;
 }
 
@@ -277,8 +278,8 @@ atomic_refused(struct talk *t, enum rd_opcode op, uint64_t operand, enum rd_stat
 static int
 try_atomic(enum rd_opcode op, uint64_t operand, uint8_t dialect)
 {
-	enum rd_status want = op == RD_SWAP && dialect != SHM_DIALECT_DRAFT ? RD_LOC_QP_OP_ERR
-									    : RD_REM_INV_REQ_ERR;
+	enum rd_status want = op == RD_SWAP && dialect != SAKER_DIALECT_DRAFT ? RD_LOC_QP_OP_ERR
+									      : RD_REM_INV_REQ_ERR;
 	struct talk_wish w = {TALK_BREAK, 4, 4};
 	struct talk t, other;
 	struct saker_event ev;
@@ -289,7 +290,7 @@ try_atomic(enum rd_opcode op, uint64_t operand, uint8_t dialect)
 	b.p.param.ird = b.p.param.ord = 4;
 	b.p.param.dialect = dialect;
 	rc = start(&b, port, &w, &t) || established(&b, &t, &ev) || talk_greet(&t, true);
-	b.p.param.dialect = SHM_DIALECT_CONFIGURED;
+	b.p.param.dialect = SAKER_DIALECT_CONFIGURED;
 	/* siw sends no Terminate while its own last message is not acknowledged. */
 	usleep(DEAF_US);
 	rc = rc || atomic_refused(&t, op, operand, want);
@@ -325,17 +326,17 @@ do_connect(void)
 	report(try_depths(ANY, ANY, 5), "depths not negotiated, against", 5);
 	report(try_revision_1(2), "revision", 1);
 	report(try_revision_1(0), "no CRC, revision", 1);
-	report(try_rtr(SHM_RTR_WRITE, TALK_REVERSED), "siw speaks first after a Write", 2);
-	report(try_rtr(SHM_RTR_READ, TALK_REVERSED), "siw speaks first after a Read", 4);
-	report(try_rtr(SHM_RTR_ANY, TALK_PLAIN), "any ready-to-receive message", 0);
-	report(try_rtr(SHM_RTR_NONE, TALK_PLAIN), "no ready-to-receive message", 8);
+	report(try_rtr(SAKER_RTR_WRITE, TALK_REVERSED), "siw speaks first after a Write", 2);
+	report(try_rtr(SAKER_RTR_READ, TALK_REVERSED), "siw speaks first after a Read", 4);
+	report(try_rtr(SAKER_RTR_ANY, TALK_PLAIN), "any ready-to-receive message", 0);
+	report(try_rtr(SAKER_RTR_NONE, TALK_PLAIN), "no ready-to-receive message", 8);
 	report(try_rejected(TALK_REJECT, 2), "rejected, revision", 2);
 	report(try_rejected(TALK_REJECT, 1), "rejected, revision", 1);
-	report(try_atomic(RD_FETCH_ADD, 1, SHM_DIALECT_RFC7306), "FetchAdd of", 1);
-	report(try_atomic(RD_FETCH_ADD, 0, SHM_DIALECT_RFC7306), "the question, FetchAdd of", 0);
-	report(try_atomic(RD_CMP_SWAP, 1, SHM_DIALECT_RFC7306), "CmpSwap to", 1);
-	report(try_atomic(RD_SWAP, 1, SHM_DIALECT_DRAFT), "the draft's Swap to", 1);
-	report(try_atomic(RD_SWAP, 1, SHM_DIALECT_RFC7306), "without the dialect, Swap to", 1);
+	report(try_atomic(RD_FETCH_ADD, 1, SAKER_DIALECT_RFC7306), "FetchAdd of", 1);
+	report(try_atomic(RD_FETCH_ADD, 0, SAKER_DIALECT_RFC7306), "the question, FetchAdd of", 0);
+	report(try_atomic(RD_CMP_SWAP, 1, SAKER_DIALECT_RFC7306), "CmpSwap to", 1);
+	report(try_atomic(RD_SWAP, 1, SAKER_DIALECT_DRAFT), "the draft's Swap to", 1);
+	report(try_atomic(RD_SWAP, 1, SAKER_DIALECT_RFC7306), "without the dialect, Swap to", 1);
 	report(try_rejected(TALK_END, 2), "rejected for good, revision", 2);
 	return failed;
 }

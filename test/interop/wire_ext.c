@@ -341,9 +341,9 @@ main(int argc, char **argv)
 		die("the rig");
 	open_end(0);
 	open_end(1);
-	join(PORT, SHM_DIALECT_RFC7306);
+	join(PORT, SAKER_DIALECT_RFC7306);
 	run(rfc, SK_ARRAY_LEN(rfc));
-	join(PORT + 1, SHM_DIALECT_DRAFT);
+	join(PORT + 1, SAKER_DIALECT_DRAFT);
 	run(draft, SK_ARRAY_LEN(draft));
 	if (rig_detach(&rig, 0) || rig_detach(&rig, 1) || rig_all_home(&rig))
 		die("the end");

@@ -7,7 +7,8 @@
 #ifndef TEST_MINI_H
 #define TEST_MINI_H
 
-#include "../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../lib/shm/shm_ring.h"
 
 #define MINI_OBJS 32

@@ -85,7 +85,7 @@ commander_main(void *arg)
 {
 	for (int i = 0; i < COMMANDS; i++) {
 		struct saker_pd *own;
-		struct shm_device dev;
+		struct saker_device dev;
 
 		need(saker_pd_create(s, &own) == 0, "no PD");
 		need(saker_device(s, &dev) == 0, "no device");

@@ -115,7 +115,7 @@ vb_cm_addr_set_port(struct sockaddr *sa, uint16_t port)
 }
 
 bool
-vb_cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a)
+vb_cm_addr_is_local(const struct saker_device *d, const struct sk_addr *a)
 {
 	for (unsigned i = 0; i < d->naddrs && i < 8; i++)
 		if (sk_addr_eq(a, &d->addrs[i]))
@@ -137,7 +137,7 @@ common_bits(const struct sk_addr *a, const struct sk_addr *b)
 }
 
 int
-vb_cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
+vb_cm_addr_choose(const struct saker_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local)
 {
 	bool any = sk_addr_is_any(remote), ll = vb_cm_addr_is_link_local(remote);

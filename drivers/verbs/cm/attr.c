@@ -37,7 +37,7 @@ path_to_peer(const struct cm_id *id, struct ibv_ah_attr *a)
 static void
 attr_set(const struct cm_id *id, int mask, struct ibv_qp_attr *a)
 {
-	const struct shm_device *d = &vb_context(id->id.verbs)->info;
+	const struct saker_device *d = &vb_context(id->id.verbs)->info;
 
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		a->qp_access_flags = vb_kind_of(id->id.verbs)->init_access;

@@ -164,16 +164,16 @@ struct cm_device {
 
 /* Returns the device of a transport with its default protection domain, and opens it if needed.
  * Returns NULL with errno. */
-struct cm_device *vb_cm_device_open(enum shm_transport transport);
+struct cm_device *vb_cm_device_open(enum saker_transport transport);
 /* Returns the device if it is open, else NULL. Does not wait. */
-struct cm_device *vb_cm_device_have(enum shm_transport transport);
+struct cm_device *vb_cm_device_have(enum saker_transport transport);
 /* Returns the open device that has this context, or NULL. */
 struct cm_device *vb_cm_device_of(struct ibv_context *verbs);
 /* Resets the lock of this part. Called in a child of fork(2) before any other function. */
 void vb_cm_device_forked(void);
 /* Returns the transport of the device to which an address of a port space is bound: $SAKER_DEVICE,
  * or else the first device that the program can open. */
-enum shm_transport vb_cm_device_choice(enum rdma_port_space ps);
+enum saker_transport vb_cm_device_choice(enum rdma_port_space ps);
 /* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
  * pd. */
 void vb_cm_device_bind(struct cm_id *id, struct cm_device *dev);
@@ -192,10 +192,10 @@ uint32_t vb_cm_addr_scope(const struct sockaddr *sa);
 bool vb_cm_addr_is_link_local(const struct sk_addr *a);
 /* Finds the address of the device from which packets to `remote` are sent. Returns 0, or
  * ENETUNREACH when the device has no address of that family and scope. */
-int vb_cm_addr_choose(const struct shm_device *d, const struct sk_addr *remote, uint32_t scope,
+int vb_cm_addr_choose(const struct saker_device *d, const struct sk_addr *remote, uint32_t scope,
 	struct sk_addr *local);
 /* Returns whether the device has this address. */
-bool vb_cm_addr_is_local(const struct shm_device *d, const struct sk_addr *a);
+bool vb_cm_addr_is_local(const struct saker_device *d, const struct sk_addr *a);
 uint16_t vb_cm_addr_port(const struct sockaddr *sa); /* host order */
 void vb_cm_addr_set_port(struct sockaddr *sa, uint16_t port);
 
@@ -253,6 +253,6 @@ int vb_cm_ud_connect(struct cm_id *id, const struct rdma_conn_param *p);
  * errno. */
 int vb_cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p);
 /* Fills in the event's parameters from a request or an answer of the peer. */
-void vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm);
+void vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct saker_conn_info *cm);
 
 #endif

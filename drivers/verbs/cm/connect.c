@@ -72,7 +72,7 @@ int
 vb_cm_conn_param(
 	const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out)
 {
-	const struct shm_device *d = &vb_context(id->id.verbs)->info;
+	const struct saker_device *d = &vb_context(id->id.verbs)->info;
 	bool answer = id->state == CM_REQUEST;
 	uint32_t ird = answer && id->ird < d->max_ird ? id->ird : d->max_ird;
 	uint32_t ord = answer && id->ord < d->max_ord ? id->ord : d->max_ord;

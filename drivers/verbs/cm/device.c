@@ -14,10 +14,10 @@
 #include "cm_priv.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct cm_device *devices[VB_NKINDS]; /* by enum shm_transport; atomic */
+static struct cm_device *devices[VB_NKINDS]; /* by enum saker_transport; atomic */
 
 static struct cm_device *
-device_new(enum shm_transport transport)
+device_new(enum saker_transport transport)
 {
 	struct vb_device *d = vb_device_of(transport);
 	struct cm_device *dev;
@@ -41,7 +41,7 @@ device_new(enum shm_transport transport)
 }
 
 struct cm_device *
-vb_cm_device_have(enum shm_transport transport)
+vb_cm_device_have(enum saker_transport transport)
 {
 	struct cm_device *dev = __atomic_load_n(&devices[transport], __ATOMIC_ACQUIRE);
 
@@ -49,7 +49,7 @@ vb_cm_device_have(enum shm_transport transport)
 }
 
 struct cm_device *
-vb_cm_device_open(enum shm_transport transport)
+vb_cm_device_open(enum saker_transport transport)
 {
 	struct cm_device *dev;
 
@@ -77,7 +77,7 @@ struct cm_device *
 vb_cm_device_of(struct ibv_context *verbs)
 {
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct cm_device *dev = vb_cm_device_have((enum shm_transport)i);
+		struct cm_device *dev = vb_cm_device_have((enum saker_transport)i);
 
 		if (dev != NULL && dev->verbs == verbs)
 			return dev;
@@ -92,7 +92,7 @@ serves(const struct vb_kind *kind, enum rdma_port_space ps)
 	return vb_kind_has_qp_type(kind, vb_cm_qp_type_of(ps));
 }
 
-enum shm_transport
+enum saker_transport
 vb_cm_device_choice(enum rdma_port_space ps)
 {
 	const char *name = getenv("SAKER_DEVICE");
@@ -102,13 +102,13 @@ vb_cm_device_choice(enum rdma_port_space ps)
 		if (!serves(&vb_kinds[i], ps))
 			continue;
 		if (name != NULL && strcmp(name, vb_kinds[i].transport) == 0)
-			return (enum shm_transport)i;
+			return (enum saker_transport)i;
 		/* Without a name, a device that the program cannot open is not chosen. */
-		if (first < 0 && (name != NULL || vb_device_of((enum shm_transport)i) != NULL))
+		if (first < 0 && (name != NULL || vb_device_of((enum saker_transport)i) != NULL))
 			first = i;
 		last = i;
 	}
-	return (enum shm_transport)(first >= 0 ? first : last);
+	return (enum saker_transport)(first >= 0 ? first : last);
 }
 
 void
@@ -131,7 +131,7 @@ rdma_get_devices(int *num_devices)
 		return NULL;
 	}
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct cm_device *dev = vb_cm_device_open((enum shm_transport)i);
+		struct cm_device *dev = vb_cm_device_open((enum saker_transport)i);
 
 		if (dev != NULL)
 			list[n++] = dev->verbs;

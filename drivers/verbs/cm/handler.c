@@ -62,7 +62,7 @@ clip(uint16_t depth)
 }
 
 static void
-fill_param(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
+fill_param(struct cm_event *e, const struct cm_id *id, const struct saker_conn_info *cm)
 {
 	struct rdma_conn_param *c = &e->ev.param.conn;
 
@@ -78,7 +78,8 @@ fill_param(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
 }
 
 static void
-handler_established(struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct shm_cm *cm)
+handler_established(
+	struct cm_id *id, struct cm_event *e, struct vb_qp *qp, const struct saker_conn_info *cm)
 {
 	uint32_t scope = vb_cm_addr_scope(&id->id.route.addr.src_addr);
 
@@ -134,10 +135,10 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 /* Returns the device of a request, or NULL if the listener does not accept the request: it is bound
  * to another device, or restricted to another address family. */
 static struct cm_device *
-device_for(const struct cm_id *l, const struct shm_cm *cm)
+device_for(const struct cm_id *l, const struct saker_conn_info *cm)
 {
 	bool v6 = l->id.route.addr.src_addr.sa_family == AF_INET6;
-	struct cm_device *dev = vb_cm_device_have((enum shm_transport)cm->transport);
+	struct cm_device *dev = vb_cm_device_have((enum saker_transport)cm->transport);
 
 	if (dev == NULL || (l->id.verbs != NULL && l->id.verbs != dev->verbs))
 		return NULL;

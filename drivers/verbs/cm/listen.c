@@ -50,7 +50,7 @@ open_devices(const struct cm_id *id)
 	if (id->id.verbs != NULL)
 		return 0;
 	for (int i = 0; i < VB_NKINDS; i++)
-		any |= vb_cm_device_open((enum shm_transport)i) != NULL;
+		any |= vb_cm_device_open((enum saker_transport)i) != NULL;
 	return any ? 0 : ENODEV;
 }
 

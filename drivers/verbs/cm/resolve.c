@@ -38,7 +38,7 @@ vb_cm_path_fill(struct cm_id *id, const struct sk_addr *src, const struct sk_add
 }
 
 static int
-bind_device(struct cm_id *id, enum shm_transport transport)
+bind_device(struct cm_id *id, enum saker_transport transport)
 {
 	struct cm_device *dev = vb_cm_device_open(transport);
 
@@ -99,7 +99,7 @@ static int
 choose_source(struct cm_id *id, const struct sockaddr *src, const struct sk_addr *remote,
 	uint32_t scope, struct sk_addr *out)
 {
-	const struct shm_device *d = vb_saker_device();
+	const struct saker_device *d = vb_saker_device();
 	struct sk_addr a;
 	uint16_t port = 0;
 	int err = src != NULL ? vb_cm_addr_from(src, &a, &port) : 0;

@@ -68,9 +68,9 @@ vb_cm_ud_accept(struct cm_id *id, const struct rdma_conn_param *p)
 }
 
 void
-vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct shm_cm *cm)
+vb_cm_ud_fill(struct cm_event *e, const struct cm_id *id, const struct saker_conn_info *cm)
 {
-	const struct shm_device *d = &vb_context(id->id.verbs)->info;
+	const struct saker_device *d = &vb_context(id->id.verbs)->info;
 	struct rdma_ud_param *u = &e->ev.param.ud;
 	struct sk_addr local;
 	uint16_t port;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching over the Unix socket: HELLO, WELCOME with three descriptors, and later the regions that
- * the client brings. */
+/* Attaching over the Unix socket: HELLO, WELCOME with three descriptors, and later the memory
+ * regions that the client passes to the engine. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #include "../client_priv.h"
 
-#define REPLY_MS    10000 /* a saker that says nothing for so long is not there */
+#define REPLY_MS    10000 /* how long a reply may take */
 #define WELCOME_FDS 3
 
 union control {
@@ -32,7 +32,7 @@ sock_connect(const char *path)
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return cl_fail(-errno, "no socket: %s", strerror(errno));
+		return cl_fail(-errno, "a socket cannot be created: %s", strerror(errno));
 	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
 		return fd;
 	rc = -errno;
@@ -59,10 +59,10 @@ sock_send(int sock, const struct shm_sock_msg *m, int fd)
 	}
 	if (sendmsg(sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof(*m))
 		return 0;
-	return cl_fail(-EPIPE, "the saker has gone");
+	return cl_fail(-EPIPE, "the saker has gone away");
 }
 
-/* How many descriptors came with the message. */
+/* Copies the descriptors of a message. Returns how many. */
 static int
 fds_of(struct msghdr *h, int fds[WELCOME_FDS])
 {
@@ -76,7 +76,7 @@ fds_of(struct msghdr *h, int fds[WELCOME_FDS])
 	return (int)n;
 }
 
-/* One reply; its descriptors to fds[]; how many, or -errno. */
+/* Receives one reply, and its descriptors to fds[]. Returns how many, or -errno. */
 static int
 sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
 {
@@ -95,14 +95,15 @@ sock_recv(int sock, struct shm_sock_msg *m, int fds[WELCOME_FDS])
 	if (n == 0)
 		return cl_fail(-ETIMEDOUT, "the saker does not answer");
 	if (recvmsg(sock, &h, MSG_CMSG_CLOEXEC) <= 0)
-		return cl_fail(-EPIPE, "the saker has gone");
+		return cl_fail(-EPIPE, "the saker has gone away");
 	n = fds_of(&h, fds);
 	if (m->magic == SHM_MAGIC && m->version == SHM_VERSION && m->op != SHM_REFUSED)
 		return n;
 	while (n > 0)
 		close(fds[--n]);
 	if (m->magic != SHM_MAGIC || m->version != SHM_VERSION)
-		return cl_fail(-EPROTO, "what answers is no saker of version %u", SHM_VERSION);
+		return cl_fail(
+			-EPROTO, "the reply is not that of a saker of version %u", SHM_VERSION);
 	m->text[sizeof(m->text) - 1] = '\0';
 	return cl_fail(m->status < 0 ? m->status : -EPERM, "%s", m->text);
 }
@@ -133,7 +134,7 @@ attach_hello(struct saker *s, const char *name)
 	if (m.op != SHM_WELCOME || n != WELCOME_FDS) {
 		while (n > 0)
 			close(fds[--n]);
-		return cl_fail(-EPROTO, "the saker's welcome makes no sense");
+		return cl_fail(-EPROTO, "the saker's welcome is invalid");
 	}
 	s->wait.wake = fds[1];
 	s->wake_engine = fds[2];
@@ -169,7 +170,7 @@ open_socket(const char *socket, const char *name, struct saker **out)
 	return 0;
 }
 
-/* Behind `where` there is a machine's device: what follows "ivshmem:", or NULL. */
+/* Returns what follows "ivshmem:" in `where`, or NULL. */
 static const char *
 machine_of(const char *where)
 {
@@ -178,7 +179,7 @@ machine_of(const char *where)
 	return strncmp(where, bar, sizeof(bar) - 1) == 0 ? where + sizeof(bar) - 1 : NULL;
 }
 
-/* Nothing, a PCI device, or the path of a memory file. */
+/* Finds the path of the memory. `machine`: empty, a PCI address, or the path of a memory file. */
 static int
 bar_path(const char *machine, char path[CL_PATH])
 {
@@ -190,7 +191,8 @@ bar_path(const char *machine, char path[CL_PATH])
 	return 0;
 }
 
-/* No saker here: then this may be a machine that has one behind it. 0 with the path, or -errno. */
+/* Finds an ivshmem device after connect(2) has failed with `rc`: this may be a virtual machine.
+ * Returns 0 with the path, or -errno. */
 static int
 machine_instead(int rc, char path[CL_PATH])
 {
@@ -199,7 +201,7 @@ machine_instead(int rc, char path[CL_PATH])
 	if (cl_bar_find(NULL, path) == 0)
 		return 0;
 	return cl_fail(rc, "no saker answers at %s, and this machine has no ivshmem device",
-		SHM_SOCKET_DEFAULT);
+		SAKER_SOCKET_DEFAULT);
 }
 
 int
@@ -214,7 +216,7 @@ saker_open(const char *socket, const char *name, struct saker **out)
 		rc = bar_path(machine, path);
 		return rc < 0 ? rc : cl_bar_open(path, name, out);
 	}
-	rc = open_socket(where != NULL ? where : SHM_SOCKET_DEFAULT, name, out);
+	rc = open_socket(where != NULL ? where : SAKER_SOCKET_DEFAULT, name, out);
 	if (rc == 0 || where != NULL)
 		return rc;
 	rc = machine_instead(rc, path);
@@ -235,7 +237,7 @@ saker_look(const char *socket)
 			       ? rc
 			       : cl_fail(-errno, "%s: %s", path, strerror(errno));
 	}
-	rc = sock_connect(where != NULL ? where : SHM_SOCKET_DEFAULT);
+	rc = sock_connect(where != NULL ? where : SAKER_SOCKET_DEFAULT);
 	if (rc >= 0) {
 		close(rc);
 		return 0;
@@ -255,7 +257,7 @@ cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags)
 	n = sock_send(s->sock, &m, fd);
 	if (n == 0)
 		n = sock_recv(s->sock, &m, fds);
-	/* An answer that may still come would be taken for that to the next question. */
+	/* A late reply would be taken for the reply to the next message. */
 	if (n == -ETIMEDOUT)
 		shutdown(s->sock, SHUT_RDWR);
 	if (n < 0)
@@ -263,6 +265,6 @@ cl_sock_region(struct saker *s, int fd, uint64_t size, uint32_t flags)
 	while (n > 0)
 		close(fds[--n]);
 	if (m.op != SHM_REGION_IS || m.region >= SHM_MAX_REGIONS)
-		return cl_fail(-EPROTO, "the saker's answer about a region makes no sense");
+		return cl_fail(-EPROTO, "the saker's reply about a region is invalid");
 	return (int)m.region;
 }

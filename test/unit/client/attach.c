@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to a flat region, and what is no home region. */
+/* Attaching to a flat region, and memory that is not a home region. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -41,7 +41,7 @@ try_open(uint64_t size)
 
 Test(client_attach, a_laid_out_region_is_attached_and_the_device_known)
 {
-	struct shm_device dev;
+	struct saker_device dev;
 	struct saker *s;
 
 	cr_assert_eq(saker_open_flat(base, SIZE, fake_idle, &f, &s), 0);
@@ -55,7 +55,7 @@ Test(client_attach, memory_without_the_magic_is_refused)
 {
 	f.h->magic++;
 	cr_assert_eq(try_open(SIZE), -EPROTO);
-	cr_assert_str_eq(saker_error(), "the memory is no home region of a saker");
+	cr_assert_str_eq(saker_error(), "the memory is not the home region of a saker");
 }
 
 Test(client_attach, another_version_is_refused_by_number)

@@ -43,10 +43,10 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 		.revision = 1,
 		.crc = 1,
 		.markers = 0,
-		.rtr = SHM_RTR_READ,
-		.enhanced = SHM_ENHANCED_TRY,
+		.rtr = SAKER_RTR_READ,
+		.enhanced = SAKER_ENHANCED_TRY,
 		.lport = 801,
-		.dialect = SHM_DIALECT_DRAFT,
+		.dialect = SAKER_DIALECT_DRAFT,
 		.private_data = "hello",
 		.private_len = 5};
 	const struct shm_cm *cm = &f.last.body.cm;
@@ -86,7 +86,7 @@ Test(client_cm, no_parameters_mean_the_device_and_the_configuration)
 
 Test(client_cm, private_data_beyond_the_limit_is_refused_here)
 {
-	static uint8_t bytes[SHM_PRIVATE_MAX + 1];
+	static uint8_t bytes[SAKER_PRIVATE_MAX + 1];
 	struct saker_conn_param p = {.private_data = bytes, .private_len = sizeof(bytes)};
 
 	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &p), -EINVAL);
@@ -221,7 +221,7 @@ Test(client_cm, events_between_replies_wait_in_order)
 
 	m.body.cm.qp = 7;
 	for (uint16_t i = 0; i < 40; i++) {
-		struct shm_qp_info info;
+		struct saker_qp_info info;
 
 		m.body.cm.ird = i;
 		fake_event(&f, &m);

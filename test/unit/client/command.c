@@ -155,7 +155,7 @@ Test(client_command, a_qp_with_an_srq_has_no_receive_queue)
 Test(client_command, query_and_modify_name_the_handle)
 {
 	struct saker_qp *qp = make_qp(NULL);
-	struct shm_qp_info info;
+	struct saker_qp_info info;
 
 	cr_assert_eq(saker_qp_query(qp, &info), 0);
 	cr_assert_eq(info.qpn, 7);
@@ -251,7 +251,7 @@ Test(client_command, an_engine_that_goes_makes_commands_fail_and_destroying_succ
 
 	f.h->engine_alive = 0;
 	cr_assert_eq(saker_pd_create(s, &more), -EPIPE);
-	cr_assert_str_eq(saker_error(), "the saker has gone");
+	cr_assert_str_eq(saker_error(), "the saker has gone away");
 	cr_assert_eq(saker_post_send(qp, &(struct saker_wr){0}, 1), -EPIPE);
 	cr_assert_eq(saker_post_recv(qp, &(struct saker_wr){0}, 1), -EPIPE);
 	cr_assert_eq(saker_wait(s, 0), 1, "there is an event");
@@ -281,7 +281,7 @@ engine_thread(void *arg)
 static void *
 query_thread(void *arg)
 {
-	struct shm_qp_info info;
+	struct saker_qp_info info;
 	struct saker_qp *qp = arg;
 
 	for (int i = 0; i < ROUNDS; i++)

@@ -7,7 +7,8 @@
 #ifndef TEST_CLIENT_FAKE_H
 #define TEST_CLIENT_FAKE_H
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../../lib/shm/shm_ring.h"
 
 #define FAKE_OBJS   64

@@ -35,7 +35,7 @@ attach(void)
 
 Test(client_sock, hello_names_the_program_and_commands_pass)
 {
-	struct shm_device dev;
+	struct saker_device dev;
 
 	attach();
 	cr_assert_str_eq(k.name, "a test");

@@ -175,7 +175,7 @@ Test(client_wait, the_descriptor_is_readable_while_something_waits_and_silent_af
 Test(client_wait, an_event_that_a_command_took_in_still_makes_the_descriptor_readable)
 {
 	struct saker_event ev;
-	struct shm_qp_info info;
+	struct saker_qp_info info;
 	int fd = saker_fd(s);
 
 	for (int i = 0; i < 20; i++) {
@@ -202,7 +202,7 @@ static void *
 querier(void *arg)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		struct shm_qp_info info;
+		struct saker_qp_info info;
 
 		if (saker_qp_query(qp, &info) != 0 || info.qpn != 7)
 			return qp;

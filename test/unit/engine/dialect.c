@@ -108,7 +108,7 @@ Test(engine_dialect, swap_goes_out_draft_5_1_2)
 	const uint8_t *p = behind_header(ulpdu);
 	uint64_t original;
 
-	victim_connects(SHM_DIALECT_DRAFT, SHM_DIALECT_DRAFT);
+	victim_connects(SAKER_DIALECT_DRAFT, SAKER_DIALECT_DRAFT);
 	swap_post();
 	cr_assert_eq(neg_take(ulpdu), 18 + 52);
 	cr_assert_eq(ulpdu[1], 0x4a, "opcode %02x", ulpdu[1]);
@@ -132,7 +132,7 @@ Test(engine_dialect, swap_is_executed_draft_5_1_2)
 	uint8_t ulpdu[256], fpdu[256];
 	uint64_t before, after;
 
-	victim_accepts(SHM_DIALECT_DRAFT, SHM_DIALECT_DRAFT);
+	victim_accepts(SAKER_DIALECT_DRAFT, SAKER_DIALECT_DRAFT);
 	memcpy(&before, (void *)(uintptr_t)neg_base(ATOMIC), sizeof(before));
 	raw_send(&neg.conn, fpdu, neg_frame(fpdu, ulpdu, neg_build(ulpdu, &swap, false)), RAW_MSS);
 	cr_assert_eq(neg_take(ulpdu), 18 + 12);
@@ -147,11 +147,11 @@ Test(engine_dialect, swap_is_executed_draft_5_1_2)
  * as after any request that is wrong (8.1). */
 Test(engine_dialect, swap_is_refused_without_it_7306_10_1)
 {
-	static const uint8_t dialects[] = {SHM_DIALECT_CONFIGURED, SHM_DIALECT_RFC7306};
+	static const uint8_t dialects[] = {SAKER_DIALECT_CONFIGURED, SAKER_DIALECT_RFC7306};
 	const struct neg_term term = {0, 0, 0, NOTHING};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(dialects); i++) {
-		victim_connects(dialects[i], SHM_DIALECT_RFC7306);
+		victim_connects(dialects[i], SAKER_DIALECT_RFC7306);
 		swap_post();
 		neg_expect_terminate("refused", &term, NULL, 0);
 		neg_expect_wc("refused", neg.send_cq, 12, RD_LOC_QP_OP_ERR);

@@ -6,7 +6,8 @@
 #ifndef TEST_ENGINE_ENDS_H
 #define TEST_ENGINE_ENDS_H
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "pair.h"
 
 #define ENDS_QPS  6u

@@ -59,8 +59,8 @@ Test(engine_falcon, private_data_and_depths_go_both_ways)
 
 	frig_start(NULL);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
 	cr_assert_eq(ev.cm.private_len, 5);
@@ -93,7 +93,7 @@ Test(engine_falcon, both_transports_share_a_listener)
 	frig_start(NULL);
 	frig_listen(1);
 	for (int i = 0; i < 2; i++) {
-		enum shm_transport transport = i == 0 ? SHM_IWARP : SHM_FALCON;
+		enum saker_transport transport = i == 0 ? SAKER_IWARP : SAKER_FALCON;
 
 		frig_qp(0, transport);
 		frig_qp(1, transport);
@@ -126,7 +126,7 @@ Test(engine_falcon, a_reject_carries_its_private_data)
 
 	frig_start(NULL);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	for (int i = 0; i < 2; i++) { /* the QP may try again */
 		frig_ask(&p);
 		ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
@@ -143,7 +143,7 @@ Test(engine_falcon, nobody_listens_is_unreachable_and_may_be_tried_again)
 	struct saker_conn_param p = {0};
 
 	frig_start(NULL);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	for (int i = 0; i < 2; i++) {
 		frig_ask(&p);
 		cr_assert_eq(frig_event(0, SAKER_EV_UNREACHABLE).status, -ECONNREFUSED);
@@ -168,12 +168,12 @@ Test(engine_falcon, a_listener_without_falcon_refuses)
 
 	frig_start(second_has_no_falcon);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	frig_ask(&p);
 	cr_assert_lt(frig_event(0, SAKER_EV_UNREACHABLE).status, 0);
 	cr_assert(frig_no_event(1), "the listener heard of it");
 	attr.send_cq = attr.recv_cq = frig.n[1].cq;
-	attr.transport = SHM_FALCON;
+	attr.transport = SAKER_FALCON;
 	attr.sq_depth = attr.rq_depth = 4;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EPROTONOSUPPORT);
 	frig_stop();
@@ -186,14 +186,14 @@ Test(engine_falcon, a_request_is_accepted_by_a_qp_of_its_transport_only)
 
 	frig_start(NULL);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
-	frig_qp(1, SHM_IWARP);
+	frig_qp(1, SAKER_IWARP);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), -EPROTOTYPE);
 	cr_assert_not_null(strstr(saker_error(), "iWARP"), "%s", saker_error());
 	/* It is not lost by this. */
-	frig_qp(1, SHM_FALCON);
+	frig_qp(1, SAKER_FALCON);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);
 	frig_event(1, SAKER_EV_ESTABLISHED);
 	frig_event(0, SAKER_EV_ESTABLISHED);
@@ -253,8 +253,8 @@ Test(engine_falcon, a_qp_may_be_destroyed_at_any_time_of_its_connecting)
 	for (unsigned turns = 0; turns < 60; turns++) {
 		struct saker_event ev;
 
-		frig_qp(0, SHM_FALCON);
-		frig_qp(1, SHM_FALCON);
+		frig_qp(0, SAKER_FALCON);
+		frig_qp(1, SAKER_FALCON);
 		frig_ask(&p);
 		for (unsigned i = 0; i < turns; i++) {
 			frig_turn();
@@ -504,7 +504,7 @@ Test(engine_falcon, another_psk_is_refused_on_both_sides)
 	keys_differ = true;
 	frig_start(protected);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	frig_ask(&p);
 	cr_assert_lt(frig_event(0, SAKER_EV_UNREACHABLE).status, 0);
 	cr_assert(frig_no_event(1), "the listener heard of it");
@@ -527,7 +527,7 @@ Test(engine_falcon, tls_and_clear_do_not_go_together)
 
 	frig_start(first_has_a_key);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	frig_ask(&p);
 	cr_assert_lt(frig_event(0, SAKER_EV_UNREACHABLE).status, 0);
 	cr_assert(frig_no_event(1), "the listener heard of it");

@@ -92,8 +92,8 @@ no_agreement(uint16_t first, uint16_t second)
 	lists[1] = second;
 	frig_start(listed);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);

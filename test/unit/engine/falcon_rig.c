@@ -329,7 +329,7 @@ frig_stop(void)
 /* ---- Connections ---- */
 
 struct saker_qp *
-frig_qp(int node, enum shm_transport transport)
+frig_qp(int node, enum saker_transport transport)
 {
 	struct fnode *n = &frig.n[node];
 	struct saker_qp_attr attr = {.send_cq = n->cq,
@@ -402,7 +402,7 @@ frig_ask(const struct saker_conn_param *p)
 }
 
 void
-frig_connect_over(enum shm_transport transport)
+frig_connect_over(enum saker_transport transport)
 {
 	struct saker_conn_param p = {.ird = 4, .ord = 4};
 	struct saker_listener *l = frig_listen(1);
@@ -423,7 +423,7 @@ frig_connect_over(enum shm_transport transport)
 void
 frig_connect(void)
 {
-	frig_connect_over(SHM_FALCON);
+	frig_connect_over(SAKER_FALCON);
 }
 
 int

@@ -6,7 +6,8 @@
 #ifndef TEST_ENGINE_FALCON_RIG_H
 #define TEST_ENGINE_FALCON_RIG_H
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../../lib/rof/exchange.h"
 #include "../../../lib/rof/rof.h"
 #include "pair.h"
@@ -77,14 +78,14 @@ void frig_client(int node, const char *name, struct fnode *n);
 void frig_client_end(struct fnode *n);
 void frig_client_kill(struct fnode *n);
 
-struct saker_qp *frig_qp(int node, enum shm_transport transport);
+struct saker_qp *frig_qp(int node, enum saker_transport transport);
 struct saker_event frig_event(int node, enum saker_event_type type);
 bool frig_no_event(int node);
 struct rd_wc frig_wc(int node);
 struct saker_listener *frig_listen(int node);
 /* Makes a QP at each node and connects them, n[0]'s to n[1]'s. */
 void frig_connect(void);
-void frig_connect_over(enum shm_transport transport);
+void frig_connect_over(enum saker_transport transport);
 /* Begins: the QP is n[0].qp. */
 void frig_ask(const struct saker_conn_param *p);
 /* Both sides were told of the end; returns node 0's status, *other is node 1's. */

@@ -180,8 +180,8 @@ Test(engine_falcon_tunnel, both_sides_must_want_it)
 	one_sided = true;
 	frig_start(tunnelled);
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);
@@ -201,8 +201,8 @@ Test(engine_falcon_tunnel, a_source_that_is_not_ours_is_refused)
 	for (int i = 0; i < 2; i++) /* no interface has it any more */
 		frig.n[i].e->cfg.falcon.tunnel_source = pair_addr("198.51.100.9");
 	frig_listen(1);
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
 	saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p);

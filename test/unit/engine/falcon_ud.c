@@ -26,8 +26,8 @@ datagram_qp(int node, uint32_t qkey)
 		.rq_depth = 128,
 		.max_send_sge = 2,
 		.max_recv_sge = 2,
-		.transport = SHM_FALCON,
-		.type = SHM_UD};
+		.transport = SAKER_FALCON,
+		.type = SAKER_UD};
 	struct saker_qp *qp;
 
 	cr_assert_eq(saker_qp_create(n->pd, &attr, &qp), 0, "%s", saker_error());
@@ -439,8 +439,8 @@ Test(engine_falcon_ud, who_serves_a_port_is_found_by_asking)
 	tcp = frig_listen(1); /* the same number */
 	ev = question(a, "who?");
 	cr_assert_eq(ev.listener, l);
-	cr_assert_eq(ev.cm.space, SHM_SPACE_UDP);
-	cr_assert_eq(ev.cm.type, SHM_UD);
+	cr_assert_eq(ev.cm.space, SAKER_SPACE_UDP);
+	cr_assert_eq(ev.cm.type, SAKER_UD);
 	cr_assert_eq(ev.cm.lport, SERVICE);
 	cr_assert(sk_addr_eq(&ev.cm.remote, &frig.n[0].addr));
 	cr_assert_eq(ev.cm.private_len, 4);
@@ -482,8 +482,8 @@ Test(engine_falcon_ud, a_service_may_refuse_or_not_be_there)
 	/* A reliable QP is no answer, nor asks. */
 	ev = question(a, "");
 	cr_assert_eq(
-		saker_accept(frig.n[1].s, ev.request, frig_qp(1, SHM_FALCON), NULL), -EPROTOTYPE);
-	cr_assert_eq(saker_ud_resolve(frig_qp(0, SHM_FALCON), &frig.n[1].addr, SERVICE, NULL, 0),
+		saker_accept(frig.n[1].s, ev.request, frig_qp(1, SAKER_FALCON), NULL), -EPROTOTYPE);
+	cr_assert_eq(saker_ud_resolve(frig_qp(0, SAKER_FALCON), &frig.n[1].addr, SERVICE, NULL, 0),
 		-EPROTOTYPE);
 	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
 	frig_event(0, SAKER_EV_REJECTED);

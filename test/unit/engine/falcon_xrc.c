@@ -42,12 +42,12 @@ queue(struct fnode *n, struct saker_xrcd *x)
 }
 
 static struct saker_qp *
-typed(struct fnode *n, enum shm_qp_type type, struct saker_xrcd *x)
+typed(struct fnode *n, enum saker_qp_type type, struct saker_xrcd *x)
 {
-	struct saker_qp_attr attr = {.send_cq = type == SHM_XRC_SEND ? n->cq : NULL,
+	struct saker_qp_attr attr = {.send_cq = type == SAKER_XRC_SEND ? n->cq : NULL,
 		.sq_depth = FRIG_DEPTH,
 		.max_send_sge = 2,
-		.transport = SHM_FALCON,
+		.transport = SAKER_FALCON,
 		.type = (uint8_t)type,
 		.xrcd = x};
 
@@ -63,11 +63,11 @@ connect_xrc(struct saker_xrcd *x)
 	struct saker_listener *l = frig_listen(1);
 	struct saker_event ev;
 
-	typed(&frig.n[0], SHM_XRC_SEND, NULL);
-	typed(&frig.n[1], SHM_XRC_RECV, x);
+	typed(&frig.n[0], SAKER_XRC_SEND, NULL);
+	typed(&frig.n[1], SAKER_XRC_RECV, x);
 	frig_ask(&p);
 	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
-	cr_assert_eq(ev.cm.type, SHM_XRC_RECV);
+	cr_assert_eq(ev.cm.type, SAKER_XRC_RECV);
 	cr_assert_eq(
 		saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0, "%s", saker_error());
 	frig_event(1, SAKER_EV_ESTABLISHED);
@@ -231,7 +231,7 @@ Test(engine_falcon_xrc, clients_of_another_tenant_are_not_met)
 	cr_assert_eq(saker_xrcd_open(other.s, DEV, INO, false, false, &y), -ENOENT);
 	cr_assert_eq(saker_xrcd_open(third.s, DEV, INO, true, true, &y), -EEXIST);
 	y = domain(other.s, INO, true);
-	typed(&frig.n[1], SHM_XRC_RECV, x);
+	typed(&frig.n[1], SAKER_XRC_RECV, x);
 	cr_assert_eq(saker_qp_open(y, saker_qp_num(frig.n[1].qp), &other.qp), -ENOENT);
 	cr_assert_eq(saker_xrcd_close(x), -EBUSY);
 	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
@@ -287,7 +287,7 @@ Test(engine_falcon_xrc, messages_for_a_client_that_died_fail_the_others_stay_who
 
 Test(engine_falcon_xrc, what_a_type_does_not_have_is_refused)
 {
-	struct saker_qp_attr attr = {.transport = SHM_FALCON, .sq_depth = 4, .max_send_sge = 1};
+	struct saker_qp_attr attr = {.transport = SAKER_FALCON, .sq_depth = 4, .max_send_sge = 1};
 	struct saker_xrcd *x;
 	struct saker_srq *srq;
 	struct saker_qp *qp;
@@ -296,23 +296,23 @@ Test(engine_falcon_xrc, what_a_type_does_not_have_is_refused)
 	start();
 	x = domain(frig.n[1].s, INO, true);
 	srq = queue(&frig.n[1], x);
-	attr.type = SHM_XRC_RECV;
+	attr.type = SAKER_XRC_RECV;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "without a domain");
-	attr.type = SHM_XRC_SEND;
+	attr.type = SAKER_XRC_SEND;
 	attr.send_cq = frig.n[1].cq;
 	attr.srq = srq;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "with receives");
-	attr.type = SHM_RC;
+	attr.type = SAKER_RC;
 	attr.recv_cq = attr.send_cq;
 	attr.srq = srq;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EINVAL, "XRC's queue");
 	attr.type = 9;
 	attr.srq = NULL;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EOPNOTSUPP);
-	attr.type = SHM_XRC_SEND;
-	attr.transport = SHM_IWARP;
+	attr.type = SAKER_XRC_SEND;
+	attr.transport = SAKER_IWARP;
 	cr_assert_eq(saker_qp_create(frig.n[1].pd, &attr, &qp), -EOPNOTSUPP);
-	typed(&frig.n[1], SHM_XRC_RECV, x);
+	typed(&frig.n[1], SAKER_XRC_RECV, x);
 	cr_assert_eq(saker_post_send(frig.n[1].qp, &wr, 1), -EINVAL);
 	cr_assert_eq(saker_post_recv(frig.n[1].qp, &wr, 1), -EINVAL);
 	stop();

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/iwarp/iwarp.h"
 

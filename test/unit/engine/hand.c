@@ -71,14 +71,14 @@ ready(int node)
 static void
 two_qps(void)
 {
-	frig_qp(0, SHM_FALCON);
-	frig_qp(1, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
 }
 
 static uint32_t
 state_of(int node)
 {
-	struct shm_qp_info info;
+	struct saker_qp_info info;
 
 	cr_assert_eq(saker_qp_query(frig.n[node].qp, &info), 0);
 	return info.state;
@@ -307,7 +307,7 @@ alone(void (*tweak)(struct eng_config *cfg, int node))
 	unsigned got = 0;
 
 	begin(true, tweak);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	frig.n[1].qp = frig.n[0].qp;
 	ready(0);
 	for (unsigned n = 0; n < 40; n++) {
@@ -350,7 +350,7 @@ Test(engine_hand, a_qp_may_be_its_own_peer_with_keys)
 Test(engine_hand, a_peer_that_never_comes_costs_the_retries)
 {
 	begin(false, NULL);
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	move_qp(0, RD_QP_INIT, 0);
 	move_qp(0, RD_QP_RTR, 0x123456);
 	move_qp(0, RD_QP_RTS, 0);
@@ -379,7 +379,7 @@ Test(engine_hand, timeout_and_retries_are_the_programs)
 
 	begin(false, NULL);
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
-		frig_qp(0, SHM_FALCON);
+		frig_qp(0, SAKER_FALCON);
 		move_qp(0, RD_QP_INIT, 0);
 		move_qp(0, RD_QP_RTR, 0x123456);
 		m = move_to(RD_QP_RTS, 1, 0);
@@ -449,7 +449,7 @@ Test(engine_hand, the_two_ways_to_connect_do_not_meet)
 		-EADDRINUSE);
 	cr_assert_eq(saker_connect(frig.n[0].qp, NULL, &frig.n[1].addr, FRIG_PORT, NULL), -EINVAL);
 	destroy_both();
-	frig_qp(0, SHM_FALCON);
+	frig_qp(0, SAKER_FALCON);
 	cr_assert_eq(
 		saker_connect(frig.n[0].qp, NULL, &frig.n[1].addr, frig.p.cfg[1].falcon.port, NULL),
 		0);
@@ -471,7 +471,7 @@ Test(engine_hand, a_peer_that_goes_is_noticed_by_the_next_request)
 	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
 	cr_assert(frig_no_event(0));
 	cr_assert_eq(state_of(0), RD_QP_RTS);
-	frig_qp(1, SHM_FALCON); /* another number: it is not the one that was named */
+	frig_qp(1, SAKER_FALCON); /* another number: it is not the one that was named */
 	ready(1);
 	frig_post(0, RD_WRITE, 8, 0);
 	frig_post(0, RD_WRITE, 8, 0);
@@ -610,13 +610,13 @@ Test(engine_hand, moves_of_a_connection_managers_qp_change_its_rights_alone)
 			  RD_ACC_REMOTE_ATOMIC};
 
 	begin(false, NULL);
-	for (int transport = SHM_IWARP; transport <= SHM_FALCON; transport++) {
+	for (int transport = SAKER_IWARP; transport <= SAKER_FALCON; transport++) {
 		struct saker_conn_param p = {.crc = 2, .markers = 2, .ird = 4, .ord = 4};
 		struct saker_listener *l = frig_listen(1);
 		struct saker_event ev;
 
-		frig_qp(0, (enum shm_transport)transport);
-		frig_qp(1, (enum shm_transport)transport);
+		frig_qp(0, (enum saker_transport)transport);
+		frig_qp(1, (enum saker_transport)transport);
 		for (int round = 0; round < 2; round++) {
 			move_qp(0, RD_QP_INIT, 0);
 			cr_assert_eq(saker_qp_move(frig.n[1].qp, &nothing), 0);

@@ -8,7 +8,8 @@
 #ifndef TEST_ENGINE_NEGATIVE_H
 #define TEST_ENGINE_NEGATIVE_H
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../../lib/engine/engine.h"
 #include "../../../lib/wire/wire.h"
 #include "rawpeer.h"

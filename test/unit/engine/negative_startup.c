@@ -103,7 +103,7 @@ Test(negative_startup, requests_rfc5044_7_1_1)
 static const struct reply_row {
 	const char *name, *reason;
 	uint8_t asked; /* revision of the request */
-	uint8_t rtr;   /* enum shm_rtr */
+	uint8_t rtr;   /* enum saker_rtr */
 	uint8_t flags; /* of the reply, and so on: */
 	uint8_t revision;
 	uint16_t private_len;
@@ -120,21 +120,21 @@ static const struct reply_row {
 	{"513 bytes of private data", "MPA_PRIVATE_TOO_LONG", 1, 0, 0x40, 1, 513, {0}, 0, -EPROTO},
 	{"enhanced, without its word", "MPA_ENHANCED_SHORT", 2, 0, 0x50, 2, 3, {0}, 0, -EPROTO},
 	{"no CRC, though we asked", "MPA_PARAMETERS", 1, 0, 0x00, 1, 0, {0}, 5, -EPROTO},
-	{"no CRC, enhanced", "MPA_PARAMETERS", 2, SHM_RTR_NONE, 0x10, 2, 4, {0, 4, 0, 4}, 5,
+	{"no CRC, enhanced", "MPA_PARAMETERS", 2, SAKER_RTR_NONE, 0x10, 2, 4, {0, 4, 0, 4}, 5,
 		-EPROTO},
-	{"revision 2 that is not enhanced", "MPA_PARAMETERS", 2, SHM_RTR_NONE, 0x40, 2, 0, {0}, 5,
+	{"revision 2 that is not enhanced", "MPA_PARAMETERS", 2, SAKER_RTR_NONE, 0x40, 2, 0, {0}, 5,
 		-EPROTO},
-	{"its ORD is more than our IRD", "MPA_NO_IRD", 2, SHM_RTR_NONE, 0x50, 2, 4, {0, 4, 0, 5}, 6,
+	{"its ORD is more than our IRD", "MPA_NO_IRD", 2, SAKER_RTR_NONE, 0x50, 2, 4, {0, 4, 0, 5},
+		6, -ENOBUFS},
+	{"its ORD is 0x3ffe", "MPA_NO_IRD", 2, SAKER_RTR_NONE, 0x50, 2, 4, {0, 4, 0x3f, 0xfe}, 6,
 		-ENOBUFS},
-	{"its ORD is 0x3ffe", "MPA_NO_IRD", 2, SHM_RTR_NONE, 0x50, 2, 4, {0, 4, 0x3f, 0xfe}, 6,
-		-ENOBUFS},
-	{"no RTR is ours: Read for Write", "MPA_NO_RTR", 2, SHM_RTR_WRITE, 0x50, 2, 4, {A, 4, D, 4},
-		7, -EOPNOTSUPP},
-	{"no RTR is ours: Send for Read", "MPA_NO_RTR", 2, SHM_RTR_READ, 0x50, 2, 4,
+	{"no RTR is ours: Read for Write", "MPA_NO_RTR", 2, SAKER_RTR_WRITE, 0x50, 2, 4,
+		{A, 4, D, 4}, 7, -EOPNOTSUPP},
+	{"no RTR is ours: Send for Read", "MPA_NO_RTR", 2, SAKER_RTR_READ, 0x50, 2, 4,
 		{A | B, 4, 0, 4}, 7, -EOPNOTSUPP},
-	{"no RTR is ours: Send and Write for Read", "MPA_NO_RTR", 2, SHM_RTR_READ, 0x50, 2, 4,
+	{"no RTR is ours: Send and Write for Read", "MPA_NO_RTR", 2, SAKER_RTR_READ, 0x50, 2, 4,
 		{A | B, 4, C, 4}, 7, -EOPNOTSUPP},
-	{"peer-to-peer without any RTR", "MPA_NO_RTR", 2, SHM_RTR_WRITE, 0x50, 2, 4, {A, 4, 0, 4},
+	{"peer-to-peer without any RTR", "MPA_NO_RTR", 2, SAKER_RTR_WRITE, 0x50, 2, 4, {A, 4, 0, 4},
 		7, -EOPNOTSUPP},
 };
 
@@ -147,7 +147,7 @@ check_reply(const struct reply_row *r)
 		.markers = 0,
 		.revision = r->asked,
 		.rtr = r->rtr,
-		.enhanced = r->asked == 2 ? SHM_ENHANCED_ONLY : 0};
+		.enhanced = r->asked == 2 ? SAKER_ENHANCED_ONLY : 0};
 	uint64_t before = neg_counter("mpa", r->reason);
 	struct neg_term term = {LLP, 0, r->code, NOTHING};
 	struct neg_mode mode = {0};

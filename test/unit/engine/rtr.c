@@ -22,14 +22,14 @@ static const struct neg_mode mode = {.sq = SQ_EMPTY};
 
 static const struct row {
 	const char *name;
-	uint8_t rtr;            /* enum shm_rtr */
+	uint8_t rtr;            /* enum saker_rtr */
 	uint16_t first, second; /* the word of depths and flags */
 	uint8_t opcode;
 	uint32_t len; /* bytes of its ULPDU */
 } rows[] = {
-	{"Send", SHM_RTR_SEND, 0xc000 | DEPTH, DEPTH, RDMAP_SEND, 18},
-	{"Write", SHM_RTR_WRITE, 0x8000 | DEPTH, 0x8000 | DEPTH, RDMAP_WRITE, 14},
-	{"Read", SHM_RTR_READ, 0x8000 | DEPTH, 0x4000 | DEPTH, RDMAP_READ_REQUEST, 46},
+	{"Send", SAKER_RTR_SEND, 0xc000 | DEPTH, DEPTH, RDMAP_SEND, 18},
+	{"Write", SAKER_RTR_WRITE, 0x8000 | DEPTH, 0x8000 | DEPTH, RDMAP_WRITE, 14},
+	{"Read", SAKER_RTR_READ, 0x8000 | DEPTH, 0x4000 | DEPTH, RDMAP_READ_REQUEST, 46},
 };
 
 static uint32_t
@@ -96,7 +96,7 @@ static void
 initiate(const struct row *r)
 {
 	struct saker_conn_param p = wish(r->rtr);
-	bool send = r->rtr == SHM_RTR_SEND, read = r->rtr == SHM_RTR_READ;
+	bool send = r->rtr == SAKER_RTR_SEND, read = r->rtr == SAKER_RTR_READ;
 	uint8_t ulpdu[256], response[14] = {0xc1, 0x42};
 	uint8_t buf[64];
 
@@ -173,16 +173,16 @@ respond(const struct row *r)
 	cr_assert_eq(neg.conn.got, 24, "%s: the responder spoke first", r->name);
 	announce(r);
 	/* An answer to it and the Send are in no order. */
-	for (unsigned n = r->rtr == SHM_RTR_READ ? 2 : 1; n > 0; n--) {
+	for (unsigned n = r->rtr == SAKER_RTR_READ ? 2 : 1; n > 0; n--) {
 		cr_assert_gt(neg_take(ulpdu), 0);
 		seen |= 1u << (ulpdu[1] & 15);
 	}
 	cr_assert_eq(seen,
-		r->rtr == SHM_RTR_READ ? 1u << RDMAP_SEND | 1u << RDMAP_READ_RESPONSE
-				       : 1u << RDMAP_SEND,
+		r->rtr == SAKER_RTR_READ ? 1u << RDMAP_SEND | 1u << RDMAP_READ_RESPONSE
+					 : 1u << RDMAP_SEND,
 		"%s", r->name);
 	neg_expect_wc(r->name, neg.send_cq, WORK, RD_SUCCESS);
-	expect_receive(r->name, r->rtr == SHM_RTR_SEND ? 2 : 1);
+	expect_receive(r->name, r->rtr == SAKER_RTR_SEND ? 2 : 1);
 	raw_fin(&neg.conn);
 	neg_end(r->name, false);
 }
@@ -193,7 +193,7 @@ Test(engine_rtr, the_responder_waits_for_it_and_tells_nobody_6581_5)
 		respond(&rows[i]);
 }
 
-static const struct row none = {"none", SHM_RTR_NONE, DEPTH, DEPTH, RDMAP_WRITE, 14};
+static const struct row none = {"none", SAKER_RTR_NONE, DEPTH, DEPTH, RDMAP_WRITE, 14};
 
 /* Client and server: the responder waits for whatever comes first (RFC 5044 7.1.2). */
 Test(engine_rtr, without_one_the_first_fpdu_does_5044_7_1_2)

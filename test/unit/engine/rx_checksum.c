@@ -15,13 +15,13 @@
 TestSuite(engine_rx_checksum, .init = pair_eal);
 
 static const struct transport {
-	enum shm_transport transport;
+	enum saker_transport transport;
 	const char *name, *wrong;
 	uint8_t proto;
 	unsigned checksum; /* offset of the field */
 } transports[] = {
-	{SHM_IWARP, "iWARP", "WIRE_TCP_CHECKSUM", IP_TCP, L4 + TCP_CKSUM_OFFSET},
-	{SHM_FALCON, "Falcon", "WIRE_UDP_CHECKSUM", IP_UDP, L4 + UDP_CKSUM_OFFSET},
+	{SAKER_IWARP, "iWARP", "WIRE_TCP_CHECKSUM", IP_TCP, L4 + TCP_CKSUM_OFFSET},
+	{SAKER_FALCON, "Falcon", "WIRE_UDP_CHECKSUM", IP_UDP, L4 + UDP_CKSUM_OFFSET},
 };
 
 /* The port of node 1. */

@@ -14,7 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../../lib/client/saker.h"
+#include <saker/saker.h>
+
 #include "../../../lib/engine/control/attach/socket_priv.h"
 #include "script.h"
 

@@ -14,7 +14,7 @@
 TestSuite(engine_startup, .init = neg_start, .fini = neg_stop);
 
 #define OPEN_PORT 7500
-#define ANY       SHM_DEPTH_AUTO
+#define ANY       SAKER_DEPTH_AUTO
 #define LIMIT     128 /* what the engine has, by default */
 
 static const struct neg_mode mode = {.sq = SQ_EMPTY};
@@ -76,12 +76,12 @@ Test(engine_startup, a_client_chooses_its_ready_to_receive_messages_6581_5)
 		uint8_t rtr;
 		uint16_t ird, ord; /* with their flags */
 	} rows[] = {
-		{SHM_RTR_ANY, 0xc003, 0xc004},
-		{SHM_RTR_SEND, 0xc003, 0x0004},
-		{SHM_RTR_WRITE, 0x8003, 0x8004},
-		{SHM_RTR_READ, 0x8003, 0x4004},
-		{SHM_RTR_WRITE | SHM_RTR_READ, 0x8003, 0xc004},
-		{SHM_RTR_NONE, 0x0003, 0x0004},
+		{SAKER_RTR_ANY, 0xc003, 0xc004},
+		{SAKER_RTR_SEND, 0xc003, 0x0004},
+		{SAKER_RTR_WRITE, 0x8003, 0x8004},
+		{SAKER_RTR_READ, 0x8003, 0x4004},
+		{SAKER_RTR_WRITE | SAKER_RTR_READ, 0x8003, 0xc004},
+		{SAKER_RTR_NONE, 0x0003, 0x0004},
 	};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
@@ -122,11 +122,11 @@ Test(engine_startup, a_client_chooses_crc_and_markers_5044_7_1_1)
 Test(engine_startup, wishes_that_make_no_sense_are_refused)
 {
 	static const struct saker_conn_param rows[] = {
-		{.rtr = SHM_RTR_NONE | SHM_RTR_SEND},
+		{.rtr = SAKER_RTR_NONE | SAKER_RTR_SEND},
 		{.rtr = 0x10},
-		{.rtr = SHM_RTR_WRITE, .revision = 1},
+		{.rtr = SAKER_RTR_WRITE, .revision = 1},
 		{.enhanced = 3},
-		{.enhanced = SHM_ENHANCED_ONLY, .revision = 1},
+		{.enhanced = SAKER_ENHANCED_ONLY, .revision = 1},
 		{.dialect = 3},
 		{.revision = 3},
 		{.crc = 3},
@@ -215,8 +215,10 @@ Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 	};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
-		struct saker_conn_param p = {
-			.ird = rows[i].ird, .ord = rows[i].ord, .revision = 2, .rtr = SHM_RTR_NONE};
+		struct saker_conn_param p = {.ird = rows[i].ird,
+			.ord = rows[i].ord,
+			.revision = 2,
+			.rtr = SAKER_RTR_NONE};
 		struct saker_event ev;
 		uint8_t buf[64];
 
@@ -230,7 +232,7 @@ Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 		cr_assert_eq(ev.cm.peer_ord, rows[i].peer_ord, "row %u: %u", i, ev.cm.peer_ord);
 		cr_assert_eq(ev.cm.ird, rows[i].our_ird, "row %u: %u", i, ev.cm.ird);
 		cr_assert_eq(ev.cm.ord, rows[i].our_ord, "row %u: %u", i, ev.cm.ord);
-		cr_assert_eq(ev.cm.rtr, SHM_RTR_NONE);
+		cr_assert_eq(ev.cm.rtr, SAKER_RTR_NONE);
 		done("depths", &neg.conn);
 	}
 }
@@ -238,7 +240,7 @@ Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 /* And of a rejection, which may ask for depths (RFC 6581 9.1). */
 Test(engine_startup, a_rejection_tells_the_depths_that_were_wanted_6581_9_1)
 {
-	struct saker_conn_param p = {.ird = 5, .ord = 6, .revision = 2, .rtr = SHM_RTR_NONE};
+	struct saker_conn_param p = {.ird = 5, .ord = 6, .revision = 2, .rtr = SAKER_RTR_NONE};
 	struct saker_conn_param wanted = {.ird = 77, .ord = 99};
 	struct saker_event ev;
 	uint8_t buf[64];
@@ -300,10 +302,10 @@ Test(engine_startup, an_acceptance_chooses_ready_to_receive_messages_6581_9_2)
 		uint16_t said_ird, said_ord;
 		uint8_t in_use;
 	} rows[] = {
-		{SHM_RTR_ANY, 0xc001, 0xc000, SHM_RTR_READ},
-		{SHM_RTR_READ, 0x8001, 0x4000, SHM_RTR_READ},
-		{SHM_RTR_WRITE, 0x8000, 0x8000, SHM_RTR_NONE},
-		{SHM_RTR_NONE, 0x8000, 0x8000, SHM_RTR_NONE},
+		{SAKER_RTR_ANY, 0xc001, 0xc000, SAKER_RTR_READ},
+		{SAKER_RTR_READ, 0x8001, 0x4000, SAKER_RTR_READ},
+		{SAKER_RTR_WRITE, 0x8000, 0x8000, SAKER_RTR_NONE},
+		{SAKER_RTR_NONE, 0x8000, 0x8000, SAKER_RTR_NONE},
 	};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
@@ -362,7 +364,7 @@ wish(uint8_t enhanced)
 Test(engine_startup, the_second_attempt_is_unenhanced_6581_10)
 {
 	for (int reset = 0; reset < 2; reset++) {
-		struct saker_conn_param p = wish(SHM_ENHANCED_TRY);
+		struct saker_conn_param p = wish(SAKER_ENHANCED_TRY);
 		uint64_t before = neg_counter("eng", "ENG_FALL_BACK");
 		struct saker_event ev;
 		uint8_t buf[64];
@@ -377,7 +379,7 @@ Test(engine_startup, the_second_attempt_is_unenhanced_6581_10)
 		cr_assert_eq(ev.cm.peer_ord, ANY);
 		cr_assert_eq(ev.cm.ird, 3);
 		cr_assert_eq(ev.cm.ord, 4);
-		cr_assert_eq(ev.cm.rtr, SHM_RTR_NONE);
+		cr_assert_eq(ev.cm.rtr, SAKER_RTR_NONE);
 		cr_assert_eq(neg_counter("eng", "ENG_FALL_BACK"), before + 1);
 		raw_forget(&neg.conn);
 		done("try", &second);
@@ -387,7 +389,7 @@ Test(engine_startup, the_second_attempt_is_unenhanced_6581_10)
 /* Once: who closes on an unenhanced request too does not want us. */
 Test(engine_startup, there_is_no_third_attempt_6581_10)
 {
-	struct saker_conn_param p = wish(SHM_ENHANCED_TRY);
+	struct saker_conn_param p = wish(SAKER_ENHANCED_TRY);
 
 	first_closes("once", &p, false);
 	second_request("once");
@@ -400,7 +402,7 @@ Test(engine_startup, there_is_no_third_attempt_6581_10)
 /* Only where the application allows it; by default it was not asked. */
 Test(engine_startup, no_second_attempt_without_the_applications_word_6581_10)
 {
-	static const uint8_t enhanced[] = {SHM_ENHANCED_CONFIGURED, SHM_ENHANCED_ONLY};
+	static const uint8_t enhanced[] = {SAKER_ENHANCED_CONFIGURED, SAKER_ENHANCED_ONLY};
 
 	for (unsigned i = 0; i < SK_ARRAY_LEN(enhanced); i++) {
 		struct saker_conn_param p = wish(enhanced[i]);
@@ -421,14 +423,14 @@ Test(engine_startup, an_unenhanced_reply_is_taken_where_the_application_allows_i
 {
 	const struct neg_term term = {2, 0, 5, NOTHING};
 
-	for (uint8_t enhanced = SHM_ENHANCED_ONLY; enhanced <= SHM_ENHANCED_TRY; enhanced++) {
+	for (uint8_t enhanced = SAKER_ENHANCED_ONLY; enhanced <= SAKER_ENHANCED_TRY; enhanced++) {
 		struct saker_conn_param p = wish(enhanced);
 		uint8_t buf[64];
 
 		ask("reply", &p, 29);
 		neg.conn.taken = 29;
 		raw_send(&neg.conn, buf, frame(buf, true, 0x40, 1, 0, 0), RAW_MSS);
-		if (enhanced == SHM_ENHANCED_TRY) {
+		if (enhanced == SAKER_ENHANCED_TRY) {
 			cr_assert_eq(neg_event("reply", SAKER_EV_ESTABLISHED).cm.revision, 1);
 			done("reply", &neg.conn);
 			continue;
@@ -443,7 +445,7 @@ Test(engine_startup, an_unenhanced_reply_is_taken_where_the_application_allows_i
 /* A peer that has begun to answer knows the question. */
 Test(engine_startup, no_second_attempt_behind_half_a_reply_6581_10)
 {
-	struct saker_conn_param p = wish(SHM_ENHANCED_TRY);
+	struct saker_conn_param p = wish(SAKER_ENHANCED_TRY);
 	uint8_t buf[64];
 
 	ask("half", &p, 29);

@@ -35,7 +35,7 @@ load_qp(struct prog *p)
 {
 	struct saker_qp_attr attr = {.send_cq = p->cq,
 		.recv_cq = p->cq,
-		.transport = falcon ? SHM_FALCON : SHM_IWARP,
+		.transport = falcon ? SAKER_FALCON : SAKER_IWARP,
 		.sq_depth = DEPTH,
 		.rq_depth = DEPTH,
 		.max_send_sge = 1,

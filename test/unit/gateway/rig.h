@@ -9,8 +9,9 @@
 
 #include <pthread.h>
 
+#include <saker/saker.h>
+
 #include "../../../drivers/gateway/bar.h"
-#include "../../../lib/client/saker.h"
 #include "../engine/pair.h"
 
 #define RIG_SIZE    (16u << 20)

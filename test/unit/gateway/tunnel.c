@@ -46,7 +46,7 @@ falcon_qp(struct prog *p)
 {
 	struct saker_qp_attr attr = {.send_cq = p->cq,
 		.recv_cq = p->cq,
-		.transport = SHM_FALCON,
+		.transport = SAKER_FALCON,
 		.sq_depth = 16,
 		.rq_depth = 16,
 		.max_send_sge = 1,

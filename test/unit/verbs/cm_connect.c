@@ -277,7 +277,7 @@ Test(cm_connect, an_id_that_goes_cuts_its_connection)
 
 Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 {
-	static const enum shm_transport both[] = {SHM_IWARP, SHM_FALCON};
+	static const enum saker_transport both[] = {SAKER_IWARP, SAKER_FALCON};
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0");
 
@@ -293,7 +293,7 @@ Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 		id = got->id;
 		cr_assert_eq(got->listen_id, l);
 		cr_assert_neq(id, l);
-		cr_assert_eq(fake_is_falcon(id->verbs), both[i] == SHM_FALCON);
+		cr_assert_eq(fake_is_falcon(id->verbs), both[i] == SAKER_FALCON);
 		cr_assert_eq(id->route.num_paths, 0);
 		cr_assert_eq(id->context, &fake);
 		cr_assert_eq(id->channel, ch);
@@ -319,7 +319,7 @@ Test(cm_connect, a_listener_at_an_address_takes_its_devices_requests_only)
 	struct rdma_cm_id *l = fake_passive(&ch, "192.0.2.1");
 
 	cr_assert_not(fake.any_local);
-	fake_request(SHM_FALCON, 41);
+	fake_request(SAKER_FALCON, 41);
 	cr_assert_not(fake_readable(ch));
 	cr_assert_eq(fake.rejects, 1);
 	cr_assert_eq(fake.request, 41);
@@ -335,7 +335,7 @@ Test(cm_connect, a_listener_of_one_family_takes_no_other)
 	/* The unspecified address of IPv6 accepts both families, unless the option AFONLY is
 	 * set. */
 	l = fake_passive(&ch, "::");
-	fake_request(SHM_IWARP, 1);
+	fake_request(SAKER_IWARP, 1);
 	cr_assert(fake_readable(ch));
 	cr_assert_eq(fake.rejects, 0);
 	fake_destroy(l, ch);
@@ -346,14 +346,14 @@ Test(cm_connect, a_listener_of_one_family_takes_no_other)
 	cr_assert_eq(rdma_set_option(l, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, 4), 0);
 	cr_assert_eq(rdma_bind_addr(l, fake_addr("::", 7471)), 0);
 	cr_assert_eq(rdma_listen(l, 0), 0);
-	fake_request(SHM_IWARP, 2);
+	fake_request(SAKER_IWARP, 2);
 	cr_assert_not(fake_readable(ch));
 	cr_assert_eq(fake.rejects, 2);
 	fake_destroy(l, ch);
 }
 
 static struct rdma_cm_id *
-requested(struct rdma_event_channel *ch, enum shm_transport transport)
+requested(struct rdma_event_channel *ch, enum saker_transport transport)
 {
 	struct rdma_cm_event *got;
 	struct rdma_cm_id *id;
@@ -376,7 +376,7 @@ with_qp(struct rdma_cm_id *id)
 Test(cm_connect, accepting_without_depths_grants_what_was_asked)
 {
 	struct rdma_event_channel *ch;
-	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SHM_IWARP);
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SAKER_IWARP);
 
 	with_qp(id);
 	cr_assert_eq(rdma_accept(id, NULL), 0);
@@ -398,7 +398,7 @@ Test(cm_connect, accepting_without_depths_grants_what_was_asked)
 Test(cm_connect, an_acceptance_that_comes_to_nothing_is_a_connect_error)
 {
 	struct rdma_event_channel *ch;
-	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SHM_IWARP);
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SAKER_IWARP);
 
 	with_qp(id);
 	cr_assert_eq(rdma_accept(id, NULL), 0);
@@ -406,7 +406,7 @@ Test(cm_connect, an_acceptance_that_comes_to_nothing_is_a_connect_error)
 	fake_expect(ch, RDMA_CM_EVENT_CONNECT_ERROR, -ECONNRESET);
 	fake_destroy(id, NULL);
 	/* The peer has gone before the program accepts. */
-	id = requested(ch, SHM_IWARP);
+	id = requested(ch, SAKER_IWARP);
 	with_qp(id);
 	fake.answer = -ECONNRESET;
 	cr_assert_eq(rdma_accept(id, NULL), -1);
@@ -418,7 +418,7 @@ Test(cm_connect, an_acceptance_that_comes_to_nothing_is_a_connect_error)
 Test(cm_connect, a_rejection_carries_private_data)
 {
 	struct rdma_event_channel *ch;
-	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SHM_IWARP);
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"), *id = requested(ch, SAKER_IWARP);
 
 	cr_assert_eq(rdma_reject(id, "no", 2), 0);
 	cr_assert_eq(fake.rejects, 1);
@@ -435,8 +435,8 @@ Test(cm_connect, a_listener_that_goes_turns_down_what_nobody_saw)
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0");
 
-	fake_request(SHM_IWARP, 50);
-	fake_request(SHM_IWARP, 51);
+	fake_request(SAKER_IWARP, 50);
+	fake_request(SAKER_IWARP, 51);
 	fake_destroy(l, NULL);
 	cr_assert_eq(fake.rejects, 2);
 	cr_assert_not(fake_readable(ch));

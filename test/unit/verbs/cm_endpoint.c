@@ -117,7 +117,7 @@ Test(cm_endpoint, a_request_comes_with_the_listeners_queues)
 	cr_assert_eq(rdma_get_request(l, &id), -1);
 	cr_assert_eq(errno, EINVAL);
 	cr_assert_eq(rdma_listen(l, 0), 0);
-	fake_request(SHM_FALCON, 40);
+	fake_request(SAKER_FALCON, 40);
 	cr_assert_eq(rdma_get_request(l, &id), 0);
 	cr_assert_eq(id->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
 	cr_assert_eq(id->event->param.conn.private_data_len, 5);
@@ -141,7 +141,7 @@ Test(cm_endpoint, a_request_that_cannot_be_equipped_is_turned_down)
 	cr_assert_eq(rdma_create_ep(&l, res, NULL, &init), 0);
 	rdma_freeaddrinfo(res);
 	cr_assert_eq(rdma_listen(l, 0), 0);
-	fake_request(SHM_IWARP, 40);
+	fake_request(SAKER_IWARP, 40);
 	fake.answer = -ENOMEM;
 	cr_assert_eq(rdma_get_request(l, &id), -1);
 	cr_assert_eq(errno, ENOMEM);

@@ -24,9 +24,9 @@ struct saker_listener {
 
 struct fake fake;
 static struct saker the_saker;
-static struct shm_device device;
+static struct saker_device device;
 static struct vb_device devices[VB_NKINDS] = {
-	{.kind = &vb_kinds[SHM_IWARP]}, {.kind = &vb_kinds[SHM_FALCON]}};
+	{.kind = &vb_kinds[SAKER_IWARP]}, {.kind = &vb_kinds[SAKER_FALCON]}};
 static LIST_HEAD(, saker_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static uint32_t last_qpn;
 static struct saker_listener *last_listener;
@@ -57,7 +57,7 @@ vb_saker(void)
 	return &the_saker;
 }
 
-const struct shm_device *
+const struct saker_device *
 vb_saker_device(void)
 {
 	return &device;
@@ -79,9 +79,9 @@ vb_fail(int err, const char *fmt, ...)
 }
 
 struct vb_device *
-vb_device_of(enum shm_transport transport)
+vb_device_of(enum saker_transport transport)
 {
-	if (transport == SHM_FALCON ? fake.no_falcon : fake.no_iwarp) {
+	if (transport == SAKER_FALCON ? fake.no_falcon : fake.no_iwarp) {
 		errno = ENODEV;
 		return NULL;
 	}
@@ -407,7 +407,7 @@ fake_qp_event(struct ibv_qp *qp, enum saker_event_type type, int status)
 }
 
 void
-fake_request(enum shm_transport transport, uint32_t request)
+fake_request(enum saker_transport transport, uint32_t request)
 {
 	struct saker_event ev = {.type = SAKER_EV_CONNECT_REQUEST, .request = request};
 

@@ -14,7 +14,7 @@
 struct fake {
 	/* The arguments of the last calls of libsaker, and the numbers of calls. */
 	struct saker_conn_param param;
-	uint8_t private_data[SHM_PRIVATE_MAX];
+	uint8_t private_data[SAKER_PRIVATE_MAX];
 	struct sk_addr local, remote;
 	uint16_t port;
 	uint32_t backlog, request;
@@ -42,7 +42,7 @@ void fake_event(const struct saker_event *ev);
 /* Raises an event about a QP with ird 3, ord 5 and the private data "word". */
 void fake_qp_event(struct ibv_qp *qp, enum saker_event_type type, int status);
 /* Raises a connect request of a peer at 192.0.2.9 port 4444, over this transport. */
-void fake_request(enum shm_transport transport, uint32_t request);
+void fake_request(enum saker_transport transport, uint32_t request);
 /* Takes the next event of a channel, which must have one, checks its type, and returns it. */
 struct rdma_cm_event *fake_next(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
 /* Takes the next event, checks its type and its status, and acknowledges it. */
@@ -63,7 +63,7 @@ void fake_destroy(struct rdma_cm_id *id, struct rdma_event_channel *ch);
 static inline bool
 fake_is_falcon(struct ibv_context *c)
 {
-	return vb_kind_transport(vb_kind_of(c)) == SHM_FALCON;
+	return vb_kind_transport(vb_kind_of(c)) == SAKER_FALCON;
 }
 
 #endif

@@ -9,7 +9,7 @@
 
 /* ---- libsaker and the other files of the library ---- */
 
-static struct shm_device info = {
+static struct saker_device info = {
 	.mac = {0x02, 0x11, 0x22, 0x33, 0x44, 0x55},
 	.naddrs = 2,
 	.falcon = 1,
@@ -20,7 +20,7 @@ static bool engine_gone;
 static struct saker_qp_attr created; /* by saker_qp_create() */
 static int posted;
 
-const struct shm_device *
+const struct saker_device *
 vb_saker_device(void)
 {
 	errno = engine_gone ? ECONNREFUSED : 0;
@@ -140,7 +140,7 @@ saker_qp_destroy(struct saker_qp *qp)
 }
 
 int
-saker_qp_query(struct saker_qp *qp, struct shm_qp_info *out)
+saker_qp_query(struct saker_qp *qp, struct saker_qp_info *out)
 {
 	return -ENOSYS;
 }
@@ -173,7 +173,7 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 /* ---- What the rows contain ---- */
 
 static struct ibv_context *
-context_of(enum shm_transport transport)
+context_of(enum saker_transport transport)
 {
 	static struct vb_context contexts[VB_NKINDS];
 	struct vb_context *c = &contexts[transport];
@@ -270,27 +270,27 @@ Test(kind, the_list_has_what_the_saker_offers_and_the_user_asked_for)
 	cr_assert_str_eq(listed(), "saker0 sakerf0 ");
 	info.falcon = 0;
 	cr_assert_str_eq(listed(), "saker0 ");
-	cr_assert_null(vb_device_of(SHM_FALCON));
+	cr_assert_null(vb_device_of(SAKER_FALCON));
 	cr_assert_eq(errno, ENODEV);
 	engine_gone = true;
 	cr_assert_str_eq(listed(), "");
-	cr_assert_null(vb_device_of(SHM_IWARP));
+	cr_assert_null(vb_device_of(SAKER_IWARP));
 	cr_assert_eq(errno, ECONNREFUSED);
 }
 
 Test(kind, a_device_is_what_its_row_says)
 {
 	static const struct {
-		enum shm_transport transport;
+		enum saker_transport transport;
 		enum ibv_node_type node_type;
 		enum ibv_transport_type transport_type;
 		const char *dev_name, *dev_path, *ibdev_path;
 		uint8_t guid[8];
 	} rows[] = {
-		{SHM_IWARP, IBV_NODE_RNIC, IBV_TRANSPORT_IWARP, "uverbs-saker0",
+		{SAKER_IWARP, IBV_NODE_RNIC, IBV_TRANSPORT_IWARP, "uverbs-saker0",
 			"/sys/class/infiniband_verbs/uverbs-saker0", "/sys/class/infiniband/saker0",
 			{0x00, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55}},
-		{SHM_FALCON, IBV_NODE_CA, IBV_TRANSPORT_IB, "uverbs-sakerf0",
+		{SAKER_FALCON, IBV_NODE_CA, IBV_TRANSPORT_IB, "uverbs-sakerf0",
 			"/sys/class/infiniband_verbs/uverbs-sakerf0",
 			"/sys/class/infiniband/sakerf0",
 			{0x00, 0x11, 0x22, 0xff, 0xfa, 0x33, 0x44, 0x55}},
@@ -317,18 +317,18 @@ Test(kind, the_query_of_a_device_shows_its_capabilities)
 				  IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	struct ibv_device_attr a;
 
-	cr_assert_eq(ibv_query_device(context_of(SHM_IWARP), &a), 0);
+	cr_assert_eq(ibv_query_device(context_of(SAKER_IWARP), &a), 0);
 	cr_assert_eq(a.device_cap_flags, both);
 	cr_assert_eq(a.max_ah, 0);
 	cr_assert_eq(a.max_qp, 8);
-	cr_assert_eq(ibv_query_device(context_of(SHM_FALCON), &a), 0);
+	cr_assert_eq(ibv_query_device(context_of(SAKER_FALCON), &a), 0);
 	cr_assert_eq(a.device_cap_flags, both | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC);
 	cr_assert_eq(a.max_ah, 65536);
 }
 
 Test(kind, an_iWARP_device_has_its_MAC_address_as_its_GID)
 {
-	struct ibv_context *c = context_of(SHM_IWARP);
+	struct ibv_context *c = context_of(SAKER_IWARP);
 	struct ibv_port_attr port;
 	struct ibv_gid_entry e[3];
 	union ibv_gid gid;
@@ -354,7 +354,7 @@ Test(kind, a_Falcon_device_has_its_addresses_as_its_GIDs)
 
 	cr_assert_eq(sk_addr_parse("192.0.2.1", &info.addrs[0]), 0);
 	cr_assert_eq(sk_addr_parse("2001:db8::1", &info.addrs[1]), 0);
-	c = context_of(SHM_FALCON);
+	c = context_of(SAKER_FALCON);
 	cr_assert_eq(vb_query_port(c, 1, &port, sizeof(port)), 0);
 	cr_assert_eq(port.gid_tbl_len, 2);
 	for (int i = 0; i < 2; i++) {
@@ -376,13 +376,13 @@ Test(kind, a_device_has_the_QP_types_of_its_row)
 		enum ibv_qp_type type;
 		int shm[VB_NKINDS]; /* -1: the device has none */
 	} rows[] = {
-		{IBV_QPT_RC, {[SHM_IWARP] = SHM_RC, [SHM_FALCON] = SHM_RC}},
-		{IBV_QPT_UD, {[SHM_IWARP] = -1, [SHM_FALCON] = SHM_UD}},
-		{IBV_QPT_XRC_SEND, {[SHM_IWARP] = -1, [SHM_FALCON] = SHM_XRC_SEND}},
-		{IBV_QPT_XRC_RECV, {[SHM_IWARP] = -1, [SHM_FALCON] = SHM_XRC_RECV}},
-		{IBV_QPT_UC, {[SHM_IWARP] = -1, [SHM_FALCON] = -1}},
-		{IBV_QPT_RAW_PACKET, {[SHM_IWARP] = -1, [SHM_FALCON] = -1}},
-		{IBV_QPT_DRIVER, {[SHM_IWARP] = -1, [SHM_FALCON] = -1}},
+		{IBV_QPT_RC, {[SAKER_IWARP] = SAKER_RC, [SAKER_FALCON] = SAKER_RC}},
+		{IBV_QPT_UD, {[SAKER_IWARP] = -1, [SAKER_FALCON] = SAKER_UD}},
+		{IBV_QPT_XRC_SEND, {[SAKER_IWARP] = -1, [SAKER_FALCON] = SAKER_XRC_SEND}},
+		{IBV_QPT_XRC_RECV, {[SAKER_IWARP] = -1, [SAKER_FALCON] = SAKER_XRC_RECV}},
+		{IBV_QPT_UC, {[SAKER_IWARP] = -1, [SAKER_FALCON] = -1}},
+		{IBV_QPT_RAW_PACKET, {[SAKER_IWARP] = -1, [SAKER_FALCON] = -1}},
+		{IBV_QPT_DRIVER, {[SAKER_IWARP] = -1, [SAKER_FALCON] = -1}},
 	};
 	struct vb_xrcd xrcd = {0};
 	struct vb_pd pd = {0};
@@ -395,14 +395,14 @@ Test(kind, a_device_has_the_QP_types_of_its_row)
 				.xrcd = &xrcd.xrcd};
 			struct ibv_qp *qp;
 
-			qp = vb_create_qp_ex(context_of((enum shm_transport)t), &a);
+			qp = vb_create_qp_ex(context_of((enum saker_transport)t), &a);
 			if (rows[i].shm[t] < 0) {
 				cr_assert_null(qp, "row %zu", i);
 				cr_assert_eq(errno, EOPNOTSUPP, "row %zu", i);
 				continue;
 			}
 			cr_assert_not_null(qp, "row %zu", i);
-			cr_assert_eq(created.transport, (enum shm_transport)t);
+			cr_assert_eq(created.transport, (enum saker_transport)t);
 			cr_assert_eq(created.type, rows[i].shm[t]);
 			cr_assert_eq(ibv_destroy_qp(qp), 0);
 		}
@@ -411,11 +411,11 @@ Test(kind, a_device_has_the_QP_types_of_its_row)
 Test(kind, receives_may_be_posted_from_the_rows_state_on)
 {
 	for (int t = 0; t < VB_NKINDS; t++) {
-		enum ibv_qp_state first = t == SHM_IWARP ? IBV_QPS_RESET : IBV_QPS_INIT;
+		enum ibv_qp_state first = t == SAKER_IWARP ? IBV_QPS_RESET : IBV_QPS_INIT;
 		struct ibv_recv_wr wr = {0}, *bad = NULL;
 		struct vb_qp qp = {0};
 
-		qp.ex.qp_base.context = context_of((enum shm_transport)t);
+		qp.ex.qp_base.context = context_of((enum saker_transport)t);
 		for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; state++) {
 			int want = state < (int)first ? EINVAL : 0;
 
@@ -433,16 +433,16 @@ Test(kind, address_handles_need_a_GID_and_a_device_that_has_them)
 	struct vb_pd pd = {0};
 	struct ibv_ah *ah;
 
-	pd.pd.context = context_of(SHM_IWARP);
+	pd.pd.context = context_of(SAKER_IWARP);
 	cr_assert_null(ibv_create_ah(&pd.pd, &attr));
 	cr_assert_eq(errno, EOPNOTSUPP);
-	pd.pd.context = context_of(SHM_FALCON);
+	pd.pd.context = context_of(SAKER_FALCON);
 	ah = ibv_create_ah(&pd.pd, &attr);
 	cr_assert_not_null(ah);
 	cr_assert_eq(ibv_destroy_ah(ah), 0);
 	attr.is_global = 0;
 	for (int t = 0; t < VB_NKINDS; t++) {
-		pd.pd.context = context_of((enum shm_transport)t);
+		pd.pd.context = context_of((enum saker_transport)t);
 		cr_assert_null(ibv_create_ah(&pd.pd, &attr));
 		cr_assert_eq(errno, EINVAL);
 	}
@@ -454,19 +454,19 @@ Test(kind, XRC_domains_need_a_device_that_has_them)
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
 	struct ibv_xrcd *x;
 
-	cr_assert_null(vb_open_xrcd(context_of(SHM_IWARP), &attr));
+	cr_assert_null(vb_open_xrcd(context_of(SAKER_IWARP), &attr));
 	cr_assert_eq(errno, EOPNOTSUPP);
-	x = vb_open_xrcd(context_of(SHM_FALCON), &attr);
+	x = vb_open_xrcd(context_of(SAKER_FALCON), &attr);
 	cr_assert_not_null(x);
 	cr_assert_eq(vb_close_xrcd(x), 0);
 }
 
 Test(kind, only_iWARP_places_data_in_order)
 {
-	struct ibv_qp qp = {.context = context_of(SHM_IWARP)};
+	struct ibv_qp qp = {.context = context_of(SAKER_IWARP)};
 
 	cr_assert_eq(ibv_query_qp_data_in_order(&qp, IBV_WR_RDMA_WRITE, 0), 1);
 	cr_assert_eq(ibv_query_qp_data_in_order(&qp, IBV_WR_RDMA_WRITE, 1), 0);
-	qp.context = context_of(SHM_FALCON);
+	qp.context = context_of(SAKER_FALCON);
 	cr_assert_eq(ibv_query_qp_data_in_order(&qp, IBV_WR_RDMA_WRITE, 0), 0);
 }

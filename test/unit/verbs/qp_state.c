@@ -53,7 +53,7 @@ saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
 static struct vb_context context;
 
 static void
-make(struct vb_qp *qp, enum shm_transport transport, enum ibv_qp_type type)
+make(struct vb_qp *qp, enum saker_transport transport, enum ibv_qp_type type)
 {
 	memset(&engine, 0, sizeof(engine));
 	memset(qp, 0, sizeof(*qp));
@@ -115,7 +115,7 @@ Test(qp_state, takes_each_step_with_all_that_it_needs_and_not_with_less)
 		struct vb_qp qp;
 
 		for (int bit = 0; bit < 26; bit++) {
-			make(&qp, SHM_FALCON, r->type);
+			make(&qp, SAKER_FALCON, r->type);
 			vb_qp_set_state(&qp, r->from);
 			if ((r->needs & 1 << bit) == 0)
 				continue;
@@ -124,7 +124,7 @@ Test(qp_state, takes_each_step_with_all_that_it_needs_and_not_with_less)
 			cr_assert_eq(engine.steps, 0);
 			cr_assert_eq(qp.ex.qp_base.state, r->from);
 		}
-		make(&qp, SHM_FALCON, r->type);
+		make(&qp, SAKER_FALCON, r->type);
 		vb_qp_set_state(&qp, r->from);
 		cr_assert_eq(step(&qp, r->to, r->needs), 0, "row %zu", i);
 		cr_assert_eq(engine.steps, 1);
@@ -137,7 +137,7 @@ Test(qp_state, takes_no_step_that_there_is_not)
 {
 	struct vb_qp qp;
 
-	make(&qp, SHM_FALCON, IBV_QPT_RC);
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
 	cr_assert_eq(step(&qp, IBV_QPS_RTS, rows[2].needs), EINVAL);
 	cr_assert_eq(step(&qp, IBV_QPS_RTR, rows[1].needs), EINVAL);
 	cr_assert_eq(step(&qp, IBV_QPS_SQD, 0), EINVAL);
@@ -154,7 +154,7 @@ Test(qp_state, refuses_values_that_the_device_has_not)
 	struct ibv_qp_attr a = attr_to(IBV_QPS_RTR);
 	struct vb_qp qp;
 
-	make(&qp, SHM_FALCON, IBV_QPT_RC);
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
 	vb_qp_set_state(&qp, IBV_QPS_INIT);
 	a.ah_attr.is_global = 0;
 	cr_assert_eq(ibv_modify_qp(&qp.ex.qp_base, &a, rows[1].needs | IBV_QP_STATE), EINVAL,
@@ -172,7 +172,7 @@ Test(qp_state, stays_where_it_was_when_the_engine_refuses)
 {
 	struct vb_qp qp;
 
-	make(&qp, SHM_FALCON, IBV_QPT_RC);
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
 	engine.rc = EBUSY;
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, rows[0].needs), EBUSY);
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_RESET);
@@ -183,7 +183,7 @@ Test(qp_state, of_a_connection_is_moved_by_it_alone)
 {
 	struct vb_qp qp;
 
-	make(&qp, SHM_IWARP, IBV_QPT_RC);
+	make(&qp, SAKER_IWARP, IBV_QPT_RC);
 	cr_assert_eq(step(&qp, IBV_QPS_INIT, 0), 0);
 	cr_assert_eq(qp.ex.qp_base.state, IBV_QPS_INIT);
 	cr_assert_eq(step(&qp, IBV_QPS_RTS, 0), 0, "the step is accepted");
@@ -204,7 +204,7 @@ Test(qp_state, of_an_rdma_cm_id_on_Falcon_is_moved_by_its_connection)
 {
 	struct vb_qp qp;
 
-	make(&qp, SHM_FALCON, IBV_QPT_RC);
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
 	qp.cm = &qp;
 	cr_assert_eq(step(&qp, IBV_QPS_RTR, 0), 0);
 	cr_assert_eq(engine.steps, 0, "the engine is not called");
@@ -215,7 +215,7 @@ Test(qp_state, of_a_parent_process_is_not_touched)
 {
 	struct vb_qp qp;
 
-	make(&qp, SHM_FALCON, IBV_QPT_RC);
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
 	context.dead = 1;
 	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), EIO);
 	cr_assert_eq(engine.steps + engine.modifies, 0);
