@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles: whom datagrams may go to. */
+/* Address handles: the hosts that datagrams may go to. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that can be registered. It comes out of a few large arenas, each one region of the
- * engine's: the memory part of a flat region, or memfds that are brought over the socket as they
- * are needed. A bit per page says what is taken, so that neighbours that are free are one free run
- * without further ado.
+ * Memory that can be registered: saker_alloc(). It comes from a few large arenas, each of which is
+ * one region of the engine: the memory part of a flat region, or memfds that the client passes over
+ * the socket as needed. One bit per page marks it as allocated, so adjacent free pages need no
+ * merging.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ pages_mark(struct cl_arena *a, uint64_t page, uint64_t n, bool taken)
 	}
 }
 
-/* First fit: the first of `n` free pages in a row, or UINT64_MAX. */
+/* Returns the first of `n` free pages in a row (first fit), or UINT64_MAX. */
 static uint64_t
 pages_find(const struct cl_arena *a, uint64_t n)
 {
@@ -120,7 +120,7 @@ arena_alloc(struct cl_arena *a, uint64_t pages)
 	a->used += pages;
 	at *= PAGE;
 	end = at + pages * PAGE;
-	/* Only what was handed out before may be other than zero. */
+	/* Only memory that was allocated before may be other than zero. */
 	if (at < a->fresh)
 		memset(a->base + at, 0, (end < a->fresh ? end : a->fresh) - at);
 	if (end > a->fresh)
@@ -145,7 +145,7 @@ memfd_of(uint64_t size, unsigned flags, uint8_t **base)
 	return fd;
 }
 
-/* Brings one more arena of `size` bytes. */
+/* Adds an arena of `size` bytes, and passes it to the engine. */
 static int
 arena_bring(struct saker *s, uint64_t size)
 {
@@ -158,7 +158,7 @@ arena_bring(struct saker *s, uint64_t size)
 		return cl_fail(
 			fd, "no memory for an arena of %llu bytes", (unsigned long long)size);
 	region = cl_sock_region(s, fd, size, 0);
-	close(fd); /* the mappings keep it */
+	close(fd); /* the mappings keep the memory */
 	if (region >= 0 && cl_mem_add(s, base, size, (uint32_t)region, 0, true) < 0) {
 		cl_command_handle(s, SHM_REGION_DROP, (uint32_t)region);
 		region = cl_fail(-ENOMEM, "no memory for an arena");
@@ -182,7 +182,7 @@ mem_grow(struct saker *s, uint64_t need)
 		if (size < ARENA_MOST)
 			size *= 2;
 	rc = size > exact ? arena_bring(s, size) : -ENOMEM;
-	/* What the quota or the machine refuses in large it may grant in small. */
+	/* The quota or the system may still allow a smaller one. */
 	return rc < 0 && rc != -EPIPE ? arena_bring(s, exact) : rc;
 }
 
@@ -223,8 +223,8 @@ arena_of(struct saker *s, const void *addr, size_t len)
 	return NULL;
 }
 
-/* An arena that came empty goes back, but for the first, which saves a program that frees and
- * allocates in turn the way to the engine. */
+/* Drops an empty arena. The first one stays, so that a program that frees and allocates in turn
+ * sends no commands. */
 static void
 arena_drop(struct saker *s, struct cl_arena *a)
 {

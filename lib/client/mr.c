@@ -35,7 +35,8 @@ saker_pd_destroy(struct saker_pd *pd)
 	return cl_obj_destroy(&pd->obj);
 }
 
-/* The engine's number for a window of moved memory, which is brought when it is first needed. */
+/* Returns the engine's region number of a window of lib/move. The memfd is passed to the engine at
+ * first use. */
 static int
 window_region(struct saker *s, unsigned window)
 {
@@ -51,7 +52,7 @@ window_region(struct saker *s, unsigned window)
 	return rc;
 }
 
-/* The extents of memory that was moved. */
+/* Adds the extents of moved memory to a registration. */
 static int
 moved_extents(struct saker *s, const uint8_t *addr, size_t len, struct shm_mr *m)
 {
@@ -86,7 +87,7 @@ cl_mr_forget(struct saker_mr *mr)
 	__atomic_fetch_sub(&mr->obj.s->mem.moved, 1, __ATOMIC_RELAXED);
 }
 
-/* Finds out where the memory is for the engine, moving it if it is the program's own. */
+/* Sets the extents of a registration, and moves memory that is the program's own. */
 static int
 mr_place(struct saker *s, struct saker_mr *mr, void *addr, size_t len, struct shm_mr *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: made, bound by a request, freed. */
+/* Memory windows. A command creates and frees them; a work request binds them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

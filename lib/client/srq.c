@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Shared receive queues, and the XRC domains that some of them belong to. */
+/* Shared receive queues, and XRC domains. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,8 @@ saker_srq_create_as(struct saker_pd *pd, struct saker_srq_attr *attr, struct sak
 	rc = cl_command(s, &m, SHM_SRQ_CREATE);
 	if (rc == 0 && srq_bind(srq, s, &m.body.srq) < 0) {
 		cl_command_handle(s, SHM_SRQ_DESTROY, m.body.srq.srq);
-		rc = cl_fail(-EPROTO, "the place of a shared receive queue makes no sense");
+		rc = cl_fail(
+			-EPROTO, "the engine reported an invalid place for a shared receive queue");
 	}
 	if (rc == 0)
 		rc = cl_obj_add(s, &srq->obj, srq, CL_SRQ, m.body.srq.srq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers that the engine gave to the objects that have them: a chained hash that grows, its nodes
- * part of the objects. */
+/* A hash table from the engine's numbers to objects. It is chained and grows; its nodes are part of
+ * the objects. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 	uint32_t b;
 
 	sk_spin(&t->lock);
-	/* A table that cannot grow gets slower; one that cannot begin is none. */
+	/* Without memory an existing table goes on with longer chains. */
 	if (t->count >= t->buckets && table_grow(t) < 0 && t->buckets == 0) {
 		sk_unspin(&t->lock);
 		return -ENOMEM;
@@ -74,7 +74,7 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 	sk_unspin(&t->lock);
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void *
 table_find(const struct cl_table *t, uint64_t key)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleeping. The engine wakes a client through one descriptor, but several of its threads may want
- * to sleep: one of them, the leader, sleeps in poll(2) for all, the others on a condition variable;
- * whoever takes in somebody else's reply kicks them. A flat attachment has no descriptor: there the
- * leader calls `idle`, or naps. (A machine's attachment has a thread, which looks into the rings
- * and kicks: bar.c.)
+ * Sleeping. The engine wakes a client through one descriptor, but several threads of the client may
+ * sleep. One of them, the leader, sleeps in poll(2) on behalf of all; the others, the followers,
+ * sleep on a condition variable. A thread that takes a reply of another thread kicks them: it
+ * signals the condition variable and an eventfd. A flat attachment has no descriptor: the leader
+ * calls `idle`, or sleeps for short times. An attachment through an ivshmem device has a thread
+ * that polls the rings and kicks (attach/bar.c).
  *
- * A program that was given saker_fd() sleeps outside, so from then on the flag that asks for
- * wake-ups stays up, and whoever reads the descriptors empty without taking what had made them
- * readable kicks, so that the program still sees it.
+ * A program that has called saker_fd() sleeps outside of this library. From then on the flag that
+ * requests wake-ups stays set, and a thread that empties the descriptors without taking all events
+ * kicks, so that the descriptor is readable again.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,10 +22,10 @@
 
 #include "client_priv.h"
 
-#define FOLLOWER_MS 20   /* most that a follower sleeps before it looks itself */
-#define FLAT_YIELDS 2000 /* looks before a flat client begins to nap */
-#define FLAT_NAP_NS 50000
-#define GONE_EVERY  256 /* looks in vain between two looks at the socket */
+#define FOLLOWER_MS 20    /* longest sleep of a follower before it polls by itself */
+#define FLAT_YIELDS 2000  /* polls of a flat client before it sleeps between them */
+#define FLAT_NAP_NS 50000 /* that sleep */
+#define GONE_EVERY  256   /* polls that found nothing between two checks of the socket */
 
 static uint64_t
 clock_ms(void)
@@ -61,7 +62,7 @@ cl_wait_init(struct saker *s)
 		epoll_add(s->wait.epoll, s->wait.kick, EPOLLIN) < 0 ||
 		(s->sock >= 0 && (epoll_add(s->wait.epoll, s->wait.wake, EPOLLIN) < 0 ||
 					 epoll_add(s->wait.epoll, s->sock, EPOLLRDHUP) < 0)))
-		return cl_fail(-errno, "no descriptors to wait with: %s", strerror(errno));
+		return cl_fail(-errno, "no descriptors for waiting: %s", strerror(errno));
 	return 0;
 }
 
@@ -73,7 +74,7 @@ cl_wait_free(struct saker *s)
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	if (s->header == NULL) /* never started */
+	if (s->header == NULL) /* cl_start() did not get so far */
 		return;
 	pthread_cond_destroy(&s->wait.woken);
 	pthread_mutex_destroy(&s->wait.lock);
@@ -116,7 +117,7 @@ kick_fd(struct saker *s)
 {
 	const uint64_t one = 1;
 
-	/* Full means readable, which is all that is wanted. */
+	/* A full counter is readable, too. */
 	if (s->wait.kick >= 0 && write(s->wait.kick, &one, sizeof(one)) < 0)
 		return;
 }
@@ -131,7 +132,7 @@ cl_kick(struct saker *s)
 	pthread_mutex_unlock(&s->wait.lock);
 }
 
-/* Reads away the wake-ups that are there. */
+/* Empties the descriptors. */
 static void
 fds_drain(struct saker *s)
 {
@@ -148,7 +149,7 @@ fds_drain(struct saker *s)
 static bool
 wait_ready(struct saker *s, const bool *done)
 {
-	bool waits = cl_waits(s); /* takes replies in, too */
+	bool waits = cl_waits(s); /* also takes replies, which set *done */
 
 	return done != NULL ? __atomic_load_n(done, __ATOMIC_ACQUIRE) : waits;
 }
@@ -179,7 +180,7 @@ sleep_flat(struct saker *s, unsigned tries)
 		nanosleep(&nap, NULL);
 }
 
-/* Waits for the leader; with wait.lock. */
+/* Sleeps until the leader wakes. The caller holds wait.lock. */
 static void
 follow(struct saker *s, int timeout_ms)
 {
@@ -234,7 +235,7 @@ cl_settle(struct saker *s)
 	pthread_mutex_unlock(&s->wait.lock);
 	if (handed || ++s->cqev.empty % GONE_EVERY == 0)
 		cl_gone(s);
-	/* What came between the look and the reading. */
+	/* Something may have come between the last poll and the emptying. */
 	if (handed && cl_waits(s))
 		kick_fd(s);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attaching through the memory of an ivshmem device, as a program in a virtual machine does: a slot
- * of it is claimed (shm_bar.h has the protocol), and what stands there is a flat region. A thread
- * keeps the heartbeat: a program that computes for a minute is not a dead one. The same thread sees
- * when saker has gone.
+ * Attaching through the memory of an ivshmem device, as a program in a virtual machine does. The
+ * client claims a slot of the memory (shm_bar.h describes the protocol); the slot is a flat region.
+ * A thread writes the heartbeat, so that a program that computes for a minute does not count as
+ * dead. The same thread detects that saker has gone away.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,19 +19,19 @@
 #include "bar_priv.h"
 
 #define MS         1000000ll /* ns */
-#define LOOK_NS    MS        /* between two looks for the engine's answer */
-#define CLAIM_MS   10000     /* for the engine's answer */
-#define TIMEOUT_MS 60000u    /* most that a directory may say */
-#define IDLE_NS                                                                                    \
-	(20 * MS) /* how soon the thread notices that saker_fd() was asked for, or the end */
-/* Between two looks for somebody who sleeps on saker_fd(): short while things come, and for a while
- * afterwards. */
+#define LOOK_NS    MS        /* between two polls for the engine's reply */
+#define CLAIM_MS   10000     /* how long the engine's reply may take */
+#define TIMEOUT_MS 60000u    /* highest timeout that a directory may have */
+/* Between two checks for a call of saker_fd(), or the end of the attachment. */
+#define IDLE_NS (20 * MS)
+/* Between two polls of the rings for a program that sleeps on saker_fd(): short while events come,
+ * and for WATCH_FAST_NS afterwards. */
 #define WATCH_MIN_NS  (MS / 5)
 #define WATCH_MAX_NS  (2 * MS)
 #define WATCH_FAST_NS (50 * MS)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, cl_bar) open_bars; /* with the lock */
+static LIST_HEAD(, cl_bar) open_bars; /* protected by `lock` */
 
 static void
 bar_nap(long ns)
@@ -51,7 +51,7 @@ map(struct cl_bar *b, const char *path)
 	if (b->fd < 0)
 		return cl_fail(-errno, "%s cannot be opened: %s", path, strerror(errno));
 	if (fstat(b->fd, &st) < 0 || st.st_size < (off_t)sizeof(struct shm_bar))
-		return cl_fail(-EINVAL, "%s is too small for a saker's memory", path);
+		return cl_fail(-EINVAL, "%s is smaller than the directory of a saker", path);
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, b->fd, 0);
 	if (p == MAP_FAILED)
 		return cl_fail(-errno, "%s cannot be mapped: %s", path, strerror(errno));
@@ -62,22 +62,22 @@ map(struct cl_bar *b, const char *path)
 	return 0;
 }
 
-/* Read once: what was checked is what is used. */
+/* Checks the directory. It is read once, so that the checked values are those in use. */
 static int
 bar_check(struct cl_bar *b, const char *path, uint32_t *nslots)
 {
 	struct shm_bar h;
 
 	if (__atomic_load_n(&b->dir->magic, __ATOMIC_ACQUIRE) != SHM_BAR_MAGIC)
-		return cl_fail(-EPROTO, "no saker has written to %s", path);
+		return cl_fail(-EPROTO, "no saker has initialised %s", path);
 	memcpy(&h, b->dir, sizeof(h));
 	if (h.version != SHM_BAR_VERSION)
-		return cl_fail(-EPROTO, "%s: the saker speaks version %u of the directory, not %u",
+		return cl_fail(-EPROTO, "%s: the saker has version %u of the directory, not %u",
 			path, h.version, SHM_BAR_VERSION);
 	if (h.nslots < 1 || h.nslots > SHM_BAR_SLOTS || h.slot_at > b->size ||
 		h.slot_size > b->size || h.slot_size * h.nslots > b->size - h.slot_at ||
 		h.timeout_ms < SHM_BAR_BEAT_MS || h.timeout_ms > TIMEOUT_MS)
-		return cl_fail(-EPROTO, "the directory of %s makes no sense", path);
+		return cl_fail(-EPROTO, "the directory of %s is invalid", path);
 	b->slot_at = h.slot_at;
 	b->slot_size = h.slot_size;
 	b->timeout_ms = h.timeout_ms;
@@ -85,7 +85,7 @@ bar_check(struct cl_bar *b, const char *path, uint32_t *nslots)
 	return 0;
 }
 
-/* Takes the lock of the first slot that nobody holds. */
+/* Locks the first free slot. */
 static int
 lock_slot(struct cl_bar *b, uint32_t nslots)
 {
@@ -110,7 +110,8 @@ claim(struct cl_bar *b, const char *name)
 
 	while (b->token == 0)
 		if (getrandom(&b->token, sizeof(b->token), 0) < 0)
-			return cl_fail(-errno, "no random number: %s", strerror(errno));
+			return cl_fail(
+				-errno, "a random number cannot be drawn: %s", strerror(errno));
 	memset(slot->name, 0, sizeof(slot->name));
 	strncpy(slot->name, name != NULL ? name : "", sizeof(slot->name) - 1);
 	__atomic_fetch_add(&slot->beat, 1, __ATOMIC_RELAXED);
@@ -127,7 +128,8 @@ claim(struct cl_bar *b, const char *name)
 	return cl_fail(-ETIMEDOUT, "the saker behind this memory does not answer");
 }
 
-/* Whether the engine still serves us; `still` counts the beats without a sign of it. */
+/* Checks whether the engine still serves the slot. *still: the number of checks since the engine's
+ * heartbeat last changed. */
 static bool
 engine_lives(struct cl_bar *b, uint32_t *seen, unsigned *still)
 {
@@ -148,8 +150,8 @@ bar_clock_ns(void)
 	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
 }
 
-/* Until the next beat; for somebody who sleeps on saker_fd(), looks into the rings meanwhile, the
- * more rarely the longer nothing comes. A nap may take much longer than it was to. */
+/* Sleeps until the next beat. For a program that sleeps on saker_fd() it polls the rings meanwhile,
+ * less often after a time without events. A sleep may take much longer than requested. */
 static void
 between_beats(struct cl_bar *b)
 {
@@ -193,7 +195,7 @@ cl_bar_watch(struct cl_bar *b)
 	__atomic_store_n(&b->watched, true, __ATOMIC_RELEASE);
 }
 
-/* The program's signals are the program's threads'. */
+/* Starts the heartbeat's thread with all signals blocked: they are for the program's threads. */
 static int
 beat_start(struct cl_bar *b)
 {
@@ -205,7 +207,8 @@ beat_start(struct cl_bar *b)
 	rc = pthread_create(&b->thread, NULL, beat_main, b);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	b->beating = rc == 0;
-	return rc == 0 ? 0 : cl_fail(-rc, "no thread for the heartbeat: %s", strerror(rc));
+	return rc == 0 ? 0
+		       : cl_fail(-rc, "the heartbeat's thread cannot be started: %s", strerror(rc));
 }
 
 void
@@ -226,7 +229,8 @@ bar_give_back(struct cl_bar *b)
 	b->token = 0;
 }
 
-/* A program that ends without closing: its peers need not wait for the heartbeat to be missed. */
+/* Releases the slots when a program ends without saker_close(), so that its peers are informed
+ * before the heartbeat counts as missed. */
 __attribute__((destructor)) static void
 at_exit(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The doorbell of a machine whose device is an ivshmem-doorbell: its registers, BAR 0, which stand
- * beside the memory in sysfs and are mapped from there, without a driver. Interrupts the other way
- * are MSI-X, which need one.
+ * The doorbell of an ivshmem-doorbell device. Its registers, BAR 0, are a file of sysfs beside that
+ * of the memory, and are mapped without a driver. Interrupts in the other direction are MSI-X,
+ * which needs a driver, and are not used.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 
 #define PAGE 4096
 
-/* `file` of the device whose memory is at `path`; false: that is no device's. */
+/* Sets `out` to the path of `file` of the device whose memory is at `path`. Returns false when
+ * `path` is not a device's memory. */
 static bool
 beside(const char *path, const char *file, char out[CL_PATH])
 {
@@ -26,7 +27,7 @@ beside(const char *path, const char *file, char out[CL_PATH])
 	return snprintf(out, CL_PATH, "%.*s/%s", (int)(len - tail), path, file) < CL_PATH;
 }
 
-/* Where in its page BAR 0 begins: the mapping begins with the page. */
+/* Returns the offset of BAR 0 in its page, where the mapping begins. */
 static size_t
 offset(const char *path)
 {
@@ -63,7 +64,7 @@ cl_bar_bell(struct cl_bar *b, const char *path)
 	if (regs == MAP_FAILED)
 		return;
 	b->regs = regs;
-	/* Nobody is behind the other kind's. */
+	/* On an ivshmem-plain device, the register reads 0 and no doorbell exists. */
 	if (*(volatile uint32_t *)(regs + at + SHM_BAR_IVPOSITION) == SHM_BAR_PEER_GUEST)
 		b->s->doorbell = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
 }

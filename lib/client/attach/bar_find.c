@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of a machine's PCI devices is saker's memory. No driver of the kernel's takes part: sysfs
- * says what there is, and maps it. */
+/* Finds the ivshmem device of a virtual machine in sysfs, without a driver in the kernel. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -29,8 +28,8 @@ number_in(const char *root, const char *device, const char *file)
 	return n;
 }
 
-/* A device that no driver has claimed may not answer to its addresses yet. Who may not say so
- * (only root may) finds out when mapping. */
+/* Enables a device. Without a driver it may not decode its addresses yet. Only root can write the
+ * file; for others, mapping the device fails later. */
 static void
 enable(const char *root, const char *device)
 {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registration of memory that a program in a virtual machine already has: its pages are copied into
- * the machine's shared memory, which is then mapped in their place. Unlike memory that is brought
- * over the socket, that memory is one of a fixed size and shared by all the machine's programs, so
- * each page gets whatever place is free. Pages are counted: they move when the first registration
- * has them, and back when the last one has gone.
- *
- * On the way in the program's other threads are kept away as move_guard.c does it; on the way out
- * by its handler of SIGSEGV, since userfaultfd does not serve a device's memory.
+ * Registration of memory that a program in a virtual machine has allocated already: its pages move
+ * into the memory of the ivshmem device (lib/move). That memory has a fixed size, and all programs
+ * of the machine share it, so each page gets any free place, unlike in a window of lib/move. Pages
+ * are counted: a page moves with its first registration, and moves back after its last one.
  */
 #include <errno.h>
 #include <signal.h>
@@ -20,9 +16,9 @@
 #include "../../move/move.h"
 
 struct bm_page {
-	uintptr_t at;   /* in the program */
-	uint8_t *there; /* in the machine's memory, as libsaker has it mapped */
-	uint32_t held;
+	uintptr_t at;   /* address in the program */
+	uint8_t *there; /* address of its place in the mapping of the device's memory */
+	uint32_t held;  /* registrations */
 };
 
 struct cl_bar_pages {
@@ -30,7 +26,7 @@ struct cl_bar_pages {
 	size_t n, room;
 };
 
-/* The first page at or above `at`. */
+/* Returns the index of the first page at or above `at`. */
 static size_t
 lower(const struct cl_bar_pages *t, uintptr_t at)
 {
@@ -55,7 +51,7 @@ bar_move_find(const struct cl_bar_pages *t, uintptr_t at)
 	return i < t->n && t->page[i].at == at ? &t->page[i] : NULL;
 }
 
-/* Room for `more` pages. */
+/* Makes room for `more` entries. */
 static int
 reserve(struct cl_bar_pages *t, size_t more)
 {
@@ -74,7 +70,7 @@ reserve(struct cl_bar_pages *t, size_t more)
 
 /* ---- In ---- */
 
-/* [from, to), none of it moved; `there`: as many bytes. */
+/* Moves [from, to), of which no page has moved, to `there`. */
 static int
 run_copy(const struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
 {
@@ -117,20 +113,21 @@ run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool wri
 		return rc;
 	there = saker_alloc(s, to - from);
 	if (there == NULL)
-		return cl_fail(-ENOMEM, "the machine's shared memory has no %llu bytes left",
+		return cl_fail(-ENOMEM, "the device's memory has no %llu bytes left",
 			(unsigned long long)(to - from));
-	/* Entered even if it fails half way: what was moved goes back with the rest. */
+	/* The pages are entered even if the copy fails: those that have moved go back with the
+	 * others. */
 	rc = run_copy(b, from, to, there);
 	run_enter(b->pages, from, to, there);
-	return rc < 0 ? cl_fail(rc, "memory at %#llx cannot be moved: %s", (unsigned long long)from,
-				strerror(-rc))
+	return rc < 0 ? cl_fail(rc, "the memory at %#llx cannot be moved: %s",
+				(unsigned long long)from, strerror(-rc))
 		      : 0;
 }
 
 /* ---- Out ---- */
 
-/* Gives back [from, to), which stands at `there` in one piece; `s` NULL: in a child, where the
- * place there is the parent's. What the program has unmapped or replaced meanwhile is left alone.
+/* Moves [from, to), whose place is `there`, back. `s` NULL: in a child of fork(2), where the place
+ * belongs to the parent. Memory that the program has unmapped or replaced meanwhile stays as it is.
  */
 static void
 run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
@@ -147,12 +144,12 @@ run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t
 				(uint64_t)(there - b->base) + (start - from))
 			all = mv_piece_out(&v, start, end - start, there + (start - from)) == 0;
 	}
-	/* What could not be given back must not become another's. */
+	/* A place that the program may still use is not freed. */
 	if (all && s != NULL)
 		saker_free(s, there, to - from);
 }
 
-/* Gives back all pages of [from, to) that nobody holds. */
+/* Moves all pages of [from, to) without a registration back. */
 static void
 bar_move_settle(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to)
 {
@@ -197,7 +194,7 @@ move_missing(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bo
 	return rc;
 }
 
-/* Where the engine finds [addr, addr + len): in as few pieces as there are. */
+/* Sets the extents of [addr, addr + len), as few as possible. */
 static int
 extents(struct saker *s, const struct cl_bar *b, uintptr_t addr, size_t len, struct shm_mr *m)
 {
@@ -215,7 +212,8 @@ extents(struct saker *s, const struct cl_bar *b, uintptr_t addr, size_t len, str
 		} else {
 			if (m->nextents == SHM_MAX_EXTENTS)
 				return cl_fail(-EOPNOTSUPP,
-					"a memory region of more than %u pieces", SHM_MAX_EXTENTS);
+					"the memory region has more than %u pieces",
+					SHM_MAX_EXTENTS);
 			m->extents[m->nextents++] =
 				(struct shm_extent){.region = SHM_HOME, .offset = off, .len = part};
 		}
@@ -279,7 +277,7 @@ cl_bar_move_out(struct saker *s, const void *addr, size_t len)
 	mv_unlock();
 }
 
-/* The child sees what the parent has at this moment, which may be a little after the fork. */
+/* The child gets the content at the time of this call, which may be later than the fork. */
 void
 cl_bar_orphan(struct cl_bar *b)
 {

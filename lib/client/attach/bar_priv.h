@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attachment behind an ivshmem device: what bar.c and bar_move.c share. */
+/* An attachment through an ivshmem device: what the files bar*.c share. */
 #ifndef SAKER_CLIENT_BAR_PRIV_H
 #define SAKER_CLIENT_BAR_PRIV_H
 
@@ -11,11 +11,11 @@
 struct cl_bar_pages;
 
 struct cl_bar {
-	LIST_ENTRY(cl_bar) next; /* of all that the process has */
-	uint8_t *base;           /* of the memory file, as it is mapped here */
+	LIST_ENTRY(cl_bar) next; /* in the list of all in the process */
+	uint8_t *base;           /* where the memory file is mapped */
 	uint8_t *regs;           /* the page with the device's registers, or NULL */
 	uint64_t size;
-	int fd;       /* holds the lock on the slot's byte */
+	int fd;       /* of the memory file; holds the lock on the slot's byte */
 	uint64_t ino; /* of the memory file */
 	uint32_t token, slot, timeout_ms;
 	struct shm_bar *dir;
@@ -23,17 +23,17 @@ struct cl_bar {
 	struct saker *s;
 	pthread_t thread;
 	bool beating, stop;         /* stop: atomic */
-	bool watched;               /* atomic: somebody sleeps on saker_fd() */
-	long quiet_ns;              /* for so long nothing came */
-	struct cl_bar_pages *pages; /* of the program that were moved, or NULL */
+	bool watched;               /* atomic: the program has called saker_fd() */
+	long quiet_ns;              /* time without an event */
+	struct cl_bar_pages *pages; /* pages of the program that have moved, or NULL */
 };
 
-/* bar_bell.c: maps the registers of the device whose memory is at `path`, if they can be, and lets
- * the attachment ring by them, if somebody listens; and undoes that. */
+/* bar_bell.c: maps the registers of the device whose memory is at `path`, if it has a doorbell, and
+ * sets saker.doorbell; and undoes that. */
 void cl_bar_bell(struct cl_bar *b, const char *path);
 void cl_bar_bell_free(struct cl_bar *b);
 
-/* bar_move.c: NULL: there are none. */
+/* bar_move.c: frees the table. NULL is allowed. */
 void cl_bar_pages_free(struct cl_bar_pages *t);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to a flat region: everything is in it, also the memory that the client registers;
- * nothing travels beside it. */
+/* Attaching to a flat region, which contains everything, also the memory that the client registers.
+ */
 #include <errno.h>
 
 #include "../client_priv.h"
