@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The programs of app/examples between two sakers, on iWARP and on Falcon: each client with each server, the verbs program under
+# saker-run. The text that a client writes is the text that the server prints.
+. "$(dirname "$0")/common.sh"
+install_packages jq || skip "jq is not to be had"
+examples=$build/app/examples
+[ -x "$examples/verbs" ] || skip "the verbs library is not built"
+take_memory 400
+port=7500
+
+crowded_falcon 7 >"$work/falcon.ini"
+wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24)
+wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24)
+
+at() { # at SAKER COMMAND...: becomes a program of that saker, for start
+    local s=$1
+    shift
+    exec nice -n 19 env SAKER_SOCKET="$work/$s.sock" SAKER_DEVICE="$device" "$@"
+}
+
+# exchange SERVER CLIENT: programs of app/examples
+exchange() {
+    local name="$device, $2 to $1" text server client
+    port=$((port + 1))
+    text="$name: $(head -c 1500 /dev/urandom | base64 -w 0)"
+    case $1 in
+        server) server=("$examples/server" $port 1) ;;
+        verbs) server=("$build/app/saker-run" "$examples/verbs" $port) ;;
+    esac
+    case $2 in
+        write) client=("$examples/write" 10.5.0.2 $port "$text") ;;
+        verbs) client=("$build/app/saker-run" "$examples/verbs" 10.5.0.2 $port "$text") ;;
+    esac
+    [ "$2-$device" = write-falcon ] && client+=(falcon)
+    start server at b "${server[@]}"
+    until_true 20 listens b || fail "$name: the server does not listen"
+    start client at a "${client[@]}"
+    passes client 20
+    passes server 20
+    [ "$(cat "$work/server.log")" = "$text" ] || fail "$name: the server prints another text"
+    until_true 10 nobody a && until_true 10 nobody b || fail "$name leaves something behind"
+    echo "ok    $name"
+}
+
+pair --psp none --idle sleep
+for device in iwarp falcon; do
+    for server in server verbs; do
+        for client in write verbs; do
+            exchange $server $client
+        done
+    done
+done
+echo PASS
