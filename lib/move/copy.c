@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying, a chunk at a time, so that there are never two copies of more than that. Inwards the
- * pages are written to the window's memfd, the mapping goes to wait on the stage without them, and
- * the memfd is mapped in its place; outwards the mapping on the stage gets the content and comes
- * back. Each change of mapping is one system call, so nobody sees an address without its content;
- * between the two inwards, whoever comes waits (MV_GUARD_UFFD) or cannot come (MV_GUARD_ALONE).
- * From the guard's beginning to its end the thread writes nowhere but to its stack, and takes no
- * signal.
+ * Copying, one chunk at a time, so that no more than one chunk exists twice. Inwards, the pages are
+ * written to the window's memfd, the program's mapping moves to the stage without them, and the
+ * memfd is mapped in its place. Outwards, the mapping on the stage gets the content and moves back.
+ * Each change of a mapping is one system call, so no thread finds an address without its content.
+ * Inwards there are two such calls; between them a thread that touches the range waits
+ * (MV_GUARD_UFFD), or there is no other thread (MV_GUARD_ALONE).
+ *
+ * While the guard is active, this thread writes to its stack only, and blocks all signals.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 #define SWAP_PLACES (MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)
-#define THERE       (3ull << 62) /* in a page's word of pagemap: present or swapped */
+#define THERE       (3ull << 62) /* bits in a page's word of pagemap: present or swapped */
 
 #define CHUNK_PAGES (MV_CHUNK / MV_PAGE)
 
@@ -67,21 +68,21 @@ move_copy_read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
 
 /* ---- Inwards ---- */
 
-/* All that is needed, on the stack: the library's own variables may lie on the pages that move, and
- * are out of reach for a moment. */
+/* One chunk that moves. It is on the thread's stack, because the library's own variables may lie on
+ * the pages that move, which cannot be accessed meanwhile. */
 struct chunk {
-	int fd; /* the window's */
+	int fd; /* of the window */
 	uint64_t off;
 	uintptr_t at, stage;
 	uint64_t len;
 	int prot;
 	enum mv_guard guard;
-	bool whole;  /* pages that are not there need not be left out */
-	bool staged; /* the program's mapping waits on the stage */
+	bool whole;  /* all pages are written, also those that are not present */
+	bool staged; /* the program's mapping is on the stage */
 	int pagemap;
 };
 
-/* Writes what is there to the memfd; pages that the program never touched stay holes. */
+/* Writes the present pages to the memfd. Pages that the program has never touched stay holes. */
 static int
 pages_write(const struct chunk *c)
 {
@@ -104,13 +105,13 @@ pages_write(const struct chunk *c)
 	return rc;
 }
 
-/* Puts the memfd in the place of what was there. */
+/* Maps the memfd in the place of the program's mapping. */
 static int
 place_take(struct chunk *c)
 {
 	long rc;
 
-	/* With a handler of signals only writers are kept away, not readers. */
+	/* MV_GUARD_SIGNAL stops threads that write, but not threads that read. */
 	c->staged = c->guard != MV_GUARD_SIGNAL && !c->whole &&
 		    mv_sys_mremap(c->at, c->len, SWAP_PLACES, c->stage) >= 0;
 	rc = mv_sys_mmap(c->at, c->len, c->prot, MAP_SHARED | MAP_FIXED, c->fd, c->off);
@@ -142,7 +143,7 @@ chunk_in(struct chunk *c)
 	return rc;
 }
 
-/* What the program had touched it finds without faults. */
+/* Populates the pages that have data, so that the program's next access does not fault. */
 static void
 populate(const struct mv_window *w, uint64_t off, uint64_t len)
 {
@@ -200,9 +201,10 @@ mv_copy_in(const struct mv_window *w, const struct mv_vma *v, uintptr_t from, ui
 
 /* ---- Outwards ---- */
 
-/* The first run of pages in [off, end) that the memfd has: from *data to *hole, which is `end` at
- * most; *data == end: there is none. What was data once is not looked for again: a hole that
- * somebody made meanwhile reads as zeros, and looking takes as long as the run. */
+/* Finds the first run of data of the memfd in [off, end): *data to *hole, which is at most `end`.
+ * *data == end: there is none. Up to *known the memfd had data at an earlier call, and is not
+ * searched again, because a search takes as long as the run; a hole that was made meanwhile reads
+ * as zeros. */
 static int
 run_find(const struct mv_window *w, uint64_t off, uint64_t end, uint64_t *known, uint64_t *data,
 	uint64_t *hole)
@@ -292,7 +294,7 @@ mv_copy_out(
 		uint64_t n = chunk_len(off, end, most);
 		int rc;
 
-		/* What waits on the stage may begin and end anywhere. */
+		/* A mapping on the stage may begin and end at any page. */
 		if (w->stage + off >= s.end && !mv_maps_find(w->stage + off, &s))
 			return -EFAULT;
 		if (s.end - (w->stage + off) < n)

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(2). A child must find memory of its own where the parent has memory that it shares with the
- * engine. So before the fork what is shared is copied to the stage, which is private: the child
- * gets it as it gets all private memory, and puts it in the place of the shared pages before its
- * program goes on; the parent lets go of it. From the copy to the fork the parent's other threads
- * may not write, or the child would see moved pages older than the rest. The thread that forks must
- * not be kept out itself, and libc writes to its own (locks of streams and heaps) meanwhile: so
- * that is for pages that registrations cover as a whole, and only with the right to use userfaultfd
- * in full. The engine writes when it likes.
+ * fork(2). A child needs memory of its own at the addresses where the parent has pages in a window.
  *
- * The child lets go of all that is Saker's: attachments count as gone, their descriptors are closed
- * (or the engine would not see the parent die), their rings are nobody's.
+ * Before the fork, the windows' pages are copied to the stage, which is private memory. The child
+ * inherits that copy, as all private memory, and maps it in the place of the shared pages before
+ * the program continues. The parent drops the copy.
  *
- * Being registered when the library is loaded, these are the last to run before the fork and the
- * first after it. vfork(2) and posix_spawn(3) run none of this, and need none.
+ * From the copy to the fork the parent's other threads must not write to the pages; otherwise the
+ * child would find moved pages older than its other memory. The thread that forks must still be
+ * able to write, and libc writes to memory of its own (locks of streams and heaps) during fork(2).
+ * So the guard covers only pages that one registration covers as a whole, and only a process that
+ * may use userfaultfd in full has it. The engine can write at any time.
+ *
+ * Then the child calls the function of mv_on_child(). libsaker's detaches it from all attachments
+ * and closes their descriptors; otherwise the engine would not notice the end of the parent.
+ *
+ * The handlers are registered when the library is loaded, so they run last before the fork and
+ * first after it. vfork(2) and posix_spawn(3) do not call handlers, and need none.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -22,20 +25,20 @@
 #include "move_priv.h"
 #include "sys_priv.h"
 
-/* What one mapping shows of a window, and is to be the child's own. */
+/* A part of a window that a mapping shows, and that becomes the child's own memory. */
 struct piece {
 	const struct mv_window *w;
 	uintptr_t at;
 	uint64_t off, len;
 	int prot;
-	bool waits;  /* the program's mapping was on the stage */
-	bool filled; /* false: there was no memory, and the child gets none either */
+	bool waits;  /* the program's mapping is on the stage */
+	bool filled; /* the copy is complete; false: memory was exhausted */
 };
 
 static struct piece *pieces;
 static size_t npieces, cap;
 static void (*on_child)(void);
-static uint64_t signals; /* as the thread that forks had them */
+static uint64_t signals; /* mask of the thread that forks */
 
 static void
 piece_add(const struct piece *p)
@@ -56,7 +59,7 @@ piece_add(const struct piece *p)
 	pieces[npieces++] = *p;
 }
 
-/* What `v` shows, cut where the stage changes. */
+/* Adds the pieces of `v`, divided where mappings on the stage begin. */
 static void
 vma_pieces(const struct mv_window *w, const struct mv_vma *v)
 {
@@ -74,9 +77,9 @@ vma_pieces(const struct mv_window *w, const struct mv_vma *v)
 	}
 }
 
-/* ---- Keeping the other threads out ---- */
+/* ---- Guarding against other threads ---- */
 
-/* Calls `each` for the runs of whole pages of all pieces. */
+/* Calls `each` for the runs of pages with MV_WHOLE in all pieces. */
 static void
 whole_runs(void (*each)(uintptr_t at, uint64_t len, int prot))
 {
@@ -118,7 +121,7 @@ move_fork_prepare(void)
 	size_t at = 0;
 
 	mv_lock();
-	/* A handler that writes to what is protected would wait for this very thread. */
+	/* A signal handler that writes to a guarded page would wait for this thread itself. */
 	mv_sys_signals_off(&signals);
 	npieces = 0;
 	if (mv_window_at(0) == NULL || mv_maps_load() < 0)
@@ -165,7 +168,7 @@ in_child(void)
 		if (p->filled && mv_sys_mremap(p->w->stage + p->off, p->len,
 					 MREMAP_MAYMOVE | MREMAP_FIXED, p->at) >= 0)
 			mv_sys_mprotect(p->at, p->len, p->prot);
-		else /* better no memory than the parent's */
+		else /* the child must not write to the parent's memory */
 			mv_sys_mmap(p->at, p->len, PROT_NONE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}

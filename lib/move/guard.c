@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeping the program's other threads from writing to pages that are being moved.
+ * Guards: they keep other threads of the program from writing to pages that move.
  *
- * With userfaultfd whoever writes waits in the kernel until the pages are in their new place, in a
- * system call as well as outside. Without the right to that (vm.unprivileged_userfaultfd = 0, and
- * neither CAP_SYS_PTRACE nor access to /dev/userfaultfd) only threads in user mode wait: a system
- * call of another thread that touches the pages in the same moment fails with EFAULT. That is the
- * degraded mode: no store is lost, and little is moved at a time, so that the moment is short.
+ * With userfaultfd a thread that writes waits in the kernel until the pages are in their new place,
+ * in a system call as well as in user mode. A process without the right to that
+ * (vm.unprivileged_userfaultfd = 0, and neither CAP_SYS_PTRACE nor access to /dev/userfaultfd) runs
+ * in the degraded mode: only threads in user mode wait, and a system call of another thread that
+ * touches the pages at that time fails with EFAULT. No store is lost. Chunks are small, so that the
+ * time is short.
  *
- * Where there is no userfaultfd at all, and for a file's private pages, which it does not serve,
- * the pages are made read-only, and whoever writes to them waits in a handler of SIGSEGV; the
- * effect is that of the degraded mode. The handler stays, since a thread may have faulted and not
- * yet come to its signal; what is not ours it passes on.
+ * Without userfaultfd, and for private pages of a file, which it does not support, the pages become
+ * read-only, and a thread that writes waits in a handler of SIGSEGV. The effects are those of the
+ * degraded mode. The handler stays installed, because a thread may have faulted whose signal is not
+ * delivered yet. It passes faults at other addresses on to the program's handler.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@
 static int uffd = -1;
 static bool opened, full;
 
-/* A descriptor with all that is needed, or -1. */
+/* Enables the features that a guard needs. Returns `fd`, or -1 after closing it. */
 static int
 uffd_agree(int fd)
 {
@@ -158,17 +159,18 @@ uffd_begin(uintptr_t at, uint64_t len, bool shared)
 
 /* ---- SIGSEGV ---- */
 
-#define PAST 64 /* ranges that are remembered */
-#define RETRIES                                                                                    \
-	8 /* of one access, nothing having moved meanwhile: then it is the program's fault */
-#define NAP_NS 20000
+#define PAST 64 /* number of ranges that the handler checks a fault against */
+/* An access that faults more often, without a range having moved meanwhile, is an error of the
+ * program. */
+#define RETRIES 8
+#define NAP_NS  20000
 
 static struct {
 	uintptr_t at;
 	uint64_t len;
 } past[PAST];
 static uint32_t npast, handler_set;
-static uint32_t active; /* the range that was noted last is being moved */
+static uint32_t active; /* atomic: the latest range in past[] is moving */
 static struct sigaction before;
 
 static bool
@@ -194,7 +196,8 @@ on_segv(int sig, siginfo_t *info, void *context)
 	uint32_t now;
 
 	if (info->si_code == SEGV_ACCERR && in_past(addr)) {
-		/* Before anything is written: this thread's own variables may be what moves. */
+		/* This thread's variables may be on the pages that move, so it writes to none of
+		 * them before the move is over. */
 		while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
 			mv_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
 		now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
@@ -216,13 +219,13 @@ handler_install(void)
 		(now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_segv)
 		return;
 	sigemptyset(&sa.sa_mask);
-	/* With an alternate stack where the program has set one. */
+	/* The handler uses the alternate signal stack, where the program has set one. */
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGSEGV, &sa, &before);
 	handler_set = 1;
 }
 
-/* Before anything is protected, so this may write. */
+/* Adds a range. No page is protected yet, so this function may write to variables. */
 static void
 signal_note(uintptr_t at, uint64_t len)
 {
@@ -241,7 +244,7 @@ signal_over(void)
 	__atomic_store_n(&active, 0, __ATOMIC_RELEASE);
 }
 
-/* ---- Any ---- */
+/* ---- All kinds ---- */
 
 int
 mv_guard_begin(enum mv_guard kind, uintptr_t at, uint64_t len, int prot, bool shared)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What stands where in the process, as /proc/self/maps says, and whether it may be moved. Where a
- * program locks memory /proc/self/smaps is read instead, which has the same lines and tells which
- * mappings are locked, but takes its time.
+ * The mappings of the process, from /proc/self/maps, and which of them can move. In a program that
+ * locks memory, /proc/self/smaps is read instead: it has the same lines and also shows which
+ * mappings are locked, but takes much longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #define FIRST_CAP (256ull << 10)
 
-static char *text; /* terminated */
+static char *text; /* ends with a NUL */
 static size_t text_len, text_cap;
 
 static bool
@@ -99,7 +99,9 @@ move_maps_number(const char **p, unsigned base)
 	}
 }
 
-/* "start-end rwxp offset major:minor inode  name"; false: another line of smaps. */
+/* Parses "start-end rwxp offset major:minor inode  name". Returns false for the other lines of
+ * smaps.
+ */
 static bool
 line_parse(const char *p, struct mv_vma *v)
 {
@@ -188,7 +190,7 @@ mv_vma_window(const struct mv_vma *v)
 	return NULL;
 }
 
-/* Why a mapping cannot be moved; NULL: it can. */
+/* Returns why a mapping cannot move, with *rc, or NULL when it can. */
 static const char *
 move_maps_verdict(const struct mv_vma *v, bool write, int *rc)
 {
@@ -198,17 +200,17 @@ move_maps_verdict(const struct mv_vma *v, bool write, int *rc)
 	if (w != NULL)
 		return v->start - w->base == v->offset
 			       ? NULL
-			       : "registered memory that mremap(2) has taken elsewhere";
+			       : "registered memory that mremap(2) has moved";
 	if (strncmp(v->name, "[stack", 6) == 0)
 		return "the stack, which must not be shared between parent and child of a fork";
 	if (strncmp(v->name, "[v", 2) == 0)
-		return "the kernel's";
+		return "a mapping of the kernel";
 	if (v->shared)
-		return "shared with others (MAP_SHARED), so it cannot be moved";
+		return "shared with other processes (MAP_SHARED), so it cannot be moved";
 	if (strncmp(v->name, "/anon_hugepage", 14) == 0)
-		return "of huge pages of their own (MAP_HUGETLB), which stay where they are";
+		return "on huge pages (MAP_HUGETLB), which cannot be moved";
 	if (v->ino != 0 && !(v->prot & PROT_WRITE))
-		return "a file's, mapped for reading";
+		return "a file, mapped for reading";
 	*rc = -EACCES;
 	if (!(v->prot & PROT_READ))
 		return "not readable";

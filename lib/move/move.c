@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registration of memory that the program already has: which pages are moved, when, and when they
- * go back. Pages are counted: they move when the first registration has them, and back when the
- * last one has gone. What a page is now is looked up, not remembered, since the program may have
- * unmapped or remapped it meanwhile.
+ * Holds on pages: which pages move, and when. A page moves into its window with its first hold, and
+ * back after its last one. The present state of a page is read from /proc/self/maps each time,
+ * because the program may have unmapped or remapped it meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 
 #include "move_priv.h"
 
-#define ADDR_END (1ull << 47) /* of what a program may map unless it asks for more */
+#define ADDR_END (1ull << 47) /* end of the addresses that mmap(2) returns without a hint */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -30,7 +29,8 @@ mv_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Whole pages around [addr, addr + len); false: it wraps. */
+/* Sets [*from, *to) to the whole pages around [addr, addr + len). Returns false when len is 0 or
+ * the range exceeds the address space. */
 static bool
 pages_of(const void *addr, size_t len, uintptr_t *from, uintptr_t *to)
 {
@@ -43,7 +43,7 @@ pages_of(const void *addr, size_t len, uintptr_t *from, uintptr_t *to)
 	return true;
 }
 
-/* The end of what of [at, to) lies in the window of `at`. */
+/* Returns the end of the part of [at, to) that lies in the window of `at`. */
 static uintptr_t
 window_end(uintptr_t at, uintptr_t to)
 {
@@ -54,7 +54,7 @@ window_end(uintptr_t at, uintptr_t to)
 
 /* ---- Out ---- */
 
-/* The end of the run of pages that begins at `off`, all held or all not. */
+/* Returns the end of the run of pages from `off` on that all have holds, or that all have none. */
 static uint64_t
 move_run_end(const struct mv_window *w, uint64_t off, uint64_t end)
 {
@@ -66,8 +66,9 @@ move_run_end(const struct mv_window *w, uint64_t off, uint64_t end)
 	return run;
 }
 
-/* Gives back what of `v` shows pages [off, end) of its window that nobody holds. What cannot go
- * back stays shared, with its content; a later registration takes it up as it is. */
+/* Moves pages without a hold back: those among pages [off, end) of the window that `v` maps.
+ * Returns false when that fails. The pages then stay shared, with their content, and a later hold
+ * finds them in the window. */
 static bool
 vma_settle(const struct mv_window *w, const struct mv_vma *v, uint64_t off, uint64_t end)
 {
@@ -84,7 +85,8 @@ vma_settle(const struct mv_window *w, const struct mv_vma *v, uint64_t off, uint
 	return true;
 }
 
-/* Pages that the program unmapped while they were registered: nobody sees them any more. */
+/* Frees window pages without a hold that no mapping shows, because the program unmapped them while
+ * they were held. */
 static void
 sweep(uintptr_t from, uintptr_t to)
 {
@@ -102,7 +104,7 @@ sweep(uintptr_t from, uintptr_t to)
 	}
 }
 
-/* Gives back pages of [from, to) that nobody holds any more, wherever the program has them now. */
+/* Moves pages of [from, to) without a hold back, wherever the program has them mapped now. */
 static void
 move_settle(uintptr_t from, uintptr_t to)
 {
@@ -136,7 +138,7 @@ move_hold(uintptr_t from, uintptr_t to, const void *addr, size_t len)
 	}
 }
 
-/* Whether a page came free. */
+/* Releases one hold of each page. Returns whether a page has none any more. */
 static bool
 let_go(uintptr_t from, uintptr_t to)
 {
@@ -159,7 +161,8 @@ let_go(uintptr_t from, uintptr_t to)
 
 /* ---- In ---- */
 
-/* Pages of the window that stand elsewhere than they belong are still the program's. */
+/* Checks that no page of [from, to) is mapped elsewhere: the program moved it by mremap(2), and
+ * still uses its place in the window. */
 static int
 places_free(uintptr_t from, uintptr_t to)
 {
@@ -172,8 +175,8 @@ places_free(uintptr_t from, uintptr_t to)
 
 		if (w != NULL && home != v.start && home < to && home + (v.end - v.start) > from)
 			return mv_fail(-EBUSY,
-				"what was registered at %#llx is at %#llx now (mremap), and still "
-				"registered",
+				"the memory that was registered at %#llx is at %#llx now (mremap), "
+				"and still registered",
 				(unsigned long long)home, (unsigned long long)v.start);
 	}
 	return 0;
@@ -192,13 +195,13 @@ windows_for(uintptr_t from, uintptr_t to)
 	return rc;
 }
 
-/* Moves what of `v` lies in [from, to). */
+/* Moves the part of `v` that lies in [from, to). */
 static int
 vma_move(const struct mv_vma *v, uintptr_t from, uintptr_t to, int pagemap)
 {
 	int rc = 0;
 
-	if (v->shared) /* it has been moved */
+	if (v->shared) /* it is in the window already */
 		return 0;
 	if (from < v->start)
 		from = v->start;
@@ -211,7 +214,7 @@ vma_move(const struct mv_vma *v, uintptr_t from, uintptr_t to, int pagemap)
 	return rc;
 }
 
-/* Whether all of it may be moved, with /proc/self/maps read. */
+/* Reads the mappings, and checks that all of [from, to) can move. */
 static int
 move_check(uintptr_t from, uintptr_t to, bool write)
 {
@@ -249,7 +252,7 @@ mv_in(const void *addr, size_t len, bool write)
 	int rc;
 
 	if (!pages_of(addr, len, &from, &to) || to > ADDR_END)
-		return mv_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
+		return mv_fail(-EFAULT, "there is no memory of %zu bytes at %p", len, addr);
 	mv_lock();
 	mv_fork_watch();
 	rc = move_check(from, to, write);

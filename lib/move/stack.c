@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stacks of threads. The kernel names the first one only. Those that libc makes stand above a guard
- * of no access and end with the thread's control block, which begins with its own address, the
- * DTV's, and its own once more: that is looked for. (glibc's heaps for threads may also stand above
- * memory of no access, but begin at multiples of their greatest size, with the address of their
- * arena.) A stack that a program made by itself without a guard cannot be told from other memory,
- * but for the one in use here and now.
+ * Detection of thread stacks. /proc/self/maps names the first thread's only. A stack that libc
+ * creates lies above a guard page without access rights, and ends with the thread control block,
+ * which begins with its own address, the address of the DTV, and its own address again. This file
+ * searches for such a block. glibc's heaps for threads may also lie above memory without access
+ * rights, but they begin at multiples of their maximum size, with the address of their arena. A
+ * stack without a guard page, which a program created by itself, cannot be distinguished from other
+ * memory, except the one that the calling thread uses.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -14,18 +15,18 @@
 
 #include "move_priv.h"
 
-#define STACK_MOST (64ull << 20) /* larger ones are found by their last page only */
+#define STACK_MOST (64ull << 20) /* of larger mappings only the last page is searched */
 #define HEAP_ALIGN (64ull << 20)
 #define TCB_ALIGN  64
 #define STEP       (16 * MV_PAGE)
-/* How far from here this thread may come while it moves memory. */
+/* The part of its stack that this thread may use while it moves memory, from here. */
 #define NEAR_BELOW (64ull << 10)
 #define NEAR_ABOVE (16ull << 10)
 
 static uint8_t *scan; /* STEP bytes */
 
-/* The page with a control block on it in [from, to), or 0. Read through the file, since another
- * thread may unmap it now. */
+/* Returns the first page of [from, to) with a thread control block, or 0. It reads through
+ * /proc/self/mem, because another thread may unmap the memory meanwhile. */
 static uintptr_t
 tcb_find(int mem, uintptr_t from, uintptr_t to)
 {
@@ -46,7 +47,8 @@ tcb_find(int mem, uintptr_t from, uintptr_t to)
 	return 0;
 }
 
-/* An arena stands behind the header of the first of its heaps. */
+/* Returns whether a heap of glibc starts here: it begins with the address of its arena, which
+ * follows the header of the arena's first heap. */
 static bool
 is_heap(int mem, uintptr_t start)
 {
@@ -57,7 +59,7 @@ is_heap(int mem, uintptr_t start)
 	       arena != 0 && arena % HEAP_ALIGN < MV_PAGE;
 }
 
-/* Where a thread's stack in `v` ends; `v->start`: there is none. */
+/* Returns the end of the thread's stack in `v`, or `v->start` when there is none. */
 static uintptr_t
 stack_end(const struct mv_vma *v)
 {

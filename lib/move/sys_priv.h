@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System calls without libc. While pages of the program are protected against writing, the thread
- * that moves them may write nowhere but to its stack: libc's wrappers write errno and cancellation
- * state, which may lie on just these pages, and then the thread would wait for itself.
+ * System calls without libc. While pages of the program are protected, the thread that moves them
+ * may write to its stack only. libc's wrappers write errno and the cancellation state, which may
+ * lie on these pages; the thread would then wait for itself.
  */
 #ifndef SAKER_MOVE_SYS_PRIV_H
 #define SAKER_MOVE_SYS_PRIV_H
@@ -14,7 +14,7 @@
 #error "the calling convention of system calls is that of x86-64"
 #endif
 
-/* The result, or -errno. */
+/* Returns the result of a system call, or -errno. */
 static inline long
 mv_sys(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
@@ -72,7 +72,7 @@ mv_sys_ioctl(int fd, unsigned long request, void *arg)
 	return mv_sys(SYS_ioctl, (uint64_t)fd, request, (uintptr_t)arg, 0, 0, 0);
 }
 
-/* Blocks every signal; `old`: eight bytes of mask. */
+/* Blocks all signals. *old: the former mask, 8 bytes. */
 static inline void
 mv_sys_signals_off(uint64_t *old)
 {

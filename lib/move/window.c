@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows of the address space (see move_priv.h): made when something in them is registered for
- * the first time, kept as long as the process lives, since an empty one costs address space only.
- */
+/* Windows of the address space (move_priv.h). A window is created when memory in it first moves,
+ * and stays until the process ends, because an empty one uses nothing but address space. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 #include "move_priv.h"
 
-/* A stage's pages have the same places in huge pages as the program's. */
+/* A page has the same offset in a huge page on the stage as in the program. */
 #define STAGE_ALIGN MV_CHUNK
 
 static struct mv_window windows[MV_WINDOWS_MAX];
@@ -24,7 +23,7 @@ mv_own_map(uint64_t len, int prot)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* A program with mlockall(MCL_FUTURE) means its own memory. */
+	/* mlockall(MCL_FUTURE) of the program must not lock the library's memory. */
 	munlock(p, len);
 	return p;
 }
@@ -68,7 +67,7 @@ window_make(struct mv_window *w, uintptr_t base)
 	if (rc == 0)
 		close(w->fd);
 	return mv_fail(rc < 0 ? rc : -ENOMEM,
-		"no memory, descriptor or address space (%llu bytes) to move memory with",
+		"moving memory lacks memory, a descriptor or %llu bytes of address space",
 		(unsigned long long)MV_WINDOW);
 }
 
@@ -96,8 +95,9 @@ mv_window_get(uintptr_t addr, unsigned *out)
 		int rc;
 
 		if (nwindows == MV_WINDOWS_MAX)
-			return mv_fail(-ENOMEM, "memory is registered in %u windows of %llu bytes",
-				nwindows, (unsigned long long)MV_WINDOW);
+			return mv_fail(-ENOMEM,
+				"memory is registered in all of %u windows of %llu bytes", nwindows,
+				(unsigned long long)MV_WINDOW);
 		w = &windows[nwindows];
 		rc = window_make(w, addr & ~(uintptr_t)(MV_WINDOW - 1));
 		if (rc < 0)

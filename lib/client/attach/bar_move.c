@@ -240,7 +240,7 @@ cl_bar_move_in(struct saker *s, const void *addr, size_t len, bool write, struct
 	int rc;
 
 	if (len == 0 || to <= from)
-		return cl_fail(-EFAULT, "%zu bytes at %p are no memory", len, addr);
+		return cl_fail(-EFAULT, "there is no memory of %zu bytes at %p", len, addr);
 	if (b->pages == NULL)
 		b->pages = calloc(1, sizeof(*b->pages));
 	if (b->pages == NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registering memory that the program has from elsewhere: it is moved, and comes back. */
+/* Registering memory that the program has allocated by itself: it moves, and moves back. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -56,7 +56,7 @@ dereg(struct saker_mr *mr)
 	cr_assert_eq(saker_mr_destroy(mr), 0, "%s", saker_error());
 }
 
-/* Private memory of `len` bytes with bytes that depend on the place. */
+/* Returns private memory of `len` bytes, whose content depends on the offset. */
 static uint8_t *
 private_memory(size_t len)
 {
@@ -74,7 +74,7 @@ same(const uint8_t *p, size_t len)
 		cr_assert_eq(p[i], (uint8_t)(i * 7 + i / PAGE), "byte %zu", i);
 }
 
-/* Where the engine has byte `at` of what the last command registered. */
+/* Returns where the engine has byte `at` of the last registration. */
 static uint8_t *
 engine_sees_at(size_t at)
 {
@@ -134,7 +134,7 @@ Test(client_move, a_few_bytes_of_a_heap_block_take_their_whole_page_along)
 	cr_assert_eq(*engine_sees(), 2);
 	cr_assert_eq(before[99], 1);
 	cr_assert_eq(after[0], 3);
-	/* The allocator goes on with the page's other blocks. */
+	/* The allocator continues to use the page's other blocks. */
 	free(before);
 	before = malloc(100);
 	memset(before, 4, 100);
@@ -232,7 +232,7 @@ cost_nothing(uint8_t *p)
 	long before;
 
 	p[100 * MIB] = 1;
-	dereg(reg(p, SPARSE_LEN)); /* what the library needs itself */
+	dereg(reg(p, SPARSE_LEN)); /* so that the library has allocated its own memory */
 	before = status_kib("VmRSS");
 	mr = reg(p, SPARSE_LEN);
 	cr_assert_lt(status_kib("VmRSS") - before, 16384);
@@ -366,7 +366,7 @@ Test(client_move, stacks_are_refused)
 	pthread_join(t, NULL);
 }
 
-/* Where else a heap of glibc's begins. */
+/* Another address where a heap of glibc may begin. */
 Test(client_move, a_stack_at_a_multiple_of_64_mib_is_refused)
 {
 	const size_t most = 64u << 20, len = 64 * PAGE;
@@ -406,9 +406,9 @@ Test(client_move, shared_read_only_and_foreign_memory_is_refused)
 	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	refused(p, PAGE, ACCESS, -EACCES, "read-only");
 	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
-	refused(p, PAGE, 0, -EOPNOTSUPP, "a file's");
-	refused((void *)(uintptr_t)private_memory, 16, 0, -EOPNOTSUPP, "a file's");
-	refused(vdso(), PAGE, 0, -EOPNOTSUPP, "the kernel's");
+	refused(p, PAGE, 0, -EOPNOTSUPP, "a file");
+	refused((void *)(uintptr_t)private_memory, 16, 0, -EOPNOTSUPP, "a file");
+	refused(vdso(), PAGE, 0, -EOPNOTSUPP, "of the kernel");
 }
 
 Test(client_move, read_only_memory_can_be_registered_for_reading)
@@ -438,7 +438,7 @@ Test(client_move, a_refusal_of_the_engines_gives_the_pages_back)
 	same(p, 4 * PAGE);
 }
 
-/* ---- What the program does meanwhile ---- */
+/* ---- The program changes mappings meanwhile ---- */
 
 Test(client_move, locked_memory_stays_locked)
 {
@@ -463,7 +463,7 @@ Test(client_move, memory_unmapped_while_registered_harms_nobody)
 
 	munmap(p, 4 * PAGE);
 	cr_assert_eq(theirs[1], 7, "the engine still has it");
-	/* The same place again, with other content, before the first registration has ended. */
+	/* The same addresses again, with other content, before the first registration ends. */
 	q = mmap(p, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 		0);
 	memset(q, 0x11, 4 * PAGE);
