@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What posting and polling cost when nobody else touches the rings: the engine's half works between
- * the timed parts, in the same thread. Prints nanoseconds per request; a figure to compare, not a
- * verdict.
+ * The cost of posting and polling when no other thread touches the rings: the engine runs between
+ * the timed parts, in the same thread. Prints nanoseconds per request, for comparison; it does not
+ * pass or fail.
  */
 #include <stdio.h>
 #include <time.h>

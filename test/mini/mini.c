@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See mini.h. Handles are indices; any error ends the program. */
+/* See mini.h. Handles are indices; a failure ends the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +128,8 @@ serve(struct mini *m, struct mini_qp *qp)
 		uint64_t wr_id = e->wr_id;
 		uint8_t opcode = e->opcode;
 
-		/* A client that receives the completion finds the request's entry free. */
+		/* A completed request has left the queue: its entry is free before the completion.
+		 */
 		shm_take_pop(&qp->sq);
 		shm_take_publish(&qp->sq);
 		c->wr_id = wr_id;
@@ -139,20 +140,20 @@ serve(struct mini *m, struct mini_qp *qp)
 		qp->done++;
 	}
 	need(e == NULL, "a completion queue is full");
-	cq->owed |= shm_arm_fire(&cq->shared->arm, false);
+	cq->pending |= shm_arm_fire(&cq->shared->arm, false);
 }
 
-/* A program may arm many times before it takes its events: events without room in the ring stay
- * pending. */
+/* A program may arm a CQ many times before it takes its events: an event without room is pending.
+ */
 static void
 send_events(struct mini *m)
 {
 	for (uint32_t i = 0; i < m->ncq && shm_prod_room(&m->event) > 0; i++) {
-		if (!m->cq[i].owed)
+		if (!m->cq[i].pending)
 			continue;
 		((struct shm_cq_event *)shm_prod_entry(&m->event))->cq = i;
 		shm_prod_push(&m->event);
-		m->cq[i].owed = false;
+		m->cq[i].pending = false;
 	}
 }
 

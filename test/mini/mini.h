@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A minimal engine for libsaker, for programs that Criterion does not run. It creates every object
- * that the client requests, and completes each request when its queue's doorbell has rung. One
- * thread runs the engine; the client may run in other threads.
+ * The smallest engine that libsaker can use, for programs that Criterion does not run. It creates
+ * all objects that the client requests, and completes every work request after its doorbell. One
+ * thread calls it; the client may use others.
  */
 #ifndef TEST_MINI_H
 #define TEST_MINI_H
@@ -28,17 +28,19 @@ struct mini {
 	struct mini_cq {
 		struct shm_cq *shared;
 		struct shm_prod ring;
-		bool owed; /* an event is pending */
+		bool pending; /* an event that had no room */
 	} cq[MINI_OBJS];
 	uint32_t nqp, ncq, handles;
 };
 
-/* Allocates and lays out a zeroed region of `size` bytes. Returns false if there is no memory. */
+/* Allocates a zeroed region of `size` bytes and lays it out. Returns false when memory is
+ * exhausted.
+ */
 bool mini_init(struct mini *m, uint64_t size);
 void mini_free(struct mini *m);
-/* Takes doorbells, answers commands and completes requests. Returns whether there was any work. */
+/* Takes doorbells, replies to commands, completes requests. Returns whether there was anything. */
 bool mini_poll(struct mini *m);
-/* Has the signature of `idle` of saker_open_flat(). */
+/* The same, in the form of saker_open_flat()'s `idle`. */
 void mini_idle(void *m);
 
 #endif

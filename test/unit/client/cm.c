@@ -243,7 +243,7 @@ Test(client_cm, the_events_of_an_object_that_is_gone_are_gone)
 	m.body.cm.qp = 7;
 	fake_event(&f, &m);
 	cr_assert_eq(saker_qp_destroy(qp), 0);
-	/* The next has the same handle. */
+	/* The next QP gets the same handle. */
 	f.nqp = 0;
 	cr_assert_eq(saker_qp_create(pd, &attr, &next), 0);
 	cr_assert_eq(saker_event(s, &ev), 0, "the news of the old one is not the new one's");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each command says to the engine, what its reply gives, and how a refusal reads. */
+/* The content of each command, the effect of its reply, and the sentence of a refusal. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -277,7 +277,8 @@ engine_thread(void *arg)
 	return NULL;
 }
 
-/* The reply to a query has the handle that was asked for: one that went astray shows. */
+/* The reply to a query contains the handle that was queried, so a reply to the wrong thread is
+ * detected. */
 static void *
 query_thread(void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See fake.h. Handles count up from 7 or so, so that a test notices when one is taken for an index
- * or for another. */
+/* See fake.h. Handles of each kind count up from a number of their own, about 7, so that a test
+ * detects a handle that is used as an index or as a handle of another kind. */
 #include <criterion/criterion.h>
 
 #include <errno.h>

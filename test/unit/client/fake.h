@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's half, played by a script: it lays out a home region, answers commands with what a
- * table says, and lets a test look at queues and put completions and events into rings. A test
- * calls fake_poll() itself, as `idle`, or from a thread.
+ * A scripted engine: it lays out a home region, replies to commands as a table defines, and lets a
+ * test read queues and write completions and events to rings. A test calls fake_poll() directly, as
+ * `idle`, or from a thread.
  */
 #ifndef TEST_CLIENT_FAKE_H
 #define TEST_CLIENT_FAKE_H
@@ -31,41 +31,43 @@ struct fake {
 	struct shm_take cmd, bell[SHM_MAX_STAGES];
 	struct shm_prod evt, event[SHM_MAX_STAGES];
 	uint64_t heap, heap_end;
-	/* Commands: what came last, how many of each; the one that is refused; whether answers are
-	 * held back. */
+	/* Commands: the last one, and how many of each came; the one to refuse; whether replies are
+	 * withheld. */
 	struct shm_msg last;
 	uint32_t seen[SHM_OP_COUNT];
 	uint32_t refuse_op;
 	int refuse_status;
 	const char *refuse_text;
-	bool mute;      /* takes no command */
-	bool backwards; /* answers what is there in reverse order */
-	bool nonsense;  /* names places outside of the region */
+	bool mute;      /* takes no commands */
+	bool backwards; /* replies to the commands in the ring in reverse order */
+	bool nonsense;  /* replies with offsets outside of the region */
 	uint32_t nqp, ncq, nsrq, others;
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];
 	struct shm_take srq[FAKE_OBJS];
-	int wake; /* write end of what wakes the client, or -1 */
+	int wake; /* write end of the descriptor that wakes the client, or -1 */
 	uint64_t wakes;
 };
 
-/* A home region of `size` bytes at `base` (zeroed); the last `mem_len` are the client's. */
+/* Lays out a home region of `size` bytes at `base` (zeroed); the last `mem_len` are client memory.
+ */
 void fake_init(struct fake *f, void *base, uint64_t size, uint64_t mem_len);
-/* Takes doorbells and answers commands. */
+/* Takes doorbells and replies to commands. */
 void fake_poll(struct fake *f);
 /* The same as an `idle` function. */
 void fake_idle(void *f);
 /* Writes an event; `turn` of `m` is ignored. */
 void fake_event(struct fake *f, const struct shm_msg *m);
-/* A completion into a sub-ring; false: it is full. `fire`: with the arm protocol. */
+/* Writes a completion to a sub-ring. Returns false when it is full. `fire`: with the protocol of
+ * armed queues. */
 bool fake_complete(struct fake *f, uint32_t cq, uint32_t sub, uint64_t wr_id, uint8_t flags);
 void fake_cq_event(struct fake *f, uint32_t stage, uint32_t cq);
 /* Fences, and wakes the client if it sleeps. */
 void fake_wake(struct fake *f);
-/* Takes the next entry of a send queue into *e; false: none. */
+/* Takes the next entry of a send queue. Returns false when there is none. */
 bool fake_sq(struct fake *f, uint32_t qp, struct shm_sqe *e);
 
-/* A zeroed region and a client attached to it with `idle`; asserts that it came about. */
+/* Attaches a client to a zeroed region, with `idle`, and asserts success. */
 struct saker *fake_flat(struct fake *f, uint64_t size, uint64_t mem_len);
 
 #endif

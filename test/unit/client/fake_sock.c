@@ -102,7 +102,7 @@ region(struct fake_sock *k, const struct shm_sock_msg *in, int fd)
 	reply(k, &m, NULL, 0);
 }
 
-/* One message from the client; false: it has left. */
+/* Receives one message of the client. Returns false when it has detached. */
 static bool
 message(struct fake_sock *k)
 {
@@ -131,7 +131,7 @@ message(struct fake_sock *k)
 	return true;
 }
 
-/* Sleeps as an engine does: flag, fence, a last look. */
+/* Sleeps as an engine does: sets the flag, fences, polls once more. */
 static bool
 turn(struct fake_sock *k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scripted engine behind a real Unix socket, in a thread that really sleeps: a wake-up that is
- * lost hangs the test. */
+/* The scripted engine behind a real Unix socket, in a thread that sleeps: the loss of a wake-up
+ * hangs the test. */
 #ifndef TEST_CLIENT_FAKE_SOCK_H
 #define TEST_CLIENT_FAKE_SOCK_H
 
@@ -9,25 +9,25 @@
 #include "fake.h"
 
 struct fake_sock {
-	struct fake f; /* with `lock` while the thread runs */
+	struct fake f; /* `lock` protects it while the thread runs */
 	pthread_mutex_t lock;
 	pthread_t thread;
 	char path[64];
 	int listen, sock, wake_engine, stop;
-	/* How it welcomes. */
+	/* What its WELCOME contains. */
 	const char *refuse_hello;
 	bool wrong_magic, few_fds;
 	uint64_t region_most; /* larger regions are refused */
-	/* What came. */
+	/* What the client has sent. */
 	char name[128];
 	uint32_t regions, refused_regions;
 	uint64_t region_size[8];
 	uint8_t *region[8];
-	bool sealed;    /* each region was */
-	uint32_t wakes; /* of the engine */
+	bool sealed;    /* all regions were sealed */
+	uint32_t wakes; /* wake-ups of the engine */
 };
 
-/* Begins to serve; the fields under "how it welcomes" are set before. */
+/* Starts the thread. The test has set the fields of the WELCOME. */
 void fake_sock_start(struct fake_sock *k);
 /* Closes the socket and ends the thread. */
 void fake_sock_stop(struct fake_sock *k);

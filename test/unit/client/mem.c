@@ -74,7 +74,7 @@ Test(client_mem, neighbours_that_are_free_are_one_run)
 
 	for (int i = 0; i < PAGES; i++)
 		cr_assert_not_null(p[i] = saker_alloc(s, PAGE));
-	/* Free every other page, then the pages between: in neither order do holes stay. */
+	/* Frees every other page, then the pages between: no holes stay. */
 	for (int i = 0; i < PAGES; i += 2)
 		saker_free(s, p[i], PAGE);
 	cr_assert_null(saker_alloc(s, 2 * PAGE));

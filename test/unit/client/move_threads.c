@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is moved while other threads use it, and forks, with each way in which a process may
- * hold threads back: userfaultfd in full, in user mode only, and a handler of signals.
+ * Memory that moves while other threads use it, and forks, with each guard that a process may have:
+ * userfaultfd in full, userfaultfd in user mode only, and a handler of SIGSEGV.
  */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -68,7 +68,7 @@ ParameterizedTestParameters(client_move_threads, writes)
 	return cr_make_param_array(char[8], ways, 3);
 }
 
-/* ---- Each write lands once ---- */
+/* ---- Each write takes effect once ---- */
 
 #define LEN (6 * MIB + 4 * PAGE)
 
@@ -76,11 +76,11 @@ struct writer {
 	pthread_t thread;
 	uint64_t *mem;
 	unsigned number;
-	uint64_t own[LEN / PAGE]; /* how often it counted up its word of each page */
+	uint64_t own[LEN / PAGE]; /* how often it has incremented its word of each page */
 	uint64_t rounds;
 };
 
-/* Counts up a word of its own in each page, and one per page that all share. */
+/* Increments a word of its own in each page, and one word of each page that all share. */
 static void *
 writer_main(void *arg)
 {
@@ -235,7 +235,7 @@ Test(client_move_threads, threads_register_overlapping_ranges_at_the_same_time, 
 
 /* ---- fork ---- */
 
-/* Runs `child` in a child; its answer. */
+/* Runs `child` in a child process. Returns its result. */
 static int
 forked(int (*child)(void *arg), void *arg)
 {
@@ -249,7 +249,7 @@ forked(int (*child)(void *arg), void *arg)
 	return WEXITSTATUS(status);
 }
 
-/* Mine is mine: what the parent had, and then what I write. */
+/* The child has the parent's content at first, and then its own writes. */
 static int
 looks_and_writes(void *arg)
 {
@@ -275,7 +275,7 @@ looks_and_writes(void *arg)
 static int
 stores(void *arg)
 {
-	close(STDERR_FILENO); /* a sanitizer would say what is meant to happen */
+	close(STDERR_FILENO); /* a sanitizer would report the intended fault */
 	*(volatile uint8_t *)arg = 2;
 	return 0;
 }
@@ -334,7 +334,7 @@ ParameterizedTest(char (*way)[8], client_move_threads, fork, .timeout = 120)
 	detach();
 }
 
-/* Counts up the first word of page after page, then the last one's. */
+/* Increments the first word of each page in turn. */
 static void *
 counts_pairs(void *arg)
 {

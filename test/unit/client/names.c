@@ -56,10 +56,11 @@ Test(client_names, a_reason_is_named_by_its_transport)
 	cr_assert_str_eq(saker_reason_str(SAKER_FALCON, rof_reason_count), "unknown");
 }
 
-/* Of Falcon, vendor_err also has what is known of the transaction, above the lowest byte. */
+/* Falcon's vendor_err describes the transaction in its higher bytes. */
 Test(client_names, only_the_lowest_byte_of_falcons_number_is_the_reason)
 {
-	cr_assert_str_eq(saker_reason_str(SAKER_FALCON, ROF_VENDOR(3, ROF_NAK_QP) | ROF_REMOTE_ERROR),
+	cr_assert_str_eq(
+		saker_reason_str(SAKER_FALCON, ROF_VENDOR(3, ROF_NAK_QP) | ROF_REMOTE_ERROR),
 		"ROF_REMOTE_ERROR");
 	cr_assert_str_eq(saker_reason_str(SAKER_FALCON, ROF_VENDOR_PULL), "none");
 }

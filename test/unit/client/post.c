@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting: what an entry says, limits, full and wrapping queues, doorbells. */
+/* Posting: the content of entries, limits, full and wrapping queues, doorbells. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -115,7 +115,7 @@ Test(client_post, atomics_carry_one_element_operands_and_masks)
 	cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
 }
 
-/* Type 1 counts its key up within its 8 bits; type 2 takes the program's. */
+/* Type 1 increments its key within 8 bits; type 2 takes the program's key. */
 Test(client_post, a_bind_names_window_region_range_and_rights)
 {
 	static const uint8_t type_1[] = {0xff, 0x00, 0x01}, type_2[] = {0x77, 0x77, 0x77};
@@ -286,7 +286,7 @@ Test(client_post, a_full_doorbell_ring_is_tried_again_by_the_next_post)
 {
 	struct saker_wr wr = write_wr(0);
 
-	/* As if the engine had stopped for 128 doorbells. */
+	/* The engine takes none of 128 doorbells. */
 	f.mute = true;
 	for (int i = 0; i < 128; i++) {
 		cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
@@ -395,7 +395,7 @@ Test(client_post, threads_post_to_their_queues_and_every_request_comes_once)
 	void *failed;
 	bool all = false;
 
-	/* Of each three consecutive QPs one lives on stage 0: they share its ring. */
+	/* Every third QP belongs to stage 0: these QPs share its doorbell ring. */
 	for (int i = 0; i < THREADS * FAKE_STAGES; i++)
 		mine[i] = make_qp();
 	for (int i = 0; i < THREADS; i++)
@@ -411,7 +411,7 @@ Test(client_post, threads_post_to_their_queues_and_every_request_comes_once)
 			uint32_t q = 1 + (uint32_t)i * FAKE_STAGES;
 			struct shm_sqe e;
 
-			/* Only a doorbell makes the engine look: one that was lost would hang. */
+			/* The engine polls a queue only after a doorbell, so a lost one hangs. */
 			while (f.qp[q].rung != before[i] && fake_sq(&f, q, &e))
 				cr_assert_eq(e.wr_id, next[i]++);
 			all = all && next[i] == POSTS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching over the Unix socket, bringing memory, and an engine that goes. */
+/* Attaching over the Unix socket, passing memory to the engine, and an engine that goes away. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -80,7 +80,7 @@ Test(client_sock, a_look_attaches_nothing)
 	cr_assert_eq(bind(fd, (struct sockaddr *)&un, sizeof(un)), 0);
 	cr_assert_eq(saker_look(un.sun_path), -ECONNREFUSED);
 	cr_assert_eq(
-		saker_look(bar), 0); /* there is something: what it is saker_open() finds out */
+		saker_look(bar), 0); /* the file exists; only saker_open() checks its content */
 	cr_assert_eq(listen(fd, 1), 0);
 	setenv("SAKER_SOCKET", un.sun_path, 1);
 	cr_assert_eq(saker_look(NULL), 0);

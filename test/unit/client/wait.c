@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping and waking, inside the library and outside on saker_fd(). A wake-up that is lost hangs
+/* Sleeping and waking, inside the library and outside on saker_fd(). The loss of a wake-up hangs
  * the test. */
 #include <criterion/criterion.h>
 
@@ -93,7 +93,7 @@ Test(client_wait, what_came_before_is_found_without_sleeping)
 static void *
 later(void *arg)
 {
-	/* Once the client has said that it sleeps. */
+	/* After the client has set its flag. */
 	while (__atomic_load_n(&k.f.h->client_sleeps, __ATOMIC_ACQUIRE) == 0)
 		sched_yield();
 	((void (*)(void))(uintptr_t)arg)();
