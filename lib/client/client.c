@@ -146,7 +146,7 @@ cl_start(struct saker *s, void *home, uint64_t size)
 	s->size = h.size;
 	s->nstages = h.nstages;
 	for (uint32_t i = 0; i < s->nstages; i++) {
-		shm_prod_init(&s->bell[i].ring, home, &h.doorbell[i]);
+		shm_prod_init(&s->doorbell[i].ring, home, &h.doorbell[i]);
 		shm_take_init(&s->cqev.ring[i], home, &h.event[i]);
 	}
 	cl_mail_init(s, &h);

@@ -133,7 +133,7 @@ struct saker_qp {
 /* ---- The attachment ---- */
 
 /* A doorbell ring. Threads that post to different QPs share it. */
-struct cl_bell {
+struct cl_doorbell {
 	_Alignas(SHM_LINE) uint32_t lock;
 	struct shm_prod ring;
 };
@@ -169,9 +169,9 @@ struct saker {
 	uint32_t nstages;
 	uint8_t *home;
 	struct shm_header *header;
-	int wake_engine;             /* eventfd that wakes the engine, or -1 */
-	volatile uint32_t *doorbell; /* device register that wakes the engine, or NULL */
-	struct cl_bell bell[SHM_MAX_STAGES];
+	int wake_engine;                  /* eventfd that wakes the engine, or -1 */
+	volatile uint32_t *wake_register; /* device register that wakes the engine, or NULL */
+	struct cl_doorbell doorbell[SHM_MAX_STAGES];
 
 	uint64_t size;      /* of the home region */
 	uint64_t mapped;    /* bytes of it that the client unmaps; 0: flat */

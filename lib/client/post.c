@@ -13,12 +13,12 @@
 #include "client_priv.h"
 
 static void
-client_post_wake(struct saker *s)
+engine_wake(struct saker *s)
 {
 	const uint64_t one = 1;
 
-	if (s->doorbell != NULL)
-		*s->doorbell = SHM_BAR_RING;
+	if (s->wake_register != NULL)
+		*s->wake_register = SHM_BAR_RING;
 	else if (write(s->wake_engine, &one, sizeof(one)) < 0)
 		return; /* the eventfd's counter is full: the engine is awake already */
 }
@@ -26,7 +26,7 @@ client_post_wake(struct saker *s)
 bool
 cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 {
-	struct cl_bell *b = &s->bell[stage];
+	struct cl_doorbell *b = &s->doorbell[stage];
 	bool room;
 
 	sk_spin(&b->lock);
@@ -39,9 +39,9 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	}
 	sk_unspin(&b->lock);
 	shm_fence();
-	if ((s->wake_engine >= 0 || s->doorbell != NULL) &&
+	if ((s->wake_engine >= 0 || s->wake_register != NULL) &&
 		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0)
-		client_post_wake(s);
+		engine_wake(s);
 	return room;
 }
 
@@ -57,7 +57,7 @@ qp_ring(struct saker_qp *qp)
 }
 
 static void
-client_post_failed(void *owner)
+qp_see_error(void *owner)
 {
 	struct saker_qp *qp = owner;
 
@@ -69,7 +69,7 @@ client_post_failed(void *owner)
 void
 cl_qp_failed(struct saker *s, uint32_t qpn)
 {
-	cl_table_with(&s->table, cl_key(CL_QPN, qpn), client_post_failed);
+	cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
 }
 
 static inline int
@@ -174,7 +174,7 @@ saker_send_fits(struct saker_qp *qp, uint32_t n)
 /* Receives need no doorbell: the engine checks the queue when a message arrives. A QP in the error
  * state receives no message, so its receives need a doorbell to be flushed. */
 static inline int
-client_post_recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
+recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
 {
 	int done;
 
@@ -199,7 +199,7 @@ saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
 		return -EPIPE;
 	if (qp->rq.entries == NULL)
 		return -EINVAL;
-	n = client_post_recv_post(&qp->rq, qp->max_recv_sge, wr, n);
+	n = recv_post(&qp->rq, qp->max_recv_sge, wr, n);
 	if (__atomic_load_n(&qp->failed, __ATOMIC_RELAXED) != 0)
 		qp_ring(qp);
 	return n;
@@ -214,7 +214,7 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 		return -EPIPE;
 	/* Unlike a QP's queue, a shared queue may be posted to by several threads. */
 	sk_spin(&srq->lock);
-	rc = client_post_recv_post(&srq->rq, srq->max_sge, wr, n);
+	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
 	sk_unspin(&srq->lock);
 	return rc;
 }

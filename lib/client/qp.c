@@ -72,7 +72,7 @@ attr_round(struct saker_qp_attr *a, const struct shm_qp_info *info)
 }
 
 static int
-client_qp_qp_enter(struct saker *s, struct saker_qp *qp)
+qp_enter(struct saker *s, struct saker_qp *qp)
 {
 	int rc;
 
@@ -109,7 +109,7 @@ saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp
 		rc = cl_fail(-EPROTO, "the engine reported an invalid place for a queue pair");
 	}
 	if (rc == 0)
-		rc = client_qp_qp_enter(s, qp);
+		rc = qp_enter(s, qp);
 	if (rc < 0) {
 		free(qp);
 		return rc;
@@ -141,7 +141,7 @@ saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out)
 		qp->qpn = qpn;
 		qp->type = SAKER_XRC_RECV;
 		qp->s = s;
-		rc = client_qp_qp_enter(s, qp);
+		rc = qp_enter(s, qp);
 	}
 	if (rc < 0) {
 		free(qp);

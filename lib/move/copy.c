@@ -52,7 +52,7 @@ write_all(int fd, uintptr_t from, uint64_t len, uint64_t off)
 }
 
 static int
-move_copy_read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
+copy_read_all(int fd, uintptr_t to, uint64_t len, uint64_t off)
 {
 	while (len > 0) {
 		long n = mv_sys_pread(fd, to, len, off);
@@ -91,7 +91,7 @@ pages_write(const struct chunk *c)
 
 	if (c->whole)
 		return write_all(c->fd, c->at, c->len, c->off);
-	rc = move_copy_read_all(c->pagemap, (uintptr_t)word, n * sizeof(word[0]),
+	rc = copy_read_all(c->pagemap, (uintptr_t)word, n * sizeof(word[0]),
 		c->at / MV_PAGE * sizeof(word[0]));
 	for (uint64_t i = 0, run; i < n && rc == 0; i += run) {
 		bool there = (word[i] & THERE) != 0;
@@ -240,7 +240,7 @@ mv_stage_fill(const struct mv_window *w, uint64_t off, uint64_t len, bool waits,
 		rc = run_find(w, off, end, known, &data, &hole);
 		if (rc < 0 || data == end)
 			break;
-		rc = move_copy_read_all(w->fd, w->stage + data, hole - data, data);
+		rc = copy_read_all(w->fd, w->stage + data, hole - data, data);
 	}
 	return (int)rc;
 }

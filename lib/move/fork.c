@@ -115,7 +115,7 @@ let_in(uintptr_t at, uint64_t len, int prot)
 /* ---- The three moments ---- */
 
 static void
-move_fork_prepare(void)
+fork_before(void)
 {
 	struct mv_vma v;
 	size_t at = 0;
@@ -187,7 +187,7 @@ mv_fork_watch(void)
 	static bool watched;
 
 	if (!watched)
-		watched = pthread_atfork(move_fork_prepare, in_parent, in_child) == 0;
+		watched = pthread_atfork(fork_before, in_parent, in_child) == 0;
 }
 
 void

@@ -83,7 +83,7 @@ mv_maps_load(void)
 }
 
 static uint64_t
-move_maps_number(const char **p, unsigned base)
+maps_number(const char **p, unsigned base)
 {
 	uint64_t n = 0;
 
@@ -109,23 +109,23 @@ line_parse(const char *p, struct mv_vma *v)
 	size_t n;
 
 	memset(v, 0, sizeof(*v));
-	v->start = move_maps_number(&p, 16);
+	v->start = maps_number(&p, 16);
 	if (*p++ != '-')
 		return false;
-	v->end = move_maps_number(&p, 16);
+	v->end = maps_number(&p, 16);
 	if (*p++ != ' ')
 		return false;
 	v->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
 		  (p[2] == 'x' ? PROT_EXEC : 0);
 	v->shared = p[3] == 's';
 	p += 5;
-	v->offset = move_maps_number(&p, 16);
+	v->offset = maps_number(&p, 16);
 	p++;
-	maj = (unsigned)move_maps_number(&p, 16);
+	maj = (unsigned)maps_number(&p, 16);
 	p++;
-	v->dev = makedev(maj, (unsigned)move_maps_number(&p, 16));
+	v->dev = makedev(maj, (unsigned)maps_number(&p, 16));
 	p++;
-	v->ino = move_maps_number(&p, 10);
+	v->ino = maps_number(&p, 10);
 	p += strspn(p, " ");
 	n = strcspn(p, "\n");
 	memcpy(v->name, p, n < sizeof(v->name) ? n : sizeof(v->name) - 1);
@@ -192,7 +192,7 @@ mv_vma_window(const struct mv_vma *v)
 
 /* Returns why a mapping cannot move, with *rc, or NULL when it can. */
 static const char *
-move_maps_verdict(const struct mv_vma *v, bool write, int *rc)
+maps_verdict(const struct mv_vma *v, bool write, int *rc)
 {
 	const struct mv_window *w = mv_vma_window(v);
 
@@ -231,7 +231,7 @@ mv_judge(uintptr_t from, uintptr_t to, bool write)
 	for (; next < to && mv_maps_next(&at, &v) && v.start <= next; below = v) {
 		if (v.end <= next)
 			continue;
-		why = move_maps_verdict(&v, write, &rc);
+		why = maps_verdict(&v, write, &rc);
 		if (why == NULL && !v.shared &&
 			mv_is_stack(&v, &below, next, to < v.end ? to : v.end)) {
 			rc = -EOPNOTSUPP;

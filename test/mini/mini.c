@@ -31,7 +31,7 @@ mini_init(struct mini *m, uint64_t size)
 	if (shm_header_lay(m->h, size, &home) != 0)
 		return false;
 	shm_take_init(&m->cmd, m->home, &m->h->cmd);
-	shm_take_init(&m->bell, m->home, &m->h->doorbell[0]);
+	shm_take_init(&m->doorbell, m->home, &m->h->doorbell[0]);
 	shm_prod_init(&m->evt, m->home, &m->h->evt);
 	shm_prod_init(&m->event, m->home, &m->h->event[0]);
 	m->heap = m->h->heap;
@@ -164,11 +164,11 @@ mini_poll(struct mini *m)
 	const struct shm_msg *in;
 	bool any = false;
 
-	for (; (d = shm_take_peek(&m->bell)) != NULL; any = true) {
+	for (; (d = shm_take_peek(&m->doorbell)) != NULL; any = true) {
 		uint32_t what = d->what;
 
-		shm_take_pop(&m->bell);
-		shm_take_publish(&m->bell);
+		shm_take_pop(&m->doorbell);
+		shm_take_publish(&m->doorbell);
 		if (what != SHM_RING_MAILBOX) {
 			need(what < m->nqp, "a doorbell of nobody");
 			serve(m, &m->qp[what]);

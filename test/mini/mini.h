@@ -17,7 +17,7 @@ struct mini {
 	uint8_t *home;
 	struct shm_header *h;
 	uint64_t size, heap;
-	struct shm_take cmd, bell;
+	struct shm_take cmd, doorbell;
 	struct shm_prod evt, event;
 	struct mini_qp {
 		struct shm_qp *shared;

@@ -253,7 +253,7 @@ cl_bar_free(struct cl_bar *b)
 	bar_give_back(b);
 	pthread_mutex_unlock(&lock);
 	cl_bar_pages_free(b->pages);
-	cl_bar_bell_free(b);
+	cl_bar_doorbell_free(b);
 	if (b->base != NULL)
 		munmap(b->base, b->size);
 	if (b->fd >= 0)
@@ -272,7 +272,7 @@ bar_attach(struct saker *s, struct cl_bar *b, const char *path, const char *name
 	if (rc == 0)
 		rc = lock_slot(b, nslots);
 	if (rc == 0)
-		cl_bar_bell(b, path);
+		cl_bar_doorbell(b, path);
 	if (rc == 0)
 		rc = claim(b, name);
 	if (rc == 0)

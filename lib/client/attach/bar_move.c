@@ -283,7 +283,7 @@ cl_bar_orphan(struct cl_bar *b)
 {
 	b->beating = false;
 	b->token = 0;
-	b->s->doorbell = NULL;
+	b->s->wake_register = NULL;
 	for (size_t i = 0; b->pages != NULL && i < b->pages->n; i++)
 		b->pages->page[i].held = 0;
 	if (b->pages != NULL)

@@ -28,10 +28,10 @@ struct cl_bar {
 	struct cl_bar_pages *pages; /* pages of the program that have moved, or NULL */
 };
 
-/* bar_bell.c: maps the registers of the device whose memory is at `path`, if it has a doorbell, and
- * sets saker.doorbell; and undoes that. */
-void cl_bar_bell(struct cl_bar *b, const char *path);
-void cl_bar_bell_free(struct cl_bar *b);
+/* bar_doorbell.c: maps the registers of the device whose memory is at `path`, if it has a doorbell,
+ * and sets saker.wake_register; and undoes that. */
+void cl_bar_doorbell(struct cl_bar *b, const char *path);
+void cl_bar_doorbell_free(struct cl_bar *b);
 
 /* bar_move.c: frees the table. NULL is allowed. */
 void cl_bar_pages_free(struct cl_bar_pages *t);

@@ -29,7 +29,7 @@ fake_init(struct fake *f, void *base, uint64_t size, uint64_t mem_len)
 	shm_take_init(&f->cmd, base, &f->h->cmd);
 	shm_prod_init(&f->evt, base, &f->h->evt);
 	for (uint32_t i = 0; i < FAKE_STAGES; i++) {
-		shm_take_init(&f->bell[i], base, &f->h->doorbell[i]);
+		shm_take_init(&f->doorbell[i], base, &f->h->doorbell[i]);
 		shm_prod_init(&f->event[i], base, &f->h->event[i]);
 	}
 	f->heap = f->h->heap;
@@ -203,11 +203,11 @@ fake_poll(struct fake *f)
 	for (uint32_t i = 0; i < FAKE_STAGES; i++) {
 		const struct shm_doorbell *d;
 
-		while (!f->mute && (d = shm_take_peek(&f->bell[i])) != NULL) {
+		while (!f->mute && (d = shm_take_peek(&f->doorbell[i])) != NULL) {
 			uint32_t what = d->what;
 
-			shm_take_pop(&f->bell[i]);
-			shm_take_publish(&f->bell[i]);
+			shm_take_pop(&f->doorbell[i]);
+			shm_take_publish(&f->doorbell[i]);
 			if (what == SHM_RING_MAILBOX) {
 				cr_assert_eq(i, 0, "commands ring at stage 0");
 				commands(f);

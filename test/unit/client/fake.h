@@ -28,7 +28,7 @@ struct fake_cq {
 struct fake {
 	uint8_t *home;
 	struct shm_header *h;
-	struct shm_take cmd, bell[SHM_MAX_STAGES];
+	struct shm_take cmd, doorbell[SHM_MAX_STAGES];
 	struct shm_prod evt, event[SHM_MAX_STAGES];
 	uint64_t heap, heap_end;
 	/* Commands: the last one, and how many of each came; the one to refuse; whether replies are

@@ -486,7 +486,7 @@ Test(doorbell, a_device_without_a_doorbell_is_not_rung)
 	r = machine_start();
 	prog_open(&r, &one);
 	prog_open_far(&host.rig, &far);
-	cr_assert_null(one.s->doorbell);
+	cr_assert_null(one.s->wake_register);
 	prog_connect(&one, &far, HOST_ADDR, RIG_PORT);
 	prog_write(&one, &far, 3);
 	cr_assert_eq(*reg(SHM_BAR_DOORBELL), IDLE_WORD);

@@ -47,7 +47,7 @@ offset(const char *path)
 }
 
 void
-cl_bar_bell(struct cl_bar *b, const char *path)
+cl_bar_doorbell(struct cl_bar *b, const char *path)
 {
 	size_t at = offset(path);
 	char name[CL_PATH];
@@ -66,13 +66,13 @@ cl_bar_bell(struct cl_bar *b, const char *path)
 	b->regs = regs;
 	/* On an ivshmem-plain device, the register reads 0 and no doorbell exists. */
 	if (*(volatile uint32_t *)(regs + at + SHM_BAR_IVPOSITION) == SHM_BAR_PEER_GUEST)
-		b->s->doorbell = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
+		b->s->wake_register = (volatile uint32_t *)(regs + at + SHM_BAR_DOORBELL);
 }
 
 void
-cl_bar_bell_free(struct cl_bar *b)
+cl_bar_doorbell_free(struct cl_bar *b)
 {
-	b->s->doorbell = NULL;
+	b->s->wake_register = NULL;
 	if (b->regs != NULL)
 		munmap(b->regs, PAGE);
 	b->regs = NULL;
