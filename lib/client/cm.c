@@ -199,8 +199,7 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 
 /* ---- Events ---- */
 
-/* For each event of the engine: the program's event, and the kind and place of the object's handle.
- */
+/* For each event of the engine: the program's event; kind and place of the object's handle. */
 static const struct event_row {
 	enum saker_event_type type;
 	enum cl_kind kind; /* of the object */

@@ -6,8 +6,7 @@
 
 #include "client_priv.h"
 
-/* Checks the places and sizes in the reply, and copies them to the private view that posting uses.
- */
+/* Checks places and sizes in the reply, and copies them to the private view for posting. */
 static int
 qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 {

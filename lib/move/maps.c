@@ -99,8 +99,8 @@ maps_number(const char **p, unsigned base)
 	}
 }
 
-/* Parses "start-end rwxp offset major:minor inode  name". Returns false for the other lines of
- * smaps.
+/* Parses "start-end rwxp offset major:minor inode  name". Returns false for other lines
+ * of smaps.
  */
 static bool
 line_parse(const char *p, struct mv_vma *v)

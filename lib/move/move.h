@@ -77,8 +77,7 @@ int mv_maps_load(void);
 /* Sets *v to the next mapping, in ascending order of addresses. *at: 0 for the first. Returns false
  * after the last one. */
 bool mv_maps_next(size_t *at, struct mv_vma *v);
-/* Checks that [from, to), whole pages, can move, as mv_in() does; mv_maps_load() has been called.
- */
+/* Checks that [from, to), whole pages, can move, as mv_in() does. mv_maps_load() comes before. */
 int mv_judge(uintptr_t from, uintptr_t to, bool write);
 
 /* Copies [at, at + len), whole pages within `v`, to `there` and maps `fd` from `off` on in their

@@ -155,8 +155,7 @@ struct rd_bind {
 
 enum rd_bind_result {
 	RD_BIND_DONE,
-	RD_BIND_CHANGED, /* done; other stages may use the former bind until their next quiet point
-			  */
+	RD_BIND_CHANGED, /* done; other stages use the former bind up to their next quiet point */
 	RD_BIND_BUSY,    /* another stage is binding the window: call again */
 	RD_BIND_REFUSED,
 };

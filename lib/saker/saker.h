@@ -67,7 +67,7 @@ const char *saker_error(void);
  * Never NULL: "unknown status" for other values. */
 const char *saker_status_str(int status);
 
-/* Returns the name of a transport's reason, such as "IW_RDMAP_REMOTE", from rd_wc.vendor_err or
+/* Returns the name of a transport's reason, such as "IW_DDP_T_BOUNDS", from rd_wc.vendor_err or
  * saker_async.code; "none" for 0. Never NULL: "unknown" for other values. The numbers belong to the
  * version of this library; an engine of another version may use others. */
 const char *saker_reason_str(enum saker_transport transport, uint32_t code);
@@ -91,8 +91,7 @@ const char *saker_reason_str(enum saker_transport transport, uint32_t code);
  * -ECONNREFUSED when no saker is there.
  */
 int saker_open(const char *socket, const char *name, struct saker **out);
-/* Checks that saker_open() would find a saker or a device, without attaching. Returns 0 or -errno.
- */
+/* Checks, without attaching, that saker_open() would find a saker or a device. */
 int saker_look(const char *socket);
 /*
  * Attaches to a flat region: `base` maps `size` bytes whose header the engine has written. Such an
@@ -122,6 +121,7 @@ struct saker_device {
 	uint32_t max_xrcd;
 };
 
+/* Queries the engine for the device. */
 int saker_device(struct saker *s, struct saker_device *out);
 
 /* ---- Memory ---- */
@@ -133,8 +133,9 @@ void *saker_alloc(struct saker *s, size_t len);
 /* Frees memory of saker_alloc(). `len` is the length that was allocated. NULL is allowed. */
 void saker_free(struct saker *s, void *p, size_t len);
 
+/* Creates a protection domain: QPs of it can access regions and windows of it. */
 int saker_pd_create(struct saker *s, struct saker_pd **out);
-/* -EBUSY: objects of the domain exist. */
+/* Destroys a protection domain. -EBUSY: objects of the domain exist. */
 int saker_pd_destroy(struct saker_pd *pd);
 /*
  * Registers [addr, addr + len): memory from saker_alloc(), or any private memory of the program
@@ -154,7 +155,7 @@ int saker_mr_create(
 /* The same, with `base` as the address of the first byte in work requests of both sides. */
 int saker_mr_create_at(struct saker_pd *pd, void *addr, size_t len, uint64_t base, uint32_t access,
 	struct saker_mr **out);
-/* -EBUSY: a memory window is bound to it. */
+/* Ends a registration. -EBUSY: a memory window is bound to it. */
 int saker_mr_destroy(struct saker_mr *mr);
 /* Returns the STag, which is both lkey and rkey. */
 uint32_t saker_mr_stag(const struct saker_mr *mr);
@@ -164,8 +165,9 @@ uint32_t saker_mr_stag(const struct saker_mr *mr);
 /* Creates a queue for at least `depth` completions. Overflow destroys completions and raises
  * SAKER_EV_CQ_OVERFLOW. `user`: saker_cq_user() returns it. */
 int saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out);
-/* -EBUSY: a QP or an XRC receive queue uses it. */
+/* Destroys a queue, with the completions in it. -EBUSY: a QP or an XRC receive queue uses it. */
 int saker_cq_destroy(struct saker_cq *cq);
+/* Returns `user` of saker_cq_create(). */
 void *saker_cq_user(const struct saker_cq *cq);
 /* Takes up to `n` completions out of the queue. Returns how many. */
 int saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n);
@@ -178,6 +180,8 @@ int saker_cq_event(struct saker *s, struct saker_cq **cq);
 
 /* ---- Shared receive queues ---- */
 
+/* Creates a receive queue for at least `depth` receives of at most `max_sge` elements, which any
+ * number of QPs can share. */
 int saker_srq_create(struct saker_pd *pd, uint32_t depth, uint32_t max_sge, struct saker_srq **out);
 
 struct saker_srq_attr {
@@ -191,9 +195,11 @@ struct saker_srq_attr {
 	void *user;
 };
 
+/* Creates a receive queue with these attributes. */
 int saker_srq_create_as(struct saker_pd *pd, struct saker_srq_attr *attr, struct saker_srq **out);
-/* -EBUSY: a QP uses it. */
+/* Destroys a queue. -EBUSY: a QP uses it. */
 int saker_srq_destroy(struct saker_srq *srq);
+/* Returns `user` of its attributes; NULL without. */
 void *saker_srq_user(const struct saker_srq *srq);
 /* Returns the number of an XRC queue, 24 bits; else 0. */
 uint32_t saker_srq_num(const struct saker_srq *srq);
@@ -204,14 +210,14 @@ int saker_srq_set_limit(struct saker_srq *srq, uint32_t limit);
 /* ---- XRC domains ---- */
 
 /*
- * Processes of one user that name the same file (st_dev, st_ino) share a domain: each XRC receive
- * QP in it serves all XRC receive queues in it. `ino` 0: a domain that no other process shares.
- * `create`: the domain is created when it does not exist (else -ENOENT); `exclusive`: it must not
- * exist (-EEXIST). -EDQUOT.
+ * Opens an XRC domain. Processes of one user that name the same file (st_dev, st_ino) share a
+ * domain: each XRC receive QP in it serves all XRC receive queues in it. `ino` 0: a domain that no
+ * other process shares. `create`: the domain is created when it does not exist (else -ENOENT);
+ * `exclusive`: it must not exist (-EEXIST). -EDQUOT.
  */
 int saker_xrcd_open(struct saker *s, uint64_t dev, uint64_t ino, bool create, bool exclusive,
 	struct saker_xrcd **out);
-/* -EBUSY: QPs or receive queues of this process are in it. */
+/* Closes a domain. -EBUSY: QPs or receive queues of this process are in it. */
 int saker_xrcd_close(struct saker_xrcd *x);
 
 /* ---- Queue pairs ---- */
@@ -231,8 +237,11 @@ struct saker_qp_attr {
 	void *user;
 };
 
+/* Creates a QP, in the state RESET. */
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
+/* Destroys a QP, and ends its connection. */
 int saker_qp_destroy(struct saker_qp *qp);
+/* Returns `user` of its attributes. */
 void *saker_qp_user(const struct saker_qp *qp);
 /* Returns the QP's number, 24 bits. */
 uint32_t saker_qp_num(const struct saker_qp *qp);
@@ -272,8 +281,7 @@ struct saker_qp_move {
 	uint8_t retry;         /* RTS: how often `timeout` passes before the peer counts as lost */
 	uint8_t min_rnr_timer; /* RTR: how long a peer waits after an RNR NAK: verbs' 5-bit code */
 	uint8_t timeout;       /* RTS: 4.096 us * 2^timeout; 0: no limit */
-	struct sk_addr local;  /* RTR: the local address that the peer names; unspecified: by route
-				*/
+	struct sk_addr local;  /* RTR: the address that the peer names; unspecified: by route */
 };
 
 /*
@@ -305,7 +313,8 @@ int saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state);
  * in the background, for all QPs together; datagrams that are posted meanwhile wait, up to a limit,
  * and are lost beyond it. -EINVAL: a multicast or unspecified address; -ENETUNREACH, -EDQUOT. */
 int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out);
-/* Requests with this handle that the engine has not taken yet complete with RD_LOC_QP_OP_ERR. */
+/* Destroys a handle. Requests with it that the engine has not taken yet complete with
+ * RD_LOC_QP_OP_ERR. */
 int saker_ah_destroy(struct saker_ah *ah);
 
 /* ---- Posting ---- */
@@ -346,12 +355,12 @@ int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 /* ---- Memory windows ---- */
 
 /*
- * A window grants peers access to a part of a region, with rights of its own, from the moment when
- * a QP of its protection domain executes a bind. A bind is a work request, not a command. A window
- * has no lkey. Type 1: each bind replaces the one before, a bind of no bytes removes it, and any QP
- * of the domain serves the peers. Type 2: the window serves the QP that bound it, and must be
- * invalidated before the next bind, by RD_LOCAL_INV on that QP or by the peer's RD_SEND_INV; after
- * the end of that QP it can only be freed.
+ * Allocates a memory window. A window grants peers access to a part of a region, with rights of its
+ * own, from the moment when a QP of its protection domain executes a bind. A bind is a work
+ * request, not a command. A window has no lkey. Type 1: each bind replaces the one before, a bind
+ * of no bytes removes it, and any QP of the domain serves the peers. Type 2: the window serves the
+ * QP that bound it, and must be invalidated before the next bind, by RD_LOCAL_INV on that QP or by
+ * the peer's RD_SEND_INV; after the end of that QP it can only be freed.
  */
 int saker_mw_alloc(struct saker_pd *pd, enum rd_mw_type type, struct saker_mw **out);
 /* Frees a window, bound or not. */
@@ -447,8 +456,7 @@ struct saker_conn_info {
 	uint8_t transport;           /* of a request: enum saker_transport of the QP that can
 					accept it */
 	uint8_t space;               /* of a request: enum saker_space */
-	uint8_t type; /* of a request: enum saker_qp_type of the QP that can accept it
-		       */
+	uint8_t type;                /* of a request: enum saker_qp_type of that QP */
 	uint32_t remote_qpn, remote_qkey; /* the result of saker_ud_resolve() */
 	uint16_t private_len;             /* bytes */
 	uint8_t private_data[SAKER_PRIVATE_MAX];
@@ -464,8 +472,11 @@ int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uin
  * other members of *p are ignored: they belong to saker_accept(). */
 int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
+/* Ends a listener, and rejects the requests that wait for an answer. */
 int saker_unlisten(struct saker_listener *l);
+/* Returns `user` of saker_listen(). */
 void *saker_listener_user(const struct saker_listener *l);
+/* Returns the port, in host order. */
 uint16_t saker_listener_port(const struct saker_listener *l);
 /* Starts to connect a QP; SAKER_EV_ESTABLISHED, _REJECTED or _UNREACHABLE follows. `local` NULL:
  * the engine chooses by route; `p` NULL: the device's limits, the rest as configured. -EADDRINUSE:

@@ -128,8 +128,7 @@ serve(struct mini *m, struct mini_qp *qp)
 		uint64_t wr_id = e->wr_id;
 		uint8_t opcode = e->opcode;
 
-		/* A completed request has left the queue: its entry is free before the completion.
-		 */
+		/* The entry of a request is free before its completion exists. */
 		shm_take_pop(&qp->sq);
 		shm_take_publish(&qp->sq);
 		c->wr_id = wr_id;
@@ -143,8 +142,7 @@ serve(struct mini *m, struct mini_qp *qp)
 	cq->pending |= shm_arm_fire(&cq->shared->arm, false);
 }
 
-/* A program may arm a CQ many times before it takes its events: an event without room is pending.
- */
+/* A program may arm a CQ often before it takes events: an event without room is pending. */
 static void
 send_events(struct mini *m)
 {

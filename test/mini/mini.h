@@ -33,9 +33,7 @@ struct mini {
 	uint32_t nqp, ncq, handles;
 };
 
-/* Allocates a zeroed region of `size` bytes and lays it out. Returns false when memory is
- * exhausted.
- */
+/* Allocates and lays out a zeroed region of `size` bytes. Returns false without memory. */
 bool mini_init(struct mini *m, uint64_t size);
 void mini_free(struct mini *m);
 /* Takes doorbells, replies to commands, completes requests. Returns whether there was anything. */

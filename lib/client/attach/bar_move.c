@@ -126,9 +126,8 @@ run_in(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, bool wri
 
 /* ---- Out ---- */
 
-/* Moves [from, to), whose place is `there`, back. `s` NULL: in a child of fork(2), where the place
- * belongs to the parent. Memory that the program has unmapped or replaced meanwhile stays as it is.
- */
+/* Moves [from, to), whose place is `there`, back, except memory that the program has unmapped or
+ * replaced meanwhile. `s` NULL: in a child of fork(2), where the place belongs to the parent. */
 static void
 run_out(struct saker *s, struct cl_bar *b, uintptr_t from, uintptr_t to, uint8_t *there)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to a flat region, which contains everything, also the memory that the client registers.
- */
+/* Attaching to a flat region, which also contains the memory that the client registers. */
 #include <errno.h>
 
 #include "../client_priv.h"

@@ -49,8 +49,7 @@ struct fake {
 	uint64_t wakes;
 };
 
-/* Lays out a home region of `size` bytes at `base` (zeroed); the last `mem_len` are client memory.
- */
+/* Lays out a home region of `size` zero bytes at `base`; the last `mem_len` are client memory. */
 void fake_init(struct fake *f, void *base, uint64_t size, uint64_t mem_len);
 /* Takes doorbells and replies to commands. */
 void fake_poll(struct fake *f);
