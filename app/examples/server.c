@@ -2,7 +2,7 @@
 /*
  * A server that sleeps until something happens: listen, accept, completion events.
  *
- *     SAKER_SOCKET=b.sock ./server 7000
+ *     SAKER_SOCKET=/tmp/b.sock server 7000
  *
  * Each client gets a buffer, whose place the acceptance carries as private data; write.c is such a
  * client. The server prints what clients have written. It serves clients over iWARP and over Falcon
@@ -40,7 +40,7 @@ need(int rc, const char *what)
 {
 	if (rc >= 0)
 		return;
-	fprintf(stderr, "%s: %s (%s)\n", what, saker_error(), strerror(-rc));
+	fprintf(stderr, "%s: %s\n", what, saker_error());
 	exit(1);
 }
 

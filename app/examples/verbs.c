@@ -3,8 +3,10 @@
  * The exchange of write.c and server.c as a plain verbs program: no header of Saker, nothing linked
  * but libibverbs and librdmacm. It runs on any RDMA device, and on Saker under saker-run:
  *
- *     SAKER_SOCKET=b.sock saker-run ./verbs 7000
- *     SAKER_SOCKET=a.sock saker-run ./verbs 10.5.0.2 7000 "hello, memory"
+ *     SAKER_SOCKET=/tmp/b.sock saker-run ./verbs 7000
+ *     SAKER_SOCKET=/tmp/a.sock saker-run ./verbs 10.5.0.2 7000 "hello, memory"
+ *
+ * write.c has the commands that start the sakers.
  *
  * One argument makes it the server (of one client), three the client. SAKER_DEVICE=falcon selects
  * RDMA over Falcon instead of iWARP. It also works with server.c or write.c at the other end.

@@ -2,13 +2,22 @@
 /*
  * Writes a line of text into a server's memory: connect, register, RDMA Write, poll.
  *
- * Run two sakers (README.md has the commands), then the server on one of them and this program on
- * the other:
+ * Run two sakers, joined by shared memory:
  *
- *     SAKER_SOCKET=b.sock ./server 7000
- *     SAKER_SOCKET=a.sock ./write 10.5.0.2 7000 "hello, memory"
+ *     saker --lcores 0@0 --no-pci --in-memory --file-prefix a \
+ *         --vdev net_memif0,role=server,socket=/tmp/wire -- \
+ *         --socket /tmp/a.sock --address 0=10.5.0.1/24
+ *     saker --lcores 0@1 --no-pci --in-memory --file-prefix b \
+ *         --vdev net_memif0,role=client,socket=/tmp/wire -- \
+ *         --socket /tmp/b.sock --address 0=10.5.0.2/24
  *
- * A fourth argument, "falcon", selects RDMA over Falcon instead of iWARP.
+ * then the server on one of them, and this program on the other:
+ *
+ *     SAKER_SOCKET=/tmp/b.sock server 7000
+ *     SAKER_SOCKET=/tmp/a.sock write 10.5.0.2 7000 "hello, memory"
+ *
+ * A fourth argument, "falcon", selects RDMA over Falcon instead of iWARP; both sakers then need a
+ * configuration with `enabled = yes` in its section [falcon].
  *
  * The server's acceptance carries the place of its buffer as private data. This program writes the
  * text there with an RDMA Write, in which the server takes no part, and then sends an empty
@@ -33,7 +42,7 @@ need(int rc, const char *what)
 {
 	if (rc >= 0)
 		return;
-	fprintf(stderr, "%s: %s (%s)\n", what, saker_error(), strerror(-rc));
+	fprintf(stderr, "%s: %s\n", what, saker_error());
 	exit(1);
 }
 

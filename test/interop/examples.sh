@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The programs of app/examples between two sakers, on iWARP and on Falcon: each client with each server, the verbs program under
-# saker-run. The text that a client writes is the text that the server prints.
+# The programs of app/examples between two sakers, on iWARP and on Falcon: each client with each
+# server, the verbs program under saker-run. The server must print the text that the client writes.
 . "$(dirname "$0")/common.sh"
 install_packages jq || skip "jq is not to be had"
 examples=$build/app/examples
@@ -11,8 +11,8 @@ take_memory 400
 port=7500
 
 crowded_falcon 7 >"$work/falcon.ini"
-wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24)
-wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24)
+wire_a=(--config "$work/falcon.ini" --address "0=10.5.0.1/24")
+wire_b=(--config "$work/falcon.ini" --address "0=10.5.0.2/24")
 
 at() { # at SAKER COMMAND...: becomes a program of that saker, for start
     local s=$1
@@ -26,12 +26,12 @@ exchange() {
     port=$((port + 1))
     text="$name: $(head -c 1500 /dev/urandom | base64 -w 0)"
     case $1 in
-        server) server=("$examples/server" $port 1) ;;
-        verbs) server=("$build/app/saker-run" "$examples/verbs" $port) ;;
+        server) server=("$examples/server" "$port" 1) ;;
+        verbs) server=("$build/app/saker-run" "$examples/verbs" "$port") ;;
     esac
     case $2 in
-        write) client=("$examples/write" 10.5.0.2 $port "$text") ;;
-        verbs) client=("$build/app/saker-run" "$examples/verbs" 10.5.0.2 $port "$text") ;;
+        write) client=("$examples/write" 10.5.0.2 "$port" "$text") ;;
+        verbs) client=("$build/app/saker-run" "$examples/verbs" 10.5.0.2 "$port" "$text") ;;
     esac
     [ "$2-$device" = write-falcon ] && client+=(falcon)
     start server at b "${server[@]}"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs libsaker into an empty tree, and compiles a C and a C++ program with nothing but that tree. The installed headers
-# are those of <saker/saker.h>, and the library exports the functions that they declare, no more and no less.
+# Installs libsaker into an empty tree, and compiles a C and a C++ program with nothing but that
+# tree. The installed headers are those of <saker/saker.h>, and the library exports the functions
+# that they declare, no more and no less.
 # Usage: installed.sh BUILD_DIRECTORY
 set -u
 build=$1
@@ -30,18 +31,21 @@ include=$(dirname "$(find "$tree" -path '*/include/saker' | head -1)")
 lib=$(dirname "$(find "$tree" -name libsaker.so | head -1)")
 
 headers_are_complete() {
-    diff <(printf '%s\n' saker saker/addr.h saker/saker.h saker/types.h) <(cd "$include" && find . -mindepth 1 | sed 's|^\./||' | sort) &&
+    diff <(printf '%s\n' addr.h saker.h types.h) <(ls "$include/saker") &&
+        [ "$(ls "$include")" = saker ] &&
         ! grep -nE '\bshm_|SHM_|\.\./' "$include"/saker/*.h
 }
 ok "only the headers of <saker/saker.h> are installed" headers_are_complete
 
 # The names before a parenthesis, without comments; two functions are inline.
 declared() {
-    echo '#include <saker/saker.h>' | gcc -I"$include" -E -P - | grep -oE '\b(saker|sk_addr)_[a-z0-9_]+\(' | tr -d '(' |
-        grep -vxE 'sk_addr_(eq|is_v4)' | sort -u
+    echo '#include <saker/saker.h>' | gcc -I"$include" -E -P - |
+        grep -oE '\b(saker|sk_addr)_[a-z0-9_]+\(' | tr -d '(' | grep -vxE 'sk_addr_(eq|is_v4)' |
+        sort -u
 }
 exported() {
-    nm -D --defined-only "$lib/libsaker.so" | awk '$2 == "T" {sub("@.*", "", $3); print $3}' | sort -u
+    nm -D --defined-only "$lib/libsaker.so" |
+        awk '$2 == "T" {sub("@.*", "", $3); print $3}' | sort -u
 }
 exports_match() {
     diff <(declared) <(exported)
@@ -75,18 +79,20 @@ main(void)
 }
 C
 sed 's/= {0}/= {}/' "$tree/use.c" >"$tree/use.cc"
+strict=(-Wall -Wextra -pedantic -Werror -I"$include")
 c_program() {
-    gcc -std=c99 -Wall -Wextra -pedantic -Werror -I"$include" "$tree/use.c" -o "$tree/use_c" -L"$lib" -lsaker &&
+    gcc -std=c99 "${strict[@]}" "$tree/use.c" -o "$tree/use_c" -L"$lib" -lsaker &&
         LD_LIBRARY_PATH=$lib "$tree/use_c"
 }
 cxx_program() {
-    g++ -std=c++11 -Wall -Wextra -pedantic -Werror -I"$include" "$tree/use.cc" -o "$tree/use_cc" -L"$lib" -lsaker &&
+    g++ -std=c++11 "${strict[@]}" "$tree/use.cc" -o "$tree/use_cc" -L"$lib" -lsaker &&
         LD_LIBRARY_PATH=$lib "$tree/use_cc"
 }
 by_pkg_config() {
     local flags
-    flags=$(PKG_CONFIG_LIBDIR=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tree PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
-        PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 pkg-config --cflags --libs libsaker) || return 1
+    flags=$(PKG_CONFIG_LIBDIR=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tree \
+        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 \
+        pkg-config --cflags --libs libsaker) || return 1
     # shellcheck disable=SC2086 # a list of arguments
     gcc "$tree/use.c" -o "$tree/use_pc" $flags && LD_LIBRARY_PATH=$lib "$tree/use_pc"
 }
