@@ -1,32 +1,37 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Builds and runs the whole suite, from package installation to interoperability, and ends with `N passed, N failed, N skipped`.
+# Builds and runs the whole suite, from the installation of packages to interoperability, and ends
+# with `N passed, N failed, N skipped`.
 #
 #   test/run.sh [--long] [PART...]
 #
-# Parts, in order: unit asan tsan fuzz interop. --long runs the long forms (1 GiB per loss rate, every guest test, longer fuzzing).
-# Exit status 0 only when nothing failed.
+# Parts, in order: lint unit asan tsan fuzz interop. --long runs the long forms: 1 GiB for each loss
+# rate, every guest test, longer fuzzing. Exit status 0 only when nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/packages.sh
 export CI_LONG=
 passed=0 failed=0 skipped=0 shares=()
-all="unit asan tsan fuzz interop"
+all="lint unit asan tsan fuzz interop"
 parts=
 for a in "$@"; do
     case $a in
     --long) CI_LONG=1 ;;
-    *) [[ " $all " == *" $a "* ]] && parts+=" $a" || { echo "test/run.sh: no part '$a' (parts: $all)"; exit 2; } ;;
+    *)
+        [[ " $all " == *" $a "* ]] || { echo "test/run.sh: no part '$a' (parts: $all)"; exit 2; }
+        parts+=" $a"
+        ;;
     esac
 done
 parts=${parts:-$all}
+coverage=
 
 count() { # count PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-# check NAME COMMAND...: one test; status 77 is "skipped", with the reason as its last line.
+# check NAME COMMAND...: one test. Status 77 means that it was skipped: its last line is the reason.
 check() {
     local name=$1 log rc start=$SECONDS
     shift
@@ -41,30 +46,43 @@ check() {
     rm -f "$log"
 }
 
-build() { # build FOLDER MESON-OPTIONS...
-    local b=$1 log
+# configured FOLDER MESON-OPTIONS...: sets a build folder up unless it exists.
+configured() {
+    local b=$1
     shift
-    log=$b.log
-    if [ ! -f "$b/build.ninja" ]; then
-        meson setup "$b" "$@" >"$log" 2>&1 || { tail -n 30 "$log"; return 1; }
-    fi
-    ninja -C "$b" >"$log" 2>&1 || { tail -n 40 "$log"; return 1; }
-    rm -f "$log"
+    [ -f "$b/build.ninja" ] || meson setup "$b" "$@" >"$b.log" 2>&1 || {
+        tail -n 30 "$b.log"
+        return 1
+    }
 }
+
+# compiled FOLDER TARGET...: builds the targets, or everything without one.
+compiled() {
+    local b=$1
+    shift
+    ninja -C "$b" "$@" >"$b.log" 2>&1 || { tail -n 40 "$b.log"; return 1; }
+    rm -f "$b.log"
+}
+
+build() { configured "$@" && compiled "$1"; } # build FOLDER MESON-OPTIONS...
 
 # suite FOLDER MESON-TEST-OPTIONS...
 suite() {
-    local b=$1
+    local b=$1 n
     shift
     rm -f "$b/meson-logs/testlog.json"
     meson test -C "$b" --no-rebuild --quiet "$@" >/dev/null 2>&1
-    local n
-    n=$(test/count.py "$b/meson-logs/testlog.json") || { echo "no test log in $b"; count 0 1 0; return; }
-    echo "  $(echo "$n" | awk '{print $1 " passed, " $2 " failed, " $3 " skipped"}')"
-    count $n
+    n=$(test/count.py "$b/meson-logs/testlog.json") || {
+        echo "no test log in $b"
+        count 0 1 0
+        return
+    }
+    read -ra n <<<"$n"
+    echo "  ${n[0]} passed, ${n[1]} failed, ${n[2]} skipped"
+    count "${n[@]}"
 }
 
-need() { # need FOLDER OPTIONS...: a build that does not build is a failed test
+need() { # need FOLDER OPTIONS...: a build that does not build is a failed test.
     echo "  building $1"
     build "$@" && return 0
     echo "  FAIL  building $1"
@@ -72,14 +90,30 @@ need() { # need FOLDER OPTIONS...: a build that does not build is a failed test
     return 1
 }
 
-part_unit() { need build && suite build --suite unit; }
+part_lint() {
+    local c
+    for c in $(test/lint.sh --list); do
+        [ "$c" = symbols ] || check "$c" test/lint.sh "$c"
+    done
+    check "selftest of the checks" test/lint/selftest.sh
+    need build || return
+    check symbols test/lint.sh symbols
+    check tidy test/lint.sh tidy
+}
+part_unit() {
+    need build || return
+    suite build --suite unit
+    check coverage test/coverage.sh
+    coverage=build-cov/coverage.txt
+}
 part_asan() {
     need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
         suite build-asan --suite unit --timeout-multiplier 4
 }
 part_tsan() { need build && suite build --suite tsan; }
 part_fuzz() {
-    CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Db_lundef=false -Doptimization=1 || return
+    CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Db_lundef=false -Doptimization=1 ||
+        return
     FUZZ_RUNS=${CI_LONG:+200000} suite build-fuzz --suite fuzz --timeout-multiplier 10
 }
 part_interop() {
@@ -90,14 +124,18 @@ part_interop() {
 }
 
 echo "packages"
-# shellcheck disable=SC2086
-install_packages $saker_build_packages $saker_test_packages || { echo "cannot install packages"; exit 1; }
+# shellcheck disable=SC2086 # lists of names
+install_packages $saker_build_packages $saker_test_packages || {
+    echo "cannot install packages"
+    exit 1
+}
 for p in $parts; do
     start=$SECONDS
     echo "$p"
     "part_$p"
     shares+=("$p $((SECONDS - start)) s")
 done
+[ -z "$coverage" ] || [ ! -f "$coverage" ] || { echo; cat "$coverage"; }
 echo
 printf 'time: %s' "${shares[0]}"
 printf ', %s' "${shares[@]:1}"

@@ -1,0 +1,234 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Tests test/lint.sh: a small tree of its own passes each check, and fails it once a violation of
+# each kind is planted, with the sentence that names the violation.
+set -u
+repository=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+good=$work/good
+tree=$work/tree
+failed=0 cases=0
+# A tree of its own: no configuration and no environment of the user's git decides what it lists.
+unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=test GIT_COMMITTER_NAME=test
+export GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_EMAIL=test@localhost
+
+# source_file FILE LINE...: writes a file of the tree below its licence line.
+source_file() {
+    local file=$1
+    shift
+    mkdir -p "$(dirname "$file")"
+    case $file in
+    *.md) printf '%s\n' "$@" ;;
+    *.[ch]) printf '%s\n' '/* SPDX-License-Identifier: BSD-3-Clause */' "$@" ;;
+    *.sh) printf '%s\n' '#!/bin/bash' '# SPDX-License-Identifier: BSD-3-Clause' "$@" ;;
+    *) printf '%s\n' '# SPDX-License-Identifier: BSD-3-Clause' "$@" ;;
+    esac >"$file"
+}
+
+# c_function NAME LINE...: a function without arguments, in the form of .clang-format.
+c_function() {
+    printf 'void\n%s(void)\n{\n' "$1"
+    shift
+    [ $# -eq 0 ] || printf '\t%s\n' "$@"
+    printf '}\n'
+}
+
+wide=$(printf 'x%.0s' {1..120})
+
+make_good() {
+    mkdir -p "$good"
+    cd "$good" || exit 1
+    git init -q .
+    cp "$repository"/.clang-format "$repository"/.clang-tidy .
+    source_file meson.build "project('small', 'c')"
+    source_file lib/meson.build "layers = [" "    'base', # numbers" "    'tcp'," "    'engine'," \
+        "]"
+    source_file lib/base/base.h "void sk_zero(void);"
+    source_file lib/base/base.c '#include "base.h"' '' "$(c_function sk_zero)"
+    source_file lib/tcp/tcp.h "void tcp_send(void);"
+    source_file lib/tcp/tcp_priv.h "void tcp_ack(void);"
+    source_file lib/tcp/send.c '#include "../base/base.h"' '#include "tcp_priv.h"' \
+        '#include "tcp.h"' '' "static $(c_function send_one 'sk_zero();')" '' \
+        "$(c_function tcp_send 'send_one();')" '' "$(c_function tcp_ack)"
+    source_file lib/engine/engine.h "void eng_start(void);"
+    source_file lib/engine/common/common.h "void eng_common(void);"
+    source_file lib/engine/common/common.c '#include "common.h"' '' "$(c_function eng_common)"
+    source_file lib/engine/transport/transport.h "void eng_transport(void);"
+    source_file lib/engine/transport/transport.c '#include "../../tcp/tcp.h"' \
+        '#include "../common/common.h"' '#include "transport.h"' '' \
+        "$(c_function eng_transport 'tcp_send();' 'eng_common();')"
+    source_file lib/engine/stage/stage.h "void eng_stage(void);"
+    source_file lib/engine/stage/stage.c '#include "../common/common.h"' '#include "stage.h"' '' \
+        "$(c_function eng_stage 'eng_common();')"
+    source_file lib/engine/control/core/core.h "void ctl_core(void);"
+    source_file lib/engine/control/core/core.c '#include "core.h"' '' "$(c_function ctl_core)"
+    source_file lib/engine/eng.c '#include "stage/stage.h"' '#include "transport/transport.h"' \
+        '#include "engine.h"' '' "$(c_function eng_start 'eng_stage();' 'eng_transport();')"
+    source_file app/small/main.c '#include "../../lib/engine/engine.h"' '' 'int' 'main(void)' '{' \
+        $'\teng_start();' $'\treturn 0;' '}'
+    source_file test/small.sh 'echo "$#"'
+    source_file test/small.py 'print(1)'
+    # Code, a URL and a table may be longer than 100 columns.
+    # shellcheck disable=SC2016 # backquotes of Markdown
+    source_file README.md '# A small tree' '' 'See [the page](doc/page.md#a-heading-with-code)' \
+        'and `lib/tcp/*.c`.' '' '```' "$wide" '```' "<https://example.org/$wide>"
+    # shellcheck disable=SC2016
+    source_file doc/page.md '# Page' '' '## A heading, with `code`' '' "| $wide |"
+    git add -A
+    git commit -qm 'lib: plant a small tree' -m 'The guard is tested with it.'
+}
+
+# build_tree: compiles the tree's libraries as meson does: one archive for each folder.
+build_tree() {
+    local folder archive objects f
+    mkdir -p build
+    : >build/build.ninja
+    for folder in lib/base lib/tcp lib/engine lib/engine/common lib/engine/transport \
+        lib/engine/stage lib/engine/control/core; do
+        archive=$folder/libsaker_$(basename "$folder").a
+        mkdir -p "build/$archive.p"
+        objects=()
+        for f in "$folder"/*.c; do
+            gcc -w -c "$f" -o "build/$archive.p/$(basename "$f").o" || exit 1
+            objects+=("build/$archive.p/$(basename "$f").o")
+        done
+        ar csrDT "build/$archive" "${objects[@]}"
+        echo "build $archive: STATIC_LINKER" >>build/build.ninja
+    done
+    {
+        echo '['
+        for f in lib/*/*.c; do
+            printf '{"directory": "%s", "file": "../%s", "command": "cc -c ../%s"},\n' \
+                "$PWD/build" "$f" "$f"
+        done | sed '$s/,$//'
+        echo ']'
+    } >build/compile_commands.json
+}
+
+verdict() { # verdict GOOD NAME OUTPUT
+    cases=$((cases + 1))
+    [ "$1" = yes ] && return
+    failed=$((failed + 1))
+    printf 'FAIL: %s\n%s\n' "$2" "$3"
+}
+
+# expect CHECK PLACE SENTENCE COMMAND...: runs the command in a copy of the good tree. The check
+# then fails and prints the sentence for the place, in a line of its own. Both are patterns of
+# grep -E.
+expect() {
+    local check=$1 line="$2:[0-9a-f]+: $3" out rc right=yes
+    shift 3
+    rm -rf "$tree"
+    cp -r "$good" "$tree"
+    cd "$tree" || exit 1
+    "$@"
+    [ "$check" != symbols ] || build_tree
+    out=$("$repository/test/lint.sh" --tree "$tree" "$check" 2>&1)
+    rc=$?
+    [ $rc = 1 ] && grep -qE -- "^$line\$" <<<"$out" || right=no
+    verdict "$right" "$check: expected: $line (status $rc)" "$out"
+}
+
+append() { # append FILE LINE...
+    local file=$1
+    shift
+    mkdir -p "$(dirname "$file")"
+    printf '%s\n' "$@" >>"$file"
+}
+
+two_refusals() {
+    append lib/base/base.c "static int" "refuse(int a)" "{" "}"
+    append lib/tcp/send.c "static int" "refuse(int a)" "{" "}"
+}
+upward_include() {
+    append app/small/small.h
+    append lib/tcp/tcp.h '#include "../../app/small/small.h"'
+}
+circle() {
+    source_file lib/tcp/cc/cc.h '#include "../tcp.h"'
+    append lib/tcp/tcp.h '#include "cc/cc.h"'
+}
+
+make_good
+build_tree
+echo build >.git/info/exclude
+for check in $("$repository/test/lint.sh" --list) tidy commits; do
+    out=$("$repository/test/lint.sh" --tree "$good" "$check" 2>&1) && right=yes || right=no
+    verdict "$right" "$check: the clean tree fails" "$out"
+done
+out=$("$repository/test/lint.sh" --tree "$good" --build "$work/nothing" symbols)
+[ $? = 77 ] && right=yes || right=no
+verdict "$right" "symbols: without a build the check is not skipped" "$out"
+
+common=lib/engine/common/common.c transport=lib/engine/transport/transport.c
+stage=lib/engine/stage/stage.c
+expect format lib/base/base.h 'clang-format-14 formats this line otherwise\.' \
+    sed -i "s/void sk_zero/void  sk_zero/" lib/base/base.h
+
+expect includes lib/base/base.c 'lib/base may not include lib/tcp \(lib/tcp/tcp.h\)\.' \
+    append lib/base/base.c '#include "../tcp/tcp.h"'
+expect includes $stage 'lib/engine/stage may not include lib/engine/transport .*' \
+    append $stage '#include "../transport/transport.h"'
+expect includes $common 'lib/engine/common may not include lib/engine/stage .*' \
+    append $common '#include "../stage/stage.h"'
+expect includes $transport 'lib/tcp/tcp_priv.h is private to lib/tcp\.' \
+    append $transport '#include "../../tcp/tcp_priv.h"'
+expect includes lib/tcp/tcp.h 'lib/tcp may not include app/small .*' upward_include
+expect includes 'lib/tcp/.*' 'lib/tcp.* and lib/tcp.* stand in a circle of includes\.' circle
+
+expect symbols $stage 'lib/engine/stage may not use eng_transport of lib/engine/transport\.' \
+    append $stage 'void eng_more(void) { eng_transport(); }'
+expect symbols lib/base/base.c 'lib/base may not use tcp_send of lib/tcp\.' \
+    append lib/base/base.c 'void sk_more(void) { tcp_send(); }'
+expect symbols lib/tcp/send.c 'The name advance carries no prefix of lib/tcp \(tcp_\)\.' \
+    append lib/tcp/send.c 'void advance(void) {}'
+expect symbols $common 'The name heap_alloc carries no prefix of lib/engine .*' \
+    append $common 'int heap_alloc = 1;'
+
+expect names lib/tcp/send.c 'The static function refuse exists in lib/base/base.c:[0-9]+, too\.' \
+    two_refusals
+
+long=$(printf 'x%.0s' {1..101})
+too_long='The line has 10[1-9] columns\. 100 is the limit\.'
+expect text lib/tcp/tcp.h "$too_long" append lib/tcp/tcp.h "/* $long */"
+expect text lib/tcp/tcp.h "$too_long" append lib/tcp/tcp.h $'\t'"${long:8}"
+expect text README.md "$too_long" append README.md "$long"
+expect text test/small.sh "$too_long" append test/small.sh "# $long"
+expect text lib/tcp/send.c 'The line ends with a blank\.' append lib/tcp/send.c 'int a; '
+expect text doc/page.md 'The line ends with a blank\.' append doc/page.md 'A line '
+expect text lib/tcp/send.c 'The file does not end with a newline\.' truncate -s -1 lib/tcp/send.c
+expect text lib/tcp/send.c 'The file ends with an empty line\.' append lib/tcp/send.c ''
+expect text lib/tcp/send.c 'The cast to void does nothing: .*' \
+    append lib/tcp/send.c $'\t(void)ctx;'
+expect text lib/tcp/tcp.h 'A wrapped comment ends alone\. .*' \
+    append lib/tcp/tcp.h '#define A 1 /* a long comment' '           */'
+expect text test/new.sh 'The first lines hold no SPDX-License-Identifier\.' \
+    append test/new.sh '#!/bin/bash'
+expect text lib/new.c 'The first lines hold no SPDX-License-Identifier\.' append lib/new.c 'int a;'
+
+tick=\`
+expect links README.md 'The link leads to doc/gone.md, which does not exist\.' \
+    append README.md '[a](doc/gone.md)'
+expect links README.md 'The link leads to #gone, which doc/page.md does not have\.' \
+    append README.md '[a](doc/page.md#gone)'
+expect links README.md 'The file lib/tcp/gone.c does not exist\.' \
+    append README.md "Read ${tick}lib/tcp/gone.c$tick."
+
+expect shell test/small.sh '.*\[SC[0-9]+\]' append test/small.sh "rm \$1"
+expect python test/small.py 'Python cannot parse the line: .*' append test/small.py 'print('
+# The misspelt word is put together here, so that this file passes the check itself.
+expect spelling README.md '".eh" is a misspelling of "the"\.' append README.md "This is te""h page."
+expect tidy lib/tcp/send.c '.*\[bugprone-suspicious-semicolon\]' \
+    append lib/tcp/send.c 'int tcp_a(int b) { if (b);' 'return 1; }'
+
+for title in "no part" "lib: $long" "lib: two; topics" "lib: end with a stop."; do
+    expect commits commit 'The title .*' git commit -q --allow-empty -m "$title" -m Why.
+done
+expect commits commit 'The message has no body: .*' git commit -q --allow-empty -m "lib: be short"
+
+echo "$cases cases, $failed failed"
+[ $failed = 0 ]
