@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fails when a page doc/conformance*.md names a test that does not exist or is not run, or a row shows
-nothing.
+"""Checks that the pages doc/conformance*.md name tests that exist and run.
 
 A row's last column holds tests in backquotes, `suite::test` of a Criterion program or the path of a
-script or program below test/, or begins with "open:" or "not applicable:" and says why.
+script or program below test/. Or it begins with "open:" or "not applicable:" and gives a reason.
 """
 import os
 import pathlib
@@ -16,8 +15,9 @@ pages = sorted((root / 'doc').glob('conformance*.md'))
 
 
 def is_run(path):
-    """A script is executable (test/run.sh runs those); a source stands in its folder's meson.build,
-    by its name or, in a list of names with a common beginning, by the end of it."""
+    """Returns whether the suite runs a test. A script must be executable: test/run.sh runs those. A
+    source must stand in its folder's meson.build, by its name or, in a list of names with a common
+    beginning, by the end of its name."""
     if path.suffix != '.c':
         return os.access(path, os.X_OK)
     text = (path.parent / 'meson.build').read_text()
@@ -44,7 +44,7 @@ def faults_of(number, line, tests):
         return
     names = re.findall(r'`([^`]+)`', shown)
     if not names:
-        yield f'{number}: the row shows no test and does not say why'
+        yield f'{number}: the row names neither a test nor a reason'
     for name in names:
         if '::' in name:
             if name not in tests:
@@ -52,7 +52,7 @@ def faults_of(number, line, tests):
         elif not name.startswith('test/') or not (root / name).is_file():
             yield f'{number}: no such file: {name}'
         elif not is_run(root / name):
-            yield f'{number}: nobody runs {name}'
+            yield f'{number}: the suite does not run {name}'
 
 
 def rows_of(page):

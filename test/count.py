@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the tests in a meson testlog.json: prints `PASSED FAILED SKIPPED`, and on stderr the name of what failed and
-the end of what it printed.
+"""Counts the tests in a meson testlog.json.
 
-A TAP program counts by its lines, any other as one. A program that died or reported nothing counts as a failure whatever it printed, and so does a
-report of the leak sanitizer, which Criterion passes over."""
+Prints `PASSED FAILED SKIPPED`. On stderr it prints the name of each failed test and the end of its
+output. A TAP program counts by its lines, any other program as one test. A program that died or
+reported nothing counts as a failure whatever it printed. So does a report of the leak sanitizer,
+which Criterion does not treat as a failure.
+"""
 import json
 import re
 import sys
@@ -23,13 +25,14 @@ for line in open(sys.argv[1]):
         good = 1
     elif t["result"] != "OK" and not bad:
         bad = [f"{t['name']}: {t['result']}"]
-    leak = re.search(r"ERROR: (Leak|Address|Thread|Memory)Sanitizer|runtime error:", out + t.get("stderr", ""))
+    leak = re.search(r"ERROR: (Leak|Address|Thread|Memory)Sanitizer|runtime error:",
+                     out + t.get("stderr", ""))
     if leak:
         bad.append(f"{t['name']}: {leak.group(0)}")
     for b in bad:
         print(f"FAILED {t['name']} {b}", file=sys.stderr)
     if bad:
-        said = [r for r in (out + t.get("stderr", "")).splitlines() if not re.match(r"ok\b", r)]
-        print(*("        " + r for r in said[-20:]), sep="\n", file=sys.stderr)
+        rest = [r for r in (out + t.get("stderr", "")).splitlines() if not re.match(r"ok\b", r)]
+        print(*("        " + r for r in rest[-20:]), sep="\n", file=sys.stderr)
     passed, failed, skipped = passed + good, failed + len(bad), skipped + len(skip)
 print(passed, failed, skipped)

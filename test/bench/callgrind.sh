@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Instructions of a Write (or $OP: read, fetch_add) over iWARP (or $TRANSPORT: falcon), counted by callgrind: both engines driven by one thread over a
-# ring, the sending side (client included) and the receiving side apart. Counts, unlike times, are the same on a busy machine.
+# Counts the instructions of a Write (or $OP: read, fetch_add) over iWARP (or $TRANSPORT: falcon)
+# with callgrind. One thread drives both engines over a ring. The sending side (client included) and
+# the receiving side are counted apart. Counts, unlike times, are the same on a busy machine.
 #
 #   test/bench/callgrind.sh [SIZE...]     (default: 64 65536, the latter at MTU 9000)
 set -eu
@@ -10,19 +11,21 @@ cd "$(dirname "$0")/../.."
 build=${BUILD:-build} op=${OP:-write} transport=${TRANSPORT:-iwarp}
 work=$(mktemp -d /tmp/saker-callgrind.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-command -v valgrind >/dev/null || { echo "no valgrind here"; exit 77; }
+command -v valgrind >/dev/null || { echo "valgrind is not installed"; exit 77; }
 
-# count SIDE SIZE MTU DEPTH: instructions for each operation by part of the program, "PART N" a line.
+# count SIDE SIZE MTU DEPTH: writes the instructions of an operation by part of the program, a line
+# "PART N" for each.
 count() {
-    local out=$work/$1.$2 done
-    # valgrind knows no huge pages, and the EAL wants two lcores though one does all the work.
-    valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect="$1_turn" "$build/test/bench/bench_engine_pair" \
-        --no-huge --no-shconf --no-pci --no-telemetry -m 1536 --lcores 0@0,1@0 -- solo "$2" "$3" "$4" 0 "$op" "$transport" >"$out.log" 2>&1 ||
+    local out=$work/$1.$2 operations
+    # valgrind has no huge pages. The EAL needs two lcores although one does all the work.
+    valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect="$1_turn" \
+        "$build/test/bench/bench_engine_pair" --no-huge --no-shconf --no-pci --no-telemetry \
+        -m 1536 --lcores 0@0,1@0 -- solo "$2" "$3" "$4" 0 "$op" "$transport" >"$out.log" 2>&1 ||
         { cat "$out.log"; exit 1; }
-    done=$(sed -n 's/.*, \([0-9]*\) done$/\1/p' "$out.log")
-    [ "${done:-0}" -gt 0 ] || { cat "$out.log"; exit 1; }
+    operations=$(sed -n 's/.*, \([0-9]*\) done$/\1/p' "$out.log")
+    [ "${operations:-0}" -gt 0 ] || { cat "$out.log"; exit 1; }
     # callgrind_annotate prints "COUNT (SHARE) FILE:FUNCTION [OBJECT]".
-    callgrind_annotate --auto=no --threshold=100 "$out" | awk -v done="$done" '
+    callgrind_annotate --auto=no --threshold=100 "$out" | awk -v operations="$operations" '
         /PROGRAM TOTALS/ { gsub(",", "", $1); total = $1 }
         /^ *[0-9,]+ \(/ && !/PROGRAM TOTALS/ {
             n = $1
@@ -30,7 +33,8 @@ count() {
             where = $0
             sub(/^ *[0-9,]+ \([^)]*\) */, "", where)
             part = "the rest"
-            if (match(where, /lib\/(base|wire|net|tcp|falcon|rdma|iwarp|rof|shm|engine|client)\//)) part = substr(where, RSTART, RLENGTH - 1)
+            if (match(where, /lib\/(base|wire|net|tcp|falcon|rdma|iwarp|rof|shm|engine|client)\//))
+                part = substr(where, RSTART, RLENGTH - 1)
             else if (where ~ /isal|crc32_iscsi/) part = "ISA-L"
             else if (where ~ /memmove|memcpy|memset|libc/) part = "libc"
             else if (where ~ /rte_|librte|dpdk/) part = "DPDK"
@@ -40,8 +44,8 @@ count() {
         }
         END {
             sum["the rest"] += total - seen
-            for (p in sum) printf "%s\t%.1f\n", p, sum[p] / done
-            printf "total\t%.1f\n", total / done
+            for (p in sum) printf "%s\t%.1f\n", p, sum[p] / operations
+            printf "total\t%.1f\n", total / operations
         }' >"$out.table"
 }
 
@@ -53,7 +57,10 @@ for size in "${@:-64 65536}"; do
         count receiver "$s" $mtu $depth
         echo "instructions for a $op over $transport of $s bytes, MTU $mtu"
         printf '%-12s %12s %12s\n' part sending receiving
-        awk -F'\t' 'NR == FNR { a[$1] = $2; k[$1]; next } { b[$1] = $2; k[$1] } END { for (p in k) print p "\t" a[p] + 0 "\t" b[p] + 0 }' \
+        awk -F'\t' '
+            NR == FNR { a[$1] = $2; k[$1]; next }
+            { b[$1] = $2; k[$1] }
+            END { for (p in k) print p "\t" a[p] + 0 "\t" b[p] + 0 }' \
             "$work/sender.$s.table" "$work/receiver.$s.table" | sort -t"$(printf '\t')" -k2,2nr |
             awk -F'\t' '{ printf "%-12s %12.1f %12.1f\n", $1, $2, $3 }'
         echo

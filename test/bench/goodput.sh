@@ -1,22 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Goodput under random loss on real packets: RDMA over Falcon and iWARP over our TCP on the same link, 64 KiB Writes in packets of 4 KiB, one and eight
-# connections. The link is the hostile wire between two lcores: a rate well below what the processors do, a delay, and a loss that strikes
-# behind the rate (so the ceiling at a loss of p is 1 - p). Both transports take turns at every loss, in rounds; the medians count, and each is set
-# beside its own transport's without loss.
+# Measures goodput under random loss on real packets: RDMA over Falcon and iWARP over TCP on the
+# same link, 64 KiB Writes in packets of 4 KiB, one and eight connections. The link is net_impair
+# between two lcores: a rate well below what the processors reach, a delay, and a loss that applies
+# behind the rate limit (so the ceiling at a loss of p is 1 - p). Both transports run alternately at
+# every loss, in rounds. The results are the medians, each relative to its own transport's without
+# loss.
 #
-#     test/bench/goodput.sh [FOLDER]     # FOLDER/goodput.dat, FOLDER/goodput.md, FOLDER/goodput.png where gnuplot is; default: build/goodput
+#     test/bench/goodput.sh [FOLDER]
 #
-# GOODPUT_MBPS (2000), GOODPUT_DELAY_US (25, each way), GOODPUT_ROUNDS (5), GOODPUT_MS (1000, of a run), and GOODPUT_RUN, a word before the
-# program, such as "chrt -f 50".
+# Writes FOLDER/goodput.dat, FOLDER/goodput.md and, where gnuplot is installed, FOLDER/goodput.png.
+# The default is build/goodput.
+#
+# Environment, with defaults: GOODPUT_MBPS (2000), GOODPUT_DELAY_US (25, each way), GOODPUT_ROUNDS
+# (5), GOODPUT_MS (1000, for each run), and GOODPUT_RUN, words before the program, such as "chrt -f
+# 50".
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.." || exit 1
 . test/packages.sh
 build=${SAKER_BUILD:-build}
 out=${1:-$build/goodput}
-mbps=${GOODPUT_MBPS:-2000} delay=${GOODPUT_DELAY_US:-25} rounds=${GOODPUT_ROUNDS:-5} ms=${GOODPUT_MS:-1000}
+mbps=${GOODPUT_MBPS:-2000} delay=${GOODPUT_DELAY_US:-25}
+rounds=${GOODPUT_ROUNDS:-5} ms=${GOODPUT_MS:-1000}
 losses="0 0.1 1 2 5" # percent
 counts="1 8"
 [ -x "$build/app/saker-perf" ] || { echo "$build/app/saker-perf is not built"; exit 1; }
@@ -27,13 +34,16 @@ work=$(mktemp -d /tmp/saker-goodput.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
-# run TRANSPORT CONNECTIONS PERCENT SEED: Gb/s
+# run TRANSPORT CONNECTIONS PERCENT SEED: prints Gb/s.
 run() {
-    # shellcheck disable=SC2086
-    timeout 120 ${GOODPUT_RUN:-} "$build/app/saker-perf" --lcores 0@0,1@1 --no-pci "${memory[@]}" --no-telemetry --file-prefix "goodput$$" -- \
-        --transport "$1" --op write --test bw --size 65536 --mtu 4200 --qps "$2" --depth 32 --iters 1000000 --ms "$ms" --rounds 1 --no-floor --json \
-        --impair "dir=tx,rate_mbps=$mbps,delay_us=$delay,queue=8192,seed=$4,drop=$(awk "BEGIN { print $3 / 100 }")" \
-        2>"$work/log" | jq -e .gbps || { echo "$*:" >&2; tail -n 3 "$work/log" >&2; echo failed; }
+    local link="dir=tx,rate_mbps=$mbps,delay_us=$delay,queue=8192,seed=$4"
+    # shellcheck disable=SC2086 # GOODPUT_RUN is a list of words
+    timeout 120 ${GOODPUT_RUN:-} "$build/app/saker-perf" --lcores 0@0,1@1 --no-pci \
+        "${memory[@]}" --no-telemetry --file-prefix "goodput$$" -- \
+        --transport "$1" --op write --test bw --size 65536 --mtu 4200 --qps "$2" --depth 32 \
+        --iters 1000000 --ms "$ms" --rounds 1 --no-floor --json \
+        --impair "$link,drop=$(awk "BEGIN { print $3 / 100 }")" 2>"$work/log" | jq -e .gbps ||
+        { echo "$*:" >&2; tail -n 3 "$work/log" >&2; echo failed; }
 }
 
 for round in $(seq "$rounds"); do
@@ -49,8 +59,21 @@ if grep -q failed "$work/all"; then exit 1; fi
 
 # transport connections loss median share
 sort -k1,1 -k2,2n -k3,3n -k4,4n "$work/all" | awk '
-    function take() { if (k) { m = v[int((k + 1) / 2)]; if (last[3] == 0) clean = m; print last[1], last[2], last[3], m, 100 * m / clean } k = 0 }
-    { key = $1 " " $2 " " $3; if (key != was) take(); was = key; split(key, last, " "); v[++k] = $4 }
+    function take() {
+        if (k) {
+            m = v[int((k + 1) / 2)]
+            if (last[3] == 0) clean = m
+            print last[1], last[2], last[3], m, 100 * m / clean
+        }
+        k = 0
+    }
+    {
+        key = $1 " " $2 " " $3
+        if (key != was) take()
+        was = key
+        split(key, last, " ")
+        v[++k] = $4
+    }
     END { take() }' >"$out/goodput.dat"
 {
     echo "| connections | transport | 0 | 0.1 % | 1 % | 2 % | 5 % |"
@@ -59,10 +82,14 @@ sort -k1,1 -k2,2n -k3,3n -k4,4n "$work/all" | awk '
         for transport in falcon iwarp; do
             name="RDMA over Falcon"
             [ $transport = iwarp ] && name="iWARP (TCP, CUBIC)"
-            awk -v t=$transport -v n=$n -v name="$name" 'BEGIN { printf "| %s | %s |", n, name } $1 == t && $2 == n {
-                if ($3 == 0) printf " %.2f Gb/s |", $4; else printf " %.1f %% |", $5 } END { print "" }' "$out/goodput.dat"
+            awk -v t=$transport -v n=$n -v name="$name" '
+                BEGIN { printf "| %s | %s |", n, name }
+                $1 == t && $2 == n && $3 == 0 { printf " %.2f Gb/s |", $4 }
+                $1 == t && $2 == n && $3 != 0 { printf " %.1f %% |", $5 }
+                END { print "" }' "$out/goodput.dat"
         done
     done
 } >"$out/goodput.md"
 cat "$out/goodput.md"
-command -v gnuplot >/dev/null && gnuplot -e "data='$out/goodput.dat'; picture='$out/goodput.png'; link='$mbps Mb/s, $delay us each way'" "$here/goodput.gp"
+command -v gnuplot >/dev/null && gnuplot -e "data='$out/goodput.dat'; picture='$out/goodput.png'" \
+    -e "link='$mbps Mb/s, $delay us each way'" "$here/goodput.gp"

@@ -1,7 +1,8 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Sourced by the scripts beside it, which stand in the project's folder afterwards. What they start they end by process id, and what
-# they write is in $work, which goes with them.
+# Sourced by the scripts beside it. They then stand in the project's folder. A script's processes
+# end with it, by process id, and so does $work, the folder of what it writes.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 . test/packages.sh
@@ -37,7 +38,7 @@ trap 'exit 1' INT TERM
 
 [ -x "$build/app/saker" ] || [ -x "$interop/soak" ] || fail "$build is not built"
 
-# start NAME COMMAND...: in the background, its output in $work/NAME.log.
+# start NAME COMMAND...: starts the command in the background. Its output goes to $work/NAME.log.
 start() {
     local name=$1
     shift
@@ -45,7 +46,8 @@ start() {
     pid[$name]=$!
 }
 
-# until_true SECONDS COMMAND...: a generous bound, reached only when something is broken.
+# until_true SECONDS COMMAND...: repeats the command until it succeeds. The bound is generous: a
+# script reaches it only when something is broken.
 until_true() {
     local end=$((SECONDS + $1))
     shift
@@ -60,7 +62,8 @@ has_ended() { ! is_running "$1"; }
 log_says() { grep -qs -- "$2" "$work/$1.log"; }
 says_or_ends() { log_says "$1" "$2" || has_ended "$1"; }
 
-# ends NAME SECONDS: waits for it; its exit status. A process that does not end is a failure.
+# ends NAME SECONDS: waits for the process and returns its exit status. A process that does not end
+# is a failure.
 ends() {
     local rc
     until_true "$2" has_ended "$1" || fail "$1 does not end"
@@ -69,7 +72,8 @@ ends() {
     unset "pid[$1]"
     return $rc
 }
-# verdict STATUS NAME LOG...: of one case, where the others go on; the script ends with `exit $((failed != 0))`.
+# verdict STATUS NAME LOG...: prints the result of one case and counts a failure; the other cases
+# still run. The script ends with `exit $((failed != 0))`.
 failed=0
 verdict() {
     local status=$1 name=$2
@@ -80,17 +84,19 @@ verdict() {
         failed=$((failed + 1))
     fi
 }
-# What a build with sanitizers has to say.
-no_reports() { ! grep -qs -e "runtime error" -e Sanitizer "$work/$1.log" || fail "$1: a sanitizer's report"; }
+# no_reports NAME: fails when the log holds a sanitizer's report.
+no_reports() {
+    ! grep -qs -e "runtime error" -e Sanitizer "$work/$1.log" || fail "$1: a sanitizer's report"
+}
 passes() { ends "$1" "$2" || fail "$1 failed with status $?"; no_reports "$1"; }
 
-# Memory for the sakers of a test: huge pages where the machine gives them.
+# Memory for the sakers of a test: huge pages where the machine has them.
 memory=(--in-memory)
 take_memory() { # take_memory PAGES
     reserve_hugepages "$1" || memory=(--no-huge --no-shconf -m 512)
 }
 
-# saker NAME CPU VDEV... -- OPTIONS...: waits until clients can come.
+# saker NAME CPU VDEV... -- OPTIONS...: starts a saker and waits until it accepts clients.
 saker() {
     local name=$1 cpus=$2 vdevs=()
     shift 2
@@ -99,7 +105,8 @@ saker() {
         shift
     done
     shift
-    start "$name" "$build/app/saker" --lcores "$cpus" --no-pci "${memory[@]}" --file-prefix "sktest$$$name" "${vdevs[@]}" -- \
+    start "$name" "$build/app/saker" --lcores "$cpus" --no-pci "${memory[@]}" \
+        --file-prefix "sktest$$$name" "${vdevs[@]}" -- \
         --socket "$work/$name.sock" --idle yield "$@"
     until_true 60 accepts "$name" || fail "saker $name does not start"
 }
@@ -108,21 +115,27 @@ accepts() {
     [ -S "$work/$1.sock" ]
 }
 
-# pair LINK-ARGUMENTS...: sakers a and b, joined by shared memory. wire_a and wire_b: their --address options and the like.
+# pair OPTIONS...: starts the sakers a and b, joined by shared memory. The scripts put the --address
+# options of each into wire_a and wire_b first.
+wire_a=() wire_b=()
 pair() {
-    saker a 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- "${wire_a[@]}" "$@"
-    saker b 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- "${wire_b[@]}" "$@"
+    local wire="socket=$work/wire,zero-copy=no"
+    saker a 0@0 "net_memif0,role=server,$wire" -- "${wire_a[@]}" "$@"
+    saker b 0@1 "net_memif0,role=client,$wire" -- "${wire_b[@]}" "$@"
 }
 
-# crowded_falcon RNR-RETRY: a [falcon] where programs spin on the sakers' cores: a round trip takes as long as a turn of the scheduler, which is
-# no congestion.
-crowded_falcon() { printf '[falcon]\nenabled = yes\nrnr-retry = %s\nrto-min = 10ms\nretransmits = 12\nswift-target = 50ms\n' "$1"; }
+# crowded_falcon RNR-RETRY: prints a [falcon] section for programs that spin on the sakers' cores. A
+# round trip then takes as long as a time slice of the scheduler, which is not congestion.
+crowded_falcon() {
+    printf '%s\n' '[falcon]' 'enabled = yes' "rnr-retry = $1" 'rto-min = 10ms' 'retransmits = 12' \
+        'swift-target = 50ms'
+}
 
-# telemetry NAME COMMAND: the reply as JSON.
+# telemetry NAME COMMAND: prints the reply as JSON.
 telemetry() {
     test/interop/telemetry.py "/var/run/dpdk/sktest$$$1/dpdk_telemetry.v2" "$2"
 }
-# control LINE: what the saker with `control = $work/control.sock` says.
+# control LINE: prints the answer of the saker that has `control = $work/control.sock`.
 control() {
     python3 -c 'import socket, sys
 s = socket.socket(socket.AF_UNIX)
@@ -130,39 +143,61 @@ s.connect(sys.argv[1])
 s.sendall(sys.argv[2].encode() + b"\n")
 while data := s.recv(65536): sys.stdout.write(data.decode())' "$work/control.sock" "$1"
 }
-# Of saker NAME: that it has a listener; that it has no client and nothing of one.
+# listens NAME: succeeds when the saker has a listener. nobody NAME: when it has no client's object.
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
 nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }
 
-# perftest's client over rdma_cm may come too early and be refused (late.c): it and its server, which has had its turn, are then started
-# again, the client with more patience, in milliseconds.
+# perftest's client over rdma_cm may connect before its server listens, and is then refused (late.c
+# has the reason). The server ends after that, so both start again, the client with a longer delay
+# (patiences, in milliseconds).
+# shellcheck disable=SC2034 # for the scripts that source this
 patiences=("" 500 2000 8000) late=$(realpath -m "$interop/late.so")
-too_early() { grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"; } # too_early NAME
+too_early() { # too_early NAME
+    grep -qsE "REJECTED; error: (-111|8)\.|Connection refused" "$work/$1.log"
+}
 
 # ---- A guest with Debian's kernel and siw ----
 
 guests=${SAKER_GUEST_DIR:-${TMPDIR:-/tmp}/saker-guest}
 build_guest() {
-    test/interop/guest.py build >"$work/build.log" 2>&1 || skip "no guest can be made here: $(tail -n 1 "$work/build.log")"
+    test/interop/guest.py build >"$work/build.log" 2>&1 ||
+        skip "no guest can be made here: $(tail -n 1 "$work/build.log")"
 }
-# The one of a script that needs no more; it goes with the script.
-one_guest() { # one_guest [FILE...]: they go with it
+# one_guest [FILE...]: prepares the guest of a script that needs only one. The guest and the files
+# are removed when the script ends.
+one_guest() {
     export SAKER_GUEST_NAME=one$$
     build_guest
     guest_files=("$guests/$SAKER_GUEST_NAME" "$@")
     trap 'test/interop/guest.py stop; rm -rf "${guest_files[@]}"; end_all' EXIT
 }
-boot_guest() { # boot_guest DEVICE...: as guest.py has them; waits for the siw devices of its cards
-    test/interop/guest.py boot "$@" || fail "the guest does not boot: $(test/interop/guest.py console | tail -n 20)"
-    [[ $* != *vhost=* ]] || guest 'for c in /sys/class/net/eth*/carrier; do for i in $(seq 100); do [ "$(cat $c)" = 1 ] && break; sleep 0.1; done; done
+# boot_guest DEVICE...: boots the guest with devices in guest.py's form, and waits for the siw
+# devices of its cards.
+boot_guest() {
+    test/interop/guest.py boot "$@" ||
+        fail "the guest does not boot: $(test/interop/guest.py console | tail -n 20)"
+    # shellcheck disable=SC2016 # for the guest's shell
+    [[ $* != *vhost=* ]] || guest 'for c in /sys/class/net/eth*/carrier; do
+            for i in $(seq 100); do [ "$(cat $c)" = 1 ] && break; sleep 0.1; done
+        done
         rdma link show | grep -c ACTIVE' >"$work/links.log" || fail "the guest has no siw device"
 }
 guest() { test/interop/guest.py run "$@"; }
-# guest_listens SECONDS PORT: its kernel does
-guest_listens() { guest -t "$1" "until rdma resource show cm_id | grep -q 'LISTEN.*:$2'; do sleep 0.1; done" >/dev/null 2>&1; }
-# conclude SAKER: the end of a script of verdicts
+# guest_listens SECONDS PORT: waits until the guest's kernel listens.
+guest_listens() {
+    local listens="rdma resource show cm_id | grep -q 'LISTEN.*:$2'"
+    guest -t "$1" "until $listens; do sleep 0.1; done" >/dev/null 2>&1
+}
+# conclude SAKER: ends a script of verdicts.
 conclude() {
-    has_ended "$1" && { echo "saker $1 has died:"; tail -n 20 "$work/$1.log"; failed=$((failed + 1)); }
-    [ $failed = 0 ] || { echo "the guest's kernel:"; test/interop/guest.py console | grep -v "^$" | tail -n 60; }
+    has_ended "$1" && {
+        echo "saker $1 has died:"
+        tail -n 20 "$work/$1.log"
+        failed=$((failed + 1))
+    }
+    [ $failed = 0 ] || {
+        echo "the guest's kernel:"
+        test/interop/guest.py console | grep -v "^$" | tail -n 60
+    }
     exit $((failed != 0))
 }

@@ -1,31 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# RDMA over Falcon where wires lose, double and reorder: every opcode in every ordering mode and error mode, every byte verified, completions
-# once and in the order that the mode promises, every mbuf home; all ciphers, IPv6, jumbo frames, both stages on one lcore and on two. Then
-# saker-perf's operations on such a wire, and the real shape: two sakers joined by shared memory, two clients, one of them killed in mid-transfer.
-# With CI_LONG set ten times as much.
+# RDMA over Falcon on wires that lose, duplicate and reorder: every opcode in every ordering mode
+# and error mode. Every byte is verified, each completion comes once and in the order that the mode
+# promises, and every mbuf is freed. All ciphers, IPv6, jumbo frames, both stages on one lcore and
+# on two. Then saker-perf's operations on such a wire, and two sakers joined by shared memory with
+# two clients, one of which is killed during a transfer. With CI_LONG set ten times as much.
 . "$(dirname "$0")/common.sh"
 [ -x "$interop/falcon_soak" ] || fail "$interop/falcon_soak is not built"
 much=1000 some=300
 [ -n "${CI_LONG:-}" ] && much=10000 some=3000
 cpus=0
-evil="--dup 0.005 --reorder 0.01"
+evil=(--dup 0.005 --reorder 0.01)
+eal=(--no-huge --no-shconf --no-pci --no-telemetry)
 
 soak() { # soak OPTIONS...
     echo "falcon_soak $*"
-    # shellcheck disable=SC2086
-    timeout 120 "$interop/falcon_soak" --no-huge --no-shconf --no-pci --no-telemetry -m 512 -l "$cpus" -- $evil "$@" >"$work/soak.log" 2>&1 ||
-        fail "falcon_soak on lcores $cpus $*"
+    timeout 120 "$interop/falcon_soak" "${eal[@]}" -m 512 -l "$cpus" -- "${evil[@]}" "$@" \
+        >"$work/soak.log" 2>&1 || fail "falcon_soak on lcores $cpus $*"
     grep "bytes verified" "$work/soak.log"
 }
 
 say "every opcode, ordering mode and error mode, loss of 1 % and 5 %"
 for drop in 0.01 0.05; do
     for mode in "strong verbs" "strong complete" "weak verbs" "weak complete" "none complete"; do
-        # shellcheck disable=SC2086
-        set -- $mode
-        soak --requests $much --ordering "$1" --errors "$2" --drop $drop --seed 21
+        soak --requests $much --ordering "${mode% *}" --errors "${mode#* }" --drop $drop --seed 21
     done
 done
 say "one opcode at a time"
@@ -39,17 +38,19 @@ soak --requests $some --psp gmac128 --ordering weak --mtu 9000 --drop 0.03 --see
 soak --requests $some --psp gmac256 --v6 --mtu 9000 --drop 0.03 --seed 26
 say "stages split over two loops"
 soak --requests $some --split --drop 0.03 --seed 27
-[ "$(nproc)" -gt 1 ] && cpus=0,1 && soak --requests $some --split --ordering none --errors complete --drop 0.03 --seed 28
-
+[ "$(nproc)" -gt 1 ] && cpus=0,1 &&
+    soak --requests $some --split --ordering none --errors complete --drop 0.03 --seed 28
 
 say "saker-perf, each end on an lcore"
 perf() { # perf OP SIZE OPTIONS...
     local op=$1 size=$2
     shift 2
-    timeout 300 "$build/app/saker-perf" --lcores 0@0,1@1 --no-huge --no-shconf -m 1024 --no-pci --no-telemetry -- --transport falcon --test lat --verify \
-        --json --no-floor --rounds 1 --iters 20 --op "$op" --size "$size" --impair "dir=tx,drop=0.03,dup=0.005,reorder=0.01,seed=29" "$@" \
+    timeout 300 "$build/app/saker-perf" --lcores 0@0,1@1 "${eal[@]}" -m 1024 -- \
+        --transport falcon --test lat --verify --json --no-floor --rounds 1 --iters 20 \
+        --op "$op" --size "$size" --impair "dir=tx,drop=0.03,dup=0.005,reorder=0.01,seed=29" "$@" \
         >"$work/perf.json" 2>"$work/perf.log" || fail "saker-perf --op $op $*"
-    [ "$(jq -r '"\(.verified) \(.errors)"' "$work/perf.json")" = "20 0" ] || fail "saker-perf --op $op $*: $(cat "$work/perf.json")"
+    [ "$(jq -r '"\(.verified) \(.errors)"' "$work/perf.json")" = "20 0" ] ||
+        fail "saker-perf --op $op $*: $(cat "$work/perf.json")"
 }
 if [ "$(nproc)" -gt 1 ]; then
     perf send 30000 --ordering weak --errors complete
@@ -58,30 +59,37 @@ if [ "$(nproc)" -gt 1 ]; then
     perf write_imm 1000 --ordering none --errors complete
     perf atomic_fa 8 --ordering weak --psp gmac256
     perf atomic_cs 8
-    echo "6 operations, 20 of each compared byte by byte"
+    echo "6 operations, 20 of each verified byte by byte"
 fi
 
 say "two sakers joined by memif, two clients, one is killed"
 take_memory 600
 export PEER_FALCON=1
-wire_a=(--address 0=10.5.0.1/24 --falcon yes --psp none)
-wire_b=(--address 0=10.5.0.2/24 --falcon yes --psp none)
+wire_a=(--address "0=10.5.0.1/24" --falcon yes --psp none)
+wire_b=(--address "0=10.5.0.2/24" --falcon yes --psp none)
 pair
 start good.listen "$interop/saker_peer" "$work/b.sock" listen any 7001 quick
 start partner "$interop/rogue" "$work/b.sock" partner any 7002
-for who in good.listen partner; do until_true 60 log_says $who listening || fail "$who: nobody listens"; done
+for who in good.listen partner; do
+    until_true 60 log_says $who listening || fail "$who does not listen"
+done
 start killed "$interop/rogue" "$work/a.sock" stream 10.5.0.2 7002
-until_true 60 log_says killed ^stream || fail "no stream"
+until_true 60 log_says killed ^stream || fail "the client that is to be killed has no stream"
 start good.connect "$interop/saker_peer" "$work/a.sock" connect 10.5.0.2 7001 quick
 { kill -KILL "${pid[killed]}"; ends killed 10; } 2>/dev/null
 passes partner 90
 passes good.connect 120
 passes good.listen 60
-echo "the partner was told: $(grep requests "$work/partner.log"); the others: $(grep steps "$work/good.connect.log")"
-left() { telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'; }
+echo "the partner's end: $(grep requests "$work/partner.log")"
+echo "the others: $(grep steps "$work/good.connect.log")"
+left() {
+    telemetry "$1" /saker/info |
+        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
+}
 nothing_left() { [ "$(left "$1")" = 0 ]; }
 for s in a b; do
-    until_true 60 nothing_left $s || fail "something is left at $s: $(telemetry $s /saker/info)"
+    until_true 60 nothing_left $s ||
+        fail "objects are left at saker $s: $(telemetry $s /saker/info)"
     kill -TERM "${pid[$s]}"
     passes $s 60
 done

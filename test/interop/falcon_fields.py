@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares what tshark reads in Falcon frames with what was meant.
+"""Compares the fields that tshark reads in Falcon frames with those that falcon_frames wrote.
 
     falcon_fields.py FOLDER keys|none|wrong|damaged
 
-FOLDER is what falcon_frames wrote. With keys, each field of each frame must have the value that was meant, and no
-other field of these protocols may be there. Without keys, frames that are encrypted must show their PSP header and,
-in transport mode, the CID, and nothing behind it. With a wrong key, those of its SPI must show the same, and that
-their integrity check value is not good. Damaged: the frames cut short or with wrong bytes, in which the dissector
-must not stumble.
+FOLDER is falcon_frames' output. With keys, each field of each frame must have the value that was
+written, and no other field of these protocols may appear. Without keys, encrypted frames must show
+their PSP header and, in transport mode, the CID, and nothing behind it. With a wrong key, the
+frames of its SPI must show the same, and a bad integrity check value. Damaged: the dissector must
+not fail on frames that are cut short or have wrong bytes.
 """
 import pathlib
 import random
@@ -20,7 +20,7 @@ folder = pathlib.Path(sys.argv[1])
 mode = sys.argv[2]
 ENCRYPTED = {'0', '1'}  # versions of PSP
 AUTHENTICATED = {'2', '3'}
-NAMED_SPI = 0x12345678  # its key is told by itself
+NAMED_SPI = 0x12345678  # has a key of its own in the options
 
 
 def meant_frames():
@@ -29,10 +29,11 @@ def meant_frames():
 
 
 def without_keys(frame):
-    """What is left of a frame for a reader who has no key."""
+    """Returns the fields that a reader without the key sees."""
     version = frame['psp.version']
     if version in ENCRYPTED:
-        left = {k: v for k, v in frame.items() if not k.startswith(('falcon.', 'rof.')) and k != 'psp.icv_good'}
+        left = {k: v for k, v in frame.items()
+                if not k.startswith(('falcon.', 'rof.')) and k != 'psp.icv_good'}
         if frame['psp.next'] == '252':
             left['falcon.cid'] = frame['falcon.cid']
         if int(frame['eth.type']) == 0x0800:
@@ -44,7 +45,7 @@ def without_keys(frame):
 
 
 def expected(frame):
-    """What a frame must show."""
+    """Returns the fields that a frame must show."""
     if mode == 'none':
         return without_keys(frame)
     if mode == 'wrong' and int(frame['psp.spi']) == NAMED_SPI:
@@ -57,13 +58,14 @@ def key_options():
     if mode == 'wrong':
         wrong = text.replace(f'{NAMED_SPI:08x}=fe', f'{NAMED_SPI:08x}=ff')
         if wrong == text:
-            sys.exit('where is the key?')
+            sys.exit('the options hold no key of the named SPI')
         text = wrong
     return [] if mode == 'none' else text.splitlines()
 
 
 def read(names, options, capture='frames.pcap'):
-    command = ['tshark', '-X', 'lua_script:config/falcon.lua', '-r', str(folder / capture), '-o', 'udp.check_checksum:TRUE', *options,
+    command = ['tshark', '-X', 'lua_script:config/falcon.lua', '-r', str(folder / capture),
+               '-o', 'udp.check_checksum:TRUE', *options,
                '-T', 'fields', '-E', 'separator=/t', '-E', 'occurrence=f']
     for name in names:
         command += ['-e', name]
@@ -79,18 +81,20 @@ def same(want, got):
         return want is None and got == ''
     if want.startswith('x'):
         return want[1:] == got.replace(':', '')
-    return int(want) == {'True': 1, 'False': 0}.get(got, None if got in ('True', 'False') else int(got, 0))
+    return int(want) == ({'True': 1, 'False': 0}[got] if got in ('True', 'False') else int(got, 0))
 
 
 def damaged_frame(frame):
-    """What lies behind the UDP header is cut short, and the lengths before it say so; or some of its bytes are others."""
+    """Returns the frame with a shorter UDP payload and matching lengths, or with other bytes in
+    it."""
     frame = bytearray(frame)
     over_ipv6 = frame[12:14] == b'\x86\xdd'
     udp = 14 + (40 if over_ipv6 else 20)
     if random.random() < 0.4:
         del frame[random.randrange(udp + 8, len(frame) + 1):]
         struct.pack_into('>H', frame, udp + 4, len(frame) - udp)
-        struct.pack_into('>H', frame, 18 if over_ipv6 else 16, len(frame) - (udp if over_ipv6 else 14))
+        length = len(frame) - (udp if over_ipv6 else 14)
+        struct.pack_into('>H', frame, 18 if over_ipv6 else 16, length)
         return frame
     for _ in range(random.randrange(1, 4)):
         frame[random.randrange(udp + 8, len(frame))] = random.randrange(256)
@@ -116,10 +120,10 @@ def read_damaged():
     seen = list(read(names, key_options(), 'damaged.pcap'))
     errors = [got for got in seen if got['_ws.lua.error']]
     if errors:
-        sys.exit(f'the dissector stumbles: {errors[0]}')
+        sys.exit(f'the dissector fails: {errors[0]}')
     found = {name: sum(got[name] != '' for got in seen) for name in names[1:]}
     if min(found.values()) < 50:
-        sys.exit(f'nothing much was read: {found}')
+        sys.exit(f'tshark reads too few fields: {found}')
     print(f'{len(seen)} damaged frames, {found}')
 
 
@@ -132,15 +136,15 @@ def main():
     names += ['_ws.malformed', '_ws.lua.error', '_ws.expert.message']
     seen = list(read(names, key_options()))
     if len(frames) < 1000 or len(seen) != len(frames):
-        sys.exit(f'{len(frames)} frames were meant, {len(seen)} read')
+        sys.exit(f'{len(frames)} frames were written, {len(seen)} read')
     values = 0
     for number, (want, got) in enumerate(zip(frames, seen), 1):
         want = expected(want)
         for name in names:
             if not same(want.get(name), got[name]):
-                sys.exit(f'frame {number}: {name} is {got[name]!r}, meant was {want.get(name)}')
+                sys.exit(f'frame {number}: {name} is {got[name]!r}, written was {want.get(name)}')
         values += len(want)
-    print(f'{len(frames)} frames, {len(names)} fields, {values} values as meant')
+    print(f'{len(frames)} frames, {len(names)} fields, {values} values as written')
 
 
 main()

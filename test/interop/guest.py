@@ -1,25 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A QEMU guest that runs Debian's stock kernel with Linux's soft-iWARP (siw): the living peer of the interoperability tests.
+"""A QEMU guest that runs Debian's stock kernel with Linux's soft-iWARP (siw): the peer of the
+interoperability tests.
 
     guest.py build                    fetch the kernel, build siw.ko and the initial RAM disk
     guest.py boot [NIC...]            start a guest; prints nothing but errors
-    guest.py run [-t SECONDS] COMMAND run COMMAND with bash in the guest; its output and exit status become ours
-    guest.py console                  the guest's kernel messages
+    guest.py run [-t SECONDS] COMMAND run COMMAND with bash in the guest, with its output and status
+    guest.py console                  print the guest's kernel messages
     guest.py monitor COMMAND          a command of QEMU's monitor: stop, cont, system_reset
-    guest.py reset                    push its reset button and wait until it is up again ($SAKER_GUEST_REBOOT was set when it was booted)
-    guest.py stop                     end it
+    guest.py reset                    reset the guest and wait until it is up again; it must have
+                                      been booted with $SAKER_GUEST_REBOOT set
+    guest.py stop                     end the guest
 
-A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload][,nosiw]`: a virtio device whose other end is the vhost-user socket SOCKET.
-Without `offload` it sends whole checksums and no segments larger than the MTU. siw is loaded where a NIC is to have it.
-`ivshmem=FILE` is no NIC, but an ivshmem-plain device whose memory is FILE, as large as it is; where FILE is a socket, an ivshmem-doorbell device
-whose server listens there.
+A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload][,nosiw]`: a virtio
+device whose other end is the vhost-user socket SOCKET. Without `offload` it sends frames with
+complete checksums and no segments larger than the MTU. Without `nosiw` it gets a siw device.
+`ivshmem=FILE` is no NIC but an ivshmem-plain device whose memory is FILE, with the file's size.
+Where FILE is a socket, it is an ivshmem-doorbell device whose server listens there.
 
-The guest's root is the host's, read-only over 9p, under a RAM overlay, so every program of the host is there under the same
-path; /share is a folder that both may write. The kernel package is only unpacked, and siw (which Debian leaves out) is built against
-the kernel's headers. State lives in $SAKER_GUEST_DIR (default: saker-guest under the temporary directory), one folder per $SAKER_GUEST_NAME.
-Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm. $SAKER_GUEST_MEM (MiB) and $SAKER_GUEST_CPUS are what the guest has;
-$SAKER_GUEST_START is a bash command that it runs by itself at each start, before it is ready.
+The guest's root is the host's, read-only over 9p, under a RAM overlay: every program of the host is
+there under the same path. /share is a folder that both sides may write. The kernel package is only
+unpacked, and siw (which Debian leaves out) is built against the kernel's headers. State is in
+$SAKER_GUEST_DIR (default: saker-guest under the temporary directory), in one folder for each
+$SAKER_GUEST_NAME.
+
+Everything runs under software emulation unless $SAKER_GUEST_ACCEL is kvm. $SAKER_GUEST_MEM (MiB)
+and $SAKER_GUEST_CPUS are the guest's memory and processors. $SAKER_GUEST_START is a bash command
+that the guest runs by itself at each start, before it is ready.
 """
 import argparse
 import contextlib
@@ -47,8 +54,9 @@ CPUS = os.environ.get("SAKER_GUEST_CPUS", "2")
 START = os.environ.get("SAKER_GUEST_START", "")
 HERE = os.path.join(CACHE, NAME)
 PACKAGES = [
-    "qemu-system-x86", "qemu-system-data", "seabios", "busybox-static", "cpio", "kmod", "xz-utils", "make", "gcc",
-    "linux-source-6.1", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "rdma-core", "iproute2", "iputils-ping",
+    "qemu-system-x86", "qemu-system-data", "seabios", "busybox-static", "cpio", "kmod", "xz-utils",
+    "make", "gcc", "linux-source-6.1", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils",
+    "rdma-core", "iproute2", "iputils-ping",
 ]
 BOOT_MODULES = ["virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay"]
 
@@ -63,12 +71,14 @@ $b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro host
 $b mount -t tmpfs none /ram && $b mkdir /ram/upper /ram/work &&
 $b mount -t overlay -o lowerdir=/host,upperdir=/ram/upper,workdir=/ram/work none /root &&
 $b mkdir -p /root/share &&
-$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none share /root/share || exec $b sh
+$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none share /root/share ||
+exec $b sh
 for d in proc sys dev; do $b mount --move /$d /root/$d; done
 exec $b switch_root /root /bin/bash /share/agent
 """
 
-# The guest's first process: brings the guest up, then runs what comes over the control port, a line per command: ID.
+# The guest's first process. It brings the guest up, then reads ids of commands from the control
+# port, one per line, and runs them.
 AGENT = """#!/bin/bash
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 mount -t tmpfs none /run
@@ -112,15 +122,17 @@ def kernel_version():
     built = os.path.join(CACHE, "kernel")
     if os.path.exists(built):
         return open(built).read().strip()
-    out = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True).stdout
+    out = subprocess.run(["apt-cache", "depends", "linux-image-amd64"],
+                         capture_output=True, text=True).stdout
     found = re.search(r"Depends: linux-image-(6\.1\.\S*-amd64)", out)
     if not found:
-        die("apt knows no linux-image-amd64; is `apt-get update` possible here?")
+        die("apt has no linux-image-amd64; is `apt-get update` possible here?")
     return found.group(1)
 
 
 def installed(packages):
-    out = subprocess.run(["dpkg-query", "-W", "-f=${Status}\n", *packages], capture_output=True, text=True)
+    out = subprocess.run(["dpkg-query", "-W", "-f=${Status}\n", *packages],
+                         capture_output=True, text=True)
     return out.stdout.count("install ok installed") == len(packages)
 
 
@@ -131,7 +143,8 @@ def build():
     packages = PACKAGES + [f"linux-headers-{k}"]
     if not installed(packages):
         env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
-        sh("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages, env=env, stdout=subprocess.DEVNULL)
+        sh("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages, env=env,
+           stdout=subprocess.DEVNULL)
     if os.path.exists(stamp) and open(stamp).read() == k:
         return
     unpack_kernel(k)
@@ -145,9 +158,10 @@ def unpack_kernel(k):
     tree = os.path.join(CACHE, "tree")
     shutil.rmtree(tree, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
-        sh("apt-get", "download", "-q", f"linux-image-{k}", cwd=tmp, stdout=subprocess.DEVNULL)
+        sh("apt-get", "download", "-q", f"linux-image-{k}", cwd=tmp,
+           stdout=subprocess.DEVNULL)
         sh("dpkg", "-x", glob.glob(tmp + "/*.deb")[0], tree)
-    if not os.path.isdir(tree + "/usr/lib"):  # depmod wants the merged layout
+    if not os.path.isdir(tree + "/usr/lib"):  # depmod needs the merged layout
         shutil.rmtree(tree + "/usr", ignore_errors=True)
         os.symlink(".", tree + "/usr")
 
@@ -156,8 +170,8 @@ def build_siw(k):
     with tempfile.TemporaryDirectory(dir=CACHE) as src:
         sh("tar", "-xJf", "/usr/src/linux-source-6.1.tar.xz", "-C", src, "--strip-components=5",
            "linux-source-6.1/drivers/infiniband/sw/siw")
-        sh("make", "-s", "-C", f"/usr/src/linux-headers-{k}", f"M={src}", "CONFIG_RDMA_SIW=m", "modules",
-           stdout=subprocess.DEVNULL)
+        sh("make", "-s", "-C", f"/usr/src/linux-headers-{k}", f"M={src}", "CONFIG_RDMA_SIW=m",
+           "modules", stdout=subprocess.DEVNULL)
         extra = os.path.join(CACHE, "tree/lib/modules", k, "extra")
         os.makedirs(extra, exist_ok=True)
         sh("strip", "-g", "-o", os.path.join(extra, "siw.ko"), os.path.join(src, "siw.ko"))
@@ -181,17 +195,20 @@ def build_initrd(k):
         open(d + "/modules/order", "w").write("\n".join(order) + "\n")
         open(d + "/init", "w").write(INIT)
         os.chmod(d + "/init", 0o755)
-        names = "\n".join(os.path.relpath(os.path.join(r, f), d) for r, ds, fs in os.walk(d) for f in ds + fs)
+        names = "\n".join(os.path.relpath(os.path.join(r, f), d)
+                          for r, ds, fs in os.walk(d) for f in ds + fs)
         with open(os.path.join(CACHE, "initrd"), "wb") as out:
             sh("cpio", "-o", "-H", "newc", "--quiet", input=names.encode(), stdout=out, cwd=d)
 
 
 def kernel_image(k):
-    """The kernel itself, out of its xz: QEMU starts that (PVH), and a guest under emulation need not unpack it."""
+    """Returns the unpacked kernel. QEMU starts it by PVH, so that a guest under emulation need not
+    unpack it."""
     image, packed = f"{CACHE}/vmlinux-{k}", f"{CACHE}/tree/boot/vmlinuz-{k}"
     if os.path.exists(image):
         return image
-    b = open(packed, "rb").read()  # Documentation/x86/boot.rst: setup_sects, payload_offset, payload_length
+    # Documentation/x86/boot.rst: setup_sects, payload_offset, payload_length
+    b = open(packed, "rb").read()
     at, length = struct.unpack_from("<II", b, 0x248)
     at += (b[0x1f1] + 1) * 512
     try:
@@ -226,10 +243,11 @@ class Nic:
                 self.addresses.append(p)
 
     def qemu(self):
-        # INTx (vectors=0): under emulation there is no irqfd, and QEMU 7.2 falls over MSI-X of a vhost-user device.
+        # INTx (vectors=0): without irqfd, as under emulation, QEMU 7.2 crashes on MSI-X of a
+        # vhost-user device.
         features = "" if self.offload else (
-            ",csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off,"
-            "host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
+            ",csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,"
+            "guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off")
         vectors = ",vectors=0" if ACCEL == "tcg" else ""
         return ["-chardev", f"socket,id=c{self.index},path={self.socket}",
                 "-netdev", f"vhost-user,id=n{self.index},chardev=c{self.index}",
@@ -240,13 +258,14 @@ class Nic:
         dev = f"eth{self.index}"
         lines = ["modprobe -a virtio_net" + (" ib_uverbs rdma_ucm siw" if self.siw else "")]
         lines += [f"ip link set {dev} mtu {self.mtu} up"]
-        lines += [f"ip addr add {a} dev {dev}{' nodad' if ':' in a else ''}" for a in self.addresses]
+        for a in self.addresses:
+            lines += [f"ip addr add {a} dev {dev}{' nodad' if ':' in a else ''}"]
         lines += [f"rdma link add siw{self.index} type siw netdev {dev}"] if self.siw else []
         return "\n".join(lines) + "\n"
 
 
 def pid():
-    """The process id of our own guest, or None."""
+    """Returns the process id of the guest of this name, or None."""
     try:
         p = int(open(HERE + "/pid").read())
         return p if HERE.encode() in open(f"/proc/{p}/cmdline", "rb").read() else None
@@ -264,7 +283,8 @@ def boot(nics):
 
 
 def clock_is_right():
-    """A guest that measured its clock while the host was busy may run many times too fast, and all its timeouts with it."""
+    """Compares the guest's clock with the host's. A guest that calibrated its clock while the host
+    was busy may run many times too fast, and all its timeouts with it."""
     def sample():
         before = time.monotonic()
         with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -274,9 +294,10 @@ def clock_is_right():
         first = sample()
         time.sleep(1)
         second = sample()
-    except (IndexError, ValueError):  # the command's own timeout was over before it began
+    except (IndexError, ValueError):  # the command's own timeout ended before it began
         return False
-    least, most = second[0] - first[2], second[2] - first[0]  # of our time between the two samples
+    # The host's time between the two samples has these bounds.
+    least, most = second[0] - first[2], second[2] - first[0]
     return least / 2 < second[1] - first[1] < most * 2
 
 
@@ -294,19 +315,23 @@ def start(nics):
     open(share + "/modules", "w").write(os.path.join(CACHE, "tree"))
     open(share + "/network", "w").write("".join(n.network() for n in nics))
     cpu = {"tcg": "max", "kvm": "host"}[ACCEL]
-    args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""), "-cpu", cpu,
-            "-smp", CPUS, "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
+    args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""),
+            "-cpu", cpu, "-smp", CPUS, "-m", str(MEMORY_MB),
+            "-nodefaults", "-no-user-config", "-display", "none",
             *([] if os.environ.get("SAKER_GUEST_REBOOT") else ["-no-reboot"]),
             # A vhost-user back end maps the guest's memory.
-            "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-machine", "q35,memory-backend=ram",
+            "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on",
+            "-machine", "q35,memory-backend=ram",
             "-kernel", kernel_image(k), "-initrd", f"{CACHE}/initrd",
-            "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable random.trust_cpu=1 net.ifnames=0",
+            "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
+                       "random.trust_cpu=1 net.ifnames=0",
             "-serial", f"file:{HERE}/console",
             "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
             "-fsdev", f"local,id=share,path={share},security_model=none",
             "-device", "virtio-9p-pci,fsdev=share,mount_tag=share",
-            "-device", "virtio-serial-pci", "-chardev", f"socket,id=control,path={HERE}/control,server=on,wait=off",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=control,path={HERE}/control,server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",
             "-monitor", f"unix:{HERE}/monitor,server=on,wait=off",
             "-device", "virtio-rng-pci", "-pidfile", HERE + "/pid", "-daemonize"]
@@ -314,9 +339,12 @@ def start(nics):
         args += n.qemu()
     for i, path in enumerate(shared):
         if stat.S_ISSOCK(os.stat(path).st_mode):
-            args += ["-chardev", f"socket,id=bell{i},path={path}", "-device", f"ivshmem-doorbell,chardev=bell{i},vectors=1"]
+            args += ["-chardev", f"socket,id=bell{i},path={path}",
+                     "-device", f"ivshmem-doorbell,chardev=bell{i},vectors=1"]
             continue
-        args += ["-object", f"memory-backend-file,id=shared{i},mem-path={path},size={os.stat(path).st_size},share=on",
+        size = os.stat(path).st_size
+        args += ["-object",
+                 f"memory-backend-file,id=shared{i},mem-path={path},size={size},share=on",
                  "-device", f"ivshmem-plain,memdev=shared{i}"]
     done = subprocess.run(args, stdout=open(HERE + "/qemu.log", "w"), stderr=subprocess.STDOUT)
     if done.returncode:
@@ -328,7 +356,7 @@ def wait_for(path, seconds):
     end = time.monotonic() + seconds
     while not os.path.exists(path):
         if not pid():
-            die("the guest has died; its last words:\n" + tail(HERE + "/console"))
+            die("the guest has died; its last messages:\n" + tail(HERE + "/console"))
         if time.monotonic() > end:
             return False
         time.sleep(0.05)
@@ -348,14 +376,16 @@ def run(command, seconds):
     job = uuid.uuid4().hex
     base = f"{HERE}/share/{job}"
     open(base + ".cmd", "w").write(f"timeout -k 5 {seconds} bash -c {quote(command)}\n")
-    for _ in range(20):  # the port serves one connection at a time, and a line may meet another's end
+    # The port serves one connection at a time: a line may be lost when another connection ends.
+    for _ in range(20):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(HERE + "/control")
             s.sendall(job.encode() + b"\n")
         if wait_for(base + ".out", 5):
             break
     ended = wait_for(base + ".status", seconds + 30)
-    sys.stdout.write(open(base + ".out", errors="replace").read() if os.path.exists(base + ".out") else "")
+    if os.path.exists(base + ".out"):
+        sys.stdout.write(open(base + ".out", errors="replace").read())
     sys.stdout.flush()
     if not ended:
         die("the command did not end: " + command)
@@ -398,7 +428,8 @@ def stop():
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(description=__doc__,
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = ap.add_subparsers(dest="verb", required=True)
     sub.add_parser("build")
     sub.add_parser("boot").add_argument("nics", nargs="*")

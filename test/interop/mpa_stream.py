@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""mpa_stream.py CAPTURE [SORTED]: reads the MPA streams of a capture by itself, and sorts them for tshark.
+"""Reads the MPA streams of a capture, checks them, and sorts them for tshark.
 
-Every TCP stream is put together by its sequence numbers, so that neither what was sent again nor what came late
-matters; bytes that came twice must be the same both times. Each FPDU is then followed by its length, from the
-start-up frames to the last byte: pads are zero, every marker stands where it must and points back to its FPDU, and
-each CRC32C is right (RFC 5044 4). IP and TCP checksums are summed too. The answer is one line of JSON.
+    mpa_stream.py CAPTURE [SORTED]
 
-SORTED is a capture of the same FPDUs, byte by byte as they were, each in a segment of its own, in the order in
-which their last bytes came. tshark can read that whatever TCP did to the segments. Its dissector of MPA (4.0) takes
-it for granted that a segment with markers holds one FPDU from its first byte on, and counts a marker too many
-when the FPDU ends just where the next marker would stand; then it takes noise for lengths, and what it says of that is
-chance. FPDUs that end so are not in SORTED ("unfollowed").
+Every TCP stream is reassembled by its sequence numbers, so that retransmitted and late segments do
+not matter. Bytes that came twice must be the same both times. Each FPDU is then followed by its
+length, from the start-up frames to the last byte: pads must be zero, every marker must stand in its
+place and point back to its FPDU, and each CRC32C must be right (RFC 5044 4). IP and TCP checksums
+are verified, too. The result is one line of JSON.
+
+SORTED is a capture of the same FPDUs with the same bytes, each in a segment of its own, in the
+order in which their last bytes came. tshark can read that whatever TCP did to the segments. Its
+dissector of MPA (4.0) assumes that a segment with markers holds one FPDU from its first byte on,
+and counts a marker too many when the FPDU ends just where the next marker would stand. It then
+takes payload for lengths, and its output is random. FPDUs that end so are not in SORTED
+("unfollowed").
 """
 import json
 import struct
@@ -43,7 +47,7 @@ TABLE = crc_table()
 
 
 def crc32c(data):
-    """The four octets as they are sent."""
+    """Returns the four octets in the order of transmission."""
     crc, table = 0xffffffff, TABLE
     for byte in data:
         crc = table[(crc ^ byte) & 0xff] ^ crc >> 8
@@ -68,17 +72,20 @@ def frames(path):
 
 
 def segment_of(frame):
-    """(source, destination), sequence number, flags, payload of a TCP segment; None for anything else."""
+    """Returns (source, destination), sequence number, flags and payload of a TCP segment, or None
+    for any other frame."""
     at, kind = 14, frame[12:14]
     while kind == b'\x81\x00':
         at, kind = at + 4, frame[at + 2:at + 4]
     if kind == b'\x08\x00':
-        header, proto, end = (frame[at] & 15) * 4, frame[at + 9], at + int.from_bytes(frame[at + 2:at + 4], 'big')
+        header, proto = (frame[at] & 15) * 4, frame[at + 9]
+        end = at + int.from_bytes(frame[at + 2:at + 4], 'big')
         addresses = frame[at + 12:at + 16], frame[at + 16:at + 20]
         if internet_sum(frame[at:at + header]) != 0xffff:
             raise Fault('a wrong IP checksum')
     elif kind == b'\x86\xdd':
-        header, proto, end = 40, frame[at + 6], at + 40 + int.from_bytes(frame[at + 4:at + 6], 'big')
+        header, proto = 40, frame[at + 6]
+        end = at + 40 + int.from_bytes(frame[at + 4:at + 6], 'big')
         addresses = frame[at + 8:at + 24], frame[at + 24:at + 40]
     else:
         return None
@@ -92,13 +99,13 @@ def segment_of(frame):
 
 
 class Stream:
-    """One way of a connection."""
+    """One direction of a connection."""
 
     def __init__(self, way):
         self.way = way
         self.isn = None
         self.data = bytearray()  # from the octet behind the SYN on, without a gap
-        self.late = {}  # what stands behind a gap, by its place
+        self.late = {}  # payload behind a gap, by its place
         self.fin = None
         self.fpdus_from = None  # where the first FPDU begins
         self.at = 0  # where the next frame or FPDU begins
@@ -106,16 +113,17 @@ class Stream:
         self.reset = False
 
     def take(self, seq, flags, payload):
-        """False if its payload came out of its turn, or again."""
+        """Adds a segment. Returns False if its payload is out of order or retransmitted."""
         if flags & SYN:
             self.isn = seq
         if self.isn is None:
-            raise Fault('a stream without its beginning')
+            raise Fault('a stream has no SYN')
         if flags & SYN:
             return True
         place = seq - self.isn - 1 & 0xffffffff
         expected = len(self.data)
-        place += expected + 0x80000000 - place & ~0xffffffff  # the one nearest to where we are
+        # The place nearest to the expected one, modulo 2^32.
+        place += expected + 0x80000000 - place & ~0xffffffff
         if flags & FIN:
             self.fin = place + len(payload)
         if payload:
@@ -128,7 +136,7 @@ class Stream:
     def same(self, place, payload):
         have = self.data[place:place + len(payload)]
         if place < 0 or have != payload[:len(have)]:
-            raise Fault(f'octets at {place} are not what they were when first sent')
+            raise Fault(f'the retransmitted octets at {place} differ from the first ones')
 
     def advance(self):
         for place in sorted(self.late):
@@ -140,7 +148,7 @@ class Stream:
 
 
 class Fpdu:
-    """The FPDU that begins at `at`, or as much as says that it is not whole yet (end is None)."""
+    """The FPDU that begins at `at`. Its `end` is None while it is incomplete."""
 
     def __init__(self, stream, markers, crc):
         data, at = stream.data, stream.at
@@ -175,12 +183,13 @@ class Fpdu:
             at = marker + MARKER
             want = struct.pack('>HH', 0, marker - lead if marker else 0)
             if self.raw[marker:at] != want:
-                raise Fault(f'the marker {marker} octets into the FPDU at {self.begin} is not {want.hex()}')
+                raise Fault(f'the marker {marker} octets into the FPDU at {self.begin} '
+                            f'is not {want.hex()}')
         return plain + self.raw[at:]
 
 
 class Sorted:
-    """The capture that tshark gets: IPv4, no options, sequence numbers from 0."""
+    """The capture that tshark reads: IPv4, no options, sequence numbers from 0."""
 
     def __init__(self, path):
         self.file = open(path, 'wb') if path else None
@@ -191,14 +200,18 @@ class Sorted:
     def put(self, way, seq, flags, payload):
         if not self.file:
             return
-        ends = [bytes((10, 9, 0, 1 + self.hosts.setdefault(address, len(self.hosts)))) for address, _ in way]
-        tcp = way[0][1] + way[1][1] + struct.pack('>IIBBHHH', seq, 1, 0x50, flags, 0xffff, 0, 0) + payload
+        ends = [bytes((10, 9, 0, 1 + self.hosts.setdefault(address, len(self.hosts))))
+                for address, _ in way]
+        tcp = way[0][1] + way[1][1]
+        tcp += struct.pack('>IIBBHHH', seq, 1, 0x50, flags, 0xffff, 0, 0) + payload
         pseudo = ends[0] + ends[1] + struct.pack('>HH', 6, len(tcp))
         tcp = tcp[:16] + struct.pack('>H', internet_sum(pseudo + tcp) ^ 0xffff) + tcp[18:]
-        ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, 6, 0) + ends[0] + ends[1]
+        ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + len(tcp), 0, 0x4000, 64, 6, 0)
+        ip += ends[0] + ends[1]
         ip = ip[:10] + struct.pack('>H', internet_sum(ip) ^ 0xffff) + ip[12:]
         frame = bytes((2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0)) + ip + tcp
-        self.file.write(struct.pack('<IIII', self.count // 1000, self.count % 1000 * 1000, len(frame), len(frame)) + frame)
+        self.file.write(struct.pack('<IIII', self.count // 1000, self.count % 1000 * 1000,
+                                    len(frame), len(frame)) + frame)
         self.count += 1
 
 
@@ -218,13 +231,13 @@ class Reader:
         self.again += not stream.take(seq, flags, payload)
         if flags & SYN:
             self.sorted.put(way, 0, flags, b'')
-        # The first FPDU may have come before the other end's start-up frame is through.
+        # The first FPDU may arrive before the other end's start-up frame is complete.
         for one in (stream, self.streams.get(way[::-1])):
             while one and self.step(one):
                 pass
 
     def step(self, stream):
-        """True if a start-up frame or an FPDU went by."""
+        """Reads a start-up frame or an FPDU. Returns whether one was complete."""
         if stream.startup is None:
             return self.begin(stream)
         other = self.streams.get(stream.way[::-1])
@@ -248,12 +261,12 @@ class Reader:
         return True
 
     def begin(self, stream):
-        """MPA Request or Reply Frame: key, flags, revision, length of the private data."""
+        """Reads an MPA Request or Reply Frame: key, flags, revision, length of the private data."""
         data = stream.data
         if len(data) < 20 or len(data) < 20 + int.from_bytes(data[18:20], 'big'):
             return False
         if bytes(data[:16]) not in KEYS or data[16] & FLAG_R:
-            raise Fault('a stream that does not begin as MPA does')
+            raise Fault('a stream does not begin with an MPA start-up frame')
         stream.startup = data[16]
         stream.at = stream.fpdus_from = 20 + int.from_bytes(data[18:20], 'big')
         self.sorted.put(stream.way, 1, 0x18, bytes(data[:stream.at]))
@@ -262,13 +275,13 @@ class Reader:
     def finish(self):
         for way, stream in self.streams.items():
             if stream.reset or way[::-1] in self.streams and self.streams[way[::-1]].reset:
-                continue  # it may end anywhere
+                continue  # a stream that is reset may end anywhere
             if stream.late:
                 raise Fault('octets are missing')
             if stream.at != len(stream.data):
                 raise Fault(f'{len(stream.data) - stream.at} octets behind the last FPDU')
             if stream.fin not in (None, len(stream.data)):
-                raise Fault('the FIN stands elsewhere')
+                raise Fault('the FIN does not follow the last FPDU')
         if not self.fpdus:
             raise Fault('no FPDU')
 
@@ -284,8 +297,9 @@ def main():
         reader.finish()
     except Fault as found:
         fault = str(found)
-    print(json.dumps({name: getattr(reader, name) for name in ('segments', 'again', 'fpdus', 'crcs', 'markers', 'unfollowed',
-                                                               'opcodes', 'sorted_opcodes')} | {'fault': fault}))
+    names = ('segments', 'again', 'fpdus', 'crcs', 'markers', 'unfollowed', 'opcodes',
+             'sorted_opcodes')
+    print(json.dumps({name: getattr(reader, name) for name in names} | {'fault': fault}))
     return 1 if fault else 0
 
 

@@ -1,27 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The same program on both sides of the wire: Debian's rping, ucmatose and perftest on the preloaded library and Saker here, and on the genuine
-# libraries and kernel siw in a guest, over vhost-user; each side connecting once. A word as argument selects the programs that it occurs in.
+# The same program on both sides of the wire: Debian's rping, ucmatose and perftest on the preloaded
+# library and Saker here, and on the genuine libraries and the kernel's siw in a guest, over
+# vhost-user. Each side connects once. A word as argument selects the programs that contain it.
 . "$(dirname "$0")/common.sh"
 lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so")
 [ -e "$lib" ] || skip "the preloaded library is not built"
-install_packages rdmacm-utils perftest jq || skip "Debian's rdmacm-utils and perftest are not to be had"
+install_packages rdmacm-utils perftest jq ||
+    skip "Debian's rdmacm-utils and perftest cannot be installed"
 one_guest
 take_memory 256
-# What siw needs of us: doc/rdmacm.md.
+# siw needs these waits: doc/rdmacm.md has the reason.
 export SAKER_MPA_FIRST_FPDU_WAIT=500ms SAKER_MPA_FIRST_FPDU_DELAY=20ms
-saker host 0@0 "net_vhost0,iface=$work/port" -- --idle sleep --address net_vhost0=10.68.0.1/24 --address net_vhost0=fd68::1/64
+saker host 0@0 "net_vhost0,iface=$work/port" -- --idle sleep \
+    --address net_vhost0=10.68.0.1/24 --address net_vhost0=fd68::1/64
 boot_guest "vhost=$work/port,10.68.0.2/24,fd68::2/64"
 port=7500 only=${1:-}
 
-# Programs that spin leave the cores to saker and the guest.
+# Programs that spin run at low priority, behind saker and the guest.
 host() {
-    exec nice -n 19 timeout -k 5 90 env SAKER_SOCKET="$work/host.sock" LATE_MS="${patience-}" LD_PRELOAD="${patience:+$late:}$lib" "$@"
+    exec nice -n 19 timeout -k 5 90 env SAKER_SOCKET="$work/host.sock" \
+        LATE_MS="${patience-}" LD_PRELOAD="${patience:+$late:}$lib" "$@"
 }
 listens_or_ends() { listens host || has_ended server; }
 
-# once SIDE SERVER CLIENT: the server is on this SIDE, the client on the other. @ stands for the port.
+# once SIDE SERVER CLIENT: the server is on this SIDE, the client on the other. @ stands for the
+# port.
 once() {
     local side=$1 status
     port=$((port + 1))
@@ -30,7 +35,8 @@ once() {
     if [ "$side" = host ]; then
         start server host $serves
         until_true 30 listens_or_ends
-        guest -t 90 "${patience:+LATE_MS=$patience LD_PRELOAD=$late }$connects" >"$work/client.log" 2>&1
+        guest -t 90 "${patience:+LATE_MS=$patience LD_PRELOAD=$late }$connects" \
+            >"$work/client.log" 2>&1
         status=$?
     else
         start server guest -t 90 "echo \$\$ >/run/server; exec $serves"
@@ -42,8 +48,13 @@ once() {
     ends server 120 || status=1
     return $status
 }
-end_server() { # end_server SIDE: it waits in vain
-    if [ "$1" = host ]; then kill "${pid[server]}" 2>/dev/null; else guest 'kill "$(cat /run/server)"' >/dev/null 2>&1; fi
+end_server() { # end_server SIDE: its client has failed.
+    if [ "$1" = host ]; then
+        kill "${pid[server]}" 2>/dev/null
+    else
+        # shellcheck disable=SC2016 # for the guest's shell
+        guest 'kill "$(cat /run/server)"' >/dev/null 2>&1
+    fi
 }
 
 case_of() { # case_of NAME SIDE SERVER CLIENT
@@ -53,11 +64,15 @@ case_of() { # case_of NAME SIDE SERVER CLIENT
         status=$?
         [ $status != 0 ] && [[ $name == ib_* ]] && too_early client || break
     done
-    until_true 20 nobody host || { status=1; echo "left behind: $(telemetry host /saker/info)" >>"$work/server.log"; }
+    until_true 20 nobody host || {
+        status=1
+        echo "left behind: $(telemetry host /saker/info)" >>"$work/server.log"
+    }
     verdict $status "$name ($((SECONDS - began)) s)" "$work/server.log" "$work/client.log"
 }
 
-# both NAME SERVER CLIENT [GUEST-ADDRESS HOST-ADDRESS]: once in each direction; % stands for the server's address.
+# both NAME SERVER CLIENT [GUEST-ADDRESS HOST-ADDRESS]: runs the pair once in each direction. %
+# stands for the server's address.
 both() {
     local to_guest=${4:-10.68.0.2} to_host=${5:-10.68.0.1}
     [[ $1 == *"$only"* ]] || return
@@ -66,7 +81,8 @@ both() {
 }
 
 both "rping" "rping -s -a % -p @ -C 20 -V -S 1000" "rping -c -a % -p @ -C 20 -V -S 1000"
-both "rping, IPv6" "rping -s -a % -p @ -C 20 -V -S 4000" "rping -c -a % -p @ -C 20 -V -S 4000" fd68::2 fd68::1
+both "rping, IPv6" "rping -s -a % -p @ -C 20 -V -S 4000" "rping -c -a % -p @ -C 20 -V -S 4000" \
+    fd68::2 fd68::1
 both "ucmatose" "ucmatose -p @ -c 3 -C 10 -S 2000" "ucmatose -s % -p @ -c 3 -C 10 -S 2000"
 for t in ib_send_lat ib_write_lat ib_read_lat; do
     both "$t -R" "$t -R -F -p @ -n 20 -s 2048" "$t -R -F -p @ -n 20 -s 2048 %"

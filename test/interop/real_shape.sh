@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The real shape holds: two saker processes joined by net_memif, client processes at each. Good clients finish with every byte right whatever the
-# others do: one is killed in mid-transfer, one scribbles over all the memory it shares, one punches holes into it, one truncates it. Their partners
-# are told, saker's counters say what happened, and nothing is left behind.
+# Two saker processes joined by net_memif, with client processes at each. Good clients finish with
+# every byte right whatever the others do: one is killed during a transfer, one scribbles over all
+# the memory that it shares, one punches holes into it, one truncates it. Their partners receive an
+# event, saker's counters show what happened, and nothing is left behind.
 . "$(dirname "$0")/common.sh"
 [ -x "$build/app/saker" ] || fail "$build/app/saker is not built"
 peer=$interop/saker_peer rogue=$interop/rogue
@@ -12,13 +13,14 @@ long=quick
 take_memory 900
 port=7000
 
-# exchange NAME SERVER-SAKER CLIENT-SAKER ADDRESS [OPTIONS...]: begins; exchange_passes NAME ends it.
+# exchange NAME SERVER-SAKER CLIENT-SAKER ADDRESS [OPTIONS...]: starts two programs that exchange
+# messages. exchange_passes NAME waits for their end.
 exchange() {
     local name=$1 server=$2 client=$3 address=$4
     shift 4
     port=$((port + 1))
     start "$name.listen" "$peer" "$work/$server.sock" listen any $port "$@"
-    until_true 60 log_says "$name.listen" listening || fail "$name: nobody listens"
+    until_true 60 log_says "$name.listen" listening || fail "$name: the server does not listen"
     start "$name.connect" "$peer" "$work/$client.sock" connect "$address" $port "$@"
 }
 exchange_passes() {
@@ -27,30 +29,36 @@ exchange_passes() {
     echo "exchange $1: $(grep steps "$work/$1.connect.log")"
 }
 
-# misbehave NAME MODE: a client at a and its partner at b, until the deed begins.
+# misbehave NAME MODE: starts a client at a and its partner at b, and waits until the client
+# misbehaves.
 misbehave() {
     port=$((port + 1))
     start "$1.partner" "$rogue" "$work/b.sock" partner any $port
-    until_true 60 log_says "$1.partner" listening || fail "$1: nobody listens"
+    until_true 60 log_says "$1.partner" listening || fail "$1: the partner does not listen"
     start "$1" "$rogue" "$work/a.sock" "$2" 10.5.0.2 $port
-    until_true 60 log_says "$1" "^$2" || fail "$1 does not get to its deed"
+    until_true 60 log_says "$1" "^$2" || fail "$1 does not begin to misbehave"
 }
-told() { # told NAME: its partner was told, and found nothing wrong
+told() { # told NAME: the partner received its event, and every byte before that was right
     passes "$1.partner" 90
-    echo "$1: its partner was told; $(grep requests "$work/$1.partner.log")"
+    echo "$1: the partner received its event; $(grep requests "$work/$1.partner.log")"
 }
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
 counter() { telemetry "$1" /saker/counters | jq ".eng.$2"; }
-nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions')" = 0 ]; }
+left() {
+    telemetry "$1" /saker/info |
+        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
+}
+nothing_left() { [ "$(left "$1")" = 0 ]; }
 clean() {
     local s
     for s in "$@"; do
-        until_true 60 nothing_left "$s" || fail "something is left at $s: $(telemetry "$s" /saker/info)"
+        until_true 60 nothing_left "$s" ||
+            fail "objects are left at saker $s: $(telemetry "$s" /saker/info)"
     done
     echo "nothing is left behind"
 }
-# stop NAME...: an orderly end, which takes the socket along.
+# stop NAME...: ends sakers in order. Each removes its socket.
 stop() {
     local s
     for s in "$@"; do
@@ -61,8 +69,8 @@ stop() {
 }
 
 say "two sakers joined by memif"
-wire_a=(--address 0=10.5.0.1/24 --address 0=fd05::1/64)
-wire_b=(--address 0=10.5.0.2/24 --address 0=fd05::2/64)
+wire_a=(--address "0=10.5.0.1/24" --address "0=fd05::1/64")
+wire_b=(--address "0=10.5.0.2/24" --address "0=fd05::2/64")
 pair
 exchange v4 b a 10.5.0.2 $long
 exchange_passes v4
@@ -77,7 +85,8 @@ misbehave killed stream
 exchange good1 b a 10.5.0.2
 exchange good2 a b 10.5.0.1
 misbehave scribbler scribble
-is_running good1.connect && is_running good2.connect || echo "(the good ones are done already)"
+is_running good1.connect && is_running good2.connect ||
+    echo "(the good clients have finished already)"
 { kill -KILL "${pid[killed]}"; ends killed 10; } 2>/dev/null
 told killed
 exchange during b a 10.5.0.2 quick
@@ -85,10 +94,11 @@ passes scribbler 60
 told scribbler
 for e in good1 good2 during; do exchange_passes $e; done
 clean a b
-[ "$(counter a ENG_CLIENT_DEAD)" -ge 2 ] || fail "saker does not count the dead"
-bad=$(telemetry a /saker/counters | jq '.eng | .ENG_BAD_DOORBELL + .ENG_BAD_QUEUE + .ENG_BAD_COMMAND')
-[ "$bad" -gt 0 ] || fail "saker did not notice the scribbling"
-echo "saker noticed $bad things that made no sense"
+[ "$(counter a ENG_CLIENT_DEAD)" -ge 2 ] || fail "saker does not count the clients that died"
+bad=$(telemetry a /saker/counters |
+    jq '.eng | .ENG_BAD_DOORBELL + .ENG_BAD_QUEUE + .ENG_BAD_COMMAND')
+[ "$bad" -gt 0 ] || fail "saker counts no invalid value after the scribbling"
+echo "saker counts $bad invalid values"
 
 say "holes in a client's memory, and a truncated one"
 exchange good3 b a 10.5.0.2
@@ -102,17 +112,18 @@ exchange good4 b a 10.5.0.2 quick
 exchange_passes good4
 clean a b
 counted=$(counter a ENG_CLIENT_SIGBUS)
-echo "$(grep -h -e holes -e truncated "$work"/{punch,hollow,truncate}.log); saker counts $counted clients that took memory away"
-grep -q "not of huge pages" "$work/punch.log" || [ "$counted" -ge 1 ] || fail "saker does not count them"
+grep -h -e holes -e truncated "$work"/{punch,hollow,truncate}.log
+echo "saker counts $counted clients that took memory away"
+grep -q "not of huge pages" "$work/punch.log" || [ "$counted" -ge 1 ] ||
+    fail "saker counts no client that took memory away"
 stop a b
 
 say "stages split over two lcores, IPv6, jumbo frames"
-for s in "a 1 server" "b 2 client"; do
-    # shellcheck disable=SC2086
-    set -- $s
-    saker "$1" 0@0,1@1 "net_memif0,role=$3,socket=$work/wire,zero-copy=no,bsize=12288" -- --address 0=fd05::$2/64 --mtu 9000 \
-        --loops 2 --transport-loops 0 --stage-loops 1
-done
+while read -r name number role; do
+    saker "$name" 0@0,1@1 "net_memif0,role=$role,socket=$work/wire,zero-copy=no,bsize=12288" -- \
+        --address "0=fd05::$number/64" --mtu 9000 --loops 2 --transport-loops 0 --stage-loops 1
+done <<<"a 1 server
+b 2 client"
 exchange split b a fd05::2 $long
 exchange_passes split
 clean a b
@@ -120,7 +131,8 @@ stop a b
 
 say "a VLAN"
 for n in 1 2; do
-    printf '[interface 0]\nport = net_memif0\nvlan = 77\naddress = 10.5.0.%d/24\n' $n >"$work/vlan$n.ini"
+    printf '%s\n' '[interface 0]' 'port = net_memif0' 'vlan = 77' "address = 10.5.0.$n/24" \
+        >"$work/vlan$n.ini"
 done
 wire_a=(--config "$work/vlan1.ini")
 wire_b=(--config "$work/vlan2.ini")
@@ -132,8 +144,8 @@ stop a b
 
 say "flat clients"
 flat() {
-    "$interop/flat_exchange" --no-huge --no-shconf --no-pci --no-telemetry -m 512 --lcores "$cpus" -- $long "$@" >"$work/flat.log" 2>&1 ||
-        fail "flat_exchange $*"
+    "$interop/flat_exchange" --no-huge --no-shconf --no-pci --no-telemetry -m 512 \
+        --lcores "$cpus" -- $long "$@" >"$work/flat.log" 2>&1 || fail "flat_exchange $*"
     echo "flat clients $*: $(grep steps "$work/flat.log" | tail -n 1)"
 }
 cpus=0@0,1@1

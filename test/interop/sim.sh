@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# saker-sim on the scenario files that come with it, shortened to seconds: they finish, the same seed gives the same file, Falcon keeps its
-# goodput under loss where TCP does not, and there is a picture when there is a gnuplot.
+# Runs saker-sim on the scenario files of config/sim, shortened to seconds: each finishes, the same
+# seed gives the same file, Falcon keeps its goodput under loss where TCP does not, and gnuplot
+# draws a picture where it is installed.
 set -eu
 cd "$(dirname "$0")/../.."
 sim=${SAKER_BUILD:-build}/app/saker-sim/saker-sim
-[ -x "$sim" ] || { echo "no $sim: build first"; exit 1; }
+[ -x "$sim" ] || { echo "$sim is not built"; exit 1; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "FAIL: $*"; exit 1; }
@@ -22,7 +23,8 @@ run() {
 run a loss run.duration-us=3000 "link.loss=0 1 5" traffic.connections=8
 run b loss run.duration-us=3000 "link.loss=0 1 5" traffic.connections=8
 cmp "$dir/a/loss.csv" "$dir/b/loss.csv" || fail "the same seed gives another result"
-[ "$(wc -l <"$dir/a/loss.csv")" = 13 ] || fail "four transports at three rates are twelve rows"
+[ "$(wc -l <"$dir/a/loss.csv")" = 13 ] ||
+    fail "four transports at three rates give other than 12 rows"
 # cell COLUMN TRANSPORT LOSS
 cell() { awk -F, -v name="$1" -v t="$2" -v l="$3" '
     NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
@@ -31,7 +33,8 @@ clean=$(cell goodput_gbps falcon 0)
 lossy=$(cell goodput_gbps falcon 5)
 rdma=$(cell goodput_gbps rof 5)
 tcp=$(cell goodput_gbps tcp 5)
-awk -v a="$clean" -v b="$lossy" -v c="$tcp" -v d="$rdma" 'BEGIN { exit !(b > 0.85 * a && d > 0.85 * a && b > c) }' ||
+awk -v a="$clean" -v b="$lossy" -v c="$tcp" -v d="$rdma" '
+    BEGIN { exit !(b > 0.85 * a && d > 0.85 * a && b > c) }' ||
     fail "at 5 % loss Falcon has $lossy of $clean Gb/s, RDMA over it $rdma, TCP $tcp"
 if command -v gnuplot >/dev/null; then
     [ "$(head -c 4 "$dir/a/loss.png" | tail -c 3)" = PNG ] || fail "no picture"
@@ -39,13 +42,15 @@ fi
 
 run c reorder run.duration-us=1000 "link.reorder=0 5"
 run c incast run.duration-us=1000 run.sample-us=100 "topology.hosts=3 26"
-# four runs of 2 ms, a line each 100 us; some of them with packets waiting
-awk -F, 'NR > 1 { n[$1]++; if ($4 > 0) deep++ } END { exit !(n[0] >= 18 && n[3] >= 18 && deep > 20) }' "$dir/c/incast-series.csv" ||
-    fail "the course of the incast is not what it should be"
+# Four runs of 2 ms print a line each 100 us. Some of the lines have queued packets.
+awk -F, 'NR > 1 { n[$1]++; if ($4 > 0) deep++ }
+    END { exit !(n[0] >= 18 && n[3] >= 18 && deep > 20) }' "$dir/c/incast-series.csv" ||
+    fail "the series of the incast has too few lines, or too few with queued packets"
 run c paths run.warmup-us=500 run.duration-us=1000
 run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4
 if "$sim" -s link.colour=red config/sim/loss.ini 2>/dev/null; then
-    fail "a key that does not exist is taken"
+    fail "saker-sim accepts a key that does not exist"
 fi
-echo "saker-sim: all scenarios ran; at 5 % loss Falcon $lossy of $clean Gb/s, RDMA over it $rdma, TCP $tcp"
+echo "saker-sim: all scenarios ran; at 5 % loss Falcon $lossy of $clean Gb/s," \
+    "RDMA over it $rdma, TCP $tcp"

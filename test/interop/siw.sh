@@ -1,20 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Linux agrees: a guest with Debian's kernel and siw against a saker client, over vhost-user. Stock rping as client and as server, and every RFC 5040
-# operation in both directions with either side connecting, over IPv4 and IPv6, at MPA revisions 1 and 2, on a plain wire and on one that
-# loses and reorders. With $CI_LONG set every combination runs in full; without, a short selection.
+# Interoperation with Linux: a guest with Debian's kernel and siw against a saker client, over
+# vhost-user. Stock rping as client and as server, and every RFC 5040 operation in both directions
+# with either side connecting, over IPv4 and IPv6, at MPA revisions 1 and 2, on a plain wire and on
+# one that loses and reorders. With $CI_LONG set every combination runs in full, else a short
+# selection.
 . "$(dirname "$0")/common.sh"
 one_guest
 take_memory 256
-# Port 0 is a plain wire to the guest's eth0, net_impair0 a hostile one to its eth1.
+# Port 0 is a plain wire to the guest's eth0. net_impair0 is a hostile wire to its eth1.
+plain=net_vhost0 hostile=net_impair0
 saker host 0@0 "net_vhost0,iface=$work/plain" "net_vhost1,iface=$work/hostile" \
     "net_impair0,port=net_vhost1,seed=${SAKER_SEED:-11},drop=0.01,reorder=0.01" -- \
-    --address net_vhost0=10.66.0.1/24 --address net_vhost0=fd66::1/64 --address net_impair0=10.67.0.1/24 --address net_impair0=fd67::1/64
-boot_guest "vhost=$work/plain,10.66.0.2/24,fd66::2/64" "vhost=$work/hostile,10.67.0.2/24,fd67::2/64"
+    --address $plain=10.66.0.1/24 --address $plain=fd66::1/64 \
+    --address $hostile=10.67.0.1/24 --address $hostile=fd67::1/64
+boot_guest "vhost=$work/plain,10.66.0.2/24,fd66::2/64" \
+    "vhost=$work/hostile,10.67.0.2/24,fd67::2/64"
 port=7100
 
-# from_guest NAME HOST-COMMAND GUEST-COMMAND: the guest connects. Either command may end in "@" for the port.
+# from_guest NAME HOST-COMMAND GUEST-COMMAND: the guest connects. Either command may end in "@" for
+# the port.
 from_guest() {
     local status
     port=$((port + 1))
@@ -40,21 +46,27 @@ to_guest() {
 }
 
 sock=$work/host.sock bin=$(realpath "$interop")
-peer=$bin/saker_peer rping=$bin/saker_rping verbs=$bin/verbs_peer cases=$bin/saker_cases guest_cases=$bin/verbs_cases
+peer=$bin/saker_peer rping=$bin/saker_rping verbs=$bin/verbs_peer
+cases=$bin/saker_cases guest_cases=$bin/verbs_cases
 
 rping_both() { # rping_both NAME HOST-ADDRESS GUEST-ADDRESS ROUNDS SIZE
-    from_guest "rping in the guest as client, $1" "$rping $sock server @ $4 $5" "rping -c -V -a $2 -p @ -C $4 -S $5"
-    to_guest "rping in the guest as server, $1" "$rping $sock client $3 @ $4 $5" "rping -s -V -a $3 -p @ -C $4 -S $5"
+    from_guest "rping in the guest as client, $1" "$rping $sock server @ $4 $5" \
+        "rping -c -V -a $2 -p @ -C $4 -S $5"
+    to_guest "rping in the guest as server, $1" "$rping $sock client $3 @ $4 $5" \
+        "rping -s -V -a $3 -p @ -C $4 -S $5"
 }
 operations() { # operations NAME HOST-ADDRESS GUEST-ADDRESS HOST-OPTIONS QUICK
-    from_guest "every operation, the guest connects, $1" "$peer $sock listen any @ $5 $4" "$verbs connect $2 @ $5"
-    to_guest "every operation, saker connects, $1" "$peer $sock connect $3 @ $5 $4" "$verbs listen $3 @ $5"
+    from_guest "every operation, the guest connects, $1" "$peer $sock listen any @ $5 $4" \
+        "$verbs connect $2 @ $5"
+    to_guest "every operation, saker connects, $1" "$peer $sock connect $3 @ $5 $4" \
+        "$verbs listen $3 @ $5"
 }
 
-# Start-up (RFC 6581): depths, ready-to-receive messages, rejections, and Atomics (RFC 7306), which siw does not have. A second listener at
-# the next port is the neighbour whose stream goes on.
+# Start-up (RFC 6581): depths, ready-to-receive messages, rejections, and Atomics (RFC 7306), which
+# siw does not implement. A second listener at the next port has a stream that the cases must not
+# disturb.
 startup_cases() { # startup_cases NAME HOST-ADDRESS GUEST-ADDRESS
-    local status=0
+    local status=0 ways
     port=$((port + 2))
     start server guest -t 140 "$guest_cases listen $3 $port"
     start neighbour guest -t 140 "$guest_cases listen $3 $((port + 1))"
@@ -63,14 +75,17 @@ startup_cases() { # startup_cases NAME HOST-ADDRESS GUEST-ADDRESS
     timeout 140 "$cases" "$sock" connect "$3" $port >"$work/client.log" 2>&1 || status=1
     ends server 200 || status=1
     ends neighbour 200 || status=1
-    verdict $status "start-up in $(grep -c "^ok" "$work/client.log") ways, Atomics refused, saker connects, $1" \
+    ways=$(grep -c "^ok" "$work/client.log")
+    verdict $status "start-up in $ways ways, Atomics refused, saker connects, $1" \
         "$work/server.log" "$work/neighbour.log" "$work/client.log"
     port=$((port + 1))
-    from_guest "start-up, Atomics refused, the guest connects, $1" "$cases $sock listen @" "$guest_cases connect $2 @"
+    from_guest "start-up, Atomics refused, the guest connects, $1" "$cases $sock listen @" \
+        "$guest_cases connect $2 @"
     port=$((port + 1))
 }
-# siw takes a Write or a Read as ready-to-receive message, and hears a Terminate (code 7) if only a Send was offered. Its kernel's iw_cm does
-# not survive a stream that ends before it was established: this one comes last, and the guest's part is not waited for.
+# siw accepts a Write or a Read as ready-to-receive message, and receives a Terminate (code 7) if
+# only a Send was offered. The guest kernel's iw_cm does not survive a stream that ends before it
+# was established: this case is the last, and the script does not wait for the guest's program.
 no_common_rtr() { # no_common_rtr GUEST-ADDRESS
     port=$((port + 1))
     start server guest -t 60 "$guest_cases listen $1 $port"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""telemetry.py SOCKET COMMAND: asks a DPDK process and prints what it answers to the command, as JSON."""
+"""telemetry.py SOCKET COMMAND: sends a command to a DPDK process and prints its answer as JSON."""
 import json
 import socket
 import sys

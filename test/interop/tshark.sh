@@ -1,37 +1,46 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Two other readers of what saker-perf sends. Each operation, several sizes, markers and CRC on and off, two MTUs.
+# Two other readers of the frames that saker-perf sends: each operation, several sizes, markers and
+# CRC on and off, two MTUs.
 #
-# mpa_stream.py, of our own, puts the streams together and follows every FPDU, marker, pad, CRC and checksum: it must find no fault, whatever TCP
-# did. What tshark can be asked depends on that: it keeps its place only where every octet came once and in order, and behind a marker
-# only sometimes. There it reads the capture itself; elsewhere it reads the same FPDUs as mpa_stream.py has laid them out. Either way it must
-# decode exactly the FPDUs that are there, each with a good CRC, down to RDMAP, with the opcodes that they have; of the capture itself it
-# also sums up the checksums. So nothing depends on what a busy machine makes TCP do.
+# mpa_stream.py, which is part of the project, reassembles the streams and follows every FPDU,
+# marker, pad, CRC and checksum. It must find no fault, whatever TCP did. tshark follows a stream
+# only where every octet came once and in order, and behind a marker only sometimes. Such captures
+# it reads themselves. Of others it reads the same FPDUs as mpa_stream.py has written them, in
+# order. Either way it must decode exactly the FPDUs that exist, each with a good CRC, down to
+# RDMAP, with their opcodes. It also verifies the checksums of each capture itself. So no result
+# depends on what a busy machine makes TCP do.
 . "$(dirname "$0")/perf.inc"
-command -v tshark >/dev/null || skip "no tshark here"
+command -v tshark >/dev/null || skip "tshark is not installed"
 . test/interop/tshark.inc
 take_memory 256
 iters=10
 
-# read_pcap NAME OPTIONS...: both readers; what they say is in NAME.json and NAME.txt, and $part tells which FPDUs tshark was given.
+# read_pcap NAME OPTIONS...: runs both readers. Their results are NAME.json and NAME.txt. $part
+# names the FPDUs that tshark has read.
 read_pcap() {
     local name=$1 given="$work/$1.pcap"
-    test/interop/mpa_stream.py "$given" "$work/$name.sorted" >"$work/$name.json" 2>"$work/$name.log" || fail "$name: $(cat "$work/$name.json")"
+    test/interop/mpa_stream.py "$given" "$work/$name.sorted" >"$work/$name.json" \
+        2>"$work/$name.log" || fail "$name: $(cat "$work/$name.json")"
     sums_good "$given" || fail "$name: tshark finds wrong checksums"
     part=opcodes
     if [[ $* == *--markers* ]] || [ "$(own "$name" .again)" != 0 ]; then
         part=sorted_opcodes given=$work/$name.sorted
     fi
-    read_mpa "$given" -V >"$work/$name.txt" 2>"$work/$name.log" || fail "$name: tshark gives up"
+    read_mpa "$given" -V >"$work/$name.txt" 2>"$work/$name.log" ||
+        fail "$name: tshark cannot read the capture"
 }
-own() { jq -r "$2" "$work/$1.json"; }      # own NAME FILTER: what our reader says
-has() { grep -c -- "$2" "$work/$1.txt"; } # has NAME TEXT: how many lines
+own() { jq -r "$2" "$work/$1.json"; }      # own NAME FILTER: a result of mpa_stream.py
+has() { grep -c -- "$2" "$work/$1.txt"; } # has NAME TEXT: the number of tshark's lines with it
 none() { # none NAME TEXT...
     local name=$1
     shift
     for text; do
-        [ "$(has "$name" "$text")" = 0 ] || { grep -m 1 -B 30 -A 3 -- "$text" "$work/$name.txt"; fail "$name: tshark says '$text'"; }
+        [ "$(has "$name" "$text")" = 0 ] || {
+            grep -m 1 -B 30 -A 3 -- "$text" "$work/$name.txt"
+            fail "$name: tshark reports '$text'"
+        }
     done
 }
 at_least() { # at_least NAME N TEXT
@@ -40,7 +49,8 @@ at_least() { # at_least NAME N TEXT
     [ "$n" -ge "$2" ] || fail "$1: $n times '$3', not $2"
 }
 
-# opcodes_agree NAME: those that our reader found in what tshark was given. Immediate Data tshark does not know.
+# opcodes_agree NAME: compares the opcodes that both readers found. tshark has no name for Immediate
+# Data.
 opcodes_agree() {
     local name=$1 count code seen
     while read -r count code; do
@@ -60,7 +70,8 @@ capture() {
     [[ $* == *--no-crc* ]] && crc=no
     [[ $* == *--markers* ]] && markers=yes
     name+=$(printf '%s' "$@")
-    both "$name" --op "$op" --test lat --size "$size" --mtu "$mtu" --iters $iters --verify --pcap "$work/$name.pcap" "$@"
+    both "$name" --op "$op" --test lat --size "$size" --mtu "$mtu" --iters $iters --verify \
+        --pcap "$work/$name.pcap" "$@"
     correct "$name" $iters
     read_pcap "$name" "$@"
 
@@ -71,24 +82,32 @@ capture() {
     write_imm) want='["Write","Immediate Data"]' ;;
     atomic_*) want='["Atomic Request","Atomic Response"]' ;;
     esac
-    [ "$(own "$name" ".opcodes as \$o | $want | all(\$o[.] >= $iters)")" = true ] || fail "$name: $(own "$name" .opcodes) for $iters operations"
-    [ "$(own "$name" .fpdus)" -gt $((iters * size / mtu)) ] || fail "$name: too few FPDUs for the data"
-    [ "$(own "$name" '.crcs == .fpdus')" = "$([ $crc = yes ] && echo true || echo false)" ] || fail "$name: CRCs: $(own "$name" .crcs)"
-    [ "$(own "$name" '.markers >= 2')" = "$([ $markers = yes ] && echo true || echo false)" ] || fail "$name: markers: $(own "$name" .markers)"
-    [ "$(own "$name" '.unfollowed * 8 < .fpdus')" = true ] || fail "$name: tshark can read too little of it"
+    [ "$(own "$name" ".opcodes as \$o | $want | all(\$o[.] >= $iters)")" = true ] ||
+        fail "$name: $(own "$name" .opcodes) for $iters operations"
+    [ "$(own "$name" .fpdus)" -gt $((iters * size / mtu)) ] ||
+        fail "$name: too few FPDUs for the data"
+    [ "$(own "$name" '.crcs == .fpdus')" = "$([ $crc = yes ] && echo true || echo false)" ] ||
+        fail "$name: CRCs: $(own "$name" .crcs)"
+    [ "$(own "$name" '.markers >= 2')" = "$([ $markers = yes ] && echo true || echo false)" ] ||
+        fail "$name: markers: $(own "$name" .markers)"
+    [ "$(own "$name" '.unfollowed * 8 < .fpdus')" = true ] ||
+        fail "$name: tshark can read too few of the FPDUs"
 
     none "$name" 'Malformed' 'Bad CRC32' 'Dissector bug'
     at_least "$name" 1 'Request frame header'
     at_least "$name" 1 'Reply frame header'
     fpdus=$(has "$name" '^ *ULPDU length:')
     good=$(has "$name" '(Good CRC32)')
-    [ "$fpdus" = "$(own "$name" ".$part | add")" ] || fail "$name: tshark found $fpdus FPDUs of $(own "$name" ".$part")"
+    [ "$fpdus" = "$(own "$name" ".$part | add")" ] ||
+        fail "$name: tshark found $fpdus FPDUs of $(own "$name" ".$part")"
     [ "$(has "$name" '^ *RDMAP header')" = "$fpdus" ] || fail "$name: not every FPDU is RDMAP"
-    [ "$good" = "$([ $crc = yes ] && echo "$fpdus" || echo 0)" ] || fail "$name: $fpdus FPDUs, $good good CRCs"
+    [ "$good" = "$([ $crc = yes ] && echo "$fpdus" || echo 0)" ] ||
+        fail "$name: $fpdus FPDUs, $good good CRCs"
     [ $markers = yes ] || none "$name" 'FPDU back pointer'
     opcodes_agree "$name"
     # shellcheck disable=SC2059
-    printf "$row" "$op" "$size" "$mtu" $markers $crc "$(own "$name" .segments)" "$(own "$name" .fpdus)" "$(own "$name" .markers)" "$fpdus" "$good"
+    printf "$row" "$op" "$size" "$mtu" $markers $crc "$(own "$name" .segments)" \
+        "$(own "$name" .fpdus)" "$(own "$name" .markers)" "$fpdus" "$good"
     rm -f "$work/$name".*
 }
 

@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Unmodified verbs programs, as Debian ships them, between two sakers joined by net_memif: what lists devices, perftest, the pingpongs of
-# libibverbs; a program of our own that provokes errors; programs that are killed; a program two hundred times. Bytes are compared where a program
-# can. Each program is one that knows nothing of Saker and runs under saker-run.
+# Unmodified verbs programs of Debian run under saker-run, between two sakers joined by net_memif:
+# the programs that list devices, perftest, the pingpongs of libibverbs. Further: a program of the
+# project that provokes errors, programs that are killed, and a program that runs two hundred times.
+# Data is compared where the program can do so.
 #
 #   test/interop/verbs.sh [iwarp|falcon|moved|killed|repeated|many|bereft...]
 . "$(dirname "$0")/common.sh"
-[ -x "$build/app/saker-run" ] || skip "saker-run is not built: no headers of libibverbs and librdmacm"
+[ -x "$build/app/saker-run" ] ||
+    skip "saker-run is not built: no headers of libibverbs and librdmacm"
 for p in ibv_devinfo rping ib_write_lat; do
     command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
 done
@@ -15,20 +17,23 @@ take_memory 900
 lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so") port=18600
 table=()
 
-# at WHERE PROGRAM ARGS...: on saker WHERE. Programs poll, some their memory and never us, and here they are more than there are cores: the
-# sakers, which sleep when there is nothing to do, go first.
+# at WHERE PROGRAM ARGS...: runs the program on saker WHERE. There are more programs than cores, and
+# programs poll their memory or a CQ. The sakers sleep when they have no work, so they run first.
 at() {
-    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock") run=
-    # What is to come between a program and the library stands in front of it.
-    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock" LATE_MS="$patience" LD_PRELOAD="$late:$lib")
+    local launch=("$build/app/saker-run" --poll yield --socket "$work/$1.sock")
+    # late.so intercepts calls of the program, so it stands in front of the library.
+    [ -z "${patience-}" ] || launch=(env SAKER_POLL=yield SAKER_SOCKET="$work/$1.sock"
+        LATE_MS="$patience" LD_PRELOAD="$late:$lib")
     shift
-    # In the background the subshell becomes the program's, so that whoever ends it ends the program.
-    [ "$BASHPID" = $$ ] || run=exec
-    $run nice -n 19 timeout -k 5 120 "${launch[@]}" "$@"
+    launch=(nice -n 19 timeout -k 5 120 "${launch[@]}" "$@")
+    # In the background the subshell becomes the program, so that a signal to it reaches the
+    # program.
+    [ "$BASHPID" = $$ ] || exec "${launch[@]}"
+    "${launch[@]}"
 }
 
-# between NAME PROGRAM ARGS...: a server at b, a client at a that is told the server's address, $to. A client that comes too early is started
-# again.
+# between NAME PROGRAM ARGS...: runs a server at b, and a client at a, whose last argument is the
+# server's address, $to. A client that connects too early starts again.
 between() {
     local name=$1 begin=$SECONDS patience
     shift
@@ -44,11 +49,11 @@ between() {
     table+=("$device: $*")
     echo "$device: $* ($((SECONDS - begin)) s)"
 }
-meets() { # as between: the client
+meets() { # as between: runs the client
     local name=$1
     shift
     if [[ "$*" == *" -R "* ]]; then
-        until_true 60 listens b || fail "$*: nobody listens"
+        until_true 60 listens b || fail "$*: the server does not listen"
         at a "$@" "$to" >"$work/$name.client.log" 2>&1
         return
     fi
@@ -60,34 +65,43 @@ meets() { # as between: the client
     return 1
 }
 
-# perftest NAME PROGRAM ARGS...: with a port of its own; $how says how its queue pairs come together.
+# perftest NAME PROGRAM ARGS...: uses a port of its own. $how holds the options by which its queue
+# pairs connect.
 perftest() {
     local name=$1 program=$2
     shift 2
     port=$((port + 1))
-    # shellcheck disable=SC2086
-    between "$name" "$program" -d $device $how -p $port "$@"
+    # shellcheck disable=SC2086 # $how is a list of words
+    between "$name" "$program" -d "$device" $how -p "$port" "$@"
 }
 
 value() { telemetry "$1" /saker/info | jq ".$2"; }
-nothing_left() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions')" = 0 ]; }
-# The bound is two seconds; what is measured here is only that nothing stays.
+left() {
+    telemetry "$1" /saker/info |
+        jq '.clients + .qps + .cqs + .mrs + .mws + .pds + .srqs + .listeners + .regions'
+}
+nothing_left() { [ "$(left "$1")" = 0 ]; }
+# saker promises two seconds. This function only checks that nothing stays for ever.
 clean() {
     local s
     for s in a b; do
-        until_true 60 nothing_left $s || fail "something is left at $s: $(telemetry $s /saker/info)"
+        until_true 60 nothing_left $s ||
+            fail "objects are left at saker $s: $(telemetry $s /saker/info)"
     done
 }
 has_qps() { [ "$(value "$1" qps)" -gt 0 ]; }
-# program_of NAME: the process itself, which is timeout's child.
+# program_of NAME: prints the id of the program's process, which is timeout's child.
 program_of() { pgrep -P "${pid[$1]}"; }
-# Kilobytes of huge pages that the sakers hold; others' on this machine are none of our business.
-huge_kb() { cat "/proc/${pid[a]}/status" "/proc/${pid[b]}/status" | awk '$1 == "HugetlbPages:" { n += $2 } END { print n + 0 }'; }
+# huge_kb: prints the kilobytes of huge pages that the two sakers hold.
+huge_kb() {
+    awk '$1 == "HugetlbPages:" { n += $2 } END { print n + 0 }' \
+        "/proc/${pid[a]}/status" "/proc/${pid[b]}/status"
+}
 
 say "two sakers joined by memif"
 crowded_falcon 3 >"$work/falcon.ini"
-wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24 --address 0=fd05::1/64)
-wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24 --address 0=fd05::2/64)
+wire_a=(--config "$work/falcon.ini" --address "0=10.5.0.1/24" --address "0=fd05::1/64")
+wire_b=(--config "$work/falcon.ini" --address "0=10.5.0.2/24" --address "0=fd05::2/64")
 pair --idle sleep
 huge=$(huge_kb)
 
@@ -98,20 +112,22 @@ for d in saker0 sakerf0; do
     grep -q $d "$work/devices.log" || fail "ibv_devices does not list $d"
     grep -q "hca_id:[[:space:]]*$d" "$work/devinfo.log" || fail "ibv_devinfo does not list $d"
 done
-grep -q "iWARP (1)" "$work/devinfo.log" && grep -q "InfiniBand (0)" "$work/devinfo.log" || fail "the transports of the devices"
+grep -q "iWARP (1)" "$work/devinfo.log" && grep -q "InfiniBand (0)" "$work/devinfo.log" ||
+    fail "ibv_devinfo shows other transports than iWARP and InfiniBand"
 grep -q "GID\[.*10.5.0.1" "$work/devinfo.log" || fail "the Falcon device has no GID for its address"
 
-# over_cm DEVICE: everything that comes together over rdma_cm.
+# over_cm DEVICE: runs all programs that connect over rdma_cm.
 over_cm() {
     local op
     device=$1
     export SAKER_DEVICE=iwarp
-    [ $device = sakerf0 ] && export SAKER_DEVICE=falcon
+    [ "$device" = sakerf0 ] && export SAKER_DEVICE=falcon
     say "$device: every operation, every byte compared, over rdma_cm"
     port=$((port + 1))
     start exchange.server at b "$interop/verbs_peer" listen 10.5.0.2 $port quick
-    until_true 60 log_says exchange.server listening || fail "nobody listens"
-    at a "$interop/verbs_peer" connect 10.5.0.2 $port quick >"$work/exchange.client.log" 2>&1 || fail "verbs_peer"
+    until_true 60 log_says exchange.server listening || fail "verbs_peer does not listen"
+    at a "$interop/verbs_peer" connect 10.5.0.2 $port quick >"$work/exchange.client.log" 2>&1 ||
+        fail "verbs_peer's client failed"
     passes exchange.server 60
 
     say "$device: perftest over rdma_cm"
@@ -124,15 +140,17 @@ over_cm() {
     perftest several ib_write_bw -s 65536 -n 50 -q 4
     perftest event ib_send_lat -s 4096 -n 50 -e
     perftest event-bw ib_read_bw -s 4096 -n 1000 -e
-    # On iWARP perftest counts receives by Writes, which nobody hears of who sleeps on a CQ: there its two ends may wait for each other.
-    [ $device = saker0 ] || perftest event-send ib_send_bw -s 4096 -n 1000 -e
+    # On iWARP perftest reports its receives by Writes, which do not wake a program that sleeps on a
+    # CQ: there its two ends may wait for each other.
+    [ "$device" = saker0 ] || perftest event-send ib_send_bw -s 4096 -n 1000 -e
     perftest inline ib_write_lat -s 64 -n 100 -I 64
     perftest atomic-lat ib_atomic_lat -n 50
     perftest atomic-bw ib_atomic_bw -n 100 -A CMP_AND_SWAP
 
     say "$device: errors"
-    at a "$interop/verbs_errors" 10.5.0.1 >"$work/errors.log" 2>&1 || fail "an error comes otherwise than verbs promise"
-    grep -c "^ok" "$work/errors.log" | sed 's/$/ answers as verbs promise/'
+    at a "$interop/verbs_errors" 10.5.0.1 >"$work/errors.log" 2>&1 ||
+        fail "verbs reports another error than its specification demands"
+    grep -c "^ok" "$work/errors.log" | sed 's/$/ errors as verbs specifies them/'
     clean
     unset SAKER_DEVICE
 }
@@ -149,7 +167,7 @@ pingpong() {
 
 part_moved() {
     local op
-    say "sakerf0: queue pairs that programs move themselves, datagrams, XRC"
+    say "sakerf0: queue pairs modified by the program, datagrams, XRC"
     device=sakerf0 to=127.0.0.1 how="-x 0"
     for op in send write read; do
         perftest $op-lat ib_${op}_lat -a -n 5
@@ -165,9 +183,12 @@ part_moved() {
 }
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
-no_page_kept() { [ "$(huge_kb)" -le "$huge" ] || fail "the sakers held $huge kB of huge pages before, and hold $(huge_kb) now"; }
+no_page_kept() {
+    [ "$(huge_kb)" -le "$huge" ] ||
+        fail "the sakers held $huge kB of huge pages before, and hold $(huge_kb) now"
+}
 
-# In mid-transfer: the peer hears of it.
+# Kills a program during a transfer. Its peer receives a disconnect event.
 killed_at_work() {
     local since
     start rping.server at b rping -s -v
@@ -176,16 +197,18 @@ killed_at_work() {
     until_true 60 has_qps a && until_true 60 has_qps b || fail "rping does not begin"
     kill -KILL "$(program_of rping.client)" || fail "no rping to kill"
     since=$(now_ms)
-    until_true 60 nothing_left a || fail "something is left: $(telemetry a /saker/info)"
+    until_true 60 nothing_left a || fail "objects are left: $(telemetry a /saker/info)"
     since=$(($(now_ms) - since))
     ends rping.client 60 2>/dev/null
     ends rping.server 60
-    log_says rping.server DISCONNECT || fail "the peer of a killed program is not told"
+    log_says rping.server DISCONNECT ||
+        fail "the peer of a killed program receives no disconnect event"
     clean
-    echo "$SAKER_DEVICE: the peer was told, nothing was left $since ms after the kill"
+    echo "$SAKER_DEVICE: the peer was disconnected, nothing was left $since ms after the kill"
 }
 
-# Wherever the client is after so long: not begun, attaching, registering, connecting, at work.
+# Kills programs after a delay, in which the client has not begun, attaches, registers, connects or
+# works.
 killed_anywhere() {
     local ms program
     for ms in 1 3 5 8 12 17 23 30 40 60 90 150; do
@@ -227,7 +250,7 @@ part_repeated() {
 }
 
 part_bereft() {
-    say "the saker goes before its programs"
+    say "the saker ends before its programs"
     for SAKER_DEVICE in iwarp falcon; do
         export SAKER_DEVICE
         start bereft at a "$interop/verbs_life" 10.5.0.1 bereft
@@ -235,7 +258,7 @@ part_bereft() {
         kill -KILL "${pid[a]}"
         ends a 60 2>/dev/null
         passes bereft 120
-        # memif's client connects once, when its port starts.
+        # memif's client connects only once, when its port starts: b starts again, too.
         kill "${pid[b]}"
         ends b 60
         rm -f "$work"/[ab].sock "$work/wire"
@@ -248,14 +271,17 @@ part_many() {
     say "a thousand queue pairs in one process"
     for SAKER_DEVICE in iwarp falcon; do
         export SAKER_DEVICE
-        at a "$interop/verbs_life" 10.5.0.1 many 500 >"$work/many.log" 2>&1 || fail "a thousand queue pairs"
+        at a "$interop/verbs_life" 10.5.0.1 many 500 >"$work/many.log" 2>&1 ||
+            fail "a thousand queue pairs"
         echo "$SAKER_DEVICE: $(cat "$work/many.log")"
     done
     unset SAKER_DEVICE
     clean
 }
 
-for part in ${*:-iwarp falcon moved killed repeated many bereft}; do
+parts=("$@")
+[ $# -gt 0 ] || parts=(iwarp falcon moved killed repeated many bereft)
+for part in "${parts[@]}"; do
     "part_$part" || fail "no part $part"
 done
 echo "${#table[@]} runs of perftest and pingpongs"

@@ -1,13 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Virtual machines with Debian's kernel use saker through an ivshmem-plain and an ivshmem-doorbell device on huge pages: unmodified programs from
-# Debian's packages, on both devices, with programs of the host, with another saker over net_memif, and between two machines; their kernels' siw and
-# ping over the vhost-user cards meanwhile. One scribbles over its memory while others transfer. Then a machine is paused, reset and killed in
-# mid-transfer, ten times each: its peer hears of it, nothing is left behind, and the machine that comes back works. All of it takes seven to ten
-# minutes on two cores.
+# Virtual machines with Debian's kernel use saker through an ivshmem-plain and an ivshmem-doorbell
+# device on huge pages: unmodified programs of Debian, on both devices, with programs of the host,
+# with another saker over net_memif, and between two machines. Meanwhile their kernels' siw and ping
+# use the vhost-user cards. One machine scribbles over its memory while others transfer. Then a
+# machine is paused, reset and killed during a transfer, ten times each: its peer is disconnected,
+# nothing is left behind, and the machine works again after it comes back. All of it takes seven to
+# ten minutes on two cores.
 #
-#   test/interop/vm.sh [CASE...]      devices rping perftest siw hostile pause reset kill; all of them
+#   test/interop/vm.sh [CASE...]
+#
+# Cases: devices rping perftest siw hostile pause reset kill. Without one, all run.
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build") interop=$build/test/interop
 cases=${*:-devices rping perftest siw hostile pause reset kill}
@@ -15,14 +19,15 @@ rounds=${ROUNDS:-10}
 for p in ibv_devinfo rping ib_write_bw; do
     command -v $p >/dev/null || skip "$p is not installed: ibverbs-utils, rdmacm-utils, perftest"
 done
-[ -x "$build/app/saker-run" ] || skip "saker-run is not built: no headers of libibverbs and librdmacm"
+[ -x "$build/app/saker-run" ] ||
+    skip "saker-run is not built: no headers of libibverbs and librdmacm"
 build_guest
 take_memory 600
 export SAKER_GUEST_CPUS=1 SAKER_GUEST_MEM=256 SAKER_GUEST_REBOOT=1
 huge=$(mktemp -d /tmp/saker-huge.XXXXXX)
 declare -A address=([host]=10.68.0.1 [web]=10.68.0.2 [db]=10.68.0.3 [wire]=10.68.0.9)
 
-# With what it has started, and what that has.
+# kill_tree PID: ends a process and all that it has started.
 kill_tree() {
     local p
     for p in $(pgrep -P "$1"); do kill_tree "$p"; done
@@ -36,7 +41,8 @@ leave() {
         rm -rf "$guests/vm$$$vm"
     done
     for vm in "${!pid[@]}"; do
-        [[ $vm == *server* || $vm == *client* || $vm == victim ]] && [ -n "${pid[$vm]-}" ] && kill_tree "${pid[$vm]}"
+        [[ $vm == *server* || $vm == *client* || $vm == victim ]] && [ -n "${pid[$vm]-}" ] &&
+            kill_tree "${pid[$vm]}"
     done
     end_all
     umount "$huge" 2>/dev/null
@@ -53,12 +59,14 @@ has() { [[ " $cases " == *" $1 "* ]]; }
 case_is() { has "$1" && say "$2"; }
 folder() { echo "$guests/vm$$$1"; }
 boot() { # boot VM
-    local card=10.68.0.12/24 memory=$huge/web
-    [ "$1" = db ] && card=10.68.0.13/24,mac=52:54:00:5a:4b:02,nosiw memory=$work/db.bell
-    guest_py "$1" boot "vhost=$work/$1-card.sock,$card" "ivshmem=$memory" || fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
+    local card=10.68.0.12/24 file=$huge/web
+    [ "$1" = db ] && card=10.68.0.13/24,mac=52:54:00:5a:4b:02,nosiw file=$work/db.bell
+    guest_py "$1" boot "vhost=$work/$1-card.sock,$card" "ivshmem=$file" ||
+        fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
 }
 
-section() { control "vm show" | awk -v vm="$1:" '/^[a-z]/ { on = index($0, vm) == 1 } on'; } # what is said about VM, or about "the switch"
+# section NAME: prints the part of `vm show` about a machine, or about "the switch".
+section() { control "vm show" | awk -v vm="$1:" '/^[a-z]/ { on = index($0, vm) == 1 } on'; }
 holds() { section "$1" | grep "^  holds"; }
 counted() { section "the switch" | awk -v c="$1" '$1 == c { n = $2 } END { print n + 0 }'; }
 listeners() { # listeners WHERE
@@ -70,11 +78,17 @@ listeners() { # listeners WHERE
 }
 listens() { [ "$(listeners "$1")" -ge "$2" ]; }
 
-# at WHERE SECONDS SCRIPT: runs it with bash there; `run PROGRAM...` in it is for programs of rdma, which leave their cores to the host's saker.
-# `run_late` is for perftest's clients: late.c says why.
+# at WHERE SECONDS SCRIPT: runs the script with bash on a machine, the host or the other saker.
+# `run PROGRAM...` in it is for programs that use RDMA: they leave their cores to the host's saker.
+# `run_late` is for perftest's clients: late.c has the reason.
 at() {
-    local words="export SAKER_VERBOSE=1; run() { timeout -k 5 $2 $build/app/saker-run --poll yield \"\$@\"; }
-        run_late() { SAKER_POLL=yield LD_PRELOAD=$late:$build/drivers/verbs/libsaker-verbs.so timeout -k 5 $2 \"\$@\"; }; $3"
+    local limit="timeout -k 5 $2" words
+    words="export SAKER_VERBOSE=1
+        run() { $limit $build/app/saker-run --poll yield \"\$@\"; }
+        run_late() {
+            SAKER_POLL=yield LD_PRELOAD=$late:$build/drivers/verbs/libsaker-verbs.so $limit \"\$@\"
+        }
+        $3"
     case $1 in
     web | db) guest_py "$1" run -t "$2" "$words" ;;
     *) SAKER_SOCKET=$work/$1.sock nice -n 19 bash -c "$words" ;;
@@ -84,15 +98,18 @@ at() {
 # ---- Programs in pairs ----
 
 port=7200
-# pairs SERVER CLIENT PROGRAM...: each program as a server at SERVER and, then, one after the other, as a client at CLIENT. In a program's words
-# ROLE(A|B) is A for the server and B for the client, TO the server's address, PORT the port.
+# pairs SERVER CLIENT PROGRAM...: runs all programs as servers at SERVER, and then, one after the
+# other, as clients at CLIENT. In a program's words, ROLE(A|B) is A for the server and B for the
+# client, TO is the server's address, and PORT is the port.
 pairs() {
-    local server=$1 client=$2 how=${how:-run} p s= c= n=0 before began=$SECONDS
+    local server=$1 client=$2 how=${how:-run} p s='' c='' n=0 before began=$SECONDS names
     shift 2
     for p in "$@"; do
         port=$((port + 1)) n=$((n + 1))
         p=${p//PORT/$port} p=${p//TO/${address[$server]}}
+        # shellcheck disable=SC2001 # a group
         s+="run $(sed 's/ROLE(\([^|]*\)|[^)]*)/\1/' <<<"$p") & w$n=\$!; "
+        # shellcheck disable=SC2001
         c+="$how $(sed 's/ROLE([^|]*|\([^)]*\))/\1/' <<<"$p") && echo \"PASSED ${p%% *}\" || rc=1; "
     done
     s="export SAKER_DEVICE=$device; $s rc=0"
@@ -103,8 +120,11 @@ pairs() {
     start "$client-clients" at "$client" 120 "export SAKER_DEVICE=$device; rc=0; $c exit \$rc"
     ends "$client-clients" 300 || fail "$device: clients at $client of servers at $server"
     ends "$server-servers" 120 || fail "$device: servers at $server of clients at $client"
-    [ "$(grep -c ^PASSED "$work/$client-clients.log")" = $n ] || fail "$client-clients: not all have passed"
-    echo "$device, a client in $client, a server in $server ($((SECONDS - began)) s): $(printf '%s ' "${@%% *}" | sed "s#$interop/##g")"
+    [ "$(grep -c ^PASSED "$work/$client-clients.log")" = $n ] ||
+        fail "$client-clients: not all have passed"
+    names="${*%% *}"
+    echo "$device, a client in $client, a server in $server ($((SECONDS - began)) s):" \
+        "${names//$interop\//}"
 }
 
 # ---- The sakers ----
@@ -131,10 +151,12 @@ nic = $work/web-card.sock
 nic-mac = 52:54:00:5a:4b:01
 mbufs = 2048
 INI
-db() { # db KEY=VALUE...: the second machine is made, or made anew, with these
+db() { # db KEY=VALUE...: adds the second machine, anew if it exists
     control "vm del db" >/dev/null
     until_true 30 is_gone db || fail "vm del"
-    control "vm add db path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24 nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*" >"$work/add.log"
+    local keys="path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24"
+    keys+=" nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*"
+    control "vm add db $keys" >"$work/add.log"
     grep -q "was added" "$work/add.log" || fail "vm add $*"
 }
 put_out() { section "$1" | sed -n 's/.*ever, \(.* timed out, .* refused\).*/\1/p'; }
@@ -142,8 +164,10 @@ has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }
 is_gone() { [ -z "$(section "$1")" ]; }
 crowded_falcon 7 >"$work/wire.ini"
 say "two sakers and two machines"
-saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep --config "$work/host.ini"
-saker wire 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- --idle sleep --config "$work/wire.ini" --address "0=${address[wire]}/24"
+saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep \
+    --config "$work/host.ini"
+saker wire 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- --idle sleep \
+    --config "$work/wire.ini" --address "0=${address[wire]}/24"
 until_true 30 test -S "$work/control.sock" || fail "no control socket"
 db peers=yes
 if [[ $cases =~ rping|perftest ]]; then boot db; fi
@@ -152,12 +176,16 @@ boot web
 devices="saker0 sakerf0"
 if case_is devices "devices"; then
     at web 60 "run ibv_devinfo" >"$work/devinfo.log" || fail ibv_devinfo
-    for d in $devices; do grep -q "hca_id:[[:space:]]*$d" "$work/devinfo.log" || fail "no $d in the guest"; done
+    for d in $devices; do
+        grep -q "hca_id:[[:space:]]*$d" "$work/devinfo.log" || fail "no $d in the guest"
+    done
     [ "$(grep -c PORT_ACTIVE "$work/devinfo.log")" = 2 ] || fail "a port is not active"
-    [ "$(stat -c %a "$huge/web" "$work/web-card.sock" | sort -u)" = 660 ] || fail "QEMU's group may not open what it needs"
+    [ "$(stat -c %a "$huge/web" "$work/web-card.sock" | sort -u)" = 660 ] ||
+        fail "QEMU's group may not open the memory file and the card's socket"
 fi
 
-bytes=("rping ROLE(-s|-c) -V -a TO -p PORT -C 20 -S 1000" "$interop/verbs_peer ROLE(listen|connect) TO PORT quick")
+bytes=("rping ROLE(-s|-c) -V -a TO -p PORT -C 20 -S 1000"
+    "$interop/verbs_peer ROLE(listen|connect) TO PORT quick")
 if case_is rping "bytes that are compared: rping, and every operation of verbs"; then
     for device in iwarp falcon; do
         pairs host web "${bytes[@]}"
@@ -171,7 +199,8 @@ fi
 if case_is perftest "perftest"; then
     for device in iwarp:saker0 falcon:sakerf0; do
         perf=()
-        for p in "write_bw -s 65536 -n 100" "read_bw -s 65536 -n 100" "send_bw -s 65536 -n 100" "atomic_bw -n 100"; do
+        for p in "write_bw -s 65536 -n 100" "read_bw -s 65536 -n 100" "send_bw -s 65536 -n 100" \
+            "atomic_bw -n 100"; do
             perf+=("ib_$p -d ${device#*:} -R -p PORT ROLE(|TO)")
         done
         device=${device%:*}
@@ -183,19 +212,20 @@ if case_is perftest "perftest"; then
     done
 fi
 
-
-# ---- The kernel's own RDMA and a transfer that goes on beside it ----
+# ---- The kernel's own RDMA, beside a transfer ----
 
 sent() { section "$1" | awk '$1 == "rdma" { print $3 }'; } # frames
 sends() { [ "$(sent "$1")" -gt "$2" ]; }
-# transfer VM DEVICE: rping without end from there to a server of the host, which is told when it ends.
+# transfer VM DEVICE: starts an endless rping from the machine to a server of the host.
 transfer() {
     local n
     port=$((port + 1))
     n=$(sent "$1")
     SAKER_DEVICE=$2 start server at host 600 "run rping -s -a ${address[host]} -p $port -S 4096"
     until_true 60 listens host 1 || fail "rping does not listen"
-    SAKER_DEVICE=$2 start client at "$1" 600 "export SAKER_DEVICE=$2; run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000 & echo \$! >/run/transfer; wait"
+    SAKER_DEVICE=$2 start client at "$1" 600 "export SAKER_DEVICE=$2
+        run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000 &
+        echo \$! >/run/transfer; wait"
     until_true 90 sends "$1" $((n + 200)) || fail "no transfer begins"
 }
 if case_is siw "the kernel's siw over the card, while the device is in use"; then
@@ -204,24 +234,27 @@ if case_is siw "the kernel's siw over the card, while the device is in use"; the
     port=$((port + 1))
     start siw-server "$interop/saker_rping" "$work/host.sock" server $port 50 4096
     until_true 60 log_says siw-server listening || fail "saker_rping does not listen"
-    guest_py web run -t 60 "rping -c -V -a ${address[host]} -p $port -C 50 -S 4096" >"$work/siw-client.log" 2>&1 || fail "rping over siw"
+    guest_py web run -t 60 "rping -c -V -a ${address[host]} -p $port -C 50 -S 4096" \
+        >"$work/siw-client.log" 2>&1 || fail "rping over siw"
     passes siw-server 60
     port=$((port + 1))
     start siw-server guest_py web run -t 60 "rping -s -V -a 10.68.0.12 -p $port -C 50 -S 4096"
-    guest_py web run -t 30 "until rdma resource show cm_id | grep -q 'LISTEN.*:$port'; do sleep 0.1; done" || fail "rping over siw does not listen"
-    "$interop/saker_rping" "$work/host.sock" client 10.68.0.12 $port 50 4096 >"$work/siw-client.log" 2>&1 || fail "to siw"
+    guest_py web run -t 30 "until rdma resource show cm_id | grep -q 'LISTEN.*:$port'; do
+        sleep 0.1; done" || fail "rping over siw does not listen"
+    "$interop/saker_rping" "$work/host.sock" client 10.68.0.12 $port 50 4096 \
+        >"$work/siw-client.log" 2>&1 || fail "saker_rping to siw"
     passes siw-server 60
     sends web $((n + 50)) || fail "the transfer stood still"
     guest_py web run "pkill -x rping" || fail "the transfer has ended"
     ends server 60
     ends client 60
-    log_says server DISCONNECT || fail "the server was not told"
+    log_says server DISCONNECT || fail "the server receives no disconnect event"
     echo "siw as a client and as a server, $(($(sent web) - n)) frames of the device meanwhile"
 fi
 
 # ---- A hostile machine ----
 
-if case_is hostile "a machine scribbles over its memory, asks for strangers and lies about itself"; then
+if case_is hostile "a machine scribbles over its memory, and uses addresses of others"; then
     guest_py db stop
     db peers=no qps=8 timeout=2000
     boot db
@@ -230,10 +263,15 @@ if case_is hostile "a machine scribbles over its memory, asks for strangers and 
     port=$((port + 1))
     start victim at host 300 "run rping -s -P -a ${address[host]} -p $port -S 4096"
     until_true 60 listens host 1 || fail "rping does not listen"
-    # Its last rping may be well, or wait for ever on what was scribbled.
+    # Its last rping may succeed, or wait for ever because of the scribbling.
     start scribble at db 300 "
-        while [ -e /share/scribble ]; do run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000; sleep 0.1; done & loop=\$!
-        for d in /sys/bus/pci/devices/*; do [ \$(cat \$d/device) = 0x1110 ] && $interop/scribble \$d/resource2 /share/scribble ${SAKER_SEED:-7}; done
+        while [ -e /share/scribble ]; do
+            run rping -c -a ${address[host]} -p $port -S 4096 -C 100000000; sleep 0.1
+        done & loop=\$!
+        for d in /sys/bus/pci/devices/*; do
+            [ \$(cat \$d/device) = 0x1110 ] || continue
+            $interop/scribble \$d/resource2 /share/scribble ${SAKER_SEED:-7}
+        done
         while kill -0 \$loop 2>/dev/null; do pkill -KILL -x rping; sleep 0.5; done"
     until_true 60 sends db 100 || fail "the hostile machine does not begin"
     for device in iwarp falcon; do
@@ -242,16 +280,22 @@ if case_is hostile "a machine scribbles over its memory, asks for strangers and 
         pairs web wire "${bytes[@]}"
     done
     mac=$(section web | sed -n 's/.*mac \([0-9a-f:]*\),.*/\1/p')
-    guest_py db run "ip neigh replace ${address[web]} lladdr $mac dev eth0; ping -c 3 -i 0.2 -W 1 ${address[web]}" >"$work/ping.log" && fail "a machine without peers reaches another"
+    guest_py db run "ip neigh replace ${address[web]} lladdr $mac dev eth0
+        ping -c 3 -i 0.2 -W 1 ${address[web]}" >"$work/ping.log" &&
+        fail "a machine without peers reaches another"
     [ "$(counted GW_TENANT)" -ge 3 ] || fail "frames to another tenant are not counted"
-    guest_py db run "ip link set eth0 address 02:de:ad:00:00:01; ping -c 2 -i 0.2 -W 1 ${address[host]}" >"$work/ping.log" && fail "a machine with another's address is heard"
-    [ "$(counted GW_SPOOFED)" -ge 1 ] || fail "frames with a false source are not counted"
+    guest_py db run "ip link set eth0 address 02:de:ad:00:00:01
+        ping -c 2 -i 0.2 -W 1 ${address[host]}" >"$work/ping.log" &&
+        fail "frames with another machine's source address pass"
+    [ "$(counted GW_SPOOFED)" -ge 1 ] ||
+        fail "frames with a false source are not counted"
     section db
-    [ "$(holds db | sed 's/.*holds *\([0-9]*\) of.*/\1/')" -le 8 ] || fail "more QPs than the quota"
+    [ "$(holds db | sed 's/.*holds *\([0-9]*\) of.*/\1/')" -le 8 ] ||
+        fail "the machine holds more QPs than its quota"
     [ "$(put_out web)" = "$out" ] || fail "a program of the other machine was put out"
     rm "$share/scribble"
     ends scribble 120
-    grep strokes "$work/scribble.log" || fail "it did not scribble"
+    grep strokes "$work/scribble.log" || fail "the machine did not scribble"
     kill_tree "${pid[victim]}"
     ends victim 20
     until_true 60 has_no_clients || fail "rping does not end"
@@ -260,10 +304,10 @@ if case_is hostile "a machine scribbles over its memory, asks for strangers and 
     pairs host db "${bytes[@]}"
 fi
 
-# ---- Machines that stop in mid-transfer ----
+# ---- Machines that stop during a transfer ----
 
 lives=no
-live() { # boots db with a program that transfers whenever the file `go` says so
+live() { # boots db with a program that transfers whenever the file `go` exists
     [ $lives = yes ] && return
     lives=yes
     guest_py db stop
@@ -276,13 +320,15 @@ live() { # boots db with a program that transfers whenever the file `go` says so
             sleep 0.2
         done"
     boot db
-    until_true 60 has_no_clients || fail "somebody is left at the host"
+    until_true 60 has_no_clients || fail "a client is left at the host"
     before=$(state) open=$(descriptors)
 }
-# What saker holds for the machine, for the host's programs, and how many descriptors, which include those of the machine's card.
+# state: prints the objects that saker holds for the machine and for the host's programs.
+# descriptors: prints the number of its file descriptors, including those of the machine's card.
 state() {
     holds db
-    telemetry host /saker/info | jq -c '[.clients, .qps, .cqs, .mrs, .mws, .pds, .srqs, .listeners, .regions]'
+    telemetry host /saker/info |
+        jq -c '[.clients, .qps, .cqs, .mrs, .mws, .pds, .srqs, .listeners, .regions]'
 }
 descriptors() { find "/proc/${pid[host]}/fd" -type l | wc -l; }
 has_descriptors() { [ "$(descriptors)" = "$1" ]; }
@@ -297,7 +343,7 @@ act() { # act KIND
         ;;
     esac
 }
-back() { # back KIND: what it takes, beside time
+back() { # back KIND: brings the machine back, unless it comes back by itself
     case $1 in
     pause) guest_py db monitor cont ;;
     kill)
@@ -309,26 +355,28 @@ back() { # back KIND: what it takes, beside time
 round() { # round KIND N
     local n
     port=$((port + 1)) device=$([ $(($2 % 2)) = 1 ] && echo iwarp || echo falcon)
-    SAKER_DEVICE=$device start server at host 300 "run rping -s -a ${address[host]} -p $port -S 4096"
+    SAKER_DEVICE=$device start server at host 300 \
+        "run rping -s -a ${address[host]} -p $port -S 4096"
     until_true 60 listens host 1 || fail "rping does not listen"
     n=$(sent db)
     echo "export SAKER_DEVICE=$device port=$port" >"$work/go"
     mv "$work/go" "$(folder db)/share/go"
-    # A guest under emulation may come up without a clock that goes; then its button is pushed once more.
+    # A guest under emulation may come up with a clock that stands. It is then reset once more.
     if ! until_true 90 sends db $((n + 200)) && [ "$1" = reset ]; then
         echo "(round $2: the guest has not come up yet)"
         guest_py db monitor system_reset
     fi
-    until_true 180 sends db $((n + 200)) || fail "round $2 of $1: the machine does not transfer: $(cat "$(folder db)/share/start.out")"
+    until_true 180 sends db $((n + 200)) ||
+        fail "round $2 of $1: no transfer begins: $(cat "$(folder db)/share/start.out")"
     rm "$(folder db)/share/go"
     act "$1"
     ends server 60
-    log_says server DISCONNECT || fail "round $2 of $1: the peer was not told"
+    log_says server DISCONNECT || fail "round $2 of $1: the peer receives no disconnect event"
     until_true 60 is_as_before || fail "round $2 of $1: $(state), and before: $before"
     back "$1"
 }
 for kind in pause reset kill; do
-    case_is $kind "$kind in mid-transfer, $rounds times" || continue
+    case_is $kind "$kind during a transfer, $rounds times" || continue
     live
     began=$SECONDS
     for ((i = 1; i <= rounds; i++)); do round $kind $i; done
@@ -336,8 +384,10 @@ for kind in pause reset kill; do
     until_true 120 test -e "$(folder db)/share/ready" || fail "the guest does not come back"
     for device in iwarp falcon; do pairs host db "${bytes[@]}"; done
     until_true 60 is_as_before || fail "after all: $(state), and before: $before"
-    until_true 60 has_descriptors "$open" || fail "after all: $(descriptors) descriptors, $open before"
-    echo "the peer was told each time, nothing was left, the machine came back ($((SECONDS - began)) s)"
+    until_true 60 has_descriptors "$open" ||
+        fail "after all: $(descriptors) descriptors, $open before"
+    echo "the peer was disconnected each time, nothing was left, the machine came back" \
+        "($((SECONDS - began)) s)"
 done
 touch "$work/passed"
 echo PASS

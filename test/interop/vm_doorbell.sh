@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A virtual machine whose device is an ivshmem-doorbell, and a saker that sleeps: QEMU gets memory and doorbell from saker, programs in the guest
-# wake it, and a guest that rings all the time does not keep others from their work.
+# A virtual machine whose device is an ivshmem-doorbell, and a saker that sleeps: QEMU receives
+# memory and doorbell from saker, programs in the guest wake saker, and a guest that rings all the
+# time does not stop the other clients.
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build") interop=$build/test/interop
-install_packages rdmacm-utils ibverbs-utils || skip "Debian's rdmacm-utils and ibverbs-utils are not to be had"
+install_packages rdmacm-utils ibverbs-utils ||
+    skip "Debian's rdmacm-utils and ibverbs-utils cannot be installed"
 memory_file=/dev/shm/saker-doorbell$$
 one_guest "$memory_file"
 take_memory 128
@@ -37,7 +39,7 @@ serve() { # serve PORT ROUNDS SIZE: a client of the host
     start server timeout 120 "$interop/saker_rping" "$work/host.sock" server "$@"
     until_true 60 says_or_ends server listening
 }
-# with_host NAME PORT CLIENT: a client of the host listens, CLIENT runs in the guest.
+# with_host NAME PORT CLIENT: a client of the host listens. The command CLIENT runs in the guest.
 with_host() {
     local status
     serve "$2" 20 1000
@@ -50,20 +52,24 @@ with_host() {
 boot_guest "ivshmem=$work/bell.sock"
 [ "$(rung)" = 0 ]
 verdict $? "QEMU is connected, and nothing has rung" "$work/host.log"
-with_host "libsaker in the guest, a client of the host listens" 7301 "$interop/saker_rping ivshmem: client 10.68.0.1 7301 20 1000"
+with_host "libsaker in the guest, a client of the host listens" 7301 \
+    "$interop/saker_rping ivshmem: client 10.68.0.1 7301 20 1000"
 has_rung 0
 verdict $? "the guest has rung" "$work/host.log"
 with_host "rping in the guest, a client of the host listens" 7302 \
-    "SAKER_SOCKET=ivshmem: LD_PRELOAD=$build/drivers/verbs/libsaker-verbs.so rping -c -V -a 10.68.0.1 -p 7302 -C 20 -S 1000"
+    "SAKER_SOCKET=ivshmem: LD_PRELOAD=$build/drivers/verbs/libsaker-verbs.so \
+        rping -c -V -a 10.68.0.1 -p 7302 -C 20 -S 1000"
 
-# Rings for as long as it may, whether saker sleeps or not.
+# A program in the guest rings for 20 seconds, whether saker sleeps or not.
 start hostile guest -t 100 'python3 -c "
 import ctypes, glob, os, time
-dev = [os.path.dirname(p) for p in glob.glob(\"/sys/bus/pci/devices/*/device\") if open(p).read().strip() == \"0x1110\"][0]
+dev = [os.path.dirname(p) for p in glob.glob(\"/sys/bus/pci/devices/*/device\")
+       if open(p).read().strip() == \"0x1110\"][0]
 at = int(open(dev + \"/resource\").read().split()[0], 16) % 4096
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                      ctypes.c_long]
 bar = libc.mmap(None, 4096, 3, 1, os.open(dev + \"/resource0\", os.O_RDWR), 0)
 bell = ctypes.c_uint32.from_address(bar + at + 12)
 end = time.monotonic() + 20
@@ -73,13 +79,14 @@ while time.monotonic() < end:
 before=$(rung)
 until_true 30 has_rung $((before + 1000))
 serve 7303 200 4096
-timeout 60 "$interop/saker_rping" "$work/host.sock" client 10.68.0.1 7303 200 4096 >"$work/client.log" 2>&1 && ends server 60 &&
-    has_rung $((before + 1000))
-verdict $? "two clients of the host work while a guest rings all the time" "$work/server.log" "$work/client.log" "$work/hostile.log"
+timeout 60 "$interop/saker_rping" "$work/host.sock" client 10.68.0.1 7303 200 4096 \
+    >"$work/client.log" 2>&1 && ends server 60 && has_rung $((before + 1000))
+verdict $? "two clients of the host work while a guest rings all the time" "$work/server.log" \
+    "$work/client.log" "$work/hostile.log"
 ends hostile 120
 verdict $? "the guest rang all the time" "$work/hostile.log"
 
-# Its heartbeats would be missed after a minute only.
+# Saker would miss the heartbeats of the guest only after a minute (timeout above).
 holds() { show | grep "holds"; }
 holds_one() { holds | grep -q "holds  1 of"; }
 is_as_before() { [ "$(holds)" = "$before" ]; }
@@ -90,6 +97,7 @@ until_true 60 holds_one
 sleep 1
 kill -9 "$(cat "$guests/$SAKER_GUEST_NAME/pid")"
 until_true 30 has_ended server && until_true 30 is_as_before && show | grep -q "0 timed out"
-verdict $? "the guest is killed in mid-transfer: its peer is told at once, nothing is left" "$work/server.log"
+verdict $? "the guest is killed during a transfer: its peer is disconnected, nothing is left" \
+    "$work/server.log"
 show | grep doorbell
 conclude host

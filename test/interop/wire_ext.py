@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""wire_ext.py MEANT <PDML: are the FPDUs that tshark found the messages that wire_ext meant?
+"""Compares the FPDUs that tshark found with the messages that wire_ext posted.
 
-A line of MEANT is a direction and fields, "out iwarp_ddp.qn=1 ...", values in hexadecimal. Every field
-must be there with that value, in every message, in order; no message may be missing or one too many; every
-CRC must be good. tshark 4.0 has names for all fields of FetchAdd, CmpSwap and their responses. It does not
-know Immediate Data ("Unknown" opcodes 8 and 9), nor the draft's Swap ("Unknown" operation 1, whose swap data
-it shows as compare data), nor what payload means. Those are compared as "body": the ULPDU's bytes behind the
-header, which has 14 bytes when tagged and 18 when untagged (RFC 5041 4).
+    wire_ext.py MEANT <PDML
+
+A line of MEANT is a direction and fields, "out iwarp_ddp.qn=1 ...", values in hexadecimal. Every
+field must exist with that value, in every message, in order. No message may be missing, and none
+may be extra. Every CRC must be good. tshark 4.0 has names for all fields of FetchAdd, CmpSwap and
+their responses. It has none for Immediate Data ("Unknown" opcodes 8 and 9), for the draft's Swap
+("Unknown" operation 1, whose swap data it shows as compare data), and for payload. Those are
+compared as "body": the ULPDU's bytes behind the header, which has 14 bytes when tagged and 18 when
+untagged (RFC 5041 4).
 """
 import sys
 import xml.etree.ElementTree as ET
 
 PORTS = range(7900, 7902)
-TITLES = {0: 'Write', 8: 'Immediate Data', 9: 'Immediate Data with SE', 10: 'Atomic Request', 11: 'Atomic Response'}
+TITLES = {0: 'Write', 8: 'Immediate Data', 9: 'Immediate Data with SE',
+          10: 'Atomic Request', 11: 'Atomic Response'}
 
 
 def meant(path):
@@ -35,7 +39,8 @@ def field(element, name):
 
 
 def fields(element):
-    """Names and values of everything below it; a name that comes twice has no one value."""
+    """Returns the names and values of all fields below the element. A name that occurs twice has
+    the value None."""
     found = {}
     for f in element.iter('field'):
         if f.get('value'):
@@ -45,7 +50,7 @@ def fields(element):
 
 
 def messages():
-    """Direction, fields, and complaints of each FPDU."""
+    """Yields direction, fields and faults of each FPDU."""
     for packet in packets():
         layers = [p for p in packet.iter('proto') if p.get('name') == 'iwarp_ddp_rdmap']
         framing = [f for f in packet.iter('field') if f.get('name') == 'iwarp_mpa.fpdu']
@@ -69,7 +74,7 @@ def messages():
 
 
 def compare(n, want, got):
-    """Complaints about the n-th message."""
+    """Returns the faults of the n-th message."""
     way, fields_meant = want
     seen_way, seen, faults = got
     if seen_way != way:
@@ -83,7 +88,9 @@ def compare(n, want, got):
 
 def main():
     wanted, seen = list(meant(sys.argv[1])), list(messages())
-    faults = [] if len(wanted) == len(seen) else [f'{len(seen)} messages, {len(wanted)} were meant']
+    faults = []
+    if len(wanted) != len(seen):
+        faults.append(f'{len(seen)} messages, {len(wanted)} were posted')
     counts = {}
     for n, (want, got) in enumerate(zip(wanted, seen)):
         faults += compare(n, want, got)
@@ -92,7 +99,7 @@ def main():
         counts[title] = messages_ + 1, fields_ + len(want[1])
     for title, (messages_, fields_) in counts.items():
         print(f'{title:24} {messages_:3} messages {fields_:4} fields')
-    print('\n'.join(faults[:20]) if faults else 'as meant')
+    print('\n'.join(faults[:20]) if faults else 'as posted')
     return 1 if faults or not wanted else 0
 
 
