@@ -9,6 +9,7 @@ definition's name at the beginning of the line below its type.
 """
 import re
 
+import rules
 from tree import main
 
 DEFINITION = re.compile(r'^static\b[^;{}()=]*?\b(\w+)\(', re.M)
@@ -16,7 +17,7 @@ DEFINITION = re.compile(r'^static\b[^;{}()=]*?\b(\w+)\(', re.M)
 
 def check(tree):
     seen = {}
-    for path in tree.code():
+    for path in [p for p in tree.code() if not p.startswith(rules.OWN_NAMES)]:
         text = re.sub(r'__attribute__\(\(.*?\)\)', '', tree.text(path))
         for m in DEFINITION.finditer(text):
             # A prototype ends with a semicolon where a definition has a brace.

@@ -55,7 +55,12 @@ NEVER = [
 PRIVATE_USERS = {
     _TRANSPORT: [_FALCON],
     'drivers/verbs': ['drivers/verbs/cm'],
+    'lib/client': ['lib/client/attach'],
 }
+
+# Folders whose static functions may share names. Each example is one program in one file, which a
+# newcomer reads for itself.
+OWN_NAMES = ('app/examples/',)
 
 # Prefixes of the global symbols of each library. `=name` permits one name.
 PREFIXES = {
@@ -72,6 +77,9 @@ PREFIXES = {
     'lib/move': ['mv_'],
     'lib/client': ['saker_', 'cl_', 'sk_'],
     'drivers/gateway': ['gw_', 'sw_'],
+    # The functions of libibverbs and librdmacm that the library replaces, and its own.
+    'drivers/verbs': ['vb_', 'ibv_', 'rdma_', '_ibv_',
+                      '=mult_to_ibv_rate', '=mbps_to_ibv_rate'],
     'drivers/net': ['impair_'],
 }
 

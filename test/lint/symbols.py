@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the symbols of a build's static libraries against the rules of rooms and prefixes.
+"""Checks the symbols of a build's libraries against the rules of rooms and prefixes.
 
     symbols.py ROOT BUILD
 
-Only archives that BUILD/build.ninja names count: those of an older configuration stay on disk.
+Only libraries that BUILD/build.ninja names count: those of an older configuration stay on disk.
 """
 import pathlib
 import re
@@ -14,33 +14,37 @@ import rules
 from tree import folder_of, main, may_use, room_of
 
 
-class Archive:
-    """One static library: its symbols by object file, and the room of its folder."""
+class Library:
+    """A library's symbols by object file, and the room of its folder. A static library is read
+    itself. Of a shared one, which hides symbols, the objects are read."""
 
     def __init__(self, build, path):
         self.path = path
         self.room = room_of(path)
         self.defined, self.undefined = {}, {}
-        listing = subprocess.run(['nm', '-P', '-A', '-g', str(build / path)], check=True,
+        files = [build / path]
+        if path.endswith('.so'):
+            files = sorted((build / f'{path}.p').glob('*.o'))
+        listing = subprocess.run(['nm', '-P', '-A', '-g', *map(str, files)], check=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for line in listing.stdout.splitlines():
-            m = re.match(r'.*\[(.+?)\.o\]: (\S+) (\S)', line)
+            m = re.match(r'[^:]*?([^][/:]+)\.o\]?: (\S+) (\S)', line)
             if m is None:
                 continue
             source, name, kind = m.groups()
             if kind == 'U':
-                self.undefined.setdefault(name, source.split('/')[-1])
+                self.undefined.setdefault(name, source)
             elif kind in 'TDBRCV':
-                self.defined.setdefault(name, source.split('/')[-1])
+                self.defined.setdefault(name, source)
 
     def uses(self):
-        """Returns the symbols that another archive defines, each with its first object file."""
+        """Returns the symbols that another library defines, each with its first object file."""
         return {n: s for n, s in self.undefined.items() if n not in self.defined}
 
 
-def place_of(tree, archive, source, name):
+def place_of(tree, library, source, name):
     """Returns the file and line where a symbol stands. Meson writes core/ring.c as core_ring.c."""
-    folder = folder_of(archive.path)
+    folder = folder_of(library.path)
     cuts = [m.start() for m in re.finditer('_', source)]
     for path in [source] + [source[:c] + '/' + source[c + 1:] for c in cuts]:
         if (tree.root / folder / path).is_file():
@@ -48,48 +52,51 @@ def place_of(tree, archive, source, name):
                 if re.search(rf'\b{name}\b', line):
                     return f'{folder}/{path}', number
             return f'{folder}/{path}', 1
-    return f'{archive.path}({source}.o)', 1
+    return f'{library.path}({source}.o)', 1
 
 
-def check_layers(tree, archives):
+def check_layers(tree, libraries):
     layers = tree.layers()
     owners = {}
-    for archive in archives:
-        for name in archive.defined:
-            owners.setdefault(name, []).append(archive)
-    for archive in archives:
-        for name, source in sorted(archive.uses().items()):
+    for library in libraries:
+        for name in library.defined:
+            owners.setdefault(name, []).append(library)
+    for library in libraries:
+        for name, source in sorted(library.uses().items()):
             rooms = sorted({a.room for a in owners.get(name, [])})
-            if rooms and not any(may_use(archive.room, room, layers) for room in rooms):
-                tree.fault(*place_of(tree, archive, source, name),
-                           f'{archive.room} may not use {name} of {" and ".join(rooms)}.')
+            if rooms and not any(may_use(library.room, room, layers) for room in rooms):
+                tree.fault(*place_of(tree, library, source, name),
+                           f'{library.room} may not use {name} of {" and ".join(rooms)}.')
 
 
-def check_prefixes(tree, archives):
-    for archive in archives:
-        library = '/'.join(archive.room.split('/')[:2])
-        wanted = rules.PREFIXES.get(library)
+def check_prefixes(tree, libraries):
+    layers = tree.layers()
+    for library in libraries:
+        room = '/'.join(library.room.split('/')[:2])
+        wanted = rules.PREFIXES.get(room)
         if wanted is None:
-            tree.fault(archive.path, 1, f'test/lint/rules.py has no prefix for {library}.')
+            tree.fault(library.path, 1, f'test/lint/rules.py has no prefix for {room}.')
             continue
         # An installed library carries copies of objects of the libraries below it.
-        known = {n for a in archives if a is not archive for n in a.defined}
+        known = {n for a in libraries if a is not library and
+                 may_use(library.room, a.room, layers) for n in a.defined}
         known |= {n[1:] for n in wanted if n.startswith('=')}
-        for name, source in sorted(archive.defined.items()):
+        for name, source in sorted(library.defined.items()):
             if name not in known and not name.startswith(tuple(wanted)):
-                tree.fault(*place_of(tree, archive, source, name),
-                           f'The name {name} carries no prefix of {library} ({" ".join(wanted)}).')
+                tree.fault(*place_of(tree, library, source, name),
+                           f'The name {name} carries no prefix of {room} ({" ".join(wanted)}).')
 
 
 def check(tree, build):
     build = pathlib.Path(build)
     ninja = (build / 'build.ninja').read_text()
-    paths = re.findall(r'^build ((?:lib|drivers)/\S+\.a): ', ninja, re.M)
-    archives = [Archive(build, path) for path in paths if (build / path).is_file()]
-    if not archives:
-        tree.fault(build, 1, 'The build holds no static library.')
-    check_layers(tree, archives)
-    check_prefixes(tree, archives)
+    # The client's shared library has the objects of the static one.
+    paths = re.findall(r'^build ((?:lib|drivers)/\S+\.a|drivers/\S+\.so): ', ninja, re.M)
+    libraries = [Library(build, path) for path in paths if (build / path).is_file()]
+    if not libraries:
+        tree.fault(build, 1, 'The build holds no library.')
+    check_layers(tree, libraries)
+    check_prefixes(tree, libraries)
 
 
 if __name__ == '__main__':
