@@ -56,9 +56,12 @@ def check_link(tree, path, number, target):
 
 
 def check_path(tree, path, number, name):
-    """Checks a path in backquotes. `lib/tcp/ack.[ch]` and `doc/*.md` are patterns."""
+    """Checks a path in backquotes. `lib/tcp/ack.[ch]` and `doc/*.md` are patterns, and a part in
+    capitals, as in `drivers/net/NAME`, stands for a name."""
     name = re.sub(r':\d+$', '', name)
     if not name.startswith(FOLDERS) or not re.fullmatch(r'[\w./*\[\]-]+', name):
+        return
+    if any(re.fullmatch(r'[A-Z_]+(\.[ch])?', part) for part in name.split('/')):
         return
     if not any(tree.root.glob(name.rstrip('/'))):
         tree.fault(path, number, f'The file {name} does not exist.')
