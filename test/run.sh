@@ -137,7 +137,6 @@ for p in $parts; do
 done
 [ -z "$coverage" ] || [ ! -f "$coverage" ] || { echo; cat "$coverage"; }
 echo
-printf 'time: %s' "${shares[0]}"
-printf ', %s' "${shares[@]:1}"
-printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+times=$(printf ', %s' "${shares[@]}")
+printf 'time: %s\n%d passed, %d failed, %d skipped\n' "${times:2}" $passed $failed $skipped
 [ $failed = 0 ]
