@@ -229,7 +229,7 @@ free_rings(struct eng_rings *r)
 void
 eng_destroy(struct eng *e)
 {
-	telemetry_forget(e);
+	eng_telemetry_forget(e);
 	for (unsigned i = 0; i < e->cfg.nports; i++)
 		eng_port_stop(e, i);
 	eng_handoff_destroy(e);

@@ -311,7 +311,7 @@ static const struct {
 static int
 on_command(const char *cmd, const char *params, struct rte_tel_data *d)
 {
-	struct eng *e = telemetry_hold();
+	struct eng *e = eng_telemetry_hold();
 	int rc = -ENOENT;
 
 	if (e == NULL)
@@ -319,7 +319,7 @@ on_command(const char *cmd, const char *params, struct rte_tel_data *d)
 	for (unsigned i = 0; i < SK_ARRAY_LEN(commands); i++)
 		if (strcmp(commands[i].cmd, cmd) == 0)
 			rc = commands[i].answer(e, params, d);
-	telemetry_release();
+	eng_telemetry_release();
 	return rc;
 }
 
@@ -329,7 +329,7 @@ eng_telemetry_register(struct eng *e)
 	static bool registered;
 	int rc = 0;
 
-	telemetry_remember(e);
+	eng_telemetry_remember(e);
 	for (unsigned i = 0; !registered && rc == 0 && i < SK_ARRAY_LEN(commands); i++)
 		rc = rte_telemetry_register_cmd(commands[i].cmd, on_command, commands[i].help);
 	registered = rc == 0;

@@ -10,7 +10,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct eng *instance;
 
 void
-telemetry_remember(struct eng *e)
+eng_telemetry_remember(struct eng *e)
 {
 	pthread_mutex_lock(&lock);
 	if (instance == NULL)
@@ -19,7 +19,7 @@ telemetry_remember(struct eng *e)
 }
 
 void
-telemetry_forget(const struct eng *e)
+eng_telemetry_forget(const struct eng *e)
 {
 	pthread_mutex_lock(&lock);
 	if (instance == e)
@@ -28,7 +28,7 @@ telemetry_forget(const struct eng *e)
 }
 
 struct eng *
-telemetry_hold(void)
+eng_telemetry_hold(void)
 {
 	struct eng *e;
 
@@ -40,7 +40,7 @@ telemetry_hold(void)
 }
 
 void
-telemetry_release(void)
+eng_telemetry_release(void)
 {
 	pthread_mutex_unlock(&lock);
 }

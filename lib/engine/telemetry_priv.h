@@ -9,11 +9,11 @@
 struct eng;
 
 /* Makes `e` the instance that is looked into if there is none. Any thread. */
-void telemetry_remember(struct eng *e);
+void eng_telemetry_remember(struct eng *e);
 /* Waits for a command that is being answered. Any thread. */
-void telemetry_forget(const struct eng *e);
-/* The instance, held until telemetry_release(); NULL (and nothing held) when there is none. */
-struct eng *telemetry_hold(void);
-void telemetry_release(void);
+void eng_telemetry_forget(const struct eng *e);
+/* The instance, held until eng_telemetry_release(); NULL (and nothing held) when there is none. */
+struct eng *eng_telemetry_hold(void);
+void eng_telemetry_release(void);
 
 #endif

@@ -105,7 +105,7 @@ struct mpa_startup {
 	struct mpa_offer offer;
 	struct mpa_result result;
 	struct mpa_private peer_private; /* valid whenever `result` is */
-	uint16_t have; /* bytes of the frame gathered so far */
+	uint16_t have;                   /* bytes of the frame gathered so far */
 	uint8_t frame[MPA_STARTUP_MAX];
 };
 

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "../base/prf.h"
-#include "../base/reason.h"
 #include "../saker/types.h"
 
 /* A work request, copied to memory that the client cannot write. */
@@ -250,16 +249,5 @@ enum rd_local_result rd_local_step(const struct rd_ops *ops, void *ctx, const st
  * bytes. Returns RD_SUCCESS or the status of the completion. */
 enum rd_status rd_sges_check(const struct rd_ops *ops, const struct rd_qp *qp,
 	const struct rd_wr *wr, uint32_t need, uint64_t *total, struct rd_mr *mrs[RD_MAX_SGE]);
-
-#define RDMA_REASONS(X)                                                                            \
-	X(RDMA_BAD_OPCODE, SK_WARNING, "a work request with an opcode that does not exist")        \
-	X(RDMA_BAD_REQUEST, SK_WARNING, "a work request beyond the QP's capabilities")             \
-	X(RDMA_LOCAL_PROTECTION, SK_WARNING,                                                       \
-		"an lkey, right or bound of a local element is wrong")                             \
-	X(RDMA_LOCAL_LENGTH, SK_WARNING,                                                           \
-		"a message is longer than the transport or the receive allows")                    \
-	X(RDMA_FLUSHED, SK_NORMAL, "a work request was flushed: its QP is in error")
-
-SK_REASONS_DECLARE(rdma, RDMA_NONE, RDMA_REASONS)
 
 #endif

@@ -11,7 +11,7 @@
 #include <rte_ring.h>
 
 #include "../../lib/base/log.h"
-#include "../../lib/engine/control/cm/cm_priv.h"
+#include "../../lib/engine/control/cm/cm.h"
 #include "../../lib/shm/shm_ring.h"
 #include "fuzz.h"
 

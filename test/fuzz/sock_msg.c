@@ -3,7 +3,7 @@
  * printable name or a REGION with one descriptor. */
 #include <ctype.h>
 
-#include "../../lib/engine/control/attach/socket_priv.h"
+#include "../../lib/engine/control/attach/socket.h"
 #include "fuzz.h"
 
 int

@@ -13,6 +13,7 @@ LAYERS_FILE = 'lib/meson.build'
 _COMMON = 'lib/engine/common'
 _TRANSPORT = 'lib/engine/transport'
 _FALCON = 'lib/engine/transport/falcon'
+_IWARP = 'lib/engine/transport/iwarp'
 _STAGE = 'lib/engine/stage'
 _CONTROL = 'lib/engine/control'
 _CORE = 'lib/engine/control/core'
@@ -26,6 +27,7 @@ ROOMS = {
     _COMMON: [],
     _TRANSPORT: [_COMMON],
     _FALCON: [_COMMON, _TRANSPORT],
+    _IWARP: [_COMMON, _TRANSPORT],
     _STAGE: [_COMMON],
     _CORE: [_COMMON],
     _REGISTRY: [_COMMON, _CORE],
@@ -33,7 +35,7 @@ ROOMS = {
     _ATTACH: [_COMMON, _CORE, _REGISTRY, _CM],
     _CONTROL: [_COMMON, _CORE, _REGISTRY, _CM, _ATTACH],
     # The assembly: the files directly in lib/engine.
-    'lib/engine': [_COMMON, _TRANSPORT, _FALCON, _STAGE, _CORE, _REGISTRY, _CM, _ATTACH, _CONTROL],
+    'lib/engine': [_COMMON, _TRANSPORT, _FALCON, _IWARP, _STAGE, _CORE, _REGISTRY, _CM, _ATTACH, _CONTROL],
     'drivers/net/impair': [],
     'drivers/verbs/cm': ['drivers/verbs'],
 }
@@ -53,7 +55,7 @@ NEVER = [
 
 # A *_priv.h is included by the files of its own folder and of the folders named here.
 PRIVATE_USERS = {
-    _TRANSPORT: [_FALCON],
+    _TRANSPORT: [_FALCON, _IWARP],
     'drivers/verbs': ['drivers/verbs/cm'],
     'lib/client': ['lib/client/attach'],
 }

@@ -65,6 +65,21 @@ struct eng_rings {
 	struct rte_ring *control_stage[ENG_MAX_STAGES], *stage_control[ENG_MAX_STAGES];
 };
 
+/* What the assembly gives the control stage. */
+struct eng_control_args {
+	const struct eng_config *cfg; /* outlives the control stage */
+	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS], *from_transport[ENG_MAX_TRANSPORTS];
+	struct rte_ring *to_stage[ENG_MAX_STAGES], *from_stage[ENG_MAX_STAGES];
+	struct rte_rcu_qsbr *rcu; /* each loop is a reader */
+	struct rd_mr_table *mrs;  /* of the whole instance: entries are added and removed by the
+				     control stage alone */
+	uint8_t mac[6];           /* of the first port */
+	/* Called when a loop has something to do that it may be asleep for; any thread. May be
+	 * NULL. */
+	void (*wake)(void *arg, unsigned loop);
+	void *wake_arg;
+};
+
 struct eng {
 	struct eng_config cfg;
 	unsigned id; /* tells the instances of a process apart: names of pools and rings */

@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include "../../base/wheel.h"
-#include "attach/client_priv.h"
-#include "cm/cm_priv.h"
+#include "attach/client.h"
+#include "attach/socket.h"
+#include "control.h"
+#include "cm/cm.h"
 #include "query_priv.h"
 #include "tables_priv.h"
-#include "attach/socket_priv.h"
 
 static int
 engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
@@ -234,6 +235,39 @@ eng_control_totals(const struct eng_control *c, struct eng_totals *out)
 	out->regions = __atomic_load_n(&t->regions, __ATOMIC_RELAXED);
 }
 
+/* ---- Clients come and go ---- */
+
+int
+eng_control_attach_flat(
+	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
+{
+	return ctl_client_attach_flat(c, name, base, size, mem_len);
+}
+
+int
+eng_control_detach(struct eng_control *c, int client)
+{
+	return ctl_client_detach(c, client);
+}
+
+bool
+eng_control_client_gone(struct eng_control *c, int client)
+{
+	return ctl_client_gone(c, client);
+}
+
+int
+eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
+{
+	return ctl_socket_start(c, path, err, errlen);
+}
+
+void
+eng_control_socket_stop(struct eng_control *c)
+{
+	ctl_socket_stop(c);
+}
+
 size_t
 eng_control_qp_size(void)
 {
@@ -306,7 +340,7 @@ eng_control_destroy(struct eng_control *c)
 
 	if (c == NULL)
 		return;
-	eng_control_socket_stop(c);
+	ctl_socket_stop(c);
 	inbox_drop(c);
 	ctl_queries_drop(c);
 	TAILQ_FOREACH (cl, &c->all, all) {

@@ -57,27 +57,10 @@
 #ifndef SAKER_ENGINE_CONTROL_H
 #define SAKER_ENGINE_CONTROL_H
 
-#include "../engine.h"
-#include "../common/msg.h"
+#include "../common/instance.h"
 
 struct rte_ring;
 struct rte_rcu_qsbr;
-
-struct eng_control;
-
-struct eng_control_args {
-	const struct eng_config *cfg; /* outlives the control stage */
-	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS], *from_transport[ENG_MAX_TRANSPORTS];
-	struct rte_ring *to_stage[ENG_MAX_STAGES], *from_stage[ENG_MAX_STAGES];
-	struct rte_rcu_qsbr *rcu; /* each loop is a reader */
-	struct rd_mr_table *mrs;  /* of the whole instance: entries are added and removed by the
-				     control stage alone */
-	uint8_t mac[6];           /* of the first port */
-	/* Called when a loop has something to do that it may be asleep for; any thread. May be
-	 * NULL. */
-	void (*wake)(void *arg, unsigned loop);
-	void *wake_arg;
-};
 
 /* NULL with one sentence in `err`. */
 struct eng_control *eng_control_create(

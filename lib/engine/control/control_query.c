@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "control.h"
 #include "query_priv.h"
 
 #define QUERY_WAIT_NS 2000000000ll

@@ -3,8 +3,8 @@
  * other threads. */
 #include <string.h>
 
-#include "attach/client_priv.h"
-#include "cm/cm_priv.h"
+#include "attach/client.h"
+#include "cm/cm.h"
 #include "query_priv.h"
 #include "tables_priv.h"
 

@@ -3,7 +3,7 @@
 #ifndef SAKER_ENGINE_QUERY_PRIV_H
 #define SAKER_ENGINE_QUERY_PRIV_H
 
-#include "registry/registry_priv.h"
+#include "registry/registry.h"
 
 struct ctl_query;
 

@@ -3,7 +3,7 @@
 #ifndef SAKER_ENGINE_TABLES_PRIV_H
 #define SAKER_ENGINE_TABLES_PRIV_H
 
-#include "core/core_priv.h"
+#include "core/core.h"
 
 extern const struct ctl_command ctl_commands[SHM_OP_COUNT];
 extern ctl_inbox_handler *const ctl_inbox_handlers[CTL_IN_KINDS];

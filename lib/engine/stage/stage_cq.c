@@ -72,12 +72,10 @@ wake_client(const struct eng_client *c)
 	if (c->wake_fd < 0)
 		return;
 	shm_fence();
-	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0) {
-		/* Full: then there is a wake-up in it already. */
-		ssize_t n = write(c->wake_fd, &one, sizeof(one));
-
-		(void)n;
-	}
+	/* A full eventfd holds a wake-up already. */
+	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0 &&
+		write(c->wake_fd, &one, sizeof(one)) < 0)
+		return;
 }
 
 /* Returns false while the client has not made room for the event. */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "../../base/mem.h"
-#include "../transport/falcon/falcon_priv.h"
 #include "qp_ops_priv.h"
 
 #define GRH_IP4     20 /* where an IPv4 header stands in the 40 bytes */

@@ -10,7 +10,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
-#include "link_priv.h"
+#include "link.h"
 
 struct eng_conn *
 eng_conn_alloc(struct eng_transport *t, uint8_t state)

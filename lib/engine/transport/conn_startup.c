@@ -12,7 +12,7 @@
 
 #include "../../base/mem.h"
 #include "handoff_priv.h"
-#include "link_priv.h"
+#include "link.h"
 
 #define TIMER_BUDGET 32
 

@@ -5,7 +5,7 @@
  * leaves in the turn in which its question came.
  */
 #include "handoff_priv.h"
-#include "link_priv.h"
+#include "link.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,14 +35,12 @@ transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
 static void
 transport_rec_free(void *ctx, struct tcp_rec *chain)
 {
-	(void)ctx;
 	eng_rec_free(chain);
 }
 
 static void
 transport_slice_free(void *ctx, struct tcp_slice *chain)
 {
-	(void)ctx;
 	eng_slice_free(chain);
 }
 

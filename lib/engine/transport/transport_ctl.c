@@ -5,7 +5,7 @@
 
 #include <rte_ring.h>
 
-#include "link_priv.h"
+#include "link.h"
 
 int
 eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "handoff_priv.h"
-#include "link_priv.h"
+#include "link.h"
 
 bool
 eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,

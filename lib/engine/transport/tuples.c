@@ -68,7 +68,6 @@ eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l)
 {
 	struct eng_transport *t = ctx;
 
-	(void)l;
 	/* The table has a place for each connection that TCP can have. */
 	rte_hash_add_key_data(t->tuples, tcp_tuple(conn), conn);
 }

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "../../../lib/engine/control/cm/cm_priv.h"
+#include "../../../lib/engine/control/cm/cm.h"
 #include "script.h"
 
 static struct script *s;
@@ -398,9 +398,10 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 		cr_assert_eq(hand_do(&c, &m, SHM_CONNECT), 0, "%s", m.body.text);
 		script_turns(s, 3);
 		asked = script_last(s, ENG_CT_CONNECT);
-		cr_assert_eq(
-			asked->connect.offer.retry, i % 3 == 2 || (i % 3 == 0 && configured), "row %u", i);
-		cr_assert_eq(asked->connect.offer.mpa.enhanced_only, !asked->connect.offer.retry, "row %u", i);
+		cr_assert_eq(asked->connect.offer.retry, i % 3 == 2 || (i % 3 == 0 && configured),
+			"row %u", i);
+		cr_assert_eq(asked->connect.offer.mpa.enhanced_only, !asked->connect.offer.retry,
+			"row %u", i);
 		transport_says(ENG_TC_ESTABLISHED, 0);
 		started = script_last(s, ENG_CE_QP_START);
 		cr_assert_eq(started->start.draft_ext, i % 3 == 2 || (i % 3 == 0 && configured),

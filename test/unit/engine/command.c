@@ -386,8 +386,8 @@ Test(engine_command, a_port_has_one_listener)
 	s->fail_status = -ENOMEM;
 	m = (struct shm_msg){.body.cm.lport = 7001};
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), -ENOMEM);
-	cr_assert_eq(
-		script_last(s, ENG_CT_UNLISTEN)->listen.number, script_last(s, ENG_CT_LISTEN)->listen.number);
+	cr_assert_eq(script_last(s, ENG_CT_UNLISTEN)->listen.number,
+		script_last(s, ENG_CT_LISTEN)->listen.number);
 	s->fail = -1;
 	m = (struct shm_msg){.body.cm.lport = 7001};
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../lib/engine/control/core/heap_priv.h"
+#include "../../../lib/engine/control/core/heap.h"
 
 #define LEN    (1u << 20)
 #define PIECES 200

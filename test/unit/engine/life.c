@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../../../lib/engine/control/attach/client_priv.h"
+#include "../../../lib/engine/control/attach/client.h"
 #include "../../../lib/engine/common/sigbus.h"
 #include "script.h"
 

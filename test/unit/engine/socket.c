@@ -16,7 +16,7 @@
 
 #include <saker/saker.h>
 
-#include "../../../lib/engine/control/attach/socket_priv.h"
+#include "../../../lib/engine/control/attach/socket.h"
 #include "script.h"
 
 static struct script *sc;

@@ -187,7 +187,8 @@ Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 	failed = expect(&w, SIDE_B, ENG_TC_FAILED);
 	cr_assert_eq(failed->status, -ECONNRESET);
 	cr_assert_eq(failed->conn, m->conn);
-	c = (struct eng_ctl){.type = ENG_CT_ACCEPT, .conn = m->conn, .qp_index = 4, .connect.offer = offer};
+	c = (struct eng_ctl){
+		.type = ENG_CT_ACCEPT, .conn = m->conn, .qp_index = 4, .connect.offer = offer};
 	do_command(&w, SIDE_B, &c, 0);
 	command(&w, SIDE_B, m);
 	command(&w, SIDE_B, failed);

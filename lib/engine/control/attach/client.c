@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client_priv.h"
+#include "client.h"
 #include "region_priv.h"
 #include "../../common/sigbus.h"
 
@@ -232,7 +232,7 @@ ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 /* ---- From any thread ---- */
 
 int
-eng_control_attach_flat(
+ctl_client_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len)
 {
 	struct client_home home = {
@@ -247,11 +247,11 @@ eng_control_attach_flat(
 }
 
 int
-eng_control_detach(struct eng_control *c, int client)
+ctl_client_detach(struct eng_control *c, int client)
 {
 	struct ctl_inbox *in;
 
-	if (eng_control_client_gone(c, client))
+	if (ctl_client_gone(c, client))
 		return -EINVAL;
 	in = calloc(1, sizeof(*in));
 	if (in == NULL)
@@ -263,7 +263,7 @@ eng_control_detach(struct eng_control *c, int client)
 }
 
 bool
-eng_control_client_gone(struct eng_control *c, int client)
+ctl_client_gone(struct eng_control *c, int client)
 {
 	return client < 0 || (uint32_t)client >= c->cfg->limits.clients ||
 	       __atomic_load_n(&c->clients[client], __ATOMIC_ACQUIRE) == NULL;

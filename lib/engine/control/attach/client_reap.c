@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "../../../base/log.h"
-#include "client_priv.h"
-#include "../cm/cm_priv.h"
+#include "client.h"
+#include "../cm/cm.h"
 #include "../../common/sigbus.h"
 
 #define REAP_BUDGET 64 /* objects in a turn */

@@ -4,7 +4,7 @@
  * shrink: truncation is then refused by the kernel. What the seal does not cover (a hole that is
  * punched and cannot be filled again) is the SIGBUS handler's.
  */
-#include "client_priv.h"
+#include "client.h"
 #include "region_priv.h"
 
 #include <errno.h>

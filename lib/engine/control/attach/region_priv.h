@@ -4,7 +4,7 @@
 #ifndef SAKER_ENGINE_REGION_PRIV_H
 #define SAKER_ENGINE_REGION_PRIV_H
 
-#include "../core/core_priv.h"
+#include "../core/core.h"
 
 /* A sealed memfd of at least `size` bytes, mapped and zero, on huge pages if `huge` and there are
  * some. 0 or -errno. */

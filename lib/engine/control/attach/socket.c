@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "../../../base/log.h"
-#include "client_priv.h"
+#include "client.h"
 #include "region_priv.h"
 #include "../../common/sigbus.h"
-#include "socket_priv.h"
+#include "socket.h"
 
 #define SOCK_EVENTS  16
 #define SOCK_SPARE   64 /* connections that have not said HELLO, besides the clients */
@@ -100,7 +100,7 @@ conn_close(struct eng_socket *s, struct sock_conn *k)
 		close(k->fd);
 	k->fd = -1;
 	if (!k->detached)
-		k->detached = eng_control_detach(s->c, (int)k->cl->eng.index) == 0;
+		k->detached = ctl_client_detach(s->c, (int)k->cl->eng.index) == 0;
 }
 
 static void
@@ -387,7 +387,7 @@ socket_free(struct eng_socket *s)
 
 	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
 		if (k->cl != NULL && !k->detached)
-			eng_control_detach(s->c, (int)k->cl->eng.index);
+			ctl_client_detach(s->c, (int)k->cl->eng.index);
 		conn_free(s, k);
 	}
 	if (s->listen_fd >= 0) {
@@ -421,7 +421,7 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 }
 
 int
-eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
+ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen)
 {
 	struct eng_socket *s = calloc(1, sizeof(*s));
 	struct shm_header h;
@@ -456,7 +456,7 @@ eng_control_socket_start(struct eng_control *c, const char *path, char *err, siz
 }
 
 void
-eng_control_socket_stop(struct eng_control *c)
+ctl_socket_stop(struct eng_control *c)
 {
 	struct eng_socket *s = c->socket;
 

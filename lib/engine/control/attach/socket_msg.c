@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "socket_priv.h"
+#include "socket.h"
 
 #define SOCK_MAX_FDS 8
 #define SOCK_BACKLOG 64

@@ -3,7 +3,7 @@
 #ifndef SAKER_ENGINE_CM_ACT_PRIV_H
 #define SAKER_ENGINE_CM_ACT_PRIV_H
 
-#include "cm_priv.h"
+#include "cm.h"
 
 /* `m`: the message that brings the event (NULL for CM_EV_DELETE). Returns whether it was kept. */
 typedef bool cm_action(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m);

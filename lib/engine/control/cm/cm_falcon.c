@@ -7,7 +7,7 @@
 #define PRIVATE_MAX (SHM_PRIVATE_MAX - 4)
 
 static void
-falcon_configure(struct eng_control *c)
+cm_falcon_configure(struct eng_control *c)
 {
 	if (!c->cfg->falcon.enabled)
 		return;
@@ -19,7 +19,7 @@ falcon_configure(struct eng_control *c)
 }
 
 static int
-falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
+cm_falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
 	struct shm_msg *m, struct eng_offer *out)
 {
 	const struct eng_falcon_config *cfg = &c->cfg->falcon;
@@ -42,13 +42,13 @@ falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_ou
 }
 
 static void
-falcon_request(const struct eng_outcome *o, struct eng_offer *offer)
+cm_falcon_request(const struct eng_outcome *o, struct eng_offer *offer)
 {
 }
 
 /* The depths agree as with MPA: neither side's ORD exceeds the other's IRD. */
 static void
-falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
+cm_falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
 {
 	o->ird = SK_MIN(offer->ird, o->peer_ord);
 	o->ord = SK_MIN(offer->ord, o->peer_ird);
@@ -56,37 +56,37 @@ falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
 
 /* The rest comes with ENG_E_OPEN. */
 static void
-falcon_start(const struct eng_outcome *o, struct eng_start *start)
+cm_falcon_start(const struct eng_outcome *o, struct eng_start *start)
 {
 }
 
 /* Falcon has no MPA: revision, CRC and markers are 0. */
 static void
-falcon_describe(const struct eng_outcome *o, struct shm_cm *cm)
+cm_falcon_describe(const struct eng_outcome *o, struct shm_cm *cm)
 {
 	cm->rtr = SHM_RTR_NONE;
 }
 
 static size_t
-falcon_private_max(const struct eng_offer *offer)
+cm_falcon_private_max(const struct eng_offer *offer)
 {
 	return PRIVATE_MAX;
 }
 
 static uint8_t
-falcon_request_type(const struct eng_outcome *o)
+cm_falcon_request_type(const struct eng_outcome *o)
 {
 	return o->falcon.transport == ROF_XRC ? SHM_XRC_RECV : SHM_RC;
 }
 
 static bool
-falcon_names_qp(const struct eng_outcome *o)
+cm_falcon_names_qp(const struct eng_outcome *o)
 {
 	return o->falcon.addressing == ROFX_ADDRESS;
 }
 
 static uint16_t
-falcon_qpn_port(const struct eng_control *c)
+cm_falcon_qpn_port(const struct eng_control *c)
 {
 	return c->cfg->falcon.port;
 }
@@ -95,14 +95,14 @@ const struct cm_kind cm_falcon = {
 	.name = "Falcon",
 	.reasons = &rof_reasons,
 	.modifiable = true,
-	.configure = falcon_configure,
-	.offer = falcon_offer,
-	.request = falcon_request,
-	.agree = falcon_agree,
-	.start = falcon_start,
-	.describe = falcon_describe,
-	.private_max = falcon_private_max,
-	.request_type = falcon_request_type,
-	.names_qp = falcon_names_qp,
-	.qpn_port = falcon_qpn_port,
+	.configure = cm_falcon_configure,
+	.offer = cm_falcon_offer,
+	.request = cm_falcon_request,
+	.agree = cm_falcon_agree,
+	.start = cm_falcon_start,
+	.describe = cm_falcon_describe,
+	.private_max = cm_falcon_private_max,
+	.request_type = cm_falcon_request_type,
+	.names_qp = cm_falcon_names_qp,
+	.qpn_port = cm_falcon_qpn_port,
 };

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cm_priv.h"
+#include "cm.h"
 
 #define HOST_LOOK_NS (1000ull * 1000 * 1000)
 #define HOST_IDLE_NS (30 * HOST_LOOK_NS)

@@ -13,7 +13,7 @@
 _Static_assert(SHM_DEPTH_AUTO == MPA_IRD_AUTO, "one value for clients and on the wire");
 
 static void
-iwarp_configure(struct eng_control *c)
+cm_iwarp_configure(struct eng_control *c)
 {
 	c->qp_types[ENG_IWARP] = 1u << SHM_RC;
 }
@@ -55,7 +55,7 @@ retry_offer(struct eng_control *c, struct shm_msg *m, struct eng_offer *out)
 }
 
 static int
-iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
+cm_iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
 	struct shm_msg *m, struct eng_offer *out)
 {
 	const struct shm_cm *cm = &m->body.cm;
@@ -82,13 +82,13 @@ iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_out
 
 /* A reply has the revision of its request, and so its bound of private data. */
 static void
-iwarp_request(const struct eng_outcome *o, struct eng_offer *offer)
+cm_iwarp_request(const struct eng_outcome *o, struct eng_offer *offer)
 {
 	offer->mpa.revision = o->mpa.revision;
 }
 
 static void
-iwarp_agree(struct eng_outcome *o, const struct eng_offer *offer)
+cm_iwarp_agree(struct eng_outcome *o, const struct eng_offer *offer)
 {
 	mpa_result_accept(&o->mpa, &offer->mpa);
 	o->ird = o->mpa.ird;
@@ -96,7 +96,7 @@ iwarp_agree(struct eng_outcome *o, const struct eng_offer *offer)
 }
 
 static void
-iwarp_start(const struct eng_outcome *o, struct eng_start *start)
+cm_iwarp_start(const struct eng_outcome *o, struct eng_start *start)
 {
 	start->mpa = o->mpa;
 }
@@ -117,7 +117,7 @@ rtr_in_use(const struct mpa_result *mpa)
 }
 
 static void
-iwarp_describe(const struct eng_outcome *o, struct shm_cm *cm)
+cm_iwarp_describe(const struct eng_outcome *o, struct shm_cm *cm)
 {
 	cm->revision = o->mpa.revision;
 	cm->enhanced = o->mpa.enhanced;
@@ -127,25 +127,25 @@ iwarp_describe(const struct eng_outcome *o, struct shm_cm *cm)
 }
 
 static size_t
-iwarp_private_max(const struct eng_offer *offer)
+cm_iwarp_private_max(const struct eng_offer *offer)
 {
 	return mpa_private_max(offer->mpa.revision);
 }
 
 static uint8_t
-iwarp_request_type(const struct eng_outcome *o)
+cm_iwarp_request_type(const struct eng_outcome *o)
 {
 	return SHM_RC;
 }
 
 static bool
-iwarp_names_qp(const struct eng_outcome *o)
+cm_iwarp_names_qp(const struct eng_outcome *o)
 {
 	return false;
 }
 
 static uint16_t
-iwarp_qpn_port(const struct eng_control *c)
+cm_iwarp_qpn_port(const struct eng_control *c)
 {
 	return 0;
 }
@@ -153,14 +153,14 @@ iwarp_qpn_port(const struct eng_control *c)
 const struct cm_kind cm_iwarp = {
 	.name = "iWARP",
 	.reasons = &iw_reasons,
-	.configure = iwarp_configure,
-	.offer = iwarp_offer,
-	.request = iwarp_request,
-	.agree = iwarp_agree,
-	.start = iwarp_start,
-	.describe = iwarp_describe,
-	.private_max = iwarp_private_max,
-	.request_type = iwarp_request_type,
-	.names_qp = iwarp_names_qp,
-	.qpn_port = iwarp_qpn_port,
+	.configure = cm_iwarp_configure,
+	.offer = cm_iwarp_offer,
+	.request = cm_iwarp_request,
+	.agree = cm_iwarp_agree,
+	.start = cm_iwarp_start,
+	.describe = cm_iwarp_describe,
+	.private_max = cm_iwarp_private_max,
+	.request_type = cm_iwarp_request_type,
+	.names_qp = cm_iwarp_names_qp,
+	.qpn_port = cm_iwarp_qpn_port,
 };

@@ -6,7 +6,7 @@
 #ifndef SAKER_ENGINE_CM_KIND_PRIV_H
 #define SAKER_ENGINE_CM_KIND_PRIV_H
 
-#include "cm_priv.h"
+#include "cm.h"
 
 struct cm_kind {
 	const char *name;                     /* in sentences to clients: "iWARP" */

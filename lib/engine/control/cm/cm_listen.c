@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cm_priv.h"
+#include "cm.h"
 
 #define LISTENER_SLOTS(c) ((c)->listeners.cap)
 

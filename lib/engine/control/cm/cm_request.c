@@ -138,7 +138,7 @@ request_send(struct eng_control *c, const struct cm_request *r, const struct eng
 
 /* Fills in what a notice says. */
 static void
-request_fill(struct cm_request *r, const struct eng_ctl *m)
+cm_request_fill(struct cm_request *r, const struct eng_ctl *m)
 {
 	r->transport = m->transport;
 	r->conn = m->conn;
@@ -168,7 +168,7 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 	if (r == NULL)
 		return NULL;
 	r->client = cl;
-	request_fill(r, m);
+	cm_request_fill(r, m);
 	if (cl != NULL)
 		r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
 			    CTL_CLIENT_REQUESTS * (uint32_t)cl->request_generation++;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../../../base/log.h"
-#include "core_priv.h"
+#include "core.h"
 
 void
 ctl_wake_client(const struct ctl_client *cl)

@@ -4,7 +4,7 @@
  * class, so that neither allocating nor freeing looks at more than a few of them; neighbours that
  * are free are joined at once.
  */
-#include "heap_priv.h"
+#include "heap.h"
 
 #include <errno.h>
 #include <stdlib.h>

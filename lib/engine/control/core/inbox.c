@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core_priv.h"
+#include "core.h"
 
 void
 ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core_priv.h"
+#include "core.h"
 
 static int
 op_refuse(struct shm_msg *m, int status, const char *fmt, va_list ap)

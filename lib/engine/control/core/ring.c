@@ -6,7 +6,7 @@
  */
 #include <rte_ring.h>
 
-#include "core_priv.h"
+#include "core.h"
 
 _Static_assert(CTL_BACKLOG >= CTL_POOL + ENG_CTL_NOTICES, "every message fits in");
 _Static_assert((CTL_BACKLOG & (CTL_BACKLOG - 1)) == 0, "indices wrap");

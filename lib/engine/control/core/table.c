@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core_priv.h"
+#include "core.h"
 
 #define TABLE_REST 64 /* freed numbers that are not used again while there are fresh ones */
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "registry_priv.h"
+#include "registry.h"
 
 int
 ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "registry_priv.h"
+#include "registry.h"
 
 struct ctl_pd *
 ctl_pd_find(const struct ctl_client *cl, uint32_t handle)

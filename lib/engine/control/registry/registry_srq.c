@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "registry_priv.h"
+#include "registry.h"
 
 #define SRQN_BITS 24
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <rte_rcu_qsbr.h>
 
-#include "registry_priv.h"
+#include "registry.h"
 
 int
 ctl_stag_add(struct eng_control *c, struct rd_mr *mr)

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "../cm/cm_priv.h"
+#include "registry.h"
 
 struct ctl_xrcd_ref *
 ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle)

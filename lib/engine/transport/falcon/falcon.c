@@ -79,7 +79,7 @@ send_open(struct eng_transport *t, struct eng_conn *c)
 /* ---- The stack ---- */
 
 static int
-falcon_create(struct eng_transport *t, uint64_t now)
+falcon_link_create(struct eng_transport *t, uint64_t now)
 {
 	const struct fa_ops ops = {.output = eng_falcon_output,
 		.deliver = op_deliver,
@@ -112,7 +112,7 @@ falcon_create(struct eng_transport *t, uint64_t now)
 }
 
 static void
-falcon_destroy(struct eng_transport *t)
+falcon_link_destroy(struct eng_transport *t)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 
@@ -130,7 +130,7 @@ falcon_destroy(struct eng_transport *t)
 
 /* Offers again what an engine stage had no room for. */
 static bool
-falcon_offer_again(struct eng_falcon *f, uint64_t now)
+falcon_link_offer_again(struct eng_falcon *f, uint64_t now)
 {
 	struct eng_falcon_conn *fc, *last = TAILQ_LAST(&f->busy, eng_falcon_conns);
 
@@ -146,7 +146,7 @@ falcon_offer_again(struct eng_falcon *f, uint64_t now)
 }
 
 static void
-falcon_timers(struct eng_transport *t, uint64_t now)
+falcon_link_timers(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 
@@ -159,13 +159,13 @@ falcon_timers(struct eng_transport *t, uint64_t now)
 }
 
 static bool
-falcon_poll(struct eng_transport *t, uint64_t now)
+falcon_link_poll(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 	unsigned n;
 
 	if (!TAILQ_EMPTY(&f->busy))
-		f->work |= falcon_offer_again(f, now);
+		f->work |= falcon_link_offer_again(f, now);
 	if (!f->work)
 		return false;
 	f->work = false; /* set again when the port takes no more */
@@ -175,7 +175,7 @@ falcon_poll(struct eng_transport *t, uint64_t now)
 }
 
 static uint64_t
-falcon_deadline(const struct eng_transport *t)
+falcon_link_deadline(const struct eng_transport *t)
 {
 	const struct eng_falcon *f = eng_falcon_of(t);
 
@@ -183,7 +183,7 @@ falcon_deadline(const struct eng_transport *t)
 }
 
 static const uint64_t *
-falcon_counters(const struct eng_transport *t, const struct sk_reason_list *list)
+falcon_link_counters(const struct eng_transport *t, const struct sk_reason_list *list)
 {
 	const struct eng_falcon *f = eng_falcon_of(t);
 
@@ -299,7 +299,7 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 }
 
 static void
-falcon_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
+falcon_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
 {
 	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct fa_buf *buf = (struct fa_buf *)(uintptr_t)m->u;
@@ -336,7 +336,7 @@ falcon_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dms
 }
 
 static void
-falcon_drop(const struct eng_dmsg *m)
+falcon_link_drop(const struct eng_dmsg *m)
 {
 	switch (m->id_type & 15) {
 	case ENG_T_PUSH:
@@ -352,7 +352,7 @@ falcon_drop(const struct eng_dmsg *m)
 
 /* Requests to QPs by number come to a port of Saker's own. */
 static int
-falcon_start(struct eng_transport *t)
+falcon_link_start(struct eng_transport *t)
 {
 	const struct eng_ctl m = {.listen = {.number = ENG_LISTENER_BY_QPN,
 					  .port = t->e->cfg.falcon.port,
@@ -362,14 +362,14 @@ falcon_start(struct eng_transport *t)
 }
 
 static void
-falcon_bound(struct eng_transport *t, struct eng_conn *c)
+falcon_link_bound(struct eng_transport *t, struct eng_conn *c)
 {
 	eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
 
 /* The start-up is over when the peer has confirmed. */
 static bool
-falcon_resume(struct eng_transport *t, struct eng_conn *c)
+falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 {
 	if (eng_falcon_conn_of(c)->fa != NULL)
 		eng_startup_free(t, c);
@@ -378,12 +378,12 @@ falcon_resume(struct eng_transport *t, struct eng_conn *c)
 
 /* What the control channel sends and acknowledges is of no interest to the engine stage. */
 static void
-falcon_no_news(struct eng_transport *t, struct eng_conn *c)
+falcon_link_no_news(struct eng_transport *t, struct eng_conn *c)
 {
 }
 
 static void
-falcon_pending_first(struct eng_transport *t, struct eng_conn *c)
+falcon_link_pending_first(struct eng_transport *t, struct eng_conn *c)
 {
 	if (!(c->pending & ECONN_P_FAIL))
 		return;
@@ -393,14 +393,14 @@ falcon_pending_first(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-falcon_pending(struct eng_transport *t, struct eng_conn *c)
+falcon_link_pending(struct eng_transport *t, struct eng_conn *c)
 {
 	if ((c->pending & ECONN_P_OPEN) && send_open(t, c))
 		c->pending &= ~ECONN_P_OPEN;
 }
 
 static void
-falcon_abort(struct eng_transport *t, struct eng_conn *c)
+falcon_link_abort(struct eng_transport *t, struct eng_conn *c)
 {
 	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 
@@ -411,19 +411,19 @@ falcon_abort(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-falcon_abandon(struct eng_transport *t, struct eng_conn *c)
+falcon_link_abandon(struct eng_transport *t, struct eng_conn *c)
 {
 	eng_conn_pend(t, c, ECONN_P_ABORT);
 }
 
 /* Falcon's exchange has one form: there is no second attempt with less. */
 static void
-falcon_retry(const struct eng_conn *c, struct eng_ctl *m)
+falcon_link_retry(const struct eng_conn *c, struct eng_ctl *m)
 {
 }
 
 static void
-falcon_closed(struct eng_transport *t, struct eng_conn *c)
+falcon_link_closed(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->part != NULL)
 		eng_falcon_close(t, eng_falcon_conn_of(c));
@@ -431,13 +431,13 @@ falcon_closed(struct eng_transport *t, struct eng_conn *c)
 }
 
 const struct eng_link eng_link_falcon = {
-	.create = falcon_create,
-	.start = falcon_start,
-	.destroy = falcon_destroy,
-	.counters = falcon_counters,
-	.timers = falcon_timers,
-	.poll = falcon_poll,
-	.deadline = falcon_deadline,
+	.create = falcon_link_create,
+	.start = falcon_link_start,
+	.destroy = falcon_link_destroy,
+	.counters = falcon_link_counters,
+	.timers = falcon_link_timers,
+	.poll = falcon_link_poll,
+	.deadline = falcon_link_deadline,
 	.rx = eng_falcon_rx,
 	.udp_port = PSP_UDP_PORT,
 	.begins = eng_falcon_begins,
@@ -450,18 +450,18 @@ const struct eng_link eng_link_falcon = {
 	.found = eng_falcon_found,
 	.self = eng_falcon_self,
 	.expired = eng_falcon_expired,
-	.retry = falcon_retry,
-	.abandon = falcon_abandon,
-	.startup_free = falcon_no_news,
-	.bound = falcon_bound,
+	.retry = falcon_link_retry,
+	.abandon = falcon_link_abandon,
+	.startup_free = falcon_link_no_news,
+	.bound = falcon_link_bound,
 	.deliver = eng_falcon_deliver,
-	.resume = falcon_resume,
-	.sent = falcon_no_news,
-	.emss = falcon_no_news,
-	.message = falcon_message,
-	.abort = falcon_abort,
-	.pending_first = falcon_pending_first,
-	.pending = falcon_pending,
-	.closed = falcon_closed,
-	.drop = falcon_drop,
+	.resume = falcon_link_resume,
+	.sent = falcon_link_no_news,
+	.emss = falcon_link_no_news,
+	.message = falcon_link_message,
+	.abort = falcon_link_abort,
+	.pending_first = falcon_link_pending_first,
+	.pending = falcon_link_pending,
+	.closed = falcon_link_closed,
+	.drop = falcon_link_drop,
 };

@@ -9,7 +9,7 @@
 
 #include "../../../falcon/psp.h"
 #include "../../../rof/exchange.h"
-#include "../link_priv.h"
+#include "../link.h"
 
 /* What a connection in tunnel mode has beside the others: the inner header, of ours and, with the
  * addresses swapped, of the peer's. */

@@ -94,7 +94,7 @@ falcon_startup_error_of(enum rofx_reason why)
 
 /* Fills in what the next notice reports. */
 static void
-note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
+falcon_note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
 	const void *private_data, uint16_t len)
 {
 	struct eng_startup *su = c->su;
@@ -139,7 +139,7 @@ requested(struct eng_transport *t, struct eng_conn *c)
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
-	note_outcome(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
+	falcon_note_outcome(c, r->peer.ord, r->peer.ird, &r->peer, r->private_data, r->private_len);
 	c->state = ECONN_REQUESTED;
 	eng_startup_notice(t, c, ENG_TC_REQUEST);
 }
@@ -154,7 +154,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 		return;
 	rc = eng_falcon_agreed(t, c);
 	if (rc == 0)
-		note_outcome(c, eng_falcon_conn_of(c)->start->ird,
+		falcon_note_outcome(c, eng_falcon_conn_of(c)->start->ird,
 			eng_falcon_conn_of(c)->start->ord, &a->peer, a->private_data,
 			a->private_len);
 	if (rc == 0 && c->state == ECONN_OPENING)
@@ -183,7 +183,7 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 		falcon_startup_give_up(t, c, falcon_startup_error_of(why));
 		return;
 	}
-	note_outcome(c, 0, 0, &a->peer, a->private_data, a->private_len);
+	falcon_note_outcome(c, 0, 0, &a->peer, a->private_data, a->private_len);
 	c->state = ECONN_DEAD;
 	eng_startup_notice(t, c, ENG_TC_REJECTED);
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
@@ -203,7 +203,7 @@ asked(struct eng_transport *t, struct eng_conn *c)
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
-	note_outcome(c, 0, 0, &none, q->private_data, q->private_len);
+	falcon_note_outcome(c, 0, 0, &none, q->private_data, q->private_len);
 	c->su->service = q->service;
 	c->state = ECONN_REQUESTED;
 	eng_startup_notice(t, c, ENG_TC_LOOKUP);
@@ -216,7 +216,7 @@ falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 	const struct rofx_answer *a = rofx_answer(eng_falcon_conn_of(c)->x);
 	const struct rofx_side none = {0};
 
-	note_outcome(c, 0, 0, &none, a->private_data, a->private_len);
+	falcon_note_outcome(c, 0, 0, &none, a->private_data, a->private_len);
 	c->su->qpn = a->qpn;
 	c->su->qkey = a->qkey;
 	c->state = ECONN_DEAD;

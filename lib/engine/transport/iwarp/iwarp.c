@@ -13,21 +13,21 @@
 /* ---- The stage's part ---- */
 
 static int
-iwarp_create(struct eng_transport *t, uint64_t now)
+iwarp_link_create(struct eng_transport *t, uint64_t now)
 {
 	t->part[ENG_IWARP] = sk_mem_alloc(sizeof(struct eng_iwarp));
 	return t->part[ENG_IWARP] == NULL ? -ENOMEM : 0;
 }
 
 static void
-iwarp_destroy(struct eng_transport *t)
+iwarp_link_destroy(struct eng_transport *t)
 {
 	sk_mem_free(t->part[ENG_IWARP], sizeof(struct eng_iwarp));
 	t->part[ENG_IWARP] = NULL;
 }
 
 static const uint64_t *
-iwarp_counters(const struct eng_transport *t, const struct sk_reason_list *list)
+iwarp_link_counters(const struct eng_transport *t, const struct sk_reason_list *list)
 {
 	const struct eng_iwarp *iw = t->part[ENG_IWARP];
 
@@ -37,7 +37,7 @@ iwarp_counters(const struct eng_transport *t, const struct sk_reason_list *list)
 /* ---- From TCP to the engine stage ---- */
 
 static bool
-iwarp_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
+iwarp_link_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
 {
 	if (eng_conn_send(t, c, ENG_E_DATA, (uintptr_t)chain, 0))
 		return true;
@@ -63,27 +63,27 @@ send_space(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-iwarp_sent(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_sent(struct eng_transport *t, struct eng_conn *c)
 {
 	if (!send_space(t, c))
 		eng_conn_pend(t, c, ECONN_P_SPACE);
 }
 
 static void
-iwarp_emss(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_emss(struct eng_transport *t, struct eng_conn *c)
 {
 	eng_conn_pend(t, c, ECONN_P_EMSS);
 }
 
 /* The EMSS may have changed since the notice to the control stage. */
 static void
-iwarp_bound(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_bound(struct eng_transport *t, struct eng_conn *c)
 {
 	eng_conn_pend(t, c, ECONN_P_EMSS | ECONN_P_SPACE | ECONN_P_RESUME);
 }
 
 static bool
-iwarp_resume(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_resume(struct eng_transport *t, struct eng_conn *c)
 {
 	struct eng_mpa *mpa = c->su != NULL ? eng_mpa_of(c) : NULL;
 
@@ -100,12 +100,12 @@ iwarp_resume(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-iwarp_pending_first(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_pending_first(struct eng_transport *t, struct eng_conn *c)
 {
 }
 
 static void
-iwarp_pending(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_pending(struct eng_transport *t, struct eng_conn *c)
 {
 	if ((c->pending & ECONN_P_SPEAK) && eng_conn_send(t, c, ENG_E_SPEAK, 0, 0)) {
 		c->pending &= ~ECONN_P_SPEAK;
@@ -121,7 +121,7 @@ iwarp_pending(struct eng_transport *t, struct eng_conn *c)
 /* ---- From the engine stage to TCP ---- */
 
 static void
-iwarp_drop(const struct eng_dmsg *m)
+iwarp_link_drop(const struct eng_dmsg *m)
 {
 	if ((m->id_type & 15) == ENG_T_RECORD)
 		eng_rec_free((struct tcp_rec *)(uintptr_t)m->u);
@@ -137,7 +137,7 @@ send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
 }
 
 static void
-iwarp_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
+iwarp_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
 {
 	switch (m->id_type & 15) {
 	case ENG_T_RECORD:
@@ -153,33 +153,33 @@ iwarp_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg
 }
 
 static void
-iwarp_abort(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_abort(struct eng_transport *t, struct eng_conn *c)
 {
 	tcp_abort(c->tcp, t->now);
 }
 
 static void
-iwarp_closed(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_closed(struct eng_transport *t, struct eng_conn *c)
 {
 }
 
 /* iWARP has no datagrams, and its QPs do not connect to themselves without a listener. */
 static int
-iwarp_refuse(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
+iwarp_link_refuse(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
 	return -ENOENT;
 }
 
 static int
-iwarp_refuse_self(struct eng_transport *t, struct eng_conn *c)
+iwarp_link_refuse_self(struct eng_transport *t, struct eng_conn *c)
 {
 	return -EINVAL;
 }
 
 const struct eng_link eng_link_iwarp = {
-	.create = iwarp_create,
-	.destroy = iwarp_destroy,
-	.counters = iwarp_counters,
+	.create = iwarp_link_create,
+	.destroy = iwarp_link_destroy,
+	.counters = iwarp_link_counters,
 	.begins = eng_mpa_begins,
 	.listen = eng_mpa_listen,
 	.connect = eng_mpa_connect,
@@ -187,21 +187,21 @@ const struct eng_link eng_link_iwarp = {
 	.startup = eng_mpa_deliver,
 	.accept = eng_mpa_accept,
 	.reject = eng_mpa_reject,
-	.found = iwarp_refuse,
-	.self = iwarp_refuse_self,
+	.found = iwarp_link_refuse,
+	.self = iwarp_link_refuse_self,
 	.expired = eng_mpa_expired,
 	.retry = eng_mpa_retry,
 	.abandon = eng_mpa_abandon,
 	.startup_free = eng_mpa_free,
-	.bound = iwarp_bound,
-	.deliver = iwarp_deliver,
-	.resume = iwarp_resume,
-	.sent = iwarp_sent,
-	.emss = iwarp_emss,
-	.message = iwarp_message,
-	.abort = iwarp_abort,
-	.pending_first = iwarp_pending_first,
-	.pending = iwarp_pending,
-	.closed = iwarp_closed,
-	.drop = iwarp_drop,
+	.bound = iwarp_link_bound,
+	.deliver = iwarp_link_deliver,
+	.resume = iwarp_link_resume,
+	.sent = iwarp_link_sent,
+	.emss = iwarp_link_emss,
+	.message = iwarp_link_message,
+	.abort = iwarp_link_abort,
+	.pending_first = iwarp_link_pending_first,
+	.pending = iwarp_link_pending,
+	.closed = iwarp_link_closed,
+	.drop = iwarp_link_drop,
 };

@@ -5,7 +5,7 @@
 #define SAKER_ENGINE_IWARP_PRIV_H
 
 #include "../../../iwarp/mpa.h"
-#include "../link_priv.h"
+#include "../link.h"
 
 /* The stage's part: t->part[ENG_IWARP]. */
 struct eng_iwarp {

@@ -124,7 +124,7 @@ eng_mpa_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl
 
 /* Copies what both sides agreed on, or what the peer requested, for the next notice. */
 static void
-note_outcome(struct eng_conn *c)
+mpa_note_outcome(struct eng_conn *c)
 {
 	const struct mpa_startup *s = &eng_mpa_of(c)->startup;
 	struct eng_startup *su = c->su;
@@ -144,7 +144,7 @@ note_outcome(struct eng_conn *c)
 static void
 mpa_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice)
 {
-	note_outcome(c);
+	mpa_note_outcome(c);
 	eng_startup_notice(t, c, notice);
 }
 

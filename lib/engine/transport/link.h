@@ -8,8 +8,8 @@
  * request and reply, or the exchange of doc/falcon-cm.md), in the states of enum eng_conn_state.
  * conn->link is NULL only while a passive connection has received nothing.
  */
-#ifndef SAKER_ENGINE_LINK_PRIV_H
-#define SAKER_ENGINE_LINK_PRIV_H
+#ifndef SAKER_ENGINE_LINK_H
+#define SAKER_ENGINE_LINK_H
 
 #include "transport_priv.h"
 

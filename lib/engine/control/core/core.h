@@ -8,16 +8,16 @@
  * This folder calls nothing above it. What a message means is known above: eng_control holds two
  * tables of handlers, of clients' commands and of notices, which control.c fills in.
  */
-#ifndef SAKER_ENGINE_CORE_PRIV_H
-#define SAKER_ENGINE_CORE_PRIV_H
+#ifndef SAKER_ENGINE_CORE_H
+#define SAKER_ENGINE_CORE_H
 
 #include <sys/queue.h>
 
 #include "../../../base/mem.h"
 #include "../../../base/wheel.h"
+#include "../../common/instance.h"
 #include "../../common/objects.h"
-#include "../control.h"
-#include "heap_priv.h"
+#include "heap.h"
 
 #define CTL_POOL 1024 /* commands to all stages that may be unanswered or queued */
 /* Commands of CTL_POOL that are kept for connections: clients' commands and reaping wait while no

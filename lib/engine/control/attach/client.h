@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients: how they come, what their home region looks like, how they go. */
-#ifndef SAKER_ENGINE_CLIENT_PRIV_H
-#define SAKER_ENGINE_CLIENT_PRIV_H
+#ifndef SAKER_ENGINE_CLIENT_H
+#define SAKER_ENGINE_CLIENT_H
 
-#include "../core/core_priv.h"
+#include "../core/core.h"
 
 struct client_home { /* where and how a home region is mapped */
 	void *base;
@@ -30,6 +30,11 @@ bool ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl);
 /* Puts out whom a signal handler marked. */
 void ctl_client_check_sigbus(struct eng_control *c);
 
+/* As eng_attach_flat(), eng_detach(), eng_client_gone(). Any thread. */
+int ctl_client_attach_flat(
+	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
+int ctl_client_detach(struct eng_control *c, int client);
+bool ctl_client_gone(struct eng_control *c, int client);
 /* SHM_REGION_DROP */
 ctl_handler ctl_region_drop;
 

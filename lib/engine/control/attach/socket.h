@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Unix socket at which client processes attach. */
-#ifndef SAKER_ENGINE_SOCKET_PRIV_H
-#define SAKER_ENGINE_SOCKET_PRIV_H
+#ifndef SAKER_ENGINE_SOCKET_H
+#define SAKER_ENGINE_SOCKET_H
 
-#include "../core/core_priv.h"
+#include "../core/core.h"
 
 #define SOCK_HELLO_NS                                                                              \
 	(5ull * 1000 * 1000 * 1000) /* who has not said HELLO by then is shown out                 \
 				     */
 
 /* As eng_socket_start() and eng_socket_stop(). */
-int eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);
-void eng_control_socket_stop(struct eng_control *c);
+int ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);
+void ctl_socket_stop(struct eng_control *c);
 
 /* Judges one message of `len` bytes with `nfds` descriptors; `attached`: its sender has been
  * welcomed. 0: *out is a HELLO (text: a printable, terminated name) or a REGION; else -errno, and

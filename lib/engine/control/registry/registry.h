@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The registry: the objects that clients create by commands and name by handles. */
-#ifndef SAKER_ENGINE_REGISTRY_PRIV_H
-#define SAKER_ENGINE_REGISTRY_PRIV_H
+#ifndef SAKER_ENGINE_REGISTRY_H
+#define SAKER_ENGINE_REGISTRY_H
 
-#include "../core/conn_priv.h"
-#include "../core/core_priv.h"
+#include "../core/conn.h"
+#include "../core/core.h"
 
 struct ctl_pd {
 	struct rd_pd rd;

@@ -4,10 +4,10 @@
  * of two hosts, which their datagrams share and which no client owns. The registry creates and
  * frees connections with the objects that have them; their life between is lib/engine/control/cm.
  */
-#ifndef SAKER_ENGINE_CONN_PRIV_H
-#define SAKER_ENGINE_CONN_PRIV_H
+#ifndef SAKER_ENGINE_CONTROL_CONN_H
+#define SAKER_ENGINE_CONTROL_CONN_H
 
-#include "core_priv.h"
+#include "core.h"
 
 enum cm_state {
 	CM_IDLE,

@@ -3,8 +3,8 @@
  * Allocates pieces of a client's heap by offset. All bookkeeping is private: nothing in the heap
  * itself is read or trusted, so a client that scribbles over it cannot lead the engine astray.
  */
-#ifndef SAKER_ENGINE_HEAP_PRIV_H
-#define SAKER_ENGINE_HEAP_PRIV_H
+#ifndef SAKER_ENGINE_HEAP_H
+#define SAKER_ENGINE_HEAP_H
 
 #include <stdint.h>
 

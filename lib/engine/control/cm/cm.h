@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager: listeners, connect requests, and a table of states for the connection of
  * each QP. */
-#ifndef SAKER_ENGINE_CM_PRIV_H
-#define SAKER_ENGINE_CM_PRIV_H
+#ifndef SAKER_ENGINE_CM_H
+#define SAKER_ENGINE_CM_H
 
 #include "../../../rof/exchange.h"
-#include "../core/conn_priv.h"
-#include "../registry/registry_priv.h"
+#include "../core/conn.h"
+#include "../registry/registry.h"
 
 enum cm_event {
 	CM_EV_CONNECTED,     /* ENG_CT_CONNECT was answered well */
@@ -91,7 +91,7 @@ cm_may_answer(const struct eng_control *c)
 	return c->nspare > CTL_RESERVE / 2;
 }
 
-/* ---- Notices (core_priv.h) ---- */
+/* ---- Notices (core.h) ---- */
 
 ctl_notice cm_notice_request, cm_notice_lookup, cm_notice_outcome, cm_notice_disconnected,
 	cm_notice_fatal, cm_notice_waits;
