@@ -67,6 +67,8 @@ create_stacks(struct eng_transport *t, uint64_t now)
 
 		if (rc != 0)
 			return rc;
+		if (t->part[k] != NULL && eng_links[k]->poll != NULL)
+			t->packet_links[t->npacket_links++] = eng_links[k];
 	}
 	return 0;
 }
@@ -301,9 +303,8 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	}
 	if (t->handoff != NULL)
 		work |= eng_handoff_rx(t);
-	for (unsigned k = 0; k < ENG_KINDS; k++)
-		if (t->part[k] != NULL && eng_links[k]->timers != NULL)
-			eng_links[k]->timers(t, now);
+	for (unsigned k = 0; k < t->npacket_links; k++)
+		t->packet_links[k]->timers(t, now);
 	if (!TAILQ_EMPTY(&t->pending))
 		work |= eng_conns_pending(t);
 	if (t->wheel.armed > 0)
@@ -348,9 +349,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 		t->tcp_due = now + SK_WHEEL_TICK_NS;
 		work |= n > 0;
 	}
-	for (unsigned k = 0; k < ENG_KINDS; k++)
-		if (t->part[k] != NULL && eng_links[k]->poll != NULL)
-			work |= eng_links[k]->poll(t, now);
+	for (unsigned k = 0; k < t->npacket_links; k++)
+		work |= t->packet_links[k]->poll(t, now);
 	if (now >= t->net_due) {
 		net_poll(t->net, now);
 		t->net_due = SK_MIN(net_deadline(t->net), now + NET_EVERY_NS);
@@ -370,9 +370,8 @@ eng_transport_deadline(const struct eng_transport *t)
 	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
 		!TAILQ_EMPTY(&t->pending))
 		return 0;
-	for (unsigned k = 0; k < ENG_KINDS; k++)
-		if (t->part[k] != NULL && eng_links[k]->deadline != NULL)
-			due = SK_MIN(due, eng_links[k]->deadline(t));
+	for (unsigned k = 0; k < t->npacket_links; k++)
+		due = SK_MIN(due, t->packet_links[k]->deadline(t));
 	return SK_MIN(due, sk_wheel_next(&t->wheel));
 }
 

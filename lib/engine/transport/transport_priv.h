@@ -122,7 +122,10 @@ struct eng_transport {
 	uint64_t now;
 	struct tcp_stack *tcp;
 	struct net_stack *net;
-	void *part[ENG_KINDS];     /* the transports' parts of the stage; NULL: not configured */
+	void *part[ENG_KINDS]; /* the transports' parts of the stage; NULL: not configured */
+	/* The configured transports with packets of their own beside TCP. */
+	const struct eng_link *packet_links[ENG_KINDS];
+	unsigned npacket_links;
 	uint64_t tcp_due, net_due; /* when to look at their timers again */
 	bool tcp_work;             /* TCP was given something in this turn */
 	unsigned tx_waiting;       /* frames in tx[] */

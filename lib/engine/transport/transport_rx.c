@@ -97,11 +97,10 @@ drop:
 static bool
 rx_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m)
 {
-	for (unsigned k = 0; k < ENG_KINDS; k++) {
-		if (t->part[k] == NULL || eng_links[k]->rx == NULL ||
-			eng_links[k]->udp_port != pkt->udp.dport)
+	for (unsigned k = 0; k < t->npacket_links; k++) {
+		if (t->packet_links[k]->udp_port != pkt->udp.dport)
 			continue;
-		eng_links[k]->rx(t, port, pkt, m);
+		t->packet_links[k]->rx(t, port, pkt, m);
 		return true;
 	}
 	return false;
