@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine: stages on lcores between DPDK ports and clients. The one place where records meet
- * mbufs. An instance holds no globals: a process may run several (the benchmark harness runs two).
+ * The public interface of the engine. The engine connects DPDK ports with clients: it receives and
+ * sends mbufs, runs iWARP and RDMA over Falcon, and serves the queues that clients have in shared
+ * memory. One engine is an instance (struct eng): a set of stages that loops poll on lcores. An
+ * instance has no global variables, so a process may run several; the gateway runs one for each
+ * machine. All times are in nanoseconds, all sizes in bytes, and all numbers in host byte order.
  */
 #ifndef SAKER_ENGINE_H
 #define SAKER_ENGINE_H
@@ -27,250 +30,310 @@
 struct eng;
 struct rte_mempool;
 
+/* The idle policy: what a loop does when its turns find no work. */
 enum eng_idle { ENG_IDLE_POLL, ENG_IDLE_YIELD, ENG_IDLE_SLEEP };
 
 struct eng_port_config {
-	uint16_t port_id;                /* DPDK's */
-	uint32_t mtu;                    /* IP packet bytes: 1280..65535 less the Ethernet header */
-	bool offload_cksum, offload_tso; /* use them where the port offers them */
-	uint16_t rxd, txd; /* descriptors of a queue; 0: 1024, or as near as the port comes */
-	uint8_t mac[6];    /* to be used instead of the port's own; 0: the port's */
+	uint16_t port_id; /* port number of DPDK */
+	uint32_t mtu;     /* bytes of an IP packet: 1280 to 65535 less the Ethernet header */
+	bool offload_cksum, offload_tso; /* use these offloads if the port has them */
+	/* Descriptors per queue. 0: 1024, or the nearest number that the port supports. */
+	uint16_t rxd, txd;
+	uint8_t mac[6]; /* MAC address that replaces the port's own; all 0: the port's own */
 };
 
-struct eng_if_config { /* an address on a port (and VLAN) */
-	uint16_t port; /* index in ports[] */
-	uint16_t vlan; /* ETH_NO_VLAN or id */
+/* One address of an interface. An interface is a port, or a VLAN on a port. */
+struct eng_if_config {
+	uint16_t port; /* index in eng_config.ports */
+	uint16_t vlan; /* VLAN ID, or ETH_NO_VLAN */
 	struct sk_addr addr;
-	unsigned prefix;
-	bool shared; /* somebody else answers for it, as net_addr_share() has it: for tunnels only
-		      */
+	unsigned prefix; /* length in bits */
+	/* Another station answers ARP and neighbour discovery for this address, as defined at
+	 * net_addr_share(). Such an address serves only as a tunnel source. */
+	bool shared;
 };
 
 struct eng_route_config {
 	struct sk_addr dst, gateway;
-	unsigned prefix;
+	unsigned prefix; /* length of `dst` in bits */
 };
 
-struct eng_limits { /* pools and tables, sized at start */
-	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns; /* mws may be 0 */
-	uint32_t rx_mbufs, tx_mbufs; /* per transport stage / engine stage */
-	/* per client */
+/* Sizes of pools and tables. eng_create() allocates all of them. */
+struct eng_limits {
+	/* Objects of all clients together; `mws` may be 0. */
+	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns;
+	/* mbufs of each transport stage, and of each engine stage */
+	uint32_t rx_mbufs, tx_mbufs;
+	/* objects of one client */
 	uint32_t client_qps, client_cqs, client_mrs, client_mws, client_regions;
-	uint64_t client_home_bytes; /* of its home region */
-	uint64_t client_mem_bytes;  /* of memory it brings, or registers in sparse memory */
-	uint32_t sq_depth, rq_depth, cq_depth;
-	uint16_t ird, ord;
+	uint64_t client_home_bytes; /* home region of a client that attaches through the socket */
+	/* largest sum of the regions of one client, and of its registrations in sparse regions */
+	uint64_t client_mem_bytes;
+	uint32_t sq_depth, rq_depth, cq_depth; /* most entries of one queue */
+	uint16_t ird, ord; /* most outstanding Reads and Atomics of a QP, in and out */
 };
 
 struct eng_falcon_config {
 	bool enabled;
-	struct fa_config stack; /* its seed is drawn anew */
+	struct fa_config stack; /* each transport stage replaces the seed by a random one */
 	struct fa_swift_params swift;
-	uint16_t psps;     /* bits 1 << enum psp_version: what may be agreed on, the strongest that
-			      the peer has, too; with keys only under TLS: */
-	uint8_t psk[64];   /* pre-shared key of the exchange, 16 bytes or more; */
-	unsigned psk_len;  /* 0: the exchange is in clear */
-	uint8_t ordering;  /* enum rof_ordering, where a client does not say */
-	uint8_t errors;    /* enum rof_errors */
-	uint32_t mtu;      /* RDMA payload of a packet; less where a port's MTU is less */
-	uint8_t flows;     /* 1 or 4 */
-	uint8_t rnr_retry; /* how often our requests may be refused; 7: without end */
-	uint8_t rnr_code;  /* how long a peer is asked to wait for a receive: 5 bits */
-	uint16_t port;     /* TCP: of the exchange that is addressed by (GID, QPN) */
-	uint64_t patience_ns; /* how long the peer of a QP moved by hand may be missed, at least */
-	/* PSP tunnel mode (Falcon 7.1.2), as the peer must have it, too: the connection's addresses
-	 * stand in an inner header, the outer one is from tunnel_source (unspecified: from the same
-	 * address) to the peer's */
+	/* Supported protection of packets: bits ROFX_PSP(enum psp_version). Two peers agree on the
+	 * strongest version that both support. Versions with keys require a pre-shared key. */
+	uint16_t psps;
+	uint8_t psk[64];  /* pre-shared key of the exchange's TLS, 16 to 64 bytes */
+	unsigned psk_len; /* bytes of `psk`; 0: the exchange is in clear text */
+	uint8_t ordering; /* enum rof_ordering of a QP whose client leaves it open */
+	uint8_t errors;   /* enum rof_errors */
+	uint32_t mtu;     /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
+	uint8_t flows;    /* flows of a connection: 1 or FA_FLOWS_MAX */
+	/* retries of a request when the peer has no receive posted; 7: no limit */
+	uint8_t rnr_retry;
+	/* 5-bit code of the RNR timeout that a peer receives when no receive is posted here */
+	uint8_t rnr_code;
+	/* TCP port of the exchange for QPs that are addressed by (GID, QPN), and for datagrams */
+	uint16_t port;
+	/* Least time for which the peer of a QP modified by the program may be absent while the QP
+	 * has work. The QP's own timeout and retry count apply if they are longer. */
+	uint64_t patience_ns;
+	/* PSP tunnel mode (Falcon 7.1.2), which both peers must configure. The inner IP header has
+	 * the addresses of the connection. The outer one has the tunnel source of each side; an
+	 * unspecified `tunnel_source` stands for the connection's own address. */
 	bool tunnel;
 	struct sk_addr tunnel_source;
-	/* Each connection's packets to us carry a cookie of their own (9.2.1): the function, which
-	 * is sealed elsewhere, and 40 random bits */
+	/* Packets to this side carry a cookie that is unique to their connection (PCID, 9.2.1): the
+	 * Destination Function and 40 random bits. The function in the Falcon header may be
+	 * encrypted; the cookie never is. */
 	bool pcid;
-	uint32_t function;     /* 24 bits: Destination Function of packets to us (7.2) */
-	uint64_t keepalive_ns; /* idle time after which a peer's host is asked; 0: as [tcp] */
-	/* A peer gets another SPI and key after so long and so many packets, and all peers do when
-	 * the device key changes; 0: never */
+	uint32_t function; /* 24 bits: Destination Function of packets to this side (7.2) */
+	/* Time without a message on a control channel after which it is probed, to detect a silent
+	 * host. 0: the values of eng_config.tcp apply. */
+	uint64_t keepalive_ns;
+	/* Time and number of packets after which a peer gets a new SPI and key for what it sends,
+	 * and the lifetime of the device key, whose change gives all peers new ones. 0: never. */
 	uint64_t rekey_ns, rekey_packets, device_key_ns;
 };
 
 struct eng_config {
-	char name[SHM_NAME_MAX];
+	char name[SHM_NAME_MAX]; /* 0-terminated */
 	struct eng_port_config ports[ENG_MAX_PORTS];
 	unsigned nports;
 	struct eng_if_config ifs[ENG_MAX_IFS];
 	unsigned nifs;
 	struct eng_route_config routes[ENG_MAX_ROUTES];
 	unsigned nroutes;
-	/* lcores: loop k of the instance runs control (k == control_loop), transports whose
-	 * transport_loop is k, engine stages whose stage_loop is k. */
+	/* The map of stages onto loops. Loop k polls the control stage if control_loop is k, each
+	 * transport stage t whose transport_loop[t] is k, and each engine stage s whose
+	 * stage_loop[s] is k. */
 	unsigned nloops;
 	unsigned control_loop;
 	unsigned ntransports, transport_loop[ENG_MAX_TRANSPORTS];
 	unsigned nstages, stage_loop[ENG_MAX_STAGES];
 	enum eng_idle idle;
-	uint32_t sleep_after; /* turns without work before a loop of ENG_IDLE_SLEEP sleeps */
+	uint32_t sleep_after; /* ENG_IDLE_SLEEP: turns without work before a loop sleeps */
 	struct eng_limits limits;
-	struct tcp_config tcp;
-	/* A responder that agreed on no ready-to-receive message holds its send queue for so long
-	 * after its reply was sent, and until that is acknowledged; 0: until the initiator's first
-	 * FPDU has come (RFC 5044 7.1.2). */
+	struct tcp_config tcp; /* limits.conns replaces max_conns */
+	/* The time after its MPA reply for which a responder holds its send queue, if no
+	 * ready-to-receive message was agreed on; it holds longer while the reply is not
+	 * acknowledged. 0: until the initiator's first FPDU arrives (RFC 5044 7.1.2). */
 	uint64_t mpa_first_fpdu_ns;
-	/* An initiator that has the reply lets this time pass before its QP starts. */
+	/* The time between the arrival of the MPA reply and the start of the initiator's QP. */
 	uint64_t mpa_first_fpdu_delay_ns;
 	uint8_t mpa_revision; /* 1 or 2 */
 	bool mpa_crc, mpa_markers;
-	bool mpa_fall_back; /* connect again at revision 1 where a peer does not know revision 2 */
-	bool draft_ext;     /* connections speak draft-ietf-storm-rdmap-ext-00 */
+	/* connect again at revision 1 if the peer does not support revision 2 */
+	bool mpa_fall_back;
+	bool draft_ext; /* connections use draft-ietf-storm-rdmap-ext-00, unless the client chooses
+			 */
 	struct eng_falcon_config falcon;
-	uint16_t port_min, port_max; /* local ports of active opens */
-	bool huge_pages;             /* home regions on huge pages where there are some */
-	int socket_id;
-	/* Called in each turn of loop 0, before it receives: work that shares its lcore. Returns
-	 * whether there was some. NULL: none. */
+	uint16_t port_min, port_max; /* range of local TCP ports of active opens */
+	bool huge_pages;             /* place home regions on huge pages if there are any */
+	int socket_id;               /* NUMA node of the pools, or SOCKET_ID_ANY */
+
+	/* ---- For the gateway (all NULL in other programs) ---- */
+
+	/* Work that shares the lcore of loop 0: called at the beginning of each of its turns.
+	 * Returns whether there was work. */
 	bool (*hook)(void *arg, uint64_t now);
-	/* Of a hook whose clients ring, where idle = ENG_IDLE_SLEEP; else NULL. Loop 0 goes to
-	 * sleep, or has slept; and, with that said, whether there is something that `hook` may not
-	 * see. */
+	/* For ENG_IDLE_SLEEP: the instances that `hook` polls have doorbells, too. Loop 0 calls
+	 * hook_sleep(true) before it sleeps and hook_sleep(false) afterwards. In between, it calls
+	 * hook_rung(), which returns whether a client rang a doorbell that the last call of `hook`
+	 * may have missed; the loop then does not sleep. */
 	void (*hook_sleep)(void *arg, bool sleeps);
 	bool (*hook_rung)(void *arg);
-	void *hook_arg;
+	void *hook_arg; /* argument of the three functions */
 };
 
+/* Fills in *cfg: the name, one loop, one stage of each kind, default limits and protocol
+ * parameters, no port. */
 void eng_config_default(struct eng_config *cfg);
-/* NULL with one sentence in `err` that names what was wrong. Configures and starts the ports. */
+/* Creates an instance from a copy of *cfg, and configures and starts its ports. Returns NULL, with
+ * one sentence in `err` that names the wrong value, when the configuration is invalid, or a
+ * resource or a port is not available. */
 struct eng *eng_create(const struct eng_config *cfg, char *err, size_t errlen);
-/* After all loops have returned. Stops the ports, frees everything. */
+/* Stops the ports and frees the instance with all its objects. All loops must have returned. */
 void eng_destroy(struct eng *e);
 
-/* Serves clients on a Unix socket, from a control thread of its own. */
+/* Serves clients on the Unix socket `path`, from a control thread of its own. Returns 0, or -errno
+ * with one sentence in `err`. */
 int eng_socket_start(struct eng *e, const char *path, char *err, size_t errlen);
+/* Stops the control thread and removes the socket. */
 void eng_socket_stop(struct eng *e);
 
-/* Attaches a flat client whose home region is [base, base + size): zeroed memory that outlives it,
- * `mem_len` bytes of it for the client's own use. Any thread; the loops must be running (or be
- * polled by the caller from `idle` of saker_open_flat). Returns a client number or -errno. */
+/* Attaches a flat client with the name `name`. Its home region is [base, base + size): zeroed
+ * memory of the caller that outlives the client, with `mem_len` bytes for the client's own use.
+ * Flat clients of one name are one tenant. Callable from any thread. The loops must be running, or
+ * the caller polls them in the `idle` function of saker_open_flat(). Returns the client number, or
+ * -errno: -EUSERS when all limits.clients numbers are in use, -ENOMEM, or the error of a layout
+ * that does not fit `size`. */
 int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len);
-/* The client is gone: its objects are torn down, its peers are told. Returns at once;
- * eng_client_gone() tells when nothing is left. */
+/* Detaches a client: the engine frees its objects and ends its connections. Returns immediately: 0,
+ * -EINVAL when there is no such client, or -ENOMEM. The home region is in use until
+ * eng_client_gone() returns true. Callable from any thread. */
 int eng_detach(struct eng *e, int client);
+/* Returns whether nothing is left of the client. Callable from any thread. */
 bool eng_client_gone(struct eng *e, int client);
-/* Guards memory that somebody else can take away (a file that is truncated), such as a flat
- * client's: an access then meets zero pages, and *flag becomes true (atomic). `base` begins a page
- * of the mapping's size. A number or -errno. */
+/* Guards the mapping [base, base + len) against SIGBUS: memory that another process can take away,
+ * for example by truncating a file. The first access to a missing page replaces the whole mapping
+ * by zero pages and sets *flag (atomic). `base` must be aligned to the page size of the mapping.
+ * Returns the number of the guard, -ENOSPC when the table is full, or -errno. Any thread. */
 int eng_guard(void *base, size_t len, bool *flag);
-/* Nobody accesses it any more. */
+/* Removes a guard, once no thread accesses the mapping any more. A negative number is allowed. */
 void eng_unguard(int guard);
 
-/* One turn of loop k: receive, transports, stages, control, send. `now` in ns: eng_clock(). Returns
- * whether there was work. */
+/* Runs one turn of loop `loop`: calls the hook (loop 0), receives, polls its engine stages and (in
+ * every 16th turn) its control stage, and sends. `now` is eng_clock(). Returns whether there was
+ * work. */
 bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
-/* Runs loop k with the idle policy until eng_stop(). */
+/* Runs loop `loop` with the idle policy of the configuration until eng_stop(). Returns 0. */
 int eng_run(struct eng *e, unsigned loop);
+/* Makes all loops return after their current turn, and wakes those that sleep. Any thread. */
 void eng_stop(struct eng *e);
-/* Looks at the ports' links, and says which came and went. For a thread beside the loops, about
- * once a second. A link that is down drops what its queue does not take. */
+/* Polls the link states of the ports, and logs each change. A thread beside the loops calls it
+ * about once a second. Frames that the send queue of a port without a link does not accept are
+ * dropped. */
 void eng_ports_look(struct eng *e);
-/* After all loops have returned: they may be run again. */
+/* Permits eng_run() again after eng_stop(). All loops must have returned. */
 void eng_restart(struct eng *e);
-/* Of an instance whose only loop another's turns by eng_poll(), and from its thread: that one goes
- * to sleep, so that clients' doorbells need a wake-up, or has slept; and whether one has rung that
- * the last turn may not have seen. */
-void eng_sleeps(struct eng *e, bool sleeps);
-bool eng_rung(struct eng *e);
-/* Loop 0, where it sleeps, wakes once when `fd` is readable; each call makes it once more. Any
- * thread. 0 or -errno. */
-int eng_wake_on(struct eng *e, int fd);
-/* Not any more. */
-void eng_wake_off(struct eng *e, int fd);
-/* Nanoseconds since some start: the TSC, scaled. */
+/* Returns the time in ns since an unspecified start, from the TSC. It is the same clock for all
+ * instances and threads of the process. */
 uint64_t eng_clock(void);
 
-/* ---- Mbufs (for drivers whose frames an instance may be given) ---- */
+/* ---- For the gateway ---- */
 
-/* Returns a pool of `count` mbufs with the private area that all instances of the process have, and
- * `room` data bytes behind the headroom; or NULL when there is no memory, or `room` is more than an
- * mbuf can hold. Its name is made of `kind` and the two numbers. */
+/* An instance that another one polls from its hook, with eng_poll(), has a single loop and runs in
+ * the thread of the other instance. eng_sleeps() shows its clients whether that thread sleeps, so
+ * that a doorbell needs a wake-up, too. eng_rung() returns whether a client has rung a doorbell
+ * that the last turn may have missed. Both are called only from that thread. */
+void eng_sleeps(struct eng *e, bool sleeps);
+bool eng_rung(struct eng *e);
+/* Makes loop 0 wake from its sleep when `fd` becomes readable. This happens once; each further call
+ * arms it once more. Callable from any thread. Returns 0, or -errno of epoll_ctl(2). */
+int eng_wake_on(struct eng *e, int fd);
+/* Withdraws eng_wake_on() for `fd`. */
+void eng_wake_off(struct eng *e, int fd);
+
+/* ---- Mbufs (for drivers whose frames an instance may receive) ---- */
+
+/* Returns a pool of `count` mbufs on NUMA node `socket`. Each mbuf has the private area that all
+ * instances of the process use, and `room` data bytes behind the headroom. The name of the pool
+ * consists of `kind` and the two numbers. Returns NULL when memory is exhausted, or when `room` is
+ * more than an mbuf can hold. The caller frees the pool with eng_pool_free(). */
 struct rte_mempool *eng_pool_create(const char *kind, unsigned instance, unsigned index,
 	uint32_t count, uint32_t room, int socket);
-/* Frees the pool once its last mbuf has come home: another instance, or a port, may still hold
- * some. NULL is allowed. */
+/* Frees the pool, or keeps it until all its mbufs have been freed: another instance or a port may
+ * still hold some. NULL is allowed. */
 void eng_pool_free(struct rte_mempool *mp);
-/* Frees the pools whose last mbuf has come home since; returns how many still wait for theirs. */
+/* Frees the pools of eng_pool_free() that are complete by now. Returns how many remain. */
 unsigned eng_pools_waiting(void);
 
-/* ---- Looking in (any thread; counters are read relaxed) ---- */
+/* ---- Counters and views (any thread; the counters are read relaxed) ---- */
 
-/* Calls `each` for every counter of every layer: "tcp", "rto", severity, help, value. */
+/* Calls `each` for every counter of every layer, with the layer ("tcp"), the name of the reason
+ * ("TCP_NO_CONN"), its severity, its help line, and the sum over all stages. */
 void eng_counters(const struct eng *e,
 	void (*each)(void *arg, const char *layer, const char *name, enum sk_severity sev,
 		const char *help, uint64_t value),
 	void *arg);
+/* What an instance holds, and what it has carried since its start. */
 struct eng_totals {
 	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns, regions;
 	uint32_t rx_mbufs_free, rx_mbufs, tx_mbufs_free, tx_mbufs;
 	uint64_t msgs_in, msgs_out, bytes_in, bytes_out;
-	size_t private_bytes_per_qp; /* engine-private bytes of an idle connected QP with 16-deep
-					queues */
+	/* memory of an idle connected iWARP QP: private to the engine, and shared with its client
+	 * for two queues of 16 entries */
+	size_t private_bytes_per_qp;
 	size_t shared_bytes_per_qp;
 };
 void eng_totals(const struct eng *e, struct eng_totals *out);
+/* One QP. `transport`, `tuple` and `tcp` are valid while it is connected. */
 struct eng_qp_view {
-	uint32_t qpn, client, stage, transport;
+	uint32_t qpn, client, stage, transport; /* stage: of the engine stages */
 	const char *state;
 	struct tcp_tuple tuple;
 	bool connected;
 	struct tcp_info tcp;
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 };
-/* Asks the owner stages; for the prompt and telemetry, not from a loop's own thread unless the
- * loops are polled elsewhere. Returns how many. */
+/* Requests views of at most `max` QPs from the stages that own them, and waits up to 2 s for the
+ * answers. Not callable from the thread of a loop, unless another thread polls the loops. Returns
+ * the number of entries in `out`; 0 also when the stages did not answer or memory is exhausted. */
 int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
-/* The same for the neighbours of a transport stage, each of which has its own table (all learn from
- * what comes). */
+/* Requests the neighbour table of transport stage `transport`, in the same way. Each transport
+ * stage has a table of its own, and all of them learn from the frames that arrive. */
 int eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max);
 struct eng_loop_stats {
+	/* All turns, and those with work (busy); TSC cycles of both; how often the loop slept. */
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
-	uint64_t wakes; /* of the sleeps: not over by themselves */
+	uint64_t wakes; /* sleeps that an event ended before their time was over */
 };
 void eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out);
-/* Telemetry commands /saker/...: in a process with several instances for the first only. */
+/* Registers the telemetry commands /saker/... with DPDK. In a process with several instances, the
+ * commands report the first one that was registered. Returns 0 or -errno. */
 int eng_telemetry_register(struct eng *e);
 
+/* The reasons and counters of the layer "eng". */
 #define ENG_REASONS(X)                                                                             \
-	X(ENG_RX_BAD, SK_NOTICE, "a received frame was dropped (the parser's counter tells why)")  \
-	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "the port found a checksum wrong")                       \
-	X(ENG_RX_CKSUM, SK_NORMAL, "the port vouched for a segment's checksum")                    \
-	X(ENG_TX_FULL, SK_NORMAL, "the port's send queue was full")                                \
-	X(ENG_TX_LINK_DOWN, SK_NORMAL, "a frame was dropped, since the port has no link")          \
-	X(ENG_TX_REFUSED, SK_WARNING, "a frame that the port cannot prepare was dropped")          \
-	X(ENG_TX_CKSUM, SK_NORMAL, "a frame went out for the port to fill in checksums")           \
-	X(ENG_TX_TSO, SK_NORMAL, "a frame went out for the port to cut into segments")             \
-	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf to send with")                                      \
-	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf to receive into")                                   \
-	X(ENG_RING_FULL, SK_NORMAL,                                                                \
-		"a ring between two stages was full; the sender kept its work")                    \
-	X(ENG_STALE, SK_NORMAL, "a message for a QP or connection that had gone")                  \
-	X(ENG_BAD_DOORBELL, SK_WARNING, "a client rang for a QP that is not its own")              \
-	X(ENG_BAD_QUEUE, SK_WARNING, "a client's queue made no sense")                             \
-	X(ENG_BAD_COMMAND, SK_WARNING, "a client's command was refused")                           \
-	X(ENG_CQ_OVERFLOW, SK_WARNING, "a completion queue was full: its QP went to error")        \
-	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client took away memory that it had brought")          \
-	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client died or was put out")                              \
-	X(ENG_QUOTA, SK_NOTICE, "a client's quota refused a command")                              \
-	X(ENG_HANDOFF, SK_NORMAL, "a frame was given to another transport stage than received it") \
-	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped: too many for another stage wait")    \
-	X(ENG_LOOP_PORT, SK_NORMAL, "a frame went over the internal loop port")                    \
-	X(ENG_CM_STATE, SK_FATAL, "an event that the state of a connection does not know")         \
-	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet for no connection")                      \
+	X(ENG_RX_BAD, SK_NOTICE,                                                                   \
+		"a received frame was dropped (a counter of its layer has the reason)")            \
+	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "a port reported a wrong checksum in a received frame")  \
+	X(ENG_RX_CKSUM, SK_NORMAL, "a port had verified the checksum of a received frame")         \
+	X(ENG_TX_FULL, SK_NORMAL, "the send queue of a port was full")                             \
+	X(ENG_TX_LINK_DOWN, SK_NORMAL, "a frame was dropped because its port has no link")         \
+	X(ENG_TX_REFUSED, SK_WARNING,                                                              \
+		"a frame was dropped because rte_eth_tx_prepare() refused it")                     \
+	X(ENG_TX_CKSUM, SK_NORMAL, "a frame was sent with checksum offload")                       \
+	X(ENG_TX_TSO, SK_NORMAL, "a frame was sent with TSO")                                      \
+	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf was free for sending")                              \
+	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf was free for a received frame")                     \
+	X(ENG_RING_FULL, SK_NORMAL, "a ring between two stages was full; the sender tries again")  \
+	X(ENG_STALE, SK_NORMAL, "a message named a QP or connection that no longer existed")       \
+	X(ENG_BAD_DOORBELL, SK_WARNING,                                                            \
+		"a client rang the doorbell of a QP that it does not have")                        \
+	X(ENG_BAD_QUEUE, SK_WARNING, "a queue of a client had invalid contents")                   \
+	X(ENG_BAD_COMMAND, SK_WARNING, "a command of a client was refused")                        \
+	X(ENG_CQ_OVERFLOW, SK_WARNING,                                                             \
+		"a completion queue was full; the QP went to the error state")                     \
+	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client removed memory that it had shared (SIGBUS)")    \
+	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client ended, or was removed after an error")             \
+	X(ENG_QUOTA, SK_NOTICE, "a command was refused because it exceeded a quota")               \
+	X(ENG_HANDOFF, SK_NORMAL,                                                                  \
+		"a frame was handed off to the transport stage of its connection")                 \
+	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped because the hand-off ring was full")  \
+	X(ENG_LOOP_PORT, SK_NORMAL, "a frame was sent over the loop port")                         \
+	X(ENG_CM_STATE, SK_FATAL,                                                                  \
+		"an event arrived in a connection state that does not permit it")                  \
+	X(ENG_FALCON_NO_CONN, SK_NOTICE, "a Falcon packet belonged to no connection")              \
 	X(ENG_FALCON_INNER, SK_WARNING,                                                            \
-		"a Falcon packet whose inner IP header is not its connection's (tunnel mode)")     \
+		"the inner IP header of a Falcon packet did not match its connection")             \
 	X(ENG_FALCON_SPI_TOLD, SK_WARNING,                                                         \
-		"the connection manager was told of wrong SPIs (Falcon 9.2.2.3)")                  \
-	X(ENG_FALCON_REKEYED, SK_NORMAL, "a live Falcon connection's peer took another SPI")       \
+		"wrong SPIs were reported to the connection manager (Falcon 9.2.2.3)")             \
+	X(ENG_FALCON_REKEYED, SK_NORMAL, "a Falcon connection changed to a new SPI and key")       \
 	X(ENG_FALCON_DEVICE_KEY, SK_NORMAL, "a device key was changed (Falcon 9.2.2.3)")           \
-	X(ENG_FALL_BACK, SK_NOTICE, "a connection was tried again at MPA revision 1")              \
-	X(ENG_REQUEST_REFUSED, SK_NOTICE, "a connect request that found no listener or no room")   \
-	X(ENG_REQUEST_TIMEOUT, SK_NOTICE, "a connect request that its listener did not answer")
+	X(ENG_FALL_BACK, SK_NOTICE, "a connect was repeated at MPA revision 1")                    \
+	X(ENG_REQUEST_REFUSED, SK_NOTICE,                                                          \
+		"a connect request was refused: no listener, or no free resource")                 \
+	X(ENG_REQUEST_TIMEOUT, SK_NOTICE,                                                          \
+		"a connect request timed out: its listener did not answer")
 
 SK_REASONS_DECLARE(eng, ENG_NONE, ENG_REASONS)
 
