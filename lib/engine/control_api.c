@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public functions of an instance that are its control stage's business. */
+/* The public functions that pass their arguments to the control stage of the instance. */
 #include "common/instance.h"
 #include "control/control.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The counters of all layers, summed over the stages that keep them; and what an instance holds. */
+/* The counters of all layers, summed over the stages, and the totals of an instance. */
 #include <string.h>
 
 #include "../base/mem.h"
@@ -55,7 +55,8 @@ eng_counters(const struct eng *e,
 	}
 }
 
-/* 16-deep queues with the smallest strides. */
+/* Returns the shared bytes of a QP with two queues of 16 entries: sends of 4 SGEs or 64 inline
+ * bytes, receives of one SGE. */
 static size_t
 shared_bytes(void)
 {

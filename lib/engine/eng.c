@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An instance from its configuration to its end. */
+/* The life of an instance: eng_create() and eng_destroy(). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "telemetry_priv.h"
 #include "transport/transport.h"
 
-/* Creates a ring and stores it; returns whether it is there. */
+/* Creates a ring in *at. Returns false when memory is exhausted. */
 static bool
 ring_at(struct rte_ring **at, const struct eng *e, const char *kind, unsigned a, unsigned b)
 {
@@ -32,8 +32,8 @@ ring_at(struct rte_ring **at, const struct eng *e, const char *kind, unsigned a,
 	return *at != NULL;
 }
 
-/* A pair of rings for each (transport, engine) couple, and one for each stage with the control
- * stage. */
+/* Creates a pair of rings between each transport stage and each engine stage, and between the
+ * control stage and each other stage. */
 static int
 make_rings(struct eng *e)
 {
@@ -101,7 +101,8 @@ make_loops(struct eng *e)
 		for (unsigned s = 0; s < e->cfg.nstages; s++)
 			if (e->cfg.stage_loop[s] == k)
 				l->stages[l->nstages++] = e->stages[s];
-		/* Edge-triggered: each write wakes every loop, and nobody has to read. */
+		/* The event is edge-triggered: each write wakes every loop, and no loop reads the
+		 * eventfd. */
 		l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		if (l->epoll_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, e->wake_fd, &ev) != 0)
 			return -errno;
@@ -208,7 +209,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	return e;
 }
 
-/* Frees the rings, after all stages that could look into them. */
+/* Frees the rings. The stages that read them are gone. */
 static void
 free_rings(struct eng_rings *r)
 {

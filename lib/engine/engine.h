@@ -142,8 +142,8 @@ struct eng_config {
 	bool mpa_crc, mpa_markers;
 	/* connect again at revision 1 if the peer does not support revision 2 */
 	bool mpa_fall_back;
-	bool draft_ext; /* connections use draft-ietf-storm-rdmap-ext-00, unless the client chooses
-			 */
+	/* connections use draft-ietf-storm-rdmap-ext-00, unless their client chooses otherwise */
+	bool draft_ext;
 	struct eng_falcon_config falcon;
 	uint16_t port_min, port_max; /* range of local TCP ports of active opens */
 	bool huge_pages;             /* place home regions on huge pages if there are any */

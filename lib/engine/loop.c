@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Loops: a turn of the stages that are mapped onto an lcore, and what an lcore does when a turn
- * found nothing. The only place where a clock is read: once before receiving, and once more before
- * sending if there was work in between.
+ * The loops: a turn of the stages that are mapped onto an lcore, and the idle policy for turns
+ * without work. The stages receive the time as an argument. A loop reads the clock once before it
+ * receives, and once more before it sends if there was work in between.
  */
 #include <errno.h>
 #include <sched.h>
@@ -19,15 +19,15 @@
 #include "stage/stage.h"
 #include "transport/transport.h"
 
-#define CONTROL_EVERY 16     /* turns: commands can wait a little, the data path cannot */
-#define YIELD_AFTER   64     /* empty turns */
-#define NAP_MIN_NS    50000u /* a port without interrupts is looked at so often */
+#define CONTROL_EVERY 16     /* turns; the data path is more urgent than commands */
+#define YIELD_AFTER   64     /* turns without work */
+#define NAP_MIN_NS    50000u /* shortest and longest sleep: no interrupt of a port ends it */
 #define NAP_MAX_NS    1000000u
 
 static inline uint64_t
 scale(uint64_t tsc)
 {
-	/* ns in units of 2^-32 per tick: the same for the whole process. */
+	/* Nanoseconds per tick, in units of 2^-32; equal for the whole process. */
 	static uint64_t mult;
 
 	if (__builtin_expect(mult == 0, 0))
@@ -50,11 +50,11 @@ eng_wake(struct eng *e, unsigned k)
 	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & 1u << k) {
 		ssize_t n = write(e->wake_fd, &one, sizeof(one));
 
-		(void)n; /* full: it wakes already */
+		(void)n; /* EAGAIN: the counter is full, so the loop is being woken already */
 	}
 }
 
-/* After a turn with work: another loop may have been given some of it. */
+/* Wakes a sleeping loop after a turn with work, because the turn may have passed messages to it. */
 static void
 wake_others(struct eng *e, unsigned k)
 {
@@ -135,7 +135,7 @@ eng_rung(struct eng *e)
 	return loop_rung(&e->loops[0]);
 }
 
-/* Those of the hook as well. */
+/* Shows the clients of this loop, and those of the hook, whether the loop sleeps. */
 static void
 all_sleep(struct eng_loop *l, bool sleeps)
 {
@@ -183,8 +183,10 @@ wait_for(struct eng_loop *l, uint64_t ns)
 	l->stats.sleeps++;
 }
 
-/* Flag, fence, one more look, and then sleep until somebody wakes us or the nap is over. Returns
- * whether the look found work. */
+/* Sets the sleep flags, runs one more turn, and then sleeps until an event, the next deadline, or
+ * for `most` ns. A producer of work publishes it before it reads the flags; because of the fence,
+ * either the producer sees a flag, or the turn sees the work. Returns whether the turn found
+ * work; the loop then does not sleep. */
 static bool
 loop_nap(struct eng_loop *l, uint64_t most)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops, as the assembly wakes them. */
+/* The interface of loop.c to the rest of the assembly. */
 #ifndef SAKER_ENGINE_LOOP_PRIV_H
 #define SAKER_ENGINE_LOOP_PRIV_H
 
 struct eng;
 
-/* Wakes loop `k` if it sleeps. Any thread; costs a fence and a load when it does not. */
+/* Wakes loop `k` if it sleeps; otherwise the call costs a fence and a load. Callable from any
+ * thread. */
 void eng_wake(struct eng *e, unsigned k);
 
 #endif

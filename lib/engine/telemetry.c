@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The commands /saker/... of dpdk-telemetry. They run on telemetry's threads: what belongs to a
- * stage is asked for through the control stage, and counters are read relaxed.
+ * The commands /saker/... of dpdk-telemetry. They run on threads of DPDK. They request the state of
+ * stages through the control stage, and read counters relaxed.
  */
 #include <errno.h>
 #include <rte_ethdev.h>
@@ -17,9 +17,9 @@
 #include "telemetry_priv.h"
 
 #define MAX_LISTED 256    /* entries of a telemetry dictionary or array */
-#define MAX_QPS    131072 /* looked through for one of them */
+#define MAX_QPS    131072 /* QPs among which /saker/qp searches */
 
-/* A dictionary inside `d`. NULL: no room for it. */
+/* Adds an empty dictionary to `d`. Returns it, or NULL when `d` is full or memory is exhausted. */
 static struct rte_tel_data *
 sub_dict(struct rte_tel_data *d, const char *name)
 {
@@ -294,18 +294,18 @@ loops(struct eng *e, const char *params, struct rte_tel_data *d)
 
 static const struct {
 	const char *cmd;
-	int (*answer)(struct eng *e, const char *params, struct rte_tel_data *d); /* e is held */
+	int (*answer)(struct eng *e, const char *params, struct rte_tel_data *d); /* e is locked */
 	const char *help;
 } commands[] = {
-	{"/saker/info", info, "What this saker is and how much of it is in use."},
+	{"/saker/info", info, "Name, stages and objects of this saker."},
 	{"/saker/counters", counters, "All counters, by layer."},
-	{"/saker/clients", clients, "The clients and what each holds."},
+	{"/saker/clients", clients, "The clients (the first 256) and the objects of each."},
 	{"/saker/qps", qps, "The numbers of the QPs (the first 256)."},
 	{"/saker/qp", qp, "One QP. Parameter: its number."},
 	{"/saker/neighbors", neighbors,
-		"Who answers for which address. Parameter: a transport stage, else 0."},
-	{"/saker/ports", ports, "What the ports have sent and received."},
-	{"/saker/loops", loops, "How busy the loops are."},
+		"The neighbour table of a transport stage. Parameter: its number; default 0."},
+	{"/saker/ports", ports, "The statistics of the ports."},
+	{"/saker/loops", loops, "Turns, cycles and sleeps of the loops."},
 };
 
 static int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which instance telemetry looks into. Commands cannot be taken off DPDK's list again, so they
+/* The instance that telemetry commands report. DPDK cannot unregister a command, so the commands
  * outlive the instance. */
 #include "telemetry_priv.h"
 

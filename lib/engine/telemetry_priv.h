@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telemetry looks into one instance of the process, from its registration until the instance is
- * about to go. */
+/*
+ * The instance that the telemetry commands report: the first of the process that is registered,
+ * until eng_destroy(). A mutex protects it, because commands run on threads of DPDK.
+ */
 #ifndef SAKER_ENGINE_TELEMETRY_PRIV_H
 #define SAKER_ENGINE_TELEMETRY_PRIV_H
 
@@ -8,12 +10,15 @@
 
 struct eng;
 
-/* Makes `e` the instance that is looked into if there is none. Any thread. */
+/* Makes `e` the reported instance if there is none. Callable from any thread. */
 void eng_telemetry_remember(struct eng *e);
-/* Waits for a command that is being answered. Any thread. */
+/* Ends the reports about `e`, if it is the reported instance. Waits until a command that runs at
+ * the moment has returned. Callable from any thread. */
 void eng_telemetry_forget(const struct eng *e);
-/* The instance, held until eng_telemetry_release(); NULL (and nothing held) when there is none. */
+/* Returns the reported instance and locks it: it exists until eng_telemetry_release(). Returns
+ * NULL, without the lock, when there is none. */
 struct eng *eng_telemetry_hold(void);
+/* Unlocks the instance that eng_telemetry_hold() has returned. */
 void eng_telemetry_release(void);
 
 #endif
