@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An engine stage as the assembly uses it: the QPs whose home it is, DDP and RDMAP or RDMA over
- * Falcon for them, their clients' doorbells, and the completion sub-rings that it produces into.
- * All functions run on the loop that polls the stage, except where a comment says otherwise.
+ * The interface of an engine stage to the assembly. An engine stage owns QPs: it polls the
+ * doorbells of their clients, runs DDP and RDMAP or RDMA over Falcon for them, and writes their
+ * completions. It is connected with the transport stages and the control stage by the rings in
+ * e->rings. Only the loop that polls the stage calls these functions, except where a comment
+ * permits any thread.
  */
 #ifndef SAKER_ENGINE_STAGE_H
 #define SAKER_ENGINE_STAGE_H
 
 #include "../common/instance.h"
 
-/* Returns a stage on the rings of e->rings; or NULL with one sentence in `err`. */
+/* Returns engine stage `index` of `e`, which eng_stage_destroy() frees; or NULL, with one sentence
+ * in `err`, when memory is exhausted. */
 struct eng_stage *eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen);
-/* Frees the stage with its QPs. NULL is allowed. */
+/* Frees the stage, the transport's parts of its QPs, and the messages in its rings. The control
+ * stage frees struct eng_qp. NULL is allowed. */
 void eng_stage_destroy(struct eng_stage *s);
-/* One turn. Returns whether there was work. */
+/* Runs one turn: messages of the transport stages, doorbells, commands, QPs with work, then
+ * whatever is pending. `now` in ns. Returns whether there was work. */
 bool eng_stage_poll(struct eng_stage *s, uint64_t now);
-/* Returns whether there is work to do although nothing arrives. */
+/* Returns whether the stage has work although nothing arrives. Its loop must not sleep then. */
 bool eng_stage_busy(const struct eng_stage *s);
-/* Polls the doorbell rings of all clients, also of quiet ones: before a loop goes to sleep. Returns
- * whether one had an entry. */
+/* Returns whether the doorbell ring of any client has an entry, cold clients included. A loop calls
+ * it before it sleeps. */
 bool eng_stage_rung(struct eng_stage *s);
-/* Shows the stage's clients whether loop `loop` sleeps, so that a doorbell needs a wake-up, too. */
+/* Shows all clients of the stage whether loop `loop` sleeps. While it sleeps, a doorbell requires a
+ * wake-up, too. */
 void eng_stage_show_sleep(struct eng_stage *s, unsigned loop, bool sleeps);
-/* Returns the stage's counters of that list, [list->count], or NULL when it has none. Any thread
- * may read them, relaxed. */
+/* Returns the stage's counters for a list of reasons: an array of list->count elements that the
+ * stage owns; or NULL when it counts none of them. Any thread may read them, relaxed. */
 const uint64_t *eng_stage_counters(const struct eng_stage *s, const struct sk_reason_list *list);
-/* Adds the messages and bytes of the stage's QPs, and its mbufs, to *out. Any thread. */
+/* Adds the messages and bytes of all QPs since the start, and the stage's mbufs, to *out. Callable
+ * from any thread. */
 void eng_stage_totals(const struct eng_stage *s, struct eng_totals *out);
 
 #endif
