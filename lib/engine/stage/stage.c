@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine stage: its memory, and its turn. */
+/* The life of an engine stage, its turn, and its counters. */
 #include "qp_ops_priv.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #include "../../base/mem.h"
 
-#define MESSAGE_BUDGET 256 /* messages that a turn takes from each transport stage */
+#define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
 
 static int
 alloc_tables(struct eng_stage *s)
@@ -21,7 +21,7 @@ alloc_tables(struct eng_stage *s)
 
 	for (unsigned i = 0; i < cfg->nports; i++)
 		mtu = SK_MAX(mtu, cfg->ports[i].mtu);
-	/* A record is at most a segment's payload: shorter than a packet. */
+	/* A record is at most the payload of a segment, so it is shorter than a packet. */
 	s->record_room = SK_MIN(mtu, (uint32_t)ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM);
 	s->nqps = s->nfree = cfg->limits.qps;
 	s->qps = calloc(s->nqps, sizeof(s->qps[0]));

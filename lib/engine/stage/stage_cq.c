@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Completions. They go into this stage's sub-ring of a CQ at once; whether the client wants to hear
- * of them is looked at once for all, at the end of the turn.
+ * Completions and their events. The stage writes a completion into its sub-ring of the CQ
+ * immediately. At the end of the turn it checks once per CQ whether the client has armed it, and
+ * sends one event for all completions of the turn.
  */
 #include <unistd.h>
 
@@ -56,14 +57,14 @@ eng_complete(void *ctx, struct rd_qp *rd, bool recv, const struct rd_wc *wc)
 	struct eng_qp *qp = eng_qp_of(rd);
 
 	if (qp->deleting != NULL)
-		return; /* the client has let go of it */
+		return; /* the client has destroyed the QP */
 	if (!recv)
 		eng_sq_show(qp);
 	if (!eng_cq_put(ctx, recv ? rd->recv_cq : rd->send_cq, wc))
 		eng_qp_pend(ctx, qp, EQP_P_DOOM);
 }
 
-/* The client sleeps on this; its descriptor is our own end, which never blocks. */
+/* Wakes the client if it sleeps. `wake_fd` is the engine's own descriptor, which never blocks. */
 static void
 wake_client(const struct eng_client *c)
 {
@@ -72,13 +73,15 @@ wake_client(const struct eng_client *c)
 	if (c->wake_fd < 0)
 		return;
 	shm_fence();
-	/* A full eventfd holds a wake-up already. */
-	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0 &&
-		write(c->wake_fd, &one, sizeof(one)) < 0)
-		return;
+	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0) {
+		/* EAGAIN: the descriptor is full, so a wake-up is in it already. */
+		ssize_t n = write(c->wake_fd, &one, sizeof(one));
+
+		(void)n;
+	}
 }
 
-/* Returns false while the client has not made room for the event. */
+/* Sends a completion event. Returns false while the event ring of the client is full. */
 static bool
 send_event(struct eng_stage *s, struct rd_cq *cq)
 {
@@ -107,7 +110,7 @@ tell_overflow(struct eng_stage *s, struct rd_cq *cq)
 	return true;
 }
 
-/* Returns false when it has to be looked at again. */
+/* Sends the events of a CQ that are due. Returns false when one of them could not be sent. */
 static bool
 stage_cq_settle(struct eng_stage *s, struct rd_cq *cq)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the control stage to an engine stage (control/control.h has the rules), and
- * messages to it. */
+/* The commands of the control stage to an engine stage, the answers, and the notices.
+ * control/control.h has the rules. */
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ eng_notice_get(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *c
 void
 eng_notice_send(struct eng_stage *s, struct eng_ctl *m)
 {
-	/* The ring has a place for each message that there is. */
+	/* The ring has an entry for each notice and each command, so it is never full. */
 	rte_ring_sp_enqueue(s->to_control, m);
 }
 
@@ -88,7 +88,7 @@ qp_close(struct eng_stage *s, const struct eng_ctl *m)
 	return 0;
 }
 
-/* Answered when the connection has been released. */
+/* Executes ENG_CE_QP_DEL and ENG_CE_QP_RESET, which it answers when the connection is released. */
 static void
 qp_leave(struct eng_stage *s, struct eng_ctl *m)
 {
@@ -109,7 +109,7 @@ qp_query(struct eng_ctl *m)
 	return 0;
 }
 
-/* Returns true when the command is to be answered now. */
+/* Executes a command and sets *rc. Returns false when the answer follows later. */
 static bool
 command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Datagrams on their stage: all datagram QPs live on one, together with the connections that they
- * share, one for each host that an address handle names or that has asked. Such a connection has a
- * struct eng_qp of its own, without queues, so that it is made, bound and taken down like any
- * other.
+ * Datagrams on the engine stage. All datagram QPs live on stage ENG_DATAGRAM_STAGE, together with
+ * the host connections that they share: one for each host that an address handle names, or that has
+ * connected itself. A host connection has a struct eng_qp without queues, so that the control stage
+ * creates, starts and deletes it like any other QP.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "../../base/mem.h"
 #include "qp_ops_priv.h"
 
-#define GRH_IP4     20 /* where an IPv4 header stands in the 40 bytes */
+#define GRH_IP4     20 /* offset of an IPv4 header in the 40 bytes */
 #define GRH_IP4_LEN 20
 #define GRH_NEXT    0x1b /* next header of InfiniBand's transport */
 #define GRH_TTL     64
@@ -57,7 +57,7 @@ eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *
 {
 	if (m->move.state == RD_QP_INIT)
 		rof_qp_set_qkey(qp->rof, m->move.qkey);
-	else if (qp->rd.state == RD_QP_INIT) /* verbs: completions come in order */
+	else if (qp->rd.state == RD_QP_INIT) /* weak order: verbs requires completions in order */
 		rof_qp_start_ud(
 			qp->rof, ROF_ORDER_WEAK, eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu));
 	eng_qp_activate(s, qp);
@@ -74,7 +74,8 @@ eng_ah_set(struct eng_stage *s, struct eng_client *c, uint32_t handle, struct en
 		cs->ahs[handle] = ah;
 }
 
-/* What a client claims to be a handle is one of its own, and of the QP's protection domain. */
+/* Accepts only a handle of the QP's own client, whose address handle belongs to the protection
+ * domain of the QP. Requests the host connection if it is not open yet. */
 struct rof_chan *
 eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 {
@@ -94,7 +95,7 @@ eng_datagram_chan(void *ctx, struct rof_qp *q, uint32_t handle)
 
 /* ---- The 40 bytes before a datagram ---- */
 
-/* As RoCE over IPv4 has it: the header stands in the last 20 bytes. */
+/* Writes the IPv4 header into the last 20 bytes, as RoCE over IPv4 does. */
 static void
 grh_ip4(const struct eng_host *h, uint32_t len, uint8_t *p)
 {
@@ -131,7 +132,7 @@ eng_datagram_grh(void *ctx, struct rof_chan *c, uint32_t len, uint8_t grh[ROF_GR
 	memcpy(grh + 24, h->laddr.b, 16);
 }
 
-/* ---- The connection of two hosts ---- */
+/* ---- Host connections ---- */
 
 static int
 host_create(struct eng_stage *s, struct eng_qp *qp)
@@ -160,7 +161,8 @@ host_destroy(struct eng_stage *s, struct eng_qp *qp)
 	qp->chan = NULL;
 }
 
-/* All that waited for it, or was under way, is lost; the next one starts with nothing. */
+/* Replaces the channel by a new one, and completes all datagrams as lost that waited for the old
+ * one or were in flight. */
 static void
 start_over(struct eng_stage *s, struct eng_qp *qp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Doorbells. Clients that ring are looked at each turn; one that has been quiet for long is looked
- * at every 16th turn, so that a crowd of idle clients costs little.
+ * Doorbells. The stage polls the doorbell ring of a hot client in each turn, and the ring of a cold
+ * client in every 16th turn, so that many idle clients cost little.
  */
 #include "stage_priv.h"
 
@@ -44,7 +44,7 @@ set_cold(struct eng_stage *s, struct eng_client_stage *cs, bool cold)
 	cold ? s->ncold++ : s->nhot++;
 }
 
-/* Returns false when it cannot be passed on now: then it stays in the ring. */
+/* Executes one doorbell. Returns false when no notice is free: it then stays in the ring. */
 static bool
 ring(struct eng_stage *s, struct eng_client_stage *cs, uint32_t what)
 {
@@ -63,7 +63,7 @@ ring(struct eng_stage *s, struct eng_client_stage *cs, uint32_t what)
 		sk_count(s->counters, ENG_BAD_DOORBELL);
 		return true;
 	}
-	/* Before the queue is looked at: what is posted later rings again. */
+	/* The flag is cleared before the queue is polled, so that a later post rings again. */
 	shm_pend_clear(&qp->shared->pending);
 	eng_qp_activate(s, qp);
 	return true;
@@ -142,7 +142,7 @@ eng_stage_rung(struct eng_stage *s)
 	return false;
 }
 
-/* Bit k of the flag is loop k's: a client may have QPs on stages of several loops. */
+/* The flag has one bit for each loop, because a client may have QPs on stages of several loops. */
 void
 eng_stage_show_sleep(struct eng_stage *s, unsigned loop, bool sleeps)
 {

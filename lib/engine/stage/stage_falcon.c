@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Falcon kind of QP on its stage: transactions and verdicts go to the transport stage,
- * deliveries come. A QP and its channel live and end together.
+ * The QP operations of Falcon. The stage sends transactions and verdicts to the transport stage,
+ * and receives deliveries. A QP gets its channel when the connection opens, and keeps
+ * it to its own end.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "qp_ops_priv.h"
 
-/* ---- What lib/rof asks for ---- */
+/* ---- The functions that lib/rof calls (rof_ops) ---- */
 
 static struct fa_buf *
 op_buf_get(void *ctx, uint32_t room)
@@ -84,7 +85,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 	s->rof.ctx = s;
 }
 
-/* ---- What the stage asks for ---- */
+/* ---- The functions that the stage calls (eng_qp_ops) ---- */
 
 static int
 stage_falcon_falcon_create(struct eng_stage *s, struct eng_qp *qp)
@@ -103,7 +104,7 @@ stage_falcon_falcon_destroy(struct eng_stage *s, struct eng_qp *qp)
 	qp->chan = NULL;
 }
 
-/* Nothing yet: what it needs to know comes by ENG_E_OPEN, once both sides have agreed. */
+/* Does nothing: the QP starts when both sides have agreed, with ENG_E_OPEN. */
 static int
 falcon_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_start *start)
 {
@@ -140,7 +141,7 @@ falcon_flush(struct eng_qp *qp)
 	rof_flush(qp->rof);
 }
 
-/* fa_delivery.restart stands in the bit of the pointer that it does not need. */
+/* Returns the payload. Bit 0 of the pointer, which is 0 in any address, is fa_delivery.restart. */
 static struct fa_buf *
 buf_of(const struct eng_dmsg *m)
 {
@@ -181,7 +182,7 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		falcon_open(s, qp, (struct eng_falcon_start *)(uintptr_t)m->u);
 		return;
 	}
-	if (type == ENG_E_FIN) { /* the peer has disconnected: so do we */
+	if (type == ENG_E_FIN) { /* the peer has disconnected: this side does the same */
 		if (qp->modified)
 			eng_qp_pend(s, qp, EQP_P_CLOSE);
 		else
@@ -196,7 +197,7 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		eng_qp_activate(s, qp);
 }
 
-/* Falcon has no half-open end: both ways flush what is in flight. */
+/* Falcon has no half-closed connection: both kinds of close flush what is in flight. */
 static void
 falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The iWARP kind of QP on its stage: records go to the transport stage, slices come. */
+/* The QP operations of iWARP. The stage sends records to the transport stage, and receives slices
+ * of the stream. */
 #include <errno.h>
 
 #include "qp_ops_priv.h"
 
-/* ---- What lib/iwarp asks for ---- */
+/* ---- The functions that lib/iwarp calls (iw_ops) ---- */
 
 static struct tcp_rec *
 op_rec_get(void *ctx, uint32_t room)
@@ -72,7 +73,7 @@ eng_stage_iwarp_init(struct eng_stage *s)
 	s->iw.ctx = s;
 }
 
-/* ---- What the stage asks for ---- */
+/* ---- The functions that the stage calls (eng_qp_ops) ---- */
 
 static int
 iwarp_create(struct eng_stage *s, struct eng_qp *qp)

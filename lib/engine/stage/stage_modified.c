@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that a program moves itself, on their stage. Such a QP is there before its peer is: work that
- * is posted meanwhile waits, and the control stage is told that there is some. And it knows no end
- * of its connection: a peer that goes is noticed when something is to be sent to it.
+ * QPs modified by the program. Such a QP may exist before its peer: posted work waits, and the
+ * stage notifies the control stage (ENG_EC_QP_WAITS), which connects the QP. As with hardware, the
+ * end of the connection does not change the QP's state. If the peer has gone, the next work request
+ * fails.
  */
 #include "qp_ops_priv.h"
 
@@ -40,7 +41,7 @@ void
 eng_modified_closed(struct eng_stage *s, struct eng_qp *qp)
 {
 	if (qp->chan == NULL)
-		return; /* it may be tried again */
+		return; /* the connection was never open: the control stage may try again */
 	qp->waits = false;
 	qp->lost = true;
 	if (!rof_idle(qp->rof))
@@ -48,7 +49,8 @@ eng_modified_closed(struct eng_stage *s, struct eng_qp *qp)
 	eng_qp_activate(s, qp);
 }
 
-/* What was posted is nobody's any more. A client that goes on posting harms itself. */
+/* Discards all posted work requests. The number is bounded by the depths of the queues, in case the
+ * client continues to post. */
 static void
 drain(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -76,7 +78,7 @@ eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 	qp->pending = 0;
 	qp->deleting = NULL;
 	rc = ops->create(s, qp);
-	if (rc < 0) { /* it keeps its old half */
+	if (rc < 0) { /* the transport's part stays as it was */
 		eng_stage_answer(s, m, rc);
 		return;
 	}

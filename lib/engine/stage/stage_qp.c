@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs on their stage: those with something to send take turns; those without cost nothing. What a
- * QP has to say and cannot, because a ring is full, it owes; the stage tries again at the end of
- * each turn.
+ * The QPs of a stage. QPs with work are served round robin; a QP without work costs nothing. A
+ * message that a QP cannot send because a ring is full stays pending, and the stage tries again at
+ * the end of each turn.
  */
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
@@ -29,7 +29,7 @@ eng_qp_pend(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
 	TAILQ_INSERT_TAIL(&s->pending, qp, pend);
 }
 
-/* Serves one QP; false: it has nothing more to do now. */
+/* Serves one QP. Returns whether it has more work for the next turn. */
 static bool
 stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 {
@@ -46,7 +46,7 @@ stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 	return more;
 }
 
-/* The connection of two hosts has no client. */
+/* Returns whether the client of the QP is dead. A host connection has no client. */
 static bool
 is_dead(const struct eng_qp *qp)
 {
@@ -68,13 +68,13 @@ eng_qps_run(struct eng_stage *s)
 		if (!is_dead(qp) && stage_qp_run(s, qp))
 			eng_qp_activate(s, qp);
 	}
-	/* Those that had no turn are the first in the next one. */
+	/* QPs that were not served are the first of the next turn. */
 	TAILQ_CONCAT(&turn, &s->active, next);
 	TAILQ_CONCAT(&s->active, &turn, next);
 	return n > 0;
 }
 
-/* ---- What the QP's transport half asks for ---- */
+/* ---- The functions that both transports call (rd_ops) ---- */
 
 bool
 eng_qp_send(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport type,
@@ -94,8 +94,8 @@ op_qp_error(void *ctx, struct rd_qp *rd, int code)
 	struct eng_qp *qp = eng_qp_of(rd);
 	int closed = qp->ops->lost;
 
-	/* The end of the stream is told as such, but not of a QP that was moved by hand; one that
-	 * is being deleted has nobody to tell. */
+	/* ENG_EC_DISCONNECTED reports the end of a connection. For a QP modified by the program,
+	 * the end is an error of the QP. A QP that is being deleted reports nothing. */
 	if (code == 0 || (code == closed && !qp->modified) || qp->deleting != NULL)
 		return;
 	qp->code = code;
@@ -135,7 +135,7 @@ const struct rd_ops eng_stage_rd_ops = {
 	.quiesced = op_quiesced,
 };
 
-/* ---- What is owed ---- */
+/* ---- Pending messages ---- */
 
 static bool
 send_pending_transport(struct eng_stage *s, struct eng_qp *qp)
@@ -212,7 +212,7 @@ eng_qps_pending(struct eng_stage *s)
 	return true;
 }
 
-/* ---- What the transport stage says ---- */
+/* ---- Messages of a transport stage ---- */
 
 static void
 stage_qp_closed(struct eng_stage *s, struct eng_qp *qp, int error)
@@ -251,7 +251,6 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 	}
 }
 
-/* Nothing of it is under way any more: the answer goes out, and the control stage may free it. */
 void
 eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests out of shared memory. Each entry is copied once, by amounts that were checked on the
- * copy; what a client writes later is not seen, and what it writes wrongly harms itself.
+ * Work requests from shared memory. The stage copies each entry once, and checks all lengths in the
+ * copy before it uses them. It does not see what a client writes into an entry later, and an
+ * invalid entry affects only the client's own QP.
  */
 #include <string.h>
 
 #include "stage_priv.h"
 
-/* An opcode that no transport knows: it completes in error. */
+/* An opcode that no transport supports: the request completes in error. */
 #define BAD_OPCODE 0xff
 
 static bool
@@ -16,7 +17,7 @@ is_atomic(uint8_t opcode)
 	return opcode == RD_CMP_SWAP || opcode == RD_FETCH_ADD || opcode == RD_SWAP;
 }
 
-/* One read, of the width that the client wrote. */
+/* Reads a field once, in the width in which the client wrote it. */
 #define TAKE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static void
@@ -34,7 +35,7 @@ take_fixed(struct rd_wr *wr, const struct shm_sqe *e)
 	wr->compare = TAKE(e->compare);
 }
 
-/* Whom it goes to, where the connection does not say. */
+/* Copies the destination of a request that the connection does not determine. */
 static void
 take_address(struct rd_wr *wr, const struct shm_sqe *e)
 {
@@ -54,7 +55,8 @@ take_sges(struct rd_wr *wr, const struct rd_sge *sge)
 	}
 }
 
-/* What follows it; false: more than the QP may. */
+/* Copies the SGEs, masks or inline data behind the fixed part, `room` bytes. Returns false when the
+ * request exceeds the limits of the QP. */
 static bool
 take_tail(struct rd_wr *wr, const uint8_t *tail, uint32_t room, const struct rd_qp_caps *caps)
 {
@@ -119,12 +121,12 @@ eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr)
 	wr->flags = 0;
 	wr->inline_len = 0;
 	wr->nsge = TAKE(rqe->nsge);
-	/* Too many elements: none, so that any payload is too long for it. */
+	/* Too many SGEs: the receive gets none, so that any payload is too long for it. */
 	if (wr->nsge > max_sge || wr->nsge * sizeof(struct rd_sge) > room)
 		wr->nsge = 0;
 	take_sges(wr, rqe->sge);
 	shm_take_pop(rq);
-	/* A receive queue is taken from one by one, as messages come. */
+	/* Messages arrive one by one, so each receive is published immediately. */
 	shm_take_publish(rq);
 	return true;
 }

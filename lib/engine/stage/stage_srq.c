@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues on their stage: taking from them, and saying once that few receives are
- * left. How many are there is nowhere counted, since the client posts without a word; that an entry
- * so many places further is there or not tells.
+ * Shared receive queues. The stage takes receives from them, and notifies the client once when
+ * fewer receives are left than the limit. It does not count the receives, because the client posts
+ * them without a doorbell: the queue is below its limit when the entry `limit` - 1 places further
+ * is not valid.
  */
 #include <errno.h>
 
@@ -83,7 +84,7 @@ eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
 
 /* ---- XRC ---- */
 
-/* Of the QP's own domain: a number of another one is no number. */
+/* Returns the SRQ with a number, or NULL. It must belong to the XRC domain of the receive QP. */
 static struct rd_srq *
 stage_srq_find(const struct eng_stage *s, const struct rof_qp *q, uint32_t srqn)
 {
@@ -113,8 +114,9 @@ eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn)
 	return srq == NULL ? NULL : srq->pd;
 }
 
-/* A queue that is gone has nobody to tell. When its CQ is full the completion is lost, which its
- * client is told of; the QP may be another's, and goes on. */
+/* Drops the completion of an SRQ that was destroyed. When the CQ is full, the completion is lost
+ * and the client of the SRQ receives an error event; the QP may belong to another client, and
+ * continues. */
 void
 eng_xrc_complete(void *ctx, struct rof_qp *q, uint32_t srqn, const struct rd_wc *wc)
 {
