@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the engine costs: two instances on two lcores, joined by rings, each with a client on its
- * own lcore. Prints the half round trip of a small Write beside that of a raw frame over the same
- * kind of port, the rate of small Writes, and the bandwidth of large ones.
+ * The speed of the engine: two instances on two lcores, connected by rings, each with a client on
+ * its own lcore. The benchmark prints half the round trip of a small Write, the same of a raw frame
+ * over the same kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
  *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
  *		[depth [idle QPs [write|read|fetch_add [iwarp|falcon]]]]]]
  *
- * solo: the rate's work of both sides by one thread, in processor time: a figure that other
- * programs on the machine disturb least. Rate and solo can be of Reads and FetchAdds (8 bytes) too.
+ * solo: one thread does the work of "rate" for both sides, and the result is processor time, which
+ * other programs on the machine disturb least. rate and solo also measure Reads and FetchAdds (8
+ * bytes).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static struct side {
 } side[2];
 
 static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
-static uint8_t op = RD_WRITE; /* of rate and solo */
+static uint8_t op = RD_WRITE; /* operation of rate and solo */
 static enum saker_transport transport = SAKER_IWARP;
 static volatile bool stop;
 static struct sk_hist hist;
@@ -63,7 +64,6 @@ die(const char *what)
 static void
 turn(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 2; i++)
 		if (side[i].e != NULL)
 			eng_poll(side[i].e, 0, eng_clock());
@@ -199,7 +199,7 @@ drain(struct side *n)
 		}
 }
 
-/* Waits for the byte `v` at the end of what the peer writes. */
+/* Waits until the last byte that the peer writes is `v`. */
 static bool
 await(struct side *n, uint8_t v)
 {
@@ -218,7 +218,6 @@ echo(void *arg)
 {
 	uint8_t v = 0;
 
-	(void)arg;
 	for (unsigned i = 0; await(&side[1], ++v); i++) {
 		side[1].mem[size - 1] = v;
 		post_write(&side[1], &side[0], size, i % 64 == 0);
@@ -253,7 +252,6 @@ run_lat(void)
 static int
 serve(void *arg)
 {
-	(void)arg;
 	while (!stop)
 		eng_poll(side[1].e, 0, eng_clock());
 	return 0;
@@ -270,7 +268,7 @@ cpu_ns(void)
 
 static bool solo;
 
-/* A turn of each side: functions of their own, so that a profiler can tell them apart. */
+/* A turn of each side is a function of its own, so that a profiler shows them separately. */
 static __attribute__((noinline)) unsigned
 sender_turn(unsigned out, unsigned batch)
 {
@@ -341,7 +339,7 @@ run_idle(void)
 	printf("idle: %.1f ns a turn\n", (double)(cpu_ns() - cpu) / (double)n);
 }
 
-/* ---- The floor: a frame with a payload, there and back ---- */
+/* ---- The floor: the round trip of a raw frame with a payload ---- */
 
 static struct rte_mempool *pool;
 static uint16_t floor_port[2];
@@ -375,7 +373,6 @@ floor_echo(void *arg)
 {
 	static uint8_t buf[65536];
 
-	(void)arg;
 	while (floor_await(1, buf))
 		floor_send(1, buf);
 	return 0;
@@ -417,8 +414,6 @@ static void
 show_counter(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
 	uint64_t value)
 {
-	(void)sev;
-	(void)help;
 	if (value != 0)
 		printf("  side %d: %s %s %lu\n", *(int *)arg, layer, name, value);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RDMA over Falcon in a running engine: connections that are made, refused and ended, in whatever
- * way; what the operations do is lib/rof's, and tested there.
+ * RDMA over Falcon in running engines: making, refusing and ending connections in every way. The
+ * tests of lib/rof cover the operations themselves.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 TestSuite(engine_falcon, .init = pair_eal);
 
-/* ---- Ways through ---- */
+/* ---- Connections ---- */
 
 Test(engine_falcon, a_connection_carries_every_kind_of_operation)
 {
@@ -45,7 +45,7 @@ Test(engine_falcon, a_connection_carries_every_kind_of_operation)
 	wc = frig_wc(1);
 	cr_assert(wc.opcode == RD_RECV && wc.wr_id == 6 && (wc.flags & RD_WC_IMM));
 	cr_assert_eq((uint32_t)wc.imm, 0xabcdef01);
-	/* The passive side may speak, too. */
+	/* The passive side may post requests, too. */
 	frig_post(1, RD_READ, 3000, 0);
 	cr_assert_eq(frig_wc(1).status, RD_SUCCESS);
 	cr_assert_arr_eq(b->mem, a->mem, 3000);
@@ -84,7 +84,7 @@ Test(engine_falcon, private_data_and_depths_go_both_ways)
 	frig_stop();
 }
 
-/* Falcon and iWARP at the same port of the same listener. */
+/* A listener accepts Falcon and iWARP at the same port. */
 Test(engine_falcon, both_transports_share_a_listener)
 {
 	struct saker_conn_param p = {.crc = 2, .markers = 2, .ird = 4, .ord = 4};
@@ -192,7 +192,7 @@ Test(engine_falcon, a_request_is_accepted_by_a_qp_of_its_transport_only)
 	frig_qp(1, SAKER_IWARP);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), -EPROTOTYPE);
 	cr_assert_not_null(strstr(saker_error(), "iWARP"), "%s", saker_error());
-	/* It is not lost by this. */
+	/* The refused accept does not end the request. */
 	frig_qp(1, SAKER_FALCON);
 	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);
 	frig_event(1, SAKER_EV_ESTABLISHED);
@@ -312,12 +312,11 @@ Test(engine_falcon, a_qp_may_be_destroyed_in_mid_transfer)
 static void
 impatient(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.stack.max_retransmits = 4;
 }
 
-/* The wire goes silent: the first request under way fails as one that was retried in vain, the rest
- * is flushed, and the program hears of the end. */
+/* The wire loses all frames: the first outstanding request fails with a retry error, the rest is
+ * flushed, and the program receives an event. */
 Test(engine_falcon, a_silent_wire_ends_the_connection)
 {
 	struct rd_wc wc;
@@ -333,14 +332,14 @@ Test(engine_falcon, a_silent_wire_ends_the_connection)
 	wc = frig_wc(0);
 	cr_assert_eq(wc.status, RD_WR_FLUSH_ERR, "status %u", wc.status);
 	cr_assert_eq(frig_event(0, SAKER_EV_DISCONNECTED).status, -ETIMEDOUT);
-	/* The other one, which has nothing to send, hears of it as soon as it can. */
+	/* The other side has nothing to send. It notices the end as soon as frames arrive again. */
 	frig.silent = false;
 	cr_assert_eq(frig_event(1, SAKER_EV_DISCONNECTED).status, -ETIMEDOUT);
 	cr_assert_eq(frig_count(1, "rofx", "ROFX_TIMEOUT"), 1);
 	frig_stop();
 }
 
-/* A reset would be said once. */
+/* A reset would be sent only once, and may be lost. */
 Test(engine_falcon, an_abortive_end_reaches_an_idle_peer_over_a_bad_wire)
 {
 	uint64_t began;
@@ -365,11 +364,10 @@ Test(engine_falcon, an_abortive_end_reaches_an_idle_peer_over_a_bad_wire)
 static void
 attentive(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.keepalive_ns = 1000000000;
 }
 
-/* Both ends are idle, and what is between them goes. */
+/* Both ends are idle while the wire between them starts to lose all frames. */
 Test(engine_falcon, a_host_that_is_silent_is_missed_in_time)
 {
 	uint64_t began;
@@ -391,7 +389,6 @@ Test(engine_falcon, a_host_that_is_silent_is_missed_in_time)
 static void
 two_loops(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->nloops = 2;
 	cfg->stage_loop[0] = 1;
 }
@@ -408,7 +405,7 @@ Test(engine_falcon, stages_may_be_apart)
 	frig_stop();
 }
 
-/* An engine stage that has no turns for a while: the rings to it fill, nothing is lost. */
+/* An engine stage is not polled for a while: the rings to it become full, and nothing is lost. */
 Test(engine_falcon, a_stage_that_stands_still_loses_nothing)
 {
 	frig_start(two_loops);
@@ -436,14 +433,14 @@ Test(engine_falcon, a_stage_that_stands_still_loses_nothing)
 static void
 several_stages(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->nloops = 2;
 	cfg->ntransports = 2;
 	cfg->nstages = 2;
 	cfg->transport_loop[1] = cfg->stage_loop[1] = 1;
 }
 
-/* A port with one queue: frames come to one transport stage, connections belong to either. */
+/* The port has one queue: one transport stage receives all frames, and connections belong to
+ * both. */
 Test(engine_falcon, frames_find_the_transport_stage_of_their_cid)
 {
 	frig_start(several_stages);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames to a running engine that are not what its peer sent: each is dropped for its own reason,
- * nothing of it is placed, and the connections go on. In clear the attacker can do as the peer
- * could, so here he knows less than the connection's secrets; under PSP he may know all but keys.
+ * Forged frames to a running engine. Each is dropped and counted with its own reason, nothing of it
+ * is placed, and the connections continue. Without encryption an attacker who has all values of a
+ * connection can act as its peer, so here the attacker lacks some of them. Under PSP the attacker
+ * may have everything except the keys.
  */
 #include <criterion/criterion.h>
 #include <rte_mbuf.h>
@@ -17,7 +18,7 @@
 #define FALCON  (PSP + PSP_LEN)
 #define CID     (FALCON + 1)
 #define PAYLOAD (FALCON + FALCON_PUSH_DATA_LEN)
-#define LEN     100 /* bytes of the Write that is looked at */
+#define LEN     100 /* bytes of the Write whose packet is forged */
 #define MARK    0x5c
 
 TestSuite(engine_falcon_hostile, .init = pair_eal);
@@ -57,7 +58,7 @@ ip_sum(struct frame *f)
 	memcpy(f->b + ETH_LEN + 10, &sum, 2);
 }
 
-/* IP's and UDP's sums are right whatever stands in the frame. */
+/* Makes the IP and UDP checksums correct for the contents of the frame. */
 static void
 sums(struct frame *f)
 {
@@ -67,7 +68,7 @@ sums(struct frame *f)
 	wire_udp_checksum_set(f->b + L4, f->len - L4, &src, &dst);
 }
 
-/* IP and UDP lengths are the frame's. */
+/* Sets the IP and UDP lengths to those of the frame. */
 static void
 lengths(struct frame *f)
 {
@@ -76,7 +77,7 @@ lengths(struct frame *f)
 	sums(f);
 }
 
-/* The packet with which a Write of node 0 comes to node 1. */
+/* Returns the packet with which a Write of node 0 arrives at node 1. */
 static struct frame
 capture(void)
 {
@@ -101,7 +102,7 @@ capture(void)
 	return f;
 }
 
-/* Two connections between the same hosts; frames of both are known. */
+/* Starts two connections between the same hosts, and captures a frame of each. */
 static void
 start(void (*tweak)(struct eng_config *cfg, int node))
 {
@@ -115,7 +116,7 @@ start(void (*tweak)(struct eng_config *cfg, int node))
 	memset(frig.n[1].mem, 0, FRIG_MEM);
 }
 
-/* Both connections still do all they should. */
+/* Checks that both connections still work, and stops the rig. */
 static void
 stop(void)
 {
@@ -130,7 +131,7 @@ stop(void)
 	frig_stop();
 }
 
-/* It is dropped, and counted so. */
+/* Injects a frame, and checks that it is dropped and counted with the reason. */
 static void
 dropped(const struct frame *f, const char *layer, const char *reason)
 {
@@ -145,7 +146,7 @@ dropped(const struct frame *f, const char *layer, const char *reason)
 		cr_assert_eq(frig.n[1].mem[i], 0, "%s: it was placed", reason);
 }
 
-/* The real frame with one byte changed, its sums right. */
+/* Injects the real frame with one byte changed and correct checksums. */
 static void
 changed(unsigned at, uint8_t by, const char *layer, const char *reason)
 {
@@ -207,7 +208,8 @@ Test(engine_falcon_hostile, udp_lengths_must_be_ips_9_2_2_1)
 	stop();
 }
 
-/* From the same host, so only the SPI tells that it is another connection's (9.2.2.3). */
+/* The frame comes from the same host, so only the SPI shows that it belongs to another connection
+ * (9.2.2.3). */
 Test(engine_falcon_hostile, another_connections_cid_is_of_no_use)
 {
 	struct frame f;
@@ -221,7 +223,7 @@ Test(engine_falcon_hostile, another_connections_cid_is_of_no_use)
 	stop();
 }
 
-/* A packet of that type that came to node 1 while node 1 did something. */
+/* Returns a packet of a type that arrived at node 1 while node 1 ran `something`. */
 static struct frame
 answer(uint8_t type, void (*something)(void))
 {
@@ -253,7 +255,7 @@ write_something(void)
 	frig_turns(50);
 }
 
-/* There is no receive for it at first. */
+/* The receive is posted later than the Send. */
 static void
 send_something(void)
 {
@@ -264,8 +266,8 @@ send_something(void)
 	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
 }
 
-/* Not so much as its bases are looked at, which here acknowledge what was never sent; and the
- * connection manager is told, though not of each packet (9.2.2.3). */
+/* The engine does not use the window bases of such a packet, which acknowledge here what was never
+ * sent. It reports to the connection manager, though not for each packet (9.2.2.3). */
 Test(engine_falcon_hostile, the_spi_of_acks_and_nacks_is_checked_9_2_2_3)
 {
 	static const uint8_t types[] = {FALCON_BACK, FALCON_NACK};
@@ -284,7 +286,7 @@ Test(engine_falcon_hostile, the_spi_of_acks_and_nacks_is_checked_9_2_2_3)
 		cr_assert_eq(
 			frig_count(1, "fa", "FA_FUTURE_ACK") + frig_count(1, "fa", "FA_STALE_ACK"),
 			future);
-		f.b[SPI + 3] ^= 1; /* as it should be it does reach the window */
+		f.b[SPI + 3] ^= 1; /* with the correct SPI the packet reaches the window */
 		sums(&f);
 		frig_inject(1, f.b, f.len);
 		frig_turns(20);
@@ -304,7 +306,8 @@ Test(engine_falcon_hostile, a_replayed_packet_places_nothing)
 	start(NULL);
 	neighbour = frig.n[0].qp;
 	dropped(&real, "fa", "FA_DUPLICATE");
-	/* Once the connection's time is far enough ahead, not even the window looks at it. */
+	/* When the connection's time has advanced far enough, PSP drops the packet before the
+	 * window. */
 	frig_sleep(30000000);
 	frig.n[0].qp = attacked[0].qp;
 	memset(frig.n[0].mem, 0, LEN);
@@ -315,8 +318,8 @@ Test(engine_falcon_hostile, a_replayed_packet_places_nothing)
 	stop();
 }
 
-/* Behind the UDP header a port may have cut the frame's pieces anywhere: it is still the packet
- * that had come before, and not a damaged one. */
+/* A port may split a frame anywhere behind the UDP header. The packet is then still a duplicate of
+ * the one that arrived before, and not a damaged one. */
 Test(engine_falcon_hostile, a_frame_in_two_pieces_is_the_same_frame)
 {
 	start(NULL);
@@ -330,7 +333,7 @@ Test(engine_falcon_hostile, a_frame_in_two_pieces_is_the_same_frame)
 	stop();
 }
 
-/* Cut anywhere, with and without lengths that say so. */
+/* The frame is cut at every byte, with and without lengths that match. */
 Test(engine_falcon_hostile, truncated_packets_place_nothing)
 {
 	start(NULL);
@@ -356,7 +359,7 @@ Test(engine_falcon_hostile, truncated_packets_place_nothing)
 	stop();
 }
 
-/* Whatever comes to PSP's port, the others go on. */
+/* Random datagrams to the port of PSP do not affect the connections. */
 Test(engine_falcon_hostile, garbage_for_psps_port)
 {
 	uint64_t bad;
@@ -369,7 +372,8 @@ Test(engine_falcon_hostile, garbage_for_psps_port)
 		f.len = PSP + pick(200);
 		for (unsigned k = PSP; k < f.len; k++)
 			f.b[k] = (uint8_t)pick(256);
-		if (i % 2 && f.len > FLAGS) { /* as near to the truth as gets it further */
+		if (i % 2 && f.len > FLAGS) { /* with correct headers, so that the packet passes
+						 more checks */
 			memcpy(f.b + PSP, real.b + PSP, 4);
 			f.b[PSP + 2] = (uint8_t)pick(64);
 		}
@@ -384,8 +388,8 @@ Test(engine_falcon_hostile, garbage_for_psps_port)
 	stop();
 }
 
-/* In clear he who sees the wire can end a connection. More he cannot: not the engine, nor the
- * connection beside it. */
+/* Without encryption, an attacker who reads the wire can end a connection, but cannot affect the
+ * engine or the connection beside it. */
 Test(engine_falcon_hostile, forged_packets_harm_their_own_connection_at_most)
 {
 	start(NULL);
@@ -408,7 +412,6 @@ Test(engine_falcon_hostile, forged_packets_harm_their_own_connection_at_most)
 static void
 sealed(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
 	memset(cfg->falcon.psk, 'k', 32);
 	cfg->falcon.psk_len = 32;
@@ -421,7 +424,7 @@ authenticated(struct eng_config *cfg, int node)
 	cfg->falcon.psps = ROFX_PSP(PSP_GMAC_256);
 }
 
-/* No byte of the datagram can be changed. */
+/* Checks that a change of any byte of the datagram is detected. */
 static void
 no_byte(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of live connections change (Falcon 6.5, 9.2.2.3; doc/falcon-cm.md, section 7) while traffic
- * runs both ways over a wire that loses, doubles and reorders: every byte is right, and no packet
- * is refused for its key. Time is the rig's own.
+ * Live connections change their keys (Falcon 6.5, 9.2.2.3; doc/falcon-cm.md, section 7) while data
+ * flows both ways over a wire that loses, duplicates and reorders frames. Every byte is correct,
+ * and no packet is refused because of its key. The clock is virtual.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -24,7 +24,6 @@ static uint64_t rekey_ns, rekey_packets, device_key_ns;
 static void
 aging(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.psps = ROFX_PSP(psp);
 	cfg->falcon.rekey_ns = rekey_ns;
 	cfg->falcon.rekey_packets = rekey_packets;
@@ -44,7 +43,7 @@ start(uint8_t version)
 	frig_connect();
 }
 
-/* A Write or a Read, checked whole. */
+/* Runs a Write or a Read, and checks every byte. */
 static void
 transfer(int node, unsigned round)
 {
@@ -62,7 +61,7 @@ transfer(int node, unsigned round)
 						 (opcode == RD_READ ? 100 : 0)));
 }
 
-/* So long. */
+/* Runs transfers for `ns`. */
 static void
 traffic(uint64_t ns)
 {
@@ -74,7 +73,7 @@ traffic(uint64_t ns)
 	}
 }
 
-/* Nothing was refused: but for what a new key had to do with, the wire alone takes packets. */
+/* Checks that no packet was refused for its key, and that only the wire lost packets. */
 static void
 nothing_refused(void)
 {
@@ -95,7 +94,7 @@ rekeyed(int node)
 	return (unsigned)frig_count(node, "eng", "ENG_FALCON_REKEYED");
 }
 
-/* ---- By time, by packets ---- */
+/* ---- Changes after a time and after packets ---- */
 
 static void
 by_time(uint8_t version, unsigned bad)
@@ -103,7 +102,7 @@ by_time(uint8_t version, unsigned bad)
 	rekey_ns = 30 * MS;
 	start(version);
 	frig.bad = bad;
-	/* The old key stays for a second, so the next change waits for that. */
+	/* The old key stays valid for a second, and the next change waits for its end. */
 	traffic(3200 * MS);
 	nothing_refused();
 	for (int i = 0; i < 2; i++)
@@ -151,7 +150,7 @@ Test(engine_falcon_keys, never_if_so_configured)
 	frig_stop();
 }
 
-/* ---- The device's ---- */
+/* ---- The device key ---- */
 
 Test(engine_falcon_keys, the_device_key_changes_under_live_connections_9_2_2_3)
 {
@@ -166,7 +165,7 @@ Test(engine_falcon_keys, the_device_key_changes_under_live_connections_9_2_2_3)
 	traffic(3600 * MS);
 	for (int i = 0; i < 2; i++)
 		frig.n[i].qp = first[i];
-	traffic(10 * MS); /* the connection that was idle has new keys, too */
+	traffic(10 * MS); /* the idle connection has new keys, too */
 	for (int i = 0; i < 2; i++) {
 		cr_assert_eq(frig_count(i, "eng", "ENG_FALCON_DEVICE_KEY"), 2);
 		cr_assert_eq(rekeyed(i), 4, "%u", rekeyed(i));
@@ -175,7 +174,7 @@ Test(engine_falcon_keys, the_device_key_changes_under_live_connections_9_2_2_3)
 	frig_stop();
 }
 
-/* ---- What an onlooker has recorded ---- */
+/* ---- Recorded packets ---- */
 
 static struct rte_mbuf *
 recorded(uint32_t min_len)
@@ -217,7 +216,7 @@ Test(engine_falcon_keys, a_retired_key_opens_nothing)
 	frig_stop();
 }
 
-/* The SPI that stands in a frame to a node. */
+/* Returns the SPI of a frame to a node. */
 static uint32_t
 spi_to(int node)
 {
@@ -258,14 +257,14 @@ Test(engine_falcon_keys, each_direction_gets_its_own_and_the_phase_follows_the_d
 
 /* ---- Peers ---- */
 
-/* The exchange cannot get through: the connection that should have changed its key ends, and
- * nobody waits for ever. */
+/* The exchange cannot complete: the connection whose key had to change ends, and no side waits for
+ * ever. */
 Test(engine_falcon_keys, a_peer_that_never_confirms_is_given_up)
 {
 	rekey_ns = 20 * MS;
 	start(PSP_AES_GCM_128);
 	frig.silent = true;
-	frig_turns(3000); /* 30 ms: the key was changed, nobody heard of it */
+	frig_turns(3000); /* 30 ms: the key has changed, and no peer has confirmed it */
 	cr_assert_eq(frig_event(0, SAKER_EV_DISCONNECTED).status, -ETIMEDOUT);
 	frig_event(1, SAKER_EV_DISCONNECTED);
 	frig_stop();

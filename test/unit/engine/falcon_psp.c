@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What protects a connection's packets is agreed on: the strongest that stands on both sides'
- * lists, and never what one side's list has not (doc/falcon-cm.md, section 6).
+ * Both sides agree on the protection of a connection's packets: the strongest version that is on
+ * both lists, and never one that is missing on a list (doc/falcon-cm.md, section 6).
  */
 #include <criterion/criterion.h>
 #include <rte_mbuf.h>
@@ -28,7 +28,7 @@ listed(struct eng_config *cfg, int node)
 	cfg->falcon.psk_len = 32;
 }
 
-/* PSP's version in all of Falcon's packets that come to a node during a Write. */
+/* Checks the PSP version of all Falcon packets that arrive at a node during a Write. */
 static void
 sealed_by(int node, uint8_t version)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See falcon_rig.h. */
+/* The rig of the Falcon tests; see falcon_rig.h. */
 #include "falcon_rig.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ release(int node, bool all)
 	}
 }
 
-/* Loss, doubles, and frames that are overtaken. */
+/* Loses, duplicates and delays frames at random. */
 static void
 mistreat(int node)
 {
@@ -91,7 +91,8 @@ mistreat(int node)
 	release(node, false);
 }
 
-/* What is on the way to a node: lost, or looked at. */
+/* Processes the frames on their way to a node: passes them to frig.port, copies them, or drops
+ * them. */
 static void
 wire(int node)
 {
@@ -121,7 +122,7 @@ rig_clock(void)
 	return frig.now;
 }
 
-/* What is on the way waits until the wire goes on. */
+/* Delays the frames on their way to a node until run_wire(). */
 static void
 stop_wire(int node)
 {
@@ -175,7 +176,6 @@ frig_sleep(uint64_t ns)
 static void
 idle(void *arg)
 {
-	(void)arg;
 	frig_turn();
 }
 
@@ -220,7 +220,7 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 			tweak(&frig.p.cfg[i], i);
 	}
 	pair_start(&frig.p);
-	frig.now = eng_clock(); /* the engines began before */
+	frig.now = eng_clock(); /* the engines have started with eng_clock() */
 	for (int i = 0; i < 2; i++) {
 		frig.p.e[i]->clock = rig_clock;
 		frig.n[i].e = frig.p.e[one ? 0 : i];
@@ -487,7 +487,7 @@ frig_works(void)
 	memset(b->mem, 0, FRIG_MEM);
 	frig_post(0, RD_WRITE, 60000, 0);
 	done(0, RD_WRITE);
-	/* iWARP's says no more than that the request was taken. */
+	/* The completion of an iWARP Write reports only that TCP has accepted the data. */
 	for (unsigned i = 0; i < TURNS && b->mem[59999] != a->mem[59999]; i++)
 		frig_turn();
 	cr_assert_arr_eq(b->mem, a->mem, 60000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines that speak Falcon, joined by rings, each with a flat client, and a hand on the wire.
- * One thread drives all, and time is the rig's: a turn takes frig.step, however long it takes.
+ * The rig of the Falcon tests: two engines with Falcon, connected by rings, each with a flat
+ * client. The rig can drop, delay, copy and inject frames on the wire between them. One thread
+ * polls both engines. The clock is virtual: each turn takes frig.step.
  */
 #ifndef TEST_ENGINE_FALCON_RIG_H
 #define TEST_ENGINE_FALCON_RIG_H
@@ -35,45 +36,47 @@ struct frig {
 	struct fnode n[2];
 	struct rte_ring *to[2]; /* frames on their way to each node */
 	bool silent;            /* the wire loses everything */
-	unsigned bad;           /* of 1000 frames the wire loses so many, and as many each it
-				   doubles and lets others overtake */
-	uint64_t lost;          /* frames that it did */
-	uint64_t step, now;     /* ns; a turn takes `step` */
+	/* Of 1000 frames, the wire loses `bad`, duplicates as many, and delays as many. */
+	unsigned bad;
+	uint64_t lost;      /* frames that were lost in this way */
+	uint64_t step, now; /* ns; a turn takes `step` */
 	uint64_t rng;
 	struct {
-		struct rte_mbuf *m; /* overtaken: goes on at `at` */
+		struct rte_mbuf *m; /* a frame that others overtake, delivered at the time `at` */
 		uint64_t at;
 		int node;
 	} held[32];
 	unsigned nheld;
-	bool delay; /* it holds up everything: in late[] */
+	bool delay; /* the wire delays all frames, in late[] */
 	void *late[2][64];
 	unsigned nlate[2];
-	unsigned loop_idle;        /* bit k: loop k of either engine has no turns */
-	bool one;                  /* both clients are node 0's */
-	struct rte_mbuf *kept[64]; /* copies of frames that came past, while `keep` */
+	unsigned loop_idle;        /* bit k: loop k of both engines is not polled */
+	bool one;                  /* both clients are attached to node 0 */
+	struct rte_mbuf *kept[64]; /* copies of the frames that `keep` selects */
 	unsigned nkept;
-	int keep;                                   /* of frames to this node; -1: none */
-	void (*port)(struct rte_mbuf *m, int node); /* NULL, or: what a port does to each frame that
-						     * it gives to that node */
+	int keep; /* the node whose received frames are copied, or -1 */
+	/* Called for each frame to a node, to do what a port does to it; or NULL. */
+	void (*port)(struct rte_mbuf *m, int node);
 	struct rte_mempool *pool;
 };
 
 extern struct frig frig;
 
-/* Both speak Falcon; `tweak` may change the configurations before the engines start. */
+/* Starts both engines with Falcon enabled. `tweak` may change the configurations before. */
 void frig_start(void (*tweak)(struct eng_config *cfg, int node));
-/* The same, with both clients at node 0. */
+/* Starts the rig with both clients at node 0. */
 void frig_start_one(void (*tweak)(struct eng_config *cfg, int node));
-/* Detaches the clients: nothing may be left of them, and every mbuf comes home. */
+/* Detaches the clients, and checks that no object is left and every mbuf was freed. */
 void frig_stop(void);
+/* Runs one turn, or `n` turns, of the wire and of all loops. */
 void frig_turn(void);
 void frig_turns(unsigned n);
-/* Lets so much virtual time pass in a moment, in steps that a timer notices. */
+/* Advances the virtual time by `ns` in steps that are small enough for the timers. */
 void frig_sleep(uint64_t ns);
-/* Ends a client without a word. */
+/* Detaches the client of a node without closing its objects. */
 void frig_kill(int node);
-/* One more client of a node's engine, attached under this name; its end, with or without a word. */
+/* Attach one more client with a name to the engine of a node; end it with saker_close(), or detach
+ * it without. */
 void frig_client(int node, const char *name, struct fnode *n);
 void frig_client_end(struct fnode *n);
 void frig_client_kill(struct fnode *n);
@@ -83,22 +86,24 @@ struct saker_event frig_event(int node, enum saker_event_type type);
 bool frig_no_event(int node);
 struct rd_wc frig_wc(int node);
 struct saker_listener *frig_listen(int node);
-/* Makes a QP at each node and connects them, n[0]'s to n[1]'s. */
+/* Creates a QP at each node and connects the QP of n[0] to the QP of n[1]. */
 void frig_connect(void);
 void frig_connect_over(enum saker_transport transport);
-/* Begins: the QP is n[0].qp. */
+/* Starts to connect n[0].qp. */
 void frig_ask(const struct saker_conn_param *p);
-/* Both sides were told of the end; returns node 0's status, *other is node 1's. */
+/* Waits for the disconnected event at both sides. Returns the status at node 0; *other is that at
+ * node 1. */
 int frig_ended(int *other);
 
-/* A request about the first `len` bytes of both memories; one of several that are under way. */
+/* Posts a signaled request on the first `len` bytes of both memories; wr_id is the opcode. */
 void frig_post(int node, uint8_t opcode, uint32_t len, uint64_t imm);
+/* Posts a receive into all of the memory of a node. */
 void frig_recv(int node, uint64_t wr_id);
-/* Write, Read, Send: every byte right. */
+/* Runs a Write, a Read and a Send, and checks every byte. */
 void frig_works(void);
 uint64_t frig_count(int node, const char *layer, const char *name);
 
-/* Puts a frame on the wire to a node: in one piece, or as an mbuf of `cut` bytes and one of the
+/* Put a frame on the wire to a node: in one piece, or as an mbuf of `cut` bytes and one of the
  * rest. */
 void frig_inject(int node, const void *frame, size_t len);
 void frig_inject_cut(int node, const void *frame, size_t len, size_t cut);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rings between the stages that are full to the last place: what Falcon has to say waits, in either
- * direction, and nothing is lost or told twice. The places are taken by messages that concern
- * nobody.
+ * Full rings between the stages. The messages of Falcon wait, in either direction, and none is lost
+ * or sent twice. The test fills the rings with messages about connections and QPs that do not
+ * exist.
  */
 #include <criterion/criterion.h>
 #include <rte_ring_elem.h>
@@ -20,7 +20,6 @@ TestSuite(engine_falcon_rings, .init = pair_eal);
 static void
 two_loops(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->nloops = 2;
 	cfg->stage_loop[0] = 1;
 }
@@ -34,7 +33,8 @@ fill(struct rte_ring *r, uint32_t type)
 		;
 }
 
-/* Work of both sides while node `node`'s rings of a direction are full again and again. */
+/* Runs transfers of both sides while the rings of node `node` in one direction are full again and
+ * again. */
 static void
 crowded(int node, bool to_stage)
 {
@@ -51,7 +51,7 @@ crowded(int node, bool to_stage)
 		frig_post(0, RD_WRITE, FRIG_MEM, 0);
 		frig_post(1, RD_READ, FRIG_MEM, 0);
 		frig_turns(round % 7);
-		/* The loop that would empty it has no turn. */
+		/* The loop that would empty the ring is not polled. */
 		frig.loop_idle = to_stage ? 2 : 1;
 		fill(to_stage ? e->transports[0]->to_stage[0] : e->stages[0]->to_transport[0],
 			to_stage ? ENG_E_SPACE : ENG_T_CONSUMED);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * PSP's tunnel mode in a running engine (Falcon 7.1.2), the cookie (PCID, 9.2.2.3) and the
- * Destination Function (7.2): what is on the wire, and what is dropped that does not fit.
+ * Destination Function (7.2): the bytes on the wire, and the packets that the engine drops because
+ * they do not match.
  */
 #include <criterion/criterion.h>
 #include <rte_mbuf.h>
@@ -58,7 +59,7 @@ struct frame {
 	uint32_t len;
 };
 
-/* The packet with which a Write of node 0 comes to node 1. */
+/* Returns the packet with which a Write of node 0 arrives at node 1. */
 static struct frame
 capture(uint16_t ethertype)
 {
@@ -152,7 +153,7 @@ Test(engine_falcon_tunnel, authenticated_between_the_same_addresses)
 	frig_stop();
 }
 
-/* Of 1500 bytes that the outer path takes no frame has more, and none is in pieces. */
+/* The outer path carries 1500 bytes: no frame is longer, and none is a fragment. */
 Test(engine_falcon_tunnel, the_mtu_counts_both_headers)
 {
 	unsigned frames = 0;
@@ -198,7 +199,7 @@ Test(engine_falcon_tunnel, a_source_that_is_not_ours_is_refused)
 	psp = PSP_NO_CRYPTO;
 	outer_are("192.0.2.1", "192.0.2.2");
 	frig_start(tunnelled);
-	for (int i = 0; i < 2; i++) /* no interface has it any more */
+	for (int i = 0; i < 2; i++) /* no interface has the address any more */
 		frig.n[i].e->cfg.falcon.tunnel_source = pair_addr("198.51.100.9");
 	frig_listen(1);
 	frig_qp(0, SAKER_FALCON);
@@ -210,7 +211,7 @@ Test(engine_falcon_tunnel, a_source_that_is_not_ours_is_refused)
 	frig_stop();
 }
 
-/* ---- What does not fit ---- */
+/* ---- Packets that do not match ---- */
 
 static void
 sums(struct frame *f)
@@ -273,7 +274,7 @@ Test(engine_falcon_tunnel, what_is_not_the_connections_is_dropped)
 	frig_inject(1, f.b, f.len);
 	frig_turns(20);
 	cr_assert_eq(frig_count(1, "eng", "ENG_FALCON_INNER"), before + 1);
-	/* Cut anywhere it is the same frame. */
+	/* The frame is the same, wherever it is split. */
 	for (uint32_t cut = PSP; cut < real.len; cut += 3) {
 		before = frig_count(1, "fa", "FA_DUPLICATE");
 		frig_inject_cut(1, real.b, real.len, cut);
@@ -284,7 +285,8 @@ Test(engine_falcon_tunnel, what_is_not_the_connections_is_dropped)
 	frig_stop();
 }
 
-/* Congestion that the network marks in the outer header, or marked in the inner one (RFC 6040). */
+/* The network marks congestion in the outer header, or has marked it in the inner one (RFC
+ * 6040). */
 Test(engine_falcon_tunnel, congestion_is_seen_in_either_header)
 {
 	struct frame real, f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams through running engines: many QPs over one connection of two hosts, which nobody asks
- * for; and what becomes of what cannot be taken. */
+/* Datagrams through running engines: many QPs share one host connection, which the engines make
+ * without a request of a program; and datagrams that the receiver cannot accept. */
 #include <errno.h>
 #include <string.h>
 
@@ -128,7 +128,7 @@ Test(engine_falcon_ud, a_datagram_finds_its_way_and_comes_with_its_addresses_rof
 	cr_assert_eq(grh[22] << 8 | grh[23], 20 + 900);
 	cr_assert_arr_eq(grh + 32, frig.n[0].addr.b + 12, 4, "from");
 	cr_assert_arr_eq(grh + 36, frig.n[1].addr.b + 12, 4, "to");
-	/* And back, over the same connection. */
+	/* The answer uses the same host connection. */
 	receive(a, 0, 1, 30000, 2000);
 	send_to(b, 1, handle(1, &frig.n[0].addr), wc.src_qp, QKEY, 100 + GRH, 900);
 	cr_assert_eq(frig_wc(0).wr_id, 1);
@@ -262,7 +262,6 @@ Test(engine_falcon_ud, a_saker_sends_to_itself)
 static void
 short_patience(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.patience_ns = 50000000;
 }
 
@@ -319,7 +318,7 @@ Test(engine_falcon_ud, a_host_that_never_answers_holds_up_nobody_for_long)
 	frig_stop();
 }
 
-/* Frames are lost, doubled and overtaken. */
+/* The wire loses, duplicates and reorders frames. */
 Test(engine_falcon_ud, over_a_hostile_wire_each_comes_once_and_whole)
 {
 	unsigned got = 0, done = 0, posted = 0, seen[64] = {0};
@@ -327,7 +326,7 @@ Test(engine_falcon_ud, over_a_hostile_wire_each_comes_once_and_whole)
 	struct saker_ah *ah;
 
 	frig_start(NULL);
-	frig_connect(); /* so that nobody must ask for an address */
+	frig_connect(); /* resolves the neighbours, whose solicitations could get lost */
 	frig.bad = 100;
 	fill(0);
 	a = datagram_qp(0, QKEY);
@@ -414,7 +413,7 @@ Test(engine_falcon_ud, a_client_that_dies_leaves_the_others_of_its_host_alone)
 
 /* ---- Datagram services ---- */
 
-#define SERVICE 7000 /* of its own port space */
+#define SERVICE 7000 /* datagram services have a port space of their own */
 
 static struct saker_event
 question(struct saker_qp *qp, const char *text)
@@ -436,7 +435,7 @@ Test(engine_falcon_ud, who_serves_a_port_is_found_by_asking)
 	b = datagram_qp(1, QKEY + 7);
 	cr_assert_eq(
 		saker_ud_listen(frig.n[1].s, NULL, SERVICE, 4, NULL, &l), 0, "%s", saker_error());
-	tcp = frig_listen(1); /* the same number */
+	tcp = frig_listen(1); /* a TCP listener at the same port number */
 	ev = question(a, "who?");
 	cr_assert_eq(ev.listener, l);
 	cr_assert_eq(ev.cm.space, SAKER_SPACE_UDP);
@@ -479,7 +478,7 @@ Test(engine_falcon_ud, a_service_may_refuse_or_not_be_there)
 	ev = frig_event(0, SAKER_EV_REJECTED);
 	cr_assert_eq(ev.cm.private_len, 2);
 	cr_assert_arr_eq(ev.cm.private_data, "no", 2);
-	/* A reliable QP is no answer, nor asks. */
+	/* A reliable QP can neither serve a datagram service nor look one up. */
 	ev = question(a, "");
 	cr_assert_eq(
 		saker_accept(frig.n[1].s, ev.request, frig_qp(1, SAKER_FALCON), NULL), -EPROTOTYPE);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XRC through running engines: one client's connection fills the receive queues of another, with
- * that one's memory and into its CQ; and who is not of the domain gets nowhere. Node 0 sends; node
- * 1's engine has a second client of the same tenant.
+ * XRC through running engines: the connection of one client fills the receive queues of another,
+ * with the memory and into the CQ of that client. A client outside the XRC domain has no access.
+ * Node 0 sends; the engine of node 1 has a second client of the same tenant.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ TestSuite(engine_falcon_xrc, .init = pair_eal);
 #define INO   1234
 #define DEPTH 8
 
-/* A client at node 1 beside the rig's own. */
+/* The second client of node 1. */
 static struct fnode third;
 
 static struct saker_xrcd *
@@ -55,7 +55,7 @@ typed(struct fnode *n, enum saker_qp_type type, struct saker_xrcd *x)
 	return n->qp;
 }
 
-/* Node 0's send QP and node 1's receive QP in `x`. */
+/* Connects the send QP of node 0 to the receive QP of node 1 in `x`. */
 static void
 connect_xrc(struct saker_xrcd *x)
 {
@@ -181,7 +181,7 @@ Test(engine_falcon_xrc, a_request_uses_the_memory_of_the_queue_that_it_names_rof
 	request(RD_READ, saker_srq_num(b), 5000, &third);
 	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
 	cr_assert_arr_eq(frig.n[0].mem, third.mem + 1000, 5000);
-	/* The key of one client's memory with the other's queue. */
+	/* The request combines the key of one client's memory with the queue of the other. */
 	memset(third.mem, 0, 6000);
 	request(RD_WRITE, saker_srq_num(a), 100, &third);
 	cr_assert_eq(frig_wc(0).status, RD_REM_ACCESS_ERR);

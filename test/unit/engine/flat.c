@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two instances in one process, joined by rings, each with a flat client: connecting, the
- * operations, refusals, endings. One thread drives both; time is the machine's, verdicts are not.
+ * Two instances in one process, connected by rings, each with a flat client: connecting, the
+ * operations, refusals, endings. One thread polls both. The clock is that of the machine, but no
+ * result depends on it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -262,8 +263,7 @@ Test(engine_flat, send_write_read_between_two_instances)
 	teardown();
 }
 
-/* A program may run on another core and post as soon as it sees a completion, into a queue that was
- * full. */
+/* A program on another core may post to a full queue as soon as it polls a completion. */
 Test(engine_flat, who_sees_a_request_complete_finds_its_place_free)
 {
 	struct node *n = &node[0];
@@ -289,8 +289,8 @@ Test(engine_flat, who_sees_a_request_complete_finds_its_place_free)
 	teardown();
 }
 
-/* A peer that is told an STag by the Send behind the bind, writes through it, takes it away, and is
- * refused. */
+/* The peer receives an STag with the Send behind the bind, writes through the window, invalidates
+ * it, and is refused then. */
 Test(engine_flat, a_type_2_window_from_bind_to_remote_invalidation)
 {
 	struct node *a = &node[0], *b = &node[1];
@@ -336,8 +336,8 @@ Test(engine_flat, a_type_2_window_from_bind_to_remote_invalidation)
 	teardown();
 }
 
-/* One window, bound anew and anew with Reads of the peer between; the client goes with it bound.
- * Each bind but the first ends one, and waits for the other stages. */
+/* One window is bound repeatedly, with Reads of the peer in between, and the client ends while it
+ * is bound. Each bind except the first ends the previous one, and waits for the other stages. */
 static void
 bind_anew(void)
 {
@@ -351,7 +351,7 @@ bind_anew(void)
 	cr_assert_eq(saker_mr_create(b->pd, b->mem, 65536, RD_ACC_MW_BIND, &mr), 0);
 	cr_assert_eq(saker_mw_alloc(b->pd, RD_MW_TYPE_1, &mw), 0, "%s", saker_error());
 	bind.mr = mr;
-	/* A responder speaks when it has been spoken to. */
+	/* A responder may not send before the first FPDU of the initiator. */
 	post(a, RD_READ, 64, (uintptr_t)b->mem, saker_mr_stag(b->mr));
 	for (unsigned i = 0; i < 300; i++) {
 		b->mem[64 * i] = (uint8_t)i;
@@ -386,8 +386,9 @@ pick(uint32_t n)
 	return (uint32_t)(x >> 32) % n;
 }
 
-/* Of the client's region [0] and windows, or of anybody [nstags - 1]; any range and rights; each
- * field is mostly such that the request could succeed. */
+/* Returns a random request with the STag of the region [0], of a window, or of another client
+ * [nstags - 1], with any range and rights. Each field is mostly such that the request could
+ * succeed. */
 static struct saker_wr
 wild_request(const struct node *n, const uint32_t *stag, unsigned nstags)
 {
@@ -406,7 +407,7 @@ wild_request(const struct node *n, const uint32_t *stag, unsigned nstags)
 	return wr;
 }
 
-/* Until the QP goes down; returns how many binds were done. */
+/* Posts such requests until the QP fails. Returns how many binds succeeded. */
 static unsigned
 wild_life(const struct node *n, const uint32_t *stag, unsigned nstags)
 {
@@ -427,8 +428,8 @@ wild_life(const struct node *n, const uint32_t *stag, unsigned nstags)
 	}
 }
 
-/* Node 0 is the client that asks for what it likes; it knows the STag of a neighbour at its engine,
- * whose region may be bound to. */
+/* The client of node 0 posts arbitrary requests. It has the STag of another client of its engine,
+ * whose region permits binds. */
 Test(engine_flat, wild_binds_and_invalidations_harm_nobody_else)
 {
 	struct node *a = &node[0], neighbour = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that a program moves itself (doc/falcon-cm.md 9): two that start at once, early and late
- * ones, peers that never come or are not the ones named, and the way back.
+ * QPs modified by the program (doc/falcon-cm.md, section 9): two QPs that start at the same time,
+ * one after the other, peers that never start or are not the named ones, and the return to RESET.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 TestSuite(engine_hand, .init = pair_eal);
 
 #define SECOND   1000000000ull
-#define PATIENCE (3 * SECOND) /* of the configuration */
+#define PATIENCE (3 * SECOND) /* as eng_config_default() sets it */
 #define ALL_RIGHTS                                                                                 \
 	(RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC | RD_ACC_LOCAL_WRITE)
 
@@ -57,7 +57,7 @@ move_qp(int node, enum rd_qp_state state, uint32_t qpn)
 	cr_assert_eq(saker_qp_move(frig.n[node].qp, &m), 0, "%s", saker_error());
 }
 
-/* INIT, RTR, RTS: the peer is the other node's QP. */
+/* Moves a QP through INIT, RTR and RTS. Its peer is the QP of the other node. */
 static void
 ready(int node)
 {
@@ -116,9 +116,10 @@ retries_are_over(int node, unsigned flushed)
 	cr_assert_eq(state_of(node), RD_QP_ERR);
 }
 
-/* ---- Together ---- */
+/* ---- Two QPs that connect to each other ---- */
 
-/* Whatever comes first: what was posted before there was a connection goes out on the only one. */
+/* In any order of the moves there is one connection, and requests that were posted before it are
+ * sent on it. */
 Test(engine_hand, two_that_start_at_once_make_one_connection)
 {
 	begin(false, NULL);
@@ -130,7 +131,7 @@ Test(engine_hand, two_that_start_at_once_make_one_connection)
 			move_qp(i, RD_QP_INIT, 0);
 		move_qp(first, RD_QP_RTR, saker_qp_num(frig.n[!first].qp));
 		move_qp(!first, RD_QP_RTR, saker_qp_num(frig.n[first].qp));
-		/* Commands give the engines turns; so many more are between the two. */
+		/* Each command polls the engines; seed / 2 more turns separate the two. */
 		frig.loop_idle = 0;
 		move_qp(first, RD_QP_RTS, 0);
 		frig_post(first, RD_WRITE, 64, 0);
@@ -141,7 +142,7 @@ Test(engine_hand, two_that_start_at_once_make_one_connection)
 		cr_assert_eq(frig_wc(1).status, RD_SUCCESS, "seed %u", seed);
 		frig_works();
 		cr_assert(frig_no_event(0) && frig_no_event(1));
-		frig_sleep(SECOND / 10); /* whoever gave way has closed */
+		frig_sleep(SECOND / 10); /* the side that gave way has closed its connection */
 		cr_assert_eq(conns(0), 1, "seed %u: %u", seed, conns(0));
 		cr_assert_eq(conns(1), 1, "seed %u: %u", seed, conns(1));
 		destroy_both();
@@ -151,14 +152,14 @@ Test(engine_hand, two_that_start_at_once_make_one_connection)
 	frig_stop();
 }
 
-/* Frames of both are held up until both have begun. */
+/* The wire delays the frames of both sides until both have started. */
 Test(engine_hand, attempts_that_cross_on_the_wire_leave_the_greater_ones)
 {
 	uint64_t crossed;
 
 	begin(false, NULL);
 	two_qps();
-	frig_connect(); /* so that nobody must ask for an address */
+	frig_connect(); /* resolves the neighbours */
 	destroy_both();
 	two_qps();
 	for (int i = 0; i < 2; i++) {
@@ -179,12 +180,12 @@ Test(engine_hand, attempts_that_cross_on_the_wire_leave_the_greater_ones)
 	frig_stop();
 }
 
-/* Frames are lost, doubled and overtaken: there is one connection in the end, or none is left. */
+/* The wire loses, duplicates and reorders frames. At the end there is one connection, or none. */
 Test(engine_hand, two_that_start_at_once_over_a_hostile_wire)
 {
 	begin(false, NULL);
 	frig.step = 20 * STEP;
-	timeout = 23; /* minutes: TCP's own timeouts are seconds */
+	timeout = 23; /* minutes, because the timeouts of TCP are seconds */
 	for (unsigned seed = 0; seed < 12; seed++) {
 		two_qps();
 		for (int i = 0; i < 2; i++) {
@@ -216,7 +217,7 @@ Test(engine_hand, one_that_is_late_by_seconds_is_waited_for)
 		two_qps();
 		ready(!late);
 		frig_recv(!late, 9);
-		frig_sleep(7 * SECOND); /* without work nobody loses patience */
+		frig_sleep(7 * SECOND); /* the patience does not end without work */
 		frig_post(!late, RD_WRITE, 8, 0);
 		frig_sleep(2 * SECOND);
 		ready(late);
@@ -250,14 +251,12 @@ Test(engine_hand, a_qp_in_rtr_receives)
 static void
 two_stages(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->nstages = cfg->ntransports = 2;
 }
 
 static void
 keyed(struct eng_config *cfg, int node)
 {
-	(void)node;
 	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
 	cfg->falcon.psk_len = 16;
 	memset(cfg->falcon.psk, 7, 16);
@@ -345,7 +344,7 @@ Test(engine_hand, a_qp_may_be_its_own_peer_with_keys)
 	alone(keyed);
 }
 
-/* ---- Nobody there ---- */
+/* ---- Absent peers ---- */
 
 Test(engine_hand, a_peer_that_never_comes_costs_the_retries)
 {
@@ -368,7 +367,7 @@ Test(engine_hand, a_peer_that_never_comes_costs_the_retries)
 	frig_stop();
 }
 
-/* The program's own time holds where it is longer, and may be without end. */
+/* The timeout of the QP applies if it is longer than the patience; it may be infinite. */
 Test(engine_hand, timeout_and_retries_are_the_programs)
 {
 	const struct {
@@ -410,7 +409,7 @@ Test(engine_hand, a_silent_network_costs_the_retries)
 	frig_stop();
 }
 
-/* Node 1's QP waits for a QP of node 0, but not for that one; or for one at another address. */
+/* The QP of node 1 waits for another QP of node 0, or for a QP at another address. */
 Test(engine_hand, only_the_named_peer_may_connect)
 {
 	struct saker_qp_move m;
@@ -434,7 +433,8 @@ Test(engine_hand, only_the_named_peer_may_connect)
 	frig_stop();
 }
 
-/* A QP of the connection manager is nobody's to take, and a listener's port is no QP's. */
+/* No peer can address a QP of rdma_cm by its number, and the port of a listener does not reach a
+ * QP. */
 Test(engine_hand, the_two_ways_to_connect_do_not_meet)
 {
 	struct saker_listener *l;
@@ -457,9 +457,9 @@ Test(engine_hand, the_two_ways_to_connect_do_not_meet)
 	frig_stop();
 }
 
-/* ---- The end ---- */
+/* ---- Endings ---- */
 
-/* As with hardware: receives stay, and a peer that is gone is noticed when something is sent. */
+/* As with hardware, receives stay posted, and a QP notices that its peer has gone when it sends. */
 Test(engine_hand, a_peer_that_goes_is_noticed_by_the_next_request)
 {
 	begin(false, NULL);
@@ -471,7 +471,7 @@ Test(engine_hand, a_peer_that_goes_is_noticed_by_the_next_request)
 	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
 	cr_assert(frig_no_event(0));
 	cr_assert_eq(state_of(0), RD_QP_RTS);
-	frig_qp(1, SAKER_FALCON); /* another number: it is not the one that was named */
+	frig_qp(1, SAKER_FALCON); /* it has another QPN than the one that was named */
 	ready(1);
 	frig_post(0, RD_WRITE, 8, 0);
 	frig_post(0, RD_WRITE, 8, 0);
@@ -486,7 +486,7 @@ Test(engine_hand, what_is_under_way_when_the_peer_goes_fails)
 	ready(0);
 	ready(1);
 	frig_works();
-	frig_post(0, RD_SEND, 8, 0); /* no receive is there: it is asked to wait */
+	frig_post(0, RD_SEND, 8, 0); /* no receive is posted: the peer answers RNR */
 	frig_post(0, RD_WRITE, 8, 0);
 	frig_turns(50);
 	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
@@ -506,7 +506,7 @@ Test(engine_hand, reset_and_again)
 		ready(!(round & 1));
 		frig_works();
 		for (int i = 0; i < 2; i++) {
-			frig_recv(i, 50); /* must not come up in the next round */
+			frig_recv(i, 50); /* must not complete in the next round */
 			if (round & 1) {
 				cr_assert_eq(saker_qp_move(frig.n[i].qp, &err), 0);
 				cr_assert_eq(frig_wc(i).status, RD_WR_FLUSH_ERR);
@@ -521,7 +521,8 @@ Test(engine_hand, reset_and_again)
 	frig_stop();
 }
 
-/* At whatever moment of the beginning: the other one has its retries, or waits. */
+/* One QP is reset or destroyed at each moment of the start. The other one uses its retries, or
+ * waits. */
 Test(engine_hand, reset_and_destroyed_in_the_middle_of_it)
 {
 	struct saker_qp_move reset = {.state = RD_QP_RESET};
@@ -561,7 +562,7 @@ Test(engine_hand, a_client_that_dies_leaves_nothing)
 	frig_stop();
 }
 
-/* ---- Moves that are none ---- */
+/* ---- Invalid moves ---- */
 
 Test(engine_hand, the_order_of_moves_is_that_of_verbs)
 {
@@ -599,8 +600,8 @@ Test(engine_hand, the_order_of_moves_is_that_of_verbs)
 	frig_stop();
 }
 
-/* Programs move the QPs that librdmacm connects through all states: that changes nothing but their
- * rights, which may come late. */
+/* Programs move the QPs that librdmacm connects through all states. Such moves change only the
+ * access rights, which may arrive late. */
 Test(engine_hand, moves_of_a_connection_managers_qp_change_its_rights_alone)
 {
 	struct saker_qp_move plain = {.state = RD_QP_RTR}, reset = {.state = RD_QP_RESET};

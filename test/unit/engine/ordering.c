@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of RFC 7306 7, a test for each row, from client to client: two engines, a wire that
- * loses, repeats and reorders frames, and two operations of random sizes posted one behind the
- * other, over and over on several connections. After each engine's turn it is looked at both ends
- * whether something is there that the row says cannot be there yet.
+ * The table of RFC 7306 7, with a test for each row, from client to client: two engines, a wire
+ * that loses, duplicates and reorders frames, and two operations of random sizes that are posted
+ * one after the other, repeatedly and on several connections. After each turn of an engine, the
+ * test checks at both ends that no effect is visible earlier than the row permits.
  *
- * Both clients live in this thread, so that nothing happens while both ends are looked at.
+ * Both clients run in this thread, so that nothing changes while the test checks both ends.
  */
 #include <string.h>
 
@@ -13,11 +13,11 @@
 
 #include "ordering.h"
 
-#define IDLE  20000000  /* turns without progress: something hangs */
-#define STILL 20000     /* after so many the engines' clock is put forward: retransmission timers */
-#define STEP  100000000 /* ns */
+#define IDLE  20000000  /* turns without progress after which the test fails */
+#define STILL 20000     /* turns without progress after which the clock advances, for timers */
+#define STEP  100000000 /* ns by which it advances */
 
-/* What the last three columns of a row say. */
+/* The last three columns of a row. */
 enum rule {
 	FREE,     /* the second may take effect before the first's response is generated */
 	IN_ORDER, /* completed in order at the remote peer */
@@ -26,12 +26,12 @@ enum rule {
 };
 
 static enum rule rule;
-static uint64_t early; /* looks at which the second was there before the answer to the first */
+static uint64_t early; /* checks at which the second was there before the answer to the first */
 static unsigned idle_turns;
 
-/* ---- Looks ---- */
+/* ---- Checks ---- */
 
-/* Something of the response is at the local peer. */
+/* Returns whether a part of the response is at the local peer. */
 static bool
 response_placed(const struct ord_link *l, unsigned nth)
 {
@@ -129,7 +129,7 @@ over(const struct ord_link *l)
 	return true;
 }
 
-/* The values tell in which order a Read and an Atomic, or two Atomics, met the same word. */
+/* The values show in which order a Read and an Atomic, or two Atomics, accessed the same word. */
 static void
 verify(const struct ord_link *l, unsigned nth)
 {

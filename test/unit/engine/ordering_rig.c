@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* See ordering.h. */
+/* The rig of the ordering tests; see ordering.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ receives(enum op op)
 	return op == IMM || op == SEND;
 }
 
-/* Two acts that both read or change memory at the remote peer do so at the same place. */
+/* Two acts that both read or change memory at the remote peer use the same place. */
 unsigned
 ord_target_of(const struct ord_link *l, unsigned nth)
 {
@@ -126,7 +126,7 @@ prepare(struct ord_link *l, unsigned nth)
 	}
 }
 
-/* What Reads and Atomics find. */
+/* Fills the memory that a Read or an Atomic accesses. */
 static void
 prepare_target(struct ord_link *l, unsigned nth)
 {
@@ -150,7 +150,8 @@ ord_begin(struct ord_link *l)
 	l->wait = pick(2) ? 0 : pick(8);
 }
 
-/* Any of the four Sends (the table means them all), either Immediate, either Atomic. */
+/* Chooses one of the four Sends (a row of the table means all of them), an Immediate or an
+ * Atomic. */
 static void
 choose(struct ord_act *a, struct saker_wr *wr)
 {
@@ -171,7 +172,7 @@ choose(struct ord_act *a, struct saker_wr *wr)
 		wr->flags |= pick(2) ? RD_SOLICITED : 0;
 		wr->imm = a->imm;
 		break;
-	case ATOMIC: /* both add 2, whatever the word is */
+	case ATOMIC: /* both add 2 to any value of the word */
 		wr->opcode = RD_FETCH_ADD;
 		wr->data = 2;
 		break;

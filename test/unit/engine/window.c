@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows at the control stage: what a client may ask for, who holds whom, quotas, and that
- * a client's death takes bound windows along. The test binds as an engine stage would.
+ * Memory windows at the control stage: refused commands, references between windows and regions,
+ * quotas, and the end of a client with bound windows. The test binds as an engine stage does.
  */
 #include "script.h"
 
@@ -86,7 +86,8 @@ Test(engine_window, windows_that_are_refused)
 		m = (struct shm_msg){.body.mw = bad[i]};
 		cr_assert_eq(hand_do(&a, &m, SHM_MW_CREATE), -EINVAL, "row %u", i);
 	}
-	/* Another client's protection domain, which has the same number or none. */
+	/* The command names the protection domain of another client, which has the same handle or
+	 * none. */
 	m = (struct shm_msg){.body.mw = {.pd = pd, .type = 1}};
 	cr_assert_eq(hand_do(&b, &m, SHM_MW_CREATE), -EINVAL);
 	cr_assert_eq(rd_mr_count(s->mrs), 0);
@@ -122,13 +123,13 @@ Test(engine_window, a_region_with_a_window_bound_is_busy)
 	cr_assert_not_null(rd_mr_lookup(s->mrs, mr.stag), "it stays in use");
 	cr_assert_eq(bind(&one, &mr, 0), RD_BIND_CHANGED);
 	cr_assert_eq(hand_destroy(&a, SHM_MR_DESTROY, mr.mr), -EBUSY);
-	/* A window that is freed lets go. */
+	/* A destroyed window no longer holds its region. */
 	cr_assert_eq(hand_destroy(&a, SHM_MW_DESTROY, two.mw), 0);
 	cr_assert_eq(hand_destroy(&a, SHM_MR_DESTROY, mr.mr), 0);
 	cr_assert_eq(bind(&one, &mr, 64), RD_BIND_REFUSED);
 }
 
-/* A stage that has found the window may bind it until it is quiet. */
+/* A stage that has looked up the window may bind it until its loop has passed a quiet point. */
 Test(engine_window, a_window_holds_its_region_until_all_loops_were_quiet)
 {
 	struct shm_mr mr = make_mr();
@@ -157,7 +158,7 @@ Test(engine_window, quotas_hold_per_client_and_in_all)
 	m = (struct shm_msg){.body.mw = {.pd = pd, .type = 1}};
 	cr_assert_eq(hand_do(&a, &m, SHM_MW_CREATE), -EDQUOT);
 	cr_assert_eq(script_counter(s, ENG_QUOTA), 1);
-	make_mr(); /* regions have a quota of their own */
+	make_mr(); /* memory regions have a quota of their own */
 	for (uint32_t i = 0; i < s->cfg.limits.client_mws; i++) {
 		m = (struct shm_msg){.body.mw = {.pd = pdb, .type = 1}};
 		cr_assert_eq(hand_do(&b, &m, SHM_MW_CREATE), 0);
@@ -186,7 +187,7 @@ Test(engine_window, the_instance_has_a_limit_too)
 	cr_assert_eq(hand_do(&b, &m, SHM_MW_CREATE), -ENOSPC);
 }
 
-/* All at once, in whatever order; finish() looks. */
+/* All objects end at once, in any order. finish() checks what is left. */
 Test(engine_window, a_client_dies_with_windows_bound)
 {
 	struct shm_mr mr[2] = {make_mr(), make_mr()};
