@@ -60,7 +60,8 @@ if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield \
 fi
 for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" \
 	"0 clients" "loop 0: control transport0 engine0" "idle = yield" \
-	"transport port vlan address" "; option" "Stopped." "The loops are stopped" "Started." "Counters cleared." "Forward statistics for port 0"; do
+	"transport port vlan address" "; option" "Stopped." "The loops are stopped" "Started." \
+	"Counters cleared." "Forward statistics for port 0"; do
 	grep -qF -- "$words" "$work/out" || {
 		echo "not ok: the output lacks '$words'"
 		failed=1
