@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The programs of app/examples between two sakers, on iWARP and on Falcon: each client with each
-# server, the verbs program under saker-run. The server must print the text that the client writes.
+# Runs the programs of app/examples between two sakers, on iWARP and on Falcon: each client with
+# each server, the verbs program under saker-run. The server must print the text that the client
+# writes.
 . "$(dirname "$0")/common.sh"
-install_packages jq || skip "jq is not to be had"
+install_packages jq || skip "jq cannot be installed"
 examples=$build/app/examples
 [ -x "$examples/verbs" ] || skip "the verbs library is not built"
 take_memory 400

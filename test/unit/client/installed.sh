@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Installs libsaker into an empty tree, and compiles a C and a C++ program with nothing but that
-# tree. The installed headers are those of <saker/saker.h>, and the library exports the functions
-# that they declare, no more and no less.
-# Usage: installed.sh BUILD_DIRECTORY
+#
+# installed.sh BUILD: installs libsaker into an empty tree, and compiles a C and a C++ program with
+# nothing but that tree. The installed headers must be those of <saker/saker.h>, and the library
+# must export exactly the functions that they declare.
 set -u
 build=$1
 tree=$(mktemp -d) || exit 1
@@ -37,7 +37,7 @@ headers_are_complete() {
 }
 ok "only the headers of <saker/saker.h> are installed" headers_are_complete
 
-# The names before a parenthesis, without comments; two functions are inline.
+# declared: prints the names before a parenthesis, without comments and the two inline functions.
 declared() {
     echo '#include <saker/saker.h>' | gcc -I"$include" -E -P - |
         grep -oE '\b(saker|sk_addr)_[a-z0-9_]+\(' | tr -d '(' | grep -vxE 'sk_addr_(eq|is_v4)' |
