@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stages of every kind use: the engine's counters, rings between stages, the RDMA MTU. */
+/* Functions that stages of every kind use: counters, rings between stages, the RDMA MTU. */
 #include <stdio.h>
 
 #include <rte_ring.h>
@@ -10,7 +10,7 @@
 #include "../../rof/exchange.h"
 #include "instance.h"
 
-/* What stands around a packet's RDMA payload, below and above IP. */
+/* The most bytes that IP and the headers and trailers above it add to an RDMA payload. */
 #define AROUND_PAYLOAD                                                                             \
 	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The configuration of an instance: its defaults, and what is refused of it. */
+/* The configuration of an instance: its defaults and its checks. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -9,10 +9,11 @@
 #include "instance.h"
 
 /*
- * Swift's base target delay. Hardware's 25 us are a few round trips; here a frame waits in the
- * port's ring until the loop that reads it comes round, and that has perhaps 32 frames of 8 KiB to
- * sum and place, 64 KiB to copy, or was not scheduled. That is no queue which smaller windows
- * would shorten: with 25 us they shrink until the loops wait for each other.
+ * Swift's base target delay. The 25 us of hardware are a few round trips. In software, a frame
+ * waits in the port's ring until the loop polls the port again, and the loop may first have to
+ * checksum and place 32 frames of 8 KiB, or to copy 64 KiB, or to wait for its processor. Smaller
+ * windows do not shorten this delay: with 25 us, the windows shrink until the loops wait for each
+ * other.
  */
 #define SWIFT_BASE_NS 100000
 
@@ -59,8 +60,9 @@ eng_config_default(struct eng_config *cfg)
 	fa_config_default(&cfg->falcon.stack);
 	fa_swift_defaults(&cfg->falcon.swift);
 	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
-	/* Where the peer's thread has to wait for its processor that is its delay, and Swift's own
-	 * least window would then be a packet in a hundred such waits. */
+	/* A peer's thread that waits for its processor delays its acknowledgements by that time.
+	 * With Swift's own minimum window, a sender would then send one packet in a hundred such
+	 * delays. */
 	cfg->falcon.swift.fcwnd_min = FA_CWND_ONE / 4;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
 	cfg->falcon.mtu = 4096;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An instance: its ports, its stages, and the loops that poll them. Set up by eng_create() and
- * fixed from then on, but for what is marked atomic; each stage's own state is in transport_priv.h,
- * stage_priv.h and behind control_priv.h.
+ * An instance: its ports, its stages, and the loops that poll them. eng_create() sets it up; from
+ * then on, only the fields that are marked atomic change. transport_priv.h, stage_priv.h and
+ * control_priv.h define the state of the stages.
  */
 #ifndef SAKER_ENGINE_INSTANCE_H
 #define SAKER_ENGINE_INSTANCE_H
@@ -11,9 +11,9 @@
 #include "msg.h"
 #include "objects.h"
 
-#define ENG_BURST     32   /* frames or messages that are taken at once */
+#define ENG_BURST     32   /* most frames or messages that a stage takes from a queue at once */
 #define ENG_DATA_RING 4096 /* entries of a ring between a transport stage and an engine stage */
-#define ENG_RSS_KEY   64   /* bytes; ports take 40 or 52 of them */
+#define ENG_RSS_KEY   64   /* bytes; ports use the first 40 or 52 of them */
 #define ENG_MAX_FRAME 65535
 #define ENG_TSO_MAX   65000 /* bytes of TCP payload in a TSO frame */
 
@@ -25,22 +25,22 @@ struct rte_ring;
 struct rofx_tls;
 
 struct eng_port {
-	uint16_t id;  /* DPDK's */
-	uint32_t mtu; /* IP packet bytes */
+	uint16_t id;  /* DPDK's port number */
+	uint32_t mtu; /* most bytes of an IP packet */
 	uint8_t mac[6];
 	bool started;
-	bool down;      /* atomic: its link, as eng_ports_look() found it */
-	bool cksum;     /* fills in TCP checksums */
-	bool ip_cksum;  /* and IPv4's */
-	bool udp_cksum; /* and UDP's */
-	uint32_t tso;   /* most TCP payload bytes of a frame that it cuts itself; 0: it does not */
-	bool multi_seg; /* sends frames of several segments */
-	/* A port with fewer queues than there are transport stages: stages below rx_queues receive
-	 * from it, stages below tx_queues send by themselves, and stage s by way of stage
-	 * s % tx_queues, through lane[s]. */
+	bool down;      /* atomic: eng_ports_look() found the link down */
+	bool cksum;     /* the port computes TCP checksums of sent frames */
+	bool ip_cksum;  /* the port computes IPv4 header checksums */
+	bool udp_cksum; /* the port computes UDP checksums */
+	uint32_t tso;   /* most TCP payload bytes of a TSO frame; 0: the port has no TSO */
+	bool multi_seg; /* the port sends frames of several segments */
+	/* A port may have fewer queues than there are transport stages. A stage below rx_queues
+	 * receives from the port, and a stage below tx_queues sends to it. Any other stage s passes
+	 * its frames through lane[s] to stage s % tx_queues, which sends them. */
 	uint16_t rx_queues, tx_queues;
-	uint32_t reta_mask; /* entries of its redirection table less one: see handoff_priv.h */
-	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* rte_mbuf * */
+	uint32_t reta_mask; /* entries of the redirection table minus one: see handoff_priv.h */
+	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* of struct rte_mbuf * */
 };
 
 struct eng_loop {
@@ -50,16 +50,17 @@ struct eng_loop {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	bool control;
-	bool look;    /* this turn is the last look before sleeping: nothing may be put off */
-	int epoll_fd; /* waits for e->wake_fd; -1 but for idle = sleep */
-	struct eng_loop_stats stats; /* written by the loop */
+	bool look; /* this turn is the last poll before the loop sleeps: no work may be deferred */
+	int epoll_fd;                /* waits for e->wake_fd; -1 unless idle = sleep */
+	struct eng_loop_stats stats; /* only the loop writes it */
 } __attribute__((aligned(64)));
 
-/* The rings between the stages: single producer, single consumer; NULL where there is no such
- * stage. Control rings carry struct eng_ctl *. */
+/* The rings between the stages, each with a single producer and a single consumer. A ring is NULL
+ * where the configuration has no such stage. The rings from and to the control stage carry
+ * struct eng_ctl *. */
 struct eng_rings {
-	struct rte_ring *to_stage[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES];     /* eng_dmsg */
-	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES]; /* eng_dmsg */
+	struct rte_ring *to_stage[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES];     /* of struct eng_dmsg */
+	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS][ENG_MAX_STAGES]; /* of struct eng_dmsg */
 	struct rte_ring *control_transport[ENG_MAX_TRANSPORTS],
 		*transport_control[ENG_MAX_TRANSPORTS];
 	struct rte_ring *control_stage[ENG_MAX_STAGES], *stage_control[ENG_MAX_STAGES];
@@ -82,7 +83,7 @@ struct eng_control_args {
 
 struct eng {
 	struct eng_config cfg;
-	unsigned id; /* tells the instances of a process apart: names of pools and rings */
+	unsigned id; /* unique within the process; part of the names of pools and rings */
 	struct eng_port ports[ENG_MAX_PORTS];
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
@@ -90,26 +91,28 @@ struct eng {
 	struct eng_rings rings;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
-	struct rofx_tls *tls;      /* of Falcon's exchange; NULL: in clear */
-	struct sk_key cid_key;     /* Falcon's CIDs: falcon.c */
+	struct rofx_tls *tls;  /* encrypts Falcon's exchange; NULL: the exchange is clear text */
+	struct sk_key cid_key; /* permutes Falcon's CIDs: see falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
-	uint64_t (*clock)(void);   /* eng_clock(), but in tests */
+	uint64_t (*clock)(void);   /* returns ns; eng_clock() except in tests */
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
-	uint32_t sleeping;         /* atomic: bit k: loop k sleeps or is about to */
-	bool stop;                 /* atomic */
+	uint32_t sleeping;         /* atomic; bit k: loop k sleeps or is about to sleep */
+	bool stop;                 /* atomic; the loops end after their turn */
 	struct eng_loop loops[ENG_MAX_LCORES];
 };
 
-/* Refuses a configuration that cannot work: returns -EINVAL with a sentence in `err`, or 0. */
+/* Checks a configuration. Returns 0, or -EINVAL with a sentence in `err` when an instance cannot
+ * work with it. */
 int eng_config_check(const struct eng_config *cfg, char *err, size_t errlen);
 
-/* A single-producer single-consumer ring between two stages; the name is made of the instance,
- * `kind` and both numbers. NULL: no memory. `esize`: bytes of an element. */
+/* Creates a single-producer single-consumer ring of `count` elements of `esize` bytes between two
+ * stages. Its name consists of the number of the instance, `kind`, `a` and `b`. Returns NULL, with
+ * rte_errno set, when there is no memory. */
 struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b,
 	unsigned esize, unsigned count);
 
-/* Returns the largest RDMA MTU, a power of two, that is configured and whose packets fit IP packets
- * of `path_mtu` bytes. */
+/* Returns the RDMA MTU in bytes: the largest power of two that is not above the configured MTU and
+ * whose packets fit into IP packets of `path_mtu` bytes. */
 uint16_t eng_falcon_mtu(const struct eng *e, uint32_t path_mtu);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pools, and what lies between mbufs and the bytes that lib/tcp speaks of: records, slices,
- * checksums over chains. */
+/* Pools of mbufs, mbufs as records, slices and Falcon payloads, and checksums over chains of
+ * mbufs. */
 #include "mbuf.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #define FPDU_TAGGED_HEAD 16 /* bytes: MPA length and DDP tagged header (RFC 5044, RFC 5041) */
 
 /*
- * Pools that could not be freed yet, of all instances: a frame that one instance sent over a ring
- * port may be held by another long after the sender has gone.
+ * Pools of all instances that could not be freed yet: another instance may hold a frame that came
+ * over a ring port long after the sending instance was destroyed.
  */
 static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct waiting {
@@ -40,12 +40,13 @@ eng_pool_create(const char *kind, unsigned instance, unsigned index, uint32_t co
 		cache = CACHE_MAX;
 	snprintf(name, sizeof(name), "sk%u_%s%u", instance, kind, index);
 	/*
-	 * Last in, first out: what another lcore gave back is taken again while it is still in a
-	 * cache. A ring would walk through the whole pool, and each frame would start with misses.
+	 * "stack" is last in, first out: an mbuf that another lcore freed is allocated again while
+	 * it is still in a processor cache. A ring would cycle through the whole pool, and each
+	 * frame would begin with cache misses.
 	 */
 	mp = rte_pktmbuf_pool_create_by_ops(name, count, cache, sizeof(union eng_mbuf_priv),
 		(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket, "stack");
-	if (mp == NULL && rte_errno == EINVAL) /* DPDK was built without it */
+	if (mp == NULL && rte_errno == EINVAL) /* DPDK was built without "stack" */
 		mp = rte_pktmbuf_pool_create(name, count, cache, sizeof(union eng_mbuf_priv),
 			(uint16_t)(room + RTE_PKTMBUF_HEADROOM), socket);
 	return mp;
@@ -117,7 +118,7 @@ eng_rec_alloc(struct rte_mempool *mp)
 
 	if (m == NULL)
 		return NULL;
-	/* So that the payload of a tagged FPDU stands at the start of a cache line. */
+	/* The payload of a tagged FPDU then begins at a cache line. */
 	m->data_off = RTE_PKTMBUF_HEADROOM - FPDU_TAGGED_HEAD;
 	return mbuf_rec(m);
 }
@@ -153,7 +154,7 @@ struct tcp_slice *
 eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	struct tcp_slice *first = NULL, **link = &first;
-	/* Of a frame in one piece the rest of the chain, on a line of its own, is not looked at. */
+	/* m->next is on a second cache line, which this function reads for chained mbufs only. */
 	bool chained = m->nb_segs > 1;
 
 	while (m != NULL) {
@@ -222,7 +223,7 @@ eng_fbuf_free(struct fa_buf *buf)
 	rte_pktmbuf_free_seg(buf->owner);
 }
 
-/* Drops the segments before byte *off. */
+/* Frees the segments before byte *off, and makes *off relative to the first one left. */
 static struct rte_mbuf *
 skip(struct rte_mbuf *m, uint32_t *off)
 {
@@ -241,7 +242,7 @@ mbuf_gather(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t l
 {
 	struct fa_buf *b = eng_fbuf_alloc(mp);
 
-	/* The mbuf, too, knows how long it is: sums are taken over it. */
+	/* eng_mbuf_sum() reads the length from the mbuf. */
 	if (b != NULL && rte_pktmbuf_append(b->owner, (uint16_t)len) == NULL) {
 		eng_fbuf_free(b);
 		b = NULL;
@@ -271,7 +272,7 @@ eng_fbuf(struct rte_mempool *mp, struct rte_mbuf *m, uint32_t off, uint32_t len)
 	if (off + len > m->data_len)
 		return mbuf_gather(mp, m, off, len);
 	if (m->next != NULL)
-		rte_pktmbuf_free(m->next); /* padding behind it */
+		rte_pktmbuf_free(m->next); /* padding behind the payload */
 	m->next = NULL;
 	m->nb_segs = 1;
 	return mbuf_fbuf(m, off, len);
@@ -293,8 +294,8 @@ eng_mbuf_sum(uint32_t sum, const struct rte_mbuf *m, uint32_t off, uint32_t len)
 		piece = RTE_MIN(here - off, len);
 		at = rte_pktmbuf_mtod_offset(m, const void *, off);
 		if (odd) {
-			/* At an odd byte of the whole the bytes are in the other halves of the
-			 * words. */
+			/* A segment that begins at an odd byte of the frame has its bytes in the
+			 * other halves of the 16-bit words. */
 			uint16_t part = (uint16_t)~wire_sum_fold(wire_sum(0, at, piece));
 
 			part = __builtin_bswap16(part);

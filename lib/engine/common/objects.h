@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine's own side of what clients hold handles of. The control stage creates and frees these;
- * from ENG_CE_*_ADD to the answer of ENG_CE_*_DEL the fields under "engine stage" belong to the
- * object's stage alone. Nothing here is visible to a client.
+ * The engine's private state of the objects that clients name by handles. The control stage creates
+ * and frees the objects. From ENG_CE_*_ADD to the answer of ENG_CE_*_DEL, only the engine stage of
+ * an object accesses the fields under "engine stage". Clients cannot access this memory.
  */
 #ifndef SAKER_ENGINE_OBJECTS_H
 #define SAKER_ENGINE_OBJECTS_H
@@ -19,60 +19,66 @@ struct rof_qp;
 struct eng_qp;
 struct eng_qp_ops;
 
-/* A mapped region of a client: the home region, or memory that it brought. */
+/* A mapped region of a client: its home region, or memory that it has registered. */
 struct eng_region {
 	uint8_t *base; /* NULL: no such region */
-	uint64_t size;
-	int fd;       /* -1: not ours (flat), or closed */
-	int guard;    /* against SIGBUS, or -1 */
-	uint32_t mrs; /* regions registered in it */
-	bool sparse;  /* what is registered in it counts, not its size */
+	uint64_t size; /* bytes */
+	int fd;        /* -1: closed, or the region of a flat client, which has no descriptor */
+	int guard;     /* number that eng_guard() returned, or -1 */
+	uint32_t mrs;  /* memory regions that are registered in it */
+	bool sparse;   /* the quota counts the registered bytes instead of `size` */
 };
 
 struct eng_client {
 	uint32_t index; /* client number */
 	char name[SHM_NAME_MAX];
 	uint8_t *home;             /* mapped home region */
-	struct shm_header *header; /* written at attach, never read */
+	struct shm_header *header; /* written when the client attaches, never read */
 	int wake_fd;               /* eventfd that wakes the client, or -1 */
-	bool dead; /* atomic: put out (SIGBUS, nonsense, death); its rings are no longer looked at
-		    */
-	/* engine stages, an own line each: */
+	/* Atomic. The client is removed (after SIGBUS, an invalid entry, or its end): no stage
+	 * polls its rings any more. */
+	bool dead;
+	/* engine stages, each on cache lines of its own */
 	struct eng_client_stage {
 		_Alignas(64) struct shm_take doorbell;
 		struct shm_prod event;
-		bool added, cold;
-		uint32_t quiet; /* turns without a doorbell */
-		/* By QP handle: filled by ENG_CE_QP_ADD. [qps] */
+		bool added, cold; /* cold: polled in every 16th turn only */
+		uint32_t quiet;   /* turns without a doorbell */
+		/* [nqps], by the handle of the QP; ENG_CE_QP_ADD fills it in. */
 		struct eng_qp **qps;
 		uint32_t nqps;
-		struct eng_ah **ahs; /* by handle, likewise, on ENG_DATAGRAM_STAGE; [nahs] */
+		/* [nahs], by handle; ENG_CE_AH_ADD fills it in, on ENG_DATAGRAM_STAGE only. */
+		struct eng_ah **ahs;
 		uint32_t nahs;
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
 	} stage[SHM_MAX_STAGES];
-	void *control; /* the control stage's part: tables of handles, heap, mailbox rings, quotas
-			*/
+	/* control stage: tables of handles, heap, mailbox rings, quotas */
+	void *control;
 };
 
 struct rd_cq {
 	struct eng_client *client;
 	uint32_t handle;
 	struct shm_cq *shared;
-	uint32_t refs; /* QPs; control stage */
+	uint32_t refs; /* control stage: QPs and SRQs that use the CQ */
+	/* engine stage s: sub[s] */
 	struct {
-		_Alignas(64) struct shm_prod ring; /* engine stage's */
-		bool overflow, told;               /* of it */
-		bool touched;   /* produced into in this turn: look at its arm state at the end */
-		bool solicited; /* one of these completions was, or failed */
-		bool owed;      /* an event that did not fit the event ring */
+		_Alignas(64) struct shm_prod ring; /* of completions */
+		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW was sent. */
+		bool overflow, told;
+		/* The stage wrote a completion in this turn, and checks at its end whether the CQ
+		 * is armed. */
+		bool touched;
+		bool solicited; /* a completion of this turn is solicited or has failed */
+		bool owed;      /* an event is pending: the event ring was full */
 		struct rd_cq *next_touched;
 	} sub[SHM_MAX_STAGES];
 };
 
 /* An XRC domain. */
 struct eng_xrcd {
-	uint8_t stage; /* its home: of its receive QPs and queues */
+	uint8_t stage; /* the engine stage of its receive QPs and SRQs */
 };
 
 struct rd_srq {
@@ -81,24 +87,24 @@ struct rd_srq {
 	const struct rd_pd *pd;
 	uint32_t refs, depth, max_sge;
 	/* XRC */
-	const struct eng_xrcd *xrcd; /* NULL: it is none */
-	uint32_t number;
+	const struct eng_xrcd *xrcd; /* NULL: not an XRC SRQ */
+	uint32_t number;             /* the SRQ number that the peer addresses */
 	struct rd_cq *cq;
-	/* engine stage's: */
+	/* engine stage */
 	struct shm_take rq;
-	uint32_t limit; /* ENG_EC_SRQ_LIMIT is due when fewer are left; 0: no */
-	bool queued;    /* it is due: in s->pending_srqs */
+	uint32_t limit; /* below this many receive requests, ENG_EC_SRQ_LIMIT is sent; 0: never */
+	bool queued;    /* ENG_EC_SRQ_LIMIT is pending: the SRQ is in s->pending_srqs */
 	TAILQ_ENTRY(rd_srq) pend;
-	struct rd_srq *next; /* of s->xrc_srqs */
+	struct rd_srq *next; /* in s->xrc_srqs */
 };
 
-/* Datagram QPs and all that they share live on this engine stage. */
+/* The engine stage of all datagram QPs, address handles and host connections. */
 #define ENG_DATAGRAM_STAGE 0
 
-/* The connection of two hosts, for datagrams. It has an eng_qp without queues. Engine stage's. */
+/* A host connection. It belongs to an eng_qp without queues, on the engine stage. */
 struct eng_host {
-	struct sk_addr laddr, raddr; /* raddr is known from the beginning, laddr while it is open */
-	uint64_t packets;            /* that have come; the control stage reads it */
+	struct sk_addr laddr, raddr; /* laddr is valid while the connection is open */
+	uint64_t packets;            /* received packets; the control stage reads it */
 	bool open;
 };
 
@@ -108,39 +114,40 @@ struct eng_ah {
 };
 
 struct eng_qp {
-	struct rd_qp rd; /* rd.user is this */
+	struct rd_qp rd; /* rd.user points to this struct */
 	struct eng_client *client;
-	uint32_t handle; /* the client's */
-	uint8_t stage;   /* its home */
+	uint32_t handle; /* by which the client names the QP */
+	uint8_t stage;   /* the engine stage that owns the QP */
 	/* engine stage */
 	uint8_t transport;
 	bool active;                  /* in the stage's list of QPs with work */
-	bool connected;               /* conn is valid */
-	uint32_t conn;                /* index at the transport stage */
-	uint32_t index;               /* at the engine stage */
-	uint8_t kind;                 /* enum eng_kind; fixed */
-	const struct eng_qp_ops *ops; /* its kind's; set by ENG_CE_QP_ADD */
-	uint8_t type;                 /* enum shm_qp_type; fixed */
-	const struct eng_xrcd *xrcd;  /* SHM_XRC_RECV */
-	struct eng_host *host;        /* it is a connection of hosts; else NULL */
-	struct eng_qp *next_number;   /* SHM_UD: of s->datagram_qps */
+	bool connected;               /* `conn` is valid */
+	uint32_t conn;                /* index of the connection on the transport stage */
+	uint32_t index;               /* index of the QP on the engine stage */
+	uint8_t kind;                 /* enum eng_kind; constant */
+	const struct eng_qp_ops *ops; /* the functions of `kind`; set by ENG_CE_QP_ADD */
+	uint8_t type;                 /* enum shm_qp_type; constant */
+	const struct eng_xrcd *xrcd;  /* SHM_XRC_RECV: its domain */
+	struct eng_host *host;        /* of a host connection; NULL for any other QP */
+	struct eng_qp *next_number;   /* SHM_UD: in s->datagram_qps */
 	union {
 		struct iw_qp *iw;
 		struct rof_qp *rof;
 	};
-	struct rof_chan *chan; /* Falcon: while it is connected */
+	struct rof_chan *chan; /* Falcon: not NULL while the QP is connected */
 	struct shm_qp *shared;
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
-	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): what could not be sent yet */
-	bool queued;       /* in the stage's list of QPs with something pending */
-	uint32_t consumed; /* stream bytes to be told to the transport stage */
-	int code, ended;   /* what ENG_EC_QP_FATAL and ENG_EC_DISCONNECTED are to say */
-	uint32_t sq_shown; /* sq.next as the client sees it */
-	/* Modified by the program: that it waits for its connection was told; its peer has gone. */
+	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): messages that are not sent yet */
+	bool queued;       /* in the stage's list of QPs with pending messages */
+	uint32_t consumed; /* stream bytes of the next ENG_T_CONSUMED */
+	int code, ended;   /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
+	uint32_t sq_shown; /* the value of sq.next that the client can read */
+	/* The program modifies the QP; the QP has work and no connection, and ENG_EC_QP_WAITS is
+	 * sent or pending; its connection has ended. */
 	bool modified, waits, lost;
 	TAILQ_ENTRY(eng_qp) pend;
-	/* ENG_CE_QP_DEL or ENG_CE_QP_RESET, which waits for ENG_E_CLOSED */
+	/* ENG_CE_QP_DEL or ENG_CE_QP_RESET, which is answered after ENG_E_CLOSED; or NULL */
 	struct eng_ctl *deleting;
 	/* control stage */
 	void *control;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The SIGBUS handler and its table of guarded mappings. The handler takes no lock and calls nothing
- * but mmap(2): it may run on any thread at any time. An entry is published by its state, last; it
- * is withdrawn after nobody accesses the mapping any more.
+ * The SIGBUS handler and its table of guarded mappings. The handler may run on any thread at any
+ * time, so it takes no lock and calls no function except mmap(2). eng_guard() publishes an entry by
+ * writing its state last; eng_unguard() frees it when no thread accesses the mapping any more.
  */
 #include "sigbus.h"
 
@@ -24,8 +24,8 @@ static struct guard {
 	bool *flag;
 } guards[SIGBUS_GUARDS];
 
-static uint32_t guards_used; /* atomic: entries from here on were never taken */
-static uint32_t mended;      /* atomic */
+static uint32_t guards_used; /* atomic; entries from this one on have never been in use */
+static uint32_t mended;      /* atomic; faults that the handler repaired */
 static uint32_t installed;   /* atomic */
 static struct sigaction before;
 
@@ -77,7 +77,7 @@ eng_sigbus_install(void)
 	return sigaction(SIGBUS, &sa, &before) < 0 ? -errno : 0;
 }
 
-/* So that the handler looks at entry i, too. */
+/* Makes the handler search entry `i`, too. */
 static void
 raise_used(uint32_t i)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client can take away memory that it shares (truncate the file, punch holes where no page can be
- * had again): the engine's next access raises SIGBUS. The handler puts zero pages there and marks
- * the client; the access is repeated and finds zeros.
+ * A client can remove memory that it shares with the engine: it can truncate the file, or punch a
+ * hole while no page is free to fill it. The engine's next access then raises SIGBUS. The handler
+ * maps zero pages in place of the region and marks the client. The processor repeats the access,
+ * which reads zeros.
  */
 #ifndef SAKER_ENGINE_SIGBUS_H
 #define SAKER_ENGINE_SIGBUS_H
@@ -11,10 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Installs the handler: process-wide, once. It passes faults on that are not in guarded memory to
- * the handler that was there before. eng_guard() does the same. Returns 0 or -errno. */
+/* Installs the handler for the whole process; further calls have no effect. The handler passes a
+ * fault outside of guarded memory to the handler that was installed before. eng_guard() calls this
+ * function, too. Returns 0, or -errno of sigaction(2). */
 int eng_sigbus_install(void);
-/* Returns how many faults were repaired; it grows. Any thread. */
+/* Returns the number of faults that the handler has repaired; it never decreases. Any thread. */
 uint32_t eng_sigbus_count(void);
 
 #endif
