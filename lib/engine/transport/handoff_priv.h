@@ -2,22 +2,24 @@
 /*
  * Several transport stages on one port.
  *
- * The rule: a connection's home is the transport stage
+ * The home stage of a connection, active or passive, is the transport stage
  *
- *	(Toeplitz hash of what its received segments carry & reta_mask) % ntransports
+ *	(Toeplitz hash of addresses and TCP ports of received segments & reta_mask) % ntransports
  *
- * with the instance's own random key, active and passive alike. It is what RSS computes on a port
- * that got that key and a redirection table of entries i % queues, so there packets come home by
- * themselves; every stage can compute it for any tuple, so nothing is shared that changes. An
- * active open tries source ports until one hashes home, and so no two stages can choose the same
- * tuple.
+ * The key of the hash is a random number of the instance. RSS computes the same function on a port
+ * that accepted this key and a redirection table with the entries i % queues; such a port delivers
+ * each segment to its home stage. Every stage can compute the function for any tuple, so the stages
+ * share no variable state. An active open tries source ports until the home of the tuple is the
+ * opening stage; therefore two stages cannot choose the same tuple.
  *
- * A TCP segment whose tuple is unknown where it arrived goes to its home stage, once: the home
- * keeps it, listener or not. ARP, neighbour discovery and ICMP errors concern every stage's net
- * stack: the stage that received one answers it and gives the others copies, which they overhear.
+ * A stage that receives a TCP segment without a connection of its own passes the segment to its
+ * home stage. The home stage never passes it on, even when it has no listener for it. ARP,
+ *neighbour discovery and ICMP errors concern the net stacks of all stages: the stage that received
+ *such a frame answers it and passes copies to the other stages, which update their tables without
+ *an answer (net_overhear()).
  *
- * Stage s sends on queue s of a port. Where there are fewer, it hands its frames in a lane to stage
- * s % tx_queues, which sends them.
+ * Stage s sends on queue s of a port. If the port has fewer queues, stage s passes its frames
+ * through a lane to stage s % tx_queues, which sends them.
  */
 #ifndef SAKER_ENGINE_HANDOFF_PRIV_H
 #define SAKER_ENGINE_HANDOFF_PRIV_H
@@ -32,35 +34,39 @@ struct rte_mbuf;
 #define ENG_HANDOFF_RING 1024 /* frames from one stage to another; a power of two */
 #define ENG_LANE_RING    256  /* frames of one stage for one port; a power of two */
 
-/* ---- home.c: the rule, and ports that know it ---- */
+/* ---- home.c: the home stage of a connection, and RSS on ports ---- */
 
-/* The index of the transport stage that has or would have the connection `key`. Any thread. */
+/* Returns the index of the home stage of the tuple `key`. Any thread. */
 unsigned eng_home(const struct eng *e, const struct tcp_tuple *key);
-/* What of it goes into the port's configuration; p->rx_queues is known. */
+/* Sets RSS in `conf`, the configuration of a port, and p->reta_mask. p->rx_queues must be set. */
 void eng_home_configure(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf);
-/* Fills in the redirection table of a port that runs. One that refuses delivers to other stages
- * than the home, and frames are handed off. */
+/* Fills in the redirection table of a port that runs. If the port refuses the table, segments
+ * arrive at other stages than their homes, and these stages hand them off. */
 void eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info);
 
 /* ---- handoff.c ---- */
 
-/* The following are called by stages with t->handoff != NULL only. */
+/* The functions below, except eng_handoff_frame(), require t->handoff != NULL. */
 
-/* A segment of no connection of this stage. True: it went to its home, and the mbuf with it. */
+/* Passes a segment that belongs to no connection of this stage to the home stage of `key`. Returns
+ * true when it took the frame, false when this stage is the home stage. */
 bool eng_handoff_tcp(
 	struct eng_transport *t, uint16_t port, const struct tcp_tuple *key, struct rte_mbuf *m);
-/* A frame of a connection that belongs to stage `to`: as above. */
+/* Passes a frame of a connection of stage `to` to that stage. Returns true when it took the frame,
+ * false when there is one transport stage only. */
 bool eng_handoff_frame(struct eng_transport *t, unsigned to, uint16_t port, struct rte_mbuf *m);
-/* A frame that the stage's own net stack had, with the outcome `rc`: copies to the others if it
- * may concern them. The mbuf stays the caller's. */
+/* Passes copies of a frame to all other stages if it concerns them. net_input() of this stage has
+ * handled the frame before and returned `rc`. The caller keeps the frame. */
 void eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, int rc,
 	struct rte_mbuf *m);
-/* Takes what others have handed to this stage. */
+/* Handles the frames that other stages passed to this one. Returns whether there were any. */
 bool eng_handoff_rx(struct eng_transport *t);
-/* In the place of rte_eth_tx_burst() for a stage that has no queue: how many frames were taken. */
+/* Replaces rte_eth_tx_burst() for a stage without a send queue of the port: puts the frames into
+ * its lane. Returns the number of frames that it took. */
 uint16_t eng_handoff_send(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, uint16_t n);
-/* Takes other stages' frames into this stage's send buffers. */
+/* Moves the frames in the lanes of this stage's ports to its send queues. Returns whether there
+ * were any. */
 bool eng_handoff_collect(struct eng_transport *t);
 
 #endif

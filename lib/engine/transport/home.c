@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which transport stage is a connection's home (handoff_priv.h has the rule), and how a port with
- * RSS learns the same. */
+/* The home stage of a connection, as handoff_priv.h defines it, and the configuration of RSS that
+ * makes a port compute the same. */
 #include <string.h>
 
 #include <rte_ethdev.h>
@@ -10,9 +10,10 @@
 
 #define RSS_WANTED (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)
 #define RETA_MAX   2048 /* entries of the largest table that is filled in; a power of two */
-#define RETA_MASK  127  /* where there is no table */
+#define RETA_MASK  127  /* of a port without a table */
 
-/* The address as RSS takes it, 32-bit words in host order; returns how many. */
+/* Writes an address in the form that rte_softrss() requires, as 32-bit words in host byte order.
+ * Returns the number of words. */
 static unsigned
 home_put_addr(uint32_t *to, const struct sk_addr *a)
 {

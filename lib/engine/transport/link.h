@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The seam of a transport on the transport stage: one table of functions. Everything else on the
- * stage (conn.c, conn_startup.c, transport*.c) serves every transport alike and calls through this
- * table. A folder below this one has one instance each; eng_links lists them.
+ * The interface between the transport stage and a transport: one table of functions. All other
+ * files of the stage (conn.c, conn_startup.c, transport*.c) serve every transport alike and call it
+ * through this table. Each folder below this one defines one table; eng_links lists them.
  *
- * A connection begins on TCP with any transport: the exchange that makes it runs there (MPA's
- * request and reply, or the exchange of doc/falcon-cm.md), in the states of enum eng_conn_state.
- * conn->link is NULL only while a passive connection has received nothing.
+ * With every transport, a connection begins as a TCP connection. The exchange that makes it runs
+ * on this TCP connection (the MPA request and reply, or the exchange of doc/falcon-cm.md), in the
+ * states of enum eng_conn_state. conn->link is NULL only while a passive connection has not
+ * received a byte.
  */
 #ifndef SAKER_ENGINE_LINK_H
 #define SAKER_ENGINE_LINK_H
@@ -14,85 +15,97 @@
 #include "transport_priv.h"
 
 struct eng_link {
-	/* ---- The transport's part of a stage, t->part[kind]; NULL: not configured ---- */
+	/* ---- The transport's part of a stage: t->part[kind]; NULL: not configured ---- */
 
 	/* Allocates the part if the transport is configured. Returns 0 or -errno. */
 	int (*create)(struct eng_transport *t, uint64_t now);
-	/* The ports run: adds listeners of the transport's own. NULL: it has none. Returns 0 or
-	 * -errno. */
+	/* Adds the listeners that the transport itself needs, when the ports run. NULL: it needs
+	 * none. Returns 0 or -errno. */
 	int (*start)(struct eng_transport *t);
-	/* Frees the part with all connections on it. It may have been created in part. */
+	/* Frees the part and all connections on it, also after a create() that failed. */
 	void (*destroy)(struct eng_transport *t);
-	/* Returns the transport's counters of that list, or NULL. */
+	/* Returns the transport's counters of `list`, [list->count], or NULL when it has none. */
 	const uint64_t *(*counters)(
 		const struct eng_transport *t, const struct sk_reason_list *list);
-	/* A transport with packets of its own beside TCP, else NULL: its timers, once all frames
-	 * that had come by `now` are received; its deliveries and packets (returns whether there
-	 * was work); when it has to be polled again; a datagram to `udp_port`, whose frame it
-	 * takes. */
+	/* The next five members are for a transport that sends packets beside TCP; they are NULL
+	 * and 0 for any other. Times are in ns. */
+	/* Handles expired timers, after all frames that had arrived by `now` were received. */
 	void (*timers)(struct eng_transport *t, uint64_t now);
+	/* Delivers to the engine stages and sends packets. Returns whether there was work. */
 	bool (*poll)(struct eng_transport *t, uint64_t now);
+	/* Returns when the stage has to call poll() again although nothing arrives. */
 	uint64_t (*deadline)(const struct eng_transport *t);
+	/* Handles a received datagram to `udp_port`. Takes the frame. */
 	void (*rx)(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 		struct rte_mbuf *m);
 	uint16_t udp_port;
 
-	/* ---- Start-up of a connection; c->su is there ---- */
+	/* ---- Start-up of a connection; c->su is not NULL ---- */
 
-	/* Returns whether these first bytes of a stream are this transport's. */
+	/* Returns whether `chain`, the first bytes of a stream, begins an exchange of this
+	 * transport. */
 	bool (*begins)(const struct eng_transport *t, const struct tcp_slice *chain);
-	/* A passive connection begins; c->su->offer is the listener's. Returns 0 or -errno. */
+	/* Prepares the exchange of a passive connection; c->su->offer is the offer of the listener.
+	 * Returns 0 or -errno. */
 	int (*listen)(struct eng_transport *t, struct eng_conn *c);
-	/* An active one begins between `ends`: ENG_CT_CONNECT, ENG_CT_LOOKUP. c->su->offer is the
-	 * program's. Returns 0, or -errno that answers the command. */
+	/* Prepares the exchange of an active connection between `ends`: ENG_CT_CONNECT,
+	 * ENG_CT_LOOKUP. c->su->offer is the offer of the program. Returns 0, or -errno, which
+	 * answers the command. */
 	int (*connect)(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *ends,
 		const struct eng_ctl *m);
-	/* The active connection's TCP connection is established. */
+	/* Begins the exchange of an active connection whose TCP connection is established. */
 	void (*connected)(struct eng_transport *t, struct eng_conn *c);
-	/* Takes bytes of the exchange. Returns false when none can be taken now. */
+	/* Handles received bytes of the exchange and takes `chain`. Returns false when it cannot
+	 * take the bytes now; TCP then offers them again. */
 	bool (*startup)(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
-	/* ENG_CT_ACCEPT, _REJECT, _FOUND, _SELF: send the answer. Return 0 or negative. */
+	/* ENG_CT_ACCEPT, _REJECT, _FOUND, _SELF: send the answer to the peer's request. Return 0,
+	 * or -errno. */
 	int (*accept)(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 	int (*reject)(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 	int (*found)(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 	int (*self)(struct eng_transport *t, struct eng_conn *c);
-	/* The start-up timer has expired. */
+	/* Handles the expiry of the start-up timer. */
 	void (*expired)(struct eng_transport *t, struct eng_conn *c);
-	/* The start-up has failed: fills in m->connect and the private data of a second attempt,
-	 * with connect.offer.retry, if there is one to make. */
+	/* Describes the second attempt, if there is one to make, in ENG_TC_FAILED after a failed
+	 * start-up: sets m->connect with connect.offer.retry, and the private data. */
 	void (*retry)(const struct eng_conn *c, struct eng_ctl *m);
-	/* ENG_CT_ABORT: ends a start-up that nobody waits for any more. */
+	/* ENG_CT_ABORT: ends a start-up whose result the control stage does not need any more. */
 	void (*abandon)(struct eng_transport *t, struct eng_conn *c);
-	/* Frees what the start-up alone needed (c->su->part). */
+	/* Frees c->su->part, which only the start-up needs. */
 	void (*startup_free)(struct eng_transport *t, struct eng_conn *c);
 
 	/* ---- The bound connection ---- */
 
-	/* The engine stage is known: ECONN_P_* that are to be reported to it are set pending. */
+	/* Sets the ECONN_P_* of the messages that the engine stage must receive, when the
+	 * connection is bound to a QP of that stage. */
 	void (*bound)(struct eng_transport *t, struct eng_conn *c);
-	/* Takes stream bytes. Returns false when none can be taken now. */
+	/* Passes stream bytes on and takes `chain`. Returns false when it cannot take the bytes
+	 * now; TCP then offers them again. */
 	bool (*deliver)(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
-	/* TCP takes bytes again: passes on what the start-up held. Returns false when a ring is
-	 * full. */
+	/* Passes on the bytes that the start-up held, before TCP delivers further ones. Returns
+	 * false when a ring is full. */
 	bool (*resume)(struct eng_transport *t, struct eng_conn *c);
-	/* TCP_EV_SENT, TCP_EV_EMSS */
+	/* Handle TCP_EV_SENT and TCP_EV_EMSS. */
 	void (*sent)(struct eng_transport *t, struct eng_conn *c);
 	void (*emss)(struct eng_transport *t, struct eng_conn *c);
-	/* A message of the engine stage, other than ENG_T_CLOSE, _ABORT, _RELEASE. */
+	/* Handles a message of the engine stage except ENG_T_CLOSE, _ABORT and _RELEASE. */
 	void (*message)(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m);
-	/* ENG_T_ABORT */
+	/* Handles ENG_T_ABORT. */
 	void (*abort)(struct eng_transport *t, struct eng_conn *c);
-	/* Tries the transport's own ECONN_P_* again: before the notice, and behind it. */
+	/* Retry the transport's own ECONN_P_*: pending_first() before the notice is sent, pending()
+	 * after it. */
 	void (*pending_first)(struct eng_transport *t, struct eng_conn *c);
 	void (*pending)(struct eng_transport *t, struct eng_conn *c);
-	/* TCP has closed, or goes on without the connection: frees c->part. */
+	/* Frees c->part, when TCP has closed or continues without the connection. */
 	void (*closed)(struct eng_transport *t, struct eng_conn *c);
-	/* Frees the payload of a message that no connection takes. */
+	/* Frees the payload of a message for a connection that does not exist any more. Ignores
+	 * messages of other transports. */
 	void (*drop)(const struct eng_dmsg *m);
 };
 
 extern const struct eng_link eng_link_iwarp, eng_link_falcon;
-/* By enum eng_kind. A stream belongs to the last one whose begins() returns true. */
+/* The tables by enum eng_kind. A stream belongs to the last transport whose begins() returns true,
+ * and otherwise to the first one. */
 extern const struct eng_link *const eng_links[ENG_KINDS];
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The transports that a transport stage has. */
-#include "link.h"
+/* The transports of a transport stage. */
+#include "link_priv.h"
 
 const struct eng_link *const eng_links[ENG_KINDS] = {
 	[ENG_IWARP] = &eng_link_iwarp,

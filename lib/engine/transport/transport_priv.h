@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transport stage: one queue of each port, a net stack, a TCP stack, the connections on it, and
- * the rings to engine stages. Everything here is touched by the loop that polls the stage, and by
- * nobody else.
+ * The state of a transport stage: one queue of each port, a net stack, a TCP stack, the connections
+ * on them, and the rings to other stages. Only the loop that polls the stage accesses it. Times are
+ * in ns.
  */
 #ifndef SAKER_ENGINE_TRANSPORT_PRIV_H
 #define SAKER_ENGINE_TRANSPORT_PRIV_H
@@ -22,98 +22,103 @@ struct eng_link;
 struct rte_hash;
 struct rte_ring;
 
-#define ENG_TX_BUFFER  64  /* frames that wait for the end of the turn, per port */
-#define ENG_SPARE      32  /* header mbufs that are fetched ahead */
+#define ENG_TX_BUFFER  64  /* frames of a port that are queued until the end of the turn */
+#define ENG_SPARE      32  /* places for header mbufs that are allocated in advance */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
-#define ENG_HITS       256 /* connections found lately; a power of two */
-#define ENG_COPY_MAX                                                                               \
-	2048 /* payload bytes up to which a frame is one mbuf with a copy: cheaper than attaching  \
-	      */
-#define ENG_REQUEST_TIMEOUT_NS                                                                     \
-	10000000000ull /* responder: from the TCP connection to the whole request */
-#define ENG_REPLY_TIMEOUT_NS                                                                       \
-	60000000000ull /* initiator: to the whole reply; a program may think about it */
+#define ENG_HITS       256 /* connections in the table of recent lookups; a power of two */
+/* Payload bytes up to which a frame is one mbuf with a copy, which costs less than attaching. */
+#define ENG_COPY_MAX 2048
+/* Responder: from the TCP handshake to the end of the peer's request. */
+#define ENG_REQUEST_TIMEOUT_NS 10000000000ull
+/* Initiator: to the end of the peer's reply, for which the peer's program may need time. */
+#define ENG_REPLY_TIMEOUT_NS 60000000000ull
 
-/* How a connection lives. Who else knows its index, and so what must happen before the index is
- * used again: */
+/* The states of a connection. A connection's index is used again only when no other stage holds
+ * it; the last words of each comment name the stages that may hold it. */
 enum eng_conn_state {
 	ECONN_FREE,
-	ECONN_OPENING,     /* active: until MPA's reply. The control stage */
-	ECONN_WAITING,     /* passive: until MPA's request. Nobody */
-	ECONN_REQUESTED,   /* ENG_TC_REQUEST was said. The control stage, and the engine stage once
-			      accepting began */
-	ECONN_ESTABLISHED, /* active: ENG_TC_ESTABLISHED was said, or is when su->holds ends; waits
-			      for ENG_CT_BIND. Both */
-	ECONN_BOUND,       /* bytes flow to the engine stage */
-	ECONN_DEAD,        /* waits for what others still have to say: notice_out, release_due */
-	ECONN_DRAIN,       /* nobody's any more; TCP still ends it */
+	ECONN_OPENING, /* active: until the peer's reply is complete; the control stage */
+	ECONN_WAITING, /* passive: until the peer's request is complete; none */
+	/* ENG_TC_REQUEST was sent or is pending; the control stage, and the engine stage from
+	 * ENG_CT_ACCEPT on */
+	ECONN_REQUESTED,
+	/* active: both sides have agreed. ENG_TC_ESTABLISHED was sent, or is sent when the peer's
+	 * first FPDU has arrived (struct eng_mpa, `holds`). Waits for ENG_CT_BIND; the control
+	 * stage and the engine stage */
+	ECONN_ESTABLISHED,
+	ECONN_BOUND, /* bytes flow to the engine stage; the control stage and the engine stage */
+	/* closed: waits until the last notice (notice_out) and ENG_T_RELEASE (release_due) have
+	 * arrived from the stages that hold the index */
+	ECONN_DEAD,
+	ECONN_DRAIN, /* TCP still ends its connection; none */
 };
 
-/* What could not be said yet because a ring or the pool of messages was exhausted. */
+/* The actions that are pending for a connection, because a ring was full, no message was free, or a
+ * function of lib/tcp or lib/falcon was running. */
 enum eng_conn_pending {
-	ECONN_P_RESUME = 1, /* tcp_deliver_resume() */
-	ECONN_P_EMSS = 2,   /* iWARP */
-	ECONN_P_SPACE = 4,  /* iWARP */
-	ECONN_P_FIN = 8,
-	ECONN_P_CLOSED = 16,
-	ECONN_P_NOTICE = 32, /* su->notice */
-	ECONN_P_ABORT = 64,  /* not from inside of a call of TCP's */
-	ECONN_P_CLOSE = 128,
-	ECONN_P_OPEN = 256,   /* Falcon: eng_falcon_send_open() */
-	ECONN_P_FAIL = 512,   /* Falcon: eng_falcon_failed() */
-	ECONN_P_SPEAK = 1024, /* iWARP */
+	ECONN_P_RESUME = 1,   /* call tcp_deliver_resume() */
+	ECONN_P_EMSS = 2,     /* iWARP: send ENG_E_EMSS */
+	ECONN_P_SPACE = 4,    /* iWARP: send ENG_E_SPACE */
+	ECONN_P_FIN = 8,      /* send ENG_E_FIN */
+	ECONN_P_CLOSED = 16,  /* send ENG_E_CLOSED */
+	ECONN_P_NOTICE = 32,  /* send su->notice */
+	ECONN_P_ABORT = 64,   /* call tcp_abort() */
+	ECONN_P_CLOSE = 128,  /* call tcp_close() */
+	ECONN_P_OPEN = 256,   /* Falcon: send ENG_E_OPEN */
+	ECONN_P_FAIL = 512,   /* Falcon: call eng_falcon_failed() */
+	ECONN_P_SPEAK = 1024, /* iWARP: send ENG_E_SPEAK */
 };
 
-/* What a connection needs only until it is bound, or a responder may send. */
+/* The state that a connection needs only until it is bound, or until a responder may send. */
 struct eng_startup {
 	struct sk_timer timer;
 	struct eng_conn *conn;
-	void *part; /* the transport's (struct eng_link) */
+	void *part; /* the transport's own state of the start-up */
 	uint64_t cookie;
-	uint32_t listener;
-	uint16_t notice;  /* enum eng_ctl_type that waits to be sent */
-	uint16_t service; /* lookups: the port, and its QP */
-	uint32_t qpn, qkey;
-	struct eng_offer offer;     /* of the listener, or of the active side */
-	struct eng_outcome outcome; /* for the notice, with the peer's private data: */
+	uint32_t listener;      /* passive: the control stage's number of the listener */
+	uint16_t notice;        /* enum eng_ctl_type: the notice that is pending or was sent last */
+	uint16_t service;       /* lookups: the port of the datagram service */
+	uint32_t qpn, qkey;     /* lookups: the datagram QP of the service */
+	struct eng_offer offer; /* of the listener, or of the active side */
+	/* The contents of the notice: the terms, and the peer's private data. */
+	struct eng_outcome outcome;
 	uint16_t private_len;
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
 struct eng_conn {
-	struct tcp_conn *tcp; /* NULL once it has closed */
+	struct tcp_conn *tcp; /* NULL after TCP has closed */
 	const struct eng_link *link;
-	void *part; /* the link's; NULL: none (any more) */
-	struct eng_startup *su;
-	int64_t credit; /* iWARP: send space that the engine stage may still count on */
-	uint32_t index;
-	uint32_t qp_index; /* at the engine stage */
-	uint8_t state;     /* enum eng_conn_state */
+	void *part;             /* the transport's own state; NULL: none */
+	struct eng_startup *su; /* NULL: the start-up has ended */
+	int64_t credit;         /* iWARP: bytes of send space granted to the engine stage */
+	uint32_t index;         /* in t->conns */
+	uint32_t qp_index;      /* index of the QP on engine stage `stage` */
+	uint8_t state;          /* enum eng_conn_state */
 	uint8_t stage;
-	uint16_t pending; /* enum eng_conn_pending */
-	bool queued;      /* in t->pending */
-	bool notice_out;  /* the final ENG_TC_* has not come back yet */
-	bool release_due; /* ENG_T_RELEASE has not come yet */
-	bool fin;         /* the peer's FIN came before the engine stage was known */
-	bool lingers;     /* is closed when the peer has acknowledged everything, or has closed */
-	/* The sum of the pseudo-header's addresses and protocol, as eng_addr_sum() returns it. */
-	uint16_t addr_sum;
-	int error; /* why TCP closed */
+	uint16_t pending;  /* enum eng_conn_pending */
+	bool queued;       /* in t->pending */
+	bool notice_out;   /* the control stage holds the connection's last notice */
+	bool release_due;  /* the engine stage has not sent ENG_T_RELEASE yet */
+	bool fin;          /* the peer's FIN has arrived */
+	bool lingers;      /* TCP closes it when the peer has acknowledged all bytes or closed */
+	uint16_t addr_sum; /* see eng_addr_sum() */
+	int error;         /* -errno: why the connection ended; 0: orderly */
 	struct net_path path;
-	TAILQ_ENTRY(eng_conn) next; /* t->pending or t->free */
+	TAILQ_ENTRY(eng_conn) next; /* in t->pending or t->free */
 };
 
 struct eng_listener {
 	LIST_ENTRY(eng_listener) next;
 	struct tcp_listener *tcp;
-	struct sk_addr addr; /* unspecified: every address */
+	struct sk_addr addr; /* unspecified: all addresses */
 	uint16_t port;
-	uint32_t number; /* the control stage's */
+	uint32_t number; /* the control stage's number of the listener */
 	struct eng_offer offer;
 };
 #define ENG_LISTENER_BUCKETS 64
-/* The number of a listener that no client has: where requests name a QP (transports whose QPs
- * programs modify themselves). */
+/* The number of a listener that belongs to no client: the requests that it receives name a QP by
+ * its QPN. Transports whose QPs a program can modify have one. */
 #define ENG_LISTENER_BY_QPN UINT32_MAX
 
 struct eng_transport {
@@ -126,62 +131,69 @@ struct eng_transport {
 	/* The configured transports with packets of their own beside TCP. */
 	const struct eng_link *packet_links[ENG_KINDS];
 	unsigned npacket_links;
-	uint64_t tcp_due, net_due; /* when to look at their timers again */
-	bool tcp_work;             /* TCP was given something in this turn */
+	uint64_t tcp_due, net_due; /* when to poll their timers again */
+	bool tcp_work;             /* TCP may have something to send in this turn */
 	unsigned tx_waiting;       /* frames in tx[] */
-	uint16_t ip_id;
-	/* Which connection? */
+	uint16_t ip_id;            /* the IPv4 Identification of the next frame */
+	/* Lookup of connections and listeners */
 	struct rte_hash *tuples;
-	struct tcp_conn *hit[ENG_HITS];
+	struct tcp_conn *hit[ENG_HITS]; /* recent results; see tuples.c */
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
 	/* Connections */
 	struct eng_conn *conns;                   /* [nconns] */
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
-	struct sk_wheel wheel; /* start-up timeouts */
-	uint16_t next_lport;
-	struct sk_key port_key;
+	struct sk_wheel wheel;  /* start-up timers */
+	uint16_t next_lport;    /* the counter of RFC 6056, section 3.3.3 */
+	struct sk_key port_key; /* the key of its offsets */
 	/* Frames */
 	struct rte_mempool *rx_pool, *tx_pool;
 	struct eng_tx {
-		uint16_t n, prepared; /* of these the port has seen the first `prepared` */
+		/* Frames in m[]; the first `prepared` have passed transport_tx_prepare(). */
+		uint16_t n, prepared;
 		struct rte_mbuf *m[ENG_TX_BUFFER];
 	} tx[ENG_MAX_PORTS];
-	struct rte_mbuf *spare[ENG_SPARE]; /* of tx_pool, on their way into our cache; not reset */
+	/* Header mbufs of tx_pool whose cache lines are being prefetched; not reset yet. */
+	struct rte_mbuf *spare[ENG_SPARE];
 	uint32_t spare_in, spare_out;
-	uint16_t loop_port; /* the index behind the last real port's */
+	uint16_t loop_port; /* the number of ports: the index after that of the last one */
 	uint32_t loop_head, loop_tail;
 	struct rte_mbuf *loop[ENG_LOOP_QUEUE];
 	/* Other stages */
-	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES]; /* eng_dmsg */
+	/* of struct eng_dmsg */
+	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES];
 	struct eng_handoff *handoff;                /* NULL: there is one transport stage */
-	struct rte_ring *from_control, *to_control; /* eng_ctl * */
+	struct rte_ring *from_control, *to_control; /* of struct eng_ctl * */
 	struct eng_ctl *notices;                    /* [ENG_CTL_NOTICES] */
 	struct eng_ctl *notices_free[ENG_CTL_NOTICES];
-	unsigned nnotices;
+	unsigned nnotices; /* entries of notices_free */
 	uint64_t counters[eng_reason_count];
 	uint64_t wire_counters[wire_reason_count];
 };
 
 /* ---- transport_rx.c ---- */
 
+/* Handles a frame that was received on `port`. Takes the frame. */
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
-/* Checks the TCP or UDP checksum of the `len` bytes at offset `l4` of a received frame: accepts the
- * port's verdict (RTE_MBUF_F_RX_L4_CKSUM_*) where it gives one, and computes the sum where it does
- * not. `pseudo` is the pseudo-header's sum. Counts a failure as the port's (ENG_RX_OFFLOAD_BAD) or
- * as `wrong`, but not as ENG_RX_BAD. */
+/* Checks the TCP or UDP checksum of the `len` bytes at offset `l4` of a received frame. Uses the
+ * port's result (RTE_MBUF_F_RX_L4_CKSUM_*) if the frame has one, and computes the checksum
+ * otherwise. `pseudo` is the sum of the pseudo-header. Counts a failure as ENG_RX_OFFLOAD_BAD (the
+ * port's result) or as `wrong`, but not as ENG_RX_BAD. */
 bool eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,
 	uint32_t pseudo, enum wire_reason wrong);
+/* Implements net_ops.icmp_error. */
 void eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp);
 
-/* The part of a pseudo-header's sum that is the same for all packets between two addresses. */
+/* Returns the sum of the pseudo-header's addresses and protocol, which is the same for all packets
+ * between two addresses. */
 static inline uint16_t
 eng_addr_sum(const struct tcp_tuple *t, uint8_t proto)
 {
 	return (uint16_t)~wire_sum_fold(wire_pseudo_sum(&t->laddr, &t->raddr, proto, 0));
 }
 
-/* And the rest of it: the length of header and payload, below 65536. */
+/* Returns the sum of a pseudo-header: adds `len`, the bytes of the TCP or UDP header and payload
+ * (below 65536), to the result of eng_addr_sum(). */
 static inline uint32_t
 eng_pseudo_sum(uint16_t addr_sum, uint32_t len)
 {
@@ -190,93 +202,112 @@ eng_pseudo_sum(uint16_t addr_sum, uint32_t len)
 
 /* ---- transport_tx.c ---- */
 
+/* Implements tcp_ops.output. */
 int eng_tcp_output(
 	void *ctx, struct tcp_conn *conn, const struct tcp_tuple *to, const struct tcp_out *out);
-/* net_ops.send and net_ops.release */
+/* Implement net_ops.send and net_ops.release. */
 void eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len);
 void eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac);
-/* Is there a place for one more frame on `port`? eng_tx_put() then takes it. */
+/* Returns whether `port` has a place for one more frame; flushes its queue if necessary. */
 bool eng_tx_room(struct eng_transport *t, uint16_t port);
+/* Queues a frame for `port`, after eng_tx_room() has returned true. Takes the frame. */
 void eng_tx_put(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
-/* A small empty mbuf of tx_pool; NULL: none. */
+/* Returns an empty mbuf of tx_pool for headers, or NULL when the pool is empty. */
 struct rte_mbuf *eng_tx_header(struct eng_transport *t);
-/* Hands all that waits to the ports; what they do not take stays. */
+/* Sends all queued frames. Frames that a port does not accept stay in the queue, except that a port
+ * without link drops them. */
 void eng_tx_flush(struct eng_transport *t);
-/* Fetches header mbufs for the frames of a later turn, when few are left. */
+/* Allocates header mbufs for later frames when at most half of the places for them are filled. */
 void eng_tx_spare(struct eng_transport *t);
+/* Returns the number of header mbufs that are allocated in advance. */
 static inline uint32_t
 eng_tx_spares(const struct eng_transport *t)
 {
 	return t->spare_in - t->spare_out;
 }
 
-/* ---- tuples.c: which connection, which listener ---- */
+/* ---- tuples.c: lookup of connections and listeners ---- */
 
+/* Creates the table of tuples for `conns` TCP connections. Returns 0 or -ENOMEM. */
 int eng_tuples_create(struct eng_transport *t, uint32_t conns);
 void eng_tuples_destroy(struct eng_transport *t);
+/* Returns the TCP connection of the tuple `key`, or NULL. */
 struct tcp_conn *eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key);
+/* Returns the listener on `port` with that address, otherwise the one with the unspecified address,
+ * otherwise NULL. */
 struct eng_listener *eng_listener_find(
 	struct eng_transport *t, const struct sk_addr *addr, uint16_t port);
-/* tcp_ops.conn_added and conn_removed */
+/* Implement tcp_ops.conn_added and tcp_ops.conn_removed. */
 void eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l);
 void eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn);
-/* A local port that makes the tuple unique; 0: all are in use. */
+/* Returns a local port that makes the tuple unique and its home this stage, or 0 when all such
+ * ports are in use. key->lport is ignored. */
 uint16_t eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key);
 
-/* ---- conn.c: the life of a connection; tcp_ops.deliver and event ---- */
+/* ---- conn.c: states and messages of a connection ---- */
 
-/* Returns an unused connection in that state, or NULL. */
+/* Returns an unused connection, in state `state`, or NULL when all are in use. */
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
-/* Frees the connection if no stage and no message names it any more. */
+/* Frees the connection if it has ended and no stage and no message holds its index. */
 void eng_conn_put(struct eng_transport *t, struct eng_conn *c);
+/* Implement tcp_ops.deliver and tcp_ops.event. */
 bool eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain);
 void eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev);
-/* Queues the connection for eng_conns_pending(), with those bits of enum eng_conn_pending. */
+/* Queues the connection for eng_conns_pending(), with the bits `what` of enum eng_conn_pending. */
 void eng_conn_pend(struct eng_transport *t, struct eng_conn *c, uint16_t what);
-/* Tries again what is pending. Returns whether anything was done. */
+/* Performs the pending actions of all connections as far as possible. Returns whether there was
+ * work. */
 bool eng_conns_pending(struct eng_transport *t);
 /* Sends a message to the engine stage of a bound connection. Returns false when the ring is
  * full. */
 bool eng_conn_send(struct eng_transport *t, const struct eng_conn *c, enum eng_to_stage type,
 	uint64_t u, uint32_t arg);
-/* From here on the connection's bytes go to QP `qp_index` of `stage`. */
+/* Binds the connection to the QP `qp_index` of engine stage `stage`, to which its bytes go from
+ * then on. */
 void eng_conn_bind(struct eng_transport *t, struct eng_conn *c, uint8_t stage, uint32_t qp_index);
-/* TCP has closed, or goes on without the connection: reports it to the stages concerned. */
+/* Reports the end of the connection to the stages that hold it, when TCP has closed or continues
+ * without the connection. */
 void eng_conn_lost(struct eng_transport *t, struct eng_conn *c);
 /* Handles a message of an engine stage. */
 void eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m);
-/* Frees the payload of a message that no connection takes. */
+/* Frees the payload of a message for a connection that does not exist any more. */
 void eng_conn_drop(const struct eng_dmsg *m);
 
-/* ---- conn_startup.c: the exchange that makes a connection, as far as all transports share it ----
- */
+/* ---- conn_startup.c: the part of the start-up that all transports share ---- */
 
-/* Returns -ENOMEM when there is no memory. */
+/* Allocates c->su. Returns 0 or -ENOMEM. */
 int eng_startup_create(struct eng_transport *t, struct eng_conn *c);
+/* Frees c->su, which may be NULL. */
 void eng_startup_free(struct eng_transport *t, struct eng_conn *c);
-/* A TCP connection of a listener is established. */
+/* Begins the start-up of a passive connection, when the TCP connection `tcp` of a listener is
+ * established. */
 void eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp);
-/* An active TCP connection is established. */
+/* Begins the exchange of an active connection, when its TCP connection is established. */
 void eng_startup_connected(struct eng_transport *t, struct eng_conn *c);
-/* Takes bytes of the exchange. Returns false when none can be taken now. */
+/* Handles received bytes of the exchange and takes `chain`. Returns false when it cannot take the
+ * bytes now; TCP then offers them again. */
 bool eng_startup_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain);
-/* TCP has closed during the start-up. */
+/* Ends a start-up during which TCP has closed. */
 void eng_startup_closed(struct eng_transport *t, struct eng_conn *c);
-/* Ends a start-up that failed on this side: with a reset, and a notice to the control stage. */
+/* Ends a start-up that has failed on this side: aborts TCP's connection and sends ENG_TC_FAILED
+ * with `error` (-errno) if the control stage holds the connection. */
 void eng_startup_fail(struct eng_transport *t, struct eng_conn *c, int error);
-/* Sends a notice about the connection, now or when a message is free. */
+/* Sends the notice `notice` (enum eng_ctl_type) about the connection, immediately or when a message
+ * is free. */
 void eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice);
+/* Sends c->su->notice. Returns false when no message is free. */
 bool eng_startup_send_notice(struct eng_transport *t, struct eng_conn *c);
-/* Handles start-up timers that have expired; returns how many. */
+/* Handles expired start-up timers. Returns their number. */
 unsigned eng_startup_poll(struct eng_transport *t, uint64_t now);
-/* Opens a connection: ENG_CT_CONNECT, ENG_CT_LOOKUP. Returns 0 with m->conn, or -errno; -EXDEV:
- * m->transport is the stage that the tuple belongs to. */
+/* Opens an active connection: ENG_CT_CONNECT, ENG_CT_LOOKUP. Returns 0 and sets m->conn, or returns
+ * -errno. With -EXDEV, m->transport is the home stage of the tuple. */
 int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m);
 
-/* ---- transport_ctl.c: what the control stage says ---- */
+/* ---- transport_ctl.c: the commands of the control stage ---- */
 
+/* Handles messages of the control stage. Returns whether there were any. */
 bool eng_transport_ctl(struct eng_transport *t);
-/* ENG_CT_LISTEN */
+/* Opens a listener: ENG_CT_LISTEN. Returns 0 or -ENOMEM. */
 int eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m);
 
 #endif
