@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections between TCP and an engine stage, for every transport alike. A message that cannot be
- * sent at once, because a ring is full, is remembered as a bit and sent when there is room: nothing
- * is lost, and TCP's window closes meanwhile. An index is used again only when no stage can have a
- * message in flight that names it.
+ * The part of a connection that is the same for every transport: its states, and its messages to
+ * the engine stage. When a ring is full, a message becomes a pending bit and is sent later: no
+ * message is lost, and meanwhile TCP's receive window closes. The index of a connection is used
+ * again only when no message in flight can contain it.
  */
 #include <errno.h>
 
@@ -80,7 +80,7 @@ eng_tcp_deliver(void *ctx, struct tcp_conn *conn, struct tcp_slice *chain)
 		return c->link->deliver(t, c, chain);
 	case ECONN_OPENING:
 	case ECONN_WAITING:
-	case ECONN_REQUESTED: /* the exchange counts these bytes as an error */
+	case ECONN_REQUESTED: /* the peer must not send yet: the transport handles it as an error */
 		return eng_startup_deliver(t, c, chain);
 	case ECONN_DRAIN:
 	case ECONN_DEAD:
@@ -102,7 +102,7 @@ send_closed(struct eng_transport *t, struct eng_conn *c)
 	return true;
 }
 
-/* The bytes behind the start-up's frame go first, then TCP's own. */
+/* Delivers the bytes that arrived with the start-up frame, then the bytes that TCP holds. */
 static bool
 conn_resume(struct eng_transport *t, struct eng_conn *c)
 {
@@ -113,7 +113,7 @@ conn_resume(struct eng_transport *t, struct eng_conn *c)
 	return !(c->pending & ECONN_P_RESUME);
 }
 
-/* Ends TCP's connection: this has to wait until no call of TCP's is on the stack. */
+/* Closes or aborts the TCP connection. No function of lib/tcp may be running at this time. */
 static void
 conn_end(struct eng_transport *t, struct eng_conn *c)
 {
@@ -129,7 +129,7 @@ conn_end(struct eng_transport *t, struct eng_conn *c)
 		tcp_close(c->tcp, t->now);
 }
 
-/* Tries what is pending, in the order in which it must be sent. */
+/* Performs the pending actions in the order that the receivers of the messages require. */
 static bool
 conn_pending(struct eng_transport *t, struct eng_conn *c)
 {
@@ -178,7 +178,7 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->error == 0)
 		c->error = tcp_close_reason(c->tcp);
-	/* TCP's connection may live on in TIME_WAIT and answer from there by itself. */
+	/* lib/tcp keeps the connection in TIME_WAIT without its user, and answers by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
 	eng_conn_lost(t, c);
@@ -190,7 +190,7 @@ eng_conn_lost(struct eng_transport *t, struct eng_conn *c)
 	if (c->link != NULL)
 		c->link->closed(t, c);
 	if (c->state == ECONN_BOUND) {
-		/* Of a closed connection, only its end is still worth a message. */
+		/* Of a closed connection, only its end is still reported. */
 		c->pending &= ECONN_P_NOTICE | ECONN_P_FIN;
 		eng_conn_pend(t, c, ECONN_P_CLOSED);
 		return;

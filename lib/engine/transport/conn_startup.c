@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a TCP connection to one that a QP uses, as far as it is the same for every transport: the
- * memory that only the start-up needs, its timer, and the notices to the control stage. The
- * exchange itself is the link's.
+ * The start-up of a connection, as far as it is the same for every transport: the memory that only
+ * the start-up needs, its timer, and the notices to the control stage. The link implements the
+ * exchange itself.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ eng_startup_send_notice(struct eng_transport *t, struct eng_conn *c)
 	fill_notice(t, c, m);
 	if (is_final(m->type))
 		c->notice_out = true;
-	/* The ring has a place for each message that there is. */
+	/* This cannot fail: the ring has a place for each message of the pool. */
 	rte_ring_sp_enqueue(t->to_control, m);
 	return true;
 }
@@ -165,7 +165,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 	struct sk_addr src = tuple->laddr;
 
 	if (c == NULL)
-		return; /* there are as many as TCP can have: it stays in the backlog */
+		return; /* all are in use: the TCP connection stays in the backlog */
 	c->tcp = tcp;
 	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
 	tcp_claim(tcp, c);
@@ -190,7 +190,8 @@ eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 	c->link->connected(t, c);
 }
 
-/* The first bytes of a stream tell which transport's it is. */
+/* Chooses the transport of a passive connection by the first bytes of its stream, and prepares the
+ * exchange. Returns 0 or -errno. */
 static int
 choose_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_slice *chain)
 {
@@ -252,7 +253,7 @@ choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tupl
 	return eng_conn_find(t, tuple) == NULL ? 0 : -EADDRINUSE;
 }
 
-/* Prepares the exchange of an active connection, and opens TCP's. */
+/* Prepares the exchange of an active connection, and opens its TCP connection. */
 static int
 connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *tuple,
 	const struct eng_ctl *m)

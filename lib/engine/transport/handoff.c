@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames from one transport stage to another: a single-producer single-consumer ring for each
- * ordered couple takes what was received in the wrong place, a lane for each port and stage without
- * a queue takes what is to be sent. handoff_priv.h says what goes where.
+ * Frames from one transport stage to another. A single-producer single-consumer ring for each
+ * ordered pair of stages carries received frames to their home stage; a lane for each port and each
+ * stage without a send queue of it carries frames to send. handoff_priv.h defines the rules.
  */
 #include "handoff_priv.h"
 
@@ -15,17 +15,18 @@
 
 #include "transport_priv.h"
 
-/* Element of a ring. */
+/* The element of a ring between two stages. */
 struct frame {
 	struct rte_mbuf *m;
 	uint16_t port;
-	bool copy; /* another stage answers it */
+	bool copy; /* a copy of a frame that the sending stage has handled and answered */
 	uint8_t unused[5];
 };
 _Static_assert(sizeof(struct frame) == 16, "ring element");
 
 struct eng_handoff {
-	struct rte_ring *to[ENG_MAX_TRANSPORTS], *from[ENG_MAX_TRANSPORTS]; /* NULL: itself */
+	/* By the index of the other stage. The entry of the stage itself is NULL. */
+	struct rte_ring *to[ENG_MAX_TRANSPORTS], *from[ENG_MAX_TRANSPORTS];
 };
 
 static int
@@ -146,8 +147,8 @@ eng_handoff_frame(struct eng_transport *t, unsigned to, uint16_t port, struct rt
 	return true;
 }
 
-/* Does it say something to stages that did not receive it? An echo request does not: it has been
- * answered. */
+/* Returns whether a frame concerns the stages that did not receive it. An echo request does not:
+ * the stage that received it has answered it. */
 static bool
 concerns_all(const struct wire_pkt *pkt, int rc)
 {
@@ -170,7 +171,8 @@ eng_handoff_copy(struct eng_transport *t, uint16_t port, const struct wire_pkt *
 	for (unsigned s = 0; s < t->e->cfg.ntransports; s++) {
 		if (s == t->index)
 			continue;
-		/* Half of the ring is the connections': a storm of questions cannot fill it. */
+		/* Copies use at most half of the ring, so a flood of solicitations cannot displace
+		 * the segments of connections. */
 		if (rte_ring_count(t->handoff->to[s]) >= ENG_HANDOFF_RING / 2) {
 			sk_count(t->counters, ENG_HANDOFF_FULL);
 			continue;
@@ -189,7 +191,7 @@ overhear(struct eng_transport *t, const struct frame *f)
 	const uint8_t *at = rte_pktmbuf_mtod(f->m, const uint8_t *);
 	struct wire_pkt pkt;
 
-	/* The stage that copied it has parsed it before. */
+	/* The stage that copied the frame has parsed it successfully. */
 	if (wire_pkt_parse(&pkt, at, f->m->data_len, f->m->pkt_len) >= 0) {
 		net_overhear(t->net, t->now, f->port, &pkt, at, f->m->data_len);
 		t->net_due = 0;
@@ -230,7 +232,8 @@ eng_handoff_send(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, ui
 		t->e->ports[port].lane[t->index], (void **)m, n, NULL);
 }
 
-/* As many as the port takes, and no more than the lane can hold at once. */
+/* Moves frames from a lane to the send queue of the port, until the queue or the lane has no more,
+ * and at most as many as the lane holds. */
 static bool
 handoff_collect(struct eng_transport *t, uint16_t port, struct rte_ring *lane)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The transports of a transport stage. */
-#include "link_priv.h"
+#include "link.h"
 
 const struct eng_link *const eng_links[ENG_KINDS] = {
 	[ENG_IWARP] = &eng_link_iwarp,

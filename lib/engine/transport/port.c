@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports: one queue pair for each transport stage, if there are so many, the offloads that the
- * configuration wants and the port offers, and nothing that it does not offer.
+ * Start and stop of ports. A port gets a receive and a send queue for each transport stage, as far
+ * as it has so many, and the offloads that it offers and that the configuration enables.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
-#define DESCRIPTORS 1024 /* of a queue, where the configuration names no number */
+#define DESCRIPTORS 1024 /* of a queue, when the configuration has no number */
 
 static int
 engine_port_refuse(char *err, size_t errlen, const struct eng_port *p, const char *what, int rc)
@@ -22,9 +22,10 @@ engine_port_refuse(char *err, size_t errlen, const struct eng_port *p, const cha
 	return rc;
 }
 
-/* A port may bound the pieces of a frame, and its send queue does: several frames shall fit. Each
- * ENG_COPY_MAX bytes make two at most: a record that is attached, and copies between it and the
- * next; one more holds the headers. */
+/* Returns the most TCP payload bytes of a TSO frame. A port may limit the segments of a frame, and
+ * the send queue limits them in any case, because it must hold several frames. Each ENG_COPY_MAX
+ * bytes of payload need two segments at most: one for an attached record, one for the copies
+ * between it and the next attached record. The headers need one more segment. */
 static uint32_t
 tso_most(const struct rte_eth_desc_lim *lim, uint16_t txd)
 {
@@ -36,8 +37,8 @@ tso_most(const struct rte_eth_desc_lim *lim, uint16_t txd)
 	return RTE_MIN((uint32_t)ENG_TSO_MAX, (pieces - 1) / 2 * ENG_COPY_MAX);
 }
 
-/* net_tap counts the Ethernet header into the MTU when it looks at the segment size, and so refuses
- * for ever what would be cut into full segments (22.11). */
+/* Returns whether TSO of the port works. The net_tap of DPDK 22.11 counts the Ethernet header as
+ * part of the MTU when it checks the segment size, and refuses every frame with full segments. */
 static bool
 tso_works(const struct rte_eth_dev_info *info)
 {
@@ -45,7 +46,7 @@ tso_works(const struct rte_eth_dev_info *info)
 	       strcmp(info->driver_name, "net_tap") != 0;
 }
 
-/* Of what is offered, that which is wanted. */
+/* Enables the offloads that the port offers and the configuration enables. */
 static void
 choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, uint16_t txd)
@@ -68,7 +69,8 @@ choose_offloads(struct eng_port *p, const struct eng_port_config *pc,
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	if (p->tso > 0)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_TCP_TSO;
-	/* IPv4's is checked here in any case: it costs less than to ask. */
+	/* The IPv4 header checksum is not offloaded: computing it costs less than testing the
+	 * port's result. */
 	if (pc->offload_cksum)
 		conf->rxmode.offloads |= rx & RTE_ETH_RX_OFFLOAD_TCP_CKSUM;
 	if (rx & RTE_ETH_RX_OFFLOAD_SCATTER)
@@ -88,7 +90,8 @@ setup_queues(struct eng *e, struct eng_port *p, uint16_t rxd, uint16_t txd)
 	return rc;
 }
 
-/* A port that has no address of its own (a ring) gets a random one. */
+/* Sets p->mac from the configuration or from the port. A port without a MAC address (net_ring) gets
+ * a random one. */
 static int
 take_mac(struct eng_port *p, const struct eng_port_config *pc)
 {
@@ -112,8 +115,9 @@ take_mac(struct eng_port *p, const struct eng_port_config *pc)
 	return 0;
 }
 
-/* memif says that it takes standard frames only, and has no MTU to set; it carries what fits its
- * buffers (bsize=). 0: the port is too narrow. */
+/* Returns the MTU for rte_eth_dev_configure(), or 0 when the port cannot carry the configured one.
+ * net_memif reports that it carries standard frames only and has no function to set the MTU, but it
+ * carries each frame that fits its buffers (bsize=). */
 static uint32_t
 mtu_to_ask(const struct eng_port *p, const struct rte_eth_dev_info *info)
 {
@@ -157,7 +161,7 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	rc = setup_queues(e, p, rxd, txd);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "its queues cannot be set up", rc);
-	/* A port without the notion of an MTU takes what fits the mbufs. */
+	/* A port without this function carries each frame that fits the mbufs. */
 	rc = rte_eth_dev_set_mtu(p->id, (uint16_t)p->mtu);
 	if (rc != 0 && rc != -ENOTSUP)
 		return engine_port_refuse(err, errlen, p, "refuses the MTU", rc);
@@ -166,7 +170,7 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 		return engine_port_refuse(err, errlen, p, "does not start", rc);
 	p->started = true;
 	eng_home_spread(e, p, &info);
-	/* Neighbour solicitations come to multicast addresses. */
+	/* Neighbour solicitations are sent to multicast addresses. */
 	(void)rte_eth_allmulticast_enable(p->id);
 	rc = take_mac(p, pc);
 	return rc == 0 ? 0 : engine_port_refuse(err, errlen, p, "has no MAC address", rc);
@@ -200,7 +204,7 @@ eng_port_stop(struct eng *e, unsigned i)
 	if (!p->started)
 		return;
 	for (unsigned q = 0; q < p->rx_queues; q++) {
-		/* A port that still receives would keep this up for ever. */
+		/* The number of bursts is limited, because the port may still receive frames. */
 		for (unsigned k = 0; k < UINT16_MAX / ENG_BURST; k++) {
 			n = rte_eth_rx_burst(p->id, (uint16_t)q, burst, ENG_BURST);
 			if (n == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two halves of a transport stage's turn. The first receives and tells the engine stages what
- * came; between the halves they work; the second takes what they have and sends, so that an answer
- * leaves in the turn in which its question came.
+ * A transport stage: creation, start and destruction, and the two halves of its turn. The first
+ * half receives frames and sends messages to the engine stages. Then the engine stages run. The
+ * second half handles their messages and sends frames, so that a response leaves in the turn in
+ * which its request arrived.
  */
 #include "handoff_priv.h"
 #include "link.h"
@@ -18,11 +19,10 @@
 
 #include "../../base/mem.h"
 
-#define TCP_BUDGET     256 /* segments that a turn sends */
-#define MESSAGE_BUDGET 256 /* messages that a turn takes from each engine stage */
-#define NET_EVERY_NS                                                                               \
-	1000000u /* neighbour timers are seconds: a look each millisecond is enough                \
-		  */
+#define TCP_BUDGET     256 /* most segments that TCP sends in a turn */
+#define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
+/* The interval of net_poll(). The neighbour timers are seconds, so a millisecond is enough. */
+#define NET_EVERY_NS 1000000u
 
 static struct tcp_rec *
 transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
@@ -81,12 +81,11 @@ create_pools(struct eng_transport *t)
 
 	for (unsigned i = 0; i < cfg->nports; i++)
 		frame = SK_MAX(frame, cfg->ports[i].mtu + ETH_MAX);
-	/* Ports count their buffers in kilobytes, and some have no smaller ones than two. */
+	/* Some ports count their buffers in KiB, and some require at least 2 KiB. */
 	frame = SK_MAX(2048u, (frame + 1023) / 1024 * 1024);
 	if (frame > ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM)
 		frame = ENG_MAX_FRAME - RTE_PKTMBUF_HEADROOM;
-	/* What arrives may be kept for a while, so an mbuf holds a frame of its port and no more.
-	 */
+	/* Received mbufs may be held for a while, so their size is that of the largest frame. */
 	t->rx_pool = eng_pool_create(
 		"rx", t->e->id, t->index, cfg->limits.rx_mbufs, frame, cfg->socket_id);
 	t->tx_pool = eng_pool_create(
@@ -117,7 +116,8 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	TAILQ_INIT(&t->free);
 	TAILQ_INIT(&t->pending);
 	sk_wheel_init(&t->wheel, now);
-	/* A connection that has closed keeps its index until all have taken leave of it. */
+	/* A closed connection keeps its index until no stage holds it, so there are more than TCP
+	 * can have at a time. */
 	t->nconns = tc->max_conns * 2;
 	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
 	t->notices = calloc(ENG_CTL_NOTICES, sizeof(t->notices[0]));
@@ -143,7 +143,7 @@ add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t 
 	const struct eng_port *p = &t->e->ports[ic->port];
 	int ifindex = -1;
 
-	/* The interface may be there from an address before. */
+	/* An earlier address may have added the interface. */
 	for (const struct eng_if_config *b = t->e->cfg.ifs; b < ic; b++)
 		if (b->port == ic->port && b->vlan == ic->vlan)
 			ifindex =
@@ -205,7 +205,7 @@ free_listeners(struct eng_transport *t)
 	}
 }
 
-/* What still lies in the rings from engine stages is theirs no more. */
+/* Frees the messages in a ring of an engine stage, and their payload. */
 static void
 transport_drain_ring(struct rte_ring *r)
 {
@@ -247,9 +247,10 @@ eng_transport_destroy(struct eng_transport *t)
 }
 
 /*
- * All lines of a small frame at once, where our own pools put them: mbuf, private area, headers and
- * first payload. A port in memory hands over what another lcore has just written, and its misses
- * would otherwise come one after the other.
+ * Prefetches all cache lines of a small frame at once, in the layout of the engine's pools: mbuf,
+ * private area, headers and first payload bytes. Another lcore has just written the frames of a
+ * port in memory (net_ring, net_memif), and without the prefetch their cache misses would follow
+ * one another.
  */
 static inline void
 prefetch_frame(const struct rte_mbuf *m)
@@ -281,7 +282,7 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	return true;
 }
 
-/* As many frames as the loop port held when the turn began. */
+/* Handles the frames that the loop port held when the turn began. */
 static void
 receive_loop(struct eng_transport *t)
 {
@@ -343,7 +344,7 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 	if (t->tcp_work || now >= t->tcp_due) {
 		unsigned n;
 
-		t->tcp_work = false; /* set again when the port takes no more */
+		t->tcp_work = false; /* eng_tcp_output() sets it when the port accepts no more */
 		n = tcp_stack_poll(t->tcp, now, TCP_BUDGET);
 		t->tcp_work |= n >= TCP_BUDGET;
 		t->tcp_due = now + SK_WHEEL_TICK_NS;
@@ -412,7 +413,7 @@ eng_transport_totals(const struct eng_transport *t, struct eng_totals *out)
 	out->tx_mbufs_free += eng_tx_spares(t);
 }
 
-/* A hash of tuples has a key, a signature and two indices for each connection. */
+/* For each connection, the hash table has the key, a signature and two indices. */
 size_t
 eng_transport_conn_size(void)
 {

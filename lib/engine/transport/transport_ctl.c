@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of the control stage to a transport stage (control/control.h has the rules). */
+/* The commands of the control stage to a transport stage, as control/control.h defines them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -61,8 +61,8 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	return 0;
 }
 
-/* The QP that has requested the connection is the one that is to accept it: the far end belongs to
- * no QP from here on. */
+/* Accepts the connect request of a self-connected QP: the QP keeps the requesting end, and from
+ * here on, no QP owns the accepting end. */
 static int
 ctl_self(struct eng_transport *t, struct eng_conn *c)
 {
@@ -80,7 +80,7 @@ ctl_bind(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	return 0;
 }
 
-/* The request is answered without a connection. */
+/* Answers a request without making a connection: ENG_CT_REJECT, ENG_CT_FOUND. */
 static int
 ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
@@ -93,8 +93,8 @@ ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	if (rc == -ENOENT)
 		return rc;
 	c->state = ECONN_DRAIN;
-	/* Linux's siw handles a FIN before the bytes that come with it, and then does not read the
-	 * private data: so the FIN goes once the bytes are acknowledged. */
+	/* siw of Linux handles a FIN before the bytes that arrive with it, and then does not read
+	 * the private data. Therefore the FIN follows when the bytes are acknowledged. */
 	if (rc == 0)
 		c->lingers = true;
 	else
@@ -169,7 +169,7 @@ transport_command(struct eng_transport *t, struct eng_ctl *m)
 	return ctl_conn(t, m);
 }
 
-/* A notice has come back. */
+/* Frees a notice that the control stage has returned. */
 static void
 notice_back(struct eng_transport *t, struct eng_ctl *m)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames in: parsed once, checked, and given to whom they are for. */
+/* Received frames: parsing, checks, and delivery to the net stack, to TCP or to a transport. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4,
 {
 	switch (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) {
 	case RTE_MBUF_F_RX_L4_CKSUM_GOOD:
-	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the bytes never were on a wire */
+	case RTE_MBUF_F_RX_L4_CKSUM_NONE: /* a virtual port: the frame has not left memory */
 		sk_count(t->counters, ENG_RX_CKSUM);
 		return true;
 	case RTE_MBUF_F_RX_L4_CKSUM_BAD:
@@ -25,8 +25,8 @@ eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4,
 	return false;
 }
 
-/* Is it for us? A segment that came to our MAC address for a connection that there is needs no
- * further look. */
+/* Checks that a segment is addressed to this stage. A segment of an existing connection that was
+ * sent to the port's MAC address needs no further check. */
 static bool
 accept_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 	const struct tcp_conn *conn)
@@ -37,7 +37,7 @@ accept_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 	return net_accept(t->net, port, pkt) == 0;
 }
 
-/* What the loop port carries is our own and never left memory. */
+/* Checks the TCP checksum. Frames on the loop port are not checked: they have not left memory. */
 static bool
 intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, const struct rte_mbuf *m,
 	const struct tcp_tuple *key, const struct tcp_conn *conn)
@@ -92,8 +92,8 @@ drop:
 	rte_pktmbuf_free(m);
 }
 
-/* Passes a datagram to the transport whose port it is addressed to. Returns false when there is
- * none; the frame then stays the caller's. */
+/* Passes a datagram to the transport whose UDP port it is addressed to. Returns false when there is
+ * none; the caller then keeps the frame. */
 static bool
 rx_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m)
 {

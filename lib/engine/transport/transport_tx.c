@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames out. A segment gets a fresh header mbuf; short payloads are copied into it, longer ones
- * follow as mbufs that are attached to the records, which stay in TCP's store until they are
- * acknowledged and are never sent themselves.
+ * Frames to send. Each segment gets a new header mbuf. A short payload is copied into it. A longer
+ * payload follows in indirect mbufs that are attached to the mbufs of the records. lib/tcp keeps
+ * the records until they are acknowledged; their own mbufs are never sent.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
-/* Room in front of TCP's payload. */
+/* The most bytes of the headers in front of the TCP payload. */
 #define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
 
-/* The frames' UDP checksums, where the port does not fill them in: by now the lines that the
- * headers were written to have arrived, and one frame's sum does not wait for another's. */
+/* Computes the UDP checksums of a burst for a port without this offload. At this point, the cache
+ * lines of the headers have arrived, and the sum of one frame does not wait for that of another. */
 static void
 fill_udp_sums(struct rte_mbuf **m, uint16_t n)
 {
@@ -30,13 +30,14 @@ fill_udp_sums(struct rte_mbuf **m, uint16_t n)
 		m[i]->ol_flags = 0;
 		sum = wire_sum_fold(eng_mbuf_sum(0, m[i], l4, m[i]->pkt_len - l4));
 		if (sum == 0)
-			sum = 0xffff; /* 0 would say that there is none (RFC 768) */
+			sum = 0xffff; /* 0 means "no checksum" (RFC 768) */
 		memcpy(rte_pktmbuf_mtod_offset(m[i], uint8_t *, l4 + UDP_CKSUM_OFFSET), &sum,
 			sizeof(sum));
 	}
 }
 
-/* A port that fills in checksums may want to see the frames first. */
+/* Calls rte_eth_tx_prepare(), as a port with checksum offload requires. Frees the frames that the
+ * port refuses. */
 static void
 show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 {
@@ -61,7 +62,8 @@ show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 	}
 }
 
-/* Each frame is prepared once, and not again when the port did not take it. */
+/* Prepares the frames of a queue. A frame is prepared once, also when the port does not accept it
+ * at the first attempt. */
 static void
 transport_tx_prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
 {
@@ -85,7 +87,7 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 	return rte_eth_tx_burst(p->id, (uint16_t)t->index, tx->m, tx->n);
 }
 
-/* What the port did not take waits for it, unless it has no link. */
+/* Keeps the frames that the port did not accept, or drops them when the port has no link. */
 static void
 transport_tx_keep(
 	struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx, uint16_t sent)
@@ -152,7 +154,7 @@ eng_net_send(void *ctx, uint16_t port, const uint8_t *frame, size_t len)
 	char *at;
 
 	if (!eng_tx_room(t, port))
-		return; /* tx_room has counted it */
+		return; /* transport_tx_keep() has counted it */
 	m = rte_pktmbuf_alloc(t->tx_pool);
 	at = m == NULL ? NULL : rte_pktmbuf_append(m, (uint16_t)len);
 	if (at == NULL) {
@@ -178,7 +180,7 @@ eng_net_release(void *ctx, uint16_t port, void *frame, const uint8_t *dst_mac)
 	eng_tx_put(t, port, m);
 }
 
-/* The bytes [off, off + len) of the chain of records, behind what `m` has. */
+/* Appends a copy of the bytes [off, off + len) of the chain of records to `m`. */
 static void
 append_copy(struct rte_mbuf *m, const struct tcp_out *out)
 {
@@ -196,7 +198,8 @@ append_copy(struct rte_mbuf *m, const struct tcp_out *out)
 	}
 }
 
-/* A new mbuf at the end of the frame `m`, whose last one is **last. */
+/* Appends a new mbuf to the frame `m`, after *last, and returns it, or NULL when the pool is
+ * empty. */
 static struct rte_mbuf *
 append_mbuf(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last)
 {
@@ -210,7 +213,8 @@ append_mbuf(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last)
 	return a;
 }
 
-/* `n` bytes of `rec` from `off` on, as a copy: the pieces of a frame stay few. */
+/* Appends a copy of `n` bytes of `rec` from `off` on to the frame. Copies share an mbuf, so that
+ * the frame has few segments. */
 static int
 chain_copy(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
 	const struct tcp_rec *rec, uint32_t off, uint32_t n)
@@ -233,7 +237,7 @@ chain_copy(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
 	return 0;
 }
 
-/* The same without a copy. */
+/* Appends `n` bytes of `rec` from `off` on to the frame, in an indirect mbuf. */
 static int
 chain_attach(struct eng_transport *t, struct rte_mbuf *m, struct rte_mbuf **last,
 	const struct tcp_rec *rec, uint32_t off, uint32_t n)
@@ -271,8 +275,8 @@ append_chain(struct eng_transport *t, struct rte_mbuf *m, const struct tcp_out *
 	return 0;
 }
 
-/* Header mbufs are taken from the pool some frames ahead, and their lines asked for meanwhile:
- * whichever lcore freed them still has them in its cache. */
+/* Allocates header mbufs for later frames and prefetches their cache lines, which may still be in
+ * the cache of the lcore that freed them. */
 static void
 fetch_spares(struct eng_transport *t)
 {
@@ -285,7 +289,7 @@ fetch_spares(struct eng_transport *t)
 
 		sk_prefetch_write(m[i]);
 		sk_prefetch_write((char *)m[i] + RTE_CACHE_LINE_MIN_SIZE);
-		for (int line = -1; line < 2; line++) /* where headers will stand */
+		for (int line = -1; line < 2; line++) /* the lines of the headers */
 			sk_prefetch_write(data + line * RTE_CACHE_LINE_SIZE);
 		t->spare[t->spare_in++ % ENG_SPARE] = m[i];
 	}
@@ -304,20 +308,22 @@ eng_tx_header(struct eng_transport *t)
 	struct rte_mbuf *m;
 
 	eng_tx_spare(t);
-	if (eng_tx_spares(t) == 0) /* fewer are left than are fetched at once */
+	if (eng_tx_spares(t) == 0) /* the pool had fewer than a bulk */
 		return rte_pktmbuf_alloc(t->tx_pool);
 	m = t->spare[t->spare_out++ % ENG_SPARE];
 	rte_pktmbuf_reset(m);
 	return m;
 }
 
-/* The payload as an mbuf with room for the headers in front of it. */
+/* Returns an mbuf, or a chain, with the payload of `out` and room for the headers in front of it,
+ * or NULL when a pool is empty. */
 static struct rte_mbuf *
 transport_tx_payload_mbuf(
 	struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
 	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
-	/* A frame in one piece may need the room of a whole one. */
+	/* A long frame in one segment needs an mbuf of rx_pool, which holds a frame of full size.
+	 */
 	bool small = chain || out->len <= ENG_COPY_MAX;
 	struct rte_mbuf *m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
 
@@ -336,7 +342,7 @@ none:
 	return NULL;
 }
 
-/* What the port is to do with the frame, or TCP's checksum done here. */
+/* Sets the offload flags of the frame, or computes its TCP checksum for a port without offload. */
 static void
 finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_path *path,
 	const struct tcp_out *out, unsigned tcp_len, uint16_t addr_sum)
@@ -361,13 +367,14 @@ finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_p
 	if (out->gso_size != 0) {
 		m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
 		m->tso_segsz = (uint16_t)out->gso_size;
-		len = 0; /* the port adds each segment's */
+		len = 0; /* the port adds the length of each segment */
 	}
 	sum = (uint16_t)~wire_sum_fold(eng_pseudo_sum(addr_sum, len));
 	memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
 }
 
-/* Builds and queues one frame along a path that was found. */
+/* Builds one frame and queues it for the port of `path`, or in lib/net while the MAC address of the
+ * neighbour is not resolved. */
 static int
 send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_out *out,
 	uint16_t addr_sum)
@@ -379,12 +386,12 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	int rc;
 
 	if (!eng_tx_room(t, path->port)) {
-		t->tcp_work = true; /* it is asked again in the next turn */
+		t->tcp_work = true; /* TCP tries again in the next turn */
 		return -EAGAIN;
 	}
 	rc = net_path_check(t->net, path, t->now);
 	if (rc < 0)
-		return 0; /* lost; TCP sends it again or gives up */
+		return 0; /* the segment is lost; TCP retransmits it or gives up */
 	m = transport_tx_payload_mbuf(t, p, out);
 	if (m == NULL) {
 		t->tcp_work = true;
@@ -416,7 +423,8 @@ eng_tcp_output(
 		to = tcp_tuple(conn);
 	if (c != NULL)
 		return send_segment(t, &c->path, out, c->addr_sum);
-	/* Half-open, or nobody's: seldom, and found anew each time. */
+	/* A half-open connection, or a segment without connection: this is rare, and the path is
+	 * looked up each time. */
 	src = to->laddr;
 	if (net_path_init(t->net, &path, &src, &to->raddr, IP_TCP, t->now) != 0)
 		return 0;

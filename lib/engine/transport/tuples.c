@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whose segment is it? A small table of connections found lately stands before the hash of all
- * tuples; listeners are found by port, those with an address of their own first.
+ * Lookup of connections and listeners. A lookup of a connection first tries a small direct-mapped
+ * table of recent results, and then the hash table of all tuples. A lookup of a listener prefers a
+ * listener with the packet's destination address to one with the unspecified address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ eng_tuples_create(struct eng_transport *t, uint32_t conns)
 		.key_len = sizeof(struct tcp_tuple),
 		.hash_func = rte_hash_crc,
 		.socket_id = t->e->cfg.socket_id,
-		/* Tuples that an attacker made collide cost time, not the entry. */
+		/* With the extended table, colliding tuples of an attacker cost time, but an
+		 * insertion does not fail. */
 		.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE};
 
 	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
@@ -68,7 +70,7 @@ eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l)
 {
 	struct eng_transport *t = ctx;
 
-	/* The table has a place for each connection that TCP can have. */
+	/* This cannot fail: the table has a place for each connection that TCP can have. */
 	rte_hash_add_key_data(t->tuples, tcp_tuple(conn), conn);
 }
 
@@ -99,8 +101,8 @@ eng_listener_find(struct eng_transport *t, const struct sk_addr *addr, uint16_t 
 	return any;
 }
 
-/* RFC 6056 3.3.3: a keyed offset for each destination, and a counter; of the ports that are met,
- * one that brings what the peer sends home to this stage. */
+/* The algorithm of RFC 6056, section 3.3.3: a keyed offset for each destination, plus a counter.
+ * Ports whose tuple has another home stage are skipped. */
 uint16_t
 eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key)
 {
