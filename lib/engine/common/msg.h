@@ -53,7 +53,7 @@ enum eng_to_stage {
 	ENG_E_SPEAK, /* call iw_release(): the responder may send now */
 	/* Falcon */
 	ENG_E_OPEN, /* u: struct eng_falcon_start *, which the receiver frees; the QP may start */
-	/* u: struct fa_buf *, arg: RSN */
+	/* u: struct fa_buf *, with fa_delivery.restart in bit 0; arg: RSN */
 	ENG_E_PUSH,
 	ENG_E_PULL,
 	ENG_E_PULL_DATA,

@@ -42,9 +42,9 @@ enum eng_conn_state {
 	/* ENG_TC_REQUEST was sent or is pending; the control stage, and the engine stage from
 	 * ENG_CT_ACCEPT on */
 	ECONN_REQUESTED,
-	/* active: both sides have agreed. ENG_TC_ESTABLISHED was sent, or is sent when the peer's
-	 * first FPDU has arrived (struct eng_mpa, `holds`). Waits for ENG_CT_BIND; the control
-	 * stage and the engine stage */
+	/* active: both sides have agreed, and ENG_TC_ESTABLISHED was sent or, for iWARP, is sent
+	 * when the configured delay has passed (struct eng_mpa, `holds`). Waits for ENG_CT_BIND;
+	 * the control stage and the engine stage */
 	ECONN_ESTABLISHED,
 	ECONN_BOUND, /* bytes flow to the engine stage; the control stage and the engine stage */
 	/* closed: waits until the last notice (notice_out) and ENG_T_RELEASE (release_due) have

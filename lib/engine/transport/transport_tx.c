@@ -322,8 +322,7 @@ transport_tx_payload_mbuf(
 	struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
 	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
-	/* A long frame in one segment needs an mbuf of rx_pool, which holds a frame of full size.
-	 */
+	/* A long frame in one segment needs an mbuf of rx_pool, which holds a full frame. */
 	bool small = chain || out->len <= ENG_COPY_MAX;
 	struct rte_mbuf *m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
 

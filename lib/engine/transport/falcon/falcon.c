@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon's stack on a transport stage, and its connections. A CID is a keyed permutation of stage
- * and slot, so that it tells nothing, and every stage can find out whose a packet is.
+ * The Falcon stack on a transport stage, and its connections. A CID is a keyed permutation of the
+ * stage's and the connection's index: it reveals neither to the peer, and every stage can compute
+ * which stage a packet belongs to.
  */
 #include "falcon_priv.h"
 
@@ -14,11 +15,11 @@
 
 #include "../../../base/mem.h"
 
-#define FALCON_BUDGET    256 /* packets that a turn sends */
+#define FALCON_BUDGET    256 /* most packets that a turn sends */
 #define BY_QPN_BACKLOG   1024
-#define REPLAY_MARGIN_NS 10000000 /* more than a data centre reorders */
+#define REPLAY_MARGIN_NS 10000000 /* above the delay of reordered packets in a data centre */
 
-/* ---- What lib/falcon asks for ---- */
+/* ---- The functions of struct fa_ops ---- */
 
 static bool
 op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
@@ -34,7 +35,7 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 	uint64_t u = d->type == FA_COMPLETION ? ENG_OUTCOME(d->completion, d->ulp_code)
 					      : (uintptr_t)d->buf | d->restart;
 
-	/* Until it is bound nobody knows where to. */
+	/* Before the connection is bound, there is no QP to deliver to. */
 	if (fc->c->state == ECONN_BOUND && fc->start == NULL &&
 		eng_conn_send(t, fc->c, (enum eng_to_stage)types[d->type], u, d->rsn))
 		return true;
@@ -50,7 +51,8 @@ op_buf_free(void *ctx, struct fa_buf *buf)
 	eng_fbuf_free(buf);
 }
 
-/* Xoff and Xon need no answer: what the engine stages may start is bounded by their credits. */
+/* Handles events. Xoff and Xon need no action, because credits limit the requests that the engine
+ * stages start. */
 static void
 op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 {
@@ -61,8 +63,8 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 	eng_falcon_fail(ctx, fc->c, ROFX_TIMEOUT, -ETIMEDOUT);
 }
 
-/* Sends the engine stage of a bound connection the parameters that its QP starts with. Returns
- * false when the ring is full. */
+/* Sends ENG_E_OPEN, with the parameters of the QP, to the engine stage of a bound connection.
+ * Returns false when the ring is full. */
 static bool
 send_open(struct eng_transport *t, struct eng_conn *c)
 {
@@ -128,7 +130,7 @@ falcon_link_destroy(struct eng_transport *t)
 	t->part[ENG_FALCON] = NULL;
 }
 
-/* Offers again what an engine stage had no room for. */
+/* Resumes the deliveries for which the ring of an engine stage was full. */
 static bool
 falcon_link_offer_again(struct eng_falcon *f, uint64_t now)
 {
@@ -168,7 +170,7 @@ falcon_link_poll(struct eng_transport *t, uint64_t now)
 		f->work |= falcon_link_offer_again(f, now);
 	if (!f->work)
 		return false;
-	f->work = false; /* set again when the port takes no more */
+	f->work = false; /* eng_falcon_output() sets it when the port accepts no more */
 	n = fa_stack_send(f->fa, now, FALCON_BUDGET);
 	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
 	return n > 0;
@@ -231,7 +233,7 @@ open_psp(struct eng_falcon *f, struct eng_falcon_conn *fc, const struct eng_falc
 {
 	uint8_t key[PSP_KEY_MAX] = {0};
 
-	if (f->device.generation - fc->generation > 1) /* its key is gone */
+	if (f->device.generation - fc->generation > 1) /* the device key of rx_spi is gone */
 		return -ESTALE;
 	if (o->psp != PSP_NO_CRYPTO)
 		psp_derive_key(
@@ -295,7 +297,8 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 		rofx_destroy(fc->x);
 	free(fc->start);
 	*fc = (struct eng_falcon_conn){.slot = fc->slot};
-	TAILQ_INSERT_TAIL(&f->free, fc, next); /* last: a CID rests before it is used again */
+	/* At the tail, so that the CID is not used again soon. */
+	TAILQ_INSERT_TAIL(&f->free, fc, next);
 }
 
 static void
@@ -348,9 +351,9 @@ falcon_link_drop(const struct eng_dmsg *m)
 	}
 }
 
-/* ---- The connection, by its TCP connection ---- */
+/* ---- Functions of eng_link_falcon ---- */
 
-/* Requests to QPs by number come to a port of Saker's own. */
+/* Adds the listener for connect requests that name a QP by its QPN. */
 static int
 falcon_link_start(struct eng_transport *t)
 {
@@ -367,7 +370,7 @@ falcon_link_bound(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
 
-/* The start-up is over when the peer has confirmed. */
+/* Frees the state of the start-up, which ends when the peer has confirmed the terms. */
 static bool
 falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 {
@@ -376,7 +379,7 @@ falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 	return true;
 }
 
-/* What the control channel sends and acknowledges is of no interest to the engine stage. */
+/* Ignores events of the control channel, which do not concern the engine stage. */
 static void
 falcon_link_no_news(struct eng_transport *t, struct eng_conn *c)
 {
@@ -416,7 +419,7 @@ falcon_link_abandon(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_ABORT);
 }
 
-/* Falcon's exchange has one form: there is no second attempt with less. */
+/* The exchange of Falcon has no reduced form, so there is no second attempt. */
 static void
 falcon_link_retry(const struct eng_conn *c, struct eng_ctl *m)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A Falcon connection that fails, or is ended abruptly, on this side. Falcon has no packet for
- * that, and a reset of the control channel is said once, which is not enough on a wire that loses:
- * a peer with nothing to send would wait for its keepalive. So the last word is a REJECT and the
- * end of the stream, which TCP repeats until they are there. Our own side does not wait for that:
- * what TCP still has to do is done for a connection that is nobody's.
+ * The abrupt end of a Falcon connection by this side, after a failure or an abort. Falcon has no
+ * packet for it. A reset of the control channel would be sent only once, and if it were lost, a
+ * peer with nothing to send would wait for its keepalive. Therefore this side sends a REJECT and a
+ * FIN, which TCP retransmits until they are acknowledged. The engine stage does not wait for the
+ * acknowledgement: the TCP connection passes to an eng_conn that no QP owns.
  */
 #include "falcon_priv.h"
 
-/* The stream's rest gets a connection of its own. NULL: there is none left. */
+/* Moves the TCP connection of `c` to a new eng_conn and returns that, or NULL when all are in
+ * use. */
 static struct eng_conn *
 falcon_end_hand_over(struct eng_transport *t, struct eng_conn *c)
 {
@@ -39,14 +40,14 @@ eng_falcon_failed(struct eng_transport *t, struct eng_conn *c)
 {
 	struct eng_conn *rest;
 
-	rofx_give_up(eng_falcon_conn_of(c)->x,
-		eng_falcon_conn_of(c)->why); /* unless the peer was the one who said it */
+	/* This has no effect when the peer has ended the exchange. */
+	rofx_give_up(eng_falcon_conn_of(c)->x, eng_falcon_conn_of(c)->why);
 	if (eng_falcon_send(t, c) < 0 || (rest = falcon_end_hand_over(t, c)) == NULL) {
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
 	}
 	t->tcp_work = true;
 	tcp_close(rest->tcp, t->now);
-	c->pending &= ~ECONN_P_FIN; /* no orderly end */
+	c->pending &= ~ECONN_P_FIN; /* the end is not orderly */
 	eng_conn_lost(t, c);
 }

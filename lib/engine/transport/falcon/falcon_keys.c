@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of live Falcon connections (Falcon 6.5, 9.2.2.3; doc/falcon-cm.md, section 7). Who receives
- * hands out SPI and key, so he also changes them: after so many packets, after so long, and when
- * his device key changes. He takes packets under both SPIs from before the peer hears of the new
- * one until some time after it said that it uses it; so nothing is lost. The old one then goes, and
- * a peer that never says so is given up.
+ * The keys of open Falcon connections (Falcon 6.5, 9.2.2.3; doc/falcon-cm.md, section 7). The
+ * receiver chooses the SPI and the key of the packets that it receives. It changes them after a
+ * number of packets, after a time, and when its device key changes. The receiver accepts packets
+ * under both SPIs from before it sends the new one until some time after the peer has confirmed it;
+ * so no packet is lost. Then the receiver frees the old key. A peer that does not confirm in time
+ * loses the connection.
  *
- * One timer of a connection serves all of this, also the exchange's own deadline, since the
- * start-up's is gone. A rotation of the device key goes over the connections a few at a time.
+ * One timer of a connection serves all of these events and also the deadline of the exchange, for
+ * the timer of the start-up is freed. After a rotation of the device key, the keys of a limited
+ * number of connections change in each turn.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,14 +18,14 @@
 #include "../../../base/mem.h"
 #include "falcon_priv.h"
 
-#define RETIRE_NS                                                                                  \
-	1000000000ull /* many round trips: what was sealed before has come, or is lost             \
-		       */
-#define AGAIN_NS    1000000000ull
-#define ALARM_NS    1000000000ull
-#define TIMERS      32 /* that a turn works off */
-#define SWEEP       64 /* connections that a turn looks at after a rotation */
-#define SPREAD_STEP 16 /* connections do not change keys all at once */
+/* From the peer's confirmation to the end of the old key. It is many round trips: a packet that was
+ * sealed with the old key has arrived by then, or is lost. */
+#define RETIRE_NS   1000000000ull
+#define AGAIN_NS    1000000000ull /* from a change of keys that failed to the next attempt */
+#define ALARM_NS    1000000000ull /* least time between two log messages about wrong SPIs */
+#define TIMERS      32            /* most timers that a turn handles */
+#define SWEEP       64            /* connections that a turn checks after a rotation */
+#define SPREAD_STEP 16            /* steps over which the connections' changes of keys spread */
 
 static void
 due_at(struct eng_falcon *f, uint64_t at)
@@ -42,7 +44,8 @@ eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc)
 	due_at(eng_falcon_of(t), at);
 }
 
-/* When the next change is due: never later than configured, by up to an eighth sooner. */
+/* Returns the time of the next change of keys: the configured time, or up to an eighth earlier, so
+ * that not all connections change their keys at once. */
 static uint64_t
 next_change(const struct eng_transport *t, const struct eng_falcon_conn *fc)
 {
@@ -72,8 +75,8 @@ eng_falcon_keys_stop(struct eng_transport *t, struct eng_falcon_conn *fc)
 	fc->prev_sa = NULL;
 }
 
-/* As soon as it can be. While a change is under way that is not known yet: eng_falcon_key_taken()
- * looks again. */
+/* The change begins immediately, or after the end of a change that is in progress. If the peer has
+ * not confirmed that one yet, eng_falcon_key_taken() sets the time. */
 void
 eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
@@ -81,9 +84,10 @@ eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc)
 	eng_falcon_keys_arm(t, fc);
 }
 
-/* ---- Ours: what the peer seals with ---- */
+/* ---- The receive key, with which the peer seals ---- */
 
-/* A QP that is its own peer has them at once. */
+/* Sends the new SPI and key to the peer. A self-connected QP uses them immediately. Returns 0 or
+ * -errno. */
 static int
 hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_sa *next)
 {
@@ -101,7 +105,7 @@ hand_out(struct eng_transport *t, struct eng_falcon_conn *fc, const struct rofx_
 	return 0;
 }
 
-/* A new SPI and key, offered to the peer. NULL: not now. */
+/* Creates a new SPI and key and sends them to the peer. Returns NULL when that fails. */
 static struct psp_sa *
 falcon_keys_offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
@@ -138,7 +142,7 @@ rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 	psp_rx_rotate(&fc->accept, &eng_falcon_of(t)->device, psp_sa_spi(sa));
 	fc->generation = eng_falcon_of(t)->device.generation;
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;
-	fc->rekey_at = SK_NEVER; /* the exchange has its own deadline for the answer */
+	fc->rekey_at = SK_NEVER; /* the exchange has a deadline for the peer's confirmation */
 	if (fc->self)
 		eng_falcon_key_taken(t, fc);
 }
@@ -160,7 +164,7 @@ falcon_keys_retire(struct eng_falcon_conn *fc)
 	fc->retire_at = SK_NEVER;
 }
 
-/* ---- The peer's: what we seal with ---- */
+/* ---- The send key, which the peer has chosen ---- */
 
 int
 eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
@@ -177,11 +181,11 @@ eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc)
 	return rofx_rekeyed(fc->x);
 }
 
-/* ---- What does not fit ---- */
+/* ---- Packets with a wrong SPI ---- */
 
-/* Each is counted where it is dropped. That a peer should seal with a key which it was not given,
- * or was given and should have left, nobody can mend here: the operator sees it. Anybody can send
- * such packets, so he sees it once a second at most. */
+/* eng_falcon_rx() counts each such packet when it drops it. This side cannot repair a peer that
+ * seals with a key that it never received or should not use any more, so a log message reports it
+ * to the operator. Any host can send such packets, so there is at most one message per second. */
 void
 eng_falcon_spi_wrong(
 	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct wire_psp *psp)
@@ -196,9 +200,10 @@ eng_falcon_spi_wrong(
 		sk_addr_str(&fc->raddr, peer), psp->spi, psp_sa_spi(fc->rx_sa));
 }
 
-/* ---- The device's ---- */
+/* ---- The device key ---- */
 
-/* The steps of 9.2.2.3; the last one of the rotation before is the first of this. */
+/* Rotates the device key by the steps of Falcon 9.2.2.3. The last step of a rotation is performed
+ * at the beginning of the next one. */
 static void
 rotate(struct eng_transport *t)
 {
@@ -230,7 +235,7 @@ device_due(struct eng_transport *t)
 	due_at(f, at);
 }
 
-/* ---- Time ---- */
+/* ---- Timers ---- */
 
 void
 eng_falcon_keys_init(struct eng_transport *t, uint64_t now)
@@ -258,7 +263,7 @@ falcon_keys_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		falcon_keys_retire(fc);
 	if (fc->rekey_at <= now)
 		rekey(t, fc);
-	eng_falcon_expired(t, fc->c); /* the exchange's time, and what it has to say */
+	eng_falcon_expired(t, fc->c); /* handles the exchange's deadline and sends its frames */
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon on a transport stage: its stack, the connections by CID, PSP around their packets. A
- * connection belongs to an eng_conn, whose TCP connection made it and is its control channel: what
- * ends the one ends the other.
+ * Falcon on a transport stage: its stack, the connections by their CIDs, and PSP around their
+ * packets. A Falcon connection belongs to an eng_conn, whose TCP connection made it and remains its
+ * control channel: when one of the two ends, the other ends, too. Times are in ns.
  */
 #ifndef SAKER_ENGINE_FALCON_PRIV_H
 #define SAKER_ENGINE_FALCON_PRIV_H
@@ -11,42 +11,44 @@
 #include "../../../rof/exchange.h"
 #include "../link.h"
 
-/* What a connection in tunnel mode has beside the others: the inner header, of ours and, with the
- * addresses swapped, of the peer's. */
+/* The state of a connection in tunnel mode: the inner header of the packets that it sends. The
+ * packets of the peer have the same header with the addresses exchanged. */
 struct eng_falcon_tunnel {
 	struct wire_ip ip;
-	unsigned len;
+	unsigned len; /* bytes */
 };
 
 struct eng_falcon_conn {
 	struct fa_conn *fa; /* NULL: reserved, not open yet */
 	struct eng_conn *c;
-	uint32_t slot, cid;  /* the peer puts `cid` into its packets */
-	uint16_t port, vlan; /* where they come from, and the address: */
+	uint32_t slot, cid; /* index in f->conns; Destination CID of received packets */
+	/* The source of received packets: port, VLAN and address. */
+	uint16_t port, vlan;
 	struct sk_addr raddr;
-	uint16_t addr_sum; /* of UDP's pseudo-header, as eng_addr_sum() has it for TCP */
-	struct rofx *x;    /* the exchange that made it, and its control channel */
-	struct eng_falcon_start *start; /* what the engine stage is to be told once it is bound */
-	uint8_t why;                    /* enum rofx_reason: what the peer is told of its end */
-	bool busy;                      /* a delivery was refused: in f->busy */
-	bool self;                      /* of a QP that is its own peer */
+	uint16_t addr_sum; /* eng_addr_sum() of the UDP pseudo-header */
+	struct rofx *x;    /* the exchange that made the connection, and its control channel */
+	struct eng_falcon_start *start; /* the contents of ENG_E_OPEN; NULL after it was sent */
+	uint8_t why; /* enum rofx_reason of the REJECT that ends the connection */
+	bool busy;   /* the engine stage's ring was full for a delivery: in f->busy */
+	bool self;   /* the connection of a self-connected QP */
 	struct net_path path;
 	struct psp_sa *tx_sa, *rx_sa;
-	struct wire_psp tx_psp;           /* of our packets, but for the IV */
+	struct wire_psp tx_psp;           /* the PSP header of sent packets, except the IV */
 	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
-	uint16_t extra;                   /* bytes of cookie and inner header in our packets */
-	struct psp_sa *prev_sa; /* what the peer may still seal with; NULL: nothing else */
+	uint16_t extra;         /* bytes of the cookie and of the inner header in sent packets */
+	struct psp_sa *prev_sa; /* the previous rx_sa, which the peer may still use; or NULL */
 	struct psp_iv iv;
 	struct psp_rx accept;
-	uint64_t rx_left; /* packets until the peer shall have another key */
-	/* Of the live connection (falcon_keys.c); SK_NEVER: not timed */
+	uint64_t rx_left; /* packets that may arrive until the receive key is changed */
+	/* When the next change of the receive key begins, and when prev_sa is freed; SK_NEVER: no
+	 * such event is due. */
 	uint64_t rekey_at, retire_at;
 	struct sk_timer timer;
-	uint32_t generation;               /* of the device key that our SPI belongs to */
-	TAILQ_ENTRY(eng_falcon_conn) next; /* f->free or f->busy */
+	uint32_t generation;               /* of the device key of rx_sa */
+	TAILQ_ENTRY(eng_falcon_conn) next; /* in f->free or f->busy */
 };
 
-/* What eng_falcon_stage() said of a CID, that costs more than all else that is done to find the
+/* A cached result of eng_falcon_stage(), which costs more than the rest of the lookup of a
  * connection. */
 #define ENG_FALCON_CIDS 64
 struct eng_falcon_cid {
@@ -57,19 +59,19 @@ struct eng_falcon_cid {
 
 struct eng_falcon {
 	struct fa_stack *fa;
-	struct fa_algorithm swift; /* with the configured parameters */
+	struct fa_algorithm swift; /* congestion control, with the configured parameters */
 	struct psp_crypto *crypto;
 	struct psp_device device;
-	struct sk_wheel wheel; /* keys of live connections, and the device's: */
-	struct sk_timer device_timer;
-	uint64_t rotate_at, keys_due;  /* when the device key changes; when to look at the wheel */
-	uint64_t alarm_at;             /* when the next wrong SPI is told of */
-	uint32_t sweep;                /* conns[sweep..] do not know of the last rotation yet */
-	uint64_t due;                  /* when to look at the timers again */
-	bool work;                     /* something was given to the stack in this turn */
+	struct sk_wheel wheel;         /* timers of the connections' keys, and device_timer */
+	struct sk_timer device_timer;  /* of the device key */
+	uint64_t rotate_at, keys_due;  /* when the device key changes; when to poll `wheel` */
+	uint64_t alarm_at;             /* when a wrong SPI is logged again */
+	uint32_t sweep;                /* conns[sweep..] are to be checked after a rotation */
+	uint64_t due;                  /* when to poll the timers again */
+	bool work;                     /* the stack may have something to send in this turn */
 	struct eng_falcon_conn *conns; /* [nconns] */
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
-	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the CID's low bits: found lately */
+	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the low bits of the CID */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
 	uint64_t psp_counters[psp_reason_count];
 	uint64_t rofx_counters[rofx_reason_count];
@@ -89,82 +91,88 @@ eng_falcon_conn_of(const struct eng_conn *c)
 
 /* ---- falcon.c ---- */
 
-/* What the exchange settled about packets. */
+/* The parameters of packets that both sides agreed on in the exchange. */
 struct eng_falcon_open {
-	struct fa_params fa;         /* but for cid, user */
-	struct sk_addr laddr, raddr; /* in tunnel mode those of the inner header */
+	struct fa_params fa;         /* eng_falcon_open() sets cid, user and algorithm */
+	struct sk_addr laddr, raddr; /* in tunnel mode the addresses of the inner header */
 	uint16_t port, vlan;
 	bool tunnel;
-	struct sk_addr outer_laddr, outer_raddr;
-	bool has_cookie; /* the peer wants tx_cookie in its packets */
+	struct sk_addr outer_laddr, outer_raddr; /* tunnel mode only */
+	bool has_cookie; /* the peer requires tx_cookie in the packets that it receives */
 	uint64_t tx_cookie, rx_cookie;
 	uint8_t psp; /* enum psp_version */
 	uint32_t tx_spi, rx_spi;
 	uint8_t tx_key[PSP_KEY_MAX];
 };
 
-/* A connection with a CID and nothing else; NULL: all are in use. */
+/* Returns a connection that has a CID but is not open, or NULL when all are in use. */
 struct eng_falcon_conn *eng_falcon_reserve(struct eng_transport *t, struct eng_conn *c);
-/* Packets may flow. 0 or -errno; a refusal leaves it reserved. */
+/* Opens a reserved connection: from then on, it sends and receives packets. Returns 0, or -errno,
+ * and then the connection stays reserved. */
 int eng_falcon_open(
 	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o);
-/* Nothing is sent or delivered any more; the CID is free. */
+/* Closes a connection and frees its CID. The connection sends and delivers nothing any more. */
 void eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc);
-/* Which transport stage a CID belongs to, and which of its connections. */
+/* Returns the index of the transport stage that owns `cid`. Sets *slot to the connection's index in
+ * the conns of that stage; it may be out of range. */
 unsigned eng_falcon_stage(const struct eng *e, uint32_t cid, uint32_t *slot);
 /* ---- falcon_tunnel.c ---- */
 
-/* Addresses and headers of our packets by what was agreed: fc->path, tunnel, extra. 0 or -errno;
- * eng_falcon_tunnel_close() either way. */
+/* Sets the addresses and headers of sent packets: fc->path, tunnel, extra and tx_psp. Returns 0, or
+ * -errno; the caller calls eng_falcon_tunnel_close() in both cases. */
 int eng_falcon_tunnel_open(
 	struct eng_transport *t, struct eng_falcon_conn *fc, const struct eng_falcon_open *o);
 void eng_falcon_tunnel_close(struct eng_falcon_conn *fc);
-/* Writes the inner header of a packet with `len` bytes behind it. */
+/* Writes at `at` the inner header of a packet whose Falcon header and payload have `len` bytes. */
 void eng_falcon_inner_emit(
 	struct eng_transport *t, const struct eng_falcon_conn *fc, uint8_t *at, uint32_t len);
-/* Bytes of the inner header that a Next Header of PSP announces, at most IP_MAX; -reason: none that
- * leads to Falcon. */
+/* Returns the bytes of the inner header for `next`, the Next Header of PSP: 0 to IP_MAX, or the
+ * negative of an enum wire_reason when `next` is neither Falcon nor IP. */
 int eng_falcon_inner_len(uint8_t next);
-/* Is an inner header, of as many bytes, what it must be before `len` bytes of Falcon? Sets *ce to
- * whether it says congestion experienced. 0 or a negative reason: of eng's. */
+/* Checks an inner header of `inner` bytes, which `len` bytes of Falcon follow, against the mode and
+ * the addresses of the connection. Sets *ce to whether its ECN field is CE. Returns 0, or the
+ * negative of an enum eng_reason. */
 int eng_falcon_inner_check(
 	const struct eng_falcon_conn *fc, const uint8_t *p, uint32_t inner, uint32_t len, bool *ce);
 
 /* ---- falcon_end.c ---- */
 
-/* The connection has failed here: not from inside of a call of TCP's or Falcon's, so it pends. Its
- * own side is told `error`, the peer `why`. */
+/* Ends a connection that has failed on this side, or that the program aborts: sets ECONN_P_FAIL,
+ * because no function of lib/tcp or lib/falcon may be running at the end itself. This side's
+ * program receives `error` (-errno), the peer receives `why`. */
 void eng_falcon_fail(struct eng_transport *t, struct eng_conn *c, enum rofx_reason why, int error);
-/* ECONN_P_FAIL */
+/* Performs ECONN_P_FAIL. */
 void eng_falcon_failed(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_keys.c ---- */
 
 void eng_falcon_keys_init(struct eng_transport *t, uint64_t now);
-/* What is due. */
+/* Handles the expired timers of keys. */
 void eng_falcon_keys_poll(struct eng_transport *t, uint64_t now);
-/* The connection is open: its keys age from now on. */
+/* Starts the timers of a connection's keys, when it has been opened. */
 void eng_falcon_keys_start(struct eng_transport *t, struct eng_falcon_conn *fc);
 void eng_falcon_keys_stop(struct eng_transport *t, struct eng_falcon_conn *fc);
-/* The exchange's deadline has changed. */
+/* Sets the timer of a connection again, when its exchange has a new deadline. */
 void eng_falcon_keys_arm(struct eng_transport *t, struct eng_falcon_conn *fc);
-/* Our key has been used enough. */
+/* Begins a change of the connection's receive key, or schedules it after the one in progress. */
 void eng_falcon_key_worn(struct eng_transport *t, struct eng_falcon_conn *fc);
-/* A packet for the connection came under an SPI that is not its (9.2.2.3): the connection manager
- * is told, once in a while. */
+/* Logs and counts a packet for the connection with a wrong SPI (Falcon 9.2.2.3), at most once per
+ * second and stage. */
 void eng_falcon_spi_wrong(
 	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct wire_psp *psp);
-/* ROFX_EV_REKEY: we seal with what the peer gave us. 0 or -errno. */
+/* Handles ROFX_EV_REKEY: seals packets with the new key of the peer. Returns 0 or -errno. */
 int eng_falcon_take_key(struct eng_transport *t, struct eng_falcon_conn *fc);
-/* ROFX_EV_REKEYED: the peer seals with what we gave it. */
+/* Handles ROFX_EV_REKEYED: the peer seals packets with the new key of this side. */
 void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
 
 /* ---- falcon_terms.c ---- */
 
-/* What our side says in the exchange, with keys of its own. 0 or -ENOSPC: no SPI is left. */
+/* Fills in *s, the terms and keys that this side sends in the exchange. Returns 0, or -ENOSPC when
+ * no SPI is free. */
 int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
 	const struct tcp_tuple *ends, const struct eng_offer *offer, struct rofx_side *s);
-/* Both sides have agreed: packets may come and go, and its `start` is there. 0 or -errno. */
+/* Opens the connection with the terms that both sides agreed on, and sets its `start`. Returns 0 or
+ * -errno. */
 int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_startup.c: functions of eng_link_falcon ---- */
@@ -186,13 +194,13 @@ int eng_falcon_send(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_rx.c ---- */
 
-/* A UDP datagram to PSP's port. Takes the frame. */
+/* Handles a UDP datagram to the port of PSP. Takes the frame. */
 void eng_falcon_rx(
 	struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m);
 
 /* ---- falcon_tx.c ---- */
 
-/* fa_ops.output */
+/* Implements fa_ops.output. */
 int eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out);
 
 #endif

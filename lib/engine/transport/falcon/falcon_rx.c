@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon's packets in. The order of the checks is that of Falcon 9.2.2: integrity, replay, SPI; the
- * window is lib/falcon's. What fails one of them is dropped without a word, and nothing in it is
- * looked at.
+ * Received Falcon packets. The order of the checks is that of Falcon 9.2.2: integrity, replay, SPI;
+ * lib/falcon then checks the window. A packet that fails a check is dropped without a response, and
+ * its contents have no effect.
  */
 #include <string.h>
 
 #include "falcon_priv.h"
 #include "../handoff_priv.h"
 
-/* A datagram that lies in one piece, from the PSP header on. */
+/* A received datagram. */
 struct datagram {
 	struct rte_mbuf *m;
-	uint32_t off; /* of the PSP header in it */
-	uint32_t len;
+	uint32_t off; /* of the PSP header in `m` */
+	uint32_t len; /* bytes from the PSP header on */
 	struct wire_psp psp;
-	uint32_t head;  /* bytes before the Falcon header: PSP's and */
-	uint32_t inner; /* of these, those of the inner IP header: tunnel mode */
-	bool ce;        /* which says congestion experienced */
+	uint32_t head;  /* bytes of the PSP header and the inner IP header */
+	uint32_t inner; /* bytes of the inner IP header (tunnel mode), or 0 */
+	bool ce;        /* the ECN field of the inner IP header is CE */
 };
 
 static bool
@@ -28,7 +28,7 @@ falcon_rx_refuse(struct eng_transport *t, uint64_t *counters, int reason)
 	return false;
 }
 
-/* The header must lie in the first segment; a payload may begin with the second. */
+/* Returns whether the headers are in the first segment. The payload may begin in the second one. */
 static bool
 headers_whole(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
@@ -36,15 +36,15 @@ headers_whole(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 	       (m->nb_segs > 1 && off + PSP_LEN + FALCON_BASE_LEN <= m->data_len);
 }
 
-/* Puts a frame whose headers or ciphertext are scattered, or which is not ours to write to, into
- * one mbuf of our own. */
+/* Copies a frame whose headers or ciphertext are in several segments into one mbuf. */
 static bool
 in_one_piece(struct eng_transport *t, struct datagram *d)
 {
 	uint64_t verdict = d->m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	struct fa_buf *b;
 
-	/* All of it: the sum of UDP's checksum is still to be taken. */
+	/* The copy begins with the first byte of the frame, because the UDP checksum is not checked
+	 * yet. */
 	b = eng_fbuf(t->rx_pool, d->m, 0, d->off + d->len);
 	d->m = NULL;
 	if (b == NULL) {
@@ -52,7 +52,7 @@ in_one_piece(struct eng_transport *t, struct datagram *d)
 		return false;
 	}
 	d->m = b->owner;
-	d->m->ol_flags |= verdict; /* it is about the bytes, which are the same */
+	d->m->ol_flags |= verdict; /* the port's result is valid for the copy */
 	d->off += (uint32_t)(b->data - rte_pktmbuf_mtod(d->m, uint8_t *));
 	return true;
 }
@@ -75,7 +75,7 @@ copy_if_shared(struct eng_transport *t, struct datagram *d)
 	return own != NULL;
 }
 
-/* UDP's checksum: with an ICV it says nothing new. */
+/* Checks the UDP checksum, except that of a packet with an ICV, which covers the same bytes. */
 static bool
 check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 	const struct datagram *d, const struct eng_falcon_conn *fc)
@@ -133,7 +133,8 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 	return true;
 }
 
-/* Transport or tunnel mode, as the connection has it, and its addresses. */
+/* Checks that the packet has the mode of the connection (transport or tunnel) and, in tunnel mode,
+ * its inner addresses. */
 static bool
 check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct datagram *d)
 {
@@ -172,7 +173,7 @@ falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, const struc
 	};
 	int n = falcon_rx_parse(d, len, &h);
 
-	/* The frame's pieces may have been cut anywhere. */
+	/* The first segment may end within the Falcon header. */
 	if (d->m->nb_segs > 1 && (n < 0 || d->off + d->head + (uint32_t)n > d->m->data_len)) {
 		if (!in_one_piece(t, d))
 			return;
@@ -209,7 +210,8 @@ cid_known(struct eng_transport *t, uint32_t cid)
 	return k;
 }
 
-/* Whose is it? The CID is never encrypted. */
+/* Returns the connection of a packet by its CID, which is never encrypted, and by its source; NULL
+ * when this stage has none. Sets *stage to the stage that owns the CID. */
 static struct eng_falcon_conn *
 connection(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, uint32_t cid,
 	unsigned *stage)

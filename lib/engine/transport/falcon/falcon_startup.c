@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a Falcon connection begins: the exchange of lib/rof on a TCP connection, and what comes of
- * it. It runs beside MPA's in the states of the connection, and says the same things to the control
- * stage. The stream stays the control channel: when it ends, the connection does.
+ * The start-up of a Falcon connection: the exchange of lib/rof on a TCP connection, and the
+ * handling of its events. The start-up uses the same states and sends the same notices as that of
+ * MPA. The TCP connection stays open as the control channel: when it ends, the Falcon connection
+ * ends.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,7 +51,8 @@ exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
 	return cfg;
 }
 
-/* The peer hears why before the stream ends. */
+/* Ends a start-up that has failed with `error`. The exchange sends the reason to the peer before
+ * the stream ends. */
 static void
 falcon_startup_give_up(struct eng_transport *t, struct eng_conn *c, int error)
 {
@@ -62,7 +64,7 @@ falcon_startup_give_up(struct eng_transport *t, struct eng_conn *c, int error)
 		eng_falcon_fail(t, c, ROFX_NO_RESOURCE, error);
 		return;
 	}
-	/* Somebody knows of it, and is told when TCP has closed. */
+	/* Other stages hold the connection; eng_conn_lost() reports its end when TCP has closed. */
 	if (state == ECONN_BOUND || state == ECONN_REQUESTED || state == ECONN_ESTABLISHED) {
 		eng_conn_pend(t, c, ECONN_P_CLOSE);
 		return;
@@ -90,9 +92,9 @@ falcon_startup_error_of(enum rofx_reason why)
 	}
 }
 
-/* ---- What has come ---- */
+/* ---- Events of the exchange ---- */
 
-/* Fills in what the next notice reports. */
+/* Fills in the contents of the next notice. */
 static void
 falcon_note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct rofx_side *peer,
 	const void *private_data, uint16_t len)
@@ -114,7 +116,9 @@ falcon_note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct
 	memcpy(su->private_data, private_data, su->private_len);
 }
 
-/* May it be asked so, here? Addresses are claims: those of the stream are believed. */
+/* Checks that the listener serves this form of request, and that the addresses in the request,
+ * which the peer may have forged, are those of the stream. Returns ROFX_NONE, or the reason for a
+ * REJECT. */
 static enum rofx_reason
 falcon_startup_judge(const struct eng_conn *c, const struct rofx_side *peer)
 {
@@ -150,7 +154,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
 	int rc;
 
-	if (c->state == ECONN_DRAIN) /* the far end of a mirror */
+	if (c->state == ECONN_DRAIN) /* the accepting end of a self-connected QP */
 		return;
 	rc = eng_falcon_agreed(t, c);
 	if (rc == 0)
@@ -189,7 +193,7 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_CLOSE);
 }
 
-/* Somebody wants to know which datagram QP serves a port. */
+/* Handles the peer's request for the QPN of the datagram QP that serves a port. */
 static void
 asked(struct eng_transport *t, struct eng_conn *c)
 {
@@ -209,7 +213,7 @@ asked(struct eng_transport *t, struct eng_conn *c)
 	eng_startup_notice(t, c, ENG_TC_LOOKUP);
 }
 
-/* And so do we know. */
+/* Handles the peer's answer to a lookup. */
 static void
 falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 {
@@ -234,7 +238,7 @@ falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 	falcon_startup_give_up(t, c, aborted ? -ECONNRESET : falcon_startup_error_of(why));
 }
 
-/* Works off what the exchange has to tell, and sends what it has to say. */
+/* Handles the events of the exchange, and sends its frames. */
 static void
 falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 {
@@ -269,7 +273,7 @@ falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 		case ROFX_EV_REKEYED:
 			eng_falcon_key_taken(t, eng_falcon_conn_of(c));
 			break;
-		default: /* only of lookups, and of streams that end: TCP tells of those */
+		default: /* the end of the stream, which TCP reports, too */
 			break;
 		}
 	}
@@ -299,7 +303,7 @@ eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain)
 	return eng_falcon_of(t) != NULL && rofx_match(chain->data, chain->len) != 0;
 }
 
-/* ---- Beginnings and answers ---- */
+/* ---- Functions of eng_link_falcon ---- */
 
 int
 eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
@@ -379,7 +383,7 @@ eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_
 	return rc < 0 ? rc : eng_falcon_send(t, c);
 }
 
-/* The notice follows once the initiator is ready. */
+/* ENG_TC_ESTABLISHED follows when the initiator has sent READY. */
 int
 eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
@@ -407,7 +411,7 @@ eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 	if (eng_falcon_conn_of(c) == NULL)
 		return -EINVAL;
 	side = rofx_request(eng_falcon_conn_of(c)->x)->peer;
-	/* The initiator sees through it: what it seals with are its own keys. */
+	/* The initiator detects that it is its own peer, and uses its own keys. */
 	memset(side.key128, 0, sizeof(side.key128));
 	memset(side.key256, 0, sizeof(side.key256));
 	c->state = ECONN_DRAIN;
@@ -416,7 +420,7 @@ eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 	else
 		falcon_startup_advance(t, c);
-	eng_startup_free(t, c); /* nothing more is awaited of this end */
+	eng_startup_free(t, c); /* this end has no further events */
 	return rc;
 }
 

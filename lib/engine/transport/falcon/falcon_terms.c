@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the two sides of a Falcon connection agree on: what ours offers, and the connection that
- * comes of both offers. falcon_startup.c is how they are said.
+ * The terms of a Falcon connection: the offer of this side, and the connection that results from
+ * the offers of both sides. falcon_startup.c exchanges the offers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "falcon_priv.h"
 
 #define FALCON_TTL     64
-#define CREDIT_PACKETS 256 /* requests that a connection may have outstanding */
+#define CREDIT_PACKETS 256 /* most outstanding requests of a connection */
 
 static void
 derive_keys(struct eng_falcon *f, struct rofx_side *s)
@@ -72,7 +72,8 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 	return 0;
 }
 
-/* A QP that has asked for itself receives what it sends. */
+/* Returns whether the QP is self-connected: it named itself as its peer, and receives the packets
+ * that it sends. */
 static bool
 is_self(const struct rofx_agreed *a)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PSP around a connection's packets (Falcon 7.1): transport mode, or tunnel mode with an inner IP
- * header between PSP and Falcon. The inner addresses are those that the connection was asked for
- * between, a guest's perhaps; the outer ones are the hosts'. The inner header is readable on the
- * wire, as the CID behind it must be, and authenticated like all else. What it says is compared:
- * the CID and the key already name the connection.
+ * The modes of PSP (Falcon 7.1): transport mode, or tunnel mode with an inner IP header between the
+ * PSP and the Falcon header. The inner addresses are those of the connect request, for example of
+ * virtual machines; the outer addresses are those of the hosts. The inner header is not encrypted,
+ * as the CID behind it must not be, but it is authenticated. The CID and the key identify the
+ * connection, and the fields of the inner header are only compared with it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ inner_open(struct eng_falcon_conn *fc, const struct eng_falcon_open *o)
 	return 0;
 }
 
-/* Is there room on the outer path for what was agreed between the inner addresses? */
+/* Returns whether packets with `payload` bytes of RDMA payload fit the MTU of the outer path. */
 static bool
 fits(const struct eng_falcon_conn *fc, uint32_t payload)
 {

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Falcon's packets out. Each transmission builds a fresh frame: headers and a copy of a short
- * payload in one mbuf; a long one is attached, where nothing is encrypted and the port sends frames
- * of several pieces, else it is copied, or encrypted, into an mbuf that holds a whole frame.
+ * Falcon packets to send. Each transmission, also a repeated one, builds a new frame. A short
+ * payload is copied into the mbuf of the headers. A long payload is attached as an indirect mbuf if
+ * the packet is not encrypted and the port sends frames of several segments; otherwise it is copied
+ * or encrypted into an mbuf that holds a full frame.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "falcon_priv.h"
 
-/* Room in front of the payload, without eng_falcon_conn.extra. */
+/* The most bytes of the headers in front of the payload, without eng_falcon_conn.extra. */
 #define HEAD_MAX   (ETH_MAX + IP_MAX + UDP_LEN + PSP_LEN + FALCON_MAX)
 #define SMALL_MAX  (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
-#define PATH_SPORT 49152 /* source ports of paths: their low 14 bits */
+#define PATH_SPORT 49152 /* the UDP source port of path 0; the low 14 bits are the path */
 #define PATH_BITS  14
 
 struct frame {
 	struct eng_falcon_conn *fc;
 	const struct fa_out *out;
-	uint32_t len; /* payload */
+	uint32_t len; /* bytes of payload */
 	bool sealed;
 	struct rte_mbuf *m;
 };
@@ -44,8 +45,9 @@ falcon_tx_attach(struct eng_transport *t, const struct fa_buf *b, uint16_t data_
 	return head;
 }
 
-/* The payload as an mbuf with room for the headers in front of it, and for an ICV behind it. What
- * is to be sealed is copied there by the cipher. */
+/* Returns an mbuf, or a chain, with the payload, room for the headers in front of it and for an ICV
+ * behind it, or NULL when a pool is empty. The payload of a sealed packet is not copied: the cipher
+ * writes it. */
 static struct rte_mbuf *
 falcon_tx_payload_mbuf(struct eng_transport *t, const struct eng_port *p, const struct frame *f)
 {
@@ -71,13 +73,14 @@ falcon_tx_payload_mbuf(struct eng_transport *t, const struct eng_port *p, const 
 	return m;
 }
 
-/* PSP and Falcon headers in front of the payload, and the seal. 0 or -EAGAIN: no IV is left. */
+/* Writes the PSP and Falcon headers in front of the payload, and seals the packet. Returns 0, or
+ * -EAGAIN when no IV is left. */
 static int
 falcon_tx_seal(struct eng_transport *t, struct frame *f)
 {
 	unsigned falcon_len = wire_falcon_len(f->out->hdr->type);
 	struct eng_falcon_conn *fc = f->fc;
-	unsigned before = PSP_LEN + fc->extra; /* of the Falcon header */
+	unsigned before = PSP_LEN + fc->extra; /* bytes before the Falcon header */
 	uint8_t *payload = rte_pktmbuf_mtod(f->m, uint8_t *), *falcon, *at;
 	struct psp_part parts[2];
 	struct psp_pkt pkt;
@@ -105,8 +108,8 @@ falcon_tx_seal(struct eng_transport *t, struct frame *f)
 	return 0;
 }
 
-/* Asks for UDP's checksum when the frame leaves; it holds the pseudo header's until then. A frame
- * that never leaves has none. */
+/* Requests the UDP checksum from the port or from fill_udp_sums(); until then, the field holds the
+ * sum of the pseudo-header. A frame on the loop port has no checksum. */
 static void
 ask_checksum(struct frame *f, uint8_t *udp, uint32_t len, bool v6)
 {
@@ -118,7 +121,7 @@ ask_checksum(struct frame *f, uint8_t *udp, uint32_t len, bool v6)
 	memcpy(udp + UDP_CKSUM_OFFSET, &sum, sizeof(sum));
 }
 
-/* UDP and what is below it. */
+/* Writes the UDP header and the headers in front of it. */
 static void
 lower_headers(struct eng_transport *t, struct frame *f, const struct eng_port *p)
 {
@@ -151,7 +154,7 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	int rc;
 
 	if (!eng_tx_room(t, path->port)) {
-		eng_falcon_of(t)->work = true; /* it is asked again in the next turn */
+		eng_falcon_of(t)->work = true; /* the stack tries again in the next turn */
 		return -EAGAIN;
 	}
 	rc = net_path_check(t->net, path, t->now);

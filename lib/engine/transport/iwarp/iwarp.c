@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * iWARP's connections on a transport stage. TCP carries FPDUs in records; the engine stage finds
- * them in the stream. What it may send is credit: the send space that TCP reported and that the
- * stage has not used yet.
+ * iWARP connections on a transport stage. TCP sends FPDUs in records; the engine stage finds the
+ * FPDUs in the received stream. Credit limits the bytes that the engine stage sends: it is the TCP
+ * send space that was granted to the engine stage and that it has not used yet.
  */
 #include "iwarp_priv.h"
 
@@ -45,8 +45,8 @@ iwarp_link_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice
 	return false;
 }
 
-/* The engine stage may send more: what TCP has room for, less the credit that it holds. Returns
- * false when the ring is full. */
+/* Grants credit to the engine stage: TCP's send space minus the credit that it holds. Returns false
+ * when the ring is full. */
 static bool
 send_space(struct eng_transport *t, struct eng_conn *c)
 {
@@ -75,7 +75,7 @@ iwarp_link_emss(struct eng_transport *t, struct eng_conn *c)
 	eng_conn_pend(t, c, ECONN_P_EMSS);
 }
 
-/* The EMSS may have changed since the notice to the control stage. */
+/* Sends the EMSS because it may have changed since the notice to the control stage. */
 static void
 iwarp_link_bound(struct eng_transport *t, struct eng_conn *c)
 {
@@ -133,7 +133,7 @@ send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
 	c->credit -= rec->len;
 	rec->next = NULL;
 	t->tcp_work = true;
-	tcp_send(c->tcp, rec); /* -EPIPE: the end of the connection is on its way */
+	tcp_send(c->tcp, rec); /* -EPIPE: ENG_E_CLOSED reports the end of the connection */
 }
 
 static void
@@ -163,7 +163,7 @@ iwarp_link_closed(struct eng_transport *t, struct eng_conn *c)
 {
 }
 
-/* iWARP has no datagrams, and its QPs do not connect to themselves without a listener. */
+/* iWARP has no datagram services, and no self-connected QPs. */
 static int
 iwarp_link_refuse(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {

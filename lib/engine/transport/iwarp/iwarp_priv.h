@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* iWARP on a transport stage: records and credit of a bound connection (iwarp.c), and the exchange
- * of MPA's start-up frames before (iwarp_startup.c). */
+/* iWARP on a transport stage: the exchange of the MPA request and reply (iwarp_startup.c), and the
+ * records and the credit of a bound connection (iwarp.c). */
 #ifndef SAKER_ENGINE_IWARP_PRIV_H
 #define SAKER_ENGINE_IWARP_PRIV_H
 
@@ -12,12 +12,13 @@ struct eng_iwarp {
 	uint64_t mpa_counters[mpa_reason_count];
 };
 
-/* What a start-up needs beside struct eng_startup: su->part. */
+/* The state of a start-up beside struct eng_startup: su->part. */
 struct eng_mpa {
 	struct mpa_startup startup;
-	struct tcp_slice *held; /* bytes behind the start-up frame: FPDUs */
-	bool holds;             /* the start-up timer bounds how long this side may not send */
-	struct tcp_tuple asked; /* active: the connection that the program requested */
+	struct tcp_slice *held; /* the bytes that arrived after the start-up frame: FPDUs */
+	/* This side does not send FPDUs until the start-up timer expires. */
+	bool holds;
+	struct tcp_tuple asked; /* active: the tuple in ENG_CT_CONNECT, for a second attempt */
 	uint16_t private_len;   /* active: the program's private data */
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };

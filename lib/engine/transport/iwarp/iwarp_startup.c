@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPA's start-up on a TCP connection: a request and a reply (RFC 5044 7.1, RFC 6581), and what the
- * control stage learns of them.
+ * The start-up of MPA on a TCP connection: a request and a reply (RFC 5044, section 7.1; RFC 6581),
+ * and the notices about them to the control stage.
  */
 #include "iwarp_priv.h"
 
@@ -35,8 +35,8 @@ eng_mpa_free(struct eng_transport *t, struct eng_conn *c)
 	c->su->part = NULL;
 }
 
-/* Other transports' streams begin with a byte that MPA's do not have; whatever is left is MPA's to
- * refuse. */
+/* Accepts every stream: the streams of other transports begin with bytes that MPA does not use, and
+ * MPA rejects any other invalid stream. */
 bool
 eng_mpa_begins(const struct eng_transport *t, const struct tcp_slice *chain)
 {
@@ -69,8 +69,8 @@ eng_mpa_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp_tu
 	return 0;
 }
 
-/* RFC 6581 10: a peer that does not support enhanced requests closes the connection without a
- * reply. */
+/* A second attempt follows when the peer closed the connection without a reply, as a peer without
+ * support for enhanced requests does (RFC 6581, section 10). */
 void
 eng_mpa_retry(const struct eng_conn *c, struct eng_ctl *m)
 {
@@ -90,7 +90,8 @@ eng_mpa_retry(const struct eng_conn *c, struct eng_ctl *m)
 	memcpy(m->private_data, mpa->private_data, mpa->private_len);
 }
 
-/* Sends a start-up frame of `n` bytes in `rec`; a negative `n` is the reason why there is none. */
+/* Sends a start-up frame of `n` bytes in `rec`, and takes `rec`. A negative `n` is the -errno of
+ * creating the frame, which the function returns. */
 static int
 send_frame(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec, int n)
 {
@@ -122,7 +123,7 @@ eng_mpa_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl
 	return send_reply(t, c, false, m->reject.ird, m->reject.ord, m);
 }
 
-/* Copies what both sides agreed on, or what the peer requested, for the next notice. */
+/* Copies the terms that both sides agreed on, or that the peer requested, for the next notice. */
 static void
 mpa_note_outcome(struct eng_conn *c)
 {
@@ -148,9 +149,10 @@ mpa_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice)
 	eng_startup_notice(t, c, notice);
 }
 
-/* A responder has sent its reply. It may not send before the initiator's first FPDU (RFC 5044
- * 7.1.2); the configuration may bound that time. A peer that agreed on a ready-to-receive message
- * sends it: that one is always waited for. */
+/* Starts the time in which a responder, after its reply, must not send. This time ends with the
+ * first FPDU of the initiator (RFC 5044, section 7.1.2), and the configuration may limit it. There
+ * is no limit when both sides agreed on a ready-to-receive message, because the initiator then
+ * sends one. */
 static void
 hold_begins(struct eng_transport *t, struct eng_conn *c)
 {
@@ -191,8 +193,8 @@ mpa_established(struct eng_transport *t, struct eng_conn *c)
 		mpa_notice(t, c, ENG_TC_ESTABLISHED);
 }
 
-/* A responder's FPDU before its reply, or in the same segment, could be read as a part of the
- * reply: the peer's TCP must have the reply first. */
+/* Ends the time in which this side must not send. A responder also waits until its reply is
+ * acknowledged: the peer could read an FPDU that arrives with the reply as a part of it. */
 static void
 hold_ends(struct eng_transport *t, struct eng_conn *c)
 {
@@ -218,8 +220,8 @@ eng_mpa_expired(struct eng_transport *t, struct eng_conn *c)
 		eng_startup_fail(t, c, -ETIMEDOUT);
 }
 
-/* Ends the stream after a start-up that failed: with a Terminate where the peer has accepted, with
- * a reset where it has not. */
+/* Ends the stream after a failed start-up: with a Terminate message if the peer has accepted, and
+ * otherwise with a reset. */
 static void
 send_terminate(struct eng_transport *t, struct eng_conn *c)
 {
@@ -240,7 +242,7 @@ eng_mpa_abandon(struct eng_transport *t, struct eng_conn *c)
 	send_terminate(t, c);
 }
 
-/* The error that the program sees. */
+/* Returns the -errno that the program receives. */
 static int
 mpa_error_of(enum mpa_reason why)
 {
@@ -254,7 +256,7 @@ mpa_error_of(enum mpa_reason why)
 	}
 }
 
-/* The peer's frame is invalid: no reply of this side can repair that (RFC 6581 8). */
+/* Ends a start-up in which the peer sent an invalid frame (RFC 6581, section 8). */
 static void
 mpa_refuse(struct eng_transport *t, struct eng_conn *c)
 {
@@ -323,7 +325,8 @@ eng_mpa_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *c
 		tcp_consumed(c->tcp, (uint32_t)n);
 		chain->data += n;
 		chain->len -= (uint32_t)n;
-		/* FPDUs may stand behind a reply, nothing behind a request (RFC 5044 7.1.2). */
+		/* FPDUs may follow a reply, but no bytes may follow a request (RFC 5044, section
+		 * 7.1.2). */
 		if (chain->len > 0 && s->initiator)
 			break;
 		if (chain->len > 0)
@@ -332,7 +335,7 @@ eng_mpa_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *c
 		eng_slice_free(chain);
 		chain = next;
 	}
-	eng_mpa_of(c)->held = chain; /* FPDUs already, or bytes of a stream that ends */
+	eng_mpa_of(c)->held = chain; /* FPDUs, or bytes of a stream that has failed */
 	mpa_advance(t, c);
 	return true;
 }
