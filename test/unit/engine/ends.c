@@ -38,7 +38,6 @@ run(void *arg)
 static void
 idle(void *arg)
 {
-	(void)arg;
 	if (nrunners > 0)
 		sched_yield();
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two engines (or one) with a client at each end, whose QPs are connected one to one. Engines with
- * one loop are polled by the test's own thread, those with more have a thread for each.
+ * Two engines (or one) with two clients, whose QPs are connected in pairs. The thread of the test
+ * polls an engine with one loop; an engine with several loops has a thread for each of them.
  */
 #ifndef TEST_ENGINE_ENDS_H
 #define TEST_ENGINE_ENDS_H
@@ -28,15 +28,16 @@ struct end {
 extern struct pair ends_pair; /* the test initializes and configures it */
 extern struct end ends[2];
 
-/* Engines, loops and clients, connected from ends[0] to ends[1]. `lport`: the first connection's
- * local port, the others follow; 0: chosen. */
+/* Starts engines, loops and clients, and connects the QPs of ends[0] to those of ends[1]. The local
+ * ports of the connections are lport, lport + 1, and so on; with 0, the engine chooses them. */
 void ends_start(uint16_t lport);
-/* The same with both clients at the first engine. */
+/* Does the same with both clients at the first engine and chosen ports. */
 void ends_start_one(void);
-/* All goes, and every mbuf comes home. */
+/* Ends clients and engines, and checks that all mbufs are back in their pools. */
 void ends_finish(void);
 struct saker_event ends_event(struct end *n, enum saker_event_type type);
-/* A Send and a Write on each QP at once, what was written is read back; every byte compared. */
+/* Performs a Send and an RDMA Write on each QP at the same time, reads the written bytes back, and
+ * compares all bytes. */
 void ends_exchange(struct end *from, struct end *to, unsigned round);
 
 #endif

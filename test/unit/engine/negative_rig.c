@@ -38,7 +38,6 @@ static struct client victim, near, far; /* near: the victim's neighbour; far: wh
 static void
 idle(void *arg)
 {
-	(void)arg;
 	for (int i = 0; i < 2; i++)
 		eng_poll(neg.eng[i], 0, eng_clock());
 	raw_switch_turn(&neg.sw);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A row of the negative suite's tables: a message that is wrong, and what must be seen of it. */
+/* A row of the tables of the negative suite: an invalid message, and its expected effects. */
 #ifndef TEST_ENGINE_NEGATIVE_ROW_H
 #define TEST_ENGINE_NEGATIVE_ROW_H
 
@@ -13,10 +13,12 @@ struct neg_row {
 	const char *reason;
 	struct neg_term term;
 	struct neg_mode mode;
-	struct neg_msg before; /* a right message that goes first, this often: */
-	unsigned nbefore;      /* its MSN counts up */
-	unsigned received;     /* receives that complete before the error */
-	uint8_t recv, send;    /* status of the oldest receive and request left; 0: flushed */
+	struct neg_msg before; /* a valid message that is sent first, */
+	unsigned nbefore;      /* this many times, with increasing MSNs */
+	unsigned received;     /* receive requests that complete before the error */
+	/* Status of the oldest remaining receive request and of the oldest remaining send request;
+	 * 0: flushed. */
+	uint8_t recv, send;
 };
 
 #define TAGGED(o, s, t, l)                                                                         \
@@ -48,9 +50,9 @@ struct neg_row {
 		.len = (l)                                                                         \
 	}
 
-/* Sends each row twice, in one segment and cut in two somewhere, and checks all of it. */
+/* Sends the message of each row twice, in one segment and in two, and checks all effects. */
 void neg_rows(const struct neg_row *rows, unsigned n);
-/* The completions that a row asks for. */
+/* Checks the completions of a row. */
 void neg_row_completions(const struct neg_row *r);
 
 #endif

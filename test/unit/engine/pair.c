@@ -115,8 +115,6 @@ look(void *arg, const char *layer, const char *name, enum sk_severity sev, const
 {
 	struct want *w = arg;
 
-	(void)sev;
-	(void)help;
 	if (strcmp(w->layer, layer) == 0 && strcmp(w->name, name) == 0) {
 		w->value = value;
 		w->found = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two instances in one process, joined by a pair of rings, polled by the test's own thread. */
+/* Two instances in one process, connected by a pair of rings. The thread of the test polls them. */
 #ifndef SAKER_TEST_ENGINE_PAIR_H
 #define SAKER_TEST_ENGINE_PAIR_H
 
@@ -15,17 +15,18 @@ struct pair {
 	uint16_t port[2];
 };
 
-/* A Criterion .init: EAL without huge pages or files. */
+/* Initializes EAL without huge pages or files: for the .init of a Criterion test. */
 void pair_eal(void);
 struct sk_addr pair_addr(const char *text);
-/* Ports and configurations; the test may change these before pair_start(). */
+/* Creates the ports, and fills in both configurations, which the test may change before
+ * pair_start(). */
 void pair_init(struct pair *p);
-/* The same with ports of several queues, at most PAIR_QUEUES. */
+/* Does the same with ports of `queues` queues, at most PAIR_QUEUES. */
 void pair_init_queues(struct pair *p, unsigned queues);
 void pair_start(struct pair *p);
-/* One turn of every loop of both. */
+/* Runs one turn of each loop of both instances. */
 void pair_turn(struct pair *p);
-/* Ends both and asserts that all mbufs came home. */
+/* Destroys both instances, and checks that all mbufs are back in their pools. */
 void pair_end(struct pair *p);
 uint64_t pair_counter(struct eng *e, const char *layer, const char *name);
 

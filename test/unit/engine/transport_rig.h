@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two transport stages over a ring, in virtual time: the test is the control stage and the engine
- * stage of both. fake_control.c is linked with it.
+ * Two transport stages, connected by rings, in virtual time. The test plays the control stage and
+ * the engine stage of both. The program must be linked with fake_control.c.
  */
 #ifndef TEST_ENGINE_TRANSPORT_RIG_H
 #define TEST_ENGINE_TRANSPORT_RIG_H
@@ -16,47 +16,52 @@
 #define SIDE_B 1
 
 struct world {
-	struct pair pair; /* pair_init() is the test's, and pair_end() */
-	uint64_t now;
-	bool deaf; /* side A takes nothing in */
+	struct pair pair; /* the test calls pair_init() and pair_end() */
+	uint64_t now;     /* ns */
+	bool deaf;        /* side A receives no frames */
 };
 
-extern const struct eng_offer offer; /* of both sides */
+extern const struct eng_offer offer; /* the offer of both sides */
 
 void world_start(struct world *w);
-/* 20 microseconds pass. */
+/* Runs one turn of both stages; 20 us pass. */
 void turn(struct world *w);
 
-/* ---- As the control stage */
+/* ---- The control stage */
 
+/* Sends a command to the transport stage of `side`. */
 void command(struct world *w, int side, struct eng_ctl *m);
-/* Gives a command and takes its answer, which must have that status. */
+/* Sends a command and receives its answer. Fails the test if its status is not `status`. */
 void do_command(struct world *w, int side, struct eng_ctl *m, int status);
-/* The next message for the control stage; NULL when none comes. */
+/* Returns the next message to the control stage, or NULL when none arrives. */
 struct eng_ctl *heard(struct world *w, int side);
+/* Returns the next message to the control stage. Fails the test if its type is not `type`. */
 struct eng_ctl *expect(struct world *w, int side, enum eng_ctl_type type);
 void listen_at(struct world *w, int side);
-/* The index of the connection. */
+/* Opens a connection to the address `to`, and returns its index. */
 uint32_t connect_from(struct world *w, int side, const char *to);
-/* A connects to B, in three steps: up to the request, the acceptance, both ends bound. */
+/* Connect A to B in three steps: the request has arrived, B has accepted, both ends are bound. Set
+ * conn[] to the indices of both ends. */
 void request(struct world *w, uint32_t conn[2]);
 void accept_request(struct world *w, const uint32_t conn[2]);
 void take_reply(struct world *w, const uint32_t conn[2]);
-/* All three. */
+/* Performs the three steps. */
 void connect_both(struct world *w, uint32_t conn[2]);
 
-/* ---- As the engine stage */
+/* ---- The engine stage */
 
+/* Sends a message to the transport stage of `side`. */
 void say(struct world *w, int side, enum eng_to_transport type, uint32_t conn, void *ptr,
 	uint32_t arg);
-/* What has been said to it; false: nothing. */
+/* Receives the next message to the engine stage. Returns false when there is none. */
 bool told(struct world *w, int side, struct eng_dmsg *m);
-/* The next message to the engine stage of that type; others but E_SPACE and E_EMSS are wrong. */
+/* Returns the next message of type `type` to the engine stage. Skips ENG_E_SPACE and ENG_E_EMSS,
+ * and fails the test at any other message. */
 struct eng_dmsg expect_told(struct world *w, int side, enum eng_to_stage type);
-/* `len` bytes that count up from `first`. */
+/* Send, or receive and compare, `len` bytes with the values first, first + 1, and so on. */
 void send_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len);
 void expect_bytes(struct world *w, int side, uint32_t conn, uint8_t first, uint32_t len);
-/* Both end; no connection is left. */
+/* Closes both ends, and checks that no connection is left. */
 void close_both(struct world *w, const uint32_t conn[2]);
 
 #endif
