@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The dialect of draft-ietf-storm-rdmap-ext-00, which a program chooses for a connection: Swap goes
- * out, and is executed. Without it the operation code is reserved (RFC 7306 10.1). Against a
- * scripted peer.
+ * The dialect of draft-ietf-storm-rdmap-ext-00, which a program can choose for a connection: the
+ * victim sends Swap, and executes it. Without the dialect, the operation code is reserved (RFC 7306
+ * 10.1). The peer is scripted.
  */
 #include <string.h>
 
@@ -143,8 +143,8 @@ Test(engine_dialect, swap_is_executed_draft_5_1_2)
 	over("swap");
 }
 
-/* Off by default, and where the program says RFC 7306: nothing of it goes out, and the stream ends
- * as after any request that is wrong (8.1). */
+/* The dialect is off by default, and when the program chooses RFC 7306: the victim sends no Swap,
+ * and the stream ends as after any invalid request (8.1). */
 Test(engine_dialect, swap_is_refused_without_it_7306_10_1)
 {
 	static const uint8_t dialects[] = {SAKER_DIALECT_CONFIGURED, SAKER_DIALECT_RFC7306};

@@ -11,7 +11,7 @@
 
 #define HOME_SIZE (4u << 20)
 #define MEM_SIZE  (1u << 20)
-#define BUF_SIZE  16384u /* of each QP: what is sent or read, what comes */
+#define BUF_SIZE  16384u /* bytes of each QP: one half to send or read, one half to receive */
 #define HALF      (BUF_SIZE / 2)
 #define TURNS     2000000u
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In the place of the control stage: the test speaks for it, over the same rings. */
+/* Replaces the control stage: the test sends and receives its messages, over the same rings. */
 #include <stdlib.h>
 #include <string.h>
 

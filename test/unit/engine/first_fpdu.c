@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who may send when, behind the reply (RFC 5044 7.1.2): how long a responder waits for the
- * initiator's first FPDU, and how long an initiator lets a slow responder get ready for it.
+ * The first FPDU after the reply (RFC 5044 7.1.2): how long a responder waits for it before it
+ * sends, and how long an initiator delays it so that a slow responder is ready.
  */
 #include <criterion/criterion.h>
 
@@ -12,8 +12,8 @@ TestSuite(engine_first_fpdu, .init = pair_eal);
 
 #define MS 1000000ull
 
-/* Side B's engine stage hears that it may speak within that time from here; SK_NEVER: it does not.
- */
+/* Returns the time until side B's engine stage receives ENG_E_SPEAK, or SK_NEVER when it does not
+ * receive it within `within` ns. */
 static uint64_t
 until_speak(struct world *w, uint64_t within)
 {
@@ -27,8 +27,9 @@ until_speak(struct world *w, uint64_t within)
 	return SK_NEVER;
 }
 
-/* How long a responder holds back, from its reply if that arrives at once (`deaf` is 0), else from
- * when it does; until then it is held in any case. */
+/* Returns the time for which a responder does not send. It counts from the reply if the reply
+ * arrives immediately (`deaf` is 0), and otherwise from the arrival of the reply, before which the
+ * responder never sends. */
 static uint64_t
 held_back(uint64_t wait, uint64_t deaf)
 {
@@ -57,7 +58,7 @@ Test(engine_first_fpdu, a_responder_waits_for_it_for_ever_5044_7_1_2)
 	cr_assert_eq(held_back(0, 0), SK_NEVER);
 }
 
-/* Unless that wait is bounded by configuration. */
+/* The configuration can limit the wait. */
 Test(engine_first_fpdu, a_responder_waits_for_it_as_configured_5044_7_1_2)
 {
 	uint64_t took = held_back(30 * MS, 0);
@@ -65,13 +66,13 @@ Test(engine_first_fpdu, a_responder_waits_for_it_as_configured_5044_7_1_2)
 	cr_assert(took > 28 * MS && took < 31 * MS, "%lu ns", took);
 }
 
-/* That wait is not over before the reply has been acknowledged. */
+/* The wait does not end before the reply is acknowledged. */
 Test(engine_first_fpdu, a_responder_does_not_overtake_its_reply_5044_7_1_2)
 {
 	cr_assert_leq(held_back(30 * MS, 100 * MS), 31 * MS);
 }
 
-/* The stream may end within that wait: nobody is told to speak. */
+/* The stream ends during the wait: ENG_E_SPEAK is not sent. */
 Test(engine_first_fpdu, a_connection_ends_while_its_responder_waits_5044_7_1_2)
 {
 	uint32_t conn[2];
@@ -86,8 +87,8 @@ Test(engine_first_fpdu, a_connection_ends_while_its_responder_waits_5044_7_1_2)
 	pair_end(&w.pair);
 }
 
-/* An initiator is told of the reply when the delay is over, and loses nothing of what came
- * meanwhile. */
+/* The initiator's control stage receives ENG_TC_ESTABLISHED after the delay, and bytes that arrived
+ * meanwhile are not lost. */
 Test(engine_first_fpdu, an_initiator_begins_after_the_configured_delay_5044_7_1_2)
 {
 	uint32_t conn[2];
@@ -110,7 +111,7 @@ Test(engine_first_fpdu, an_initiator_begins_after_the_configured_delay_5044_7_1_
 	pair_end(&w.pair);
 }
 
-/* What happens to a connection within that delay reaches the control stage all the same. */
+/* The end of a connection during the delay is reported to the control stage. */
 Test(engine_first_fpdu, a_connection_ends_while_its_initiator_delays_5044_7_1_2)
 {
 	struct eng_ctl *m;

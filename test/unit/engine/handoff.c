@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several transport stages on one port: whatever queue a frame comes to, it reaches the stage that
- * is its connection's home; what concerns all stages reaches all, and is answered once.
+ * Several transport stages on one port: a frame reaches the home stage of its connection, whichever
+ * queue it arrives at. A frame that concerns all stages reaches all, and one stage answers it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 
 TestSuite(engine_handoff, .init = pair_eal);
 
-/* Some transport and two engine stages on each side, and a port with `queues` queues. */
+/* Configures `transports` transport stages and two engine stages on each side, and a port with
+ * `queues` queues. */
 static void
 configure(unsigned queues, unsigned transports, unsigned loops)
 {
@@ -46,7 +47,7 @@ start(unsigned queues, unsigned transports, unsigned loops)
 	ends_start(0);
 }
 
-/* Returns how many connections there were at each stage of `e`; each is where the rule wants it. */
+/* Counts the connections of each transport stage of `e`, and checks that it is their home. */
 static void
 count_homes(const struct eng *e, unsigned at[MORE])
 {
@@ -89,7 +90,7 @@ Test(engine_handoff, rss_hash_is_the_one_that_ports_compute)
 	memcpy(e->rss_key, key, sizeof(key));
 	e->cfg.nports = 1;
 	e->ports[0].reta_mask = 0xff;
-	e->cfg.ntransports = 256; /* to see the hash's low bits */
+	e->cfg.ntransports = 256; /* eng_home() then returns the low bits of the hash */
 	cr_assert_eq(eng_home(e, &v4), 0x51ccc178 & 0xff);
 	cr_assert_eq(eng_home(e, &v6), 0x40207d3d & 0xff);
 	e->ports[0].reta_mask = 0x7f;
@@ -120,7 +121,7 @@ Test(engine_handoff, chosen_source_ports_hash_home)
 	pair_end(&ends_pair);
 }
 
-/* Each of its connections is at the stage that gets its segments, whichever the QP began at. */
+/* Each connection is on the stage that receives its segments, whichever stage began to open it. */
 Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
 {
 	const struct saker_conn_param again = {.lport = 100, .crc = 2, .markers = 2};
@@ -144,7 +145,7 @@ Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
 	ends_finish();
 }
 
-/* All frames come to stage 0, and stage 1 has no queue to send on. */
+/* Stage 0 receives all frames, and stage 1 has no send queue. */
 Test(engine_handoff, one_queue_serves_two_stages)
 {
 	unsigned at[MORE];
@@ -153,7 +154,7 @@ Test(engine_handoff, one_queue_serves_two_stages)
 	cr_assert_eq(ends_pair.e[0]->ports[0].rx_queues, 1);
 	cr_assert_eq(ends_pair.e[0]->ports[0].tx_queues, 1);
 	count_homes(ends_pair.e[0], at);
-	/* Active opens go round the stages, as their QPs do. */
+	/* Active opens are distributed over the stages in turn, as their QPs are. */
 	cr_assert_eq(at[0], ENDS_QPS / 2);
 	cr_assert_eq(at[1], ENDS_QPS / 2);
 	count_homes(ends_pair.e[1], at);
@@ -183,7 +184,7 @@ Test(engine_handoff, two_queues_without_rss)
 	ends_finish();
 }
 
-/* Stages 0 and 1 have a queue each, stage 2 sends by way of stage 0. */
+/* Stages 0 and 1 have a queue each; stage 2 sends through a lane to stage 0. */
 Test(engine_handoff, three_stages_on_two_queues)
 {
 	unsigned at[MORE];
@@ -220,11 +221,11 @@ Test(engine_handoff, stages_in_threads)
 	ends_finish();
 }
 
-/* ---- What is no connection's ---- */
+/* ---- Frames of no connection ---- */
 
 static const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 9};
 
-/* Gives a frame to queue 0 of the only instance, as its peer would. */
+/* Puts a frame into queue 0 of the only instance, as if its peer had sent it. */
 static void
 inject(const uint8_t *frame, unsigned len)
 {
@@ -236,7 +237,7 @@ inject(const uint8_t *frame, unsigned len)
 		eng_poll(ends_pair.e[0], 0, eng_clock());
 }
 
-/* How many frames with that EtherType (and IP protocol) the instance has sent. */
+/* Returns the number of frames with this EtherType (and IP protocol) that the instance has sent. */
 static unsigned
 sent(uint16_t type, uint8_t proto)
 {
@@ -265,7 +266,7 @@ start_alone(void)
 	ends_pair.cfg[0].limits.rx_mbufs = 2 * ENG_HANDOFF_RING;
 	ends_pair.e[0] = eng_create(&ends_pair.cfg[0], err, sizeof(err));
 	cr_assert_not_null(ends_pair.e[0], "%s", err);
-	inject((const uint8_t *)"", 0); /* lets it say what it says at first */
+	inject((const uint8_t *)"", 0); /* so that the instance sends its first frames */
 	sent(ETH_ARP, 0);
 }
 
@@ -334,7 +335,7 @@ Test(engine_handoff, echo_is_answered_once)
 	pair_end(&ends_pair);
 }
 
-/* A SYN for a port that nobody listens to, of a tuple whose home is stage `home`. */
+/* Writes a SYN for a port without listener, with a tuple whose home is stage `home`. */
 static unsigned
 syn(uint8_t *frame, unsigned home, uint16_t *sport)
 {
@@ -373,7 +374,7 @@ Test(engine_handoff, unknown_segment_is_refused_by_its_home_alone)
 	inject(frame, len);
 	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), 1);
 	cr_assert_eq(pair_counter(ends_pair.e[0], "tcp", "TCP_NO_CONN"), 2);
-	sent(ETH_ARP, 0); /* takes what was said */
+	sent(ETH_ARP, 0); /* removes the frames that were sent */
 	pair_end(&ends_pair);
 }
 
@@ -394,8 +395,8 @@ Test(engine_handoff, full_ring_drops_and_counts)
 		memcpy(rte_pktmbuf_append(m, (uint16_t)len), frame, len);
 		eng_rx_frame(t, 0, m);
 	}
-	/* An rte_ring holds one less than its size. */
+	/* An rte_ring holds one element less than its size. */
 	cr_assert_eq(t->counters[ENG_HANDOFF], ENG_HANDOFF_RING - 1);
 	cr_assert_eq(t->counters[ENG_HANDOFF_FULL], 10);
-	pair_end(&ends_pair); /* what still lies in the ring goes home too */
+	pair_end(&ends_pair); /* also frees the frames in the ring */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stages split over loops that threads run and that sleep when idle: the same results as run to
- * completion. */
+/* Stages on several loops, which threads run and which sleep when idle, have the same results as
+ * stages on one loop. */
 #include <sched.h>
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ Test(engine_loops, loops_that_sleep_are_woken)
 	start(ENG_IDLE_SLEEP);
 	for (unsigned round = 0; round < 20; round++)
 		ends_exchange(&ends[0], &ends[1], round);
-	/* With nothing to do they go to sleep. */
+	/* Idle loops sleep. */
 	do {
 		sched_yield();
 		eng_loop_stats(ends_pair.e[0], 0, &stats);

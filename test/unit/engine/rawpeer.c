@@ -51,7 +51,7 @@ raw_switch_init(struct raw_switch *sw)
 	sw->next_port = 20000;
 }
 
-/* ---- Frames out ---- */
+/* ---- Sending frames ---- */
 
 static uint8_t *
 frame(struct raw_switch *sw, struct rte_mbuf **m, uint16_t type)
@@ -116,7 +116,7 @@ arp(struct raw_switch *sw, uint16_t op, const uint8_t *tha)
 	to_victim(sw, m, p + wire_arp_emit(p, &a));
 }
 
-/* ---- Frames in ---- */
+/* ---- Receiving frames ---- */
 
 static void
 tcp_in(struct raw_conn *c, const struct wire_pkt *pkt, const uint8_t *data)
@@ -142,7 +142,7 @@ tcp_in(struct raw_conn *c, const struct wire_pkt *pkt, const uint8_t *data)
 	c->up = true;
 	if (len == 0 && !(t->flags & TCP_FIN))
 		return;
-	if ((int32_t)old < 0) /* behind a gap: sent again later */
+	if ((int32_t)old < 0) /* after a gap: the victim sends it again */
 		return;
 	if (old < len && !c->fin_in) {
 		cr_assert_leq(c->got + len - old, RAW_STREAM);
@@ -184,7 +184,7 @@ peer_in(struct raw_switch *sw, struct rte_mbuf *m)
 			tcp_in(c, &pkt, p + pkt.payload);
 }
 
-/* By the destination: the peer, or the engine at the other place; both for a broadcast. */
+/* Forwards a frame by its destination to the peer, to the other engine, or to both (broadcast). */
 static void
 forward(struct raw_switch *sw, int from, struct rte_mbuf *m)
 {
@@ -232,7 +232,7 @@ raw_switch_fini(struct raw_switch *sw)
 	cr_assert_eq(rte_mempool_in_use_count(sw->pool), 0, "the peer's mbufs are still out");
 }
 
-/* ---- What a test does ---- */
+/* ---- Functions for tests ---- */
 
 static void
 conn_init(struct raw_switch *sw, struct raw_conn *c)

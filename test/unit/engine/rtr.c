@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ready-to-receive messages of a running Saker (RFC 6581 5, 9.2), against a scripted peer: as
- * initiator it sends the one that was agreed on before anything else, as responder it holds its
- * send queue until that has come; neither program sees a completion for it.
+ * Ready-to-receive messages of a running Saker (RFC 6581 5, 9.2), against a scripted peer. An
+ * initiator sends the message that both sides agreed on before any other. A responder holds its
+ * send queue until that message has arrived. Neither program receives a completion for it.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ put_fpdu(const uint8_t *ulpdu, uint32_t len)
 	raw_send(&neg.conn, fpdu, neg_frame(fpdu, ulpdu, len), RAW_MSS);
 }
 
-/* The program's Send: the next message on queue number 0. */
+/* Checks that the program's Send is the next message on queue number 0. */
 static void
 expect_work(const char *name, uint8_t msn)
 {
@@ -79,7 +79,7 @@ expect_work(const char *name, uint8_t msn)
 	cr_assert_eq(ulpdu[13], msn, "%s: MSN %u", name, ulpdu[13]);
 }
 
-/* And what the peer sends fills the first receive: nothing else has taken it. */
+/* Checks that the peer's Send completes the first receive request: no other message has used it. */
 static void
 expect_receive(const char *name, uint32_t msn)
 {
@@ -129,7 +129,8 @@ Test(engine_rtr, it_is_the_initiators_first_message_6581_9_2)
 		initiate(&rows[i]);
 }
 
-/* The message itself: no bytes, and nothing that it names is looked at. */
+/* The peer sends the ready-to-receive message: it has no payload, and its other fields are not
+ * checked. */
 static void
 announce(const struct row *r)
 {
@@ -142,7 +143,7 @@ announce(const struct row *r)
 	put_fpdu(ulpdu, r->len);
 }
 
-/* A program accepts what the peer asks for, and has a Send waiting already. */
+/* The program accepts the peer's request, and has posted a Send before. */
 static void
 accept_with_work(const struct row *r)
 {
@@ -172,7 +173,7 @@ respond(const struct row *r)
 	neg_silence(r->name);
 	cr_assert_eq(neg.conn.got, 24, "%s: the responder spoke first", r->name);
 	announce(r);
-	/* An answer to it and the Send are in no order. */
+	/* The Read Response and the Send may arrive in either order. */
 	for (unsigned n = r->rtr == SAKER_RTR_READ ? 2 : 1; n > 0; n--) {
 		cr_assert_gt(neg_take(ulpdu), 0);
 		seen |= 1u << (ulpdu[1] & 15);
@@ -195,14 +196,15 @@ Test(engine_rtr, the_responder_waits_for_it_and_tells_nobody_6581_5)
 
 static const struct row none = {"none", SAKER_RTR_NONE, DEPTH, DEPTH, RDMAP_WRITE, 14};
 
-/* Client and server: the responder waits for whatever comes first (RFC 5044 7.1.2). */
+/* In the client-server model, the responder waits for the first FPDU of any kind (RFC 5044
+ * 7.1.2). */
 Test(engine_rtr, without_one_the_first_fpdu_does_5044_7_1_2)
 {
 	respond(&none);
 }
 
-/* Unless it is configured to wait for a time only: for peers that never say the first word. Of one
- * that has agreed on its first word, it is awaited all the same. */
+/* The configuration can limit the wait, for peers that do not send first. It does not limit the
+ * wait for a ready-to-receive message that the peer has agreed on. */
 Test(engine_rtr, without_one_a_bounded_wait_does_where_configured_5044_7_1_2)
 {
 	neg.eng[0]->cfg.mpa_first_fpdu_ns = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port may say about the checksum of a received frame (RTE_MBUF_F_RX_L4_CKSUM_*), for both
- * transports: a verdict is believed, and where there is none the sum is computed.
+ * The port's result of the checksum of a received frame (RTE_MBUF_F_RX_L4_CKSUM_*), with both
+ * transports: the stage accepts the result, and computes the checksum of a frame without one.
  */
 #include <criterion/criterion.h>
 #include <rte_mbuf.h>
@@ -18,7 +18,7 @@ static const struct transport {
 	enum saker_transport transport;
 	const char *name, *wrong;
 	uint8_t proto;
-	unsigned checksum; /* offset of the field */
+	unsigned checksum; /* offset of the checksum field */
 } transports[] = {
 	{SAKER_IWARP, "iWARP", "WIRE_TCP_CHECKSUM", IP_TCP, L4 + TCP_CKSUM_OFFSET},
 	{SAKER_FALCON, "Falcon", "WIRE_UDP_CHECKSUM", IP_UDP, L4 + UDP_CKSUM_OFFSET},
@@ -58,7 +58,7 @@ port(struct rte_mbuf *m, int node)
 		in_two(m);
 }
 
-/* A connection over `t`, and a port that says so from here on. */
+/* Makes a connection with transport `t`. From then on, the port sets the flags `says`. */
 static void
 begin(const struct transport *t, uint64_t says, bool wrong)
 {
@@ -110,7 +110,7 @@ Test(engine_rx_checksum, without_a_verdict_the_sum_is_computed)
 	frig_stop();
 }
 
-/* Nothing comes through while frames are refused; everything does afterwards. */
+/* Checks that no byte arrives while the stage drops the frames, and that all arrive afterwards. */
 static void
 refused(uint64_t says, bool wrong, const char *layer, const char *reason)
 {
@@ -145,7 +145,7 @@ Test(engine_rx_checksum, a_wrong_sum_without_a_verdict_is_dropped_and_counted)
 	refused(RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN, true, "wire", NULL);
 }
 
-/* A datagram whose headers are cut is copied into one mbuf: the verdict goes along. */
+/* A datagram whose headers are in two segments is copied into one mbuf, with the port's result. */
 Test(engine_rx_checksum, the_verdict_survives_a_copy)
 {
 	frig_start(NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A client's say in the start-up of its connections (RFC 6581), against a scripted peer: what goes
- * out for what was asked, what comes up for what came in, the second attempt at revision 1.
+ * The parameters of a client for the start-up of its connections (RFC 6581), against a scripted
+ * peer: the frames that the victim sends for them, the events for the frames that it receives, and
+ * the second attempt with revision 1.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,12 +16,12 @@ TestSuite(engine_startup, .init = neg_start, .fini = neg_stop);
 
 #define OPEN_PORT 7500
 #define ANY       SAKER_DEPTH_AUTO
-#define LIMIT     128 /* what the engine has, by default */
+#define LIMIT     128 /* the engine's default IRD and ORD */
 
 static const struct neg_mode mode = {.sq = SQ_EMPTY};
 static struct raw_conn second;
 
-/* The word of IRD, ORD and control flags, behind 20 bytes of `p`. */
+/* Returns the 16-bit half `nth` of the IRD/ORD word, which follows the first 20 bytes of `p`. */
 static uint16_t
 half(const uint8_t *p, unsigned nth)
 {
@@ -42,7 +43,7 @@ frame(uint8_t *buf, bool reply, uint8_t flags, uint8_t revision, uint16_t first,
 	return 20u + buf[19];
 }
 
-/* The victim connects; its request of `len` bytes is in neg.conn.stream. */
+/* The victim connects. Its request of `len` bytes is then in neg.conn.stream. */
 static void
 ask(const char *name, const struct saker_conn_param *p, uint32_t len)
 {
@@ -55,7 +56,7 @@ ask(const char *name, const struct saker_conn_param *p, uint32_t len)
 	cr_assert_eq(memcmp(neg.conn.stream, "MPA ID Req Frame", 16), 0, "%s", name);
 }
 
-/* The peer ends a stream that is up, and all is gone. */
+/* The peer ends an established stream, and all of its objects are freed. */
 static void
 done(const char *name, struct raw_conn *c)
 {
@@ -67,7 +68,7 @@ done(const char *name, struct raw_conn *c)
 		;
 }
 
-/* ---- What goes out ---- */
+/* ---- Frames that the victim sends ---- */
 
 /* RFC 6581 5, 9.2: flag A (0x8000 above IRD), B (0x4000 there), C and D (above ORD). */
 Test(engine_startup, a_client_chooses_its_ready_to_receive_messages_6581_5)
@@ -99,7 +100,7 @@ Test(engine_startup, a_client_chooses_its_ready_to_receive_messages_6581_5)
 	}
 }
 
-/* RFC 5044 7.1.1: flags M and C of the request. The configuration says: CRC, no markers. */
+/* RFC 5044 7.1.1: flags M and C of the request. The configuration has CRC and no markers. */
 Test(engine_startup, a_client_chooses_crc_and_markers_5044_7_1_1)
 {
 	static const struct {
@@ -142,9 +143,9 @@ Test(engine_startup, wishes_that_make_no_sense_are_refused)
 	neg_silence("refused");
 }
 
-/* ---- What comes up ---- */
+/* ---- Events for the program ---- */
 
-/* A request of revision 2, client and server, and what is told of it. */
+/* The peer sends a client-server request of revision 2. Returns the program's event. */
 static struct saker_event
 requested(const char *name, uint8_t flags, uint16_t ird, uint16_t ord)
 {
@@ -157,14 +158,14 @@ requested(const char *name, uint8_t flags, uint16_t ird, uint16_t ord)
 	return neg_event(name, SAKER_EV_CONNECT_REQUEST);
 }
 
-/* RFC 6581 9.1: both values as they came, whatever the engine could do; an initiator's 0x3FFF is
- * answered by itself and leaves our depth. */
+/* RFC 6581 9.1: the event has both values as the peer sent them, whatever the limits of the engine.
+ * The reply to an initiator's 0x3FFF is 0x3FFF, and leaves the depth of this side unchanged. */
 Test(engine_startup, a_responders_program_sees_the_peers_depths_6581_9_1)
 {
 	static const struct {
-		uint16_t ird, ord;           /* the peer's */
-		uint16_t hint_ird, hint_ord; /* what would hold with all that the device has */
-		uint16_t our_ird, our_ord;   /* then asked for 9 and 8 */
+		uint16_t ird, ord;           /* in the peer's request */
+		uint16_t hint_ird, hint_ord; /* with all that the device has */
+		uint16_t our_ird, our_ord;   /* after the program requested 9 and 8 */
 		uint16_t said_ird, said_ord;
 	} rows[] = {
 		{0, 0, 0, 0, 0, 0, 0, 0},
@@ -197,7 +198,7 @@ Test(engine_startup, a_responders_program_sees_the_peers_depths_6581_9_1)
 	}
 }
 
-/* The other side of it: the responder's values, which bound ours, or leave them. */
+/* The same at the initiator: the values of the responder limit those of this side, or do not. */
 Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 {
 	static const struct {
@@ -237,7 +238,7 @@ Test(engine_startup, an_initiators_program_sees_the_peers_depths_6581_9_1)
 	}
 }
 
-/* And of a rejection, which may ask for depths (RFC 6581 9.1). */
+/* The same of a rejection, which may request depths (RFC 6581 9.1). */
 Test(engine_startup, a_rejection_tells_the_depths_that_were_wanted_6581_9_1)
 {
 	struct saker_conn_param p = {.ird = 5, .ord = 6, .revision = 2, .rtr = SAKER_RTR_NONE};
@@ -255,7 +256,7 @@ Test(engine_startup, a_rejection_tells_the_depths_that_were_wanted_6581_9_1)
 	ev = requested("rejecting", 0x50, 1, 1);
 	cr_assert_eq(saker_reject_as(neg.s, ev.request, &wanted), 0, "%s", saker_error());
 	NEG_UNTIL(neg.conn.got >= 24, "no reply");
-	/* The FIN is behind it: siw looks for no private data that comes with a FIN. */
+	/* The FIN follows later, because siw does not read private data that arrives with a FIN. */
 	cr_assert_not(neg.conn.fin_in);
 	cr_assert_eq(neg.conn.stream[16] & 0x30, 0x30);
 	cr_assert_eq(half(neg.conn.stream, 0), 77);
@@ -265,8 +266,8 @@ Test(engine_startup, a_rejection_tells_the_depths_that_were_wanted_6581_9_1)
 	neg_gone("rejecting");
 }
 
-/* RFC 5044 7.1.1: a CRC if either side wants it. The configuration does; the program's 0 leaves it
- * to the peer. */
+/* RFC 5044 7.1.1: the stream has CRCs if either side requests them. The configuration does; with
+ * the program's 0, the peer decides. */
 Test(engine_startup, an_acceptance_chooses_crc_and_markers_5044_7_1_1)
 {
 	static const struct {
@@ -294,7 +295,8 @@ Test(engine_startup, an_acceptance_chooses_crc_and_markers_5044_7_1_1)
 	}
 }
 
-/* RFC 6581 9.2: the responder's own messages, and one at least; a Read needs an IRD of 1. */
+/* RFC 6581 9.2: the responder chooses among its own messages, and has at least one; a Read requires
+ * an IRD of 1. */
 Test(engine_startup, an_acceptance_chooses_ready_to_receive_messages_6581_9_2)
 {
 	static const struct {
@@ -326,7 +328,7 @@ Test(engine_startup, an_acceptance_chooses_ready_to_receive_messages_6581_9_2)
 
 /* ---- Peers of revision 1 (RFC 6581 10) ---- */
 
-/* The same question, unenhanced: revision 1, no word, the same private data. */
+/* The second request is not enhanced: revision 1, no IRD/ORD word, the same private data. */
 static void
 second_request(const char *name)
 {
@@ -386,7 +388,8 @@ Test(engine_startup, the_second_attempt_is_unenhanced_6581_10)
 	}
 }
 
-/* Once: who closes on an unenhanced request too does not want us. */
+/* A peer that also closes on an unenhanced request rejects the connection: there is no third
+ * attempt. */
 Test(engine_startup, there_is_no_third_attempt_6581_10)
 {
 	struct saker_conn_param p = wish(SAKER_ENHANCED_TRY);
@@ -399,7 +402,7 @@ Test(engine_startup, there_is_no_third_attempt_6581_10)
 	neg_gone("once");
 }
 
-/* Only where the application allows it; by default it was not asked. */
+/* A second attempt requires the permission of the application, which is off by default. */
 Test(engine_startup, no_second_attempt_without_the_applications_word_6581_10)
 {
 	static const uint8_t enhanced[] = {SAKER_ENHANCED_CONFIGURED, SAKER_ENHANCED_ONLY};
@@ -417,8 +420,8 @@ Test(engine_startup, no_second_attempt_without_the_applications_word_6581_10)
 	}
 }
 
-/* One that answers an enhanced request with an unenhanced reply has not closed: where the
- * application allows it, its answer is taken; else it hears why not (9.3). */
+/* A peer answers an enhanced request with an unenhanced reply. The victim accepts the reply if the
+ * application allows it, and otherwise sends a Terminate with the reason (9.3). */
 Test(engine_startup, an_unenhanced_reply_is_taken_where_the_application_allows_it_6581_10)
 {
 	const struct neg_term term = {2, 0, 5, NOTHING};
@@ -442,7 +445,7 @@ Test(engine_startup, an_unenhanced_reply_is_taken_where_the_application_allows_i
 	}
 }
 
-/* A peer that has begun to answer knows the question. */
+/* A peer that has begun to answer supports the enhanced request. */
 Test(engine_startup, no_second_attempt_behind_half_a_reply_6581_10)
 {
 	struct saker_conn_param p = wish(SAKER_ENHANCED_TRY);
@@ -460,8 +463,7 @@ Test(engine_startup, no_second_attempt_behind_half_a_reply_6581_10)
 	neg_gone("half");
 }
 
-/* A listener of revision 1 is a peer that does not know the enhanced frame: it closes; an
- * unenhanced request it accepts. */
+/* A listener of revision 1 closes on an enhanced request, and accepts an unenhanced one. */
 Test(engine_startup, a_listener_of_revision_1_closes_on_enhanced_requests_6581_10)
 {
 	struct saker_conn_param old = {.revision = 1, .crc = 2, .markers = 2};

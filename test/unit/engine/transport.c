@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two transport stages over a ring: the test is the control stage and the engine stage of both. */
+/* Two transport stages, connected by rings: the test plays the control stage and the engine stage
+ * of both. */
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -11,7 +12,7 @@
 
 TestSuite(engine_transport, .init = pair_eal);
 
-/* A program that never answers a request keeps the initiator for a bounded time only. */
+/* An initiator waits only a limited time for the reply of a program that never answers. */
 Test(engine_transport, a_reply_that_does_not_come_5044_7_1)
 {
 	struct world w;
@@ -33,7 +34,7 @@ Test(engine_transport, a_reply_that_does_not_come_5044_7_1)
 	pair_end(&w.pair);
 }
 
-/* Fills the queue that A's port sends to, or empties it again. */
+/* Fills the ring that A's port sends to, or empties it. */
 static void
 block(struct rte_ring *wire, struct rte_mempool *pool)
 {
@@ -54,9 +55,8 @@ unblock(struct rte_ring *wire)
 		rte_pktmbuf_free(m);
 }
 
-/* A queue that is full is waited for; without a link it is not, and with the link everything goes
- * on.
- */
+/* Frames wait for a full queue of a port with a link. A port without a link drops them, and sends
+ * again when the link is back. */
 Test(engine_transport, without_a_link_frames_are_dropped)
 {
 	struct world w;
@@ -119,7 +119,7 @@ Test(engine_transport, startup_then_bytes_both_ways_then_end)
 	pair_end(&w.pair);
 }
 
-/* A payload above the copying limit goes out attached to its record, which stays in the store. */
+/* A payload above ENG_COPY_MAX is sent in an mbuf attached to its record, which TCP keeps. */
 Test(engine_transport, long_records_are_attached)
 {
 	struct world w;
@@ -137,7 +137,7 @@ Test(engine_transport, long_records_are_attached)
 	pair_end(&w.pair);
 }
 
-/* Two clients of one instance meet over the internal loop port. */
+/* Two clients of one instance connect over the internal loop port. */
 Test(engine_transport, own_address_goes_over_the_loop_port)
 {
 	struct world w;
@@ -158,7 +158,7 @@ Test(engine_transport, own_address_goes_over_the_loop_port)
 	cr_assert_eq(m->conn, conn);
 	cr_assert_eq(m->private_len, 2);
 	cr_assert_gt(pair_counter(w.pair.e[0], "eng", "ENG_LOOP_PORT"), 5);
-	/* Until the message has come back, the index stays taken. */
+	/* The index is not free until the notice has been returned. */
 	for (int i = 0; i < 100; i++)
 		turn(&w);
 	cr_assert_eq(w.pair.e[0]->transports[0]->nused, 1);
@@ -168,8 +168,8 @@ Test(engine_transport, own_address_goes_over_the_loop_port)
 	pair_end(&w.pair);
 }
 
-/* A connection that dies before it is bound: whoever binds it hears of its end, and only then is
- * the index free. */
+/* A connection ends before it is bound: the engine stage that it is bound to receives ENG_E_CLOSED,
+ * and the index is free only after that. */
 Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 {
 	struct world w;
@@ -200,7 +200,7 @@ Test(engine_transport, bind_at_a_dead_connection_ends_with_closed)
 	pair_end(&w.pair);
 }
 
-/* The value of a depth that nobody negotiates is no limit (RFC 6581 9.1). */
+/* The depth that means "not negotiated" is not valid as a limit (RFC 6581 9.1). */
 Test(engine_transport, limits_of_all_ones_are_refused_6581_9_1)
 {
 	struct pair p;
@@ -216,9 +216,8 @@ Test(engine_transport, limits_of_all_ones_are_refused_6581_9_1)
 	pair_end(&p);
 }
 
-/* What no stage can undo: the engine stage had no QP for a peer that has accepted already. It is
- * told by the Terminate for errors without a code of their own (RFC 6581 9.3), and hears no reset.
- */
+/* The engine stage has no QP for a connection that the peer has already accepted. The peer receives
+ * the Terminate for errors without a code of their own (RFC 6581 9.3), and no reset. */
 Test(engine_transport, abort_behind_an_acceptance_is_a_terminate_6581_9_3)
 {
 	static const uint8_t ulpdu[] = {
@@ -258,7 +257,8 @@ Test(engine_transport, abort_behind_an_acceptance_is_a_terminate_6581_9_3)
 	pair_end(&w.pair);
 }
 
-/* Nobody listens: RFC 9293 3.10.7.1 resets, and the control stage hears of it. */
+/* There is no listener: the peer sends a reset (RFC 9293 3.10.7.1), and the control stage receives
+ * ENG_TC_FAILED. */
 Test(engine_transport, connection_refused)
 {
 	struct world w;
@@ -277,7 +277,7 @@ Test(engine_transport, connection_refused)
 	pair_end(&w.pair);
 }
 
-/* A full ring loses nothing: the bytes wait in TCP and come in order when there is room. */
+/* A full ring loses no bytes: they wait in TCP, and arrive in order when the ring has room. */
 Test(engine_transport, full_ring_to_the_engine_stage_loses_nothing)
 {
 	struct world w;

@@ -128,7 +128,7 @@ accept_request(struct world *w, const uint32_t conn[2])
 		.cookie = 78,
 		.qp_index = 9,
 		.connect.offer = offer};
-	/* The outcome may be said before the answer. */
+	/* The notice of the outcome may arrive before the answer of the command. */
 	command(w, SIDE_B, &c);
 	for (int i = 0; i < 2; i++) {
 		m = heard(w, SIDE_B);
