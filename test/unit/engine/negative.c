@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each malformed or forbidden message, sent over real TCP segments to a running engine. After each:
- * the very Terminate that the specifications ask for, byte by byte; the victim's completions and
- * its event; the reason counted once; not a byte of its memory changed; and the neighbours' streams
- * on the same stage and port go on. A row is a message.
+ * Each malformed or forbidden message, sent in TCP segments to a running engine. A row of a table
+ * is a message. After each message, the tests check: the Terminate that the specifications require,
+ * byte by byte; the victim's completions and its event; that the reason was counted once; that no
+ * byte of the victim's memory has changed; and that the neighbours' streams on the same stage and
+ * port continue.
  */
 #include <criterion/criterion.h>
 
@@ -54,7 +55,7 @@ Test(negative, tagged_rfc5041_7_rfc5040_7)
 	neg_rows(tagged, SK_ARRAY_LEN(tagged));
 }
 
-/* The offset is an address, and 2^64 is near only for the arithmetic. */
+/* The tagged offset is an address; the sum of offset and length exceeds 2^64. */
 Test(negative, tagged_offset_wraps_rfc5041_7_rfc5040_7)
 {
 	struct neg_row rows[] = {
@@ -74,7 +75,7 @@ Test(negative, tagged_offset_wraps_rfc5041_7_rfc5040_7)
 	neg_rows(rows, SK_ARRAY_LEN(rows));
 }
 
-/* A version that is not known has no layout that could be quoted: nothing of the segment is. */
+/* The layout of an unknown version is undefined, so the Terminate quotes nothing of the segment. */
 static const struct neg_row versions[] = {
 	{"DDP 0, tagged", {RDMAP_WRITE, true, .dv = 4, .len = 8}, "IW_DDP_T_VERSION",
 		{DDP, 1, 0x04, NOTHING}},
@@ -99,8 +100,8 @@ Test(negative, versions_rfc5041_7_rfc5040_7)
 	neg_rows(versions, SK_ARRAY_LEN(versions));
 }
 
-/* Memory windows: one of type 1 lends a piece of a region that grants nothing itself; one of type 2
- * belongs to the QP that bound it. */
+/* Memory windows: a window of type 1 grants access to a part of a region that has no remote rights;
+ * a window of type 2 is valid only on the QP that bound it. */
 static const struct neg_row windows[] = {
 	{"Write below it", WRITE(WINDOW, -1, 8), "IW_DDP_T_BOUNDS", {DDP, 1, 0x01, DDP_HEAD}},
 	{"Write a byte behind it", WRITE(WINDOW, 121, 8), "IW_DDP_T_BOUNDS",
@@ -254,7 +255,7 @@ Test(negative, read_requests_rfc5040_7)
 	neg_rows(read_requests, SK_ARRAY_LEN(read_requests));
 }
 
-/* The Read that the victim waits for is 64 bytes into LOCAL + 8. */
+/* The victim's outstanding Read has 64 bytes, and LOCAL + 8 as its sink. */
 #define RESPONSE(s, t, l) TAGGED(RDMAP_READ_RESPONSE, s, t, l)
 static const struct neg_row read_responses[] = {
 	{"another sink", RESPONSE(WRITABLE, 8, 64), "IW_DDP_T_STAG", {DDP, 1, 0x00, DDP_HEAD},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The malformed and forbidden messages of RFC 7306: Atomics and Immediate Data. See negative.c for
- * what is checked of each. Their Terminates quote the DDP header and no RDMA header (8.1).
+ * The malformed and forbidden messages of RFC 7306: Atomics and Immediate Data. The checks are
+ * those of negative.c. The Terminates quote the DDP header and no RDMA header (8.1).
  */
 #include <criterion/criterion.h>
 
@@ -67,7 +67,7 @@ Test(negative_ext, atomic_requests_7306_8_2)
 	neg_rows(requests, SK_ARRAY_LEN(requests));
 }
 
-/* Two FetchAdds are outstanding: identifiers and message sequence numbers 1 and 2. */
+/* Two FetchAdds are outstanding, with the identifiers and message sequence numbers 1 and 2. */
 static const struct neg_row responses[] = {
 	{"MSN 2 before 1", ANSWER(3, 2, 0, 2, 12), "IW_DDP_U_MSN", {DDP, 2, 0x03, DDP_HEAD},
 		.mode.sq = SQ_ATOMIC},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Errors that the victim finds at home (RFC 5040 7.1): a bad request ends the stream with a
- * Terminate that quotes nothing. And the ways a stream ends without an error: orderly and abortive,
- * from either side and from both.
+ * Local errors of the victim (RFC 5040 7.1): an invalid work request ends the stream with a
+ * Terminate that quotes nothing. Also the ends of a stream without an error: orderly and abortive,
+ * by either side and by both.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ post(const struct saker_wr *wr)
 	cr_assert_eq(saker_post_send(neg.qp, wr, 1), 1, "%lu", wr->wr_id);
 }
 
-/* A Send of 8 bytes of LOCAL. */
+/* Posts a Send of 8 bytes of LOCAL. */
 static void
 post_send8(uint64_t wr_id)
 {
@@ -49,7 +49,7 @@ expect_flushed_receives(const char *name)
 	neg_expect_wc(name, neg.recv_cq, 101, RD_WR_FLUSH_ERR);
 }
 
-/* ---- Bad requests ---- */
+/* ---- Invalid work requests ---- */
 
 static const struct local_row {
 	const char *name;
@@ -86,7 +86,7 @@ static const struct local_row {
 	{"Local Invalidate: invalid already", GONE, 0, 0, RD_LOCAL_INV, 0, RD_LOC_PROT_ERR},
 };
 
-/* What stands before it goes out, what stands behind it is flushed. */
+/* Checks that the victim sends the requests before the invalid one, and flushes those after it. */
 static void
 check_request(const struct local_row *r)
 {
@@ -124,7 +124,7 @@ Test(negative_local, bad_requests_rfc5040_7_1)
 		check_request(&requests[i]);
 }
 
-/* A receive that is bad is found when a message comes for it. */
+/* An invalid receive request is detected when a message arrives for it. */
 Test(negative_local, a_bad_receive_rfc5041_7_1)
 {
 	static const struct neg_msg send8 = {RDMAP_SEND, .msn = 1, .len = 8, .empty_stag = true};
@@ -144,7 +144,7 @@ Test(negative_local, a_bad_receive_rfc5041_7_1)
 	neg_end("receive", true);
 }
 
-/* The program takes the sink away while the peer answers: as if the STag had never been. */
+/* The program invalidates the sink while the peer responds: the STag of the response is invalid. */
 Test(negative_local, a_read_whose_sink_goes_rfc5041_7)
 {
 	static const struct neg_msg response = {
@@ -166,9 +166,10 @@ Test(negative_local, a_read_whose_sink_goes_rfc5041_7)
 	neg_end("sink", true);
 }
 
-/* ---- Ends that are no errors ---- */
+/* ---- Ends without an error ---- */
 
-/* What was posted goes out, then FIN; receives are flushed, nobody speaks of a fault. */
+/* The victim sends all posted requests and then a FIN. It flushes the receive requests, and reports
+ * no error. */
 Test(negative_local, an_orderly_end_rfc5040_6_2)
 {
 	uint64_t out = neg_counter("iw", "IW_TERMINATE_OUT");
@@ -192,7 +193,7 @@ Test(negative_local, an_orderly_end_rfc5040_6_2)
 	neg_gone("orderly");
 }
 
-/* Its FIN is out, and still what the peer answers is taken. */
+/* The victim accepts the peer's responses also after it has sent its FIN. */
 Test(negative_local, an_orderly_end_waits_for_answers_rfc5040_6_2)
 {
 	static const struct neg_msg response = {
@@ -226,7 +227,7 @@ Test(negative_local, an_abortive_end_rfc5040_6_2_1)
 	neg_gone("abortive");
 }
 
-/* The program moves its QP to ERR: the peer is told by the stream's end. */
+/* The program modifies its QP to ERR: the victim ends the stream. */
 Test(negative_local, a_qp_that_is_moved_to_err)
 {
 	struct neg_row flushed = {.name = "modify"};
@@ -244,7 +245,7 @@ Test(negative_local, a_qp_that_is_moved_to_err)
 	neg_gone("modify");
 }
 
-/* The peer ends its side first; the victim ends its own behind it (RFC 5044 7.2). */
+/* The peer closes its side first; the victim then closes its own (RFC 5044 7.2). */
 Test(negative_local, a_half_close_rfc5044_7_2)
 {
 	static const struct neg_msg send8 = {RDMAP_SEND, .msn = 1, .len = 8, .empty_stag = true};
@@ -259,12 +260,12 @@ Test(negative_local, a_half_close_rfc5044_7_2)
 	neg_expect_no_terminate("half");
 	cr_assert(neg.conn.fin_in && !neg.conn.rst);
 	cr_assert_eq(neg_event("half", SAKER_EV_DISCONNECTED).status, 0);
-	post_send8(300); /* too late */
+	post_send8(300); /* after the end */
 	neg_expect_wc("half", neg.send_cq, 300, RD_WR_FLUSH_ERR);
 	neg_gone("half");
 }
 
-/* With a Read outstanding: it can no more be answered. */
+/* The peer closes its side while a Read is outstanding, which cannot complete any more. */
 Test(negative_local, a_half_close_flushes_reads_rfc5044_7_2)
 {
 	struct neg_row flushed = {.name = "half"};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The peer's script: what it sends is written here field by field and byte by byte, and what the
- * victim answers is compared the same way, so that a mistake of lib/wire would not cancel itself.
+ * The scripted peer. It writes its messages field by field and byte by byte, and compares the
+ * victim's answers in the same way, without lib/wire: an error in lib/wire would otherwise cancel
+ * itself out.
  */
 #include <string.h>
 
@@ -20,7 +21,7 @@ put(uint8_t *p, uint64_t v, unsigned bytes)
 
 /* ---- MPA (RFC 5044) ---- */
 
-/* Bit by bit (RFC 3720 B.4). */
+/* Computes the CRC bit by bit (RFC 3720 B.4). */
 uint32_t
 neg_crc32c(const uint8_t *p, size_t len)
 {
@@ -119,7 +120,7 @@ body_put(uint8_t *p, const struct neg_msg *m)
 	return p + m->len;
 }
 
-/* Where the payload would be placed, as an offset in the victim's memory. */
+/* Returns where the victim would place the payload, as an offset in its memory. */
 static uint64_t
 place_of(const struct neg_msg *m)
 {
@@ -272,12 +273,12 @@ reply_check(bool markers)
 	neg.conn.taken = 20u + ((unsigned)p[18] << 8 | p[19]);
 }
 
-/* Writes nothing: the responder may send from now on (RFC 5044 7.1.2). */
+/* Sends an RDMA Write of 0 bytes, after which the responder may send (RFC 5044 7.1.2). */
 static void
 first_fpdu(bool markers)
 {
 	static const uint8_t write[14] = {0xc1, 0x40};
-	uint8_t fpdu[64] = {0}; /* the first marker points to the FPDU behind it */
+	uint8_t fpdu[64] = {0}; /* the first marker points to the FPDU that follows it */
 	uint32_t n = neg_frame(fpdu + 4, write, sizeof(write)), crc;
 
 	if (markers) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The victim, its neighbours, and the turns of all: see negative.h. */
+/* The victim, its neighbours, and their turns: see negative.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,15 +25,15 @@ struct client {
 	struct saker_cq *cq;
 	struct saker_qp *qp;
 	struct saker_mr *mr;
-	uint8_t *mem; /* one message out, one in */
+	uint8_t *mem; /* one message to send, one to receive */
 	void *home;
 	struct eng *eng;
 	int number;
-	uint32_t serial; /* of the message under way from here */
+	uint32_t serial; /* of the message that this client is sending */
 	bool sent, come;
 };
 
-static struct client victim, near, far; /* near: the victim's neighbour; far: whom it talks to */
+static struct client victim, near, far; /* near: the victim's neighbour; far: the peer of near */
 
 static void
 idle(void *arg)
@@ -138,7 +138,7 @@ neighbour_look(struct client *c, const struct client *from)
 	c->come = true;
 }
 
-/* The next message goes when the last was sent and has come. */
+/* Sends the next message of `c` when the previous one has completed at both ends. */
 static void
 neighbour_step(struct client *c, struct client *to)
 {
@@ -210,7 +210,7 @@ neighbours_connect(void)
 	neighbour_qp(&near);
 	neighbour_qp(&far);
 	qp = far.qp;
-	far.qp = NULL; /* not before both are up */
+	far.qp = NULL; /* the neighbours start when both QPs are connected */
 	cr_assert_eq(saker_listen(near.s, NULL, N_PORT, 4, NULL, &l), 0);
 	cr_assert_eq(saker_connect(qp, NULL, &to, N_PORT, &p), 0);
 	ev = event_of(near.s, "neighbours", SAKER_EV_CONNECT_REQUEST);
@@ -264,7 +264,7 @@ victim_init(void)
 {
 	static const uint32_t access[NEG_REGIONS] = {
 		[WRITABLE] = RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE,
-		[READABLE] = RD_ACC_REMOTE_READ, /* not even its owner's messages write here */
+		[READABLE] = RD_ACC_REMOTE_READ, /* not writable by messages to the owner, either */
 		[FOREIGN] = RD_ACC_LOCAL_WRITE | ALL_REM,
 		[GONE] = RD_ACC_LOCAL_WRITE | ALL_REM,
 		[LOCAL] = RD_ACC_LOCAL_WRITE,
@@ -305,8 +305,8 @@ bind_window(enum neg_stag s, uint32_t access)
 	neg_expect_wc("bind", neg.send_cq, s, RD_SUCCESS);
 }
 
-/* On a connection that is gone when the rows begin, the victim invalidates GONE and binds its
- * windows, as its program may. */
+/* The victim's program invalidates GONE and binds its windows, on a connection that ends before the
+ * rows begin. */
 static void
 invalidate_and_bind(void)
 {

@@ -17,7 +17,8 @@ neg_row_completions(const struct neg_row *r)
 			i == 0 && r->send ? r->send : RD_WR_FLUSH_ERR);
 }
 
-/* All in one burst, so that nothing is answered in between; `cut`: where a segment ends. */
+/* Sends all messages of a row in one burst, so that the victim answers none of them before the last
+ * one has arrived. A segment ends at byte `cut`. */
 static uint32_t
 send_row(const struct neg_row *r, uint8_t *seg, uint32_t cut)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Start-up frames that are wrong (RFC 5044 7.1, RFC 6581 9): requests that the victim must not
- * believe, and replies to requests of its own, some of which it must answer with a Terminate.
+ * Invalid start-up frames (RFC 5044 7.1, RFC 6581 9): requests that the victim must reject, and
+ * replies to its own requests, some of which it must answer with a Terminate.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static const struct request_row {
 	const char *name, *reason;
 	const char *key;
 	uint8_t flags, revision;
-	uint16_t private_len; /* as the frame says */
-	uint16_t sent;        /* bytes of the frame, and behind it, that come */
-	bool fin;             /* and no more will */
+	uint16_t private_len; /* the length field of the frame */
+	uint16_t sent;        /* bytes that the peer sends, of the frame and after it */
+	bool fin;             /* the peer then sends a FIN */
 } requests[] = {
 	{"no key", "MPA_BAD_STARTUP", "GET / HTTP/1.1\r\n", 0x40, 1, 0, 20},
 	{"the reply's key", "MPA_BAD_STARTUP", "MPA ID Rep Frame", 0x40, 1, 0, 20},
@@ -53,8 +53,8 @@ frame(uint8_t *buf, const char *key, uint8_t flags, uint8_t revision, uint16_t p
 	return 20;
 }
 
-/* The connection is over and nothing but a reset or a FIN was said; the program heard of nothing
- * but, where the request itself was right, of the request. */
+/* Checks that the victim ended the connection with a reset or a FIN and sent nothing else, and that
+ * its program received no event, except the request if that was valid. */
 static void
 check_request(const struct request_row *r)
 {
@@ -85,7 +85,7 @@ check_request(const struct request_row *r)
 	neg_neighbours(r->name);
 }
 
-/* And after all of them the listener listens. */
+/* The listener still accepts connections after all rows. */
 Test(negative_startup, requests_rfc5044_7_1_1)
 {
 	struct neg_mode mode = {.sq = SQ_EMPTY};
@@ -99,12 +99,13 @@ Test(negative_startup, requests_rfc5044_7_1_1)
 
 /* ---- Replies ---- */
 
-/* The victim asks with CRC, IRD 4, ORD 4; at revision 2 peer-to-peer with `rtr`. */
+/* The victim's request has CRC, IRD 4 and ORD 4, and at revision 2 the peer-to-peer model with
+ * `rtr`. */
 static const struct reply_row {
 	const char *name, *reason;
 	uint8_t asked; /* revision of the request */
 	uint8_t rtr;   /* enum saker_rtr */
-	uint8_t flags; /* of the reply, and so on: */
+	uint8_t flags; /* this and the following fields: of the reply */
 	uint8_t revision;
 	uint16_t private_len;
 	uint8_t word[4];
@@ -175,7 +176,7 @@ check_reply(const struct reply_row *r)
 	cr_assert_eq(neg_counter("mpa", r->reason), before + 1, "%s", r->name);
 	if (!neg.conn.rst)
 		raw_fin(&neg.conn);
-	/* The QP was never connected: it is as good as new until it is moved. */
+	/* The QP was never connected: it is in its initial state until it is modified. */
 	cr_assert_eq(saker_qp_modify(neg.qp, RD_QP_ERR), 0);
 	neg_row_completions(&flushed);
 	neg_gone(r->name);
@@ -187,7 +188,7 @@ Test(negative_startup, replies_rfc5044_7_1_1_rfc6581_9)
 		check_reply(&replies[i]);
 }
 
-/* The peer accepts and breaks off: within its reply, or with a reset behind it. */
+/* The peer accepts, and then ends the stream within its reply or resets it after the reply. */
 Test(negative_startup, a_reply_that_breaks_off_rfc5044_7_1)
 {
 	struct saker_conn_param p = {.ird = 4, .ord = 4, .crc = 1, .revision = 1};
@@ -209,7 +210,7 @@ Test(negative_startup, a_reply_that_breaks_off_rfc5044_7_1)
 	}
 }
 
-/* While the program still thinks about the request. */
+/* The peer sends an FPDU before the program has answered the request. */
 Test(negative_startup, an_fpdu_before_the_reply_rfc5044_7_1_2)
 {
 	static const struct neg_msg write8 = {RDMAP_WRITE, true, .stag = WRITABLE, .len = 8};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is wrong with the stream and not with a message: MPA's CRC, markers and lengths, streams
- * that break off (RFC 5044 8), Terminates that come in, whole or mangled, and two errors at once,
- * of which the first wins (RFC 5040 7).
+ * Errors of a stream instead of a message: CRC, markers and lengths of MPA, streams that end within
+ * an FPDU (RFC 5044 8), received Terminates, valid and invalid, and two errors at once, of which
+ * the first counts (RFC 5040 7).
  */
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,8 @@ TestSuite(negative_stream, .init = neg_start, .fini = neg_stop);
 static const struct neg_msg write8 = {RDMAP_WRITE, true, .stag = WRITABLE, .to = 16, .len = 8};
 static const struct neg_msg send8 = {RDMAP_SEND, .msn = 1, .len = 8, .empty_stag = true};
 
-/* Everything that the victim has to show after an error: one count, one event, the work flushed,
- * memory as it was, the neighbours going on. */
+/* Checks the state of the victim after an error: the reason is counted once, the program has one
+ * event, the work requests are flushed, the memory is unchanged, and the neighbours continue. */
 static void
 expect_fatal(const char *name, const char *reason, uint64_t before)
 {
@@ -31,7 +31,8 @@ expect_fatal(const char *name, const char *reason, uint64_t before)
 	neg_end(name, true);
 }
 
-/* ---- What is right goes through: a refusal above is not the fixture's doing ---- */
+/* ---- Valid messages are accepted: the errors in the other tests are not caused by the fixture
+ * ---- */
 
 Test(negative_stream, the_same_messages_unspoilt_are_taken)
 {
@@ -72,8 +73,8 @@ Test(negative_stream, the_same_messages_unspoilt_are_taken)
 	neg_end("unspoilt", false);
 }
 
-/* What is reserved is not looked at: DDP's and RDMAP's spare bits (RFC 5041 4.1, RFC 5040 4.1), the
- * STag of a Send that invalidates nothing, the bytes of a pad (RFC 5044 4.1). */
+/* The victim ignores reserved fields: the reserved bits of DDP and RDMAP (RFC 5041 4.1, RFC 5040
+ * 4.1), the STag of a Send without invalidation, and the bytes of a pad (RFC 5044 4.1). */
 Test(negative_stream, what_is_reserved_is_ignored_rfc5044_4_1_rfc5041_4_1_rfc5040_4_1)
 {
 	struct neg_msg m = {RDMAP_SEND, .msn = 1, .len = 5, .stag = FOREIGN};
@@ -98,8 +99,8 @@ Test(negative_stream, what_is_reserved_is_ignored_rfc5044_4_1_rfc5041_4_1_rfc504
 
 /* ---- MPA ---- */
 
-/* A bit of each part of an FPDU: payload, headers, pad, the CRC itself. (A length that grew would
- * make the victim wait; it is cut short below.) */
+/* One bit of each part of an FPDU is wrong: payload, headers, pad, and the CRC itself. (A larger
+ * length would make the victim wait for more bytes; the tests below reduce it.) */
 Test(negative_stream, crc_rfc5044_8)
 {
 	static const struct {
@@ -136,7 +137,8 @@ Test(negative_stream, crc_rfc5044_8)
 	}
 }
 
-/* An FPDU of `len` that begins at `pos` of the stream, with markers; `off` is added to each. */
+/* Writes an FPDU with markers for a ULPDU of `len` bytes, which begins at byte `pos` of the stream.
+ * `off` is added to each marker. */
 static uint32_t
 frame_marked(uint8_t *fpdu, const uint8_t *ulpdu, uint32_t len, uint32_t pos, uint16_t off)
 {
@@ -182,14 +184,14 @@ Test(negative_stream, markers_rfc5044_8)
 			expect_fatal("marker", "IW_LLP_MARKER", before);
 		}
 	}
-	raw_fin(&neg.conn); /* the last ones were right */
+	raw_fin(&neg.conn); /* the last markers were valid */
 	neg_expect_no_terminate("right markers");
 	neg_row_completions(&flushed);
 	cr_assert_eq(memcmp(neg.mem + NEG_REGION, ulpdu + 14, 1000), 0, "they do no harm");
 	neg_end("right markers", false);
 }
 
-/* ULPDUs that are too short for the header that their first bit promises. */
+/* ULPDUs that are shorter than the header that their T bit requires. */
 Test(negative_stream, short_ulpdus_rfc5041_4)
 {
 	struct neg_term term = {RDMAP, 2, 0xff, NOTHING};
@@ -209,8 +211,8 @@ Test(negative_stream, short_ulpdus_rfc5041_4)
 	}
 }
 
-/* A peer that does not cut its FPDUs to segments is no wrong-doer: one of three segments, with a
- * length that our own MULPDU never has. */
+/* A peer need not fit its FPDUs to segments: the victim accepts an FPDU of three segments, which is
+ * longer than its own MULPDU. */
 Test(negative_stream, an_fpdu_longer_than_a_segment_is_taken_rfc5044_5_2)
 {
 	static const struct neg_msg m = {RDMAP_WRITE, true, .stag = WRITABLE, .len = NEG_REGION};
@@ -232,10 +234,11 @@ Test(negative_stream, an_fpdu_longer_than_a_segment_is_taken_rfc5044_5_2)
 	neg_end("longer", false);
 }
 
-/* ---- Streams that break off ---- */
+/* ---- Streams that end early ---- */
 
-/* FIN or RST within an FPDU, and RST between two: no Terminate can be sent or would be heard (code
- * 1 is said to the victim's own program only); the work is flushed. */
+/* FIN or RST within an FPDU, and RST between two: the victim cannot send a Terminate, or the peer
+ * would not receive it (only the victim's program receives code 1). The work requests are
+ * flushed. */
 Test(negative_stream, lost_rfc5044_8)
 {
 	static const struct {
@@ -275,7 +278,7 @@ Test(negative_stream, lost_rfc5044_8)
 	}
 }
 
-/* The longest length there is, and the stream ends: nothing is believed of it. */
+/* An FPDU has the largest length, and the stream ends before: the victim uses no byte of it. */
 Test(negative_stream, a_length_that_is_never_reached_rfc5044_8)
 {
 	struct neg_mode mode = {.sq = SQ_READ};
@@ -294,7 +297,7 @@ Test(negative_stream, a_length_that_is_never_reached_rfc5044_8)
 	neg_end("length", false);
 }
 
-/* ---- Terminates that come in ---- */
+/* ---- Received Terminates ---- */
 
 #define HEAD_UNTAGGED 0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0
 
@@ -338,7 +341,7 @@ terminate_in(uint8_t *fpdu, const uint8_t *body, uint32_t len)
 	return neg_frame(fpdu, ulpdu, 18 + len);
 }
 
-/* None is answered by another. */
+/* The victim answers no Terminate with a Terminate. */
 Test(negative_stream, terminates_in_rfc5040_4_8_rfc5040_7_1)
 {
 	for (unsigned i = 0; i < SK_ARRAY_LEN(terminates); i++) {
@@ -362,7 +365,7 @@ Test(negative_stream, terminates_in_rfc5040_4_8_rfc5040_7_1)
 	}
 }
 
-/* A whole segment of it: as much as can be a Terminate is looked at. */
+/* A Terminate fills a whole segment: the victim reads only the bytes that a Terminate can have. */
 Test(negative_stream, a_terminate_of_1300_bytes)
 {
 	static const uint8_t body[1300] = {0x01, 0x02, 0xe0};
@@ -376,12 +379,12 @@ Test(negative_stream, a_terminate_of_1300_bytes)
 	expect_fatal("1300 bytes", "IW_TERMINATE_IN", before);
 }
 
-/* ---- The first wins ---- */
+/* ---- The first error counts ---- */
 
 static const struct neg_msg first_bad = {
 	RDMAP_WRITE, true, .stag = READABLE, .to = 0, .len = 8}; /* no right to write */
 
-/* In one segment: an error, then what `more` says, then a Write that would be right. */
+/* Sends in one segment an invalid message, then the message `more`, then a valid Write. */
 static void
 two_errors(const char *name, const struct neg_msg *more, bool terminate)
 {
@@ -403,7 +406,7 @@ two_errors(const char *name, const struct neg_msg *more, bool terminate)
 		n += terminate_in(stream + n, bare, 4);
 	n += neg_frame(stream + n, ulpdu, neg_build(ulpdu, &write8, false));
 	raw_send(&neg.conn, stream, n, RAW_MSS);
-	/* Behind the answer too, while it is on its way. */
+	/* The peer sends them again, before it receives the victim's Terminate. */
 	raw_send(&neg.conn, stream, n, RAW_MSS);
 	neg_expect_terminate(name, &term, seg, len);
 	cr_assert_eq(neg_counter("iw", "IW_TERMINATE_OUT"), out + 1, "%s", name);
@@ -422,7 +425,7 @@ Test(negative_stream, the_first_error_wins_rfc5040_7)
 	two_errors("an error and a Terminate", &bad_queue, true);
 }
 
-/* And the peer's Terminate before any error of its own: it is not answered. */
+/* The peer sends a Terminate before an error of its own, which the victim does not answer. */
 Test(negative_stream, an_error_behind_a_terminate_is_ignored_rfc5040_7)
 {
 	static const uint8_t bare[4] = {0x02, 0x07};
