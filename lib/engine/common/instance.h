@@ -68,15 +68,15 @@ struct eng_rings {
 
 /* What the assembly gives the control stage. */
 struct eng_control_args {
-	const struct eng_config *cfg; /* outlives the control stage */
+	const struct eng_config *cfg; /* the caller keeps it until eng_control_destroy() */
 	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS], *from_transport[ENG_MAX_TRANSPORTS];
 	struct rte_ring *to_stage[ENG_MAX_STAGES], *from_stage[ENG_MAX_STAGES];
 	struct rte_rcu_qsbr *rcu; /* each loop is a reader */
-	struct rd_mr_table *mrs;  /* of the whole instance: entries are added and removed by the
-				     control stage alone */
-	uint8_t mac[6];           /* of the first port */
-	/* Called when a loop has something to do that it may be asleep for; any thread. May be
-	 * NULL. */
+	/* The STags of the whole instance. Only the control stage adds and removes entries. */
+	struct rd_mr_table *mrs;
+	uint8_t mac[6]; /* of the first port */
+	/* Wakes loop `loop`, which may be asleep while there is work for it. The control stage
+	 * calls it from any thread. May be NULL. */
 	void (*wake)(void *arg, unsigned loop);
 	void *wake_arg;
 };

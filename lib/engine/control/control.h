@@ -1,58 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control stage: a stage like the others, polled by one loop, that never blocks. It takes
- * clients' commands from their mailboxes, owns the registry of objects, and manages connections by
- * telling transport and engine stages what to do.
+ * The control stage: one loop polls it, and it never blocks. It executes the commands that clients
+ * put into their mailboxes, owns the registry of the clients' objects, and manages connections by
+ * commands to the transport stages and the engine stages. This file is also the protocol between
+ * the control stage and the other stages; common/msg.h lists the messages and their arguments.
  *
- * Between it and each other stage stand two rings of struct eng_ctl * (single producer, single
- * consumer, ENG_CTL_RING entries):
+ * Two rings of struct eng_ctl * connect the control stage with each other stage. Each ring has a
+ * single producer, a single consumer and ENG_CTL_RING entries. For an engine stage, they are:
  *
- *  - to_X[i]: commands (type below ENG_TC_REQUEST), which are the control stage's own; and the
- * stage's unasked messages (type from ENG_TC_REQUEST on), which come back to be freed.
- *  - from_X[i]: the commands, answered (status and what the type says filled in); and unasked
- * messages.
+ *  - to_stage[i]: commands (types below ENG_CTL_NOTICE), whose memory belongs to the control stage;
+ *    and notices (types from ENG_CTL_NOTICE on) that return to the stage, which then uses their
+ *    memory again.
+ *  - from_stage[i]: answered commands, in which the stage has filled in `status` and the results of
+ *    the type; and notices of the stage.
  *
- * No ring can be full: the control stage has at most ENG_CTL_COMMANDS unanswered commands at a
- * stage, and a stage at most ENG_CTL_UNASKED unasked messages of its own under way. A stage that
- * has none left keeps what it wanted to say (a flag on the QP, the connection or the client) and
- * says it when one comes back.
+ * to_transport[i] and from_transport[i] are the same for a transport stage. No ring can become
+ * full: at most ENG_CTL_COMMANDS commands at one stage are unanswered, and at most ENG_CTL_NOTICES
+ * notices of one stage have not returned to it. A stage without a free notice marks the QP, the
+ * connection or the client as pending, and sends the notice when another one has returned.
  *
- * What the stages owe it, beyond msg_priv.h:
+ * Order:
  *
- *  - Messages of one ring are handled in order; a command is answered exactly once, perhaps later
- * than its successors.
- *  - ENG_CT_LISTEN: tuple.laddr (unspecified: every address), tuple.lport, offer (revision, CRC,
- * markers), code: backlog.
- *  - ENG_CT_CONNECT: tuple.laddr (unspecified: by the route), raddr, rport, lport 0: the transport
- * stage chooses; cookie comes back in each ENG_TC_* about it. status < 0: there is no connection
- * and nothing more will be said.
- *  - ENG_TC_REQUEST and ENG_TC_ESTABLISHED: `from` and `transport` are the sender, tuple, mpa,
- * params.emss, params.send_space. The control stage makes the other params of `mpa`. If the EMSS
- * has changed by the time of ENG_CT_BIND or ENG_CT_ACCEPT, ENG_E_EMSS tells the engine stage.
- *  - ENG_CT_ACCEPT: offer (all but the revision), private data; cookie as with ENG_CT_CONNECT.
- * ENG_TC_ESTABLISHED with that cookie follows the reply's departure.
- *  - ENG_TC_FAILED and ENG_TC_REJECTED (also for a request that nobody has accepted yet: then
- * `cookie` is 0) make `conn` invalid, but its index is not used again before the message came back:
- * so a command about `conn` that was under way meets a dead connection, never another's.
- *  - ENG_CT_BIND and ENG_CT_ACCEPT at such a dead connection: the stage tells the QP's engine stage
- * ENG_E_CLOSED (and waits for its ENG_T_RELEASE too). So from ENG_CE_QP_START on a connection
- * always ends by ENG_E_CLOSED, and the control stage hears ENG_EC_DISCONNECTED.
- *  - ENG_CT_ABORT: after its answer nothing more is said about `conn`. At a dead connection:
- * -ENOENT. A peer that has accepted hears a Terminate, others a reset.
- *  - ENG_TC_FAILED with fall_back, only after an ENG_CT_CONNECT with it: the peer closed instead of
- * answering an enhanced request (RFC 6581 10).
- *  - ENG_CE_QP_START is answered when the stage is ready for ENG_E_*; ENG_CT_BIND or ENG_CT_ACCEPT
- * is sent only then.
- *  - ENG_CE_QP_CLOSE: `how` IW_CLOSE_ORDERLY: disconnect; IW_CLOSE_ABORT: to ERR with a flush,
- * whether connected or not.
- *  - ENG_CE_QP_DEL: for a connected QP the connection is aborted and released first; no ENG_EC_*
- * about the QP comes after the answer.
- *  - ENG_CE_QP_QUERY: code: enum rd_qp_state; info.work when there is one.
- *  - ENG_EC_*: `from` and `stage` are the sender; client is set in all, qp and object as msg_priv.h
- * says; ENG_EC_DISCONNECTED: status 0 or -errno.
- *  - Before ENG_CE_CLIENT_ADD the fields of eng_client.stage[i] are filled in by the control stage:
- * doorbell, event, qps, nqps, client. QPs have sq, rq, shared and rd (state RD_QP_INIT) filled in
- * before ENG_CE_QP_ADD; CQs and SRQs are complete.
+ *  - A stage handles the messages of one ring in order. It answers each command exactly once. The
+ *    answer to ENG_CE_QP_DEL and ENG_CE_QP_RESET may come after the answers to later commands.
+ *  - The fields that a type does not name in common/msg.h have no meaning.
+ *
+ * Listeners, commands to transport stages:
+ *
+ *  - ENG_CT_LISTEN carries `listen`: the number that the control stage has given to the listener,
+ *    the local address (unspecified: every address), the TCP port, the backlog (connections), and
+ *    the offer. Each transport stage receives it. Answers: 0 or -ENOMEM.
+ *  - ENG_CT_UNLISTEN carries listen.number. Answers: 0, or -ENOENT when there is no such listener.
+ *
+ * Active connections, commands to a transport stage:
+ *
+ *  - ENG_CT_CONNECT carries connect.tuple (the remote address and port; laddr unspecified: the
+ *    route decides; lport 0: the transport stage chooses), connect.offer and the private data. The
+ *    answer carries `conn`. With a status below 0 there is no connection, and no notice follows;
+ *    -EXDEV means that the connection belongs to transport stage `transport`. Each notice about the
+ *    connection carries the `cookie` of the command.
+ *  - ENG_CT_LOOKUP is ENG_CT_CONNECT for a datagram QP: it requests the QP number and the Q_Key of
+ *    the datagram service connect.service at the remote address. ENG_TC_FOUND, ENG_TC_REJECTED or
+ *    ENG_TC_FAILED carries the result.
+ *  - ENG_CT_BIND carries `stage` and `qp_index`: from here on, the engine stage's QP uses the
+ *    connection.
+ *
+ * Passive connections:
+ *
+ *  - The notices ENG_TC_REQUEST (`peer`: a peer requests a connection) and ENG_TC_LOOKUP (`lookup`:
+ *    a peer requests a datagram service) carry `conn`. The control stage answers by one of the
+ *    following commands with the same `conn`. When the connection has ended meanwhile, the status
+ *    of ENG_CT_SELF, ENG_CT_FOUND and ENG_CT_REJECT is -ENOENT.
+ *  - ENG_CT_ACCEPT, the answer to ENG_TC_REQUEST, carries `stage`, `qp_index`, connect.offer and
+ *    the private data. An MPA reply has the revision of its request, whatever the offer contains.
+ *    `cookie` has the same meaning as in ENG_CT_CONNECT. ENG_TC_ESTABLISHED with that cookie
+ *    follows when the reply has been sent and the start-up is complete.
+ *  - ENG_CT_SELF answers an ENG_TC_REQUEST that a self-connected QP has sent to itself. The
+ *    accepted end of that connection belongs to no QP.
+ *  - ENG_CT_FOUND, the answer to ENG_TC_LOOKUP, carries lookup.qpn, lookup.qkey and private data.
+ *  - ENG_CT_REJECT answers both. It carries `reject` and private data.
+ *
+ * Notices of a transport stage:
+ *
+ *  - `from` and `transport` are the index of the stage.
+ *  - ENG_TC_REQUEST, ENG_TC_ESTABLISHED and ENG_TC_REJECTED carry `peer`: the tuple, the outcome of
+ *    the negotiation, the EMSS and the send space. The control stage derives from them the other
+ *    parameters of the QP (struct eng_start). If the EMSS changes before ENG_CT_BIND or
+ *    ENG_CT_ACCEPT, the transport stage sends ENG_E_EMSS to the engine stage.
+ *  - ENG_TC_REJECTED, ENG_TC_FAILED and ENG_TC_FOUND make `conn` invalid. ENG_TC_FAILED also ends a
+ *    request that the control stage has not answered yet; its `cookie` is then 0. The stage uses
+ *    the index again only after the notice has returned, so a command that crosses the notice
+ *    reaches the dead connection and never another one.
+ *  - ENG_TC_FAILED with connect.offer.retry: the peer has closed the connection instead of
+ *    answering an enhanced request, and the offer of ENG_CT_CONNECT allowed a second attempt.
+ *    `connect` and the private data are those of the attempt that should follow (RFC 6581 10).
+ *
+ * The start and the end of a connection:
+ *
+ *  - The engine stage answers ENG_CE_QP_START when it is ready for ENG_E_* messages. The control
+ *    stage sends ENG_CT_BIND or ENG_CT_ACCEPT only after that answer.
+ *  - If ENG_CT_BIND or ENG_CT_ACCEPT meets a dead connection, the transport stage sends
+ *    ENG_E_CLOSED to the engine stage and waits for its ENG_T_RELEASE. Therefore a bound connection
+ *    always ends by ENG_E_CLOSED, and the control stage then receives ENG_EC_DISCONNECTED.
+ *  - ENG_CT_ABORT ends a connection before it is bound: no notice about `conn` follows its answer.
+ *    A peer that has accepted receives a Terminate message, any other peer a TCP reset. The status
+ *    is -ENOENT for a dead connection. With abort.how ENG_ABORT_UNANSWERED, a connection that the
+ *    peer has accepted continues, and the status is -EBUSY.
+ *
+ * Commands to an engine stage:
+ *
+ *  - Before ENG_CE_CLIENT_ADD, the control stage fills in these members of eng_client.stage[i]:
+ *    doorbell, event, qps, nqps, ahs, nahs and client. Before ENG_CE_QP_ADD it fills in sq, rq,
+ *    shared and rd (state RD_QP_INIT) of the QP. It adds CQs, SRQs and address handles complete.
+ *  - ENG_CE_QP_CLOSE carries close.how. ENG_CLOSE_ORDERLY disconnects the QP after the posted work
+ *    requests. ENG_CLOSE_ABORT moves the QP, connected or not, to the error state and flushes it.
+ *  - ENG_CE_QP_DEL and ENG_CE_QP_RESET abort and release the connection of a connected QP first. No
+ *    ENG_EC_* notice about the QP follows the answer.
+ *  - ENG_CE_QP_QUERY is answered with `qp_info`: enum rd_qp_state, and the QP's counters.
+ *
+ * Notices of an engine stage:
+ *
+ *  - `from` and `stage` are the index of the stage. All carry `client` (NULL: no client owns the
+ *    QP), and those about an object `qp` or object.object as common/msg.h states.
+ *  - ENG_EC_DISCONNECTED carries a status of 0 (an orderly end) or -errno.
  */
 #ifndef SAKER_ENGINE_CONTROL_H
 #define SAKER_ENGINE_CONTROL_H
@@ -62,33 +112,33 @@
 struct rte_ring;
 struct rte_rcu_qsbr;
 
-/* NULL with one sentence in `err`. */
+/* Returns a control stage, which the caller destroys, or NULL with one sentence in `err`. */
 struct eng_control *eng_control_create(
 	const struct eng_control_args *args, char *err, size_t errlen);
-/* After all loops have returned: frees every object, sends nothing. */
+/* Frees the control stage and every object, and sends no message. All loops must have ended. */
 void eng_control_destroy(struct eng_control *c);
 
-/* One turn. Returns whether there was work. */
+/* Runs one turn at the time `now` (ns). Returns whether there was work. */
 bool eng_control_poll(struct eng_control *c, uint64_t now);
-/* When it wants to be polled next though nothing arrives, ns. */
+/* Returns the time (ns) at which the next turn is needed even if no message arrives. */
 uint64_t eng_control_deadline(const struct eng_control *c);
-/* [eng_reason_count] */
+/* Returns the control stage's counters, an array of eng_reason_count elements. */
 const uint64_t *eng_control_counters(const struct eng_control *c);
 
-/* As eng_attach_flat(), eng_detach(), eng_client_gone(), eng_totals() (the counts of objects),
- * eng_qps(), eng_neighbors(). */
+/* Do the work of eng_attach_flat(), eng_detach(), eng_client_gone(), eng_totals() (only the counts
+ * of objects), eng_qps() and eng_neighbors(), which engine.h describes. */
 int eng_control_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
 int eng_control_detach(struct eng_control *c, int client);
 bool eng_control_client_gone(struct eng_control *c, int client);
 void eng_control_totals(const struct eng_control *c, struct eng_totals *out);
-/* Returns the private bytes of a QP in the registry. */
+/* Returns the bytes of private memory that the registry takes for one QP. */
 size_t eng_control_qp_size(void);
 int eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max);
 int eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max);
 
-/* A client, for the prompt and telemetry. */
+/* A client, as the prompt and telemetry show it. */
 struct eng_client_view {
 	uint32_t client;
 	char name[SHM_NAME_MAX];
@@ -96,10 +146,11 @@ struct eng_client_view {
 	uint32_t qps, cqs, mrs, mws, pds, srqs, listeners, requests, regions, events;
 	uint64_t heap_used, heap_size; /* bytes of its home region */
 };
-/* As eng_qps(): from a thread other than the loops'. */
+/* Fills in at most `max` elements of `out` and returns their number. Waits for the control stage,
+ * so the caller must be a thread other than the loops'. */
 int eng_control_clients(struct eng_control *c, struct eng_client_view *out, int max);
 
-/* As eng_socket_start() and eng_socket_stop(). */
+/* Do the work of eng_socket_start() and eng_socket_stop(), which engine.h describes. */
 int eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);
 void eng_control_socket_stop(struct eng_control *c);
 
