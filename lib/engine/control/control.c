@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control stage: its making, its turn, its end. */
+/* The control stage: creation, turn and destruction. */
 #include <errno.h>
 #include <rte_ring.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ limits_wrong(const struct eng_config *cfg)
 		return "a limit is 0";
 	if (l->qps > 1u << 22 || l->client_qps > 1u << 20 || l->client_cqs > 1u << 20 ||
 		l->listeners > 1u << 16 || l->srqs > 1u << 22)
-		return "a limit is beyond what numbers can tell apart";
+		return "a limit exceeds the range of object numbers";
 	if (!l->sq_depth || !l->rq_depth || !l->cq_depth || l->sq_depth > 1u << 16 ||
 		l->rq_depth > 1u << 16 || l->cq_depth > 1u << 22)
 		return "a queue depth is 0 or beyond 65536 (CQs: 4194304)";
@@ -134,7 +134,7 @@ rung_poll(struct eng_control *c)
 	return true;
 }
 
-/* Backstop for a doorbell that a client did not ring. */
+/* Polls all mailboxes, in case that a client has not rung its doorbell for a command. */
 static void
 peek_all(struct eng_control *c)
 {
@@ -319,7 +319,7 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	ctl_events_drop(c, cl);
 }
 
-/* Frees what the inbox holds. Clients in it are in c->clients, too. */
+/* Frees the messages of the inbox. The clients in them are in c->clients, too. */
 static void
 inbox_drop(struct eng_control *c)
 {
@@ -344,7 +344,7 @@ eng_control_destroy(struct eng_control *c)
 	inbox_drop(c);
 	ctl_queries_drop(c);
 	TAILQ_FOREACH (cl, &c->all, all) {
-		cl->phase = CTL_GONE; /* nobody is told */
+		cl->phase = CTL_GONE; /* no event is sent to it any more */
 		drop_client(c, cl);
 	}
 	cm_hosts_free(c);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Views of QPs, clients and neighbours for people. A thread of the prompt or of telemetry leaves a
- * query; the control stage tells what it knows itself, asks the stages for the rest (as far as
- * messages are to spare), and says when all have answered. Who asked may have given up: the last of
- * the two frees it.
+ * Views of QPs, clients and neighbours for the prompt and telemetry. A thread of the prompt or of
+ * telemetry passes a query to the control stage. The control stage fills in the values that it
+ * owns, requests the others from the stages while messages are free, and marks the query as done
+ * when all stages have answered. The thread may have stopped waiting by then: the last of the two
+ * that releases the query frees it.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -21,7 +22,7 @@ struct ctl_query {
 	uint32_t walk, waiting;
 	int n, max;
 	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS } kind;
-	unsigned transport; /* whose neighbours */
+	unsigned transport; /* VIEW_NEIGHBORS: index of the transport stage */
 	union {
 		struct eng_qp_view *view;             /* [max] */
 		struct eng_client_view *clients_view; /* [max] */
@@ -150,7 +151,7 @@ neighbors_answered(struct eng_control *c, struct ctl_msg *m)
 	m->query->waiting--;
 }
 
-/* A stage writes into the query itself, which stays until it has answered. */
+/* The transport stage writes into the query, which the control stage keeps until the answer. */
 static void
 view_neighbors(struct eng_control *c, struct ctl_query *query)
 {
@@ -183,7 +184,7 @@ view_qps(struct eng_control *c, struct ctl_query *query)
 		control_query_finish(c, query);
 }
 
-/* One query at a time. */
+/* Handles the oldest query only, so that there is one query at a time. */
 bool
 ctl_query_poll(struct eng_control *c)
 {
@@ -211,8 +212,8 @@ ctl_queries_drop(struct eng_control *c)
 	}
 }
 
-/* Leaves the query and waits for it, for a bounded time. How many entries of `size` bytes came to
- * `out`. */
+/* Passes a query to the control stage and waits for it, at most QUERY_WAIT_NS. Returns how many
+ * elements of `size` bytes it has written to `out`. */
 static int
 control_query_run(
 	struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)

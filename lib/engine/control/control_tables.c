@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of the control stage: clients' commands, notices of the other stages, and messages of
- * other threads. */
+/* The tables of handlers: for clients' commands, for notices of the other stages, and for messages
+ * of other threads. */
 #include <string.h>
 
 #include "attach/client.h"
@@ -109,7 +109,8 @@ notice_cq_overflow(struct eng_control *c, struct ctl_target *t, struct eng_ctl *
 static bool
 notice_client_bad(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 {
-	ctl_client_put_out(c, (struct ctl_client *)m->client, "it harmed its own rings or memory");
+	ctl_client_put_out(
+		c, (struct ctl_client *)m->client, "its rings or its memory became invalid");
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages mean, by type. */
+/* The handlers of all messages that the control stage receives, by type. */
 #ifndef SAKER_ENGINE_TABLES_PRIV_H
 #define SAKER_ENGINE_TABLES_PRIV_H
 

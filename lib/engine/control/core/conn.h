@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection, as the connection manager sees it. A QP of a client has one; so has the connection
- * of two hosts, which their datagrams share and which no client owns. The registry creates and
- * frees connections with the objects that have them; their life between is lib/engine/control/cm.
+ * A connection, as the connection manager handles it. Each QP of a client has one, and so has each
+ * host connection, which the datagrams between two hosts share and which no client owns. The
+ * registry creates and frees a connection together with its QP; the connection manager
+ * (lib/engine/control/cm) does everything between.
  */
 #ifndef SAKER_ENGINE_CONTROL_CONN_H
 #define SAKER_ENGINE_CONTROL_CONN_H
@@ -11,80 +12,85 @@
 
 enum cm_state {
 	CM_IDLE,
-	CM_CONNECTING,      /* ENG_CT_CONNECT is not answered */
+	CM_CONNECTING,      /* waits for the answer to ENG_CT_CONNECT or ENG_CT_LOOKUP */
 	CM_OPENING,         /* the transport stage is connecting */
-	CM_STARTING,        /* active: ENG_CE_QP_START is not answered */
-	CM_BINDING,         /* active: ENG_CT_BIND is not answered */
-	CM_ACCEPT_STARTING, /* passive: ENG_CE_QP_START is not answered */
-	CM_ACCEPTING,       /* passive: ENG_CT_ACCEPT is not answered */
-	CM_WAIT_PEER,       /* passive: ENG_TC_ESTABLISHED has not come */
+	CM_STARTING,        /* active: waits for the answer to ENG_CE_QP_START */
+	CM_BINDING,         /* active: waits for the answer to ENG_CT_BIND */
+	CM_ACCEPT_STARTING, /* passive: waits for the answer to ENG_CE_QP_START */
+	CM_ACCEPTING,       /* passive: waits for the answer to ENG_CT_ACCEPT */
+	CM_WAIT_PEER,       /* passive: waits for ENG_TC_ESTABLISHED */
 	CM_ESTABLISHED,
-	CM_CLOSED,   /* the stream has ended; the connection is not used again */
-	CM_ABORTING, /* ENG_CT_ABORT is not answered */
-	CM_DELETING, /* ENG_CE_QP_DEL is not answered */
-	/* of QPs that the program modifies: */
+	CM_CLOSED,   /* the stream has ended, and no other connection follows */
+	CM_ABORTING, /* waits for the answer to ENG_CT_ABORT */
+	CM_DELETING, /* waits for the answer to ENG_CE_QP_DEL */
+	/* QPs modified by the program, and host connections: */
 	CM_WAITING,    /* no attempt is in progress */
-	CM_GIVING_WAY, /* ENG_CT_ABORT is not answered, then `request` is accepted */
-	CM_RESETTING,  /* ENG_CE_QP_RESET is not answered (of any QP) */
+	CM_GIVING_WAY, /* waits for the answer to ENG_CT_ABORT, then accepts `request` */
+	/* Any QP: */
+	CM_RESETTING, /* waits for the answer to ENG_CE_QP_RESET */
 	CM_STATES
 };
 
 struct cm_conn {
-	struct eng_qp *qp;          /* the engine's QP */
-	struct ctl_client *client;  /* NULL: the connection of two hosts */
-	uint32_t slot, generation;  /* its cookie: cm_conn_cookie() */
-	uint32_t qp_index;          /* at its engine stage */
-	uint32_t conn;              /* at its transport stage */
+	struct eng_qp *qp;          /* the engine stage's QP */
+	struct ctl_client *client;  /* the owner; NULL: a host connection */
+	uint32_t slot, generation;  /* number in c->conns, and its generation: cm_conn_cookie() */
+	uint32_t qp_index;          /* of the QP at its engine stage */
+	uint32_t conn;              /* index of the connection at its transport stage */
 	uint8_t state;              /* enum cm_state */
-	uint8_t transport;          /* its transport stage */
-	bool dying;                 /* to be deleted as soon as the state allows */
-	bool ended;                 /* ENG_EC_DISCONNECTED came before its time */
-	bool draft_ext;             /* iWARP: the client requests that dialect */
-	int end_status;             /* why it ended, or why it could not start */
-	uint16_t ird, ord;          /* agreed on */
+	uint8_t transport;          /* index of its transport stage */
+	bool dying;                 /* the QP is deleted as soon as the state allows */
+	bool ended;                 /* ENG_EC_DISCONNECTED came while a command was unanswered */
+	bool draft_ext;             /* iWARP: draft-ietf-storm-rdmap-ext-00 (enum shm_dialect) */
+	int end_status;             /* `ended`: the status of that notice */
+	uint16_t ird, ord;          /* depths that both sides have agreed on */
 	struct ctl_op *op;          /* the command that destroys the QP, or NULL */
-	struct ctl_op *reset;       /* the command that resets it, or NULL */
-	struct ctl_event *outcome;  /* for the client, when the connection is bound */
-	struct cm_request *request; /* that it is accepting */
-	/* ENG_TC_FAILED that may go back only behind the last command about the connection. */
+	struct ctl_op *reset;       /* the command that resets the QP, or NULL */
+	struct ctl_event *outcome;  /* event for the client, sent when the connection is bound */
+	struct cm_request *request; /* the request that the QP accepts, or NULL */
+	/* An ENG_TC_FAILED that must return behind the last command about the connection, or NULL.
+	 */
 	struct eng_ctl *held;
-	/* Frees the object that has the connection: nothing of it is in flight. */
+	/* Frees the QP or host connection that contains this, when no message about it is in a
+	 * ring. */
 	void (*free)(struct eng_control *c, struct cm_conn *conn);
-	/* Modified by the program, that is by ibv_modify_qp(): */
-	bool modified;           /* to RTR, naming its peer */
-	bool given_up;           /* no attempt follows */
-	bool waits;              /* there is work */
-	bool unopened;           /* the connection that has ended had never carried anything */
-	struct shm_qp_move move; /* what the program has set; its state: the last one, or RESET */
+	/* The following members are for QPs modified by the program, and for host connections. */
+	bool modified; /* the program has moved the QP to RTR and has named its peer */
+	bool given_up; /* no attempt follows */
+	bool waits;    /* the QP has work and no connection */
+	bool unopened; /* the connection has ended before it carried any message */
+	/* The attributes that the program has set; `state` is the last state, or RESET. */
+	struct shm_qp_move move;
 	struct sk_timer timer;
-	/* Times, ns: of the next attempt and the pause behind it; the ends of the attempt in
-	 * progress and of the time that the peer has. */
+	/* Times in ns: the next attempt; the pause after it, should it fail; the end of the attempt
+	 * in progress; the end of the time for the peer to appear (the patience). */
 	uint64_t attempt_at, pause, attempt_end, patience_end;
 };
 
-/* What the registry needs of the connection manager. */
+/* The functions of the connection manager that the registry calls. */
 struct ctl_conn_ops {
-	/* conn->dying or conn->reset is set: ends the connection, as soon as its state allows. */
+	/* Ends the connection as soon as its state allows. The caller has set conn->dying or
+	 * conn->reset before. */
 	void (*leave)(struct eng_control *c, struct cm_conn *conn);
-	/* The connection is about to be freed: stops its timer, frees its request. */
+	/* Stops the timer and frees the request of a connection that is about to be freed. */
 	void (*forget)(struct eng_control *c, struct cm_conn *conn);
 };
 
-/* The peer of a host's connection is another host, not a QP. */
+/* Returns whether this is a host connection: its peer is another host, not a QP. */
 static inline bool
 cm_is_host(const struct cm_conn *conn)
 {
 	return conn->qp->host != NULL;
 }
 
-/* Returns the number by which the other stages' answers name the connection; never 0. */
+/* Returns the cookie that names the connection in messages of the other stages. It is never 0. */
 static inline uint64_t
 cm_conn_cookie(const struct cm_conn *conn)
 {
 	return (uint64_t)conn->generation << 32 | (conn->slot + 1);
 }
 
-/* Returns the connection of a cookie, or NULL when it has been freed. */
+/* Returns the connection with that cookie, or NULL when it has been freed. */
 static inline struct cm_conn *
 cm_conn_of_cookie(const struct eng_control *c, uint64_t cookie)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ground floor of the control stage: handles, messages to and from the other stages, replies
- * and events to clients, commands that wait for other stages, and the state that all parts of the
- * control stage share. Everything here belongs to the thread that polls the control stage, except
- * where a comment says otherwise.
+ * The base of the control stage: handles, messages to and from the other stages, replies and events
+ * to clients, commands that wait for other stages, and the state that all parts of the control
+ * stage share. Everything here belongs to the thread that polls the control stage, unless a comment
+ * states otherwise.
  *
- * This folder calls nothing above it. What a message means is known above: eng_control holds two
- * tables of handlers, of clients' commands and of notices, which control.c fills in.
+ * This folder calls no function of the other folders of the control stage. It passes messages to
+ * them through three tables of handlers in struct eng_control: for clients' commands, for notices,
+ * and for messages of other threads. eng_control_create() sets them.
  */
 #ifndef SAKER_ENGINE_CORE_H
 #define SAKER_ENGINE_CORE_H
@@ -20,18 +21,18 @@
 #include "heap.h"
 
 #define CTL_POOL 1024 /* commands to all stages that may be unanswered or queued */
-/* Commands of CTL_POOL that are kept for connections: clients' commands and reaping wait while no
- * more are free. */
+/* Messages of CTL_POOL that are reserved for connections. Clients' commands and the removal of
+ * clients wait while only these are free. */
 #define CTL_RESERVE         256
-#define CTL_BACKLOG         2048 /* CTL_POOL and a stage's notices fit in: a power of two */
-#define CTL_BATCH           64   /* most messages of one ring, and clients' commands, in a turn */
+#define CTL_BACKLOG         2048 /* a power of two; holds CTL_POOL and a stage's notices */
+#define CTL_BATCH           64   /* messages of one ring in a burst; QPs of a view in a turn */
 #define CTL_CLIENT_COMMANDS 16   /* unanswered commands of one client */
-/* Connect requests that wait for the answer of one client: a power of two. */
+/* Connect requests that wait for the answer of one client; a power of two. */
 #define CTL_CLIENT_REQUESTS 1024
-#define CTL_CLIENT_EVENTS   4096 /* queued events, besides three for each QP */
-/* Time after which a request that its client does not answer is refused, ns. */
+#define CTL_CLIENT_EVENTS   4096 /* queued events of one client; three more for each QP */
+/* Time (ns) after which the control stage rejects a request that its client has not answered. */
 #define CTL_REQUEST_NS      (10ull * 1000 * 1000 * 1000)
-#define CTL_PEEK_NS         (10ull * 1000 * 1000) /* between polls of all mailboxes, ns */
+#define CTL_PEEK_NS         (10ull * 1000 * 1000) /* time between polls of all mailboxes */
 #define CTL_REQUEST_HASH    1024
 #define CTL_BACKLOG_DEFAULT 128
 
@@ -48,22 +49,24 @@ struct ctl_xrcd;
 
 /* ---- Handles: table.c ---- */
 
-/* Small numbers for objects. A freed number is used again as late as possible, so that a message
- * about an old object does not reach a new one. */
+/* A table that gives small numbers to objects. It uses a freed number again as late as possible, so
+ * that a late message about an old object does not reach a new one. */
 struct ctl_table {
-	void **slot;     /* [cap] */
-	uint32_t *queue; /* freed numbers, oldest first: [cap], a ring */
+	void **slot;     /* [cap]: the object of each number, or NULL */
+	uint32_t *queue; /* [cap]: a ring of the freed numbers, oldest first */
+	/* Numbers in all; numbers that have been used at least once; objects; position of the
+	 * oldest freed number in `queue`; freed numbers. */
 	uint32_t cap, fresh, used, head, nfreed;
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Initializes a table of `cap` numbers. Returns 0 or -ENOMEM. */
 int ctl_table_init(struct ctl_table *t, uint32_t cap);
 void ctl_table_fini(struct ctl_table *t);
-/* Returns a number for `object`, or -ENOSPC. */
+/* Enters `object` and returns its number, or -ENOSPC when all numbers are in use. */
 int64_t ctl_table_add(struct ctl_table *t, void *object);
 void ctl_table_del(struct ctl_table *t, uint32_t number);
 
-/* Returns the object of that number, or NULL. Any number is allowed. */
+/* Returns the object with that number, or NULL. `number` may have any value. */
 static inline void *
 ctl_table_get(const struct ctl_table *t, uint32_t number)
 {
@@ -72,19 +75,19 @@ ctl_table_get(const struct ctl_table *t, uint32_t number)
 
 /* ---- Clients' commands ---- */
 
-#define CTL_LATER 1 /* a handler's result: an operation sends the reply */
+#define CTL_LATER 1 /* a handler's result: an operation (struct ctl_op) sends the reply */
 
-/* Executes a command. `m` is a copy that the client cannot reach, and becomes the reply unless the
- * result is CTL_LATER. */
+/* Executes a client's command. `m` is a private copy of the command, which the handler turns into
+ * the reply. Returns 0, a refusal (-errno; ctl_refuse() has written it to `m`), or CTL_LATER. */
 typedef int ctl_handler(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m);
 
 struct ctl_command {
-	ctl_handler *handler; /* NULL: there is no such command */
+	ctl_handler *handler; /* NULL: no command has this number */
 	uint16_t body;        /* bytes of the reply's body */
 };
 
-/* Handles a notice of a stage. Returns false when it cannot be handled now, because no message is
- * free for the answer: the notice is handed in again later. Only a transport stage's may be. */
+/* Handles a notice of a stage. Returns false when no message is free for the answer: the caller
+ * then passes the same notice again later. Only notices of transport stages may be deferred. */
 typedef bool ctl_notice(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
 
 /* Handles a message of another thread. */
@@ -92,21 +95,22 @@ typedef void ctl_inbox_handler(struct eng_control *c, struct ctl_inbox *in);
 
 /* ---- Clients ---- */
 
-/* An event that waits for room in the client's ring. */
+/* An event that is queued until the client's ring has room. */
 struct ctl_event {
 	STAILQ_ENTRY(ctl_event) next;
 	uint32_t body_len;
-	_Alignas(struct shm_msg)
-		uint8_t msg[]; /* a struct shm_msg with body_len bytes of its body */
+	/* A struct shm_msg with the first body_len bytes of its body. */
+	_Alignas(struct shm_msg) uint8_t msg[];
 };
 
 enum ctl_phase {
 	CTL_ADDING, /* not all engine stages have answered ENG_CE_CLIENT_ADD */
 	CTL_LIVE,
-	CTL_REAP_QPS,    /* listeners, requests and QPs are destroyed */
-	CTL_REAP_QUEUES, /* SRQs, AHs and CQs are destroyed */
-	CTL_REAP_CLIENT, /* ENG_CE_CLIENT_DEL */
-	CTL_REAP_MRS,    /* memory windows and regions are retired, and wait for quiescence */
+	/* The control stage destroys the client's objects: */
+	CTL_REAP_QPS,    /* listeners, requests and QPs */
+	CTL_REAP_QUEUES, /* SRQs, AHs and CQs */
+	CTL_REAP_CLIENT, /* not all engine stages have answered ENG_CE_CLIENT_DEL */
+	CTL_REAP_MRS,    /* memory windows and regions, which wait for a quiet point */
 	CTL_GONE,
 };
 
@@ -115,42 +119,46 @@ struct ctl_client {
 	struct eng_control *control;
 	TAILQ_ENTRY(ctl_client) all, rung, backlogged;
 	enum ctl_phase phase;
-	bool added; /* in the list of all */
-	bool has_rung;
-	unsigned waiting;      /* answers that the phase waits for */
-	uint32_t step, walk;   /* positions of the phase's walks */
-	uint32_t nregions;     /* that the client has brought */
-	uint64_t sparse_bytes; /* atomic; registered in sparse regions */
-	uint32_t commands;     /* unanswered */
+	bool added;            /* the client is in the list of all clients */
+	bool has_rung;         /* the client is in the list of clients to poll */
+	unsigned waiting;      /* stages that have not answered the command of this phase */
+	uint32_t step, walk;   /* phase: index of the table, and position in it */
+	uint32_t nregions;     /* regions of its own memory that the client has passed */
+	uint64_t sparse_bytes; /* bytes registered in sparse regions; atomic */
+	uint32_t commands;     /* unanswered commands of the client */
 	struct shm_take cmd;
 	struct shm_prod evt;
 	STAILQ_HEAD(, ctl_event) events;
-	uint32_t nevents; /* in `events`; more than 0: in the list of backlogged clients */
+	uint32_t nevents; /* length of `events`; if not 0, the client is in the list `backlogged` */
 	struct heap heap;
 	struct eng_region region[SHM_MAX_REGIONS];
 	uint64_t heap_at;         /* offset of the heap in the home region */
-	uint64_t mem_at, mem_len; /* of the client's own memory in it */
+	uint64_t mem_at, mem_len; /* flat: offset and bytes of the client's own memory in it */
 	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, ahs, qps, listeners, requests;
 	uint64_t tenant; /* clients of one tenant may share XRC domains */
 	uint16_t request_generation;
-	uint32_t retiring; /* MRs and MWs that wait for quiescence */
-	/* The socket's thread: */
-	void *socket;                           /* its connection; NULL: flat */
+	uint32_t retiring; /* MRs and MWs that wait for a quiet point */
+	/* The following members belong to the socket's thread. */
+	void *socket;                           /* its struct sock_conn; NULL: flat client */
 	struct eng_region map[SHM_MAX_REGIONS]; /* mapped regions */
-	uint64_t dropped; /* atomic; bit: region that the control stage does not use any more */
-	struct ctl_client *next_gone;
+	/* Atomic. Bit n is set when the control stage no longer uses region n. */
+	uint64_t dropped;
+	struct ctl_client *next_gone; /* in eng_control.gone */
 };
 
 /* ---- The control stage ---- */
 
-/* Another stage, as the control stage sends to it. */
+/* Another stage, with the rings to it and from it. */
 struct ctl_target {
 	struct rte_ring *to, *from;
-	uint32_t unanswered; /* commands */
-	uint32_t head, tail;
-	struct eng_ctl **backlog; /* [CTL_BACKLOG]: in order, what the ring has not taken yet */
-	uint32_t notice_head, notice_tail;
-	struct eng_ctl *notices[ENG_CTL_NOTICES]; /* that wait for a free message: a ring */
+	uint32_t unanswered; /* commands in `to`, at the stage, or in `from` */
+	uint32_t head, tail; /* of `backlog` */
+	/* [CTL_BACKLOG]: a ring of the messages that could not be enqueued in `to` yet, in order.
+	 */
+	struct eng_ctl **backlog;
+	uint32_t notice_head, notice_tail; /* of `notices` */
+	/* A ring of the notices that wait until a message for the answer is free. */
+	struct eng_ctl *notices[ENG_CTL_NOTICES];
 };
 
 struct eng_control {
@@ -159,51 +167,55 @@ struct eng_control {
 	const struct ctl_command *commands;       /* [SHM_OP_COUNT] */
 	ctl_inbox_handler *const *inbox_handlers; /* [CTL_IN_KINDS] */
 	ctl_notice *const *notices;               /* [ENG_CTL_TYPES] */
-	uint64_t now, next_peek;
+	uint64_t now, next_peek;                  /* ns: of this turn; of the next poll of all */
 	struct ctl_target transport[ENG_MAX_TRANSPORTS], stage[ENG_MAX_STAGES];
-	struct ctl_msg *pool, *spare;
-	uint32_t nspare;
-	/* [limits.clients]; slots are taken and given back atomically, by any thread. */
+	struct ctl_msg *pool, *spare; /* [CTL_POOL]; the list of the free ones */
+	uint32_t nspare;              /* free messages */
+	/* [limits.clients]. Any thread takes and frees slots, atomically. */
 	struct ctl_client **clients;
+	/* Clients: all; those whose mailbox the next turn polls; those with queued events. */
 	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, backlogged;
 	TAILQ_HEAD(, ctl_op) ops;
+	/* Clients whose objects the control stage is destroying; eng_sigbus_count() at the last
+	 * check. */
 	uint32_t reaping, sigbus_seen;
-	struct ctl_inbox *inbox;              /* atomic; newest first */
-	struct ctl_inbox *taken, **taken_end; /* oldest first */
+	struct ctl_inbox *inbox;              /* messages of other threads, newest first; atomic */
+	struct ctl_inbox *taken, **taken_end; /* messages taken from `inbox`, oldest first */
 	TAILQ_HEAD(, ctl_query) queries;
-	struct ctl_client *gone; /* atomic: for the socket's thread to unmap */
-	int sock_fd;             /* atomic; eventfd that wakes the socket's thread, or -1 */
+	struct ctl_client *gone; /* clients that the socket's thread is to unmap; atomic */
+	int sock_fd;             /* eventfd that wakes the socket's thread, or -1; atomic */
 	struct eng_socket *socket;
 	struct eng_totals totals;
 	uint64_t counters[eng_reason_count];
-	/* registry: */
+	/* The following members belong to the registry. */
 	struct ctl_table xrc_srqs;
-	uint32_t *srq_generation; /* per number */
+	uint32_t *srq_generation; /* of each number in xrc_srqs */
 	struct sk_key srqn_key, qpn_key;
 	TAILQ_HEAD(, ctl_xrcd) xrcds;
 	TAILQ_HEAD(, ctl_retired) retiring;
-	uint64_t stag_keys; /* how many keys were drawn */
-	uint32_t stage_qps[ENG_MAX_STAGES];
-	uint32_t ud_qps;
-	/* cm: */
-	const struct ctl_conn_ops *conn_ops; /* the connection manager, for the registry */
-	struct ctl_table conns;              /* of QPs and of hosts */
-	uint32_t *conn_generation;           /* per number */
+	uint64_t stag_keys;                 /* keys of STags generated so far */
+	uint32_t stage_qps[ENG_MAX_STAGES]; /* QPs on each engine stage */
+	uint32_t ud_qps;                    /* datagram QPs */
+	/* The following members belong to the connection manager. */
+	const struct ctl_conn_ops *conn_ops; /* its functions that the registry calls */
+	struct ctl_table conns;              /* connections of QPs, and host connections */
+	uint32_t *conn_generation;           /* of each number in `conns` */
 	struct ctl_table listeners;
-	uint32_t *listener_generation; /* per number */
-	struct sk_wheel wheel;         /* cm_conn.timer */
-	bool turning;                  /* the wheel has begun */
-	bool datagrams;                /* a transport has address handles */
-	bool xrc;                      /* a transport has XRC domains */
-	uint8_t qp_types[ENG_KINDS];   /* bits 1 << enum shm_qp_type; 0: not enabled */
-	uint16_t reserved_port;        /* TCP: where requests name a QP; 0: none */
-	uint64_t patience_ns;          /* least time that a modified QP's peer has to appear */
-	LIST_HEAD(, ctl_host) hosts;
-	uint64_t hosts_look;                                 /* when to search for unused ones */
-	TAILQ_HEAD(, cm_request) waiting;                    /* requests, oldest first */
+	uint32_t *listener_generation;    /* of each number in `listeners` */
+	struct sk_wheel wheel;            /* of the timers cm_conn.timer */
+	bool turning;                     /* the first turn has initialized the wheel */
+	bool datagrams;                   /* a transport has address handles */
+	bool xrc;                         /* a transport has XRC domains */
+	uint8_t qp_types[ENG_KINDS];      /* bits 1 << enum shm_qp_type; 0: not enabled */
+	uint16_t reserved_port;           /* TCP port of requests that name a QP; 0: none */
+	uint64_t patience_ns;             /* least time for the peer of a modified QP to appear */
+	LIST_HEAD(, ctl_host) hosts;      /* host connections */
+	uint64_t hosts_look;              /* time (ns) of the next search for unused ones */
+	TAILQ_HEAD(, cm_request) waiting; /* requests, oldest first */
 	LIST_HEAD(cm_request_bucket, cm_request) * requests; /* [CTL_REQUEST_HASH] */
 };
 
+/* Adds `by` to a member of eng_control.totals, which other threads read. */
 static inline void
 ctl_total(uint32_t *total, int by)
 {
@@ -212,11 +224,11 @@ ctl_total(uint32_t *total, int by)
 
 /* ---- Messages to stages: ring.c ---- */
 
-/* Called with the answer; the message is freed behind it. */
+/* Handles the answer to a command. The caller frees the message afterwards. */
 typedef void (*ctl_done)(struct eng_control *c, struct ctl_msg *m);
 
 struct ctl_msg {
-	struct eng_ctl m; /* first: this travels */
+	struct eng_ctl m; /* the message itself; must be the first member */
 	ctl_done done;
 	struct ctl_msg *next;
 	struct ctl_op *op;
@@ -224,15 +236,16 @@ struct ctl_msg {
 	struct ctl_query *query;
 };
 
-/* Returns a message without arguments, or NULL when none is free. `done` may be NULL. */
+/* Returns a message whose arguments are 0, or NULL when none is free. `done` may be NULL. */
 struct ctl_msg *ctl_msg_get(struct eng_control *c, enum eng_ctl_type type, ctl_done done);
+/* Send a command to a transport stage, or to an engine stage, which answers `m`. */
 void ctl_send_transport(struct eng_control *c, unsigned transport, struct ctl_msg *m);
 void ctl_send_stage(struct eng_control *c, unsigned stage, struct ctl_msg *m);
-/* Returns a notice to its stage, behind all that was sent to the stage before. */
+/* Returns a notice to its stage, behind all earlier messages to the stage. */
 void ctl_return(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m);
-/* Handles answers and notices. Returns whether there was work. */
+/* Handles the answers and notices in all rings. Returns whether there were any. */
 bool ctl_rings_poll(struct eng_control *c);
-/* Returns whether clients' commands may use messages. */
+/* Returns whether a client's command may use messages: more than CTL_RESERVE are free. */
 static inline bool
 ctl_has_reserve(const struct eng_control *c)
 {
@@ -241,66 +254,71 @@ ctl_has_reserve(const struct eng_control *c)
 
 /* ---- To clients: event.c ---- */
 
-/* Sends a reply or an event with `body_len` bytes of msg->body; queues it when the ring is full. A
- * client that lets too many queue up is put out. */
+/* Sends a reply or an event with the first `body_len` bytes of msg->body, or queues a copy when the
+ * ring is full. Removes a client that has too many queued events. */
 void ctl_client_send(
 	struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len);
-/* Returns a copy to send later, or NULL: no memory. */
+/* Returns a copy of the message to send later, or NULL when there is no memory. */
 struct ctl_event *ctl_event_new(const struct shm_msg *msg, uint32_t body_len);
-/* Sends such a copy and frees it. NULL: the client is put out. */
+/* Sends such a copy and frees it. Removes the client if `ev` is NULL, since it would miss an event.
+ */
 void ctl_client_send_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev);
-/* Sends an asynchronous event about an object. `reason` is its name, or "". */
+/* Sends an asynchronous event about the object with the client's handle `object`. `code` is a
+ * reason of the transport, `reason` its name, or "". */
 void ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum shm_op op,
 	uint32_t object, int code, const char *reason);
-/* Moves queued events into the ring. Returns whether any were. */
+/* Moves queued events into the ring. Returns whether it has moved any. */
 bool ctl_events_flush(struct eng_control *c, struct ctl_client *cl);
+/* Frees the queued events. */
 void ctl_events_drop(struct eng_control *c, struct ctl_client *cl);
 /* Wakes the client if it sleeps. */
 void ctl_wake_client(const struct ctl_client *cl);
-/* Lets the next turn poll the client's mailbox. */
+/* Makes the next turn poll the client's mailbox. */
 void ctl_ring_client(struct eng_control *c, struct ctl_client *cl);
-/* Ends a client that is dead or harms others: `why`, a clause, goes to the log. The client is
- * reaped from the next turn on. */
+/* Removes a client that is dead, has left or violates the protocol. `why`, a clause for the log,
+ * states the reason. The next turns destroy its objects. */
 void ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why);
 
 /* ---- Commands: op.c ---- */
 
-/* Executes one command of a client, already copied. */
+/* Executes one command of a client. `m` is a copy of it. */
 void ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m);
-/* Executes what the mailbox holds, within bounds. Returns whether there may be more. */
+/* Executes commands of the client's mailbox, at most CTL_CLIENT_COMMANDS. Returns whether the next
+ * turn must poll the mailbox again. */
 bool ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl);
-/* Makes `m` a refusal with that sentence, counts it, and returns `status`. */
+/* Turns `m` into a refusal with that sentence, counts it, and returns `status` (-errno). */
 int ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Refuses with -EDQUOT: the client has `most` of `what`. */
+/* Refuses with -EDQUOT: the client has reached its limit of `most` objects (`what`: a plural). */
 int ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
-/* Refuses with -ENOSPC: all clients together have `most` of `what`. */
+/* Refuses with -ENOSPC: all clients together have reached the limit of `most` objects. */
 int ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
 
-/* Everything that an operation waited for has come; `last` is the last answer. */
+/* Completes an operation after the last answer that it waits for, which is `last`. */
 typedef void ctl_finish(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last);
 
-/* A command whose reply waits for other stages. */
+/* An operation: a client's command whose reply waits for the answers of other stages. */
 struct ctl_op {
 	TAILQ_ENTRY(ctl_op) all;
 	struct ctl_client *client;
 	void *object;
-	unsigned waiting; /* answers */
-	int status;       /* the first refusal among them */
+	unsigned waiting; /* answers that have not come yet */
+	int status;       /* the first status below 0 among the answers, or 0 */
 	ctl_finish *finish;
 	struct shm_msg reply;
-	bool quiet; /* no client waits for the reply: a part of reaping */
+	bool quiet; /* there is no reply: the control stage destroys the object itself */
 };
 
-/* `m` NULL: quiet. Returns NULL when there is no memory. */
+/* Returns an operation for the command `m` (NULL: a quiet operation), or NULL when there is no
+ * memory. */
 struct ctl_op *ctl_op_new(struct eng_control *c, struct ctl_client *cl, const struct shm_msg *m,
 	void *object, ctl_finish *finish);
 void ctl_op_free(struct eng_control *c, struct ctl_op *op);
-/* Sends `m` as part of `op`, to a transport or an engine stage. */
+/* Send `m` as a part of `op`, to a transport stage or to an engine stage. */
 void ctl_op_send_transport(
 	struct eng_control *c, struct ctl_op *op, unsigned transport, struct ctl_msg *m);
 void ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, struct ctl_msg *m);
-/* Replies, unless the operation is quiet, and frees it. */
+/* Sends the reply, unless the operation is quiet, and frees the operation. */
 void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 /* ---- From other threads: inbox.c ---- */
@@ -311,19 +329,20 @@ struct ctl_inbox {
 	struct ctl_inbox *next;
 	enum ctl_inbox_kind kind;
 	struct ctl_client *client;
-	uint32_t number; /* CTL_IN_DETACH: client; CTL_IN_REGION: region */
+	uint32_t number; /* CTL_IN_DETACH: of the client; CTL_IN_REGION: of the region */
 	struct eng_region region;
 	struct ctl_query *query;
 };
 
-/* Hands `in` to the control stage, which frees it. Any thread. */
+/* Passes `in` to the control stage, which frees it. Any thread may call this. */
 void ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in);
 /* Returns the oldest message, which the caller frees, or NULL. */
 struct ctl_inbox *ctl_inbox_pop(struct eng_control *c);
-/* Handles what has come, while messages are free. Returns whether there was anything. */
+/* Handles the messages of other threads while ctl_has_reserve(). Returns whether there were any. */
 bool ctl_inbox_poll(struct eng_control *c);
-/* Hands a client of which only the memory is left to the socket's thread. */
+/* Passes a client of which only the memory is left to the socket's thread, which unmaps it. */
 void ctl_gone_push(struct eng_control *c, struct ctl_client *cl);
+/* Wakes the socket's thread if there is one. */
 void ctl_wake_socket(struct eng_control *c);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replies and events to clients. What the client's ring has no room for waits in a queue of bounded
- * length. A client's objects and its unanswered commands bound the number of events that a client
- * which reads them can have queued, so only a client that does not read overflows the queue.
+ * Replies and events to clients. Messages for which the client's ring has no room wait in a queue
+ * of bounded length. A client that reads its events cannot have more of them queued than its
+ * objects and unanswered commands cause, so only a client that does not read overflows the queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ ctl_wake_client(const struct ctl_client *cl)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&cl->eng.header->client_sleeps, __ATOMIC_RELAXED))
 		return;
-	/* A full queue of wake-ups is a wake-up too. */
+	/* If the write fails because the queue is full, an earlier write wakes the client. */
 	if (write(cl->eng.wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -49,7 +49,7 @@ ctl_event_new(const struct shm_msg *msg, uint32_t body_len)
 	return ev;
 }
 
-/* Takes `ev`. */
+/* Queues or frees `ev`, which belongs to this function from here on. */
 static void
 enqueue(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev)
 {
@@ -111,7 +111,7 @@ ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 		ctl_wake_client(cl);
 	if (work && cl->nevents == 0) {
 		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
-		ctl_ring_client(c, cl); /* its commands had to wait */
+		ctl_ring_client(c, cl); /* the client's commands have waited for this */
 	}
 	return work;
 }
@@ -156,7 +156,7 @@ ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why
 {
 	if (cl->phase > CTL_LIVE)
 		return;
-	/* A client that is just being added is reaped when all stages have added it. */
+	/* If stages have still to add the client, its objects are destroyed after they have. */
 	cl->phase = CTL_REAP_QPS;
 	cl->walk = 0;
 	c->reaping++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The allocator of a client's heap: blocks in a list by address, free ones also in a list per size
- * class, so that neither allocating nor freeing looks at more than a few of them; neighbours that
- * are free are joined at once.
+ * The allocator of a client's heap. All blocks form a list by address. Each free block is also in
+ * the list of its size class, so that allocating and freeing examine only a few blocks. Adjacent
+ * free blocks are joined immediately.
  */
 #include "heap.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAP_WALK                                                                                  \
-	16 /* how many blocks of the same size class are tried before a larger class is cut */
-#define HEAP_START 64 /* entries to begin with */
+/* Blocks of the same size class that heap_find() examines before it uses a larger class. */
+#define HEAP_WALK  16
+#define HEAP_START 64 /* entries of a new heap */
 
 static unsigned
 bin_of(uint64_t len)
@@ -54,7 +54,7 @@ bin_remove(struct heap *h, uint32_t i)
 	b->free = 0;
 }
 
-/* An unused entry; the array may move. */
+/* Returns the index of an unused entry, or HEAP_NONE. The array h->blocks may move. */
 static uint32_t
 entry_get(struct heap *h)
 {
@@ -96,7 +96,7 @@ ctl_heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
 	memset(h, 0, sizeof(*h));
 	h->base = base;
 	h->len = len & ~(uint64_t)(HEAP_UNIT - 1);
-	/* Between two pieces there is at most one hole. */
+	/* At most one free block stands between two pieces. */
 	h->max_blocks = max_pieces < UINT32_MAX / 4 ? 2 * max_pieces + 1 : UINT32_MAX / 2;
 	h->nblocks = HEAP_START < h->max_blocks ? HEAP_START : h->max_blocks;
 	h->blocks = malloc(h->nblocks * sizeof(*h->blocks));
@@ -127,7 +127,7 @@ heap_find(const struct heap *h, uint64_t len)
 	uint64_t larger;
 	uint32_t i;
 
-	/* The last class has no upper bound: there, and only there, all are looked at. */
+	/* The last class has no upper bound, and no larger class follows it: examine all blocks. */
 	for (i = h->bin[n]; i != HEAP_NONE && (walk || n == HEAP_BINS - 1); walk -= !!walk) {
 		if (h->blocks[i].len >= len)
 			return i;
@@ -136,8 +136,8 @@ heap_find(const struct heap *h, uint64_t len)
 	larger = n + 1 < HEAP_BINS ? h->filled >> (n + 1) : 0;
 	if (larger)
 		return h->bin[n + 1 + (unsigned)__builtin_ctzll(larger)];
-	/* No larger class: the rest of this one, since refusing what would fit is worse than a
-	 * walk. */
+	/* No larger class has a block. Examine the rest of this class, since refusing a piece that
+	 * would fit is worse than a long search. */
 	for (; i != HEAP_NONE; i = h->blocks[i].bin_next)
 		if (h->blocks[i].len >= len)
 			return i;
@@ -187,7 +187,7 @@ ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
 	return i;
 }
 
-/* Block `b`, free and in no bin, swallows its neighbour behind it. */
+/* Joins block i with the free block behind it. Both are in no list of a size class. */
 static void
 join(struct heap *h, uint32_t i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between the control stage and other threads: lists without a lock. */
+/* Messages between the control stage and other threads, in lists without a lock. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,8 +16,8 @@ ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in)
 		c->a.wake(c->a.wake_arg, c->cfg->control_loop);
 }
 
-/* Moves new messages to the end of the control stage's own queue; in the shared list the newest
- * stands first. */
+/* Moves new messages to the end of the control stage's private queue. In the shared list the newest
+ * message is the first one. */
 static void
 inbox_take(struct eng_control *c)
 {
@@ -70,7 +70,7 @@ ctl_wake_socket(struct eng_control *c)
 	static const uint64_t one = 1;
 	int fd = __atomic_load_n(&c->sock_fd, __ATOMIC_ACQUIRE);
 
-	/* The eventfd is the engine's own and its count cannot be full. */
+	/* No client has this eventfd, so its counter cannot be full. */
 	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
 		return;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients' commands. A command is copied out of shared memory once; its handler checks and executes
- * the copy. Some handlers need other stages first: an operation then carries the reply until they
- * have answered.
+ * Clients' commands. The control stage copies a command out of shared memory once; the handler
+ * checks and executes the copy. Some commands need other stages: an operation then keeps the reply
+ * until all of them have answered.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ op_refuse(struct shm_msg *m, int status, const char *fmt, va_list ap)
 {
 	char text[sizeof(m->body.text)];
 
-	/* The arguments may stand in the body that the sentence overwrites. */
+	/* The arguments may be strings in the body, which the sentence overwrites. */
 	vsnprintf(text, sizeof(text), fmt, ap);
 	memcpy(m->body.text, text, sizeof(text));
 	m->status = status;
@@ -39,7 +39,8 @@ ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt
 int
 ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
 {
-	snprintf(m->body.text, sizeof(m->body.text), "no more than %u %s are allowed", most, what);
+	snprintf(m->body.text, sizeof(m->body.text), "no more than %u %s are allowed to one client",
+		most, what);
 	m->status = -EDQUOT;
 	sk_count(c->counters, ENG_QUOTA);
 	return -EDQUOT;
@@ -55,7 +56,8 @@ ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint3
 	return -ENOSPC;
 }
 
-/* The engine's stack must not leak to a client: a refusal ends with its sentence. */
+/* Returns the bytes of the reply's body. The body of a refusal ends with its sentence, so that no
+ * bytes of the engine's stack reach the client. */
 static uint32_t
 reply_len(const struct eng_control *c, const struct shm_msg *m)
 {
@@ -86,7 +88,7 @@ ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl)
 	unsigned n;
 
 	for (n = 0; n < CTL_CLIENT_COMMANDS && cl->phase == CTL_LIVE; n++) {
-		/* A client with queued replies, or with many unanswered commands, has to wait. */
+		/* A client with queued events, or with too many unanswered commands, waits. */
 		if (cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS || !ctl_has_reserve(c))
 			break;
 		e = shm_take_peek(&cl->cmd);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the control stage and the others. What is sent to one stage leaves in order:
- * first what waits for the ring, then what is new. A notice whose answer needs a free message waits
- * in order, too, while answers are always taken: so answers can free what the notices wait for.
+ * Messages between the control stage and the other stages. Messages to one stage leave in order: a
+ * new message is enqueued behind those that wait for room in the ring. A notice whose answer needs
+ * a free message waits in order, too. Answers to commands are always handled immediately, because
+ * they free the messages that the notices wait for.
  */
 #include <rte_ring.h>
 
@@ -43,7 +44,7 @@ is_command(const struct eng_ctl *m)
 	return m->type < ENG_CTL_NOTICE;
 }
 
-/* Moves what waits into the ring as far as its bounds allow. */
+/* Moves waiting messages into the ring while there is room and the limit of commands allows. */
 static void
 control_ring_flush(struct ctl_target *t)
 {
@@ -113,7 +114,7 @@ handle_notice(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 	return true;
 }
 
-/* Handles notices of a transport stage, oldest first, while messages are free to answer them. */
+/* Handles notices of a transport stage, oldest first, while messages for the answers are free. */
 static void
 notices_work(struct eng_control *c, struct ctl_target *t)
 {
@@ -161,8 +162,8 @@ ctl_rings_poll(struct eng_control *c)
 	void *msgs_of[ENG_MAX_STAGES][CTL_BATCH], *msgs[CTL_BATCH];
 	unsigned n[ENG_MAX_STAGES], i, got, work = 0;
 
-	/* An engine stage's message about a connection is younger than the transport stage's before
-	 * it. So the engine stages' messages are dequeued first, and handled last. */
+	/* An engine stage's message about a connection is sent after the transport stage's messages
+	 * that caused it. Therefore the engine stages' rings are read first and handled last. */
 	for (i = 0; i < c->cfg->nstages; i++)
 		n[i] = rte_ring_dequeue_burst(c->stage[i].from, msgs_of[i], CTL_BATCH, NULL);
 	for (i = 0; i < c->cfg->ntransports; i++) {

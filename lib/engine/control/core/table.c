@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles: numbers that clients and stages hold for objects of the control stage. */
+/* Handles: the numbers by which clients and stages name objects of the control stage. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core.h"
 
-#define TABLE_REST 64 /* freed numbers that are not used again while there are fresh ones */
+#define TABLE_REST 64 /* freed numbers that are not used again while unused numbers are left */
 
 int
 ctl_table_init(struct ctl_table *t, uint32_t cap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The registry: the objects that clients create by commands and name by handles. */
+/* The registry: the objects that clients create by commands, and their handles. */
 #ifndef SAKER_ENGINE_REGISTRY_H
 #define SAKER_ENGINE_REGISTRY_H
 
@@ -11,32 +11,32 @@ struct ctl_pd {
 	uint32_t handle;
 };
 
-/* An object that a stage may have looked up by STag: freed when every loop has passed a quiet
- * point. */
+/* A retired object: it is in no table any more, but a stage may have found it by its STag just
+ * before. It is freed when every loop has passed a quiet point. */
 struct ctl_retired {
 	TAILQ_ENTRY(ctl_retired) next;
 	struct ctl_client *client;
-	struct ctl_op *op; /* the command that destroys it, or NULL */
-	uint64_t token;    /* of the quiescent state that it waits for */
+	struct ctl_op *op; /* the command that destroys the object, or NULL */
+	uint64_t token;    /* of rte_rcu_qsbr, for the quiet point that the object waits for */
 	void (*free)(struct eng_control *c, struct ctl_retired *r);
 };
 
 struct ctl_mr {
-	struct ctl_retired end; /* first */
+	struct ctl_retired end; /* must be the first member */
 	struct rd_mr rd;
 	uint32_t handle;
-	uint32_t regions[SHM_MAX_EXTENTS]; /* region of each extent, as counted */
+	uint32_t regions[SHM_MAX_EXTENTS]; /* number of the region that has each extent */
 	struct rd_extent extents[];
 };
 
 struct ctl_mw {
-	struct ctl_retired end; /* first */
+	struct ctl_retired end; /* must be the first member */
 	struct rd_mw rd;
 	uint32_t handle;
 };
 
 struct ctl_cq {
-	struct rd_cq eng; /* first: CQs are cache-line aligned */
+	struct rd_cq eng; /* must be the first member: CQs are aligned to cache lines */
 	uint32_t piece, depth;
 	bool dying;
 };
@@ -44,103 +44,105 @@ struct ctl_cq {
 struct ctl_srq {
 	struct rd_srq eng;
 	uint32_t piece;
-	struct ctl_xrcd_ref *xrcd; /* XRC: as its client opened it */
-	uint32_t slot;             /* XRC: in c->xrc_srqs */
+	struct ctl_xrcd_ref *xrcd; /* XRC: its domain, as the client has opened it; else NULL */
+	uint32_t slot;             /* XRC: number in c->xrc_srqs */
 	bool dying;
 };
 
 struct ctl_xrcd {
 	struct eng_xrcd eng;
 	TAILQ_ENTRY(ctl_xrcd) all;
-	uint64_t tenant, dev, ino;
-	uint32_t opens;
+	uint64_t tenant, dev, ino; /* the clients' tenant, and the file; ino 0: no file */
+	uint32_t opens;            /* clients' references (struct ctl_xrcd_ref) */
 };
 
 /* An XRC domain, as one client has opened it. */
 struct ctl_xrcd_ref {
 	struct ctl_xrcd *domain;
 	uint32_t handle;
-	uint32_t users; /* the client's QPs and receive queues in it */
+	uint32_t users; /* the client's QPs and shared receive queues in the domain */
 };
 
-/* What a client's QP handle leads to: a QP of its own (struct ctl_qp), or one of another client
- * that it has opened (struct ctl_opened). */
+/* The object of a client's QP handle: a QP that the client owns (struct ctl_qp), or a QP of another
+ * client that it has opened (struct ctl_opened). */
 struct ctl_qp_ref {
 	bool opened;
 	uint32_t handle;
 };
 
 struct ctl_qp {
-	struct ctl_qp_ref ref; /* first */
+	struct ctl_qp_ref ref; /* must be the first member */
 	struct eng_qp eng;
 	struct cm_conn conn;
-	uint32_t piece;            /* of the heap */
-	bool added;                /* the engine stage has it */
-	struct ctl_xrcd_ref *xrcd; /* SHM_XRC_RECV */
+	uint32_t piece;            /* number of its piece of the heap */
+	bool added;                /* the engine stage has answered ENG_CE_QP_ADD */
+	struct ctl_xrcd_ref *xrcd; /* SHM_XRC_RECV: its domain; else NULL */
 	LIST_HEAD(, ctl_opened) openers;
 };
 
-/* SHM_QP_OPEN: a client's handle for another client's XRC receive QP. */
+/* The XRC receive QP of another client, which a client has opened by SHM_QP_OPEN. */
 struct ctl_opened {
-	struct ctl_qp_ref ref; /* first */
+	struct ctl_qp_ref ref; /* must be the first member */
 	struct ctl_client *client;
-	struct ctl_qp *target; /* NULL: it was destroyed */
+	struct ctl_qp *target; /* NULL: its owner has destroyed it */
 	struct ctl_xrcd_ref *xrcd;
 	LIST_ENTRY(ctl_opened) next; /* of target->openers */
 };
 
-/* Returns the QP of a connection that a client has. */
+/* Returns the QP of a connection. The connection must not be a host connection. */
 static inline struct ctl_qp *
 ctl_qp_of(const struct cm_conn *conn)
 {
 	return SK_CONTAINER(conn, struct ctl_qp, conn);
 }
 
-/* Handlers of clients' commands. */
+/* The handlers of clients' commands. */
 ctl_handler ctl_pd_create, ctl_pd_destroy, ctl_mr_create, ctl_mr_destroy, ctl_mw_create,
 	ctl_mw_destroy, ctl_cq_create, ctl_cq_destroy, ctl_srq_create, ctl_srq_destroy,
 	ctl_srq_modify, ctl_xrcd_open, ctl_xrcd_close, ctl_qp_open, ctl_qp_create, ctl_qp_query,
 	ctl_qp_destroy;
 
-/* Find an object by its client's handle. They return NULL when there is none, or it is being
+/* Return the object with the client's handle, or NULL when no object has it or the object is being
  * destroyed. ctl_qp_find() does not return a QP that the client has only opened. */
 struct ctl_pd *ctl_pd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_cq *ctl_cq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_srq *ctl_srq_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_xrcd_ref *ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle);
 struct ctl_qp *ctl_qp_find(const struct ctl_client *cl, uint32_t handle);
-/* Returns the connection of the QP with that number, of any client, or NULL. */
+/* Returns the connection of the QP with that QP number, of any client, or NULL. */
 struct cm_conn *ctl_conn_of_qpn(const struct eng_control *c, uint32_t qpn);
 
-/* Start the end of an object; `op` may be quiet. */
+/* Begin to destroy an object. `op` sends the reply at the end; it may be quiet. */
 void ctl_qp_delete(struct eng_control *c, struct ctl_qp *q, struct ctl_op *op);
 void ctl_cq_delete(struct eng_control *c, struct ctl_cq *cq, struct ctl_op *op);
 void ctl_srq_delete(struct eng_control *c, struct ctl_srq *s, struct ctl_op *op);
-/* Free an object of which nothing is in flight. */
+/* Free an object. No message about it may be in a ring. */
 void ctl_qp_free(struct eng_control *c, struct ctl_qp *q);
 void ctl_pd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd);
 void ctl_xrcd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_xrcd_ref *ref);
 void ctl_opened_free(struct ctl_opened *o);
-/* Sends the clients that have opened the QP its error (`code`: a reason of the transport, `reason`
- * its name). */
+/* Sends SHM_EV_QP_FATAL to the clients that have opened the QP. `code` is a reason of the
+ * transport, `reason` its name. */
 void ctl_qp_notify_openers(struct eng_control *c, struct ctl_qp *q, int code, const char *reason);
 /* Detaches the clients that have opened the QP, which is about to be freed. */
 void ctl_qp_leave_openers(struct eng_control *c, struct ctl_qp *q);
-/* Takes a region or a window out of the table of STags and retires it. */
+/* Remove a memory region or a memory window from the table of STags and retire it. */
 void ctl_mr_retire(struct eng_control *c, struct ctl_mr *mr);
 void ctl_mw_retire(struct eng_control *c, struct ctl_mw *mw);
 
-/* Enters a region or a window under an STag that cannot be predicted. Returns 0 or -ENOSPC. */
+/* Enters a region or a window into the table of STags. Nobody can predict the key of its STag.
+ * Returns 0, or -ENOSPC when all STags are in use. */
 int ctl_stag_add(struct eng_control *c, struct rd_mr *mr);
-/* The object is in no table any more: frees it at the next quiet point of all loops. */
+/* Frees the object, which is in no table any more, when all loops have passed a quiet point. */
 void ctl_retire(struct eng_control *c, struct ctl_client *cl, struct ctl_retired *r);
-/* Frees the objects for which quiescence has come. Returns whether there were any. */
+/* Frees the retired objects whose quiet point has passed. Returns whether there were any. */
 bool ctl_retire_poll(struct eng_control *c);
-/* Frees all of them: no loop runs. */
+/* Frees all retired objects. No loop may be running. */
 void ctl_retire_all(struct eng_control *c);
 /* Returns the engine stage with the fewest QPs. */
 uint8_t ctl_least_loaded(const struct eng_control *c);
-/* Returns a ring of 2^log2_count entries at `entries`, bytes from the home region's start. */
+/* Returns the description of a ring of 2^log2_count entries of `stride` bytes. `entries` and `cons`
+ * (the consumer's index) are offsets in bytes from the start of the home region. */
 struct shm_ring_at ctl_ring_at(
 	uint64_t entries, uint64_t cons, uint16_t stride, uint8_t log2_count);
 

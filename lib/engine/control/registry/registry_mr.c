@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory regions. A registration names pieces of memory that the client has handed over; each is
- * checked against the engine's own record of that memory. A region to which windows are bound stays
- * (verbs: EBUSY).
+ * Memory regions. A registration names extents of memory that the client has passed to the engine.
+ * The control stage checks each extent against its private record of that memory. A region to which
+ * windows are bound cannot be deregistered (verbs: EBUSY).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC |    \
 		RD_ACC_MW_BIND | RD_ACC_ZERO_BASED)
 
-/* Where an extent is for the engine; NULL when it is not wholly memory that the client may
- * register. */
+/* Returns the engine's address of an extent, or NULL when the client may not register all of its
+ * bytes. */
 static uint8_t *
 extent_host(const struct ctl_client *cl, const struct shm_extent *e)
 {
@@ -26,7 +26,7 @@ extent_host(const struct ctl_client *cl, const struct shm_extent *e)
 	r = &cl->region[e->region];
 	if (r->base == NULL)
 		return NULL;
-	/* Of the home region only the client's own part: never rings. */
+	/* In the home region, the client may register its own memory only, and no rings. */
 	from = e->region == SHM_HOME ? cl->mem_at : 0;
 	size = e->region == SHM_HOME ? cl->mem_len : r->size;
 	if (e->offset < from || e->offset - from > size || e->len > size - (e->offset - from))
@@ -42,14 +42,15 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (ctl_pd_find(cl, i->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->access & ~(uint32_t)MR_ACCESS)
-		return ctl_refuse(c, m, -EINVAL, "there are no access rights %#x",
+		return ctl_refuse(c, m, -EINVAL, "access rights %#x do not exist",
 			i->access & ~(uint32_t)MR_ACCESS);
 	if ((i->access & (RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)) &&
 		!(i->access & RD_ACC_LOCAL_WRITE))
-		return ctl_refuse(c, m, -EINVAL, "remote write or atomic rights need local write");
+		return ctl_refuse(c, m, -EINVAL,
+			"access rights for remote write or remote atomic require local write");
 	if (i->len == 0 || i->len - 1 > UINT64_MAX - i->base)
 		return ctl_refuse(c, m, -EINVAL,
-			"a region of %llu bytes at %#llx wraps or is empty",
+			"a region of %llu bytes at address %#llx is empty or wraps around",
 			(unsigned long long)i->len, (unsigned long long)i->base);
 	if (i->nextents < 1 || i->nextents > SHM_MAX_EXTENTS)
 		return ctl_refuse(c, m, -EINVAL, "a region has 1 to %u extents, not %u",
@@ -61,7 +62,7 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
-/* Fills in mr->extents; the lengths must make up the whole. */
+/* Fills in mr->extents. The sum of their lengths must be the length of the region. */
 static int
 mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, struct shm_msg *m)
 {
@@ -85,12 +86,12 @@ mr_extents(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, stru
 		sum += e->len;
 	}
 	if (sum != i->len || mr->rd.nextents != i->nextents)
-		return ctl_refuse(c, m, -EINVAL, "the extents do not make up %llu bytes",
+		return ctl_refuse(c, m, -EINVAL, "the extents do not add up to %llu bytes",
 			(unsigned long long)i->len);
 	return 0;
 }
 
-/* Bytes of sparse memory in it. */
+/* Returns how many bytes of the region are in sparse memory. */
 static uint64_t
 mr_sparse(const struct ctl_client *cl, const struct ctl_mr *mr)
 {
@@ -102,7 +103,8 @@ mr_sparse(const struct ctl_client *cl, const struct ctl_mr *mr)
 	return bytes;
 }
 
-/* What a client may make saker fill with pages is bounded, whatever it is called. */
+/* Checks the limit of memory per client, which counts the size of each ordinary region of memory,
+ * and of each sparse region the bytes that are registered. */
 static int
 mr_quota(struct eng_control *c, struct ctl_client *cl, const struct ctl_mr *mr, struct shm_msg *m)
 {
@@ -113,7 +115,8 @@ mr_quota(struct eng_control *c, struct ctl_client *cl, const struct ctl_mr *mr, 
 		used += cl->region[n].sparse ? 0 : cl->region[n].size;
 	if (more == 0 || (used <= most && more <= most - used))
 		return 0;
-	return ctl_refuse(c, m, -EDQUOT, "no more than %llu bytes of memory are allowed",
+	return ctl_refuse(c, m, -EDQUOT,
+		"no more than %llu bytes of memory are allowed to one client",
 		(unsigned long long)most);
 }
 
@@ -136,7 +139,8 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_mr *mr;
 	int rc;
 
-	/* The socket's thread had handed its memory over before the client could ask for this. */
+	/* The memory may still be in the inbox: the socket's thread has put it there before it
+	 * answered the client, and the client has sent this command after that answer. */
 	ctl_inbox_poll(c);
 	rc = mr_check(c, cl, m);
 	if (rc < 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows. The control stage gives them an STag and takes it back; what they are bound to is
- * the engine stages' (lib/rdma/mw.c). A window that goes while it is bound lets go of its region
- * when no stage can be binding it any more, and only then its command is answered: so the region
- * may be deregistered behind it.
+ * Memory windows. The control stage gives a window its STag and takes it back; the engine stages
+ * bind it (lib/rdma/mw.c). A bound window that is destroyed releases its region when no stage can
+ * be binding it any more. The control stage sends the reply only then, so that the client can
+ * deregister the region after the reply.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (pd == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->type != RD_MW_TYPE_1 && i->type != RD_MW_TYPE_2)
-		return ctl_refuse(c, m, -EINVAL, "there are no memory windows of type %u", i->type);
+		return ctl_refuse(c, m, -EINVAL, "memory window type %u does not exist", i->type);
 	if (cl->mws.used == cl->mws.cap)
 		return ctl_refuse_quota(c, m, "memory windows", cl->mws.cap);
 	if (c->totals.mws >= c->cfg->limits.mws)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Queue pairs: checked, numbered, placed in the home region and on an engine stage. A QP number is
- * a keyed permutation of slot and generation: nobody can tell the next one from the last.
+ * Queue pairs. The control stage checks the command, chooses an engine stage and a QP number, and
+ * places the queues in the home region. A QP number is a keyed permutation of slot and generation,
+ * so that nobody can predict the next number from the last.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ depths_check(struct eng_control *c, struct shm_msg *m)
 	return 0;
 }
 
-/* Which queues and domains a QP of this type has. */
+/* The domains and queues that a QP of each type has. */
 static const struct qp_parts {
 	bool pd, send, recv, srq, xrcd;
 } parts[] = {
@@ -89,15 +90,15 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no shared receive queue %u", i->srq);
 	if (!p->srq && i->srq != SHM_NONE)
 		return ctl_refuse(
-			c, m, -EINVAL, "a QP of type %u has no receives, shared or not", i->type);
+			c, m, -EINVAL, "a QP of type %u has no shared receive queue", i->type);
 	if (p->xrcd && ctl_xrcd_find(cl, i->xrcd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", i->xrcd);
 	if (i->type == SHM_UD && i->srq != SHM_NONE &&
 		ctl_srq_find(cl, i->srq)->eng.stage != ENG_DATAGRAM_STAGE)
 		return ctl_refuse(c, m, -EOPNOTSUPP,
-			"shared receive queue %u is on another stage than datagrams", i->srq);
+			"shared receive queue %u is on another stage than datagram QPs", i->srq);
 	if (p->srq && i->srq != SHM_NONE && ctl_srq_find(cl, i->srq)->xrcd != NULL)
-		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is XRC's", i->srq);
+		return ctl_refuse(c, m, -EINVAL, "shared receive queue %u is for XRC", i->srq);
 	return 0;
 }
 
@@ -129,8 +130,8 @@ ring_bytes(const struct shm_ring_at *at)
 	return at->stride ? shm_ring_bytes(at) : 0;
 }
 
-/* Capabilities, rounded up to what the entries' strides hold; the reply is completed with places
- * and strides. Returns the bytes that the queue takes in the heap. */
+/* Sets the capabilities, rounded up to the strides of the entries, and completes the reply with the
+ * offsets and strides of the queues. Returns the bytes that the queues take in the heap. */
 static uint64_t
 qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
 {
@@ -158,7 +159,7 @@ qp_lay(struct rd_qp_caps *caps, struct shm_qp_info *i)
 	return sizeof(struct shm_qp) + ring_bytes(&i->sq) + ring_bytes(&i->rq);
 }
 
-/* Of a QP that has no such queue: nothing is ever there, whatever its client writes. */
+/* Initializes the queue of a QP that has none: it is always empty, whatever the client writes. */
 static void
 no_queue(struct shm_take *t)
 {
@@ -170,7 +171,7 @@ no_queue(struct shm_take *t)
 	t->cons = &nobody;
 }
 
-/* The offsets become those of the home region, and the engine's own copies are made from them. */
+/* Makes the offsets relative to the home region, and initializes the engine's private copies. */
 static void
 qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_info *i)
 {
@@ -193,7 +194,7 @@ qp_place(struct ctl_client *cl, struct ctl_qp *q, uint64_t at, struct shm_qp_inf
 static void
 qp_refer(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, int by)
 {
-	/* What an XRC receive QP uses is that of the queues that requests name. */
+	/* An XRC receive QP has no protection domain: that of the XRC SRQ in a request counts. */
 	if (q->xrcd != NULL)
 		q->xrcd->users += (uint32_t)by;
 	else
@@ -389,16 +390,16 @@ qp_queried(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	const struct ctl_qp *q = ctl_qp_find(op->client, i->qp);
 
 	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
 	else if (q != NULL && (q->conn.modified || q->eng.type == SHM_UD) &&
 		 last->qp_info.state != RD_QP_ERR)
-		i->state = q->conn.move.state; /* whether or not its peer is there */
+		i->state = q->conn.move.state; /* whether or not a connection exists */
 	else
 		i->state = last->qp_info.state;
 	ctl_op_reply(c, op);
 }
 
-/* Returns a QP of the client's own, or one that it has opened. */
+/* Returns a QP that the client owns or has opened, or NULL. */
 static struct ctl_qp *
 query_target(const struct ctl_client *cl, uint32_t handle)
 {
@@ -422,7 +423,7 @@ ctl_qp_query(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no QP %u", m->body.handle);
 	memset(&m->body, 0, sizeof(m->body.qp));
 	qp_describe(q, &m->body.qp);
-	if (q->conn.client != cl) { /* another client's handles mean nothing here */
+	if (q->conn.client != cl) { /* handles of another client are not valid here */
 		m->body.qp.qp = SHM_NONE;
 		m->body.qp.xrcd = SHM_NONE;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Protection domains and completion queues: made from a client's words, found by its handles. */
+/* Protection domains and completion queues: the commands that create and destroy them. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -72,7 +72,8 @@ ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- Completion queues ---- */
 
-/* Places the queue and its sub-rings, one for each engine stage, since each may produce into it. */
+/* Places the queue and its sub-rings, one for each engine stage, because each stage may write
+ * completions into the queue. */
 static void
 cq_lay(struct eng_control *c, struct ctl_client *cl, struct ctl_cq *cq, uint64_t at,
 	struct shm_cq_info *info)

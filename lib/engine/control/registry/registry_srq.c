@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Shared receive queues. One lives on an engine stage, where all of its QPs do; XRC's on that of
- * its domain. Those have a number that nobody can guess, by which senders name them.
+ * Shared receive queues. A queue belongs to one engine stage, and all of its QPs are on that stage.
+ * An XRC SRQ belongs to the stage of its XRC domain. Senders name it by a number that nobody can
+ * guess.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ ctl_srq_find(const struct ctl_client *cl, uint32_t handle)
 	return s != NULL && !s->dying ? s : NULL;
 }
 
-/* ---- The way in ---- */
+/* ---- Creation ---- */
 
 static uint32_t
 new_number(struct eng_control *c, uint32_t slot)
@@ -66,12 +67,13 @@ srq_added(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	if (op->status < 0) {
 		srq_free(c, op->client, op->object);
-		ctl_refuse(c, &op->reply, op->status, "the engine stage has no room");
+		ctl_refuse(c, &op->reply, op->status,
+			"the engine stage has no room for a shared receive queue");
 	}
 	ctl_op_reply(c, op);
 }
 
-/* Where its queue stands: the consumer's line, then the entries. */
+/* Places the queue: the cache line of the consumer's index, then the entries. */
 static void
 srq_lay(struct ctl_client *cl, struct ctl_srq *s, uint64_t at, uint16_t stride,
 	struct shm_srq_info *info)
@@ -90,8 +92,9 @@ static int
 limit_check(struct eng_control *c, struct shm_msg *m, uint32_t depth)
 {
 	if (m->body.srq.limit > depth)
-		return ctl_refuse(c, m, -EINVAL, "of %u receives no more than %u can be left",
-			depth, m->body.srq.limit);
+		return ctl_refuse(c, m, -EINVAL,
+			"a limit for a shared receive queue of depth %u cannot be %u", depth,
+			m->body.srq.limit);
 	return 0;
 }
 
@@ -214,7 +217,7 @@ ctl_srq_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return CTL_LATER;
 }
 
-/* ---- The way out ---- */
+/* ---- Destruction ---- */
 
 static void
 srq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)

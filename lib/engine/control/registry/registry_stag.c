@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What regions and windows have in common: an STag, and an end that waits. One that was taken out
- * of the table is freed only when every loop has passed a quiet point: a stage may have looked it
- * up just before.
+ * The common part of memory regions and memory windows: the STag and the retirement. An object that
+ * the control stage has removed from the table is freed only when every loop has passed a quiet
+ * point, because a stage may have found it in the table just before.
  */
 #include <errno.h>
 #include <rte_rcu_qsbr.h>
@@ -44,7 +44,7 @@ ctl_retire_poll(struct eng_control *c)
 	struct ctl_retired *r;
 	bool work = false;
 
-	/* Tokens grow, so the first one that has not passed ends the walk. */
+	/* Tokens increase, so the search ends at the first one whose quiet point has not passed. */
 	while ((r = TAILQ_FIRST(&c->retiring)) != NULL &&
 		rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
 		registry_stag_end(c, r);

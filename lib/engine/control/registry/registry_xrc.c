@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * XRC domains, and QPs that one client has made and another opens. Clients of one tenant that name
- * the same file mean the same domain: who may open the file is not asked, but nobody else's clients
- * are met there. The domain has a home stage, where all of its receive QPs and queues live, and is
- * gone when the last of its clients has closed it.
+ * XRC domains, and QPs that one client has created and another client opens. Clients of one tenant
+ * that name the same file share a domain. The engine does not check who may open the file, but
+ * clients of other tenants never reach the domain. All receive QPs and shared receive queues of a
+ * domain are on one engine stage. The domain is freed when the last client has closed it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,10 +61,9 @@ ctl_xrcd_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_xrcd_ref *ref;
 
 	if (!c->xrc)
-		return ctl_refuse(c, m, -EPROTONOSUPPORT,
-			"no transport that is enabled here has XRC domains");
+		return ctl_refuse(c, m, -EPROTONOSUPPORT, "no enabled transport has XRC domains");
 	if (d != NULL && x->create && x->exclusive)
-		return ctl_refuse(c, m, -EEXIST, "there is an XRC domain of that file");
+		return ctl_refuse(c, m, -EEXIST, "an XRC domain of that file exists");
 	if (d == NULL && x->ino != 0 && !x->create)
 		return ctl_refuse(c, m, -ENOENT, "there is no XRC domain of that file");
 	if (cl->xrcds.used == cl->xrcds.cap)
@@ -101,15 +100,15 @@ ctl_xrcd_close(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (ref == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no XRC domain %u", m->body.handle);
 	if (ref->users)
-		return ctl_refuse(
-			c, m, -EBUSY, "XRC domain %u has %u users", m->body.handle, ref->users);
+		return ctl_refuse(c, m, -EBUSY, "XRC domain %u has %u QPs and queues",
+			m->body.handle, ref->users);
 	ctl_xrcd_free(c, cl, ref);
 	return 0;
 }
 
-/* ---- QPs of others ---- */
+/* ---- QPs of other clients ---- */
 
-/* Returns the domain's receive QP with that number, or NULL. */
+/* Returns the domain's receive QP with that QP number, or NULL. */
 static struct ctl_qp *
 target_find(const struct eng_control *c, const struct ctl_xrcd *d, uint32_t qpn)
 {
