@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients: how they come, what their home region looks like, how they go. */
+/* Clients: attaching, the layout of the home region, and the destruction of all their objects. */
 #ifndef SAKER_ENGINE_CLIENT_H
 #define SAKER_ENGINE_CLIENT_H
 
 #include "../core/core.h"
 
-struct client_home { /* where and how a home region is mapped */
+/* The mapping of a home region. */
+struct client_home {
 	void *base;
-	uint64_t size, mem_len;
-	int fd;      /* -1: flat */
-	int wake_fd; /* or -1 */
-	uint64_t tenant;
+	uint64_t size, mem_len; /* bytes in all; flat: bytes of the client's own memory in it */
+	int fd;                 /* memfd, or -1 for a flat client */
+	int wake_fd;            /* descriptor that wakes the client, or -1 */
+	uint64_t tenant;        /* clients of one tenant may share XRC domains */
 };
 
-/* Fills in the offsets of a home region. 0, or -EINVAL when `size` is too small for the limits. */
+/* Computes the offsets of a home region of `size` bytes. Returns 0, or -errno when `size` is too
+ * small for the configured limits. */
 int ctl_client_layout(
 	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out);
-/* Any thread: takes a free number, writes the header, and hands the client to the control stage.
- * Returns the number, or -EINVAL (too small), -EUSERS (too many clients), -ENOMEM. On success the
- * mapping and the descriptors are the client's. */
+/* Creates a client: takes a free client number, writes the header of the home region, and passes
+ * the client to the control stage. Returns the number, -EUSERS when there are too many clients,
+ * -ENOMEM, or the error of ctl_client_layout(). On success the mapping and the descriptors belong
+ * to *out. Any thread may call this. */
 int ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	void *socket, struct ctl_client **out);
-/* Unmaps and frees; the client is in no list any more. Any thread. */
+/* Unmaps the client's memory and frees the client, which is in no list any more. Any thread may
+ * call this. */
 void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
 
-/* The control stage's: */
+/* The control stage's thread calls the following functions. */
+
+/* Adds a new client to all engine stages. */
 void ctl_client_add(struct eng_control *c, struct ctl_client *cl);
+/* Continues to destroy the objects of a removed client. Returns whether there was work. */
 bool ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl);
-/* Puts out whom a signal handler marked. */
+/* Removes the clients that the SIGBUS handler has marked as dead. */
 void ctl_client_check_sigbus(struct eng_control *c);
 
 /* As eng_attach_flat(), eng_detach(), eng_client_gone(). Any thread. */

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that clients bring, and home regions that the engine makes for them. The socket's thread
- * calls these. */
+/* Regions of memory: those that clients pass to the engine, and the home regions that the engine
+ * creates. The socket's thread calls these functions. */
 #ifndef SAKER_ENGINE_REGION_PRIV_H
 #define SAKER_ENGINE_REGION_PRIV_H
 
 #include "../core/core.h"
 
-/* A sealed memfd of at least `size` bytes, mapped and zero, on huge pages if `huge` and there are
- * some. 0 or -errno. */
+/* Creates and maps a sealed memfd of at least `size` bytes, all 0. If `huge`, it uses huge pages
+ * when there are enough. Returns 0 or -errno. */
 int ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *out);
-/* Maps a memfd that a client has sent: it must be sealed against shrinking and exactly `size` bytes
- * long, `sparse` no longer than SHM_SPARSE_MAX. 0, or -errno with one sentence. The descriptor
- * remains the caller's. */
+/* Maps a memfd that a client has sent. It must be sealed against shrinking and exactly `size` bytes
+ * long; a sparse one has at most SHM_SPARSE_MAX bytes. Returns 0, or -errno with one sentence in
+ * `why`. The descriptor remains the caller's. */
 int ctl_region_map_fd(
 	int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen);
-/* Takes a number for it, within the quota, guards it against SIGBUS. The number, or -errno with one
- * sentence. */
+/* Gives the region a free number of the client, if the client's limit of memory allows it, and
+ * guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`. */
 int ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r,
 	char *why, size_t whylen);
+/* Unmaps the region with that number, if there is one. */
 void ctl_region_unmap(struct ctl_client *cl, uint32_t number);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The life of a QP's connection, as a table of states and events. A command to another stage is
- * unanswered in some states; a QP that is to go waits there for the answer, so that each stage's
- * view is known when its end begins.
+ * The state machine of a connection, as a table of states and events. In some states a command to
+ * another stage is unanswered. A QP that is to be destroyed or reset waits there for the answer, so
+ * that the state of each stage is certain when its destruction begins.
  */
 #include <stdlib.h>
 
@@ -143,7 +143,7 @@ cm_input(struct eng_control *c, struct cm_conn *q, enum cm_event ev, struct eng_
 	return act(c, q, m);
 }
 
-/* ---- What comes in ---- */
+/* ---- Answers, and the commands that begin ---- */
 
 static enum cm_event
 answer_event(const struct eng_ctl *m)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager: listeners, connect requests, and a table of states for the connection of
- * each QP. */
+/* The connection manager: listeners, connect requests of peers, and the states of each connection
+ * (struct cm_conn), which cm.c has as a table. */
 #ifndef SAKER_ENGINE_CM_H
 #define SAKER_ENGINE_CM_H
 
@@ -9,82 +9,85 @@
 #include "../registry/registry.h"
 
 enum cm_event {
-	CM_EV_CONNECTED,     /* ENG_CT_CONNECT was answered well */
-	CM_EV_NOT_CONNECTED, /* or not */
+	CM_EV_CONNECTED,     /* ENG_CT_CONNECT or ENG_CT_LOOKUP was answered with 0 */
+	CM_EV_NOT_CONNECTED, /* ENG_CT_CONNECT or ENG_CT_LOOKUP was answered with an error */
 	CM_EV_UP,            /* ENG_TC_ESTABLISHED */
 	CM_EV_FOUND,         /* ENG_TC_FOUND */
 	CM_EV_REJECTED,      /* ENG_TC_REJECTED */
 	CM_EV_FAILED,        /* ENG_TC_FAILED */
-	CM_EV_STARTED,       /* ENG_CE_QP_START was answered well */
-	CM_EV_NOT_STARTED,   /* or not */
+	CM_EV_STARTED,       /* ENG_CE_QP_START was answered with 0 */
+	CM_EV_NOT_STARTED,   /* ENG_CE_QP_START was answered with an error */
 	CM_EV_BOUND,         /* ENG_CT_BIND was answered */
 	CM_EV_ACCEPTED,      /* ENG_CT_ACCEPT was answered */
 	CM_EV_ENDED,         /* ENG_EC_DISCONNECTED */
 	CM_EV_ABORTED,       /* ENG_CT_ABORT was answered */
-	CM_EV_DELETE,        /* the QP is to go, or to be reset */
+	CM_EV_DELETE,        /* a command requests to destroy or to reset the QP */
 	CM_EV_DELETED,       /* ENG_CE_QP_DEL was answered */
 	CM_EV_RESET,         /* ENG_CE_QP_RESET was answered */
 	CM_EVENTS
 };
 
-/* `m`: the message that brought it (NULL for CM_EV_DELETE). Returns whether `m` was kept (to be
- * returned later). */
+/* Handles an event of a connection. `m` is the message that caused it, or NULL for CM_EV_DELETE.
+ * Returns whether the connection keeps `m`, a notice, which it then returns to its stage later. */
 bool cm_input(struct eng_control *c, struct cm_conn *q, enum cm_event ev, struct eng_ctl *m);
-/* Starts an active open: tuple, offer and private data of `what`. */
+/* Sends a copy of `what` (ENG_CT_CONNECT or ENG_CT_LOOKUP: `connect` and private data) to a
+ * transport stage that the tuple determines. */
 void cm_start_connect(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what);
-/* The same at a transport stage of the caller's choice. */
+/* Sends a copy of `what` to the given transport stage. */
 void cm_connect_at(
 	struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what, unsigned transport);
-/* Starts the QP for the request that it accepts; cm_accept_send() completes the acceptance,
- * cm_accept_forget() gives it up. */
+/* Starts the QP for q->request, which it accepts. Then cm_accept_send() completes the acceptance
+ * with the command `msg`, or cm_accept_forget() frees the request instead. */
 void cm_start_accept(struct eng_control *c, struct cm_conn *q, const struct eng_start *start);
 void cm_accept_send(struct eng_control *c, struct cm_conn *q, struct ctl_msg *msg);
 void cm_accept_forget(struct eng_control *c, struct cm_conn *q);
 
 struct cm_listener {
 	struct ctl_client *client;
-	uint32_t handle; /* the client's */
-	uint32_t number; /* the instance's, with a generation: ENG_CT_LISTEN carries it */
-	uint32_t slot;
+	uint32_t handle; /* of the client */
+	uint32_t number; /* unique in the instance, contains a generation: listen.number */
+	uint32_t slot;   /* in c->listeners */
 	struct sk_addr addr;
 	uint16_t port;
-	uint8_t space; /* enum shm_space */
-	uint32_t backlog, pending;
+	uint8_t space;             /* enum shm_space */
+	uint32_t backlog, pending; /* requests: the limit, and those without an answer */
+	/* ENG_CT_UNLISTEN has been sent; all transport stages listen. */
 	bool closing, ready;
 };
 
+/* A peer's request for a connection or for a datagram service. */
 struct cm_request {
 	TAILQ_ENTRY(cm_request) waiting;
 	LIST_ENTRY(cm_request) bucket;
 	struct ctl_client *client;
-	struct cm_listener *listener; /* NULL: closed meanwhile */
+	struct cm_listener *listener; /* NULL: answered, closed, or the request names a QP */
 	uint32_t handle;
-	bool timed;                /* in the list of those that wait */
-	struct cm_conn *accepting; /* the client has accepted: until ENG_CT_ACCEPT is sent */
-	struct eng_offer offer;    /* with this, */
-	uint16_t private_len;      /* and this */
+	bool timed;                /* the request is in c->waiting, until the client answers it */
+	struct cm_conn *accepting; /* the accepting QP's, until ENG_CT_ACCEPT is sent */
+	struct eng_offer offer;    /* what the client has accepted the request with, */
+	uint16_t private_len;      /* and the private data of that answer */
 	uint8_t *private_data;
-	uint8_t transport;
-	uint32_t conn;
+	uint8_t transport; /* index of the transport stage */
+	uint32_t conn;     /* index of the connection there */
 	struct tcp_tuple tuple;
-	uint64_t deadline;
+	uint64_t deadline; /* ns: when the control stage rejects the request */
 	uint32_t emss;
 	int64_t send_space;
 	uint8_t kind;               /* enum eng_kind */
-	uint8_t type;               /* enum shm_qp_type of the QP that can accept it */
-	uint16_t service;           /* SHM_UD: the port of the requested datagram service */
+	uint8_t type;               /* enum shm_qp_type of the QP that can accept the request */
+	uint16_t service;           /* SHM_UD: port of the requested datagram service */
 	struct eng_outcome outcome; /* what the peer requests */
 };
 
-/* The engine's client of a connection; NULL: it has none. */
+/* Returns the client that owns the connection, or NULL for a host connection. */
 static inline struct eng_client *
 cm_client_of(const struct cm_conn *q)
 {
 	return q->client != NULL ? &q->client->eng : NULL;
 }
 
-/* Returns whether a notice may be handled: each may need a message for the answer, and so may the
- * answers to come. */
+/* Returns whether enough messages are free to handle a notice. Its answer needs one, and so may the
+ * answers to commands that are unanswered. */
 static inline bool
 cm_may_answer(const struct eng_control *c)
 {
@@ -95,74 +98,85 @@ cm_may_answer(const struct eng_control *c)
 
 ctl_notice cm_notice_request, cm_notice_lookup, cm_notice_outcome, cm_notice_disconnected,
 	cm_notice_fatal, cm_notice_waits;
-/* For the registry. */
+/* The functions that the registry calls. */
 extern const struct ctl_conn_ops cm_conn_ops;
 
 ctl_handler cm_listen, cm_unlisten, cm_connect, cm_resolve, cm_accept, cm_reject, cm_disconnect,
 	ctl_qp_modify, ctl_ah_create, ctl_ah_destroy;
 
+/* Returns the listener of a datagram service on that address and port, or NULL. */
 struct cm_listener *cm_listener_of_service(
 	const struct eng_control *c, const struct sk_addr *addr, uint16_t port);
+/* Returns the listener with that listener number, or NULL. */
 struct cm_listener *cm_listener_find(const struct eng_control *c, uint32_t number);
-/* Reaping: tells the transport stages; nobody waits. */
+/* Begins to close a listener: sends ENG_CT_UNLISTEN to all transport stages and rejects the
+ * requests that wait. `op` may be quiet. */
 void cm_listener_close(struct eng_control *c, struct cm_listener *l, struct ctl_op *op);
-/* Without a word to anybody: the control stage is being destroyed. */
+/* Frees a listener and sends no message. */
 void cm_listener_free(struct eng_control *c, struct cm_listener *l);
 
+/* Returns the request of a transport stage's connection, or NULL. */
 struct cm_request *cm_request_of_conn(
 	const struct eng_control *c, uint8_t transport, uint32_t conn);
+/* Returns the request with the client's handle, or NULL. */
 struct cm_request *cm_request_find(const struct ctl_client *cl, uint32_t handle);
 void cm_request_free(struct eng_control *c, struct cm_request *r);
-/* It no longer waits and counts no longer against its listener. */
+/* Removes a request from the list of waiting requests and from its listener's backlog. */
 void cm_request_answered(struct eng_control *c, struct cm_request *r);
-/* Rejects and frees it. `cm`: the depths that it would have needed, private data; may be NULL.
- * Needs a free message. */
+/* Rejects and frees a request. `cm` carries the depths that the acceptance would have needed and
+ * the private data; it may be NULL. The caller ensures that a message is free. */
 void cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm);
-/* A request that nobody waits with; `cl` will not be asked about it. NULL: no memory, or it has too
- * many. */
+/* Returns a request with the contents of the notice `m`, in the client's table (`cl` NULL: in no
+ * table), without a deadline and without an event to the client. Returns NULL when there is no
+ * memory, or the client has too many requests. */
 struct cm_request *cm_request_new(
 	struct eng_control *c, struct ctl_client *cl, const struct eng_ctl *m);
-/* Refuses one that there is nothing of yet. */
+/* Rejects the request in the notice `m`, of which no struct cm_request exists. */
 void cm_request_refuse(struct eng_control *c, const struct eng_ctl *m, enum rofx_reason why);
-/* Refuses those that nobody has answered. */
+/* Rejects the requests whose deadline has passed. Returns whether there were any. */
 bool cm_request_poll(struct eng_control *c);
+/* Returns the earliest deadline of a waiting request (ns), or SK_NEVER. */
 uint64_t cm_request_deadline(const struct eng_control *c);
 
+/* Returns whether `a` is an address of this instance. Shared addresses (struct eng_config) are not.
+ */
 bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
 
-/* ---- cm.c, for QPs that are moved by hand ---- */
+/* ---- cm_act.c, for QPs modified by the program ---- */
 
-/* Ends the attempt that is under way; `how` as eng_ctl.code of ENG_CT_ABORT. */
+/* Sends ENG_CT_ABORT to end the attempt in progress. `how` is abort.how of that command. */
 void cm_abort(struct eng_control *c, struct cm_conn *q, int how);
 
-/* ---- cm_hand.c: QPs that a program moves itself ---- */
+/* ---- cm_modified.c: QPs modified by the program, and host connections ---- */
 
-/* Somebody asks for a QP by its number. */
+/* Handles an ENG_TC_REQUEST that names a QP by its number, or requests a host connection. */
 void cm_modified_request(struct eng_control *c, const struct eng_ctl *m);
-/* It may send: it may also begin. */
+/* Allows the QP to make attempts, and makes the first one now. The program has moved it to RTS. */
 void cm_modified_rts(struct eng_control *c, struct cm_conn *q);
-/* An attempt came to nothing: the next one, or the request that it gave way to. */
+/* Continues after an attempt has failed: accepts the request that the attempt gave way to, if there
+ * is one, else schedules the next attempt. */
 void cm_modified_again(struct eng_control *c, struct cm_conn *q);
-/* The request that waits is not wanted, or has gone. */
+/* Rejects and frees q->request, if there is one. */
 void cm_modified_drop(struct eng_control *c, struct cm_conn *q, enum rofx_reason why);
-/* There is a connection. */
+/* Stops the attempts, since the connection is established. */
 void cm_modified_up(struct eng_control *c, struct cm_conn *q);
-/* It is in error, or will be: no attempt is made any more. */
+/* Ends the attempts for good, since the QP is in the error state or will be. */
 void cm_modified_give_up(struct eng_control *c, struct cm_conn *q);
-/* It is going: no timer, no request. */
+/* Stops the timer and frees the request of a QP that is being destroyed or reset. */
 void cm_modified_forget(struct eng_control *c, struct cm_conn *q);
+/* Handles timers that have expired. Returns whether there were any. */
 bool cm_modified_poll(struct eng_control *c);
 
-/* ---- cm_host.c: address handles, and the connections of hosts that they share ---- */
+/* ---- cm_host.c: address handles, and the host connections that they share ---- */
 
-/* The connection of two hosts, for datagrams. */
+/* A host connection: all datagrams between two hosts share it. */
 struct ctl_host {
 	struct cm_conn conn;
-	struct eng_qp qp; /* it has no queues */
+	struct eng_qp qp; /* a QP without queues */
 	struct eng_host eng;
 	LIST_ENTRY(ctl_host) all;
-	uint32_t refs;          /* address handles */
-	uint64_t packets, seen; /* that had come, and when that was so */
+	uint32_t refs;          /* address handles that use it */
+	uint64_t packets, seen; /* packets received at the last check; time (ns) of the last use */
 };
 
 struct ctl_ah {
@@ -172,50 +186,54 @@ struct ctl_ah {
 	bool dying;
 };
 
-/* Finds the connection to that host, or creates it. Returns NULL when there is no memory or
- * place. */
+/* Returns the host connection to `remote`, which it creates if there is none, or NULL when there is
+ * no memory or no free number. */
 struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote);
-/* Frees all connections of hosts: the control stage is being destroyed. */
+/* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);
-/* Ends those that are not used. Returns whether there were any. */
+/* Begins to destroy unused host connections. Returns whether there were any. */
 bool cm_host_poll(struct eng_control *c);
-/* Starts the end of an address handle; `op` may be quiet. */
+/* Begins to destroy an address handle. `op` may be quiet. */
 void ctl_ah_delete(
 	struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah, struct ctl_op *op);
-/* Frees it without a message to the stage. */
+/* Frees an address handle and sends no message to the engine stage. */
 void ctl_ah_free(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah);
-/* A move of a datagram QP; `finish` sends the reply. Returns 0, CTL_LATER or a refusal. */
+/* Executes SHM_QP_MODIFY for a datagram QP. `finish` sends the reply. Returns CTL_LATER or a
+ * refusal. */
 int cm_datagram_move(
 	struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ctl_finish *finish);
 
 /* ---- cm_kind.c: offers and outcomes of every transport ---- */
 
-/* Sets what the registry has to know of the enabled transports. */
+/* Sets the members of `c` that depend on the enabled transports. */
 void cm_configure(struct eng_control *c);
-/* Makes an offer of a client's command: to connect, or (q NULL) to listen. Returns 0, or a refusal
- * written to `m`. */
+/* Translates the client's command `m`, SHM_CONNECT or (q NULL) SHM_LISTEN, into an offer. Returns
+ * 0, or a refusal written to `m`. */
 int cm_offer(
 	struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, struct eng_offer *out);
-/* The same for the acceptance of a request. */
+/* Translates SHM_ACCEPT for the request `r` into an offer. Returns 0, or a refusal written to `m`.
+ */
 int cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *r,
 	struct shm_msg *m, struct eng_offer *out);
-/* Makes the offer of a QP that the program modifies. */
+/* Makes the offer of a QP modified by the program, or of a host connection. */
 void cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out);
-/* Sets whether the client requests the draft's dialect. Returns as cm_offer(). */
+/* Sets *draft_ext: whether the client requests the dialect of draft-ietf-storm-rdmap-ext-00.
+ * Returns 0, or a refusal written to `m`. */
 int cm_dialect(struct eng_control *c, struct shm_msg *m, bool *draft_ext);
-/* Returns a depth within the device's limit; a depth that was not negotiated becomes the limit. */
+/* Returns a depth within the device's limit. SHM_DEPTH_AUTO (not negotiated) becomes the limit. */
 uint16_t cm_depth(uint16_t negotiated, uint16_t limit);
-/* Returns how the QP starts with what both sides agreed on; sets q->ird and q->ord. */
+/* Returns the parameters with which the QP starts, from the outcome of the negotiation. Sets q->ird
+ * and q->ord. */
 struct eng_start cm_start(const struct eng_control *c, struct cm_conn *q, bool initiator,
 	const struct eng_peer *peer);
-/* Returns the same for a request that is accepted with r->offer. */
+/* Returns these parameters for a request that is accepted with r->offer. */
 struct eng_start cm_agree(
 	const struct eng_control *c, struct cm_conn *q, const struct cm_request *r);
-/* Fills in what a client is told of a connection: the depths in force, the peer's, and the private
- * data of `m`. */
+/* Fills in the part of an event that describes a connection: the depths of this side, the depths
+ * that the peer has stated, and the private data of `m`. */
 void cm_describe(struct shm_cm *cm, const struct eng_outcome *o, uint16_t ird, uint16_t ord,
 	const struct eng_ctl *m);
-/* Copies the private data of `m` alone. */
+/* Fills in only the private data of `m`. */
 void cm_private(struct shm_cm *cm, const struct eng_ctl *m);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a connection's events do: the steps of the table in cm.c. */
+/* The actions of the table in cm.c: each handles one event of a connection in one state. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cm_act_priv.h"
 
-/* ---- What goes out ---- */
+/* ---- Commands and events that are sent ---- */
 
-/* The pool cannot be empty: clients' commands and peers' requests leave a reserve, and an answer
- * brings at most one new command. */
+/* The pool cannot be empty: clients' commands and peers' requests leave a reserve, and each answer
+ * causes at most one new command. */
 struct ctl_msg *
 cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type)
 {
@@ -36,7 +36,7 @@ cm_act_send_event(struct eng_control *c, struct cm_conn *q, enum shm_op op, int 
 	ctl_client_send(c, q->client, &m, offsetof(struct shm_cm, private_data));
 }
 
-/* The outcome of a start-up, with the peer's private data. */
+/* Returns the client's event for the outcome of a start-up, with the peer's private data. */
 static struct ctl_event *
 cm_act_outcome(const struct cm_conn *q, enum shm_op op, const struct eng_ctl *m)
 {
@@ -55,7 +55,7 @@ cm_act_outcome(const struct cm_conn *q, enum shm_op op, const struct eng_ctl *m)
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
-/* The answer to a lookup of a datagram service. */
+/* Returns the client's event for the answer to a lookup of a datagram service. */
 static struct ctl_event *
 cm_act_found_event(const struct cm_conn *q, const struct eng_ctl *m)
 {
@@ -76,7 +76,8 @@ cm_act_found_event(const struct cm_conn *q, const struct eng_ctl *m)
 		&msg, (uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
-/* A QP that is moved by hand has nobody to tell: the program knows no connection. */
+/* Sends the event, unless the program has modified the QP itself: such a program receives no events
+ * about connections. */
 static void
 cm_act_send_outcome(struct eng_control *c, struct cm_conn *q, struct ctl_event *ev)
 {
@@ -86,7 +87,7 @@ cm_act_send_outcome(struct eng_control *c, struct cm_conn *q, struct ctl_event *
 		ctl_client_send_event(c, q->client, ev);
 }
 
-/* ---- The end ---- */
+/* ---- The end of connections and QPs ---- */
 
 static bool
 leaving(const struct cm_conn *q)
@@ -145,7 +146,7 @@ cm_act_wait(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* Expected: it crossed something of ours. */
+/* Ignores an event that has crossed a command of the control stage. */
 bool
 cm_act_late(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -153,7 +154,7 @@ cm_act_late(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* The connection came to nothing; the QP may try again. */
+/* The attempt has ended without a connection. The QP may make another one. */
 static bool
 to_idle(struct eng_control *c, struct cm_conn *q)
 {
@@ -186,7 +187,8 @@ cm_act_unreachable(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return to_idle(c, q);
 }
 
-/* A local port of the program's choice may bring what the peer sends home to another stage. */
+/* If the client has chosen the local port, the home of the connection may be another transport
+ * stage: that stage receives the command instead. */
 bool
 cm_act_not_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -196,7 +198,7 @@ cm_act_not_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* The attempt has failed; an unenhanced one may follow. */
+/* Makes an unenhanced attempt after an enhanced one has failed, if the offer allows it. */
 bool
 cm_act_failed(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -244,7 +246,7 @@ cm_act_aborted(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return to_idle(c, q);
 }
 
-/* ---- Beginnings ---- */
+/* ---- The start of connections ---- */
 
 bool
 cm_act_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
@@ -258,7 +260,8 @@ cm_act_opened(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* The attempt that was to give way has ended, or has been accepted by now. */
+/* The attempt that gives way has ended; or -EBUSY: the peer has accepted it meanwhile, so the
+ * request is rejected instead. */
 bool
 cm_act_gave_way(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -269,7 +272,8 @@ cm_act_gave_way(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return leaving(q) || q->given_up ? cm_act_abort(c, q, NULL) : false;
 }
 
-/* The request that waits has gone; what is said of our own attempt is no news. */
+/* Frees the request if the notice is about it (cookie 0). A notice about the attempt of this side
+ * needs no action, since that attempt ends anyway. */
 bool
 cm_act_dropped(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -291,8 +295,8 @@ cm_act_start(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* The connection is dead, but our next command will name it: its index must not be used again
- * before. */
+/* The connection is dead, but the next command of the control stage names it. Keeps the notice
+ * until then, so that the transport stage does not use the index for another connection. */
 bool
 cm_act_hold(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -330,7 +334,7 @@ cm_act_accept(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* The engine stage could not start it. */
+/* Aborts the connection, since the engine stage could not start the QP. */
 bool
 cm_act_not_started(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -343,7 +347,7 @@ cm_act_not_started(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return false;
 }
 
-/* ---- Through ---- */
+/* ---- Bound connections ---- */
 
 bool
 cm_act_disconnected(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
@@ -353,7 +357,7 @@ cm_act_disconnected(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return to_closed(c, q);
 }
 
-/* It ended while a command about it is unanswered. */
+/* Notes that the stream has ended while a command about the connection is unanswered. */
 bool
 cm_act_ended_early(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {
@@ -382,7 +386,7 @@ cm_act_bound(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 	return to_closed(c, q);
 }
 
-/* It ended before its start-up was through. */
+/* The stream has ended before the start-up was complete. */
 bool
 cm_act_never_up(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of a connection's life (cm_act.c), and the table that takes them (cm.c). */
+/* The actions of a connection's state machine (cm_act.c), which the table in cm.c refers to. */
 #ifndef SAKER_ENGINE_CM_ACT_PRIV_H
 #define SAKER_ENGINE_CM_ACT_PRIV_H
 
 #include "cm.h"
 
-/* `m`: the message that brings the event (NULL for CM_EV_DELETE). Returns whether it was kept. */
+/* Handles one event in one state. `m` is the message that caused the event, or NULL for
+ * CM_EV_DELETE. Returns whether the connection keeps `m`, a notice, to return it later. */
 typedef bool cm_action(struct eng_control *c, struct cm_conn *q, struct eng_ctl *m);
 
 cm_action cm_act_abort, cm_act_aborted, cm_act_accept, cm_act_accepted, cm_act_bind, cm_act_bound,
@@ -14,9 +15,10 @@ cm_action cm_act_abort, cm_act_aborted, cm_act_accept, cm_act_accepted, cm_act_b
 	cm_act_not_opened, cm_act_not_started, cm_act_opened, cm_act_rejected, cm_act_reset,
 	cm_act_start, cm_act_unreachable, cm_act_up, cm_act_wait;
 
-/* A command about the QP's connection, answered by its cookie. */
+/* Returns a command about the connection, with its cookie, indices and QP filled in. The answer
+ * goes to cm_answered(). */
 struct ctl_msg *cm_command(struct eng_control *c, struct cm_conn *q, enum eng_ctl_type type);
-/* ctl_msg.done: the answer becomes an event. */
+/* Turns an answered command into an event of its connection; a ctl_done. */
 void cm_answered(struct eng_control *c, struct ctl_msg *msg);
 
 #endif

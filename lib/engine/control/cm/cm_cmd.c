@@ -33,7 +33,7 @@ connect_addrs(struct eng_control *c, struct shm_msg *m)
 	char text[SK_ADDR_STRLEN];
 
 	if (sk_addr_is_any(&cm->remote) || sk_addr_is_multicast(&cm->remote) || cm->rport == 0)
-		return ctl_refuse(c, m, -EINVAL, "%s port %u is nothing to connect to",
+		return ctl_refuse(c, m, -EINVAL, "%s port %u is not the address of a peer",
 			sk_addr_str(&cm->remote, text), cm->rport);
 	if (sk_addr_is_any(&cm->local))
 		return 0;
@@ -41,11 +41,12 @@ connect_addrs(struct eng_control *c, struct shm_msg *m)
 		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
 			sk_addr_str(&cm->local, text));
 	if (sk_addr_is_v4(&cm->local) != sk_addr_is_v4(&cm->remote))
-		return ctl_refuse(c, m, -EAFNOSUPPORT, "the addresses are of two families");
+		return ctl_refuse(c, m, -EAFNOSUPPORT,
+			"the local and the remote address are of different families");
 	return 0;
 }
 
-/* Returns a QP's connection that may begin, or NULL with a refusal in `m`. */
+/* Returns the connection of a QP that can connect, or NULL with a refusal in `m`. */
 static struct cm_conn *
 fresh_conn(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -110,7 +111,7 @@ cm_resolve(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
 	if (rc == 0 && q->qp->type != SHM_UD)
-		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not for datagrams", cm->qp);
+		rc = ctl_refuse(c, m, -EPROTOTYPE, "QP %u is not a datagram QP", cm->qp);
 	if (rc < 0)
 		return rc;
 	what.connect.offer.kind = q->qp->kind;
@@ -133,7 +134,7 @@ open_request(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (r == NULL || r->accepting != NULL) {
 		ctl_refuse(c, m, -ECONNRESET,
-			"there is no request %u (its peer may have gone, or its time is over)",
+			"there is no request %u: its peer left or its deadline has passed",
 			m->body.cm.request);
 		return NULL;
 	}
@@ -153,7 +154,7 @@ keep_private(struct cm_request *r, const struct shm_cm *cm)
 	return 0;
 }
 
-/* Answers the lookup of a datagram service: with the number of its QP. */
+/* Answers the lookup of a datagram service with the QP number and the Q_Key. */
 static int
 cm_cmd_found(
 	struct eng_control *c, const struct cm_conn *q, struct cm_request *r, struct shm_msg *m)
@@ -238,13 +239,13 @@ cm_reject(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
-/* ---- The end ---- */
+/* ---- Disconnecting ---- */
 
 static void
 disconnecting(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
 	ctl_op_reply(c, op);
 }
 

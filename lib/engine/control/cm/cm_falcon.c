@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between a client's words and those of Falcon's exchange (doc/falcon-cm.md). */
+/* Translates between clients' messages and the exchange of Falcon (doc/falcon-cm.md). */
 #include "cm_kind_priv.h"
 
-/* Private data of a request with its depths, as with an enhanced MPA request: a program must not
- * depend on the transport. */
+/* The limit of private data is that of an enhanced MPA request, which carries the depths in 4
+ * bytes, so that no program depends on the transport. */
 #define PRIVATE_MAX (SHM_PRIVATE_MAX - 4)
 
 static void
@@ -46,7 +46,7 @@ cm_falcon_request(const struct eng_outcome *o, struct eng_offer *offer)
 {
 }
 
-/* The depths agree as with MPA: neither side's ORD exceeds the other's IRD. */
+/* The rule for the depths is that of MPA: neither side's ORD exceeds the other's IRD. */
 static void
 cm_falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
 {
@@ -54,7 +54,7 @@ cm_falcon_agree(struct eng_outcome *o, const struct eng_offer *offer)
 	o->ord = SK_MIN(offer->ord, o->peer_ird);
 }
 
-/* The rest comes with ENG_E_OPEN. */
+/* The transport stage sends the other parameters with ENG_E_OPEN. */
 static void
 cm_falcon_start(const struct eng_outcome *o, struct eng_start *start)
 {

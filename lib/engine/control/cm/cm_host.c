@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Address handles, and the connections between two hosts that they share. Such a connection belongs
- * to no client. It is found, made and kept like that of a QP which a program moves itself, only
- * that what is named is a host. It goes when no handle names it and there is nobody who could
- * receive by it, or nothing has come for a while.
+ * Address handles, and the host connections that they share. No client owns a host connection. The
+ * connection manager makes it like the connection of a QP modified by the program, but its request
+ * names a host instead of a QP. It is destroyed when no address handle uses it, and there is no
+ * datagram QP or no datagram has come for HOST_IDLE_NS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	h->qp = (struct eng_qp){.handle = SHM_NONE,
 		.stage = ENG_DATAGRAM_STAGE,
 		.type = SHM_UD,
-		.kind = ENG_FALCON, /* address handles are Falcon's */
+		.kind = ENG_FALCON, /* only Falcon has address handles */
 		.host = &h->eng,
 		.control = q};
 	h->qp.rd.state = RD_QP_INIT;
@@ -64,7 +64,8 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	q->generation = ++c->conn_generation[q->slot];
 	q->state = CM_WAITING;
 	q->modified = true;
-	/* Until a handle names the host, the connection only waits for a request. */
+	/* Until an address handle uses the connection, it makes no attempt and waits for a
+	 * request. */
 	q->move = (struct shm_qp_move){.state = RD_QP_RTR, .remote = *remote, .timeout = 1};
 	LIST_INSERT_HEAD(&c->hosts, h, all);
 }
@@ -102,7 +103,7 @@ cm_hosts_free(struct eng_control *c)
 	}
 }
 
-/* Datagrams may come for somebody here, or go. */
+/* Returns whether datagrams may be sent or received over the host connection. */
 static bool
 is_used(const struct eng_control *c, struct ctl_host *h)
 {
@@ -111,7 +112,7 @@ is_used(const struct eng_control *c, struct ctl_host *h)
 	if (h->refs > 0)
 		return true;
 	if (h->conn.state != CM_ESTABLISHED && h->conn.state != CM_WAITING)
-		return true; /* of an attempt the outcome is waited for */
+		return true; /* the outcome of an attempt is pending */
 	if (h->conn.state == CM_WAITING || c->ud_qps == 0)
 		return false;
 	if (packets != h->packets)
@@ -179,13 +180,12 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	char text[SK_ADDR_STRLEN];
 
 	if (!c->datagrams)
-		return ctl_refuse(
-			c, m, -EPROTONOSUPPORT, "no transport that is enabled here has datagrams");
+		return ctl_refuse(c, m, -EPROTONOSUPPORT, "no enabled transport has datagrams");
 	if (ctl_pd_find(cl, a->pd) == NULL)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", a->pd);
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
-		return ctl_refuse(
-			c, m, -EINVAL, "%s is no host's address", sk_addr_str(&a->remote, text));
+		return ctl_refuse(c, m, -EINVAL, "%s is not the address of a host",
+			sk_addr_str(&a->remote, text));
 	if (cl->ahs.used == cl->ahs.cap)
 		return ctl_refuse_quota(c, m, "address handles", cl->ahs.cap);
 	return 0;
@@ -266,7 +266,7 @@ ctl_ah_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return CTL_LATER;
 }
 
-/* ---- Moves of a datagram QP ---- */
+/* ---- State changes of a datagram QP ---- */
 
 int
 cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ctl_finish *finish)
@@ -277,7 +277,7 @@ cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ct
 	struct ctl_msg *msg;
 
 	if (w->state == RD_QP_INIT ? from > RD_QP_INIT : from != w->state && from != w->state - 1)
-		return ctl_refuse(c, m, -EINVAL, "QP %u is in %s", w->qp,
+		return ctl_refuse(c, m, -EINVAL, "QP %u is in state %s", w->qp,
 			rd_qp_state_name((enum rd_qp_state)from));
 	op = ctl_op_new(c, q->client, m, NULL, finish);
 	if (op == NULL)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between a client's words and MPA's (RFC 5044, RFC 6581). No other file of the control stage uses
- * a type of lib/iwarp. */
+/* Translates between clients' messages and MPA (RFC 5044, RFC 6581). No other file of the control
+ * stage uses a type of lib/iwarp. */
 #include <errno.h>
 
 #include "../../../iwarp/iwarp.h"
 #include "../../../iwarp/mpa.h"
 #include "cm_kind_priv.h"
 
-#define CM_CONFIGURED 2 /* shm_cm.crc, .markers: as the configuration has it */
+#define CM_CONFIGURED 2 /* shm_cm.crc, shm_cm.markers: the value of the configuration */
 #define RTR_KINDS     (SHM_RTR_SEND | SHM_RTR_WRITE | SHM_RTR_READ)
 
 _Static_assert(SHM_DEPTH_AUTO == MPA_IRD_AUTO, "one value for clients and on the wire");
@@ -47,7 +47,7 @@ retry_offer(struct eng_control *c, struct shm_msg *m, struct eng_offer *out)
 	if (want > SHM_ENHANCED_TRY)
 		return ctl_refuse(c, m, -EINVAL, "there is no enum shm_enhanced %u", want);
 	if (want == SHM_ENHANCED_ONLY && out->mpa.revision < 2)
-		return ctl_refuse(c, m, -EINVAL, "MPA revision 1 is not enhanced");
+		return ctl_refuse(c, m, -EINVAL, "MPA revision 1 has no enhanced requests");
 	out->retry =
 		want == SHM_ENHANCED_CONFIGURED ? c->cfg->mpa_fall_back : want == SHM_ENHANCED_TRY;
 	out->mpa.enhanced_only = !out->retry;
@@ -80,7 +80,7 @@ cm_iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_
 	return rc < 0 || q == NULL || request != NULL ? rc : retry_offer(c, m, out);
 }
 
-/* A reply has the revision of its request, and so its bound of private data. */
+/* A reply has the revision of its request, which also determines the limit of private data. */
 static void
 cm_iwarp_request(const struct eng_outcome *o, struct eng_offer *offer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offers and outcomes, as far as they are the same for every transport. */
+/* Offers and outcomes: the part that is the same for every transport. */
 #include <errno.h>
 
 #include "cm_kind_priv.h"
@@ -34,7 +34,7 @@ cm_offer(struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, stru
 	const struct shm_cm *cm = &m->body.cm;
 
 	*out = (struct eng_offer){
-		/* A listener's words are MPA's: Falcon's listeners have nothing to choose. */
+		/* A listener's offer is for MPA: Falcon has no parameters of a listener. */
 		.kind = q != NULL ? q->qp->kind : ENG_IWARP,
 		.ird = asked_depth(cm->ird, c->cfg->limits.ird),
 		.ord = asked_depth(cm->ord, c->cfg->limits.ord),
@@ -62,7 +62,7 @@ cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_off
 	const struct eng_limits *l = &c->cfg->limits;
 
 	*out = (struct eng_offer){.kind = q->qp->kind, .ird = SK_MIN(q->move.ird, l->ird)};
-	/* The program sets the other depth at RTS only. */
+	/* The program sets the ORD only when it moves the QP to RTS. */
 	out->ord = q->move.state == RD_QP_RTS ? SK_MIN(q->move.ord, l->ord) : l->ord;
 	cm_kinds[out->kind]->offer(c, q, NULL, NULL, out);
 }

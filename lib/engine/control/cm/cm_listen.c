@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listeners: one port on one address or on all, heard by every transport stage. */
+/* Listeners: one port on one address or on all addresses. Every transport stage listens. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, 
 	return NULL;
 }
 
-/* Does somebody hear what (addr, port) would hear? */
+/* Returns whether another listener would receive requests for this address and port. */
 static bool
 cm_listen_in_use(
 	const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
@@ -46,7 +46,8 @@ cm_listen_in_use(
 	return false;
 }
 
-/* A free port of the configured range, found from a place that nobody can guess. 0: none. */
+/* Returns a free port of the configured range, or 0. The search begins at a port that nobody can
+ * predict. */
 static uint16_t
 choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
 {
@@ -106,7 +107,7 @@ reject_pending(struct eng_control *c, struct cm_listener *l)
 		if (c->nspare > CTL_RESERVE / 2) {
 			cm_request_reject(c, r, NULL);
 		} else {
-			/* It goes when its time is over. */
+			/* No message is free: the request is rejected at its deadline. */
 			r->listener = NULL;
 			l->pending--;
 		}
@@ -127,12 +128,12 @@ listening(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	struct cm_listener *l = op->object;
 
 	if (op->status < 0) {
-		/* Some do hear: those are told to stop. */
+		/* Some transport stages may listen. They receive ENG_CT_UNLISTEN. */
 		send_unlisten(c, l, op);
 		return;
 	}
 	l->ready = true;
-	ctl_total(&c->totals.listeners, 1); /* who is told of it can connect */
+	ctl_total(&c->totals.listeners, 1); /* before the reply: a peer can connect now */
 	ctl_op_reply(c, op);
 }
 
@@ -150,8 +151,8 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (c->listeners.used >= c->cfg->limits.listeners)
 		return ctl_refuse_all(c, m, "listeners", c->cfg->limits.listeners);
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->datagrams))
-		return ctl_refuse(
-			c, m, -EPROTONOSUPPORT, "there is no port space %u here", cm->space);
+		return ctl_refuse(c, m, -EPROTONOSUPPORT, "no enabled transport has port space %u",
+			cm->space);
 	if (cm->lport && cm_listen_in_use(c, cm->space, &cm->local, cm->lport))
 		return ctl_refuse(c, m, -EADDRINUSE, "port %u is in use", cm->lport);
 	return 0;
@@ -203,7 +204,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cm->lport == 0)
 		cm->lport = choose_port(c, cm->space, &cm->local);
 	if (cm->lport == 0)
-		return ctl_refuse(c, m, -EADDRINUSE, "no free port was found");
+		return ctl_refuse(c, m, -EADDRINUSE, "no free local port was found");
 	l = calloc(1, sizeof(*l));
 	op = l != NULL ? ctl_op_new(c, cl, m, l, listening) : NULL;
 	if (op == NULL) {
@@ -217,7 +218,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
 	listener_enter(c, l);
 	op->reply.body.cm.listener = l->handle;
-	if (l->space == SHM_SPACE_UDP) { /* questions come where all hosts listen */
+	if (l->space == SHM_SPACE_UDP) { /* lookups come to the reserved TCP port */
 		listening(c, op, NULL);
 		return CTL_LATER;
 	}

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QPs that a program moves itself: whose connection nobody asks for, and which finds its peer by
- * (GID, QPN). From RTR on it takes its peer's request; from RTS on it begins, too, again and again
- * while the peer is not ready, and rarely while there is no work. doc/falcon-cm.md 9 says what
- * happens when both begin.
+ * QPs modified by the program. No command requests their connections: the QP identifies its peer by
+ * GID and QP number. From RTR on, the QP accepts the request of its peer. From RTS on, it also
+ * makes attempts itself: frequent ones while it has work, rare ones otherwise, until the peer is
+ * ready. doc/falcon-cm.md 9 defines the result when both sides make an attempt. Host connections
+ * are made in the same way.
  */
 #include <errno.h>
 
 #include "cm_kind_priv.h"
 
 #define MS_NS         1000000ull
-#define PAUSE_NS      (10 * MS_NS)   /* after the first attempt that failed; then twice as long */
-#define PAUSE_MAX_NS  (4000 * MS_NS) /* while there is nothing to send */
-#define PAUSE_WORK_NS (250 * MS_NS)  /* while there is */
-#define ATTEMPT_NS    (5000 * MS_NS)
-#define RETRY_NS      MS_NS /* while the control stage is short of messages */
-#define TIMER_BUDGET  64
-#define CROSSED_NS    (1000 * MS_NS) /* after which a request does not cross one of ours */
-#define TIMEOUT_NS    4096           /* of verbs, to the power of its `timeout` */
+#define PAUSE_NS      (10 * MS_NS)   /* after the first failed attempt; doubles each time */
+#define PAUSE_MAX_NS  (4000 * MS_NS) /* longest pause while the QP has no work */
+#define PAUSE_WORK_NS (250 * MS_NS)  /* longest pause while the QP has work */
+#define ATTEMPT_NS    (5000 * MS_NS) /* longest attempt */
+#define RETRY_NS      MS_NS          /* pause while no message is free */
+#define TIMER_BUDGET  64             /* timers in a turn */
+#define CROSSED_NS    (1000 * MS_NS) /* longest time between two crossing requests */
+#define TIMEOUT_NS    4096           /* unit of verbs' timeout: 4096 ns * 2^timeout */
 
-/* ---- When ---- */
+/* ---- Times ---- */
 
 static void
 rearm(struct eng_control *c, struct cm_conn *q)
@@ -33,7 +34,8 @@ rearm(struct eng_control *c, struct cm_conn *q)
 	sk_timer_set(&c->wheel, &q->timer, at);
 }
 
-/* As long as a message would be tried again, but connections are not made for that. */
+/* Returns when the patience for the peer ends: the time for which verbs would retransmit a message,
+ * but at least c->patience_ns, since that time was not chosen for making connections. */
 static uint64_t
 patience_end(const struct eng_control *c, const struct cm_conn *q)
 {
@@ -169,7 +171,7 @@ cm_modified_give_up(struct eng_control *c, struct cm_conn *q)
 		cm_modified_drop(c, q, ROFX_NO_QP);
 }
 
-/* The peer has had its time. */
+/* Fails the QP, since the peer did not appear in time. */
 static void
 cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 {
@@ -182,7 +184,7 @@ cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 		cm_modified_give_up(c, q);
 		return;
 	}
-	q->waits = false; /* of hosts: what waited is lost, and it is tried again */
+	q->waits = false; /* a host connection loses the waiting datagrams, and tries again */
 	rearm(c, q);
 }
 
@@ -215,7 +217,7 @@ cm_modified_poll(struct eng_control *c)
 	return sk_wheel_poll(&c->wheel, c->now, TIMER_BUDGET, cm_modified_fire, c) > 0;
 }
 
-/* ---- Somebody asks ---- */
+/* ---- Requests that name a QP ---- */
 
 static const struct eng_falcon_ask *
 ask_of(const struct eng_ctl *m)
@@ -223,8 +225,8 @@ ask_of(const struct eng_ctl *m)
 	return &m->peer.outcome.falcon;
 }
 
-/* Returns the QP that names just this peer, or NULL. For any other peer there is no such QP,
- * whatever number it guesses. */
+/* Returns the connection of the requested QP if the program has named exactly this peer, or NULL. A
+ * peer that guesses a QP number receives the same answer as for a QP that does not exist. */
 static struct cm_conn *
 modified_addressed(const struct eng_control *c, const struct eng_ctl *m)
 {
@@ -241,8 +243,9 @@ modified_addressed(const struct eng_control *c, const struct eng_ctl *m)
 	return sk_addr_is_any(&w->local) || sk_addr_eq(&w->local, &tuple->laddr) ? q : NULL;
 }
 
-/* Datagrams: the other host itself asks. If there is a connection, the two have crossed; or the
- * other side has started anew and forgotten it, and what it asks next will find it gone. */
+/* Returns the host connection that another host requests, or NULL. If there is an established one,
+ * the two requests have crossed, or the other host has restarted and lost its end. In the second
+ * case the old connection is closed, and the next request of that host succeeds. */
 static struct cm_conn *
 of_host(struct eng_control *c, const struct eng_ctl *m)
 {
@@ -262,7 +265,7 @@ of_host(struct eng_control *c, const struct eng_ctl *m)
 	return q;
 }
 
-/* Both have begun. */
+/* Returns which of two crossing requests survives. */
 static enum rofx_crossing
 crossing(const struct eng_ctl *m)
 {
@@ -272,7 +275,7 @@ crossing(const struct eng_ctl *m)
 	return rofx_cross(&ours, &theirs);
 }
 
-/* The QP has requested a connection to itself. */
+/* Accepts the request of a self-connected QP. */
 static void
 accept_self(struct eng_control *c, const struct eng_ctl *m)
 {
@@ -282,7 +285,8 @@ accept_self(struct eng_control *c, const struct eng_ctl *m)
 	ctl_send_transport(c, m->transport, msg);
 }
 
-/* 0: the request is the QP's now; or why not. */
+/* Makes the QP accept the request, now or when its own attempt has ended. Returns ROFX_NONE, or the
+ * reason for which the request must be rejected. */
 static enum rofx_reason
 cm_modified_take(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *m)
 {
@@ -306,7 +310,7 @@ cm_modified_take(struct eng_control *c, struct cm_conn *q, const struct eng_ctl 
 		modified_accept(c, q);
 	else if (q->state == CM_OPENING)
 		cm_abort(c, q, ENG_ABORT_UNANSWERED);
-	return ROFX_NONE; /* or once our own attempt can be named */
+	return ROFX_NONE; /* CM_CONNECTING: the attempt is aborted when its index is known */
 }
 
 void

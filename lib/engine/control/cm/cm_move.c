@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Moves of a QP's state that its program asks for: which there are, and what each says. */
+/* SHM_QP_MODIFY: the changes of state that a program can request, and the check of each. */
 #include <errno.h>
 
 #include "cm_kind_priv.h"
@@ -12,11 +12,11 @@ static void
 moved(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 {
 	if (op->status < 0)
-		ctl_refuse(c, &op->reply, op->status, "the QP has gone");
+		ctl_refuse(c, &op->reply, op->status, "the QP was destroyed meanwhile");
 	ctl_op_reply(c, op);
 }
 
-/* Has the QP's stage do something before the reply. */
+/* Sends a command about the QP to its engine stage, and the reply after the answer. */
 static int
 on_stage(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, enum eng_ctl_type type)
 {
@@ -62,7 +62,8 @@ to_reset(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	return CTL_LATER;
 }
 
-/* Does the move name a peer? If not, the connection manager has one, or will. */
+/* Returns whether the command names a peer. If not, the program connects the QP by SHM_CONNECT or
+ * SHM_ACCEPT. */
 static bool
 names_peer(const struct shm_qp_move *m)
 {
@@ -73,7 +74,8 @@ static int
 cm_move_to_init(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
 	if (q->modified || (q->move.state != RD_QP_RESET && q->move.state != RD_QP_INIT))
-		return ctl_refuse(c, m, -EINVAL, "QP %u is beyond INIT", q->qp->handle);
+		return ctl_refuse(
+			c, m, -EINVAL, "QP %u has left the states RESET and INIT", q->qp->handle);
 	q->move.state = RD_QP_INIT;
 	q->move.access = m->body.move.access;
 	return on_stage(c, q, m, ENG_CE_QP_MOVE);
@@ -88,17 +90,19 @@ peer_check(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	if (q->move.state != RD_QP_INIT || q->state != CM_IDLE)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is not in INIT", q->qp->handle);
 	if (w->remote_qpn == 0 || w->remote_qpn > ROF_QPN_MAX)
-		return ctl_refuse(c, m, -EINVAL, "there is no QP number %u", w->remote_qpn);
+		return ctl_refuse(c, m, -EINVAL, "a remote QP number is 1 to 16777215, not %u",
+			w->remote_qpn);
 	if (sk_addr_is_any(&w->remote) || sk_addr_is_multicast(&w->remote))
-		return ctl_refuse(
-			c, m, -EINVAL, "%s is no GID to connect to", sk_addr_str(&w->remote, text));
+		return ctl_refuse(c, m, -EINVAL, "%s is not the GID of a peer",
+			sk_addr_str(&w->remote, text));
 	if (!sk_addr_is_any(&w->local) && !cm_addr_is_ours(c, &w->local))
 		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
 			sk_addr_str(&w->local, text));
 	if (!sk_addr_is_any(&w->local) && sk_addr_is_v4(&w->local) != sk_addr_is_v4(&w->remote))
-		return ctl_refuse(c, m, -EAFNOSUPPORT, "the GIDs are of two families");
+		return ctl_refuse(c, m, -EAFNOSUPPORT,
+			"the local and the remote GID are of different families");
 	if (w->min_rnr_timer > RNR_TIMER_MAX)
-		return ctl_refuse(c, m, -EINVAL, "an RNR timer has 5 bits");
+		return ctl_refuse(c, m, -EINVAL, "the RNR timer exceeds its maximum of 31");
 	return 0;
 }
 
@@ -129,7 +133,8 @@ cm_move_to_rts(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	if (q->move.state != RD_QP_RTR && q->move.state != RD_QP_RTS)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is not in RTR", q->qp->handle);
 	if (w->timeout > TIMEOUT_MAX || w->retry > RETRY_MAX || w->rnr_retry > RETRY_MAX)
-		return ctl_refuse(c, m, -EINVAL, "timeout has 5 bits, the retries have 3");
+		return ctl_refuse(c, m, -EINVAL,
+			"the timeout exceeds its maximum of 31, or a retry count its maximum of 7");
 	q->move.state = RD_QP_RTS;
 	q->move.ord = w->ord;
 	q->move.timeout = w->timeout;
@@ -139,8 +144,8 @@ cm_move_to_rts(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	return 0;
 }
 
-/* What a connection manager's QP is told by hand changes nothing of it but its rights: the program
- * does but say in verbs what happens anyway. */
+/* Changes only the access rights of a QP whose connection clients' commands make: rdma_cm programs
+ * repeat with ibv_modify_qp() the states that the connection manager sets. */
 static int
 cm_move_state(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 {
@@ -157,10 +162,10 @@ cm_move_state(struct eng_control *c, struct cm_conn *q, struct shm_msg *m)
 	if (w->state == RD_QP_RTR && names_peer(w))
 		return cm_move_to_rtr(c, q, m);
 	if (w->state == RD_QP_RTS && q->modified)
-		return q->given_up ? ctl_refuse(c, m, -EINVAL, "QP %u is in error", w->qp)
+		return q->given_up ? ctl_refuse(c, m, -EINVAL, "QP %u is in the error state", w->qp)
 				   : cm_move_to_rts(c, q, m);
 	if (q->modified)
-		return ctl_refuse(c, m, -EINVAL, "QP %u has named its peer", w->qp);
+		return ctl_refuse(c, m, -EINVAL, "QP %u has a peer already", w->qp);
 	return 0;
 }
 
@@ -187,6 +192,6 @@ ctl_qp_modify(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	case RD_QP_RTS:
 		return cm_move_state(c, q, m);
 	default:
-		return ctl_refuse(c, m, -EINVAL, "a QP is not moved to state %u", w->state);
+		return ctl_refuse(c, m, -EINVAL, "a QP cannot be moved to state %u", w->state);
 	}
 }

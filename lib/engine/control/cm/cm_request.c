@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connect requests: a peer's start-up frame has come, a client is asked, and for a bounded time its
- * answer is waited for. */
+/* Requests of peers. The control stage passes a request to the client of the listener as an event,
+ * and rejects the request if the client does not answer within CTL_REQUEST_NS. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -23,8 +23,8 @@ cm_request_of_conn(const struct eng_control *c, uint8_t transport, uint32_t conn
 	return NULL;
 }
 
-/* The number says which place, the bits above it which turn: a late answer does not meet another
- * peer's request. */
+/* The low bits of the handle are the position in the table, the high bits a generation: a late
+ * answer does not reach the request of another peer. */
 struct cm_request *
 cm_request_find(const struct ctl_client *cl, uint32_t handle)
 {
@@ -129,14 +129,14 @@ request_send(struct eng_control *c, const struct cm_request *r, const struct eng
 		cm->space = SHM_SPACE_UDP;
 		cm->lport = r->service;
 	}
-	/* The peer's ORD is what it may have outstanding here, and its IRD what it admits. */
+	/* This side's IRD is bounded by the peer's ORD, and this side's ORD by the peer's IRD. */
 	cm_describe(cm, o, SK_MIN(o->peer_ord, c->cfg->limits.ird),
 		SK_MIN(o->peer_ird, c->cfg->limits.ord), m);
 	ctl_client_send(c, r->client, &msg,
 		(uint32_t)offsetof(struct shm_cm, private_data) + cm->private_len);
 }
 
-/* Fills in what a notice says. */
+/* Copies the contents of a notice to the request. */
 static void
 cm_request_fill(struct cm_request *r, const struct eng_ctl *m)
 {
@@ -176,8 +176,9 @@ cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ct
 	return r;
 }
 
-/* Returns a request that the listener's client has some time to answer, or NULL when the listener
- * is gone or has too many. A client with many queued events gets no more of them from strangers. */
+/* Returns a request with a deadline for the answer of the listener's client, or NULL when the
+ * listener is closed or has too many requests, or the client has many queued events: peers cannot
+ * fill the rest of that queue. */
 static struct cm_request *
 request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *m)
 {
