@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a client comes: from any thread, a home region is laid out and the client's tables are made;
- * then it is handed to the control stage, which tells the engine stages. Commands wait in the
- * mailbox meanwhile.
+ * The attaching of a client. Any thread lays out the home region, creates the client's tables, and
+ * passes the client to the control stage, which adds it to the engine stages. Until they have
+ * answered, commands wait in the mailbox.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +125,8 @@ client_fini(struct ctl_client *cl)
 	free(cl);
 }
 
-/* A free number; slots are only filled here, and emptied when nothing of the client is left. */
+/* Returns a free client number or -EUSERS. Only this function fills a slot; ctl_client_free()
+ * empties it. */
 static int
 take_number(struct eng_control *c, struct ctl_client *cl)
 {
@@ -206,7 +207,7 @@ client_added(struct eng_control *c, struct ctl_msg *m)
 
 	if (--cl->waiting)
 		return;
-	/* It may have been put out meanwhile: then reaping takes over. */
+	/* If the client was removed meanwhile, ctl_client_reap_poll() destroys its objects. */
 	if (cl->phase != CTL_ADDING)
 		return;
 	cl->phase = CTL_LIVE;
@@ -240,8 +241,8 @@ ctl_client_attach_flat(
 	static const struct sk_key key = {{0x74656e616e74, 0}};
 	struct ctl_client *cl;
 
-	/* Who attaches it has named it: those of one name are one tenant, and no user is among
-	 * them. */
+	/* Flat clients with one name are one tenant, since the program that attaches them chooses
+	 * the names. Bit 63 makes them different from all user IDs. */
 	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
 	return ctl_client_create(c, name, &home, NULL, &cl);
 }

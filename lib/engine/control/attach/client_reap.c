@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How a client goes, whatever it was doing: in phases, each of which waits until nothing of it is
- * in flight. Its QPs first, which tells the peers; then the queues; then the engine stages forget
- * its rings; then its memory regions, when no loop can be using them; then the memory itself.
- * Nothing blocks, and a turn does only so much.
+ * The destruction of a removed client's objects, in phases. Each phase waits until no message about
+ * its objects is in a ring. The first phase destroys the QPs, which informs the peers; the next
+ * ones destroy the queues, remove the client's rings from the engine stages, and retire the memory
+ * regions, which are freed when no loop can be using them. Last, the memory is unmapped. No phase
+ * blocks, and a turn destroys at most REAP_BUDGET objects of a client.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ ctl_client_check_sigbus(struct eng_control *c)
 		if (!__atomic_load_n(&cl->eng.dead, __ATOMIC_ACQUIRE) || cl->phase > CTL_LIVE)
 			continue;
 		sk_count(c->counters, ENG_CLIENT_SIGBUS);
-		ctl_client_put_out(c, cl, "it took away memory that it had brought");
+		ctl_client_put_out(c, cl, "it has removed pages of its shared memory");
 	}
 }
 
@@ -38,10 +39,11 @@ may_go_on(const struct eng_control *c, unsigned *budget)
 	return *budget && ctl_has_reserve(c) && (*budget)--;
 }
 
-/* Starts the end of an object. false: no memory for that now. */
+/* Begins to destroy an object. Returns false when there is no memory for that now. */
 typedef bool reap_end(struct eng_control *c, struct ctl_client *cl, void *object);
 
-/* Ends each object of the table, from where the walk stands. true: the walk is through. */
+/* Begins to destroy each object of the table, from position cl->walk on. Returns whether it has
+ * reached the end. */
 static bool
 walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned *budget,
 	reap_end *end)
@@ -57,7 +59,7 @@ walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned
 	return true;
 }
 
-/* An operation that nobody waits for; the phase waits for the table to become empty. */
+/* Returns a quiet operation, or NULL. The phase waits until the table is empty. */
 static struct ctl_op *
 client_reap_quiet(struct eng_control *c, struct ctl_client *cl)
 {
@@ -162,7 +164,8 @@ next_phase(struct ctl_client *cl)
 	cl->walk = 0;
 }
 
-/* Walks over the tables of a phase one after the other. true: all are through. */
+/* Begins to destroy the objects in the tables of a phase, one table after the other. Returns
+ * whether it has reached the end of all. */
 static bool
 walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 {
@@ -237,8 +240,8 @@ ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl)
 
 	switch (phase) {
 	case CTL_REAP_QPS:
-		/* Commands that are under way end by themselves; what they made is then found in
-		 * the tables. */
+		/* Commands in progress complete first, so that the tables contain the objects that
+		 * they create. */
 		if (cl->waiting == 0 && cl->commands == 0 && walks(c, cl, &budget) &&
 			!cl->listeners.used && !cl->requests.used && !cl->qps.used)
 			next_phase(cl);

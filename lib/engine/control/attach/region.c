@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of shared memory. What a client sends is mapped only if it is a memfd that nobody can
- * shrink: truncation is then refused by the kernel. What the seal does not cover (a hole that is
- * punched and cannot be filled again) is the SIGBUS handler's.
+ * Regions of shared memory. The engine maps a client's descriptor only if it is a memfd that is
+ * sealed against shrinking: the kernel then refuses to truncate it. The seal does not prevent the
+ * client from punching a hole that cannot be filled again; the SIGBUS handler covers that case.
  */
 #include "client.h"
 #include "region_priv.h"
@@ -46,7 +46,7 @@ ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_regi
 	uint64_t small = (size + PAGE_SIZE_SMALL - 1) & ~(PAGE_SIZE_SMALL - 1);
 	uint64_t large = (size + PAGE_SIZE_HUGE - 1) & ~(PAGE_SIZE_HUGE - 1);
 
-	/* Mapping reserves the huge pages, so it fails here and now if there are too few. */
+	/* mmap() reserves the huge pages, so it fails here if there are too few. */
 	if (huge && make(name, large, MFD_HUGETLB | MFD_HUGE_2MB, out) == 0)
 		return 0;
 	return make(name, small, 0, out);
@@ -70,7 +70,8 @@ ctl_region_map_fd(
 	}
 	if (fstat(fd, &st) < 0 || size == 0 || (uint64_t)st.st_size != size ||
 		size % PAGE_SIZE_SMALL != 0) {
-		snprintf(why, whylen, "the memfd is not %llu bytes, or those are no whole pages",
+		snprintf(why, whylen,
+			"the memfd is not %llu bytes long, or not a multiple of a page",
 			(unsigned long long)size);
 		return -EINVAL;
 	}
@@ -86,7 +87,7 @@ ctl_region_map_fd(
 		snprintf(why, whylen, "the memfd cannot be mapped for writing");
 		return rc;
 	}
-	/* A dump of saker would fill the holes. */
+	/* A core dump would fill the holes with pages. */
 	if (sparse)
 		madvise(p, size, MADV_DONTDUMP);
 	*out = (struct eng_region){
@@ -94,7 +95,8 @@ ctl_region_map_fd(
 	return 0;
 }
 
-/* Bytes that count against the quota; the socket's thread counts what it has mapped. */
+/* Returns the bytes that count against the client's limit of memory, and sets *count to the number
+ * of its regions. The regions are those that the socket's thread has mapped. */
 static uint64_t
 brought(const struct ctl_client *cl, uint32_t *count)
 {
@@ -117,11 +119,11 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 	uint64_t bytes = brought(cl, &count);
 
 	if (count >= l->client_regions || count >= SHM_MAX_REGIONS - 1) {
-		snprintf(why, whylen, "no more than %u regions are allowed", count);
+		snprintf(why, whylen, "no more than %u regions are allowed to one client", count);
 		return -EDQUOT;
 	}
 	if (!r->sparse && (bytes > l->client_mem_bytes || r->size > l->client_mem_bytes - bytes)) {
-		snprintf(why, whylen, "no more than %llu bytes of memory are allowed",
+		snprintf(why, whylen, "no more than %llu bytes of memory are allowed to one client",
 			(unsigned long long)l->client_mem_bytes);
 		return -EDQUOT;
 	}
@@ -132,7 +134,7 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 	if (cl->map[n].guard < 0) {
 		cl->map[n].base = NULL;
 		cl->map[n].size = 0;
-		snprintf(why, whylen, "this saker maps too many regions already");
+		snprintf(why, whylen, "this saker has mapped its maximum of regions");
 		return -ENOSPC;
 	}
 	return (int)n;
@@ -159,10 +161,11 @@ ctl_region_drop(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct eng_region *r = n < SHM_MAX_REGIONS ? &cl->region[n] : NULL;
 
 	if (r == NULL || n == SHM_HOME || r->base == NULL)
-		return ctl_refuse(c, m, -EINVAL, "there is no memory %u that was brought", n);
-	if (r->mrs)
 		return ctl_refuse(
-			c, m, -EBUSY, "memory %u has %u regions registered in it", n, r->mrs);
+			c, m, -EINVAL, "there is no memory region number %u of this client", n);
+	if (r->mrs)
+		return ctl_refuse(c, m, -EBUSY, "memory %u has %u memory regions registered in it",
+			n, r->mrs);
 	*r = (struct eng_region){.fd = -1, .guard = -1};
 	cl->nregions--;
 	ctl_total(&c->totals.regions, -1);

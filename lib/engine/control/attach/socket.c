@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket's thread: attaches client processes, maps what they bring, and learns of their death.
- * It maps and unmaps, which takes time; the control stage, which must not wait, hands it what is to
- * be unmapped. A client's eventfd that wakes the engine is read by nobody: edges of its own epoll
- * entry are enough, so one client cannot take away another's wake-ups.
+ * The socket's thread. It attaches client processes, maps the memory that they pass, and detects
+ * that they have exited. Mapping and unmapping take time, so the control stage, which must not
+ * block, passes the memory to unmap to this thread. Each client has an eventfd that wakes the
+ * engine. No thread reads it: its epoll entry reports edges, so no client can consume the wake-ups
+ * of another.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,12 +24,12 @@
 #include "socket.h"
 
 #define SOCK_EVENTS  16
-#define SOCK_SPARE   64 /* connections that have not said HELLO, besides the clients */
-#define SOCK_FULL_NS (10 * 1000 * 1000l) /* when descriptors have run out */
+#define SOCK_SPARE   64                  /* connections without a HELLO, besides those of clients */
+#define SOCK_FULL_NS (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
 
 enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_BELL };
 
-struct source { /* what an epoll entry points to */
+struct source { /* the data of an epoll entry */
 	enum source_kind kind;
 	struct sock_conn *conn;
 };
@@ -36,10 +37,10 @@ struct source { /* what an epoll entry points to */
 struct sock_conn {
 	TAILQ_ENTRY(sock_conn) next;
 	struct source client, bell;
-	int fd;            /* -1: it has closed, its client is being reaped */
-	int wake;          /* our end of what wakes it, until the client has it; or -1 */
-	int bell_fd;       /* eventfd: the client wakes the engine; -1 before HELLO */
-	uint64_t deadline; /* for HELLO */
+	int fd;            /* -1: closed, and the client's objects are being destroyed */
+	int wake;          /* socket that wakes the client, until its ctl_client has it; or -1 */
+	int bell_fd;       /* eventfd by which the client wakes the engine; -1 before HELLO */
+	uint64_t deadline; /* ns: for HELLO */
 	struct ctl_client *cl;
 	struct ucred cred;
 	bool detached;
@@ -87,8 +88,8 @@ conn_free(struct eng_socket *s, struct sock_conn *k)
 	free(k);
 }
 
-/* The process has gone, or is to go: its client is reaped, and the rest follows when that is done.
- */
+/* Closes a connection. Removes its client, if there is one; the connection is then freed after the
+ * client. */
 static void
 conn_close(struct eng_socket *s, struct sock_conn *k)
 {
@@ -113,10 +114,10 @@ socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char 
 	ctl_socket_send(k->fd, &m, NULL, 0);
 }
 
-/* ---- What clients say ---- */
+/* ---- Messages of clients ---- */
 
-/* A pair whose ends have file descriptions of their own: whatever a client does to its end, our
- * writes do not block. */
+/* Creates a socket pair whose ends have separate file descriptions, so that a client cannot make
+ * the engine's end blocking. Returns 0 or -errno. */
 static int
 make_wake(int fds[2])
 {
@@ -147,7 +148,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 		close(r.fd);
 		return rc;
 	}
-	k->wake = -1; /* the client's now */
+	k->wake = -1; /* k->cl closes it from here on */
 	m.size = r.size;
 	fds[0] = r.fd;
 	fds[1] = theirs;
@@ -180,7 +181,7 @@ socket_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_ms
 		return;
 	}
 	socket_refuse(s, k, rc,
-		rc == -EUSERS ? "all places for clients are taken"
+		rc == -EUSERS ? "the limit of clients is reached"
 			      : "there is no memory for another client");
 	conn_close(s, k);
 }
@@ -274,7 +275,7 @@ accept_one(struct eng_socket *s)
 		conn_free(s, k);
 }
 
-/* Nothing of these clients is left but their memory. */
+/* Frees the clients of which only the memory is left, and their connections. */
 static void
 socket_bury(struct eng_socket *s)
 {
@@ -334,11 +335,12 @@ socket_expire(struct eng_socket *s, uint64_t now)
 		if (k->cl == NULL && now >= k->deadline)
 			conn_close(s, k);
 		else if (k->cl != NULL && k->fd < 0 && !k->detached)
-			conn_close(s, k); /* there was no memory to say so before */
+			conn_close(s, k); /* eng_control_detach() had no memory before */
 	}
 }
 
-/* Connections are freed only behind the events of a batch that may still name them. */
+/* Handles one event of a batch. The connection of a client is freed only after the batch, since
+ * later events may refer to it. */
 static void
 one_event(struct eng_socket *s, struct source *src, bool *wake)
 {

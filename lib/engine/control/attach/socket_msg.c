@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of the Unix socket: judged, received with their descriptors, sent. */
+/* Messages of the Unix socket and their descriptors: check, receive, send. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ int
 ctl_socket_parse(const void *buf, size_t len, unsigned nfds, bool attached,
 	struct shm_sock_msg *out, const char **why)
 {
-	*why = "that is no message of this protocol";
+	*why = "the message does not belong to this protocol";
 	if (len != sizeof(*out))
 		return -EPROTO;
 	memcpy(out, buf, sizeof(*out));
@@ -64,12 +64,12 @@ bind_at(int fd, const struct sockaddr_un *un, char *err, size_t errlen)
 	struct stat st;
 	int rc;
 
-	/* The file takes the socket's mode, less the umask: never more than this. */
+	/* The file gets the mode of the socket without the bits of the umask, so never more. */
 	if (fchmod(fd, SOCK_MODE) == 0 && bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
 		return 0;
 	rc = errno;
 	if (rc == EADDRINUSE && (lstat(un->sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))) {
-		snprintf(err, errlen, "%s exists and is no socket", un->sun_path);
+		snprintf(err, errlen, "%s exists and is not a socket", un->sun_path);
 		return -EEXIST;
 	}
 	if (rc == EADDRINUSE && somebody_listens(un)) {
@@ -80,7 +80,7 @@ bind_at(int fd, const struct sockaddr_un *un, char *err, size_t errlen)
 		bind(fd, (const struct sockaddr *)un, sizeof(*un)) == 0)
 		return 0;
 	rc = errno;
-	snprintf(err, errlen, "no socket can be made at %s: %s", un->sun_path, strerror(rc));
+	snprintf(err, errlen, "cannot create a socket at %s: %s", un->sun_path, strerror(rc));
 	return -rc;
 }
 
@@ -97,13 +97,13 @@ ctl_socket_listen(const char *path, char *err, size_t errlen)
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0) {
-		snprintf(err, errlen, "no socket: %s", strerror(errno));
+		snprintf(err, errlen, "cannot create a socket: %s", strerror(errno));
 		return -errno;
 	}
 	rc = bind_at(fd, &un, err, errlen);
 	if (rc == 0 && (chmod(path, SOCK_MODE) < 0 || listen(fd, SOCK_BACKLOG) < 0)) {
 		rc = -errno;
-		snprintf(err, errlen, "%s cannot be listened at: %s", path, strerror(-rc));
+		snprintf(err, errlen, "cannot listen at %s: %s", path, strerror(-rc));
 	}
 	if (rc == 0)
 		return fd;
