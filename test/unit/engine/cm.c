@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection manager: every event in every state, and the ways through. */
+/* The connection manager: every event in every state, and complete sequences of events. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -53,7 +53,7 @@ do_connect(void)
 	return hand_do(&c, &m, SHM_CONNECT);
 }
 
-/* What the transport says about the newest active open. */
+/* Sends a notice of the transport stage about the newest active open. */
 static void
 transport_says(enum eng_ctl_type type, int status)
 {
@@ -98,7 +98,7 @@ listen_at(uint16_t port)
 	return m.body.cm.listener;
 }
 
-/* A peer's request; returns the connection's number. */
+/* Sends a peer's request. Returns the index of its connection. */
 static uint32_t
 peer_asks(void)
 {
@@ -141,7 +141,7 @@ do_accept(uint32_t request)
 	return hand_do(&c, &m, SHM_ACCEPT);
 }
 
-/* ---- Ways through ---- */
+/* ---- Complete sequences ---- */
 
 Test(engine_cm, active_open_starts_the_qp_before_the_connection_is_bound)
 {
@@ -218,7 +218,7 @@ Test(engine_cm, passive_open_starts_the_qp_before_the_reply_goes)
 	script_send(s, up);
 	ev = expect(SHM_EV_ESTABLISHED);
 	cr_assert_eq(ev.body.cm.ird, 7);
-	/* The same request is not accepted twice. */
+	/* A request cannot be accepted twice. */
 	cr_assert_eq(do_accept(1), -ECONNRESET);
 	finish();
 }
@@ -261,7 +261,7 @@ Test(engine_cm, failures_leave_the_qp_ready_for_another_try)
 	transport_says(ENG_TC_REJECTED, 0);
 	ev = expect(SHM_EV_REJECTED);
 	cr_assert_eq(ev.body.cm.private_len, 2);
-	/* The engine stage cannot: the connection is aborted. */
+	/* The engine stage fails to start the QP: the connection is aborted. */
 	cr_assert_eq(do_connect(), 0);
 	script_turns(s, 3);
 	s->fail = ENG_CE_QP_START;
@@ -299,7 +299,7 @@ Test(engine_cm, a_qp_may_be_destroyed_while_any_answer_is_missing)
 		m = expect(SHM_QP_DESTROY);
 		cr_assert_eq(m.status, 0);
 		cr_assert_eq(script_count(s, ENG_CE_QP_DEL), 1, "row %u", i);
-		/* What still comes about it finds nobody. */
+		/* A late notice about the QP is counted and dropped. */
 		if (types[i] == ENG_CT_CONNECT)
 			transport_says(ENG_TC_FAILED, -ECONNRESET);
 		cr_assert_eq(script_out(s), 0);
@@ -324,7 +324,7 @@ Test(engine_cm, requests_nobody_answers_are_refused_in_time)
 	cr_assert_eq(script_last(s, ENG_CT_REJECT)->conn, conn);
 	cr_assert_eq(script_counter(s, ENG_REQUEST_TIMEOUT), 1);
 	cr_assert_eq(do_accept(ev.body.cm.request), -ECONNRESET);
-	/* The place is taken again, the number is not. */
+	/* The slot is used again, the number is not. */
 	peer_asks();
 	cr_assert_neq(expect(SHM_EV_CONNECT_REQUEST).body.cm.request, ev.body.cm.request);
 	finish();
@@ -362,13 +362,13 @@ Test(engine_cm, a_listener_that_closes_refuses_those_who_wait)
 	expect(SHM_EV_CONNECT_REQUEST);
 	cr_assert_eq(hand_destroy(&c, SHM_UNLISTEN, 0), 0);
 	cr_assert_eq(script_count(s, ENG_CT_REJECT), 1);
-	/* And those who come too late. */
+	/* An answer that comes too late is refused. */
 	peer_asks();
 	cr_assert_eq(script_count(s, ENG_CT_REJECT), 2);
 	finish();
 }
 
-/* The configuration's dialect holds where the program has none of its own. */
+/* The configuration's dialect applies where the program chooses none. */
 static void
 speak_draft(struct eng_config *cfg)
 {
@@ -412,7 +412,7 @@ Test(engine_cm, the_configuration_chooses_for_who_does_not_draft_5_1_2)
 
 /* ---- The table ---- */
 
-/* One letter per state; '-': not in the table, counted; 'F': the QP is freed. */
+/* The next state, one letter each; '-': not in the table, and counted; 'F': the QP is freed. */
 #define LETTERS "icosbaAwezxdWgr"
 static const char *const rows[CM_STATES] = {
 	/* CONNECTED NOT_CONNECTED UP REJECTED FAILED STARTED NOT_STARTED BOUND ACCEPTED ENDED
@@ -434,7 +434,7 @@ static const char *const rows[CM_STATES] = {
 	[CM_RESETTING] = "--r--r---rrrr-i",
 };
 
-/* A QP in the state, with what the state implies. */
+/* Makes a QP with the given state and with the members that the state implies. */
 static struct cm_conn *
 put_in(enum cm_state state)
 {

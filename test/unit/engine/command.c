@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Commands of a client that means harm: each is refused with a sentence, and nothing is left
- * behind. */
+/* Commands of a hostile client: the control stage refuses each with a sentence, and keeps no object
+ * of a refused command. */
 #include "script.h"
 
 #include <criterion/criterion.h>
@@ -54,7 +54,7 @@ Test(engine_command, every_operation_with_every_byte_set_or_clear)
 		for (int op = SHM_PD_DESTROY; op < SHM_OP_COUNT; op++) {
 			struct shm_msg m;
 
-			/* Nothing at all is a wish for a listener: any address, any port. */
+			/* A command of zeros is a valid SHM_LISTEN: any address, any port. */
 			if (op == SHM_LISTEN)
 				continue;
 			memset(&m, fill, sizeof(m));
@@ -110,7 +110,7 @@ Test(engine_command, memory_regions_outside_of_the_clients_memory)
 	bad[n++].extents[0].region = 1;
 	bad[n++].extents[0].region = SHM_MAX_REGIONS;
 	bad[n++].extents[0].region = UINT32_MAX;
-	bad[n++].extents[0].offset = 0; /* the header */
+	bad[n++].extents[0].offset = 0; /* in the header */
 	bad[n++].extents[0].offset = a.h.mem - 1;
 	bad[n++].extents[0].offset = end - 4095;
 	bad[n++].extents[0].offset = UINT64_MAX - 100;
@@ -124,7 +124,7 @@ Test(engine_command, memory_regions_outside_of_the_clients_memory)
 		cr_assert_lt(hand_do(&a, &m, SHM_MR_CREATE), 0, "row %u", i);
 	}
 	cr_assert_eq(rd_mr_count(s->mrs), 1);
-	/* The last byte is the client's. */
+	/* The last byte of the home region belongs to the client. */
 	m.body.mr = good_mr(pd);
 	m.body.mr.extents[0].offset = end - 4096;
 	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0, "%s", m.body.text);
@@ -143,7 +143,7 @@ Test(engine_command, a_region_outlives_its_registration_until_all_loops_were_qui
 	hand_send(&a, &m, SHM_MR_DESTROY);
 	cr_assert_not(hand_next(&a, &m), "answered while a loop may be using it");
 	cr_assert_null(rd_mr_lookup(s->mrs, stag));
-	/* Its protection domain still has a user; the handle is gone. */
+	/* The protection domain still has a user, and the handle is not valid any more. */
 	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, 0), -EBUSY);
 	cr_assert_eq(hand_destroy(&a, SHM_MR_DESTROY, handle), -EINVAL);
 	s->reader_busy = false;
@@ -249,7 +249,7 @@ Test(engine_command, what_is_in_use_is_busy)
 	cr_assert_eq(hand_do(&a, &srq, SHM_SRQ_CREATE), 0);
 	qp.body.qp.srq = srq.body.srq.srq;
 	cr_assert_eq(hand_do(&a, &qp, SHM_QP_CREATE), 0);
-	/* It lives where its receives are. */
+	/* The QP is on the engine stage of its shared receive queue. */
 	cr_assert_eq(qp.body.qp.stage, script_last(s, ENG_CE_SRQ_ADD)->stage);
 	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, pd), -EBUSY);
 	cr_assert_eq(hand_destroy(&a, SHM_CQ_DESTROY, cq), -EBUSY);
@@ -269,7 +269,7 @@ Test(engine_command, quotas_hold_per_client_and_in_all)
 		hand_qp(&a, pd, cq);
 	m = (struct shm_msg){.body.qp = {.pd = pd, .send_cq = cq, .recv_cq = cq, .srq = SHM_NONE}};
 	cr_assert_eq(hand_do(&a, &m, SHM_QP_CREATE), -EDQUOT);
-	hand_qp(&b, pdb, cqb); /* another's quota is its own */
+	hand_qp(&b, pdb, cqb); /* each client has a quota of its own */
 	for (i = 1; i < s->cfg.limits.client_cqs; i++)
 		hand_cq(&a);
 	m = (struct shm_msg){.body.cq.depth = 1};
@@ -365,7 +365,7 @@ Test(engine_command, a_port_has_one_listener)
 
 	m = any;
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0, "%s", m.body.text);
-	/* Heard by each transport stage, under one number. */
+	/* Each transport stage listens, under one number. */
 	cr_assert_eq(script_count(s, ENG_CT_LISTEN), SCRIPT_TRANSPORTS);
 	m = any;
 	cr_assert_eq(hand_do(&b, &m, SHM_LISTEN), -EADDRINUSE);
@@ -376,12 +376,12 @@ Test(engine_command, a_port_has_one_listener)
 	cr_assert_eq(hand_destroy(&a, SHM_UNLISTEN, 0), 0);
 	m = any;
 	cr_assert_eq(hand_do(&b, &m, SHM_LISTEN), 0);
-	/* 0: one is chosen. */
+	/* Port 0: the control stage chooses one. */
 	m = (struct shm_msg){0};
 	cr_assert_eq(hand_do(&a, &m, SHM_LISTEN), 0);
 	cr_assert_geq(m.body.cm.lport, s->cfg.port_min);
 	cr_assert_leq(m.body.cm.lport, s->cfg.port_max);
-	/* One stage refuses: none listens. */
+	/* If one stage fails, none listens. */
 	s->fail = ENG_CT_LISTEN;
 	s->fail_status = -ENOMEM;
 	m = (struct shm_msg){.body.cm.lport = 7001};

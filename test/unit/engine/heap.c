@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The allocator of home regions, against a model. */
+/* The allocator of home regions, compared with a model. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,8 @@ next(uint32_t *x)
 	return *x;
 }
 
-/* Pieces are aligned, inside, apart from each other, zeroed; the rest is accounted for to the byte.
+/* Checks that pieces are aligned, within the heap, disjoint and 0, and that used and free bytes add
+ * up.
  */
 Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 {
@@ -90,7 +91,7 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 	cr_assert_gt(refused, 0, "the heap was never full: the test is too tame");
 	while (n)
 		ctl_heap_free(&heap, held[--n].piece);
-	/* Joined again: one piece takes everything. */
+	/* The blocks are joined again: one piece can have all bytes. */
 	cr_assert_neq(ctl_heap_alloc(&heap, LEN, &off), HEAP_NONE);
 	cr_assert_eq(off, 0);
 	cr_assert_eq(heap.used, LEN);
@@ -101,7 +102,7 @@ Test(engine_heap, what_fits_is_found_behind_many_that_do_not)
 	uint32_t piece[PIECES];
 	uint64_t off;
 
-	/* Free blocks of the same class, all but the last too small by a little. */
+	/* Free blocks of one size class: all but the last are slightly too small. */
 	for (unsigned i = 0; i < 60; i++)
 		piece[i] = ctl_heap_alloc(&heap, i == 0 ? 127 * 64 : i % 2 ? 64 : 100 * 64, &off);
 	cr_assert_neq(ctl_heap_alloc(&heap, LEN - heap.used, &off), HEAP_NONE);

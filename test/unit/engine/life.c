@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients that come and go: in order, with all their hands full, and against their will. */
+/* Clients that attach and leave: in order, with all kinds of objects, and by removal. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ finish(void)
 	hand_free(&c);
 }
 
-/* Where in the log the first command of a type stands. */
+/* Returns the position of the first command of a type in the log. */
 static unsigned
 first(enum eng_ctl_type type)
 {
@@ -245,7 +245,7 @@ Test(engine_life, who_scribbles_over_everything_harms_only_himself)
 			x = x * 1664525 + 1013904223;
 			*(uint32_t *)(c.home + i) = x;
 		}
-		/* And what looks like a ring full of commands. */
+		/* The turn numbers of the entries announce a full ring of commands, too. */
 		for (unsigned i = 0; i < 16; i++)
 			*(uint32_t *)(c.home + c.h.cmd.entries + i * sizeof(m)) =
 				shm_turn(c.cmd.next + i, c.h.cmd.log2_count);

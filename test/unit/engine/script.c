@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scripted stages and the client by hand. */
+/* The scripted stages, and the client that writes its mailbox itself. */
 #include "script.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include "../../../lib/engine/common/objects.h"
 #include "../../../lib/shm/shm_ring.h"
 
-#define PATIENCE 200 /* turns in which every answer comes */
+#define PATIENCE 200 /* turns within which every answer comes */
 
 static struct rte_ring *
 make_ring(const char *name)
@@ -234,7 +234,7 @@ script_counter(const struct script *s, enum eng_reason reason)
 	return eng_control_counters(s->control)[reason];
 }
 
-/* ---- A client by hand ---- */
+/* ---- A client that writes its mailbox itself ---- */
 
 void
 hand_attach(struct hand *c, struct script *s)
@@ -264,7 +264,7 @@ ring_mailbox(struct hand *c)
 	struct eng_ctl *m = script_say(c->s, ENG_EC_MAILBOX);
 	const struct eng_ctl *add = NULL;
 
-	/* The stage knows the client by what it was told when the client came. */
+	/* Finds the client by the ENG_CE_CLIENT_ADD that the stage received. */
 	for (unsigned i = 0; i < c->s->nlog; i++)
 		if (c->s->log[i].type == ENG_CE_CLIENT_ADD &&
 			c->s->log[i].client->index == (uint32_t)c->number)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control stage alone: transport and engine stages that do as a test says (by default they say
- * yes to everything), and a client that speaks through the mailbox by hand, so that it can say what
- * libsaker never would. No EAL, no clock.
+ * A rig for the control stage alone. The transport stages and engine stages are scripts that a test
+ * controls; by default they answer each command with 0. The client writes its commands into the
+ * mailbox itself, so that a test can send commands that libsaker never sends. The rig needs no EAL,
+ * and its clock is script.now.
  */
 #ifndef TEST_ENGINE_SCRIPT_H
 #define TEST_ENGINE_SCRIPT_H
@@ -26,46 +27,47 @@ struct script {
 	struct rte_rcu_qsbr *rcu;
 	struct rd_mr_table *mrs;
 	uint64_t now;
-	bool reader_busy; /* the loops' reader does not become quiet */
-	/* Commands as they came, oldest first. */
+	bool reader_busy; /* the loops pass no quiet point */
+	/* Commands in the order in which they came. */
 	struct eng_ctl log[SCRIPT_LOG];
 	unsigned nlog;
-	/* Commands of this type are kept (enum eng_ctl_type; -1: none) until script_release(). */
+	/* The stages do not answer commands of this type (enum eng_ctl_type; -1: none) until
+	 * script_release(). */
 	int hold;
 	struct eng_ctl *held[64];
 	unsigned nheld;
-	/* Commands of this type fail so. */
+	/* The stages answer commands of this type with this status. */
 	int fail, fail_status;
 	uint32_t next_conn, next_index;
-	/* Unasked messages. */
+	/* Notices, and whether each is at the control stage. */
 	struct eng_ctl unasked[SCRIPT_UNASKED];
 	bool out[SCRIPT_UNASKED];
 };
 
 struct script *script_new(void (*tweak)(struct eng_config *cfg));
 void script_free(struct script *s);
-/* One turn of the control stage and of the scripted ones. */
+/* Runs one turn of the control stage and of the scripted stages. */
 void script_turn(struct script *s);
 void script_turns(struct script *s, unsigned n);
-/* The newest command of that type, or NULL; how many there were. */
+/* Returns the newest command of that type, or NULL. script_count() returns their number. */
 const struct eng_ctl *script_last(const struct script *s, enum eng_ctl_type type);
 unsigned script_count(const struct script *s, enum eng_ctl_type type);
-/* Answers what was held, with `status`. */
+/* Answers the held commands with `status`. */
 void script_release(struct script *s, int status);
-/* A stage's own message to fill in, and its way to the control stage. */
+/* Returns a notice for the test to fill in. script_send() sends it to the control stage. */
 struct eng_ctl *script_say(struct script *s, enum eng_ctl_type type);
 void script_send(struct script *s, struct eng_ctl *m);
-/* Messages of the stages that are not back. */
+/* Returns the number of notices that have not returned. */
 unsigned script_out(const struct script *s);
 uint64_t script_counter(const struct script *s, enum eng_reason reason);
 
-/* ---- A client by hand ---- */
+/* ---- A client that writes its mailbox itself ---- */
 
 struct hand {
 	struct script *s;
 	uint8_t *home;
 	int number;
-	struct shm_header h; /* a copy */
+	struct shm_header h; /* a copy of the home region's header */
 	struct shm_prod cmd;
 	struct shm_take evt;
 	uint64_t tag;
@@ -73,13 +75,13 @@ struct hand {
 
 void hand_attach(struct hand *c, struct script *s);
 void hand_free(struct hand *c);
-/* Sends without waiting. */
+/* Sends a command and does not wait for the reply. */
 void hand_send(struct hand *c, struct shm_msg *m, enum shm_op op);
-/* The next message, or false when none comes. */
+/* Receives the next message. Returns false when none comes. */
 bool hand_next(struct hand *c, struct shm_msg *m);
-/* Sends and waits; *m becomes the reply. Its status. */
+/* Sends a command and waits for the reply, which replaces *m. Returns its status. */
 int hand_do(struct hand *c, struct shm_msg *m, enum shm_op op);
-/* Shorthands; each asserts success. */
+/* Create or destroy an object, and assert success. */
 uint32_t hand_pd(struct hand *c);
 uint32_t hand_cq(struct hand *c);
 struct shm_msg hand_qp(struct hand *c, uint32_t pd, uint32_t cq);

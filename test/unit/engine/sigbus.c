@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that is taken away under the engine: the access finds zeros, its client is marked, nobody
- * else notices. */
+/* Memory that a client removes while the engine uses it: the access reads zeros, the client is
+ * marked, and no other client is affected. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,14 +35,14 @@ Test(engine_sigbus, truncated_memory_reads_as_zeros_and_marks_only_its_client)
 	memset(p, 0xaa, LEN);
 	memset(q, 0xbb, LEN);
 	cr_assert_eq(ftruncate(fd, 4096), 0);
-	/* Not yet touched: nothing is known. */
+	/* Without an access, the removal is not detected. */
 	cr_assert_eq(__atomic_load_n(&p[10], __ATOMIC_RELAXED), 0xaa);
 	cr_assert_not(bad);
 	cr_assert_eq(__atomic_load_n(&p[8192], __ATOMIC_RELAXED), 0);
 	cr_assert(bad);
 	cr_assert_not(other_bad);
 	cr_assert_eq(eng_sigbus_count(), 1);
-	/* Writes land, too, and the whole mapping is of one piece again. */
+	/* Writes succeed, too, and the whole mapping is one again. */
 	for (unsigned i = 0; i < LEN; i += 4096)
 		p[i + 7] = 1;
 	cr_assert_eq(eng_sigbus_count(), 1);
@@ -87,7 +87,7 @@ Test(engine_sigbus, memory_that_is_nobodys_ends_the_process, .signal = SIGBUS)
 	int fd = file();
 	uint8_t *p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	/* A sanitizer's handler would report, and exit. */
+	/* A sanitizer's handler would report the signal and exit. */
 	signal(SIGBUS, SIG_DFL);
 	cr_assert_eq(eng_sigbus_install(), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);

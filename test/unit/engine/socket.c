@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Unix socket: good and bad clients, and what the process of a client can do to memory that it
- * shares. The control stage stands alone here, with an engine stage that says yes to everything.
+ * The Unix socket: correct and hostile clients, and what a client's process can do to the memory
+ * that it shares. The only stage besides the control stage is an engine stage that answers each
+ * command with 0.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,8 +30,8 @@ drive(void *arg)
 {
 	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
 		script_turn(sc);
-		sc->now +=
-			10 * 1000 * 1000; /* nobody takes doorbells here: mailboxes are peeked at */
+		/* No stage handles doorbells here: the control stage polls all mailboxes. */
+		sc->now += 10 * 1000 * 1000;
 		usleep(50);
 	}
 	return NULL;
@@ -53,7 +54,7 @@ finish(void)
 {
 	struct eng_totals t = {0};
 
-	/* Whoever was there goes. */
+	/* All clients leave. */
 	for (int i = 0; i < 20000; i++) {
 		eng_control_totals(sc->control, &t);
 		if (t.clients == 0)
@@ -79,7 +80,8 @@ dial(void)
 	return fd;
 }
 
-/* What is answered to `len` bytes (at most one descriptor with them); op 0: the connection ended.
+/* Sends `len` bytes with at most one descriptor. Returns the answer; op 0: the connection has
+ * ended.
  */
 static struct shm_sock_msg
 ask(int fd, const void *buf, size_t len, int pass)
@@ -139,7 +141,7 @@ Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_re
 	cr_assert_eq(st.st_mode & 0777, 0660);
 	cr_assert_eq(ctl_socket_listen(path, err, sizeof(err)), -EADDRINUSE);
 	cr_assert_not_null(strstr(err, "another saker listens"), "%s", err);
-	close(fd); /* as a dead saker leaves it */
+	close(fd); /* a saker that dies leaves the file */
 	fd = ctl_socket_listen(path, err, sizeof(err));
 	cr_assert_geq(fd, 0, "%s", err);
 	close(fd);
@@ -199,7 +201,7 @@ Test(engine_socket, what_cannot_be_trusted_is_refused_with_a_sentence)
 		cr_assert_eq(r.status, rows[i].status, "row %u: %d", i, r.status);
 		cr_assert_not_null(strstr(r.text, rows[i].what), "row %u: %s", i, r.text);
 	}
-	/* And the client is still welcome. */
+	/* The refusals have not ended the connection. */
 	cr_assert_eq(say(fd, SHM_REGION, 4096, sealed).op, SHM_REGION_IS);
 	close(fd);
 	finish();
@@ -312,14 +314,14 @@ Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 			cr_assert_eq(saker_mr_destroy(mr), 0, "%s", saker_error());
 			saker_free(s, p, 1 << 20);
 		}
-		saker_close(s); /* in the last round with all that there is */
+		saker_close(s); /* in the last round with all objects */
 	}
 	finish();
 }
 
 Test(engine_socket, what_is_registered_in_sparse_memory_counts_not_its_size)
 {
-	const size_t len = 40u << 20; /* of 64 MiB that are allowed */
+	const size_t len = 40u << 20; /* the limit is 64 MiB */
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct saker_mr *mr, *more;
 	struct saker_pd *pd;
@@ -379,7 +381,7 @@ Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 		cr_assert_eq(saker_pd_create(s[i], &pd), 0);
 		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr[i]), 0, "%s",
 			saker_error());
-		/* The engine's own mapping of the window is not the program's. */
+		/* The registration keeps the program's bytes. */
 		cr_assert_eq(p[len - 1], 0x42);
 	}
 	saker_close(s[0]);
