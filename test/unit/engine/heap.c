@@ -38,9 +38,7 @@ next(uint32_t *x)
 	return *x;
 }
 
-/* Checks that pieces are aligned, within the heap, disjoint and 0, and that used and free bytes add
- * up.
- */
+/* Checks that pieces are aligned, within the heap, disjoint and 0, and that all bytes add up. */
 Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 {
 	struct {

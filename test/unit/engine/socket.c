@@ -80,9 +80,7 @@ dial(void)
 	return fd;
 }
 
-/* Sends `len` bytes with at most one descriptor. Returns the answer; op 0: the connection has
- * ended.
- */
+/* Sends `len` bytes with at most one descriptor. Returns the answer; op 0: the connection ended. */
 static struct shm_sock_msg
 ask(int fd, const void *buf, size_t len, int pass)
 {

@@ -31,7 +31,7 @@ enum cm_event {
  * Returns whether the connection keeps `m`, a notice, which it then returns to its stage later. */
 bool cm_input(struct eng_control *c, struct cm_conn *q, enum cm_event ev, struct eng_ctl *m);
 /* Sends a copy of `what` (ENG_CT_CONNECT or ENG_CT_LOOKUP: `connect` and private data) to a
- * transport stage that the tuple determines. */
+ * transport stage that the QP's engine stage determines. */
 void cm_start_connect(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what);
 /* Sends a copy of `what` to the given transport stage. */
 void cm_connect_at(
@@ -138,8 +138,7 @@ bool cm_request_poll(struct eng_control *c);
 /* Returns the earliest deadline of a waiting request (ns), or SK_NEVER. */
 uint64_t cm_request_deadline(const struct eng_control *c);
 
-/* Returns whether `a` is an address of this instance. Shared addresses (struct eng_config) are not.
- */
+/* Returns whether `a` is an address of this instance, but not a shared one (struct eng_config). */
 bool cm_addr_is_ours(const struct eng_control *c, const struct sk_addr *a);
 
 /* ---- cm_act.c, for QPs modified by the program ---- */
@@ -211,8 +210,7 @@ void cm_configure(struct eng_control *c);
  * 0, or a refusal written to `m`. */
 int cm_offer(
 	struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, struct eng_offer *out);
-/* Translates SHM_ACCEPT for the request `r` into an offer. Returns 0, or a refusal written to `m`.
- */
+/* Translates SHM_ACCEPT for request `r` into an offer. Returns 0, or a refusal written to `m`. */
 int cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *r,
 	struct shm_msg *m, struct eng_offer *out);
 /* Makes the offer of a QP modified by the program, or of a host connection. */

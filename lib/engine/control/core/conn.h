@@ -48,8 +48,7 @@ struct cm_conn {
 	struct ctl_op *reset;       /* the command that resets the QP, or NULL */
 	struct ctl_event *outcome;  /* event for the client, sent when the connection is bound */
 	struct cm_request *request; /* the request that the QP accepts, or NULL */
-	/* An ENG_TC_FAILED that must return behind the last command about the connection, or NULL.
-	 */
+	/* An ENG_TC_FAILED that returns behind the last command about the connection, or NULL. */
 	struct eng_ctl *held;
 	/* Frees the QP or host connection that contains this, when no message about it is in a
 	 * ring. */

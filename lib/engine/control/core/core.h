@@ -153,8 +153,7 @@ struct ctl_target {
 	struct rte_ring *to, *from;
 	uint32_t unanswered; /* commands in `to`, at the stage, or in `from` */
 	uint32_t head, tail; /* of `backlog` */
-	/* [CTL_BACKLOG]: a ring of the messages that could not be enqueued in `to` yet, in order.
-	 */
+	/* [CTL_BACKLOG]: a ring of the messages for which `to` has no room yet, in order. */
 	struct eng_ctl **backlog;
 	uint32_t notice_head, notice_tail; /* of `notices` */
 	/* A ring of the notices that wait until a message for the answer is free. */
@@ -260,8 +259,7 @@ void ctl_client_send(
 	struct eng_control *c, struct ctl_client *cl, const struct shm_msg *msg, uint32_t body_len);
 /* Returns a copy of the message to send later, or NULL when there is no memory. */
 struct ctl_event *ctl_event_new(const struct shm_msg *msg, uint32_t body_len);
-/* Sends such a copy and frees it. Removes the client if `ev` is NULL, since it would miss an event.
- */
+/* Sends such a copy and frees it. If `ev` is NULL, removes the client: an event is lost. */
 void ctl_client_send_event(struct eng_control *c, struct ctl_client *cl, struct ctl_event *ev);
 /* Sends an asynchronous event about the object with the client's handle `object`. `code` is a
  * reason of the transport, `reason` its name, or "". */

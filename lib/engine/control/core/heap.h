@@ -25,7 +25,7 @@ struct heap {
 	uint64_t len, used;                  /* bytes in all, and bytes of the pieces */
 	struct heap_block *blocks;           /* [nblocks]; grows up to max_blocks */
 	uint32_t nblocks, max_blocks, spare; /* spare: first unused entry, linked by `next` */
-	uint32_t bin[HEAP_BINS];             /* list i: free blocks of 2^i to 2^(i+1) - 1 units */
+	uint32_t bin[HEAP_BINS];             /* list i: free blocks of 2^i units and more */
 	uint64_t filled;                     /* bit i: list i is not empty */
 };
 
