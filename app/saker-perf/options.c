@@ -150,7 +150,7 @@ perf_options_set(struct perf_options *o, const struct option_row *r, const char 
 static const struct option_row *
 perf_options_find(const char *word)
 {
-	if (strncmp(word, "--", 2))
+	if (strncmp(word, "--", 2) != 0)
 		return NULL;
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++)
 		if (strcmp(rows[i].name, word + 2) == 0)
@@ -194,7 +194,7 @@ perf_options_check(struct perf_options *o)
 				       (o->op != PERF_WRITE && o->op != PERF_READ)))
 		return perf_options_refuse("ms", "N",
 			"requires --test bw or rate, --op write or read, and no --versus");
-	if (strcmp(o->port, "ring") && strcmp(o->port, "memif"))
+	if (strcmp(o->port, "ring") != 0 && strcmp(o->port, "memif") != 0)
 		return perf_options_refuse("port", o->port, "is neither ring nor memif");
 	if (o->transport == SAKER_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
 		return perf_options_refuse("transport", "iwarp",

@@ -9,8 +9,6 @@
 
 #include "report.h"
 
-extern char **environ;
-
 /* Writes the plot command. The rows of the CSV file have the order of the runs, so each line of the
  * picture is a block of rows. */
 static void

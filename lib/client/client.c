@@ -51,6 +51,14 @@ close_fd(int *fd)
 	*fd = -1;
 }
 
+void
+cl_orphan_pages(void *at, size_t len)
+{
+	if (mmap(at, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		MAP_FAILED)
+		abort();
+}
+
 static void
 orphan(struct saker *s)
 {
@@ -70,8 +78,7 @@ orphan(struct saker *s)
 	close_fd(&s->wait.epoll);
 	/* The child reads rings that stay empty. */
 	if (s->mapped != 0)
-		mmap(s->home, s->mapped, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		cl_orphan_pages(s->home, s->mapped);
 }
 
 /* Detaches a child of fork(2) from all of the parent's attachments. lib/move calls it, with its

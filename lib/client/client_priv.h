@@ -346,4 +346,8 @@ void cl_async_of(const struct shm_async *a, struct saker_async *out);
 /* Returns whether the event `m` belongs to the object. */
 bool cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle);
 
+/* Replaces memory that a child of fork(2) shares with the engine by private pages. Aborts when that
+ * fails: the child would ring its parent's doorbells. */
+void cl_orphan_pages(void *at, size_t len);
+
 #endif

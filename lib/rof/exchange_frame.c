@@ -38,9 +38,9 @@ static const uint8_t codes[] = {
 uint8_t
 rofx_code(enum rofx_reason why)
 {
-	for (uint8_t c = 1; c < SK_ARRAY_LEN(codes); c++)
+	for (size_t c = 1; c < SK_ARRAY_LEN(codes); c++)
 		if (codes[c] == why)
-			return c;
+			return (uint8_t)c;
 	return 1;
 }
 

@@ -12,6 +12,7 @@
 
 #include "../../lib/base/log.h"
 #include "../../lib/engine/control/cm/cm.h"
+#include "../../lib/engine/control/control.h"
 #include "../../lib/shm/shm_ring.h"
 #include "fuzz.h"
 

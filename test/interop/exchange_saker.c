@@ -76,7 +76,6 @@ window(struct ex_peer *ex, uint32_t *stag)
 static void
 window_end(struct ex_peer *ex)
 {
-	(void)ex;
 }
 
 static const struct ex_verbs verbs = {post_recv, post, wait_done, window, window_end};

@@ -88,7 +88,6 @@ wait_done(struct ex_peer *ex, struct ex_done *done, bool solicited)
 	struct ibv_wc wc;
 	int n;
 
-	(void)solicited;
 	while ((n = ibv_poll_cq(p->cq, 1, &wc)) == 0) {
 		if (ibv_req_notify_cq(p->cq, 0))
 			return ex_rdma_fail("ibv_req_notify_cq");

@@ -35,7 +35,8 @@ ROOMS = {
     _ATTACH: [_COMMON, _CORE, _REGISTRY, _CM],
     _CONTROL: [_COMMON, _CORE, _REGISTRY, _CM, _ATTACH],
     # The assembly: the files directly in lib/engine.
-    'lib/engine': [_COMMON, _TRANSPORT, _FALCON, _IWARP, _STAGE, _CORE, _REGISTRY, _CM, _ATTACH, _CONTROL],
+    'lib/engine': [_COMMON, _TRANSPORT, _FALCON, _IWARP, _STAGE, _CORE, _REGISTRY, _CM, _ATTACH,
+                   _CONTROL],
     'drivers/net/impair': [],
     'drivers/verbs/cm': ['drivers/verbs'],
 }

@@ -287,8 +287,7 @@ cl_bar_orphan(struct cl_bar *b)
 		b->pages->page[i].held = 0;
 	if (b->pages != NULL)
 		bar_move_settle(NULL, b, 0, UINTPTR_MAX);
-	mmap(b->base, b->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		0);
+	cl_orphan_pages(b->base, b->size);
 	close(b->fd);
 	b->fd = -1;
 }

@@ -73,12 +73,10 @@ wake_client(const struct eng_client *c)
 	if (c->wake_fd < 0)
 		return;
 	shm_fence();
-	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0) {
-		/* EAGAIN: the descriptor is full, so a wake-up is in it already. */
-		ssize_t n = write(c->wake_fd, &one, sizeof(one));
-
-		(void)n;
-	}
+	/* EAGAIN: the descriptor is full, so a wake-up is in it already. */
+	if (__atomic_load_n(&c->header->client_sleeps, __ATOMIC_RELAXED) != 0 &&
+		write(c->wake_fd, &one, sizeof(one)) < 0)
+		return;
 }
 
 /* Sends a completion event. Returns false while the event ring of the client is full. */

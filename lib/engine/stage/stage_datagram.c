@@ -46,7 +46,6 @@ eng_datagram_qp(void *ctx, struct rof_chan *c, uint32_t qpn)
 	struct eng_stage *s = ctx;
 	struct eng_qp *qp = s->datagram_qps[qpn % ENG_NUMBER_BUCKETS];
 
-	(void)c;
 	while (qp != NULL && qp->rd.qpn != qpn)
 		qp = qp->next_number;
 	return qp == NULL || qp->deleting != NULL || qp->client->dead ? NULL : qp->rof;
