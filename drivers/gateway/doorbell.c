@@ -23,7 +23,7 @@
 
 #define MODE     0660
 #define BACKLOG  4
-#define PROTOCOL 0  /* version of the ivshmem protocol */
+#define PROTOCOL 0    /* version of the ivshmem protocol */
 #define MEMORY   (-1) /* the message that carries the memory's descriptor */
 
 struct gw_doorbell {
