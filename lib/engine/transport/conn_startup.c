@@ -93,12 +93,6 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 	memcpy(m->private_data, su->private_data, su->private_len);
 }
 
-static bool
-is_final(uint16_t notice)
-{
-	return notice == ENG_TC_FAILED || notice == ENG_TC_REJECTED || notice == ENG_TC_FOUND;
-}
-
 bool
 eng_startup_send_notice(struct eng_transport *t, struct eng_conn *c)
 {
@@ -109,7 +103,7 @@ eng_startup_send_notice(struct eng_transport *t, struct eng_conn *c)
 	m = t->notices_free[--t->nnotices];
 	memset(m, 0, offsetof(struct eng_ctl, private_data));
 	fill_notice(t, c, m);
-	if (is_final(m->type))
+	if (eng_notice_is_final(m))
 		c->notice_out = true;
 	/* This cannot fail: the ring has a place for each message of the pool. */
 	rte_ring_sp_enqueue(t->to_control, m);

@@ -174,7 +174,7 @@ static void
 notice_back(struct eng_transport *t, struct eng_ctl *m)
 {
 	t->notices_free[t->nnotices++] = m;
-	if (m->type == ENG_TC_FAILED || m->type == ENG_TC_REJECTED || m->type == ENG_TC_FOUND) {
+	if (eng_notice_is_final(m)) {
 		struct eng_conn *c = &t->conns[m->conn];
 
 		c->notice_out = false;

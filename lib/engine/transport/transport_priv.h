@@ -310,4 +310,12 @@ bool eng_transport_ctl(struct eng_transport *t);
 /* Opens a listener: ENG_CT_LISTEN. Returns 0 or -ENOMEM. */
 int eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m);
 
+/* Returns whether a notice ends its connection, whose index stays in use until the notice is back.
+ */
+static inline bool
+eng_notice_is_final(const struct eng_ctl *m)
+{
+	return m->type == ENG_TC_FAILED || m->type == ENG_TC_REJECTED || m->type == ENG_TC_FOUND;
+}
+
 #endif
