@@ -66,6 +66,9 @@ struct eng_limits {
 	uint32_t rx_mbufs, tx_mbufs;
 	/* objects of one client */
 	uint32_t client_qps, client_cqs, client_mrs, client_mws, client_regions;
+	/* The shares of each pool: users (user IDs, or machines) that have a minimum; the minimum,
+	 * and the most that one user may hold, in percent of the pool. */
+	uint32_t users, user_min, user_most;
 	uint64_t client_home_bytes; /* home region of a client that attaches through the socket */
 	/* largest sum of the regions of one client, and of its registrations in sparse regions */
 	uint64_t client_mem_bytes;

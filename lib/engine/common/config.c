@@ -44,6 +44,9 @@ eng_config_default(struct eng_config *cfg)
 			.client_mrs = 16384,
 			.client_mws = 16384,
 			.client_regions = SHM_MAX_REGIONS,
+			.users = 16,
+			.user_min = 1,
+			.user_most = 100,
 			.client_home_bytes = 64ull << 20,
 			.client_mem_bytes = 4ull << 30,
 			.sq_depth = 4096,
@@ -155,6 +158,10 @@ eng_config_check(const struct eng_config *cfg, char *err, size_t errlen)
 		return REFUSE("limits: QPs and connections are 1 to 16777216");
 	if (lim->rx_mbufs < 256 || lim->tx_mbufs < 256)
 		return REFUSE("limits: at least 256 receive and 256 send mbufs");
+	if (lim->user_most < 1 || lim->user_most > 100 || lim->user_min > 50)
+		return REFUSE("limits: a user's minimum of %u %% and most of %u %% of a pool are "
+			      "not within 0..50 and 1..100",
+			lim->user_min, lim->user_most);
 	if (lim->ird >= SHM_DEPTH_AUTO || lim->ord >= SHM_DEPTH_AUTO)
 		return REFUSE("limits: IRD %u, ORD %u: at most %u", lim->ird, lim->ord,
 			SHM_DEPTH_AUTO - 1);

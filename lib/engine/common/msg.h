@@ -164,6 +164,9 @@ struct eng_ctl {
 	uint16_t type; /* enum eng_ctl_type */
 	uint8_t from;  /* notices: index of the stage that sent the message */
 	uint8_t transport, stage;
+	/* ENG_CT_LISTEN, ENG_CT_CONNECT, ENG_CT_LOOKUP, ENG_CT_ACCEPT: eng_client.user, or
+	 * SK_USER_INSTANCE */
+	uint16_t user;
 	int status;        /* 0 or -errno */
 	uint32_t conn;     /* index of the connection on its transport stage */
 	uint32_t qp_index; /* index of the QP on its engine stage */

@@ -31,6 +31,9 @@ struct eng_region {
 
 struct eng_client {
 	uint32_t index; /* client number */
+	/* The number of its user (a user ID or a machine), 1 to limits.clients: the holder of the
+	 * client's share of each pool. Constant. */
+	uint16_t user;
 	char name[SHM_NAME_MAX];
 	uint8_t *home;             /* mapped home region */
 	struct shm_header *header; /* written when the client attaches, never read */
