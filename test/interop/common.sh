@@ -20,6 +20,7 @@ fail() {
         echo "--- $(basename "$log")"
         tail -n 15 "$log"
     done
+    echo "FAIL: $*" # once more: a reader sees the last lines
     exit 1
 }
 
