@@ -20,7 +20,7 @@ engine_wake(struct saker *s)
 	if (s->wake_register != NULL)
 		*s->wake_register = SHM_BAR_RING;
 	else if (write(s->wake_engine, &one, sizeof(one)) < 0)
-		return; /* the eventfd's counter is full: the engine is awake already */
+		return; /* EAGAIN: earlier wake-ups have not been taken yet */
 }
 
 bool

@@ -67,7 +67,7 @@ struct eng_limits {
 	/* objects of one client */
 	uint32_t client_qps, client_cqs, client_mrs, client_mws, client_regions;
 	/* The shares of each pool: users (user IDs, or machines) that have a minimum; the minimum,
-	 * and the most that one user may hold, in percent of the pool. */
+	 * and the most that one user may hold, in percent of the pool. A most of 0: all of it. */
 	uint32_t users, user_min, user_most;
 	uint64_t client_home_bytes; /* home region of a client that attaches through the socket */
 	/* largest sum of the regions of one client, and of its registrations in sparse regions */
@@ -185,9 +185,10 @@ void eng_socket_stop(struct eng *e);
 /* Attaches a flat client with the name `name`. Its home region is [base, base + size): zeroed
  * memory of the caller that outlives the client, with `mem_len` bytes for the client's own use.
  * Flat clients of one name are one tenant. Callable from any thread. The loops must be running, or
- * the caller polls them in the `idle` function of saker_open_flat(). Returns the client number, or
- * -errno: -EUSERS when all limits.clients numbers are in use, -ENOMEM, or the error of a layout
- * that does not fit `size`. */
+ * the caller polls them in the `idle` function of saker_open_flat(). Returns the client's id, which
+ * no later client gets, or -errno: -EUSERS when limits.clients leaves no place for this tenant,
+ * -EDQUOT when the tenant has limits.user_most percent of the places, -ENOMEM, or the error of a
+ * layout that does not fit `size`. */
 int eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len);
 /* Detaches a client: the engine frees its objects and ends its connections. Returns immediately: 0,
  * -EINVAL when there is no such client, or -ENOMEM. The home region is in use until

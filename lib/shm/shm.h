@@ -513,10 +513,10 @@ _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
  * The socket attaches a client, passes memory regions and signals the end of either side. The
  * client sends HELLO. The engine replies WELCOME with the home region's memfd, a descriptor that
  * becomes readable to wake the client (a read returns 8 bytes for each wake-up, then EAGAIN), and
- * an eventfd that wakes the engine. The client sends REGION with a memfd that is sealed against
- * shrinking (F_SEAL_SHRINK); the engine replies REGION_IS with the region's number. After a REFUSED
- * HELLO the engine closes the connection; a REFUSED REGION changes nothing. When either end closes
- * the socket, the client is detached.
+ * one that wakes the engine (a write of 8 bytes; EAGAIN: a wake-up is in it already). The client
+ * sends REGION with a memfd that is sealed against shrinking (F_SEAL_SHRINK); the engine replies
+ * REGION_IS with the region's number. After a REFUSED HELLO the engine closes the connection; a
+ * REFUSED REGION changes nothing. When either end closes the socket, the client is detached.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
 struct shm_sock_msg {

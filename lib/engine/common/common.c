@@ -35,7 +35,8 @@ eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size)
 
 	/* A pool that is smaller than a percent still has a unit for each user. */
 	return sk_share_init(s, size, l->clients + 1, l->users + 1,
-		l->user_min != 0 ? SK_MAX(minimum, 1u) : 0, SK_MAX(most, 1u));
+		l->user_min != 0 ? SK_MAX(minimum, 1u) : 0,
+		l->user_most != 0 ? SK_MAX(most, 1u) : 0);
 }
 
 uint16_t

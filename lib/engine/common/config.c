@@ -158,9 +158,9 @@ eng_config_check(const struct eng_config *cfg, char *err, size_t errlen)
 		return REFUSE("limits: QPs and connections are 1 to 16777216");
 	if (lim->rx_mbufs < 256 || lim->tx_mbufs < 256)
 		return REFUSE("limits: at least 256 receive and 256 send mbufs");
-	if (lim->user_most < 1 || lim->user_most > 100 || lim->user_min > 50)
+	if (lim->user_most > 100 || lim->user_min > 50)
 		return REFUSE("limits: a user's minimum of %u %% and most of %u %% of a pool are "
-			      "not within 0..50 and 1..100",
+			      "not within 0..50 and 0..100",
 			lim->user_min, lim->user_most);
 	if (lim->ird >= SHM_DEPTH_AUTO || lim->ord >= SHM_DEPTH_AUTO)
 		return REFUSE("limits: IRD %u, ORD %u: at most %u", lim->ird, lim->ord,

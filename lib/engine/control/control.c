@@ -8,6 +8,7 @@
 
 #include "../../base/wheel.h"
 #include "attach/client.h"
+#include "attach/place.h"
 #include "attach/socket.h"
 #include "control.h"
 #include "cm/cm.h"
@@ -17,14 +18,16 @@
 static int
 engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
 {
+	c->places = ctl_places_new(l);
 	c->clients = calloc(l->clients, sizeof(*c->clients));
 	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
 	c->conn_generation = calloc(l->qps, sizeof(*c->conn_generation));
 	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
 	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
 	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
-	if (c->clients == NULL || c->requests == NULL || c->conn_generation == NULL ||
-		c->listener_generation == NULL || c->srq_generation == NULL || c->pool == NULL ||
+	if (c->places == NULL || c->clients == NULL || c->requests == NULL ||
+		c->conn_generation == NULL || c->listener_generation == NULL ||
+		c->srq_generation == NULL || c->pool == NULL ||
 		ctl_table_init(&c->conns, l->qps) < 0 ||
 		ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
 		ctl_table_init(&c->listeners, l->listeners) < 0)
@@ -67,7 +70,7 @@ limits_wrong(const struct eng_config *cfg)
 		!l->client_qps || !l->client_cqs || !l->client_mrs)
 		return "a limit is 0";
 	if (l->qps > 1u << 22 || l->client_qps > 1u << 20 || l->client_cqs > 1u << 20 ||
-		l->listeners > 1u << 16 || l->srqs > 1u << 22)
+		l->listeners > 1u << 16 || l->srqs > 1u << 22 || l->clients > 1u << CTL_ID_BITS)
 		return "a limit exceeds the range of object numbers";
 	if (!l->sq_depth || !l->rq_depth || !l->cq_depth || l->sq_depth > 1u << 16 ||
 		l->rq_depth > 1u << 16 || l->cq_depth > 1u << 22)
@@ -117,6 +120,8 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 
 /* ---- The turn ---- */
 
+#define REAP_BUDGET 64 /* objects of removed clients that a turn destroys */
+
 static bool
 rung_poll(struct eng_control *c)
 {
@@ -164,11 +169,12 @@ static bool
 reap_poll(struct eng_control *c)
 {
 	struct ctl_client *cl, *next;
+	unsigned budget = REAP_BUDGET;
 	bool work = false;
 
 	for (cl = TAILQ_FIRST(&c->all); c->reaping && cl != NULL; cl = next) {
 		next = TAILQ_NEXT(cl, all);
-		work |= ctl_client_reap_poll(c, cl);
+		work |= ctl_client_reap_poll(c, cl, &budget);
 	}
 	return work;
 }
@@ -319,13 +325,14 @@ drop_client(struct eng_control *c, struct ctl_client *cl)
 	ctl_events_drop(c, cl);
 }
 
-/* Frees the messages of the inbox. The clients in them are in c->clients, too. */
+/* Frees the messages of the inbox. */
 static void
 inbox_drop(struct eng_control *c)
 {
 	struct ctl_inbox *in;
 
 	while ((in = ctl_inbox_pop(c)) != NULL) {
+		/* The client of a CTL_IN_ADD has a number, so eng_control_destroy() frees it. */
 		if (in->kind == CTL_IN_QUERY)
 			ctl_query_start(c, in->query);
 		free(in);
@@ -350,8 +357,8 @@ eng_control_destroy(struct eng_control *c)
 	cm_hosts_free(c);
 	while ((op = TAILQ_FIRST(&c->ops)) != NULL)
 		ctl_op_free(c, op);
-	for (uint32_t i = 0; c->clients != NULL && i < c->cfg->limits.clients; i++) {
-		cl = c->clients[i];
+	for (uint32_t i = 0; c->places != NULL && i < c->cfg->limits.clients; i++) {
+		cl = ctl_place_client(c->places, i);
 		if (cl == NULL)
 			continue;
 		__atomic_store_n(&cl->eng.header->engine_alive, 0, __ATOMIC_RELEASE);
@@ -369,6 +376,7 @@ eng_control_destroy(struct eng_control *c)
 	free(c->srq_generation);
 	free(c->requests);
 	free(c->clients);
+	ctl_places_free(c->places);
 	free(c->pool);
 	free(c);
 }

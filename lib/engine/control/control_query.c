@@ -124,7 +124,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 			break;
 		query->clients_view[query->n] = (struct eng_client_view){
 			.client = cl->eng.index,
-			.flat = cl->socket == NULL,
+			.flat = cl->flat,
 			.leaving = cl->phase > CTL_LIVE,
 			.qps = cl->qps.used,
 			.cqs = cl->cqs.used,

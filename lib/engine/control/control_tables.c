@@ -135,23 +135,29 @@ ctl_notice *const ctl_notices[ENG_CTL_TYPES] = {
 static void
 inbox_add(struct eng_control *c, struct ctl_inbox *in)
 {
-	ctl_client_add(c, in->client);
+	ctl_client_add(c, in->add);
 }
 
 static void
 inbox_detach(struct eng_control *c, struct ctl_inbox *in)
 {
-	struct ctl_client *cl = __atomic_load_n(&c->clients[in->number], __ATOMIC_RELAXED);
+	struct ctl_client *cl = ctl_client_of(c, in->detach);
 
 	if (cl != NULL)
 		ctl_client_put_out(c, cl, "it has left");
 }
 
+/* The mapping of a region that arrives after its client was removed stays with the socket's thread,
+ * which unmaps it when it frees the client. */
 static void
 inbox_region(struct eng_control *c, struct ctl_inbox *in)
 {
-	in->client->region[in->number] = in->region;
-	in->client->nregions++;
+	struct ctl_client *cl = ctl_client_of(c, in->region.id);
+
+	if (cl == NULL || cl->phase > CTL_LIVE)
+		return;
+	cl->region[in->region.number] = in->region.map;
+	cl->nregions++;
 	ctl_total(&c->totals.regions, 1);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The scripted stages, and the client that writes its mailbox itself. */
+#include "../../../lib/engine/control/core/core.h"
 #include "script.h"
 
 #include <criterion/criterion.h>
@@ -267,7 +268,7 @@ ring_mailbox(struct hand *c)
 	/* Finds the client by the ENG_CE_CLIENT_ADD that the stage received. */
 	for (unsigned i = 0; i < c->s->nlog; i++)
 		if (c->s->log[i].type == ENG_CE_CLIENT_ADD &&
-			c->s->log[i].client->index == (uint32_t)c->number)
+			c->s->log[i].client->index == CTL_ID_NUMBER((uint32_t)c->number))
 			add = &c->s->log[i];
 	cr_assert_not_null(add);
 	m->client = add->client;

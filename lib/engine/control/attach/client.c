@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "place.h"
 #include "region_priv.h"
 #include "../../common/sigbus.h"
 
@@ -125,27 +126,9 @@ client_fini(struct ctl_client *cl)
 	free(cl);
 }
 
-/* Returns a free client number or -EUSERS. Only this function fills a slot; ctl_client_free()
- * empties it. */
-static int
-take_number(struct eng_control *c, struct ctl_client *cl)
-{
-	for (uint32_t i = 0; i < c->cfg->limits.clients; i++) {
-		struct ctl_client *none = NULL;
-
-		if (__atomic_load_n(&c->clients[i], __ATOMIC_RELAXED) != NULL)
-			continue;
-		cl->eng.index = i;
-		if (__atomic_compare_exchange_n(
-			    &c->clients[i], &none, cl, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			return (int)i;
-	}
-	return -EUSERS;
-}
-
 int
 ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
-	void *sock, struct ctl_client **out)
+	struct ctl_client **out)
 {
 	struct shm_header h, *shared = home->base;
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
@@ -162,15 +145,16 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	memset(cl, 0, sizeof(*cl));
 	for (unsigned i = 0; i < SHM_MAX_REGIONS; i++)
 		cl->region[i].fd = cl->region[i].guard = cl->map[i].fd = cl->map[i].guard = -1;
-	cl->socket = sock;
-	if (sock != NULL) {
+	cl->flat = home->fd < 0;
+	cl->conn = home->conn;
+	if (!cl->flat) {
 		cl->map[SHM_HOME] =
 			(struct eng_region){.base = home->base, .size = home->size, .fd = home->fd};
 		cl->map[SHM_HOME].guard = eng_guard(home->base, home->size, &cl->eng.dead);
 	}
 	n = client_init(c, cl, name, home, &h);
 	if (n == 0)
-		n = take_number(c, cl);
+		n = ctl_place_take(c->places, cl);
 	if (n < 0) {
 		eng_unguard(cl->map[SHM_HOME].guard);
 		free(in);
@@ -182,7 +166,7 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	__atomic_store_n(&shared->magic, SHM_MAGIC, __ATOMIC_RELEASE);
 	*out = cl;
 	in->kind = CTL_IN_ADD;
-	in->client = cl;
+	in->add = cl;
 	ctl_inbox_push(c, in);
 	return n;
 }
@@ -190,14 +174,12 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 void
 ctl_client_free(struct eng_control *c, struct ctl_client *cl)
 {
-	uint32_t n = cl->eng.index;
-
 	for (uint32_t i = 0; i < SHM_MAX_REGIONS; i++)
 		ctl_region_unmap(cl, i);
 	if (cl->eng.wake_fd >= 0)
 		close(cl->eng.wake_fd);
+	ctl_place_give(c->places, cl);
 	client_fini(cl);
-	__atomic_store_n(&c->clients[n], NULL, __ATOMIC_RELEASE);
 }
 
 static void
@@ -218,6 +200,7 @@ void
 ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 {
 	TAILQ_INSERT_TAIL(&c->all, cl, all);
+	c->clients[cl->eng.index] = cl;
 	ctl_total(&c->totals.clients, 1);
 	cl->phase = CTL_ADDING;
 	for (unsigned i = 0; i < c->cfg->nstages; i++) {
@@ -244,28 +227,27 @@ ctl_client_attach_flat(
 	/* Flat clients with one name are one tenant, since the program that attaches them chooses
 	 * the names. Bit 63 makes them different from all user IDs. */
 	home.tenant = sk_siphash(&key, name, strlen(name)) | 1ull << 63;
-	return ctl_client_create(c, name, &home, NULL, &cl);
+	return ctl_client_create(c, name, &home, &cl);
 }
 
 int
-ctl_client_detach(struct eng_control *c, int client)
+ctl_client_detach(struct eng_control *c, int id)
 {
 	struct ctl_inbox *in;
 
-	if (ctl_client_gone(c, client))
+	if (ctl_client_gone(c, id))
 		return -EINVAL;
 	in = calloc(1, sizeof(*in));
 	if (in == NULL)
 		return -ENOMEM;
 	in->kind = CTL_IN_DETACH;
-	in->number = (uint32_t)client;
+	in->detach = (uint32_t)id;
 	ctl_inbox_push(c, in);
 	return 0;
 }
 
 bool
-ctl_client_gone(struct eng_control *c, int client)
+ctl_client_gone(struct eng_control *c, int id)
 {
-	return client < 0 || (uint32_t)client >= c->cfg->limits.clients ||
-	       __atomic_load_n(&c->clients[client], __ATOMIC_ACQUIRE) == NULL;
+	return !ctl_place_holds(c->places, id);
 }

@@ -12,6 +12,7 @@ struct client_home {
 	int fd;                 /* memfd, or -1 for a flat client */
 	int wake_fd;            /* descriptor that wakes the client, or -1 */
 	uint64_t tenant;        /* clients of one tenant may share XRC domains */
+	uint32_t conn;          /* number of the connection to the socket; not of a flat client */
 };
 
 /* Computes the offsets of a home region of `size` bytes. Returns 0, or -errno when `size` is too
@@ -19,11 +20,11 @@ struct client_home {
 int ctl_client_layout(
 	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out);
 /* Creates a client: takes a free client number, writes the header of the home region, and passes
- * the client to the control stage. Returns the number, -EUSERS when there are too many clients,
- * -ENOMEM, or the error of ctl_client_layout(). On success the mapping and the descriptors belong
- * to *out. Any thread may call this. */
+ * the client to the control stage. Returns the client's id, an error of ctl_place_take(), -ENOMEM,
+ * or the error of ctl_client_layout(). On success the mapping and the descriptors belong to *out.
+ * Any thread may call this. */
 int ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
-	void *socket, struct ctl_client **out);
+	struct ctl_client **out);
 /* Unmaps the client's memory and frees the client, which is in no list any more. Any thread may
  * call this. */
 void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
@@ -32,16 +33,17 @@ void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
 
 /* Adds a new client to all engine stages. */
 void ctl_client_add(struct eng_control *c, struct ctl_client *cl);
-/* Continues to destroy the objects of a removed client. Returns whether there was work. */
-bool ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl);
+/* Continues to destroy the objects of a removed client, at most *budget, which it reduces. Returns
+ * whether there was work. */
+bool ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl, unsigned *budget);
 /* Removes the clients that the SIGBUS handler has marked as dead. */
 void ctl_client_check_sigbus(struct eng_control *c);
 
 /* As eng_attach_flat(), eng_detach(), eng_client_gone(). Any thread. */
 int ctl_client_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
-int ctl_client_detach(struct eng_control *c, int client);
-bool ctl_client_gone(struct eng_control *c, int client);
+int ctl_client_detach(struct eng_control *c, int id);
+bool ctl_client_gone(struct eng_control *c, int id);
 /* SHM_REGION_DROP */
 ctl_handler ctl_region_drop;
 

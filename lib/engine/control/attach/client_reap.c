@@ -4,7 +4,7 @@
  * its objects is in a ring. The first phase destroys the QPs, which informs the peers; the next
  * ones destroy the queues, remove the client's rings from the engine stages, and retire the memory
  * regions, which are freed when no loop can be using them. Last, the memory is unmapped. No phase
- * blocks, and a turn destroys at most REAP_BUDGET objects of a client.
+ * blocks, and the caller sets how many objects a turn destroys.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,6 @@
 #include "client.h"
 #include "../cm/cm.h"
 #include "../../common/sigbus.h"
-
-#define REAP_BUDGET 64 /* objects in a turn */
 
 void
 ctl_client_check_sigbus(struct eng_control *c)
@@ -222,32 +220,33 @@ reap_last(struct eng_control *c, struct ctl_client *cl)
 	if (cl->has_rung)
 		TAILQ_REMOVE(&c->rung, cl, rung);
 	TAILQ_REMOVE(&c->all, cl, all);
+	c->clients[cl->eng.index] = NULL;
 	ctl_total(&c->totals.clients, -1);
 	ctl_total(&c->totals.regions, -(int)cl->nregions);
 	c->reaping--;
 	cl->phase = CTL_GONE;
-	if (cl->socket != NULL)
-		ctl_gone_push(c, cl);
-	else
+	if (cl->flat)
 		ctl_client_free(c, cl);
+	else
+		ctl_gone_push(c, cl);
 }
 
 bool
-ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl)
+ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 {
-	unsigned budget = REAP_BUDGET;
+	unsigned before = *budget;
 	enum ctl_phase phase = cl->phase;
 
 	switch (phase) {
 	case CTL_REAP_QPS:
 		/* Commands in progress complete first, so that the tables contain the objects that
 		 * they create. */
-		if (cl->waiting == 0 && cl->commands == 0 && walks(c, cl, &budget) &&
+		if (cl->waiting == 0 && cl->commands == 0 && walks(c, cl, budget) &&
 			!cl->listeners.used && !cl->requests.used && !cl->qps.used)
 			next_phase(cl);
 		break;
 	case CTL_REAP_QUEUES:
-		if (walks(c, cl, &budget) && !cl->srqs.used && !cl->ahs.used && !cl->cqs.used)
+		if (walks(c, cl, budget) && !cl->srqs.used && !cl->ahs.used && !cl->cqs.used)
 			next_phase(cl);
 		break;
 	case CTL_REAP_CLIENT:
@@ -255,11 +254,11 @@ ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl)
 			reap_client(c, cl);
 		break;
 	case CTL_REAP_MRS:
-		if (walks(c, cl, &budget) && !cl->mrs.used && !cl->mws.used && !cl->retiring)
+		if (walks(c, cl, budget) && !cl->mrs.used && !cl->mws.used && !cl->retiring)
 			reap_last(c, cl);
 		break;
 	default:
 		return false;
 	}
-	return budget < REAP_BUDGET;
+	return *budget < before;
 }

@@ -2,9 +2,12 @@
 /*
  * The socket's thread. It attaches client processes, maps the memory that they pass, and detects
  * that they have exited. Mapping and unmapping take time, so the control stage, which must not
- * block, passes the memory to unmap to this thread. Each client has an eventfd that wakes the
- * engine. No thread reads it: its epoll entry reports edges, so no client can consume the wake-ups
- * of another.
+ * block, passes the memory to unmap to this thread.
+ *
+ * Each client has one end of a socket pair, into which it writes to wake the engine; this thread
+ * watches the other end. No client has a descriptor that this thread watches, since the epoll set
+ * would keep such a descriptor as long as the client does. An epoll entry names its connection by a
+ * number and a generation, so an event that comes late never reaches another connection.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,21 +28,26 @@
 
 #define SOCK_EVENTS  16
 #define SOCK_SPARE   64                  /* connections without a HELLO, besides those of clients */
+#define SOCK_USER    16                  /* connections of one user without a HELLO */
+#define SOCK_DRAIN   16                  /* wake-ups of one client that an event takes */
 #define SOCK_FULL_NS (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
 
-enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_BELL };
+enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_DOORBELL };
 
-struct source { /* the data of an epoll entry */
-	enum source_kind kind;
-	struct sock_conn *conn;
-};
+/* The data of an epoll entry: the kind, the number of the connection, and its generation. */
+#define SOURCE(kind, number, generation)                                                           \
+	((uint64_t)(kind) | (uint64_t)(number) << 8 | (uint64_t)(generation) << 32)
+#define SOURCE_KIND(data)       ((enum source_kind)((data)&0xff))
+#define SOURCE_NUMBER(data)     ((uint32_t)(data) >> 8)
+#define SOURCE_GENERATION(data) ((uint32_t)((data) >> 32))
 
 struct sock_conn {
 	TAILQ_ENTRY(sock_conn) next;
-	struct source client, bell;
+	bool used;
+	uint32_t number, generation;
 	int fd;            /* -1: closed, and the client's objects are being destroyed */
 	int wake;          /* socket that wakes the client, until its ctl_client has it; or -1 */
-	int bell_fd;       /* eventfd by which the client wakes the engine; -1 before HELLO */
+	int doorbell;      /* the socket into whose peer the client writes; -1 before HELLO */
 	uint64_t deadline; /* ns: for HELLO */
 	struct ctl_client *cl;
 	struct ucred cred;
@@ -50,10 +58,10 @@ struct eng_socket {
 	struct eng_control *c;
 	pthread_t thread;
 	int listen_fd, wake_fd, epoll_fd;
-	bool stop; /* atomic */
-	struct source listen, wake;
-	TAILQ_HEAD(, sock_conn) conns;
-	unsigned nconns;
+	bool stop;              /* atomic */
+	struct sock_conn *conn; /* [limits.clients + SOCK_SPARE] */
+	uint32_t nconns;
+	TAILQ_HEAD(, sock_conn) conns; /* the connections that are in use */
 	char path[108];
 };
 
@@ -67,25 +75,72 @@ socket_clock_ns(void)
 }
 
 static int
-socket_watch(struct eng_socket *s, int fd, uint32_t events, struct source *src)
+socket_watch(struct eng_socket *s, int fd, uint64_t source)
 {
-	struct epoll_event ev = {.events = events, .data.ptr = src};
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = source};
 
 	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* ---- The end of a connection ---- */
+/* Closes a descriptor that the thread watches. */
+static void
+socket_unwatch(struct eng_socket *s, int *fd)
+{
+	if (*fd < 0)
+		return;
+	epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	close(*fd);
+	*fd = -1;
+}
+
+/* ---- Connections ---- */
+
+/* Returns the connection that an epoll entry names, or NULL when it is not there any more. */
+static struct sock_conn *
+conn_of(struct eng_socket *s, uint64_t source)
+{
+	uint32_t n = SOURCE_NUMBER(source);
+	struct sock_conn *k = n < s->nconns ? &s->conn[n] : NULL;
+
+	return k != NULL && k->used && k->generation == SOURCE_GENERATION(source) ? k : NULL;
+}
+
+/* Returns a connection for a process of that user, or NULL when there are too many. */
+static struct sock_conn *
+conn_new(struct eng_socket *s, uid_t uid)
+{
+	struct sock_conn *k, *found = NULL;
+	unsigned same = 0, fresh = 0;
+
+	TAILQ_FOREACH (k, &s->conns, next) {
+		fresh += k->cl == NULL;
+		same += k->cl == NULL && k->cred.uid == uid;
+	}
+	if (same >= SOCK_USER || fresh >= SOCK_SPARE)
+		return NULL;
+	for (uint32_t i = 0; i < s->nconns && found == NULL; i++)
+		if (!s->conn[i].used)
+			found = &s->conn[i];
+	if (found == NULL)
+		return NULL;
+	*found = (struct sock_conn){.used = true,
+		.number = (uint32_t)(found - s->conn),
+		.generation = found->generation + 1,
+		.fd = -1,
+		.wake = -1,
+		.doorbell = -1,
+		.deadline = socket_clock_ns() + SOCK_HELLO_NS};
+	TAILQ_INSERT_TAIL(&s->conns, found, next);
+	return found;
+}
 
 static void
 conn_free(struct eng_socket *s, struct sock_conn *k)
 {
 	TAILQ_REMOVE(&s->conns, k, next);
-	s->nconns--;
-	if (k->fd >= 0)
-		close(k->fd);
-	if (k->bell_fd >= 0)
-		close(k->bell_fd);
-	free(k);
+	socket_unwatch(s, &k->fd);
+	socket_unwatch(s, &k->doorbell);
+	k->used = false;
 }
 
 /* Closes a connection. Removes its client, if there is one; the connection is then freed after the
@@ -97,11 +152,9 @@ conn_close(struct eng_socket *s, struct sock_conn *k)
 		conn_free(s, k);
 		return;
 	}
-	if (k->fd >= 0)
-		close(k->fd);
-	k->fd = -1;
+	socket_unwatch(s, &k->fd);
 	if (!k->detached)
-		k->detached = ctl_client_detach(s->c, (int)k->cl->eng.index) == 0;
+		k->detached = ctl_client_detach(s->c, (int)k->cl->id) == 0;
 }
 
 static void
@@ -116,8 +169,8 @@ socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char 
 
 /* ---- Messages of clients ---- */
 
-/* Creates a socket pair whose ends have separate file descriptions, so that a client cannot make
- * the engine's end blocking. Returns 0 or -errno. */
+/* Creates a socket pair that carries wake-ups. Its ends have separate file descriptions, so a
+ * client cannot make the engine's end blocking. Returns 0 or -errno. */
 static int
 make_wake(int fds[2])
 {
@@ -126,7 +179,7 @@ make_wake(int fds[2])
 }
 
 static int
-socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int theirs)
+socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const int theirs[2])
 {
 	const struct eng_config *cfg = s->c->cfg;
 	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_WELCOME};
@@ -141,8 +194,9 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 		.size = r.size,
 		.fd = r.fd,
 		.wake_fd = k->wake,
-		.tenant = k->cred.uid};
-	rc = ctl_client_create(s->c, name, &home, k, &k->cl);
+		.tenant = k->cred.uid,
+		.conn = k->number};
+	rc = ctl_client_create(s->c, name, &home, &k->cl);
 	if (rc < 0) {
 		munmap(r.base, r.size);
 		close(r.fd);
@@ -151,38 +205,61 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, int t
 	k->wake = -1; /* k->cl closes it from here on */
 	m.size = r.size;
 	fds[0] = r.fd;
-	fds[1] = theirs;
-	fds[2] = k->bell_fd;
+	fds[1] = theirs[0];
+	fds[2] = theirs[1];
 	return ctl_socket_send(k->fd, &m, fds, 3);
+}
+
+/* Creates the two socket pairs of a connection, and attaches its client. Returns 0 or -errno. */
+static int
+socket_welcome(struct eng_socket *s, struct sock_conn *k, const char *name)
+{
+	int wake[2] = {-1, -1}, doorbell[2] = {-1, -1}, theirs[2], rc = make_wake(wake);
+
+	if (rc == 0)
+		rc = make_wake(doorbell);
+	k->wake = wake[0];
+	k->doorbell = doorbell[0];
+	theirs[0] = wake[1];
+	theirs[1] = doorbell[1];
+	if (rc == 0)
+		rc = socket_watch(
+			s, k->doorbell, SOURCE(SOURCE_DOORBELL, k->number, k->generation));
+	if (rc == 0)
+		rc = socket_attach(s, k, name, theirs);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(theirs); i++)
+		if (theirs[i] >= 0)
+			close(theirs[i]);
+	if (k->wake >= 0)
+		close(k->wake);
+	k->wake = -1;
+	return rc;
+}
+
+static const char *
+hello_refusal(int rc)
+{
+	switch (rc) {
+	case -EUSERS:
+		return "the limit of clients is reached";
+	case -EDQUOT:
+		return "the limit of clients of one user is reached";
+	default:
+		return "there is no memory for another client";
+	}
 }
 
 static void
 socket_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
 {
-	socklen_t len = sizeof(k->cred);
-	int pair[2] = {-1, -1}, rc;
+	int rc = socket_welcome(s, k, m->text);
 
-	getsockopt(k->fd, SOL_SOCKET, SO_PEERCRED, &k->cred, &len);
-	k->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = k->bell_fd < 0 ? -errno : make_wake(pair);
-	k->wake = pair[0];
-	if (rc == 0)
-		rc = socket_watch(s, k->bell_fd, EPOLLIN | EPOLLET, &k->bell);
-	if (rc == 0)
-		rc = socket_attach(s, k, m->text, pair[1]);
-	if (pair[1] >= 0)
-		close(pair[1]);
-	if (k->wake >= 0)
-		close(k->wake);
-	k->wake = -1;
 	if (rc == 0) {
 		sk_log(SK_LOG_INFO, "client %u (%s): process %d of user %u", k->cl->eng.index,
 			k->cl->eng.name, k->cred.pid, k->cred.uid);
 		return;
 	}
-	socket_refuse(s, k, rc,
-		rc == -EUSERS ? "the limit of clients is reached"
-			      : "there is no memory for another client");
+	socket_refuse(s, k, rc, hello_refusal(rc));
 	conn_close(s, k);
 }
 
@@ -209,9 +286,9 @@ region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, 
 		return;
 	}
 	in->kind = CTL_IN_REGION;
-	in->client = k->cl;
-	in->number = (uint32_t)n;
-	in->region = r;
+	in->region.id = k->cl->id;
+	in->region.number = (uint32_t)n;
+	in->region.map = r;
 	ctl_inbox_push(s->c, in);
 	reply.region = (uint32_t)n;
 	if (ctl_socket_send(k->fd, &reply, NULL, 0) < 0)
@@ -252,6 +329,8 @@ accept_one(struct eng_socket *s)
 {
 	static const struct timespec nap = {.tv_nsec = SOCK_FULL_NS};
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred cred = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(cred);
 	struct sock_conn *k;
 
 	if (fd < 0) {
@@ -259,19 +338,15 @@ accept_one(struct eng_socket *s)
 			nanosleep(&nap, NULL);
 		return;
 	}
-	k = s->nconns < s->c->cfg->limits.clients + SOCK_SPARE ? calloc(1, sizeof(*k)) : NULL;
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
+	k = conn_new(s, cred.uid);
 	if (k == NULL) {
 		close(fd);
 		return;
 	}
 	k->fd = fd;
-	k->bell_fd = k->wake = -1;
-	k->deadline = socket_clock_ns() + SOCK_HELLO_NS;
-	k->client = (struct source){SOURCE_CLIENT, k};
-	k->bell = (struct source){SOURCE_BELL, k};
-	TAILQ_INSERT_TAIL(&s->conns, k, next);
-	s->nconns++;
-	if (socket_watch(s, fd, EPOLLIN | EPOLLRDHUP, &k->client) < 0)
+	k->cred = cred;
+	if (socket_watch(s, fd, SOURCE(SOURCE_CLIENT, k->number, k->generation)) < 0)
 		conn_free(s, k);
 }
 
@@ -282,7 +357,7 @@ socket_bury(struct eng_socket *s)
 	struct ctl_client *cl = __atomic_exchange_n(&s->c->gone, NULL, __ATOMIC_ACQUIRE), *next;
 
 	for (; cl != NULL; cl = next) {
-		struct sock_conn *k = cl->socket;
+		struct sock_conn *k = &s->conn[cl->conn];
 
 		next = cl->next_gone;
 		ctl_client_free(s->c, cl);
@@ -339,25 +414,42 @@ socket_expire(struct eng_socket *s, uint64_t now)
 	}
 }
 
-/* Handles one event of a batch. The connection of a client is freed only after the batch, since
- * later events may refer to it. */
+/* Takes the wake-ups that a client has written. A client that writes more than it may wake the
+ * engine with keeps the rest for the next event. */
 static void
-one_event(struct eng_socket *s, struct source *src, bool *wake)
+doorbell_input(struct eng_socket *s, struct sock_conn *k)
 {
-	switch (src->kind) {
+	uint64_t v;
+
+	for (unsigned i = 0; i < SOCK_DRAIN; i++)
+		if (recv(k->doorbell, &v, sizeof(v), MSG_DONTWAIT) < 0)
+			break;
+	wake_engine(s);
+}
+
+/* Handles one event of a batch. An earlier event of the batch may have closed the connection. */
+static void
+one_event(struct eng_socket *s, uint64_t source, bool *wake)
+{
+	struct sock_conn *k;
+
+	switch (SOURCE_KIND(source)) {
 	case SOURCE_LISTEN:
 		accept_one(s);
-		break;
+		return;
 	case SOURCE_WAKE:
 		*wake = true;
-		break;
+		return;
 	case SOURCE_CLIENT:
-		if (src->conn->fd >= 0)
-			conn_input(s, src->conn);
-		break;
-	case SOURCE_BELL:
-		wake_engine(s);
-		break;
+		k = conn_of(s, source);
+		if (k != NULL && k->fd >= 0)
+			conn_input(s, k);
+		return;
+	case SOURCE_DOORBELL:
+		k = conn_of(s, source);
+		if (k != NULL)
+			doorbell_input(s, k);
+		return;
 	}
 }
 
@@ -372,7 +464,7 @@ socket_run(void *arg)
 		bool wake = false;
 
 		for (int i = 0; i < n; i++)
-			one_event(s, ev[i].data.ptr, &wake);
+			one_event(s, ev[i].data.u64, &wake);
 		if (wake)
 			woken(s);
 		socket_expire(s, socket_clock_ns());
@@ -389,7 +481,7 @@ socket_free(struct eng_socket *s)
 
 	while ((k = TAILQ_FIRST(&s->conns)) != NULL) {
 		if (k->cl != NULL && !k->detached)
-			ctl_client_detach(s->c, (int)k->cl->eng.index);
+			ctl_client_detach(s->c, (int)k->cl->id);
 		conn_free(s, k);
 	}
 	if (s->listen_fd >= 0) {
@@ -400,6 +492,7 @@ socket_free(struct eng_socket *s)
 		close(s->wake_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
+	free(s->conn);
 	free(s);
 }
 
@@ -408,8 +501,6 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 {
 	int rc = eng_sigbus_install();
 
-	s->listen = (struct source){SOURCE_LISTEN, NULL};
-	s->wake = (struct source){SOURCE_WAKE, NULL};
 	snprintf(err, errlen, "no descriptors for the socket's thread");
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -418,8 +509,8 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->listen_fd = ctl_socket_listen(s->path, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
-	rc = socket_watch(s, s->listen_fd, EPOLLIN, &s->listen);
-	return rc < 0 ? rc : socket_watch(s, s->wake_fd, EPOLLIN, &s->wake);
+	rc = socket_watch(s, s->listen_fd, SOURCE(SOURCE_LISTEN, 0, 0));
+	return rc < 0 ? rc : socket_watch(s, s->wake_fd, SOURCE(SOURCE_WAKE, 0, 0));
 }
 
 int
@@ -431,6 +522,12 @@ ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errl
 
 	if (s == NULL)
 		return -ENOMEM;
+	s->nconns = c->cfg->limits.clients + SOCK_SPARE;
+	s->conn = calloc(s->nconns, sizeof(*s->conn));
+	if (s->conn == NULL) {
+		free(s);
+		return -ENOMEM;
+	}
 	s->c = c;
 	s->listen_fd = s->wake_fd = s->epoll_fd = -1;
 	TAILQ_INIT(&s->conns);

@@ -26,6 +26,7 @@
 #define CTL_RESERVE         256
 #define CTL_BACKLOG         2048 /* a power of two; holds CTL_POOL and a stage's notices */
 #define CTL_BATCH           64   /* messages of one ring in a burst; QPs of a view in a turn */
+#define CTL_INBOX           16   /* messages of other threads in a turn */
 #define CTL_CLIENT_COMMANDS 16   /* unanswered commands of one client */
 /* Connect requests that wait for the answer of one client; a power of two. */
 #define CTL_CLIENT_REQUESTS 1024
@@ -42,6 +43,7 @@ struct ctl_host;
 struct ctl_inbox;
 struct ctl_msg;
 struct ctl_op;
+struct ctl_places;
 struct ctl_query;
 struct ctl_retired;
 struct ctl_target;
@@ -95,6 +97,11 @@ typedef void ctl_inbox_handler(struct eng_control *c, struct ctl_inbox *in);
 
 /* ---- Clients ---- */
 
+/* The id of a client: 12 bits of its number, 19 bits of the number's generation. */
+#define CTL_ID_BITS         12
+#define CTL_ID(number, gen) ((uint32_t)(number) | ((uint32_t)(gen)&0x7ffff) << CTL_ID_BITS)
+#define CTL_ID_NUMBER(id)   ((id) & ((1u << CTL_ID_BITS) - 1))
+
 /* An event that is queued until the client's ring has room. */
 struct ctl_event {
 	STAILQ_ENTRY(ctl_event) next;
@@ -117,9 +124,10 @@ enum ctl_phase {
 struct ctl_client {
 	struct eng_client eng; /* first: cache-line aligned */
 	struct eng_control *control;
+	/* Names the client to other threads: its number and the number's generation. Constant. */
+	uint32_t id;
 	TAILQ_ENTRY(ctl_client) all, rung, backlogged;
 	enum ctl_phase phase;
-	bool added;            /* the client is in the list of all clients */
 	bool has_rung;         /* the client is in the list of clients to poll */
 	unsigned waiting;      /* stages that have not answered the command of this phase */
 	uint32_t step, walk;   /* phase: index of the table, and position in it */
@@ -139,7 +147,8 @@ struct ctl_client {
 	uint16_t request_generation;
 	uint32_t retiring; /* MRs and MWs that wait for a quiet point */
 	/* The following members belong to the socket's thread. */
-	void *socket;                           /* its struct sock_conn; NULL: flat client */
+	bool flat;                              /* the client has no connection to the socket */
+	uint32_t conn;                          /* number of its connection */
 	struct eng_region map[SHM_MAX_REGIONS]; /* mapped regions */
 	/* Atomic. Bit n is set when the control stage no longer uses region n. */
 	uint64_t dropped;
@@ -170,7 +179,10 @@ struct eng_control {
 	struct ctl_target transport[ENG_MAX_TRANSPORTS], stage[ENG_MAX_STAGES];
 	struct ctl_msg *pool, *spare; /* [CTL_POOL]; the list of the free ones */
 	uint32_t nspare;              /* free messages */
-	/* [limits.clients]. Any thread takes and frees slots, atomically. */
+	/* The numbers of clients, and their users. Any thread takes and frees them. */
+	struct ctl_places *places;
+	/* [limits.clients], by number: the clients from CTL_IN_ADD until nothing but their memory
+	 * is left. */
 	struct ctl_client **clients;
 	/* Clients: all; those whose mailbox the next turn polls; those with queued events. */
 	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, backlogged;
@@ -323,21 +335,31 @@ void ctl_op_reply(struct eng_control *c, struct ctl_op *op);
 
 enum ctl_inbox_kind { CTL_IN_ADD, CTL_IN_DETACH, CTL_IN_REGION, CTL_IN_QUERY, CTL_IN_KINDS };
 
+/* A message names a client by its ctl_client.id, since the client may be gone when the control
+ * stage handles the message. Only CTL_IN_ADD carries a pointer: it passes the client itself. */
 struct ctl_inbox {
 	struct ctl_inbox *next;
 	enum ctl_inbox_kind kind;
-	struct ctl_client *client;
-	uint32_t number; /* CTL_IN_DETACH: of the client; CTL_IN_REGION: of the region */
-	struct eng_region region;
-	struct ctl_query *query;
+	union {
+		struct ctl_client *add;
+		uint32_t detach; /* id of the client */
+		struct {
+			uint32_t id, number; /* of the client, and of the region */
+			struct eng_region map;
+		} region;
+		struct ctl_query *query;
+	};
 };
 
 /* Passes `in` to the control stage, which frees it. Any thread may call this. */
 void ctl_inbox_push(struct eng_control *c, struct ctl_inbox *in);
 /* Returns the oldest message, which the caller frees, or NULL. */
 struct ctl_inbox *ctl_inbox_pop(struct eng_control *c);
-/* Handles the messages of other threads while ctl_has_reserve(). Returns whether there were any. */
+/* Handles at most CTL_INBOX messages of other threads while ctl_has_reserve(). Returns whether
+ * there were any. */
 bool ctl_inbox_poll(struct eng_control *c);
+/* Returns the client with that id, or NULL when it is not there any more. */
+struct ctl_client *ctl_client_of(const struct eng_control *c, uint32_t id);
 /* Passes a client of which only the memory is left to the socket's thread, which unmaps it. */
 void ctl_gone_push(struct eng_control *c, struct ctl_client *cl);
 /* Wakes the socket's thread if there is one. */

@@ -54,14 +54,21 @@ bool
 ctl_inbox_poll(struct eng_control *c)
 {
 	struct ctl_inbox *in;
-	bool work = false;
+	unsigned n;
 
-	while (ctl_has_reserve(c) && (in = ctl_inbox_pop(c)) != NULL) {
+	for (n = 0; n < CTL_INBOX && ctl_has_reserve(c) && (in = ctl_inbox_pop(c)) != NULL; n++) {
 		c->inbox_handlers[in->kind](c, in);
 		free(in);
-		work = true;
 	}
-	return work;
+	return n != 0;
+}
+
+struct ctl_client *
+ctl_client_of(const struct eng_control *c, uint32_t id)
+{
+	struct ctl_client *cl = c->clients[CTL_ID_NUMBER(id) % c->cfg->limits.clients];
+
+	return cl != NULL && cl->id == id ? cl : NULL;
 }
 
 void
