@@ -5,6 +5,7 @@
 
 #include "events_priv.h"
 #include "ops_priv.h"
+#include "path_priv.h"
 #include "verbs_priv.h"
 #include "wc_priv.h"
 
@@ -136,8 +137,9 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	struct rd_wc batch[BATCH];
 	int done = 0;
 
-	if (!cq->single)
-		sk_spin(&cq->lock);
+	/* A signal handler that interrupted a poll of this queue finds no completion. */
+	if (!cq->single && !vb_path_enter(&cq->lock))
+		return 0;
 	while (done < n) {
 		int want = n - done < BATCH ? n - done : BATCH;
 		int got = saker_cq_poll(cq->saker, batch, want);
@@ -149,7 +151,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 			break;
 	}
 	if (!cq->single)
-		sk_unspin(&cq->lock);
+		vb_path_leave(&cq->lock);
 	vb_poll_found(cq, done);
 	return done;
 }

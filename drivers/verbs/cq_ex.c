@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "ops_priv.h"
+#include "path_priv.h"
 #include "verbs_priv.h"
 #include "wc_priv.h"
 
@@ -28,8 +29,10 @@ next_poll(struct ibv_cq_ex *ex)
 static void
 end_poll(struct ibv_cq_ex *ex)
 {
-	if (!cq_ex_of(ex)->single)
-		sk_unspin(&cq_ex_of(ex)->lock);
+	if (cq_ex_of(ex)->single)
+		return;
+	vb_path_again();
+	vb_path_leave(&cq_ex_of(ex)->lock);
 }
 
 static int
@@ -41,9 +44,11 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (vb_is_dead(ex->context))
 		return vb_alive(ex->context);
-	if (!cq_ex_of(ex)->single)
-		sk_spin(&cq_ex_of(ex)->lock);
+	if (!cq_ex_of(ex)->single && !vb_path_enter(&cq_ex_of(ex)->lock))
+		return ENOENT;
 	rc = next_poll(ex);
+	if (!cq_ex_of(ex)->single)
+		vb_path_keep();
 	if (rc != 0)
 		end_poll(ex);
 	vb_poll_found(cq_ex_of(ex), rc == 0);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "ops_priv.h"
+#include "path_priv.h"
 #include "verbs_priv.h"
 
 static struct vb_mw *
@@ -53,11 +54,12 @@ vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 
 	if (qp->state < IBV_QPS_RTS)
 		return vb_fail(EINVAL, "the queue pair is in state %d and cannot send", qp->state);
-	sk_spin(&vb_qp(qp)->sq_lock);
+	if (!vb_path_enter(&vb_qp(qp)->sq_lock))
+		return EBUSY;
 	rc = saker_mw_bind(vb_qp(qp)->saker, vb_mw(mw)->saker, &b);
 	if (rc == 0)
 		mw->rkey = saker_mw_stag(vb_mw(mw)->saker);
-	sk_unspin(&vb_qp(qp)->sq_lock);
+	vb_path_leave(&vb_qp(qp)->sq_lock);
 	return rc < 0 ? -rc : 0;
 }
 

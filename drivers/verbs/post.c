@@ -3,17 +3,21 @@
  * Posting. The functions convert work requests of verbs into those of libsaker, a batch at a time
  * on the stack. Several threads of a verbs program may post to one queue; libsaker permits one
  * thread at a time. Each queue therefore has a spin lock, which is not taken where the program
- * guarantees a single thread.
+ * guarantees a single thread. A signal handler that interrupted a post to the same queue gets EBUSY
+ * (path_priv.h).
  */
 #include <arpa/inet.h>
 
 #include "ops_priv.h"
+#include "path_priv.h"
 #include "qp_priv.h"
 #include "wc_priv.h"
 
 #define BATCH  16
 #define NO_OP  0xff /* the operation is not supported */
 #define MAX_WR IBV_WR_ATOMIC_WRITE
+
+__thread uint32_t vb_path_depth;
 
 static const uint8_t opcode_of[MAX_WR + 1] = {
 	[IBV_WR_RDMA_WRITE] = RD_WRITE,
@@ -141,8 +145,10 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 	struct saker_wr batch[BATCH];
 	int rc = vb_send_check(qp);
 
-	if (!qp->single)
-		sk_spin(&qp->sq_lock);
+	if (!qp->single && !vb_path_enter(&qp->sq_lock)) {
+		*bad = wr;
+		return EBUSY;
+	}
 	while (rc == 0 && wr != NULL) {
 		struct ibv_send_wr *next = wr;
 		int n = 0, took = 0, wrong = 0;
@@ -159,7 +165,7 @@ vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 			wr = wr->next;
 	}
 	if (!qp->single)
-		sk_unspin(&qp->sq_lock);
+		vb_path_leave(&qp->sq_lock);
 	if (rc != 0)
 		*bad = wr;
 	return rc;
@@ -221,11 +227,13 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 		*bad = wr;
 		return EINVAL;
 	}
-	if (!qp->single)
-		sk_spin(&qp->rq_lock);
+	if (!qp->single && !vb_path_enter(&qp->rq_lock)) {
+		*bad = wr;
+		return EBUSY;
+	}
 	rc = receives(post_to_qp, qp->saker, wr, &first);
 	if (!qp->single)
-		sk_unspin(&qp->rq_lock);
+		vb_path_leave(&qp->rq_lock);
 	if (rc != 0)
 		*bad = first;
 	return rc;

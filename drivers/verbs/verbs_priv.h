@@ -11,8 +11,8 @@
  *
  * Locks, in the order in which a thread may take them: vb_events_lock(); the locks of cm/ (which
  * therefore holds no lock of its own when it destroys an object); the lock of the list of contexts;
- * the lock of a wait queue; the lock of the attachment. The spin locks of the data path come last,
- * and a thread holds at most one of them.
+ * the lock of a wait queue; the lock of the attachment. The locks of the data path come last
+ * (path_priv.h). A thread waits for one only while no function of the data path runs in it.
  */
 #ifndef SAKER_VERBS_PRIV_H
 #define SAKER_VERBS_PRIV_H
@@ -183,7 +183,7 @@ struct vb_cq {
 		struct ibv_cq_ex ex;
 	};
 	struct saker_cq *saker;
-	uint32_t lock;        /* spin lock of polling */
+	uintptr_t lock;       /* of polling, see path_priv.h */
 	bool single;          /* one thread polls it: the lock is not taken */
 	struct rd_wc wc;      /* extended CQ: the completion whose fields the program reads */
 	uint32_t empty_polls; /* consecutive polls that found nothing; not exact between threads */
@@ -211,8 +211,8 @@ struct vb_srq {
 struct vb_qp {
 	struct ibv_qp_ex ex; /* &ex.qp_base is the ibv_qp */
 	struct saker_qp *saker;
-	uint32_t sq_lock, rq_lock; /* spin locks of posting */
-	bool single;               /* one thread posts to it: the locks are not taken */
+	uintptr_t sq_lock, rq_lock; /* of posting, see path_priv.h */
+	bool single;                /* one thread posts to it: the locks are not taken */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;   /* the attributes that the program has set */
 	uint32_t async_got;        /* as vb_cq.async_got */

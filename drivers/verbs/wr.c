@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "path_priv.h"
 #include "qp_priv.h"
 #include "wc_priv.h"
 
@@ -28,6 +29,11 @@ struct vb_wr_build {
 	struct wr_one *one;
 	uint32_t n, room; /* requests, and the number for which `one` has space */
 	int err;          /* the first error since ibv_wr_start(), or 0 */
+	/* Builds that ibv_wr_start() refused and that have not ended, and the error of the last. A
+	 * signal handler gets EBUSY while the code that it interrupted builds requests; these stay
+	 * as they are. A child of fork(2) gets EIO. */
+	uint32_t refused;
+	int refusal;
 };
 
 static struct vb_qp *
@@ -39,7 +45,7 @@ wr_of(struct ibv_qp_ex *ex)
 static void
 wrong(struct vb_wr_build *b, int err)
 {
-	if (b->err == 0)
+	if (b->err == 0 && b->refused == 0)
 		b->err = err;
 }
 
@@ -48,7 +54,7 @@ wrong(struct vb_wr_build *b, int err)
 static struct wr_one *
 last(struct vb_wr_build *b)
 {
-	return b->err == 0 && b->n > 0 ? &b->one[b->n - 1] : NULL;
+	return b->refused == 0 && b->err == 0 && b->n > 0 ? &b->one[b->n - 1] : NULL;
 }
 
 /* Appends a request. Returns it, or NULL after an error. */
@@ -58,6 +64,8 @@ wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
 	struct vb_wr_build *b = wr_of(ex)->build;
 	struct wr_one *one;
 
+	if (b->refused != 0)
+		return NULL;
 	if (b->n == b->room) {
 		uint32_t room = b->room != 0 ? b->room * 2 : FIRST;
 
@@ -261,18 +269,32 @@ static void
 wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
+	int refusal = vb_is_dead(ex->qp_base.context) ? EIO : 0;
 
+	if (refusal == 0 && !qp->single && !vb_path_enter(&qp->sq_lock))
+		refusal = EBUSY;
+	if (refusal != 0) {
+		qp->build->refused++;
+		qp->build->refusal = refusal;
+		return;
+	}
 	if (!qp->single)
-		sk_spin(&qp->sq_lock);
+		vb_path_keep();
 	qp->build->n = 0;
-	qp->build->err = vb_is_dead(ex->qp_base.context) ? EIO : 0;
+	qp->build->err = 0;
 }
 
 static void
 wr_abort(struct ibv_qp_ex *ex)
 {
-	if (!wr_of(ex)->single)
-		sk_unspin(&wr_of(ex)->sq_lock);
+	struct vb_qp *qp = wr_of(ex);
+
+	if (qp->build->refused != 0) {
+		qp->build->refused--;
+	} else if (!qp->single) {
+		vb_path_again();
+		vb_path_leave(&qp->sq_lock);
+	}
 }
 
 /* Posts all requests. The caller has checked that the queue has space for them. Returns 0 or
@@ -310,7 +332,7 @@ wr_complete(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
 	struct vb_wr_build *b = qp->build;
-	int rc = b->err;
+	int rc = b->refused != 0 ? b->refusal : b->err;
 
 	if (rc == 0)
 		rc = vb_send_check(qp);

@@ -32,7 +32,7 @@ struct cl_node {
 };
 
 struct cl_table {
-	uint32_t lock;
+	uintptr_t lock;          /* its owner */
 	uint32_t count, buckets; /* buckets: 0 or a power of two */
 	struct cl_node **bucket;
 };
@@ -49,8 +49,9 @@ void cl_table_del(struct cl_table *t, struct cl_node *node);
 /* Returns the owner of `key`, or NULL. */
 void *cl_table_find(struct cl_table *t, uint64_t key);
 /* Calls `each` for the owner of `key`, if there is one, with the table locked: the owner cannot be
- * destroyed meanwhile. */
-void cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner));
+ * destroyed meanwhile. Returns false, without a call, in a signal handler that interrupted its
+ * thread while that held the lock. */
+bool cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner));
 void cl_table_free(struct cl_table *t);
 
 /* An object that has a handle in the engine. */
@@ -105,7 +106,8 @@ struct saker_xrcd {
 
 struct saker_srq {
 	_Alignas(SHM_LINE) struct shm_prod rq;
-	uint32_t lock, max_sge, number;
+	uintptr_t lock; /* its owner */
+	uint32_t max_sge, number;
 	struct saker *s;
 	void *user;
 	struct cl_obj obj;
@@ -132,10 +134,15 @@ struct saker_qp {
 
 /* ---- The attachment ---- */
 
+#define CL_LATE 64
+
 /* A doorbell ring. Threads that post to different QPs share it. */
 struct cl_doorbell {
-	_Alignas(SHM_LINE) uint32_t lock;
+	_Alignas(SHM_LINE) uintptr_t lock; /* its owner */
 	struct shm_prod ring;
+	uint32_t any_late; /* atomic; not 0: late[] may have entries */
+	/* QPs whose doorbell the holder of the lock writes: 1 + handle, or 0; atomic */
+	_Alignas(SHM_LINE) uint32_t late[CL_LATE];
 };
 
 /* A command that waits for its reply, on the stack of its caller. */
@@ -210,6 +217,7 @@ struct saker {
 
 	struct {
 		pthread_mutex_t lock;
+		int cancel; /* the cancel state of the thread that holds the lock */
 		TAILQ_HEAD(cl_arenas, cl_arena) arenas;
 		/* The engine's region number of each window of lib/move; 0: it has none yet. */
 		uint32_t window[MV_WINDOWS_MAX];
@@ -266,11 +274,12 @@ void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 /* ---- post.c ---- */
 
 /* Writes a doorbell for a stage, and wakes the engine if it sleeps. `what`: a QP's handle or
- * SHM_RING_MAILBOX. Returns false when the doorbell ring is full. */
+ * SHM_RING_MAILBOX. Returns false when the doorbell ring is full. A signal handler may call it for
+ * a QP at any time. */
 bool cl_ring(struct saker *s, uint32_t stage, uint32_t what);
 /* Notes that the QP with this number, if it still exists, is in the error state: requests that were
- * posted meanwhile must be flushed. */
-void cl_qp_failed(struct saker *s, uint32_t qpn);
+ * posted meanwhile must be flushed. Returns false as cl_table_with() does. */
+bool cl_qp_failed(struct saker *s, uint32_t qpn);
 
 /* ---- wait.c ---- */
 
@@ -296,6 +305,9 @@ bool cl_wait_look(struct saker *s);
 
 void cl_mem_init(struct saker *s);
 void cl_mem_free(struct saker *s);
+/* Takes mem.lock. pthread_cancel(3) takes effect after the thread has released it. */
+void cl_mem_lock(struct saker *s);
+void cl_mem_unlock(struct saker *s);
 /* Adds memory that the engine maps already. Returns 0, or -ENOMEM. */
 int cl_mem_add(struct saker *s, uint8_t *base, uint64_t size, uint32_t region, uint64_t offset,
 	bool mapped);

@@ -95,8 +95,11 @@ sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 		if (e == NULL)
 			break;
 		cqe_read(e, &wc[got]);
-		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0))
-			cl_qp_failed(s, wc[got].qpn);
+		/* A signal handler that interrupted a change of the table leaves the completion in
+		 * the queue. */
+		if (__builtin_expect(wc[got].status != RD_SUCCESS, 0) &&
+			!cl_qp_failed(s, wc[got].qpn))
+			break;
 		got++;
 		shm_take_pop(t);
 	}

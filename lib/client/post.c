@@ -4,14 +4,23 @@
  * size and index of the ring, limits of the QP), writes the entry, and reads one shared flag per
  * call. It takes no lock and makes no system call, unless it has to write a doorbell and the engine
  * sleeps.
+ *
+ * A signal handler may post and poll, also when it interrupted its thread within one of these
+ * functions. It does not wait for a lock that its own thread holds: it leaves its doorbell in
+ * `late`, and the holder of the lock writes it.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../shm/shm_bar.h"
 #include "client_priv.h"
 
+#define DOORBELL_TRIES 4096 /* attempts to take the lock before a doorbell becomes a late one */
+
+/* write(2) of libc would be a cancellation point, where a thread can end while it holds the lock of
+ * a queue. */
 static void
 engine_wake(struct saker *s)
 {
@@ -19,8 +28,75 @@ engine_wake(struct saker *s)
 
 	if (s->wake_register != NULL)
 		*s->wake_register = SHM_BAR_RING;
-	else if (write(s->wake_engine, &one, sizeof(one)) < 0)
+	else if (syscall(SYS_write, s->wake_engine, &one, sizeof(one)) < 0)
 		return; /* EAGAIN: earlier wake-ups have not been taken yet */
+}
+
+/* Writes a doorbell. Returns false when the ring is full. The caller holds the lock. */
+static bool
+doorbell_write(struct cl_doorbell *b, uint32_t what)
+{
+	struct shm_doorbell *d;
+
+	if (shm_prod_room(&b->ring) == 0)
+		return false;
+	d = shm_prod_entry(&b->ring);
+	d->what = what;
+	shm_prod_push(&b->ring);
+	return true;
+}
+
+/* Leaves a doorbell to the holder of the lock. Returns false when no place is free. */
+static bool
+late_add(struct cl_doorbell *b, uint32_t what)
+{
+	for (uint32_t i = 0; i < CL_LATE; i++) {
+		uint32_t none = 0;
+
+		if (!__atomic_compare_exchange_n(&b->late[i], &none, what + 1, false,
+			    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&b->any_late, 1, __ATOMIC_RELEASE);
+		shm_fence();
+		return true;
+	}
+	return false;
+}
+
+/* Writes the late doorbells. Returns false when the ring is full: the rest waits for the next
+ * doorbell of the stage. The caller holds the lock. */
+static bool
+late_write(struct cl_doorbell *b)
+{
+	__atomic_store_n(&b->any_late, 0, __ATOMIC_RELAXED);
+	shm_fence();
+	for (uint32_t i = 0; i < CL_LATE; i++) {
+		uint32_t what = __atomic_load_n(&b->late[i], __ATOMIC_ACQUIRE);
+
+		if (what == 0)
+			continue;
+		if (!doorbell_write(b, what - 1)) {
+			__atomic_store_n(&b->any_late, 1, __ATOMIC_RELAXED);
+			return false;
+		}
+		__atomic_store_n(&b->late[i], 0, __ATOMIC_RELEASE);
+	}
+	return true;
+}
+
+/* Writes the late doorbells, unless another thread, or the code that this signal handler
+ * interrupted, holds the lock and does so. */
+static void
+late_settle(struct cl_doorbell *b)
+{
+	bool room = true;
+
+	while (room && __atomic_load_n(&b->any_late, __ATOMIC_RELAXED) != 0 &&
+		sk_own(&b->lock, 1)) {
+		room = late_write(b);
+		sk_disown(&b->lock);
+		shm_fence();
+	}
 }
 
 bool
@@ -29,16 +105,16 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	struct cl_doorbell *b = &s->doorbell[stage];
 	bool room;
 
-	sk_spin(&b->lock);
-	room = shm_prod_room(&b->ring) > 0;
-	if (room) {
-		struct shm_doorbell *d = shm_prod_entry(&b->ring);
-
-		d->what = what;
-		shm_prod_push(&b->ring);
+	/* Signal handlers send no commands, so that a command's doorbell can wait for the lock. */
+	if (sk_own(&b->lock, what == SHM_RING_MAILBOX ? 0 : DOORBELL_TRIES)) {
+		room = doorbell_write(b, what);
+		sk_disown(&b->lock);
+	} else {
+		room = what != SHM_RING_MAILBOX && late_add(b, what);
 	}
-	sk_unspin(&b->lock);
 	shm_fence();
+	if (__builtin_expect(__atomic_load_n(&b->any_late, __ATOMIC_RELAXED) != 0, 0))
+		late_settle(b);
 	if ((s->wake_engine >= 0 || s->wake_register != NULL) &&
 		__atomic_load_n(&s->header->engine_sleeps, __ATOMIC_RELAXED) != 0)
 		engine_wake(s);
@@ -66,10 +142,10 @@ qp_see_error(void *owner)
 		qp_ring(qp);
 }
 
-void
+bool
 cl_qp_failed(struct saker *s, uint32_t qpn)
 {
-	cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
+	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
 }
 
 static inline int
@@ -213,8 +289,9 @@ saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 	if (__atomic_load_n(&srq->s->gone, __ATOMIC_RELAXED) != 0)
 		return -EPIPE;
 	/* Unlike a QP's queue, a shared queue may be posted to by several threads. */
-	sk_spin(&srq->lock);
+	if (!sk_own(&srq->lock, 0))
+		return -EBUSY;
 	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
-	sk_unspin(&srq->lock);
+	sk_disown(&srq->lock);
 	return rc;
 }

@@ -44,10 +44,10 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 {
 	uint32_t b;
 
-	sk_spin(&t->lock);
+	sk_own(&t->lock, 0);
 	/* Without memory an existing table goes on with longer chains. */
 	if (t->count >= t->buckets && table_grow(t) < 0 && t->buckets == 0) {
-		sk_unspin(&t->lock);
+		sk_disown(&t->lock);
 		return -ENOMEM;
 	}
 	b = table_bucket_of(key, t->buckets);
@@ -56,7 +56,7 @@ cl_table_add(struct cl_table *t, struct cl_node *node, uint64_t key, void *owner
 	node->next = t->bucket[b];
 	t->bucket[b] = node;
 	t->count++;
-	sk_unspin(&t->lock);
+	sk_disown(&t->lock);
 	return 0;
 }
 
@@ -65,13 +65,13 @@ cl_table_del(struct cl_table *t, struct cl_node *node)
 {
 	struct cl_node **at;
 
-	sk_spin(&t->lock);
+	sk_own(&t->lock, 0);
 	at = &t->bucket[table_bucket_of(node->key, t->buckets)];
 	while (*at != node)
 		at = &(*at)->next;
 	*at = node->next;
 	t->count--;
-	sk_unspin(&t->lock);
+	sk_disown(&t->lock);
 }
 
 /* The caller holds the lock. */
@@ -92,22 +92,24 @@ cl_table_find(struct cl_table *t, uint64_t key)
 {
 	void *owner;
 
-	sk_spin(&t->lock);
+	sk_own(&t->lock, 0);
 	owner = table_find(t, key);
-	sk_unspin(&t->lock);
+	sk_disown(&t->lock);
 	return owner;
 }
 
-void
+bool
 cl_table_with(struct cl_table *t, uint64_t key, void (*each)(void *owner))
 {
 	void *owner;
 
-	sk_spin(&t->lock);
+	if (!sk_own(&t->lock, 0))
+		return false;
 	owner = table_find(t, key);
 	if (owner != NULL)
 		each(owner);
-	sk_unspin(&t->lock);
+	sk_disown(&t->lock);
+	return true;
 }
 
 void

@@ -15,7 +15,12 @@
  * states otherwise.
  *
  * Threads. One thread at a time may post sends to a QP, one may post receives to it, and one may
- * poll a CQ. All other functions may be called by any thread at any time.
+ * poll a CQ. All other functions may be called by any thread at any time. pthread_cancel(3) takes
+ * effect in saker_wait() only.
+ *
+ * Signals. A handler may call saker_post_send(), saker_post_recv(), saker_cq_poll() and
+ * saker_cq_arm() for queues that the interrupted thread does not use at that moment, and
+ * saker_post_srq(). It must not call any other function.
  *
  * fork(2). Attachments belong to the parent: in the child they count as gone, and their descriptors
  * are closed. Memory of the program that was registered is the child's own again, with its content
@@ -349,7 +354,8 @@ int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
 bool saker_send_fits(struct saker_qp *qp, uint32_t n);
 /* Posts receives; the results are those of saker_post_send(). */
 int saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n);
-/* The same for a shared receive queue, which any number of threads may post to. */
+/* The same for a shared receive queue, which any number of threads may post to. Returns -EBUSY in a
+ * signal handler that interrupted its thread within this function for the same queue. */
 int saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n);
 
 /* ---- Memory windows ---- */
