@@ -5,11 +5,15 @@
  * wakes as well, and the last item that leaves reads it. That read is made under the lock, after
  * poll(2) found the eventfd readable, so that it never blocks even if the program set the
  * descriptor to block.
+ *
+ * A program may cancel a thread that waits here (pthread_cancel(3)). poll(2) in vb_waitq_wait() is
+ * the only cancellation point: no lock is held there, and no item is taken.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs_priv.h"
@@ -39,7 +43,7 @@ vb_waitq_signal(struct vb_waitq *q)
 	const uint64_t one = 1;
 
 	/* The write fails when the count is at its limit; the eventfd is readable then. */
-	if (write(q->event, &one, sizeof(one)) < 0)
+	if (syscall(SYS_write, q->event, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -49,9 +53,9 @@ vb_waitq_settle(struct vb_waitq *q)
 	struct pollfd p = {.fd = q->event, .events = POLLIN};
 	uint64_t count;
 
-	if (!STAILQ_EMPTY(&q->items) || poll(&p, 1, 0) <= 0)
+	if (!STAILQ_EMPTY(&q->items) || syscall(SYS_poll, &p, 1, 0) <= 0)
 		return;
-	if (read(q->event, &count, sizeof(count)) < 0)
+	if (syscall(SYS_read, q->event, &count, sizeof(count)) < 0)
 		return;
 }
 

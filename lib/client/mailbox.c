@@ -130,8 +130,9 @@ mail_wait(struct saker *s, struct cl_call *c)
 	}
 }
 
-int
-cl_command(struct saker *s, struct shm_msg *m, enum shm_op op)
+/* Sends the command and waits for its reply. Returns 0, or -EPIPE. */
+static int
+mail_exchange(struct saker *s, struct shm_msg *m, enum shm_op op)
 {
 	struct cl_call c = {.msg = m};
 	int rc = cl_gone(s) ? -EPIPE : mail_send(s, &c, op);
@@ -141,8 +142,19 @@ cl_command(struct saker *s, struct shm_msg *m, enum shm_op op)
 	for (unsigned tries = 0; rc == 0 && !cl_ring(s, 0, SHM_RING_MAILBOX) && !cl_gone(s);
 		tries++)
 		cl_sleep(s, &c.done, 1, tries);
-	if (rc == 0)
-		rc = mail_wait(s, &c);
+	return rc == 0 ? mail_wait(s, &c) : rc;
+}
+
+int
+cl_command(struct saker *s, struct shm_msg *m, enum shm_op op)
+{
+	int state, rc;
+
+	/* The reply goes to the stack of this thread, and callers hold locks: pthread_cancel(3)
+	 * takes effect after the command. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	rc = mail_exchange(s, m, op);
+	pthread_setcancelstate(state, NULL);
 	if (rc < 0)
 		return cl_fail(rc, "the saker has gone away");
 	if (m->status < 0) {

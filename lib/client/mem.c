@@ -186,6 +186,25 @@ mem_grow(struct saker *s, uint64_t need)
 	return rc < 0 && rc != -EPIPE ? arena_bring(s, exact) : rc;
 }
 
+void
+cl_mem_lock(struct saker *s)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&s->mem.lock);
+	s->mem.cancel = state;
+}
+
+void
+cl_mem_unlock(struct saker *s)
+{
+	int state = s->mem.cancel;
+
+	pthread_mutex_unlock(&s->mem.lock);
+	pthread_setcancelstate(state, NULL);
+}
+
 void *
 saker_alloc(struct saker *s, size_t len)
 {
@@ -197,7 +216,7 @@ saker_alloc(struct saker *s, size_t len)
 		cl_fail(-EINVAL, "%zu bytes cannot be allocated", len);
 		return NULL;
 	}
-	pthread_mutex_lock(&s->mem.lock);
+	cl_mem_lock(s);
 	TAILQ_FOREACH (a, &s->mem.arenas, next) {
 		p = arena_alloc(a, pages);
 		if (p != NULL)
@@ -205,7 +224,7 @@ saker_alloc(struct saker *s, size_t len)
 	}
 	if (p == NULL && mem_grow(s, pages * PAGE) == 0)
 		p = arena_alloc(TAILQ_LAST(&s->mem.arenas, cl_arenas), pages);
-	pthread_mutex_unlock(&s->mem.lock);
+	cl_mem_unlock(s);
 	return p;
 }
 
@@ -243,7 +262,7 @@ saker_free(struct saker *s, void *p, size_t len)
 
 	if (p == NULL)
 		return;
-	pthread_mutex_lock(&s->mem.lock);
+	cl_mem_lock(s);
 	a = arena_of(s, p, len);
 	if (a != NULL) {
 		uint64_t first = (uint64_t)((uint8_t *)p - a->base) / PAGE, freed = 0;
@@ -255,7 +274,7 @@ saker_free(struct saker *s, void *p, size_t len)
 		if (a->used == 0)
 			arena_drop(s, a);
 	}
-	pthread_mutex_unlock(&s->mem.lock);
+	cl_mem_unlock(s);
 }
 
 bool
@@ -264,7 +283,7 @@ cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *ou
 	struct cl_arena *a;
 	bool taken = false;
 
-	pthread_mutex_lock(&s->mem.lock);
+	cl_mem_lock(s);
 	a = arena_of(s, addr, len);
 	if (a != NULL && len > 0) {
 		uint64_t off = (uint64_t)((const uint8_t *)addr - a->base);
@@ -276,6 +295,6 @@ cl_mem_find(struct saker *s, const void *addr, size_t len, struct shm_extent *ou
 		out->offset = a->offset + off;
 		out->len = len;
 	}
-	pthread_mutex_unlock(&s->mem.lock);
+	cl_mem_unlock(s);
 	return taken;
 }

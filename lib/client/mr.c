@@ -42,13 +42,13 @@ window_region(struct saker *s, unsigned window)
 {
 	int rc;
 
-	pthread_mutex_lock(&s->mem.lock);
+	cl_mem_lock(s);
 	rc = (int)s->mem.window[window];
 	if (rc == 0)
 		rc = cl_sock_region(s, mv_window_fd(window), MV_WINDOW, SHM_REGION_SPARSE);
 	if (rc > 0)
 		s->mem.window[window] = (uint32_t)rc;
-	pthread_mutex_unlock(&s->mem.lock);
+	cl_mem_unlock(s);
 	return rc;
 }
 

@@ -10,6 +10,10 @@
  * A program that has called saker_fd() sleeps outside of this library. From then on the flag that
  * requests wake-ups stays set, and a thread that empties the descriptors without taking all events
  * kicks, so that the descriptor is readable again.
+ *
+ * A program may cancel a thread in saker_wait() (pthread_cancel(3)). The leader then gives its part
+ * back, and no lock stays taken: the descriptors are read and written by syscall(2), which is no
+ * cancellation point.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,7 +93,7 @@ cl_gone(struct saker *s)
 	if (__atomic_load_n(&s->gone, __ATOMIC_RELAXED) != 0)
 		return true;
 	if (__atomic_load_n(&s->header->engine_alive, __ATOMIC_ACQUIRE) != 0 &&
-		(s->sock < 0 || poll(&p, 1, 0) <= 0))
+		(s->sock < 0 || syscall(SYS_poll, &p, 1, 0) <= 0))
 		return false;
 	__atomic_store_n(&s->gone, 1, __ATOMIC_RELAXED);
 	return true;
@@ -118,7 +123,7 @@ kick_fd(struct saker *s)
 	const uint64_t one = 1;
 
 	/* A full counter is readable, too. */
-	if (s->wait.kick >= 0 && write(s->wait.kick, &one, sizeof(one)) < 0)
+	if (s->wait.kick >= 0 && syscall(SYS_write, s->wait.kick, &one, sizeof(one)) < 0)
 		return;
 }
 
@@ -139,10 +144,11 @@ fds_drain(struct saker *s)
 	struct pollfd p[2] = {{s->wait.wake, POLLIN, 0}, {s->wait.kick, POLLIN, 0}};
 	uint8_t scrap[512];
 
-	if (poll(p, 2, 0) <= 0)
+	if (syscall(SYS_poll, p, 2, 0) <= 0)
 		return;
 	for (int i = 0; i < 2; i++)
-		if ((p[i].revents & POLLIN) != 0 && read(p[i].fd, scrap, sizeof(scrap)) < 0)
+		if ((p[i].revents & POLLIN) != 0 &&
+			syscall(SYS_read, p[i].fd, scrap, sizeof(scrap)) < 0)
 			continue;
 }
 
@@ -180,6 +186,12 @@ sleep_flat(struct saker *s, unsigned tries)
 		nanosleep(&nap, NULL);
 }
 
+static void
+wait_unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
 /* Sleeps until the leader wakes. The caller holds wait.lock. */
 static void
 follow(struct saker *s, int timeout_ms)
@@ -191,27 +203,19 @@ follow(struct saker *s, int timeout_ms)
 	until.tv_nsec += (long)ms * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
+	pthread_cleanup_push(wait_unlock, &s->wait.lock);
 	pthread_cond_timedwait(&s->wait.woken, &s->wait.lock, &until);
+	pthread_cleanup_pop(0);
 }
 
-void
-cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
+/* Ends the part of the leader, and makes saker_fd() readable again if something came that the
+ * leader's thread has not taken. */
+static void
+lead_end(void *arg)
 {
+	struct saker *s = arg;
 	bool handed;
 
-	pthread_mutex_lock(&s->wait.lock);
-	if (s->wait.leader) {
-		if (done == NULL || !__atomic_load_n(done, __ATOMIC_ACQUIRE))
-			follow(s, timeout_ms);
-		pthread_mutex_unlock(&s->wait.lock);
-		return;
-	}
-	s->wait.leader = true;
-	pthread_mutex_unlock(&s->wait.lock);
-	if (s->sock < 0)
-		sleep_flat(s, tries);
-	else
-		sleep_fds(s, done, timeout_ms);
 	pthread_mutex_lock(&s->wait.lock);
 	s->wait.leader = false;
 	handed = s->wait.handed;
@@ -221,6 +225,26 @@ cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
 	pthread_mutex_unlock(&s->wait.lock);
 	if (handed && cl_waits(s))
 		kick_fd(s);
+}
+
+void
+cl_sleep(struct saker *s, const bool *done, int timeout_ms, unsigned tries)
+{
+	pthread_mutex_lock(&s->wait.lock);
+	if (s->wait.leader) {
+		if (done == NULL || !__atomic_load_n(done, __ATOMIC_ACQUIRE))
+			follow(s, timeout_ms);
+		pthread_mutex_unlock(&s->wait.lock);
+		return;
+	}
+	s->wait.leader = true;
+	pthread_mutex_unlock(&s->wait.lock);
+	pthread_cleanup_push(lead_end, s);
+	if (s->sock < 0)
+		sleep_flat(s, tries);
+	else
+		sleep_fds(s, done, timeout_ms);
+	pthread_cleanup_pop(1);
 }
 
 void

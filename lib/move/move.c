@@ -16,17 +16,26 @@
 #define ADDR_END (1ull << 47) /* end of the addresses that mmap(2) returns without a hint */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int cancel; /* the state of the thread that holds the lock */
 
+/* pthread_cancel(3) takes effect after the thread has released the lock. */
 void
 mv_lock(void)
 {
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&lock);
+	cancel = state;
 }
 
 void
 mv_unlock(void)
 {
+	int state = cancel;
+
 	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(state, NULL);
 }
 
 /* Sets [*from, *to) to the whole pages around [addr, addr + len). Returns false when len is 0 or

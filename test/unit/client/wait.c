@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../lib/client/client_priv.h"
 #include "fake_sock.h"
 
 static struct fake_sock k;
@@ -230,4 +231,59 @@ Test(client_wait, one_sleeps_for_all)
 		cr_assert_null(failed);
 	}
 	cr_assert_eq(events, ROUNDS);
+}
+
+static void *
+sleeper(void *arg)
+{
+	saker_wait(s, -1);
+	return NULL;
+}
+
+static void *
+destroyer(void *arg)
+{
+	pthread_cancel(pthread_self());
+	saker_qp_destroy(qp);
+	saker_free(s, saker_alloc(s, 1 << 20), 1 << 20);
+	pthread_testcancel();
+	return NULL;
+}
+
+static bool
+leads(void)
+{
+	bool leader;
+
+	pthread_mutex_lock(&s->wait.lock);
+	leader = s->wait.leader;
+	pthread_mutex_unlock(&s->wait.lock);
+	return leader;
+}
+
+Test(client_wait, a_cancelled_leader_gives_its_part_back, .timeout = 60)
+{
+	pthread_t thread;
+	void *end;
+
+	cr_assert_eq(pthread_create(&thread, NULL, sleeper, NULL), 0);
+	while (!leads())
+		sched_yield();
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_not(leads());
+}
+
+Test(client_wait, a_cancelled_thread_ends_after_its_command, .timeout = 60)
+{
+	pthread_t thread;
+	void *end;
+
+	cr_assert_eq(pthread_create(&thread, NULL, destroyer, NULL), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(k.f.seen[SHM_QP_DESTROY], 1);
+	cr_assert_eq(saker_cq_destroy(cq), 0, "%s", saker_error());
+	saker_free(s, saker_alloc(s, 1 << 20), 1 << 20);
 }

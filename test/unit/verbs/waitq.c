@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -135,4 +136,46 @@ Test(waitq, forgets_what_its_owner_takes_out_of_the_middle)
 	cr_assert(!readable(q.event), "the queue is empty");
 	cr_assert_eq(left, 100, "vb_waitq_take() does not call taken()");
 	vb_waitq_fini(&q);
+}
+
+struct cancelled {
+	struct vb_waitq q;
+	struct vb_wait_item item;
+};
+
+static void *
+pop_and_push(void *arg)
+{
+	struct cancelled *c = arg;
+
+	pthread_cancel(pthread_self());
+	vb_waitq_push(&c->q, &c->item);
+	if (vb_waitq_pop(&c->q) == &c->item)
+		vb_waitq_push(&c->q, &c->item);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *
+get(void *arg)
+{
+	return vb_waitq_get(&((struct cancelled *)arg)->q);
+}
+
+Test(waitq, a_cancelled_thread_holds_no_lock_and_takes_no_item, .timeout = 60)
+{
+	struct cancelled c;
+	pthread_t thread;
+	void *end;
+
+	vb_waitq_init(&c.q, NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, get, &c), 0);
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(pthread_create(&thread, NULL, pop_and_push, &c), 0);
+	cr_assert_eq(pthread_join(thread, &end), 0);
+	cr_assert_eq(end, PTHREAD_CANCELED);
+	cr_assert_eq(vb_waitq_pop(&c.q), &c.item);
+	vb_waitq_fini(&c.q);
 }
