@@ -12,7 +12,7 @@
  * Without userfaultfd, and for private pages of a file, which it does not support, the pages become
  * read-only, and a thread that writes waits in a handler of SIGSEGV. The effects are those of the
  * degraded mode. The handler stays installed, because a thread may have faulted whose signal is not
- * delivered yet. It passes faults at other addresses on to the program's handler.
+ * delivered yet. It passes faults at other addresses on to the program's handler (segv.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../base/fault.h"
 #include "move_priv.h"
 #include "sys_priv.h"
 
@@ -169,9 +168,8 @@ static struct {
 	uintptr_t at;
 	uint64_t len;
 } past[PAST];
-static uint32_t npast, handler_set;
+static uint32_t npast;
 static uint32_t active; /* atomic: the latest range in past[] is moving */
-static struct sigaction before;
 
 static bool
 in_past(uintptr_t addr)
@@ -185,8 +183,10 @@ in_past(uintptr_t addr)
 	return false;
 }
 
-static void
-on_segv(int sig, siginfo_t *info, void *context)
+/* Waits, in the handler of SIGSEGV, until the page at the fault's address has moved. Returns false
+ * for a fault of the program's own. */
+static bool
+fault_wait(const siginfo_t *info)
 {
 	static __thread uintptr_t last __attribute__((tls_model("initial-exec")));
 	static __thread uint32_t tries __attribute__((tls_model("initial-exec")));
@@ -195,34 +195,17 @@ on_segv(int sig, siginfo_t *info, void *context)
 	uintptr_t addr = (uintptr_t)info->si_addr;
 	uint32_t now;
 
-	if (info->si_code == SEGV_ACCERR && in_past(addr)) {
-		/* This thread's variables may be on the pages that move, so it writes to none of
-		 * them before the move is over. */
-		while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
-			mv_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
-		now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
-		tries = addr == last && now == when ? tries + 1 : 0;
-		last = addr;
-		when = now;
-		if (tries <= RETRIES)
-			return;
-	}
-	sk_fault_pass_on(&before, sig, info, context);
-}
-
-static void
-handler_install(void)
-{
-	struct sigaction sa = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_NODEFER}, now;
-
-	if (handler_set != 0 && sigaction(SIGSEGV, NULL, &now) == 0 &&
-		(now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_segv)
-		return;
-	sigemptyset(&sa.sa_mask);
-	/* The handler uses the alternate signal stack, where the program has set one. */
-	sa.sa_flags |= SA_ONSTACK;
-	sigaction(SIGSEGV, &sa, &before);
-	handler_set = 1;
+	if (info->si_code != SEGV_ACCERR || !in_past(addr))
+		return false;
+	/* This thread's variables may be on the pages that move, so it writes to none of them
+	 * before the move is over. */
+	while (__atomic_load_n(&active, __ATOMIC_ACQUIRE) != 0)
+		mv_sys(SYS_nanosleep, (uintptr_t)&nap, 0, 0, 0, 0, 0);
+	now = __atomic_load_n(&npast, __ATOMIC_ACQUIRE);
+	tries = addr == last && now == when ? tries + 1 : 0;
+	last = addr;
+	when = now;
+	return tries <= RETRIES;
 }
 
 /* Adds a range. No page is protected yet, so this function may write to variables. */
@@ -231,7 +214,7 @@ signal_note(uintptr_t at, uint64_t len)
 {
 	uint32_t n = npast;
 
-	handler_install();
+	mv_segv_install(fault_wait);
 	__atomic_store_n(&past[n % PAST].at, at, __ATOMIC_RELAXED);
 	__atomic_store_n(&past[n % PAST].len, len, __ATOMIC_RELAXED);
 	__atomic_store_n(&npast, n + 1, __ATOMIC_RELEASE);

@@ -16,6 +16,8 @@
 #ifndef SAKER_MOVE_PRIV_H
 #define SAKER_MOVE_PRIV_H
 
+#include <signal.h>
+
 #include "move.h"
 
 #define MV_CHUNK (2ull << 20) /* bytes that move in one step: a huge page */
@@ -67,6 +69,13 @@ struct mv_window *mv_vma_window(const struct mv_vma *v);
 /* Checks whether [from, to), within `v`, touches a thread's stack; `below` is the mapping before
  * `v`. */
 bool mv_is_stack(const struct mv_vma *v, const struct mv_vma *below, uintptr_t from, uintptr_t to);
+
+/* ---- segv.c ---- */
+
+/* Makes `ours` the first function that handles a SIGSEGV, also when the program has installed a
+ * handler since the last call. A fault for which it returns false takes the action that the
+ * program has set. Call with mv_lock() held. */
+void mv_segv_install(bool (*ours)(const siginfo_t *info));
 
 /* ---- guard.c ---- */
 
