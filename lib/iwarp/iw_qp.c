@@ -100,6 +100,8 @@ iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p)
 	mpa_tx_init(&q->mtx, p->crc, p->tx_markers, p->emss);
 	iw_emss(q, p->emss);
 	mpa_rx_init(&q->mrx, p->crc, p->rx_markers, q->st->ops.slice_free, q->st->ctx);
+	if (q->st->store.holders != NULL)
+		mpa_rx_limit(&q->mrx, &q->st->store, p->user);
 	q->ird = q->rd->ird = p->ird;
 	q->ord = q->rd->ord = p->ord;
 	q->space = p->send_space;

@@ -113,6 +113,7 @@ stream_fail(struct iw_qp *q, enum mpa_reason why)
 		iw_fail(q, IW_LLP_MARKER, NULL, 0, 0);
 		break;
 	case MPA_NO_MEMORY:
+	case MPA_UNFINISHED:
 		iw_fail(q, IW_RDMAP_CATASTROPHIC_STREAM, NULL, 0, 0);
 		break;
 	default:
@@ -132,6 +133,32 @@ iw_rx_discard(struct iw_qp *q, struct tcp_slice *chain)
 	iw_count(q, IW_AFTER_TERMINATE);
 	q->st->ops.slice_free(q->st->ctx, chain);
 	q->st->ops.consumed(q->st->ctx, q, bytes);
+}
+
+/* Frees the bytes that the QP holds after a failure. Returns their number. */
+static uint32_t
+iw_rx_clear(struct iw_qp *q)
+{
+	uint32_t bytes = q->mrx.have;
+
+	mpa_rx_clear(&q->mrx);
+	return bytes;
+}
+
+/* Keeps the bytes of an unfinished FPDU. When there is no room for them, ends the streams that hold
+ * the most, one after the other. */
+static void
+iw_rx_keep(struct iw_qp *q, bool progress)
+{
+	while (!mpa_rx_keep(&q->mrx, progress)) {
+		struct iw_qp *v = SK_CONTAINER(mpa_store_victim(&q->mrx), struct iw_qp, mrx);
+
+		stream_fail(v, MPA_UNFINISHED);
+		if (v == q)
+			return;
+		v->st->ops.consumed(v->st->ctx, v, iw_rx_clear(v));
+		v->st->ops.wake(v->st->ctx, v);
+	}
 }
 
 bool
@@ -155,10 +182,10 @@ iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
 	}
 	if (r < 0)
 		stream_fail(q, (enum mpa_reason) - r);
-	if (q->phase == IW_PHASE_ERROR) {
-		bytes += q->mrx.have;
-		mpa_rx_clear(&q->mrx);
-	}
+	else if (mpa_rx_holds(&q->mrx))
+		iw_rx_keep(q, bytes > 0);
+	if (q->phase == IW_PHASE_ERROR)
+		bytes += iw_rx_clear(q);
 	if (bytes > 0)
 		q->st->ops.consumed(q->st->ctx, q, bytes);
 	return q->kick;

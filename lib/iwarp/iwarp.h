@@ -42,6 +42,9 @@ struct iw_ops {
 	/* Requests the end of the stream after everything that was sent. Called once per
 	 * connection. */
 	void (*close)(void *ctx, struct iw_qp *qp, enum iw_close how);
+	/* Reports that iw_tx() has work, because the bytes of another QP ended this one. NULL:
+	 * iw_stage.store is not used. */
+	void (*wake)(void *ctx, struct iw_qp *qp);
 };
 
 /* One per engine stage: the state that the stage's QPs share. The caller sets `ops` and `ctx` and
@@ -49,6 +52,9 @@ struct iw_ops {
 struct iw_stage {
 	struct iw_ops ops;
 	void *ctx;
+	/* The limits on what unfinished FPDUs hold, which the caller initializes. store.holders
+	 * NULL: no limits. */
+	struct mpa_store store;
 	uint64_t counters[64]; /* by enum iw_reason; iw_reason_count <= 64 */
 	uint64_t mpa_counters[mpa_reason_count];
 	/* Private to the library. */
@@ -68,6 +74,7 @@ struct iw_params {
 	/* The peer implements draft-ietf-storm-rdmap-ext-00: Swap is supported, as operation code
 	 * 1. */
 	bool draft_ext;
+	uint16_t user; /* a user number of iw_stage.store */
 };
 
 /* Creates the iWARP part of `qp`, which stays the caller's. The object is small; queues for

@@ -12,9 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "../base/crc32c.h"
 #include "../base/reason.h"
+#include "../base/share.h"
 #include "../tcp/tcp.h"
 #include "../wire/wire.h"
 
@@ -35,7 +37,10 @@
 	X(MPA_NO_IRD, SK_WARNING,                                                                  \
 		"the responder's ORD exceeds the local IRD (Terminate LLP 0x06)")                  \
 	X(MPA_NO_RTR, SK_WARNING, "no common ready-to-receive message (Terminate LLP 0x07)")       \
-	X(MPA_LOCAL, SK_WARNING, "the start-up failed on this side (Terminate LLP 0x05)")
+	X(MPA_LOCAL, SK_WARNING, "the start-up failed on this side (Terminate LLP 0x05)")          \
+	X(MPA_GATHERED, SK_NORMAL, "bytes of an unfinished FPDU were copied out of their mbufs")   \
+	X(MPA_UNFINISHED, SK_WARNING,                                                              \
+		"a stream was ended: unfinished FPDUs held all of the memory for them")
 
 SK_REASONS_DECLARE(mpa, MPA_NONE, MPA_REASONS)
 
@@ -254,6 +259,36 @@ mpa_write_end(struct mpa_writer *w)
 #define MPA_SLICES_MAX 32
 #define MPA_TINY       256
 
+/* The most memory, in bytes, that an unfinished FPDU takes after its bytes were gathered: its
+ * length, and what is unused of the buffer that is filled last. */
+#define MPA_UNFINISHED_MAX (96 * 1024)
+
+struct mpa_rx;
+TAILQ_HEAD(mpa_holders, mpa_rx);
+
+/*
+ * The limits on what the unfinished FPDUs of all receivers of a stage hold. `slices` counts TCP's
+ * slices, each of which pins a buffer of the network. When a user's share of them is used up, the
+ * held bytes are gathered into buffers of this library, which `bytes` counts. When this share is
+ * used up, too, a stream has to end: mpa_store_victim() chooses it.
+ */
+struct mpa_store {
+	struct sk_share slices; /* in slices */
+	struct sk_share bytes;
+	/* [nusers]: the receivers that hold something, by the time of their last progress */
+	struct mpa_holders *holders;
+	uint64_t *counters; /* by enum mpa_reason */
+};
+
+/* Initializes a store for `slices` slices and `bytes` bytes, with users 0 to nusers - 1, of which
+ * the first `reserved` ones have a minimum of `percent_min` percent of each (0: none). A minimum
+ * has room for one unfinished FPDU; `bytes` grows where that needs more. A user holds at most
+ * `percent_most` percent (0: all). `counters` (by enum mpa_reason) stays the caller's. Returns 0 or
+ * -ENOMEM; mpa_store_fini() frees what the store holds, in any case. */
+int mpa_store_init(struct mpa_store *st, uint32_t slices, uint32_t bytes, uint32_t nusers,
+	uint32_t reserved, unsigned percent_min, unsigned percent_most, uint64_t *counters);
+void mpa_store_fini(struct mpa_store *st);
+
 /*
  * The receiving side of a stream: takes slices and finds whole FPDUs in them, whatever their
  * position in the segments.
@@ -273,8 +308,14 @@ struct mpa_rx {
 	bool crc, markers;
 	bool checked;   /* the next FPDU has passed its checks, but is not consumed yet */
 	bool no_memory; /* gathering failed: the stream must end */
+	bool starved;   /* gathering failed: the user's share of the store is used up */
+	bool listed;    /* in store->holders[user] */
+	uint16_t user;
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	void *ctx;
+	struct mpa_store *store;     /* NULL: no limits */
+	uint32_t counted, allocated; /* slices and bytes that the store counts */
+	TAILQ_ENTRY(mpa_rx) link;
 };
 
 /* A whole FPDU whose CRC and markers are correct. Valid until mpa_rx_done(), mpa_rx_add() or
@@ -290,6 +331,25 @@ struct mpa_fpdu {
  * slice_free(). */
 void mpa_rx_init(struct mpa_rx *r, bool crc, bool markers,
 	void (*slice_free)(void *ctx, struct tcp_slice *chain), void *ctx);
+/* Makes the receiver, which holds nothing, count what it holds in `store`, for the user number
+ * `user`. */
+void mpa_rx_limit(struct mpa_rx *r, struct mpa_store *store, uint16_t user);
+/* Returns false when mpa_rx_keep() has nothing to do. */
+static inline bool
+mpa_rx_holds(const struct mpa_rx *r)
+{
+	return r->head != NULL || r->listed;
+}
+/* Counts the bytes that the receiver holds after all whole FPDUs are consumed, and gathers them
+ * when the user's share of slices is used up. `progress`: an FPDU was consumed since the last call.
+ * Returns false when the store has no room for them: the caller ends a stream
+ * (mpa_store_victim()), and calls again unless it was the one of `r`. */
+bool mpa_rx_keep(struct mpa_rx *r, bool progress);
+/* Returns the receiver whose stream ends so that `r` has room. Its user is that of `r` if a limit
+ * of this user is reached, and otherwise the user that holds the most bytes. Among the eight
+ * receivers of this user that made no progress for the longest time, it is the one that holds the
+ * most. */
+struct mpa_rx *mpa_store_victim(struct mpa_rx *r);
 /* Takes ownership of a chain of in-order slices with data (s->data is not NULL). They are returned
  * through slice_free(), in order. */
 void mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain);

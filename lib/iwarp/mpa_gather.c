@@ -2,8 +2,9 @@
 /*
  * The slices that a receiver holds. They refer to the network's buffers, so a peer that sends an
  * FPDU in segments of one byte could pin a buffer for each byte. Therefore, when more bytes arrive
- * while many slices with few bytes are held, the held bytes are copied into chunks of this library,
- * and the slices are freed. A byte is copied at most once.
+ * while many slices with few bytes are held, or when the user's share of slices is used up
+ * (mpa_store.c), the held bytes are copied into chunks of this library, and the slices are freed. A
+ * byte is copied at most once.
  *
  * The list always consists of chunks, followed by TCP's slices.
  */
@@ -14,10 +15,12 @@
 #include "../base/mem.h"
 
 #define CHUNK_LEN (16 * 1024)
+#define CHUNK_MIN 256
 
 struct chunk {
 	struct tcp_slice slice;
-	uint8_t bytes[CHUNK_LEN];
+	uint32_t room; /* bytes of bytes[] */
+	uint8_t bytes[];
 };
 
 /* A chunk has the address of this variable in `owner`, which distinguishes it from TCP's slices. */
@@ -30,47 +33,64 @@ is_chunk(const struct tcp_slice *s)
 }
 
 static struct chunk *
-chunk_new(void)
+chunk_of(struct tcp_slice *s)
 {
-	struct chunk *c = malloc(sizeof(*c));
+	return SK_CONTAINER(s, struct chunk, slice);
+}
 
-	if (c != NULL)
-		c->slice = (struct tcp_slice){
-			.data = c->bytes, .owner = (void *)(uintptr_t)&chunk_tag};
+/* Returns an empty chunk, or NULL after it has set r->no_memory or r->starved. */
+static struct chunk *
+chunk_new(struct mpa_rx *r, uint32_t room)
+{
+	struct chunk *c;
+
+	if (!mpa_store_take(r, room))
+		return NULL;
+	c = malloc(sizeof(*c) + room);
+	if (c == NULL) {
+		mpa_store_give(r, room);
+		r->no_memory = true;
+		return NULL;
+	}
+	c->room = room;
+	c->slice = (struct tcp_slice){.data = c->bytes, .owner = (void *)(uintptr_t)&chunk_tag};
 	return c;
 }
 
 static void
-chunks_free(struct tcp_slice *s)
+chunks_free(struct mpa_rx *r, struct tcp_slice *s)
 {
 	while (s != NULL) {
 		struct tcp_slice *next = s->next;
 
-		free(SK_CONTAINER(s, struct chunk, slice));
+		mpa_store_give(r, chunk_of(s)->room);
+		free(chunk_of(s));
 		s = next;
 	}
 }
 
-/* Returns a chain of empty chunks with room for `len` bytes (NULL if len is 0). Sets *ok to false
- * if there is no memory. */
-static struct tcp_slice *
-chunks_for(uint32_t len, bool *ok)
+/* Sets *first to a chain of empty chunks with room for `len` bytes (NULL if len is 0). The last
+ * chunk also has room for the `more` bytes that are expected later, as far as its maximum permits.
+ * Returns false when there is no memory for them. */
+static bool
+chunks_for(struct mpa_rx *r, uint32_t len, uint32_t more, struct tcp_slice **first)
 {
-	struct tcp_slice *first = NULL;
+	struct tcp_slice **link = first;
 
-	for (uint32_t room = 0; room < len; room += CHUNK_LEN) {
-		struct chunk *c = chunk_new();
+	*first = NULL;
+	while (len > 0) {
+		uint32_t room = SK_MIN(len + more, (uint32_t)CHUNK_LEN);
+		struct chunk *c = chunk_new(r, SK_MAX(room, (uint32_t)CHUNK_MIN));
 
 		if (c == NULL) {
-			chunks_free(first);
-			*ok = false;
-			return NULL;
+			chunks_free(r, *first);
+			return false;
 		}
-		c->slice.next = first;
-		first = &c->slice;
+		*link = &c->slice;
+		link = &c->slice.next;
+		len -= SK_MIN(len, c->room);
 	}
-	*ok = true;
-	return first;
+	return true;
 }
 
 /* Copies the chain `s`, from byte `off`, into the chain of chunks at `to`, and returns the last
@@ -80,8 +100,8 @@ fill_chunks(struct tcp_slice *to, const struct tcp_slice *s, uint32_t off)
 {
 	for (; s != NULL; s = s->next, off = 0) {
 		while (off < s->len) {
-			struct chunk *c = SK_CONTAINER(to, struct chunk, slice);
-			uint32_t n = SK_MIN(s->len - off, CHUNK_LEN - to->len);
+			struct chunk *c = chunk_of(to);
+			uint32_t n = SK_MIN(s->len - off, c->room - to->len);
 
 			if (n == 0) {
 				to = to->next;
@@ -95,24 +115,21 @@ fill_chunks(struct tcp_slice *to, const struct tcp_slice *s, uint32_t off)
 	return to;
 }
 
-static void
-mpa_gather_tiny(struct mpa_rx *r)
+bool
+mpa_gather(struct mpa_rx *r)
 {
 	struct tcp_slice **link = &r->head, *last = NULL, *loose, *fresh;
-	uint32_t off, len, room;
-	bool ok;
+	uint32_t whole = mpa_rx_expected(r), off, len, room;
 
 	for (; *link != NULL && is_chunk(*link); link = &last->next)
 		last = *link;
 	loose = *link;
 	off = loose == r->head ? r->off : 0;
 	len = r->slice_bytes - off;
-	room = last != NULL ? CHUNK_LEN - last->len : 0;
-	fresh = chunks_for(len > room ? len - room : 0, &ok);
-	if (!ok) {
-		r->no_memory = true;
-		return;
-	}
+	room = last != NULL ? chunk_of(last)->room - last->len : 0;
+	if (!chunks_for(r, len > room ? len - room : 0, whole > r->have ? whole - r->have : 0,
+		    &fresh))
+		return false;
 	*link = fresh;
 	if (last == NULL) {
 		last = fresh;
@@ -122,6 +139,9 @@ mpa_gather_tiny(struct mpa_rx *r)
 	r->slice_free(r->ctx, loose);
 	r->nslices = 0;
 	r->slice_bytes = 0;
+	if (r->store != NULL)
+		sk_count(r->store->counters, MPA_GATHERED);
+	return true;
 }
 
 void
@@ -135,7 +155,7 @@ void
 mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain)
 {
 	if (r->nslices > MPA_SLICES_MAX && r->slice_bytes / MPA_TINY < r->nslices)
-		mpa_gather_tiny(r);
+		mpa_gather(r);
 	if (r->head == NULL) {
 		r->head = chain;
 		r->off = 0;
@@ -163,7 +183,7 @@ mpa_rx_release(struct mpa_rx *r, uint32_t len)
 		r->head = s->next;
 		s->next = NULL;
 		if (is_chunk(s)) {
-			chunks_free(s);
+			chunks_free(r, s);
 			continue;
 		}
 		r->nslices--;
@@ -182,4 +202,5 @@ mpa_rx_clear(struct mpa_rx *r)
 	mpa_rx_release(r, r->have);
 	r->have = 0;
 	r->checked = false;
+	mpa_store_leave(r);
 }

@@ -118,6 +118,20 @@ flat_ulpdu(const struct mpa_rx *r, uint32_t ulpdu_len)
 	return n == ulpdu_len ? p : NULL;
 }
 
+uint32_t
+mpa_rx_expected(const struct mpa_rx *r)
+{
+	struct cursor c = cursor_at_next(r);
+	uint32_t lead = r->markers && r->pos % MPA_MARKER_EVERY == 0 ? MPA_MARKER_LEN : 0;
+	uint8_t field[MPA_LEN_FIELD];
+
+	if (r->have < lead + MPA_LEN_FIELD)
+		return 0;
+	cursor_skip(&c, lead);
+	cursor_copy(&c, field, MPA_LEN_FIELD);
+	return mpa_stream_len(r->markers, r->pos, wire_mpa_len_parse(field));
+}
+
 /* Does the work of mpa_rx_next() for any alignment, with or without markers. */
 static int
 next_scattered(struct mpa_rx *r, struct mpa_fpdu *f)

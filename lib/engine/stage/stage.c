@@ -55,14 +55,13 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	}
 	s->from_control = e->rings.control_stage[index];
 	s->to_control = e->rings.stage_control[index];
-	eng_stage_iwarp_init(s);
 	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
 	TAILQ_INIT(&s->cold);
 	TAILQ_INIT(&s->active);
 	TAILQ_INIT(&s->pending);
 	TAILQ_INIT(&s->pending_srqs);
-	if (alloc_tables(s) == 0)
+	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0)
 		return s;
 	eng_stage_destroy(s);
 no_memory:
@@ -91,6 +90,7 @@ eng_stage_destroy(struct eng_stage *s)
 	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
 		stage_drain_ring(s->from_transport[t]);
 	eng_pool_free(s->store);
+	eng_stage_iwarp_fini(s);
 	free(s->qps);
 	free(s->free_index);
 	free(s->notices);

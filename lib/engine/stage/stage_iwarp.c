@@ -3,7 +3,14 @@
  * of the stream. */
 #include <errno.h>
 
+#include "../../base/mem.h"
 #include "qp_ops_priv.h"
+
+/* Unfinished FPDUs on all engine stages pin at most one HELD_PART-th of the receive mbufs of a
+ * transport stage, even if they all come from that stage. Further ones are copied into at most
+ * HELD_BYTES bytes for each receive mbuf. */
+#define HELD_PART  4
+#define HELD_BYTES 2048
 
 /* ---- The functions that lib/iwarp calls (iw_ops) ---- */
 
@@ -57,9 +64,19 @@ stage_iwarp_op_close(void *ctx, struct iw_qp *iw, enum iw_close how)
 		ctx, eng_qp_of(iw_qp_rd(iw)), how == IW_CLOSE_ORDERLY ? EQP_P_CLOSE : EQP_P_ABORT);
 }
 
-void
+static void
+op_wake(void *ctx, struct iw_qp *iw)
+{
+	eng_qp_activate(ctx, eng_qp_of(iw_qp_rd(iw)));
+}
+
+int
 eng_stage_iwarp_init(struct eng_stage *s)
 {
+	const struct eng_limits *l = &s->e->cfg.limits;
+	uint32_t slices = l->rx_mbufs / HELD_PART / s->e->cfg.nstages;
+	uint64_t bytes = (uint64_t)l->rx_mbufs * HELD_BYTES / s->e->cfg.nstages;
+
 	s->iw.ops = (struct iw_ops){
 		.rd = eng_stage_rd_ops,
 		.rec_get = op_rec_get,
@@ -68,9 +85,19 @@ eng_stage_iwarp_init(struct eng_stage *s)
 		.consumed = op_consumed,
 		.slice_free = op_slice_free,
 		.close = stage_iwarp_op_close,
+		.wake = op_wake,
 	};
 	s->iw.ops.rd.mrs = s->e->mrs;
 	s->iw.ctx = s;
+	return mpa_store_init(&s->iw.store, SK_MAX(slices, 1u),
+		(uint32_t)SK_MIN(bytes, (uint64_t)1 << 30), l->clients + 1, l->users + 1,
+		l->user_min, l->user_most, s->iw.mpa_counters);
+}
+
+void
+eng_stage_iwarp_fini(struct eng_stage *s)
+{
+	mpa_store_fini(&s->iw.store);
 }
 
 /* ---- The functions that the stage calls (eng_qp_ops) ---- */
@@ -103,6 +130,7 @@ iwarp_start(struct eng_stage *s, struct eng_qp *qp, const struct eng_start *star
 		.emss = start->emss,
 		.send_space = start->send_space,
 		.draft_ext = start->draft_ext,
+		.user = qp->client->user,
 	};
 
 	iw_qp_start(qp->iw, s->now, &params);

@@ -125,8 +125,10 @@ void eng_qp_renew(struct eng_stage *s, struct eng_qp *qp);
 
 /* ---- stage_iwarp.c, stage_falcon.c: the two transports (qp_ops_priv.h) ---- */
 
-/* Fill in the functions that lib/iwarp and lib/rof call. */
-void eng_stage_iwarp_init(struct eng_stage *s);
+/* Fill in the functions that lib/iwarp and lib/rof call. eng_stage_iwarp_init() returns 0 or
+ * -ENOMEM; eng_stage_iwarp_fini() frees what it allocated, in any case. */
+int eng_stage_iwarp_init(struct eng_stage *s);
+void eng_stage_iwarp_fini(struct eng_stage *s);
 void eng_stage_falcon_init(struct eng_stage *s);
 /* Frees the payload of a message that no QP takes. */
 void eng_dmsg_drop(const struct eng_dmsg *m);
