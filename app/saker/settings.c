@@ -52,6 +52,9 @@ static const struct row rows[] = {
 	{"tcp", "receive-buffer", KIND_BYTES32, AT(eng.tcp.rcv_buf), 131072, 1u << 30},
 	{"tcp", "out-of-order-slices", KIND_U32, AT(eng.tcp.ooo_slices), 1, 1u << 20},
 	{"tcp", "half-open", KIND_U32, AT(eng.tcp.max_half_open), 1, 1u << 20},
+	{"tcp", "half-open-per-listener", KIND_U32, AT(eng.tcp.half_open_per_listener), 1,
+		1u << 20},
+	{"tcp", "half-open-per-prefix", KIND_U32, AT(eng.tcp.half_open_per_prefix), 1, 1u << 20},
 	{"tcp", "time-wait", KIND_U32, AT(eng.tcp.max_time_wait), 1, 1u << 20},
 	{"tcp", "msl", KIND_TIME, AT(eng.tcp.msl_ns), 0, 240 * SECOND},
 	{"tcp", "rto-min", KIND_TIME, AT(eng.tcp.rto_min_ns), 100000, 60 * SECOND},
@@ -64,6 +67,7 @@ static const struct row rows[] = {
 	{"tcp", "keepalive-probes", KIND_U32, AT(eng.tcp.keepalive_probes), 1, 255},
 	{"tcp", "syn-retries", KIND_U32, AT(eng.tcp.syn_retries), 1, 255},
 	{"tcp", "data-retries", KIND_U32, AT(eng.tcp.data_retries), 1, 255},
+	{"tcp", "zero-window-timeout", KIND_TIME, AT(eng.tcp.zero_window_ns), 0, 86400 * SECOND},
 	{"tcp", "port-min", KIND_U16, AT(eng.port_min), 1, 65535},
 	{"tcp", "port-max", KIND_U16, AT(eng.port_max), 1, 65535},
 

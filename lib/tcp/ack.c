@@ -187,9 +187,8 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		.ece = (seg->flags & TCP_ECE) != 0};
 	bool window = update_window(c, seg);
 
-	/* The peer answers, so it may keep its window closed for any time. */
 	if (c->rtx_kind == RTX_PERSIST)
-		c->retries = 0;
+		tcp_timers_window_answered(c, now);
 	if (seg->ack != c->snd_una) {
 		ack_progress(c, seg->ack, &a);
 		if (!(c->flags & F_SACK))

@@ -78,6 +78,7 @@ tcp_conn_unlink(struct tcp_conn *c)
 {
 	struct tcp_stack *s = c->s;
 
+	tcp_listen_settle(c);
 	if (c->state == TCPS_TIME_WAIT) {
 		TAILQ_REMOVE(&s->tw, c, link);
 		s->n_tw--;
@@ -268,16 +269,22 @@ tcp_close(struct tcp_conn *c, uint64_t now)
 }
 
 void
-tcp_abort(struct tcp_conn *c, uint64_t now)
+tcp_conn_reset(struct tcp_conn *c, uint64_t now, int reason)
 {
 	struct tcp_out out;
 
-	c->s->now = now;
 	if (c->state >= TCPS_SYN_RCVD && c->state != TCPS_TIME_WAIT) {
 		tcp_seg_header(c, now, &out, TCP_RST | TCP_ACK, c->snd_nxt);
 		tcp_rst_send(c->s, c, &c->tuple, &out.tcp);
 	}
-	tcp_conn_end(c, -ECONNABORTED);
+	tcp_conn_end(c, reason);
+}
+
+void
+tcp_abort(struct tcp_conn *c, uint64_t now)
+{
+	c->s->now = now;
+	tcp_conn_reset(c, now, -ECONNABORTED);
 }
 
 int

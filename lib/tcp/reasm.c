@@ -7,6 +7,13 @@
  * their first slices, in the order of sequence numbers. A hostile peer can make many tiny slices,
  * so their number is limited, per connection and in total. TCP drops slices beyond the limit, and
  * the peer sends them again.
+ *
+ * A connection keeps no more slices than are left over: one gets at most half of the total, two a
+ * third each, and so on, so that no few connections hold them all. When many connections hold them
+ * all, each of the others still keeps TCP_OOO_FEW: the connection that holds slices and made no
+ * progress for the longest time discards its own, although it reported them by SACK. RFC 2018 8
+ * permits that; the peer keeps the bytes until they are acknowledged, and sends them again after a
+ * timeout.
  */
 #include "tcp_priv.h"
 
@@ -187,12 +194,66 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	report_run(c, s);
 }
 
+/* Updates the place of the connection among those that hold slices out of order. */
+static void
+reasm_holds(struct tcp_conn *c, bool progress)
+{
+	struct tcp_conn_list *holders = &c->s->holders;
+
+	if (c->flags & F_HOLDS && (progress || c->ooo == NULL)) {
+		TAILQ_REMOVE(holders, c, holder);
+		c->flags &= ~F_HOLDS;
+	}
+	if (c->ooo != NULL && !(c->flags & F_HOLDS)) {
+		TAILQ_INSERT_TAIL(holders, c, holder);
+		c->flags |= F_HOLDS;
+	}
+}
+
+static void
+free_runs(struct tcp_conn *c)
+{
+	struct tcp_slice *run = c->ooo, *next;
+
+	c->ooo = c->ooo_tail = NULL;
+	c->nsack = 0;
+	reasm_holds(c, false);
+	for (; run != NULL; run = next) {
+		next = run->run_next;
+		count_kept(c, -count_chain(run));
+		tcp_slice_drop(c->s, run);
+	}
+}
+
+/* Discards the slices of the connection without progress for the longest time. Returns false when
+ * no connection other than `c` has any. */
 static bool
-reasm_no_room(const struct tcp_conn *c)
+discard_oldest(const struct tcp_conn *c)
+{
+	struct tcp_conn *oldest = TAILQ_FIRST(&c->s->holders);
+
+	if (oldest == c)
+		oldest = TAILQ_NEXT(oldest, holder);
+	if (oldest == NULL)
+		return false;
+	tcp_count(c->s, TCP_OOO_DISCARDED);
+	free_runs(oldest);
+	return true;
+}
+
+/* Makes sure that the connection may keep one more slice. Returns false when it may not. */
+static bool
+reasm_room(const struct tcp_conn *c)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
+	uint32_t total = c->s->ooo_total;
+	uint32_t left = total < cfg->ooo_slices_total ? cfg->ooo_slices_total - total : 0;
 
-	return c->ooo_count >= cfg->ooo_slices || c->s->ooo_total >= cfg->ooo_slices_total;
+	if (c->ooo_count >= cfg->ooo_slices)
+		return false;
+	if (c->ooo_count < left)
+		return true;
+	return c->ooo_count < TCP_OOO_FEW && (left > 0 || discard_oldest(c));
 }
 
 static void
@@ -201,15 +262,16 @@ keep_out_of_order(struct tcp_conn *c, struct tcp_slice *chain)
 	while (chain != NULL) {
 		struct tcp_slice *next = chain->next;
 
-		if (reasm_no_room(c)) {
+		if (!reasm_room(c)) {
 			tcp_count(c->s, TCP_OOO_FULL);
 			tcp_slice_drop(c->s, chain);
-			return;
+			break;
 		}
 		chain->next = NULL;
 		insert_slice(c, chain);
 		chain = next;
 	}
+	reasm_holds(c, false);
 }
 
 /* Takes the runs that rcv_nxt has reached off the list, and appends them to `tail`. Advances
@@ -234,6 +296,7 @@ take_reached(struct tcp_conn *c, struct tcp_slice **tail)
 	}
 	if (c->ooo == NULL)
 		c->ooo_tail = NULL;
+	reasm_holds(c, true);
 	return c->rcv_nxt - from;
 }
 
@@ -271,7 +334,7 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 
 	/* The slices that the owner refused may be many and tiny: their number is limited as
 	 * well. */
-	if (c->refused != NULL && reasm_no_room(c)) {
+	if (c->refused != NULL && !reasm_room(c)) {
 		tcp_count(c->s, TCP_OOO_FULL);
 		tcp_slice_drop(c->s, chain);
 		return;
@@ -330,18 +393,12 @@ tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint3
 void
 tcp_reasm_free_all(struct tcp_conn *c)
 {
-	struct tcp_slice *run = c->ooo, *next;
+	struct tcp_slice *refused = c->refused;
 
-	c->s->ooo_total -= c->ooo_count;
-	c->ooo_count = 0;
-	c->ooo = c->ooo_tail = NULL;
-	for (; run != NULL; run = next) {
-		next = run->run_next;
-		tcp_slice_drop(c->s, run);
-	}
-	run = c->refused;
+	free_runs(c);
 	c->refused = c->refused_tail = NULL;
-	tcp_slice_drop(c->s, run);
+	count_kept(c, -count_chain(refused));
+	tcp_slice_drop(c->s, refused);
 }
 
 /* ---- Functions for the owner ---- */

@@ -13,6 +13,10 @@ tcp_config_default(struct tcp_config *cfg)
 	*cfg = (struct tcp_config){
 		.max_conns = 16384,
 		.max_half_open = 1024,
+		/* Neither one listener nor one host can have all of them; a burst of hundreds of
+		 * connections between two hosts still fits. */
+		.half_open_per_listener = 512,
+		.half_open_per_prefix = 256,
 		.max_time_wait = 4096,
 		/* 100 Gb/s at a round trip of 80 us: enough for the longest paths of a data
 		 * centre. */
@@ -37,6 +41,7 @@ tcp_config_default(struct tcp_config *cfg)
 		.keepalive_probes = 6,
 		.syn_retries = 6,
 		.data_retries = 12,
+		.zero_window_ns = 120000000000,
 		.cc = "cubic",
 		.ecn = true,
 		.timestamps = true,
@@ -51,7 +56,8 @@ tcp_stack_config_ok(const struct tcp_config *cfg)
 {
 	uint64_t conns = (uint64_t)cfg->max_conns + cfg->max_half_open + cfg->max_time_wait;
 
-	return cfg->max_conns && cfg->max_half_open && conns < (1u << 24) && cfg->snd_buf &&
+	return cfg->max_conns && cfg->max_half_open && cfg->half_open_per_listener &&
+	       cfg->half_open_per_prefix && conns < (1u << 24) && cfg->snd_buf &&
 	       cfg->snd_buf <= 1u << 30 && cfg->rcv_buf >= 2048 && cfg->rcv_buf <= 1u << 30 &&
 	       cfg->rcv_wscale <= TCP_WSCALE_MAX && cfg->ooo_slices && cfg->ooo_slices_total &&
 	       cfg->rto_min_ns && cfg->rto_min_ns <= cfg->rto_max_ns && cfg->rto_initial_ns &&
@@ -87,6 +93,7 @@ tcp_stack_create(const struct tcp_config *cfg, const struct tcp_ops *ops, void *
 	TAILQ_INIT(&s->free);
 	TAILQ_INIT(&s->tw);
 	TAILQ_INIT(&s->listeners);
+	TAILQ_INIT(&s->holders);
 	sk_wheel_init(&s->wheel, now);
 	return s;
 }

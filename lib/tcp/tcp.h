@@ -149,26 +149,35 @@ struct tcp_ops {
 
 struct tcp_config {
 	uint32_t max_conns; /* connections, without those half-open or in TIME_WAIT */
-	/* Connections in SYN_RECEIVED, of all listeners together; beyond it TCP drops one. */
-	uint32_t max_half_open;
+	/* Half-done connections: those that a peer opened and that are not settled yet
+	 * (tcp_settled()), of all listeners together, of one listener, and of one source prefix
+	 * (an IPv4 address, or 64 bits of an IPv6 address). Beyond it TCP ends an older one or
+	 * drops the SYN. A listener with a small backlog has fewer: max(backlog, 32). */
+	uint32_t max_half_open, half_open_per_listener, half_open_per_prefix;
 	uint32_t max_time_wait; /* connections in TIME_WAIT; beyond it TCP drops the oldest */
 	/* Bytes per connection. rcv_buf holds at least one FPDU of maximal length and a segment. */
 	uint32_t snd_buf, rcv_buf;
 	/* Slices that one connection keeps at most: out of order, or refused by ops->deliver(). */
 	uint32_t ooo_slices;
-	uint32_t ooo_slices_total; /* slices that all connections together keep at most */
-	uint64_t msl_ns;           /* maximum segment lifetime; TIME_WAIT lasts twice this */
+	/* Slices that all connections together keep at most. One connection keeps no more than are
+	 * left over, but always a few: TCP discards the slices of the connection that made no
+	 * progress for the longest time. */
+	uint32_t ooo_slices_total;
+	uint64_t msl_ns; /* maximum segment lifetime; TIME_WAIT lasts twice this */
 	uint64_t rto_min_ns, rto_max_ns, rto_initial_ns; /* RFC 6298 */
 	uint64_t delack_ns;                              /* delay of an acknowledgement */
 	uint64_t keepalive_idle_ns; /* silence before the first probe; 0: no keepalive */
 	uint64_t keepalive_interval_ns;
 	uint32_t keepalive_probes;          /* probes without an answer that end a connection */
 	uint32_t syn_retries, data_retries; /* retransmissions that end a connection */
-	const char *cc;                     /* "cubic", "dctcp", or "none" (a large fixed window) */
-	bool ecn;                           /* negotiate ECN; DCTCP always does */
-	bool timestamps, sack;              /* negotiate the option (RFC 7323, RFC 2018) */
-	uint8_t rcv_wscale;                 /* shift of our window, 0 to 14 (RFC 7323 2) */
-	struct sk_key isn_key;              /* secret of initial sequence numbers (RFC 6528) */
+	/* Time that a peer may keep its window closed, although it answers, before TCP resets the
+	 * connection; 0: for ever. The time counts anew when the peer has taken 64 KiB. */
+	uint64_t zero_window_ns;
+	const char *cc;        /* "cubic", "dctcp", or "none" (a large fixed window) */
+	bool ecn;              /* negotiate ECN; DCTCP always does */
+	bool timestamps, sack; /* negotiate the option (RFC 7323, RFC 2018) */
+	uint8_t rcv_wscale;    /* shift of our window, 0 to 14 (RFC 7323 2) */
+	struct sk_key isn_key; /* secret of initial sequence numbers (RFC 6528) */
 };
 
 /* Fills in the defaults: timeouts and buffers for a data centre, and a random key. */
@@ -207,8 +216,13 @@ struct tcp_listener *tcp_listen(struct tcp_stack *s, uint32_t backlog, void *use
 /* Closes a listener, and resets its connections that the owner has not claimed. */
 void tcp_unlisten(struct tcp_listener *l, uint64_t now);
 void *tcp_listener_user(const struct tcp_listener *l);
-/* Takes an accepted connection out of its listener's backlog, and sets its user pointer. */
+/* Takes an accepted connection out of its listener's backlog, and sets its user pointer. With
+ * tcp_claim(), the connection is settled; after tcp_claim_early(), it is half-done until
+ * tcp_settled(), because the peer still has to complete the exchange of the layer above. TCP may
+ * reset a connection that is half-done for a second when its place is needed. */
 void tcp_claim(struct tcp_conn *c, void *user);
+void tcp_claim_early(struct tcp_conn *c, void *user);
+void tcp_settled(struct tcp_conn *c);
 
 /*
  * Each of these functions processes one received segment: of the connection `c`, for the listener
@@ -287,6 +301,10 @@ size_t tcp_conn_size(void);
 	X(TCP_HALF_OPEN_FULL, SK_WARNING, "a half-open connection was dropped for a newer SYN")    \
 	X(TCP_BACKLOG_FULL, SK_NOTICE, "a SYN was dropped: the listener's backlog is full")        \
 	X(TCP_CONNS_FULL, SK_WARNING, "a SYN was dropped: all connections are in use")             \
+	X(TCP_PREFIX_FULL, SK_WARNING,                                                             \
+		"a SYN was dropped: its source prefix has too many half-done connections")         \
+	X(TCP_HALF_DONE_ENDED, SK_WARNING,                                                         \
+		"a connection without a request was reset to make room for a newer SYN")           \
 	X(TCP_BAD_FLAGS, SK_NOTICE, "a segment's flags are not valid in the connection's state")   \
 	X(TCP_OUT_OF_WINDOW, SK_NORMAL, "a segment outside the receive window")                    \
 	X(TCP_PAWS, SK_NORMAL, "a timestamp older than the last one (RFC 7323 5)")                 \
@@ -296,6 +314,8 @@ size_t tcp_conn_size(void);
 	X(TCP_CHALLENGE_LIMIT, SK_NOTICE, "a challenge ACK was withheld (rate limit)")             \
 	X(TCP_DUP_PAYLOAD, SK_NORMAL, "a segment repeated payload that was received before")       \
 	X(TCP_OOO_FULL, SK_NOTICE, "an out-of-order slice was dropped: the queue is full")         \
+	X(TCP_OOO_DISCARDED, SK_WARNING,                                                           \
+		"the out-of-order slices of a connection were discarded for those of another")     \
 	X(TCP_RCV_FULL, SK_NOTICE, "payload beyond the advertised window was cut off")             \
 	X(TCP_RETRANSMIT, SK_NORMAL, "a segment was retransmitted")                                \
 	X(TCP_RACK_LOSS, SK_NORMAL, "RACK marked a segment as lost")                               \
@@ -303,6 +323,8 @@ size_t tcp_conn_size(void);
 	X(TCP_RTO, SK_NOTICE, "a retransmission timeout expired")                                  \
 	X(TCP_SPURIOUS, SK_NORMAL, "a retransmission was unnecessary (DSACK or Eifel detection)")  \
 	X(TCP_ZERO_WINDOW_PROBE, SK_NORMAL, "a probe of a closed window was sent")                 \
+	X(TCP_ZERO_WINDOW_END, SK_WARNING,                                                         \
+		"a connection was reset because the peer kept its window closed for too long")     \
 	X(TCP_KEEPALIVE, SK_NORMAL, "a keepalive probe was sent")                                  \
 	X(TCP_TIMED_OUT, SK_NOTICE, "a connection ended because the peer did not answer")          \
 	X(TCP_RESET_IN, SK_NOTICE, "a valid reset was received")                                   \

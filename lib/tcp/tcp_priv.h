@@ -47,9 +47,16 @@
 /* Delay that the peer may add to the acknowledgement of a lone segment. */
 #define TCP_PEER_DELACK_NS 1000000ull
 /* A peer that never closes does not hold a connection longer than this. */
-#define TCP_FIN_WAIT_2_NS  60000000000ull
-#define TCP_RACK_PERSIST   16 /* RFC 8985 6.2 step 4 */
-#define TCP_RST_QUEUE      64
+#define TCP_FIN_WAIT_2_NS 60000000000ull
+#define TCP_RACK_PERSIST  16 /* RFC 8985 6.2 step 4 */
+#define TCP_RST_QUEUE     64
+#define TCP_OOO_FEW       8 /* slices that each connection may always keep out of order */
+/* A peer that takes so many bytes uses the connection, however often its window is closed. */
+#define TCP_WINDOW_PROGRESS 65536u
+/* A half-done connection of this age may be ended for a newer one. */
+#define TCP_HALF_DONE_NS   1000000000ull
+#define TCP_BACKLOG_MIN    32   /* half-done connections of a listener with a small backlog */
+#define TCP_SOURCES        1024 /* lists of half-done connections by source prefix; a power of 2 */
 #define TCP_MIN_RTT_WINDOW 10000000000ull /* ten seconds; RFC 8985 6.1 does not set the length */
 
 /* ---- Sequence numbers ---- */
@@ -129,6 +136,9 @@ enum {
 	F_LISTED = 1 << 22,       /* the connection is in its listener's list (field `link`) */
 	F_UNDO = 1 << 23,         /* prior_cwnd and prior_ssthresh are valid */
 	F_EIFEL = 1 << 24, /* eifel_ts is valid: the next acknowledgement decides on the timeout */
+	F_HALF_DONE = 1 << 25, /* the connection is in the lists of half-done ones */
+	F_EARLY = 1 << 26,     /* tcp_claim_early() was called */
+	F_HOLDS = 1 << 27,     /* the connection is in the stack's list `holders` */
 };
 
 enum {                      /* tcp_rec.flags */
@@ -219,8 +229,15 @@ struct tcp_conn {
 	/* Rarely used. */
 	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
 	struct tcp_listener *listener;
+	TAILQ_ENTRY(tcp_conn) of_listener, of_source; /* F_HALF_DONE */
+	TAILQ_ENTRY(tcp_conn) holder;                 /* F_HOLDS */
+	uint64_t born;                                /* time of the SYN */
+	/* For how long the peer's window was closed until `closed_at`, and n_acked when that time
+	 * began to count. */
+	uint64_t closed_ns, closed_at, closed_acked;
 	uint64_t ts_recent_at, challenge_at;
 	uint32_t iss, irs, mtu;
+	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
 	int reason;
 	uint64_t n_retransmits, n_bytes_in;
@@ -234,10 +251,17 @@ struct tcp_listener {
 	struct tcp_stack *s;
 	void *user;
 	uint32_t backlog, n_half, n_unclaimed;
-	uint32_t refs; /* connections that point to the listener */
+	uint32_t n_half_done; /* includes those of n_half and n_unclaimed */
+	uint32_t refs;        /* connections that point to the listener */
 	bool closed;
-	struct tcp_conn_list half, unclaimed; /* in the order of arrival */
+	struct tcp_conn_list half, unclaimed, half_done; /* in the order of arrival */
 	TAILQ_ENTRY(tcp_listener) link;
+};
+
+/* The half-done connections whose source prefix has the same hash, in the order of arrival. */
+struct tcp_source {
+	uint32_t n;
+	struct tcp_conn_list conns; /* initialized when it is used first */
 };
 
 struct tcp_rst { /* a reset that waits for the port */
@@ -253,7 +277,10 @@ struct tcp_stack {
 	const struct tcp_cc_ops *cc;
 	struct tcp_config cfg;
 	uint32_t n_live, n_half, n_tw; /* connections by kind; max_conns bounds n_live */
+	uint32_t n_half_done;          /* of all listeners */
 	uint32_t ooo_total;            /* slices that all connections keep */
+	/* The connections with slices out of order, by the time of their last progress. */
+	struct tcp_conn_list holders;
 	struct tcp_conn *pool;
 	uint32_t pool_size, pool_fresh; /* connections from pool_fresh on were never used */
 	struct tcp_conn_list free, tw;
@@ -262,6 +289,7 @@ struct tcp_stack {
 	unsigned nrst;
 	uint64_t counters[tcp_reason_count];
 	struct sk_wheel wheel;
+	struct tcp_source sources[TCP_SOURCES];
 };
 
 /* ---- conn.c, stack.c ---- */
@@ -273,6 +301,8 @@ void tcp_conn_free_now(struct tcp_conn *c);
 /* Ends a connection: frees its records and slices, sends the owner its last event, and frees the
  * connection as soon as no function holds it. */
 void tcp_conn_end(struct tcp_conn *c, int reason);
+/* Sends RST where the peer has the connection, and ends it. */
+void tcp_conn_reset(struct tcp_conn *c, uint64_t now, int reason);
 /* Sends TCP_EV_CLOSED, once: from here on, the owner does not use the connection. */
 void tcp_conn_over(struct tcp_conn *c, int reason);
 /* Moves a connection to TIME_WAIT, and drops the oldest one there when there are too many. */
@@ -435,6 +465,8 @@ void tcp_timers_acked(struct tcp_conn *c, uint64_t now);
 void tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait);
 /* The peer's window has no room for the next record. */
 void tcp_timers_window_closed(struct tcp_conn *c, uint64_t now);
+/* An acknowledgement arrived while the window was closed. */
+void tcp_timers_window_answered(struct tcp_conn *c, uint64_t now);
 /* An acknowledgement waits for data that carries it. */
 void tcp_timers_ack_delayed(struct tcp_conn *c, uint64_t now);
 /* The state ends, or is checked, at `deadline`. */
@@ -491,6 +523,8 @@ void tcp_listen_leave(struct tcp_conn *c);
 void tcp_listen_unref(struct tcp_listener *l);
 /* Moves `c` from the half-open to the unclaimed; the caller has cleared F_HALF. */
 void tcp_listen_established(struct tcp_conn *c);
+/* Takes the connection out of the lists of half-done ones. */
+void tcp_listen_settle(struct tcp_conn *c);
 
 /* Returns the bytes of a chain. */
 static inline uint32_t

@@ -74,11 +74,38 @@ tcp_timers_reorder(struct tcp_conn *c, uint64_t now, uint64_t wait)
 	timers_arm_rtx(c, RTX_REO, now + wait);
 }
 
+/* Adds the time since the last call to the time for which the peer's window was closed. */
+static void
+window_was_closed(struct tcp_conn *c, uint64_t now)
+{
+	if (c->n_acked - c->closed_acked >= TCP_WINDOW_PROGRESS) {
+		c->closed_ns = 0;
+		c->closed_acked = c->n_acked;
+	}
+	c->closed_ns += now - c->closed_at;
+	c->closed_at = now;
+}
+
+static bool
+closed_too_long(const struct tcp_conn *c)
+{
+	return c->s->cfg.zero_window_ns && c->closed_ns >= c->s->cfg.zero_window_ns;
+}
+
 void
 tcp_timers_window_closed(struct tcp_conn *c, uint64_t now)
 {
-	if (c->rtx_kind != RTX_PERSIST)
-		timers_arm_rtx(c, RTX_PERSIST, now + tcp_rtt_rto(c));
+	if (c->rtx_kind == RTX_PERSIST)
+		return;
+	c->closed_at = now;
+	timers_arm_rtx(c, RTX_PERSIST, closed_too_long(c) ? now : now + tcp_rtt_rto(c));
+}
+
+void
+tcp_timers_window_answered(struct tcp_conn *c, uint64_t now)
+{
+	c->retries = 0;
+	window_was_closed(c, now);
 }
 
 void
@@ -124,10 +151,17 @@ tcp_timers_stop(struct tcp_conn *c)
 	sk_timer_stop(&c->s->wheel, &c->timer);
 }
 
-/* Probes the peer's closed window (RFC 9293 3.8.6.1), for as long as the peer answers. */
+/* Probes the peer's closed window (RFC 9293 3.8.6.1), for as long as the peer answers and the
+ * configuration permits it to keep our records. */
 static void
 persist_due(struct tcp_conn *c, uint64_t now)
 {
+	window_was_closed(c, now);
+	if (closed_too_long(c)) {
+		tcp_count(c->s, TCP_ZERO_WINDOW_END);
+		tcp_conn_reset(c, now, -ETIMEDOUT);
+		return;
+	}
 	if (c->retries >= c->s->cfg.data_retries) {
 		tcp_count(c->s, TCP_TIMED_OUT);
 		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);

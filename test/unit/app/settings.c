@@ -326,6 +326,9 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.patience_ns);
 	SAME(tcp.max_conns);
 	SAME(tcp.max_half_open);
+	SAME(tcp.half_open_per_listener);
+	SAME(tcp.half_open_per_prefix);
+	SAME(tcp.zero_window_ns);
 	SAME(tcp.max_time_wait);
 	SAME(tcp.snd_buf);
 	SAME(tcp.rcv_buf);

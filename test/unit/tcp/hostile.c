@@ -249,7 +249,7 @@ Test(tcp_hostile, all_connections_together_pin_a_bounded_number_of_slices)
 			snprintf(text, sizeof(text), ". %u:%u ack 1 nopoll", 3 + 2 * i, 4 + 2 * i);
 			IN(text);
 		}
-		cr_assert_eq(p.slices, k ? 150 : 100);
+		cr_assert_eq(p.slices, k ? 75 + 38 : 75);
 		if (!k) {
 			p.c = NULL;
 			p.t.rport++;
@@ -290,6 +290,6 @@ Test(tcp_hostile, all_refused_slices_together_are_bounded)
 		snprintf(text, sizeof(text), ". %u:%u ack 1 nopoll", 1 + i, 2 + i);
 		IN(text);
 	}
-	cr_assert_eq(p.slices, 20);
-	cr_assert_eq(sc_count(&p, TCP_OOO_FULL), 80);
+	cr_assert_eq(p.slices, 10, "half of the total");
+	cr_assert_eq(sc_count(&p, TCP_OOO_FULL), 90);
 }

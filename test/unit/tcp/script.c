@@ -107,7 +107,7 @@ on_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 	case TCP_EV_CONNECTED:
 		p->connected++;
 		if (tcp_conn_listener(c) != NULL && !p->no_claim)
-			tcp_claim(c, NULL);
+			(p->claim_early ? tcp_claim_early : tcp_claim)(c, NULL);
 		break;
 	case TCP_EV_SENT:
 		p->sent_ev++;

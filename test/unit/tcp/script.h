@@ -58,7 +58,7 @@ struct script {
 	uint8_t *got;       /* the delivered bytes */
 	int64_t recs, slices;
 	/* Behaviour of the owner. */
-	bool refuse, busy, no_split, keep_bytes, abort_in_deliver, no_claim;
+	bool refuse, busy, no_split, keep_bytes, abort_in_deliver, no_claim, claim_early;
 };
 
 /* sc_new() sets the defaults; a test may change cfg before sc_start(). */

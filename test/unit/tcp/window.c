@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include "../../../lib/base/mem.h"
 #include "script.h"
 
 static struct script p;
@@ -260,6 +261,7 @@ Test(tcp_window, closed_window_is_probed_with_backoff_rfc9293_3_8_6_1)
 
 Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
 {
+	p.cfg.zero_window_ns = 0;
 	establish();
 	IN(". 1:1 ack 1 win 0");
 	sc_send(&p, 1, 100);
@@ -273,6 +275,73 @@ Test(tcp_window, closed_window_lasts_as_long_as_the_peer_answers)
 	WAIT(60000 * MS); /* after this time, it is not valid */
 	STATE("CLOSED");
 	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+/* The peer answers each probe and each segment with a closed window, but opens it by `take` bytes
+ * (a multiple of 128) once in two seconds. Returns the time after which the connection is reset, or
+ * 0 when it outlives `most`. */
+static uint64_t
+closed_time(uint32_t take, uint64_t most)
+{
+	uint64_t t0 = p.now, opened = t0;
+	uint32_t acked = 1;
+
+	while (p.now - t0 < most) {
+		WAIT(10 * MS);
+		for (; p.seen < p.nout && !p.closed; p.seen++) {
+			const struct sc_out *o = &p.out[p.seen];
+			bool open = o->len == 0 && p.now - opened >= 2000 * MS;
+			char text[64];
+
+			if (open)
+				opened = p.now;
+			acked = SK_MAX(acked, o->tcp.seq - p.iss + o->len);
+			snprintf(text, sizeof(text), ". 1:1 ack %u win %u", acked,
+				open ? take / 128 : 0);
+			IN(text);
+		}
+		if (p.closed)
+			return p.now - t0;
+		p.seen = p.nout = 0;
+	}
+	return 0;
+}
+
+Test(tcp_window, closed_window_ends_after_the_configured_time_rfc6429)
+{
+	uint64_t t;
+
+	p.cfg.zero_window_ns = 30000 * MS;
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 1, 100);
+	t = closed_time(0, 100000 * MS);
+	cr_assert_geq(t, 30000 * MS);
+	cr_assert_leq(t, 30000 * MS + p.cfg.rto_max_ns);
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_END), 1);
+	cr_assert_eq(sc_count(&p, TCP_RESET_OUT), 1);
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_window, window_that_opens_by_a_little_is_still_closed_rfc6429)
+{
+	p.cfg.zero_window_ns = 30000 * MS;
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 200, 1000);
+	cr_assert_neq(closed_time(128, 60000 * MS), 0);
+	cr_assert_eq(sc_count(&p, TCP_ZERO_WINDOW_END), 1);
+}
+
+Test(tcp_window, slow_reader_that_makes_progress_is_kept_rfc6429)
+{
+	p.cfg.zero_window_ns = 30000 * MS;
+	establish();
+	IN(". 1:1 ack 1 win 0");
+	sc_send(&p, 1000, 1000);
+	cr_assert_eq(closed_time(12800, 300000 * MS), 0);
+	STATE("ESTABLISHED");
 }
 
 Test(tcp_window, silly_window_is_used_after_the_persist_time_rfc9293_3_8_6_2_1)
