@@ -197,6 +197,9 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	e->cfg = *cfg;
 	e->clock = eng_clock;
 	e->cfg.tcp.max_conns = cfg->limits.conns;
+	/* Slices out of order and unfinished FPDUs (stage_iwarp.c) pin at most half of the mbufs;
+	 * the other half is there to receive. */
+	e->cfg.tcp.ooo_slices_total = SK_MIN(cfg->tcp.ooo_slices_total, cfg->limits.rx_mbufs / 4);
 	e->id = __atomic_fetch_add(&instances, 1, __ATOMIC_RELAXED);
 	e->wake_fd = -1;
 	sk_random(e->rss_key, sizeof(e->rss_key));

@@ -134,7 +134,9 @@ struct eng_config {
 	enum eng_idle idle;
 	uint32_t sleep_after; /* ENG_IDLE_SLEEP: turns without work before a loop sleeps */
 	struct eng_limits limits;
-	struct tcp_config tcp; /* limits.conns replaces max_conns */
+	/* limits.conns replaces max_conns; ooo_slices_total is at most a quarter of the receive
+	 * mbufs */
+	struct tcp_config tcp;
 	/* The time after its MPA reply for which a responder holds its send queue, if no
 	 * ready-to-receive message was agreed on; it holds longer while the reply is not
 	 * acknowledged. 0: until the initiator's first FPDU arrives (RFC 5044 7.1.2). */
@@ -337,7 +339,9 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_REQUEST_REFUSED, SK_NOTICE,                                                          \
 		"a connect request was refused: no listener, or no free resource")                 \
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE,                                                          \
-		"a connect request timed out: its listener did not answer")
+		"a connect request timed out: its listener did not answer")                        \
+	X(ENG_CONN_SHARE, SK_WARNING,                                                              \
+		"a connection was refused: its user holds its share of a transport stage's")
 
 SK_REASONS_DECLARE(eng, ENG_NONE, ENG_REASONS)
 

@@ -30,6 +30,26 @@ eng_conn_alloc(struct eng_transport *t, uint8_t state)
 	return c;
 }
 
+bool
+eng_conn_admit(struct eng_transport *t, struct eng_conn *c, uint16_t user)
+{
+	if (sk_share_take(&t->conn_share, user, 1) != SK_SHARE_OK) {
+		sk_count(t->counters, ENG_CONN_SHARE);
+		return false;
+	}
+	c->user = user;
+	c->counted = true;
+	return true;
+}
+
+static void
+conn_leave(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->counted)
+		sk_share_give(&t->conn_share, c->user, 1);
+	c->counted = false;
+}
+
 void
 eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 {
@@ -40,6 +60,7 @@ eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 		TAILQ_REMOVE(&t->pending, c, next);
 	c->queued = false;
 	eng_startup_free(t, c);
+	conn_leave(t, c);
 	c->pending = 0;
 	c->state = ECONN_FREE;
 	t->nused--;
@@ -181,6 +202,7 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	/* lib/tcp keeps the connection in TIME_WAIT without its user, and answers by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
+	conn_leave(t, c);
 	eng_conn_lost(t, c);
 }
 

@@ -115,6 +115,8 @@ eng_startup_notice(struct eng_transport *t, struct eng_conn *c, uint16_t notice)
 {
 	c->su->notice = notice;
 	sk_timer_stop(&t->wheel, &c->su->timer);
+	if (c->tcp != NULL)
+		tcp_settled(c->tcp);
 	c->pending &= ~ECONN_P_NOTICE;
 	if (!eng_startup_send_notice(t, c))
 		eng_conn_pend(t, c, ECONN_P_NOTICE);
@@ -162,8 +164,9 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 		return; /* all are in use: the TCP connection stays in the backlog */
 	c->tcp = tcp;
 	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
-	tcp_claim(tcp, c);
-	if (net_path_init(t->net, &c->path, &src, &tuple->raddr, IP_TCP, t->now) != 0 ||
+	tcp_claim_early(tcp, c);
+	if (!eng_conn_admit(t, c, l->user) ||
+		net_path_init(t->net, &c->path, &src, &tuple->raddr, IP_TCP, t->now) != 0 ||
 		eng_startup_create(t, c) != 0) {
 		c->state = ECONN_DRAIN;
 		eng_conn_pend(t, c, ECONN_P_ABORT);
@@ -273,6 +276,8 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 	if (c == NULL)
 		return -ENOBUFS;
 	rc = choose_tuple(t, c, &tuple);
+	if (rc == 0 && !eng_conn_admit(t, c, m->user))
+		rc = -ENOBUFS;
 	if (rc == -EXDEV)
 		m->transport = (uint8_t)eng_home(t->e, &tuple);
 	if (rc == 0)

@@ -122,6 +122,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
 	t->notices = calloc(ENG_CTL_NOTICES, sizeof(t->notices[0]));
 	if (t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
+		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
 		goto no_memory;
@@ -239,6 +240,7 @@ eng_transport_destroy(struct eng_transport *t)
 	while (eng_tx_spares(t) > 0)
 		rte_mbuf_raw_free(t->spare[t->spare_out++ % ENG_SPARE]);
 	eng_tuples_destroy(t);
+	sk_share_fini(&t->conn_share);
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
 	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));

@@ -22,6 +22,7 @@ eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)
 	l->addr = m->listen.addr;
 	l->port = m->listen.port;
 	l->number = m->listen.number;
+	l->user = m->user;
 	l->offer = m->listen.offer;
 	LIST_INSERT_HEAD(&t->listeners[l->port % ENG_LISTENER_BUCKETS], l, next);
 	return 0;

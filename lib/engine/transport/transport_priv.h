@@ -102,6 +102,8 @@ struct eng_conn {
 	bool release_due;  /* the engine stage has not sent ENG_T_RELEASE yet */
 	bool fin;          /* the peer's FIN has arrived */
 	bool lingers;      /* TCP closes it when the peer has acknowledged all bytes or closed */
+	bool counted;      /* t->conn_share counts it, for `user` */
+	uint16_t user;     /* of its listener, or of the active side */
 	uint16_t addr_sum; /* see eng_addr_sum() */
 	int error;         /* -errno: why the connection ended; 0: orderly */
 	struct net_path path;
@@ -114,6 +116,7 @@ struct eng_listener {
 	struct sk_addr addr; /* unspecified: all addresses */
 	uint16_t port;
 	uint32_t number; /* the control stage's number of the listener */
+	uint16_t user;
 	struct eng_offer offer;
 };
 #define ENG_LISTENER_BUCKETS 64
@@ -142,6 +145,7 @@ struct eng_transport {
 	/* Connections */
 	struct eng_conn *conns;                   /* [nconns] */
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
+	struct sk_share conn_share;               /* of the TCP connections, by user */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
 	struct sk_wheel wheel;  /* start-up timers */
 	uint16_t next_lport;    /* the counter of RFC 6056, section 3.3.3 */
@@ -248,6 +252,9 @@ uint16_t eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key);
 
 /* Returns an unused connection, in state `state`, or NULL when all are in use. */
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
+/* Counts the connection, which is about to have a TCP connection, for the user. Returns false, and
+ * counts the refusal, when the user's share of the connections is used up. */
+bool eng_conn_admit(struct eng_transport *t, struct eng_conn *c, uint16_t user);
 /* Frees the connection if it has ended and no stage and no message holds its index. */
 void eng_conn_put(struct eng_transport *t, struct eng_conn *c);
 /* Implement tcp_ops.deliver and tcp_ops.event. */
@@ -280,7 +287,7 @@ int eng_startup_create(struct eng_transport *t, struct eng_conn *c);
 /* Frees c->su, which may be NULL. */
 void eng_startup_free(struct eng_transport *t, struct eng_conn *c);
 /* Begins the start-up of a passive connection, when the TCP connection `tcp` of a listener is
- * established. */
+ * established. lib/tcp counts the connection as half-done until the peer's request is complete. */
 void eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp);
 /* Begins the exchange of an active connection, when its TCP connection is established. */
 void eng_startup_connected(struct eng_transport *t, struct eng_conn *c);
