@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "../base/be.h"
+#include "../base/secret.h"
 
 #define NONCE_LEN 12
 
 struct psp_crypto {
 	IMB_MGR *mgr;
+	void *mem; /* the memory of mgr, which keeps copies of keys */
 };
 
 struct psp_sa {
@@ -23,6 +25,7 @@ struct psp_sa {
 	uint32_t spi;
 	uint8_t version;
 };
+_Static_assert(_Alignof(struct psp_sa) <= SK_SECRET_ALIGN, "alignment of an SA");
 
 struct psp_crypto *
 psp_crypto_create(void)
@@ -32,9 +35,11 @@ psp_crypto_create(void)
 
 	if (c == NULL)
 		return NULL;
-	c->mgr = alloc_mb_mgr(0);
+	c->mem = sk_secret_alloc(imb_get_mb_mgr_size());
+	if (c->mem != NULL)
+		c->mgr = imb_set_pointers_mb_mgr(c->mem, 0, 1);
 	if (c->mgr == NULL) {
-		free(c);
+		psp_crypto_destroy(c);
 		return NULL;
 	}
 	init_mb_mgr_auto(c->mgr, &arch);
@@ -48,7 +53,7 @@ psp_crypto_create(void)
 void
 psp_crypto_destroy(struct psp_crypto *c)
 {
-	free_mb_mgr(c->mgr);
+	sk_secret_free(c->mem, imb_get_mb_mgr_size());
 	free(c);
 }
 
@@ -131,10 +136,9 @@ psp_sa_create(struct psp_crypto *c, uint8_t version, uint32_t spi, const uint8_t
 
 	if (len == 0 && version != PSP_NO_CRYPTO)
 		return NULL;
-	sa = aligned_alloc(_Alignof(struct psp_sa), sizeof(*sa));
+	sa = sk_secret_alloc(sizeof(*sa));
 	if (sa == NULL)
 		return NULL;
-	memset(sa, 0, sizeof(*sa));
 	sa->spi = spi;
 	sa->version = version;
 	if (len == IMB_KEY_128_BYTES)
@@ -147,9 +151,7 @@ psp_sa_create(struct psp_crypto *c, uint8_t version, uint32_t spi, const uint8_t
 void
 psp_sa_destroy(struct psp_sa *sa)
 {
-	if (sa != NULL)
-		explicit_bzero(sa, sizeof(*sa));
-	free(sa);
+	sk_secret_free(sa, sizeof(*sa));
 }
 
 uint32_t

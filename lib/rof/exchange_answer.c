@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/mem.h"
+#include "../base/secret.h"
 #include "exchange_priv.h"
 
 #define REQUEST_NS  3000000000u
@@ -37,10 +38,10 @@ exchange_answer_create(const struct rofx_config *cfg, uint64_t now, bool initiat
 	x->peer_version = ROFX_VERSION;
 	x->frame_room = x->out_room = ROFX_FRAME_MAX;
 	x->opening_at = ROFX_OPENING_LEN;
-	x->su = calloc(1, sizeof(*x->su));
-	x->agreed = calloc(1, sizeof(*x->agreed));
-	x->frame = calloc(1, x->frame_room);
-	x->out = calloc(1, x->out_room);
+	x->su = sk_secret_alloc(sizeof(*x->su));
+	x->agreed = sk_secret_alloc(sizeof(*x->agreed));
+	x->frame = sk_secret_alloc(x->frame_room);
+	x->out = sk_secret_alloc(x->out_room);
 	x->patience_end = now + x->cfg.patience_ns;
 	if (cfg->peer != NULL)
 		x->peer_addr = *cfg->peer;
@@ -52,24 +53,16 @@ exchange_answer_create(const struct rofx_config *cfg, uint64_t now, bool initiat
 	return x;
 }
 
-static void
-wipe(void *p, size_t len)
-{
-	if (p != NULL)
-		explicit_bzero(p, len);
-	free(p);
-}
-
 void
 rofx_destroy(struct rofx *x)
 {
 	if (x == NULL)
 		return;
 	rofx_link_destroy(x->link);
-	wipe(x->su, sizeof(*x->su));
-	wipe(x->agreed, sizeof(*x->agreed));
-	wipe(x->frame, x->frame_room);
-	wipe(x->out, x->out_room);
+	sk_secret_free(x->su, sizeof(*x->su));
+	sk_secret_free(x->agreed, sizeof(*x->agreed));
+	sk_secret_free(x->frame, x->frame_room);
+	sk_secret_free(x->out, x->out_room);
 	free(x);
 }
 
@@ -349,11 +342,11 @@ shrink(uint8_t **buf, uint16_t *room, unsigned used)
 
 	if (used > ROFX_FRAME_LIVE || *room <= ROFX_OUT_LIVE)
 		return;
-	small = calloc(1, ROFX_OUT_LIVE);
+	small = sk_secret_alloc(ROFX_OUT_LIVE);
 	if (small == NULL)
 		return;
 	memcpy(small, *buf, used);
-	wipe(*buf, *room);
+	sk_secret_free(*buf, *room);
 	*buf = small;
 	*room = ROFX_OUT_LIVE;
 }
@@ -363,7 +356,7 @@ rofx_trim(struct rofx *x)
 {
 	if (x->state != ROFX_S_LIVE)
 		return;
-	wipe(x->su, sizeof(*x->su));
+	sk_secret_free(x->su, sizeof(*x->su));
 	x->su = NULL;
 	shrink(&x->frame, &x->frame_room, x->frame_have);
 	shrink(&x->out, &x->out_room, x->out_len);

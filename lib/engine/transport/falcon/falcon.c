@@ -14,6 +14,7 @@
 #include <rte_ring_elem.h>
 
 #include "../../../base/mem.h"
+#include "../../../base/secret.h"
 
 #define FALCON_BUDGET    256 /* most packets that a turn sends */
 #define BY_QPN_BACKLOG   1024
@@ -101,8 +102,11 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	sk_random(&cfg.seed, sizeof(cfg.seed));
-	psp_device_init(&f->device);
-	f->device.match_cookie = t->e->cfg.falcon.pcid;
+	f->device = sk_secret_alloc(sizeof(*f->device));
+	if (f->device == NULL)
+		return -ENOMEM;
+	psp_device_init(f->device);
+	f->device->match_cookie = t->e->cfg.falcon.pcid;
 	eng_falcon_keys_init(t, now);
 	f->nconns = cfg.max_conns;
 	f->conns = sk_mem_alloc(f->nconns * sizeof(f->conns[0]));
@@ -125,6 +129,7 @@ falcon_link_destroy(struct eng_transport *t)
 		fa_stack_destroy(f->fa);
 	if (f->crypto != NULL)
 		psp_crypto_destroy(f->crypto);
+	sk_secret_free(f->device, sizeof(*f->device));
 	sk_mem_free(f->conns, f->nconns * sizeof(f->conns[0]));
 	sk_mem_free(f, sizeof(*f));
 	t->part[ENG_FALCON] = NULL;
@@ -233,15 +238,15 @@ open_psp(struct eng_falcon *f, struct eng_falcon_conn *fc, const struct eng_falc
 {
 	uint8_t key[PSP_KEY_MAX] = {0};
 
-	if (f->device.generation - fc->generation > 1) /* the device key of rx_spi is gone */
+	if (f->device->generation - fc->generation > 1) /* the device key of rx_spi is gone */
 		return -ESTALE;
 	if (o->psp != PSP_NO_CRYPTO)
 		psp_derive_key(
-			f->crypto, key, psp_device_key(&f->device, o->rx_spi), o->rx_spi, o->psp);
+			f->crypto, key, psp_device_key(f->device, o->rx_spi), o->rx_spi, o->psp);
 	fc->rx_sa = psp_sa_create(f->crypto, o->psp, o->rx_spi, key);
 	fc->tx_sa = psp_sa_create(f->crypto, o->psp, o->tx_spi, o->tx_key);
 	explicit_bzero(key, sizeof(key));
-	psp_rx_init(&fc->accept, &f->device, o->rx_spi, psp_rx_margin(REPLAY_MARGIN_NS));
+	psp_rx_init(&fc->accept, f->device, o->rx_spi, psp_rx_margin(REPLAY_MARGIN_NS));
 	fc->accept.generation = fc->generation;
 	fc->accept.cookie = o->rx_cookie;
 	fc->tx_psp.version = o->psp;

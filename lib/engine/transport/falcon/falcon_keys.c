@@ -51,7 +51,7 @@ next_change(const struct eng_transport *t, const struct eng_falcon_conn *fc)
 {
 	uint64_t ns = t->e->cfg.falcon.rekey_ns;
 
-	if (fc->generation != eng_falcon_of(t)->device.generation)
+	if (fc->generation != eng_falcon_of(t)->device->generation)
 		return t->now;
 	if (ns == 0)
 		return SK_NEVER;
@@ -111,13 +111,13 @@ falcon_keys_offer(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 	struct rofx_sa next = {
-		.version = psp_sa_version(fc->rx_sa), .spi = psp_device_spi(&f->device)};
+		.version = psp_sa_version(fc->rx_sa), .spi = psp_device_spi(f->device)};
 	struct psp_sa *sa = NULL;
 
 	if (next.spi == 0)
 		return NULL;
 	if (next.version != PSP_NO_CRYPTO)
-		psp_derive_key(f->crypto, next.key, psp_device_key(&f->device, next.spi), next.spi,
+		psp_derive_key(f->crypto, next.key, psp_device_key(f->device, next.spi), next.spi,
 			next.version);
 	sa = psp_sa_create(f->crypto, next.version, next.spi, next.key);
 	if (sa != NULL && hand_out(t, fc, &next) < 0) {
@@ -139,8 +139,8 @@ rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 	}
 	fc->prev_sa = fc->rx_sa;
 	fc->rx_sa = sa;
-	psp_rx_rotate(&fc->accept, &eng_falcon_of(t)->device, psp_sa_spi(sa));
-	fc->generation = eng_falcon_of(t)->device.generation;
+	psp_rx_rotate(&fc->accept, eng_falcon_of(t)->device, psp_sa_spi(sa));
+	fc->generation = eng_falcon_of(t)->device->generation;
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;
 	fc->rekey_at = SK_NEVER; /* the exchange has a deadline for the peer's confirmation */
 	if (fc->self)
@@ -209,8 +209,8 @@ rotate(struct eng_transport *t)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 
-	psp_device_settle(&f->device);
-	psp_device_rotate(&f->device);
+	psp_device_settle(f->device);
+	psp_device_rotate(f->device);
 	sk_count(t->counters, ENG_FALCON_DEVICE_KEY);
 	f->rotate_at = t->now + t->e->cfg.falcon.device_key_ns;
 	f->sweep = 0;
@@ -227,7 +227,7 @@ device_due(struct eng_transport *t)
 	for (unsigned i = 0; i < SWEEP && f->sweep < f->fresh; i++) {
 		struct eng_falcon_conn *fc = &f->conns[f->sweep++];
 
-		if (fc->fa != NULL && fc->generation != f->device.generation)
+		if (fc->fa != NULL && fc->generation != f->device->generation)
 			eng_falcon_key_worn(t, fc);
 	}
 	at = f->sweep < f->fresh ? t->now : f->rotate_at;

@@ -61,7 +61,7 @@ struct eng_falcon {
 	struct fa_stack *fa;
 	struct fa_algorithm swift; /* congestion control, with the configured parameters */
 	struct psp_crypto *crypto;
-	struct psp_device device;
+	struct psp_device *device;     /* in secret memory */
 	struct sk_wheel wheel;         /* timers of the connections' keys, and device_timer */
 	struct sk_timer device_timer;  /* of the device key */
 	uint64_t rotate_at, keys_due;  /* when the device key changes; when to poll `wheel` */

@@ -125,7 +125,7 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 		if (psp_open(f->crypto, &pkt, 1) != 1)
 			return falcon_rx_refuse(t, f->psp_counters, PSP_BAD_ICV);
 	}
-	rc = psp_rx_accept(&fc->accept, &f->device, &d->psp, t->now);
+	rc = psp_rx_accept(&fc->accept, f->device, &d->psp, t->now);
 	if (rc < 0)
 		return refuse_psp(t, fc, d, rc);
 	if (--fc->rx_left == 0)

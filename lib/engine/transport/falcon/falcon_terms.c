@@ -16,7 +16,7 @@
 static void
 derive_keys(struct eng_falcon *f, struct rofx_side *s)
 {
-	const uint8_t *device = psp_device_key(&f->device, s->spi);
+	const uint8_t *device = psp_device_key(f->device, s->spi);
 
 	if (s->psp & (ROFX_PSP(PSP_AES_GCM_128) | ROFX_PSP(PSP_GMAC_128)))
 		psp_derive_key(f->crypto, s->key128, device, s->spi, PSP_AES_GCM_128);
@@ -55,7 +55,7 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
 		.has_pcid = cfg->pcid,
 		.psp = cfg->psps,
-		.spi = psp_device_spi(&eng_falcon_of(t)->device),
+		.spi = psp_device_spi(eng_falcon_of(t)->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));
 	sk_random(&s->data_psn, sizeof(s->data_psn));
@@ -66,7 +66,7 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 	}
 	if (s->spi == 0)
 		return -ENOSPC;
-	eng_falcon_conn_of(c)->generation = eng_falcon_of(t)->device.generation;
+	eng_falcon_conn_of(c)->generation = eng_falcon_of(t)->device->generation;
 	if (s->psp & ROFX_PSP_KEYED)
 		derive_keys(eng_falcon_of(t), s);
 	return 0;
