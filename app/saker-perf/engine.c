@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "../../lib/base/mem.h"
-#include "../../lib/rof/rof.h"
+#include "../../lib/rof/exchange.h"
 #include "../../lib/wire/falcon.h"
 #include "perf.h"
 
@@ -116,6 +116,22 @@ parse_address(const char *text, struct eng_if_config *out)
 	return 0;
 }
 
+/* Returns the pre-shared key of both ends, which is fixed and exists until the end of the program,
+ * or NULL when OpenSSL cannot use it. */
+static struct rofx_tls *
+perf_engine_tls(void)
+{
+	static struct rofx_tls *made;
+	uint8_t key[32];
+	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
+	char err[128];
+
+	memset(key, 'k', sizeof(key));
+	if (made == NULL)
+		made = rofx_tls_create(&cfg, err, sizeof(err));
+	return made;
+}
+
 /* Configures Falcon. Both ends use the same fixed pre-shared key. */
 static void
 falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
@@ -131,8 +147,7 @@ falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
 	f->psps = (uint16_t)(1u << psps[o->psp]);
 	if (psps[o->psp] == PSP_NO_CRYPTO)
 		return;
-	memset(f->psk, 'k', 32);
-	f->psk_len = 32;
+	f->tls = perf_engine_tls();
 }
 
 struct eng *

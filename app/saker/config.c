@@ -22,7 +22,7 @@ entry_set(struct settings *s, const char *path, const char *section,
 		settings_refuse(why, "%s: [%s] has no key '%s'", path, section, e->name);
 	else if (rc < 0)
 		settings_refuse(why, "%s: [%s] %s = %s %s", path, section, e->name,
-			settings_shown(section, e->name, e->value), reason);
+			settings_shown(e->name, e->value), reason);
 	return rc < 0 ? -EINVAL : 0;
 }
 

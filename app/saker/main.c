@@ -7,12 +7,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
 
 #include "../../lib/base/log.h"
+#include "identity.h"
 #include "options.h"
 #include "saker.h"
 
@@ -54,6 +56,7 @@ engine_run(struct app *a)
 	if (gateway_prepare(a, why) < 0 || ports_resolve(&a->s, why) < 0 ||
 		gateway_plug(a, why) < 0)
 		return saker_main_refuse(why);
+	identity_warn(&a->s, (int64_t)time(NULL));
 	a->e = eng_create(&a->s.eng, why, sizeof(why));
 	if (a->e == NULL)
 		return saker_main_refuse(why);
@@ -72,6 +75,7 @@ engine_run(struct app *a)
 		stats_final(a);
 	eng_destroy(a->e);
 	gateway_free();
+	identity_free(&a->s);
 	free(a->cleared);
 	return rc < 0 ? saker_main_refuse(why) : EXIT_SUCCESS;
 }
@@ -98,6 +102,8 @@ main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
+	if (identity_load(&a.s, why) < 0)
+		return saker_main_refuse(why);
 	if (rte_eal_init(n, argv) < 0) {
 		snprintf(
 			why, sizeof(why), "EAL cannot be initialized: %s", rte_strerror(rte_errno));

@@ -39,6 +39,8 @@ static const struct command {
 	{"show config", show_config, "the effective configuration, and the source of each value"},
 	{"clear port stats *", clear_port_stats, "reset the statistics of a port: all or N"},
 	{"clear counters", clear_counters, "reset the counters"},
+	{"falcon reload", falcon_reload,
+		"read Falcon's keys and certificates again, for later connections"},
 	{"vm **", gateway_command,
 		"add or remove a virtual machine: add NAME KEY=VALUE..., del NAME"},
 	{"start", prompt_start, "start the loops again"},

@@ -78,6 +78,10 @@ void gateway_free(void);
 void gateway_command(struct app *a, const char *arg);
 void gateway_show(struct app *a, const char *arg);
 
+/* ---- falcon.c: commands of the prompt ---- */
+/* Reads the keys and certificates of Falcon again. */
+void falcon_reload(struct app *a, const char *arg);
+
 /* ---- notify.c ---- */
 /* Sends `state` to the service manager ($NOTIFY_SOCKET), if there is one. */
 void notify_manager(const char *state);

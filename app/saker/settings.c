@@ -18,6 +18,7 @@
 #define IF(f)    offsetof(struct if_setting, f)
 #define ROUTE(f) offsetof(struct route_setting, f)
 #define VM(f)    offsetof(struct vm_setting, f)
+#define PEER(f)  offsetof(struct peer_setting, f)
 
 struct row {
 	const char *section, *key;
@@ -82,7 +83,12 @@ static const struct row rows[] = {
 
 	{"falcon", "enabled", KIND_BOOL, AT(eng.falcon.enabled), 0, 0},
 	{"falcon", "psp", KIND_PSP, AT(eng.falcon.psps), 0, 0},
-	{"falcon", "psk", KIND_PSK, AT(eng.falcon), 0, 0},
+	{"falcon", "require-psp", KIND_BOOL, AT(eng.falcon.require_psp), 0, 0},
+	{"falcon", "psk", KIND_SOURCE, AT(identity.psk), 0, FILE_LEN},
+	{"falcon", "ca", KIND_SOURCE, AT(identity.ca), 0, FILE_LEN},
+	{"falcon", "certificate", KIND_SOURCE, AT(identity.certificate), 0, FILE_LEN},
+	{"falcon", "key", KIND_SOURCE, AT(identity.key), 0, FILE_LEN},
+	{"falcon", "peer-name", KIND_TEXT, AT(identity.peer_name), 0, FILE_LEN},
 	{"falcon", "ordering", KIND_ORDERING, AT(eng.falcon.ordering), 0, 0},
 	{"falcon", "errors", KIND_ERRORS, AT(eng.falcon.errors), 0, 0},
 	{"falcon", "mtu", KIND_U32, AT(eng.falcon.mtu), ROF_MTU_MIN, ROF_MTU_MAX},
@@ -163,7 +169,10 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"interface", "vlan", KIND_VLAN, IF(vlan), 0, 0},
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
-	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0}, VM_KEY_LIST(VM_KEY_ROW)};
+	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
+	{"peer", "address", KIND_RANGE, PEER(address), 0, 0},
+	{"peer", "psk", KIND_SOURCE, PEER(psk), 0, FILE_LEN},
+	{"peer", "name", KIND_TEXT, PEER(name), 0, FILE_LEN}, VM_KEY_LIST(VM_KEY_ROW)};
 
 static const struct numbered {
 	const char *section;
@@ -173,6 +182,7 @@ static const struct numbered {
 	{"port", AT(ports), sizeof(struct port_setting), PORT(present), ENG_MAX_PORTS},
 	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
 	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
+	{"peer", AT(peers), sizeof(struct peer_setting), PEER(present), PEER_MAX},
 	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX},
 };
 
@@ -261,11 +271,12 @@ settings_set(struct settings *s, const char *section, const char *key, const cha
 }
 
 const char *
-settings_shown(const char *section, const char *key, const char *text)
+settings_shown(const char *key, const char *text)
 {
-	const struct row *row = row_find(rows, COUNT(rows), section, key);
+	/* A key that was put where its file belongs is not repeated. */
+	bool source = text[0] == '/' || strncmp(text, CREDENTIAL, strlen(CREDENTIAL)) == 0;
 
-	return row != NULL && row->kind == KIND_PSK ? "(a secret)" : text;
+	return strcmp(key, "psk") == 0 && !source ? "(a secret)" : text;
 }
 
 enum source
@@ -321,7 +332,7 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 					    FROM_ENVIRONMENT, reason) == 0)
 			continue;
 		return settings_refuse(why, "environment variable %s: '%s' %s", name,
-			settings_shown(rows[i].section, rows[i].key, text), reason);
+			settings_shown(rows[i].key, text), reason);
 	}
 	return 0;
 }
@@ -342,6 +353,46 @@ settings_spread(struct settings *s)
 		c->stage_loop[i] = s->stage_loops.n > 0 ? s->stage_loops.loop[i]
 				   : apart              ? c->ntransports + i
 							: i % c->nloops;
+}
+
+/* Checks the keys and certificates of Falcon, as far as that is possible without their files. */
+static int
+settings_check_identity(const struct settings *s, char why[WHY_LEN])
+{
+	const struct identity_setting *id = &s->identity;
+	bool all = id->ca[0] != '\0' && id->certificate[0] != '\0' && id->key[0] != '\0';
+	bool none = id->ca[0] == '\0' && id->certificate[0] == '\0' && id->key[0] == '\0';
+
+	if (!all && !none)
+		return settings_refuse(why,
+			"[falcon] ca, certificate and key belong together, but %s is missing",
+			id->ca[0] == '\0'            ? "ca"
+			: id->certificate[0] == '\0' ? "certificate"
+						     : "key");
+	if (all && id->psk[0] != '\0')
+		return settings_refuse(why,
+			"[falcon] psk and [falcon] certificate exclude each other: both are for "
+			"all peers");
+	if (none && id->peer_name[0] != '\0')
+		return settings_refuse(why,
+			"[falcon] peer-name = %s requires ca, certificate and key", id->peer_name);
+	for (unsigned i = 0; i < PEER_MAX; i++) {
+		const struct peer_setting *p = &s->peers[i];
+
+		if (!p->present)
+			continue;
+		if (p->address.len == 0 && !sk_addr_is_v4(&p->address.addr))
+			return settings_refuse(why, "[peer %u] lacks an address", i);
+		if (p->psk[0] != '\0' && p->name[0] != '\0')
+			return settings_refuse(why,
+				"[peer %u] has both psk and name, but a name belongs to a "
+				"certificate",
+				i);
+		if (p->psk[0] == '\0' && none)
+			return settings_refuse(why,
+				"[peer %u] lacks psk, and there is no [falcon] certificate", i);
+	}
+	return 0;
 }
 
 int
@@ -369,7 +420,7 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 		if (s->ifs[i].present &&
 			(s->ifs[i].port[0] == '\0' || sk_addr_is_any(&s->ifs[i].address.addr)))
 			return settings_refuse(why, "[interface %u] lacks a port or an address", i);
-	return 0;
+	return settings_check_identity(s, why);
 }
 
 static void

@@ -21,6 +21,9 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 #define WHY_LEN  256 /* of an error sentence */
 #define MAX_KEYS 128
 
+/* The prefix of a text that names a credential of the service manager, and not a file. */
+#define CREDENTIAL "credential:"
+
 struct prefix {
 	struct sk_addr addr;
 	unsigned len; /* bits, of the address's own family */
@@ -96,8 +99,27 @@ struct gateway_setting { /* [gateway] */
 	uint32_t mbufs;
 };
 
+/* [falcon]: what this host proves itself with, and what its peers must. Texts are paths or
+ * credential:NAME, or empty. */
+struct identity_setting {
+	char psk[FILE_LEN];
+	char ca[FILE_LEN], certificate[FILE_LEN], key[FILE_LEN];
+	char peer_name[FILE_LEN]; /* a DNS name; empty: the peer's address */
+};
+
+struct peer_setting { /* [peer N] */
+	bool present;
+	struct prefix address;
+	char psk[FILE_LEN];
+	char name[FILE_LEN];
+};
+
+#define PEER_MAX 256
+
 struct settings {
 	struct eng_config eng;
+	struct identity_setting identity;
+	struct peer_setting peers[PEER_MAX];
 	char socket[PATH_LEN];
 	uint32_t mtu;
 	uint16_t rxd, txd;
@@ -125,9 +147,9 @@ void settings_default(struct settings *s);
  * value. */
 int settings_set(struct settings *s, const char *section, const char *key, const char *text,
 	enum source source, char why[WHY_LEN]);
-/* Returns the form in which a sentence may repeat a value: `text`, or "(a secret)" if the key's
- * value is secret. */
-const char *settings_shown(const char *section, const char *key, const char *text);
+/* Returns the form in which a sentence may repeat a value: `text`, or "(a secret)" if it may be a
+ * pre-shared key. */
+const char *settings_shown(const char *key, const char *text);
 /* Returns the source of the value of a key in a section without a number. */
 enum source settings_source(const struct settings *s, const char *section, const char *key);
 /* Adds an interface from "PORT=ADDRESS/LENGTH", the argument of --address. Returns 0, or -EINVAL

@@ -15,7 +15,6 @@
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 
-#define PSK_MIN     16 /* bytes */
 #define REFUSE(...) settings_refuse(why, __VA_ARGS__)
 
 const struct value_word value_size_units[] = {
@@ -285,49 +284,28 @@ parse_rnr(const char *text, uint8_t *at, char *why)
 	return rc;
 }
 
+/* Parses the name of a file or of a credential. */
 static int
-hex_digit(char c)
+parse_source(uint64_t max, const char *text, char *at, char *why)
 {
-	return isdigit((unsigned char)c)    ? c - '0'
-	       : isxdigit((unsigned char)c) ? (c | 32) - 'a' + 10
-					    : -1;
+	size_t prefix = strlen(CREDENTIAL);
+	const char *name = text + prefix;
+
+	if (text[0] != '/' && (strncmp(text, CREDENTIAL, prefix) != 0 || name[0] == '\0' ||
+				      name[0] == '.' || strchr(name, '/') != NULL))
+		return REFUSE("is neither the path of a file (/...) nor credential:NAME");
+	return parse_text(max, text, at, why);
 }
 
 static int
-parse_hex_key(const char *text, struct eng_falcon_config *out, char *why)
+parse_range(const char *text, struct prefix *out, char *why)
 {
-	size_t n = strspn(text, "0123456789abcdefABCDEF"), max = sizeof(out->psk);
-
-	if (text[n] != '\0' || n % 2 != 0 || n / 2 < PSK_MIN || n / 2 > max)
-		return REFUSE(
-			"is neither a hexadecimal key of %d..%zu bytes nor the path of a file",
-			PSK_MIN, max);
-	for (size_t i = 0; i < n / 2; i++)
-		out->psk[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
-	out->psk_len = (unsigned)n / 2;
+	if (strchr(text, '/') != NULL)
+		return parse_prefix(text, out, why);
+	if (sk_addr_parse(text, &out->addr) < 0)
+		return REFUSE("is neither an IPv4 or IPv6 address nor a prefix of addresses");
+	out->len = sk_addr_is_v4(&out->addr) ? 32 : 128;
 	return 0;
-}
-
-/* Parses the key, or the path of a file whose first line is the key. */
-static int
-parse_psk(const char *text, struct eng_falcon_config *out, char *why)
-{
-	char line[2 * sizeof(out->psk) + 2] = "";
-	FILE *f;
-	int rc;
-
-	if (text[0] != '/')
-		return parse_hex_key(text, out, why);
-	f = fopen(text, "r");
-	if (f == NULL)
-		return REFUSE("names a file that cannot be read: %s", strerror(errno));
-	if (fgets(line, sizeof(line), f) == NULL)
-		line[0] = '\0';
-	fclose(f);
-	line[strcspn(line, "\r\n")] = '\0';
-	rc = parse_hex_key(line, out, why);
-	explicit_bzero(line, sizeof(line));
-	return rc;
 }
 
 static int
@@ -374,8 +352,10 @@ value_parse(
 		return parse_byte_word(kind, text, at, why);
 	case KIND_RNR:
 		return parse_rnr(text, at, why);
-	case KIND_PSK:
-		return parse_psk(text, at, why);
+	case KIND_SOURCE:
+		return parse_source(max, text, at, why);
+	case KIND_RANGE:
+		return parse_range(text, at, why);
 	default:
 		return values_parse_number(kind, min, max, text, at, why);
 	}

@@ -32,7 +32,8 @@ enum kind {
 	KIND_RNR,      /* uint8_t: the code of a delay (Falcon 7.8) */
 	KIND_TICKS,    /* uint32_t: a time, rounded to Falcon's ticks */
 	KIND_WINDOW,   /* uint32_t: packets in units of FA_CWND_ONE */
-	KIND_PSK,      /* struct eng_falcon_config: its psk and psk_len; formatted as nothing */
+	KIND_SOURCE,   /* char [max]: the path of a file, or credential:NAME */
+	KIND_RANGE,    /* struct prefix; an address alone has its full length */
 };
 
 /* Parses `text` and stores the value at `at`. Returns 0, or -EINVAL with the end of a sentence in

@@ -110,13 +110,12 @@ format_text(enum kind kind, const void *at)
 	case KIND_BOOL:
 		return *(const bool *)at ? "yes" : "no";
 	case KIND_TEXT:
+	case KIND_SOURCE:
 		return at;
 	case KIND_IDLE:
 		return format_word(value_idle_words, *(const enum eng_idle *)at);
 	case KIND_CC:
 		return *(const char *const *)at;
-	case KIND_PSK:
-		return "";
 	default:
 		return format_word(value_byte_words(kind, &all), *(const uint8_t *)at);
 	}
@@ -151,6 +150,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 		snprintf(buf, len, "%s", sk_addr_str(at, addr));
 		break;
 	case KIND_PREFIX:
+	case KIND_RANGE:
 		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
 		break;
 	case KIND_PSP:
@@ -163,7 +163,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_ORDERING:
 	case KIND_ERRORS:
 	case KIND_FLOWS:
-	case KIND_PSK:
+	case KIND_SOURCE:
 		snprintf(buf, len, "%s", format_text(kind, at));
 		break;
 	}

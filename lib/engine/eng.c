@@ -14,7 +14,6 @@
 #include <rte_ring_elem.h>
 
 #include "../base/mem.h"
-#include "../rof/exchange.h"
 #include "control/control.h"
 #include "loop_priv.h"
 #include "stage/stage.h"
@@ -131,18 +130,6 @@ make_tables(struct eng *e)
 }
 
 static int
-make_tls(struct eng *e, char *err, size_t errlen)
-{
-	const struct rofx_tls_config cfg = {
-		.psk = e->cfg.falcon.psk, .psk_len = e->cfg.falcon.psk_len};
-
-	if (!e->cfg.falcon.enabled || cfg.psk_len == 0)
-		return 0;
-	e->tls = rofx_tls_create(&cfg, err, errlen);
-	return e->tls == NULL ? -EINVAL : 0;
-}
-
-static int
 make_stages(struct eng *e, uint64_t now, char *err, size_t errlen)
 {
 	for (unsigned t = 0; t < e->cfg.ntransports; t++) {
@@ -164,8 +151,6 @@ eng_start(struct eng *e, char *err, size_t errlen)
 	uint64_t now = eng_clock();
 	int rc = make_tables(e);
 
-	if (rc == 0)
-		rc = make_tls(e, err, errlen);
 	if (rc == 0)
 		rc = make_rings(e);
 	if (rc == 0)
@@ -249,8 +234,6 @@ eng_destroy(struct eng *e)
 			close(e->loops[k].epoll_fd);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
-	if (e->tls != NULL)
-		rofx_tls_destroy(e->tls);
 	if (e->mrs != NULL)
 		rd_mr_table_destroy(e->mrs);
 	free(e->qsbr);

@@ -28,6 +28,7 @@
 #define ENG_MAX_ROUTES     64
 
 struct eng;
+struct rofx_tls;
 struct rte_mempool;
 
 /* The idle policy: what a loop does when its turns find no work. */
@@ -81,10 +82,15 @@ struct eng_falcon_config {
 	struct fa_config stack; /* each transport stage replaces the seed by a random one */
 	struct fa_swift_params swift;
 	/* Supported protection of packets: bits ROFX_PSP(enum psp_version). Two peers agree on the
-	 * strongest version that both support. Versions with keys require a pre-shared key. */
+	 * strongest version that both support. Versions with keys require `tls`. */
 	uint16_t psps;
-	uint8_t psk[64];  /* pre-shared key of the exchange's TLS, 16 to 64 bytes */
-	unsigned psk_len; /* bytes of `psk`; 0: the exchange is in clear text */
+	/* Keys and certificates of the exchange's TLS; NULL: the exchange is in clear text. It
+	 * outlives the instance; several instances may share it, and rofx_tls_load() may replace
+	 * its contents at any time. */
+	struct rofx_tls *tls;
+	/* Every connection has a PSP version with keys: no such version is offered or accepted
+	 * that has none, and no exchange in clear text. */
+	bool require_psp;
 	uint8_t ordering; /* enum rof_ordering of a QP whose client leaves it open */
 	uint8_t errors;   /* enum rof_errors */
 	uint32_t mtu;     /* RDMA payload bytes of a packet; reduced to fit a port's MTU */

@@ -243,9 +243,10 @@ judge_opening(const struct rofx *x, const struct rofx_opening *o)
 		return ROFX_BAD_VERSION;
 	if (o->security > ROFX_SECURE)
 		return ROFX_MALFORMED;
-	if (o->security == ROFX_SECURE && x->cfg.tls == NULL)
+	if (o->security == ROFX_SECURE && x->identity == NULL)
 		return ROFX_NO_TLS;
-	if (o->security == ROFX_CLEAR && x->cfg.tls != NULL && !x->cfg.allow_clear)
+	if (o->security == ROFX_CLEAR &&
+		(x->cfg.require_psp || (x->identity != NULL && !x->cfg.allow_clear)))
 		return ROFX_TLS_NEEDED;
 	return ROFX_NONE;
 }
@@ -259,8 +260,7 @@ opened_request(struct rofx *x, const struct rofx_opening *o)
 		.security = o->security == ROFX_SECURE ? ROFX_SECURE : ROFX_CLEAR};
 
 	if (why == ROFX_NONE && o->security == ROFX_SECURE) {
-		x->link = rofx_link_create(x->cfg.tls, false, x->cfg.peer);
-		why = x->link == NULL ? ROFX_NO_RESOURCE : ROFX_NONE;
+		why = rofx_link_open(x);
 		x->secure = true;
 	}
 	reply.status = why != ROFX_NONE ? rofx_code(why) : 0;
@@ -274,6 +274,14 @@ rofx_opened(struct rofx *x, const struct rofx_opening *o)
 	x->opened = true;
 	x->peer_version = o->version;
 	return x->initiator ? opened_reply(x, o) : opened_request(x, o);
+}
+
+bool
+rofx_handshakes(const struct rofx *x)
+{
+	if (x->state >= ROFX_S_DONE)
+		return false;
+	return x->link != NULL ? rofx_link_busy(x->link) : x->identity != NULL && !x->opened;
 }
 
 /* ---- The stream's end, and timeouts ---- */

@@ -49,11 +49,16 @@
 	X(ROFX_FLOOD, SK_WARNING, "the peer does not read its answers")                            \
 	X(ROFX_TIMEOUT, SK_NOTICE, "no frame arrived in time")                                     \
 	X(ROFX_CLOSED, SK_NOTICE, "the stream ended before the exchange did")                      \
-	X(ROFX_TLS, SK_WARNING, "TLS failed: wrong key, wrong certificate, or corrupt bytes")      \
+	X(ROFX_TLS, SK_WARNING, "TLS failed: wrong key, refused by the peer, or corrupt bytes")    \
+	X(ROFX_TLS_NAME, SK_WARNING, "the peer's key or certificate is not for its address")       \
+	X(ROFX_TLS_EXPIRED, SK_WARNING, "the peer's certificate has expired, or is not valid yet") \
+	X(ROFX_TLS_CA, SK_WARNING, "the peer's certificate is not one of the configured CA")       \
+	X(ROFX_NO_KEY, SK_WARNING, "no key or certificate is configured for the peer's address")   \
 	X(ROFX_NO_TLS, SK_WARNING, "the peer requires TLS, which is not configured")               \
 	X(ROFX_TLS_NEEDED, SK_WARNING, "the peer connected in clear, but TLS is configured")       \
 	X(ROFX_CRYPTO_IN_CLEAR, SK_WARNING, "PSP with keys was requested on a stream in clear")    \
 	X(ROFX_NO_PSP, SK_WARNING, "the two sides have no PSP version in common")                  \
+	X(ROFX_PSP_REQUIRED, SK_WARNING, "the peer offers no PSP version with keys")               \
 	X(ROFX_TRANSPORT, SK_WARNING, "the transport is not the listener's")                       \
 	X(ROFX_ORDERING, SK_WARNING, "the two sides have different ordering modes")                \
 	X(ROFX_ERRORS, SK_WARNING, "the two sides have different error modes")                     \
@@ -154,13 +159,16 @@ struct rofx_tls;
 
 /* Configuration of a stream. A time of 0 means the default in parentheses. */
 struct rofx_config {
-	/* NULL: in clear, and therefore without keys. The object must outlive the streams. */
-	const struct rofx_tls *tls;
+	/* NULL: in clear, and therefore without keys. A stream uses the identities that are loaded
+	 * when it begins. */
+	struct rofx_tls *tls;
 	bool allow_clear; /* a responder with TLS also accepts peers in clear */
-	/* TLS by certificate: the peer's certificate must be issued for this address; NULL: any
-	 * certificate that the CA has signed. Only rofx_connect(), rofx_lookup() and rofx_listen()
-	 * read it. */
-	const struct sk_addr *peer;
+	/* A responder refuses streams in clear, and requests without a PSP version with keys. */
+	bool require_psp;
+	/* Addresses of both ends of the stream. `peer` determines the key or certificate that the
+	 * peer must have; NULL: those of all peers, and any address. Only rofx_connect(),
+	 * rofx_lookup() and rofx_listen() read the two pointers. */
+	const struct sk_addr *local, *peer;
 	uint64_t request_ns; /* responder: until the request is complete (3 s) */
 	/* Initiator: until an answer arrives; responder: until READY arrives (10 s). */
 	uint64_t reply_ns;
@@ -212,10 +220,11 @@ int rofx_match(const uint8_t *data, size_t len);
 
 /* Starts a stream that requests a connection. Returns NULL and sets *err: -EINVAL when `ours` is
  * invalid, or needs keys on a stream in clear; -EMSGSIZE when `len` exceeds ROFX_PRIVATE_MAX;
- * -ENOMEM. */
+ * -ENOKEY when no key or certificate is configured for the peer; -ENOMEM. */
 struct rofx *rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side *ours,
 	const void *private_data, size_t len, int *err);
-/* Starts a stream that looks up a datagram QP. Returns NULL and sets *err: -EMSGSIZE or -ENOMEM. */
+/* Starts a stream that looks up a datagram QP. Returns NULL and sets *err: -EMSGSIZE, -ENOKEY or
+ * -ENOMEM. */
 struct rofx *rofx_lookup(
 	const struct rofx_config *cfg, uint64_t now, const struct rofx_question *q, int *err);
 /* Starts the responder's end of a stream, from its first byte on. Returns NULL when memory is
@@ -226,6 +235,9 @@ void rofx_destroy(struct rofx *x);
 
 /* Processes received bytes. Returns `len`, or -reason after which ROFX_EV_FAILED follows. */
 int rofx_input(struct rofx *x, uint64_t now, const uint8_t *data, size_t len);
+/* Returns whether the next rofx_input(), or the first rofx_output() of an initiator, may compute
+ * with public keys, which takes 50 us to some ms. */
+bool rofx_handshakes(const struct rofx *x);
 /* Writes bytes to send to `buf`. Returns their number. */
 size_t rofx_output(struct rofx *x, uint8_t *buf, size_t room);
 /* Reports the end of the stream, from the peer or altogether. */
@@ -303,16 +315,51 @@ enum rofx_crossing rofx_cross(const struct rofx_side *ours, const struct rofx_si
 
 /* ---- TLS ---- */
 
-struct rofx_tls_config {
-	/* pre-shared key, 16 to 64 bytes; psk_len 0: certificates */
+/* What the peers of one range of addresses prove themselves with. */
+struct rofx_peer {
+	struct sk_addr addr;
+	unsigned prefix; /* bits of `addr`, in its own family: up to 32 or 128 */
+	/* pre-shared key, 16 to 64 bytes; psk_len 0: a certificate */
 	const uint8_t *psk;
 	size_t psk_len;
-	/* PEM texts; both sides present a certificate and verify the other's */
+	/* DNS name that the certificate must have; NULL: it must have the peer's address */
+	const char *name;
+};
+
+struct rofx_tls_config {
+	/* Pre-shared key of the peers that have no entry, 16 to 64 bytes; psk_len 0: certificates,
+	 * or none. */
+	const uint8_t *psk;
+	size_t psk_len;
+	/* PEM texts; both sides present a certificate and verify the other's. NULL: none. */
 	const char *certificate, *private_key, *ca;
+	/* DNS name in the certificate of a peer without an entry; NULL: the peer's address */
+	const char *peer_name;
+	/* The entry with the longest prefix applies. */
+	const struct rofx_peer *peers;
+	unsigned npeers;
 };
 
 /* Creates a TLS context. Returns NULL with one sentence in `err`. */
 struct rofx_tls *rofx_tls_create(const struct rofx_tls_config *cfg, char *err, size_t err_len);
+/* Replaces the identities for streams that begin later. Any thread, one at a time, while others
+ * create streams. Returns 0, or -EINVAL with one sentence in `err`, and then nothing has changed.
+ */
+int rofx_tls_load(struct rofx_tls *t, const struct rofx_tls_config *cfg, char *err, size_t err_len);
+/* Frees the context. Streams that exist keep the identities that they need. `t` may be NULL. */
 void rofx_tls_destroy(struct rofx_tls *t);
+
+enum rofx_proof { ROFX_BY_NOTHING, ROFX_BY_PSK, ROFX_BY_CERTIFICATE };
+
+struct rofx_tls_view {
+	enum rofx_proof others;                /* what peers without an entry need */
+	unsigned psk_peers, certificate_peers; /* numbers of entries */
+	uint64_t loads;                /* rofx_tls_create() and successful rofx_tls_load() */
+	char subject[128];             /* of this side's certificate; empty: none */
+	int64_t not_before, not_after; /* its validity, in seconds since 1970 */
+};
+
+/* Describes the identities. Any thread. */
+void rofx_tls_look(struct rofx_tls *t, struct rofx_tls_view *out);
 
 #endif

@@ -45,7 +45,14 @@ exchange_answer_create(const struct rofx_config *cfg, uint64_t now, bool initiat
 	x->patience_end = now + x->cfg.patience_ns;
 	if (cfg->peer != NULL)
 		x->peer_addr = *cfg->peer;
-	x->cfg.peer = cfg->peer != NULL ? &x->peer_addr : NULL;
+	if (cfg->local != NULL)
+		x->local_addr = *cfg->local;
+	x->has_peer = cfg->peer != NULL;
+	x->has_local = cfg->local != NULL;
+	if (cfg->tls != NULL)
+		x->identity = rofx_identity_hold(cfg->tls);
+	x->cfg.tls = NULL;
+	x->cfg.peer = x->cfg.local = NULL;
 	if (x->su == NULL || x->agreed == NULL || x->frame == NULL || x->out == NULL) {
 		rofx_destroy(x);
 		return NULL;
@@ -59,6 +66,7 @@ rofx_destroy(struct rofx *x)
 	if (x == NULL)
 		return;
 	rofx_link_destroy(x->link);
+	rofx_identity_release(x->identity);
 	sk_secret_free(x->su, sizeof(*x->su));
 	sk_secret_free(x->agreed, sizeof(*x->agreed));
 	sk_secret_free(x->frame, x->frame_room);
@@ -66,25 +74,37 @@ rofx_destroy(struct rofx *x)
 	free(x);
 }
 
+enum rofx_reason
+rofx_link_open(struct rofx *x)
+{
+	return (enum rofx_reason) - rofx_link_create(&x->link, x->identity, x->initiator,
+					    x->has_local ? &x->local_addr : NULL,
+					    x->has_peer ? &x->peer_addr : NULL);
+}
+
 /* ---- Initiator ---- */
 
 static struct rofx *
-initiator(const struct rofx_config *cfg, uint64_t now)
+initiator(const struct rofx_config *cfg, uint64_t now, int *err)
 {
 	struct rofx *x = exchange_answer_create(cfg, now, true);
 	struct rofx_opening o = {.version = ROFX_VERSION};
+	enum rofx_reason why = ROFX_NONE;
 
+	*err = -ENOMEM;
 	if (x == NULL)
 		return NULL;
-	if (cfg->tls != NULL) {
+	if (x->identity != NULL) {
 		x->secure = true;
 		o.security = ROFX_SECURE;
-		x->link = rofx_link_create(cfg->tls, true, x->cfg.peer);
-		if (x->link == NULL) {
-			rofx_destroy(x);
-			return NULL;
-		}
+		why = rofx_link_open(x);
 	}
+	if (why != ROFX_NONE) {
+		*err = why == ROFX_NO_KEY ? -ENOKEY : -ENOMEM;
+		rofx_destroy(x);
+		return NULL;
+	}
+	*err = 0;
 	rofx_send_opening(x, &o);
 	return x;
 }
@@ -118,11 +138,9 @@ rofx_connect(const struct rofx_config *cfg, uint64_t now, const struct rofx_side
 	if (len > ROFX_PRIVATE_MAX || psp == 0 || !rofx_side_valid(ours, false) ||
 		!rofx_outer_valid(ours))
 		return NULL;
-	*err = -ENOMEM;
-	x = initiator(cfg, now);
+	x = initiator(cfg, now, err);
 	if (x == NULL)
 		return NULL;
-	*err = 0;
 	x->su->ours = *ours;
 	x->su->ours.psp = psp;
 	x->su->private_len = (uint16_t)len;
@@ -146,11 +164,9 @@ rofx_lookup(const struct rofx_config *cfg, uint64_t now, const struct rofx_quest
 	*err = -EMSGSIZE;
 	if (q->private_len > ROFX_PRIVATE_MAX)
 		return NULL;
-	*err = -ENOMEM;
-	x = initiator(cfg, now);
+	x = initiator(cfg, now, err);
 	if (x == NULL)
 		return NULL;
-	*err = 0;
 	(void)rofx_send(x, &f); /* the first frame always fits */
 	x->state = ROFX_S_LOOKUP;
 	x->deadline = now + x->cfg.reply_ns;
@@ -217,6 +233,8 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	if (len > ROFX_PRIVATE_MAX)
 		return -EMSGSIZE;
 	err = rofx_settle_request(&x->su->request.peer, ours, x->secure, x->agreed, &f.side);
+	if (err == ROFX_NO_PSP && x->cfg.require_psp && !(x->su->request.peer.psp & ROFX_PSP_KEYED))
+		err = ROFX_PSP_REQUIRED;
 	if (err != 0) {
 		rofx_fail(x, err);
 		return -EPROTO;
@@ -358,6 +376,8 @@ rofx_trim(struct rofx *x)
 		return;
 	sk_secret_free(x->su, sizeof(*x->su));
 	x->su = NULL;
+	rofx_identity_release(x->identity);
+	x->identity = NULL;
 	shrink(&x->frame, &x->frame_room, x->frame_have);
 	shrink(&x->out, &x->out_room, x->out_len);
 }

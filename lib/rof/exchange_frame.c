@@ -33,6 +33,8 @@ static const uint8_t codes[] = {
 	[18] = ROFX_TLS_NEEDED,
 	[19] = ROFX_BAD_FRAME,
 	[20] = ROFX_NOT_READY,
+	[21] = ROFX_NO_KEY,
+	[22] = ROFX_PSP_REQUIRED,
 };
 
 uint8_t

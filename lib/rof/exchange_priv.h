@@ -7,6 +7,8 @@
 #ifndef SAKER_ROF_EXCHANGE_PRIV_H
 #define SAKER_ROF_EXCHANGE_PRIV_H
 
+#include <openssl/types.h>
+
 #include "exchange.h"
 
 /* ---- Frames (doc/falcon-cm.md) ---- */
@@ -133,9 +135,11 @@ struct rofx {
 	bool rekeying; /* REKEY was sent */
 	bool rekeyed;  /* REKEY arrived and waits for rofx_rekeyed() */
 	uint8_t peer_version;
-	uint16_t events; /* bits of enum rofx_event */
-	struct rofx_config cfg;
-	struct sk_addr peer_addr; /* cfg.peer */
+	uint16_t events;        /* bits of enum rofx_event */
+	struct rofx_config cfg; /* tls, local and peer are not valid */
+	struct sk_addr local_addr, peer_addr;
+	bool has_local, has_peer;       /* the addresses are configured */
+	struct rofx_identity *identity; /* NULL: in clear, or the handshake has ended */
 	uint64_t deadline, patience_end;
 	struct rofx_startup *su; /* NULL after rofx_trim() */
 	struct rofx_agreed *agreed;
@@ -163,23 +167,63 @@ int rofx_opened(struct rofx *x, const struct rofx_opening *o);
 int rofx_send(struct rofx *x, const struct rofx_frame *f);
 void rofx_send_opening(struct rofx *x, const struct rofx_opening *o);
 int rofx_send_connect(struct rofx *x, uint64_t now);
+/* Creates x->link. Returns ROFX_NONE or the reason. */
+enum rofx_reason rofx_link_open(struct rofx *x);
+
+/* ---- Identities (exchange_identity.c) ---- */
+
+#define ROFX_PSK_MAX  64
+#define ROFX_NAME_MAX 253 /* characters of a DNS name */
+
+/* What the peers of one range of addresses prove themselves with. */
+struct rofx_member {
+	struct sk_addr addr;
+	unsigned bits; /* of the 128 of `addr` that a peer's address has in common; 0: all peers */
+	uint8_t psk[ROFX_PSK_MAX];
+	size_t psk_len;               /* bytes; 0: a certificate */
+	char name[ROFX_NAME_MAX + 1]; /* of the certificate; empty: the peer's address */
+};
+
+/* One generation of keys and certificates. It is constant, except for `refs`. */
+struct rofx_identity {
+	uint32_t refs;               /* atomic */
+	SSL_CTX *psk_ctx, *cert_ctx; /* cert_ctx is NULL without a certificate */
+	struct rofx_member *members; /* [nmembers], secret memory; longest prefix first */
+	unsigned nmembers, room;
+};
+
+/* Returns the current generation, with a reference for the caller. Any thread. */
+struct rofx_identity *rofx_identity_hold(struct rofx_tls *t);
+/* Returns a reference; `id` may be NULL. The last one frees the generation. */
+void rofx_identity_release(struct rofx_identity *id);
+/* Returns the member with the address `peer`, or NULL when there is none. NULL stands for a peer
+ * without an address. */
+const struct rofx_member *rofx_identity_member(
+	const struct rofx_identity *id, const struct sk_addr *peer);
 
 /* ---- TLS (exchange_tls.c) ---- */
 
-#define ROFX_BACKLOG_MAX 32768 /* bytes to send of TLS itself: handshake, key updates */
+#define ROFX_BACKLOG_MAX 32768 /* bytes to send of TLS itself: the handshake */
 
-/* Returns NULL when memory is exhausted. */
-struct rofx_link *rofx_link_create(
-	const struct rofx_tls *t, bool initiator, const struct sk_addr *peer);
+/* Sets the callbacks that links need in a context of OpenSSL. */
+void rofx_link_prepare(SSL_CTX *ctx);
+/* Creates one end of a TLS connection between the addresses `local` and `peer`, which may be NULL.
+ * The caller holds `id` until the end of the handshake. Returns 0; -ROFX_NO_KEY when no key or
+ * certificate is configured for the peer; -ROFX_NO_RESOURCE when memory is exhausted. */
+int rofx_link_create(struct rofx_link **out, const struct rofx_identity *id, bool initiator,
+	const struct sk_addr *local, const struct sk_addr *peer);
+/* Returns whether the handshake has not ended. */
+bool rofx_link_busy(const struct rofx_link *l);
 void rofx_link_destroy(struct rofx_link *l);
 /* Passes bytes from the peer to TLS. Returns 0 or -reason. */
 int rofx_link_feed(struct rofx_link *l, const uint8_t *data, size_t len);
-/* Reads opened bytes. Returns their number, 0 when there are none now, or -ROFX_TLS. */
+/* Reads opened bytes. Returns their number, 0 when there are none now, or -reason. */
 int rofx_link_read(struct rofx_link *l, uint8_t *buf, size_t room);
 /* Seals bytes. Returns the number of those taken, 0 before the end of the handshake, or
- * -ROFX_TLS. */
+ * -reason. */
 int rofx_link_write(struct rofx_link *l, const uint8_t *data, size_t len);
-/* Return the number of bytes for the peer, and take them. */
+/* Return the number of bytes for the peer, and take them. rofx_link_take() also makes the
+ * initiator's first message. */
 size_t rofx_link_pending(const struct rofx_link *l);
 size_t rofx_link_take(struct rofx_link *l, uint8_t *buf, size_t room);
 

@@ -1,37 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * TLS 1.3 beneath the frames, by OpenSSL over memory: bytes in, bytes out. Both sides prove their
- * identity, either by the same pre-shared key or by certificates of the same CA. There are no
- * session tickets, no early data and no renegotiation. The key exchange is ephemeral with the
- * pre-shared key, too: an attacker that gets the key later cannot decrypt a recording.
+ * identity, either by a pre-shared key or by certificates (exchange_identity.c). There are no
+ * session tickets, no early data, no renegotiation and no key updates. The key exchange is
+ * ephemeral with a pre-shared key, too: an attacker that gets the key later cannot decrypt a
+ * recording.
+ *
+ * A pre-shared key belongs to the addresses of its peer, and so does its use: the PSK identity of
+ * the ClientHello contains the addresses of both ends. A ClientHello that an attacker sends on to
+ * another host, or back to its sender, has the wrong addresses there (RFC 9257).
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 #include "../base/mem.h"
 #include "exchange_priv.h"
 
-#define PSK_MIN 16
-#define PSK_MAX 64
+/* The PSK identity: a label, the initiator's address, the responder's address. */
+#define PSK_LABEL     "saker1"
+#define PSK_LABEL_LEN 6
+#define PSK_ID_LEN    (PSK_LABEL_LEN + 2 * 16)
 
-static const char psk_identity[] = "saker";
 static const unsigned char psk_suite[] = {0x13, 0x02}; /* TLS_AES_256_GCM_SHA384 */
-
-struct rofx_tls {
-	SSL_CTX *ctx;
-	uint8_t psk[PSK_MAX];
-	size_t psk_len; /* 0: certificates */
-};
 
 struct rofx_link {
 	SSL *ssl;
 	BIO *in, *out; /* owned by `ssl` */
+	/* Valid until the end of the handshake. */
+	const struct rofx_member *member;
+	uint8_t psk_id[PSK_ID_LEN];
+	bool psk;       /* by pre-shared key, not by certificate */
+	bool starts;    /* the initiator's first message has not been made yet */
+	bool misnamed;  /* the peer used a PSK identity with other addresses */
+	bool forbidden; /* the peer sent a message that is valid in TLS, but not here */
 };
 
 /* ---- Pre-shared key ---- */
@@ -40,11 +45,12 @@ struct rofx_link {
 static SSL_SESSION *
 psk_session(SSL *ssl)
 {
-	const struct rofx_tls *t = SSL_get_app_data(ssl);
+	const struct rofx_link *l = SSL_get_app_data(ssl);
 	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, psk_suite);
 	SSL_SESSION *s = SSL_SESSION_new();
 
-	if (s == NULL || cipher == NULL || !SSL_SESSION_set1_master_key(s, t->psk, t->psk_len) ||
+	if (s == NULL || cipher == NULL ||
+		!SSL_SESSION_set1_master_key(s, l->member->psk, l->member->psk_len) ||
 		!SSL_SESSION_set_cipher(s, cipher) ||
 		!SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION)) {
 		SSL_SESSION_free(s);
@@ -56,9 +62,11 @@ psk_session(SSL *ssl)
 static int
 psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **sess)
 {
+	const struct rofx_link *l = SSL_get_app_data(ssl);
+
 	/* One cipher suite is configured, so `md` is its digest. */
-	*id = (const unsigned char *)psk_identity;
-	*id_len = sizeof(psk_identity) - 1;
+	*id = l->psk_id;
+	*id_len = PSK_ID_LEN;
 	*sess = psk_session(ssl);
 	return *sess != NULL;
 }
@@ -66,159 +74,74 @@ psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SS
 static int
 psk_find(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **sess)
 {
+	struct rofx_link *l = SSL_get_app_data(ssl);
+
 	*sess = NULL;
-	if (id_len != sizeof(psk_identity) - 1 || memcmp(id, psk_identity, id_len) != 0)
-		return 1; /* unknown: no certificate is configured, so the handshake fails */
+	if (id_len != PSK_ID_LEN || memcmp(id, l->psk_id, PSK_ID_LEN) != 0) {
+		l->misnamed = true;
+		return 1; /* unknown: there is no certificate, so the handshake fails */
+	}
 	*sess = psk_session(ssl);
 	return *sess != NULL;
 }
 
-static const char *
-use_psk(struct rofx_tls *t, const struct rofx_tls_config *cfg)
+static void
+psk_name(struct rofx_link *l, bool initiator, const struct sk_addr *local,
+	const struct sk_addr *peer)
 {
-	if (cfg->psk == NULL || cfg->psk_len < PSK_MIN || cfg->psk_len > PSK_MAX)
-		return "a pre-shared key has 16 to 64 bytes";
-	memcpy(t->psk, cfg->psk, cfg->psk_len);
-	t->psk_len = cfg->psk_len;
-	SSL_CTX_set_psk_use_session_callback(t->ctx, psk_use);
-	SSL_CTX_set_psk_find_session_callback(t->ctx, psk_find);
-	return NULL;
+	static const struct sk_addr unknown;
+	const struct sk_addr *from = initiator ? local : peer, *to = initiator ? peer : local;
+
+	memcpy(l->psk_id, PSK_LABEL, PSK_LABEL_LEN);
+	memcpy(l->psk_id + PSK_LABEL_LEN, from != NULL ? from->b : unknown.b, 16);
+	memcpy(l->psk_id + PSK_LABEL_LEN + 16, to != NULL ? to->b : unknown.b, 16);
 }
 
-/* ---- Certificates ---- */
+/* ---- Messages ---- */
 
-/* Refuses PEM texts with a password, instead of a prompt for it. */
-static int
-no_password(char *buf, int size, int rw, void *ctx)
+/* Notes a message that costs this side work and that no exchange needs. */
+static void
+on_message(int sent, int version, int type, const void *buf, size_t len, SSL *ssl, void *arg)
 {
-	return 0;
-}
+	struct rofx_link *l = SSL_get_app_data(ssl);
+	const uint8_t *message = buf;
 
-/* Loads this side's certificate, then those between it and the CA. */
-static bool
-load_chain(SSL_CTX *ctx, BIO *bio)
-{
-	X509 *cert = PEM_read_bio_X509(bio, NULL, no_password, NULL);
-	bool ok = cert != NULL && SSL_CTX_use_certificate(ctx, cert) == 1;
-
-	X509_free(cert);
-	while (ok && (cert = PEM_read_bio_X509(bio, NULL, no_password, NULL)) != NULL) {
-		ok = SSL_CTX_add0_chain_cert(ctx, cert) == 1;
-		if (!ok)
-			X509_free(cert);
-	}
-	return ok;
-}
-
-static bool
-load_key(SSL_CTX *ctx, BIO *bio)
-{
-	EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL);
-	bool ok = key != NULL && SSL_CTX_use_PrivateKey(ctx, key) == 1;
-
-	EVP_PKEY_free(key);
-	return ok && SSL_CTX_check_private_key(ctx) == 1;
-}
-
-static bool
-load_ca(SSL_CTX *ctx, BIO *bio)
-{
-	X509_STORE *store = SSL_CTX_get_cert_store(ctx);
-	unsigned n = 0;
-	X509 *cert;
-
-	for (; (cert = PEM_read_bio_X509(bio, NULL, no_password, NULL)) != NULL; n++) {
-		bool ok = X509_STORE_add_cert(store, cert) == 1;
-
-		X509_free(cert);
-		if (!ok)
-			return false;
-	}
-	return n > 0;
-}
-
-static bool
-load(SSL_CTX *ctx, const char *pem, bool (*how)(SSL_CTX *ctx, BIO *bio))
-{
-	BIO *bio = pem != NULL ? BIO_new_mem_buf(pem, -1) : NULL;
-	bool ok = bio != NULL && how(ctx, bio);
-
-	BIO_free(bio);
-	ERR_clear_error(); /* the end of a PEM text leaves an error, too */
-	return ok;
-}
-
-static const char *
-use_certificates(struct rofx_tls *t, const struct rofx_tls_config *cfg)
-{
-	if (!load(t->ctx, cfg->certificate, load_chain))
-		return "the certificate cannot be used";
-	if (!load(t->ctx, cfg->private_key, load_key))
-		return "the private key cannot be used, or is not the certificate's";
-	if (!load(t->ctx, cfg->ca, load_ca))
-		return "the CA's certificate cannot be used";
-	SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-	return NULL;
-}
-
-/* ---- Contexts ---- */
-
-static const char *
-exchange_tls_configure(struct rofx_tls *t, const struct rofx_tls_config *cfg)
-{
-	t->ctx = SSL_CTX_new(TLS_method());
-	if (t->ctx == NULL || !SSL_CTX_set_min_proto_version(t->ctx, TLS1_3_VERSION) ||
-		!SSL_CTX_set_max_proto_version(t->ctx, TLS1_3_VERSION) ||
-		!SSL_CTX_set_ciphersuites(t->ctx, "TLS_AES_256_GCM_SHA384") ||
-		!SSL_CTX_set_num_tickets(t->ctx, 0))
-		return "OpenSSL has no TLS 1.3 with AES-256-GCM";
-	SSL_CTX_set_session_cache_mode(t->ctx, SSL_SESS_CACHE_OFF);
-	SSL_CTX_set_mode(t->ctx, SSL_MODE_RELEASE_BUFFERS);
-	SSL_CTX_set_options(t->ctx, SSL_OP_NO_TICKET);
-	return cfg->psk_len > 0 ? use_psk(t, cfg) : use_certificates(t, cfg);
-}
-
-struct rofx_tls *
-rofx_tls_create(const struct rofx_tls_config *cfg, char *err, size_t err_len)
-{
-	struct rofx_tls *t = calloc(1, sizeof(*t));
-	const char *why = t != NULL ? exchange_tls_configure(t, cfg) : "no memory";
-
-	ERR_clear_error();
-	if (why == NULL)
-		return t;
-	snprintf(err, err_len, "%s", why);
-	rofx_tls_destroy(t);
-	return NULL;
+	if (!sent && type == SSL3_RT_HANDSHAKE && len > 0 &&
+		(message[0] == SSL3_MT_KEY_UPDATE || message[0] == SSL3_MT_NEWSESSION_TICKET))
+		l->forbidden = true;
 }
 
 void
-rofx_tls_destroy(struct rofx_tls *t)
+rofx_link_prepare(SSL_CTX *ctx)
 {
-	if (t == NULL)
-		return;
-	SSL_CTX_free(t->ctx);
-	explicit_bzero(t, sizeof(*t));
-	free(t);
+	SSL_CTX_set_msg_callback(ctx, on_message);
 }
 
 /* ---- Links ---- */
 
-/* Requires the peer's certificate to be issued for `a`. A certificate has IPv4 addresses as such,
- * and not mapped into IPv6. */
+/* Requires the peer's certificate to have the name, or the address `a` if there is no name. A
+ * certificate has IPv4 addresses as such, and not mapped into IPv6. */
 static bool
-expect_address(SSL *ssl, const struct sk_addr *a)
+expect_name(SSL *ssl, const char *name, const struct sk_addr *a)
 {
-	bool v4 = sk_addr_is_v4(a);
+	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+	bool v4 = a != NULL && sk_addr_is_v4(a);
 
-	return X509_VERIFY_PARAM_set1_ip(SSL_get0_param(ssl), v4 ? a->b + 12 : a->b, v4 ? 4 : 16) ==
-	       1;
+	X509_VERIFY_PARAM_set_hostflags(
+		param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (name[0] != '\0')
+		return X509_VERIFY_PARAM_set1_host(param, name, 0) == 1;
+	if (a == NULL)
+		return true;
+	return X509_VERIFY_PARAM_set1_ip(param, v4 ? a->b + 12 : a->b, v4 ? 4 : 16) == 1;
 }
 
 static bool
-set_up(struct rofx_link *l, const struct rofx_tls *t, bool initiator, const struct sk_addr *peer)
+set_up(struct rofx_link *l, const struct rofx_identity *id, bool initiator,
+	const struct sk_addr *local, const struct sk_addr *peer)
 {
-	l->ssl = SSL_new(t->ctx);
+	l->psk = l->member->psk_len > 0;
+	l->ssl = SSL_new(l->psk ? id->psk_ctx : id->cert_ctx);
 	l->in = BIO_new(BIO_s_mem());
 	l->out = BIO_new(BIO_s_mem());
 	if (l->ssl == NULL || l->in == NULL || l->out == NULL) {
@@ -227,30 +150,47 @@ set_up(struct rofx_link *l, const struct rofx_tls *t, bool initiator, const stru
 		return false;
 	}
 	SSL_set_bio(l->ssl, l->in, l->out);
-	SSL_set_app_data(l->ssl, (void *)(uintptr_t)t);
-	if (peer != NULL && t->psk_len == 0 && !expect_address(l->ssl, peer))
-		return false;
+	SSL_set_app_data(l->ssl, l);
+	l->starts = initiator;
 	if (initiator)
 		SSL_set_connect_state(l->ssl);
 	else
 		SSL_set_accept_state(l->ssl);
-	SSL_do_handshake(l->ssl); /* the initiator's first message; the responder waits */
+	if (!l->psk)
+		return expect_name(l->ssl, l->member->name, peer);
+	psk_name(l, initiator, local, peer);
+	SSL_set_psk_use_session_callback(l->ssl, psk_use);
+	SSL_set_psk_find_session_callback(l->ssl, psk_find);
 	return true;
 }
 
-struct rofx_link *
-rofx_link_create(const struct rofx_tls *t, bool initiator, const struct sk_addr *peer)
+int
+rofx_link_create(struct rofx_link **out, const struct rofx_identity *id, bool initiator,
+	const struct sk_addr *local, const struct sk_addr *peer)
 {
-	struct rofx_link *l = calloc(1, sizeof(*l));
+	const struct rofx_member *member = rofx_identity_member(id, peer);
+	struct rofx_link *l;
 
+	*out = NULL;
+	if (member == NULL)
+		return -ROFX_NO_KEY;
+	l = calloc(1, sizeof(*l));
 	if (l == NULL)
-		return NULL;
+		return -ROFX_NO_RESOURCE;
+	l->member = member;
 	ERR_clear_error();
-	if (!set_up(l, t, initiator, peer)) {
+	if (!set_up(l, id, initiator, local, peer)) {
 		rofx_link_destroy(l);
-		return NULL;
+		return -ROFX_NO_RESOURCE;
 	}
-	return l;
+	*out = l;
+	return 0;
+}
+
+bool
+rofx_link_busy(const struct rofx_link *l)
+{
+	return !SSL_is_init_finished(l->ssl);
 }
 
 void
@@ -262,6 +202,28 @@ rofx_link_destroy(struct rofx_link *l)
 	free(l);
 }
 
+/* Returns why the handshake failed. */
+static enum rofx_reason
+exchange_tls_reason(const struct rofx_link *l)
+{
+	if (l->misnamed)
+		return ROFX_TLS_NAME;
+	if (l->psk)
+		return ROFX_TLS;
+	switch (SSL_get_verify_result(l->ssl)) {
+	case X509_V_OK:
+		return ROFX_TLS;
+	case X509_V_ERR_IP_ADDRESS_MISMATCH:
+	case X509_V_ERR_HOSTNAME_MISMATCH:
+		return ROFX_TLS_NAME;
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		return ROFX_TLS_EXPIRED;
+	default:
+		return ROFX_TLS_CA;
+	}
+}
+
 /* Converts OpenSSL's return value: 0 means "later". */
 static int
 exchange_tls_verdict(struct rofx_link *l, int ret)
@@ -269,11 +231,13 @@ exchange_tls_verdict(struct rofx_link *l, int ret)
 	int err = SSL_get_error(l->ssl, ret);
 
 	ERR_clear_error();
+	if (l->forbidden)
+		return -ROFX_TLS;
 	if (err == SSL_ERROR_WANT_READ || err == SSL_ERROR_WANT_WRITE ||
 		err == SSL_ERROR_ZERO_RETURN)
 		/* After SSL_ERROR_ZERO_RETURN the peer sends nothing more, and its FIN follows. */
 		return 0;
-	return -ROFX_TLS;
+	return -(int)exchange_tls_reason(l);
 }
 
 int
@@ -297,7 +261,7 @@ rofx_link_read(struct rofx_link *l, uint8_t *buf, size_t room)
 
 	ERR_clear_error();
 	n = SSL_read(l->ssl, buf, (int)room);
-	return n > 0 ? n : exchange_tls_verdict(l, n);
+	return n > 0 && !l->forbidden ? n : exchange_tls_verdict(l, n);
 }
 
 int
@@ -321,7 +285,14 @@ rofx_link_pending(const struct rofx_link *l)
 size_t
 rofx_link_take(struct rofx_link *l, uint8_t *buf, size_t room)
 {
-	int n = room > 0 ? BIO_read(l->out, buf, (int)SK_MIN(room, (size_t)INT32_MAX)) : 0;
+	int n;
 
+	if (l->starts) {
+		ERR_clear_error();
+		SSL_do_handshake(l->ssl);
+		ERR_clear_error();
+		l->starts = false;
+	}
+	n = room > 0 ? BIO_read(l->out, buf, (int)SK_MIN(room, (size_t)INT32_MAX)) : 0;
 	return n > 0 ? (size_t)n : 0;
 }

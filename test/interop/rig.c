@@ -12,7 +12,7 @@
 #include <rte_ring.h>
 
 #include "../../lib/base/mem.h"
-#include "../../lib/rof/rof.h"
+#include "../../lib/rof/exchange.h"
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 #include "rig.h"
@@ -66,6 +66,22 @@ impair_pair(const char *how, uint16_t ports[2])
 	return 0;
 }
 
+/* Returns the pre-shared key of both ends, which exists until the end of the program, or NULL when
+ * OpenSSL cannot use it. */
+static struct rofx_tls *
+tls(void)
+{
+	static struct rofx_tls *made;
+	uint8_t key[32];
+	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
+	char err[128];
+
+	memset(key, 'r', sizeof(key));
+	if (made == NULL)
+		made = rofx_tls_create(&cfg, err, sizeof(err));
+	return made;
+}
+
 /* Configures Falcon. Both ends use the same key for the exchange of keys. */
 static void
 falcon(struct eng_falcon_config *cfg, const struct rig_falcon *f)
@@ -77,8 +93,7 @@ falcon(struct eng_falcon_config *cfg, const struct rig_falcon *f)
 	cfg->psps = (uint16_t)(1u << f->psp);
 	if (f->psp == PSP_NO_CRYPTO)
 		return;
-	memset(cfg->psk, 'r', 32);
-	cfg->psk_len = 32;
+	cfg->tls = tls();
 }
 
 static int

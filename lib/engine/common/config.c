@@ -132,11 +132,12 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 		return 0;
 	if (cfg->psps == 0 || (cfg->psps & ~(ROFX_PSP_KEYED | ROFX_PSP(PSP_NO_CRYPTO))) != 0)
 		return REFUSE("Falcon: no PSP version, or one that there is not");
-	if ((cfg->psps & ROFX_PSP_KEYED) && cfg->psk_len == 0)
+	if (cfg->require_psp && (cfg->psps & ROFX_PSP_KEYED) == 0)
+		return REFUSE("Falcon: require-psp = yes, but psp lists no version with keys");
+	if ((cfg->psps & ROFX_PSP_KEYED) && cfg->tls == NULL)
 		return REFUSE(
-			"Falcon: PSP with keys needs a pre-shared key to hand them over under");
-	if (cfg->psk_len > sizeof(cfg->psk) || (cfg->psk_len > 0 && cfg->psk_len < 16))
-		return REFUSE("Falcon: a pre-shared key has 16 to 64 bytes, not %u", cfg->psk_len);
+			"Falcon: PSP with keys needs a pre-shared key or a certificate, under "
+			"which the exchange transfers them");
 	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE)
 		return REFUSE("Falcon: no such ordering or error mode");
 	if (cfg->ordering == ROF_ORDER_NONE && cfg->errors != ROF_ERRORS_COMPLETE)

@@ -23,7 +23,6 @@ struct eng_transport;
 struct eng_stage;
 struct rte_rcu_qsbr;
 struct rte_ring;
-struct rofx_tls;
 
 struct eng_port {
 	uint16_t id;  /* DPDK's port number */
@@ -92,8 +91,7 @@ struct eng {
 	struct eng_rings rings;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;
-	struct rofx_tls *tls;  /* encrypts Falcon's exchange; NULL: the exchange is clear text */
-	struct sk_key cid_key; /* permutes Falcon's CIDs: see falcon.c */
+	struct sk_key cid_key;     /* permutes Falcon's CIDs: see falcon.c */
 	struct rte_rcu_qsbr *qsbr; /* reader k is loop k */
 	uint64_t (*clock)(void);   /* returns ns; eng_clock() except in tests */
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */

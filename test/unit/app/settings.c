@@ -112,15 +112,14 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_eq(options(""), OPTIONS_RUN);
 	cr_assert_not(s.eng.falcon.enabled);
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_NO_CRYPTO);
-	file_is("[falcon]\nenabled = yes\npsp = gmac256, gcm128\npsk = " KEY "\nordering = none\n"
+	file_is("[falcon]\nenabled = yes\npsp = gmac256, gcm128\npsk = /k/psk\nordering = none\n"
 		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n"
 		"port = 700\npatience = 20ms\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.eng.falcon.enabled);
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_GMAC_256 | 1u << PSP_AES_GCM_128);
-	cr_assert_eq(s.eng.falcon.psk_len, 17);
-	cr_assert_eq(s.eng.falcon.psk[15], 0x0f);
-	cr_assert_eq(s.eng.falcon.psk[16], 0xf0);
+	cr_assert_str_eq(s.identity.psk, "/k/psk");
+	cr_assert_null(s.eng.falcon.tls);
 	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_NONE);
 	cr_assert_eq(s.eng.falcon.errors, ROF_ERRORS_COMPLETE);
 	cr_assert_eq(s.eng.falcon.mtu, 1024);
@@ -165,48 +164,46 @@ Test(app_settings, falcons_congestion_control_can_be_tuned)
 	cr_assert_not(s.eng.falcon.stack.rack);
 }
 
-Test(app_settings, a_key_may_come_from_a_file)
-{
-	char line[64];
-
-	file_is(KEY "\n");
-	unsetenv("SAKER_CONFIG");
-	setenv("SAKER_FALCON_PSK", path, 1);
-	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
-	cr_assert_eq(s.eng.falcon.psk_len, 17);
-	cr_assert_eq(s.eng.falcon.psk[16], 0xf0);
-	file_is("");
-	unsetenv("SAKER_CONFIG");
-	cr_assert_eq(options(""), OPTIONS_REFUSED);
-	snprintf(line, sizeof(line), "%s-none", path);
-	setenv("SAKER_FALCON_PSK", line, 1);
-	refused("",
-		"environment variable SAKER_FALCON_PSK: '(a secret)' names a file that cannot be "
-		"read: No such file or directory");
-}
-
-/* Neither the printed configuration nor an error sentence contains the key. */
+/* A key in the place of its file is refused, and no error sentence contains it. */
 Test(app_settings, a_key_is_never_printed)
 {
-	char text[8192];
+	setenv("SAKER_FALCON_PSK", KEY, 1);
+	refused("", "environment variable SAKER_FALCON_PSK: '(a secret)' is neither the path of a "
+		    "file (/...) nor credential:NAME");
+	unsetenv("SAKER_FALCON_PSK");
+	file_is("[falcon]\npsk = " KEY "\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_null(strstr(why, KEY), "%s", why);
+	file_is("[peer 3]\npsk = " KEY "\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_null(strstr(why, KEY), "%s", why);
+}
+
+Test(app_settings, peers_and_their_identity_come_by_number)
+{
+	char text[32768];
 	FILE *f;
 
-	setenv("SAKER_FALCON_PSK", KEY, 1);
+	file_is("[falcon]\nca = /k/ca.pem\ncertificate = /k/cert.pem\nkey = credential:falcon\n"
+		"peer-name = .fabric.test\nrequire-psp = yes\n"
+		"[peer 0]\naddress = 10.0.0.7\npsk = credential:seven\n"
+		"[peer 255]\naddress = fd00::/64\nname = spine.test\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_str_eq(s.identity.key, "credential:falcon");
+	cr_assert_str_eq(s.identity.peer_name, ".fabric.test");
+	cr_assert(s.eng.falcon.require_psp);
+	cr_assert(s.peers[0].present);
+	cr_assert_eq(s.peers[0].address.len, 32);
+	cr_assert_str_eq(s.peers[0].psk, "credential:seven");
+	cr_assert_eq(s.peers[255].address.len, 64);
+	cr_assert_str_eq(s.peers[255].name, "spine.test");
 	f = fmemopen(text, sizeof(text), "w");
 	cr_assert_not_null(f);
 	settings_print(&s, f);
 	fclose(f);
-	cr_assert_not_null(strstr(text, "[falcon]"));
-	cr_assert_null(strstr(text, "psk"));
-	cr_assert_null(strstr(text, "0a0b0c"));
-	setenv("SAKER_FALCON_PSK", "c0ffee", 1);
-	cr_assert_eq(options(""), OPTIONS_REFUSED);
-	cr_assert_null(strstr(why, "c0ffee"), "%s", why);
-	unsetenv("SAKER_FALCON_PSK");
-	file_is("[falcon]\npsk = c0ffee\n");
-	cr_assert_eq(options(""), OPTIONS_REFUSED);
-	cr_assert_null(strstr(why, "c0ffee"), "%s", why);
+	cr_assert_not_null(strstr(text, "key = credential:falcon"));
+	cr_assert_not_null(
+		strstr(text, "[peer 0]\naddress = 10.0.0.7/32\npsk = credential:seven\n"));
 }
 
 /* 0x3FFF is not a depth (RFC 6581 9.1). */
@@ -297,7 +294,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(limits.ord);
 	SAME(falcon.enabled);
 	SAME(falcon.psps);
-	SAME(falcon.psk_len);
+	SAME(falcon.require_psp);
 	SAME(falcon.ordering);
 	SAME(falcon.errors);
 	SAME(falcon.mtu);
@@ -447,6 +444,37 @@ file_refused(const char *text, const char *end)
 	refused("", sentence);
 }
 
+/* Checks the sentence about keys that do not fit together. */
+static void
+together_refused(const char *text, const char *sentence)
+{
+	file_is(text);
+	refused("", sentence);
+}
+
+Test(app_settings, an_identity_that_is_incomplete_is_named)
+{
+	together_refused("[falcon]\nca = /c\nkey = /k\n",
+		"[falcon] ca, certificate and key belong together, but certificate is missing");
+	together_refused("[falcon]\nca = /c\nkey = /k\ncertificate = /c\npsk = /p\n",
+		"[falcon] psk and [falcon] certificate exclude each other: both are for all peers");
+	together_refused("[falcon]\npeer-name = a.test\n",
+		"[falcon] peer-name = a.test requires ca, certificate and key");
+	together_refused("[peer 4]\npsk = /p\n", "[peer 4] lacks an address");
+	together_refused("[peer 4]\naddress = 10.0.0.1\n",
+		"[peer 4] lacks psk, and there is no [falcon] certificate");
+	together_refused("[peer 4]\naddress = 10.0.0.1\npsk = /p\nname = a\n",
+		"[peer 4] has both psk and name, but a name belongs to a certificate");
+	file_refused("[peer 256]\naddress = 10.0.0.1\n",
+		"section [peer 256] needs a number within 0..255");
+	file_refused("[peer 1]\naddress = ten\n",
+		"[peer 1] address = ten is neither an IPv4 or IPv6 address nor a prefix of "
+		"addresses");
+	file_refused("[falcon]\nkey = credential:../../etc/shadow\n",
+		"[falcon] key = credential:../../etc/shadow is neither the path of a file (/...) "
+		"nor credential:NAME");
+}
+
 Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 {
 	file_refused("[saker]\nfoo = 1\n", "[saker] has no key 'foo'");
@@ -465,12 +493,9 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 		"[falcon] psp = aes is not a list of none, gcm128, gcm256, gmac128, gmac256");
 	file_refused("[falcon]\npsp = ,\n",
 		"[falcon] psp = , is not a list of none, gcm128, gcm256, gmac128, gmac256");
-	file_refused("[falcon]\npsk = 00112233445566778899aabbccddee\n",
-		"[falcon] psk = (a secret) is neither a hexadecimal key of 16..64 bytes nor the "
-		"path of a file");
-	file_refused("[falcon]\npsk = 00112233445566778899aabbccddeefff\n",
-		"[falcon] psk = (a secret) is neither a hexadecimal key of 16..64 bytes nor the "
-		"path of a file");
+	file_refused("[falcon]\npsk = 00112233445566778899aabbccddeeff\n",
+		"[falcon] psk = (a secret) is neither the path of a file (/...) nor "
+		"credential:NAME");
 	file_refused("[falcon]\nordering = strict\n",
 		"[falcon] ordering = strict is not one of strong, weak, none");
 	file_refused("[falcon]\nerrors = ignore\n",

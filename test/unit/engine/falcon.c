@@ -459,8 +459,7 @@ static bool keys_differ;
 static void protected(struct eng_config *cfg, int node)
 {
 	cfg->falcon.psps = ROFX_PSP(psp);
-	memset(cfg->falcon.psk, 'k' + (keys_differ ? node : 0), 32);
-	cfg->falcon.psk_len = 32;
+	cfg->falcon.tls = pair_tls((uint8_t)('k' + (keys_differ ? node : 0)));
 }
 
 static void

@@ -413,8 +413,7 @@ static void
 sealed(struct eng_config *cfg, int node)
 {
 	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
-	memset(cfg->falcon.psk, 'k', 32);
-	cfg->falcon.psk_len = 32;
+	cfg->falcon.tls = pair_tls('k');
 }
 
 static void

@@ -30,8 +30,7 @@ aging(struct eng_config *cfg, int node)
 	cfg->falcon.device_key_ns = device_key_ns;
 	if (psp == PSP_NO_CRYPTO)
 		return;
-	memset(cfg->falcon.psk, 'k', 32);
-	cfg->falcon.psk_len = 32;
+	cfg->falcon.tls = pair_tls('k');
 }
 
 static void

@@ -24,8 +24,7 @@ static void
 listed(struct eng_config *cfg, int node)
 {
 	cfg->falcon.psps = lists[node];
-	memset(cfg->falcon.psk, 'k', 32);
-	cfg->falcon.psk_len = 32;
+	cfg->falcon.tls = pair_tls('k');
 }
 
 /* Checks the PSP version of all Falcon packets that arrive at a node during a Write. */

@@ -34,8 +34,7 @@ tunnelled(struct eng_config *cfg, int node)
 	f->function = 0x010203u + (uint32_t)node;
 	f->psps = ROFX_PSP(psp);
 	if (psp != PSP_NO_CRYPTO) {
-		memset(f->psk, 'k', 32);
-		f->psk_len = 32;
+		f->tls = pair_tls('k');
 	}
 	if (outer[node] == NULL)
 		return;

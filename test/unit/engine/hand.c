@@ -258,8 +258,7 @@ static void
 keyed(struct eng_config *cfg, int node)
 {
 	cfg->falcon.psps = ROFX_PSP(PSP_AES_GCM_128);
-	cfg->falcon.psk_len = 16;
-	memset(cfg->falcon.psk, 7, 16);
+	cfg->falcon.tls = pair_tls(7);
 }
 
 static void

@@ -13,6 +13,7 @@
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/engine/common/mbuf.h"
+#include "../../../lib/rof/exchange.h"
 
 void
 pair_eal(void)
@@ -119,6 +120,21 @@ look(void *arg, const char *layer, const char *name, enum sk_severity sev, const
 		w->value = value;
 		w->found = true;
 	}
+}
+
+struct rofx_tls *
+pair_tls(uint8_t fill)
+{
+	static struct rofx_tls *made[256];
+	uint8_t key[32];
+	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
+	char err[128] = "";
+
+	memset(key, fill, sizeof(key));
+	if (made[fill] == NULL)
+		made[fill] = rofx_tls_create(&cfg, err, sizeof(err));
+	cr_assert_not_null(made[fill], "%s", err);
+	return made[fill];
 }
 
 uint64_t

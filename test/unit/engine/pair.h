@@ -28,6 +28,9 @@ void pair_start(struct pair *p);
 void pair_turn(struct pair *p);
 /* Destroys both instances, and checks that all mbufs are back in their pools. */
 void pair_end(struct pair *p);
+/* Returns the keys of a host whose pre-shared key for all peers has 32 bytes of the value `fill`.
+ * They exist until the end of the program. */
+struct rofx_tls *pair_tls(uint8_t fill);
 uint64_t pair_counter(struct eng *e, const char *layer, const char *name);
 
 #endif

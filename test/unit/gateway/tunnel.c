@@ -36,8 +36,7 @@ speaks_falcon(struct eng_config *c)
 	c->falcon.pcid = true;
 	c->falcon.psps = (uint16_t)(1u << psp);
 	if (psp != PSP_NO_CRYPTO) {
-		memset(c->falcon.psk, 'k', 32);
-		c->falcon.psk_len = 32;
+		c->falcon.tls = pair_tls('k');
 	}
 }
 

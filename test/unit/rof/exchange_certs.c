@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALWAYS "19700101000000Z"
+#define NEVER  "99991231235959Z"
+
 struct xp_ca {
 	EVP_PKEY *key;
 	X509 *cert;
@@ -55,8 +58,8 @@ new_cert(EVP_PKEY *key, const char *name, long serial)
 
 	X509_set_version(cert, X509_VERSION_3);
 	ASN1_INTEGER_set(X509_get_serialNumber(cert), serial);
-	ASN1_TIME_set_string(X509_getm_notBefore(cert), "19700101000000Z");
-	ASN1_TIME_set_string(X509_getm_notAfter(cert), "99991231235959Z");
+	ASN1_TIME_set_string(X509_getm_notBefore(cert), ALWAYS);
+	ASN1_TIME_set_string(X509_getm_notAfter(cert), NEVER);
 	X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
 		(const unsigned char *)name, -1, -1, 0);
 	X509_set_pubkey(cert, key);
@@ -94,13 +97,15 @@ xp_ca_pem(const struct xp_ca *ca)
 	return ca->pem;
 }
 
-void
-xp_ca_issue(struct xp_ca *ca, struct xp_cert *out, const char *address)
+static void
+issue(struct xp_ca *ca, struct xp_cert *out, const char *address, const char *from, const char *to)
 {
 	EVP_PKEY *key = EVP_EC_gen("P-256");
 	X509 *cert = new_cert(key, "node", ++ca->serial);
 	BIO *bio = BIO_new(BIO_s_mem());
 
+	ASN1_TIME_set_string(X509_getm_notBefore(cert), from);
+	ASN1_TIME_set_string(X509_getm_notAfter(cert), to);
 	X509_set_issuer_name(cert, X509_get_subject_name(ca->cert));
 	extend(cert, ca->cert, NID_subject_alt_name, address);
 	cr_assert_gt(X509_sign(cert, ca->key, EVP_sha256()), 0);
@@ -109,6 +114,19 @@ xp_ca_issue(struct xp_ca *ca, struct xp_cert *out, const char *address)
 	out->private_key = text(bio);
 	X509_free(cert);
 	EVP_PKEY_free(key);
+}
+
+void
+xp_ca_issue(struct xp_ca *ca, struct xp_cert *out, const char *address)
+{
+	issue(ca, out, address, ALWAYS, NEVER);
+}
+
+void
+xp_ca_issue_invalid(struct xp_ca *ca, struct xp_cert *out, const char *address, bool future)
+{
+	issue(ca, out, address, future ? "99900101000000Z" : ALWAYS,
+		future ? NEVER : "19991231235959Z");
 }
 
 void

@@ -318,7 +318,7 @@ Test(exchange_tls, certificate_of_another_address_at_the_responder)
 	issue("IP:10.0.0.2");
 	use(certified(&cert1, xp_ca_pem(ca)), certified(&cert2, xp_ca_pem(ca)));
 	p.cfg_a.peer = &a2;
-	assert_no_way(ROFX_TLS, ROFX_TLS);
+	assert_no_way(ROFX_TLS_NAME, ROFX_TLS);
 }
 
 Test(exchange_tls, certificate_of_another_address_at_the_initiator)
@@ -329,7 +329,7 @@ Test(exchange_tls, certificate_of_another_address_at_the_initiator)
 	issue("IP:10.0.0.2");
 	use(certified(&cert1, xp_ca_pem(ca)), certified(&cert2, xp_ca_pem(ca)));
 	p.cfg_b.peer = &a1;
-	assert_no_way(ROFX_TLS, ROFX_TLS);
+	assert_no_way(ROFX_TLS, ROFX_TLS_NAME);
 }
 
 Test(exchange_tls, certificate_of_another_ca)
@@ -342,7 +342,7 @@ Test(exchange_tls, certificate_of_another_ca)
 	use(certified(&c, xp_ca_pem(ca)), certified(&cert2, xp_ca_pem(ca)));
 	xp_cert_free(&c);
 	xp_ca_free(stranger);
-	assert_no_way(ROFX_TLS, ROFX_TLS);
+	assert_no_way(ROFX_TLS, ROFX_TLS_CA);
 }
 
 Test(exchange_tls, certificate_against_a_pre_shared_key)

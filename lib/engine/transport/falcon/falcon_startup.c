@@ -42,10 +42,15 @@ set_timer(struct eng_transport *t, struct eng_conn *c)
 		eng_falcon_keys_arm(t, eng_falcon_conn_of(c));
 }
 
+/* The pointers in *cfg are valid as long as `ends`. */
 static const struct rofx_config *
-exchange_config(const struct eng_transport *t, struct rofx_config *cfg)
+exchange_config(
+	const struct eng_transport *t, const struct tcp_tuple *ends, struct rofx_config *cfg)
 {
-	*cfg = (struct rofx_config){.tls = t->e->tls,
+	*cfg = (struct rofx_config){.tls = t->e->cfg.falcon.tls,
+		.require_psp = t->e->cfg.falcon.require_psp,
+		.local = &ends->laddr,
+		.peer = &ends->raddr,
 		.request_ns = ENG_REQUEST_TIMEOUT_NS,
 		.reply_ns = ENG_REPLY_TIMEOUT_NS};
 	return cfg;
@@ -313,7 +318,7 @@ eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
 	c->part = eng_falcon_reserve(t, c);
 	if (eng_falcon_conn_of(c) == NULL)
 		return -ENOBUFS;
-	eng_falcon_conn_of(c)->x = rofx_listen(exchange_config(t, &cfg), t->now);
+	eng_falcon_conn_of(c)->x = rofx_listen(exchange_config(t, tcp_tuple(c->tcp), &cfg), t->now);
 	return eng_falcon_conn_of(c)->x == NULL ? -ENOMEM : 0;
 }
 
@@ -330,7 +335,7 @@ ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *end
 
 	memcpy(q.private_data, m->private_data, q.private_len);
 	c->su->service = m->connect.service;
-	eng_falcon_conn_of(c)->x = rofx_lookup(exchange_config(t, &cfg), t->now, &q, &rc);
+	eng_falcon_conn_of(c)->x = rofx_lookup(exchange_config(t, ends, &cfg), t->now, &q, &rc);
 	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
 }
 
@@ -362,7 +367,7 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 		return ask_for(t, c, ends, m);
 	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
 	if (rc == 0)
-		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, &cfg), t->now, &side,
+		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, ends, &cfg), t->now, &side,
 			m->private_data, m->private_len, &rc);
 	explicit_bzero(&side, sizeof(side));
 	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;

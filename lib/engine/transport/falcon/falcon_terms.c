@@ -54,7 +54,7 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 		.tunnel = cfg->tunnel,
 		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
 		.has_pcid = cfg->pcid,
-		.psp = cfg->psps,
+		.psp = cfg->psps & (cfg->require_psp ? ROFX_PSP_KEYED : UINT16_MAX),
 		.spi = psp_device_spi(eng_falcon_of(t)->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this host proves itself with to its Falcon peers, and what they must (doc/falcon-cm.md,
+ * section 3): loads the keys and certificates that [falcon] and [peer N] name. */
+#ifndef APP_SAKER_IDENTITY_H
+#define APP_SAKER_IDENTITY_H
+
+#include "settings.h"
+
+/* Reads all keys and certificates, and sets s->eng.falcon.tls, which stays NULL when none is
+ * configured. A further call reads them again for connections that begin later, and changes nothing
+ * when it fails. Any thread, one at a time, while loops run. Returns 0, or -EINVAL with one
+ * sentence in `why`. */
+int identity_load(struct settings *s, char why[WHY_LEN]);
+/* Frees s->eng.falcon.tls. */
+void identity_free(struct settings *s);
+/* Logs a warning when the exchange is in clear, or the certificate is not valid at the time `now`
+ * (seconds since 1970), or not for long. */
+void identity_warn(const struct settings *s, int64_t now);
+
+#endif

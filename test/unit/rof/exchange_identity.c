@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who a peer has to be (doc/falcon-cm.md, section 3): the key or the certificate belongs to the
+ * address from which it is used; identities may be replaced while streams use them. Host 1 is the
+ * initiator, host 2 the responder.
+ */
+#include "exchange_pair.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "../../../lib/base/mem.h"
+#include "exchange_certs.h"
+
+static struct rofx_side s1, s2;
+static struct xpair p;
+static struct rofx_tls *one, *two;
+static struct sk_addr a1, a2, a3;
+static uint8_t key[256][32]; /* key i has 32 bytes of the value i */
+static struct xp_ca *ca;
+static struct xp_cert cert1, cert2;
+static char err[256];
+
+static void
+init(void)
+{
+	s1 = xp_side(1);
+	s2 = xp_side(2);
+	s1.psp = s2.psp = ROFX_PSP_KEYED | ROFX_PSP(PSP_NO_CRYPTO);
+	sk_addr_parse("10.0.0.1", &a1);
+	sk_addr_parse("10.0.0.2", &a2);
+	sk_addr_parse("10.0.0.3", &a3);
+	p.cfg_a.local = p.cfg_b.peer = &a1;
+	p.cfg_a.peer = p.cfg_b.local = &a2;
+	for (unsigned i = 0; i < 256; i++)
+		memset(key[i], (int)i, sizeof(key[i]));
+}
+
+static void
+fini(void)
+{
+	xp_end(&p);
+	rofx_tls_destroy(one);
+	rofx_tls_destroy(two);
+	if (ca == NULL)
+		return;
+	xp_cert_free(&cert1);
+	xp_cert_free(&cert2);
+	xp_ca_free(ca);
+}
+
+TestSuite(exchange_identity, .init = init, .fini = fini);
+
+static struct rofx_peer
+peer(const char *addr, unsigned prefix, uint8_t fill)
+{
+	struct rofx_peer r = {.prefix = prefix, .psk = key[fill], .psk_len = 32};
+
+	cr_assert_eq(sk_addr_parse(addr, &r.addr), 0);
+	return r;
+}
+
+/* Returns the identities of a host with a key for all peers (0: none) and `n` entries. */
+static struct rofx_tls *
+host(uint8_t fill, const struct rofx_peer *peers, unsigned n)
+{
+	struct rofx_tls_config cfg = {
+		.psk = key[fill], .psk_len = fill ? 32 : 0, .peers = peers, .npeers = n};
+	struct rofx_tls *t = rofx_tls_create(&cfg, err, sizeof(err));
+
+	cr_assert_not_null(t, "%s", err);
+	return t;
+}
+
+static void
+use(struct rofx_tls *a, struct rofx_tls *b)
+{
+	p.cfg_a.tls = one = a;
+	p.cfg_b.tls = two = b;
+}
+
+static void
+connects(void)
+{
+	xp_establish(&p, &s1, &s2);
+	cr_assert_eq(rofx_agreed(p.a)->psp, PSP_AES_GCM_256);
+	cr_assert(rofx_request(p.b)->secure);
+}
+
+static void
+refused(enum rofx_reason a, enum rofx_reason b)
+{
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(p.b), b, "%d", rofx_why(p.b));
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(p.a), a, "%d", rofx_why(p.a));
+}
+
+/* ---- Keys of peers ---- */
+
+Test(exchange_identity, each_pair_of_hosts_has_a_key_of_its_own)
+{
+	struct rofx_peer of1[] = {peer("10.0.0.3", 32, 13), peer("10.0.0.2", 32, 12)};
+	struct rofx_peer of2[] = {peer("10.0.0.1", 32, 12), peer("10.0.0.3", 32, 23)};
+
+	use(host(0, of1, 2), host(0, of2, 2));
+	connects();
+}
+
+Test(exchange_identity, a_host_with_its_own_key_cannot_be_another_address)
+{
+	/* Host 3 has its key with host 2, and uses the address of host 1. */
+	struct rofx_peer of3[] = {peer("10.0.0.2", 32, 23)};
+	struct rofx_peer of2[] = {peer("10.0.0.1", 32, 12), peer("10.0.0.3", 32, 23)};
+
+	use(host(0, of3, 1), host(0, of2, 2));
+	refused(ROFX_TLS, ROFX_TLS);
+	xp_end(&p);
+	p.cfg_a.local = p.cfg_b.peer = &a3;
+	connects();
+}
+
+Test(exchange_identity, the_key_of_all_does_not_serve_a_peer_with_an_entry)
+{
+	struct rofx_peer of2[] = {peer("10.0.0.1", 32, 12)};
+
+	use(host(9, NULL, 0), host(9, of2, 1));
+	refused(ROFX_TLS, ROFX_TLS);
+	xp_end(&p);
+	p.cfg_a.local = p.cfg_b.peer = &a3;
+	connects();
+}
+
+Test(exchange_identity, the_longest_prefix_chooses_the_key)
+{
+	struct rofx_peer of1[] = {peer("10.0.0.2", 32, 1)};
+	struct rofx_peer of2[] = {peer("0.0.0.0", 0, 4), peer("10.0.0.0", 8, 3),
+		peer("10.0.0.0", 31, 1), peer("10.0.0.0", 29, 2), peer("fd00::", 8, 5)};
+
+	use(host(0, of1, 1), host(9, of2, 5));
+	connects();
+	xp_end(&p);
+	rofx_tls_destroy(one);
+	of1[0] = peer("10.0.0.2", 32, 2); /* 10.0.0.3 is outside of 10.0.0.0/31 */
+	use(host(0, of1, 1), two);
+	p.cfg_a.local = p.cfg_b.peer = &a3;
+	connects();
+}
+
+Test(exchange_identity, a_key_is_bound_to_the_addresses_of_both_ends)
+{
+	use(host(7, NULL, 0), host(7, NULL, 0));
+	/* The ClientHello is for host 3, and an attacker sends it on to host 2. */
+	p.cfg_a.peer = &a3;
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_end(&p);
+	/* The attacker sends it back to host 1 from the address of host 2. */
+	p.cfg_a.peer = p.cfg_b.peer = &a2;
+	p.cfg_b.local = &a1;
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+}
+
+Test(exchange_identity, a_peer_without_a_key_is_refused_and_not_served_in_clear)
+{
+	struct rofx_peer of1[] = {peer("10.0.0.2", 32, 12)}, of2[] = {peer("10.0.0.3", 32, 23)};
+	int rc;
+
+	use(host(0, of1, 1), host(0, of2, 1));
+	refused(ROFX_NO_KEY, ROFX_NO_KEY);
+	xp_end(&p);
+	p.cfg_a.tls = NULL;
+	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+	p.cfg_a.tls = one;
+	p.cfg_a.peer = &a3;
+	cr_assert_null(rofx_connect(&p.cfg_a, 0, &s1, NULL, 0, &rc));
+	cr_assert_eq(rc, -ENOKEY);
+	cr_assert_null(rofx_lookup(&p.cfg_a, 0, &(struct rofx_question){.service = 1}, &rc));
+	cr_assert_eq(rc, -ENOKEY);
+}
+
+/* ---- Certificates ---- */
+
+static struct rofx_tls_config
+certified(const struct xp_cert *c)
+{
+	return (struct rofx_tls_config){
+		.certificate = c->certificate, .private_key = c->private_key, .ca = xp_ca_pem(ca)};
+}
+
+static struct rofx_tls *
+create(const struct rofx_tls_config *cfg)
+{
+	struct rofx_tls *t = rofx_tls_create(cfg, err, sizeof(err));
+
+	cr_assert_not_null(t, "%s", err);
+	return t;
+}
+
+static void
+issue(const char *name1, const char *name2)
+{
+	ca = xp_ca_new();
+	xp_ca_issue(ca, &cert1, name1);
+	xp_ca_issue(ca, &cert2, name2);
+}
+
+Test(exchange_identity, a_certificate_has_the_address_of_its_host)
+{
+	struct rofx_tls_config c1, c2;
+
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	c1 = certified(&cert1);
+	c2 = certified(&cert2);
+	use(create(&c1), create(&c2));
+	connects();
+	xp_end(&p);
+	p.cfg_a.local = p.cfg_b.peer = &a3; /* host 1 uses the address of host 3 */
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+}
+
+Test(exchange_identity, a_configured_name_replaces_the_address)
+{
+	struct rofx_tls_config c1, c2;
+	struct rofx_peer entry = {.addr = a1, .prefix = 32, .name = "one.fabric.test"};
+
+	issue("DNS:one.fabric.test", "DNS:two.fabric.test");
+	c1 = certified(&cert1);
+	c2 = certified(&cert2);
+	c1.peer_name = ".fabric.test"; /* any host of the domain */
+	c2.peers = &entry;
+	c2.npeers = 1;
+	use(create(&c1), create(&c2));
+	connects();
+	xp_end(&p);
+	entry.name = "three.fabric.test";
+	cr_assert_eq(rofx_tls_load(two, &c2, err, sizeof(err)), 0);
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_end(&p);
+	c2.npeers = 0; /* the address is not in the certificate */
+	cr_assert_eq(rofx_tls_load(two, &c2, err, sizeof(err)), 0);
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_end(&p);
+	c1.peer_name = ".other.test";
+	cr_assert_eq(rofx_tls_load(one, &c1, err, sizeof(err)), 0);
+	refused(ROFX_TLS_NAME, ROFX_TLS);
+}
+
+/* The common name of each certificate is "node". */
+Test(exchange_identity, a_common_name_is_not_a_name)
+{
+	struct rofx_tls_config c1, c2;
+
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	c1 = certified(&cert1);
+	c2 = certified(&cert2);
+	c2.peer_name = "node";
+	use(create(&c1), create(&c2));
+	refused(ROFX_TLS, ROFX_TLS_NAME);
+}
+
+static void
+out_of_time(bool future)
+{
+	struct rofx_tls_config c1, c2;
+	struct rofx_tls_view v;
+
+	ca = xp_ca_new();
+	xp_ca_issue_invalid(ca, &cert1, "IP:10.0.0.1", future);
+	xp_ca_issue(ca, &cert2, "IP:10.0.0.2");
+	c1 = certified(&cert1);
+	c2 = certified(&cert2);
+	use(create(&c1), create(&c2));
+	refused(ROFX_TLS, ROFX_TLS_EXPIRED);
+	rofx_tls_look(one, &v);
+	cr_assert_not_null(strstr(v.subject, "CN=node"), "%s", v.subject);
+	cr_assert(future ? v.not_before > 253000000000 : v.not_after == 946684799);
+}
+
+Test(exchange_identity, an_expired_certificate_is_refused)
+{
+	out_of_time(false);
+}
+
+Test(exchange_identity, a_certificate_of_the_future_is_refused)
+{
+	out_of_time(true);
+}
+
+Test(exchange_identity, a_certificate_beside_keys_of_single_peers)
+{
+	struct rofx_peer of2 = peer("10.0.0.3", 32, 23);
+	struct rofx_peer of3 = peer("10.0.0.2", 32, 23);
+	struct rofx_tls_config c1, c2;
+
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	c1 = certified(&cert1);
+	c2 = certified(&cert2);
+	c2.peers = &of2;
+	c2.npeers = 1;
+	use(create(&c1), create(&c2));
+	connects();
+	xp_end(&p);
+	/* A host with a key cannot use a certificate instead. */
+	p.cfg_a.local = p.cfg_b.peer = &a3;
+	refused(ROFX_TLS, ROFX_TLS);
+	xp_end(&p);
+	rofx_tls_destroy(one);
+	use(host(0, &of3, 1), two);
+	connects();
+}
+
+/* ---- Reload ---- */
+
+static void
+load(struct rofx_tls *t, uint8_t fill, int rc)
+{
+	struct rofx_tls_config cfg = {.psk = key[fill], .psk_len = fill == 255 ? 15 : 32};
+
+	cr_assert_eq(rofx_tls_load(t, &cfg, err, sizeof(err)), rc, "%s", err);
+}
+
+Test(exchange_identity, a_stream_ends_its_handshake_with_the_keys_of_its_beginning)
+{
+	struct rofx_tls_view v;
+
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	xp_start(&p, &s1);
+	xp_move(p.a, p.b, 0); /* the ClientHello */
+	load(one, 2, 0);
+	load(two, 2, 0);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), 0);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_AGREED);
+	cr_assert_eq(rofx_ready(p.a), 0);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_ESTABLISHED);
+	rofx_trim(p.a);
+	rofx_trim(p.b);
+	load(two, 3, 0);
+	/* The connection lives on, and its keys change. */
+	cr_assert_eq(
+		rofx_rekey(p.a, 0, &(struct rofx_sa){.version = PSP_AES_GCM_256, .spi = 5}), 0);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
+	xp_end(&p);
+	refused(ROFX_TLS, ROFX_TLS); /* 2 and 3 */
+	xp_end(&p);
+	load(one, 3, 0);
+	connects();
+	rofx_tls_look(two, &v);
+	cr_assert_eq(v.loads, 3);
+	cr_assert_eq(v.others, ROFX_BY_PSK);
+}
+
+Test(exchange_identity, a_reload_that_fails_changes_nothing)
+{
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	load(two, 255, -EINVAL);
+	cr_assert_str_eq(err, "a pre-shared key has 16 to 64 bytes");
+	connects();
+}
+
+Test(exchange_identity, streams_outlive_the_context)
+{
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	xp_start(&p, &s1);
+	rofx_tls_destroy(one);
+	rofx_tls_destroy(two);
+	one = two = NULL;
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+}
+
+static bool stop;
+
+static void *
+reload_again_and_again(void *arg)
+{
+	struct rofx_tls_config cfg = {.psk = key[1], .psk_len = 32};
+	char why[64];
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED))
+		if (rofx_tls_load(arg, &cfg, why, sizeof(why)) != 0)
+			return arg;
+	return NULL;
+}
+
+Test(exchange_identity, streams_begin_while_another_thread_reloads)
+{
+	pthread_t thread;
+	void *bad;
+
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	stop = false;
+	cr_assert_eq(pthread_create(&thread, NULL, reload_again_and_again, two), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		connects();
+		xp_end(&p);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	cr_assert_eq(pthread_join(thread, &bad), 0);
+	cr_assert_null(bad);
+}
+
+/* ---- What costs time ---- */
+
+Test(exchange_identity, work_for_tls_is_announced)
+{
+	uint8_t buf[4096];
+	size_t n;
+
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	xp_start(&p, &s1);
+	cr_assert(rofx_handshakes(p.a), "the ClientHello has not been made");
+	cr_assert(rofx_handshakes(p.b), "it will arrive with the opening");
+	n = rofx_output(p.a, buf, sizeof(buf));
+	cr_assert_gt(n, 100);
+	cr_assert_eq(rofx_input(p.b, 0, buf, n), (int)n);
+	cr_assert(rofx_handshakes(p.b), "Finished has not arrived");
+	xp_run(&p);
+	cr_assert_not(rofx_handshakes(p.a));
+	cr_assert_not(rofx_handshakes(p.b));
+	xp_end(&p);
+	p.cfg_a.tls = p.cfg_b.tls = NULL;
+	xp_start(&p, &s1);
+	cr_assert_not(rofx_handshakes(p.a));
+	cr_assert_not(rofx_handshakes(p.b));
+}
+
+/* ---- PSP that is required ---- */
+
+Test(exchange_identity, required_psp_refuses_streams_in_clear)
+{
+	p.cfg_b.require_psp = true;
+	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+	xp_end(&p);
+	use(NULL, host(1, NULL, 0));
+	p.cfg_b.allow_clear = true;
+	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+}
+
+Test(exchange_identity, required_psp_refuses_requests_without_crypto)
+{
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	p.cfg_b.require_psp = true;
+	s1.psp = ROFX_PSP(PSP_NO_CRYPTO);
+	s2.psp = ROFX_PSP_KEYED;
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	cr_assert_eq(rofx_accept(p.b, 0, &s2, NULL, 0), -EPROTO);
+	cr_assert_eq(rofx_why(p.b), ROFX_PSP_REQUIRED);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.a), ROFX_EV_REJECTED);
+	cr_assert_eq(rofx_why(p.a), ROFX_PSP_REQUIRED);
+}
+
+/* ---- Configuration ---- */
+
+static void
+impossible(const struct rofx_tls_config *cfg, const char *sentence)
+{
+	cr_assert_null(rofx_tls_create(cfg, err, sizeof(err)));
+	cr_assert_str_eq(err, sentence);
+}
+
+Test(exchange_identity, configurations_that_cannot_be)
+{
+	struct rofx_peer twice[] = {peer("10.0.0.0", 24, 1), peer("10.0.0.77", 24, 2)};
+	struct rofx_peer bad = peer("10.0.0.1", 33, 1);
+	struct rofx_tls_config cfg = {.peers = &bad, .npeers = 1};
+
+	impossible(&cfg, "peer 10.0.0.1/33: the prefix is longer than the address");
+	bad = peer("::", 0, 1);
+	impossible(&cfg, "peer ::/0: a prefix of no bits means all peers");
+	bad = peer("10.0.0.1", 32, 1);
+	bad.psk_len = 15;
+	impossible(&cfg, "peer 10.0.0.1/32: a pre-shared key has 16 to 64 bytes");
+	bad.psk_len = 0;
+	impossible(&cfg, "peer 10.0.0.1/32: there is neither a pre-shared key nor a certificate");
+	bad.psk_len = 32;
+	bad.name = "a";
+	impossible(
+		&cfg, "peer 10.0.0.1/32: a name belongs to a certificate, not to a pre-shared key");
+	cfg.peers = twice;
+	cfg.npeers = 2;
+	impossible(&cfg, "peer 10.0.0.77/24: there are two entries for it");
+	cfg.npeers = 0;
+	impossible(&cfg, "there is neither a pre-shared key nor a certificate");
+	issue("IP:10.0.0.1", "IP:10.0.0.2");
+	cfg = certified(&cert1);
+	cfg.psk = key[1];
+	cfg.psk_len = 32;
+	impossible(&cfg, "a pre-shared key for all peers and a certificate exclude each other");
+}
