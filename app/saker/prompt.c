@@ -33,6 +33,8 @@ static const struct command {
 	{"show counters", show_counters, "all counters of all layers"},
 	{"show counters *", show_counters, "counters that are not 0: nonzero"},
 	{"show vms", gateway_show, "virtual machines, their objects, and the switch"},
+	{"show falcon", show_falcon,
+		"protection of Falcon's exchange and packets, and its connections"},
 	{"show neighbors", show_neighbors,
 		"neighbours with their MAC addresses, from ARP and neighbour discovery"},
 	{"show loops", show_loops, "the stages of each loop, and its load"},

@@ -79,6 +79,7 @@ void gateway_command(struct app *a, const char *arg);
 void gateway_show(struct app *a, const char *arg);
 
 /* ---- falcon.c: commands of the prompt ---- */
+void show_falcon(struct app *a, const char *arg);
 /* Reads the keys and certificates of Falcon again. */
 void falcon_reload(struct app *a, const char *arg);
 

@@ -55,6 +55,14 @@ eng_counters(const struct eng *e,
 	}
 }
 
+void
+eng_falcon_look(const struct eng *e, struct eng_falcon_view *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned i = 0; i < e->cfg.ntransports; i++)
+		eng_transport_falcon(e->transports[i], e->clock(), out);
+}
+
 /* Returns the shared bytes of a QP with two queues of 16 entries: sends of 4 SGEs or 64 inline
  * bytes, receives of one SGE. */
 static size_t

@@ -293,6 +293,16 @@ int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
 /* Requests the neighbour table of transport stage `transport`, in the same way. Each transport
  * stage has a table of its own, and all of them learn from the frames that arrive. */
 int eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max);
+/* Falcon, summed over the transport stages. */
+struct eng_falcon_view {
+	uint32_t most, reserved; /* connections: the maximum, and those in use or being made */
+	uint32_t open[16];       /* open ones, by enum psp_version */
+	uint32_t starting; /* exchanges before their first request, which take no connection */
+	uint32_t waiting;  /* exchanges that wait for their turn with TLS */
+	uint64_t device_key_age_ns; /* of the oldest device key in use */
+	uint64_t rekeyed;           /* changes of connections' keys so far */
+};
+void eng_falcon_look(const struct eng *e, struct eng_falcon_view *out);
 struct eng_loop_stats {
 	/* All turns, and those with work (busy); TSC cycles of both; how often the loop slept. */
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;

@@ -39,6 +39,12 @@ void eng_transport_totals(const struct eng_transport *t, struct eng_totals *out)
  * included. */
 size_t eng_transport_conn_size(void);
 
+/* ---- falcon/falcon.c ---- */
+
+/* Adds the stage's Falcon connections to *out. `now` is the time of the device key's age. Any
+ * thread. */
+void eng_transport_falcon(const struct eng_transport *t, uint64_t now, struct eng_falcon_view *out);
+
 /* ---- port.c ---- */
 
 /* Configures and starts port `i`, with a receive and a send queue for each transport stage, or with

@@ -111,3 +111,125 @@ Test(engine_falcon_psp, a_peer_without_protection_is_refused)
 {
 	no_agreement(NONE, GCM128);
 }
+
+/* ---- require-psp ---- */
+
+static void
+required(struct eng_config *cfg, int node)
+{
+	listed(cfg, node);
+	cfg->falcon.require_psp = node == 1;
+}
+
+Test(engine_falcon_psp, required_psp_never_agrees_on_none)
+{
+	struct eng_falcon_view v;
+
+	lists[0] = lists[1] = GCM128 | NONE;
+	frig_start(required);
+	frig_connect();
+	sealed_by(1, PSP_AES_GCM_128);
+	eng_falcon_look(frig.n[1].e, &v);
+	cr_assert_eq(v.open[PSP_AES_GCM_128], 1);
+	cr_assert_eq(v.open[PSP_NO_CRYPTO], 0);
+	cr_assert_eq(v.reserved, 1);
+	frig_stop();
+}
+
+Test(engine_falcon_psp, required_psp_refuses_a_peer_without_keys)
+{
+	struct saker_conn_param p = {0};
+	struct saker_listener *l;
+	struct saker_event ev;
+
+	lists[0] = NONE;
+	lists[1] = GCM128 | NONE;
+	frig_start(required);
+	l = frig_listen(1);
+	frig_qp(0, SAKER_FALCON);
+	frig_qp(1, SAKER_FALCON);
+	frig_ask(&p);
+	ev = frig_event(1, SAKER_EV_CONNECT_REQUEST);
+	cr_assert_eq(saker_accept(frig.n[1].s, ev.request, frig.n[1].qp, &p), 0);
+	frig_event(0, SAKER_EV_UNREACHABLE);
+	cr_assert_eq(frig_count(1, "rofx", "ROFX_PSP_REQUIRED"), 1);
+	cr_assert_eq(saker_unlisten(l), 0);
+	frig_stop();
+}
+
+Test(engine_falcon_psp, required_psp_needs_keys_and_an_identity)
+{
+	struct eng_config cfg;
+	char err[256];
+
+	eng_config_default(&cfg);
+	cfg.falcon.enabled = cfg.falcon.require_psp = true;
+	cr_assert_null(eng_create(&cfg, err, sizeof(err)));
+	cr_assert_str_eq(err, "Falcon: require-psp = yes, but psp lists no version with keys");
+	cfg.falcon.psps = GCM128;
+	cr_assert_null(eng_create(&cfg, err, sizeof(err)));
+	cr_assert_str_eq(err,
+		"Falcon: PSP with keys needs a pre-shared key or a certificate, under "
+		"which the exchange transfers them");
+}
+
+/* ---- Reload ---- */
+
+static struct rofx_tls *tls[2];
+
+static void
+load(int node, uint8_t fill)
+{
+	uint8_t key[32];
+	struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
+	char err[128];
+
+	memset(key, fill, sizeof(key));
+	if (tls[node] == NULL)
+		tls[node] = rofx_tls_create(&cfg, err, sizeof(err));
+	else
+		cr_assert_eq(rofx_tls_load(tls[node], &cfg, err, sizeof(err)), 0);
+	cr_assert_not_null(tls[node]);
+}
+
+static void
+loaded(struct eng_config *cfg, int node)
+{
+	load(node, 1);
+	cfg->falcon.psps = GCM256;
+	cfg->falcon.rekey_ns = 100000000;
+	cfg->falcon.tls = tls[node];
+}
+
+Test(engine_falcon_psp, a_reload_serves_later_connections_and_ends_none)
+{
+	struct saker_qp *first[2];
+	struct saker_conn_param p = {0};
+	struct saker_listener *l;
+
+	frig_start(loaded);
+	frig_connect();
+	load(1, 2);
+	frig_works();
+	for (int i = 0; i < 2; i++)
+		first[i] = frig.n[i].qp;
+	/* The peer has the old key. */
+	l = frig_listen(1);
+	frig_qp(0, SAKER_FALCON);
+	frig_ask(&p);
+	frig_event(0, SAKER_EV_UNREACHABLE);
+	cr_assert_eq(frig_count(1, "rofx", "ROFX_TLS"), 1);
+	cr_assert_eq(saker_unlisten(l), 0);
+	load(0, 2);
+	frig_connect();
+	frig_works();
+	/* The first connection changes its keys as before. */
+	for (int i = 0; i < 2; i++)
+		frig.n[i].qp = first[i];
+	frig_sleep(150000000);
+	frig_works();
+	cr_assert_geq(frig_count(0, "eng", "ENG_FALCON_REKEYED"), 1);
+	frig_stop();
+	rofx_tls_destroy(tls[0]);
+	rofx_tls_destroy(tls[1]);
+}

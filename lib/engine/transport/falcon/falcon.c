@@ -69,10 +69,11 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 static bool
 send_open(struct eng_transport *t, struct eng_conn *c)
 {
-	struct eng_falcon_start *start = eng_falcon_conn_of(c)->start;
+	struct eng_falcon_start *start;
 
-	if (start == NULL)
+	if (c->part == NULL || eng_falcon_conn_of(c)->start == NULL)
 		return true;
+	start = eng_falcon_conn_of(c)->start;
 	if (!eng_conn_send(t, c, ENG_E_OPEN, (uintptr_t)start, 0))
 		return false;
 	eng_falcon_conn_of(c)->start = NULL;
@@ -101,6 +102,8 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	f->swift.param = &t->e->cfg.falcon.swift;
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
+	TAILQ_INIT(&f->waiting);
+	f->tls_from = SK_NEVER;
 	sk_random(&cfg.seed, sizeof(cfg.seed));
 	f->device = sk_secret_alloc(sizeof(*f->device));
 	if (f->device == NULL)
@@ -157,6 +160,8 @@ falcon_link_timers(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 
+	if (f->tls_from != SK_NEVER)
+		eng_falcon_turn_over(f, now);
 	if (now < f->due)
 		return;
 	fa_stack_timers(f->fa, now);
@@ -169,16 +174,17 @@ static bool
 falcon_link_poll(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
+	bool turn = !TAILQ_EMPTY(&f->waiting) && eng_falcon_turn(t, now);
 	unsigned n;
 
 	if (!TAILQ_EMPTY(&f->busy))
 		f->work |= falcon_link_offer_again(f, now);
 	if (!f->work)
-		return false;
+		return turn;
 	f->work = false; /* eng_falcon_output() sets it when the port accepts no more */
 	n = fa_stack_send(f->fa, now, FALCON_BUDGET);
 	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
-	return n > 0;
+	return n > 0 || turn;
 }
 
 static uint64_t
@@ -186,7 +192,9 @@ falcon_link_deadline(const struct eng_transport *t)
 {
 	const struct eng_falcon *f = eng_falcon_of(t);
 
-	return f->work || !TAILQ_EMPTY(&f->busy) ? 0 : f->due;
+	if (f->work || !TAILQ_EMPTY(&f->busy) || f->tls_from != SK_NEVER)
+		return 0;
+	return TAILQ_EMPTY(&f->waiting) ? f->due : SK_MIN(f->due, f->tls_at);
 }
 
 static const uint64_t *
@@ -199,6 +207,25 @@ falcon_link_counters(const struct eng_transport *t, const struct sk_reason_list 
 	if (list == &rofx_reasons)
 		return f->rofx_counters;
 	return list == &psp_reasons ? f->psp_counters : NULL;
+}
+
+void
+eng_transport_falcon(const struct eng_transport *t, uint64_t now, struct eng_falcon_view *out)
+{
+	const struct eng_falcon *f = eng_falcon_of(t);
+	uint64_t age;
+
+	if (f == NULL)
+		return;
+	age = now - __atomic_load_n(&f->key_since, __ATOMIC_RELAXED);
+	out->most += f->nconns;
+	out->reserved += __atomic_load_n(&f->nreserved, __ATOMIC_RELAXED);
+	out->starting += __atomic_load_n(&f->nstarting, __ATOMIC_RELAXED);
+	out->waiting += __atomic_load_n(&f->nwaiting, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(f->nopen); i++)
+		out->open[i] += __atomic_load_n(&f->nopen[i], __ATOMIC_RELAXED);
+	out->device_key_age_ns = SK_MAX(out->device_key_age_ns, age);
+	out->rekeyed += __atomic_load_n(&t->counters[ENG_FALCON_REKEYED], __ATOMIC_RELAXED);
 }
 
 /* ---- Connections ---- */
@@ -229,6 +256,7 @@ eng_falcon_reserve(struct eng_transport *t, struct eng_conn *c)
 		return NULL;
 	}
 	*fc = (struct eng_falcon_conn){.c = c, .slot = slot};
+	eng_falcon_add(&f->nreserved, 1);
 	fc->cid = sk_perm24(&t->e->cid_key, slot * t->e->cfg.ntransports + t->index);
 	return fc;
 }
@@ -280,11 +308,13 @@ eng_falcon_open(
 	p.algorithm = &eng_falcon_of(t)->swift;
 	if (rc == 0)
 		rc = fa_conn_create(eng_falcon_of(t)->fa, t->now, &p, &fc->fa);
-	if (rc < 0)
+	if (rc < 0) {
 		close_psp(fc);
-	else
-		eng_falcon_keys_start(t, fc);
-	return rc;
+		return rc;
+	}
+	eng_falcon_keys_start(t, fc);
+	eng_falcon_add(&eng_falcon_of(t)->nopen[o->psp], 1);
+	return 0;
 }
 
 void
@@ -295,8 +325,11 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 	if (fc->busy)
 		TAILQ_REMOVE(&f->busy, fc, next);
 	eng_falcon_keys_stop(t, fc);
-	if (fc->fa != NULL)
+	eng_falcon_add(&f->nreserved, -1);
+	if (fc->fa != NULL) {
+		eng_falcon_add(&f->nopen[psp_sa_version(fc->rx_sa)], -1);
 		fa_conn_destroy(fc->fa);
+	}
 	close_psp(fc);
 	if (fc->x != NULL)
 		rofx_destroy(fc->x);
@@ -379,7 +412,7 @@ falcon_link_bound(struct eng_transport *t, struct eng_conn *c)
 static bool
 falcon_link_resume(struct eng_transport *t, struct eng_conn *c)
 {
-	if (eng_falcon_conn_of(c)->fa != NULL)
+	if (c->part != NULL && eng_falcon_conn_of(c)->fa != NULL)
 		eng_startup_free(t, c);
 	return true;
 }
@@ -433,6 +466,7 @@ falcon_link_retry(const struct eng_conn *c, struct eng_ctl *m)
 static void
 falcon_link_closed(struct eng_transport *t, struct eng_conn *c)
 {
+	eng_falcon_half_forget(t, c);
 	if (c->part != NULL)
 		eng_falcon_close(t, eng_falcon_conn_of(c));
 	c->part = NULL;
@@ -460,7 +494,7 @@ const struct eng_link eng_link_falcon = {
 	.expired = eng_falcon_expired,
 	.retry = falcon_link_retry,
 	.abandon = falcon_link_abandon,
-	.startup_free = falcon_link_no_news,
+	.startup_free = eng_falcon_half_free,
 	.bound = falcon_link_bound,
 	.deliver = eng_falcon_deliver,
 	.resume = falcon_link_resume,

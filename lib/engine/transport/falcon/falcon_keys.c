@@ -212,6 +212,7 @@ rotate(struct eng_transport *t)
 	psp_device_settle(f->device);
 	psp_device_rotate(f->device);
 	sk_count(t->counters, ENG_FALCON_DEVICE_KEY);
+	__atomic_store_n(&f->key_since, t->now, __ATOMIC_RELAXED);
 	f->rotate_at = t->now + t->e->cfg.falcon.device_key_ns;
 	f->sweep = 0;
 }
@@ -245,6 +246,7 @@ eng_falcon_keys_init(struct eng_transport *t, uint64_t now)
 
 	sk_wheel_init(&f->wheel, now);
 	f->sweep = UINT32_MAX;
+	f->key_since = now;
 	f->rotate_at = f->keys_due = ns == 0 ? SK_NEVER : now + ns;
 	sk_timer_set(&f->wheel, &f->device_timer, f->rotate_at);
 }

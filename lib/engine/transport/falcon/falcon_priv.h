@@ -48,6 +48,17 @@ struct eng_falcon_conn {
 	TAILQ_ENTRY(eng_falcon_conn) next; /* in f->free or f->busy */
 };
 
+/* The state of an exchange during its start-up: c->su->part. */
+struct eng_falcon_half {
+	struct eng_conn *c;
+	/* The exchange of a passive connection until its first request, which takes a place in
+	 * f->conns; NULL afterwards, and for an active connection. */
+	struct rofx *x;
+	bool waits;  /* in f->waiting */
+	bool begins; /* the turn is for the first message of an active connection */
+	TAILQ_ENTRY(eng_falcon_half) next;
+};
+
 /* A cached result of eng_falcon_stage(), which costs more than the rest of the lookup of a
  * connection. */
 #define ENG_FALCON_CIDS 64
@@ -73,6 +84,15 @@ struct eng_falcon {
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
 	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the low bits of the CID */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
+	/* The exchanges with work for TLS, in the order of its arrival. */
+	TAILQ_HEAD(eng_falcon_halves, eng_falcon_half) waiting;
+	const struct eng_conn *turn; /* the connection that may work for TLS now, or NULL */
+	/* When TLS last had a turn whose cost is not known yet (SK_NEVER: none), and when the next
+	 * turn may begin. */
+	uint64_t tls_from, tls_at;
+	/* For eng_transport_falcon(), written by relaxed atomic stores. */
+	uint32_t nreserved, nstarting, nwaiting, nopen[16];
+	uint64_t key_since;
 	uint64_t psp_counters[psp_reason_count];
 	uint64_t rofx_counters[rofx_reason_count];
 };
@@ -87,6 +107,25 @@ static inline struct eng_falcon_conn *
 eng_falcon_conn_of(const struct eng_conn *c)
 {
 	return c->part;
+}
+
+/* Returns the exchange of a connection that has not ended. */
+static inline struct rofx *
+eng_falcon_exchange(const struct eng_conn *c)
+{
+	const struct eng_falcon_half *half;
+
+	if (c->part != NULL)
+		return eng_falcon_conn_of(c)->x;
+	half = c->su->part;
+	return half->x;
+}
+
+/* Adds to a number that other threads read. */
+static inline void
+eng_falcon_add(uint32_t *n, int by)
+{
+	__atomic_store_n(n, *n + (uint32_t)by, __ATOMIC_RELAXED);
 }
 
 /* ---- falcon.c ---- */
@@ -175,6 +214,28 @@ int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
  * -errno. */
 int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);
 
+/* ---- falcon_turns.c: turns of TLS ---- */
+
+/* Allocates c->su->part. Takes `x`, the exchange of a passive connection; NULL for an active one.
+ * Returns 0, or -ENOMEM, and then the caller keeps `x`. */
+int eng_falcon_half_create(struct eng_transport *t, struct eng_conn *c, struct rofx *x);
+/* Moves the exchange to a place in f->conns: c->part. Returns 0, or -ENOBUFS when all are in
+ * use. */
+int eng_falcon_half_promote(struct eng_transport *t, struct eng_conn *c);
+/* Implements startup_free of eng_link_falcon. */
+void eng_falcon_half_free(struct eng_transport *t, struct eng_conn *c);
+/* Removes a connection that has ended from the queue. */
+void eng_falcon_half_forget(struct eng_transport *t, struct eng_conn *c);
+/* Returns whether the connection may process what its peer has sent, or, if `begins`, send its
+ * first message. After false it gets a turn later: eng_falcon_turn() then delivers again, or calls
+ * eng_falcon_begin(). */
+bool eng_falcon_may(struct eng_transport *t, struct eng_conn *c, bool begins);
+/* Ends the measurement of the last turn, at the beginning of the stage's next turn. */
+void eng_falcon_turn_over(struct eng_falcon *f, uint64_t now);
+/* Gives a turn to the connection that has waited longest, if it is time. Returns whether there was
+ * one. */
+bool eng_falcon_turn(struct eng_transport *t, uint64_t now);
+
 /* ---- falcon_startup.c: functions of eng_link_falcon ---- */
 
 bool eng_falcon_begins(const struct eng_transport *t, const struct tcp_slice *chain);
@@ -188,6 +249,8 @@ int eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct 
 int eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m);
 int eng_falcon_self(struct eng_transport *t, struct eng_conn *c);
 void eng_falcon_expired(struct eng_transport *t, struct eng_conn *c);
+/* Sends the first message of an active connection. */
+void eng_falcon_begin(struct eng_transport *t, struct eng_conn *c);
 
 /* Sends what the exchange has for the peer. Returns 0 or -ENOMEM. */
 int eng_falcon_send(struct eng_transport *t, struct eng_conn *c);

@@ -22,7 +22,7 @@ eng_falcon_send(struct eng_transport *t, struct eng_conn *c)
 
 		if (rec == NULL)
 			return -ENOMEM;
-		n = rofx_output(eng_falcon_conn_of(c)->x, rec->data, ENG_COPY_MAX);
+		n = rofx_output(eng_falcon_exchange(c), rec->data, ENG_COPY_MAX);
 		if (n == 0) {
 			eng_rec_free(rec);
 			return 0;
@@ -37,8 +37,8 @@ static void
 set_timer(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->su != NULL)
-		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(eng_falcon_conn_of(c)->x));
-	if (eng_falcon_conn_of(c)->fa != NULL)
+		sk_timer_set(&t->wheel, &c->su->timer, rofx_deadline(eng_falcon_exchange(c)));
+	if (c->part != NULL && eng_falcon_conn_of(c)->fa != NULL)
 		eng_falcon_keys_arm(t, eng_falcon_conn_of(c));
 }
 
@@ -54,6 +54,19 @@ exchange_config(
 		.request_ns = ENG_REQUEST_TIMEOUT_NS,
 		.reply_ns = ENG_REPLY_TIMEOUT_NS};
 	return cfg;
+}
+
+/* Frees the exchange and its place when a start-up has ended and TCP only closes: a peer that does
+ * not close its direction must not hold them. */
+static void
+falcon_startup_end(struct eng_transport *t, struct eng_conn *c)
+{
+	if (c->su != NULL)
+		sk_timer_stop(&t->wheel, &c->su->timer);
+	eng_falcon_half_free(t, c);
+	if (c->part != NULL)
+		eng_falcon_close(t, eng_falcon_conn_of(c));
+	c->part = NULL;
 }
 
 /* Ends a start-up that has failed with `error`. The exchange sends the reason to the peer before
@@ -137,14 +150,18 @@ falcon_startup_judge(const struct eng_conn *c, const struct rofx_side *peer)
 	return by_qpn && !sk_addr_eq(&peer->to_gid, &ends->laddr) ? ROFX_NO_QP : ROFX_NONE;
 }
 
+/* The request takes a place among the connections. With TLS, its sender has proved its identity. */
 static void
 requested(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_request *r = rofx_request(eng_falcon_conn_of(c)->x);
+	const struct rofx_request *r = rofx_request(eng_falcon_exchange(c));
 	enum rofx_reason why = falcon_startup_judge(c, &r->peer);
 
+	if (why == ROFX_NONE && eng_falcon_half_promote(t, c) < 0)
+		why = ROFX_NO_RESOURCE;
 	if (why != ROFX_NONE) {
-		rofx_reject(eng_falcon_conn_of(c)->x, why, NULL, 0);
+		sk_count(eng_falcon_of(t)->rofx_counters, why);
+		rofx_reject(eng_falcon_exchange(c), why, NULL, 0);
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
@@ -156,7 +173,7 @@ requested(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
+	const struct rofx_agreed *a = rofx_agreed(eng_falcon_exchange(c));
 	int rc;
 
 	if (c->state == ECONN_DRAIN) /* the accepting end of a self-connected QP */
@@ -167,7 +184,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 			eng_falcon_conn_of(c)->start->ord, &a->peer, a->private_data,
 			a->private_len);
 	if (rc == 0 && c->state == ECONN_OPENING)
-		rc = rofx_ready(eng_falcon_conn_of(c)->x);
+		rc = rofx_ready(eng_falcon_exchange(c));
 	if (rc < 0) {
 		falcon_startup_give_up(t, c, rc);
 		return;
@@ -176,7 +193,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 		c->state = ECONN_ESTABLISHED;
 	eng_startup_notice(t, c, ENG_TC_ESTABLISHED);
 	tcp_set_keepalive(c->tcp, t->now, t->e->cfg.falcon.keepalive_ns);
-	rofx_trim(eng_falcon_conn_of(c)->x);
+	rofx_trim(eng_falcon_exchange(c));
 	if (c->state == ECONN_BOUND)
 		eng_conn_pend(t, c, ECONN_P_OPEN | ECONN_P_RESUME);
 }
@@ -184,8 +201,8 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 static void
 rejected(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_agreed *a = rofx_agreed(eng_falcon_conn_of(c)->x);
-	enum rofx_reason why = rofx_why(eng_falcon_conn_of(c)->x);
+	const struct rofx_agreed *a = rofx_agreed(eng_falcon_exchange(c));
+	enum rofx_reason why = rofx_why(eng_falcon_exchange(c));
 
 	sk_count(eng_falcon_of(t)->rofx_counters, why);
 	if (why != ROFX_REFUSED) {
@@ -202,13 +219,13 @@ rejected(struct eng_transport *t, struct eng_conn *c)
 static void
 asked(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_question *q = rofx_question(eng_falcon_conn_of(c)->x);
+	const struct rofx_question *q = rofx_question(eng_falcon_exchange(c));
 	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
 	const struct rofx_side none = {0};
 
 	if (c->su->listener != ENG_LISTENER_BY_QPN || !sk_addr_eq(&q->gid, &ends->raddr) ||
 		!sk_addr_eq(&q->to_gid, &ends->laddr)) {
-		rofx_reject(eng_falcon_conn_of(c)->x, ROFX_NO_SERVICE, NULL, 0);
+		rofx_reject(eng_falcon_exchange(c), ROFX_NO_SERVICE, NULL, 0);
 		falcon_startup_give_up(t, c, -EPROTO);
 		return;
 	}
@@ -222,7 +239,7 @@ asked(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 {
-	const struct rofx_answer *a = rofx_answer(eng_falcon_conn_of(c)->x);
+	const struct rofx_answer *a = rofx_answer(eng_falcon_exchange(c));
 	const struct rofx_side none = {0};
 
 	falcon_note_outcome(c, 0, 0, &none, a->private_data, a->private_len);
@@ -236,8 +253,8 @@ falcon_startup_found(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 {
-	enum rofx_reason why = rofx_why(eng_falcon_conn_of(c)->x);
-	bool aborted = why == ROFX_REFUSED && eng_falcon_conn_of(c)->fa != NULL;
+	enum rofx_reason why = rofx_why(eng_falcon_exchange(c));
+	bool aborted = why == ROFX_REFUSED && c->part != NULL && eng_falcon_conn_of(c)->fa != NULL;
 
 	sk_count(eng_falcon_of(t)->rofx_counters, why);
 	falcon_startup_give_up(t, c, aborted ? -ECONNRESET : falcon_startup_error_of(why));
@@ -247,7 +264,7 @@ falcon_startup_failed(struct eng_transport *t, struct eng_conn *c)
 static void
 falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 {
-	struct rofx *x = eng_falcon_conn_of(c)->x;
+	struct rofx *x = eng_falcon_exchange(c);
 	enum rofx_event ev;
 
 	while ((ev = rofx_event(x)) != ROFX_EV_NONE) {
@@ -284,7 +301,10 @@ falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 	}
 	if (eng_falcon_send(t, c) < 0)
 		falcon_startup_give_up(t, c, -ENOMEM);
-	set_timer(t, c);
+	if ((c->state == ECONN_DRAIN || c->state == ECONN_DEAD) && (c->pending & ECONN_P_CLOSE))
+		falcon_startup_end(t, c);
+	else
+		set_timer(t, c);
 }
 
 bool
@@ -292,9 +312,11 @@ eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice
 {
 	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE | ECONN_P_FAIL))
 		return false;
+	if (!eng_falcon_may(t, c, false))
+		return false;
 	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
 		tcp_consumed(c->tcp, s->len);
-		if (rofx_input(eng_falcon_conn_of(c)->x, t->now, s->data, s->len) < 0)
+		if (rofx_input(eng_falcon_exchange(c), t->now, s->data, s->len) < 0)
 			break;
 	}
 	eng_slice_free(chain);
@@ -314,12 +336,12 @@ int
 eng_falcon_listen(struct eng_transport *t, struct eng_conn *c)
 {
 	struct rofx_config cfg;
+	struct rofx *x = rofx_listen(exchange_config(t, tcp_tuple(c->tcp), &cfg), t->now);
+	int rc = x != NULL ? eng_falcon_half_create(t, c, x) : -ENOMEM;
 
-	c->part = eng_falcon_reserve(t, c);
-	if (eng_falcon_conn_of(c) == NULL)
-		return -ENOBUFS;
-	eng_falcon_conn_of(c)->x = rofx_listen(exchange_config(t, tcp_tuple(c->tcp), &cfg), t->now);
-	return eng_falcon_conn_of(c)->x == NULL ? -ENOMEM : 0;
+	if (rc < 0)
+		rofx_destroy(x);
+	return rc;
 }
 
 static int
@@ -336,6 +358,8 @@ ask_for(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple *end
 	memcpy(q.private_data, m->private_data, q.private_len);
 	c->su->service = m->connect.service;
 	eng_falcon_conn_of(c)->x = rofx_lookup(exchange_config(t, ends, &cfg), t->now, &q, &rc);
+	if (rc == -ENOKEY)
+		sk_count(eng_falcon_of(t)->rofx_counters, ROFX_NO_KEY);
 	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
 }
 
@@ -346,10 +370,12 @@ eng_falcon_found(struct eng_transport *t, struct eng_conn *c, const struct eng_c
 
 	if (c->su->notice != ENG_TC_LOOKUP)
 		return -ENOENT;
-	rc = rofx_found(eng_falcon_conn_of(c)->x, m->lookup.qpn, m->lookup.qkey, m->private_data,
+	rc = rofx_found(eng_falcon_exchange(c), m->lookup.qpn, m->lookup.qkey, m->private_data,
 		m->private_len);
-
-	return rc < 0 ? rc : eng_falcon_send(t, c);
+	if (rc == 0)
+		rc = eng_falcon_send(t, c);
+	falcon_startup_end(t, c);
+	return rc;
 }
 
 int
@@ -360,32 +386,49 @@ eng_falcon_connect(struct eng_transport *t, struct eng_conn *c, const struct tcp
 	struct rofx_side side;
 	int rc;
 
-	c->part = eng_falcon_of(t) == NULL ? NULL : eng_falcon_reserve(t, c);
-	if (eng_falcon_conn_of(c) == NULL)
-		return eng_falcon_of(t) == NULL ? -EPROTONOSUPPORT : -ENOBUFS;
+	if (eng_falcon_of(t) == NULL)
+		return -EPROTONOSUPPORT;
+	rc = eng_falcon_half_create(t, c, NULL);
+	if (rc < 0)
+		return rc;
+	c->part = eng_falcon_reserve(t, c);
+	if (c->part == NULL)
+		return -ENOBUFS;
 	if (m->type == ENG_CT_LOOKUP)
 		return ask_for(t, c, ends, m);
 	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
 	if (rc == 0)
-		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, ends, &cfg), t->now, &side,
-			m->private_data, m->private_len, &rc);
+		eng_falcon_conn_of(c)->x = rofx_connect(exchange_config(t, ends, &cfg), t->now,
+			&side, m->private_data, m->private_len, &rc);
 	explicit_bzero(&side, sizeof(side));
+	if (rc == -ENOKEY)
+		sk_count(eng_falcon_of(t)->rofx_counters, ROFX_NO_KEY);
 	return eng_falcon_conn_of(c)->x == NULL ? rc : 0;
+}
+
+void
+eng_falcon_begin(struct eng_transport *t, struct eng_conn *c)
+{
+	falcon_startup_advance(t, c);
 }
 
 void
 eng_falcon_connected(struct eng_transport *t, struct eng_conn *c)
 {
-	falcon_startup_advance(t, c);
+	if (eng_falcon_may(t, c, true))
+		eng_falcon_begin(t, c);
 }
 
 int
 eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
 	enum rofx_reason why = m->reject.why != 0 ? (enum rofx_reason)m->reject.why : ROFX_REFUSED;
-	int rc = rofx_reject(eng_falcon_conn_of(c)->x, why, m->private_data, m->private_len);
+	int rc = rofx_reject(eng_falcon_exchange(c), why, m->private_data, m->private_len);
 
-	return rc < 0 ? rc : eng_falcon_send(t, c);
+	if (rc == 0)
+		rc = eng_falcon_send(t, c);
+	falcon_startup_end(t, c);
+	return rc;
 }
 
 /* ENG_TC_ESTABLISHED follows when the initiator has sent READY. */
@@ -398,7 +441,7 @@ eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_
 	rc = eng_falcon_terms(t, c, tcp_tuple(c->tcp), &m->connect.offer, &side);
 	if (rc == 0)
 		rc = rofx_accept(
-			eng_falcon_conn_of(c)->x, t->now, &side, m->private_data, m->private_len);
+			eng_falcon_exchange(c), t->now, &side, m->private_data, m->private_len);
 	explicit_bzero(&side, sizeof(side));
 	if (rc == -EPROTO) /* the exchange sends the peer the reason, then the stream ends */
 		rc = 0;
@@ -415,12 +458,12 @@ eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 
 	if (eng_falcon_conn_of(c) == NULL)
 		return -EINVAL;
-	side = rofx_request(eng_falcon_conn_of(c)->x)->peer;
+	side = rofx_request(eng_falcon_exchange(c))->peer;
 	/* The initiator detects that it is its own peer, and uses its own keys. */
 	memset(side.key128, 0, sizeof(side.key128));
 	memset(side.key256, 0, sizeof(side.key256));
 	c->state = ECONN_DRAIN;
-	rc = rofx_accept(eng_falcon_conn_of(c)->x, t->now, &side, NULL, 0);
+	rc = rofx_accept(eng_falcon_exchange(c), t->now, &side, NULL, 0);
 	if (rc < 0)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 	else
@@ -432,6 +475,6 @@ eng_falcon_self(struct eng_transport *t, struct eng_conn *c)
 void
 eng_falcon_expired(struct eng_transport *t, struct eng_conn *c)
 {
-	rofx_timeout(eng_falcon_conn_of(c)->x, t->now);
+	rofx_timeout(eng_falcon_exchange(c), t->now);
 	falcon_startup_advance(t, c);
 }
