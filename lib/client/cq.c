@@ -24,8 +24,10 @@ cq_bind(struct saker_cq *cq, struct saker *s, const struct shm_cq_info *info)
 	shared = (struct shm_cq *)(s->home + info->at);
 	cq->arm = &shared->arm;
 	cq->nsubs = info->nsubs;
-	for (uint32_t i = 0; i < info->nsubs; i++)
+	for (uint32_t i = 0; i < info->nsubs; i++) {
+		shm_ring_clear(s->home, &info->sub[i]);
 		shm_take_init(&cq->sub[i], s->home, &info->sub[i]);
+	}
 	return 0;
 }
 

@@ -21,11 +21,13 @@ qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 		if (!shm_ring_ok(&info->sq, s->size,
 			    shm_sqe_stride(info->max_send_sge, info->max_inline)))
 			return -EPROTO;
+		shm_ring_clear(s->home, &info->sq);
 		shm_prod_init(&qp->sq, s->home, &info->sq);
 	}
 	if (info->rq.stride != 0) {
 		if (!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_recv_sge)))
 			return -EPROTO;
+		shm_ring_clear(s->home, &info->rq);
 		shm_prod_init(&qp->rq, s->home, &info->rq);
 	}
 	qp->type = info->type;

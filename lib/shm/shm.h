@@ -24,7 +24,7 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    2
+#define SHM_VERSION    3
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 8 /* limit of engine stages */
 
@@ -33,11 +33,16 @@
 /*
  * The format of all rings: entries with a power-of-two stride, and a power-of-two count of at least
  * 2. The first four bytes of an entry are its `turn`. Entry number i (counted from 0, 32 bits,
- * wrapping) is valid when turn == (i / count) + 1. The memory is zero at first. The producer writes
- * the body of the entry, then `turn` with release semantics; the consumer reads `turn` with acquire
- * semantics. The consumer publishes the number of entries that it has taken in a cache line of its
- * own, which the producer reads when its cached copy means "full". The engine publishes that it
- * took a request before it completes the request.
+ * wrapping) is valid when turn == (i / count) + 1. The producer writes the body of the entry, then
+ * `turn` with release semantics; the consumer reads `turn` with acquire semantics. The consumer
+ * publishes the number of entries that it has taken in a cache line of its own, which the producer
+ * reads when its cached copy means "full". The engine publishes that it took a request before it
+ * completes the request.
+ *
+ * The memory of the rings in the header is zero at first. The memory of a new SQ, RQ, SRQ or CQ may
+ * have belonged to an older queue of the client: the client sets all turns to 0 when it receives
+ * the reply that names the queue, before it uses the queue (shm_ring_clear()). The engine sets only
+ * struct shm_qp, struct shm_cq and struct shm_cons to 0, and does not depend on their contents.
  */
 struct shm_cons {
 	_Alignas(SHM_LINE) uint32_t taken;

@@ -37,6 +37,14 @@ shm_turn(uint32_t index, uint8_t log2_count)
 	return (index >> log2_count) + 1;
 }
 
+/* Makes all entries of a queue invalid. The client calls it before it uses a new queue, whose
+ * memory may have belonged to an older one. */
+static inline void
+shm_ring_clear(void *home, const struct shm_ring_at *at)
+{
+	memset((uint8_t *)home + at->entries, 0, shm_ring_bytes(at));
+}
+
 static inline void
 shm_prod_init(struct shm_prod *p, void *home, const struct shm_ring_at *at)
 {

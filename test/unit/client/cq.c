@@ -50,6 +50,14 @@ Test(client_cq, a_completion_says_what_the_engine_said)
 	cr_assert_eq(saker_cq_poll(cq, wc, 2), 0);
 }
 
+/* The fake engine places the queue in memory that looks like a queue of valid entries. */
+Test(client_cq, a_new_queue_is_empty_whatever_its_memory_held)
+{
+	struct rd_wc wc[DEPTH];
+
+	cr_assert_eq(saker_cq_poll(cq, wc, DEPTH), 0);
+}
+
 Test(client_cq, no_more_than_was_asked_for_is_taken)
 {
 	struct rd_wc wc[4];

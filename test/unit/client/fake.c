@@ -55,6 +55,9 @@ lay(struct fake *f, struct shm_ring_at *at, uint32_t depth, uint16_t stride, uin
 	at->stride = stride;
 	at->cons = cons;
 	at->entries = heap_take(f, shm_ring_bytes(at));
+	/* The memory may have belonged to an older queue: its first entries look valid. */
+	for (uint32_t i = 0; i < 1u << at->log2_count && !f->nonsense; i++)
+		*(uint32_t *)(f->home + at->entries + (uint64_t)i * stride) = 1;
 }
 
 static void

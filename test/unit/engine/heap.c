@@ -38,7 +38,8 @@ next(uint32_t *x)
 	return *x;
 }
 
-/* Checks that pieces are aligned, within the heap, disjoint and 0, and that all bytes add up. */
+/* Checks that pieces are aligned, within the heap and disjoint, that only the bytes to clear are
+ * written, and that all bytes add up. */
 Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 {
 	struct {
@@ -56,7 +57,7 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 		if (n < PIECES && (n == 0 || r % 5 < 3)) {
 			uint64_t len = 1 + next(&seed) % (r % 7 ? 2000 : 90000);
 			uint64_t round = (len + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
-			uint32_t piece = ctl_heap_alloc(&heap, len, &off);
+			uint32_t piece = ctl_heap_alloc(&heap, len, len / 2, &off);
 
 			if (piece == HEAP_NONE) {
 				refused++;
@@ -70,7 +71,7 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 				owner[u] = 1;
 			}
 			for (uint64_t b = 0; b < round; b++)
-				cr_assert_eq(memory[off + b], 0);
+				cr_assert_eq(memory[off + b], b < len / 2 ? 0 : 0xee);
 			memset(memory + off, 0xee, round);
 			held[n].piece = piece;
 			held[n].off = off;
@@ -90,7 +91,7 @@ Test(engine_heap, random_pieces_never_overlap_and_all_comes_back)
 	while (n)
 		ctl_heap_free(&heap, held[--n].piece);
 	/* The blocks are joined again: one piece can have all bytes. */
-	cr_assert_neq(ctl_heap_alloc(&heap, LEN, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN, 0, &off), HEAP_NONE);
 	cr_assert_eq(off, 0);
 	cr_assert_eq(heap.used, LEN);
 }
@@ -102,23 +103,47 @@ Test(engine_heap, what_fits_is_found_behind_many_that_do_not)
 
 	/* Free blocks of one size class: all but the last are slightly too small. */
 	for (unsigned i = 0; i < 60; i++)
-		piece[i] = ctl_heap_alloc(&heap, i == 0 ? 127 * 64 : i % 2 ? 64 : 100 * 64, &off);
-	cr_assert_neq(ctl_heap_alloc(&heap, LEN - heap.used, &off), HEAP_NONE);
+		piece[i] = ctl_heap_alloc(&heap,
+			i == 0  ? 127 * 64
+			: i % 2 ? 64
+				: 100 * 64,
+			0, &off);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN - heap.used, 0, &off), HEAP_NONE);
 	for (unsigned i = 0; i < 60; i += 2)
 		ctl_heap_free(&heap, piece[i]);
-	cr_assert_neq(ctl_heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, 120 * 64, 0, &off), HEAP_NONE);
 	cr_assert_eq(off, 0);
-	cr_assert_eq(ctl_heap_alloc(&heap, 120 * 64, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, 120 * 64, 0, &off), HEAP_NONE);
+}
+
+/* A client decides how many blocks a size class has, so their number must not decide the time of a
+ * search. */
+Test(engine_heap, a_search_examines_a_bounded_number_of_blocks)
+{
+	enum { BLOCKS = 400 };
+	uint32_t piece[2 * BLOCKS];
+	uint64_t off;
+
+	ctl_heap_fini(&heap);
+	cr_assert_eq(ctl_heap_init(&heap, memory, LEN, 2 * BLOCKS + 1), 0);
+	/* The block that would fit is freed first, so it is the last of its class. */
+	for (unsigned i = 0; i < 2 * BLOCKS; i++)
+		piece[i] = ctl_heap_alloc(&heap, i % 2 ? 64 : i == 0 ? 31 * 64 : 17 * 64, 0, &off);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN - heap.used, 0, &off), HEAP_NONE);
+	for (unsigned i = 0; i < 2 * BLOCKS; i += 2)
+		ctl_heap_free(&heap, piece[i]);
+	cr_assert_eq(ctl_heap_alloc(&heap, 30 * 64, 0, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, 17 * 64, 0, &off), HEAP_NONE);
 }
 
 Test(engine_heap, nothing_and_too_much_are_refused)
 {
 	uint64_t off;
 
-	cr_assert_eq(ctl_heap_alloc(&heap, 0, &off), HEAP_NONE);
-	cr_assert_eq(ctl_heap_alloc(&heap, LEN + 1, &off), HEAP_NONE);
-	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX, &off), HEAP_NONE);
-	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX - 62, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, 0, 0, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, LEN + 1, 0, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX, 0, &off), HEAP_NONE);
+	cr_assert_eq(ctl_heap_alloc(&heap, UINT64_MAX - 62, 0, &off), HEAP_NONE);
 	cr_assert_eq(heap.used, 0);
 }
 
@@ -128,7 +153,7 @@ Test(engine_heap, bookkeeping_is_bounded)
 	uint64_t off;
 
 	for (i = 0; i < 2 * PIECES + 2; i++) {
-		piece[i] = ctl_heap_alloc(&heap, 64, &off);
+		piece[i] = ctl_heap_alloc(&heap, 64, 0, &off);
 		if (piece[i] == HEAP_NONE)
 			break;
 	}
@@ -137,5 +162,5 @@ Test(engine_heap, bookkeeping_is_bounded)
 	while (i)
 		ctl_heap_free(&heap, piece[--i]);
 	cr_assert_eq(heap.used, 0);
-	cr_assert_neq(ctl_heap_alloc(&heap, LEN, &off), HEAP_NONE);
+	cr_assert_neq(ctl_heap_alloc(&heap, LEN, 0, &off), HEAP_NONE);
 }

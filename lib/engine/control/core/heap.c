@@ -11,8 +11,10 @@
 #include <string.h>
 
 /* Blocks of the same size class that heap_find() examines before it uses a larger class. */
-#define HEAP_WALK  16
-#define HEAP_START 64 /* entries of a new heap */
+#define HEAP_WALK 16
+/* Blocks that it examines in all, when no larger class has a block. */
+#define HEAP_SEARCH 128
+#define HEAP_START  64 /* entries of a new heap */
 
 static unsigned
 bin_of(uint64_t len)
@@ -61,7 +63,11 @@ entry_get(struct heap *h)
 	uint32_t i = h->spare, n = h->nblocks;
 	struct heap_block *grown;
 
-	if (i == HEAP_NONE) {
+	if (i != HEAP_NONE) {
+		h->spare = h->blocks[i].next;
+		return i;
+	}
+	if (h->fresh == n) {
 		uint32_t more = n > h->max_blocks / 2 ? h->max_blocks : n * 2;
 
 		if (more == n)
@@ -71,14 +77,8 @@ entry_get(struct heap *h)
 			return HEAP_NONE;
 		h->blocks = grown;
 		h->nblocks = more;
-		for (i = more; i-- > n;) {
-			h->blocks[i].next = h->spare;
-			h->spare = i;
-		}
-		i = n;
 	}
-	h->spare = h->blocks[i].next;
-	return i;
+	return h->fresh++;
 }
 
 static void
@@ -105,8 +105,7 @@ ctl_heap_init(struct heap *h, void *base, uint64_t len, uint32_t max_pieces)
 	for (i = 0; i < HEAP_BINS; i++)
 		h->bin[i] = HEAP_NONE;
 	h->spare = HEAP_NONE;
-	for (i = h->nblocks; i-- > 1;)
-		entry_put(h, i);
+	h->fresh = 1;
 	h->blocks[0] = (struct heap_block){.len = h->len, .prev = HEAP_NONE, .next = HEAP_NONE};
 	if (h->len)
 		bin_insert(h, 0);
@@ -123,12 +122,11 @@ ctl_heap_fini(struct heap *h)
 static uint32_t
 heap_find(const struct heap *h, uint64_t len)
 {
-	unsigned n = bin_of(len), walk = HEAP_WALK;
+	unsigned n = bin_of(len), walk = HEAP_SEARCH;
 	uint64_t larger;
 	uint32_t i;
 
-	/* The last class has no upper bound, and no larger class follows it: examine all blocks. */
-	for (i = h->bin[n]; i != HEAP_NONE && (walk || n == HEAP_BINS - 1); walk -= !!walk) {
+	for (i = h->bin[n]; i != HEAP_NONE && walk > HEAP_SEARCH - HEAP_WALK; walk--) {
 		if (h->blocks[i].len >= len)
 			return i;
 		i = h->blocks[i].bin_next;
@@ -136,11 +134,13 @@ heap_find(const struct heap *h, uint64_t len)
 	larger = n + 1 < HEAP_BINS ? h->filled >> (n + 1) : 0;
 	if (larger)
 		return h->bin[n + 1 + (unsigned)__builtin_ctzll(larger)];
-	/* No larger class has a block. Examine the rest of this class, since refusing a piece that
-	 * would fit is worse than a long search. */
-	for (; i != HEAP_NONE; i = h->blocks[i].bin_next)
+	/* No larger class has a block. The search is bounded, because a client decides how many
+	 * blocks a class has. */
+	for (; i != HEAP_NONE && walk > 0; walk--) {
 		if (h->blocks[i].len >= len)
 			return i;
+		i = h->blocks[i].bin_next;
+	}
 	return HEAP_NONE;
 }
 
@@ -164,7 +164,7 @@ cut(struct heap *h, uint32_t i, uint64_t len)
 }
 
 uint32_t
-ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
+ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t clear, uint64_t *off)
 {
 	uint32_t i;
 
@@ -183,7 +183,7 @@ ctl_heap_alloc(struct heap *h, uint64_t len, uint64_t *off)
 	}
 	h->used += len;
 	*off = h->blocks[i].off;
-	memset(h->base + *off, 0, len);
+	memset(h->base + *off, 0, clear);
 	return i;
 }
 

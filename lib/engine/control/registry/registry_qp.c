@@ -323,7 +323,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	}
 	memset(q, 0, sizeof(*q));
 	len = qp_lay(&q->eng.rd.caps, &op->reply.body.qp);
-	q->piece = ctl_heap_alloc(&cl->heap, len, &at);
+	q->piece = ctl_heap_alloc(&cl->heap, len, sizeof(struct shm_qp), &at);
 	if (q->piece == HEAP_NONE) {
 		ctl_op_free(c, op);
 		free(q);

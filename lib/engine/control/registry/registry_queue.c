@@ -116,7 +116,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	cq->piece = ctl_heap_alloc(&cl->heap,
 		sizeof(struct shm_cq) +
 			(uint64_t)c->cfg->nstages * cq->depth * sizeof(struct shm_cqe),
-		&at);
+		sizeof(struct shm_cq), &at);
 	if (cq->piece == HEAP_NONE) {
 		free(cq);
 		return ctl_refuse(

@@ -158,8 +158,9 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 	s->eng.limit = i->limit;
-	s->piece = ctl_heap_alloc(
-		&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, &at);
+	s->piece = ctl_heap_alloc(&cl->heap,
+		sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, sizeof(struct shm_cons),
+		&at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
 	if (op == NULL) {
 		if (s->piece != HEAP_NONE)
