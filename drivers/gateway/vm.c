@@ -26,6 +26,8 @@ quotas(struct eng_limits *l, const struct gw_vm_config *vm)
 	l->listeners = SK_MIN(l->listeners, LISTENERS);
 	l->conns = vm->qps * 2;
 	l->rx_mbufs = l->tx_mbufs = vm->mbufs;
+	/* The machine may use all of its quotas: no other user shares this engine. */
+	l->users = l->user_min = 0;
 }
 
 static void

@@ -357,7 +357,9 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_REQUEST_TIMEOUT, SK_NOTICE,                                                          \
 		"a connect request timed out: its listener did not answer")                        \
 	X(ENG_CONN_SHARE, SK_WARNING,                                                              \
-		"a connection was refused: its user holds its share of a transport stage's")
+		"a connection was refused: its user holds its share of a transport stage's")       \
+	X(ENG_HOST_REFUSED, SK_NOTICE,                                                             \
+		"a host connection was refused: too many of one network, or in all")
 
 SK_REASONS_DECLARE(eng, ENG_NONE, ENG_REASONS)
 

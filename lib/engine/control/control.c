@@ -21,13 +21,18 @@ engine_control_tables_init(struct eng_control *c, const struct eng_limits *l)
 	c->places = ctl_places_new(l);
 	c->clients = calloc(l->clients, sizeof(*c->clients));
 	c->requests = calloc(CTL_REQUEST_HASH, sizeof(*c->requests));
+	c->xrcds = calloc(CTL_XRCD_HASH, sizeof(*c->xrcds));
+	c->ports = calloc(CTL_PORT_HASH, sizeof(*c->ports));
+	c->host_hash = calloc(CTL_HOST_HASH, sizeof(*c->host_hash));
+	c->host_prefix = calloc(CTL_HOST_HASH, sizeof(*c->host_prefix));
 	c->conn_generation = calloc(l->qps, sizeof(*c->conn_generation));
 	c->listener_generation = calloc(l->listeners, sizeof(*c->listener_generation));
 	c->srq_generation = calloc(l->srqs, sizeof(*c->srq_generation));
 	c->pool = calloc(CTL_POOL, sizeof(*c->pool));
 	if (c->places == NULL || c->clients == NULL || c->requests == NULL ||
 		c->conn_generation == NULL || c->listener_generation == NULL ||
-		c->srq_generation == NULL || c->pool == NULL ||
+		c->srq_generation == NULL || c->pool == NULL || c->xrcds == NULL ||
+		c->ports == NULL || c->host_hash == NULL || c->host_prefix == NULL ||
 		ctl_table_init(&c->conns, l->qps) < 0 ||
 		ctl_table_init(&c->xrc_srqs, l->srqs) < 0 ||
 		ctl_table_init(&c->listeners, l->listeners) < 0)
@@ -100,17 +105,15 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	cm_configure(c);
 	c->sock_fd = -1;
 	c->taken_end = &c->taken;
-	TAILQ_INIT(&c->all);
-	TAILQ_INIT(&c->rung);
-	TAILQ_INIT(&c->backlogged);
 	TAILQ_INIT(&c->ops);
 	TAILQ_INIT(&c->retiring);
-	TAILQ_INIT(&c->xrcds);
 	TAILQ_INIT(&c->waiting);
+	TAILQ_INIT(&c->hosts);
 	TAILQ_INIT(&c->queries);
 	sk_random(&c->qpn_key, sizeof(c->qpn_key));
 	sk_random(&c->srqn_key, sizeof(c->srqn_key));
-	if (engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
+	if (ctl_turn_init(c) < 0 || ctl_shares_init(c) < 0 ||
+		engine_control_tables_init(c, &c->cfg->limits) < 0 || targets_init(c) < 0) {
 		snprintf(err, errlen, "no memory for the control stage's tables");
 		eng_control_destroy(c);
 		return NULL;
@@ -121,49 +124,6 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 /* ---- The turn ---- */
 
 #define REAP_BUDGET 64 /* objects of removed clients that a turn destroys */
-
-static bool
-rung_poll(struct eng_control *c)
-{
-	struct ctl_client *cl, *last = TAILQ_LAST(&c->rung, ctl_clients);
-
-	if (last == NULL)
-		return false;
-	do {
-		cl = TAILQ_FIRST(&c->rung);
-		TAILQ_REMOVE(&c->rung, cl, rung);
-		cl->has_rung = false;
-		if (ctl_mailbox_poll(c, cl))
-			ctl_ring_client(c, cl);
-	} while (cl != last);
-	return true;
-}
-
-/* Polls all mailboxes, in case that a client has not rung its doorbell for a command. */
-static void
-peek_all(struct eng_control *c)
-{
-	struct ctl_client *cl;
-
-	c->next_peek = c->now + CTL_PEEK_NS;
-	TAILQ_FOREACH (cl, &c->all, all)
-		if (cl->phase == CTL_LIVE && shm_take_peek(&cl->cmd) != NULL)
-			ctl_ring_client(c, cl);
-}
-
-static bool
-backlog_poll(struct eng_control *c)
-{
-	struct ctl_client *cl, *next;
-	bool work = false;
-
-	for (cl = TAILQ_FIRST(&c->backlogged); cl != NULL; cl = next) {
-		next = TAILQ_NEXT(cl, backlogged);
-		if (cl->phase <= CTL_LIVE)
-			work |= ctl_events_flush(c, cl);
-	}
-	return work;
-}
 
 static bool
 reap_poll(struct eng_control *c)
@@ -188,19 +148,20 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 	if (!c->turning)
 		sk_wheel_init(&c->wheel, now);
 	c->turning = true;
+	c->deferred = false;
+	c->requests_left = CTL_TURN_REQUESTS;
 	work = ctl_rings_poll(c);
 	work |= ctl_inbox_poll(c);
 	ctl_client_check_sigbus(c);
-	work |= rung_poll(c);
-	work |= backlog_poll(c);
+	work |= ctl_rung_poll(c);
+	work |= ctl_backlog_poll(c);
 	work |= reap_poll(c);
 	work |= ctl_retire_poll(c);
 	work |= cm_request_poll(c);
 	work |= cm_modified_poll(c);
 	work |= cm_host_poll(c);
 	work |= ctl_query_poll(c);
-	if (now >= c->next_peek)
-		peek_all(c);
+	ctl_peek_poll(c);
 	return work;
 }
 
@@ -210,11 +171,14 @@ eng_control_deadline(const struct eng_control *c)
 	uint64_t at = SK_MIN(cm_request_deadline(c), sk_wheel_next(&c->wheel));
 
 	if (!TAILQ_EMPTY(&c->rung) || !TAILQ_EMPTY(&c->retiring) || !TAILQ_EMPTY(&c->queries) ||
-		c->reaping || c->taken != NULL)
+		c->reaping || c->taken != NULL || c->unseen > 0 || c->hosts_unseen > 0 ||
+		c->deferred)
 		return c->now;
 	if (!TAILQ_EMPTY(&c->all))
 		at = SK_MIN(at, c->next_peek);
-	if (!LIST_EMPTY(&c->hosts))
+	if (!TAILQ_EMPTY(&c->backlogged))
+		at = SK_MIN(at, c->now + CTL_BACKLOGGED_NS);
+	if (!TAILQ_EMPTY(&c->hosts))
 		at = SK_MIN(at, c->hosts_look);
 	return at;
 }
@@ -375,8 +339,14 @@ eng_control_destroy(struct eng_control *c)
 	ctl_table_fini(&c->xrc_srqs);
 	free(c->srq_generation);
 	free(c->requests);
+	free(c->xrcds);
+	free(c->ports);
+	free(c->host_hash);
+	free(c->host_prefix);
 	free(c->clients);
 	ctl_places_free(c->places);
+	ctl_shares_fini(c);
+	free(c->users);
 	free(c->pool);
 	free(c);
 }

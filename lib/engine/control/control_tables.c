@@ -43,6 +43,9 @@ query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+/* The costs of commands that cause work on other stages, which the same loop may poll. */
+enum { C_STAGE = 1, C_STAGES = 3, C_QP = 3, C_CONNECT = 7 };
+
 #define BODY(member) ((uint16_t)sizeof(((struct shm_msg *)0)->body.member))
 
 const struct ctl_command ctl_commands[SHM_OP_COUNT] = {
@@ -52,28 +55,28 @@ const struct ctl_command ctl_commands[SHM_OP_COUNT] = {
 	[SHM_MR_CREATE] = {ctl_mr_create, BODY(mr)},
 	[SHM_MR_DESTROY] = {ctl_mr_destroy, BODY(handle)},
 	[SHM_CQ_CREATE] = {ctl_cq_create, BODY(cq)},
-	[SHM_CQ_DESTROY] = {ctl_cq_destroy, BODY(handle)},
-	[SHM_SRQ_CREATE] = {ctl_srq_create, BODY(srq)},
-	[SHM_SRQ_DESTROY] = {ctl_srq_destroy, BODY(handle)},
-	[SHM_QP_CREATE] = {ctl_qp_create, BODY(qp)},
-	[SHM_QP_MODIFY] = {ctl_qp_modify, BODY(move)},
-	[SHM_QP_QUERY] = {ctl_qp_query, BODY(qp)},
-	[SHM_QP_DESTROY] = {ctl_qp_destroy, BODY(handle)},
-	[SHM_LISTEN] = {cm_listen, BODY(cm)},
-	[SHM_UNLISTEN] = {cm_unlisten, BODY(handle)},
-	[SHM_CONNECT] = {cm_connect, BODY(cm)},
-	[SHM_RESOLVE] = {cm_resolve, BODY(cm)},
-	[SHM_ACCEPT] = {cm_accept, BODY(cm)},
-	[SHM_REJECT] = {cm_reject, BODY(cm)},
-	[SHM_DISCONNECT] = {cm_disconnect, BODY(cm)},
+	[SHM_CQ_DESTROY] = {ctl_cq_destroy, BODY(handle), C_STAGES},
+	[SHM_SRQ_CREATE] = {ctl_srq_create, BODY(srq), C_STAGE},
+	[SHM_SRQ_DESTROY] = {ctl_srq_destroy, BODY(handle), C_STAGE},
+	[SHM_QP_CREATE] = {ctl_qp_create, BODY(qp), C_QP},
+	[SHM_QP_MODIFY] = {ctl_qp_modify, BODY(move), C_STAGE},
+	[SHM_QP_QUERY] = {ctl_qp_query, BODY(qp), C_STAGE},
+	[SHM_QP_DESTROY] = {ctl_qp_destroy, BODY(handle), C_QP},
+	[SHM_LISTEN] = {cm_listen, BODY(cm), C_STAGES},
+	[SHM_UNLISTEN] = {cm_unlisten, BODY(handle), C_STAGES},
+	[SHM_CONNECT] = {cm_connect, BODY(cm), C_CONNECT},
+	[SHM_RESOLVE] = {cm_resolve, BODY(cm), C_CONNECT},
+	[SHM_ACCEPT] = {cm_accept, BODY(cm), C_CONNECT},
+	[SHM_REJECT] = {cm_reject, BODY(cm), C_STAGE},
+	[SHM_DISCONNECT] = {cm_disconnect, BODY(cm), C_STAGE},
 	[SHM_REGION_DROP] = {ctl_region_drop, BODY(handle)},
 	[SHM_MW_CREATE] = {ctl_mw_create, BODY(mw)},
 	[SHM_MW_DESTROY] = {ctl_mw_destroy, BODY(handle)},
-	[SHM_AH_CREATE] = {ctl_ah_create, BODY(ah)},
-	[SHM_AH_DESTROY] = {ctl_ah_destroy, BODY(handle)},
+	[SHM_AH_CREATE] = {ctl_ah_create, BODY(ah), C_QP},
+	[SHM_AH_DESTROY] = {ctl_ah_destroy, BODY(handle), C_STAGE},
 	[SHM_XRCD_OPEN] = {ctl_xrcd_open, BODY(xrcd)},
 	[SHM_XRCD_CLOSE] = {ctl_xrcd_close, BODY(handle)},
-	[SHM_SRQ_MODIFY] = {ctl_srq_modify, BODY(srq)},
+	[SHM_SRQ_MODIFY] = {ctl_srq_modify, BODY(srq), C_STAGE},
 	[SHM_QP_OPEN] = {ctl_qp_open, BODY(qp)},
 };
 

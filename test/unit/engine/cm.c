@@ -480,7 +480,7 @@ Test(engine_cm, every_event_in_every_state)
 			}
 			cr_assert_eq(got, want, "state %u event %u: %c instead of %c", st, ev, got,
 				want);
-			script_free(s);
+			script_destroy(s);
 			hand_free(&c);
 		}
 	}

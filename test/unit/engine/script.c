@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "../../../lib/engine/common/objects.h"
+#include "../../../lib/engine/control/cm/cm.h"
 #include "../../../lib/shm/shm_ring.h"
 
 #define PATIENCE 200 /* turns within which every answer comes */
@@ -63,6 +64,7 @@ script_new(void (*tweak)(struct eng_config *cfg))
 	char err[256];
 
 	s->hold = s->fail = -1;
+	memset(s->attached, 0xff, sizeof(s->attached));
 	defaults(&s->cfg);
 	if (tweak != NULL)
 		tweak(&s->cfg);
@@ -90,8 +92,77 @@ script_new(void (*tweak)(struct eng_config *cfg))
 	return s;
 }
 
+/* Ends the attempts of host connections, as the other stages do in the end. */
+static void
+end_hosts(struct script *s)
+{
+	struct ctl_host *h;
+
+	TAILQ_FOREACH (h, &s->control->hosts, all) {
+		struct eng_ctl *m;
+
+		if (h->conn.state == CM_OPENING) {
+			m = script_say(s, ENG_TC_FAILED);
+			m->transport = h->conn.transport;
+			m->conn = h->conn.conn;
+			m->cookie = cm_conn_cookie(&h->conn);
+		} else if (h->conn.state == CM_WAIT_PEER) {
+			m = script_say(s, ENG_EC_DISCONNECTED);
+			m->stage = h->qp.stage;
+			m->qp = &h->qp;
+		} else {
+			continue;
+		}
+		script_send(s, m);
+	}
+	script_turns(s, PATIENCE);
+}
+
+/* Detaches the clients that are still attached, and waits until nothing is left of them. */
+static void
+detach_all(struct script *s)
+{
+	s->reader_busy = false;
+	s->fail = -1;
+	script_release(s, 0);
+	for (int i = 0; i < SCRIPT_IDS; i++)
+		if (s->attached[i] >= 0 && !eng_control_client_gone(s->control, s->attached[i]))
+			cr_assert_eq(eng_control_detach(s->control, s->attached[i]), 0);
+	for (unsigned i = 0; i < PATIENCE && s->control->totals.clients > 0; i++)
+		script_turn(s);
+	cr_assert_eq(s->control->totals.clients, 0, "a client is not destroyed");
+	/* Host connections end when no datagram QP is left, retired objects at the next quiet
+	 * point. */
+	script_turns(s, PATIENCE);
+	end_hosts(s);
+}
+
+/* Asserts the rule of all pools: every object gives its unit back, and every message is free. */
+static void
+assert_shares(const struct script *s)
+{
+	const struct eng_control *c = s->control;
+
+	for (unsigned i = 0; i < CTL_POOLS; i++)
+		cr_assert_eq(
+			c->share[i].held, 0, "%u units of pool %u are held", c->share[i].held, i);
+	cr_assert_eq(c->nspare, CTL_POOL, "%u messages are not free", CTL_POOL - c->nspare);
+	cr_assert(TAILQ_EMPTY(&c->ops));
+	cr_assert(TAILQ_EMPTY(&c->rung));
+	cr_assert_eq(c->conns.used, 0);
+	cr_assert_eq(c->listeners.used, 0);
+}
+
 void
 script_free(struct script *s)
+{
+	detach_all(s);
+	assert_shares(s);
+	script_destroy(s);
+}
+
+void
+script_destroy(struct script *s)
 {
 	eng_control_destroy(s->control);
 	for (unsigned i = 0; i < SCRIPT_TRANSPORTS + SCRIPT_STAGES; i++) {
@@ -238,19 +309,31 @@ script_counter(const struct script *s, enum eng_reason reason)
 /* ---- A client that writes its mailbox itself ---- */
 
 void
-hand_attach(struct hand *c, struct script *s)
+hand_attach_as(struct hand *c, struct script *s, uint16_t user)
 {
+	char name[SHM_NAME_MAX];
+
 	memset(c, 0, sizeof(*c));
+	snprintf(name, sizeof(name), "hand%u", user);
 	c->s = s;
 	c->home = aligned_alloc(4096, SCRIPT_HOME);
 	memset(c->home, 0, SCRIPT_HOME);
-	c->number = eng_control_attach_flat(s->control, "hand", c->home, SCRIPT_HOME, SCRIPT_MEM);
+	c->number = eng_control_attach_flat(s->control, name, c->home, SCRIPT_HOME, SCRIPT_MEM);
 	cr_assert_geq(c->number, 0, "%d", c->number);
+	cr_assert_lt(s->nattached, SCRIPT_IDS);
+	s->attached[s->nattached++] = c->number;
 	memcpy(&c->h, c->home, sizeof(c->h));
 	cr_assert_eq(c->h.magic, SHM_MAGIC);
 	shm_prod_init(&c->cmd, c->home, &c->h.cmd);
 	shm_take_init(&c->evt, c->home, &c->h.evt);
 	script_turns(s, 4);
+	hand_client(c)->eng.user = user;
+}
+
+void
+hand_attach(struct hand *c, struct script *s)
+{
+	hand_attach_as(c, s, 0);
 }
 
 void
@@ -259,19 +342,24 @@ hand_free(struct hand *c)
 	free(c->home);
 }
 
+struct ctl_client *
+hand_client(const struct hand *c)
+{
+	struct ctl_client *cl;
+
+	TAILQ_FOREACH (cl, &c->s->control->all, all)
+		if (cl->eng.home == c->home)
+			return cl;
+	cr_assert_fail("the client is not attached");
+	return NULL;
+}
+
 static void
 ring_mailbox(struct hand *c)
 {
 	struct eng_ctl *m = script_say(c->s, ENG_EC_MAILBOX);
-	const struct eng_ctl *add = NULL;
 
-	/* Finds the client by the ENG_CE_CLIENT_ADD that the stage received. */
-	for (unsigned i = 0; i < c->s->nlog; i++)
-		if (c->s->log[i].type == ENG_CE_CLIENT_ADD &&
-			c->s->log[i].client->index == CTL_ID_NUMBER((uint32_t)c->number))
-			add = &c->s->log[i];
-	cr_assert_not_null(add);
-	m->client = add->client;
+	m->client = &hand_client(c)->eng;
 	script_send(c->s, m);
 }
 

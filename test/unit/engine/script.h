@@ -16,8 +16,11 @@
 #define SCRIPT_STAGES     2
 #define SCRIPT_LOG        4096
 #define SCRIPT_UNASKED    64
+#define SCRIPT_IDS        256
 #define SCRIPT_HOME       (4u << 20)
 #define SCRIPT_MEM        (64u << 10)
+
+struct ctl_client;
 
 struct script {
 	struct eng_config cfg;
@@ -42,10 +45,15 @@ struct script {
 	/* Notices, and whether each is at the control stage. */
 	struct eng_ctl unasked[SCRIPT_UNASKED];
 	bool out[SCRIPT_UNASKED];
+	int attached[SCRIPT_IDS], nattached; /* ids of the clients, in the order of attaching */
 };
 
 struct script *script_new(void (*tweak)(struct eng_config *cfg));
+/* Detaches all clients, asserts that no unit of any pool is held, and frees the rig. The home
+ * regions of the clients still exist. */
 void script_free(struct script *s);
+/* Frees the rig only: for a test that has put objects into states that no message has caused. */
+void script_destroy(struct script *s);
 /* Runs one turn of the control stage and of the scripted stages. */
 void script_turn(struct script *s);
 void script_turns(struct script *s, unsigned n);
@@ -74,6 +82,10 @@ struct hand {
 };
 
 void hand_attach(struct hand *c, struct script *s);
+/* Attaches a client of that user. */
+void hand_attach_as(struct hand *c, struct script *s, uint16_t user);
+/* Returns the control stage's record of the client. */
+struct ctl_client *hand_client(const struct hand *c);
 void hand_free(struct hand *c);
 /* Sends a command and does not wait for the reply. */
 void hand_send(struct hand *c, struct shm_msg *m, enum shm_op op);

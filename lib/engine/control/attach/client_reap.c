@@ -32,9 +32,9 @@ ctl_client_check_sigbus(struct eng_control *c)
 }
 
 static bool
-may_go_on(const struct eng_control *c, unsigned *budget)
+may_go_on(const struct eng_control *c, const struct ctl_client *cl, unsigned *budget)
 {
-	return *budget && ctl_has_reserve(c) && (*budget)--;
+	return *budget && ctl_may_command(c, cl) && (*budget)--;
 }
 
 /* Begins to destroy an object. Returns false when there is no memory for that now. */
@@ -49,7 +49,7 @@ walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned
 	while (cl->walk < t->fresh) {
 		void *object = t->slot[cl->walk];
 
-		if (object != NULL && (!may_go_on(c, budget) || !end(c, cl, object)))
+		if (object != NULL && (!may_go_on(c, cl, budget) || !end(c, cl, object)))
 			return false;
 		cl->walk++;
 	}
@@ -217,8 +217,7 @@ reap_last(struct eng_control *c, struct ctl_client *cl)
 		if (ctl_table_get(&cl->pds, i) != NULL)
 			ctl_pd_free(c, cl, ctl_table_get(&cl->pds, i));
 	ctl_events_drop(c, cl);
-	if (cl->has_rung)
-		TAILQ_REMOVE(&c->rung, cl, rung);
+	ctl_unring_client(c, cl);
 	TAILQ_REMOVE(&c->all, cl, all);
 	c->clients[cl->eng.index] = NULL;
 	ctl_total(&c->totals.clients, -1);

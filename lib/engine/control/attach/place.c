@@ -8,6 +8,7 @@
 struct place {
 	struct ctl_client *client; /* NULL: the number is free */
 	uint32_t generation;       /* of the client, or of the next one */
+	uint16_t user;             /* number of the client's user */
 };
 
 struct place_user {
@@ -90,8 +91,9 @@ place_take_locked(struct ctl_places *p, struct ctl_client *cl)
 	p->user[user].tenant = cl->tenant;
 	p->user[user].clients++;
 	p->place[n].client = cl;
+	p->place[n].user = (uint16_t)(user + 1);
 	cl->eng.index = n;
-	cl->eng.user = (uint16_t)(user + 1);
+	cl->eng.user = p->place[n].user;
 	cl->id = CTL_ID(n, p->place[n].generation);
 	return (int)cl->id;
 }
@@ -110,11 +112,13 @@ ctl_place_take(struct ctl_places *p, struct ctl_client *cl)
 void
 ctl_place_give(struct ctl_places *p, const struct ctl_client *cl)
 {
+	struct place *at = &p->place[cl->eng.index];
+
 	pthread_mutex_lock(&p->lock);
-	p->place[cl->eng.index].client = NULL;
-	p->place[cl->eng.index].generation++;
-	p->user[cl->eng.user - 1].clients--;
-	sk_share_give(&p->share, cl->eng.user, 1);
+	at->client = NULL;
+	at->generation++;
+	p->user[at->user - 1].clients--;
+	sk_share_give(&p->share, at->user, 1);
 	pthread_mutex_unlock(&p->lock);
 }
 

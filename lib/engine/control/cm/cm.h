@@ -53,6 +53,8 @@ struct cm_listener {
 	uint32_t backlog, pending; /* requests: the limit, and those without an answer */
 	/* ENG_CT_UNLISTEN has been sent; all transport stages listen. */
 	bool closing, ready;
+	LIST_ENTRY(cm_listener) by_port;  /* in c->ports */
+	LIST_HEAD(, cm_request) requests; /* that wait for the client's answer */
 };
 
 /* A peer's request for a connection or for a datagram service. */
@@ -60,6 +62,8 @@ struct cm_request {
 	TAILQ_ENTRY(cm_request) waiting;
 	LIST_ENTRY(cm_request) bucket;
 	struct ctl_client *client;
+	uint16_t user; /* the holder of the request's unit of CTL_POOL_REQUEST */
+	LIST_ENTRY(cm_request) of_listener;
 	struct cm_listener *listener; /* NULL: answered, closed, or the request names a QP */
 	uint32_t handle;
 	bool timed;                /* the request is in c->waiting, until the client answers it */
@@ -121,6 +125,8 @@ struct cm_request *cm_request_of_conn(
 /* Returns the request with the client's handle, or NULL. */
 struct cm_request *cm_request_find(const struct ctl_client *cl, uint32_t handle);
 void cm_request_free(struct eng_control *c, struct cm_request *r);
+/* Removes a request from its listener's backlog. */
+void cm_request_orphan(struct cm_request *r);
 /* Removes a request from the list of waiting requests and from its listener's backlog. */
 void cm_request_answered(struct eng_control *c, struct cm_request *r);
 /* Rejects and frees a request. `cm` carries the depths that the acceptance would have needed and
@@ -128,7 +134,7 @@ void cm_request_answered(struct eng_control *c, struct cm_request *r);
 void cm_request_reject(struct eng_control *c, struct cm_request *r, const struct shm_cm *cm);
 /* Returns a request with the contents of the notice `m`, in the client's table (`cl` NULL: in no
  * table), without a deadline and without an event to the client. Returns NULL when there is no
- * memory, or the client has too many requests. */
+ * memory, or the client or its user has too many requests. */
 struct cm_request *cm_request_new(
 	struct eng_control *c, struct ctl_client *cl, const struct eng_ctl *m);
 /* Rejects the request in the notice `m`, of which no struct cm_request exists. */
@@ -173,7 +179,12 @@ struct ctl_host {
 	struct cm_conn conn;
 	struct eng_qp qp; /* a QP without queues */
 	struct eng_host eng;
-	LIST_ENTRY(ctl_host) all;
+	TAILQ_ENTRY(ctl_host) all;
+	LIST_ENTRY(ctl_host) bucket; /* in c->host_hash */
+	/* The holder of its units of CTL_POOL_HOST and CTL_POOL_QP: the user of the client whose
+	 * address handle needed it first, or the instance if a peer has requested it. */
+	uint16_t user;
+	bool counted;           /* in c->host_prefix */
 	uint32_t refs;          /* address handles that use it */
 	uint64_t packets, seen; /* packets received at the last check; time (ns) of the last use */
 };
@@ -185,8 +196,9 @@ struct ctl_ah {
 	bool dying;
 };
 
-/* Returns the host connection to `remote`, which it creates if there is none, or NULL when there is
- * no memory or no free number. */
+/* Returns the host connection to the peer `remote`, which has requested it; creates it if there is
+ * none. Returns NULL when there is no memory, or the peers of its network, or all peers, have as
+ * many as they may have. */
 struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote);
 /* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);

@@ -12,13 +12,33 @@
 
 #define HOST_LOOK_NS (1000ull * 1000 * 1000)
 #define HOST_IDLE_NS (30 * HOST_LOOK_NS)
+/* The part of CTL_POOL_HOST that the peers of one network may request, and the part below which the
+ * free ones are so few that a host connection is idle after HOST_LOOK_NS. */
+#define HOST_PREFIX_PART 8
+#define HOST_FREE_PART   8
+
+static struct cm_hosts *
+host_bucket(const struct eng_control *c, const struct sk_addr *remote)
+{
+	return &c->host_hash[sk_siphash(&c->qpn_key, remote, sizeof(*remote)) % CTL_HOST_HASH];
+}
+
+/* Returns the counter of the network of an address. A host may have all addresses of an IPv6 prefix
+ * of 64 bits, but of IPv4 only one. */
+static uint32_t *
+host_prefix(const struct eng_control *c, const struct sk_addr *remote)
+{
+	size_t len = sk_addr_is_v4(remote) ? sizeof(*remote) : 8;
+
+	return &c->host_prefix[sk_siphash(&c->qpn_key, remote, len) % CTL_HOST_HASH];
+}
 
 static struct ctl_host *
 host_find(const struct eng_control *c, const struct sk_addr *remote)
 {
 	struct ctl_host *h;
 
-	LIST_FOREACH (h, &c->hosts, all)
+	LIST_FOREACH (h, host_bucket(c, remote), bucket)
 		if (!h->conn.dying && sk_addr_eq(&h->eng.raddr, remote))
 			return h;
 	return NULL;
@@ -33,13 +53,36 @@ host_added(struct eng_control *c, struct ctl_msg *msg)
 		q->qp_index = msg->m.qp_index;
 }
 
+/* Takes the units of a host connection for the instance. Returns false when it may have no more. */
+static bool
+host_take(struct eng_control *c)
+{
+	if (!ctl_share_take(c, CTL_POOL_HOST, SK_USER_INSTANCE))
+		return false;
+	if (ctl_share_take(c, CTL_POOL_QP, SK_USER_INSTANCE))
+		return true;
+	ctl_share_give(c, CTL_POOL_HOST, SK_USER_INSTANCE);
+	return false;
+}
+
+static void
+host_give(struct eng_control *c, uint16_t user)
+{
+	ctl_share_give(c, CTL_POOL_QP, user);
+	ctl_share_give(c, CTL_POOL_HOST, user);
+}
+
 static void
 host_free(struct eng_control *c, struct cm_conn *q)
 {
 	struct ctl_host *h = SK_CONTAINER(q, struct ctl_host, conn);
 
 	cm_conn_ops.forget(c, q);
-	LIST_REMOVE(h, all);
+	TAILQ_REMOVE(&c->hosts, h, all);
+	LIST_REMOVE(h, bucket);
+	c->nhosts--;
+	*host_prefix(c, &h->eng.raddr) -= h->counted;
+	host_give(c, h->user);
 	ctl_table_del(&c->conns, q->slot);
 	free(h);
 }
@@ -67,27 +110,82 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	/* Until an address handle uses the connection, it makes no attempt and waits for a
 	 * request. */
 	q->move = (struct shm_qp_move){.state = RD_QP_RTR, .remote = *remote, .timeout = 1};
-	LIST_INSERT_HEAD(&c->hosts, h, all);
+	TAILQ_INSERT_TAIL(&c->hosts, h, all);
+	LIST_INSERT_HEAD(host_bucket(c, remote), h, bucket);
+	c->nhosts++;
 }
 
-struct ctl_host *
-cm_host_get(struct eng_control *c, const struct sk_addr *remote)
+/* Creates a host connection, for which the caller has taken the units of the user. Returns NULL
+ * when there is no memory. */
+static struct ctl_host *
+host_new(struct eng_control *c, const struct sk_addr *remote, uint16_t user)
 {
-	struct ctl_host *h = host_find(c, remote);
+	struct ctl_host *h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
 	struct ctl_msg *msg;
 
-	if (h != NULL || c->conns.used == c->conns.cap)
-		return h;
-	h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
-	if (h == NULL)
+	if (h == NULL) {
+		host_give(c, user);
 		return NULL;
+	}
 	memset(h, 0, sizeof(*h));
+	h->user = user;
 	host_init(c, h, remote);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, host_added);
 	msg->m.qp = &h->qp;
 	msg->m.cookie = cm_conn_cookie(&h->conn);
 	ctl_send_stage(c, ENG_DATAGRAM_STAGE, msg);
-	c->hosts_look = c->now + HOST_LOOK_NS;
+	if (c->nhosts == 1)
+		c->hosts_look = c->now + HOST_LOOK_NS;
+	return h;
+}
+
+/* Returns whether so many host connections exist that idle ones end early. */
+static bool
+hosts_are_scarce(const struct eng_control *c)
+{
+	const struct sk_share *s = &c->share[CTL_POOL_HOST];
+
+	return sk_share_room(s, SK_USER_INSTANCE) <= s->size / HOST_FREE_PART;
+}
+
+struct ctl_host *
+cm_host_get(struct eng_control *c, const struct sk_addr *remote)
+{
+	uint32_t most = SK_MAX(c->share[CTL_POOL_HOST].size / HOST_PREFIX_PART, 1u);
+	uint32_t *prefix = host_prefix(c, remote);
+	struct ctl_host *h = host_find(c, remote);
+
+	if (h != NULL)
+		return h;
+	if (*prefix >= most || !host_take(c)) {
+		sk_count(c->counters, ENG_HOST_REFUSED);
+		return NULL;
+	}
+	h = host_new(c, remote, SK_USER_INSTANCE);
+	if (h != NULL) {
+		h->counted = true;
+		++*prefix;
+	}
+	return h;
+}
+
+/* Returns the host connection to `remote` for an address handle of the client, which pays for it if
+ * there is none yet. Returns NULL with a refusal in `m`. */
+static struct ctl_host *
+host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct sk_addr *remote = &m->body.ah.remote;
+	struct ctl_host *h = host_find(c, remote);
+
+	if (h != NULL || ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
+		return h;
+	if (ctl_take_shared(c, cl, CTL_POOL_QP, m) < 0) {
+		ctl_give(c, cl, CTL_POOL_HOST);
+		return NULL;
+	}
+	h = host_new(c, remote, cl->eng.user);
+	if (h == NULL)
+		ctl_refuse(c, m, -ENOMEM, "no memory for a host connection");
 	return h;
 }
 
@@ -96,7 +194,7 @@ cm_hosts_free(struct eng_control *c)
 {
 	struct ctl_host *h;
 
-	while ((h = LIST_FIRST(&c->hosts)) != NULL) {
+	while ((h = TAILQ_FIRST(&c->hosts)) != NULL) {
 		free(h->conn.request);
 		h->conn.request = NULL;
 		host_free(c, &h->conn);
@@ -113,51 +211,77 @@ is_used(const struct eng_control *c, struct ctl_host *h)
 		return true;
 	if (h->conn.state != CM_ESTABLISHED && h->conn.state != CM_WAITING)
 		return true; /* the outcome of an attempt is pending */
-	if (h->conn.state == CM_WAITING || c->ud_qps == 0)
+	if (h->conn.state == CM_WAITING || c->ud_qps == 0 || h->user != SK_USER_INSTANCE)
 		return false;
 	if (packets != h->packets)
 		h->seen = c->now;
 	h->packets = packets;
-	return c->now < h->seen + HOST_IDLE_NS;
+	return c->now < h->seen + (hosts_are_scarce(c) ? HOST_LOOK_NS : HOST_IDLE_NS);
+}
+
+/* Begins to destroy the host connection. Returns false when there is no memory for that. */
+static bool
+host_end(struct eng_control *c, struct ctl_host *h)
+{
+	struct ctl_op *op = ctl_op_new(c, NULL, NULL, h, NULL);
+
+	if (op == NULL)
+		return false;
+	h->conn.dying = true;
+	h->conn.op = op;
+	cm_conn_ops.leave(c, &h->conn);
+	return true;
 }
 
 bool
 cm_host_poll(struct eng_control *c)
 {
-	struct ctl_host *h, *next;
-	struct ctl_op *op;
+	struct ctl_host *h;
 	bool work = false;
 
-	if (LIST_EMPTY(&c->hosts) || (c->now < c->hosts_look && c->ud_qps > 0))
-		return false;
-	c->hosts_look = c->now + HOST_LOOK_NS;
-	for (h = LIST_FIRST(&c->hosts); h != NULL; h = next) {
-		next = LIST_NEXT(h, all);
-		if (h->conn.dying || is_used(c, h) || !ctl_has_reserve(c))
-			continue;
-		op = ctl_op_new(c, NULL, NULL, h, NULL);
-		if (op == NULL)
+	if (c->hosts_unseen == 0 && (c->now >= c->hosts_look || c->ud_qps == 0)) {
+		c->hosts_look = c->now + HOST_LOOK_NS;
+		c->hosts_unseen = c->nhosts;
+	}
+	for (unsigned i = 0; i < CTL_TURN_HOSTS && c->hosts_unseen > 0; i++) {
+		c->hosts_unseen--;
+		h = TAILQ_FIRST(&c->hosts);
+		if (h == NULL)
 			break;
-		h->conn.dying = true;
-		h->conn.op = op;
-		cm_conn_ops.leave(c, &h->conn);
-		work = true;
+		TAILQ_REMOVE(&c->hosts, h, all);
+		TAILQ_INSERT_TAIL(&c->hosts, h, all);
+		if (!h->conn.dying && !is_used(c, h) && ctl_has_reserve(c))
+			work |= host_end(c, h);
 	}
 	return work;
 }
 
 /* ---- Address handles ---- */
 
+/* Passes a host connection that no address handle uses any more to the instance, since the user may
+ * leave. If the instance may not have it, it remains the user's, and cm_host_poll() ends it. */
+static void
+host_leave_user(struct eng_control *c, struct ctl_host *h)
+{
+	if (h->user == SK_USER_INSTANCE || !host_take(c))
+		return;
+	host_give(c, h->user);
+	h->user = SK_USER_INSTANCE;
+}
+
 static void
 ah_put(struct eng_control *c, struct ctl_client *cl, struct ctl_ah *ah)
 {
 	struct ctl_host *h = ah->host;
 
-	if (--h->refs == 0)
+	if (--h->refs == 0) {
 		h->conn.move.state = RD_QP_RTR;
+		host_leave_user(c, h);
+	}
 	h->seen = c->now;
 	((struct rd_pd *)ah->eng.pd)->refs--;
 	ctl_table_del(&cl->ahs, ah->handle);
+	ctl_give(c, cl, CTL_POOL_AH);
 	free(ah);
 }
 
@@ -186,8 +310,6 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
 		return ctl_refuse(c, m, -EINVAL, "%s is not the address of a host",
 			sk_addr_str(&a->remote, text));
-	if (cl->ahs.used == cl->ahs.cap)
-		return ctl_refuse_quota(c, m, "address handles", cl->ahs.cap);
 	return 0;
 }
 
@@ -211,12 +333,17 @@ ctl_ah_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_ah *ah;
 	struct ctl_op *op;
 
-	if (rc < 0)
-		return rc;
-	h = cm_host_get(c, &m->body.ah.remote);
-	ah = h != NULL ? calloc(1, sizeof(*ah)) : NULL;
+	if (rc < 0 || ctl_take(c, cl, CTL_POOL_AH, m) < 0)
+		return m->status;
+	h = host_of_client(c, cl, m);
+	if (h == NULL) {
+		ctl_give(c, cl, CTL_POOL_AH);
+		return m->status;
+	}
+	ah = calloc(1, sizeof(*ah));
 	op = ah != NULL ? ctl_op_new(c, cl, m, ah, ah_added) : NULL;
 	if (op == NULL) {
+		ctl_give(c, cl, CTL_POOL_AH);
 		free(ah);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for an address handle");
 	}

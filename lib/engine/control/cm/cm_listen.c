@@ -7,6 +7,12 @@
 
 #define LISTENER_SLOTS(c) ((c)->listeners.cap)
 
+static struct cm_ports *
+listen_bucket(const struct eng_control *c, uint16_t port)
+{
+	return &c->ports[port % CTL_PORT_HASH];
+}
+
 struct cm_listener *
 cm_listener_find(const struct eng_control *c, uint32_t number)
 {
@@ -18,13 +24,12 @@ cm_listener_find(const struct eng_control *c, uint32_t number)
 struct cm_listener *
 cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, uint16_t port)
 {
-	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
-		struct cm_listener *l = c->listeners.slot[i];
+	struct cm_listener *l;
 
-		if (l != NULL && l->space == SHM_SPACE_UDP && l->port == port &&
+	LIST_FOREACH (l, listen_bucket(c, port), by_port)
+		if (l->space == SHM_SPACE_UDP && l->port == port &&
 			(sk_addr_is_any(&l->addr) || sk_addr_eq(addr, &l->addr)))
 			return l;
-	}
 	return NULL;
 }
 
@@ -33,16 +38,15 @@ static bool
 cm_listen_in_use(
 	const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
 {
+	const struct cm_listener *l;
+
 	if (space == SHM_SPACE_TCP && port == c->reserved_port)
 		return true;
-	for (uint32_t i = 0; i < c->listeners.fresh; i++) {
-		const struct cm_listener *l = c->listeners.slot[i];
-
-		if (l != NULL && l->port == port && l->space == space &&
+	LIST_FOREACH (l, listen_bucket(c, port), by_port)
+		if (l->port == port && l->space == space &&
 			(sk_addr_is_any(addr) || sk_addr_is_any(&l->addr) ||
 				sk_addr_eq(addr, &l->addr)))
 			return true;
-	}
 	return false;
 }
 
@@ -66,8 +70,10 @@ choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
 void
 cm_listener_free(struct eng_control *c, struct cm_listener *l)
 {
+	LIST_REMOVE(l, by_port);
 	ctl_table_del(&l->client->listeners, l->handle);
 	ctl_table_del(&c->listeners, l->slot);
+	ctl_give(c, l->client, CTL_POOL_LISTENER);
 	if (l->ready)
 		ctl_total(&c->totals.listeners, -1);
 	free(l);
@@ -95,22 +101,17 @@ send_unlisten(struct eng_control *c, struct cm_listener *l, struct ctl_op *op)
 	}
 }
 
+/* Makes the requests that wait due at once: cm_request_poll() rejects them. */
 static void
 reject_pending(struct eng_control *c, struct cm_listener *l)
 {
-	struct cm_request *r, *next;
+	struct cm_request *r;
 
-	for (r = TAILQ_FIRST(&c->waiting); r != NULL && l->pending; r = next) {
-		next = TAILQ_NEXT(r, waiting);
-		if (r->listener != l)
-			continue;
-		if (c->nspare > CTL_RESERVE / 2) {
-			cm_request_reject(c, r, NULL);
-		} else {
-			/* No message is free: the request is rejected at its deadline. */
-			r->listener = NULL;
-			l->pending--;
-		}
+	while ((r = LIST_FIRST(&l->requests)) != NULL) {
+		TAILQ_REMOVE(&c->waiting, r, waiting);
+		TAILQ_INSERT_HEAD(&c->waiting, r, waiting);
+		r->deadline = 0;
+		cm_request_orphan(r);
 	}
 }
 
@@ -146,10 +147,6 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (!sk_addr_is_any(&cm->local) && !cm_addr_is_ours(c, &cm->local))
 		return ctl_refuse(c, m, -EADDRNOTAVAIL, "%s is not an address of this device",
 			sk_addr_str(&cm->local, text));
-	if (cl->listeners.used == cl->listeners.cap)
-		return ctl_refuse_quota(c, m, "listeners", cl->listeners.cap);
-	if (c->listeners.used >= c->cfg->limits.listeners)
-		return ctl_refuse_all(c, m, "listeners", c->cfg->limits.listeners);
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->datagrams))
 		return ctl_refuse(c, m, -EPROTONOSUPPORT, "no enabled transport has port space %u",
 			cm->space);
@@ -166,6 +163,8 @@ listener_enter(struct eng_control *c, struct cm_listener *l)
 	l->slot = (uint32_t)slot;
 	l->number = l->slot + LISTENER_SLOTS(c) * c->listener_generation[l->slot]++;
 	l->handle = (uint32_t)ctl_table_add(&l->client->listeners, l);
+	LIST_INSERT_HEAD(listen_bucket(c, l->port), l, by_port);
+	LIST_INIT(&l->requests);
 }
 
 static void
@@ -175,6 +174,7 @@ send_listen(struct eng_control *c, struct cm_listener *l, struct ctl_op *op,
 	for (unsigned i = 0; i < c->cfg->ntransports; i++) {
 		struct ctl_msg *msg = ctl_msg_get(c, ENG_CT_LISTEN, NULL);
 
+		msg->m.user = l->client->eng.user;
 		msg->m.listen.number = l->number;
 		msg->m.listen.addr = l->addr;
 		msg->m.listen.port = l->port;
@@ -205,9 +205,12 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		cm->lport = choose_port(c, cm->space, &cm->local);
 	if (cm->lport == 0)
 		return ctl_refuse(c, m, -EADDRINUSE, "no free local port was found");
+	if (ctl_take(c, cl, CTL_POOL_LISTENER, m) < 0)
+		return m->status;
 	l = calloc(1, sizeof(*l));
 	op = l != NULL ? ctl_op_new(c, cl, m, l, listening) : NULL;
 	if (op == NULL) {
+		ctl_give(c, cl, CTL_POOL_LISTENER);
 		free(l);
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
 	}

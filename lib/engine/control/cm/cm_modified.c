@@ -16,7 +16,8 @@
 #define PAUSE_WORK_NS (250 * MS_NS)  /* longest pause while the QP has work */
 #define ATTEMPT_NS    (5000 * MS_NS) /* longest attempt */
 #define RETRY_NS      MS_NS          /* pause while no message is free */
-#define TIMER_BUDGET  64             /* timers in a turn */
+#define TIMER_BUDGET  8              /* timers in a turn */
+#define PACE_NS       50000ull       /* least time between two attempts of one user */
 #define CROSSED_NS    (1000 * MS_NS) /* longest time between two crossing requests */
 #define TIMEOUT_NS    4096           /* unit of verbs' timeout: 4096 ns * 2^timeout */
 
@@ -57,6 +58,7 @@ modified_waits(struct eng_control *c, struct cm_conn *q)
 	q->waits = true;
 	q->pause = PAUSE_NS;
 	q->attempt_at = c->now;
+	q->reserved = false;
 	rearm(c, q);
 }
 
@@ -74,6 +76,7 @@ cm_modified_rts(struct eng_control *c, struct cm_conn *q)
 		q->patience_end = patience_end(c, q);
 	q->pause = PAUSE_NS;
 	q->attempt_at = c->now;
+	q->reserved = false;
 	rearm(c, q);
 }
 
@@ -139,6 +142,7 @@ cm_modified_again(struct eng_control *c, struct cm_conn *q)
 		return;
 	}
 	q->attempt_at = c->now + q->pause;
+	q->reserved = false;
 	q->pause = SK_MIN(2 * q->pause, most);
 	rearm(c, q);
 }
@@ -188,6 +192,21 @@ cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 	rearm(c, q);
 }
 
+/* Returns whether the attempt may begin. If not, reserves the next time at which one of this user
+ * may, so that attempts of the QPs of one user do not occupy the loop. */
+static bool
+paced(struct eng_control *c, struct cm_conn *q)
+{
+	struct ctl_user *u = &c->users[q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE];
+
+	if (!q->reserved) {
+		q->attempt_at = SK_MAX(c->now, u->attempt_at);
+		u->attempt_at = q->attempt_at + PACE_NS;
+	}
+	q->reserved = q->attempt_at > c->now;
+	return !q->reserved;
+}
+
 static void
 cm_modified_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 {
@@ -202,12 +221,14 @@ cm_modified_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		cm_modified_fail(c, q);
 		return;
 	}
-	if (q->state == CM_WAITING && now >= q->attempt_at)
-		attempt(c, q);
-	else if (q->state == CM_OPENING && now >= q->attempt_end)
+	if (q->state == CM_WAITING && now >= q->attempt_at) {
+		if (paced(c, q))
+			attempt(c, q);
+	} else if (q->state == CM_OPENING && now >= q->attempt_end) {
 		cm_abort(c, q, 0);
-	else if (q->state == CM_CONNECTING)
+	} else if (q->state == CM_CONNECTING) {
 		q->attempt_end = now + RETRY_NS;
+	}
 	rearm(c, q);
 }
 

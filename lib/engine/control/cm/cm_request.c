@@ -9,7 +9,9 @@
 static struct cm_request_bucket *
 cm_request_bucket_of(const struct eng_control *c, uint8_t transport, uint32_t conn)
 {
-	return &c->requests[(conn * ENG_MAX_TRANSPORTS + transport) % CTL_REQUEST_HASH];
+	/* The indices of one transport stage are consecutive. */
+	return &c->requests[(conn + transport * (CTL_REQUEST_HASH / ENG_MAX_TRANSPORTS)) %
+			    CTL_REQUEST_HASH];
 }
 
 struct cm_request *
@@ -34,11 +36,19 @@ cm_request_find(const struct ctl_client *cl, uint32_t handle)
 }
 
 void
+cm_request_orphan(struct cm_request *r)
+{
+	if (r->listener == NULL)
+		return;
+	r->listener->pending--;
+	LIST_REMOVE(r, of_listener);
+	r->listener = NULL;
+}
+
+void
 cm_request_answered(struct eng_control *c, struct cm_request *r)
 {
-	if (r->listener != NULL)
-		r->listener->pending--;
-	r->listener = NULL;
+	cm_request_orphan(r);
 	if (r->timed)
 		TAILQ_REMOVE(&c->waiting, r, waiting);
 	r->timed = false;
@@ -51,6 +61,7 @@ cm_request_free(struct eng_control *c, struct cm_request *r)
 	LIST_REMOVE(r, bucket);
 	if (r->client != NULL)
 		ctl_table_del(&r->client->requests, r->handle % CTL_CLIENT_REQUESTS);
+	ctl_share_give(c, CTL_POOL_REQUEST, r->user);
 	free(r->private_data);
 	free(r);
 }
@@ -90,15 +101,16 @@ bool
 cm_request_poll(struct eng_control *c)
 {
 	struct cm_request *r;
-	bool work = false;
+	unsigned n;
 
-	while ((r = TAILQ_FIRST(&c->waiting)) != NULL && r->deadline <= c->now &&
-		ctl_has_reserve(c)) {
-		sk_count(c->counters, ENG_REQUEST_TIMEOUT);
+	for (n = 0; n < CTL_TURN_REQUESTS && (r = TAILQ_FIRST(&c->waiting)) != NULL &&
+		    r->deadline <= c->now && ctl_has_reserve(c);
+		n++) {
+		if (r->listener != NULL) /* NULL: its listener was closed */
+			sk_count(c->counters, ENG_REQUEST_TIMEOUT);
 		cm_request_reject(c, r, NULL);
-		work = true;
 	}
-	return work;
+	return n != 0;
 }
 
 uint64_t
@@ -161,13 +173,20 @@ cm_request_fill(struct cm_request *r, const struct eng_ctl *m)
 struct cm_request *
 cm_request_new(struct eng_control *c, struct ctl_client *cl, const struct eng_ctl *m)
 {
-	struct cm_request *r = NULL;
+	uint16_t user = cl != NULL ? cl->eng.user : SK_USER_INSTANCE;
+	struct cm_request *r;
 
-	if (cl == NULL || cl->requests.used < CTL_CLIENT_REQUESTS)
-		r = calloc(1, sizeof(*r));
-	if (r == NULL)
+	if (cl != NULL && cl->requests.used == cl->requests.cap)
 		return NULL;
+	if (!ctl_share_take(c, CTL_POOL_REQUEST, user))
+		return NULL;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL) {
+		ctl_share_give(c, CTL_POOL_REQUEST, user);
+		return NULL;
+	}
 	r->client = cl;
+	r->user = user;
 	cm_request_fill(r, m);
 	if (cl != NULL)
 		r->handle = (uint32_t)ctl_table_add(&cl->requests, r) +
@@ -190,6 +209,7 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 	if (r == NULL)
 		return NULL;
 	r->listener = l;
+	LIST_INSERT_HEAD(&l->requests, r, of_listener);
 	l->pending++;
 	r->deadline = c->now + CTL_REQUEST_NS;
 	r->timed = true;
@@ -209,10 +229,20 @@ request_enter(struct eng_control *c, struct cm_listener *l, const struct eng_ctl
 		cm_request_refuse(c, m, l == NULL ? no_listener : ROFX_NONE);
 }
 
+/* Returns whether this turn may handle another request. */
+static bool
+request_may_come(struct eng_control *c)
+{
+	if (!cm_may_answer(c) || c->requests_left == 0)
+		return false;
+	c->requests_left--;
+	return true;
+}
+
 bool
 cm_notice_request(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 {
-	if (!cm_may_answer(c))
+	if (!request_may_come(c))
 		return false;
 	if (cm_kinds[m->peer.outcome.kind]->names_qp(&m->peer.outcome))
 		cm_modified_request(c, m);
@@ -225,7 +255,7 @@ cm_notice_request(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m
 bool
 cm_notice_lookup(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 {
-	if (!cm_may_answer(c))
+	if (!request_may_come(c))
 		return false;
 	request_enter(c, cm_listener_of_service(c, &m->lookup.tuple.laddr, m->lookup.service), m,
 		ROFX_NO_SERVICE);

@@ -58,6 +58,7 @@ struct cm_conn {
 	bool given_up; /* no attempt follows */
 	bool waits;    /* the QP has work and no connection */
 	bool unopened; /* the connection has ended before it carried any message */
+	bool reserved; /* attempt_at is a time that the user's attempts have left */
 	/* The attributes that the program has set; `state` is the last state, or RESET. */
 	struct shm_qp_move move;
 	struct sk_timer timer;

@@ -19,15 +19,27 @@
 #include "../../common/instance.h"
 #include "../../common/objects.h"
 #include "heap.h"
+#include "share.h"
 
 #define CTL_POOL 1024 /* commands to all stages that may be unanswered or queued */
 /* Messages of CTL_POOL that are reserved for connections. Clients' commands and the removal of
  * clients wait while only these are free. */
-#define CTL_RESERVE         256
-#define CTL_BACKLOG         2048 /* a power of two; holds CTL_POOL and a stage's notices */
-#define CTL_BATCH           64   /* messages of one ring in a burst; QPs of a view in a turn */
-#define CTL_INBOX           16   /* messages of other threads in a turn */
-#define CTL_CLIENT_COMMANDS 16   /* unanswered commands of one client */
+#define CTL_RESERVE 256
+#define CTL_BACKLOG 2048 /* a power of two; holds CTL_POOL and a stage's notices */
+#define CTL_BATCH   64   /* messages of one ring in a burst; QPs of a view in a turn */
+#define CTL_INBOX   16   /* messages of other threads in a turn */
+/* The cost of clients' commands in a turn. A command that only the control stage executes costs 1;
+ * struct ctl_command has the cost of the others. */
+#define CTL_TURN_COST       8
+#define CTL_USER_COST       8  /* of the commands of one user before the next user's turn */
+#define CTL_TURN_BACKLOGGED 4  /* clients with queued events in a turn */
+#define CTL_TURN_EVENTS     16 /* queued events of one client in a turn */
+#define CTL_TURN_PEEKS      16 /* mailboxes in a turn, while all are polled */
+#define CTL_TURN_REQUESTS   16 /* peers' requests in a turn, and requests that time out */
+#define CTL_TURN_HOSTS      16 /* host connections in a turn, while all are examined */
+#define CTL_TURN_RETIRED    64 /* retired objects in a turn */
+#define CTL_BACKLOGGED_NS   (1000ull * 1000) /* time between polls of clients with queued events */
+#define CTL_CLIENT_COMMANDS 16               /* unanswered commands of one client */
 /* Connect requests that wait for the answer of one client; a power of two. */
 #define CTL_CLIENT_REQUESTS 1024
 #define CTL_CLIENT_EVENTS   4096 /* queued events of one client; three more for each QP */
@@ -35,8 +47,12 @@
 #define CTL_REQUEST_NS      (10ull * 1000 * 1000 * 1000)
 #define CTL_PEEK_NS         (10ull * 1000 * 1000) /* time between polls of all mailboxes */
 #define CTL_REQUEST_HASH    1024
+#define CTL_XRCD_HASH       1024 /* lists of XRC domains, by file */
+#define CTL_PORT_HASH       1024 /* lists of listeners, by port */
+#define CTL_HOST_HASH       1024 /* lists of host connections; counters of source prefixes */
 #define CTL_BACKLOG_DEFAULT 128
 
+struct cm_listener;
 struct cm_request;
 struct ctl_client;
 struct ctl_host;
@@ -86,6 +102,7 @@ typedef int ctl_handler(struct eng_control *c, struct ctl_client *cl, struct shm
 struct ctl_command {
 	ctl_handler *handler; /* NULL: no command has this number */
 	uint16_t body;        /* bytes of the reply's body */
+	uint8_t cost;         /* in addition to 1: see CTL_TURN_COST */
 };
 
 /* Handles a notice of a stage. Returns false when no message is free for the answer: the caller
@@ -128,7 +145,7 @@ struct ctl_client {
 	uint32_t id;
 	TAILQ_ENTRY(ctl_client) all, rung, backlogged;
 	enum ctl_phase phase;
-	bool has_rung;         /* the client is in the list of clients to poll */
+	bool has_rung;         /* the client is in its user's list of clients to poll */
 	unsigned waiting;      /* stages that have not answered the command of this phase */
 	uint32_t step, walk;   /* phase: index of the table, and position in it */
 	uint32_t nregions;     /* regions of its own memory that the client has passed */
@@ -153,6 +170,17 @@ struct ctl_client {
 	/* Atomic. Bit n is set when the control stage no longer uses region n. */
 	uint64_t dropped;
 	struct ctl_client *next_gone; /* in eng_control.gone */
+};
+
+/* A user: the clients of one user ID, or of one machine (eng_client.user). */
+struct ctl_user {
+	TAILQ_ENTRY(ctl_user) next;       /* in eng_control.rung, while `clients` is not empty */
+	TAILQ_HEAD(, ctl_client) clients; /* whose mailboxes the next turns poll */
+	/* What the commands of the user may cost before the next user's turn. Below 0, the user has
+	 * used more than its part. */
+	int credit;
+	/* The time (ns) of the next attempt of a QP modified by the program that may begin. */
+	uint64_t attempt_at;
 };
 
 /* ---- The control stage ---- */
@@ -184,8 +212,14 @@ struct eng_control {
 	/* [limits.clients], by number: the clients from CTL_IN_ADD until nothing but their memory
 	 * is left. */
 	struct ctl_client **clients;
-	/* Clients: all; those whose mailbox the next turn polls; those with queued events. */
-	TAILQ_HEAD(ctl_clients, ctl_client) all, rung, backlogged;
+	struct sk_share share[CTL_POOLS];
+	/* Clients: all; those with queued events. */
+	TAILQ_HEAD(ctl_clients, ctl_client) all, backlogged;
+	struct ctl_user *users; /* [limits.clients + 1], by eng_client.user */
+	/* Users with clients whose mailboxes the next turns poll. */
+	TAILQ_HEAD(ctl_users, ctl_user) rung;
+	int credit;      /* what commands may cost in this turn; below 0 after a costly one */
+	uint32_t unseen; /* clients whose mailboxes the poll of all mailboxes has not seen yet */
 	TAILQ_HEAD(, ctl_op) ops;
 	/* Clients whose objects the control stage is destroying; eng_sigbus_count() at the last
 	 * check. */
@@ -202,7 +236,8 @@ struct eng_control {
 	struct ctl_table xrc_srqs;
 	uint32_t *srq_generation; /* of each number in xrc_srqs */
 	struct sk_key srqn_key, qpn_key;
-	TAILQ_HEAD(, ctl_xrcd) xrcds;
+	/* [CTL_XRCD_HASH]: lists of the XRC domains that have a file, by file and tenant */
+	LIST_HEAD(ctl_xrcds, ctl_xrcd) * xrcds;
 	TAILQ_HEAD(, ctl_retired) retiring;
 	uint64_t stag_keys;                 /* keys of STags generated so far */
 	uint32_t stage_qps[ENG_MAX_STAGES]; /* QPs on each engine stage */
@@ -212,17 +247,27 @@ struct eng_control {
 	struct ctl_table conns;              /* connections of QPs, and host connections */
 	uint32_t *conn_generation;           /* of each number in `conns` */
 	struct ctl_table listeners;
-	uint32_t *listener_generation;    /* of each number in `listeners` */
-	struct sk_wheel wheel;            /* of the timers cm_conn.timer */
-	bool turning;                     /* the first turn has initialized the wheel */
-	bool datagrams;                   /* a transport has address handles */
-	bool xrc;                         /* a transport has XRC domains */
-	uint8_t qp_types[ENG_KINDS];      /* bits 1 << enum shm_qp_type; 0: not enabled */
-	uint16_t reserved_port;           /* TCP port of requests that name a QP; 0: none */
-	uint64_t patience_ns;             /* least time for the peer of a modified QP to appear */
-	LIST_HEAD(, ctl_host) hosts;      /* host connections */
-	uint64_t hosts_look;              /* time (ns) of the next search for unused ones */
-	TAILQ_HEAD(, cm_request) waiting; /* requests, oldest first */
+	uint32_t *listener_generation; /* of each number in `listeners` */
+	/* [CTL_PORT_HASH]: lists of the listeners, by port */
+	LIST_HEAD(cm_ports, cm_listener) * ports;
+	uint32_t requests_left;       /* requests of peers that this turn may still handle */
+	bool deferred;                /* notices wait for the next turn */
+	struct sk_wheel wheel;        /* of the timers cm_conn.timer */
+	bool turning;                 /* the first turn has initialized the wheel */
+	bool datagrams;               /* a transport has address handles */
+	bool xrc;                     /* a transport has XRC domains */
+	uint8_t qp_types[ENG_KINDS];  /* bits 1 << enum shm_qp_type; 0: not enabled */
+	uint16_t reserved_port;       /* TCP port of requests that name a QP; 0: none */
+	uint64_t patience_ns;         /* least time for the peer of a modified QP to appear */
+	TAILQ_HEAD(, ctl_host) hosts; /* host connections */
+	/* [CTL_HOST_HASH]: lists of the host connections, by address */
+	LIST_HEAD(cm_hosts, ctl_host) * host_hash;
+	/* [CTL_HOST_HASH], by source prefix: the host connections that peers have requested */
+	uint32_t *host_prefix;
+	uint32_t nhosts,
+		hosts_unseen; /* host connections; those that the search has not seen yet */
+	uint64_t hosts_look;  /* time (ns) of the next search for unused ones */
+	TAILQ_HEAD(, cm_request) waiting;                    /* requests, oldest first */
 	LIST_HEAD(cm_request_bucket, cm_request) * requests; /* [CTL_REQUEST_HASH] */
 };
 
@@ -245,10 +290,16 @@ struct ctl_msg {
 	struct ctl_op *op;
 	struct ctl_client *client;
 	struct ctl_query *query;
+	/* The message is a unit of CTL_POOL_MESSAGE that this user holds. */
+	bool charged;
+	uint16_t user;
 };
 
 /* Returns a message whose arguments are 0, or NULL when none is free. `done` may be NULL. */
 struct ctl_msg *ctl_msg_get(struct eng_control *c, enum eng_ctl_type type, ctl_done done);
+/* Counts the message in the share of the client's user (NULL: the instance) until the answer has
+ * come. A message that exceeds the share is a part of CTL_RESERVE. */
+void ctl_msg_charge(struct eng_control *c, struct ctl_msg *m, const struct ctl_client *cl);
 /* Send a command to a transport stage, or to an engine stage, which answers `m`. */
 void ctl_send_transport(struct eng_control *c, unsigned transport, struct ctl_msg *m);
 void ctl_send_stage(struct eng_control *c, unsigned stage, struct ctl_msg *m);
@@ -261,6 +312,20 @@ static inline bool
 ctl_has_reserve(const struct eng_control *c)
 {
 	return c->nspare > CTL_RESERVE;
+}
+/* Returns the most messages that one command needs. */
+static inline uint32_t
+ctl_command_messages(const struct eng_control *c)
+{
+	return SK_MAX(c->cfg->nstages, c->cfg->ntransports);
+}
+/* Returns whether a command of the client may use messages: ctl_has_reserve(), and the share of the
+ * client's user has enough of them. */
+static inline bool
+ctl_may_command(const struct eng_control *c, const struct ctl_client *cl)
+{
+	return ctl_has_reserve(c) &&
+	       sk_share_room(&c->share[CTL_POOL_MESSAGE], cl->eng.user) >= ctl_command_messages(c);
 }
 
 /* ---- To clients: event.c ---- */
@@ -277,32 +342,45 @@ void ctl_client_send_event(struct eng_control *c, struct ctl_client *cl, struct 
  * reason of the transport, `reason` its name, or "". */
 void ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum shm_op op,
 	uint32_t object, int code, const char *reason);
-/* Moves queued events into the ring. Returns whether it has moved any. */
+/* Moves at most CTL_TURN_EVENTS queued events into the ring. Returns whether it has moved any. */
 bool ctl_events_flush(struct eng_control *c, struct ctl_client *cl);
 /* Frees the queued events. */
 void ctl_events_drop(struct eng_control *c, struct ctl_client *cl);
 /* Wakes the client if it sleeps. */
 void ctl_wake_client(const struct ctl_client *cl);
-/* Makes the next turn poll the client's mailbox. */
-void ctl_ring_client(struct eng_control *c, struct ctl_client *cl);
 /* Removes a client that is dead, has left or violates the protocol. `why`, a clause for the log,
  * states the reason. The next turns destroy its objects. */
 void ctl_client_put_out(struct eng_control *c, struct ctl_client *cl, const char *why);
+
+/* ---- The turn: turn.c ---- */
+
+/* Initializes the users and the lists of clients. Returns 0 or -ENOMEM. */
+int ctl_turn_init(struct eng_control *c);
+/* Makes the next turns poll the client's mailbox. */
+void ctl_ring_client(struct eng_control *c, struct ctl_client *cl);
+/* Withdraws ctl_ring_client(). */
+void ctl_unring_client(struct eng_control *c, struct ctl_client *cl);
+/* Executes clients' commands of a cost of CTL_TURN_COST: the users take turns, and so do the
+ * clients of each user. Returns whether there were clients to poll. */
+bool ctl_rung_poll(struct eng_control *c);
+/* Polls all mailboxes every CTL_PEEK_NS, in case that a client has not rung its doorbell. */
+void ctl_peek_poll(struct eng_control *c);
+/* Sends queued events of clients, which take turns. Returns whether it has sent any. */
+bool ctl_backlog_poll(struct eng_control *c);
 
 /* ---- Commands: op.c ---- */
 
 /* Executes one command of a client. `m` is a copy of it. */
 void ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m);
-/* Executes commands of the client's mailbox, at most CTL_CLIENT_COMMANDS. Returns whether the next
- * turn must poll the mailbox again. */
-bool ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl);
+/* Executes one command of the client's mailbox. Sets *cost. Returns whether the mailbox must be
+ * polled again. */
+bool ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost);
 /* Turns `m` into a refusal with that sentence, counts it, and returns `status` (-errno). */
 int ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Refuses with -EDQUOT: the client has reached its limit of `most` objects (`what`: a plural). */
-int ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
-/* Refuses with -ENOSPC: all clients together have reached the limit of `most` objects. */
-int ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most);
+/* Like ctl_refuse(), for a command that exceeds a quota. */
+int ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Completes an operation after the last answer that it waits for, which is `last`. */
 typedef void ctl_finish(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last);

@@ -98,22 +98,23 @@ bool
 ctl_events_flush(struct eng_control *c, struct ctl_client *cl)
 {
 	struct ctl_event *ev;
-	bool work = false;
+	unsigned n;
 
-	while ((ev = STAILQ_FIRST(&cl->events)) != NULL && shm_prod_room(&cl->evt)) {
+	for (n = 0; n < CTL_TURN_EVENTS && (ev = STAILQ_FIRST(&cl->events)) != NULL &&
+		    shm_prod_room(&cl->evt);
+		n++) {
 		STAILQ_REMOVE_HEAD(&cl->events, next);
 		cl->nevents--;
 		control_event_put(cl, (const struct shm_msg *)ev->msg, ev->body_len);
 		free(ev);
-		work = true;
 	}
-	if (work)
+	if (n)
 		ctl_wake_client(cl);
-	if (work && cl->nevents == 0) {
+	if (n && cl->nevents == 0) {
 		TAILQ_REMOVE(&c->backlogged, cl, backlogged);
 		ctl_ring_client(c, cl); /* the client's commands have waited for this */
 	}
-	return work;
+	return n != 0;
 }
 
 void
@@ -140,15 +141,6 @@ ctl_client_send_async(struct eng_control *c, struct ctl_client *cl, enum shm_op 
 	m.body.async.code = (uint32_t)code;
 	strncpy(m.body.async.reason, reason, sizeof(m.body.async.reason) - 1);
 	ctl_client_send(c, cl, &m, sizeof(m.body.async));
-}
-
-void
-ctl_ring_client(struct eng_control *c, struct ctl_client *cl)
-{
-	if (cl->has_rung || cl->phase != CTL_LIVE)
-		return;
-	cl->has_rung = true;
-	TAILQ_INSERT_TAIL(&c->rung, cl, rung);
 }
 
 void

@@ -37,23 +37,15 @@ ctl_refuse(struct eng_control *c, struct shm_msg *m, int status, const char *fmt
 }
 
 int
-ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
+ctl_refuse_quota(struct eng_control *c, struct shm_msg *m, int status, const char *fmt, ...)
 {
-	snprintf(m->body.text, sizeof(m->body.text), "no more than %u %s are allowed to one client",
-		most, what);
-	m->status = -EDQUOT;
-	sk_count(c->counters, ENG_QUOTA);
-	return -EDQUOT;
-}
+	va_list ap;
 
-int
-ctl_refuse_all(struct eng_control *c, struct shm_msg *m, const char *what, uint32_t most)
-{
-	snprintf(m->body.text, sizeof(m->body.text),
-		"no more than %u %s are allowed to all clients together", most, what);
-	m->status = -ENOSPC;
+	va_start(ap, fmt);
+	op_refuse(m, status, fmt, ap);
+	va_end(ap);
 	sk_count(c->counters, ENG_QUOTA);
-	return -ENOSPC;
+	return status;
 }
 
 /* Returns the bytes of the reply's body. The body of a refusal ends with its sentence, so that no
@@ -80,25 +72,33 @@ ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		ctl_client_send(c, cl, m, reply_len(c, m));
 }
 
+/* Returns the cost of a command. */
+static int
+cost_of(const struct eng_control *c, const struct shm_msg *m)
+{
+	return m->op < SHM_OP_COUNT ? 1 + c->commands[m->op].cost : 1;
+}
+
 bool
-ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl)
+ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost)
 {
 	struct shm_msg m;
 	const void *e;
-	unsigned n;
 
-	for (n = 0; n < CTL_CLIENT_COMMANDS && cl->phase == CTL_LIVE; n++) {
-		/* A client with queued events, or with too many unanswered commands, waits. */
-		if (cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS || !ctl_has_reserve(c))
-			break;
-		e = shm_take_peek(&cl->cmd);
-		if (e == NULL)
-			break;
-		memcpy(&m, e, sizeof(m));
-		shm_take_pop(&cl->cmd);
-		shm_take_publish(&cl->cmd);
-		ctl_command(c, cl, &m);
-	}
+	*cost = 1;
+	/* A client with queued events waits until it has received them, one with too many
+	 * unanswered commands until one is answered: ctl_events_flush() and ctl_op_free() ring
+	 * again. */
+	if (cl->phase != CTL_LIVE || cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS)
+		return false;
+	e = shm_take_peek(&cl->cmd);
+	if (e == NULL || !ctl_may_command(c, cl))
+		return e != NULL;
+	memcpy(&m, e, sizeof(m));
+	shm_take_pop(&cl->cmd);
+	shm_take_publish(&cl->cmd);
+	*cost = cost_of(c, &m);
+	ctl_command(c, cl, &m);
 	return cl->phase == CTL_LIVE && !cl->nevents && shm_take_peek(&cl->cmd) != NULL;
 }
 
@@ -128,8 +128,8 @@ void
 ctl_op_free(struct eng_control *c, struct ctl_op *op)
 {
 	TAILQ_REMOVE(&c->ops, op, all);
-	if (!op->quiet)
-		op->client->commands--;
+	if (!op->quiet && op->client->commands-- == CTL_CLIENT_COMMANDS)
+		ctl_ring_client(c, op->client);
 	free(op);
 }
 
@@ -151,6 +151,7 @@ ctl_op_send_transport(
 	m->op = op;
 	m->done = op_answered;
 	op->waiting++;
+	ctl_msg_charge(c, m, op->client);
 	ctl_send_transport(c, transport, m);
 }
 
@@ -160,6 +161,7 @@ ctl_op_send_stage(struct eng_control *c, struct ctl_op *op, unsigned stage, stru
 	m->op = op;
 	m->done = op_answered;
 	op->waiting++;
+	ctl_msg_charge(c, m, op->client);
 	ctl_send_stage(c, stage, m);
 }
 

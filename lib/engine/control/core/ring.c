@@ -27,12 +27,22 @@ ctl_msg_get(struct eng_control *c, enum eng_ctl_type type, ctl_done done)
 	m->done = done;
 	m->op = NULL;
 	m->client = NULL;
+	m->charged = false;
 	return m;
+}
+
+void
+ctl_msg_charge(struct eng_control *c, struct ctl_msg *m, const struct ctl_client *cl)
+{
+	m->user = cl != NULL ? cl->eng.user : SK_USER_INSTANCE;
+	m->charged = ctl_share_take(c, CTL_POOL_MESSAGE, m->user);
 }
 
 static void
 msg_put(struct eng_control *c, struct ctl_msg *m)
 {
+	if (m->charged)
+		ctl_share_give(c, CTL_POOL_MESSAGE, m->user);
 	m->next = c->spare;
 	c->spare = m;
 	c->nspare++;
@@ -121,8 +131,10 @@ notices_work(struct eng_control *c, struct ctl_target *t)
 	while (t->notice_head != t->notice_tail) {
 		struct eng_ctl *m = t->notices[t->notice_head % ENG_CTL_NOTICES];
 
-		if (!handle_notice(c, t, m))
+		if (!handle_notice(c, t, m)) {
+			c->deferred = true;
 			return;
+		}
 		t->notice_head++;
 	}
 }

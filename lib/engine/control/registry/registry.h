@@ -51,9 +51,9 @@ struct ctl_srq {
 
 struct ctl_xrcd {
 	struct eng_xrcd eng;
-	TAILQ_ENTRY(ctl_xrcd) all;
-	uint64_t tenant, dev, ino; /* the clients' tenant, and the file; ino 0: no file */
-	uint32_t opens;            /* clients' references (struct ctl_xrcd_ref) */
+	LIST_ENTRY(ctl_xrcd) bucket; /* in c->xrcds, if it has a file */
+	uint64_t tenant, dev, ino;   /* the clients' tenant, and the file; ino 0: no file */
+	uint32_t opens;              /* clients' references (struct ctl_xrcd_ref) */
 };
 
 /* An XRC domain, as one client has opened it. */
@@ -78,6 +78,7 @@ struct ctl_qp {
 	bool added;                /* the engine stage has answered ENG_CE_QP_ADD */
 	struct ctl_xrcd_ref *xrcd; /* SHM_XRC_RECV: its domain; else NULL */
 	LIST_HEAD(, ctl_opened) openers;
+	uint32_t nopeners;
 };
 
 /* The XRC receive QP of another client, which a client has opened by SHM_QP_OPEN. */

@@ -34,6 +34,7 @@ extent_host(const struct ctl_client *cl, const struct shm_extent *e)
 	return r->base + e->offset;
 }
 
+/* Checks the command, and takes a unit of CTL_POOL_MR. */
 static int
 mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -55,11 +56,7 @@ mr_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (i->nextents < 1 || i->nextents > SHM_MAX_EXTENTS)
 		return ctl_refuse(c, m, -EINVAL, "a region has 1 to %u extents, not %u",
 			SHM_MAX_EXTENTS, i->nextents);
-	if (cl->mrs.used == cl->mrs.cap)
-		return ctl_refuse_quota(c, m, "memory regions", cl->mrs.cap);
-	if (c->totals.mrs >= c->cfg->limits.mrs)
-		return ctl_refuse_all(c, m, "memory regions", c->cfg->limits.mrs);
-	return 0;
+	return ctl_take(c, cl, CTL_POOL_MR, m);
 }
 
 /* Fills in mr->extents. The sum of their lengths must be the length of the region. */
@@ -146,8 +143,10 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	mr = calloc(1, sizeof(*mr) + i->nextents * sizeof(mr->extents[0]));
-	if (mr == NULL)
+	if (mr == NULL) {
+		ctl_give(c, cl, CTL_POOL_MR);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory region");
+	}
 	mr->rd.access = i->access;
 	mr->rd.pd = &ctl_pd_find(cl, i->pd)->rd;
 	mr->rd.base = i->access & RD_ACC_ZERO_BASED ? 0 : i->base;
@@ -160,6 +159,7 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc == 0 && ctl_stag_add(c, &mr->rd) < 0)
 		rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
 	if (rc < 0) {
+		ctl_give(c, cl, CTL_POOL_MR);
 		free(mr);
 		return rc;
 	}
@@ -179,6 +179,7 @@ mr_free(struct eng_control *c, struct ctl_retired *r)
 		r->client->region[mr->regions[n]].mrs--;
 	((struct rd_pd *)mr->rd.pd)->refs--;
 	ctl_total(&c->totals.mrs, -1);
+	ctl_give(c, r->client, CTL_POOL_MR);
 	free(mr);
 }
 

@@ -21,15 +21,16 @@ ctl_mw_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EINVAL, "there is no protection domain %u", i->pd);
 	if (i->type != RD_MW_TYPE_1 && i->type != RD_MW_TYPE_2)
 		return ctl_refuse(c, m, -EINVAL, "memory window type %u does not exist", i->type);
-	if (cl->mws.used == cl->mws.cap)
-		return ctl_refuse_quota(c, m, "memory windows", cl->mws.cap);
-	if (c->totals.mws >= c->cfg->limits.mws)
-		return ctl_refuse_all(c, m, "memory windows", c->cfg->limits.mws);
+	if (ctl_take(c, cl, CTL_POOL_MW, m) < 0)
+		return m->status;
 	mw = calloc(1, sizeof(*mw));
-	if (mw == NULL)
+	if (mw == NULL) {
+		ctl_give(c, cl, CTL_POOL_MW);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a memory window");
+	}
 	rd_mw_init(&mw->rd, &pd->rd, i->type);
 	if (ctl_stag_add(c, &mw->rd.mr) < 0) {
+		ctl_give(c, cl, CTL_POOL_MW);
 		free(mw);
 		return ctl_refuse(c, m, -ENOSPC, "all STags are in use");
 	}
@@ -50,6 +51,7 @@ mw_free(struct eng_control *c, struct ctl_retired *r)
 	rd_mw_fini(&mw->rd);
 	((struct rd_pd *)mw->rd.mr.pd)->refs--;
 	ctl_total(&c->totals.mws, -1);
+	ctl_give(c, r->client, CTL_POOL_MW);
 	free(mw);
 }
 

@@ -102,6 +102,7 @@ parts_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+/* Checks the command, and takes a unit of CTL_POOL_QP. */
 static int
 qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -117,11 +118,8 @@ qp_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	rc = parts_check(c, cl, m);
 	if (rc < 0)
 		return rc;
-	if (cl->qps.used == cl->qps.cap)
-		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
-	if (c->totals.qps >= c->cfg->limits.qps || c->conns.used == c->conns.cap)
-		return ctl_refuse_all(c, m, "QPs", c->cfg->limits.qps);
-	return depths_check(c, m);
+	rc = depths_check(c, m);
+	return rc < 0 ? rc : ctl_take(c, cl, CTL_POOL_QP, m);
 }
 
 static uint64_t
@@ -318,6 +316,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
 	op = q != NULL ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
 	if (op == NULL) {
+		ctl_give(c, cl, CTL_POOL_QP);
 		free(q);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
 	}
@@ -325,6 +324,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	len = qp_lay(&q->eng.rd.caps, &op->reply.body.qp);
 	q->piece = ctl_heap_alloc(&cl->heap, len, sizeof(struct shm_qp), &at);
 	if (q->piece == HEAP_NONE) {
+		ctl_give(c, cl, CTL_POOL_QP);
 		ctl_op_free(c, op);
 		free(q);
 		return ctl_refuse(c, m, -ENOMEM,
@@ -352,6 +352,7 @@ ctl_qp_free(struct eng_control *c, struct ctl_qp *q)
 	ctl_heap_free(&cl->heap, q->piece);
 	ctl_table_del(&cl->qps, q->ref.handle);
 	ctl_table_del(&c->conns, q->conn.slot);
+	ctl_give(c, cl, CTL_POOL_QP);
 	free(q);
 }
 

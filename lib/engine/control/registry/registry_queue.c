@@ -33,13 +33,13 @@ ctl_pd_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct ctl_pd *pd;
 
-	if (cl->pds.used == cl->pds.cap)
-		return ctl_refuse_quota(c, m, "protection domains", cl->pds.cap);
-	if (c->totals.pds >= c->cfg->limits.pds)
-		return ctl_refuse_all(c, m, "protection domains", c->cfg->limits.pds);
+	if (ctl_take(c, cl, CTL_POOL_PD, m) < 0)
+		return m->status;
 	pd = calloc(1, sizeof(*pd));
-	if (pd == NULL)
+	if (pd == NULL) {
+		ctl_give(c, cl, CTL_POOL_PD);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a protection domain");
+	}
 	pd->rd.client = cl->eng.index;
 	pd->handle = (uint32_t)ctl_table_add(&cl->pds, pd);
 	ctl_total(&c->totals.pds, 1);
@@ -52,6 +52,7 @@ ctl_pd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_pd *pd)
 {
 	ctl_table_del(&cl->pds, pd->handle);
 	ctl_total(&c->totals.pds, -1);
+	ctl_give(c, cl, CTL_POOL_PD);
 	free(pd);
 }
 
@@ -104,13 +105,13 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (depth < 1 || depth > c->cfg->limits.cq_depth)
 		return ctl_refuse(c, m, -EINVAL, "a completion queue holds 1 to %u entries, not %u",
 			c->cfg->limits.cq_depth, depth);
-	if (cl->cqs.used == cl->cqs.cap)
-		return ctl_refuse_quota(c, m, "completion queues", cl->cqs.cap);
-	if (c->totals.cqs >= c->cfg->limits.cqs)
-		return ctl_refuse_all(c, m, "completion queues", c->cfg->limits.cqs);
+	if (ctl_take(c, cl, CTL_POOL_CQ, m) < 0)
+		return m->status;
 	cq = aligned_alloc(64, sizeof(*cq));
-	if (cq == NULL)
+	if (cq == NULL) {
+		ctl_give(c, cl, CTL_POOL_CQ);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a completion queue");
+	}
 	memset(cq, 0, sizeof(*cq));
 	cq->depth = 1u << shm_log2(depth);
 	cq->piece = ctl_heap_alloc(&cl->heap,
@@ -118,6 +119,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			(uint64_t)c->cfg->nstages * cq->depth * sizeof(struct shm_cqe),
 		sizeof(struct shm_cq), &at);
 	if (cq->piece == HEAP_NONE) {
+		ctl_give(c, cl, CTL_POOL_CQ);
 		free(cq);
 		return ctl_refuse(
 			c, m, -ENOMEM, "no room in the home region for %u completions", depth);
@@ -138,6 +140,7 @@ cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	ctl_heap_free(&cl->heap, cq->piece);
 	ctl_table_del(&cl->cqs, cq->eng.handle);
 	ctl_total(&c->totals.cqs, -1);
+	ctl_give(c, cl, CTL_POOL_CQ);
 	free(cq);
 	ctl_op_reply(c, op);
 }

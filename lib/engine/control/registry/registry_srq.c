@@ -59,6 +59,7 @@ srq_free(struct eng_control *c, struct ctl_client *cl, struct ctl_srq *s)
 	ctl_heap_free(&cl->heap, s->piece);
 	ctl_table_del(&cl->srqs, s->eng.handle);
 	ctl_total(&c->totals.srqs, -1);
+	ctl_give(c, cl, CTL_POOL_SRQ);
 	free(s);
 }
 
@@ -112,6 +113,7 @@ xrc_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return 0;
 }
 
+/* Checks the command, and takes a unit of CTL_POOL_SRQ. */
 static int
 srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -131,11 +133,7 @@ srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		rc = xrc_check(c, cl, m);
 	if (rc < 0)
 		return rc;
-	if (cl->srqs.used == cl->srqs.cap)
-		return ctl_refuse_quota(c, m, "shared receive queues", cl->srqs.cap);
-	if (c->totals.srqs >= c->cfg->limits.srqs)
-		return ctl_refuse_all(c, m, "shared receive queues", c->cfg->limits.srqs);
-	return 0;
+	return ctl_take(c, cl, CTL_POOL_SRQ, m);
 }
 
 int
@@ -153,18 +151,21 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return rc;
 	stride = shm_rqe_stride(i->max_sge);
 	s = calloc(1, sizeof(*s));
-	if (s == NULL)
+	if (s == NULL) {
+		ctl_give(c, cl, CTL_POOL_SRQ);
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	}
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 	s->eng.limit = i->limit;
-	s->piece = ctl_heap_alloc(&cl->heap,
-		sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride, sizeof(struct shm_cons),
-		&at);
+	s->piece =
+		ctl_heap_alloc(&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride,
+			sizeof(struct shm_cons), &at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
 	if (op == NULL) {
 		if (s->piece != HEAP_NONE)
 			ctl_heap_free(&cl->heap, s->piece);
+		ctl_give(c, cl, CTL_POOL_SRQ);
 		free(s);
 		return ctl_refuse(
 			c, m, -ENOMEM, "no room in the home region for %u receives", i->depth);

@@ -42,15 +42,14 @@ bool
 ctl_retire_poll(struct eng_control *c)
 {
 	struct ctl_retired *r;
-	bool work = false;
+	unsigned n;
 
 	/* Tokens increase, so the search ends at the first one whose quiet point has not passed. */
-	while ((r = TAILQ_FIRST(&c->retiring)) != NULL &&
-		rte_rcu_qsbr_check(c->a.rcu, r->token, false)) {
+	for (n = 0; n < CTL_TURN_RETIRED && (r = TAILQ_FIRST(&c->retiring)) != NULL &&
+		    rte_rcu_qsbr_check(c->a.rcu, r->token, false);
+		n++)
 		registry_stag_end(c, r);
-		work = true;
-	}
-	return work;
+	return n != 0;
 }
 
 void

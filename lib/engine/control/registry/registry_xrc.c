@@ -10,10 +10,21 @@
 
 #include "registry.h"
 
+/* How often a receive QP may be open: an event of the QP goes to all that have opened it. */
+#define XRC_OPENERS 256
+
 struct ctl_xrcd_ref *
 ctl_xrcd_find(const struct ctl_client *cl, uint32_t handle)
 {
 	return ctl_table_get(&cl->xrcds, handle);
+}
+
+static struct ctl_xrcds *
+domain_bucket(const struct eng_control *c, uint64_t tenant, const struct shm_xrcd *x)
+{
+	uint64_t key[] = {tenant, x->dev, x->ino};
+
+	return &c->xrcds[sk_siphash(&c->srqn_key, key, sizeof(key)) % CTL_XRCD_HASH];
 }
 
 static struct ctl_xrcd *
@@ -23,7 +34,7 @@ domain_find(const struct eng_control *c, uint64_t tenant, const struct shm_xrcd 
 
 	if (x->ino == 0)
 		return NULL;
-	TAILQ_FOREACH (d, &c->xrcds, all)
+	LIST_FOREACH (d, domain_bucket(c, tenant, x), bucket)
 		if (d->tenant == tenant && d->dev == x->dev && d->ino == x->ino)
 			return d;
 	return NULL;
@@ -40,16 +51,18 @@ domain_new(struct eng_control *c, uint64_t tenant, const struct shm_xrcd *x)
 	d->dev = x->dev;
 	d->ino = x->ino;
 	d->eng.stage = ctl_least_loaded(c);
-	TAILQ_INSERT_TAIL(&c->xrcds, d, all);
+	if (d->ino != 0)
+		LIST_INSERT_HEAD(domain_bucket(c, tenant, x), d, bucket);
 	return d;
 }
 
 static void
-domain_close(struct eng_control *c, struct ctl_xrcd *d)
+domain_close(struct ctl_xrcd *d)
 {
 	if (d->opens > 0)
 		return;
-	TAILQ_REMOVE(&c->xrcds, d, all);
+	if (d->ino != 0)
+		LIST_REMOVE(d, bucket);
 	free(d);
 }
 
@@ -66,14 +79,15 @@ ctl_xrcd_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		return ctl_refuse(c, m, -EEXIST, "an XRC domain of that file exists");
 	if (d == NULL && x->ino != 0 && !x->create)
 		return ctl_refuse(c, m, -ENOENT, "there is no XRC domain of that file");
-	if (cl->xrcds.used == cl->xrcds.cap)
-		return ctl_refuse_quota(c, m, "XRC domains", cl->xrcds.cap);
+	if (ctl_take(c, cl, CTL_POOL_XRCD, m) < 0)
+		return m->status;
 	if (d == NULL)
 		d = domain_new(c, cl->tenant, x);
 	ref = d != NULL ? calloc(1, sizeof(*ref)) : NULL;
 	if (ref == NULL) {
 		if (d != NULL)
-			domain_close(c, d);
+			domain_close(d);
+		ctl_give(c, cl, CTL_POOL_XRCD);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for an XRC domain");
 	}
 	ref->domain = d;
@@ -87,8 +101,9 @@ void
 ctl_xrcd_free(struct eng_control *c, struct ctl_client *cl, struct ctl_xrcd_ref *ref)
 {
 	ref->domain->opens--;
-	domain_close(c, ref->domain);
+	domain_close(ref->domain);
 	ctl_table_del(&cl->xrcds, ref->handle);
+	ctl_give(c, cl, CTL_POOL_XRCD);
 	free(ref);
 }
 
@@ -135,11 +150,16 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (target == NULL)
 		return ctl_refuse(c, m, -ENOENT, "there is no receive QP %u in XRC domain %u",
 			i->qpn, i->xrcd);
-	if (cl->qps.used == cl->qps.cap)
-		return ctl_refuse_quota(c, m, "QPs", cl->qps.cap);
+	if (target->nopeners >= XRC_OPENERS)
+		return ctl_refuse(c, m, -ENOSPC, "receive QP %u is open %u times already", i->qpn,
+			target->nopeners);
+	if (ctl_take(c, cl, CTL_POOL_OPENED, m) < 0)
+		return m->status;
 	o = calloc(1, sizeof(*o));
-	if (o == NULL)
+	if (o == NULL) {
+		ctl_give(c, cl, CTL_POOL_OPENED);
 		return ctl_refuse(c, m, -ENOMEM, "no memory for a QP");
+	}
 	o->client = cl;
 	o->target = target;
 	o->xrcd = ref;
@@ -147,6 +167,7 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	o->ref.opened = true;
 	o->ref.handle = (uint32_t)ctl_table_add(&cl->qps, &o->ref);
 	LIST_INSERT_HEAD(&target->openers, o, next);
+	target->nopeners++;
 	i->qp = o->ref.handle;
 	return 0;
 }
@@ -154,9 +175,12 @@ ctl_qp_open(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 void
 ctl_opened_free(struct ctl_opened *o)
 {
-	if (o->target != NULL)
+	if (o->target != NULL) {
 		LIST_REMOVE(o, next);
+		o->target->nopeners--;
+	}
 	o->xrcd->users--;
+	ctl_give(o->client->control, o->client, CTL_POOL_OPENED);
 	ctl_table_del(&o->client->qps, o->ref.handle);
 	free(o);
 }
