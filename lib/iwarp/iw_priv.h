@@ -125,7 +125,8 @@ struct iw_qp {
 	bool irq_turn;
 	/* iw_tx() stopped for lack of send space, of a completed Read */
 	bool want_space, want_reads;
-	bool kick; /* iw_rx() has created work for iw_tx() */
+	bool tx_pages; /* iw_tx() stopped because pages of the memory to send are missing */
+	bool kick;     /* iw_rx() has created work for iw_tx() */
 	struct iw_sq sq;
 	uint32_t reads_out;
 	uint16_t ird, ord;
@@ -136,8 +137,10 @@ struct iw_qp {
 	struct iw_irq irq;
 	struct mpa_rx mrx;
 	struct iw_info info;
-	uint32_t write_len;  /* bytes of the last or current incoming Write */
-	bool write_open;     /* the current Write has not ended yet */
+	uint32_t write_len; /* bytes of the last or current incoming Write */
+	bool write_open;    /* the current Write has not ended yet */
+	/* The next FPDU needs pages that are missing; the peer's FIN has arrived behind it. */
+	bool rx_pages, fin_waits;
 	bool draft_ext;      /* iw_params.draft_ext */
 	uint32_t answer_msn; /* of the next outgoing Atomic Response */
 	/* The nth outgoing Atomic Request, counted from 1, carries n as its identifier; its
@@ -159,6 +162,18 @@ static inline void
 iw_count(struct iw_qp *q, enum iw_reason reason)
 {
 	sk_count(q->st->counters, reason);
+}
+
+/* A handler of a segment returns it when pages of the target are missing. The handler has changed
+ * nothing that a second call for the same segment would change again. */
+#define IW_RX_LATER (-1)
+
+/* Returns whether `n` bytes (at least 1) of a checked range can be accessed now. Otherwise the
+ * pages of `ahead` bytes are requested, and iw_pages() follows. */
+static inline bool
+iw_ready(struct iw_qp *q, const struct rd_mr *mr, uint64_t addr, uint64_t n, uint64_t ahead)
+{
+	return rd_ready(&q->st->ops.rd, q->st->ctx, q->rd, mr, addr, n, ahead);
 }
 
 /* iw_qp.c */
@@ -204,6 +219,7 @@ enum iw_step {
 	IW_STEP_NONE,  /* there is nothing to do */
 	IW_STEP_WAIT,  /* waiting for outstanding Reads, a fence or the first FPDU */
 	IW_STEP_NOBUF, /* no record is available, or the transport stage refused one */
+	IW_STEP_PAGES, /* waiting for pages of the client's memory (iw_pages()) */
 	IW_STEP_DEAD,  /* the QP has failed */
 };
 /* Makes room in q->rec for an FPDU whose ULPDU has `ulpdu_len` bytes; hands over a record that is
@@ -261,8 +277,8 @@ enum iw_step iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e);
 enum iw_step iw_rtr_step(struct iw_qp *q);
 
 /* iw_rx_tagged.c, iw_rx_untagged.c, iw_rx_atomic.c: each function handles one segment and returns
- * 0, or the reason why it refuses the segment. `head` holds the segment's first IW_SEG_HEAD bytes,
- * or all of it if it is shorter. */
+ * 0, IW_RX_LATER, or the reason why it refuses the segment. `head` holds the segment's first
+ * IW_SEG_HEAD bytes, or all of it if it is shorter. */
 int iw_rx_write(
 	struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, const uint8_t *head);
 int iw_rx_read_response(
@@ -291,6 +307,22 @@ enum iw_reason iw_rdmap_reason(enum rd_fault fault);
  * last. */
 void iw_place(const struct mpa_fpdu *f, uint32_t off, const struct rd_mr *mr, uint64_t addr,
 	uint32_t len);
+/* Does the same for at least 1 byte if the pages are present. Otherwise places nothing, requests
+ * the pages of `ahead` bytes, and returns false. */
+static inline bool
+iw_place_ready(struct iw_qp *q, const struct mpa_fpdu *f, uint32_t off, const struct rd_mr *mr,
+	uint64_t addr, uint32_t len, uint64_t ahead)
+{
+	uint8_t *p = rd_mr_page(mr, addr, len);
+
+	if (p == NULL && !rd_fetch(&q->st->ops.rd, q->st->ctx, q->rd, mr, addr, len, ahead))
+		return false;
+	if (p != NULL && f->flat != NULL)
+		rd_copy(p, f->flat + off, len);
+	else
+		iw_place(f, off, mr, addr, len);
+	return true;
+}
 
 /* iw_terminate.c */
 /* Fails the QP for `reason` and prepares the Terminate. `seg` points to the first `have` bytes of

@@ -189,6 +189,11 @@ iw_peer_fin(struct iw_qp *q, uint64_t now)
 {
 	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN)
 		return;
+	/* The bytes before the FIN come first. */
+	if (q->rx_pages) {
+		q->fin_waits = true;
+		return;
+	}
 	q->phase = IW_PHASE_DRAIN;
 	q->drain_left = 0;
 	q->peer_fin = true;
@@ -204,6 +209,7 @@ iw_closed(struct iw_qp *q, uint64_t now, int error)
 	if (q->phase == IW_PHASE_CLOSED)
 		return;
 	buffers_drop(q);
+	q->tx_pages = q->rx_pages = q->fin_waits = false;
 	q->term_len = 0;
 	if (q->phase < IW_PHASE_ERROR) {
 		if (lost)

@@ -77,7 +77,8 @@ iw_rx_segment(struct iw_qp *q, const struct mpa_fpdu *f, const uint8_t *head, ui
 	return handlers[d.opcode].rx(q, f, &d, head);
 }
 
-static void
+/* Processes an FPDU. Returns false if it has to wait for missing pages. */
+static bool
 fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 {
 	uint32_t have = SK_MIN(f->ulpdu_len, (uint32_t)IW_SEG_HEAD);
@@ -89,8 +90,10 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 		mpa_fpdu_copy(f, 0, buf, have);
 		head = buf;
 	}
-	q->info.fpdus_in++;
 	reason = iw_rx_segment(q, f, head, have);
+	if (reason == IW_RX_LATER)
+		return false;
+	q->info.fpdus_in++;
 	if (reason)
 		iw_fail(q, reason, head, have, f->ulpdu_len);
 	else if (q->hold) {
@@ -98,6 +101,7 @@ fpdu(struct iw_qp *q, const struct mpa_fpdu *f)
 		q->kick = true;
 	}
 	q->swallow_rtr = false;
+	return true;
 }
 
 /* Fails the QP because the stream itself is broken. */
@@ -161,32 +165,84 @@ iw_rx_keep(struct iw_qp *q, bool progress)
 	}
 }
 
-bool
-iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
+/* Handles the bytes that the QP holds after `consumed` bytes were processed. */
+static void
+iw_rx_rest(struct iw_qp *q, uint32_t consumed)
+{
+	if (q->phase != IW_PHASE_ERROR && mpa_rx_holds(&q->mrx))
+		iw_rx_keep(q, consumed > 0);
+	if (q->phase == IW_PHASE_ERROR)
+		consumed += iw_rx_clear(q);
+	if (consumed > 0)
+		q->st->ops.consumed(q->st->ctx, q, consumed);
+}
+
+/* Processes the FPDUs that are complete, up to the first one that has to wait. */
+static void
+fpdus(struct iw_qp *q)
 {
 	uint32_t bytes = 0;
 	struct mpa_fpdu f;
 	int r;
 
-	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN) {
-		iw_rx_discard(q, chain);
-		return false;
-	}
-	q->kick = false;
-	mpa_rx_add(&q->mrx, chain);
 	while ((r = mpa_rx_next(&q->mrx, &f)) > 0) {
-		fpdu(q, &f);
+		if (!fpdu(q, &f)) {
+			q->rx_pages = true;
+			break;
+		}
 		bytes += mpa_rx_done(&q->mrx, &f);
 		if (q->phase == IW_PHASE_ERROR)
 			break;
 	}
 	if (r < 0)
 		stream_fail(q, (enum mpa_reason) - r);
-	else if (mpa_rx_holds(&q->mrx))
-		iw_rx_keep(q, bytes > 0);
-	if (q->phase == IW_PHASE_ERROR)
-		bytes += iw_rx_clear(q);
-	if (bytes > 0)
-		q->st->ops.consumed(q->st->ctx, q, bytes);
+	iw_rx_rest(q, bytes);
+}
+
+bool
+iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
+{
+	if (q->phase != IW_PHASE_OPEN && q->phase != IW_PHASE_DRAIN) {
+		iw_rx_discard(q, chain);
+		return false;
+	}
+	q->kick = false;
+	mpa_rx_add(&q->mrx, chain);
+	if (q->rx_pages)
+		iw_rx_rest(q, 0);
+	else
+		fpdus(q);
 	return q->kick;
+}
+
+/* Discards the bytes that waited for pages when placement has ended meanwhile. */
+static void
+held_discard(struct iw_qp *q)
+{
+	uint32_t bytes = q->mrx.have;
+
+	if (bytes == 0)
+		return;
+	mpa_rx_clear(&q->mrx);
+	iw_count(q, IW_AFTER_TERMINATE);
+	q->st->ops.consumed(q->st->ctx, q, bytes);
+}
+
+bool
+iw_pages(struct iw_qp *q, uint64_t now)
+{
+	bool waited = q->rx_pages;
+
+	q->kick = q->tx_pages;
+	q->tx_pages = q->rx_pages = false;
+	if (waited && (q->phase == IW_PHASE_OPEN || q->phase == IW_PHASE_DRAIN))
+		fpdus(q);
+	else if (waited && q->phase == IW_PHASE_ERROR)
+		held_discard(q);
+	if (q->fin_waits && !q->rx_pages) {
+		q->fin_waits = false;
+		iw_peer_fin(q, now);
+		q->kick = true;
+	}
+	return q->kick || q->phase == IW_PHASE_ERROR;
 }

@@ -109,6 +109,8 @@ iw_rx_atomic_response(
 		sizeof(r.original), RD_ACC_LOCAL_WRITE, &mr);
 	if (fault != RD_OK)
 		return iw_rx_atomic_response_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+	if (!iw_ready(q, mr, e->to, sizeof(r.original), sizeof(r.original)))
+		return IW_RX_LATER;
 	rd_mr_write(mr, e->to, &r.original, sizeof(r.original));
 	q->atomic_due++;
 	q->info.bytes_in += sizeof(r.original);

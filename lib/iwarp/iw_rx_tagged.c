@@ -28,7 +28,9 @@ iw_rx_write(
 			q->st->ops.rd.mrs, q->rd, d->stag, &at, n, RD_ACC_REMOTE_WRITE, &mr);
 		if (fault != RD_OK)
 			return tagged_reason[fault];
-		iw_place(f, DDP_TAGGED_LEN, mr, at, n);
+		/* What has arrived behind the segment is likely to belong to the same Write. */
+		if (!iw_place_ready(q, f, DDP_TAGGED_LEN, mr, at, n, q->mrx.have))
+			return IW_RX_LATER;
 		q->info.bytes_in += n;
 	}
 	q->write_len = q->write_open ? q->write_len + n : n;
@@ -82,7 +84,8 @@ iw_rx_read_response(
 		if (fault != RD_OK)
 			return iw_rx_tagged_response_refuse(
 				q, RD_LOC_PROT_ERR, tagged_reason[fault]);
-		iw_place(f, DDP_TAGGED_LEN, mr, e->to, n);
+		if (!iw_place_ready(q, f, DDP_TAGGED_LEN, mr, e->to, n, e->left))
+			return IW_RX_LATER;
 		e->to += n;
 		e->left -= n;
 		q->info.bytes_in += n;

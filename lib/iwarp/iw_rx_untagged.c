@@ -84,6 +84,24 @@ elements_check(struct iw_qp *q, struct iw_op *op, uint32_t n)
 	return true;
 }
 
+/* Returns whether the memory that the next `n` bytes fill is present. */
+static bool
+elements_ready(struct iw_qp *q, const struct iw_op *op, uint32_t n)
+{
+	uint32_t off = op->sge_off;
+
+	for (uint32_t i = op->sge; n > 0; i++, off = 0) {
+		const struct rd_sge *sge = &op->wr.sge[i];
+		uint32_t part = SK_MIN(n, sge->len - off);
+
+		if (part > 0 && !iw_ready(q, op->mrs[i], sge->addr + off, part,
+					SK_MIN(sge->len - off, q->mrx.have)))
+			return false;
+		n -= part;
+	}
+	return true;
+}
+
 static void
 scatter(struct iw_op *op, const struct mpa_fpdu *f, uint32_t off, uint32_t n)
 {
@@ -186,6 +204,8 @@ iw_rx_send(struct iw_qp *q, const struct mpa_fpdu *f, const struct wire_ddp *d, 
 	}
 	if (!elements_check(q, op, n))
 		return iw_rx_untagged_refuse(q, RD_LOC_PROT_ERR, IW_DDP_LOCAL);
+	if (!elements_ready(q, op, n))
+		return IW_RX_LATER;
 	scatter(op, f, DDP_UNTAGGED_LEN, n);
 	op->done += n;
 	q->info.bytes_in += n;

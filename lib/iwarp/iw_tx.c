@@ -125,6 +125,9 @@ iw_tx_work(struct iw_qp *q, unsigned budget)
 			return IW_TX_BLOCKED;
 		case IW_STEP_NOBUF:
 			return IW_TX_NOBUF;
+		case IW_STEP_PAGES:
+			q->tx_pages = true;
+			return IW_TX_BLOCKED;
 		case IW_STEP_DEAD:
 			return IW_TX_MORE;
 		}
@@ -147,6 +150,8 @@ iw_tx(struct iw_qp *q, uint64_t now, unsigned budget)
 		iw_close_once(q, IW_CLOSE_ORDERLY);
 		return IW_TX_IDLE;
 	}
+	if (q->tx_pages)
+		return IW_TX_BLOCKED;
 	r = iw_tx_work(q, budget);
 	if (q->tx_op != NULL)
 		q->tx_op->checked = false;

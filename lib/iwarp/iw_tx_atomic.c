@@ -115,6 +115,8 @@ iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e)
 	if (rd_remote_check(q->st->ops.rd.mrs, q->rd, e->src_stag, &at, sizeof(uint64_t),
 		    RD_ACC_REMOTE_ATOMIC, &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);
+	if (!iw_ready(q, mr, at, sizeof(uint64_t), sizeof(uint64_t)))
+		return IW_STEP_PAGES;
 	word = rd_atomic_word(mr, at);
 	if (word == NULL)
 		return iw_irq_fail(q, e, IW_ATOMIC_UNALIGNED);

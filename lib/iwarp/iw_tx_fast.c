@@ -62,7 +62,7 @@ fpdu_write(uint8_t *at, const struct wire_ddp *d, const uint8_t *src, uint32_t n
 	return len;
 }
 
-/* Returns the address of the payload if the element is valid and contiguous, else NULL. */
+/* Returns the address of the payload if the element is valid, contiguous and present, else NULL. */
 static const uint8_t *
 source(struct iw_qp *q, const struct rd_wr *wr)
 {
@@ -75,7 +75,7 @@ source(struct iw_qp *q, const struct rd_wr *wr)
 		    &mr) != RD_OK)
 		return NULL;
 	p = rd_mr_at(mr, sge->addr, &run);
-	return run < sge->len ? NULL : p;
+	return run < sge->len || sk_probe_range(p, sge->len) != NULL ? NULL : p;
 }
 
 bool

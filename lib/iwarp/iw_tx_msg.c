@@ -133,6 +133,25 @@ iw_sq_step(struct iw_qp *q)
 	return k->step(q, q->tx_op);
 }
 
+/* Returns whether the next `n` bytes of the request's elements can be read now. */
+static bool
+gather_ready(struct iw_qp *q, const struct iw_op *op, uint32_t n)
+{
+	uint32_t off = op->sge_off;
+
+	if (op->wr.flags & RD_INLINE)
+		return true;
+	for (uint32_t i = op->sge; n > 0; i++, off = 0) {
+		const struct rd_sge *sge = &op->wr.sge[i];
+		uint32_t part = SK_MIN(n, sge->len - off);
+
+		if (part > 0 && !iw_ready(q, op->mrs[i], sge->addr + off, part, sge->len - off))
+			return false;
+		n -= part;
+	}
+	return true;
+}
+
 static void
 iw_tx_msg_gather(struct iw_op *op, struct mpa_writer *w, uint32_t n)
 {
@@ -197,6 +216,8 @@ message_step(struct iw_qp *q, struct iw_op *op)
 	struct mpa_writer w;
 	struct wire_ddp d;
 
+	if (!gather_ready(q, op, n))
+		return IW_STEP_PAGES;
 	if (!iw_rec_room(q, hdr_len + n))
 		return IW_STEP_NOBUF;
 	iw_tx_msg_header(q, op, &d);

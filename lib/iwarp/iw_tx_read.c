@@ -7,6 +7,9 @@
 
 #include "../base/mem.h"
 
+#define SINK_PROBE                                                                                 \
+	65536u /* bytes of a Read's sink whose pages are probed before the Read is sent */
+
 bool
 iw_request_may(struct iw_qp *q)
 {
@@ -81,6 +84,15 @@ iw_tx_read_sink_next(struct iw_op *op)
 	return op->wr.nsge ? &op->wr.sge[op->sge] : &none;
 }
 
+/* Returns whether the sink of a Read is present, as far as SINK_PROBE bytes. Its pages are fetched
+ * before the Read Request is sent, because its length is known here. */
+static bool
+sink_ready(struct iw_qp *q, const struct iw_op *op, const struct rd_sge *sge)
+{
+	return sge->len == 0 ||
+	       iw_ready(q, op->mrs[op->sge], sge->addr, SK_MIN(sge->len, SINK_PROBE), sge->len);
+}
+
 /* Builds one Read Request for each element, because an RFC 5040 Read Request has a single sink. */
 enum iw_step
 iw_read_step(struct iw_qp *q, struct iw_op *op)
@@ -97,6 +109,8 @@ iw_read_step(struct iw_qp *q, struct iw_op *op)
 
 	if (!iw_request_may(q))
 		return IW_STEP_WAIT;
+	if (!sink_ready(q, op, sge))
+		return IW_STEP_PAGES;
 	if (!iw_rec_room(q, DDP_UNTAGGED_LEN + RDMAP_READ_REQUEST_LEN))
 		return IW_STEP_NOBUF;
 	read_emit(q, &rr);
@@ -196,6 +210,8 @@ read_answer(struct iw_qp *q, struct iw_irqe *e)
 	if (rd_remote_check(q->st->ops.rd.mrs, q->rd, e->src_stag, &at, n, RD_ACC_REMOTE_READ,
 		    &mr) != RD_OK)
 		return iw_irq_fail(q, e, IW_RDMAP_STAG);
+	if (n > 0 && !iw_ready(q, mr, at, n, e->len - e->done))
+		return IW_STEP_PAGES;
 	if (!iw_rec_room(q, DDP_TAGGED_LEN + n))
 		return IW_STEP_NOBUF;
 	iw_emit_begin(q, &w, &d, n);

@@ -95,7 +95,9 @@ bool iw_release(struct iw_qp *q);
 enum iw_tx_result {
 	IW_TX_IDLE,    /* nothing to do until a doorbell or an arrival */
 	IW_TX_MORE,    /* the budget is used up; call again */
-	IW_TX_BLOCKED, /* waiting for send space (iw_space()), ORD, a fence or the first FPDU */
+	/* waiting for send space (iw_space()), ORD, a fence, the first FPDU, or missing pages
+	 * (iw_pages()) */
+	IW_TX_BLOCKED,
 	IW_TX_NOBUF,   /* rec_get() or send() refused; call again soon */
 };
 /* Answers inbound Read and Atomic Requests and sends from the send queue, in the order of RFC 5040
@@ -103,9 +105,13 @@ enum iw_tx_result {
  * returns. `budget` limits the number of segments. */
 enum iw_tx_result iw_tx(struct iw_qp *q, uint64_t now, unsigned budget);
 /* Takes a chain of in-order stream bytes; the QP owns the slices until it passes them to
- * slice_free(). Checks, places and completes all whole FPDUs before it returns. Returns true if the
- * bytes created work for iw_tx(). */
+ * slice_free(). Checks, places and completes all whole FPDUs before it returns, unless one of them
+ * needs missing pages (iw_pages()). Returns true if the bytes created work for iw_tx(). */
 bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
+/* Continues after rd_ops.fetch: the pages are present, or could not be fetched. Meanwhile iw_tx()
+ * sent nothing that needed them, and iw_rx() kept the FPDU that needed them and all bytes behind
+ * it. Returns true if iw_tx() has work. */
+bool iw_pages(struct iw_qp *q, uint64_t now);
 /* Adds `bytes` to the send space: the transport has sent or dropped so many bytes. Returns true if
  * iw_tx() was waiting for them. */
 bool iw_space(struct iw_qp *q, uint32_t bytes);

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "../base/mem.h"
+
 static inline enum rd_fault
 region_check(const struct rd_mr *mr, const struct rd_pd *pd, uint32_t qpn, uint64_t addr,
 	uint64_t len, uint32_t need)
@@ -115,8 +117,8 @@ store_tail(uint8_t *dst, const uint8_t *src, size_t n)
 /* Copies `len` bytes so that the last ones become visible last, because programs poll the last byte
  * of a buffer. memcpy() may store in any order, so it copies all but the last aligned word, which
  * follows with release semantics. */
-static void
-copy_ordered(uint8_t *dst, const uint8_t *src, size_t len)
+void
+rd_copy(uint8_t *dst, const uint8_t *src, size_t len)
 {
 	size_t tail = ((uintptr_t)(dst + len - 1) & 7) + 1;
 
@@ -139,7 +141,7 @@ rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len)
 		uint8_t *d = rd_mr_at(mr, addr, &run);
 		size_t n = run < len ? (size_t)run : len;
 
-		copy_ordered(d, s, n);
+		rd_copy(d, s, n);
 		addr += n;
 		s += n;
 		len -= n;
@@ -161,4 +163,38 @@ rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len)
 		d += n;
 		len -= n;
 	}
+}
+
+const uint8_t *
+rd_mr_missing(const struct rd_mr *mr, uint64_t addr, uint64_t len, uint64_t *run)
+{
+	while (len > 0) {
+		const uint8_t *p = rd_mr_at(mr, addr, run), *missing;
+		uint64_t n = SK_MIN(*run, len);
+
+		missing = sk_probe_range(p, n);
+		if (missing != NULL) {
+			*run -= (uint64_t)(missing - p);
+			return missing;
+		}
+		addr += n;
+		len -= n;
+	}
+	return NULL;
+}
+
+bool
+rd_fetch(const struct rd_ops *ops, void *ctx, struct rd_qp *qp, const struct rd_mr *mr,
+	uint64_t addr, uint64_t len, uint64_t ahead)
+{
+	const uint8_t *at;
+	uint64_t run;
+
+	if (len == 0 || ops->fetch == NULL)
+		return true;
+	at = rd_mr_missing(mr, addr, len, &run);
+	if (at == NULL)
+		return true;
+	ops->fetch(ctx, qp, at, SK_MIN(run, SK_MAX(ahead, len)));
+	return false;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "../base/prf.h"
+#include "../base/probe.h"
 #include "../saker/types.h"
 
 /* A work request, copied to memory that the client cannot write. */
@@ -124,6 +125,23 @@ uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
 /* Copies bytes from a checked range. */
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
+/* Copies bytes to `dst`, in the order of rd_mr_write(). len > 0. */
+void rd_copy(uint8_t *dst, const uint8_t *src, size_t len);
+/* Returns the engine's address of a checked range (len > 0) that lies on one page, which is
+ * present; otherwise NULL. */
+static inline uint8_t *
+rd_mr_page(const struct rd_mr *mr, uint64_t addr, uint64_t len)
+{
+	uint8_t *p = mr->extents->host + (addr - mr->base);
+
+	if ((uintptr_t)p % SK_PROBE_PAGE + len > SK_PROBE_PAGE || mr->nextents != 1)
+		return NULL;
+	return sk_probe(p) ? p : NULL;
+}
+/* Returns the engine's address of the first byte of a checked range whose page is missing, because
+ * its owner never touched it or has removed it; NULL: all pages are present. len > 0. *run: the
+ * number of contiguous bytes of the region from that byte on. */
+const uint8_t *rd_mr_missing(const struct rd_mr *mr, uint64_t addr, uint64_t len, uint64_t *run);
 
 /* ---- Memory windows: verbs' types 1 and 2B ---- */
 
@@ -225,7 +243,27 @@ struct rd_ops {
 	 * stage only. */
 	uint64_t (*quiesce)(void *ctx);
 	bool (*quiesced)(void *ctx, uint64_t token);
+	/* Requests missing pages: `len` bytes at `at`, of which the owner may fetch a part. The QP
+	 * waits until the owner calls the transport's function that continues (iw_pages(),
+	 * rof_pages()). NULL: no page is ever missing. */
+	void (*fetch)(void *ctx, struct rd_qp *qp, const uint8_t *at, uint64_t len);
 };
+
+/* Does the work of rd_ready() for a range that is not on one page that is present. */
+bool rd_fetch(const struct rd_ops *ops, void *ctx, struct rd_qp *qp, const struct rd_mr *mr,
+	uint64_t addr, uint64_t len, uint64_t ahead);
+
+/* Returns whether all pages of a checked range are present, so that an access neither allocates
+ * memory nor waits. Otherwise requests the missing pages: those of `ahead` bytes (at least `len`),
+ * which the QP will access next. */
+static inline bool
+rd_ready(const struct rd_ops *ops, void *ctx, struct rd_qp *qp, const struct rd_mr *mr,
+	uint64_t addr, uint64_t len, uint64_t ahead)
+{
+	if (rd_mr_page(mr, addr, len) != NULL)
+		return true;
+	return rd_fetch(ops, ctx, qp, mr, addr, len, ahead);
+}
 
 /* The progress of a bind or a local invalidate; zero at first. */
 struct rd_local {
