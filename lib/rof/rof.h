@@ -131,6 +131,7 @@ struct rof_stage {
 	struct rof_op *spare_op;
 	struct rof_recv *spare_recv;
 	unsigned spare_recvs;
+	unsigned late;              /* datagrams that wait for pages, of all QPs */
 	struct rof_chan *datagrams; /* all datagram channels */
 	unsigned users;             /* QPs and channels; the last one frees the spare objects */
 };
@@ -169,8 +170,9 @@ void rof_chan_hold(struct rof_chan *c, unsigned most);
  * invalid. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
 /* Processes a delivery of Falcon; takes d->buf. Placement, completions and verdicts are done on
- * return. Returns true when rof_tx() of a QP that waited has work now (rof_chan_wake() names
- * datagram QPs), or when messages wait for rof_chan_tx(). */
+ * return, unless pages of the client's memory are missing (rof_pages()). Returns true when rof_tx()
+ * of a QP that waited has work now (rof_chan_wake() names datagram QPs), or when messages wait for
+ * rof_chan_tx(). */
 bool rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d);
 /* Passes pending messages to the transport stage. Returns false when the ring is full: the caller
  * must call again. rof_tx() of a reliable QP includes it. */
@@ -196,12 +198,19 @@ void rof_qp_set_qkey(struct rof_qp *q, uint32_t qkey);
 enum rof_tx_result {
 	ROF_TX_IDLE, /* no work: wait for a doorbell or a delivery */
 	ROF_TX_MORE, /* the budget is exhausted: call again */
-	/* no credits, ORD exhausted, or a fence: rof_rx() returns when to call again */
+	/* no credits, ORD exhausted, or a fence: rof_rx() returns when to call again; or missing
+	 * pages: rof_pages() */
 	ROF_TX_BLOCKED,
 	ROF_TX_NOBUF, /* buf_get or tell failed: call again soon */
 };
 /* Processes the send queue; `budget` is a number of transactions. */
 enum rof_tx_result rof_tx(struct rof_qp *q, uint64_t now, unsigned budget);
+/* Continues after rd_ops.fetch: the pages are present, or could not be fetched. Meanwhile rof_tx()
+ * started nothing that needed them, and rof_rx() kept the delivery that needed them and, of a
+ * reliable QP, all deliveries behind it. Returns true when rof_tx() has work. */
+bool rof_pages(struct rof_qp *q);
+/* Drops the deliveries that a channel keeps for missing pages, because its connection has ended. */
+void rof_chan_drop(struct rof_chan *c);
 /* Moves the QP to ERR (by the program, or for a disconnect), flushes all requests, and calls
  * ops->close, even if an error of the peer had moved the QP to ERR before. */
 void rof_disconnect(struct rof_qp *q);
@@ -255,7 +264,8 @@ size_t rof_qp_size(void);
 	X(ROF_UD_QKEY, SK_WARNING, "a datagram with a wrong Q_Key: dropped")                       \
 	X(ROF_UD_NO_RECEIVE, SK_NOTICE, "a datagram for which no receive was posted: dropped")     \
 	X(ROF_UD_LOST, SK_NOTICE, "a datagram that could not be delivered")                        \
-	X(ROF_XRC_SRQ, SK_WARNING, "a request for a receive queue outside its QP's XRC domain")
+	X(ROF_XRC_SRQ, SK_WARNING, "a request for a receive queue outside its QP's XRC domain")    \
+	X(ROF_NO_PAGE, SK_NORMAL, "a delivery waited for missing pages of the client's memory")
 
 SK_REASONS_DECLARE(rof, ROF_NONE, ROF_REASONS)
 

@@ -123,6 +123,8 @@ rof_chan_destroy(struct rof_chan *c)
 	}
 	while (rof_chan_wake(c) != NULL)
 		;
+	rof_chan_drop(c);
+	free(c->late);
 	free(c->pending);
 	free(c->txns);
 	free(c);

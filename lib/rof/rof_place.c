@@ -28,27 +28,41 @@ seek(const struct rd_wr *wr, uint64_t at, uint32_t *off)
 	return i;
 }
 
-bool
-rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in)
+/* Checks the elements that `left` bytes from offset `off` of element `first` on fill, and sets
+ * mrs[]. Returns ROF_NONE, ROF_RECEIVE_FAULT or ROF_NO_PAGE. */
+static enum rof_reason
+scatter_check(struct rof_qp *q, const struct rof_recv *r, uint32_t first, uint32_t off,
+	uint32_t left, struct rd_mr *mrs[RD_MAX_SGE])
 {
-	struct rd_mr *mrs[RD_MAX_SGE];
-	uint32_t first_off, left = in->len, off;
-	uint32_t first = seek(&r->wr, at, &first_off);
+	enum rof_reason reason = ROF_NONE;
 
-	if (!rof_xrc_use(q, r->srqn))
-		return false;
-	off = first_off;
 	for (uint32_t i = first; left > 0; i++, off = 0) {
 		const struct rd_sge *sge = &r->wr.sge[i];
 		uint32_t part = SK_MIN(left, sge->len - off);
 
 		if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, sge->lkey,
 			    sge->addr + off, part, RD_ACC_LOCAL_WRITE, &mrs[i]) != RD_OK)
-			return false;
+			return ROF_RECEIVE_FAULT;
+		if (reason == ROF_NONE && !rof_ready(q, mrs[i], sge->addr + off, part, part))
+			reason = ROF_NO_PAGE;
 		left -= part;
 	}
-	off = first_off;
-	left = in->len;
+	return reason;
+}
+
+enum rof_reason
+rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in)
+{
+	struct rd_mr *mrs[RD_MAX_SGE];
+	uint32_t left = in->len, off;
+	uint32_t first = seek(&r->wr, at, &off);
+	enum rof_reason reason;
+
+	if (!rof_xrc_use(q, r->srqn))
+		return ROF_RECEIVE_FAULT;
+	reason = scatter_check(q, r, first, off, left, mrs);
+	if (reason != ROF_NONE)
+		return reason;
 	for (uint32_t i = first; left > 0; i++, off = 0) {
 		const struct rd_sge *sge = &r->wr.sge[i];
 		uint32_t part = SK_MIN(left, sge->len - off);
@@ -57,7 +71,7 @@ rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_
 			rof_place(in, in->len - left, mrs[i], sge->addr + off, part);
 		left -= part;
 	}
-	return true;
+	return ROF_NONE;
 }
 
 void

@@ -17,6 +17,7 @@
  *	rof_rx_done.c	at the initiator: completions and pull data
  *	rof_ud.c	datagrams in
  *	rof_hold.c	datagrams out before the connection exists
+ *	rof_late.c	deliveries that wait for missing pages
  *	rof_place.c	bytes between packets and regions
  */
 #ifndef SAKER_ROF_PRIV_H
@@ -38,6 +39,9 @@
  * wrap. */
 #define ROF_SN_WINDOW   ROF_TXNS_MAX
 #define ROF_SPARE_RECVS 64
+/* Datagrams that wait for pages of the client's memory: of one QP, and of all QPs of a stage. */
+#define ROF_LATE_MAX 32
+#define ROF_LATE_ALL 2048
 
 /* A work request whose transactions are being started. */
 struct rof_op {
@@ -114,6 +118,10 @@ struct rof_chan {
 	/* Datagram QPs that wait for room, and the place to append the next one. */
 	struct rof_qp *waiting, **waiting_end;
 	struct rof_chan *next_datagrams;
+	/* Deliveries of a reliable QP from the first one that waits for missing pages on:
+	 * late[i & (late_cap - 1)] for late_head <= i < late_tail. */
+	struct fa_delivery *late;
+	uint32_t late_cap, late_head, late_tail;
 };
 
 /* A receive that messages fill. */
@@ -156,6 +164,10 @@ struct rof_qp {
 	struct rof_info info;
 	struct rof_chan *waits_for;
 	struct rof_qp *next_waiting;
+	bool tx_pages; /* rof_tx() stopped because pages of the client's memory are missing */
+	/* Datagrams that wait for such pages, and the place to append the next one. */
+	struct rof_late *late, **late_end;
+	uint32_t nlate;
 };
 
 /* A parsed request or response. */
@@ -174,6 +186,15 @@ static inline void
 rof_count(struct rof_stage *st, enum rof_reason reason)
 {
 	sk_count(st->counters, reason);
+}
+
+/* Returns whether `n` bytes of a checked range can be accessed now. Otherwise the pages of `ahead`
+ * bytes are requested, and rof_pages() follows. */
+static inline bool
+rof_ready(struct rof_qp *q, const struct rd_mr *mr, uint64_t addr, uint64_t n, uint64_t ahead)
+{
+	return n == 0 || q->st->lengths_only ||
+	       rd_ready(&q->st->ops.rd, q->st->ctx, q->rd, mr, addr, n, ahead);
 }
 
 /* ---- rof_chan.c ---- */
@@ -249,6 +270,7 @@ enum rof_step {
 	ROF_STEP_NONE,  /* no work */
 	ROF_STEP_WAIT,  /* waits for credits, ORD or a fence */
 	ROF_STEP_NOBUF, /* no buffer, or the ring is full */
+	ROF_STEP_PAGES, /* waits for pages of the client's memory (rof_pages()) */
 	ROF_STEP_DEAD,  /* the QP has failed */
 };
 enum rof_step rof_push_step(struct rof_qp *q, struct rof_op *op);
@@ -269,7 +291,7 @@ enum rof_reason rof_fault_reason(enum rd_fault fault);
 /* Returns whether the packet with this number and all before it have arrived (ROF_ORDER_WEAK). */
 bool rof_sn_reached(const struct rof_chan *c, uint32_t sn);
 /* Check and execute a request. Return ROF_NONE, or a reason with the code for the NACK in *nak.
- * After ROF_NO_RECEIVE and ROF_NO_BUFFER no state has changed. */
+ * After ROF_NO_RECEIVE, ROF_NO_BUFFER and ROF_NO_PAGE no state has changed. */
 enum rof_reason rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write_imm(struct rof_qp *q, struct rof_in *in);
@@ -278,8 +300,15 @@ enum rof_reason rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 bool rof_pull_refuse(struct rof_chan *c, struct rof_in *in);
 void rof_rx_datagram(struct rof_chan *c, struct rof_in *in);
 void rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d);
-void rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d);
+/* Returns false, and has changed nothing, when the sink's pages are missing. */
+bool rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d);
+/* Processes a delivery. Returns false, and has changed nothing, when pages are missing. */
+bool rof_rx_one(struct rof_chan *c, const struct fa_delivery *d);
+/* Returns whether rof_tx() or rof_chan_tx() has work after deliveries. */
+bool rof_rx_kicks(const struct rof_chan *c);
 
+/* Returns whether a packet with this opcode is the first one of its message. */
+bool rof_begins(uint8_t opcode);
 struct rof_recv *rof_recv_take(struct rof_stage *st);
 void rof_recv_put(struct rof_stage *st, struct rof_recv *r);
 /* Sets *out to the receive with the packet's RMSN. Takes it and those before it from the queue if
@@ -296,6 +325,21 @@ void rof_recvs_drop(struct rof_qp *q);
  * no such queue. */
 bool rof_xrc_use(struct rof_qp *q, uint32_t srqn);
 
+/* ---- rof_late.c ---- */
+
+/* Keeps a delivery behind those that wait already. Fails the QP when memory is exhausted. */
+void rof_late_add(struct rof_chan *c, const struct fa_delivery *d);
+/* Keeps a datagram, whose bytes are copied, for the receive `r`, which it takes. Returns false, and
+ * takes nothing, when too many wait or memory is exhausted. */
+bool rof_late_datagram(struct rof_qp *q, const struct rof_in *in, const uint8_t grh[ROF_GRH_LEN],
+	struct rof_recv *r);
+/* Returns the receives of the datagrams that wait to the stage; `flush`: with a completion. */
+void rof_late_end(struct rof_qp *q, bool flush);
+/* Places a datagram, with the addresses before it, in its receive, and completes that. Returns
+ * false when pages are missing (rof_ud.c). */
+bool rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
+	const uint8_t grh[ROF_GRH_LEN]);
+
 /* ---- rof_hold.c ---- */
 
 /* Returns whether a datagram can wait on a channel without a connection. */
@@ -306,9 +350,11 @@ enum rof_room rof_hold_room(struct rof_chan *c);
 /* Copies `n` bytes of the packet's payload from `off` on to `addr` of a checked region. */
 void rof_place(
 	const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_t addr, uint32_t n);
-/* Scatters the payload over the receive's elements, from byte `at` of the message on. Returns
- * false, and places nothing, when an element is invalid. */
-bool rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in);
+/* Scatters the payload over the receive's elements, from byte `at` of the message on. Places
+ * nothing and returns ROF_RECEIVE_FAULT when an element is invalid, and ROF_NO_PAGE when pages of
+ * one are missing. */
+enum rof_reason rof_scatter(
+	struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_in *in);
 /* Appends `n` bytes of a checked region to a buffer. */
 void rof_gather(const struct rof_stage *st, struct fa_buf *b, const struct rd_mr *mr, uint64_t addr,
 	uint32_t n);

@@ -36,6 +36,7 @@ rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey)
 		return NULL;
 	q->st = st;
 	q->rd = qp;
+	q->late_end = &q->late;
 	q->qkey = qkey;
 	q->send_rmsn = q->pull_rmsn = q->recv_base = q->recv_taken = 1; /* 8.3.2 */
 	rof_users(st, 1);
@@ -52,6 +53,7 @@ rof_qp_destroy(struct rof_qp *q)
 	if (q->c != NULL)
 		q->c->rc = NULL;
 	rof_recvs_drop(q);
+	rof_late_end(q, false);
 	free(q->op);
 	free(q->reqs);
 	free(q->recvs);
@@ -110,6 +112,7 @@ enter_error(struct rof_qp *q, int reason)
 	q->rd->state = RD_QP_ERR;
 	rof_chan_unwait(q);
 	rof_sq_flush(q);
+	rof_late_end(q, true);
 	rof_rq_flush(q);
 	rof_forget(q);
 	q->st->ops.rd.qp_error(q->st->ctx, q->rd, reason);

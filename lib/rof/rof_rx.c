@@ -282,7 +282,7 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 	return true;
 }
 
-static void
+static bool
 rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 {
 	enum rof_reason reason = ROF_QP_STATE;
@@ -290,15 +290,17 @@ rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery 
 
 	if (c->rc != NULL)
 		reason = rof_rx_judge(c, in, &nak);
+	if (reason == ROF_NO_PAGE)
+		return false;
 	if (later(c, d, reason))
-		return;
+		return true;
 	if (reason == ROF_NO_RECEIVE) {
 		reason = ROF_RNR_EXHAUSTED;
 		nak = ROF_NAK_RNR;
 	}
 	if (reason != ROF_NONE && in->pull && opcode_fits(c, in) && !rof_pull_refuse(c, in)) {
 		later(c, d, ROF_NO_BUFFER);
-		return;
+		return true;
 	}
 	accepted(c, in->rsn);
 	if (in->in_sequence)
@@ -313,6 +315,7 @@ rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery 
 	}
 	if (c->rc != NULL)
 		rof_recvs_complete(c->rc);
+	return true;
 }
 
 static void
@@ -328,39 +331,56 @@ datagram(struct rof_chan *c, struct rof_in *in)
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
-static void
+static bool
 rof_rx_request(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_in in;
 
 	if (behind(c, d)) {
 		come_again(c, d, c->p.rnr_code);
-		return;
+		return true;
 	}
 	if (!rof_in_parse(c->st, &in, d)) {
 		rof_rx_refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
 	} else if (c->p.transport == ROF_UD) {
 		datagram(c, &in);
 	} else if (!misdirected(c, &in)) {
-		rof_rx_reliable(c, &in, d);
+		return rof_rx_reliable(c, &in, d);
 	}
+	return true;
+}
+
+bool
+rof_rx_one(struct rof_chan *c, const struct fa_delivery *d)
+{
+	switch (d->type) {
+	case FA_PUSH:
+	case FA_PULL:
+		return rof_rx_request(c, d);
+	case FA_PULL_DATA:
+		return rof_rx_pull_data(c, d);
+	case FA_COMPLETION:
+		rof_rx_completion(c, d);
+		break;
+	}
+	return true;
+}
+
+bool
+rof_rx_kicks(const struct rof_chan *c)
+{
+	return c->pending_head != c->pending_tail || c->waiting != NULL ||
+	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
 }
 
 bool
 rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 {
-	switch (d->type) {
-	case FA_PUSH:
-	case FA_PULL:
-		rof_rx_request(c, d);
-		break;
-	case FA_PULL_DATA:
-		rof_rx_pull_data(c, d);
-		break;
-	case FA_COMPLETION:
-		rof_rx_completion(c, d);
-		break;
+	if (c->late_head != c->late_tail) {
+		rof_late_add(c, d);
+	} else if (!rof_rx_one(c, d)) {
+		rof_count(c->st, ROF_NO_PAGE);
+		rof_late_add(c, d);
 	}
-	return c->pending_head != c->pending_tail || c->waiting != NULL ||
-	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
+	return rof_rx_kicks(c);
 }

@@ -134,59 +134,69 @@ is_answer(const struct rof_chan *c, const struct rof_txn *t, const struct rof_in
 	return read && (in->h.ce ? in->len == 0 : in->len == t->bytes);
 }
 
-static enum rd_status
-rof_rx_done_place(struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in)
+/* Places the bytes of a response. Returns false when pages of the sink are missing. */
+static bool
+rof_rx_done_place(
+	struct rof_qp *q, const struct rof_txn *t, const struct rof_in *in, enum rd_status *status)
 {
 	uint32_t n = t->kind == ROF_TXN_ATOMIC ? sizeof(uint64_t) : in->len;
 	struct rd_mr *mr;
 
+	*status = RD_SUCCESS;
 	if (n == 0 || (t->kind == ROF_TXN_ATOMIC && q->st->lengths_only))
-		return RD_SUCCESS;
+		return true;
 	if (rd_mr_check(q->st->ops.rd.mrs, q->rd->pd, q->rd->qpn, t->sink_lkey, t->sink, n,
-		    RD_ACC_LOCAL_WRITE, &mr) != RD_OK)
-		return RD_LOC_PROT_ERR;
+		    RD_ACC_LOCAL_WRITE, &mr) != RD_OK) {
+		*status = RD_LOC_PROT_ERR;
+		return true;
+	}
+	if (!rof_ready(q, mr, t->sink, n, n))
+		return false;
 	if (t->kind == ROF_TXN_ATOMIC) /* in host byte order, as any word of a program */
 		rd_mr_write(mr, t->sink, &in->h.original, n);
 	else
 		rof_place(in, 0, mr, t->sink, n);
 	q->info.bytes_in += n;
-	return RD_SUCCESS;
+	return true;
 }
 
+/* Parses a response into *in and checks that it answers the request of `t`. */
 static enum rd_status
-response(struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *d)
+rof_rx_done_check(const struct rof_chan *c, const struct rof_txn *t, const struct fa_delivery *d,
+	struct rof_in *in)
 {
-	struct rof_in in;
-
 	if (d->buf == NULL || d->buf->len == 0) /* Falcon's way to report that the target failed */
 		return RD_REM_OP_ERR;
-	if (!rof_in_parse(c->st, &in, d) || !is_answer(c, t, &in)) {
+	if (!rof_in_parse(c->st, in, d) || !is_answer(c, t, in)) {
 		rof_count(c->st, ROF_BAD_RESPONSE);
 		return RD_BAD_RESP_ERR;
 	}
-	if (in.h.dest_qp != t->qp->rd->qpn) {
+	if (in->h.dest_qp != t->qp->rd->qpn) {
 		rof_count(c->st, ROF_WRONG_QP_RESPONSE);
 		return RD_BAD_RESP_ERR;
 	}
-	if (in.h.ce)
-		return RD_REM_ACCESS_ERR;
-	return rof_rx_done_place(t->qp, t, &in);
+	return in->h.ce ? RD_REM_ACCESS_ERR : RD_SUCCESS;
 }
 
-void
+bool
 rof_rx_pull_data(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_txn *t = rof_chan_txn(c, d->rsn);
 	enum rd_status status = RD_SUCCESS;
+	struct rof_in in;
 
-	if (t != NULL && t->kind != ROF_TXN_PUSH && t->qp != NULL)
-		status = response(c, t, d);
-	else if (t == NULL || t->kind == ROF_TXN_PUSH)
+	if (t != NULL && t->kind != ROF_TXN_PUSH && t->qp != NULL) {
+		status = rof_rx_done_check(c, t, d, &in);
+		if (status == RD_SUCCESS && !rof_rx_done_place(t->qp, t, &in, &status))
+			return false;
+	} else if (t == NULL || t->kind == ROF_TXN_PUSH) {
 		rof_count(c->st, ROF_BAD_RESPONSE);
+	}
 	if (d->buf != NULL)
 		c->st->ops.buf_put(c->st->ctx, d->buf);
 	if (t != NULL && t->kind != ROF_TXN_PUSH)
 		ended(c, d->rsn, t, status,
 			status == RD_REM_ACCESS_ERR || status == RD_REM_OP_ERR ? ROF_VENDOR_PULL
 									       : 0);
+	return true;
 }

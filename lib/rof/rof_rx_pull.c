@@ -47,6 +47,8 @@ read_request(struct rof_qp *q, struct rof_in *in)
 		q->st->ops.rd.mrs, q->rd, in->h.rkey, &at, in->h.length, RD_ACC_REMOTE_READ, &mr);
 	if (fault != RD_OK)
 		return rof_fault_reason(fault);
+	if (!rof_ready(q, mr, at, in->h.length, in->h.length))
+		return ROF_NO_PAGE;
 	h.pad = wire_rof_pad(in->h.length);
 	in->answer = rof_buf(q->st, &h, in->h.length);
 	if (in->answer == NULL)
@@ -83,6 +85,8 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 	word = q->st->lengths_only ? NULL : rd_atomic_word(mr, at);
 	if (word == NULL && !q->st->lengths_only)
 		return ROF_ATOMIC_UNALIGNED;
+	if (!rof_ready(q, mr, at, sizeof(*word), sizeof(*word)))
+		return ROF_NO_PAGE;
 	/* The buffer comes first: an Atomic cannot be undone. */
 	in->answer = rof_buf(q->st, &h, 0);
 	if (in->answer == NULL)

@@ -283,14 +283,17 @@ ends(uint8_t opcode)
 	}
 }
 
-static bool
-begins(uint8_t opcode)
+bool
+rof_begins(uint8_t opcode)
 {
 	switch (opcode & ROF_OPERATION) {
 	case ROF_SEND_FIRST:
 	case ROF_SEND_ONLY:
 	case ROF_SEND_ONLY_IMM:
 	case ROF_SEND_ONLY_INV:
+	case ROF_WRITE_FIRST:
+	case ROF_WRITE_ONLY:
+	case ROF_WRITE_ONLY_IMM:
 		return true;
 	default:
 		return false;
@@ -325,7 +328,7 @@ static enum rof_reason
 rof_rx_send_order(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
 {
 	uint64_t end = (uint64_t)in->h.offset + in->len;
-	bool first = begins(in->h.opcode);
+	bool first = rof_begins(in->h.opcode);
 
 	if (q->ordering == ROF_ORDER_STRONG && in->h.offset != r->got)
 		return ROF_SEQUENCE;
@@ -353,8 +356,14 @@ rof_rx_send_fill(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in)
 {
 	if (r->status == RD_SUCCESS && (uint64_t)in->h.offset + in->len > r->room)
 		r->status = RD_LOC_LEN_ERR;
-	if (r->status == RD_SUCCESS && !rof_scatter(q, r, in->h.offset, in))
-		r->status = RD_LOC_PROT_ERR;
+	if (r->status == RD_SUCCESS) {
+		enum rof_reason reason = rof_scatter(q, r, in->h.offset, in);
+
+		if (reason == ROF_NO_PAGE)
+			return reason;
+		if (reason != ROF_NONE)
+			r->status = RD_LOC_PROT_ERR;
+	}
 	if (r->status == RD_SUCCESS && !may_invalidate(q, in))
 		r->status = RD_REM_INV_REQ_ERR;
 	switch (r->status) {
@@ -384,6 +393,8 @@ rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	if (reason != ROF_NONE)
 		return reason;
 	reason = rof_rx_send_fill(q, r, in);
+	if (reason == ROF_NO_PAGE)
+		return reason;
 	if (reason == ROF_RECEIVE_FAULT)
 		*nak = ROF_NAK_OPERATION;
 	r->got += in->len;

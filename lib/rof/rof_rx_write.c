@@ -48,6 +48,9 @@ rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 		if (reason != ROF_NONE)
 			return reason;
 	}
+	/* The first packet names the bytes of the whole message. */
+	if (!rof_ready(q, mr, at, in->len, rof_begins(in->h.opcode) ? in->h.length : in->len))
+		return ROF_NO_PAGE;
 	if (in->len > 0)
 		rof_place(in, 0, mr, at, in->len);
 	q->info.bytes_in += in->len;

@@ -173,6 +173,8 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 		return ROF_TX_NOBUF;
 	if (q->phase != ROF_PHASE_OPEN)
 		return ROF_TX_IDLE;
+	if (q->tx_pages)
+		return ROF_TX_BLOCKED;
 	q->blocked = false;
 	if (q->op != NULL)
 		q->op->checked = false;
@@ -185,6 +187,9 @@ rof_tx(struct rof_qp *q, uint64_t now, unsigned budget)
 			return ROF_TX_BLOCKED;
 		case ROF_STEP_NOBUF:
 			return ROF_TX_NOBUF;
+		case ROF_STEP_PAGES:
+			q->tx_pages = true;
+			return ROF_TX_BLOCKED;
 		case ROF_STEP_NONE:
 		case ROF_STEP_DEAD:
 			return ROF_TX_IDLE;

@@ -73,8 +73,12 @@ rof_read_step(struct rof_qp *q, struct rof_op *op)
 		.sink_lkey = sge->lkey,
 		.xrc_srq = op->wr.remote_srqn,
 	};
-	enum rof_step s = pull_start(q, op, &h, ROF_READ_RESPONSE_ONLY, n, ROF_TXN_READ);
+	enum rof_step s;
 
+	/* The sink's pages are fetched before the pull, since the length is known here. */
+	if (n > 0 && !rof_ready(q, op->mrs[op->sge], h.sink_va, n, sge->len - op->sge_off))
+		return ROF_STEP_PAGES;
+	s = pull_start(q, op, &h, ROF_READ_RESPONSE_ONLY, n, ROF_TXN_READ);
 	if (s != ROF_STEP_DID)
 		return s;
 	op->done += n;
@@ -115,6 +119,8 @@ rof_atomic_step(struct rof_qp *q, struct rof_op *op)
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
 	if (!rof_tx_pull_plain(&op->wr))
 		return rof_refuse(q, op, RD_LOC_QP_OP_ERR);
+	if (!rof_ready(q, op->mrs[0], sge->addr, sge->len, sge->len))
+		return ROF_STEP_PAGES;
 	s = pull_start(q, op, &h, ROF_ATOMIC_RESPONSE, 0, ROF_TXN_ATOMIC);
 	if (s != ROF_STEP_DID)
 		return s;

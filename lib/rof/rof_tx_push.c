@@ -77,6 +77,25 @@ rof_tx_push_gather(const struct rof_stage *st, struct rof_op *op, struct fa_buf 
 	}
 }
 
+/* Returns whether the next `n` bytes of the request's elements can be read now. */
+static bool
+rof_tx_push_ready(struct rof_qp *q, const struct rof_op *op, uint32_t n)
+{
+	uint32_t off = op->sge_off;
+
+	if (op->wr.flags & RD_INLINE)
+		return true;
+	for (uint32_t i = op->sge; n > 0; i++, off = 0) {
+		const struct rd_sge *sge = &op->wr.sge[i];
+		uint32_t part = SK_MIN(n, sge->len - off);
+
+		if (!rof_ready(q, op->mrs[i], sge->addr + off, part, sge->len - off))
+			return false;
+		n -= part;
+	}
+	return true;
+}
+
 /* Returns the channel of a request, or NULL when the address handle names none. */
 static struct rof_chan *
 channel(struct rof_qp *q, const struct rof_op *op)
@@ -125,6 +144,8 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 	/* The path to a datagram's host may have a smaller MTU than the QP. */
 	if (n > c->p.mtu)
 		return rof_refuse(q, op, RD_LOC_LEN_ERR);
+	if (!rof_tx_push_ready(q, op, n))
+		return ROF_STEP_PAGES;
 	rof_tx_push_header(q, op, c, n, &h);
 	switch (rof_chan_room(c, q, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad)) {
 	case ROF_ROOM:

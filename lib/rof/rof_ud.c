@@ -8,20 +8,11 @@
 
 #include <stdlib.h>
 
-static enum rof_reason
-rof_ud_receive(struct rof_chan *c, struct rof_qp *q, struct rof_in *in, struct rof_recv *r)
+/* Returns the completion of a datagram's receive. */
+static struct rd_wc
+ud_completion(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
 {
-	struct rof_stage *st = q->st;
-	uint8_t grh[ROF_GRH_LEN];
-	struct fa_buf head = {.data = grh, .data_len = sizeof(grh), .len = sizeof(grh)};
-	struct rof_in first = {.buf = &head, .len = sizeof(grh)};
-
-	if (!st->ops.rd.rq_next(st->ctx, q->rd, &r->wr))
-		return ROF_UD_NO_RECEIVE;
-	r->room = 0;
-	for (unsigned i = 0; i < r->wr.nsge; i++)
-		r->room += r->wr.sge[i].len;
-	r->wc = (struct rd_wc){
+	struct rd_wc wc = {
 		.wr_id = r->wr.wr_id,
 		.qpn = q->rd->qpn,
 		.opcode = RD_RECV,
@@ -30,21 +21,80 @@ rof_ud_receive(struct rof_chan *c, struct rof_qp *q, struct rof_in *in, struct r
 		.byte_len = ROF_GRH_LEN + in->len,
 		.src_qp = in->h.src_qp,
 	};
+
 	if (wire_rof_headers(in->h.opcode) & ROF_IMMDT) {
-		r->wc.flags |= RD_WC_IMM;
-		r->wc.imm = in->h.imm;
+		wc.flags |= RD_WC_IMM;
+		wc.imm = in->h.imm;
 	}
-	st->ops.ud_grh(st->ctx, c, in->len, grh);
-	if (st->lengths_only)
-		head.data_len = 0;
-	if (ROF_GRH_LEN + in->len > r->room)
+	return wc;
+}
+
+/* Returns ROF_NONE, ROF_RECEIVE_FAULT or ROF_NO_PAGE. */
+static enum rof_reason
+ud_place(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
+	const uint8_t grh[ROF_GRH_LEN])
+{
+	struct fa_buf head = {.data = (uint8_t *)(uintptr_t)grh,
+		.data_len = q->st->lengths_only ? 0 : ROF_GRH_LEN,
+		.len = ROF_GRH_LEN};
+	const struct rof_in first = {.buf = &head, .len = ROF_GRH_LEN};
+	enum rof_reason reason = rof_scatter(q, r, 0, &first);
+
+	return reason == ROF_NONE ? rof_scatter(q, r, ROF_GRH_LEN, in) : reason;
+}
+
+bool
+rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
+	const uint8_t grh[ROF_GRH_LEN])
+{
+	enum rof_reason reason = ROF_NONE;
+
+	r->wc = ud_completion(q, r, in);
+	if (r->wc.byte_len > r->room) {
 		r->wc.status = RD_LOC_LEN_ERR;
-	else if (!rof_scatter(q, r, 0, &first) || !rof_scatter(q, r, ROF_GRH_LEN, in))
-		r->wc.status = RD_LOC_PROT_ERR;
+	} else {
+		reason = ud_place(q, r, in, grh);
+		if (reason == ROF_NO_PAGE)
+			return false;
+		if (reason != ROF_NONE)
+			r->wc.status = RD_LOC_PROT_ERR;
+	}
+	if (r->wc.status != RD_SUCCESS)
+		rof_count(q->st, ROF_RECEIVE_FAULT);
 	q->info.msgs_in++;
 	q->info.bytes_in += in->len;
+	q->st->ops.rd.complete(q->st->ctx, q->rd, true, &r->wc);
+	return true;
+}
+
+/* Delivers a datagram to the receive `r`. Sets *taken when the datagram keeps the receive, because
+ * it has to wait for pages or behind another datagram. */
+static enum rof_reason
+rof_ud_receive(struct rof_chan *c, struct rof_qp *q, const struct rof_in *in, struct rof_recv *r,
+	bool *taken)
+{
+	struct rof_stage *st = q->st;
+	uint8_t grh[ROF_GRH_LEN];
+
+	/* Without room for a datagram that has to wait, the receive stays in its queue. */
+	if (q->nlate >= ROF_LATE_MAX || !st->ops.rd.rq_next(st->ctx, q->rd, &r->wr))
+		return ROF_UD_NO_RECEIVE;
+	r->room = 0;
+	r->srqn = 0;
+	for (unsigned i = 0; i < r->wr.nsge; i++)
+		r->room += r->wr.sge[i].len;
+	st->ops.ud_grh(st->ctx, c, in->len, grh);
+	if (q->late == NULL && rof_ud_deliver(q, r, in, grh))
+		return ROF_NONE;
+	if (q->late == NULL)
+		rof_count(st, ROF_NO_PAGE);
+	*taken = rof_late_datagram(q, in, grh, r);
+	if (*taken)
+		return ROF_NONE;
+	r->wc = ud_completion(q, r, in);
+	r->wc.status = RD_LOC_QP_OP_ERR;
 	st->ops.rd.complete(st->ctx, q->rd, true, &r->wc);
-	return r->wc.status == RD_SUCCESS ? ROF_NONE : ROF_RECEIVE_FAULT;
+	return ROF_RECEIVE_FAULT;
 }
 
 void
@@ -53,14 +103,16 @@ rof_rx_datagram(struct rof_chan *c, struct rof_in *in)
 	struct rof_qp *q = c->st->ops.ud_qp(c->st->ctx, c, in->h.dest_qp);
 	enum rof_reason reason = ROF_UD_NO_QP;
 	struct rof_recv *r;
+	bool taken = false;
 
 	if (q != NULL && q->phase == ROF_PHASE_OPEN && q->transport == ROF_UD) {
 		r = rof_recv_take(q->st);
 		if (q->qkey != in->h.qkey)
 			reason = ROF_UD_QKEY;
 		else
-			reason = r != NULL ? rof_ud_receive(c, q, in, r) : ROF_UD_NO_RECEIVE;
-		if (r != NULL)
+			reason =
+				r != NULL ? rof_ud_receive(c, q, in, r, &taken) : ROF_UD_NO_RECEIVE;
+		if (r != NULL && !taken)
 			rof_recv_put(q->st, r);
 	}
 	if (reason != ROF_NONE)
