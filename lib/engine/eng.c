@@ -14,6 +14,7 @@
 #include <rte_ring_elem.h>
 
 #include "../base/mem.h"
+#include "common/pages.h"
 #include "control/control.h"
 #include "loop_priv.h"
 #include "stage/stage.h"
@@ -64,7 +65,13 @@ static int
 make_control(struct eng *e, char *err, size_t errlen)
 {
 	struct eng_control_args args = {
-		.cfg = &e->cfg, .rcu = e->qsbr, .mrs = e->mrs, .wake = wake_loop, .wake_arg = e};
+		.cfg = &e->cfg,
+		.rcu = e->qsbr,
+		.mrs = e->mrs,
+		.wake = wake_loop,
+		.wake_arg = e,
+		.pages = e->pages,
+	};
 
 	if (e->cfg.nports > 0)
 		memcpy(args.mac, e->ports[0].mac, sizeof(args.mac));
@@ -129,6 +136,22 @@ make_tables(struct eng *e)
 	return rte_rcu_qsbr_init(e->qsbr, e->cfg.nloops) == 0 ? 0 : -ENOMEM;
 }
 
+static void
+wake_stage(void *arg, unsigned stage)
+{
+	struct eng *e = arg;
+
+	eng_wake(e, e->cfg.stage_loop[stage]);
+}
+
+/* Creates the thread's rings. A QP has one request at most. */
+static int
+make_pages(struct eng *e)
+{
+	e->pages = eng_pages_create(e, e->cfg.nstages, e->cfg.limits.qps, wake_stage, e);
+	return e->pages == NULL ? -ENOMEM : 0;
+}
+
 static int
 make_stages(struct eng *e, uint64_t now, char *err, size_t errlen)
 {
@@ -153,6 +176,8 @@ eng_start(struct eng *e, char *err, size_t errlen)
 
 	if (rc == 0)
 		rc = make_rings(e);
+	if (rc == 0)
+		rc = make_pages(e);
 	if (rc == 0)
 		rc = make_stages(e, now, err, errlen);
 	for (unsigned i = 0; i < e->cfg.nports && rc == 0; i++)
@@ -228,6 +253,8 @@ eng_destroy(struct eng *e)
 		eng_stage_destroy(e->stages[s]);
 	if (e->control != NULL)
 		eng_control_destroy(e->control);
+	eng_pages_destroy(
+		e->pages); /* the socket's thread, which the control stage ends, uses it */
 	free_rings(&e->rings);
 	for (unsigned k = 0; k < e->cfg.nloops; k++)
 		if (e->loops[k].epoll_fd >= 0)

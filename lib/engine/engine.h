@@ -336,6 +336,7 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_CQ_OVERFLOW, SK_WARNING,                                                             \
 		"a completion queue was full; the QP went to the error state")                     \
 	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client removed memory that it had shared (SIGBUS)")    \
+	X(ENG_PAGE_WAIT, SK_NORMAL, "a QP waited for missing pages of its client's memory")        \
 	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client ended, or was removed after an error")             \
 	X(ENG_QUOTA, SK_NOTICE, "a command was refused because it exceeded a quota")               \
 	X(ENG_HANDOFF, SK_NORMAL,                                                                  \

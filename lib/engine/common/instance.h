@@ -19,6 +19,7 @@
 #define ENG_TSO_MAX   65000 /* bytes of TCP payload in a TSO frame */
 
 struct eng_control;
+struct eng_pages;
 struct eng_transport;
 struct eng_stage;
 struct rte_rcu_qsbr;
@@ -79,6 +80,8 @@ struct eng_control_args {
 	 * calls it from any thread. May be NULL. */
 	void (*wake)(void *arg, unsigned loop);
 	void *wake_arg;
+	/* Fetches missing pages of memory that clients pass. NULL: no memory is watched. */
+	struct eng_pages *pages;
 };
 
 struct eng {
@@ -88,6 +91,7 @@ struct eng {
 	struct eng_transport *transports[ENG_MAX_TRANSPORTS];
 	struct eng_stage *stages[ENG_MAX_STAGES];
 	struct eng_control *control;
+	struct eng_pages *pages;
 	struct eng_rings rings;
 	uint8_t rss_key[ENG_RSS_KEY] __attribute__((aligned(4)));
 	struct rd_mr_table *mrs;

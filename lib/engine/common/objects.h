@@ -25,6 +25,7 @@ struct eng_region {
 	uint64_t size; /* bytes */
 	int fd;        /* -1: closed, or the region of a flat client, which has no descriptor */
 	int guard;     /* number that eng_guard() returned, or -1 */
+	uint32_t page; /* bytes of its pages; 0: a flat client's region */
 	uint32_t mrs;  /* memory regions that are registered in it */
 	bool sparse;   /* the quota counts the registered bytes instead of `size` */
 };

@@ -1,41 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The SIGBUS handler and its table of guarded mappings. The handler may run on any thread at any
- * time, so it takes no lock and calls no function except mmap(2). eng_guard() publishes an entry by
- * writing its state last; eng_unguard() frees it when no thread accesses the mapping any more.
+ * time, so it takes no lock and calls no function except mmap(2) and ioctl(2). eng_guard()
+ * publishes an entry by writing its state last; eng_unguard() frees it when no thread accesses the
+ * mapping any more. eng_fetch() holds a lock while it uses an entry, and eng_unguard() takes it.
  */
 #include "sigbus.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "../../base/fault.h"
+#include "../../base/mem.h"
+#include "../../base/probe.h"
 #include "../engine.h"
 
 #define SIGBUS_GUARDS 65536
+#define FETCH_TRIES   8 /* attempts to fetch a page that does not stay */
+
+/* Not in the headers of all systems (Linux 5.11). */
+#ifndef UFFD_USER_MODE_ONLY
+#define UFFD_USER_MODE_ONLY 1
+#endif
 
 enum guard_state { GUARD_FREE, GUARD_TAKEN, GUARD_SET };
 
 static struct guard {
 	uint32_t state; /* atomic, enum guard_state */
+	uint32_t fetch; /* atomic: size in bytes of the pages that eng_fetch() fetches; 0: none */
 	uintptr_t base;
 	size_t len;
 	bool *flag;
 } guards[SIGBUS_GUARDS];
 
 static uint32_t guards_used; /* atomic; entries from this one on have never been in use */
-static uint32_t mended;      /* atomic; faults that the handler repaired */
+static uint32_t mended;      /* atomic; mappings that were replaced */
 static uint32_t installed;   /* atomic */
 static struct sigaction before;
 
-static const struct guard *
+static pthread_mutex_t fetch_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t uffd_once = PTHREAD_ONCE_INIT;
+static int uffd = -1; /* the process's userfaultfd, or -errno */
+/* Zero bytes to copy into pages that the kernel cannot zero itself (huge ones). */
+static const uint8_t *zeros;
+static size_t zeros_len;
+
+static struct guard *
 sigbus_find(uintptr_t addr)
 {
 	uint32_t n = __atomic_load_n(&guards_used, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct guard *g = &guards[i];
+		struct guard *g = &guards[i];
 
 		if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == GUARD_SET && addr >= g->base &&
 			addr - g->base < g->len)
@@ -44,25 +68,66 @@ sigbus_find(uintptr_t addr)
 	return NULL;
 }
 
+/* Replaces a mapping by zero pages and marks its client. */
+static bool
+guard_cut(struct guard *g)
+{
+	void *p = mmap((void *)g->base, g->len, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	__atomic_store_n(&g->fetch, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(g->flag, true, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&mended, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Makes the thread continue behind a probe that has failed. Returns false when the fault is not a
+ * probe's. */
+static bool
+probe_failed(void *context)
+{
+#ifdef __x86_64__
+	greg_t *pc = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	uintptr_t landing = sk_probe_landing((uintptr_t)*pc);
+
+	if (landing != 0)
+		*pc = (greg_t)landing;
+	return landing != 0;
+#else
+	return false;
+#endif
+}
+
+/* Fills a small page with zeros. Returns false when there is no memory. */
+static bool
+small_fill(uintptr_t addr)
+{
+	struct uffdio_zeropage z = {
+		.range = {.start = addr & ~(uintptr_t)(SK_PROBE_PAGE - 1), .len = SK_PROBE_PAGE}};
+
+	return ioctl(uffd, UFFDIO_ZEROPAGE, &z) == 0 || errno == EEXIST || errno == EAGAIN;
+}
+
 static void
 on_sigbus(int sig, siginfo_t *info, void *context)
 {
-	const struct guard *g = sigbus_find((uintptr_t)info->si_addr);
+	struct guard *g = sigbus_find((uintptr_t)info->si_addr);
 	int saved = errno;
-	void *p;
+	uint32_t page;
+	bool ok;
 
 	if (g == NULL) {
 		sk_fault_pass_on(&before, sig, info, context);
 		return;
 	}
-	p = mmap((void *)g->base, g->len, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED) {
+	page = __atomic_load_n(&g->fetch, __ATOMIC_ACQUIRE);
+	/* A page with a memory error is not missing. */
+	ok = page != 0 && info->si_code == BUS_ADRERR && probe_failed(context);
+	ok = ok || (page == SK_PROBE_PAGE && small_fill((uintptr_t)info->si_addr));
+	if (!ok && !guard_cut(g))
 		sk_fault_pass_on(&before, sig, info, context);
-		return;
-	}
-	__atomic_store_n(g->flag, true, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&mended, 1, __ATOMIC_RELEASE);
 	errno = saved;
 }
 
@@ -103,6 +168,7 @@ eng_guard(void *base, size_t len, bool *flag)
 		g->base = (uintptr_t)base;
 		g->len = len;
 		g->flag = flag;
+		g->fetch = 0;
 		__atomic_store_n(&g->state, GUARD_SET, __ATOMIC_RELEASE);
 		raise_used(i);
 		return (int)i;
@@ -113,12 +179,154 @@ eng_guard(void *base, size_t len, bool *flag)
 void
 eng_unguard(int guard)
 {
-	if (guard >= 0)
-		__atomic_store_n(&guards[guard].state, GUARD_FREE, __ATOMIC_RELEASE);
+	if (guard < 0)
+		return;
+	pthread_mutex_lock(&fetch_lock);
+	__atomic_store_n(&guards[guard].state, GUARD_FREE, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&fetch_lock);
 }
 
 uint32_t
 eng_sigbus_count(void)
 {
 	return __atomic_load_n(&mended, __ATOMIC_ACQUIRE);
+}
+
+/* ---- Watched memory ---- */
+
+static void
+uffd_open(void)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+
+	if (fd >= 0 && ioctl(fd, UFFDIO_API, &api) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		uffd = rc;
+		return;
+	}
+	uffd = fd < 0 ? -errno : fd;
+}
+
+int
+eng_watch_permitted(void)
+{
+#ifdef __x86_64__
+	pthread_once(&uffd_once, uffd_open);
+	return uffd < 0 ? uffd : 0;
+#else
+	return -ENOTSUP; /* probes do not fail there (base/probe.h) */
+#endif
+}
+
+int
+eng_watch(int guard, size_t len, size_t page)
+{
+	int rc = guard < 0 ? -EINVAL : eng_watch_permitted();
+	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct guard *g;
+
+	if (rc < 0)
+		return rc;
+	g = &guards[guard];
+	r.range = (struct uffdio_range){.start = g->base, .len = len};
+	if (ioctl(uffd, UFFDIO_REGISTER, &r) < 0)
+		return -errno;
+	__atomic_store_n(&g->fetch, (uint32_t)page, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Provides `page` zero bytes at `zeros`. */
+static bool
+zeros_ready(size_t page)
+{
+	void *p;
+
+	if (page <= zeros_len)
+		return true;
+	p = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return false;
+	if (zeros != NULL)
+		munmap((void *)(uintptr_t)zeros, zeros_len);
+	zeros = p;
+	zeros_len = page;
+	return true;
+}
+
+/* Fills one huge page. Returns 0 or -errno. */
+static int
+huge_fill(uintptr_t at, size_t page)
+{
+	struct uffdio_copy c = {.dst = at, .len = page};
+
+	if (!zeros_ready(page))
+		return -ENOMEM;
+	c.src = (uintptr_t)zeros;
+	return ioctl(uffd, UFFDIO_COPY, &c) < 0 ? -errno : 0;
+}
+
+/* Fills small pages up to the first one that is present. Sets *done to the bytes filled. Returns 0
+ * or -errno. */
+static int
+smalls_fill(uintptr_t at, size_t len, size_t *done)
+{
+	struct uffdio_zeropage z = {.range = {.start = at, .len = len}};
+	int rc = ioctl(uffd, UFFDIO_ZEROPAGE, &z) < 0 ? -errno : 0;
+
+	*done = z.zeropage > 0 ? (size_t)z.zeropage : 0;
+	return rc;
+}
+
+/* Fills the holes in [at, end), whole pages. Returns false when there is no memory. */
+static bool
+range_fill(uintptr_t at, uintptr_t end, size_t page)
+{
+	while (at < end) {
+		size_t done = page;
+		int rc = page == SK_PROBE_PAGE ? smalls_fill(at, end - at, &done)
+					       : huge_fill(at, page);
+
+		if (rc == -EEXIST)
+			done = page; /* the client has touched it meanwhile */
+		else if (rc == -ENOMEM || rc == -ENOSPC || rc == -EFAULT)
+			return false;
+		else if (rc < 0 && done == 0)
+			return true; /* the mapping is changing */
+		at += done;
+	}
+	return true;
+}
+
+/* Fills the range until its first byte can be read. A client that removes the page each time, and a
+ * page that cannot be read for another reason, give up the mapping. */
+static void
+guard_fill(struct guard *g, const uint8_t *at, size_t len, size_t page)
+{
+	uintptr_t first = (uintptr_t)at & ~(uintptr_t)(page - 1), end = (uintptr_t)at + len;
+
+	end = (end + page - 1) & ~(uintptr_t)(page - 1);
+	end = SK_MIN(end, g->base + g->len);
+	for (unsigned i = 0; i < FETCH_TRIES && range_fill(first, end, page); i++)
+		if (sk_probe(at))
+			return;
+	guard_cut(g);
+}
+
+void
+eng_fetch(const uint8_t *at, size_t len)
+{
+	struct guard *g;
+	size_t page;
+
+	pthread_mutex_lock(&fetch_lock);
+	g = sigbus_find((uintptr_t)at);
+	page = g != NULL ? __atomic_load_n(&g->fetch, __ATOMIC_ACQUIRE) : 0;
+	if (page >= ENG_FETCH_MAX)
+		guard_fill(g, at, 1, page);
+	else if (page != 0) /* otherwise the mapping is gone, or consists of zero pages */
+		guard_fill(g, at, SK_MIN(SK_MAX(len, (size_t)1), (size_t)ENG_FETCH_MAX), page);
+	pthread_mutex_unlock(&fetch_lock);
 }

@@ -21,6 +21,9 @@ struct eng_qp_ops {
 	bool (*run)(struct eng_stage *s, struct eng_qp *qp);
 	/* Flushes the work requests of a QP in the error state. */
 	void (*flush)(struct eng_qp *qp);
+	/* Continues after the pages that the QP has requested were fetched. Returns whether run()
+	 * has work. NULL for host connections, which have no memory. */
+	bool (*pages)(struct eng_stage *s, struct eng_qp *qp);
 	/* Processes a message of the transport stage other than ENG_E_CLOSED, and takes its
 	 * payload. */
 	void (*message)(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m);

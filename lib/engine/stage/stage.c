@@ -10,6 +10,7 @@
 #include <rte_ring_elem.h>
 
 #include "../../base/mem.h"
+#include "../common/pages.h"
 
 #define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
 
@@ -121,6 +122,8 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		if (!rte_ring_empty(s->from_transport[t]))
 			work |= stage_take_messages(s, s->from_transport[t]);
+	if (eng_pages_any(s->e->pages, s->index))
+		work |= eng_pages_poll(s);
 	work |= eng_doorbells_poll(s);
 	if (!rte_ring_empty(s->from_control))
 		work |= eng_stage_ctl(s);

@@ -135,6 +135,12 @@ falcon_run(struct eng_stage *s, struct eng_qp *qp)
 	return r == ROF_TX_MORE || r == ROF_TX_NOBUF;
 }
 
+static bool
+falcon_pages(struct eng_stage *s, struct eng_qp *qp)
+{
+	return rof_pages(qp->rof);
+}
+
 static void
 falcon_flush(struct eng_qp *qp)
 {
@@ -207,6 +213,8 @@ falcon_disconnect(struct eng_stage *s, struct eng_qp *qp, enum eng_close how)
 static void
 falcon_closed(struct eng_stage *s, struct eng_qp *qp, int error)
 {
+	if (qp->chan != NULL)
+		rof_chan_drop(qp->chan);
 	if (qp->modified)
 		eng_modified_closed(s, qp);
 	else
@@ -246,6 +254,7 @@ const struct eng_qp_ops eng_falcon_ops = {
 	.start = falcon_start,
 	.run = falcon_run,
 	.flush = falcon_flush,
+	.pages = falcon_pages,
 	.message = falcon_message,
 	.disconnect = falcon_disconnect,
 	.closed = falcon_closed,

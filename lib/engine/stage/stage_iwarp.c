@@ -145,6 +145,12 @@ iwarp_run(struct eng_stage *s, struct eng_qp *qp)
 	return r == IW_TX_MORE || r == IW_TX_NOBUF;
 }
 
+static bool
+iwarp_pages(struct eng_stage *s, struct eng_qp *qp)
+{
+	return iw_pages(qp->iw, s->now);
+}
+
 static void
 iwarp_flush(struct eng_qp *qp)
 {
@@ -217,6 +223,7 @@ const struct eng_qp_ops eng_iwarp_ops = {
 	.start = iwarp_start,
 	.run = iwarp_run,
 	.flush = iwarp_flush,
+	.pages = iwarp_pages,
 	.message = iwarp_message,
 	.disconnect = iwarp_disconnect,
 	.closed = iwarp_closed,

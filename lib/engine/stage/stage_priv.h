@@ -109,6 +109,13 @@ void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
  * then on the control stage may free the QP. */
 void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
 
+/* ---- stage_pages.c: QPs that wait for missing pages ---- */
+
+/* Implements rd_ops.fetch. */
+void eng_pages_fetch(void *ctx, struct rd_qp *rd, const uint8_t *at, uint64_t len);
+/* Continues the QPs whose pages have been fetched. Returns whether there were any. */
+bool eng_pages_poll(struct eng_stage *s);
+
 /* ---- stage_modified.c: QPs modified by the program ---- */
 
 /* Executes ENG_CE_QP_MOVE: sets the access rights that the program has chosen. */

@@ -133,6 +133,7 @@ const struct rd_ops eng_stage_rd_ops = {
 	.invalidate = op_invalidate,
 	.quiesce = op_quiesce,
 	.quiesced = op_quiesced,
+	.fetch = eng_pages_fetch,
 };
 
 /* ---- Pending messages ---- */

@@ -148,9 +148,11 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	cl->flat = home->fd < 0;
 	cl->conn = home->conn;
 	if (!cl->flat) {
-		cl->map[SHM_HOME] =
-			(struct eng_region){.base = home->base, .size = home->size, .fd = home->fd};
+		cl->map[SHM_HOME] = (struct eng_region){
+			.base = home->base, .size = home->size, .fd = home->fd, .page = home->page};
 		cl->map[SHM_HOME].guard = eng_guard(home->base, home->size, &cl->eng.dead);
+		if (home->page != 0)
+			ctl_region_watch_home(&cl->map[SHM_HOME], h.heap);
 	}
 	n = client_init(c, cl, name, home, &h);
 	if (n == 0)

@@ -10,6 +10,7 @@ struct client_home {
 	void *base;
 	uint64_t size, mem_len; /* bytes in all; flat: bytes of the client's own memory in it */
 	int fd;                 /* memfd, or -1 for a flat client */
+	uint32_t page;          /* bytes of its pages; 0 for a flat client */
 	int wake_fd;            /* descriptor that wakes the client, or -1 */
 	uint64_t tenant;        /* clients of one tenant may share XRC domains */
 	uint32_t conn;          /* number of the connection to the socket; not of a flat client */

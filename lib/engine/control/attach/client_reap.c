@@ -27,7 +27,8 @@ ctl_client_check_sigbus(struct eng_control *c)
 		if (!__atomic_load_n(&cl->eng.dead, __ATOMIC_ACQUIRE) || cl->phase > CTL_LIVE)
 			continue;
 		sk_count(c->counters, ENG_CLIENT_SIGBUS);
-		ctl_client_put_out(c, cl, "it has removed pages of its shared memory");
+		ctl_client_put_out(c, cl,
+			"it has removed pages of its shared memory, or no memory is free for them");
 	}
 }
 

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Regions of shared memory. The engine maps a client's descriptor only if it is a memfd that is
- * sealed against shrinking: the kernel then refuses to truncate it. The seal does not prevent the
- * client from punching a hole that cannot be filled again; the SIGBUS handler covers that case.
+ * sealed against shrinking: the kernel then refuses to truncate it. The seal does not prevent
+ * holes. Where the process may use userfaultfd(2), a region is watched (common/sigbus.h): no loop
+ * ever allocates a page of it.
  */
 #include "client.h"
 #include "region_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../../common/pages.h"
 #include "../../common/sigbus.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 #define PAGE_SIZE_SMALL 4096ull
 #define PAGE_SIZE_HUGE  (2048ull * 1024)
@@ -36,7 +44,13 @@ make(const char *name, uint64_t size, unsigned flags, struct eng_region *out)
 		close(fd);
 		return rc;
 	}
-	*out = (struct eng_region){.base = p, .size = size, .fd = fd, .guard = -1};
+	*out = (struct eng_region){
+		.base = p,
+		.size = size,
+		.fd = fd,
+		.guard = -1,
+		.page = (uint32_t)(flags & MFD_HUGETLB ? PAGE_SIZE_HUGE : PAGE_SIZE_SMALL),
+	};
 	return 0;
 }
 
@@ -50,6 +64,17 @@ ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_regi
 	if (huge && make(name, large, MFD_HUGETLB | MFD_HUGE_2MB, out) == 0)
 		return 0;
 	return make(name, small, 0, out);
+}
+
+/* Returns the bytes of a page of a memfd. */
+static uint32_t
+page_size(int fd)
+{
+	struct statfs fs;
+
+	return (uint32_t)(fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC
+				  ? (unsigned long)fs.f_bsize
+				  : PAGE_SIZE_SMALL);
 }
 
 int
@@ -90,8 +115,16 @@ ctl_region_map_fd(
 	/* A core dump would fill the holes with pages. */
 	if (sparse)
 		madvise(p, size, MADV_DONTDUMP);
+	/* Swapped pages make a loop wait, too. Without the right to lock, they may be swapped. */
+	mlock2(p, size, MLOCK_ONFAULT);
 	*out = (struct eng_region){
-		.base = p, .size = size, .fd = -1, .guard = -1, .sparse = sparse};
+		.base = p,
+		.size = size,
+		.fd = -1,
+		.guard = -1,
+		.sparse = sparse,
+		.page = page_size(fd),
+	};
 	return 0;
 }
 
@@ -108,6 +141,24 @@ brought(const struct ctl_client *cl, uint32_t *count)
 		*count += cl->map[i].base != NULL;
 	}
 	return bytes;
+}
+
+/* Watches a region, so that a page that is missing is fetched by a thread. Without that right, or
+ * without the thread, the loop that touches the page allocates it. */
+static void
+region_watch(struct eng_control *c, const struct eng_region *r)
+{
+	if (c->a.pages != NULL && eng_pages_start(c->a.pages) == 0)
+		eng_watch(r->guard, r->size, r->page);
+}
+
+void
+ctl_region_watch_home(const struct eng_region *r, uint64_t rings)
+{
+	uint64_t len = r->page == PAGE_SIZE_SMALL ? rings & ~(PAGE_SIZE_SMALL - 1) : r->size;
+
+	if (len > 0 && madvise(r->base, len, MADV_POPULATE_WRITE) == 0)
+		eng_watch(r->guard, len, 0);
 }
 
 int
@@ -137,6 +188,7 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 		snprintf(why, whylen, "this saker has mapped its maximum of regions");
 		return -ENOSPC;
 	}
+	region_watch(c, &cl->map[n]);
 	return (int)n;
 }
 

@@ -18,6 +18,10 @@ int ctl_region_map_fd(
  * guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`. */
 int ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r,
 	char *why, size_t whylen);
+/* Touches all pages of a home region that a loop uses, and watches them: a client that removes one
+ * is ended. Of a home region with small pages, these are the first `rings` bytes; the heap behind
+ * them may have pages that nobody has touched. */
+void ctl_region_watch_home(const struct eng_region *r, uint64_t rings);
 /* Unmaps the region with that number, if there is one. */
 void ctl_region_unmap(struct ctl_client *cl, uint32_t number);
 

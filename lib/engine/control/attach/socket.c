@@ -193,6 +193,7 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const
 	home = (struct client_home){.base = r.base,
 		.size = r.size,
 		.fd = r.fd,
+		.page = r.page,
 		.wake_fd = k->wake,
 		.tenant = k->cred.uid,
 		.conn = k->number};
@@ -496,6 +497,20 @@ socket_free(struct eng_socket *s)
 	free(s);
 }
 
+/* Reports once for the process that pages of clients' memory are allocated by the loops. */
+static void
+watch_report(void)
+{
+	static uint32_t reported;
+	int rc = eng_watch_permitted();
+
+	if (rc < 0 && !__atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED))
+		sk_log(SK_LOG_WARNING,
+			"userfaultfd is not available (%s): a loop that touches a missing page of "
+			"a client's memory allocates it, while its other clients wait",
+			strerror(-rc));
+}
+
 static int
 open_all(struct eng_socket *s, char *err, size_t errlen)
 {
@@ -509,6 +524,7 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->listen_fd = ctl_socket_listen(s->path, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
+	watch_report();
 	rc = socket_watch(s, s->listen_fd, SOURCE(SOURCE_LISTEN, 0, 0));
 	return rc < 0 ? rc : socket_watch(s, s->wake_fd, SOURCE(SOURCE_WAKE, 0, 0));
 }
