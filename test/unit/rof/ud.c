@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "../../support/absent.h"
+
 #define CHANNELS 3
 #define QPS      4
 
@@ -305,4 +307,81 @@ Test(rof_ud, a_channel_goes_while_datagrams_are_under_way)
 	done(chan[1], SCRIPT_RSN, FA_DONE);
 	cr_assert_eq(s.nsend, 2);
 	stop();
+}
+
+/* ---- Missing pages ---- */
+
+static unsigned fetches;
+
+static void
+fetch(void *ctx, struct rd_qp *q, const uint8_t *at, uint64_t len)
+{
+	fetches++;
+	cr_assert_eq(q, &rd[0]);
+}
+
+/* The first page of the local region is present, and the second one is not. */
+static void
+start_poor(struct absent *a)
+{
+	start(64);
+	absent_init(a, 2 * SCRIPT_REGION);
+	absent_provide(a, SCRIPT_REGION);
+	s.extents[1].host = a->mem;
+	s.extents[1].len = s.local.len = 2 * SCRIPT_REGION;
+	s.st.ops.rd.fetch = fetch;
+	fetches = 0;
+}
+
+Test(rof_ud, a_datagram_for_missing_memory_waits_and_no_other_qp_waits_for_it)
+{
+	struct absent a;
+
+	start_poor(&a);
+	script_recv(&s, 1, SCRIPT_REGION, 200);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 100); /* taken: Falcon and the channel continue */
+	script_recv(&s, 2, 0, 200);
+	arrive(SCRIPT_QPN, SCRIPT_QKEY, 50); /* behind the other one of its QP */
+	cr_assert_eq(s.nrecv, 0);
+	script_recv(&s, 3, 512, 200);
+	arrive(SCRIPT_QPN + 1, SCRIPT_QKEY, 60);
+	cr_assert_eq(s.nrecv, 1);
+	cr_assert_eq(s.recv_wc[0].wr_id, 3);
+	cr_assert_eq(s.live, 0, "no buffer of Falcon waits");
+	cr_assert_eq(fetches, 1);
+	absent_provide(&a, 2 * SCRIPT_REGION);
+	rof_pages(qp[0]);
+	cr_assert_eq(s.nrecv, 3);
+	cr_assert_eq(s.recv_wc[1].wr_id, 1);
+	cr_assert_eq(s.recv_wc[1].byte_len, 140);
+	cr_assert_eq(s.recv_wc[1].status, RD_SUCCESS);
+	cr_assert_eq(s.recv_wc[2].wr_id, 2);
+	cr_assert(a.mem[SCRIPT_REGION] == 0x6a && a.mem[SCRIPT_REGION + 139] == 0x5a);
+	cr_assert_eq(s.st.late, 0);
+	stop();
+	absent_fini(&a);
+}
+
+Test(rof_ud, the_datagrams_that_wait_are_bounded_and_flushed)
+{
+	struct absent a;
+
+	start_poor(&a);
+	for (unsigned i = 0; i < ROF_LATE_MAX + 1; i++) {
+		script_recv(&s, i, SCRIPT_REGION, 100);
+		arrive(SCRIPT_QPN, SCRIPT_QKEY, 8);
+	}
+	cr_assert_eq(s.nrecv, 0);
+	cr_assert_eq(s.st.counters[ROF_UD_NO_RECEIVE], 1);
+	cr_assert_eq(s.rq_head, ROF_LATE_MAX, "the receive of the one that is dropped stays");
+	rof_disconnect(qp[0]);
+	cr_assert_eq(s.nrecv, ROF_LATE_MAX + 1);
+	for (unsigned i = 0; i < s.nrecv; i++) {
+		cr_assert_eq(s.recv_wc[i].wr_id, i);
+		cr_assert_eq(s.recv_wc[i].status, RD_WR_FLUSH_ERR);
+	}
+	cr_assert_eq(s.st.late, 0);
+	script_recv(&s, 100, SCRIPT_REGION, 100);
+	stop();
+	absent_fini(&a);
 }
