@@ -166,18 +166,19 @@ rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len)
 }
 
 const uint8_t *
-rd_mr_missing(const struct rd_mr *mr, uint64_t addr, uint64_t len, uint64_t *run)
+rd_mr_missing(const struct rd_mr *mr, uint64_t *addr, uint64_t len, uint64_t *run)
 {
 	while (len > 0) {
-		const uint8_t *p = rd_mr_at(mr, addr, run), *missing;
+		const uint8_t *p = rd_mr_at(mr, *addr, run), *missing;
 		uint64_t n = SK_MIN(*run, len);
 
 		missing = sk_probe_range(p, n);
 		if (missing != NULL) {
 			*run -= (uint64_t)(missing - p);
+			*addr += (uint64_t)(missing - p);
 			return missing;
 		}
-		addr += n;
+		*addr += n;
 		len -= n;
 	}
 	return NULL;
@@ -187,14 +188,14 @@ bool
 rd_fetch(const struct rd_ops *ops, void *ctx, struct rd_qp *qp, const struct rd_mr *mr,
 	uint64_t addr, uint64_t len, uint64_t ahead)
 {
+	uint64_t first = addr, run;
 	const uint8_t *at;
-	uint64_t run;
 
-	if (len == 0 || ops->fetch == NULL)
+	if (ops->fetch == NULL)
 		return true;
-	at = rd_mr_missing(mr, addr, len, &run);
+	at = rd_mr_missing(mr, &addr, len, &run);
 	if (at == NULL)
 		return true;
-	ops->fetch(ctx, qp, at, SK_MIN(run, SK_MAX(ahead, len)));
+	ops->fetch(ctx, qp, at, SK_MIN(run, SK_MAX(ahead, len) - (addr - first)));
 	return false;
 }

@@ -139,9 +139,9 @@ rd_mr_page(const struct rd_mr *mr, uint64_t addr, uint64_t len)
 	return sk_probe(p) ? p : NULL;
 }
 /* Returns the engine's address of the first byte of a checked range whose page is missing, because
- * its owner never touched it or has removed it; NULL: all pages are present. len > 0. *run: the
- * number of contiguous bytes of the region from that byte on. */
-const uint8_t *rd_mr_missing(const struct rd_mr *mr, uint64_t addr, uint64_t len, uint64_t *run);
+ * its owner never touched it or has removed it, and sets *addr to its address in the region; NULL:
+ * all pages are present. len > 0. *run: the number of contiguous bytes from that byte on. */
+const uint8_t *rd_mr_missing(const struct rd_mr *mr, uint64_t *addr, uint64_t len, uint64_t *run);
 
 /* ---- Memory windows: verbs' types 1 and 2B ---- */
 

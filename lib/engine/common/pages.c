@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -118,8 +119,12 @@ pages_sleep(struct eng_pages *p)
 static void *
 pages_run(void *arg)
 {
+	const struct sched_param ordinary = {0};
 	struct eng_pages *p = arg;
 
+	/* The thread may share its processor with programs, which a busy client must not hold up.
+	 */
+	pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
 	while (!__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) {
 		pages_take(p);
 		if (TAILQ_EMPTY(&p->turn))

@@ -6,15 +6,21 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_ring.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <saker/saker.h>
 
+#include "../../../lib/engine/common/pages.h"
+#include "../../../lib/engine/common/sigbus.h"
 #include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/iwarp/iwarp.h"
 
@@ -260,6 +266,78 @@ Test(engine_flat, send_write_read_between_two_instances)
 	memset(b->mem, 0x33, 40000);
 	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
 	cr_assert_arr_eq(a->mem, b->mem, 40000);
+	teardown();
+}
+
+/* Puts memory without pages in the place of the node's buffer, and watches it. Returns its memfd.
+ */
+static int
+make_poor(struct node *n, int *guard, bool *dead)
+{
+	int fd = memfd_create("pages", MFD_CLOEXEC);
+
+	cr_assert_eq(ftruncate(fd, 65536), 0);
+	cr_assert_eq(
+		mmap(n->mem, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0), n->mem);
+	*guard = eng_guard(n->mem, 65536, dead);
+	cr_assert_geq(*guard, 0);
+	cr_assert_eq(eng_pages_start(n->eng->pages), 0);
+	cr_assert_eq(eng_watch(*guard, 65536, 4096), 0);
+	return fd;
+}
+
+static uint64_t
+pages_of(int fd)
+{
+	struct stat st;
+
+	cr_assert_eq(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512 / 4096;
+}
+
+static uint8_t
+byte_of(int fd, off_t at)
+{
+	uint8_t v = 0;
+
+	cr_assert_eq(pread(fd, &v, 1, at), 1);
+	return v;
+}
+
+Test(engine_flat, missing_pages_are_fetched_by_a_thread_and_holes_are_filled_again)
+{
+	struct node *a = &node[0], *b = &node[1];
+	bool dead = false;
+	uint64_t *waits;
+	int fd, guard;
+
+	if (eng_watch_permitted() < 0)
+		cr_skip_test("userfaultfd is not permitted");
+	setup();
+	connect_nodes();
+	fd = make_poor(b, &guard, &dead);
+	waits = &b->eng->stages[0]->counters[ENG_PAGE_WAIT];
+	memset(a->mem, 0x22, 60000);
+	post(a, RD_WRITE, 60000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
+	for (unsigned i = 0; i < TURNS && byte_of(fd, 59999) != 0x22; i++)
+		turn(NULL);
+	cr_assert_eq(byte_of(fd, 0), 0x22);
+	cr_assert_eq(byte_of(fd, 59999), 0x22);
+	cr_assert_gt(*waits, 0);
+	cr_assert_eq(pages_of(fd), 15, "pages that nobody touched cost nothing");
+	*waits = 0;
+	cr_assert_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 65536), 0);
+	post(a, RD_READ, 40000, (uintptr_t)b->mem, saker_mr_stag(b->mr));
+	cr_assert(a->mem[0] == 0 && a->mem[39999] == 0 && a->mem[40000] == 0x22);
+	cr_assert_gt(*waits, 0);
+	cr_assert_eq(pages_of(fd), 10);
+	post(b, RD_WRITE, 50000, (uintptr_t)a->mem, saker_mr_stag(a->mr));
+	for (unsigned i = 0; i < TURNS && a->mem[49999] != 0; i++)
+		turn(NULL);
+	cr_assert_eq(a->mem[49999], 0);
+	cr_assert_not(dead);
+	eng_unguard(guard);
+	close(fd);
 	teardown();
 }
 

@@ -3,10 +3,12 @@
  * marked, and no other client is affected. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../../lib/base/probe.h"
 #include "../../../lib/engine/common/sigbus.h"
 #include "../../../lib/engine/engine.h"
 
@@ -92,4 +94,157 @@ Test(engine_sigbus, memory_that_is_nobodys_ends_the_process, .signal = SIGBUS)
 	cr_assert_eq(eng_sigbus_install(), 0);
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	cr_assert_eq(__atomic_load_n(&p[0], __ATOMIC_RELAXED), 1);
+}
+
+/* ---- Watched memory ---- */
+
+#define HUGE (2u << 20)
+
+/* A watched mapping of `npages` pages without content. */
+struct watched {
+	int fd, guard;
+	uint8_t *mem;
+	size_t page, len;
+	bool dead;
+};
+
+/* Returns false when the system has no such pages. */
+static bool
+watch(struct watched *w, unsigned flags, size_t page, size_t npages)
+{
+	if (eng_watch_permitted() < 0)
+		cr_skip_test("userfaultfd is not permitted");
+	*w = (struct watched){.page = page, .len = page * npages};
+	w->fd = memfd_create("w", MFD_CLOEXEC | flags);
+	if (w->fd < 0 || ftruncate(w->fd, (off_t)w->len) < 0)
+		return false;
+	w->mem = mmap(NULL, w->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->fd, 0);
+	if (w->mem == MAP_FAILED)
+		return false;
+	w->guard = eng_guard(w->mem, w->len, &w->dead);
+	cr_assert_geq(w->guard, 0);
+	cr_assert_eq(eng_watch(w->guard, w->len, page), 0);
+	return true;
+}
+
+static void
+unwatch(struct watched *w)
+{
+	eng_unguard(w->guard);
+	munmap(w->mem, w->len);
+	close(w->fd);
+}
+
+static void
+punch(const struct watched *w)
+{
+	cr_assert_eq(
+		fallocate(w->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)w->len), 0);
+}
+
+/* Checks holes in memory with pages of one size: probed, fetched, punched, fetched again. */
+static void
+holes_are_fetched(unsigned flags, size_t page)
+{
+	struct watched w;
+
+	if (!watch(&w, flags, page, 4))
+		cr_skip_test("no pages of %zu bytes", page);
+	cr_assert_not(sk_probe(w.mem));
+	eng_fetch(w.mem + 5, 1);
+	if (w.dead)
+		cr_skip_test("no free pages of %zu bytes", page);
+	cr_assert(sk_probe(w.mem) && sk_probe(w.mem + page - 1));
+	cr_assert_not(sk_probe(w.mem + page), "no more than was requested");
+	w.mem[5] = 9;
+	punch(&w);
+	cr_assert_not(sk_probe(w.mem + 5));
+	eng_fetch(w.mem + 5, page);
+	cr_assert_eq(w.mem[5], 0);
+	eng_fetch(w.mem + 5, page); /* the page is present */
+	cr_assert_not(w.dead);
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_small_hole_is_fetched_and_never_allocated_by_a_probe)
+{
+	holes_are_fetched(0, 4096);
+}
+
+Test(engine_sigbus, a_huge_hole_is_fetched_and_never_allocated_by_a_probe)
+{
+	holes_are_fetched(MFD_HUGETLB | MFD_HUGE_2MB, HUGE);
+}
+
+Test(engine_sigbus, a_page_that_its_client_has_touched_is_present)
+{
+	struct watched w;
+
+	cr_assert(watch(&w, 0, 4096, 4));
+	cr_assert_eq(pwrite(w.fd, "x", 1, 4096), 1);
+	cr_assert(sk_probe(w.mem + 4096));
+	eng_fetch(w.mem, w.len); /* fills the others, and leaves this one alone */
+	cr_assert(w.mem[4096] == 'x' && w.mem[0] == 0 && w.mem[3 * 4096] == 0);
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_small_page_that_is_removed_behind_the_probe_reads_as_zeros)
+{
+	struct watched w;
+
+	cr_assert(watch(&w, 0, 4096, 2));
+	eng_fetch(w.mem, w.len);
+	w.mem[0] = w.mem[4096] = 7;
+	punch(&w);
+	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
+	cr_assert_not(w.dead);
+	cr_assert_not(sk_probe(w.mem + 4096));
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_client_that_removes_a_huge_page_behind_the_probe_is_ended)
+{
+	struct watched w;
+
+	if (!watch(&w, MFD_HUGETLB | MFD_HUGE_2MB, HUGE, 1))
+		cr_skip_test("no huge pages");
+	eng_fetch(w.mem, 1);
+	if (w.dead)
+		cr_skip_test("no free huge pages");
+	punch(&w);
+	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
+	cr_assert(w.dead);
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_client_that_removes_a_page_of_its_rings_is_ended)
+{
+	struct watched w;
+
+	cr_assert(watch(&w, 0, 4096, 2));
+	eng_fetch(w.mem, w.len);
+	cr_assert_eq(eng_watch(w.guard, w.len, 0), 0);
+	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
+	cr_assert_not(w.dead);
+	punch(&w);
+	cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
+	cr_assert(w.dead);
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_client_without_memory_for_its_pages_is_ended)
+{
+	uint32_t before = eng_sigbus_count();
+	struct watched w;
+
+	/* Pages of 1 GiB are reserved at boot, if at all. */
+	if (!watch(&w, MFD_HUGETLB | MFD_HUGE_1GB, 1u << 30, 1))
+		cr_skip_test("no pages of 1 GiB");
+	cr_assert_not(sk_probe(w.mem));
+	eng_fetch(w.mem, 1);
+	if (!w.dead)
+		cr_skip_test("this machine has free pages of 1 GiB");
+	cr_assert_eq(eng_sigbus_count(), before + 1);
+	cr_assert(sk_probe(w.mem), "zero pages are in its place");
+	unwatch(&w);
 }
