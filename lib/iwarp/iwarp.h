@@ -93,12 +93,12 @@ void iw_qp_start(struct iw_qp *q, uint64_t now, const struct iw_params *p);
 bool iw_release(struct iw_qp *q);
 
 enum iw_tx_result {
-	IW_TX_IDLE,    /* nothing to do until a doorbell or an arrival */
-	IW_TX_MORE,    /* the budget is used up; call again */
+	IW_TX_IDLE, /* nothing to do until a doorbell or an arrival */
+	IW_TX_MORE, /* the budget is used up; call again */
 	/* waiting for send space (iw_space()), ORD, a fence, the first FPDU, or missing pages
 	 * (iw_pages()) */
 	IW_TX_BLOCKED,
-	IW_TX_NOBUF,   /* rec_get() or send() refused; call again soon */
+	IW_TX_NOBUF, /* rec_get() or send() refused; call again soon */
 };
 /* Answers inbound Read and Atomic Requests and sends from the send queue, in the order of RFC 5040
  * 5.5. Packs small FPDUs into records of up to one EMSS, and hands the last record over before it
