@@ -30,6 +30,8 @@ struct row {
 static const struct row rows[] = {
 	{"saker", "name", KIND_TEXT, AT(eng.name), 0, SHM_NAME_MAX},
 	{"saker", "socket", KIND_TEXT, AT(socket), 0, PATH_LEN},
+	{"saker", "socket-group", KIND_TEXT, AT(eng.socket_group), 0, ENG_GROUP_MAX},
+	{"saker", "socket-mode", KIND_MODE, AT(eng.socket_mode), 0600, 0777},
 	{"saker", "idle", KIND_IDLE, AT(eng.idle), 0, 0},
 	{"saker", "sleep-after", KIND_U32, AT(eng.sleep_after), 0, 1u << 30},
 	{"saker", "loops", KIND_UINT, AT(eng.nloops), 1, ENG_MAX_LCORES},

@@ -319,6 +319,18 @@ parse_vlan(const char *text, uint16_t *at, char *why)
 	return 0;
 }
 
+static int
+parse_mode(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
+{
+	size_t n = strspn(text, "01234567");
+	unsigned long v = strtoul(text, NULL, 8);
+
+	if (n == 0 || text[n] != '\0' || v < min || v > max)
+		return REFUSE("is not an octal mode within 0%" PRIo64 "..0%" PRIo64, min, max);
+	*at = (uint32_t)v;
+	return 0;
+}
+
 int
 value_parse(
 	enum kind kind, uint64_t min, uint64_t max, const char *text, void *at, char why[WHY_LEN])
@@ -340,6 +352,8 @@ value_parse(
 		return parse_prefix(text, at, why);
 	case KIND_VLAN:
 		return parse_vlan(text, at, why);
+	case KIND_MODE:
+		return parse_mode(min, max, text, at, why);
 	case KIND_PSP:
 		return parse_psps(text, at, why);
 	case KIND_TICKS:

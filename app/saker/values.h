@@ -23,6 +23,7 @@ enum kind {
 	KIND_LOOPS, /* struct loop_list */
 	KIND_ADDR,
 	KIND_PREFIX,
+	KIND_MODE, /* uint32_t: permissions of a file, an octal number */
 	KIND_VLAN, /* uint16_t; the text 0 stands for none */
 	/* For Falcon. */
 	KIND_PSP,      /* uint16_t: a list of bits 1 << enum psp_version */

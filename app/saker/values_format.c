@@ -143,6 +143,9 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_RNR:
 		format_quantity(kind, at, buf, len);
 		break;
+	case KIND_MODE:
+		snprintf(buf, len, "0%" PRIo32, *(const uint32_t *)at);
+		break;
 	case KIND_LOOPS:
 		format_loops(at, buf, len);
 		break;

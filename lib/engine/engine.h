@@ -122,8 +122,15 @@ struct eng_falcon_config {
 	uint64_t rekey_ns, rekey_packets, device_key_ns;
 };
 
+#define ENG_GROUP_MAX   64 /* of a group's name, with its 0 */
+#define ENG_SOCKET_MODE 0660
+
 struct eng_config {
 	char name[SHM_NAME_MAX]; /* 0-terminated */
+	/* Of the Unix socket: a group's name or number, or "" for the process's own; and the file's
+	 * mode, 0600 to 0777. */
+	char socket_group[ENG_GROUP_MAX];
+	uint32_t socket_mode;
 	struct eng_port_config ports[ENG_MAX_PORTS];
 	unsigned nports;
 	struct eng_if_config ifs[ENG_MAX_IFS];

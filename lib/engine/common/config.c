@@ -23,6 +23,7 @@ void
 eng_config_default(struct eng_config *cfg)
 {
 	*cfg = (struct eng_config){.name = "saker",
+		.socket_mode = ENG_SOCKET_MODE,
 		.nloops = 1,
 		.ntransports = 1,
 		.nstages = 1,
@@ -166,6 +167,8 @@ eng_config_check(const struct eng_config *cfg, char *err, size_t errlen)
 	if (lim->ird >= SHM_DEPTH_AUTO || lim->ord >= SHM_DEPTH_AUTO)
 		return REFUSE("limits: IRD %u, ORD %u: at most %u", lim->ird, lim->ord,
 			SHM_DEPTH_AUTO - 1);
+	if (cfg->socket_mode < 0600 || cfg->socket_mode > 0777)
+		return REFUSE("socket mode %#o: 0600 to 0777", cfg->socket_mode);
 	if (cfg->mpa_revision != 1 && cfg->mpa_revision != 2)
 		return REFUSE("MPA revision %u: 1 or 2", cfg->mpa_revision);
 	if (cfg->port_min == 0 || cfg->port_min > cfg->port_max)

@@ -528,6 +528,25 @@ Test(app_settings, a_wrong_variable_of_the_environment_is_named)
 		    "2..1048576");
 }
 
+Test(app_settings, the_socket_has_a_group_and_a_mode)
+{
+	cr_assert_eq(options(""), OPTIONS_RUN);
+	cr_assert_str_eq(s.eng.socket_group, "");
+	cr_assert_eq(s.eng.socket_mode, 0660);
+	file_is("[saker]\nsocket-group = rdma\nsocket-mode = 0606\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_str_eq(s.eng.socket_group, "rdma");
+	cr_assert_eq(s.eng.socket_mode, 0606);
+	file_refused("[saker]\nsocket-mode = 0560\n",
+		"[saker] socket-mode = 0560 is not an octal mode within 0600..0777");
+	file_refused("[saker]\nsocket-mode = 4660\n",
+		"[saker] socket-mode = 4660 is not an octal mode within 0600..0777");
+	file_refused("[saker]\nsocket-mode = 0668\n",
+		"[saker] socket-mode = 0668 is not an octal mode within 0600..0777");
+	file_refused("[saker]\nsocket-mode = rw-rw----\n",
+		"[saker] socket-mode = rw-rw---- is not an octal mode within 0600..0777");
+}
+
 Test(app_settings, stages_spread_over_loops)
 {
 	cr_assert_eq(options("--loops 2"), OPTIONS_RUN);

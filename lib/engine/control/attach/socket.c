@@ -521,7 +521,8 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (rc < 0 || s->wake_fd < 0 || s->epoll_fd < 0)
 		return -EMFILE;
-	s->listen_fd = ctl_socket_listen(s->path, err, errlen);
+	s->listen_fd = ctl_socket_listen(
+		s->path, s->c->cfg->socket_group, s->c->cfg->socket_mode, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
 	watch_report();
