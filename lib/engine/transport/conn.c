@@ -43,7 +43,7 @@ eng_conn_admit(struct eng_transport *t, struct eng_conn *c, uint16_t user)
 }
 
 static void
-conn_leave(struct eng_transport *t, struct eng_conn *c)
+conn_return_share(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->counted)
 		sk_share_give(&t->conn_share, c->user, 1);
@@ -60,7 +60,7 @@ eng_conn_put(struct eng_transport *t, struct eng_conn *c)
 		TAILQ_REMOVE(&t->pending, c, next);
 	c->queued = false;
 	eng_startup_free(t, c);
-	conn_leave(t, c);
+	conn_return_share(t, c);
 	c->pending = 0;
 	c->state = ECONN_FREE;
 	t->nused--;
@@ -202,7 +202,7 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 	/* lib/tcp keeps the connection in TIME_WAIT without its user, and answers by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;
-	conn_leave(t, c);
+	conn_return_share(t, c);
 	eng_conn_lost(t, c);
 }
 
