@@ -212,6 +212,9 @@ struct fa_config {
 	 * all retransmissions take. 0: never. */
 	uint64_t reclaim_ns;
 	uint32_t conn_requests; /* requests of one peer that Falcon holds at once; 0: no limit */
+	/* The share of one connection: pulls of its peer, from their arrival until the peer has
+	 * acknowledged their data, and packet contexts of pull data. 0: no limit */
+	uint32_t conn_pulls, conn_data;
 	/* Requests of the local ULP that one connection may queue while resources are exhausted; 0:
 	 * none. */
 	uint32_t conn_waiting;
@@ -345,6 +348,8 @@ size_t fa_conn_size(void);
 	X(FA_OUT_OF_WINDOW, SK_NOTICE, "a packet beyond the receive window")                       \
 	X(FA_STALE_ACK, SK_NORMAL, "an acknowledgement older than one that had arrived")           \
 	X(FA_FUTURE_ACK, SK_WARNING, "an acknowledgement of packets that were never sent")         \
+	X(FA_PULLS_SHARE, SK_WARNING,                                                              \
+		"a pull was refused: its connection has too many whose data is unacknowledged")    \
 	X(FA_NO_RESOURCE, SK_NOTICE,                                                               \
 		"a request was refused: the receive pools are in the red zone")                    \
 	X(FA_DEAD, SK_NORMAL, "a packet for a connection that has failed")                         \

@@ -26,11 +26,15 @@ waiting(const struct tl_conn *tl)
 }
 
 static bool
-tl_admit_permits(struct fa_conn *c, uint32_t cells, bool hol)
+tl_admit_permits(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
 {
 	struct fa_stack *s = c->s;
-	uint32_t limit = s->cfg.conn_requests;
+	uint32_t limit = s->cfg.conn_requests, pulls = s->cfg.conn_pulls;
 
+	if (pulls && type == FALCON_PULL_REQUEST && c->tl.pulls >= pulls) {
+		fa_count(s, FA_PULLS_SHARE);
+		return false;
+	}
 	/* Beyond its limit, a connection may have the one request for which all others wait. */
 	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
 		return false;
@@ -52,7 +56,7 @@ tl_admit_enter(
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = tl_admit_permits(c, cells, head_of_line(c, rsn))
+	struct tl_txn *t = tl_admit_permits(c, type, cells, head_of_line(c, rsn))
 				   ? tl_net_alloc(c, type, cells)
 				   : NULL;
 

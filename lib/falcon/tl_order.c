@@ -210,7 +210,7 @@ tl_run(struct fa_conn *c, uint64_t now)
 		s->ops.event(s->ctx, c, FA_EV_DEAD);
 	}
 	tl->running = false;
-	if (!TAILQ_EMPTY(&s->tl.data_waits))
+	if (!TAILQ_EMPTY(&s->tl.data_conns))
 		tl_data_resume(s, now);
 	if (!TAILQ_EMPTY(&s->tl.waiting))
 		tl_wait_resume(s, now);

@@ -261,6 +261,7 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 	if (t == NULL)
 		return NULL;
 	s->tl.pulls_in.used += pull;
+	c->tl.pulls += pull;
 	s->tl.rx_pkt_net.used++;
 	s->tl.rx_buf_net.used += cells;
 	t->rx_cells = cells;
@@ -297,6 +298,7 @@ tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 
 	if (!tl_pool_has(&s->tl.tx_pkt_data, 1) || !tl_pool_has(&s->tl.tx_buf_data, cells))
 		return false;
+	t->c->tl.data_out++;
 	s->tl.tx_pkt_data.used++;
 	s->tl.tx_buf_data.used += cells;
 	s->tl.pulls_in.used--;
@@ -309,6 +311,9 @@ tl_data_free(struct fa_stack *s, struct tl_txn *t)
 {
 	s->tl.tx_pkt_data.used--;
 	s->tl.tx_buf_data.used -= t->tx_cells;
+	t->c->tl.pulls--;
+	t->c->tl.data_out--;
+	tl_data_list(t->c);
 	object_put(&s->tl.ins, t);
 }
 
@@ -317,5 +322,6 @@ tl_net_free(struct fa_stack *s, struct tl_txn *t)
 {
 	tl_net_done(s, t);
 	s->tl.pulls_in.used -= t->type == FALCON_PULL_REQUEST;
+	t->c->tl.pulls -= t->type == FALCON_PULL_REQUEST;
 	object_put(&s->tl.ins, t);
 }

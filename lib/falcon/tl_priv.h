@@ -55,7 +55,7 @@ struct tl_txn {
 	struct fa_conn *c;
 	struct tl_txn *hash_next;
 	TAILQ_ENTRY(tl_txn) link;  /* in c->tl.reqs or c->tl.ins */
-	TAILQ_ENTRY(tl_txn) queue; /* in c->tl.ready, c->tl.refused or s->tl.data_waits */
+	TAILQ_ENTRY(tl_txn) queue; /* in c->tl.ready, c->tl.refused or c->tl.data_waits */
 	TAILQ_ENTRY(tl_txn) evict; /* in s->tl.evictable */
 	struct fa_buf *buf;        /* a request or pull data that waits for the ULP */
 	uint64_t due;              /* TL_REFUSED_BY_ULP: time of the next delivery */
@@ -87,6 +87,9 @@ struct tl_conn {
 	struct tl_list ready;
 	/* unordered: in the state TL_REFUSED_BY_ULP, by `due` */
 	struct tl_list refused;
+	struct tl_list data_waits;      /* pull data without resources, oldest first */
+	TAILQ_ENTRY(fa_conn) data_link; /* in s->tl.data_conns while data_listed */
+	bool data_listed;
 	struct fa_buf *wait_head, **wait_tail; /* requests that wait for resources, by RSN */
 	TAILQ_ENTRY(fa_conn) wait_link;        /* in s->tl.waiting while wait_listed */
 	uint32_t wait_count;
@@ -96,6 +99,8 @@ struct tl_conn {
 	uint32_t evictable;  /* those of in_net in s->tl.evictable */
 	uint32_t out;        /* those in the state TL_ULP_TX */
 	uint32_t held;       /* ordered: those on `ins` before the state TL_ULP_TX */
+	uint32_t pulls;      /* of the peer, until their data is acknowledged */
+	uint32_t data_out;   /* packet contexts of pull data */
 	uint32_t lost_rsn;   /* from here to tx_rsn: requests that had no transaction */
 	uint8_t lost_code, rnr;
 	uint8_t rnr_code;            /* of the refusal that blocks the connection */
@@ -137,8 +142,10 @@ struct tl_stack {
 	struct tl_objects reqs, ins;
 	struct tl_table pulls, requests; /* pulls of the initiator; requests at the target */
 	TAILQ_HEAD(, fa_conn) waiting;   /* connections whose requests wait for resources */
-	struct tl_list data_waits;       /* pull data without resources, oldest first */
-	struct tl_list evictable;        /* pushes that the ULP refused, oldest first */
+	/* Connections with pull data that waits only for resources of the stack. They take turns.
+	 */
+	TAILQ_HEAD(, fa_conn) data_conns;
+	struct tl_list evictable; /* pushes that the ULP refused, oldest first */
 };
 
 static inline struct tl_txn *
@@ -237,6 +244,9 @@ void tl_target_finish(struct tl_txn *t);
 void tl_pass_over(struct tl_txn *t, uint64_t now);
 /* Sends pull data that waited for resources. */
 void tl_data_resume(struct fa_stack *s, uint64_t now);
+/* Enters the connection into s->tl.data_conns, or removes it, after a change of its pull data that
+ * waits or is under way. */
+void tl_data_list(struct fa_conn *c);
 
 /* ---- tl_admit.c ---- */
 

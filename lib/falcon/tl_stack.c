@@ -24,6 +24,8 @@ tl_config_default(struct fa_config *cfg)
 	};
 	cfg->reclaim_ns = 30000000000ull;
 	cfg->conn_requests = 1024;
+	cfg->conn_pulls = 16384;
+	cfg->conn_data = 1024;
 	cfg->conn_waiting = 1024;
 	cfg->push_reoffer = true;
 	cfg->rx_thresholds_log2 = 11; /* steps of 2048 cells: level 31 is a full default pool */
@@ -33,7 +35,7 @@ tl_config_default(struct fa_config *cfg)
 int
 tl_stack_init(struct fa_stack *s, uint64_t now)
 {
-	TAILQ_INIT(&s->tl.data_waits);
+	TAILQ_INIT(&s->tl.data_conns);
 	TAILQ_INIT(&s->tl.evictable);
 	TAILQ_INIT(&s->tl.waiting);
 	return tl_pools_init(s);
@@ -71,6 +73,7 @@ tl_conn_init(struct fa_conn *c, uint64_t now)
 	TAILQ_INIT(&tl->ins);
 	TAILQ_INIT(&tl->ready);
 	TAILQ_INIT(&tl->refused);
+	TAILQ_INIT(&tl->data_waits);
 	return 0;
 }
 
@@ -96,7 +99,7 @@ tl_conn_fini(struct fa_conn *c)
 void
 tl_poll(struct fa_stack *s, uint64_t now)
 {
-	if (!TAILQ_EMPTY(&s->tl.data_waits))
+	if (!TAILQ_EMPTY(&s->tl.data_conns))
 		tl_data_resume(s, now);
 	if (!TAILQ_EMPTY(&s->tl.waiting))
 		tl_wait_resume(s, now);

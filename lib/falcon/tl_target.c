@@ -13,9 +13,10 @@ tl_target_finish(struct tl_txn *t)
 	struct tl_conn *tl = &c->tl;
 
 	tl_rnr_leave(t);
-	if (t->state == TL_DATA_WAITS)
-		TAILQ_REMOVE(&s->tl.data_waits, t, queue);
-	else if (t->state == TL_ULP_TX)
+	if (t->state == TL_DATA_WAITS) {
+		TAILQ_REMOVE(&tl->data_waits, t, queue);
+		tl_data_list(c);
+	} else if (t->state == TL_ULP_TX)
 		tl->out--;
 	else if (t->state == TL_HELD && !c->params.ordered)
 		TAILQ_REMOVE(&tl->ready, t, queue);
@@ -164,6 +165,30 @@ fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 
 /* ---- Pull data ---- */
 
+/* Returns whether the share of the connection has room for one more packet of pull data. */
+static bool
+data_room(const struct fa_conn *c)
+{
+	uint32_t limit = c->s->cfg.conn_data;
+
+	return !limit || c->tl.data_out < limit;
+}
+
+void
+tl_data_list(struct fa_conn *c)
+{
+	struct tl_conn *tl = &c->tl;
+	bool ready = !TAILQ_EMPTY(&tl->data_waits) && data_room(c);
+
+	if (ready == tl->data_listed)
+		return;
+	if (ready)
+		TAILQ_INSERT_TAIL(&c->s->tl.data_conns, c, tl.data_link);
+	else
+		TAILQ_REMOVE(&c->s->tl.data_conns, c, tl.data_link);
+	tl->data_listed = ready;
+}
+
 static bool
 send_data(struct tl_txn *t, uint64_t now)
 {
@@ -186,16 +211,26 @@ send_data(struct tl_txn *t, uint64_t now)
 void
 tl_data_resume(struct fa_stack *s, uint64_t now)
 {
-	struct tl_txn *t;
+	struct fa_conn *c;
 
-	while ((t = TAILQ_FIRST(&s->tl.data_waits)) != NULL) {
-		if (t->c->dead) {
+	while ((c = TAILQ_FIRST(&s->tl.data_conns)) != NULL) {
+		struct tl_txn *t = TAILQ_FIRST(&c->tl.data_waits);
+
+		if (c->dead) {
 			tl_target_finish(t);
 			continue;
 		}
-		if (!send_data(t, now))
+		/* The next connection's turn; this one is the last from now on. */
+		TAILQ_REMOVE(&s->tl.data_conns, c, tl.data_link);
+		c->tl.data_listed = false;
+		TAILQ_REMOVE(&c->tl.data_waits, t, queue);
+		if (!send_data(t, now)) {
+			TAILQ_INSERT_HEAD(&c->tl.data_waits, t, queue);
+			TAILQ_INSERT_HEAD(&s->tl.data_conns, c, tl.data_link);
+			c->tl.data_listed = true;
 			break;
-		TAILQ_REMOVE(&s->tl.data_waits, t, queue);
+		}
+		tl_data_list(c);
 	}
 }
 
@@ -219,8 +254,10 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 		buf = NULL;
 	}
 	t->buf = buf;
-	if (TAILQ_EMPTY(&s->tl.data_waits) && send_data(t, now))
+	if (TAILQ_EMPTY(&s->tl.data_conns) && TAILQ_EMPTY(&c->tl.data_waits) && data_room(c) &&
+		send_data(t, now))
 		return;
 	t->state = TL_DATA_WAITS;
-	TAILQ_INSERT_TAIL(&s->tl.data_waits, t, queue);
+	TAILQ_INSERT_TAIL(&c->tl.data_waits, t, queue);
+	tl_data_list(c);
 }

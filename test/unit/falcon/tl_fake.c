@@ -190,7 +190,7 @@ assert_empty(const struct tl_stack *t)
 		cr_assert_null(t->pulls.bucket[i]);
 	for (i = 0; i < 1u << t->requests.bits; i++)
 		cr_assert_null(t->requests.bucket[i]);
-	cr_assert(TAILQ_EMPTY(&t->data_waits) && TAILQ_EMPTY(&t->evictable));
+	cr_assert(TAILQ_EMPTY(&t->data_conns) && TAILQ_EMPTY(&t->evictable));
 }
 
 void

@@ -265,6 +265,52 @@ Test(falcon_tl_pool, s8_2_1_2_pull_data_waits_for_its_own_pool_only_and_in_order
 	fake_stop();
 }
 
+static void
+one_of_two(struct fa_config *cfg, struct fa_params *p)
+{
+	small(cfg, p);
+	cfg->conn_data = 1;
+	cfg->conn_pulls = 3;
+}
+
+/* The ULP takes a pull and gives its data. */
+static void
+pull_and_data(unsigned conn, uint32_t rsn, uint32_t psn)
+{
+	cr_assert_eq(fake_rx_pull(conn, rsn, psn, 8), TL_TAKEN);
+	fake_expect(FA_PULL, rsn);
+	fake_outcome(conn, rsn, FA_TAKEN);
+	fa_pull_data(&fk.c[conn], fk.now, rsn, fake_buf(8));
+}
+
+/* Section 8.2.1.1: the progress of a connection does not depend on another one. */
+Test(falcon_tl_pool, s8_2_1_1_pull_data_without_acknowledgements_holds_one_share)
+{
+	fake_start(true, one_of_two);
+	pull_and_data(0, 1, 100);
+	cr_assert_eq(fake_next(F_SEND)->b, 1);
+	for (unsigned i = 1; i < 3; i++)
+		pull_and_data(0, 1 + i, 100 + i);
+	fake_quiet();
+	cr_assert_eq(fake_rx_pull(0, 4, 103, 8), TL_REFUSED);
+	cr_assert_eq(fake_counted(FA_PULLS_SHARE), 1);
+	/* The other connection has resources, in its order. */
+	pull_and_data(1, 1, 100);
+	cr_assert_eq(fake_next(F_SEND)->b, 1);
+	pull_and_data(1, 2, 101);
+	fake_quiet();
+	fake_sent(1, DATA, 1, FA_DONE, 0);
+	cr_assert_eq(fake_next(F_SEND)->b, 2);
+	fake_quiet();
+	/* An acknowledgement returns the share. */
+	fake_sent(0, DATA, 1, FA_DONE, 0);
+	cr_assert_eq(fake_next(F_SEND)->b, 2);
+	fake_quiet();
+	cr_assert_eq(fake_rx_pull(0, 4, 103, 8), TL_TAKEN);
+	fake_expect(FA_PULL, 4);
+	fake_stop();
+}
+
 Test(falcon_tl_pool, xoff_comes_before_requests_run_out_and_xon_when_there_is_room)
 {
 	fake_start(true, small);
