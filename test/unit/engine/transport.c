@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two transport stages, connected by rings: the test plays the control stage and the engine stage
  * of both. */
+#include <errno.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -302,5 +303,104 @@ Test(engine_transport, full_ring_to_the_engine_stage_loses_nothing)
 		cr_assert_neq(m.id_type & 15, ENG_E_DATA);
 	expect_bytes(&w, SIDE_B, conn[SIDE_B], 0, 20 * 200);
 	close_both(&w, conn);
+	pair_end(&w.pair);
+}
+
+/* ---- Shares ---- */
+
+/* Opens a listener of a user at B. */
+static void
+listen_of(struct world *w, uint16_t user, uint16_t port)
+{
+	static struct eng_ctl m;
+
+	m = (struct eng_ctl){.type = ENG_CT_LISTEN,
+		.user = user,
+		.listen = {.number = port, .backlog = 32, .port = port, .offer = offer}};
+	do_command(w, SIDE_B, &m, 0);
+}
+
+/* Connects A to a port of B. Returns whether the request arrives; otherwise, the connection
+ * fails. */
+static bool
+request_at(struct world *w, uint16_t port)
+{
+	static struct eng_ctl c;
+	struct eng_ctl *m;
+
+	c = (struct eng_ctl){.type = ENG_CT_CONNECT, .cookie = 77, .connect.offer = offer};
+	c.connect.tuple.raddr = pair_addr(PAIR_ADDR_B);
+	c.connect.tuple.rport = port;
+	do_command(w, SIDE_A, &c, 0);
+	for (unsigned i = 0; i < 200; i++)
+		turn(w);
+	m = heard(w, SIDE_B);
+	if (m != NULL) {
+		cr_assert_eq(m->type, ENG_TC_REQUEST);
+		cr_assert_eq(m->peer.listener, port);
+		command(w, SIDE_B, m);
+		return true;
+	}
+	m = expect(w, SIDE_A, ENG_TC_FAILED);
+	cr_assert_eq(m->status, -ECONNRESET);
+	command(w, SIDE_A, m);
+	return false;
+}
+
+/* A user has at most `most`, and another user's minimum is free for it. */
+Test(engine_transport, listener_of_one_user_does_not_take_all_connections)
+{
+	struct world w;
+	struct eng_limits *l;
+	unsigned got = 0;
+
+	pair_init(&w.pair);
+	l = &w.pair.cfg[SIDE_B].limits;
+	l->conns = 20;
+	l->clients = 4;
+	l->users = 3;
+	l->user_min = 10;
+	l->user_most = 50;
+	world_start(&w);
+	listen_of(&w, 1, PORT);
+	listen_of(&w, 2, PORT + 1);
+	for (unsigned i = 0; i < 12; i++)
+		got += request_at(&w, PORT);
+	cr_assert_eq(got, 10);
+	cr_assert_eq(w.pair.e[SIDE_B]->transports[0]->counters[ENG_CONN_SHARE], 2);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert(request_at(&w, PORT + 1));
+	pair_end(&w.pair);
+}
+
+/* The end of a connection returns its place. */
+Test(engine_transport, connection_that_ends_returns_its_share)
+{
+	struct world w;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	world_start(&w);
+	connect_both(&w, conn);
+	for (unsigned side = 0; side < 2; side++)
+		cr_assert_eq(w.pair.e[side]->transports[0]->conn_share.held, 1);
+	close_both(&w, conn);
+	for (unsigned side = 0; side < 2; side++)
+		cr_assert_eq(w.pair.e[side]->transports[0]->conn_share.held, 0);
+	pair_end(&w.pair);
+}
+
+/* With place for one half-done connection of a host, several follow one another: each is done when
+ * its request is complete. */
+Test(engine_transport, connection_is_half_done_until_its_request_is_complete)
+{
+	struct world w;
+
+	pair_init(&w.pair);
+	w.pair.cfg[SIDE_B].tcp.half_open_per_prefix = 1;
+	world_start(&w);
+	listen_of(&w, 1, PORT);
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert(request_at(&w, PORT), "connection %u", i);
 	pair_end(&w.pair);
 }
