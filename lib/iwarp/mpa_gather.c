@@ -127,8 +127,8 @@ mpa_gather(struct mpa_rx *r)
 	off = loose == r->head ? r->off : 0;
 	len = r->slice_bytes - off;
 	room = last != NULL ? chunk_of(last)->room - last->len : 0;
-	if (!chunks_for(r, len > room ? len - room : 0, whole > r->have ? whole - r->have : 0,
-		    &fresh))
+	if (!chunks_for(
+		    r, len > room ? len - room : 0, whole > r->have ? whole - r->have : 0, &fresh))
 		return false;
 	*link = fresh;
 	if (last == NULL) {
