@@ -5,7 +5,8 @@
 # and error mode. Every byte is verified, each completion comes once and in the order that the mode
 # promises, and every mbuf is freed. All ciphers, IPv6, jumbo frames, both stages on one lcore and
 # on two. Then saker-perf's operations on such a wire, and two sakers joined by shared memory with
-# two clients, one of which is killed during a transfer. With CI_LONG set ten times as much.
+# two clients, one of which is killed during a transfer, and two that prove their identity by keys
+# and by certificates. With CI_LONG set ten times as much.
 . "$(dirname "$0")/common.sh"
 [ -x "$interop/falcon_soak" ] || fail "$interop/falcon_soak is not built"
 much=1000 some=300
@@ -93,4 +94,76 @@ for s in a b; do
     kill -TERM "${pid[$s]}"
     passes $s 60
 done
+
+# ---- Identities ----
+
+rofx() {
+    telemetry "$1" /saker/counters | jq --arg n "$2" '[.. | objects | .[$n]? // empty] | add'
+}
+secret() { (umask 077 && cat >"$work/$1"); }
+# settings NAME LINE...: writes the configuration file of a saker.
+settings() {
+    local name=$1
+    shift
+    { crowded_falcon 7; printf '%s\n' 'psp = gcm256' 'require-psp = yes' "$@"; } >"$work/$name.ini"
+}
+# certificate NAME SUBJECT-ALTERNATIVE-NAME: issues a certificate of the test's CA.
+certificate() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" \
+        -keyout - -out "$work/$1.csr" 2>>"$work/openssl.log" | secret "$1.key"
+    openssl x509 -req -in "$work/$1.csr" -CA "$work/ca.pem" -CAkey "$work/ca.key" -days 2 \
+        -set_serial "$RANDOM" -extfile <(echo "subjectAltName=$2") -out "$work/$1.pem" \
+        2>>"$work/openssl.log" || fail "openssl issues no certificate"
+}
+certified() { printf '%s\n' "ca = $work/ca.pem" "certificate = $work/$1.pem" "key = $work/$1.key"; }
+two_sakers() {
+    wire_a=(--address "0=10.5.0.1/24" --config "$work/a.ini")
+    wire_b=(--address "0=10.5.0.2/24" --config "$work/b.ini")
+    pair
+    start good.listen "$interop/saker_peer" "$work/b.sock" listen any 7001 quick
+    until_true 60 log_says good.listen listening || fail "good.listen does not listen"
+}
+they_connect() {
+    start good.connect "$interop/saker_peer" "$work/a.sock" connect 10.5.0.2 7001 quick
+    passes good.connect 120
+    passes good.listen 60
+}
+end_sakers() {
+    for s in a b; do
+        kill -TERM "${pid[$s]}"
+        passes $s 60
+    done
+}
+
+say "two sakers with a key for this pair of hosts"
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' | secret pair.psk
+head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' | secret other.psk
+settings a '[peer 0]' 'address = 10.5.0.2' "psk = $work/pair.psk"
+settings b "psk = $work/other.psk" '[peer 3]' 'address = 10.5.0.1' "psk = $work/pair.psk"
+two_sakers
+they_connect
+end_sakers
+
+say "two sakers with certificates"
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=fabric -days 2 \
+    -addext basicConstraints=critical,CA:TRUE -keyout "$work/ca.key" -out "$work/ca.pem" \
+    2>"$work/openssl.log" || fail "openssl makes no CA"
+certificate first IP:10.5.0.1
+certificate second IP:10.5.0.2
+certificate stranger IP:10.5.0.9
+settings a "$(certified first)"
+settings b "$(certified second)"
+two_sakers
+they_connect
+end_sakers
+
+say "a host whose certificate is for another address"
+settings a "$(certified stranger)"
+two_sakers
+start good.connect "$interop/saker_peer" "$work/a.sock" connect 10.5.0.2 7001 quick
+ends good.connect 120 && fail "a certificate for another address was accepted"
+[ "$(rofx b ROFX_TLS_NAME)" -ge 1 ] || fail "b has not counted ROFX_TLS_NAME"
+kill -TERM "${pid[good.listen]}"
+ends good.listen 60
+end_sakers
 echo PASS
