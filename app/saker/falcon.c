@@ -20,7 +20,7 @@ show_exchange(struct rofx_tls *tls)
 	char text[32] = "";
 
 	if (tls == NULL) {
-		printf("  exchange: IN CLEAR: no peer proves its identity, and there are no keys\n");
+		printf("  exchange: IN CLEAR: no peer proves its identity; there are no keys\n");
 		return;
 	}
 	rofx_tls_look(tls, &v);

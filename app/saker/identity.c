@@ -223,8 +223,8 @@ identity_warn(const struct settings *s, int64_t now)
 		return;
 	if (f->tls == NULL) {
 		sk_log(SK_LOG_WARNING,
-			"FALCON IS UNPROTECTED: without [falcon] psk or certificate, each host that "
-			"reaches this one can connect, and each on the path can read, change and "
+			"FALCON IS UNPROTECTED: without [falcon] psk or certificate, any host that "
+			"reaches this one can connect, and any on the path can read, change and "
 			"forge all data. require-psp = yes refuses this.");
 		return;
 	}

@@ -191,9 +191,11 @@ Test(app_identity, what_is_no_key_is_refused_and_not_repeated)
 	use_psk(path("psk"));
 	refused("cannot be read: No such file or directory");
 	file("psk", "", 0600);
-	refused("has 0 hexadecimal digits in its first line; a key of 16 to 64 bytes has 32 to 128");
+	refused("has 0 hexadecimal digits in its first line; a key of 16 to 64 bytes has 32 to "
+		"128");
 	file("psk", "c0ffee\n", 0600);
-	refused("has 6 hexadecimal digits in its first line; a key of 16 to 64 bytes has 32 to 128");
+	refused("has 6 hexadecimal digits in its first line; a key of 16 to 64 bytes has 32 to "
+		"128");
 	file("psk", KEY "x\n", 0600);
 	refused("does not begin with a line of hexadecimal digits");
 }
