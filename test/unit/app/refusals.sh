@@ -68,6 +68,46 @@ for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0
 	}
 done
 
+# falcon OPTIONS...: runs saker with Falcon and two of its commands.
+printf 'show falcon\nfalcon reload\nquit\n' >"$work/commands"
+falcon() {
+	# shellcheck disable=SC2086
+	"$saker" $eal -- --socket "$work/s" --idle yield --total-num-mbufs 2048 --falcon yes \
+		--cmdline-file "$work/commands" "$@" >"$work/out" 2>&1 || {
+		echo "not ok: saker with Falcon does not run: $(tail -n 1 "$work/out")"
+		failed=1
+	}
+}
+# says WORDS...: the output has them.
+says() {
+	for words in "$@"; do
+		grep -qF -- "$words" "$work/out" || {
+			echo "not ok: the output lacks '$words'"
+			failed=1
+		}
+	done
+}
+falcon
+says "FALCON IS UNPROTECTED" "exchange: IN CLEAR" "psp: none; require-psp = no" \
+	"There is nothing to read"
+(umask 077 && echo 000102030405060708090a0b0c0d0e0f >"$work/psk")
+export SAKER_FALCON_PSK="$work/psk"
+falcon --psp gcm256
+says "TLS 1.3; psk for all peers; loaded 1 times" "psp: gcm256" "gcm256 0" "Read again."
+grep -q UNPROTECTED "$work/out" && {
+	echo "not ok: saker warns although there is a key"
+	failed=1
+}
+chmod 644 "$work/psk"
+# shellcheck disable=SC2086
+refused "[falcon] psk = $work/psk can be read by others: its mode is 0644 (chmod o-rwx)" $eal -- \
+	--falcon yes
+unset SAKER_FALCON_PSK
+# shellcheck disable=SC2086
+SAKER_FALCON_REQUIRE_PSP=yes refused \
+	"Falcon: require-psp = yes, but psp lists no version with keys" $eal -- --falcon yes \
+	--socket "$work/s" --total-num-mbufs 2048
+
 # SIGTERM ends saker cleanly.
 mkfifo "$work/ready"
 # shellcheck disable=SC2086
