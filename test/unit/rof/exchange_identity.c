@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -431,6 +432,69 @@ Test(exchange_identity, work_for_tls_is_announced)
 	xp_start(&p, &s1);
 	cr_assert_not(rofx_handshakes(p.a));
 	cr_assert_not(rofx_handshakes(p.b));
+}
+
+/* ---- Messages that TLS permits and the exchange does not ---- */
+
+static int
+client_psk(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **out)
+{
+	static const unsigned char suite[] = {0x13, 0x02};
+	static uint8_t name[38] = "saker1";
+
+	memcpy(name + 6, a1.b, 16);
+	memcpy(name + 22, a2.b, 16);
+	*id = name;
+	*id_len = sizeof(name);
+	*out = SSL_SESSION_new();
+	return SSL_SESSION_set1_master_key(*out, key[7], 32) &&
+	       SSL_SESSION_set_cipher(*out, SSL_CIPHER_find(ssl, suite)) &&
+	       SSL_SESSION_set_protocol_version(*out, TLS1_3_VERSION);
+}
+
+/* Passes what OpenSSL's client has written to the responder. */
+static int
+pass(SSL *ssl)
+{
+	uint8_t buf[4096];
+	int n = BIO_read(SSL_get_wbio(ssl), buf, sizeof(buf));
+
+	return n > 0 ? rofx_input(p.b, 0, buf, (size_t)n) : 0;
+}
+
+/* The client authenticates itself, and then makes the responder compute new keys. */
+Test(exchange_identity, key_updates_are_refused)
+{
+	static const uint8_t opening[20] = "RoF ID Req Frame\1\1\0";
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	uint8_t buf[4096];
+	size_t n;
+	SSL *ssl;
+
+	use(NULL, host(7, NULL, 0));
+	p.b = rofx_listen(&p.cfg_b, 0);
+	cr_assert_eq(rofx_input(p.b, 0, opening, sizeof(opening)), 20);
+	cr_assert_eq(rofx_output(p.b, buf, sizeof(buf)), 20);
+	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+	cr_assert(SSL_CTX_set_ciphersuites(ctx, "TLS_AES_256_GCM_SHA384"));
+	SSL_CTX_set_psk_use_session_callback(ctx, client_psk);
+	ssl = SSL_new(ctx);
+	SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+	SSL_set_connect_state(ssl);
+	while (SSL_do_handshake(ssl) != 1) {
+		cr_assert_gt(pass(ssl), 0);
+		n = rofx_output(p.b, buf, sizeof(buf));
+		cr_assert_gt(n, 0);
+		cr_assert_eq(BIO_write(SSL_get_rbio(ssl), buf, (int)n), (int)n);
+	}
+	cr_assert_gt(pass(ssl), 0); /* Finished */
+	cr_assert_not(rofx_handshakes(p.b));
+	cr_assert_eq(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+	SSL_do_handshake(ssl);
+	cr_assert_eq(pass(ssl), -ROFX_TLS);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
 }
 
 /* ---- PSP that is required ---- */
