@@ -123,7 +123,7 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 
 /* ---- The turn ---- */
 
-#define REAP_BUDGET 64 /* objects of removed clients that a turn destroys */
+#define REAP_BUDGET 8 /* objects of removed clients that a turn destroys */
 
 static bool
 reap_poll(struct eng_control *c)

@@ -18,14 +18,14 @@ query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	memset(d, 0, sizeof(*d));
 	memcpy(d->name, c->cfg->name, sizeof(d->name));
-	d->max_qp = l->client_qps;
-	d->max_cq = l->client_cqs;
-	d->max_mr = l->client_mrs;
-	d->max_mw = l->client_mws;
-	d->max_pd = cl->pds.cap;
-	d->max_srq = cl->srqs.cap;
-	d->max_ah = c->datagrams ? cl->ahs.cap : 0;
-	d->max_xrcd = c->xrc ? cl->xrcds.cap : 0;
+	d->max_qp = ctl_most(c, cl, CTL_POOL_QP);
+	d->max_cq = ctl_most(c, cl, CTL_POOL_CQ);
+	d->max_mr = ctl_most(c, cl, CTL_POOL_MR);
+	d->max_mw = ctl_most(c, cl, CTL_POOL_MW);
+	d->max_pd = ctl_most(c, cl, CTL_POOL_PD);
+	d->max_srq = ctl_most(c, cl, CTL_POOL_SRQ);
+	d->max_ah = c->datagrams ? ctl_most(c, cl, CTL_POOL_AH) : 0;
+	d->max_xrcd = c->xrc ? ctl_most(c, cl, CTL_POOL_XRCD) : 0;
 	d->max_sq_depth = l->sq_depth;
 	d->max_rq_depth = l->rq_depth;
 	d->max_cq_depth = l->cq_depth;

@@ -327,7 +327,8 @@ hand_attach_as(struct hand *c, struct script *s, uint16_t user)
 	shm_prod_init(&c->cmd, c->home, &c->h.cmd);
 	shm_take_init(&c->evt, c->home, &c->h.evt);
 	script_turns(s, 4);
-	hand_client(c)->eng.user = user;
+	/* Users have numbers from 1 on, in the order in which they come. */
+	cr_assert(user == 0 || hand_client(c)->eng.user == user);
 }
 
 void

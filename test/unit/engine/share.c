@@ -287,6 +287,18 @@ hosts(struct eng_config *cfg)
 	cfg->limits.user_min = 10;
 }
 
+Test(engine_share, the_device_reports_what_the_user_may_have)
+{
+	struct shm_msg m = {0};
+
+	begin(small);
+	s->control->share[CTL_POOL_CQ].most = 3;
+	cr_assert_eq(hand_do(&hand[0], &m, SHM_QUERY_DEVICE), 0);
+	cr_assert_eq(m.body.device.max_qp, 5);
+	cr_assert_eq(m.body.device.max_cq, 3);
+	end();
+}
+
 /* A command waits while the share of its user has too few messages, and the commands of another
  * user do not. */
 Test(engine_share, messages_of_one_user_leave_those_of_others)

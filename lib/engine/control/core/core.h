@@ -27,7 +27,6 @@
 #define CTL_RESERVE 256
 #define CTL_BACKLOG 2048 /* a power of two; holds CTL_POOL and a stage's notices */
 #define CTL_BATCH   64   /* messages of one ring in a burst; QPs of a view in a turn */
-#define CTL_INBOX   16   /* messages of other threads in a turn */
 /* The cost of clients' commands in a turn. A command that only the control stage executes costs 1;
  * struct ctl_command has the cost of the others. */
 #define CTL_TURN_COST       8
@@ -39,6 +38,7 @@
 #define CTL_TURN_HOSTS      16 /* host connections in a turn, while all are examined */
 #define CTL_TURN_RETIRED    64 /* retired objects in a turn */
 #define CTL_BACKLOGGED_NS   (1000ull * 1000) /* time between polls of clients with queued events */
+#define CTL_INBOX           16               /* messages of other threads in a turn */
 #define CTL_CLIENT_COMMANDS 16               /* unanswered commands of one client */
 /* Connect requests that wait for the answer of one client; a power of two. */
 #define CTL_CLIENT_REQUESTS 1024
