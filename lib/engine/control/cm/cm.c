@@ -269,7 +269,7 @@ cm_notice_fatal(struct eng_control *c, struct ctl_target *t, struct eng_ctl *m)
 /* ---- For the registry ---- */
 
 static void
-conn_leave(struct eng_control *c, struct cm_conn *q)
+cm_conn_leave(struct eng_control *c, struct cm_conn *q)
 {
 	cm_input(c, q, CM_EV_DELETE, NULL);
 }
@@ -283,6 +283,6 @@ conn_forget(struct eng_control *c, struct cm_conn *q)
 }
 
 const struct ctl_conn_ops cm_conn_ops = {
-	.leave = conn_leave,
+	.leave = cm_conn_leave,
 	.forget = conn_forget,
 };

@@ -195,7 +195,7 @@ cm_modified_fail(struct eng_control *c, struct cm_conn *q)
 /* Returns whether the attempt may begin. If not, reserves the next time at which one of this user
  * may, so that attempts of the QPs of one user do not occupy the loop. */
 static bool
-paced(struct eng_control *c, struct cm_conn *q)
+attempt_is_paced(struct eng_control *c, struct cm_conn *q)
 {
 	struct ctl_user *u = &c->users[q->client != NULL ? q->client->eng.user : SK_USER_INSTANCE];
 
@@ -222,7 +222,7 @@ cm_modified_fire(void *ctx, struct sk_timer *timer, uint64_t now)
 		return;
 	}
 	if (q->state == CM_WAITING && now >= q->attempt_at) {
-		if (paced(c, q))
+		if (attempt_is_paced(c, q))
 			attempt(c, q);
 	} else if (q->state == CM_OPENING && now >= q->attempt_end) {
 		cm_abort(c, q, 0);

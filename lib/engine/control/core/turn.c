@@ -56,7 +56,7 @@ ctl_unring_client(struct eng_control *c, struct ctl_client *cl)
 
 /* Executes one command of the user's next client. */
 static void
-serve(struct eng_control *c, struct ctl_user *u)
+serve_user(struct eng_control *c, struct ctl_user *u)
 {
 	struct ctl_client *cl = TAILQ_FIRST(&u->clients);
 	int cost;
@@ -78,7 +78,7 @@ ctl_rung_poll(struct eng_control *c)
 	c->credit = SK_MIN(c->credit + CTL_TURN_COST, CTL_TURN_COST);
 	while (c->credit > 0 && (u = TAILQ_FIRST(&c->rung)) != NULL) {
 		if (u->credit > 0) {
-			serve(c, u);
+			serve_user(c, u);
 			continue;
 		}
 		u->credit += CTL_USER_COST;
