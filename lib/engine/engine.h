@@ -77,6 +77,32 @@ struct eng_limits {
 	uint16_t ird, ord; /* most outstanding Reads and Atomics of a QP, in and out */
 };
 
+/* The share of the engine that a client, or a user, gets when others have work, and the most that
+ * it gets. An engine stage enforces both for what it sends; the limits are divided by the number of
+ * engine stages. */
+struct eng_rates {
+	/* 1 to ENG_WEIGHT_MAX; 0 stands for ENG_WEIGHT. Clients of a user that have work are served
+	 * in proportion to their weights, and so are users. */
+	uint32_t weight;
+	uint64_t bits;     /* most bits per second, in the records or payloads sent; 0: no limit */
+	uint64_t messages; /* most work requests of send queues per second; 0: no limit */
+};
+#define ENG_WEIGHT     10
+#define ENG_WEIGHT_MAX 100
+#define ENG_MAX_RATES  64
+
+/* A row of the table of rates: the clients that it applies to, and their rates. */
+struct eng_rates_config {
+	bool present;
+	/* Name of the clients. Each of them has these rates. Empty: `uid` applies. */
+	char name[SHM_NAME_MAX];
+	/* User ID of the clients that attach through the socket. All of them together have these
+	 * rates. ENG_NO_UID: none. */
+	uint32_t uid;
+	struct eng_rates rates;
+};
+#define ENG_NO_UID UINT32_MAX
+
 struct eng_falcon_config {
 	bool enabled;
 	struct fa_config stack; /* each transport stage replaces the seed by a random one */
@@ -147,6 +173,8 @@ struct eng_config {
 	enum eng_idle idle;
 	uint32_t sleep_after; /* ENG_IDLE_SLEEP: turns without work before a loop sleeps */
 	struct eng_limits limits;
+	/* Of two rows with the same name or user ID, the first one applies. */
+	struct eng_rates_config rates[ENG_MAX_RATES];
 	/* limits.conns replaces max_conns; ooo_slices_total is at most a quarter of the receive
 	 * mbufs */
 	struct tcp_config tcp;
@@ -333,6 +361,8 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_TX_CKSUM, SK_NORMAL, "a frame was sent with checksum offload")                       \
 	X(ENG_TX_TSO, SK_NORMAL, "a frame was sent with TSO")                                      \
 	X(ENG_TX_NO_MBUF, SK_WARNING, "no mbuf was free for sending")                              \
+	X(ENG_TX_SHARE, SK_NOTICE,                                                                 \
+		"a QP waited because its user held all send records of its share")                 \
 	X(ENG_RX_NO_MBUF, SK_WARNING, "no mbuf was free for a received frame")                     \
 	X(ENG_RING_FULL, SK_NORMAL, "a ring between two stages was full; the sender tries again")  \
 	X(ENG_STALE, SK_NORMAL, "a message named a QP or connection that no longer existed")       \

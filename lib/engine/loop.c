@@ -100,8 +100,7 @@ loop_deadline(const struct eng *e, const struct eng_loop *l)
 	for (unsigned i = 0; i < l->ntransports; i++)
 		due = SK_MIN(due, eng_transport_deadline(l->transports[i]));
 	for (unsigned i = 0; i < l->nstages; i++)
-		if (eng_stage_busy(l->stages[i]))
-			return 0;
+		due = SK_MIN(due, eng_stage_deadline(l->stages[i]));
 	if (l->control)
 		due = SK_MIN(due, eng_control_deadline(e->control));
 	return due;

@@ -104,6 +104,7 @@ mbuf_rec(struct rte_mbuf *m)
 {
 	struct tcp_rec *rec = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->rec;
 
+	*eng_rec_returned(rec) = NULL;
 	rec->next = NULL;
 	rec->data = rte_pktmbuf_mtod(m, uint8_t *);
 	rec->len = 0;
@@ -123,12 +124,20 @@ eng_rec_alloc(struct rte_mempool *mp)
 	return mbuf_rec(m);
 }
 
+static inline void
+count_returned(struct eng_returned *to)
+{
+	if (to != NULL)
+		__atomic_store_n(&to->n, to->n + 1, __ATOMIC_RELAXED);
+}
+
 void
 eng_rec_free(struct tcp_rec *chain)
 {
 	while (chain != NULL) {
 		struct rte_mbuf *m = chain->owner;
 
+		count_returned(*eng_rec_returned(chain));
 		chain = chain->next;
 		rte_pktmbuf_free_seg(m);
 	}
@@ -202,6 +211,7 @@ mbuf_fbuf(struct rte_mbuf *m, uint32_t off, uint32_t len)
 {
 	struct fa_buf *b = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->falcon.buf;
 
+	*eng_fbuf_returned(b) = NULL;
 	b->next = NULL;
 	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
 	b->data_len = b->len = len;
@@ -220,6 +230,7 @@ eng_fbuf_alloc(struct rte_mempool *mp)
 void
 eng_fbuf_free(struct fa_buf *buf)
 {
+	count_returned(*eng_fbuf_returned(buf));
 	rte_pktmbuf_free_seg(buf->owner);
 }
 

@@ -19,13 +19,40 @@ struct eng_fbuf {
 	uint8_t rnr; /* ENG_T_RNR: the code of the RNR timeout */
 };
 
+/* A count of mbufs that were freed. One stage writes it, on a cache line of its own; another stage
+ * may read it, relaxed. */
+struct eng_returned {
+	_Alignas(64) uint32_t n;
+};
+
 union eng_mbuf_priv {
 	struct tcp_rec rec;
 	struct tcp_slice slice;
 	struct eng_fbuf falcon;
+	struct {
+		uint8_t head[56]; /* of the record or payload */
+		/* A record or payload whose freeing is counted, or NULL. The stage that owns the
+		 * record writes the count. */
+		struct eng_returned *to;
+	} held;
 	uint8_t line[64]; /* so that the data begins at a cache line */
 };
+_Static_assert(sizeof(struct tcp_rec) <= 56 && sizeof(struct eng_fbuf) <= 56, "room for `to`");
 _Static_assert(sizeof(union eng_mbuf_priv) % RTE_MBUF_PRIV_ALIGN == 0, "as DPDK asks");
+
+/* Return where the freeing of a record or of a payload buffer is counted: NULL, or what the owner
+ * has stored there. */
+static inline struct eng_returned **
+eng_rec_returned(struct tcp_rec *rec)
+{
+	return &((union eng_mbuf_priv *)rec)->held.to;
+}
+
+static inline struct eng_returned **
+eng_fbuf_returned(struct fa_buf *buf)
+{
+	return &((union eng_mbuf_priv *)buf)->held.to;
+}
 
 /* Returns a record of 0 bytes in an mbuf of `mp`, or NULL when the pool is empty. */
 struct tcp_rec *eng_rec_alloc(struct rte_mempool *mp);

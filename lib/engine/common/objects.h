@@ -9,15 +9,40 @@
 
 #include <sys/queue.h>
 
+#include "../../base/wheel.h"
 #include "../../rdma/rdma.h"
 #include "../../shm/shm.h"
 #include "../../shm/shm_ring.h"
+#include "../engine.h"
 
 struct iw_qp;
 struct rof_chan;
 struct rof_qp;
 struct eng_qp;
 struct eng_qp_ops;
+struct eng_stage_user;
+struct rd_cq;
+struct rd_srq;
+
+TAILQ_HEAD(eng_qp_list, eng_qp);
+TAILQ_HEAD(eng_cq_list, rd_cq);
+TAILQ_HEAD(eng_srq_list, rd_srq);
+
+/* A place in a round robin of the engine stage: a user among the users, or a client among the
+ * clients of its user. The unit of credit is a byte that is sent. */
+struct eng_round {
+	TAILQ_ENTRY(eng_round) next;
+	bool queued;     /* in the list: it has work and is within its rate */
+	bool over_rate;  /* over its rate until `timer` fires */
+	int64_t credit;  /* positive: it is served before its next turn in the list */
+	int64_t quantum; /* credit of each turn in the list: ENG_ROUND_QUANTUM times the weight */
+	/* The prices of a byte and of a message in units of 2^-32 ns (0: no limit), and for both
+	 * limits the time until which everything sent is paid for (ns and 2^-32 ns). */
+	uint64_t price[2], paid[2];
+	uint32_t paid_part[2];
+	struct sk_timer timer;
+};
+TAILQ_HEAD(eng_round_list, eng_round);
 
 /* A mapped region of a client: its home region, or memory that it has registered. */
 struct eng_region {
@@ -48,6 +73,26 @@ struct eng_client {
 		struct shm_prod event;
 		bool added, cold; /* cold: polled in every 16th turn only */
 		uint32_t quiet;   /* turns without a doorbell */
+		/* The place among the clients of the user, and the QPs that may have work to send
+		 * (stage_round.c). */
+		struct eng_round round;
+		struct eng_stage_user *user;
+		struct eng_qp_list active;
+		/* CQs whose events wait until the event ring has room (stage_cq.c). */
+		struct eng_cq_list owed;
+		TAILQ_ENTRY(eng_client_stage) owing_next;
+		/* Objects that wait for a free notice, and notices about the client itself
+		 * (stage_notice.c). */
+		struct eng_qp_list notice_qps;
+		struct eng_cq_list notice_cqs;
+		struct eng_srq_list notice_srqs;
+		TAILQ_ENTRY(eng_client_stage) notice_next;
+		bool owing, noticing;   /* in s->owing, in s->noticing */
+		bool mailbox, bad;      /* ENG_EC_MAILBOX, ENG_EC_CLIENT_BAD are pending */
+		bool mailbox_out;       /* the control stage holds ENG_EC_MAILBOX */
+		bool put_out;           /* ENG_EC_CLIENT_BAD was requested */
+		uint32_t bad_doorbells; /* since bad_since, ns */
+		uint64_t bad_since;
 		/* [nqps], by the handle of the QP; ENG_CE_QP_ADD fills it in. */
 		struct eng_qp **qps;
 		uint32_t nqps;
@@ -57,6 +102,9 @@ struct eng_client {
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
 	} stage[SHM_MAX_STAGES];
+	/* The limits of this client alone, and those of all clients of its user together.
+	 * Constant. */
+	struct eng_rates rates, user_rates;
 	/* control stage: tables of handles, heap, mailbox rings, quotas */
 	void *control;
 };
@@ -69,14 +117,14 @@ struct rd_cq {
 	/* engine stage s: sub[s] */
 	struct {
 		_Alignas(64) struct shm_prod ring; /* of completions */
-		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW was sent. */
-		bool overflow, told;
-		/* The stage wrote a completion in this turn, and checks at its end whether the CQ
-		 * is armed. */
-		bool touched;
-		bool solicited; /* a completion of this turn is solicited or has failed */
-		bool owed;      /* an event is pending: the event ring was full */
-		struct rd_cq *next_touched;
+		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW waits for a notice. */
+		bool overflow, noticing;
+		/* touched: the stage wrote a completion in this turn, and checks at its end whether
+		 * the CQ is armed. owed: an event is pending, because the event ring is full. */
+		bool touched, owed;
+		bool solicited; /* a completion since the last check is solicited or has failed */
+		TAILQ_ENTRY(rd_cq) next;   /* in s->touched, or in the client's list `owed` */
+		TAILQ_ENTRY(rd_cq) notice; /* in the client's list notice_cqs */
 	} sub[SHM_MAX_STAGES];
 };
 
@@ -97,7 +145,7 @@ struct rd_srq {
 	/* engine stage */
 	struct shm_take rq;
 	uint32_t limit; /* below this many receive requests, ENG_EC_SRQ_LIMIT is sent; 0: never */
-	bool queued;    /* ENG_EC_SRQ_LIMIT is pending: the SRQ is in s->pending_srqs */
+	bool queued;    /* ENG_EC_SRQ_LIMIT is pending: the SRQ is in the client's notice_srqs */
 	TAILQ_ENTRY(rd_srq) pend;
 	struct rd_srq *next; /* in s->xrc_srqs */
 };
@@ -124,7 +172,9 @@ struct eng_qp {
 	uint8_t stage;   /* the engine stage that owns the QP */
 	/* engine stage */
 	uint8_t transport;
-	bool active;                  /* in the stage's list of QPs with work */
+	/* The client that pays for the work of the QP; of a host connection: s->own. */
+	struct eng_client_stage *payer;
+	uint8_t active;               /* enum eng_qp_place (stage_priv.h) */
 	bool connected;               /* `conn` is valid */
 	uint32_t conn;                /* index of the connection on the transport stage */
 	uint32_t index;               /* index of the QP on the engine stage */
@@ -143,7 +193,7 @@ struct eng_qp {
 	struct shm_take sq, rq;
 	TAILQ_ENTRY(eng_qp) next;
 	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): messages that are not sent yet */
-	bool queued;       /* in the stage's list of QPs with pending messages */
+	uint8_t queued;    /* enum eng_qp_queue: the list of `pend` */
 	uint32_t consumed; /* stream bytes of the next ENG_T_CONSUMED */
 	int code, ended;   /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
 	uint32_t sq_shown; /* the value of sq.next that the client can read */

@@ -13,6 +13,7 @@
 #include "../common/pages.h"
 
 #define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
+#define ARRIVED_TURN   (1u << 20) /* bytes of messages after which a turn takes no further ones */
 
 static int
 alloc_tables(struct eng_stage *s)
@@ -30,7 +31,9 @@ alloc_tables(struct eng_stage *s)
 	s->notices = calloc(ENG_CTL_NOTICES, sizeof(s->notices[0]));
 	s->store = eng_pool_create(
 		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
-	if (s->qps == NULL || s->free_index == NULL || s->notices == NULL || s->store == NULL)
+	if (s->qps == NULL || s->free_index == NULL || s->notices == NULL || s->store == NULL ||
+		eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
+		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES) < 0)
 		return -1;
 	for (uint32_t i = 0; i < s->nqps; i++)
 		s->free_index[i] = s->nqps - 1 - i;
@@ -59,9 +62,13 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
 	TAILQ_INIT(&s->cold);
-	TAILQ_INIT(&s->active);
+	TAILQ_INIT(&s->owing);
+	TAILQ_INIT(&s->noticing);
+	TAILQ_INIT(&s->starving);
+	TAILQ_INIT(&s->touched);
 	TAILQ_INIT(&s->pending);
-	TAILQ_INIT(&s->pending_srqs);
+	for (unsigned t = 0; t < ENG_MAX_TRANSPORTS; t++)
+		TAILQ_INIT(&s->ring_full[t]);
 	if (eng_stage_iwarp_init(s) == 0 && alloc_tables(s) == 0)
 		return s;
 	eng_stage_destroy(s);
@@ -92,6 +99,9 @@ eng_stage_destroy(struct eng_stage *s)
 		stage_drain_ring(s->from_transport[t]);
 	eng_pool_free(s->store);
 	eng_stage_iwarp_fini(s);
+	eng_records_fini(s);
+	eng_rounds_fini(s);
+	sk_share_fini(&s->notice_share);
 	free(s->qps);
 	free(s->free_index);
 	free(s->notices);
@@ -109,8 +119,37 @@ stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 		for (unsigned i = 0; i < n; i++)
 			eng_qp_message(s, &m[i]);
 		all += n;
-	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
+	} while (n == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < ARRIVED_TURN);
 	return all > 0;
+}
+
+/* Returns whether a QP waits for room in the ring to its transport stage. */
+static bool
+waits_for_ring(const struct eng_stage *s)
+{
+	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
+		if (!TAILQ_EMPTY(&s->ring_full[t]))
+			return true;
+	return false;
+}
+
+/* Does the work at the end of a turn: messages, events and notices that are pending. */
+static bool
+settle(struct eng_stage *s)
+{
+	bool work = !TAILQ_EMPTY(&s->pending) || waits_for_ring(s);
+
+	if (work)
+		eng_qps_pending(s);
+	if (!TAILQ_EMPTY(&s->touched))
+		eng_cqs_touched(s);
+	if (s->nowing > 0)
+		eng_cqs_owed(s);
+	if (s->nstarving > 0)
+		eng_records_poll(s);
+	if (s->nnoticing > 0 && s->nnotices > 0)
+		eng_notices_poll(s);
+	return work;
 }
 
 bool
@@ -118,7 +157,10 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 {
 	bool work = false;
 
+	if (s->now == 0)
+		sk_wheel_init(&s->wheel, now);
 	s->now = now;
+	s->arrived = 0;
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		if (!rte_ring_empty(s->from_transport[t]))
 			work |= stage_take_messages(s, s->from_transport[t]);
@@ -127,22 +169,21 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 	work |= eng_doorbells_poll(s);
 	if (!rte_ring_empty(s->from_control))
 		work |= eng_stage_ctl(s);
-	if (!TAILQ_EMPTY(&s->active))
+	if (s->wheel.armed > 0)
+		eng_rates_poll(s);
+	if (!TAILQ_EMPTY(&s->rounds))
 		work |= eng_qps_run(s);
-	if (!TAILQ_EMPTY(&s->pending))
-		work |= eng_qps_pending(s);
-	if (!TAILQ_EMPTY(&s->pending_srqs))
-		eng_srqs_pending(s);
-	if (s->touched != NULL)
-		eng_cqs_touched(s);
+	work |= settle(s);
 	return work;
 }
 
-bool
-eng_stage_busy(const struct eng_stage *s)
+uint64_t
+eng_stage_deadline(const struct eng_stage *s)
 {
-	return !TAILQ_EMPTY(&s->active) || !TAILQ_EMPTY(&s->pending) ||
-	       !TAILQ_EMPTY(&s->pending_srqs) || s->touched != NULL;
+	if (!TAILQ_EMPTY(&s->rounds) || !TAILQ_EMPTY(&s->pending) || !TAILQ_EMPTY(&s->touched) ||
+		s->nnoticing > 0 || waits_for_ring(s))
+		return 0;
+	return s->wheel.armed > 0 ? sk_wheel_next(&s->wheel) : SK_NEVER;
 }
 
 const uint64_t *

@@ -20,8 +20,11 @@ void eng_stage_destroy(struct eng_stage *s);
 /* Runs one turn: messages of the transport stages, doorbells, commands, QPs with work, then
  * whatever is pending. `now` in ns. Returns whether there was work. */
 bool eng_stage_poll(struct eng_stage *s, uint64_t now);
-/* Returns whether the stage has work although nothing arrives. Its loop must not sleep then. */
-bool eng_stage_busy(const struct eng_stage *s);
+/* Returns the time (ns) at which the stage has work although nothing arrives: 0 when it has work
+ * now, SK_NEVER when it has none. Its loop does not sleep beyond that time. Two kinds of work wait
+ * for others and do not count: events for which a client makes no room, and QPs for whose records
+ * the transport stage waits. The stage checks them in each turn. */
+uint64_t eng_stage_deadline(const struct eng_stage *s);
 /* Returns whether the doorbell ring of any client has an entry, cold clients included. A loop calls
  * it before it sleeps. */
 bool eng_stage_rung(struct eng_stage *s);

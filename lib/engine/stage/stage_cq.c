@@ -2,20 +2,24 @@
 /*
  * Completions and their events. The stage writes a completion into its sub-ring of the CQ
  * immediately. At the end of the turn it checks once per CQ whether the client has armed it, and
- * sends one event for all completions of the turn.
+ * sends one event for all completions of the turn. A CQ whose event finds the event ring full waits
+ * in a list of its client, and costs nothing until the ring has room.
  */
 #include <unistd.h>
 
+#include "../../base/mem.h"
 #include "stage_priv.h"
+
+#define OWED_BURST 64 /* pending events that a client gets in a turn */
 
 static void
 touch(struct eng_stage *s, struct rd_cq *cq)
 {
-	if (cq->sub[s->index].touched)
+	/* A CQ with a pending event is checked again when that event is sent. */
+	if (cq->sub[s->index].touched || cq->sub[s->index].owed)
 		return;
 	cq->sub[s->index].touched = true;
-	cq->sub[s->index].next_touched = s->touched;
-	s->touched = cq;
+	TAILQ_INSERT_TAIL(&s->touched, cq, sub[s->index].next);
 }
 
 static void
@@ -41,6 +45,8 @@ eng_cq_put(struct eng_stage *s, struct rd_cq *cq, const struct rd_wc *wc)
 	touch(s, cq);
 	if (shm_prod_room(ring) == 0) {
 		sk_count(s->counters, ENG_CQ_OVERFLOW);
+		if (!cq->sub[s->index].overflow)
+			eng_notice_cq(s, cq);
 		cq->sub[s->index].overflow = true;
 		return false;
 	}
@@ -95,61 +101,90 @@ send_event(struct eng_stage *s, struct rd_cq *cq)
 	return true;
 }
 
-static bool
-tell_overflow(struct eng_stage *s, struct rd_cq *cq)
+/* Makes the CQ wait until the event ring of its client has room. */
+static void
+owe(struct eng_stage *s, struct rd_cq *cq)
 {
-	struct eng_ctl *m = eng_notice_get(s, ENG_EC_CQ_OVERFLOW, cq->client);
+	struct eng_client_stage *cs = &cq->client->stage[s->index];
 
-	if (m == NULL)
-		return false;
-	m->object.object = cq;
-	eng_notice_send(s, m);
-	cq->sub[s->index].told = true;
-	return true;
+	cq->sub[s->index].owed = true;
+	TAILQ_INSERT_TAIL(&cs->owed, cq, sub[s->index].next);
+	if (cs->owing)
+		return;
+	cs->owing = true;
+	s->nowing++;
+	TAILQ_INSERT_TAIL(&s->owing, cs, owing_next);
 }
 
-/* Sends the events of a CQ that are due. Returns false when one of them could not be sent. */
-static bool
-stage_cq_settle(struct eng_stage *s, struct rd_cq *cq)
+static void
+owe_no_more(struct eng_stage *s, struct eng_client_stage *cs)
 {
-	bool done = true;
-
-	if (cq->client->dead)
-		return true;
-	if (cq->sub[s->index].overflow && !cq->sub[s->index].told)
-		done = tell_overflow(s, cq);
-	if (cq->sub[s->index].owed || shm_arm_fire(&cq->shared->arm, cq->sub[s->index].solicited)) {
-		cq->sub[s->index].owed = !send_event(s, cq);
-		done &= !cq->sub[s->index].owed;
-	}
-	cq->sub[s->index].solicited = false;
-	return done;
+	cs->owing = false;
+	s->nowing--;
+	TAILQ_REMOVE(&s->owing, cs, owing_next);
 }
 
 void
 eng_cqs_touched(struct eng_stage *s)
 {
-	struct rd_cq *cq = s->touched, *next;
+	struct rd_cq *cq;
 
-	s->touched = NULL;
-	for (; cq != NULL; cq = next) {
-		next = cq->sub[s->index].next_touched;
+	while ((cq = TAILQ_FIRST(&s->touched)) != NULL) {
+		TAILQ_REMOVE(&s->touched, cq, sub[s->index].next);
 		cq->sub[s->index].touched = false;
-		if (!stage_cq_settle(s, cq))
-			touch(s, cq);
+		if (!cq->client->dead &&
+			shm_arm_fire(&cq->shared->arm, cq->sub[s->index].solicited) &&
+			!send_event(s, cq))
+			owe(s, cq);
+		cq->sub[s->index].solicited = false;
+	}
+}
+
+/* Sends pending events of a client while its event ring has room. Each CQ is then checked once
+ * more, since completions may have arrived while its event was pending. */
+static void
+pay(struct eng_stage *s, struct eng_client_stage *cs)
+{
+	struct rd_cq *cq;
+
+	if (cs->client->dead || shm_prod_room(&cs->event) == 0)
+		return; /* none of its CQs is visited */
+	for (unsigned n = 0; n < OWED_BURST && (cq = TAILQ_FIRST(&cs->owed)) != NULL; n++) {
+		if (!send_event(s, cq))
+			return;
+		TAILQ_REMOVE(&cs->owed, cq, sub[s->index].next);
+		cq->sub[s->index].owed = false;
+		touch(s, cq);
+	}
+}
+
+void
+eng_cqs_owed(struct eng_stage *s)
+{
+	for (uint32_t n = SK_MIN(s->nowing, (uint32_t)ENG_OWING_TURN); n > 0; n--) {
+		struct eng_client_stage *cs = TAILQ_FIRST(&s->owing);
+
+		TAILQ_REMOVE(&s->owing, cs, owing_next);
+		TAILQ_INSERT_TAIL(&s->owing, cs, owing_next);
+		pay(s, cs);
+		if (TAILQ_EMPTY(&cs->owed))
+			owe_no_more(s, cs);
 	}
 }
 
 void
 eng_cq_forget(struct eng_stage *s, struct rd_cq *cq)
 {
-	struct rd_cq **link = &s->touched;
+	struct eng_client_stage *cs = &cq->client->stage[s->index];
 
-	for (; *link != NULL; link = &(*link)->sub[s->index].next_touched) {
-		if (*link == cq) {
-			*link = cq->sub[s->index].next_touched;
-			cq->sub[s->index].touched = false;
-			return;
-		}
-	}
+	if (cq->sub[s->index].touched)
+		TAILQ_REMOVE(&s->touched, cq, sub[s->index].next);
+	if (cq->sub[s->index].owed)
+		TAILQ_REMOVE(&cs->owed, cq, sub[s->index].next);
+	if (cq->sub[s->index].noticing)
+		TAILQ_REMOVE(&cs->notice_cqs, cq, sub[s->index].notice);
+	cq->sub[s->index].touched = cq->sub[s->index].owed = cq->sub[s->index].noticing = false;
+	if (cs->owing && TAILQ_EMPTY(&cs->owed))
+		owe_no_more(s, cs);
+	eng_notice_client_idle(s, cs);
 }

@@ -8,28 +8,6 @@
 
 #include "qp_ops_priv.h"
 
-struct eng_ctl *
-eng_notice_get(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client)
-{
-	struct eng_ctl *m;
-
-	if (s->nnotices == 0)
-		return NULL;
-	m = s->notices_free[--s->nnotices];
-	memset(m, 0, sizeof(*m));
-	m->type = (uint16_t)type;
-	m->from = m->stage = (uint8_t)s->index;
-	m->client = client;
-	return m;
-}
-
-void
-eng_notice_send(struct eng_stage *s, struct eng_ctl *m)
-{
-	/* The ring has an entry for each notice and each command, so it is never full. */
-	rte_ring_sp_enqueue(s->to_control, m);
-}
-
 void
 eng_stage_answer(struct eng_stage *s, struct eng_ctl *m, int status)
 {
@@ -48,6 +26,7 @@ qp_add(struct eng_stage *s, struct eng_ctl *m)
 		return -ENOBUFS;
 	if (cs != NULL && qp->handle >= cs->nqps)
 		return -EINVAL;
+	qp->payer = cs != NULL ? cs : &s->own;
 	qp->ops = qp->host != NULL ? &eng_host_ops : eng_qp_ops[qp->kind];
 	rc = qp->ops->create(s, qp);
 	if (rc < 0)
@@ -116,10 +95,13 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 	*rc = 0;
 	switch (m->type) {
 	case ENG_CE_CLIENT_ADD:
+		eng_round_add(s, m->client);
 		eng_doorbells_add(s, m->client);
 		break;
 	case ENG_CE_CLIENT_DEL:
 		eng_doorbells_del(s, m->client);
+		eng_notice_client_del(s, &m->client->stage[s->index]);
+		eng_round_del(s, &m->client->stage[s->index]);
 		break;
 	case ENG_CE_QP_ADD:
 		*rc = qp_add(s, m);
@@ -184,7 +166,7 @@ eng_stage_ctl(struct eng_stage *s)
 		struct eng_ctl *c = m[i];
 
 		if (c->type >= ENG_CTL_NOTICE)
-			s->notices_free[s->nnotices++] = c;
+			eng_notice_put(s, c);
 		else if (command(s, c, &rc))
 			eng_stage_answer(s, c, rc);
 	}

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Doorbells. The stage polls the doorbell ring of a hot client in each turn, and the ring of a cold
- * client in every 16th turn, so that many idle clients cost little.
+ * client in every 16th turn, so that many idle clients cost little. A turn takes a limited number
+ * of doorbells from each client and from all of them; the next turn continues with the client at
+ * which it stopped.
  */
 #include "stage_priv.h"
 
 #include "../../base/mem.h"
+
+#define SECOND_NS 1000000000ull
 
 void
 eng_doorbells_add(struct eng_stage *s, struct eng_client *c)
@@ -29,6 +33,8 @@ eng_doorbells_del(struct eng_stage *s, struct eng_client *c)
 	if (!cs->added)
 		return;
 	cs->added = false;
+	if (s->next_bell == cs)
+		s->next_bell = TAILQ_NEXT(cs, next);
 	TAILQ_REMOVE(cs->cold ? &s->cold : &s->hot, cs, next);
 	cs->cold ? s->ncold-- : s->nhot--;
 }
@@ -36,6 +42,8 @@ eng_doorbells_del(struct eng_stage *s, struct eng_client *c)
 static void
 set_cold(struct eng_stage *s, struct eng_client_stage *cs, bool cold)
 {
+	if (s->next_bell == cs)
+		s->next_bell = TAILQ_NEXT(cs, next);
 	TAILQ_REMOVE(cs->cold ? &s->cold : &s->hot, cs, next);
 	cs->cold ? s->ncold-- : s->nhot--;
 	cs->cold = cold;
@@ -44,88 +52,115 @@ set_cold(struct eng_stage *s, struct eng_client_stage *cs, bool cold)
 	cold ? s->ncold++ : s->nhot++;
 }
 
-/* Executes one doorbell. Returns false when no notice is free: it then stays in the ring. */
-static bool
+/* Counts an invalid doorbell. A client that rings too many within a second is put out. */
+static void
+bad_doorbell(struct eng_stage *s, struct eng_client_stage *cs)
+{
+	sk_count(s->counters, ENG_BAD_DOORBELL);
+	if (s->now - cs->bad_since >= SECOND_NS) {
+		cs->bad_since = s->now;
+		cs->bad_doorbells = 0;
+	}
+	if (++cs->bad_doorbells > cs->nqps + ENG_BAD_DOORBELLS)
+		eng_notice_bad(s, cs);
+}
+
+/* Executes one doorbell. */
+static void
 ring(struct eng_stage *s, struct eng_client_stage *cs, uint32_t what)
 {
-	struct eng_ctl *m;
 	struct eng_qp *qp;
 
 	if (what == SHM_RING_MAILBOX) {
-		m = eng_notice_get(s, ENG_EC_MAILBOX, cs->client);
-		if (m == NULL)
-			return false;
-		eng_notice_send(s, m);
-		return true;
+		eng_notice_mailbox(s, cs);
+		return;
 	}
 	qp = what < cs->nqps ? cs->qps[what] : NULL;
 	if (qp == NULL) {
-		sk_count(s->counters, ENG_BAD_DOORBELL);
-		return true;
+		bad_doorbell(s, cs);
+		return;
 	}
 	/* The flag is cleared before the queue is polled, so that a later post rings again. */
 	shm_pend_clear(&qp->shared->pending);
 	eng_qp_activate(s, qp);
-	return true;
 }
 
-static bool
-take_bells(struct eng_stage *s, struct eng_client_stage *cs)
+/* Returns whether the ring of a client has a doorbell that the stage may take. */
+static inline bool
+has_bell(const struct eng_client_stage *cs)
+{
+	return shm_take_peek(&cs->doorbell) != NULL && !cs->client->dead && !cs->put_out;
+}
+
+/* Takes up to `most` doorbells. Returns their number. */
+static unsigned
+take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
 {
 	const struct shm_doorbell *e;
 	unsigned n = 0;
 
-	while (n < ENG_DOORBELLS && (e = shm_take_peek(&cs->doorbell)) != NULL) {
-		if (!ring(s, cs, __atomic_load_n(&e->what, __ATOMIC_RELAXED)))
-			break;
+	while (n < most && (e = shm_take_peek(&cs->doorbell)) != NULL && !cs->put_out) {
+		ring(s, cs, __atomic_load_n(&e->what, __ATOMIC_RELAXED));
 		shm_take_pop(&cs->doorbell);
 		n++;
 	}
-	if (n > 0)
-		shm_take_publish(&cs->doorbell);
-	return n > 0;
+	shm_take_publish(&cs->doorbell);
+	cs->round.credit -= n * ENG_COST_VISIT;
+	cs->user->round.credit -= n * ENG_COST_VISIT;
+	return n;
 }
 
-static bool
-poll_cold(struct eng_stage *s)
+/* Returns the number of doorbells taken. */
+static unsigned
+poll_cold(struct eng_stage *s, unsigned most)
 {
 	uint32_t n = (s->ncold + (1u << ENG_COLD_SHARE_LOG2) - 1) >> ENG_COLD_SHARE_LOG2;
-	bool work = false;
+	unsigned taken = 0;
 
-	while (n-- > 0) {
+	while (n-- > 0 && taken < most) {
 		struct eng_client_stage *cs = TAILQ_FIRST(&s->cold);
 
 		if (cs == NULL)
 			break;
 		TAILQ_REMOVE(&s->cold, cs, next);
 		TAILQ_INSERT_TAIL(&s->cold, cs, next);
-		if (!cs->client->dead && take_bells(s, cs)) {
-			set_cold(s, cs, false);
-			work = true;
-		}
+		if (!has_bell(cs))
+			continue;
+		taken += take_bells(s, cs, SK_MIN(most - taken, (unsigned)ENG_DOORBELLS));
+		set_cold(s, cs, false);
 	}
-	return work;
+	return taken;
+}
+
+/* Polls one hot client. Returns the number of doorbells taken, at most `most`. */
+static unsigned
+poll_hot(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
+{
+	if (has_bell(cs)) {
+		cs->quiet = 0;
+		return take_bells(s, cs, SK_MIN(most, (unsigned)ENG_DOORBELLS));
+	}
+	if (++cs->quiet >= ENG_COLD_AFTER && s->nhot > ENG_HOT_MIN)
+		set_cold(s, cs, true);
+	return 0;
 }
 
 bool
 eng_doorbells_poll(struct eng_stage *s)
 {
-	struct eng_client_stage *cs, *next;
-	bool work = false;
+	struct eng_client_stage *cs = s->next_bell;
+	unsigned taken = 0;
 
-	for (cs = TAILQ_FIRST(&s->hot); cs != NULL; cs = next) {
-		next = TAILQ_NEXT(cs, next);
-		if (shm_take_peek(&cs->doorbell) != NULL && !cs->client->dead &&
-			take_bells(s, cs)) {
-			cs->quiet = 0;
-			work = true;
-		} else if (++cs->quiet >= ENG_COLD_AFTER && s->nhot > ENG_HOT_MIN) {
-			set_cold(s, cs, true);
-		}
+	for (uint32_t n = s->nhot; n > 0 && taken < ENG_DOORBELLS_TURN; n--) {
+		if (cs == NULL)
+			cs = TAILQ_FIRST(&s->hot);
+		s->next_bell = TAILQ_NEXT(cs, next);
+		taken += poll_hot(s, cs, ENG_DOORBELLS_TURN - taken);
+		cs = s->next_bell;
 	}
 	if (s->ncold > 0)
-		work |= poll_cold(s);
-	return work;
+		taken += poll_cold(s, ENG_DOORBELLS);
+	return taken > 0;
 }
 
 bool
@@ -134,10 +169,10 @@ eng_stage_rung(struct eng_stage *s)
 	struct eng_client_stage *cs;
 
 	TAILQ_FOREACH (cs, &s->hot, next)
-		if (!cs->client->dead && shm_take_peek(&cs->doorbell) != NULL)
+		if (has_bell(cs))
 			return true;
 	TAILQ_FOREACH (cs, &s->cold, next)
-		if (!cs->client->dead && shm_take_peek(&cs->doorbell) != NULL)
+		if (has_bell(cs))
 			return true;
 	return false;
 }

@@ -15,14 +15,7 @@ static struct fa_buf *
 op_buf_get(void *ctx, uint32_t room)
 {
 	struct eng_stage *s = ctx;
-	struct fa_buf *b;
-
-	if (room > s->record_room)
-		return NULL;
-	b = eng_fbuf_alloc(s->store);
-	if (b == NULL)
-		sk_count(s->counters, ENG_TX_NO_MBUF);
-	return b;
+	return room <= s->record_room ? eng_payload_get(s) : NULL;
 }
 
 static void
@@ -45,18 +38,35 @@ stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const st
 static bool
 op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
+	static const struct {
+		bool payload;
+		enum eng_to_transport type;
+	} kinds[] = {
+		[ROF_MSG_PUSH] = {true, ENG_T_PUSH},
+		[ROF_MSG_PULL] = {true, ENG_T_PULL},
+		[ROF_MSG_PULL_DATA] = {true, ENG_T_PULL_DATA},
+		[ROF_MSG_OUTCOME] = {0},
+	};
 	const struct eng_qp *qp = rof_chan_user(c);
+	struct eng_stage *s = ctx;
+	struct eng_returned **at, *own;
+	uint32_t len, arg;
 
-	switch (m->kind) {
-	case ROF_MSG_PUSH:
-		return eng_qp_send(ctx, qp, ENG_T_PUSH, m->buf, 0);
-	case ROF_MSG_PULL:
-		return eng_qp_send(ctx, qp, ENG_T_PULL, m->buf, m->response_len);
-	case ROF_MSG_PULL_DATA:
-		return eng_qp_send(ctx, qp, ENG_T_PULL_DATA, m->buf, m->outcome.rsn);
-	default:
-		return stage_falcon_tell_outcome(ctx, qp, &m->outcome);
+	if (!kinds[m->kind].payload)
+		return stage_falcon_tell_outcome(s, qp, &m->outcome);
+	at = eng_fbuf_returned(m->buf);
+	own = *at;
+	len = m->buf->len;
+	arg = m->kind == ROF_MSG_PULL        ? m->response_len
+	      : m->kind == ROF_MSG_PULL_DATA ? m->outcome.rsn
+					     : 0;
+	*at = eng_record_sent(own, qp);
+	if (eng_qp_send(s, qp, kinds[m->kind].type, m->buf, arg)) {
+		s->spent.bytes += len;
+		return true;
 	}
+	*at = own;
+	return false;
 }
 
 static void
@@ -199,6 +209,7 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		eng_dmsg_drop(m);
 		return;
 	}
+	s->spent.bytes += d.buf != NULL ? d.buf->len : 0;
 	if (rof_rx(qp->chan, s->now, &d))
 		eng_qp_activate(s, qp);
 }

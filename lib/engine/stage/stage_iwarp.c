@@ -18,14 +18,7 @@ static struct tcp_rec *
 op_rec_get(void *ctx, uint32_t room)
 {
 	struct eng_stage *s = ctx;
-	struct tcp_rec *rec;
-
-	if (room > s->record_room)
-		return NULL;
-	rec = eng_rec_alloc(s->store);
-	if (rec == NULL)
-		sk_count(s->counters, ENG_TX_NO_MBUF);
-	return rec;
+	return room <= s->record_room ? eng_record_get(s) : NULL;
 }
 
 static void
@@ -38,8 +31,16 @@ static bool
 op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
 {
 	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+	struct eng_returned **at = eng_rec_returned(rec), *own = *at;
+	uint32_t len = rec->len;
 
-	return eng_qp_send(ctx, qp, ENG_T_RECORD, rec, 0);
+	*at = eng_record_sent(own, qp);
+	if (eng_qp_send(ctx, qp, ENG_T_RECORD, rec, 0)) {
+		((struct eng_stage *)ctx)->spent.bytes += len;
+		return true;
+	}
+	*at = own;
+	return false;
 }
 
 static void
@@ -48,6 +49,7 @@ op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
 	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
 
 	qp->consumed += bytes;
+	((struct eng_stage *)ctx)->spent.bytes += bytes;
 	eng_qp_pend(ctx, qp, EQP_P_CONSUMED);
 }
 

@@ -73,8 +73,6 @@ eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 	struct eng_work work;
 	int rc;
 
-	TAILQ_REMOVE(&s->pending, qp, pend);
-	qp->queued = false;
 	qp->pending = 0;
 	qp->deleting = NULL;
 	rc = ops->create(s, qp);
@@ -86,7 +84,9 @@ eng_qp_renew(struct eng_stage *s, struct eng_qp *qp)
 	eng_work_add(&s->done, &work);
 	ops->destroy(s, &was);
 	qp->chan = NULL;
+	eng_round_begin(s, qp);
 	drain(s, qp);
+	eng_round_charge(s, qp);
 	qp->rd.state = RD_QP_INIT;
 	qp->modified = qp->waits = qp->lost = false;
 	eng_stage_answer(s, m, 0);

@@ -36,8 +36,12 @@ eng_pages_poll(struct eng_stage *s)
 		struct eng_qp *qp = s->qps[r->number];
 
 		n++;
-		if (qp != NULL && qp->ops->pages != NULL && qp->ops->pages(s, qp))
+		if (qp == NULL || qp->ops->pages == NULL)
+			continue;
+		eng_round_begin(s, qp);
+		if (qp->ops->pages(s, qp))
 			eng_qp_activate(s, qp);
+		eng_round_charge(s, qp);
 	}
 	return n > 0;
 }

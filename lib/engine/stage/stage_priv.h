@@ -16,9 +16,25 @@
 
 struct rte_ring;
 
-#define ENG_QP_TURN   64 /* QPs that the stage serves in a turn */
-#define ENG_QP_BURST  64 /* messages or segments that a QP may send in a turn */
-#define ENG_DOORBELLS 64 /* doorbells that the stage takes from a client in a turn */
+#define ENG_QP_TURN        64  /* QPs that the stage serves in a turn */
+#define ENG_QP_BURST       64  /* messages or segments that a QP may send when it is served */
+#define ENG_DOORBELLS      64  /* doorbells that the stage takes from a client in a turn */
+#define ENG_DOORBELLS_TURN 256 /* and from all clients */
+/* Invalid doorbells within a second after which a client is put out, in addition to one for each QP
+ * that it may have: the doorbell of a QP may arrive after the QP is destroyed. */
+#define ENG_BAD_DOORBELLS 1024
+/* Prices in units of credit. A byte that is sent costs 1. A turn ends when QPs have spent
+ * ENG_TURN_COST. */
+#define ENG_COST_MESSAGE  256 /* a work request of a send queue */
+#define ENG_COST_RECEIVE  64  /* a receive that is taken */
+#define ENG_COST_VISIT    64  /* a QP that is served, and a doorbell */
+#define ENG_TURN_COST     (256 * 1024)
+#define ENG_ROUND_QUANTUM 8192   /* credit for a turn, for a weight of 1 */
+#define ENG_RATE_BURST_NS 100000 /* unused time that an idle client may send for at once */
+#define ENG_RECORD_CHUNK  32     /* records that a user takes from its share at once */
+#define ENG_OWING_TURN    4      /* clients with pending events that a turn checks */
+#define ENG_STARVING_TURN 4      /* users that wait for records that a turn checks */
+#define ENG_STARVING_WAKE 16     /* QPs of such a user that a turn wakes */
 /* A client is cold after ENG_COLD_AFTER turns without a doorbell, if more than ENG_HOT_MIN clients
  * are hot. The stage polls a cold client in every 16th turn (2^ENG_COLD_SHARE_LOG2). */
 #define ENG_COLD_AFTER      4096
@@ -39,11 +55,48 @@ enum eng_qp_pending {
 	EQP_P_DOOM = 64,
 	EQP_P_GONE = 128,  /* the answer to ENG_CE_QP_DEL or ENG_CE_QP_RESET; last of all */
 	EQP_P_WAITS = 256, /* ENG_EC_QP_WAITS */
+	EQP_P_NOTICES = EQP_P_FATAL | EQP_P_ENDED | EQP_P_WAITS,
 };
 
-TAILQ_HEAD(eng_qp_list, eng_qp);
+/* The list that eng_qp.next is in. */
+enum eng_qp_place {
+	EQP_IDLE,    /* none: the QP has no work */
+	EQP_ACTIVE,  /* the list of the QP's client: it may have work to send */
+	EQP_STARVED, /* the list of its user: it waits for a record */
+};
+
+/* The list that eng_qp.pend is in. */
+enum eng_qp_queue {
+	EQP_Q_NONE,
+	EQP_Q_TURN,   /* s->pending */
+	EQP_Q_RING,   /* s->ring_full[]: waits for room in the ring to its transport stage */
+	EQP_Q_NOTICE, /* notice_qps of its client: waits for a notice */
+};
+
 TAILQ_HEAD(eng_client_list, eng_client_stage);
-TAILQ_HEAD(eng_srq_list, rd_srq);
+TAILQ_HEAD(eng_stage_user_list, eng_stage_user);
+
+/* A user on an engine stage. */
+struct eng_stage_user {
+	struct eng_round round;
+	struct eng_round_list clients; /* its clients with work */
+	/* The records and Falcon payloads that the user holds: `allocated` less the sum of
+	 * returned[].n, of which `returned_seen` is the last one read. The user has taken `share`
+	 * units of s->records. */
+	uint32_t allocated, returned_seen, share;
+	struct eng_returned *returned; /* [0]: this stage, [1 + t]: transport stage t */
+	struct eng_qp_list starved;    /* QPs that wait for a record */
+	TAILQ_ENTRY(eng_stage_user) next;
+	bool starving; /* in s->starving */
+};
+
+/* The work of one call of a QP's function. */
+struct eng_spent {
+	uint64_t bytes;
+	uint32_t messages, other; /* `other` in units of credit */
+	bool no_record;           /* no record was free, or the user may not have more */
+	bool ring_full;           /* the ring to the transport stage was full */
+};
 
 #define ENG_NUMBER_BUCKETS 1024 /* buckets of a hash table of numbers that peers send */
 
@@ -59,11 +112,24 @@ struct eng_stage {
 	struct rte_ring *from_control, *to_control;
 	struct eng_client_list hot, cold; /* clients whose doorbells the stage polls */
 	uint32_t nhot, ncold;
-	struct eng_qp_list active;  /* QPs that may have work to send */
-	struct eng_qp_list pending; /* QPs with a bit of enum eng_qp_pending */
-	/* SRQs below their limit, for which ENG_EC_SRQ_LIMIT was not sent yet */
-	struct eng_srq_list pending_srqs;
-	struct rd_cq *touched; /* CQs with new completions, or with an event that waits */
+	struct eng_client_list owing; /* clients with pending events */
+	uint32_t nowing;
+	struct eng_client_stage *next_bell; /* the hot client whose doorbells are next; or NULL */
+	struct eng_stage_user *users;       /* [nusers], by eng_client.user */
+	uint32_t nusers;
+	struct eng_round_list rounds;  /* users with work */
+	struct eng_client_stage own;   /* the payer of host connections */
+	struct eng_stage_user *payer;  /* the user of the QP that is being served */
+	uint64_t arrived;              /* bytes of the messages received in this turn */
+	struct eng_spent spent;        /* by the QP that is being served */
+	struct sk_wheel wheel;         /* timers of users and clients that are over their rates */
+	struct sk_share records;       /* of s->store */
+	struct eng_returned *returned; /* of all users */
+	struct eng_stage_user_list starving;
+	uint32_t nstarving, next_trim; /* next_trim: the next user whose share is checked */
+	struct eng_qp_list pending;    /* QPs that got a bit of enum eng_qp_pending in this turn */
+	struct eng_qp_list ring_full[ENG_MAX_TRANSPORTS];
+	struct eng_cq_list touched; /* CQs with new completions */
 	/* hash tables: the bucket is the SRQ number or QPN, modulo ENG_NUMBER_BUCKETS */
 	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS];
 	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];
@@ -74,6 +140,15 @@ struct eng_stage {
 	/* stack of `nnotices` free notices; the control stage holds the others */
 	struct eng_ctl *notices_free[ENG_CTL_NOTICES];
 	unsigned nnotices;
+	/* [ENG_CTL_NOTICES], by the place in `notices`: of a notice that the control stage holds,
+	 * the user, and for ENG_EC_MAILBOX the client, or NULL when it is gone. */
+	struct {
+		struct eng_client_stage *mailbox;
+		uint16_t user;
+	} notice_of[ENG_CTL_NOTICES];
+	struct sk_share notice_share;
+	struct eng_client_list noticing; /* clients with something that waits for a notice */
+	uint32_t nnoticing;
 	struct eng_work done; /* messages and bytes of QPs before they were destroyed or reset */
 	uint64_t counters[eng_reason_count]; /* enum eng_reason */
 };
@@ -93,16 +168,91 @@ void eng_doorbells_del(struct eng_stage *s, struct eng_client *c);
 /* Takes the doorbells of the hot clients and of some cold ones. Returns whether there were any. */
 bool eng_doorbells_poll(struct eng_stage *s);
 
-/* ---- stage_qp.c: QPs with work, and their messages ---- */
+/* ---- stage_round.c: users, clients and QPs with work take turns ---- */
 
+/* Allocates the users, and initializes s->own. Returns 0 or -ENOMEM. eng_rounds_fini() frees them.
+ */
+int eng_rounds_init(struct eng_stage *s);
+void eng_rounds_fini(struct eng_stage *s);
+/* Initializes the place of a client that is added, and that of its user. */
+void eng_round_add(struct eng_stage *s, struct eng_client *c);
+/* Removes a client that has no QPs any more. */
+void eng_round_del(struct eng_stage *s, struct eng_client_stage *cs);
 /* Puts the QP into the list of QPs with work, if it is not there. */
 void eng_qp_activate(struct eng_stage *s, struct eng_qp *qp);
-/* Serves up to ENG_QP_TURN QPs of that list, round robin. Returns whether there were any. */
+/* Removes the QP from the list that eng_qp.next is in. */
+void eng_qp_deactivate(struct eng_stage *s, struct eng_qp *qp);
+/* Serves QPs with work until ENG_QP_TURN of them were served, or ENG_TURN_COST is spent. Each user
+ * gets a share of the bytes and messages in proportion to its weight, each client a share of its
+ * user's, and the QPs of a client take turns. Returns whether there were any. */
 bool eng_qps_run(struct eng_stage *s);
+/* Subtracts s->spent, the work of a received message or of a command, from the credit of the QP's
+ * client, and resets it. The limits of rates do not count it. */
+void eng_round_charge(struct eng_stage *s, struct eng_qp *qp);
+/* Begins the work of a QP: it is charged to the QP's client. */
+static inline void
+eng_round_begin(struct eng_stage *s, const struct eng_qp *qp)
+{
+	s->spent = (struct eng_spent){0};
+	s->payer = qp->payer->user;
+}
+/* Makes clients and users that were over their rate continue. */
+void eng_rates_poll(struct eng_stage *s);
+
+/* ---- stage_record.c: the shares of the records ---- */
+
+/* Creates the shares of s->store. Returns 0 or -ENOMEM. eng_records_fini() frees them. */
+int eng_records_init(struct eng_stage *s);
+void eng_records_fini(struct eng_stage *s);
+/* Return a record or a payload buffer for the user s->payer, or NULL when its share is used up or
+ * no mbuf is free. */
+struct tcp_rec *eng_record_get(struct eng_stage *s);
+struct fa_buf *eng_payload_get(struct eng_stage *s);
+/* Returns where the freeing of a record is counted that is passed to the transport stage of `qp`;
+ * `own` is the value that eng_record_get() or eng_payload_get() has stored, or NULL. */
+static inline struct eng_returned *
+eng_record_sent(struct eng_returned *own, const struct eng_qp *qp)
+{
+	return own != NULL ? own + 1 + qp->transport : NULL;
+}
+/* Makes the QP wait until its user may have more records. */
+void eng_record_wait(struct eng_stage *s, struct eng_qp *qp);
+/* Returns records of QPs to the shares, and wakes QPs that wait for one. */
+void eng_records_poll(struct eng_stage *s);
+
+/* ---- stage_qp.c: QPs and their messages ---- */
+
 /* Marks the messages or actions `what` (enum eng_qp_pending) for the end of the turn. */
 void eng_qp_pend(struct eng_stage *s, struct eng_qp *qp, uint16_t what);
-/* Tries to send all pending messages. Returns true. */
-bool eng_qps_pending(struct eng_stage *s);
+/* Sends the messages that QPs have marked in this turn, and those for which a ring has room by now.
+ * A QP whose ring is full costs nothing. */
+void eng_qps_pending(struct eng_stage *s);
+/* Sends the notices of a QP to the control stage. The QP waits again when no notice is free. */
+void eng_qp_notices(struct eng_stage *s, struct eng_qp *qp);
+
+/* ---- stage_notice.c: notices to the control stage ---- */
+
+/* Put an object into the list of its client that waits for notices, if it is not there. */
+void eng_notice_qp(struct eng_stage *s, struct eng_qp *qp);
+void eng_notice_cq(struct eng_stage *s, struct rd_cq *cq);
+void eng_notice_srq(struct eng_stage *s, struct rd_srq *srq);
+/* Requests ENG_EC_MAILBOX, and ENG_EC_CLIENT_BAD. */
+void eng_notice_mailbox(struct eng_stage *s, struct eng_client_stage *cs);
+void eng_notice_bad(struct eng_stage *s, struct eng_client_stage *cs);
+/* Removes a client from the list of clients that wait, unless an object of it waits. */
+void eng_notice_client_idle(struct eng_stage *s, struct eng_client_stage *cs);
+/* Removes a client. */
+void eng_notice_client_del(struct eng_stage *s, struct eng_client_stage *cs);
+/* Sends notices while there are free ones, by turns one for each client that waits. */
+void eng_notices_poll(struct eng_stage *s);
+/* Takes a notice back from the control stage. */
+void eng_notice_put(struct eng_stage *s, struct eng_ctl *m);
+/* Returns a free notice about `client`, zeroed but for its header; or NULL when the control stage
+ * holds all of them, or as many as the client's user may have. */
+struct eng_ctl *eng_notice_get(
+	struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client);
+/* Sends a notice. It returns to the stage when the control stage has processed it. */
+void eng_notice_send(struct eng_stage *s, struct eng_ctl *m);
 /* Passes a message of a transport stage to its QP, or drops it when the QP has no connection. */
 void eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m);
 /* Frees the stage's part of a QP of which nothing is in flight, and answers ENG_CE_QP_DEL. From
@@ -193,8 +343,6 @@ bool eng_srq_next(struct eng_stage *s, struct rd_srq *srq, struct rd_wr *wr);
 /* Arms the limit: ENG_EC_SRQ_LIMIT is sent once when fewer than `limit` receives are left; 0:
  * never. */
 void eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit);
-/* Sends the notices of SRQs below their limit, as far as notices are free. */
-void eng_srqs_pending(struct eng_stage *s);
 /* Implement rof_ops.xrc_next, xrc_pd and xrc_complete. */
 int eng_xrc_next(void *ctx, struct rof_qp *q, uint32_t srqn, struct rd_wr *wr);
 const struct rd_pd *eng_xrc_pd(void *ctx, struct rof_qp *q, uint32_t srqn);
@@ -209,6 +357,9 @@ bool eng_cq_put(struct eng_stage *s, struct rd_cq *cq, const struct rd_wc *wc);
 void eng_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc);
 /* Sends the events of armed CQs that have new completions. Called at the end of a turn. */
 void eng_cqs_touched(struct eng_stage *s);
+/* Sends pending events of clients whose event ring has room by now. Checks one field of
+ * ENG_OWING_TURN clients, however many CQs have pending events. */
+void eng_cqs_owed(struct eng_stage *s);
 /* Removes a CQ that the control stage is about to free. */
 void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
 
@@ -216,12 +367,6 @@ void eng_cq_forget(struct eng_stage *s, struct rd_cq *cq);
 
 /* Executes up to ENG_BURST commands, and takes notices back. Returns whether there were any. */
 bool eng_stage_ctl(struct eng_stage *s);
-/* Returns a free notice about `client`, zeroed but for its header; or NULL when the control stage
- * holds all of them. */
-struct eng_ctl *eng_notice_get(
-	struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client);
-/* Sends a notice. It returns to the stage when the control stage has processed it. */
-void eng_notice_send(struct eng_stage *s, struct eng_ctl *m);
 /* Answers the command `m` with `status`: 0 or -errno. */
 void eng_stage_answer(struct eng_stage *s, struct eng_ctl *m, int status);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The QPs of a stage. QPs with work are served round robin; a QP without work costs nothing. A
- * message that a QP cannot send because a ring is full stays pending, and the stage tries again at
- * the end of each turn.
+ * The QPs of a stage and their messages. A message that a QP cannot send because a ring is full or
+ * no notice is free stays pending. Such a QP waits in a list, and costs nothing until the ring has
+ * room or a notice is free.
  */
 #include <rte_rcu_qsbr.h>
 #include <rte_ring.h>
@@ -10,68 +10,32 @@
 
 #include "qp_ops_priv.h"
 
-void
-eng_qp_activate(struct eng_stage *s, struct eng_qp *qp)
+/* Removes the QP from the list that eng_qp.pend is in. */
+static void
+stage_qp_unqueue(struct eng_stage *s, struct eng_qp *qp)
 {
-	if (qp->active)
-		return;
-	qp->active = true;
-	TAILQ_INSERT_TAIL(&s->active, qp, next);
+	enum eng_qp_queue was = qp->queued;
+
+	qp->queued = EQP_Q_NONE;
+	if (was == EQP_Q_TURN)
+		TAILQ_REMOVE(&s->pending, qp, pend);
+	if (was == EQP_Q_RING)
+		TAILQ_REMOVE(&s->ring_full[qp->transport], qp, pend);
+	if (was == EQP_Q_NOTICE) {
+		TAILQ_REMOVE(&qp->payer->notice_qps, qp, pend);
+		eng_notice_client_idle(s, qp->payer);
+	}
 }
 
 void
 eng_qp_pend(struct eng_stage *s, struct eng_qp *qp, uint16_t what)
 {
 	qp->pending |= what;
-	if (qp->queued)
+	if (qp->queued == EQP_Q_TURN || qp->queued == EQP_Q_RING)
 		return;
-	qp->queued = true;
+	stage_qp_unqueue(s, qp);
+	qp->queued = EQP_Q_TURN;
 	TAILQ_INSERT_TAIL(&s->pending, qp, pend);
-}
-
-/* Serves one QP. Returns whether it has more work for the next turn. */
-static bool
-stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
-{
-	const struct eng_qp_ops *ops = qp->ops;
-	bool more = false;
-
-	if (qp->rd.state == RD_QP_ERR)
-		ops->flush(qp);
-	else if (qp->modified && (qp->chan == NULL || qp->lost))
-		eng_modified_posted(s, qp);
-	if (qp->connected || (qp->type == SHM_UD && qp->host == NULL))
-		more = ops->run(s, qp);
-	eng_sq_show(qp);
-	return more;
-}
-
-/* Returns whether the client of the QP is dead. A host connection has no client. */
-static bool
-is_dead(const struct eng_qp *qp)
-{
-	return qp->client != NULL && qp->client->dead;
-}
-
-bool
-eng_qps_run(struct eng_stage *s)
-{
-	struct eng_qp_list turn = TAILQ_HEAD_INITIALIZER(turn);
-	unsigned n = 0;
-
-	TAILQ_CONCAT(&turn, &s->active, next);
-	for (; n < ENG_QP_TURN && !TAILQ_EMPTY(&turn); n++) {
-		struct eng_qp *qp = TAILQ_FIRST(&turn);
-
-		TAILQ_REMOVE(&turn, qp, next);
-		qp->active = false;
-		if (!is_dead(qp) && stage_qp_run(s, qp))
-			eng_qp_activate(s, qp);
-	}
-	/* QPs that were not served are the first of the next turn. */
-	TAILQ_CONCAT(&turn, &s->active, next);
-	TAILQ_CONCAT(&s->active, &turn, next);
-	return n > 0;
 }
 
 /* ---- The functions that both transports call (rd_ops) ---- */
@@ -84,6 +48,7 @@ eng_qp_send(struct eng_stage *s, const struct eng_qp *qp, enum eng_to_transport 
 
 	if (rte_ring_sp_enqueue_elem(s->to_transport[qp->transport], &m, sizeof(m)) == 0)
 		return true;
+	s->spent.ring_full = true;
 	sk_count(s->counters, ENG_RING_FULL);
 	return false;
 }
@@ -187,30 +152,60 @@ send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 	}
 }
 
-bool
+/* Completes the end of a QP, whose messages are all sent. */
+static void
+stage_qp_gone(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->pending != EQP_P_GONE)
+		return;
+	if (qp->deleting->type == ENG_CE_QP_RESET)
+		eng_qp_renew(s, qp);
+	else
+		eng_qp_forget(s, qp);
+}
+
+void
+eng_qp_notices(struct eng_stage *s, struct eng_qp *qp)
+{
+	send_pending_notices(s, qp);
+	if (qp->pending & EQP_P_NOTICES)
+		eng_notice_qp(s, qp);
+	else
+		stage_qp_gone(s, qp);
+}
+
+/* Sends the pending messages of a QP in s->pending or in a list of s->ring_full. The QP leaves that
+ * list. If a ring is full, it waits at the end of s->ring_full. */
+static void
+stage_qp_settle(struct eng_stage *s, struct eng_qp *qp)
+{
+	if (qp->pending & EQP_P_DOOM) {
+		qp->pending &= ~EQP_P_DOOM;
+		eng_round_begin(s, qp);
+		qp->ops->disconnect(s, qp, ENG_CLOSE_ABORT);
+	}
+	stage_qp_unqueue(s, qp);
+	if (!send_pending_transport(s, qp)) {
+		qp->queued = EQP_Q_RING;
+		TAILQ_INSERT_TAIL(&s->ring_full[qp->transport], qp, pend);
+	} else if (qp->pending & EQP_P_NOTICES) {
+		eng_notice_qp(s, qp);
+	} else {
+		stage_qp_gone(s, qp);
+	}
+}
+
+void
 eng_qps_pending(struct eng_stage *s)
 {
-	struct eng_qp *qp, *next;
+	struct eng_qp *qp;
 
-	for (qp = TAILQ_FIRST(&s->pending); qp != NULL; qp = next) {
-		next = TAILQ_NEXT(qp, pend);
-		if (qp->pending & EQP_P_DOOM) {
-			qp->pending &= ~EQP_P_DOOM;
-			qp->ops->disconnect(s, qp, ENG_CLOSE_ABORT);
-		}
-		send_pending_transport(s, qp);
-		send_pending_notices(s, qp);
-		if (qp->pending == EQP_P_GONE) {
-			if (qp->deleting->type == ENG_CE_QP_RESET)
-				eng_qp_renew(s, qp);
-			else
-				eng_qp_forget(s, qp);
-		} else if (qp->pending == 0) {
-			TAILQ_REMOVE(&s->pending, qp, pend);
-			qp->queued = false;
-		}
-	}
-	return true;
+	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
+		while ((qp = TAILQ_FIRST(&s->ring_full[t])) != NULL &&
+			!rte_ring_full(s->to_transport[t]))
+			stage_qp_settle(s, qp);
+	while ((qp = TAILQ_FIRST(&s->pending)) != NULL)
+		stage_qp_settle(s, qp);
 }
 
 /* ---- Messages of a transport stage ---- */
@@ -248,7 +243,10 @@ eng_qp_message(struct eng_stage *s, const struct eng_dmsg *m)
 	} else if (type == ENG_E_CLOSED) {
 		stage_qp_closed(s, qp, -(int)m->arg);
 	} else {
+		eng_round_begin(s, qp);
 		qp->ops->message(s, qp, m);
+		s->arrived += s->spent.bytes;
+		eng_round_charge(s, qp);
 	}
 }
 
@@ -261,15 +259,12 @@ eng_qp_forget(struct eng_stage *s, struct eng_qp *qp)
 
 	qp->ops->info(qp, &work);
 	eng_work_add(&s->done, &work);
-	if (qp->active)
-		TAILQ_REMOVE(&s->active, qp, next);
-	if (qp->queued)
-		TAILQ_REMOVE(&s->pending, qp, pend);
+	eng_qp_deactivate(s, qp);
+	stage_qp_unqueue(s, qp);
 	if (qp->type == SHM_UD && qp->host == NULL)
 		eng_datagram_del(s, qp);
 	qp->ops->destroy(s, qp);
 	qp->deleting = NULL;
-	qp->active = qp->queued = false;
 	if (cs != NULL && qp->handle < cs->nqps && cs->qps[qp->handle] == qp)
 		cs->qps[qp->handle] = NULL;
 	s->qps[qp->index] = NULL;

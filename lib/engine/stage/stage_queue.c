@@ -86,9 +86,11 @@ eng_sq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 {
 	struct eng_qp *qp = eng_qp_of(rd);
 	const uint8_t *e = shm_take_peek(&qp->sq);
+	struct eng_stage *s = ctx;
 
 	if (e == NULL)
 		return false;
+	s->spent.messages++;
 	take_fixed(wr, (const struct shm_sqe *)e);
 	if (qp->type != SHM_RC)
 		take_address(wr, (const struct shm_sqe *)e);
@@ -134,6 +136,9 @@ eng_receive_next(struct shm_take *rq, uint32_t max_sge, struct rd_wr *wr)
 bool
 eng_rq_next(void *ctx, struct rd_qp *rd, struct rd_wr *wr)
 {
+	struct eng_stage *s = ctx;
+
+	s->spent.other += ENG_COST_RECEIVE;
 	if (rd->srq != NULL)
 		return eng_srq_next(ctx, rd->srq, wr);
 	return eng_receive_next(&eng_qp_of(rd)->rq, rd->caps.max_recv_sge, wr);

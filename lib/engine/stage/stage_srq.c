@@ -20,10 +20,7 @@ check_limit(struct eng_stage *s, struct rd_srq *srq)
 	if (shm_take_peek(&at) != NULL)
 		return;
 	srq->limit = 0;
-	if (srq->queued)
-		return;
-	srq->queued = true;
-	TAILQ_INSERT_TAIL(&s->pending_srqs, srq, pend);
+	eng_notice_srq(s, srq);
 }
 
 void
@@ -31,21 +28,6 @@ eng_srq_limit(struct eng_stage *s, struct rd_srq *srq, uint32_t limit)
 {
 	srq->limit = limit;
 	check_limit(s, srq);
-}
-
-void
-eng_srqs_pending(struct eng_stage *s)
-{
-	struct rd_srq *srq;
-	struct eng_ctl *m;
-
-	while ((srq = TAILQ_FIRST(&s->pending_srqs)) != NULL &&
-		(m = eng_notice_get(s, ENG_EC_SRQ_LIMIT, srq->client)) != NULL) {
-		m->object.object = srq;
-		eng_notice_send(s, m);
-		TAILQ_REMOVE(&s->pending_srqs, srq, pend);
-		srq->queued = false;
-	}
 }
 
 bool
@@ -72,10 +54,12 @@ void
 eng_srq_del(struct eng_stage *s, struct rd_srq *srq)
 {
 	struct rd_srq **at = &s->xrc_srqs[srq->number % ENG_NUMBER_BUCKETS];
+	struct eng_client_stage *cs = &srq->client->stage[s->index];
 
 	if (srq->queued)
-		TAILQ_REMOVE(&s->pending_srqs, srq, pend);
+		TAILQ_REMOVE(&cs->notice_srqs, srq, pend);
 	srq->queued = false;
+	eng_notice_client_idle(s, cs);
 	while (*at != NULL && *at != srq)
 		at = &(*at)->next;
 	if (*at == srq)
