@@ -19,6 +19,7 @@
 #define ROUTE(f) offsetof(struct route_setting, f)
 #define VM(f)    offsetof(struct vm_setting, f)
 #define PEER(f)  offsetof(struct peer_setting, f)
+#define RATES(f) offsetof(struct eng_rates_config, f)
 
 struct row {
 	const char *section, *key;
@@ -174,7 +175,13 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
 	{"peer", "address", KIND_RANGE, PEER(address), 0, 0},
 	{"peer", "psk", KIND_SOURCE, PEER(psk), 0, FILE_LEN},
-	{"peer", "name", KIND_TEXT, PEER(name), 0, FILE_LEN}, VM_KEY_LIST(VM_KEY_ROW)};
+	{"peer", "name", KIND_TEXT, PEER(name), 0, FILE_LEN},
+	{"client", "name", KIND_TEXT, RATES(name), 0, SHM_NAME_MAX},
+	{"client", "uid", KIND_UID, RATES(uid), 0, 0},
+	{"client", "weight", KIND_U32, RATES(rates.weight), 1, ENG_WEIGHT_MAX},
+	{"client", "max-gbps", KIND_GIGA, RATES(rates.bits), 1, 10000ull * 1000000},
+	{"client", "max-mops", KIND_MEGA, RATES(rates.messages), 1, 10000ull * 1000000},
+	VM_KEY_LIST(VM_KEY_ROW)};
 
 static const struct numbered {
 	const char *section;
@@ -185,6 +192,7 @@ static const struct numbered {
 	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
 	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
 	{"peer", AT(peers), sizeof(struct peer_setting), PEER(present), PEER_MAX},
+	{"client", AT(eng.rates), sizeof(struct eng_rates_config), RATES(present), ENG_MAX_RATES},
 	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX},
 };
 
@@ -204,6 +212,8 @@ settings_default(struct settings *s)
 		s->ports[i].checksum = s->ports[i].tso = true;
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
 		s->ifs[i].vlan = ETH_NO_VLAN;
+	for (unsigned i = 0; i < ENG_MAX_RATES; i++)
+		s->eng.rates[i].uid = ENG_NO_UID;
 }
 
 static const struct row *
@@ -422,6 +432,10 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 		if (s->ifs[i].present &&
 			(s->ifs[i].port[0] == '\0' || sk_addr_is_any(&s->ifs[i].address.addr)))
 			return settings_refuse(why, "[interface %u] lacks a port or an address", i);
+	for (unsigned i = 0; i < ENG_MAX_RATES; i++)
+		if (c->rates[i].present &&
+			(c->rates[i].name[0] == '\0') == (c->rates[i].uid == ENG_NO_UID))
+			return settings_refuse(why, "[client %u] needs either a name or a uid", i);
 	return settings_check_identity(s, why);
 }
 
@@ -454,7 +468,8 @@ print_numbered(const struct settings *s, const struct numbered *n, FILE *to)
 				continue;
 			value_format(row->kind, member + row->at, value, sizeof(value));
 			/* 0 and an empty text select the value of [saker], so they are omitted. */
-			if (value[0] != '\0' && (row->kind == KIND_TEXT || strcmp(value, "0") != 0))
+			if (value[0] != '\0' && (row->kind == KIND_TEXT || row->kind == KIND_UID ||
+							strcmp(value, "0") != 0))
 				fprintf(to, "%s = %s\n", row->key, value);
 		}
 	}

@@ -123,6 +123,42 @@ parse_time(uint64_t min, uint64_t max, const char *text, uint64_t *at, char *why
 	return 0;
 }
 
+/* Parses a decimal number with at most six digits behind the point. `min` and `max` apply to its
+ * millionths. Stores the number multiplied by `unit`, which is a multiple of 10^6. */
+static int
+parse_fraction(uint64_t unit, uint64_t min, uint64_t max, const char *text, uint64_t *at, char *why)
+{
+	size_t whole = strspn(text, "0123456789"), digits = 0;
+	uint64_t v = 0;
+
+	if (whole > 0 && text[whole] == '.')
+		digits = strspn(text + whole + 1, "0123456789");
+	if (whole > 0 && whole <= 9 && digits <= 6 &&
+		text[whole + (digits > 0 ? digits + 1 : 0)] == '\0') {
+		for (size_t i = 0; i < whole + 6; i++) {
+			const char *d = i < whole ? text + i : text + i + 1;
+
+			v = v * 10 + (i < whole + digits ? (uint64_t)(*d - '0') : 0);
+		}
+	}
+	if (v == 0 || v < min || v > max)
+		return REFUSE("is not a number within %g..%g with at most 6 decimals",
+			(double)min / 1e6, (double)max / 1e6);
+	*at = v * (unit / 1000000);
+	return 0;
+}
+
+static int
+parse_uid(const char *text, uint32_t *at, char *why)
+{
+	uint64_t v;
+
+	if (!values_number(text, NULL, &v) || v >= ENG_NO_UID)
+		return REFUSE("is not a user ID within 0..%u", ENG_NO_UID - 1);
+	*at = (uint32_t)v;
+	return 0;
+}
+
 static int
 parse_text(uint64_t max, const char *text, char *at, char *why)
 {
@@ -354,6 +390,12 @@ value_parse(
 		return parse_vlan(text, at, why);
 	case KIND_MODE:
 		return parse_mode(min, max, text, at, why);
+	case KIND_UID:
+		return parse_uid(text, at, why);
+	case KIND_GIGA:
+		return parse_fraction(1000000000, min, max, text, at, why);
+	case KIND_MEGA:
+		return parse_fraction(1000000, min, max, text, at, why);
 	case KIND_PSP:
 		return parse_psps(text, at, why);
 	case KIND_TICKS:

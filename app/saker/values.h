@@ -25,6 +25,9 @@ enum kind {
 	KIND_PREFIX,
 	KIND_MODE, /* uint32_t: permissions of a file, an octal number */
 	KIND_VLAN, /* uint16_t; the text 0 stands for none */
+	KIND_UID,  /* uint32_t; ENG_NO_UID is formatted as nothing */
+	KIND_GIGA, /* uint64_t: a decimal fraction in units of 10^9 */
+	KIND_MEGA, /* uint64_t: a decimal fraction in units of 10^6 */
 	/* For Falcon. */
 	KIND_PSP,      /* uint16_t: a list of bits 1 << enum psp_version */
 	KIND_ORDERING, /* uint8_t: enum rof_ordering */

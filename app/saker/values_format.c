@@ -77,6 +77,20 @@ format_number(enum kind kind, const void *at, char *buf, size_t len)
 	snprintf(buf, len, "%" PRIu32, v);
 }
 
+/* Formats a number of millionths without trailing zeros; nothing for 0. */
+static void
+format_millionths(uint64_t v, char *buf, size_t len)
+{
+	int n = snprintf(buf, len, "%" PRIu64 ".%06" PRIu64, v / 1000000, v % 1000000);
+
+	while (n > 0 && buf[n - 1] == '0')
+		buf[--n] = '\0';
+	if (n > 0 && buf[n - 1] == '.')
+		buf[n - 1] = '\0';
+	if (v == 0)
+		buf[0] = '\0';
+}
+
 /* Formats the kinds that have a unit. */
 static void
 format_quantity(enum kind kind, const void *at, char *buf, size_t len)
@@ -135,6 +149,18 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_VLAN:
 	case KIND_WINDOW:
 		format_number(kind, at, buf, len);
+		break;
+	case KIND_UID:
+		if (*(const uint32_t *)at == ENG_NO_UID)
+			buf[0] = '\0';
+		else
+			format_number(kind, at, buf, len);
+		break;
+	case KIND_GIGA:
+		format_millionths(*(const uint64_t *)at / 1000, buf, len);
+		break;
+	case KIND_MEGA:
+		format_millionths(*(const uint64_t *)at, buf, len);
 		break;
 	case KIND_BYTES:
 	case KIND_BYTES32:

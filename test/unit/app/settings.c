@@ -371,6 +371,30 @@ Test(app_settings, ports_interfaces_and_routes_come_by_number)
 	cr_assert_eq(s.routes[0].destination.len, 0);
 }
 
+Test(app_settings, a_client_has_a_name_or_a_uid_and_rates)
+{
+	char text[16384] = "";
+	FILE *f = fmemopen(text, sizeof(text), "w");
+
+	file_is("[client 0]\nuid = 0\nweight = 30\n"
+		"[client 63]\nname = backup\nmax-gbps = 2.5\nmax-mops = 0.000001\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert(s.eng.rates[0].present && s.eng.rates[63].present);
+	cr_assert_not(s.eng.rates[1].present);
+	cr_assert_eq(s.eng.rates[0].uid, 0);
+	cr_assert_eq(s.eng.rates[0].rates.weight, 30);
+	cr_assert_eq(s.eng.rates[0].rates.bits, 0);
+	cr_assert_eq(s.eng.rates[63].uid, ENG_NO_UID);
+	cr_assert_str_eq(s.eng.rates[63].name, "backup");
+	cr_assert_eq(s.eng.rates[63].rates.bits, 2500000000ull);
+	cr_assert_eq(s.eng.rates[63].rates.messages, 1);
+	settings_print(&s, f);
+	fclose(f);
+	cr_assert_not_null(strstr(text, "[client 0]\nuid = 0\nweight = 30\n"));
+	cr_assert_not_null(
+		strstr(text, "[client 63]\nname = backup\nmax-gbps = 2.5\nmax-mops = 0.000001\n"));
+}
+
 Test(app_settings, addresses_on_the_command_line_add_up)
 {
 	file_is("[interface 0]\nport = 0\naddress = 10.0.0.1/24\n");
@@ -432,6 +456,10 @@ Test(app_settings, a_wrong_address_is_named)
 	refused("--address 0=fd00::1/129",
 		"--address 0=fd00::1/129 has a prefix length that is not within 0..128");
 	refused("--address 0=0.0.0.0/0", "[interface 0] lacks a port or an address");
+	file_is("[client 2]\nweight = 3\n");
+	refused("", "[client 2] needs either a name or a uid");
+	file_is("[client 2]\nname = a\nuid = 3\n");
+	refused("", "[client 2] needs either a name or a uid");
 }
 
 static void
@@ -487,6 +515,16 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 		"[tcp] rto-min = 10 is not a time with its unit (ns, us, ms, s)");
 	file_refused("[tcp]\nrto-min = 1us\n",
 		"[tcp] rto-min = 1us is not a time within 100us..60000000us");
+	file_refused("[client 0]\nuid = 4294967295\n",
+		"[client 0] uid = 4294967295 is not a user ID within 0..4294967294");
+	file_refused("[client 0]\nmax-gbps = 0\n",
+		"[client 0] max-gbps = 0 is not a number within 1e-06..10000 with at most 6 "
+		"decimals");
+	file_refused("[client 0]\nmax-mops = 1.\n",
+		"[client 0] max-mops = 1. is not a number within 1e-06..10000 with at most 6 "
+		"decimals");
+	file_refused("[client 0]\nweight = 101\n",
+		"[client 0] weight = 101 is not a number within 1..100");
 	file_refused("[interface 0]\nport = 0\nvlan = 4095\naddress = 10.0.0.1/8\n",
 		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
 	file_refused("[falcon]\npsp = aes\n",

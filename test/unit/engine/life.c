@@ -101,6 +101,33 @@ Test(engine_life, death_tears_down_in_order_and_rejects_who_waits)
 	finish();
 }
 
+static void
+rates_by_name(struct eng_config *cfg)
+{
+	/* The user ID 0 is that of no flat client. */
+	cfg->rates[0] = (struct eng_rates_config){.present = true, .rates.weight = 1};
+	cfg->rates[1] = (struct eng_rates_config){
+		.present = true, .name = "hand0", .uid = ENG_NO_UID, .rates.weight = 2};
+	cfg->rates[2] = (struct eng_rates_config){
+		.present = true, .name = "hand0", .uid = ENG_NO_UID, .rates.weight = 3};
+	cfg->rates[3] = (struct eng_rates_config){.present = false, .name = "hand0"};
+}
+
+Test(engine_life, a_client_has_the_rates_of_the_first_row_with_its_name)
+{
+	const struct eng_client *client;
+
+	s = script_new(rates_by_name);
+	hand_attach(&c, s);
+	script_turns(s, 3);
+	client = script_last(s, ENG_CE_CLIENT_ADD)->client;
+	cr_assert_eq(client->rates.weight, 2);
+	cr_assert_eq(client->user_rates.weight, 0);
+	cr_assert_eq(eng_control_detach(s->control, c.number), 0);
+	script_turns(s, 60);
+	finish();
+}
+
 Test(engine_life, memory_stays_until_every_loop_was_quiet)
 {
 	setup();

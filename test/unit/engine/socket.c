@@ -124,6 +124,24 @@ memfd(uint64_t size, int seals)
 	return fd;
 }
 
+Test(engine_socket, a_client_has_the_rates_of_its_user_id)
+{
+	struct saker *client;
+	int rc;
+
+	start();
+	sc->cfg.rates[0] = (struct eng_rates_config){
+		.present = true, .uid = (uint32_t)getuid() + 1, .rates.messages = 5};
+	sc->cfg.rates[1] = (struct eng_rates_config){
+		.present = true, .uid = (uint32_t)getuid(), .rates.messages = 7};
+	rc = saker_open(path, "me", &client);
+	cr_assert_eq(rc, 0, "%d", rc);
+	cr_assert_eq(script_last(sc, ENG_CE_CLIENT_ADD)->client->user_rates.messages, 7);
+	cr_assert_eq(script_last(sc, ENG_CE_CLIENT_ADD)->client->rates.messages, 0);
+	saker_close(client);
+	finish();
+}
+
 Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_replaced)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};

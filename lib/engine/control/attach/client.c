@@ -98,6 +98,7 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->eng.header = home->base;
 	cl->eng.wake_fd = home->wake_fd;
 	cl->tenant = home->tenant;
+	ctl_client_rates(c, cl);
 	cl->eng.control = cl;
 	cl->control = c;
 	STAILQ_INIT(&cl->events);

@@ -26,6 +26,8 @@ int ctl_client_layout(
  * Any thread may call this. */
 int ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	struct ctl_client **out);
+/* Sets the rates of a client that is not yet added to the engine stages. Any thread may call it. */
+void ctl_client_rates(const struct eng_control *c, struct ctl_client *cl);
 /* Unmaps the client's memory and frees the client, which is in no list any more. Any thread may
  * call this. */
 void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
