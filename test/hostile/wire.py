@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A hostile peer on the other side of a net_tap port, with the kernel's TCP or with its own frames.
+
+    wire.py ATTACK INTERFACE ADDR PORT NUMBER
+
+INTERFACE is the tap's, which has an address in ADDR's /24. Attacks with frames of their own use the
+source address that ends in 77: the kernel answers ARP requests for it (proxy ARP) and nothing else.
+The program prints "ready" when its preparations are complete, and continues until SIGTERM.
+"""
+import random
+import resource
+import signal
+import socket
+import struct
+import sys
+import time
+
+MPA_REQUEST = b'MPA ID Req Frame' + bytes([0x40, 1]) + struct.pack('>H', 0)
+SYN, RST, PSH, ACK = 2, 4, 8, 16
+BURST = 256       # frames, then a pause
+PAUSE = 0.001     # seconds
+
+
+def ready(text):
+    print('ready:', text, flush=True)
+
+
+def hold():
+    while True:
+        time.sleep(1)
+
+
+# ---- Peers with the kernel's TCP ----
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return struct.pack('<I', crc ^ 0xffffffff)
+
+
+def dial(addr, port, rcvbuf=0, mss=0):
+    s = socket.socket()
+    if rcvbuf:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+    if mss:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, mss + 12)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.settimeout(5)
+    s.connect((addr, port))
+    return s
+
+
+def dial_mpa(addr, port, **options):
+    s = dial(addr, port, **options)
+    s.sendall(MPA_REQUEST)
+    reply = s.recv(20)
+    if reply[:16] != b'MPA ID Rep Frame' or reply[16] & 0x20:
+        raise OSError(f'no MPA reply but {reply!r}')
+    return s
+
+
+def many(number, one):
+    """Makes connections until one fails. Returns them."""
+    made = []
+    try:
+        for _ in range(number):
+            made.append(one())
+    except OSError as e:
+        print(f'connection {len(made)}: {e}', flush=True)
+    return made
+
+
+def stalled(addr, port, number):
+    """Requests data, and never reads it."""
+    ulpdu = struct.pack('>H', 14) + bytes([0xc1, 0x40]) + bytes(12)
+
+    def one():
+        s = dial_mpa(addr, port, rcvbuf=4096)
+        s.sendall(ulpdu + crc32c(ulpdu))
+        return s
+    made = many(number, one)
+    ready(f'{len(made)} readers that do not read')
+    hold()
+
+
+def unfinished(addr, port, number):
+    """Sends the most of one FPDU in small segments, and never its end."""
+    fpdu, step, sent = struct.pack('>H', 65532) + bytes(65000), 290, 0
+    made = many(number, lambda: dial_mpa(addr, port, mss=step))
+    for s in made:
+        s.settimeout(2)
+        try:
+            for at in range(0, len(fpdu), step):
+                sent += s.send(fpdu[at:at + step])
+        except OSError as e:
+            print('send:', e, flush=True)
+            break
+    ready(f'{len(made)} connections with {sent} bytes of FPDUs that never end')
+    hold()
+
+
+def silent(addr, port, number, first=b''):
+    """Connects, sends `first`, and renews what saker closes."""
+    def one():
+        s = dial(addr, port)
+        s.sendall(first)
+        s.setblocking(False)
+        return s
+    made = many(number, one)
+    ready(f'{len(made)} connections that begin with {first!r}')
+    while True:
+        for i, s in enumerate(made):
+            try:
+                if s.recv(1) != b'':
+                    continue
+            except BlockingIOError:
+                continue
+            except OSError:
+                pass
+            s.close()
+            try:
+                made[i] = one()
+            except OSError:
+                time.sleep(0.001)
+        time.sleep(0.1)
+
+
+# ---- Frames ----
+
+def checksum(data):
+    if len(data) % 2:
+        data += b'\0'
+    total = sum(struct.unpack(f'>{len(data) // 2}H', data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+class Wire:
+    """Raw frames on the interface: Ethernet addresses are the port's own."""
+
+    def __init__(self, interface, addr):
+        with open(f'/sys/class/net/{interface}/address', encoding='ascii') as f:
+            mac = bytes.fromhex(f.read().strip().replace(':', ''))
+        self.ether = mac + mac[:5] + bytes([mac[5] ^ 1]) + b'\x08\x00'
+        self.dst = socket.inet_aton(addr)
+        self.src = self.dst[:3] + bytes([77])
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        self.socket.bind((interface, 0))
+        self.socket.settimeout(3)
+
+    def ip(self, proto, payload, ident=0, frag=0):
+        head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + len(payload), ident, frag, 64, proto, 0,
+                           self.src, self.dst)
+        head = head[:10] + struct.pack('>H', checksum(head)) + head[12:]
+        return self.ether + head + payload
+
+    def tcp(self, sport, dport, seq, ack, flags, data=b'', options=b''):
+        head = struct.pack('>HHIIBBHHH', sport, dport, seq & 0xffffffff, ack & 0xffffffff,
+                           (20 + len(options)) // 4 << 4, flags, 65535, 0, 0) + options
+        pseudo = self.src + self.dst + struct.pack('>HH', 6, len(head) + len(data))
+        total = checksum(pseudo + head + data)
+        return self.ip(6, head[:16] + struct.pack('>H', total) + head[18:] + data)
+
+    def send(self, frame):
+        try:
+            self.socket.send(frame)
+            return True
+        except OSError:   # the device's queue is full
+            return False
+
+    def flood(self, frames, name):
+        """Sends the frames over and over, in bursts."""
+        sent, began = 0, time.monotonic()
+        ready(name)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(
+            f'{sent / (time.monotonic() - began):.0f} frames a second'))
+        at = 0
+        while True:
+            for _ in range(BURST):
+                sent += self.send(frames[at])
+                at = (at + 1) % len(frames)
+            time.sleep(PAUSE)
+
+    def receive_tcp(self, port):
+        """Returns seq, ack, flags and data of the next segment to `port`."""
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            frame = self.socket.recv(65536)
+            if len(frame) < 54 or frame[23] != 6 or frame[26:30] != self.dst:
+                continue
+            head = 14 + (frame[14] & 15) * 4
+            sport, dport, seq, ack, off, flags = struct.unpack('>HHIIBB', frame[head:head + 14])
+            if dport == port and sport:
+                total = 14 + struct.unpack('>H', frame[16:18])[0]
+                return seq, ack, flags, frame[head + (off >> 4) * 4:total]
+        raise OSError('no answer')
+
+
+def syns(wire, port, _number):
+    draw = random.Random(1)
+    mss = struct.pack('>BBH', 2, 4, 1460)
+    wire.flood([wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32), 0, SYN,
+                         options=mss) for _ in range(16384)], 'SYNs')
+
+
+def strays(wire, port, _number):
+    draw = random.Random(2)
+    wire.flood([wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32),
+                         draw.randrange(1 << 32), ACK, bytes(64)) for _ in range(16384)],
+               'segments of no connection')
+
+
+def garbage(wire, port, _number):
+    """Frames that are refused at each layer."""
+    draw = random.Random(3)
+    frames = []
+    for i in range(4096):
+        noise = draw.randbytes(draw.randrange(8, 512))
+        good = wire.tcp(i + 1024, port, i, 0, SYN)
+        frames += [
+            wire.ip(17, struct.pack('>HHHH', i, 1000 + i % 5000, 8 + len(noise), 0) + noise),
+            wire.ip(draw.randrange(256), noise),
+            wire.ip(6, noise, i, 0x2000),
+            good[:-2] + draw.randbytes(2),
+            wire.ether + noise,
+            wire.ip(1, b'\x08\0' + struct.pack('>H', checksum(b'\x08\0\0\0' + b'\0' * 32)) +
+                    b'\0' * 32),
+            wire.ether[:12] + b'\x08\x06' + noise,
+        ]
+    wire.flood(frames, 'frames')
+
+
+def disordered(wire, port, number):
+    """Fills the reassembly queues: single bytes with a gap before each."""
+    made, slices = 0, 0
+    for n in range(number):
+        sport, seq = 20000 + n, 1000
+        try:
+            wire.send(wire.tcp(sport, port, seq, 0, SYN, options=struct.pack('>BBH', 2, 4, 1460)))
+            their = (wire.receive_tcp(sport)[0] + 1) & 0xffffffff
+            seq += 1
+            wire.send(wire.tcp(sport, port, seq, their, ACK))
+            wire.send(wire.tcp(sport, port, seq, their, ACK | PSH, MPA_REQUEST))
+            seq += len(MPA_REQUEST)
+            while True:
+                at, _, flags, data = wire.receive_tcp(sport)
+                if flags & RST:
+                    raise OSError('reset')
+                if data:
+                    their = (at + len(data)) & 0xffffffff
+                    break
+            wire.send(wire.tcp(sport, port, seq, their, ACK))
+        except OSError as e:
+            print(f'connection {n}: {e}', flush=True)
+            break
+        for i in range(1100):
+            slices += wire.send(wire.tcp(sport, port, seq + 2 + 3 * i, their, ACK, b'x'))
+            if i % 64 == 63:
+                time.sleep(0.001)
+        made += 1
+    ready(f'{made} connections with {slices} bytes out of order')
+    hold()
+
+
+PEERS = {'stalled': stalled, 'unfinished': unfinished, 'half-open': silent,
+         'falcon-half': lambda a, p, n: silent(a, p, n, b'R')}
+FRAMES = {'syn': syns, 'strays': strays, 'garbage': garbage, 'disordered': disordered}
+
+
+def main():
+    if len(sys.argv) != 6 or sys.argv[1] not in PEERS | FRAMES:
+        sys.exit(f'{__doc__}\nattacks: {" ".join(PEERS | FRAMES)}')
+    name, interface, addr = sys.argv[1:4]
+    port, number = int(sys.argv[4]), int(sys.argv[5])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+    if name in PEERS:
+        PEERS[name](addr, port, number)
+    else:
+        FRAMES[name](Wire(interface, addr), port, number)
+
+
+if __name__ == '__main__':
+    main()
