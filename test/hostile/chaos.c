@@ -19,7 +19,7 @@
 #include "hostile.h"
 #include "../support/rng.h"
 
-#define KEPT    24 /* clients whose descriptors and memory are kept after their end */
+#define KEPT    8  /* clients whose descriptors and memory are kept after their end */
 #define REGIONS 55 /* REGIONs of a flood */
 #define BYTES   32768u
 
