@@ -9,14 +9,15 @@
 #
 #   test/bench/neighbour.sh [--quick] [ATTACK...]
 #
-# Prints the share of the rate that is kept, the quotient of p99, and the new connections and new
-# clients that succeed meanwhile, and compares them with the bound of the attack's class:
+# Prints the share of the rate that is kept, the quotient of p99, and the new connections, the new
+# clients, and the connections of correct peers on the wire that succeed meanwhile. It compares them
+# with the bound of the attack's class:
 #
 #   asleep  the attacker sleeps, or its requests wait or are refused: 0.95 of the rate, 1.2 x p99
 #   flood   each message has to be parsed: 0.75 of the rate
 #   rights  clients within their rights: 0.45 to 0.55 of the messages for either
 #
-# In each class, all new connections of the victim succeed, and a new client can attach.
+# In each class, all new connections succeed, and a new client can attach.
 #
 # The exit status is 1 when a bound is exceeded. The script runs in a network namespace of its own.
 [ -n "${NEIGHBOUR_INSIDE:-}" ] ||
@@ -146,6 +147,13 @@ order() {
 }
 answered() { has_ended victim || [ "$(wc -l <"$work/victim.log")" -gt "$1" ]; }
 
+# serve: starts a server for correct peers on the wire.
+serve() {
+    start server "$hostile" accept "$work/s.sock" 64 $wire 7700
+    until_true 30 says_or_ends server "^ready"
+    log_says server "^ready" || fail "the server does not start"
+}
+
 # ---- The attacker ----
 
 words() { # words WORD...: prints the words with their values
@@ -181,7 +189,11 @@ relief() {
     finish attacker1
     until_true 120 only_the_victim
 }
-only_the_victim() { [ "$(telemetry s /saker/info | jq .clients)" = 2 ]; }
+only_the_victim() {
+    local n=2
+    [ -z "${pid[server]:-}" ] || n=3
+    [ "$(telemetry s /saker/info | jq .clients)" = $n ]
+}
 
 # ---- Rounds ----
 
@@ -212,6 +224,10 @@ one_round() { # one_round WORD...
     news "connections" || return 1
     order attach 1
     news "new clients" || return 1
+    if [ -n "${pid[server]:-}" ]; then
+        read -ra answer < <(test/hostile/wire.py probe $tap $wire 7700 2)
+        news "peers" || return 1
+    fi
     relief || { trouble="the attacker's client is still there after 120 s"; return 1; }
 }
 # news WHAT: adds the victim's answer about new connections or clients.
@@ -224,7 +240,7 @@ news() {
 }
 
 row() {
-    printf '%-20s %-7s %10s %10s %10s %10s  %-18s %-18s %s\n' "$@" | tee -a "$work/table"
+    printf '%-20s %-7s %10s %10s %10s %10s  %-15s %-13s %-15s %s\n' "$@" | tee -a "$work/table"
 }
 verdict_of() { # verdict_of CLASS: prints "ok" or what exceeds the bound
     local least=0.75 most=1000000 out=() what
@@ -234,14 +250,17 @@ verdict_of() { # verdict_of CLASS: prints "ok" or what exceeds the bound
         holds "$(median <"$work/kept.$what") < $least" && out+=("rate of $what")
         holds "$(median <"$work/p99.$what") > $most" && out+=("p99 of $what")
     done
-    for what in connections "new clients"; do
+    for what in connections "new clients" peers; do
         [ "${bad[$what]:-0}" = 0 ] || out+=("$what: ${why[$what]}")
     done
     [ ${#out[@]} = 0 ] && { echo ok; return; }
     printf -v what '%s, ' "${out[@]}"
     echo "FAIL: ${what%, }"
 }
-news_of() { echo "${good[$1]:-0}/$((${good[$1]:-0} + ${bad[$1]:-0})), ${slowest[$1]:-0} us"; }
+news_of() {
+    [ -n "${good[$1]:-}" ] || { echo -; return; }
+    echo "${good[$1]}/$((good[$1] + bad[$1])), ${slowest[$1]} us"
+}
 
 measured() { # measured NAME CLASS SAKER WORD...
     local name=$1 class=$2 kind=$3 addr=$host round transport=iwarp
@@ -252,6 +271,7 @@ measured() { # measured NAME CLASS SAKER WORD...
     declare -gA good=() bad=() why=() slowest=()
     rm -f "$work"/{kept,p99}.* "$work/orders" "$work"/*.log
     begin "$kind"
+    [ "$kind" != tap ] || serve
     if victim "$addr" $transport; then
         for round in $(seq $rounds); do one_round "$@" || break; done
     else
@@ -259,13 +279,13 @@ measured() { # measured NAME CLASS SAKER WORD...
     fi
 
     exec 7>&-
-    for round in attacker2 attacker1 victim s; do finish $round; done
+    for round in attacker2 attacker1 server victim s; do finish $round; done
     for round in kept.reads kept.pong p99.reads p99.pong; do
         [ -s "$work/$round" ] || echo 0 >"$work/$round"
     done
     row "$name" "$class" "$(median <"$work/kept.reads")" "$(median <"$work/kept.pong")" \
         "$(median <"$work/p99.reads")" "$(median <"$work/p99.pong")" "$(news_of connections)" \
-        "$(news_of "new clients")" "$(verdict_of "$class")"
+        "$(news_of "new clients")" "$(news_of peers)" "$(verdict_of "$class")"
 }
 shared() { # shared NAME CLASS SAKER share WORD...
     local name=$1 list share verdict=ok
@@ -276,11 +296,11 @@ shared() { # shared NAME CLASS SAKER share WORD...
     share=$(awk '{ print $2 + 0 }' "$work/share.log")
     finish s
     holds "$share < 0.45 || $share > 0.55" && verdict="FAIL: the share of the first client"
-    row "$name" rights "$share" - - - - - "$verdict: $(sed 's/.*: //' "$work/share.log")"
+    row "$name" rights "$share" - - - - - - "$verdict: $(sed 's/.*: //' "$work/share.log")"
 }
 
-row attack class "rate,reads" "rate,pong" "p99,reads" "p99,pong" "new connections, max" \
-    "new clients, max" verdict
+row attack class "rate,reads" "rate,pong" "p99,reads" "p99,pong" "connections, max" "clients, max" \
+    "peers, max" verdict
 while read -r name class kind words; do
     [ -n "$name" ] || continue
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue

@@ -144,14 +144,13 @@ class Wire:
     """Raw frames on the interface: Ethernet addresses are the port's own."""
 
     def __init__(self, interface, addr):
-        with open(f'/sys/class/net/{interface}/address', encoding='ascii') as f:
-            mac = bytes.fromhex(f.read().strip().replace(':', ''))
-        self.ether = mac + mac[:5] + bytes([mac[5] ^ 1]) + b'\x08\x00'
-        self.dst = socket.inet_aton(addr)
-        self.src = self.dst[:3] + bytes([77])
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
         self.socket.bind((interface, 0))
         self.socket.settimeout(3)
+        mac = self.socket.getsockname()[4]
+        self.ether = mac + mac[:5] + bytes([mac[5] ^ 1]) + b'\x08\x00'
+        self.dst = socket.inet_aton(addr)
+        self.src = self.dst[:3] + bytes([77])
 
     def ip(self, proto, payload, ident=0, frag=0):
         head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20 + len(payload), ident, frag, 64, proto, 0,
@@ -267,7 +266,21 @@ def disordered(wire, port, number):
     hold()
 
 
-PEERS = {'stalled': stalled, 'unfinished': unfinished, 'half-open': silent,
+def probe(addr, port, number):
+    """A correct peer: prints how many connections are accepted, and the longest time in us."""
+    good, longest, reason = 0, 0, '-'
+    for _ in range(number):
+        began = time.monotonic()
+        try:
+            dial_mpa(addr, port).close()
+            good += 1
+        except OSError as e:
+            reason = e
+        longest = max(longest, int((time.monotonic() - began) * 1e6))
+    print('probe', good, number - good, 0, longest * 1000, reason)
+
+
+PEERS = {'probe': probe, 'stalled': stalled, 'unfinished': unfinished, 'half-open': silent,
          'falcon-half': lambda a, p, n: silent(a, p, n, b'R')}
 FRAMES = {'syn': syns, 'strays': strays, 'garbage': garbage, 'disordered': disordered}
 
