@@ -3,8 +3,8 @@
 #
 # Measures what one client, machine or peer can do to another one's speed. A victim (8-byte Reads to
 # itself, and a ping-pong with a second client) runs alone and beside each attack, in alternating
-# rounds. saker has core 0. The victim has core 1 and priority over everything else but the attacker,
-# which sleeps between its bursts. The victim's rate counts messages for each second of the
+# rounds. saker has core 0. The victim has core 1, and only the attacker, which sleeps between its
+# bursts, takes precedence over it. The victim's rate counts messages for each second of the
 # processor's time that it had, so that the attacker's own use of core 1 does not count.
 #
 #   test/bench/neighbour.sh [--quick] [ATTACK...]
@@ -31,8 +31,8 @@ fi
 hostile=$build/test/hostile/hostile
 tap=nbtap0 wire=10.9.1.1 host=10.9.0.1 vm=10.9.0.2 port=7000
 
-# NAME CLASS SAKER SIDES WORDS: SAKER is the kind of saker that runs; WORDS are those of the attacker.
-# A "+" separates two attackers, the first of which is ready before the second starts.
+# NAME CLASS SAKER WORDS: SAKER is the kind of saker that runs; WORDS are those of the attacker. A
+# "+" separates two attackers, the first of which is ready before the second starts.
 attacks="
 owed              asleep plain hostile owed SOCKET 16000
 hog-qps           asleep plain hostile hog-qps SOCKET
@@ -51,9 +51,9 @@ doorbell-invalid  flood  plain hostile doorbell-invalid SOCKET
 doorbell-empty    flood  plain hostile doorbell-empty SOCKET
 regions           flood  plain hostile regions SOCKET
 regions-refused   flood  plain hostile regions-refused SOCKET
-share             rights plain share SOCKET 1 SOCKET 1000 HOST 7900 MS
-share-reversed    rights plain share SOCKET 1000 SOCKET 1 HOST 7900 MS
-share-equal       rights plain share SOCKET 8 SOCKET 8 HOST 7900 MS
+share             rights plain share SOCKET HOST 1 SOCKET HOST 1000 7900 MS
+share-reversed    rights plain share SOCKET HOST 1000 SOCKET HOST 1 7900 MS
+share-equal       rights plain share SOCKET HOST 8 SOCKET HOST 8 7900 MS
 stalled           asleep tap hostile send SOCKET 200 WIRE 7800 + wire stalled 7800 100
 unfinished        asleep tap hostile accept SOCKET 200 WIRE 7800 + wire unfinished 7800 100
 disordered        asleep tap hostile accept SOCKET 200 WIRE 7800 + wire disordered 7800 8
@@ -73,10 +73,12 @@ vm-mailbox-invalid flood vm hostile mailbox-invalid BAR
 vm-doorbell-valid flood  vm hostile doorbell-valid BAR
 vm-doorbell-invalid flood vm hostile doorbell-invalid BAR
 vm-doorbell-empty flood  vm hostile doorbell-empty BAR
+vm-share          rights vm share SOCKET HOST 1 BAR GUEST 100 7900 MS
+vm-share-reversed rights vm share SOCKET HOST 100 BAR GUEST 1 7900 MS
 "
 for a in "$@"; do
     grep -q "^$a " <<<"$attacks" ||
-        { echo "no attack '$a'; the attacks are: $(awk '{ print $1 }' <<<"$attacks" | xargs)"; exit 2; }
+        { echo "no attack '$a' in: $(awk '{ print $1 }' <<<"$attacks" | xargs)"; exit 2; }
 done
 [ -x "$hostile" ] || fail "$hostile is not built"
 [ "$(nproc)" -ge 2 ] || skip "the bench needs two processors"
@@ -136,13 +138,12 @@ victim() { # victim ADDR TRANSPORT
     log_says victim ready
 }
 # order WORDS: gives the victim an order and puts the words of its answer into ${answer[@]}.
-# shellcheck disable=SC2206 # words
 order() {
     local before
     before=$(wc -l <"$work/victim.log")
     echo "$*" >&7
     until_true 120 answered "$before" || { answer=("$1" stuck); return 1; }
-    answer=($(tail -n 1 "$work/victim.log"))
+    read -ra answer < <(tail -n 1 "$work/victim.log")
     [[ ${answer[1]:-} =~ ^[0-9]+$ ]]
 }
 answered() { has_ended victim || [ "$(wc -l <"$work/victim.log")" -gt "$1" ]; }
@@ -157,8 +158,8 @@ serve() {
 # ---- The attacker ----
 
 words() { # words WORD...: prints the words with their values
-    sed "s|SOCKET|$work/s.sock|g; s|BAR|bar:$work/guest.mem:0|; s|HOST|$host|; s|WIRE|$wire|
-        s|MS|$((rounds * ms))|" <<<"$*"
+    sed "s|SOCKET|$work/s.sock|g; s|BAR|bar:$work/guest.mem:0|; s|HOST|$host|g; s|GUEST|$vm|
+        s|WIRE|$wire|; s|MS|$((rounds * ms))|" <<<"$*"
 }
 attacker() { # attacker NAME hostile|wire WORD...
     local name=$1 side=$2 list
@@ -209,7 +210,10 @@ one_round() { # one_round WORD...
         order $what $ms || return 1
         rate[$what]=${answer[1]} p99[$what]=${answer[3]}
     done
-    attack "$@" || { trouble="the attack failed: $(tail -qn 1 "$work"/attacker?.log | xargs)"; return 1; }
+    if ! attack "$@"; then
+        trouble="the attack failed: $(tail -qn 1 "$work"/attacker?.log | xargs)"
+        return 1
+    fi
     for what in reads pong; do
         if ! order $what $ms; then
             trouble="the victim's $what: ${answer[*]}"
@@ -299,8 +303,8 @@ shared() { # shared NAME CLASS SAKER share WORD...
     row "$name" rights "$share" - - - - - - "$verdict: $(sed 's/.*: //' "$work/share.log")"
 }
 
-row attack class "rate,reads" "rate,pong" "p99,reads" "p99,pong" "connections, max" "clients, max" \
-    "peers, max" verdict
+row attack class "rate,reads" "rate,pong" "p99,reads" "p99,pong" "connections, max" \
+    "clients, max" "peers, max" verdict
 while read -r name class kind words; do
     [ -n "$name" ] || continue
     [ $# = 0 ] || [[ " $* " == *" $name "* ]] || continue

@@ -3,7 +3,7 @@
  * hostile ATTACK WHERE [NUMBER [ADDR PORT]]: one hostile client. WHERE is the path of saker's
  * socket, or "bar:PATH:SLOT" for a program of a virtual machine. ADDR is an address of saker's.
  *
- * hostile share WHERE-A QPS-A WHERE-B QPS-B ADDR PORT MS: two clients within their rights.
+ * hostile share WHERE-A ADDR-A QPS-A WHERE-B ADDR-B QPS-B PORT MS: two clients within their rights.
  */
 #include <errno.h>
 #include <signal.h>
@@ -111,7 +111,7 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
-	if (argc == 9 && strcmp(argv[1], "share") == 0)
+	if (argc == 10 && strcmp(argv[1], "share") == 0)
 		return share_main(argc, argv);
 	for (size_t i = 0; argc >= 3 && i < sizeof(attacks) / sizeof(attacks[0]); i++) {
 		if (strcmp(argv[1], attacks[i].name) != 0)
@@ -122,8 +122,9 @@ main(int argc, char **argv)
 		h.port = (uint16_t)(argc > 5 ? atoi(argv[5]) : 7900);
 		return attack(&attacks[i], &h);
 	}
-	fprintf(stderr, "usage: hostile ATTACK WHERE [NUMBER [ADDR PORT]]\n"
-			"       hostile share WHERE-A QPS-A WHERE-B QPS-B ADDR PORT MS\nattacks:");
+	fprintf(stderr,
+		"usage: hostile ATTACK WHERE [NUMBER [ADDR PORT]]\n"
+		"       hostile share WHERE-A ADDR-A QPS-A WHERE-B ADDR-B QPS-B PORT MS\nattacks:");
 	for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
 		fprintf(stderr, " %s", attacks[i].name);
 	fprintf(stderr, "\n");

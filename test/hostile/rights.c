@@ -142,11 +142,11 @@ share_main(int argc, char **argv)
 	int rc = 0, ms = atoi(argv[argc - 1]);
 
 	for (int i = 0; i < 2 && rc == 0; i++) {
-		uint32_t n = (uint32_t)atoi(argv[3 + 2 * i]);
+		uint32_t n = (uint32_t)atoi(argv[4 + 3 * i]);
 
-		w[i].h = (struct hostile){.where = argv[2 + 2 * i],
-			.addr = argv[6],
-			.port = (uint16_t)(atoi(argv[7]) + i)};
+		w[i].h = (struct hostile){.where = argv[2 + 3 * i],
+			.addr = argv[3 + 3 * i],
+			.port = (uint16_t)(atoi(argv[8]) + i)};
 		rc = raw_attach(&w[i].h.c, w[i].h.where, false);
 		w[i].h.attached = rc == 0;
 		/* The single QP of a client is as deep as all queues of the other one together. */

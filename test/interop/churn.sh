@@ -19,7 +19,9 @@ wave() { # wave SECONDS FIRST-SEED
     crowd churn $processes "$2"
     while [ $SECONDS -lt $end ]; do
         is_running s || fail "saker has died"
-        for ((i = $2; i < $2 + processes; i++)); do is_running "churn$i" || fail "churn$i ended"; done
+        for ((i = $2; i < $2 + processes; i++)); do
+            is_running "churn$i" || fail "churn$i ended"
+        done
         sleep 0.5
     done
     disperse churn $processes "$2" "without a place"
