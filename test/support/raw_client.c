@@ -408,8 +408,10 @@ raw_cq(struct raw_client *c, uint32_t depth, struct raw_cq *cq)
 		return rc;
 	cq->i = m.body.cq;
 	cq->shared = (struct shm_cq *)(c->home + cq->i.at);
-	for (unsigned i = 0; i < cq->i.nsubs && i < SHM_MAX_STAGES; i++)
+	for (unsigned i = 0; i < cq->i.nsubs && i < SHM_MAX_STAGES; i++) {
+		shm_ring_clear(c->home, &cq->i.sub[i]);
 		shm_take_init(&cq->sub[i], c->home, &cq->i.sub[i]);
+	}
 	return 0;
 }
 
@@ -433,6 +435,8 @@ raw_qp(struct raw_client *c, uint32_t pd, const struct raw_cq *cq, uint32_t dept
 		return rc;
 	qp->i = m.body.qp;
 	qp->shared = (struct shm_qp *)(c->home + qp->i.at);
+	shm_ring_clear(c->home, &qp->i.sq);
+	shm_ring_clear(c->home, &qp->i.rq);
 	shm_prod_init(&qp->sq, c->home, &qp->i.sq);
 	shm_prod_init(&qp->rq, c->home, &qp->i.rq);
 	return 0;
