@@ -87,6 +87,7 @@ others=$(ps -eLo pid,cls,pcpu,comm | awk '$2 == "RR" && $3 > 20 { print $4 " (" 
 [ -z "$others" ] || skip "other processes have real-time priority and need the processors: $others"
 ip link set lo up
 take_memory 700
+chmod 711 "$work" # the attacker's user reaches the socket through its group
 
 # ---- saker ----
 
@@ -166,7 +167,10 @@ attacker() { # attacker NAME hostile|wire WORD...
     shift 2
     read -ra list <<<"$(words "$@")"
     case $side in
-    hostile) start "$name" taskset -c 1 chrt -r 20 "$hostile" "${list[@]}" ;;
+    hostile)
+        start "$name" taskset -c 1 chrt -r 20 setpriv --reuid 65534 --regid 0 --clear-groups \
+            "$hostile" "${list[@]}"
+        ;;
     wire)
         start "$name" taskset -c 1 chrt -r 20 python3 -u test/hostile/wire.py "${list[0]}" $tap \
             $wire "${list[@]:1}"
