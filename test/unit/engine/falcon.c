@@ -529,3 +529,40 @@ Test(engine_falcon, tls_and_clear_do_not_go_together)
 	cr_assert(frig_no_event(1), "the listener heard of it");
 	frig_stop();
 }
+
+/* Detaches both clients, the second one `apart` turns later: with the right number, a side fails
+ * its connection in the turn in which the peer's REJECT and FIN arrive. */
+static void
+both_leave(unsigned apart)
+{
+	struct eng_totals t;
+
+	frig_start(NULL);
+	frig_connect();
+	frig_works();
+	cr_assert_eq(eng_detach(frig.n[0].e, frig.n[0].client), 0);
+	frig_turns(apart);
+	cr_assert_eq(eng_detach(frig.n[1].e, frig.n[1].client), 0);
+	for (int i = 0; i < 2; i++) {
+		while (!eng_client_gone(frig.n[i].e, frig.n[i].client))
+			frig_turn();
+		frig.n[i].client = -1;
+	}
+	frig_sleep(10000000000ull); /* longer than TIME_WAIT */
+	for (int i = 0; i < 2; i++) {
+		eng_totals(frig.n[i].e, &t);
+		cr_assert_eq(t.conns, 0, "%u turns apart: %u connections of node %d remain", apart,
+			t.conns, i);
+	}
+	frig_stop();
+}
+
+Test(engine_falcon, clients_that_leave_at_once_leave_no_connection)
+{
+	both_leave(0);
+}
+
+Test(engine_falcon, clients_that_leave_one_after_the_other_leave_no_connection)
+{
+	both_leave(2);
+}

@@ -310,16 +310,20 @@ falcon_startup_advance(struct eng_transport *t, struct eng_conn *c)
 bool
 eng_falcon_deliver(struct eng_transport *t, struct eng_conn *c, struct tcp_slice *chain)
 {
-	if (c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE | ECONN_P_FAIL))
-		return false;
-	if (!eng_falcon_may(t, c, false))
+	/* Once this side has ended the exchange, it ignores the rest of the stream. It must accept
+	 * the bytes: lib/tcp keeps a connection until its owner has all of them. */
+	const bool ended = c->pending & (ECONN_P_ABORT | ECONN_P_CLOSE | ECONN_P_FAIL);
+	bool over = ended;
+
+	if (!ended && !eng_falcon_may(t, c, false))
 		return false;
 	for (const struct tcp_slice *s = chain; s != NULL; s = s->next) {
 		tcp_consumed(c->tcp, s->len);
-		if (rofx_input(eng_falcon_exchange(c), t->now, s->data, s->len) < 0)
-			break;
+		over = over || rofx_input(eng_falcon_exchange(c), t->now, s->data, s->len) < 0;
 	}
 	eng_slice_free(chain);
+	if (ended)
+		return true;
 	falcon_startup_advance(t, c);
 	return true;
 }
