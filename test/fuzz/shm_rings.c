@@ -86,8 +86,68 @@ static struct {
 	struct shm_prod
 		evt; /* replies now and then as an engine would, with a body from the input */
 	struct shm_take cmd;
+	uint64_t heap; /* offset */
+	uint32_t completions;
 	bool sane;
 } engine;
+
+/* Returns a ring in the heap of the region, with its consumer's line before it. */
+static struct shm_ring_at
+ring_at(uint64_t *heap, uint16_t stride, uint64_t cons)
+{
+	struct shm_ring_at at = {.entries = *heap, .cons = cons, .stride = stride, .log2_count = 2};
+
+	*heap += shm_ring_bytes(&at);
+	return at;
+}
+
+/* Completes the reply to a command that creates an object with queues, as an engine does. */
+static void
+lay_queues(struct shm_msg *m)
+{
+	/* The queues of two objects of one kind may be the same: the engine is hostile. */
+	uint64_t heap = engine.heap;
+
+	if (m->op == SHM_CQ_CREATE) {
+		m->body.cq.at = heap;
+		heap += sizeof(struct shm_cq);
+		m->body.cq.nsubs = 2;
+		for (unsigned i = 0; i < 2; i++)
+			m->body.cq.sub[i] = ring_at(&heap, sizeof(struct shm_cqe),
+				m->body.cq.at + offsetof(struct shm_cq, sub[i]));
+	} else if (m->op == SHM_QP_CREATE) {
+		heap += 2048;
+		m->body.qp.at = heap;
+		heap += sizeof(struct shm_qp);
+		m->body.qp.sq = ring_at(&heap, 128, m->body.qp.at + offsetof(struct shm_qp, sq));
+		m->body.qp.rq = ring_at(&heap, 64, m->body.qp.at + offsetof(struct shm_qp, rq));
+		m->body.qp.sq_depth = m->body.qp.rq_depth = 4;
+		m->body.qp.max_send_sge = 4;
+		m->body.qp.max_recv_sge = 3;
+		m->body.qp.max_inline = 64;
+	} else if (m->op == SHM_SRQ_CREATE) {
+		heap += 8192;
+		m->body.srq.depth = 4;
+		m->body.srq.max_sge = 3;
+		m->body.srq.rq = ring_at(&heap, 64, heap);
+		m->body.srq.rq.entries += SHM_LINE;
+	}
+}
+
+/* Produces a completion, with a body from the input, in the first sub-ring of the CQ. */
+static void
+complete(struct input *in)
+{
+	struct shm_cqe *e = (struct shm_cqe *)(engine.base + engine.heap + sizeof(struct shm_cq)) +
+			    (engine.completions & 3);
+
+	e->opcode = (uint8_t)next(in, 1);
+	e->status = (uint8_t)next(in, 1);
+	e->flags = (uint8_t)next(in, 1);
+	e->qpn = next(in, 1);
+	e->byte_len = next(in, 2);
+	e->turn = shm_turn(engine.completions++, 2);
+}
 
 static void
 idle(void *arg)
@@ -104,6 +164,7 @@ idle(void *arg)
 		struct shm_msg *reply = shm_prod_entry(&engine.evt);
 
 		memcpy((uint8_t *)reply + 4, (const uint8_t *)m + 4, sizeof(*m) - 4);
+		lay_queues(reply);
 		for (uint32_t n = next(in, 1) % 8; n > 0; n--)
 			scribble(in, (uint8_t *)&reply->body, 256);
 		if ((next(in, 1) & 3) == 0)
@@ -116,32 +177,89 @@ idle(void *arg)
 	scribble(in, engine.base, REGION);
 }
 
+/* Posts a request that the input chooses. */
+static void
+post(struct input *in, struct saker_qp *qp, struct saker_srq *srq, uint8_t *mem)
+{
+	uint32_t how = next(in, 1), opcode = next(in, 1);
+	struct rd_sge sge[8];
+	const struct saker_wr wr = {.wr_id = how,
+		.opcode = (uint8_t)(opcode % 14),
+		.flags = (uint8_t)(opcode >> 4),
+		.nsge = how & 7,
+		.sge = sge,
+		.rkey = how,
+		.imm = opcode};
+
+	for (unsigned i = 0; i < 8; i++)
+		sge[i] = (struct rd_sge){(uintptr_t)mem, opcode * (i + 1), i};
+	if ((how & 8) != 0)
+		CLAIM(saker_post_recv(qp, &wr, 1) <= 1);
+	else if ((how & 16) != 0 && srq != NULL)
+		CLAIM(saker_post_srq(srq, &wr, 1) <= 1);
+	else
+		CLAIM(saker_post_send(qp, &wr, 1) <= 1);
+}
+
 static void
 use(struct saker *s, struct input *in)
 {
-	struct saker_qp_attr attr = {.sq_depth = 4, .rq_depth = 4, .max_send_sge = 2};
-	const struct saker_wr wr = {.opcode = RD_IMM};
+	struct saker_qp_attr attr = {
+		.sq_depth = 4, .rq_depth = 4, .max_send_sge = 2, .max_inline = 16};
+	struct saker_qp_move move = {.state = RD_QP_INIT};
+	const struct sk_addr peer = {{[10] = 0xff, 0xff, 10, 0, 0, 2}};
+	struct saker_srq *srq = NULL;
+	struct saker_listener *l;
+	struct saker_qp_info info;
 	struct saker_event ev;
 	struct saker_pd *pd;
 	struct saker_qp *qp;
 	struct rd_wc wc[4];
+	static uint8_t mem[4096]; /* inline data lies in any memory of the program */
 
 	if (saker_pd_create(s, &pd) < 0 || saker_cq_create(s, 4, NULL, &attr.send_cq) < 0)
 		return;
 	attr.recv_cq = attr.send_cq;
 	if (saker_qp_create(pd, &attr, &qp) < 0)
 		return;
+	(void)saker_alloc(s, 4096);
 	while (in->left > 0) {
 		struct saker_cq *cq;
 
+		switch (next(in, 1) % 10) {
+		case 0:
+			(void)saker_qp_query(qp, &info);
+			break;
+		case 1:
+			(void)saker_qp_move(qp, &move);
+			move.state = (enum rd_qp_state)(move.state % RD_QP_ERR + 1);
+			break;
+		case 2:
+			(void)saker_connect(qp, NULL, &peer, 7000, NULL);
+			break;
+		case 3:
+			(void)saker_listen(s, NULL, 7000, 4, NULL, &l);
+			break;
+		case 4:
+			(void)saker_accept(s, next(in, 1), qp, NULL);
+			break;
+		case 5:
+			if (srq == NULL && saker_srq_create(pd, 4, 2, &srq) < 0)
+				srq = NULL;
+			break;
+		case 6:
+			complete(in);
+			break;
+		default:
+			post(in, qp, srq, mem);
+		}
 		CLAIM(saker_cq_poll(attr.send_cq, wc, 4) <= 4);
-		CLAIM(saker_post_send(qp, &wr, 1) <= 1);
-		CLAIM(saker_post_recv(qp, &wr, 1) <= 1);
 		saker_cq_arm(attr.send_cq, false);
 		if (saker_event(s, &ev) == 1)
 			CLAIM(ev.cm.private_len <= SHM_PRIVATE_MAX);
 		(void)saker_cq_event(s, &cq);
-		idle(NULL);
+		if (next(in, 1) % 4 == 0)
+			idle(NULL);
 	}
 }
 
@@ -165,6 +283,8 @@ region(struct input *in)
 	h->engine_alive = 1;
 	engine.in = in;
 	engine.base = base;
+	engine.heap = h->heap;
+	engine.completions = 0;
 	engine.sane = true;
 	shm_prod_init(&engine.evt, base, &h->evt);
 	shm_take_init(&engine.cmd, base, &h->cmd);
