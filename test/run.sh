@@ -117,6 +117,7 @@ part_fuzz() {
     CC=clang-14 need build-fuzz -Dfuzz=true -Dtests=disabled -Db_lundef=false -Doptimization=1 ||
         return
     FUZZ_RUNS=${CI_LONG:+200000} suite build-fuzz --suite fuzz --timeout-multiplier 10
+    [ -z "${CI_LONG:-}" ] || check coverage test/fuzz/coverage.sh
 }
 part_interop() {
     need build || return

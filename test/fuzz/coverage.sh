@@ -16,6 +16,7 @@ counters='-fprofile-instr-generate -fcoverage-mapping'
     CC=clang-14 meson setup "$b" -Dfuzz=true -Dtests=disabled -Db_lundef=false -Doptimization=1 \
         -Dwerror=false "-Dc_args=$counters" "-Dc_link_args=$counters" >/dev/null || exit 1
 b=$(realpath "$b")
+ninja -C "$b" build.ninja >/dev/null || exit 1 # introspection does not notice changed targets
 mapfile -t targets < <(meson introspect "$b" --tests |
     jq -r '.[] | select(.suite | index("saker:fuzz")) | .cmd[1]' | sed "s#^$b/##" | sort -u)
 ninja -C "$b" "${targets[@]}" >/dev/null || exit 1

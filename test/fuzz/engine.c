@@ -16,12 +16,11 @@
 #include "../../lib/base/mem.h"
 #include "engine/client.h"
 
-#define IDLE  3 /* turns without work after which nothing happens before a timer is due */
-#define STEPS 96
-#define REPLY 5 /* turns in which most commands are answered */
-#define LEAKS                                                                                      \
-	4096 /* inputs between two searches for leaks, which take much longer than an input        \
-	      */
+/* Inputs between two searches for leaks, which take much longer than an input. */
+#define LEAKS     4096
+#define IDLE      3 /* turns without work after which nothing happens before a timer is due */
+#define STEPS     96
+#define REPLY     5  /* turns in which most commands are answered */
 #define CONNECTED 40 /* turns in which a connection is made, neighbour discovery included */
 
 enum step {

@@ -156,8 +156,8 @@ def everything(world):
     for x, y in ((0, 2), (0, 1), (0, 0)):
         for flags in (0, 8):
             out[f'pair_{x}{y}_{flags}'] = step(PAIR, x, y, 1 | flags) + exchange(x, y)
-    out['pair_absent'] = step(BASICS, 0, 0) + step(BASICS, 2, 2) + command(2, 0, QP_CREATE, 1, 0) + \
-        command(0, 2, QP_CREATE, 1, 0) + \
+    out['pair_absent'] = step(BASICS, 0, 0) + step(BASICS, 2, 2) + \
+        command(2, 0, QP_CREATE, 1, 0) + command(0, 2, QP_CREATE, 1, 0) + \
         b''.join(command(0, 2, QP_MODIFY, 0, 8 | s) for s in (1, 2, 3)) + receive(0) + \
         send(0, 2, 3) + b''.join(step(TIME, 0, 0, 18) + turns(4) for _ in range(12)) + poll(0)
     for x, y in ((0, 2), (0, 1), (0, 0)):
