@@ -30,7 +30,7 @@
 #define STEPS   32
 #define HOME    (512u << 10)
 #define TURNS   4
-#define WAIT_MS 5000 /* a reply that does not come in this time is missing */
+#define WAIT_MS 60000 /* a reply that does not come in this time is missing */
 
 struct input {
 	const uint8_t *p;

@@ -32,7 +32,7 @@ for t in "${targets[@]}"; do
         [ -d "$folder" ] && mapfile -t -O ${#inputs[@]} inputs < <(find "$folder/" -type f | sort)
     done
     # Inputs that are named one by one run once each, and are not changed.
-    LLVM_PROFILE_FILE=$b/profiles/$name.profraw xargs -d '\n' "$b/$t" -detect_leaks=0 -timeout=20 \
+    LLVM_PROFILE_FILE=$b/profiles/$name.profraw xargs -d '\n' "$b/$t" -detect_leaks=0 -timeout=60 \
         -artifact_prefix="$b/" >"$b/$name.log" 2>&1 < <(printf '%s\n' "${inputs[@]}") || {
         echo "$name failed over its seeds: see $b/$name.log"
         exit 1

@@ -12,5 +12,5 @@ rm -rf "$out"
 mkdir -p "$out/found"
 [ -d "$seeds" ] || seeds=
 # shellcheck disable=SC2086 # $seeds may be empty, and then is no argument
-exec "$target" -seed=1 -runs="$runs" -max_len=4096 -timeout=10 -print_final_stats=1 \
+exec "$target" -seed=1 -runs="$runs" -max_len=4096 -timeout=60 -print_final_stats=1 \
 	-artifact_prefix="$out/" "$@" "$out/found" $seeds
