@@ -102,10 +102,10 @@ say "a forbidden system call ends the process"
 [ $? = 159 ] || fail "chroot(2) does not end the process with SIGSYS"
 
 say "two sakers joined by memif, both transports, TLS"
-psk=$(printf '%064d' 7)
-printf '%s\n' '[falcon]' 'enabled = yes' "psk = $psk" 'rto-min = 10ms' 'retransmits = 12' \
+printf '%064d' 7 >"$run/psk"
+printf '%s\n' '[falcon]' 'enabled = yes' "psk = $run/psk" 'rto-min = 10ms' 'retransmits = 12' \
     'swift-target = 50ms' >"$run/falcon.ini"
-chmod 600 "$run/falcon.ini" && chown $id:$id "$run/falcon.ini"
+chmod 600 "$run/falcon.ini" "$run/psk" && chown $id:$id "$run/falcon.ini" "$run/psk"
 wire="socket=$run/wire,zero-copy=no"
 served a 0@0 "net_memif0,role=server,$wire" -- --config "$run/falcon.ini" --address 0=10.5.0.1/24
 served b 0@1 "net_memif0,role=client,$wire" -- --config "$run/falcon.ini" --address 0=10.5.0.2/24

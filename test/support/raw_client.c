@@ -468,7 +468,8 @@ memory_bring(struct raw_client *c, unsigned memfd_flags, struct raw_mem *m, stru
 	m->fd = raw_memfd(m->len, memfd_flags);
 	if (m->fd < 0)
 		return m->fd;
-	m->at = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	/* The pages are there before the engine needs them, as those of a program are. */
+	m->at = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, m->fd, 0);
 	if (m->at == MAP_FAILED) {
 		m->at = NULL;
 		return -errno;

@@ -123,8 +123,9 @@ pages_run(void *arg)
 	struct eng_pages *p = arg;
 
 	/* The thread may share its processor with programs, which a busy client must not hold up.
-	 */
-	pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
+	 * A filter of system calls may forbid the change, which is rarely necessary. */
+	if (sched_getscheduler(0) != SCHED_OTHER)
+		pthread_setschedparam(pthread_self(), SCHED_OTHER, &ordinary);
 	while (!__atomic_load_n(&p->stop, __ATOMIC_ACQUIRE)) {
 		pages_take(p);
 		if (TAILQ_EMPTY(&p->turn))

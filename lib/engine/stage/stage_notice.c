@@ -14,7 +14,7 @@
 #define REFUSED_TURN 16 /* clients in sequence that a turn passes over */
 
 static uint16_t
-user_of(const struct eng_client *client)
+notice_user_of(const struct eng_client *client)
 {
 	return client != NULL ? client->user : SK_USER_INSTANCE;
 }
@@ -22,7 +22,7 @@ user_of(const struct eng_client *client)
 struct eng_ctl *
 eng_notice_get(struct eng_stage *s, enum eng_ctl_type type, struct eng_client *client)
 {
-	uint16_t user = user_of(client);
+	uint16_t user = notice_user_of(client);
 	struct eng_ctl *m;
 
 	if (s->nnotices == 0 || sk_share_take(&s->notice_share, user, 1) != SK_SHARE_OK)
@@ -211,7 +211,7 @@ send_qp(struct eng_stage *s, struct eng_client_stage *cs, struct eng_qp *qp)
 static void
 notice_client_turn(struct eng_stage *s, struct eng_client_stage *cs)
 {
-	if (sk_share_room(&s->notice_share, user_of(cs->client)) == 0)
+	if (sk_share_room(&s->notice_share, notice_user_of(cs->client)) == 0)
 		return; /* no object is visited */
 	if ((cs->bad || (cs->mailbox && !cs->mailbox_out)) && !send_client(s, cs))
 		return;

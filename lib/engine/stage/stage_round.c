@@ -227,7 +227,7 @@ has_rate(const struct eng_round *r)
 /* ---- Turns ---- */
 
 static int64_t
-cost_of(const struct eng_spent *spent)
+round_cost_of(const struct eng_spent *spent)
 {
 	return (int64_t)(spent->bytes + (uint64_t)spent->messages * ENG_COST_MESSAGE +
 			 spent->other);
@@ -236,7 +236,7 @@ cost_of(const struct eng_spent *spent)
 void
 eng_round_charge(struct eng_stage *s, struct eng_qp *qp)
 {
-	int64_t cost = cost_of(&s->spent);
+	int64_t cost = round_cost_of(&s->spent);
 
 	qp->payer->round.credit -= cost;
 	qp->payer->user->round.credit -= cost;
@@ -317,7 +317,7 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 			TAILQ_INSERT_TAIL(&cs->active, qp, next);
 		}
 	}
-	cost = cost_of(&s->spent);
+	cost = round_cost_of(&s->spent);
 	/* Another client may use the next free place in a ring: each attempt is one turn. */
 	yields = s->spent.ring_full;
 	if (rated) {
