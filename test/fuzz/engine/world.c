@@ -142,6 +142,20 @@ common(struct eng_config *cfg, int side)
 	cfg->falcon.stack.conn_requests = 16;
 }
 
+/* Returns the pre-shared key of both ends, which exists until the end of the program. */
+static struct rofx_tls *
+key_of_all(void)
+{
+	static struct rofx_tls *made;
+	static uint8_t key[32] = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
+	const struct rofx_tls_config cfg = {.psk = key, .psk_len = sizeof(key)};
+	char err[128];
+
+	if (made == NULL)
+		made = rofx_tls_create(&cfg, err, sizeof(err));
+	return made;
+}
+
 static void
 keyed(struct eng_config *cfg, int side)
 {
@@ -150,8 +164,7 @@ keyed(struct eng_config *cfg, int side)
 	cfg->ntransports = cfg->nstages = 2;
 	f->psps = ROFX_PSP(PSP_AES_GCM_128) | ROFX_PSP(PSP_AES_GCM_256) | ROFX_PSP(PSP_GMAC_256) |
 		  ROFX_PSP(PSP_NO_CRYPTO);
-	memset(f->psk, 'k', 32);
-	f->psk_len = 32;
+	f->tls = key_of_all();
 	f->tunnel = f->pcid = true;
 	f->function = 0x010203u + (uint32_t)side;
 	f->flows = FA_FLOWS_MAX;
