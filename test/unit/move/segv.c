@@ -69,6 +69,7 @@ signal_of(void (*f)(void))
 	pid = fork();
 	if (pid == 0) {
 		alarm(SECONDS);
+		signal(SIGSEGV, SIG_DFL); /* a sanitizer has a handler of its own */
 		f();
 		_exit(0);
 	}

@@ -162,7 +162,7 @@ get(void *arg)
 	return vb_waitq_get(&((struct cancelled *)arg)->q);
 }
 
-Test(waitq, a_cancelled_thread_holds_no_lock_and_takes_no_item, .timeout = 60)
+Test(waitq, a_cancelled_thread_holds_no_lock_and_takes_no_item)
 {
 	struct cancelled c;
 	pthread_t thread;
