@@ -27,7 +27,7 @@
 
 #include "../../lib/base/hist.h"
 #include "../../lib/base/mem.h"
-#include "../../lib/engine/engine.h"
+#include "../../lib/engine/common/instance.h"
 #include "../../lib/wire/falcon.h"
 
 #define HOME_SIZE (160u << 20)
@@ -35,6 +35,23 @@
 #define BUF_SIZE  (8u << 20)
 #define PORT      7000
 #define RUN_NS    1000000000ull
+#define SOLO_NS   20000000ull /* solo: the time of a run on the virtual clock */
+#define SOLO_STEP 200         /* solo: ns between two reads of the clock */
+
+static bool solo;
+
+/* Returns the time in ns. With solo, each call advances a virtual clock, so that counts of
+ * instructions are the same in each run. */
+static uint64_t
+bench_clock(void)
+{
+	static uint64_t now;
+
+	if (!solo)
+		return eng_clock();
+	now = now == 0 ? eng_clock() : now + SOLO_STEP;
+	return now;
+}
 
 static struct side {
 	struct eng *e;
@@ -66,7 +83,7 @@ turn(void *arg)
 {
 	for (int i = 0; i < 2; i++)
 		if (side[i].e != NULL)
-			eng_poll(side[i].e, 0, eng_clock());
+			eng_poll(side[i].e, 0, bench_clock());
 }
 
 static void
@@ -106,6 +123,7 @@ start_side(int i)
 		fprintf(stderr, "%s\n", err);
 		exit(1);
 	}
+	n->e->clock = bench_clock;
 	n->client = eng_attach_flat(n->e, "bench", home, HOME_SIZE, MEM_SIZE);
 	if (n->client < 0 || saker_open_flat(home, HOME_SIZE, turn, NULL, &n->s) != 0)
 		die("attach");
@@ -182,7 +200,7 @@ post_write(struct side *n, const struct side *to, uint32_t len, bool signaled)
 		.sge = &sge};
 
 	while (saker_post_send(n->qp, &wr, 1) != 1)
-		eng_poll(n->e, 0, eng_clock());
+		eng_poll(n->e, 0, bench_clock());
 }
 
 static void
@@ -206,7 +224,7 @@ await(struct side *n, uint8_t v)
 	const uint8_t *at = n->mem + BUF_SIZE / 2 + size - 1;
 
 	while (__atomic_load_n(at, __ATOMIC_ACQUIRE) != v) {
-		eng_poll(n->e, 0, eng_clock());
+		eng_poll(n->e, 0, bench_clock());
 		if (stop)
 			return false;
 	}
@@ -230,16 +248,16 @@ echo(void *arg)
 static void
 run_lat(void)
 {
-	uint64_t end = eng_clock() + RUN_NS, t0;
+	uint64_t end = bench_clock() + RUN_NS, t0;
 	uint8_t v = 0;
 
-	for (unsigned i = 0; eng_clock() < end; i++) {
-		t0 = eng_clock();
+	for (unsigned i = 0; bench_clock() < end; i++) {
+		t0 = bench_clock();
 		side[0].mem[size - 1] = ++v;
 		post_write(&side[0], &side[1], size, i % 64 == 0);
 		await(&side[0], v);
 		if (i > 1000)
-			sk_hist_add(&hist, (eng_clock() - t0) / 2);
+			sk_hist_add(&hist, (bench_clock() - t0) / 2);
 		if (i % 64 == 32)
 			drain(&side[0]);
 	}
@@ -253,7 +271,7 @@ static int
 serve(void *arg)
 {
 	while (!stop)
-		eng_poll(side[1].e, 0, eng_clock());
+		eng_poll(side[1].e, 0, bench_clock());
 	return 0;
 }
 
@@ -266,8 +284,6 @@ cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static bool solo;
-
 /* A turn of each side is a function of its own, so that a profiler shows them separately. */
 static __attribute__((noinline)) unsigned
 sender_turn(unsigned out, unsigned batch)
@@ -279,29 +295,30 @@ sender_turn(unsigned out, unsigned batch)
 			post_write(&side[0], &side[1], size, i == batch - 1);
 		out += batch;
 	}
-	eng_poll(side[0].e, 0, eng_clock());
+	eng_poll(side[0].e, 0, bench_clock());
 	return out - (unsigned)saker_cq_poll(side[0].cq, wc, 64) * batch;
 }
 
 static __attribute__((noinline)) void
 receiver_turn(void)
 {
-	eng_poll(side[1].e, 0, eng_clock());
+	eng_poll(side[1].e, 0, bench_clock());
 }
 
 static void
 run_rate(void)
 {
-	uint64_t begin = eng_clock(), end = begin + RUN_NS, posted = 0, done, ns, cpu = cpu_ns();
+	uint64_t begin = bench_clock(), end = begin + (solo ? SOLO_NS : RUN_NS), posted = 0, done,
+		 ns, cpu = cpu_ns();
 	unsigned out = 0, batch = SK_MIN(16u, depth / 2);
 
-	while (eng_clock() < end) {
+	while (bench_clock() < end) {
 		posted += (depth - out) / batch * batch;
 		out = sender_turn(out, batch);
 		if (solo)
 			receiver_turn();
 	}
-	ns = solo ? cpu_ns() - cpu : eng_clock() - begin;
+	ns = solo ? cpu_ns() - cpu : bench_clock() - begin;
 	stop = true;
 	done = posted - out;
 	printf("rate %u B, mtu %u: %.3f Mop/s, %.2f Gb/s, %lu done\n", size, mtu,
@@ -318,9 +335,9 @@ run_sololat(void)
 	for (unsigned i = 0; i < n; i++) {
 		side[0].mem[size - 1] = (uint8_t)i;
 		post_write(&side[0], &side[1], size, i % 64 == 0);
-		eng_poll(side[0].e, 0, eng_clock());
+		eng_poll(side[0].e, 0, bench_clock());
 		do {
-			eng_poll(side[1].e, 0, eng_clock());
+			eng_poll(side[1].e, 0, bench_clock());
 			turns++;
 		} while (__atomic_load_n(at, __ATOMIC_ACQUIRE) != (uint8_t)i);
 		if (i % 64 == 32)
@@ -335,7 +352,7 @@ run_idle(void)
 	uint64_t cpu = cpu_ns(), n = 10000000;
 
 	for (unsigned i = 0; i < n; i++)
-		eng_poll(side[0].e, 0, eng_clock());
+		eng_poll(side[0].e, 0, bench_clock());
 	printf("idle: %.1f ns a turn\n", (double)(cpu_ns() - cpu) / (double)n);
 }
 
@@ -382,13 +399,13 @@ static void
 run_floor(void)
 {
 	static uint8_t buf[65536];
-	uint64_t end = eng_clock() + RUN_NS, t0;
+	uint64_t end = bench_clock() + RUN_NS, t0;
 
-	while (eng_clock() < end) {
-		t0 = eng_clock();
+	while (bench_clock() < end) {
+		t0 = bench_clock();
 		floor_send(0, buf);
 		floor_await(0, buf);
-		sk_hist_add(&hist, (eng_clock() - t0) / 2);
+		sk_hist_add(&hist, (bench_clock() - t0) / 2);
 	}
 	stop = true;
 	printf("floor %u B: p50 %lu ns, p99 %lu ns\n", size, sk_hist_quantile(&hist, 0.5),
