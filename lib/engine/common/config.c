@@ -29,7 +29,7 @@ eng_config_default(struct eng_config *cfg)
 		.nstages = 1,
 		.idle = ENG_IDLE_POLL,
 		.sleep_after = 1024,
-		.limits = {.clients = 64,
+		.limits = {.clients = 128,
 			.qps = 16384,
 			.cqs = 16384,
 			.mrs = 65536,
