@@ -93,6 +93,8 @@ struct eng_client {
 		bool put_out;           /* ENG_EC_CLIENT_BAD was requested */
 		uint32_t bad_doorbells; /* since bad_since, ns */
 		uint64_t bad_since;
+		/* Doorbells and visits without work since the last one with work, at most 255. */
+		uint8_t useless;
 		/* [nqps], by the handle of the QP; ENG_CE_QP_ADD fills it in. */
 		struct eng_qp **qps;
 		uint32_t nqps;

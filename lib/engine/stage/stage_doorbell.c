@@ -9,7 +9,9 @@
 
 #include "../../base/mem.h"
 
-#define SECOND_NS 1000000000ull
+#define SECOND_NS      1000000000ull
+#define BELLS_LEAST    2  /* doorbells of a client that a turn takes in any case */
+#define BELLS_PATIENCE 32 /* doorbells without work that halve this number */
 
 void
 eng_doorbells_add(struct eng_stage *s, struct eng_client *c)
@@ -82,7 +84,10 @@ ring(struct eng_stage *s, struct eng_client_stage *cs, uint32_t what)
 	}
 	/* The flag is cleared before the queue is polled, so that a later post rings again. */
 	shm_pend_clear(&qp->shared->pending);
-	eng_qp_activate(s, qp);
+	if (qp->active == EQP_ACTIVE)
+		eng_doorbell_useless(cs);
+	else
+		eng_qp_activate(s, qp);
 }
 
 /* Returns whether the ring of a client has a doorbell that the stage may take. */
@@ -92,6 +97,16 @@ has_bell(const struct eng_client_stage *cs)
 	return shm_take_peek(&cs->doorbell) != NULL && !cs->client->dead && !cs->put_out;
 }
 
+/* Returns how many doorbells of a client a turn takes. Doorbells that cause no work make it fewer,
+ * down to BELLS_LEAST, until one causes work: a client that only rings delays its neighbours less
+ * than a client that works. */
+static inline unsigned
+bells_most(const struct eng_client_stage *cs)
+{
+	return SK_MAX(
+		(unsigned)ENG_DOORBELLS >> (cs->useless / BELLS_PATIENCE), (unsigned)BELLS_LEAST);
+}
+
 /* Takes up to `most` doorbells. Returns their number. */
 static unsigned
 take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
@@ -99,6 +114,7 @@ take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
 	const struct shm_doorbell *e;
 	unsigned n = 0;
 
+	most = SK_MIN(most, bells_most(cs));
 	while (n < most && (e = shm_take_peek(&cs->doorbell)) != NULL && !cs->put_out) {
 		ring(s, cs, __atomic_load_n(&e->what, __ATOMIC_RELAXED));
 		shm_take_pop(&cs->doorbell);
@@ -126,7 +142,7 @@ poll_cold(struct eng_stage *s, unsigned most)
 		TAILQ_INSERT_TAIL(&s->cold, cs, next);
 		if (!has_bell(cs))
 			continue;
-		taken += take_bells(s, cs, SK_MIN(most - taken, (unsigned)ENG_DOORBELLS));
+		taken += take_bells(s, cs, most - taken);
 		set_cold(s, cs, false);
 	}
 	return taken;
@@ -138,7 +154,7 @@ poll_hot(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
 {
 	if (has_bell(cs)) {
 		cs->quiet = 0;
-		return take_bells(s, cs, SK_MIN(most, (unsigned)ENG_DOORBELLS));
+		return take_bells(s, cs, most);
 	}
 	if (++cs->quiet >= ENG_COLD_AFTER && s->nhot > ENG_HOT_MIN)
 		set_cold(s, cs, true);

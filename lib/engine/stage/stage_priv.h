@@ -165,6 +165,12 @@ eng_qp_of(struct rd_qp *rd)
 /* Starts and stops polling the doorbells of a client. A second call has no effect. */
 void eng_doorbells_add(struct eng_stage *s, struct eng_client *c);
 void eng_doorbells_del(struct eng_stage *s, struct eng_client *c);
+/* Counts a doorbell of the client, or a visit of one of its QPs, that caused no work. */
+static inline void
+eng_doorbell_useless(struct eng_client_stage *cs)
+{
+	cs->useless += cs->useless < UINT8_MAX;
+}
 /* Takes the doorbells of the hot clients and of some cold ones. Returns whether there were any. */
 bool eng_doorbells_poll(struct eng_stage *s);
 

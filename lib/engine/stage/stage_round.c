@@ -317,6 +317,10 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 			TAILQ_INSERT_TAIL(&cs->active, qp, next);
 		}
 	}
+	if (s->spent.bytes != 0 || s->spent.messages != 0)
+		cs->useless = 0;
+	else
+		eng_doorbell_useless(cs);
 	cost = round_cost_of(&s->spent);
 	/* Another client may use the next free place in a ring: each attempt is one turn. */
 	yields = s->spent.ring_full;

@@ -349,6 +349,54 @@ Test(engine_stage, a_turn_takes_256_doorbells_and_clients_take_turns, .init = pa
 	stage_rig_end(&r);
 }
 
+static bool
+useful_run(struct eng_stage *s, struct eng_qp *qp)
+{
+	s->spent.messages++;
+	return false;
+}
+
+static const struct eng_qp_ops useful = {
+	.run = useful_run, .info = quiet_info, .opened = quiet_opened};
+
+/* Rings the doorbell of the client's QP `n` times, runs a turn, and returns how many doorbells the
+ * turn took. */
+static uint32_t
+bells_taken(struct stage_rig *r, struct stage_client *c, unsigned n)
+{
+	uint32_t before = c->c->stage[0].doorbell.next;
+
+	while (n-- > 0)
+		stage_client_ring(c, 0);
+	stage_rig_turn(r, 1000);
+	return c->c->stage[0].doorbell.next - before;
+}
+
+Test(engine_stage, doorbells_without_work_are_taken_slowly_until_one_has_work, .init = pair_eal)
+{
+	struct shm_qp shared = {0};
+	struct eng_qp qp = {.shared = &shared}, *table[] = {&qp};
+	struct stage_rig r;
+	struct stage_client c;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	stage_qp_make(&qp, &c, &quiet, NULL);
+	c.c->stage[0].qps = table;
+	c.c->stage[0].nqps = 1;
+	cr_assert_eq(bells_taken(&r, &c, 500), ENG_DOORBELLS);
+	for (unsigned i = 0; i < 100; i++)
+		bells_taken(&r, &c, 0);
+	cr_assert_eq(bells_taken(&r, &c, 10), 2);
+	qp.ops = &useful;
+	bells_taken(&r, &c, 100); /* takes 2 as well, and the QP has work */
+	cr_assert_eq(bells_taken(&r, &c, 0), ENG_DOORBELLS);
+	c.c->stage[0].qps = NULL;
+	c.c->stage[0].nqps = 0;
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+}
+
 /* Rings invalid doorbells, `each` in a turn, until a notice or `all` of them. */
 static struct eng_ctl *
 ring_garbage(struct stage_rig *r, struct stage_client *c, unsigned all, unsigned each, uint64_t ns)
