@@ -149,6 +149,7 @@ eng_control_poll(struct eng_control *c, uint64_t now)
 		sk_wheel_init(&c->wheel, now);
 	c->turning = true;
 	c->deferred = false;
+	c->turn++;
 	c->requests_left = CTL_TURN_REQUESTS;
 	work = ctl_rings_poll(c);
 	work |= ctl_inbox_poll(c);

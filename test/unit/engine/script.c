@@ -12,7 +12,7 @@
 #include "../../../lib/engine/control/cm/cm.h"
 #include "../../../lib/shm/shm_ring.h"
 
-#define PATIENCE 200 /* turns within which every answer comes */
+#define PATIENCE (200 + 20 * CTL_REFUSED_TURNS) /* turns within which every answer comes */
 
 static struct rte_ring *
 make_ring(const char *name)

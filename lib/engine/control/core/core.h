@@ -37,6 +37,9 @@
 #define CTL_TURN_REQUESTS   16 /* peers' requests in a turn, and requests that time out */
 #define CTL_TURN_HOSTS      16 /* host connections in a turn, while all are examined */
 #define CTL_TURN_RETIRED    64 /* retired objects in a turn */
+/* Turns for which a client's commands wait after one that was refused: a client that only sends
+ * such commands does not delay its neighbours. */
+#define CTL_REFUSED_TURNS   256
 #define CTL_BACKLOGGED_NS   (1000ull * 1000) /* time between polls of clients with queued events */
 #define CTL_INBOX           16               /* messages of other threads in a turn */
 #define CTL_CLIENT_COMMANDS 16               /* unanswered commands of one client */
@@ -151,6 +154,8 @@ struct ctl_client {
 	uint32_t nregions;     /* regions of its own memory that the client has passed */
 	uint64_t sparse_bytes; /* bytes registered in sparse regions; atomic */
 	uint32_t commands;     /* unanswered commands of the client */
+	uint32_t refused_turn; /* eng_control.turn when a command was refused last */
+	bool refused;          /* less than CTL_REFUSED_TURNS ago */
 	struct shm_take cmd;
 	struct shm_prod evt;
 	STAILQ_HEAD(, ctl_event) events;
@@ -252,6 +257,7 @@ struct eng_control {
 	LIST_HEAD(cm_ports, cm_listener) * ports;
 	uint32_t requests_left;       /* requests of peers that this turn may still handle */
 	bool deferred;                /* notices wait for the next turn */
+	uint32_t turn;                /* number of this turn, modulo 2^32 */
 	struct sk_wheel wheel;        /* of the timers cm_conn.timer */
 	bool turning;                 /* the first turn has initialized the wheel */
 	bool datagrams;               /* a transport has address handles */
