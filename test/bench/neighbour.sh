@@ -17,6 +17,9 @@
 #   flood   each message has to be parsed: 0.75 of the rate
 #   rights  clients within their rights: 0.45 to 0.55 of the messages for either
 #
+# "rhythm" is the control: a client that sends nothing, and wakes up as often as those that flood a
+# mailbox. Its p99 is what they cost the victim on the processor that they share with it.
+#
 # In each class, all new connections succeed, and a new client can attach.
 #
 # The exit status is 1 when a bound is exceeded. The script runs in a network namespace of its own.
@@ -34,6 +37,7 @@ tap=nbtap0 wire=10.9.1.1 host=10.9.0.1 vm=10.9.0.2 port=7000
 # NAME CLASS SAKER WORDS: SAKER is the kind of saker that runs; WORDS are those of the attacker. A
 # "+" separates two attackers, the first of which is ready before the second starts.
 attacks="
+rhythm            flood  plain hostile rhythm SOCKET
 owed              asleep plain hostile owed SOCKET 16000
 hog-qps           asleep plain hostile hog-qps SOCKET
 hog-cqs           asleep plain hostile hog-cqs SOCKET

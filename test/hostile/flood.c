@@ -44,6 +44,17 @@ mailbox_flood(struct hostile *h, enum shm_op (*next)(struct hostile *h, struct s
 	return 0;
 }
 
+/* Sends nothing, in the rhythm of a flood: the control for the floods, since a client that wakes up
+ * so often takes the victim's processor away from it. */
+int
+attack_rhythm(struct hostile *h)
+{
+	hostile_ready("us between two looks at the mailbox", PAUSE_US);
+	while (!hostile_stop)
+		hostile_rest(h, PAUSE_US);
+	return 0;
+}
+
 static struct shm_device device;
 
 static int
