@@ -28,6 +28,14 @@ sk_share_fini(struct sk_share *s)
 	s->used = NULL;
 }
 
+uint32_t
+sk_share_percent(uint32_t size, uint32_t percent, uint32_t least)
+{
+	uint32_t n = (uint32_t)((uint64_t)size * percent / 100);
+
+	return percent != 0 ? SK_MAX(n, least) : 0;
+}
+
 /* Returns how many of `used` units of a user exceed its minimum, and so are common ones. */
 static uint32_t
 share_common(const struct sk_share *s, uint32_t user, uint32_t used)

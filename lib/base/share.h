@@ -37,6 +37,9 @@ enum sk_share_result {
 int sk_share_init(struct sk_share *s, uint32_t size, uint32_t nusers, uint32_t reserved,
 	uint32_t minimum, uint32_t most);
 void sk_share_fini(struct sk_share *s);
+/* Returns `percent` percent of a pool of `size` units, but at least `least`; 0 stays 0. For the
+ * arguments `minimum` and `most` of sk_share_init(). */
+uint32_t sk_share_percent(uint32_t size, uint32_t percent, uint32_t least);
 /* Takes `n` units for the user: all of them, or none when the result is not SK_SHARE_OK. */
 enum sk_share_result sk_share_take(struct sk_share *s, uint32_t user, uint32_t n);
 /* Returns `n` units that the user holds. */

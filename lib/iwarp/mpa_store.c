@@ -14,33 +14,23 @@
 
 #define OLDEST 8 /* receivers among which mpa_store_victim() chooses */
 
-static uint32_t
-percent_of(uint32_t size, unsigned percent)
-{
-	return (uint32_t)((uint64_t)size * percent / 100);
-}
-
 int
 mpa_store_init(struct mpa_store *st, uint32_t slices, uint32_t bytes, uint32_t nusers,
 	uint32_t reserved, unsigned percent_min, unsigned percent_most, uint64_t *counters)
 {
-	uint32_t slices_min = percent_min > 0 ? SK_MAX(percent_of(slices, percent_min), 1u) : 0;
-	uint32_t bytes_min;
-
-	if (percent_most == 0)
-		percent_most = 100;
 	*st = (struct mpa_store){.counters = counters};
 	/* The minimums take at most half of a share. */
 	if (percent_min > 0)
 		bytes = SK_MAX(bytes, 2 * SK_MIN(reserved, nusers) * MPA_UNFINISHED_MAX);
 	bytes = SK_MAX(bytes, 2u * MPA_UNFINISHED_MAX);
-	bytes_min = SK_MAX(percent_of(bytes, percent_min), (uint32_t)MPA_UNFINISHED_MAX);
 	st->holders = calloc(nusers, sizeof(st->holders[0]));
 	if (st->holders == NULL ||
-		sk_share_init(&st->slices, slices, nusers, reserved, slices_min,
-			SK_MAX(percent_of(slices, percent_most), 1u)) != 0 ||
-		sk_share_init(&st->bytes, bytes, nusers, reserved, percent_min > 0 ? bytes_min : 0,
-			SK_MAX(percent_of(bytes, percent_most), (uint32_t)MPA_UNFINISHED_MAX)) != 0)
+		sk_share_init(&st->slices, slices, nusers, reserved,
+			sk_share_percent(slices, percent_min, 1),
+			sk_share_percent(slices, percent_most, 1)) != 0 ||
+		sk_share_init(&st->bytes, bytes, nusers, reserved,
+			sk_share_percent(bytes, percent_min, MPA_UNFINISHED_MAX),
+			sk_share_percent(bytes, percent_most, MPA_UNFINISHED_MAX)) != 0)
 		return -ENOMEM;
 	for (uint32_t u = 0; u < nusers; u++)
 		TAILQ_INIT(&st->holders[u]);

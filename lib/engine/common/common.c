@@ -28,15 +28,11 @@ eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, u
 }
 
 int
-eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size)
+eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size, uint32_t least)
 {
-	uint32_t minimum = (uint32_t)((uint64_t)size * l->user_min / 100);
-	uint32_t most = (uint32_t)((uint64_t)size * l->user_most / 100);
-
-	/* A pool that is smaller than a percent still has a unit for each user. */
 	return sk_share_init(s, size, l->clients + 1, l->users + 1,
-		l->user_min != 0 ? SK_MAX(minimum, 1u) : 0,
-		l->user_most != 0 ? SK_MAX(most, 1u) : 0);
+		sk_share_percent(size, l->user_min, least),
+		sk_share_percent(size, l->user_most, 1));
 }
 
 uint16_t

@@ -114,9 +114,10 @@ int eng_config_check(const struct eng_config *cfg, char *err, size_t errlen);
 struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b,
 	unsigned esize, unsigned count);
 
-/* Initializes a share for a pool of `size` units, by the limits of the instance. The user numbers
- * are SK_USER_INSTANCE and eng_client.user. Returns 0 or -ENOMEM. */
-int eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size);
+/* Initializes a share for a pool of `size` units, by the limits of the instance; a minimum is at
+ * least `least` units. The user numbers are SK_USER_INSTANCE and eng_client.user. Returns 0 or
+ * -ENOMEM. */
+int eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size, uint32_t least);
 
 /* Returns the RDMA MTU in bytes: the largest power of two that is not above the configured MTU and
  * whose packets fit into IP packets of `path_mtu` bytes. */

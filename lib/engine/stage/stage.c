@@ -33,7 +33,7 @@ alloc_tables(struct eng_stage *s)
 		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
 	if (s->qps == NULL || s->free_index == NULL || s->notices == NULL || s->store == NULL ||
 		eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
-		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES) < 0)
+		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES, 1) < 0)
 		return -1;
 	for (uint32_t i = 0; i < s->nqps; i++)
 		s->free_index[i] = s->nqps - 1 - i;

@@ -28,7 +28,7 @@ eng_records_init(struct eng_stage *s)
 		s->users[u].returned = s->returned + (size_t)u * lines;
 	s->payer = &s->users[SK_USER_INSTANCE];
 	return eng_share_init(
-		&s->records, &s->e->cfg.limits, size - SK_MIN(size / 8, (uint32_t)SPARE_MAX));
+		&s->records, &s->e->cfg.limits, size - SK_MIN(size / 8, (uint32_t)SPARE_MAX), 1);
 }
 
 void

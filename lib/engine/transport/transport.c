@@ -122,7 +122,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
 	t->notices = calloc(ENG_CTL_NOTICES, sizeof(t->notices[0]));
 	if (t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
-		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns) != 0 ||
+		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns, 1) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
 		goto no_memory;

@@ -91,3 +91,11 @@ Test(share, the_minimums_fit_into_half_of_the_pool)
 	cr_expect_eq(take_all(2), 5);
 	sk_share_fini(&s);
 }
+
+Test(share, a_percentage_has_a_least_value_unless_it_is_0)
+{
+	cr_expect_eq(sk_share_percent(16384, 1, 1), 163);
+	cr_expect_eq(sk_share_percent(64, 1, 3), 3);
+	cr_expect_eq(sk_share_percent(64, 0, 3), 0);
+	cr_expect_eq(sk_share_percent(UINT32_MAX, 100, 1), UINT32_MAX);
+}

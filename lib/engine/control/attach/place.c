@@ -5,7 +5,7 @@
 
 #include "place.h"
 
-#define PLACES_MIN 3
+#define PLACES_MIN 3 /* least minimum of a user: a program and its tools */
 
 struct place {
 	struct ctl_client *client; /* NULL: the number is free */
@@ -26,17 +26,6 @@ struct ctl_places {
 	struct sk_share share;
 };
 
-/* A user's minimum is PLACES_MIN places, if there are enough: a program and its tools. */
-static int
-share_init(struct sk_share *s, const struct eng_limits *l)
-{
-	uint32_t n = l->clients, minimum = n * l->user_min / 100;
-
-	return sk_share_init(s, n, n + 1, l->users + 1,
-		l->user_min != 0 ? SK_MAX(minimum, (uint32_t)PLACES_MIN) : 0,
-		l->user_most != 0 ? SK_MAX(n * l->user_most / 100, 1u) : 0);
-}
-
 struct ctl_places *
 ctl_places_new(const struct eng_limits *limits)
 {
@@ -48,7 +37,8 @@ ctl_places_new(const struct eng_limits *limits)
 	p->n = limits->clients;
 	p->place = calloc(p->n, sizeof(*p->place));
 	p->user = calloc(p->n, sizeof(*p->user));
-	if (p->place != NULL && p->user != NULL && share_init(&p->share, limits) == 0)
+	if (p->place != NULL && p->user != NULL &&
+		eng_share_init(&p->share, limits, limits->clients, PLACES_MIN) == 0)
 		return p;
 	ctl_places_free(p);
 	return NULL;

@@ -78,7 +78,7 @@ ctl_shares_init(struct eng_control *c)
 		uint32_t size = pool_size(&share_rows[i], &c->cfg->limits);
 
 		rc = i == CTL_POOL_MESSAGE ? messages_init(c, &c->share[i], size)
-					   : eng_share_init(&c->share[i], &c->cfg->limits, size);
+					   : eng_share_init(&c->share[i], &c->cfg->limits, size, 1);
 	}
 	return rc;
 }
