@@ -90,17 +90,6 @@ connects(void)
 	cr_assert(rofx_request(p.b)->secure);
 }
 
-static void
-refused(enum rofx_reason a, enum rofx_reason b)
-{
-	xp_start(&p, &s1);
-	xp_run(&p);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.b), b, "%d", rofx_why(p.b));
-	cr_assert_eq(rofx_event(p.a), ROFX_EV_FAILED);
-	cr_assert_eq(rofx_why(p.a), a, "%d", rofx_why(p.a));
-}
-
 /* ---- Keys of peers ---- */
 
 Test(exchange_identity, each_pair_of_hosts_has_a_key_of_its_own)
@@ -119,7 +108,7 @@ Test(exchange_identity, a_host_with_its_own_key_cannot_be_another_address)
 	struct rofx_peer of2[] = {peer("10.0.0.1", 32, 12), peer("10.0.0.3", 32, 23)};
 
 	use(host(0, of3, 1), host(0, of2, 2));
-	refused(ROFX_TLS, ROFX_TLS);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS);
 	xp_end(&p);
 	p.cfg_a.local = p.cfg_b.peer = &a3;
 	connects();
@@ -130,7 +119,7 @@ Test(exchange_identity, the_key_of_all_does_not_serve_a_peer_with_an_entry)
 	struct rofx_peer of2[] = {peer("10.0.0.1", 32, 12)};
 
 	use(host(9, NULL, 0), host(9, of2, 1));
-	refused(ROFX_TLS, ROFX_TLS);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS);
 	xp_end(&p);
 	p.cfg_a.local = p.cfg_b.peer = &a3;
 	connects();
@@ -157,12 +146,12 @@ Test(exchange_identity, a_key_is_bound_to_the_addresses_of_both_ends)
 	use(host(7, NULL, 0), host(7, NULL, 0));
 	/* The ClientHello is for host 3, and an attacker sends it on to host 2. */
 	p.cfg_a.peer = &a3;
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 	xp_end(&p);
 	/* The attacker sends it back to host 1 from the address of host 2. */
 	p.cfg_a.peer = p.cfg_b.peer = &a2;
 	p.cfg_b.local = &a1;
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 }
 
 Test(exchange_identity, a_peer_without_a_key_is_refused_and_not_served_in_clear)
@@ -171,10 +160,10 @@ Test(exchange_identity, a_peer_without_a_key_is_refused_and_not_served_in_clear)
 	int rc;
 
 	use(host(0, of1, 1), host(0, of2, 1));
-	refused(ROFX_NO_KEY, ROFX_NO_KEY);
+	xp_refuse(&p, &s1, ROFX_NO_KEY, ROFX_NO_KEY);
 	xp_end(&p);
 	p.cfg_a.tls = NULL;
-	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 	p.cfg_a.tls = one;
 	p.cfg_a.peer = &a3;
 	cr_assert_null(rofx_connect(&p.cfg_a, 0, &s1, NULL, 0, &rc));
@@ -220,7 +209,7 @@ Test(exchange_identity, a_certificate_has_the_address_of_its_host)
 	connects();
 	xp_end(&p);
 	p.cfg_a.local = p.cfg_b.peer = &a3; /* host 1 uses the address of host 3 */
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 }
 
 Test(exchange_identity, a_configured_name_replaces_the_address)
@@ -239,15 +228,15 @@ Test(exchange_identity, a_configured_name_replaces_the_address)
 	xp_end(&p);
 	entry.name = "three.fabric.test";
 	cr_assert_eq(rofx_tls_load(two, &c2, err, sizeof(err)), 0);
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 	xp_end(&p);
 	c2.npeers = 0; /* the address is not in the certificate */
 	cr_assert_eq(rofx_tls_load(two, &c2, err, sizeof(err)), 0);
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 	xp_end(&p);
 	c1.peer_name = ".other.test";
 	cr_assert_eq(rofx_tls_load(one, &c1, err, sizeof(err)), 0);
-	refused(ROFX_TLS_NAME, ROFX_TLS);
+	xp_refuse(&p, &s1, ROFX_TLS_NAME, ROFX_TLS);
 }
 
 /* The common name of each certificate is "node". */
@@ -260,7 +249,7 @@ Test(exchange_identity, a_common_name_is_not_a_name)
 	c2 = certified(&cert2);
 	c2.peer_name = "node";
 	use(create(&c1), create(&c2));
-	refused(ROFX_TLS, ROFX_TLS_NAME);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_NAME);
 }
 
 static void
@@ -275,7 +264,7 @@ out_of_time(bool future)
 	c1 = certified(&cert1);
 	c2 = certified(&cert2);
 	use(create(&c1), create(&c2));
-	refused(ROFX_TLS, ROFX_TLS_EXPIRED);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS_EXPIRED);
 	rofx_tls_look(one, &v);
 	cr_assert_not_null(strstr(v.subject, "CN=node"), "%s", v.subject);
 	cr_assert(future ? v.not_before > 253000000000 : v.not_after == 946684799);
@@ -307,7 +296,7 @@ Test(exchange_identity, a_certificate_beside_keys_of_single_peers)
 	xp_end(&p);
 	/* A host with a key cannot use a certificate instead. */
 	p.cfg_a.local = p.cfg_b.peer = &a3;
-	refused(ROFX_TLS, ROFX_TLS);
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS);
 	xp_end(&p);
 	rofx_tls_destroy(one);
 	use(host(0, &of3, 1), two);
@@ -350,7 +339,7 @@ Test(exchange_identity, a_stream_ends_its_handshake_with_the_keys_of_its_beginni
 	xp_run(&p);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_REKEY);
 	xp_end(&p);
-	refused(ROFX_TLS, ROFX_TLS); /* 2 and 3 */
+	xp_refuse(&p, &s1, ROFX_TLS, ROFX_TLS); /* 2 and 3 */
 	xp_end(&p);
 	load(one, 3, 0);
 	connects();
@@ -502,11 +491,11 @@ Test(exchange_identity, key_updates_are_refused)
 Test(exchange_identity, required_psp_refuses_streams_in_clear)
 {
 	p.cfg_b.require_psp = true;
-	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 	xp_end(&p);
 	use(NULL, host(1, NULL, 0));
 	p.cfg_b.allow_clear = true;
-	refused(ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
+	xp_refuse(&p, &s1, ROFX_TLS_NEEDED, ROFX_TLS_NEEDED);
 }
 
 Test(exchange_identity, required_psp_refuses_requests_without_crypto)

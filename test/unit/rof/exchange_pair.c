@@ -91,6 +91,17 @@ xp_establish(struct xpair *p, const struct rofx_side *ours, const struct rofx_si
 }
 
 void
+xp_refuse(struct xpair *p, const struct rofx_side *ours, enum rofx_reason a, enum rofx_reason b)
+{
+	xp_start(p, ours);
+	xp_run(p);
+	cr_assert_eq(rofx_event(p->b), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(p->b), b, "%d", rofx_why(p->b));
+	cr_assert_eq(rofx_event(p->a), ROFX_EV_FAILED);
+	cr_assert_eq(rofx_why(p->a), a, "%d", rofx_why(p->a));
+}
+
+void
 xp_end(struct xpair *p)
 {
 	rofx_destroy(p->a);

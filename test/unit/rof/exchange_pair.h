@@ -26,6 +26,10 @@ int xp_move(struct rofx *from, struct rofx *to, size_t chunk);
 /* Establishes a connection: `b` accepts with `theirs` and private data "welcome" (8 bytes). Asserts
  * each step. */
 void xp_establish(struct xpair *p, const struct rofx_side *ours, const struct rofx_side *theirs);
+/* Starts an exchange that fails before its request gets through. Asserts the reason of each side.
+ */
+void xp_refuse(
+	struct xpair *p, const struct rofx_side *ours, enum rofx_reason a, enum rofx_reason b);
 void xp_end(struct xpair *p);
 
 #endif
