@@ -27,6 +27,16 @@ eng_doorbells_add(struct eng_stage *s, struct eng_client *c)
 	s->nhot++;
 }
 
+/* Takes the client out of its list. */
+static void
+bells_leave(struct eng_stage *s, struct eng_client_stage *cs)
+{
+	if (s->next_bell == cs)
+		s->next_bell = TAILQ_NEXT(cs, next);
+	TAILQ_REMOVE(cs->cold ? &s->cold : &s->hot, cs, next);
+	cs->cold ? s->ncold-- : s->nhot--;
+}
+
 void
 eng_doorbells_del(struct eng_stage *s, struct eng_client *c)
 {
@@ -35,19 +45,13 @@ eng_doorbells_del(struct eng_stage *s, struct eng_client *c)
 	if (!cs->added)
 		return;
 	cs->added = false;
-	if (s->next_bell == cs)
-		s->next_bell = TAILQ_NEXT(cs, next);
-	TAILQ_REMOVE(cs->cold ? &s->cold : &s->hot, cs, next);
-	cs->cold ? s->ncold-- : s->nhot--;
+	bells_leave(s, cs);
 }
 
 static void
 set_cold(struct eng_stage *s, struct eng_client_stage *cs, bool cold)
 {
-	if (s->next_bell == cs)
-		s->next_bell = TAILQ_NEXT(cs, next);
-	TAILQ_REMOVE(cs->cold ? &s->cold : &s->hot, cs, next);
-	cs->cold ? s->ncold-- : s->nhot--;
+	bells_leave(s, cs);
 	cs->cold = cold;
 	cs->quiet = 0;
 	TAILQ_INSERT_TAIL(cold ? &s->cold : &s->hot, cs, next);
