@@ -154,8 +154,7 @@ struct ctl_client {
 	uint32_t nregions;     /* regions of its own memory that the client has passed */
 	uint64_t sparse_bytes; /* bytes registered in sparse regions; atomic */
 	uint32_t commands;     /* unanswered commands of the client */
-	uint32_t refused_turn; /* eng_control.turn when a command was refused last */
-	bool refused;          /* less than CTL_REFUSED_TURNS ago */
+	uint64_t resume_turn;  /* the turn from which on its commands are executed again */
 	struct shm_take cmd;
 	struct shm_prod evt;
 	STAILQ_HEAD(, ctl_event) events;
@@ -257,7 +256,7 @@ struct eng_control {
 	LIST_HEAD(cm_ports, cm_listener) * ports;
 	uint32_t requests_left;       /* requests of peers that this turn may still handle */
 	bool deferred;                /* notices wait for the next turn */
-	uint32_t turn;                /* number of this turn, modulo 2^32 */
+	uint64_t turn;                /* number of this turn */
 	struct sk_wheel wheel;        /* of the timers cm_conn.timer */
 	bool turning;                 /* the first turn has initialized the wheel */
 	bool datagrams;               /* a transport has address handles */

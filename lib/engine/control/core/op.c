@@ -68,21 +68,10 @@ ctl_command(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		rc = ctl_refuse(c, m, -EOPNOTSUPP, "there is no command %u", m->op);
 	else
 		rc = c->commands[m->op].handler(c, cl, m);
-	if (rc < 0) {
-		cl->refused = true;
-		cl->refused_turn = c->turn;
-	}
+	if (rc < 0)
+		cl->resume_turn = c->turn + CTL_REFUSED_TURNS;
 	if (rc != CTL_LATER)
 		ctl_client_send(c, cl, m, reply_len(c, m));
-}
-
-/* Returns whether a command of the client was refused a short time ago. */
-static bool
-op_pauses(const struct eng_control *c, struct ctl_client *cl)
-{
-	if (cl->refused && c->turn - cl->refused_turn >= CTL_REFUSED_TURNS)
-		cl->refused = false;
-	return cl->refused;
 }
 
 /* Returns the cost of a command. */
@@ -105,7 +94,7 @@ ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost)
 	if (cl->phase != CTL_LIVE || cl->nevents || cl->commands >= CTL_CLIENT_COMMANDS)
 		return false;
 	e = shm_take_peek(&cl->cmd);
-	if (e == NULL || op_pauses(c, cl) || !ctl_may_command(c, cl))
+	if (e == NULL || c->turn < cl->resume_turn || !ctl_may_command(c, cl))
 		return e != NULL;
 	memcpy(&m, e, sizeof(m));
 	shm_take_pop(&cl->cmd);
