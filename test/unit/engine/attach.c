@@ -6,18 +6,16 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../../lib/engine/control/core/core.h"
-#include "script.h"
+#include "served.h"
 
 static struct script *s;
 
@@ -211,52 +209,7 @@ Test(engine_attach, no_user_has_more_places_than_the_most)
 
 /* ---- The socket ---- */
 
-static pthread_t thread;
-static bool stop;
-static char path[64];
-
-static void *
-attach_drive(void *arg)
-{
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-		script_turn(s);
-		s->now += 10 * 1000 * 1000;
-		usleep(50);
-	}
-	return NULL;
-}
-
-static void
-start(void)
-{
-	char err[256];
-
-	s = script_new(NULL);
-	snprintf(path, sizeof(path), "/tmp/saker-attach-%d.sock", getpid());
-	unlink(path);
-	cr_assert_eq(eng_control_socket_start(s->control, path, err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(pthread_create(&thread, NULL, attach_drive, NULL), 0);
-}
-
-static void
-finish(void)
-{
-	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-	eng_control_socket_stop(s->control);
-	script_free(s);
-}
-
-static int
-dial(void)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-	strcpy(un.sun_path, path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
-}
+static struct served served;
 
 /* Sends HELLO. Fills in the descriptors of the WELCOME: home region, wake, doorbell. */
 static void
@@ -317,9 +270,9 @@ Test(engine_attach, nothing_that_a_client_keeps_stays_in_the_epoll_set)
 	int fd[SCRIPT_CLIENTS], kept[SCRIPT_CLIENTS][3];
 	unsigned base = watched() + 2; /* the socket, and the eventfd that wakes its thread */
 
-	start();
+	served_start(&served);
 	for (int i = 0; i < SCRIPT_CLIENTS; i++) {
-		fd[i] = dial();
+		fd[i] = served_dial(&served);
 		hello(fd[i], kept[i]);
 	}
 	cr_assert_eq(watched(), base + 2 * SCRIPT_CLIENTS);
@@ -336,7 +289,7 @@ Test(engine_attach, nothing_that_a_client_keeps_stays_in_the_epoll_set)
 		for (int k = 0; k < 3; k++)
 			close(kept[i][k]);
 	}
-	finish();
+	served_end(&served);
 }
 
 Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
@@ -344,9 +297,9 @@ Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
 	int fd[17];
 	char byte;
 
-	start();
+	served_start(&served);
 	for (int i = 0; i < 17; i++)
-		fd[i] = dial();
+		fd[i] = served_dial(&served);
 	/* The socket's thread closes the last one, and keeps the others. */
 	cr_assert_eq(recv(fd[16], &byte, 1, 0), 0);
 	for (int i = 0; i < 16; i++) {
@@ -359,9 +312,9 @@ Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
 		int status, fds[3];
 
 		if (child == 0) {
-			if (chmod(path, 0666) < 0 || setuid(65533) < 0)
+			if (chmod(served.path, 0666) < 0 || setuid(65533) < 0)
 				_exit(2);
-			hello(dial(), fds);
+			hello(served_dial(&served), fds);
 			_exit(0);
 		}
 		cr_assert_eq(waitpid(child, &status, 0), child);
@@ -369,5 +322,5 @@ Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
 	}
 	for (int i = 0; i < 17; i++)
 		close(fd[i]);
-	finish();
+	served_end(&served);
 }

@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -18,67 +17,9 @@
 #include <saker/saker.h>
 
 #include "../../../lib/engine/control/attach/socket.h"
-#include "script.h"
+#include "served.h"
 
-static struct script *sc;
-static pthread_t thread;
-static bool stop;
-static char path[64];
-
-static void *
-drive(void *arg)
-{
-	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
-		script_turn(sc);
-		/* No stage handles doorbells here: the control stage polls all mailboxes. */
-		sc->now += 10 * 1000 * 1000;
-		usleep(50);
-	}
-	return NULL;
-}
-
-static void
-start(void)
-{
-	char err[256];
-
-	sc = script_new(NULL);
-	snprintf(path, sizeof(path), "/tmp/saker-test-%d.sock", getpid());
-	unlink(path);
-	cr_assert_eq(eng_control_socket_start(sc->control, path, err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(pthread_create(&thread, NULL, drive, NULL), 0);
-}
-
-static void
-finish(void)
-{
-	struct eng_totals t = {0};
-
-	/* All clients leave. */
-	for (int i = 0; i < 20000; i++) {
-		eng_control_totals(sc->control, &t);
-		if (t.clients == 0)
-			break;
-		usleep(1000);
-	}
-	cr_assert_eq(t.clients + t.regions + t.mrs, 0);
-	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
-	pthread_join(thread, NULL);
-	eng_control_socket_stop(sc->control);
-	cr_assert_eq(access(path, F_OK), -1);
-	script_free(sc);
-}
-
-static int
-dial(void)
-{
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-
-	strcpy(un.sun_path, path);
-	cr_assert_eq(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	return fd;
-}
+static struct served served;
 
 /* Sends `len` bytes with at most one descriptor. Returns the answer; op 0: the connection ended. */
 static struct shm_sock_msg
@@ -129,24 +70,24 @@ Test(engine_socket, a_client_has_the_rates_of_its_user_id)
 	struct saker *client;
 	int rc;
 
-	start();
-	sc->cfg.rates[0] = (struct eng_rates_config){
+	served_start(&served);
+	served.s->cfg.rates[0] = (struct eng_rates_config){
 		.present = true, .uid = (uint32_t)getuid() + 1, .rates.messages = 5};
-	sc->cfg.rates[1] = (struct eng_rates_config){
+	served.s->cfg.rates[1] = (struct eng_rates_config){
 		.present = true, .uid = (uint32_t)getuid(), .rates.messages = 7};
-	rc = saker_open(path, "me", &client);
+	rc = saker_open(served.path, "me", &client);
 	cr_assert_eq(rc, 0, "%d", rc);
-	cr_assert_eq(script_last(sc, ENG_CE_CLIENT_ADD)->client->user_rates.messages, 7);
-	cr_assert_eq(script_last(sc, ENG_CE_CLIENT_ADD)->client->rates.messages, 0);
+	cr_assert_eq(script_last(served.s, ENG_CE_CLIENT_ADD)->client->user_rates.messages, 7);
+	cr_assert_eq(script_last(served.s, ENG_CE_CLIENT_ADD)->client->rates.messages, 0);
 	saker_close(client);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_replaced)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	struct stat st;
-	char err[256];
+	char err[256], path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/tmp/saker-stale-%d.sock", getpid());
@@ -171,7 +112,7 @@ Test(engine_socket, mode_is_0660_and_a_live_socket_is_refused_and_a_stale_one_re
 Test(engine_socket, the_file_has_the_group_and_the_mode_of_the_configuration)
 {
 	struct stat st;
-	char err[256];
+	char err[256], path[64];
 	mode_t umask_before = umask(0777);
 	int fd;
 
@@ -202,7 +143,7 @@ Test(engine_socket, the_file_has_the_group_and_the_mode_of_the_configuration)
 
 Test(engine_socket, a_group_that_does_not_exist_is_refused_and_leaves_no_file)
 {
-	char err[256];
+	char err[256], path[64];
 
 	snprintf(path, sizeof(path), "/tmp/saker-nogroup-%d.sock", getpid());
 	cr_assert_eq(ctl_socket_listen(path, "no-such-group", 0660, err, sizeof(err)), -EINVAL);
@@ -217,17 +158,17 @@ Test(engine_socket, hello_is_welcomed_and_regions_are_numbered)
 	int fd, m1 = memfd(8192, F_SEAL_SHRINK), m2 = memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
 	struct shm_sock_msg r;
 
-	start();
-	fd = dial();
+	served_start(&served);
+	fd = served_dial(&served);
 	r = say(fd, SHM_HELLO, 0, -1);
 	cr_assert_eq(r.op, SHM_WELCOME);
-	cr_assert_eq(r.size, sc->cfg.limits.client_home_bytes);
+	cr_assert_eq(r.size, served.s->cfg.limits.client_home_bytes);
 	r = say(fd, SHM_REGION, 8192, m1);
 	cr_assert_eq(r.op, SHM_REGION_IS);
 	cr_assert_eq(r.region, 1);
 	cr_assert_eq(say(fd, SHM_REGION, 4096, m2).region, 2);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, what_cannot_be_trusted_is_refused_with_a_sentence)
@@ -236,8 +177,8 @@ Test(engine_socket, what_cannot_be_trusted_is_refused_with_a_sentence)
 	int readonly = memfd(4096, F_SEAL_SHRINK | F_SEAL_WRITE);
 	char name[] = "/tmp/saker-file-XXXXXX";
 
-	start();
-	fd = dial();
+	served_start(&served);
+	fd = served_dial(&served);
 	file = mkstemp(name);
 	unlink(name);
 	cr_assert_eq(ftruncate(file, 4096), 0);
@@ -264,35 +205,36 @@ Test(engine_socket, what_cannot_be_trusted_is_refused_with_a_sentence)
 	/* The refusals have not ended the connection. */
 	cr_assert_eq(say(fd, SHM_REGION, 4096, sealed).op, SHM_REGION_IS);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, the_quota_of_brought_memory_holds)
 {
 	int fd, big, small = memfd(4096, F_SEAL_SHRINK);
 
-	start();
-	fd = dial();
-	big = memfd(sc->cfg.limits.client_mem_bytes, F_SEAL_SHRINK);
+	served_start(&served);
+	fd = served_dial(&served);
+	big = memfd(served.s->cfg.limits.client_mem_bytes, F_SEAL_SHRINK);
 	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
-	cr_assert_eq(say(fd, SHM_REGION, sc->cfg.limits.client_mem_bytes, big).op, SHM_REGION_IS);
+	cr_assert_eq(
+		say(fd, SHM_REGION, served.s->cfg.limits.client_mem_bytes, big).op, SHM_REGION_IS);
 	cr_assert_eq(say(fd, SHM_REGION, 4096, small).status, -EDQUOT);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, the_quota_of_regions_holds)
 {
 	int fd, m = memfd(4096, F_SEAL_SHRINK);
 
-	start();
-	fd = dial();
+	served_start(&served);
+	fd = served_dial(&served);
 	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
-	for (uint32_t i = 0; i < sc->cfg.limits.client_regions; i++)
+	for (uint32_t i = 0; i < served.s->cfg.limits.client_regions; i++)
 		cr_assert_eq(say(fd, SHM_REGION, 4096, m).op, SHM_REGION_IS);
 	cr_assert_eq(say(fd, SHM_REGION, 4096, m).status, -EDQUOT);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, garbage_and_messages_out_of_turn_end_the_connection)
@@ -301,7 +243,7 @@ Test(engine_socket, garbage_and_messages_out_of_turn_end_the_connection)
 	int memory = memfd(4096, F_SEAL_SHRINK), fd;
 	char junk[300] = "junk";
 
-	start();
+	served_start(&served);
 	struct {
 		const void *buf;
 		size_t len;
@@ -321,29 +263,29 @@ Test(engine_socket, garbage_and_messages_out_of_turn_end_the_connection)
 		m.version = rows[i].version;
 		m.op = rows[i].op;
 		m.size = 4096;
-		fd = dial();
+		fd = served_dial(&served);
 		cr_assert_eq(ask(fd, rows[i].buf, rows[i].len, rows[i].pass).op, SHM_REFUSED,
 			"row %u", i);
 		cr_assert_eq(recv(fd, &m, sizeof(m), 0), 0, "row %u: not closed", i);
 		m.magic = SHM_MAGIC;
 		close(fd);
 	}
-	fd = dial();
+	fd = served_dial(&served);
 	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
 	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_REFUSED);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, all_places_taken_is_said)
 {
 	int fd[SCRIPT_CLIENTS + 1];
 
-	start();
+	served_start(&served);
 	for (int i = 0; i <= SCRIPT_CLIENTS; i++) {
 		struct shm_sock_msg r;
 
-		fd[i] = dial();
+		fd[i] = served_dial(&served);
 		r = say(fd[i], SHM_HELLO, 0, -1);
 		if (i < SCRIPT_CLIENTS)
 			cr_assert_eq(r.op, SHM_WELCOME, "client %d: %s", i, r.text);
@@ -352,7 +294,7 @@ Test(engine_socket, all_places_taken_is_said)
 	}
 	for (int i = 0; i <= SCRIPT_CLIENTS; i++)
 		close(fd[i]);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
@@ -362,9 +304,9 @@ Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 	struct saker_mr *mr;
 	void *p;
 
-	start();
+	served_start(&served);
 	for (int round = 0; round < 3; round++) {
-		cr_assert_eq(saker_open(path, "unit test", &s), 0, "%s", saker_error());
+		cr_assert_eq(saker_open(served.path, "unit test", &s), 0, "%s", saker_error());
 		cr_assert_eq(saker_pd_create(s, &pd), 0, "%s", saker_error());
 		p = saker_alloc(s, 1 << 20);
 		cr_assert_not_null(p, "%s", saker_error());
@@ -376,7 +318,7 @@ Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 		}
 		saker_close(s); /* in the last round with all objects */
 	}
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, what_is_registered_in_sparse_memory_counts_not_its_size)
@@ -387,8 +329,8 @@ Test(engine_socket, what_is_registered_in_sparse_memory_counts_not_its_size)
 	struct saker_pd *pd;
 	struct saker *s;
 
-	start();
-	cr_assert_eq(saker_open(path, "unit test", &s), 0, "%s", saker_error());
+	served_start(&served);
+	cr_assert_eq(saker_open(served.path, "unit test", &s), 0, "%s", saker_error());
 	cr_assert_eq(saker_pd_create(s, &pd), 0);
 	for (int round = 0; round < 3; round++) {
 		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr), 0, "%s",
@@ -400,7 +342,7 @@ Test(engine_socket, what_is_registered_in_sparse_memory_counts_not_its_size)
 	cr_assert_not_null(saker_alloc(s, len));
 	cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr), -EDQUOT);
 	saker_close(s);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
@@ -413,8 +355,8 @@ Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
 	int fd, big = memfd(SHM_SPARSE_MAX + 4096, F_SEAL_SHRINK);
 	int fits = memfd(SHM_SPARSE_MAX, F_SEAL_SHRINK);
 
-	start();
-	fd = dial();
+	served_start(&served);
+	fd = served_dial(&served);
 	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
 	cr_assert_eq(ask(fd, &m, sizeof(m), big).status, -EINVAL);
 	m.size = SHM_SPARSE_MAX;
@@ -422,7 +364,7 @@ Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
 	m.flags = 0;
 	cr_assert_eq(ask(fd, &m, sizeof(m), fits).status, -EDQUOT);
 	close(fd);
-	finish();
+	served_end(&served);
 }
 
 Test(engine_socket, attachments_of_one_process_register_the_same_memory)
@@ -433,11 +375,11 @@ Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 	struct saker *s[2];
 
 	memset(p, 0x42, len);
-	start();
+	served_start(&served);
 	for (int i = 0; i < 2; i++) {
 		struct saker_pd *pd;
 
-		cr_assert_eq(saker_open(path, "unit test", &s[i]), 0, "%s", saker_error());
+		cr_assert_eq(saker_open(served.path, "unit test", &s[i]), 0, "%s", saker_error());
 		cr_assert_eq(saker_pd_create(s[i], &pd), 0);
 		cr_assert_eq(saker_mr_create(pd, p, len, RD_ACC_LOCAL_WRITE, &mr[i]), 0, "%s",
 			saker_error());
@@ -450,5 +392,5 @@ Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 	cr_assert_eq(p[5], 0x43);
 	cr_assert_eq(p[len - 1], 0x42);
 	saker_close(s[1]);
-	finish();
+	served_end(&served);
 }
