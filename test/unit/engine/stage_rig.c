@@ -201,6 +201,18 @@ hidden_free(struct hidden *h)
 }
 
 void
+stage_qp_info(const struct eng_qp *qp, struct eng_work *out)
+{
+	*out = (struct eng_work){0};
+}
+
+bool
+stage_qp_opened(const struct eng_qp *qp)
+{
+	return true;
+}
+
+void
 stage_qp_make(
 	struct eng_qp *qp, struct stage_client *c, const struct eng_qp_ops *ops, void *control)
 {

@@ -62,6 +62,9 @@ void *hidden_alloc(struct hidden *h, size_t bytes);
 void hidden_hide(const struct hidden *h, bool hide);
 void hidden_free(struct hidden *h);
 
+/* Members of a test's struct eng_qp_ops: a QP without counters, whose connection was open. */
+void stage_qp_info(const struct eng_qp *qp, struct eng_work *out);
+bool stage_qp_opened(const struct eng_qp *qp);
 /* Makes a connected QP in *qp, which the caller has zeroed. */
 void stage_qp_make(
 	struct eng_qp *qp, struct stage_client *c, const struct eng_qp_ops *ops, void *control);
