@@ -23,8 +23,8 @@ hist_bucket_of(uint64_t v)
 	return (e - STEP_BITS + 1) * STEPS + (unsigned)((v >> (e - STEP_BITS)) & (STEPS - 1));
 }
 
-static uint64_t
-bucket_middle(unsigned b)
+uint64_t
+sk_hist_bucket_middle(unsigned b)
 {
 	unsigned shift;
 
@@ -91,7 +91,7 @@ sk_hist_quantile(const struct sk_hist *h, double q)
 	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++) {
 		seen += h->bucket[b];
 		if (seen >= rank) {
-			v = bucket_middle(b);
+			v = sk_hist_bucket_middle(b);
 			break;
 		}
 	}

@@ -5,9 +5,13 @@
  */
 #include "mem.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 #define PAGE      4096ul
 #define HUGE_PAGE (2ul << 20)
 
@@ -36,6 +40,48 @@ alloc_huge(size_t len)
 	return p + before;
 }
 
+/* Of this thread; see sk_mem_populates(). */
+static __thread bool populates;
+
+bool
+sk_mem_populates(bool on)
+{
+	bool was = populates;
+
+	populates = on;
+	return was;
+}
+
+/* Writes each page, for a kernel that does not populate memory. */
+static void
+touch_pages(uintptr_t from, uintptr_t end)
+{
+	/* Other threads may use other bytes of the first and of the last page. */
+	for (; from < end; from += PAGE)
+		__atomic_fetch_or((uint8_t *)from, 0, __ATOMIC_RELAXED);
+}
+
+bool
+sk_mem_populate(void *p, size_t len)
+{
+	uintptr_t from = (uintptr_t)p & ~(PAGE - 1), end = round_up((uintptr_t)p + len);
+
+	if (len == 0 || madvise((void *)from, end - from, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL)
+		return false;
+	touch_pages(from, end);
+	return true;
+}
+
+static void *
+alloc_small(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 void *
 sk_mem_alloc(size_t len)
 {
@@ -44,10 +90,11 @@ sk_mem_alloc(size_t len)
 	if (len == 0 || len > SIZE_MAX / 2)
 		return NULL;
 	len = round_up(len);
-	if (len >= HUGE_PAGE)
-		return alloc_huge(len);
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
+	p = len >= HUGE_PAGE ? alloc_huge(len) : alloc_small(len);
+	if (p == NULL || !populates || sk_mem_populate(p, len))
+		return p;
+	munmap(p, len);
+	return NULL;
 }
 
 void

@@ -4,12 +4,21 @@
 #ifndef SAKER_BASE_MEM_H
 #define SAKER_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns `len` bytes, or NULL when `len` is 0 or the kernel has no memory. sk_mem_free() takes the
  * same length. */
 void *sk_mem_alloc(size_t len);
 void sk_mem_free(void *p, size_t len);
+/* Allocates the pages of the `len` bytes at `p`, which are writable memory of this process, so that
+ * later accesses cause no page fault. The contents do not change. Returns false when the kernel has
+ * no memory. */
+bool sk_mem_populate(void *p, size_t len);
+/* Chooses whether sk_mem_alloc() populates what it returns to this thread from now on; at first it
+ * does not. Returns the previous choice. A data path that must not wait for the kernel has its
+ * tables populated; a simulation of many hosts does not need most of them. */
+bool sk_mem_populates(bool on);
 
 /* Returns the struct whose field `member` lies at `ptr`. */
 #define SK_CONTAINER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))

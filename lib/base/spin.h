@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/single_threaded.h>
 
 /* Takes the lock. */
 static inline void
@@ -51,6 +52,13 @@ sk_own(uintptr_t *lock, unsigned tries)
 {
 	const uintptr_t self = sk_self();
 
+	/* In a process with one thread only a signal handler can intervene, and it has released the
+	 * lock when the thread continues. */
+	if (__libc_single_threaded && __atomic_load_n(lock, __ATOMIC_RELAXED) == 0) {
+		__atomic_store_n(lock, self, __ATOMIC_RELAXED);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		return true;
+	}
 	for (unsigned n = 1;; n++) {
 		uintptr_t owner = 0;
 

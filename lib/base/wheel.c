@@ -27,6 +27,7 @@ sk_wheel_init(struct sk_wheel *w, uint64_t now)
 {
 	memset(w, 0, sizeof(*w));
 	w->tick = now / SK_WHEEL_TICK_NS;
+	w->due = SK_NEVER;
 }
 
 static unsigned
@@ -45,16 +46,18 @@ link_timer(struct sk_timer **head, struct sk_timer *t)
 	*head = t;
 }
 
-/* Places a timer by its deadline. A timer that is due goes into the current slot of level 0. */
-static void
+/* Places a timer by its deadline. Returns the tick at which it is due, or 0 for a timer that is due
+ * already; that one goes into the current slot of level 0. */
+static uint64_t
 wheel_place(struct sk_wheel *w, struct sk_timer *t)
 {
 	/* Rounds up, so that the whole tick has passed when the timer fires. */
 	uint64_t tick = t->deadline / SK_WHEEL_TICK_NS + (t->deadline % SK_WHEEL_TICK_NS != 0);
+	uint64_t at = tick > w->tick ? tick : 0;
 	unsigned level = 0;
 	unsigned slot;
 
-	if (tick <= w->tick) {
+	if (at == 0) {
 		tick = w->tick;
 	} else {
 		level = (63 - (unsigned)__builtin_clzll(tick ^ w->tick)) / SLOT_BITS;
@@ -69,6 +72,7 @@ wheel_place(struct sk_wheel *w, struct sk_timer *t)
 	slot = position(tick, level);
 	w->occupied[level][slot / 64] |= 1ull << (slot % 64);
 	link_timer(&w->slot[level][slot], t);
+	return at;
 }
 
 static void
@@ -94,11 +98,15 @@ wheel_take(struct sk_wheel *w, struct sk_timer *t)
 void
 sk_timer_set(struct sk_wheel *w, struct sk_timer *t, uint64_t deadline)
 {
+	uint64_t due;
+
 	sk_timer_stop(w, t);
 	if (deadline == SK_NEVER)
 		return;
 	t->deadline = deadline;
-	wheel_place(w, t);
+	due = wheel_place(w, t) * SK_WHEEL_TICK_NS;
+	if (due < w->due)
+		w->due = due;
 	w->armed++;
 }
 
@@ -196,6 +204,21 @@ wheel_collect(struct sk_wheel *w, uint64_t target, unsigned budget, struct sk_ti
 	}
 }
 
+/* Returns the time (ns) of the next tick at which a timer moves down or fires, 0 when that is the
+ * current one, or SK_NEVER. */
+static uint64_t
+wheel_due(const struct sk_wheel *w)
+{
+	uint64_t tick;
+
+	if (w->armed == 0)
+		return SK_NEVER;
+	if (current_work(w) < SK_WHEEL_LEVELS)
+		return 0;
+	tick = next_tick(w);
+	return tick == SK_NEVER ? SK_NEVER : tick * SK_WHEEL_TICK_NS;
+}
+
 unsigned
 sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 	void (*fire)(void *ctx, struct sk_timer *t, uint64_t now), void *ctx)
@@ -203,6 +226,10 @@ sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 	struct sk_timer *due = NULL;
 	unsigned fired = 0;
 
+	/* Most polls are too early for any timer. The wheel's tick then stays, which only moves new
+	 * timers to a higher level. */
+	if (now < w->due)
+		return 0;
 	/* Collects all due timers before the first one fires. So a timer that a callback sets in
 	 * the past waits for the next poll, and a timer that it stops or moves leaves the list. */
 	wheel_collect(w, now / SK_WHEEL_TICK_NS, budget, &due);
@@ -214,16 +241,6 @@ sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 		fired++;
 		fire(ctx, t, now);
 	}
+	w->due = wheel_due(w);
 	return fired;
-}
-
-uint64_t
-sk_wheel_next(const struct sk_wheel *w)
-{
-	uint64_t tick;
-
-	if (w->armed == 0)
-		return SK_NEVER;
-	tick = current_work(w) < SK_WHEEL_LEVELS ? w->tick : next_tick(w);
-	return tick == SK_NEVER ? SK_NEVER : tick * SK_WHEEL_TICK_NS;
 }

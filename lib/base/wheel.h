@@ -25,6 +25,7 @@ struct sk_timer {
 
 struct sk_wheel {
 	uint64_t tick;  /* the tick up to which the wheel has fired */
+	uint64_t due;   /* ns: before this time, a poll has nothing to do; 0: it always has */
 	uint64_t armed; /* number of timers that are set */
 	uint64_t occupied[SK_WHEEL_LEVELS][SK_WHEEL_SLOTS / 64];
 	struct sk_timer *slot[SK_WHEEL_LEVELS][SK_WHEEL_SLOTS];
@@ -47,8 +48,16 @@ sk_timer_is_set(const struct sk_timer *t)
 unsigned sk_wheel_poll(struct sk_wheel *w, uint64_t now, unsigned budget,
 	void (*fire)(void *ctx, struct sk_timer *t, uint64_t now), void *ctx);
 /* Returns the time (ns) of the next necessary poll, or SK_NEVER without a timer. It is never more
- * than a tick behind the next deadline; it lies before a distant deadline, because the wheel then
- * has to move timers down. */
-uint64_t sk_wheel_next(const struct sk_wheel *w);
+ * than a tick behind the next deadline. It may lie before it: the wheel has to move a timer with a
+ * distant deadline down, or an earlier timer was stopped. */
+static inline uint64_t
+sk_wheel_next(const struct sk_wheel *w)
+{
+	uint64_t tick = w->tick * SK_WHEEL_TICK_NS;
+
+	if (w->armed == 0)
+		return SK_NEVER;
+	return w->due > tick ? w->due : tick;
+}
 
 #endif

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../../../lib/base/be.h"
 #include "../../../lib/base/log.h"
@@ -26,6 +27,36 @@ Test(mem, is_zeroed_aligned_and_writable_to_its_end)
 		memset(p, 0xff, lens[i]);
 		sk_mem_free(p, lens[i]);
 	}
+}
+
+static unsigned
+resident(void *p, size_t len)
+{
+	unsigned char page[64] = {0};
+	unsigned n = 0;
+
+	cr_assert_eq(mincore(p, len, page), 0);
+	for (size_t i = 0; i < len / 4096; i++)
+		n += page[i] & 1;
+	return n;
+}
+
+Test(mem, is_resident_when_populated)
+{
+	size_t len = 64 * 4096;
+	uint8_t *p = sk_mem_alloc(len);
+
+	cr_assert_eq(resident(p, len), 0);
+	p[4096 * 9] = 7;
+	cr_assert(sk_mem_populate(p + 100, len - 200));
+	cr_assert_eq(resident(p, len), 64);
+	cr_assert_eq(p[4096 * 9], 7, "the contents do not change");
+	sk_mem_free(p, len);
+	cr_assert_not(sk_mem_populates(true));
+	p = sk_mem_alloc(len);
+	cr_assert(sk_mem_populates(false));
+	cr_assert_eq(resident(p, len), 64);
+	sk_mem_free(p, len);
 }
 
 Test(mem, what_cannot_be_had_is_null)

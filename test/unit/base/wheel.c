@@ -311,10 +311,46 @@ Test(wheel, next_is_exact_to_a_tick_near_by)
 {
 	struct owner o = {0};
 
-	sk_wheel_init(&w, 512 * TICK);
 	for (uint64_t off = 1; off < 255; off++) {
+		o = (struct owner){0};
+		sk_wheel_init(&w, 512 * TICK);
 		sk_timer_set(&w, &o.t, (512 + off) * TICK - 5);
 		cr_assert_eq(sk_wheel_next(&w), (512 + off) * TICK);
+	}
+}
+
+/* The time of a stopped timer remains the time of the next poll, once. */
+Test(wheel, stopped_timer_costs_one_poll)
+{
+	struct owner early = {0}, late = {0};
+
+	sk_wheel_init(&w, 512 * TICK);
+	sk_timer_set(&w, &early.t, 520 * TICK);
+	sk_timer_set(&w, &late.t, 600 * TICK);
+	sk_timer_stop(&w, &early.t);
+	cr_assert_eq(sk_wheel_next(&w), 520 * TICK);
+	cr_assert_eq(sk_wheel_poll(&w, 520 * TICK, 10, note, NULL), 0);
+	cr_assert_eq(sk_wheel_next(&w), 600 * TICK);
+	cr_assert_eq(sk_wheel_poll(&w, 600 * TICK, 10, note, NULL), 1);
+}
+
+/* Polls before the first deadline leave the wheel's tick behind. Timers that are set meanwhile fire
+ * in time. */
+Test(wheel, early_polls_delay_no_timer)
+{
+	struct owner o[3] = {0};
+
+	sk_wheel_init(&w, 512 * TICK);
+	sk_timer_set(&w, &o[0].t, 90000 * TICK);
+	for (uint64_t at = 512; at < 80000; at += 7)
+		cr_assert_eq(sk_wheel_poll(&w, at * TICK, 10, note, NULL), 0);
+	sk_timer_set(&w, &o[1].t, 80001 * TICK);
+	sk_timer_set(&w, &o[2].t, 80300 * TICK);
+	for (uint64_t at = 80000; at < 90001; at++)
+		sk_wheel_poll(&w, at * TICK, 10, note, NULL);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_assert_eq(o[i].fired, 1);
+		cr_assert_eq(o[i].at, o[i].t.deadline);
 	}
 }
 
