@@ -71,8 +71,11 @@ arp_request(struct net_stack *n, uint64_t now, int ifindex, const struct wire_ar
 	/* RFC 5227 2.1.1: the sender of a probe has no address yet. */
 	if (!sk_addr_is_any(&arp->spa))
 		net_nb_learn(n, ifindex, &arp->spa, arp->sha, now);
-	if (!n->observing)
-		arp_reply(n, ifindex, arp);
+	if (n->observing)
+		return 0;
+	if (!net_nb_may_answer(n, ifindex, &arp->spa, now))
+		return -NET_ANSWER_LIMIT;
+	arp_reply(n, ifindex, arp);
 	return 0;
 }
 

@@ -17,20 +17,6 @@ net_frame_head(struct net_stack *n, int ifindex, const uint8_t dst_mac[6], const
 	return len + wire_ip_emit(n->frame + len, ip);
 }
 
-/* A token bucket, kept as the time when it will be full again. */
-static bool
-echo_allowed(struct net_stack *n, uint64_t now)
-{
-	const uint64_t cost = NET_S / NET_ECHO_RATE, depth = cost * NET_ECHO_BURST;
-
-	if (n->echo_full < now)
-		n->echo_full = now;
-	if (n->echo_full + cost > now + depth)
-		return false;
-	n->echo_full += cost;
-	return true;
-}
-
 /* Answers an echo request (RFC 1122 3.2.2.6, RFC 4443 4.2). The reply takes the way of the
  * request. */
 static int
@@ -54,7 +40,7 @@ echo(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt,
 		return -NET_ICMP_OTHER;
 	if (n->observing)
 		return 0;
-	if (!echo_allowed(n, now))
+	if (!sk_bucket_take(&n->echo_full, now, NET_S / NET_ECHO_RATE, NET_ECHO_BURST))
 		return -NET_ECHO_LIMIT;
 	reply.kind = ICMP_ECHO_REPLY;
 	l4 = net_frame_head(n, ifindex, pkt->eth.src, &ip);

@@ -96,6 +96,7 @@ static int
 solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_pkt *pkt)
 {
 	const struct wire_icmp *ns = &pkt->icmp;
+	const struct sk_addr *to = &pkt->ip.src;
 	const uint8_t *mac = pkt->eth.src;
 	uint8_t group_mac[6];
 
@@ -103,20 +104,21 @@ solicit_input(struct net_stack *n, uint64_t now, int ifindex, const struct wire_
 		return -NET_ND_BAD;
 	if (!net_if_owns(n, ifindex, &ns->target))
 		return -NET_NOT_FOR_US;
-	if (sk_addr_is_any(&pkt->ip.src)) {
+	if (sk_addr_is_any(to)) {
 		/* Another host tests whether one of our addresses is free: the answer goes to all
 		 * nodes. */
-		net_multicast_mac(group_mac, &all_nodes);
-		if (!n->observing)
-			advertise(n, ifindex, &ns->target, group_mac, &all_nodes, false);
-		return 0;
-	}
-	if (ns->has_lladdr) {
+		to = &all_nodes;
+		net_multicast_mac(group_mac, to);
+		mac = group_mac;
+	} else if (ns->has_lladdr) {
 		mac = ns->lladdr;
-		net_nb_learn(n, ifindex, &pkt->ip.src, mac, now);
+		net_nb_learn(n, ifindex, to, mac, now);
 	}
-	if (!n->observing)
-		advertise(n, ifindex, &ns->target, mac, &pkt->ip.src, true);
+	if (n->observing)
+		return 0;
+	if (!net_nb_may_answer(n, ifindex, &pkt->ip.src, now))
+		return -NET_ANSWER_LIMIT;
+	advertise(n, ifindex, &ns->target, mac, to, to != &all_nodes);
 	return 0;
 }
 

@@ -439,3 +439,13 @@ net_neighbors(const struct net_stack *n, struct net_neighbor_view *out, unsigned
 	}
 	return found;
 }
+
+bool
+net_nb_may_answer(struct net_stack *n, int ifindex, const struct sk_addr *from, uint64_t now)
+{
+	const struct neighbor *nb = net_nb_find(n, ifindex, from);
+	bool used = nb != NULL && (nb->class == NB_USED || nb->class == NB_PINNED);
+
+	return sk_bucket_take(
+		&n->answers_full[used], now, NET_S / NET_ANSWER_RATE, NET_ANSWER_BURST);
+}

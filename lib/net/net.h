@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "../base/addr.h"
 #include "../base/prf.h"
@@ -110,6 +111,27 @@ void net_hold(struct net_stack *n, const struct net_path *p, void *frame);
  * bytes. `hw_cksum`: the port fills in the checksum of IPv4, and the field is 0. */
 unsigned net_head_emit(uint8_t *at, const struct net_path *p, uint32_t payload_len, uint8_t ecn,
 	uint16_t ip_id, bool hw_cksum);
+/* Returns whether the headers of a path are those of Ethernet without VLAN and of IPv4. */
+static inline bool
+net_head_is_v4(const struct net_path *p)
+{
+	return p->l2_len == ETH_LEN && p->l3_len == IP4_LEN;
+}
+/* Does what net_head_emit() does without hw_cksum, for a path with net_head_is_v4(). */
+static inline void
+net_head_emit_v4(
+	uint8_t *at, const struct net_path *p, uint32_t payload_len, uint8_t ecn, uint16_t ip_id)
+{
+	uint16_t total = htobe16((uint16_t)(IP4_LEN + payload_len)), id = htobe16(ip_id), sum;
+
+	memcpy(at, p->head, ETH_LEN + IP4_LEN);
+	memcpy(&sum, p->head + ETH_LEN + IP4_CKSUM_OFFSET, sizeof(sum));
+	at[ETH_LEN + IP4_TOS_OFFSET] |= ecn;
+	memcpy(at + ETH_LEN + IP4_TOTAL_OFFSET, &total, sizeof(total));
+	memcpy(at + ETH_LEN + IP4_ID_OFFSET, &id, sizeof(id));
+	sum = wire_sum_word_fold((uint64_t)sum + total + id + htobe16(ecn));
+	memcpy(at + ETH_LEN + IP4_CKSUM_OFFSET, &sum, sizeof(sum));
+}
 /* Reports that the transport received data from its peer, which confirms the neighbour (RFC 4861
  * 7.3.1). */
 void net_path_confirm(struct net_stack *n, const struct net_path *p, uint64_t now);
@@ -156,6 +178,8 @@ unsigned net_neighbors(const struct net_stack *n, struct net_neighbor_view *out,
 	X(NET_UNASKED, SK_NORMAL, "a neighbour's answer without a solicitation")                   \
 	X(NET_ECHO, SK_NORMAL, "an echo request was answered")                                     \
 	X(NET_ECHO_LIMIT, SK_NOTICE, "an echo request was not answered (rate limit)")              \
+	X(NET_ANSWER_LIMIT, SK_NOTICE,                                                             \
+		"an ARP request or a neighbour solicitation was not answered (rate limit)")        \
 	X(NET_ICMP_ERROR, SK_NORMAL, "an ICMP error was passed to the transport")                  \
 	X(NET_ICMP_OTHER, SK_NORMAL, "an ICMP message that Saker does not use")                    \
 	X(NET_NEIGHBOR_FULL, SK_WARNING, "the neighbour table is full: an old entry was removed")  \

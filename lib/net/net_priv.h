@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../base/bucket.h"
 #include "../base/mem.h"
 #include "../base/wheel.h"
 #include "net.h"
@@ -23,11 +24,14 @@
 #define NET_MAX_RESOLVING     512         /* so that a scan cannot displace used neighbours */
 #define NET_ECHO_RATE         1000        /* replies per second */
 #define NET_ECHO_BURST        100
-#define NET_TTL               64
-#define NET_ND_HOP_LIMIT      255
-#define NET_POLL_BUDGET       64
-#define NET_HASH_BITS         12
-#define NET_FRAME_MAX         (ETH_MAX + 65535)
+/* Answers to requests for our addresses: those of neighbours that a path uses, and all others. */
+#define NET_ANSWER_RATE  5000 /* per second */
+#define NET_ANSWER_BURST 512
+#define NET_TTL          64
+#define NET_ND_HOP_LIMIT 255
+#define NET_POLL_BUDGET  64
+#define NET_HASH_BITS    12
+#define NET_FRAME_MAX    (ETH_MAX + 65535)
 
 _Static_assert(NET_MAX_NEIGHBORS == 1 << NET_HASH_BITS, "one bucket per neighbour");
 
@@ -122,8 +126,10 @@ struct net_stack {
 	uint16_t buckets[NET_MAX_NEIGHBORS]; /* index + 1 */
 	struct neighbor neighbors[NET_MAX_NEIGHBORS];
 
-	bool observing;               /* another stack answers this frame */
-	uint64_t echo_full;           /* time when the bucket for echo replies is full again, ns */
+	bool observing; /* another stack answers this frame */
+	/* Buckets (base/bucket.h) of echo replies, and of answers by ARP and neighbour discovery:
+	 * [1]: to neighbours that a path uses. */
+	uint64_t echo_full, answers_full[2];
 	uint8_t frame[NET_FRAME_MAX]; /* buffer for frames that the stack builds */
 };
 
@@ -207,6 +213,9 @@ void net_nb_learn(struct net_stack *n, int ifindex, const struct sk_addr *addr,
 /* Processes an answer (RFC 4861 7.2.5). */
 void net_nb_answer(
 	struct net_stack *n, struct neighbor *nb, const struct nb_news *news, uint64_t now);
+/* Returns whether a request of `from` for one of our addresses may be answered: other hosts cannot
+ * use up the answers for the neighbours that a path uses. */
+bool net_nb_may_answer(struct net_stack *n, int ifindex, const struct sk_addr *from, uint64_t now);
 /* Notes that the neighbour is reachable (RFC 4861 7.3.1). */
 void net_nb_confirm(struct net_stack *n, struct neighbor *nb, uint64_t now);
 /* Gives the waiting frames back with NULL. */

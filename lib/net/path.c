@@ -8,17 +8,13 @@
  */
 #include "net_priv.h"
 
-#define IP4_TOS      1
-#define IP4_TOTAL    2
-#define IP4_ID       4
-#define IP4_PROTO    9
-#define IP4_CHECKSUM 10
-#define IP4_SRC      12
-#define IP4_DST      16
-#define IP6_LENGTH   4
-#define IP6_NEXT     6
-#define IP6_SRC      8
-#define IP6_DST      24
+#define IP4_PROTO  9
+#define IP4_SRC    12
+#define IP4_DST    16
+#define IP6_LENGTH 4
+#define IP6_NEXT   6
+#define IP6_SRC    8
+#define IP6_DST    24
 
 static inline uint16_t
 swap16(uint16_t v)
@@ -62,9 +58,9 @@ path_fill(struct net_stack *n, struct net_path *p, int ifindex, const struct wir
 	l3 = p->head + p->l2_len;
 	p->l3_len = (uint8_t)wire_ip_emit(l3, ip);
 	if (v4) {
-		store16(l3 + IP4_TOTAL, 0);
-		store16(l3 + IP4_CHECKSUM, 0);
-		store16(l3 + IP4_CHECKSUM, (uint16_t)~wire_sum_fold(wire_sum(0, l3, IP4_LEN)));
+		store16(l3 + IP4_TOTAL_OFFSET, 0);
+		store16(l3 + IP4_CKSUM_OFFSET, 0);
+		store16(l3 + IP4_CKSUM_OFFSET, (uint16_t)~wire_sum_fold(wire_sum(0, l3, IP4_LEN)));
 	}
 }
 
@@ -222,11 +218,11 @@ net_head_emit(uint8_t *at, const struct net_path *p, uint32_t payload_len, uint8
 	}
 	total = swap16((uint16_t)(IP4_LEN + payload_len));
 	id = swap16(ip_id);
-	sum = load16(p->head + p->l2_len + IP4_CHECKSUM);
-	l3[IP4_TOS] |= ecn;
-	store16(l3 + IP4_TOTAL, total);
-	store16(l3 + IP4_ID, id);
+	sum = load16(p->head + p->l2_len + IP4_CKSUM_OFFSET);
+	l3[IP4_TOS_OFFSET] |= ecn;
+	store16(l3 + IP4_TOTAL_OFFSET, total);
+	store16(l3 + IP4_ID_OFFSET, id);
 	sum += (uint32_t)total + id + swap16(ecn);
-	store16(l3 + IP4_CHECKSUM, hw_cksum ? 0 : wire_sum_fold(sum));
+	store16(l3 + IP4_CKSUM_OFFSET, hw_cksum ? 0 : wire_sum_fold(sum));
 	return (unsigned)p->l2_len + IP4_LEN;
 }

@@ -319,35 +319,25 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	tcp_conn_established(c);
 }
 
-/* Checks whether the SYN may open a new incarnation of the connection immediately, because it
- * cannot be mistaken for one of the old incarnation (RFC 6191, RFC 9293 3.10.7.4 "fourth"). */
-static bool
-is_new_incarnation(const struct tcp_conn *c, const struct seg_in *in)
+/* A SYN with a later timestamp or sequence number cannot be mistaken for one of the old incarnation
+ * (RFC 6191, RFC 9293 3.10.7.4 "fourth"). */
+bool
+tcp_reopen(struct tcp_conn *c, uint64_t now, const struct wire_tcp *t)
 {
-	const struct wire_tcp *t = in->tcp;
+	bool later = t->ts && c->flags & F_TS ? (int32_t)(t->ts_val - c->ts_recent) > 0
+					      : tcp_seq_lt(c->rcv_nxt, t->seq);
 
-	if ((t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN ||
-		c->listener == NULL || c->listener->closed || c->refused != NULL)
+	if (c->state != TCPS_TIME_WAIT || c->refused != NULL || !later ||
+		(t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN)
 		return false;
-	if (t->ts && c->flags & F_TS)
-		return (int32_t)(t->ts_val - c->ts_recent) > 0;
-	return tcp_seq_lt(c->rcv_nxt, t->seq);
+	c->s->now = now;
+	tcp_conn_end(c, 0);
+	return true;
 }
 
 static void
 in_time_wait(struct tcp_conn *c, struct seg_in *in)
 {
-	struct tcp_slice *payload = in->payload;
-	struct tcp_listener *l = c->listener;
-	struct tcp_tuple tuple = c->tuple;
-	uint32_t mtu = c->mtu;
-
-	if (is_new_incarnation(c, in)) {
-		in->payload = NULL;
-		tcp_conn_end(c, 0);
-		tcp_listen_input(l, in->now, &tuple, mtu, in->tcp, payload, in->ecn);
-		return;
-	}
 	if (in->tcp->flags & TCP_RST) { /* RFC 1337: a reset does not end TIME-WAIT */
 		input_drop(c, in);
 		return;
@@ -435,6 +425,17 @@ fast_input(struct tcp_conn *c, const struct seg_in *in)
 	tcp_reasm_deliver(c, in->payload, in->len);
 }
 
+/* Returns whether the connection has nothing to send but an acknowledgement that may be delayed
+ * (RFC 9293 3.8.6.3). It then needs no turn before the timer. Without the fast path, too: the
+ * connections would otherwise send in another order. */
+static inline bool
+ack_may_wait(const struct tcp_conn *c)
+{
+	bool plain = c->fast || (c->s->cfg.general && input_is_plain(c));
+
+	return plain && c->todo == DO_ACK && c->unsent == NULL && !tcp_ack_due(c);
+}
+
 void
 tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct tcp_slice *payload,
 	uint8_t ecn)
@@ -452,9 +453,11 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 		handlers[c->state](c, &in);
 		/* Frees payload that no handler took because the connection ended. */
 		input_drop(c, &in);
-		c->fast = input_is_plain(c);
+		c->fast = !c->s->cfg.general && input_is_plain(c);
 	}
-	if (c->todo || c->unsent != NULL || c->lost_out)
+	if (ack_may_wait(c))
+		tcp_timers_ack_delayed(c, now);
+	else if (c->todo || c->unsent != NULL || c->lost_out)
 		tcp_conn_wake(c);
 	tcp_conn_release(c);
 }

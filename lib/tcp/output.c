@@ -182,7 +182,7 @@ output_send_ack(struct tcp_conn *c, struct turn *t)
 {
 	if (!(c->todo & DO_ACK))
 		return true;
-	if (c->todo & DO_ACK_NOW || c->rcv_nxt - c->rcv_acked >= 2u * c->rcv_mss)
+	if (c->todo & DO_ACK_NOW || tcp_ack_due(c))
 		return took(t, tcp_seg_pure_ack(c, t->now));
 	tcp_timers_ack_delayed(c, t->now);
 	return true;

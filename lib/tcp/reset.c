@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Resets. A reset belongs to no connection, or to one that is about to end, so those that the port
  * cannot send yet wait here. */
+#include "../base/bucket.h"
 #include "tcp_priv.h"
 
 static int
@@ -46,6 +47,10 @@ tcp_rst_answer(
 
 	if (seg->flags & TCP_RST)
 		return;
+	if (!sk_bucket_take(&s->rst_full, s->now, TCP_RST_INTERVAL, TCP_RST_BURST)) {
+		tcp_count(s, TCP_RESET_LIMIT);
+		return;
+	}
 	if (seg->flags & TCP_ACK) {
 		t.seq = seg->ack;
 	} else {

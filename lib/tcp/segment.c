@@ -260,8 +260,13 @@ static int
 first_segment(struct tcp_conn *c, uint32_t room, struct tcp_rec **end)
 {
 	struct tcp_rec *r = c->unsent;
-	uint32_t limit = SK_MIN(room, c->emss), n = segment_gather(r, limit, end);
+	uint32_t limit = SK_MIN(room, c->emss), n;
 
+	if (r->next == NULL && r->len <= limit) {
+		*end = NULL;
+		return (int)r->len;
+	}
+	n = segment_gather(r, limit, end);
 	if (n)
 		return (int)n;
 	if (limit < c->emss && limit < r->len &&
@@ -304,7 +309,12 @@ tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
-	commit_run(c, now, total, c->emss);
+	if (out.gso_size == 0) {
+		commit(c, now, c->unsent, total);
+		c->unsent = end;
+	} else {
+		commit_run(c, now, total, c->emss);
+	}
 	c->flags &= ~F_SEND_CWR;
 	c->todo &= ~(DO_WND_FORCE | DO_WND_PROBE);
 	if (fin) {
@@ -364,7 +374,7 @@ tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 	if (seg->flags & R_LOST)
 		c->lost_out -= seg->seg_len;
 	seg->flags = (seg->flags & ~R_LOST) | R_RETRANS;
-	seg->xmits += seg->xmits < UINT16_MAX;
+	seg->xmits += seg->xmits < UINT8_MAX;
 	seg->sent_at = now;
 	c->rtx_high = tcp_seq_max(c->rtx_high, end);
 	c->undo_retrans++;

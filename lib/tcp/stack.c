@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The stack: configuration, a turn of the loop, and the order in which connections send. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tcp_priv.h"
@@ -109,10 +108,8 @@ tcp_stack_destroy(struct tcp_stack *s)
 		tcp_conn_drop_buffers(&s->pool[i]);
 		s->pool[i].listener = NULL;
 	}
-	while ((l = TAILQ_FIRST(&s->listeners)) != NULL) {
-		TAILQ_REMOVE(&s->listeners, l, link);
-		free(l);
-	}
+	while ((l = TAILQ_FIRST(&s->listeners)) != NULL)
+		tcp_listen_free(l);
 	sk_mem_free(s->pool, s->pool_size * sizeof(*s->pool));
 	sk_mem_free(s, sizeof(*s));
 }

@@ -53,10 +53,13 @@ struct tcp_rec {
 	uint8_t *data; /* NULL: the record has a length, but no bytes (simulator) */
 	void *owner;   /* the owner's pointer; TCP does not use it */
 	uint32_t len;  /* bytes, 1 or more */
+	/* TCP does not use it: the Internet checksum of the bytes (sk_sum_fold()) if the owner has
+	 * computed it and `len` is even, else 0. */
+	uint16_t sum;
 	/* TCP sets the fields below; they are valid in the first record of a segment in flight. */
+	uint8_t flags, xmits;     /* TCP's marks; number of transmissions */
 	uint32_t seg_len;         /* bytes of the segment, which consists of whole records */
 	uint32_t seq;             /* sequence number of the segment */
-	uint16_t flags, xmits;    /* TCP's marks; number of transmissions */
 	uint64_t sent_at;         /* time of the last transmission, ns */
 	struct tcp_rec *seg_next; /* first record of the next segment in flight */
 };
@@ -72,6 +75,9 @@ struct tcp_slice {
 	uint32_t len;        /* bytes */
 	uint32_t seq;        /* sequence number of the first byte; TCP sets it */
 	void *owner;         /* the owner's pointer; TCP does not use it */
+	/* TCP does not use them: the running CRC32C (SK_CRC32C_INIT) after the `crc_len` bytes that
+	 * followed `data` when the owner computed it, which may have moved since; 0 bytes: none. */
+	uint32_t crc, crc_len;
 	/* TCP uses both fields while the slice waits out of order: the first slice of the next run
 	 * of adjacent slices, and the last slice of this run. */
 	struct tcp_slice *run_next, *run_tail;
@@ -157,7 +163,8 @@ struct tcp_config {
 	uint32_t max_time_wait; /* connections in TIME_WAIT; beyond it TCP drops the oldest */
 	/* Bytes per connection. rcv_buf holds at least one FPDU of maximal length and a segment. */
 	uint32_t snd_buf, rcv_buf;
-	/* Slices that one connection keeps at most: out of order, or refused by ops->deliver(). */
+	/* Slices that one connection keeps at most, out of order or refused by ops->deliver(); the
+	 * slices of one segment that is refused may exceed it. */
 	uint32_t ooo_slices;
 	/* Slices that all connections together keep at most. One connection keeps no more than are
 	 * left over, but always a few: TCP discards the slices of the connection that made no
@@ -178,6 +185,7 @@ struct tcp_config {
 	bool timestamps, sack; /* negotiate the option (RFC 7323, RFC 2018) */
 	uint8_t rcv_wscale;    /* shift of our window, 0 to 14 (RFC 7323 2) */
 	struct sk_key isn_key; /* secret of initial sequence numbers (RFC 6528) */
+	bool general; /* the fast path of input is off, for comparisons with the general one */
 };
 
 /* Fills in the defaults: timeouts and buffers for a data centre, and a random key. */
@@ -237,6 +245,11 @@ void tcp_listen_input(struct tcp_listener *l, uint64_t now, const struct tcp_tup
 	const struct wire_tcp *seg, struct tcp_slice *payload, uint8_t ecn);
 void tcp_orphan_input(struct tcp_stack *s, uint64_t now, const struct tcp_tuple *t,
 	const struct wire_tcp *seg, struct tcp_slice *payload);
+/* If the connection is in TIME-WAIT and `seg` is a SYN that may open a new incarnation of it, ends
+ * the connection and returns true (RFC 6191). The owner asks this before tcp_input() when the
+ * segment is addressed to a listener, which may be another one than the connection's, and then
+ * passes the segment to tcp_listen_input(). */
+bool tcp_reopen(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg);
 
 /* Queues a chain of records; the next tcp_stack_poll() sends them. The caller keeps within
  * tcp_send_space(), which a chain may exceed by one record: TCP does not refuse more. Returns 0, or
@@ -329,6 +342,7 @@ size_t tcp_conn_size(void);
 	X(TCP_TIMED_OUT, SK_NOTICE, "a connection ended because the peer did not answer")          \
 	X(TCP_RESET_IN, SK_NOTICE, "a valid reset was received")                                   \
 	X(TCP_RESET_OUT, SK_NOTICE, "a reset was sent")                                            \
+	X(TCP_RESET_LIMIT, SK_NOTICE, "a segment was not answered by a reset (rate limit)")        \
 	X(TCP_ECN_CE, SK_NORMAL, "a segment was received with the mark Congestion Experienced")    \
 	X(TCP_ECN_ECHO, SK_NORMAL, "the peer echoed a congestion mark (ECE)")                      \
 	X(TCP_PMTU, SK_NOTICE, "the path MTU became smaller")                                      \

@@ -56,7 +56,9 @@
 /* A half-done connection of this age may be ended for a newer one. */
 #define TCP_HALF_DONE_NS   1000000000ull
 #define TCP_BACKLOG_MIN    32   /* half-done connections of a listener with a small backlog */
-#define TCP_SOURCES        1024 /* lists of half-done connections by source prefix; a power of 2 */
+#define TCP_SAMPLES        8    /* half-done connections of which TCP ends one for a newer one */
+#define TCP_SOURCES        4096 /* slots of source prefixes; a power of 2 */
+#define TCP_SOURCE_PROBES  8    /* slots in which a source prefix may be */
 #define TCP_MIN_RTT_WINDOW 10000000000ull /* ten seconds; RFC 8985 6.1 does not set the length */
 
 /* ---- Sequence numbers ---- */
@@ -229,9 +231,10 @@ struct tcp_conn {
 	/* Rarely used. */
 	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
 	struct tcp_listener *listener;
-	TAILQ_ENTRY(tcp_conn) of_listener, of_source; /* F_HALF_DONE */
-	TAILQ_ENTRY(tcp_conn) holder;                 /* F_HOLDS */
-	uint64_t born;                                /* time of the SYN */
+	TAILQ_ENTRY(tcp_conn) of_source; /* F_HALF_DONE */
+	TAILQ_ENTRY(tcp_conn) holder;    /* F_HOLDS */
+	uint64_t born;                   /* time of the SYN */
+	uint32_t half_at;                /* F_HALF_DONE: index in the listener's `half_done` */
 	/* For how long the peer's window was closed until `closed_at`, and n_acked when that time
 	 * began to count. */
 	uint64_t closed_ns, closed_at, closed_acked;
@@ -254,15 +257,23 @@ struct tcp_listener {
 	uint32_t n_half_done; /* includes those of n_half and n_unclaimed */
 	uint32_t refs;        /* connections that point to the listener */
 	bool closed;
-	struct tcp_conn_list half, unclaimed, half_done; /* in the order of arrival */
+	struct tcp_conn_list half, unclaimed; /* in the order of arrival */
+	struct tcp_conn **half_done;          /* [most], the first n_half_done are valid */
+	uint32_t most;
 	TAILQ_ENTRY(tcp_listener) link;
 };
 
-/* The half-done connections whose source prefix has the same hash, in the order of arrival. */
+/* The half-done connections of a source prefix, in the order of arrival. Prefixes share a slot only
+ * when no other one is free. */
 struct tcp_source {
+	uint64_t prefix; /* keyed hash; valid if n is not 0 */
 	uint32_t n;
-	struct tcp_conn_list conns; /* initialized when it is used first */
+	struct tcp_conn_list conns; /* valid if n is not 0 */
 };
+
+/* Resets that answer segments of no connection: 10000 per second, 256 at once. */
+#define TCP_RST_INTERVAL 100000
+#define TCP_RST_BURST    256
 
 struct tcp_rst { /* a reset that waits for the port */
 	struct tcp_tuple to;
@@ -278,6 +289,7 @@ struct tcp_stack {
 	struct tcp_config cfg;
 	uint32_t n_live, n_half, n_tw; /* connections by kind; max_conns bounds n_live */
 	uint32_t n_half_done;          /* of all listeners */
+	uint64_t ndrawn;               /* draws of samples of half-done connections */
 	uint32_t ooo_total;            /* slices that all connections keep */
 	/* The connections with slices out of order, by the time of their last progress. */
 	struct tcp_conn_list holders;
@@ -287,6 +299,7 @@ struct tcp_stack {
 	TAILQ_HEAD(, tcp_listener) listeners;
 	struct tcp_rst rst[TCP_RST_QUEUE];
 	unsigned nrst;
+	uint64_t rst_full; /* the bucket of resets that answer a segment (base/bucket.h) */
 	uint64_t counters[tcp_reason_count];
 	struct sk_wheel wheel;
 	struct tcp_source sources[TCP_SOURCES];
@@ -357,6 +370,14 @@ static inline void
 tcp_count(struct tcp_stack *s, enum tcp_reason reason)
 {
 	sk_count(s->counters, reason);
+}
+
+/* Returns whether two full-sized segments arrived that are not acknowledged yet: the
+ * acknowledgement is not delayed any longer (RFC 9293 3.8.6.3). */
+static inline bool
+tcp_ack_due(const struct tcp_conn *c)
+{
+	return c->rcv_nxt - c->rcv_acked >= 2u * c->rcv_mss;
 }
 
 /* Returns our timestamp clock (RFC 7323 5.4). */
@@ -519,6 +540,8 @@ unsigned tcp_rst_flush(struct tcp_stack *s);
 
 /* Takes the connection out of its listener's lists. */
 void tcp_listen_leave(struct tcp_conn *c);
+/* Frees a listener that no connection refers to. */
+void tcp_listen_free(struct tcp_listener *l);
 /* Drops a connection's reference; the last one frees a closed listener. */
 void tcp_listen_unref(struct tcp_listener *l);
 /* Moves `c` from the half-open to the unclaimed; the caller has cleared F_HALF. */

@@ -14,6 +14,9 @@
 #define PEER_ISN 0xfffff000u
 #define MTU      1500
 
+#define OOO_SLICES     64
+#define SEGMENT_SLICES 2 /* of a segment of the peer */
+
 struct input {
 	const uint8_t *p;
 	size_t left;
@@ -211,7 +214,7 @@ segment(struct input *in)
 			payload->next = make_payload(t.seq + 4, len - 4);
 		}
 	}
-	if (w.c)
+	if (w.c && !tcp_reopen(w.c, w.now, &t))
 		tcp_input(w.c, w.now, &t, payload, take(in, 1) & 3);
 	else
 		tcp_listen_input(w.l, w.now, &w.t, MTU, &t, payload, 0);
@@ -263,7 +266,7 @@ check(void)
 	CLAIM(i.cwnd > 0 && i.emss >= 48 && i.emss <= MTU - 40);
 	CLAIM(i.rto_ns > 0 && i.rto_ns <= 4000000000);
 	CLAIM(i.rcv_wnd <= 8192);
-	CLAIM(w.slices <= 64);
+	CLAIM(w.slices <= OOO_SLICES + SEGMENT_SLICES);
 	CLAIM(i.in_flight <= i.queued + 2); /* SYN, FIN */
 }
 
@@ -286,7 +289,7 @@ setup(uint8_t variant)
 	tcp_config_default(&cfg);
 	cfg.max_conns = cfg.max_half_open = cfg.max_time_wait = 2;
 	cfg.rcv_buf = 8192;
-	cfg.ooo_slices = 64;
+	cfg.ooo_slices = OOO_SLICES;
 	cfg.isn_key = (struct sk_key){{1, 2}};
 	cfg.cc = variant & 1 ? "dctcp" : "cubic";
 	cfg.timestamps = variant & 2;

@@ -189,3 +189,24 @@ Test(arp, fixed_neighbour_is_neither_asked_nor_changed)
 	cr_assert_str_eq(state_of("192.0.2.9", mac), "static");
 	cr_assert_arr_eq(mac, other_mac, 6);
 }
+
+Test(arp, answers_are_limited_in_rate_and_neighbours_in_use_keep_theirs)
+{
+	struct net_path path;
+	int first = 0, second = 0;
+
+	path_resolved(&path, "192.0.2.9", 0);
+	rec.nsent = 0;
+	for (int i = 0; i < 2000; i++)
+		first += in_arp(10 * S, ARP_REQUEST, peer_mac, "192.0.2.8", "192.0.2.1",
+				 broadcast_mac) == 0;
+	cr_assert_eq(first, 512);
+	cr_assert_eq(counted(NET_ANSWER_LIMIT), 2000 - 512);
+	cr_assert_eq(
+		in_arp(10 * S, ARP_REQUEST, peer_mac, "192.0.2.9", "192.0.2.1", broadcast_mac), 0);
+	for (int i = 0; i < 2000; i++)
+		second += in_arp(10 * S + S / 50, ARP_REQUEST, peer_mac, "192.0.2.8", "192.0.2.1",
+				  broadcast_mac) == 0;
+	cr_assert_eq(second, 100, "5000 a second");
+	cr_assert_eq(rec.nsent, 512 + 1 + 100);
+}

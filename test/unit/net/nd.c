@@ -247,3 +247,15 @@ Test(nd, overheard_solicitation_is_learned_and_not_answered)
 	cr_assert_eq(in_pkt(0, &ns), 0);
 	cr_assert_eq(rec.nsent, 1);
 }
+
+Test(nd, answers_are_limited_in_rate)
+{
+	struct wire_pkt ns = solicit();
+	int answered = 0;
+
+	for (int i = 0; i < 2000; i++)
+		answered += in_pkt(10 * S, &ns) == 0;
+	cr_assert_eq(answered, 512);
+	cr_assert_eq(counted(NET_ANSWER_LIMIT), 2000 - 512);
+	cr_assert_eq(in_pkt(11 * S, &ns), 0);
+}

@@ -249,6 +249,26 @@ Test(tcp_close, segment_for_nobody_is_reset_rfc9293_3_10_7_1)
 	cr_assert_eq(sc_count(&p, TCP_NO_CONN), 3);
 }
 
+Test(tcp_close, resets_for_segments_of_nobody_are_limited_in_rate)
+{
+	const struct wire_tcp syn = {.sport = 9, .dport = 10, .flags = TCP_SYN, .wscale = 0xff};
+	uint64_t before;
+
+	tcp_abort(p.c, p.now);
+	before = sc_count(&p, TCP_RESET_OUT);
+	for (unsigned i = 0; i < 1000; i++) {
+		tcp_orphan_input(p.s, p.now, &p.t, &syn, NULL);
+		p.nout = 0;
+	}
+	cr_assert_eq(sc_count(&p, TCP_RESET_OUT) - before, 256);
+	cr_assert_eq(sc_count(&p, TCP_RESET_LIMIT), 1000 - 256);
+	for (unsigned i = 0; i < 1000; i++) {
+		tcp_orphan_input(p.s, p.now + 10000000, &p.t, &syn, NULL);
+		p.nout = 0;
+	}
+	cr_assert_eq(sc_count(&p, TCP_RESET_OUT) - before, 256 + 100, "10000 a second");
+}
+
 Test(tcp_close, abort_from_inside_deliver_is_safe)
 {
 	p.abort_in_deliver = true;

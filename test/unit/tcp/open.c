@@ -237,3 +237,25 @@ Test(tcp_open, time_wait_lets_a_new_incarnation_in_rfc6191)
 	cr_assert_eq(p.removed, 1);
 	cr_assert_eq(p.added, 2);
 }
+
+Test(tcp_open, time_wait_lets_a_new_incarnation_into_a_later_listener_rfc6191)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	IN(". 1:1 ack 1");
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	IN("F. 1:1 ack 2");
+	STATE("TIME-WAIT");
+	tcp_unlisten(p.l, p.now);
+	p.l = NULL;
+	IN("S 5000:5000 mss 1460");
+	STATE("TIME-WAIT");
+	sc_listen(&p);
+	p.seen = p.nout;
+	IN("S 5000:5000 mss 1460");
+	STATE("SYN-RECEIVED");
+	OUT("S. 0:0 ack 5001");
+	cr_assert_eq(p.removed, 1);
+	cr_assert_eq(p.added, 2);
+}

@@ -252,7 +252,7 @@ sc_in(struct script *p, int at, const char *text)
 			(struct wire_sack){p->iss + l.left[t.nsack], p->iss + l.right[t.nsack]};
 	if (l.to > l.from)
 		payload = make_slice(p, l.from, l.to - l.from);
-	if (p->c != NULL)
+	if (p->c != NULL && (p->l == NULL || !tcp_reopen(p->c, p->now, &t)))
 		tcp_input(p->c, p->now, &t, payload, ecn);
 	else if (p->l != NULL)
 		tcp_listen_input(p->l, p->now, &p->t, p->mtu, &t, payload, ecn);

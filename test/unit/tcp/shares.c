@@ -185,6 +185,135 @@ Test(tcp_shares, flood_of_syns_leaves_the_established)
 	STATE("ESTABLISHED");
 }
 
+/* Fills a listener of 40 with connections of as many hosts, all of them new. */
+static void
+forty_hosts(void)
+{
+	char from[32];
+
+	listen_early(64, 40, 8);
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(from, sizeof(from), "198.51.100.%u", i + 1);
+		cr_assert_not_null(syn_of(from, true));
+	}
+	cr_assert_eq(alive(), 40);
+}
+
+Test(tcp_shares, prefix_without_a_half_done_connection_always_gets_a_place)
+{
+	char from[32];
+
+	forty_hosts();
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(from, sizeof(from), "192.0.2.%u", i + 2);
+		cr_assert_not_null(syn_of(from, true), "host %u", i);
+		cr_assert_eq(alive(), 40);
+	}
+	cr_assert_eq(sc_count(&p, TCP_BACKLOG_FULL), 0);
+}
+
+/* The prefixes that hold a place get no second one from each other before the time of a place is
+ * over, so that they do not renew what they hold without end. */
+Test(tcp_shares, prefixes_with_equal_numbers_displace_none_of_each_other)
+{
+	char from[32];
+
+	forty_hosts();
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(from, sizeof(from), "198.51.100.%u", i + 1);
+		cr_assert_null(syn_of(from, false));
+	}
+	cr_assert_eq(sc_count(&p, TCP_BACKLOG_FULL), 40);
+	cr_assert_eq(sc_count(&p, TCP_HALF_DONE_ENDED), 0);
+}
+
+/* A peer that is about to complete its request keeps its place while others renew theirs: the draw
+ * prefers prefixes with more, and what is older. */
+Test(tcp_shares, newest_connection_of_a_small_prefix_is_displaced_last)
+{
+	struct tcp_conn *good;
+	char from[32];
+
+	forty_hosts();
+	WAIT(1 * MS);
+	good = syn_of("192.0.2.1", true);
+	cr_assert_not_null(good);
+	WAIT(1 * MS);
+	for (unsigned i = 0; i < 20; i++) {
+		snprintf(from, sizeof(from), "203.0.113.%u", i + 1);
+		syn_of(from, true);
+	}
+	p.c = good;
+	STATE("ESTABLISHED");
+}
+
+/* The connections of the instance to itself take places of others, and no other takes theirs. */
+Test(tcp_shares, instance_itself_gets_and_keeps_its_places)
+{
+	char from[32], own[SK_ADDR_STRLEN];
+	struct tcp_conn *self[5];
+
+	forty_hosts();
+	sk_addr_str(&p.t.laddr, own);
+	for (unsigned i = 0; i < 5; i++) {
+		self[i] = syn_of(own, true);
+		cr_assert_not_null(self[i], "connection %u", i);
+	}
+	for (unsigned k = 0; k < 3; k++) {
+		WAIT(SECOND);
+		p.nout = p.seen = 0;
+		for (unsigned i = 0; i < 100; i++) {
+			snprintf(from, sizeof(from), "203.0.113.%u", i + 1);
+			syn_of(from, true);
+		}
+	}
+	cr_assert_eq(alive(), 40);
+	for (unsigned i = 0; i < 5; i++) {
+		p.c = self[i];
+		STATE("ESTABLISHED");
+	}
+}
+
+/* A full backlog has the same rules: what it counts are half-open connections. */
+static void
+backlog_of(uint32_t n)
+{
+	listen_early(64, 64, 64);
+	p.l = tcp_listen(p.s, n, NULL);
+}
+
+Test(tcp_shares, full_backlog_takes_no_place_of_the_instance_itself)
+{
+	char from[32], own[SK_ADDR_STRLEN];
+	struct tcp_conn *self;
+	uint16_t port;
+
+	backlog_of(20);
+	sk_addr_str(&p.t.laddr, own);
+	self = syn_of(own, false);
+	port = tcp_tuple(self)->rport;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(from, sizeof(from), "203.0.113.%u", i + 1);
+		cr_assert_not_null(syn_of(from, false), "host %u", i);
+		cr_assert_eq(alive(), i < 18 ? i + 2 : 20);
+	}
+	cr_assert_eq(tcp_tuple(self)->rport, port, "another connection has its place");
+}
+
+Test(tcp_shares, full_backlog_gives_a_prefix_that_has_most_no_place_of_another)
+{
+	struct tcp_conn *good;
+	uint16_t port;
+
+	backlog_of(20);
+	good = syn_of("192.0.2.1", false);
+	port = tcp_tuple(good)->rport;
+	for (unsigned i = 0; i < 100; i++)
+		cr_assert_not_null(syn_of("203.0.113.1", false), "SYN %u", i);
+	cr_assert_eq(alive(), 20);
+	cr_assert_eq(tcp_tuple(good)->rport, port, "another connection has its place");
+}
+
 /* ---- Slices out of order ---- */
 
 #define CONNS 20

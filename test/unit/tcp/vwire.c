@@ -287,6 +287,7 @@ arrive(struct vwire *w, struct vw_packet *p)
 	struct vw_end *e = &w->end[p->to];
 	struct tcp_slice *payload = NULL;
 	uint32_t mtu = w->p.mtu ? w->p.mtu : 1500;
+	struct tcp_listener *l;
 	struct tcp_tuple tuple;
 	struct tcp_conn *c;
 	struct wire_tcp t;
@@ -303,10 +304,11 @@ arrive(struct vwire *w, struct vw_packet *p)
 		payload = tcp_end_slice(&e->slices, p->data, p->len);
 	tuple = end_tuple(w, p->to, t.dport, t.sport);
 	c = lookup(e, t.dport, t.sport);
-	if (c != NULL)
+	l = t.dport == 4000 ? e->listener : NULL;
+	if (c != NULL && (l == NULL || !tcp_reopen(c, w->now, &t)))
 		tcp_input(c, w->now, &t, payload, p->ecn);
-	else if (e->listener != NULL && t.dport == 4000)
-		tcp_listen_input(e->listener, w->now, &tuple, mtu, &t, payload, p->ecn);
+	else if (l != NULL)
+		tcp_listen_input(l, w->now, &tuple, mtu, &t, payload, p->ecn);
 	else
 		tcp_orphan_input(e->s, w->now, &tuple, &t, payload);
 }
