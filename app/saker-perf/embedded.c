@@ -13,13 +13,19 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define WARMUP 1000u
+#define FRAMES 500u /* of a round that shows where the processors are */
 
 struct side {
 	struct perf_end end;
 	struct perf_floor floor;
-	struct perf_figures real, bottom, versus;
-	struct sk_hist real_lat, floor_lat, versus_lat;
+	/* The ping-pong of a 64-byte frame beside each round, whatever the test is. */
+	struct perf_options frame_options;
+	struct perf_floor frame;
+	struct perf_figures placement;
+	struct sk_hist frame_lat;
+	struct perf_figures real, versus;
+	struct perf_figures bottom[2]; /* the floor with plain and with streaming stores */
+	struct sk_hist real_lat, floor_lat[2], versus_lat;
 	const char *address;
 	int rc;
 };
@@ -42,17 +48,24 @@ embedded_barrier(struct side *s, bool drive)
 	}
 }
 
-/* Runs a round of the floor. No engine may receive a frame of the floor: both sides end their
- * transport's round before the engines settle, and both engines have settled before the floor sends
- * its first frame. */
+/* Runs a round of each kind of the floor. No engine may receive a frame of the floor: both sides
+ * end their transport's round before the engines settle, and both engines have settled before the
+ * floor sends its first frame. */
 static int
 run_floor(struct side *s, uint32_t iters)
 {
 	embedded_barrier(s, true);
 	perf_settle(&s->end);
 	embedded_barrier(s, false);
-	return s->end.active ? perf_floor_run(&s->floor, iters, &s->bottom)
-			     : perf_floor_serve(&s->floor, iters);
+	if (s->end.active ? perf_floor_run(&s->frame, FRAMES, false, &s->placement)
+			  : perf_floor_serve(&s->frame, FRAMES, false))
+		return -1;
+	for (int stream = 0; stream <= perf_floor_streams(s->end.o); stream++) {
+		if (s->end.active ? perf_floor_run(&s->floor, iters, stream, &s->bottom[stream])
+				  : perf_floor_serve(&s->floor, iters, stream))
+			return -1;
+	}
+	return 0;
 }
 
 static int
@@ -63,10 +76,10 @@ rounds(struct side *s)
 	bool floor = o->floor && o->impair == NULL;
 	struct sk_hist scrap;
 	struct perf_figures warm = {.lat = &scrap}, other = warm;
-	uint32_t warmup = SK_MIN(WARMUP, each);
+	uint32_t warmup = SK_MIN(o->warmup, each);
 
 	sk_hist_init(&scrap);
-	if (perf_round(&s->end, 0, warmup, &warm, &other))
+	if (warmup && perf_round(&s->end, 0, warmup, &warm, &other))
 		return -1;
 	for (uint32_t r = 0; r < o->rounds; r++) {
 		if (floor && run_floor(s, each))
@@ -118,32 +131,34 @@ side_main(void *arg)
 static struct side *
 side_create(const struct perf_options *o, bool active, uint16_t port)
 {
-	static const char *const pools[] = {"floor_passive", "floor_active"};
-	uint32_t room = SK_MIN(o->mtu + 14 + RTE_PKTMBUF_HEADROOM + 64, 65535u);
 	struct side *s = sk_mem_alloc(sizeof(*s));
 
 	if (s == NULL)
 		return NULL;
 	sk_hist_init(&s->real_lat);
-	sk_hist_init(&s->floor_lat);
 	sk_hist_init(&s->versus_lat);
 	s->real.lat = &s->real_lat;
-	s->bottom.lat = &s->floor_lat;
+	for (int i = 0; i < 2; i++) {
+		sk_hist_init(&s->floor_lat[i]);
+		s->bottom[i].lat = &s->floor_lat[i];
+	}
 	s->versus.lat = &s->versus_lat;
 	s->end.o = o;
 	s->end.active = active;
 	s->end.engine = perf_engine(o, port, active ? "10.0.0.1/24" : "10.0.0.2/24");
 	if (s->end.engine == NULL)
 		return NULL;
-	s->floor.o = o;
-	s->floor.port = port;
-	s->floor.buf = sk_mem_alloc(2 * (((size_t)o->size + 63) / 64 * 64));
-	s->floor.pool =
-		rte_pktmbuf_pool_create(pools[active], 4095, 256, 0, (uint16_t)room, SOCKET_ID_ANY);
-	if (s->floor.buf == NULL || s->floor.pool == NULL) {
-		perf_fail("memory for the floor", -12);
+	s->frame_options = *o;
+	s->frame_options.size = 64;
+	s->frame_options.op = PERF_WRITE;
+	s->frame_options.test = PERF_LAT;
+	s->frame_options.psp = 0;
+	sk_hist_init(&s->frame_lat);
+	s->placement.lat = &s->frame_lat;
+	if (perf_floor_open(&s->floor, o, port, active ? "floor_active" : "floor_passive") ||
+		perf_floor_open(&s->frame, &s->frame_options, port,
+			active ? "frame_active" : "frame_passive"))
 		return NULL;
-	}
 	return s;
 }
 
@@ -155,7 +170,8 @@ side_destroy(struct side *s)
 	while (!eng_client_gone(s->end.engine, s->end.client))
 		eng_poll(s->end.engine, 0, eng_clock());
 	eng_destroy(s->end.engine);
-	rte_mempool_free(s->floor.pool);
+	perf_floor_close(&s->floor);
+	perf_floor_close(&s->frame);
 }
 
 int
@@ -183,7 +199,9 @@ perf_embedded(const struct perf_options *o)
 	side_main(sides[0]);
 	rte_eal_wait_lcore(worker);
 	report.real = sides[0]->real;
-	report.floor = sides[0]->bottom;
+	report.floor = *perf_better(o->test, &sides[0]->bottom[0], &sides[0]->bottom[1]);
+	report.stream = report.floor.lat == &sides[0]->floor_lat[1];
+	report.placement = sk_hist_quantile(&sides[0]->frame_lat, 0.5);
 	report.versus = sides[0]->versus;
 	report.errors = perf_mistakes(&sides[0]->end);
 	report.verified = perf_verified(o);

@@ -12,6 +12,7 @@
 
 #define RIGHTS                                                                                     \
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
+#define READS      128  /* outstanding Reads and Atomics of a QP: the engine's default limit */
 #define SPIN_TURNS 2000 /* turns for which a client spins before it sleeps for NAP_US */
 #define NAP_US     50
 #define WAIT_NS    60000000000ull /* timeout of a connection event, reached only after a failure */
@@ -213,8 +214,8 @@ static struct saker_conn_param
 params(const struct perf_end *e, const struct hello *h)
 {
 	return (struct saker_conn_param){
-		.ird = 16,
-		.ord = 16,
+		.ird = READS,
+		.ord = READS,
 		.crc = e->o->crc,
 		.markers = e->o->markers,
 		.private_data = h,

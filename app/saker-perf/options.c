@@ -8,6 +8,8 @@
 #include "../../lib/rof/rof.h"
 #include "perf.h"
 
+#define WARMUP 1000u
+
 enum kind { NUMBER, FLAG, OFF, TEXT, CHOICE };
 
 struct option_row {
@@ -43,6 +45,8 @@ static const struct option_row rows[] = {
 	{"iters", NUMBER, AT(iters), 1, 1000000000, NULL, "messages in all rounds together"},
 	{"rounds", NUMBER, AT(rounds), 1, 1000, NULL,
 		"rounds, in which floor and transport alternate"},
+	{"warm-up", NUMBER, AT(warmup), 0, 1000000000, NULL,
+		"messages before the first round that do not count (1000, at most a round)"},
 	{"ms", NUMBER, AT(milliseconds), 0, 3600000, NULL,
 		"end a round of bw or rate after so many milliseconds (write, read)"},
 	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs under test"},
@@ -51,6 +55,8 @@ static const struct option_row rows[] = {
 	{"mtu", NUMBER, AT(mtu), 1280, 65521, NULL, "bytes of an IP packet"},
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
 	{"json", FLAG, AT(json), 0, 0, NULL, "print one JSON object"},
+	{"histogram", FLAG, AT(histogram), 0, 0, NULL,
+		"with --json and --test lat: print all latencies with their counts"},
 	{"quiet", FLAG, AT(quiet), 0, 0, NULL, "print no progress"},
 	{"counters", FLAG, AT(counters), 0, 0, NULL,
 		"print the counters of engines and ports at the end"},
@@ -194,6 +200,11 @@ perf_options_check(struct perf_options *o)
 				       (o->op != PERF_WRITE && o->op != PERF_READ)))
 		return perf_options_refuse("ms", "N",
 			"requires --test bw or rate, --op write or read, and no --versus");
+	if (o->warmup != WARMUP && (o->listen || o->connect != NULL))
+		return perf_options_refuse(
+			"warm-up", "N", "cannot be combined with --listen or --connect");
+	if (o->histogram && (!o->json || o->test != PERF_LAT))
+		return perf_options_refuse("histogram", "", "requires --json and --test lat");
 	if (strcmp(o->port, "ring") != 0 && strcmp(o->port, "memif") != 0)
 		return perf_options_refuse("port", o->port, "is neither ring nor memif");
 	if (o->transport == SAKER_IWARP && (o->ordering || o->errors || o->psp || o->tunnel))
@@ -213,6 +224,7 @@ perf_options_parse(struct perf_options *o, int argc, char **argv)
 		.test = PERF_LAT,
 		.iters = 100000,
 		.rounds = 5,
+		.warmup = WARMUP,
 		.qps = 1,
 		.depth = 64,
 		.mtu = 1500,

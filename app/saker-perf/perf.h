@@ -36,8 +36,9 @@ struct perf_options {
 	unsigned psp;              /* Falcon: index of psps[] in options.c */
 	bool tunnel;
 	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
+	uint32_t warmup;       /* embedded: messages before the first round, not counted */
 	uint32_t milliseconds; /* longest duration of a round of bw or rate; 0: no limit */
-	bool verify, json, quiet, listen, crc, markers, floor, counters, offload;
+	bool verify, json, histogram, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring" or "memif" */
 	const char *impair;  /* arguments of the hostile wire between the two ends, or NULL */
 	const char *client;  /* socket of a running saker, or NULL */
@@ -224,29 +225,41 @@ int perf_verify(struct perf_end *e);
 int perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *real,
 	struct perf_figures *versus);
 
-/* The floor: raw frames in the shape of the transport's, over the same ports, with the same copies
- * and checksum passes, but without a protocol. */
+/* The floor: raw frames in the shape of the transport's, over the same ports, with the same sums or
+ * the same cipher, but without a protocol and without the product's code. */
 struct perf_shape {
 	uint32_t piece;   /* largest piece, bytes */
 	uint32_t packed;  /* pieces of that size in a frame */
 	uint32_t headers; /* bytes before the first piece */
 	uint32_t head;    /* bytes of header of each piece */
-	uint32_t tail;    /* bytes behind each piece */
-	bool crc;         /* the tail is a CRC */
-	bool sum;         /* the frame has a UDP checksum */
+	uint32_t hidden;  /* bytes of headers that are encrypted with the piece */
+	uint32_t sum_at;  /* offset of the checksum's field in the frame, or 0 without a checksum */
+	bool crc_tail;    /* each piece is padded and followed by a CRC's field */
+	bool crc;         /* the CRC is computed */
 };
+struct perf_seal;
 struct perf_floor {
 	const struct perf_options *o;
 	struct perf_shape shape;
+	struct perf_seal *seal; /* NULL unless packets are sealed */
+	uint8_t *scratch;       /* a sealed packet before its copy with streaming stores */
+	unsigned stores;        /* PERF_PASS_STREAM: the sender's stores bypass the caches */
 	uint16_t port;
-	uint8_t *buf; /* outgoing and incoming data, `size` bytes each */
+	uint8_t *buf; /* outgoing and incoming data */
 	struct rte_mempool *pool;
 	struct rte_mbuf *pending[64]; /* frames that the port has not accepted yet */
 	uint32_t npending;
-	uint64_t bad; /* frames and pieces with a wrong checksum */
+	uint64_t bad; /* frames and pieces with a wrong sum or ICV */
 };
-int perf_floor_run(struct perf_floor *f, uint32_t iters, struct perf_figures *out);
-int perf_floor_serve(struct perf_floor *f, uint32_t iters);
+/* Returns whether streaming stores are an alternative for frames of this shape. */
+bool perf_floor_streams(const struct perf_options *o);
+/* Creates the frames in a pool with the name `pool`. */
+int perf_floor_open(
+	struct perf_floor *f, const struct perf_options *o, uint16_t port, const char *pool);
+void perf_floor_close(struct perf_floor *f);
+/* Measure up to `iters` messages, with streaming or with plain stores of the sender. */
+int perf_floor_run(struct perf_floor *f, uint32_t iters, bool stream, struct perf_figures *out);
+int perf_floor_serve(struct perf_floor *f, uint32_t iters, bool stream);
 
 /* Captures all frames of `port`, in both directions, to a file in pcap format. */
 int perf_pcap_open(uint16_t port, const char *path);
@@ -270,10 +283,15 @@ int perf_single(const struct perf_options *o);
 struct perf_report {
 	const struct perf_options *o;
 	struct perf_figures real, floor, versus; /* with `ns` 0: not measured */
+	bool stream;                             /* the floor is that of streaming stores */
+	uint64_t placement; /* median of the floor of a 64-byte frame, or 0: not measured */
 	uint64_t errors;
 	uint32_t verified; /* operations whose bytes were compared */
 };
 void perf_report_print(const struct perf_report *r);
+/* Returns the better one of two results of the floor, of which the second may be unmeasured. */
+const struct perf_figures *perf_better(
+	enum perf_test test, const struct perf_figures *a, const struct perf_figures *b);
 /* Prints a line of progress to stderr, unless --quiet. */
 void perf_progress(const struct perf_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

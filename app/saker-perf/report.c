@@ -5,6 +5,16 @@
 
 #include "perf.h"
 
+const struct perf_figures *
+perf_better(enum perf_test test, const struct perf_figures *a, const struct perf_figures *b)
+{
+	if (b->ns == 0)
+		return a;
+	if (test == PERF_LAT)
+		return sk_hist_quantile(b->lat, 0.5) < sk_hist_quantile(a->lat, 0.5) ? b : a;
+	return perf_mops(b) > perf_mops(a) ? b : a;
+}
+
 /* Returns the ratio of the measured operation to `other`, the floor or another operation. */
 static double
 ratio(const struct perf_report *r, const struct perf_figures *other)
@@ -31,6 +41,25 @@ quantile(const struct perf_figures *f, double q)
 	return f->lat != NULL ? sk_hist_quantile(f->lat, q) : 0;
 }
 
+/* Prints the buckets of a histogram: pairs of a latency in ns and a count. */
+static void
+print_histogram(const char *name, const struct perf_figures *f)
+{
+	const char *comma = "";
+
+	if (f->ns == 0 || f->lat == NULL)
+		return;
+	printf("\"%s\": [", name);
+	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++) {
+		if (f->lat->bucket[b] == 0)
+			continue;
+		printf("%s[%lu, %lu]", comma, (unsigned long)sk_hist_bucket_middle(b),
+			(unsigned long)f->lat->bucket[b]);
+		comma = ", ";
+	}
+	printf("], ");
+}
+
 static void
 print_json(const struct perf_report *r)
 {
@@ -45,18 +74,26 @@ print_json(const struct perf_report *r)
 		(unsigned long)quantile(&r->real, 0.5), (unsigned long)quantile(&r->real, 0.99),
 		(unsigned long)quantile(&r->real, 0.999), perf_gbps(&r->real), perf_mops(&r->real));
 	if (r->floor.ns)
-		printf("\"floor_p50_ns\": %lu, \"floor_gbps\": %.3f, \"floor_mops\": %.4f, "
+		printf("\"floor_p50_ns\": %lu, \"floor_p99_ns\": %lu, \"floor_gbps\": %.3f, "
+		       "\"floor_mops\": %.4f, \"floor_stores\": \"%s\", \"frame_floor_ns\": %lu, "
 		       "\"ratio\": %.3f, ",
-			(unsigned long)quantile(&r->floor, 0.5), perf_gbps(&r->floor),
-			perf_mops(&r->floor), ratio(r, &r->floor));
+			(unsigned long)quantile(&r->floor, 0.5),
+			(unsigned long)quantile(&r->floor, 0.99), perf_gbps(&r->floor),
+			perf_mops(&r->floor), r->stream ? "streaming" : "plain",
+			(unsigned long)r->placement, ratio(r, &r->floor));
 	else
-		printf("\"floor_p50_ns\": null, \"floor_gbps\": null, \"floor_mops\": null, "
-		       "\"ratio\": null, ");
+		printf("\"floor_p50_ns\": null, \"floor_p99_ns\": null, \"floor_gbps\": null, "
+		       "\"floor_mops\": null, \"floor_stores\": null, "
+		       "\"frame_floor_ns\": null, \"ratio\": null, ");
 	if (r->versus.ns)
 		printf("\"versus\": \"%s\", \"versus_p50_ns\": %lu, \"versus_gbps\": %.3f, "
 		       "\"versus_mops\": %.4f, \"versus_ratio\": %.3f, ",
 			perf_op_name(o->versus), (unsigned long)quantile(&r->versus, 0.5),
 			perf_gbps(&r->versus), perf_mops(&r->versus), ratio(r, &r->versus));
+	if (o->histogram) {
+		print_histogram("histogram", &r->real);
+		print_histogram("floor_histogram", &r->floor);
+	}
 	printf("\"verified\": %u, \"errors\": %lu}\n", r->verified, (unsigned long)r->errors);
 }
 
@@ -92,7 +129,8 @@ print_table(const struct perf_report *r)
 	if (r->versus.ns)
 		report_print_row(r, perf_op_name(o->versus), &r->versus);
 	if (r->floor.ns)
-		printf("ratio      %12.3f   to the floor\n", ratio(r, &r->floor));
+		printf("ratio      %12.3f   to the floor, with %s stores\n", ratio(r, &r->floor),
+			r->stream ? "streaming" : "plain");
 	if (r->versus.ns)
 		printf("ratio      %12.3f   to %s\n", ratio(r, &r->versus),
 			perf_op_name(o->versus));

@@ -55,3 +55,24 @@ Test(perf_options, an_operation_that_does_not_exist_is_refused)
 	cr_assert_eq(PARSE(&o, "--versus", "none"), -1);
 	cr_assert_eq(PARSE(&o, "--op"), -1);
 }
+
+Test(perf_options, a_histogram_needs_json_and_latencies)
+{
+	struct perf_options o;
+
+	cr_assert_eq(PARSE(&o, "--histogram", "--json"), 0);
+	cr_assert(o.histogram);
+	cr_assert_eq(PARSE(&o, "--histogram"), -1);
+	cr_assert_eq(PARSE(&o, "--histogram", "--json", "--test", "rate"), -1);
+}
+
+Test(perf_options, the_first_1000_messages_do_not_count)
+{
+	struct perf_options o;
+
+	cr_assert_eq(PARSE(&o, "--json"), 0);
+	cr_assert_eq(o.warmup, 1000);
+	cr_assert_eq(PARSE(&o, "--warm-up", "0"), 0);
+	cr_assert_eq(o.warmup, 0);
+	cr_assert_eq(PARSE(&o, "--warm-up", "20", "--listen", "--client", "x"), -1);
+}

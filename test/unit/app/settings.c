@@ -149,7 +149,7 @@ Test(app_settings, falcons_congestion_control_can_be_tuned)
 {
 	file_is("[falcon]\nswift-target = 250us\nswift-per-hop = 2us\nswift-initial = 8\n"
 		"swift-max = 128\nswift-rx-level = 20\nswift-early-cuts = yes\nplb-attempts = 0\n"
-		"rto-min = 4ms\nretransmits = 7\nreclaim = 5s\nrack = no\n");
+		"rto-min = 4ms\nrto-max = 50ms\nretransmits = 7\nreclaim = 5s\nrack = no\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert_eq(s.eng.falcon.swift.base_delay, 1907, "ticks of 131.072 ns");
 	cr_assert_eq(s.eng.falcon.swift.per_hop, 15);
@@ -159,6 +159,7 @@ Test(app_settings, falcons_congestion_control_can_be_tuned)
 	cr_assert(s.eng.falcon.swift.early_cuts);
 	cr_assert_eq(s.eng.falcon.swift.plb_attempts, 0);
 	cr_assert_eq(s.eng.falcon.stack.rto_min_ns, 4000000);
+	cr_assert_eq(s.eng.falcon.stack.rto_max_ns, 50000000);
 	cr_assert_eq(s.eng.falcon.stack.max_retransmits, 7);
 	cr_assert_eq(s.eng.falcon.stack.reclaim_ns, 5000000000);
 	cr_assert_not(s.eng.falcon.stack.rack);
@@ -316,6 +317,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.swift.early_cuts);
 	SAME(falcon.swift.plb_attempts);
 	SAME(falcon.stack.rto_min_ns);
+	SAME(falcon.stack.rto_max_ns);
 	SAME(falcon.stack.max_retransmits);
 	SAME(falcon.stack.reclaim_ns);
 	SAME(falcon.stack.rack);
