@@ -374,6 +374,12 @@ int eng_telemetry_register(struct eng *e);
 		"a completion queue was full; the QP went to the error state")                     \
 	X(ENG_CLIENT_SIGBUS, SK_WARNING, "a client removed memory that it had shared (SIGBUS)")    \
 	X(ENG_PAGE_WAIT, SK_NORMAL, "a QP waited for missing pages of its client's memory")        \
+	X(ENG_PAGE_RATE, SK_NOTICE,                                                                \
+		"a QP waited longer for missing pages, because its user requests too many")        \
+	X(ENG_SOCKET_RATE, SK_NOTICE,                                                              \
+		"attaching or passing memory waited, because the user does it too often")          \
+	X(ENG_SOCKET_FULL, SK_NOTICE,                                                              \
+		"a connection was refused, because too many have not attached")                    \
 	X(ENG_CLIENT_DEAD, SK_NOTICE, "a client ended, or was removed after an error")             \
 	X(ENG_QUOTA, SK_NOTICE, "a command was refused because it exceeded a quota")               \
 	X(ENG_HANDOFF, SK_NORMAL,                                                                  \

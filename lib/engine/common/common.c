@@ -21,10 +21,15 @@ eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, u
 	unsigned count)
 {
 	char name[RTE_RING_NAMESIZE];
+	struct rte_ring *r;
 
 	snprintf(name, sizeof(name), "sk%u_%s%u_%u", e->id, kind, a, b);
-	return rte_ring_create_elem(
+	r = rte_ring_create_elem(
 		name, esize, count, e->cfg.socket_id, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	/* Without huge pages, the EAL leaves its memory unpopulated. */
+	if (r != NULL)
+		(void)sk_mem_populate(r, (size_t)rte_ring_get_memsize_elem(esize, count));
+	return r;
 }
 
 int

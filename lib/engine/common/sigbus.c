@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The SIGBUS handler and its table of guarded mappings. The handler may run on any thread at any
- * time, so it takes no lock and calls no function except mmap(2) and ioctl(2). eng_guard()
- * publishes an entry by writing its state last; eng_unguard() frees it when no thread accesses the
- * mapping any more. eng_fetch() holds a lock while it uses an entry, and eng_unguard() takes it.
+ * time, so it takes no lock and calls no function except mmap(2), ioctl(2) and clock_gettime(2).
+ * eng_guard() publishes an entry by adding its mapping to the index (spans.h); eng_unguard() frees
+ * it when no thread accesses the mapping any more. eng_fetch() holds a lock while it uses an entry,
+ * and eng_unguard() takes it.
  */
 #include "sigbus.h"
 
@@ -15,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -22,28 +24,32 @@
 #include "../../base/mem.h"
 #include "../../base/probe.h"
 #include "../engine.h"
+#include "spans.h"
 
-#define SIGBUS_GUARDS 65536
-#define FETCH_TRIES   8 /* attempts to fetch a page that does not stay */
+#define FETCH_TRIES 8   /* attempts to fetch a page that does not stay */
+#define GUARD_FILLS 128 /* pages of a mapping that the handler fills within a second */
 
 /* Not in the headers of all systems (Linux 5.11). */
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-enum guard_state { GUARD_FREE, GUARD_TAKEN, GUARD_SET };
-
 static struct guard {
-	uint32_t state; /* atomic, enum guard_state */
+	uint32_t next;  /* of a free entry: the next one, or ENG_SPANS */
 	uint32_t fetch; /* atomic: size in bytes of the pages that eng_fetch() fetches; 0: none */
 	uintptr_t base;
 	size_t len;
 	bool *flag;
-} guards[SIGBUS_GUARDS];
+	/* Atomic. The number of pages that the handler has filled since the second `filled_in`. */
+	uint32_t filled, filled_in;
+} guards[ENG_SPANS];
 
-static uint32_t guards_used; /* atomic; entries from this one on have never been in use */
-static uint32_t mended;      /* atomic; mappings that were replaced */
-static uint32_t installed;   /* atomic */
+/* The lock of what eng_guard() and eng_unguard() change: the free entries and the index. */
+static pthread_mutex_t guards_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t guards_free = ENG_SPANS; /* the first free entry of those that were in use */
+static uint32_t guards_used;             /* entries from this one on have never been in use */
+static uint32_t mended;                  /* atomic; mappings that were replaced */
+static uint32_t installed;               /* atomic */
 static struct sigaction before;
 
 static pthread_mutex_t fetch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -56,16 +62,9 @@ static size_t zeros_len;
 static struct guard *
 sigbus_find(uintptr_t addr)
 {
-	uint32_t n = __atomic_load_n(&guards_used, __ATOMIC_ACQUIRE);
+	int i = eng_span_find(addr);
 
-	for (uint32_t i = 0; i < n; i++) {
-		struct guard *g = &guards[i];
-
-		if (__atomic_load_n(&g->state, __ATOMIC_ACQUIRE) == GUARD_SET && addr >= g->base &&
-			addr - g->base < g->len)
-			return g;
-	}
-	return NULL;
+	return i >= 0 ? &guards[i] : NULL;
 }
 
 /* Replaces a mapping by zero pages and marks its client. */
@@ -100,13 +99,30 @@ probe_failed(void *context)
 #endif
 }
 
-/* Fills a small page with zeros. Returns false when there is no memory. */
+/* Counts a page that the handler fills. Returns false when there are too many within a second: the
+ * client then removes its pages on purpose, and each of them costs the loop a signal. */
 static bool
-small_fill(uintptr_t addr)
+fill_permitted(struct guard *g)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	if (__atomic_exchange_n(&g->filled_in, (uint32_t)t.tv_sec, __ATOMIC_RELAXED) !=
+		(uint32_t)t.tv_sec)
+		__atomic_store_n(&g->filled, 0, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&g->filled, 1, __ATOMIC_RELAXED) <= GUARD_FILLS;
+}
+
+/* Fills a small page with zeros. Returns false when there is no memory, or the client has removed
+ * too many pages. */
+static bool
+small_fill(struct guard *g, uintptr_t addr)
 {
 	struct uffdio_zeropage z = {
 		.range = {.start = addr & ~(uintptr_t)(SK_PROBE_PAGE - 1), .len = SK_PROBE_PAGE}};
 
+	if (!fill_permitted(g))
+		return false;
 	return ioctl(uffd, UFFDIO_ZEROPAGE, &z) == 0 || errno == EEXIST || errno == EAGAIN;
 }
 
@@ -125,7 +141,7 @@ on_sigbus(int sig, siginfo_t *info, void *context)
 	page = __atomic_load_n(&g->fetch, __ATOMIC_ACQUIRE);
 	/* A page with a memory error is not missing. */
 	ok = page != 0 && info->si_code == BUS_ADRERR && probe_failed(context);
-	ok = ok || (page == SK_PROBE_PAGE && small_fill((uintptr_t)info->si_addr));
+	ok = ok || (page == SK_PROBE_PAGE && small_fill(g, (uintptr_t)info->si_addr));
 	if (!ok && !guard_cut(g))
 		sk_fault_pass_on(&before, sig, info, context);
 	errno = saved;
@@ -142,38 +158,35 @@ eng_sigbus_install(void)
 	return sigaction(SIGBUS, &sa, &before) < 0 ? -errno : 0;
 }
 
-/* Makes the handler search entry `i`, too. */
-static void
-raise_used(uint32_t i)
+/* Returns the number of a free entry, or ENG_SPANS. */
+static uint32_t
+guard_take(void)
 {
-	uint32_t n = __atomic_load_n(&guards_used, __ATOMIC_RELAXED);
+	uint32_t i = guards_free;
 
-	while (n <= i && !__atomic_compare_exchange_n(&guards_used, &n, i + 1, false,
-				 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	if (i != ENG_SPANS)
+		guards_free = guards[i].next;
+	else if (guards_used < ENG_SPANS)
+		i = guards_used++;
+	return i;
 }
 
 int
 eng_guard(void *base, size_t len, bool *flag)
 {
 	int rc = eng_sigbus_install();
+	uint32_t i;
 
-	for (uint32_t i = 0; rc == 0 && i < SIGBUS_GUARDS; i++) {
-		struct guard *g = &guards[i];
-		uint32_t state = GUARD_FREE;
-
-		if (!__atomic_compare_exchange_n(&g->state, &state, GUARD_TAKEN, false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		g->base = (uintptr_t)base;
-		g->len = len;
-		g->flag = flag;
-		g->fetch = 0;
-		__atomic_store_n(&g->state, GUARD_SET, __ATOMIC_RELEASE);
-		raise_used(i);
-		return (int)i;
+	if (rc < 0)
+		return rc;
+	pthread_mutex_lock(&guards_lock);
+	i = guard_take();
+	if (i != ENG_SPANS) {
+		guards[i] = (struct guard){.base = (uintptr_t)base, .len = len, .flag = flag};
+		eng_span_add((uintptr_t)base, len, i);
 	}
-	return rc < 0 ? rc : -ENOSPC;
+	pthread_mutex_unlock(&guards_lock);
+	return i != ENG_SPANS ? (int)i : -ENOSPC;
 }
 
 void
@@ -182,7 +195,11 @@ eng_unguard(int guard)
 	if (guard < 0)
 		return;
 	pthread_mutex_lock(&fetch_lock);
-	__atomic_store_n(&guards[guard].state, GUARD_FREE, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&guards_lock);
+	eng_span_remove(guards[guard].base);
+	guards[guard].next = guards_free;
+	guards_free = (uint32_t)guard;
+	pthread_mutex_unlock(&guards_lock);
 	pthread_mutex_unlock(&fetch_lock);
 }
 

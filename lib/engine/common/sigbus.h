@@ -11,7 +11,8 @@
  * Any other access to a missing page, and each one to a mapping that is not watched and cannot be
  * filled, ends the client: the handler maps zero pages in place of the region and marks the client.
  * The processor repeats the access, which reads zeros. An exception is a small page that a client
- * removes between the probe and the access, as programs may do at any time: the handler fills it.
+ * removes between the probe and the access, as programs may do at any time: the handler fills it,
+ * up to 128 times a second for each mapping.
  */
 #ifndef SAKER_ENGINE_SIGBUS_H
 #define SAKER_ENGINE_SIGBUS_H

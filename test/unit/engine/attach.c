@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../../lib/engine/control/core/core.h"
+#include "../../../lib/engine/control/attach/socket_users.h"
 #include "served.h"
 
 static struct script *s;
@@ -294,16 +295,18 @@ Test(engine_attach, nothing_that_a_client_keeps_stays_in_the_epoll_set)
 
 Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
 {
-	int fd[17];
-	char byte;
+	int fd[SOCK_WAITING_ONE + 1];
+	struct shm_sock_msg m;
 
 	served_start(&served);
-	for (int i = 0; i < 17; i++)
+	for (int i = 0; i <= SOCK_WAITING_ONE; i++)
 		fd[i] = served_dial(&served);
-	/* The socket's thread closes the last one, and keeps the others. */
-	cr_assert_eq(recv(fd[16], &byte, 1, 0), 0);
-	for (int i = 0; i < 16; i++) {
-		cr_assert_eq(recv(fd[i], &byte, 1, MSG_DONTWAIT), -1, "connection %d", i);
+	/* The socket's thread refuses the last one, and keeps the others. */
+	cr_assert_eq(recv(fd[SOCK_WAITING_ONE], &m, sizeof(m), 0), (ssize_t)sizeof(m));
+	cr_assert_eq(m.op, SHM_REFUSED);
+	cr_assert_eq(recv(fd[SOCK_WAITING_ONE], &m, sizeof(m), 0), 0);
+	for (int i = 0; i < SOCK_WAITING_ONE; i++) {
+		cr_assert_eq(recv(fd[i], &m, 1, MSG_DONTWAIT), -1, "connection %d", i);
 		cr_assert_eq(errno, EAGAIN);
 	}
 	/* Another user still attaches. */
@@ -320,7 +323,7 @@ Test(engine_attach, one_user_has_a_bounded_number_of_connections_without_hello)
 		cr_assert_eq(waitpid(child, &status, 0), child);
 		cr_assert_eq(status, 0);
 	}
-	for (int i = 0; i < 17; i++)
+	for (int i = 0; i <= SOCK_WAITING_ONE; i++)
 		close(fd[i]);
 	served_end(&served);
 }

@@ -202,6 +202,21 @@ Test(engine_sigbus, a_small_page_that_is_removed_behind_the_probe_reads_as_zeros
 	unwatch(&w);
 }
 
+Test(engine_sigbus, a_client_that_removes_many_small_pages_behind_the_probe_is_ended)
+{
+	struct watched w;
+	unsigned n = 0;
+
+	cr_assert(watch(&w, 0, 4096, 2));
+	for (; n < 100000 && !w.dead; n++) {
+		cr_assert_eq(__atomic_load_n(&w.mem[0], __ATOMIC_RELAXED), 0);
+		punch(&w);
+	}
+	cr_assert(w.dead);
+	cr_assert_gt(n, 128, "after %u pages", n);
+	unwatch(&w);
+}
+
 Test(engine_sigbus, a_client_that_removes_a_huge_page_behind_the_probe_is_ended)
 {
 	struct watched w;

@@ -17,6 +17,7 @@
 #include <saker/saker.h>
 
 #include "../../../lib/engine/control/attach/socket.h"
+#include "../../../lib/engine/control/attach/socket_users.h"
 #include "served.h"
 
 static struct served served;
@@ -297,6 +298,27 @@ Test(engine_socket, all_places_taken_is_said)
 	served_end(&served);
 }
 
+/* An unguarded home region would let its client end saker, by truncating or punching it. */
+Test(engine_socket, a_client_whose_home_region_cannot_be_guarded_is_refused)
+{
+	const uintptr_t nowhere = 1ul << 46; /* never accessed */
+	bool flag = false;
+	int fd, last = -1, guard;
+
+	served_start(&served);
+	for (uintptr_t at = nowhere; (guard = eng_guard((void *)at, 4096, &flag)) >= 0; at += 4096)
+		last = guard;
+	cr_assert_eq(guard, -ENOSPC);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).status, -ENOSPC);
+	close(fd);
+	eng_unguard(last);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	close(fd);
+	served_end(&served);
+}
+
 Test(engine_socket, a_client_of_libsaker_registers_and_gives_back_memory)
 {
 	struct saker *s;
@@ -392,5 +414,196 @@ Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 	cr_assert_eq(p[5], 0x43);
 	cr_assert_eq(p[len - 1], 0x42);
 	saker_close(s[1]);
+	served_end(&served);
+}
+
+/* A message is served whenever its time has come, so that only the least time is checked. */
+Test(engine_socket, a_user_passes_regions_at_a_limited_rate)
+{
+	struct timespec from, to;
+	int fd, m;
+	double ms;
+
+	served_start(&served);
+	fd = served_dial(&served);
+	say(fd, SHM_HELLO, 0, -1);
+	m = memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (unsigned i = 0; i < 600; i++)
+		cr_assert_eq(say(fd, SHM_REGION, 4096, m).op, SHM_REFUSED);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	ms = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6;
+	cr_assert_geq(ms, 600 - 260 - 20, "%f ms", ms);
+	cr_assert_gt(script_counter(served.s, ENG_SOCKET_RATE), 0);
+	close(m);
+	close(fd);
+	served_end(&served);
+}
+
+/* ---- Users ---- */
+
+static struct sock_users users;
+
+/* Returns the user, of which another connection waits now. NULL: it was refused. */
+static struct sock_user *
+join(uid_t uid, uint64_t now)
+{
+	char why[124] = "";
+	struct sock_user *loser, *u = ctl_users_join(&users, uid, now, &loser, why, sizeof(why));
+
+	cr_assert_null(loser);
+	cr_assert_eq(u == NULL, why[0] != '\0', "%s", why);
+	return u;
+}
+
+/* Takes all messages of a kind that the user may send at once. Returns how many. */
+static unsigned
+take_all(struct sock_user *u, enum sock_ask ask, uint64_t now)
+{
+	unsigned n = 0;
+
+	while (ctl_users_take(u, ask, now))
+		n++;
+	return n;
+}
+
+Test(engine_socket, neither_passed_memory_nor_another_user_delays_a_hello)
+{
+	const uint64_t now = 1000000000;
+	struct sock_user *u, *v;
+
+	cr_assert_eq(ctl_users_init(&users, 16), 0);
+	u = join(1, now);
+	v = join(2, now);
+	cr_assert_eq(take_all(u, SOCK_ASK_REGION, now), SOCK_REGIONS);
+	cr_assert_eq(take_all(u, SOCK_ASK_HELLO, now), SOCK_HELLOS);
+	cr_assert_eq(take_all(v, SOCK_ASK_HELLO, now), SOCK_HELLOS);
+	/* The user's rates, while it passes memory whenever it may. */
+	for (uint64_t t = 1; t <= 1000; t++) {
+		cr_assert_eq(take_all(u, SOCK_ASK_REGION, now + t * SOCK_REGION_GAP), 1);
+		cr_assert_eq(take_all(u, SOCK_ASK_HELLO, now + t * SOCK_REGION_GAP), t % 10 == 0);
+	}
+	ctl_users_fini(&users);
+}
+
+Test(engine_socket, a_message_waits_behind_those_that_came_before)
+{
+	const uint64_t now = 1000000000;
+	struct sock_user *u;
+
+	cr_assert_eq(ctl_users_init(&users, 16), 0);
+	u = join(1, now);
+	take_all(u, SOCK_ASK_HELLO, now);
+	u->queued[SOCK_ASK_HELLO]++;
+	cr_assert_not(ctl_users_take(u, SOCK_ASK_HELLO, now + SOCK_HELLO_GAP));
+	cr_assert(ctl_users_turn(u, SOCK_ASK_HELLO, now + SOCK_HELLO_GAP));
+	cr_assert_not(ctl_users_turn(u, SOCK_ASK_HELLO, now + SOCK_HELLO_GAP));
+	u->queued[SOCK_ASK_HELLO]--;
+	cr_assert(ctl_users_take(u, SOCK_ASK_HELLO, now + 2 * SOCK_HELLO_GAP));
+	ctl_users_fini(&users);
+}
+
+Test(engine_socket, a_user_does_not_lose_its_debt_by_leaving)
+{
+	const uint64_t now = 1000000000;
+	struct sock_user *u;
+
+	cr_assert_eq(ctl_users_init(&users, 16), 0);
+	u = join(1, now);
+	take_all(u, SOCK_ASK_REGION, now);
+	ctl_users_leave(&users, u, false);
+	for (uid_t other = 2; other < 12; other++)
+		ctl_users_leave(&users, join(other, now), false);
+	u = join(1, now + 5 * SOCK_REGION_GAP);
+	cr_assert_eq(take_all(u, SOCK_ASK_REGION, now + 5 * SOCK_REGION_GAP), 5);
+	cr_assert_eq(users.conns, 1);
+	ctl_users_fini(&users);
+}
+
+Test(engine_socket, the_places_to_wait_are_shared_by_users)
+{
+	struct sock_user *loser, *third = NULL;
+	char why[124] = "";
+
+	cr_assert_eq(ctl_users_init(&users, 4 + SOCK_WAITING), 0);
+	for (uid_t uid = 1; uid <= 2; uid++) {
+		for (unsigned i = 0; i < SOCK_WAITING_ONE; i++)
+			cr_assert_not_null(join(uid, 0), "%u", i);
+		cr_assert_null(join(uid, 0));
+	}
+	while (users.waiting < SOCK_WAITING)
+		third = join(3, 0);
+	/* A user with fewer takes the place of one with more, until they have equally many. */
+	for (unsigned n = third->waiting; n < (SOCK_WAITING - 1) / 3; n++) {
+		cr_assert_eq(ctl_users_join(&users, 3, 0, &loser, why, sizeof(why)), third);
+		cr_assert(loser != NULL && loser != third);
+		ctl_users_leave(&users, loser, false);
+		cr_assert_eq(users.waiting, SOCK_WAITING);
+	}
+	cr_assert_null(ctl_users_join(&users, 3, 0, &loser, why, sizeof(why)));
+	cr_assert_null(loser);
+	cr_assert_str_eq(why, "there are 256 connections that have not attached, the limit");
+	cr_assert_not_null(ctl_users_join(&users, 4, 0, &loser, why, sizeof(why)));
+	cr_assert_not_null(loser);
+	ctl_users_fini(&users);
+}
+
+Test(engine_socket, connections_that_are_too_many_are_refused_with_a_sentence)
+{
+	int fd[SOCK_WAITING_ONE];
+	struct saker *client;
+	char expected[124];
+
+	served_start(&served);
+	for (unsigned i = 0; i < SOCK_WAITING_ONE; i++)
+		fd[i] = served_dial(&served);
+	snprintf(expected, sizeof(expected),
+		"user %u has %u connections that have not attached, the limit", getuid(),
+		SOCK_WAITING_ONE);
+	for (int round = 0; round < 50; round++) {
+		cr_assert_eq(saker_open(served.path, "one too many", &client), -EUSERS);
+		cr_assert_str_eq(saker_error(), expected);
+	}
+	cr_assert_eq(script_counter(served.s, ENG_SOCKET_FULL), 50);
+	/* One that has waited attaches, and leaves its place to another. */
+	cr_assert_eq(say(fd[0], SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(saker_open(served.path, "the next", &client), 0, "%s", saker_error());
+	saker_close(client);
+	for (unsigned i = 0; i < SOCK_WAITING_ONE; i++)
+		close(fd[i]);
+	served_end(&served);
+}
+
+Test(engine_socket, a_connection_without_a_message_takes_no_turn)
+{
+	int fd;
+
+	served_start(&served);
+	for (int i = 0; i < 10 * SOCK_HELLOS; i++)
+		close(served_dial(&served));
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(script_counter(served.s, ENG_SOCKET_RATE), 0);
+	close(fd);
+	served_end(&served);
+}
+
+Test(engine_socket, a_program_attaches_at_once_when_another_has_passed_all_that_it_may)
+{
+	int fd, other, m = memfd(4096, 0);
+	uint64_t waited;
+
+	served_start(&served);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	while (script_counter(served.s, ENG_SOCKET_RATE) == 0)
+		cr_assert_eq(say(fd, SHM_REGION, 4096, m).op, SHM_REFUSED);
+	waited = script_counter(served.s, ENG_SOCKET_RATE);
+	other = served_dial(&served);
+	cr_assert_eq(say(other, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(script_counter(served.s, ENG_SOCKET_RATE), waited);
+	close(other);
+	close(fd);
+	close(m);
 	served_end(&served);
 }

@@ -111,7 +111,7 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
 	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, c->datagrams, h) < 0)
 		return -ENOMEM;
-	pieces = l->client_qps + l->client_cqs + cl->srqs.cap;
+	pieces = l->client_qps + (1 + c->cfg->nstages) * l->client_cqs + cl->srqs.cap;
 	return ctl_heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
 }
 
@@ -152,10 +152,12 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 		cl->map[SHM_HOME] = (struct eng_region){
 			.base = home->base, .size = home->size, .fd = home->fd, .page = home->page};
 		cl->map[SHM_HOME].guard = eng_guard(home->base, home->size, &cl->eng.dead);
-		if (home->page != 0)
+		n = SK_MIN(cl->map[SHM_HOME].guard, 0);
+		if (n == 0 && home->page != 0)
 			ctl_region_watch_home(&cl->map[SHM_HOME], h.heap);
 	}
-	n = client_init(c, cl, name, home, &h);
+	if (n == 0)
+		n = client_init(c, cl, name, home, &h);
 	if (n == 0)
 		n = ctl_place_take(c->places, cl);
 	if (n < 0) {

@@ -3,8 +3,8 @@
  * The destruction of a removed client's objects, in phases. Each phase waits until no message about
  * its objects is in a ring. The first phase destroys the QPs, which informs the peers; the next
  * ones destroy the queues, remove the client's rings from the engine stages, and retire the memory
- * regions, which are freed when no loop can be using them. Last, the memory is unmapped. No phase
- * blocks, and the caller sets how many objects a turn destroys.
+ * regions, which are freed when no loop can be using them. The domains follow, and last, the memory
+ * is unmapped. No phase blocks, and the caller sets how many objects a turn destroys.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +13,8 @@
 #include "client.h"
 #include "../cm/cm.h"
 #include "../../common/sigbus.h"
+
+#define REAP_SLOTS 512 /* places of a table that a turn examines */
 
 void
 ctl_client_check_sigbus(struct eng_control *c)
@@ -41,15 +43,17 @@ may_go_on(const struct eng_control *c, const struct ctl_client *cl, unsigned *bu
 /* Begins to destroy an object. Returns false when there is no memory for that now. */
 typedef bool reap_end(struct eng_control *c, struct ctl_client *cl, void *object);
 
-/* Begins to destroy each object of the table, from position cl->walk on. Returns whether it has
- * reached the end. */
+/* Begins to destroy each object of the table, from position cl->walk on, as far as REAP_SLOTS
+ * places. Returns whether it has reached the end. */
 static bool
 walk(struct eng_control *c, struct ctl_client *cl, struct ctl_table *t, unsigned *budget,
 	reap_end *end)
 {
-	while (cl->walk < t->fresh) {
+	for (unsigned n = 0; cl->walk < t->fresh; n++) {
 		void *object = t->slot[cl->walk];
 
+		if (n == REAP_SLOTS)
+			return false;
 		if (object != NULL && (!may_go_on(c, cl, budget) || !end(c, cl, object)))
 			return false;
 		cl->walk++;
@@ -149,6 +153,20 @@ end_mr(struct eng_control *c, struct ctl_client *cl, void *object)
 	return true;
 }
 
+static bool
+end_xrcd(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	ctl_xrcd_free(c, cl, object);
+	return true;
+}
+
+static bool
+end_pd(struct eng_control *c, struct ctl_client *cl, void *object)
+{
+	ctl_pd_free(c, cl, object);
+	return true;
+}
+
 static void
 client_deleted(struct eng_control *c, struct ctl_msg *m)
 {
@@ -180,6 +198,8 @@ walks(struct eng_control *c, struct ctl_client *cl, unsigned *budget)
 			{offsetof(struct ctl_client, cqs), end_cq}},
 		[CTL_REAP_MRS] = {{offsetof(struct ctl_client, mws), end_mw},
 			{offsetof(struct ctl_client, mrs), end_mr}},
+		[CTL_REAP_LAST] = {{offsetof(struct ctl_client, xrcds), end_xrcd},
+			{offsetof(struct ctl_client, pds), end_pd}},
 	};
 
 	for (; steps[cl->phase][cl->step].end != NULL; cl->step++)
@@ -211,12 +231,6 @@ reap_client(struct eng_control *c, struct ctl_client *cl)
 static void
 reap_last(struct eng_control *c, struct ctl_client *cl)
 {
-	for (uint32_t i = 0; i < cl->xrcds.fresh; i++)
-		if (ctl_table_get(&cl->xrcds, i) != NULL)
-			ctl_xrcd_free(c, cl, ctl_table_get(&cl->xrcds, i));
-	for (uint32_t i = 0; i < cl->pds.fresh; i++)
-		if (ctl_table_get(&cl->pds, i) != NULL)
-			ctl_pd_free(c, cl, ctl_table_get(&cl->pds, i));
 	ctl_events_drop(c, cl);
 	ctl_unring_client(c, cl);
 	TAILQ_REMOVE(&c->all, cl, all);
@@ -255,6 +269,10 @@ ctl_client_reap_poll(struct eng_control *c, struct ctl_client *cl, unsigned *bud
 		break;
 	case CTL_REAP_MRS:
 		if (walks(c, cl, budget) && !cl->mrs.used && !cl->mws.used && !cl->retiring)
+			next_phase(cl);
+		break;
+	case CTL_REAP_LAST:
+		if (walks(c, cl, budget))
 			reap_last(c, cl);
 		break;
 	default:

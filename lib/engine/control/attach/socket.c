@@ -15,55 +15,21 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../../../base/log.h"
 #include "client.h"
-#include "region_priv.h"
 #include "../../common/sigbus.h"
-#include "socket.h"
+#include "region_priv.h"
+#include "socket_priv.h"
 
-#define SOCK_EVENTS  16
-#define SOCK_SPARE   64                  /* connections without a HELLO, besides those of clients */
-#define SOCK_USER    16                  /* connections of one user without a HELLO */
-#define SOCK_DRAIN   16                  /* wake-ups of one client that an event takes */
-#define SOCK_FULL_NS (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
-
-enum source_kind { SOURCE_LISTEN, SOURCE_WAKE, SOURCE_CLIENT, SOURCE_DOORBELL };
-
-/* The data of an epoll entry: the kind, the number of the connection, and its generation. */
-#define SOURCE(kind, number, generation)                                                           \
-	((uint64_t)(kind) | (uint64_t)(number) << 8 | (uint64_t)(generation) << 32)
-#define SOURCE_KIND(data)       ((enum source_kind)((data)&0xff))
-#define SOURCE_NUMBER(data)     ((uint32_t)(data) >> 8)
-#define SOURCE_GENERATION(data) ((uint32_t)((data) >> 32))
-
-struct sock_conn {
-	TAILQ_ENTRY(sock_conn) next;
-	bool used;
-	uint32_t number, generation;
-	int fd;            /* -1: closed, and the client's objects are being destroyed */
-	int wake;          /* socket that wakes the client, until its ctl_client has it; or -1 */
-	int doorbell;      /* the socket into whose peer the client writes; -1 before HELLO */
-	uint64_t deadline; /* ns: for HELLO */
-	struct ctl_client *cl;
-	struct ucred cred;
-	bool detached;
-};
-
-struct eng_socket {
-	struct eng_control *c;
-	pthread_t thread;
-	int listen_fd, wake_fd, epoll_fd;
-	bool stop;              /* atomic */
-	struct sock_conn *conn; /* [limits.clients + SOCK_SPARE] */
-	uint32_t nconns;
-	TAILQ_HEAD(, sock_conn) conns; /* the connections that are in use */
-	char path[108];
-};
+#define SOCK_EVENTS   16
+#define SOCK_DRAIN    16 /* wake-ups of one client that an event takes */
+#define SOCK_UNREAD   4  /* messages of a connection that is refused */
+#define SOCK_PAUSE_MS 5  /* time after which waiting connections are examined again */
+#define SOCK_FULL_NS  (10 * 1000 * 1000l) /* pause when the process has no free descriptor */
 
 static uint64_t
 socket_clock_ns(void)
@@ -74,8 +40,8 @@ socket_clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static int
-socket_watch(struct eng_socket *s, int fd, uint64_t source)
+int
+ctl_sock_watch(struct eng_socket *s, int fd, uint64_t source)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = source};
 
@@ -105,195 +71,136 @@ conn_of(struct eng_socket *s, uint64_t source)
 	return k != NULL && k->used && k->generation == SOURCE_GENERATION(source) ? k : NULL;
 }
 
-/* Returns a connection for a process of that user, or NULL when there are too many. */
+/* Returns a new connection. There are as many as ctl_users_join() admits. */
 static struct sock_conn *
-conn_new(struct eng_socket *s, uid_t uid)
+conn_new(struct eng_socket *s, struct sock_user *user, const struct ucred *cred, int fd)
 {
-	struct sock_conn *k, *found = NULL;
-	unsigned same = 0, fresh = 0;
+	struct sock_conn *k = s->conn;
 
-	TAILQ_FOREACH (k, &s->conns, next) {
-		fresh += k->cl == NULL;
-		same += k->cl == NULL && k->cred.uid == uid;
-	}
-	if (same >= SOCK_USER || fresh >= SOCK_SPARE)
-		return NULL;
-	for (uint32_t i = 0; i < s->nconns && found == NULL; i++)
-		if (!s->conn[i].used)
-			found = &s->conn[i];
-	if (found == NULL)
-		return NULL;
-	*found = (struct sock_conn){.used = true,
-		.number = (uint32_t)(found - s->conn),
-		.generation = found->generation + 1,
-		.fd = -1,
+	while (k->used)
+		k++;
+	*k = (struct sock_conn){.used = true,
+		.number = (uint32_t)(k - s->conn),
+		.generation = k->generation + 1,
+		.fd = fd,
 		.wake = -1,
 		.doorbell = -1,
+		.user = user,
+		.cred = *cred,
 		.deadline = socket_clock_ns() + SOCK_HELLO_NS};
-	TAILQ_INSERT_TAIL(&s->conns, found, next);
-	return found;
+	TAILQ_INSERT_TAIL(&s->conns, k, next);
+	return k;
+}
+
+/* Returns what the next message of the connection asks for. */
+static enum sock_ask
+conn_ask(const struct sock_conn *k)
+{
+	return k->cl != NULL ? SOCK_ASK_REGION : SOCK_ASK_HELLO;
+}
+
+/* Sets whether the thread receives messages of a connection. */
+static void
+conn_pause(struct eng_socket *s, struct sock_conn *k, bool pause)
+{
+	struct epoll_event ev = {.events = pause ? 0 : EPOLLIN | EPOLLRDHUP,
+		.data.u64 = SOURCE(SOURCE_CLIENT, k->number, k->generation)};
+
+	if (k->paused == pause)
+		return;
+	k->paused = pause;
+	s->npaused += pause ? 1 : (uint32_t)-1;
+	k->user->queued[conn_ask(k)] += pause ? 1 : (uint32_t)-1;
+	if (k->fd >= 0)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, k->fd, &ev);
+}
+
+/* Continues to receive messages of a paused connection when its turn has come. The connections of a
+ * user take turns: this one goes behind the others. */
+static void
+conn_continue(struct eng_socket *s, struct sock_conn *k, uint64_t now)
+{
+	if (!k->paused || !ctl_users_turn(k->user, conn_ask(k), now))
+		return;
+	conn_pause(s, k, false);
+	k->turn = true;
+	TAILQ_REMOVE(&s->conns, k, next);
+	TAILQ_INSERT_TAIL(&s->conns, k, next);
 }
 
 static void
 conn_free(struct eng_socket *s, struct sock_conn *k)
 {
+	conn_pause(s, k, false);
 	TAILQ_REMOVE(&s->conns, k, next);
+	ctl_users_leave(&s->users, k->user, k->cl != NULL);
 	socket_unwatch(s, &k->fd);
 	socket_unwatch(s, &k->doorbell);
 	k->used = false;
 }
 
-/* Closes a connection. Removes its client, if there is one; the connection is then freed after the
- * client. */
-static void
-conn_close(struct eng_socket *s, struct sock_conn *k)
+void
+ctl_sock_close(struct eng_socket *s, struct sock_conn *k)
 {
 	if (k->cl == NULL) {
 		conn_free(s, k);
 		return;
 	}
+	conn_pause(s, k, false);
 	socket_unwatch(s, &k->fd);
 	if (!k->detached)
 		k->detached = ctl_client_detach(s->c, (int)k->cl->id) == 0;
 }
 
-static void
-socket_refuse(struct eng_socket *s, struct sock_conn *k, int status, const char *why)
+void
+ctl_sock_refuse(int fd, int status, const char *why)
 {
 	struct shm_sock_msg m = {
 		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REFUSED, .status = status};
 
 	snprintf(m.text, sizeof(m.text), "%s", why);
-	ctl_socket_send(k->fd, &m, NULL, 0);
+	ctl_socket_send(fd, &m, NULL, 0);
+}
+
+/* Refuses a connection whose HELLO is not read. A socket that is closed with unread messages resets
+ * its peer, which would not receive the sentence; and after shutdown() none arrives. */
+static void
+socket_turn_away(struct eng_socket *s, int fd, const char *why)
+{
+	char byte;
+
+	sk_count(s->c->counters, ENG_SOCKET_FULL);
+	shutdown(fd, SHUT_RD);
+	for (unsigned i = 0; i < SOCK_UNREAD && recv(fd, &byte, 1, MSG_DONTWAIT) > 0; i++)
+		;
+	ctl_sock_refuse(fd, -EUSERS, why);
 }
 
 /* ---- Messages of clients ---- */
 
-/* Creates a socket pair that carries wake-ups. Its ends have separate file descriptions, so a
- * client cannot make the engine's end blocking. Returns 0 or -errno. */
-static int
-make_wake(int fds[2])
+/* Returns whether the connection has a message whose turn has come. Another message waits. Ends a
+ * connection that its client has closed: that takes no turn. */
+static bool
+conn_may_send(struct eng_socket *s, struct sock_conn *k)
 {
-	return socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ? -errno
-											  : 0;
-}
+	char byte;
+	ssize_t n = 0; /* the event of a paused connection is that its client has closed it */
 
-static int
-socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const int theirs[2])
-{
-	const struct eng_config *cfg = s->c->cfg;
-	struct shm_sock_msg m = {.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_WELCOME};
-	struct client_home home = {0};
-	struct eng_region r;
-	int rc, fds[3];
-
-	rc = ctl_region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
-	if (rc < 0)
-		return rc;
-	home = (struct client_home){.base = r.base,
-		.size = r.size,
-		.fd = r.fd,
-		.page = r.page,
-		.wake_fd = k->wake,
-		.tenant = k->cred.uid,
-		.conn = k->number};
-	rc = ctl_client_create(s->c, name, &home, &k->cl);
-	if (rc < 0) {
-		munmap(r.base, r.size);
-		close(r.fd);
-		return rc;
+	if (!k->paused)
+		n = recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		ctl_sock_close(s, k);
+		return false;
 	}
-	k->wake = -1; /* k->cl closes it from here on */
-	m.size = r.size;
-	fds[0] = r.fd;
-	fds[1] = theirs[0];
-	fds[2] = theirs[1];
-	return ctl_socket_send(k->fd, &m, fds, 3);
-}
-
-/* Creates the two socket pairs of a connection, and attaches its client. Returns 0 or -errno. */
-static int
-socket_welcome(struct eng_socket *s, struct sock_conn *k, const char *name)
-{
-	int wake[2] = {-1, -1}, doorbell[2] = {-1, -1}, theirs[2], rc = make_wake(wake);
-
-	if (rc == 0)
-		rc = make_wake(doorbell);
-	k->wake = wake[0];
-	k->doorbell = doorbell[0];
-	theirs[0] = wake[1];
-	theirs[1] = doorbell[1];
-	if (rc == 0)
-		rc = socket_watch(
-			s, k->doorbell, SOURCE(SOURCE_DOORBELL, k->number, k->generation));
-	if (rc == 0)
-		rc = socket_attach(s, k, name, theirs);
-	for (unsigned i = 0; i < SK_ARRAY_LEN(theirs); i++)
-		if (theirs[i] >= 0)
-			close(theirs[i]);
-	if (k->wake >= 0)
-		close(k->wake);
-	k->wake = -1;
-	return rc;
-}
-
-static const char *
-hello_refusal(int rc)
-{
-	switch (rc) {
-	case -EUSERS:
-		return "the limit of clients is reached";
-	case -EDQUOT:
-		return "the limit of clients of one user is reached";
-	default:
-		return "there is no memory for another client";
+	if (k->turn || ctl_users_take(k->user, conn_ask(k), socket_clock_ns())) {
+		k->turn = false;
+		return true;
 	}
-}
-
-static void
-socket_hello(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m)
-{
-	int rc = socket_welcome(s, k, m->text);
-
-	if (rc == 0) {
-		sk_log(SK_LOG_INFO, "client %u (%s): process %d of user %u", k->cl->eng.index,
-			k->cl->eng.name, k->cred.pid, k->cred.uid);
-		return;
-	}
-	socket_refuse(s, k, rc, hello_refusal(rc));
-	conn_close(s, k);
-}
-
-static void
-region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock_msg *m, int fd)
-{
-	struct shm_sock_msg reply = {
-		.magic = SHM_MAGIC, .version = SHM_VERSION, .op = SHM_REGION_IS, .size = m->size};
-	struct ctl_inbox *in = calloc(1, sizeof(*in));
-	char why[sizeof(reply.text)] = "there is no memory";
-	struct eng_region r;
-	int n = in != NULL ? ctl_region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
-				     why, sizeof(why))
-			   : -ENOMEM;
-
-	if (n == 0) {
-		n = ctl_region_take(s->c, k->cl, &r, why, sizeof(why));
-		if (n < 0)
-			munmap(r.base, r.size);
-	}
-	if (n < 0) {
-		free(in);
-		socket_refuse(s, k, n, why);
-		return;
-	}
-	in->kind = CTL_IN_REGION;
-	in->region.id = k->cl->id;
-	in->region.number = (uint32_t)n;
-	in->region.map = r;
-	ctl_inbox_push(s->c, in);
-	reply.region = (uint32_t)n;
-	if (ctl_socket_send(k->fd, &reply, NULL, 0) < 0)
-		conn_close(s, k);
+	sk_count(s->c->counters, ENG_SOCKET_RATE);
+	conn_pause(s, k, true);
+	return false;
 }
 
 static void
@@ -302,28 +209,66 @@ conn_input(struct eng_socket *s, struct sock_conn *k)
 	struct shm_sock_msg m, raw;
 	const char *why;
 	unsigned nfds;
-	int fd = -1, rc, n = ctl_socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
+	int fd = -1, rc, n;
 
-	if (n == -EAGAIN || n == -EINTR)
+	if (!conn_may_send(s, k))
 		return;
-	if (n == 0 || n == -ECONNRESET) {
-		conn_close(s, k);
-		return;
-	}
+	n = ctl_socket_recv(k->fd, &raw, sizeof(raw), &fd, 1, &nfds);
 	rc = ctl_socket_parse(&raw, n < 0 ? 0 : (size_t)n, nfds, k->cl != NULL, &m, &why);
 	if (rc < 0) {
-		socket_refuse(s, k, rc, why);
-		conn_close(s, k);
+		ctl_sock_refuse(k->fd, rc, why);
+		ctl_sock_close(s, k);
 	} else if (m.op == SHM_HELLO) {
-		socket_hello(s, k, &m);
+		ctl_sock_hello(s, k, &m);
 	} else {
-		region(s, k, &m, fd);
+		ctl_sock_region(s, k, &m, fd);
 	}
 	if (nfds)
 		close(fd);
 }
 
 /* ---- The thread ---- */
+
+/* Ends a connection of a user that has not attached, so that another user gets its place: the
+ * newest one, if possible without a HELLO whose turn has come. */
+static void
+conn_displace(struct eng_socket *s, const struct sock_user *loser)
+{
+	struct sock_conn *k, *found = NULL;
+
+	for (k = TAILQ_LAST(&s->conns, sock_conns); k != NULL;
+		k = TAILQ_PREV(k, sock_conns, next)) {
+		if (k->user != loser || k->cl != NULL)
+			continue;
+		found = k;
+		if (!k->turn)
+			break;
+	}
+	socket_turn_away(s, found->fd,
+		"another user needs one of the places for connections that have not attached");
+	ctl_sock_close(s, found);
+}
+
+/* Admits a connection of a user, or refuses it with a sentence. */
+static void
+conn_admit(struct eng_socket *s, int fd, const struct ucred *cred)
+{
+	char why[sizeof(((struct shm_sock_msg *)0)->text)];
+	struct sock_user *loser, *user = ctl_users_join(&s->users, cred->uid, socket_clock_ns(),
+					 &loser, why, sizeof(why));
+	struct sock_conn *k;
+
+	if (user == NULL) {
+		socket_turn_away(s, fd, why);
+		close(fd);
+		return;
+	}
+	if (loser != NULL)
+		conn_displace(s, loser);
+	k = conn_new(s, user, cred, fd);
+	if (ctl_sock_watch(s, fd, SOURCE(SOURCE_CLIENT, k->number, k->generation)) < 0)
+		conn_free(s, k);
+}
 
 static void
 accept_one(struct eng_socket *s)
@@ -332,7 +277,6 @@ accept_one(struct eng_socket *s)
 	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(cred);
-	struct sock_conn *k;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
@@ -340,15 +284,7 @@ accept_one(struct eng_socket *s)
 		return;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len);
-	k = conn_new(s, cred.uid);
-	if (k == NULL) {
-		close(fd);
-		return;
-	}
-	k->fd = fd;
-	k->cred = cred;
-	if (socket_watch(s, fd, SOURCE(SOURCE_CLIENT, k->number, k->generation)) < 0)
-		conn_free(s, k);
+	conn_admit(s, fd, &cred);
 }
 
 /* Frees the clients of which only the memory is left, and their connections. */
@@ -408,10 +344,11 @@ socket_expire(struct eng_socket *s, uint64_t now)
 
 	for (k = TAILQ_FIRST(&s->conns); k != NULL; k = next) {
 		next = TAILQ_NEXT(k, next);
-		if (k->cl == NULL && now >= k->deadline)
-			conn_close(s, k);
+		conn_continue(s, k, now);
+		if (k->cl == NULL && !k->paused && !k->turn && now >= k->deadline)
+			ctl_sock_close(s, k); /* no HELLO has come */
 		else if (k->cl != NULL && k->fd < 0 && !k->detached)
-			conn_close(s, k); /* eng_control_detach() had no memory before */
+			ctl_sock_close(s, k); /* eng_control_detach() had no memory before */
 	}
 }
 
@@ -461,7 +398,8 @@ socket_run(void *arg)
 	struct epoll_event ev[SOCK_EVENTS];
 
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
-		int n = epoll_wait(s->epoll_fd, ev, SOCK_EVENTS, 500);
+		int n = epoll_wait(
+			s->epoll_fd, ev, SOCK_EVENTS, s->npaused > 0 ? SOCK_PAUSE_MS : 500);
 		bool wake = false;
 
 		for (int i = 0; i < n; i++)
@@ -494,6 +432,7 @@ socket_free(struct eng_socket *s)
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s->conn);
+	ctl_users_fini(&s->users);
 	free(s);
 }
 
@@ -526,8 +465,8 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	if (s->listen_fd < 0)
 		return s->listen_fd;
 	watch_report();
-	rc = socket_watch(s, s->listen_fd, SOURCE(SOURCE_LISTEN, 0, 0));
-	return rc < 0 ? rc : socket_watch(s, s->wake_fd, SOURCE(SOURCE_WAKE, 0, 0));
+	rc = ctl_sock_watch(s, s->listen_fd, SOURCE(SOURCE_LISTEN, 0, 0));
+	return rc < 0 ? rc : ctl_sock_watch(s, s->wake_fd, SOURCE(SOURCE_WAKE, 0, 0));
 }
 
 int
@@ -539,9 +478,11 @@ ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errl
 
 	if (s == NULL)
 		return -ENOMEM;
-	s->nconns = c->cfg->limits.clients + SOCK_SPARE;
+	s->nconns = c->cfg->limits.clients + SOCK_WAITING;
 	s->conn = calloc(s->nconns, sizeof(*s->conn));
-	if (s->conn == NULL) {
+	if (ctl_users_init(&s->users, s->nconns) < 0 || s->conn == NULL) {
+		free(s->conn);
+		ctl_users_fini(&s->users);
 		free(s);
 		return -ENOMEM;
 	}

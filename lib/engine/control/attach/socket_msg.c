@@ -14,7 +14,7 @@
 #include "socket.h"
 
 #define SOCK_MAX_FDS 8
-#define SOCK_BACKLOG 64
+#define SOCK_BACKLOG 256
 #define SOCK_UNSET   ((gid_t)-1)
 #define GROUP_BYTES  65536 /* of a group's entry, with its members */
 

@@ -138,6 +138,7 @@ enum ctl_phase {
 	CTL_REAP_QUEUES, /* SRQs, AHs and CQs */
 	CTL_REAP_CLIENT, /* not all engine stages have answered ENG_CE_CLIENT_DEL */
 	CTL_REAP_MRS,    /* memory windows and regions, which wait for a quiet point */
+	CTL_REAP_LAST,   /* XRC domains and protection domains, which nothing uses any more */
 	CTL_GONE,
 };
 
