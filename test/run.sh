@@ -6,15 +6,15 @@
 #
 #   test/run.sh [--long] [PART...]
 #
-# Parts, in order: lint unit asan tsan fuzz interop. --long runs the long forms: the coverage of the
-# unit tests, 1 GiB for each loss rate, every guest test, longer fuzzing. Exit status 0 only when
-# nothing failed.
+# Parts, in order: lint unit count asan tsan fuzz interop. --long runs the long forms: the coverage
+# of the unit tests, 1 GiB for each loss rate, every guest test, longer fuzzing. Exit status 0 only
+# when nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/packages.sh
 export CI_LONG=
 passed=0 failed=0 skipped=0 shares=()
-all="lint unit asan tsan fuzz interop"
+all="lint unit count asan tsan fuzz interop"
 parts=
 for a in "$@"; do
     case $a in
@@ -104,10 +104,12 @@ part_lint() {
 part_unit() {
     need build || return
     suite build --suite unit
+    check "with the code of lesser processors" test/vectors.sh build
     [ -n "$CI_LONG" ] || return
     check coverage test/coverage.sh
     coverage=build-cov/coverage.txt
 }
+part_count() { need build && check instructions test/bench/instructions.sh; }
 part_asan() {
     need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
         suite build-asan --suite unit --timeout-multiplier 4

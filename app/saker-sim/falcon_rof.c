@@ -131,8 +131,8 @@ go_down(struct rof_host *r, uint64_t now)
 		case ROF_MSG_PULL:
 			fa_pull(c, now, m->buf, m->response_len);
 			break;
-		case ROF_MSG_PULL_DATA:
-			fa_pull_data(c, now, m->outcome.rsn, m->buf);
+		case ROF_MSG_ANSWER:
+			fa_answer(c, now, m->outcome.rsn, m->buf);
 			break;
 		default:
 			fa_outcome(c, now, &m->outcome);

@@ -115,6 +115,7 @@ static const struct row rows[] = {
 	{"falcon", "swift-early-cuts", KIND_BOOL, AT(eng.falcon.swift.early_cuts), 0, 0},
 	{"falcon", "plb-attempts", KIND_U8, AT(eng.falcon.swift.plb_attempts), 0, 255},
 	{"falcon", "rto-min", KIND_TIME, AT(eng.falcon.stack.rto_min_ns), 10000, 10 * SECOND},
+	{"falcon", "rto-max", KIND_TIME, AT(eng.falcon.stack.rto_max_ns), 10000, 10 * SECOND},
 	{"falcon", "retransmits", KIND_U32, AT(eng.falcon.stack.max_retransmits), 1, 1000},
 	{"falcon", "reclaim", KIND_TIME, AT(eng.falcon.stack.reclaim_ns), SECOND / 10,
 		3600 * SECOND},

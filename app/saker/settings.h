@@ -82,7 +82,10 @@ struct route_setting { /* [route N] */
 	X(QPS, "qps")                                                                              \
 	X(MRS, "mrs")                                                                              \
 	X(RATE, "rate")                                                                            \
-	X(MBUFS, "mbufs")
+	X(MBUFS, "mbufs")                                                                          \
+	X(WEIGHT, "weight")                                                                        \
+	X(MAX_GBPS, "max-gbps")                                                                    \
+	X(MAX_MOPS, "max-mops")
 #define VM_KEY_ID(id, key) VM_##id,
 enum vm_key { VM_KEY_LIST(VM_KEY_ID) VM_KEYS };
 extern const char *const settings_vm_keys[VM_KEYS];

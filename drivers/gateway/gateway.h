@@ -91,6 +91,8 @@ struct gw_vm_config {
 	uint32_t qps, mrs;
 	uint64_t rate;  /* bytes per second into the switch, for RDMA and card each; 0: no limit */
 	uint32_t mbufs; /* of its engine, for sending and for receiving each */
+	/* Its share of a turn beside other machines, and the limits of all its programs. */
+	struct eng_rates rates;
 };
 
 /* Sets the defaults. */

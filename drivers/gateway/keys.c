@@ -26,6 +26,7 @@ gw_vm_default(struct gw_vm_config *vm)
 	vm->qps = 256;
 	vm->mrs = 1024;
 	vm->mbufs = 4096;
+	vm->rates.weight = ENG_WEIGHT;
 }
 
 enum key_kind {
@@ -33,6 +34,8 @@ enum key_kind {
 	KEY_PATH,
 	KEY_U32,
 	KEY_BYTES,
+	KEY_GIGA, /* a decimal number, stored multiplied by 10^9 or 10^6 */
+	KEY_MEGA,
 	KEY_MAC,
 	KEY_ADDRS,
 	KEY_ADDR,
@@ -69,6 +72,9 @@ static const struct key {
 	{"mrs", KEY_U32, AT(mrs), 1, 1u << 20},
 	{"rate", KEY_BYTES, AT(rate), 0, 1ull << 34},
 	{"mbufs", KEY_U32, AT(mbufs), 256, 1u << 20},
+	{"weight", KEY_U32, AT(rates.weight), 1, ENG_WEIGHT_MAX},
+	{"max-gbps", KEY_GIGA, AT(rates.bits), 1, 10000},
+	{"max-mops", KEY_MEGA, AT(rates.messages), 1, 10000},
 };
 
 /* Parses digits and, if `units`, an optional k, m or g. */
@@ -104,6 +110,41 @@ keys_set_number(const struct key *k, const char *text, uint8_t *at, char *err, s
 		*(uint16_t *)at = (uint16_t)v;
 	else
 		*(uint32_t *)at = (uint32_t)v;
+	return 0;
+}
+
+/* Parses a number with up to six decimals. Sets *out to its millionths. */
+static bool
+keys_decimal(const char *text, uint64_t *out)
+{
+	size_t whole = strcspn(text, "."), decimals;
+	uint64_t v;
+
+	if (whole == 0 || whole > 9 || strspn(text, "0123456789") != whole)
+		return false;
+	*out = strtoull(text, NULL, 10) * 1000000;
+	if (text[whole] == '\0')
+		return true;
+	text += whole + 1;
+	decimals = strspn(text, "0123456789");
+	if (decimals == 0 || decimals > 6 || text[decimals] != '\0')
+		return false;
+	v = strtoull(text, NULL, 10);
+	for (; decimals < 6; decimals++)
+		v *= 10;
+	*out += v;
+	return true;
+}
+
+static int
+keys_set_decimal(const struct key *k, const char *text, uint64_t *at, char *err, size_t errlen)
+{
+	uint64_t v;
+
+	if (!keys_decimal(text, &v) || v < k->min || v > k->max * 1000000)
+		return REFUSE("%s=%s is not a number within 0.000001..%llu with at most 6 decimals",
+			k->name, text, (unsigned long long)k->max);
+	*at = k->kind == KEY_GIGA ? v * 1000 : v;
 	return 0;
 }
 
@@ -243,6 +284,9 @@ gw_vm_set(struct gw_vm_config *vm, const char *key, const char *value, char *err
 		return set_nic_addrs(vm, value, err, errlen);
 	case KEY_PREFIX:
 		return set_tunnel(vm, value, err, errlen);
+	case KEY_GIGA:
+	case KEY_MEGA:
+		return keys_set_decimal(k, value, (uint64_t *)at, err, errlen);
 	case KEY_YES:
 		return set_yes(k, value, at, err, errlen);
 	default:

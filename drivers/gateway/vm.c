@@ -55,6 +55,7 @@ engine_config(const struct gw *g, const struct gw_vm *vm, struct eng_config *c)
 	c->hook_sleep = NULL;
 	c->hook_rung = NULL;
 	quotas(&c->limits, &vm->cfg);
+	c->all_rates = vm->cfg.rates;
 	c->falcon.stack.max_conns = SK_MIN(c->falcon.stack.max_conns, c->limits.conns);
 }
 

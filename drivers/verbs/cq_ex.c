@@ -3,6 +3,7 @@
  * holds the queue's lock from start_poll() to end_poll(). */
 #include <arpa/inet.h>
 
+#include "../../lib/client/path.h"
 #include "ops_priv.h"
 #include "path_priv.h"
 #include "verbs_priv.h"
@@ -44,6 +45,10 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (vb_is_dead(ex->context))
 		return vb_alive(ex->context);
+	if (!cl_cq_any(cl_cq_of(cq_ex_of(ex)->saker))) {
+		vb_poll_found(cq_ex_of(ex), 0);
+		return ENOENT;
+	}
 	if (!cq_ex_of(ex)->single && !vb_path_enter(&cq_ex_of(ex)->lock))
 		return ENOENT;
 	rc = next_poll(ex);

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Posting. The functions convert work requests of verbs into those of libsaker, a batch at a time
- * on the stack. Several threads of a verbs program may post to one queue; libsaker permits one
- * thread at a time. Each queue therefore has a spin lock, which is not taken where the program
- * guarantees a single thread. A signal handler that interrupted a post to the same queue gets EBUSY
- * (path_priv.h).
+ * Posting. A request is written straight into its entry of the queue. Several threads of a verbs
+ * program may post to one queue; libsaker permits one thread at a time. Each queue therefore has a
+ * spin lock, which is not taken where the program guarantees a single thread. A signal handler that
+ * interrupted a post to the same queue gets EBUSY (path_priv.h).
  */
 #include <arpa/inet.h>
 
+#include "../../lib/client/path.h"
 #include "ops_priv.h"
 #include "path_priv.h"
 #include "qp_priv.h"
 #include "wc_priv.h"
 
-#define BATCH  16
 #define NO_OP  0xff /* the operation is not supported */
 #define MAX_WR IBV_WR_ATOMIC_WRITE
 
@@ -46,181 +45,181 @@ vb_send_check(const struct vb_qp *qp)
 	return state < IBV_QPS_RTS || qp->ex.qp_base.qp_type == IBV_QPT_XRC_RECV ? EINVAL : 0;
 }
 
-static inline uint8_t
-flags_of(unsigned int verbs)
+static inline const struct rd_sge *
+sges_of(const struct ibv_send_wr *wr)
 {
-	return ((verbs & IBV_SEND_SIGNALED) ? RD_SIGNALED : 0) |
-	       ((verbs & IBV_SEND_SOLICITED) ? RD_SOLICITED : 0) |
-	       ((verbs & IBV_SEND_FENCE) ? RD_FENCE : 0) |
-	       ((verbs & IBV_SEND_INLINE) ? RD_INLINE : 0);
+	return (const struct rd_sge *)wr->sg_list;
 }
 
-/* Converts the operands of an operation other than its scatter/gather list. Returns 0 or EINVAL. */
+/* Write the operands and the tail of a request. They return the length of the tail, or -EINVAL. */
+
 static int
-verbs_post_operands(struct saker_wr *to, const struct ibv_send_wr *from)
+verbs_atomic_write(struct shm_sqe *e, const struct ibv_send_wr *wr)
 {
-	switch (from->opcode) {
+	const bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	if (wr->num_sge != 1 || (wr->send_flags & IBV_SEND_INLINE) != 0)
+		return -EINVAL;
+	e->remote_addr = wr->wr.atomic.remote_addr;
+	e->rkey = wr->wr.atomic.rkey;
+	e->data = swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add;
+	e->atomic.sink = *sges_of(wr);
+	if (swap)
+		e->atomic.compare = wr->wr.atomic.compare_add;
+	else
+		e->atomic.add_mask = 0;
+	return offsetof(struct shm_sqe, atomic.data_mask) - SHM_SQE_BASE;
+}
+
+static int
+verbs_bind_write(struct shm_sqe *e, const struct ibv_send_wr *wr)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+	if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return -EINVAL;
+	e->rkey = wr->bind_mw.rkey;
+	e->imm = info->mr != NULL ? info->mr->lkey : 0;
+	e->remote_addr = info->addr;
+	e->bind.len = info->length;
+	e->bind.access = info->mw_access_flags;
+	return sizeof(e->bind);
+}
+
+static inline int
+data_write(const struct cl_sq *sq, struct shm_sqe *e, const struct ibv_send_wr *wr)
+{
+	if ((unsigned)wr->num_sge > RD_MAX_SGE)
+		return -EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) != 0)
+		return cl_sqe_inline(sq, e, sges_of(wr), (uint32_t)wr->num_sge);
+	return cl_sqe_sges(sq, e, sges_of(wr), (uint32_t)wr->num_sge);
+}
+
+static int
+datagram_write(const struct cl_sq *sq, struct shm_sqe *e, const struct ibv_send_wr *wr)
+{
+	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+		return -EINVAL;
+	e->ah = cl_ah_handle(((const struct vb_ah *)wr->wr.ud.ah)->saker);
+	e->remote_qpn = wr->wr.ud.remote_qpn;
+	e->remote_qkey = wr->wr.ud.remote_qkey;
+	e->imm = wr->opcode == IBV_WR_SEND_WITH_IMM ? ntohl(wr->imm_data) : 0;
+	return data_write(sq, e, wr);
+}
+
+static inline int
+request_write(const struct cl_sq *sq, struct shm_sqe *e, const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		to->imm = ntohl(from->imm_data);
+		e->imm = ntohl(wr->imm_data);
 		/* fall through */
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
-		to->remote_addr = from->wr.rdma.remote_addr;
-		to->rkey = from->wr.rdma.rkey;
-		return 0;
+		e->remote_addr = wr->wr.rdma.remote_addr;
+		e->rkey = wr->wr.rdma.rkey;
+		return data_write(sq, e, wr);
 	case IBV_WR_SEND_WITH_IMM:
-		to->imm = ntohl(from->imm_data);
-		return 0;
+		e->imm = ntohl(wr->imm_data);
+		return data_write(sq, e, wr);
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		to->remote_addr = from->wr.atomic.remote_addr;
-		to->rkey = from->wr.atomic.rkey;
-		to->compare = from->wr.atomic.compare_add;
-		to->data = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? from->wr.atomic.swap
-								     : from->wr.atomic.compare_add;
-		to->data_mask = from->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? UINT64_MAX : 0;
-		to->compare_mask = UINT64_MAX;
-		return 0;
+		return verbs_atomic_write(e, wr);
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:
-		to->imm = from->invalidate_rkey;
-		return 0;
+		e->imm = wr->invalidate_rkey;
+		return data_write(sq, e, wr);
 	case IBV_WR_BIND_MW:
-		if (from->bind_mw.mw->type != IBV_MW_TYPE_2)
-			return EINVAL;
-		to->rkey = from->bind_mw.rkey;
-		to->imm = from->bind_mw.bind_info.mr != NULL ? from->bind_mw.bind_info.mr->lkey : 0;
-		to->remote_addr = from->bind_mw.bind_info.addr;
-		to->data = from->bind_mw.bind_info.length;
-		to->compare = from->bind_mw.bind_info.mw_access_flags;
-		return 0;
+		return verbs_bind_write(e, wr);
 	default:
-		return 0;
+		return data_write(sq, e, wr);
 	}
 }
 
+/* Posts one request, without the doorbell. Returns 0 or errno. */
 static inline int
-convert(const struct vb_qp *qp, struct saker_wr *to, const struct ibv_send_wr *from)
+verbs_send_post(struct cl_sq *sq, const struct ibv_send_wr *wr)
 {
-	if ((unsigned)from->opcode > MAX_WR || opcode_of[from->opcode] == NO_OP ||
-		from->num_sge < 0 || from->num_sge > RD_MAX_SGE)
+	struct shm_sqe *e;
+	int len;
+
+	if ((unsigned)wr->opcode > MAX_WR || opcode_of[wr->opcode] == NO_OP)
 		return EINVAL;
-	*to = (struct saker_wr){
-		.wr_id = from->wr_id,
-		.opcode = opcode_of[from->opcode],
-		.flags = flags_of(from->send_flags),
-		.nsge = (uint8_t)from->num_sge,
-		.sge = (const struct rd_sge *)from->sg_list,
-	};
-	if (qp->ex.qp_base.qp_type == IBV_QPT_UD) {
-		to->ah = ((const struct vb_ah *)from->wr.ud.ah)->saker;
-		to->remote_qpn = from->wr.ud.remote_qpn;
-		to->remote_qkey = from->wr.ud.remote_qkey;
-		to->imm = from->opcode == IBV_WR_SEND_WITH_IMM ? ntohl(from->imm_data) : 0;
-		return from->opcode == IBV_WR_SEND || from->opcode == IBV_WR_SEND_WITH_IMM ? 0
-											   : EINVAL;
+	e = cl_sq_entry(sq);
+	if (e == NULL)
+		return ENOMEM;
+	e->wr_id = wr->wr_id;
+	if (__builtin_expect(sq->type == SAKER_UD, 0)) {
+		len = datagram_write(sq, e, wr);
+	} else {
+		if (__builtin_expect(sq->type == SAKER_XRC_SEND, 0))
+			e->remote_srqn = wr->qp_type.xrc.remote_srqn;
+		len = request_write(sq, e, wr);
 	}
-	if (qp->ex.qp_base.qp_type == IBV_QPT_XRC_SEND)
-		to->remote_srqn = from->qp_type.xrc.remote_srqn;
-	return verbs_post_operands(to, from);
-}
-
-/* Returns the result of posting a batch. libsaker accepted `took` of `n` requests, or failed with
- * -errno; `wrong` is the error of the request behind them, or 0. When libsaker accepts a part of
- * the batch, the result is 0 and the next attempt returns the error. */
-static inline int
-verbs_post_answer(int took, int n, int wrong)
-{
-	if (took < 0)
-		return -took;
-	if (took == n)
-		return wrong;
-	return took == 0 ? ENOMEM : 0;
+	if (len < 0)
+		return -len;
+	shm_sqe_push(&sq->ring, e, 1, opcode_of[wr->opcode], vb_send_flags(wr->send_flags),
+		(uint32_t)len);
+	return 0;
 }
 
 int
 vb_post_send(struct ibv_qp *p, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct vb_qp *qp = vb_qp(p);
-	struct saker_wr batch[BATCH];
+	struct cl_sq *sq = cl_sq_of(qp->saker);
+	struct ibv_send_wr *next = wr;
 	int rc = vb_send_check(qp);
 
 	if (!qp->single && !vb_path_enter(&qp->sq_lock)) {
 		*bad = wr;
 		return EBUSY;
 	}
-	while (rc == 0 && wr != NULL) {
-		struct ibv_send_wr *next = wr;
-		int n = 0, took = 0, wrong = 0;
-
-		for (; next != NULL && n < BATCH; next = next->next, n++) {
-			wrong = convert(qp, &batch[n], next);
-			if (wrong != 0)
-				break;
-		}
-		if (n > 0)
-			took = saker_post_send(qp->saker, batch, n);
-		rc = verbs_post_answer(took, n, wrong);
-		for (int i = 0; i < took; i++)
-			wr = wr->next;
-	}
+	if (rc == 0 && !cl_sq_open(sq))
+		rc = -cl_sq_refusal(sq);
+	for (; rc == 0 && next != NULL; next = rc == 0 ? next->next : next)
+		rc = verbs_send_post(sq, next);
+	if (next != wr)
+		cl_sq_ring(sq);
 	if (!qp->single)
 		vb_path_leave(&qp->sq_lock);
 	if (rc != 0)
-		*bad = wr;
+		*bad = next;
 	return rc;
 }
 
 /* ---- Receives ---- */
 
-typedef int post_fn(void *queue, const struct saker_wr *wr, int n);
-
-static int
-post_to_qp(void *queue, const struct saker_wr *wr, int n)
-{
-	return saker_post_recv(queue, wr, n);
-}
-
-static int
-post_to_srq(void *queue, const struct saker_wr *wr, int n)
-{
-	return saker_post_srq(queue, wr, n);
-}
-
+/* Posts a list of receives up to the first error, and sets *next to the request that has it.
+ * Returns 0 or errno. `refusal`: the queue's (cl_rq_refusal()). */
 static inline int
-receives(post_fn *post, void *queue, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+receives_post(struct cl_rq *rq, int refusal, struct ibv_recv_wr **next)
 {
-	struct saker_wr batch[BATCH];
+	struct ibv_recv_wr *wr;
 	int rc = 0;
 
-	while (rc == 0 && wr != NULL) {
-		struct ibv_recv_wr *next = wr;
-		int n = 0, took = 0, wrong = 0;
-
-		for (; next != NULL && n < BATCH; next = next->next, n++) {
-			if (next->num_sge < 0 || next->num_sge > RD_MAX_SGE) {
-				wrong = EINVAL;
-				break;
-			}
-			batch[n].wr_id = next->wr_id;
-			batch[n].nsge = (uint8_t)next->num_sge;
-			batch[n].sge = (const struct rd_sge *)next->sg_list;
-		}
-		if (n > 0)
-			took = post(queue, batch, n);
-		rc = verbs_post_answer(took, n, wrong);
-		for (int i = 0; i < took; i++)
-			wr = wr->next;
+	for (wr = *next; wr != NULL; wr = wr->next) {
+		if (__builtin_expect((unsigned)wr->num_sge > RD_MAX_SGE, 0))
+			rc = -EINVAL;
+		else if (__builtin_expect(refusal < 0, 0))
+			rc = refusal;
+		else
+			rc = cl_rq_post(rq, wr->wr_id, (const struct rd_sge *)wr->sg_list,
+				(uint32_t)wr->num_sge);
+		if (rc != 0)
+			break;
 	}
-	*bad = wr;
-	return rc;
+	*next = wr;
+	return -rc;
 }
 
 int
 vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct vb_qp *qp = vb_qp(p);
-	struct ibv_recv_wr *first = NULL;
+	struct ibv_recv_wr *next = wr;
+	struct cl_rq *rq;
 	int rc;
 
 	if (p->srq != NULL || p->state < vb_kind_of(p->context)->recv_from) {
@@ -231,22 +230,32 @@ vb_post_recv(struct ibv_qp *p, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 		*bad = wr;
 		return EBUSY;
 	}
-	rc = receives(post_to_qp, qp->saker, wr, &first);
+	rq = cl_rq_of(qp->saker);
+	rc = receives_post(rq, cl_rq_refusal(rq), &next);
+	if (next != wr)
+		cl_rq_ring(rq, qp->saker);
 	if (!qp->single)
 		vb_path_leave(&qp->rq_lock);
 	if (rc != 0)
-		*bad = first;
+		*bad = next;
 	return rc;
 }
 
-/* Takes no lock: libsaker locks a shared queue itself. */
+/* The queue has one lock, for this function and for libsaker's. */
 int
 vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	struct ibv_recv_wr *first = NULL;
-	int rc = receives(post_to_srq, vb_srq(srq)->saker, wr, &first);
+	struct cl_rq *rq = cl_srq_of(vb_srq(srq)->saker);
+	struct ibv_recv_wr *next = wr;
+	int rc;
 
+	if (!vb_path_enter(&rq->lock)) {
+		*bad = wr;
+		return EBUSY;
+	}
+	rc = receives_post(rq, cl_rq_refusal(rq), &next);
+	vb_path_leave(&rq->lock);
 	if (rc != 0)
-		*bad = first;
+		*bad = next;
 	return rc;
 }

@@ -31,4 +31,16 @@ int vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_stat
  * EINVAL. */
 int vb_send_check(const struct vb_qp *qp);
 
+/* Returns the flags of a request (enum rd_wr_flags) for a mask of enum ibv_send_flags. */
+static inline uint8_t
+vb_send_flags(unsigned int verbs)
+{
+	_Static_assert(IBV_SEND_SIGNALED >> 1 == RD_SIGNALED &&
+			       IBV_SEND_SOLICITED >> 1 == RD_SOLICITED &&
+			       IBV_SEND_FENCE << 2 == RD_FENCE && (int)IBV_SEND_INLINE == RD_INLINE,
+		"the shifts");
+	return (uint8_t)((verbs >> 1 & (RD_SIGNALED | RD_SOLICITED)) |
+			 (verbs & IBV_SEND_FENCE) << 2 | (verbs & IBV_SEND_INLINE));
+}
+
 #endif

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Posting with ibv_wr_start(3): the program builds requests, one call at a time, between
- * ibv_wr_start() and ibv_wr_complete(), which posts all of them or none. The library stores them in
- * a buffer outside the queue, because the program may abort the posting. It holds the queue's lock
- * from start to end.
+ * ibv_wr_start() and ibv_wr_complete(), which posts all of them or none. A request is written into
+ * its entry of the send queue at once, and ibv_wr_complete() makes it valid by the turn number of
+ * the entry, so that an aborted posting leaves nothing behind. Requests that find no free entry go
+ * to a buffer outside the queue, because the engine may take others until ibv_wr_complete(). The
+ * library holds the queue's lock from start to end.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/client/path.h"
 #include "path_priv.h"
 #include "qp_priv.h"
 #include "wc_priv.h"
 
-#define BATCH 16
-#define FIRST 8 /* requests for which the first allocation has space */
-
-struct wr_one {
-	struct saker_wr wr;
-	uint32_t inline_len;
-	union {
-		struct rd_sge sge[RD_MAX_SGE];
-		uint8_t inl[RD_MAX_INLINE];
-	};
-};
+#define FIRST      8 /* requests for which the first allocation has space */
+#define ATOMIC_LEN (offsetof(struct shm_sqe, atomic.data_mask) - SHM_SQE_BASE)
 
 struct vb_wr_build {
-	struct wr_one *one;
-	uint32_t n, room; /* requests, and the number for which `one` has space */
-	int err;          /* the first error since ibv_wr_start(), or 0 */
+	/* The request that the program builds, in the queue or in rest[]. NULL: none, or an error
+	 * has occurred. */
+	struct shm_sqe *entry;
+	uint32_t direct;   /* requests in entries of the queue, behind those that are posted */
+	uint32_t from;     /* the index of the first of them */
+	uint32_t sinkless; /* Atomics that have no element yet */
+	int err;           /* the first error since ibv_wr_start(), or 0 */
+	uint32_t n, room;  /* requests in rest[], and the number for which it has space */
+	struct shm_sqe *rest;
 	/* Builds that ibv_wr_start() refused and that have not ended, and the error of the last. A
 	 * signal handler gets EBUSY while the code that it interrupted builds requests; these stay
 	 * as they are. A child of fork(2) gets EIO. */
@@ -45,112 +45,154 @@ wr_of(struct ibv_qp_ex *ex)
 static void
 wrong(struct vb_wr_build *b, int err)
 {
-	if (b->err == 0 && b->refused == 0)
+	if (b->err == 0 && b->refused == 0) {
 		b->err = err;
+		b->entry = NULL;
+	}
 }
 
 /* Returns the request that the program builds, or NULL after an error or before the first
  * request. */
-static struct wr_one *
-last(struct vb_wr_build *b)
+static inline struct shm_sqe *
+last(const struct vb_wr_build *b)
 {
-	return b->refused == 0 && b->err == 0 && b->n > 0 ? &b->one[b->n - 1] : NULL;
+	return __builtin_expect(b->refused == 0, 1) ? b->entry : NULL;
 }
 
-/* Appends a request. Returns it, or NULL after an error. */
-static struct saker_wr *
-wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
+/* Returns space for a request behind the queue's free entries, or NULL without memory. */
+static __attribute__((noinline)) struct shm_sqe *
+rest_entry(struct vb_wr_build *b)
 {
-	struct vb_wr_build *b = wr_of(ex)->build;
-	struct wr_one *one;
-
-	if (b->refused != 0)
-		return NULL;
 	if (b->n == b->room) {
 		uint32_t room = b->room != 0 ? b->room * 2 : FIRST;
+		struct shm_sqe *rest = realloc(b->rest, room * sizeof(*rest));
 
-		one = realloc(b->one, room * sizeof(*one));
-		if (one == NULL) {
+		if (rest == NULL) {
 			wrong(b, ENOMEM);
 			return NULL;
 		}
-		b->one = one;
+		b->rest = rest;
 		b->room = room;
 	}
-	if (b->err != 0)
-		return NULL;
-	one = &b->one[b->n++];
-	one->inline_len = 0;
-	one->wr = (struct saker_wr){.wr_id = ex->wr_id, .opcode = opcode};
-	one->wr.flags = ((ex->wr_flags & IBV_SEND_SIGNALED) ? RD_SIGNALED : 0) |
-			((ex->wr_flags & IBV_SEND_SOLICITED) ? RD_SOLICITED : 0) |
-			((ex->wr_flags & IBV_SEND_FENCE) ? RD_FENCE : 0);
-	return &one->wr;
+	/* An operation writes the fields that it has, and wr_rest_post() copies all of them. */
+	memset(&b->rest[b->n], 0, SHM_SQE_BASE);
+	return &b->rest[b->n++];
 }
 
-static void
+/* Writes "no receiver", for QPs whose connection does not define it. */
+static __attribute__((noinline)) void
+address_clear(const struct cl_sq *sq, struct shm_sqe *e)
+{
+	e->remote_srqn = 0;
+	if (sq->type != SAKER_UD)
+		return;
+	e->ah = SHM_NONE;
+	e->remote_qpn = e->remote_qkey = 0;
+}
+
+/* Begins a request. Returns its entry, or NULL after an error. */
+static inline struct shm_sqe *
+wr_begin(struct ibv_qp_ex *ex, uint8_t opcode)
+{
+	struct vb_wr_build *b = wr_of(ex)->build;
+	struct cl_sq *sq = cl_sq_of(wr_of(ex)->saker);
+	struct shm_sqe *e;
+
+	if (__builtin_expect(b->refused != 0 || b->err != 0, 0))
+		return NULL;
+	if (__builtin_expect(
+		    b->n == 0 && cl_sq_open(sq) && shm_prod_fits(&sq->ring, b->direct + 1), 1)) {
+		e = shm_prod_ahead(&sq->ring, b->direct++);
+	} else {
+		e = rest_entry(b);
+		if (e == NULL)
+			return NULL;
+	}
+	/* The turn number beside these fields is that of an earlier lap. */
+	e->opcode = opcode;
+	e->flags = vb_send_flags(ex->wr_flags & ~(unsigned)IBV_SEND_INLINE);
+	e->len = 0;
+	e->wr_id = ex->wr_id;
+	if (__builtin_expect(sq->type != SAKER_RC, 0))
+		address_clear(sq, e);
+	b->entry = e;
+	return e;
+}
+
+static inline void
 begin_remote(
 	struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr, uint64_t imm)
 {
-	struct saker_wr *wr = wr_begin(ex, opcode);
+	struct shm_sqe *e = wr_begin(ex, opcode);
 
-	if (wr == NULL)
+	if (e == NULL)
 		return;
-	wr->rkey = rkey;
-	wr->remote_addr = remote_addr;
-	wr->imm = imm;
+	e->rkey = rkey;
+	e->remote_addr = remote_addr;
+	e->imm = imm;
+}
+
+static void
+begin_imm(struct ibv_qp_ex *ex, uint8_t opcode, uint64_t imm)
+{
+	struct shm_sqe *e = wr_begin(ex, opcode);
+
+	if (e != NULL)
+		e->imm = imm;
+}
+
+static void
+begin_atomic(struct ibv_qp_ex *ex, uint8_t opcode, uint32_t rkey, uint64_t remote_addr,
+	uint64_t data, uint64_t compare)
+{
+	struct shm_sqe *e = wr_begin(ex, opcode);
+
+	if (e == NULL)
+		return;
+	e->rkey = rkey;
+	e->remote_addr = remote_addr;
+	e->data = data;
+	e->atomic.compare = compare;
+	wr_of(ex)->build->sinkless++;
 }
 
 static void
 wr_atomic_cmp_swp(
 	struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
 {
-	struct saker_wr *wr = wr_begin(ex, RD_CMP_SWAP);
-
-	if (wr == NULL)
-		return;
-	wr->rkey = rkey;
-	wr->remote_addr = remote_addr;
-	wr->compare = compare;
-	wr->data = swap;
-	wr->data_mask = wr->compare_mask = UINT64_MAX;
+	begin_atomic(ex, RD_CMP_SWAP, rkey, remote_addr, swap, compare);
 }
 
 static void
 wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
 {
-	struct saker_wr *wr = wr_begin(ex, RD_FETCH_ADD);
-
-	if (wr == NULL)
-		return;
-	wr->rkey = rkey;
-	wr->remote_addr = remote_addr;
-	wr->data = add;
+	begin_atomic(ex, RD_FETCH_ADD, rkey, remote_addr, add, 0);
 }
 
 static void
 wr_bind_mw(
 	struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	struct saker_wr *wr = wr_begin(ex, RD_BIND_MW);
+	struct shm_sqe *e = wr_begin(ex, RD_BIND_MW);
 
-	if (wr == NULL)
+	if (e == NULL)
 		return;
 	if (mw->type != IBV_MW_TYPE_2) {
 		wrong(wr_of(ex)->build, EINVAL);
 		return;
 	}
-	wr->rkey = rkey;
-	wr->imm = info->mr != NULL ? info->mr->lkey : 0;
-	wr->remote_addr = info->addr;
-	wr->data = info->length;
-	wr->compare = info->mw_access_flags;
+	e->rkey = rkey;
+	e->imm = info->mr != NULL ? info->mr->lkey : 0;
+	e->remote_addr = info->addr;
+	e->bind.len = info->length;
+	e->bind.access = info->mw_access_flags;
+	e->len = sizeof(e->bind);
 }
 
 static void
 wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	begin_remote(ex, RD_LOCAL_INV, 0, 0, invalidate_rkey);
+	begin_imm(ex, RD_LOCAL_INV, invalidate_rkey);
 }
 
 static void
@@ -174,19 +216,19 @@ wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __b
 static void
 wr_send(struct ibv_qp_ex *ex)
 {
-	wr_begin(ex, RD_SEND);
+	begin_imm(ex, RD_SEND, 0);
 }
 
 static void
 wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 {
-	begin_remote(ex, RD_SEND_IMM, 0, 0, ntohl(imm_data));
+	begin_imm(ex, RD_SEND_IMM, ntohl(imm_data));
 }
 
 static void
 wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	begin_remote(ex, RD_SEND_INV, 0, 0, invalidate_rkey);
+	begin_imm(ex, RD_SEND_INV, invalidate_rkey);
 }
 
 /* ---- The operands and the data of a request ---- */
@@ -194,42 +236,57 @@ wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 static void
 wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	struct wr_one *one = last(wr_of(ex)->build);
+	struct shm_sqe *e = last(wr_of(ex)->build);
 
-	if (one == NULL)
+	/* The fields are other ones in the entry of a QP of another type. */
+	if (e == NULL || cl_sq_of(wr_of(ex)->saker)->type != SAKER_UD)
 		return;
-	one->wr.ah = ((struct vb_ah *)ah)->saker;
-	one->wr.remote_qpn = remote_qpn;
-	one->wr.remote_qkey = remote_qkey;
+	e->ah = cl_ah_handle(((struct vb_ah *)ah)->saker);
+	e->remote_qpn = remote_qpn;
+	e->remote_qkey = remote_qkey;
 }
 
 static void
 wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	struct wr_one *one = last(wr_of(ex)->build);
+	struct shm_sqe *e = last(wr_of(ex)->build);
 
-	if (one != NULL)
-		one->wr.remote_srqn = remote_srqn;
+	if (e != NULL)
+		e->remote_srqn = remote_srqn;
+}
+
+/* Returns whether the data of a request is its tail. A bound window has no data, and the data of an
+ * Atomic is a part of the tail. */
+static inline bool
+has_plain_data(const struct shm_sqe *e)
+{
+	return __builtin_expect(e->opcode <= RD_READ_INV || e->opcode == RD_LOCAL_INV, 1);
 }
 
 static void
 wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
 {
-	struct wr_one *one = last(wr_of(ex)->build);
-	uint32_t at = 0;
+	struct vb_wr_build *b = wr_of(ex)->build;
+	const size_t most = cl_sq_of(wr_of(ex)->saker)->max_inline;
+	struct shm_sqe *e = last(b);
+	size_t at = 0;
 
-	if (one == NULL)
+	if (e == NULL || e->opcode == RD_BIND_MW)
 		return;
+	if (!has_plain_data(e)) {
+		wrong(b, EINVAL);
+		return;
+	}
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > wr_of(ex)->init.cap.max_inline_data - at) {
-			wrong(wr_of(ex)->build, EINVAL);
+		if (list[i].length > most - at) {
+			wrong(b, EINVAL);
 			return;
 		}
-		memcpy(one->inl + at, list[i].addr, list[i].length);
-		at += (uint32_t)list[i].length;
+		memcpy(e->inl + at, list[i].addr, list[i].length);
+		at += list[i].length;
 	}
-	one->inline_len = at;
-	one->wr.flags |= RD_INLINE;
+	e->len = (uint16_t)at;
+	e->flags |= RD_INLINE;
 }
 
 static void
@@ -240,27 +297,53 @@ wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
+/* Sets the element of an Atomic; there is exactly one. */
+static __attribute__((noinline)) void
+sink_set(struct vb_wr_build *b, struct shm_sqe *e, size_t num_sge, const struct rd_sge *list)
+{
+	if (e->opcode == RD_BIND_MW)
+		return;
+	if (num_sge != 1) {
+		wrong(b, EINVAL);
+		return;
+	}
+	b->sinkless -= e->len == 0;
+	e->atomic.sink = list[0];
+	e->len = ATOMIC_LEN;
+}
+
+static inline void
+sges_set(struct ibv_qp_ex *ex, size_t num_sge, const struct rd_sge *list)
+{
+	struct vb_wr_build *b = wr_of(ex)->build;
+	struct shm_sqe *e = last(b);
+
+	if (e == NULL)
+		return;
+	if (num_sge > cl_sq_of(wr_of(ex)->saker)->max_send_sge) {
+		wrong(b, EINVAL);
+	} else if (!has_plain_data(e)) {
+		sink_set(b, e, num_sge, list);
+	} else {
+		for (size_t i = 0; i < num_sge; i++)
+			e->sge[i] = list[i];
+		e->len = (uint16_t)(num_sge * sizeof(*list));
+		e->flags &= (uint8_t)~RD_INLINE;
+	}
+}
+
 static void
 wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
-	struct wr_one *one = last(wr_of(ex)->build);
-
-	if (one == NULL)
-		return;
-	if (num_sge > wr_of(ex)->init.cap.max_send_sge) {
-		wrong(wr_of(ex)->build, EINVAL);
-		return;
-	}
-	memcpy(one->sge, list, num_sge * sizeof(*list));
-	one->wr.nsge = (uint8_t)num_sge;
+	sges_set(ex, num_sge, (const struct rd_sge *)list);
 }
 
 static void
 wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	const struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
+	const struct rd_sge sge = {.addr = addr, .len = length, .lkey = lkey};
 
-	wr_set_sge_list(ex, 1, &sge);
+	sges_set(ex, 1, &sge);
 }
 
 /* ---- From start to end ---- */
@@ -269,19 +352,22 @@ static void
 wr_start(struct ibv_qp_ex *ex)
 {
 	struct vb_qp *qp = wr_of(ex);
+	struct vb_wr_build *b = qp->build;
 	int refusal = vb_is_dead(ex->qp_base.context) ? EIO : 0;
 
 	if (refusal == 0 && !qp->single && !vb_path_enter(&qp->sq_lock))
 		refusal = EBUSY;
 	if (refusal != 0) {
-		qp->build->refused++;
-		qp->build->refusal = refusal;
+		b->refused++;
+		b->refusal = refusal;
 		return;
 	}
 	if (!qp->single)
 		vb_path_keep();
-	qp->build->n = 0;
-	qp->build->err = 0;
+	b->entry = NULL;
+	b->direct = b->n = b->sinkless = 0;
+	b->from = cl_sq_of(qp->saker)->ring.next;
+	b->err = 0;
 }
 
 static void
@@ -297,33 +383,46 @@ wr_abort(struct ibv_qp_ex *ex)
 	}
 }
 
-/* Posts all requests. The caller has checked that the queue has space for them. Returns 0 or
- * errno. */
-static int
-wr_post_all(struct vb_qp *qp, struct vb_wr_build *b)
+/* Posts the requests of rest[], for which the queue has space by now. */
+static __attribute__((noinline)) void
+wr_rest_post(struct cl_sq *sq, const struct vb_wr_build *b)
 {
-	struct saker_wr batch[BATCH];
-	struct rd_sge inl[BATCH];
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct shm_sqe *from = &b->rest[i];
+		struct shm_sqe *e = shm_prod_entry(&sq->ring);
+		const size_t head = sizeof(e->head);
 
-	for (uint32_t at = 0; at < b->n;) {
-		int n, took;
-
-		for (n = 0; n < BATCH && at + (uint32_t)n < b->n; n++) {
-			struct wr_one *one = &b->one[at + (uint32_t)n];
-
-			batch[n] = one->wr;
-			batch[n].sge = one->sge;
-			if ((one->wr.flags & RD_INLINE) == 0)
-				continue;
-			inl[n] = (struct rd_sge){(uintptr_t)one->inl, one->inline_len, 0};
-			batch[n].sge = &inl[n];
-			batch[n].nsge = 1;
-		}
-		took = saker_post_send(qp->saker, batch, n);
-		if (took <= 0)
-			return took < 0 ? -took : ENOMEM;
-		at += (uint32_t)took;
+		memcpy((uint8_t *)e + head, (const uint8_t *)from + head,
+			SHM_SQE_BASE - head + from->len);
+		shm_sqe_push(&sq->ring, e, 1, from->opcode, from->flags, from->len);
 	}
+}
+
+/* Posts all requests, or none. Returns 0 or errno. */
+static inline int
+wr_post_all(struct vb_qp *qp, const struct vb_wr_build *b)
+{
+	struct cl_sq *sq = cl_sq_of(qp->saker);
+
+	if (b->direct + b->n == 0)
+		return 0;
+	if (!cl_sq_open(sq))
+		return -cl_sq_refusal(sq);
+	/* A program without a lock has posted something else meanwhile, over these requests. */
+	if (__builtin_expect(sq->ring.next != b->from, 0))
+		return EBUSY;
+	if (__builtin_expect(b->n != 0 && !shm_prod_fits(&sq->ring, b->direct + b->n), 0))
+		return ENOMEM;
+	if (b->sinkless != 0)
+		return EINVAL;
+	for (uint32_t i = 0; i < b->direct; i++) {
+		struct shm_sqe *e = shm_prod_entry(&sq->ring);
+
+		shm_sqe_push(&sq->ring, e, 1, e->opcode, e->flags, e->len);
+	}
+	if (__builtin_expect(b->n != 0, 0))
+		wr_rest_post(sq, b);
+	cl_sq_ring(sq);
 	return 0;
 }
 
@@ -336,8 +435,6 @@ wr_complete(struct ibv_qp_ex *ex)
 
 	if (rc == 0)
 		rc = vb_send_check(qp);
-	if (rc == 0 && !saker_send_fits(qp->saker, b->n))
-		rc = ENOMEM;
 	if (rc == 0)
 		rc = wr_post_all(qp, b);
 	wr_abort(ex);
@@ -398,6 +495,6 @@ void
 vb_wr_fini(struct vb_qp *qp)
 {
 	if (qp->build != NULL)
-		free(qp->build->one);
+		free(qp->build->rest);
 	free(qp->build);
 }

@@ -14,12 +14,6 @@
 
 /* Returns the running value after `len` bytes at `data`. */
 uint32_t sk_crc32c(uint32_t crc, const void *data, size_t len);
-/*
- * Copies `len` bytes from `src` to `dst` and returns the running value after them, in one pass over
- * the source. A long copy to an address that is a multiple of 64 may bypass the caches, which suits
- * bytes that another processor reads next.
- */
-uint32_t sk_crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
 /* Returns the running value after 8 bytes, given as they lie in memory: for headers that are
  * composed in registers. */

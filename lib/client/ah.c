@@ -35,3 +35,9 @@ saker_ah_destroy(struct saker_ah *ah)
 {
 	return cl_obj_destroy(&ah->obj);
 }
+
+uint32_t
+cl_ah_handle(const struct saker_ah *ah)
+{
+	return ah->obj.handle;
+}

@@ -17,6 +17,7 @@
 #include "../saker/saker.h"
 #include "../shm/shm.h"
 #include "../shm/shm_ring.h"
+#include "path.h"
 
 /* ---- Objects ---- */
 
@@ -88,13 +89,14 @@ struct saker_listener {
 };
 
 struct saker_cq {
-	/* used by polling */
-	_Alignas(SHM_LINE) struct shm_take sub[SHM_MAX_STAGES];
-	uint32_t nsubs, first; /* first: the sub-ring where the next poll starts */
-	uint32_t *arm;         /* in shared memory */
+	struct cl_cq cq;
+	uint32_t first; /* the sub-ring where the next poll starts */
+	uint8_t log2_depth;
 	void *user;
 	struct cl_obj obj;
+	struct shm_take sub[]; /* [cq.max_subs] */
 };
+_Static_assert(offsetof(struct saker_cq, cq) == 0, "cl_cq_of()");
 
 struct saker_ah {
 	struct cl_obj obj;
@@ -105,32 +107,26 @@ struct saker_xrcd {
 };
 
 struct saker_srq {
-	_Alignas(SHM_LINE) struct shm_prod rq;
-	uintptr_t lock; /* its owner */
-	uint32_t max_sge, number;
+	struct cl_rq rq;
+	uint32_t number;
 	struct saker *s;
 	void *user;
 	struct cl_obj obj;
 };
+_Static_assert(offsetof(struct saker_srq, rq) == 0, "cl_srq_of()");
 
 struct saker_qp {
 	/* Used by posting: a cache line for each direction, because two threads may post. */
-	_Alignas(SHM_LINE) struct shm_prod sq;
-	uint32_t *pending; /* in shared memory; NULL: opened by saker_qp_open(), without queues */
-	uint32_t handle;
-	uint16_t max_inline;
-	uint8_t max_send_sge, stage;
-	uint8_t type; /* enum saker_qp_type */
+	struct cl_sq sq;
+	struct cl_rq rq;
 	struct saker *s;
-	_Alignas(SHM_LINE) struct shm_prod rq; /* entries NULL: the QP has an SRQ */
-	uint32_t max_recv_sge;
-	uint32_t failed; /* atomic: an error was seen, and the engine flushes receives, so that
-			    they need the doorbell, too */
 	_Alignas(SHM_LINE) struct cl_node by_number;
 	uint32_t qpn;
 	void *user;
 	struct cl_obj obj;
 };
+_Static_assert(offsetof(struct saker_qp, sq) == 0, "cl_sq_of()");
+_Static_assert(offsetof(struct saker_qp, rq) == sizeof(struct cl_sq), "cl_rq_of()");
 
 /* ---- The attachment ---- */
 

@@ -100,7 +100,7 @@ saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t por
 		return cl_fail(-EINVAL, "private data of %zu bytes is longer than %u", len,
 			SAKER_PRIVATE_MAX);
 	memset(&m, 0, sizeof(m));
-	m.body.cm.qp = qp->handle;
+	m.body.cm.qp = qp->sq.handle;
 	m.body.cm.remote = *remote;
 	m.body.cm.rport = port;
 	m.body.cm.private_len = (uint16_t)len;
@@ -138,7 +138,7 @@ saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_
 	rc = param_fill(qp->s, p, &m.body.cm);
 	if (rc < 0)
 		return rc;
-	m.body.cm.qp = qp->handle;
+	m.body.cm.qp = qp->sq.handle;
 	if (local != NULL)
 		m.body.cm.local = *local;
 	m.body.cm.lport = p != NULL ? p->lport : 0;
@@ -159,7 +159,7 @@ saker_accept(
 	if (rc < 0)
 		return rc;
 	m.body.cm.request = request;
-	m.body.cm.qp = qp->handle;
+	m.body.cm.qp = qp->sq.handle;
 	return cl_command(s, &m, SHM_ACCEPT);
 }
 
@@ -192,7 +192,7 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 	struct shm_msg m;
 
 	memset(&m, 0, sizeof(m));
-	m.body.cm.qp = qp->handle;
+	m.body.cm.qp = qp->sq.handle;
 	m.body.cm.abort = abortive;
 	return cl_command(qp->s, &m, SHM_DISCONNECT);
 }

@@ -13,28 +13,41 @@
 static int
 cq_bind(struct saker_cq *cq, struct saker *s, const struct shm_cq_info *info)
 {
-	struct shm_cq *shared;
+	uint64_t bytes = shm_cq_bytes(s->nstages);
 
-	if (info->nsubs < 1 || info->nsubs > SHM_MAX_STAGES || s->size < sizeof(*shared) ||
-		info->at > s->size - sizeof(*shared) || info->at % SHM_LINE != 0)
+	if (s->size < bytes || info->at > s->size - bytes || info->at % SHM_LINE != 0 ||
+		info->depth < 1 || info->depth != 1u << shm_log2(info->depth))
 		return -EPROTO;
-	for (uint32_t i = 0; i < info->nsubs; i++)
-		if (!shm_ring_ok(&info->sub[i], s->size, sizeof(struct shm_cqe)))
-			return -EPROTO;
-	shared = (struct shm_cq *)(s->home + info->at);
-	cq->arm = &shared->arm;
-	cq->nsubs = info->nsubs;
-	for (uint32_t i = 0; i < info->nsubs; i++) {
-		shm_ring_clear(s->home, &info->sub[i]);
-		shm_take_init(&cq->sub[i], s->home, &info->sub[i]);
-	}
+	cq->cq.shared = (struct shm_cq *)(s->home + info->at);
+	cq->cq.sub = cq->sub;
+	cq->cq.max_subs = s->nstages;
+	cq->log2_depth = shm_log2(info->depth);
 	return 0;
+}
+
+/* Takes over the sub-rings that the engine has made since the last call. An invalid offset ends the
+ * queue's growth. */
+static void
+cq_grow(struct saker_cq *cq)
+{
+	struct cl_cq *c = &cq->cq;
+	uint32_t to = __atomic_load_n(&c->shared->nsubs, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = c->nsubs; i < to && i < c->max_subs; i++) {
+		uint64_t at = __atomic_load_n(&c->shared->sub[i], __ATOMIC_RELAXED);
+		struct shm_ring_at ring = shm_cq_ring(at, cq->log2_depth);
+
+		if (!shm_ring_ok(&ring, cq->obj.s->size, sizeof(struct shm_cqe)))
+			return;
+		shm_take_init(&cq->sub[i], cq->obj.s->home, &ring);
+		__atomic_store_n(&c->nsubs, i + 1, __ATOMIC_RELEASE);
+	}
 }
 
 int
 saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out)
 {
-	struct saker_cq *cq = cl_zalloc(sizeof(*cq));
+	struct saker_cq *cq = cl_zalloc(sizeof(*cq) + s->nstages * sizeof(cq->sub[0]));
 	struct shm_msg m;
 	int rc;
 
@@ -103,7 +116,8 @@ sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 			!cl_qp_failed(s, wc[got].qpn))
 			break;
 		got++;
-		shm_take_pop(t);
+		/* cl_cq_any() reads it in other threads. */
+		__atomic_store_n(&t->next, t->next + 1, __ATOMIC_RELAXED);
 	}
 	if (got > 0)
 		shm_take_publish(t);
@@ -113,15 +127,20 @@ sub_poll(struct saker *s, struct shm_take *t, struct rd_wc *wc, int n)
 int
 saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 {
-	uint32_t i = cq->first;
+	uint32_t i, nsubs;
 	int got = 0;
 
-	if (cq->nsubs == 1)
+	if (__builtin_expect(
+		    __atomic_load_n(&cq->cq.shared->nsubs, __ATOMIC_RELAXED) != cq->cq.nsubs, 0))
+		cq_grow(cq);
+	nsubs = cq->cq.nsubs;
+	if (nsubs == 1)
 		return sub_poll(cq->obj.s, &cq->sub[0], wc, n);
 	/* The next poll starts behind the sub-ring where this one ends. */
-	for (uint32_t looked = 0; looked < cq->nsubs && got < n; looked++) {
+	i = cq->first;
+	for (uint32_t looked = 0; looked < nsubs && got < n; looked++) {
 		got += sub_poll(cq->obj.s, &cq->sub[i], wc + got, n - got);
-		i = i + 1 == cq->nsubs ? 0 : i + 1;
+		i = i + 1 >= nsubs ? 0 : i + 1;
 	}
 	cq->first = i;
 	return got;
@@ -130,7 +149,7 @@ saker_cq_poll(struct saker_cq *cq, struct rd_wc *wc, int n)
 void
 saker_cq_arm(struct saker_cq *cq, bool solicited_only)
 {
-	shm_arm(cq->arm, solicited_only);
+	shm_arm(&cq->cq.shared->arm, solicited_only);
 }
 
 /* Takes the next event of any stage; *handle: its CQ. The caller holds the lock. */

@@ -121,15 +121,23 @@ cl_ring(struct saker *s, uint32_t stage, uint32_t what)
 	return room;
 }
 
-static void
-qp_ring(struct saker_qp *qp)
+void
+cl_sq_doorbell(struct cl_sq *sq)
 {
-	if (!shm_pend(qp->pending))
-		return;
+	const struct saker_qp *qp = (const struct saker_qp *)sq;
+
 	/* The ring has more entries than there are QPs, so it is full only when the engine is gone
 	 * or wrong. The next post then tries again. */
-	if (!cl_ring(qp->s, qp->stage, qp->handle))
-		shm_pend_clear(qp->pending);
+	if (!cl_ring(qp->s, sq->stage, sq->handle))
+		shm_pend_clear(sq->pending);
+}
+
+int
+cl_sq_refusal(const struct cl_sq *sq)
+{
+	if (__atomic_load_n(sq->gone, __ATOMIC_RELAXED) != 0)
+		return -EPIPE;
+	return sq->ring.entries == NULL ? -EINVAL : 0;
 }
 
 static void
@@ -138,8 +146,8 @@ qp_see_error(void *owner)
 	struct saker_qp *qp = owner;
 
 	/* A handle of saker_qp_open() has no queues. */
-	if (__atomic_exchange_n(&qp->failed, 1, __ATOMIC_RELAXED) == 0 && qp->pending != NULL)
-		qp_ring(qp);
+	if (__atomic_exchange_n(&qp->rq.failed, 1, __ATOMIC_RELAXED) == 0 && qp->sq.pending != NULL)
+		cl_sq_ring(&qp->sq);
 }
 
 bool
@@ -148,150 +156,183 @@ cl_qp_failed(struct saker *s, uint32_t qpn)
 	return cl_table_with(&s->table, cl_key(CL_QPN, qpn), qp_see_error);
 }
 
-static inline int
-inline_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+/* Writes the element and the operands of an Atomic. Returns the length of the tail, or -EINVAL. */
+static int
+atomic_write(struct shm_sqe *e, const struct saker_wr *wr)
 {
-	uint32_t at = 0;
-
-	for (uint8_t i = 0; i < wr->nsge; i++) {
-		const struct rd_sge *sge = &wr->sge[i];
-
-		if (sge->len > qp->max_inline - at)
-			return -EINVAL;
-		memcpy(&e->inl[at], (const void *)(uintptr_t)sge->addr, sge->len);
-		at += sge->len;
-	}
-	e->inline_len = at;
-	return 0;
+	if (wr->nsge != 1 || (wr->flags & RD_INLINE) != 0)
+		return -EINVAL;
+	e->data = wr->data;
+	e->atomic.sink = wr->sge[0];
+	if (wr->opcode == RD_SWAP)
+		return offsetof(struct shm_sqe, atomic.compare) - SHM_SQE_BASE;
+	e->atomic.compare = wr->opcode == RD_FETCH_ADD ? wr->data_mask : wr->compare;
+	return offsetof(struct shm_sqe, atomic.data_mask) - SHM_SQE_BASE;
 }
 
-/* Writes the elements or inline data, and the fields of Atomics. */
-static inline int
-payload_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+static int
+bind_write(struct shm_sqe *e, const struct saker_wr *wr)
 {
+	e->bind.len = wr->data;
+	e->bind.access = wr->compare;
+	return sizeof(e->bind);
+}
+
+static int
+tail_write(const struct cl_sq *sq, struct shm_sqe *e, const struct saker_wr *wr)
+{
+	if (wr->opcode == RD_BIND_MW)
+		return bind_write(e, wr);
+	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP)
+		return atomic_write(e, wr);
 	if ((wr->flags & RD_INLINE) != 0)
-		return inline_write(qp, wr, e);
-	e->inline_len = 0;
-	if (wr->nsge > qp->max_send_sge)
-		return -EINVAL;
-	if (wr->opcode == RD_CMP_SWAP || wr->opcode == RD_FETCH_ADD || wr->opcode == RD_SWAP) {
-		if (wr->nsge != 1)
-			return -EINVAL;
-		e->atomic.sink = wr->sge[0];
-		e->atomic.data_mask = wr->data_mask;
-		e->atomic.compare_mask = wr->compare_mask;
-		return 0;
-	}
-	for (uint8_t i = 0; i < wr->nsge; i++)
-		e->sge[i] = wr->sge[i];
-	return 0;
+		return cl_sqe_inline(sq, e, wr->sge, wr->nsge);
+	return cl_sqe_sges(sq, e, wr->sge, wr->nsge);
 }
 
 /* Writes the receiver, for QPs whose connection does not define it. */
 static void
-address_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+address_write(const struct cl_sq *sq, struct shm_sqe *e, const struct saker_wr *wr)
 {
-	e->ah = wr->ah != NULL ? wr->ah->obj.handle : SHM_NONE;
 	e->remote_srqn = wr->remote_srqn;
-	if (qp->type != SAKER_UD)
+	if (sq->type != SAKER_UD)
 		return;
+	e->ah = wr->ah != NULL ? wr->ah->obj.handle : SHM_NONE;
 	e->remote_qpn = wr->remote_qpn;
 	e->remote_qkey = wr->remote_qkey;
 }
 
-static inline int
-sqe_write(const struct saker_qp *qp, const struct saker_wr *wr, struct shm_sqe *e)
+static inline bool
+is_masked(const struct saker_wr *wr)
 {
-	if (wr->opcode > RD_SWAP || payload_write(qp, wr, e) < 0)
-		return -EINVAL;
-	e->opcode = wr->opcode;
-	e->flags = wr->flags;
-	e->nsge = wr->nsge;
+	return wr->opcode == RD_CMP_SWAP && (wr->data_mask & wr->compare_mask) != UINT64_MAX;
+}
+
+/* Writes a Compare and Swap with masks, which may need two entries. Returns 1, 0 when the queue is
+ * full, or -EINVAL. */
+static int
+masked_post(struct cl_sq *sq, const struct saker_wr *wr)
+{
+	struct shm_sqe *e = cl_sq_entry(sq);
+	uint64_t tail[5];
+	uint32_t n = sq->ring.stride < SHM_SQE_BASE + sizeof(tail) ? 2 : 1;
+
+	if (!shm_prod_fits(&sq->ring, n))
+		return 0;
 	e->wr_id = wr->wr_id;
 	e->remote_addr = wr->remote_addr;
 	e->rkey = wr->rkey;
-	if (__builtin_expect(qp->type != SAKER_RC, 0))
-		address_write(qp, wr, e);
+	e->remote_srqn = wr->remote_srqn;
+	if (atomic_write(e, wr) < 0)
+		return -EINVAL;
+	tail[3] = wr->data_mask;
+	tail[4] = wr->compare_mask;
+	memcpy(tail, &e->atomic, offsetof(struct shm_sqe, atomic.data_mask) - SHM_SQE_BASE);
+	if (n == 2)
+		shm_sqe_tail_long(&sq->ring, tail, sizeof(tail));
+	else
+		memcpy(&e->atomic, tail, sizeof(tail));
+	shm_sqe_push(&sq->ring, e, n, wr->opcode, wr->flags, sizeof(tail));
+	return 1;
+}
+
+/* Posts a request whose fixed part is written. Returns 1, 0 when it needs two entries and one is
+ * free, or -EINVAL. */
+static __attribute__((noinline)) int
+rest_post(struct cl_sq *sq, struct shm_sqe *e, const struct saker_wr *wr)
+{
+	int len;
+
+	if (wr->opcode > RD_SWAP)
+		return -EINVAL;
+	if (is_masked(wr))
+		return masked_post(sq, wr);
+	if (sq->type != SAKER_RC)
+		address_write(sq, e, wr);
+	len = tail_write(sq, e, wr);
+	if (len < 0)
+		return len;
+	shm_sqe_push(&sq->ring, e, 1, wr->opcode, wr->flags, (uint32_t)len);
+	return 1;
+}
+
+/* Posts one request, without the doorbell. Returns 1, 0 when the queue is full, or -EINVAL. */
+static inline int
+send_post(struct cl_sq *sq, const struct saker_wr *wr)
+{
+	struct shm_sqe *e = cl_sq_entry(sq);
+
+	if (e == NULL)
+		return 0;
+	e->wr_id = wr->wr_id;
+	e->remote_addr = wr->remote_addr;
+	e->rkey = wr->rkey;
 	e->imm = wr->imm;
-	e->data = wr->data;
-	e->compare = wr->compare;
-	return 0;
+	/* Each QP allows one element. */
+	if (__builtin_expect(wr->opcode > RD_READ_INV || (wr->flags & RD_INLINE) != 0 ||
+				     wr->nsge != 1 || sq->type != SAKER_RC,
+		    0))
+		return rest_post(sq, e, wr);
+	e->sge[0] = wr->sge[0];
+	shm_sqe_push(&sq->ring, e, 1, wr->opcode, wr->flags, sizeof(e->sge[0]));
+	return 1;
 }
 
 int
 saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
 {
-	int done = 0;
+	struct cl_sq *sq = &qp->sq;
+	int done = 0, rc = 1;
 
-	if (__atomic_load_n(&qp->s->gone, __ATOMIC_RELAXED) != 0)
-		return -EPIPE;
-	if (qp->sq.entries == NULL)
-		return -EINVAL;
-	while (done < n && shm_prod_room(&qp->sq) > 0) {
-		if (sqe_write(qp, &wr[done], shm_prod_entry(&qp->sq)) < 0) {
-			if (done == 0)
-				return -EINVAL;
-			break;
-		}
-		shm_prod_push(&qp->sq);
+	if (!cl_sq_open(sq))
+		return cl_sq_refusal(sq);
+	while (done < n && (rc = send_post(sq, &wr[done])) > 0)
 		done++;
-	}
 	if (done > 0)
-		qp_ring(qp);
-	return done;
+		cl_sq_ring(sq);
+	return done == 0 && rc < 0 ? rc : done;
 }
 
 bool
 saker_send_fits(struct saker_qp *qp, uint32_t n)
 {
-	return shm_prod_fits(&qp->sq, n);
+	return shm_prod_fits(&qp->sq.ring, n);
 }
 
-/* Receives need no doorbell: the engine checks the queue when a message arrives. A QP in the error
- * state receives no message, so its receives need a doorbell to be flushed. */
+/* Returns the number of receives posted, or -EINVAL if the first one has too many elements. */
 static inline int
-recv_post(struct shm_prod *rq, uint32_t max_sge, const struct saker_wr *wr, int n)
+recv_post(struct cl_rq *rq, const struct saker_wr *wr, int n)
 {
-	int done;
+	int done = 0, rc = 0;
 
-	for (done = 0; done < n && shm_prod_room(rq) > 0; done++) {
-		struct shm_rqe *e = shm_prod_entry(rq);
-
-		if (wr[done].nsge > max_sge)
-			return done > 0 ? done : -EINVAL;
-		e->nsge = wr[done].nsge;
-		e->wr_id = wr[done].wr_id;
-		for (uint8_t i = 0; i < wr[done].nsge; i++)
-			e->sge[i] = wr[done].sge[i];
-		shm_prod_push(rq);
-	}
-	return done;
+	while (done < n && (rc = cl_rq_post(rq, wr[done].wr_id, wr[done].sge, wr[done].nsge)) == 0)
+		done++;
+	return done == 0 && rc == -EINVAL ? rc : done;
 }
 
 int
 saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
 {
-	if (__atomic_load_n(&qp->s->gone, __ATOMIC_RELAXED) != 0)
-		return -EPIPE;
-	if (qp->rq.entries == NULL)
-		return -EINVAL;
-	n = recv_post(&qp->rq, qp->max_recv_sge, wr, n);
-	if (__atomic_load_n(&qp->failed, __ATOMIC_RELAXED) != 0)
-		qp_ring(qp);
-	return n;
+	int rc = cl_rq_refusal(&qp->rq);
+
+	if (rc < 0)
+		return rc;
+	rc = recv_post(&qp->rq, wr, n);
+	cl_rq_ring(&qp->rq, qp);
+	return rc;
 }
 
 int
 saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
 {
-	int rc;
+	int rc = cl_rq_refusal(&srq->rq);
 
-	if (__atomic_load_n(&srq->s->gone, __ATOMIC_RELAXED) != 0)
-		return -EPIPE;
+	if (rc < 0)
+		return rc;
 	/* Unlike a QP's queue, a shared queue may be posted to by several threads. */
-	if (!sk_own(&srq->lock, 0))
+	if (!sk_own(&srq->rq.lock, 0))
 		return -EBUSY;
-	rc = recv_post(&srq->rq, srq->max_sge, wr, n);
-	sk_disown(&srq->lock);
+	rc = recv_post(&srq->rq, wr, n);
+	sk_disown(&srq->rq.lock);
 	return rc;
 }

@@ -21,23 +21,23 @@ qp_bind(struct saker_qp *qp, struct saker *s, const struct shm_qp_info *info)
 		if (!shm_ring_ok(&info->sq, s->size,
 			    shm_sqe_stride(info->max_send_sge, info->max_inline)))
 			return -EPROTO;
-		shm_ring_clear(s->home, &info->sq);
-		shm_prod_init(&qp->sq, s->home, &info->sq);
+		shm_prod_start(&qp->sq.ring, s->home, &info->sq);
 	}
 	if (info->rq.stride != 0) {
 		if (!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_recv_sge)))
 			return -EPROTO;
-		shm_ring_clear(s->home, &info->rq);
-		shm_prod_init(&qp->rq, s->home, &info->rq);
+		shm_prod_start(&qp->rq.ring, s->home, &info->rq);
 	}
-	qp->type = info->type;
 	shared = (struct shm_qp *)(s->home + info->at);
-	qp->pending = &shared->pending;
-	qp->handle = info->qp;
-	qp->max_inline = (uint16_t)info->max_inline;
-	qp->max_send_sge = (uint8_t)info->max_send_sge;
-	qp->max_recv_sge = info->max_recv_sge;
-	qp->stage = (uint8_t)info->stage;
+	qp->sq.pending = &shared->pending;
+	qp->sq.gone = &s->gone;
+	qp->sq.handle = info->qp;
+	qp->sq.max_inline = (uint16_t)info->max_inline;
+	qp->sq.max_send_sge = (uint8_t)info->max_send_sge;
+	qp->sq.stage = (uint8_t)info->stage;
+	qp->sq.type = info->type;
+	qp->rq.gone = &s->gone;
+	qp->rq.max_sge = info->max_recv_sge;
 	qp->qpn = info->qpn;
 	qp->s = s;
 	return 0;
@@ -78,10 +78,10 @@ qp_enter(struct saker *s, struct saker_qp *qp)
 	int rc;
 
 	if (cl_table_add(&s->table, &qp->by_number, cl_key(CL_QPN, qp->qpn), qp) < 0) {
-		cl_command_handle(s, SHM_QP_DESTROY, qp->handle);
+		cl_command_handle(s, SHM_QP_DESTROY, qp->sq.handle);
 		return cl_fail(-ENOMEM, "no memory for a queue pair");
 	}
-	rc = cl_obj_add(s, &qp->obj, qp, CL_QP, qp->handle);
+	rc = cl_obj_add(s, &qp->obj, qp, CL_QP, qp->sq.handle);
 	if (rc < 0)
 		cl_table_del(&s->table, &qp->by_number);
 	return rc;
@@ -138,9 +138,10 @@ saker_qp_open(struct saker_xrcd *x, uint32_t qpn, struct saker_qp **out)
 	if (rc == 0) {
 		/* A handle has no queues: posting fails, as there is neither room nor an element
 		 * allowed. */
-		qp->handle = m.body.qp.qp;
+		qp->sq.handle = m.body.qp.qp;
+		qp->sq.type = SAKER_XRC_RECV;
+		qp->sq.gone = &s->gone;
 		qp->qpn = qpn;
-		qp->type = SAKER_XRC_RECV;
 		qp->s = s;
 		rc = qp_enter(s, qp);
 	}
@@ -183,7 +184,7 @@ saker_qp_query(struct saker_qp *qp, struct saker_qp_info *out)
 	int rc;
 
 	memset(&m, 0, sizeof(m));
-	m.body.handle = qp->handle;
+	m.body.handle = qp->sq.handle;
 	rc = cl_command(qp->s, &m, SHM_QP_QUERY);
 	if (rc == 0)
 		cl_qp_info_of(&m.body.qp, out);
@@ -198,7 +199,7 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 
 	memset(&m, 0, sizeof(m));
 	to = &m.body.move;
-	to->qp = qp->handle;
+	to->qp = qp->sq.handle;
 	to->state = (uint8_t)move->state;
 	to->ird = move->ird;
 	to->ord = move->ord;

@@ -13,8 +13,9 @@ srq_bind(struct saker_srq *srq, struct saker *s, const struct shm_srq_info *info
 		!shm_ring_ok(&info->rq, s->size, shm_rqe_stride(info->max_sge)))
 		return -EPROTO;
 	shm_ring_clear(s->home, &info->rq);
-	shm_prod_init(&srq->rq, s->home, &info->rq);
-	srq->max_sge = info->max_sge;
+	shm_prod_init(&srq->rq.ring, s->home, &info->rq);
+	srq->rq.gone = &s->gone;
+	srq->rq.max_sge = info->max_sge;
 	srq->number = info->srqn;
 	srq->s = s;
 	return 0;

@@ -195,7 +195,9 @@ struct eng *
 eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 {
 	static unsigned instances;
+	bool populates;
 	struct eng *e;
+	int rc;
 
 	snprintf(err, errlen, "no memory");
 	if (eng_config_check(cfg, err, errlen) != 0)
@@ -215,7 +217,10 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	sk_random(e->rss_key, sizeof(e->rss_key));
 	for (unsigned k = 0; k < ENG_MAX_LCORES; k++)
 		e->loops[k].epoll_fd = -1;
-	if (eng_start(e, err, errlen) != 0) {
+	populates = sk_mem_populates(true);
+	rc = eng_start(e, err, errlen);
+	sk_mem_populates(populates);
+	if (rc != 0) {
 		eng_destroy(e);
 		return NULL;
 	}

@@ -24,7 +24,7 @@
 #define ENG_MAX_IFS        64
 #define ENG_MAX_LCORES     16
 #define ENG_MAX_TRANSPORTS 8
-#define ENG_MAX_STAGES     SHM_MAX_STAGES
+#define ENG_MAX_STAGES     8
 #define ENG_MAX_ROUTES     64
 
 struct eng;
@@ -117,6 +117,9 @@ struct eng_falcon_config {
 	/* Every connection has a PSP version with keys: no such version is offered or accepted
 	 * that has none, and no exchange in clear text. */
 	bool require_psp;
+	/* Every received packet takes the general path, not the faster one for packets with the
+	 * expected headers. Both have the same results: this is for tests. */
+	bool general_rx;
 	uint8_t ordering; /* enum rof_ordering of a QP whose client leaves it open */
 	uint8_t errors;   /* enum rof_errors */
 	uint32_t mtu;     /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
@@ -175,6 +178,9 @@ struct eng_config {
 	struct eng_limits limits;
 	/* Of two rows with the same name or user ID, the first one applies. */
 	struct eng_rates_config rates[ENG_MAX_RATES];
+	/* The limits of the instance, and its share of a turn beside other instances that the same
+	 * loop polls. A weight of 0: a turn is not limited by the turns before it. */
+	struct eng_rates all_rates;
 	/* limits.conns replaces max_conns; ooo_slices_total is at most a quarter of the receive
 	 * mbufs */
 	struct tcp_config tcp;
@@ -190,6 +196,12 @@ struct eng_config {
 	bool mpa_fall_back;
 	/* connections use draft-ietf-storm-rdmap-ext-00, unless their client chooses otherwise */
 	bool draft_ext;
+	/* Every received TCP segment takes the general path, also those that the faster one could
+	 * take. Both have the same results: this is for tests. */
+	bool general_tcp;
+	/* Every request and every FPDU of an iWARP QP takes the general path. Both have the same
+	 * results: this is for tests, as is tcp.general. */
+	bool general_iwarp;
 	struct eng_falcon_config falcon;
 	uint16_t port_min, port_max; /* range of local TCP ports of active opens */
 	bool huge_pages;             /* place home regions on huge pages if there are any */

@@ -5,8 +5,8 @@
  * receives, and once more before it sends if there was work in between.
  */
 #include <errno.h>
-#include <sched.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -21,6 +21,7 @@
 
 #define CONTROL_EVERY 16     /* turns; the data path is more urgent than commands */
 #define YIELD_AFTER   64     /* turns without work */
+#define YIELD_NS      10000  /* Linux adds the timer slack of the thread, usually 50 us */
 #define NAP_MIN_NS    50000u /* shortest and longest sleep: no interrupt of a port ends it */
 #define NAP_MAX_NS    1000000u
 
@@ -209,6 +210,17 @@ loop_nap(struct eng_loop *l, uint64_t most)
 	return work;
 }
 
+/* Leaves the processor to other threads for a short time. sched_yield() does not: since Linux 6.6,
+ * the scheduler selects the thread again ahead of those of a lower priority. */
+static void
+loop_yield(struct eng_loop *l)
+{
+	const struct timespec nap = {.tv_nsec = YIELD_NS};
+
+	nanosleep(&nap, NULL);
+	l->stats.sleeps++;
+}
+
 int
 eng_run(struct eng *e, unsigned k)
 {
@@ -226,8 +238,8 @@ eng_run(struct eng *e, unsigned k)
 		} else if (++empty > e->cfg.sleep_after && e->cfg.idle == ENG_IDLE_SLEEP) {
 			work = loop_nap(l, nap_ns);
 			nap_ns = SK_MIN(nap_ns * 2, (uint64_t)NAP_MAX_NS);
-		} else if (empty > YIELD_AFTER && e->cfg.idle != ENG_IDLE_POLL) {
-			sched_yield();
+		} else if (empty > YIELD_AFTER && e->cfg.idle == ENG_IDLE_YIELD) {
+			loop_yield(l);
 		}
 		tsc = rte_rdtsc();
 		l->stats.total_cycles += tsc - start;

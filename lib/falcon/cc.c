@@ -98,7 +98,7 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 		.t1 = h->t1,
 		.t2 = h->t2,
 		.t3 = in->stamp,
-		.t4 = fa_ticks(now),
+		.t4 = fa_ticks(now) - in->waited,
 		.now = fa_ticks(now),
 		.hops = h->hops,
 		.rx_level = h->rx_level,
@@ -107,17 +107,19 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 		.own = h->own_request || h->own_data,
 		.flow = (uint8_t)flow,
 	};
-	uint32_t rtt = ev.t4 - ev.t1;
+	uint32_t rtt = ev.now - ev.t1, there = ev.t3 - ev.t2;
 
 	/* Times of a peer that forges them, or of a packet older than the clock, are not used. */
-	if (rtt > PDL_RTT_MAX || ev.t3 - ev.t2 > rtt)
+	if (rtt > PDL_RTT_MAX || there > PDL_RTT_MAX)
 		return 0;
+	/* t2 may be a while before the packet's arrival, but is no reason for a negative delay. */
+	there = SK_MIN(there, rtt);
 	if (!f->rack_valid || pdl_before(f->rack_t1, ev.t1)) {
 		f->rack_valid = true;
 		f->rack_t1 = ev.t1;
 		/* The time that the peer took is excluded: packets that it had not received when it
 		 * sent the acknowledgement had not arrived by then. */
-		f->rack_rtt = rtt - (ev.t3 - ev.t2);
+		f->rack_rtt = rtt - there;
 	}
 	cc_run(c, &ev);
 	return SK_MAX(rtt, 1u);

@@ -116,6 +116,44 @@ fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 	tl_run(c, now);
 }
 
+bool
+fa_run_begin(struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_push *h)
+{
+	run->n = 0;
+	if (c->dead || !tl_run_ready(c))
+		return false;
+	if (!pdl_run_acks(c, now, h))
+		return true;
+	tl_run(c, now);
+	return !c->dead && tl_run_ready(c);
+}
+
+bool
+fa_run_push(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_push *h,
+	const struct fa_in *in)
+{
+	/* Packets of one flow have one record of what acknowledgements report. */
+	if (run->n > 0 && pdl_flow_of(&c->pdl, in->path) != pdl_flow_of(&c->pdl, run->path))
+		return false;
+	if (!pdl_run_fits(c, h) || !tl_run_push(c, h))
+		return false;
+	pdl_run_push(c, h, in);
+	if (run->n++ == 0)
+		run->rsn = h->rsn;
+	run->stamp = in->stamp;
+	run->path = in->path;
+	run->waited = in->waited;
+	run->ttl = in->ttl;
+	return true;
+}
+
+void
+fa_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
+{
+	if (run->n > 0)
+		pdl_run_end(c, now, run);
+}
+
 void
 fa_get_info(const struct fa_conn *c, struct fa_info *out)
 {

@@ -34,6 +34,7 @@ struct fa_conn {
 	bool dead;                 /* failed: Falcon sends no packet, and drops those that arrive */
 	bool failing;              /* in s->failed: tl_dead() has not run yet */
 	uint8_t fail_code;         /* enum fa_completion */
+	uint32_t stopped_us;       /* value of s->stopped_us that PDL's deadlines include */
 };
 
 struct fa_stack {
@@ -41,6 +42,7 @@ struct fa_stack {
 	struct fa_ops ops;
 	void *ctx;
 	uint64_t now, epoch;   /* time of the current poll; time of creation */
+	uint32_t stopped_us;   /* in all calls of fa_stack_stopped(); wraps */
 	struct sk_wheel wheel; /* starts at epoch; see FA_WHEEL_SCALE */
 	struct pdl_stack pdl;
 	struct tl_stack tl;

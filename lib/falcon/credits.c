@@ -6,17 +6,11 @@
  */
 #include "falcon.h"
 
-static uint32_t
-cells(uint32_t len, uint32_t cell)
-{
-	return len / cell + (len % cell != 0);
-}
-
 void
 fa_cost_push(const struct fa_pools *p, uint32_t len, struct fa_credits *out)
 {
 	*out = (struct fa_credits){
-		.req_pkt_tx = 1, .req_buf_tx = cells(len, p->tx_cell), .req_pkt_rx = 1};
+		.req_pkt_tx = 1, .req_buf_tx = fa_cells(len, p->tx_cell), .req_pkt_rx = 1};
 }
 
 void
@@ -25,13 +19,13 @@ fa_cost_pull(const struct fa_pools *p, uint32_t response_len, struct fa_credits 
 	*out = (struct fa_credits){.req_pkt_tx = 1,
 		.req_buf_tx = 1,
 		.req_pkt_rx = 1,
-		.req_buf_rx = cells(response_len, p->rx_cell)};
+		.req_buf_rx = fa_cells(response_len, p->rx_cell)};
 }
 
 void
 fa_cost_pull_data(const struct fa_pools *p, uint32_t len, struct fa_credits *out)
 {
-	*out = (struct fa_credits){.data_pkt_tx = 1, .data_buf_tx = cells(len, p->tx_cell)};
+	*out = (struct fa_credits){.data_pkt_tx = 1, .data_buf_tx = fa_cells(len, p->tx_cell)};
 }
 
 bool

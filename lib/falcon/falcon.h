@@ -66,9 +66,14 @@ struct fa_buf {
 	uint32_t data_len;
 	uint32_t len;
 	void *owner;
-	/* Used by Falcon while the request waits for resources. */
-	uint32_t wait_rsn, wait_response_len;
-	bool wait_pull;
+	/* Of a request to fa_request(): whether it is a pull, and then the largest length of the
+	 * pull data, in bytes. */
+	bool pull;
+	/* The owner's; Falcon does not use it: the Internet checksum of the data_len bytes
+	 * (sk_sum_fold()), if the owner has it; 0: not known. */
+	uint16_t sum;
+	uint32_t response_len;
+	uint32_t wait_rsn; /* used by Falcon while the request waits for resources */
 };
 
 /* A packet that ops->output sends. */
@@ -92,6 +97,9 @@ struct fa_in {
 	uint32_t path;          /* as in fa_out; its acknowledgement returns on the same flow */
 	uint8_t ttl;            /* IPv4 time to live or IPv6 hop limit, as received */
 	bool ce;                /* the IP header carries ECN "congestion experienced" */
+	/* Ticks: the packet may have waited so long for this call, in the queue of the port and
+	 * behind other packets. It did not arrive earlier. 0: `now` is the time of its arrival. */
+	uint32_t waited;
 };
 
 /* ---- Deliveries to the ULP ---- */
@@ -125,6 +133,9 @@ struct fa_delivery {
 	uint8_t completion; /* FA_COMPLETION: enum fa_completion */
 	uint8_t ulp_code;   /* FA_TARGET_*: the 8-bit code from the target's ULP */
 	uint32_t rsn;
+	/* FA_COMPLETION with FA_DONE, if fa_config.runs is set: as many pushes with the next RSNs
+	 * are complete, too. */
+	uint32_t more;
 	uint32_t request_len; /* FA_PULL: the largest length of the pull data, in bytes */
 	/* FA_PUSH and FA_PULL on an ordered connection: this is the first delivery after the ULP
 	 * answered FA_RNR. The ULP must answer FA_RNR to every request that Falcon delivered behind
@@ -147,6 +158,7 @@ struct fa_outcome {
 	uint8_t verdict;  /* enum fa_verdict */
 	uint8_t rnr;      /* FA_RNR: the 5-bit code of the timeout (7.8) */
 	uint8_t ulp_code; /* FA_CIE, FA_FATAL_ERROR: the 8-bit reason */
+	uint16_t more;    /* FA_TAKEN: the same outcome for this number of RSNs that follow */
 	/* FA_RNR: the payload of the request, which Falcon takes back and delivers again. Otherwise
 	 * NULL. */
 	struct fa_buf *buf;
@@ -203,7 +215,8 @@ struct fa_pools {
 struct fa_config {
 	uint32_t max_conns;
 	struct fa_pools pools;
-	uint64_t rto_initial_ns, rto_min_ns;
+	/* rto_max_ns is the limit of doubled timeouts; at least rto_min_ns applies. */
+	uint64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	/* retransmission timeout of packets that the peer has received and its ULP has not
 	 * acknowledged */
 	uint64_t ulp_rto_ns;
@@ -223,7 +236,7 @@ struct fa_config {
 	bool push_reoffer;
 	uint64_t ack_delay_ns;  /* coalescing timer of acknowledgements */
 	uint32_t ack_count;     /* received packets that end the coalescing early */
-	uint32_t ar_window;     /* fcwnd, in packets, up to which every packet sets the AR bit */
+	uint32_t ar_window;     /* fcwnd, in packets, up to which each burst ends with an AR bit */
 	uint32_t ar_percent;    /* percentage of packets with the AR bit beyond ar_window */
 	uint32_t ooo_threshold; /* early retransmission: distance in PSN (9.1.4) */
 	bool rack;              /* RACK-TLP instead of the distance in PSN */
@@ -234,6 +247,10 @@ struct fa_config {
 	/* weight 2^-k of the newest occupancy in the average; 0: no averaging */
 	uint8_t rx_ema_shift;
 	uint64_t seed; /* of the random gaps between AR bits, and of paths */
+	/* The ULP accepts fa_delivery.more. */
+	bool runs;
+	/* Switches the fast paths off, for comparisons with the general one. */
+	bool general;
 };
 
 void fa_config_default(struct fa_config *cfg);
@@ -270,6 +287,14 @@ unsigned fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
  * `now`, and not for packets that lie unread at the port. */
 void fa_stack_timers(struct fa_stack *s, uint64_t now);
 unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
+/* Reports that the owner's loop did not run for `gap` ns before `now`: the scheduler ran another
+ * thread, or a turn took long. No timeout of a packet counts this time, since nobody observed the
+ * silence of the peer. Called before all other functions that receive `now`. */
+void fa_stack_stopped(struct fa_stack *s, uint64_t gap);
+/* Reports the time in ns for which the queue of the port was never found empty. A host that is too
+ * slow for what it receives has a backlog that persists: its acknowledgements then report a higher
+ * receive level (10.2), and the peers reduce ncwnd. */
+void fa_stack_backlog(struct fa_stack *s, uint64_t ns);
 /* Returns the time (ns) of the next poll that is necessary though no packet arrives, or
  * SK_NEVER. */
 uint64_t fa_stack_deadline(const struct fa_stack *s);
@@ -294,6 +319,31 @@ const struct fa_params *fa_conn_params(const struct fa_conn *c);
  * in->payload. */
 void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 
+/*
+ * A run: consecutive received pushes of one connection, which go to the ULP together. They have the
+ * same effects as calls of fa_input(), but each costs a fraction of one. Between fa_run_begin() and
+ * fa_run_end(), the owner calls no other function of the stack; the deliveries of these pushes to
+ * the ULP, in the order of their RSNs, are its own. ops->deliver is not called for them.
+ */
+struct fa_run {
+	uint32_t n;   /* pushes so far */
+	uint32_t rsn; /* of the first one */
+	/* Private: of the last packet, which the next acknowledgement reports. */
+	uint32_t stamp, path, waited;
+	uint8_t ttl;
+};
+
+/* Begins a run whose first push has the header `h`: if its bases acknowledge packets, they take
+ * effect now, and ops->deliver is called for what they complete. Returns false when the push must
+ * pass through fa_input(), to which its bases are no news then. */
+bool fa_run_begin(
+	struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_push *h);
+/* Adds a push: `in` without hdr and payload. Returns false, and has changed nothing, when the
+ * packet must pass through fa_input(), after fa_run_end(). */
+bool fa_run_push(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_push *h,
+	const struct fa_in *in);
+void fa_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
+
 /* ---- Calls of the ULP ---- */
 
 /*
@@ -305,10 +355,14 @@ void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 void fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
 /* `response_len`: the largest length of the pull data, in bytes. */
 void fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len);
+/* Calls fa_pull() with buf->response_len if buf->pull is true, else fa_push(). */
+void fa_request(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
 /* Sends the target's answer to the pull `rsn`, whose outcome was FA_TAKEN. Takes `buf`. */
 void fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf);
-/* Reports the outcome of one FA_PUSH or FA_PULL delivery. An `rsn` that is not with the ULP counts
- * as FA_BAD_OUTCOME and has no effect. */
+/* The same as fa_outcome() with FA_TAKEN for the pull `rsn`, and fa_pull_data(). */
+void fa_answer(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf);
+/* Reports the outcome of an FA_PUSH or FA_PULL delivery, or of several (o->more). An `rsn` that is
+ * not with the ULP counts as FA_BAD_OUTCOME and has no effect. */
 void fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o);
 /* Reports that the queue to the ULP has room again: ops->deliver may be called. */
 void fa_deliver_resume(struct fa_conn *c, uint64_t now);
@@ -322,6 +376,12 @@ void fa_kick(struct fa_conn *c);
 struct fa_credits {
 	uint32_t req_pkt_tx, req_buf_tx, req_pkt_rx, req_buf_rx, data_pkt_tx, data_buf_tx;
 };
+/* Returns the cells that `len` bytes take. */
+static inline uint32_t
+fa_cells(uint32_t len, uint32_t cell)
+{
+	return len / cell + (len % cell != 0);
+}
 void fa_cost_push(const struct fa_pools *p, uint32_t len, struct fa_credits *out);
 void fa_cost_pull(const struct fa_pools *p, uint32_t response_len, struct fa_credits *out);
 void fa_cost_pull_data(const struct fa_pools *p, uint32_t len, struct fa_credits *out);

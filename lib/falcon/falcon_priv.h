@@ -53,6 +53,8 @@ void pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
 /* Acknowledges the push with `psn`, which the ULP took. Does nothing when the window has no
  * received and unacknowledged packet there (the push's Resync may have arrived). */
 void pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn);
+/* Does the same for `n` pushes from `psn` on. */
+void pdl_ulp_acks(struct fa_conn *c, uint64_t now, uint32_t psn, unsigned n);
 /* Sends a NACK for `psn`, which is of the request window if `request` is true. PDL keeps a NACK of
  * CIE, non-recoverable or invalid CID, and repeats it when the push arrives again, until its Resync
  * arrives. After a NACK for RNR, PDL passes the same push to tl_rx() when it arrives again. */
@@ -76,6 +78,11 @@ enum tl_take {
  * call pdl_ulp_ack() and pdl_nack() from inside, but not the ULP: deliveries wait for tl_run(). */
 enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
+/* The parts of a run (fa_run_begin()): whether pushes may pass to the ULP one after the other as
+ * they arrive; and the acceptance of a push, which returns false, and changes nothing, when the
+ * push needs tl_rx(). The owner delivers an accepted push to the ULP. */
+bool tl_run_ready(const struct fa_conn *c);
+bool tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h);
 /* Reports that a packet is done: the peer acknowledged it (FA_DONE); or it acknowledged the
  * packet's Resync (`how` comes from the NACK or from pdl_withdraw(), or is FA_LOCAL_TIMEOUT after
  * the last retransmission); or the connection has failed. TL frees the packet with its payload. */

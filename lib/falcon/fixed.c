@@ -30,11 +30,13 @@ static void
 fixed_run(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev,
 	struct fa_rue_result *res, const void *param)
 {
+	uint32_t rtt = rue_span(ev->t1, ev->now);
+
 	res->randomize_path = false;
 	if (ev->type == FA_RUE_RETRANSMIT)
 		return;
 	cc->delay = rue_span(ev->t1, ev->t4);
-	cc->rtt = rue_smooth(cc->rtt, cc->delay > 0 ? cc->delay : 1, RTT_ALPHA);
+	cc->rtt = rue_smooth(cc->rtt, rtt > 0 ? rtt : 1, RTT_ALPHA);
 	rue_set_rto(cc, RTO_SCALAR);
 }
 

@@ -25,7 +25,7 @@ exhausted(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 
-	if (max == 0 || now - p->counted_at < c->pdl.rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX))
+	if (max == 0 || now - p->counted_at < pdl_timeout(c, p))
 		return false;
 	p->counted_at = now;
 	p->timeouts += p->timeouts < UINT16_MAX;

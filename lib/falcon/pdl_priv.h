@@ -17,6 +17,7 @@
 
 #include <sys/queue.h>
 
+#include "../base/mem.h"
 #include "falcon_priv.h"
 #include "rue.h"
 
@@ -28,7 +29,7 @@
 /* NACKs that wait for the next poll; further ones are dropped, as the wire may drop them */
 #define PDL_NACKS       128
 #define PDL_TURN        8    /* packets that a connection sends in its turn (8.3) */
-#define PDL_BACKOFF_MAX 6    /* doublings of a packet's timeout, at most */
+#define PDL_BACKOFF_MAX 16   /* doublings of a packet's timeout, at most */
 #define PDL_REO_MIN_NS  4000 /* RACK: the smallest allowance for reordering */
 #define PDL_REO_STEPS   3    /* RACK: the largest allowance, one round trip */
 /* necessary retransmissions in a row that shrink the allowance by one step */
@@ -155,6 +156,7 @@ struct pdl_stack {
 	struct pdl_ring_block *rings[PDL_RING_CLASSES]; /* spare blocks, by class */
 	struct pdl_nack nack[PDL_NACKS];
 	uint32_t nack_head, nack_count;
+	uint8_t backlog;                 /* the least receive level of acknowledgements, 0..31 */
 	uint64_t random;                 /* state of the generator */
 	uint32_t ticks;                  /* time of the current poll */
 	struct wire_falcon hdr, ack_hdr; /* headers of the packet that is being sent */
@@ -180,6 +182,19 @@ pdl_bit_clear(uint64_t *map, unsigned bits, uint32_t psn)
 	map[psn % bits / 64] &= ~(1ull << (psn % 64));
 }
 
+/* Clears the bits of `n` consecutive PSNs in a map of PDL_WINDOW_MAX bits. */
+static inline void
+pdl_bits_clear(uint64_t *map, uint32_t psn, uint32_t n)
+{
+	while (n > 0) {
+		uint32_t at = psn % 64, here = SK_MIN(64 - at, n);
+
+		map[psn % PDL_WINDOW_MAX / 64] &= ~(UINT64_MAX >> (64 - here) << at);
+		psn += here;
+		n -= here;
+	}
+}
+
 /* Returns whether a < b modulo 2^32. */
 static inline bool
 pdl_before(uint32_t a, uint32_t b)
@@ -202,8 +217,14 @@ pdl_is_request(const struct fa_pkt *p)
 /* ---- pdl_txw.c ---- */
 
 void pdl_txw_init(struct pdl_txw *w, uint32_t psn, uint16_t size);
+/* Enlarges the ring. Returns false when memory is exhausted. */
+bool pdl_txw_grow(struct fa_stack *s, struct pdl_txw *w);
 /* Makes room for the packet `next`. Returns false when memory is exhausted. */
-bool pdl_txw_reserve(struct fa_stack *s, struct pdl_txw *w);
+static inline bool
+pdl_txw_reserve(struct fa_stack *s, struct pdl_txw *w)
+{
+	return (w->ring != NULL && w->next - w->base <= w->ring_mask) || pdl_txw_grow(s, w);
+}
 /* Assigns the next PSN to `p` and adds it. */
 void pdl_txw_add(struct pdl_txw *w, struct fa_pkt *p);
 /* Removes an acknowledged packet from all maps and counts. */
@@ -243,8 +264,9 @@ void pdl_to_resync(struct fa_pkt *p, uint8_t code, enum fa_completion how, uint8
 /* ---- pdl_ack.c ---- */
 
 void pdl_ack_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
-/* Processes the bases in a reliable packet (9.2.3). */
-void pdl_piggyback(struct fa_conn *c, uint64_t now, const struct wire_falcon *h);
+/* Processes the bases in a reliable packet (9.2.3). Returns FA_NONE, or the reason why they have no
+ * effect. */
+enum fa_reason pdl_piggyback(struct fa_conn *c, uint64_t now, uint32_t rbpsn, uint32_t dbpsn);
 
 /* ---- pdl_loss.c ---- */
 
@@ -263,10 +285,21 @@ void pdl_tlp_arm(struct fa_conn *c, uint64_t now);
 /* Moves the timer forward to `at`, a deadline of the connection, if that is earlier. */
 void pdl_due(struct fa_conn *c, uint64_t at);
 void pdl_timer(struct fa_conn *c, uint64_t now);
+/* Returns the timeout of a packet in ns: that of the connection, doubled for each timeout. */
+uint64_t pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p);
+/* Moves the deadlines of packets by the time for which the owner's loop has not run. */
+void pdl_resume(struct fa_conn *c);
 
 /* ---- pdl_rx.c ---- */
 
 void pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
+/* The parts of a run (fa_run_begin()): the bases of the first push, for which pdl_run_acks()
+ * returns whether they are new and took effect; whether a push is new, and all its fields are as
+ * expected; its reception; the acknowledgement of all. */
+bool pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_push *h);
+bool pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_push *h);
+void pdl_run_push(struct fa_conn *c, const struct wire_falcon_push *h, const struct fa_in *in);
+void pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
 
 /* ---- pdl_rxack.c ---- */
 

@@ -93,6 +93,51 @@ pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 	pdl_ack_note(c, now, flow_of(rx, psn), 1, pdl_bit(rx->ar, FA_DATA_WINDOW, psn));
 }
 
+/* Sets the first n of 128 bits, and clears the others. */
+static void
+ones(uint64_t map[2], unsigned n)
+{
+	map[0] = n >= 64 ? UINT64_MAX : (1ull << n) - 1;
+	map[1] = n >= 128 ? UINT64_MAX : n > 64 ? (1ull << (n - 64)) - 1 : 0;
+}
+
+/* Returns whether one of `n` pushes from `psn` on has the bit of AR. */
+static bool
+any_ar(const struct pdl_rx *rx, uint32_t psn, unsigned n)
+{
+	bool any = false;
+
+	if ((rx->ar[0] | rx->ar[1]) == 0)
+		return false;
+	for (unsigned i = 0; i < n && !any; i++)
+		any = pdl_bit(rx->ar, FA_DATA_WINDOW, psn + i);
+	return any;
+}
+
+void
+pdl_ulp_acks(struct fa_conn *c, uint64_t now, uint32_t psn, unsigned n)
+{
+	struct pdl_rx *rx = &c->pdl.rx;
+	uint64_t all[2];
+	unsigned moved;
+
+	ones(all, n);
+	if (psn != rx->dbase || n > FA_DATA_WINDOW || c->pdl.flows > 1 ||
+		((rx->rx[0] & all[0]) ^ all[0]) | ((rx->rx[1] & all[1]) ^ all[1]) |
+			(rx->ack[0] & all[0]) | (rx->ack[1] & all[1])) {
+		for (unsigned i = 0; i < n; i++)
+			pdl_ulp_ack(c, now, psn + i);
+		return;
+	}
+	rx->ack[0] |= all[0];
+	rx->ack[1] |= all[1];
+	moved = run_of_ones(rx->ack);
+	rx->dbase += moved;
+	shift(rx->ack, moved);
+	shift(rx->rx, moved);
+	pdl_ack_note(c, now, 0, n, any_ar(rx, psn, n));
+}
+
 /* Stores the codes of a refusal. When memory is exhausted, the peer's retransmissions reach their
  * limit instead. */
 static void
@@ -183,16 +228,16 @@ request_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 }
 
 static void
-mark_push(struct pdl_conn *d, const struct arrival *a)
+mark_push(struct pdl_conn *d, uint32_t psn, bool ar, unsigned flow)
 {
 	struct pdl_rx *rx = &d->rx;
-	uint32_t psn = a->h->psn, at = psn - rx->dbase;
+	uint32_t at = psn - rx->dbase;
 
 	rx->rx[at / 64] |= 1ull << (at % 64);
-	(a->h->ar ? pdl_bit_set : pdl_bit_clear)(rx->ar, FA_DATA_WINDOW, psn);
+	(ar ? pdl_bit_set : pdl_bit_clear)(rx->ar, FA_DATA_WINDOW, psn);
 	if (d->flows > 1) {
-		(a->flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
-		(a->flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
+		(flow & 1 ? pdl_bit_set : pdl_bit_clear)(rx->flow[0], FA_DATA_WINDOW, psn);
+		(flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
 	}
 	/* These bits belong to the push that had this place one window ago. */
 	if (rx->rnr[0] | rx->rnr[1] | rx->refused[0] | rx->refused[1]) {
@@ -210,7 +255,7 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	uint32_t psn = a->h->psn, at;
 	enum tl_take take;
 
-	mark_push(&c->pdl, a);
+	mark_push(&c->pdl, psn, a->h->ar, a->flow);
 	take = pdl_rx_hand_over(c, now, a, again);
 	at = psn - rx->dbase;
 	if (take == TL_REFUSED) {
@@ -272,6 +317,13 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 
 /* ---- Any packet ---- */
 
+static void
+count_ce(struct fa_conn *c, struct pdl_flow *f)
+{
+	f->ecn = (f->ecn + 1) & FALCON_ECN_MASK;
+	fa_count(c->s, FA_ECN_CE);
+}
+
 /* Records the fields that acknowledgements report about the last packet, whatever happens to it
  * (10.1). */
 static void
@@ -280,13 +332,11 @@ pdl_rx_measure(struct fa_conn *c, uint64_t now, const struct fa_in *in, struct p
 	uint8_t ttl = c->s->cfg.ttl;
 
 	f->t1 = in->stamp;
-	f->t2 = fa_ticks(now);
+	f->t2 = fa_ticks(now) - in->waited;
 	f->rx_path = in->path;
 	f->hops = in->ttl < ttl ? (uint8_t)SK_MIN(ttl - in->ttl, 15) : 0;
-	if (in->ce) {
-		f->ecn = (f->ecn + 1) & FALCON_ECN_MASK;
-		fa_count(c->s, FA_ECN_CE);
-	}
+	if (in->ce)
+		count_ce(c, f);
 }
 
 static void
@@ -312,17 +362,75 @@ pdl_rx_reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		return;
 	}
 	pdl_rx_measure(c, now, in, &c->pdl.flow[a.flow]);
-	pdl_piggyback(c, now, h);
+	bad = pdl_piggyback(c, now, h->rbpsn, h->dbpsn);
+	if (bad)
+		fa_count(c->s, bad);
 	if (type == FALCON_PULL_REQUEST)
 		request_window(c, now, &a);
 	else
 		data_window(c, now, &a);
 }
 
+/* ---- Runs of pushes ---- */
+
+/* Returns whether a push is valid and has not arrived before. */
+static inline bool
+run_new(const struct fa_conn *c, const struct wire_falcon_push *h)
+{
+	const struct pdl_conn *d = &c->pdl;
+	uint32_t at = h->psn - d->rx.dbase;
+
+	return at < FA_DATA_WINDOW && !at_base(d->rx.rx, at) && h->len <= c->params.mtu &&
+	       h->proto == c->params.protocol && h->function == c->params.function;
+}
+
+static inline bool
+run_bases(const struct pdl_conn *d, const struct wire_falcon_push *h)
+{
+	return h->rbpsn == d->tx[PDL_REQUEST].base && h->dbpsn == d->tx[PDL_DATA].base;
+}
+
+bool
+pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_push *h)
+{
+	return !run_bases(&c->pdl, h) && run_new(c, h) &&
+	       pdl_piggyback(c, now, h->rbpsn, h->dbpsn) == FA_NONE;
+}
+
+bool
+pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_push *h)
+{
+	return run_new(c, h) && run_bases(&c->pdl, h);
+}
+
+void
+pdl_run_push(struct fa_conn *c, const struct wire_falcon_push *h, const struct fa_in *in)
+{
+	struct pdl_conn *d = &c->pdl;
+	unsigned flow = pdl_flow_of(d, in->path);
+
+	d->n.packets_in++;
+	mark_push(d, h->psn, h->ar, flow);
+	if (in->ce)
+		count_ce(c, &d->flow[flow]);
+}
+
+void
+pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
+{
+	const struct fa_in last = {
+		.stamp = run->stamp, .path = run->path, .ttl = run->ttl, .waited = run->waited};
+	unsigned flow = pdl_flow_of(&c->pdl, run->path);
+
+	pdl_rx_measure(c, now, &last, &c->pdl.flow[flow]);
+	pdl_ack_note(c, now, flow, run->n, false);
+}
+
 void
 pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {
 	c->pdl.n.packets_in++;
+	pdl_resume(c);
 	switch (in->hdr->type) {
 	case FALCON_NACK:
 		c->pdl.n.nacks_in++;

@@ -91,7 +91,7 @@ pdl_rxack_header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 	h->t1 = f->t1;
 	h->t2 = f->t2;
 	h->hops = f->hops;
-	h->rx_level = tl_rx_level(c->s);
+	h->rx_level = SK_MAX(tl_rx_level(c->s), c->s->pdl.backlog);
 	h->ecn = f->ecn;
 	h->own_request = type == FALCON_EACK && rx->own_request;
 	h->own_data = type == FALCON_EACK && rx->own_data;

@@ -16,6 +16,53 @@ pdl_due(struct fa_conn *c, uint64_t at)
 	fa_timer_set(c->s, &c->pdl_timer, at);
 }
 
+uint64_t
+pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p)
+{
+	const struct fa_config *cfg = &c->s->cfg;
+
+	return SK_MIN(c->pdl.rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX),
+		SK_MAX(cfg->rto_max_ns, cfg->rto_min_ns));
+}
+
+static void
+pdl_timer_defer(uint64_t *at, uint64_t gap)
+{
+	if (*at != SK_NEVER)
+		*at += gap;
+}
+
+/* The peer's ULP set the time of a packet with PKT_RNR, which does not change. */
+static void
+resume_window(struct pdl_conn *d, const struct pdl_txw *w, uint64_t gap)
+{
+	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_LIVE); psn++) {
+		struct fa_pkt *p = pdl_txw_get(w, psn);
+
+		p->counted_at += gap;
+		p->since += gap;
+		if (!(p->flags & PKT_RNR))
+			p->deadline += gap;
+		d->rtx_due = SK_MIN(d->rtx_due, p->deadline);
+	}
+}
+
+void
+pdl_resume(struct fa_conn *c)
+{
+	struct pdl_conn *d = &c->pdl;
+	uint64_t gap = 1000ull * (c->s->stopped_us - c->stopped_us);
+
+	if (gap == 0)
+		return;
+	c->stopped_us = c->s->stopped_us;
+	pdl_timer_defer(&d->tlp_due, gap);
+	pdl_timer_defer(&d->loss_due, gap);
+	d->rtx_due = SK_NEVER;
+	resume_window(d, &d->tx[PDL_REQUEST], gap);
+	resume_window(d, &d->tx[PDL_DATA], gap);
+}
+
 /* Processes a timeout of `p`. Returns false after the last attempt of a Resync. */
 static bool
 pdl_timer_expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
@@ -85,6 +132,7 @@ pdl_timer(struct fa_conn *c, uint64_t now)
 	uint64_t next;
 
 	d->timer_at = SK_NEVER;
+	pdl_resume(c);
 	next = pdl_ack_timer(c, now);
 	if (is_due(&d->pace_due, now))
 		pdl_wake(c);

@@ -104,16 +104,23 @@ pdl_implied_ack(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 
 /* ---- Which packet ---- */
 
+/* Returns whether the windows admit the packet at offset `at` of `w`; `out`: the requests of `w`
+ * that count against ncwnd. */
+static inline bool
+in_window(
+	const struct pdl_conn *d, const struct pdl_txw *w, bool request, uint32_t at, uint32_t out)
+{
+	return at < SK_MIN(d->fcwnd, w->size) && (!request || out < d->ncwnd);
+}
+
 /* Applies the gating functions of 9.1.2. */
 static bool
 gate(const struct pdl_conn *d, const struct fa_pkt *p, bool again)
 {
 	const struct pdl_txw *w = &d->tx[pdl_window_of(p)];
-	uint32_t at = (again ? p->psn : w->next) - w->base;
 
-	if (at >= SK_MIN(d->fcwnd, w->size))
-		return false;
-	return !pdl_is_request(p) || (again ? w->orrc : w->orc) < d->ncwnd;
+	return in_window(d, w, pdl_is_request(p), (again ? p->psn : w->next) - w->base,
+		again ? w->orrc : w->orc);
 }
 
 struct candidates {
@@ -219,22 +226,32 @@ flow_for(struct pdl_conn *d, const struct fa_pkt *p, uint64_t now, bool again, u
 
 /* ---- The packet ---- */
 
-/* Decides the AR bit: by 9.1.3.1, and for the packet that closes its window, since no further one
- * leaves before its acknowledgement. */
+/* Returns whether the window closes behind `p`, so that no further packet leaves before an
+ * acknowledgement. */
+static bool
+closes_window(const struct pdl_conn *d, const struct fa_pkt *p)
+{
+	const struct pdl_txw *w = &d->tx[pdl_window_of(p)];
+
+	return !in_window(d, w, pdl_is_request(p), w->next + 1 - w->base, w->orc + 1u);
+}
+
+/* Decides the AR bit by 9.1.3.1. With a small fcwnd, the last packet of a burst has it: that is the
+ * one that closes its window, or the last one queued. Its acknowledgement covers the others; one
+ * for each of them would only take the time of both hosts. */
 static bool
 ack_request(struct fa_conn *c, const struct fa_pkt *p, bool again)
 {
 	const struct fa_config *cfg = &c->s->cfg;
 	struct pdl_conn *d = &c->pdl;
-	const struct pdl_txw *w = &d->tx[pdl_window_of(p)];
+	bool small = d->fcwnd <= cfg->ar_window;
 
-	if (d->fcwnd <= cfg->ar_window)
-		return true;
-	if (!cfg->ar_percent)
+	if (!small && !cfg->ar_percent)
 		return false;
-	if (again || w->next + 1 - w->base >= SK_MIN(d->fcwnd, w->size) ||
-		(pdl_is_request(p) && w->orc + 1u >= d->ncwnd))
+	if (again || closes_window(d, p))
 		return true;
+	if (small)
+		return d->queued == 1; /* `p` itself */
 	if (d->ar_gap > 1) {
 		d->ar_gap--;
 		return false;
@@ -330,7 +347,7 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 		p->flags |= PKT_SENT;
 	}
 	p->sent_at = now;
-	p->deadline = now + (d->rto_ns << SK_MIN(p->timeouts, PDL_BACKOFF_MAX));
+	p->deadline = now + pdl_timeout(c, p);
 	if (p->deadline < d->rtx_due) {
 		d->rtx_due = p->deadline;
 		pdl_due(c, d->rtx_due);
@@ -414,14 +431,139 @@ send_one(struct fa_conn *c, uint64_t now)
 	return send_packet(c, now, p, again, (unsigned)flow);
 }
 
+/* ---- A run of packets of one type ---- */
+
+/* Returns the only fifo with packets, of which the first is none that a Resync replaces, or NULL:
+ * then there is nothing to choose. */
+static inline struct pdl_fifo *
+only_fifo(struct pdl_conn *d)
+{
+	struct pdl_fifo *f;
+
+	if (d->pushes.head != NULL)
+		f = d->pulls.head == NULL && d->pull_data.head == NULL ? &d->pushes : NULL;
+	else if (d->pulls.head != NULL)
+		f = d->pull_data.head == NULL ? &d->pulls : NULL;
+	else
+		f = d->pull_data.head != NULL ? &d->pull_data : NULL;
+	return f != NULL && !f->head->resync ? f : NULL;
+}
+
+/* Returns whether the packets to send are new ones, on one flow that is not paced. Sending changes
+ * nothing of this. */
+static bool
+all_new(const struct fa_conn *c)
+{
+	const struct pdl_conn *d = &c->pdl;
+
+	return !d->tx[PDL_REQUEST].lost_count && !d->tx[PDL_DATA].lost_count && d->flows == 1 &&
+	       !d->flow[0].cc.ipg && !c->s->cfg.general;
+}
+
+/* Does what sent() does for a packet that was at the head of the only fifo with packets. Returns
+ * its deadline. */
+static inline uint64_t
+head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request)
+{
+	struct pdl_conn *d = &c->pdl;
+	struct fa_pkt *p = f->head;
+
+	f->head = p->next;
+	if (p->next == NULL)
+		f->tail = &f->head;
+	else if (request)
+		p->next->since = now;
+	d->queued--;
+	p->since = p->counted_at = p->sent_at = now;
+	p->psn = w->next++;
+	p->flags |= PKT_SENT;
+	p->deadline = now + pdl_timeout(c, p);
+	w->ring[p->psn & w->ring_mask] = p;
+	pdl_bit_set(w->live, PDL_WINDOW_MAX, p->psn);
+	w->flow_out[0]++;
+	w->orc = (uint16_t)(w->orc + request);
+	d->n.packets_out++;
+	return p->deadline;
+}
+
+/* Does the work of send_run() for the packets of `f`, which are of the window `w`. */
+static inline __attribute__((always_inline)) int
+send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request,
+	unsigned budget, unsigned *n)
+{
+	struct fa_stack *s = c->s;
+	struct pdl_conn *d = &c->pdl;
+	struct wire_falcon *h = &s->pdl.hdr;
+	struct fa_out out = {.hdr = h, .stamp = s->pdl.ticks, .path = d->flow[0].path};
+	struct fa_pkt *p;
+	uint64_t due;
+
+	/* The fields that all these packets have in common. */
+	h->type = f->head->type;
+	h->proto = c->params.protocol;
+	h->cid = c->params.peer_cid;
+	h->function = c->params.peer_function;
+	h->dbpsn = d->rx.dbase;
+	h->rbpsn = d->rx.rbase;
+	h->resync_code = h->resync_type = 0;
+	do {
+		p = f->head;
+		if (!in_window(d, w, request, w->next - w->base, w->orc))
+			return TX_NOTHING;
+		if (!pdl_txw_reserve(s, w))
+			return -EAGAIN;
+		h->ar = ack_request(c, p, false);
+		h->psn = w->next;
+		h->rsn = p->rsn;
+		h->request_len = (uint16_t)p->request_len;
+		out.payload = p->buf;
+		if (s->ops.output(s->ctx, c, &out) == -EAGAIN) {
+			fa_count(s, FA_OUTPUT_BUSY);
+			return -EAGAIN;
+		}
+		due = head_sent(c, now, f, w, request);
+		if (due < d->rtx_due) {
+			d->rtx_due = due;
+			pdl_due(c, due);
+		}
+		if (d->coalescing)
+			pdl_ack_piggybacked(c);
+	} while (++*n < budget && !c->dead && only_fifo(d) == f);
+	return 0;
+}
+
+/* Sends new packets of the only fifo `f` that has any, up to `budget` packets of the turn; *n
+ * counts them. Returns 0 when the next packet is of another kind or the budget is exhausted, else
+ * as send_one() does. */
+static int
+send_run(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, unsigned budget, unsigned *n)
+{
+	struct pdl_conn *d = &c->pdl;
+
+	if (f == &d->pushes)
+		return send_fifo(c, now, &d->pushes, &d->tx[PDL_DATA], true, budget, n);
+	if (f == &d->pulls)
+		return send_fifo(c, now, &d->pulls, &d->tx[PDL_REQUEST], true, budget, n);
+	return send_fifo(c, now, &d->pull_data, &d->tx[PDL_DATA], false, budget, n);
+}
+
 /* Sends a connection's packets in its turn. Sets *rc to -EAGAIN when the port is full. */
 static unsigned
 pdl_tx_turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 {
+	struct pdl_fifo *f;
 	unsigned n = 0;
 
 	*rc = 0;
+	pdl_resume(c);
 	while (n < budget && !c->dead) {
+		f = all_new(c) ? only_fifo(&c->pdl) : NULL;
+		if (f != NULL) {
+			*rc = send_run(c, now, f, budget, &n);
+			if (*rc)
+				break;
+			continue;
+		}
 		*rc = send_one(c, now);
 		if (*rc)
 			break;

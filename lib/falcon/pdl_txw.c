@@ -51,7 +51,7 @@ pdl_rings_free(struct fa_stack *s)
 	}
 }
 
-static bool
+bool
 pdl_txw_grow(struct fa_stack *s, struct pdl_txw *w)
 {
 	uint32_t room = w->ring != NULL ? (w->ring_mask + 1u) * 2 : PDL_RING_MIN;
@@ -67,14 +67,6 @@ pdl_txw_grow(struct fa_stack *s, struct pdl_txw *w)
 	w->ring = ring;
 	w->ring_mask = (uint16_t)(room - 1);
 	return true;
-}
-
-bool
-pdl_txw_reserve(struct fa_stack *s, struct pdl_txw *w)
-{
-	if (w->ring != NULL && w->next - w->base <= w->ring_mask)
-		return true;
-	return pdl_txw_grow(s, w);
 }
 
 void

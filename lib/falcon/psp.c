@@ -2,7 +2,9 @@
 /*
  * PSP's cryptography, by libIPSec_MB. GCM needs no batching there: one packet fills the processor's
  * pipelines, so a burst is a loop. A contiguous packet takes the library's single call; a packet in
- * several pieces (an mbuf chain, or headers apart from the payload) takes one call for each piece.
+ * several pieces (an mbuf chain, or headers apart from the payload) takes one call for each piece,
+ * and two more. A short packet whose pieces are to be adjacent is moved there first, since to copy
+ * it costs less than these calls.
  */
 #include "psp.h"
 
@@ -12,8 +14,10 @@
 
 #include "../base/be.h"
 #include "../base/secret.h"
+#include "../base/vectors.h"
 
 #define NONCE_LEN 12
+#define SHORT_MAX 512 /* bytes of text that are moved for a single call */
 
 struct psp_crypto {
 	IMB_MGR *mgr;
@@ -27,11 +31,24 @@ struct psp_sa {
 };
 _Static_assert(_Alignof(struct psp_sa) <= SK_SECRET_ALIGN, "alignment of an SA");
 
+/* Chooses the code for this processor, or for the lesser one that the process is bound to. */
+static void
+mgr_init(IMB_MGR *mgr)
+{
+	IMB_ARCH arch;
+
+	if (sk_vectors() == sk_vectors_best())
+		init_mb_mgr_auto(mgr, &arch);
+	else if (sk_vectors() == SK_VECTORS_AVX2)
+		init_mb_mgr_avx2(mgr);
+	else
+		init_mb_mgr_sse(mgr);
+}
+
 struct psp_crypto *
 psp_crypto_create(void)
 {
 	struct psp_crypto *c = calloc(1, sizeof(*c));
-	IMB_ARCH arch;
 
 	if (c == NULL)
 		return NULL;
@@ -42,12 +59,20 @@ psp_crypto_create(void)
 		psp_crypto_destroy(c);
 		return NULL;
 	}
-	init_mb_mgr_auto(c->mgr, &arch);
-	if (arch == IMB_ARCH_NONE) {
+	mgr_init(c->mgr);
+	if (c->mgr->used_arch == IMB_ARCH_NONE) {
 		psp_crypto_destroy(c);
 		return NULL;
 	}
 	return c;
+}
+
+enum sk_vectors
+psp_crypto_vectors(const struct psp_crypto *c)
+{
+	if (c->mgr->used_arch >= IMB_ARCH_AVX512)
+		return SK_VECTORS_FOLD;
+	return c->mgr->used_arch == IMB_ARCH_AVX2 ? SK_VECTORS_AVX2 : SK_VECTORS_NONE;
 }
 
 void
@@ -202,29 +227,51 @@ gcm_of(const IMB_MGR *m, uint8_t version, bool seal)
 }
 
 static void
-run_gcm(const struct gcm *f, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
-{
-	const struct psp_part *part = p->parts;
-	struct gcm_context_data ctx;
-
-	if (p->nparts == 1) {
-		f->one(&p->sa->key, &ctx, part->dst, part->src, part->len, nonce(p), p->hdr,
-			p->hdr_len, icv, PSP_ICV_LEN);
-		return;
-	}
-	f->init(&p->sa->key, &ctx, nonce(p), p->hdr, p->hdr_len);
-	for (uint32_t i = 0; i < p->nparts; i++, part++)
-		f->update(&p->sa->key, &ctx, part->dst, part->src, part->len);
-	f->finalize(&p->sa->key, &ctx, icv, PSP_ICV_LEN);
-}
-
-static void
 copy_parts(const struct psp_pkt *p)
 {
 	for (uint32_t i = 0; i < p->nparts; i++) {
 		if (p->parts[i].dst != p->parts[i].src)
 			memcpy(p->parts[i].dst, p->parts[i].src, p->parts[i].len);
 	}
+}
+
+/* Sets *one to the text as one part, of a packet that is contiguous or short. A short text is
+ * copied to its place. Returns false when the text is long, or its pieces go to several places. */
+static inline bool
+one_part(const struct psp_pkt *p, struct psp_part *one)
+{
+	uint32_t len = p->parts[0].len;
+
+	if (p->nparts == 1) {
+		*one = p->parts[0];
+		return true;
+	}
+	for (uint32_t i = 1; i < p->nparts; i++) {
+		if (len > SHORT_MAX || p->parts[i].len > SHORT_MAX - len ||
+			p->parts[i].dst != p->parts[0].dst + len)
+			return false;
+		len += p->parts[i].len;
+	}
+	copy_parts(p);
+	*one = (struct psp_part){p->parts[0].dst, p->parts[0].dst, len};
+	return true;
+}
+
+static void
+run_gcm(const struct gcm *f, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
+{
+	struct gcm_context_data ctx;
+	struct psp_part one;
+
+	if (one_part(p, &one)) {
+		f->one(&p->sa->key, &ctx, one.dst, one.src, one.len, nonce(p), p->hdr, p->hdr_len,
+			icv, PSP_ICV_LEN);
+		return;
+	}
+	f->init(&p->sa->key, &ctx, nonce(p), p->hdr, p->hdr_len);
+	for (uint32_t i = 0; i < p->nparts; i++)
+		f->update(&p->sa->key, &ctx, p->parts[i].dst, p->parts[i].src, p->parts[i].len);
+	f->finalize(&p->sa->key, &ctx, icv, PSP_ICV_LEN);
 }
 
 /* Computes the ICV of a packet whose parts were copied. */

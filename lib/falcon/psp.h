@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "../base/reason.h"
+#include "../base/vectors.h"
 #include "../wire/falcon.h"
 
 #define PSP_DEVICE_KEY_LEN 32
@@ -41,6 +42,9 @@ struct psp_crypto;
 /* Returns NULL when memory is exhausted, or when the library does not support the processor. */
 struct psp_crypto *psp_crypto_create(void);
 void psp_crypto_destroy(struct psp_crypto *c);
+/* Returns the kind of processor that the ciphers in use are written for: that of sk_vectors(), or
+ * a lesser one if the library has no code for it. */
+enum sk_vectors psp_crypto_vectors(const struct psp_crypto *c);
 
 /* Returns the length of a key in bytes: 16 or 32, or 0 for PSP_NO_CRYPTO. */
 unsigned psp_key_len(uint8_t version);
@@ -113,6 +117,9 @@ unsigned psp_open(struct psp_crypto *c, struct psp_pkt *pkts, unsigned n);
 
 /* ---- Sending: IVs ---- */
 
+/* IVs of one SPI: the range that a modular comparison can order. */
+#define PSP_IV_SPAN (1ull << 63)
+
 /* The state of one SPI's IVs, zeroed when its SA is created. */
 struct psp_iv {
 	uint64_t first, last;
@@ -122,7 +129,26 @@ struct psp_iv {
 /* Sets *iv to the IV of a packet that leaves at `now` (ns of any clock): greater than all IVs
  * before it, even when the clock stops or steps back. Returns false when the IVs of the SPI are
  * exhausted: the sender needs another SPI. */
-bool psp_iv_next(struct psp_iv *g, uint64_t now, uint64_t *iv);
+static inline bool
+psp_iv_next(struct psp_iv *g, uint64_t now, uint64_t *iv)
+{
+	uint64_t t = wire_falcon_ticks(now) << PSP_IV_COUNTER_BITS;
+
+	if (!g->used) {
+		g->used = true;
+		g->first = t;
+		g->last = t;
+		*iv = t;
+		return true;
+	}
+	if (t - g->first >= PSP_IV_SPAN || t - g->first <= g->last - g->first)
+		t = g->last + 1;
+	if (t - g->first >= PSP_IV_SPAN)
+		return false;
+	g->last = t;
+	*iv = t;
+	return true;
+}
 
 /* ---- Receiving: SPIs, rotation (9.2.2.3) ---- */
 
@@ -190,5 +216,27 @@ bool psp_rx_spi_ok(const struct psp_rx *rx, const struct psp_device *d, uint32_t
  * refused changes no state: Falcon neither acknowledges it nor processes its piggybacked fields. */
 int psp_rx_accept(
 	struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h, uint64_t now);
+
+/* Returns whether a packet is one of the current SPI and generation whose IV is the newest one,
+ * ahead by so little that no clock can contradict. */
+static inline bool
+psp_rx_is_next(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t iv)
+{
+	return spi == rx->spi && spi != 0 && rx->generation == d->generation && !d->match_cookie &&
+	       rx->remote.known && iv - rx->remote.time - 1 < rx->margin / 2;
+}
+
+/* Does the same as psp_rx_accept() for a packet with psp_rx_is_next(). Returns false, and changes
+ * nothing, for any other packet. */
+static inline bool
+psp_rx_accept_next(
+	struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t iv, uint64_t now)
+{
+	if (!psp_rx_is_next(rx, d, spi, iv))
+		return false;
+	rx->remote.time = iv;
+	rx->remote.at = now;
+	return true;
+}
 
 #endif

@@ -24,29 +24,7 @@
 
 SK_REASONS_DEFINE(psp, PSP_NONE, PSP_REASONS)
 
-#define IV_SPAN    (1ull << 63) /* IVs of one SPI: the range that a modular comparison can order */
 #define SPI_NUMBER (PSP_SPI_PHASE - 1)
-
-bool
-psp_iv_next(struct psp_iv *g, uint64_t now, uint64_t *iv)
-{
-	uint64_t t = wire_falcon_ticks(now) << PSP_IV_COUNTER_BITS;
-
-	if (!g->used) {
-		g->used = true;
-		g->first = t;
-		g->last = t;
-		*iv = t;
-		return true;
-	}
-	if (t - g->first >= IV_SPAN || t - g->first <= g->last - g->first)
-		t = g->last + 1;
-	if (t - g->first >= IV_SPAN)
-		return false;
-	g->last = t;
-	*iv = t;
-	return true;
-}
 
 void
 psp_device_init(struct psp_device *d)

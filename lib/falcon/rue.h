@@ -58,9 +58,10 @@ struct fa_rue_event {
 	uint8_t retransmits; /* consecutive ones of the packet; saturates at 7 */
 	uint8_t nack_code;
 	/* Ticks, of ACK and NACK: sent here, received by the peer, sent by the peer, received
-	 * here. */
+	 * here. The times of reception are lower bounds where a port has no timestamps: the times
+	 * between them exclude what the loops of the two hosts add to a round trip. */
 	uint32_t t1, t2, t3, t4;
-	uint32_t now; /* ticks */
+	uint32_t now; /* ticks: now - t1 is the whole round trip */
 	uint8_t hops, rx_level;
 	uint16_t ecn;   /* marked packets in total, as the peer counts them (14 bits) */
 	uint32_t acked; /* packets of this flow acknowledged since its last event */

@@ -6,6 +6,13 @@
 
 #define TIMERS_PER_POLL 256
 #define FAILS_PER_POLL  64
+/* The age of a backlog at the port from which peers must not increase ncwnd, and from which they
+ * must reduce it; the level that means the former (Swift's default target, 10.5.3), and the age
+ * that adds one to it. A burst of a few hundred frames takes less than the first. */
+#define BACKLOG_HOLD_NS 1000000u
+#define BACKLOG_CUT_NS  2000000u
+#define BACKLOG_LEVEL   15u
+#define BACKLOG_STEP_NS 500000u
 
 void
 fa_config_default(struct fa_config *cfg)
@@ -18,8 +25,11 @@ fa_config_default(struct fa_config *cfg)
 		.rto_initial_ns = 1000000,
 		.rto_min_ns = 1000000,
 		.ulp_rto_ns = 5000000,
-		/* With doubled timeouts, 400 ms of silence, and as long again for the Resync. */
-		.max_retransmits = 10,
+		/* A host whose processors are busy may not run for some hundred milliseconds. With
+		 * these timeouts, a peer is given up after 3.5 s of silence, and as long again for
+		 * the Resync; after 9.6 s at most, whatever the round trip was. */
+		.rto_max_ns = 200000000,
+		.max_retransmits = 23,
 		.ack_delay_ns = 8000,
 		.ack_count = 10,
 		.ar_window = 2,
@@ -36,8 +46,9 @@ static bool
 falcon_stack_config_ok(const struct fa_config *cfg)
 {
 	return cfg->max_conns && cfg->max_conns <= 1u << 24 && cfg->rto_initial_ns &&
-	       cfg->rto_min_ns && cfg->ulp_rto_ns && cfg->ack_count && cfg->ack_count <= 1024 &&
-	       cfg->ar_percent <= 100 && cfg->ooo_threshold < FA_DATA_WINDOW;
+	       cfg->rto_min_ns && cfg->rto_max_ns && cfg->ulp_rto_ns && cfg->ack_count &&
+	       cfg->ack_count <= 1024 && cfg->ar_percent <= 100 &&
+	       cfg->ooo_threshold < FA_DATA_WINDOW;
 }
 
 struct fa_stack *
@@ -122,6 +133,24 @@ falcon_stack_bury(struct fa_stack *s, uint64_t now)
 		pdl_conn_fini(c, now, c->fail_code);
 		tl_dead(c, now, c->fail_code);
 	}
+}
+
+void
+fa_stack_stopped(struct fa_stack *s, uint64_t gap)
+{
+	s->stopped_us += (uint32_t)(gap / 1000);
+}
+
+void
+fa_stack_backlog(struct fa_stack *s, uint64_t ns)
+{
+	uint64_t steps;
+
+	s->pdl.backlog = 0;
+	if (ns < BACKLOG_HOLD_NS)
+		return;
+	steps = ns < BACKLOG_CUT_NS ? 0 : 1 + (ns - BACKLOG_CUT_NS) / BACKLOG_STEP_NS;
+	s->pdl.backlog = (uint8_t)SK_MIN(BACKLOG_LEVEL + steps, 31u);
 }
 
 void

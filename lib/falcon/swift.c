@@ -230,7 +230,7 @@ on_ack_or_nack(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_pa
 	uint32_t target = fa_swift_target(p, cc, ev->hops);
 	bool congested;
 
-	cc->rtt = rue_smooth(cc->rtt, MAX(rue_span(ev->t1, ev->t4), 1), p->rtt_alpha);
+	cc->rtt = rue_smooth(cc->rtt, MAX(rue_span(ev->t1, ev->now), 1), p->rtt_alpha);
 	cc->delay = rue_smooth(cc->delay, measured_delay(p, ev), p->delay_alpha);
 	congested = (uint64_t)cc->delay * FA_FRACTION_ONE > (uint64_t)target * p->plb_delay;
 	fabric_window(cc, p, ev, target);

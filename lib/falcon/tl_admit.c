@@ -38,7 +38,7 @@ tl_admit_permits(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
 	/* Beyond its limit, a connection may have the one request for which all others wait. */
 	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
 		return false;
-	if (tl_net_fits(s, cells, false))
+	if (tl_net_fits(s, cells, false) && (hol || tl_net_share(c, type == FALCON_PULL_REQUEST)))
 		return true;
 	if (!hol)
 		return false;
@@ -115,7 +115,7 @@ rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct 
 		fa_count(s, FA_LENGTH);
 		return TL_DROPPED;
 	}
-	t = tl_find(&s->tl.requests, c, h->rsn);
+	t = tl_request(c, h->rsn);
 	if (t != NULL)
 		return came_again(t, now, h, payload, again);
 	if (c->params.ordered && h->rsn - tl->rx_rsn >= TL_RSN_REACH) {
@@ -171,7 +171,7 @@ tl_resynced(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 
 	if (h->resync_type == FALCON_PULL_DATA)
 		return resynced_pull_data(c, h->rsn);
-	t = tl_find(&c->s->tl.requests, c, h->rsn);
+	t = tl_request(c, h->rsn);
 	if (t != NULL && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP)) {
 		tl_pass_over(t, now);
 		return TL_TAKEN;

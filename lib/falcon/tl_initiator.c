@@ -117,16 +117,56 @@ tl_initiator_start(
 	tl_initiator_refuse(c, now, rsn, FA_LOCAL_RESOURCE);
 }
 
+/* Does what tl_initiator_start() does for a push whose resources are free. Returns false, without
+ * any effect, otherwise. */
+static bool
+push_start(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
+{
+	struct tl_conn *tl = &c->tl;
+	struct tl_txn *t;
+
+	if (tl->lost || c->dead || buf->len > c->params.mtu || tl->wait_head != NULL ||
+		c->s->cfg.general)
+		return false;
+	t = tl_request_alloc(c, tl_cells(buf->len, c->s->cfg.pools.tx_cell), 0);
+	if (t == NULL)
+		return false;
+	t->type = t->pkt.type = FALCON_PUSH_DATA;
+	t->state = TL_PUSH_TX;
+	t->pkt.buf = buf;
+	t->pkt.rsn = tl->tx_rsn++;
+	t->pkt.request_len = buf->len;
+	t->pkt.since = now;
+	t->in_pdl = true;
+	TAILQ_INSERT_TAIL(&tl->reqs, t, link);
+	if (tl->reclaim_at == SK_NEVER)
+		tl_watch(c, now);
+	pdl_send(c, now, &t->pkt);
+	if (tl_scarce(&c->s->tl))
+		tl_xoff(c->s);
+	return true;
+}
+
 void
 fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 {
-	tl_initiator_start(c, now, false, buf, 0);
+	if (buf == NULL || !push_start(c, now, buf))
+		tl_initiator_start(c, now, false, buf, 0);
 }
 
 void
 fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len)
 {
 	tl_initiator_start(c, now, true, buf, response_len);
+}
+
+void
+fa_request(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
+{
+	if (buf->pull)
+		fa_pull(c, now, buf, buf->response_len);
+	else
+		fa_push(c, now, buf);
 }
 
 /* ---- From packet delivery ---- */
@@ -145,6 +185,15 @@ tl_sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, enum fa_completion ho
 {
 	struct tl_txn *t = tl_txn_of(p);
 
+	/* A push is in no table, and an ordered connection completes it in the order of c->tl.reqs:
+	 * see the row of TL_PUSH_TX. */
+	if (t->state == TL_PUSH_TX && how == FA_DONE && c->params.ordered && !c->s->cfg.general) {
+		tl_packet_gone(c->s, t);
+		t->state = TL_READY;
+		t->completion = FA_DONE;
+		t->ulp_code = ulp_code;
+		return;
+	}
 	if (t->state == TL_DATA_TX) {
 		tl_pkt_free(c, p);
 		return;
@@ -171,12 +220,24 @@ tl_pkt_free(struct fa_conn *c, struct fa_pkt *p)
 		tl_request_free(c->s, t);
 }
 
+/* Returns the pull with this RSN whose pull data has not arrived, or NULL. Usually it is the oldest
+ * request. */
+static struct tl_txn *
+pull_find(const struct fa_conn *c, uint32_t rsn)
+{
+	struct tl_txn *t = TAILQ_FIRST(&c->tl.reqs);
+
+	if (t != NULL && t->pkt.rsn == rsn && t->hashed)
+		return t;
+	return tl_find(&c->s->tl.pulls, c, rsn);
+}
+
 enum tl_take
 tl_rx_pull_data(
 	struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload)
 {
 	struct fa_stack *s = c->s;
-	struct tl_txn *t = tl_find(&s->tl.pulls, c, h->rsn);
+	struct tl_txn *t = pull_find(c, h->rsn);
 
 	if (t != NULL && t->in_pdl)
 		pdl_implied_ack(c, now, &t->pkt);

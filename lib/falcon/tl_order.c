@@ -84,6 +84,43 @@ tl_order_complete(struct fa_conn *c, struct tl_txn *t)
 		tl_request_free(c->s, t);
 }
 
+/* Returns the number of complete pushes from `t` on whose RSNs follow each other. */
+static uint32_t
+pushes_done(const struct tl_txn *t)
+{
+	uint32_t n = 0, rsn = t->pkt.rsn;
+
+	for (; t != NULL && t->state == TL_READY && t->type == FALCON_PUSH_DATA &&
+		t->completion == FA_DONE && t->pkt.rsn == rsn + n;
+		t = TAILQ_NEXT(t, link))
+		n++;
+	return n;
+}
+
+/* Does what tl_order_complete() does for the first `n` requests, which pushes_done() counted, with
+ * one delivery. */
+static void
+complete_run(struct fa_conn *c, uint32_t n)
+{
+	struct tl_txn *t = TAILQ_FIRST(&c->tl.reqs);
+	struct fa_delivery d = {.type = FA_COMPLETION,
+		.completion = FA_DONE,
+		.rsn = t->pkt.rsn,
+		.more = n - 1,
+		.request_len = t->pkt.request_len};
+
+	if (!tl_deliver(c, &d))
+		return;
+	for (; n > 0; n--) {
+		t = TAILQ_FIRST(&c->tl.reqs);
+		TAILQ_REMOVE(&c->tl.reqs, t, link);
+		tl_request_rx_done(c->s, t);
+		t->state = TL_GONE;
+		if (!t->in_pdl)
+			tl_request_free(c->s, t);
+	}
+}
+
 /* Completes requests that never had a transaction, after all others. */
 static void
 complete_lost(struct fa_conn *c)
@@ -160,10 +197,14 @@ run_ordered(struct fa_conn *c, uint64_t now)
 {
 	struct tl_conn *tl = &c->tl;
 	struct tl_txn *t;
+	uint32_t n;
 
 	while (!tl->busy) {
 		t = TAILQ_FIRST(&tl->reqs);
-		if (t != NULL && t->state == TL_READY)
+		n = t != NULL && c->s->cfg.runs ? pushes_done(t) : 0;
+		if (n > 0)
+			complete_run(c, n);
+		else if (t != NULL && t->state == TL_READY)
 			tl_order_complete(c, t);
 		else if (tl->head != NULL &&
 			 (tl->rnr == TL_RNR_NONE || (tl->rnr == TL_RNR_WAIT && tl->offer)))

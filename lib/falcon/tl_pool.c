@@ -11,12 +11,47 @@
 
 #include "../base/mem.h"
 
-#define EMA_SHIFT 8
+#define EMA_SHIFT   8
+#define POOL_SHARED 1024 /* units of the smallest region that has shares */
 
 static bool
 tl_pool_has(const struct tl_region *r, uint32_t n)
 {
 	return r->cap - r->used >= n;
+}
+
+bool
+tl_pool_share(uint32_t cap, uint32_t used, uint32_t held)
+{
+	uint32_t free = cap - SK_MIN(used, cap);
+
+	if (cap < POOL_SHARED || held < cap / 1024)
+		return true;
+	if (held < cap / 256)
+		return free > cap / 32;
+	return held < cap / 64 ? free > cap / 4 : free > cap / 2;
+}
+
+bool
+tl_data_share(const struct fa_conn *c)
+{
+	const struct tl_region *pkt = &c->s->tl.tx_pkt_data, *buf = &c->s->tl.tx_buf_data;
+
+	return !c->tl.data_out || (tl_pool_share(pkt->cap, pkt->used, c->tl.data_out) &&
+					  tl_pool_share(buf->cap, buf->used, c->tl.data_cells));
+}
+
+bool
+tl_net_share(const struct fa_conn *c, bool pull)
+{
+	const struct fa_pools *p = &c->s->cfg.pools;
+	const struct tl_stack *tl = &c->s->tl;
+
+	if (pull && !tl_pool_share(tl->pulls_in.cap, tl->pulls_in.used, c->tl.pulls))
+		return false;
+	return tl_pool_share(p->rx_pkt_net - p->rx_pkt_red, tl->rx_pkt_net.used, c->tl.in_net) &&
+	       tl_pool_share(p->rx_buf_net - p->rx_buf_red, tl->rx_buf_net.used,
+		       c->tl.in_net * tl->pkt_cells);
 }
 
 static int
@@ -172,12 +207,6 @@ tl_pools_mtu(struct fa_stack *s, uint32_t mtu)
 }
 
 static bool
-scarce(const struct tl_region *r)
-{
-	return r->used > r->xoff_above;
-}
-
-static bool
 roomy(const struct tl_region *r)
 {
 	return r->used <= r->xon_upto;
@@ -186,10 +215,7 @@ roomy(const struct tl_region *r)
 void
 tl_xoff(struct fa_stack *s)
 {
-	const struct tl_stack *tl = &s->tl;
-
-	if (tl->xoff || (!scarce(&tl->tx_pkt_req) && !scarce(&tl->tx_buf_req) &&
-				!scarce(&tl->rx_pkt_ulp) && !scarce(&tl->rx_buf_ulp)))
+	if (!tl_scarce(&s->tl))
 		return;
 	s->tl.xoff = true;
 	s->ops.event(s->ctx, NULL, FA_EV_XOFF);
@@ -273,6 +299,38 @@ tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells)
 }
 
 void
+tl_net_take(struct fa_conn *c, uint32_t cells)
+{
+	c->s->tl.rx_pkt_net.used++;
+	c->s->tl.rx_buf_net.used += cells;
+	c->tl.in_net++;
+	tl_pool_measure(c->s);
+}
+
+void
+tl_net_give(struct fa_conn *c, uint32_t cells, uint32_t n)
+{
+	c->tl.in_net -= n;
+	for (; n > 0; n--) {
+		c->s->tl.rx_pkt_net.used--;
+		c->s->tl.rx_buf_net.used -= cells;
+		tl_pool_measure(c->s);
+	}
+}
+
+/* There is an object for each packet context of the region. */
+struct tl_txn *
+tl_net_adopt(struct fa_conn *c, uint32_t cells)
+{
+	struct tl_txn *t = object_get(&c->s->tl.ins, c);
+
+	t->rx_cells = cells;
+	t->type = FALCON_PUSH_DATA;
+	t->in_net = true;
+	return t;
+}
+
+void
 tl_net_buf_done(struct fa_stack *s, struct tl_txn *t)
 {
 	s->tl.rx_buf_net.used -= t->rx_cells;
@@ -299,6 +357,7 @@ tl_pull_to_data(struct fa_stack *s, struct tl_txn *t, uint32_t len)
 	if (!tl_pool_has(&s->tl.tx_pkt_data, 1) || !tl_pool_has(&s->tl.tx_buf_data, cells))
 		return false;
 	t->c->tl.data_out++;
+	t->c->tl.data_cells += cells;
 	s->tl.tx_pkt_data.used++;
 	s->tl.tx_buf_data.used += cells;
 	s->tl.pulls_in.used--;
@@ -313,6 +372,7 @@ tl_data_free(struct fa_stack *s, struct tl_txn *t)
 	s->tl.tx_buf_data.used -= t->tx_cells;
 	t->c->tl.pulls--;
 	t->c->tl.data_out--;
+	t->c->tl.data_cells -= t->tx_cells;
 	tl_data_list(t->c);
 	object_put(&s->tl.ins, t);
 }

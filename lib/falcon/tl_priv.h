@@ -6,6 +6,7 @@
  * tl_wait.c       requests of the local ULP that wait for resources
  * tl_target.c     requests of the peer: outcomes of the local ULP, pull data (8.5)
  * tl_admit.c      admission of requests from the network: zones, head of line, eviction
+ * tl_span.c       pushes of the peer that need no transaction
  * tl_order.c      order of deliveries, on ordered and unordered connections; calls the ULP
  * tl_rnr.c        requests for which the ULP was not ready
  * tl_reclaim.c    transactions that took too long; connections that have failed (11)
@@ -77,23 +78,30 @@ enum tl_rnr {
 	TL_RNR_PROBE, /* rx_rsn - 1 was delivered again; its outcome decides */
 };
 
+/* Pushes that the ULP has (TL_ULP_TX) without a transaction: consecutive RSNs and PSNs. */
+struct tl_span {
+	uint32_t rsn, psn; /* of the first */
+	uint16_t n;
+	uint16_t cells; /* of each */
+};
+
 struct tl_conn {
 	uint32_t tx_rsn; /* NRSN of the initiator */
 	uint32_t rx_rsn; /* NRSN of the target, if ordered */
 	uint32_t judged; /* ordered: the RSN after the last one with an outcome other than RNR */
+	struct tl_span span; /* ordered; n == 0: no such push */
+	uint32_t wait_count;
+	uint32_t data_cells; /* buffer cells of data_out */
 	struct tl_list reqs; /* the initiator's, not delivered yet, by RSN */
 	struct tl_list ins;  /* the target's, up to the state TL_DATA_WAITS */
 	/* unordered: to be delivered, initiator's and target's */
 	struct tl_list ready;
 	/* unordered: in the state TL_REFUSED_BY_ULP, by `due` */
 	struct tl_list refused;
-	struct tl_list data_waits;      /* pull data without resources, oldest first */
-	TAILQ_ENTRY(fa_conn) data_link; /* in s->tl.data_conns while data_listed */
-	bool data_listed;
+	struct tl_list data_waits;             /* pull data without resources, oldest first */
+	TAILQ_ENTRY(fa_conn) data_link;        /* in s->tl.data_conns while data_listed */
 	struct fa_buf *wait_head, **wait_tail; /* requests that wait for resources, by RSN */
 	TAILQ_ENTRY(fa_conn) wait_link;        /* in s->tl.waiting while wait_listed */
-	uint32_t wait_count;
-	bool wait_listed;
 	struct tl_txn *head; /* ordered: the target's request with rx_rsn, to be delivered */
 	uint32_t in_net;     /* those on `ins` with resources of the network's region */
 	uint32_t evictable;  /* those of in_net in s->tl.evictable */
@@ -103,10 +111,11 @@ struct tl_conn {
 	uint32_t data_out;   /* packet contexts of pull data */
 	uint32_t lost_rsn;   /* from here to tx_rsn: requests that had no transaction */
 	uint8_t lost_code, rnr;
-	uint8_t rnr_code;            /* of the refusal that blocks the connection */
-	bool lost;                   /* lost_rsn is valid; no further request is accepted */
-	bool offer;                  /* the wait of TL_RNR_WAIT is over */
-	bool restart;                /* fa_delivery.restart of the next request */
+	uint8_t rnr_code; /* of the refusal that blocks the connection */
+	bool lost;        /* lost_rsn is valid; no further request is accepted */
+	bool offer;       /* the wait of TL_RNR_WAIT is over */
+	bool restart;     /* fa_delivery.restart of the next request */
+	bool data_listed, wait_listed;
 	bool busy, running;          /* ops->deliver returned false; tl_run() is executing */
 	bool dead, dead_sent;        /* tl_dead() was called; FA_EV_DEAD was sent */
 	uint64_t rnr_at, reclaim_at; /* the timer's deadlines; SK_NEVER: none */
@@ -158,7 +167,17 @@ _Static_assert(offsetof(struct tl_txn, pkt) == 0, "tl_txn_of()");
 static inline uint32_t
 tl_cells(uint32_t len, uint32_t cell)
 {
-	return len / cell + (len % cell != 0);
+	return fa_cells(len, cell);
+}
+
+/* Returns whether resources for requests are scarce, and FA_EV_XOFF has not been sent. */
+static inline bool
+tl_scarce(const struct tl_stack *tl)
+{
+	return !tl->xoff && (tl->tx_pkt_req.used > tl->tx_pkt_req.xoff_above ||
+				    tl->tx_buf_req.used > tl->tx_buf_req.xoff_above ||
+				    tl->rx_pkt_ulp.used > tl->rx_pkt_ulp.xoff_above ||
+				    tl->rx_buf_ulp.used > tl->rx_buf_ulp.xoff_above);
 }
 
 /* ---- tl_table.c ---- */
@@ -173,6 +192,20 @@ void tl_remove(struct tl_table *table, struct tl_txn *t); /* no effect if not in
 
 int tl_pools_init(struct fa_stack *s);
 void tl_pools_fini(struct fa_stack *s);
+/*
+ * Returns whether a connection that holds `held` units of a region with `cap` units, of which
+ * `used` are in use, may take more. The more of the region is in use, the less a connection may
+ * hold: beyond a 64th only while more than half is free, beyond a 256th while more than a quarter
+ * is, beyond a 1024th while more than a 32nd is. So 74 connections that return nothing leave a
+ * 256th to the next one. A region of less than 1024 units has no such bounds.
+ */
+bool tl_pool_share(uint32_t cap, uint32_t used, uint32_t held);
+/* Returns whether the connection may take more of the regions for pull data. One that holds nothing
+ * may always; when they are exhausted, it waits its turn. */
+bool tl_data_share(const struct fa_conn *c);
+/* Returns whether the connection may take more of the regions for requests from the network, of
+ * which the red zone is not a part; and, if `pull` is true, of `pulls_in`. */
+bool tl_net_share(const struct fa_conn *c, bool pull);
 /* Takes the resources of a request of the local ULP (8.2.3). Returns NULL when they are
  * exhausted. */
 struct tl_txn *tl_request_alloc(struct fa_conn *c, uint32_t tx_cells, uint32_t rx_cells);
@@ -184,6 +217,11 @@ void tl_request_free(struct fa_stack *s, struct tl_txn *t);
  * (8.2.4). */
 bool tl_net_fits(const struct fa_stack *s, uint32_t cells, bool hol);
 struct tl_txn *tl_net_alloc(struct fa_conn *c, uint8_t type, uint32_t cells);
+/* Take and return the network's resources of pushes without a transaction, of `cells` each, and
+ * give such a push one: the resources for it are there. */
+void tl_net_take(struct fa_conn *c, uint32_t cells);
+void tl_net_give(struct fa_conn *c, uint32_t cells, uint32_t n);
+struct tl_txn *tl_net_adopt(struct fa_conn *c, uint32_t cells);
 void tl_net_buf_done(struct fa_stack *s, struct tl_txn *t);
 /* Returns the network's resources of a request that the ULP has taken: requests that hold them must
  * make progress whatever happens to pull data (CR#2, CR#3). */
@@ -247,6 +285,18 @@ void tl_data_resume(struct fa_stack *s, uint64_t now);
 /* Enters the connection into s->tl.data_conns, or removes it, after a change of its pull data that
  * waits or is under way. */
 void tl_data_list(struct fa_conn *c);
+
+/* ---- tl_span.c ---- */
+
+/* Ends the first ones of `n` pushes from `rsn` on, which the ULP has taken, as far as they have no
+ * transaction. Returns their number. */
+uint32_t tl_span_taken(struct fa_conn *c, uint64_t now, uint32_t rsn, uint32_t n);
+/* Ends all pushes without a transaction, of a connection that ends. */
+void tl_span_drop(struct fa_conn *c);
+/* Returns the peer's request with this RSN, or NULL. A push without a transaction gets one. */
+struct tl_txn *tl_request(struct fa_conn *c, uint32_t rsn);
+/* Returns the peer's request that has this RSN and a transaction, or NULL. */
+struct tl_txn *tl_request_find(const struct fa_conn *c, uint32_t rsn);
 
 /* ---- tl_admit.c ---- */
 

@@ -101,6 +101,7 @@ tl_dead(struct fa_conn *c, uint64_t now, enum fa_completion code)
 	}
 	while ((t = TAILQ_FIRST(&tl->ins)) != NULL)
 		tl_target_finish(t);
+	tl_span_drop(c);
 	tl->rnr = TL_RNR_NONE;
 	tl->gap_since = 0;
 	tl->rnr_at = tl->reclaim_at = SK_NEVER;

@@ -93,6 +93,7 @@ tl_conn_fini(struct fa_conn *c)
 	tl_wait_drop(c);
 	while ((t = TAILQ_FIRST(&c->tl.ins)) != NULL)
 		tl_target_finish(t);
+	tl_span_drop(c);
 	fa_tl_timer(c, SK_NEVER);
 }
 

@@ -132,24 +132,24 @@ breaks_order(const struct tl_conn *tl, const struct fa_outcome *o)
 	return (int32_t)(o->rsn - tl->rx_rsn) >= 0;
 }
 
-void
-fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
+/* Processes one outcome. Returns false when it fails the connection. */
+static bool
+outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = tl_find(&s->tl.requests, c, o->rsn);
+	struct tl_txn *t = tl_request(c, o->rsn);
 
-	if (c->dead || t == NULL || t->state != TL_ULP_TX || o->verdict > FA_WRONG_CID) {
-		if (!c->dead)
-			fa_count(s, FA_BAD_OUTCOME);
+	if (t == NULL || t->state != TL_ULP_TX || o->verdict > FA_WRONG_CID) {
+		fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, o->buf);
-		return;
+		return true;
 	}
 	if (c->params.ordered && breaks_order(tl, o)) {
 		fa_count(s, FA_BAD_OUTCOME);
 		fa_buf_free(s, o->buf);
 		fa_conn_fail(c, now, FA_OPERATION_ERROR);
-		return;
+		return false;
 	}
 	if (o->verdict != FA_RNR) {
 		fa_buf_free(s, o->buf);
@@ -158,6 +158,31 @@ fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
 		tl_rnr_over(t, now);
 	}
 	(t->type == FALCON_PUSH_DATA ? push_verdicts : pull_verdicts)[o->verdict](t, now, o);
+	return true;
+}
+
+void
+fa_outcome(struct fa_conn *c, uint64_t now, const struct fa_outcome *o)
+{
+	uint32_t left = o->verdict == FA_TAKEN ? o->more + 1u : 1;
+	struct fa_outcome one = *o;
+	struct tl_conn *tl = &c->tl;
+
+	if (c->dead) {
+		fa_buf_free(c->s, o->buf);
+		return;
+	}
+	while (left > 0) {
+		uint32_t n = o->verdict == FA_TAKEN ? tl_span_taken(c, now, one.rsn, left) : 0;
+
+		if (n == 0) {
+			if (!outcome(c, now, &one))
+				return;
+			n = 1;
+		}
+		one.rsn += n;
+		left -= n;
+	}
 	if (tl->held && tl->head == NULL && tl->rnr == TL_RNR_NONE)
 		tl_find_head(c, now);
 	tl_run(c, now);
@@ -171,7 +196,7 @@ data_room(const struct fa_conn *c)
 {
 	uint32_t limit = c->s->cfg.conn_data;
 
-	return !limit || c->tl.data_out < limit;
+	return (!limit || c->tl.data_out < limit) && tl_data_share(c);
 }
 
 void
@@ -223,6 +248,9 @@ tl_data_resume(struct fa_stack *s, uint64_t now)
 		/* The next connection's turn; this one is the last from now on. */
 		TAILQ_REMOVE(&s->tl.data_conns, c, tl.data_link);
 		c->tl.data_listed = false;
+		/* Others have used its part: it waits for an acknowledgement of its own. */
+		if (!data_room(c))
+			continue;
 		TAILQ_REMOVE(&c->tl.data_waits, t, queue);
 		if (!send_data(t, now)) {
 			TAILQ_INSERT_HEAD(&c->tl.data_waits, t, queue);
@@ -238,7 +266,7 @@ void
 fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 {
 	struct fa_stack *s = c->s;
-	struct tl_txn *t = tl_find(&s->tl.requests, c, rsn);
+	struct tl_txn *t = tl_request_find(c, rsn);
 
 	if (c->dead || t == NULL || t->state != TL_PULL_TAKEN) {
 		if (!c->dead)
@@ -260,4 +288,13 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 	t->state = TL_DATA_WAITS;
 	TAILQ_INSERT_TAIL(&c->tl.data_waits, t, queue);
 	tl_data_list(c);
+}
+
+void
+fa_answer(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
+{
+	const struct fa_outcome taken = {.rsn = rsn, .verdict = FA_TAKEN};
+
+	fa_outcome(c, now, &taken);
+	fa_pull_data(c, now, rsn, buf);
 }

@@ -16,8 +16,8 @@ tl_wait(struct fa_conn *c, bool pull, uint32_t rsn, struct fa_buf *buf, uint32_t
 		return false;
 	buf->next = NULL;
 	buf->wait_rsn = rsn;
-	buf->wait_response_len = response_len;
-	buf->wait_pull = pull;
+	buf->response_len = response_len;
+	buf->pull = pull;
 	if (tl->wait_head == NULL) {
 		tl->wait_tail = &tl->wait_head;
 		TAILQ_INSERT_TAIL(&c->s->tl.waiting, c, tl.wait_link);
@@ -63,7 +63,7 @@ tl_wait_resume(struct fa_stack *s, uint64_t now)
 			unlist(c);
 			continue;
 		}
-		if (!tl_begin(c, now, b->wait_pull, b->wait_rsn, b, b->wait_response_len))
+		if (!tl_begin(c, now, b->pull, b->wait_rsn, b, b->response_len))
 			return;
 		take_first(c);
 		if (c->tl.wait_listed) { /* the next connection's turn */

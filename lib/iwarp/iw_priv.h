@@ -8,9 +8,11 @@
  *	iw_tx_msg.c	the send queue: Send, Write, Immediate Data
  *	iw_tx_local.c	requests that send nothing: bind, local invalidate
  *	iw_tx_fast.c	the fast path of a Send or Write that is one FPDU
+ *	iw_tx_run.c	the fast path of a run of small Writes
  *	iw_tx_read.c	outgoing Read Requests and Read Responses
  *	iw_tx_atomic.c	outgoing Atomic Requests; execution of the peer's Atomics
  *	iw_rx.c		incoming FPDUs: versions, opcodes, the table of handlers
+ *	iw_rx_run.c	the fast path of small Writes that arrive together
  *	iw_rx_tagged.c	incoming Write and Read Response
  *	iw_rx_untagged.c	incoming Send, Immediate Data and Read Request
  *	iw_rx_atomic.c	incoming Atomic Request and Atomic Response
@@ -229,6 +231,30 @@ bool iw_rec_room(struct iw_qp *q, uint32_t ulpdu_len);
 /* Hands the record over to the transport stage, if there is one. Returns false, and keeps the
  * record, if the stage's ring is full. */
 bool iw_rec_send(struct iw_qp *q);
+/* Adds an FPDU of `len` bytes that was written behind the record's bytes. `sum` is its Internet
+ * checksum, or 0 on a connection without CRCs, whose bytes are not passed over for a sum alone. */
+static inline void
+iw_rec_add(struct iw_qp *q, uint32_t len, uint64_t sum)
+{
+	q->rec->len += len;
+	q->rec->sum = sk_sum_fold(sk_sum_add(q->rec->sum, sum));
+	q->space -= len;
+	q->info.fpdus_out++;
+}
+/* Writes `pad` bytes of pad (at most 3) and the CRC behind the bytes of `c`, which end at `at`, of
+ * an FPDU without markers. Returns the Internet checksum of all bytes. */
+static inline uint64_t
+iw_fpdu_end(uint8_t *at, uint32_t pad, struct sk_check c, bool use_crc)
+{
+	static const uint8_t zero[4];
+
+	if (pad > 0) {
+		memcpy(at, zero, 4);
+		c.crc = sk_crc32c((uint32_t)c.crc, zero, pad);
+	}
+	mpa_crc_put(at + pad, &c, use_crc);
+	return c.sum;
+}
 /* Writes one FPDU, the header and `n` bytes of body, into the room that iw_rec_room() made. */
 void iw_emit(struct iw_qp *q, const struct wire_ddp *d, const void *body, uint32_t n);
 /* Begin and end an FPDU whose body of `n` bytes the caller gathers with mpa_write_put() in
@@ -254,6 +280,12 @@ enum iw_step iw_local_step(struct iw_qp *q, struct iw_op *op);
  * without an effect, if the request needs the general path. */
 bool iw_tx_fast(struct iw_qp *q, struct iw_op *op);
 
+/* iw_tx_run.c: Sends the next requests of the send queue as long as they are small Writes that need
+ * nothing of the general path, at most `budget`, and sets *sent to their number. Returns
+ * IW_STEP_DID if some were sent, IW_STEP_NONE if nothing is left to send, IW_STEP_WAIT if the
+ * general path has to continue, or IW_STEP_NOBUF. */
+enum iw_step iw_tx_run(struct iw_qp *q, unsigned budget, unsigned *sent);
+
 /* iw_tx_read.c */
 enum iw_step iw_read_step(struct iw_qp *q, struct iw_op *op);
 enum iw_step iw_irq_step(struct iw_qp *q);
@@ -275,6 +307,10 @@ enum iw_step iw_atomic_step(struct iw_qp *q, struct iw_op *op);
 enum iw_step iw_atomic_answer(struct iw_qp *q, const struct iw_irqe *e);
 /* Sends the ready-to-receive message of RFC 6581 9.2 (iw_tx_read.c). */
 enum iw_step iw_rtr_step(struct iw_qp *q);
+
+/* iw_rx_run.c: Places the next FPDUs as long as they are small Writes that need nothing of the
+ * general path. Returns the stream bytes that were consumed. */
+uint32_t iw_rx_run(struct iw_qp *q);
 
 /* iw_rx_tagged.c, iw_rx_untagged.c, iw_rx_atomic.c: each function handles one segment and returns
  * 0, IW_RX_LATER, or the reason why it refuses the segment. `head` holds the segment's first

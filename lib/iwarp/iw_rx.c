@@ -181,11 +181,11 @@ iw_rx_rest(struct iw_qp *q, uint32_t consumed)
 static void
 fpdus(struct iw_qp *q)
 {
-	uint32_t bytes = 0;
+	uint32_t bytes = iw_rx_run(q);
 	struct mpa_fpdu f;
-	int r;
+	int r = 0;
 
-	while ((r = mpa_rx_next(&q->mrx, &f)) > 0) {
+	while (q->mrx.head != NULL && (r = mpa_rx_next(&q->mrx, &f)) > 0) {
 		if (!fpdu(q, &f)) {
 			q->rx_pages = true;
 			break;
@@ -193,6 +193,7 @@ fpdus(struct iw_qp *q)
 		bytes += mpa_rx_done(&q->mrx, &f);
 		if (q->phase == IW_PHASE_ERROR)
 			break;
+		bytes += iw_rx_run(q);
 	}
 	if (r < 0)
 		stream_fail(q, (enum mpa_reason) - r);
@@ -213,6 +214,12 @@ iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain)
 	else
 		fpdus(q);
 	return q->kick;
+}
+
+bool
+iw_rx_whole(const struct iw_qp *q)
+{
+	return q->mrx.whole;
 }
 
 /* Discards the bytes that waited for pages when placement has ended meanwhile. */

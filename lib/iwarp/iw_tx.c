@@ -76,9 +76,7 @@ iw_emit_end(struct iw_qp *q, struct mpa_writer *w)
 {
 	uint32_t len = mpa_write_end(w);
 
-	q->rec->len += len;
-	q->space -= len;
-	q->info.fpdus_out++;
+	iw_rec_add(q, len, q->mtx.crc ? w->check.sum : 0);
 }
 
 void
@@ -111,12 +109,19 @@ next_step(struct iw_qp *q)
 static enum iw_tx_result
 iw_tx_work(struct iw_qp *q, unsigned budget)
 {
-	while (budget-- > 0) {
+	for (unsigned n; budget > 0; budget -= n) {
+		enum iw_step s;
+
 		if (q->space <= 0) {
 			q->want_space = true;
 			return IW_TX_BLOCKED;
 		}
-		switch (next_step(q)) {
+		s = iw_tx_run(q, budget, &n);
+		if (s == IW_STEP_WAIT) {
+			n = 1;
+			s = next_step(q);
+		}
+		switch (s) {
 		case IW_STEP_DID:
 			break;
 		case IW_STEP_NONE:

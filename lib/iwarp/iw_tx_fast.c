@@ -9,38 +9,19 @@
  * on those stores.
  */
 #include "iw_priv.h"
+#include "mpa_priv.h"
 
-#include "../base/crc32c.h"
 #include "../base/mem.h"
 
 #include <string.h>
 
-/* Returns the bytes of an FPDU without markers. */
-static uint32_t
-plain_len(uint32_t ulpdu_len)
-{
-	return ((MPA_LEN_FIELD + ulpdu_len + 3) & ~3u) + MPA_CRC_LEN;
-}
-
-/* Writes pad and CRC behind the bytes that end at `at`. */
-static void
-fpdu_end(uint8_t *at, uint32_t pad, uint32_t crc, bool use_crc)
-{
-	static const uint8_t zero[4];
-
-	if (pad > 0) {
-		memcpy(at, zero, 4);
-		crc = sk_crc32c(crc, zero, pad);
-	}
-	wire_mpa_crc_emit(at + pad, use_crc ? sk_crc32c_final(crc) : 0);
-}
-
-static uint32_t
+/* Writes an FPDU at `at`. Returns its Internet checksum, or 0 without CRCs. */
+static uint64_t
 fpdu_write(uint8_t *at, const struct wire_ddp *d, const uint8_t *src, uint32_t n, bool use_crc)
 {
 	uint32_t ulpdu_len = (d->tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN) + n;
-	uint32_t head = MPA_LEN_FIELD + ulpdu_len - n, len = plain_len(ulpdu_len);
-	uint32_t crc = SK_CRC32C_INIT;
+	uint32_t head = MPA_LEN_FIELD + ulpdu_len - n, len = mpa_plain_len(ulpdu_len);
+	struct sk_check c = SK_CHECK_INIT;
 	uint64_t word[3];
 
 	if (d->tagged)
@@ -48,18 +29,17 @@ fpdu_write(uint8_t *at, const struct wire_ddp *d, const uint8_t *src, uint32_t n
 	else
 		wire_fpdu_untagged_words(word, ulpdu_len, d);
 	memcpy(at, word, 16);
-	crc = sk_crc32c_word(crc, word[0]);
-	crc = sk_crc32c_word(crc, word[1]);
+	c = sk_check_word(sk_check_word(c, word[0]), word[1]);
 	if (!d->tagged) {
 		memcpy(at + 16, &word[2], 4);
-		crc = sk_crc32c(crc, &word[2], 4);
+		c = sk_check_half_word(c, (uint32_t)word[2]);
 	}
 	if (use_crc)
-		crc = sk_crc32c_copy(crc, at + head, src, n);
+		c = sk_check_copy(c, at + head, src, n);
 	else
 		memcpy(at + head, src, n);
-	fpdu_end(at + head + n, len - MPA_CRC_LEN - head - n, crc, use_crc);
-	return len;
+	c.sum = iw_fpdu_end(at + head + n, len - MPA_CRC_LEN - head - n, c, use_crc);
+	return use_crc ? c.sum : 0;
 }
 
 /* Returns the address of the payload if the element is valid, contiguous and present, else NULL. */
@@ -88,14 +68,14 @@ iw_tx_fast(struct iw_qp *q, struct iw_op *op)
 	const uint8_t *src;
 
 	if ((!write && wr->opcode != RD_SEND) || wr->nsge != 1 || n == 0 ||
-		(wr->flags & ~(RD_SIGNALED | RD_SOLICITED)) || q->mtx.markers ||
+		(wr->flags & ~(RD_SIGNALED | RD_SOLICITED)) || q->mtx.markers || q->st->general ||
 		n > q->mulpdu - DDP_UNTAGGED_LEN)
 		return false;
 	src = source(q, wr);
 	if (src == NULL)
 		return false;
 	ulpdu_len = (write ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN) + n;
-	len = plain_len(ulpdu_len);
+	len = mpa_plain_len(ulpdu_len);
 	if ((q->rec == NULL || q->rec->len + len > q->rec_cap) && !iw_rec_room(q, ulpdu_len))
 		return false;
 	d.tagged = write;
@@ -111,11 +91,8 @@ iw_tx_fast(struct iw_qp *q, struct iw_op *op)
 		d.msn = q->send_msn++;
 		d.mo = 0;
 	}
-	fpdu_write(q->rec->data + q->rec->len, &d, src, n, q->mtx.crc);
-	q->rec->len += len;
+	iw_rec_add(q, len, fpdu_write(q->rec->data + q->rec->len, &d, src, n, q->mtx.crc));
 	q->mtx.pos += len;
-	q->space -= len;
-	q->info.fpdus_out++;
 	q->info.bytes_out += n;
 	iw_message_done(q, op, n);
 	return true;

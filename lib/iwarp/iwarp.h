@@ -27,9 +27,9 @@ enum iw_close { IW_CLOSE_ORDERLY, IW_CLOSE_ABORT };
 
 struct iw_ops {
 	struct rd_ops rd;
-	/* Returns an empty record (len 0) with at least `room` writable bytes at rec->data, or NULL
-	 * if none is available; iw_tx() then stops and is called again later. The QP owns the
-	 * record until send() accepts it or rec_put() takes it back. */
+	/* Returns an empty record (len 0, sum 0) with at least `room` writable bytes at rec->data,
+	 * or NULL if none is available; iw_tx() then stops and is called again later. The QP owns
+	 * the record until send() accepts it or rec_put() takes it back. */
 	struct tcp_rec *(*rec_get)(void *ctx, uint32_t room);
 	void (*rec_put)(void *ctx, struct tcp_rec *rec);
 	/* Hands a record (len set) over to the transport stage. Returns false if the ring is full;
@@ -52,6 +52,9 @@ struct iw_ops {
 struct iw_stage {
 	struct iw_ops ops;
 	void *ctx;
+	/* The fast paths of single Sends and Writes and of runs are off, for comparisons with the
+	 * general path, which has the same results. */
+	bool general;
 	/* The limits on what unfinished FPDUs hold, which the caller initializes. store.holders
 	 * NULL: no limits. */
 	struct mpa_store store;
@@ -108,6 +111,10 @@ enum iw_tx_result iw_tx(struct iw_qp *q, uint64_t now, unsigned budget);
  * slice_free(). Checks, places and completes all whole FPDUs before it returns, unless one of them
  * needs missing pages (iw_pages()). Returns true if the bytes created work for iw_tx(). */
 bool iw_rx(struct iw_qp *q, uint64_t now, struct tcp_slice *chain);
+/* Returns whether the last FPDU had a CRC and was a whole slice: if the next ones are so too, the
+ * caller of iw_rx() saves a pass over them with tcp_slice.crc, the CRC of a slice without its last
+ * 4 bytes. */
+bool iw_rx_whole(const struct iw_qp *q);
 /* Continues after rd_ops.fetch: the pages are present, or could not be fetched. Meanwhile iw_tx()
  * sent nothing that needed them, and iw_rx() kept the FPDU that needed them and all bytes behind
  * it. Returns true if iw_tx() has work. */

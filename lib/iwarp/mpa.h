@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "../base/crc32c.h"
+#include "../base/check.h"
 #include "../base/reason.h"
 #include "../base/share.h"
 #include "../tcp/tcp.h"
@@ -180,19 +180,18 @@ uint32_t mpa_fpdu_len(const struct mpa_tx *t, uint32_t pos, uint32_t ulpdu_len);
 struct mpa_writer {
 	struct mpa_tx *tx;
 	uint8_t *start, *at; /* first byte (of the marker, if one leads), next byte */
-	uint32_t crc;        /* the CRC of the bytes so far, if it is computed while copying */
-	uint32_t left;       /* ULPDU bytes that have not been put yet */
-	uint32_t start_pos;  /* stream position of the length field */
-	bool late;           /* the CRC is computed at the end, over the finished FPDU */
+	/* CRC and Internet checksum of the bytes so far: of connections with CRCs. With markers,
+	 * they are computed at the end, over the finished FPDU. */
+	struct sk_check check;
+	uint32_t left;      /* ULPDU bytes that have not been put yet */
+	uint32_t start_pos; /* stream position of the length field */
 };
-
-/* An FPDU whose ULPDU has at most so many bytes stays in the first-level cache, where one CRC pass
- * at the end is faster than one for each piece. */
-#define MPA_LATE_CRC 4096
 
 /* Called by the inline functions below when the connection uses markers. */
 void mpa_write_marker(struct mpa_writer *w);
 void mpa_write_marked(struct mpa_writer *w, const void *src, uint32_t len);
+/* Called by mpa_write_put() when the connection uses CRCs and no markers. */
+void mpa_write_checked(struct mpa_writer *w, const void *src, uint32_t len);
 
 /* Begins an FPDU with an ULPDU of `ulpdu_len` bytes at `dst`. */
 static inline void
@@ -202,13 +201,13 @@ mpa_write_begin(struct mpa_writer *w, struct mpa_tx *t, uint8_t *dst, uint32_t u
 	w->start = dst;
 	w->at = dst;
 	w->left = ulpdu_len;
-	w->late = t->markers || ulpdu_len <= MPA_LATE_CRC;
+	w->check = SK_CHECK_INIT;
 	if (t->markers)
 		mpa_write_marker(w);
 	w->start_pos = t->pos + (uint32_t)(w->at - dst);
 	wire_mpa_len_emit(w->at, (uint16_t)ulpdu_len);
-	if (t->crc && !w->late)
-		w->crc = sk_crc32c(SK_CRC32C_INIT, w->at, MPA_LEN_FIELD);
+	if (t->crc && !t->markers)
+		w->check = sk_check(w->check, w->at, MPA_LEN_FIELD);
 	w->at += MPA_LEN_FIELD;
 }
 
@@ -222,15 +221,27 @@ mpa_write_put(struct mpa_writer *w, const void *src, uint32_t len)
 		mpa_write_marked(w, src, len);
 		return;
 	}
-	if (w->tx->crc && !w->late)
-		w->crc = sk_crc32c_copy(w->crc, w->at, src, len);
+	if (w->tx->crc)
+		mpa_write_checked(w, src, len);
 	else
 		memcpy(w->at, src, len);
 	w->at += len;
 }
 
+/* Writes the CRC field behind the bytes of `c`, 0 if the connection uses none, and adds it to the
+ * Internet checksum. */
+static inline void
+mpa_crc_put(uint8_t *at, struct sk_check *c, bool use_crc)
+{
+	uint32_t crc = use_crc ? sk_crc32c_final((uint32_t)c->crc) : 0;
+
+	wire_mpa_crc_emit(at, crc);
+	c->sum = sk_sum_add(c->sum, htole32(crc));
+}
+
 /* Appends pad and CRC (0 if the connection uses none). Returns the FPDU's stream bytes, which are
- * added to the position t->pos. */
+ * added to the position t->pos. If the connection uses CRCs, w->check.sum is then their Internet
+ * checksum. */
 static inline uint32_t
 mpa_write_end(struct mpa_writer *w)
 {
@@ -239,14 +250,15 @@ mpa_write_end(struct mpa_writer *w)
 
 	assert(w->left == 0);
 	memset(w->at, 0, 4); /* a fixed size, for speed; the CRC overwrites all but the pad */
-	if (t->crc && !w->late)
-		w->crc = sk_crc32c(w->crc, w->at, pad);
+	if (t->crc && !t->markers && pad > 0)
+		w->check.crc = sk_crc32c((uint32_t)w->check.crc, w->at, pad);
 	w->at += pad;
-	if (t->markers)
+	if (t->markers) {
 		mpa_write_marker(w);
-	if (t->crc && w->late)
-		w->crc = sk_crc32c(SK_CRC32C_INIT, w->start, (size_t)(w->at - w->start));
-	wire_mpa_crc_emit(w->at, t->crc ? sk_crc32c_final(w->crc) : 0);
+		if (t->crc)
+			w->check = sk_check(w->check, w->start, (size_t)(w->at - w->start));
+	}
+	mpa_crc_put(w->at, &w->check, t->crc);
 	len = (uint32_t)(w->at - w->start) + MPA_CRC_LEN;
 	t->pos += len;
 	return len;
@@ -309,6 +321,7 @@ struct mpa_rx {
 	bool checked;   /* the next FPDU has passed its checks, but is not consumed yet */
 	bool no_memory; /* gathering failed: the stream must end */
 	bool starved;   /* gathering failed: the user's share of the store is used up */
+	bool whole;     /* the FPDU whose CRC was checked last was a whole slice */
 	bool listed;    /* in store->holders[user] */
 	uint16_t user;
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);

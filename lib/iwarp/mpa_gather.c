@@ -173,9 +173,17 @@ mpa_rx_add(struct mpa_rx *r, struct tcp_slice *chain)
 void
 mpa_rx_release(struct mpa_rx *r, uint32_t len)
 {
-	struct tcp_slice *used = NULL, **link = &used;
+	struct tcp_slice *used = NULL, **link = &used, *only = r->head;
 
 	len += r->off;
+	if (only != NULL && only->next == NULL && only->len == len && !is_chunk(only)) {
+		r->head = NULL;
+		r->off = 0;
+		r->nslices--;
+		r->slice_bytes -= len;
+		r->slice_free(r->ctx, only);
+		return;
+	}
 	while (r->head != NULL && len >= r->head->len) {
 		struct tcp_slice *s = r->head;
 

@@ -132,6 +132,19 @@ mpa_rx_expected(const struct mpa_rx *r)
 	return mpa_stream_len(r->markers, r->pos, wire_mpa_len_parse(field));
 }
 
+/* Returns the running CRC of an FPDU of `len` bytes at the next byte of the first slice, without
+ * the CRC field: the CRC that came with the slice if the FPDU is all that the slice holds. */
+static uint32_t
+flat_crc(struct mpa_rx *r, uint32_t len)
+{
+	const struct tcp_slice *s = r->head;
+
+	r->whole = r->off == 0 && s->len == len;
+	if (r->whole && s->crc_len == len - MPA_CRC_LEN)
+		return s->crc;
+	return sk_crc32c(SK_CRC32C_INIT, s->data + r->off, len - MPA_CRC_LEN);
+}
+
 /* Does the work of mpa_rx_next() for any alignment, with or without markers. */
 static int
 next_scattered(struct mpa_rx *r, struct mpa_fpdu *f)
@@ -148,6 +161,7 @@ next_scattered(struct mpa_rx *r, struct mpa_fpdu *f)
 	f->stream_len = mpa_stream_len(r->markers, r->pos, f->ulpdu_len);
 	if (r->have < f->stream_len)
 		return 0;
+	r->whole = false;
 	if (!r->checked) {
 		if (r->crc && !crc_good(r, f->stream_len))
 			return -MPA_CRC;
@@ -181,7 +195,7 @@ mpa_rx_next(struct mpa_rx *r, struct mpa_fpdu *f)
 	if (here < len)
 		return r->have < len ? 0 : next_scattered(r, f);
 	if (r->crc && !r->checked) {
-		uint32_t crc = sk_crc32c(SK_CRC32C_INIT, p, len - MPA_CRC_LEN);
+		uint32_t crc = flat_crc(r, len);
 
 		if (wire_mpa_crc_parse(p + len - MPA_CRC_LEN) != sk_crc32c_final(crc))
 			return -MPA_CRC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sending side of MPA (RFC 5044 4 and 5): the size of an FPDU that fits a segment, and FPDUs
- * written into contiguous memory. The usual case, without markers and with an FPDU that stays in
- * the first-level cache, is inline in mpa.h; this file contains the rest.
+ * written into contiguous memory. What each FPDU needs is inline in mpa.h; this file contains the
+ * rest.
  */
 #include "mpa_priv.h"
 
@@ -74,4 +74,16 @@ mpa_write_marked(struct mpa_writer *w, const void *src, uint32_t len)
 		p += n;
 		len -= n;
 	}
+}
+
+void
+mpa_write_checked(struct mpa_writer *w, const void *src, uint32_t len)
+{
+	bool odd = (w->at - w->start) % 2 != 0;
+
+	if (odd)
+		w->check.sum = sk_sum_odd(w->check.sum);
+	w->check = sk_check_copy(w->check, w->at, src, len);
+	if (odd)
+		w->check.sum = sk_sum_odd(w->check.sum);
 }

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "../base/check.h"
 #include "../base/mem.h"
 
 static inline enum rd_fault
@@ -53,6 +54,21 @@ rd_remote_check(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t st
 	if (fault == RD_OK && (qp->access & need) != need)
 		return RD_FAULT_ACCESS;
 	return fault;
+}
+
+bool
+rd_span_find(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t stag, uint32_t need,
+	bool remote, struct rd_span *out)
+{
+	const struct rd_mr *mr = mr_lookup(t, stag);
+
+	if (mr == NULL || mr->window || mr->nextents != 1 || (mr->access & need) != need ||
+		!__atomic_load_n(&mr->valid, __ATOMIC_RELAXED) || mr->pd != qp->pd ||
+		(mr->bound_qpn != 0 && mr->bound_qpn != qp->qpn) ||
+		(remote && (qp->access & need) != need))
+		return false;
+	*out = (struct rd_span){mr->base, mr->len, mr->extents->host, stag};
+	return true;
 }
 
 /* Returns the last extent that starts at or before `off`. */
@@ -163,6 +179,23 @@ rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len)
 		d += n;
 		len -= n;
 	}
+}
+
+uint64_t
+rd_mr_read_sum(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len)
+{
+	uint64_t sum = 0;
+
+	for (size_t at = 0; at < len;) {
+		uint64_t run, part;
+		const uint8_t *s = rd_mr_at(mr, addr + at, &run);
+		size_t n = run < len - at ? (size_t)run : len - at;
+
+		part = sk_sum_copy(0, (uint8_t *)dst + at, s, n);
+		sum = sk_sum_add(sum, at & 1 ? sk_sum_odd(part) : part);
+		at += n;
+	}
+	return sum;
 }
 
 const uint8_t *

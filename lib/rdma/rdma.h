@@ -41,6 +41,15 @@ struct rd_wr {
 	};
 };
 
+/* A Write with one element, as rd_ops.sq_writes() copies it. 48 bytes. */
+struct rd_write {
+	uint64_t wr_id;
+	uint64_t remote_addr, addr; /* in the peer's region; in the local one */
+	uint32_t rkey, lkey;
+	uint32_t len; /* bytes */
+	uint8_t flags;
+};
+
 /* ---- Memory ---- */
 
 struct rd_pd {
@@ -120,11 +129,34 @@ bool rd_mr_close(struct rd_mr *mr);
 /* Returns where the engine finds `addr` of a checked range. *run: the number of contiguous bytes
  * from there on. */
 uint8_t *rd_mr_at(const struct rd_mr *mr, uint64_t addr, uint64_t *run);
+/* A region that consecutive accesses use, looked up once, and its only extent. Valid until the next
+ * quiet point of the stage; zero: no region. */
+struct rd_span {
+	uint64_t base, len; /* addresses of the region, bytes */
+	uint8_t *host;      /* NULL: no region */
+	uint32_t stag;
+};
+/* Makes the checks of rd_mr_check() that do not depend on the address, or with `remote` those of
+ * rd_remote_check(). Returns false if one fails, or if each access needs those functions: the STag
+ * is a window's, or the region has several extents. */
+bool rd_span_find(const struct rd_mr_table *t, const struct rd_qp *qp, uint32_t stag, uint32_t need,
+	bool remote, struct rd_span *out);
+/* Returns the engine's address of `n` bytes (n > 0) at `addr`, or NULL if they exceed the region.
+ */
+static inline uint8_t *
+rd_span_at(const struct rd_span *s, uint64_t addr, uint64_t n)
+{
+	uint64_t off = addr - s->base;
+
+	return off < s->len && n <= s->len - off ? s->host + off : NULL;
+}
 /* Copies bytes to a checked range, in ascending order: the last bytes are stored last, with release
  * semantics, for programs that poll on them. */
 void rd_mr_write(const struct rd_mr *mr, uint64_t addr, const void *src, size_t len);
 /* Copies bytes from a checked range. */
 void rd_mr_read(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
+/* Does the same, and returns the Internet checksum of the bytes copied (sk_sum_copy()). */
+uint64_t rd_mr_read_sum(const struct rd_mr *mr, uint64_t addr, void *dst, size_t len);
 /* Copies bytes to `dst`, in the order of rd_mr_write(). len > 0. */
 void rd_copy(uint8_t *dst, const uint8_t *src, size_t len);
 /* Returns the engine's address of a checked range (len > 0) that lies on one page, which is
@@ -227,6 +259,15 @@ struct rd_ops {
 	bool (*sq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 	/* Returns whether the send queue has a request, and leaves it there. */
 	bool (*sq_pending)(void *ctx, struct rd_qp *qp);
+	/* Copies the next requests of the send queue, at most `n`, as long as they are Writes with
+	 * one element and no other flags than RD_SIGNALED and RD_SOLICITED. The requests stay in
+	 * the queue; what a client makes of them later does not change the copies. Returns their
+	 * number, and sets *more: whether the queue may have further requests. NULL: a transport
+	 * takes one request after the other. */
+	unsigned (*sq_writes)(
+		void *ctx, struct rd_qp *qp, struct rd_write *out, unsigned n, bool *more);
+	/* Takes the first `n` of the requests that sq_writes() has copied since. */
+	void (*sq_took)(void *ctx, struct rd_qp *qp, unsigned n);
 	/* Takes the next receive (wr_id, nsge, sge) of the QP's own or shared queue. Returns false
 	 * when the queue is empty. */
 	bool (*rq_next)(void *ctx, struct rd_qp *qp, struct rd_wr *wr);

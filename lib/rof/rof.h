@@ -74,17 +74,17 @@ enum rof_nak {
 
 /* The messages to the transport stage, which must execute them in order. */
 enum rof_msg_kind {
-	ROF_MSG_PUSH,      /* fa_push(buf) */
-	ROF_MSG_PULL,      /* fa_pull(buf, response_len) */
-	ROF_MSG_PULL_DATA, /* fa_pull_data(rsn, buf) */
-	ROF_MSG_OUTCOME,   /* fa_outcome(outcome) */
+	ROF_MSG_PUSH,    /* fa_push(buf) */
+	ROF_MSG_PULL,    /* fa_pull(buf, response_len) */
+	ROF_MSG_ANSWER,  /* fa_answer(rsn, buf) */
+	ROF_MSG_OUTCOME, /* fa_outcome(outcome) */
 };
 
 struct rof_msg {
 	uint8_t kind; /* enum rof_msg_kind */
 	uint32_t response_len;
-	struct fa_buf *buf;        /* ROF_MSG_PUSH, ROF_MSG_PULL, ROF_MSG_PULL_DATA */
-	struct fa_outcome outcome; /* ROF_MSG_PULL_DATA uses its rsn, too */
+	struct fa_buf *buf;        /* ROF_MSG_PUSH, ROF_MSG_PULL; ROF_MSG_ANSWER, or NULL */
+	struct fa_outcome outcome; /* ROF_MSG_ANSWER uses its rsn, too */
 };
 
 /* The owner's functions. All run on the engine stage; they must not call this library. */
@@ -126,6 +126,7 @@ struct rof_stage {
 	struct rof_ops ops;
 	void *ctx;
 	bool lengths_only;     /* payloads are lengths: their bytes are neither read nor written */
+	bool general;          /* the fast paths are off, for comparisons with the general one */
 	uint64_t counters[32]; /* indexed by enum rof_reason; rof_reason_count <= 32 */
 	/* Private to the library; zero at first. */
 	struct rof_op *spare_op;
@@ -151,6 +152,9 @@ struct rof_chan_params {
 	uint8_t rnr_code; /* 5-bit code of the RNR timeout when no receive is posted */
 	/* RNR retries that the peer accepts; 7: no limit. */
 	uint8_t rnr_retry;
+	/* Long payloads carry their Internet checksum (fa_buf.sum), which the copy from the
+	 * client's memory then computes. */
+	bool sums;
 };
 
 /* Creates a channel. Returns NULL when memory is exhausted or `p` is invalid: an unordered channel
@@ -169,7 +173,8 @@ void rof_chan_hold(struct rof_chan *c, unsigned most);
  * call rof_chan_tx(). Returns false, and changes nothing, when memory is exhausted or `p` is
  * invalid. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
-/* Processes a delivery of Falcon; takes d->buf. Placement, completions and verdicts are done on
+/* Processes a delivery of Falcon; takes d->buf. With FA_PUSH, d->buf may be a chain: pushes with
+ * consecutive RSNs from d->rsn on. Placement, completions and verdicts are done on
  * return, unless pages of the client's memory are missing (rof_pages()). Returns true when rof_tx()
  * of a QP that waited has work now (rof_chan_wake() names datagram QPs), or when messages wait for
  * rof_chan_tx(). */

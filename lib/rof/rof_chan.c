@@ -75,6 +75,8 @@ rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *use
 	c->st = st;
 	c->user = user;
 	c->p = *p;
+	c->plain = p->transport == ROF_RC && p->ordering == ROF_ORDER_STRONG && !st->lengths_only &&
+		   !st->general;
 	c->credits = p->credits;
 	c->txn_base = c->txn_next = p->tx_rsn;
 	c->sn = c->sn_next = 1; /* 8.2 */
@@ -276,12 +278,15 @@ struct rof_txn *
 rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum rof_txn_kind kind)
 {
 	struct rof_txn *t = &c->txns[c->txn_next++ & (c->txn_cap - 1)];
+	struct fa_credits need;
 
 	*t = (struct rof_txn){
 		.kind = (uint8_t)kind,
 		.sn = c->sn++,
 		.len = kind == ROF_TXN_PUSH ? m->buf->len : m->response_len,
 	};
+	if (cost(&c->p, kind, t->len, &need))
+		t->cells = (uint16_t)(kind == ROF_TXN_PUSH ? need.req_buf_tx : need.req_buf_rx);
 	rof_chan_send(c, m);
 	return t;
 }
@@ -303,9 +308,7 @@ rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t)
 	rof_chan_unroom(c, t->kind, t->len);
 	t->kind = ROF_TXN_NONE;
 	t->qp = NULL;
-	while (c->txn_base != c->txn_next &&
-		c->txns[c->txn_base & (c->txn_cap - 1)].kind == ROF_TXN_NONE)
-		c->txn_base++;
+	rof_chan_rebase(c);
 }
 
 static void

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "../base/check.h"
+
 void
 rof_place(const struct rof_in *in, uint32_t off, const struct rd_mr *mr, uint64_t addr, uint32_t n)
 {
@@ -74,11 +76,21 @@ rof_scatter(struct rof_qp *q, struct rof_recv *r, uint64_t at, const struct rof_
 	return ROF_NONE;
 }
 
+/* Adds the sum of `n` bytes that were copied behind the others. A sum that is not 0 stays so. */
+static inline void
+place_sum(struct fa_buf *b, uint64_t sum)
+{
+	b->sum = sk_sum_fold(sk_sum_add(b->sum, b->data_len & 1 ? sk_sum_odd(sum) : sum));
+}
+
 void
 rof_append(const struct rof_stage *st, struct fa_buf *b, const void *src, uint32_t n)
 {
 	if (!st->lengths_only) {
-		memcpy(b->data + b->data_len, src, n);
+		if (b->sum != 0)
+			place_sum(b, sk_sum_copy(0, b->data + b->data_len, src, n));
+		else
+			memcpy(b->data + b->data_len, src, n);
 		b->data_len += n;
 	}
 	b->len += n;
@@ -89,7 +101,10 @@ rof_gather(const struct rof_stage *st, struct fa_buf *b, const struct rd_mr *mr,
 	uint32_t n)
 {
 	if (!st->lengths_only) {
-		rd_mr_read(mr, addr, b->data + b->data_len, n);
+		if (b->sum != 0)
+			place_sum(b, rd_mr_read_sum(mr, addr, b->data + b->data_len, n));
+		else
+			rd_mr_read(mr, addr, b->data + b->data_len, n);
 		b->data_len += n;
 	}
 	b->len += n;
@@ -112,4 +127,22 @@ rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n)
 		return NULL;
 	b->data_len = b->len = wire_rof_emit(b->data, h);
 	return b;
+}
+
+void
+rof_sum_begin(const struct rof_chan *c, struct fa_buf *b, uint32_t n)
+{
+	if (c->p.sums && n >= ROF_SUM_MIN && !c->st->lengths_only)
+		b->sum = sk_sum_fold(sk_sum(0, b->data, b->data_len));
+}
+
+void
+rof_copy_long(
+	const struct rof_chan *c, struct fa_buf *b, uint32_t head, const uint8_t *from, uint32_t n)
+{
+	if (c->p.sums && n >= ROF_SUM_MIN)
+		b->sum =
+			sk_sum_fold(sk_sum_copy(sk_sum(0, b->data, head), b->data + head, from, n));
+	else
+		memcpy(b->data + head, from, n);
 }

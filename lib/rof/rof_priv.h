@@ -7,6 +7,7 @@
  *	rof_qp.c	creation, start, disconnect, transitions to ERR
  *	rof_sq.c	outstanding requests and their completion, in order or not; flush
  *	rof_tx.c	the loop over the send queue
+ *	rof_tx_fast.c	the fast path of a request that is one packet
  *	rof_tx_push.c	Sends, Writes and datagrams out
  *	rof_tx_pull.c	Reads and Atomics out
  *	rof_tx_local.c	requests that send no packet: bind, local invalidate
@@ -14,6 +15,7 @@
  *	rof_rx_send.c	Sends in, and the receives that they fill in any order
  *	rof_rx_write.c	Writes in
  *	rof_rx_pull.c	Reads and Atomics in, and their answers
+ *	rof_rx_fast.c	the fast path of a Read or Atomic of one packet, and of its answer
  *	rof_rx_done.c	at the initiator: completions and pull data
  *	rof_ud.c	datagrams in
  *	rof_hold.c	datagrams out before the connection exists
@@ -90,12 +92,15 @@ struct rof_txn {
 	uint32_t bytes; /* Read: requested bytes */
 	uint32_t len;   /* of the Falcon payload: the push, or the longest pull data */
 	uint8_t kind;   /* enum rof_txn_kind; ROF_TXN_NONE: completed out of order */
+	uint16_t cells; /* its credits: push, for transmit buffers; pull, for receive buffers */
 };
 
 struct rof_chan {
 	struct rof_stage *st;
 	void *user;
 	struct rof_qp *rc; /* NULL: a datagram channel, or no QP yet */
+	/* The fast paths apply: ROF_RC in the strongly ordered mode, and the stage copies bytes. */
+	bool plain;
 	struct rof_chan_params p;
 	/* Outgoing: txns[rsn & (cap - 1)] for base <= rsn < next. */
 	struct rof_txn *txns;
@@ -106,6 +111,10 @@ struct rof_chan {
 	struct rof_msg *pending;
 	uint32_t pending_cap, pending_head, pending_tail;
 	/* ---- Incoming ---- */
+	/* While rof_rx() is executing: requests from taken_rsn on whose outcome FA_TAKEN is not
+	 * sent yet. */
+	bool in_rx;
+	uint32_t taken, taken_rsn;
 	bool refused; /* refuse_rsn was answered with RNR, and has not been taken since */
 	uint32_t refuse_rsn;
 	uint32_t bounced_rsn; /* last RSN behind it that was refused, too */
@@ -224,6 +233,14 @@ struct rof_txn *rof_chan_start(struct rof_chan *c, const struct rof_msg *m, enum
 /* Returns the outstanding transaction with this RSN, or NULL. */
 struct rof_txn *rof_chan_txn(struct rof_chan *c, uint32_t rsn);
 void rof_chan_done(struct rof_chan *c, uint32_t rsn, struct rof_txn *t);
+/* Moves the base over the transactions that are done. */
+static inline void
+rof_chan_rebase(struct rof_chan *c)
+{
+	while (c->txn_base != c->txn_next &&
+		c->txns[c->txn_base & (c->txn_cap - 1)].kind == ROF_TXN_NONE)
+		c->txn_base++;
+}
 /* Detaches all transactions from `q`, on every channel: deliveries for them are dropped. */
 void rof_forget(struct rof_qp *q);
 /* Makes rof_chan_wake() return `q`, a datagram QP. */
@@ -250,6 +267,9 @@ void rof_req_issued(struct rof_qp *q, uint32_t i);
 /* Records that one of its transactions is done. After an error, the rest of the request is not
  * started where it has no purpose. */
 void rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t vendor);
+/* Does what rof_req_progress() does after a transaction that succeeded, for a QP in ROF_PHASE_OPEN
+ * whose requests complete in order. The request is not RD_READ_INV. */
+void rof_req_pushed(struct rof_qp *q, uint32_t i);
 void rof_sq_flush(struct rof_qp *q);
 void rof_rq_flush(struct rof_qp *q);
 
@@ -277,6 +297,9 @@ enum rof_step rof_push_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_read_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_atomic_step(struct rof_qp *q, struct rof_op *op);
 enum rof_step rof_local_step(struct rof_qp *q, struct rof_op *op);
+/* Starts all of a request that has just been taken from the queue. Returns ROF_STEP_NONE, without
+ * any effect, when the general path has to do it. */
+enum rof_step rof_tx_fast(struct rof_qp *q, struct rof_op *op);
 /* Fails an invalid work request, as the error mode requires. */
 enum rof_step rof_refuse(struct rof_qp *q, struct rof_op *op, enum rd_status status);
 /* Fails a work request that has begun. */
@@ -294,8 +317,23 @@ bool rof_sn_reached(const struct rof_chan *c, uint32_t sn);
  * After ROF_NO_RECEIVE, ROF_NO_BUFFER and ROF_NO_PAGE no state has changed. */
 enum rof_reason rof_rx_send(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
 enum rof_reason rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
+/* Places a packet of a Write without immediate data, when it is the next request of the strongly
+ * ordered mode, nothing is refused and all its bytes lie on one page. Returns false, and has
+ * changed nothing, when rof_rx_write() must process the packet. */
+bool rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b);
 enum rof_reason rof_rx_write_imm(struct rof_qp *q, struct rof_in *in);
 enum rof_reason rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak);
+/* The fast path of a pull that is the next request of a channel with fast paths, when nothing is
+ * refused and all bytes lie on one page. Returns ROF_FAST_NONE, and has changed nothing, when
+ * rof_rx_pull() must process the delivery, else ROF_FAST_DONE with the answer in *answer, or
+ * ROF_FAST_NOBUF when there is no buffer for it and the request must be refused for now. */
+enum rof_fast { ROF_FAST_NONE, ROF_FAST_DONE, ROF_FAST_NOBUF };
+enum rof_fast rof_rx_pull_next(
+	struct rof_chan *c, const struct fa_delivery *d, struct fa_buf **answer);
+/* Does what rof_rx_pull_data() does for the oldest transaction of a channel with fast paths, when
+ * the response is as expected and its sink is on one page; takes d->buf. Returns false, and has
+ * changed nothing, otherwise. */
+bool rof_rx_pull_data_next(struct rof_chan *c, const struct fa_delivery *d);
 /* Creates the answer that refuses a pull. Returns false when there is no buffer. */
 bool rof_pull_refuse(struct rof_chan *c, struct rof_in *in);
 void rof_rx_datagram(struct rof_chan *c, struct rof_in *in);
@@ -358,6 +396,15 @@ enum rof_reason rof_scatter(
 /* Appends `n` bytes of a checked region to a buffer. */
 void rof_gather(const struct rof_stage *st, struct fa_buf *b, const struct rd_mr *mr, uint64_t addr,
 	uint32_t n);
+/* Lets a buffer that has only its headers carry its sum from here on, if the payloads of the
+ * channel do and the `n` bytes that follow are many: a sum over few costs less where the frame is
+ * built. */
+#define ROF_SUM_MIN 256u
+void rof_sum_begin(const struct rof_chan *c, struct fa_buf *b, uint32_t n);
+/* For the fast paths: copies `n` bytes behind the headers of `head` bytes, which are an even
+ * number, and sets the sum of both, if the payloads of the channel carry theirs. */
+void rof_copy_long(
+	const struct rof_chan *c, struct fa_buf *b, uint32_t head, const uint8_t *from, uint32_t n);
 /* Appends `n` bytes at `src` to a buffer. */
 void rof_append(const struct rof_stage *st, struct fa_buf *b, const void *src, uint32_t n);
 /* Returns a buffer with the headers of `h`, and room for `n` bytes and their padding; NULL:

@@ -23,10 +23,29 @@ rof_fault_reason(enum rd_fault fault)
 
 /* ---- Answers ---- */
 
+#define TAKEN_MAX 65536 /* requests in one message */
+
+static void
+post_taken(struct rof_chan *c)
+{
+	struct rof_msg m = {
+		.kind = ROF_MSG_OUTCOME,
+		.outcome = {.rsn = c->taken_rsn,
+			.verdict = FA_TAKEN,
+			.more = (uint16_t)(c->taken - 1)},
+	};
+
+	c->taken = 0;
+	if (!rof_chan_send(c, &m) && c->rc != NULL)
+		rof_fail(c->rc, ROF_NO_BUFFER);
+}
+
 /* Sends an answer. If it cannot even wait for room, the QP fails: it cannot continue without it. */
 static void
 rof_rx_post(struct rof_chan *c, const struct rof_msg *m)
 {
+	if (c->taken > 0)
+		post_taken(c);
 	if (rof_chan_send(c, m))
 		return;
 	if (m->buf != NULL)
@@ -48,10 +67,23 @@ rof_rx_verdict(struct rof_chan *c, uint32_t rsn, enum fa_verdict v, uint8_t ulp_
 	rof_rx_post(c, &m);
 }
 
+/* Reports that a request was taken. Consecutive ones share one message. */
+static void
+report_taken(struct rof_chan *c, uint32_t rsn)
+{
+	if (c->taken > 0 && (rsn != c->taken_rsn + c->taken || c->taken == TAKEN_MAX))
+		post_taken(c);
+	if (c->taken++ == 0)
+		c->taken_rsn = rsn;
+	if (!c->in_rx)
+		post_taken(c);
+}
+
+/* Takes a pull and answers it. */
 static void
 rof_rx_answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
 {
-	struct rof_msg m = {.kind = ROF_MSG_PULL_DATA, .buf = buf, .outcome = {.rsn = rsn}};
+	struct rof_msg m = {.kind = ROF_MSG_ANSWER, .buf = buf, .outcome = {.rsn = rsn}};
 
 	rof_rx_post(c, &m);
 }
@@ -230,7 +262,6 @@ rof_rx_refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reaso
 	if (c->rc != NULL)
 		c->rc->info.naks_out++;
 	if (in->pull) {
-		rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
 		rof_rx_answer(c, in->rsn, in->answer);
 	} else {
 		rof_rx_verdict(c, in->rsn, fatal ? FA_FATAL_ERROR : FA_CIE, nak);
@@ -244,9 +275,10 @@ rof_rx_refuse(struct rof_chan *c, const struct rof_in *in, enum rof_reason reaso
 static void
 rof_rx_taken(struct rof_chan *c, const struct rof_in *in)
 {
-	rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
 	if (in->answer != NULL)
 		rof_rx_answer(c, in->rsn, in->answer);
+	else
+		report_taken(c, in->rsn);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
@@ -325,9 +357,10 @@ datagram(struct rof_chan *c, struct rof_in *in)
 		rof_rx_datagram(c, in);
 	else
 		rof_count(c->st, ROF_BAD_OPCODE);
-	rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
 	if (in->pull)
 		rof_rx_answer(c, in->rsn, NULL);
+	else
+		report_taken(c, in->rsn);
 	c->st->ops.buf_put(c->st->ctx, in->buf);
 }
 
@@ -373,8 +406,47 @@ rof_rx_kicks(const struct rof_chan *c)
 	       (c->rc != NULL && c->rc->blocked && c->rc->phase == ROF_PHASE_OPEN);
 }
 
-bool
-rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
+/* ---- Fast paths ---- */
+
+/* Reports that a fast path has taken a request, with the answer of a pull. */
+static inline void
+fast_taken(struct rof_chan *c, const struct fa_delivery *d, struct fa_buf *answer)
+{
+	if (answer != NULL)
+		rof_rx_answer(c, d->rsn, answer);
+	else
+		report_taken(c, d->rsn);
+	c->st->ops.buf_put(c->st->ctx, d->buf);
+	if (c->rc->recvs != NULL)
+		rof_recvs_complete(c->rc);
+}
+
+/* Processes a pull or pull data. Returns false, and has changed nothing, when the general path must
+ * do it. */
+static bool
+pull_fast(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct fa_buf *answer;
+
+	if (d->type == FA_PULL_DATA)
+		return rof_rx_pull_data_next(c, d);
+	if (d->type != FA_PULL)
+		return false;
+	switch (rof_rx_pull_next(c, d, &answer)) {
+	case ROF_FAST_NONE:
+		return false;
+	case ROF_FAST_NOBUF:
+		later(c, d, ROF_NO_BUFFER);
+		break;
+	case ROF_FAST_DONE:
+		fast_taken(c, d, answer);
+		break;
+	}
+	return true;
+}
+
+static void
+rx_or_wait(struct rof_chan *c, const struct fa_delivery *d)
 {
 	if (c->late_head != c->late_tail) {
 		rof_late_add(c, d);
@@ -382,5 +454,37 @@ rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 		rof_count(c->st, ROF_NO_PAGE);
 		rof_late_add(c, d);
 	}
+}
+
+/* Processes pushes with consecutive RSNs. */
+static void
+rx_chain(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct fa_delivery one = *d;
+
+	for (struct fa_buf *b = d->buf, *next; b != NULL; b = next) {
+		next = b->next;
+		b->next = NULL;
+		one.buf = b;
+		if (c->late_head == c->late_tail && rof_rx_write_next(c, b))
+			fast_taken(c, &one, NULL);
+		else
+			rx_or_wait(c, &one);
+		one.rsn++;
+		one.restart = false;
+	}
+}
+
+bool
+rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
+{
+	c->in_rx = true;
+	if (d->type == FA_PUSH && d->buf != NULL)
+		rx_chain(c, d);
+	else if (c->late_head != c->late_tail || !pull_fast(c, d))
+		rx_or_wait(c, d);
+	c->in_rx = false;
+	if (c->taken > 0)
+		post_taken(c);
 	return rof_rx_kicks(c);
 }

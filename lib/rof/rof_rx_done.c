@@ -96,8 +96,35 @@ ended(struct rof_chan *c, uint32_t rsn, struct rof_txn *t, enum rd_status status
 		rof_chan_wait(c, q);
 }
 
-void
-rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
+/* Ends the pushes of a run that are the oldest transactions of the channel's QP. Returns their
+ * number. */
+static uint32_t
+pushes_end(struct rof_chan *c, uint32_t rsn, uint32_t n)
+{
+	struct rof_qp *q = c->rc;
+	uint32_t i = 0, cells = 0;
+
+	if (q == NULL || q->ordering != ROF_ORDER_STRONG || rsn != c->txn_base)
+		return 0;
+	n = SK_MIN(n, c->txn_next - c->txn_base);
+	for (; i < n && q->phase == ROF_PHASE_OPEN; i++) {
+		const struct rof_txn *t = &c->txns[(rsn + i) & (c->txn_cap - 1)];
+
+		if (t->kind != ROF_TXN_PUSH || t->qp != q)
+			break;
+		cells += t->cells;
+		rof_req_pushed(q, t->req);
+	}
+	c->credits.req_pkt_tx += i;
+	c->credits.req_pkt_rx += i;
+	c->credits.req_buf_tx += cells;
+	c->txn_base += i;
+	rof_chan_rebase(c);
+	return i;
+}
+
+static void
+completion_one(struct rof_chan *c, const struct fa_delivery *d)
 {
 	struct rof_txn *t = rof_chan_txn(c, d->rsn);
 	enum rd_status status = completion_status(d);
@@ -117,6 +144,20 @@ rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
 	ended(c, d->rsn, t, status, ROF_VENDOR(d->completion, d->ulp_code & 7u));
 	if (lost && c->rc->phase == ROF_PHASE_OPEN)
 		rof_fail(c->rc, ROF_CONNECTION_LOST);
+}
+
+void
+rof_rx_completion(struct rof_chan *c, const struct fa_delivery *d)
+{
+	struct fa_delivery one = *d;
+	uint32_t done = 0;
+
+	if (d->completion == FA_DONE && d->buf == NULL && !c->st->general)
+		done = pushes_end(c, d->rsn, d->more + 1);
+	for (uint32_t i = done; i <= d->more; i++) {
+		one.rsn = d->rsn + i;
+		completion_one(c, &one);
+	}
 }
 
 /* Returns whether a response matches this request. */

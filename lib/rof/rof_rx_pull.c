@@ -53,6 +53,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 	in->answer = rof_buf(q->st, &h, in->h.length);
 	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
+	rof_sum_begin(q->c, in->answer, in->h.length);
 	if (in->h.length > 0)
 		rof_gather(q->st, in->answer, mr, at, in->h.length);
 	rof_pad(q->st, in->answer, h.pad);

@@ -58,3 +58,32 @@ rof_rx_write(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 		return rof_rx_write_imm(q, in);
 	return ROF_NONE;
 }
+
+bool
+rof_rx_write_next(struct rof_chan *c, const struct fa_buf *b)
+{
+	struct rof_qp *q = c->rc;
+	struct wire_rof_write h;
+	struct rd_mr *mr;
+	uint8_t *host;
+	uint32_t len;
+	uint64_t at;
+
+	if (!c->plain || q == NULL || q->phase != ROF_PHASE_OPEN || c->refused ||
+		b->data_len != b->len || !wire_rof_write_parse(&h, b->data, b->len))
+		return false;
+	len = b->len - ROF_WRITE_LEN - h.pad;
+	at = h.va;
+	if (h.sn != c->sn_next || h.dest_qp != q->rd->qpn || len == 0 || len > h.length ||
+		len > q->mtu ||
+		rd_remote_check(c->st->ops.rd.mrs, q->rd, h.rkey, &at, len, RD_ACC_REMOTE_WRITE,
+			&mr) != RD_OK)
+		return false;
+	host = rd_mr_page(mr, at, len);
+	if (host == NULL)
+		return false;
+	rd_copy(host, b->data + ROF_WRITE_LEN, len);
+	q->info.bytes_in += len;
+	c->sn_next = h.sn + 1;
+	return true;
+}

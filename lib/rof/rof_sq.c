@@ -164,6 +164,22 @@ rof_req_progress(struct rof_qp *q, uint32_t i, enum rd_status status, uint32_t v
 		rof_sq_settle(q, i);
 }
 
+void
+rof_req_pushed(struct rof_qp *q, uint32_t i)
+{
+	struct rof_req *r = rof_req_at(q, i);
+
+	r->left--;
+	/* Such a request needs no completion. */
+	if (r->left == 0 && i == q->req_head && r->flags == ROF_REQ_ISSUED &&
+		r->status == RD_SUCCESS) {
+		q->req_head++;
+		if (q->req_head == q->req_tail || rof_req_at(q, q->req_head)->left > 0)
+			return;
+	}
+	rof_sq_advance(q);
+}
+
 /* Returns the status of a flushed request. As verbs require, requests behind the first error are
  * flushed, whatever their own result. */
 static enum rd_status

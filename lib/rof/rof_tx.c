@@ -140,6 +140,9 @@ step(struct rof_qp *q)
 
 		if (s != ROF_STEP_DID)
 			return s;
+		s = rof_tx_fast(q, q->op);
+		if (s != ROF_STEP_NONE)
+			return s;
 	}
 	op = q->op;
 	if (q->halted && !op->begun)

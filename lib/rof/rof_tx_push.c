@@ -162,6 +162,7 @@ rof_push_step(struct rof_qp *q, struct rof_op *op)
 		rof_chan_unroom(c, ROF_TXN_PUSH, wire_rof_len(h.opcode) + n + h.pad);
 		return ROF_STEP_NOBUF;
 	}
+	rof_sum_begin(c, m.buf, n);
 	rof_tx_push_gather(q->st, op, m.buf, n);
 	rof_pad(q->st, m.buf, h.pad);
 	packet_started(q, op, rof_chan_start(c, &m, ROF_TXN_PUSH), n);

@@ -348,7 +348,8 @@ struct saker_wr {
 /* Posts wr[0] to wr[n - 1], with one doorbell. Returns how many were posted (fewer than `n`: the
  * queue is full, or the next request exceeds the QP's capabilities), -EINVAL when wr[0] exceeds
  * them, or -EPIPE. An entry of the queue is free again when the engine has copied the request: at
- * the latest with its completion. */
+ * the latest with its completion. A Compare and Swap with masks uses two entries if max_send_sge is
+ * 1 and max_inline at most 24. */
 int saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n);
 /* Returns whether the send queue has `n` free entries. */
 bool saker_send_fits(struct saker_qp *qp, uint32_t n);

@@ -39,9 +39,8 @@ shm_sqe_stride(uint32_t max_sge, uint32_t max_inline)
 
 	if (max_sge > RD_MAX_SGE || max_inline > RD_MAX_INLINE)
 		return 0;
-	/* An Atomic has its masks behind its element. */
 	sges = max_sge * sizeof(struct rd_sge);
-	return stride(SHM_SQE_BASE + (sges > inl ? sges : inl), 128);
+	return stride(SHM_SQE_BASE + (sges > inl ? sges : inl), SHM_SQE_UNIT);
 }
 
 uint16_t
@@ -59,7 +58,7 @@ shm_ring_ok(const struct shm_ring_at *at, uint64_t size, size_t least_stride)
 
 	if (at->log2_count < 1 || at->log2_count > 24 || at->stride < least_stride ||
 		(at->stride & (at->stride - 1)) != 0 || at->entries % SHM_LINE != 0 ||
-		at->cons % SHM_LINE != 0)
+		at->cons % sizeof(struct shm_cons) != 0)
 		return false;
 	bytes = shm_ring_bytes(at);
 	return bytes <= size && at->entries <= size - bytes && size >= sizeof(struct shm_cons) &&

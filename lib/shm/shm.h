@@ -24,9 +24,9 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    3
+#define SHM_VERSION    4
 #define SHM_LINE       64
-#define SHM_MAX_STAGES 8 /* limit of engine stages */
+#define SHM_MAX_STAGES 64 /* limit of engine stages in this layout */
 
 /* ---- Rings ---- */
 
@@ -35,24 +35,25 @@
  * 2. The first four bytes of an entry are its `turn`. Entry number i (counted from 0, 32 bits,
  * wrapping) is valid when turn == (i / count) + 1. The producer writes the body of the entry, then
  * `turn` with release semantics; the consumer reads `turn` with acquire semantics. The consumer
- * publishes the number of entries that it has taken in a cache line of its own, which the producer
- * reads when its cached copy means "full". The engine publishes that it took a request before it
- * completes the request.
+ * publishes the number of entries that it has taken, which the producer reads when its cached copy
+ * means "full". The engine publishes that it took a request before it completes the request.
  *
  * The memory of the rings in the header is zero at first. The memory of a new SQ, RQ, SRQ or CQ may
- * have belonged to an older queue of the client: the client sets all turns to 0 when it receives
- * the reply that names the queue, before it uses the queue (shm_ring_clear()). The engine sets only
- * struct shm_qp, struct shm_cq and struct shm_cons to 0, and does not depend on their contents.
+ * have belonged to an older queue of the client. The producer sets
+ * the turn of entry 0 to 0 before the consumer can poll the ring: the engine before it names the
+ * sub-ring of a CQ, the client before its first doorbell or command for a QP or SRQ. Before the
+ * producer publishes entry i < count - 1, it sets the turn of entry i + 1 to 0 (shm_prod_start(),
+ * shm_prod_push()). The engine sets struct shm_qp, struct shm_cq and struct shm_cons to 0 when it
+ * creates the queue, and does not depend on their contents.
  */
 struct shm_cons {
-	_Alignas(SHM_LINE) uint32_t taken;
+	uint32_t taken;
 };
-_Static_assert(sizeof(struct shm_cons) == SHM_LINE, "own line");
 
 /* The location of a ring in the home region. */
 struct shm_ring_at {
 	uint64_t entries; /* offset, aligned to SHM_LINE */
-	uint64_t cons;    /* offset of its struct shm_cons, aligned to SHM_LINE */
+	uint64_t cons;    /* offset of its struct shm_cons, aligned to 4 */
 	uint16_t stride;  /* bytes */
 	uint8_t log2_count;
 	uint8_t rsv[5];
@@ -132,24 +133,45 @@ struct shm_cq_event {
 
 /* ---- Queues ---- */
 
-/* The shared part of a QP, at the offset in the reply to SHM_QP_CREATE. */
+/* The shared part of a QP, at the offset in the reply to SHM_QP_CREATE. It is one cache line, and
+ * the entries of the send queue follow it, so that a QP that was idle costs few cache misses. */
 struct shm_qp {
 	/* The client sets it (by an exchange) after posting; the engine clears it before it polls
 	 * the queue. */
 	_Alignas(SHM_LINE) uint32_t pending;
-	struct shm_cons sq;
-	struct shm_cons rq;
+	struct shm_cons sq, rq;
 };
+_Static_assert(sizeof(struct shm_qp) == SHM_LINE, "layout");
 
-/* An entry of a send queue. For a bind, rkey is the window's STag with the new key, imm is the
- * region's STag, remote_addr and data are the address and length of the range in the region, and
- * compare contains the access rights (rd_bind_of()).
+/*
+ * An entry of a send queue. It has a fixed part of SHM_SQE_BASE bytes, and a tail of `len` bytes.
+ * The ring's stride is 1, 2, 4 or 8 units of SHM_SQE_UNIT bytes. A request uses as many units of
+ * its entry as its tail needs; the engine reads no others. A request with one element or 24 inline
+ * bytes uses one unit.
  *
- * The entry has SHM_SQE_BASE bytes, followed by elements or inline data, up to the ring's
- * stride. */
+ * The tail, by `opcode`:
+ *	RD_FETCH_ADD	element, data_mask; `data` is the number to add
+ *	RD_CMP_SWAP	element, compare [, data_mask, compare_mask]; `data` is the value to store;
+ *			without masks, all bits count
+ *	RD_SWAP		element; `data` is the value to store
+ *	RD_BIND_MW	length and access rights (rd_bind_of()); rkey is the window's STag with the
+ *			new key, imm is the region's STag, remote_addr is the address of the range
+ *			in the region
+ *	all others	with RD_INLINE the inline data, else `len` / 16 elements
+ *
+ * Only the tail of a Compare and Swap with masks can be longer than the entry. It continues in the
+ * next entry of the ring, behind `turn` and four unused bytes. The client publishes that entry
+ * before this one.
+ */
 struct shm_sqe {
-	uint32_t turn;
-	uint8_t opcode, flags, nsge, rsv;
+	union {
+		struct {
+			uint32_t turn;
+			uint8_t opcode, flags; /* enum rd_opcode, enum rd_wr_flags */
+			uint16_t len;          /* bytes */
+		};
+		uint64_t head; /* the four fields, which the client publishes with one store */
+	};
 	uint64_t wr_id;
 	union {
 		uint64_t remote_addr;
@@ -157,24 +179,38 @@ struct shm_sqe {
 			uint32_t remote_qpn, remote_qkey;
 		};
 	};
-	uint32_t rkey;
-	uint32_t inline_len;
-	uint64_t imm;
-	uint64_t data, compare;
-	uint32_t ah;          /* datagrams: handle of an address handle */
+	union {
+		uint64_t imm;
+		uint64_t data; /* Atomics */
+	};
+	union {
+		uint32_t rkey;
+		uint32_t ah; /* datagrams: handle of an address handle */
+	};
 	uint32_t remote_srqn; /* XRC: number of the receiver's shared receive queue */
 	union {
 		struct rd_sge sge[RD_MAX_SGE];
 		uint8_t inl[RD_MAX_INLINE];
-		struct { /* Atomics: one element, then the masks */
+		struct {
 			struct rd_sge sink;
+			union {
+				uint64_t add_mask; /* RD_FETCH_ADD: data_mask */
+				uint64_t compare;
+			};
 			uint64_t data_mask, compare_mask;
 		} atomic;
+		struct {
+			uint64_t len, access;
+		} bind;
 	};
 };
-#define SHM_SQE_BASE 64
+#define SHM_SQE_BASE 40
+#define SHM_SQE_UNIT 64
+#define SHM_SQE_MORE 8 /* offset of the rest of a tail in the next entry */
 _Static_assert(offsetof(struct shm_sqe, sge) == SHM_SQE_BASE, "layout");
-_Static_assert(sizeof(struct shm_sqe) == 512, "layout"); /* strides: 128, 256 or 512 */
+_Static_assert(sizeof(struct shm_sqe) <= 8 * SHM_SQE_UNIT, "layout");
+_Static_assert(offsetof(struct shm_sqe, atomic.data_mask) == SHM_SQE_UNIT,
+	"an Atomic without masks uses one unit");
 
 struct shm_rqe {
 	uint32_t turn;
@@ -200,17 +236,47 @@ struct shm_cqe {
 };
 _Static_assert(sizeof(struct shm_cqe) == 64, "layout");
 
-/* The shared part of a CQ, at the offset in the reply to SHM_CQ_CREATE. The CQ has `nsubs`
- * sub-rings, one for each engine stage; the client merges them. */
+/*
+ * The shared part of a CQ, at the offset in the reply to SHM_CQ_CREATE, and the directory of its
+ * sub-rings. A sub-ring holds the completions of the QPs of one engine stage; the client merges
+ * them. The engine makes a sub-ring when the first queue of a stage needs it, at any time during
+ * the life of the CQ: it prepares the ring, stores its offset in `sub`, and then increments `nsubs`
+ * with release semantics. Sub-rings stay until the end of the CQ. Neither their order nor their
+ * number depends on the numbers of the stages.
+ *
+ * A sub-ring begins with the cache line of its struct shm_cons. struct shm_cqe follow, as many as
+ * the CQ is deep (shm_cq_ring()).
+ */
 enum shm_arm { SHM_ARM_NONE = 0, SHM_ARM_ANY = 1, SHM_ARM_SOLICITED = 2 };
 struct shm_cq {
 	/* The client stores an enum shm_arm. A stage that has produced completions exchanges it
 	 * with SHM_ARM_NONE and, if one of them matches the previous value, writes a shm_cq_event.
 	 * The client polls once more after arming. */
 	_Alignas(SHM_LINE) uint32_t arm;
-	uint32_t rsv[15];
-	struct shm_cons sub[SHM_MAX_STAGES];
+	uint32_t nsubs; /* engine writes; at most shm_header.nstages */
+	uint64_t sub[]; /* [shm_header.nstages]: offsets, aligned to SHM_LINE */
 };
+
+/* Returns the bytes of a struct shm_cq for so many stages, in whole cache lines. */
+static inline uint64_t
+shm_cq_bytes(uint32_t nstages)
+{
+	uint64_t n = offsetof(struct shm_cq, sub) + nstages * sizeof(uint64_t);
+
+	return (n + SHM_LINE - 1) & ~(uint64_t)(SHM_LINE - 1);
+}
+
+/* Returns the place of the sub-ring at offset `at` of a CQ with 2^log2_depth entries. */
+static inline struct shm_ring_at
+shm_cq_ring(uint64_t at, uint8_t log2_depth)
+{
+	const struct shm_ring_at ring = {.entries = at + SHM_LINE,
+		.cons = at,
+		.stride = sizeof(struct shm_cqe),
+		.log2_count = log2_depth};
+
+	return ring;
+}
 
 /* ---- The mailbox ---- */
 
@@ -325,9 +391,7 @@ struct shm_mw {
 struct shm_cq_info {
 	uint32_t depth; /* entries; the reply contains the rounded-up value */
 	uint32_t cq;    /* reply: handle */
-	uint32_t nsubs, rsv;
-	uint64_t at; /* reply: offset of struct shm_cq */
-	struct shm_ring_at sub[SHM_MAX_STAGES];
+	uint64_t at;    /* reply: offset of struct shm_cq */
 };
 
 struct shm_srq_info {
@@ -521,7 +585,9 @@ _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
  * one that wakes the engine (a write of 8 bytes; EAGAIN: a wake-up is in it already). The client
  * sends REGION with a memfd that is sealed against shrinking (F_SEAL_SHRINK); the engine replies
  * REGION_IS with the region's number. After a REFUSED HELLO the engine closes the connection; a
- * REFUSED REGION changes nothing. When either end closes the socket, the client is detached.
+ * REFUSED REGION changes nothing. An engine that has no place for another connection sends REFUSED
+ * without a HELLO, which the client then cannot send. When either end closes the socket, the client
+ * is detached.
  */
 enum shm_sock_op { SHM_HELLO = 1, SHM_WELCOME, SHM_REGION, SHM_REGION_IS, SHM_REFUSED };
 struct shm_sock_msg {

@@ -18,6 +18,7 @@ struct shm_prod {
 	uint32_t count; /* power of two */
 	uint16_t stride;
 	uint8_t log2_count;
+	bool fresh; /* the first lap through memory of an older queue */
 };
 
 struct shm_take {
@@ -37,14 +38,15 @@ shm_turn(uint32_t index, uint8_t log2_count)
 	return (index >> log2_count) + 1;
 }
 
-/* Makes all entries of a queue invalid. The client calls it before it uses a new queue, whose
- * memory may have belonged to an older one. */
+/* Makes all entries of an SRQ invalid. The client calls it before it uses a new SRQ, whose memory
+ * may have belonged to an older queue. */
 static inline void
 shm_ring_clear(void *home, const struct shm_ring_at *at)
 {
 	memset((uint8_t *)home + at->entries, 0, shm_ring_bytes(at));
 }
 
+/* Prepares for a ring whose entries are invalid, all of them. */
 static inline void
 shm_prod_init(struct shm_prod *p, void *home, const struct shm_ring_at *at)
 {
@@ -54,6 +56,17 @@ shm_prod_init(struct shm_prod *p, void *home, const struct shm_ring_at *at)
 	p->log2_count = at->log2_count;
 	p->count = 1u << at->log2_count;
 	p->stride = at->stride;
+	p->fresh = false;
+}
+
+/* Prepares for the ring of a new queue, whose memory may have belonged to an older one. Makes entry
+ * 0 invalid. */
+static inline void
+shm_prod_start(struct shm_prod *p, void *home, const struct shm_ring_at *at)
+{
+	shm_prod_init(p, home, at);
+	p->fresh = true;
+	__atomic_store_n((uint32_t *)(void *)p->entries, 0, __ATOMIC_RELAXED);
 }
 
 static inline void
@@ -105,14 +118,70 @@ shm_prod_entry(struct shm_prod *p)
 	return p->entries + (size_t)(p->next & (p->count - 1)) * p->stride;
 }
 
+/* Returns the entry that follows `n` entries after the next one. */
+static inline void *
+shm_prod_ahead(const struct shm_prod *p, uint32_t n)
+{
+	return p->entries + (size_t)((p->next + n) & (p->count - 1)) * p->stride;
+}
+
+/* Makes the entry behind the next `n` entries invalid, in the first lap. Called before these are
+ * published. */
+static inline void
+shm_prod_clear(struct shm_prod *p, uint32_t n)
+{
+	if (__builtin_expect(!p->fresh, 1))
+		return;
+	if (p->next + n < p->count)
+		__atomic_store_n((uint32_t *)shm_prod_ahead(p, n), 0, __ATOMIC_RELAXED);
+	else
+		p->fresh = false;
+}
+
 /* Publishes the entry that shm_prod_entry() returned. */
 static inline void
 shm_prod_push(struct shm_prod *p)
 {
 	uint32_t *turn = shm_prod_entry(p);
 
+	shm_prod_clear(p, 1);
 	__atomic_store_n(turn, shm_turn(p->next, p->log2_count), __ATOMIC_RELEASE);
 	p->next++;
+}
+
+/* Publishes the send queue entry `e` that shm_prod_entry() returned, with the fields that share a
+ * word with its turn. `n`: 1, or 2 if its tail continues in the entry behind it. */
+static inline void
+shm_sqe_push(struct shm_prod *p, struct shm_sqe *e, uint32_t n, uint8_t opcode, uint8_t flags,
+	uint32_t len)
+{
+	shm_prod_clear(p, n);
+	__atomic_store_n(&e->head,
+		(uint64_t)(len << 16 | (uint32_t)flags << 8 | opcode) << 32 |
+			shm_turn(p->next, p->log2_count),
+		__ATOMIC_RELEASE);
+	p->next += n;
+}
+
+/* Writes a tail of `len` bytes that is longer than its entry, into the next entry and the one
+ * behind it, and publishes the latter. There is room for two. */
+static inline void
+shm_sqe_tail_long(struct shm_prod *p, const void *tail, uint32_t len)
+{
+	uint32_t room = p->stride - SHM_SQE_BASE;
+	uint8_t *more = shm_prod_ahead(p, 1);
+
+	memcpy((uint8_t *)shm_prod_entry(p) + SHM_SQE_BASE, tail, room);
+	memcpy(more + SHM_SQE_MORE, (const uint8_t *)tail + room, len - room);
+	__atomic_store_n(
+		(uint32_t *)(void *)more, shm_turn(p->next + 1, p->log2_count), __ATOMIC_RELEASE);
+}
+
+/* Returns the place of entry number `index`, valid or not. */
+static inline const void *
+shm_take_at(const struct shm_take *t, uint32_t index)
+{
+	return t->entries + (size_t)(index & (t->count - 1)) * t->stride;
 }
 
 /* Returns the next entry, or NULL if none is valid. The entry is in shared memory: the caller
@@ -120,7 +189,7 @@ shm_prod_push(struct shm_prod *p)
 static inline const void *
 shm_take_peek(const struct shm_take *t)
 {
-	const uint8_t *e = t->entries + (size_t)(t->next & (t->count - 1)) * t->stride;
+	const uint8_t *e = shm_take_at(t, t->next);
 
 	if (__atomic_load_n((const uint32_t *)e, __ATOMIC_ACQUIRE) !=
 		shm_turn(t->next, t->log2_count))

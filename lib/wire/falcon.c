@@ -229,6 +229,29 @@ wire_falcon_parse(struct wire_falcon *out, const uint8_t *p, size_t len)
 	return out->type >= FALCON_NACK ? parse_ack(out, p, len - n) : parse_base(out, p, len - n);
 }
 
+bool
+wire_falcon_push_parse(struct wire_falcon_push *out, const uint8_t *p, size_t len)
+{
+	const struct push_data_hdr *h = (const struct push_data_hdr *)p;
+	uint32_t w;
+
+	if (len <= FALCON_PUSH_DATA_LEN)
+		return false;
+	w = be32_get(h->base.function_type);
+	out->len = be16_get(h->request_len);
+	out->proto = W1_PROTO(w);
+	if (W1_TYPE(w) != FALCON_PUSH_DATA || out->len != len - FALCON_PUSH_DATA_LEN ||
+		(out->proto != FALCON_RDMA && out->proto != FALCON_NVME))
+		return false;
+	out->ar = W1_AR(w);
+	out->function = W1_FUNCTION(w);
+	out->dbpsn = be32_get(h->base.dbpsn);
+	out->rbpsn = be32_get(h->base.rbpsn);
+	out->psn = be32_get(h->base.psn);
+	out->rsn = be32_get(h->base.rsn);
+	return true;
+}
+
 static void
 emit_base(uint8_t *p, const struct wire_falcon *in)
 {

@@ -203,8 +203,49 @@ struct wire_falcon {
  * reserved bits.
  */
 int wire_falcon_parse(struct wire_falcon *out, const uint8_t *p, size_t len);
+/* The fields of a Push Data packet. */
+struct wire_falcon_push {
+	uint32_t function; /* Destination Function, 24 bits */
+	uint32_t dbpsn, rbpsn, psn, rsn;
+	uint16_t len; /* bytes of the payload */
+	uint8_t proto;
+	bool ar;
+};
+/* Parses a Push Data packet with a payload, whose version and CID the caller has compared. Returns
+ * false for any other packet, and for one that wire_falcon_parse() refuses. */
+bool wire_falcon_push_parse(struct wire_falcon_push *out, const uint8_t *p, size_t len);
 /* Writes the header of a packet; in->type is one of enum falcon_type, and reserved bits are 0. */
 unsigned wire_falcon_emit(uint8_t *p, const struct wire_falcon *in);
+
+/*
+ * The headers of a Pull Request, Pull Data or Push Data packet in transport mode without a cookie,
+ * composed in registers for the data path. The functions return words in memory order.
+ * wire_falcon_words() returns the wire_falcon_len() bytes of in->type: Pull Data does not use the
+ * last word, and Push Data only its first half; the second half is 0.
+ */
+static inline void
+wire_psp_words(uint64_t word[2], const struct wire_psp *in)
+{
+	uint64_t flags =
+		(in->sample ? 0x80u : 0) | (in->drop ? 0x40u : 0) | (in->version & 0xfu) << 2 | 1u;
+
+	word[0] = htobe64((uint64_t)in->next << 56 | 1ull << 48 |
+			  (in->crypt_offset & 0x3full) << 40 | flags << 32 | in->spi);
+	word[1] = htobe64(in->iv);
+}
+
+static inline void
+wire_falcon_words(uint64_t word[4], const struct wire_falcon *in)
+{
+	uint64_t first = 1ull << 28 | (in->cid & FALCON_CID_MAX);
+	uint32_t second =
+		in->function << 8 | (in->proto & 7u) << 5 | (in->type & 0xfu) << 1 | in->ar;
+
+	word[0] = htobe64(first << 32 | second);
+	word[1] = htobe64((uint64_t)in->dbpsn << 32 | in->rbpsn);
+	word[2] = htobe64((uint64_t)in->psn << 32 | in->rsn);
+	word[3] = htobe64((uint64_t)in->request_len << 32);
+}
 
 /* Returns the bytes that emit writes for the type, or 0 for a reserved type. */
 unsigned wire_falcon_len(uint8_t type);

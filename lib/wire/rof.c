@@ -245,6 +245,29 @@ wire_rof_parse(struct wire_rof *out, const uint8_t *p, size_t len)
 	return (int)n;
 }
 
+bool
+wire_rof_write_parse(struct wire_rof_write *out, const uint8_t *p, size_t len)
+{
+	const uint32_t writes = 1u << (ROF_WRITE_FIRST & 31) | 1u << (ROF_WRITE_MIDDLE & 31) |
+				1u << (ROF_WRITE_LAST & 31) | 1u << (ROF_WRITE_ONLY & 31);
+	const struct rbth *h = (const struct rbth *)p;
+	const struct reth *r = (const struct reth *)(p + ROF_RBTH_LEN);
+
+	_Static_assert(ROF_RBTH_LEN + sizeof(*r) == ROF_WRITE_LEN, "headers of a Write");
+	_Static_assert(ROF_RC == 0, "the opcodes are below 32");
+	if (len < ROF_WRITE_LEN || h->version >> 4 != ROF_VERSION || h->opcode >= 32 ||
+		!(writes >> h->opcode & 1) || (h->flags & RBTH_CE))
+		return false;
+	out->pad = h->flags >> RBTH_PAD_SHIFT & 3;
+	out->opcode = h->opcode;
+	out->dest_qp = QPN_GET(h->dest_qp);
+	out->sn = be32_get(h->sn);
+	out->va = be64_get(r->va);
+	out->rkey = be32_get(r->rkey);
+	out->length = be32_get(r->length);
+	return out->pad <= len - ROF_WRITE_LEN;
+}
+
 static uint8_t *
 put32(uint8_t *p, be32 v)
 {

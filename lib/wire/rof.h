@@ -8,6 +8,8 @@
 #ifndef SAKER_WIRE_ROF_H
 #define SAKER_WIRE_ROF_H
 
+#include <string.h>
+
 #include "falcon.h"
 
 /* Opcodes of RC (section 8.1.3). Their upper three bits are the transport: RC 000, UD 011, XRC 101.
@@ -93,7 +95,59 @@ struct wire_rof {
  * padding. Refuses reserved opcodes and padding that does not fit. Sets the fields that the opcode
  * does not have to 0. Ignores reserved bits. */
 int wire_rof_parse(struct wire_rof *out, const uint8_t *p, size_t len);
+/* The fields of a packet of an RDMA Write without immediate data. */
+struct wire_rof_write {
+	uint64_t va;
+	uint32_t rkey, length, dest_qp, sn;
+	uint8_t opcode;
+	uint8_t pad;
+};
+/* Parses a packet of a reliable (ROF_RC) RDMA Write without immediate data and without CE; the
+ * payload follows ROF_WRITE_LEN bytes. Returns false for any other packet, and for one that
+ * wire_rof_parse() refuses. */
+#define ROF_WRITE_LEN 28
+bool wire_rof_write_parse(struct wire_rof_write *out, const uint8_t *p, size_t len);
 unsigned wire_rof_emit(uint8_t *p, const struct wire_rof *in);
+
+/*
+ * The headers of a Write or a Send of one packet over RC, without CE, composed in registers for the
+ * data path: what wire_rof_emit() writes for ROF_WRITE_ONLY and ROF_SEND_ONLY (in->offset 0). They
+ * read only the fields of these headers.
+ */
+#define ROF_WRITE_ONLY_LEN 28
+#define ROF_SEND_ONLY_LEN  20
+
+static inline void
+wire_rof_put(uint8_t *p, uint64_t word)
+{
+	word = htobe64(word);
+	memcpy(p, &word, sizeof(word));
+}
+
+static inline uint64_t
+wire_rof_first(const struct wire_rof *in, uint8_t opcode, bool se)
+{
+	uint64_t flags = (in->pad & 3u) << 2 | se;
+
+	return 1ull << 60 | flags << 40 | (uint64_t)opcode << 32 | (uint32_t)(in->dest_qp << 8);
+}
+
+static inline void
+wire_rof_write_put(uint8_t *p, const struct wire_rof *in)
+{
+	wire_rof_put(p, wire_rof_first(in, ROF_WRITE_ONLY, false));
+	wire_rof_put(p + 8, (uint64_t)in->sn << 32);
+	wire_rof_put(p + 12, in->va);
+	wire_rof_put(p + 20, (uint64_t)in->rkey << 32 | in->length);
+}
+
+static inline void
+wire_rof_send_put(uint8_t *p, const struct wire_rof *in)
+{
+	wire_rof_put(p, wire_rof_first(in, ROF_SEND_ONLY, in->se));
+	wire_rof_put(p + 8, (uint64_t)in->sn << 32 | in->rmsn);
+	memset(p + 16, 0, 4);
+}
 
 /* Returns the headers of the opcode (enum rof_header), or a negative value for a reserved
  * opcode. */

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "../base/addr.h"
+#include "../base/check.h"
 #include "../base/reason.h"
 
 #define WIRE_REASONS(X)                                                                            \
@@ -95,17 +96,22 @@ unsigned wire_arp_emit(uint8_t *p, const struct wire_arp *in);
 
 /* ---- IPv4 (RFC 791), IPv6 (RFC 8200) ---- */
 
-#define IP4_LEN     20
-#define IP6_LEN     40
-#define IP_MAX      40
-#define IP_ICMP     1
-#define IP_TCP      6
-#define IP_UDP      17
-#define IP_ICMP6    58
-#define IP_ECN_NOT  0 /* RFC 3168 section 5 */
-#define IP_ECN_ECT1 1
-#define IP_ECN_ECT0 2
-#define IP_ECN_CE   3
+#define IP4_LEN 20
+#define IP6_LEN 40
+/* Offsets of fields in an IPv4 header. */
+#define IP4_TOS_OFFSET   1
+#define IP4_TOTAL_OFFSET 2
+#define IP4_ID_OFFSET    4
+#define IP4_CKSUM_OFFSET 10
+#define IP_MAX           40
+#define IP_ICMP          1
+#define IP_TCP           6
+#define IP_UDP           17
+#define IP_ICMP6         58
+#define IP_ECN_NOT       0 /* RFC 3168 section 5 */
+#define IP_ECN_ECT1      1
+#define IP_ECN_ECT0      2
+#define IP_ECN_CE        3
 
 struct wire_ip {
 	struct sk_addr src, dst;
@@ -135,12 +141,38 @@ void wire_ip6_flow_set(uint8_t *p, uint32_t flow);
  * wire_pseudo_sum() returns the sum of the pseudo header of either IP version; `len` is the length
  * of the transport header and its payload.
  */
-uint32_t wire_sum(uint32_t sum, const void *data, size_t len);
+static inline uint32_t
+wire_sum(uint32_t sum, const void *data, size_t len)
+{
+	uint64_t wide = sk_sum(sum, data, len);
+
+	return (uint32_t)((wide + (wide << 32 | wide >> 32)) >> 32); /* adds the carry */
+}
 uint32_t wire_pseudo_sum(
 	const struct sk_addr *src, const struct sk_addr *dst, uint8_t proto, uint32_t len);
 /* Folds the sum to 16 bits and complements it. The result is stored without a swap; over received
  * bytes, 0 means that the checksum is correct. */
 uint16_t wire_sum_fold(uint32_t sum);
+
+/* Composed in registers, for the data path: adds a 64-bit word of memory to a 64-bit sum. */
+static inline uint64_t
+wire_sum_word(uint64_t sum, uint64_t word)
+{
+	sum += word;
+	return sum + (sum < word); /* the carry is added at the low end */
+}
+
+/* Folds a sum of wire_sum_word() as wire_sum_fold() does. */
+static inline uint16_t
+wire_sum_word_fold(uint64_t sum)
+{
+	uint32_t half;
+
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	half = (uint32_t)sum + (uint32_t)(sum >> 32);
+	half = (half & 0xffff) + (half >> 16);
+	return (uint16_t) ~(half + (half >> 16));
+}
 
 /* ---- TCP (RFC 9293, 7323, 2018) ---- */
 
@@ -199,6 +231,13 @@ struct wire_udp {
 
 int wire_udp_parse(struct wire_udp *out, const uint8_t *p, size_t len);
 unsigned wire_udp_emit(uint8_t *p, const struct wire_udp *in);
+/* Returns the header with checksum 0 as a word in memory order, for the data path. */
+static inline uint64_t
+wire_udp_word(uint16_t sport, uint16_t dport, uint16_t payload_len)
+{
+	return htobe64((uint64_t)sport << 48 | (uint64_t)dport << 32 |
+		       (uint64_t)(uint16_t)(UDP_LEN + payload_len) << 16);
+}
 /* Set and check the checksum of the header and payload at `p`, whose UDP length is `len`, with the
  * pseudo header. wire_udp_checksum_check() returns 0 or -WIRE_UDP_CHECKSUM. A field of 0 means that
  * the sender computed no checksum (RFC 768, RFC 6936), which is refused when `required`. */

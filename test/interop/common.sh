@@ -128,7 +128,7 @@ pair() {
 # crowded_falcon RNR-RETRY: prints a [falcon] section for programs that spin on the sakers' cores. A
 # round trip then takes as long as a time slice of the scheduler, which is not congestion.
 crowded_falcon() {
-    printf '%s\n' '[falcon]' 'enabled = yes' "rnr-retry = $1" 'rto-min = 10ms' 'retransmits = 12' \
+    printf '%s\n' '[falcon]' 'enabled = yes' "rnr-retry = $1" 'rto-min = 10ms' \
         'swift-target = 50ms'
 }
 

@@ -24,6 +24,7 @@
 
 #define PORT     7471
 #define STALL_NS 60000000000ull /* generous; reached only when something is broken */
+#define QUIET_NS 500000000ull   /* without progress, before links with damaged FPDUs are flooded */
 
 void
 soak_fail(struct soak *s, const struct side *at, const char *fmt, ...)
@@ -267,8 +268,15 @@ traffic(struct soak *s)
 {
 	s->progress = eng_clock();
 	while (!over(s) && s->failed == 0) {
+		uint64_t quiet;
+
 		turn(s);
-		if (eng_clock() - s->progress < STALL_NS)
+		quiet = eng_clock() - s->progress;
+		/* A length field that grew leaves its receiver waiting for bytes that nobody sends;
+		 * RFC 5044 has no timer for it. */
+		for (int i = 0; i < LINKS && quiet >= QUIET_NS && s->o.corrupt_crc > 0; i++)
+			link_flood(&s->link[i]);
+		if (quiet < STALL_NS)
 			continue;
 		for (int i = 0; i < LINKS; i++) {
 			say_side(&s->link[i].side[0], s->link[i].state);

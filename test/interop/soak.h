@@ -13,9 +13,9 @@
 #define SLOT_LEN (MSG_MAX + 64) /* the bytes behind a message must not change */
 #define SLOTS    6              /* operations that a side has in progress */
 #define RECVS    8              /* posted receives */
-#define FIFO     32             /* more than the requests of SLOTS operations and a nudge */
+#define FIFO     32 /* more than the requests of SLOTS operations, a nudge and a flood */
 #define LINKS    4
-#define SIDE_LEN ((2ul * SLOTS + RECVS) * SLOT_LEN)
+#define SIDE_LEN ((2ul * SLOTS + RECVS + 1) * SLOT_LEN)
 
 enum kind { SEND, SEND_SE, SEND_INV, SEND_SE_INV, WRITE, READ, KINDS };
 
@@ -67,6 +67,7 @@ struct link {
 	enum link_state state;
 	uint8_t index;
 	unsigned lives;
+	bool flooded; /* in this life */
 };
 
 struct soak_options {
@@ -123,6 +124,8 @@ void side_act(struct side *sd);
 /* Posts a signaled request of no bytes behind unsignaled ones, so that all of them are accounted
  * for. */
 void side_nudge(struct side *sd);
+/* Posts a Write that is longer than any FPDU, to memory that nobody checks. */
+void side_flood(struct side *sd);
 bool side_idle(const struct side *sd);
 /* Returns whether every posted request has completed, except for unsignaled ones. */
 bool side_drained(const struct side *sd);
@@ -133,6 +136,9 @@ void side_audit(struct side *sd);
 
 /* ---- soak_link.c: the life of a link */
 int link_step(struct link *l);
+/* Both sides of a link that is up send more bytes than an FPDU can have, once in its life: a
+ * receiver that waits for the rest of an FPDU whose length was damaged finds the damage. */
+void link_flood(struct link *l);
 void link_event(struct soak *s, int at, const struct saker_event *ev);
 
 #endif

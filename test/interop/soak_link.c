@@ -47,8 +47,11 @@ make_qp(struct link *l, struct side *sd)
 static struct saker_conn_param
 params(const struct link *l)
 {
+	/* With damaged FPDUs, Reads that are never answered must not hold the flood back. */
+	bool damaged = l->side[0].soak->o.corrupt_crc > 0;
+
 	return (struct saker_conn_param){.ird = 8,
-		.ord = 4,
+		.ord = damaged ? 8 : 4,
 		.crc = 2,
 		.markers = 2,
 		.private_data = &l->index,
@@ -66,6 +69,7 @@ begin(struct link *l)
 	if (make_qp(l, &l->side[0]) || make_qp(l, &l->side[1]))
 		return -1;
 	l->lives++;
+	l->flooded = false;
 	l->state = LINK_CONNECTING;
 	if (saker_connect(from->qp, NULL, &s->rig.end[from->far->at].addr,
 		    (uint16_t)(PORT + from->far->at), &p)) {
@@ -149,6 +153,16 @@ judge(struct link *l)
 		soak_fail(s, &l->side[0], "link %u broke without a CRC error: '%s', '%s'", l->index,
 			l->side[0].reason, l->side[1].reason);
 	s->deaths++;
+}
+
+void
+link_flood(struct link *l)
+{
+	if (l->state != LINK_UP || l->flooded)
+		return;
+	l->flooded = true;
+	side_flood(&l->side[0]);
+	side_flood(&l->side[1]);
 }
 
 int

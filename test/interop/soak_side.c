@@ -11,6 +11,7 @@
 #define ALL_RIGHTS (RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ)
 #define INLINE     256u /* limits with which the QPs are created */
 #define NOTICE_LEN 8u
+#define FLOOD_LEN  (128u << 10) /* the longest FPDU has 64 KiB and a few bytes */
 
 static const uint8_t opcodes[KINDS] = {
 	RD_SEND, RD_SEND, RD_SEND_INV, RD_SEND_INV, RD_WRITE, RD_READ};
@@ -91,7 +92,8 @@ owe(struct side *sd, struct saker_wr *wr, int slot)
 	wr->wr_id = next_id(sd->soak);
 	if (signaled)
 		wr->flags |= RD_SIGNALED;
-	if (soak_pick(sd->soak, 8) == 0)
+	/* A fence behind a Read that is never answered would hold the flood back. */
+	if (soak_pick(sd->soak, 8) == 0 && sd->soak->o.corrupt_crc == 0)
 		wr->flags |= RD_FENCE;
 	*p = (struct posted){wr->wr_id, wr->opcode, signaled, slot};
 }
@@ -192,6 +194,23 @@ side_nudge(struct side *sd)
 	if (sd->silent == 0)
 		return;
 	sd->silent = 3;
+	owe(sd, &wr, -1);
+	if (saker_post_send(sd->qp, &wr, 1) != 1)
+		soak_fail(sd->soak, sd, "saker_post_send: %s", saker_error());
+}
+
+void
+side_flood(struct side *sd)
+{
+	uint8_t *near = side_recv(sd, RECVS - 1) + SLOT_LEN;
+	uint8_t *there = side_recv(sd->far, RECVS - 1) + SLOT_LEN;
+	struct rd_sge sge = {(uintptr_t)near, FLOOD_LEN, saker_mr_stag(sd->mr)};
+	struct saker_wr wr = {.opcode = RD_WRITE,
+		.nsge = 1,
+		.sge = &sge,
+		.remote_addr = (uintptr_t)there,
+		.rkey = saker_mr_stag(sd->far->mr)};
+
 	owe(sd, &wr, -1);
 	if (saker_post_send(sd->qp, &wr, 1) != 1)
 		soak_fail(sd->soak, sd, "saker_post_send: %s", saker_error());

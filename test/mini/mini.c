@@ -69,14 +69,18 @@ static void
 make_cq(struct mini *m, struct shm_cq_info *info)
 {
 	struct mini_cq *cq = &m->cq[m->ncq];
+	struct shm_ring_at ring;
+	uint64_t at;
 
 	need(m->ncq < MINI_OBJS, "too many CQs");
-	info->nsubs = 1;
-	info->at = heap_take(m, sizeof(struct shm_cq));
-	lay(m, &info->sub[0], info->depth, sizeof(struct shm_cqe),
-		info->at + offsetof(struct shm_cq, sub));
+	info->at = heap_take(m, shm_cq_bytes(1));
+	at = heap_take(m, SHM_LINE + (sizeof(struct shm_cqe) << shm_log2(info->depth)));
+	info->depth = 1u << shm_log2(info->depth);
+	ring = shm_cq_ring(at, shm_log2(info->depth));
 	cq->shared = (struct shm_cq *)(m->home + info->at);
-	shm_prod_init(&cq->ring, m->home, &info->sub[0]);
+	cq->shared->sub[0] = at;
+	cq->shared->nsubs = 1;
+	shm_prod_init(&cq->ring, m->home, &ring);
 	info->cq = m->ncq++;
 }
 

@@ -24,12 +24,17 @@ raw_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+void (*raw_napper)(unsigned us);
+
 void
 raw_nap(unsigned us)
 {
 	const struct timespec t = {us / 1000000, us % 1000000 * 1000l};
 
-	nanosleep(&t, NULL);
+	if (raw_napper != NULL)
+		raw_napper(us);
+	else
+		nanosleep(&t, NULL);
 }
 
 static int
@@ -160,9 +165,9 @@ attach_socket(struct raw_client *c, const char *path, bool quiet)
 	c->fd = raw_dial(path);
 	if (c->fd < 0)
 		return complain(quiet, c->fd, path);
-	rc = raw_socket_send(c->fd, &m, -1);
-	if (rc == 0)
-		rc = raw_socket_receive(c->fd, &m, fds, 0);
+	/* A connection that is refused takes no HELLO, and has the refusal to receive. */
+	raw_socket_send(c->fd, &m, -1);
+	rc = raw_socket_receive(c->fd, &m, fds, 0);
 	if (rc < 0)
 		return complain(quiet, rc, "HELLO");
 	if (m.op != SHM_WELCOME)
@@ -408,10 +413,9 @@ raw_cq(struct raw_client *c, uint32_t depth, struct raw_cq *cq)
 		return rc;
 	cq->i = m.body.cq;
 	cq->shared = (struct shm_cq *)(c->home + cq->i.at);
-	for (unsigned i = 0; i < cq->i.nsubs && i < SHM_MAX_STAGES; i++) {
-		shm_ring_clear(c->home, &cq->i.sub[i]);
-		shm_take_init(&cq->sub[i], c->home, &cq->i.sub[i]);
-	}
+	cq->nsubs = 0;
+	cq->max_subs = c->h.nstages;
+	cq->home = c->home;
 	return 0;
 }
 
@@ -435,10 +439,8 @@ raw_qp(struct raw_client *c, uint32_t pd, const struct raw_cq *cq, uint32_t dept
 		return rc;
 	qp->i = m.body.qp;
 	qp->shared = (struct shm_qp *)(c->home + qp->i.at);
-	shm_ring_clear(c->home, &qp->i.sq);
-	shm_ring_clear(c->home, &qp->i.rq);
-	shm_prod_init(&qp->sq, c->home, &qp->i.sq);
-	shm_prod_init(&qp->rq, c->home, &qp->i.rq);
+	shm_prod_start(&qp->sq, c->home, &qp->i.sq);
+	shm_prod_start(&qp->rq, c->home, &qp->i.rq);
 	return 0;
 }
 
@@ -508,9 +510,11 @@ raw_memory(struct raw_client *c, uint32_t pd, uint64_t len, unsigned memfd_flags
 void
 raw_memory_free(struct raw_mem *m)
 {
-	if (m->fd >= 0 && m->at != NULL)
+	bool owned = m->len > 0 && m->fd >= 0;
+
+	if (owned && m->at != NULL)
 		munmap(m->at, m->len);
-	if (m->fd >= 0)
+	if (owned)
 		close(m->fd);
 	*m = (struct raw_mem){.fd = -1};
 }
@@ -600,17 +604,13 @@ raw_request(struct raw_client *c, struct raw_qp *qp, enum rd_opcode op, uint8_t 
 	if (shm_prod_room(&qp->sq) == 0)
 		return false;
 	e = shm_prod_entry(&qp->sq);
-	e->opcode = (uint8_t)op;
-	e->flags = flags;
-	e->nsge = sge != NULL;
 	e->wr_id = qp->sq.next;
 	e->remote_addr = remote;
 	e->rkey = rkey;
-	e->inline_len = 0;
 	e->imm = 0;
 	if (sge != NULL)
 		e->sge[0] = *sge;
-	shm_prod_push(&qp->sq);
+	shm_sqe_push(&qp->sq, e, 1, (uint8_t)op, flags, sge != NULL ? sizeof(*sge) : 0);
 	if (shm_pend(&qp->shared->pending))
 		raw_ring(c, qp->i.stage, qp->i.qp);
 	raw_wake(c);
@@ -632,10 +632,25 @@ raw_recv(struct raw_qp *qp, const struct rd_sge *sge)
 	return true;
 }
 
+/* Takes over the sub-rings that saker has made. */
+static void
+cq_grow(struct raw_cq *cq)
+{
+	uint32_t to = __atomic_load_n(&cq->shared->nsubs, __ATOMIC_ACQUIRE);
+
+	for (; cq->nsubs < to && cq->nsubs < cq->max_subs; cq->nsubs++) {
+		struct shm_ring_at at =
+			shm_cq_ring(cq->shared->sub[cq->nsubs], shm_log2(cq->i.depth));
+
+		shm_take_init(&cq->sub[cq->nsubs], cq->home, &at);
+	}
+}
+
 bool
 raw_poll(struct raw_cq *cq, struct shm_cqe *out)
 {
-	for (unsigned i = 0; i < cq->i.nsubs; i++) {
+	cq_grow(cq);
+	for (unsigned i = 0; i < cq->nsubs; i++) {
 		const struct shm_cqe *e = shm_take_peek(&cq->sub[i]);
 
 		if (e == NULL)

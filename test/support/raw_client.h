@@ -76,6 +76,8 @@ struct raw_cq {
 	struct shm_cq_info i;
 	struct shm_cq *shared;
 	struct shm_take sub[SHM_MAX_STAGES];
+	uint32_t nsubs, max_subs;
+	uint8_t *home;
 };
 struct raw_qp {
 	struct shm_qp_info i;
@@ -85,7 +87,7 @@ struct raw_qp {
 struct raw_mem {
 	uint8_t *at;   /* where this process has mapped it */
 	uint64_t base; /* the address that saker uses */
-	uint64_t len;
+	uint64_t len;  /* 0: there is no memory */
 	uint32_t stag;
 	uint32_t mr;
 	int fd; /* memfd, or -1 */
@@ -103,6 +105,7 @@ int raw_destroy(struct raw_client *c, enum shm_op op, uint32_t handle);
  * or, for a machine's program, a part of the home region. */
 int raw_memory(
 	struct raw_client *c, uint32_t pd, uint64_t len, unsigned memfd_flags, struct raw_mem *m);
+/* Unmaps and closes what raw_memory() has made; there is nothing in an *m of zeros. */
 void raw_memory_free(struct raw_mem *m);
 /* Creates a memfd of `len` bytes that is sealed against shrinking. Returns it or -errno. Prints
  * nothing. */
@@ -134,7 +137,8 @@ bool raw_poll(struct raw_cq *cq, struct shm_cqe *out);
 
 /* Returns the machine's clock, in ns. */
 uint64_t raw_now(void);
-/* Sleeps for some microseconds. */
+/* Sleeps for some microseconds, or calls raw_napper(us) instead if it is not NULL. */
 void raw_nap(unsigned us);
+extern void (*raw_napper)(unsigned us);
 
 #endif

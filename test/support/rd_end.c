@@ -31,6 +31,39 @@ sq_pending(void *ctx, struct rd_qp *qp)
 	return e->sq_head != e->sq_tail;
 }
 
+static bool
+is_plain_write(const struct rd_wr *wr)
+{
+	return wr->opcode == RD_WRITE && wr->nsge == 1 &&
+	       (wr->flags & ~(RD_SIGNALED | RD_SOLICITED)) == 0;
+}
+
+static unsigned
+sq_writes(void *ctx, struct rd_qp *qp, struct rd_write *out, unsigned n, bool *more)
+{
+	const struct rd_end *e = ctx;
+	unsigned k, at = e->sq_head;
+
+	for (k = 0; k < n && at != e->sq_tail; k++, at++) {
+		const struct rd_wr *wr = &e->sq[at % e->wrs];
+
+		if (!is_plain_write(wr))
+			break;
+		out[k] = (struct rd_write){wr->wr_id, wr->remote_addr, wr->sge[0].addr, wr->rkey,
+			wr->sge[0].lkey, wr->sge[0].len, wr->flags};
+	}
+	*more = at != e->sq_tail;
+	return k;
+}
+
+static void
+sq_took(void *ctx, struct rd_qp *qp, unsigned n)
+{
+	struct rd_end *e = ctx;
+
+	e->sq_head += n;
+}
+
 bool
 rd_end_rq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 {
@@ -101,6 +134,8 @@ rd_end_ops(const struct rd_end *e)
 	return (struct rd_ops){.mrs = e->mrs,
 		.sq_next = sq_next,
 		.sq_pending = sq_pending,
+		.sq_writes = sq_writes,
+		.sq_took = sq_took,
 		.rq_next = rd_end_rq_next,
 		.complete = rd_end_complete,
 		.qp_error = qp_error,

@@ -126,9 +126,10 @@ attach_hello(struct saker *s, const char *name)
 
 	sock_msg(&m, SHM_HELLO);
 	snprintf(m.text, sizeof(m.text), "%s", name != NULL ? name : "");
-	n = sock_send(s->sock, &m, -1);
-	if (n == 0)
-		n = sock_recv(s->sock, &m, fds);
+	/* An engine without a place refuses the connection before it reads the HELLO, which cannot
+	 * be sent then. */
+	sock_send(s->sock, &m, -1);
+	n = sock_recv(s->sock, &m, fds);
 	if (n < 0)
 		return n;
 	if (m.op != SHM_WELCOME || n != WELCOME_FDS) {

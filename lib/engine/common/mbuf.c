@@ -108,6 +108,7 @@ mbuf_rec(struct rte_mbuf *m)
 	rec->next = NULL;
 	rec->data = rte_pktmbuf_mtod(m, uint8_t *);
 	rec->len = 0;
+	rec->sum = 0;
 	rec->owner = m;
 	return rec;
 }
@@ -156,7 +157,22 @@ eng_rec_split(struct rte_mempool *mp, struct tcp_rec *rec, uint32_t at)
 	rest->data = rec->data + at;
 	rest->len = rec->len - at;
 	rec->len = at;
+	rec->sum = 0;
 	return rest;
+}
+
+/* Makes the slice of `len` bytes at offset `off` of an mbuf. */
+static inline struct tcp_slice *
+slice_of(struct rte_mbuf *m, uint32_t off, uint32_t len)
+{
+	struct tcp_slice *s = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->slice;
+
+	s->next = NULL;
+	s->data = rte_pktmbuf_mtod_offset(m, const uint8_t *, off);
+	s->len = len;
+	s->owner = m;
+	s->crc_len = 0;
+	return s;
 }
 
 struct tcp_slice *
@@ -166,6 +182,8 @@ eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len)
 	/* m->next is on a second cache line, which this function reads for chained mbufs only. */
 	bool chained = m->nb_segs > 1;
 
+	if (!chained && len > 0 && off < m->data_len)
+		return slice_of(m, off, RTE_MIN(m->data_len - off, len));
 	while (m != NULL) {
 		struct rte_mbuf *next = NULL;
 		uint32_t here = m->data_len;
@@ -179,12 +197,8 @@ eng_slices(struct rte_mbuf *m, uint32_t off, uint32_t len)
 			off -= RTE_MIN(off, here);
 			rte_pktmbuf_free_seg(m);
 		} else {
-			struct tcp_slice *s = &((union eng_mbuf_priv *)rte_mbuf_to_priv(m))->slice;
+			struct tcp_slice *s = slice_of(m, off, RTE_MIN(here - off, len));
 
-			s->next = NULL;
-			s->data = rte_pktmbuf_mtod_offset(m, const uint8_t *, off);
-			s->len = RTE_MIN(here - off, len);
-			s->owner = m;
 			len -= s->len;
 			off = 0;
 			*link = s;
@@ -216,6 +230,7 @@ mbuf_fbuf(struct rte_mbuf *m, uint32_t off, uint32_t len)
 	b->data = rte_pktmbuf_mtod_offset(m, uint8_t *, off);
 	b->data_len = b->len = len;
 	b->owner = m;
+	b->sum = 0;
 	return b;
 }
 

@@ -31,14 +31,18 @@ enum eng_to_transport {
 	ENG_T_ABORT,   /* send an RST */
 	ENG_T_RELEASE, /* answer to ENG_E_CLOSED: the index of the connection is free */
 	/* iWARP */
-	ENG_T_RECORD,   /* u: struct tcp_rec *, a chain of one; send it */
-	ENG_T_CONSUMED, /* arg: stream bytes that were placed */
+	/* u: struct tcp_rec *, a chain of one; send it. arg: as of ENG_T_CONSUMED */
+	ENG_T_RECORD,
+	/* arg: stream bytes that were placed; u: 1 if the engine stage uses tcp_slice.crc
+	 * (iw_rx_whole()), else 0 */
+	ENG_T_CONSUMED,
 	/* Falcon; u: struct fa_buf * */
-	ENG_T_PUSH,      /* call fa_push() */
-	ENG_T_PULL,      /* call fa_pull(); arg: bytes of the response */
-	ENG_T_PULL_DATA, /* call fa_pull_data(); arg: RSN */
-	ENG_T_OUTCOME,   /* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code) */
-	ENG_T_RNR,       /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
+	ENG_T_REQUEST, /* call fa_request() for each payload of a chain (fa_buf.next) */
+	ENG_T_ANSWER,  /* call fa_answer(); arg: RSN; u: NULL, too */
+	/* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code), and from bit 16 on
+	 * fa_outcome.more */
+	ENG_T_OUTCOME,
+	ENG_T_RNR, /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
 };
 
 /* Messages of a transport stage to an engine stage. The index in `id_type` is the index of the QP
@@ -53,13 +57,16 @@ enum eng_to_stage {
 	ENG_E_SPEAK, /* call iw_release(): the responder may send now */
 	/* Falcon */
 	ENG_E_OPEN, /* u: struct eng_falcon_start *, which the receiver frees; the QP may start */
-	/* u: struct fa_buf *, with fa_delivery.restart in bit 0; arg: RSN */
+	/* u: struct fa_buf *, with fa_delivery.restart in bit 0; arg: RSN. ENG_E_PUSH: a chain, of
+	 * pushes with consecutive RSNs from `arg` on */
 	ENG_E_PUSH,
 	ENG_E_PULL,
 	ENG_E_PULL_DATA,
-	ENG_E_COMPLETION, /* u: ENG_OUTCOME(completion, ULP code); arg: RSN */
+	/* u: ENG_OUTCOME(completion, ULP code) | ENG_MORE(fa_delivery.more); arg: RSN */
+	ENG_E_COMPLETION,
 };
 #define ENG_OUTCOME(what, ulp_code) ((uint64_t)(what) | (uint64_t)(ulp_code) << 8)
+#define ENG_MORE(n)                 ((uint64_t)(n) << 32)
 
 struct eng_dmsg {
 	uint64_t u; /* a pointer or an ENG_OUTCOME(), as the type defines */

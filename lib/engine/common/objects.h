@@ -71,8 +71,9 @@ struct eng_client {
 	struct eng_client_stage {
 		_Alignas(64) struct shm_take doorbell;
 		struct shm_prod event;
-		bool added, cold; /* cold: polled in every 16th turn only */
+		bool added, cold; /* cold: polled in every 64th turn only */
 		uint32_t quiet;   /* turns without a doorbell */
+		uint32_t cold_at; /* cold: index in the stage's `cold` */
 		/* The place among the clients of the user, and the QPs that may have work to send
 		 * (stage_round.c). */
 		struct eng_round round;
@@ -103,7 +104,7 @@ struct eng_client {
 		uint32_t nahs;
 		TAILQ_ENTRY(eng_client_stage) next;
 		struct eng_client *client;
-	} stage[SHM_MAX_STAGES];
+	} stage[ENG_MAX_STAGES];
 	/* The limits of this client alone, and those of all clients of its user together.
 	 * Constant. */
 	struct eng_rates rates, user_rates;
@@ -116,9 +117,10 @@ struct rd_cq {
 	uint32_t handle;
 	struct shm_cq *shared;
 	uint32_t refs; /* control stage: QPs and SRQs that use the CQ */
-	/* engine stage s: sub[s] */
+	/* engine stage s: sub[s], after the control stage has made its ring */
 	struct {
-		_Alignas(64) struct shm_prod ring; /* of completions */
+		/* of completions; entries NULL: no queue of the stage uses the CQ */
+		_Alignas(64) struct shm_prod ring;
 		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW waits for a notice. */
 		bool overflow, noticing;
 		/* touched: the stage wrote a completion in this turn, and checks at its end whether
@@ -127,7 +129,7 @@ struct rd_cq {
 		bool solicited; /* a completion since the last check is solicited or has failed */
 		TAILQ_ENTRY(rd_cq) next;   /* in s->touched, or in the client's list `owed` */
 		TAILQ_ENTRY(rd_cq) notice; /* in the client's list notice_cqs */
-	} sub[SHM_MAX_STAGES];
+	} sub[ENG_MAX_STAGES];
 };
 
 /* An XRC domain. */
@@ -196,7 +198,8 @@ struct eng_qp {
 	TAILQ_ENTRY(eng_qp) next;
 	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): messages that are not sent yet */
 	uint8_t queued;    /* enum eng_qp_queue: the list of `pend` */
-	uint32_t consumed; /* stream bytes of the next ENG_T_CONSUMED */
+	uint32_t consumed; /* stream bytes of the next ENG_T_RECORD or ENG_T_CONSUMED */
+	bool whole;        /* `u` of the next ENG_T_CONSUMED */
 	int code, ended;   /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
 	uint32_t sq_shown; /* the value of sq.next that the client can read */
 	/* The program modifies the QP; the QP has work and no connection, and ENG_EC_QP_WAITS is

@@ -8,10 +8,11 @@
 #ifndef SAKER_ENGINE_PAGES_H
 #define SAKER_ENGINE_PAGES_H
 
+#include "../../base/wheel.h"
 #include "instance.h"
 
 /* A request. It belongs to its stage, and from eng_pages_submit() to eng_pages_done() to the
- * thread. */
+ * thread. While `timer` is set, the stage submits it later. */
 struct eng_fetch_req {
 	const uint8_t *at;
 	uint64_t len;    /* bytes */
@@ -20,6 +21,7 @@ struct eng_fetch_req {
 	uint8_t stage;   /* constant */
 	bool busy;       /* the thread has it; only the stage uses this field */
 	struct eng_fetch_req *next;
+	struct sk_timer timer;
 };
 
 /* Creates `requests` requests for each of `nstages` stages, and their rings, without the thread.

@@ -28,11 +28,12 @@ alloc_tables(struct eng_stage *s)
 	s->nqps = s->nfree = cfg->limits.qps;
 	s->qps = calloc(s->nqps, sizeof(s->qps[0]));
 	s->free_index = calloc(s->nqps, sizeof(s->free_index[0]));
+	s->cold = calloc(cfg->limits.clients + 1, sizeof(s->cold[0]));
 	s->notices = calloc(ENG_CTL_NOTICES, sizeof(s->notices[0]));
 	s->store = eng_pool_create(
 		"store", s->e->id, s->index, cfg->limits.tx_mbufs, s->record_room, cfg->socket_id);
-	if (s->qps == NULL || s->free_index == NULL || s->notices == NULL || s->store == NULL ||
-		eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
+	if (s->qps == NULL || s->free_index == NULL || s->cold == NULL || s->notices == NULL ||
+		s->store == NULL || eng_rounds_init(s) < 0 || eng_records_init(s) < 0 ||
 		eng_share_init(&s->notice_share, &cfg->limits, ENG_CTL_NOTICES, 1) < 0)
 		return -1;
 	for (uint32_t i = 0; i < s->nqps; i++)
@@ -61,7 +62,6 @@ eng_stage_create(struct eng *e, unsigned index, char *err, size_t errlen)
 	s->to_control = e->rings.stage_control[index];
 	eng_stage_falcon_init(s);
 	TAILQ_INIT(&s->hot);
-	TAILQ_INIT(&s->cold);
 	TAILQ_INIT(&s->owing);
 	TAILQ_INIT(&s->noticing);
 	TAILQ_INIT(&s->starving);
@@ -104,6 +104,7 @@ eng_stage_destroy(struct eng_stage *s)
 	sk_share_fini(&s->notice_share);
 	free(s->qps);
 	free(s->free_index);
+	free(s->cold);
 	free(s->notices);
 	free(s);
 }
@@ -119,7 +120,8 @@ stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 		for (unsigned i = 0; i < n; i++)
 			eng_qp_message(s, &m[i]);
 		all += n;
-	} while (n == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < ARRIVED_TURN);
+	} while (n == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < ARRIVED_TURN &&
+		 s->faults < ENG_FAULTS_TURN);
 	return all > 0;
 }
 
@@ -157,13 +159,18 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 {
 	bool work = false;
 
-	if (s->now == 0)
+	if (s->now == 0) {
 		sk_wheel_init(&s->wheel, now);
+		sk_wheel_init(&s->fetches, now);
+	}
 	s->now = now;
 	s->arrived = 0;
+	s->faults = 0;
 	for (unsigned t = 0; t < s->e->cfg.ntransports; t++)
 		if (!rte_ring_empty(s->from_transport[t]))
 			work |= stage_take_messages(s, s->from_transport[t]);
+	if (s->fetches.armed > 0)
+		eng_pages_due(s);
 	if (eng_pages_any(s->e->pages, s->index))
 		work |= eng_pages_poll(s);
 	work |= eng_doorbells_poll(s);
@@ -180,10 +187,10 @@ eng_stage_poll(struct eng_stage *s, uint64_t now)
 uint64_t
 eng_stage_deadline(const struct eng_stage *s)
 {
-	if (!TAILQ_EMPTY(&s->rounds) || !TAILQ_EMPTY(&s->pending) || !TAILQ_EMPTY(&s->touched) ||
-		s->nnoticing > 0 || waits_for_ring(s))
+	if ((!TAILQ_EMPTY(&s->rounds) && !s->all.over_rate) || !TAILQ_EMPTY(&s->pending) ||
+		!TAILQ_EMPTY(&s->touched) || s->nnoticing > 0 || waits_for_ring(s))
 		return 0;
-	return s->wheel.armed > 0 ? sk_wheel_next(&s->wheel) : SK_NEVER;
+	return SK_MIN(sk_wheel_next(&s->wheel), sk_wheel_next(&s->fetches));
 }
 
 const uint64_t *

@@ -221,7 +221,8 @@ host_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		return;
 	}
 	qp->host->packets++;
-	s->spent.bytes += d.buf != NULL ? d.buf->len : 0;
+	for (const struct fa_buf *b = d.buf; b != NULL; b = b->next)
+		s->spent.bytes += b->len;
 	if (!rof_rx(qp->chan, s->now, &d))
 		return;
 	eng_qp_activate(s, qp);

@@ -5,6 +5,8 @@
  * it to its own end.
  */
 #include <errno.h>
+#include <rte_debug.h>
+#include <rte_ring.h>
 #include <stdlib.h>
 
 #include "qp_ops_priv.h"
@@ -27,7 +29,7 @@ op_buf_put(void *ctx, struct fa_buf *buf)
 static bool
 stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const struct fa_outcome *o)
 {
-	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code);
+	uint64_t what = ENG_OUTCOME(o->verdict, o->ulp_code) | (uint64_t)o->more << 16;
 
 	if (o->verdict != FA_RNR)
 		return eng_qp_send(s, qp, ENG_T_OUTCOME, (void *)(uintptr_t)what, o->rsn);
@@ -35,33 +37,63 @@ stage_falcon_tell_outcome(struct eng_stage *s, const struct eng_qp *qp, const st
 	return eng_qp_send(s, qp, ENG_T_RNR, o->buf, o->rsn);
 }
 
+/* Sends the requests of the QP that is being served. The ring has room for the message: this stage
+ * found it when the first of them was added, and has sent nothing since. */
+static void
+requests_send(struct eng_stage *s)
+{
+	if (s->requests.first == NULL)
+		return;
+	RTE_VERIFY(eng_qp_send(s, s->requests.qp, ENG_T_REQUEST, s->requests.first, 0));
+	s->requests.first = NULL;
+}
+
+/* Adds a request to those of the QP that is being served. Returns false when the ring is full. */
+static bool
+request_add(struct eng_stage *s, const struct eng_qp *qp, struct fa_buf *buf)
+{
+	struct eng_returned **at = eng_fbuf_returned(buf);
+
+	if (s->requests.first == NULL) {
+		if (rte_ring_full(s->to_transport[qp->transport])) {
+			s->spent.ring_full = true;
+			sk_count(s->counters, ENG_RING_FULL);
+			return false;
+		}
+		s->requests.end = &s->requests.first;
+	}
+	*at = eng_record_sent(*at, qp);
+	s->spent.bytes += buf->len;
+	*s->requests.end = buf;
+	s->requests.end = &buf->next;
+	return true;
+}
+
 static bool
 op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
-	static const struct {
-		bool payload;
-		enum eng_to_transport type;
-	} kinds[] = {
-		[ROF_MSG_PUSH] = {true, ENG_T_PUSH},
-		[ROF_MSG_PULL] = {true, ENG_T_PULL},
-		[ROF_MSG_PULL_DATA] = {true, ENG_T_PULL_DATA},
-		[ROF_MSG_OUTCOME] = {0},
-	};
 	const struct eng_qp *qp = rof_chan_user(c);
 	struct eng_stage *s = ctx;
 	struct eng_returned **at, *own;
-	uint32_t len, arg;
+	uint32_t len;
 
-	if (!kinds[m->kind].payload)
+	if (m->kind == ROF_MSG_PUSH || m->kind == ROF_MSG_PULL) {
+		m->buf->pull = m->kind == ROF_MSG_PULL;
+		m->buf->response_len = m->response_len;
+		if (s->requests.qp == qp)
+			return request_add(s, qp, m->buf);
+	}
+	requests_send(s);
+	if (m->kind == ROF_MSG_OUTCOME)
 		return stage_falcon_tell_outcome(s, qp, &m->outcome);
+	if (m->buf == NULL) /* the answer to a pull whose headers are invalid */
+		return eng_qp_send(s, qp, ENG_T_ANSWER, NULL, m->outcome.rsn);
 	at = eng_fbuf_returned(m->buf);
 	own = *at;
 	len = m->buf->len;
-	arg = m->kind == ROF_MSG_PULL        ? m->response_len
-	      : m->kind == ROF_MSG_PULL_DATA ? m->outcome.rsn
-					     : 0;
 	*at = eng_record_sent(own, qp);
-	if (eng_qp_send(s, qp, kinds[m->kind].type, m->buf, arg)) {
+	if (eng_qp_send(s, qp, m->kind == ROF_MSG_ANSWER ? ENG_T_ANSWER : ENG_T_REQUEST, m->buf,
+		    m->outcome.rsn)) {
 		s->spent.bytes += len;
 		return true;
 	}
@@ -93,6 +125,7 @@ eng_stage_falcon_init(struct eng_stage *s)
 	};
 	s->rof.ops.rd.mrs = s->e->mrs;
 	s->rof.ctx = s;
+	s->rof.general = s->e->cfg.falcon.stack.general;
 }
 
 /* ---- The functions that the stage calls (eng_qp_ops) ---- */
@@ -140,8 +173,12 @@ falcon_open(struct eng_stage *s, struct eng_qp *qp, struct eng_falcon_start *sta
 static bool
 falcon_run(struct eng_stage *s, struct eng_qp *qp)
 {
-	enum rof_tx_result r = rof_tx(qp->rof, s->now, ENG_QP_BURST);
+	enum rof_tx_result r;
 
+	s->requests.qp = s->rof.general ? NULL : qp;
+	r = rof_tx(qp->rof, s->now, ENG_QP_BURST);
+	requests_send(s);
+	s->requests.qp = NULL;
 	return r == ROF_TX_MORE || r == ROF_TX_NOBUF;
 }
 
@@ -181,6 +218,7 @@ eng_falcon_delivery(const struct eng_dmsg *m, struct fa_delivery *d)
 	if (type == ENG_E_COMPLETION) {
 		d->completion = (uint8_t)m->u;
 		d->ulp_code = (uint8_t)(m->u >> 8);
+		d->more = (uint32_t)(m->u >> 32);
 	} else {
 		d->restart = m->u & 1;
 		d->buf = buf_of(m);
@@ -209,7 +247,8 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		eng_dmsg_drop(m);
 		return;
 	}
-	s->spent.bytes += d.buf != NULL ? d.buf->len : 0;
+	for (const struct fa_buf *b = d.buf; b != NULL; b = b->next)
+		s->spent.bytes += b->len;
 	if (rof_rx(qp->chan, s->now, &d))
 		eng_qp_activate(s, qp);
 }
@@ -248,9 +287,11 @@ falcon_drop(const struct eng_dmsg *m)
 
 	if (type == ENG_E_OPEN)
 		free((struct eng_falcon_start *)(uintptr_t)m->u);
-	if ((type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA) &&
-		buf_of(m) != NULL)
-		eng_fbuf_free(buf_of(m));
+	if (type == ENG_E_PUSH || type == ENG_E_PULL || type == ENG_E_PULL_DATA)
+		for (struct fa_buf *b = buf_of(m), *next; b != NULL; b = next) {
+			next = b->next;
+			eng_fbuf_free(b);
+		}
 }
 
 static bool

@@ -12,6 +12,11 @@
 #define HELD_PART  4
 #define HELD_BYTES 2048
 
+/* The next record reports how much of the stream was placed. Without a record, a message of its own
+ * reports each CONSUMED_PART-th of the receive buffer: TCP's window is at most this much smaller.
+ */
+#define CONSUMED_PART 16
+
 /* ---- The functions that lib/iwarp calls (iw_ops) ---- */
 
 static struct tcp_rec *
@@ -35,8 +40,9 @@ op_send(void *ctx, struct iw_qp *iw, struct tcp_rec *rec)
 	uint32_t len = rec->len;
 
 	*at = eng_record_sent(own, qp);
-	if (eng_qp_send(ctx, qp, ENG_T_RECORD, rec, 0)) {
+	if (eng_qp_send(ctx, qp, ENG_T_RECORD, rec, qp->consumed)) {
 		((struct eng_stage *)ctx)->spent.bytes += len;
+		qp->consumed = 0;
 		return true;
 	}
 	*at = own;
@@ -47,10 +53,13 @@ static void
 op_consumed(void *ctx, struct iw_qp *iw, uint32_t bytes)
 {
 	struct eng_qp *qp = eng_qp_of(iw_qp_rd(iw));
+	struct eng_stage *s = ctx;
 
 	qp->consumed += bytes;
-	((struct eng_stage *)ctx)->spent.bytes += bytes;
-	eng_qp_pend(ctx, qp, EQP_P_CONSUMED);
+	qp->whole = iw_rx_whole(iw);
+	s->spent.bytes += bytes;
+	if (qp->consumed >= s->e->cfg.tcp.rcv_buf / CONSUMED_PART)
+		eng_qp_pend(s, qp, EQP_P_CONSUMED);
 }
 
 static void
@@ -91,6 +100,7 @@ eng_stage_iwarp_init(struct eng_stage *s)
 	};
 	s->iw.ops.rd.mrs = s->e->mrs;
 	s->iw.ctx = s;
+	s->iw.general = s->e->cfg.general_iwarp;
 	return mpa_store_init(&s->iw.store, SK_MAX(slices, 1u),
 		(uint32_t)SK_MIN(bytes, (uint64_t)1 << 30), l->clients + 1, l->users + 1,
 		l->user_min, l->user_most, s->iw.mpa_counters);

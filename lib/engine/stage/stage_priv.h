@@ -16,7 +16,7 @@
 
 struct rte_ring;
 
-#define ENG_QP_TURN        64  /* QPs that the stage serves in a turn */
+#define ENG_QP_TURN        64  /* QPs that the stage serves in a turn, at a weight of ENG_WEIGHT */
 #define ENG_QP_BURST       64  /* messages or segments that a QP may send when it is served */
 #define ENG_DOORBELLS      64  /* doorbells that the stage takes from a client in a turn */
 #define ENG_DOORBELLS_TURN 256 /* and from all clients */
@@ -25,21 +25,27 @@ struct rte_ring;
 #define ENG_BAD_DOORBELLS 1024
 /* Prices in units of credit. A byte that is sent costs 1. A turn ends when QPs have spent
  * ENG_TURN_COST. */
-#define ENG_COST_MESSAGE  256 /* a work request of a send queue */
-#define ENG_COST_RECEIVE  64  /* a receive that is taken */
-#define ENG_COST_VISIT    64  /* a QP that is served, and a doorbell */
-#define ENG_TURN_COST     (256 * 1024)
-#define ENG_ROUND_QUANTUM 8192   /* credit for a turn, for a weight of 1 */
-#define ENG_RATE_BURST_NS 100000 /* unused time that an idle client may send for at once */
-#define ENG_RECORD_CHUNK  32     /* records that a user takes from its share at once */
-#define ENG_OWING_TURN    4      /* clients with pending events that a turn checks */
-#define ENG_STARVING_TURN 4      /* users that wait for records that a turn checks */
-#define ENG_STARVING_WAKE 16     /* QPs of such a user that a turn wakes */
+#define ENG_COST_MESSAGE 256 /* a work request of a send queue */
+#define ENG_COST_RECEIVE 64  /* a receive that is taken */
+#define ENG_COST_VISIT   64  /* a QP that is served, and a doorbell */
+#define ENG_TURN_COST    (256 * 1024)
+/* A probe that fails costs a signal, so that ENG_FAULTS_TURN of them end the turn. */
+#define ENG_FAULTS_TURN 4
+#define ENG_COST_FAULT  (ENG_TURN_COST / ENG_FAULTS_TURN)
+/* A user may request pages at this interval, and ENG_FETCH_BURST_NS / ENG_FETCH_NS at once. */
+#define ENG_FETCH_NS       50000
+#define ENG_FETCH_BURST_NS (64 * ENG_FETCH_NS)
+#define ENG_ROUND_QUANTUM  8192   /* credit for a turn, for a weight of 1 */
+#define ENG_RATE_BURST_NS  100000 /* unused time that an idle client may send for at once */
+#define ENG_RECORD_CHUNK   32     /* records that a user takes from its share at once */
+#define ENG_OWING_TURN     4      /* clients with pending events that a turn checks */
+#define ENG_STARVING_TURN  4      /* users that wait for records that a turn checks */
+#define ENG_STARVING_WAKE  16     /* QPs of such a user that a turn wakes */
 /* A client is cold after ENG_COLD_AFTER turns without a doorbell, if more than ENG_HOT_MIN clients
- * are hot. The stage polls a cold client in every 16th turn (2^ENG_COLD_SHARE_LOG2). */
-#define ENG_COLD_AFTER      4096
-#define ENG_COLD_SHARE_LOG2 4
-#define ENG_HOT_MIN         4
+ * are hot. The stage polls a cold client in every ENG_COLD_TURNS-th turn. */
+#define ENG_COLD_AFTER 4096
+#define ENG_COLD_TURNS 64
+#define ENG_HOT_MIN    4
 
 /* What a QP has to send at the end of the turn. A message for which a ring is full or no notice is
  * free stays pending until a later turn. The messages to the transport stage go first, and
@@ -86,6 +92,7 @@ struct eng_stage_user {
 	uint32_t allocated, returned_seen, share;
 	struct eng_returned *returned; /* [0]: this stage, [1 + t]: transport stage t */
 	struct eng_qp_list starved;    /* QPs that wait for a record */
+	uint64_t fetch_paid;           /* ns: the time until which its requests for pages last */
 	TAILQ_ENTRY(eng_stage_user) next;
 	bool starving; /* in s->starving */
 };
@@ -96,6 +103,14 @@ struct eng_spent {
 	uint32_t messages, other; /* `other` in units of credit */
 	bool no_record;           /* no record was free, or the user may not have more */
 	bool ring_full;           /* the ring to the transport stage was full */
+};
+
+/* A cold client: the place of its next doorbell, and the turn that the doorbell will have. A look
+ * at a cold client reads this record and the doorbell, and nothing else of the client. */
+struct eng_cold {
+	const struct shm_doorbell *bell;
+	struct eng_client_stage *cs;
+	uint32_t turn;
 };
 
 #define ENG_NUMBER_BUCKETS 1024 /* buckets of a hash table of numbers that peers send */
@@ -110,19 +125,25 @@ struct eng_stage {
 	uint32_t record_room;      /* data bytes of such an mbuf */
 	struct rte_ring *from_transport[ENG_MAX_TRANSPORTS], *to_transport[ENG_MAX_TRANSPORTS];
 	struct rte_ring *from_control, *to_control;
-	struct eng_client_list hot, cold; /* clients whose doorbells the stage polls */
-	uint32_t nhot, ncold;
+	struct eng_client_list hot; /* clients whose doorbells the stage polls in each turn */
+	struct eng_cold *cold;      /* those that it polls in every 64th turn; [ncold] */
+	uint32_t nhot, ncold, next_cold;
+	uint32_t cold_due; /* looks at cold clients that are due, in units of 1 / ENG_COLD_TURNS */
 	struct eng_client_list owing; /* clients with pending events */
 	uint32_t nowing;
 	struct eng_client_stage *next_bell; /* the hot client whose doorbells are next; or NULL */
 	struct eng_stage_user *users;       /* [nusers], by eng_client.user */
 	uint32_t nusers;
 	struct eng_round_list rounds;  /* users with work */
+	struct eng_round all;          /* of the instance: in no list */
+	unsigned visits;               /* QPs that a turn serves */
 	struct eng_client_stage own;   /* the payer of host connections */
 	struct eng_stage_user *payer;  /* the user of the QP that is being served */
 	uint64_t arrived;              /* bytes of the messages received in this turn */
+	uint32_t faults;               /* probes that have failed in this turn */
 	struct eng_spent spent;        /* by the QP that is being served */
 	struct sk_wheel wheel;         /* timers of users and clients that are over their rates */
+	struct sk_wheel fetches;       /* requests for pages of users that exceed ENG_FETCH_NS */
 	struct sk_share records;       /* of s->store */
 	struct eng_returned *returned; /* of all users */
 	struct eng_stage_user_list starving;
@@ -130,6 +151,12 @@ struct eng_stage {
 	struct eng_qp_list pending;    /* QPs that got a bit of enum eng_qp_pending in this turn */
 	struct eng_qp_list ring_full[ENG_MAX_TRANSPORTS];
 	struct eng_cq_list touched; /* CQs with new completions */
+	/* Falcon: the requests of the QP that is being served, which go to its transport stage in
+	 * one message; first is NULL: none. */
+	struct {
+		const struct eng_qp *qp; /* NULL: requests are sent one by one */
+		struct fa_buf *first, **end;
+	} requests;
 	/* hash tables: the bucket is the SRQ number or QPN, modulo ENG_NUMBER_BUCKETS */
 	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS];
 	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];
@@ -271,6 +298,8 @@ void eng_qp_forget(struct eng_stage *s, struct eng_qp *qp);
 void eng_pages_fetch(void *ctx, struct rd_qp *rd, const uint8_t *at, uint64_t len);
 /* Continues the QPs whose pages have been fetched. Returns whether there were any. */
 bool eng_pages_poll(struct eng_stage *s);
+/* Submits the requests in s->fetches that are due. */
+void eng_pages_due(struct eng_stage *s);
 
 /* ---- stage_modified.c: QPs modified by the program ---- */
 
@@ -303,6 +332,10 @@ void eng_dmsg_drop(const struct eng_dmsg *m);
 bool eng_sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr);
 /* Returns whether the send queue has a work request. */
 bool eng_sq_pending(void *ctx, struct rd_qp *qp);
+/* Copies the next requests as long as they are plain Writes, and takes the first `n` of them: as
+ * rd_ops.sq_writes and rd_ops.sq_took. */
+unsigned eng_sq_writes(void *ctx, struct rd_qp *qp, struct rd_write *out, unsigned n, bool *more);
+void eng_sq_took(void *ctx, struct rd_qp *qp, unsigned n);
 /* Publishes to the client how many send requests were taken. The stage calls it at the end of a
  * turn and before each completion, so that a client that polls a completion finds its entry free.
  */

@@ -92,6 +92,8 @@ op_quiesced(void *ctx, uint64_t token)
 const struct rd_ops eng_stage_rd_ops = {
 	.sq_next = eng_sq_next,
 	.sq_pending = eng_sq_pending,
+	.sq_writes = eng_sq_writes,
+	.sq_took = eng_sq_took,
 	.rq_next = eng_rq_next,
 	.complete = eng_complete,
 	.qp_error = op_qp_error,
@@ -109,7 +111,8 @@ send_pending_transport(struct eng_stage *s, struct eng_qp *qp)
 	if (!qp->connected)
 		qp->pending &= ~(EQP_P_CONSUMED | EQP_P_CLOSE | EQP_P_ABORT);
 	if ((qp->pending & EQP_P_CONSUMED) &&
-		eng_qp_send(s, qp, ENG_T_CONSUMED, NULL, qp->consumed)) {
+		(qp->consumed == 0 || eng_qp_send(s, qp, ENG_T_CONSUMED,
+					      (void *)(uintptr_t)qp->whole, qp->consumed))) {
 		qp->consumed = 0;
 		qp->pending &= ~EQP_P_CONSUMED;
 	}

@@ -7,7 +7,9 @@
  * that becomes busy while it has credit left is served first, so that a client with little work
  * waits for one QP of the others at most.
  *
- * A user or client that exceeds its rate leaves its list until a timer fires.
+ * A user or client that exceeds its rate leaves its list until a timer fires. An instance may have
+ * a rate, too, and a weight beside other instances: its turns have credit in proportion, and a turn
+ * that exceeds its credit shortens the next ones.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +61,9 @@ eng_rounds_init(struct eng_stage *s)
 	TAILQ_INIT(&s->own.notice_cqs);
 	TAILQ_INIT(&s->own.notice_srqs);
 	round_set(s, &s->own.round, &none);
+	round_set(s, &s->all, &s->e->cfg.all_rates);
+	s->visits = ENG_QP_TURN * SK_MAX(s->e->cfg.all_rates.weight / ENG_WEIGHT, 1u);
+	s->all.quantum = (int64_t)s->e->cfg.all_rates.weight * ENG_TURN_COST / ENG_WEIGHT;
 	return 0;
 }
 
@@ -170,6 +175,8 @@ rate_fire(void *ctx, struct sk_timer *t, uint64_t now)
 	struct eng_stage_user *u;
 
 	r->over_rate = false;
+	if (r == &s->all)
+		return;
 	u = SK_CONTAINER(r, struct eng_stage_user, round);
 	if (u >= s->users && u < s->users + s->nusers) {
 		if (!TAILQ_EMPTY(&u->clients))
@@ -328,6 +335,8 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 		rate_charge(s, &cs->round);
 		rate_charge(s, &u->round);
 	}
+	if (has_rate(&s->all))
+		rate_charge(s, &s->all);
 	eng_round_charge(s, qp);
 	if (rated || TAILQ_EMPTY(&cs->active))
 		place(s, cs);
@@ -336,13 +345,25 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 	return cost;
 }
 
+/* Returns the cost that QPs may cause in this turn; not positive: none. */
+static int64_t
+turn_credit(struct eng_stage *s)
+{
+	if (s->all.over_rate)
+		return 0;
+	if (s->all.quantum == 0)
+		return ENG_TURN_COST;
+	s->all.credit = SK_MIN(s->all.credit + s->all.quantum, s->all.quantum);
+	return s->all.credit;
+}
+
 bool
 eng_qps_run(struct eng_stage *s)
 {
-	int64_t left = ENG_TURN_COST;
+	int64_t left = turn_credit(s);
 	unsigned n = 0;
 
-	for (; n < ENG_QP_TURN && left > 0 && !TAILQ_EMPTY(&s->rounds); n++) {
+	for (; n < s->visits && left > 0 && !s->all.over_rate && !TAILQ_EMPTY(&s->rounds); n++) {
 		struct eng_round *r = TAILQ_FIRST(&s->rounds);
 		struct eng_stage_user *u = SK_CONTAINER(r, struct eng_stage_user, round);
 
@@ -352,5 +373,7 @@ eng_qps_run(struct eng_stage *s)
 		if (is_turn(&u->clients, r))
 			left -= serve_first(s, SK_CONTAINER(r, struct eng_client_stage, round));
 	}
+	if (s->all.quantum != 0 && !s->all.over_rate)
+		s->all.credit = left;
 	return n > 0;
 }

@@ -143,7 +143,6 @@ conn_end(struct eng_transport *t, struct eng_conn *c)
 	c->pending &= ~(ECONN_P_ABORT | ECONN_P_CLOSE);
 	if (c->tcp == NULL)
 		return;
-	t->tcp_work = true;
 	if (what & ECONN_P_ABORT)
 		tcp_abort(c->tcp, t->now);
 	else
@@ -319,11 +318,9 @@ eng_conn_message(struct eng_transport *t, const struct eng_dmsg *m)
 	}
 	switch (type) {
 	case ENG_T_CLOSE:
-		t->tcp_work = true;
 		tcp_close(c->tcp, t->now);
 		break;
 	case ENG_T_ABORT:
-		t->tcp_work = true;
 		c->link->abort(t, c);
 		break;
 	default:

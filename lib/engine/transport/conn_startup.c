@@ -290,7 +290,6 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 		eng_conn_put(t, c);
 		return rc;
 	}
-	t->tcp_work = true;
 	m->conn = c->index;
 	return 0;
 }

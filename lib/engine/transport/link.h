@@ -27,8 +27,11 @@ struct eng_link {
 	/* Returns the transport's counters of `list`, [list->count], or NULL when it has none. */
 	const uint64_t *(*counters)(
 		const struct eng_transport *t, const struct sk_reason_list *list);
-	/* The next five members are for a transport that sends packets beside TCP; they are NULL
+	/* The next seven members are for a transport that sends packets beside TCP; they are NULL
 	 * and 0 for any other. Times are in ns. */
+	/* Takes note that the loop has not run for `gap`, before all other functions of the turn.
+	 */
+	void (*stopped)(struct eng_transport *t, uint64_t gap);
 	/* Handles expired timers, after all frames that had arrived by `now` were received. */
 	void (*timers)(struct eng_transport *t, uint64_t now);
 	/* Delivers to the engine stages and sends packets. Returns whether there was work. */
@@ -38,6 +41,11 @@ struct eng_link {
 	/* Handles a received datagram to `udp_port`. Takes the frame. */
 	void (*rx)(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 		struct rte_mbuf *m);
+	/* Handles the first frames of a burst of `n`, at least 1, if they are packets of one open
+	 * connection that need none of the general checks. Takes these frames, and returns their
+	 * number; leaves all others unchanged. */
+	unsigned (*rx_known)(
+		struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n);
 	uint16_t udp_port;
 
 	/* ---- Start-up of a connection; c->su is not NULL ---- */

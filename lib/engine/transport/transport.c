@@ -23,6 +23,11 @@
 #define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
 /* The interval of net_poll(). The neighbour timers are seconds, so a millisecond is enough. */
 #define NET_EVERY_NS 1000000u
+/* A longer time between two halves of turns than STOPPED_NS, which is more than a loop sleeps, is a
+ * stop of the loop: the scheduler ran another thread. Only SEEN_NS of it count as time in which the
+ * stage would have seen a frame. */
+#define STOPPED_NS 2000000u
+#define SEEN_NS    250000u
 
 static struct tcp_rec *
 transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
@@ -105,7 +110,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	memset(t, 0, sizeof(*t));
 	t->e = e;
 	t->index = index;
-	t->now = now;
+	t->now = t->looked = t->empty_at = now;
 	t->loop_port = (uint16_t)e->cfg.nports;
 	for (unsigned s = 0; s < e->cfg.nstages; s++) {
 		t->to_stage[s] = e->rings.to_stage[index][s];
@@ -248,22 +253,20 @@ eng_transport_destroy(struct eng_transport *t)
 	free(t);
 }
 
-/*
- * Prefetches all cache lines of a small frame at once, in the layout of the engine's pools: mbuf,
- * private area, headers and first payload bytes. Another lcore has just written the frames of a
- * port in memory (net_ring, net_memif), and without the prefetch their cache misses would follow
- * one another.
- */
-static inline void
-prefetch_frame(const struct rte_mbuf *m)
+/* Lets the transports handle frames of a burst that they know. Returns the number of frames that
+ * were taken from its beginning. */
+static unsigned
+receive_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n)
 {
-	const char *at = (const char *)m;
+	unsigned taken = 0;
 
-	for (unsigned line = 0; line < 8; line++)
-		rte_prefetch0(at + line * RTE_CACHE_LINE_SIZE);
+	for (unsigned k = 0; k < t->npacket_links && taken == 0; k++)
+		taken = t->packet_links[k]->rx_known(t, port, m, n);
+	return taken;
 }
 
-static bool
+/* Receives a burst of frames. Returns their number. */
+static unsigned
 transport_receive(struct eng_transport *t, uint16_t port)
 {
 	struct rte_mbuf *m[ENG_BURST];
@@ -271,17 +274,21 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	uint16_t n;
 
 	if (t->index >= p->rx_queues)
-		return false;
+		return 0;
 	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
 	if (n == 0)
-		return false;
-	prefetch_frame(m[0]);
-	for (uint16_t i = 0; i < n; i++) {
+		return 0;
+	eng_frame_prefetch(m[0]);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned taken = receive_known(t, port, m + i, n - i);
+
+		i += taken;
 		if (i + 1 < n)
-			prefetch_frame(m[i + 1]);
-		eng_rx_frame(t, port, m[i]);
+			eng_frame_prefetch(m[i + 1]);
+		if (i < n)
+			eng_rx_frame(t, port, m[i]);
 	}
-	return true;
+	return n;
 }
 
 /* Handles the frames that the loop port held when the turn began. */
@@ -292,14 +299,33 @@ receive_loop(struct eng_transport *t)
 		eng_rx_frame(t, t->loop_port, t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
 }
 
+/* Begins a half of a turn. */
+static void
+begin_half(struct eng_transport *t, uint64_t now)
+{
+	uint64_t gap = now > t->now ? now - t->now : 0;
+
+	t->now = now;
+	if (gap < STOPPED_NS)
+		return;
+	t->empty_at += gap;
+	for (unsigned k = 0; k < t->npacket_links; k++)
+		t->packet_links[k]->stopped(t, gap - SEEN_NS);
+}
+
 bool
 eng_transport_rx(struct eng_transport *t, uint64_t now)
 {
+	unsigned most = 0;
 	bool work = false;
 
-	t->now = now;
+	begin_half(t, now);
+	t->waited = now - t->looked;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++)
-		work |= transport_receive(t, (uint16_t)i);
+		most = SK_MAX(most, transport_receive(t, (uint16_t)i));
+	work |= most > 0;
+	if (most < ENG_BURST)
+		t->empty_at = t->looked = now;
 	if (t->loop_head != t->loop_tail) {
 		receive_loop(t);
 		work = true;
@@ -335,7 +361,7 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 {
 	bool work = false;
 
-	t->now = now;
+	begin_half(t, now);
 	if (t->handoff != NULL)
 		work |= eng_handoff_collect(t);
 	for (unsigned s = 0; s < t->e->cfg.nstages; s++)
@@ -343,15 +369,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 			work |= transport_take_messages(t, t->from_stage[s]);
 	if (!rte_ring_empty(t->from_control))
 		work |= eng_transport_ctl(t);
-	if (t->tcp_work || now >= t->tcp_due) {
-		unsigned n;
-
-		t->tcp_work = false; /* eng_tcp_output() sets it when the port accepts no more */
-		n = tcp_stack_poll(t->tcp, now, TCP_BUDGET);
-		t->tcp_work |= n >= TCP_BUDGET;
-		t->tcp_due = now + SK_WHEEL_TICK_NS;
-		work |= n > 0;
-	}
+	if (tcp_stack_deadline(t->tcp) <= now)
+		work |= tcp_stack_poll(t->tcp, now, TCP_BUDGET) > 0;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		work |= t->packet_links[k]->poll(t, now);
 	if (now >= t->net_due) {
@@ -370,8 +389,7 @@ eng_transport_deadline(const struct eng_transport *t)
 {
 	uint64_t due = SK_MIN(tcp_stack_deadline(t->tcp), net_deadline(t->net));
 
-	if (t->tcp_work || t->tx_waiting > 0 || t->loop_head != t->loop_tail ||
-		!TAILQ_EMPTY(&t->pending))
+	if (t->tx_waiting > 0 || t->loop_head != t->loop_tail || !TAILQ_EMPTY(&t->pending))
 		return 0;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		due = SK_MIN(due, t->packet_links[k]->deadline(t));

@@ -197,7 +197,6 @@ eng_transport_ctl(struct eng_transport *t)
 			continue;
 		}
 		c->status = transport_command(t, c);
-		t->tcp_work = true;
 		rte_ring_sp_enqueue(t->to_control, c);
 	}
 	return n > 0;

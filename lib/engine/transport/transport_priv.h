@@ -14,6 +14,7 @@
 #include "../../base/wheel.h"
 #include "../../net/net.h"
 #include "../../tcp/tcp.h"
+#include "../../wire/plain.h"
 #include "../common/mbuf.h"
 #include "transport.h"
 
@@ -103,6 +104,7 @@ struct eng_conn {
 	bool fin;          /* the peer's FIN has arrived */
 	bool lingers;      /* TCP closes it when the peer has acknowledged all bytes or closed */
 	bool counted;      /* t->conn_share counts it, for `user` */
+	bool whole;        /* iWARP: the engine stage uses the CRC of a slice, if it has one */
 	uint16_t user;     /* of its listener, or of the active side */
 	uint16_t addr_sum; /* see eng_addr_sum() */
 	int error;         /* -errno: why the connection ended; 0: orderly */
@@ -124,23 +126,38 @@ struct eng_listener {
  * its QPN. Transports whose QPs a program can modify have one. */
 #define ENG_LISTENER_BY_QPN UINT32_MAX
 
+/* A recent lookup of a connection. `addrs` and `ports` are those of its plain frames
+ * (wire/plain.h), if it has such frames. */
+struct eng_hit {
+	struct tcp_conn *conn; /* NULL: none */
+	uint64_t addrs;
+	uint32_t ports;
+	uint16_t port; /* index of the network port */
+	bool plain;    /* IPv4 without VLAN, not on the loop port */
+};
+
 struct eng_transport {
 	struct eng *e;
 	unsigned index;
 	uint64_t now;
+	/* When a look at the ports last found fewer frames than a burst, so that none was left; and
+	 * this time plus that in which the loop did not run, which does not count as backlog. */
+	uint64_t looked, empty_at;
+	/* The frames of this turn arrived within this time (ns) before `now`: after the look that
+	 * left none in the queue. */
+	uint64_t waited;
 	struct tcp_stack *tcp;
 	struct net_stack *net;
 	void *part[ENG_KINDS]; /* the transports' parts of the stage; NULL: not configured */
 	/* The configured transports with packets of their own beside TCP. */
 	const struct eng_link *packet_links[ENG_KINDS];
 	unsigned npacket_links;
-	uint64_t tcp_due, net_due; /* when to poll their timers again */
-	bool tcp_work;             /* TCP may have something to send in this turn */
-	unsigned tx_waiting;       /* frames in tx[] */
-	uint16_t ip_id;            /* the IPv4 Identification of the next frame */
+	uint64_t net_due;    /* when to poll the timers of `net` again */
+	unsigned tx_waiting; /* frames in tx[] */
+	uint16_t ip_id;      /* the IPv4 Identification of the next frame */
 	/* Lookup of connections and listeners */
 	struct rte_hash *tuples;
-	struct tcp_conn *hit[ENG_HITS]; /* recent results; see tuples.c */
+	struct eng_hit hit[ENG_HITS]; /* recent results; see tuples.c */
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
 	/* Connections */
 	struct eng_conn *conns;                   /* [nconns] */
@@ -176,6 +193,21 @@ struct eng_transport {
 };
 
 /* ---- transport_rx.c ---- */
+
+/*
+ * Prefetches all cache lines of a small frame at once, in the layout of the engine's pools: mbuf,
+ * private area, headers and first payload bytes. Another lcore has just written the frames of a
+ * port in memory (net_ring, net_memif), and without the prefetch their cache misses would follow
+ * one another.
+ */
+static inline void
+eng_frame_prefetch(const struct rte_mbuf *m)
+{
+	const char *at = (const char *)m;
+
+	for (unsigned line = 0; line < 8; line++)
+		rte_prefetch0(at + line * RTE_CACHE_LINE_SIZE);
+}
 
 /* Handles a frame that was received on `port`. Takes the frame. */
 void eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m);
@@ -237,6 +269,25 @@ int eng_tuples_create(struct eng_transport *t, uint32_t conns);
 void eng_tuples_destroy(struct eng_transport *t);
 /* Returns the TCP connection of the tuple `key`, or NULL. */
 struct tcp_conn *eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key);
+static inline struct eng_hit *
+eng_hit_slot(struct eng_transport *t, uint16_t lport, uint16_t rport)
+{
+	uint32_t h = lport * 31u + rport;
+
+	return &t->hit[(h ^ h >> 8) & (ENG_HITS - 1)];
+}
+/* Returns the TCP connection of a frame with wire_plain_match() that `port` received, if it was
+ * looked up recently, or NULL. */
+static inline struct tcp_conn *
+eng_conn_known(struct eng_transport *t, uint16_t port, const struct wire_plain *p)
+{
+	uint32_t ports = be32toh(p->ports);
+	const struct eng_hit *hit = eng_hit_slot(t, (uint16_t)ports, (uint16_t)(ports >> 16));
+
+	return hit->plain && hit->addrs == p->addrs && hit->ports == p->ports && hit->port == port
+		       ? hit->conn
+		       : NULL;
+}
 /* Returns the listener on `port` with that address, otherwise the one with the unspecified address,
  * otherwise NULL. */
 struct eng_listener *eng_listener_find(

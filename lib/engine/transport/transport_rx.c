@@ -3,8 +3,23 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../base/check.h"
 #include "handoff_priv.h"
 #include "link.h"
+
+#define CRC_FIELD 4u   /* bytes at the end of a payload that its CRC does not include (RFC 5044) */
+#define CRC_FROM  256u /* bytes of a payload from which one pass instead of two saves time */
+
+/* Returns whether the checksum of the `len` bytes from `l4` on is correct, with the sum of the
+ * pseudo-header, which is not 0. */
+static inline bool
+sum_good(const struct rte_mbuf *m, uint32_t l4, uint32_t len, uint32_t pseudo)
+{
+	if (m->nb_segs > 1 || l4 + len > m->data_len)
+		return wire_sum_fold(eng_mbuf_sum(pseudo, m, l4, len)) == 0;
+	return sk_sum_fold(sk_sum(pseudo, rte_pktmbuf_mtod_offset(m, const void *, l4), len)) ==
+	       0xffff;
+}
 
 bool
 eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4, uint32_t len,
@@ -19,7 +34,7 @@ eng_rx_l4_intact(struct eng_transport *t, const struct rte_mbuf *m, uint32_t l4,
 		sk_count(t->counters, ENG_RX_OFFLOAD_BAD);
 		return false;
 	}
-	if (wire_sum_fold(eng_mbuf_sum(pseudo, m, l4, len)) == 0)
+	if (sum_good(m, l4, len, pseudo))
 		return true;
 	sk_count(t->wire_counters, wrong);
 	return false;
@@ -37,20 +52,87 @@ accept_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 	return net_accept(t->net, port, pkt) == 0;
 }
 
-/* Checks the TCP checksum. Frames on the loop port are not checked: they have not left memory. */
-static bool
-intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, const struct rte_mbuf *m,
-	const struct tcp_tuple *key, const struct tcp_conn *conn)
+/* Where the TCP segment lies in a frame: the offset of its header, and the payload. */
+struct tcp_at {
+	uint32_t l4, payload, payload_len;
+};
+
+/* Returns the payload if the engine stage uses its CRC, if it lies in one piece, and if this stage
+ * has to compute the checksum of the same bytes. Otherwise returns NULL. */
+static const uint8_t *
+crc_payload(const struct eng_conn *c, const struct tcp_at *at, const struct rte_mbuf *m)
 {
+	uint32_t off = at->payload, len = at->payload_len;
+
+	if (c == NULL || !c->whole || len < CRC_FROM || len % 4 != 0 ||
+		(m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN)
+		return NULL;
+	while (m != NULL && off >= m->data_len) {
+		off -= m->data_len;
+		m = m->next;
+	}
+	if (m == NULL || len > m->data_len - off)
+		return NULL;
+	return rte_pktmbuf_mtod_offset(m, const uint8_t *, off);
+}
+
+/* Checks the TCP checksum and computes, in the same pass, the CRC of the payload at `p` without its
+ * last 4 bytes. */
+static bool
+intact_with_crc(struct eng_transport *t, const struct rte_mbuf *m, const struct tcp_at *at,
+	uint32_t pseudo, const uint8_t *p, uint32_t *crc)
+{
+	const uint8_t *tcp = rte_pktmbuf_mtod_offset(m, const uint8_t *, at->l4);
+	uint32_t len = at->payload_len - CRC_FIELD;
+	struct sk_check c = SK_CHECK_INIT;
+
+	c = sk_check(c, p, len);
+	*crc = (uint32_t)c.crc;
+	c.sum = sk_sum(sk_sum(c.sum, p + len, CRC_FIELD), tcp, at->payload - at->l4);
+	if (sk_sum_fold(sk_sum_add(c.sum, pseudo)) == 0xffff)
+		return true;
+	sk_count(t->wire_counters, WIRE_TCP_CHECKSUM);
+	return false;
+}
+
+/* Checks the TCP checksum, with the result of eng_addr_sum(), and returns the payload in *slices.
+ * The slice of a payload that crc_payload() accepts has a CRC. `c` is the connection or NULL. Takes
+ * the frame if it is intact; otherwise counts it and returns false. */
+static bool
+intact_slices(struct eng_transport *t, const struct eng_conn *c, uint16_t addr_sum,
+	struct rte_mbuf *m, const struct tcp_at *at, struct tcp_slice **slices)
+{
+	uint32_t len = at->payload - at->l4 + at->payload_len, crc;
+	uint32_t pseudo = eng_pseudo_sum(addr_sum, len);
+	const uint8_t *p = crc_payload(c, at, m);
+
+	if (p == NULL ? !eng_rx_l4_intact(t, m, at->l4, len, pseudo, WIRE_TCP_CHECKSUM)
+		      : !intact_with_crc(t, m, at, pseudo, p, &crc)) {
+		sk_count(t->counters, ENG_RX_BAD);
+		return false;
+	}
+	*slices = eng_slices(m, at->payload, at->payload_len);
+	if (p != NULL) {
+		(*slices)->crc = crc;
+		(*slices)->crc_len = at->payload_len - CRC_FIELD;
+	}
+	return true;
+}
+
+/* Does the same for a frame on any port. Frames on the loop port are not checked: they have not
+ * left memory. */
+static bool
+intact(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m,
+	const struct tcp_tuple *key, const struct tcp_conn *conn, struct tcp_slice **slices)
+{
+	const struct tcp_at at = {pkt->l4, pkt->payload, pkt->payload_len};
 	const struct eng_conn *c = conn == NULL ? NULL : tcp_user(conn);
 	uint16_t addr_sum = c == NULL ? eng_addr_sum(key, IP_TCP) : c->addr_sum;
 
-	if (port == t->loop_port ||
-		eng_rx_l4_intact(t, m, pkt->l4, pkt->ip.payload_len,
-			eng_pseudo_sum(addr_sum, pkt->ip.payload_len), WIRE_TCP_CHECKSUM))
-		return true;
-	sk_count(t->counters, ENG_RX_BAD);
-	return false;
+	if (port != t->loop_port)
+		return intact_slices(t, c, addr_sum, m, &at, slices);
+	*slices = eng_slices(m, pkt->payload, pkt->payload_len);
+	return true;
 }
 
 static void
@@ -62,8 +144,8 @@ rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 		.rport = pkt->tcp.sport,
 		.vlan = pkt->eth.vlan,
 		.port = port};
+	struct eng_listener *l = NULL;
 	struct tcp_slice *slices;
-	struct eng_listener *l;
 	struct tcp_conn *conn;
 	uint32_t mtu;
 
@@ -72,15 +154,14 @@ rx_tcp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 		goto drop;
 	if (conn == NULL && t->handoff != NULL && eng_handoff_tcp(t, port, &key, m))
 		return;
-	if (!intact(t, port, pkt, m, &key, conn))
+	if (!intact(t, port, pkt, m, &key, conn, &slices))
 		goto drop;
-	slices = eng_slices(m, pkt->payload, pkt->payload_len);
-	t->tcp_work = true;
-	if (conn != NULL) {
+	if (conn == NULL || pkt->tcp.flags & TCP_SYN)
+		l = eng_listener_find(t, &key.laddr, key.lport);
+	if (conn != NULL && (l == NULL || !tcp_reopen(conn, t->now, &pkt->tcp))) {
 		tcp_input(conn, t->now, &pkt->tcp, slices, pkt->ip.ecn);
 		return;
 	}
-	l = eng_listener_find(t, &key.laddr, key.lport);
 	if (l == NULL) {
 		tcp_orphan_input(t->tcp, t->now, &key, &pkt->tcp, slices);
 		return;
@@ -106,8 +187,40 @@ rx_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struc
 	return false;
 }
 
-void
-eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+/*
+ * Handles a plain segment of a connection that was looked up recently, with the checks of the
+ * general path and nothing else: this path parses no header of which it does not use a field. Takes
+ * the frame. Returns false, and changes nothing, when the general path must handle it.
+ */
+static inline bool
+rx_plain(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+{
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const struct eng_conn *c;
+	struct tcp_slice *slices;
+	struct tcp_conn *conn;
+	struct wire_plain p;
+	struct tcp_at at;
+
+	if (!wire_plain_match(&p, frame, m->data_len))
+		return false;
+	conn = eng_conn_known(t, port, &p);
+	if (conn == NULL ||
+		memcmp(frame, t->e->ports[port].mac, sizeof(t->e->ports[port].mac)) != 0 ||
+		(c = tcp_user(conn)) == NULL || t->e->cfg.general_tcp ||
+		!wire_plain_parse(&p, frame, m->pkt_len))
+		return false;
+	at = (struct tcp_at){PLAIN_L4, PLAIN_LEN, p.payload_len};
+	if (intact_slices(t, c, c->addr_sum, m, &at, &slices))
+		tcp_input(conn, t->now, &p.tcp, slices, p.ecn);
+	else
+		rte_pktmbuf_free(m);
+	return true;
+}
+
+/* Handles any frame. Takes it. */
+static void
+rx_general(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 {
 	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
 	struct wire_pkt pkt;
@@ -133,6 +246,13 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 }
 
 void
+eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
+{
+	if (!rx_plain(t, port, m))
+		rx_general(t, port, m);
+}
+
+void
 eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp)
 {
 	struct eng_transport *t = ctx;
@@ -151,5 +271,4 @@ eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *
 	if (conn == NULL)
 		return;
 	tcp_icmp_mtu(conn, t->now, q->seq, icmp->mtu);
-	t->tcp_work = true;
 }

@@ -17,18 +17,22 @@
 #define HEAD_MAX (ETH_MAX + IP_MAX + TCP_MAX)
 
 /* Computes the UDP checksums of a burst for a port without this offload. At this point, the cache
- * lines of the headers have arrived, and the sum of one frame does not wait for that of another. */
+ * lines of the headers have arrived, and the sum of one frame does not wait for that of another. If
+ * l4_len is not 0, the field has the sum of all bytes but the first l4_len ones. */
 static void
 fill_udp_sums(struct rte_mbuf **m, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		unsigned l4 = m[i]->l2_len + m[i]->l3_len;
+		uint32_t len;
+		unsigned l4;
 		uint16_t sum;
 
 		if ((m[i]->ol_flags & RTE_MBUF_F_TX_L4_MASK) != RTE_MBUF_F_TX_UDP_CKSUM)
 			continue;
 		m[i]->ol_flags = 0;
-		sum = wire_sum_fold(eng_mbuf_sum(0, m[i], l4, m[i]->pkt_len - l4));
+		l4 = m[i]->l2_len + m[i]->l3_len;
+		len = m[i]->l4_len != 0 ? m[i]->l4_len : m[i]->pkt_len - l4;
+		sum = wire_sum_fold(eng_mbuf_sum(0, m[i], l4, len));
 		if (sum == 0)
 			sum = 0xffff; /* 0 means "no checksum" (RFC 768) */
 		memcpy(rte_pktmbuf_mtod_offset(m[i], uint8_t *, l4 + UDP_CKSUM_OFFSET), &sum,
@@ -67,7 +71,7 @@ show(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 static void
 transport_tx_prepare(struct eng_transport *t, const struct eng_port *p, struct eng_tx *tx)
 {
-	if (!p->udp_cksum)
+	if (!p->udp_cksum && t->npacket_links > 0)
 		fill_udp_sums(tx->m + tx->prepared, tx->n - tx->prepared);
 	if (p->cksum)
 		show(t, p->id, tx);
@@ -341,6 +345,39 @@ none:
 	return NULL;
 }
 
+/* Returns the Internet checksum of the payload if its records carry it. Returns 0 if not: a record
+ * has none, was cut, or begins before the segment. */
+static uint64_t
+records_sum(const struct tcp_out *out)
+{
+	const struct tcp_rec *rec = out->first;
+	uint64_t sum = 0;
+
+	if (out->off != 0)
+		return 0;
+	for (uint32_t left = out->len; left > 0; rec = rec->next) {
+		if (rec->sum == 0 || rec->len > left)
+			return 0;
+		sum += rec->sum;
+		left -= rec->len;
+	}
+	return sum;
+}
+
+/* Returns the TCP checksum of a frame. */
+static uint16_t
+software_sum(const struct rte_mbuf *m, const struct tcp_out *out, unsigned l4, unsigned tcp_len,
+	uint16_t addr_sum)
+{
+	uint32_t len = tcp_len + out->len, pseudo = eng_pseudo_sum(addr_sum, len);
+	uint64_t sum = records_sum(out);
+
+	if (sum == 0 && out->len > 0)
+		return wire_sum_fold(eng_mbuf_sum(pseudo, m, l4, len));
+	sum = sk_sum(sum + pseudo, rte_pktmbuf_mtod_offset(m, const uint8_t *, l4), tcp_len);
+	return (uint16_t)~sk_sum_fold(sum);
+}
+
 /* Sets the offload flags of the frame, or computes its TCP checksum for a port without offload. */
 static void
 finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_path *path,
@@ -353,7 +390,7 @@ finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_p
 	uint16_t sum;
 
 	if (p == NULL || !p->cksum) {
-		sum = wire_sum_fold(eng_mbuf_sum(eng_pseudo_sum(addr_sum, len), m, l4, len));
+		sum = software_sum(m, out, l4, tcp_len, addr_sum);
 		memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
 		return;
 	}
@@ -372,6 +409,23 @@ finish_checksum(struct rte_mbuf *m, const struct eng_port *p, const struct net_p
 	memcpy(tcp + TCP_CKSUM_OFFSET, &sum, sizeof(sum));
 }
 
+/* Writes the TCP header in front of the payload, and returns its length in bytes. */
+static inline unsigned
+prepend_tcp(struct rte_mbuf *m, const struct wire_tcp *tcp)
+{
+	uint8_t head[TCP_MAX];
+	unsigned len;
+
+	if (wire_plain_shape(tcp)) {
+		len = PLAIN_LEN - PLAIN_L4;
+		wire_plain_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)len), tcp);
+		return len;
+	}
+	len = wire_tcp_emit(head, tcp);
+	memcpy(rte_pktmbuf_prepend(m, (uint16_t)len), head, len);
+	return len;
+}
+
 /* Builds one frame and queues it for the port of `path`, or in lib/net while the MAC address of the
  * neighbour is not resolved. */
 static int
@@ -379,25 +433,19 @@ send_segment(struct eng_transport *t, struct net_path *path, const struct tcp_ou
 	uint16_t addr_sum)
 {
 	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
-	uint8_t head[HEAD_MAX];
 	unsigned tcp_len, ip_len;
 	struct rte_mbuf *m;
 	int rc;
 
-	if (!eng_tx_room(t, path->port)) {
-		t->tcp_work = true; /* TCP tries again in the next turn */
-		return -EAGAIN;
-	}
+	if (!eng_tx_room(t, path->port))
+		return -EAGAIN; /* TCP tries again in the next turn */
 	rc = net_path_check(t->net, path, t->now);
 	if (rc < 0)
 		return 0; /* the segment is lost; TCP retransmits it or gives up */
 	m = transport_tx_payload_mbuf(t, p, out);
-	if (m == NULL) {
-		t->tcp_work = true;
+	if (m == NULL)
 		return -EAGAIN;
-	}
-	tcp_len = wire_tcp_emit(head, &out->tcp);
-	memcpy(rte_pktmbuf_prepend(m, (uint16_t)tcp_len), head, tcp_len);
+	tcp_len = prepend_tcp(m, &out->tcp);
 	ip_len = path->l2_len + path->l3_len;
 	net_head_emit((uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)ip_len), path, tcp_len + out->len,
 		out->ecn, t->ip_id++, p != NULL && p->ip_cksum);

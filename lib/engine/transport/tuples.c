@@ -43,25 +43,30 @@ eng_tuples_destroy(struct eng_transport *t)
 	t->tuples = NULL;
 }
 
-static inline struct tcp_conn **
-hit_slot(struct eng_transport *t, const struct tcp_tuple *key)
+static void
+hit_fill(const struct eng_transport *t, struct eng_hit *hit, const struct tcp_tuple *key,
+	struct tcp_conn *conn)
 {
-	uint32_t h = key->lport * 31u + key->rport;
-
-	return &t->hit[(h ^ h >> 8) & (ENG_HITS - 1)];
+	*hit = (struct eng_hit){.conn = conn, .port = key->port};
+	if (!sk_addr_is_v4(&key->laddr) || key->vlan != ETH_NO_VLAN || key->port == t->loop_port)
+		return;
+	hit->plain = true;
+	memcpy(&hit->addrs, key->raddr.b + 12, 4);
+	memcpy((uint8_t *)&hit->addrs + 4, key->laddr.b + 12, 4);
+	hit->ports = htobe32((uint32_t)key->rport << 16 | key->lport);
 }
 
 struct tcp_conn *
 eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key)
 {
-	struct tcp_conn **hit = hit_slot(t, key);
+	struct eng_hit *hit = eng_hit_slot(t, key->lport, key->rport);
 	void *found;
 
-	if (*hit != NULL && memcmp(tcp_tuple(*hit), key, sizeof(*key)) == 0)
-		return *hit;
+	if (hit->conn != NULL && memcmp(tcp_tuple(hit->conn), key, sizeof(*key)) == 0)
+		return hit->conn;
 	if (rte_hash_lookup_data(t->tuples, key, &found) < 0)
 		return NULL;
-	*hit = found;
+	hit_fill(t, hit, key, found);
 	return found;
 }
 
@@ -78,11 +83,12 @@ void
 eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
 {
 	struct eng_transport *t = ctx;
-	struct tcp_conn **hit = hit_slot(t, tcp_tuple(conn));
+	const struct tcp_tuple *key = tcp_tuple(conn);
+	struct eng_hit *hit = eng_hit_slot(t, key->lport, key->rport);
 
-	if (*hit == conn)
-		*hit = NULL;
-	rte_hash_del_key(t->tuples, tcp_tuple(conn));
+	if (hit->conn == conn)
+		*hit = (struct eng_hit){0};
+	rte_hash_del_key(t->tuples, key);
 }
 
 struct eng_listener *

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../lib/client/path.h"
 #include "fake.h"
 
 #define DEPTH 8
@@ -56,6 +57,51 @@ Test(client_cq, a_new_queue_is_empty_whatever_its_memory_held)
 	struct rd_wc wc[DEPTH];
 
 	cr_assert_eq(saker_cq_poll(cq, wc, DEPTH), 0);
+}
+
+/* The engine makes sub-rings when queues need them. */
+Test(client_cq, sub_rings_that_are_made_later_are_polled)
+{
+	struct rd_wc wc[DEPTH];
+	struct saker_cq *late;
+
+	f.no_subs = true;
+	cr_assert_eq(saker_cq_create(s, DEPTH, NULL, &late), 0);
+	cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 0);
+	cr_assert_not(cl_cq_any(cl_cq_of(late)));
+	for (uint32_t i = 0; i < FAKE_STAGES; i++) {
+		fake_sub(&f, 1, i);
+		cr_assert(cl_cq_any(cl_cq_of(late)), "the poll takes the sub-ring over");
+		cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 0);
+		cr_assert_not(cl_cq_any(cl_cq_of(late)));
+		for (uint32_t k = 0; k <= i; k++)
+			for (uint32_t n = 0; n < 2 * DEPTH + 1; n++) {
+				cr_assert(fake_complete(&f, 1, k, n, 0));
+				cr_assert(cl_cq_any(cl_cq_of(late)));
+				cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 1);
+				cr_assert_eq(wc[0].wr_id, n);
+			}
+	}
+}
+
+Test(client_cq, a_sub_ring_outside_of_the_region_is_not_polled)
+{
+	struct rd_wc wc[DEPTH];
+	struct saker_cq *late;
+	static const uint64_t wrong[] = {
+		1 << 20, (1 << 20) - 64, ~(uint64_t)63, 8, UINT64_MAX, (1 << 20) - 128};
+
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		f.no_subs = true;
+		cr_assert_eq(saker_cq_create(s, DEPTH, NULL, &late), 0);
+		fake_sub(&f, 1 + i, 0);
+		f.cq[1 + i].shared->sub[1] = wrong[i];
+		f.cq[1 + i].shared->nsubs = UINT32_MAX;
+		cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 0);
+		cr_assert(fake_complete(&f, 1 + i, 0, 5, 0));
+		cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 1, "the valid one");
+		cr_assert_eq(saker_cq_poll(late, wc, DEPTH), 0);
+	}
 }
 
 Test(client_cq, no_more_than_was_asked_for_is_taken)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../lib/base/mem.h"
 #include "fake.h"
 
 void
@@ -48,6 +49,14 @@ heap_take(struct fake *f, uint64_t bytes)
 	return at;
 }
 
+/* Makes the memory of a new ring that of an older queue: all entries look valid. */
+static void
+stale(struct fake *f, const struct shm_ring_at *at)
+{
+	for (uint32_t i = 0; i < 1u << at->log2_count && !f->nonsense; i++)
+		*(uint32_t *)(f->home + at->entries + (uint64_t)i * at->stride) = 1;
+}
+
 static void
 lay(struct fake *f, struct shm_ring_at *at, uint32_t depth, uint16_t stride, uint64_t cons)
 {
@@ -55,9 +64,20 @@ lay(struct fake *f, struct shm_ring_at *at, uint32_t depth, uint16_t stride, uin
 	at->stride = stride;
 	at->cons = cons;
 	at->entries = heap_take(f, shm_ring_bytes(at));
-	/* The memory may have belonged to an older queue: its first entries look valid. */
-	for (uint32_t i = 0; i < 1u << at->log2_count && !f->nonsense; i++)
-		*(uint32_t *)(f->home + at->entries + (uint64_t)i * stride) = 1;
+	stale(f, at);
+}
+
+void
+fake_sub(struct fake *f, uint32_t cq, uint32_t sub)
+{
+	struct fake_cq *q = &f->cq[cq];
+	uint64_t at = heap_take(f, SHM_LINE + (sizeof(struct shm_cqe) << q->log2_depth));
+	struct shm_ring_at ring = shm_cq_ring(at, q->log2_depth);
+
+	stale(f, &ring);
+	shm_prod_start(&q->sub[sub], f->home, &ring);
+	q->shared->sub[q->shared->nsubs] = at;
+	__atomic_store_n(&q->shared->nsubs, q->shared->nsubs + 1, __ATOMIC_RELEASE);
 }
 
 static void
@@ -65,15 +85,12 @@ make_cq(struct fake *f, struct shm_cq_info *info)
 {
 	struct fake_cq *cq = &f->cq[f->ncq];
 
-	info->nsubs = FAKE_STAGES;
-	info->at = f->nonsense ? f->h->size - 8 : heap_take(f, sizeof(struct shm_cq));
+	info->at = f->nonsense ? f->h->size - 8 : heap_take(f, shm_cq_bytes(FAKE_STAGES));
 	info->depth = 1u << shm_log2(info->depth);
-	for (uint32_t i = 0; i < FAKE_STAGES && !f->nonsense; i++) {
-		lay(f, &info->sub[i], info->depth, sizeof(struct shm_cqe),
-			info->at + offsetof(struct shm_cq, sub) + i * sizeof(struct shm_cons));
-		shm_prod_init(&cq->sub[i], f->home, &info->sub[i]);
-	}
+	cq->log2_depth = shm_log2(info->depth);
 	cq->shared = (struct shm_cq *)(f->home + info->at);
+	for (uint32_t i = 0; i < FAKE_STAGES && !f->nonsense && !f->no_subs; i++)
+		fake_sub(f, f->ncq, i);
 	info->cq = 100 + f->ncq++;
 }
 
@@ -82,7 +99,7 @@ make_qp(struct fake *f, struct shm_qp_info *info)
 {
 	struct fake_qp *qp = &f->qp[f->nqp];
 
-	info->at = f->nonsense ? f->h->size - 64 : heap_take(f, sizeof(struct shm_qp));
+	info->at = f->nonsense ? f->h->size : heap_take(f, sizeof(struct shm_qp));
 	info->sq_depth = 1u << shm_log2(info->sq_depth);
 	lay(f, &info->sq, info->sq_depth, shm_sqe_stride(info->max_send_sge, info->max_inline),
 		info->at + offsetof(struct shm_qp, sq));
@@ -292,7 +309,7 @@ fake_sq(struct fake *f, uint32_t qp, struct shm_sqe *e)
 	if (at == NULL)
 		return false;
 	memset(e, 0, sizeof(*e));
-	memcpy(e, at, t->stride);
+	memcpy(e, at, SK_MIN(t->stride, sizeof(*e)));
 	shm_take_pop(t);
 	shm_take_publish(t);
 	return true;

@@ -23,6 +23,7 @@ struct fake_qp {
 struct fake_cq {
 	struct shm_cq *shared;
 	struct shm_prod sub[FAKE_STAGES];
+	uint8_t log2_depth;
 };
 
 struct fake {
@@ -41,6 +42,7 @@ struct fake {
 	bool mute;      /* takes no commands */
 	bool backwards; /* replies to the commands in the ring in reverse order */
 	bool nonsense;  /* replies with offsets outside of the region */
+	bool no_subs;   /* makes CQs without sub-rings */
 	uint32_t nqp, ncq, nsrq, others;
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];
@@ -63,6 +65,8 @@ bool fake_complete(struct fake *f, uint32_t cq, uint32_t sub, uint64_t wr_id, ui
 void fake_cq_event(struct fake *f, uint32_t stage, uint32_t cq);
 /* Fences, and wakes the client if it sleeps. */
 void fake_wake(struct fake *f);
+/* Makes sub-ring `sub` of a CQ, which follows those that exist. */
+void fake_sub(struct fake *f, uint32_t cq, uint32_t sub);
 /* Takes the next entry of a send queue. Returns false when there is none. */
 bool fake_sq(struct fake *f, uint32_t qp, struct shm_sqe *e);
 

@@ -80,12 +80,11 @@ Test(client_post, an_entry_says_what_the_request_said)
 	cr_assert(fake_sq(&f, 0, &e));
 	cr_assert_eq(e.opcode, RD_WRITE);
 	cr_assert_eq(e.flags, RD_SIGNALED | RD_SOLICITED | RD_FENCE);
-	cr_assert_eq(e.nsge, 3);
+	cr_assert_eq(e.len, 3 * sizeof(struct rd_sge));
 	cr_assert_eq(e.wr_id, 0xfeedfacecafe);
 	cr_assert_eq(e.rkey, 0xaabb);
 	cr_assert_eq(e.remote_addr, 0x123456789);
 	cr_assert_eq(e.imm, 77);
-	cr_assert_eq(e.inline_len, 0);
 	cr_assert_arr_eq(e.sge, sges, 3 * sizeof(sges[0]));
 	cr_assert_not(fake_sq(&f, 0, &e));
 }
@@ -102,17 +101,77 @@ Test(client_post, atomics_carry_one_element_operands_and_masks)
 	wr.compare_mask = 14;
 	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
 	cr_assert(fake_sq(&f, 0, &e));
+	cr_assert_eq(e.len, 40);
 	cr_assert_eq(e.data, 11);
-	cr_assert_eq(e.compare, 13);
+	cr_assert_eq(e.atomic.compare, 13);
 	cr_assert_arr_eq(&e.atomic.sink, sges, sizeof(sges[0]));
 	cr_assert_eq(e.atomic.data_mask, 12);
 	cr_assert_eq(e.atomic.compare_mask, 14);
-	wr.opcode = RD_FETCH_ADD;
+	wr.data_mask = wr.compare_mask = UINT64_MAX;
 	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
-	wr.nsge = 2;
-	cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
-	wr.nsge = 0;
-	cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
+	cr_assert(fake_sq(&f, 0, &e));
+	cr_assert_eq(e.len, 24, "a Compare and Swap without masks uses one unit");
+	cr_assert(e.data == 11 && e.atomic.compare == 13);
+	wr.opcode = RD_FETCH_ADD;
+	wr.data_mask = 15;
+	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
+	cr_assert(fake_sq(&f, 0, &e));
+	cr_assert(e.len == 24 && e.data == 11 && e.atomic.add_mask == 15);
+	wr.opcode = RD_SWAP;
+	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
+	cr_assert(fake_sq(&f, 0, &e));
+	cr_assert(e.len == 16 && e.data == 11 && e.atomic.sink.addr == sges[0].addr);
+	for (unsigned i = 0; i < 2; i++) {
+		wr.opcode = i == 0 ? RD_FETCH_ADD : RD_CMP_SWAP;
+		wr.nsge = 2;
+		cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
+		wr.nsge = 0;
+		cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
+		wr.nsge = 1;
+		wr.flags = RD_INLINE;
+		cr_assert_eq(saker_post_send(qp, &wr, 1), -EINVAL);
+		wr.flags = 0;
+	}
+}
+
+/* The masks of a Compare and Swap do not fit into an entry of one unit: they continue in the next
+ * entry, also when that is the first of the ring. */
+Test(client_post, a_tail_that_is_longer_than_its_entry_continues_in_the_next)
+{
+	struct saker_qp_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .sq_depth = 4, .rq_depth = 2, .max_send_sge = 1};
+	struct saker_wr wr = write_wr(1);
+	struct saker_qp *small;
+	struct shm_sqe e, more;
+
+	cr_assert_eq(saker_qp_create(pd, &attr, &small), 0, "%s", saker_error());
+	cr_assert_eq(f.qp[1].sq.stride, SHM_SQE_UNIT);
+	for (uint64_t lap = 0; lap < 10; lap++) {
+		wr.opcode = RD_CMP_SWAP;
+		wr.wr_id = lap;
+		wr.data = 21 + lap;
+		wr.compare = 22;
+		wr.data_mask = 23;
+		wr.compare_mask = 24;
+		cr_assert_eq(saker_post_send(small, &wr, 1), 1);
+		cr_assert(fake_sq(&f, 1, &e));
+		cr_assert(e.opcode == RD_CMP_SWAP && e.len == 40 && e.wr_id == lap);
+		cr_assert(e.data == 21 + lap && e.atomic.compare == 22);
+		cr_assert(fake_sq(&f, 1, &more), "the rest was published before");
+		cr_assert_eq(*(uint64_t *)((uint8_t *)&more + SHM_SQE_MORE), 23);
+		cr_assert_eq(*(uint64_t *)((uint8_t *)&more + SHM_SQE_MORE + 8), 24);
+		/* An odd number of entries, so that the next one begins at another place. */
+		wr.opcode = RD_WRITE;
+		cr_assert_eq(saker_post_send(small, &wr, 1), 1);
+		cr_assert(fake_sq(&f, 1, &e));
+		cr_assert_eq(e.opcode, RD_WRITE);
+		cr_assert_not(fake_sq(&f, 1, &e));
+	}
+	wr.opcode = RD_WRITE;
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(saker_post_send(small, &wr, 1), 1);
+	wr.opcode = RD_CMP_SWAP;
+	cr_assert_eq(saker_post_send(small, &wr, 1), 0, "one entry is free, it needs two");
 }
 
 /* Type 1 increments its key within 8 bits; type 2 takes the program's key. */
@@ -134,17 +193,17 @@ Test(client_post, a_bind_names_window_region_range_and_rights)
 	for (unsigned i = 0; i < 6; i++) {
 		cr_assert_eq(saker_mw_bind(qp, mw[i % 2], &b), 0);
 		cr_assert(fake_sq(&f, 0, &e));
-		cr_assert(e.opcode == RD_BIND_MW && e.wr_id == 9 && e.nsge == 0);
+		cr_assert(e.opcode == RD_BIND_MW && e.wr_id == 9 && e.len == 16);
 		cr_assert_eq(e.flags, RD_SIGNALED | RD_FENCE);
 		cr_assert_eq(e.rkey, 0xabcd0000u | (i % 2 ? type_2 : type_1)[i / 2]);
 		cr_assert_eq(e.rkey, saker_mw_stag(mw[i % 2]));
 		cr_assert_eq(e.imm, saker_mr_stag(mr));
-		cr_assert(e.remote_addr == b.addr && e.data == b.len && e.compare == 6);
+		cr_assert(e.remote_addr == b.addr && e.bind.len == b.len && e.bind.access == 6);
 	}
 	b = (struct saker_mw_bind){.wr_id = 10};
 	cr_assert_eq(saker_mw_bind(qp, mw[0], &b), 0);
 	cr_assert(fake_sq(&f, 0, &e));
-	cr_assert(e.data == 0 && e.imm == 0 && e.flags == 0);
+	cr_assert(e.bind.len == 0 && e.imm == 0 && e.flags == 0);
 }
 
 Test(client_post, a_bind_that_is_not_posted_leaves_the_key)
@@ -173,7 +232,7 @@ Test(client_post, inline_data_is_gathered_at_once)
 	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
 	memset(a, 'x', sizeof(a));
 	cr_assert(fake_sq(&f, 0, &e));
-	cr_assert_eq(e.inline_len, 16);
+	cr_assert_eq(e.len, 16);
 	cr_assert_arr_eq(e.inl, "gathered at once", 16);
 }
 

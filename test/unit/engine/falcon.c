@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../../lib/engine/transport/transport_priv.h"
 #include "falcon_rig.h"
 
 TestSuite(engine_falcon, .init = pair_eal);
@@ -357,6 +358,33 @@ Test(engine_falcon, an_abortive_end_reaches_an_idle_peer_over_a_bad_wire)
 		frig.bad = 0;
 		cr_assert_lt(frig.now - began, 9000000000, "not by its keepalive");
 		cr_assert_eq(saker_qp_destroy(frig.n[!(round % 2)].qp), 0);
+	}
+	frig_stop();
+}
+
+/* Connections that wait for the peer's acknowledgement of their end hold places of their user. */
+Test(engine_falcon, a_connection_holds_its_place_until_tcp_has_ended)
+{
+	const struct sk_share *share;
+	int other;
+
+	frig_start(NULL);
+	share = &frig.n[0].e->transports[0]->conn_share;
+	for (uint32_t round = 1; round <= 3; round++) {
+		frig_connect();
+		cr_assert_eq(share->held, 1);
+		frig.silent = true;
+		cr_assert_eq(saker_qp_destroy(frig.n[0].qp), 0, "%s", saker_error());
+		frig_sleep(10000000);
+		cr_assert_eq(frig.n[0].e->transports[0]->nused, 1);
+		cr_assert_eq(share->held, 1, "round %u: %u", round, share->held);
+		frig.silent = false;
+		other = frig_event(1, SAKER_EV_DISCONNECTED).status;
+		cr_assert_eq(other, -ECONNRESET, "%d", other);
+		cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
+		for (unsigned i = 0; i < 100 && share->held > 0; i++)
+			frig_sleep(100000000);
+		cr_assert_eq(share->held, 0);
 	}
 	frig_stop();
 }

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 #include <string.h>
 
+#include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
 
 #define L4      (ETH_LEN + IP4_LEN)
@@ -483,4 +484,27 @@ Test(engine_falcon_hostile, a_sealed_packet_is_good_for_its_connection_only)
 	dropped(&f, "psp", "PSP_WRONG_VERSION");
 	dropped(&real, "fa", "FA_DUPLICATE");
 	stop();
+}
+
+/* The answer has no payload: nothing of the request can be trusted. */
+Test(engine_falcon_hostile, a_pull_with_invalid_headers_is_answered_falcon_8_5_3_5)
+{
+	struct eng_transport *t;
+	struct eng_falcon *f;
+	struct fa_buf *b;
+
+	frig_start(NULL);
+	frig_connect();
+	t = frig.n[0].e->transports[0];
+	f = eng_falcon_of(t);
+	b = eng_fbuf_alloc(t->rx_pool);
+	cr_assert_not_null(b);
+	memset(b->data, 0, 8);
+	b->data_len = b->len = 8;
+	fa_pull(f->conns[0].fa, frig.now, b, 64);
+	f->work = true;
+	frig_turns(100);
+	cr_assert_eq(frig_count(1, "rof", "ROF_BAD_HEADER"), 1);
+	cr_assert_eq(frig_count(0, "rof", "ROF_BAD_RESPONSE"), 1, "of a request it did not make");
+	frig_stop();
 }

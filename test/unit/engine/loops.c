@@ -32,6 +32,19 @@ Test(engine_loops, split_stages_give_the_same_bytes)
 	ends_finish();
 }
 
+Test(engine_loops, a_loop_that_yields_sleeps)
+{
+	struct eng_loop_stats stats;
+
+	start(ENG_IDLE_YIELD);
+	do {
+		sched_yield();
+		eng_loop_stats(ends_pair.e[0], 0, &stats);
+	} while (stats.sleeps == 0);
+	ends_exchange(&ends[0], &ends[1], 0);
+	ends_finish();
+}
+
 Test(engine_loops, loops_that_sleep_are_woken)
 {
 	struct eng_loop_stats stats;

@@ -43,7 +43,7 @@ owed_make(struct stage_rig *r, struct stage_client *c, struct owed *o)
 		o->cq[i].handle = i;
 		o->cq[i].shared = &o->sq[i];
 		ring->entries = (uint8_t *)&o->ring[2 * i];
-		ring->cons = &o->sq[i].sub[0];
+		ring->cons = (const struct shm_cons *)&o->sq[i].sub[0];
 		ring->count = 2;
 		ring->log2_count = 1;
 		ring->stride = sizeof(*o->ring);
@@ -309,6 +309,48 @@ Test(engine_stage, qps_that_wait_for_a_full_ring_cost_nothing, .init = pair_eal)
 }
 
 /* ---- Doorbells */
+
+#define IDLE 40
+
+/* A client that is idle for some time costs a look at its next doorbell in every 64th turn: the
+ * stage does not access its records of the client until there is a doorbell. That of a client whose
+ * place moved, because another one left, is found, too. */
+Test(engine_stage, clients_that_are_idle_cost_a_look_at_a_doorbell, .init = pair_eal)
+{
+	struct stage_client c[IDLE];
+	struct hidden h[IDLE];
+	struct stage_rig r;
+	uint32_t n;
+
+	stage_rig_start(&r, NULL);
+	for (unsigned i = 0; i < IDLE; i++)
+		stage_client_add_hidden(&r, &c[i], 1, &h[i]);
+	for (unsigned i = 0; i < ENG_COLD_AFTER; i++)
+		stage_rig_turn(&r, 1000);
+	n = r.s->ncold;
+	cr_assert_eq(n, IDLE - ENG_HOT_MIN);
+	for (unsigned i = 0; i < n; i++)
+		hidden_hide(&h[i], true);
+	for (unsigned i = 0; i < 100; i++)
+		stage_rig_turn(&r, 1000); /* a visit of any of them would fault */
+	for (unsigned i = 0; i < n; i++)
+		hidden_hide(&h[i], false);
+	stage_client_ring(&c[n - 1], 7);
+	for (unsigned i = 0; i < ENG_COLD_TURNS; i++)
+		stage_rig_turn(&r, 1000);
+	cr_assert_eq(c[n - 1].c->stage[0].doorbell.next, 1);
+	stage_client_del(&r, &c[0]);
+	for (unsigned i = 1; i < IDLE; i++)
+		stage_client_ring(&c[i], 7);
+	for (unsigned i = 0; i < 2 * ENG_COLD_TURNS; i++)
+		stage_rig_turn(&r, 1000);
+	for (unsigned i = 1; i < IDLE; i++) {
+		cr_assert_eq(c[i].c->stage[0].doorbell.next, i == n - 1 ? 2 : 1, "client %u", i);
+		stage_client_del(&r, &c[i]);
+	}
+	cr_assert(r.s->ncold == 0 && r.s->nhot == 0);
+	stage_rig_end(&r);
+}
 
 Test(engine_stage, a_turn_takes_256_doorbells_and_clients_take_turns, .init = pair_eal)
 {

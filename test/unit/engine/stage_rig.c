@@ -118,8 +118,9 @@ stage_rig_message(struct stage_rig *r, struct eng_dmsg *m)
 	return rte_ring_sc_dequeue_elem(r->e->rings.to_transport[0][0], m, sizeof(*m)) == 0;
 }
 
-void
-stage_client_add(
+/* Adds a client, for which c->c has room. */
+static void
+client_add(
 	struct stage_rig *r, struct stage_client *c, uint16_t user, const struct eng_rates *rates)
 {
 	const struct shm_ring_at events = {.entries = 4096,
@@ -131,8 +132,6 @@ stage_client_add(
 		.stride = sizeof(struct shm_doorbell),
 		.log2_count = 10};
 
-	memset(c, 0, sizeof(*c));
-	c->c = aligned_alloc(64, (sizeof(*c->c) + 63) & ~(size_t)63);
 	c->home = aligned_alloc(4096, HOME_SIZE);
 	cr_assert(c->c != NULL && c->home != NULL);
 	memset(c->c, 0, sizeof(*c->c));
@@ -151,10 +150,32 @@ stage_client_add(
 }
 
 void
+stage_client_add(
+	struct stage_rig *r, struct stage_client *c, uint16_t user, const struct eng_rates *rates)
+{
+	memset(c, 0, sizeof(*c));
+	c->c = aligned_alloc(64, (sizeof(*c->c) + 63) & ~(size_t)63);
+	client_add(r, c, user, rates);
+}
+
+void
+stage_client_add_hidden(
+	struct stage_rig *r, struct stage_client *c, uint16_t user, struct hidden *h)
+{
+	memset(c, 0, sizeof(*c));
+	c->hidden = h;
+	c->c = hidden_alloc(h, sizeof(*c->c));
+	client_add(r, c, user, NULL);
+}
+
+void
 stage_client_del(struct stage_rig *r, struct stage_client *c)
 {
 	stage_rig_command(r, ENG_CE_CLIENT_DEL, c->c, NULL);
-	free(c->c);
+	if (c->hidden != NULL)
+		hidden_free(c->hidden);
+	else
+		free(c->c);
 	free(c->home);
 }
 

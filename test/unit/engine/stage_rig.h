@@ -21,9 +21,12 @@ struct stage_rig {
 	struct eng_rates user_rates;
 };
 
+struct hidden;
+
 /* A client, its half of the rings, and its QPs. */
 struct stage_client {
 	struct eng_client *c;
+	struct hidden *hidden; /* holds `c`; NULL: the heap does */
 	uint8_t *home;
 	struct shm_prod doorbell;
 	struct shm_take event;
@@ -53,6 +56,9 @@ bool stage_rig_message(struct stage_rig *r, struct eng_dmsg *m);
 
 void stage_client_add(
 	struct stage_rig *r, struct stage_client *c, uint16_t user, const struct eng_rates *rates);
+/* As stage_client_add(), with the client in pages of its own, which stage_client_del() frees. */
+void stage_client_add_hidden(
+	struct stage_rig *r, struct stage_client *c, uint16_t user, struct hidden *h);
 void stage_client_del(struct stage_rig *r, struct stage_client *c);
 void stage_client_ring(struct stage_client *c, uint32_t what);
 /* Takes up to `n` events. Returns their number. */

@@ -307,3 +307,67 @@ Test(engine_stage_turns, a_limit_of_a_user_holds_for_all_its_clients_together, .
 	flood_stop(&r, &other);
 	stage_rig_end(&r);
 }
+
+/* ---- Machines */
+
+static uint32_t all_weight;
+static uint64_t all_messages;
+
+static void
+machine_rates(struct eng_config *cfg)
+{
+	cfg->all_rates = (struct eng_rates){.weight = all_weight, .messages = all_messages};
+}
+
+Test(engine_stage_turns, instances_send_by_their_weights_in_alternating_turns, .init = pair_eal)
+{
+	const uint32_t weights[] = {1, 10, 30, 100};
+	uint64_t sent[SK_ARRAY_LEN(weights)];
+
+	all_messages = 0;
+	for (message_len = 8; message_len <= 8192; message_len *= 32) {
+		for (unsigned i = 0; i < SK_ARRAY_LEN(weights); i++) {
+			struct stage_rig r;
+			struct flood f;
+
+			all_weight = weights[i];
+			stage_rig_start(&r, machine_rates);
+			flood_start(&r, &f, 10, 1, NULL);
+			for (unsigned k = 0; k < 10000; k++)
+				stage_rig_turn(&r, 1000);
+			sent[i] = f.sent;
+			flood_stop(&r, &f);
+			stage_rig_end(&r);
+		}
+		for (unsigned i = 1; i < SK_ARRAY_LEN(weights); i++)
+			cr_assert_float_eq((double)sent[i] / (double)sent[0],
+				(double)weights[i] / weights[0], 0.02 * weights[i],
+				"%u bytes, weight %u: %lu and %lu messages", message_len,
+				weights[i], sent[i], sent[0]);
+	}
+}
+
+Test(engine_stage_turns, a_limit_of_an_instance_holds_for_all_its_users, .init = pair_eal)
+{
+	struct flood f[3];
+	struct stage_rig r;
+	uint64_t sum = 0;
+	unsigned turns;
+
+	message_len = 64;
+	all_weight = 10;
+	all_messages = 1000000;
+	stage_rig_start(&r, machine_rates);
+	for (unsigned i = 0; i < 3; i++)
+		flood_start(&r, &f[i], 5, (uint16_t)(1 + i), NULL);
+	turns = run_for(&r, SECOND / 10);
+	for (unsigned i = 0; i < 3; i++)
+		sum += f[i].sent;
+	cr_assert_float_eq((double)sum, 1e5, 300, "%lu messages", sum);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_float_eq((double)f[i].sent, 1e5 / 3, 2000);
+	cr_assert_leq(turns, 2 * 100000 / MESSAGES + 100, "%u turns: the loop may sleep", turns);
+	for (unsigned i = 0; i < 3; i++)
+		flood_stop(&r, &f[i]);
+	stage_rig_end(&r);
+}

@@ -159,23 +159,33 @@ Test(engine_turn, a_client_with_too_many_unanswered_commands_waits_for_an_answer
 
 /* ---- Queues ---- */
 
-/* The control stage writes only the indices of a new queue: its entries may have any contents, and
- * cost nothing. */
+/* The control stage writes only the indices of a new queue, and the turn of its first entry: its
+ * entries may have any contents, and cost nothing. A CQ gets the sub-ring of a stage with the first
+ * QP of that stage. */
 Test(engine_turn, a_deep_queue_costs_no_more_than_a_small_one)
 {
-	struct shm_msg m = {.body.cq.depth = 1024};
-	const struct shm_ring_at *ring;
+	struct shm_msg pd = {0}, m = {.body.cq.depth = 1024};
+	const struct shm_cq *cq;
 
 	begin(NULL);
 	memset(hand[0].home + hand[0].h.heap, 0xee, hand[0].h.heap_len);
+	cr_assert_eq(hand_do(&hand[0], &pd, SHM_PD_CREATE), 0);
 	cr_assert_eq(hand_do(&hand[0], &m, SHM_CQ_CREATE), 0);
-	for (unsigned i = 0; i < SCRIPT_STAGES; i++) {
-		ring = &m.body.cq.sub[i];
-		for (uint64_t b = 0; b < shm_ring_bytes(ring); b++)
-			cr_assert_eq(hand[0].home[ring->entries + b], 0xee);
-		cr_assert_eq(*(uint32_t *)(hand[0].home + ring->cons), 0);
+	cq = (const struct shm_cq *)(hand[0].home + m.body.cq.at);
+	cr_assert(cq->arm == 0 && cq->nsubs == 0);
+	for (unsigned i = 0; i < 2 * SCRIPT_STAGES; i++) {
+		hand_qp(&hand[0], pd.body.handle, m.body.cq.cq);
+		cr_assert_eq(cq->nsubs, SK_MIN(i + 1, (unsigned)SCRIPT_STAGES));
 	}
-	cr_assert_eq(((struct shm_cq *)(hand[0].home + m.body.cq.at))->arm, 0);
+	for (unsigned i = 0; i < SCRIPT_STAGES; i++) {
+		struct shm_ring_at ring = shm_cq_ring(cq->sub[i], 10);
+
+		cr_assert(shm_ring_ok(&ring, hand[0].h.size, sizeof(struct shm_cqe)));
+		cr_assert_eq(*(uint32_t *)(hand[0].home + ring.entries), 0);
+		for (uint64_t b = sizeof(uint32_t); b < shm_ring_bytes(&ring); b++)
+			cr_assert_eq(hand[0].home[ring.entries + b], 0xee);
+		cr_assert_eq(*(uint32_t *)(hand[0].home + ring.cons), 0);
+	}
 	end();
 }
 
@@ -357,5 +367,38 @@ Test(engine_turn, attempts_of_one_user_are_spread_over_time)
 		cr_assert_leq(script_count(s, ENG_CT_CONNECT), 1 + (s->now - began) / PACE);
 	}
 	cr_assert_eq(script_count(s, ENG_CT_CONNECT), 30);
+	end();
+}
+
+static void
+many_domains(struct eng_config *cfg)
+{
+	cfg->limits.pds = 200;
+	cfg->limits.client_qps = 64;
+	cfg->falcon.enabled = true;
+}
+
+/* The domains of a client that leaves are destroyed in turns, like its other objects. */
+Test(engine_turn, domains_of_a_removed_client_are_destroyed_eight_in_a_turn)
+{
+	const struct sk_share *share;
+
+	begin(many_domains);
+	for (unsigned i = 0; i < 40; i++) {
+		struct shm_msg m = {0};
+
+		hand_pd(&hand[0]);
+		cr_assert_eq(hand_do(&hand[0], &m, SHM_XRCD_OPEN), 0);
+	}
+	share = s->control->share;
+	cr_assert_eq(share[CTL_POOL_PD].held + share[CTL_POOL_XRCD].held, 80);
+	eng_control_detach(s->control, hand[0].number);
+	for (unsigned turn = 0; s->control->totals.clients == CLIENTS; turn++) {
+		uint32_t before = share[CTL_POOL_PD].held + share[CTL_POOL_XRCD].held;
+		script_turn(s);
+		cr_assert_leq(before - share[CTL_POOL_PD].held - share[CTL_POOL_XRCD].held, 8);
+		cr_assert_lt(turn, 1000);
+	}
+	cr_assert_eq(share[CTL_POOL_PD].held + share[CTL_POOL_XRCD].held, 0);
 	end();
 }

@@ -161,6 +161,26 @@ output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	return 0;
 }
 
+void
+pair_halt(unsigned node, uint64_t ns)
+{
+	pair.n[node].halted_at = pair.now;
+	pair.n[node].halted_until = pair.now + ns;
+}
+
+/* Returns whether the loop of a node runs. */
+static bool
+runs(struct pair_node *n)
+{
+	if (n->halted_until == 0)
+		return true;
+	if (pair.now < n->halted_until)
+		return false;
+	fa_stack_stopped(n->s, n->halted_until - n->halted_at);
+	n->halted_until = 0;
+	return true;
+}
+
 static void
 land(const struct flight *f)
 {
@@ -277,11 +297,19 @@ poll_both(void)
 	unsigned i, sent;
 
 	do {
-		sent = fa_stack_poll(pair.n[0].s, pair.now, 64);
-		sent += fa_stack_poll(pair.n[1].s, pair.now, 64);
+		sent = 0;
+		for (i = 0; i < 2; i++)
+			if (runs(&pair.n[i]))
+				sent += fa_stack_poll(pair.n[i].s, pair.now, 64);
 	} while (sent);
 	for (i = 0; pair.tick != NULL && i < 1; i++)
 		pair.tick();
+}
+
+static uint64_t
+node_deadline(struct pair_node *n)
+{
+	return runs(n) ? fa_stack_deadline(n->s) : n->halted_until;
 }
 
 void
@@ -293,12 +321,17 @@ pair_run(uint64_t ns)
 		while (flights && heap[0].at <= pair.now) {
 			struct flight f = heap_take();
 
-			land(&f);
+			if (runs(&pair.n[f.to])) {
+				land(&f);
+				continue;
+			}
+			f.at = pair.n[f.to].halted_until;
+			heap_put(&f);
 		}
 		poll_both();
 		if (pair.now >= end)
 			break;
-		next = SK_MIN(fa_stack_deadline(pair.n[0].s), fa_stack_deadline(pair.n[1].s));
+		next = SK_MIN(node_deadline(&pair.n[0]), node_deadline(&pair.n[1]));
 		next = SK_MAX(next, pair.now + STEP_MIN);
 		if (flights)
 			next = SK_MIN(next, heap[0].at);

@@ -40,6 +40,7 @@ struct pair_node {
 	struct fa_conn *c[PAIR_CONNS];
 	struct fa_params params; /* of each connection; pair_start() sets the CIDs */
 	bool xoff;
+	uint64_t halted_at, halted_until; /* pair_halt(); 0: it runs */
 	unsigned deaths;
 };
 
@@ -69,6 +70,9 @@ void pair_start(void);
 void pair_stop(void);
 struct fa_buf *pair_buf(uint32_t len);
 void pair_buf_free(struct fa_buf *b);
+/* Stops the loop of a node for `ns`, from now on: its stack is not called, and packets to it wait
+ * at the port. Then the stack learns of the stop. */
+void pair_halt(unsigned node, uint64_t ns);
 /* Runs for `ns` of virtual time. */
 void pair_run(uint64_t ns);
 uint64_t pair_counted(unsigned node, enum fa_reason r);

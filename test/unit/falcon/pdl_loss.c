@@ -258,7 +258,7 @@ Test(pdl_loss, s11_without_a_limit_it_never_ends)
 	rig_pushes(1, 1);
 	rig_run(0);
 	for (unsigned i = 0; i < 40; i++)
-		rig_run(100 * rig.cfg.rto_initial_ns);
+		rig_run(rig.cfg.rto_max_ns + rig.cfg.rto_initial_ns);
 	cr_assert_eq(rig_count(FALCON_RESYNC), 0);
 	cr_assert_eq(rig_count(FALCON_PUSH_DATA), 41);
 	rig_back(100, 301);

@@ -200,6 +200,32 @@ Test(pdl_rxack, s10_1_t1_and_t2_are_of_the_packet_that_came_last)
 	cr_assert_eq(rig.sent[1].h.t1, t1);
 }
 
+/* Returns the receive level of an acknowledgement after the port was not found empty for `ns`. */
+static unsigned
+level_after(uint64_t ns)
+{
+	fa_stack_backlog(rig.s, ns);
+	rig_in((struct wire_falcon){.type = FALCON_PUSH_DATA,
+		.psn = rig.c->pdl.rx.dbase,
+		.request_len = 8,
+		.ar = true});
+	rig_run(0);
+	return rig_last(FALCON_BACK)->h.rx_level;
+}
+
+Test(pdl_rxack, s10_2_a_backlog_that_persists_raises_the_receive_level)
+{
+	rig_start();
+	rig.level = 3;
+	cr_assert_eq(level_after(0), 3);
+	cr_assert_eq(level_after(900 * US), 3);
+	cr_assert_eq(level_after(1500 * US), 15); /* Swift neither increases nor cuts */
+	cr_assert_eq(level_after(2000 * US), 16);
+	cr_assert_eq(level_after(4500 * US), 21);
+	cr_assert_eq(level_after(1000000 * US), 31);
+	cr_assert_eq(level_after(0), 3);
+}
+
 Test(pdl_rxack, s2_7_hops_ecn_and_level)
 {
 	struct wire_falcon h = {

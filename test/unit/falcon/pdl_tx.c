@@ -276,15 +276,33 @@ Test(pdl_tx, s3_1_a_larger_window_may_be_agreed)
 	cr_assert_eq(rig.dones, 256);
 }
 
-Test(pdl_tx, s9_1_3_1_ar_on_every_packet_of_a_small_fcwnd)
+/* Asserts that of the packets since log entry `from`, only the last one has the AR bit. */
+static void
+only_last_asks(unsigned from, unsigned n)
+{
+	cr_assert_eq(rig.sents, from + n);
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(rig.sent[from + i].h.ar, i == n - 1, "packet %u of %u", i, n);
+}
+
+Test(pdl_tx, s9_1_3_1_ar_once_in_a_burst_of_a_small_fcwnd)
 {
 	rig.cfg.ar_window = 4;
 	rig.fcwnd = 4 * FA_CWND_ONE;
 	rig_start();
-	rig_pushes(1, 4);
+	rig_pushes(1, 9);
 	rig_run(0);
-	for (unsigned i = 0; i < 4; i++)
-		cr_assert(rig.sent[i].h.ar);
+	only_last_asks(0, 4); /* the window is closed */
+	rig_back(100, 304);
+	rig_run(0);
+	only_last_asks(4, 4);
+	rig_back(100, 308);
+	rig_run(0);
+	only_last_asks(8, 1); /* nothing else is queued */
+	rig_back(100, 309);
+	rig_pushes(10, 3);
+	rig_run(0);
+	only_last_asks(9, 3);
 }
 
 Test(pdl_tx, s9_1_3_1_ar_on_a_part_of_the_packets)

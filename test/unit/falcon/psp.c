@@ -211,8 +211,9 @@ Test(psp, packets_are_those_of_openssl)
 
 Test(psp, pieces_make_the_same_packet_as_one)
 {
-	for (unsigned round = 0; round < 400; round++) {
-		uint32_t len = (uint32_t)rand_r(&seed) % 3000;
+	for (unsigned round = 0; round < 800; round++) {
+		/* Both kinds: those that psp.c moves into one piece, and longer ones. */
+		uint32_t len = (uint32_t)rand_r(&seed) % (round & 4 ? 600 : 3000);
 		struct sample *s = sample(versions[round % 4], 1, false, len);
 		uint8_t *want = malloc(s->len + 1), out[MAX_LEN];
 		struct psp_part parts[6];
@@ -243,6 +244,25 @@ Test(psp, pieces_make_the_same_packet_as_one)
 		cr_assert_eq(psp_open(crypto, &pkt, 1), 1);
 		cr_assert_arr_eq(out, s->plain + s->hdr_len, len);
 		free(want);
+		sample_free(s);
+	}
+}
+
+Test(psp, pieces_may_go_to_places_that_are_not_adjacent)
+{
+	for (unsigned v = 0; v < SK_ARRAY_LEN(versions); v++) {
+		struct sample *s = sample(versions[v], 1, false, 100);
+		uint8_t want[200], first[40], second[60];
+		struct psp_part parts[2] = {{s->plain + s->hdr_len, first, 40},
+			{s->plain + s->hdr_len + 40, second, 60}};
+		struct psp_pkt pkt = {
+			s->sa, s->plain, s->hdr_len, parts, 2, s->sealed + s->hdr_len + 100, false};
+
+		oracle(s, want);
+		psp_seal(crypto, &pkt, 1);
+		cr_assert_arr_eq(first, want + s->hdr_len, 40);
+		cr_assert_arr_eq(second, want + s->hdr_len + 40, 60);
+		cr_assert_arr_eq(pkt.icv, want + s->hdr_len + 100, PSP_ICV_LEN);
 		sample_free(s);
 	}
 }
@@ -350,4 +370,26 @@ Test(psp, an_association_takes_its_own_spi_and_version_only)
 	s->h.spi ^= PSP_SPI_PHASE;
 	cr_assert_eq(psp_sa_check(s->sa, &s->h), -PSP_WRONG_SPI);
 	sample_free(s);
+}
+
+/* ---- The processor ---- */
+
+Test(psp, the_ciphers_are_those_of_the_kind_of_processor)
+{
+	for (int k = SK_VECTORS_NONE; k < SK_VECTORS_KINDS; k++) {
+		enum sk_vectors kind = SK_MIN((enum sk_vectors)k, sk_vectors_best());
+		struct psp_crypto *c;
+
+		sk_vectors_set(kind);
+		c = psp_crypto_create();
+		cr_assert_not_null(c);
+		if (kind < sk_vectors_best())
+			cr_assert_eq(psp_crypto_vectors(c), kind, "%s", sk_vectors_name(kind));
+		else
+			cr_assert_geq(psp_crypto_vectors(c), kind);
+		psp_crypto_destroy(c);
+	}
+	sk_vectors_set(SK_VECTORS_UNKNOWN);
+	if (sk_vectors() < sk_vectors_best())
+		cr_assert_eq(psp_crypto_vectors(crypto), sk_vectors(), "SAKER_VECTORS");
 }

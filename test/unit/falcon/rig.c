@@ -265,6 +265,20 @@ tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_bu
 	return TL_TAKEN;
 }
 
+bool
+tl_run_ready(const struct fa_conn *c)
+{
+	return rig.take == TL_TAKEN;
+}
+
+bool
+tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h)
+{
+	cr_assert_lt(rig.rxs, RIG_LOG);
+	rig.rx[rig.rxs++] = (struct rig_rx){FALCON_PUSH_DATA, h->psn, h->rsn, false};
+	return true;
+}
+
 void
 tl_pkt_free(struct fa_conn *c, struct fa_pkt *p)
 {

@@ -214,6 +214,20 @@ Test(swift, timeout_follows_the_round_trip_10_3_2)
 	cr_assert_eq(t.cc.rto, 1400);
 }
 
+Test(swift, timeout_covers_the_time_in_the_loops_and_delay_does_not_10_1)
+{
+	t.ev.t1 = t.ev.now - 9000;
+	t.ev.t4 = t.ev.now - 4000; /* 4000 ticks in the queue of the port */
+	t.ev.t2 = 77000;
+	t.ev.t3 = t.ev.t2 + 4950;
+	fa_swift.run(&t.cc, &t.nic, &t.ev, &t.res, &t.p);
+	cr_assert_eq(t.cc.delay, 50);
+	cr_assert_eq(t.cc.rtt, 9000);
+	cr_assert_eq(t.cc.rto, 18000);
+	cr_assert_gt(t.cc.fcwnd, t.p.fcwnd_initial);
+	cr_assert_not(t.res.randomize_path);
+}
+
 Test(swift, hops_raise_the_target_10_3_4)
 {
 	t.p.per_hop = 8;

@@ -76,6 +76,13 @@ pdl_ulp_ack(struct fa_conn *c, uint64_t now, uint32_t psn)
 }
 
 void
+pdl_ulp_acks(struct fa_conn *c, uint64_t now, uint32_t psn, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		pdl_ulp_ack(c, now, psn + i);
+}
+
+void
 pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t code, uint8_t rnr,
 	uint8_t ulp_code)
 {
@@ -168,7 +175,7 @@ fake_start(bool ordered, void (*tune)(struct fa_config *cfg, struct fa_params *p
 		tune(&fk.s.cfg, &p);
 	fk.s.ops = ops;
 	cr_assert_eq(tl_stack_init(&fk.s, fk.now), 0);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < FAKE_CONNS; i++) {
 		fk.c[i].s = &fk.s;
 		fk.c[i].params = p;
 		fk.timer[i] = SK_NEVER;
@@ -202,7 +209,7 @@ fake_stop(void)
 		fk.sent_count--;
 		tl_pkt_free(fk.sent_by[fk.sent_count], fk.sent[fk.sent_count]);
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < FAKE_CONNS; i++) {
 		tl_conn_fini(&fk.c[i]);
 		cr_assert_eq(fk.timer[i], SK_NEVER);
 	}

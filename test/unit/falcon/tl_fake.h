@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The transaction sublayer alone, between a packet delivery that records the calls that it gets and
- * a ULP that records its deliveries. One stack has two connections. One log has all records, so
+ * a ULP that records its deliveries. One stack has some connections. One log has all records, so
  * that a test reads as a sequence of events.
  */
 #ifndef TEST_FALCON_TL_FAKE_H
@@ -12,8 +12,9 @@
 #include "../../../lib/base/mem.h"
 #include "../../../lib/falcon/conn_priv.h"
 
-#define FAKE_LOG  4096
-#define FAKE_SENT 1024
+#define FAKE_LOG   65536
+#define FAKE_SENT  8192
+#define FAKE_CONNS 80
 
 enum fake_kind {
 	F_DELIVER,  /* a: fa_delivery_type, b: rsn, c: completion, d: ulp_code or request_len */
@@ -34,16 +35,16 @@ struct fake_entry {
 
 struct fake {
 	struct fa_stack s;
-	struct fa_conn c[2];
+	struct fa_conn c[FAKE_CONNS];
 	struct fake_entry log[FAKE_LOG];
 	unsigned count, read; /* entries; entries that the test has read */
 	struct fa_pkt *sent[FAKE_SENT];
 	struct fa_conn *sent_by[FAKE_SENT];
 	unsigned sent_count;
-	uint64_t timer[2]; /* SK_NEVER: not set */
-	long bufs;         /* payloads that are not freed */
-	unsigned room;     /* deliveries that the queue to the ULP accepts */
-	bool withdraw;     /* the result of pdl_withdraw() */
+	uint64_t timer[FAKE_CONNS]; /* SK_NEVER: not set */
+	long bufs;                  /* payloads that are not freed */
+	unsigned room;              /* deliveries that the queue to the ULP accepts */
+	bool withdraw;              /* the result of pdl_withdraw() */
 	uint64_t now;
 	/* Called at each delivery, if set: the ULP's immediate reaction. */
 	void (*react)(struct fa_conn *c, const struct fa_delivery *d);

@@ -311,6 +311,74 @@ Test(falcon_tl_pool, s8_2_1_1_pull_data_without_acknowledgements_holds_one_share
 	fake_stop();
 }
 
+/* Peers that acknowledge no pull data leave room for that of another connection: with `peers` such
+ * connections, it has `least` packets under way. */
+static void
+never_acknowledged(unsigned peers, uint32_t pulls, uint32_t least)
+{
+	fake_start(true, NULL);
+	for (unsigned k = 0; k < peers; k++) {
+		for (uint32_t i = 0; i < pulls; i++) {
+			fk.read = fk.count;
+			pull_and_data(k, 1 + i, 100 + i);
+		}
+	}
+	cr_assert_lt(fk.c[peers - 1].tl.data_out, pulls);
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 1 + least * round; i <= least * (round + 1); i++) {
+			fk.read = fk.count;
+			pull_and_data(peers, i, 100 + i);
+			cr_assert_eq(fake_next(F_SEND)->b, i, "%u peers, pull %u", peers, i);
+		}
+		for (uint32_t i = 1 + least * round; i <= least * (round + 1); i++)
+			fake_sent(peers, DATA, i, FA_DONE, 0);
+	}
+	fake_stop();
+}
+
+Test(falcon_tl_pool, s8_2_1_1_peers_that_acknowledge_nothing_leave_room_for_others)
+{
+	never_acknowledged(4, 1100, 64);
+	never_acknowledged(16, 1100, 16);
+	never_acknowledged(64, 300, 16);
+}
+
+/* A connection that had to wait for its part sends when its own data is acknowledged, and when the
+ * others have returned theirs it may have all of its limit. */
+Test(falcon_tl_pool, s8_2_1_1_a_part_grows_again_when_others_return_theirs)
+{
+	fake_start(true, NULL);
+	for (unsigned k = 0; k < 3; k++)
+		for (uint32_t i = 0; i < 1100; i++) {
+			fk.read = fk.count;
+			pull_and_data(k, 1 + i, 100 + i);
+		}
+	cr_assert_eq(fk.c[0].tl.data_out, 1024);
+	cr_assert_eq(fk.c[1].tl.data_out, 1024);
+	cr_assert_eq(fk.c[2].tl.data_out, 64);
+	fake_sent(2, DATA, 1, FA_DONE, 0);
+	cr_assert_eq(fk.c[2].tl.data_out, 64, "the next one follows");
+	for (uint32_t i = 0; i < 1024; i++)
+		fake_sent(0, DATA, 1 + i, FA_DONE, 0);
+	cr_assert_eq(fk.c[0].tl.data_out, 76, "the rest of its data");
+	fake_sent(2, DATA, 2, FA_DONE, 0);
+	cr_assert_gt(fk.c[2].tl.data_out, 900);
+	fake_stop();
+}
+
+/* Requests that wait for a missing one hold the receive contexts: those of other connections get
+ * in all the same, before the red zone. */
+Test(falcon_tl_pool, s8_2_4_connections_with_gaps_leave_room_for_others)
+{
+	fake_start(true, NULL);
+	for (unsigned k = 0; k < 64; k++)
+		for (uint32_t i = 0; i < 300; i++)
+			fake_rx(k, PUSH, 2 + i, 100 + i, 8);
+	for (uint32_t i = 0; i < 16; i++)
+		cr_assert_eq(fake_rx(64, PUSH, 2 + i, 100 + i, 8), TL_TAKEN, "push %u", i);
+	fake_stop();
+}
+
 Test(falcon_tl_pool, xoff_comes_before_requests_run_out_and_xon_when_there_is_room)
 {
 	fake_start(true, small);

@@ -107,9 +107,9 @@ Test(tenants, a_doorbell_for_anothers_qp_rings_nowhere)
 	/* The handle of two's third QP is none of one's handles. */
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
 	cr_assert_eq(more_qps(&t.two, &qp), 0);
-	cr_assert_gt(qp->handle, t.one.qp->handle);
+	cr_assert_gt(cl_sq_of(qp)->handle, cl_sq_of(t.one.qp)->handle);
 	for (uint32_t i = 0; i < 100; i++)
-		while (!cl_ring(t.one.s, 0, i < 50 ? qp->handle : i * 0x01234567u))
+		while (!cl_ring(t.one.s, 0, i < 50 ? cl_sq_of(qp)->handle : i * 0x01234567u))
 			;
 	while (vm_counted("one", "eng", "ENG_BAD_DOORBELL") < 100)
 		saker_wait(t.one.s, 1);
@@ -137,7 +137,7 @@ Test(tenants, a_command_about_anothers_object_is_refused_and_counted)
 		cr_assert_eq(saker_pd_create(t.two.s, &pd), 0);
 		cr_assert_eq(saker_mr_create(t.two.pd, t.two.mem, 64, RD_ACC_LOCAL_WRITE, &mr), 0);
 	}
-	handle[0] = qp->handle;
+	handle[0] = cl_sq_of(qp)->handle;
 	handle[1] = cq->obj.handle;
 	handle[2] = mr->obj.handle;
 	handle[3] = pd->obj.handle;

@@ -12,6 +12,8 @@
 #include <criterion/criterion.h>
 
 #include "../../../lib/wire/wire.h"
+#include "../../../drivers/gateway/gateway_priv.h"
+#include "../../../lib/engine/common/instance.h"
 #include "host.h"
 
 TestSuite(vms, .init = pair_eal, .timeout = 100);
@@ -176,6 +178,14 @@ Test(vms, what_a_command_says_wrong_is_named)
 		{"add x tunnel=10.9.0.8", "ADDRESS/LENGTH"},
 		{"add x tunnel=0.0.0.0/0", "ADDRESS/LENGTH"},
 		{"add x nic-ip=10.9.0.8,", "Refused"},
+		{"add x weight=0", "weight=0 is not within 1..100"},
+		{"add x weight=101", "weight=101"},
+		{"add x max-gbps=0", "max-gbps=0 is not a number within 0.000001..10000"},
+		{"add x max-gbps=10000.1", "max-gbps=10000.1"},
+		{"add x max-gbps=-1", "max-gbps=-1"},
+		{"add x max-mops=1.2345678", "at most 6 decimals"},
+		{"add x max-mops=1.", "max-mops=1."},
+		{"add x max-mops=.5", "max-mops=.5"},
 		{"add x nic-ip=10.9.0.8/24", "ADDRESS"},
 		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=10.9.0.8/24 pcid=no", "pcid=yes"},
 		{"add x path=/dev/shm/x ip=10.9.0.9/24 tunnel=10.9.0.9/24", "tunnel="},
@@ -199,6 +209,25 @@ Test(vms, what_a_command_says_wrong_is_named)
 }
 
 /* No two machines may have the same address or function, and none may have the host's. */
+Test(vms, weight_and_limits_reach_the_machines_engine)
+{
+	const struct eng_rates *rates;
+	struct rig r;
+
+	host_start(NULL);
+	r = vm_add("one", "ip=10.9.0.2/24 weight=30 max-gbps=2.5 max-mops=0.000001");
+	rates = &host_machine("one")->e->cfg.all_rates;
+	cr_assert_eq(rates->weight, 30);
+	cr_assert_eq(rates->bits, 2500000000ull);
+	cr_assert_eq(rates->messages, 1);
+	vm_del(&r, "one");
+	r = vm_add("two", "ip=10.9.0.2/24");
+	rates = &host_machine("two")->e->cfg.all_rates;
+	cr_assert(rates->weight == ENG_WEIGHT && rates->bits == 0 && rates->messages == 0);
+	vm_del(&r, "two");
+	host_end();
+}
+
 Test(vms, what_somebody_has_is_refused)
 {
 	static const struct {

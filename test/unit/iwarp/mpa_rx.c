@@ -81,6 +81,9 @@ writer_agrees(const struct stream *s, uint64_t *seed)
 		}
 		cr_assert_eq(mpa_write_end(&w), s->size[i]);
 		cr_assert_arr_eq(got, want, s->size[i], "FPDU %d", i);
+		if (s->m.crc)
+			cr_assert_eq(sk_sum_fold(w.check.sum),
+				sk_sum_fold(sk_sum(0, got, s->size[i])), "FPDU %d", i);
 		cr_assert_eq(got[s->size[i]], 0xee, "FPDU %d", i);
 		want += s->size[i];
 	}
@@ -240,5 +243,48 @@ Test(mpa_stream, a_marker_in_front_leaves_the_ulpdu_flat_one_inside_does_not)
 	cr_assert_eq(mpa_rx_next(&r, &f), 1);
 	cr_assert(f.flat == NULL);
 	mpa_rx_clear(&r);
+	cr_assert_eq(slices_live, 0);
+}
+
+/* Returns the result of mpa_rx_next() for a slice of `n` bytes with the CRC `crc` of `crc_len`
+ * bytes. */
+static int
+next_with_crc(const uint8_t *bytes, uint32_t n, uint32_t crc, uint32_t crc_len, bool markers)
+{
+	struct tcp_slice *s = slice_new(bytes, n);
+	struct mpa_fpdu f;
+	struct mpa_rx r;
+	int rc;
+
+	s->crc = crc;
+	s->crc_len = crc_len;
+	mpa_rx_init(&r, true, markers, slices_free, NULL);
+	mpa_rx_add(&r, s);
+	rc = mpa_rx_next(&r, &f);
+	mpa_rx_clear(&r);
+	return rc;
+}
+
+Test(mpa_rx, the_crc_of_a_slice_counts_only_for_a_slice_of_one_fpdu_5044_4_4)
+{
+	static uint8_t ulpdu[1000];
+	uint8_t out[2200];
+	struct model m = {.crc = true, .out = out};
+	uint32_t n = model_fpdu(&m, ulpdu, sizeof(ulpdu)), crc;
+
+	model_fpdu(&m, ulpdu, sizeof(ulpdu));
+	crc = sk_crc32c(SK_CRC32C_INIT, out, n - 4);
+	cr_assert_eq(next_with_crc(out, n, crc, n - 4, false), 1);
+	cr_assert_eq(next_with_crc(out, n, crc ^ 1, n - 4, false), -MPA_CRC);
+	/* The CRC is not that of the FPDU: it is computed. */
+	cr_assert_eq(next_with_crc(out, n, crc ^ 1, 0, false), 1);
+	cr_assert_eq(next_with_crc(out, n, crc ^ 1, n, false), 1);
+	cr_assert_eq(next_with_crc(out, 2 * n, crc ^ 1, n - 4, false), 1);
+	cr_assert_eq(next_with_crc(out, 2 * n, crc ^ 1, 2 * n - 4, false), 1);
+	out[n / 2] ^= 1;
+	cr_assert_eq(next_with_crc(out, 2 * n, crc, n - 4, false), -MPA_CRC);
+	m = (struct model){.crc = true, .markers = true, .out = out};
+	n = model_fpdu(&m, ulpdu, sizeof(ulpdu));
+	cr_assert_eq(next_with_crc(out, n, crc ^ 1, n - 4, true), 1);
 	cr_assert_eq(slices_live, 0);
 }

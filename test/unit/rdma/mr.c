@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory regions: access checks, the location of their bytes, and the order of stores. */
+#include "../../../lib/base/check.h"
 #include "../../../lib/rdma/rdma.h"
 
 #include <criterion/criterion.h>
@@ -217,6 +218,7 @@ Test(rdma_mr, copies_cross_extents_and_touch_nothing_else)
 		for (uint32_t len = 0; off + len <= 32; len++) {
 			uint8_t store[64], src[32], got[32], flat[32];
 			struct rd_mr mr = scattered(store);
+			uint64_t sum;
 
 			memset(store, 0xcc, sizeof(store));
 			for (int i = 0; i < 32; i++)
@@ -231,6 +233,10 @@ Test(rdma_mr, copies_cross_extents_and_touch_nothing_else)
 			}
 			cr_assert(store[2] == 0xcc && store[4] == 0xcc && store[9] == 0xcc &&
 				  store[31] == 0xcc && store[39] == 0xcc && store[50] == 0xcc);
+			sum = rd_mr_read_sum(&mr, 0x1000 + off, got, len);
+			cr_assert_eq(memcmp(got, src, len), 0);
+			cr_assert_eq(sk_sum_fold(sum), sk_sum_fold(sk_sum(0, got, len)));
+			memset(got, 0, sizeof(got));
 			rd_mr_read(&mr, 0x1000 + off, got, len);
 			cr_assert_eq(memcmp(got, src, len), 0);
 		}

@@ -2,6 +2,7 @@
 /* A pair of QPs over lib/falcon: see pair.h. Errors of the harness itself abort. */
 #include "pair.h"
 
+#include "../../../lib/base/check.h"
 #include "../../../lib/base/mem.h"
 #include "../../../lib/base/wheel.h"
 #include "../../support/fa_payload.h"
@@ -123,13 +124,44 @@ send_copy(struct end *e, const struct fa_out *out)
 	wire_add(p, k);
 }
 
+static void
+digest(struct pair *p, const void *bytes, size_t n)
+{
+	for (const uint8_t *at = bytes; n > 0; n--) /* FNV-1a */
+		p->digest = (p->digest ^ *at++) * 0x100000001b3ull;
+}
+
+static void
+digest_packet(struct pair *p, const struct end *e, const struct fa_out *out)
+{
+	const uint64_t head[] = {p->now, e->index, out->stamp, out->path, out->retransmission};
+	uint8_t bytes[FALCON_MAX];
+
+	digest(p, head, sizeof(head));
+	digest(p, bytes, wire_falcon_emit(bytes, out->hdr));
+	if (out->payload != NULL)
+		digest(p, out->payload->data, out->payload->data_len);
+}
+
+/* Compares the sum that a payload carries with its bytes. */
+static void
+check_sum(struct end *e, const struct fa_buf *b)
+{
+	if (b == NULL || b->sum == 0)
+		return;
+	need(b->sum == sk_sum_fold(sk_sum(0, b->data, b->data_len)));
+	e->sums++;
+}
+
 static int
 output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 {
 	struct end *e = ctx;
 	struct pair *p = e->pair;
 
+	check_sum(e, out->payload);
 	p->packets++;
+	digest_packet(p, e, out);
 	if ((p->hook != NULL && !p->hook(p->hook_arg, e->index, out->hdr)) ||
 		rng_below(&p->rng, 10000) < p->loss) {
 		p->lost++;
@@ -179,8 +211,8 @@ transport_take(struct end *e)
 		case ROF_MSG_PULL:
 			fa_pull(e->conn, now, m.buf, m.response_len);
 			break;
-		case ROF_MSG_PULL_DATA:
-			fa_pull_data(e->conn, now, m.outcome.rsn, m.buf);
+		case ROF_MSG_ANSWER:
+			fa_answer(e->conn, now, m.outcome.rsn, m.buf);
 			break;
 		case ROF_MSG_OUTCOME:
 			fa_outcome(e->conn, now, &m.outcome);
@@ -281,6 +313,7 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct pair_option
 
 	stage_init(e, p, index);
 	e->st.lengths_only = o->lengths_only;
+	e->st.general = o->general;
 	fa_config_default(&cfg);
 	cfg.max_conns = 4;
 	cfg.seed = p->rng;

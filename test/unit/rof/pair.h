@@ -60,6 +60,7 @@ struct end {
 	unsigned no_buffers; /* calls of buf_get that will fail */
 	int live;            /* buffers that are not freed */
 	uint64_t payload;    /* bytes of payload sent, without those that are lengths only */
+	uint64_t sums;       /* packets sent whose payload carried its sum, which was right */
 };
 
 struct pair {
@@ -71,6 +72,7 @@ struct pair {
 	packet_hook hook;
 	void *hook_arg;
 	uint64_t packets, lost;
+	uint64_t digest; /* of the bytes, stamps, paths and times of all packets */
 };
 
 /* Options of a pair; zero means the default. */
@@ -80,6 +82,7 @@ struct pair_options {
 	struct rof_chan_params chan;
 	void (*tune)(struct fa_config *cfg);
 	bool lengths_only;
+	bool general; /* rof_stage.general */
 	bool numbers; /* the next three are valid */
 	uint32_t tx_rsn, request_psn, data_psn;
 };

@@ -93,13 +93,14 @@ tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 		need(wire_rof_parse(&t->h, m->buf->data, m->buf->len) > 0);
 		buf_put(s, m->buf);
 	}
-	if (m->kind == ROF_MSG_OUTCOME)
+	if (m->kind == ROF_MSG_OUTCOME || m->kind == ROF_MSG_ANSWER)
 		note_outcome(s, m);
-	else if (m->kind == ROF_MSG_PULL_DATA)
-		s->answers++;
 	else
 		s->requests++;
-	if (m->kind == ROF_MSG_OUTCOME && m->outcome.verdict == FA_TAKEN && (m->outcome.rsn & 1))
+	if (m->kind == ROF_MSG_ANSWER)
+		s->answers++;
+	if (t->kind != ROF_MSG_PUSH && m->kind != ROF_MSG_PULL && m->outcome.verdict == FA_TAKEN &&
+		(m->outcome.rsn & 1))
 		s->pulls_taken++;
 	return true;
 }

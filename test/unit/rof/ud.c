@@ -176,7 +176,7 @@ Test(rof_ud, pulls_and_packets_of_other_transports_are_answered_and_counted)
 
 	start(64);
 	script_request(&s, FA_PULL, &h, 0);
-	cr_assert_eq(script_last(&s)->kind, ROF_MSG_PULL_DATA, "Falcon keeps no pull for ever");
+	cr_assert_eq(script_last(&s)->kind, ROF_MSG_ANSWER, "Falcon keeps no pull for ever");
 	cr_assert_eq(script_last(&s)->len, 0);
 	h.opcode = ROF_SEND_ONLY;
 	script_request(&s, FA_PUSH, &h, 8);

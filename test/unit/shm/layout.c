@@ -10,12 +10,14 @@
 
 Test(shm_layout, strides_hold_what_was_asked_and_no_more_than_an_entry)
 {
-	cr_assert_eq(shm_sqe_stride(1, 0), 128);
-	cr_assert_eq(shm_sqe_stride(4, 64), 128);
-	cr_assert_eq(shm_sqe_stride(5, 0), 256);
-	cr_assert_eq(shm_sqe_stride(1, 192), 256);
-	cr_assert_eq(shm_sqe_stride(1, 193), 512);
-	cr_assert_eq(shm_sqe_stride(RD_MAX_SGE, RD_MAX_INLINE), sizeof(struct shm_sqe));
+	cr_assert_eq(shm_sqe_stride(0, 0), SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(1, 24), SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(1, 25), 2 * SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(5, 88), 2 * SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(6, 0), 4 * SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(13, 216), 4 * SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(1, 217), 8 * SHM_SQE_UNIT);
+	cr_assert_eq(shm_sqe_stride(RD_MAX_SGE, RD_MAX_INLINE), 8 * SHM_SQE_UNIT);
 	cr_assert_eq(shm_sqe_stride(RD_MAX_SGE + 1, 0), 0);
 	cr_assert_eq(shm_sqe_stride(1, RD_MAX_INLINE + 1), 0);
 	cr_assert_eq(shm_rqe_stride(0), 64);
@@ -86,7 +88,7 @@ overlap_free(const struct shm_header *h, uint64_t size)
 		part[n].from = rings[i]->entries;
 		part[n++].to = rings[i]->entries + shm_ring_bytes(rings[i]);
 		part[n].from = rings[i]->cons;
-		part[n++].to = rings[i]->cons + sizeof(struct shm_cons);
+		part[n++].to = rings[i]->cons + SHM_LINE;
 	}
 	part[n].from = 0;
 	part[n++].to = sizeof(*h);
@@ -104,9 +106,11 @@ Test(shm_layout, parts_of_a_home_region_do_not_overlap)
 {
 	static struct shm_header h;
 
-	for (uint32_t stages = 1; stages <= SHM_MAX_STAGES; stages++)
+	static const uint32_t counts[] = {1, 2, 3, 8, SHM_MAX_STAGES};
+
+	for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		for (uint64_t mem = 0; mem <= 65536; mem += 65536) {
-			const struct shm_home home = {.nstages = stages,
+			const struct shm_home home = {.nstages = counts[i],
 				.commands = 16,
 				.events = 60,
 				.doorbells = 100,

@@ -325,9 +325,14 @@ Test(verbs_handler, a_doorbell_within_a_doorbell_is_written_after_it, .timeout =
 static void
 handler_posts_shared(void)
 {
-	struct saker_srq srq = {.s = s, .lock = sk_self()};
+	struct saker_srq srq = {
+		.s = s, .rq = {.ring.entries = mini.home, .gone = &s->gone, .lock = sk_self()}};
+	struct vb_srq vsrq = {.saker = &srq};
+	struct ibv_recv_wr wr = {.wr_id = 1}, *bad = NULL;
 
 	result = saker_post_srq(&srq, &(struct saker_wr){0}, 1);
+	cr_assert_eq(vb_post_srq_recv(&vsrq.srq, &wr, &bad), EBUSY);
+	cr_assert_eq(bad, &wr);
 }
 
 Test(verbs_handler, a_post_within_a_post_to_a_shared_queue_is_busy, .timeout = LIMIT)

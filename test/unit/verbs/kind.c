@@ -6,6 +6,7 @@
 #include "../../../drivers/verbs/events_priv.h"
 #include "../../../drivers/verbs/ops_priv.h"
 #include "../../../drivers/verbs/qp_priv.h"
+#include "../../../lib/client/path.h"
 
 /* ---- libsaker and the other files of the library ---- */
 
@@ -18,7 +19,6 @@ static struct saker_device info = {
 };
 static bool engine_gone;
 static struct saker_qp_attr created; /* by saker_qp_create() */
-static int posted;
 
 const struct saker_device *
 vb_saker_device(void)
@@ -151,23 +151,21 @@ saker_qp_num(const struct saker_qp *qp)
 	return 7;
 }
 
-int
-saker_post_send(struct saker_qp *qp, const struct saker_wr *wr, int n)
+void
+cl_sq_doorbell(struct cl_sq *sq)
 {
-	return n;
 }
 
 int
-saker_post_recv(struct saker_qp *qp, const struct saker_wr *wr, int n)
+cl_sq_refusal(const struct cl_sq *sq)
 {
-	posted += n;
-	return n;
+	return -EPIPE;
 }
 
-int
-saker_post_srq(struct saker_srq *srq, const struct saker_wr *wr, int n)
+uint32_t
+cl_ah_handle(const struct saker_ah *ah)
 {
-	return n;
+	return 0;
 }
 
 /* ---- What the rows contain ---- */
@@ -410,19 +408,27 @@ Test(kind, a_device_has_the_QP_types_of_its_row)
 
 Test(kind, receives_may_be_posted_from_the_rows_state_on)
 {
+	static _Alignas(SHM_LINE) uint8_t entries[16 * SHM_LINE];
+
 	for (int t = 0; t < VB_NKINDS; t++) {
 		enum ibv_qp_state first = t == SAKER_IWARP ? IBV_QPS_RESET : IBV_QPS_INIT;
+		struct {
+			struct cl_sq sq;
+			struct cl_rq rq;
+		} queues = {.rq.ring = {.entries = entries, .count = 16, .stride = SHM_LINE}};
 		struct ibv_recv_wr wr = {0}, *bad = NULL;
-		struct vb_qp qp = {0};
+		struct vb_qp qp = {.saker = (struct saker_qp *)&queues};
+		uint32_t gone = 0;
 
+		queues.rq.gone = &gone;
 		qp.ex.qp_base.context = context_of((enum saker_transport)t);
 		for (int state = IBV_QPS_RESET; state <= IBV_QPS_ERR; state++) {
 			int want = state < (int)first ? EINVAL : 0;
+			uint32_t before = queues.rq.ring.next;
 
-			posted = 0;
 			qp.ex.qp_base.state = (enum ibv_qp_state)state;
 			cr_assert_eq(vb_post_recv(&qp.ex.qp_base, &wr, &bad), want);
-			cr_assert_eq(posted, want == 0);
+			cr_assert_eq(queues.rq.ring.next, before + (want == 0));
 		}
 	}
 }

@@ -327,3 +327,58 @@ Test(falcon, time_unit_is_131_072_ns_falcon_10_1)
 	cr_assert_eq(
 		wire_falcon_ticks(UINT64_MAX), (uint64_t)((__uint128_t)UINT64_MAX * 1000 >> 17));
 }
+
+Test(falcon, words_of_a_packet_are_the_bytes_that_emit_writes)
+{
+	static const uint8_t types[] = {FALCON_PUSH_DATA, FALCON_PULL_REQUEST, FALCON_PULL_DATA};
+	uint64_t rng = 1, word[4], psp[2], udp;
+	uint8_t bytes[FALCON_MAX];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct wire_falcon f = {.type = types[i % 3], .ar = i & 1};
+		struct wire_psp p = {.version = i & 15, .sample = i & 16, .drop = i & 32};
+		struct wire_udp u = {.dport = PSP_UDP_PORT};
+
+		rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+		f.proto = i & 2 ? FALCON_RDMA : FALCON_NVME;
+		f.cid = rng & FALCON_CID_MAX;
+		f.function = rng >> 24 & 0xffffff;
+		f.dbpsn = (uint32_t)(rng >> 7);
+		f.rbpsn = (uint32_t)(rng >> 13);
+		f.psn = (uint32_t)(rng >> 17);
+		f.rsn = (uint32_t)(rng >> 23);
+		f.request_len = (uint16_t)(rng >> 31);
+		wire_falcon_words(word, &f);
+		cr_assert_eq(wire_falcon_emit(bytes, &f), wire_falcon_len(f.type));
+		cr_assert_arr_eq((uint8_t *)word, bytes, wire_falcon_len(f.type));
+		cr_assert_eq((uint32_t)be64toh(word[3]), 0);
+		p.next = (uint8_t)(rng >> 40);
+		p.crypt_offset = rng >> 33 & PSP_CRYPT_MAX;
+		p.spi = (uint32_t)rng;
+		p.iv = rng ^ rng << 20;
+		wire_psp_words(psp, &p);
+		cr_assert_eq(wire_psp_emit(bytes, &p), PSP_LEN);
+		cr_assert_arr_eq((uint8_t *)psp, bytes, PSP_LEN);
+		u.sport = (uint16_t)(rng >> 48);
+		u.payload_len = (uint16_t)(rng >> 8);
+		udp = wire_udp_word(u.sport, u.dport, u.payload_len);
+		wire_udp_emit(bytes, &u);
+		cr_assert_arr_eq((uint8_t *)&udp, bytes, UDP_LEN);
+	}
+}
+
+Test(falcon, sum_of_words_is_the_internet_checksum_rfc_1071)
+{
+	uint64_t rng = 1, word[8] = {0}, sum;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		sum = i;
+		for (unsigned k = 0; k < 8; k++) {
+			rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+			word[k] = i % 3 == 0 ? UINT64_MAX - (rng >> 62) : rng;
+			sum = wire_sum_word(sum, word[k]);
+		}
+		cr_assert_eq(
+			wire_sum_word_fold(sum), wire_sum_fold(wire_sum(i, word, sizeof(word))));
+	}
+}

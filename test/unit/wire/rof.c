@@ -2,7 +2,7 @@
 /* RDMA over Falcon headers, compared with bytes from the figures of its section 8. */
 #include "vector.h"
 
-#include "../../../lib/wire/rof.h"
+#include "../../../lib/wire/rof_pull.h"
 
 /* Pieces of packets, in hex. Each row gives its RBTH: version 1; SE and padding differ. */
 #define QP_SN     "77889900 00000005"
@@ -208,4 +208,127 @@ Test(rof, padding_aligns_a_payload_to_4_bytes_rof_8_2)
 	cr_assert_eq(wire_rof_pad(3), 1);
 	cr_assert_eq(wire_rof_pad(4), 0);
 	cr_assert_eq(wire_rof_pad(0xffffffff), 1);
+}
+
+Test(rof, composed_headers_are_the_bytes_that_emit_writes)
+{
+	uint64_t rng = 1;
+	uint8_t emitted[ROF_MAX], put[ROF_MAX];
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct wire_rof h = {.opcode = ROF_WRITE_ONLY, .pad = i & 3};
+
+		rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+		h.dest_qp = rng >> 30 & ROF_QPN_MAX;
+		h.sn = (uint32_t)(rng >> 7);
+		h.va = rng ^ rng << 31;
+		h.rkey = (uint32_t)(rng >> 11);
+		h.length = (uint32_t)(rng >> 19);
+		h.rmsn = (uint32_t)(rng >> 23);
+		cr_assert_eq(wire_rof_emit(emitted, &h), ROF_WRITE_ONLY_LEN);
+		wire_rof_write_put(put, &h);
+		cr_assert_arr_eq(put, emitted, ROF_WRITE_ONLY_LEN);
+		h.opcode = ROF_SEND_ONLY;
+		h.se = i & 4;
+		cr_assert_eq(wire_rof_emit(emitted, &h), ROF_SEND_ONLY_LEN);
+		wire_rof_send_put(put, &h);
+		cr_assert_arr_eq(put, emitted, ROF_SEND_ONLY_LEN);
+	}
+}
+
+/* Returns random headers of `opcode`. */
+static struct wire_rof
+random_headers(uint64_t *rng, uint8_t opcode)
+{
+	uint64_t v[6];
+
+	for (unsigned i = 0; i < 6; i++) {
+		*rng = *rng * 6364136223846793005ull + 1442695040888963407ull;
+		v[i] = *rng ^ *rng >> 32;
+	}
+	return (struct wire_rof){.opcode = opcode,
+		.dest_qp = v[0] & ROF_QPN_MAX,
+		.sn = (uint32_t)(v[0] >> 32),
+		.va = v[1],
+		.rkey = (uint32_t)v[2],
+		.rmsn = (uint32_t)(v[2] >> 32),
+		.sink_va = v[3],
+		.sink_lkey = (uint32_t)v[4],
+		.swap_add = v[5],
+		.compare = v[5] * 3,
+		.original = v[5] * 5,
+		.length = (uint32_t)(v[4] >> 32)};
+}
+
+Test(rof, composed_requests_of_pulls_are_the_bytes_that_emit_writes)
+{
+	static const uint8_t opcodes[] = {ROF_READ_REQUEST, ROF_FETCH_ADD, ROF_CMP_SWAP};
+	uint8_t emitted[ROF_MAX], put[ROF_MAX];
+	uint64_t rng = 1;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct wire_rof h = random_headers(&rng, opcodes[i % 3]);
+		struct wire_rof parsed = {.dest_qp = h.dest_qp};
+		unsigned len = wire_rof_emit(emitted, &h);
+
+		cr_assert_eq(len, i % 3 ? ROF_ATOMIC_LEN : ROF_READ_REQUEST_LEN);
+		if (i % 3)
+			wire_rof_atomic_put(put, &h);
+		else
+			wire_rof_read_put(put, &h);
+		cr_assert_arr_eq(put, emitted, len);
+		cr_assert(wire_rof_pull_parse(&parsed, put, len));
+		cr_assert_eq(parsed.opcode, h.opcode);
+		cr_assert_eq(parsed.sn, h.sn);
+		cr_assert_eq(parsed.va, h.va);
+		cr_assert_eq(parsed.rkey, h.rkey);
+		cr_assert_eq(parsed.sink_va, h.sink_va);
+		cr_assert_eq(parsed.sink_lkey, h.sink_lkey);
+		cr_assert_eq(
+			i % 3 ? parsed.swap_add : parsed.length, i % 3 ? h.swap_add : h.length);
+		cr_assert(i % 3 == 0 || parsed.compare == h.compare);
+		/* Another QP, other lengths, and any other bit of the first word. */
+		parsed.dest_qp ^= 1;
+		cr_assert_not(wire_rof_pull_parse(&parsed, put, len));
+		parsed.dest_qp ^= 1;
+		cr_assert_not(wire_rof_pull_parse(&parsed, put, len - 1));
+		cr_assert_not(wire_rof_pull_parse(&parsed, put, len + 1));
+		put[i % 8] ^= (uint8_t)(1u << i / 8 % 8);
+		/* One bit makes an Atomic the other one. */
+		cr_assert(!wire_rof_pull_parse(&parsed, put, len) ||
+			  (i % 8 == 3 && parsed.opcode == put[3] && i % 3));
+	}
+}
+
+Test(rof, composed_responses_are_the_bytes_that_emit_writes)
+{
+	static const uint8_t opcodes[] = {ROF_READ_RESPONSE_ONLY, ROF_ATOMIC_RESPONSE};
+	uint8_t emitted[ROF_MAX], put[ROF_MAX];
+	uint64_t rng = 1;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		struct wire_rof h = random_headers(&rng, opcodes[i % 2]);
+		unsigned len, flip = i % (8 * ROF_READ_RESPONSE_LEN);
+
+		h.pad = i % 2 ? 0 : i / 2 % 4;
+		len = wire_rof_emit(emitted, &h);
+		if (i % 2) {
+			cr_assert_eq(len, ROF_ATOMIC_RESPONSE_LEN);
+			wire_rof_atomic_response_put(put, &h);
+			cr_assert(wire_rof_atomic_response_is(put, &h));
+			cr_assert_eq(wire_rof_atomic_original(put), h.original);
+		} else {
+			cr_assert_eq(len, ROF_READ_RESPONSE_LEN);
+			wire_rof_read_response_put(put, &h);
+			cr_assert(wire_rof_read_response_is(put, &h));
+		}
+		cr_assert_arr_eq(put, emitted, len);
+		/* Any bit but those of the value of an Atomic makes another response. */
+		put[flip / 8] ^= (uint8_t)(1u << flip % 8);
+		if (i % 2)
+			cr_assert_eq(wire_rof_atomic_response_is(put, &h),
+				flip / 8 >= 12 && flip / 8 < 20);
+		else
+			cr_assert_not(wire_rof_read_response_is(put, &h));
+	}
 }

@@ -38,6 +38,8 @@ struct ctl_mw {
 struct ctl_cq {
 	struct rd_cq eng; /* must be the first member: CQs are aligned to cache lines */
 	uint32_t piece, depth;
+	uint32_t sub[ENG_MAX_STAGES]; /* pieces of the sub-rings, in the order of their making */
+	uint32_t nsubs;
 	bool dying;
 };
 
@@ -144,6 +146,9 @@ void ctl_retire_all(struct eng_control *c);
 uint8_t ctl_least_loaded(const struct eng_control *c);
 /* Returns the description of a ring of 2^log2_count entries of `stride` bytes. `entries` and `cons`
  * (the consumer's index) are offsets in bytes from the start of the home region. */
+/* Makes the sub-ring of a CQ for a stage, unless it exists. Returns 0, or -ENOMEM when the home
+ * region has no room. */
+int ctl_cq_sub(struct ctl_client *cl, struct ctl_cq *cq, uint32_t stage);
 struct shm_ring_at ctl_ring_at(
 	uint64_t entries, uint64_t cons, uint16_t stride, uint8_t log2_count);
 

@@ -226,9 +226,37 @@ qp_conn_free(struct eng_control *c, struct cm_conn *conn)
 	ctl_qp_free(c, ctl_qp_of(conn));
 }
 
+/* Returns the engine stage of a QP that is created. */
+static uint8_t
+qp_stage(const struct eng_control *c, const struct ctl_client *cl, const struct shm_qp_info *i)
+{
+	if (i->srq != SHM_NONE)
+		return (uint8_t)ctl_srq_find(cl, i->srq)->eng.stage;
+	if (parts[i->type].xrcd)
+		return ctl_xrcd_find(cl, i->xrcd)->domain->eng.stage;
+	return i->type == SHM_UD ? ENG_DATAGRAM_STAGE : ctl_least_loaded(c);
+}
+
+/* Makes the sub-rings in which the QP completes its requests. Returns 0, or -ENOMEM with a
+ * sentence. */
+static int
+qp_subs(struct eng_control *c, struct ctl_client *cl, uint8_t stage, struct shm_msg *m)
+{
+	const struct shm_qp_info *i = &m->body.qp;
+	const struct qp_parts *p = &parts[i->type];
+	int rc = p->send ? ctl_cq_sub(cl, ctl_cq_find(cl, i->send_cq), stage) : 0;
+
+	if (rc == 0 && p->recv)
+		rc = ctl_cq_sub(cl, ctl_cq_find(cl, i->recv_cq), stage);
+	if (rc < 0)
+		return ctl_refuse(
+			c, m, rc, "no room in the home region for the completions of a QP");
+	return 0;
+}
+
 static void
-registry_qp_enter(
-	struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, struct shm_qp_info *i)
+registry_qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q, uint8_t stage,
+	struct shm_qp_info *i)
 {
 	struct rd_qp *rd = &q->eng.rd;
 	const struct qp_parts *p = &parts[i->type];
@@ -241,10 +269,7 @@ registry_qp_enter(
 	q->eng.type = i->type;
 	q->xrcd = p->xrcd ? ctl_xrcd_find(cl, i->xrcd) : NULL;
 	q->eng.xrcd = q->xrcd != NULL ? &q->xrcd->domain->eng : NULL;
-	q->eng.stage = s != NULL           ? (uint8_t)s->eng.stage
-		       : q->xrcd != NULL   ? q->eng.xrcd->stage
-		       : i->type == SHM_UD ? ENG_DATAGRAM_STAGE
-					   : ctl_least_loaded(c);
+	q->eng.stage = stage;
 	q->eng.control = &q->conn;
 	q->eng.kind = i->transport;
 	rd->state = RD_QP_INIT;
@@ -310,9 +335,16 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	struct ctl_msg *msg;
 	uint64_t len, at;
 	int rc = qp_check(c, cl, m);
+	uint8_t stage;
 
 	if (rc < 0)
 		return rc;
+	stage = qp_stage(c, cl, &m->body.qp);
+	rc = qp_subs(c, cl, stage, m);
+	if (rc < 0) {
+		ctl_give(c, cl, CTL_POOL_QP);
+		return rc;
+	}
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
 	op = q != NULL ? ctl_op_new(c, cl, m, q, qp_added) : NULL;
 	if (op == NULL) {
@@ -332,7 +364,7 @@ ctl_qp_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 			(unsigned long long)len);
 	}
 	qp_place(cl, q, at, &op->reply.body.qp);
-	registry_qp_enter(c, cl, q, &m->body.qp);
+	registry_qp_enter(c, cl, q, stage, &m->body.qp);
 	qp_describe(q, &op->reply.body.qp);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, NULL);
 	msg->m.qp = &q->eng;

@@ -73,25 +73,37 @@ ctl_pd_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- Completion queues ---- */
 
-/* Places the queue and its sub-rings, one for each engine stage, because each stage may write
- * completions into the queue. */
-static void
-cq_lay(struct eng_control *c, struct ctl_client *cl, struct ctl_cq *cq, uint64_t at,
-	struct shm_cq_info *info)
+int
+ctl_cq_sub(struct ctl_client *cl, struct ctl_cq *cq, uint32_t stage)
 {
-	uint8_t log2 = shm_log2(cq->depth);
-	uint64_t bytes = (uint64_t)sizeof(struct shm_cqe) << log2;
+	struct shm_prod *ring = &cq->eng.sub[stage].ring;
+	uint32_t n = cq->nsubs;
+	struct shm_ring_at where;
+	uint64_t at;
 
+	if (ring->entries != NULL)
+		return 0;
+	cq->sub[n] = ctl_heap_alloc(
+		&cl->heap, SHM_LINE + (uint64_t)cq->depth * sizeof(struct shm_cqe), SHM_LINE, &at);
+	if (cq->sub[n] == HEAP_NONE)
+		return -ENOMEM;
+	at += cl->heap_at;
+	where = shm_cq_ring(at, shm_log2(cq->depth));
+	shm_prod_start(ring, cl->eng.home, &where);
+	cq->nsubs++;
+	cq->eng.shared->sub[n] = at;
+	__atomic_store_n(&cq->eng.shared->nsubs, cq->nsubs, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Places the shared part of the queue. */
+static void
+cq_lay(struct ctl_client *cl, struct ctl_cq *cq, uint64_t at, struct shm_cq_info *info)
+{
 	memset(info, 0, sizeof(*info));
 	info->depth = cq->depth;
 	info->cq = cq->eng.handle;
-	info->nsubs = c->cfg->nstages;
 	info->at = cl->heap_at + at;
-	for (unsigned i = 0; i < info->nsubs; i++) {
-		info->sub[i] = ctl_ring_at(info->at + sizeof(struct shm_cq) + i * bytes,
-			info->at + offsetof(struct shm_cq, sub[i]), sizeof(struct shm_cqe), log2);
-		shm_prod_init(&cq->eng.sub[i].ring, cl->eng.home, &info->sub[i]);
-	}
 	cq->eng.shared = (struct shm_cq *)(cl->eng.home + info->at);
 }
 
@@ -100,7 +112,7 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	uint32_t depth = m->body.cq.depth;
 	struct ctl_cq *cq;
-	uint64_t at;
+	uint64_t at, bytes = shm_cq_bytes(c->cfg->nstages);
 
 	if (depth < 1 || depth > c->cfg->limits.cq_depth)
 		return ctl_refuse(c, m, -EINVAL, "a completion queue holds 1 to %u entries, not %u",
@@ -114,20 +126,17 @@ ctl_cq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	}
 	memset(cq, 0, sizeof(*cq));
 	cq->depth = 1u << shm_log2(depth);
-	cq->piece = ctl_heap_alloc(&cl->heap,
-		sizeof(struct shm_cq) +
-			(uint64_t)c->cfg->nstages * cq->depth * sizeof(struct shm_cqe),
-		sizeof(struct shm_cq), &at);
+	cq->piece = ctl_heap_alloc(&cl->heap, bytes, bytes, &at);
 	if (cq->piece == HEAP_NONE) {
 		ctl_give(c, cl, CTL_POOL_CQ);
 		free(cq);
 		return ctl_refuse(
-			c, m, -ENOMEM, "no room in the home region for %u completions", depth);
+			c, m, -ENOMEM, "no room in the home region for a completion queue");
 	}
 	cq->eng.client = &cl->eng;
 	cq->eng.handle = (uint32_t)ctl_table_add(&cl->cqs, cq);
 	ctl_total(&c->totals.cqs, 1);
-	cq_lay(c, cl, cq, at, &m->body.cq);
+	cq_lay(cl, cq, at, &m->body.cq);
 	return 0;
 }
 
@@ -137,6 +146,8 @@ cq_gone(struct eng_control *c, struct ctl_op *op, const struct eng_ctl *last)
 	struct ctl_cq *cq = op->object;
 	struct ctl_client *cl = op->client;
 
+	for (uint32_t i = 0; i < cq->nsubs; i++)
+		ctl_heap_free(&cl->heap, cq->sub[i]);
 	ctl_heap_free(&cl->heap, cq->piece);
 	ctl_table_del(&cl->cqs, cq->eng.handle);
 	ctl_total(&c->totals.cqs, -1);

@@ -85,7 +85,7 @@ srq_lay(struct ctl_client *cl, struct ctl_srq *s, uint64_t at, uint16_t stride,
 	info->max_sge = s->eng.max_sge;
 	info->srq = s->eng.handle;
 	info->srqn = s->eng.number;
-	info->rq = ctl_ring_at(cons + sizeof(struct shm_cons), cons, stride, shm_log2(info->depth));
+	info->rq = ctl_ring_at(cons + SHM_LINE, cons, stride, shm_log2(info->depth));
 	shm_take_init(&s->eng.rq, cl->eng.home, &info->rq);
 }
 
@@ -136,6 +136,20 @@ srq_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	return ctl_take(c, cl, CTL_POOL_SRQ, m);
 }
 
+/* Makes the sub-ring in which an XRC SRQ completes receives. Returns 0, or -ENOMEM with a
+ * sentence. */
+static int
+srq_sub(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
+{
+	const struct shm_srq_info *i = &m->body.srq;
+
+	if (i->xrcd == SHM_NONE || ctl_cq_sub(cl, ctl_cq_find(cl, i->cq),
+					   ctl_xrcd_find(cl, i->xrcd)->domain->eng.stage) == 0)
+		return 0;
+	return ctl_refuse(c, m, -ENOMEM,
+		"no room in the home region for the completions of a shared receive queue");
+}
+
 int
 ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
@@ -149,6 +163,11 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 	if (rc < 0)
 		return rc;
+	rc = srq_sub(c, cl, m);
+	if (rc < 0) {
+		ctl_give(c, cl, CTL_POOL_SRQ);
+		return rc;
+	}
 	stride = shm_rqe_stride(i->max_sge);
 	s = calloc(1, sizeof(*s));
 	if (s == NULL) {
@@ -158,9 +177,8 @@ ctl_srq_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	s->eng.depth = 1u << shm_log2(i->depth);
 	s->eng.max_sge = SK_MIN((stride - SHM_RQE_BASE) / sizeof(struct rd_sge), RD_MAX_SGE);
 	s->eng.limit = i->limit;
-	s->piece =
-		ctl_heap_alloc(&cl->heap, sizeof(struct shm_cons) + (uint64_t)s->eng.depth * stride,
-			sizeof(struct shm_cons), &at);
+	s->piece = ctl_heap_alloc(
+		&cl->heap, SHM_LINE + (uint64_t)s->eng.depth * stride, SHM_LINE, &at);
 	op = s->piece == HEAP_NONE ? NULL : ctl_op_new(c, cl, m, s, srq_added);
 	if (op == NULL) {
 		if (s->piece != HEAP_NONE)

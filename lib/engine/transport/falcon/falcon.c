@@ -17,6 +17,7 @@
 #include "../../../base/secret.h"
 
 #define FALCON_BUDGET    256 /* most packets that a turn sends */
+#define FALCON_BURST     64  /* packets that have the same time of departure */
 #define BY_QPN_BACKLOG   1024
 #define REPLAY_MARGIN_NS 10000000 /* above the delay of reordered packets in a data centre */
 
@@ -33,8 +34,9 @@ op_deliver(void *ctx, struct fa_conn *conn, const struct fa_delivery *d)
 	};
 	struct eng_transport *t = ctx;
 	struct eng_falcon_conn *fc = fa_conn_user(conn);
-	uint64_t u = d->type == FA_COMPLETION ? ENG_OUTCOME(d->completion, d->ulp_code)
-					      : (uintptr_t)d->buf | d->restart;
+	uint64_t u = d->type == FA_COMPLETION
+			     ? ENG_OUTCOME(d->completion, d->ulp_code) | ENG_MORE(d->more)
+			     : (uintptr_t)d->buf | d->restart;
 
 	/* Before the connection is bound, there is no QP to deliver to. */
 	if (fc->c->state == ECONN_BOUND && fc->start == NULL &&
@@ -98,6 +100,8 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	if (f == NULL)
 		return -ENOMEM;
 	t->part[ENG_FALCON] = f;
+	f->general = cfg.general;
+	cfg.runs = !cfg.general;
 	f->swift = fa_swift;
 	f->swift.param = &t->e->cfg.falcon.swift;
 	TAILQ_INIT(&f->free);
@@ -111,6 +115,7 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	psp_device_init(f->device);
 	f->device->match_cookie = t->e->cfg.falcon.pcid;
 	eng_falcon_keys_init(t, now);
+	eng_falcon_known_init(f);
 	f->nconns = cfg.max_conns;
 	f->conns = sk_mem_alloc(f->nconns * sizeof(f->conns[0]));
 	f->crypto = psp_crypto_create();
@@ -156,18 +161,44 @@ falcon_link_offer_again(struct eng_falcon *f, uint64_t now)
 }
 
 static void
+falcon_link_stopped(struct eng_transport *t, uint64_t gap)
+{
+	fa_stack_stopped(eng_falcon_of(t)->fa, gap);
+}
+
+static void
 falcon_link_timers(struct eng_transport *t, uint64_t now)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 
 	if (f->tls_from != SK_NEVER)
 		eng_falcon_turn_over(f, now);
+	fa_stack_backlog(f->fa, now - t->empty_at);
 	if (now < f->due)
 		return;
 	fa_stack_timers(f->fa, now);
 	eng_falcon_keys_poll(t, now);
 	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
 	f->work = true;
+}
+
+/* Sends packets. Each burst leaves, with the time at which it does, before the next one is made. A
+ * time of the beginning of the turn would count the rest of the turn as delay of the network. */
+static unsigned
+falcon_link_send(struct eng_transport *t, struct eng_falcon *f)
+{
+	unsigned n = 0, sent;
+
+	do {
+		if (n > 0)
+			eng_tx_flush(t);
+		t->now = t->e->clock();
+		sent = fa_stack_send(f->fa, t->now, FALCON_BURST);
+		if (f->seals.n > 0)
+			eng_falcon_seal(t);
+		n += sent;
+	} while (sent == FALCON_BURST && n < FALCON_BUDGET);
+	return n;
 }
 
 static bool
@@ -182,7 +213,8 @@ falcon_link_poll(struct eng_transport *t, uint64_t now)
 	if (!f->work)
 		return turn;
 	f->work = false; /* eng_falcon_output() sets it when the port accepts no more */
-	n = fa_stack_send(f->fa, now, FALCON_BUDGET);
+	f->checked = NULL;
+	n = falcon_link_send(t, f);
 	f->due = SK_MIN(fa_stack_deadline(f->fa), f->keys_due);
 	return n > 0 || turn;
 }
@@ -313,6 +345,7 @@ eng_falcon_open(
 		return rc;
 	}
 	eng_falcon_keys_start(t, fc);
+	eng_falcon_expect(t, fc);
 	eng_falcon_add(&eng_falcon_of(t)->nopen[o->psp], 1);
 	return 0;
 }
@@ -339,32 +372,45 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 	TAILQ_INSERT_TAIL(&f->free, fc, next);
 }
 
+/* Submits a chain of requests. */
+static void
+falcon_link_requests(struct eng_transport *t, struct eng_falcon_conn *fc, struct fa_buf *buf)
+{
+	while (buf != NULL) {
+		struct fa_buf *next = buf->next;
+
+		buf->next = NULL;
+		fa_request(fc->fa, t->now, buf);
+		buf = next;
+	}
+}
+
 static void
 falcon_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng_dmsg *m)
 {
 	struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
 	struct fa_buf *buf = (struct fa_buf *)(uintptr_t)m->u;
-	struct fa_outcome o = {.rsn = m->arg};
 	uint32_t type = m->id_type & 15;
+	struct fa_outcome o;
 
-	if (fc == NULL || fc->fa == NULL || type < ENG_T_PUSH) {
+	if (fc == NULL || fc->fa == NULL || type < ENG_T_REQUEST) {
 		eng_conn_drop(m);
 		return;
 	}
 	eng_falcon_of(t)->work = true;
+	if (type == ENG_T_REQUEST) {
+		falcon_link_requests(t, fc, buf);
+		return;
+	}
+	o = (struct fa_outcome){.rsn = m->arg};
 	switch (type) {
-	case ENG_T_PUSH:
-		fa_push(fc->fa, t->now, buf);
-		break;
-	case ENG_T_PULL:
-		fa_pull(fc->fa, t->now, buf, m->arg);
-		break;
-	case ENG_T_PULL_DATA:
-		fa_pull_data(fc->fa, t->now, m->arg, buf);
+	case ENG_T_ANSWER:
+		fa_answer(fc->fa, t->now, m->arg, buf);
 		break;
 	case ENG_T_OUTCOME:
 		o.verdict = (uint8_t)m->u;
 		o.ulp_code = (uint8_t)(m->u >> 8);
+		o.more = (uint16_t)(m->u >> 16);
 		fa_outcome(fc->fa, t->now, &o);
 		break;
 	case ENG_T_RNR:
@@ -379,12 +425,19 @@ falcon_link_message(struct eng_transport *t, struct eng_conn *c, const struct en
 static void
 falcon_link_drop(const struct eng_dmsg *m)
 {
+	struct fa_buf *next;
+
 	switch (m->id_type & 15) {
-	case ENG_T_PUSH:
-	case ENG_T_PULL:
-	case ENG_T_PULL_DATA:
+	case ENG_T_REQUEST:
+		for (struct fa_buf *b = (struct fa_buf *)(uintptr_t)m->u; b != NULL; b = next) {
+			next = b->next;
+			eng_fbuf_free(b);
+		}
+		break;
+	case ENG_T_ANSWER:
 	case ENG_T_RNR:
-		eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
+		if (m->u != 0)
+			eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
 		break;
 	}
 }
@@ -477,10 +530,12 @@ const struct eng_link eng_link_falcon = {
 	.start = falcon_link_start,
 	.destroy = falcon_link_destroy,
 	.counters = falcon_link_counters,
+	.stopped = falcon_link_stopped,
 	.timers = falcon_link_timers,
 	.poll = falcon_link_poll,
 	.deadline = falcon_link_deadline,
 	.rx = eng_falcon_rx,
+	.rx_known = eng_falcon_rx_known,
 	.udp_port = PSP_UDP_PORT,
 	.begins = eng_falcon_begins,
 	.listen = eng_falcon_listen,

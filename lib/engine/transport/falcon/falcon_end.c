@@ -8,8 +8,8 @@
  */
 #include "falcon_priv.h"
 
-/* Moves the TCP connection of `c` to a new eng_conn and returns that, or NULL when all are in
- * use. */
+/* Moves the TCP connection of `c`, and its place in the share of its user, to a new eng_conn and
+ * returns that, or NULL when all are in use. */
 static struct eng_conn *
 falcon_end_hand_over(struct eng_transport *t, struct eng_conn *c)
 {
@@ -21,6 +21,9 @@ falcon_end_hand_over(struct eng_transport *t, struct eng_conn *c)
 	rest->link = c->link;
 	rest->path = c->path;
 	rest->addr_sum = c->addr_sum;
+	rest->user = c->user;
+	rest->counted = c->counted;
+	c->counted = false;
 	tcp_set_user(rest->tcp, rest);
 	c->tcp = NULL;
 	return rest;
@@ -46,7 +49,6 @@ eng_falcon_failed(struct eng_transport *t, struct eng_conn *c)
 		eng_conn_pend(t, c, ECONN_P_ABORT);
 		return;
 	}
-	t->tcp_work = true;
 	tcp_close(rest->tcp, t->now);
 	c->pending &= ~ECONN_P_FIN; /* the end is not orderly */
 	eng_conn_lost(t, c);

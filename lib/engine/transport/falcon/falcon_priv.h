@@ -11,11 +11,27 @@
 #include "../../../rof/exchange.h"
 #include "../link.h"
 
+/* The UDP source port of path 0; its low bits are the path. */
+#define ENG_FALCON_SPORT      49152
+#define ENG_FALCON_SPORT_BITS 14
+
 /* The state of a connection in tunnel mode: the inner header of the packets that it sends. The
  * packets of the peer have the same header with the addresses exchanged. */
 struct eng_falcon_tunnel {
 	struct wire_ip ip;
 	unsigned len; /* bytes */
+};
+
+/* The bytes from the Ethernet header to the CID that are the same in all packets of the peer, for
+ * eng_falcon_rx_known(); the others are 0. */
+#define ENG_FALCON_KNOWN 96
+struct eng_falcon_known {
+	_Alignas(16) uint8_t want[ENG_FALCON_KNOWN];
+	uint8_t kind;   /* index in eng_falcon.known_masks */
+	uint8_t l3, l4; /* offsets of the IP and UDP headers in the frame */
+	uint8_t least;  /* bytes of the shortest frame */
+	uint8_t lines;  /* steps of the comparison */
+	bool on;        /* false: every packet takes the general path */
 };
 
 struct eng_falcon_conn {
@@ -46,6 +62,7 @@ struct eng_falcon_conn {
 	struct sk_timer timer;
 	uint32_t generation;               /* of the device key of rx_sa */
 	TAILQ_ENTRY(eng_falcon_conn) next; /* in f->free or f->busy */
+	struct eng_falcon_known known;
 };
 
 /* The state of an exchange during its start-up: c->su->part. */
@@ -68,6 +85,16 @@ struct eng_falcon_cid {
 	unsigned stage;
 };
 
+/* Frames of one connection that are complete but for their seal, in the order of sending. */
+#define ENG_FALCON_SEALS 32
+struct eng_falcon_seals {
+	unsigned n;
+	const struct eng_falcon_conn *fc; /* valid while n > 0 */
+	struct psp_pkt pkt[ENG_FALCON_SEALS];
+	struct psp_part part[ENG_FALCON_SEALS];
+	struct rte_mbuf *m[ENG_FALCON_SEALS];
+};
+
 struct eng_falcon {
 	struct fa_stack *fa;
 	struct fa_algorithm swift; /* congestion control, with the configured parameters */
@@ -83,6 +110,13 @@ struct eng_falcon {
 	struct eng_falcon_conn *conns; /* [nconns] */
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
 	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the low bits of the CID */
+	/* The bytes of eng_falcon_known.want that count: with a VLAN or not, IPv4 or IPv6. */
+	_Alignas(16) uint8_t known_masks[4][ENG_FALCON_KNOWN];
+	/* eng_falcon_output(): the fast path is switched off; the connection whose path is known to
+	 * be valid until the end of fa_stack_send(), or NULL. */
+	bool general;
+	const struct eng_falcon_conn *checked;
+	struct eng_falcon_seals seals; /* empty outside of fa_stack_send() */
 	TAILQ_HEAD(eng_falcon_conns, eng_falcon_conn) free, busy;
 	/* The exchanges with work for TLS, in the order of its arrival. */
 	TAILQ_HEAD(eng_falcon_halves, eng_falcon_half) waiting;
@@ -257,13 +291,65 @@ int eng_falcon_send(struct eng_transport *t, struct eng_conn *c);
 
 /* ---- falcon_rx.c ---- */
 
+/* A received datagram. */
+struct eng_datagram {
+	struct rte_mbuf *m;
+	uint32_t off; /* of the PSP header in `m` */
+	uint32_t len; /* bytes from the PSP header on */
+	struct wire_psp psp;
+	uint32_t head;  /* bytes of the PSP header and the inner IP header */
+	uint32_t inner; /* bytes of the inner IP header (tunnel mode), or 0 */
+	bool ce;        /* the ECN field of the inner IP header is CE */
+};
+
+/* What Falcon uses of the IP and UDP headers. */
+struct eng_falcon_outer {
+	uint32_t path;
+	uint8_t ttl;
+	bool ce;
+};
+
 /* Handles a UDP datagram to the port of PSP. Takes the frame. */
 void eng_falcon_rx(
 	struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m);
+
+/* Processes a packet whose integrity, SPI and age were checked. `d` describes the packet from the
+ * PSP header on; takes its frame. */
+void eng_falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc,
+	struct eng_datagram *d, const struct eng_falcon_outer *outer);
+/* Returns the index and the stage of a CID, from the cache. */
+const struct eng_falcon_cid *eng_falcon_cid_known(struct eng_transport *t, uint32_t cid);
+
+/* ---- falcon_known.c: packets with the expected headers ---- */
+
+/* Fills in f->known_masks. */
+void eng_falcon_known_init(struct eng_falcon *f);
+/* Prepares fc->known, when the connection has been opened. */
+void eng_falcon_expect(struct eng_transport *t, struct eng_falcon_conn *fc);
+/* Handles the first frames of `m` as long as they are packets of one connection with the expected
+ * headers. Takes these frames and returns their number. */
+unsigned eng_falcon_rx_known(
+	struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n);
 
 /* ---- falcon_tx.c ---- */
 
 /* Implements fa_ops.output. */
 int eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out);
+
+/* Returns the UDP source port of a path: fa_out.path. */
+static inline uint16_t
+eng_falcon_sport(uint32_t path)
+{
+	return (uint16_t)(ENG_FALCON_SPORT + (path & ((1u << ENG_FALCON_SPORT_BITS) - 1)));
+}
+
+/* ---- falcon_tx_fast.c ---- */
+
+/* Sends a short packet, or notes its frame in f->seals. Returns false when the general path has to
+ * send it, after eng_falcon_seal(); the packet has then had no effect. */
+bool eng_falcon_output_fast(
+	struct eng_transport *t, struct eng_falcon_conn *fc, const struct fa_out *out);
+/* Seals the packets in f->seals, and queues them for their port. */
+void eng_falcon_seal(struct eng_transport *t);
 
 #endif

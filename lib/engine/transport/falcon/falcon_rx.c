@@ -9,17 +9,6 @@
 #include "falcon_priv.h"
 #include "../handoff_priv.h"
 
-/* A received datagram. */
-struct datagram {
-	struct rte_mbuf *m;
-	uint32_t off; /* of the PSP header in `m` */
-	uint32_t len; /* bytes from the PSP header on */
-	struct wire_psp psp;
-	uint32_t head;  /* bytes of the PSP header and the inner IP header */
-	uint32_t inner; /* bytes of the inner IP header (tunnel mode), or 0 */
-	bool ce;        /* the ECN field of the inner IP header is CE */
-};
-
 static bool
 falcon_rx_refuse(struct eng_transport *t, uint64_t *counters, int reason)
 {
@@ -38,7 +27,7 @@ headers_whole(const struct rte_mbuf *m, uint32_t off, uint32_t len)
 
 /* Copies a frame whose headers or ciphertext are in several segments into one mbuf. */
 static bool
-in_one_piece(struct eng_transport *t, struct datagram *d)
+in_one_piece(struct eng_transport *t, struct eng_datagram *d)
 {
 	uint64_t verdict = d->m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	struct fa_buf *b;
@@ -58,7 +47,7 @@ in_one_piece(struct eng_transport *t, struct datagram *d)
 }
 
 static bool
-copy_if_shared(struct eng_transport *t, struct datagram *d)
+copy_if_shared(struct eng_transport *t, struct eng_datagram *d)
 {
 	struct rte_mbuf *m = d->m, *own;
 
@@ -78,7 +67,7 @@ copy_if_shared(struct eng_transport *t, struct datagram *d)
 /* Checks the UDP checksum, except that of a packet with an ICV, which covers the same bytes. */
 static bool
 check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
-	const struct datagram *d, const struct eng_falcon_conn *fc)
+	const struct eng_datagram *d, const struct eng_falcon_conn *fc)
 {
 	uint32_t len = pkt->ip.payload_len;
 
@@ -94,8 +83,8 @@ check_udp(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt,
 }
 
 static bool
-refuse_psp(
-	struct eng_transport *t, const struct eng_falcon_conn *fc, const struct datagram *d, int rc)
+refuse_psp(struct eng_transport *t, const struct eng_falcon_conn *fc, const struct eng_datagram *d,
+	int rc)
 {
 	if (rc == -PSP_WRONG_SPI)
 		eng_falcon_spi_wrong(t, fc, &d->psp);
@@ -103,7 +92,7 @@ refuse_psp(
 }
 
 static bool
-open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram *d)
+open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct eng_datagram *d)
 {
 	struct eng_falcon *f = eng_falcon_of(t);
 	struct psp_part part;
@@ -136,7 +125,7 @@ open_packet(struct eng_transport *t, struct eng_falcon_conn *fc, struct datagram
 /* Checks that the packet has the mode of the connection (transport or tunnel) and, in tunnel mode,
  * its inner addresses. */
 static bool
-check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct datagram *d)
+check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct eng_datagram *d)
 {
 	uint32_t icv = wire_psp_icv_len(d->psp.version);
 	int rc;
@@ -152,24 +141,25 @@ check_inner(struct eng_transport *t, const struct eng_falcon_conn *fc, struct da
 }
 
 static int
-falcon_rx_parse(const struct datagram *d, uint32_t len, struct wire_falcon *h)
+falcon_rx_parse(const struct eng_datagram *d, uint32_t len, struct wire_falcon *h)
 {
 	return wire_falcon_parse(
 		h, rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + d->head), len);
 }
 
-static void
-falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire_pkt *pkt,
-	struct datagram *d)
+void
+eng_falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, struct eng_datagram *d,
+	const struct eng_falcon_outer *outer)
 {
 	uint32_t len = d->len - d->head - wire_psp_icv_len(d->psp.version);
 	struct wire_falcon h;
 	struct fa_in in = {
 		.hdr = &h,
 		.stamp = wire_psp_iv_ticks(d->psp.iv),
-		.path = pkt->ip.flow ? pkt->ip.flow : (uint32_t)(pkt->udp.sport & 0x3fff),
-		.ttl = pkt->ip.ttl,
-		.ce = pkt->ip.ecn == IP_ECN_CE || d->ce,
+		.path = outer->path,
+		.ttl = outer->ttl,
+		.ce = outer->ce || d->ce,
+		.waited = fa_ticks(t->waited),
 	};
 	int n = falcon_rx_parse(d, len, &h);
 
@@ -198,8 +188,8 @@ falcon_rx_input(struct eng_transport *t, struct eng_falcon_conn *fc, const struc
 	fa_input(fc->fa, t->now, &in);
 }
 
-static const struct eng_falcon_cid *
-cid_known(struct eng_transport *t, uint32_t cid)
+const struct eng_falcon_cid *
+eng_falcon_cid_known(struct eng_transport *t, uint32_t cid)
 {
 	struct eng_falcon_cid *k = &eng_falcon_of(t)->cids[cid % ENG_FALCON_CIDS];
 
@@ -216,7 +206,7 @@ static struct eng_falcon_conn *
 connection(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, uint32_t cid,
 	unsigned *stage)
 {
-	const struct eng_falcon_cid *k = cid_known(t, cid);
+	const struct eng_falcon_cid *k = eng_falcon_cid_known(t, cid);
 	struct eng_falcon_conn *fc;
 
 	*stage = k->stage;
@@ -230,7 +220,8 @@ connection(struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, u
 }
 
 static bool
-parse_psp(struct eng_transport *t, const struct wire_pkt *pkt, struct datagram *d, uint32_t *cid)
+parse_psp(
+	struct eng_transport *t, const struct wire_pkt *pkt, struct eng_datagram *d, uint32_t *cid)
 {
 	const uint8_t *p;
 	int rc = wire_psp_udp_check(&pkt->ip, &pkt->udp);
@@ -267,7 +258,12 @@ void
 eng_falcon_rx(
 	struct eng_transport *t, uint16_t port, const struct wire_pkt *pkt, struct rte_mbuf *m)
 {
-	struct datagram d = {.m = m, .off = pkt->payload, .len = pkt->payload_len};
+	struct eng_datagram d = {.m = m, .off = pkt->payload, .len = pkt->payload_len};
+	const struct eng_falcon_outer outer = {
+		.path = pkt->ip.flow ? pkt->ip.flow : (uint32_t)(pkt->udp.sport & 0x3fff),
+		.ttl = pkt->ip.ttl,
+		.ce = pkt->ip.ecn == IP_ECN_CE,
+	};
 	struct eng_falcon_conn *fc;
 	unsigned stage;
 	uint32_t cid;
@@ -284,7 +280,7 @@ eng_falcon_rx(
 	if (!check_udp(t, port, pkt, &d, fc) || !check_inner(t, fc, &d) || !open_packet(t, fc, &d))
 		goto drop;
 	net_path_confirm(t->net, &fc->path, t->now);
-	falcon_rx_input(t, fc, pkt, &d);
+	eng_falcon_rx_input(t, fc, &d, &outer);
 	return;
 drop:
 	rte_pktmbuf_free(d.m);

@@ -28,7 +28,6 @@ eng_falcon_send(struct eng_transport *t, struct eng_conn *c)
 			return 0;
 		}
 		rec->len = (uint32_t)n;
-		t->tcp_work = true;
 		tcp_send(c->tcp, rec);
 	}
 }

@@ -72,6 +72,15 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 	return 0;
 }
 
+/* Returns whether the UDP checksums of sent payloads are computed here: neither the port computes
+ * them nor does an ICV replace them. */
+static bool
+terms_sums(const struct eng_transport *t, const struct eng_falcon_conn *fc)
+{
+	return fc->tx_psp.version == PSP_NO_CRYPTO && fc->path.port != t->loop_port &&
+	       !t->e->ports[fc->path.port].udp_cksum;
+}
+
 /* Returns whether the QP is self-connected: it named itself as its peer, and receives the packets
  * that it sends. */
 static bool
@@ -138,6 +147,7 @@ eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c)
 		free(start);
 		return rc;
 	}
+	start->chan.sums = terms_sums(t, eng_falcon_conn_of(c));
 	eng_falcon_conn_of(c)->start = start;
 	return 0;
 }

@@ -131,7 +131,6 @@ eng_falcon_turn(struct eng_transport *t, uint64_t now)
 	half->begins = false;
 	f->tls_from = now;
 	f->turn = half->c;
-	t->tcp_work = true;
 	if (begins)
 		eng_falcon_begin(t, half->c);
 	else

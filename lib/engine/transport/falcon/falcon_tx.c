@@ -11,10 +11,8 @@
 #include "falcon_priv.h"
 
 /* The most bytes of the headers in front of the payload, without eng_falcon_conn.extra. */
-#define HEAD_MAX   (ETH_MAX + IP_MAX + UDP_LEN + PSP_LEN + FALCON_MAX)
-#define SMALL_MAX  (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
-#define PATH_SPORT 49152 /* the UDP source port of path 0; the low 14 bits are the path */
-#define PATH_BITS  14
+#define HEAD_MAX  (ETH_MAX + IP_MAX + UDP_LEN + PSP_LEN + FALCON_MAX)
+#define SMALL_MAX (ENG_COPY_MAX + RTE_PKTMBUF_HEADROOM - HEAD_MAX - PSP_ICV_LEN)
 
 struct frame {
 	struct eng_falcon_conn *fc;
@@ -109,14 +107,23 @@ falcon_tx_seal(struct eng_transport *t, struct frame *f)
 }
 
 /* Requests the UDP checksum from the port or from fill_udp_sums(); until then, the field holds the
- * sum of the pseudo-header. A frame on the loop port has no checksum. */
+ * sum of the pseudo-header. If the payload carries its sum and the port computes none, the field
+ * holds both sums, and l4_len is the number of bytes that are missing in it, an even one: those of
+ * the headers from UDP to Falcon. A frame on the loop port has no checksum. */
 static void
-ask_checksum(struct frame *f, uint8_t *udp, uint32_t len, bool v6)
+ask_checksum(struct frame *f, const struct eng_port *p, uint8_t *udp, uint32_t len, bool v6)
 {
 	const struct net_path *path = &f->fc->path;
-	uint16_t sum = (uint16_t)~wire_sum_fold(eng_pseudo_sum(f->fc->addr_sum, len));
+	const struct fa_buf *b = f->out->payload;
+	uint32_t wide = eng_pseudo_sum(f->fc->addr_sum, len), head = 0;
+	uint16_t sum;
 
-	f->m->tx_offload = rte_mbuf_tx_offload(path->l2_len, path->l3_len, 0, 0, 0, 0, 0);
+	if (!p->udp_cksum && !f->sealed && b != NULL && b->sum != 0) {
+		head = len - f->len;
+		wide += b->sum;
+	}
+	sum = (uint16_t)~wire_sum_fold(wide);
+	f->m->tx_offload = rte_mbuf_tx_offload(path->l2_len, path->l3_len, head, 0, 0, 0, 0);
 	f->m->ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (v6 ? RTE_MBUF_F_TX_IPV6 : RTE_MBUF_F_TX_IPV4);
 	memcpy(udp + UDP_CKSUM_OFFSET, &sum, sizeof(sum));
 }
@@ -129,7 +136,7 @@ lower_headers(struct eng_transport *t, struct frame *f, const struct eng_port *p
 	uint32_t path_id = f->out->path, len = f->m->pkt_len + UDP_LEN;
 	bool v6 = path->l3_len == IP6_LEN;
 	struct wire_udp udp = {
-		.sport = (uint16_t)(PATH_SPORT + (path_id & ((1u << PATH_BITS) - 1))),
+		.sport = eng_falcon_sport(path_id),
 		.dport = PSP_UDP_PORT,
 		.payload_len = (uint16_t)f->m->pkt_len,
 	};
@@ -137,18 +144,17 @@ lower_headers(struct eng_transport *t, struct frame *f, const struct eng_port *p
 
 	wire_udp_emit(at, &udp);
 	if ((!f->sealed || v6) && p != NULL)
-		ask_checksum(f, at, len, v6);
+		ask_checksum(f, p, at, len, v6);
 	at = (uint8_t *)rte_pktmbuf_prepend(f->m, (uint16_t)(path->l2_len + path->l3_len));
 	net_head_emit(at, path, len, IP_ECN_ECT0, t->ip_id++, false);
 	if (v6)
 		wire_ip6_flow_set(at + path->l2_len, path_id);
 }
 
-int
-eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
+static __attribute__((noinline)) int
+output_general(struct eng_transport *t, struct eng_falcon_conn *fc, const struct fa_out *out)
 {
-	struct eng_transport *t = ctx;
-	struct frame f = {.fc = fa_conn_user(conn), .out = out};
+	struct frame f = {.fc = fc, .out = out};
 	struct net_path *path = &f.fc->path;
 	const struct eng_port *p = path->port == t->loop_port ? NULL : &t->e->ports[path->port];
 	int rc;
@@ -178,4 +184,16 @@ eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
 	else
 		net_hold(t->net, path, f.m);
 	return 0;
+}
+
+int
+eng_falcon_output(void *ctx, struct fa_conn *conn, const struct fa_out *out)
+{
+	struct eng_falcon_conn *fc = fa_conn_user(conn);
+
+	if (eng_falcon_output_fast(ctx, fc, out))
+		return 0;
+	if (eng_falcon_of(ctx)->seals.n > 0)
+		eng_falcon_seal(ctx);
+	return output_general(ctx, fc, out);
 }

@@ -128,11 +128,13 @@ iwarp_link_drop(const struct eng_dmsg *m)
 }
 
 static void
-send_record(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec)
+send_record(struct eng_conn *c, struct tcp_rec *rec, uint32_t consumed)
 {
+	/* The header of the record's segment already has the new window. */
+	if (consumed > 0)
+		tcp_consumed(c->tcp, consumed);
 	c->credit -= rec->len;
 	rec->next = NULL;
-	t->tcp_work = true;
 	tcp_send(c->tcp, rec); /* -EPIPE: ENG_E_CLOSED reports the end of the connection */
 }
 
@@ -141,10 +143,10 @@ iwarp_link_message(struct eng_transport *t, struct eng_conn *c, const struct eng
 {
 	switch (m->id_type & 15) {
 	case ENG_T_RECORD:
-		send_record(t, c, (struct tcp_rec *)(uintptr_t)m->u);
+		send_record(c, (struct tcp_rec *)(uintptr_t)m->u, m->arg);
 		break;
 	case ENG_T_CONSUMED:
-		t->tcp_work = true;
+		c->whole = m->u != 0;
 		tcp_consumed(c->tcp, m->arg);
 		break;
 	default:

@@ -100,7 +100,6 @@ send_frame(struct eng_transport *t, struct eng_conn *c, struct tcp_rec *rec, int
 		return n;
 	}
 	rec->len = (uint32_t)n;
-	t->tcp_work = true;
 	return tcp_send(c->tcp, rec);
 }
 
