@@ -43,9 +43,9 @@ events_fill(struct hostile *h, struct owing *o)
 	for (uint32_t i = 0; i < room && !hostile_stop; i++) {
 		owing_fire(&h->c, o);
 		while (!raw_poll(&o->cq, &e) && !hostile_stop)
-			hostile_rest(h, 1);
+			hostile_rest(h, 0);
 		while (shm_prod_room(&o->qp.sq) == 0 && !hostile_stop)
-			hostile_rest(h, 1);
+			hostile_rest(h, 0);
 	}
 }
 
@@ -147,7 +147,7 @@ attack_hog_clients(struct hostile *h)
 
 	if (all == NULL)
 		return -ENOMEM;
-	while (n < most && raw_attach(&all[n], h->where, false) == 0)
+	while (n < most && hostile_attach(h, &all[n]) == 0)
 		n++;
 	h->done = n;
 	hostile_ready("places of clients", n);

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients that flood their mailbox or their doorbells. Each fills what it can and rests, so that
- * saker always has something to do, and the flood's own processor has not.
+ * Clients that flood their mailbox or their doorbells, and a host that floods the wire. Each fills
+ * what it can and rests, so that saker always has something to do, and the flood's own processor
+ * has not.
  */
 #include <errno.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "hostile.h"
 
 #define UNDER_WAY 12  /* commands */
 #define PAUSE_US  50  /* between two looks at the mailbox */
 #define RING_US   500 /* between two fills of a doorbell ring */
+#define RING_STEP 64  /* doorbells at a time */
 
 /* ---- Commands ---- */
 
@@ -28,11 +35,12 @@ mailbox_flood(struct hostile *h, enum shm_op (*next)(struct hostile *h, struct s
 		raw_post(&h->c, &m, op);
 		m = (struct shm_msg){0};
 	}
-	while (!hostile_stop) {
+	for (unsigned at_once = 0; !hostile_stop; at_once++) {
 		enum shm_op op;
 
-		if (!raw_take(&h->c, &m)) {
-			hostile_rest(h, PAUSE_US);
+		if (at_once == UNDER_WAY || !raw_take(&h->c, &m)) {
+			hostile_rest(h, at_once == UNDER_WAY ? 0 : PAUSE_US);
+			at_once = 0;
 			continue;
 		}
 		h->done++;
@@ -44,14 +52,15 @@ mailbox_flood(struct hostile *h, enum shm_op (*next)(struct hostile *h, struct s
 	return 0;
 }
 
-/* Sends nothing, in the rhythm of a flood: the control for the floods, since a client that wakes up
- * so often takes the victim's processor away from it. */
+/* Sends nothing, and wakes up every h->number us: the control for the floods. */
 int
 attack_rhythm(struct hostile *h)
 {
-	hostile_ready("us between two looks at the mailbox", PAUSE_US);
-	while (!hostile_stop)
-		hostile_rest(h, PAUSE_US);
+	unsigned us = h->number ? h->number : PAUSE_US;
+
+	hostile_ready("us between two looks at the mailbox", us);
+	for (; !hostile_stop; h->done++)
+		hostile_rest(h, us);
 	return 0;
 }
 
@@ -191,9 +200,10 @@ doorbell_flood(struct hostile *h, uint32_t first, uint32_t step)
 	hostile_ready("doorbells a ring", h->c.doorbell[0].count);
 	while (!hostile_stop) {
 		for (unsigned s = 0; s < h->c.h.nstages; s++)
-			while (raw_ring(&h->c, s, what)) {
+			while (!hostile_stop && raw_ring(&h->c, s, what)) {
 				what += step;
-				h->done++;
+				if (++h->done % RING_STEP == 0)
+					hostile_rest(h, 0);
 			}
 		raw_wake(&h->c);
 		hostile_rest(h, RING_US);
@@ -228,4 +238,55 @@ int
 attack_doorbell_empty(struct hostile *h)
 {
 	return doorbell_flood(h, SHM_RING_MAILBOX, 0);
+}
+
+/* ---- Frames ---- */
+
+#define FRAME_US 6 /* between two frames */
+
+/* Reads frames, each behind its length of two bytes in host order. Returns how many fit. */
+static unsigned
+frames_read(const char *path, uint8_t (*frame)[2048], uint16_t *len, unsigned most)
+{
+	FILE *f = fopen(path, "re");
+	unsigned n = 0;
+
+	while (f != NULL && n < most && fread(&len[n], sizeof(len[n]), 1, f) == 1 &&
+		len[n] <= sizeof(frame[n]) && fread(frame[n], len[n], 1, f) == 1)
+		n++;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+/* Sends the frames of the file h->addr on the interface h->where, over and over, one at a time. */
+int
+attack_frames(struct hostile *h)
+{
+	enum { MOST = 32768 };
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(h->where)};
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), rc = fd < 0 ? -errno : 0;
+	uint8_t(*frame)[2048] = malloc(MOST * sizeof(*frame));
+	uint16_t *len = malloc(MOST * sizeof(*len));
+	unsigned n = 0, us = h->number ? h->number : FRAME_US;
+
+	if (frame != NULL && len != NULL && h->addr != NULL)
+		n = frames_read(h->addr, frame, len, MOST);
+	if (rc == 0 && n == 0)
+		rc = -ENODATA;
+	if (rc == 0)
+		hostile_ready("us between two frames", us);
+	for (unsigned i = 0; rc == 0 && !hostile_stop; i = (i + 1) % n) {
+		/* The interface drops what its queue has no room for. */
+		h->refused +=
+			sendto(fd, frame[i], len[i], 0, (struct sockaddr *)&to, sizeof(to)) < 0;
+		h->done++;
+		hostile_rest(h, us);
+	}
+	free(frame);
+	free(len);
+	if (fd >= 0)
+		close(fd);
+	return rc;
 }

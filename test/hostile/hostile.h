@@ -7,6 +7,8 @@
 #ifndef TEST_HOSTILE_H
 #define TEST_HOSTILE_H
 
+#include <sys/types.h>
+
 #include "../support/raw_client.h"
 
 struct hostile {
@@ -15,12 +17,22 @@ struct hostile {
 	const char *addr;  /* an address of saker's, or NULL */
 	uint32_t number;   /* how much: the attack defines it; 0: its default */
 	uint16_t port;
+	uid_t user; /* whose share its clients use */
 	bool attached;
 	uint64_t done, refused; /* what happened after "ready" */
 };
 
-extern volatile bool hostile_stop; /* set by SIGTERM */
+extern volatile bool hostile_stop; /* set by SIGTERM, or by the victim at the end of an attack */
+/* Called by hostile_ready() instead of printing if it is not NULL. */
+extern void (*hostile_on_ready)(const char *what, uint64_t n);
 
+/* Attaches a client of the user, and prints why it cannot. */
+int hostile_attach(const struct hostile *h, struct raw_client *c);
+/* Runs the attack of this name until hostile_stop. Returns its status, or -ENOENT without such an
+ * attack. */
+int hostile_run(struct hostile *h, const char *name);
+/* Prints the names of the attacks on stderr. */
+void hostile_names(void);
 /* Prints "ready". */
 void hostile_ready(const char *what, uint64_t n);
 /* Sleeps for some microseconds, and keeps a machine's slot. */
@@ -52,6 +64,9 @@ int attack_regions_refused(struct hostile *h);
 int attack_busy(struct hostile *h);
 int attack_accept(struct hostile *h);
 int attack_send(struct hostile *h);
+int attack_pulls_kept(struct hostile *h);
+int attack_pulls_excess(struct hostile *h);
+int attack_frames(struct hostile *h);
 int attack_chaos(struct hostile *h);
 int attack_churn(struct hostile *h);
 

@@ -108,8 +108,7 @@ region_flood(struct hostile *h, int fd, uint64_t size)
 			m.body.handle = (uint32_t)n;
 			raw_try(&h->c, &m, SHM_REGION_DROP);
 		}
-		if (h->done % 16 == 0)
-			hostile_rest(h, 50);
+		hostile_rest(h, 50);
 	}
 	return 0;
 }

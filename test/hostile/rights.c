@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "hostile.h"
 
@@ -103,7 +104,7 @@ attack_busy(struct hostile *h)
 	static struct crowd w;
 	int rc;
 
-	w.h = *h;
+	w = (struct crowd){.h = *h};
 	rc = crowd_join(&w, h->number ? h->number : 1000, BUSY_DEPTH);
 	if (rc == 0) {
 		hostile_ready("busy QPs", w.pairs);
@@ -146,8 +147,9 @@ share_main(int argc, char **argv)
 
 		w[i].h = (struct hostile){.where = argv[2 + 3 * i],
 			.addr = argv[3 + 3 * i],
+			.user = geteuid(),
 			.port = (uint16_t)(atoi(argv[8]) + i)};
-		rc = raw_attach(&w[i].h.c, w[i].h.where, false);
+		rc = hostile_attach(&w[i].h, &w[i].h.c);
 		w[i].h.attached = rc == 0;
 		/* The single QP of a client is as deep as all queues of the other one together. */
 		if (rc == 0)

@@ -2,35 +2,45 @@
 /*
  * victim WHERE ADDR PORT iwarp|falcon: the client beside an attack. It attaches twice, connects a
  * QP to itself and one to its second client, and obeys lines from stdin, each with a line of its
- * own:
+ * own. WHERE is the path of saker's socket, or "bar:PATH:SLOT": it then needs three slots.
  *
  *	reads MS	8-byte Reads from itself, one at a time:
- *			"reads RATE P50 P99 P999 MAX"
+ *			"reads RATE P50 P99 P999 MAX ATTACKS"
  *	pong MS		8-byte Sends to the second client and back:
- *			"pong RATE P50 P99 P999 MAX"
+ *			"pong RATE P50 P99 P999 MAX ATTACKS"
  *	connect N	new connections with new QPs to the second client:
  *			"connect GOOD BAD P50 MAX REASON"
  *	attach N	new clients, which leave again: "attach GOOD BAD P50 MAX REASON"
  *	verify N	Writes of random bytes to itself, read back: "verify GOOD BAD 0 0 REASON"
+ *	attack NAME USER WHERE [NUMBER [ADDR PORT]]
+ *			starts an attack of hostile.c in this thread (beside.h), whose clients are
+ *			those of the user: "attack 1 COUNT WHAT" when it is ready, or "attack 0
+ *STATUS" server NAME ...	the same, but it also runs while the victim has no order relief
+ *ends the attack: "relief 1 DONE REFUSED", or "relief 0" if it does not end
  *
- * Times are in ns. The rate counts messages per second of the processor's time that the victim had,
- * so that what else runs on its core does not count.
+ * Times are in ns of the processor's time that the victim had, without that of the attack. ATTACKS
+ * is what the attack did meanwhile.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
-#include "../support/raw_client.h"
+#include "../../lib/base/mem.h"
 #include "../support/rng.h"
+#include "beside.h"
 
 #define SAMPLES   (1u << 23)
 #define STUCK_NS  10000000000ull
 #define PATIENCE  15000000000ull /* for a connection */
+#define NEW_NS    5000000000ull  /* for a connection beside an attack */
+#define BAD_MOST  2              /* new things that fail, before the rest is not tried */
 #define DEPTH     16
 #define BYTES     4096u
 #define PONG_SIZE 8
+#define TURN      4096 /* looks at the CQ, some 10 us, between two turns of the attack */
 
 static struct {
 	struct raw_client c[2];
@@ -45,15 +55,6 @@ static struct {
 	uint32_t *sample;
 	uint32_t samples;
 } v;
-
-static uint64_t
-cpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static int
 compare(const void *a, const void *b)
@@ -84,8 +85,9 @@ completion(int client)
 	uint64_t end = 0;
 
 	for (uint32_t turn = 1; !raw_poll(&v.cq[client], &e); turn++) {
-		if (turn % 4096)
+		if (turn % TURN)
 			continue;
+		beside_turn();
 		if (end == 0)
 			end = raw_now() + STUCK_NS;
 		else if (raw_now() > end)
@@ -126,22 +128,35 @@ one_pong(void)
 static void
 measure(const char *name, bool (*one)(void), int ms)
 {
-	uint64_t end = raw_now() + (uint64_t)ms * 1000000, cpu = cpu_now(), t, n = 0;
+	uint64_t begin = beside_now(), end = begin + (uint64_t)ms * 1000000, lost = 0, t, n = 0;
+	uint64_t done = beside.h.done;
 	bool ok = true;
 
 	v.samples = 0;
-	while (ok && (t = raw_now()) < end) {
+	beside_lost();
+	while (ok && (t = beside_now()) < end) {
 		ok = one();
 		n += ok;
-		sample_add(raw_now() - t);
+		t = beside_now() - t;
+		/* What else ran on the processor meanwhile (saker's socket thread, the kernel) is
+		 * no delay of saker's. */
+		if (t > BESIDE_SLOW_NS) {
+			uint64_t fresh = beside_lost();
+
+			lost += SK_MIN(t, fresh);
+			t -= SK_MIN(t, fresh);
+		}
+		sample_add(t);
+		beside_turn();
 	}
-	cpu = cpu_now() - cpu;
+	t = beside_now() - begin - lost;
 	qsort(v.sample, v.samples, sizeof(*v.sample), compare);
 	if (!ok)
 		printf("%s failed after %llu messages\n", name, (unsigned long long)n);
 	else
-		printf("%s %.0f %u %u %u %u\n", name, (double)n * 1e9 / (double)cpu,
-			percentile(0.5), percentile(0.99), percentile(0.999), percentile(1));
+		printf("%s %.0f %u %u %u %u %llu\n", name, (double)n * 1e9 / (double)t,
+			percentile(0.5), percentile(0.99), percentile(0.999), percentile(1),
+			(unsigned long long)(beside.h.done - done));
 }
 
 /* ---- New things during an attack ---- */
@@ -166,7 +181,7 @@ new_connection(void)
 	for (; rc == 0 && made < 2; made += rc == 0)
 		rc = raw_qp(&v.c[made], v.pd[made], &v.cq[made], DEPTH, v.transport, &qp[made]);
 	if (rc == 0)
-		rc = raw_join(&l, PATIENCE);
+		rc = raw_join(&l, NEW_NS);
 	for (int i = 0; i < made; i++)
 		raw_destroy(&v.c[i], SHM_QP_DESTROY, qp[i].i.qp);
 	/* The ends of the connection are events that nobody needs. */
@@ -176,11 +191,25 @@ new_connection(void)
 	return !failed(l.why, rc);
 }
 
+/* Attaches the victim's client number `n`. */
+static int
+attach(struct raw_client *c, unsigned n)
+{
+	const char *slot = strrchr(v.where, ':');
+	char where[128];
+
+	if (slot == NULL)
+		return raw_attach(c, v.where, false);
+	snprintf(where, sizeof(where), "%.*s:%u", (int)(slot - v.where), v.where,
+		(unsigned)atoi(slot + 1) + n);
+	return raw_attach(c, where, false);
+}
+
 static bool
 new_client(void)
 {
 	static struct raw_client c;
-	int rc = raw_attach(&c, v.where, false);
+	int rc = attach(&c, 2);
 	uint32_t pd;
 
 	if (rc == 0) {
@@ -220,7 +249,7 @@ repeat(const char *name, bool (*one)(void), int n)
 
 	reason[0] = '\0';
 	v.samples = 0;
-	for (int i = 0; i < n && bad < 3; i++) {
+	for (int i = 0; i < n && bad < BAD_MOST; i++) {
 		uint64_t t = raw_now();
 		bool ok = one();
 
@@ -245,7 +274,7 @@ prepare(void)
 	for (int i = 0; rc == 0 && i < 2; i++) {
 		const struct rd_sge in = {RAW_BASE + 128, PONG_SIZE, 0};
 
-		rc = raw_attach(&v.c[i], v.where, false);
+		rc = attach(&v.c[i], (unsigned)i);
 		if (rc == 0)
 			rc = raw_pd(&v.c[i], &v.pd[i]);
 		if (rc == 0)
@@ -276,9 +305,58 @@ prepare(void)
 	return rc;
 }
 
+/* ---- Orders ---- */
+
+/* Obeys "attack" and "server" with the words of the line. */
 static bool
-obey(const char *word, int n)
+order_attack(char *line)
 {
+	static char name[32], where[128], addr[64];
+	unsigned user, number = 0, port = 7900;
+	int n = sscanf(
+		line, "%*s %31s %u %127s %u %63s %u", name, &user, where, &number, addr, &port);
+
+	if (n < 3 || beside.lives)
+		return false;
+	beside.name = name;
+	beside.serves = line[0] == 's';
+	beside.h = (struct hostile){.where = where,
+		.addr = n > 4 ? addr : NULL,
+		.number = number,
+		.port = (uint16_t)port,
+		.user = user};
+	if (beside_start())
+		printf("attack 1 %llu %s\n", (unsigned long long)beside.count, beside.what);
+	else
+		printf("attack 0 %d\n", beside.lives ? -ETIMEDOUT : beside.status);
+	return true;
+}
+
+static bool
+order_relief(void)
+{
+	if (beside_end())
+		printf("relief 1 %llu %llu\n", (unsigned long long)beside.h.done,
+			(unsigned long long)beside.h.refused);
+	else
+		printf("relief 0\n");
+	return true;
+}
+
+static bool
+obey(char *line)
+{
+	char word[16];
+	int n = 0, words = sscanf(line, "%15s %d", word, &n);
+
+	if (words < 1)
+		return false;
+	if (strcmp(word, "attack") == 0 || strcmp(word, "server") == 0)
+		return order_attack(line);
+	if (strcmp(word, "relief") == 0)
+		return order_relief();
+	if (words != 2)
+		return false;
 	if (strcmp(word, "reads") == 0)
 		measure(word, one_read, n);
 	else if (strcmp(word, "pong") == 0)
@@ -294,13 +372,29 @@ obey(const char *word, int n)
 	return true;
 }
 
+/* Waits for the next line. Returns false at the end of the orders. */
+static bool
+next_order(char *line, int room)
+{
+	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	while (poll(&in, 1, beside.serves ? 1 : SHM_BAR_BEAT_MS / 2) == 0) {
+		if (beside.serves)
+			beside_turn();
+		beside_beat();
+		raw_beat(&v.c[0]);
+		raw_beat(&v.c[1]);
+	}
+	return fgets(line, room, stdin) != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
-	char word[16];
-	int n;
+	char line[512];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	setvbuf(stdin, NULL, _IONBF, 0);
 	if (argc != 5) {
 		fprintf(stderr, "usage: victim WHERE ADDR PORT iwarp|falcon\n");
 		return 2;
@@ -314,9 +408,11 @@ main(int argc, char **argv)
 	if (v.sample == NULL || prepare() < 0)
 		return 1;
 	printf("ready\n");
-	while (scanf("%15s %d", word, &n) == 2)
-		if (!obey(word, n))
+	while (next_order(line, sizeof(line)))
+		if (!obey(line)) {
+			fprintf(stderr, "an order that cannot be obeyed: %s", line);
 			return 2;
+		}
 	raw_detach(&v.c[1]);
 	raw_detach(&v.c[0]);
 	return 0;

@@ -1,25 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A hostile peer on the other side of a net_tap port, with the kernel's TCP or with its own frames.
+"""A hostile peer on the other side of a veth, with the kernel's TCP or with its own frames.
 
     wire.py ATTACK INTERFACE ADDR PORT NUMBER
+    wire.py syn|strays|garbage INTERFACE ADDR PORT FILE
 
-INTERFACE is the tap's, which has an address in ADDR's /24. Attacks with frames of their own use the
-source address that ends in 77: the kernel answers ARP requests for it (proxy ARP) and nothing else.
-The program prints "ready" when its preparations are complete, and continues until SIGTERM.
+INTERFACE has an address in ADDR's /24. Attacks with frames of their own use the source address that
+ends in 77: the kernel answers ARP requests for it (proxy ARP) and nothing else.
+The half-done connections come from the hosts of the /24 that follows ADDR's, all of which must be
+local addresses. The program prints "ready" when its preparations are complete, and continues until
+SIGTERM. The second form writes the frames of a flood to FILE, each behind its length of two bytes,
+for the attack "frames" of hostile.c.
 """
+import array
+import fcntl
 import random
 import resource
+import select
 import signal
 import socket
 import struct
 import sys
+import termios
 import time
 
 MPA_REQUEST = b'MPA ID Req Frame' + bytes([0x40, 1]) + struct.pack('>H', 0)
 SYN, RST, PSH, ACK = 2, 4, 8, 16
-BURST = 256       # frames, then a pause
-PAUSE = 0.001     # seconds
+SIOCETHTOOL, ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO = 0x8946, 0x17, 0x1f, 0x24
+HOSTS = 250             # sources of half-done connections, where they are many
+BURST = 64              # connections that begin, then a pause
+PAUSE = 0.001           # seconds
+NO_PORT = 24            # IP_BIND_ADDRESS_NO_PORT
+SETTLED, PATIENCE = 0.2, 5  # seconds without a new connection; seconds at most
 
 
 def ready(text):
@@ -87,6 +99,20 @@ def stalled(addr, port, number):
     hold()
 
 
+def drain(sockets):
+    """Waits until the kernel sends nothing more: all is acknowledged, or nobody takes more."""
+    before, at = None, time.monotonic()
+    while time.monotonic() - at < SETTLED:
+        left = 0
+        for s in sockets:
+            waiting = array.array('i', [0])
+            fcntl.ioctl(s, termios.TIOCOUTQ, waiting)
+            left += waiting[0]
+        if left != before:
+            before, at = left, time.monotonic()
+        time.sleep(SETTLED / 4)
+
+
 def unfinished(addr, port, number):
     """Sends the most of one FPDU in small segments, and never its end."""
     fpdu, step, sent = struct.pack('>H', 65532) + bytes(65000), 290, 0
@@ -99,33 +125,68 @@ def unfinished(addr, port, number):
         except OSError as e:
             print('send:', e, flush=True)
             break
+    drain(made)
     ready(f'{len(made)} connections with {sent} bytes of FPDUs that never end')
     hold()
 
 
-def silent(addr, port, number, first=b''):
-    """Connects, sends `first`, and renews what saker closes."""
-    def one():
-        s = dial(addr, port)
-        s.sendall(first)
+class Silent:
+    """Connections that begin with some bytes, and renew what saker closes."""
+
+    def __init__(self, addr, port, hosts, first):
+        self.to, self.hosts, self.first = (addr, port), hosts, first
+        octets = addr.split('.')
+        self.net = f'{octets[0]}.{octets[1]}.{int(octets[2]) + 1}.'
+        self.poll = select.epoll()
+        self.sockets, self.begun, self.open = {}, 0, 0
+
+    def begin(self):
+        s = socket.socket()
         s.setblocking(False)
-        return s
-    made = many(number, one)
-    ready(f'{len(made)} connections that begin with {first!r}')
-    while True:
-        for i, s in enumerate(made):
-            try:
-                if s.recv(1) != b'':
-                    continue
-            except BlockingIOError:
+        s.setsockopt(socket.IPPROTO_IP, NO_PORT, 1)
+        s.bind((f'{self.net}{1 + self.begun % self.hosts}', 0))
+        s.connect_ex(self.to)
+        self.sockets[s.fileno()] = s
+        self.poll.register(s, select.EPOLLOUT)
+        self.begun += 1
+
+    def turn(self, seconds):
+        """Handles events. Returns the number of connections that saker has closed."""
+        closed = 0
+        for fd, event in self.poll.poll(seconds):
+            s = self.sockets[fd]
+            if event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                self.poll.unregister(s)
+                del self.sockets[fd]
+                s.close()
+                closed += 1
                 continue
-            except OSError:
-                pass
-            s.close()
-            try:
-                made[i] = one()
-            except OSError:
-                time.sleep(0.001)
+            if self.first:
+                s.send(self.first)
+            self.poll.modify(s, select.EPOLLIN)
+            self.open += 1
+        return closed
+
+
+def silent(addr, port, number, hosts, first=b''):
+    """Connects from some hosts, sends `first`, and renews what saker closes."""
+    all_of_them = Silent(addr, port, hosts, first)
+    for n in range(number):
+        all_of_them.begin()
+        if n % BURST == 0:
+            all_of_them.turn(PAUSE)
+    began = at = time.monotonic()
+    before = -1
+    while all_of_them.open != before or time.monotonic() - at < SETTLED:
+        if all_of_them.open != before:
+            before, at = all_of_them.open, time.monotonic()
+        all_of_them.turn(SETTLED / 4)
+        if time.monotonic() - began > PATIENCE:
+            break
+    ready(f'{all_of_them.open} of {number} connections that begin with {first!r}')
+    while True:
+        for _ in range(all_of_them.turn(1)):
+            all_of_them.begin()
         time.sleep(0.1)
 
 
@@ -140,15 +201,36 @@ def checksum(data):
     return ~total & 0xffff
 
 
+def neighbor(addr):
+    """Returns the Ethernet address of a host, which the kernel has resolved."""
+    try:
+        dial(addr, 9).close()
+    except OSError:   # refused: the host is there
+        pass
+    with open('/proc/net/arp', encoding='ascii') as table:
+        for line in table:
+            if line.split()[0] == addr:
+                return bytes.fromhex(line.split()[3].replace(':', ''))
+    raise OSError(f'no ARP entry of {addr}')
+
+
+def no_offloads(interface):
+    """Has the kernel send whole frames with checksums: a port of af_packet offers no offloads."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for command in ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO:
+            value = array.array('B', struct.pack('=II', command, 0))
+            request = struct.pack('16sP16x', interface.encode(), value.buffer_info()[0])
+            fcntl.ioctl(s, SIOCETHTOOL, request)
+
+
 class Wire:
-    """Raw frames on the interface: Ethernet addresses are the port's own."""
+    """Raw frames on the interface."""
 
     def __init__(self, interface, addr):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
         self.socket.bind((interface, 0))
         self.socket.settimeout(3)
-        mac = self.socket.getsockname()[4]
-        self.ether = mac + mac[:5] + bytes([mac[5] ^ 1]) + b'\x08\x00'
+        self.ether = neighbor(addr) + self.socket.getsockname()[4] + b'\x08\x00'
         self.dst = socket.inet_aton(addr)
         self.src = self.dst[:3] + bytes([77])
 
@@ -172,19 +254,6 @@ class Wire:
         except OSError:   # the device's queue is full
             return False
 
-    def flood(self, frames, name):
-        """Sends the frames over and over, in bursts."""
-        sent, began = 0, time.monotonic()
-        ready(name)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(
-            f'{sent / (time.monotonic() - began):.0f} frames a second'))
-        at = 0
-        while True:
-            for _ in range(BURST):
-                sent += self.send(frames[at])
-                at = (at + 1) % len(frames)
-            time.sleep(PAUSE)
-
     def receive_tcp(self, port):
         """Returns seq, ack, flags and data of the next segment to `port`."""
         end = time.monotonic() + 3
@@ -200,21 +269,21 @@ class Wire:
         raise OSError('no answer')
 
 
-def syns(wire, port, _number):
+def syns(wire, port):
     draw = random.Random(1)
     mss = struct.pack('>BBH', 2, 4, 1460)
-    wire.flood([wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32), 0, SYN,
-                         options=mss) for _ in range(16384)], 'SYNs')
+    return [wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32), 0, SYN,
+                     options=mss) for _ in range(16384)]
 
 
-def strays(wire, port, _number):
+def strays(wire, port):
+    """Segments of no connection."""
     draw = random.Random(2)
-    wire.flood([wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32),
-                         draw.randrange(1 << 32), ACK, bytes(64)) for _ in range(16384)],
-               'segments of no connection')
+    return [wire.tcp(draw.randrange(1024, 65536), port, draw.randrange(1 << 32),
+                     draw.randrange(1 << 32), ACK, bytes(64)) for _ in range(16384)]
 
 
-def garbage(wire, port, _number):
+def garbage(wire, port):
     """Frames that are refused at each layer."""
     draw = random.Random(3)
     frames = []
@@ -231,7 +300,13 @@ def garbage(wire, port, _number):
                     b'\0' * 32),
             wire.ether[:12] + b'\x08\x06' + noise,
         ]
-    wire.flood(frames, 'frames')
+    return frames
+
+
+def write(path, frames):
+    with open(path, 'wb') as file:
+        for frame in frames:
+            file.write(struct.pack('=H', len(frame)) + frame)
 
 
 def disordered(wire, port, number):
@@ -280,22 +355,30 @@ def probe(addr, port, number):
     print('probe', good, number - good, 0, longest * 1000, reason)
 
 
-PEERS = {'probe': probe, 'stalled': stalled, 'unfinished': unfinished, 'half-open': silent,
-         'falcon-half': lambda a, p, n: silent(a, p, n, b'R')}
-FRAMES = {'syn': syns, 'strays': strays, 'garbage': garbage, 'disordered': disordered}
+PEERS = {
+    'probe': probe, 'stalled': stalled, 'unfinished': unfinished,
+    'half-open': lambda a, p, n: silent(a, p, n, 1),
+    'half-open-many': lambda a, p, n: silent(a, p, n, HOSTS),
+    'falcon-half': lambda a, p, n: silent(a, p, n, HOSTS, b'R'),
+}
+FLOODS = {'syn': syns, 'strays': strays, 'garbage': garbage}
 
 
 def main():
-    if len(sys.argv) != 6 or sys.argv[1] not in PEERS | FRAMES:
-        sys.exit(f'{__doc__}\nattacks: {" ".join(PEERS | FRAMES)}')
+    names = [*PEERS, *FLOODS, 'disordered']
+    if len(sys.argv) != 6 or sys.argv[1] not in names:
+        sys.exit(f'{__doc__}\nattacks: {" ".join(names)}')
     name, interface, addr = sys.argv[1:4]
-    port, number = int(sys.argv[4]), int(sys.argv[5])
+    port, last = int(sys.argv[4]), sys.argv[5]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (20000, 20000))
+    no_offloads(interface)
     if name in PEERS:
-        PEERS[name](addr, port, number)
+        PEERS[name](addr, port, int(last))
+    elif name in FLOODS:
+        write(last, FLOODS[name](Wire(interface, addr), port))
     else:
-        FRAMES[name](Wire(interface, addr), port, number)
+        disordered(Wire(interface, addr), port, int(last))
 
 
 if __name__ == '__main__':
