@@ -9,6 +9,7 @@
  * a reply waits for it.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -193,8 +194,12 @@ reply(struct conn *c)
 	const struct cmsghdr *cm;
 	int fds[4] = {-1, -1, -1, -1};
 	unsigned nfds = 0;
+	int n;
 
-	CLAIM(poll(&p, 1, WAIT_MS) == 1);
+	do /* libFuzzer's timer interrupts it */
+		n = poll(&p, 1, WAIT_MS);
+	while (n < 0 && errno == EINTR);
+	CLAIM(n == 1);
 	if (recvmsg(c->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(m)) {
 		hang_up(c); /* the engine has closed it */
 		return;

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "../../lib/wire/wire.h"
+#include "../../lib/wire/plain.h"
 
 static void
 again_eth(const struct wire_eth *eth)
@@ -125,6 +125,35 @@ parse(struct wire_pkt *pkt, uint8_t *head, size_t head_len, size_t frame_len)
 	return r;
 }
 
+/* Checks that a frame that wire_plain_parse() accepts has the same fields for wire_pkt_parse(), and
+ * that it accepts each frame of this form. */
+static void
+plain_agrees(const uint8_t *head, size_t head_len, size_t frame_len)
+{
+	uint8_t emitted[2][TCP_MAX];
+	struct wire_plain p;
+	struct wire_pkt pkt;
+	bool match = wire_plain_match(&p, head, head_len);
+	int rc = wire_pkt_parse(&pkt, head, head_len, frame_len);
+
+	if (!match || !wire_plain_parse(&p, head, frame_len)) {
+		CLAIM(!match || rc < 0);
+		return;
+	}
+	CLAIM(rc == 0 && pkt.eth.type == ETH_IPV4 && pkt.eth.vlan == ETH_NO_VLAN);
+	CLAIM(pkt.ip.proto == IP_TCP && pkt.l4 == PLAIN_L4 && pkt.payload == PLAIN_LEN);
+	CLAIM(pkt.payload_len == p.payload_len && pkt.ip.ecn == p.ecn);
+	CLAIM(memcmp(&p.addrs, pkt.ip.src.b + 12, 4) == 0);
+	CLAIM(memcmp((uint8_t *)&p.addrs + 4, pkt.ip.dst.b + 12, 4) == 0);
+	CLAIM(p.ports == htobe32((uint32_t)pkt.tcp.sport << 16 | pkt.tcp.dport));
+	/* All members from `sport` to `nsack` */
+	CLAIM(memcmp(&p.tcp, &pkt.tcp, offsetof(struct wire_tcp, nsack) + 1) == 0);
+	CLAIM(p.tcp.ts_val == pkt.tcp.ts_val && p.tcp.ts_ecr == pkt.tcp.ts_ecr);
+	CLAIM(wire_plain_shape(&p.tcp) && wire_tcp_emit(emitted[0], &p.tcp) == p.tcp.hdr_len);
+	wire_plain_emit(emitted[1], &p.tcp);
+	CLAIM(memcmp(emitted[0], emitted[1], p.tcp.hdr_len) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -154,6 +183,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			again_icmp(&pkt.icmp, &pkt.ip);
 	}
+	plain_agrees(head, head_len, frame_len);
 	free(head);
 	return 0;
 }

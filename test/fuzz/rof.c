@@ -10,7 +10,8 @@
 
 #include "../unit/rof/script.h"
 
-#define STEPS_MAX 180 /* fewer than the number of messages that the script records */
+#define STEPS_MAX 180  /* fewer than the number of messages that the script records */
+#define MSG_MAX   3000 /* bytes of a posted message, and so of an answer */
 
 struct input {
 	const uint8_t *p;
@@ -75,7 +76,7 @@ nearly_an_answer(struct input *in)
 	uint32_t rsn = near(in, s.c->txn_base), len = take(in, 2) % 1200;
 	struct rof_txn *t = rof_chan_txn(s.c, rsn);
 	struct wire_rof h = header(in);
-	uint8_t bytes[ROF_MAX + 2048];
+	uint8_t bytes[ROF_MAX + MSG_MAX + 3]; /* 3: pad */
 	unsigned head;
 
 	if (t && (take(in, 1) & 3)) {
@@ -86,7 +87,7 @@ nearly_an_answer(struct input *in)
 		h.sink_va = t->sink;
 		h.sink_lkey = t->sink_lkey;
 		h.ce = false;
-		len = t->kind == ROF_TXN_ATOMIC ? 0 : t->bytes;
+		len = t->kind == ROF_TXN_READ ? t->bytes : 0;
 	}
 	h.pad = wire_rof_pad(len);
 	head = wire_rof_emit(bytes, &h);
@@ -112,7 +113,7 @@ post(struct input *in)
 	static const uint8_t ops[] = {RD_SEND, RD_SEND_INV, RD_SEND_IMM, RD_WRITE, RD_WRITE_IMM,
 		RD_READ, RD_READ_INV, RD_CMP_SWAP, RD_FETCH_ADD, RD_LOCAL_INV, RD_BIND_MW, 99};
 	uint8_t op = ops[take(in, 1) % sizeof(ops)];
-	uint32_t off = take(in, 1) * 8, len = take(in, 2) % 3000;
+	uint32_t off = take(in, 1) * 8, len = take(in, 2) % MSG_MAX;
 	struct rd_wr *wr = script_post(
 		&s, op, s.sq_tail, off, op == RD_CMP_SWAP || op == RD_FETCH_ADD ? 8 : len);
 
@@ -220,6 +221,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const uint8_t transports[] = {ROF_RC, ROF_XRC, ROF_UD};
 	struct input in = {data, size};
 	uint8_t mode = (uint8_t)take(&in, 1), ordering = mode % 3;
+	unsigned done;
 
 	script_init(&s, transports[mode / 3 % 3], ordering,
 		ordering == ROF_ORDER_NONE ? ROF_ERRORS_COMPLETE : mode / 9 % 2);
@@ -228,7 +230,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step(&in);
 	if (s.q->phase == ROF_PHASE_OPEN)
 		rof_disconnect(s.q);
-	rof_flush(s.q);
+	/* One call flushes as many requests as a queue of the QP holds; the script posts more. */
+	do {
+		done = s.nsend + s.nrecv;
+		rof_flush(s.q);
+	} while (s.nsend + s.nrecv > done);
 	check_memory();
 	check_once(s.send_wc, s.nsend, s.sq_tail);
 	check_once(s.recv_wc, s.nrecv, s.rq_tail);

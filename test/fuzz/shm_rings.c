@@ -9,7 +9,8 @@
 #include "../../lib/shm/shm_ring.h"
 #include "fuzz.h"
 
-#define REGION 65536
+#define REGION   65536
+#define CQ_DEPTH 4
 
 struct input {
 	const uint8_t *p;
@@ -110,21 +111,23 @@ lay_queues(struct shm_msg *m)
 
 	if (m->op == SHM_CQ_CREATE) {
 		m->body.cq.at = heap;
-		heap += sizeof(struct shm_cq);
-		m->body.cq.nsubs = 2;
-		for (unsigned i = 0; i < 2; i++)
-			m->body.cq.sub[i] = ring_at(&heap, sizeof(struct shm_cqe),
-				m->body.cq.at + offsetof(struct shm_cq, sub[i]));
+		m->body.cq.depth = CQ_DEPTH;
+		heap += shm_cq_bytes(2);
+		for (unsigned i = 0; i < 2; i++) {
+			((struct shm_cq *)(engine.base + engine.heap))->sub[i] = heap;
+			heap += SHM_LINE + CQ_DEPTH * sizeof(struct shm_cqe);
+		}
+		((struct shm_cq *)(engine.base + engine.heap))->nsubs = 1;
 	} else if (m->op == SHM_QP_CREATE) {
 		heap += 2048;
 		m->body.qp.at = heap;
 		heap += sizeof(struct shm_qp);
-		m->body.qp.sq = ring_at(&heap, 128, m->body.qp.at + offsetof(struct shm_qp, sq));
+		m->body.qp.sq = ring_at(&heap, 64, m->body.qp.at + offsetof(struct shm_qp, sq));
 		m->body.qp.rq = ring_at(&heap, 64, m->body.qp.at + offsetof(struct shm_qp, rq));
 		m->body.qp.sq_depth = m->body.qp.rq_depth = 4;
-		m->body.qp.max_send_sge = 4;
+		m->body.qp.max_send_sge = 1;
 		m->body.qp.max_recv_sge = 3;
-		m->body.qp.max_inline = 64;
+		m->body.qp.max_inline = 24;
 	} else if (m->op == SHM_SRQ_CREATE) {
 		heap += 8192;
 		m->body.srq.depth = 4;
@@ -138,9 +141,10 @@ lay_queues(struct shm_msg *m)
 static void
 complete(struct input *in)
 {
-	struct shm_cqe *e = (struct shm_cqe *)(engine.base + engine.heap + sizeof(struct shm_cq)) +
-			    (engine.completions & 3);
+	uint8_t *first = engine.base + engine.heap + shm_cq_bytes(2) + SHM_LINE;
+	struct shm_cqe *e = (struct shm_cqe *)first + engine.completions % CQ_DEPTH;
 
+	((struct shm_cq *)(engine.base + engine.heap))->nsubs = 1 + engine.completions / 2 % 2;
 	e->opcode = (uint8_t)next(in, 1);
 	e->status = (uint8_t)next(in, 1);
 	e->flags = (uint8_t)next(in, 1);
@@ -185,6 +189,7 @@ post(struct input *in, struct saker_qp *qp, struct saker_srq *srq, uint8_t *mem)
 	struct rd_sge sge[8];
 	const struct saker_wr wr = {.wr_id = how,
 		.opcode = (uint8_t)(opcode % 14),
+		.data_mask = how & 1, /* of a Compare and Swap: it takes two entries */
 		.flags = (uint8_t)(opcode >> 4),
 		.nsge = how & 7,
 		.sge = sge,

@@ -23,6 +23,8 @@ client_attach(struct client *c, struct world *w, unsigned index)
 	c->number = eng_attach_flat(w->e[c->side], names[index], c->home, CLIENT_HOME, CLIENT_MEM);
 	CLAIM(c->number >= 0);
 	memcpy(&c->h, c->home, sizeof(c->h));
+	for (uint32_t i = 0; i < CLIENT_MEM; i++)
+		client_mem(c)[i] = (uint8_t)(i * 7 + (i >> 8) + index * 31);
 	c->nstages = SK_MIN(c->h.nstages, 2u);
 	shm_prod_init(&c->cmd, c->home, &c->h.cmd);
 	shm_take_init(&c->evt, c->home, &c->h.evt);
@@ -95,11 +97,24 @@ made_cq(struct client *c, const struct shm_cq_info *i)
 {
 	struct thing *t = remember(c, THING_CQ, i->cq);
 
-	t->at = i->at <= CLIENT_HOME - sizeof(struct shm_cq) && i->at % 4 == 0 ? i->at : 0;
-	for (unsigned k = 0; k < SK_MIN(i->nsubs, 2u); k++)
-		if (i->sub[k].log2_count < 12 &&
-			shm_ring_ok(&i->sub[k], CLIENT_HOME, sizeof(struct shm_cqe)))
-			shm_take_init(&t->sub[t->nsubs++], c->home, &i->sub[k]);
+	t->at = i->at <= CLIENT_HOME - shm_cq_bytes(c->nstages) && i->at % SHM_LINE == 0 ? i->at
+											 : 0;
+	t->log2_depth = shm_log2(i->depth);
+}
+
+/* Takes over the sub-rings that the engine has made, unless their places are overwritten. */
+static void
+cq_grow(struct client *c, struct thing *t)
+{
+	const struct shm_cq *cq = (const struct shm_cq *)(c->home + t->at);
+
+	for (uint32_t to = SK_MIN(cq->nsubs, SK_MIN(c->nstages, 2u)); t->nsubs < to;) {
+		struct shm_ring_at at = shm_cq_ring(cq->sub[t->nsubs], t->log2_depth);
+
+		if (t->log2_depth >= 12 || !shm_ring_ok(&at, CLIENT_HOME, sizeof(struct shm_cqe)))
+			return;
+		shm_take_init(&t->sub[t->nsubs++], c->home, &at);
+	}
 }
 
 static void
@@ -112,7 +127,7 @@ made_qp(struct client *c, const struct shm_qp_info *i)
 	t->transport = i->transport;
 	t->stage = (uint8_t)i->stage;
 	t->at = i->at <= CLIENT_HOME - sizeof(struct shm_qp) && i->at % 4 == 0 ? i->at : 0;
-	if (i->sq.stride >= SHM_SQE_BASE)
+	if (i->sq.stride >= SHM_SQE_UNIT)
 		made_ring(c, &t->sq, &i->sq);
 	if (i->rq.stride != 0)
 		made_ring(c, &t->rq, &i->rq);
@@ -194,6 +209,7 @@ client_read(struct client *c)
 		memcpy(&m, e, sizeof(m));
 		shm_take_pop(&c->evt);
 		shm_take_publish(&c->evt);
+		world_observed("a message of a client of", c->side, &m, sizeof(m));
 		if (m.status == 0)
 			replied(c, &m);
 	}
@@ -211,9 +227,16 @@ client_poll(struct client *c, unsigned cq, unsigned arm)
 	}
 	if (t == NULL)
 		return;
+	if (t->at != 0)
+		cq_grow(c, t);
 	for (unsigned i = 0; i < t->nsubs; i++) {
-		while (shm_take_peek(&t->sub[i]) != NULL)
+		const void *e;
+
+		while ((e = shm_take_peek(&t->sub[i])) != NULL) {
+			world_observed(
+				"a completion of a client of", c->side, e, sizeof(struct shm_cqe));
 			shm_take_pop(&t->sub[i]);
+		}
 		shm_take_publish(&t->sub[i]);
 	}
 	if (arm != SHM_ARM_NONE && t->at != 0)

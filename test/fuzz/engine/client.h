@@ -61,6 +61,7 @@ struct thing {
 	struct shm_prod sq, rq; /* entries is NULL where the object has no such queue */
 	struct shm_take sub[2];
 	unsigned nsubs;
+	uint8_t log2_depth;
 };
 
 struct client {
@@ -77,6 +78,13 @@ struct client {
 	struct thing thing[THING_KINDS][THINGS];
 	unsigned n[THING_KINDS];
 };
+
+/* Returns the client's own memory, CLIENT_MEM bytes. */
+static inline uint8_t *
+client_mem(const struct client *c)
+{
+	return c->home + CLIENT_HOME - CLIENT_MEM;
+}
 
 void client_attach(struct client *c, struct world *w, unsigned index);
 /* Detaches the client. Its home region stays in use until the instance has freed the client. */

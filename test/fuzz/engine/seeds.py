@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes programs for the fuzz target `engine`, one for each whole operation: connecting on both
 transports, each opcode, datagrams, XRC, limits, endings, frames that are lost, doubled or changed.
+Or those of the target `fast`: many requests in a turn, of all opcodes and sizes.
 
-    seeds.py FOLDER
+    seeds.py FOLDER [engine|fast]
 
-test/fuzz/corpus/engine has what libFuzzer keeps of them (fuzz_engine -merge=1).
+test/fuzz/corpus has what libFuzzer keeps of them (fuzz_engine -merge=1).
 """
 import pathlib
 import random
 import sys
 
 (COMMAND, BASICS, CONNECT, PAIR, DATAGRAMS, XRC, SEND, RECEIVE, POLL, SCRIBBLE, TURNS, TIME, FATES,
- FRAME, REPLAY, LEAVE, BELL, DEAF, RAW) = range(19)
+ FRAME, REPLAY, LEAVE, BELL, DEAF, RAW, BURST) = range(20)
 (QUERY_DEVICE, PD_CREATE, PD_DESTROY, MR_CREATE, MR_DESTROY, CQ_CREATE, CQ_DESTROY, SRQ_CREATE,
  SRQ_DESTROY, QP_CREATE, QP_MODIFY, QP_QUERY, QP_DESTROY, LISTEN, UNLISTEN, CONNECT_TO, ACCEPT,
  REJECT, DISCONNECT, REGION_DROP, MW_CREATE, MW_DESTROY, AH_CREATE, AH_DESTROY, XRCD_OPEN,
@@ -213,14 +214,83 @@ def everything(world):
     return {name: bytes([world]) + program for name, program in out.items()}
 
 
+def burst(client, other, opcode, length, count=16, flags=0, more=0, qp=0, turn=True, target=0):
+    """Requests for one turn; with `turn`, the turn follows. `more`: elements beyond the first."""
+    return step(BURST, client, other, qp, opcode, flags | more << 4, target, length >> 8,
+                length & 255, (count - 1) | (128 if turn else 0))
+
+
+def wait(luck):
+    return turns(24) + step(TIME, 0, 0, luck.randrange(6, 15))
+
+
+def any_requests(luck, fates, qps):
+    """Requests of all kinds from both sides, on so many QPs, with lost frames or without."""
+    out = b''
+    for i in range(14):
+        a, b = luck.choice(((0, 2), (2, 0)))
+        qp = luck.randrange(qps)
+        opcode = luck.choice((0, 0, 1, 2, 3, 3, 3, 4, 5, 7, 8, 12))
+        flags = luck.choice((0, 0, SIGNALED, SIGNALED | SOLICITED, SIGNALED | FENCE, INLINE))
+        length = luck.choice((0, 1, 7, 8, 8, 8, 64, 64, 65, 200, 1000, 1024, 1400, 1500, 4096,
+                              9000)) if not flags & INLINE else luck.choice((0, 1, 8, 24, 100))
+        if opcode < 3:
+            out += receive(b, qp, luck.randrange(1, 9))
+        if fates:
+            out += step(FATES, 0, 0, *(luck.randbytes(2) + bytes(2)))
+        out += burst(a, b, opcode, length, luck.choice((1, 2, 8, 16)), flags,
+                     luck.choice((0, 0, 0, 1, 2)), qp, luck.random() < 0.7)
+        if luck.random() < 0.4:
+            out += wait(luck)
+        if luck.random() < 0.3:
+            out += poll(a) + poll(b)
+    return out + wait(luck) + poll(0) + poll(2)
+
+
+def in_bursts():
+    """Programs for the target `fast`, by name."""
+    out = {}
+    for transport in (0, FALCON):
+        for style, qp in {'': 0, '_inline': 0x50, '_signal': 0xa0}.items():
+            base = connect(0, 2, transport | qp)
+            for length in (1, 8, 64, 1000, 9000):
+                out[f'writes_{transport}{style}_{length}'] = base + b''.join(
+                    burst(0, 2, 3, length, 15) + burst(2, 0, 3, length, 1, SIGNALED) + turns(8)
+                    for _ in range(4)) + turns(30) + poll(0) + poll(2)
+                out[f'sends_{transport}{style}_{length}'] = base + receive(2, 0, 16) + \
+                    receive(0, 0, 16) + burst(0, 2, 0, length, 12) + \
+                    burst(2, 0, 0, length, 3, SIGNALED | SOLICITED) + \
+                    burst(2, 0, 2, length, 6, SIGNALED | SOLICITED) + turns(40) + poll(0) + poll(2)
+                out[f'reads_{transport}{style}_{length}'] = base + burst(0, 2, 5, length, 8) + \
+                    burst(0, 2, 3, length, 2, FENCE) + burst(2, 0, 8, 8, 4) + turns(40) + poll(0)
+        for fates in (0, 1):
+            for seed in range(6):
+                luck = random.Random(seed)
+                qps = 1 + seed % 2
+                out[f'any_{transport}_{fates}_{seed}'] = \
+                    b''.join(connect(0, 2, transport | luck.choice((0, 0x50, 0x70, 0xa0)))
+                             for _ in range(qps)) + any_requests(luck, fates, qps)
+    for fates in (0, 1):
+        for seed in range(6):
+            luck = random.Random(100 + seed)
+            out[f'both_{fates}_{seed}'] = connect(0, 2, 0) + connect(0, 2, FALCON | 0x50) + \
+                any_requests(luck, fates, 2)
+    return out
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ['engine'], ['fast']):
         sys.exit(__doc__.strip())
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for world in (PLAIN, KEYED, MARKERS):
-        for name, program in everything(world).items():
-            (folder / f'{world}_{name}').write_bytes(program)
+    if sys.argv[2:] == ['fast']:
+        programs = {f'{crc}_{name}': bytes([crc]) + program for crc in (0, 1)
+                    for name, program in in_bursts().items()}
+    else:
+        programs = {f'{world}_{name}': program for world in (PLAIN, KEYED, MARKERS)
+                    for name, program in everything(world).items()}
+    for name, program in programs.items():
+        (folder / name).write_bytes(program)
 
 
 main()

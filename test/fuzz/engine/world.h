@@ -15,7 +15,13 @@ enum world_kind {
 	WORLD_PLAIN,   /* one stage of each kind, no CRC, Falcon in clear text */
 	WORLD_KEYED,   /* two of each kind, TLS, PSP with keys, tunnel mode, cookies, four flows */
 	WORLD_MARKERS, /* two engine stages, IPv6, a VLAN, CRC, markers, MPA revision 1 allowed */
-	WORLD_KINDS
+	WORLD_KINDS,
+	/* The worlds of the target `fast`: two configurations, with and without the fast paths. */
+	WORLD_FAST = WORLD_KINDS,
+	WORLD_GENERAL,
+	WORLD_FAST_CRC,
+	WORLD_GENERAL_CRC,
+	WORLD_ALL_KINDS
 };
 
 /* The fates of a frame: two bits of the pattern of world_fates(). */
@@ -42,6 +48,15 @@ struct world *world_enter(enum world_kind kind);
 /* Moves the time forward by `ns`, and runs one turn of the wire and of both instances. Returns
  * whether there was work. */
 bool world_turn(uint64_t ns);
+/* Returns the time, and sets it: what the worlds of one target do is compared from the same time
+ * on. */
+uint64_t world_now(void);
+void world_set_now(uint64_t ns);
+/* The observer of each frame that an instance sends and each reply, event and completion that a
+ * client takes: `what` it is, the instance, and the bytes. NULL: none. */
+typedef void world_observer(const char *what, int side, const void *p, size_t len);
+void world_observe(world_observer *o);
+void world_observed(const char *what, int side, const void *p, size_t len);
 void world_fates(uint32_t pattern);
 /* Puts a frame on the wire to instance `to`, in mbufs of at most `cut` bytes (0: in one). */
 void world_inject(int to, const uint8_t *frame, size_t len, size_t cut);
