@@ -11,19 +11,13 @@ cd "$(dirname "$0")/../.."
 build=${BUILD:-build} op=${OP:-write} transport=${TRANSPORT:-iwarp}
 work=$(mktemp -d /tmp/saker-callgrind.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-command -v valgrind >/dev/null || { echo "valgrind is not installed"; exit 77; }
+. test/bench/callgrind.inc
 
 # count SIDE SIZE MTU DEPTH: writes the instructions of an operation by part of the program, a line
 # "PART N" for each.
 count() {
     local out=$work/$1.$2 operations
-    # valgrind has no huge pages. The EAL needs two lcores although one does all the work.
-    valgrind --tool=callgrind --callgrind-out-file="$out" --toggle-collect="$1_turn" \
-        "$build/test/bench/bench_engine_pair" --no-huge --no-shconf --no-pci --no-telemetry \
-        -m 1536 --lcores 0@0,1@0 -- solo "$2" "$3" "$4" 0 "$op" "$transport" >"$out.log" 2>&1 ||
-        { cat "$out.log"; exit 1; }
-    operations=$(sed -n 's/.*, \([0-9]*\) done$/\1/p' "$out.log")
-    [ "${operations:-0}" -gt 0 ] || { cat "$out.log"; exit 1; }
+    operations=$(callgrind_run "$out" "$1_turn" solo "$2" "$3" "$4" 0 "$op" "$transport") || exit 1
     # callgrind_annotate prints "COUNT (SHARE) FILE:FUNCTION [OBJECT]".
     callgrind_annotate --auto=no --threshold=100 "$out" | awk -v operations="$operations" '
         /PROGRAM TOTALS/ { gsub(",", "", $1); total = $1 }

@@ -5,11 +5,12 @@
  * over the same kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
  *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
- *		[depth [idle QPs [write|read|fetch_add [iwarp|falcon]]]]]]
+ *		[depth [idle QPs [write|read|fetch_add|pong [iwarp|falcon [ms]]]]]]]
  *
+ * ms: the duration of solo, on its virtual clock (20).
  * solo: one thread does the work of "rate" for both sides, and the result is processor time, which
  * other programs on the machine disturb least. rate and solo also measure Reads and FetchAdds (8
- * bytes).
+ * bytes). With solo, "pong" is the ping-pong of "lat" instead.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +36,9 @@
 #define BUF_SIZE  (8u << 20)
 #define PORT      7000
 #define RUN_NS    1000000000ull
-#define SOLO_NS   20000000ull /* solo: the time of a run on the virtual clock */
-#define SOLO_STEP 200         /* solo: ns between two reads of the clock */
+#define SOLO_STEP 200 /* solo: ns between two reads of the clock */
 
-static bool solo;
+static bool solo, pong;
 
 /* Returns the time in ns. With solo, each call advances a virtual clock, so that counts of
  * instructions are the same in each run. */
@@ -68,6 +68,7 @@ static struct side {
 static unsigned size = 64, mtu = 1500, depth = 256, idle_qps;
 static uint8_t op = RD_WRITE; /* operation of rate and solo */
 static enum saker_transport transport = SAKER_IWARP;
+static uint64_t solo_ns = 20000000; /* solo: the time of a run on the virtual clock */
 static volatile bool stop;
 static struct sk_hist hist;
 
@@ -308,7 +309,7 @@ receiver_turn(void)
 static void
 run_rate(void)
 {
-	uint64_t begin = bench_clock(), end = begin + (solo ? SOLO_NS : RUN_NS), posted = 0, done,
+	uint64_t begin = bench_clock(), end = begin + (solo ? solo_ns : RUN_NS), posted = 0, done,
 		 ns, cpu = cpu_ns();
 	unsigned out = 0, batch = SK_MIN(16u, depth / 2);
 
@@ -323,6 +324,42 @@ run_rate(void)
 	done = posted - out;
 	printf("rate %u B, mtu %u: %.3f Mop/s, %.2f Gb/s, %lu done\n", size, mtu,
 		(double)done * 1e3 / (double)ns, (double)done * size * 8 / (double)ns, done);
+}
+
+/* The part of one side in a message of the ping-pong: the client of side `i` posts a Write of the
+ * value `v`, a turn of its engine sends it, and turns of the peer's engine run until the peer's
+ * client finds the value. */
+static __attribute__((noinline)) unsigned
+pong_turn(int i, uint8_t v, bool signaled)
+{
+	const uint8_t *at = side[!i].mem + BUF_SIZE / 2 + size - 1;
+	unsigned turns = 0;
+
+	side[i].mem[size - 1] = v;
+	post_write(&side[i], &side[!i], size, signaled);
+	eng_poll(side[i].e, 0, bench_clock());
+	do {
+		eng_poll(side[!i].e, 0, bench_clock());
+		turns++;
+	} while (__atomic_load_n(at, __ATOMIC_ACQUIRE) != v);
+	return turns;
+}
+
+static void
+run_pong(void)
+{
+	uint64_t end = bench_clock() + solo_ns, cpu = cpu_ns(), turns = 0;
+	unsigned n = 0;
+
+	for (; bench_clock() < end; n += 2) {
+		for (int i = 0; i < 2; i++)
+			turns += pong_turn(i, (uint8_t)(n / 2 + 1), n % 128 == 0);
+		if (n % 128 == 64)
+			for (int i = 0; i < 2; i++)
+				drain(&side[i]);
+	}
+	printf("pong %u B, mtu %u: %lu ns a message, %.2f turns to receive it, %u done\n", size,
+		mtu, (cpu_ns() - cpu) / n, (double)turns / n, n);
 }
 
 static void
@@ -455,10 +492,13 @@ main(int argc, char **argv)
 		depth = (unsigned)atoi(argv[n + 4]);
 	if (n + 5 < argc)
 		idle_qps = (unsigned)atoi(argv[n + 5]);
-	if (n + 6 < argc && strcmp(argv[n + 6], "write") != 0)
+	pong = n + 6 < argc && strcmp(argv[n + 6], "pong") == 0;
+	if (n + 6 < argc && !pong && strcmp(argv[n + 6], "write") != 0)
 		op = strcmp(argv[n + 6], "read") == 0 ? RD_READ : RD_FETCH_ADD;
 	if (n + 7 < argc && strcmp(argv[n + 7], "falcon") == 0)
 		transport = SAKER_FALCON;
+	if (n + 8 < argc)
+		solo_ns = strtoull(argv[n + 8], NULL, 10) * 1000000;
 	sk_hist_init(&hist);
 	if (strcmp(mode, "floor") == 0) {
 		start_floor();
@@ -472,8 +512,10 @@ main(int argc, char **argv)
 		start_side(1);
 		for (unsigned i = 0; i < idle_qps; i++)
 			connect_sides(16);
-		connect_sides(depth);
+		connect_sides(pong ? SK_MAX(depth, 256u) : depth);
 		solo = strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
+		if (solo && pong)
+			run = run_pong;
 		if (strcmp(mode, "sololat") == 0)
 			run = run_sololat;
 		if (strcmp(mode, "idle") == 0)
