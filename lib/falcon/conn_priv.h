@@ -34,7 +34,6 @@ struct fa_conn {
 	bool dead;                 /* failed: Falcon sends no packet, and drops those that arrive */
 	bool failing;              /* in s->failed: tl_dead() has not run yet */
 	uint8_t fail_code;         /* enum fa_completion */
-	uint32_t stopped_us;       /* value of s->stopped_us that PDL's deadlines include */
 };
 
 struct fa_stack {
@@ -42,7 +41,7 @@ struct fa_stack {
 	struct fa_ops ops;
 	void *ctx;
 	uint64_t now, epoch;   /* time of the current poll; time of creation */
-	uint32_t stopped_us;   /* in all calls of fa_stack_stopped(); wraps */
+	uint64_t stopped;      /* ns in all calls of fa_stack_stopped() */
 	struct sk_wheel wheel; /* starts at epoch; see FA_WHEEL_SCALE */
 	struct pdl_stack pdl;
 	struct tl_stack tl;
@@ -54,6 +53,14 @@ struct fa_stack {
 	uint32_t pool_fresh; /* elements of `pool` that were ever used */
 	uint64_t counters[fa_reason_count];
 };
+
+/* Returns `now` on a clock (ns) that stands still while the owner's loop does not run. The time for
+ * which a peer is silent is the difference of two times of this clock. */
+static inline uint64_t
+fa_observed(const struct fa_stack *s, uint64_t now)
+{
+	return now - s->stopped;
+}
 
 static inline void
 fa_count(struct fa_stack *s, enum fa_reason r)

@@ -288,8 +288,10 @@ unsigned fa_stack_poll(struct fa_stack *s, uint64_t now, unsigned budget);
 void fa_stack_timers(struct fa_stack *s, uint64_t now);
 unsigned fa_stack_send(struct fa_stack *s, uint64_t now, unsigned budget);
 /* Reports that the owner's loop did not run for `gap` ns before `now`: the scheduler ran another
- * thread, or a turn took long. No timeout of a packet counts this time, since nobody observed the
- * silence of the peer. Called before all other functions that receive `now`. */
+ * thread, or a turn took long. Packets are retransmitted when they are due, but this time does not
+ * count for the decision to give the peer up, since nobody observed its silence. The owner runs the
+ * timers after it has received what arrived meanwhile. Called before all other functions that
+ * receive `now`. */
 void fa_stack_stopped(struct fa_stack *s, uint64_t gap);
 /* Reports the time in ns for which the queue of the port was never found empty. A host that is too
  * slow for what it receives has a backlog that persists: its acknowledgements then report a higher

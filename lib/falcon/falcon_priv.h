@@ -18,9 +18,9 @@ struct fa_pkt {
 	uint32_t rsn;
 	uint32_t request_len;
 	uint8_t type; /* FALCON_PULL_REQUEST, FALCON_PULL_DATA, FALCON_PUSH_DATA */
-	/* The time from which the transaction's age counts. TL sets it when the transaction begins.
-	 * PDL sets it to `now` when the packet is the next to go, when it is sent, and when an RNR
-	 * NACK arrives for it, since the peer is alive then. */
+	/* The time (fa_observed()) from which the transaction's age counts. TL sets it when the
+	 * transaction begins. PDL sets it when the packet is the next to go, when it is
+	 * sent, and when an RNR NACK arrives for it, since the peer is alive then. */
 	uint64_t since;
 	/* ---- Used by PDL only ---- */
 	uint8_t resync;               /* nonzero: the packet goes out as a Resync with this code */
@@ -30,7 +30,7 @@ struct fa_pkt {
 	uint16_t timeouts; /* since the first transmission, or since the packet became a Resync */
 	uint32_t psn;
 	uint64_t sent_at, deadline; /* last transmission; time of the next one */
-	uint64_t counted_at;        /* first transmission, or last increment of `timeouts` */
+	uint64_t counted_at; /* fa_observed(): first transmission, or last change of `timeouts` */
 };
 
 /* ---- Functions of PDL that TL calls ---- */

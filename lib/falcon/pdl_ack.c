@@ -211,7 +211,8 @@ not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, 
 	pdl_bit_set(w->held, PDL_WINDOW_MAX, p->psn);
 	p->flags = (uint8_t)((p->flags & ~PKT_WHY) | PKT_RNR);
 	p->timeouts = 0;
-	p->since = now; /* the peer is alive: reclaim may wait */
+	/* The peer is alive: reclaim may wait. */
+	p->since = p->counted_at = fa_observed(c->s, now);
 	p->deadline = now + wait;
 	if (p->deadline < c->pdl.rtx_due) {
 		c->pdl.rtx_due = p->deadline;
@@ -237,7 +238,7 @@ pdl_ack_nack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h)
 		/* The congestion algorithm reacts; otherwise the packet counts as lost. But the
 		 * path and the peer are well: there is no reason to give up. */
 		p->timeouts = 0;
-		p->counted_at = now;
+		p->counted_at = fa_observed(c->s, now);
 		return;
 	case FALCON_NACK_RNR:
 		not_ready(c, now, w, p, h->rnr_timeout);

@@ -48,7 +48,6 @@ pdl_conn_init(struct fa_conn *c)
 	const struct fa_params *p = &c->params;
 
 	d->flows = p->flows;
-	c->stopped_us = c->s->stopped_us;
 	fifo_init(&d->pulls);
 	fifo_init(&d->pushes);
 	fifo_init(&d->pull_data);

@@ -25,11 +25,7 @@ exhausted(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 
-	if (max == 0 || now - p->counted_at < pdl_timeout(c, p))
-		return false;
-	p->counted_at = now;
-	p->timeouts += p->timeouts < UINT16_MAX;
-	if (p->timeouts <= max)
+	if (max == 0 || !pdl_count_timeout(c, now, p) || p->timeouts <= max)
 		return false;
 	p->deadline = c->pdl.rtx_due = now;
 	pdl_due(c, now);

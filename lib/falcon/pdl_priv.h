@@ -287,8 +287,9 @@ void pdl_due(struct fa_conn *c, uint64_t at);
 void pdl_timer(struct fa_conn *c, uint64_t now);
 /* Returns the timeout of a packet in ns: that of the connection, doubled for each timeout. */
 uint64_t pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p);
-/* Moves the deadlines of packets by the time for which the owner's loop has not run. */
-void pdl_resume(struct fa_conn *c);
+/* Counts a timeout of a packet, unless the loop has observed less than the timeout since the last
+ * one: what stopped the loop is no silence of the peer. Returns whether it did. */
+bool pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
 
 /* ---- pdl_rx.c ---- */
 

@@ -430,7 +430,6 @@ void
 pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {
 	c->pdl.n.packets_in++;
-	pdl_resume(c);
 	switch (in->hdr->type) {
 	case FALCON_NACK:
 		c->pdl.n.nacks_in++;

@@ -25,54 +25,29 @@ pdl_timeout(const struct fa_conn *c, const struct fa_pkt *p)
 		SK_MAX(cfg->rto_max_ns, cfg->rto_min_ns));
 }
 
-static void
-pdl_timer_defer(uint64_t *at, uint64_t gap)
+bool
+pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p)
 {
-	if (*at != SK_NEVER)
-		*at += gap;
-}
+	uint64_t observed = fa_observed(c->s, now);
 
-/* The peer's ULP set the time of a packet with PKT_RNR, which does not change. */
-static void
-resume_window(struct pdl_conn *d, const struct pdl_txw *w, uint64_t gap)
-{
-	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_LIVE); psn++) {
-		struct fa_pkt *p = pdl_txw_get(w, psn);
-
-		p->counted_at += gap;
-		p->since += gap;
-		if (!(p->flags & PKT_RNR))
-			p->deadline += gap;
-		d->rtx_due = SK_MIN(d->rtx_due, p->deadline);
-	}
-}
-
-void
-pdl_resume(struct fa_conn *c)
-{
-	struct pdl_conn *d = &c->pdl;
-	uint64_t gap = 1000ull * (c->s->stopped_us - c->stopped_us);
-
-	if (gap == 0)
-		return;
-	c->stopped_us = c->s->stopped_us;
-	pdl_timer_defer(&d->tlp_due, gap);
-	pdl_timer_defer(&d->loss_due, gap);
-	d->rtx_due = SK_NEVER;
-	resume_window(d, &d->tx[PDL_REQUEST], gap);
-	resume_window(d, &d->tx[PDL_DATA], gap);
+	if (observed - p->counted_at < pdl_timeout(c, p))
+		return false;
+	p->counted_at = observed;
+	p->timeouts += p->timeouts < UINT16_MAX;
+	return true;
 }
 
 /* Processes a timeout of `p`. Returns false after the last attempt of a Resync. */
 static bool
-pdl_timer_expire(struct fa_conn *c, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
+pdl_timer_expire(
+	struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, unsigned *times)
 {
 	uint32_t max = c->s->cfg.max_retransmits;
 	bool held = pdl_bit(w->held, PDL_WINDOW_MAX, p->psn);
 
 	/* While a ULP waits out an RNR timeout, its path is not silent. */
 	if (!(p->flags & PKT_RNR))
-		p->timeouts += p->timeouts < UINT16_MAX;
+		(void)pdl_count_timeout(c, now, p);
 	if (max && p->timeouts > max) {
 		if (p->resync)
 			return false;
@@ -92,7 +67,7 @@ scan(struct fa_conn *c, uint64_t now, struct pdl_txw *w, unsigned times[FA_FLOWS
 
 		if (p->deadline > now)
 			c->pdl.rtx_due = SK_MIN(c->pdl.rtx_due, p->deadline);
-		else if (!pdl_timer_expire(c, w, p, &times[p->flow]))
+		else if (!pdl_timer_expire(c, now, w, p, &times[p->flow]))
 			return false;
 	}
 	return true;
@@ -132,7 +107,6 @@ pdl_timer(struct fa_conn *c, uint64_t now)
 	uint64_t next;
 
 	d->timer_at = SK_NEVER;
-	pdl_resume(c);
 	next = pdl_ack_timer(c, now);
 	if (is_due(&d->pace_due, now))
 		pdl_wake(c);

@@ -319,13 +319,13 @@ sent_again(struct fa_conn *c, struct fa_pkt *p, unsigned flow)
 /* A packet that waits for a narrow window is not given up (11) for that reason: its age counts from
  * the time when it is the next to go, and again from its transmission. */
 static void
-line_moves(struct pdl_conn *d, uint64_t now, struct fa_pkt *p)
+line_moves(struct pdl_conn *d, uint64_t observed, struct fa_pkt *p)
 {
-	p->since = now;
+	p->since = observed;
 	if (d->pushes.head != NULL)
-		d->pushes.head->since = now;
+		d->pushes.head->since = observed;
 	if (d->pulls.head != NULL)
-		d->pulls.head->since = now;
+		d->pulls.head->since = observed;
 }
 
 /* Updates all state after a packet's transmission, and starts its timers. */
@@ -335,14 +335,13 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 	struct pdl_conn *d = &c->pdl;
 	struct pdl_flow *f = &d->flow[flow];
 
-	if (!(p->flags & (PKT_EARLY | PKT_PROBE)))
-		p->counted_at = now;
 	if (again)
 		sent_again(c, p, flow);
 	p->flow = (uint8_t)flow;
 	if (!again) {
 		fifo_take(d, p);
-		line_moves(d, now, p);
+		p->counted_at = fa_observed(c->s, now);
+		line_moves(d, p->counted_at, p);
 		pdl_txw_add(&d->tx[pdl_window_of(p)], p);
 		p->flags |= PKT_SENT;
 	}
@@ -465,6 +464,7 @@ all_new(const struct fa_conn *c)
 static inline uint64_t
 head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request)
 {
+	uint64_t observed = fa_observed(c->s, now);
 	struct pdl_conn *d = &c->pdl;
 	struct fa_pkt *p = f->head;
 
@@ -472,9 +472,10 @@ head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 	if (p->next == NULL)
 		f->tail = &f->head;
 	else if (request)
-		p->next->since = now;
+		p->next->since = observed;
 	d->queued--;
-	p->since = p->counted_at = p->sent_at = now;
+	p->since = p->counted_at = observed;
+	p->sent_at = now;
 	p->psn = w->next++;
 	p->flags |= PKT_SENT;
 	p->deadline = now + pdl_timeout(c, p);
@@ -555,7 +556,6 @@ pdl_tx_turn(struct fa_conn *c, uint64_t now, unsigned budget, int *rc)
 	unsigned n = 0;
 
 	*rc = 0;
-	pdl_resume(c);
 	while (n < budget && !c->dead) {
 		f = all_new(c) ? only_fifo(&c->pdl) : NULL;
 		if (f != NULL) {

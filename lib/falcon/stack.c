@@ -138,7 +138,7 @@ falcon_stack_bury(struct fa_stack *s, uint64_t now)
 void
 fa_stack_stopped(struct fa_stack *s, uint64_t gap)
 {
-	s->stopped_us += (uint32_t)(gap / 1000);
+	s->stopped += gap;
 }
 
 void

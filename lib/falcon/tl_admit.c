@@ -71,7 +71,7 @@ tl_admit_enter(
 	if (c->params.ordered) {
 		tl->held++;
 		if (rsn != tl->rx_rsn && tl->head == NULL && tl->gap_since == 0) {
-			tl->gap_since = now;
+			tl->gap_since = fa_observed(c->s, now);
 			tl_watch(c, now);
 		}
 	}

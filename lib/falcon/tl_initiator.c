@@ -73,7 +73,7 @@ tl_begin(struct fa_conn *c, uint64_t now, bool pull, uint32_t rsn, struct fa_buf
 	t->pkt.buf = buf;
 	t->pkt.rsn = rsn;
 	t->pkt.request_len = pull ? response_len : len;
-	t->pkt.since = now;
+	t->pkt.since = fa_observed(c->s, now);
 	t->in_pdl = true;
 	TAILQ_INSERT_TAIL(&c->tl.reqs, t, link);
 	if (pull)
@@ -136,7 +136,7 @@ push_start(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 	t->pkt.buf = buf;
 	t->pkt.rsn = tl->tx_rsn++;
 	t->pkt.request_len = buf->len;
-	t->pkt.since = now;
+	t->pkt.since = fa_observed(c->s, now);
 	t->in_pdl = true;
 	TAILQ_INSERT_TAIL(&tl->reqs, t, link);
 	if (tl->reclaim_at == SK_NEVER)

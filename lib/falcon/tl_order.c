@@ -41,7 +41,7 @@ tl_find_head(struct fa_conn *c, uint64_t now)
 		}
 	}
 	/* The clock of a gap restarts with each one that is closed. */
-	tl->gap_since = tl->held && tl->head == NULL ? now : 0;
+	tl->gap_since = tl->held && tl->head == NULL ? fa_observed(c->s, now) : 0;
 }
 
 bool

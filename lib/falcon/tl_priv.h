@@ -119,7 +119,8 @@ struct tl_conn {
 	bool busy, running;          /* ops->deliver returned false; tl_run() is executing */
 	bool dead, dead_sent;        /* tl_dead() was called; FA_EV_DEAD was sent */
 	uint64_t rnr_at, reclaim_at; /* the timer's deadlines; SK_NEVER: none */
-	uint64_t gap_since;          /* since when a missing request blocks others; 0: none does */
+	/* Since when (fa_observed()) a missing request blocks others; 0: none does. */
+	uint64_t gap_since;
 };
 
 /* One region of a pool (8.2.2). The regions for requests of the local ULP have marks for Xoff:

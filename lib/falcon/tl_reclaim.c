@@ -37,14 +37,15 @@ tl_reclaim_give_up(struct fa_conn *c, uint64_t now, struct tl_txn *t)
 static void
 reclaim_requests(struct fa_conn *c, uint64_t now)
 {
-	uint64_t ns = c->s->cfg.reclaim_ns;
+	uint64_t ns = c->s->cfg.reclaim_ns, age;
 	struct tl_txn *t;
 
 	TAILQ_FOREACH (t, &c->tl.reqs, link) {
 		if (t->state == TL_READY)
 			continue;
-		if (now - t->pkt.since < ns) {
-			c->tl.reclaim_at = t->pkt.since + ns;
+		age = fa_observed(c->s, now) - t->pkt.since;
+		if (age < ns) {
+			c->tl.reclaim_at = now + ns - age;
 			return;
 		}
 		tl_reclaim_give_up(c, now, t);
@@ -57,12 +58,12 @@ reclaim_requests(struct fa_conn *c, uint64_t now)
 static void
 reclaim_gap(struct fa_conn *c, uint64_t now)
 {
-	uint64_t ns = 2 * c->s->cfg.reclaim_ns;
+	uint64_t ns = 2 * c->s->cfg.reclaim_ns, age = fa_observed(c->s, now) - c->tl.gap_since;
 
 	if (c->tl.gap_since == 0 || c->tl.out || c->tl.rnr != TL_RNR_NONE)
 		return;
-	if (now - c->tl.gap_since < ns) {
-		c->tl.reclaim_at = SK_MIN(c->tl.reclaim_at, c->tl.gap_since + ns);
+	if (age < ns) {
+		c->tl.reclaim_at = SK_MIN(c->tl.reclaim_at, now + ns - age);
 		return;
 	}
 	fa_count(c->s, FA_RECLAIMED);

@@ -227,7 +227,7 @@ send_data(struct tl_txn *t, uint64_t now)
 	t->state = TL_DATA_TX;
 	t->pkt.type = FALCON_PULL_DATA;
 	t->pkt.buf = t->buf;
-	t->pkt.since = now;
+	t->pkt.since = fa_observed(s, now);
 	t->buf = NULL;
 	pdl_send(c, now, &t->pkt);
 	return true;

@@ -32,7 +32,8 @@ struct eng_link {
 	/* Takes note that the loop has not run for `gap`, before all other functions of the turn.
 	 */
 	void (*stopped)(struct eng_transport *t, uint64_t gap);
-	/* Handles expired timers, after all frames that had arrived by `now` were received. */
+	/* Handles expired timers, after all frames that had arrived by `now` were received. No call
+	 * after a stop until the frames that arrived meanwhile were received. */
 	void (*timers)(struct eng_transport *t, uint64_t now);
 	/* Delivers to the engine stages and sends packets. Returns whether there was work. */
 	bool (*poll)(struct eng_transport *t, uint64_t now);

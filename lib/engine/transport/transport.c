@@ -28,6 +28,8 @@
  * stage would have seen a frame. */
 #define STOPPED_NS 2000000u
 #define SEEN_NS    250000u
+/* After a stop, timers wait for the frames that arrived meanwhile, but not longer than this. */
+#define CATCH_UP_NS 1000000u
 
 static struct tcp_rec *
 transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
@@ -299,6 +301,13 @@ receive_loop(struct eng_transport *t)
 		eng_rx_frame(t, t->loop_port, t->loop[t->loop_head++ & (ENG_LOOP_QUEUE - 1)]);
 }
 
+/* Returns whether frames that arrived during a stop of the loop may be unread. */
+static bool
+is_behind(const struct eng_transport *t, uint64_t now)
+{
+	return t->resumed != 0 && now - t->resumed < CATCH_UP_NS;
+}
+
 /* Begins a half of a turn. */
 static void
 begin_half(struct eng_transport *t, uint64_t now)
@@ -309,6 +318,7 @@ begin_half(struct eng_transport *t, uint64_t now)
 	if (gap < STOPPED_NS)
 		return;
 	t->empty_at += gap;
+	t->resumed = now;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		t->packet_links[k]->stopped(t, gap - SEEN_NS);
 }
@@ -324,15 +334,17 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	for (unsigned i = 0; i < t->e->cfg.nports; i++)
 		most = SK_MAX(most, transport_receive(t, (uint16_t)i));
 	work |= most > 0;
-	if (most < ENG_BURST)
+	if (most < ENG_BURST) {
 		t->empty_at = t->looked = now;
+		t->resumed = 0;
+	}
 	if (t->loop_head != t->loop_tail) {
 		receive_loop(t);
 		work = true;
 	}
 	if (t->handoff != NULL)
 		work |= eng_handoff_rx(t);
-	for (unsigned k = 0; k < t->npacket_links; k++)
+	for (unsigned k = 0; k < t->npacket_links && !is_behind(t, now); k++)
 		t->packet_links[k]->timers(t, now);
 	if (!TAILQ_EMPTY(&t->pending))
 		work |= eng_conns_pending(t);

@@ -143,6 +143,7 @@ struct eng_transport {
 	/* When a look at the ports last found fewer frames than a burst, so that none was left; and
 	 * this time plus that in which the loop did not run, which does not count as backlog. */
 	uint64_t looked, empty_at;
+	uint64_t resumed; /* the end of a stop, until a look leaves no frame in the queues; or 0 */
 	/* The frames of this turn arrived within this time (ns) before `now`: after the look that
 	 * left none in the queue. */
 	uint64_t waited;

@@ -458,6 +458,33 @@ Test(engine_falcon, a_stage_that_stands_still_loses_nothing)
 	frig_stop();
 }
 
+/* More frames arrive while a host does not run than a turn receives: it reads all of them before it
+ * holds any packet for lost. */
+Test(engine_falcon, a_stop_of_the_loop_causes_no_retransmission)
+{
+	frig_start(NULL);
+	frig_connect_reads(SAKER_FALCON, 128);
+	for (unsigned round = 0; round < 4; round++) {
+		unsigned waiting;
+
+		for (unsigned i = 0; i < FRIG_DEPTH; i++)
+			frig_post(0, RD_READ, FRIG_MEM, 0);
+		frig_turn();
+		for (unsigned i = 0; i < 30; i++) {
+			frig.now += frig.step;
+			eng_poll(frig.n[1].e, 0, frig.now);
+		}
+		waiting = rte_ring_count(frig.to[0]);
+		cr_assert_gt(waiting, ENG_BURST);
+		frig.now += 300000000;
+		for (unsigned i = 0; i < FRIG_DEPTH; i++)
+			cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	}
+	cr_assert_eq(frig_count(0, "fa", "FA_RETRANSMIT"), 0);
+	cr_assert_eq(frig_count(1, "fa", "FA_RETRANSMIT"), 0);
+	frig_stop();
+}
+
 static void
 several_stages(struct eng_config *cfg, int node)
 {

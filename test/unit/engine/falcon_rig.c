@@ -402,9 +402,9 @@ frig_ask(const struct saker_conn_param *p)
 }
 
 void
-frig_connect_over(enum saker_transport transport)
+frig_connect_reads(enum saker_transport transport, uint16_t reads)
 {
-	struct saker_conn_param p = {.ird = 4, .ord = 4};
+	struct saker_conn_param p = {.ird = reads, .ord = reads};
 	struct saker_listener *l = frig_listen(1);
 	struct saker_event ev;
 
@@ -418,6 +418,12 @@ frig_connect_over(enum saker_transport transport)
 	cr_assert_eq(frig_event(1, SAKER_EV_ESTABLISHED).qp, frig.n[1].qp);
 	cr_assert_eq(frig_event(0, SAKER_EV_ESTABLISHED).qp, frig.n[0].qp);
 	cr_assert_eq(saker_unlisten(l), 0, "%s", saker_error());
+}
+
+void
+frig_connect_over(enum saker_transport transport)
+{
+	frig_connect_reads(transport, 4);
 }
 
 void

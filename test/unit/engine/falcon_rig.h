@@ -89,6 +89,8 @@ struct saker_listener *frig_listen(int node);
 /* Creates a QP at each node and connects the QP of n[0] to the QP of n[1]. */
 void frig_connect(void);
 void frig_connect_over(enum saker_transport transport);
+/* Does the same with so many outstanding Reads and Atomics. */
+void frig_connect_reads(enum saker_transport transport, uint16_t reads);
 /* Starts to connect n[0].qp. */
 void frig_ask(const struct saker_conn_param *p);
 /* Waits for the disconnected event at both sides. Returns the status at node 0; *other is that at

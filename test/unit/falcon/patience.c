@@ -144,6 +144,23 @@ Test(patience, a_stop_of_the_own_loop_is_not_the_peers_silence)
 	pair_stop();
 }
 
+/* Only the decision to give the peer up waits: a packet that was lost is sent again when the loop
+ * runs, not later by the time of the stop. */
+Test(patience, a_stop_of_the_own_loop_delays_no_retransmission)
+{
+	begin();
+	post(8);
+	pair_run(5 * MS);
+	me.silent = true;
+	post(1);
+	pair_run(6 * PAIR_US);
+	me.silent = false;
+	pair_halt(0, 1 * SECOND);
+	pair_run(1 * SECOND + 200 * PAIR_US);
+	cr_assert_eq(me.done, me.posted);
+	pair_stop();
+}
+
 /* Acknowledgements that arrive while the loop is stopped count before any timeout. */
 Test(patience, a_stop_of_the_own_loop_causes_no_retransmission)
 {
