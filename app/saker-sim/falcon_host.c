@@ -67,7 +67,8 @@ sim_falcon_input(struct sim_host *h, struct sim_packet *p, uint64_t now)
 		.stamp = p->stamp,
 		.path = p->entropy,
 		.ttl = p->ttl,
-		.ce = p->ecn == IP_ECN_CE};
+		.ce = p->ecn == IP_ECN_CE,
+		.waited = TICKS(h->waited_ns)};
 
 	if (p->payload > 0) {
 		in.payload = sim_falcon_buf_get(t, p->tag);
@@ -239,8 +240,15 @@ unsigned
 sim_falcon_poll(struct sim_host *h, uint64_t now, unsigned budget)
 {
 	struct falcon_host *t = h->stack;
+	sim_time at = h->w->events.now;
 
-	return fa_stack_poll(t->s, now, budget);
+	if (!h->slow)
+		return fa_stack_poll(t->s, now, budget);
+	fa_stack_stopped(t->s, sim_receiver_stop(&h->receiver));
+	fa_stack_backlog(t->s, sim_receiver_backlog(&h->receiver, at));
+	if (!sim_receiver_is_behind(&h->receiver, at))
+		fa_stack_timers(t->s, now);
+	return fa_stack_send(t->s, now, budget);
 }
 
 uint64_t

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host: a transport's stack behind a port. It runs a turn when a packet arrives, at the stack's
- * deadline, and when its port has room again. Its processor needs no time, but its port does.
+ * deadline, and when its port has room again. Its port needs time, and its processor needs none
+ * unless the scenario has a [receiver].
  */
 #include <string.h>
 
+#include "../../lib/base/mem.h"
 #include "world.h"
 
 #define BUDGET  32
@@ -45,8 +47,44 @@ host_plan(struct sim_host *h, unsigned sent, sim_time now)
 		at = sim_link_drained(&h->nic, h->w->sc->nic_queue_bytes / 2);
 	else if (at <= now) /* the budget was used up, or the turn had no effect: time must pass */
 		at = now + (sent > 0 ? 10 : 200) * SIM_NS;
+	if (h->receiver.first != NULL)
+		at = SK_MIN(at, sim_receiver_ready(&h->receiver, now));
 	if (at != SIM_NEVER)
 		sim_host_wake(h, at > now ? at : now + SIM_NS);
+}
+
+static void
+host_look(struct sim_host *h, sim_time now)
+{
+	struct sim_packet *p = sim_receiver_look(&h->receiver, now, &h->waited_ns), *next;
+
+	for (; p != NULL; p = next) {
+		next = p->next;
+		h->w->transport->input(h, p, NS(now));
+	}
+}
+
+/* Does the half of a turn for which the processor of a slow host is ready: it receives a burst, or
+ * sends when that is done. Returns whether it sends. */
+static bool
+host_may_send(struct sim_host *h, sim_time now)
+{
+	struct sim_receiver *r = &h->receiver;
+	sim_time ready = sim_receiver_ready(r, now);
+
+	if (ready > now) {
+		sim_host_wake(h, ready);
+		return false;
+	}
+	if (!r->busy) {
+		host_look(h, now);
+		if (r->busy) {
+			sim_host_wake(h, r->free_at);
+			return false;
+		}
+	}
+	r->busy = false;
+	return true;
 }
 
 static void
@@ -56,6 +94,8 @@ host_turn(struct sim_host *h, sim_time now)
 	struct sim_flow *f;
 	unsigned sent;
 
+	if (h->slow && !host_may_send(h, now))
+		return;
 	while ((f = h->offers) != NULL) {
 		h->offers = f->next_offer;
 		if (h->offers == NULL)
@@ -73,6 +113,11 @@ host_receive(struct sim_node *self, struct sim_packet *p, sim_time now)
 {
 	struct sim_host *h = (struct sim_host *)self;
 
+	if (h->slow) {
+		sim_receiver_put(&h->receiver, p, &h->w->memory);
+		sim_host_wake(h, sim_receiver_ready(&h->receiver, now));
+		return;
+	}
 	h->w->transport->input(h, p, NS(now));
 	host_turn(h, now);
 }
@@ -116,5 +161,6 @@ sim_host_init(struct sim_host *h, struct sim_world *w, uint32_t id)
 	h->w = w;
 	h->id = id;
 	h->wake_at = SIM_NEVER;
+	sim_receiver_init(&h->receiver, w->sc);
 	h->offers_end = &h->offers;
 }

@@ -24,12 +24,13 @@ struct sim_link;
 
 /* A packet. Nodes pass it by pointer; its holder either passes it on or frees it. */
 struct sim_packet {
-	struct sim_link *link; /* on which it travels at present */
-	uint32_t src, dst;     /* numbers of hosts */
-	uint32_t flow;         /* number of the flow, the same at both ends */
-	uint32_t entropy;      /* hashed by ECMP beside the hosts: flow label or source port */
-	uint32_t bytes;        /* on the wire, including SIM_FRAMING */
-	uint32_t payload;      /* bytes behind the transport's header */
+	struct sim_link *link;   /* on which it travels at present */
+	struct sim_packet *next; /* in the queue of a slow receiver */
+	uint32_t src, dst;       /* numbers of hosts */
+	uint32_t flow;           /* number of the flow, the same at both ends */
+	uint32_t entropy;        /* hashed by ECMP beside the hosts: flow label or source port */
+	uint32_t bytes;          /* on the wire, including SIM_FRAMING */
+	uint32_t payload;        /* bytes behind the transport's header */
 	uint8_t ttl;
 	uint8_t ecn;     /* IP_ECN_* */
 	uint8_t ulp_len; /* bytes of the payload that are in `ulp` */

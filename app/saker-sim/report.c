@@ -43,6 +43,7 @@ static const struct column columns[] = {
 	{"lost_fabric", COUNT, AT(totals.ports.lost), false},
 	{"reordered", COUNT, AT(totals.nics.reordered), false},
 	{"dropped", COUNT, AT(totals.ports.dropped), true},
+	{"receiver_drops", COUNT, AT(totals.receiver_drops), false},
 	{"marked", COUNT, AT(totals.ports.marked), false},
 	{"depth_p50_bytes", COUNT, AT(depth_p50), false},
 	{"depth_p99_bytes", COUNT, AT(depth_p99), false},

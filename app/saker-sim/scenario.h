@@ -37,6 +37,9 @@ struct sim_scenario {
 	uint32_t queue_kib, ecn_kib;
 	/* Hosts. */
 	uint32_t transport, payload, nic_queue_bytes;
+	/* Processors of the destinations of flows. */
+	uint64_t packet_ns, stop_us, run_us;
+	uint32_t rx_queue;
 	/* Traffic. */
 	uint32_t pattern, operation, connections, outstanding;
 	uint64_t messages, message_bytes, spread_us;

@@ -75,6 +75,14 @@ static const struct key keys[] = {
 	{"host", "nic-queue", U32, AT(nic_queue_bytes), 1, 1e8, "16384",
 		"bytes of the queue between transport and wire"},
 
+	{"receiver", "packet-ns", U64, AT(packet_ns), 0, 1e9, "0",
+		"time that the destination of a flow needs for a packet"},
+	{"receiver", "stop-us", U64, AT(stop_us), 0, 1e9, "0",
+		"time for which its processor stops"},
+	{"receiver", "run-us", U64, AT(run_us), 1, 1e9, "20000", "time between two stops"},
+	{"receiver", "queue", U32, AT(rx_queue), 1, 1e6, "1024",
+		"packets that wait for it in its port at most"},
+
 	{"traffic", "pattern", ONE_OF, AT(pattern), 0, 3, "one-to-one", "senders and receivers",
 		{"one-to-one", "incast", "permutation", "random"}},
 	{"traffic", "operation", ONE_OF, AT(operation), 0, 2, "push",

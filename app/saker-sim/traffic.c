@@ -15,6 +15,7 @@ flow_init(struct sim_world *w, uint32_t id, uint32_t src, uint32_t dst)
 	f->dst = &w->hosts[dst];
 	f->end[0] = (struct sim_end){.flow = f, .host = f->src};
 	f->end[1] = (struct sim_end){.flow = f, .host = f->dst};
+	f->dst->slow = sim_receiver_is_slow(w->sc);
 }
 
 /* Returns the next host of each host in a random cycle through all hosts. */

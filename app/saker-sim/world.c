@@ -88,6 +88,7 @@ totals(struct sim_world *w, struct sim_totals *t)
 	for (uint32_t i = 0; i < w->sc->hosts; i++) {
 		w->transport->count(&w->hosts[i], &t->counts);
 		add_link(&t->nics, &w->hosts[i].nic.stats);
+		t->receiver_drops += w->hosts[i].receiver.dropped;
 	}
 	for (unsigned i = 0; i < w->nswitches; i++)
 		for (unsigned p = 0; p < w->switches[i].nports; p++)

@@ -8,6 +8,7 @@
 #define SAKER_SIM_WORLD_H
 
 #include "net.h"
+#include "receiver.h"
 #include "scenario.h"
 
 struct sim_world;
@@ -48,8 +49,11 @@ struct sim_host {
 	uint32_t id;
 	struct sim_link nic; /* outgoing */
 	void *stack;
-	sim_time wake_at; /* the next scheduled turn; events of other times have no effect */
-	bool blocked;     /* the port was full in this turn */
+	bool slow; /* it is the destination of a flow, and `receiver` is its processor */
+	struct sim_receiver receiver;
+	uint64_t waited_ns; /* the packets of this turn waited for at most this time */
+	sim_time wake_at;   /* the next scheduled turn; events of other times have no effect */
+	bool blocked;       /* the port was full in this turn */
 	/* Flows of this host that have new data to send, first come, first served. */
 	struct sim_flow *offers, **offers_end;
 };
@@ -131,6 +135,7 @@ struct sim_counts {
 struct sim_totals {
 	struct sim_counts counts;
 	struct sim_link_stats nics, ports;
+	uint64_t receiver_drops;
 };
 
 struct sim_world {

@@ -46,6 +46,7 @@ run c incast run.duration-us=1000 run.sample-us=100 "topology.hosts=3 26"
 awk -F, 'NR > 1 { n[$1]++; if ($4 > 0) deep++ }
     END { exit !(n[0] >= 18 && n[3] >= 18 && deep > 20) }' "$dir/c/incast-series.csv" ||
     fail "the series of the incast has too few lines, or too few with queued packets"
+run c receiver run.duration-us=46000
 run c paths run.warmup-us=500 run.duration-us=1000
 run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4

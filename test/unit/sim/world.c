@@ -149,6 +149,30 @@ Test(world, one_falcon_connection_is_held_by_its_window)
 	cr_assert(r.goodput_gbps > 140 && r.goodput_gbps < 168, "%f", r.goodput_gbps);
 }
 
+/* A host whose scheduler runs other programs for 3 ms in 23: packets wait in its port. Swift does
+ * not take the stops for delay of the network. What is sent again is sent for the timeout of 1 ms.
+ */
+Test(world, a_receiver_that_stops_keeps_its_rate_while_it_runs)
+{
+	struct sim_result r = run("host.transport=falcon", "traffic.connections=8", "link.gbps=100",
+		"receiver.stop-us=3000", "run.warmup-us=40000", "run.duration-us=100000", NULL);
+
+	cr_assert_gt(r.share, 0.95 * 20 / 23 * 96.5, "%f", r.share);
+	cr_assert_eq(r.totals.receiver_drops, 0);
+	cr_assert_lt(100 * r.totals.counts.retransmits, r.totals.counts.packets);
+}
+
+/* A packet needs a fifth more time than it takes on the wire. */
+Test(world, a_receiver_that_is_too_slow_loses_little)
+{
+	struct sim_result r = run("host.transport=falcon", "traffic.connections=8", "link.gbps=100",
+		"receiver.packet-ns=403", "run.warmup-us=20000", "run.duration-us=50000", NULL);
+
+	cr_assert_gt(r.share, 0.9 / 1.2 * 96.5, "%f", r.share);
+	cr_assert_lt(r.share, 82, "%f", r.share);
+	cr_assert_lt(1000 * r.totals.receiver_drops, r.totals.counts.packets);
+}
+
 /* The targets of goodput under random loss: 95 % of the clean link at 1 %, 85 % at 5 %. */
 Test(world, falcon_keeps_its_goodput_under_loss)
 {
