@@ -167,6 +167,7 @@ begin() { # begin KIND
         vdev="net_af_packet0,iface=$near"
         ip link add $near type veth peer name $far
         ip link set $near up
+        python3 test/hostile/wire.py plain $far
     }
     saker s 0@0 "$vdev" -- --config "$work/saker.ini" --idle sleep
     chrt -r -p 10 "${pid[s]}" || fail "saker gets no priority"

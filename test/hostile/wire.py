@@ -4,13 +4,15 @@
 
     wire.py ATTACK INTERFACE ADDR PORT NUMBER
     wire.py syn|strays|garbage INTERFACE ADDR PORT FILE
+    wire.py plain INTERFACE
 
 INTERFACE has an address in ADDR's /24. Attacks with frames of their own use the source address that
 ends in 77: the kernel answers ARP requests for it (proxy ARP) and nothing else.
 The half-done connections come from the hosts of the /24 that follows ADDR's, all of which must be
 local addresses. The program prints "ready" when its preparations are complete, and continues until
 SIGTERM. The second form writes the frames of a flood to FILE, each behind its length of two bytes,
-for the attack "frames" of hostile.c.
+for the attack "frames" of hostile.c. The third form has the kernel compute the checksums of all
+that it sends over INTERFACE, as the other forms do: a port of net_af_packet offers no offloads.
 """
 import array
 import fcntl
@@ -155,17 +157,22 @@ class Silent:
         closed = 0
         for fd, event in self.poll.poll(seconds):
             s = self.sockets[fd]
-            if event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+            if event & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR) or not self.opened(s):
                 self.poll.unregister(s)
                 del self.sockets[fd]
                 s.close()
                 closed += 1
-                continue
-            if self.first:
-                s.send(self.first)
-            self.poll.modify(s, select.EPOLLIN)
-            self.open += 1
         return closed
+
+    def opened(self, s):
+        """Continues a new connection. Returns whether saker has not reset it meanwhile."""
+        try:
+            s.sendall(self.first)
+        except OSError:
+            return False
+        self.poll.modify(s, select.EPOLLIN)
+        self.open += 1
+        return True
 
 
 def silent(addr, port, number, hosts, first=b''):
@@ -215,7 +222,7 @@ def neighbor(addr):
 
 
 def no_offloads(interface):
-    """Has the kernel send whole frames with checksums: a port of af_packet offers no offloads."""
+    """Has the kernel send whole frames with checksums."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for command in ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO:
             value = array.array('B', struct.pack('=II', command, 0))
@@ -366,6 +373,9 @@ FLOODS = {'syn': syns, 'strays': strays, 'garbage': garbage}
 
 def main():
     names = [*PEERS, *FLOODS, 'disordered']
+    if len(sys.argv) == 3 and sys.argv[1] == 'plain':
+        no_offloads(sys.argv[2])
+        return
     if len(sys.argv) != 6 or sys.argv[1] not in names:
         sys.exit(f'{__doc__}\nattacks: {" ".join(names)}')
     name, interface, addr = sys.argv[1:4]
