@@ -105,7 +105,9 @@ struct eng_rates_config {
 
 struct eng_falcon_config {
 	bool enabled;
-	struct fa_config stack; /* each transport stage replaces the seed by a random one */
+	/* Each transport stage replaces the seed by a random one, and a max_conns of 0 by
+	 * limits.conns. */
+	struct fa_config stack;
 	struct fa_swift_params swift;
 	/* Supported protection of packets: bits ROFX_PSP(enum psp_version). Two peers agree on the
 	 * strongest version that both support. Versions with keys require `tls`. */

@@ -376,6 +376,17 @@ tcp_listen_make_room(struct tcp_listener *l, const struct newcomer *new)
 	return TCP_NONE;
 }
 
+/* Refuses a SYN. Settled connections stay, so that the peer is told at once when they have taken
+ * all places; it may repeat a SYN for which half-done connections left no place. */
+static void
+refuse(struct tcp_stack *s, const struct tcp_tuple *t, const struct wire_tcp *seg,
+	enum tcp_reason full)
+{
+	tcp_count(s, full);
+	if (full == TCP_CONNS_FULL)
+		tcp_rst_answer(s, t, seg, 0);
+}
+
 static void
 passive_open(
 	struct tcp_listener *l, const struct tcp_tuple *t, uint32_t mtu, const struct wire_tcp *seg)
@@ -386,13 +397,9 @@ passive_open(
 	enum tcp_reason full = tcp_listen_make_room(l, &new);
 	struct tcp_conn *c;
 
-	if (full != TCP_NONE) {
-		tcp_count(s, full);
-		return;
-	}
-	c = tcp_conn_new(s, t, mtu);
+	c = full == TCP_NONE ? tcp_conn_new(s, t, mtu) : NULL;
 	if (c == NULL) {
-		tcp_count(s, TCP_CONNS_FULL);
+		refuse(s, t, seg, full == TCP_NONE ? TCP_CONNS_FULL : full);
 		return;
 	}
 	tcp_conn_options(c, seg);

@@ -313,7 +313,7 @@ size_t tcp_conn_size(void);
 	X(TCP_NO_CONN, SK_NORMAL, "a segment for no connection and no listener")                   \
 	X(TCP_HALF_OPEN_FULL, SK_WARNING, "a half-open connection was dropped for a newer SYN")    \
 	X(TCP_BACKLOG_FULL, SK_NOTICE, "a SYN was dropped: the listener's backlog is full")        \
-	X(TCP_CONNS_FULL, SK_WARNING, "a SYN was dropped: all connections are in use")             \
+	X(TCP_CONNS_FULL, SK_WARNING, "a SYN was refused: all connections are in use")             \
 	X(TCP_PREFIX_FULL, SK_WARNING,                                                             \
 		"a SYN was dropped: its source prefix has too many half-done connections")         \
 	X(TCP_HALF_DONE_ENDED, SK_WARNING,                                                         \

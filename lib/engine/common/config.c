@@ -62,6 +62,7 @@ eng_config_default(struct eng_config *cfg)
 		.socket_id = SOCKET_ID_ANY};
 	tcp_config_default(&cfg->tcp);
 	fa_config_default(&cfg->falcon.stack);
+	cfg->falcon.stack.max_conns = 0;
 	fa_swift_defaults(&cfg->falcon.swift);
 	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
 	/* A peer's thread that waits for its processor delays its acknowledgements by that time.

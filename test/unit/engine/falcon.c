@@ -155,6 +155,31 @@ Test(engine_falcon, nobody_listens_is_unreachable_and_may_be_tried_again)
 }
 
 static void
+second_has_few_places(struct eng_config *cfg, int node)
+{
+	if (node == 1)
+		cfg->limits.conns = 8;
+}
+
+/* [limits] connections is the limit of both transports. */
+Test(engine_falcon, a_connection_beyond_the_limit_is_refused_at_once)
+{
+	struct saker_conn_param p = {0};
+	uint64_t asked;
+
+	frig_start(second_has_few_places);
+	for (unsigned i = 0; i < 8; i++)
+		frig_connect();
+	frig_listen(1);
+	frig_qp(0, SAKER_FALCON);
+	asked = frig.now;
+	frig_ask(&p);
+	cr_assert_eq(frig_event(0, SAKER_EV_UNREACHABLE).status, -ECONNREFUSED);
+	cr_assert_lt(frig.now - asked, 5000000);
+	frig_stop();
+}
+
+static void
 second_has_no_falcon(struct eng_config *cfg, int node)
 {
 	if (node == 1)

@@ -191,6 +191,7 @@ Test(tcp_hostile, all_connections_in_use_refuses_syns)
 	syn_from(3);
 	cr_assert_null(p.c);
 	cr_assert_eq(sc_count(&p, TCP_CONNS_FULL), 1);
+	cr_assert_eq(p.out[p.nout - 1].tcp.flags, TCP_RST | TCP_ACK); /* the peer does not wait */
 	cr_assert_eq(tcp_connect(p.s, p.now, &p.t, 1500, NULL, &p.c), -ENOBUFS);
 }
 
