@@ -12,7 +12,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "../wire/plain.h"
+#include "../wire/word.h"
 
 /* The longest ULPDU: a longer one gains by the other routines of CRC32C, and by less per byte. */
 #define RUN_ULPDU_MAX 256
@@ -91,7 +91,7 @@ run_fpdu(struct iw_qp *q, struct rx_run *run, const uint8_t *p, uint32_t have)
 
 	if (have < MPA_LEN_FIELD + DDP_TAGGED_LEN)
 		return 0;
-	head = be64toh(wire_word64(p));
+	head = wire_be64(p);
 	ulpdu_len = (uint32_t)(head >> 48);
 	len = mpa_plain_len(ulpdu_len);
 	if ((head >> 32 & 0xffff) != WHOLE_WRITE || ulpdu_len <= DDP_TAGGED_LEN ||
@@ -100,7 +100,7 @@ run_fpdu(struct iw_qp *q, struct rx_run *run, const uint8_t *p, uint32_t have)
 	if (!run_crc_good(&q->mrx, p, len))
 		return 0;
 	n = ulpdu_len - DDP_TAGGED_LEN;
-	at = run_target(q, run, (uint32_t)head, be64toh(wire_word64(p + 8)), n);
+	at = run_target(q, run, (uint32_t)head, wire_be64(p + 8), n);
 	if (at == NULL) {
 		q->mrx.checked = true;
 		return 0;

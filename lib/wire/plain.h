@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "wire.h"
+#include "word.h"
 
 #define PLAIN_L4  (ETH_LEN + IP4_LEN) /* byte offset of the TCP header */
 #define PLAIN_LEN (PLAIN_L4 + 32)     /* bytes of all headers */
@@ -22,34 +23,6 @@ struct wire_plain {
 	uint8_t ecn;
 	struct wire_tcp tcp;
 };
-
-/* Returns the 16-bit, 32-bit or 64-bit word at `p` in memory order. */
-static inline uint16_t
-wire_word16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static inline uint32_t
-wire_word32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static inline uint64_t
-wire_word64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* Returns whether the checksum of the IPv4 header at `p`, without options, is correct. */
 static inline bool
@@ -95,7 +68,7 @@ static inline bool
 wire_plain_parse(struct wire_plain *out, const uint8_t *p, size_t len)
 {
 	const uint8_t *tcp = p + PLAIN_L4;
-	uint32_t total = be16toh(wire_word16(p + ETH_LEN + 2));
+	uint32_t total = wire_be16(p + ETH_LEN + 2);
 	struct wire_tcp *t = &out->tcp;
 
 	if (total < PLAIN_LEN - ETH_LEN || total > len - ETH_LEN ||
@@ -103,20 +76,20 @@ wire_plain_parse(struct wire_plain *out, const uint8_t *p, size_t len)
 		return false;
 	out->payload_len = total - (PLAIN_LEN - ETH_LEN);
 	out->ecn = p[ETH_LEN + 1] & 3;
-	t->sport = be16toh(wire_word16(tcp));
-	t->dport = be16toh(wire_word16(tcp + 2));
-	t->seq = be32toh(wire_word32(tcp + 4));
-	t->ack = be32toh(wire_word32(tcp + 8));
+	t->sport = wire_be16(tcp);
+	t->dport = wire_be16(tcp + 2);
+	t->seq = wire_be32(tcp + 4);
+	t->ack = wire_be32(tcp + 8);
 	t->flags = tcp[13];
 	t->hdr_len = PLAIN_LEN - PLAIN_L4;
-	t->window = be16toh(wire_word16(tcp + 14));
+	t->window = wire_be16(tcp + 14);
 	t->mss = 0;
 	t->wscale = TCP_NO_WSCALE;
 	t->sack_ok = false;
 	t->ts = true;
 	t->nsack = 0;
-	t->ts_val = be32toh(wire_word32(tcp + TCP_LEN + 4));
-	t->ts_ecr = be32toh(wire_word32(tcp + TCP_LEN + 8));
+	t->ts_val = wire_be32(tcp + TCP_LEN + 4);
+	t->ts_ecr = wire_be32(tcp + TCP_LEN + 8);
 	return true;
 }
 

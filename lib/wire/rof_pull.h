@@ -10,20 +10,12 @@
 #define SAKER_WIRE_ROF_PULL_H
 
 #include "rof.h"
+#include "word.h"
 
 #define ROF_READ_REQUEST_LEN    44
 #define ROF_ATOMIC_LEN          56
 #define ROF_READ_RESPONSE_LEN   24
 #define ROF_ATOMIC_RESPONSE_LEN 32
-
-static inline uint64_t
-wire_rof_get(const uint8_t *p)
-{
-	uint64_t word;
-
-	memcpy(&word, p, sizeof(word));
-	return be64toh(word);
-}
 
 /* Writes STETH (section 8.3.4), 12 bytes. */
 static inline void
@@ -36,7 +28,7 @@ wire_rof_sink_put(uint8_t *p, const struct wire_rof *in)
 static inline bool
 wire_rof_sink_is(const uint8_t *p, const struct wire_rof *want)
 {
-	return wire_rof_get(p) == want->sink_va && (uint32_t)wire_rof_get(p + 4) == want->sink_lkey;
+	return wire_be64(p) == want->sink_va && (uint32_t)wire_be64(p + 4) == want->sink_lkey;
 }
 
 /* Writes ROF_READ_REQUEST_LEN bytes; in->pad is 0. */
@@ -83,21 +75,21 @@ wire_rof_pull_parse(struct wire_rof *out, const uint8_t *p, size_t len)
 			? out->opcode != ROF_READ_REQUEST
 			: out->opcode != ROF_FETCH_ADD && out->opcode != ROF_CMP_SWAP)
 		return false;
-	first = wire_rof_get(p);
+	first = wire_be64(p);
 	if (first != wire_rof_first(out, out->opcode, false))
 		return false;
-	out->sn = (uint32_t)(wire_rof_get(p + 8) >> 32);
-	out->va = wire_rof_get(p + 12);
-	out->rkey = (uint32_t)(wire_rof_get(p + 20) >> 32);
+	out->sn = (uint32_t)(wire_be64(p + 8) >> 32);
+	out->va = wire_be64(p + 12);
+	out->rkey = (uint32_t)(wire_be64(p + 20) >> 32);
 	if (len == ROF_READ_REQUEST_LEN) {
-		out->length = (uint32_t)wire_rof_get(p + 20);
+		out->length = (uint32_t)wire_be64(p + 20);
 	} else {
-		out->swap_add = wire_rof_get(p + 24);
-		out->compare = wire_rof_get(p + 32);
+		out->swap_add = wire_be64(p + 24);
+		out->compare = wire_be64(p + 32);
 	}
 	p += len - 12;
-	out->sink_va = wire_rof_get(p);
-	out->sink_lkey = (uint32_t)wire_rof_get(p + 4);
+	out->sink_va = wire_be64(p);
+	out->sink_lkey = (uint32_t)wire_be64(p + 4);
 	return true;
 }
 
@@ -125,21 +117,21 @@ wire_rof_atomic_response_put(uint8_t *p, const struct wire_rof *in)
 static inline bool
 wire_rof_read_response_is(const uint8_t *p, const struct wire_rof *want)
 {
-	return wire_rof_get(p) == wire_rof_first(want, ROF_READ_RESPONSE_ONLY, false) &&
-	       wire_rof_get(p + 8) >> 32 == want->sn && wire_rof_sink_is(p + 12, want);
+	return wire_be64(p) == wire_rof_first(want, ROF_READ_RESPONSE_ONLY, false) &&
+	       wire_be64(p + 8) >> 32 == want->sn && wire_rof_sink_is(p + 12, want);
 }
 
 static inline bool
 wire_rof_atomic_response_is(const uint8_t *p, const struct wire_rof *want)
 {
-	return wire_rof_get(p) == wire_rof_first(want, ROF_ATOMIC_RESPONSE, false) &&
-	       wire_rof_get(p + 8) >> 32 == want->sn && wire_rof_sink_is(p + 20, want);
+	return wire_be64(p) == wire_rof_first(want, ROF_ATOMIC_RESPONSE, false) &&
+	       wire_be64(p + 8) >> 32 == want->sn && wire_rof_sink_is(p + 20, want);
 }
 
 static inline uint64_t
 wire_rof_atomic_original(const uint8_t *p)
 {
-	return wire_rof_get(p + 12);
+	return wire_be64(p + 12);
 }
 
 #endif

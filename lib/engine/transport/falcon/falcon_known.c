@@ -19,6 +19,7 @@
 
 #include "../../../base/check.h"
 #include "../../../base/mem.h"
+#include "../../../wire/word.h"
 #include "falcon_priv.h"
 
 #define LINE      16 /* bytes that one step of the comparison covers */
@@ -44,33 +45,6 @@
 enum { KIND_VLAN = 1, KIND_IP6 = 2 };
 
 typedef uint64_t line __attribute__((vector_size(LINE)));
-
-static inline uint16_t
-load_be16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_16(v);
-}
-
-static inline uint32_t
-load_be32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return rte_be_to_cpu_32(v);
-}
-
-static inline uint64_t
-known_load64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* ---- The expectation ---- */
 
@@ -215,16 +189,16 @@ known_conn(struct eng_transport *t, uint16_t port, const struct rte_mbuf *m)
 
 	if (m->data_len < ETH_MAX + IP_MAX)
 		return NULL;
-	if (load_be16(p + ETH_LEN - 2) != ETH_IPV4) {
-		kind = load_be16(p + ETH_LEN - 2) == ETH_IPV6 ? 0 : KIND_VLAN;
-		if (load_be16(p + l3_at(kind) - 2) == ETH_IPV6)
+	if (wire_be16(p + ETH_LEN - 2) != ETH_IPV4) {
+		kind = wire_be16(p + ETH_LEN - 2) == ETH_IPV6 ? 0 : KIND_VLAN;
+		if (wire_be16(p + l3_at(kind) - 2) == ETH_IPV6)
 			kind |= KIND_IP6;
 	}
 	at = l4_at(kind);
 	if (m->data_len < at + UDP_LEN + PSP_LEN + FALCON_BASE_LEN ||
-		load_be16(p + at + 2) != PSP_UDP_PORT)
+		wire_be16(p + at + 2) != PSP_UDP_PORT)
 		return NULL;
-	k = eng_falcon_cid_known(t, load_be32(p + at + UDP_LEN + PSP_LEN) & FALCON_CID_MAX);
+	k = eng_falcon_cid_known(t, wire_be32(p + at + UDP_LEN + PSP_LEN) & FALCON_CID_MAX);
 	if (k->stage != t->index || k->slot >= f->fresh)
 		return NULL;
 	fc = &f->conns[k->slot];
@@ -244,10 +218,10 @@ known_sum_holds(uint64_t sum, const uint8_t *p, uint32_t len)
 	if (len > SUM_SMALL)
 		return sk_sum_fold(sk_sum(sum, p, len)) == 0xffff;
 	for (; len >= 8; p += 8, len -= 8)
-		carries += __builtin_add_overflow(sum, known_load64(p), &sum);
+		carries += __builtin_add_overflow(sum, wire_word64(p), &sum);
 	if (len > 0) {
 		/* The last bytes, and zeros behind them. */
-		uint64_t last = rte_le_to_cpu_64(known_load64(p + len - 8)) >> (64 - 8 * len);
+		uint64_t last = rte_le_to_cpu_64(wire_word64(p + len - 8)) >> (64 - 8 * len);
 
 		carries += __builtin_add_overflow(sum, rte_cpu_to_le_64(last), &sum);
 	}
@@ -261,12 +235,12 @@ known_lengths(const struct eng_falcon_known *k, const struct rte_mbuf *m, uint32
 {
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *), *l3 = p + k->l3;
 
-	*len = load_be16(p + k->l4 + UDP_SIZE);
+	*len = wire_be16(p + k->l4 + UDP_SIZE);
 	if (k->l4 + *len > m->data_len || k->l4 + *len < k->least)
 		return false;
 	if (k->kind & KIND_IP6)
-		return load_be16(l3 + IP6_SIZE) == *len;
-	return load_be16(l3 + IP4_SIZE) == IP4_LEN + *len && known_sum_holds(0, l3, IP4_LEN);
+		return wire_be16(l3 + IP6_SIZE) == *len;
+	return wire_be16(l3 + IP4_SIZE) == IP4_LEN + *len && known_sum_holds(0, l3, IP4_LEN);
 }
 
 /* Checks the UDP checksum of `len` bytes at `l4`. */
@@ -341,8 +315,8 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 	d->inner = 0;
 	d->ce = false;
 	d->psp.version = fc->tx_psp.version;
-	d->psp.iv = rte_be_to_cpu_64(known_load64(l4 + UDP_LEN + PSP_IV));
-	spi = load_be32(l4 + UDP_LEN + PSP_SPI);
+	d->psp.iv = rte_be_to_cpu_64(wire_word64(l4 + UDP_LEN + PSP_IV));
+	spi = wire_be32(l4 + UDP_LEN + PSP_SPI);
 	if (d->psp.version == PSP_NO_CRYPTO) {
 		if (!known_intact(fc, m, l4, len))
 			return KNOWN_NOT;
@@ -357,7 +331,7 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 	if ((m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) && d->psp.version == PSP_NO_CRYPTO)
 		sk_count(t->counters, ENG_RX_CKSUM); /* the port has checked it */
 	if (k->kind & KIND_IP6) {
-		outer->path = load_be32(l3) & 0xfffff;
+		outer->path = wire_be32(l3) & 0xfffff;
 		outer->ttl = l3[IP6_HOPS];
 		outer->ce = (l3[1] >> 4 & 3) == IP_ECN_CE;
 	} else {
@@ -366,7 +340,7 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 		outer->ce = (l3[1] & 3) == IP_ECN_CE;
 	}
 	if (outer->path == 0)
-		outer->path = load_be16(l4) & 0x3fffu;
+		outer->path = wire_be16(l4) & 0x3fffu;
 	return KNOWN_GOOD;
 }
 
