@@ -124,6 +124,26 @@ Test(engine_falcon_known, requests_over_the_known_path_of_a_bad_wire)
 	transfer(NULL, 40);
 }
 
+/* Has node 0 write 8 bytes, and copies the frame of the Write, of at most `room` bytes. Returns its
+ * length. */
+static size_t
+frame_of_write(uint8_t *frame, size_t room)
+{
+	size_t len;
+
+	frig.keep = 1;
+	frig_post(0, RD_WRITE, 8, 0);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	frig.keep = -1;
+	cr_assert_gt(frig.nkept, 0);
+	len = frig.kept[0]->pkt_len;
+	cr_assert_leq(len, room);
+	memcpy(frame, rte_pktmbuf_mtod(frig.kept[0], void *), len);
+	while (frig.nkept > 0)
+		rte_pktmbuf_free(frig.kept[--frig.nkept]);
+	return len;
+}
+
 /* Repeats a frame of a Write with one byte changed at a time. */
 static void
 damage(void (*tweak)(struct eng_config *cfg, int node))
@@ -158,14 +178,8 @@ damage(void (*tweak)(struct eng_config *cfg, int node))
 
 	frig_start(tweak);
 	frig_connect();
-	frig.keep = 1;
-	frig_post(0, RD_WRITE, 8, 0);
-	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
-	frig.keep = -1;
-	cr_assert_gt(frig.nkept, 0);
-	len = frig.kept[0]->pkt_len;
-	cr_assert(len > 100 && len <= sizeof(frame), "%zu bytes", len);
-	memcpy(frame, rte_pktmbuf_mtod(frig.kept[0], void *), len);
+	len = frame_of_write(frame, sizeof(frame));
+	cr_assert_gt(len, 100);
 	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
 		uint64_t bad = frig_count(1, "eng", "ENG_RX_BAD");
 		uint64_t again = frig_count(1, "fa", "FA_DUPLICATE");
@@ -180,9 +194,6 @@ damage(void (*tweak)(struct eng_config *cfg, int node))
 			"byte %zu: %llu bad, %llu duplicates", rows[i].at, (unsigned long long)bad,
 			(unsigned long long)again);
 	}
-	for (unsigned i = 0; i < frig.nkept; i++)
-		rte_pktmbuf_free(frig.kept[i]);
-	frig.nkept = 0;
 	frig_stop();
 }
 
@@ -208,14 +219,7 @@ forge(void (*tweak)(struct eng_config *cfg, int node))
 
 	frig_start(tweak);
 	frig_connect();
-	frig.keep = 1;
-	frig_post(0, RD_WRITE, 8, 0);
-	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
-	frig.keep = -1;
-	cr_assert_gt(frig.nkept, 0);
-	len = frig.kept[0]->pkt_len;
-	cr_assert_leq(len, sizeof(frame));
-	memcpy(frame, rte_pktmbuf_mtod(frig.kept[0], void *), len);
+	len = frame_of_write(frame, sizeof(frame));
 	fc = &eng_falcon_of(frig.n[1].e->transports[0])->conns[0];
 	cr_assert_eq(fc->known.on, tweak == sealed);
 	iv = fc->accept.remote.time;
@@ -230,9 +234,6 @@ forge(void (*tweak)(struct eng_config *cfg, int node))
 		cr_assert_eq(frig_count(1, "fa", "FA_DUPLICATE"), 0);
 		cr_assert_eq(fc->accept.remote.time, iv);
 	}
-	for (unsigned i = 0; i < frig.nkept; i++)
-		rte_pktmbuf_free(frig.kept[i]);
-	frig.nkept = 0;
 	frig_works();
 	frig_stop();
 }
