@@ -12,7 +12,7 @@
 much=1000 some=300
 [ -n "${CI_LONG:-}" ] && much=10000 some=3000
 cpus=0
-evil=(--dup 0.005 --reorder 0.01)
+evil=(--dup 0.02 --reorder 0.01)
 eal=(--no-huge --no-shconf --no-pci --no-telemetry)
 
 soak() { # soak OPTIONS...

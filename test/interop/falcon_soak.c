@@ -287,6 +287,21 @@ no_warnings(void *arg, const char *layer, const char *name, enum sk_severity sev
 		}
 }
 
+/* Return the frames that were impaired on their way to either end, and a counter of both ends: one
+ * end may receive a few hundred frames only. */
+static uint64_t
+impaired(enum impair_reason reason)
+{
+	return impair_count(soak.rig.port[0], true, reason) +
+	       impair_count(soak.rig.port[1], true, reason);
+}
+
+static uint64_t
+counted(const char *name)
+{
+	return rig_count(soak.rig.eng[0], "fa", name) + rig_count(soak.rig.eng[1], "fa", name);
+}
+
 /* Checks that the wire impaired frames as configured, that Falcon detected it, and that completions
  * without a guaranteed order were reordered. */
 static void
@@ -299,16 +314,13 @@ check(void)
 	} did[] = {{o->drop, IMPAIR_DROP}, {o->dup, IMPAIR_DUP}, {o->reorder, IMPAIR_REORDER}};
 
 	for (size_t i = 0; i < SK_ARRAY_LEN(did); i++)
-		if (did[i].p > 0 && impair_count(soak.rig.port[0], true, did[i].reason) == 0)
+		if (did[i].p > 0 && impaired(did[i].reason) == 0)
 			fail("the wire was not hostile");
-	for (int i = 0; i < 2; i++) {
-		const struct eng *e = soak.rig.eng[i];
-
-		eng_counters(e, no_warnings, NULL);
-		if ((o->drop > 0 && rig_count(e, "fa", "FA_RETRANSMIT") == 0) ||
-			(o->dup > 0 && rig_count(e, "fa", "FA_DUPLICATE") == 0))
-			fail("Falcon saw nothing of it");
-	}
+	for (int i = 0; i < 2; i++)
+		eng_counters(soak.rig.eng[i], no_warnings, NULL);
+	if ((o->drop > 0 && counted("FA_RETRANSMIT") == 0) ||
+		(o->dup > 0 && counted("FA_DUPLICATE") == 0))
+		fail("Falcon saw nothing of it");
 	for (unsigned i = 0; i < STORM_OPS && o->op == UINT32_MAX; i++)
 		if (soak.storm[0].count[i] == 0)
 			fail(storm_op_name[i]);
@@ -325,10 +337,7 @@ report(void)
 	printf("%u requests, %" PRIu64 " bytes verified, %u late; %" PRIu64
 	       " frames dropped, %" PRIu64 " packets sent again:",
 		a->completed + b->completed, a->bytes + b->bytes, a->late + b->late,
-		impair_count(soak.rig.port[0], true, IMPAIR_DROP) +
-			impair_count(soak.rig.port[1], true, IMPAIR_DROP),
-		rig_count(soak.rig.eng[0], "fa", "FA_RETRANSMIT") +
-			rig_count(soak.rig.eng[1], "fa", "FA_RETRANSMIT"));
+		impaired(IMPAIR_DROP), counted("FA_RETRANSMIT"));
 	for (unsigned i = 0; i < STORM_OPS; i++)
 		printf(" %s %" PRIu64, storm_op_name[i], a->count[i] + b->count[i]);
 	printf("\n");
