@@ -105,8 +105,8 @@ struct eng_rates_config {
 
 struct eng_falcon_config {
 	bool enabled;
-	/* Each transport stage replaces the seed by a random one, and a max_conns of 0 by
-	 * limits.conns. */
+	/* eng_create() replaces a max_conns of 0 by limits.conns, and each transport stage the
+	 * seed by a random one. */
 	struct fa_config stack;
 	struct fa_swift_params swift;
 	/* Supported protection of packets: bits ROFX_PSP(enum psp_version). Two peers agree on the

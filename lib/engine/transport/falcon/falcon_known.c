@@ -315,7 +315,7 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 	d->inner = 0;
 	d->ce = false;
 	d->psp.version = fc->tx_psp.version;
-	d->psp.iv = rte_be_to_cpu_64(wire_word64(l4 + UDP_LEN + PSP_IV));
+	d->psp.iv = wire_be64(l4 + UDP_LEN + PSP_IV);
 	spi = wire_be32(l4 + UDP_LEN + PSP_SPI);
 	if (d->psp.version == PSP_NO_CRYPTO) {
 		if (!known_intact(fc, m, l4, len))
