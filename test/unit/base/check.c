@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "../../../lib/base/check_priv.h"
+#include "../../../lib/base/crc32c.h"
+#include "../../support/upper.h"
 
 #define MOST 9100 /* bytes: a jumbo frame, and more than the blocks of a pass */
 
@@ -127,5 +129,27 @@ Test(check, only_bytes_that_are_all_0_have_the_sum_0)
 		cr_assert_neq(sk_sum_fold(one), 0);
 		cr_assert_neq(sk_sum_fold(-one), 0);
 		cr_assert_neq(sk_sum_fold(sk_sum_add(one, ~one)), 0);
+	}
+}
+
+Test(check, passes_leave_no_upper_halves_in_use)
+{
+	if (!upper_is_reported())
+		cr_skip_test("the processor does not report upper halves in use");
+	for (int kind = SK_VECTORS_UNKNOWN + 1; kind <= (int)sk_vectors_best(); kind++) {
+		sk_vectors_set((enum sk_vectors)kind);
+		for (size_t len = 32; len < MOST; len = len * 3 / 2) {
+			upper_clear();
+			(void)sk_crc32c(0, src, len);
+			cr_assert_not(upper_in_use(), "CRC32C, %d, %zu bytes", kind, len);
+			(void)sk_sum(0, src, len);
+			cr_assert_not(upper_in_use(), "sum, %d, %zu bytes", kind, len);
+			(void)sk_sum_copy(0, dst, src, len);
+			cr_assert_not(upper_in_use(), "sum and copy, %d, %zu bytes", kind, len);
+			(void)sk_check(SK_CHECK_INIT, src, len);
+			cr_assert_not(upper_in_use(), "check, %d, %zu bytes", kind, len);
+			(void)sk_check_copy(SK_CHECK_INIT, dst, src, len);
+			cr_assert_not(upper_in_use(), "check and copy, %d, %zu bytes", kind, len);
+		}
 	}
 }

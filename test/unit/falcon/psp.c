@@ -11,6 +11,7 @@
 
 #include "../../../lib/base/mem.h"
 #include "../../../lib/falcon/psp.h"
+#include "../../support/upper.h"
 
 #define MAX_LEN 9000
 
@@ -206,6 +207,26 @@ Test(psp, packets_are_those_of_openssl)
 		for (unsigned i = 0; i < 100; i++)
 			against_oracle(versions[v], (uint8_t)(rand_r(&seed) % 64), false,
 				(uint32_t)rand_r(&seed) % 2000);
+	}
+}
+
+Test(psp, sealing_and_opening_leave_no_upper_halves_in_use)
+{
+	static const uint32_t lengths[] = {1, 40, 255, 1024, 8220};
+
+	if (!upper_is_reported())
+		cr_skip_test("the processor does not report upper halves in use");
+	for (unsigned i = 0; i < SK_ARRAY_LEN(versions) * SK_ARRAY_LEN(lengths); i++) {
+		uint8_t version = versions[i % SK_ARRAY_LEN(versions)];
+		uint32_t len = lengths[i / SK_ARRAY_LEN(versions)];
+		struct sample *s = sample(version, 1, false, len);
+
+		upper_clear();
+		seal_in_place(s);
+		cr_assert_not(upper_in_use(), "sealed, version %u, %u bytes", version, len);
+		cr_assert(open_in_place(s, s->sealed));
+		cr_assert_not(upper_in_use(), "opened, version %u, %u bytes", version, len);
+		sample_free(s);
 	}
 }
 
