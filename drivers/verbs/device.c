@@ -84,7 +84,7 @@ ibv_get_device_list(int *num_devices)
 		return NULL;
 	}
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct vb_device *d = vb_device_of((enum saker_transport)i);
+		struct vb_device *d = vb_device_of(vb_kind_listed(i));
 
 		if (d != NULL)
 			list[n++] = &d->dev;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of the kinds of device, and the functions in which the kinds differ. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kind_priv.h"
@@ -128,3 +129,17 @@ const struct vb_kind vb_kinds[VB_NKINDS] = {
 			.no_listener_status = IB_REJ_INVALID_SERVICE_ID,
 		},
 };
+
+enum saker_transport
+vb_kind_listed(int n)
+{
+	const char *name = getenv("SAKER_DEVICE");
+	int first = 0;
+
+	for (int i = 0; name != NULL && i < VB_NKINDS; i++)
+		if (strcmp(name, vb_kinds[i].transport) == 0)
+			first = i;
+	if (n == 0)
+		return (enum saker_transport)first;
+	return (enum saker_transport)(n <= first ? n - 1 : n);
+}

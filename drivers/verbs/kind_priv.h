@@ -81,6 +81,11 @@ struct vb_kind {
 
 extern const struct vb_kind vb_kinds[VB_NKINDS];
 
+/* Returns the transport of the device at place n (0 to VB_NKINDS - 1) of the lists of devices. The
+ * one that $SAKER_DEVICE names comes first: a program that chooses no device opens the first one,
+ * and adapts to it what it does with the QPs of rdma_cm. */
+enum saker_transport vb_kind_listed(int n);
+
 static inline enum saker_transport
 vb_kind_transport(const struct vb_kind *k)
 {

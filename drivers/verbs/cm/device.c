@@ -131,7 +131,7 @@ rdma_get_devices(int *num_devices)
 		return NULL;
 	}
 	for (int i = 0; i < VB_NKINDS; i++) {
-		struct cm_device *dev = vb_cm_device_open((enum saker_transport)i);
+		struct cm_device *dev = vb_cm_device_open(vb_kind_listed(i));
 
 		if (dev != NULL)
 			list[n++] = dev->verbs;

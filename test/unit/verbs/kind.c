@@ -260,6 +260,7 @@ listed(void)
 
 Test(kind, the_list_has_what_the_saker_offers_and_the_user_asked_for)
 {
+	unsetenv("SAKER_DEVICE");
 	unsetenv("SAKER_DEVICES");
 	cr_assert_str_eq(listed(), "saker0 sakerf0 ");
 	setenv("SAKER_DEVICES", "falcon", 1);
@@ -274,6 +275,20 @@ Test(kind, the_list_has_what_the_saker_offers_and_the_user_asked_for)
 	cr_assert_str_eq(listed(), "");
 	cr_assert_null(vb_device_of(SAKER_IWARP));
 	cr_assert_eq(errno, ECONNREFUSED);
+}
+
+Test(kind, the_list_begins_with_the_device_that_rdma_cm_uses)
+{
+	unsetenv("SAKER_DEVICES");
+	setenv("SAKER_DEVICE", "falcon", 1);
+	cr_assert_str_eq(listed(), "sakerf0 saker0 ");
+	setenv("SAKER_DEVICE", "iwarp", 1);
+	cr_assert_str_eq(listed(), "saker0 sakerf0 ");
+	setenv("SAKER_DEVICE", "other", 1);
+	cr_assert_str_eq(listed(), "saker0 sakerf0 ");
+	setenv("SAKER_DEVICE", "falcon", 1);
+	info.falcon = 0;
+	cr_assert_str_eq(listed(), "saker0 ");
 }
 
 Test(kind, a_device_is_what_its_row_says)
