@@ -83,12 +83,13 @@ for round in $(seq "$rounds"); do
         run latency-$t "$round" --transport $t --test lat --size 64 --iters 12000 --histogram
         stream write-64k-$t "$round" --transport $t --test bw --size 65536 --mtu 9000
         stream read-64k-$t "$round" --transport $t --op read --test bw --size 65536 --mtu 9000
-        stream write-8-$t "$round" --transport $t --test rate --size 8
+        stream write-8-$t "$round" --transport $t --test rate --size 8 --depth 256
     done
     stream sealed-64k-falcon "$round" --transport falcon --psp gcm128 --test bw --size 65536 \
         --mtu 9000
-    stream read-8-falcon "$round" --transport falcon --op read --test rate --size 8
-    run fetch-add-8-falcon "$round" --transport falcon --op atomic_fa --test rate --iters 600000
+    stream read-8-falcon "$round" --transport falcon --op read --test rate --size 8 --depth 256
+    run fetch-add-8-falcon "$round" --transport falcon --op atomic_fa --test rate --depth 256 \
+        --iters 600000
 done
 for round in $(seq "$sweeps"); do
     echo "sizes, round $round of $sweeps" >&2
