@@ -55,8 +55,9 @@ crowd_join(struct crowd *w, uint32_t wanted, uint32_t depth)
 	return rc < 0 ? rc : w->pairs == 0 ? -EDQUOT : 0;
 }
 
-/* Fills each send queue with 8-byte Writes. Every fourth has a completion, which carries the number
- * of the QP. */
+/* Posts 8-byte Writes to each send queue, until it is full or as many as it holds were posted:
+ * saker takes them meanwhile, and the CQ would overflow before the next poll. Every fourth Write
+ * has a completion, which carries the number of the QP. */
 static void
 crowd_post(struct crowd *w)
 {
@@ -65,13 +66,23 @@ crowd_post(struct crowd *w)
 	for (uint32_t i = 0; i < w->pairs; i++) {
 		struct raw_qp *q = &w->qp[2ul * i];
 
-		while (shm_prod_room(&q->sq) > 0) {
+		for (uint32_t n = 0; n < w->depth && shm_prod_room(&q->sq) > 0; n++) {
 			uint8_t flags = ++w->posted[i] % 4 == 0 ? RD_SIGNALED : 0;
 
 			raw_request(
 				&w->h.c, q, RD_WRITE, flags, &sge, w->mem.base + 64, w->mem.stag);
 		}
 	}
+}
+
+/* Prints the events that precede a failed Write: they have its reason. */
+static void
+crowd_events(struct crowd *w)
+{
+	struct shm_msg m;
+
+	while (raw_event(&w->h.c, &m))
+		fprintf(stderr, "event %u: %s\n", m.op, strerror(-m.status));
 }
 
 static int
@@ -82,6 +93,7 @@ crowd_poll(struct crowd *w)
 	raw_beat(&w->h.c);
 	while (raw_poll(&w->cq, &e)) {
 		if (e.status != 0) {
+			crowd_events(w);
 			fprintf(stderr, "a Write failed with status %u\n", e.status);
 			return -EIO;
 		}
