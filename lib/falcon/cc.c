@@ -9,6 +9,7 @@
 #include "conn_priv.h"
 
 #define TICKS_NS(t) ((uint64_t)(t)*FA_TICK_PS / 1000)
+#define PATH_HIGH   (0xfffffu & ~FA_PATH_LOW)
 
 static const struct fa_algorithm *
 algorithm(const struct fa_conn *c)
@@ -16,11 +17,40 @@ algorithm(const struct fa_conn *c)
 	return c->params.algorithm;
 }
 
-/* Chooses a path: the upper 18 bits at random, the low two are the flow's number. */
+/* Returns a path of the flow whose low bits the list permits: another one than the present path, if
+ * the list has two. */
+static uint32_t
+listed_path(const struct fa_conn *c, unsigned flow, uint32_t random)
+{
+	const uint16_t *list = c->params.paths;
+	unsigned flows = c->pdl.flows, i = (random % FA_PATHS & ~(flows - 1u)) | flow;
+
+	if (((list[i] ^ c->pdl.flow[flow].path) & FA_PATH_LOW) == 0)
+		i = (i + flows) % FA_PATHS;
+	return (random & PATH_HIGH) | (list[i] & FA_PATH_LOW);
+}
+
+/* Chooses a path: the upper 18 bits at random, the low two are the flow's number; or one whose low
+ * bits are in fa_params.paths. */
 static void
 choose_path(struct fa_conn *c, unsigned flow)
 {
-	c->pdl.flow[flow].path = (pdl_random(c->s) & 0xffffc) | flow;
+	uint32_t random = pdl_random(c->s);
+
+	c->pdl.flow[flow].path =
+		c->params.paths == NULL ? (random & 0xffffc) | flow : listed_path(c, flow, random);
+}
+
+/* One path has one result, and most others have another one: a new path of the peer's packets
+ * usually is a new path of their acknowledgements, too. The product spreads paths whose bits have a
+ * pattern. */
+uint32_t
+pdl_path_back(const struct fa_conn *c, uint32_t path)
+{
+	const uint16_t *list = c->params.paths;
+	uint32_t group = (path >> 2) * 0x9e3779b1u / (UINT32_MAX / (FA_PATHS / 4) + 1);
+
+	return (path & PATH_HIGH) | (list[group * 4 + path % 4] & FA_PATH_LOW);
 }
 
 static void

@@ -38,6 +38,8 @@ struct fa_algorithm; /* rue.h */
 #define FA_REQUEST_WINDOW 64
 #define FA_DATA_WINDOW    128
 #define FA_FLOWS_MAX      4       /* paths of a connection, at most */
+#define FA_PATHS          32      /* entries of fa_params.paths */
+#define FA_PATH_LOW       0x3fffu /* the bits of a path that are a part of the UDP source port */
 #define FA_TICK_PS        131072u /* picoseconds: the unit of t1..t4, 2^17 ps */
 
 /* Converts a time in nanoseconds to the 32-bit ticks of the wire; 1 tick is 131.072 ns. */
@@ -84,7 +86,8 @@ struct fa_out {
 	/* Ticks: t1 of a data packet, t3 of an ACK or NACK. PSP's IV carries it. */
 	uint32_t stamp;
 	/* 20 bits of path entropy: the IPv6 flow label, or, as a UDP source port, 49152 plus the
-	 * low 14 bits. The low two bits are the flow's number within the connection. */
+	 * low 14 bits. If the connection has several flows, the low two bits are the flow's
+	 * number. */
 	uint32_t path;
 	bool retransmission;
 };
@@ -267,7 +270,11 @@ struct fa_params {
 	/* Largest number of outstanding packets in a window, for a peer whose receive windows are
 	 * larger than the bitmaps on the wire; 0: the sizes of those bitmaps. */
 	uint32_t tx_window;
-	uint8_t flows;                        /* 1 or 4 */
+	uint8_t flows; /* 1 or 4 */
+	/* [FA_PATHS], valid as long as the connection: the values that the low 14 bits of the paths
+	 * of all packets may have, each in the low bits of its entry; the other bits of an entry do
+	 * not count. The low two bits of entry i are those of i. NULL: any values. */
+	const uint16_t *paths;
 	const struct fa_algorithm *algorithm; /* NULL: Swift */
 	void *user;
 };

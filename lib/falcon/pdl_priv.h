@@ -94,20 +94,23 @@ struct pdl_rx {
 struct pdl_flow {
 	struct fa_cc cc;
 	uint32_t path;              /* fa_out.path */
-	uint32_t acked;             /* packets acknowledged since the last event */
 	uint64_t depart;            /* pacing: the earliest time of the next packet */
+	uint32_t acked;             /* packets acknowledged since the last event */
 	uint32_t rack_t1, rack_rtt; /* ticks: newest echoed send time; its fabric delay */
 	/* ---- As receiver ---- */
+	uint32_t rx_path;  /* of the last packet that arrived, on which acknowledgements return */
 	uint64_t ack_due;  /* coalescing timer; SK_NEVER: stopped */
 	uint32_t t1, t2;   /* ticks, of the last packet that arrived */
-	uint32_t rx_path;  /* its path, on which acknowledgements return */
 	uint16_t ecn;      /* number of packets with ECN CE */
 	uint16_t ack_half; /* coalescing counter, in halves of a packet */
 	uint8_t hops;
-	bool rack_valid, ack_now;
-	/* RACK: the allowance for reordering in quarters of a round trip, less one */
-	uint8_t reo_steps;
-	uint8_t reo_right; /* necessary early retransmissions in a row */
+	bool ack_now;
+	bool rack_valid : 1;
+	/* RACK: the allowance for reordering in quarters of a round trip, less one: up to
+	 * PDL_REO_STEPS */
+	uint8_t reo_steps : 2;
+	/* necessary early retransmissions in a row: up to PDL_REO_PERSIST */
+	uint8_t reo_right : 5;
 };
 
 struct pdl_counts {
@@ -319,6 +322,9 @@ void pdl_rxack_forget(struct fa_conn *c);
 /* ---- cc.c ---- */
 
 void pdl_cc_init(struct fa_conn *c);
+/* Returns the path of acknowledgements for packets that arrived on `path`: one of the same flow,
+ * whose low bits are in fa_params.paths. */
+uint32_t pdl_path_back(const struct fa_conn *c, uint32_t path);
 /* Returns the round trip of the acknowledgement in ticks, or 0 when its times are invalid. */
 uint32_t pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flow);
 void pdl_cc_retransmit(

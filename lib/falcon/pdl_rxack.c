@@ -101,7 +101,8 @@ pdl_rxack_header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 static int
 pdl_rxack_emit(struct fa_conn *c, const struct wire_falcon *h, const struct pdl_flow *f)
 {
-	struct fa_out out = {.hdr = h, .stamp = c->s->pdl.ticks, .path = f->rx_path};
+	uint32_t path = c->params.paths == NULL ? f->rx_path : pdl_path_back(c, f->rx_path);
+	struct fa_out out = {.hdr = h, .stamp = c->s->pdl.ticks, .path = path};
 	int rc = c->s->ops.output(c->s->ctx, c, &out);
 
 	if (rc == -EAGAIN)

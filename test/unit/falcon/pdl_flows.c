@@ -263,3 +263,105 @@ Test(pdl_flows, s10_3_5_a_paced_flow_waits_while_others_go_on)
 	cr_assert_eq(rig_run(0), 24);
 	cr_assert_eq(sent_on(0, 0), 0);
 }
+
+/* ---- Paths that the peer has listed ---- */
+
+static uint16_t list[FA_PATHS];
+
+/* The low two bits of entry i are those of i. The other bits are a pattern. */
+static void
+start_listed(unsigned flows)
+{
+	for (unsigned i = 0; i < FA_PATHS; i++)
+		list[i] = (uint16_t)(0xc000 | i * 0x1f0 | i % 4);
+	rig.params.flows = (uint8_t)flows;
+	rig.params.paths = list;
+	rig_start();
+}
+
+static bool
+is_listed(uint32_t path)
+{
+	for (unsigned i = 0; i < FA_PATHS; i++)
+		if (((list[i] ^ path) & FA_PATH_LOW) == 0)
+			return true;
+	return false;
+}
+
+/* Changes the path of flow 0 often. Returns the number of values of the low bits of its paths. */
+static unsigned
+values_of_many_paths(void)
+{
+	bool seen[FA_PATH_LOW + 1] = {false};
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 400; i++) {
+		uint32_t path = rig.c->pdl.flow[0].path;
+
+		cr_assert_lt(path, 1u << 20);
+		cr_assert(is_listed(path), "%x", path);
+		n += !seen[path & FA_PATH_LOW];
+		seen[path & FA_PATH_LOW] = true;
+		rig.repath = true;
+		rig_pushes(i, 1);
+		rig_run(0);
+		ack_on(0, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 301 + i});
+		cr_assert_neq((rig.c->pdl.flow[0].path ^ path) & FA_PATH_LOW, 0);
+	}
+	return n;
+}
+
+Test(pdl_flows, every_new_path_is_another_one_of_the_list)
+{
+	start_listed(FA_FLOWS_MAX);
+	cr_assert_eq(values_of_many_paths(), FA_PATHS / FA_FLOWS_MAX);
+	for (unsigned i = 0; i < FA_FLOWS_MAX; i++) {
+		cr_assert_eq(rig.c->pdl.flow[i].path & 3, i);
+		cr_assert(is_listed(rig.c->pdl.flow[i].path));
+	}
+}
+
+Test(pdl_flows, a_single_flow_uses_the_whole_list)
+{
+	start_listed(1);
+	cr_assert_eq(values_of_many_paths(), FA_PATHS);
+}
+
+Test(pdl_flows, a_list_of_equal_paths_is_used_as_it_is)
+{
+	start_listed(1);
+	for (unsigned i = 0; i < FA_PATHS; i++)
+		list[i] = 0xc001;
+	rig.repath = true;
+	rig_pushes(0, 1);
+	rig_run(0);
+	ack_on(0, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 301});
+	cr_assert_eq(rig.c->pdl.flow[0].path & FA_PATH_LOW, 1);
+}
+
+/* The peer's paths are those of its own list. */
+Test(pdl_flows, acknowledgements_stay_on_their_flow_and_in_the_list)
+{
+	struct wire_falcon h = {.type = FALCON_PULL_DATA, .rbpsn = 100, .dbpsn = 300};
+	bool seen[FA_PATH_LOW + 1] = {false};
+	unsigned n = 0;
+
+	rig.cfg.ack_count = 1;
+	start_listed(FA_FLOWS_MAX);
+	for (unsigned i = 0; i < 100; i++) {
+		uint32_t path = 0x90000 | i * 0x40 | i % 4, back;
+
+		h.psn = 1300 + i;
+		rig_in_as(h, path, 64, false);
+		rig_run(0);
+		cr_assert_eq(rig.sents, i + 1);
+		back = rig.sent[i].path;
+		cr_assert_eq(back & 3, path & 3);
+		cr_assert_eq(back & ~FA_PATH_LOW, path & ~FA_PATH_LOW);
+		cr_assert(is_listed(back), "%x", back);
+		cr_assert_eq(pdl_path_back(rig.c, path), back);
+		n += !seen[back & FA_PATH_LOW];
+		seen[back & FA_PATH_LOW] = true;
+	}
+	cr_assert_gt(n, FA_PATHS / 2);
+}
