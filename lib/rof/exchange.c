@@ -61,6 +61,16 @@ take_key(struct rofx *x, const struct rofx_frame *f)
 	return 0;
 }
 
+/* Notes whether the peer knows lists of ports, and takes its list. */
+static void
+take_list(struct rofx *x, const struct rofx_frame *f)
+{
+	x->lists = f->list != ROFX_LIST_UNKNOWN;
+	x->agreed->listed = f->list == ROFX_LIST_FOLLOWS;
+	if (x->agreed->listed)
+		memcpy(x->agreed->tx_ports, f->ports, sizeof(f->ports));
+}
+
 static int
 on_connect(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
@@ -68,6 +78,7 @@ on_connect(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 
 	r->peer = f->side;
 	r->secure = x->secure;
+	x->lists = f->list != ROFX_LIST_UNKNOWN;
 	copy_private(f, &r->private_len, r->private_data);
 	x->state = ROFX_S_DECIDE;
 	x->deadline = UINT64_MAX;
@@ -99,6 +110,7 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 		return rofx_fail(x, err);
 	if (take_key(x, f) < 0)
 		return -ROFX_CONTRADICTION;
+	take_list(x, f);
 	copy_private(f, &x->agreed->private_len, x->agreed->private_data);
 	x->state = ROFX_S_AGREED;
 	x->deadline = UINT64_MAX;
@@ -109,8 +121,11 @@ on_accept(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 static int
 on_ready(struct rofx *x, uint64_t now, const struct rofx_frame *f)
 {
+	if (f->list == ROFX_LIST_FOLLOWS && !x->lists)
+		return rofx_fail(x, ROFX_CONTRADICTION);
 	if (take_key(x, f) < 0)
 		return -ROFX_CONTRADICTION;
+	take_list(x, f);
 	x->state = ROFX_S_LIVE;
 	x->deadline = UINT64_MAX;
 	rofx_raise(x, ROFX_EV_ESTABLISHED);

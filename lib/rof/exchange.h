@@ -36,6 +36,9 @@
 #define ROFX_PRIVATE_MAX 512
 /* Of IRD and ORD. This value itself means that a side has no limit (RFC 6581). */
 #define ROFX_DEPTH_MAX 0x3fff
+/* Entries of a list of UDP source ports (rofx_list_ports()), and its least port. */
+#define ROFX_PORTS     FA_PATHS
+#define ROFX_PORT_BASE 49152
 /* A responder's ordering or errors: the initiator's value is accepted. */
 #define ROFX_ANY 0xff
 
@@ -143,12 +146,16 @@ struct rofx_agreed {
 	 * of `tx` is valid at once, its key from ROFX_EV_ESTABLISHED on. */
 	struct rofx_sa rx, tx;
 	struct rofx_side ours, peer;
+	/* The peer has listed the UDP source ports of the packets to it: fa_params.paths. Valid as
+	 * `tx` is. */
+	bool listed;
+	uint16_t tx_ports[ROFX_PORTS];
 	uint16_t private_len; /* of the peer's private data, in bytes */
 	uint8_t private_data[ROFX_PRIVATE_MAX];
 };
 
 /* Fill in the fields that the exchange determines, and leave the others of *p (pools, credits,
- * algorithm, user) unchanged. */
+ * algorithm, user) unchanged. p->paths refers to *a. */
 void rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p);
 void rofx_fill_channel(const struct rofx_agreed *a, struct rof_chan_params *p);
 
@@ -258,6 +265,12 @@ const struct rofx_request *rofx_request(const struct rofx *x);
 const struct rofx_question *rofx_question(const struct rofx *x);
 const struct rofx_answer *rofx_answer(const struct rofx *x);
 const struct rofx_agreed *rofx_agreed(const struct rofx *x);
+
+/* Lists the UDP source ports of the peer's packets, for a side whose port of the network chooses a
+ * receive queue by them: at least ROFX_PORT_BASE, and those of entry i and i itself have the same
+ * low two bits. Called before rofx_accept() or rofx_ready(). A peer of an earlier release, which
+ * knows no such list, chooses its ports as without it. */
+void rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS]);
 
 /* ---- The responder's answers: one for each request ---- */
 

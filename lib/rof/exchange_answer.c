@@ -114,6 +114,7 @@ rofx_send_connect(struct rofx *x, uint64_t now)
 {
 	struct rofx_frame f = {.type = ROFX_F_CONNECT,
 		.side = x->su->ours,
+		.list = ROFX_LIST_NONE,
 		.private_data = x->su->private_data,
 		.private_len = x->su->private_len};
 	int err = rofx_send(x, &f);
@@ -189,6 +190,25 @@ add_key(struct rofx_frame *f, const struct rofx_sa *sa)
 	f->key_len = (uint8_t)psp_key_len(sa->version);
 }
 
+void
+rofx_list_ports(struct rofx *x, const uint16_t ports[ROFX_PORTS])
+{
+	if (x->su == NULL)
+		return;
+	x->su->lists = true;
+	memcpy(x->su->ports, ports, sizeof(x->su->ports));
+}
+
+/* Adds the list of this side to its last frame before the peer sends, if the peer knows lists. */
+static void
+add_list(const struct rofx *x, struct rofx_frame *f)
+{
+	if (!x->lists)
+		return;
+	f->list = x->su->lists ? ROFX_LIST_FOLLOWS : ROFX_LIST_NONE;
+	memcpy(f->ports, x->su->ports, sizeof(f->ports));
+}
+
 int
 rofx_ready(struct rofx *x)
 {
@@ -198,6 +218,7 @@ rofx_ready(struct rofx *x)
 	if (x->state != ROFX_S_AGREED)
 		return -EINVAL;
 	add_key(&f, &x->agreed->rx);
+	add_list(x, &f);
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
@@ -242,6 +263,7 @@ rofx_accept(struct rofx *x, uint64_t now, const struct rofx_side *ours, const vo
 	x->agreed->private_len = x->su->request.private_len;
 	memcpy(x->agreed->private_data, x->su->request.private_data, x->agreed->private_len);
 	add_key(&f, &x->agreed->rx);
+	add_list(x, &f);
 	err = rofx_send(x, &f);
 	explicit_bzero(&f, sizeof(f));
 	if (err != 0)
@@ -378,6 +400,8 @@ rofx_trim(struct rofx *x)
 	x->su = NULL;
 	rofx_identity_release(x->identity);
 	x->identity = NULL;
+	if (x->out_at == x->out_len)
+		x->out_at = x->out_len = 0;
 	shrink(&x->frame, &x->frame_room, x->frame_have);
 	shrink(&x->out, &x->out_room, x->out_len);
 }

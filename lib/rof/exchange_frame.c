@@ -162,6 +162,27 @@ has_outer(const struct rofx_frame *f)
 	return (f->type == ROFX_F_CONNECT || f->type == ROFX_F_ACCEPT) && f->side.tunnel;
 }
 
+/* Returns whether the type of the frame has a field for an enum rofx_list. */
+static bool
+has_list_field(uint8_t type)
+{
+	return type == ROFX_F_CONNECT || type == ROFX_F_ACCEPT || type == ROFX_F_READY;
+}
+
+static bool
+has_list(const struct rofx_frame *f)
+{
+	return has_list_field(f->type) && f->list == ROFX_LIST_FOLLOWS;
+}
+
+static uint8_t *
+put_list(uint8_t *p, const struct rofx_frame *f)
+{
+	for (unsigned i = 0; i < ROFX_PORTS; i++)
+		p = exchange_frame_put(p, f->ports[i], 2);
+	return p;
+}
+
 static uint8_t *
 put_key(uint8_t *p, const struct rofx_frame *f)
 {
@@ -177,15 +198,16 @@ put_fixed(uint8_t *p, const struct rofx_frame *f)
 	case ROFX_F_CONNECT:
 		p = put_side(p, &f->side);
 		p = exchange_frame_put(p, f->private_len, 2);
-		return exchange_frame_put(p, 0, 2);
+		return exchange_frame_put(exchange_frame_put(p, f->list, 1), 0, 1);
 	case ROFX_F_ACCEPT:
 		p = put_side(p, &f->side);
 		p = exchange_frame_put(p, f->private_len, 2);
 		p = exchange_frame_put(p, f->key_len, 1);
-		return put_key(exchange_frame_put(p, 0, 1), f);
+		return put_key(exchange_frame_put(p, f->list, 1), f);
 	case ROFX_F_READY:
 		p = exchange_frame_put(p, f->key_len, 1);
-		return put_key(exchange_frame_put(p, 0, 3), f);
+		p = exchange_frame_put(p, f->list, 1);
+		return put_key(exchange_frame_put(p, 0, 2), f);
 	case ROFX_F_REJECT:
 		p = exchange_frame_put(p, rofx_code(f->why), 1);
 		return exchange_frame_put(exchange_frame_put(p, 0, 1), f->private_len, 2);
@@ -216,6 +238,8 @@ rofx_frame_emit(uint8_t *p, const struct rofx_frame *f)
 
 	if (has_outer(f))
 		end = exchange_frame_put_addr(end, &f->side.outer);
+	if (has_list(f))
+		end = put_list(end, f);
 	if (f->private_len > 0) {
 		memcpy(end, f->private_data, f->private_len);
 		end += f->private_len;
@@ -248,7 +272,7 @@ int
 rofx_header_parse(uint8_t *type, const uint8_t p[ROFX_HEADER_LEN])
 {
 	unsigned len = (unsigned)p[2] << 8 | p[3], most;
-	bool connects;
+	bool connects, answers;
 
 	if (p[0] != ROFX_VERSION)
 		return -ROFX_BAD_VERSION;
@@ -256,7 +280,9 @@ rofx_header_parse(uint8_t *type, const uint8_t p[ROFX_HEADER_LEN])
 	if (*type == 0 || *type >= ROFX_F_COUNT)
 		return -ROFX_BAD_FRAME;
 	connects = *type == ROFX_F_CONNECT || *type == ROFX_F_ACCEPT;
+	answers = *type == ROFX_F_ACCEPT || *type == ROFX_F_READY;
 	most = bodies[*type].fixed + (connects ? ROFX_OUTER_LEN : 0u) +
+	       (answers ? ROFX_LIST_LEN : 0u) +
 	       (bodies[*type].private_data ? ROFX_PRIVATE_MAX : 0u);
 	if (len < bodies[*type].fixed || len > most)
 		return -ROFX_BAD_FRAME;
@@ -323,18 +349,20 @@ get_fixed(const uint8_t **p, struct rofx_frame *f)
 	case ROFX_F_CONNECT:
 		ok = get_checked_side(p, &f->side);
 		f->private_len = (uint16_t)get(p, 2);
-		*p += 2;
-		return ok;
+		f->list = (uint8_t)get(p, 1);
+		*p += 1;
+		return ok && f->list < ROFX_LIST_FOLLOWS;
 	case ROFX_F_ACCEPT:
 		ok = get_checked_side(p, &f->side);
 		f->private_len = (uint16_t)get(p, 2);
 		f->key_len = (uint8_t)get(p, 1);
-		*p += 1;
-		return get_key(p, f) && ok;
+		f->list = (uint8_t)get(p, 1);
+		return get_key(p, f) && ok && f->list <= ROFX_LIST_FOLLOWS;
 	case ROFX_F_READY:
 		f->key_len = (uint8_t)get(p, 1);
-		*p += 3;
-		return get_key(p, f);
+		f->list = (uint8_t)get(p, 1);
+		*p += 2;
+		return get_key(p, f) && f->list <= ROFX_LIST_FOLLOWS;
 	case ROFX_F_REJECT:
 		f->why = rofx_reason_of((uint8_t)get(p, 1));
 		*p += 1;
@@ -367,6 +395,19 @@ get_fixed(const uint8_t **p, struct rofx_frame *f)
 	}
 }
 
+/* Reads the list of ports, and checks each: fa_params.paths depends on its low two bits. */
+static bool
+get_list(const uint8_t **p, struct rofx_frame *f)
+{
+	bool ok = true;
+
+	for (unsigned i = 0; i < ROFX_PORTS; i++) {
+		f->ports[i] = (uint16_t)get(p, 2);
+		ok = ok && f->ports[i] >= ROFX_PORT_BASE && (f->ports[i] & 3) == (i & 3);
+	}
+	return ok;
+}
+
 int
 rofx_frame_parse(struct rofx_frame *f, const uint8_t *p, size_t len)
 {
@@ -383,6 +424,11 @@ rofx_frame_parse(struct rofx_frame *f, const uint8_t *p, size_t len)
 			return ROFX_MALFORMED;
 		get_addr(&p, &f->side.outer);
 		if (!rofx_outer_valid(&f->side))
+			return ROFX_MALFORMED;
+	}
+	if (has_list(f)) {
+		fixed += ROFX_LIST_LEN;
+		if (len < fixed || !get_list(&p, f))
 			return ROFX_MALFORMED;
 	}
 	f->private_data = p;

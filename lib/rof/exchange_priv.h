@@ -26,9 +26,11 @@
 #define ROFX_FOUND_LEN   12
 #define ROFX_REKEY_LEN   (8 + PSP_KEY_MAX)
 #define ROFX_REKEYED_LEN 4
-#define ROFX_FRAME_MAX   (ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_OUTER_LEN + ROFX_PRIVATE_MAX)
-#define ROFX_FRAME_LIVE  (ROFX_HEADER_LEN + ROFX_REKEY_LEN) /* longest frame after establishment */
-#define ROFX_OUT_LIVE    (2 * ROFX_FRAME_LIVE)              /* output buffer after establishment */
+#define ROFX_LIST_LEN    (2 * ROFX_PORTS) /* may follow the address in ACCEPT, and READY */
+#define ROFX_FRAME_MAX                                                                             \
+	(ROFX_HEADER_LEN + ROFX_ACCEPT_LEN + ROFX_OUTER_LEN + ROFX_LIST_LEN + ROFX_PRIVATE_MAX)
+#define ROFX_FRAME_LIVE (ROFX_HEADER_LEN + ROFX_REKEY_LEN) /* longest frame after establishment */
+#define ROFX_OUT_LIVE   (2 * ROFX_FRAME_LIVE)              /* output buffer after establishment */
 
 enum rofx_frame_type {
 	ROFX_F_CONNECT = 1,
@@ -45,6 +47,14 @@ enum rofx_frame_type {
 
 enum rofx_security { ROFX_CLEAR, ROFX_SECURE };
 
+/* Whether the sender of CONNECT, ACCEPT or READY sends its packets from listed ports, and whether
+ * the frame has a list of its own. */
+enum rofx_list {
+	ROFX_LIST_UNKNOWN, /* an earlier release: it neither sends nor accepts a list */
+	ROFX_LIST_NONE,
+	ROFX_LIST_FOLLOWS, /* not in CONNECT: its receiver may not know the list */
+};
+
 struct rofx_opening {
 	bool reply;
 	uint8_t version, security;
@@ -57,6 +67,8 @@ struct rofx_frame {
 	struct rofx_side side;       /* CONNECT, ACCEPT */
 	struct rofx_sa sa;           /* REKEY; the key also of ACCEPT and READY */
 	uint8_t key_len;             /* of sa.key, in bytes */
+	uint8_t list;                /* CONNECT, ACCEPT, READY: enum rofx_list */
+	uint16_t ports[ROFX_PORTS];  /* valid with ROFX_LIST_FOLLOWS */
 	enum rofx_reason why;        /* REJECT */
 	uint32_t delay_ms;           /* LATER */
 	uint16_t service;            /* LOOKUP */
@@ -118,6 +130,8 @@ enum rofx_state {
 /* The fields that only the start-up needs. */
 struct rofx_startup {
 	struct rofx_side ours;
+	bool lists; /* `ports` is the list of this side */
+	uint16_t ports[ROFX_PORTS];
 	uint16_t private_len; /* of this side's private data, which a repeated CONNECT needs */
 	uint8_t private_data[ROFX_PRIVATE_MAX];
 	union { /* the peer's frame; one of them in the life of a stream */
@@ -132,6 +146,7 @@ struct rofx {
 	bool initiator;
 	bool opened;   /* the peer's opening has arrived */
 	bool secure;   /* frames travel in TLS */
+	bool lists;    /* the peer knows lists of ports */
 	bool rekeying; /* REKEY was sent */
 	bool rekeyed;  /* REKEY arrived and waits for rofx_rekeyed() */
 	uint8_t peer_version;

@@ -46,6 +46,19 @@ check_agreed(const struct rofx_agreed *a)
 	check(a->ordering <= ROF_ORDER_NONE && a->errors <= ROF_ERRORS_COMPLETE);
 	check(a->peer.cid <= FALCON_CID_MAX && a->peer.qpn <= ROF_QPN_MAX);
 	check(a->private_len <= ROFX_PRIVATE_MAX);
+	for (unsigned i = 0; i < ROFX_PORTS && a->listed; i++)
+		check(a->tx_ports[i] >= ROFX_PORT_BASE && a->tx_ports[i] % 4 == i % 4);
+}
+
+/* Gives the exchange a list of ports. */
+static void
+list_ports(struct rofx *x)
+{
+	uint16_t ports[ROFX_PORTS];
+
+	for (unsigned i = 0; i < ROFX_PORTS; i++)
+		ports[i] = (uint16_t)(ROFX_PORT_BASE + 8 * i + i % 4);
+	rofx_list_ports(x, ports);
 }
 
 static void
@@ -71,6 +84,8 @@ answer_request(struct rofx *x, uint8_t how)
 	s.gid = rofx_request(x)->peer.to_gid;
 	s.to_qpn = rofx_request(x)->peer.qpn;
 	s.to_gid = rofx_request(x)->peer.gid;
+	if (how & 8)
+		list_ports(x);
 	if (how & 1)
 		rofx_later(x, 0, how);
 	else if (how & 2)
@@ -93,11 +108,14 @@ react(struct rofx *x, uint8_t how)
 		break;
 	case ROFX_EV_AGREED:
 		check_agreed(rofx_agreed(x));
+		if (how & 8)
+			list_ports(x);
 		check(rofx_ready(x) == 0);
 		if (how & 4)
 			rofx_trim(x);
 		break;
 	case ROFX_EV_ESTABLISHED:
+		check_agreed(rofx_agreed(x));
 		if (how & 4)
 			rofx_trim(x);
 		break;

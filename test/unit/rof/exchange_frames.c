@@ -39,7 +39,7 @@ static const uint8_t connect_bytes[] = {
 	0x80, 0x00, /* without crypto */
 	0, 0, 0, 0, 0, 0, 0, 0, /* PCID */
 	0x51, 0x00, 0x00, 0x01, /* SPI */
-	0x00, 0x06, 0x00, 0x00, /* private data, reserved */
+	0x00, 0x06, 0x01, 0x00, /* private data, lists of ports are known, reserved */
 	'h', 'e', 'l', 'l', 'o', 0,
 };
 
@@ -64,7 +64,7 @@ static const uint8_t accept_bytes[] = {
 	0x80, 0x00,
 	0, 0, 0, 0, 0, 0, 0, 0,
 	0x51, 0x00, 0x00, 0x02,
-	0x00, 0x08, 0, 0, /* private data, key length, reserved */
+	0x00, 0x08, 0, 1, /* private data, key length, lists of ports are known */
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 	'w', 'e', 'l', 'c', 'o', 'm', 'e', 0,
@@ -112,7 +112,7 @@ Test(exchange_frames, section_4_1_connect)
 
 Test(exchange_frames, section_4_2_accept_and_4_3_ready)
 {
-	static const uint8_t ready[40] = {1, 3, 0, 36};
+	static const uint8_t ready[40] = {1, 3, 0, 36, 0, 1};
 	struct rofx_side s2 = xp_side(2);
 	struct rofx *a = initiator(), *b = responder();
 	uint8_t buf[256];
@@ -126,6 +126,197 @@ Test(exchange_frames, section_4_2_accept_and_4_3_ready)
 	assert_output(a, ready, sizeof(ready));
 	rofx_destroy(a);
 	rofx_destroy(b);
+}
+
+/* ---- Lists of ports ---- */
+
+#define LIST_LEN  (2 * ROFX_PORTS)
+#define ACCEPT_AT (BODY + 128) /* a list in an ACCEPT in transport mode */
+#define READY_AT  (4 + 36)     /* a list in a READY */
+
+/* Fills in a valid list. `n` distinguishes two of them. */
+static void
+fill_list(uint16_t list[ROFX_PORTS], unsigned n)
+{
+	for (unsigned i = 0; i < ROFX_PORTS; i++)
+		list[i] = (uint16_t)(ROFX_PORT_BASE + n * 0x100 + i * 4 + i % 4);
+}
+
+static void
+assert_list(const uint8_t *at, const uint16_t list[ROFX_PORTS])
+{
+	for (unsigned i = 0; i < ROFX_PORTS; i++)
+		cr_assert_eq(at[2 * i] << 8 | at[2 * i + 1], list[i], "entry %u", i);
+}
+
+/* Lets `b` accept `request` with `list`. Writes its bytes to `buf`. Returns their number. */
+static size_t
+answer(struct rofx *b, const uint8_t *request, const uint16_t *list, uint8_t *buf, size_t room)
+{
+	struct rofx_side s2 = xp_side(2);
+
+	cr_assert_eq(rofx_input(b, 0, request, sizeof(connect_bytes)), sizeof(connect_bytes));
+	cr_assert_eq(rofx_event(b), ROFX_EV_REQUEST);
+	rofx_list_ports(b, list);
+	cr_assert_eq(rofx_accept(b, 0, &s2, "welcome", 8), 0);
+	return rofx_output(b, buf, room);
+}
+
+Test(exchange_frames, section_4_8_lists_of_ports)
+{
+	uint16_t la[ROFX_PORTS], lb[ROFX_PORTS];
+	struct rofx *a = initiator(), *b = responder();
+	struct fa_params p = {0};
+	uint8_t buf[512];
+	size_t n;
+
+	fill_list(la, 1);
+	fill_list(lb, 2);
+	rofx_output(a, buf, sizeof(buf));
+	n = answer(b, connect_bytes, lb, buf, sizeof(buf));
+	cr_assert_eq(n, sizeof(accept_bytes) + LIST_LEN);
+	cr_assert_eq(buf[OPENING + 3], 136 + LIST_LEN);
+	cr_assert_eq(buf[BODY + 95], 2);
+	assert_list(buf + ACCEPT_AT, lb);
+	cr_assert_arr_eq(buf + ACCEPT_AT + LIST_LEN, "welcome", 8);
+	cr_assert_eq((size_t)rofx_input(a, 0, buf, n), n);
+	cr_assert_eq(rofx_event(a), ROFX_EV_AGREED);
+	cr_assert(rofx_agreed(a)->listed);
+	cr_assert_arr_eq(rofx_agreed(a)->tx_ports, lb, sizeof(lb));
+	rofx_fill_falcon(rofx_agreed(a), &p);
+	cr_assert_eq(p.paths, rofx_agreed(a)->tx_ports);
+	rofx_list_ports(a, la);
+	cr_assert_eq(rofx_ready(a), 0);
+	n = rofx_output(a, buf, sizeof(buf));
+	cr_assert_eq(n, READY_AT + LIST_LEN);
+	cr_assert_eq(buf[4 + 1], 2);
+	assert_list(buf + READY_AT, la);
+	rofx_fill_falcon(rofx_agreed(b), &p);
+	cr_assert_null(p.paths); /* it sends nothing yet */
+	cr_assert_eq((size_t)rofx_input(b, 0, buf, n), n);
+	cr_assert_eq(rofx_event(b), ROFX_EV_ESTABLISHED);
+	rofx_trim(b);
+	cr_assert(rofx_agreed(b)->listed);
+	cr_assert_arr_eq(rofx_agreed(b)->tx_ports, la, sizeof(la));
+	rofx_destroy(a);
+	rofx_destroy(b);
+}
+
+/* The address of tunnel mode comes first. */
+Test(exchange_frames, section_4_8_a_list_behind_the_outer_address)
+{
+	struct rofx_side s1 = xp_side(1), s2 = xp_side(2);
+	uint16_t list[ROFX_PORTS];
+	struct xpair p = {0};
+	uint8_t buf[512];
+	size_t n;
+
+	s1.tunnel = s2.tunnel = true;
+	fill_list(list, 3);
+	xp_start(&p, &s1);
+	xp_run(&p);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_REQUEST);
+	rofx_list_ports(p.b, list);
+	cr_assert_eq(rofx_accept(p.b, 0, &s2, "welcome", 8), 0);
+	n = rofx_output(p.b, buf, sizeof(buf));
+	cr_assert_arr_eq(buf + n - 8, "welcome", 8);
+	assert_list(buf + n - 8 - LIST_LEN, list);
+	cr_assert_arr_eq(buf + n - 8 - LIST_LEN - 16, s2.outer.b, 16);
+	cr_assert_eq((size_t)rofx_input(p.a, 0, buf, n), n);
+	cr_assert_arr_eq(rofx_agreed(p.a)->tx_ports, list, sizeof(list));
+	cr_assert_arr_eq(rofx_agreed(p.a)->private_data, "welcome", 8);
+	xp_end(&p);
+}
+
+/* An earlier release sends 0 in the field, and refuses a frame with a list. */
+Test(exchange_frames, section_4_8_an_earlier_release_gets_no_list)
+{
+	uint8_t old[sizeof(connect_bytes)], old_accept[sizeof(accept_bytes)], buf[512];
+	struct rofx *a = initiator(), *b = responder();
+	uint16_t list[ROFX_PORTS];
+
+	fill_list(list, 1);
+	memcpy(old, connect_bytes, sizeof(old));
+	old[BODY + 94] = 0;
+	cr_assert_eq(answer(b, old, list, buf, sizeof(buf)), sizeof(accept_bytes));
+	memcpy(old_accept, accept_bytes, sizeof(old_accept));
+	old_accept[BODY + 95] = 0;
+	cr_assert_arr_eq(buf, old_accept, sizeof(old_accept));
+	rofx_output(a, buf, sizeof(buf));
+	cr_assert_eq(rofx_input(a, 0, old_accept, sizeof(old_accept)), sizeof(old_accept));
+	cr_assert_eq(rofx_event(a), ROFX_EV_AGREED);
+	cr_assert_not(rofx_agreed(a)->listed);
+	rofx_list_ports(a, list);
+	cr_assert_eq(rofx_ready(a), 0);
+	cr_assert_eq(rofx_output(a, buf, sizeof(buf)), READY_AT);
+	cr_assert_eq(buf[4 + 1], 0);
+	cr_assert_eq(rofx_input(b, 0, buf, READY_AT), READY_AT);
+	cr_assert_eq(rofx_event(b), ROFX_EV_ESTABLISHED);
+	cr_assert_not(rofx_agreed(b)->listed);
+	rofx_destroy(a);
+	rofx_destroy(b);
+}
+
+/* Writes a READY with a valid list. */
+static void
+listed_ready(uint8_t ready[READY_AT + LIST_LEN])
+{
+	static const uint8_t head[READY_AT] = {1, 3, 0, 36 + LIST_LEN, 0, 2};
+	uint16_t list[ROFX_PORTS];
+
+	fill_list(list, 1);
+	memcpy(ready, head, sizeof(head));
+	for (unsigned i = 0; i < ROFX_PORTS; i++) {
+		ready[READY_AT + 2 * i] = (uint8_t)(list[i] >> 8);
+		ready[READY_AT + 2 * i + 1] = (uint8_t)list[i];
+	}
+}
+
+Test(exchange_frames, section_4_8_a_list_from_a_peer_without_lists_is_a_contradiction)
+{
+	uint8_t old[sizeof(connect_bytes)], ready[READY_AT + LIST_LEN], buf[512];
+	struct rofx *b = responder();
+	uint16_t list[ROFX_PORTS];
+
+	fill_list(list, 1);
+	memcpy(old, connect_bytes, sizeof(old));
+	old[BODY + 94] = 0;
+	answer(b, old, list, buf, sizeof(buf));
+	listed_ready(ready);
+	cr_assert_eq(rofx_input(b, 0, ready, sizeof(ready)), -ROFX_CONTRADICTION);
+	rofx_destroy(b);
+}
+
+Test(exchange_frames, section_4_8_a_list_whose_ports_cannot_be)
+{
+	static const struct {
+		uint16_t at;
+		uint8_t value;
+		int reason;
+	} bad[] = {
+		{3, 36, ROFX_MALFORMED}, /* the length of a READY without a list */
+		{3, 36 + LIST_LEN - 1, ROFX_MALFORMED},
+		{3, 36 + LIST_LEN + 1, ROFX_BAD_FRAME},
+		{5, 1, ROFX_MALFORMED}, /* bytes that are no list */
+		{5, 3, ROFX_MALFORMED},
+		{READY_AT, 0xbf, ROFX_MALFORMED}, /* below 49152 */
+		{READY_AT + LIST_LEN - 2, 0, ROFX_MALFORMED},
+		{READY_AT + 1, 1, ROFX_MALFORMED}, /* low bits of another flow */
+		{READY_AT + LIST_LEN - 1, 0, ROFX_MALFORMED},
+	};
+
+	for (size_t i = 0; i < SK_ARRAY_LEN(bad); i++) {
+		uint8_t ready[READY_AT + LIST_LEN], buf[512];
+		struct rofx *b = responder();
+		uint16_t list[ROFX_PORTS];
+
+		fill_list(list, 1);
+		answer(b, connect_bytes, list, buf, sizeof(buf));
+		listed_ready(ready);
+		ready[bad[i].at] = bad[i].value;
+		cr_assert_eq(rofx_input(b, 0, ready, sizeof(ready)), -bad[i].reason, "case %zu", i);
+		rofx_destroy(b);
+	}
 }
 
 /* 16 bytes follow the fixed part. */
@@ -297,45 +488,30 @@ refuses(struct rofx *x, const uint8_t *good, size_t len, const struct patch *pat
 Test(exchange_frames, a_request_whose_fields_cannot_be)
 {
 	static const struct patch bad[] = {
-		{0, 'M', ROFX_BAD_KEY},
-		{15, 'E', ROFX_BAD_KEY},
+		{0, 'M', ROFX_BAD_KEY}, {15, 'E', ROFX_BAD_KEY},
 		{9, 'p', ROFX_BAD_KEY}, /* the key of a reply */
-		{16, 2, ROFX_BAD_VERSION},
-		{17, 1, ROFX_NO_TLS},
-		{17, 2, ROFX_MALFORMED},
-		{OPENING, 2, ROFX_BAD_VERSION},
-		{OPENING + 1, 0, ROFX_BAD_FRAME},
-		{OPENING + 1, 10, ROFX_BAD_FRAME},
-		{OPENING + 1, 255, ROFX_BAD_FRAME},
+		{16, 2, ROFX_BAD_VERSION}, {17, 1, ROFX_NO_TLS}, {17, 2, ROFX_MALFORMED},
+		{OPENING, 2, ROFX_BAD_VERSION}, {OPENING + 1, 0, ROFX_BAD_FRAME},
+		{OPENING + 1, 10, ROFX_BAD_FRAME}, {OPENING + 1, 255, ROFX_BAD_FRAME},
 		{OPENING + 2, 3, ROFX_BAD_FRAME},   /* longer than any frame */
 		{OPENING + 3, 95, ROFX_BAD_FRAME},  /* shorter than its fixed part */
 		{OPENING + 3, 101, ROFX_MALFORMED}, /* a length that contradicts its private data */
-		{BODY + 0, 0x20, ROFX_MALFORMED},
-		{BODY + 1, 2, ROFX_MALFORMED},
+		{BODY + 0, 0x20, ROFX_MALFORMED}, {BODY + 1, 2, ROFX_MALFORMED},
 		{BODY + 2, 3, ROFX_MALFORMED},
 		{BODY + 2, ROFX_ANY, ROFX_MALFORMED}, /* a request must name its ordering mode */
-		{BODY + 3, 2, ROFX_MALFORMED},
-		{BODY + 3, ROFX_ANY, ROFX_MALFORMED},
-		{BODY + 4, 1, ROFX_MALFORMED},
-		{BODY + 8, 1, ROFX_MALFORMED},
-		{BODY + 12, 1, ROFX_MALFORMED},
-		{BODY + 60, 0, ROFX_MALFORMED},    /* MTU 1 */
-		{BODY + 60, 0x20, ROFX_MALFORMED}, /* 8193 */
-		{BODY + 62, 0x40, ROFX_MALFORMED},
-		{BODY + 64, 0x40, ROFX_MALFORMED},
-		{BODY + 66, 0, ROFX_MALFORMED},
-		{BODY + 66, 65, ROFX_MALFORMED},
-		{BODY + 67, 0, ROFX_MALFORMED},
-		{BODY + 67, 129, ROFX_MALFORMED},
-		{BODY + 68, 0, ROFX_MALFORMED},
-		{BODY + 68, 2, ROFX_MALFORMED},
-		{BODY + 69, 8, ROFX_MALFORMED},
-		{BODY + 70, 32, ROFX_MALFORMED},
-		{BODY + 71, 0, ROFX_MALFORMED},
-		{BODY + 72, 1, ROFX_MALFORMED},
-		{BODY + 76, 2, ROFX_MALFORMED},
-		{BODY + 77, 2, ROFX_MALFORMED},
+		{BODY + 3, 2, ROFX_MALFORMED}, {BODY + 3, ROFX_ANY, ROFX_MALFORMED},
+		{BODY + 4, 1, ROFX_MALFORMED}, {BODY + 8, 1, ROFX_MALFORMED},
+		{BODY + 12, 1, ROFX_MALFORMED}, {BODY + 60, 0, ROFX_MALFORMED}, /* MTU 1 */
+		{BODY + 60, 0x20, ROFX_MALFORMED},                              /* 8193 */
+		{BODY + 62, 0x40, ROFX_MALFORMED}, {BODY + 64, 0x40, ROFX_MALFORMED},
+		{BODY + 66, 0, ROFX_MALFORMED}, {BODY + 66, 65, ROFX_MALFORMED},
+		{BODY + 67, 0, ROFX_MALFORMED}, {BODY + 67, 129, ROFX_MALFORMED},
+		{BODY + 68, 0, ROFX_MALFORMED}, {BODY + 68, 2, ROFX_MALFORMED},
+		{BODY + 69, 8, ROFX_MALFORMED}, {BODY + 70, 32, ROFX_MALFORMED},
+		{BODY + 71, 0, ROFX_MALFORMED}, {BODY + 72, 1, ROFX_MALFORMED},
+		{BODY + 76, 2, ROFX_MALFORMED}, {BODY + 77, 2, ROFX_MALFORMED},
 		{BODY + 93, 5, ROFX_MALFORMED},
+		{BODY + 94, 2, ROFX_MALFORMED}, /* a list of ports */
 	};
 
 	for (size_t i = 0; i < SK_ARRAY_LEN(bad); i++) {
@@ -371,6 +547,8 @@ Test(exchange_frames, section_6_a_reply_that_contradicts_the_request)
 		{BODY + 78, 0x40, ROFX_CONTRADICTION}, /* a version that was not offered */
 		{BODY + 94, 16, ROFX_CONTRADICTION},   /* a key in the mode without crypto */
 		{BODY + 94, 1, ROFX_MALFORMED},
+		{BODY + 95, 2, ROFX_MALFORMED}, /* a list of ports that is missing */
+		{BODY + 95, 3, ROFX_MALFORMED},
 	};
 
 	for (size_t i = 0; i < SK_ARRAY_LEN(bad); i++) {
@@ -411,7 +589,7 @@ Test(exchange_frames, a_stranger_gets_no_answer)
 
 Test(exchange_frames, reserved_bytes_are_not_looked_at)
 {
-	static const uint16_t at[] = {18, 19, BODY + 94, BODY + 95};
+	static const uint16_t at[] = {18, 19, BODY + 95};
 	uint8_t odd[sizeof(connect_bytes)];
 	struct rofx *b = responder();
 
