@@ -398,7 +398,13 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_QUOTA, SK_NOTICE, "a command was refused because it exceeded a quota")               \
 	X(ENG_HANDOFF, SK_NORMAL,                                                                  \
 		"a frame was handed off to the transport stage of its connection")                 \
+	X(ENG_HANDOFF_COPY, SK_NORMAL,                                                             \
+		"a copy of a frame that concerns all transport stages was passed to another one")  \
 	X(ENG_HANDOFF_FULL, SK_WARNING, "a frame was dropped because the hand-off ring was full")  \
+	X(ENG_LANE, SK_NORMAL,                                                                     \
+		"a frame to send was passed to a transport stage that has a send queue")           \
+	X(ENG_CROSS, SK_NORMAL,                                                                    \
+		"a message between a transport stage and an engine stage of another loop")         \
 	X(ENG_LOOP_PORT, SK_NORMAL, "a frame was sent over the loop port")                         \
 	X(ENG_CM_STATE, SK_FATAL,                                                                  \
 		"an event arrived in a connection state that does not permit it")                  \

@@ -119,7 +119,7 @@ static void
 give(struct eng_transport *t, unsigned to, struct frame *f)
 {
 	if (rte_ring_sp_enqueue_elem(t->handoff->to[to], f, sizeof(*f)) == 0) {
-		sk_count(t->counters, ENG_HANDOFF);
+		sk_count(t->counters, f->copy ? ENG_HANDOFF_COPY : ENG_HANDOFF);
 		return;
 	}
 	sk_count(t->counters, ENG_HANDOFF_FULL);
@@ -228,8 +228,11 @@ eng_handoff_rx(struct eng_transport *t)
 uint16_t
 eng_handoff_send(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, uint16_t n)
 {
-	return (uint16_t)rte_ring_sp_enqueue_burst(
-		t->e->ports[port].lane[t->index], (void **)m, n, NULL);
+	unsigned taken =
+		rte_ring_sp_enqueue_burst(t->e->ports[port].lane[t->index], (void **)m, n, NULL);
+
+	sk_count_n(t->counters, ENG_LANE, taken);
+	return (uint16_t)taken;
 }
 
 /* Moves frames from a lane to the send queue of the port, until the queue or the lane has no more,
@@ -268,4 +271,32 @@ eng_handoff_collect(struct eng_transport *t)
 				work |= handoff_collect(t, (uint16_t)i, p->lane[s]);
 	}
 	return work;
+}
+
+/* ---- Messages between loops ---- */
+
+void
+eng_crossings_init(struct eng_transport *t)
+{
+	const struct eng_config *cfg = &t->e->cfg;
+
+	for (unsigned s = 0; s < cfg->nstages; s++)
+		if (cfg->stage_loop[s] != cfg->transport_loop[t->index])
+			t->far[t->nfar++].stage = s;
+}
+
+/* The rings count their messages anyway, modulo 2^32. */
+void
+eng_crossings_count(struct eng_transport *t)
+{
+	for (unsigned i = 0; i < t->nfar; i++) {
+		struct eng_far *f = &t->far[i];
+		uint32_t all =
+			t->to_stage[f->stage]->prod.tail + t->from_stage[f->stage]->prod.tail;
+
+		if (all == f->counted)
+			continue;
+		sk_count_n(t->counters, ENG_CROSS, all - f->counted);
+		f->counted = all;
+	}
 }

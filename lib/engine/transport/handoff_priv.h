@@ -47,6 +47,11 @@ void eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev
 
 /* ---- handoff.c ---- */
 
+/* Finds the engine stages of other loops: t->far. */
+void eng_crossings_init(struct eng_transport *t);
+/* Counts the messages that have passed since the last call between this stage and those. */
+void eng_crossings_count(struct eng_transport *t);
+
 /* The functions below, except eng_handoff_frame(), require t->handoff != NULL. */
 
 /* Passes a segment that belongs to no connection of this stage to the home stage of `key`. Returns

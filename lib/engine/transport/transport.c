@@ -118,6 +118,7 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 		t->to_stage[s] = e->rings.to_stage[index][s];
 		t->from_stage[s] = e->rings.to_transport[index][s];
 	}
+	eng_crossings_init(t);
 	t->from_control = e->rings.control_transport[index];
 	t->to_control = e->rings.transport_control[index];
 	TAILQ_INIT(&t->free);
@@ -393,6 +394,8 @@ eng_transport_tx(struct eng_transport *t, uint64_t now)
 		eng_tx_flush(t);
 	else
 		eng_tx_spare(t);
+	if (t->nfar > 0)
+		eng_crossings_count(t);
 	return work;
 }
 

@@ -184,6 +184,13 @@ struct eng_transport {
 	/* Other stages */
 	/* of struct eng_dmsg */
 	struct rte_ring *from_stage[ENG_MAX_STAGES], *to_stage[ENG_MAX_STAGES];
+	/* The engine stages of other loops, and the messages in both directions that
+	 * eng_crossings_count() has counted. */
+	unsigned nfar;
+	struct eng_far {
+		unsigned stage;
+		uint32_t counted;
+	} far[ENG_MAX_STAGES];
 	struct eng_handoff *handoff;                /* NULL: there is one transport stage */
 	struct rte_ring *from_control, *to_control; /* of struct eng_ctl * */
 	struct eng_ctl *notices;                    /* [ENG_CTL_NOTICES] */

@@ -190,6 +190,7 @@ Test(engine_handoff, three_stages_on_two_queues)
 	unsigned at[MORE];
 
 	start(2, MORE, 1);
+	cr_assert_gt(pair_counter(ends_pair.e[1], "eng", "ENG_LANE"), 0);
 	cr_assert_null(ends_pair.e[1]->ports[0].lane[1]);
 	cr_assert_not_null(ends_pair.e[1]->ports[0].lane[2]);
 	count_homes(ends_pair.e[0], at);
@@ -305,6 +306,8 @@ Test(engine_handoff, arp_is_answered_once_and_learned_by_all)
 	len += wire_arp_emit(frame + len, &arp);
 	inject(frame, len);
 	cr_assert_eq(sent(ETH_ARP, 0), 1);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF"), 0);
+	cr_assert_eq(pair_counter(ends_pair.e[0], "eng", "ENG_HANDOFF_COPY"), 1);
 	for (unsigned s = 0; s < STAGES; s++) {
 		struct net_neighbor_view v[2];
 

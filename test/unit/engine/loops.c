@@ -29,6 +29,8 @@ Test(engine_loops, split_stages_give_the_same_bytes)
 	start(ENG_IDLE_YIELD);
 	for (unsigned round = 0; round < 60; round++)
 		ends_exchange(&ends[0], &ends[1], round);
+	for (int i = 0; i < 2; i++)
+		cr_assert_gt(pair_counter(ends_pair.e[i], "eng", "ENG_CROSS"), 60);
 	ends_finish();
 }
 
