@@ -216,7 +216,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	e->cfg.tcp.ooo_slices_total = SK_MIN(cfg->tcp.ooo_slices_total, cfg->limits.rx_mbufs / 4);
 	e->id = __atomic_fetch_add(&instances, 1, __ATOMIC_RELAXED);
 	e->wake_fd = -1;
-	sk_random(e->rss_key, sizeof(e->rss_key));
+	eng_home_key(e);
 	for (unsigned k = 0; k < ENG_MAX_LCORES; k++)
 		e->loops[k].epoll_fd = -1;
 	populates = sk_mem_populates(true);

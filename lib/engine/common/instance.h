@@ -41,6 +41,8 @@ struct eng_port {
 	 * its frames through lane[s] to stage s % tx_queues, which sends them. */
 	uint16_t rx_queues, tx_queues;
 	uint32_t reta_mask; /* entries of the redirection table minus one: see handoff_priv.h */
+	/* RTE_ETH_RSS_*: the packets that arrive at the queue of their home stage. */
+	uint64_t rss;
 	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* of struct rte_mbuf * */
 };
 

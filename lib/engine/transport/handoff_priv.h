@@ -12,6 +12,10 @@
  * share no variable state. An active open tries source ports until the home of the tuple is the
  * opening stage; therefore two stages cannot choose the same tuple.
  *
+ * A Falcon connection belongs to the stage of the TCP connection that made it, and its CID names
+ *the stage. On a port that distributes UDP packets in the same way, the stage lists the UDP source
+ * ports whose packets it receives, and the peer sends from these ports (doc/falcon-cm.md).
+ *
  * A stage that receives a TCP segment without a connection of its own passes the segment to its
  * home stage. The home stage never passes it on, even when it has no listener for it. ARP,
  *neighbour discovery and ICMP errors concern the net stacks of all stages: the stage that received
@@ -38,11 +42,23 @@ struct rte_mbuf;
 
 /* Returns the index of the home stage of the tuple `key`. Any thread. */
 unsigned eng_home(const struct eng *e, const struct tcp_tuple *key);
-/* Sets RSS in `conf`, the configuration of a port, and p->reta_mask. p->rx_queues must be set. */
+#define ENG_HOME_RPORTS   32 /* ports that eng_home_rports() chooses */
+#define ENG_HOME_CLASSES  4  /* the class of a port: its low two bits */
+#define ENG_HOME_PORT_MIN 49152
+
+/* Chooses, from ENG_HOME_PORT_MIN on, UDP source ports of packets that the remote end of `key`
+ * sends and that arrive at the queue of `stage`; the class of ports[i] is i % ENG_HOME_CLASSES. All
+ * are different, and each call chooses others. key->rport is not used. Returns false when the port
+ * of `key` does not distribute UDP packets by them, or not to this stage. */
+bool eng_home_rports(const struct eng *e, unsigned stage, const struct tcp_tuple *key,
+	uint16_t ports[ENG_HOME_RPORTS]);
+/* Sets RSS in `conf`, the configuration of a port, p->reta_mask and p->rss. p->rx_queues must be
+ * set. */
 void eng_home_configure(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf);
-/* Fills in the redirection table of a port that runs. If the port refuses the table, segments
- * arrive at other stages than their homes, and these stages hand them off. */
+/* Fills in the redirection table of a port that runs. If the port refuses the table, p->rss
+ * becomes 0, and segments arrive at other stages than their homes, and these stages hand them off.
+ */
 void eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info);
 
 /* ---- handoff.c ---- */

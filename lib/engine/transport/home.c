@@ -8,9 +8,17 @@
 
 #include "handoff_priv.h"
 
-#define RSS_WANTED (RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP)
+#define RSS_WANTED                                                                                 \
+	(RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV6_TCP |                             \
+		RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RETA_MAX   2048 /* entries of the largest table that is filled in; a power of two */
+#define RETA_BITS  11   /* of an index in this table */
 #define RETA_MASK  127  /* of a port without a table */
+#define WORDS_MAX  9    /* of the input of the hash, with IPv6 */
+#define PORT_BITS  14   /* of a source port that vary: from ENG_HOME_PORT_MIN to 65535 */
+#define CLASS_BITS 2    /* of these bits: the class of a port */
+#define KEY_DRAWS  100  /* a third of all keys are good */
+_Static_assert(1 << CLASS_BITS == ENG_HOME_CLASSES && RETA_MAX == 1 << RETA_BITS, "bits");
 
 /* Writes an address in the form that rte_softrss() requires, as 32-bit words in host byte order.
  * Returns the number of words. */
@@ -26,39 +34,148 @@ home_put_addr(uint32_t *to, const struct sk_addr *a)
 	return 4 - first;
 }
 
+static uint32_t
+home_hash(const struct eng *e, const struct tcp_tuple *key)
+{
+	uint32_t words[WORDS_MAX];
+	unsigned n = home_put_addr(words, &key->raddr);
+
+	n += home_put_addr(words + n, &key->laddr);
+	words[n++] = (uint32_t)key->rport << 16 | key->lport;
+	return rte_softrss(words, n, e->rss_key);
+}
+
 unsigned
 eng_home(const struct eng *e, const struct tcp_tuple *key)
 {
 	uint32_t mask = key->port < e->cfg.nports ? e->ports[key->port].reta_mask : RETA_MASK;
-	uint32_t words[9];
-	unsigned n;
 
 	if (e->cfg.ntransports == 1)
 		return 0;
-	n = home_put_addr(words, &key->raddr);
-	n += home_put_addr(words + n, &key->laddr);
-	words[n++] = (uint32_t)key->rport << 16 | key->lport;
-	return (rte_softrss(words, n, e->rss_key) & mask) % e->cfg.ntransports;
+	return (home_hash(e, key) & mask) % e->cfg.ntransports;
 }
+
+/* ---- Source ports for a home stage ---- */
+
+/* The hash is linear: a bit of the input that changes inverts the same bits of the hash, whatever
+ * the other bits are. Sets bit[i] to what bit i of the source port inverts, in a packet whose
+ * addresses have `words` words. */
+static void
+home_port_bits(const struct eng *e, unsigned words, uint32_t bit[PORT_BITS])
+{
+	uint32_t in[WORDS_MAX] = {0};
+
+	for (unsigned i = 0; i < PORT_BITS; i++) {
+		in[words] = 1u << (16 + i);
+		bit[i] = rte_softrss(in, words + 1, e->rss_key);
+	}
+}
+
+/* Returns whether the bits of a source port that are not its class can produce every value of the
+ * low RETA_BITS bits of the hash: by Gaussian elimination. */
+static bool
+ports_reach_all(const struct eng *e, unsigned words)
+{
+	uint32_t bit[PORT_BITS], row[RETA_BITS] = {0};
+	unsigned rank = 0;
+
+	home_port_bits(e, words, bit);
+	for (unsigned i = CLASS_BITS; i < PORT_BITS; i++) {
+		uint32_t v = bit[i] & (RETA_MAX - 1);
+
+		for (unsigned k = RETA_BITS; k-- > 0 && v != 0;) {
+			if (!(v >> k & 1))
+				continue;
+			if (row[k] == 0) {
+				row[k] = v;
+				rank++;
+				break;
+			}
+			v ^= row[k];
+		}
+	}
+	return rank == RETA_BITS;
+}
+
+void
+eng_home_key(struct eng *e)
+{
+	unsigned draws = 0;
+
+	do
+		sk_random(e->rss_key, sizeof(e->rss_key));
+	while ((!ports_reach_all(e, 2) || !ports_reach_all(e, 8)) && ++draws < KEY_DRAWS);
+}
+
+/* Returns whether UDP packets of the tuple arrive at the queue of their home stage, and `stage` has
+ * such a queue. */
+static bool
+home_spreads(const struct eng *e, unsigned stage, const struct tcp_tuple *key)
+{
+	uint64_t type = sk_addr_is_v4(&key->raddr) ? RTE_ETH_RSS_NONFRAG_IPV4_UDP
+						   : RTE_ETH_RSS_NONFRAG_IPV6_UDP;
+	const struct eng_port *p = &e->ports[key->port];
+
+	return key->port < e->cfg.nports && (p->rss & type) && stage < p->rx_queues &&
+	       stage <= p->reta_mask;
+}
+
+bool
+eng_home_rports(const struct eng *e, unsigned stage, const struct tcp_tuple *key,
+	uint16_t ports[ENG_HOME_RPORTS])
+{
+	unsigned have[ENG_HOME_CLASSES] = {0}, all = 0;
+	uint32_t bit[PORT_BITS], hash, mask;
+	struct tcp_tuple k = *key;
+
+	if (e->cfg.ntransports == 1 || !home_spreads(e, stage, key))
+		return false;
+	mask = e->ports[key->port].reta_mask;
+	sk_random(&k.rport, sizeof(k.rport));
+	k.rport |= ENG_HOME_PORT_MIN;
+	hash = home_hash(e, &k);
+	home_port_bits(e, sk_addr_is_v4(&key->raddr) ? 2 : 8, bit);
+	/* Each step inverts one bit of the port, so that all ports come (Gray code). */
+	for (uint32_t i = 1; i <= 1u << PORT_BITS; i++) {
+		unsigned class = k.rport % ENG_HOME_CLASSES;
+		unsigned flip = RTE_MIN((unsigned)__builtin_ctz(i), PORT_BITS - 1u);
+
+		if ((hash & mask) % e->cfg.ntransports == stage &&
+			have[class] < ENG_HOME_RPORTS / ENG_HOME_CLASSES) {
+			ports[have[class]++ * ENG_HOME_CLASSES + class] = k.rport;
+			if (++all == ENG_HOME_RPORTS)
+				return true;
+		}
+		k.rport ^= (uint16_t)(1u << flip);
+		hash ^= bit[flip];
+	}
+	return false;
+}
+
+/* ---- Ports ---- */
 
 void
 eng_home_configure(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf)
 {
 	struct rte_eth_rss_conf *rss = &conf->rx_adv_conf.rss_conf;
+	bool keyed = info->hash_key_size > 0 && info->hash_key_size <= sizeof(e->rss_key);
 
 	p->reta_mask = RETA_MASK;
+	p->rss = 0;
 	if (p->rx_queues == 1 || !(info->flow_type_rss_offloads & RSS_WANTED))
 		return;
 	conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 	rss->rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
-	if (info->hash_key_size > 0 && info->hash_key_size <= sizeof(e->rss_key)) {
+	if (keyed) {
 		rss->rss_key = e->rss_key;
 		rss->rss_key_len = info->hash_key_size;
 	}
 	if (info->reta_size > 0 && info->reta_size <= RETA_MAX &&
 		rte_is_power_of_2(info->reta_size))
 		p->reta_mask = info->reta_size - 1u;
+	if (keyed && info->reta_size == p->reta_mask + 1)
+		p->rss = rss->rss_hf;
 }
 
 void
@@ -75,5 +192,6 @@ eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info
 		group->reta[i % RTE_ETH_RETA_GROUP_SIZE] =
 			(uint16_t)(i % e->cfg.ntransports % p->rx_queues);
 	}
-	(void)rte_eth_dev_rss_reta_update(p->id, table, info->reta_size);
+	if (rte_eth_dev_rss_reta_update(p->id, table, info->reta_size) != 0)
+		p->rss = 0;
 }

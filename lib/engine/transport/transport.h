@@ -54,6 +54,12 @@ int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
 /* Stops port `i` and frees the frames in its receive queues. */
 void eng_port_stop(struct eng *e, unsigned i);
 
+/* ---- home.c ---- */
+
+/* Draws e->rss_key. Of all keys, those are excluded with which eng_home_rports() would find no port
+ * for some stage. */
+void eng_home_key(struct eng *e);
+
 /* ---- handoff.c ---- */
 
 /* Creates the rings between the transport stages, and the lanes of the ports, which must have been

@@ -3,12 +3,14 @@
 #include "falcon_rig.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
+#include <rte_thash.h>
 
 #include "../../../lib/base/mem.h"
 
@@ -116,6 +118,76 @@ wire(int node)
 	}
 }
 
+/* ---- Ports with RSS ---- */
+
+#define RETA_MASK 127u
+
+static uint32_t
+word(const struct sk_addr *a, unsigned i)
+{
+	return (uint32_t)a->b[i] << 24 | a->b[i + 1] << 16 | a->b[i + 2] << 8 | a->b[i + 3];
+}
+
+/* Returns the queue of a port with the key and the table of the node's engine. */
+static unsigned
+rss_queue(int node, const struct rte_mbuf *m)
+{
+	struct wire_pkt pkt;
+	uint32_t words[9], ports;
+	unsigned n = 0;
+
+	if (wire_pkt_parse(&pkt, rte_pktmbuf_mtod(m, uint8_t *), m->data_len, m->pkt_len) < 0)
+		return 0;
+	if (pkt.eth.type == ETH_ARP || (pkt.ip.proto != IP_TCP && pkt.ip.proto != IP_UDP))
+		return 0;
+	ports = pkt.ip.proto == IP_TCP ? (uint32_t)pkt.tcp.sport << 16 | pkt.tcp.dport
+				       : (uint32_t)pkt.udp.sport << 16 | pkt.udp.dport;
+	for (unsigned i = sk_addr_is_v4(&pkt.ip.src) ? 12 : 0; i < 16; i += 4)
+		words[n++] = word(&pkt.ip.src, i);
+	for (unsigned i = sk_addr_is_v4(&pkt.ip.src) ? 12 : 0; i < 16; i += 4)
+		words[n++] = word(&pkt.ip.dst, i);
+	words[n++] = ports;
+	return (rte_softrss(words, n, frig.p.e[node]->rss_key) & RETA_MASK) % frig.queues;
+}
+
+static struct rte_ring *
+queue_of(int node, unsigned q)
+{
+	char name[RTE_RING_NAMESIZE];
+
+	snprintf(name, sizeof(name), "wire%d_%u", node, q);
+	return rte_ring_lookup(name);
+}
+
+/* Moves the frames on their way to a node to the queues at which they arrive. */
+static void
+spread(int node)
+{
+	static void *m[PAIR_QUEUES * 1024];
+	unsigned n = 0;
+
+	for (unsigned q = 0; q < frig.queues; q++)
+		n += rte_ring_dequeue_burst(queue_of(node, q), m + n, 1024, NULL);
+	for (unsigned i = 0; i < n; i++) {
+		if (frig.silent)
+			rte_pktmbuf_free(m[i]);
+		else
+			cr_assert_eq(
+				rte_ring_enqueue(queue_of(node, rss_queue(node, m[i])), m[i]), 0);
+	}
+}
+
+static void
+rss_config(struct eng_config *cfg)
+{
+	cfg->nloops = cfg->ntransports = cfg->nstages = frig.queues;
+	for (unsigned k = 0; k < frig.queues; k++)
+		cfg->transport_loop[k] = cfg->stage_loop[k] = k;
+	cfg->limits.rx_mbufs = cfg->limits.tx_mbufs = 512; /* memory is scarce without huge pages */
+}
+
+/* ---- The wire ---- */
+
 static uint64_t
 rig_clock(void)
 {
@@ -146,7 +218,10 @@ frig_turn(void)
 {
 	frig.now += frig.step;
 	for (int i = 0; i < 2; i++) {
-		wire(i);
+		if (frig.queues > 1)
+			spread(i);
+		else
+			wire(i);
 		if (frig.delay)
 			stop_wire(i);
 		else
@@ -201,14 +276,15 @@ attach(struct fnode *n, const char *name)
 }
 
 static void
-start(void (*tweak)(struct eng_config *cfg, int node), bool one)
+start(void (*tweak)(struct eng_config *cfg, int node), bool one, unsigned queues)
 {
 	memset(&frig, 0, sizeof(frig));
 	frig.keep = -1;
 	frig.one = one;
+	frig.queues = queues;
 	frig.step = FRIG_STEP;
 	frig.rng = 0x9e3779b97f4a7c15ull;
-	pair_init(&frig.p);
+	pair_init_queues(&frig.p, queues);
 	frig.pool = rte_pktmbuf_pool_create(
 		"hand", 255, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	cr_assert_not_null(frig.pool);
@@ -216,6 +292,8 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 		frig.to[i] = rte_ring_lookup(i == 0 ? "wire0_0" : "wire1_0");
 		cr_assert_not_null(frig.to[i]);
 		frig.p.cfg[i].falcon.enabled = true;
+		if (queues > 1)
+			rss_config(&frig.p.cfg[i]);
 		if (tweak != NULL)
 			tweak(&frig.p.cfg[i], i);
 	}
@@ -223,6 +301,8 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 	frig.now = eng_clock(); /* the engines have started with eng_clock() */
 	for (int i = 0; i < 2; i++) {
 		frig.p.e[i]->clock = rig_clock;
+		if (queues > 1) /* net_ring has no RSS */
+			frig.p.e[i]->ports[0].rss = UINT64_MAX;
 		frig.n[i].e = frig.p.e[one ? 0 : i];
 		frig.n[i].addr = pair_addr(i == 0 || one ? PAIR_ADDR_A : PAIR_ADDR_B);
 		attach(&frig.n[i], "test");
@@ -232,13 +312,19 @@ start(void (*tweak)(struct eng_config *cfg, int node), bool one)
 void
 frig_start(void (*tweak)(struct eng_config *cfg, int node))
 {
-	start(tweak, false);
+	start(tweak, false, 1);
 }
 
 void
 frig_start_one(void (*tweak)(struct eng_config *cfg, int node))
 {
-	start(tweak, true);
+	start(tweak, true, 1);
+}
+
+void
+frig_start_rss(unsigned loops, void (*tweak)(struct eng_config *cfg, int node))
+{
+	start(tweak, false, loops);
 }
 
 static void

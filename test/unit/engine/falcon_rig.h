@@ -50,6 +50,7 @@ struct frig {
 	bool delay; /* the wire delays all frames, in late[] */
 	void *late[2][64];
 	unsigned nlate[2];
+	unsigned queues;           /* of the ports; more than one: frig_start_rss() */
 	unsigned loop_idle;        /* bit k: loop k of both engines is not polled */
 	bool one;                  /* both clients are attached to node 0 */
 	struct rte_mbuf *kept[64]; /* copies of the frames that `keep` selects */
@@ -66,6 +67,10 @@ extern struct frig frig;
 void frig_start(void (*tweak)(struct eng_config *cfg, int node));
 /* Starts the rig with both clients at node 0. */
 void frig_start_one(void (*tweak)(struct eng_config *cfg, int node));
+/* Starts both engines with so many loops, each with a transport stage, an engine stage and a queue
+ * of the port. The ports distribute TCP segments and UDP datagrams by RSS. Of the wire's faults, a
+ * rig with several queues has only `silent`. */
+void frig_start_rss(unsigned loops, void (*tweak)(struct eng_config *cfg, int node));
 /* Detaches the clients, and checks that no object is left and every mbuf was freed. */
 void frig_stop(void);
 /* Runs one turn, or `n` turns, of the wire and of all loops. */

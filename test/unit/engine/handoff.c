@@ -121,6 +121,120 @@ Test(engine_handoff, chosen_source_ports_hash_home)
 	pair_end(&ends_pair);
 }
 
+/* ---- UDP source ports that a stage lists for its peer ---- */
+
+#define UDP_RSS (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+
+/* Checks the ports that are listed for a stage: where their packets arrive, their classes, and that
+ * all differ. */
+static void
+check_listed(const struct eng *e, unsigned stage, struct tcp_tuple key)
+{
+	uint16_t ports[ENG_HOME_RPORTS];
+
+	cr_assert(eng_home_rports(e, stage, &key, ports), "stage %u of %u", stage,
+		e->cfg.ntransports);
+	for (unsigned i = 0; i < ENG_HOME_RPORTS; i++) {
+		key.rport = ports[i];
+		cr_assert_geq(ports[i], ENG_HOME_PORT_MIN);
+		cr_assert_eq(ports[i] % ENG_HOME_CLASSES, i % ENG_HOME_CLASSES);
+		cr_assert_eq(eng_home(e, &key), stage);
+		for (unsigned k = 0; k < i; k++)
+			cr_assert_neq(ports[i], ports[k]);
+	}
+}
+
+static void
+check_all_stages(struct eng *e)
+{
+	const struct tcp_tuple v4 = tuple_of(PAIR_ADDR_A, PAIR_ADDR_B, 1000, 0);
+	const struct tcp_tuple v6 = tuple_of("fe80::1", "fe80::2", 1000, 0);
+
+	for (e->cfg.ntransports = 2; e->cfg.ntransports <= 64; e->cfg.ntransports++) {
+		e->ports[0].rx_queues = (uint16_t)e->cfg.ntransports;
+		for (unsigned s = 0; s < e->cfg.ntransports; s += 1 + s / 4) {
+			check_listed(e, s, v4);
+			check_listed(e, s, v6);
+		}
+	}
+}
+
+Test(engine_handoff, listed_ports_hash_home_with_every_key)
+{
+	static const uint32_t masks[] = {127, 511, 2047};
+	struct eng *e = calloc(1, sizeof(*e));
+
+	e->cfg.nports = 1;
+	e->ports[0].rss = UDP_RSS;
+	for (unsigned i = 0; i < 6; i++) {
+		eng_home_key(e);
+		e->ports[0].reta_mask = masks[i % RTE_DIM(masks)];
+		check_all_stages(e);
+	}
+	free(e);
+}
+
+Test(engine_handoff, no_ports_are_listed_where_they_decide_nothing)
+{
+	struct tcp_tuple v4 = tuple_of(PAIR_ADDR_A, PAIR_ADDR_B, 1000, 0);
+	struct tcp_tuple v6 = tuple_of("fe80::1", "fe80::2", 1000, 0);
+	struct eng *e = calloc(1, sizeof(*e));
+	uint16_t ports[ENG_HOME_RPORTS];
+
+	eng_home_key(e);
+	e->cfg.nports = 1;
+	e->cfg.ntransports = 4;
+	e->ports[0].reta_mask = 127;
+	e->ports[0].rx_queues = 3;
+	e->ports[0].rss = RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+	cr_assert(eng_home_rports(e, 2, &v4, ports));
+	cr_assert_not(eng_home_rports(e, 3, &v4, ports), "a stage without a queue");
+	cr_assert_not(eng_home_rports(e, 2, &v6, ports), "the port does not hash IPv6");
+	e->ports[0].reta_mask = 1;
+	cr_assert_not(eng_home_rports(e, 2, &v4, ports), "a table that has no such stage");
+	e->ports[0].reta_mask = 127;
+	e->ports[0].rss = RTE_ETH_RSS_NONFRAG_IPV4_TCP;
+	cr_assert_not(eng_home_rports(e, 2, &v4, ports), "the port hashes TCP only");
+	e->ports[0].rss = UDP_RSS;
+	v4.port = 1;
+	cr_assert_not(eng_home_rports(e, 2, &v4, ports), "the loop port");
+	v4.port = 0;
+	e->cfg.ntransports = 1;
+	cr_assert_not(eng_home_rports(e, 0, &v4, ports), "one stage");
+	free(e);
+}
+
+Test(engine_handoff, a_port_distributes_udp_if_it_takes_the_key_and_has_a_table)
+{
+	struct rte_eth_dev_info info = {.flow_type_rss_offloads = RTE_ETH_RSS_IPV4 | UDP_RSS,
+		.hash_key_size = 40,
+		.reta_size = 512};
+	struct eng *e = calloc(1, sizeof(*e));
+	struct eng_port p = {.rx_queues = 2};
+	struct rte_eth_conf conf = {0};
+
+	eng_home_configure(e, &p, &info, &conf);
+	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
+	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_hf, UDP_RSS);
+	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_key, e->rss_key);
+	cr_assert_eq(p.rss, UDP_RSS);
+	cr_assert_eq(p.reta_mask, 511);
+	info.hash_key_size = 0; /* the port has a key of its own */
+	eng_home_configure(e, &p, &info, &conf);
+	cr_assert_eq(p.rss, 0);
+	info.hash_key_size = 40;
+	info.reta_size = 0;
+	eng_home_configure(e, &p, &info, &conf);
+	cr_assert_eq(p.rss, 0);
+	info.reta_size = 512;
+	p.rx_queues = 1;
+	eng_home_configure(e, &p, &info, &conf);
+	cr_assert_eq(p.rss, 0);
+	free(e);
+}
+
+/* ---- Connections ---- */
+
 /* Each connection is on the stage that receives its segments, whichever stage began to open it. */
 Test(engine_handoff, source_ports_of_the_programs_choice_have_the_same_homes)
 {

@@ -15,13 +15,25 @@
 #include "../../../lib/engine/common/mbuf.h"
 #include "../../../lib/rof/exchange.h"
 
-void
-pair_eal(void)
+static void
+start_eal(char *megabytes)
 {
-	char *args[] = {"test", "--no-huge", "--no-shconf", "--no-pci", "-m", "64", "-l", "0",
+	char *args[] = {"test", "--no-huge", "--no-shconf", "--no-pci", "-m", megabytes, "-l", "0",
 		"--no-telemetry", "--log-level=error"};
 
 	cr_assert_geq(rte_eal_init(SK_ARRAY_LEN(args), args), 0);
+}
+
+void
+pair_eal(void)
+{
+	start_eal("64");
+}
+
+void
+pair_eal_large(void)
+{
+	start_eal("192");
 }
 
 struct sk_addr

@@ -17,6 +17,8 @@ struct pair {
 
 /* Initializes EAL without huge pages or files: for the .init of a Criterion test. */
 void pair_eal(void);
+/* Does the same with memory for several stages. */
+void pair_eal_large(void);
 struct sk_addr pair_addr(const char *text);
 /* Creates the ports, and fills in both configurations, which the test may change before
  * pair_start(). */

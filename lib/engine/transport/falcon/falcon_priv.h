@@ -244,6 +244,11 @@ void eng_falcon_key_taken(struct eng_transport *t, struct eng_falcon_conn *fc);
  * no SPI is free. */
 int eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c,
 	const struct tcp_tuple *ends, const struct eng_offer *offer, struct rofx_side *s);
+/* Lists for the peer the UDP source ports whose packets arrive at this stage, if the port of the
+ * network distributes them: before rofx_accept() or rofx_ready(). `ends` is the tuple of the
+ * control channel. */
+void eng_falcon_list_ports(const struct eng_transport *t, struct rofx *x,
+	const struct tcp_tuple *ends, const struct rofx_side *ours, const struct rofx_side *peer);
 /* Opens the connection with the terms that both sides agreed on, and sets its `start`. Returns 0 or
  * -errno. */
 int eng_falcon_agreed(struct eng_transport *t, struct eng_conn *c);

@@ -169,6 +169,17 @@ requested(struct eng_transport *t, struct eng_conn *c)
 	eng_startup_notice(t, c, ENG_TC_REQUEST);
 }
 
+/* Sends READY, which rofx_trim() would otherwise keep in the buffer of the start-up. */
+static int
+falcon_startup_ready(struct eng_transport *t, struct eng_conn *c, const struct rofx_agreed *a)
+{
+	int rc;
+
+	eng_falcon_list_ports(t, eng_falcon_exchange(c), tcp_tuple(c->tcp), &a->ours, &a->peer);
+	rc = rofx_ready(eng_falcon_exchange(c));
+	return rc < 0 ? rc : eng_falcon_send(t, c);
+}
+
 static void
 falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 {
@@ -183,7 +194,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 			eng_falcon_conn_of(c)->start->ord, &a->peer, a->private_data,
 			a->private_len);
 	if (rc == 0 && c->state == ECONN_OPENING)
-		rc = rofx_ready(eng_falcon_exchange(c));
+		rc = falcon_startup_ready(t, c, a);
 	if (rc < 0) {
 		falcon_startup_give_up(t, c, rc);
 		return;
@@ -438,13 +449,16 @@ eng_falcon_reject(struct eng_transport *t, struct eng_conn *c, const struct eng_
 int
 eng_falcon_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
+	const struct tcp_tuple *ends = tcp_tuple(c->tcp);
+	struct rofx *x = eng_falcon_exchange(c);
 	struct rofx_side side;
 	int rc;
 
-	rc = eng_falcon_terms(t, c, tcp_tuple(c->tcp), &m->connect.offer, &side);
-	if (rc == 0)
-		rc = rofx_accept(
-			eng_falcon_exchange(c), t->now, &side, m->private_data, m->private_len);
+	rc = eng_falcon_terms(t, c, ends, &m->connect.offer, &side);
+	if (rc == 0) {
+		eng_falcon_list_ports(t, x, ends, &side, &rofx_request(x)->peer);
+		rc = rofx_accept(x, t->now, &side, m->private_data, m->private_len);
+	}
 	explicit_bzero(&side, sizeof(side));
 	if (rc == -EPROTO) /* the exchange sends the peer the reason, then the stream ends */
 		rc = 0;

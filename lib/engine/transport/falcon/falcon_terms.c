@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "../../../base/mem.h"
+#include "../handoff_priv.h"
 #include "falcon_priv.h"
+
+_Static_assert(ENG_HOME_RPORTS == ROFX_PORTS && ENG_HOME_CLASSES == FA_FLOWS_MAX &&
+		       ENG_HOME_PORT_MIN == ROFX_PORT_BASE && ENG_FALCON_SPORT == ROFX_PORT_BASE,
+	"the list of ports");
 
 #define FALCON_TTL     64
 #define CREDIT_PACKETS 256 /* most outstanding requests of a connection */
@@ -70,6 +75,23 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 	if (s->psp & ROFX_PSP_KEYED)
 		derive_keys(eng_falcon_of(t), s);
 	return 0;
+}
+
+/* In tunnel mode, packets may arrive at another port of the network than the control channel. If
+ * its redirection table has another size, too, they are handed off. */
+void
+eng_falcon_list_ports(const struct eng_transport *t, struct rofx *x, const struct tcp_tuple *ends,
+	const struct rofx_side *ours, const struct rofx_side *peer)
+{
+	const struct tcp_tuple key = {.laddr = ours->tunnel ? ours->outer : ends->laddr,
+		.raddr = ours->tunnel ? peer->outer : ends->raddr,
+		.lport = PSP_UDP_PORT,
+		.vlan = ends->vlan,
+		.port = ends->port};
+	uint16_t ports[ROFX_PORTS];
+
+	if (eng_home_rports(t->e, t->index, &key, ports))
+		rofx_list_ports(x, ports);
 }
 
 /* Returns whether the UDP checksums of sent payloads are computed here: neither the port computes
