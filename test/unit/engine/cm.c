@@ -307,6 +307,53 @@ Test(engine_cm, a_qp_may_be_destroyed_while_any_answer_is_missing)
 	}
 }
 
+static void
+two_loops(struct eng_config *cfg)
+{
+	cfg->nloops = 2;
+	cfg->transport_loop[1] = cfg->stage_loop[1] = 1;
+}
+
+/* The scripted requests arrive at transport stage 1. */
+Test(engine_cm, a_qp_created_for_a_request_shares_its_loop)
+{
+	uint32_t pd, cq, first;
+	struct shm_msg m = {0};
+
+	tweak = two_loops;
+	setup();
+	pd = hand_pd(&c);
+	cq = hand_cq(&c);
+	cr_assert_eq(qp.body.qp.stage, 0);
+	cr_assert_eq(hand_qp(&c, pd, cq).body.qp.stage, 1);
+	listen_at(7000);
+	peer_asks();
+	expect(SHM_EV_CONNECT_REQUEST);
+	/* Both engine stages have one QP. Without the request, stage 0 would get the next one. */
+	cr_assert_eq(hand_qp(&c, pd, cq).body.qp.stage, 1);
+	cr_assert_eq(hand_qp(&c, pd, cq).body.qp.stage, 0, "a request places one QP");
+	/* Two each. The program accepts or rejects a request without creating a QP. */
+	peer_asks();
+	first = expect(SHM_EV_CONNECT_REQUEST).body.cm.request;
+	cr_assert_eq(do_accept(first), 0);
+	peer_asks();
+	m.body.cm.request = expect(SHM_EV_CONNECT_REQUEST).body.cm.request;
+	cr_assert_eq(hand_do(&c, &m, SHM_REJECT), 0);
+	cr_assert_eq(hand_qp(&c, pd, cq).body.qp.stage, 0);
+	finish();
+}
+
+Test(engine_cm, an_active_open_uses_the_transport_stage_of_its_loop)
+{
+	tweak = two_loops;
+	setup();
+	s->cfg.stage_loop[0] = 1; /* that of transport stage 1 */
+	cr_assert_eq(do_connect(), 0);
+	script_turns(s, 3);
+	cr_assert_eq(script_last(s, ENG_CT_CONNECT)->transport, 1);
+	finish();
+}
+
 Test(engine_cm, requests_nobody_answers_are_refused_in_time)
 {
 	struct shm_msg ev;

@@ -75,6 +75,7 @@ nothing_crossed(void)
 	cr_assert_eq(both("eng", "ENG_HANDOFF"), 0);
 	cr_assert_eq(both("eng", "ENG_HANDOFF_FULL"), 0);
 	cr_assert_eq(both("eng", "ENG_LANE"), 0);
+	cr_assert_eq(both("eng", "ENG_CROSS"), 0);
 }
 
 /* Returns the number of transport stages of a node that have connections. */

@@ -37,6 +37,7 @@ ctl_client_layout(
 static int
 client_tables_init(struct ctl_client *cl, const struct eng_limits *l)
 {
+	TAILQ_INIT(&cl->unplaced);
 	return ctl_table_init(&cl->pds, SK_MIN(l->pds, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->srqs, SK_MIN(l->srqs, l->client_qps)) < 0 ||
 			       ctl_table_init(&cl->ahs, l->client_qps) < 0 ||

@@ -178,10 +178,24 @@ cm_answered(struct eng_control *c, struct ctl_msg *msg)
 		sk_count(c->counters, ENG_STALE);
 }
 
+/* Returns the transport stage that opens the connections of an engine stage: one of the same loop,
+ * if there is one. */
+static unsigned
+opening_transport(const struct eng_config *cfg, unsigned stage)
+{
+	for (unsigned k = 0; k < cfg->ntransports; k++) {
+		unsigned t = (stage + k) % cfg->ntransports;
+
+		if (cfg->transport_loop[t] == cfg->stage_loop[stage])
+			return t;
+	}
+	return stage % cfg->ntransports;
+}
+
 void
 cm_start_connect(struct eng_control *c, struct cm_conn *q, const struct eng_ctl *what)
 {
-	cm_connect_at(c, q, what, q->qp->stage % c->cfg->ntransports);
+	cm_connect_at(c, q, what, opening_transport(c->cfg, q->qp->stage));
 }
 
 void
@@ -285,4 +299,5 @@ conn_forget(struct eng_control *c, struct cm_conn *q)
 const struct ctl_conn_ops cm_conn_ops = {
 	.leave = cm_conn_leave,
 	.forget = conn_forget,
+	.place = cm_request_place,
 };

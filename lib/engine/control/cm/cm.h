@@ -66,6 +66,8 @@ struct cm_request {
 	LIST_ENTRY(cm_request) of_listener;
 	struct cm_listener *listener; /* NULL: answered, closed, or the request names a QP */
 	uint32_t handle;
+	TAILQ_ENTRY(cm_request) place; /* in client->unplaced, while `unplaced` */
+	bool unplaced;
 	bool timed;                /* the request is in c->waiting, until the client answers it */
 	struct cm_conn *accepting; /* the accepting QP's, until ENG_CT_ACCEPT is sent */
 	struct eng_offer offer;    /* what the client has accepted the request with, */
@@ -127,7 +129,9 @@ struct cm_request *cm_request_find(const struct ctl_client *cl, uint32_t handle)
 void cm_request_free(struct eng_control *c, struct cm_request *r);
 /* Removes a request from its listener's backlog. */
 void cm_request_orphan(struct cm_request *r);
-/* Removes a request from the list of waiting requests and from its listener's backlog. */
+/* Implements ctl_conn_ops.place. */
+int cm_request_place(struct ctl_client *cl, uint8_t kind, uint8_t type);
+/* Removes a request from the lists of waiting requests and from its listener's backlog. */
 void cm_request_answered(struct eng_control *c, struct cm_request *r);
 /* Rejects and frees a request. `cm` carries the depths that the acceptance would have needed and
  * the private data; it may be NULL. The caller ensures that a message is free. */

@@ -45,10 +45,30 @@ cm_request_orphan(struct cm_request *r)
 	r->listener = NULL;
 }
 
+static void
+request_placed(struct cm_request *r)
+{
+	if (r->unplaced)
+		TAILQ_REMOVE(&r->client->unplaced, r, place);
+	r->unplaced = false;
+}
+
+int
+cm_request_place(struct ctl_client *cl, uint8_t kind, uint8_t type)
+{
+	struct cm_request *r = TAILQ_FIRST(&cl->unplaced);
+
+	if (r == NULL || r->kind != kind || r->type != type)
+		return -1;
+	request_placed(r);
+	return r->transport;
+}
+
 void
 cm_request_answered(struct eng_control *c, struct cm_request *r)
 {
 	cm_request_orphan(r);
+	request_placed(r);
 	if (r->timed)
 		TAILQ_REMOVE(&c->waiting, r, waiting);
 	r->timed = false;
@@ -214,6 +234,9 @@ request_for(struct eng_control *c, struct cm_listener *l, const struct eng_ctl *
 	r->deadline = c->now + CTL_REQUEST_NS;
 	r->timed = true;
 	TAILQ_INSERT_TAIL(&c->waiting, r, waiting);
+	r->unplaced = r->type != SHM_UD; /* a lookup is about a QP that exists */
+	if (r->unplaced)
+		TAILQ_INSERT_TAIL(&l->client->unplaced, r, place);
 	return r;
 }
 

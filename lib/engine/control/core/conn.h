@@ -74,6 +74,10 @@ struct ctl_conn_ops {
 	void (*leave)(struct eng_control *c, struct cm_conn *conn);
 	/* Stops the timer and frees the request of a connection that is about to be freed. */
 	void (*forget)(struct eng_control *c, struct cm_conn *conn);
+	/* Returns the transport stage of the oldest request for which the client has created no QP,
+	 * if this QP, of an enum eng_kind and an enum shm_qp_type, could accept it; or -1. The
+	 * caller creates the QP. */
+	int (*place)(struct ctl_client *cl, uint8_t kind, uint8_t type);
 };
 
 /* Returns whether this is a host connection: its peer is another host, not a QP. */

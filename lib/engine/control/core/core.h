@@ -167,6 +167,8 @@ struct ctl_client {
 	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, ahs, qps, listeners, requests;
 	uint64_t tenant; /* clients of one tenant may share XRC domains */
 	uint16_t request_generation;
+	/* The unanswered requests for which the client has created no QP since, oldest first. */
+	TAILQ_HEAD(, cm_request) unplaced;
 	uint32_t retiring; /* MRs and MWs that wait for a quiet point */
 	/* The following members belong to the socket's thread. */
 	bool flat;                              /* the client has no connection to the socket */

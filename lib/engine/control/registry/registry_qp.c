@@ -220,21 +220,42 @@ ctl_least_loaded(const struct eng_control *c)
 	return best;
 }
 
+/* Returns the least loaded engine stage of the transport stage's loop, or of all if the loop has
+ * none. */
+static uint8_t
+least_loaded_near(const struct eng_control *c, unsigned transport)
+{
+	const struct eng_config *cfg = c->cfg;
+	int best = -1;
+
+	for (unsigned i = 0; i < cfg->nstages; i++)
+		if (cfg->stage_loop[i] == cfg->transport_loop[transport] &&
+			(best < 0 || c->stage_qps[i] < c->stage_qps[best]))
+			best = (int)i;
+	return best < 0 ? ctl_least_loaded(c) : (uint8_t)best;
+}
+
 static void
 qp_conn_free(struct eng_control *c, struct cm_conn *conn)
 {
 	ctl_qp_free(c, ctl_qp_of(conn));
 }
 
-/* Returns the engine stage of a QP that is created. */
+/* Returns the engine stage of a QP that is created. Most programs create a QP for a request that
+ * has arrived, and then accept the request with it: such a QP shares the loop of the connection. */
 static uint8_t
-qp_stage(const struct eng_control *c, const struct ctl_client *cl, const struct shm_qp_info *i)
+qp_stage(const struct eng_control *c, struct ctl_client *cl, const struct shm_qp_info *i)
 {
+	int transport;
+
 	if (i->srq != SHM_NONE)
 		return (uint8_t)ctl_srq_find(cl, i->srq)->eng.stage;
 	if (parts[i->type].xrcd)
 		return ctl_xrcd_find(cl, i->xrcd)->domain->eng.stage;
-	return i->type == SHM_UD ? ENG_DATAGRAM_STAGE : ctl_least_loaded(c);
+	if (i->type == SHM_UD)
+		return ENG_DATAGRAM_STAGE;
+	transport = c->conn_ops->place(cl, i->transport, i->type);
+	return transport < 0 ? ctl_least_loaded(c) : least_loaded_near(c, (unsigned)transport);
 }
 
 /* Makes the sub-rings in which the QP completes its requests. Returns 0, or -ENOMEM with a
