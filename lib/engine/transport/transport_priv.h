@@ -16,6 +16,7 @@
 #include "../../tcp/tcp.h"
 #include "../../wire/plain.h"
 #include "../common/mbuf.h"
+#include "lports.h"
 #include "transport.h"
 
 struct eng_handoff;
@@ -160,14 +161,13 @@ struct eng_transport {
 	struct rte_hash *tuples;
 	struct eng_hit hit[ENG_HITS]; /* recent results; see tuples.c */
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
+	struct eng_lports lports; /* local ports of the active connections */
 	/* Connections */
 	struct eng_conn *conns;                   /* [nconns] */
 	uint32_t nconns, nstartups, nused, fresh; /* conns[fresh..] have never been used */
 	struct sk_share conn_share;               /* of the TCP connections, by user */
 	TAILQ_HEAD(eng_conns, eng_conn) free, pending;
-	struct sk_wheel wheel;  /* start-up timers */
-	uint16_t next_lport;    /* the counter of RFC 6056, section 3.3.3 */
-	struct sk_key port_key; /* the key of its offsets */
+	struct sk_wheel wheel; /* start-up timers */
 	/* Frames */
 	struct rte_mempool *rx_pool, *tx_pool;
 	struct eng_tx {

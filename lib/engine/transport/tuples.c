@@ -31,9 +31,10 @@ eng_tuples_create(struct eng_transport *t, uint32_t conns)
 
 	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
 	sk_random(&p.hash_func_init_val, sizeof(p.hash_func_init_val));
-	sk_random(&t->port_key, sizeof(t->port_key));
 	t->tuples = rte_hash_create(&p);
-	return t->tuples == NULL ? -ENOMEM : 0;
+	if (t->tuples == NULL)
+		return -ENOMEM;
+	return eng_lports_init(&t->lports, t->e->cfg.port_min, t->e->cfg.port_max, conns);
 }
 
 void
@@ -41,6 +42,7 @@ eng_tuples_destroy(struct eng_transport *t)
 {
 	rte_hash_free(t->tuples);
 	t->tuples = NULL;
+	eng_lports_fini(&t->lports);
 }
 
 static void
@@ -77,6 +79,8 @@ eng_tcp_conn_added(void *ctx, struct tcp_conn *conn, struct tcp_listener *l)
 
 	/* This cannot fail: the table has a place for each connection that TCP can have. */
 	rte_hash_add_key_data(t->tuples, tcp_tuple(conn), conn);
+	if (l == NULL)
+		eng_lports_add(&t->lports, tcp_tuple(conn));
 }
 
 void
@@ -89,6 +93,8 @@ eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
 	if (hit->conn == conn)
 		*hit = (struct eng_hit){0};
 	rte_hash_del_key(t->tuples, key);
+	if (tcp_conn_listener(conn) == NULL)
+		eng_lports_del(&t->lports, key);
 }
 
 struct eng_listener *
@@ -107,22 +113,17 @@ eng_listener_find(struct eng_transport *t, const struct sk_addr *addr, uint16_t 
 	return any;
 }
 
-/* The algorithm of RFC 6056, section 3.3.3: a keyed offset for each destination, plus a counter.
- * Ports whose tuple has another home stage are skipped. */
+static bool
+lport_is_free(void *ctx, const struct tcp_tuple *tuple, bool *home)
+{
+	struct eng_transport *t = ctx;
+
+	*home = eng_home(t->e, tuple) == t->index;
+	return *home && eng_conn_find(t, tuple) == NULL;
+}
+
 uint16_t
 eng_lport_choose(struct eng_transport *t, const struct tcp_tuple *key)
 {
-	const struct eng_config *cfg = &t->e->cfg;
-	struct tcp_tuple k = *key;
-	uint32_t n = cfg->port_max - cfg->port_min + 1u;
-	uint32_t offset;
-
-	k.lport = 0;
-	offset = (uint32_t)sk_siphash(&t->port_key, &k, sizeof(k));
-	for (uint32_t i = 0; i < n; i++) {
-		k.lport = (uint16_t)(cfg->port_min + (offset + t->next_lport++) % n);
-		if (eng_home(t->e, &k) == t->index && eng_conn_find(t, &k) == NULL)
-			return k.lport;
-	}
-	return 0;
+	return eng_lports_choose(&t->lports, key, lport_is_free, t);
 }
