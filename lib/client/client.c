@@ -265,6 +265,7 @@ saker_close(struct saker *s)
 {
 	if (s == NULL)
 		return;
+	cl_mail_close(s);
 	/* The engine destroys all objects when the socket ends or the slot is released. Any other
 	 * flat client destroys each object by a command. Regions of moved memory always end by a
 	 * command, so that the engine has stopped using the memory before it becomes private. */

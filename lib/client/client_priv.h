@@ -141,7 +141,7 @@ struct cl_doorbell {
 	_Alignas(SHM_LINE) uint32_t late[CL_LATE];
 };
 
-/* A command that waits for its reply, on the stack of its caller. */
+/* A command whose reply has not come, on the stack of its caller. */
 struct cl_call {
 	TAILQ_ENTRY(cl_call) next;
 	struct shm_msg *msg; /* the command, replaced by the reply */
@@ -192,6 +192,7 @@ struct saker {
 		TAILQ_HEAD(, cl_call) calls;
 		STAILQ_HEAD(, cl_event) events;
 		bool gone_told; /* atomic: the program has SAKER_EV_ENGINE_GONE */
+		bool closing;   /* saker_close() has begun: events are dropped */
 	} mail;
 
 	struct {
@@ -258,12 +259,32 @@ void cl_mail_free(struct saker *s);
 /* Sends `m` as a command and waits for the reply, which replaces it. Returns the reply's status, or
  * -EPIPE when the engine went away. */
 int cl_command(struct saker *s, struct shm_msg *m, enum shm_op op);
+/* Sends c->msg as a command, once there is room in the mailbox. Several commands of a thread may be
+ * under way. Returns 0: cl_call_wait() must follow; or -EPIPE. */
+int cl_call_send(struct saker *s, struct cl_call *c, enum shm_op op);
+/* Waits for the reply, which replaces *c->msg. Returns its status, or -EPIPE. */
+int cl_call_wait(struct saker *s, struct cl_call *c);
+/* Sets saker_error() to the sentence of a refusal, and returns its status. */
+int cl_refusal(struct shm_msg *m);
+/* Sends a command about a QP without waiting for the reply. A refusal becomes an event in the
+ * queue: the reply, with cl_refused_qp() as the QP's handle. Returns 0, or -EPIPE. */
+int cl_command_no_wait(struct saker *s, struct shm_msg *m, enum shm_op op, uint32_t qp);
 /* The same for a command whose body is a handle. */
 int cl_command_handle(struct saker *s, enum shm_op op, uint32_t handle);
+/* The tag of a command that nobody waits for has this bit and, in the lower half, the handle of its
+ * QP. */
+#define CL_TAG_NO_WAIT (1ull << 63)
+static inline uint32_t
+cl_refused_qp(const struct shm_msg *m)
+{
+	return (uint32_t)m->tag;
+}
 /* Takes all replies and events out of the mailbox. The caller holds mail.lock. */
 void cl_mail_drain(struct saker *s);
 /* Returns the next event, which the caller frees, or NULL. */
 struct cl_event *cl_mail_event(struct saker *s);
+/* Frees all queued events, and drops those that come from now on: nobody will take them. */
+void cl_mail_close(struct saker *s);
 /* Frees the queued events of an object that was destroyed: its handle may be used again. */
 void cl_mail_purge(struct saker *s, enum cl_kind kind, uint32_t handle);
 

@@ -127,6 +127,14 @@ saker_listener_port(const struct saker_listener *l)
 	return l->port;
 }
 
+/* Sends a command about a QP, and waits for the reply unless the program wants none. */
+static int
+cm_send(struct saker *s, struct shm_msg *m, enum shm_op op, const struct saker_conn_param *p)
+{
+	return p != NULL && p->no_wait ? cl_command_no_wait(s, m, op, m->body.cm.qp)
+				       : cl_command(s, m, op);
+}
+
 int
 saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_addr *remote,
 	uint16_t port, const struct saker_conn_param *p)
@@ -144,7 +152,7 @@ saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_
 	m.body.cm.lport = p != NULL ? p->lport : 0;
 	m.body.cm.remote = *remote;
 	m.body.cm.rport = port;
-	return cl_command(qp->s, &m, SHM_CONNECT);
+	return cm_send(qp->s, &m, SHM_CONNECT, p);
 }
 
 int
@@ -160,7 +168,7 @@ saker_accept(
 		return rc;
 	m.body.cm.request = request;
 	m.body.cm.qp = qp->sq.handle;
-	return cl_command(s, &m, SHM_ACCEPT);
+	return cm_send(s, &m, SHM_ACCEPT, p);
 }
 
 int
@@ -216,17 +224,24 @@ static const struct event_row {
 	[SHM_EV_SRQ_LIMIT - SHM_EV_CONNECT_REQUEST] = {SAKER_EV_SRQ_LIMIT, CL_SRQ, true},
 };
 
+/* Of the reply to a command for which nobody waits, a refusal. */
+static const struct event_row refused = {SAKER_EV_UNREACHABLE, CL_QP, false};
+
 static const struct event_row *
 cm_row_of(const struct shm_msg *m)
 {
 	unsigned i = (unsigned)m->op - SHM_EV_CONNECT_REQUEST;
 
+	if (m->op < SHM_OP_COUNT)
+		return &refused;
 	return i < sizeof(event_rows) / sizeof(event_rows[0]) ? &event_rows[i] : NULL;
 }
 
 static uint32_t
 handle_of(const struct shm_msg *m, const struct event_row *row)
 {
+	if (row == &refused)
+		return cl_refused_qp(m);
 	if (row->async)
 		return m->body.async.object;
 	return row->kind == CL_LISTENER ? m->body.cm.listener : m->body.cm.qp;
@@ -242,7 +257,7 @@ cl_event_about(const struct shm_msg *m, enum cl_kind kind, uint32_t handle)
 
 /* Converts an event. Returns false when its object does not exist any more. */
 static bool
-event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
+event_fill(struct saker *s, struct shm_msg *m, struct saker_event *ev)
 {
 	const struct event_row *row = cm_row_of(m);
 	void *owner;
@@ -265,6 +280,10 @@ event_fill(struct saker *s, const struct shm_msg *m, struct saker_event *ev)
 		ev->listener = owner;
 	if (ev->type == SAKER_EV_QP_FATAL || ev->type == SAKER_EV_DISCONNECTED)
 		cl_qp_failed(s, ev->qp->qpn);
+	if (row == &refused) {
+		cl_refusal(m);
+		return true;
+	}
 	if (row->async) {
 		cl_async_of(&m->body.async, &ev->async);
 		return true;

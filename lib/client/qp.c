@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: creation, lookup, query, transitions, end. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client_priv.h"
+
+#define CREATE_WINDOW 8 /* commands of saker_qp_create_many() under way at a time */
 
 /* Checks places and sizes in the reply, and copies them to the private view for posting. */
 static int
@@ -87,38 +90,111 @@ qp_enter(struct saker *s, struct saker_qp *qp)
 	return rc;
 }
 
-int
-saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out)
+static int
+attr_check(const struct saker_qp_attr *a)
 {
-	struct saker *s = pd->obj.s;
-	struct saker_qp *qp;
-	struct shm_msg m;
+	if ((a->send_cq == NULL && a->type != SAKER_XRC_RECV) ||
+		(a->recv_cq == NULL && a->type < SAKER_XRC_SEND))
+		return cl_fail(
+			-EINVAL, "a queue pair of type %u lacks a completion queue", a->type);
+	return 0;
+}
+
+/* Makes a QP of the reply to SHM_QP_CREATE. */
+static int
+qp_made(struct saker *s, const struct shm_qp_info *info, void *user, struct saker_qp **out)
+{
+	struct saker_qp *qp = cl_zalloc(sizeof(*qp));
 	int rc;
 
-	if ((attr->send_cq == NULL && attr->type != SAKER_XRC_RECV) ||
-		(attr->recv_cq == NULL && attr->type < SAKER_XRC_SEND))
-		return cl_fail(
-			-EINVAL, "a queue pair of type %u lacks a completion queue", attr->type);
-	qp = cl_zalloc(sizeof(*qp));
-	if (qp == NULL)
-		return cl_fail(-ENOMEM, "no memory for a queue pair");
-	memset(&m, 0, sizeof(m));
-	attr_to_info(pd, attr, &m.body.qp);
-	rc = cl_command(s, &m, SHM_QP_CREATE);
-	if (rc == 0 && qp_bind(qp, s, &m.body.qp) < 0) {
-		cl_command_handle(s, SHM_QP_DESTROY, m.body.qp.qp);
-		rc = cl_fail(-EPROTO, "the engine reported an invalid place for a queue pair");
-	}
-	if (rc == 0)
+	if (qp == NULL || qp_bind(qp, s, info) < 0) {
+		cl_command_handle(s, SHM_QP_DESTROY, info->qp);
+		rc = qp == NULL ? cl_fail(-ENOMEM, "no memory for a queue pair")
+				: cl_fail(-EPROTO,
+					  "the engine reported an invalid place for a queue pair");
+	} else {
 		rc = qp_enter(s, qp);
+	}
 	if (rc < 0) {
 		free(qp);
 		return rc;
 	}
-	attr_round(attr, &m.body.qp);
-	qp->user = attr->user;
+	qp->user = user;
 	*out = qp;
 	return 0;
+}
+
+int
+saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out)
+{
+	int rc = saker_qp_create_many(pd, attr, 1, out);
+
+	return rc < 0 ? rc : 0;
+}
+
+/* Commands under way, in a ring. */
+struct qp_batch {
+	struct cl_call call[CREATE_WINDOW];
+	struct shm_msg msg[CREATE_WINDOW];
+};
+
+static int
+create_send(struct saker_pd *pd, const struct saker_qp_attr *attr, struct qp_batch *b, uint32_t i)
+{
+	struct shm_msg *m = &b->msg[i % CREATE_WINDOW];
+	struct cl_call *c = &b->call[i % CREATE_WINDOW];
+
+	memset(m, 0, sizeof(*m));
+	attr_to_info(pd, attr, &m->body.qp);
+	c->msg = m;
+	return cl_call_send(pd->obj.s, c, SHM_QP_CREATE);
+}
+
+/* Waits for the replies to the commands that are still under way, and destroys their QPs. Keeps
+ * saker_error(). */
+static void
+create_undo(struct saker *s, struct qp_batch *b, uint32_t from, uint32_t to)
+{
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", saker_error());
+	for (uint32_t i = from; i < to; i++)
+		if (cl_call_wait(s, &b->call[i % CREATE_WINDOW]) == 0)
+			cl_command_handle(s, SHM_QP_DESTROY, b->msg[i % CREATE_WINDOW].body.qp.qp);
+	cl_fail(0, "%s", why);
+}
+
+int
+saker_qp_create_many(
+	struct saker_pd *pd, struct saker_qp_attr *attr, uint32_t n, struct saker_qp **out)
+{
+	const struct saker_qp_attr want = *attr;
+	struct saker *s = pd->obj.s;
+	uint32_t done, sent = 0;
+	struct qp_batch b;
+	int rc = attr_check(&want);
+
+	if (rc < 0)
+		return rc;
+	for (done = 0; done < n; done++) {
+		const struct shm_msg *m = &b.msg[done % CREATE_WINDOW];
+
+		while (rc == 0 && sent < n && sent - done < CREATE_WINDOW) {
+			rc = create_send(pd, &want, &b, sent);
+			sent += rc == 0;
+		}
+		if (done == sent)
+			break;
+		rc = cl_call_wait(s, &b.call[done % CREATE_WINDOW]);
+		if (rc == 0)
+			rc = qp_made(s, &m->body.qp, want.user, &out[done]);
+		if (rc < 0)
+			break;
+		attr_round(attr, &m->body.qp);
+	}
+	if (done + 1 < sent)
+		create_undo(s, &b, done + 1, sent);
+	return done > 0 || n == 0 ? (int)done : rc;
 }
 
 int

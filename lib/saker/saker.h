@@ -244,6 +244,11 @@ struct saker_qp_attr {
 
 /* Creates a QP, in the state RESET. */
 int saker_qp_create(struct saker_pd *pd, struct saker_qp_attr *attr, struct saker_qp **out);
+/* Creates `n` QPs with the same attributes in out[0..n), with several commands under way at a time.
+ * Returns n, or the number of QPs in front of the first one that could not be created;
+ * saker_error() then has the reason, and no later QP of the array exists. -errno: there is none. */
+int saker_qp_create_many(
+	struct saker_pd *pd, struct saker_qp_attr *attr, uint32_t n, struct saker_qp **out);
 /* Destroys a QP, and ends its connection. */
 int saker_qp_destroy(struct saker_qp *qp);
 /* Returns `user` of its attributes. */
@@ -443,6 +448,11 @@ struct saker_conn_param {
 	uint16_t lport;   /* saker_connect(): the local port, host order; 0: the engine chooses */
 	uint8_t dialect;  /* enum saker_dialect. RD_SWAP needs SAKER_DIALECT_DRAFT on both sides,
 			     and completes with RD_LOC_QP_OP_ERR otherwise */
+	/* saker_connect(), saker_accept(): return without waiting for the engine's reply, so that
+	 * many connections may be under way. When the engine refuses the command,
+	 * SAKER_EV_UNREACHABLE comes with the status and, in the thread that takes the event, the
+	 * sentence of saker_error(). */
+	bool no_wait;
 	const void *private_data;
 	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2: 508 */
 };

@@ -70,6 +70,61 @@ Test(client_cm, connect_carries_addresses_and_parameters)
 	cr_assert_arr_eq(cm->private_data, "hello", 5);
 }
 
+static const struct saker_conn_param no_wait = {.no_wait = true, .crc = 2, .markers = 2};
+
+Test(client_cm, a_program_need_not_wait_for_the_reply)
+{
+	struct saker_event ev;
+
+	f.mute = true;
+	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
+	cr_assert_eq(saker_accept(s, 5, qp, &no_wait), 0);
+	cr_assert_eq(f.seen[SHM_CONNECT], 0);
+	f.mute = false;
+	fake_poll(&f);
+	cr_assert_eq(f.seen[SHM_CONNECT], 1);
+	cr_assert_eq(f.seen[SHM_ACCEPT], 1);
+	cr_assert_eq(f.most, 2);
+	cr_assert_eq(saker_event(s, &ev), 0, "a success is no event");
+}
+
+Test(client_cm, a_refusal_for_which_nobody_waits_is_an_event)
+{
+	struct saker_event ev;
+
+	f.refuse_op = SHM_CONNECT;
+	f.refuse_status = -EAFNOSUPPORT;
+	f.refuse_text = "it is of another family";
+	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
+	fake_poll(&f);
+	cr_assert_eq(saker_event(s, &ev), 1);
+	cr_assert_eq(ev.type, SAKER_EV_UNREACHABLE);
+	cr_assert_eq(ev.status, -EAFNOSUPPORT);
+	cr_assert_eq(ev.qp, qp);
+	cr_assert_str_eq(saker_error(), f.refuse_text);
+	cr_assert_eq(saker_event(s, &ev), 0);
+	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
+	fake_poll(&f);
+	cr_assert_eq(saker_qp_destroy(qp), 0);
+	cr_assert_eq(saker_event(s, &ev), 0, "it ends with its QP");
+}
+
+Test(client_cm, more_commands_than_the_mailbox_holds_wait_for_room)
+{
+	f.most = 0;
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), 0);
+	fake_poll(&f);
+	cr_assert_eq(f.seen[SHM_CONNECT], 100);
+	cr_assert_gt(f.most, 1);
+}
+
+Test(client_cm, no_command_without_a_reply_reaches_an_engine_that_went)
+{
+	f.h->engine_alive = 0;
+	cr_assert_eq(saker_connect(qp, NULL, &there, 1, &no_wait), -EPIPE);
+}
+
 Test(client_cm, no_parameters_mean_the_device_and_the_configuration)
 {
 	const struct shm_cm *cm = &f.last.body.cm;

@@ -230,6 +230,57 @@ Test(client_command, a_refusal_is_the_engines_sentence_and_status)
 	cr_assert_eq(saker_cq_destroy(cq), 0, "what was refused is still there");
 }
 
+#define MANY 20
+
+Test(client_command, many_qps_are_created_with_several_commands_under_way)
+{
+	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .sq_depth = 5};
+	struct saker_qp *qp[MANY];
+
+	f.backwards = true;
+	cr_assert_eq(saker_qp_create_many(pd, &attr, MANY, qp), MANY);
+	cr_assert_eq(f.seen[SHM_QP_CREATE], MANY);
+	cr_assert_gt(f.most, 4);
+	cr_assert_eq(attr.sq_depth, 8, "rounded up in place");
+	for (int i = 0; i < MANY; i++) {
+		cr_assert_eq(saker_qp_find(s, saker_qp_num(qp[i])), qp[i]);
+		for (int k = 0; k < i; k++)
+			cr_assert_neq(saker_qp_num(qp[i]), saker_qp_num(qp[k]));
+	}
+	cr_assert_eq(saker_qp_create_many(pd, &attr, 0, qp), 0);
+}
+
+Test(client_command, qps_in_front_of_a_refused_one_remain)
+{
+	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq};
+	struct saker_qp *qp[MANY];
+
+	f.refuse_op = SHM_QP_CREATE;
+	f.refuse_status = -EDQUOT;
+	f.refuse_text = "no more";
+	f.refuse_after = 5;
+	cr_assert_eq(saker_qp_create_many(pd, &attr, MANY, qp), 5);
+	cr_assert_str_eq(saker_error(), "no more");
+	cr_assert_eq(f.seen[SHM_QP_DESTROY], 0);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(saker_qp_destroy(qp[i]), 0);
+}
+
+Test(client_command, qps_behind_a_refused_one_are_destroyed)
+{
+	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq};
+	struct saker_qp *qp[MANY];
+
+	f.refuse_op = SHM_QP_CREATE;
+	f.refuse_status = -EDQUOT;
+	f.refuse_text = "no more";
+	f.refuse_after = 5;
+	f.backwards = true; /* the first commands of the first batch of 8 are refused */
+	cr_assert_eq(saker_qp_create_many(pd, &attr, MANY, qp), -EDQUOT);
+	cr_assert_str_eq(saker_error(), "no more");
+	cr_assert_eq(f.seen[SHM_QP_DESTROY], 5);
+}
+
 Test(client_command, a_reply_that_points_outside_the_region_is_not_followed)
 {
 	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq, .max_send_sge = 1};

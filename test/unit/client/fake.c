@@ -188,7 +188,7 @@ command(struct fake *f, struct shm_msg *m)
 	cr_assert_neq(m->tag, 0, "tag 0 is for events");
 	f->last = *m;
 	f->seen[m->op]++;
-	if (f->refuse_op == m->op) {
+	if (f->refuse_op == m->op && f->seen[m->op] > f->refuse_after) {
 		m->status = f->refuse_status;
 		memset(&m->body, 'x', sizeof(m->body));
 		strcpy(m->body.text, f->refuse_text);
@@ -212,6 +212,8 @@ commands(struct fake *f)
 	if (n == 0)
 		return;
 	shm_take_publish(&f->cmd);
+	if (n > f->most)
+		f->most = n;
 	for (unsigned i = 0; i < n; i++)
 		command(f, &batch[f->backwards ? n - 1 - i : i]);
 	fake_wake(f);

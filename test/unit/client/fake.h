@@ -37,12 +37,14 @@ struct fake {
 	struct shm_msg last;
 	uint32_t seen[SHM_OP_COUNT];
 	uint32_t refuse_op;
+	uint32_t refuse_after; /* so many of them are not refused */
 	int refuse_status;
 	const char *refuse_text;
 	bool mute;      /* takes no commands */
 	bool backwards; /* replies to the commands in the ring in reverse order */
 	bool nonsense;  /* replies with offsets outside of the region */
 	bool no_subs;   /* makes CQs without sub-rings */
+	uint32_t most;  /* commands in the ring at a time */
 	uint32_t nqp, ncq, nsrq, others;
 	struct fake_qp qp[FAKE_OBJS];
 	struct fake_cq cq[FAKE_OBJS];
