@@ -15,6 +15,10 @@
 
 #define FRAMES 500u /* of a round that shows where the processors are */
 
+/* The addresses: the first of the accepting end, the others of the connecting end, which uses all
+ * of them when one does not have enough local ports. */
+static const char *const addresses[1 + PERF_LOCALS] = {"10.0.0.2/24", "10.0.0.1/24", "10.0.0.3/24"};
+
 struct side {
 	struct perf_end end;
 	struct perf_floor floor;
@@ -93,22 +97,34 @@ rounds(struct side *s)
 	return 0;
 }
 
+/* Reads the address of "ADDR/LEN". */
+static int
+parse_net(const char *net, struct sk_addr *out)
+{
+	char text[SK_ADDR_STRLEN + 1];
+
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(net, "/"), net);
+	return sk_addr_parse(text, out) < 0 ? -1 : 0;
+}
+
 static int
 embedded_work(struct side *s)
 {
 	struct perf_end *e = &s->end;
-	struct eng_if_config to;
+	struct sk_addr to;
 
 	if (perf_attach(e))
 		return -1;
 	if (!e->active) {
+		if (perf_end_listen(e))
+			return -1;
 		__atomic_store_n(&listening, 1, __ATOMIC_RELEASE);
 		if (perf_end_accept(e))
 			return -1;
 	} else {
 		while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
 			perf_idle(e);
-		if (sk_addr_parse("10.0.0.2", &to.addr) < 0 || perf_end_connect(e, &to.addr))
+		if (parse_net(addresses[0], &to) || perf_end_connect(e, &to))
 			return -1;
 	}
 	if (perf_verify(e))
@@ -125,6 +141,17 @@ side_main(void *arg)
 	if (s->rc && s->end.engine != NULL)
 		exit(1); /* the other side would wait forever */
 	perf_settle(&s->end);
+	return 0;
+}
+
+/* Sets the local addresses of the connecting end. */
+static int
+side_locals(struct side *s)
+{
+	s->end.nlocal = perf_locals(s->end.o);
+	for (uint32_t i = 0; i < s->end.nlocal; i++)
+		if (parse_net(addresses[1 + i], &s->end.local[i]))
+			return -1;
 	return 0;
 }
 
@@ -145,8 +172,8 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 	s->versus.lat = &s->versus_lat;
 	s->end.o = o;
 	s->end.active = active;
-	s->end.engine = perf_engine(o, port, active ? "10.0.0.1/24" : "10.0.0.2/24");
-	if (s->end.engine == NULL)
+	s->end.engine = perf_engine(o, port, &addresses[active], active ? perf_locals(o) : 1);
+	if (s->end.engine == NULL || (active && side_locals(s)))
 		return NULL;
 	s->frame_options = *o;
 	s->frame_options.size = 64;
@@ -168,7 +195,7 @@ side_destroy(struct side *s)
 	perf_end_close(&s->end);
 	eng_detach(s->end.engine, s->end.client);
 	while (!eng_client_gone(s->end.engine, s->end.client))
-		eng_poll(s->end.engine, 0, eng_clock());
+		perf_idle(&s->end);
 	eng_destroy(s->end.engine);
 	perf_floor_close(&s->floor);
 	perf_floor_close(&s->frame);
@@ -205,15 +232,16 @@ perf_embedded(const struct perf_options *o)
 	report.versus = sides[0]->versus;
 	report.errors = perf_mistakes(&sides[0]->end);
 	report.verified = perf_verified(o);
+	report.connect_ns = sides[0]->end.connect_ns;
 	if (o->test != PERF_LAT)
 		report.real.lat = report.floor.lat = report.versus.lat = NULL;
 	perf_report_print(&report);
-	for (int i = 0; i < 2; i++) {
-		if (o->counters)
-			perf_counters_print(
-				sides[i]->end.engine, ports[i], i ? "passive" : "active");
+	for (int i = 0; i < 2 && o->counters; i++)
+		perf_counters_print(sides[i]->end.engine, ports[i], i ? "passive" : "active");
+	/* The other end answers while one ends its connections. */
+	sides[0]->end.other = sides[1]->end.engine;
+	for (int i = 0; i < 2; i++)
 		side_destroy(sides[i]);
-	}
 	perf_pcap_close(); /* the engines have sent their last frames */
 	return report.errors != 0;
 }

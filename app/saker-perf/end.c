@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creates the objects, the memory and the connections of one end. */
+/* Creates the objects and the memory of one end, and runs the turns in which it waits. */
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -12,16 +12,9 @@
 
 #define RIGHTS                                                                                     \
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
-#define READS      128  /* outstanding Reads and Atomics of a QP: the engine's default limit */
-#define SPIN_TURNS 2000 /* turns for which a client spins before it sleeps for NAP_US */
-#define NAP_US     50
-#define WAIT_NS    60000000000ull /* timeout of a connection event, reached only after a failure */
-
-/* The private data of the connection, in host byte order: both ends must have the same. */
-struct hello {
-	uint64_t addr;
-	uint32_t stag, qps, size, op, versus;
-};
+#define SPIN_TURNS  2000 /* turns for which a client spins before it sleeps for NAP_US */
+#define NAP_US      50
+#define CREATE_MANY 256 /* idle QPs that one call creates */
 
 int
 perf_fail(const char *what, int rc)
@@ -73,6 +66,8 @@ perf_idle(void *end)
 {
 	struct perf_end *e = end;
 
+	if (e->other != NULL)
+		eng_poll(e->other, 0, eng_clock());
 	if (e->engine != NULL)
 		eng_poll(e->engine, 0, eng_clock());
 	else if (e->waited++ < SPIN_TURNS)
@@ -119,26 +114,51 @@ perf_settle(struct perf_end *e)
 		quiet = eng_poll(e->engine, 0, eng_clock()) ? 0 : quiet + 1;
 }
 
+/* Creates CQs. Each request of a QP may be signalled, and as many receives may complete, so that a
+ * CQ serves as many QPs as it has room for. */
+static int
+make_cqs(struct perf_end *e)
+{
+	uint32_t entries = 2 * (e->o->depth + 16);
+	struct saker_device dev;
+	int rc = saker_device(e->s, &dev);
+
+	if (rc < 0)
+		return perf_fail("querying the device", rc);
+	e->cq_qps = SK_MIN(SK_MAX(dev.max_cq_depth / entries, 1u), e->o->qps);
+	e->cq = calloc((e->o->qps + e->cq_qps - 1) / e->cq_qps, sizeof(struct saker_cq *));
+	if (e->cq == NULL)
+		return perf_fail("allocating memory for the test", -ENOMEM);
+	for (; e->ncq * e->cq_qps < e->o->qps; e->ncq++) {
+		rc = saker_cq_create(e->s, entries * e->cq_qps, NULL, &e->cq[e->ncq]);
+		if (rc < 0)
+			return perf_fail("creating a CQ", rc);
+	}
+	return 0;
+}
+
 static int
 make_qps(struct perf_end *e)
 {
-	for (uint32_t i = 0; i < e->nqp; i++) {
+	for (uint32_t i = 0; i < e->nqp;) {
 		bool works = i < e->o->qps;
+		struct saker_cq *cq = e->cq[works ? i / e->cq_qps : 0];
 		struct saker_qp_attr attr = {
-			.send_cq = e->cq,
-			.recv_cq = e->cq,
+			.send_cq = cq,
+			.recv_cq = cq,
 			.sq_depth = works ? e->o->depth : 16,
 			.rq_depth = works ? e->o->depth : 16,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline = 8,
 			.transport = e->o->transport,
-			.user = (void *)(uintptr_t)i,
 		};
-		int rc = saker_qp_create(e->pd, &attr, &e->qp[i]);
+		uint32_t n = works ? 1 : SK_MIN(e->nqp - i, (uint32_t)CREATE_MANY);
+		int rc = saker_qp_create_many(e->pd, &attr, n, &e->qp[i]);
 
-		if (rc < 0)
+		if (rc < (int)n)
 			return perf_fail("creating a QP", rc);
+		i += n;
 	}
 	return 0;
 }
@@ -162,121 +182,7 @@ perf_end_open(struct perf_end *e, struct saker *s)
 		return perf_fail("creating a PD", rc);
 	if ((rc = saker_mr_create(e->pd, e->buf, len, RIGHTS, &e->mr)) < 0)
 		return perf_fail("registering memory", rc);
-	/* Each request may be signalled, and as many receives may complete. */
-	if ((rc = saker_cq_create(s, 2 * (e->o->depth + 16) * e->o->qps, NULL, &e->cq)) < 0)
-		return perf_fail("creating a CQ", rc);
-	return make_qps(e);
-}
-
-static int
-next_event(struct perf_end *e, struct saker_event *ev)
-{
-	for (uint64_t end = eng_clock() + WAIT_NS; eng_clock() < end; perf_idle(e)) {
-		if (saker_event(e->s, ev) == 1)
-			return 0;
-	}
-	return perf_fail("connecting", -ETIMEDOUT);
-}
-
-static int
-unexpected(const struct saker_event *ev)
-{
-	return perf_fail("connecting", ev->status ? ev->status : -ECONNABORTED);
-}
-
-static struct hello
-hello_of(const struct perf_end *e)
-{
-	return (struct hello){(uintptr_t)e->buf, saker_mr_stag(e->mr), e->nqp, e->o->size, e->o->op,
-		e->o->versus};
-}
-
-static int
-check_hello(struct perf_end *e, const struct saker_conn_info *cm)
-{
-	struct hello h, mine = hello_of(e);
-
-	if (cm->private_len < sizeof(h))
-		return perf_fail("checking the other end's private data", -EPROTO);
-	memcpy(&h, cm->private_data, sizeof(h));
-	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op ||
-		h.versus != mine.versus) {
-		fprintf(stderr,
-			"saker-perf: --op, --versus, --size or --qps differ at the other end\n");
-		return -1;
-	}
-	e->peer_addr = h.addr;
-	e->peer_stag = h.stag;
-	return 0;
-}
-
-static struct saker_conn_param
-params(const struct perf_end *e, const struct hello *h)
-{
-	return (struct saker_conn_param){
-		.ird = READS,
-		.ord = READS,
-		.crc = e->o->crc,
-		.markers = e->o->markers,
-		.private_data = h,
-		.private_len = sizeof(*h),
-	};
-}
-
-int
-perf_end_connect(struct perf_end *e, const struct sk_addr *addr)
-{
-	struct hello h = hello_of(e);
-	struct saker_conn_param p = params(e, &h);
-	struct saker_event ev;
-
-	for (uint32_t i = 0; i < e->nqp; i++) {
-		int rc = saker_connect(e->qp[i], NULL, addr, e->o->tcp_port, &p);
-
-		if (rc < 0)
-			return perf_fail("connecting", rc);
-		if (next_event(e, &ev) < 0)
-			return -1;
-		if (ev.type != SAKER_EV_ESTABLISHED)
-			return unexpected(&ev);
-		if (check_hello(e, &ev.cm) < 0)
-			return -1;
-		if (e->nqp >= 1000 && i % 1000 == 999)
-			perf_progress(e->o, "%u QPs connected", i + 1);
-	}
-	return 0;
-}
-
-int
-perf_end_accept(struct perf_end *e)
-{
-	struct hello h = hello_of(e);
-	struct saker_conn_param p = params(e, &h);
-	struct saker_listener *l;
-	struct saker_event ev;
-	int rc = saker_listen(e->s, NULL, e->o->tcp_port, 64, NULL, &l);
-
-	if (rc < 0)
-		return perf_fail("listening", rc);
-	if (e->o->listen)
-		fprintf(stderr, "listening\n"); /* scripts then start the other end */
-	/* If frames are lost, a request may arrive before the previous connection stands. */
-	for (uint32_t accepted = 0, established = 0; established < e->nqp;) {
-		if (next_event(e, &ev) < 0)
-			return -1;
-		if (ev.type == SAKER_EV_ESTABLISHED) {
-			established++;
-		} else if (ev.type == SAKER_EV_CONNECT_REQUEST && accepted < e->nqp) {
-			if (check_hello(e, &ev.cm) < 0)
-				return -1;
-			if ((rc = saker_accept(e->s, ev.request, e->qp[accepted++], &p)) < 0)
-				return perf_fail("accepting", rc);
-		} else {
-			return unexpected(&ev);
-		}
-	}
-	saker_unlisten(l);
-	return 0;
+	return make_cqs(e) || make_qps(e) ? -1 : 0;
 }
 
 void
@@ -284,6 +190,8 @@ perf_end_close(struct perf_end *e)
 {
 	if (e->s != NULL)
 		saker_close(e->s);
+	free(e->listener);
+	free(e->cq);
 	free(e->qp);
 	free(e->flow);
 }

@@ -150,31 +150,44 @@ falcon_config(const struct perf_options *o, struct eng_falcon_config *f)
 	f->tls = perf_engine_tls();
 }
 
-struct eng *
-perf_engine(const struct perf_options *o, uint16_t port, const char *address)
+/* Sets limits that suffice for all QPs of one client. */
+static void
+limits_config(const struct perf_options *o, struct eng_config *cfg)
 {
 	uint32_t qps = o->qps + o->idle_qps;
+	struct eng_limits *l = &cfg->limits;
+
+	l->rx_mbufs = l->tx_mbufs = MBUFS;
+	l->qps = l->client_qps = SK_MAX(l->qps, qps + 16);
+	l->conns = cfg->tcp.max_conns = SK_MAX(l->conns, qps + 64);
+	l->user_min = 0; /* there is one client: nothing is reserved for others */
+}
+
+struct eng *
+perf_engine(const struct perf_options *o, uint16_t port, const char *const *address, unsigned n)
+{
 	struct eng_config cfg;
 	struct eng *e;
 	char err[256];
 
 	eng_config_default(&cfg);
 	snprintf(cfg.name, sizeof(cfg.name), "perf%u", port);
-	cfg.nports = cfg.nifs = 1;
+	cfg.nports = 1;
+	cfg.nifs = n;
 	cfg.ports[0].port_id = port;
 	cfg.ports[0].mtu = o->mtu;
 	cfg.ports[0].offload_cksum = cfg.ports[0].offload_tso = o->offload;
-	if (parse_address(address, &cfg.ifs[0])) {
-		fprintf(stderr, "saker-perf: --address %s is not ADDR/LEN\n", address);
-		return NULL;
+	for (unsigned i = 0; i < n; i++) {
+		if (parse_address(address[i], &cfg.ifs[i])) {
+			fprintf(stderr, "saker-perf: --address %s is not ADDR/LEN\n", address[i]);
+			return NULL;
+		}
 	}
 	cfg.mpa_crc = o->crc;
 	if (o->transport == SAKER_FALCON)
 		falcon_config(o, &cfg.falcon);
 	cfg.mpa_markers = o->markers;
-	cfg.limits.rx_mbufs = cfg.limits.tx_mbufs = MBUFS;
-	cfg.limits.qps = cfg.limits.client_qps = SK_MAX(cfg.limits.qps, qps + 16);
-	cfg.limits.conns = cfg.tcp.max_conns = SK_MAX(cfg.limits.conns, qps + 64);
+	limits_config(o, &cfg);
 	e = eng_create(&cfg, err, sizeof(err));
 	if (e == NULL)
 		fprintf(stderr, "saker-perf: %s\n", err);
@@ -192,8 +205,11 @@ perf_attach(struct perf_end *e)
 	struct saker *s;
 	int rc;
 
-	if (home == NULL)
-		return perf_fail("allocating the client's memory", -ENOMEM);
+	if (home == NULL) {
+		fprintf(stderr, "saker-perf: no memory for %u QPs of depth %u: %lu MiB\n",
+			e->o->qps, e->o->depth, (unsigned long)(size >> 20));
+		return -1;
+	}
 	rc = eng_attach_flat(e->engine, "saker-perf", home, size, (mem + 4095) / 4096 * 4096);
 	if (rc < 0)
 		return perf_fail("attaching to the engine", rc);

@@ -49,8 +49,8 @@ static const struct option_row rows[] = {
 		"messages before the first round that do not count (1000, at most a round)"},
 	{"ms", NUMBER, AT(milliseconds), 0, 3600000, NULL,
 		"end a round of bw or rate after so many milliseconds (write, read)"},
-	{"qps", NUMBER, AT(qps), 1, 16384, NULL, "QPs under test"},
-	{"idle-qps", NUMBER, AT(idle_qps), 0, 65536, NULL, "further QPs, connected and idle"},
+	{"qps", NUMBER, AT(qps), 1, 65536, NULL, "QPs under test"},
+	{"idle-qps", NUMBER, AT(idle_qps), 0, 1000000, NULL, "further QPs, connected and idle"},
 	{"depth", NUMBER, AT(depth), 2, 8192, NULL, "outstanding requests of a QP at most"},
 	{"mtu", NUMBER, AT(mtu), 1280, 65521, NULL, "bytes of an IP packet"},
 	{"verify", FLAG, AT(verify), 0, 0, NULL, "compare every byte of some operations first"},
@@ -72,7 +72,7 @@ static const struct option_row rows[] = {
 	{"address", TEXT, AT(address), 0, 0, NULL, "ADDR/LEN of the port, for one end"},
 	{"client", TEXT, AT(client), 0, 0, NULL, "attach to the saker with the socket X"},
 	{"tcp-port", NUMBER, AT(tcp_port), 1, 65535, NULL,
-		"port number to listen at or connect to"},
+		"port number to listen at or connect to; many QPs use the next ones, too"},
 	{"pcap", TEXT, AT(pcap), 0, 0, NULL, "capture the frames of the first port to the file X"},
 };
 
@@ -164,6 +164,40 @@ perf_options_find(const char *word)
 	return NULL;
 }
 
+static uint32_t
+option_paths(const struct perf_options *o)
+{
+	return (o->qps + o->idle_qps + PERF_PATH_QPS - 1) / PERF_PATH_QPS;
+}
+
+uint32_t
+perf_locals(const struct perf_options *o)
+{
+	bool embedded = !o->listen && o->connect == NULL;
+
+	return embedded && option_paths(o) > 1 ? PERF_LOCALS : 1;
+}
+
+uint32_t
+perf_ports(const struct perf_options *o)
+{
+	return (option_paths(o) + perf_locals(o) - 1) / perf_locals(o);
+}
+
+/* Checks that the listener ports exist. */
+static int
+check_listeners(const struct perf_options *o)
+{
+	char given[16], why[64];
+
+	if (o->tcp_port + perf_ports(o) - 1 <= UINT16_MAX)
+		return 0;
+	snprintf(given, sizeof(given), "%u", o->tcp_port);
+	snprintf(why, sizeof(why), "leaves fewer than the %u ports that so many QPs need",
+		perf_ports(o));
+	return perf_options_refuse("tcp-port", given, why);
+}
+
 /* Sets the default size, and checks that an Atomic has 8 bytes. */
 static int
 check_size(struct perf_options *o)
@@ -212,7 +246,7 @@ perf_options_check(struct perf_options *o)
 			"cannot be combined with --ordering, --errors, --psp or --tunnel");
 	if (o->ordering == ROF_ORDER_NONE && o->errors != ROF_ERRORS_COMPLETE)
 		return perf_options_refuse("ordering", "none", "requires --errors complete");
-	return check_size(o);
+	return check_listeners(o) ? -1 : check_size(o);
 }
 
 int

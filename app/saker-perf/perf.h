@@ -27,6 +27,10 @@ enum perf_op {
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE };
 
 #define PERF_PORT 18515
+/* Connections between two addresses and one listener port: fewer than the engine has local ports
+ * for them (49152 to 65535). */
+#define PERF_PATH_QPS 16000u
+#define PERF_LOCALS   2 /* local addresses of the connecting end of the embedded form */
 
 struct perf_options {
 	enum perf_op op, versus;
@@ -45,7 +49,7 @@ struct perf_options {
 	const char *connect; /* address of the other end, or NULL */
 	const char *address; /* own ADDR/LEN with --listen or --connect on a port */
 	const char *pcap;
-	uint16_t tcp_port;
+	uint16_t tcp_port; /* the first listener port */
 };
 
 /* Fills *o from the words behind "--". Returns 0, 1 when --help was given, or -1 after printing a
@@ -124,12 +128,18 @@ struct perf_end {
 	enum perf_op op;    /* of this round */
 	bool active;        /* this end connects and measures */
 	struct eng *engine; /* NULL when the engine is in another process */
+	struct eng *other;  /* a second engine that this end polls, or NULL */
 	struct saker *s;
 	struct saker_pd *pd;
 	struct saker_mr *mr;
-	struct saker_cq *cq;
+	struct saker_cq **cq; /* [ncq]; each serves `cq_qps` QPs under test */
+	uint32_t ncq, cq_qps;
 	struct saker_qp **qp; /* [qps + idle_qps] */
 	uint32_t nqp;
+	struct saker_listener **listener;  /* [perf_ports()] of the accepting end, or NULL */
+	struct sk_addr local[PERF_LOCALS]; /* [nlocal] of the connecting end; 0: by route */
+	uint32_t nlocal;
+	uint64_t connect_ns; /* the connecting end: the time in which all QPs were connected */
 	/* Outgoing data and incoming data (`part` bytes each), then struct perf_words [qps]. */
 	uint8_t *buf;
 	uint64_t part;
@@ -161,6 +171,12 @@ uint64_t *perf_cell(const struct perf_end *e, uint32_t qp);
 int perf_fail(const char *what, int rc);
 /* Creates the end's memory, CQ and QPs. */
 int perf_end_open(struct perf_end *e, struct saker *s);
+/* Return the numbers of local addresses of the connecting end, and of listener ports from
+ * o->tcp_port on, that all QPs need. */
+uint32_t perf_locals(const struct perf_options *o);
+uint32_t perf_ports(const struct perf_options *o);
+/* Opens the listeners. perf_end_accept() closes them. */
+int perf_end_listen(struct perf_end *e);
 /* Connects all QPs to `addr`, or accepts as many connections. */
 int perf_end_connect(struct perf_end *e, const struct sk_addr *addr);
 int perf_end_accept(struct perf_end *e);
@@ -271,8 +287,10 @@ void perf_counters_print(const struct eng *e, uint16_t port, const char *who);
 
 /* Creates a connected pair of ports for the embedded form. */
 int perf_ports_pair(const struct perf_options *o, uint16_t ports[2]);
-/* Creates an engine on `port` with the address "ADDR/LEN". Returns NULL after printing an error. */
-struct eng *perf_engine(const struct perf_options *o, uint16_t port, const char *address);
+/* Creates an engine on `port` with `n` addresses "ADDR/LEN". Returns NULL after printing an
+ * error. */
+struct eng *perf_engine(
+	const struct perf_options *o, uint16_t port, const char *const *address, unsigned n);
 /* Attaches a flat client to `e->engine`, with memory for the end's QPs, and opens the end. */
 int perf_attach(struct perf_end *e);
 
@@ -284,7 +302,8 @@ struct perf_report {
 	const struct perf_options *o;
 	struct perf_figures real, floor, versus; /* with `ns` 0: not measured */
 	bool stream;                             /* the floor is that of streaming stores */
-	uint64_t placement; /* median of the floor of a 64-byte frame, or 0: not measured */
+	uint64_t placement;  /* median of the floor of a 64-byte frame, or 0: not measured */
+	uint64_t connect_ns; /* perf_end.connect_ns */
 	uint64_t errors;
 	uint32_t verified; /* operations whose bytes were compared */
 };

@@ -183,11 +183,11 @@ take_receive(struct perf_end *e, const struct rd_wc *wc)
 	f->imms_in++;
 }
 
-int
-perf_reap(struct perf_end *e)
+static int
+reap_cq(struct perf_end *e, struct saker_cq *cq)
 {
 	struct rd_wc wc[32];
-	int n = saker_cq_poll(e->cq, wc, (int)SK_ARRAY_LEN(wc));
+	int n = saker_cq_poll(cq, wc, (int)SK_ARRAY_LEN(wc));
 
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != RD_SUCCESS) {
@@ -204,6 +204,15 @@ perf_reap(struct perf_end *e)
 		}
 	}
 	return n < 0 ? perf_fail("polling", n) : 0;
+}
+
+int
+perf_reap(struct perf_end *e)
+{
+	for (uint32_t i = 0; i < e->ncq; i++)
+		if (reap_cq(e, e->cq[i]))
+			return -1;
+	return 0;
 }
 
 static int

@@ -60,6 +60,14 @@ print_histogram(const char *name, const struct perf_figures *f)
 	printf("], ");
 }
 
+/* Returns how many connections per second the connecting end made. */
+static double
+connect_rate(const struct perf_report *r)
+{
+	return r->connect_ns ? 1e9 * (double)(r->o->qps + r->o->idle_qps) / (double)r->connect_ns
+			     : 0;
+}
+
 static void
 print_json(const struct perf_report *r)
 {
@@ -85,6 +93,8 @@ print_json(const struct perf_report *r)
 		printf("\"floor_p50_ns\": null, \"floor_p99_ns\": null, \"floor_gbps\": null, "
 		       "\"floor_mops\": null, \"floor_stores\": null, "
 		       "\"frame_floor_ns\": null, \"ratio\": null, ");
+	printf("\"connects\": %u, \"connects_per_s\": %.0f, ", o->qps + o->idle_qps,
+		connect_rate(r));
 	if (r->versus.ns)
 		printf("\"versus\": \"%s\", \"versus_p50_ns\": %lu, \"versus_gbps\": %.3f, "
 		       "\"versus_mops\": %.4f, \"versus_ratio\": %.3f, ",
@@ -134,6 +144,7 @@ print_table(const struct perf_report *r)
 	if (r->versus.ns)
 		printf("ratio      %12.3f   to %s\n", ratio(r, &r->versus),
 			perf_op_name(o->versus));
+	printf("connected  %12u   at %.0f per second\n", o->qps + o->idle_qps, connect_rate(r));
 	printf("errors     %12lu   (%u operations compared byte by byte)\n",
 		(unsigned long)r->errors, r->verified);
 }

@@ -23,7 +23,7 @@ single_attach(struct perf_end *e, const struct perf_options *o)
 			"saker-perf: EAL found no Ethernet port; add one with -a or --vdev\n");
 		return -1;
 	}
-	e->engine = perf_engine(o, port, o->address);
+	e->engine = perf_engine(o, port, &o->address, 1);
 	if (e->engine == NULL || (o->pcap != NULL && perf_pcap_open(port, o->pcap)))
 		return -1;
 	return perf_attach(e);
@@ -61,12 +61,15 @@ perf_single(const struct perf_options *o)
 	}
 	rc = single_attach(&e, o);
 	if (rc == 0)
-		rc = e.active ? perf_end_connect(&e, &to) : perf_end_accept(&e);
+		rc = e.active              ? perf_end_connect(&e, &to)
+		     : perf_end_listen(&e) ? -1
+					   : perf_end_accept(&e);
 	if (rc == 0)
 		rc = single_work(&e, &report);
 	if (rc == 0 && e.active) {
 		report.errors = perf_mistakes(&e);
 		report.verified = perf_verified(o);
+		report.connect_ns = e.connect_ns;
 		if (o->test != PERF_LAT)
 			report.real.lat = report.versus.lat = NULL;
 		perf_report_print(&report);

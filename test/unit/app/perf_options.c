@@ -76,3 +76,30 @@ Test(perf_options, the_first_1000_messages_do_not_count)
 	cr_assert_eq(o.warmup, 0);
 	cr_assert_eq(PARSE(&o, "--warm-up", "20", "--listen", "--client", "x"), -1);
 }
+
+Test(perf_options, many_qps_use_several_listener_ports_and_addresses)
+{
+	struct perf_options o;
+
+	cr_assert_eq(PARSE(&o, "--idle-qps", "15999"), 0);
+	cr_assert_eq(perf_locals(&o), 1);
+	cr_assert_eq(perf_ports(&o), 1);
+	cr_assert_eq(PARSE(&o, "--idle-qps", "16000"), 0);
+	cr_assert_eq(perf_locals(&o), PERF_LOCALS);
+	cr_assert_eq(perf_ports(&o), 1);
+	cr_assert_eq(PARSE(&o, "--idle-qps", "100000"), 0);
+	cr_assert_eq(perf_ports(&o), 4);
+	cr_assert_eq(PARSE(&o, "--idle-qps", "100000", "--listen", "--client", "x"), 0);
+	cr_assert_eq(perf_locals(&o), 1, "one end has the addresses of its saker");
+	cr_assert_eq(perf_ports(&o), 7);
+}
+
+Test(perf_options, listener_ports_end_at_65535)
+{
+	struct perf_options o;
+
+	cr_assert_eq(PARSE(&o, "--idle-qps", "100000", "--tcp-port", "65532"), 0);
+	cr_assert_eq(PARSE(&o, "--idle-qps", "100000", "--tcp-port", "65533"), -1);
+	cr_assert_eq(PARSE(&o, "--qps", "65537"), -1);
+	cr_assert_eq(PARSE(&o, "--idle-qps", "1000001"), -1);
+}
