@@ -4,13 +4,15 @@
  * its own lcore. The benchmark prints half the round trip of a small Write, the same of a raw frame
  * over the same kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
- *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle [size [mtu
- *		[depth [idle QPs [write|read|fetch_add|pong [iwarp|falcon [ms]]]]]]]
+ *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle|connect
+ *		[size [mtu [depth [idle QPs [write|read|fetch_add|pong [iwarp|falcon [ms]]]]]]]
  *
  * ms: the duration of solo, on its virtual clock (20).
  * solo: one thread does the work of "rate" for both sides, and the result is processor time, which
  * other programs on the machine disturb least. rate and solo also measure Reads and FetchAdds (8
  * bytes). With solo, "pong" is the ping-pong of "lat" instead.
+ * connect: one thread creates as many QPs at each side as "idle QPs" states, and connects them,
+ *WINDOW at a time. The results are processor time of both sides and both clients.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@
 #define BUF_SIZE  (8u << 20)
 #define PORT      7000
 #define RUN_NS    1000000000ull
+#define WINDOW    64  /* connect: connections under way at a time */
 #define SOLO_STEP 200 /* solo: ns between two reads of the clock */
 
 static bool solo, pong;
@@ -383,6 +386,78 @@ run_sololat(void)
 	printf("sololat %u B: %lu ns, %.2f turns\n", size, (cpu_ns() - cpu) / n, (double)turns / n);
 }
 
+/* Handles the events of both sides. Returns how many connections they established at side 0. */
+static unsigned
+connect_events(struct saker_qp **qp, const struct saker_conn_param *param)
+{
+	struct saker_event ev;
+	unsigned up = 0, n;
+
+	for (int i = 0; i < 2; i++) {
+		while (saker_event(side[i].s, &ev) == 1) {
+			if (ev.type == SAKER_EV_CONNECT_REQUEST) {
+				memcpy(&n, ev.cm.private_data, sizeof(n));
+				if (saker_accept(side[i].s, ev.request, qp[n], param) != 0)
+					die("accept");
+			} else if (ev.type != SAKER_EV_ESTABLISHED) {
+				fprintf(stderr, "event %d, status %d\n", ev.type, ev.status);
+				exit(1);
+			}
+			up += ev.type == SAKER_EV_ESTABLISHED && i == 0;
+		}
+	}
+	return up;
+}
+
+static __attribute__((noinline)) void
+connect_many(struct saker_qp **from, struct saker_qp **to, unsigned n)
+{
+	struct saker_conn_param param = {
+		.ird = 128, .ord = 128, .crc = 2, .markers = 2, .no_wait = true};
+	unsigned started = 0, up = 0;
+	struct sk_addr addr;
+
+	sk_addr_parse("10.0.0.2", &addr);
+	param.private_data = &started;
+	param.private_len = sizeof(started);
+	while (up < n) {
+		for (; started < n && started - up < WINDOW; started++)
+			if (saker_connect(from[started], NULL, &addr, PORT, &param) != 0)
+				die("connect");
+		turn(NULL);
+		up += connect_events(to, &param);
+	}
+}
+
+static void
+run_connect(void)
+{
+	struct saker_qp_attr attr = {.sq_depth = 16,
+		.rq_depth = 16,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.transport = transport};
+	unsigned n = SK_MAX(idle_qps, 1u);
+	struct saker_listener *l;
+	struct saker_qp **qp[2];
+	uint64_t begin = cpu_ns(), created;
+
+	for (int i = 0; i < 2; i++) {
+		qp[i] = calloc(n, sizeof(struct saker_qp *));
+		attr.send_cq = attr.recv_cq = side[i].cq;
+		if (saker_qp_create_many(side[i].pd, &attr, n, qp[i]) != (int)n)
+			die("qp");
+	}
+	created = cpu_ns();
+	if (saker_listen(side[1].s, NULL, PORT, 4 * WINDOW, NULL, &l) != 0)
+		die("listen");
+	connect_many(qp[0], qp[1], n);
+	printf("connect %u: %.2f us to create two QPs, %.2f us to connect them\n", n,
+		(double)(created - begin) / 1e3 / n, (double)(cpu_ns() - created) / 1e3 / n);
+	for (int i = 0; i < 2; i++)
+		free(qp[i]);
+}
+
 static void
 run_idle(void)
 {
@@ -510,10 +585,14 @@ main(int argc, char **argv)
 		side[1].port = port[1];
 		start_side(0);
 		start_side(1);
-		for (unsigned i = 0; i < idle_qps; i++)
+		solo = strcmp(mode, "connect") == 0;
+		for (unsigned i = 0; i < idle_qps && !solo; i++)
 			connect_sides(16);
-		connect_sides(pong ? SK_MAX(depth, 256u) : depth);
-		solo = strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
+		if (!solo)
+			connect_sides(pong ? SK_MAX(depth, 256u) : depth);
+		if (solo)
+			run = run_connect;
+		solo |= strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
 		if (solo && pong)
 			run = run_pong;
 		if (strcmp(mode, "sololat") == 0)
