@@ -52,7 +52,7 @@ listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, uin
 
 	if (l == NULL)
 		return cl_fail(-ENOMEM, "no memory for a listener");
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	rc = param_fill(s, p, &m.body.cm);
 	if (rc < 0) {
 		free(l);
@@ -99,7 +99,7 @@ saker_ud_resolve(struct saker_qp *qp, const struct sk_addr *remote, uint16_t por
 	if (len > SAKER_PRIVATE_MAX)
 		return cl_fail(-EINVAL, "private data of %zu bytes is longer than %u", len,
 			SAKER_PRIVATE_MAX);
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	m.body.cm.qp = qp->sq.handle;
 	m.body.cm.remote = *remote;
 	m.body.cm.rport = port;
@@ -142,7 +142,7 @@ saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_
 	struct shm_msg m;
 	int rc;
 
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	rc = param_fill(qp->s, p, &m.body.cm);
 	if (rc < 0)
 		return rc;
@@ -162,7 +162,7 @@ saker_accept(
 	struct shm_msg m;
 	int rc;
 
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	rc = param_fill(s, p, &m.body.cm);
 	if (rc < 0)
 		return rc;
@@ -186,7 +186,7 @@ saker_reject_as(struct saker *s, uint32_t request, const struct saker_conn_param
 	struct shm_msg m;
 	int rc;
 
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	rc = param_fill(s, p, &m.body.cm);
 	if (rc < 0)
 		return rc;
@@ -199,7 +199,7 @@ saker_disconnect(struct saker_qp *qp, bool abortive)
 {
 	struct shm_msg m;
 
-	memset(&m, 0, sizeof(m));
+	memset(&m, 0, SHM_CM_BYTES);
 	m.body.cm.qp = qp->sq.handle;
 	m.body.cm.abort = abortive;
 	return cl_command(qp->s, &m, SHM_DISCONNECT);

@@ -63,7 +63,8 @@ mail_reply(struct saker *s, const struct shm_msg *m)
 	__atomic_store_n(&c->done, true, __ATOMIC_RELEASE);
 }
 
-/* Takes one message. Returns false when memory is exhausted: the message stays in the ring. */
+/* Takes one message, which is in the ring. Returns false when memory is exhausted: the message
+ * stays there. */
 static bool
 mail_take(struct saker *s, const struct shm_msg *m)
 {
@@ -77,7 +78,9 @@ mail_take(struct saker *s, const struct shm_msg *m)
 	ev = malloc(sizeof(*ev));
 	if (ev == NULL)
 		return false;
-	ev->msg = *m;
+	/* A refusal has a sentence instead of body.cm. */
+	memcpy(&ev->msg, m,
+		m->op >= SHM_OP_COUNT && shm_has_cm(m->op) ? shm_cm_bytes(m) : sizeof(*m));
 	STAILQ_INSERT_TAIL(&s->mail.events, ev, next);
 	return true;
 }
@@ -85,15 +88,13 @@ mail_take(struct saker *s, const struct shm_msg *m)
 void
 cl_mail_drain(struct saker *s)
 {
-	const struct shm_msg *shared;
+	const struct shm_msg *m;
 	bool any = false, replies = false;
 
-	while ((shared = shm_take_peek(&s->mail.evt)) != NULL) {
-		struct shm_msg m = *shared;
-
-		if (!mail_take(s, &m))
+	while ((m = shm_take_peek(&s->mail.evt)) != NULL) {
+		if (!mail_take(s, m))
 			break;
-		replies |= m.op < SHM_OP_COUNT;
+		replies |= m->op < SHM_OP_COUNT && (m->tag & CL_TAG_NO_WAIT) == 0;
 		any = true;
 		shm_take_pop(&s->mail.evt);
 	}
@@ -112,7 +113,8 @@ mail_put(struct saker *s, struct shm_msg *m, enum shm_op op, uint64_t tag)
 	m->tag = tag;
 	m->status = 0;
 	memcpy((uint8_t *)shm_prod_entry(&s->mail.cmd) + sizeof(uint32_t),
-		(const uint8_t *)m + sizeof(uint32_t), sizeof(*m) - sizeof(uint32_t));
+		(const uint8_t *)m + sizeof(uint32_t),
+		(shm_has_cm(m->op) ? shm_cm_bytes(m) : sizeof(*m)) - sizeof(uint32_t));
 	shm_prod_push(&s->mail.cmd);
 }
 

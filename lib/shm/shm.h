@@ -576,6 +576,27 @@ struct shm_msg {
 };
 _Static_assert(sizeof(struct shm_msg) == 1024, "layout");
 
+/* The bytes of a message with body.cm that are in front of its private data. The commands about
+ * connections and listeners, and their events, end with their private data: neither side reads the
+ * bytes behind it. */
+#define SHM_CM_BYTES offsetof(struct shm_msg, body.cm.private_data)
+/* Returns the bytes of such a message that are in use. */
+static inline size_t
+shm_cm_bytes(const struct shm_msg *m)
+{
+	uint16_t len = m->body.cm.private_len;
+
+	return SHM_CM_BYTES + (len < SHM_PRIVATE_MAX ? len : SHM_PRIVATE_MAX);
+}
+/* Returns whether a command or an event has body.cm. */
+static inline bool
+shm_has_cm(uint16_t op)
+{
+	return op == SHM_CONNECT || op == SHM_ACCEPT || op == SHM_LISTEN || op == SHM_RESOLVE ||
+	       op == SHM_REJECT || op == SHM_DISCONNECT ||
+	       (op >= SHM_EV_CONNECT_REQUEST && op <= SHM_EV_DISCONNECTED);
+}
+
 /* ---- The Unix socket (SOCK_SEQPACKET) ---- */
 
 /*

@@ -38,7 +38,7 @@
 #define BUF_SIZE  (8u << 20)
 #define PORT      7000
 #define RUN_NS    1000000000ull
-#define WINDOW    64  /* connect: connections under way at a time */
+#define WINDOW    32  /* connect: connections under way at a time */
 #define SOLO_STEP 200 /* solo: ns between two reads of the clock */
 
 static bool solo, pong;

@@ -144,3 +144,18 @@ Test(shm_layout, a_region_too_small_is_refused)
 	home.nstages = 0;
 	cr_assert_eq(shm_header_lay(&h, 1 << 20, &home), -EINVAL);
 }
+
+Test(shm_layout, a_message_about_a_connection_ends_with_its_private_data)
+{
+	struct shm_msg m = {.op = SHM_CONNECT};
+
+	cr_assert_eq(shm_cm_bytes(&m), SHM_CM_BYTES);
+	m.body.cm.private_len = 7;
+	cr_assert_eq(shm_cm_bytes(&m), SHM_CM_BYTES + 7);
+	m.body.cm.private_len = UINT16_MAX; /* the other side may write anything */
+	cr_assert_eq(shm_cm_bytes(&m), SHM_CM_BYTES + SHM_PRIVATE_MAX);
+	cr_assert_leq(shm_cm_bytes(&m), sizeof(m));
+	cr_assert(shm_has_cm(SHM_LISTEN) && shm_has_cm(SHM_EV_CONNECT_REQUEST) &&
+		  shm_has_cm(SHM_EV_DISCONNECTED));
+	cr_assert(!shm_has_cm(SHM_QP_CREATE) && !shm_has_cm(SHM_EV_QP_FATAL) && !shm_has_cm(0));
+}

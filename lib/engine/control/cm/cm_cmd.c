@@ -2,6 +2,7 @@
 /* Clients' commands about connections: connect, accept, reject, disconnect. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cm_kind_priv.h"
 
@@ -81,11 +82,13 @@ cm_connect(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct shm_cm *cm = &m->body.cm;
 	struct cm_conn *q = fresh_conn(c, cl, m);
-	struct eng_ctl what = {.type = ENG_CT_CONNECT};
+	struct eng_ctl what;
 	struct eng_offer *offer = &what.connect.offer;
 	bool draft_ext;
 	int rc = q != NULL ? connect_addrs(c, m) : m->status;
 
+	memset(&what, 0, offsetof(struct eng_ctl, private_data));
+	what.type = ENG_CT_CONNECT;
 	if (rc == 0 && q->qp->type != SHM_RC && q->qp->type != SHM_XRC_SEND)
 		rc = ctl_refuse(c, m, -EPROTOTYPE, "a QP of type %u does not connect", q->qp->type);
 	if (rc == 0)

@@ -81,6 +81,19 @@ cost_of(const struct eng_control *c, const struct shm_msg *m)
 	return m->op < SHM_OP_COUNT ? 1 + c->commands[m->op].cost : 1;
 }
 
+/* Copies a command out of shared memory. Of one about a connection, the bytes behind its private
+ * data stay unset: no handler reads them, and no reply contains them. */
+static void
+command_copy(struct shm_msg *m, const struct shm_msg *shared)
+{
+	const uint8_t *from = (const uint8_t *)shared;
+	uint8_t *to = (uint8_t *)m;
+
+	memcpy(to, from, SHM_CM_BYTES);
+	memcpy(to + SHM_CM_BYTES, from + SHM_CM_BYTES,
+		(shm_has_cm(m->op) ? shm_cm_bytes(m) : sizeof(*m)) - SHM_CM_BYTES);
+}
+
 bool
 ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost)
 {
@@ -96,7 +109,7 @@ ctl_mailbox_poll(struct eng_control *c, struct ctl_client *cl, int *cost)
 	e = shm_take_peek(&cl->cmd);
 	if (e == NULL || c->turn < cl->resume_turn || !ctl_may_command(c, cl))
 		return e != NULL;
-	memcpy(&m, e, sizeof(m));
+	command_copy(&m, e);
 	shm_take_pop(&cl->cmd);
 	shm_take_publish(&cl->cmd);
 	*cost = cost_of(c, &m);
