@@ -19,6 +19,7 @@
 
 #include "../../base/mem.h"
 
+#define BURSTS_TURN    2   /* of a port that a turn receives */
 #define TCP_BUDGET     256 /* most segments that TCP sends in a turn */
 #define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
 /* The interval of net_poll(). The neighbour timers are seconds, so a millisecond is enough. */
@@ -294,6 +295,21 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	return n;
 }
 
+/* Receives the frames of a port, at most BURSTS_TURN bursts, and sets *work if there was one.
+ * Returns whether some may be left. */
+static bool
+receive_port(struct eng_transport *t, uint16_t port, bool *work)
+{
+	for (unsigned k = 0; k < BURSTS_TURN; k++) {
+		unsigned n = transport_receive(t, port);
+
+		*work |= n > 0;
+		if (n < ENG_BURST)
+			return false;
+	}
+	return true;
+}
+
 /* Handles the frames that the loop port held when the turn began. */
 static void
 receive_loop(struct eng_transport *t)
@@ -327,15 +343,13 @@ begin_half(struct eng_transport *t, uint64_t now)
 bool
 eng_transport_rx(struct eng_transport *t, uint64_t now)
 {
-	unsigned most = 0;
-	bool work = false;
+	bool work = false, left = false;
 
 	begin_half(t, now);
 	t->waited = now - t->looked;
 	for (unsigned i = 0; i < t->e->cfg.nports; i++)
-		most = SK_MAX(most, transport_receive(t, (uint16_t)i));
-	work |= most > 0;
-	if (most < ENG_BURST) {
+		left |= receive_port(t, (uint16_t)i, &work);
+	if (!left) {
 		t->empty_at = t->looked = now;
 		t->resumed = 0;
 	}

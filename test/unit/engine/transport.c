@@ -9,6 +9,7 @@
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
 
+#include "../../../lib/base/mem.h"
 #include "transport_rig.h"
 
 TestSuite(engine_transport, .init = pair_eal);
@@ -98,6 +99,40 @@ Test(engine_transport, without_a_link_frames_are_dropped)
 	command(&w, SIDE_B, expect(&w, SIDE_B, ENG_TC_REQUEST));
 	pair_end(&w.pair);
 	cr_assert_eq(rte_mempool_in_use_count(pool), 0);
+}
+
+/* A turn receives two bursts of a port at most, and each of their frames is work. */
+Test(engine_transport, received_frames_are_work)
+{
+	struct world w;
+	struct rte_ring *wire;
+	struct rte_mempool *pool;
+	struct eng_transport *t;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	turn(&w); /* takes what the stages send when they start */
+	turn(&w);
+	t = w.pair.e[SIDE_A]->transports[0];
+	wire = rte_ring_lookup("wire0_0");
+	pool = rte_pktmbuf_pool_create("frames", 127, 0, 0, 256, SOCKET_ID_ANY);
+	cr_assert(wire != NULL && pool != NULL);
+	cr_assert_not(eng_transport_rx(t, w.now));
+	for (unsigned n = 1; n <= 127; n += 42) {
+		for (unsigned i = 0; i < n; i++) {
+			struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+			cr_assert_not_null(rte_pktmbuf_append(m, 60));
+			cr_assert_eq(rte_ring_enqueue(wire, m), 0);
+		}
+		for (unsigned left = n; left > 0; left -= SK_MIN(left, 2u * ENG_BURST)) {
+			cr_assert_eq(rte_mempool_in_use_count(pool), left);
+			cr_assert(eng_transport_rx(t, w.now), "%u frames are no work", left);
+		}
+		cr_assert_eq(rte_mempool_in_use_count(pool), 0);
+		cr_assert_not(eng_transport_rx(t, w.now));
+	}
+	pair_end(&w.pair);
 }
 
 /* RFC 5044 7.1: request and reply, then bytes in both directions, then an orderly end. */
