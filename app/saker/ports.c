@@ -79,6 +79,7 @@ port_add(struct settings *s, struct names *names, const struct port_setting *p, 
 	out->txd = txd || p->txd == 0 ? s->txd : p->txd;
 	out->offload_cksum = p->checksum;
 	out->offload_tso = p->tso;
+	out->interrupts = p->interrupts;
 	names->label[c->nports] = label;
 	rte_eth_dev_get_name_by_port(id, names->device[c->nports]);
 	c->nports++;
@@ -114,7 +115,7 @@ ports_configured(struct settings *s, struct names *names, char why[WHY_LEN])
 static int
 ports_found(struct settings *s, struct names *names, char why[WHY_LEN])
 {
-	const struct port_setting any = {.checksum = true, .tso = true};
+	const struct port_setting any = {.checksum = true, .tso = true, .interrupts = true};
 	uint16_t id;
 
 	RTE_ETH_FOREACH_DEV(id)

@@ -169,6 +169,7 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"port", "txd", KIND_U16, PORT(txd), 32, 32768},
 	{"port", "checksum", KIND_BOOL, PORT(checksum), 0, 0},
 	{"port", "tso", KIND_BOOL, PORT(tso), 0, 0},
+	{"port", "interrupts", KIND_BOOL, PORT(interrupts), 0, 0},
 	{"interface", "port", KIND_TEXT, IF(port), 0, NAME_LEN},
 	{"interface", "vlan", KIND_VLAN, IF(vlan), 0, 0},
 	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
@@ -210,7 +211,7 @@ settings_default(struct settings *s)
 	s->gateway.mbufs = 16384;
 	s->rxd = s->txd = 1024;
 	for (unsigned i = 0; i < ENG_MAX_PORTS; i++)
-		s->ports[i].checksum = s->ports[i].tso = true;
+		s->ports[i].checksum = s->ports[i].tso = s->ports[i].interrupts = true;
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
 		s->ifs[i].vlan = ETH_NO_VLAN;
 	for (unsigned i = 0; i < ENG_MAX_RATES; i++)

@@ -40,7 +40,7 @@ struct port_setting { /* [port N] */
 	char device[NAME_LEN]; /* DPDK's name or number; empty: N */
 	uint32_t mtu;          /* 0: the value of [saker] */
 	uint16_t rxd, txd;     /* 0: the values of [saker] */
-	bool checksum, tso;
+	bool checksum, tso, interrupts;
 };
 
 struct if_setting { /* [interface N] */

@@ -262,12 +262,13 @@ show_loops(struct app *a, const char *arg)
 			if (c->stage_loop[i] == k)
 				printf(" engine%u", i);
 		printf("; %" PRIu64 " turns, %" PRIu64
-		       " with work (%.1f %% of the cycles), slept %" PRIu64 " times\n",
+		       " with work (%.1f %% of the cycles), slept %" PRIu64 " times: %" PRIu64
+		       " naps, woken %" PRIu64 " times, %" PRIu64 " by a port\n",
 			st.turns, st.busy_turns,
 			st.total_cycles == 0
 				? 0.0
 				: 100.0 * (double)st.busy_cycles / (double)st.total_cycles,
-			st.sleeps);
+			st.sleeps, st.naps, st.wakes, st.port_wakes);
 	}
 }
 

@@ -6,6 +6,7 @@
 int
 eng_attach_flat(struct eng *e, const char *name, void *base, size_t size, size_t mem_len)
 {
+	__atomic_store_n(&e->flat, true, __ATOMIC_RELAXED);
 	return eng_control_attach_flat(e->control, name, base, size, mem_len);
 }
 

@@ -38,6 +38,8 @@ struct eng_port_config {
 	uint16_t port_id; /* port number of DPDK */
 	uint32_t mtu;     /* bytes of an IP packet: 1280 to 65535 less the Ethernet header */
 	bool offload_cksum, offload_tso; /* use these offloads if the port has them */
+	/* ENG_IDLE_SLEEP: let the port's receive interrupts wake the loops, if it has them */
+	bool interrupts;
 	/* Descriptors per queue. 0: 1024, or the nearest number that the port supports. */
 	uint16_t rxd, txd;
 	uint8_t mac[6]; /* MAC address that replaces the port's own; all 0: the port's own */
@@ -355,7 +357,10 @@ void eng_falcon_look(const struct eng *e, struct eng_falcon_view *out);
 struct eng_loop_stats {
 	/* All turns, and those with work (busy); TSC cycles of both; how often the loop slept. */
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;
-	uint64_t wakes; /* sleeps that an event ended before their time was over */
+	uint64_t wakes;      /* sleeps that an event ended before their time was over */
+	uint64_t port_wakes; /* of those: by a receive interrupt of a port */
+	/* Sleeps of 1 ms at most, because a port, a flat client or the hook cannot end them. */
+	uint64_t naps;
 };
 void eng_loop_stats(const struct eng *e, unsigned loop, struct eng_loop_stats *out);
 /* Registers the telemetry commands /saker/... with DPDK. In a process with several instances, the

@@ -22,8 +22,12 @@
 #define CONTROL_EVERY 16     /* turns; the data path is more urgent than commands */
 #define YIELD_AFTER   64     /* turns without work */
 #define YIELD_NS      10000  /* Linux adds the timer slack of the thread, usually 50 us */
-#define NAP_MIN_NS    50000u /* shortest and longest sleep: no interrupt of a port ends it */
+#define NAP_MIN_NS    50000u /* shortest and longest sleep that a frame or a doorbell may not end */
 #define NAP_MAX_NS    1000000u
+/* Longest sleep that each frame ends. The bound limits the harm of an interrupt that a driver loses
+ * (a virtqueue that its peer sets up anew without a report, for example). */
+#define SLEEP_MAX_NS 100000000u
+#define WAKE_EVENTS  8 /* of the epoll set that a wake-up takes */
 
 static inline uint64_t
 scale(uint64_t tsc)
@@ -175,27 +179,72 @@ wait_for(struct eng_loop *l, uint64_t ns)
 {
 	struct timespec ts = {
 		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-	struct epoll_event ev;
+	struct epoll_event ev[WAKE_EVENTS];
+	bool by_port = false;
+	int n;
 
 	rte_rcu_qsbr_thread_offline(l->e->qsbr, l->index);
-	l->stats.wakes += epoll_pwait2(l->epoll_fd, &ev, 1, &ts, NULL) > 0;
+	n = epoll_pwait2(l->epoll_fd, ev, WAKE_EVENTS, &ts, NULL);
 	rte_rcu_qsbr_thread_online(l->e->qsbr, l->index);
+	for (int i = 0; i < n; i++)
+		by_port |= ev[i].data.u64 == ENG_EPOLL_PORT;
 	l->stats.sleeps++;
+	l->stats.wakes += n > 0;
+	l->stats.port_wakes += by_port;
 }
 
-/* Sets the sleep flags, runs one more turn, and then sleeps until an event, the next deadline, or
- * for `most` ns. A producer of work publishes it before it reads the flags; because of the fence,
- * either the producer sees a flag, or the turn sees the work. Returns whether the turn found
- * work; the loop then does not sleep. */
+/* Enables the interrupts of the loop's receive queues. Returns whether all that gives the loop work
+ * ends its sleep: each frame, each doorbell, and the work of the hook. */
 static bool
-loop_nap(struct eng_loop *l, uint64_t most)
+loop_arm(struct eng_loop *l)
+{
+	bool all = !(l->index == 0 && l->e->cfg.hook != NULL) &&
+		   !__atomic_load_n(&l->e->flat, __ATOMIC_RELAXED);
+
+	for (unsigned i = 0; i < l->ntransports; i++)
+		all &= eng_transport_arm(l->transports[i], l->epoll_fd);
+	return all;
+}
+
+static void
+loop_disarm(struct eng_loop *l)
+{
+	for (unsigned i = 0; i < l->ntransports; i++)
+		eng_transport_disarm(l->transports[i]);
+}
+
+/* Sleeps until an event, but at most until `due`. `armed`: the result of loop_arm(). `nap`: most ns
+ * without it. */
+static void
+loop_sleep(struct eng_loop *l, uint64_t now, uint64_t due, bool armed, uint64_t nap)
+{
+	uint64_t ns = SK_MIN(due - now, armed ? SLEEP_MAX_NS : nap), end;
+
+	wait_for(l, ns);
+	if (!armed) {
+		l->stats.naps++;
+		return;
+	}
+	/* The time after the end of the sleep is not part of it: the loop wanted to run. */
+	end = eng_clock();
+	for (unsigned i = 0; i < l->ntransports; i++)
+		eng_transport_slept(l->transports[i], SK_MIN(end, now + ns));
+}
+
+/* Sets the sleep flags, enables interrupts, runs one more turn, and then sleeps until an event, the
+ * next deadline, or for `nap` ns if a frame may arrive without an event. A producer of work
+ * publishes it before it reads the flags; because of the fence, either the producer sees a flag, or
+ * the turn sees the work. Returns whether the turn found work; the loop then does not sleep. */
+static bool
+loop_nap(struct eng_loop *l, uint64_t nap)
 {
 	struct eng *e = l->e;
+	bool work, armed;
 	uint64_t now, due;
-	bool work;
 
 	__atomic_fetch_or(&e->sleeping, 1u << l->index, __ATOMIC_SEQ_CST);
 	all_sleep(l, true);
+	armed = loop_arm(l);
 	shm_fence();
 	now = eng_clock();
 	l->look = true;
@@ -204,7 +253,8 @@ loop_nap(struct eng_loop *l, uint64_t most)
 	work |= all_rung(l);
 	due = loop_deadline(e, l);
 	if (!work && due > now && !__atomic_load_n(&e->stop, __ATOMIC_ACQUIRE))
-		wait_for(l, SK_MIN(due - now, most));
+		loop_sleep(l, now, due, armed, nap);
+	loop_disarm(l);
 	all_sleep(l, false);
 	__atomic_fetch_and(&e->sleeping, ~(1u << l->index), __ATOMIC_SEQ_CST);
 	return work;

@@ -286,6 +286,9 @@ loops(struct eng *e, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_dict_u64(sub, "busy_cycles", st.busy_cycles);
 		rte_tel_data_add_dict_u64(sub, "total_cycles", st.total_cycles);
 		rte_tel_data_add_dict_u64(sub, "sleeps", st.sleeps);
+		rte_tel_data_add_dict_u64(sub, "naps", st.naps);
+		rte_tel_data_add_dict_u64(sub, "wakes", st.wakes);
+		rte_tel_data_add_dict_u64(sub, "port_wakes", st.port_wakes);
 	}
 	return 0;
 }

@@ -20,6 +20,7 @@
 
 struct eng_control;
 struct eng_pages;
+struct eng_port_intr;
 struct eng_transport;
 struct eng_stage;
 struct rte_rcu_qsbr;
@@ -36,6 +37,7 @@ struct eng_port {
 	bool udp_cksum; /* the port computes UDP checksums */
 	uint32_t tso;   /* most TCP payload bytes of a TSO frame; 0: the port has no TSO */
 	bool multi_seg; /* the port sends frames of several segments */
+	struct eng_port_intr *intr; /* its receive interrupts; NULL: none, or not used */
 	/* A port may have fewer queues than there are transport stages. A stage below rx_queues
 	 * receives from the port, and a stage below tx_queues sends to it. Any other stage s passes
 	 * its frames through lane[s] to stage s % tx_queues, which sends them. */
@@ -103,6 +105,7 @@ struct eng {
 	int wake_fd;               /* eventfd; a write wakes every loop that sleeps */
 	uint32_t sleeping;         /* atomic; bit k: loop k sleeps or is about to sleep */
 	bool stop;                 /* atomic; the loops end after their turn */
+	bool flat;                 /* atomic; a flat client attached: its doorbells wake no loop */
 	struct eng_loop loops[ENG_MAX_LCORES];
 };
 

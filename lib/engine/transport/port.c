@@ -128,33 +128,24 @@ mtu_to_ask(const struct eng_port *p, const struct rte_eth_dev_info *info)
 	return strcmp(info->driver_name, "net_memif") == 0 ? RTE_ETHER_MTU : 0;
 }
 
-int
-eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
+/* Configures the port, sets up its queues and starts it, with receive interrupts or without them.
+ * Returns 0, or -errno with a sentence in `err`. */
+static int
+bring_up(struct eng *e, struct eng_port *p, const struct eng_port_config *pc,
+	const struct rte_eth_dev_info *info, bool interrupts, char *err, size_t errlen)
 {
-	const struct eng_port_config *pc = &e->cfg.ports[i];
-	struct eng_port *p = &e->ports[i];
-	struct rte_eth_conf conf = {0};
-	struct rte_eth_dev_info info;
 	uint16_t rxd = pc->rxd ? pc->rxd : DESCRIPTORS, txd = pc->txd ? pc->txd : DESCRIPTORS;
+	struct rte_eth_conf conf = {.intr_conf.rxq = interrupts};
 	int rc;
 
-	p->id = pc->port_id;
-	p->mtu = pc->mtu;
-	rc = rte_eth_dev_info_get(p->id, &info);
-	if (rc != 0)
-		return engine_port_refuse(err, errlen, p, "no such port", rc);
-	p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_rx_queues);
-	p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_tx_queues);
-	if (p->rx_queues == 0 || p->tx_queues == 0)
-		return engine_port_refuse(err, errlen, p, "it has no queues", -EINVAL);
-	conf.rxmode.mtu = mtu_to_ask(p, &info);
+	conf.rxmode.mtu = mtu_to_ask(p, info);
 	if (conf.rxmode.mtu == 0)
 		return engine_port_refuse(err, errlen, p, "it does not carry this MTU", -EINVAL);
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &rxd, &txd);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "refuses the numbers of descriptors", rc);
-	choose_offloads(p, pc, &info, &conf, txd);
-	eng_home_configure(e, p, &info, &conf);
+	choose_offloads(p, pc, info, &conf, txd);
+	eng_home_configure(e, p, info, &conf);
 	rc = rte_eth_dev_configure(p->id, p->rx_queues, p->tx_queues, &conf);
 	if (rc != 0)
 		return engine_port_refuse(err, errlen, p, "cannot be configured", rc);
@@ -166,8 +157,49 @@ eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
 	if (rc != 0 && rc != -ENOTSUP)
 		return engine_port_refuse(err, errlen, p, "refuses the MTU", rc);
 	rc = rte_eth_dev_start(p->id);
+	return rc == 0 ? 0 : engine_port_refuse(err, errlen, p, "does not start", rc);
+}
+
+/* Starts the port with receive interrupts if they are of use, and otherwise, or if its driver
+ * refuses them, without. */
+static int
+bring_up_either(
+	struct eng *e, unsigned i, const struct rte_eth_dev_info *info, char *err, size_t errlen)
+{
+	const struct eng_port_config *pc = &e->cfg.ports[i];
+	struct eng_port *p = &e->ports[i];
+
+	if (pc->interrupts && e->cfg.idle == ENG_IDLE_SLEEP) {
+		if (bring_up(e, p, pc, info, true, err, errlen) == 0) {
+			if (!eng_intr_open(e, i))
+				sk_log(SK_LOG_INFO, "port %u has no receive interrupts", p->id);
+			return 0;
+		}
+		sk_log(SK_LOG_INFO, "with receive interrupts, %s", err);
+	}
+	return bring_up(e, p, pc, info, false, err, errlen);
+}
+
+int
+eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen)
+{
+	const struct eng_port_config *pc = &e->cfg.ports[i];
+	struct eng_port *p = &e->ports[i];
+	struct rte_eth_dev_info info;
+	int rc;
+
+	p->id = pc->port_id;
+	p->mtu = pc->mtu;
+	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc != 0)
-		return engine_port_refuse(err, errlen, p, "does not start", rc);
+		return engine_port_refuse(err, errlen, p, "no such port", rc);
+	p->rx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_rx_queues);
+	p->tx_queues = (uint16_t)RTE_MIN(e->cfg.ntransports, info.max_tx_queues);
+	if (p->rx_queues == 0 || p->tx_queues == 0)
+		return engine_port_refuse(err, errlen, p, "it has no queues", -EINVAL);
+	rc = bring_up_either(e, i, &info, err, errlen);
+	if (rc != 0)
+		return rc;
 	p->started = true;
 	eng_home_spread(e, p, &info);
 	/* Neighbour solicitations are sent to multicast addresses. */
@@ -203,6 +235,7 @@ eng_port_stop(struct eng *e, unsigned i)
 
 	if (!p->started)
 		return;
+	eng_intr_close(e, i);
 	for (unsigned q = 0; q < p->rx_queues; q++) {
 		/* The number of bursts is limited, because the port may still receive frames. */
 		for (unsigned k = 0; k < UINT16_MAX / ENG_BURST; k++) {

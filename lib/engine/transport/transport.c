@@ -24,13 +24,16 @@
 #define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
 /* The interval of net_poll(). The neighbour timers are seconds, so a millisecond is enough. */
 #define NET_EVERY_NS 1000000u
-/* A longer time between two halves of turns than STOPPED_NS, which is more than a loop sleeps, is a
- * stop of the loop: the scheduler ran another thread. Only SEEN_NS of it count as time in which the
- * stage would have seen a frame. */
+/* A longer time between two halves of turns than STOPPED_NS is a stop of the loop: the scheduler
+ * ran another thread. A nap is shorter, and eng_transport_slept() excludes sleeps that a frame
+ * ends. Only SEEN_NS of it count as time in which the stage would have seen a frame. */
 #define STOPPED_NS 2000000u
 #define SEEN_NS    250000u
 /* After a stop, timers wait for the frames that arrived meanwhile, but not longer than this. */
 #define CATCH_UP_NS 1000000u
+/* A frame that ended a sleep arrived at an unknown time, but at most this long before the loop ran
+ * again: a crowded processor delays the loop, which is no delay of the network. */
+#define WOKEN_NS 1000000u
 
 static struct tcp_rec *
 transport_rec_split(void *ctx, struct tcp_rec *rec, uint32_t at)
@@ -338,6 +341,15 @@ begin_half(struct eng_transport *t, uint64_t now)
 	t->resumed = now;
 	for (unsigned k = 0; k < t->npacket_links; k++)
 		t->packet_links[k]->stopped(t, gap - SEEN_NS);
+}
+
+void
+eng_transport_slept(struct eng_transport *t, uint64_t until)
+{
+	if (until <= t->now)
+		return;
+	t->now = t->empty_at = until;
+	t->looked = SK_MAX(t->looked, until - SK_MIN(until, (uint64_t)WOKEN_NS));
 }
 
 bool

@@ -39,6 +39,11 @@ void eng_transport_totals(const struct eng_transport *t, struct eng_totals *out)
  * included. */
 size_t eng_transport_conn_size(void);
 
+/* Takes note that the loop has slept until the time `until`, while the interrupts of all receive
+ * queues of the stage were enabled. A frame would have ended the sleep, so that it is neither a
+ * stop of the loop nor a backlog at the ports. */
+void eng_transport_slept(struct eng_transport *t, uint64_t until);
+
 /* ---- falcon/falcon.c ---- */
 
 /* Adds the stage's Falcon connections to *out. `now` is the time of the device key's age. Any
@@ -59,6 +64,23 @@ void eng_port_stop(struct eng *e, unsigned i);
 /* Draws e->rss_key. Of all keys, those are excluded with which eng_home_rports() would find no port
  * for some stage. */
 void eng_home_key(struct eng *e);
+
+/* ---- port_intr.c ---- */
+
+/* The `data.u64` of a receive interrupt in an epoll set. */
+#define ENG_EPOLL_PORT 1
+
+/* Takes the receive interrupts of port `i` into use, which was configured for them and runs.
+ * Returns false when its driver has none, or memory is exhausted. */
+bool eng_intr_open(struct eng *e, unsigned i);
+/* Releases them, before the port stops. */
+void eng_intr_close(struct eng *e, unsigned i);
+/* Enables the interrupts of the stage's receive queues, and adds their descriptors to the epoll set
+ * `epoll_fd`, which is the same at each call. Returns whether all receive queues of the stage have
+ * interrupts, so that each frame ends a sleep; frames that have arrived before do not. */
+bool eng_transport_arm(struct eng_transport *t, int epoll_fd);
+/* Disables the interrupts again. */
+void eng_transport_disarm(struct eng_transport *t);
 
 /* ---- handoff.c ---- */
 

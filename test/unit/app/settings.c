@@ -357,7 +357,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 
 Test(app_settings, ports_interfaces_and_routes_come_by_number)
 {
-	file_is("[port 3]\ndevice = net_ring0\nmtu = 9000\ntso = no\n"
+	file_is("[port 3]\ndevice = net_ring0\nmtu = 9000\ntso = no\ninterrupts = no\n"
 		"[interface 1]\nport = 3\nvlan = 100\naddress = fd00::1/64\n"
 		"[route 0]\ndestination = 0.0.0.0/0\ngateway = 10.0.0.254\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
@@ -367,6 +367,8 @@ Test(app_settings, ports_interfaces_and_routes_come_by_number)
 	cr_assert_eq(s.ports[3].mtu, 9000);
 	cr_assert_not(s.ports[3].tso);
 	cr_assert(s.ports[3].checksum);
+	cr_assert_not(s.ports[3].interrupts);
+	cr_assert(s.ports[4].interrupts);
 	cr_assert_eq(s.ifs[1].vlan, 100);
 	cr_assert_eq(s.ifs[1].address.len, 64);
 	cr_assert(s.routes[0].present);

@@ -10,6 +10,7 @@
 #include <rte_ring_elem.h>
 
 #include "../../../lib/base/mem.h"
+#include "../../../lib/engine/transport/link.h"
 #include "transport_rig.h"
 
 TestSuite(engine_transport, .init = pair_eal);
@@ -99,6 +100,57 @@ Test(engine_transport, without_a_link_frames_are_dropped)
 	command(&w, SIDE_B, expect(&w, SIDE_B, ENG_TC_REQUEST));
 	pair_end(&w.pair);
 	cr_assert_eq(rte_mempool_in_use_count(pool), 0);
+}
+
+static uint64_t stopped_ns;
+
+static void
+stopped(struct eng_transport *t, uint64_t gap)
+{
+	stopped_ns += gap;
+}
+
+static void
+no_timers(struct eng_transport *t, uint64_t now)
+{
+}
+
+static unsigned
+none_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsigned n)
+{
+	return 0;
+}
+
+/* A sleep that a frame ends is no stop of the loop, and no backlog at the port. */
+Test(engine_transport, a_sleep_is_no_stop)
+{
+	const struct eng_link link = {
+		.stopped = stopped, .timers = no_timers, .rx_known = none_known};
+	const uint64_t ms = 1000000;
+	struct eng_transport *t;
+	struct world w;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	turn(&w);
+	t = w.pair.e[SIDE_A]->transports[0];
+	t->packet_links[0] = &link;
+	t->npacket_links = 1;
+	w.now += 100 * ms;
+	eng_transport_slept(t, w.now);
+	cr_assert_eq(t->empty_at, w.now);
+	eng_transport_rx(t, w.now);
+	cr_assert_eq(stopped_ns, 0);
+	cr_assert_eq(t->waited, ms, "a frame waited for %lu ns", t->waited);
+	/* The loop runs 10 ms after the end of its sleep: that is a stop. */
+	eng_transport_slept(t, w.now + 100 * ms);
+	w.now += 110 * ms;
+	eng_transport_rx(t, w.now);
+	cr_assert_gt(stopped_ns, 9 * ms);
+	cr_assert_leq(stopped_ns, 10 * ms);
+	cr_assert_eq(t->waited, 11 * ms, "a frame waited for %lu ns", t->waited);
+	t->npacket_links = 0;
+	pair_end(&w.pair);
 }
 
 /* A turn receives two bursts of a port at most, and each of their frames is work. */
