@@ -417,7 +417,7 @@ until_counted() {
     local most=$1
     shift
     for _ in $(seq $((4 * most))); do
-        [ -z "$trouble" ] && [ $counted -lt $most ] && one_round "$@" || break
+        [ -z "$trouble" ] && [ $counted -lt "$most" ] && one_round "$@" || break
     done
 }
 
