@@ -4,13 +4,16 @@
  * its own lcore. The benchmark prints half the round trip of a small Write, the same of a raw frame
  * over the same kind of port, the rate of small Writes, and the bandwidth of large ones.
  *
- *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|idle|connect
- *		[size [mtu [depth [idle QPs [write|read|fetch_add|pong [iwarp|falcon [ms]]]]]]]
+ *	bench_engine_pair [EAL options, two lcores] -- lat|rate|floor|solo|sololat|turns|idle|
+ *		connect [size [mtu [depth [idle QPs [write|read|fetch_add|pong [iwarp|falcon
+ *		[ms]]]]]]]
  *
- * ms: the duration of solo, on its virtual clock (20).
+ * ms: the duration of solo and turns, on their virtual clock (20).
  * solo: one thread does the work of "rate" for both sides, and the result is processor time, which
  * other programs on the machine disturb least. rate and solo also measure Reads and FetchAdds (8
  * bytes). With solo, "pong" is the ping-pong of "lat" instead.
+ * turns: as solo, but the "idle" QPs take turns, with one message in each. `depth` messages are in
+ * flight on all QPs together, and each has a completion.
  * connect: one thread creates as many QPs at each side as "idle QPs" states, and connects them,
  *WINDOW at a time. The results are processor time of both sides and both clients.
  */
@@ -40,8 +43,11 @@
 #define RUN_NS    1000000000ull
 #define WINDOW    32  /* connect: connections under way at a time */
 #define SOLO_STEP 200 /* solo: ns between two reads of the clock */
+/* The same of turns: with it, each QP has about 500 ns, as on a processor. */
+#define TURNS_STEP  3200
+#define TURNS_DEPTH 16 /* of a send queue */
 
-static bool solo, pong;
+static bool solo, pong, rounds;
 
 /* Returns the time in ns. With solo, each call advances a virtual clock, so that counts of
  * instructions are the same in each run. */
@@ -52,7 +58,7 @@ bench_clock(void)
 
 	if (!solo)
 		return eng_clock();
-	now = now == 0 ? eng_clock() : now + SOLO_STEP;
+	now = now == 0 ? eng_clock() : now + (rounds ? TURNS_STEP : SOLO_STEP);
 	return now;
 }
 
@@ -74,6 +80,8 @@ static enum saker_transport transport = SAKER_IWARP;
 static uint64_t solo_ns = 20000000; /* solo: the time of a run on the virtual clock */
 static volatile bool stop;
 static struct sk_hist hist;
+static struct saker_qp **round_qp; /* turns: [round_n], those of side 0 */
+static unsigned round_n, round_next;
 
 static void
 die(const char *what)
@@ -327,6 +335,75 @@ run_rate(void)
 	done = posted - out;
 	printf("rate %u B, mtu %u: %.3f Mop/s, %.2f Gb/s, %lu done\n", size, mtu,
 		(double)done * 1e3 / (double)ns, (double)done * size * 8 / (double)ns, done);
+}
+
+/* Connects the QPs that take turns. */
+static void
+make_round(void)
+{
+	round_n = SK_MAX(idle_qps, 1u);
+	round_qp = calloc(round_n, sizeof(round_qp[0]));
+	if (round_qp == NULL)
+		die("memory");
+	for (unsigned i = 0; i < round_n; i++) {
+		connect_sides(TURNS_DEPTH);
+		round_qp[i] = side[0].qp;
+	}
+}
+
+/* Posts a message to the next QP. */
+static void
+post_next(void)
+{
+	side[0].qp = round_qp[round_next];
+	round_next = (round_next + 1) % round_n;
+	post_write(&side[0], &side[1], size, true);
+}
+
+static __attribute__((noinline)) unsigned
+visitor_turn(unsigned out)
+{
+	struct rd_wc wc[64];
+
+	for (; out < depth; out++)
+		post_next();
+	eng_poll(side[0].e, 0, bench_clock());
+	return out - (unsigned)saker_cq_poll(side[0].cq, wc, 64);
+}
+
+/* Returns the number of messages that were completed until `end`, a time of the virtual clock. */
+static __attribute__((noinline)) uint64_t
+measured_turns(uint64_t end)
+{
+	unsigned out = depth;
+	uint64_t done = 0;
+
+	for (; bench_clock() < end; done += depth - out) {
+		out = visitor_turn(out);
+		receiver_turn();
+	}
+	return done;
+}
+
+static void
+run_turns(void)
+{
+	uint64_t done, cpu, ns;
+	unsigned out = 0;
+
+	/* The first rounds make the queues of each QP, and are not measured. */
+	for (uint64_t begun = 0; begun < 2 * round_n; begun += depth - out) {
+		out = visitor_turn(out);
+		receiver_turn();
+	}
+	for (; out < depth; out++)
+		post_next();
+	cpu = cpu_ns();
+	done = measured_turns(bench_clock() + solo_ns);
+	ns = cpu_ns() - cpu;
+	stop = true;
+	printf("turns %u QPs, %u B, mtu %u: %.3f Mop/s, %lu done\n", round_n, size, mtu,
+		(double)done * 1e3 / (double)ns, done);
 }
 
 /* The part of one side in a message of the ping-pong: the client of side `i` posts a Write of the
@@ -586,13 +663,18 @@ main(int argc, char **argv)
 		start_side(0);
 		start_side(1);
 		solo = strcmp(mode, "connect") == 0;
-		for (unsigned i = 0; i < idle_qps && !solo; i++)
+		rounds = strcmp(mode, "turns") == 0;
+		if (rounds)
+			make_round();
+		for (unsigned i = 0; i < idle_qps && !solo && !rounds; i++)
 			connect_sides(16);
 		if (!solo)
 			connect_sides(pong ? SK_MAX(depth, 256u) : depth);
 		if (solo)
 			run = run_connect;
-		solo |= strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0;
+		solo |= strncmp(mode, "solo", 4) == 0 || strcmp(mode, "idle") == 0 || rounds;
+		if (rounds)
+			run = run_turns;
 		if (solo && pong)
 			run = run_pong;
 		if (strcmp(mode, "sololat") == 0)
