@@ -27,7 +27,7 @@ struct rte_ring;
 #define ENG_TX_BUFFER  64  /* frames of a port that are queued until the end of the turn */
 #define ENG_SPARE      32  /* places for header mbufs that are allocated in advance */
 #define ENG_LOOP_QUEUE 256 /* frames on the internal loop port; a power of two */
-#define ENG_HITS       256 /* connections in the table of recent lookups; a power of two */
+#define ENG_HIT_WAYS   2   /* recent lookups of connections in a slot of their table */
 /* Payload bytes up to which a frame is one mbuf with a copy, which costs less than attaching. */
 #define ENG_COPY_MAX 2048
 /* Responder: from the TCP handshake to the end of the peer's request. */
@@ -137,6 +137,11 @@ struct eng_hit {
 	bool plain;    /* IPv4 without VLAN, not on the loop port */
 };
 
+/* A slot of the table of recent lookups, in a cache line: the latest one first. */
+struct eng_hits {
+	_Alignas(64) struct eng_hit way[ENG_HIT_WAYS];
+};
+
 struct eng_transport {
 	struct eng *e;
 	unsigned index;
@@ -159,7 +164,11 @@ struct eng_transport {
 	uint16_t ip_id;      /* the IPv4 Identification of the next frame */
 	/* Lookup of connections and listeners */
 	struct rte_hash *tuples;
-	struct eng_hit hit[ENG_HITS]; /* recent results; see tuples.c */
+	/* Recent results, in a slot for each connection that TCP can have (tuples.c): 2^n slots.
+	 * The slot is the upper bits of a product with hit_key, which is random. */
+	struct eng_hits *hits;
+	uint64_t hit_key;
+	unsigned hit_shift; /* 64 - n */
 	LIST_HEAD(, eng_listener) listeners[ENG_LISTENER_BUCKETS];
 	struct eng_lports lports; /* local ports of the active connections */
 	/* Connections */
@@ -277,24 +286,26 @@ int eng_tuples_create(struct eng_transport *t, uint32_t conns);
 void eng_tuples_destroy(struct eng_transport *t);
 /* Returns the TCP connection of the tuple `key`, or NULL. */
 struct tcp_conn *eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key);
-static inline struct eng_hit *
-eng_hit_slot(struct eng_transport *t, uint16_t lport, uint16_t rport)
+static inline struct eng_hits *
+eng_hits_of(const struct eng_transport *t, uint64_t addrs, uint32_t ports)
 {
-	uint32_t h = lport * 31u + rport;
-
-	return &t->hit[(h ^ h >> 8) & (ENG_HITS - 1)];
+	return &t->hits[(addrs ^ (uint64_t)ports << 16) * t->hit_key >> t->hit_shift];
 }
 /* Returns the TCP connection of a frame with wire_plain_match() that `port` received, if it was
  * looked up recently, or NULL. */
 static inline struct tcp_conn *
 eng_conn_known(struct eng_transport *t, uint16_t port, const struct wire_plain *p)
 {
-	uint32_t ports = be32toh(p->ports);
-	const struct eng_hit *hit = eng_hit_slot(t, (uint16_t)ports, (uint16_t)(ports >> 16));
+	const struct eng_hits *hits = eng_hits_of(t, p->addrs, p->ports);
 
-	return hit->plain && hit->addrs == p->addrs && hit->ports == p->ports && hit->port == port
-		       ? hit->conn
-		       : NULL;
+	for (unsigned i = 0; i < ENG_HIT_WAYS; i++) {
+		const struct eng_hit *hit = &hits->way[i];
+
+		if (hit->addrs == p->addrs && hit->ports == p->ports && hit->port == port &&
+			hit->plain)
+			return hit->conn;
+	}
+	return NULL;
 }
 /* Returns the listener on `port` with that address, otherwise the one with the unspecified address,
  * otherwise NULL. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookup of connections and listeners. A lookup of a connection first tries a small direct-mapped
- * table of recent results, and then the hash table of all tuples. A lookup of a listener prefers a
- * listener with the packet's destination address to one with the unspecified address.
+ * Lookup of connections and listeners. A lookup of a connection first tries a table of recent
+ * results, which costs one cache line, and then the hash table of all tuples, which costs several.
+ * A lookup of a listener prefers a listener with the packet's destination address to one with the
+ * unspecified address.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +12,34 @@
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
 
+#include "../../base/mem.h"
 #include "handoff_priv.h"
 #include "transport_priv.h"
 
+#define HITS_LOG2 8 /* the least number of slots, as a power of two */
+
 _Static_assert(sizeof(struct tcp_tuple) == 40, "a key without padding");
+
+static size_t
+hits_size(const struct eng_transport *t)
+{
+	return sizeof(t->hits[0]) << (64 - t->hit_shift);
+}
+
+/* Creates the table of recent results, with a slot for each of `conns` connections. */
+static int
+hits_create(struct eng_transport *t, uint32_t conns)
+{
+	unsigned log2 = HITS_LOG2;
+
+	while (log2 < 31 && 1u << log2 < conns)
+		log2++;
+	t->hit_shift = 64 - log2;
+	sk_random(&t->hit_key, sizeof(t->hit_key));
+	t->hit_key |= 1;
+	t->hits = sk_mem_alloc(hits_size(t));
+	return t->hits == NULL ? -ENOMEM : 0;
+}
 
 int
 eng_tuples_create(struct eng_transport *t, uint32_t conns)
@@ -32,7 +57,7 @@ eng_tuples_create(struct eng_transport *t, uint32_t conns)
 	snprintf(name, sizeof(name), "sk%u_tuples%u", t->e->id, t->index);
 	sk_random(&p.hash_func_init_val, sizeof(p.hash_func_init_val));
 	t->tuples = rte_hash_create(&p);
-	if (t->tuples == NULL)
+	if (t->tuples == NULL || hits_create(t, t->e->cfg.tcp.max_conns) < 0)
 		return -ENOMEM;
 	return eng_lports_init(&t->lports, t->e->cfg.port_min, t->e->cfg.port_max, conns);
 }
@@ -43,32 +68,66 @@ eng_tuples_destroy(struct eng_transport *t)
 	rte_hash_free(t->tuples);
 	t->tuples = NULL;
 	eng_lports_fini(&t->lports);
+	if (t->hits != NULL)
+		sk_mem_free(t->hits, hits_size(t));
+	t->hits = NULL;
 }
 
+/* Returns the last four bytes of both addresses, and the ports, as they lie in an IPv4 frame of the
+ * peer. */
+static uint64_t
+frame_addrs(const struct tcp_tuple *key)
+{
+	uint64_t addrs;
+
+	memcpy(&addrs, key->raddr.b + 12, 4);
+	memcpy((uint8_t *)&addrs + 4, key->laddr.b + 12, 4);
+	return addrs;
+}
+
+static uint32_t
+frame_ports(const struct tcp_tuple *key)
+{
+	return htobe32((uint32_t)key->rport << 16 | key->lport);
+}
+
+static struct eng_hits *
+hits_of(const struct eng_transport *t, const struct tcp_tuple *key)
+{
+	return eng_hits_of(t, frame_addrs(key), frame_ports(key));
+}
+
+/* Replaces the older result of a slot. */
 static void
-hit_fill(const struct eng_transport *t, struct eng_hit *hit, const struct tcp_tuple *key,
+hit_fill(const struct eng_transport *t, struct eng_hits *hits, const struct tcp_tuple *key,
 	struct tcp_conn *conn)
 {
-	*hit = (struct eng_hit){.conn = conn, .port = key->port};
-	if (!sk_addr_is_v4(&key->laddr) || key->vlan != ETH_NO_VLAN || key->port == t->loop_port)
-		return;
-	hit->plain = true;
-	memcpy(&hit->addrs, key->raddr.b + 12, 4);
-	memcpy((uint8_t *)&hit->addrs + 4, key->laddr.b + 12, 4);
-	hit->ports = htobe32((uint32_t)key->rport << 16 | key->lport);
+	struct eng_hit *hit = &hits->way[0];
+
+	hits->way[1] = *hit;
+	*hit = (struct eng_hit){.conn = conn,
+		.addrs = frame_addrs(key),
+		.ports = frame_ports(key),
+		.port = key->port,
+		.plain = sk_addr_is_v4(&key->laddr) && key->vlan == ETH_NO_VLAN &&
+			 key->port != t->loop_port};
 }
 
 struct tcp_conn *
 eng_conn_find(struct eng_transport *t, const struct tcp_tuple *key)
 {
-	struct eng_hit *hit = eng_hit_slot(t, key->lport, key->rport);
+	struct eng_hits *hits = hits_of(t, key);
 	void *found;
 
-	if (hit->conn != NULL && memcmp(tcp_tuple(hit->conn), key, sizeof(*key)) == 0)
-		return hit->conn;
+	for (unsigned i = 0; i < ENG_HIT_WAYS; i++) {
+		struct tcp_conn *conn = hits->way[i].conn;
+
+		if (conn != NULL && memcmp(tcp_tuple(conn), key, sizeof(*key)) == 0)
+			return conn;
+	}
 	if (rte_hash_lookup_data(t->tuples, key, &found) < 0)
 		return NULL;
-	hit_fill(t, hit, key, found);
+	hit_fill(t, hits, key, found);
 	return found;
 }
 
@@ -88,10 +147,11 @@ eng_tcp_conn_removed(void *ctx, struct tcp_conn *conn)
 {
 	struct eng_transport *t = ctx;
 	const struct tcp_tuple *key = tcp_tuple(conn);
-	struct eng_hit *hit = eng_hit_slot(t, key->lport, key->rport);
+	struct eng_hits *hits = hits_of(t, key);
 
-	if (hit->conn == conn)
-		*hit = (struct eng_hit){0};
+	for (unsigned i = 0; i < ENG_HIT_WAYS; i++)
+		if (hits->way[i].conn == conn)
+			hits->way[i] = (struct eng_hit){0};
 	rte_hash_del_key(t->tuples, key);
 	if (tcp_conn_listener(conn) == NULL)
 		eng_lports_del(&t->lports, key);
