@@ -108,9 +108,10 @@ struct iw_irq {
 
 enum iw_midst { IW_MIDST_NONE, IW_MIDST_SQ, IW_MIDST_IRQ };
 
+/* An outgoing message uses the first three cache lines, an incoming one these and the line of the
+ * receiver: with thousands of QPs that take turns, each line is a cache miss. */
 struct iw_qp {
-	/* Fields that each outgoing message uses. */
-	struct rd_qp *rd;
+	_Alignas(64) struct rd_qp *rd;
 	struct iw_stage *st;
 	struct tcp_rec *rec; /* the record being filled, or one that the transport stage refused */
 	struct iw_op *tx_op; /* the request in progress, or waiting for ORD, a fence or room */
@@ -118,47 +119,52 @@ struct iw_qp {
 	struct mpa_tx mtx;
 	uint32_t rec_cap;
 	uint32_t mulpdu;
-	uint32_t send_msn, read_msn; /* of the next outgoing Send and Read Request */
-	uint8_t phase;               /* enum iw_phase */
+	uint8_t phase; /* enum iw_phase */
 	/* enum iw_midst: the queue whose message has begun and not ended; no other may intervene */
 	uint8_t midst;
 	/* Responder: no FPDU has arrived yet, so none may be sent (RFC 5044 7.1.2). */
 	bool hold;
+	uint8_t rtr; /* the ready-to-receive message still to be sent (enum in mpa_result) */
+
+	struct iw_sq sq;
+	struct iw_irq irq;
+	uint16_t ird, ord;
 	bool irq_turn;
 	/* iw_tx() stopped for lack of send space, of a completed Read */
 	bool want_space, want_reads;
 	bool tx_pages; /* iw_tx() stopped because pages of the memory to send are missing */
 	bool kick;     /* iw_rx() has created work for iw_tx() */
-	struct iw_sq sq;
-	uint32_t reads_out;
-	uint16_t ird, ord;
-
-	/* Fields that each incoming message uses. */
-	struct iw_op *rx_op;
-	uint32_t recv_msn, irq_msn; /* of the next incoming Send and Read Request */
-	struct iw_irq irq;
-	struct mpa_rx mrx;
-	struct iw_info info;
-	uint32_t write_len; /* bytes of the last or current incoming Write */
-	bool write_open;    /* the current Write has not ended yet */
 	/* The next FPDU needs pages that are missing; the peer's FIN has arrived behind it. */
 	bool rx_pages, fin_waits;
-	bool draft_ext;      /* iw_params.draft_ext */
-	uint32_t answer_msn; /* of the next outgoing Atomic Response */
+	bool write_open; /* the current Write has not ended yet */
+	bool peer_fin, close_called, swallow_rtr;
+	bool draft_ext; /* iw_params.draft_ext */
+
+	uint32_t send_msn, recv_msn; /* of the next outgoing and the next incoming Send */
+	uint32_t write_len;          /* bytes of the last or current incoming Write */
+	uint32_t reads_out;
+	struct iw_info info; /* the counts of messages, bytes and FPDUs are in this cache line */
+
+	uint32_t read_msn, irq_msn; /* of the next outgoing and the next incoming Read Request */
+	uint32_t answer_msn;        /* of the next outgoing Atomic Response */
 	/* The nth outgoing Atomic Request, counted from 1, carries n as its identifier; its
 	 * response carries n as its message sequence number. */
 	uint32_t atomic_next, atomic_due;
+	struct iw_op *rx_op;
+	_Alignas(64) struct mpa_rx mrx;
 
 	/* Fields for the end of the stream. */
 	uint32_t drain_left; /* number of requests that may still be taken from the send queue */
 	uint32_t bad_read;   /* index in sq of the Read that the peer refused */
 	uint8_t bad_status;  /* enum rd_status of that Read; 0: none was refused */
-	bool close_called, started, peer_fin, swallow_rtr;
-	uint8_t rtr; /* the ready-to-receive message still to be sent (enum in mpa_result) */
+	bool started;
 	uint8_t term_len;
 	uint8_t term[RDMAP_TERMINATE_MAX];
 	int error; /* the first reason for which the QP failed */
 };
+_Static_assert(offsetof(struct iw_qp, sq) == 64 && offsetof(struct iw_qp, send_msn) == 128 &&
+		       offsetof(struct iw_qp, info.fpdus_in) == 184,
+	"the cache lines that each message uses");
 
 static inline void
 iw_count(struct iw_qp *q, enum iw_reason reason)

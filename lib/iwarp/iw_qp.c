@@ -33,10 +33,11 @@ iw_op_release(struct iw_stage *st, struct iw_op *op)
 struct iw_qp *
 iw_qp_create(struct iw_stage *st, struct rd_qp *qp)
 {
-	struct iw_qp *q = calloc(1, sizeof(*q));
+	struct iw_qp *q = aligned_alloc(_Alignof(struct iw_qp), sizeof(*q));
 
 	if (q == NULL)
 		return NULL;
+	memset(q, 0, sizeof(*q));
 	q->st = st;
 	q->rd = qp;
 	/* Message sequence numbers start at 1 (RFC 5041 5.1). */

@@ -326,6 +326,7 @@ struct mpa_rx {
 	uint16_t user;
 	void (*slice_free)(void *ctx, struct tcp_slice *chain);
 	void *ctx;
+	/* Usually not used: the receiver then holds nothing between two calls. */
 	struct mpa_store *store;     /* NULL: no limits */
 	uint32_t counted, allocated; /* slices and bytes that the store counts */
 	TAILQ_ENTRY(mpa_rx) link;

@@ -246,7 +246,6 @@ struct rd_qp {
 	bool sig_all;      /* each request has a completion */
 	uint32_t access;   /* remote rights that the QP grants: enum rd_access */
 	uint16_t ird, ord; /* as negotiated */
-	void *user;        /* for the engine */
 };
 
 /* What a transport's QP operations call in the engine stage. All calls are made on the stage that

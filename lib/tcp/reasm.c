@@ -323,7 +323,7 @@ tcp_reasm_deliver(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 {
 	c->rcv_unread += len;
 	c->n_bytes_in += len;
-	if (c->refused != NULL || !c->s->ops.deliver(c->s->ctx, c, chain))
+	if (!c->s->ops.deliver(c->s->ctx, c, chain))
 		reasm_refuse(c, chain);
 }
 
@@ -347,7 +347,13 @@ in_order(struct tcp_conn *c, struct tcp_slice *chain, uint32_t len)
 		report_trim(c);
 		tcp_conn_ack_now(c); /* RFC 5681 4.2: a gap was filled, in whole or in part */
 	}
-	tcp_reasm_deliver(c, chain, len);
+	if (c->refused == NULL) {
+		tcp_reasm_deliver(c, chain, len);
+		return;
+	}
+	c->rcv_unread += len;
+	c->n_bytes_in += len;
+	reasm_refuse(c, chain);
 }
 
 void

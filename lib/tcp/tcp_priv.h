@@ -165,9 +165,11 @@ struct tcp_rack { /* RFC 8985 6.1 */
 	uint8_t reo_wnd_mult, reo_wnd_persist;
 };
 
+/* A received segment uses the first two cache lines, one that is sent the first five, and an
+ * acknowledgement these and the sixth: with thousands of connections that take turns, each line is
+ * a cache miss. */
 struct tcp_conn {
-	/* Used by each received segment. */
-	struct tcp_stack *s;
+	_Alignas(64) struct tcp_stack *s;
 	uint8_t state, busy, ca, where;
 	/* Established without anything unusual: tcp_input() tries the guards of the fast path. */
 	bool fast;
@@ -181,10 +183,17 @@ struct tcp_conn {
 	uint32_t rcv_unread;
 	uint32_t ts_recent;
 	uint32_t snd_una, snd_nxt, snd_wnd, snd_wl1, snd_wl2;
-	uint64_t last_rx;
-	uint64_t keepalive_ns; /* idle time before a probe; 0: that of the configuration */
 
-	/* Used by each segment that is sent, and by each acknowledgement. */
+	uint64_t last_rx;
+	uint64_t ts_recent_at;
+	uint64_t due[T_COUNT];
+	void *user;
+	uint32_t max_wnd; /* largest window that the peer advertised */
+	uint32_t ts_offset;
+	uint32_t rtt_seq; /* the next RTT sample is taken when this is acknowledged */
+	uint8_t backoff, retries, dupacks;
+	uint8_t nsack; /* entries of sack[] */
+
 	/* First records of the first and of the last segment in flight. */
 	struct tcp_rec *seg_head, *seg_tail;
 	struct tcp_rec *unsent, *q_tail; /* first record that was not sent yet; last record */
@@ -192,21 +201,22 @@ struct tcp_conn {
 	uint32_t cwnd, ssthresh;
 	/* Bytes in flight that the peer SACKed; that are lost and not retransmitted yet. */
 	uint32_t sacked_out, lost_out;
-	uint32_t nsegs, nsacked; /* segments in flight; SACKed ones among them */
-	uint32_t max_wnd;        /* largest window that the peer advertised */
+	uint32_t nsegs; /* segments in flight */
 	uint32_t emss, tso_max;
-	uint32_t ts_offset;
-	uint64_t last_tx; /* time of the last segment with data */
-	uint64_t due[T_COUNT];
 
 	struct tcp_tuple tuple;
-	void *user;
 	TAILQ_ENTRY(tcp_conn) work;
+	uint64_t n_bytes_in;
+
 	struct sk_timer timer;
 	uint64_t srtt, rttvar, rto; /* ns; srtt 0: no sample yet */
-	uint32_t rtt_seq;           /* the next RTT sample is taken when this is acknowledged */
-	uint8_t backoff, retries, probes, dupacks;
+	uint64_t last_tx;           /* time of the last segment with data */
+	uint64_t n_acked;
+
 	struct tcp_rack rack;
+	struct tcp_rec *lost_hint; /* no lost segment lies before it; NULL: seg_head */
+	uint32_t nsacked;          /* segments in flight that the peer SACKed */
+	uint32_t rtx_high;         /* no segment behind this was retransmitted */
 
 	/* Reassembly. */
 	struct tcp_slice *ooo, *ooo_tail;         /* runs, in the order of sequence numbers */
@@ -216,19 +226,17 @@ struct tcp_conn {
 	uint32_t rcv_fin;
 	struct wire_sack sack[TCP_MAX_SACK]; /* blocks to report, the latest first */
 	struct wire_sack dsack;
-	uint8_t nsack;
-	uint8_t challenges;
+	uint8_t challenges, probes;
 
 	/* Loss recovery. */
-	uint32_t recover;  /* recovery ends when snd_una reaches this */
-	uint32_t rtx_high; /* no segment behind this was retransmitted */
+	uint32_t recover; /* recovery ends when snd_una reaches this */
 	uint32_t tlp_end;
 	uint32_t prior_cwnd, prior_ssthresh, undo_retrans;
 	uint32_t eifel_ts; /* our timestamp clock at the first timeout, before any retransmission */
-	struct tcp_rec *lost_hint; /* no lost segment lies before it; NULL: seg_head */
 	union tcp_cc_state cc;
 
 	/* Rarely used. */
+	uint64_t keepalive_ns;      /* idle time before a probe; 0: that of the configuration */
 	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
 	struct tcp_listener *listener;
 	TAILQ_ENTRY(tcp_conn) of_source; /* F_HALF_DONE */
@@ -238,15 +246,19 @@ struct tcp_conn {
 	/* For how long the peer's window was closed until `closed_at`, and n_acked when that time
 	 * began to count. */
 	uint64_t closed_ns, closed_at, closed_acked;
-	uint64_t ts_recent_at, challenge_at;
+	uint64_t challenge_at;
 	uint32_t iss, irs, mtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
 	int reason;
-	uint64_t n_retransmits, n_bytes_in;
+	uint64_t n_retransmits;
 	uint32_t n_rtos, n_tlps, n_dup_acks;
-	uint64_t n_acked;
 };
+_Static_assert(
+	offsetof(struct tcp_conn, last_rx) == 64 && offsetof(struct tcp_conn, seg_head) == 128 &&
+		offsetof(struct tcp_conn, tuple) == 192 &&
+		offsetof(struct tcp_conn, timer) == 256 && offsetof(struct tcp_conn, rack) == 320,
+	"the cache lines that segments use");
 
 TAILQ_HEAD(tcp_conn_list, tcp_conn);
 

@@ -169,47 +169,54 @@ struct eng_ah {
 	struct eng_qp *host;
 };
 
+/* The fields that the engine stage uses for each message come first, in three cache lines, of which
+ * received messages use two: with thousands of QPs that take turns, each line is a cache miss. */
 struct eng_qp {
-	struct rd_qp rd; /* rd.user points to this struct */
-	struct eng_client *client;
-	uint32_t handle; /* by which the client names the QP */
-	uint8_t stage;   /* the engine stage that owns the QP */
+	_Alignas(64) struct rd_qp rd;
 	/* engine stage */
-	uint8_t transport;
+	const struct eng_qp_ops *ops; /* the functions of `kind`; set by ENG_CE_QP_ADD */
 	/* The client that pays for the work of the QP; of a host connection: s->own. */
 	struct eng_client_stage *payer;
-	uint8_t active;               /* enum eng_qp_place (stage_priv.h) */
-	bool connected;               /* `conn` is valid */
-	uint32_t conn;                /* index of the connection on the transport stage */
-	uint32_t index;               /* index of the QP on the engine stage */
-	uint8_t kind;                 /* enum eng_kind; constant */
-	const struct eng_qp_ops *ops; /* the functions of `kind`; set by ENG_CE_QP_ADD */
-	uint8_t type;                 /* enum shm_qp_type; constant */
-	const struct eng_xrcd *xrcd;  /* SHM_XRC_RECV: its domain */
-	struct eng_host *host;        /* of a host connection; NULL for any other QP */
-	struct eng_qp *next_number;   /* SHM_UD: in s->datagram_qps */
 	union {
 		struct iw_qp *iw;
 		struct rof_qp *rof;
 	};
 	struct rof_chan *chan; /* Falcon: not NULL while the QP is connected */
-	struct shm_qp *shared;
-	struct shm_take sq, rq;
-	TAILQ_ENTRY(eng_qp) next;
-	uint16_t pending;  /* enum eng_qp_pending (stage_priv.h): messages that are not sent yet */
-	uint8_t queued;    /* enum eng_qp_queue: the list of `pend` */
-	uint32_t consumed; /* stream bytes of the next ENG_T_RECORD or ENG_T_CONSUMED */
-	bool whole;        /* `u` of the next ENG_T_CONSUMED */
-	int code, ended;   /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
-	uint32_t sq_shown; /* the value of sq.next that the client can read */
+	uint16_t pending;      /* enum eng_qp_pending (stage_priv.h): messages not sent yet */
+	uint8_t queued;        /* enum eng_qp_queue: the list of `pend` */
+	uint8_t active;        /* enum eng_qp_place (stage_priv.h) */
+	uint8_t type;          /* enum shm_qp_type; constant */
+	uint8_t transport;
+	uint8_t stage;  /* the engine stage that owns the QP */
+	bool connected; /* `conn` is valid */
+	bool whole;     /* `u` of the next ENG_T_CONSUMED */
 	/* The program modifies the QP; the QP has work and no connection, and ENG_EC_QP_WAITS is
 	 * sent or pending; its connection has ended. */
 	bool modified, waits, lost;
-	TAILQ_ENTRY(eng_qp) pend;
+	uint32_t conn;     /* index of the connection on the transport stage */
+	uint32_t consumed; /* stream bytes of the next ENG_T_RECORD or ENG_T_CONSUMED */
+	uint32_t sq_shown; /* the value of sq.next that the client can read */
+	struct shm_take sq;
+	TAILQ_ENTRY(eng_qp) next;
+	struct shm_qp *shared;
 	/* ENG_CE_QP_DEL or ENG_CE_QP_RESET, which is answered after ENG_E_CLOSED; or NULL */
 	struct eng_ctl *deleting;
+
+	struct shm_take rq;
+	struct eng_client *client;
+	uint32_t handle; /* by which the client names the QP */
+	uint32_t index;  /* index of the QP on the engine stage */
+	TAILQ_ENTRY(eng_qp) pend;
+	struct eng_host *host;       /* of a host connection; NULL for any other QP */
+	const struct eng_xrcd *xrcd; /* SHM_XRC_RECV: its domain */
+	struct eng_qp *next_number;  /* SHM_UD: in s->datagram_qps */
+	int code, ended; /* the reason in ENG_EC_QP_FATAL, the status in ENG_EC_DISCONNECTED */
+	uint8_t kind;    /* enum eng_kind; constant */
 	/* control stage */
 	void *control;
 };
+_Static_assert(offsetof(struct eng_qp, rd) == 0, "eng_qp_of()");
+_Static_assert(offsetof(struct eng_qp, sq) == 128 && offsetof(struct eng_qp, rq) == 192,
+	"the cache lines that received messages and all messages use");
 
 #endif

@@ -184,7 +184,7 @@ struct eng_stage {
 static inline struct eng_qp *
 eng_qp_of(struct rd_qp *rd)
 {
-	return rd->user;
+	return (struct eng_qp *)rd;
 }
 
 /* ---- stage_doorbell.c: clients and their doorbells ---- */

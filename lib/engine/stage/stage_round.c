@@ -296,11 +296,11 @@ stage_qp_run(struct eng_stage *s, struct eng_qp *qp)
 	return more;
 }
 
-/* Returns whether the client of the QP is dead. A host connection has no client. */
+/* Returns whether the client is dead. The payer of host connections has none. */
 static bool
-is_dead(const struct eng_qp *qp)
+is_dead(const struct eng_client_stage *cs)
 {
-	return qp->client != NULL && qp->client->dead;
+	return cs->client != NULL && cs->client->dead;
 }
 
 /* Serves the first QP of a client, and charges the client and its user. Returns the cost. */
@@ -316,7 +316,7 @@ serve_first(struct eng_stage *s, struct eng_client_stage *cs)
 	qp->active = EQP_IDLE;
 	eng_round_begin(s, qp);
 	s->spent.other = ENG_COST_VISIT;
-	if (!is_dead(qp) && stage_qp_run(s, qp) && qp->active == EQP_IDLE) {
+	if (!is_dead(cs) && stage_qp_run(s, qp) && qp->active == EQP_IDLE) {
 		if (s->spent.no_record) {
 			eng_record_wait(s, qp);
 		} else {

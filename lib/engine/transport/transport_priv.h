@@ -88,8 +88,9 @@ struct eng_startup {
 	uint8_t private_data[SHM_PRIVATE_MAX];
 };
 
+/* A received segment uses the first cache line, one that is sent the first two. */
 struct eng_conn {
-	struct tcp_conn *tcp; /* NULL after TCP has closed */
+	_Alignas(64) struct tcp_conn *tcp; /* NULL after TCP has closed */
 	const struct eng_link *link;
 	void *part;             /* the transport's own state; NULL: none */
 	struct eng_startup *su; /* NULL: the start-up has ended */
@@ -99,6 +100,8 @@ struct eng_conn {
 	uint8_t state;          /* enum eng_conn_state */
 	uint8_t stage;
 	uint16_t pending;  /* enum eng_conn_pending */
+	uint16_t user;     /* of its listener, or of the active side */
+	uint16_t addr_sum; /* see eng_addr_sum() */
 	bool queued;       /* in t->pending */
 	bool notice_out;   /* the control stage holds the connection's last notice */
 	bool release_due;  /* the engine stage has not sent ENG_T_RELEASE yet */
@@ -106,12 +109,12 @@ struct eng_conn {
 	bool lingers;      /* TCP closes it when the peer has acknowledged all bytes or closed */
 	bool counted;      /* t->conn_share counts it, for `user` */
 	bool whole;        /* iWARP: the engine stage uses the CRC of a slice, if it has one */
-	uint16_t user;     /* of its listener, or of the active side */
-	uint16_t addr_sum; /* see eng_addr_sum() */
-	int error;         /* -errno: why the connection ended; 0: orderly */
+
 	struct net_path path;
+	int error;                  /* -errno: why the connection ended; 0: orderly */
 	TAILQ_ENTRY(eng_conn) next; /* in t->pending or t->free */
 };
+_Static_assert(offsetof(struct eng_conn, path) == 64, "the cache lines that segments use");
 
 struct eng_listener {
 	LIST_ENTRY(eng_listener) next;

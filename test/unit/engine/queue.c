@@ -36,10 +36,11 @@ rig_start(uint16_t stride, enum shm_qp_type type)
 	uint32_t room = stride - SHM_SQE_BASE;
 
 	rig.s = calloc(1, sizeof(*rig.s));
-	rig.qp = calloc(1, sizeof(*rig.qp));
+	rig.qp = aligned_alloc(_Alignof(struct eng_qp), sizeof(*rig.qp));
 	rig.pages =
 		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert(rig.s != NULL && rig.qp != NULL && rig.pages != MAP_FAILED);
+	memset(rig.qp, 0, sizeof(*rig.qp));
 	cr_assert_eq(mprotect(rig.pages + PAGE, PAGE, PROT_NONE), 0);
 	at.entries = PAGE - shm_ring_bytes(&at);
 	memset(rig.pages, 0xee, PAGE);
@@ -48,7 +49,6 @@ rig_start(uint16_t stride, enum shm_qp_type type)
 	rig.sq.cons = &rig.cons;
 	rig.qp->sq.cons = &rig.cons;
 	rig.qp->type = type;
-	rig.qp->rd.user = rig.qp;
 	caps = &rig.qp->rd.caps;
 	caps->max_send_sge = (uint16_t)SK_MIN(room / sizeof(struct rd_sge), RD_MAX_SGE);
 	caps->max_inline = (uint16_t)SK_MIN(room, RD_MAX_INLINE);

@@ -237,7 +237,6 @@ void
 stage_qp_make(
 	struct eng_qp *qp, struct stage_client *c, const struct eng_qp_ops *ops, void *control)
 {
-	qp->rd.user = qp;
 	qp->rd.state = RD_QP_RTS;
 	qp->client = c->c;
 	qp->payer = &c->c->stage[0];

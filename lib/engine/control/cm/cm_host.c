@@ -100,7 +100,6 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 		.host = &h->eng,
 		.control = q};
 	h->qp.rd.state = RD_QP_INIT;
-	h->qp.rd.user = &h->qp;
 	q->qp = &h->qp;
 	q->free = host_free;
 	q->slot = (uint32_t)ctl_table_add(&c->conns, q);

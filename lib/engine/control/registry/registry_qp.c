@@ -301,7 +301,6 @@ registry_qp_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_qp *q
 	rd->sig_all = i->sig_all != 0;
 	rd->access = i->access ? i->access
 			       : RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC;
-	rd->user = &q->eng;
 	q->conn.slot = (uint32_t)ctl_table_add(&c->conns, &q->conn);
 	q->ref.handle = q->eng.handle = (uint32_t)ctl_table_add(&cl->qps, &q->ref);
 	rd->qpn = new_qpn(c, &q->conn);
