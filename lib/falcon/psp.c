@@ -25,11 +25,11 @@ struct psp_crypto {
 };
 
 struct psp_sa {
-	struct gcm_key_data key; /* aligned by its type */
+	struct gcm_key_data *key; /* in secret memory; NULL with PSP_NO_CRYPTO */
 	uint32_t spi;
 	uint8_t version;
 };
-_Static_assert(_Alignof(struct psp_sa) <= SK_SECRET_ALIGN, "alignment of an SA");
+_Static_assert(_Alignof(struct gcm_key_data) <= SK_SECRET_ALIGN, "alignment of a key");
 
 /* Chooses the code for this processor, or for the lesser one that the process is bound to. */
 static void
@@ -161,22 +161,32 @@ psp_sa_create(struct psp_crypto *c, uint8_t version, uint32_t spi, const uint8_t
 
 	if (len == 0 && version != PSP_NO_CRYPTO)
 		return NULL;
-	sa = sk_secret_alloc(sizeof(*sa));
+	sa = calloc(1, sizeof(*sa));
 	if (sa == NULL)
 		return NULL;
+	if (len != 0) {
+		sa->key = sk_secret_alloc(sizeof(*sa->key));
+		if (sa->key == NULL) {
+			free(sa);
+			return NULL;
+		}
+	}
 	sa->spi = spi;
 	sa->version = version;
 	if (len == IMB_KEY_128_BYTES)
-		IMB_AES128_GCM_PRE(c->mgr, key, &sa->key);
+		IMB_AES128_GCM_PRE(c->mgr, key, sa->key);
 	else if (len == IMB_KEY_256_BYTES)
-		IMB_AES256_GCM_PRE(c->mgr, key, &sa->key);
+		IMB_AES256_GCM_PRE(c->mgr, key, sa->key);
 	return sa;
 }
 
 void
 psp_sa_destroy(struct psp_sa *sa)
 {
-	sk_secret_free(sa, sizeof(*sa));
+	if (sa == NULL)
+		return;
+	sk_secret_free(sa->key, sizeof(*sa->key));
+	free(sa);
 }
 
 uint32_t
@@ -264,21 +274,21 @@ run_gcm(const struct gcm *f, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
 	struct psp_part one;
 
 	if (one_part(p, &one)) {
-		f->one(&p->sa->key, &ctx, one.dst, one.src, one.len, nonce(p), p->hdr, p->hdr_len,
+		f->one(p->sa->key, &ctx, one.dst, one.src, one.len, nonce(p), p->hdr, p->hdr_len,
 			icv, PSP_ICV_LEN);
 		return;
 	}
-	f->init(&p->sa->key, &ctx, nonce(p), p->hdr, p->hdr_len);
+	f->init(p->sa->key, &ctx, nonce(p), p->hdr, p->hdr_len);
 	for (uint32_t i = 0; i < p->nparts; i++)
-		f->update(&p->sa->key, &ctx, p->parts[i].dst, p->parts[i].src, p->parts[i].len);
-	f->finalize(&p->sa->key, &ctx, icv, PSP_ICV_LEN);
+		f->update(p->sa->key, &ctx, p->parts[i].dst, p->parts[i].src, p->parts[i].len);
+	f->finalize(p->sa->key, &ctx, icv, PSP_ICV_LEN);
 }
 
 /* Computes the ICV of a packet whose parts were copied. */
 static void
 run_gmac(const IMB_MGR *m, const struct psp_pkt *p, uint8_t icv[PSP_ICV_LEN])
 {
-	const struct gcm_key_data *key = &p->sa->key;
+	const struct gcm_key_data *key = p->sa->key;
 	bool small = p->sa->version == PSP_GMAC_128;
 	aes_gmac_update_t update = small ? m->gmac128_update : m->gmac256_update;
 	struct gcm_context_data ctx;

@@ -53,7 +53,8 @@ unsigned psp_key_len(uint8_t version);
 void psp_derive_key(struct psp_crypto *c, uint8_t *key,
 	const uint8_t device_key[PSP_DEVICE_KEY_LEN], uint32_t spi, uint8_t version);
 
-/* A security association: the SPI and the expanded key of one direction. About 1 KiB. */
+/* A security association: the SPI and the expanded key of one direction. About 1 KiB, or 16 bytes
+ * without crypto. */
 struct psp_sa;
 
 /* Creates an SA. `key` has psp_key_len(version) bytes, which are copied. Returns NULL when memory
