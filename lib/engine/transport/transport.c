@@ -286,14 +286,14 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	if (n == 0)
 		return 0;
 	eng_frame_prefetch(m[0]);
-	for (unsigned i = 0; i < n; i++) {
-		unsigned taken = receive_known(t, port, m + i, n - i);
-
-		i += taken;
+	for (unsigned i = 0, taken; i < n; i += taken) {
+		taken = receive_known(t, port, m + i, n - i);
+		if (taken > 0)
+			continue;
 		if (i + 1 < n)
 			eng_frame_prefetch(m[i + 1]);
-		if (i < n)
-			eng_rx_frame(t, port, m[i]);
+		eng_rx_frame(t, port, m[i]);
+		taken = 1;
 	}
 	return n;
 }
