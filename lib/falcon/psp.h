@@ -219,12 +219,21 @@ int psp_rx_accept(
 	struct psp_rx *rx, const struct psp_device *d, const struct wire_psp *h, uint64_t now);
 
 /* Returns whether a packet is one of the current SPI and generation whose IV is the newest one,
- * ahead by so little that no clock can contradict. */
+ * ahead by so little that no clock can contradict: by less than half the margin, or, after a pause,
+ * than that and the time since the last packet. */
 static inline bool
-psp_rx_is_next(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t iv)
+psp_rx_is_next(const struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t iv,
+	uint64_t now)
 {
-	return spi == rx->spi && spi != 0 && rx->generation == d->generation && !d->match_cookie &&
-	       rx->remote.known && iv - rx->remote.time - 1 < rx->margin / 2;
+	uint64_t ahead = iv - rx->remote.time - 1, most = rx->margin / 2;
+
+	if (spi != rx->spi || spi == 0 || rx->generation != d->generation || d->match_cookie ||
+		!rx->remote.known)
+		return false;
+	if (ahead < most)
+		return true;
+	most += wire_falcon_ticks(now - rx->remote.at) << PSP_IV_COUNTER_BITS;
+	return (int64_t)ahead >= 0 && ahead < most;
 }
 
 /* Does the same as psp_rx_accept() for a packet with psp_rx_is_next(). Returns false, and changes
@@ -233,7 +242,7 @@ static inline bool
 psp_rx_accept_next(
 	struct psp_rx *rx, const struct psp_device *d, uint32_t spi, uint64_t iv, uint64_t now)
 {
-	if (!psp_rx_is_next(rx, d, spi, iv))
+	if (!psp_rx_is_next(rx, d, spi, iv, now))
 		return false;
 	rx->remote.time = iv;
 	rx->remote.at = now;

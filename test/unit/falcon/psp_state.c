@@ -333,6 +333,23 @@ Test(psp_rx, where_nobody_vouches_for_an_iv_time_goes_no_faster_than_ours)
 	cr_assert_eq(came_at(1003 * SECOND, 1053 * SECOND), -PSP_REPLAYED);
 }
 
+/* The fast check accepts what psp_rx_accept() would, also after a pause. */
+Test(psp_rx, after_a_pause_the_next_packet_is_ahead_by_the_pause_falcon_9_2_2_2)
+{
+	const uint64_t second = wire_falcon_ticks(SECOND) << PSP_IV_COUNTER_BITS;
+	struct wire_psp h = {.spi = rx.spi, .iv = second};
+
+	rx.bounded = true;
+	cr_assert_eq(psp_rx_accept(&rx, &device, &h, SECOND), 0);
+	cr_assert(psp_rx_is_next(&rx, &device, rx.spi, second + 1, SECOND));
+	cr_assert_not(psp_rx_is_next(&rx, &device, rx.spi, second, SECOND), "the same packet");
+	cr_assert_not(psp_rx_is_next(&rx, &device, rx.spi, 2 * second, SECOND), "a forged IV");
+	cr_assert(psp_rx_is_next(&rx, &device, rx.spi, 2 * second, 2 * SECOND));
+	cr_assert_not(psp_rx_is_next(&rx, &device, rx.spi, second - 1, 900 * SECOND), "a replay");
+	cr_assert(psp_rx_accept_next(&rx, &device, rx.spi, 2 * second, 2 * SECOND));
+	cr_assert_eq(rx.remote.time, 2 * second);
+}
+
 Test(psp_rx, cookie_is_matched_when_the_device_says_so_falcon_9_2_2_3)
 {
 	struct wire_psp h = {.spi = rx.spi, .iv = 1ull << 40, .has_vc = true, .vc = 77};

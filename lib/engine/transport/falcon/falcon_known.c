@@ -284,8 +284,8 @@ known_open(struct eng_transport *t, const struct eng_falcon_conn *fc, const stru
 
 	/* The headers before the SPI are those of the connection. */
 	if (psp_sa_spi(fc->rx_sa) != spi || psp_sa_version(fc->rx_sa) != d->psp.version ||
-		!psp_rx_is_next(&fc->accept, f->device, spi, d->psp.iv) || !RTE_MBUF_DIRECT(d->m) ||
-		rte_mbuf_refcnt_read(d->m) != 1)
+		!psp_rx_is_next(&fc->accept, f->device, spi, d->psp.iv, t->now) ||
+		!RTE_MBUF_DIRECT(d->m) || rte_mbuf_refcnt_read(d->m) != 1)
 		return KNOWN_NOT;
 	psp_pkt_in_place(&pkt, &part, fc->rx_sa, p, d->len, &h);
 	if (psp_open(f->crypto, &pkt, 1) == 1)
