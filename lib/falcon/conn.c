@@ -42,8 +42,6 @@ fa_conn_create(struct fa_stack *s, uint64_t now, const struct fa_params *p, stru
 		return -ENOBUFS;
 	c->s = s;
 	c->params = *p;
-	c->pdl_timer.kind = FA_TIMER_PDL;
-	c->tl_timer.kind = FA_TIMER_TL;
 	pdl_conn_init(c);
 	rc = tl_conn_init(c, now);
 	if (rc) {

@@ -107,7 +107,7 @@ pdl_conn_fini(struct fa_conn *c, uint64_t now, enum fa_completion how)
 		TAILQ_REMOVE(&c->s->pdl.tx, c, pdl.tx_link);
 	d->on_tx = false;
 	pdl_rxack_forget(c);
-	fa_timer_set(c->s, &c->pdl_timer, SK_NEVER);
+	fa_timer_set(c->s, &c->pdl.timer, SK_NEVER);
 	d->timer_at = SK_NEVER;
 	empty_window(c, now, &d->tx[PDL_REQUEST], how);
 	empty_window(c, now, &d->tx[PDL_DATA], how);

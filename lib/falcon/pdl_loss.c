@@ -171,7 +171,7 @@ pdl_tlp_arm(struct fa_conn *c, uint64_t now)
 	if (!c->s->cfg.rack || d->tlp_out)
 		return;
 	if (r->base == r->next && w->base == w->next) {
-		d->tlp_due = SK_NEVER;
+		d->tlp_due = d->rtx_due = d->loss_due = SK_NEVER;
 		return;
 	}
 	d->tlp_due = now + d->pto_ns;

@@ -39,7 +39,7 @@
 #define PDL_REPATH_TIMEOUTS 2
 #define PDL_RTT_MAX         (1u << 23) /* ticks: a longer round trip, beyond a second, is invalid */
 
-enum { PDL_REQUEST, PDL_DATA }; /* the two windows */
+enum { PDL_DATA, PDL_REQUEST }; /* the two windows */
 
 /* fa_pkt.flags */
 #define PKT_RETX 0x01 /* was retransmitted */
@@ -81,66 +81,78 @@ struct pdl_rx {
 	uint32_t rbase, dbase;
 	uint64_t req;
 	uint64_t ack[2], rx[2];
+	uint64_t ar[2];        /* the ULP's acknowledgement must go out immediately (AR) */
 	uint64_t rnr[2];       /* the ULP was not ready: TL gets the push when it arrives again */
 	uint64_t refused[2];   /* NACKed for good; `refusal` has the codes */
-	uint64_t ar[2];        /* the ULP's acknowledgement must go out immediately (AR) */
 	uint64_t flow[2][2];   /* bits 0 and 1 of the number of its flow */
 	uint8_t (*refusal)[2]; /* [FA_DATA_WINDOW]: NACK code, ULP code; NULL: no refusal so far */
-	bool own_request, own_data;
 };
 
 /* A path of a connection: its congestion state, and the fields of acknowledgements for packets that
- * arrived on it. */
+ * arrived on it. An acknowledgement uses all of it, any other packet the first 64 bytes. */
 struct pdl_flow {
-	struct fa_cc cc;
-	uint32_t path;              /* fa_out.path */
-	uint64_t depart;            /* pacing: the earliest time of the next packet */
-	uint32_t acked;             /* packets acknowledged since the last event */
-	uint32_t rack_t1, rack_rtt; /* ticks: newest echoed send time; its fabric delay */
+	uint32_t path;  /* fa_out.path */
+	uint32_t acked; /* packets acknowledged since the last event */
 	/* ---- As receiver ---- */
-	uint32_t rx_path;  /* of the last packet that arrived, on which acknowledgements return */
 	uint64_t ack_due;  /* coalescing timer; SK_NEVER: stopped */
+	uint64_t depart;   /* as sender: pacing: the earliest time of the next packet */
 	uint32_t t1, t2;   /* ticks, of the last packet that arrived */
+	uint32_t rx_path;  /* its path, on which acknowledgements return */
 	uint16_t ecn;      /* number of packets with ECN CE */
 	uint16_t ack_half; /* coalescing counter, in halves of a packet */
 	uint8_t hops;
-	bool ack_now;
+	bool ack_now : 1;
+	/* ---- As sender ---- */
 	bool rack_valid : 1;
-	/* RACK: the allowance for reordering in quarters of a round trip, less one: up to
-	 * PDL_REO_STEPS */
-	uint8_t reo_steps : 2;
-	/* necessary early retransmissions in a row: up to PDL_REO_PERSIST */
-	uint8_t reo_right : 5;
+	/* RACK: the allowance for reordering in quarters of a round trip, less one */
+	uint8_t reo_steps;
+	uint8_t reo_right;          /* necessary early retransmissions in a row */
+	uint32_t rack_t1, rack_rtt; /* ticks: newest echoed send time; its fabric delay */
+	struct fa_cc cc;
 };
 
 struct pdl_counts {
-	uint64_t packets_out, packets_in, retransmits, early, timeouts, probes;
-	uint64_t acks_out, acks_in, nacks_out, nacks_in, resyncs_out, repaths;
+	uint64_t packets_out, packets_in, acks_out, acks_in;
+	uint64_t retransmits, early, timeouts, probes;
+	uint64_t nacks_out, nacks_in, resyncs_out, repaths;
 };
 
 struct pdl_conn {
-	TAILQ_ENTRY(fa_conn) tx_link, ack_link; /* s->pdl.tx, s->pdl.acks */
-	bool on_tx, on_acks;
+	_Alignas(64) bool on_tx;
+	bool on_acks;
 	bool data_turn;    /* round robin between requests and pull data (8.3) */
 	bool tlp_out;      /* a probe is outstanding: no other until an acknowledgement arrives */
 	bool coalescing;   /* ack_due of some flow may be set */
 	uint8_t flows;     /* 1 or FA_FLOWS_MAX */
 	uint8_t next_flow; /* round robin among flows with equal windows */
-	uint16_t ar_gap;   /* packets until the next AR bit */
-	uint16_t nacks;    /* number of entries in s->pdl.nack */
-	uint32_t fcwnd;    /* whole packets, sum of all flows; at least 1 */
-	uint32_t ncwnd;    /* whole packets; at least 1 */
-	uint32_t queued;   /* number of packets in the three fifos */
-	uint64_t rto_ns, pto_ns;
-	uint64_t rtx_due, loss_due, tlp_due, pace_due; /* lower bounds; SK_NEVER: none */
-	uint64_t timer_at;                             /* deadline to which the timer is set */
-	struct pdl_fifo pulls, pushes, pull_data;      /* packets not sent yet */
-	struct pdl_txw tx[2];
-	struct pdl_rx rx;
+	bool answered;     /* rx.rnr or rx.refused may have a bit */
+	/* A packet out of the window of requests, or of data, arrived: the next EACK reports it. */
+	bool own_request, own_data;
+	uint16_t ar_gap;                     /* packets until the next AR bit */
+	uint32_t fcwnd;                      /* whole packets, sum of all flows; at least 1 */
+	uint32_t ncwnd;                      /* whole packets; at least 1 */
+	uint32_t queued;                     /* number of packets in the three fifos */
+	uint64_t rtx_due, loss_due, tlp_due; /* lower bounds; SK_NEVER: none */
+	uint64_t timer_at;                   /* deadline to which the timer is set */
+	uint16_t nacks;                      /* number of entries in s->pdl.nack */
+
+	_Alignas(64) struct pdl_rx rx;
+	uint64_t pace_due; /* lower bound; SK_NEVER: none */
 	struct fa_cc_nic nic;
+	struct pdl_fifo pulls, pull_data; /* packets not sent yet */
+
+	struct pdl_fifo pushes;                 /* packets not sent yet */
+	TAILQ_ENTRY(fa_conn) tx_link, ack_link; /* s->pdl.tx, s->pdl.acks */
+	uint64_t rto_ns, pto_ns;
 	struct pdl_flow flow[FA_FLOWS_MAX];
 	struct pdl_counts n;
+	struct pdl_txw tx[2];
+	struct sk_timer timer;
 };
+_Static_assert(
+	offsetof(struct pdl_conn, rx.rnr) == 128 && offsetof(struct pdl_conn, pushes) == 256 &&
+		offsetof(struct pdl_conn, flow) == 320 && offsetof(struct pdl_conn, tx) % 64 == 0,
+	"the cache lines that packets use");
 
 struct pdl_nack {
 	struct fa_conn *c; /* NULL: the connection was destroyed */

@@ -141,13 +141,16 @@ pdl_ulp_acks(struct fa_conn *c, uint64_t now, uint32_t psn, unsigned n)
 /* Stores the codes of a refusal. When memory is exhausted, the peer's retransmissions reach their
  * limit instead. */
 static void
-remember(struct pdl_rx *rx, uint32_t psn, uint8_t code, uint8_t ulp_code)
+remember(struct pdl_conn *d, uint32_t psn, uint8_t code, uint8_t ulp_code)
 {
+	struct pdl_rx *rx = &d->rx;
+
 	if (rx->refusal == NULL)
 		rx->refusal = calloc(FA_DATA_WINDOW, sizeof(*rx->refusal));
 	if (rx->refusal == NULL)
 		return;
 	pdl_bit_set(rx->refused, FA_DATA_WINDOW, psn);
+	d->answered = true;
 	rx->refusal[psn % FA_DATA_WINDOW][0] = code;
 	rx->refusal[psn % FA_DATA_WINDOW][1] = ulp_code;
 }
@@ -163,10 +166,11 @@ pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t co
 		return;
 	if (!request && code == FALCON_NACK_RNR) {
 		pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
+		c->pdl.answered = true;
 		fa_count(c->s, FA_RNR_OUT);
 	} else if (!request && code != FALCON_NACK_RESOURCES) {
 		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
-		remember(rx, psn, code, ulp_code);
+		remember(&c->pdl, psn, code, ulp_code);
 	}
 	pdl_nack_queue(c, request, psn, code, rnr, ulp_code, request ? 0 : flow_of(rx, psn));
 }
@@ -217,7 +221,7 @@ request_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 	if ((int32_t)at < 0 || (at < FA_REQUEST_WINDOW && rx->req >> at & 1)) {
 		pdl_rx_drop(c, now, a, FA_DUPLICATE);
 	} else if (at >= FA_REQUEST_WINDOW) {
-		rx->own_request = true;
+		c->pdl.own_request = true;
 		pdl_rx_drop(c, now, a, FA_OUT_OF_WINDOW);
 	} else if (pdl_rx_hand_over(c, now, a, false) == TL_REFUSED) {
 		pdl_rx_no_room(c, a, true);
@@ -240,9 +244,10 @@ mark_push(struct pdl_conn *d, uint32_t psn, bool ar, unsigned flow)
 		(flow & 2 ? pdl_bit_set : pdl_bit_clear)(rx->flow[1], FA_DATA_WINDOW, psn);
 	}
 	/* These bits belong to the push that had this place one window ago. */
-	if (rx->rnr[0] | rx->rnr[1] | rx->refused[0] | rx->refused[1]) {
+	if (d->answered) {
 		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
 		pdl_bit_clear(rx->refused, FA_DATA_WINDOW, psn);
+		d->answered = (rx->rnr[0] | rx->rnr[1] | rx->refused[0] | rx->refused[1]) != 0;
 	}
 }
 
@@ -259,6 +264,7 @@ take_push(struct fa_conn *c, uint64_t now, const struct arrival *a, bool again)
 	take = pdl_rx_hand_over(c, now, a, again);
 	at = psn - rx->dbase;
 	if (take == TL_REFUSED) {
+		c->pdl.answered |= again;
 		if (again)
 			pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
 		else if (at < FA_DATA_WINDOW)
@@ -301,7 +307,7 @@ data_window(struct fa_conn *c, uint64_t now, const struct arrival *a)
 	if ((int32_t)at < 0 || (at < FA_DATA_WINDOW && at_base(rx->ack, at))) {
 		pdl_rx_drop(c, now, a, FA_DUPLICATE);
 	} else if (at >= FA_DATA_WINDOW) {
-		rx->own_data = true;
+		c->pdl.own_data = true;
 		pdl_rx_drop(c, now, a, FA_OUT_OF_WINDOW);
 	} else if (push && at_base(rx->rx, at)) {
 		push_again(c, now, a);

@@ -35,10 +35,12 @@ pdl_ack_note(struct fa_conn *c, uint64_t now, unsigned flow, unsigned halves, bo
 }
 
 static bool
-pdl_rxack_plain(const struct pdl_rx *rx)
+pdl_rxack_plain(const struct pdl_conn *d)
 {
-	return !(rx->req | rx->ack[0] | rx->ack[1] | rx->rx[0] | rx->rx[1]) && !rx->own_request &&
-	       !rx->own_data;
+	const struct pdl_rx *rx = &d->rx;
+
+	return !(rx->req | rx->ack[0] | rx->ack[1] | rx->rx[0] | rx->rx[1]) && !d->own_request &&
+	       !d->own_data;
 }
 
 void
@@ -46,7 +48,7 @@ pdl_ack_piggybacked(struct fa_conn *c)
 {
 	struct pdl_conn *d = &c->pdl;
 
-	if (!d->coalescing || !pdl_rxack_plain(&d->rx))
+	if (!d->coalescing || !pdl_rxack_plain(d))
 		return;
 	for (unsigned i = 0; i < d->flows; i++) {
 		d->flow[i].ack_due = SK_NEVER;
@@ -93,8 +95,8 @@ pdl_rxack_header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 	h->hops = f->hops;
 	h->rx_level = SK_MAX(tl_rx_level(c->s), c->s->pdl.backlog);
 	h->ecn = f->ecn;
-	h->own_request = type == FALCON_EACK && rx->own_request;
-	h->own_data = type == FALCON_EACK && rx->own_data;
+	h->own_request = type == FALCON_EACK && c->pdl.own_request;
+	h->own_data = type == FALCON_EACK && c->pdl.own_data;
 	return h;
 }
 
@@ -114,7 +116,7 @@ static int
 pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 {
 	struct pdl_rx *rx = &c->pdl.rx;
-	bool is_plain = pdl_rxack_plain(rx);
+	bool is_plain = pdl_rxack_plain(&c->pdl);
 	struct wire_falcon *h = pdl_rxack_header(c, f, is_plain ? FALCON_BACK : FALCON_EACK);
 
 	if (!is_plain) {
@@ -126,7 +128,7 @@ pdl_rxack_send_ack(struct fa_conn *c, struct pdl_flow *f)
 	}
 	if (pdl_rxack_emit(c, h, f) == -EAGAIN)
 		return -EAGAIN;
-	rx->own_request = rx->own_data = false;
+	c->pdl.own_request = c->pdl.own_data = false;
 	f->ack_now = false;
 	f->ack_due = SK_NEVER;
 	f->ack_half = 0;

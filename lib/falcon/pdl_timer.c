@@ -13,7 +13,7 @@ pdl_due(struct fa_conn *c, uint64_t at)
 	if (at >= c->pdl.timer_at)
 		return;
 	c->pdl.timer_at = at;
-	fa_timer_set(c->s, &c->pdl_timer, at);
+	fa_timer_set(c->s, &c->pdl.timer, at);
 }
 
 uint64_t

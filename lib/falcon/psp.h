@@ -186,15 +186,15 @@ struct psp_remote {
 };
 
 struct psp_rx {
+	uint64_t cookie; /* PCID of the connection */
+	/* One per SPI: no packet under a new key can be a replay, so its time starts anew. */
+	struct psp_remote prev_remote, remote;
 	uint32_t spi, prev_spi; /* 0: not configured; 0: none */
 	uint32_t generation;    /* generation of `spi` */
 	/* IVs are not authenticated (PSP_NO_CRYPTO): Remote Time advances no faster than the local
 	 * clock, so that one forged IV cannot make all later packets count as replayed. */
 	bool bounded;
-	uint64_t cookie; /* PCID of the connection */
 	uint64_t margin; /* replay protection margin in IV units, from psp_rx_margin() */
-	/* One per SPI: no packet under a new key can be a replay, so its time starts anew. */
-	struct psp_remote remote, prev_remote;
 };
 
 /* Converts a margin in ns to IV units. The margin must be longer than the network's reordering, and

@@ -99,25 +99,26 @@ fa_stack_counters(const struct fa_stack *s)
 /* ---- Timers ---- */
 
 void
-fa_timer_set(struct fa_stack *s, struct fa_timer *t, uint64_t deadline)
+fa_timer_set(struct fa_stack *s, struct sk_timer *t, uint64_t deadline)
 {
 	uint64_t span = deadline > s->epoch ? deadline - s->epoch : 0;
 
 	if (deadline != SK_NEVER)
 		deadline = SK_MIN(span, SK_NEVER / FA_WHEEL_SCALE - 1) * FA_WHEEL_SCALE;
-	sk_timer_set(&s->wheel, &t->timer, deadline);
+	sk_timer_set(&s->wheel, t, deadline);
 }
 
 static void
 falcon_stack_fire(void *ctx, struct sk_timer *timer, uint64_t scaled)
 {
 	struct fa_stack *s = ctx;
-	struct fa_timer *t = SK_CONTAINER(timer, struct fa_timer, timer);
+	struct fa_conn *c =
+		&s->pool[((uintptr_t)timer - (uintptr_t)s->pool) / sizeof(struct fa_conn)];
 
-	if (t->kind == FA_TIMER_PDL)
-		pdl_timer(SK_CONTAINER(t, struct fa_conn, pdl_timer), s->now);
+	if (timer == &c->pdl.timer)
+		pdl_timer(c, s->now);
 	else
-		tl_timer(SK_CONTAINER(t, struct fa_conn, tl_timer), s->now);
+		tl_timer(c, s->now);
 }
 
 /* ---- The turn ---- */

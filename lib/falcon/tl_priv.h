@@ -86,39 +86,46 @@ struct tl_span {
 };
 
 struct tl_conn {
-	uint32_t tx_rsn; /* NRSN of the initiator */
-	uint32_t rx_rsn; /* NRSN of the target, if ordered */
+	/* ---- What each request uses ---- */
+	_Alignas(64) uint32_t tx_rsn; /* NRSN of the initiator */
+	uint32_t rx_rsn;              /* NRSN of the target, if ordered */
 	uint32_t judged; /* ordered: the RSN after the last one with an outcome other than RNR */
-	struct tl_span span; /* ordered; n == 0: no such push */
+	struct tl_span span;      /* ordered; n == 0: no such push */
+	uint32_t in_net;          /* those on `ins` with resources of the network's region */
+	uint32_t out;             /* those in the state TL_ULP_TX */
+	uint32_t held;            /* ordered: those on `ins` before the state TL_ULP_TX */
+	uint8_t rnr;              /* enum tl_rnr */
+	bool lost;                /* lost_rsn is valid; no further request is accepted */
+	bool restart;             /* fa_delivery.restart of the next request */
+	bool busy, running;       /* ops->deliver returned false; tl_run() is executing */
+	bool dead;                /* tl_dead() was called */
+	bool offer;               /* the wait of TL_RNR_WAIT is over */
+	struct fa_buf *wait_head; /* requests that wait for resources, by RSN */
+	uint64_t reclaim_at;      /* a deadline of the timer; SK_NEVER: none */
+	struct tl_list reqs;      /* the initiator's, not delivered yet, by RSN */
+	struct tl_list ins;       /* the target's, up to the state TL_DATA_WAITS */
+	struct tl_txn *head;      /* ordered: the target's request with rx_rsn, to be delivered */
+	uint64_t rnr_at;          /* a deadline of the timer; SK_NEVER: none */
+
+	/* ---- The others ---- */
 	uint32_t wait_count;
 	uint32_t data_cells; /* buffer cells of data_out */
-	struct tl_list reqs; /* the initiator's, not delivered yet, by RSN */
-	struct tl_list ins;  /* the target's, up to the state TL_DATA_WAITS */
 	/* unordered: to be delivered, initiator's and target's */
 	struct tl_list ready;
 	/* unordered: in the state TL_REFUSED_BY_ULP, by `due` */
 	struct tl_list refused;
-	struct tl_list data_waits;             /* pull data without resources, oldest first */
-	TAILQ_ENTRY(fa_conn) data_link;        /* in s->tl.data_conns while data_listed */
-	struct fa_buf *wait_head, **wait_tail; /* requests that wait for resources, by RSN */
-	TAILQ_ENTRY(fa_conn) wait_link;        /* in s->tl.waiting while wait_listed */
-	struct tl_txn *head; /* ordered: the target's request with rx_rsn, to be delivered */
-	uint32_t in_net;     /* those on `ins` with resources of the network's region */
-	uint32_t evictable;  /* those of in_net in s->tl.evictable */
-	uint32_t out;        /* those in the state TL_ULP_TX */
-	uint32_t held;       /* ordered: those on `ins` before the state TL_ULP_TX */
-	uint32_t pulls;      /* of the peer, until their data is acknowledged */
-	uint32_t data_out;   /* packet contexts of pull data */
-	uint32_t lost_rsn;   /* from here to tx_rsn: requests that had no transaction */
-	uint8_t lost_code, rnr;
+	struct tl_list data_waits;      /* pull data without resources, oldest first */
+	TAILQ_ENTRY(fa_conn) data_link; /* in s->tl.data_conns while data_listed */
+	struct fa_buf **wait_tail;      /* of wait_head */
+	TAILQ_ENTRY(fa_conn) wait_link; /* in s->tl.waiting while wait_listed */
+	uint32_t evictable;             /* those of in_net in s->tl.evictable */
+	uint32_t pulls;                 /* of the peer, until their data is acknowledged */
+	uint32_t data_out;              /* packet contexts of pull data */
+	uint32_t lost_rsn;              /* from here to tx_rsn: requests that had no transaction */
+	uint8_t lost_code;
 	uint8_t rnr_code; /* of the refusal that blocks the connection */
-	bool lost;        /* lost_rsn is valid; no further request is accepted */
-	bool offer;       /* the wait of TL_RNR_WAIT is over */
-	bool restart;     /* fa_delivery.restart of the next request */
 	bool data_listed, wait_listed;
-	bool busy, running;          /* ops->deliver returned false; tl_run() is executing */
-	bool dead, dead_sent;        /* tl_dead() was called; FA_EV_DEAD was sent */
-	uint64_t rnr_at, reclaim_at; /* the timer's deadlines; SK_NEVER: none */
+	bool dead_sent; /* FA_EV_DEAD was sent */
 	/* Since when (fa_observed()) a missing request blocks others; 0: none does. */
 	uint64_t gap_since;
 };

@@ -68,13 +68,17 @@ rof_params_ok(const struct rof_chan_params *p)
 struct rof_chan *
 rof_chan_create(struct rof_stage *st, const struct rof_chan_params *p, void *user)
 {
-	struct rof_chan *c = rof_params_ok(p) ? calloc(1, sizeof(*c)) : NULL;
+	struct rof_chan *c =
+		rof_params_ok(p) ? aligned_alloc(_Alignof(struct rof_chan), sizeof(*c)) : NULL;
 
 	if (c == NULL)
 		return NULL;
+	memset(c, 0, sizeof(*c));
 	c->st = st;
 	c->user = user;
 	c->p = *p;
+	c->tx_cell = p->pools.tx_cell;
+	c->rx_cell = p->pools.rx_cell;
 	c->plain = p->transport == ROF_RC && p->ordering == ROF_ORDER_STRONG && !st->lengths_only &&
 		   !st->general;
 	c->credits = p->credits;

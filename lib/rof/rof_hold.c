@@ -51,6 +51,8 @@ rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p)
 		return false;
 	c->held = false;
 	c->p = *p;
+	c->tx_cell = p->pools.tx_cell;
+	c->rx_cell = p->pools.rx_cell;
 	c->txns = txns;
 	for (uint32_t i = c->txn_base; i != c->txn_next; i++) {
 		const struct rof_txn *t = &old[i & (c->txn_cap - 1)];

@@ -95,42 +95,46 @@ struct rof_txn {
 	uint16_t cells; /* its credits: push, for transmit buffers; pull, for receive buffers */
 };
 
+/* What each message uses comes first, in two cache lines. */
 struct rof_chan {
-	struct rof_stage *st;
+	_Alignas(64) struct rof_stage *st;
 	void *user;
 	struct rof_qp *rc; /* NULL: a datagram channel, or no QP yet */
-	/* The fast paths apply: ROF_RC in the strongly ordered mode, and the stage copies bytes. */
-	bool plain;
-	struct rof_chan_params p;
 	/* Outgoing: txns[rsn & (cap - 1)] for base <= rsn < next. */
 	struct rof_txn *txns;
 	uint32_t txn_cap, txn_base, txn_next;
 	uint32_t sn; /* sequence number of the next request (8.2) */
-	struct fa_credits credits;
 	/* Pending messages, in order. */
 	struct rof_msg *pending;
-	uint32_t pending_cap, pending_head, pending_tail;
-	/* ---- Incoming ---- */
+	/* The fast paths apply: ROF_RC in the strongly ordered mode, and the stage copies bytes. */
+	bool plain;
 	/* While rof_rx() is executing: requests from taken_rsn on whose outcome FA_TAKEN is not
 	 * sent yet. */
 	bool in_rx;
+	bool refused;     /* refuse_rsn was answered with RNR, and has not been taken since */
+	bool held;        /* a datagram channel without a connection yet */
+	uint32_t sn_next; /* all sequence numbers before it have arrived */
+
+	uint32_t pending_cap, pending_head, pending_tail;
+	struct fa_credits credits;
+	uint32_t tx_cell, rx_cell; /* those of p.pools */
 	uint32_t taken, taken_rsn;
-	bool refused; /* refuse_rsn was answered with RNR, and has not been taken since */
+	/* Deliveries of a reliable QP from the first one that waits for missing pages on:
+	 * late[i & (late_cap - 1)] for late_head <= i < late_tail. */
+	uint32_t late_head, late_tail, late_cap;
+
+	struct fa_delivery *late;
+	struct rof_chan_params p;
+	/* ---- Incoming ---- */
 	uint32_t refuse_rsn;
 	uint32_t bounced_rsn; /* last RSN behind it that was refused, too */
 	uint8_t rnr_count;    /* number of refusals of refuse_rsn */
-	uint32_t sn_next;     /* all sequence numbers before it have arrived */
-	/* those that have arrived from it on, modulo the window */
+	uint32_t hold;        /* datagrams that may wait for the connection */
+	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
-	bool held;     /* a datagram channel without a connection yet */
-	uint32_t hold; /* datagrams that may wait for it */
 	/* Datagram QPs that wait for room, and the place to append the next one. */
 	struct rof_qp *waiting, **waiting_end;
 	struct rof_chan *next_datagrams;
-	/* Deliveries of a reliable QP from the first one that waits for missing pages on:
-	 * late[i & (late_cap - 1)] for late_head <= i < late_tail. */
-	struct fa_delivery *late;
-	uint32_t late_cap, late_head, late_tail;
 };
 
 /* A receive that messages fill. */
@@ -147,37 +151,47 @@ struct rof_recv {
 
 enum rof_phase { ROF_PHASE_NEW, ROF_PHASE_OPEN, ROF_PHASE_ERROR };
 
+/* What each message uses comes first, in two cache lines. */
 struct rof_qp {
-	struct rd_qp *rd;
+	_Alignas(64) struct rd_qp *rd;
 	struct rof_stage *st;
 	struct rof_chan *c; /* a reliable QP's channel */
 	struct rof_op *op;  /* the request that is being started, or waits */
-	uint8_t phase;      /* enum rof_phase */
-	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
-	uint8_t ordering, errors;
-	bool blocked;        /* rof_tx() stopped for credits, ORD, entries or a fence */
-	bool halted;         /* a request was invalid: rof_tx() starts none behind it */
-	bool error_reported; /* a completion has reported the first error (ROF_ERRORS_VERBS) */
-	bool close_called;
-	bool unreachable; /* the first flushed request completes with RD_RETRY_EXC_ERR */
-	uint32_t peer_qpn, qkey, mtu;
 	/* Requests: reqs[i & (cap - 1)] for head <= i < tail. */
 	struct rof_req *reqs;
 	uint32_t req_cap, req_head, req_tail;
-	uint32_t pulls_out;            /* outstanding Reads and Atomics */
+	uint8_t phase;     /* enum rof_phase */
+	uint8_t transport; /* ROF_RC, ROF_XRC, ROF_UD */
+	uint8_t ordering, errors;
+	bool blocked;  /* rof_tx() stopped for credits, ORD, entries or a fence */
+	bool halted;   /* a request was invalid: rof_tx() starts none behind it */
+	bool tx_pages; /* rof_tx() stopped because pages of the client's memory are missing */
+	bool close_called;
+	uint32_t mtu;
+
+	uint32_t peer_qpn;
 	uint32_t send_rmsn, pull_rmsn; /* RMSN of the next outgoing message (8.3.2) */
+	uint32_t pulls_out;            /* outstanding Reads and Atomics */
 	/* Receives: recvs[rmsn % ROF_RECVS] for base <= rmsn < taken. */
 	struct rof_recv **recvs;
 	uint32_t recv_base, recv_taken;
+	struct rof_info info; /* the counts of messages and bytes are in this cache line */
+
+	bool error_reported; /* a completion has reported the first error (ROF_ERRORS_VERBS) */
+	bool unreachable;    /* the first flushed request completes with RD_RETRY_EXC_ERR */
+	uint32_t qkey;
 	int error;
-	struct rof_info info;
 	struct rof_chan *waits_for;
 	struct rof_qp *next_waiting;
-	bool tx_pages; /* rof_tx() stopped because pages of the client's memory are missing */
-	/* Datagrams that wait for such pages, and the place to append the next one. */
+	/* Datagrams that wait for pages of the client's memory, and the place to append the next
+	 * one. */
 	struct rof_late *late, **late_end;
 	uint32_t nlate;
 };
+_Static_assert(offsetof(struct rof_chan, pending_cap) == 64 &&
+		       offsetof(struct rof_chan, late) == 128 &&
+		       offsetof(struct rof_qp, peer_qpn) == 64,
+	"the cache lines that each message uses");
 
 /* A parsed request or response. */
 struct rof_in {

@@ -6,6 +6,7 @@
 #include "rof_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct rof_op *
 rof_op_take(struct rof_stage *st)
@@ -30,10 +31,11 @@ rof_op_put(struct rof_stage *st, struct rof_op *op)
 struct rof_qp *
 rof_qp_create(struct rof_stage *st, struct rd_qp *qp, uint32_t qkey)
 {
-	struct rof_qp *q = calloc(1, sizeof(*q));
+	struct rof_qp *q = aligned_alloc(_Alignof(struct rof_qp), sizeof(*q));
 
 	if (q == NULL)
 		return NULL;
+	memset(q, 0, sizeof(*q));
 	q->st = st;
 	q->rd = qp;
 	q->late_end = &q->late;

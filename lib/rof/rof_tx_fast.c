@@ -144,7 +144,7 @@ fast_push(struct rof_qp *q, struct rof_op *op)
 		return ROF_STEP_NONE;
 	pad = wire_rof_pad(n);
 	len = (wr->opcode == RD_WRITE ? ROF_WRITE_ONLY_LEN : ROF_SEND_ONLY_LEN) + n + pad;
-	cells = fa_cells(len, c->p.pools.tx_cell);
+	cells = fa_cells(len, c->tx_cell);
 	if (c->credits.req_pkt_tx < 1 || c->credits.req_pkt_rx < 1 || c->credits.req_buf_tx < cells)
 		return ROF_STEP_NONE;
 	m.buf = st->ops.buf_get(st->ctx, ROF_MAX + n + pad);
@@ -225,7 +225,7 @@ fast_pull(struct rof_qp *q, struct rof_op *op)
 		return ROF_STEP_NONE;
 	m.response_len =
 		read ? ROF_READ_RESPONSE_LEN + n + wire_rof_pad(n) : ROF_ATOMIC_RESPONSE_LEN;
-	cells = fa_cells(m.response_len, c->p.pools.rx_cell);
+	cells = fa_cells(m.response_len, c->rx_cell);
 	if (c->credits.req_pkt_tx < 1 || c->credits.req_pkt_rx < 1 || c->credits.req_buf_tx < 1 ||
 		c->credits.req_buf_rx < cells)
 		return ROF_STEP_NONE;

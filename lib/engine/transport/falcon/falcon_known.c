@@ -112,7 +112,7 @@ want_fill(struct eng_transport *t, struct eng_falcon_conn *fc, const struct wire
 	wire_psp_emit(buf + k->l4 + UDP_LEN, &fc->tx_psp);
 	wire_falcon_emit(buf + k->l4 + UDP_LEN + PSP_LEN, &falcon);
 	for (unsigned i = 0; i < ENG_FALCON_KNOWN; i++)
-		k->want[i] = buf[i] & eng_falcon_of(t)->known_masks[k->kind][i];
+		fc->want[i] = buf[i] & eng_falcon_of(t)->known_masks[k->kind][i];
 }
 
 void
@@ -169,10 +169,10 @@ headers_match(
 	/* A frame that is long enough for its headers is long enough for the comparison. */
 	if (m->nb_segs != 1 || m->data_len < k->least)
 		return false;
-	d = differs(p, k->want, mask, 0) | differs(p, k->want, mask, 1) |
-	    differs(p, k->want, mask, 2) | differs(p, k->want, mask, 3);
+	d = differs(p, fc->want, mask, 0) | differs(p, fc->want, mask, 1) |
+	    differs(p, fc->want, mask, 2) | differs(p, fc->want, mask, 3);
 	for (unsigned i = LINES; i < k->lines; i++)
-		d |= differs(p, k->want, mask, i);
+		d |= differs(p, fc->want, mask, i);
 	return (d[0] | d[1]) == 0;
 }
 

@@ -22,48 +22,56 @@ struct eng_falcon_tunnel {
 	unsigned len; /* bytes */
 };
 
-/* The bytes from the Ethernet header to the CID that are the same in all packets of the peer, for
- * eng_falcon_rx_known(); the others are 0. */
-#define ENG_FALCON_KNOWN 96
+/* How eng_falcon_rx_known() compares packets with eng_falcon_conn.want. */
 struct eng_falcon_known {
-	_Alignas(16) uint8_t want[ENG_FALCON_KNOWN];
 	uint8_t kind;   /* index in eng_falcon.known_masks */
 	uint8_t l3, l4; /* offsets of the IP and UDP headers in the frame */
 	uint8_t least;  /* bytes of the shortest frame */
 	uint8_t lines;  /* steps of the comparison */
 	bool on;        /* false: every packet takes the general path */
 };
+#define ENG_FALCON_KNOWN 96
 
+/* A received packet uses the first two cache lines and the fourth, one that is sent the first, and
+ * the third one from there on. */
 struct eng_falcon_conn {
-	struct fa_conn *fa; /* NULL: reserved, not open yet */
+	_Alignas(64) struct fa_conn *fa; /* NULL: reserved, not open yet */
 	struct eng_conn *c;
-	uint32_t slot, cid; /* index in f->conns; Destination CID of received packets */
+	uint32_t slot, cid;             /* index in f->conns; Destination CID of received packets */
+	struct eng_falcon_start *start; /* the contents of ENG_E_OPEN; NULL after it was sent */
+	uint64_t rx_left; /* packets that may arrive until the receive key is changed */
 	/* The source of received packets: port, VLAN and address. */
 	uint16_t port, vlan;
-	struct sk_addr raddr;
 	uint16_t addr_sum; /* eng_addr_sum() of the UDP pseudo-header */
-	struct rofx *x;    /* the exchange that made the connection, and its control channel */
-	struct eng_falcon_start *start; /* the contents of ENG_E_OPEN; NULL after it was sent */
-	uint8_t why; /* enum rofx_reason of the REJECT that ends the connection */
-	bool busy;   /* the engine stage's ring was full for a delivery: in f->busy */
-	bool self;   /* the connection of a self-connected QP */
-	struct net_path path;
-	struct psp_sa *tx_sa, *rx_sa;
-	struct wire_psp tx_psp;           /* the PSP header of sent packets, except the IV */
-	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
-	uint16_t extra;         /* bytes of the cookie and of the inner header in sent packets */
-	struct psp_sa *prev_sa; /* the previous rx_sa, which the peer may still use; or NULL */
-	struct psp_iv iv;
+	uint16_t extra;    /* bytes of the cookie and of the inner header in sent packets */
+	uint8_t why;       /* enum rofx_reason of the REJECT that ends the connection */
+	bool busy;         /* the engine stage's ring was full for a delivery: in f->busy */
+	struct eng_falcon_known known;
+	/* The bytes from the Ethernet header to the CID that are the same in all packets of the
+	 * peer; the others are 0. */
+	_Alignas(64) uint8_t want[ENG_FALCON_KNOWN];
 	struct psp_rx accept;
-	uint64_t rx_left; /* packets that may arrive until the receive key is changed */
+	struct net_path path;
+	struct wire_psp tx_psp; /* the PSP header of sent packets, except the IV */
+	struct psp_iv iv;
+
+	struct sk_addr raddr;
+	struct rofx *x; /* the exchange that made the connection, and its control channel */
+	struct psp_sa *tx_sa, *rx_sa;
+	struct eng_falcon_tunnel *tunnel; /* NULL: transport mode */
+	struct psp_sa *prev_sa; /* the previous rx_sa, which the peer may still use; or NULL */
 	/* When the next change of the receive key begins, and when prev_sa is freed; SK_NEVER: no
 	 * such event is due. */
 	uint64_t rekey_at, retire_at;
 	struct sk_timer timer;
 	uint32_t generation;               /* of the device key of rx_sa */
+	bool self;                         /* the connection of a self-connected QP */
 	TAILQ_ENTRY(eng_falcon_conn) next; /* in f->free or f->busy */
-	struct eng_falcon_known known;
 };
+_Static_assert(offsetof(struct eng_falcon_conn, accept.remote) == 192 &&
+		       offsetof(struct eng_falcon_conn, path.head) < 320 &&
+		       offsetof(struct eng_falcon_conn, tx_psp) >= 320,
+	"the cache lines that packets use");
 
 /* The state of an exchange during its start-up: c->su->part. */
 struct eng_falcon_half {
@@ -110,7 +118,7 @@ struct eng_falcon {
 	struct eng_falcon_conn *conns; /* [nconns] */
 	uint32_t nconns, fresh;        /* conns[fresh..] have never been used */
 	struct eng_falcon_cid cids[ENG_FALCON_CIDS]; /* by the low bits of the CID */
-	/* The bytes of eng_falcon_known.want that count: with a VLAN or not, IPv4 or IPv6. */
+	/* The bytes of eng_falcon_conn.want that count: with a VLAN or not, IPv4 or IPv6. */
 	_Alignas(16) uint8_t known_masks[4][ENG_FALCON_KNOWN];
 	/* eng_falcon_output(): the fast path is switched off; the connection whose path is known to
 	 * be valid until the end of fa_stack_send(), or NULL. */
