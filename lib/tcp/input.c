@@ -436,6 +436,17 @@ ack_may_wait(const struct tcp_conn *c)
 	return plain && c->todo == DO_ACK && c->unsent == NULL && !tcp_ack_due(c);
 }
 
+/* The acknowledgement of a lone segment leaves in this turn. Its delay would not save a segment, as
+ * it did not last time, and would cost a timer, and memory of the peer, which keeps the data. */
+static inline void
+delay_ack(struct tcp_conn *c, uint64_t now)
+{
+	if (c->flags & F_LONE)
+		tcp_conn_ack_now(c);
+	else
+		tcp_timers_ack_delayed(c, now);
+}
+
 void
 tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct tcp_slice *payload,
 	uint8_t ecn)
@@ -444,6 +455,7 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 
 	in.len = tcp_slice_len(payload);
 	c->s->now = now;
+	c->flags = now - c->last_rx < TCP_PAUSE_NS ? c->flags & ~F_PAUSED : c->flags | F_PAUSED;
 	c->last_rx = now;
 	tcp_conn_hold(c);
 	if (fast_guards(c, seg, in.len, ecn)) {
@@ -456,7 +468,7 @@ tcp_input(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, struct t
 		c->fast = !c->s->cfg.general && input_is_plain(c);
 	}
 	if (ack_may_wait(c))
-		tcp_timers_ack_delayed(c, now);
+		delay_ack(c, now);
 	else if (c->todo || c->unsent != NULL || c->lost_out)
 		tcp_conn_wake(c);
 	tcp_conn_release(c);

@@ -182,6 +182,8 @@ output_send_ack(struct tcp_conn *c, struct turn *t)
 {
 	if (!(c->todo & DO_ACK))
 		return true;
+	if (tcp_ack_due(c))
+		c->flags &= ~F_LONE;
 	if (c->todo & DO_ACK_NOW || tcp_ack_due(c))
 		return took(t, tcp_seg_pure_ack(c, t->now));
 	tcp_timers_ack_delayed(c, t->now);

@@ -316,6 +316,8 @@ tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 		commit_run(c, now, total, c->emss);
 	}
 	c->flags &= ~F_SEND_CWR;
+	if (now - c->last_rx < c->s->cfg.delack_ns)
+		c->flags &= ~F_LONE;
 	c->todo &= ~(DO_WND_FORCE | DO_WND_PROBE);
 	if (fin) {
 		c->flags |= F_FIN_SENT;

@@ -54,8 +54,10 @@
 /* A peer that takes so many bytes uses the connection, however often its window is closed. */
 #define TCP_WINDOW_PROGRESS 65536u
 /* A half-done connection of this age may be ended for a newer one. */
-#define TCP_HALF_DONE_NS   1000000000ull
-#define TCP_BACKLOG_MIN    32   /* half-done connections of a listener with a small backlog */
+#define TCP_HALF_DONE_NS 1000000000ull
+#define TCP_BACKLOG_MIN  32 /* half-done connections of a listener with a small backlog */
+/* After a pause of this length, a connection is not used so often that it should keep its timer. */
+#define TCP_PAUSE_NS       1000000ull
 #define TCP_SAMPLES        8    /* half-done connections of which TCP ends one for a newer one */
 #define TCP_SOURCES        4096 /* slots of source prefixes; a power of 2 */
 #define TCP_SOURCE_PROBES  8    /* slots in which a source prefix may be */
@@ -141,6 +143,10 @@ enum {
 	F_HALF_DONE = 1 << 25, /* the connection is in the lists of half-done ones */
 	F_EARLY = 1 << 26,     /* tcp_claim_early() was called */
 	F_HOLDS = 1 << 27,     /* the connection is in the stack's list `holders` */
+	/* The peer sends single segments, and this side no data that could carry their
+	 * acknowledgements: they are not delayed. */
+	F_LONE = 1 << 28,
+	F_PAUSED = 1 << 29, /* the peer was silent for TCP_PAUSE_NS before its last segment */
 };
 
 enum {                      /* tcp_rec.flags */
@@ -208,7 +214,7 @@ struct tcp_conn {
 	TAILQ_ENTRY(tcp_conn) work;
 	uint64_t n_bytes_in;
 
-	struct sk_timer timer;
+	struct sk_timer timer;      /* of T_RTX and T_DELACK */
 	uint64_t srtt, rttvar, rto; /* ns; srtt 0: no sample yet */
 	uint64_t last_tx;           /* time of the last segment with data */
 	uint64_t n_acked;
@@ -236,6 +242,7 @@ struct tcp_conn {
 	union tcp_cc_state cc;
 
 	/* Rarely used. */
+	struct sk_timer life;       /* of T_LIFE */
 	uint64_t keepalive_ns;      /* idle time before a probe; 0: that of the configuration */
 	TAILQ_ENTRY(tcp_conn) link; /* in one list: half-open, unclaimed, TIME_WAIT or free */
 	struct tcp_listener *listener;

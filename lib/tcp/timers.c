@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A connection has three deadlines, and one timer in the wheel for the earliest of them. A deadline
- * that moves later or disappears does not change the wheel: the timer fires early once and is set
- * again. So a segment costs no operation on the wheel.
+ * A connection has three deadlines. One timer in the wheel serves the earlier one of the first two,
+ * and one the third. A deadline that moves later or disappears does not change the wheel: the timer
+ * fires early once and is set again. So a segment costs no operation on the wheel. Only where
+ * segments come one by one, after a pause, the last acknowledgement stops the timer: it would fire
+ * when other connections have driven this one and its neighbours in the wheel out of the cache.
  *
  *	T_RTX     one of: RTO (RFC 6298), PTO (RFC 8985 7), RACK's reordering wait (RFC 8985 6.3),
  *	          persist timer (RFC 9293 3.8.6.1)
@@ -14,9 +16,11 @@
 static void
 timers_arm(struct tcp_conn *c, unsigned k, uint64_t deadline)
 {
+	struct sk_timer *t = k == T_LIFE ? &c->life : &c->timer;
+
 	c->due[k] = deadline;
-	if (!sk_timer_is_set(&c->timer) || deadline < c->timer.deadline)
-		sk_timer_set(&c->s->wheel, &c->timer, deadline);
+	if (!sk_timer_is_set(t) || deadline < t->deadline)
+		sk_timer_set(&c->s->wheel, t, deadline);
 }
 
 static void
@@ -42,6 +46,8 @@ arm_rtx(struct tcp_conn *c, uint64_t now)
 	if (c->snd_una == c->snd_nxt) {
 		c->rtx_kind = RTX_NONE;
 		c->due[T_RTX] = SK_NEVER;
+		if (c->flags & F_PAUSED && c->due[T_DELACK] == SK_NEVER)
+			sk_timer_stop(&c->s->wheel, &c->timer);
 		return;
 	}
 	if (probe_allowed(c)) {
@@ -149,6 +155,7 @@ tcp_timers_stop(struct tcp_conn *c)
 		c->due[k] = SK_NEVER;
 	c->rtx_kind = RTX_NONE;
 	sk_timer_stop(&c->s->wheel, &c->timer);
+	sk_timer_stop(&c->s->wheel, &c->life);
 }
 
 /* Probes the peer's closed window (RFC 9293 3.8.6.1), for as long as the peer answers and the
@@ -208,8 +215,10 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 static void
 delack_due(struct tcp_conn *c, uint64_t now)
 {
-	if (c->todo & DO_ACK)
-		tcp_conn_ack_now(c);
+	if (!(c->todo & DO_ACK))
+		return;
+	c->flags |= F_LONE;
+	tcp_conn_ack_now(c);
 }
 
 static void
@@ -265,19 +274,21 @@ tcp_timers_fire(void *stack, struct sk_timer *t, uint64_t now)
 {
 	static void (*const due[T_COUNT])(struct tcp_conn *, uint64_t) = {
 		[T_RTX] = rtx_due, [T_DELACK] = delack_due, [T_LIFE] = life_due};
-	struct tcp_conn *c = SK_CONTAINER(t, struct tcp_conn, timer);
+	struct tcp_stack *s = stack;
+	struct tcp_conn *c = &s->pool[((uintptr_t)t - (uintptr_t)s->pool) / sizeof(*c)];
+	unsigned first = t == &c->life ? T_LIFE : 0, end = t == &c->life ? T_COUNT : T_LIFE;
 	uint64_t next = SK_NEVER;
 
 	tcp_conn_hold(c);
-	for (unsigned k = 0; k < T_COUNT && c->state != TCPS_CLOSED; k++) {
+	for (unsigned k = first; k < end && c->state != TCPS_CLOSED; k++) {
 		if (c->due[k] > now)
 			continue;
 		c->due[k] = SK_NEVER;
 		due[k](c, now);
 	}
-	for (unsigned k = 0; k < T_COUNT; k++)
+	for (unsigned k = first; k < end; k++)
 		next = SK_MIN(next, c->due[k]);
 	if (next != SK_NEVER && c->state != TCPS_CLOSED)
-		sk_timer_set(&c->s->wheel, &c->timer, next);
+		sk_timer_set(&s->wheel, t, next);
 	tcp_conn_release(c);
 }

@@ -45,6 +45,43 @@ Test(tcp_window, ack_is_delayed_rfc9293_3_8_6_3)
 	OUT(". 1:1 ack 101");
 }
 
+/* A delay that ended without data to carry the acknowledgement is not worth another one, until this
+ * side answers or the peer sends full segments. */
+Test(tcp_window, ack_of_lone_segments_is_delayed_once)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	WAIT(300 * US);
+	OUT(". 1:1 ack 101");
+	WAIT(10 * MS);
+	IN(". 101:201 ack 1");
+	OUT(". 1:1 ack 201");
+	WAIT(10 * MS);
+	IN(". 201:301 ack 1");
+	OUT(". 1:1 ack 301");
+	sc_send(&p, 1, 50); /* the answer */
+	OUT(". 1:51 ack 301");
+	IN(". 301:401 ack 51");
+	NONE();
+	sc_send(&p, 1, 50);
+	OUT(". 51:101 ack 401");
+}
+
+Test(tcp_window, ack_of_lone_segments_is_delayed_again_after_full_ones_rfc9293_3_8_6_3)
+{
+	establish();
+	IN(". 1:101 ack 1");
+	WAIT(300 * US);
+	OUT(". 1:1 ack 101");
+	IN(". 101:1561 ack 1 nopoll");
+	IN(". 1561:3021 ack 1");
+	OUT(". 1:1 ack 3021");
+	IN(". 3021:3121 ack 1");
+	NONE();
+	WAIT(300 * US);
+	OUT(". 1:1 ack 3121");
+}
+
 Test(tcp_window, ack_for_each_second_full_segment_rfc9293_3_8_6_3)
 {
 	establish();
