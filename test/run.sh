@@ -109,7 +109,11 @@ part_unit() {
     check coverage test/coverage.sh
     coverage=build-cov/coverage.txt
 }
-part_count() { need build && check instructions test/bench/instructions.sh; }
+part_count() {
+    need build || return
+    check instructions test/bench/instructions.sh
+    [ -z "$CI_LONG" ] || check "cache lines" test/bench/lines.sh
+}
 part_asan() {
     need build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 &&
         suite build-asan --suite unit --timeout-multiplier 4

@@ -130,6 +130,7 @@ start_side(int i)
 	sk_addr_parse(i == 0 ? "10.0.0.1" : "10.0.0.2", &cfg.ifs[0].addr);
 	cfg.falcon.enabled = transport == SAKER_FALCON;
 	cfg.falcon.mtu = 8192;
+	cfg.limits.user_min = 0; /* the only user may have all QPs */
 	n->e = eng_create(&cfg, err, sizeof(err));
 	if (n->e == NULL) {
 		fprintf(stderr, "%s\n", err);
