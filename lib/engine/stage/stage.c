@@ -109,6 +109,30 @@ eng_stage_destroy(struct eng_stage *s)
 	free(s);
 }
 
+static inline const struct eng_qp *
+receiver_of(const struct eng_stage *s, const struct eng_dmsg *m)
+{
+	return m->id_type >> 4 < s->nqps ? s->qps[m->id_type >> 4] : NULL;
+}
+
+/* Prefetches what message `i` of `n` and the messages behind it need. */
+static inline void
+stage_ahead(const struct eng_stage *s, const struct eng_dmsg *m, unsigned i, unsigned n)
+{
+	const struct eng_qp *qp;
+
+	if (i + ENG_AHEAD_QP < n) {
+		qp = receiver_of(s, &m[i + ENG_AHEAD_QP]);
+		if (qp != NULL)
+			eng_lines_ahead(qp, 2);
+	}
+	if (i + ENG_AHEAD_PART < n) {
+		qp = receiver_of(s, &m[i + ENG_AHEAD_PART]);
+		if (qp != NULL)
+			eng_qp_part_ahead(qp);
+	}
+}
+
 static bool
 stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 {
@@ -117,8 +141,10 @@ stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 
 	do {
 		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < n; i++) {
+			stage_ahead(s, m, i, n);
 			eng_qp_message(s, &m[i]);
+		}
 		all += n;
 	} while (n == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < ARRIVED_TURN &&
 		 s->faults < ENG_FAULTS_TURN);

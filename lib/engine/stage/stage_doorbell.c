@@ -137,6 +137,36 @@ bells_most(const struct eng_client_stage *cs)
 		(unsigned)ENG_DOORBELLS >> (cs->useless / BELLS_PATIENCE), (unsigned)BELLS_LEAST);
 }
 
+/* Returns the QP of the doorbell `ahead` places behind the next one, or NULL. */
+static inline const struct eng_qp *
+bell_qp(const struct eng_client_stage *cs, uint32_t ahead)
+{
+	const struct shm_take *d = &cs->doorbell;
+	const struct shm_doorbell *e = shm_take_at(d, d->next + ahead);
+	uint32_t what;
+
+	if (__atomic_load_n(&e->turn, __ATOMIC_ACQUIRE) != shm_turn(d->next + ahead, d->log2_count))
+		return NULL;
+	what = __atomic_load_n(&e->what, __ATOMIC_RELAXED);
+	return what < cs->nqps ? cs->qps[what] : NULL;
+}
+
+/* Prefetches what the doorbells behind the next one need. */
+static inline void
+bells_ahead(const struct eng_client_stage *cs)
+{
+	const struct eng_qp *qp = bell_qp(cs, ENG_AHEAD_PART);
+
+	if (qp == NULL)
+		return;
+	eng_qp_part_ahead(qp);
+	__builtin_prefetch(qp->shared);
+	__builtin_prefetch(shm_take_at(&qp->sq, qp->sq.next));
+	qp = bell_qp(cs, ENG_AHEAD_QP);
+	if (qp != NULL)
+		eng_lines_ahead(qp, 3);
+}
+
 /* Takes up to `most` doorbells. Returns their number. */
 static unsigned
 take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
@@ -146,6 +176,7 @@ take_bells(struct eng_stage *s, struct eng_client_stage *cs, unsigned most)
 
 	most = SK_MIN(most, bells_most(cs));
 	while (n < most && (e = shm_take_peek(&cs->doorbell)) != NULL && !cs->put_out) {
+		bells_ahead(cs);
 		ring(s, cs, __atomic_load_n(&e->what, __ATOMIC_RELAXED));
 		shm_take_pop(&cs->doorbell);
 		n++;

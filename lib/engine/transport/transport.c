@@ -22,6 +22,9 @@
 #define BURSTS_TURN    2   /* of a port that a turn receives */
 #define TCP_BUDGET     256 /* most segments that TCP sends in a turn */
 #define MESSAGE_BUDGET 256 /* messages of an engine stage after which a turn takes no more */
+/* Distances of prefetches in messages; see transport_ahead(). */
+#define AHEAD_CONN 6
+#define AHEAD_PART 3
 /* The interval of net_poll(). The neighbour timers are seconds, so a millisecond is enough. */
 #define NET_EVERY_NS 1000000u
 /* A longer time between two halves of turns than STOPPED_NS is a stop of the loop: the scheduler
@@ -380,6 +383,33 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	return work;
 }
 
+static inline void
+lines_ahead(const void *at, unsigned lines)
+{
+	for (unsigned i = 0; i < lines; i++)
+		rte_prefetch0((const char *)at + i * RTE_CACHE_LINE_SIZE);
+}
+
+/* Prefetches the connections of messages behind message `i` of `n`: first the connection, and later
+ * what it points to. */
+static inline void
+transport_ahead(const struct eng_transport *t, const struct eng_dmsg *m, unsigned i, unsigned n)
+{
+	const struct eng_conn *c;
+
+	if (i + AHEAD_CONN < n) {
+		c = &t->conns[SK_MIN(m[i + AHEAD_CONN].id_type >> 4, t->nconns - 1)];
+		lines_ahead(c, 2);
+	}
+	if (i + AHEAD_PART < n) {
+		c = &t->conns[SK_MIN(m[i + AHEAD_PART].id_type >> 4, t->nconns - 1)];
+		if (c->part != NULL)
+			lines_ahead(c->part, 6);
+		else
+			lines_ahead(c->tcp, 5);
+	}
+}
+
 static bool
 transport_take_messages(struct eng_transport *t, struct rte_ring *r)
 {
@@ -388,8 +418,10 @@ transport_take_messages(struct eng_transport *t, struct rte_ring *r)
 
 	do {
 		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < n; i++) {
+			transport_ahead(t, m, i, n);
 			eng_conn_message(t, &m[i]);
+		}
 		all += n;
 	} while (n == ENG_BURST && all < MESSAGE_BUDGET);
 	return all > 0;
