@@ -3,6 +3,7 @@
 #include "stage_rig.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -42,8 +43,9 @@ flood_start(struct stage_rig *r, struct flood *f, unsigned nqps, uint16_t user,
 {
 	f->sent = 0;
 	f->nqps = nqps;
-	f->qp = calloc(nqps, sizeof(*f->qp));
+	f->qp = aligned_alloc(_Alignof(struct eng_qp), nqps * sizeof(*f->qp));
 	cr_assert_not_null(f->qp);
+	memset(f->qp, 0, nqps * sizeof(*f->qp));
 	stage_client_add(r, &f->c, user, rates);
 	for (unsigned i = 0; i < nqps; i++) {
 		stage_qp_make(&f->qp[i], &f->c, &busy, &f->sent);
