@@ -21,7 +21,7 @@ sim_rdma_activate(struct rdma_host *r, struct rdma_end *e)
 static bool
 sq_pending(void *ctx, struct rd_qp *qp)
 {
-	struct rdma_end *e = qp->user;
+	struct rdma_end *e = sim_rdma_end_of(qp);
 
 	return e->end == &e->end->flow->end[0] && e->end->flow->filling != NULL &&
 	       e->queued < qp->caps.sq_depth;
@@ -31,7 +31,7 @@ static bool
 sq_next(void *ctx, struct rd_qp *qp, struct rd_wr *wr)
 {
 	struct rdma_host *r = ctx;
-	struct rdma_end *e = qp->user;
+	struct rdma_end *e = sim_rdma_end_of(qp);
 	const struct sim_scenario *sc = r->h->w->sc;
 	struct sim_message *m;
 	uint32_t n;
@@ -59,7 +59,7 @@ static void
 rdma_client_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc *wc)
 {
 	struct rdma_host *r = ctx;
-	struct rdma_end *e = qp->user;
+	struct rdma_end *e = sim_rdma_end_of(qp);
 	struct sim_world *w = r->h->w;
 
 	e->queued--;
@@ -72,7 +72,7 @@ rdma_client_complete(void *ctx, struct rd_qp *qp, bool recv, const struct rd_wc 
 static void
 qp_error(void *ctx, struct rd_qp *qp, int code)
 {
-	struct rdma_end *e = qp->user;
+	struct rdma_end *e = sim_rdma_end_of(qp);
 
 	sim_flow_dead(e->end->flow);
 }
@@ -168,7 +168,6 @@ sim_rdma_end_new(struct rdma_host *r, struct sim_end *end)
 		.sig_all = true,
 		.access = RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ,
 		.ird = (uint16_t)sc->reads,
-		.ord = (uint16_t)sc->reads,
-		.user = e};
+		.ord = (uint16_t)sc->reads};
 	return e;
 }

@@ -7,6 +7,7 @@
 #ifndef SAKER_SIM_RDMA_CLIENT_H
 #define SAKER_SIM_RDMA_CLIENT_H
 
+#include "../../lib/base/mem.h"
 #include "../../lib/rdma/rdma.h"
 #include "world.h"
 
@@ -21,6 +22,12 @@ struct rdma_end {
 	unsigned turn;   /* alternates Writes and Reads */
 	uint32_t queued; /* work requests that were fetched and have not completed */
 };
+
+static inline struct rdma_end *
+sim_rdma_end_of(struct rd_qp *qp)
+{
+	return SK_CONTAINER(qp, struct rdma_end, rd);
+}
 
 struct rdma_host {
 	struct sim_host *h;

@@ -40,7 +40,7 @@ rec_put(void *ctx, struct tcp_rec *rec)
 static bool
 send(void *ctx, struct iw_qp *q, struct tcp_rec *rec)
 {
-	struct rdma_end *e = iw_qp_rd(q)->user;
+	struct rdma_end *e = sim_rdma_end_of(iw_qp_rd(q));
 
 	rec->owner = e->end;
 	tcp_send(e->end->conn, rec);
@@ -50,7 +50,7 @@ send(void *ctx, struct iw_qp *q, struct tcp_rec *rec)
 static void
 consumed(void *ctx, struct iw_qp *q, uint32_t bytes)
 {
-	struct rdma_end *e = iw_qp_rd(q)->user;
+	struct rdma_end *e = sim_rdma_end_of(iw_qp_rd(q));
 
 	if (e->end->conn != NULL)
 		tcp_consumed(e->end->conn, bytes);
@@ -67,7 +67,7 @@ tcp_iwarp_slice_free(void *ctx, struct tcp_slice *chain)
 static void
 close_stream(void *ctx, struct iw_qp *q, enum iw_close how)
 {
-	struct rdma_end *e = iw_qp_rd(q)->user;
+	struct rdma_end *e = sim_rdma_end_of(iw_qp_rd(q));
 
 	sim_flow_failed(e->end->flow);
 }
