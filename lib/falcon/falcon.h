@@ -263,20 +263,20 @@ struct fa_params {
 	uint32_t cid, peer_cid;           /* 24 bits: of received packets, of sent packets */
 	uint32_t function, peer_function; /* 24 bits: destination function, local and the peer's */
 	uint32_t mtu;                     /* largest payload in bytes (ULP headers and data) */
-	uint8_t protocol;                 /* Protocol Type on the wire; 2: RDMA */
-	bool ordered;                     /* RSN order at initiator (8.4.2) and target (8.5.2) */
-	uint8_t flows;                    /* 1 or 4 */
-	const struct fa_algorithm *algorithm; /* NULL: Swift */
-	void *user;
-	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* first values that this end sends */
-	uint32_t rx_request_psn, rx_data_psn, rx_rsn; /* first values that the peer sends */
 	/* Largest number of outstanding packets in a window, for a peer whose receive windows are
 	 * larger than the bitmaps on the wire; 0: the sizes of those bitmaps. */
-	uint32_t tx_window;
+	uint16_t tx_window;
+	uint8_t protocol;  /* Protocol Type on the wire; 2: RDMA */
+	bool ordered : 1;  /* RSN order at initiator (8.4.2) and target (8.5.2) */
+	uint8_t flows : 3; /* 1 or 4 */
 	/* [FA_PATHS], valid as long as the connection: the values that the low 14 bits of the paths
 	 * of all packets may have, each in the low bits of its entry; the other bits of an entry do
 	 * not count. The low two bits of entry i are those of i. NULL: any values. */
 	const uint16_t *paths;
+	const struct fa_algorithm *algorithm; /* NULL: Swift */
+	void *user;
+	uint32_t tx_request_psn, tx_data_psn, tx_rsn; /* first values that this end sends */
+	uint32_t rx_request_psn, rx_data_psn, rx_rsn; /* first values that the peer sends */
 };
 
 /* Creates a stack. `cfg` and `ops` are copied. Returns NULL when memory is exhausted, or when `cfg`
