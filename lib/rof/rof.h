@@ -27,7 +27,8 @@
 #define ROF_MTU_MIN     256
 #define ROF_MTU_MAX     8192
 #define ROF_RNR_FOREVER 7   /* rnr_retry without limit */
-#define ROF_RNR_SOON    1   /* code of the shortest RNR timeout, 10 us */
+#define ROF_RNR_SOON    1   /* codes of the shortest RNR timeout, 10 us, */
+#define ROF_RNR_LATE    20  /* and of 10.24 ms */
 #define ROF_GRH_LEN     40  /* bytes before the payload in a datagram's receive */
 #define ROF_HELD_MAX    128 /* datagrams that wait for their connection, at most */
 

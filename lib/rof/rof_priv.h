@@ -129,7 +129,9 @@ struct rof_chan {
 	uint32_t refuse_rsn;
 	uint32_t bounced_rsn; /* last RSN behind it that was refused, too */
 	uint8_t rnr_count;    /* number of refusals of refuse_rsn */
-	uint32_t hold;        /* datagrams that may wait for the connection */
+	/* number of those for lack of a buffer, at most ROF_RNR_LATE - ROF_RNR_SOON */
+	uint8_t buffer_waits;
+	uint32_t hold; /* datagrams that may wait for the connection */
 	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
 	/* Datagram QPs that wait for room, and the place to append the next one. */

@@ -126,6 +126,7 @@ refused_first(struct rof_chan *c, uint32_t rsn)
 		c->refused = true;
 		c->refuse_rsn = rsn;
 		c->rnr_count = 0;
+		c->buffer_waits = 0;
 	}
 	if (rsn == c->refuse_rsn)
 		c->bounced_rsn = rsn;
@@ -297,6 +298,19 @@ misdirected(struct rof_chan *c, const struct rof_in *in)
 	return true;
 }
 
+/* Returns the RNR code for a request that found no buffer. The time grows while the request that
+ * was refused first finds none: each attempt costs as much as a request that is served, and a peer
+ * that acknowledges no data keeps its share of the buffers for seconds. */
+static uint8_t
+buffer_rnr(struct rof_chan *c, uint32_t rsn)
+{
+	uint8_t code = (uint8_t)(ROF_RNR_SOON + c->buffer_waits);
+
+	if (rsn == c->refuse_rsn && code < ROF_RNR_LATE)
+		c->buffer_waits++;
+	return code;
+}
+
 /* Refuses a request for now, when no state has changed and a repetition may succeed. Returns false
  * otherwise. */
 static bool
@@ -310,7 +324,7 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 	rof_count(c->st, reason);
 	if (c->rc != NULL)
 		c->rc->info.rnr_out++;
-	come_again(c, d, reason == ROF_NO_BUFFER ? ROF_RNR_SOON : c->p.rnr_code);
+	come_again(c, d, reason == ROF_NO_BUFFER ? buffer_rnr(c, d->rsn) : c->p.rnr_code);
 	return true;
 }
 

@@ -466,6 +466,29 @@ Test(rof_hostile, a_void_write_with_immediate_is_not_checked_as_a_whole_rof_8_2)
 	fini();
 }
 
+/* A peer that acknowledges no data keeps the buffers of its share: its requests must not take the
+ * time of others. */
+Test(rof_hostile, requests_without_a_buffer_come_again_later_each_time)
+{
+	struct wire_rof h = {.opcode = ROF_FETCH_ADD, .rmsn = 1, .swap_add = 5};
+
+	script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+	h.va = SCRIPT_BASE + SCRIPT_GRANTED;
+	h.rkey = s.granted.stag;
+	for (unsigned round = 0; round < 2; round++) {
+		s.no_buffers = 30;
+		script_request(&s, FA_PULL, &h, 0);
+		for (unsigned i = 0; i < 30; i++) {
+			cr_assert_eq(script_last(&s)->verdict, FA_RNR);
+			cr_assert_eq(script_last(&s)->rnr,
+				SK_MIN(ROF_RNR_SOON + i, (unsigned)ROF_RNR_LATE), "%u", i);
+			cr_assert(script_again(&s));
+		}
+		cr_assert_eq(script_last(&s)->verdict, FA_TAKEN);
+	}
+	fini();
+}
+
 Test(rof_hostile, without_a_buffer_for_the_answer_nothing_happens)
 {
 	struct wire_rof h = {.opcode = ROF_FETCH_ADD, .rmsn = 1, .swap_add = 5};
