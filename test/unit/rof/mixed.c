@@ -178,7 +178,7 @@ run(uint8_t ordering, uint8_t errors, uint32_t noise)
 		cr_assert_eq(wc->byte_len, s.len[r]);
 		if (s.opcode[r] != RD_SEND)
 			cr_assert_eq(wc->imm, r);
-		if (s.opcode[r] != RD_WRITE_IMM && i + 128 >= s.receives)
+		if (s.opcode[r] != RD_WRITE_IMM && wc->wr_id + 128 >= s.receives)
 			check_bytes(s.p.e[1].mem + END_MEM / 2 + (wc->wr_id % 128) * SLOT, r);
 	}
 	if (ordering != ROF_ORDER_NONE) {
