@@ -133,6 +133,7 @@ sum_avx2(uint64_t sum, const uint8_t *p, size_t len)
 		high = _mm256_add_epi64(high, _mm256_srli_epi64(b, 32));
 	}
 	_mm256_storeu_si256((__m256i *)lane, _mm256_add_epi64(low, high));
+	_mm256_zeroupper(); /* the compiler adds it only when it optimizes */
 	return sk_sum_add(sum, lane[0] + lane[1] + lane[2] + lane[3]);
 }
 

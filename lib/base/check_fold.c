@@ -124,6 +124,7 @@ fold_pass(struct sk_check c, uint8_t *dst, const uint8_t *src, size_t len, unsig
 	if (what & P_SUM)
 		c.sum = sk_sum_add(
 			c.sum, (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(s.low, s.high)));
+	_mm256_zeroupper(); /* the compiler adds it only when it optimizes */
 	return c;
 }
 
