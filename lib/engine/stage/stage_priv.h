@@ -194,10 +194,11 @@ eng_qp_of(struct rd_qp *rd)
 #define ENG_AHEAD_QP   6
 #define ENG_AHEAD_PART 3
 
+/* `at` may be NULL. */
 static inline void
 eng_lines_ahead(const void *at, unsigned lines)
 {
-	for (unsigned i = 0; i < lines; i++)
+	for (unsigned i = 0; at != NULL && i < lines; i++)
 		__builtin_prefetch((const char *)at + i * 64);
 }
 
