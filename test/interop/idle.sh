@@ -28,8 +28,9 @@ cpu_us() { awk '{ns += $1} END {print int(ns / 1000)}' /proc/"${pid[$1]}"/task/*
 
 has_slept() { [ "$(loop "$1" sleeps)" -gt 10 ]; }
 
-# rests NAME SECONDS [WAKES]: the saker's loop takes no nap, wakes less often than WAKES (30) times
-# in a second, and takes less than 0.5 % of a processor, all threads of the process together.
+# rests NAME SECONDS [WAKES]: the saker's loop takes no nap, and wakes less often than WAKES (30)
+# times in a second. Prints the processor time of all threads of the process, which is below 0.5 %
+# on a processor of its own; the bound is generous, since a host may share the processor.
 rests() {
     local naps sleeps cpu begin us
     until_true 60 has_slept "$1" || fail "saker $1 does not sleep"
@@ -41,7 +42,7 @@ rests() {
     echo "saker $1: $sleeps sleeps and $cpu us of a processor in $((us / 1000)) ms"
     [ "$naps" = 0 ] || fail "saker $1 took $naps naps"
     [ $((sleeps * 1000000)) -lt $((us * ${3:-30})) ] || fail "saker $1 wakes too often"
-    [ $((cpu * 200)) -lt "$us" ] || fail "saker $1 takes more than 0.5 %"
+    [ $((cpu * 50)) -lt "$us" ] || fail "saker $1 takes more than 2 %"
 }
 
 # round_trips TRANSPORT FROM TO ADDRESS: a Read after each pause. The peer's saker sleeps at that
