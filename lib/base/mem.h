@@ -26,6 +26,14 @@ bool sk_mem_populates(bool on);
 #define SK_MAX(a, b)                    ((a) > (b) ? (a) : (b))
 #define SK_ARRAY_LEN(a)                 (sizeof(a) / sizeof((a)[0]))
 
+/* Prefetches `lines` cache lines from `at` on. Does nothing if `at` is NULL. */
+static inline void
+sk_prefetch(const void *at, unsigned lines)
+{
+	for (unsigned i = 0; at != NULL && i < lines; i++)
+		__builtin_prefetch((const char *)at + (size_t)i * 64);
+}
+
 /* Fetches a cache line for writing. Compilers turn __builtin_prefetch(line, 1) into a prefetch for
  * reading unless the target surely has the instruction, and the write then fetches the line again.
  * On a processor without the instruction, it does nothing. */

@@ -124,7 +124,7 @@ stage_ahead(const struct eng_stage *s, const struct eng_dmsg *m, unsigned i, uns
 	if (i + ENG_AHEAD_QP < n) {
 		qp = receiver_of(s, &m[i + ENG_AHEAD_QP]);
 		if (qp != NULL)
-			eng_lines_ahead(qp, 2);
+			sk_prefetch(qp, 2);
 	}
 	if (i + ENG_AHEAD_PART < n) {
 		qp = receiver_of(s, &m[i + ENG_AHEAD_PART]);

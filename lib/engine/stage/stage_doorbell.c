@@ -161,10 +161,9 @@ bells_ahead(const struct eng_client_stage *cs)
 		return;
 	eng_qp_part_ahead(qp);
 	__builtin_prefetch(qp->shared);
-	__builtin_prefetch(shm_take_at(&qp->sq, qp->sq.next));
-	qp = bell_qp(cs, ENG_AHEAD_QP);
-	if (qp != NULL)
-		eng_lines_ahead(qp, 3);
+	if (qp->sq.entries != NULL)
+		__builtin_prefetch(shm_take_at(&qp->sq, qp->sq.next));
+	sk_prefetch(bell_qp(cs, ENG_AHEAD_QP), 3);
 }
 
 /* Takes up to `most` doorbells. Returns their number. */

@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "../../base/mem.h"
 #include "../../iwarp/iwarp.h"
 #include "../../rof/rof.h"
 #include "../common/mbuf.h"
@@ -194,20 +195,11 @@ eng_qp_of(struct rd_qp *rd)
 #define ENG_AHEAD_QP   6
 #define ENG_AHEAD_PART 3
 
-/* `at` may be NULL. */
-static inline void
-eng_lines_ahead(const void *at, unsigned lines)
-{
-	for (unsigned i = 0; at != NULL && i < lines; i++)
-		__builtin_prefetch((const char *)at + i * 64);
-}
-
 static inline void
 eng_qp_part_ahead(const struct eng_qp *qp)
 {
-	eng_lines_ahead(qp->iw, 3);
-	if (qp->chan != NULL)
-		eng_lines_ahead(qp->chan, 2);
+	sk_prefetch(qp->iw, 3);
+	sk_prefetch(qp->chan, 2);
 }
 
 /* ---- stage_doorbell.c: clients and their doorbells ---- */

@@ -383,13 +383,6 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 	return work;
 }
 
-static inline void
-lines_ahead(const void *at, unsigned lines)
-{
-	for (unsigned i = 0; i < lines; i++)
-		rte_prefetch0((const char *)at + i * RTE_CACHE_LINE_SIZE);
-}
-
 /* Prefetches the connections of messages behind message `i` of `n`: first the connection, and later
  * what it points to. */
 static inline void
@@ -399,14 +392,14 @@ transport_ahead(const struct eng_transport *t, const struct eng_dmsg *m, unsigne
 
 	if (i + AHEAD_CONN < n) {
 		c = &t->conns[SK_MIN(m[i + AHEAD_CONN].id_type >> 4, t->nconns - 1)];
-		lines_ahead(c, 2);
+		sk_prefetch(c, 2);
 	}
 	if (i + AHEAD_PART < n) {
 		c = &t->conns[SK_MIN(m[i + AHEAD_PART].id_type >> 4, t->nconns - 1)];
 		if (c->part != NULL)
-			lines_ahead(c->part, 6);
+			sk_prefetch(c->part, 6);
 		else
-			lines_ahead(c->tcp, 5);
+			sk_prefetch(c->tcp, 5);
 	}
 }
 
