@@ -16,7 +16,6 @@
 #include "../base/mem.h"
 #include "common/pages.h"
 #include "control/control.h"
-#include "loop_priv.h"
 #include "stage/stage.h"
 #include "telemetry_priv.h"
 #include "transport/transport.h"
@@ -58,7 +57,7 @@ make_rings(struct eng *e)
 static void
 wake_loop(void *arg, unsigned loop)
 {
-	eng_wake(arg, loop);
+	eng_wake(arg, 1u << loop);
 }
 
 static int
@@ -141,7 +140,7 @@ wake_stage(void *arg, unsigned stage)
 {
 	struct eng *e = arg;
 
-	eng_wake(e, e->cfg.stage_loop[stage]);
+	eng_wake(e, 1u << e->cfg.stage_loop[stage]);
 }
 
 /* Creates the thread's rings. A QP has one request at most. */

@@ -15,7 +15,6 @@
 #include "../base/mem.h"
 #include "../base/wheel.h"
 #include "control/control.h"
-#include "loop_priv.h"
 #include "stage/stage.h"
 #include "transport/transport.h"
 
@@ -46,31 +45,6 @@ eng_clock(void)
 	return scale(rte_rdtsc());
 }
 
-void
-eng_wake(struct eng *e, unsigned k)
-{
-	const uint64_t one = 1;
-
-	shm_fence();
-	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & 1u << k) {
-		ssize_t n = write(e->wake_fd, &one, sizeof(one));
-
-		(void)n; /* EAGAIN: the counter is full, so the loop is being woken already */
-	}
-}
-
-/* Wakes a sleeping loop after a turn with work, because the turn may have passed messages to it. */
-static void
-wake_others(struct eng *e, unsigned k)
-{
-	uint32_t others;
-
-	shm_fence();
-	others = __atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & ~(1u << k);
-	if (others != 0)
-		eng_wake(e, (unsigned)__builtin_ctz(others));
-}
-
 bool
 eng_poll(struct eng *e, unsigned k, uint64_t now)
 {
@@ -92,7 +66,7 @@ eng_poll(struct eng *e, unsigned k, uint64_t now)
 	if (work) {
 		l->stats.busy_turns++;
 		if (e->cfg.nloops > 1 && e->cfg.idle == ENG_IDLE_SLEEP)
-			wake_others(e, k);
+			eng_wake(e, ~(1u << k)); /* the turn may have passed messages to them */
 	}
 	return work;
 }
@@ -303,8 +277,7 @@ void
 eng_stop(struct eng *e)
 {
 	__atomic_store_n(&e->stop, true, __ATOMIC_RELEASE);
-	for (unsigned k = 0; k < e->cfg.nloops; k++)
-		eng_wake(e, k);
+	eng_wake(e, UINT32_MAX);
 }
 
 void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that stages of every kind use: counters, rings between stages, the RDMA MTU. */
+/* Functions that stages of every kind use: counters, waking, rings between stages, the RDMA MTU. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include <rte_ring.h>
 #include <rte_ring_elem.h>
@@ -15,6 +16,19 @@
 	(IP_MAX + UDP_LEN + PSP_MAX + FALCON_PUSH_DATA_LEN + ROF_MAX + 3 + PSP_ICV_LEN)
 
 SK_REASONS_DEFINE(eng, ENG_NONE, ENG_REASONS)
+
+void
+eng_wake(struct eng *e, uint32_t loops)
+{
+	const uint64_t one = 1;
+
+	shm_fence();
+	if (__atomic_load_n(&e->sleeping, __ATOMIC_RELAXED) & loops) {
+		ssize_t n = write(e->wake_fd, &one, sizeof(one));
+
+		(void)n; /* EAGAIN: the counter is full, so the loops are being woken already */
+	}
+}
 
 struct rte_ring *
 eng_ring_create(const struct eng *e, const char *kind, unsigned a, unsigned b, unsigned esize,

@@ -113,6 +113,10 @@ struct eng {
  * work with it. */
 int eng_config_check(const struct eng_config *cfg, char *err, size_t errlen);
 
+/* Wakes the loops of the set `loops` (bit k: loop k) that sleep. If none does, the call costs a
+ * fence and a load. Callable from any thread. */
+void eng_wake(struct eng *e, uint32_t loops);
+
 /* Creates a single-producer single-consumer ring of `count` elements of `esize` bytes between two
  * stages. Its name consists of the number of the instance, `kind`, `a` and `b`. Returns NULL, with
  * rte_errno set, when there is no memory. */

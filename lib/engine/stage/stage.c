@@ -121,11 +121,8 @@ stage_ahead(const struct eng_stage *s, const struct eng_dmsg *m, unsigned i, uns
 {
 	const struct eng_qp *qp;
 
-	if (i + ENG_AHEAD_QP < n) {
-		qp = receiver_of(s, &m[i + ENG_AHEAD_QP]);
-		if (qp != NULL)
-			sk_prefetch(qp, 2);
-	}
+	if (i + ENG_AHEAD_QP < n)
+		sk_prefetch(receiver_of(s, &m[i + ENG_AHEAD_QP]), 2);
 	if (i + ENG_AHEAD_PART < n) {
 		qp = receiver_of(s, &m[i + ENG_AHEAD_PART]);
 		if (qp != NULL)

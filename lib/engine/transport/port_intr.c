@@ -39,18 +39,6 @@ struct eng_port_intr {
 	struct intr_queue queue[ENG_MAX_TRANSPORTS];
 };
 
-static void
-intr_wake_all(struct eng *e)
-{
-	const uint64_t one = 1;
-
-	if (__atomic_load_n(&e->sleeping, __ATOMIC_SEQ_CST) != 0) {
-		ssize_t n = write(e->wake_fd, &one, sizeof(one));
-
-		(void)n; /* EAGAIN: the counter is full, so the loops are being woken already */
-	}
-}
-
 /* Handles a report of the driver. net_vhost reports a queue's state while it holds a lock that
  * rte_eth_dev_rx_intr_enable() takes, too, so only the report about the link waits for p->lock. */
 static int
@@ -63,7 +51,7 @@ intr_report(uint16_t port, enum rte_eth_event_type type, void *arg, void *ret)
 		pthread_mutex_unlock(&p->lock);
 	}
 	__atomic_fetch_add(&p->changes, 1, __ATOMIC_SEQ_CST);
-	intr_wake_all(p->e);
+	eng_wake(p->e, UINT32_MAX);
 	return 0;
 }
 
