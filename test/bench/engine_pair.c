@@ -15,7 +15,7 @@
  * turns: as solo, but the "idle" QPs take turns, with one message in each. `depth` messages are in
  * flight on all QPs together, and each has a completion.
  * connect: one thread creates as many QPs at each side as "idle QPs" states, and connects them,
- *WINDOW at a time. The results are processor time of both sides and both clients.
+ * WINDOW at a time. The results are processor time of both sides and both clients.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * The cost of a message with several loops: two instances with N loops each, joined by ports with N
  * queues and RSS, and a QP of each loop that sends small Writes to one of the same loop of the
- *other instance. One thread runs all of it on a virtual clock. sender_turn() and receiver_turn()
- *contain what the lcores and the clients do, for callgrind, and not what the ports do.
+ * other instance. One thread runs all of it on a virtual clock. sender_turn() and receiver_turn()
+ * contain what the lcores and the clients do, for callgrind, and not what the ports do.
  *
  *	bench_spread [EAL options] -- N [iwarp|falcon [ms]]
  *

@@ -250,15 +250,21 @@ Test(client_command, many_qps_are_created_with_several_commands_under_way)
 	cr_assert_eq(saker_qp_create_many(pd, &attr, 0, qp), 0);
 }
 
+static void
+refuse_from_the_sixth(void)
+{
+	f.refuse_op = SHM_QP_CREATE;
+	f.refuse_status = -EDQUOT;
+	f.refuse_text = "no more";
+	f.refuse_after = 5;
+}
+
 Test(client_command, qps_in_front_of_a_refused_one_remain)
 {
 	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq};
 	struct saker_qp *qp[MANY];
 
-	f.refuse_op = SHM_QP_CREATE;
-	f.refuse_status = -EDQUOT;
-	f.refuse_text = "no more";
-	f.refuse_after = 5;
+	refuse_from_the_sixth();
 	cr_assert_eq(saker_qp_create_many(pd, &attr, MANY, qp), 5);
 	cr_assert_str_eq(saker_error(), "no more");
 	cr_assert_eq(f.seen[SHM_QP_DESTROY], 0);
@@ -271,10 +277,7 @@ Test(client_command, qps_behind_a_refused_one_are_destroyed)
 	struct saker_qp_attr attr = {.send_cq = cq, .recv_cq = cq};
 	struct saker_qp *qp[MANY];
 
-	f.refuse_op = SHM_QP_CREATE;
-	f.refuse_status = -EDQUOT;
-	f.refuse_text = "no more";
-	f.refuse_after = 5;
+	refuse_from_the_sixth();
 	f.backwards = true; /* the first commands of the first batch of 8 are refused */
 	cr_assert_eq(saker_qp_create_many(pd, &attr, MANY, qp), -EDQUOT);
 	cr_assert_str_eq(saker_error(), "no more");
