@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that the pages doc/conformance*.md name tests that exist and run.
+"""Checks that the pages doc/conformance*.md and doc/tcp.md name tests that exist and run.
 
 A row's last column holds tests in backquotes, `suite::test` of a Criterion program or the path of a
-script or program below test/. Or it begins with "open:" or "not applicable:" and gives a reason.
+script or program below test/. Or it begins with "open:", "not applicable:" or "differs:" and gives
+a reason. A test of test/unit/tcp whose name ends with a section of an RFC must have a row.
 """
 import os
 import pathlib
@@ -11,7 +12,8 @@ import re
 import sys
 
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-pages = sorted((root / 'doc').glob('conformance*.md'))
+tcp_page = root / 'doc' / 'tcp.md'
+pages = sorted((root / 'doc').glob('conformance*.md')) + [tcp_page]
 
 
 def is_run(path):
@@ -26,11 +28,11 @@ def is_run(path):
     return any(f"'{name}'" in text for name in names + [path.name])
 
 
-def criterion_tests():
+def criterion_tests(folder='unit'):
     pattern = re.compile(r'^(?:Test|ParameterizedTest|Theory)\(\s*(?:\([^)]*\),\s*)?(\w+),\s*(\w+)',
                          re.MULTILINE)
     return {'::'.join(m.groups())
-            for path in (root / 'test' / 'unit').rglob('*.c') if is_run(path)
+            for path in (root / 'test' / folder).rglob('*.c') if is_run(path)
             for m in pattern.finditer(path.read_text())}
 
 
@@ -40,10 +42,10 @@ def cells(line):
 
 def faults_of(number, line, tests):
     shown = cells(line)[-1]
-    if re.match(r'(open|not applicable): \S', shown):
-        return
     names = re.findall(r'`([^`]+)`', shown)
-    if not names:
+    if re.match(r'(open|not applicable|differs): \S', shown):
+        names = [name for name in names if '::' in name]
+    elif not names:
         yield f'{number}: the row names neither a test nor a reason'
     for name in names:
         if '::' in name:
@@ -61,6 +63,14 @@ def rows_of(page):
             yield number, line
 
 
+def tests_without_row():
+    """Yields the tests of TCP that are named after a section, and that no row of its page names."""
+    page = tcp_page.read_text()
+    for name in sorted(criterion_tests('unit/tcp')):
+        if re.search(r'_rfc\d+', name) and f'`{name}`' not in page:
+            yield f'{tcp_page}: no row names {name}'
+
+
 def main():
     tests = criterion_tests()
     faults, rows, still_open = [], 0, 0
@@ -69,7 +79,8 @@ def main():
             rows += 1
             still_open += cells(line)[-1].startswith('open:')
             faults += [f'{page}:{fault}' for fault in faults_of(number, line, tests)]
-    if not tests or len(pages) < 2 or rows < 100:
+    faults += tests_without_row()
+    if not tests or len(pages) < 3 or rows < 100:
         faults.append(f'only {len(tests)} tests, {len(pages)} pages and {rows} rows were found: '
                       'is this the right tree?')
     print(*faults, sep='\n', end='\n' if faults else '')

@@ -159,11 +159,11 @@ update_window(struct tcp_conn *c, const struct wire_tcp *seg)
 
 /* Counts an acknowledgement that acknowledges nothing new (RFC 5681 2). */
 static void
-duplicate(struct tcp_conn *c, uint64_t now)
+duplicate(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	c->n_dup_acks++;
 	if (!(c->flags & F_SACK))
-		tcp_loss_dupack(c, now);
+		tcp_loss_dupack(c, a);
 }
 
 /* Progress with a peer without SACK: the duplicate acknowledgements do not count any more, and a
@@ -174,14 +174,17 @@ newreno_progress(struct tcp_conn *c)
 	c->sacked_out = 0;
 	c->dupacks = 0;
 	if (c->ca == CA_RECOVERY && tcp_seq_lt(c->snd_una, c->recover) && c->seg_head != NULL &&
-		!(c->seg_head->flags & R_RETRANS))
+		!(c->seg_head->flags & R_RETRANS)) {
 		tcp_loss_mark(c, c->seg_head);
+		c->todo |= DO_RTX_FIRST;
+	}
 }
 
 void
 tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len)
 {
 	struct tcp_acked a = {.now = now,
+		.reported = c->snd_una + c->sacked_out,
 		.ts = seg->ts,
 		.ts_ecr = seg->ts_ecr,
 		.ece = (seg->flags & TCP_ECE) != 0};
@@ -194,7 +197,7 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 		if (!(c->flags & F_SACK))
 			newreno_progress(c);
 	} else if (!len && !window && c->snd_una != c->snd_nxt && !(seg->flags & TCP_FIN)) {
-		duplicate(c, now);
+		duplicate(c, &a);
 	}
 	if (c->flags & F_SACK && seg->nsack)
 		tcp_sack_process(c, seg, &a);
@@ -209,4 +212,21 @@ tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t l
 	tcp_loss_after_ack(c, &a);
 	if (a.bytes)
 		tcp_conn_event(c, TCP_EV_SENT);
+}
+
+void
+tcp_ack_overtaken(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg)
+{
+	struct tcp_acked a = {.now = now,
+		.reported = c->snd_una + c->sacked_out,
+		.ts = seg->ts,
+		.ts_ecr = seg->ts_ecr};
+
+	if (!(c->flags & F_SACK) || !seg->nsack)
+		return;
+	tcp_sack_process(c, seg, &a);
+	if (a.sacked)
+		tcp_timers_acked(c, now);
+	tcp_rack_detect(c, now);
+	tcp_loss_after_ack(c, &a);
 }

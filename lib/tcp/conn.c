@@ -31,7 +31,7 @@ tcp_conn_new(struct tcp_stack *s, const struct tcp_tuple *t, uint32_t mtu)
 		return NULL;
 	c->s = s;
 	c->tuple = *t;
-	c->mtu = mtu;
+	c->mtu = c->pmtu.link = mtu;
 	c->peer_mss = sk_addr_is_v4(&t->raddr) ? TCP_MSS_DEFAULT_V4 : TCP_MSS_DEFAULT_V6;
 	c->iss = tcp_isn(s, t, s->now);
 	c->snd_una = c->snd_nxt = c->recover = c->rtx_high = c->rtt_seq = c->iss;

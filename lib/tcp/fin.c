@@ -19,6 +19,8 @@ tcp_fin_reached(struct tcp_conn *c)
 		c->flags |= F_FIN_TAKEN;
 		c->fast = false;
 		c->rcv_nxt++;
+		/* A FIN that arrives at a closed window does not turn it into a negative one. */
+		c->rcv_adv = tcp_seq_max(c->rcv_adv, c->rcv_nxt);
 		tcp_conn_ack_now(c);
 		if (next[c->state] == TCPS_TIME_WAIT)
 			tcp_conn_time_wait(c);

@@ -183,9 +183,11 @@ ack_in(struct tcp_conn *c, struct seg_in *in)
 	}
 	if (tcp_seq_lt(ack, c->snd_una)) {
 		tcp_count(c->s, TCP_OLD_ACK);
-		if (c->snd_una - ack <= c->max_wnd)
+		if (c->snd_una - ack <= c->max_wnd) {
+			tcp_ack_overtaken(c, in->now, in->tcp);
 			return true; /* the payload may still be valid */
-		tcp_challenge(c);    /* RFC 5961 5.2 */
+		}
+		tcp_challenge(c); /* RFC 5961 5.2 */
 		input_drop(c, in);
 		return false;
 	}
@@ -225,6 +227,17 @@ text_in(struct tcp_conn *c, struct seg_in *in)
 		tcp_fin_reached(c);
 }
 
+/* Stores the peer's timestamp (RFC 7323 4.3), after all checks of the segment: with the timestamp
+ * of a forged one, PAWS would refuse each segment of the peer from here on. */
+static void
+take_timestamp(struct tcp_conn *c, const struct seg_in *in)
+{
+	if (!in->tcp->ts || tcp_seq_lt(c->rcv_acked, in->tcp->seq))
+		return;
+	c->ts_recent = in->tcp->ts_val;
+	c->ts_recent_at = in->now;
+}
+
 /* Handles a segment in the states in which both sides have sent their SYN. */
 static void
 in_synchronized(struct tcp_conn *c, struct seg_in *in)
@@ -241,10 +254,6 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 		not_acceptable(c, in);
 		return;
 	}
-	if (t->ts && tcp_seq_le(t->seq, c->rcv_acked)) { /* RFC 7323 4.3 */
-		c->ts_recent = t->ts_val;
-		c->ts_recent_at = in->now;
-	}
 	if (t->flags & TCP_RST) {
 		reset_in(c, in);
 	} else if (t->flags & TCP_SYN) { /* fourth: RFC 5961 4.2 */
@@ -253,6 +262,7 @@ in_synchronized(struct tcp_conn *c, struct seg_in *in)
 	} else if (!(t->flags & TCP_ACK)) {
 		refuse_segment(c, in, TCP_BAD_FLAGS);
 	} else if (ack_in(c, in)) {
+		take_timestamp(c, in);
 		text_in(c, in);
 	}
 }
@@ -331,6 +341,7 @@ tcp_reopen(struct tcp_conn *c, uint64_t now, const struct wire_tcp *t)
 		(t->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) != TCP_SYN)
 		return false;
 	c->s->now = now;
+	c->s->reopened = (struct tcp_reopened){c->tuple, c->snd_nxt, true};
 	tcp_conn_end(c, 0);
 	return true;
 }

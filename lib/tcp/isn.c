@@ -13,11 +13,18 @@ tuple_hash(const struct tcp_stack *s, const struct tcp_tuple *t)
 	return sk_siphash(&s->cfg.isn_key, t, sizeof(*t));
 }
 
-/* ISN = M + F(tuple, key); M has a tick of 4 us. */
+/* ISN = M + F(tuple, key); M has a tick of 4 us. A connection that sends more than 250 KB/s is
+ * ahead of it: the incarnation that follows its TIME-WAIT takes a later ISN (RFC 9293 3.6.1). */
 uint32_t
-tcp_isn(const struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now)
+tcp_isn(struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now)
 {
-	return (uint32_t)(now / 4000) + (uint32_t)tuple_hash(s, t);
+	uint32_t isn = (uint32_t)(now / 4000) + (uint32_t)tuple_hash(s, t);
+	struct tcp_reopened *old = &s->reopened;
+
+	if (!old->valid || memcmp(&old->tuple, t, sizeof(*t)) != 0)
+		return isn;
+	old->valid = false;
+	return tcp_seq_max(isn, old->snd_nxt + TCP_REOPEN_GAP);
 }
 
 uint32_t

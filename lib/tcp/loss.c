@@ -12,6 +12,7 @@ tcp_loss_mark(struct tcp_conn *c, struct tcp_rec *seg)
 	if (seg->flags & (R_LOST | R_SACKED))
 		return;
 	seg->flags |= R_LOST;
+	c->prr.loss = true;
 	c->lost_out += seg->seg_len;
 	c->fast = false;
 	if (c->lost_hint == NULL || tcp_seq_lt(seg->seq, c->lost_hint->seq))
@@ -28,12 +29,13 @@ remember_for_undo(struct tcp_conn *c)
 }
 
 static void
-enter_recovery(struct tcp_conn *c, uint64_t now)
+enter_recovery(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	if (c->ca == CA_OPEN) {
 		remember_for_undo(c);
-		c->s->cc->loss(c, now);
+		c->s->cc->loss(c, a->now);
 	}
+	tcp_prr_begin(c, a);
 	c->ca = CA_RECOVERY;
 	c->recover = c->snd_nxt;
 	c->todo |= DO_RTX_FIRST;
@@ -42,6 +44,7 @@ enter_recovery(struct tcp_conn *c, uint64_t now)
 static void
 leave_recovery(struct tcp_conn *c)
 {
+	tcp_prr_end(c);
 	if (c->ca == CA_RECOVERY && c->rack.reo_wnd_persist && --c->rack.reo_wnd_persist == 0)
 		c->rack.reo_wnd_mult = 1;
 	c->ca = CA_OPEN;
@@ -75,6 +78,7 @@ spurious(struct tcp_conn *c)
 	tcp_rack_dsack(c);
 	if (!(c->flags & F_UNDO) || !c->undo_retrans || --c->undo_retrans)
 		return;
+	tcp_prr_end(c);
 	c->cwnd = SK_MAX(c->cwnd, c->prior_cwnd);
 	c->ssthresh = SK_MAX(c->ssthresh, c->prior_ssthresh);
 	c->flags &= ~F_UNDO;
@@ -84,6 +88,9 @@ void
 tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	bool grow = a->bytes && (c->ca == CA_OPEN || c->ca == CA_LOSS);
+	/* After a timeout, the window is smaller than what must be sent again, so that it limits
+	 * even a sender without new data. */
+	bool limited = c->flags & F_CWND_LIMITED || c->ca == CA_LOSS;
 
 	if (a->dsack)
 		spurious(c);
@@ -92,15 +99,17 @@ tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a)
 	if (c->flags & F_ECN)
 		ecn_echo(c, a);
 	if (c->lost_out && (c->ca == CA_OPEN || c->ca == CA_CWR))
-		enter_recovery(c, a->now);
+		enter_recovery(c, a);
+	if (c->ca == CA_RECOVERY)
+		tcp_prr_ack(c, a);
 	if (grow && (c->ca == CA_OPEN || c->ca == CA_LOSS))
-		c->s->cc->acked(c, a->now, a->bytes, c->flags & F_CWND_LIMITED);
+		c->s->cc->acked(c, a->now, a->bytes, limited);
 }
 
 /* Counts a duplicate acknowledgement of a peer without SACK: it stands for a segment that has left
  * the network (RFC 5681 3.2, RFC 6582). */
 void
-tcp_loss_dupack(struct tcp_conn *c, uint64_t now)
+tcp_loss_dupack(struct tcp_conn *c, const struct tcp_acked *a)
 {
 	uint32_t most = c->snd_nxt - c->snd_una;
 
@@ -112,7 +121,7 @@ tcp_loss_dupack(struct tcp_conn *c, uint64_t now)
 		c->dupacks++;
 	if (c->dupacks == TCP_DUP_THRESH && (c->ca == CA_OPEN || c->ca == CA_CWR)) {
 		tcp_loss_mark(c, c->seg_head);
-		enter_recovery(c, now);
+		enter_recovery(c, a);
 	}
 }
 
@@ -183,6 +192,7 @@ static void
 enter_loss(struct tcp_conn *c, uint64_t now)
 {
 	c->flags &= ~(F_UNDO | F_EIFEL);
+	tcp_prr_end(c);
 	if (c->ca == CA_OPEN) {
 		remember_for_undo(c);
 		c->flags |= F_EIFEL;
@@ -217,6 +227,9 @@ tcp_loss_rto(struct tcp_conn *c, uint64_t now)
 		c->todo |= DO_FIN_AGAIN;
 		return;
 	}
+	tcp_pmtu_timeout(c, now);
+	if (c->state == TCPS_CLOSED)
+		return;
 	mark_on_rto(c, now);
 	if (c->ca != CA_LOSS)
 		enter_loss(c, now);

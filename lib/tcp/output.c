@@ -44,7 +44,12 @@ send_lost(struct tcp_conn *c, struct turn *t)
 
 	while (c->lost_out && (r = next_lost(c)) != NULL) {
 		flight = tcp_in_flight(c);
-		if (!(c->todo & DO_RTX_FIRST) && flight && flight + r->seg_len > c->cwnd)
+		/* After the path MTU became small, a segment makes many. Their number is bounded,
+		 * as the walks over them are. */
+		if (flight && r->seg_len > c->emss && c->nsegs >= 2 * TCP_MAX_SEGS)
+			return true;
+		if (!(c->todo & DO_RTX_FIRST) && flight &&
+			flight + SK_MIN(r->seg_len, c->emss) > c->cwnd)
 			return true;
 		rc = tcp_seg_retransmit(c, t->now, r);
 		if (rc == 0)
@@ -101,9 +106,8 @@ send_new(struct tcp_conn *c, struct turn *t)
 			return true;
 		n = tcp_seg_new(c, t->now, SK_MIN(wnd, cw));
 		if (n == 0) {
-			if (cw <= wnd)
-				note_limit(c, true);
-			else if (c->snd_una == c->snd_nxt)
+			note_limit(c, cw <= wnd);
+			if (cw > wnd && c->snd_una == c->snd_nxt)
 				tcp_timers_window_closed(c, t->now);
 			return true;
 		}
@@ -200,13 +204,21 @@ send_report(struct tcp_conn *c, struct turn *t)
 	return true;
 }
 
+/* Sends an acknowledgement in SYN-RECEIVED: the answer to a segment that is not acceptable (RFC
+ * 9293 3.10.7.4), or a challenge (RFC 5961). */
+static bool
+send_early_ack(struct tcp_conn *c, struct turn *t)
+{
+	return !(c->todo & DO_ACK_NOW) || took(t, tcp_seg_pure_ack(c, t->now));
+}
+
 static bool
 all_steps(struct tcp_conn *c, struct turn *t)
 {
 	if (c->todo & DO_SYN && !took(t, tcp_seg_syn(c, t->now)))
 		return false;
 	if (c->state < TCPS_ESTABLISHED)
-		return true;
+		return c->state != TCPS_SYN_RCVD || send_early_ack(c, t);
 	if (!send_report(c, t))
 		return false;
 	if (c->lost_out && !send_lost(c, t))

@@ -31,6 +31,8 @@ tcp_rack_delivered(struct tcp_conn *c, struct tcp_rec *seg, struct tcp_acked *a)
 			a->first_sent = seg->sent_at;
 		a->last_sent = SK_MAX(a->last_sent, seg->sent_at);
 	}
+	if (seg->seg_len > r->largest)
+		r->largest = (uint16_t)SK_MIN(seg->seg_len, (uint32_t)UINT16_MAX);
 	if (!tcp_seq_lt(end, r->fack))
 		r->fack = end;
 	else if (!(seg->flags & R_RETRANS))

@@ -140,13 +140,31 @@ merge_next(struct tcp_conn *c, struct tcp_slice *run)
 	}
 }
 
+/* Notes the first bytes of [seq, end) that wait already, as the duplicate to report (RFC 2883 4.2,
+ * 4.3). Returns false when there are none. */
+static bool
+report_repeated(struct tcp_conn *c, uint32_t seq, uint32_t end)
+{
+	const struct tcp_slice *run = c->ooo;
+	uint32_t run_end;
+
+	if (run != NULL && tcp_seq_le(c->ooo_tail->seq, seq))
+		run = c->ooo_tail; /* the usual case: behind all waiting slices */
+	while (run != NULL && tcp_seq_le(reasm_run_end(run), seq))
+		run = run->run_next;
+	if (run == NULL || tcp_seq_le(end, run->seq))
+		return false;
+	run_end = reasm_run_end(run);
+	tcp_reasm_dsack(c, tcp_seq_max(seq, run->seq), tcp_seq_lt(end, run_end) ? end : run_end);
+	return true;
+}
+
 /* Inserts a single slice between the runs. Bytes that came twice are cut off the new or the old
  * slice; either copy is valid. */
 static void
 insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 {
 	struct tcp_slice *prev = NULL, *next = c->ooo;
-	uint32_t end = s->seq + s->len;
 
 	if (c->ooo_tail != NULL && tcp_seq_le(c->ooo_tail->seq, s->seq)) {
 		prev = c->ooo_tail; /* the usual case: behind all waiting slices */
@@ -159,10 +177,6 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 	if (prev != NULL && tcp_seq_le(s->seq, reasm_run_end(prev))) {
 		uint32_t over = reasm_run_end(prev) - s->seq;
 
-		if (over) {
-			tcp_count(c->s, TCP_DUP_PAYLOAD);
-			tcp_reasm_dsack(c, s->seq, s->seq + SK_MIN(over, s->len));
-		}
 		if (over >= s->len) {
 			tcp_slice_drop(c->s, s);
 			report_run(c, prev);
@@ -175,11 +189,6 @@ insert_slice(struct tcp_conn *c, struct tcp_slice *s)
 		merge_next(c, prev);
 		report_run(c, prev);
 		return;
-	}
-	if (next != NULL && tcp_seq_lt(next->seq, end)) {
-		tcp_count(c->s, TCP_DUP_PAYLOAD);
-		tcp_reasm_dsack(c, next->seq,
-			tcp_seq_lt(end, reasm_run_end(next)) ? end : reasm_run_end(next));
 	}
 	s->run_next = next;
 	s->run_tail = s;
@@ -360,6 +369,7 @@ void
 tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint32_t len)
 {
 	uint32_t old, room, at = seq;
+	bool repeated = false;
 
 	for (struct tcp_slice *p = chain; p != NULL; p = p->next) {
 		p->seq = at;
@@ -367,6 +377,7 @@ tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint3
 	}
 	if (tcp_seq_lt(seq, c->rcv_nxt)) {
 		old = SK_MIN(c->rcv_nxt - seq, len);
+		repeated = true;
 		tcp_count(c->s, TCP_DUP_PAYLOAD);
 		tcp_reasm_dsack(c, seq, seq + old);
 		tcp_conn_ack_now(c);
@@ -387,6 +398,8 @@ tcp_reasm_input(struct tcp_conn *c, uint32_t seq, struct tcp_slice *chain, uint3
 		trim_back(c, chain, room);
 		len = room;
 	}
+	if (!repeated && report_repeated(c, seq, seq + len))
+		tcp_count(c->s, TCP_DUP_PAYLOAD);
 	if (seq == c->rcv_nxt) {
 		in_order(c, chain, len);
 	} else {
@@ -429,18 +442,20 @@ tcp_deliver_resume(struct tcp_conn *c)
 void
 tcp_consumed(struct tcp_conn *c, uint32_t bytes)
 {
-	uint32_t buf = c->s->cfg.rcv_buf, open = c->rcv_adv - c->rcv_nxt, edge;
+	uint32_t buf = c->s->cfg.rcv_buf, open = c->rcv_adv - c->rcv_nxt, most, room;
 
 	c->rcv_unread -= SK_MIN(bytes, c->rcv_unread);
 	if (c->state < TCPS_ESTABLISHED || c->rcv_unread >= buf)
 		return;
 	/* RFC 9293 3.8.6.2.2: advertises the window when that is worth a segment: the window was
-	 * small, or a quarter of the buffer became free. */
-	edge = c->rcv_nxt + buf - c->rcv_unread;
-	if (tcp_seq_le(edge, c->rcv_adv))
+	 * small, or a quarter of the largest one became free. The largest one is what the field can
+	 * express. A segment with the number and the field of the one before it would count as a
+	 * duplicate acknowledgement (RFC 5681 2). */
+	most = SK_MIN(buf, 0xffffu << c->rcv_wscale);
+	room = SK_MIN(buf - c->rcv_unread, most);
+	if (room >> c->rcv_wscale <= open >> c->rcv_wscale)
 		return;
-	edge -= c->rcv_adv;
-	if (edge >= buf / 4 ||
-		(open < 2u * c->rcv_mss && edge >= SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
+	if (room - open >= most / 4 ||
+		(open < 2u * c->rcv_mss && room - open >= SK_MIN(buf / 2, (uint32_t)c->rcv_mss)))
 		tcp_conn_ack_now(c);
 }

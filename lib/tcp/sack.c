@@ -30,8 +30,10 @@ sort_blocks(const struct tcp_conn *c, const struct wire_tcp *seg, unsigned from,
 		struct wire_sack b = seg->sack[i];
 
 		if (!tcp_seq_lt(b.left, b.right) || tcp_seq_lt(c->snd_nxt, b.right) ||
-			tcp_seq_lt(b.left, c->snd_una))
+			tcp_seq_lt(b.left, seg->ack))
 			continue;
+		/* Of an overtaken acknowledgement, a block may begin below snd_una. */
+		b.left = tcp_seq_max(b.left, c->snd_una);
 		for (at = n++; at > 0 && tcp_seq_lt(b.left, out[at - 1].left); at--)
 			out[at] = out[at - 1];
 		out[at] = b;

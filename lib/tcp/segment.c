@@ -127,7 +127,7 @@ tcp_seg_syn(struct tcp_conn *c, uint64_t now)
 		c->rcv_adv = c->rcv_nxt + out.tcp.window;
 	else
 		out.tcp.ack = out.tcp.ts_ecr = 0;
-	out.tcp.mss = c->mtu - TCP_LEN - (sk_addr_is_v4(&c->tuple.raddr) ? IP4_LEN : IP6_LEN);
+	out.tcp.mss = c->pmtu.link - TCP_LEN - (sk_addr_is_v4(&c->tuple.raddr) ? IP4_LEN : IP6_LEN);
 	out.tcp.sack_ok = passive ? c->flags & F_SACK : cfg->sack;
 	if (!passive || c->flags & F_WSCALE)
 		out.tcp.wscale = cfg->rcv_wscale;
@@ -380,6 +380,7 @@ tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 	seg->sent_at = now;
 	c->rtx_high = tcp_seq_max(c->rtx_high, end);
 	c->undo_retrans++;
+	c->prr.retransmitted += out.len;
 	c->last_tx = now;
 	tcp_timers_sent(c, now);
 	return 0;

@@ -35,7 +35,8 @@ tcp_config_default(struct tcp_config *cfg)
 		/* Much more than a round trip, so that answers carry the acknowledgement; much less
 		 * than any peer's RTO. */
 		.delack_ns = 200000,
-		.keepalive_idle_ns = 60000000000,
+		/* RFC 9293 3.8.4: off, unless a silent peer would hold memory. */
+		.keepalive_held_ns = 60000000000,
 		.keepalive_interval_ns = 5000000000,
 		.keepalive_probes = 6,
 		.syn_retries = 6,

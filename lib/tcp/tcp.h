@@ -101,8 +101,12 @@ enum tcp_event {
 	/* The connection is established. tcp_conn_listener() returns the listener of a passive
 	 * open; the owner accepts the connection with tcp_claim(). */
 	TCP_EV_CONNECTED,
-	TCP_EV_SENT,     /* the send buffer has more room: tcp_send_space() grew */
-	TCP_EV_EMSS,     /* the value of tcp_emss() changed */
+	TCP_EV_SENT, /* the send buffer has more room: tcp_send_space() grew */
+	TCP_EV_EMSS, /* the value of tcp_emss() changed */
+	/* The peer is silent, and the owner holds delivered bytes as far as TCP can see: the owner
+	 * calls tcp_consumed() for those that it has processed. If it still holds some, the
+	 * keepalive probes of tcp_config.keepalive_held_ns begin. */
+	TCP_EV_UNREAD,
 	TCP_EV_PEER_FIN, /* the peer closed its direction, and the owner has all of its bytes */
 	/* The last event of a connection; tcp_close_reason() returns the reason. The connection may
 	 * stay in TIME_WAIT: until ops->conn_removed() the owner passes it segments and calls
@@ -173,7 +177,9 @@ struct tcp_config {
 	uint64_t msl_ns; /* maximum segment lifetime; TIME_WAIT lasts twice this */
 	uint64_t rto_min_ns, rto_max_ns, rto_initial_ns; /* RFC 6298 */
 	uint64_t delack_ns;                              /* delay of an acknowledgement */
-	uint64_t keepalive_idle_ns; /* silence before the first probe; 0: no keepalive */
+	/* Silence before the first keepalive probe, of any connection, and of one that holds
+	 * received bytes, which the peer must complete; 0: no probes. */
+	uint64_t keepalive_idle_ns, keepalive_held_ns;
 	uint64_t keepalive_interval_ns;
 	uint32_t keepalive_probes;          /* probes without an answer that end a connection */
 	uint32_t syn_retries, data_retries; /* retransmissions that end a connection */
@@ -269,9 +275,16 @@ void tcp_close(struct tcp_conn *c, uint64_t now);
  * returns. */
 void tcp_abort(struct tcp_conn *c, uint64_t now);
 /* Processes an ICMP "packet too big" of this connection. `seq` is the quoted sequence number, `mtu`
- * the reported MTU in bytes. Ignores a report whose `seq` lies outside the send window
- * (RFC 5927). */
+ * the reported MTU in bytes; 0: the report has none. Ignores a report whose `seq` lies outside the
+ * send window, and one of less than the minimum of the IP version. A report that contradicts what
+ * the peer acknowledged waits for a timeout (RFC 5927). The path MTU is the original one again
+ * after ten minutes. */
 void tcp_icmp_mtu(struct tcp_conn *c, uint64_t now, uint32_t seq, uint32_t mtu);
+/* Processes an ICMP "destination unreachable" of this connection that quotes `seq`. `hard`: the
+ * protocol or the port is unreachable. A hard error ends a connection that is not established yet,
+ * with -ECONNREFUSED; any other becomes the reason if the connection times out (RFC 9293 3.9.2.2,
+ * RFC 5927 5.2). Ignores an error whose `seq` lies outside the send window. */
+void tcp_icmp_unreachable(struct tcp_conn *c, uint64_t now, uint32_t seq, bool hard);
 /* Gives the connection a turn in the next poll: the owner calls it when it can send again after
  * -EAGAIN, or when the next hop's address is resolved. */
 void tcp_kick(struct tcp_conn *c);
@@ -346,6 +359,8 @@ size_t tcp_conn_size(void);
 	X(TCP_ECN_CE, SK_NORMAL, "a segment was received with the mark Congestion Experienced")    \
 	X(TCP_ECN_ECHO, SK_NORMAL, "the peer echoed a congestion mark (ECE)")                      \
 	X(TCP_PMTU, SK_NOTICE, "the path MTU became smaller")                                      \
+	X(TCP_UNREACHABLE, SK_NOTICE,                                                              \
+		"an ICMP error reported the peer of a connection unreachable")                     \
 	X(TCP_OUTPUT_BUSY, SK_NORMAL, "the port was full; the segment is sent again later")
 
 SK_REASONS_DECLARE(tcp, TCP_NONE, TCP_REASONS)

@@ -3,8 +3,8 @@
  * The connection and the stack, and the functions that the files of lib/tcp share.
  *
  *	input.c   processes a segment  ->  ack.c (its acknowledgement), reasm.c (its payload)
- *	ack.c     frees records        ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c (window)
- *	timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
+ *	ack.c     frees records        ->  sack.c (scoreboard), rack.c (loss), rtt.c, cc*.c
+ *(window), prr.c (window during recovery) timers.c  runs deadlines       ->  rack.c, loss.c, conn.c
  *	output.c  sends in a turn      ->  segment.c (one segment)
  *
  * The owner may call tcp_send(), tcp_close(), tcp_abort() and tcp_consumed() from inside its
@@ -30,8 +30,9 @@
 #define TCP_MSS_DEFAULT_V4  536 /* RFC 9293 3.7.1 */
 #define TCP_MSS_DEFAULT_V6  1220
 #define TCP_MSS_MIN         88   /* below this, segments would consist mostly of headers */
-#define TCP_MTU_MIN_V4      576  /* ICMP reports of less are taken as this (RFC 1191 allows 68) */
+#define TCP_MTU_MIN_V4      68   /* RFC 791 3.2 */
 #define TCP_MTU_MIN_V6      1280 /* RFC 8200 5 */
+#define TCP_MTU_HOSTS_V4    576  /* each host accepts a packet of this size (RFC 1122 3.3.2) */
 #define TCP_TS_LEN          12   /* timestamps option with its two bytes of padding */
 #define TCP_IW_SEGS         10   /* RFC 6928 */
 #define TCP_MAX_SEGS        4096 /* segments in flight: bounds each walk over the scoreboard */
@@ -50,6 +51,7 @@
 #define TCP_FIN_WAIT_2_NS 60000000000ull
 #define TCP_RACK_PERSIST  16 /* RFC 8985 6.2 step 4 */
 #define TCP_RST_QUEUE     64
+#define TCP_PMTU_NS       600000000000ull /* RFC 1191 6.3, RFC 8201 5.2: ten minutes */
 #define TCP_OOO_FEW       8 /* slices that each connection may always keep out of order */
 /* A peer that takes so many bytes uses the connection, however often its window is closed. */
 #define TCP_WINDOW_PROGRESS 65536u
@@ -57,10 +59,12 @@
 #define TCP_HALF_DONE_NS 1000000000ull
 #define TCP_BACKLOG_MIN  32 /* half-done connections of a listener with a small backlog */
 /* After a pause of this length, a connection is not used so often that it should keep its timer. */
-#define TCP_PAUSE_NS       1000000ull
-#define TCP_SAMPLES        8    /* half-done connections of which TCP ends one for a newer one */
-#define TCP_SOURCES        4096 /* slots of source prefixes; a power of 2 */
-#define TCP_SOURCE_PROBES  8    /* slots in which a source prefix may be */
+#define TCP_PAUSE_NS      1000000ull
+#define TCP_SAMPLES       8    /* half-done connections of which TCP ends one for a newer one */
+#define TCP_SOURCES       4096 /* slots of source prefixes; a power of 2 */
+#define TCP_SOURCE_PROBES 8    /* slots in which a source prefix may be */
+/* Distance of the ISN after TIME-WAIT from the last sequence number of the old incarnation. */
+#define TCP_REOPEN_GAP     65536u
 #define TCP_MIN_RTT_WINDOW 10000000000ull /* ten seconds; RFC 8985 6.1 does not set the length */
 
 /* ---- Sequence numbers ---- */
@@ -146,6 +150,7 @@ enum {
 	/* The peer sends single segments, and this side no data that could carry their
 	 * acknowledgements: they are not delayed. */
 	F_LONE = 1 << 28,
+	F_ASKED = 1 << 30,  /* the owner got TCP_EV_UNREAD in this silence of the peer */
 	F_PAUSED = 1 << 29, /* the peer was silent for TCP_PAUSE_NS before its last segment */
 };
 
@@ -169,6 +174,23 @@ struct tcp_rack { /* RFC 8985 6.1 */
 	uint32_t end_seq, fack;
 	uint32_t dsack_round;
 	uint8_t reo_wnd_mult, reo_wnd_persist;
+	uint16_t largest; /* bytes of the largest segment that arrived; not of RACK, but as hot */
+};
+
+struct tcp_prr { /* RFC 9937 6 */
+	bool on;
+	bool loss;                       /* the latest acknowledgement revealed a loss */
+	uint32_t target;                 /* the window when recovery ends (ssthresh) */
+	uint32_t flight;                 /* RecoverFS */
+	uint32_t delivered;              /* prr_delivered */
+	uint32_t snd_nxt, retransmitted; /* prr_out is what was sent behind, and again */
+};
+
+struct tcp_pmtu {       /* pmtu.c */
+	uint64_t until; /* the path MTU is `link` again from here on; 0: it is */
+	uint32_t link;  /* path MTU when the connection began */
+	uint32_t seq;   /* sequence number that the claim quotes */
+	uint16_t claim; /* reported MTU that waits for evidence; 0: none */
 };
 
 /* A received segment uses the first two cache lines, one that is sent the first five, and an
@@ -239,6 +261,7 @@ struct tcp_conn {
 	uint32_t tlp_end;
 	uint32_t prior_cwnd, prior_ssthresh, undo_retrans;
 	uint32_t eifel_ts; /* our timestamp clock at the first timeout, before any retransmission */
+	struct tcp_prr prr;
 	union tcp_cc_state cc;
 
 	/* Rarely used. */
@@ -255,6 +278,7 @@ struct tcp_conn {
 	uint64_t closed_ns, closed_at, closed_acked;
 	uint64_t challenge_at;
 	uint32_t iss, irs, mtu;
+	struct tcp_pmtu pmtu;
 	uint16_t source; /* F_HALF_DONE: index in the stack's `sources` */
 	uint16_t peer_mss, soft_error;
 	int reason;
@@ -299,6 +323,14 @@ struct tcp_rst { /* a reset that waits for the port */
 	struct wire_tcp tcp;
 };
 
+/* The latest connection in TIME-WAIT that a SYN ended: its next incarnation begins behind its
+ * sequence numbers. */
+struct tcp_reopened {
+	struct tcp_tuple tuple;
+	uint32_t snd_nxt;
+	bool valid;
+};
+
 struct tcp_stack {
 	struct tcp_ops ops;
 	void *ctx;
@@ -316,6 +348,7 @@ struct tcp_stack {
 	uint32_t pool_size, pool_fresh; /* connections from pool_fresh on were never used */
 	struct tcp_conn_list free, tw;
 	TAILQ_HEAD(, tcp_listener) listeners;
+	struct tcp_reopened reopened;
 	struct tcp_rst rst[TCP_RST_QUEUE];
 	unsigned nrst;
 	uint64_t rst_full; /* the bucket of resets that answer a segment (base/bucket.h) */
@@ -416,7 +449,7 @@ tcp_in_flight(const struct tcp_conn *c)
 }
 
 /* Return the initial sequence number and the offset of the timestamp clock of a tuple. */
-uint32_t tcp_isn(const struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
+uint32_t tcp_isn(struct tcp_stack *s, const struct tcp_tuple *t, uint64_t now);
 uint32_t tcp_ts_offset(const struct tcp_stack *s, const struct tcp_tuple *t);
 
 /* ---- input.c, fin.c, ack.c, reasm.c, sack.c ---- */
@@ -428,6 +461,9 @@ struct tcp_acked { /* the effect of one acknowledgement */
 	uint64_t now;
 	uint32_t bytes;  /* cumulatively acknowledged */
 	uint32_t sacked; /* newly SACKed */
+	/* snd_una and the SACKed bytes behind it, before the acknowledgement. tcp_ack_plain() does
+	 * not set it. */
+	uint32_t reported;
 	/* Oldest and newest transmission time among the acknowledged segments that were sent only
 	 * once; 0: none. */
 	uint64_t first_sent;
@@ -440,6 +476,9 @@ struct tcp_acked { /* the effect of one acknowledgement */
  * a segment without SACK blocks, and no loss. */
 void tcp_ack(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg, uint32_t len);
 void tcp_ack_plain(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg);
+/* Processes the SACK blocks of an acknowledgement that a later one has overtaken: it lies below
+ * snd_una, and was valid when it was sent. */
+void tcp_ack_overtaken(struct tcp_conn *c, uint64_t now, const struct wire_tcp *seg);
 /* Marks the segments that the blocks of `seg` report; notes a DSACK in `a`. */
 void tcp_sack_process(struct tcp_conn *c, const struct wire_tcp *seg, struct tcp_acked *a);
 /* Removes all marks of SACK: the peer may discard data that it reported (RFC 2018 8). */
@@ -459,7 +498,7 @@ void tcp_fin_reached(struct tcp_conn *c);
 /* Changes the state after the acknowledgement of our FIN. */
 void tcp_fin_acked(struct tcp_conn *c);
 
-/* ---- rack.c, loss.c, rtt.c ---- */
+/* ---- rack.c, loss.c, prr.c, rtt.c ---- */
 
 void tcp_rack_init(struct tcp_conn *c);
 /* Notes that a segment was acknowledged or SACKed for the first time. */
@@ -479,9 +518,15 @@ void tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a);
 /* Enters or leaves recovery after an acknowledgement, and lets the congestion window grow. */
 void tcp_loss_after_ack(struct tcp_conn *c, const struct tcp_acked *a);
 /* Counts a duplicate acknowledgement of a peer without SACK (RFC 5681 3.2). */
-void tcp_loss_dupack(struct tcp_conn *c, uint64_t now);
+void tcp_loss_dupack(struct tcp_conn *c, const struct tcp_acked *a);
 /* Detects a loss that a tail loss probe repaired (RFC 8985 7.4). */
 void tcp_loss_tlp_ack(struct tcp_conn *c, uint32_t ack, const struct tcp_acked *a);
+
+/* Begins or ends the gradual reduction of the window from the bytes in flight to cwnd;
+ * tcp_prr_ack() sets cwnd after each acknowledgement in between. */
+void tcp_prr_begin(struct tcp_conn *c, const struct tcp_acked *a);
+void tcp_prr_ack(struct tcp_conn *c, const struct tcp_acked *a);
+void tcp_prr_end(struct tcp_conn *c);
 
 void tcp_rtt_init(struct tcp_conn *c);
 /* Updates SRTT, RTTVAR and RTO by a sample (RFC 6298 2.2, 2.3), ns. */
@@ -492,6 +537,13 @@ void tcp_rtt_first(struct tcp_conn *c, uint64_t now);
 void tcp_rtt_min(struct tcp_conn *c, uint64_t now, uint64_t rtt);
 /* Returns the RTO with its backoff, ns. */
 uint64_t tcp_rtt_rto(const struct tcp_conn *c);
+
+/* ---- pmtu.c ---- */
+
+/* Uses a smaller path MTU that a report claimed of the segment whose timeout expires now. */
+void tcp_pmtu_timeout(struct tcp_conn *c, uint64_t now);
+/* Restores the path MTU after TCP_PMTU_NS. */
+void tcp_pmtu_expire(struct tcp_conn *c);
 
 /* ---- timers.c ---- */
 

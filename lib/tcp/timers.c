@@ -9,7 +9,8 @@
  *	T_RTX     one of: RTO (RFC 6298), PTO (RFC 8985 7), RACK's reordering wait (RFC 8985 6.3),
  *	          persist timer (RFC 9293 3.8.6.1)
  *	T_DELACK  delayed acknowledgement
- *	T_LIFE    keepalive, or the end of FIN-WAIT-2 and TIME-WAIT
+ *	T_LIFE    the earlier of keepalive and the end of a smaller path MTU, or the end of
+ *	          FIN-WAIT-2 and TIME-WAIT
  */
 #include "tcp_priv.h"
 
@@ -127,17 +128,57 @@ tcp_timers_life(struct tcp_conn *c, uint64_t deadline)
 	timers_arm(c, T_LIFE, deadline);
 }
 
+/* Returns whether the connection holds received bytes: out of order, or not consumed by the owner
+ * (an unfinished FPDU, for example). A peer that vanished would leave them there for ever. */
+static bool
+holds_bytes(const struct tcp_conn *c)
+{
+	return c->rcv_unread || c->ooo != NULL;
+}
+
+/* Returns the smaller of two times of which 0 means none. */
+static uint64_t
+earlier(uint64_t a, uint64_t b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
+/* Returns the silence after which the connection sends a probe as it is now; 0: none. */
 static uint64_t
 keepalive_idle(const struct tcp_conn *c)
 {
-	return c->keepalive_ns ? c->keepalive_ns : c->s->cfg.keepalive_idle_ns;
+	const struct tcp_config *cfg = &c->s->cfg;
+
+	if (c->keepalive_ns)
+		return c->keepalive_ns;
+	return earlier(cfg->keepalive_idle_ns, holds_bytes(c) ? cfg->keepalive_held_ns : 0);
+}
+
+/* Returns the time between two checks of the silence; 0: none. */
+static uint64_t
+keepalive_period(const struct tcp_conn *c)
+{
+	const struct tcp_config *cfg = &c->s->cfg;
+
+	return c->keepalive_ns ? c->keepalive_ns
+			       : earlier(cfg->keepalive_idle_ns, cfg->keepalive_held_ns);
+}
+
+/* Sets the time of the next check of a connection that lives, SK_NEVER when keepalive needs none.
+ */
+static void
+alive_until(struct tcp_conn *c, uint64_t keepalive)
+{
+	uint64_t next = c->pmtu.until ? SK_MIN(keepalive, c->pmtu.until) : keepalive;
+
+	if (next != SK_NEVER)
+		tcp_timers_life(c, next);
 }
 
 void
 tcp_timers_alive(struct tcp_conn *c, uint64_t now)
 {
-	if (keepalive_idle(c))
-		tcp_timers_life(c, now + keepalive_idle(c));
+	alive_until(c, keepalive_period(c) ? now + keepalive_period(c) : SK_NEVER);
 }
 
 void
@@ -196,7 +237,8 @@ rtx_due(struct tcp_conn *c, uint64_t now)
 		break;
 	case RTX_REO:
 		tcp_rack_detect(c, now);
-		tcp_loss_after_ack(c, &(struct tcp_acked){.now = now});
+		tcp_loss_after_ack(
+			c, &(struct tcp_acked){.now = now, .reported = c->snd_una + c->sacked_out});
 		if (c->rtx_kind == RTX_NONE)
 			timers_arm_rtx(c, RTX_RTO, now + tcp_rtt_rto(c));
 		tcp_conn_wake(c);
@@ -221,17 +263,33 @@ delack_due(struct tcp_conn *c, uint64_t now)
 	tcp_conn_ack_now(c);
 }
 
+/* Asks the owner, once in a silence, to report the bytes that it has processed: it may report them
+ * late, and then the connection holds none. Returns false when the owner was asked before. */
+static bool
+ask_owner(struct tcp_conn *c, uint64_t now)
+{
+	if (c->keepalive_ns || !c->rcv_unread || c->flags & F_ASKED)
+		return false;
+	c->flags |= F_ASKED;
+	alive_until(c, now + c->s->cfg.keepalive_interval_ns);
+	tcp_conn_event(c, TCP_EV_UNREAD);
+	return true;
+}
+
 static void
 keepalive_due(struct tcp_conn *c, uint64_t now)
 {
 	const struct tcp_config *cfg = &c->s->cfg;
-	uint64_t idle = keepalive_idle(c);
+	uint64_t idle = keepalive_idle(c), next = now + keepalive_period(c);
 
-	if (now - c->last_rx < idle) {
+	if (!idle || now - c->last_rx < idle) {
 		c->probes = 0;
-		tcp_timers_life(c, c->last_rx + idle);
+		c->flags &= ~F_ASKED;
+		alive_until(c, idle ? SK_MIN(next, c->last_rx + idle) : next);
 		return;
 	}
+	if (ask_owner(c, now))
+		return;
 	if (c->snd_una == c->snd_nxt) { /* else the RTO decides on the peer */
 		if (c->probes >= cfg->keepalive_probes) {
 			tcp_count(c->s, TCP_TIMED_OUT);
@@ -242,7 +300,7 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 		c->todo |= DO_KEEPALIVE;
 		tcp_conn_wake(c);
 	}
-	tcp_timers_life(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
+	alive_until(c, now + (c->keepalive_ns ? idle / 5 : cfg->keepalive_interval_ns));
 }
 
 static void
@@ -264,8 +322,14 @@ life_due(struct tcp_conn *c, uint64_t now)
 		tcp_conn_end(c, -ETIMEDOUT);
 		break;
 	default:
-		if (keepalive_idle(c))
+		if (c->pmtu.until && c->pmtu.until <= now)
+			tcp_pmtu_expire(c);
+		if (c->state == TCPS_CLOSED)
+			break;
+		if (keepalive_period(c))
 			keepalive_due(c, now);
+		else
+			alive_until(c, SK_NEVER);
 	}
 }
 

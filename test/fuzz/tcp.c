@@ -239,7 +239,10 @@ owner(struct input *in)
 			tcp_abort(w.c, w.now);
 		break;
 	case 2:
-		tcp_icmp_mtu(w.c, w.now, w.iss + take(in, 1), take(in, 2));
+		if (what & 32)
+			tcp_icmp_unreachable(w.c, w.now, w.iss + take(in, 1), what & 64);
+		else
+			tcp_icmp_mtu(w.c, w.now, w.iss + take(in, 1), take(in, 2));
 		break;
 	case 3:
 		tcp_deliver_resume(w.c);

@@ -21,6 +21,16 @@
  * the same values (enum shm_transport). */
 enum eng_kind { ENG_IWARP = SHM_IWARP, ENG_FALCON = SHM_FALCON, ENG_KINDS };
 
+/* Returns whether a listener at address `at` accepts requests to `addr`. :: stands for every
+ * address, with `v6only` for every IPv6 address, and 0.0.0.0 for every IPv4 address. */
+static inline bool
+eng_listens_at(const struct sk_addr *at, bool v6only, const struct sk_addr *addr)
+{
+	if (!sk_addr_is_any(at))
+		return sk_addr_eq(at, addr);
+	return sk_addr_is_v4(addr) ? !v6only : !sk_addr_is_v4(at);
+}
+
 enum eng_close {
 	ENG_CLOSE_ORDERLY, /* the QP sends all posted work requests first */
 	ENG_CLOSE_ABORT,   /* the QP flushes all posted work requests */

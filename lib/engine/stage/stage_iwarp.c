@@ -183,6 +183,7 @@ iwarp_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 		break;
 	case ENG_E_EMSS:
 		iw_emss(qp->iw, m->arg);
+		eng_qp_pend(s, qp, EQP_P_CONSUMED);
 		break;
 	case ENG_E_SPEAK:
 		if (iw_release(qp->iw))

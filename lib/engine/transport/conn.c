@@ -262,6 +262,7 @@ eng_tcp_event(void *ctx, struct tcp_conn *conn, enum tcp_event ev)
 		if (c->lingers && tcp_all_acked(conn))
 			linger_end(t, c);
 		break;
+	case TCP_EV_UNREAD:
 	case TCP_EV_EMSS:
 		if (c->state == ECONN_BOUND)
 			c->link->emss(t, c);

@@ -94,7 +94,7 @@ struct eng_link {
 	/* Passes on the bytes that the start-up held, before TCP delivers further ones. Returns
 	 * false when a ring is full. */
 	bool (*resume)(struct eng_transport *t, struct eng_conn *c);
-	/* Handle TCP_EV_SENT and TCP_EV_EMSS. */
+	/* Handle TCP_EV_SENT; TCP_EV_EMSS and TCP_EV_UNREAD. */
 	void (*sent)(struct eng_transport *t, struct eng_conn *c);
 	void (*emss)(struct eng_transport *t, struct eng_conn *c);
 	/* Handles a message of the engine stage except ENG_T_CLOSE, _ABORT and _RELEASE. */

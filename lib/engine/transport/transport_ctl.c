@@ -20,6 +20,7 @@ eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m)
 		return -ENOMEM;
 	}
 	l->addr = m->listen.addr;
+	l->v6only = m->listen.v6only;
 	l->port = m->listen.port;
 	l->number = m->listen.number;
 	l->user = m->user;

@@ -119,7 +119,8 @@ _Static_assert(offsetof(struct eng_conn, path) == 64, "the cache lines that segm
 struct eng_listener {
 	LIST_ENTRY(eng_listener) next;
 	struct tcp_listener *tcp;
-	struct sk_addr addr; /* unspecified: all addresses */
+	struct sk_addr addr; /* and `v6only`: see eng_listens_at() */
+	bool v6only;
 	uint16_t port;
 	uint32_t number; /* the control stage's number of the listener */
 	uint16_t user;

@@ -252,6 +252,16 @@ eng_rx_frame(struct eng_transport *t, uint16_t port, struct rte_mbuf *m)
 		rx_general(t, port, m);
 }
 
+/* Returns whether the protocol or the port of a destination is unreachable: RFC 1122 3.2.2.1 codes
+ * 2 and 3, RFC 4443 3.1 code 4. */
+static bool
+is_hard_error(const struct wire_icmp *icmp)
+{
+	if (sk_addr_is_v4(&icmp->quote.dst))
+		return icmp->code == 2 || icmp->code == 3;
+	return icmp->code == 4;
+}
+
 void
 eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *icmp)
 {
@@ -265,10 +275,11 @@ eng_icmp_error(void *ctx, uint16_t port, uint16_t vlan, const struct wire_icmp *
 		.port = port};
 	struct tcp_conn *conn;
 
-	if (icmp->kind != ICMP_TOO_BIG || q->proto != IP_TCP)
-		return;
-	conn = eng_conn_find(t, &key);
+	conn = q->proto == IP_TCP ? eng_conn_find(t, &key) : NULL;
 	if (conn == NULL)
 		return;
-	tcp_icmp_mtu(conn, t->now, q->seq, icmp->mtu);
+	if (icmp->kind == ICMP_TOO_BIG)
+		tcp_icmp_mtu(conn, t->now, q->seq, icmp->mtu);
+	else
+		tcp_icmp_unreachable(conn, t->now, q->seq, is_hard_error(icmp));
 }

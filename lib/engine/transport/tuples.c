@@ -167,7 +167,7 @@ eng_listener_find(struct eng_transport *t, const struct sk_addr *addr, uint16_t 
 			continue;
 		if (sk_addr_eq(&l->addr, addr))
 			return l;
-		if (sk_addr_is_any(&l->addr))
+		if (eng_listens_at(&l->addr, l->v6only, addr))
 			any = l;
 	}
 	return any;

@@ -150,6 +150,49 @@ Test(tcp_close, fin_out_of_order_waits_for_the_gap)
 	cr_assert_eq(p.peer_fin, 1);
 }
 
+Test(tcp_close, fin_at_a_closed_window_keeps_it_closed_rfc9293_3_8_6)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.rcv_buf = 2048;
+	p.cfg.rcv_wscale = 0;
+	sc_start(&p);
+	sc_establish(&p);
+	p.keep_bytes = true;
+	IN(". 1:2049 ack 1");
+	WAIT(MS);
+	OUT(". 1:1 ack 2049 win 0");
+	IN("F. 2049:2049 ack 1 nopoll");
+	cr_assert_eq(sc_info(&p).rcv_wnd, 0);
+	sc_poll(&p);
+	OUT(". 1:1 ack 2050 win 0");
+	STATE("CLOSE-WAIT");
+	cr_assert_eq(sc_info(&p).rcv_wnd, 0);
+	IN(". 60000:60100 ack 1"); /* far behind the window */
+	cr_assert_eq(sc_count(&p, TCP_OUT_OF_WINDOW), 1);
+	OUT(". 1:1 ack 2050 win 0");
+	tcp_consumed(p.c, 2048);
+	sc_poll(&p);
+	cr_assert_leq(sc_info(&p).rcv_wnd, 2048);
+}
+
+Test(tcp_close, fin_out_of_order_at_the_windows_end_is_taken_rfc9293_3_8_6)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.rcv_buf = 2048;
+	p.cfg.rcv_wscale = 0;
+	sc_start(&p);
+	sc_establish(&p);
+	p.keep_bytes = true;
+	IN("F. 1001:2049 ack 1");
+	OUT(". 1:1 ack 1 win 2048");
+	IN(". 1:1001 ack 1");
+	OUT(". 1:1 ack 2050 win 0");
+	STATE("CLOSE-WAIT");
+	cr_assert_eq(sc_info(&p).rcv_wnd, 0);
+}
+
 Test(tcp_close, peer_fin_is_told_after_the_last_refused_byte)
 {
 	p.refuse = true;

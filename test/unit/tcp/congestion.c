@@ -74,6 +74,58 @@ Test(tcp_congestion, slow_start_doubles_rfc5681_3_1)
 	}
 }
 
+/* Loses a burst of six segments that leaves more than half of the window unused and has no data
+ * behind it, until the timeout. Then answers each round trip, and requires that it doubles. */
+static void
+lose_short_burst(const char *cc)
+{
+	establish(cc, cc[0] == 'd');
+	sc_send(&p, 30, MSS);
+	for (unsigned i = 0; i < 3; i++)
+		ack_all(MS, ".");
+	cr_assert_gt(cwnd(), 25);
+	sc_send(&p, 12, MSS);
+	WAIT(14 * MS);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+	p.seen = p.nout - 1; /* the first segment, again */
+	for (unsigned round = 1; round <= 4; round *= 2) {
+		cr_assert_eq(p.nout - p.seen, round, "%u segments, not %u", p.nout - p.seen, round);
+		ack_all(MS, ".");
+	}
+}
+
+Test(tcp_congestion, timeout_of_a_limited_application_slow_starts_rfc5681_3_1)
+{
+	lose_short_burst("cubic");
+}
+
+Test(tcp_congestion, timeout_of_a_limited_application_slow_starts_with_dctcp_rfc8257_3_5)
+{
+	lose_short_burst("dctcp");
+}
+
+Test(tcp_congestion, window_that_the_peer_limits_does_not_grow_rfc9438_5_8)
+{
+	uint32_t before;
+
+	establish("cubic", false);
+	sc_send(&p, 60, MSS);
+	ack_all(MS, ".");
+	before = sc_info(&p).cwnd;
+	cr_assert_float_eq(cwnd(), 20, 0.01);
+	for (unsigned i = 0; i < 12; i++) {
+		char text[64];
+
+		/* Two segments of the peer's window per round trip. */
+		p.now += MS;
+		sent_to += 2 * MSS;
+		snprintf(text, sizeof(text), ". 1:1 ack %u win 23", sent_to);
+		IN(text);
+		p.seen = p.nout;
+	}
+	cr_assert_leq(sc_info(&p).cwnd, before + 22 * MSS, "%u", sc_info(&p).cwnd);
+}
+
 Test(tcp_congestion, unused_window_does_not_grow_rfc9438_5_8)
 {
 	establish("cubic", false);
@@ -188,6 +240,92 @@ Test(tcp_congestion, cubic_is_friendly_to_reno_rfc9438_4_3)
 		cr_assert_float_eq(cwnd(), w, 1.1, "round %u: %f, not %f", i, cwnd(), w);
 	}
 	cr_assert_gt(cwnd(), 12);
+}
+
+/* ---- Proportional rate reduction ---- */
+
+/* Fills a window of 20 segments, with data behind it. The first segment in flight has the number
+ * 14601, in a script 1 + 10 * MSS. */
+static void
+twenty_in_flight(void)
+{
+	p.rtt = MS;
+	establish("cubic", false);
+	sc_send(&p, 100, MSS);
+	ack_all(MS, ".");
+	cr_assert_eq(p.nout - p.seen, 20);
+	p.seen = p.nout;
+	p.now += MS;
+}
+
+/* The peer reports the segments [from, to) in flight; the first one is lost. Returns the bytes that
+ * leave in answer. */
+static uint32_t
+report(unsigned from, unsigned to)
+{
+	uint32_t first = 1 + 10 * MSS, sent = 0;
+	char text[64];
+
+	snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", first, first + from * MSS,
+		first + to * MSS);
+	IN(text);
+	for (; p.seen < p.nout; p.seen++)
+		sent += p.out[p.seen].len;
+	return sent;
+}
+
+Test(tcp_congestion, recovery_sends_in_proportion_to_what_arrives_rfc9937_6)
+{
+	uint32_t sent = 0, silent = 0;
+
+	twenty_in_flight();
+	/* Each of two reports releases a segment (RFC 3042). The third one begins recovery: of the
+	 * 20 segments that are still in flight, 14 shall remain. */
+	cr_assert_eq(report(1, 2) + report(1, 3), 2 * MSS);
+	for (unsigned n = 1; n <= 17; n++) {
+		uint32_t now = report(1, 3 + n);
+
+		sent += now;
+		silent = now ? 0 : silent + 1;
+		cr_assert_leq(now, 2 * MSS, "a burst");
+		cr_assert_leq(silent, 2, "a silence");
+		cr_assert_float_eq((double)sent / MSS, n * 14.0 / 20, 1.5, "%u: %u", n, sent);
+	}
+	sent_to = p.out[p.nout - 1].tcp.seq - p.iss + MSS;
+	ack_all(MS, ".");
+	cr_assert_float_eq(cwnd(), 14, 0.01, "%f", cwnd());
+}
+
+Test(tcp_congestion, recovery_of_a_heavy_loss_sends_what_was_delivered_rfc9937_6)
+{
+	twenty_in_flight();
+	/* 17 segments are lost: the window has room for 14, and three have left the network. */
+	cr_assert_eq(report(17, 20), 3 * MSS);
+	cr_assert_eq(sc_count(&p, TCP_RACK_LOSS), 17);
+	/* Progress without a new loss permits one segment more than was delivered. */
+	IN(". 1:1 ack 16061 sack 39421:43801");
+	cr_assert_eq(p.nout - p.seen, 2);
+	p.seen = p.nout;
+	IN(". 1:1 ack 18981 sack 39421:43801");
+	cr_assert_eq(p.nout - p.seen, 3);
+}
+
+Test(tcp_congestion, undone_recovery_restores_the_window_rfc9937_6)
+{
+	twenty_in_flight();
+	cr_assert_leq(report(1, 4), 2 * MSS);
+	IN(". 1:1 ack 43801 sack 14601:16061"); /* the segment was only late */
+	cr_assert_geq(cwnd(), 20);
+}
+
+Test(tcp_congestion, timeout_in_recovery_reduces_from_its_target_rfc9937_6)
+{
+	twenty_in_flight();
+	report(17, 20);
+	WAIT(30 * MS);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+	cr_assert_leq(cwnd(), 4);
+	cr_assert_geq(sc_info(&p).ssthresh, (uint32_t)(0.7 * 14 * MSS) - MSS);
 }
 
 /* ---- ECN ---- */

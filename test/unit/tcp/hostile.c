@@ -118,6 +118,62 @@ Test(tcp_hostile, segment_without_ack_is_dropped_rfc9293_3_10_7_4)
 	cr_assert_eq(sc_count(&p, TCP_BAD_FLAGS), 1);
 }
 
+/* The peer's next segment has an older timestamp than the forged ones, and is accepted. */
+static void
+timestamp_is_not_taken_from(const char *forged)
+{
+	p.cfg.timestamps = true;
+	establish();
+	IN(". 1:11 ack 1 ts 2000/0");
+	WAIT(MS);
+	p.seen = p.nout;
+	sc_in(&p, __LINE__, forged);
+	sc_send(&p, 1, 10);
+	for (; p.seen < p.nout; p.seen++)
+		cr_assert_eq(p.out[p.seen].tcp.ts_ecr, 2000);
+	IN(". 11:21 ack 1 ts 2001/0");
+	cr_assert_eq(p.delivered, 20);
+	cr_assert_eq(sc_count(&p, TCP_PAWS), 0);
+}
+
+Test(tcp_hostile, timestamp_of_a_refused_ack_is_not_taken_rfc5961_5_2)
+{
+	timestamp_is_not_taken_from("F. 11:11 ack 9999 ts 200000/0");
+}
+
+Test(tcp_hostile, timestamp_of_a_too_old_ack_is_not_taken_rfc5961_5_2)
+{
+	timestamp_is_not_taken_from(". 1:1011 ack 2000000000 ts 200000/0");
+}
+
+Test(tcp_hostile, timestamp_of_a_challenged_reset_is_not_taken_rfc5961_3_2)
+{
+	timestamp_is_not_taken_from("R. 1:1011 ack 1 ts 200000/0");
+}
+
+Test(tcp_hostile, timestamp_of_a_challenged_syn_is_not_taken_rfc5961_4_2)
+{
+	timestamp_is_not_taken_from("S. 1:1011 ack 1 ts 200000/0");
+}
+
+Test(tcp_hostile, timestamp_of_a_wrong_ack_in_syn_received_is_not_taken_rfc7323_4_3)
+{
+	p.cfg.timestamps = true;
+	sc_start(&p);
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 ts 1000/0");
+	OUT("S. 0:0 ack 1 ts 0/1000");
+	IN(". 1:1 ack 7 ts 200000/0");
+	OUT("R 7:7");
+	IN(". 1:1 ack 1 ts 1001/0");
+	STATE("ESTABLISHED");
+}
+
+Test(tcp_hostile, timestamp_of_a_segment_without_ack_is_not_taken_rfc7323_4_3)
+{
+	timestamp_is_not_taken_from("P 1:1011 ts 200000/0");
+}
+
 /* ---- SYN floods ---- */
 
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RFC 9293 3.5: active, passive and simultaneous open, and the errors meanwhile. */
 #include <errno.h>
+#include <stdio.h>
 
 #include <criterion/criterion.h>
 
@@ -134,6 +135,81 @@ Test(tcp_open, syn_that_waits_for_the_port_is_not_sent_once_established)
 	NONE();
 }
 
+static void
+reach_syn_received(void)
+{
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 sackok ws 7");
+	OUT("S. 0:0 ack 1");
+	STATE("SYN-RECEIVED");
+}
+
+Test(tcp_open, syn_received_challenges_a_reset_in_the_window_rfc5961_3_2)
+{
+	reach_syn_received();
+	IN("R 65535:65535");
+	OUT(". 1:1 ack 1 win 16384");
+	cr_assert_eq(sc_count(&p, TCP_CHALLENGE), 1);
+	IN("R 3000000:3000000"); /* outside the window */
+	NONE();
+	STATE("SYN-RECEIVED");
+	IN(". 1:1 ack 1");
+	STATE("ESTABLISHED");
+	NONE(); /* no surplus acknowledgement */
+}
+
+Test(tcp_open, syn_received_challenges_a_syn_in_the_window_rfc5961_4_2)
+{
+	reach_syn_received();
+	IN("S 2:2");
+	OUT(". 1:1 ack 1");
+	STATE("SYN-RECEIVED");
+	IN(". 1:101 ack 1");
+	cr_assert_eq(p.delivered, 100);
+}
+
+Test(tcp_open, syn_received_answers_what_is_not_acceptable_rfc9293_3_10_7_4)
+{
+	reach_syn_received();
+	IN(". 70001:70101 ack 1");
+	OUT(". 1:1 ack 1");
+	STATE("SYN-RECEIVED");
+	NONE();
+}
+
+Test(tcp_open, syn_received_answers_an_old_timestamp_rfc7323_5_3)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.timestamps = true;
+	sc_start(&p);
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 ts 1000/0");
+	OUT("S. 0:0 ack 1 ts 0/1000");
+	IN(". 1:1 ack 1 ts 999/0");
+	OUT(". 1:1 ack 1 ts 0/1000");
+	STATE("SYN-RECEIVED");
+}
+
+Test(tcp_open, challenges_in_syn_received_are_limited_rfc5961_7)
+{
+	reach_syn_received();
+	for (unsigned i = 0; i < 50; i++)
+		IN("R 2:2");
+	cr_assert_eq(p.nout - p.seen, 10);
+}
+
+Test(tcp_open, acknowledgement_in_syn_received_waits_for_the_port)
+{
+	reach_syn_received();
+	p.busy = true;
+	IN("R 2:2");
+	p.busy = false;
+	sc_poll(&p);
+	OUT(". 1:1 ack 1");
+	NONE();
+}
+
 Test(tcp_open, syn_received_resets_a_wrong_ack_rfc9293_3_10_7_4)
 {
 	sc_listen(&p);
@@ -236,6 +312,67 @@ Test(tcp_open, time_wait_lets_a_new_incarnation_in_rfc6191)
 	OUT("S. 0:0 ack 5001");
 	cr_assert_eq(p.removed, 1);
 	cr_assert_eq(p.added, 2);
+}
+
+/* Sends 1.2 MB in 8 ms, which outruns the clock of the ISN, and closes both sides. Returns the last
+ * sequence number that was used. */
+static uint32_t
+outrun_the_clock_until_time_wait(void)
+{
+	uint32_t first, last;
+	char text[64];
+
+	sc_listen(&p);
+	IN("S 0:0 mss 1460 sackok ws 7");
+	IN(". 1:1 ack 1");
+	first = p.iss;
+	for (unsigned i = 1; i <= 80; i++) {
+		sc_send(&p, 10, 1460);
+		p.now += 100 * US;
+		snprintf(text, sizeof(text), ". 1:1 ack %u", 1 + 14600 * i);
+		IN(text);
+	}
+	tcp_close(p.c, p.now);
+	sc_poll(&p);
+	last = p.out[p.nout - 1].tcp.seq;
+	cr_assert_eq(last - first, 1 + 80 * 14600);
+	snprintf(text, sizeof(text), "F. 1:1 ack %u", last + 1 - first);
+	IN(text);
+	STATE("TIME-WAIT");
+	return last;
+}
+
+Test(tcp_open, isn_after_time_wait_is_larger_than_the_last_number_rfc9293_3_6_1)
+{
+	uint32_t last = outrun_the_clock_until_time_wait();
+
+	p.seen = p.nout;
+	IN("S 5000:5000 mss 1460");
+	OUT("S. 0:0 ack 5001");
+	cr_assert_gt((int32_t)(p.iss - last), 0, "%u below the last one", last - p.iss);
+	IN(". 5001:5101 ack 1");
+	cr_assert_eq(p.delivered, 100);
+}
+
+Test(tcp_open, isn_after_time_wait_waits_for_room_at_the_listener_rfc9293_3_6_1)
+{
+	uint32_t last = outrun_the_clock_until_time_wait(), port = p.t.rport;
+	struct tcp_listener *l = p.l;
+
+	tcp_unlisten(p.l, p.now);
+	p.l = tcp_listen(p.s, 0, NULL); /* refuses each SYN */
+	cr_assert_neq(p.l, l);
+	IN("S 5000:5000 mss 1460");
+	cr_assert_null(p.c);
+	tcp_unlisten(p.l, p.now);
+	sc_listen(&p);
+	p.t.rport = (uint16_t)(port + 1); /* another tuple does not use up the number */
+	IN("S 0:0 mss 1460");
+	p.c = NULL;
+	p.t.rport = (uint16_t)port;
+	IN("S 5000:5000 mss 1460");
+	STATE("SYN-RECEIVED");
+	cr_assert_gt((int32_t)(p.iss - last), 0, "%u below the last one", last - p.iss);
 }
 
 Test(tcp_open, time_wait_lets_a_new_incarnation_into_a_later_listener_rfc6191)

@@ -97,6 +97,61 @@ Test(tcp_reassembly, dsack_inside_a_block_rfc2883_4_2)
 	cr_assert_eq(p.delivered, 400);
 }
 
+Test(tcp_reassembly, dsack_of_bytes_that_a_segment_in_order_repeats_rfc2883_4_2)
+{
+	IN(". 101:201 ack 1");
+	OUT(". 1:1 ack 1 sack 101:201");
+	IN(". 1:151 ack 1");
+	OUT(". 1:1 ack 201 sack 101:151");
+	IN(". 301:401 ack 1");
+	OUT(". 1:1 ack 201 sack 301:401");
+	IN(". 201:501 ack 1");
+	OUT(". 1:1 ack 501 sack 301:401");
+	cr_assert_eq(p.delivered, 500);
+	cr_assert_eq(sc_count(&p, TCP_DUP_PAYLOAD), 2);
+}
+
+Test(tcp_reassembly, dsack_of_a_segment_that_continues_a_block_rfc2883_4_2)
+{
+	IN(". 101:201 ack 1");
+	IN(". 301:401 ack 1");
+	p.seen = p.nout;
+	IN(". 201:351 ack 1"); /* touches the first block, and repeats half of the second */
+	OUT(". 1:1 ack 1 sack 301:351,101:401");
+	cr_assert_eq(sc_count(&p, TCP_DUP_PAYLOAD), 1);
+}
+
+Test(tcp_reassembly, dsack_reports_the_first_of_two_repeats_rfc2883_4_3)
+{
+	IN(". 101:201 ack 1");
+	IN(". 301:401 ack 1");
+	IN(". 501:601 ack 1");
+	p.seen = p.nout;
+	IN(". 151:551 ack 1");
+	OUT(". 1:1 ack 1 sack 151:201,101:601");
+	IN(". 1:141 ack 1");
+	OUT(". 1:1 ack 601 sack 101:141");
+	/* Of old bytes and waiting ones, the old ones come first. */
+	IN(". 701:801 ack 1");
+	p.seen = p.nout;
+	IN(". 551:751 ack 1");
+	OUT(". 1:1 ack 801 sack 551:601");
+	cr_assert_eq(sc_count(&p, TCP_DUP_PAYLOAD), 3);
+}
+
+Test(tcp_reassembly, segment_that_repeats_nothing_has_no_dsack_rfc2883_4)
+{
+	IN(". 101:201 ack 1");
+	OUT(". 1:1 ack 1 sack 101:201");
+	IN(". 201:301 ack 1");
+	OUT(". 1:1 ack 1 sack 101:301");
+	IN(". 51:101 ack 1");
+	OUT(". 1:1 ack 1 sack 51:301");
+	IN(". 1:51 ack 1");
+	OUT(". 1:1 ack 301 nosack");
+	cr_assert_eq(sc_count(&p, TCP_DUP_PAYLOAD), 0);
+}
+
 Test(tcp_reassembly, slice_that_covers_several_runs)
 {
 	IN(". 101:201 ack 1");

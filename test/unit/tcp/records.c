@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records: where TCP cuts them, when they share a segment, and that retransmission keeps them. Runs
  * of TSO, the path MTU, and a busy port. */
+#include <errno.h>
 #include <stdio.h>
 
 #include <criterion/criterion.h>
 
+#include "../../../lib/base/mem.h"
 #include "script.h"
 
 static struct script p;
@@ -228,7 +230,7 @@ Test(tcp_records, too_big_after_part_of_a_record_was_acknowledged)
 	sc_send(&p, 1, 1400);
 	OUT(". 1:1401");
 	IN(". 1:1 ack 901");
-	tcp_icmp_mtu(p.c, p.now, p.iss + 901, 340); /* counts as 576 */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 901, 576);
 	sc_poll(&p);
 	OUT(". 901:1401");
 	cr_assert_eq(p.last.off, 900);
@@ -247,9 +249,262 @@ Test(tcp_records, too_big_must_quote_bytes_in_flight_rfc5927_7)
 	cr_assert_eq(tcp_emss(p.c), 1460);
 	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 1600); /* a report never raises the path MTU */
 	cr_assert_eq(tcp_emss(p.c), 1460);
-	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 68);
-	cr_assert_eq(tcp_emss(p.c), 536); /* not below the size that IPv4 hosts accept */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 67); /* each IPv4 link carries 68 bytes */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 100, 1);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+	cr_assert_eq(p.emss_ev, 0);
+}
+
+Test(tcp_records, too_big_without_an_mtu_means_576_rfc1191_5)
+{
+	sc_send(&p, 1, 1400);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 0);
+	cr_assert_eq(tcp_emss(p.c), 536);
+}
+
+Test(tcp_records, too_big_below_1280_is_void_with_ipv6_rfc8201_4)
+{
+	sc_end(&p);
+	sc_new(&p);
+	sk_addr_parse("2001:db8::1", &p.t.laddr);
+	sk_addr_parse("2001:db8::2", &p.t.raddr);
+	sc_start(&p);
+	sc_establish(&p);
+	sc_send(&p, 1, 1400);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 1279);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 0);
+	cr_assert_eq(tcp_emss(p.c), 1440);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 1280);
+	cr_assert_eq(tcp_emss(p.c), 1220);
+}
+
+/* Sends two full segments on a path of `mtu` bytes, which answers each of them. Returns after the
+ * timeout that proves the report. */
+static void
+small_path(uint32_t mtu)
+{
+	sc_send(&p, 2, 1460);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, mtu);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1461, mtu);
+	cr_assert_eq(tcp_emss(p.c), 1460, "no evidence yet");
+	p.seen = p.nout;
+	WAIT(14 * MS);
+	cr_assert_eq(tcp_emss(p.c), mtu - 40);
+	cr_assert_eq(sc_count(&p, TCP_PMTU), 1);
 	cr_assert_eq(p.emss_ev, 1);
+}
+
+Test(tcp_records, path_of_552_bytes_is_used_after_a_timeout_rfc1191_3)
+{
+	uint32_t at = 1;
+
+	small_path(552);
+	OUT(". 1461:2921"); /* the probe of the tail, before the timeout */
+	for (unsigned i = 0; i < 10 && p.recs; i++) {
+		char text[64];
+
+		for (; p.seen < p.nout; p.seen++) {
+			cr_assert_leq(p.out[p.seen].len, 512);
+			at = p.out[p.seen].tcp.seq - p.iss + p.out[p.seen].len;
+		}
+		p.now += 100 * US;
+		snprintf(text, sizeof(text), ". 1:1 ack %u", at);
+		IN(text);
+	}
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 1);
+}
+
+Test(tcp_records, path_of_68_bytes_is_the_smallest_rfc1191_3)
+{
+	small_path(68);
+	OUT(". 1461:2921");
+	OUT(". 1:29");
+	IN(". 1:1 ack 29");
+	OUT(". 29:57");
+}
+
+Test(tcp_records, too_big_of_a_retransmission_is_used_at_once_rfc5927_7_2)
+{
+	sc_send(&p, 1, 1460);
+	p.seen = p.nout;
+	WAIT(2 * MS);
+	OUT(". 1:1461"); /* the tail loss probe */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1, 552);
+	sc_poll(&p);
+	OUT(". 1:513");
+	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
+}
+
+Test(tcp_records, too_big_that_an_ack_refutes_is_not_used_rfc5927_7_2)
+{
+	sc_send(&p, 2, 1460);
+	IN(". 1:1 ack 1461"); /* the path carries 1500 bytes */
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1461, 1000);
+	IN(". 1:1 ack 2921"); /* and did so again */
+	sc_send(&p, 1, 1460);
+	WAIT(30 * MS);
+	cr_assert_geq(sc_count(&p, TCP_RTO), 1);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+	IN(". 1:1 ack 4381");
+	cr_assert_eq(sc_count(&p, TCP_PMTU), 0);
+}
+
+Test(tcp_records, too_big_of_another_segment_than_the_first_waits_rfc5927_7_2)
+{
+	sc_send(&p, 2, 1460);
+	IN(". 1:1 ack 1461");
+	sc_send(&p, 3, 1460);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1 + 3 * 1460, 600);
+	WAIT(30 * MS);
+	cr_assert_geq(sc_count(&p, TCP_RTO), 1);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+}
+
+Test(tcp_records, path_that_became_smaller_is_used_after_a_timeout_rfc5927_7_2)
+{
+	sc_send(&p, 1, 1460);
+	IN(". 1:1 ack 1461");
+	sc_send(&p, 1, 1460);
+	tcp_icmp_mtu(p.c, p.now, p.iss + 1461, 1200);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+	WAIT(30 * MS);
+	cr_assert_eq(tcp_emss(p.c), 1160);
+}
+
+Test(tcp_records, path_mtu_is_tried_again_after_ten_minutes_rfc1191_6_3)
+{
+	small_path(552);
+	IN(". 1:1 ack 2921");
+	WAIT(599000 * MS);
+	cr_assert_eq(tcp_emss(p.c), 512);
+	WAIT(2000 * MS);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+	cr_assert_eq(p.emss_ev, 2);
+	p.seen = p.nout;
+	sc_send(&p, 1, 1460);
+	OUT(". 2921:4381");
+	STATE("ESTABLISHED");
+	cr_assert_neq(tcp_stack_deadline(p.s), UINT64_MAX);
+	IN(". 1:1 ack 4381");
+	WAIT(2000 * MS);
+	cr_assert_eq(tcp_stack_deadline(p.s), UINT64_MAX, "no timer is left");
+}
+
+Test(tcp_records, path_mtu_and_keepalive_share_a_timer_rfc1191_6_3)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.keepalive_idle_ns = 500000 * MS;
+	sc_start(&p);
+	sc_establish(&p);
+	small_path(552);
+	IN(". 1:1 ack 2921");
+	p.seen = p.nout;
+	WAIT(500100 * MS);
+	OUT(". 2920:2920");
+	IN(". 1:1 ack 2921");
+	WAIT(100100 * MS);
+	cr_assert_eq(tcp_emss(p.c), 1460);
+	WAIT(400100 * MS);
+	OUT(". 2920:2920");
+	NONE();
+}
+
+/* A lie at the moment of a timeout: the number of packets in flight does not grow. */
+Test(tcp_records, tiny_path_does_not_multiply_the_packets_rfc1191_3)
+{
+	uint32_t acked = 1, most;
+
+	sc_send(&p, 400, 1460);
+	for (unsigned i = 0; i < 5; i++) {
+		const struct sc_out *o = &p.out[p.nout - 1];
+		char text[64];
+
+		acked = o->tcp.seq - p.iss + o->len;
+		p.nout = p.seen = 0;
+		p.now += 100 * US;
+		snprintf(text, sizeof(text), ". 1:1 ack %u", acked);
+		IN(text);
+	}
+	most = sc_info(&p).cwnd / 1460;
+	tcp_icmp_mtu(p.c, p.now, p.iss + acked, 68);
+	WAIT(14 * MS);
+	cr_assert_eq(tcp_emss(p.c), 28);
+	for (unsigned i = 0; i < 12; i++) { /* slow start, up to the scaled ssthresh */
+		const struct sc_out *o = &p.out[p.nout - 1];
+		char text[64];
+
+		acked = o->tcp.seq - p.iss + o->len;
+		p.nout = p.seen = 0;
+		p.now += 100 * US;
+		snprintf(text, sizeof(text), ". 1:1 ack %u", acked);
+		IN(text);
+		cr_assert_leq(p.nout, most, "%u packets, and %u before", p.nout, most);
+	}
+}
+
+/* ---- Unreachable ---- */
+
+static void
+unreachable_in_syn_sent(uint32_t off, bool hard)
+{
+	sc_end(&p);
+	sc_new(&p);
+	p.cfg.syn_retries = 2;
+	sc_start(&p);
+	sc_connect(&p);
+	tcp_icmp_unreachable(p.c, p.now, p.iss + off, hard);
+}
+
+Test(tcp_records, hard_error_in_syn_sent_ends_the_open_rfc9293_3_9_2_2)
+{
+	unreachable_in_syn_sent(0, true);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ECONNREFUSED);
+	cr_assert_eq(p.closed, 1);
+	cr_assert_eq(sc_count(&p, TCP_UNREACHABLE), 1);
+}
+
+Test(tcp_records, error_in_syn_sent_must_quote_the_syn_rfc5927_4_1)
+{
+	unreachable_in_syn_sent(1, true);
+	STATE("SYN-SENT");
+	tcp_icmp_unreachable(p.c, p.now, p.iss - 1, true);
+	STATE("SYN-SENT");
+	cr_assert_eq(sc_count(&p, TCP_UNREACHABLE), 0);
+}
+
+Test(tcp_records, soft_error_is_the_reason_of_the_timeout_rfc9293_3_9_2_2)
+{
+	unreachable_in_syn_sent(0, false);
+	STATE("SYN-SENT");
+	WAIT(10000 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -EHOSTUNREACH);
+}
+
+Test(tcp_records, hard_error_does_not_end_an_established_connection_rfc5927_5_2)
+{
+	sc_send(&p, 1, 100);
+	tcp_icmp_unreachable(p.c, p.now, p.iss + 1, true);
+	STATE("ESTABLISHED");
+	IN(". 1:1 ack 101");
+	tcp_icmp_unreachable(p.c, p.now, p.iss + 101, true); /* nothing is in flight */
+	cr_assert_eq(sc_count(&p, TCP_UNREACHABLE), 1);
+}
+
+Test(tcp_records, hard_error_in_syn_received_ends_the_open_rfc9293_3_9_2_2)
+{
+	sc_end(&p);
+	sc_new(&p);
+	sc_start(&p);
+	sc_listen(&p);
+	IN("S 0:0 mss 1460");
+	STATE("SYN-RECEIVED");
+	tcp_icmp_unreachable(p.c, p.now, p.iss, true);
+	STATE("CLOSED");
+	cr_assert_eq(p.closed, 0); /* the owner had no event of it */
 }
 
 /* ---- A busy port ---- */

@@ -138,6 +138,48 @@ Test(tcp_recovery, blocks_that_cannot_be_are_ignored)
 	cr_assert_eq(sc_info(&p).in_flight, 4 * 1460);
 }
 
+Test(tcp_recovery, blocks_of_an_overtaken_ack_count_rfc2018_5)
+{
+	flight(8);
+	IN(". 1:1 ack 2921 sack 4381:5841"); /* overtakes the next one */
+	IN(". 1:1 ack 1461 sack 4381:5841,7301:11681");
+	OUT(". 2921:4381");
+	OUT(". 5841:7301");
+	NONE();
+	cr_assert_eq(sc_info(&p).in_flight, 2 * 1460);
+	cr_assert_eq(sc_count(&p, TCP_OLD_ACK), 1);
+	IN(". 1:1 ack 11681");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, blocks_of_an_overtaken_ack_end_above_snd_una_rfc2018_5)
+{
+	flight(6);
+	IN(". 1:1 ack 2921");
+	/* The blocks reach below snd_una, lie below the acknowledgement that carries them, and
+	 * reach beyond snd_nxt. */
+	IN(". 1:1 ack 1461 sack 4381:9999,2000:4381");
+	IN(". 1:1 ack 1461 sack 100:5841");
+	cr_assert_eq(sc_info(&p).in_flight, 3 * 1460);
+	WAIT(200 * US);
+	NONE();
+	IN(". 1:1 ack 8761");
+	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, dsack_of_an_overtaken_ack_counts_rfc2883_4)
+{
+	uint32_t before = sc_info(&p).cwnd;
+
+	flight(6);
+	IN(". 1:1 ack 1 sack 1461:5841");
+	OUT(". 1:1461");
+	IN(". 1:1 ack 8761");
+	IN(". 1:1 ack 5841 sack 1:1461"); /* the segment was only late */
+	cr_assert_geq(sc_info(&p).cwnd, before);
+	cr_assert_eq(sc_count(&p, TCP_SPURIOUS), 1);
+}
+
 Test(tcp_recovery, hole_behind_a_fresh_retransmission_is_found)
 {
 	flight(6);
@@ -543,6 +585,26 @@ Test(tcp_recovery, third_duplicate_ack_repairs_rfc5681_3_2)
 	OUT(". 2921:4381");
 	IN(". 1:1 ack 8761");
 	cr_assert_eq(p.recs, 0);
+}
+
+Test(tcp_recovery, partial_ack_repairs_beyond_the_window_rfc6582_3_2)
+{
+	without_sack();
+	IN(". 1:1 ack 1");
+	flight(10);
+	IN(". 1:1 ack 14601");
+	flight(20);
+	for (unsigned i = 0; i < 3; i++)
+		IN(". 1:1 ack 14601");
+	OUT(". 14601:16061");
+	NONE();
+	/* 19 segments are in flight for all the sender can see; the window is 14. */
+	IN(". 1:1 ack 16061");
+	OUT(". 16061:17521");
+	NONE();
+	IN(". 1:1 ack 43801");
+	cr_assert_eq(p.recs, 0);
+	cr_assert_eq(sc_count(&p, TCP_RTO), 0);
 }
 
 Test(tcp_recovery, window_updates_are_no_duplicates_rfc5681_2)

@@ -112,6 +112,11 @@ on_event(void *ctx, struct tcp_conn *c, enum tcp_event ev)
 	case TCP_EV_SENT:
 		p->sent_ev++;
 		break;
+	case TCP_EV_UNREAD:
+		p->unread_ev++;
+		if (p->reports)
+			tcp_consumed(c, UINT32_MAX);
+		break;
 	case TCP_EV_EMSS:
 		p->emss_ev++;
 		break;
@@ -159,7 +164,7 @@ sc_new(struct script *p)
 	p->cfg.isn_key = (struct sk_key){{3, 4}};
 	p->cfg.ecn = false;
 	p->cfg.timestamps = false;
-	p->cfg.keepalive_idle_ns = 0;
+	p->cfg.keepalive_held_ns = 0;
 	p->now = 1000000000;
 	p->mtu = 1500;
 	p->rtt = 10 * US;

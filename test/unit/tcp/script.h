@@ -52,12 +52,13 @@ struct script {
 	unsigned nout, seen;
 	struct sc_out last; /* the segment that OUT() compared last */
 	/* Recorded by the owner. */
-	unsigned connected, sent_ev, emss_ev, peer_fin, closed, added, removed;
+	unsigned connected, sent_ev, emss_ev, unread_ev, peer_fin, closed, added, removed;
 	int reason;
 	uint64_t delivered; /* bytes */
 	uint8_t *got;       /* the delivered bytes */
 	int64_t recs, slices;
 	/* Behaviour of the owner. */
+	bool reports; /* consumes all bytes on TCP_EV_UNREAD */
 	bool refuse, busy, no_split, keep_bytes, abort_in_deliver, no_claim, claim_early;
 };
 

@@ -91,6 +91,7 @@ on_event(struct vw_end *e, struct tcp_conn *c, enum tcp_event ev)
 		h->reason = tcp_close_reason(c);
 		h->c = NULL;
 		break;
+	case TCP_EV_UNREAD:
 	case TCP_EV_EMSS:
 		break;
 	}

@@ -84,6 +84,7 @@ on_event(struct vw_end *e, struct tcp_conn *c, enum tcp_event ev)
 		me->reason = tcp_close_reason(c);
 		b->done = b->side[0].closed && b->side[1].closed;
 		break;
+	case TCP_EV_UNREAD:
 	case TCP_EV_EMSS:
 		break;
 	}

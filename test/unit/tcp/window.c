@@ -196,6 +196,82 @@ Test(tcp_window, window_opens_in_full_segments_rfc9293_3_8_6_2_2)
 	OUT(". 1:1 ack 4097 win 1460");
 }
 
+/* Opens a connection whose buffer of 2 MB exceeds what the window field can express. */
+static void
+establish_without_scale(void)
+{
+	sc_start(&p);
+	sc_connect(&p);
+	IN("S. 0:0 ack 1 mss 1460 sackok");
+	p.seen = p.nout;
+	p.keep_bytes = true;
+}
+
+Test(tcp_window, reading_does_not_repeat_the_window_without_scale_rfc9293_3_8_6_2_2)
+{
+	establish_without_scale();
+	for (unsigned i = 0; i < 20; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1", 1 + 1460 * i, 1461 + 1460 * i);
+		IN(text);
+	}
+	WAIT(MS);
+	cr_assert_eq(p.nout - p.seen, 10);
+	p.seen = p.nout;
+	for (unsigned i = 0; i < 29200; i += 100) {
+		tcp_consumed(p.c, 100);
+		sc_poll(&p);
+		NONE(); /* the peer has seen the largest window */
+	}
+}
+
+Test(tcp_window, closed_window_opens_by_a_quarter_without_scale_rfc9293_3_8_6_2_2)
+{
+	unsigned n = 0;
+
+	establish_without_scale();
+	/* The owner keeps all of its buffer. */
+	for (uint32_t at = 1; at < 1 + p.cfg.rcv_buf; n++) {
+		uint32_t len = SK_MIN(32768u, p.cfg.rcv_buf + 1 - at);
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1", at, at + len);
+		IN(text);
+		at += len;
+	}
+	WAIT(MS);
+	cr_assert_eq(sc_info(&p).rcv_wnd, 0);
+	p.seen = p.nout;
+	tcp_consumed(p.c, 16384); /* a quarter of 65535 */
+	sc_poll(&p);
+	OUT(". 1:1 ack 2097152 win 16385"); /* one byte was not worth a segment before */
+}
+
+Test(tcp_window, window_in_large_units_is_sent_when_its_field_changes_rfc9293_3_8_6_2_2)
+{
+	p.cfg.rcv_buf = 131072;
+	p.cfg.rcv_wscale = 14;
+	establish();
+	p.keep_bytes = true;
+	for (unsigned i = 0; i < 4; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), ". %u:%u ack 1", 1 + 32768 * i, 32769 + 32768 * i);
+		IN(text);
+	}
+	WAIT(MS);
+	p.seen = p.nout;
+	for (unsigned i = 0; i < 11; i++) { /* 16060 bytes are less than a unit */
+		tcp_consumed(p.c, 1460);
+		sc_poll(&p);
+		NONE();
+	}
+	tcp_consumed(p.c, 1460);
+	sc_poll(&p);
+	OUT(". 1:1 ack 131073 win 1");
+}
+
 Test(tcp_window, refused_bytes_close_the_window_and_are_offered_again)
 {
 	p.cfg.rcv_buf = 4096;
@@ -416,6 +492,76 @@ Test(tcp_window, keepalive_probes_then_gives_up_rfc9293_3_8_4)
 	STATE("CLOSED");
 	cr_assert_eq(p.reason, -ETIMEDOUT);
 	cr_assert_eq(sc_count(&p, TCP_KEEPALIVE), 4);
+}
+
+Test(tcp_window, keepalive_is_off_by_default_rfc9293_3_8_4)
+{
+	struct tcp_config cfg;
+
+	tcp_config_default(&cfg);
+	cr_assert_eq(cfg.keepalive_idle_ns, 0);
+	p.cfg.keepalive_held_ns = cfg.keepalive_held_ns;
+	establish();
+	IN(". 1:101 ack 1"); /* the owner consumes all bytes */
+	WAIT(MS);
+	p.seen = p.nout;
+	WAIT(86400000 * MS);
+	NONE();
+	STATE("ESTABLISHED");
+	cr_assert_eq(p.unread_ev, 0);
+}
+
+/* A peer that vanishes in the middle of an FPDU, or behind a gap. */
+static void
+vanish_after(const char *segment)
+{
+	p.cfg.keepalive_held_ns = 1000 * MS;
+	p.cfg.keepalive_interval_ns = 100 * MS;
+	p.cfg.keepalive_probes = 3;
+	p.keep_bytes = true;
+	establish();
+	sc_in(&p, __LINE__, segment);
+	WAIT(10 * MS);
+	p.seen = p.nout;
+}
+
+Test(tcp_window, keepalive_of_unfinished_bytes_ends_the_connection_rfc9293_3_8_4)
+{
+	vanish_after(". 1:101 ack 1");
+	WAIT(980 * MS);
+	NONE();
+	WAIT(60 * MS);
+	cr_assert_eq(p.unread_ev, 1);
+	NONE(); /* the owner may report late */
+	WAIT(400 * MS);
+	OUT(". 0:0 ack 101");
+	OUT(". 0:0 ack 101");
+	OUT(". 0:0 ack 101");
+	STATE("CLOSED");
+	cr_assert_eq(p.reason, -ETIMEDOUT);
+}
+
+Test(tcp_window, keepalive_of_bytes_out_of_order_ends_the_connection_rfc9293_3_8_4)
+{
+	vanish_after(". 101:201 ack 1");
+	WAIT(1400 * MS);
+	STATE("CLOSED");
+	cr_assert_eq(p.slices, 0);
+}
+
+Test(tcp_window, keepalive_ends_when_the_owner_has_processed_all_rfc9293_3_8_4)
+{
+	p.reports = true;
+	vanish_after(". 1:101 ack 1");
+	WAIT(10000 * MS);
+	cr_assert_eq(p.unread_ev, 1);
+	NONE();
+	STATE("ESTABLISHED");
+	p.reports = false;
+	IN(". 101:201 ack 1");
+	p.seen = p.nout;
+	WAIT(2600 * MS);
+	STATE("CLOSED");
 }
 
 Test(tcp_window, probe_from_the_peer_is_answered_rfc9293_3_8_4)
