@@ -134,6 +134,9 @@ go_down(struct rof_host *r, uint64_t now)
 		case ROF_MSG_ANSWER:
 			fa_answer(c, now, m->outcome.rsn, m->buf);
 			break;
+		case ROF_MSG_DATA:
+			fa_pull_data(c, now, m->outcome.rsn, m->buf);
+			break;
 		default:
 			fa_outcome(c, now, &m->outcome);
 		}

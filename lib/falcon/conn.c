@@ -11,7 +11,7 @@ static bool
 params_ok(const struct fa_params *p)
 {
 	return p->cid <= FALCON_CID_MAX && p->peer_cid <= FALCON_CID_MAX &&
-	       p->peer_function <= 0xffffff && p->protocol < 8 && p->mtu && p->mtu <= UINT16_MAX &&
+	       p->peer_function <= 0xffffff && p->protocol < 8 && p->mtu &&
 	       p->tx_window <= PDL_WINDOW_MAX && (p->flows == 1 || p->flows == FA_FLOWS_MAX);
 }
 

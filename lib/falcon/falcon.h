@@ -262,7 +262,10 @@ void fa_config_default(struct fa_config *cfg);
 struct fa_params {
 	uint32_t cid, peer_cid;           /* 24 bits: of received packets, of sent packets */
 	uint32_t function, peer_function; /* 24 bits: destination function, local and the peer's */
-	uint32_t mtu;                     /* largest payload in bytes (ULP headers and data) */
+	uint16_t mtu;                     /* largest payload in bytes (ULP headers and data) */
+	/* Pulls that the peer may have outstanding (IRD of RDMA): further ones get a NACK for
+	 * resources. 0: no limit but fa_config.conn_pulls. */
+	uint16_t pulls;
 	/* Largest number of outstanding packets in a window, for a peer whose receive windows are
 	 * larger than the bitmaps on the wire; 0: the sizes of those bitmaps. */
 	uint16_t tx_window;
@@ -419,6 +422,8 @@ size_t fa_conn_size(void);
 	X(FA_FUTURE_ACK, SK_WARNING, "an acknowledgement of packets that were never sent")         \
 	X(FA_PULLS_SHARE, SK_WARNING,                                                              \
 		"a pull was refused: its connection has too many whose data is unacknowledged")    \
+	X(FA_PULLS_EXCESS, SK_NOTICE,                                                              \
+		"a pull was refused: the peer seems to have more outstanding than agreed (IRD)")   \
 	X(FA_NO_RESOURCE, SK_NOTICE,                                                               \
 		"a request was refused: the receive pools are in the red zone")                    \
 	X(FA_DEAD, SK_NORMAL, "a packet for a connection that has failed")                         \

@@ -61,6 +61,12 @@ void pdl_ulp_acks(struct fa_conn *c, uint64_t now, uint32_t psn, unsigned n);
 void pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t code,
 	uint8_t rnr, uint8_t ulp_code);
 
+/* Returns the number of sent packets of the data window that the peer may have received though it
+ * has not acknowledged them: its acknowledgements are cumulative, wait to be sent, and wait for its
+ * ULP where they are those of pushes. It is 0 while the oldest such packet is younger than an
+ * eighth of the round trip, which includes the delays at both ends. */
+uint32_t pdl_data_in_doubt(const struct fa_conn *c, uint64_t now);
+
 /* ---- Functions of TL that PDL calls ---- */
 
 enum tl_take {

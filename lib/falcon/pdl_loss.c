@@ -204,3 +204,18 @@ pdl_tlp(struct fa_conn *c, uint64_t now)
 	pdl_txw_lost(&c->pdl.tx[pdl_window_of(p)], p, PKT_PROBE);
 	pdl_wake(c);
 }
+
+uint32_t
+pdl_data_in_doubt(const struct fa_conn *c, uint64_t now)
+{
+	const struct pdl_txw *w = &c->pdl.tx[PDL_DATA];
+	uint32_t rtt = UINT32_MAX, n = w->next - w->base;
+	const struct fa_pkt *p;
+
+	if (n == 0 || !pdl_bit(w->live, PDL_WINDOW_MAX, w->base))
+		return n;
+	for (unsigned i = 0; i < c->pdl.flows; i++)
+		rtt = SK_MIN(rtt, c->pdl.flow[i].cc.rtt);
+	p = pdl_txw_get(w, w->base);
+	return !(p->flags & PKT_RETX) && now - p->sent_at < TICKS_NS(rtt) / 8 ? 0 : n;
+}

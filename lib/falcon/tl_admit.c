@@ -25,16 +25,34 @@ waiting(const struct tl_conn *tl)
 	return SK_MAX(tl->held, tl->evictable);
 }
 
+/* Returns whether the peer may have one more pull outstanding. Those whose data is not acknowledged
+ * count, except for as many as the peer may have received already: a peer that complies never has
+ * more. The request that others wait for is not refused because of those that wait. */
 static bool
-tl_admit_permits(struct fa_conn *c, uint8_t type, uint32_t cells, bool hol)
+pulls_permit(struct fa_conn *c, uint64_t now, bool hol)
 {
-	struct fa_stack *s = c->s;
-	uint32_t limit = s->cfg.conn_requests, pulls = s->cfg.conn_pulls;
+	uint32_t share = c->s->cfg.conn_pulls, most = c->params.pulls, have = c->tl.pulls;
 
-	if (pulls && type == FALCON_PULL_REQUEST && c->tl.pulls >= pulls) {
-		fa_count(s, FA_PULLS_SHARE);
+	if (hol)
+		have -= c->tl.pulls_held;
+	if (share && have >= share) {
+		fa_count(c->s, FA_PULLS_SHARE);
 		return false;
 	}
+	if (!most || have < most || have - most < pdl_data_in_doubt(c, now))
+		return true;
+	fa_count(c->s, FA_PULLS_EXCESS);
+	return false;
+}
+
+static bool
+tl_admit_permits(struct fa_conn *c, uint64_t now, uint8_t type, uint32_t cells, bool hol)
+{
+	struct fa_stack *s = c->s;
+	uint32_t limit = s->cfg.conn_requests;
+
+	if (type == FALCON_PULL_REQUEST && !pulls_permit(c, now, hol))
+		return false;
 	/* Beyond its limit, a connection may have the one request for which all others wait. */
 	if (limit && c->tl.in_net >= limit && !(hol && c->tl.in_net == waiting(&c->tl)))
 		return false;
@@ -56,7 +74,7 @@ tl_admit_enter(
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
-	struct tl_txn *t = tl_admit_permits(c, type, cells, head_of_line(c, rsn))
+	struct tl_txn *t = tl_admit_permits(c, now, type, cells, head_of_line(c, rsn))
 				   ? tl_net_alloc(c, type, cells)
 				   : NULL;
 
@@ -69,7 +87,7 @@ tl_admit_enter(
 	TAILQ_INSERT_TAIL(&tl->ins, t, link);
 	tl_insert(&s->tl.requests, t);
 	if (c->params.ordered) {
-		tl->held++;
+		tl_hold(tl, t, 1);
 		if (rsn != tl->rx_rsn && tl->head == NULL && tl->gap_since == 0) {
 			tl->gap_since = fa_observed(c->s, now);
 			tl_watch(c, now);

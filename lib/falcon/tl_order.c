@@ -171,7 +171,7 @@ offer_head(struct fa_conn *c, uint64_t now)
 	uint8_t rnr = tl->rnr;
 
 	tl_rnr_leave(t);
-	tl->held--;
+	tl_hold(tl, t, -1u);
 	tl->rx_rsn++;
 	tl->head = NULL;
 	tl->offer = false;
@@ -189,7 +189,7 @@ offer_head(struct fa_conn *c, uint64_t now)
 	tl->offer = rnr == TL_RNR_WAIT;
 	tl->head = t;
 	tl->rx_rsn = t->pkt.rsn;
-	tl->held++;
+	tl_hold(tl, t, 1);
 }
 
 static void

@@ -120,6 +120,7 @@ struct tl_conn {
 	TAILQ_ENTRY(fa_conn) wait_link; /* in s->tl.waiting while wait_listed */
 	uint32_t evictable;             /* those of in_net in s->tl.evictable */
 	uint32_t pulls;                 /* of the peer, until their data is acknowledged */
+	uint32_t pulls_held;            /* those of `held` */
 	uint32_t data_out;              /* packet contexts of pull data */
 	uint32_t lost_rsn;              /* from here to tx_rsn: requests that had no transaction */
 	uint8_t lost_code;
@@ -171,6 +172,15 @@ tl_txn_of(struct fa_pkt *p)
 	return (struct tl_txn *)p;
 }
 _Static_assert(offsetof(struct tl_txn, pkt) == 0, "tl_txn_of()");
+
+/* Adds `n` to the requests that are held for their order, of which `t` is one. */
+static inline void
+tl_hold(struct tl_conn *tl, const struct tl_txn *t, uint32_t n)
+{
+	tl->held += n;
+	if (t->type == FALCON_PULL_REQUEST)
+		tl->pulls_held += n;
+}
 
 static inline uint32_t
 tl_cells(uint32_t len, uint32_t cell)

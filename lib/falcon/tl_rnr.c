@@ -87,7 +87,7 @@ tl_rnr_refused(struct tl_txn *t, uint64_t now, const struct fa_outcome *o)
 		int32_t ahead = (int32_t)(t->pkt.rsn - c->tl.rx_rsn);
 
 		/* A request behind one that was delivered again returns from its first delivery. */
-		c->tl.held++;
+		tl_hold(&c->tl, t, 1);
 		if (ahead < 0 || (ahead == 0 && c->tl.rnr == TL_RNR_NONE))
 			hold_up(c, t);
 	} else {

@@ -22,7 +22,7 @@ tl_target_finish(struct tl_txn *t)
 		TAILQ_REMOVE(&tl->ready, t, queue);
 	if (c->params.ordered && (t->state == TL_HELD || t->state == TL_REFUSED_BY_ULP ||
 					 t->state == TL_PASSED_OVER))
-		tl->held--;
+		tl_hold(tl, t, -1u);
 	if (tl->head == t)
 		tl->head = NULL;
 	tl_remove(&s->tl.requests, t);

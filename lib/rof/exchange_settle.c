@@ -226,6 +226,7 @@ rofx_fill_falcon(const struct rofx_agreed *a, struct fa_params *p)
 	p->rx_rsn = a->peer.rsn;
 	p->mtu = (uint32_t)a->mtu + ROF_MAX + 3; /* headers, and padding to a multiple of 4 */
 	p->tx_window = a->tx_window;
+	p->pulls = a->transport == ROF_UD ? 0 : a->ird;
 	p->flows = a->flows;
 	p->paths = a->listed ? a->tx_ports : NULL;
 }

@@ -78,14 +78,15 @@ enum rof_msg_kind {
 	ROF_MSG_PUSH,    /* fa_push(buf) */
 	ROF_MSG_PULL,    /* fa_pull(buf, response_len) */
 	ROF_MSG_ANSWER,  /* fa_answer(rsn, buf) */
+	ROF_MSG_DATA,    /* fa_pull_data(rsn, buf): the pull's outcome was sent before */
 	ROF_MSG_OUTCOME, /* fa_outcome(outcome) */
 };
 
 struct rof_msg {
 	uint8_t kind; /* enum rof_msg_kind */
 	uint32_t response_len;
-	struct fa_buf *buf;        /* ROF_MSG_PUSH, ROF_MSG_PULL; ROF_MSG_ANSWER, or NULL */
-	struct fa_outcome outcome; /* ROF_MSG_ANSWER uses its rsn, too */
+	struct fa_buf *buf;        /* ROF_MSG_PUSH, ROF_MSG_PULL; answers, or NULL */
+	struct fa_outcome outcome; /* answers use its rsn, too */
 };
 
 /* The owner's functions. All run on the engine stage; they must not call this library. */
@@ -271,6 +272,7 @@ size_t rof_qp_size(void);
 	X(ROF_UD_NO_RECEIVE, SK_NOTICE, "a datagram for which no receive was posted: dropped")     \
 	X(ROF_UD_LOST, SK_NOTICE, "a datagram that could not be delivered")                        \
 	X(ROF_XRC_SRQ, SK_WARNING, "a request for a receive queue outside its QP's XRC domain")    \
+	X(ROF_NO_IRD, SK_WARNING, "a Read or Atomic for a QP that agreed to none (IRD 0)")         \
 	X(ROF_NO_PAGE, SK_NORMAL, "a delivery waited for missing pages of the client's memory")
 
 SK_REASONS_DECLARE(rof, ROF_NONE, ROF_REASONS)

@@ -130,6 +130,8 @@ rof_chan_destroy(struct rof_chan *c)
 	while (rof_chan_wake(c) != NULL)
 		;
 	rof_chan_drop(c);
+	while (c->parked != NULL)
+		rof_parked_remove(c);
 	free(c->late);
 	free(c->pending);
 	free(c->txns);

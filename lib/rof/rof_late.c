@@ -152,6 +152,7 @@ rof_pages(struct rof_qp *q)
 	late_datagrams(q);
 	if (q->c == NULL)
 		return waited;
+	rof_parked_run(q->c);
 	late_deliveries(q->c);
 	return rof_rx_kicks(q->c) || waited;
 }

@@ -129,6 +129,18 @@ rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n)
 	return b;
 }
 
+struct fa_buf *
+rof_answer_buf(struct rof_stage *st, struct rof_in *in, const struct wire_rof *h, uint32_t n)
+{
+	struct fa_buf *b = in->reserved;
+
+	if (b == NULL)
+		return rof_buf(st, h, n);
+	in->reserved = NULL;
+	b->data_len = b->len = wire_rof_emit(b->data, h);
+	return b;
+}
+
 void
 rof_sum_begin(const struct rof_chan *c, struct fa_buf *b, uint32_t n)
 {

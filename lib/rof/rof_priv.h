@@ -20,6 +20,7 @@
  *	rof_ud.c	datagrams in
  *	rof_hold.c	datagrams out before the connection exists
  *	rof_late.c	deliveries that wait for missing pages
+ *	rof_parked.c	pulls that wait for the requests before them (weakly ordered)
  *	rof_place.c	bytes between packets and regions
  */
 #ifndef SAKER_ROF_PRIV_H
@@ -134,6 +135,7 @@ struct rof_chan {
 	uint32_t hold; /* datagrams that may wait for the connection */
 	/* sequence numbers that have arrived from sn_next on, modulo the window */
 	uint64_t sn_map[ROF_SN_WINDOW / 64];
+	struct rof_parked *parked; /* pulls that wait for those before them, by number */
 	/* Datagram QPs that wait for room, and the place to append the next one. */
 	struct rof_qp *waiting, **waiting_end;
 	struct rof_chan *next_datagrams;
@@ -200,6 +202,8 @@ struct rof_in {
 	struct wire_rof h;
 	struct fa_buf *buf;
 	struct fa_buf *answer; /* pull data that answers a pull */
+	/* a buffer for the answer of a pull that Falcon counts as taken; NULL: neither */
+	struct fa_buf *reserved;
 	bool pull;
 	bool in_sequence; /* its sequence number is valid */
 	uint32_t rsn;
@@ -394,6 +398,22 @@ void rof_late_end(struct rof_qp *q, bool flush);
 bool rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
 	const uint8_t grh[ROF_GRH_LEN]);
 
+/* ---- rof_parked.c ---- */
+
+/* Returns whether all requests before a pull with this number have been executed, or, if they are
+ * pushes, have arrived. */
+bool rof_parked_first(const struct rof_chan *c, uint32_t sn);
+/* Keeps a pull for which rof_parked_first() returned false; takes in->buf. Returns false, and takes
+ * nothing, when there is no buffer for its answer. */
+bool rof_parked_add(struct rof_chan *c, const struct rof_in *in);
+/* Returns the pull to be executed now: the first one, if all before it have arrived or the QP has
+ * failed; or NULL. */
+struct rof_in *rof_parked_next(const struct rof_chan *c);
+/* Frees the first pull, and the buffer that it has not used. */
+void rof_parked_remove(struct rof_chan *c);
+/* Executes the pulls that need not wait any more, in order (rof_rx.c). */
+void rof_parked_run(struct rof_chan *c);
+
 /* ---- rof_hold.c ---- */
 
 /* Returns whether a datagram can wait on a channel without a connection. */
@@ -426,6 +446,9 @@ void rof_append(const struct rof_stage *st, struct fa_buf *b, const void *src, u
 /* Returns a buffer with the headers of `h`, and room for `n` bytes and their padding; NULL:
  * none. */
 struct fa_buf *rof_buf(struct rof_stage *st, const struct wire_rof *h, uint32_t n);
+/* Does the same for the answer of a pull, whose reserved buffer it takes first. */
+struct fa_buf *rof_answer_buf(
+	struct rof_stage *st, struct rof_in *in, const struct wire_rof *h, uint32_t n);
 void rof_pad(const struct rof_stage *st, struct fa_buf *b, uint8_t pad);
 
 #endif

@@ -79,13 +79,19 @@ report_taken(struct rof_chan *c, uint32_t rsn)
 		post_taken(c);
 }
 
+static void
+post_answer(struct rof_chan *c, enum rof_msg_kind kind, uint32_t rsn, struct fa_buf *buf)
+{
+	struct rof_msg m = {.kind = (uint8_t)kind, .buf = buf, .outcome = {.rsn = rsn}};
+
+	rof_rx_post(c, &m);
+}
+
 /* Takes a pull and answers it. */
 static void
 rof_rx_answer(struct rof_chan *c, uint32_t rsn, struct fa_buf *buf)
 {
-	struct rof_msg m = {.kind = ROF_MSG_ANSWER, .buf = buf, .outcome = {.rsn = rsn}};
-
-	rof_rx_post(c, &m);
+	post_answer(c, ROF_MSG_ANSWER, rsn, buf);
 }
 
 static void
@@ -328,6 +334,71 @@ later(struct rof_chan *c, const struct fa_delivery *d, enum rof_reason reason)
 	return true;
 }
 
+/* ---- Pulls that wait for those before them ---- */
+
+/* Returns whether a valid pull has to wait (rof_parked.c). */
+static bool
+overtook(const struct rof_chan *c, const struct rof_in *in)
+{
+	return in->pull && c->p.ordering == ROF_ORDER_WEAK && c->rc != NULL &&
+	       c->rc->phase == ROF_PHASE_OPEN && !rof_parked_first(c, in->h.sn) &&
+	       sn_check(c, in->h.sn) == ROF_NONE && opcode_fits(c, in);
+}
+
+/* Executes a pull that has waited. Returns false when pages are missing. */
+static bool
+parked_execute(struct rof_chan *c, struct rof_in *in)
+{
+	bool open = c->rc != NULL && c->rc->phase == ROF_PHASE_OPEN;
+	enum rof_reason reason = ROF_QP_STATE;
+	uint8_t nak;
+
+	if (open)
+		reason = rof_xrc_use(c->rc, in->h.xrc_srq) ? rof_rx_pull(c->rc, in, &nak)
+							   : ROF_XRC_SRQ;
+	if (reason == ROF_NO_PAGE)
+		return false;
+	if (reason != ROF_NONE) {
+		rof_count(c->st, reason);
+		rof_pull_refuse(c, in); /* it has a reserved buffer */
+	}
+	post_answer(c, ROF_MSG_DATA, in->rsn, in->answer);
+	if (reason != ROF_NONE && open) {
+		c->rc->info.naks_out++;
+		if (c->p.errors == ROF_ERRORS_VERBS)
+			rof_fail_target(c->rc, reason);
+	}
+	return true;
+}
+
+void
+rof_parked_run(struct rof_chan *c)
+{
+	struct rof_in *in;
+
+	while ((in = rof_parked_next(c)) != NULL) {
+		if (!parked_execute(c, in)) {
+			rof_count(c->st, ROF_NO_PAGE);
+			return;
+		}
+		rof_parked_remove(c);
+	}
+}
+
+static void
+rof_rx_park(struct rof_chan *c, const struct rof_in *in, const struct fa_delivery *d)
+{
+	if (!rof_parked_add(c, in)) {
+		later(c, d, ROF_NO_BUFFER);
+		return;
+	}
+	accepted(c, in->rsn);
+	rof_rx_verdict(c, in->rsn, FA_TAKEN, 0);
+	sn_came(c, in->h.sn);
+	rof_parked_run(c);
+	rof_recvs_complete(c->rc);
+}
+
 static bool
 rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery *d)
 {
@@ -359,6 +430,7 @@ rof_rx_reliable(struct rof_chan *c, struct rof_in *in, const struct fa_delivery 
 			rof_recv_refused(c->rc, in);
 		rof_rx_refuse(c, in, reason, nak);
 	}
+	rof_parked_run(c);
 	if (c->rc != NULL)
 		rof_recvs_complete(c->rc);
 	return true;
@@ -391,7 +463,11 @@ rof_rx_request(struct rof_chan *c, const struct fa_delivery *d)
 		rof_rx_refuse(c, &in, ROF_BAD_HEADER, ROF_NAK_REQUEST);
 	} else if (c->p.transport == ROF_UD) {
 		datagram(c, &in);
-	} else if (!misdirected(c, &in)) {
+	} else if (misdirected(c, &in)) {
+		rof_parked_run(c);
+	} else if (overtook(c, &in)) {
+		rof_rx_park(c, &in, d);
+	} else {
 		return rof_rx_reliable(c, &in, d);
 	}
 	return true;

@@ -97,7 +97,7 @@ rof_rx_pull_next(struct rof_chan *c, const struct fa_delivery *d, struct fa_buf 
 	enum rof_fast fast;
 
 	if (!c->plain || q == NULL || q->phase != ROF_PHASE_OPEN || c->refused || b == NULL ||
-		b->data_len != b->len)
+		b->data_len != b->len || q->rd->ird == 0)
 		return ROF_FAST_NONE;
 	h.dest_qp = q->rd->qpn;
 	if (!wire_rof_pull_parse(&h, b->data, b->len) || h.sn != c->sn_next)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and Atomics in. They are executed when they arrive, and their answer is a snapshot of that
- * moment: requests that are delivered later cannot precede it. Without a buffer for the answer
- * nothing is executed, and Falcon delivers the request again.
+ * Reads and Atomics in. They are executed when they arrive, or on a weakly ordered channel when all
+ * before them have arrived (rof_parked.c), and their answer is a snapshot of that moment. Without a
+ * buffer for the answer nothing is executed, and Falcon delivers the request again.
  */
 #include "rof_priv.h"
 
@@ -29,7 +29,7 @@ rof_pull_refuse(struct rof_chan *c, struct rof_in *in)
 	struct wire_rof h = answer_header(c, in);
 
 	h.ce = true;
-	in->answer = rof_buf(c->st, &h, 0);
+	in->answer = rof_answer_buf(c->st, in, &h, 0);
 	return in->answer != NULL;
 }
 
@@ -50,7 +50,7 @@ read_request(struct rof_qp *q, struct rof_in *in)
 	if (!rof_ready(q, mr, at, in->h.length, in->h.length))
 		return ROF_NO_PAGE;
 	h.pad = wire_rof_pad(in->h.length);
-	in->answer = rof_buf(q->st, &h, in->h.length);
+	in->answer = rof_answer_buf(q->st, in, &h, in->h.length);
 	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
 	rof_sum_begin(q->c, in->answer, in->h.length);
@@ -89,11 +89,11 @@ atomic_request(struct rof_qp *q, struct rof_in *in)
 	if (!rof_ready(q, mr, at, sizeof(*word), sizeof(*word)))
 		return ROF_NO_PAGE;
 	/* The buffer comes first: an Atomic cannot be undone. */
-	in->answer = rof_buf(q->st, &h, 0);
+	in->answer = rof_answer_buf(q->st, in, &h, 0);
 	if (in->answer == NULL)
 		return ROF_NO_BUFFER;
 	if (!rof_rx_pull_execute(in, word, &h.original)) {
-		q->st->ops.buf_put(q->st->ctx, in->answer);
+		in->reserved = in->answer; /* for the refusal */
 		in->answer = NULL;
 		return ROF_ATOMIC_CONTENDED;
 	}
@@ -110,6 +110,8 @@ rof_rx_pull(struct rof_qp *q, struct rof_in *in, uint8_t *nak)
 	*nak = ROF_NAK_ACCESS;
 	if (in->len != 0)
 		return ROF_LENGTH;
+	if (q->rd->ird == 0)
+		return ROF_NO_IRD;
 	reason = read ? read_request(q, in) : atomic_request(q, in);
 	if (reason == ROF_NONE)
 		q->info.msgs_in++;

@@ -8,9 +8,12 @@
 
 #include <stdlib.h>
 
+#define IP6_VERSION 6
+
 /* Returns the completion of a datagram's receive. */
 static struct rd_wc
-ud_completion(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in)
+ud_completion(const struct rof_qp *q, const struct rof_recv *r, const struct rof_in *in,
+	const uint8_t grh[ROF_GRH_LEN])
 {
 	struct rd_wc wc = {
 		.wr_id = r->wr.wr_id,
@@ -26,6 +29,8 @@ ud_completion(const struct rof_qp *q, const struct rof_recv *r, const struct rof
 		wc.flags |= RD_WC_IMM;
 		wc.imm = in->h.imm;
 	}
+	if (grh[0] >> 4 != IP6_VERSION)
+		wc.flags |= RD_WC_IP4;
 	return wc;
 }
 
@@ -49,7 +54,7 @@ rof_ud_deliver(struct rof_qp *q, struct rof_recv *r, const struct rof_in *in,
 {
 	enum rof_reason reason = ROF_NONE;
 
-	r->wc = ud_completion(q, r, in);
+	r->wc = ud_completion(q, r, in, grh);
 	if (r->wc.byte_len > r->room) {
 		r->wc.status = RD_LOC_LEN_ERR;
 	} else {
@@ -91,7 +96,7 @@ rof_ud_receive(struct rof_chan *c, struct rof_qp *q, const struct rof_in *in, st
 	*taken = rof_late_datagram(q, in, grh, r);
 	if (*taken)
 		return ROF_NONE;
-	r->wc = ud_completion(q, r, in);
+	r->wc = ud_completion(q, r, in, grh);
 	r->wc.status = RD_LOC_QP_OP_ERR;
 	st->ops.rd.complete(st->ctx, q->rd, true, &r->wc);
 	return ROF_RECEIVE_FAULT;

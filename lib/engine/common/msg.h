@@ -42,7 +42,8 @@ enum eng_to_transport {
 	/* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code), and from bit 16 on
 	 * fa_outcome.more */
 	ENG_T_OUTCOME,
-	ENG_T_RNR, /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
+	ENG_T_DATA, /* call fa_pull_data(); otherwise as ENG_T_ANSWER */
+	ENG_T_RNR,  /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
 };
 
 /* Messages of a transport stage to an engine stage. The index in `id_type` is the index of the QP
@@ -53,7 +54,9 @@ enum eng_to_stage {
 	/* iWARP */
 	ENG_E_DATA,  /* u: struct tcp_slice *, a chain in the order of the stream */
 	ENG_E_SPACE, /* arg: bytes that the peer acknowledged */
-	ENG_E_EMSS,  /* arg: new EMSS, bytes */
+	/* arg: EMSS, bytes. It may be the old one: the answer to each is ENG_T_CONSUMED with the
+	 * bytes that were placed and not reported yet. */
+	ENG_E_EMSS,
 	ENG_E_SPEAK, /* call iw_release(): the responder may send now */
 	/* Falcon */
 	ENG_E_OPEN, /* u: struct eng_falcon_start *, which the receiver frees; the QP may start */
@@ -184,8 +187,9 @@ struct eng_ctl {
 		struct {
 			uint32_t number;     /* the control stage's listener number */
 			uint32_t backlog;    /* most connect requests that are not answered yet */
-			struct sk_addr addr; /* unspecified: all addresses */
-			uint16_t port;       /* host byte order */
+			struct sk_addr addr; /* and `v6only`: see eng_listens_at() */
+			bool v6only;
+			uint16_t port; /* host byte order */
 			struct eng_offer offer;
 		} listen;
 		struct {

@@ -72,6 +72,12 @@ request_add(struct eng_stage *s, const struct eng_qp *qp, struct fa_buf *buf)
 static bool
 op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 {
+	static const uint8_t types[] = {
+		[ROF_MSG_PUSH] = ENG_T_REQUEST,
+		[ROF_MSG_PULL] = ENG_T_REQUEST,
+		[ROF_MSG_ANSWER] = ENG_T_ANSWER,
+		[ROF_MSG_DATA] = ENG_T_DATA,
+	};
 	const struct eng_qp *qp = rof_chan_user(c);
 	struct eng_stage *s = ctx;
 	struct eng_returned **at, *own;
@@ -92,8 +98,7 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 	own = *at;
 	len = m->buf->len;
 	*at = eng_record_sent(own, qp);
-	if (eng_qp_send(s, qp, m->kind == ROF_MSG_ANSWER ? ENG_T_ANSWER : ENG_T_REQUEST, m->buf,
-		    m->outcome.rsn)) {
+	if (eng_qp_send(s, qp, types[m->kind], m->buf, m->outcome.rsn)) {
 		s->spent.bytes += len;
 		return true;
 	}

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 #include <string.h>
 
+#include "../../../lib/engine/stage/stage_priv.h"
 #include "../../../lib/engine/transport/falcon/falcon_priv.h"
 #include "falcon_rig.h"
 
@@ -507,4 +508,40 @@ Test(engine_falcon_hostile, a_pull_with_invalid_headers_is_answered_falcon_8_5_3
 	cr_assert_eq(frig_count(1, "rof", "ROF_BAD_HEADER"), 1);
 	cr_assert_eq(frig_count(0, "rof", "ROF_BAD_RESPONSE"), 1, "of a request it did not make");
 	frig_stop();
+}
+
+/* ---- A peer that does not respect IRD ---- */
+
+/* Makes the engine of node 0 start `ord` Reads at once on its last QP, whatever was agreed. */
+static void
+break_ord(uint32_t ord)
+{
+	struct eng_stage *s = frig.n[0].e->stages[0];
+	struct eng_qp *last = NULL;
+
+	for (uint32_t i = 0; i < s->nqps; i++)
+		if (s->qps[i] != NULL && s->qps[i]->rd.qpn == saker_qp_num(frig.n[0].qp))
+			last = s->qps[i];
+	cr_assert_not_null(last);
+	cr_assert_eq(last->rd.ord, 1);
+	last->rd.ord = ord;
+}
+
+Test(engine_falcon_hostile, reads_beyond_ird_get_a_nack_and_come_again_falcon_8_2_1_1)
+{
+	frig_start(NULL);
+	frig_connect();
+	attacked[0] = frig.n[0];
+	attacked[1] = frig.n[1];
+	frig_connect_reads(SAKER_FALCON, 1);
+	break_ord(FRIG_DEPTH);
+	for (unsigned i = 0; i < 1024; i++)
+		frig.n[1].mem[i] = (uint8_t)(3 * i + 1);
+	for (unsigned i = 0; i < FRIG_DEPTH; i++)
+		frig_post(0, RD_READ, 1024, 0);
+	for (unsigned i = 0; i < FRIG_DEPTH; i++)
+		cr_assert_eq(frig_wc(0).status, RD_SUCCESS, "%u", i);
+	cr_assert_arr_eq(frig.n[0].mem, frig.n[1].mem, 1024);
+	cr_assert_geq(frig_count(1, "fa", "FA_PULLS_EXCESS"), FRIG_DEPTH - 1);
+	stop();
 }

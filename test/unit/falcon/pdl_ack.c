@@ -202,6 +202,25 @@ nack(uint32_t psn, uint8_t code, uint8_t rnr, uint8_t ulp)
 		.ulp_code = ulp});
 }
 
+Test(pdl_ack, s9_2_4_a_nack_of_any_code_is_a_sample_of_the_round_trip)
+{
+	static const uint8_t codes[] = {FALCON_NACK_RESOURCES, FALCON_NACK_RNR, FALCON_NACK_XLR,
+		FALCON_NACK_CIE, FALCON_NACK_NON_RECOVERABLE, FALCON_NACK_INVALID_CID};
+
+	rig_start();
+	rig_pushes(1, SK_ARRAY_LEN(codes));
+	rig_run(0);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(codes); i++) {
+		rig.now += RTT;
+		nack(300 + i, codes[i], 1, 0);
+		cr_assert_eq(rig.evs, i + 1, "code %u", codes[i]);
+		cr_assert_eq(rig.ev[i].type, FA_RUE_NACK);
+		cr_assert_eq(rig.ev[i].nack_code, codes[i]);
+		/* Either time is rounded to ticks. */
+		cr_assert_leq(rig.ev[i].t4 - rig.ev[i].t1 - fa_ticks(RTT) + 1, 2);
+	}
+}
+
 Test(pdl_ack, s6_6_3_rnr_waits_as_long_as_it_is_told)
 {
 	unsigned from;

@@ -149,7 +149,6 @@ Test(pdl_cost, parameters_that_cannot_be)
 	REFUSED(flows, 2);
 	REFUSED(flows, 0);
 	REFUSED(mtu, 0);
-	REFUSED(mtu, 65536);
 	REFUSED(tx_window, PDL_WINDOW_MAX + 1);
 	REFUSED(protocol, 8);
 }

@@ -461,3 +461,23 @@ Test(pdl_loss, tlp_leaves_alone_what_the_ulp_has)
 	cr_assert_eq(rig.sents, 2);
 	rig_back(100, 302);
 }
+
+/* ---- Data that the peer may have received ---- */
+
+Test(pdl_loss, data_is_in_doubt_when_an_acknowledgement_may_be_under_way)
+{
+	rig_start();
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now), 0, "nothing was sent");
+	rig_pushes(1, 3);
+	rig_run(0);
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now), 3, "no round trip was measured");
+	rig.c->pdl.flow[0].cc.rtt = RTT * 1000 / FA_TICK_PS;
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now), 0);
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now + RTT / 8 - 1000), 0);
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now + RTT / 8), 3);
+	rig_let(2 * rig.cfg.rto_initial_ns);
+	cr_assert(rig.sent[3].again, "the oldest was lost, the others may have arrived");
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now - 1), 3);
+	rig_back(100, 303);
+	cr_assert_eq(pdl_data_in_doubt(rig.c, rig.now), 0);
+}

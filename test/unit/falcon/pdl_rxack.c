@@ -251,6 +251,33 @@ Test(pdl_rxack, s2_7_hops_ecn_and_level)
 	cr_assert_eq(rig_reason(FA_ECN_CE), 2);
 }
 
+Test(pdl_rxack, s9_1_6_nacks_and_eacks_report_the_last_packet_too)
+{
+	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.ar = true,
+		.psn = 1301,
+		.request_len = 8};
+
+	rig.level = 21;
+	rig_start();
+	rig_in_as(h, 0x1234c, rig.cfg.ttl - 5, true); /* behind a gap */
+	rig_run(0);
+	rig.take = TL_REFUSED;
+	h.psn = 1302;
+	rig_in_as(h, 0x1234c, rig.cfg.ttl - 6, true);
+	rig_run(0);
+	cr_assert_not_null(rig_last(FALCON_EACK));
+	cr_assert_not_null(rig_last(FALCON_NACK));
+	cr_assert_eq(rig_last(FALCON_EACK)->h.ecn, 1);
+	cr_assert_eq(rig_last(FALCON_EACK)->h.hops, 5);
+	cr_assert_eq(rig_last(FALCON_EACK)->h.rx_level, 21);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.ecn, 2);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.hops, 6);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.rx_level, 21);
+}
+
 Test(pdl_rxack, ecn_counts_in_14_bits)
 {
 	struct wire_falcon h = {.type = FALCON_PUSH_DATA,

@@ -112,6 +112,18 @@ Test(pdl_tx, s9_1_2_fcwnd_holds_for_each_window)
 	cr_assert_eq(rig_count(FALCON_PULL_REQUEST), 4);
 }
 
+Test(pdl_tx, s9_1_2_fcwnd_holds_pull_data_back)
+{
+	rig.fcwnd = 2 * FA_CWND_ONE;
+	rig_start();
+	for (unsigned i = 0; i < 5; i++)
+		rig_send(FALCON_PULL_DATA, 1 + i);
+	cr_assert_eq(rig_run(0), 2);
+	rig_back(100, 301);
+	cr_assert_eq(rig_run(0), 1);
+	cr_assert_eq(rig_count(FALCON_PULL_DATA), 3);
+}
+
 Test(pdl_tx, s9_1_2_ncwnd_holds_requests_back)
 {
 	rig.ncwnd = 3 * FA_CWND_ONE;

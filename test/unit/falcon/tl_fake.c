@@ -90,6 +90,12 @@ pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t co
 	note(F_NACK, code, psn, rnr, ulp_code);
 }
 
+uint32_t
+pdl_data_in_doubt(const struct fa_conn *c, uint64_t now)
+{
+	return fk.in_doubt;
+}
+
 void
 fa_tl_timer(struct fa_conn *c, uint64_t deadline)
 {

@@ -45,6 +45,7 @@ struct fake {
 	long bufs;                  /* payloads that are not freed */
 	unsigned room;              /* deliveries that the queue to the ULP accepts */
 	bool withdraw;              /* the result of pdl_withdraw() */
+	uint32_t in_doubt;          /* the result of pdl_data_in_doubt() */
 	uint64_t now;
 	/* Called at each delivery, if set: the ULP's immediate reaction. */
 	void (*react)(struct fa_conn *c, const struct fa_delivery *d);

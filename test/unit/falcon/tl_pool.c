@@ -483,6 +483,49 @@ Test(falcon_tl_pool, pulls_that_owe_their_data_have_a_bound_of_their_own)
 	fake_stop();
 }
 
+static void
+two_pulls(struct fa_config *cfg, struct fa_params *p)
+{
+	p->pulls = 2;
+}
+
+/* A pull counts until its data is acknowledged, whoever keeps the peer waiting: the order, the ULP,
+ * or the peer itself. */
+Test(falcon_tl_pool, a_peer_has_as_many_pulls_outstanding_as_was_agreed)
+{
+	fake_start(true, two_pulls);
+	pull_and_data(0, 1, 100);
+	cr_assert_eq(fake_rx_pull(0, 3, 102, 8), TL_TAKEN, "held for its order");
+	cr_assert_eq(fake_rx_pull(0, 4, 103, 8), TL_REFUSED);
+	cr_assert_eq(fake_counted(FA_PULLS_EXCESS), 1);
+	cr_assert_eq(fake_rx(0, PUSH, 4, 200, 8), TL_TAKEN, "a push is none");
+	cr_assert_eq(fake_rx_pull(1, 1, 100, 8), TL_TAKEN, "nor is the pull of another");
+	fk.read = fk.count;
+	/* The head of line is not refused because of those that wait for it. */
+	cr_assert_eq(fake_rx_pull(0, 2, 101, 8), TL_TAKEN);
+	fake_sent(0, DATA, 1, FA_DONE, 0);
+	cr_assert_eq(fake_rx_pull(0, 5, 104, 8), TL_REFUSED, "two are with the ULP");
+	cr_assert_eq(fake_counted(FA_PULLS_EXCESS), 2);
+	fake_stop();
+}
+
+/* The peer may have received data that it has not acknowledged, and begun other pulls. */
+Test(falcon_tl_pool, pulls_whose_data_may_have_arrived_do_not_exceed_what_was_agreed)
+{
+	static const uint32_t in_doubt[] = {0, 0, 1, 3, 3};
+
+	fake_start(true, two_pulls);
+	for (uint32_t i = 0; i < SK_ARRAY_LEN(in_doubt); i++) {
+		fk.read = fk.count;
+		fk.in_doubt = in_doubt[i];
+		pull_and_data(0, 1 + i, 100 + i);
+		if (i == 0 || i == 3)
+			continue;
+		cr_assert_eq(fake_rx_pull(0, 2 + i, 101 + i, 8), TL_REFUSED, "%u", i);
+	}
+	fake_stop();
+}
+
 /* ---- The receive level ---- */
 
 Test(falcon_tl_pool, s10_2_the_level_follows_the_fuller_pool_and_ends_at_31)

@@ -350,6 +350,48 @@ Test(rof_hostile, reads_of_what_was_not_granted_rof_6_7)
 	fini();
 }
 
+Test(rof_hostile, read_responses_are_padded_to_4_bytes_rof_8_2)
+{
+	struct wire_rof h;
+
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		for (uint32_t n = 1; n <= 9; n++) {
+			h = read_request(0, n);
+			h.rmsn = n;
+			script_request(&s, FA_PULL, &h, 0);
+			cr_assert_eq(script_last(&s)->h.pad, (4 - n % 4) % 4, "%u", n);
+			cr_assert_eq(script_last(&s)->len,
+				wire_rof_len(ROF_READ_RESPONSE_ONLY) + (n + 3) / 4 * 4);
+		}
+		fini();
+	}
+}
+
+Test(rof_hostile, a_qp_that_agreed_to_no_reads_executes_none)
+{
+	struct wire_rof h;
+
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		s.rd.ird = 0;
+		h = read_request(0, 8);
+		script_request(&s, FA_PULL, &h, 0);
+		cr_assert_eq(script_last(&s)->kind, ROF_MSG_ANSWER);
+		cr_assert(script_last(&s)->h.ce);
+		h = (struct wire_rof){.opcode = ROF_FETCH_ADD,
+			.va = SCRIPT_BASE + SCRIPT_GRANTED,
+			.rkey = s.granted.stag,
+			.swap_add = 1,
+			.rmsn = 2};
+		script_request(&s, FA_PULL, &h, 0);
+		cr_assert(script_last(&s)->h.ce);
+		cr_assert(script_untouched(&s, 0, 0));
+		cr_assert_eq(s.st.counters[ROF_NO_IRD], 2);
+		fini();
+	}
+}
+
 /* ---- Refusals for now ---- */
 
 /* On an ordered connection the requests behind a refused one return unchanged, even valid ones. */

@@ -188,6 +188,25 @@ Test(rof_initiator, a_fence_waits_for_the_reads_before_it)
 	fini();
 }
 
+/* On a strongly ordered channel by the fast path, on the others by the general one. */
+Test(rof_initiator, reads_and_atomics_count_their_rmsn_apart_from_sends_rof_8_3_2)
+{
+	static const uint8_t ops[] = {
+		RD_READ, RD_SEND, RD_FETCH_ADD, RD_READ, RD_CMP_SWAP, RD_SEND};
+	static const uint32_t rmsn[] = {1, 1, 2, 3, 4, 2};
+
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		for (unsigned i = 0; i < SK_ARRAY_LEN(ops); i++) {
+			script_post(&s, ops[i], i, 0, 8);
+			rof_tx(s.q, 0, 8);
+			cr_assert_eq(s.requests, i + 1);
+			cr_assert_eq(script_last(&s)->h.rmsn, rmsn[i], "%u %u", ordering, i);
+		}
+		fini();
+	}
+}
+
 Test(rof_initiator, what_found_no_buffer_gives_its_credits_back_rof_6_5)
 {
 	static const uint8_t ops[] = {RD_READ, RD_WRITE};

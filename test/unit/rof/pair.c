@@ -214,6 +214,9 @@ transport_take(struct end *e)
 		case ROF_MSG_ANSWER:
 			fa_answer(e->conn, now, m.outcome.rsn, m.buf);
 			break;
+		case ROF_MSG_DATA:
+			fa_pull_data(e->conn, now, m.outcome.rsn, m.buf);
+			break;
 		case ROF_MSG_OUTCOME:
 			fa_outcome(e->conn, now, &m.outcome);
 			break;
@@ -321,6 +324,8 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct pair_option
 		o->tune(&cfg);
 	e->fa = fa_stack_create(&cfg, &fops, e, p->now);
 	need(e->fa != NULL);
+	if (o->ird != 0)
+		e->rd.ird = o->ird;
 	struct fa_params fp = {.cid = 0x100 + index,
 		.peer_cid = 0x100 + !index,
 		.protocol = 2,
@@ -333,6 +338,7 @@ end_init(struct end *e, struct pair *p, unsigned index, const struct pair_option
 		.rx_rsn = 0xffffff00u,
 		.mtu = params->mtu + ROF_MAX + 4,
 		.flows = 1,
+		.pulls = e->rd.ird,
 		.user = e};
 	if (o->numbers) {
 		fp.tx_rsn = fp.rx_rsn = o->tx_rsn;

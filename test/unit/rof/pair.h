@@ -83,6 +83,7 @@ struct pair_options {
 	void (*tune)(struct fa_config *cfg);
 	bool lengths_only;
 	bool general; /* rof_stage.general */
+	uint16_t ird; /* if not 0: IRD of both QPs, which no peer respects */
 	bool numbers; /* the next three are valid */
 	uint32_t tx_rsn, request_psn, data_psn;
 };

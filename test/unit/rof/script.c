@@ -95,12 +95,12 @@ tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 	}
 	if (m->kind == ROF_MSG_OUTCOME || m->kind == ROF_MSG_ANSWER)
 		note_outcome(s, m);
-	else
+	else if (m->kind != ROF_MSG_DATA)
 		s->requests++;
-	if (m->kind == ROF_MSG_ANSWER)
+	if (m->kind == ROF_MSG_ANSWER || m->kind == ROF_MSG_DATA)
 		s->answers++;
-	if (t->kind != ROF_MSG_PUSH && m->kind != ROF_MSG_PULL && m->outcome.verdict == FA_TAKEN &&
-		(m->outcome.rsn & 1))
+	if ((m->kind == ROF_MSG_OUTCOME || m->kind == ROF_MSG_ANSWER) &&
+		m->outcome.verdict == FA_TAKEN && (m->outcome.rsn & 1))
 		s->pulls_taken++;
 	return true;
 }

@@ -407,6 +407,9 @@ falcon_link_message(struct eng_transport *t, struct eng_conn *c, const struct en
 	case ENG_T_ANSWER:
 		fa_answer(fc->fa, t->now, m->arg, buf);
 		break;
+	case ENG_T_DATA:
+		fa_pull_data(fc->fa, t->now, m->arg, buf);
+		break;
 	case ENG_T_OUTCOME:
 		o.verdict = (uint8_t)m->u;
 		o.ulp_code = (uint8_t)(m->u >> 8);
@@ -435,6 +438,7 @@ falcon_link_drop(const struct eng_dmsg *m)
 		}
 		break;
 	case ENG_T_ANSWER:
+	case ENG_T_DATA:
 	case ENG_T_RNR:
 		if (m->u != 0)
 			eng_fbuf_free((struct fa_buf *)(uintptr_t)m->u);
