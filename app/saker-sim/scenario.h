@@ -62,6 +62,8 @@ struct sim_scenario {
 int sim_refuse(char why[SIM_WHY], int rc, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void sim_scenario_default(struct sim_scenario *s);
+/* Returns whether a scenario has this section. */
+bool sim_scenario_has(const char *section);
 /* Sets a key. Returns 0, -ENOENT (no such section), -ESRCH (no such key) or -EINVAL (wrong value),
  * with one sentence in `why`. */
 int sim_scenario_set(struct sim_scenario *s, const char *section, const char *key,

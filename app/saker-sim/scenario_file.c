@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <rte_cfgfile.h>
-
+#include "../../lib/conf/conf.h"
 #include "scenario.h"
 
 /* Splits "section.key" into its parts. */
@@ -75,27 +73,33 @@ set_plot(struct sim_file *f, const char *key, const char *value, char why[SIM_WH
 }
 
 static int
-read_section(struct sim_file *f, struct rte_cfgfile *file, int index, char why[SIM_WHY])
+file_section(void *arg, const struct conf_place *at, char sentence[CONF_SENTENCE])
 {
-	char section[CFG_NAME_LEN];
-	struct rte_cfgfile_entry *e;
-	int n = rte_cfgfile_section_num_entries_by_index(file, section, index), rc = 0;
+	char shown[CONF_SHOWN];
 
-	if (n <= 0)
+	if (strcmp(at->section, "sweep") == 0 || strcmp(at->section, "plot") == 0 ||
+		sim_scenario_has(at->section))
 		return 0;
-	e = calloc((size_t)n, sizeof(*e));
-	if (e == NULL)
-		return sim_refuse(why, -ENOMEM, "out of memory");
-	n = rte_cfgfile_section_entries_by_index(file, index, section, e, n);
-	for (int i = 0; i < n && rc == 0; i++) {
-		if (strcmp(section, "sweep") == 0)
-			rc = add_sweep(f, e[i].name, e[i].value, why);
-		else if (strcmp(section, "plot") == 0)
-			rc = set_plot(f, e[i].name, e[i].value, why);
-		else
-			rc = sim_scenario_set(&f->base, section, e[i].name, e[i].value, why);
-	}
-	free(e);
+	snprintf(
+		sentence, CONF_SENTENCE, "section [%s] is unknown", conf_shown(at->section, shown));
+	return -EINVAL;
+}
+
+static int
+file_entry(void *arg, const struct conf_place *at, const char *key, const char *value,
+	char sentence[CONF_SENTENCE])
+{
+	struct sim_file *f = arg;
+	char why[SIM_WHY] = "";
+	int rc;
+
+	if (strcmp(at->section, "sweep") == 0)
+		rc = add_sweep(f, key, value, why);
+	else if (strcmp(at->section, "plot") == 0)
+		rc = set_plot(f, key, value, why);
+	else
+		rc = sim_scenario_set(&f->base, at->section, key, value, why);
+	snprintf(sentence, CONF_SENTENCE, "%s", why);
 	return rc;
 }
 
@@ -114,23 +118,12 @@ count_runs(struct sim_file *f, char why[SIM_WHY])
 int
 sim_file_load(struct sim_file *f, const char *path, char why[SIM_WHY])
 {
-	struct rte_cfgfile *file;
-	int n, rc = 0;
+	static const struct conf_reader reader = {file_section, file_entry};
+	int rc;
 
 	memset(f, 0, sizeof(*f));
 	sim_scenario_default(&f->base);
-	if (access(path, R_OK) < 0)
-		return sim_refuse(why, -ENOENT, "the scenario file %s cannot be read: %s", path,
-			strerror(errno));
-	file = rte_cfgfile_load(path, 0);
-	if (file == NULL)
-		return sim_refuse(why, -EINVAL,
-			"the scenario file %s is not made of [section] and key = value lines",
-			path);
-	n = rte_cfgfile_num_sections(file, NULL, 0);
-	for (int i = 0; i < n && rc == 0; i++)
-		rc = read_section(f, file, i, why);
-	rte_cfgfile_close(file);
+	rc = conf_read(path, &reader, f, why, SIM_WHY);
 	return rc < 0 ? rc : count_runs(f, why);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of keys of a scenario file. */
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../lib/base/mem.h"
+#include "../../lib/conf/conf.h"
 #include "scenario.h"
 
 enum kind { TEXT, U32, U64, REAL, BOOL, ONE_OF };
@@ -146,84 +146,86 @@ sim_refuse(char why[SIM_WHY], int rc, const char *format, ...)
 	return rc;
 }
 
-static int
-scenario_keys_refuse(char why[SIM_WHY], const struct key *k, const char *value)
+/* The unit of a number in the key's name: limit-ms, packet-ns, queue-kib. */
+static struct conf_range
+scenario_keys_range(const struct key *k)
 {
-	char names[SIM_WHY] = "";
+	static const struct {
+		const char *end;
+		enum conf_kind kind;
+		uint64_t unit;
+	} units[] = {{"-ns", CONF_TIME, 1}, {"-us", CONF_TIME, 1000}, {"-ms", CONF_TIME, 1000000},
+		{"-kib", CONF_BYTES, 1024}, {"-bytes", CONF_BYTES, 1}, {"payload", CONF_BYTES, 1},
+		{"nic-queue", CONF_BYTES, 1}};
+	struct conf_range r = {CONF_COUNT, 1, 1, (uint64_t)k->min, (uint64_t)k->max};
+	size_t len = strlen(k->name);
 
-	switch (k->kind) {
-	case ONE_OF:
-		for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++) {
-			/* The table's words are few and short. */
-			strcat(names, i > 0 ? ", " : "");
-			strcat(names, k->names[i]);
+	for (size_t i = 0; i < SK_ARRAY_LEN(units); i++) {
+		size_t n = strlen(units[i].end);
+
+		if (len >= n && strcmp(k->name + len - n, units[i].end) == 0) {
+			r.kind = units[i].kind;
+			r.base = r.quantum = units[i].unit;
 		}
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s is not one of %s", k->section,
-			k->name, value, names);
-	case BOOL:
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s is neither yes nor no", k->section,
-			k->name, value);
-	case TEXT:
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s has more than %d characters",
-			k->section, k->name, value, SIM_WORD - 1);
-	default:
-		return sim_refuse(why, -EINVAL, "[%s] %s = %s is not %s within %g..%g", k->section,
-			k->name, value, k->kind == REAL ? "a number" : "an integer", k->min,
-			k->max);
 	}
+	return r;
 }
 
 static int
-scenario_keys_set_number(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+scenario_keys_set_number(void *field, const struct key *k, const char *value, char why[CONF_WHY])
 {
-	char *end;
-	double v = strtod(value, &end);
+	struct conf_range r = scenario_keys_range(k);
+	uint64_t v;
 
-	if (end == value || *end != '\0' || !(v >= k->min && v <= k->max))
-		return scenario_keys_refuse(why, k, value);
-	if (k->kind != REAL && v != floor(v))
-		return scenario_keys_refuse(why, k, value);
-	if (k->kind == REAL)
-		*(double *)field = v;
-	else if (k->kind == U64)
-		*(uint64_t *)field = (uint64_t)v;
+	if (conf_number(value, &r, &v, why) < 0)
+		return -EINVAL;
+	if (k->kind == U64)
+		*(uint64_t *)field = v;
 	else
 		*(uint32_t *)field = (uint32_t)v;
 	return 0;
 }
 
 static int
-scenario_keys_set_word(void *field, const struct key *k, const char *value, char why[SIM_WHY])
+scenario_keys_set_word(void *field, const struct key *k, const char *value, char why[CONF_WHY])
 {
+	struct conf_word words[SK_ARRAY_LEN(k->names) + 1] = {{NULL, 0}};
+	uint64_t v;
+
 	for (unsigned i = 0; i < SK_ARRAY_LEN(k->names) && k->names[i] != NULL; i++)
-		if (strcmp(k->names[i], value) == 0) {
-			*(uint32_t *)field = i;
-			return 0;
-		}
-	return scenario_keys_refuse(why, k, value);
+		words[i] = (struct conf_word){k->names[i], i};
+	if (conf_word(value, words, &v, why) < 0)
+		return -EINVAL;
+	*(uint32_t *)field = (uint32_t)v;
+	return 0;
+}
+
+static int
+scenario_keys_parse(void *field, const struct key *k, const char *value, char why[CONF_WHY])
+{
+	switch (k->kind) {
+	case TEXT:
+		return conf_text(value, SIM_WORD, field, why);
+	case BOOL:
+		return conf_bool(value, field, why);
+	case ONE_OF:
+		return scenario_keys_set_word(field, k, value, why);
+	case REAL:
+		return conf_real(value, k->min, k->max, field, why);
+	default:
+		return scenario_keys_set_number(field, k, value, why);
+	}
 }
 
 static int
 scenario_keys_set(struct sim_scenario *s, const struct key *k, const char *value, char why[SIM_WHY])
 {
-	void *field = (char *)s + k->offset;
+	char reason[CONF_WHY], shown[CONF_SHOWN];
 
-	switch (k->kind) {
-	case TEXT:
-		if (strlen(value) >= SIM_WORD)
-			return scenario_keys_refuse(why, k, value);
-		strcpy(field, value);
+	if (scenario_keys_parse((char *)s + k->offset, k, value, reason) == 0)
 		return 0;
-	case BOOL:
-		if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
-			return scenario_keys_refuse(why, k, value);
-		*(bool *)field = value[0] == 'y';
-		return 0;
-	case ONE_OF:
-		return scenario_keys_set_word(field, k, value, why);
-	default:
-		return scenario_keys_set_number(field, k, value, why);
-	}
+	return sim_refuse(why, -EINVAL, "[%s] %s = %s %s", k->section, k->name,
+		conf_shown(value, shown), reason);
 }
 
 int
@@ -242,6 +244,15 @@ sim_scenario_set(struct sim_scenario *s, const char *section, const char *key, c
 	if (section_known)
 		return sim_refuse(why, -ESRCH, "[%s] has no key '%s'", section, key);
 	return sim_refuse(why, -ENOENT, "section [%s] is unknown", section);
+}
+
+bool
+sim_scenario_has(const char *section)
+{
+	for (unsigned i = 0; i < SK_ARRAY_LEN(keys); i++)
+		if (strcmp(keys[i].section, section) == 0)
+			return true;
+	return false;
 }
 
 void

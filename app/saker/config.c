@@ -1,70 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the configuration file with rte_cfgfile and sets each key in the table of settings. */
+/* Reads the configuration file and sets each key in the table of settings. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <rte_cfgfile.h>
 
 #include "settings.h"
 
 static int
-entry_set(struct settings *s, const char *path, const char *section,
-	const struct rte_cfgfile_entry *e, char why[WHY_LEN])
+config_section(void *arg, const struct conf_place *at, char sentence[CONF_SENTENCE])
 {
-	char reason[WHY_LEN];
-	int rc = settings_set(s, section, e->name, e->value, FROM_FILE, reason);
+	struct settings *s = arg;
+	char reason[WHY_LEN], shown[CONF_SHOWN];
 
-	if (rc == -ENOENT)
-		settings_refuse(why, "%s: section [%s] %s", path, section, reason);
-	else if (rc == -ESRCH)
-		settings_refuse(why, "%s: [%s] has no key '%s'", path, section, e->name);
-	else if (rc < 0)
-		settings_refuse(why, "%s: [%s] %s = %s %s", path, section, e->name,
-			settings_shown(e->name, e->value), reason);
-	return rc < 0 ? -EINVAL : 0;
+	s->line = at->line;
+	if (settings_section(s, at->section, reason) == 0)
+		return 0;
+	snprintf(
+		sentence, CONF_SENTENCE, "section [%s] %s", conf_shown(at->section, shown), reason);
+	return -EINVAL;
 }
 
 static int
-section_set(struct settings *s, const char *path, struct rte_cfgfile *file, unsigned index,
-	char why[WHY_LEN])
+config_entry(void *arg, const struct conf_place *at, const char *key, const char *value,
+	char sentence[CONF_SENTENCE])
 {
-	char section[CFG_NAME_LEN];
-	struct rte_cfgfile_entry *entries;
-	int n = rte_cfgfile_section_num_entries_by_index(file, section, (int)index), rc = 0;
+	struct settings *s = arg;
+	char reason[WHY_LEN], name[CONF_SHOWN], shown[CONF_SHOWN];
+	int rc;
 
-	if (n <= 0) /* an empty section has no effect */
-		return 0;
-	entries = calloc((size_t)n, sizeof(*entries));
-	if (entries == NULL) {
-		settings_refuse(why, "%s: out of memory", path);
-		return -ENOMEM;
-	}
-	n = rte_cfgfile_section_entries_by_index(file, (int)index, section, entries, n);
-	for (int i = 0; i < n && rc == 0; i++)
-		rc = entry_set(s, path, section, &entries[i], why);
-	free(entries);
-	return rc;
+	s->line = at->line;
+	conf_shown(key, name);
+	rc = settings_set(s, at->section, key, value, FROM_FILE, reason);
+	if (rc == -ESRCH)
+		snprintf(sentence, CONF_SENTENCE, "[%s] has no key '%s'", at->section, name);
+	else if (rc < 0)
+		snprintf(sentence, CONF_SENTENCE, "[%s] %s = %s %s", at->section, name,
+			settings_shown(key, value, shown), reason);
+	return rc < 0 ? -EINVAL : 0;
 }
 
 int
 settings_file(struct settings *s, const char *path, char why[WHY_LEN])
 {
-	struct rte_cfgfile *file;
-	int n, rc = 0;
+	static const struct conf_reader reader = {config_section, config_entry};
+	int rc = conf_read(path, &reader, s, why, WHY_LEN);
 
-	if (access(path, R_OK) < 0)
-		return settings_refuse(
-			why, "the configuration file %s cannot be read: %s", path, strerror(errno));
-	file = rte_cfgfile_load(path, 0);
-	if (file == NULL)
-		return settings_refuse(why,
-			"the configuration file %s is not made of [section] and key = value lines",
-			path);
-	n = rte_cfgfile_num_sections(file, NULL, 0);
-	for (int i = 0; i < n && rc == 0; i++)
-		rc = section_set(s, path, file, (unsigned)i, why);
-	rte_cfgfile_close(file);
+	s->line = 0;
 	return rc;
 }

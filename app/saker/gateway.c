@@ -118,27 +118,51 @@ tend(void *arg)
 	return NULL;
 }
 
+/* Makes the configuration of the machine [vm N]. */
+static int
+saker_gateway_machine(const struct settings *s, unsigned n, struct gw_vm_config *vm, char *why)
+{
+	const struct vm_setting *v = &s->vms[n];
+	char reason[WHY_LEN / 2];
+	int rc = 0;
+
+	gw_vm_default(vm);
+	for (unsigned k = 0; k < VM_KEYS && rc == 0; k++)
+		if (v->value[k][0] != '\0')
+			rc = gw_vm_set(
+				vm, settings_vm_keys[k], v->value[k], reason, sizeof(reason));
+	if (rc == 0)
+		rc = gw_vm_check(vm, reason, sizeof(reason));
+	return rc == 0 ? 0 : settings_refuse_section(s, "vm", n, why, "is wrong: %s", reason);
+}
+
+int
+gateway_check(const struct settings *s, char why[WHY_LEN])
+{
+	struct gw_vm_config vm;
+	int rc = 0;
+
+	for (unsigned i = 0; i < VM_MAX && rc == 0; i++)
+		if (s->vms[i].present)
+			rc = saker_gateway_machine(s, i, &vm, why);
+	return rc;
+}
+
 /* Adds the machines of the sections [vm N]. */
 static int
 saker_gateway_add_machines(const struct settings *s, char why[WHY_LEN])
 {
-	for (unsigned i = 0; i < GW_VMS; i++) {
-		const struct vm_setting *v = &s->vms[i];
-		char reason[WHY_LEN / 2];
-		struct gw_vm_config vm;
-		int rc = 0;
+	char reason[WHY_LEN / 2];
+	struct gw_vm_config vm;
 
-		if (!v->present)
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		if (!s->vms[i].present)
 			continue;
-		gw_vm_default(&vm);
-		for (unsigned k = 0; k < VM_KEYS && rc == 0; k++)
-			if (v->value[k][0] != '\0')
-				rc = gw_vm_set(&vm, settings_vm_keys[k], v->value[k], reason,
-					sizeof(reason));
-		if (rc == 0)
-			rc = gw_vm_add(state.g, &vm, reason, sizeof(reason));
-		if (rc != 0)
-			return settings_refuse(why, "[vm %u]: %s", i, reason);
+		if (saker_gateway_machine(s, i, &vm, why) < 0)
+			return -EINVAL;
+		if (gw_vm_add(state.g, &vm, reason, sizeof(reason)) < 0)
+			return settings_refuse_section(
+				s, "vm", i, why, "cannot be added: %s", reason);
 	}
 	return 0;
 }

@@ -4,6 +4,7 @@
  * before EAL starts, so that it reports mistakes in them immediately. After each error, saker
  * prints one sentence and exits with code 1.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,29 @@ eal_argc(int argc, char **argv)
 	return argc;
 }
 
+/* Checks what is possible before EAL starts: the files that the configuration names, the machines,
+ * and the engine's configuration but for its ports. */
+static int
+saker_main_check(struct app *a, char why[WHY_LEN])
+{
+	struct settings *s = &a->s;
+
+	if (identity_load(s, why) < 0 || gateway_check(s, why) < 0 ||
+		eng_config_check(&s->eng, why, WHY_LEN) < 0)
+		return -EINVAL;
+	return s->cmdline_file[0] != '\0' ? prompt_file_check(s->cmdline_file, why) : 0;
+}
+
+/* Logs a warning when no peer can reach this saker. */
+static void
+saker_main_warn(const struct settings *s)
+{
+	identity_warn(s, (int64_t)time(NULL));
+	if (s->eng.nifs == 0)
+		sk_log(SK_LOG_WARNING, "there is no address: add [interface 0] or --address "
+				       "PORT=ADDRESS/LENGTH");
+}
+
 static int
 engine_run(struct app *a)
 {
@@ -56,11 +80,14 @@ engine_run(struct app *a)
 	if (gateway_prepare(a, why) < 0 || ports_resolve(&a->s, why) < 0 ||
 		gateway_plug(a, why) < 0)
 		return saker_main_refuse(why);
-	identity_warn(&a->s, (int64_t)time(NULL));
+	saker_main_warn(&a->s);
 	a->e = eng_create(&a->s.eng, why, sizeof(why));
 	if (a->e == NULL)
 		return saker_main_refuse(why);
+	folder_make(a->s.socket);
+	priority_aside(true);
 	rc = eng_socket_start(a->e, a->s.socket, why, sizeof(why));
+	priority_aside(false);
 	if (rc == 0)
 		rc = gateway_start(a, why);
 	if (rc == 0) {
@@ -102,8 +129,13 @@ main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
-	if (identity_load(&a.s, why) < 0)
+	if (saker_main_check(&a, why) < 0)
 		return saker_main_refuse(why);
+	if (a.s.check) {
+		identity_free(&a.s);
+		return EXIT_SUCCESS;
+	}
+	priority_begin();
 	if (rte_eal_init(n, argv) < 0) {
 		snprintf(
 			why, sizeof(why), "EAL cannot be initialized: %s", rte_strerror(rte_errno));
@@ -111,6 +143,7 @@ main(int argc, char **argv)
 	}
 	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
 	sk_log_set(SK_LOG_DEBUG, log_to_rte);
+	priority_settle(&a.s);
 	rc = engine_run(&a);
 	rte_eal_cleanup();
 	return rc;

@@ -12,7 +12,17 @@
 
 #define LONG_ONLY 256 /* getopt_long's value for an option without a letter: LONG_ONLY + row */
 
-enum special { SET_KEY, HELP, VERSION, INTERACTIVE, CMDLINE_FILE, CONFIG, STATS_PERIOD, ADDRESS };
+enum special {
+	SET_KEY,
+	HELP,
+	VERSION,
+	CHECK,
+	INTERACTIVE,
+	CMDLINE_FILE,
+	CONFIG,
+	STATS_PERIOD,
+	ADDRESS
+};
 
 static const struct row {
 	const char *name;
@@ -24,6 +34,7 @@ static const struct row {
 } rows[] = {
 	{"help", 'h', NULL, HELP, NULL, NULL, "print this and exit"},
 	{"version", 'v', NULL, VERSION, NULL, NULL, "print the version and exit"},
+	{"check", 0, NULL, CHECK, NULL, NULL, "check configuration and options, and exit"},
 	{"interactive", 'i', NULL, INTERACTIVE, NULL, NULL, "open a prompt on standard input"},
 	{"cmdline-file", 0, "FILE", CMDLINE_FILE, NULL, NULL,
 		"execute the prompt's commands in FILE at the start"},
@@ -113,6 +124,9 @@ apply(struct settings *s, const struct row *row, const char *arg, char reason[WH
 	switch (row->special) {
 	case SET_KEY:
 		return settings_set(s, row->section, row->key, arg, FROM_OPTION, reason);
+	case CHECK:
+		s->check = true;
+		return 0;
 	case INTERACTIVE:
 		s->interactive = true;
 		return 0;
@@ -131,10 +145,15 @@ apply(struct settings *s, const struct row *row, const char *arg, char reason[WH
 /* Handles an option in the first pass, which finds the configuration file, --help and --version,
  * and refuses unknown options. */
 static enum options_result
-first_pass(struct settings *s, const struct row *row, const char *arg)
+first_pass(struct settings *s, const struct row *row, const char *arg, char why[WHY_LEN])
 {
-	if (row->special == CONFIG)
-		snprintf(s->config_file, sizeof(s->config_file), "%s", arg);
+	char reason[CONF_WHY], shown[CONF_SHOWN];
+
+	if (row->special == CONFIG &&
+		conf_text(arg, sizeof(s->config_file), s->config_file, reason) < 0) {
+		settings_refuse(why, "--config %s %s", conf_shown(arg, shown), reason);
+		return OPTIONS_REFUSED;
+	}
 	if (row->special == HELP)
 		return OPTIONS_HELP;
 	return row->special == VERSION ? OPTIONS_VERSION : OPTIONS_RUN;
@@ -143,12 +162,15 @@ first_pass(struct settings *s, const struct row *row, const char *arg)
 static enum options_result
 refuse_unknown(int val, char **argv, char why[WHY_LEN])
 {
+	char shown[CONF_SHOWN];
+
+	conf_shown(argv[optind - 1], shown);
 	if (optopt != 0 && optopt < LONG_ONLY && saker_options_row_of(optopt) == NULL)
 		settings_refuse(why, "option '-%c' is unknown", optopt);
 	else if (val == ':')
-		settings_refuse(why, "option '%s' needs an argument", argv[optind - 1]);
+		settings_refuse(why, "option '%s' needs an argument", shown);
 	else
-		settings_refuse(why, "option '%s' is unknown", argv[optind - 1]);
+		settings_refuse(why, "option '%s' is unknown", shown);
 	return OPTIONS_REFUSED;
 }
 
@@ -157,7 +179,7 @@ static enum options_result
 saker_options_pass(struct settings *s, int argc, char **argv, bool first, char why[WHY_LEN])
 {
 	struct option longs[NROWS + 1];
-	char shorts[2 * NROWS + 2], reason[WHY_LEN];
+	char shorts[2 * NROWS + 2], reason[WHY_LEN], shown[CONF_SHOWN];
 	enum options_result result = OPTIONS_RUN;
 	int val;
 
@@ -171,14 +193,15 @@ saker_options_pass(struct settings *s, int argc, char **argv, bool first, char w
 		if (row == NULL)
 			return refuse_unknown(val, argv, why);
 		if (first) {
-			result = first_pass(s, row, optarg);
+			result = first_pass(s, row, optarg, why);
 		} else if (apply(s, row, optarg, reason) < 0) {
-			settings_refuse(why, "--%s %s %s", row->name, optarg, reason);
+			settings_refuse(
+				why, "--%s %s %s", row->name, conf_shown(optarg, shown), reason);
 			return OPTIONS_REFUSED;
 		}
 	}
 	if (result == OPTIONS_RUN && optind < argc) {
-		settings_refuse(why, "'%s' is not an option", argv[optind]);
+		settings_refuse(why, "'%s' is not an option", conf_shown(argv[optind], shown));
 		return OPTIONS_REFUSED;
 	}
 	return result;
@@ -188,11 +211,15 @@ enum options_result
 options_read(struct settings *s, int argc, char **argv, char why[WHY_LEN])
 {
 	const char *env = getenv("SAKER_CONFIG");
+	char reason[CONF_WHY], shown[CONF_SHOWN];
 	enum options_result result;
 
 	settings_default(s);
-	if (env != NULL)
-		snprintf(s->config_file, sizeof(s->config_file), "%s", env);
+	if (env != NULL && conf_text(env, sizeof(s->config_file), s->config_file, reason) < 0) {
+		settings_refuse(why, "environment variable SAKER_CONFIG: '%s' %s",
+			conf_shown(env, shown), reason);
+		return OPTIONS_REFUSED;
+	}
 	result = saker_options_pass(s, argc, argv, true, why);
 	if (result != OPTIONS_RUN)
 		return result;

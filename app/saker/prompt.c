@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmdline.h>
@@ -129,6 +130,74 @@ commands_make(struct app *a)
 		prompt.ctx[i] = prompt.instance[i].inst;
 	}
 	return true;
+}
+
+/* Returns whether the words of a line are those of a command. Changes the line. */
+static bool
+prompt_is_command(const struct command *c, char *line)
+{
+	char words[64], *save = NULL, *rest = NULL, *given = strtok_r(line, " \t\r\n", &rest);
+	char *w;
+
+	snprintf(words, sizeof(words), "%s", c->words);
+	for (w = strtok_r(words, " ", &save); w != NULL && given != NULL;
+		w = strtok_r(NULL, " ", &save)) {
+		if (strcmp(w, "**") == 0)
+			return true;
+		if (strcmp(w, "*") != 0 && strcmp(w, given) != 0)
+			return false;
+		given = strtok_r(NULL, " \t\r\n", &rest);
+	}
+	return w == NULL && given == NULL;
+}
+
+/* Checks that each line of a file is a command, a comment or empty. */
+static int
+check_lines(FILE *f, const char *path, char why[WHY_LEN])
+{
+	char *line = NULL, *copy, shown[CONF_SHOWN];
+	unsigned number = 0;
+	size_t room = 0, at = 0;
+	bool good = true;
+
+	while (good && getline(&line, &room, f) >= 0) {
+		number++;
+		at = strspn(line, " \t\r\n");
+		good = line[at] == '\0' || line[at] == '#';
+		for (size_t i = 0; i < NCOMMANDS && !good; i++) {
+			copy = strdup(line);
+			good = copy != NULL && prompt_is_command(&commands[i], copy);
+			free(copy);
+		}
+	}
+	if (!good) {
+		line[strcspn(line, "\r\n")] = '\0';
+		settings_refuse(why, "%s:%u: '%s' is not a command", path, number,
+			conf_shown(line + at, shown));
+	}
+	free(line);
+	return good ? 0 : -EINVAL;
+}
+
+int
+prompt_file_check(const char *path, char why[WHY_LEN])
+{
+	struct stat st;
+	FILE *f = NULL;
+	int rc;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		errno = EISDIR;
+	else if (access(path, R_OK) == 0 && !S_ISREG(st.st_mode))
+		return 0; /* a pipe can be read only once */
+	else
+		f = fopen(path, "re");
+	if (f == NULL)
+		return settings_refuse(
+			why, "the command file %s cannot be read: %s", path, strerror(errno));
+	rc = check_lines(f, path, why);
+	fclose(f);
+	return rc;
 }
 
 int

@@ -85,14 +85,19 @@ static int
 worker_main(void *arg)
 {
 	struct worker *w = arg;
+	int rc;
 
-	return eng_run(w->e, w->loop);
+	priority_enter();
+	rc = eng_run(w->e, w->loop);
+	priority_leave();
+	return rc;
 }
 
 /* Runs all loops until eng_stop(). */
 static void
 run_until_stop(struct app *a)
 {
+	struct worker first = {.e = a->e, .loop = 0};
 	unsigned n = a->s.eng.nloops;
 
 	eng_restart(a->e);
@@ -103,7 +108,7 @@ run_until_stop(struct app *a)
 	__atomic_store_n(&state.running, true, __ATOMIC_RELEASE);
 	/* A run_quit() before this point has not stopped any loop. */
 	if (!__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
-		eng_run(a->e, 0);
+		worker_main(&first);
 	else
 		eng_stop(a->e);
 	for (unsigned k = 1; k < n; k++)

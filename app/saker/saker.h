@@ -33,6 +33,9 @@ int run_start(struct app *a);
 bool run_running(void);
 
 /* ---- prompt.c ---- */
+/* Checks that a file of commands can be read and, if it is a regular file, that each line is a
+ * command, a comment (#) or empty. Returns 0, or -EINVAL with one sentence in `why`. */
+int prompt_file_check(const char *path, char why[WHY_LEN]);
 /* Executes the commands in a file. Returns 0, or -EINVAL after printing a sentence. */
 int prompt_file(struct app *a, const char *path);
 /* Opens the prompt on standard input. Returns false if this fails. */
@@ -61,7 +64,9 @@ void stats_final(struct app *a);
 void stats_rule(char c, const char *title);
 
 /* ---- gateway.c: virtual machines ---- */
-/* The first three functions return 0, or -errno with one sentence in `why`. */
+/* The first four functions return 0, or -errno with one sentence in `why`. */
+/* Checks the sections [vm N], before EAL starts. */
+int gateway_check(const struct settings *s, char why[WHY_LEN]);
 /* Creates a gateway without an uplink if one is configured. Call this before ports_resolve(), which
  * then finds the gateway's port. */
 int gateway_prepare(struct app *a, char why[WHY_LEN]);
@@ -82,6 +87,25 @@ void gateway_show(struct app *a, const char *arg);
 void show_falcon(struct app *a, const char *arg);
 /* Reads the keys and certificates of Falcon again. */
 void falcon_reload(struct app *a, const char *arg);
+
+/* ---- folder.c ---- */
+/* Creates the folder of the default sockets if it is missing and `path` is in it. A failure appears
+ * when the socket is created. */
+void folder_make(const char *path);
+
+/* ---- priority.c ---- */
+/* If the process has real-time priority, notes it and gives the process ordinary priority. Call
+ * this before EAL starts. */
+void priority_begin(void);
+/* Replaces idle by sleep if lcores with real-time priority leave no core to the other threads. Call
+ * this after EAL has started. */
+void priority_settle(struct settings *s);
+/* Moves the main lcore to the cores that have no lcore, if there are any, or back: threads that it
+ * creates in between stay there. */
+void priority_aside(bool aside);
+/* Gives the calling lcore the noted priority, and takes it back: around its loop. */
+void priority_enter(void);
+void priority_leave(void);
 
 /* ---- notify.c ---- */
 /* Sends `state` to the service manager ($NOTIFY_SOCKET), if there is one. */

@@ -5,8 +5,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../lib/rof/rof.h"
 #include "../../lib/wire/wire.h"
@@ -66,6 +68,8 @@ static const struct row rows[] = {
 	{"tcp", "rto-initial", KIND_TIME, AT(eng.tcp.rto_initial_ns), 100000, 60 * SECOND},
 	{"tcp", "delayed-ack", KIND_TIME, AT(eng.tcp.delack_ns), 0, SECOND / 2},
 	{"tcp", "keepalive-idle", KIND_TIME, AT(eng.tcp.keepalive_idle_ns), 0, 86400 * SECOND},
+	{"tcp", "keepalive-unfinished", KIND_TIME, AT(eng.tcp.keepalive_held_ns), 0,
+		86400 * SECOND},
 	{"tcp", "keepalive-interval", KIND_TIME, AT(eng.tcp.keepalive_interval_ns), 1000000,
 		86400 * SECOND},
 	{"tcp", "keepalive-probes", KIND_U32, AT(eng.tcp.keepalive_probes), 1, 255},
@@ -94,7 +98,7 @@ static const struct row rows[] = {
 	{"falcon", "peer-name", KIND_TEXT, AT(identity.peer_name), 0, FILE_LEN},
 	{"falcon", "ordering", KIND_ORDERING, AT(eng.falcon.ordering), 0, 0},
 	{"falcon", "errors", KIND_ERRORS, AT(eng.falcon.errors), 0, 0},
-	{"falcon", "mtu", KIND_U32, AT(eng.falcon.mtu), ROF_MTU_MIN, ROF_MTU_MAX},
+	{"falcon", "mtu", KIND_POWER, AT(eng.falcon.mtu), ROF_MTU_MIN, ROF_MTU_MAX},
 	{"falcon", "flows", KIND_FLOWS, AT(eng.falcon.flows), 0, 0},
 	{"falcon", "rnr-retry", KIND_U8, AT(eng.falcon.rnr_retry), 0, ROF_RNR_FOREVER},
 	{"falcon", "rnr-delay", KIND_RNR, AT(eng.falcon.rnr_code), 0, 0},
@@ -104,7 +108,7 @@ static const struct row rows[] = {
 	{"falcon", "function", KIND_U32, AT(eng.falcon.function), 0, 0xffffff},
 	{"falcon", "keepalive", KIND_TIME, AT(eng.falcon.keepalive_ns), 0, 86400 * SECOND},
 	{"falcon", "rekey-time", KIND_TIME, AT(eng.falcon.rekey_ns), 0, 30 * 86400 * SECOND},
-	{"falcon", "rekey-packets", KIND_BYTES, AT(eng.falcon.rekey_packets), 0, 1ull << 60},
+	{"falcon", "rekey-packets", KIND_COUNT, AT(eng.falcon.rekey_packets), 0, 1ull << 60},
 	{"falcon", "device-key-time", KIND_TIME, AT(eng.falcon.device_key_ns), 0,
 		365 * 86400 * SECOND},
 	{"falcon", "swift-target", KIND_TICKS, AT(eng.falcon.swift.base_delay), 1000, SECOND},
@@ -172,7 +176,7 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"port", "interrupts", KIND_BOOL, PORT(interrupts), 0, 0},
 	{"interface", "port", KIND_TEXT, IF(port), 0, NAME_LEN},
 	{"interface", "vlan", KIND_VLAN, IF(vlan), 0, 0},
-	{"interface", "address", KIND_PREFIX, IF(address), 0, 0},
+	{"interface", "address", KIND_HOST, IF(address), 0, 0},
 	{"route", "destination", KIND_PREFIX, ROUTE(destination), 0, 0},
 	{"route", "gateway", KIND_ADDR, ROUTE(gateway), 0, 0},
 	{"peer", "address", KIND_RANGE, PEER(address), 0, 0},
@@ -181,7 +185,7 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"client", "name", KIND_TEXT, RATES(name), 0, SHM_NAME_MAX},
 	{"client", "uid", KIND_UID, RATES(uid), 0, 0},
 	{"client", "weight", KIND_U32, RATES(rates.weight), 1, ENG_WEIGHT_MAX},
-	{"client", "max-gbps", KIND_GIGA, RATES(rates.bits), 1, 10000ull * 1000000},
+	{"client", "max-gbps", KIND_GIGA, RATES(rates.bits), 1000, 10000ull * 1000000000},
 	{"client", "max-mops", KIND_MEGA, RATES(rates.messages), 1, 10000ull * 1000000},
 	VM_KEY_LIST(VM_KEY_ROW)};
 
@@ -199,6 +203,7 @@ static const struct numbered {
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+_Static_assert(COUNT(numbered) == NUMBERED_KINDS, "section_line[]");
 
 void
 settings_default(struct settings *s)
@@ -214,6 +219,8 @@ settings_default(struct settings *s)
 		s->ports[i].checksum = s->ports[i].tso = s->ports[i].interrupts = true;
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
 		s->ifs[i].vlan = ETH_NO_VLAN;
+	for (unsigned i = 0; i < ENG_MAX_ROUTES; i++)
+		s->routes[i].destination.len = ROUTE_UNSET;
 	for (unsigned i = 0; i < ENG_MAX_RATES; i++)
 		s->eng.rates[i].uid = ENG_NO_UID;
 }
@@ -236,36 +243,70 @@ section_exists(const char *section)
 	return false;
 }
 
-/* Sets a key of a numbered section: "port 3" is entry 3 of the section "port". */
+/* Finds the kind and the number of a section: "port 3" is number 3 of the kind "port". Returns 0,
+ * or -ENOENT with the end of a sentence. */
+static int
+numbered_find(const char *section, const struct numbered **kind, unsigned *number, char *why)
+{
+	size_t len = strcspn(section, " ");
+	char canonical[NAME_LEN];
+	unsigned long index;
+
+	*kind = NULL;
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		if (strlen(numbered[i].section) == len &&
+			strncmp(numbered[i].section, section, len) == 0)
+			*kind = &numbered[i];
+	settings_refuse(why, "is unknown");
+	if (*kind == NULL)
+		return -ENOENT;
+	index = strtoul(section + len, NULL, 10);
+	snprintf(canonical, sizeof(canonical), "%s %lu", (*kind)->section, index);
+	if (strcmp(section, canonical) != 0 || index >= (*kind)->count) {
+		settings_refuse(why, "needs a number within 0..%u", (*kind)->count - 1);
+		return -ENOENT;
+	}
+	*number = (unsigned)index;
+	return 0;
+}
+
+static uint8_t *
+numbered_member(struct settings *s, const struct numbered *kind, unsigned number)
+{
+	return (uint8_t *)s + kind->at + number * kind->size;
+}
+
+int
+settings_section(struct settings *s, const char *section, char why[WHY_LEN])
+{
+	const struct numbered *kind;
+	unsigned number;
+
+	if (section_exists(section))
+		return 0;
+	if (numbered_find(section, &kind, &number, why) < 0)
+		return -ENOENT;
+	*(bool *)(numbered_member(s, kind, number) + kind->present) = true;
+	s->section_line[kind - numbered][number] = s->line;
+	return 0;
+}
+
 static int
 set_numbered(struct settings *s, const char *section, const char *key, const char *text,
 	char why[WHY_LEN])
 {
-	size_t len = strcspn(section, " ");
-	const struct numbered *n = NULL;
+	const struct numbered *kind;
 	const struct row *row;
-	unsigned long index;
-	uint8_t *member;
-	char *end;
+	unsigned number;
 
-	for (size_t i = 0; i < COUNT(numbered); i++)
-		if (strlen(numbered[i].section) == len &&
-			strncmp(numbered[i].section, section, len) == 0)
-			n = &numbered[i];
-	if (n == NULL)
+	if (numbered_find(section, &kind, &number, why) < 0)
 		return -ENOENT;
-	index = strtoul(section + len, &end, 10);
-	if (section[len] == '\0' || !isdigit((unsigned char)section[len + 1]) || *end != '\0' ||
-		index >= n->count) {
-		settings_refuse(why, "needs a number within 0..%u", n->count - 1);
-		return -ENOENT;
-	}
-	member = (uint8_t *)s + n->at + index * n->size;
-	*(bool *)(member + n->present) = true;
-	row = row_find(numbered_rows, COUNT(numbered_rows), n->section, key);
+	row = row_find(numbered_rows, COUNT(numbered_rows), kind->section, key);
 	if (row == NULL)
 		return -ESRCH;
-	return value_parse(row->kind, row->min, row->max, text, member + row->at, why);
+	*(bool *)(numbered_member(s, kind, number) + kind->present) = true;
+	return value_parse(row->kind, row->min, row->max, text,
+		numbered_member(s, kind, number) + row->at, why);
 }
 
 int
@@ -275,22 +316,68 @@ settings_set(struct settings *s, const char *section, const char *key, const cha
 	const struct row *row = row_find(rows, COUNT(rows), section, key);
 	int rc;
 
-	settings_refuse(why, "is unknown");
 	if (row == NULL)
 		return section_exists(section) ? -ESRCH : set_numbered(s, section, key, text, why);
 	rc = value_parse(row->kind, row->min, row->max, text, (uint8_t *)s + row->at, why);
-	if (rc == 0)
+	if (rc == 0) {
 		s->source[row - rows] = source;
+		s->key_line[row - rows] = s->line;
+	}
 	return rc;
 }
 
+/* Writes "FILE:LINE: " to `buf`, or nothing for the line 0. */
+static const char *
+settings_place(const struct settings *s, uint32_t line, char buf[FILE_LEN + 16])
+{
+	buf[0] = '\0';
+	if (line != 0)
+		snprintf(buf, FILE_LEN + 16, "%s:%u: ", s->config_file, line);
+	return buf;
+}
+
+int
+settings_refuse_section(const struct settings *s, const char *section, unsigned number,
+	char why[WHY_LEN], const char *fmt, ...)
+{
+	char place[FILE_LEN + 16], reason[WHY_LEN / 2];
+	uint32_t line = 0;
+	va_list ap;
+
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		if (strcmp(numbered[i].section, section) == 0)
+			line = s->section_line[i][number];
+	va_start(ap, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	return settings_refuse(
+		why, "%s[%s %u] %s", settings_place(s, line, place), section, number, reason);
+}
+
+int
+settings_refuse_key(const struct settings *s, const char *section, const char *key,
+	char why[WHY_LEN], const char *fmt, ...)
+{
+	const struct row *row = row_find(rows, COUNT(rows), section, key);
+	char place[FILE_LEN + 16], reason[WHY_LEN / 2], value[FILE_LEN], shown[CONF_SHOWN];
+	uint32_t line = s->source[row - rows] == FROM_FILE ? s->key_line[row - rows] : 0;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
+	va_end(ap);
+	value_format(row->kind, (const uint8_t *)s + row->at, value, sizeof(value));
+	return settings_refuse(why, "%s[%s] %s = %s %s", settings_place(s, line, place), section,
+		key, conf_shown(value, shown), reason);
+}
+
 const char *
-settings_shown(const char *key, const char *text)
+settings_shown(const char *key, const char *text, char buf[CONF_SHOWN])
 {
 	/* A key that was put where its file belongs is not repeated. */
 	bool source = text[0] == '/' || strncmp(text, CREDENTIAL, strlen(CREDENTIAL)) == 0;
 
-	return strcmp(key, "psk") == 0 && !source ? "(a secret)" : text;
+	return strcmp(key, "psk") == 0 && !source ? "(a secret)" : conf_shown(text, buf);
 }
 
 enum source
@@ -315,7 +402,7 @@ settings_add_address(struct settings *s, const char *text, char why[WHY_LEN])
 			continue;
 		f->present = true;
 		snprintf(f->port, sizeof(f->port), "%.*s", (int)(equals - text), text);
-		return value_parse(KIND_PREFIX, 0, 0, equals + 1, &f->address, why);
+		return value_parse(KIND_HOST, 0, 0, equals + 1, &f->address, why);
 	}
 	return settings_refuse(why, "exceeds the maximum of %u addresses", ENG_MAX_IFS);
 }
@@ -332,10 +419,52 @@ env_name(const struct row *row, char name[NAME_LEN])
 		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
 
+/* Variables that other programs and libraries of Saker read, and its tests. A name that ends with
+ * '_' stands for all that begin with it. */
+static const char *const env_others[] = {"SAKER_CONFIG", "SAKER_DEVICE", "SAKER_DEVICES",
+	"SAKER_MOVE", "SAKER_POLL", "SAKER_VECTORS", "SAKER_VERBOSE", "SAKER_ASAN_BUILD",
+	"SAKER_BUILD", "SAKER_GUEST_", "SAKER_SEED"};
+
+static bool
+env_known(const char *name)
+{
+	char known[NAME_LEN];
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		env_name(&rows[i], known);
+		if (strcmp(name, known) == 0)
+			return true;
+	}
+	for (size_t i = 0; i < COUNT(env_others); i++) {
+		size_t n = strlen(env_others[i]);
+
+		if (strncmp(name, env_others[i], n) == 0 &&
+			(name[n] == '\0' || env_others[i][n - 1] == '_'))
+			return true;
+	}
+	return false;
+}
+
+static int
+env_refuse_unknown(char why[WHY_LEN])
+{
+	for (char **e = environ; e != NULL && *e != NULL; e++) {
+		char name[CONF_SHOWN];
+		size_t n = strcspn(*e, "=");
+
+		if (strncmp(*e, "SAKER_", 6) != 0)
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)n, *e);
+		if (n >= sizeof(name) || !env_known(name))
+			return settings_refuse(why, "environment variable %s is unknown", name);
+	}
+	return 0;
+}
+
 int
 settings_environment(struct settings *s, char why[WHY_LEN])
 {
-	char name[NAME_LEN], reason[WHY_LEN];
+	char name[NAME_LEN], reason[WHY_LEN], shown[CONF_SHOWN];
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const char *text;
@@ -346,99 +475,9 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 					    FROM_ENVIRONMENT, reason) == 0)
 			continue;
 		return settings_refuse(why, "environment variable %s: '%s' %s", name,
-			settings_shown(rows[i].key, text), reason);
+			settings_shown(rows[i].key, text, shown), reason);
 	}
-	return 0;
-}
-
-/* Assigns stages to loops. Without a list from the user, stages get loops of their own if there are
- * enough loops; else transport stage i and engine stage i share the loop i modulo `nloops`, so that
- * each loop runs to completion. */
-static void
-settings_spread(struct settings *s)
-{
-	struct eng_config *c = &s->eng;
-	bool apart = c->ntransports + c->nstages <= c->nloops;
-
-	for (unsigned i = 0; i < c->ntransports; i++)
-		c->transport_loop[i] =
-			s->transport_loops.n > 0 ? s->transport_loops.loop[i] : i % c->nloops;
-	for (unsigned i = 0; i < c->nstages; i++)
-		c->stage_loop[i] = s->stage_loops.n > 0 ? s->stage_loops.loop[i]
-				   : apart              ? c->ntransports + i
-							: i % c->nloops;
-}
-
-/* Checks the keys and certificates of Falcon, as far as that is possible without their files. */
-static int
-settings_check_identity(const struct settings *s, char why[WHY_LEN])
-{
-	const struct identity_setting *id = &s->identity;
-	bool all = id->ca[0] != '\0' && id->certificate[0] != '\0' && id->key[0] != '\0';
-	bool none = id->ca[0] == '\0' && id->certificate[0] == '\0' && id->key[0] == '\0';
-
-	if (!all && !none)
-		return settings_refuse(why,
-			"[falcon] ca, certificate and key belong together, but %s is missing",
-			id->ca[0] == '\0'            ? "ca"
-			: id->certificate[0] == '\0' ? "certificate"
-						     : "key");
-	if (all && id->psk[0] != '\0')
-		return settings_refuse(why,
-			"[falcon] psk and [falcon] certificate exclude each other: both are for "
-			"all peers");
-	if (none && id->peer_name[0] != '\0')
-		return settings_refuse(why,
-			"[falcon] peer-name = %s requires ca, certificate and key", id->peer_name);
-	for (unsigned i = 0; i < PEER_MAX; i++) {
-		const struct peer_setting *p = &s->peers[i];
-
-		if (!p->present)
-			continue;
-		if (p->address.len == 0 && !sk_addr_is_v4(&p->address.addr))
-			return settings_refuse(why, "[peer %u] lacks an address", i);
-		if (p->psk[0] != '\0' && p->name[0] != '\0')
-			return settings_refuse(why,
-				"[peer %u] has both psk and name, but a name belongs to a "
-				"certificate",
-				i);
-		if (p->psk[0] == '\0' && none)
-			return settings_refuse(why,
-				"[peer %u] lacks psk, and there is no [falcon] certificate", i);
-	}
-	return 0;
-}
-
-int
-settings_finish(struct settings *s, char why[WHY_LEN])
-{
-	struct eng_config *c = &s->eng;
-
-	if (s->transport_loops.n != 0 && s->transport_loops.n != c->ntransports)
-		return settings_refuse(why,
-			"transport-loops lists %u loops for %u transport stages",
-			s->transport_loops.n, c->ntransports);
-	if (s->stage_loops.n != 0 && s->stage_loops.n != c->nstages)
-		return settings_refuse(why, "stage-loops lists %u loops for %u engine stages",
-			s->stage_loops.n, c->nstages);
-	settings_spread(s);
-	if (s->total_mbufs != 0) {
-		c->limits.rx_mbufs = s->total_mbufs / 2 / c->ntransports;
-		c->limits.tx_mbufs = s->total_mbufs / 2 / c->nstages;
-		if (c->limits.rx_mbufs < 256 || c->limits.tx_mbufs < 256)
-			return settings_refuse(why,
-				"total-num-mbufs %u gives a stage fewer than 256 mbufs",
-				s->total_mbufs);
-	}
-	for (unsigned i = 0; i < ENG_MAX_IFS; i++)
-		if (s->ifs[i].present &&
-			(s->ifs[i].port[0] == '\0' || sk_addr_is_any(&s->ifs[i].address.addr)))
-			return settings_refuse(why, "[interface %u] lacks a port or an address", i);
-	for (unsigned i = 0; i < ENG_MAX_RATES; i++)
-		if (c->rates[i].present &&
-			(c->rates[i].name[0] == '\0') == (c->rates[i].uid == ENG_NO_UID))
-			return settings_refuse(why, "[client %u] needs either a name or a uid", i);
-	return settings_check_identity(s, why);
+	return env_refuse_unknown(why);
 }
 
 static void

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../../lib/conf/conf.h"
 #include "../../lib/engine/engine.h"
 
 enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
@@ -18,7 +19,7 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 #define NAME_LEN 64
 #define PATH_LEN 108 /* of a Unix socket's path */
 #define FILE_LEN 256
-#define WHY_LEN  256 /* of an error sentence */
+#define WHY_LEN  768 /* of an error sentence, which may contain a path and several values */
 #define MAX_KEYS 128
 
 /* The prefix of a text that names a credential of the service manager, and not a file. */
@@ -55,6 +56,8 @@ struct route_setting { /* [route N] */
 	struct prefix destination;
 	struct sk_addr gateway;
 };
+
+#define ROUTE_UNSET 129 /* length of a destination that is not configured */
 
 #define VM_MAX    32
 #define VALUE_LEN 108
@@ -119,6 +122,9 @@ struct peer_setting { /* [peer N] */
 
 #define PEER_MAX 256
 
+#define NUMBERED_KINDS 6   /* kinds of sections with a number */
+#define NUMBERED_MAX   256 /* sections of a kind */
+
 struct settings {
 	struct eng_config eng;
 	struct identity_setting identity;
@@ -134,8 +140,12 @@ struct settings {
 	struct gateway_setting gateway;
 	struct vm_setting vms[VM_MAX];
 	uint8_t source[MAX_KEYS]; /* enum source, by row of the table */
+	/* Lines of the configuration file, from 1: of each key in a section without a number, and
+	 * of each section with a number, by kind and number. 0: not from the file. */
+	uint32_t key_line[MAX_KEYS], section_line[NUMBERED_KINDS][NUMBERED_MAX];
+	uint32_t line; /* the line that is being read, or 0 */
 	/* Only on the command line. */
-	bool interactive;
+	bool interactive, check;
 	char cmdline_file[FILE_LEN];
 	char config_file[FILE_LEN];
 	uint32_t stats_period; /* seconds; 0: none */
@@ -145,20 +155,31 @@ struct settings {
 int settings_refuse(char why[WHY_LEN], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void settings_default(struct settings *s);
+/* Notes the section, which the configuration file has. Returns 0, or -ENOENT with the end of a
+ * sentence that begins with the section. */
+int settings_section(struct settings *s, const char *section, char why[WHY_LEN]);
 /* Sets one key. Returns 0, -ENOENT (no such section), -ESRCH (no such key) or -EINVAL (wrong
  * value). `why` then holds the end of a sentence that begins with the section, or with key and
  * value. */
 int settings_set(struct settings *s, const char *section, const char *key, const char *text,
 	enum source source, char why[WHY_LEN]);
-/* Returns the form in which a sentence may repeat a value: `text`, or "(a secret)" if it may be a
- * pre-shared key. */
-const char *settings_shown(const char *key, const char *text);
+/* Returns the form in which a sentence may repeat a value: its beginning in `buf`, or "(a secret)"
+ * if it may be a pre-shared key. */
+const char *settings_shown(const char *key, const char *text, char buf[CONF_SHOWN]);
+/* Writes a sentence about a section with a number, after the place of the section if it is in a
+ * file. Returns -EINVAL. */
+int settings_refuse_section(const struct settings *s, const char *section, unsigned number,
+	char why[WHY_LEN], const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Writes a sentence about a key of a section without a number, with its value, in the same way. */
+int settings_refuse_key(const struct settings *s, const char *section, const char *key,
+	char why[WHY_LEN], const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Returns the source of the value of a key in a section without a number. */
 enum source settings_source(const struct settings *s, const char *section, const char *key);
 /* Adds an interface from "PORT=ADDRESS/LENGTH", the argument of --address. Returns 0, or -EINVAL
  * with the end of a sentence in `why`. */
 int settings_add_address(struct settings *s, const char *text, char why[WHY_LEN]);
-/* Reads the environment. Returns 0, or -EINVAL with one sentence in `why`. */
+/* Reads the environment, and refuses variables SAKER_... that no program of Saker reads. Returns 0,
+ * or -EINVAL with one sentence in `why`. */
 int settings_environment(struct settings *s, char why[WHY_LEN]);
 /* Reads a configuration file. Returns 0, or -errno with one sentence in `why`. */
 int settings_file(struct settings *s, const char *path, char why[WHY_LEN]);

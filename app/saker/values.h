@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kinds of values that settings have. values.c parses their text, values_format.c writes it. */
+/* The kinds of values that settings have. values.c parses their text, values_format.c writes it.
+ * The notation of numbers is lib/conf's. */
 #ifndef APP_SAKER_VALUES_H
 #define APP_SAKER_VALUES_H
 
@@ -13,9 +14,11 @@ enum kind {
 	KIND_U16,
 	KIND_U32,
 	KIND_UINT,
-	KIND_BYTES,   /* uint64_t, with the units k, m, g */
-	KIND_BYTES32, /* uint32_t, with the units k, m, g */
-	KIND_TIME,    /* uint64_t in ns, with the units ns, us, ms, s */
+	KIND_POWER,   /* uint32_t: a power of two */
+	KIND_COUNT,   /* uint64_t */
+	KIND_BYTES,   /* uint64_t */
+	KIND_BYTES32, /* uint32_t */
+	KIND_TIME,    /* uint64_t in ns */
 	KIND_BOOL,
 	KIND_TEXT,  /* char [max] */
 	KIND_IDLE,  /* enum eng_idle */
@@ -23,11 +26,12 @@ enum kind {
 	KIND_LOOPS, /* struct loop_list */
 	KIND_ADDR,
 	KIND_PREFIX,
+	KIND_HOST, /* struct prefix: the address of a host on its network */
 	KIND_MODE, /* uint32_t: permissions of a file, an octal number */
 	KIND_VLAN, /* uint16_t; the text 0 stands for none */
 	KIND_UID,  /* uint32_t; ENG_NO_UID is formatted as nothing */
-	KIND_GIGA, /* uint64_t: a decimal fraction in units of 10^9 */
-	KIND_MEGA, /* uint64_t: a decimal fraction in units of 10^6 */
+	KIND_GIGA, /* uint64_t: bits per second; 10^9 without a unit */
+	KIND_MEGA, /* uint64_t: 10^6 without a unit */
 	/* For Falcon. */
 	KIND_PSP,      /* uint16_t: a list of bits 1 << enum psp_version */
 	KIND_ORDERING, /* uint8_t: enum rof_ordering */

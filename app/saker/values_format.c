@@ -7,29 +7,6 @@
 #include "../../lib/wire/wire.h"
 #include "values_priv.h"
 
-/* Formats a value in the largest unit that divides it. */
-static void
-format_units(uint64_t v, const struct value_word *units, char *buf, size_t len)
-{
-	const struct value_word *best = NULL;
-
-	for (; units->name != NULL; units++)
-		if (v % units->value == 0 && (best == NULL || units->value > best->value))
-			best = units;
-	if (v == 0 || best == NULL)
-		snprintf(buf, len, "0");
-	else
-		snprintf(buf, len, "%" PRIu64 "%s", v / best->value, best->name);
-}
-
-static const char *
-format_word(const struct value_word *words, uint64_t value)
-{
-	while (words->name != NULL && words->value != value)
-		words++;
-	return words->name != NULL ? words->name : "";
-}
-
 static void
 format_loops(const struct loop_list *l, char *buf, size_t len)
 {
@@ -46,7 +23,7 @@ format_psps(uint16_t all, char *buf, size_t len)
 	size_t at = 0;
 
 	buf[0] = '\0';
-	for (const struct value_word *w = value_psp_words; w->name != NULL && at < len; w++)
+	for (const struct conf_word *w = value_psp_words; w->name != NULL && at < len; w++)
 		if (all & 1u << w->value)
 			at += (size_t)snprintf(
 				buf + at, len - at, "%s%s", at > 0 ? "," : "", w->name);
@@ -97,20 +74,23 @@ format_quantity(enum kind kind, const void *at, char *buf, size_t len)
 {
 	switch (kind) {
 	case KIND_BYTES:
-		format_units(*(const uint64_t *)at, value_size_units, buf, len);
+		conf_format(CONF_BYTES, *(const uint64_t *)at, buf, len);
 		break;
 	case KIND_BYTES32:
-		format_units(*(const uint32_t *)at, value_size_units, buf, len);
+		conf_format(CONF_BYTES, *(const uint32_t *)at, buf, len);
+		break;
+	case KIND_COUNT:
+		conf_format(CONF_COUNT, *(const uint64_t *)at, buf, len);
 		break;
 	case KIND_TICKS:
-		format_units((uint64_t) * (const uint32_t *)at * FA_TICK_PS / 1000,
-			value_time_units, buf, len);
+		conf_format(
+			CONF_TIME, (uint64_t) * (const uint32_t *)at * FA_TICK_PS / 1000, buf, len);
 		break;
 	case KIND_RNR:
-		format_units(wire_rnr_ns(*(const uint8_t *)at), value_time_units, buf, len);
+		conf_format(CONF_TIME, wire_rnr_ns(*(const uint8_t *)at), buf, len);
 		break;
 	default:
-		format_units(*(const uint64_t *)at, value_time_units, buf, len);
+		conf_format(CONF_TIME, *(const uint64_t *)at, buf, len);
 	}
 }
 
@@ -118,8 +98,6 @@ format_quantity(enum kind kind, const void *at, char *buf, size_t len)
 static const char *
 format_text(enum kind kind, const void *at)
 {
-	const char *all;
-
 	switch (kind) {
 	case KIND_BOOL:
 		return *(const bool *)at ? "yes" : "no";
@@ -127,11 +105,11 @@ format_text(enum kind kind, const void *at)
 	case KIND_SOURCE:
 		return at;
 	case KIND_IDLE:
-		return format_word(value_idle_words, *(const enum eng_idle *)at);
+		return conf_word_name(value_idle_words, *(const enum eng_idle *)at);
 	case KIND_CC:
 		return *(const char *const *)at;
 	default:
-		return format_word(value_byte_words(kind, &all), *(const uint8_t *)at);
+		return conf_word_name(value_byte_words(kind), *(const uint8_t *)at);
 	}
 }
 
@@ -146,6 +124,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_U16:
 	case KIND_U32:
 	case KIND_UINT:
+	case KIND_POWER:
 	case KIND_VLAN:
 	case KIND_WINDOW:
 		format_number(kind, at, buf, len);
@@ -164,6 +143,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 		break;
 	case KIND_BYTES:
 	case KIND_BYTES32:
+	case KIND_COUNT:
 	case KIND_TIME:
 	case KIND_TICKS:
 	case KIND_RNR:
@@ -179,6 +159,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 		snprintf(buf, len, "%s", sk_addr_str(at, addr));
 		break;
 	case KIND_PREFIX:
+	case KIND_HOST:
 	case KIND_RANGE:
 		snprintf(buf, len, "%s/%u", sk_addr_str(&p->addr, addr), p->len);
 		break;

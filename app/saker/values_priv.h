@@ -3,18 +3,12 @@
 #ifndef APP_SAKER_VALUES_PRIV_H
 #define APP_SAKER_VALUES_PRIV_H
 
+#include "../../lib/conf/conf.h"
 #include "values.h"
 
-struct value_word {
-	const char *name;
-	uint64_t value;
-};
+extern const struct conf_word value_idle_words[], value_psp_words[];
 
-/* Each table ends with the name NULL. */
-extern const struct value_word value_size_units[], value_time_units[]; /* in bytes, ns */
-extern const struct value_word value_idle_words[], value_psp_words[];
-
-/* Returns the words for a kind that is one byte, and in *all a list of them for sentences. */
-const struct value_word *value_byte_words(enum kind kind, const char **all);
+/* Returns the words for a kind that is one byte. */
+const struct conf_word *value_byte_words(enum kind kind);
 
 #endif

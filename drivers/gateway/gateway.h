@@ -100,6 +100,9 @@ void gw_vm_default(struct gw_vm_config *vm);
 /* Sets one KEY=VALUE of the command "vm add". Returns 0, or -EINVAL with one sentence in `err`. */
 int gw_vm_set(
 	struct gw_vm_config *vm, const char *key, const char *value, char *err, size_t errlen);
+/* Checks a configuration and fills in derived values, as gw_vm_add() does. Returns 0, or -EINVAL
+ * with one sentence in `err`. */
+int gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen);
 /* Creates a machine and starts to serve it. Returns 0, or -errno with one sentence in `err`. */
 int gw_vm_add(struct gw *g, const struct gw_vm_config *vm, char *err, size_t errlen);
 /* Begins to remove a machine: detaches its programs, which notifies their peers. gw_tend() frees

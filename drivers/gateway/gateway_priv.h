@@ -97,9 +97,6 @@ void gw_machines_free(struct gw *g);
 
 /* ---- vm.c: one machine ---- */
 
-/* Checks the configuration and fills in derived values. Returns 0, or -EINVAL with one sentence in
- * `err`. */
-int gw_vm_check(struct gw_vm_config *cfg, char *err, size_t errlen);
 /* Creates a machine; the caller holds the lock. Returns 0, or -errno with one sentence in `err`.
  * After a failure *out is the incomplete machine (or NULL), and the caller removes it like any
  * other. */

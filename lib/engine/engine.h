@@ -228,6 +228,9 @@ struct eng_config {
 /* Fills in *cfg: the name, one loop, one stage of each kind, default limits and protocol
  * parameters, no port. */
 void eng_config_default(struct eng_config *cfg);
+/* Checks a configuration. Returns 0, or -EINVAL with a sentence in `err` when an instance cannot
+ * work with it. */
+int eng_config_check(const struct eng_config *cfg, char *err, size_t errlen);
 /* Creates an instance from a copy of *cfg, and configures and starts its ports. Returns NULL, with
  * one sentence in `err` that names the wrong value, when the configuration is invalid, or a
  * resource or a port is not available. */

@@ -68,6 +68,7 @@ OWN_NAMES = ('app/examples/',)
 # Prefixes of the global symbols of each library. `=name` permits one name.
 PREFIXES = {
     'lib/base': ['sk_'],
+    'lib/conf': ['conf_'],
     'lib/wire': ['wire_'],
     'lib/net': ['net_'],
     'lib/tcp': ['tcp_'],

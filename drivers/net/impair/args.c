@@ -3,13 +3,13 @@
 #include "args.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <rte_kvargs.h>
 
 #include "../../../lib/base/log.h"
 #include "../../../lib/base/mem.h"
+#include "../../../lib/conf/conf.h"
 #include "impair_priv.h"
 
 enum kind { PROBABILITY, U32, U64, BOOL, DIR, NAME };
@@ -18,93 +18,93 @@ struct key {
 	const char *name;
 	enum kind kind;
 	size_t offset; /* of the value in struct impair_args */
-	uint64_t min, max;
+	struct conf_range range;
 };
 
 #define CFG(field) offsetof(struct impair_args, cfg.field)
+#define PLAIN(least, most)                                                                         \
+	{                                                                                          \
+		CONF_COUNT, 1, 1, least, most                                                      \
+	}
+#define US(least)                                                                                  \
+	{                                                                                          \
+		CONF_TIME, 1000, 1000, least, IMPAIR_MAX_US                                        \
+	}
+#define MEGA 1000000
 
 static const struct key keys[] = {
-	{"port", NAME, offsetof(struct impair_args, port), 0, 0},
-	{"seed", U64, CFG(seed), 0, UINT64_MAX},
-	{"drop", PROBABILITY, CFG(drop), 0, 0},
-	{"dup", PROBABILITY, CFG(dup), 0, 0},
-	{"reorder", PROBABILITY, CFG(reorder), 0, 0},
-	{"ecn", PROBABILITY, CFG(ecn), 0, 0},
-	{"corrupt", PROBABILITY, CFG(corrupt), 0, 0},
-	{"corrupt_crc", PROBABILITY, CFG(corrupt_crc), 0, 0},
-	{"delay_us", U32, CFG(delay_us), 0, IMPAIR_MAX_US},
-	{"jitter_us", U32, CFG(jitter_us), 0, IMPAIR_MAX_US},
-	{"rate_mbps", U32, CFG(rate_mbps), 0, UINT32_MAX},
-	{"reorder_frames", U32, CFG(reorder_frames), 1, IMPAIR_ASIDE},
-	{"reorder_us", U32, CFG(reorder_us), 1, IMPAIR_MAX_US},
-	{"dir", DIR, 0, 0, 0},
-	{"queue", U32, offsetof(struct impair_args, queue), IMPAIR_QUEUE_MIN, IMPAIR_QUEUE_MAX},
-	{"nic", BOOL, offsetof(struct impair_args, nic), 0, 1},
+	{"port", NAME, offsetof(struct impair_args, port)},
+	{"seed", U64, CFG(seed), PLAIN(0, UINT64_MAX)},
+	{"drop", PROBABILITY, CFG(drop)},
+	{"dup", PROBABILITY, CFG(dup)},
+	{"reorder", PROBABILITY, CFG(reorder)},
+	{"ecn", PROBABILITY, CFG(ecn)},
+	{"corrupt", PROBABILITY, CFG(corrupt)},
+	{"corrupt_crc", PROBABILITY, CFG(corrupt_crc)},
+	{"delay_us", U32, CFG(delay_us), US(0)},
+	{"jitter_us", U32, CFG(jitter_us), US(0)},
+	{"rate_mbps", U32, CFG(rate_mbps), {CONF_BITS, MEGA, MEGA, 0, UINT32_MAX}},
+	{"reorder_frames", U32, CFG(reorder_frames), PLAIN(1, IMPAIR_ASIDE)},
+	{"reorder_us", U32, CFG(reorder_us), US(1)},
+	{"dir", DIR, 0},
+	{"queue", U32, offsetof(struct impair_args, queue),
+		PLAIN(IMPAIR_QUEUE_MIN, IMPAIR_QUEUE_MAX)},
+	{"nic", BOOL, offsetof(struct impair_args, nic)},
 };
 
-static bool
-args_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+static int
+parse_dir(const char *text, struct impair_cfg *cfg, char why[CONF_WHY])
 {
-	char *end;
+	static const struct conf_word words[] = {{"both", 3}, {"tx", 1}, {"rx", 2}, {NULL, 0}};
+	uint64_t v;
 
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *out >= min &&
-	       *out <= max;
+	if (conf_word(text, words, &v, why) < 0)
+		return -EINVAL;
+	cfg->tx = v & 1;
+	cfg->rx = v & 2;
+	return 0;
 }
 
-static bool
-parse_dir(const char *text, struct impair_cfg *cfg)
-{
-	cfg->tx = strcmp(text, "both") == 0 || strcmp(text, "tx") == 0;
-	cfg->rx = strcmp(text, "both") == 0 || strcmp(text, "rx") == 0;
-	return cfg->tx || cfg->rx;
-}
-
-static bool
-parse_value(const struct key *k, const char *text, struct impair_args *args)
+static int
+parse_value(const struct key *k, const char *text, struct impair_args *args, char why[CONF_WHY])
 {
 	void *to = (char *)args + k->offset;
-	uint64_t n = 0;
-	char *end;
-	double p;
+	uint64_t n;
 
 	switch (k->kind) {
 	case PROBABILITY:
-		p = strtod(text, &end);
-		*(double *)to = p;
-		return end != text && *end == '\0' && p >= 0 && p <= 1;
+		return conf_real(text, 0, 1, to, why);
 	case DIR:
-		return parse_dir(text, &args->cfg);
+		return parse_dir(text, &args->cfg, why);
 	case NAME:
-		snprintf(args->port, sizeof(args->port), "%s", text);
-		return *text != '\0' && strlen(text) < sizeof(args->port);
+		return conf_text(text, sizeof(args->port), to, why);
+	case BOOL:
+		return conf_bool(text, to, why);
 	case U64:
 	case U32:
-	case BOOL:
 		break;
 	}
-	if (!args_parse_number(text, k->min, k->max, &n))
-		return false;
+	if (conf_number(text, &k->range, &n, why) < 0)
+		return -EINVAL;
 	if (k->kind == U64)
 		*(uint64_t *)to = n;
-	else if (k->kind == U32)
-		*(uint32_t *)to = (uint32_t)n;
 	else
-		*(bool *)to = n != 0;
-	return true;
+		*(uint32_t *)to = (uint32_t)n;
+	return 0;
 }
 
 static int
 parse_pair(const char *name, const char *text, void *opaque)
 {
+	char why[CONF_WHY], shown[CONF_SHOWN];
+
 	for (size_t i = 0; i < SK_ARRAY_LEN(keys); i++) {
 		if (strcmp(keys[i].name, name) != 0)
 			continue;
-		if (text != NULL && parse_value(&keys[i], text, opaque))
+		text = text != NULL ? text : "";
+		if (parse_value(&keys[i], text, opaque, why) == 0)
 			return 0;
-		sk_log(SK_LOG_ERR, "impair: %s=%s is malformed or out of range", name,
-			text != NULL ? text : "");
+		sk_log(SK_LOG_ERR, "impair: %s=%s %s", name, conf_shown(text, shown), why);
 		return -EINVAL;
 	}
 	return -EINVAL;

@@ -52,7 +52,7 @@ eng_config_default(struct eng_config *cfg)
 			.client_mem_bytes = 4ull << 30,
 			.sq_depth = 4096,
 			.rq_depth = 4096,
-			.cq_depth = 65536,
+			.cq_depth = 1u << 22,
 			.ird = 128,
 			.ord = 128},
 		.mpa_revision = 2,
@@ -78,7 +78,7 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.patience_ns = 3000000000u;
 	cfg->falcon.keepalive_ns = 10ull * 1000000000;
 	cfg->falcon.rekey_ns = 3600ull * 1000000000;
-	cfg->falcon.rekey_packets = 1ull << 30;
+	cfg->falcon.rekey_packets = 1000000000;
 	cfg->falcon.device_key_ns = 86400ull * 1000000000;
 }
 

@@ -109,10 +109,6 @@ struct eng {
 	struct eng_loop loops[ENG_MAX_LCORES];
 };
 
-/* Checks a configuration. Returns 0, or -EINVAL with a sentence in `err` when an instance cannot
- * work with it. */
-int eng_config_check(const struct eng_config *cfg, char *err, size_t errlen);
-
 /* Wakes the loops of the set `loops` (bit k: loop k) that sleep. If none does, the call costs a
  * fence and a load. Callable from any thread. */
 void eng_wake(struct eng *e, uint32_t loops);

@@ -18,11 +18,19 @@ refused() {
 	fi
 }
 
+# ini LINE...: writes a configuration file and prints its path.
+ini() {
+	for line in "$@"; do
+		printf '%b\n' "$line"
+	done >"$work/ini"
+	echo "$work/ini"
+}
+
 # shellcheck disable=SC2086
 {
 	refused "option '--bogus' is unknown" $eal -- --bogus
 	refused "--mtu 12 is not a number within 1280..65517" $eal -- --mtu 12
-	refused "the configuration file /nonexistent cannot be read: No such file or directory" \
+	refused "the file /nonexistent cannot be read: No such file or directory" \
 		$eal -- --config /nonexistent
 	refused "address 10.0.0.1: there is no port '7'; EAL found 0 (net_ring0)" \
 		$eal -- --address 7=10.0.0.1/24
@@ -32,7 +40,44 @@ refused() {
 	refused "EAL found no Ethernet port; add one with -a or --vdev" ${eal% --vdev*} -- -i
 	refused "3 loops require 3 lcores, but EAL has 1 (-l or --lcores)" $eal -- --loops 3 \
 		--socket "$work/s" --total-num-mbufs 2048
+	refused "the command file /nonexistent cannot be read: No such file or directory" \
+		$eal -- --cmdline-file /nonexistent
+	refused "the command file /tmp cannot be read: Is a directory" $eal -- --cmdline-file /tmp
+	for line in "show nonsense" "sho qp all" "show qp" "show qp all now" "vm"; do
+		printf '# a comment\n\n  show loops\nvm show\n%s\nquit\n' "$line" >"$work/commands"
+		refused "$work/commands:5: '$line' is not a command" $eal -- \
+			--cmdline-file "$work/commands"
+	done
+	refused "the file /tmp cannot be read: Is a directory" $eal -- --config /tmp
+	refused "Falcon: PSP with keys needs a pre-shared key or a certificate, under which the \
+exchange transfers them" $eal -- --falcon yes --psp gcm128
+	refused "Falcon: the unordered mode completes in error (RoF 6.4)" $eal -- --config \
+		"$(ini '[falcon]' 'enabled = yes' 'ordering = none')"
+	refused "the control stage's loop 7 does not exist" $eal -- --control-loop 7
+	gateway='[gateway]\nenabled = yes'
+	refused "$work/ini:3: [vm 0] is wrong: the machine lacks path=" $eal -- --config \
+		"$(ini "$gateway" '[vm 0]' 'name = a')"
+	refused "$work/ini:3: [vm 1] is wrong: ip=10.0.0.0/24 is the address of its network, \
+which no host has" $eal -- --config "$(ini "$gateway" '[vm 1]' 'name = a' 'path = /x' \
+		'ip = 10.0.0.0/24')"
+	refused "$work/ini:3: [vm 0] is wrong: size=1x is not a size within 1m..64g" $eal -- \
+		--config "$(ini "$gateway" '[vm 0]' 'size = 1x')"
 }
+
+# --check reads everything, starts nothing, and fails as a start does.
+# shellcheck disable=SC2086
+"$saker" $eal -- --check --config "$(ini '[interface 0]' 'port = 0' 'address = 10.0.0.1/24')" \
+	>"$work/out" 2>&1 || {
+	echo "not ok: --check refuses a good configuration: $(cat "$work/out")"
+	failed=1
+}
+[ -s "$work/out" ] && {
+	echo "not ok: --check prints $(head -n 1 "$work/out")"
+	failed=1
+}
+# shellcheck disable=SC2086
+refused "$work/ini:2: the line 'psp gcm256' is neither [section] nor key = value" $eal -- --check \
+	--config "$(ini '[falcon]' 'psp gcm256')"
 
 # saker starts, executes a file of commands, and ends at `quit`.
 cat >"$work/commands" <<END
@@ -58,6 +103,19 @@ if ! "$saker" $eal -- --socket "$work/s" --address 0=10.0.0.1/24 --idle yield \
 	echo "not ok: saker does not run: $(tail -n 1 "$work/err")"
 	failed=1
 fi
+# A pipe can be read only once: saker executes all of it.
+mkfifo "$work/pipe"
+printf 'show loops\nquit\n' >"$work/pipe" &
+# shellcheck disable=SC2086
+timeout 60 "$saker" $eal -- --socket "$work/s" --idle yield --total-num-mbufs 2048 \
+	--cmdline-file "$work/pipe" >"$work/piped" 2>"$work/err" || {
+	echo "not ok: commands from a pipe gave $?"
+	failed=1
+}
+grep -q "loop 0: control" "$work/piped" || {
+	echo "not ok: the first command from a pipe is lost"
+	failed=1
+}
 for words in "NIC statistics for port 0" "Device name: net_ring0" "Address: 10.0.0.1/24" \
 	"0 clients" "loop 0: control transport0 engine0" "idle = yield" \
 	"transport port vlan address" "; option" "Stopped." "The loops are stopped" "Started." \
@@ -88,8 +146,8 @@ says() {
 	done
 }
 falcon
-says "FALCON IS UNPROTECTED" "exchange: IN CLEAR" "psp: none; require-psp = no" \
-	"There is nothing to read"
+says "FALCON IS UNPROTECTED" "there is no address" "exchange: IN CLEAR" \
+	"psp: none; require-psp = no" "There is nothing to read"
 (umask 077 && echo 000102030405060708090a0b0c0d0e0f >"$work/psk")
 export SAKER_FALCON_PSK="$work/psk"
 falcon --psp gcm256
@@ -105,8 +163,7 @@ refused "[falcon] psk = $work/psk can be read by others: its mode is 0644 (chmod
 unset SAKER_FALCON_PSK
 # shellcheck disable=SC2086
 SAKER_FALCON_REQUIRE_PSP=yes refused \
-	"Falcon: require-psp = yes, but psp lists no version with keys" $eal -- --falcon yes \
-	--socket "$work/s" --total-num-mbufs 2048
+	"Falcon: require-psp = yes, but psp lists no version with keys" $eal -- --falcon yes
 
 # SIGTERM ends saker cleanly.
 mkfifo "$work/ready"

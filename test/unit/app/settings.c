@@ -50,7 +50,7 @@ file_is(const char *text)
 static enum options_result
 options(const char *line)
 {
-	static char copy[512];
+	static char copy[1024];
 	char *argv[32] = {"saker"}, *save = NULL;
 	int argc = 1;
 
@@ -141,7 +141,7 @@ Test(app_settings, falcons_keys_have_a_life_time)
 	file_is("[falcon]\nrekey-time = 60s\nrekey-packets = 4m\ndevice-key-time = 0\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert_eq(s.eng.falcon.rekey_ns, 60000000000);
-	cr_assert_eq(s.eng.falcon.rekey_packets, 4u << 20);
+	cr_assert_eq(s.eng.falcon.rekey_packets, 4000000);
 	cr_assert_eq(s.eng.falcon.device_key_ns, 0);
 }
 
@@ -264,6 +264,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	fclose(out);
 	plain = s;
 	setenv("SAKER_CONFIG", path, 1);
+	setenv("SAKER_GATEWAY_ENABLED", "yes", 1); /* which [vm 0] requires */
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.ports[0].present && s.ifs[0].present && s.routes[0].present);
 	cr_assert_eq(s.ports[0].mtu, 1500);
@@ -339,6 +340,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(tcp.rto_initial_ns);
 	SAME(tcp.delack_ns);
 	SAME(tcp.keepalive_idle_ns);
+	SAME(tcp.keepalive_held_ns);
 	SAME(tcp.keepalive_interval_ns);
 	SAME(tcp.keepalive_probes);
 	SAME(tcp.syn_retries);
@@ -359,7 +361,7 @@ Test(app_settings, ports_interfaces_and_routes_come_by_number)
 {
 	file_is("[port 3]\ndevice = net_ring0\nmtu = 9000\ntso = no\ninterrupts = no\n"
 		"[interface 1]\nport = 3\nvlan = 100\naddress = fd00::1/64\n"
-		"[route 0]\ndestination = 0.0.0.0/0\ngateway = 10.0.0.254\n");
+		"[route 0]\ndestination = ::/0\ngateway = fd00::fe\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.ports[3].present);
 	cr_assert_not(s.ports[0].present);
@@ -447,6 +449,34 @@ Test(app_settings, a_wrong_option_is_named)
 	refused("--total-num-mbufs 100", "total-num-mbufs 100 gives a stage fewer than 256 mbufs");
 }
 
+/* Checks the sentence about the last line of a file. */
+static void
+file_refused(const char *text, const char *end)
+{
+	char sentence[WHY_LEN];
+	unsigned lines = 0;
+
+	file_is(text);
+	for (const char *p = text; *p != '\0'; p++)
+		lines += *p == '\n';
+	snprintf(sentence, sizeof(sentence), "%s:%u: %s", path, lines, end);
+	refused("", sentence);
+}
+
+/* Checks the sentence about keys that do not fit together: about line `line`, or 0. */
+static void
+together_refused(const char *text, unsigned line, const char *end)
+{
+	char sentence[WHY_LEN];
+
+	file_is(text);
+	if (line != 0)
+		snprintf(sentence, sizeof(sentence), "%s:%u: %s", path, line, end);
+	else
+		snprintf(sentence, sizeof(sentence), "%s", end);
+	refused("", sentence);
+}
+
 Test(app_settings, a_wrong_address_is_named)
 {
 	refused("--address 10.0.0.1/24", "--address 10.0.0.1/24 is not PORT=ADDRESS/LENGTH");
@@ -459,46 +489,35 @@ Test(app_settings, a_wrong_address_is_named)
 		"--address 0=10.0.0.1/33 has a prefix length that is not within 0..32");
 	refused("--address 0=fd00::1/129",
 		"--address 0=fd00::1/129 has a prefix length that is not within 0..128");
-	refused("--address 0=0.0.0.0/0", "[interface 0] lacks a port or an address");
-	file_is("[client 2]\nweight = 3\n");
-	refused("", "[client 2] needs either a name or a uid");
-	file_is("[client 2]\nname = a\nuid = 3\n");
-	refused("", "[client 2] needs either a name or a uid");
-}
-
-static void
-file_refused(const char *text, const char *end)
-{
-	char sentence[WHY_LEN];
-
-	file_is(text);
-	snprintf(sentence, sizeof(sentence), "%s: %s", path, end);
-	refused("", sentence);
-}
-
-/* Checks the sentence about keys that do not fit together. */
-static void
-together_refused(const char *text, const char *sentence)
-{
-	file_is(text);
-	refused("", sentence);
+	refused("--address 0=0.0.0.0/0", "--address 0=0.0.0.0/0 is the unspecified address");
+	refused("--address 0=127.0.0.1/8", "--address 0=127.0.0.1/8 is a loopback address");
+	refused("--address 0=224.0.0.1/24", "--address 0=224.0.0.1/24 is a multicast address");
+	refused("--address 0=10.0.0.0/24",
+		"--address 0=10.0.0.0/24 is the address of its network, which no host has");
+	refused("--address 0=10.0.0.255/24", "--address 0=10.0.0.255/24 is the broadcast address "
+					     "of its network, which no host has");
+	refused("--address 0=::1/128", "--address 0=::1/128 is a loopback address");
+	refused("--address 0=10.0.0.1/24 --address 0=10.0.0.1/24",
+		"[interface 1] has the address 10.0.0.1 of [interface 0] again");
+	together_refused("[client 2]\nweight = 3\n", 1, "[client 2] needs either a name or a uid");
+	together_refused(
+		"[client 2]\nname = a\nuid = 3\n", 1, "[client 2] needs either a name or a uid");
 }
 
 Test(app_settings, an_identity_that_is_incomplete_is_named)
 {
-	together_refused("[falcon]\nca = /c\nkey = /k\n",
+	together_refused("[falcon]\nca = /c\nkey = /k\n", 0,
 		"[falcon] ca, certificate and key belong together, but certificate is missing");
-	together_refused("[falcon]\nca = /c\nkey = /k\ncertificate = /c\npsk = /p\n",
+	together_refused("[falcon]\nca = /c\nkey = /k\ncertificate = /c\npsk = /p\n", 0,
 		"[falcon] psk and [falcon] certificate exclude each other: both are for all peers");
-	together_refused("[falcon]\npeer-name = a.test\n",
+	together_refused("[falcon]\npeer-name = a.test\n", 2,
 		"[falcon] peer-name = a.test requires ca, certificate and key");
-	together_refused("[peer 4]\npsk = /p\n", "[peer 4] lacks an address");
-	together_refused("[peer 4]\naddress = 10.0.0.1\n",
+	together_refused("[peer 4]\npsk = /p\n", 1, "[peer 4] lacks an address");
+	together_refused("[peer 4]\naddress = 10.0.0.1\n", 1,
 		"[peer 4] lacks psk, and there is no [falcon] certificate");
-	together_refused("[peer 4]\naddress = 10.0.0.1\npsk = /p\nname = a\n",
+	together_refused("[peer 4]\naddress = 10.0.0.1\npsk = /p\nname = a\n", 1,
 		"[peer 4] has both psk and name, but a name belongs to a certificate");
-	file_refused("[peer 256]\naddress = 10.0.0.1\n",
-		"section [peer 256] needs a number within 0..255");
+	file_refused("[peer 256]\n", "section [peer 256] needs a number within 0..255");
 	file_refused("[peer 1]\naddress = ten\n",
 		"[peer 1] address = ten is neither an IPv4 or IPv6 address nor a prefix of "
 		"addresses");
@@ -510,26 +529,25 @@ Test(app_settings, an_identity_that_is_incomplete_is_named)
 Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 {
 	file_refused("[saker]\nfoo = 1\n", "[saker] has no key 'foo'");
-	file_refused("[sacre]\nname = x\n", "section [sacre] is unknown");
-	file_refused("[port]\nmtu = 1500\n", "section [port] needs a number within 0..15");
-	file_refused("[port x]\nmtu = 1500\n", "section [port x] needs a number within 0..15");
-	file_refused("[port 16]\nmtu = 1500\n", "section [port 16] needs a number within 0..15");
+	file_refused("[sacre]\n", "section [sacre] is unknown");
+	file_refused("[port]\n", "section [port] needs a number within 0..15");
+	file_refused("[port x]\n", "section [port x] needs a number within 0..15");
+	file_refused("[port 16]\n", "section [port 16] needs a number within 0..15");
 	file_refused("[port 1]\nspeed = 1\n", "[port 1] has no key 'speed'");
 	file_refused("[tcp]\nrto-min = 10\n",
 		"[tcp] rto-min = 10 is not a time with its unit (ns, us, ms, s)");
-	file_refused("[tcp]\nrto-min = 1us\n",
-		"[tcp] rto-min = 1us is not a time within 100us..60000000us");
+	file_refused(
+		"[tcp]\nrto-min = 1us\n", "[tcp] rto-min = 1us is not a time within 100us..60s");
 	file_refused("[client 0]\nuid = 4294967295\n",
 		"[client 0] uid = 4294967295 is not a user ID within 0..4294967294");
 	file_refused("[client 0]\nmax-gbps = 0\n",
-		"[client 0] max-gbps = 0 is not a number within 1e-06..10000 with at most 6 "
-		"decimals");
+		"[client 0] max-gbps = 0 is not a rate in bits per second within 1k..10000g, where "
+		"1 stands for 1g");
 	file_refused("[client 0]\nmax-mops = 1.\n",
-		"[client 0] max-mops = 1. is not a number within 1e-06..10000 with at most 6 "
-		"decimals");
+		"[client 0] max-mops = 1. is not a number within 1..10g, where 1 stands for 1m");
 	file_refused("[client 0]\nweight = 101\n",
 		"[client 0] weight = 101 is not a number within 1..100");
-	file_refused("[interface 0]\nport = 0\nvlan = 4095\naddress = 10.0.0.1/8\n",
+	file_refused("[interface 0]\nport = 0\nvlan = 4095\n",
 		"[interface 0] vlan = 4095 is not a VLAN within 1..4094, or 0 for none");
 	file_refused("[falcon]\npsp = aes\n",
 		"[falcon] psp = aes is not a list of none, gcm128, gcm256, gmac128, gmac256");
@@ -550,17 +568,93 @@ Test(app_settings, a_wrong_key_or_section_of_the_file_is_named)
 	file_refused("[falcon]\nrnr-delay = 1s\n",
 		"[falcon] rnr-delay = 1s is not a time within 10us..655360us");
 	file_refused("[limits]\nclient-home = 99999999999g\n",
-		"[limits] client-home = 99999999999g is not a size within 1048576..68719476736");
+		"[limits] client-home = 99999999999g is not a size within 1m..64g");
 }
 
 Test(app_settings, a_file_that_cannot_be_read_is_named)
 {
 	refused("--config /nonexistent.ini",
-		"the configuration file /nonexistent.ini cannot be read: No such file or "
-		"directory");
-	file_is("[saker\nmtu 1500\n");
-	cr_assert_eq(options(""), OPTIONS_REFUSED);
-	cr_assert_not_null(strstr(why, path));
+		"the file /nonexistent.ini cannot be read: No such file or directory");
+	refused("--config /tmp", "the file /tmp cannot be read: Is a directory");
+	file_refused("[saker\n", "the line '[saker' is not [section]");
+	file_refused("[falcon]\npsp gcm256\n",
+		"the line 'psp gcm256' is neither [section] nor key = value");
+	file_refused("[tcp]\nhello world\n",
+		"the line 'hello world' is neither [section] nor key = value");
+	file_refused("[tcp]\ncc = cubic\ncc = dctcp\n", "[tcp] cc stands in line 2 already");
+	file_refused(
+		"[port 0]\nmtu = 1500\n[port 0]\n", "section [port 0] stands in line 1 already");
+	file_refused("cc = cubic\n", "the key 'cc' stands before the first [section]");
+	file_refused("[tcp]\ncc =\n", "[tcp] cc has no value");
+	file_refused("[flacon]\n", "section [flacon] is unknown");
+	file_refused("[port 03]\n", "section [port 03] needs a number within 0..15");
+	file_refused("# comment\n[tcp]\ncc = cubic # because\n",
+		"[tcp] cc = cubic # because is not one of cubic, dctcp, none");
+}
+
+/* The value of a sentence is cut, and its reason is not. */
+Test(app_settings, a_value_that_is_too_long_is_refused_with_its_reason)
+{
+	char text[400] = "[saker]\nname = ", name[300], sentence[512];
+
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 2] = '\n';
+	name[sizeof(name) - 1] = '\0';
+	snprintf(sentence, sizeof(sentence), "[saker] name = %.60s... is longer than %d bytes",
+		name, SHM_NAME_MAX - 1);
+	file_refused(strcat(text, name), sentence);
+	memset(name, 'y', sizeof(name) - 2);
+	snprintf(text, sizeof(text), "--config /%.298s", name);
+	snprintf(sentence, sizeof(sentence), "--config /%.59s... is longer than %d bytes", name,
+		FILE_LEN - 1);
+	text[strcspn(text, "\n")] = '\0';
+	refused(text, sentence);
+}
+
+Test(app_settings, keys_that_exclude_each_other_are_named)
+{
+	together_refused("[tcp]\nrto-max = 10ms\nrto-min = 4s\n", 3,
+		"[tcp] rto-min = 4s exceeds rto-max = 10ms");
+	together_refused(
+		"[falcon]\nrto-min = 1s\n", 2, "[falcon] rto-min = 1s exceeds rto-max = 200ms");
+	together_refused("[tcp]\nport-min = 5000\nport-max = 4000\n", 2,
+		"[tcp] port-min = 5000 exceeds port-max = 4000");
+	together_refused("[limits]\nconnections = 0x1000000\n", 2,
+		"[limits] connections = 16777216 with [tcp] half-open = 1024 and time-wait = 4096 "
+		"exceeds 16777215");
+	file_refused("[falcon]\nmtu = 1000\n",
+		"[falcon] mtu = 1000 is not a power of two within 256..8192");
+	together_refused("[vm 3]\nname = a\n", 1, "[vm 3] requires [gateway] enabled = yes");
+	setenv("SAKER_TCP_RTO_MAX", "1ms", 1);
+	together_refused("", 0, "[tcp] rto-min = 10ms exceeds rto-max = 1ms");
+}
+
+#define IF0 "[interface 0]\nport = 0\naddress = 10.0.0.1/24\n"
+
+Test(app_settings, a_wrong_interface_or_route_is_named)
+{
+	together_refused("[interface 0]\naddress = 10.0.0.1/24\n", 1, "[interface 0] lacks a port");
+	together_refused("[interface 0]\nport = 0\n", 1, "[interface 0] lacks an address");
+	together_refused(IF0 "[interface 7]\nport = 0\naddress = 10.0.0.1/16\n", 4,
+		"[interface 7] has the address 10.0.0.1 of [interface 0] again");
+	file_refused("[interface 0]\naddress = 10.0.0.255/24\n",
+		"[interface 0] address = 10.0.0.255/24 is the broadcast address of its network, "
+		"which no host has");
+	together_refused(
+		IF0 "[route 0]\ngateway = 10.0.0.254\n", 4, "[route 0] lacks a destination");
+	together_refused(
+		IF0 "[route 0]\ndestination = 0.0.0.0/0\n", 4, "[route 0] lacks a gateway");
+	together_refused(IF0 "[route 0]\ndestination = ::/0\ngateway = 10.0.0.254\n", 4,
+		"[route 0] destination = ::/0 and gateway = 10.0.0.254 are of different families");
+	together_refused(IF0 "[route 0]\ndestination = 0.0.0.0/0\ngateway = 192.168.7.1\n", 4,
+		"[route 0] gateway = 192.168.7.1 is in the network of no [interface]");
+	together_refused(IF0 "[route 0]\ndestination = 0.0.0.0/0\ngateway = 10.0.0.1\n", 4,
+		"[route 0] gateway = 10.0.0.1 is the address of [interface 0]");
+	together_refused(IF0 "[route 0]\ndestination = 0.0.0.0/0\ngateway = 224.0.0.5\n", 4,
+		"[route 0] gateway = 224.0.0.5 is a multicast address");
+	file_is(IF0 "[interface 1]\nport = 0\nvlan = 7\naddress = 10.0.0.1/24\n"
+		    "[route 0]\ndestination = 0.0.0.0/0\ngateway = 10.0.0.254\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 }
 
 Test(app_settings, a_wrong_variable_of_the_environment_is_named)
@@ -568,6 +662,28 @@ Test(app_settings, a_wrong_variable_of_the_environment_is_named)
 	setenv("SAKER_LIMITS_SQ_DEPTH", "1", 1);
 	refused("", "environment variable SAKER_LIMITS_SQ_DEPTH: '1' is not a number within "
 		    "2..1048576");
+	unsetenv("SAKER_LIMITS_SQ_DEPTH");
+	setenv("SAKER_MTUU", "5", 1);
+	refused("", "environment variable SAKER_MTUU is unknown");
+	unsetenv("SAKER_MTUU");
+	setenv("SAKER_DEVICES", "a", 1);
+	setenv("SAKER_GUEST_MEM", "1g", 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "variables of other programs: %s", why);
+	setenv("SAKER_CONFIG", "", 1);
+	refused("", "environment variable SAKER_CONFIG: '' is empty");
+}
+
+Test(app_settings, numbers_have_one_notation)
+{
+	file_is("[saker]\nmtu = 0x2328\n[tcp]\nrto-min = 1.5ms\nsend-buffer = 1.5m\n"
+		"[falcon]\nrekey-packets = 2m\n[limits]\nqps = 16k\n");
+	cr_assert_eq(options("--rxd 0x100"), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.mtu, 9000);
+	cr_assert_eq(s.rxd, 256);
+	cr_assert_eq(s.eng.tcp.rto_min_ns, 1500000);
+	cr_assert_eq(s.eng.tcp.snd_buf, 1572864, "bytes: 1024");
+	cr_assert_eq(s.eng.falcon.rekey_packets, 2000000, "a count: 1000");
+	cr_assert_eq(s.eng.limits.qps, 16000);
 }
 
 Test(app_settings, the_socket_has_a_group_and_a_mode)

@@ -431,7 +431,7 @@ Test(wire, wrong_arguments_are_refused)
 {
 	static const char *const bad[] = {"drop=1.5", "drop=-0.1", "drop=x", "drop=nan", "seed=-1",
 		"delay_us=99999999", "dir=up", "queue=1", "reorder_frames=0", "nic=2", "colour=red",
-		"rate_mbps=1e3"};
+		"rate_mbps=1e3", "delay_us=11s", "delay_us=1ns", "port="};
 	char text[128];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -152,3 +152,52 @@ Test(scenario, the_files_that_come_with_it_are_right)
 	}
 	globfree(&g);
 }
+
+Test(scenario, a_wrong_line_of_a_file_is_named)
+{
+	static const struct {
+		const char *text, *end;
+	} rows[] = {
+		{"[link]\nloss 1\n", ":2: the line 'loss 1' is neither [section] nor key = value"},
+		{"[links]\n", ":1: section [links] is unknown"},
+		{"[link]\nloss = 1\nloss = 2\n", ":3: [link] loss stands in line 2 already"},
+		{"[link]\nspeed = 1\n", ":2: [link] has no key 'speed'"},
+		{"[link]\nloss = 101\n", ":2: [link] loss = 101 is not a number within 0..100"},
+		{"[run]\nlimit-ms = 1us\n", ":2: [run] limit-ms = 1us is not a time within"},
+		{"[sweep]\nlink.loss = 1 200\n",
+			":2: [link] loss = 200 is not a number within 0..100"},
+	};
+	char path[] = "/tmp/saker-sim-XXXXXX";
+	struct sim_file f;
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_assert_eq(ftruncate(fd, 0), 0);
+		cr_assert_eq(pwrite(fd, rows[i].text, strlen(rows[i].text), 0),
+			(ssize_t)strlen(rows[i].text));
+		cr_assert_lt(sim_file_load(&f, path, why), 0);
+		cr_assert_eq(strncmp(why, path, strlen(path)), 0, "%s", why);
+		cr_assert_eq(strncmp(why + strlen(path), rows[i].end, strlen(rows[i].end)), 0, "%s",
+			why);
+	}
+	close(fd);
+	unlink(path);
+}
+
+Test(scenario, numbers_have_the_notation_of_lib_conf)
+{
+	struct sim_scenario s;
+
+	sim_scenario_default(&s);
+	cr_assert_eq(sim_scenario_set(&s, "run", "limit-ms", "2s", why), 0);
+	cr_assert_eq(s.limit_ms, 2000);
+	cr_assert_eq(sim_scenario_set(&s, "switch", "queue-kib", "1m", why), 0);
+	cr_assert_eq(s.queue_kib, 1024);
+	cr_assert_eq(sim_scenario_set(&s, "host", "payload", "4k", why), 0);
+	cr_assert_eq(s.payload, 4096);
+	cr_assert_eq(sim_scenario_set(&s, "topology", "hosts", "0x10", why), 0);
+	cr_assert_eq(s.hosts, 16);
+	cr_assert_eq(sim_scenario_set(&s, "link", "delay-ns", "12.5us", why), 0);
+	cr_assert_eq(s.link_delay_ns, 12500);
+}
