@@ -17,12 +17,16 @@
 #define BACKLOG 256 /* requests that wait for an answer: more than WINDOW if frames are lost */
 #define WAIT_NS 60000000000ull /* timeout of a connection event, reached only after a failure */
 
-/* The private data of the connection, in host byte order: both ends must have the same, except for
- * the memory and the number of the QP. */
+/* The private data of the connection, in host byte order: the end's memory, the number of the QP,
+ * and the options that both ends must share. */
 struct hello {
+	char name[8];
 	uint64_t addr;
-	uint32_t stag, qp, qps, size, op, versus;
+	uint32_t stag, qp;
+	char shared[400];
 };
+
+static const char hello_name[8] = "skperf1";
 
 static int
 next_event(struct perf_end *e, struct saker_event *ev)
@@ -31,24 +35,29 @@ next_event(struct perf_end *e, struct saker_event *ev)
 		if (saker_event(e->s, ev) == 1)
 			return 0;
 	}
-	return perf_fail("connecting", -ETIMEDOUT);
-}
-
-static int
-unexpected(const struct saker_event *ev)
-{
-	return perf_fail("connecting", ev->status ? ev->status : -ECONNABORTED);
+	fprintf(stderr, "saker-perf: connecting: nothing has happened for %llu s\n",
+		WAIT_NS / 1000000000);
+	return -1;
 }
 
 static struct hello
 hello_of(const struct perf_end *e)
 {
-	return (struct hello){.addr = (uintptr_t)e->buf,
-		.stag = saker_mr_stag(e->mr),
-		.qps = e->nqp,
-		.size = e->o->size,
-		.op = e->o->op,
-		.versus = e->o->versus};
+	struct hello h = {.addr = (uintptr_t)e->buf, .stag = saker_mr_stag(e->mr)};
+
+	memcpy(h.name, hello_name, sizeof(h.name));
+	perf_options_shared(e->o, h.shared, sizeof(h.shared));
+	return h;
+}
+
+/* Ends the text of a peer, which may send anything, and replaces what a terminal would act upon. */
+static void
+make_printable(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (size_t i = 0; text[i] != '\0'; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
 }
 
 /* Checks the other end's private data. Returns the number of its QP, or -1. */
@@ -57,18 +66,34 @@ check_hello(struct perf_end *e, const struct saker_conn_info *cm)
 {
 	struct hello h, mine = hello_of(e);
 
-	if (cm->private_len < sizeof(h))
-		return perf_fail("checking the other end's private data", -EPROTO);
-	memcpy(&h, cm->private_data, sizeof(h));
-	if (h.qps != mine.qps || h.size != mine.size || h.op != mine.op ||
-		h.versus != mine.versus) {
-		fprintf(stderr,
-			"saker-perf: --op, --versus, --size or --qps differ at the other end\n");
+	memset(&h, 0, sizeof(h));
+	memcpy(&h, cm->private_data, SK_MIN(cm->private_len, sizeof(h)));
+	if (cm->private_len < sizeof(h) || memcmp(h.name, hello_name, sizeof(h.name)) != 0) {
+		fprintf(stderr, "saker-perf: the other end is no saker-perf of this version\n");
 		return -1;
 	}
+	make_printable(h.shared, sizeof(h.shared));
+	if (perf_options_compare(mine.shared, h.shared))
+		return -1;
 	e->peer_addr = h.addr;
 	e->peer_stag = h.stag;
 	return h.qp;
+}
+
+static int
+unexpected(struct perf_end *e, const struct saker_event *ev)
+{
+	/* An end that rejects a request because of its options sends its own. */
+	if (ev->type == SAKER_EV_REJECTED && ev->cm.private_len > 0 && check_hello(e, &ev->cm) < 0)
+		return -1;
+	if (ev->type == SAKER_EV_REJECTED)
+		fprintf(stderr, "saker-perf: connecting: the other end has rejected the request\n");
+	else if (ev->type == SAKER_EV_DISCONNECTED)
+		fprintf(stderr, "saker-perf: connecting: the other end has disconnected\n");
+	else
+		fprintf(stderr, "saker-perf: connecting: %s: %s\n", saker_event_str(ev->type),
+			strerror(ev->status ? -ev->status : ECONNABORTED));
+	return -1;
 }
 
 static struct saker_conn_param
@@ -112,7 +137,7 @@ perf_end_connect(struct perf_end *e, const struct sk_addr *addr)
 		if (next_event(e, &ev) < 0)
 			return -1;
 		if (ev.type != SAKER_EV_ESTABLISHED)
-			return unexpected(&ev);
+			return unexpected(e, &ev);
 		if (check_hello(e, &ev.cm) < 0)
 			return -1;
 		if (e->nqp >= 10000 && up % 10000 == 9999)
@@ -131,8 +156,10 @@ connect_accept(struct perf_end *e, const struct saker_event *ev, struct saker_qp
 	struct saker_conn_param p;
 	int rc;
 
-	if (qp < 0)
+	if (qp < 0) {
+		saker_reject(e->s, ev->request, &h, sizeof(h));
 		return -1;
+	}
 	if (qp >= e->nqp || left[qp] == NULL)
 		return perf_fail("accepting a second connection of a QP", -EPROTO);
 	h.qp = (uint32_t)qp;
@@ -155,7 +182,7 @@ connect_serve(struct perf_end *e, struct saker_qp **left)
 		if (ev.type == SAKER_EV_ESTABLISHED)
 			up++;
 		else if (ev.type != SAKER_EV_CONNECT_REQUEST)
-			return unexpected(&ev);
+			return unexpected(e, &ev);
 		else if (connect_accept(e, &ev, left))
 			return -1;
 	}

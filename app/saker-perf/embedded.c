@@ -13,7 +13,8 @@
 #include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define FRAMES 500u /* of a round that shows where the processors are */
+#define FLOOR_LAT 2000u /* messages of a round of the floor's latency with --duration */
+#define FRAMES    500u  /* of a round that shows where the processors are */
 
 /* The addresses: the first of the accepting end, the others of the connecting end, which uses all
  * of them when one does not have enough local ports. */
@@ -31,6 +32,8 @@ struct side {
 	struct perf_figures bottom[2]; /* the floor with plain and with streaming stores */
 	struct sk_hist real_lat, floor_lat[2], versus_lat;
 	const char *address;
+	uint16_t port;
+	int cpu; /* the processor of this side */
 	int rc;
 };
 
@@ -78,6 +81,7 @@ rounds(struct side *s)
 	const struct perf_options *o = s->end.o;
 	uint32_t each = SK_MAX(1u, o->iters / o->rounds);
 	bool floor = o->floor && o->impair == NULL;
+	uint32_t bottom = o->duration && o->test == PERF_LAT ? SK_MIN(each, FLOOR_LAT) : each;
 	struct sk_hist scrap;
 	struct perf_figures warm = {.lat = &scrap}, other = warm;
 	uint32_t warmup = SK_MIN(o->warmup, each);
@@ -86,7 +90,7 @@ rounds(struct side *s)
 	if (warmup && perf_round(&s->end, 0, warmup, &warm, &other))
 		return -1;
 	for (uint32_t r = 0; r < o->rounds; r++) {
-		if (floor && run_floor(s, each))
+		if (floor && run_floor(s, bottom))
 			return -1;
 		if (perf_round(&s->end, r, each, &s->real, &s->versus))
 			return -1;
@@ -105,6 +109,80 @@ parse_net(const char *net, struct sk_addr *out)
 
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(net, "/"), net);
 	return sk_addr_parse(text, out) < 0 ? -1 : 0;
+}
+
+static void
+side_clear(struct side *s)
+{
+	struct sk_hist *hist[] = {
+		&s->real_lat, &s->versus_lat, &s->frame_lat, &s->floor_lat[0], &s->floor_lat[1]};
+	struct perf_figures none = {0};
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(hist); i++)
+		sk_hist_init(hist[i]);
+	s->real = s->versus = s->placement = s->bottom[0] = s->bottom[1] = none;
+	s->real.lat = &s->real_lat;
+	s->versus.lat = &s->versus_lat;
+	s->placement.lat = &s->frame_lat;
+	for (int i = 0; i < 2; i++)
+		s->bottom[i].lat = &s->floor_lat[i];
+}
+
+/* Opens the floors of a step: of the message under test, and of a frame of 64 bytes. */
+static int
+side_floors(struct side *s, const struct perf_options *o)
+{
+	bool active = s->end.active;
+
+	s->frame_options = *o;
+	s->frame_options.size = 64;
+	s->frame_options.op = PERF_WRITE;
+	s->frame_options.test = PERF_LAT;
+	s->frame_options.psp = 0;
+	if (perf_floor_open(&s->floor, o, s->port, active ? "floor_active" : "floor_passive"))
+		return -1;
+	return perf_floor_open(
+		&s->frame, &s->frame_options, s->port, active ? "frame_active" : "frame_passive");
+}
+
+static void
+side_report(const struct side *s, const struct perf_options *o, unsigned step, unsigned steps)
+{
+	struct perf_report report = {.o = o, .step = step, .steps = steps};
+
+	report.real = s->real;
+	report.floor = *perf_better(o->test, &s->bottom[0], &s->bottom[1]);
+	report.stream = report.floor.lat == &s->floor_lat[1];
+	report.placement = sk_hist_quantile(&s->frame_lat, 0.5);
+	report.versus = s->versus;
+	report.errors = perf_mistakes(&s->end);
+	report.verified = perf_verified(o);
+	report.connect_ns = s->end.connect_ns;
+	report.cpu[0] = s->cpu;
+	report.cpu[1] = sides[1]->cpu;
+	if (o->test != PERF_LAT)
+		report.real.lat = report.floor.lat = report.versus.lat = NULL;
+	perf_report_print(&report);
+}
+
+/* Measures one size. */
+static int
+side_step(struct side *s, unsigned step)
+{
+	const struct perf_options *all = s->end.o;
+	struct perf_options o = perf_step(all, step);
+	int rc;
+
+	side_clear(s);
+	s->cpu = sched_getcpu();
+	s->end.o = &o;
+	rc = side_floors(s, &o) || perf_verify(&s->end) || rounds(s) ? -1 : 0;
+	if (rc == 0 && s->end.active)
+		side_report(s, &o, step, perf_steps(all));
+	perf_floor_close(&s->floor);
+	perf_floor_close(&s->frame);
+	s->end.o = all;
+	return rc;
 }
 
 static int
@@ -127,9 +205,10 @@ embedded_work(struct side *s)
 		if (parse_net(addresses[0], &to) || perf_end_connect(e, &to))
 			return -1;
 	}
-	if (perf_verify(e))
-		return -1;
-	return rounds(s);
+	for (unsigned step = 0; step < perf_steps(e->o); step++)
+		if (side_step(s, step))
+			return -1;
+	return 0;
 }
 
 static int
@@ -162,29 +241,11 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 
 	if (s == NULL)
 		return NULL;
-	sk_hist_init(&s->real_lat);
-	sk_hist_init(&s->versus_lat);
-	s->real.lat = &s->real_lat;
-	for (int i = 0; i < 2; i++) {
-		sk_hist_init(&s->floor_lat[i]);
-		s->bottom[i].lat = &s->floor_lat[i];
-	}
-	s->versus.lat = &s->versus_lat;
 	s->end.o = o;
+	s->port = port;
 	s->end.active = active;
 	s->end.engine = perf_engine(o, port, &addresses[active], active ? perf_locals(o) : 1);
 	if (s->end.engine == NULL || (active && side_locals(s)))
-		return NULL;
-	s->frame_options = *o;
-	s->frame_options.size = 64;
-	s->frame_options.op = PERF_WRITE;
-	s->frame_options.test = PERF_LAT;
-	s->frame_options.psp = 0;
-	sk_hist_init(&s->frame_lat);
-	s->placement.lat = &s->frame_lat;
-	if (perf_floor_open(&s->floor, o, port, active ? "floor_active" : "floor_passive") ||
-		perf_floor_open(&s->frame, &s->frame_options, port,
-			active ? "frame_active" : "frame_passive"))
 		return NULL;
 	return s;
 }
@@ -197,16 +258,14 @@ side_destroy(struct side *s)
 	while (!eng_client_gone(s->end.engine, s->end.client))
 		perf_idle(&s->end);
 	eng_destroy(s->end.engine);
-	perf_floor_close(&s->floor);
-	perf_floor_close(&s->frame);
 }
 
 int
 perf_embedded(const struct perf_options *o)
 {
 	unsigned worker = rte_get_next_lcore(-1, 1, 0);
-	struct perf_report report = {.o = o};
 	uint16_t ports[2];
+	uint64_t errors;
 
 	if (worker >= RTE_MAX_LCORE) {
 		fprintf(stderr,
@@ -225,17 +284,7 @@ perf_embedded(const struct perf_options *o)
 	rte_eal_remote_launch(side_main, sides[1], worker);
 	side_main(sides[0]);
 	rte_eal_wait_lcore(worker);
-	report.real = sides[0]->real;
-	report.floor = *perf_better(o->test, &sides[0]->bottom[0], &sides[0]->bottom[1]);
-	report.stream = report.floor.lat == &sides[0]->floor_lat[1];
-	report.placement = sk_hist_quantile(&sides[0]->frame_lat, 0.5);
-	report.versus = sides[0]->versus;
-	report.errors = perf_mistakes(&sides[0]->end);
-	report.verified = perf_verified(o);
-	report.connect_ns = sides[0]->end.connect_ns;
-	if (o->test != PERF_LAT)
-		report.real.lat = report.floor.lat = report.versus.lat = NULL;
-	perf_report_print(&report);
+	errors = perf_mistakes(&sides[0]->end);
 	for (int i = 0; i < 2 && o->counters; i++)
 		perf_counters_print(sides[i]->end.engine, ports[i], i ? "passive" : "active");
 	/* The other end answers while one ends its connections. */
@@ -243,5 +292,5 @@ perf_embedded(const struct perf_options *o)
 	for (int i = 0; i < 2; i++)
 		side_destroy(sides[i]);
 	perf_pcap_close(); /* the engines have sent their last frames */
-	return report.errors != 0;
+	return errors != 0;
 }

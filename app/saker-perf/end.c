@@ -12,14 +12,20 @@
 
 #define RIGHTS                                                                                     \
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
-#define SPIN_TURNS  2000 /* turns for which a client spins before it sleeps for NAP_US */
-#define NAP_US      50
-#define CREATE_MANY 256 /* idle QPs that one call creates */
+#define SPIN_TURNS    2000 /* turns for which a client spins before it sleeps for NAP_US */
+#define NAP_US        50
+#define EVENT_MS      100    /* --events: longest sleep, after which the connection is checked */
+#define QUEUE_MIN     16     /* requests: room for the words between both ends */
+#define CQ_DEPTH_MOST 65536u /* entries: deeper queues leave the processor's caches */
+#define CREATE_MANY   256    /* idle QPs that one call creates */
 
 int
 perf_fail(const char *what, int rc)
 {
-	fprintf(stderr, "saker-perf: %s: %s (%s)\n", what, strerror(-rc), saker_error());
+	const char *why = saker_error();
+
+	fprintf(stderr, "saker-perf: %s: %s%s%s\n", what, strerror(-rc), why[0] != '\0' ? ": " : "",
+		why);
 	return -1;
 }
 
@@ -61,6 +67,21 @@ perf_peer_word(const struct perf_end *e, uint32_t qp, enum perf_word w)
 	return __atomic_load_n(&words->w[w], __ATOMIC_ACQUIRE);
 }
 
+/* Arms the CQs, or, if they are armed and had no completion since, sleeps until one has. */
+static void
+sleep_for_event(struct perf_end *e)
+{
+	struct saker_cq *cq;
+
+	if (e->armed)
+		saker_wait(e->s, EVENT_MS);
+	for (uint32_t i = 0; !e->armed && i < e->ncq; i++)
+		saker_cq_arm(e->cq[i], false);
+	while (e->armed && saker_cq_event(e->s, &cq) == 1)
+		;
+	e->armed = !e->armed;
+}
+
 void
 perf_idle(void *end)
 {
@@ -70,6 +91,8 @@ perf_idle(void *end)
 		eng_poll(e->other, 0, eng_clock());
 	if (e->engine != NULL)
 		eng_poll(e->engine, 0, eng_clock());
+	else if (e->o->events && !e->for_word)
+		sleep_for_event(e);
 	else if (e->waited++ < SPIN_TURNS)
 		sched_yield();
 	else
@@ -99,7 +122,8 @@ int
 perf_turn(struct perf_end *e)
 {
 	perf_idle(e);
-	return ++e->turns % 16384 ? 0 : check_events(e);
+	/* A turn that sleeps lasts much longer than one that polls. */
+	return ++e->turns % (e->o->events ? 16 : 16384) ? 0 : check_events(e);
 }
 
 void
@@ -119,13 +143,14 @@ perf_settle(struct perf_end *e)
 static int
 make_cqs(struct perf_end *e)
 {
-	uint32_t entries = 2 * (e->o->depth + 16);
+	uint32_t entries = 2 * (e->o->depth + QUEUE_MIN);
 	struct saker_device dev;
 	int rc = saker_device(e->s, &dev);
 
 	if (rc < 0)
 		return perf_fail("querying the device", rc);
-	e->cq_qps = SK_MIN(SK_MAX(dev.max_cq_depth / entries, 1u), e->o->qps);
+	e->cq_qps =
+		SK_MIN(SK_MAX(SK_MIN(dev.max_cq_depth, CQ_DEPTH_MOST) / entries, 1u), e->o->qps);
 	e->cq = calloc((e->o->qps + e->cq_qps - 1) / e->cq_qps, sizeof(struct saker_cq *));
 	if (e->cq == NULL)
 		return perf_fail("allocating memory for the test", -ENOMEM);
@@ -146,11 +171,11 @@ make_qps(struct perf_end *e)
 		struct saker_qp_attr attr = {
 			.send_cq = cq,
 			.recv_cq = cq,
-			.sq_depth = works ? e->o->depth : 16,
-			.rq_depth = works ? e->o->depth : 16,
+			.sq_depth = works ? SK_MAX(e->o->depth, QUEUE_MIN) : QUEUE_MIN,
+			.rq_depth = works ? SK_MAX(e->o->depth, QUEUE_MIN) : QUEUE_MIN,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
-			.max_inline = 8,
+			.max_inline = works ? SK_MAX(e->o->inline_max, 8u) : 8,
 			.transport = e->o->transport,
 		};
 		uint32_t n = works ? 1 : SK_MIN(e->nqp - i, (uint32_t)CREATE_MANY);
@@ -171,7 +196,7 @@ perf_end_open(struct perf_end *e, struct saker *s)
 
 	e->s = s;
 	e->nqp = e->o->qps + e->o->idle_qps;
-	e->part = ((uint64_t)e->o->size + 4095) / 4096 * 4096;
+	e->part = ((uint64_t)e->o->size_last + 4095) / 4096 * 4096;
 	len = perf_words_off(e, e->o->qps);
 	e->qp = calloc(e->nqp, sizeof(*e->qp));
 	e->flow = calloc(e->o->qps, sizeof(*e->flow));

@@ -198,8 +198,9 @@ int
 perf_attach(struct perf_end *e)
 {
 	uint64_t qps = e->o->qps + e->o->idle_qps;
-	uint64_t mem = 2ull * e->o->size + e->o->qps * sizeof(struct perf_words) + (1u << 20);
-	uint64_t rings = (16u << 20) + e->o->qps * e->o->depth * 512ull + qps * 8192;
+	uint64_t mem = 2ull * e->o->size_last + e->o->qps * sizeof(struct perf_words) + (1u << 20);
+	uint64_t entry = 512ull + e->o->inline_max, slots = (uint64_t)e->o->depth * e->o->qps;
+	uint64_t rings = (16u << 20) + slots * entry + qps * 8192;
 	uint64_t size = (mem + rings + 4095) / 4096 * 4096;
 	void *home = sk_mem_alloc(size);
 	struct saker *s;

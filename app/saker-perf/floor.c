@@ -141,10 +141,17 @@ floor_in(const struct perf_floor *f)
 	return f->buf + part_of(f->o) + ROOM;
 }
 
+/* Returns the size of a frame's buffer. */
+static uint32_t
+floor_room(const struct perf_options *o)
+{
+	return SK_MIN(o->mtu + 14 + RTE_PKTMBUF_HEADROOM + 2 * LINE, 65535u);
+}
+
 int
 perf_floor_open(struct perf_floor *f, const struct perf_options *o, uint16_t port, const char *pool)
 {
-	uint32_t room = SK_MIN(o->mtu + 14 + RTE_PKTMBUF_HEADROOM + 2 * LINE, 65535u);
+	uint32_t room = floor_room(o);
 	uint32_t frames = SK_MAX(FRAMES_MIN, FRAMES_BYTES / room);
 
 	perf_pass_init();
@@ -172,6 +179,11 @@ perf_floor_close(struct perf_floor *f)
 {
 	perf_seal_destroy(f->seal);
 	rte_mempool_free(f->pool);
+	if (f->scratch != NULL)
+		sk_mem_free(f->scratch, floor_room(f->o));
+	if (f->buf != NULL)
+		sk_mem_free(f->buf, 2 * part_of(f->o));
+	memset(f, 0, sizeof(*f));
 }
 
 /* ---- Sending ---- */
@@ -444,7 +456,7 @@ floor_receive(struct perf_floor *f, bool *signal)
 static bool
 floor_late(const struct perf_floor *f, uint64_t start)
 {
-	return f->o->milliseconds && eng_clock() - start > f->o->milliseconds * 1000000ull;
+	return perf_late(f->o, start);
 }
 
 /* Sends up to `iters` messages until the time of a round is over, with as many in a frame as the

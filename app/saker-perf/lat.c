@@ -6,32 +6,49 @@
  */
 #include "perf.h"
 
+#define LATE_EVERY   16 /* the duration is checked before one in so many messages */
 #define SIGNAL_EVERY 32 /* one in so many Writes and Sends is signalled, to free the send queue */
 
+/* The last byte of a message is not 0. */
 static uint8_t
-next_seq(struct perf_end *e)
+next_seq(const struct perf_end *e)
 {
-	e->seq = e->seq == 255 ? 1 : (uint8_t)(e->seq + 1);
-	return e->seq;
+	return e->seq == 255 ? 1 : (uint8_t)(e->seq + 1);
 }
 
+/* Returns whether the peer has ended the run: the passive end then waits no more. */
+static bool
+run_ended(const struct perf_end *e)
+{
+	uint32_t msgs;
+
+	return !e->active && perf_peer_end(e, 0, &msgs);
+}
+
+/* These functions that wait return 0, 1 when the peer has ended the run, or -1. */
 static int
 wait_byte(struct perf_end *e, uint8_t want)
 {
 	volatile uint8_t *last = perf_in(e) + e->o->size - 1;
 
-	while (*last != want)
+	while (*last != want) {
 		if (perf_turn(e))
 			return -1;
+		if (run_ended(e))
+			return 1;
+	}
 	return 0;
 }
 
 static int
 wait_received(struct perf_end *e, uint64_t want)
 {
-	while (e->received < want)
+	while (e->received < want) {
 		if (perf_turn(e) || perf_reap(e))
 			return -1;
+		if (run_ended(e))
+			return 1;
+	}
 	return 0;
 }
 
@@ -64,29 +81,44 @@ lat_fetch(struct perf_end *e)
 	return 0;
 }
 
+/* Posts a receive, unless one of the last run is left. */
+static int
+lat_recv(struct perf_end *e)
+{
+	bool posted = e->flow[0].recv_posted > e->flow[0].received;
+
+	return perf_op_receives(e->op) && !posted ? perf_post_recv(e, 0, 1) : 0;
+}
+
 static int
 ping(struct perf_end *e, uint32_t i, uint64_t base)
 {
-	uint8_t seq;
-
 	if (perf_op_fetches(e->op))
 		return lat_fetch(e);
-	seq = next_seq(e);
-	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
-		return -1;
-	return lat_send(e, i, seq) || lat_wait(e, seq, base + i + 1) ? -1 : 0;
+	e->seq = next_seq(e);
+	return lat_recv(e) || lat_send(e, i, e->seq) || lat_wait(e, e->seq, base + i + 1) ? -1 : 0;
+}
+
+/* Synchronizes both ends before a run. A byte that an earlier message has left is no answer. */
+static int
+lat_start(struct perf_end *e)
+{
+	perf_in(e)[e->o->size - 1] = 0;
+	e->flow[0].first = e->flow[0].sent;
+	return perf_sync(e);
 }
 
 int
 perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 {
 	uint64_t base, start, total;
+	uint32_t i;
 
-	if (perf_sync(e))
+	if (lat_start(e))
 		return -1;
 	base = e->received;
 	total = start = eng_clock();
-	for (uint32_t i = 0; i < iters; i++) {
+	for (i = 0; i < iters && (i % LATE_EVERY != 0 || !perf_late(e->o, total)); i++) {
 		uint64_t now;
 
 		if (ping(e, i, base))
@@ -98,32 +130,35 @@ perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
 			return -1;
 	}
 	f->ns += eng_clock() - total;
-	f->msgs += iters;
-	f->bytes += (uint64_t)iters * e->o->size;
-	return perf_sync(e);
+	f->msgs += i;
+	f->bytes += (uint64_t)i * e->o->size;
+	return perf_send_end(e, 0) || perf_sync(e) ? -1 : 0;
+}
+
+/* Answers until the active end has ended the run. */
+static int
+lat_answer(struct perf_end *e, uint64_t base)
+{
+	for (uint32_t i = 0;; i++) {
+		int rc = lat_wait(e, next_seq(e), base + i + 1);
+
+		if (rc)
+			return rc < 0 ? -1 : 0;
+		e->seq = next_seq(e);
+		if (lat_recv(e) || lat_send(e, i, e->seq) ||
+			(i % SIGNAL_EVERY == 0 && perf_reap(e)))
+			return -1;
+	}
 }
 
 int
-perf_lat_serve(struct perf_end *e, uint32_t iters)
+perf_lat_serve(struct perf_end *e)
 {
 	uint64_t base = e->received;
 
-	if (perf_op_receives(e->op) && perf_post_recv(e, 0, 1))
+	if (lat_recv(e) || lat_start(e))
 		return -1;
-	if (perf_sync(e))
+	if (!perf_op_fetches(e->op) && lat_answer(e, base))
 		return -1;
-	for (uint32_t i = 0; !perf_op_fetches(e->op) && i < iters; i++) {
-		uint8_t seq = next_seq(e);
-
-		if (lat_wait(e, seq, base + i + 1))
-			return -1;
-		if (perf_op_receives(e->op) && i + 1 < iters && perf_post_recv(e, 0, 1))
-			return -1;
-		if (lat_send(e, i, seq) || (i % SIGNAL_EVERY == 0 && perf_reap(e)))
-			return -1;
-	}
-	if (perf_sync_wait(e))
-		return -1;
-	perf_check_served(e, 0, iters);
-	return perf_sync_answer(e);
+	return perf_sync_wait(e) || perf_check_served(e, 0) || perf_sync_answer(e) ? -1 : 0;
 }

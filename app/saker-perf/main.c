@@ -4,24 +4,35 @@
  * floor: raw frames over the same ports, in the same process, in alternating rounds.
  */
 #include <rte_eal.h>
-#include <rte_errno.h>
+#include <string.h>
 
 #include "perf.h"
+
+/* Returns whether the command line asks for help, which EAL is not needed for. */
+static bool
+help_wanted(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+	return false;
+}
 
 int
 main(int argc, char **argv)
 {
 	struct perf_options o;
-	int n = rte_eal_init(argc, argv), rc;
+	int n, rc;
 
-	if (n < 0) {
-		fprintf(stderr, "saker-perf: EAL cannot be initialized: %s\n",
-			rte_strerror(rte_errno));
-		return 1;
+	if (help_wanted(argc, argv)) {
+		perf_options_usage();
+		return 0;
 	}
-	rc = perf_options_parse(&o, argc - n, argv + n);
-	if (rc)
-		return rc < 0 ? 2 : 0;
+	n = perf_eal_words(argc, argv);
+	if (perf_options_parse(&o, argc - n, argv + n))
+		return 2;
+	if (perf_eal_init(&o, n, argv))
+		return 1;
 	rc = o.listen || o.connect != NULL ? perf_single(&o) : perf_embedded(&o);
 	rte_eal_cleanup();
 	return rc;

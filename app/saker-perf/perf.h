@@ -26,7 +26,9 @@ enum perf_op {
 };
 enum perf_test { PERF_LAT, PERF_BW, PERF_RATE };
 
-#define PERF_PORT 18515
+#define PERF_PORT      18515
+#define PERF_WARMUP    1000u
+#define PERF_ITERS_MAX 1000000000u
 /* Connections between two addresses and one listener port: fewer than the engine has local ports
  * for them (49152 to 65535). */
 #define PERF_PATH_QPS 16000u
@@ -39,9 +41,15 @@ struct perf_options {
 	unsigned ordering, errors; /* Falcon: enum rof_ordering, enum rof_errors */
 	unsigned psp;              /* Falcon: index of psps[] in options.c */
 	bool tunnel;
-	uint32_t size, iters, qps, idle_qps, depth, mtu, rounds;
-	uint32_t warmup;       /* embedded: messages before the first round, not counted */
-	uint32_t milliseconds; /* longest duration of a round of bw or rate; 0: no limit */
+	uint32_t size;                  /* bytes of a message in this step of --sizes */
+	uint32_t size_first, size_last; /* of --sizes; without it, the same as `size` */
+	uint32_t iters, qps, idle_qps, depth, mtu, rounds;
+	uint32_t warmup;     /* embedded: messages before the first round, not counted */
+	uint32_t inline_max; /* bytes of a message that its request contains */
+	uint32_t cq_mod;     /* a stream: requests of which the last one is signalled; 0: default */
+	uint64_t duration;   /* longest time in ns of all rounds together; 0: no limit */
+	bool bidirectional;  /* a stream: both ends send */
+	bool events;         /* wait for events of the CQ, and sleep */
 	bool verify, json, histogram, quiet, listen, crc, markers, floor, counters, offload;
 	const char *port;    /* embedded: "ring" or "memif" */
 	const char *impair;  /* arguments of the hostile wire between the two ends, or NULL */
@@ -55,7 +63,32 @@ struct perf_options {
 /* Fills *o from the words behind "--". Returns 0, 1 when --help was given, or -1 after printing a
  * sentence about the wrong option. */
 int perf_options_parse(struct perf_options *o, int argc, char **argv);
+/* The part of it that follows the table: checks combinations and sets what they leave open. Returns
+ * 0, or -1 after printing a sentence. */
+int perf_options_check(struct perf_options *o);
+/* Prints "--NAME VALUE WHY". Returns -1. */
+int perf_options_refuse(const char *name, const char *value, const char *why);
+/* Prints the options with their defaults, in 80 columns. */
+void perf_options_usage(void);
 const char *perf_op_name(enum perf_op op);
+/* Writes the options that both ends must share, as words of the command line, to `text`, with a
+ * blank before each option. */
+void perf_options_shared(const struct perf_options *o, char *text, size_t size);
+/* Compares `text` of both ends. Returns 0, or -1 after printing the first option that differs.
+ * `theirs` may contain anything. */
+int perf_options_compare(const char *ours, const char *theirs);
+/* Returns the number of operations that --verify checks. */
+uint32_t perf_verified(const struct perf_options *o);
+/* Returns how many sizes --sizes has. */
+unsigned perf_steps(const struct perf_options *o);
+/* Returns the options of step `i`: a copy of *o with the size of that step. */
+struct perf_options perf_step(const struct perf_options *o, unsigned i);
+
+/* Returns how many words of the command line are EAL's: those before "--", or 0 without "--". */
+int perf_eal_words(int argc, char **argv);
+/* Initializes EAL with argv[0..n), or, if `n` is 0, with what the form of the program needs.
+ * Returns 0, or -1 after printing an error. */
+int perf_eal_init(const struct perf_options *o, int n, char **argv);
 
 static inline bool
 perf_op_atomic(enum perf_op op)
@@ -86,6 +119,7 @@ struct perf_figures {
 	/* Latencies of one way, or of the round trip if perf_op_fetches(). NULL for bw and rate. */
 	struct sk_hist *lat;
 	uint64_t bytes, msgs, ns;
+	double peak; /* bandwidth in Gb/s of the best round */
 };
 
 static inline double
@@ -103,7 +137,13 @@ perf_mops(const struct perf_figures *f)
 /* Words that the two ends send each other beside the test, for each QP: 8-byte inline Writes into
  * the receiver's buffer. The cell belongs to the Atomics: at the passive end it is their target, at
  * the active end it receives the original values. */
-enum perf_word { PERF_SYNC, PERF_CREDIT, PERF_ERRORS, PERF_WORDS };
+enum perf_word {
+	PERF_SYNC,
+	PERF_CREDIT, /* receives that were posted */
+	PERF_ERRORS,
+	PERF_END, /* in the upper half the number of a run, in the lower one its messages */
+	PERF_WORDS
+};
 struct perf_words {
 	uint64_t w[PERF_WORDS];
 	uint64_t cell;
@@ -116,7 +156,9 @@ struct perf_flow {
 	uint64_t signals; /* requests that were signalled */
 	uint64_t done;    /* completions of signalled requests */
 	uint64_t recv_posted, received;
-	uint64_t until;   /* the value of `sent` or `received` at the end of this round */
+	uint64_t until;           /* the value of `sent` at the end of this run */
+	uint64_t first, first_in; /* the values of `sent` and `received` at the start of this run */
+	bool ended;               /* the peer has been sent PERF_END of this run */
 	uint64_t atomics; /* Atomics posted by the active end, expected by the passive end */
 	uint64_t imms_out, imms_in;
 };
@@ -147,7 +189,10 @@ struct perf_end {
 	uint32_t peer_stag;
 	int client; /* client number at `engine` */
 	uint64_t turns, syncs;
+	uint32_t runs;   /* the number of the present run: a test of one operation */
 	uint32_t waited; /* turns since the last post */
+	bool armed;      /* --events: the CQs are armed */
+	bool for_word;   /* --events: what is waited for raises no event */
 	uint64_t errors, errors_sent;
 	uint64_t completed;     /* completions of requests */
 	uint64_t received;      /* completions of receives */
@@ -195,6 +240,11 @@ int perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled);
 int perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n);
 /* Sends the peer a word. */
 int perf_send_word(struct perf_end *e, uint32_t qp, enum perf_word w, uint64_t value);
+/* Sends the peer how many messages of this run the QP has sent: the run has no more. */
+int perf_send_end(struct perf_end *e, uint32_t qp);
+/* Returns whether the peer has ended this run on the QP. perf_wait_end() waits for it. */
+bool perf_peer_end(const struct perf_end *e, uint32_t qp, uint32_t *msgs);
+int perf_wait_end(struct perf_end *e, uint32_t qp, uint32_t *msgs);
 /* Posts one signalled Atomic of the operation under test on the cell of `qp`. */
 struct perf_operands {
 	uint64_t data, data_mask, compare, compare_mask;
@@ -206,9 +256,9 @@ int perf_reap(struct perf_end *e);
 /* Checks, after requests have completed, that the last Atomic of `qp` returned the value that the
  * previous ones left. Does nothing for other operations. */
 void perf_check_cell(struct perf_end *e, uint32_t qp);
-/* Checks, at the passive end after `iters` more Atomics, that its cell has counted all of them.
- * Does nothing for other operations. */
-void perf_check_served(struct perf_end *e, uint32_t qp, uint32_t iters);
+/* Checks, at the passive end after a run, that its cell has counted the Atomics of the run. Does
+ * nothing for other operations. */
+int perf_check_served(struct perf_end *e, uint32_t qp);
 /* Counts a mistake, and prints the first few: item `n` of kind `what` is `is` instead of `want`. */
 void perf_mistake(struct perf_end *e, const char *what, uint64_t n, uint64_t is, uint64_t want);
 /* Returns the mistakes of both ends, at the active end after perf_sync(). */
@@ -220,11 +270,13 @@ int perf_sync(struct perf_end *e);
 int perf_sync_wait(struct perf_end *e);
 int perf_sync_answer(struct perf_end *e);
 
-/* Measure `iters` messages: the active end runs and the passive end serves. */
+/* Returns whether a round that began at `start` has lasted as long as --duration allows. */
+bool perf_late(const struct perf_options *o, uint64_t start);
+/* Measure `iters` messages, or those of a round's duration. The active end decides when a run ends,
+ * and the passive end serves until then. */
 int perf_lat_run(struct perf_end *e, uint32_t iters, struct perf_figures *f);
-int perf_lat_serve(struct perf_end *e, uint32_t iters);
-int perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f);
-int perf_stream_serve(struct perf_end *e, uint32_t iters);
+int perf_lat_serve(struct perf_end *e);
+int perf_stream(struct perf_end *e, uint32_t iters, struct perf_figures *f);
 /* Execute operations one at a time and compare every byte. They count mistakes in e->errors. */
 int perf_verify_run(struct perf_end *e, uint32_t iters);
 int perf_verify_serve(struct perf_end *e, uint32_t iters);
@@ -232,8 +284,6 @@ int perf_verify_serve(struct perf_end *e, uint32_t iters);
 int perf_verify_atomic_run(struct perf_end *e, uint32_t iters);
 int perf_verify_atomic_serve(struct perf_end *e, uint32_t iters);
 
-/* Returns the number of operations that --verify checks. */
-uint32_t perf_verified(const struct perf_options *o);
 /* Verifies the operation and the one of --versus. */
 int perf_verify(struct perf_end *e);
 /* Measures round `r`: `iters` of the operation into *real and, with --versus, as many of the other
@@ -272,6 +322,7 @@ bool perf_floor_streams(const struct perf_options *o);
 /* Creates the frames in a pool with the name `pool`. */
 int perf_floor_open(
 	struct perf_floor *f, const struct perf_options *o, uint16_t port, const char *pool);
+/* Frees all of it. The other end has received all its frames. */
 void perf_floor_close(struct perf_floor *f);
 /* Measure up to `iters` messages, with streaming or with plain stores of the sender. */
 int perf_floor_run(struct perf_floor *f, uint32_t iters, bool stream, struct perf_figures *out);
@@ -299,14 +350,18 @@ int perf_embedded(const struct perf_options *o);
 int perf_single(const struct perf_options *o);
 
 struct perf_report {
-	const struct perf_options *o;
+	const struct perf_options *o; /* of the step */
+	unsigned step, steps;
 	struct perf_figures real, floor, versus; /* with `ns` 0: not measured */
 	bool stream;                             /* the floor is that of streaming stores */
 	uint64_t placement;  /* median of the floor of a 64-byte frame, or 0: not measured */
 	uint64_t connect_ns; /* perf_end.connect_ns */
 	uint64_t errors;
 	uint32_t verified; /* operations whose bytes were compared */
+	int cpu[2];     /* the processors of the active and the passive end; -1: another process */
+	double cpu_use; /* processor time of this process by the time of the rounds */
 };
+/* Prints the result of a step: the first one prints the heading, too. */
 void perf_report_print(const struct perf_report *r);
 /* Returns the better one of two results of the floor, of which the second may be unmeasured. */
 const struct perf_figures *perf_better(

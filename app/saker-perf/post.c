@@ -78,6 +78,8 @@ static const struct saker_wr *template(
 
 	*wr = (struct saker_wr){
 		.wr_id = qp, .opcode = opcodes[e->op], .nsge = 1, .rkey = e->peer_stag, .sge = sge};
+	if (e->o->size <= e->o->inline_max && !perf_op_fetches(e->op))
+		wr->flags = RD_INLINE;
 	if (perf_op_atomic(e->op)) {
 		*sge = element(e, perf_cell(e, qp), sizeof(uint64_t));
 		wr->remote_addr = e->peer_addr + perf_cell_off(e, qp);
@@ -99,16 +101,23 @@ perf_post(struct perf_end *e, uint32_t qp, uint32_t n, bool signaled)
 	struct rd_sge sge;
 
 	template(e, qp, &sge, &one);
-	for (uint32_t i = 0; i < n && i < POST_BURST; i++) {
-		wr[i] = one;
-		perf_post_operands(e, f, &wr[i]);
-		if (signaled && i + 1 == n)
-			wr[i].flags = RD_SIGNALED;
-	}
 	f->sent += n;
 	f->taken += perf_op_receives(e->op) ? n : 0;
 	f->signals += signaled;
-	return perf_post_all(e, qp, wr, (int)n, false);
+	while (n > 0) {
+		uint32_t burst = SK_MIN(n, (uint32_t)POST_BURST);
+
+		for (uint32_t i = 0; i < burst; i++) {
+			wr[i] = one;
+			perf_post_operands(e, f, &wr[i]);
+		}
+		n -= burst;
+		if (n == 0 && signaled)
+			wr[burst - 1].flags |= RD_SIGNALED;
+		if (perf_post_all(e, qp, wr, (int)burst, false))
+			return -1;
+	}
+	return 0;
 }
 
 int
@@ -128,12 +137,12 @@ perf_post_atomic(struct perf_end *e, uint32_t qp, const struct perf_operands *op
 	return perf_post_all(e, qp, &wr, 1, false);
 }
 
-/* A receive for Immediate Data has no element, because Immediate Data does not use it. */
+/* Each receive has room for the largest message, because a run may leave some to the next one. */
 int
 perf_post_recv(struct perf_end *e, uint32_t qp, uint32_t n)
 {
-	struct rd_sge sge = element(e, perf_in(e), e->o->size);
-	struct saker_wr wr = {.wr_id = qp, .nsge = e->op == PERF_SEND, .sge = &sge};
+	struct rd_sge sge = element(e, perf_in(e), e->o->size_last);
+	struct saker_wr wr = {.wr_id = qp, .nsge = 1, .sge = &sge};
 
 	e->flow[qp].recv_posted += n;
 	for (; n > 0; n--)
@@ -191,8 +200,9 @@ reap_cq(struct perf_end *e, struct saker_cq *cq)
 
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != RD_SUCCESS) {
-			fprintf(stderr, "saker-perf: a request has failed: status %u, reason %u\n",
-				wc[i].status, wc[i].vendor_err);
+			fprintf(stderr, "saker-perf: a request has failed: %s (%s)\n",
+				saker_status_str(wc[i].status),
+				saker_reason_str(e->o->transport, wc[i].vendor_err));
 			e->errors++;
 			return -1;
 		}
@@ -227,10 +237,41 @@ send_sync(struct perf_end *e)
 static int
 wait_sync(struct perf_end *e)
 {
+	e->for_word = true;
 	for (uint32_t q = 0; q < e->o->qps; q++)
 		while (perf_peer_word(e, q, PERF_SYNC) < e->syncs)
 			if (perf_reap(e) || perf_turn(e))
 				return -1;
+	e->for_word = false;
+	return 0;
+}
+
+int
+perf_send_end(struct perf_end *e, uint32_t qp)
+{
+	uint64_t msgs = e->flow[qp].sent - e->flow[qp].first;
+
+	e->flow[qp].ended = true;
+	return perf_send_word(e, qp, PERF_END, (uint64_t)e->runs << 32 | msgs);
+}
+
+bool
+perf_peer_end(const struct perf_end *e, uint32_t qp, uint32_t *msgs)
+{
+	uint64_t word = perf_peer_word(e, qp, PERF_END);
+
+	*msgs = (uint32_t)word;
+	return word >> 32 == e->runs;
+}
+
+int
+perf_wait_end(struct perf_end *e, uint32_t qp, uint32_t *msgs)
+{
+	e->for_word = true;
+	while (!perf_peer_end(e, qp, msgs))
+		if (perf_reap(e) || perf_turn(e))
+			return -1;
+	e->for_word = false;
 	return 0;
 }
 

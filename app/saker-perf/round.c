@@ -3,20 +3,22 @@
  * Measures a round, and verifies operations before the first one: the operation under test, and the
  * one of --versus on the same connections. Both ends execute the same steps in the same order.
  */
-#include "../../lib/base/mem.h"
 #include "perf.h"
 
-#define VERIFY_ITERS 100u
+bool
+perf_late(const struct perf_options *o, uint64_t start)
+{
+	return o->duration && eng_clock() - start > o->duration / o->rounds;
+}
 
 static int
 round_measure(struct perf_end *e, enum perf_op op, uint32_t iters, struct perf_figures *f)
 {
-	bool lat = e->o->test == PERF_LAT;
-
 	e->op = op;
-	if (e->active)
-		return lat ? perf_lat_run(e, iters, f) : perf_stream_run(e, iters, f);
-	return lat ? perf_lat_serve(e, iters) : perf_stream_serve(e, iters);
+	e->runs++;
+	if (e->o->test != PERF_LAT)
+		return perf_stream(e, iters, f);
+	return e->active ? perf_lat_run(e, iters, f) : perf_lat_serve(e);
 }
 
 int
@@ -30,12 +32,6 @@ perf_round(struct perf_end *e, uint32_t r, uint32_t iters, struct perf_figures *
 	if (round_measure(e, e->o->op, iters, real))
 		return -1;
 	return other != PERF_NO_OP && r % 2 == 1 ? round_measure(e, other, iters, versus) : 0;
-}
-
-uint32_t
-perf_verified(const struct perf_options *o)
-{
-	return o->verify ? SK_MIN(o->iters, VERIFY_ITERS) : 0;
 }
 
 static int

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tests of bandwidth and rate: many messages in one direction, `depth` of them outstanding on
- * each QP. The measured time ends when the last byte has been placed. iWARP has no "receiver not
- * ready". In tests of Send and Write with Immediate Data, the receiver therefore sends credits, the
- * number of receives that it has posted, and the sender does not exceed it.
+ * The tests of bandwidth and rate: many messages in one direction, or in both, `depth` of them
+ * outstanding on each QP. The measured time ends when the last byte has been placed. iWARP has no
+ * "receiver not ready". In tests of Send and Write with Immediate Data, the receiver therefore
+ * sends credits, the number of receives that it has posted, and the sender does not exceed it. The
+ * sender decides when a run ends, and sends how many messages the run had.
  */
 #include "../../lib/base/mem.h"
 #include "perf.h"
@@ -17,18 +18,31 @@ share_of(const struct perf_end *e, uint32_t iters, uint32_t q)
 	return iters / e->o->qps + (q < iters % e->o->qps);
 }
 
+/* Returns how many receives are posted at a time, and requests without --cq-mod. */
 static uint32_t
 burst_of(const struct perf_end *e)
 {
 	return SK_MAX(1u, SK_MIN((uint32_t)BURST, e->o->depth / 4));
 }
 
+static bool
+stream_sends(const struct perf_end *e)
+{
+	return e->active || e->o->bidirectional;
+}
+
+static bool
+stream_receives(const struct perf_end *e)
+{
+	return perf_op_receives(e->op) && (!e->active || e->o->bidirectional);
+}
+
 /* Posts bursts, each with a signalled last request, until the QP has sent its share or has reached
- * the depth. */
+ * the depth. Sends the end of the run when all of it is complete. */
 static int
 feed(struct perf_end *e, uint32_t q)
 {
-	uint32_t burst = burst_of(e);
+	uint32_t burst = e->o->cq_mod ? e->o->cq_mod : burst_of(e);
 	struct perf_flow *f = &e->flow[q];
 
 	while (f->sent < f->until) {
@@ -36,59 +50,14 @@ feed(struct perf_end *e, uint32_t q)
 
 		if ((f->signals - f->done + 1) * burst > e->o->depth)
 			return 0;
-		if (perf_op_receives(e->op) && perf_peer_word(e, q, PERF_CREDIT) < f->taken + n)
+		if (perf_op_receives(e->op) && perf_peer_word(e, q, PERF_CREDIT) < f->taken + n) {
+			e->for_word = true;
 			return 0;
+		}
 		if (perf_post(e, q, n, true))
 			return -1;
 	}
-	return 0;
-}
-
-/* Ends the round early: no more requests are posted. Returns how many messages are not sent. */
-static uint32_t
-stream_stop(struct perf_end *e)
-{
-	uint64_t less = 0;
-
-	for (uint32_t q = 0; q < e->o->qps; q++) {
-		less += e->flow[q].until - e->flow[q].sent;
-		e->flow[q].until = e->flow[q].sent;
-	}
-	return (uint32_t)less;
-}
-
-int
-perf_stream_run(struct perf_end *e, uint32_t iters, struct perf_figures *f)
-{
-	uint64_t limit = e->o->milliseconds ? e->o->milliseconds * 1000000ull : UINT64_MAX, start;
-	bool busy = true;
-
-	for (uint32_t q = 0; q < e->o->qps; q++)
-		e->flow[q].until = e->flow[q].sent + share_of(e, iters, q);
-	if (perf_sync(e))
-		return -1;
-	start = eng_clock();
-	while (busy) {
-		busy = false;
-		if (eng_clock() - start > limit)
-			iters -= stream_stop(e);
-		for (uint32_t q = 0; q < e->o->qps; q++) {
-			if (feed(e, q))
-				return -1;
-			busy = busy || e->flow[q].sent < e->flow[q].until ||
-			       e->flow[q].done < e->flow[q].signals;
-		}
-		if (perf_turn(e) || perf_reap(e))
-			return -1;
-	}
-	if (perf_sync(e))
-		return -1;
-	for (uint32_t q = 0; q < e->o->qps; q++)
-		perf_check_cell(e, q);
-	f->ns += eng_clock() - start;
-	f->msgs += iters;
-	f->bytes += (uint64_t)iters * e->o->size;
-	return 0;
+	return f->done == f->signals && !f->ended ? perf_send_end(e, q) : 0;
 }
 
 /* Keeps up to `depth` receives posted, and sends a credit after each burst. */
@@ -96,37 +65,119 @@ static int
 refill(struct perf_end *e, uint32_t q)
 {
 	struct perf_flow *f = &e->flow[q];
-	uint64_t room = e->o->depth - (f->recv_posted - f->received);
-	uint64_t n = SK_MIN(room, f->until - f->recv_posted);
+	uint64_t n = e->o->depth - (f->recv_posted - f->received);
 
-	if (n == 0 || (n < burst_of(e) && f->recv_posted + n < f->until))
+	if (n < burst_of(e))
 		return 0;
 	return perf_post_recv(e, q, (uint32_t)n) ||
 	       perf_send_word(e, q, PERF_CREDIT, f->recv_posted);
 }
 
-int
-perf_stream_serve(struct perf_end *e, uint32_t iters)
+/* Returns whether the run goes on at this QP. */
+static bool
+stream_open(const struct perf_end *e, uint32_t q)
 {
-	bool busy = perf_op_receives(e->op);
+	const struct perf_flow *f = &e->flow[q];
+	uint32_t msgs;
 
+	if (stream_sends(e) && !f->ended)
+		return true;
+	return stream_receives(e) &&
+	       (!perf_peer_end(e, q, &msgs) || f->received - f->first_in < msgs);
+}
+
+/* Ends the run early: no more requests are posted. */
+static void
+stream_stop(struct perf_end *e)
+{
 	for (uint32_t q = 0; q < e->o->qps; q++)
-		e->flow[q].until = e->flow[q].received + share_of(e, iters, q);
-	if (perf_sync(e))
-		return -1;
+		e->flow[q].until = e->flow[q].sent;
+}
+
+static void
+stream_start(struct perf_end *e, uint32_t iters)
+{
+	for (uint32_t q = 0; q < e->o->qps; q++) {
+		struct perf_flow *f = &e->flow[q];
+
+		f->first = f->sent;
+		f->first_in = f->received;
+		f->until = f->sent + share_of(e, iters, q);
+		f->ended = false;
+	}
+}
+
+static int
+stream_turns(struct perf_end *e)
+{
+	uint64_t start = eng_clock();
+	bool busy = true;
+
 	while (busy) {
-		busy = false;
+		busy = e->for_word = false;
+		if (perf_late(e->o, start))
+			stream_stop(e);
 		for (uint32_t q = 0; q < e->o->qps; q++) {
-			if (refill(e, q))
+			if ((stream_sends(e) && feed(e, q)) || (stream_receives(e) && refill(e, q)))
 				return -1;
-			busy = busy || e->flow[q].received < e->flow[q].until;
+			busy = busy || stream_open(e, q);
 		}
-		if (perf_turn(e) || perf_reap(e))
+		if (busy && (perf_turn(e) || perf_reap(e)))
 			return -1;
 	}
+	return 0;
+}
+
+/* Adds the messages of both directions to the figures of the active end. */
+static int
+stream_account(struct perf_end *e, uint64_t ns, struct perf_figures *f)
+{
+	uint64_t msgs = 0, bytes;
+	uint32_t theirs;
+
+	for (uint32_t q = 0; q < e->o->qps; q++) {
+		msgs += e->flow[q].sent - e->flow[q].first;
+		if (!e->o->bidirectional)
+			continue;
+		if (perf_wait_end(e, q, &theirs))
+			return -1;
+		msgs += theirs;
+	}
+	bytes = msgs * e->o->size;
+	f->ns += ns;
+	f->msgs += msgs;
+	f->bytes += bytes;
+	f->peak = SK_MAX(f->peak, 8.0 * (double)bytes / (double)ns);
+	return 0;
+}
+
+static int
+stream_serve(struct perf_end *e)
+{
 	if (perf_sync_wait(e))
 		return -1;
 	for (uint32_t q = 0; q < e->o->qps; q++)
-		perf_check_served(e, q, share_of(e, iters, q));
+		if (perf_check_served(e, q))
+			return -1;
 	return perf_sync_answer(e);
+}
+
+int
+perf_stream(struct perf_end *e, uint32_t iters, struct perf_figures *f)
+{
+	uint64_t start;
+
+	stream_start(e, iters);
+	if (perf_sync(e))
+		return -1;
+	start = eng_clock();
+	if (((stream_sends(e) || stream_receives(e)) && stream_turns(e)))
+		return -1;
+	if (!e->active)
+		return stream_serve(e);
+	if (perf_sync(e))
+		return -1;
+	for (uint32_t q = 0; q < e->o->qps; q++)
+		perf_check_cell(e, q);
+	return stream_account(e, eng_clock() - start, f);
 }

@@ -74,7 +74,8 @@ perf_verify_serve(struct perf_end *e, uint32_t iters)
 			verify_fill(perf_out(e), e->o->size, i);
 		else
 			memset(perf_in(e), 0xee, e->o->size);
-		if (takes && perf_post_recv(e, 0, 1))
+		if (takes && e->flow[0].recv_posted == e->flow[0].received &&
+			perf_post_recv(e, 0, 1))
 			return -1;
 		if (perf_sync(e) || perf_sync_wait(e))
 			return -1;

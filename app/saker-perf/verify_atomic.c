@@ -132,14 +132,18 @@ perf_check_cell(struct perf_end *e, uint32_t qp)
 		perf_mistake(e, "original value of QP", qp, is, n - 1);
 }
 
-void
-perf_check_served(struct perf_end *e, uint32_t qp, uint32_t iters)
+int
+perf_check_served(struct perf_end *e, uint32_t qp)
 {
 	uint64_t is = *perf_cell(e, qp);
+	uint32_t msgs;
 
 	if (!perf_op_atomic(e->op))
-		return;
-	e->flow[qp].atomics += iters;
+		return 0;
+	if (perf_wait_end(e, qp, &msgs))
+		return -1;
+	e->flow[qp].atomics += msgs;
 	if (is != e->flow[qp].atomics)
 		perf_mistake(e, "count in the cell of QP", qp, is, e->flow[qp].atomics);
+	return 0;
 }

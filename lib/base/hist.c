@@ -98,3 +98,23 @@ sk_hist_quantile(const struct sk_hist *h, double q)
 	/* The middle of an outermost bucket may lie outside of the values that were added. */
 	return SK_MAX(h->min, SK_MIN(h->max, v));
 }
+
+double
+sk_hist_mean(const struct sk_hist *h)
+{
+	return h->count ? (double)h->sum / (double)h->count : 0;
+}
+
+double
+sk_hist_variance(const struct sk_hist *h)
+{
+	double mean = sk_hist_mean(h), squares = 0;
+
+	for (unsigned b = 0; b < SK_HIST_BUCKETS; b++) {
+		double off = (double)sk_hist_bucket_middle(b) - mean;
+
+		if (h->bucket[b])
+			squares += (double)h->bucket[b] * off * off;
+	}
+	return h->count ? squares / (double)h->count : 0;
+}

@@ -23,6 +23,10 @@ void sk_hist_merge(struct sk_hist *to, const struct sk_hist *from);
 /* Returns the quantile `q` (0 to 1): the middle of the bucket in which it lies, or 0 when the
  * histogram is empty. */
 uint64_t sk_hist_quantile(const struct sk_hist *h, double q);
+/* Return the mean, which is exact, and the variance (the square of the standard deviation), which
+ * takes each value for the middle of its bucket. 0 when the histogram is empty. */
+double sk_hist_mean(const struct sk_hist *h);
+double sk_hist_variance(const struct sk_hist *h);
 /* Returns the value that stands for all values in bucket `b`: its middle. */
 uint64_t sk_hist_bucket_middle(unsigned b);
 

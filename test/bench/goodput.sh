@@ -41,7 +41,7 @@ run() {
     timeout 120 ${GOODPUT_RUN:-} "$build/app/saker-perf" --lcores 0@0,1@1 --no-pci \
         "${memory[@]}" --no-telemetry --file-prefix "goodput$$" -- \
         --transport "$1" --op write --test bw --size 65536 --mtu 4200 --qps "$2" --depth 32 \
-        --iters 1000000 --ms "$ms" --rounds 1 --no-floor --json \
+        --iters 1000000 --duration "${ms}ms" --rounds 1 --no-floor --json \
         --impair "$link,drop=$(awk "BEGIN { print $3 / 100 }")" 2>"$work/log" | jq -e .gbps ||
         { echo "$*:" >&2; tail -n 3 "$work/log" >&2; echo failed; }
 }

@@ -74,7 +74,7 @@ run() {
         "ratio \(.ratio)"' "$work/run" | sed "s/^/$name /" >&2
 }
 # stream NAME ROUND ARGS...: measures for $ms in each part of a run.
-stream() { run "$@" --iters 1000000000 --ms "$ms"; }
+stream() { run "$@" --duration $((3 * ms))ms; }
 
 for round in $(seq "$rounds"); do
     echo "round $round of $rounds" >&2

@@ -100,3 +100,16 @@ Test(hist, merge_gives_the_same_as_adding_to_one)
 	sk_hist_merge(&h, &other);
 	cr_assert_eq(memcmp(&h, &both, sizeof(h)), 0);
 }
+
+Test(hist, mean_and_variance)
+{
+	static const uint64_t values[] = {2, 4, 4, 4, 5, 5, 7, 9};
+
+	sk_hist_init(&h);
+	cr_assert_eq(sk_hist_mean(&h), 0);
+	cr_assert_eq(sk_hist_variance(&h), 0);
+	for (unsigned i = 0; i < 8; i++)
+		sk_hist_add(&h, values[i]);
+	cr_assert_float_eq(sk_hist_mean(&h), 5, 1e-12);
+	cr_assert_float_eq(sk_hist_variance(&h), 4, 1e-12);
+}
