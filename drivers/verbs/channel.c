@@ -23,6 +23,14 @@ channel_taken(struct vb_wait_item *item)
 	return --cq->events_waiting > 0;
 }
 
+/* Adds an event of the CQ. Called with the queue's lock held. */
+static void
+channel_add(struct vb_waitq *q, struct vb_cq *cq)
+{
+	if (cq->events_waiting++ == 0)
+		STAILQ_INSERT_TAIL(&q->items, &cq->event_item, next);
+}
+
 void
 vb_channel_event(struct vb_cq *cq)
 {
@@ -32,10 +40,40 @@ vb_channel_event(struct vb_cq *cq)
 		return;
 	q = &channel_of(cq->cq.channel)->waitq;
 	pthread_mutex_lock(&q->lock);
-	if (cq->events_waiting++ == 0)
-		STAILQ_INSERT_TAIL(&q->items, &cq->event_item, next);
+	channel_add(q, cq);
 	vb_waitq_signal(q);
 	pthread_mutex_unlock(&q->lock);
+}
+
+void
+vb_channel_ring(struct vb_cq *cq)
+{
+	struct vb_channel *c = channel_of(cq->cq.channel);
+
+	if (__atomic_exchange_n(&cq->ringing, 1, __ATOMIC_ACQ_REL) == 0) {
+		cq->next_rung = __atomic_load_n(&c->rung, __ATOMIC_RELAXED);
+		while (!__atomic_compare_exchange_n(
+			&c->rung, &cq->next_rung, cq, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			;
+	}
+	vb_waitq_signal(&c->waitq);
+}
+
+/* Queues the events of vb_channel_ring(). Called with the queue's lock held. */
+static void
+channel_gather(struct vb_waitq *q)
+{
+	struct vb_channel *c = vb_container(q, struct vb_channel, waitq);
+	struct vb_cq *cq = __atomic_load_n(&c->rung, __ATOMIC_RELAXED), *next;
+
+	if (cq == NULL)
+		return;
+	cq = __atomic_exchange_n(&c->rung, NULL, __ATOMIC_ACQ_REL);
+	for (; cq != NULL; cq = next) {
+		next = cq->next_rung;
+		__atomic_store_n(&cq->ringing, 0, __ATOMIC_RELEASE);
+		channel_add(q, cq);
+	}
 }
 
 static bool
@@ -72,6 +110,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 		errno = rc;
 		return NULL;
 	}
+	c->waitq.gather = channel_gather;
 	c->channel.context = context;
 	c->channel.fd = c->waitq.event;
 	return &c->channel;

@@ -127,7 +127,7 @@ wc_fill(struct ibv_wc *to, const struct rd_wc *from)
 	to->src_qp = from->src_qp;
 	to->pkey_index = 0;
 	to->slid = 0;
-	to->sl = 0;
+	to->sl = vb_wc_sl(from->flags);
 	to->dlid_path_bits = 0;
 }
 
@@ -162,9 +162,21 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	return done;
 }
 
+/* InfiniBand promises an event for a later completion alone. The devices of the field also report
+ * one that is in the queue already, and programs sleep after this call without a further poll. */
 int
-vb_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+vb_req_notify_cq(struct ibv_cq *p, int solicited_only)
 {
-	saker_cq_arm(vb_cq(cq)->saker, solicited_only != 0);
+	struct vb_cq *cq = vb_cq(p);
+	bool fired;
+
+	saker_cq_arm(cq->saker, solicited_only != 0);
+	if (p->channel == NULL || (!cq->single && !vb_path_enter(&cq->lock)))
+		return 0;
+	fired = cl_cq_fire(cq->saker);
+	if (!cq->single)
+		vb_path_leave(&cq->lock);
+	if (fired)
+		vb_channel_ring(cq);
 	return 0;
 }

@@ -106,11 +106,17 @@ read_wc_flags(struct ibv_cq_ex *ex)
 	return vb_wc_flags(cq_ex_of(ex)->wc.flags);
 }
 
-/* Neither transport has LIDs or service levels. */
+/* Neither transport has LIDs. */
 static uint32_t
 read_slid(struct ibv_cq_ex *ex)
 {
 	return 0;
+}
+
+static uint8_t
+read_sl(struct ibv_cq_ex *ex)
+{
+	return vb_wc_sl(cq_ex_of(ex)->wc.flags);
 }
 
 static uint8_t
@@ -144,7 +150,7 @@ vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 	cq->ex.read_src_qp = read_src_qp;
 	cq->ex.read_wc_flags = read_wc_flags;
 	cq->ex.read_slid = read_slid;
-	cq->ex.read_sl = read_none;
+	cq->ex.read_sl = read_sl;
 	cq->ex.read_dlid_path_bits = read_none;
 	return &cq->ex;
 }

@@ -11,6 +11,9 @@
 
 /* Queues a completion event on the channel of the CQ, if the CQ has one. */
 void vb_channel_event(struct vb_cq *cq);
+/* Queues an event on the channel of a CQ that has one, without a lock: a signal handler may call
+ * it. Several calls may result in one event. */
+void vb_channel_ring(struct vb_cq *cq);
 /* Removes the waiting events of a CQ that is being destroyed. Returns the number of its events that
  * the program has fetched. */
 uint32_t vb_channel_forget(struct vb_cq *cq);

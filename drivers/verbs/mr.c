@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory regions. libsaker accepts any private memory of the program and moves it into shared
- * memory in place, without a second copy. This file converts between the calls of verbs and
- * libsaker's. */
+/* Memory regions. libsaker moves private memory of the program into shared memory in place, without
+ * a second copy, and takes shared memory as it is. This file converts between the calls of verbs
+ * and libsaker's. */
 #include <stdlib.h>
 
 #include "verbs_priv.h"
@@ -111,8 +111,8 @@ ibv_dereg_mr(struct ibv_mr *mr)
 	return rc;
 }
 
-/* Registers a new region with the changed attributes and destroys the old one. The keys change, as
- * verbs permit; requests of peers that use the old keys fail. */
+/* Replaces the region by one with the changed attributes. The keys stay: a program may have told
+ * them to peers. */
 VB_EXPORT int
 ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -133,12 +133,10 @@ ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t
 	if ((flags & IBV_REREG_MR_CHANGE_ACCESS) != 0)
 		now.access = (uint32_t)access;
 	if (vb_alive(mr->context) != 0 || access_check(now.access) != 0 ||
-		mr_enter_table(&now) != 0)
+		vb_rc(saker_mr_replace(&now.saker, vb_pd(now.mr.pd)->saker, now.mr.addr,
+			      now.mr.length, now.iova, now.access & RIGHTS),
+			"ibv_rereg_mr") != 0)
 		return IBV_REREG_MR_ERR_INPUT;
-	if (vb_rc(saker_mr_destroy(vb_mr(mr)->saker), "ibv_rereg_mr") != 0) {
-		saker_mr_destroy(now.saker);
-		return IBV_REREG_MR_ERR_INPUT;
-	}
 	*vb_mr(mr) = now;
 	return 0;
 }

@@ -8,8 +8,9 @@
 
 #define PORTS     1
 #define MAX_MSG   0x40000000u /* 1 GiB: the value that programs expect of an InfiniBand device */
-#define WIDTH_4X  2
-#define SPEED_EDR 32
+#define VENDOR_ID 0x73616b    /* "sak"; Saker has no OUI of the IEEE */
+#define HW_VER    1
+#define GUID_KIND 4 /* the byte of a GUID in which the devices of one saker differ */
 #define LINK_UP   5
 #define ACK_DELAY 15     /* 4.096 us << 15: the delay that a peer adds to its timeout */
 #define PKEY_ALL  0xffff /* the default partition */
@@ -48,6 +49,10 @@ ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	strcpy(a->fw_ver, SAKER_VERSION);
 	a->node_guid = ibv_get_device_guid(context->device);
 	a->sys_image_guid = a->node_guid;
+	((uint8_t *)&a->sys_image_guid)[GUID_KIND] = vb_kinds[SAKER_IWARP].guid_byte;
+	a->vendor_id = VENDOR_ID;
+	a->vendor_part_id = (uint32_t)vb_kind_transport(vb_kind_of(context)) + 1;
+	a->hw_ver = HW_VER;
 	a->page_size_cap = 0xfffff000; /* every power of two from 4 KiB */
 	a->device_cap_flags = vb_kind_of(context)->cap_flags;
 	a->atomic_cap = IBV_ATOMIC_HCA;
@@ -89,10 +94,39 @@ mtu_below(uint32_t bytes)
 	return m;
 }
 
+/* The widths and speeds of ports, as enum ib_port_width and ib_port_speed of the kernel have them:
+ * the least that carry a link of so many Mb/s. The kernel chooses alike for Ethernet. */
+static const struct rate {
+	uint32_t mbps;
+	uint8_t width, speed;
+} rates[] = {
+	{1000, 1, 1},         /* 1 lane of 2.5 Gb/s */
+	{10000, 1, 4},        /* 1 x 10 */
+	{20000, 2, 2},        /* 4 x 5 */
+	{25000, 1, 32},       /* 1 x 25 */
+	{40000, 2, 4},        /* 4 x 10 */
+	{50000, 1, 64},       /* 1 x 50 */
+	{100000, 2, 32},      /* 4 x 25 */
+	{200000, 2, 64},      /* 4 x 50 */
+	{UINT32_MAX, 2, 128}, /* 4 x 100 */
+};
+#define MBPS_UNKNOWN 10000 /* a port that has no speed, as those of shared memory */
+
+static const struct rate *
+rate_of(uint32_t mbps)
+{
+	const struct rate *r = rates;
+
+	while (r->mbps < (mbps != 0 ? mbps : MBPS_UNKNOWN))
+		r++;
+	return r;
+}
+
 int
 vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len)
 {
 	const struct saker_device *d = &vb_context(context)->info;
+	const struct rate *rate = rate_of(d->speed);
 	struct ibv_port_attr a = {
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
@@ -102,8 +136,8 @@ vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_att
 		.max_msg_sz = MAX_MSG,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
-		.active_width = WIDTH_4X,
-		.active_speed = SPEED_EDR,
+		.active_width = rate->width,
+		.active_speed = rate->speed,
 		.phys_state = LINK_UP,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
@@ -175,7 +209,8 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	if (flags != GID_FLAGS)
 		return -vb_fail(EINVAL, "a GID query has no flags %#x", flags);
 	if (count > max_entries)
-		count = max_entries;
+		return -vb_fail(EINVAL, "a table of %zu GIDs does not fit into %zu entries", count,
+			max_entries);
 	for (size_t i = 0; i < count; i++)
 		entry_at(context, PORTS, (uint32_t)i, at + i * entry_size, entry_size);
 	return (ssize_t)count;

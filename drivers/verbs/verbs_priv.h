@@ -91,6 +91,9 @@ struct vb_waitq {
 	/* Called with the lock held when a caller takes the first item. Returns true when the item
 	 * stays in the queue because it stands for further events. May be NULL. */
 	bool (*taken)(struct vb_wait_item *item);
+	/* Called with the lock held before a caller looks for items: adds those that the owner
+	 * keeps elsewhere, after it has called vb_waitq_signal() for them. May be NULL. */
+	void (*gather)(struct vb_waitq *q);
 };
 
 /* Creates the descriptor and an empty queue. Returns 0 or the errno of eventfd(2). */
@@ -175,6 +178,7 @@ struct vb_mw {
 struct vb_channel {
 	struct ibv_comp_channel channel;
 	struct vb_waitq waitq; /* of vb_cq.event_item */
+	struct vb_cq *rung;    /* atomic: the first CQ of vb_channel_ring(), or NULL */
 };
 
 struct vb_cq {
@@ -191,6 +195,9 @@ struct vb_cq {
 	 * there; the program has fetched `events_got` events. */
 	struct vb_wait_item event_item;
 	uint32_t events_waiting, events_got;
+	/* While `ringing` (atomic) is set, the CQ is in the list vb_channel.rung. */
+	struct vb_cq *next_rung;
+	uint32_t ringing;
 	/* The asynchronous events of the CQ that the program has fetched; guarded by the lock of
 	 * the context's queue. */
 	uint32_t async_got;

@@ -27,6 +27,7 @@ vb_waitq_init(struct vb_waitq *q, bool (*taken)(struct vb_wait_item *item))
 	pthread_mutex_init(&q->lock, NULL);
 	STAILQ_INIT(&q->items);
 	q->taken = taken;
+	q->gather = NULL;
 	return 0;
 }
 
@@ -47,6 +48,13 @@ vb_waitq_signal(struct vb_waitq *q)
 		return;
 }
 
+static void
+waitq_gather(struct vb_waitq *q)
+{
+	if (q->gather != NULL)
+		q->gather(q);
+}
+
 void
 vb_waitq_settle(struct vb_waitq *q)
 {
@@ -57,6 +65,9 @@ vb_waitq_settle(struct vb_waitq *q)
 		return;
 	if (syscall(SYS_read, q->event, &count, sizeof(count)) < 0)
 		return;
+	waitq_gather(q);
+	if (!STAILQ_EMPTY(&q->items))
+		vb_waitq_signal(q);
 }
 
 void
@@ -74,11 +85,15 @@ vb_waitq_pop(struct vb_waitq *q)
 	struct vb_wait_item *item;
 
 	pthread_mutex_lock(&q->lock);
+	waitq_gather(q);
 	item = STAILQ_FIRST(&q->items);
 	if (item != NULL && (q->taken == NULL || !q->taken(item))) {
 		STAILQ_REMOVE_HEAD(&q->items, next);
 		vb_waitq_settle(q);
 	}
+	/* A signal of the owner's may come after another thread has gathered its items. */
+	if (item == NULL && q->gather != NULL)
+		vb_waitq_settle(q);
 	pthread_mutex_unlock(&q->lock);
 	return item;
 }
@@ -112,6 +127,7 @@ vb_waitq_take(struct vb_waitq *q, bool (*match)(const struct vb_wait_item *, voi
 	struct vb_wait_item *item;
 
 	pthread_mutex_lock(&q->lock);
+	waitq_gather(q);
 	STAILQ_FOREACH (item, &q->items, next)
 		if (match(item, arg))
 			break;

@@ -53,6 +53,15 @@ vb_wc_flags(uint8_t rd)
 	       ((rd & RD_WC_GRH) ? (unsigned)IBV_WC_GRH : 0);
 }
 
+/* Returns the service level of a completion. Neither transport has service levels. As the devices
+ * of the field do, a datagram's completion reports here which header stands in its first 40 bytes:
+ * 1 for IPv6, 2 for IPv4. */
+static inline uint8_t
+vb_wc_sl(uint8_t rd)
+{
+	return (uint8_t)(((rd & RD_WC_GRH) != 0) + ((rd & RD_WC_IP4) != 0));
+}
+
 /* The number of consecutive polls without a completion after which the thread yields its core. */
 #define VB_POLL_PATIENCE 16
 

@@ -199,8 +199,8 @@ cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uin
 }
 
 /* Removes an object from all lists and frees it. */
-static void
-obj_forget(struct cl_obj *o)
+void
+cl_obj_forget(struct cl_obj *o)
 {
 	struct saker *s = o->s;
 
@@ -223,7 +223,7 @@ cl_obj_destroy(struct cl_obj *o)
 
 	if (rc < 0 && rc != -EPIPE)
 		return rc;
-	obj_forget(o);
+	cl_obj_forget(o);
 	return 0;
 }
 
@@ -236,7 +236,7 @@ cl_free(struct saker *s)
 	cl_bar_quiet(s->bar);
 	for (unsigned k = 0; k < CL_KINDS; k++)
 		while (!TAILQ_EMPTY(&s->objs[k]))
-			obj_forget(TAILQ_FIRST(&s->objs[k]));
+			cl_obj_forget(TAILQ_FIRST(&s->objs[k]));
 	cl_mem_free(s);
 	cl_mail_free(s);
 	cl_wait_free(s);

@@ -72,8 +72,22 @@ struct saker_pd {
 struct saker_mr {
 	struct cl_obj obj;
 	uint32_t stag;
-	const void *moved; /* memory of the program that moved for it, `len` bytes; or NULL */
-	size_t len;
+	const void *moved; /* memory of the program that the engine reaches for it; or NULL */
+	size_t len;        /* bytes of `moved` */
+	/* The parts of `moved`, in ascending order; none with a device of a virtual machine. */
+	uint32_t nparts;
+	struct cl_mr_part {
+		size_t len;
+		struct cl_object *object; /* it holds the part; NULL: the part moved */
+	} * part;
+};
+
+/* An object that the program shares with others, as a region of the engine. */
+struct cl_object {
+	LIST_ENTRY(cl_object) next;
+	uint64_t dev, ino, size;
+	uint32_t region;
+	uint32_t refs; /* parts of memory regions */
 };
 
 struct saker_mw {
@@ -218,7 +232,8 @@ struct saker {
 		TAILQ_HEAD(cl_arenas, cl_arena) arenas;
 		/* The engine's region number of each window of lib/move; 0: it has none yet. */
 		uint32_t window[MV_WINDOWS_MAX];
-		uint32_t moved; /* atomic: memory regions of moved memory */
+		LIST_HEAD(, cl_object) objects;
+		uint32_t moved; /* atomic: memory regions of moved memory, or of objects */
 		bool parents;   /* in a child of fork(2): all memory here is the parent's */
 	} mem;
 
@@ -246,6 +261,8 @@ int cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind,
 /* Destroys an object by a command and frees `self`. When the engine went away, the object is freed
  * without. Returns 0 or -errno: the object still exists. */
 int cl_obj_destroy(struct cl_obj *o);
+/* Frees an object that the engine has destroyed, and `self`. */
+void cl_obj_forget(struct cl_obj *o);
 
 /* ---- mr.c ---- */
 

@@ -43,8 +43,9 @@ saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_
 
 /* Creates a listener of either port space. */
 static int
-listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, uint16_t port,
-	uint32_t backlog, const struct saker_conn_param *p, void *user, struct saker_listener **out)
+listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, bool v6only,
+	uint16_t port, uint32_t backlog, const struct saker_conn_param *p, void *user,
+	struct saker_listener **out)
 {
 	struct saker_listener *l = cl_zalloc(sizeof(*l));
 	struct shm_msg m;
@@ -63,6 +64,7 @@ listen_in(struct saker *s, enum shm_space space, const struct sk_addr *addr, uin
 	m.body.cm.lport = port;
 	m.body.cm.backlog = backlog;
 	m.body.cm.space = (uint8_t)space;
+	m.body.cm.v6only = v6only;
 	rc = cl_command(s, &m, SHM_LISTEN);
 	l->port = m.body.cm.lport;
 	l->user = user;
@@ -80,14 +82,21 @@ int
 saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out)
 {
-	return listen_in(s, SHM_SPACE_TCP, addr, port, backlog, p, user, out);
+	return listen_in(s, SHM_SPACE_TCP, addr, false, port, backlog, p, user, out);
+}
+
+int
+saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out)
+{
+	return listen_in(s, (enum shm_space)space, NULL, true, port, backlog, NULL, user, out);
 }
 
 int
 saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out)
 {
-	return listen_in(s, SHM_SPACE_UDP, addr, port, backlog, NULL, user, out);
+	return listen_in(s, SHM_SPACE_UDP, addr, false, port, backlog, NULL, user, out);
 }
 
 int

@@ -60,6 +60,7 @@ cl_device_of(const struct shm_device *d, struct saker_device *out)
 	out->max_mw = d->max_mw;
 	out->max_ah = d->max_ah;
 	out->max_xrcd = d->max_xrcd;
+	out->speed = d->speed;
 }
 
 void

@@ -152,6 +152,36 @@ saker_cq_arm(struct saker_cq *cq, bool solicited_only)
 	shm_arm(&cq->cq.shared->arm, solicited_only);
 }
 
+/* Returns whether a completion of the sub-ring is a solicited one or an error. */
+static bool
+sub_solicited(const struct shm_take *t)
+{
+	for (uint32_t i = t->next; i - t->next < t->count; i++) {
+		const struct shm_cqe *e = shm_take_at(t, i);
+
+		if (__atomic_load_n(&e->turn, __ATOMIC_ACQUIRE) != shm_turn(i, t->log2_count))
+			return false;
+		if ((e->flags & RD_WC_SOLICITED) != 0 || e->status != RD_SUCCESS)
+			return true;
+	}
+	return false;
+}
+
+bool
+cl_cq_fire(struct saker_cq *cq)
+{
+	uint32_t *arm = &cq->cq.shared->arm;
+	bool solicited = false;
+
+	cq_grow(cq);
+	if (!cl_cq_any(&cq->cq))
+		return false;
+	if (__atomic_load_n(arm, __ATOMIC_RELAXED) == SHM_ARM_SOLICITED)
+		for (uint32_t i = 0; i < cq->cq.nsubs && !solicited; i++)
+			solicited = sub_solicited(&cq->sub[i]);
+	return shm_arm_fire(arm, solicited);
+}
+
 /* Takes the next event of any stage; *handle: its CQ. The caller holds the lock. */
 static bool
 event_take(struct saker *s, uint32_t *handle)

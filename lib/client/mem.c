@@ -24,6 +24,7 @@ cl_mem_init(struct saker *s)
 {
 	pthread_mutex_init(&s->mem.lock, NULL);
 	TAILQ_INIT(&s->mem.arenas);
+	LIST_INIT(&s->mem.objects);
 }
 
 static void
@@ -38,8 +39,13 @@ arena_free(struct cl_arena *a)
 void
 cl_mem_free(struct saker *s)
 {
+	struct cl_object *o;
 	struct cl_arena *a;
 
+	while ((o = LIST_FIRST(&s->mem.objects)) != NULL) {
+		LIST_REMOVE(o, next);
+		free(o);
+	}
 	while ((a = TAILQ_FIRST(&s->mem.arenas)) != NULL) {
 		TAILQ_REMOVE(&s->mem.arenas, a, next);
 		arena_free(a);

@@ -124,6 +124,7 @@ fork_before(void)
 	/* A signal handler that writes to a guarded page would wait for this thread itself. */
 	mv_sys_signals_off(&signals);
 	npieces = 0;
+	mv_huge_fork();
 	if (mv_window_at(0) == NULL || mv_maps_load() < 0)
 		return;
 	while (mv_maps_next(&at, &v)) {
@@ -155,6 +156,7 @@ in_parent(void)
 		else
 			mv_stage_clear(p->w, p->off, p->len);
 	}
+	mv_huge_in_parent();
 	mv_sys_signals_back(&signals);
 	mv_unlock();
 }
@@ -173,6 +175,7 @@ in_child(void)
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	}
 	npieces = 0;
+	mv_huge_in_child();
 	mv_guard_forget();
 	mv_window_forget();
 	if (on_child != NULL)

@@ -82,6 +82,12 @@ mv_maps_load(void)
 	return text_read(locked != NULL && *locked != '0' ? "/proc/self/smaps" : "/proc/self/maps");
 }
 
+int
+mv_maps_load_all(void)
+{
+	return text_read("/proc/self/smaps");
+}
+
 static uint64_t
 maps_number(const char **p, unsigned base)
 {
@@ -128,6 +134,7 @@ line_parse(const char *p, struct mv_vma *v)
 	v->ino = maps_number(&p, 10);
 	p += strspn(p, " ");
 	n = strcspn(p, "\n");
+	v->path = p;
 	memcpy(v->name, p, n < sizeof(v->name) ? n : sizeof(v->name) - 1);
 	return true;
 }
@@ -151,6 +158,13 @@ flags_locked(const char *p)
 	return false;
 }
 
+static uint64_t
+kib_of(const char *p)
+{
+	p += strspn(p, " \t");
+	return maps_number(&p, 10);
+}
+
 bool
 mv_maps_next(size_t *at, struct mv_vma *v)
 {
@@ -164,6 +178,8 @@ mv_maps_next(size_t *at, struct mv_vma *v)
 	for (p = line_next(p); *p != '\0' && !line_parse(p, &other); p = line_next(p))
 		if (strncmp(p, "VmFlags:", 8) == 0)
 			v->locked = flags_locked(p);
+		else if (strncmp(p, "KernelPageSize:", 15) == 0)
+			v->page = kib_of(p + 15) << 10;
 	*at = (size_t)(p - text);
 	return true;
 }

@@ -36,7 +36,7 @@ const char *mv_error(void);
  * already, and counts one hold for each. `write`: the memory must be writable.
  *
  * On failure nothing has changed: -EFAULT: no memory is mapped at some address; -EOPNOTSUPP: memory
- * that cannot move (a stack, MAP_SHARED, MAP_HUGETLB, a read-only file mapping, the kernel's);
+ * that cannot move (a stack, memory of mv_look(), a read-only file mapping, the kernel's);
  * -EACCES: not readable, or not writable with `write`; -EBUSY: memory that mremap(2) took elsewhere
  * still has its place in a window; -ENOMEM; or what a system call reported.
  */
@@ -48,6 +48,26 @@ void mv_out(const void *addr, size_t len);
 unsigned mv_extent(const void *addr, size_t len, uint64_t *off, uint64_t *part);
 /* Returns the memfd of a window, MV_WINDOW bytes. It stays open, and belongs to the library. */
 int mv_window_fd(unsigned window);
+
+/* ---- Memory that the program shares with others ---- */
+
+/* A mapping of an object that other processes may map as well, or that has a name: memory that must
+ * not move. The engine can map the same object. */
+struct mv_object {
+	uint64_t dev, ino;
+	uint64_t offset; /* of the address in the object, bytes */
+};
+
+/* Finds out what begins at `addr`. Returns 1 and *o for a mapping of an object, which is not one of
+ * this library's windows, or 0 for any other memory, which mv_in() judges. *part: how many of the
+ * `len` bytes are alike. On failure -errno: -EACCES: not readable, or not writable with `write`.
+ * Private memory on huge pages (MAP_HUGETLB) becomes shared memory of the process, once for all, so
+ * that it is an object, too. */
+int mv_look(const void *addr, size_t len, bool write, struct mv_object *o, size_t *part);
+/* Opens the object of mv_look() at `addr` for reading and writing. *size: its bytes in whole pages.
+ * Returns a descriptor, which belongs to the caller, or -errno: -EOPNOTSUPP: the process has no way
+ * to open it, or it is on a file system whose pages the engine does not map. */
+int mv_object_open(const void *addr, const struct mv_object *o, uint64_t *size);
 
 /* ---- fork(2) ---- */
 
@@ -68,8 +88,10 @@ struct mv_vma {
 	uint64_t offset, dev, ino;
 	int prot;
 	bool shared;
-	bool locked; /* by mlock(2) */
+	bool locked;   /* by mlock(2) */
+	uint64_t page; /* after mv_maps_load_all(): bytes of its pages */
 	char name[32];
+	const char *path; /* all of the name, up to the newline; until the next mv_maps_load() */
 };
 
 /* Reads the mappings of the process. */

@@ -64,6 +64,22 @@ bool mv_maps_find(uintptr_t addr, struct mv_vma *v);
  * maps all of a window at once; such a mapping does not count.) */
 struct mv_window *mv_vma_window(const struct mv_vma *v);
 
+/* Reads the mappings with the size of their pages. It takes longer than mv_maps_load(). */
+int mv_maps_load_all(void);
+
+/* ---- huge.c ---- */
+
+/* Returns whether the mapping is private memory on huge pages. */
+bool mv_is_huge(const struct mv_vma *v);
+/* Replaces private memory on huge pages by shared memory on huge pages of the same size with the
+ * same content. The mappings must be read again afterwards. Returns 0, or -errno with a
+ * sentence. */
+int mv_huge_share(const struct mv_vma *v);
+/* fork(2): makes the child's copy of such memory; the parent drops it; the child maps it. */
+void mv_huge_fork(void);
+void mv_huge_in_parent(void);
+void mv_huge_in_child(void);
+
 /* ---- stack.c ---- */
 
 /* Checks whether [from, to), within `v`, touches a thread's stack; `below` is the mapping before

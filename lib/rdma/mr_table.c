@@ -123,6 +123,13 @@ rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key)
 }
 
 void
+rd_mr_replace(struct rd_mr_table *t, const struct rd_mr *old, struct rd_mr *mr)
+{
+	mr->stag = old->stag;
+	__atomic_store_n(&t->slot[stag_slot(t, old->stag)], mr, __ATOMIC_RELEASE);
+}
+
+void
 rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr)
 {
 	uint32_t slot = stag_slot(t, mr->stag);

@@ -16,6 +16,9 @@
 #include <string.h>
 
 #define REMOTE (RD_ACC_REMOTE_READ | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_ATOMIC)
+/* The rights that a bind may name. A window grants no local access, but programs pass the rights of
+ * the region, as the kernel's devices permit. */
+#define NAMED (REMOTE | RD_ACC_LOCAL_WRITE)
 
 #define GET(field)    __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 #define PUT(field, v) __atomic_store_n(&(field), v, __ATOMIC_RELEASE)
@@ -129,8 +132,8 @@ static bool
 window_may(const struct rd_mw *mw, const struct rd_bind *b)
 {
 	if (mw->type == RD_MW_TYPE_1)
-		return !(b->access & ~(uint32_t)REMOTE) && GET(mw->mr.stag) != b->stag;
-	return !(b->access & ~(uint32_t)(REMOTE | RD_ACC_ZERO_BASED)) && b->len > 0 &&
+		return !(b->access & ~(uint32_t)NAMED) && GET(mw->mr.stag) != b->stag;
+	return !(b->access & ~(uint32_t)(NAMED | RD_ACC_ZERO_BASED)) && b->len > 0 &&
 	       !GET(mw->mr.valid);
 }
 
@@ -170,7 +173,7 @@ grant_write(struct rd_mw *mw, const struct rd_qp *qp, const struct rd_bind *b, s
 	PUT(mw->mr.stag, b->stag);
 	PUT(mw->mr.base, zero_based ? 0 : b->addr);
 	PUT(mw->mr.len, b->len);
-	PUT(mw->mr.access, b->access);
+	PUT(mw->mr.access, b->access & (uint32_t)REMOTE);
 	PUT(mw->mr.bound_qpn, mw->type == RD_MW_TYPE_2 ? qp->qpn : 0);
 	PUT(mw->region, region);
 	PUT(mw->shift, zero_based ? b->addr : 0);

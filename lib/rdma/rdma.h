@@ -89,6 +89,9 @@ void rd_mr_table_destroy(struct rd_mr_table *t);
 /* Enters `mr`, which is complete except for `stag`, and sets that; `key`: its low 8 bits. Readers
  * on other lcores see the whole region or none. Returns 0, or -ENOSPC when the table is full. */
 int rd_mr_add(struct rd_mr_table *t, struct rd_mr *mr, uint8_t key);
+/* Puts `mr`, which is complete except for `stag`, in the place of `old`, whose STag it gets.
+ * Readers on other lcores see the one or the other. The caller frees `old` as after rd_mr_del(). */
+void rd_mr_replace(struct rd_mr_table *t, const struct rd_mr *old, struct rd_mr *mr);
 /* Removes `mr`. The caller frees it after all stages have passed a quiet point. */
 void rd_mr_del(struct rd_mr_table *t, struct rd_mr *mr);
 /* Returns the region with this STag, or NULL, with one array access. */

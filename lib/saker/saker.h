@@ -124,6 +124,7 @@ struct saker_device {
 	uint32_t max_mw;
 	uint32_t max_ah; /* 0: no datagrams and no XRC, because Falcon is not enabled */
 	uint32_t max_xrcd;
+	uint32_t speed; /* of the first port's link: Mb/s; 0: unknown */
 };
 
 /* Queries the engine for the device. */
@@ -143,16 +144,18 @@ int saker_pd_create(struct saker *s, struct saker_pd **out);
 /* Destroys a protection domain. -EBUSY: objects of the domain exist. */
 int saker_pd_destroy(struct saker_pd *pd);
 /*
- * Registers [addr, addr + len): memory from saker_alloc(), or any private memory of the program
- * (from malloc(3), mmap(2), static). The latter moves into shared memory at the same addresses, in
- * whole pages and without a second copy; other threads may write to it meanwhile. When the last
- * registration of a page ends, the page becomes private memory again, with its content. `access`:
- * enum rd_access.
+ * Registers [addr, addr + len): memory from saker_alloc(), any private memory of the program (from
+ * malloc(3), mmap(2), static), or memory that it shares with others. Private memory moves into
+ * shared memory at the same addresses, in whole pages and without a second copy; other threads may
+ * write to it meanwhile. When the last registration of a page ends, the page becomes private memory
+ * again, with its content. The engine maps shared memory (a memfd, POSIX or System V shared memory,
+ * a file on tmpfs or hugetlbfs) as it is. `access`: enum rd_access.
  *
- * -EFAULT: no memory is mapped there; -EOPNOTSUPP: memory that cannot move (a stack, MAP_SHARED,
- * MAP_HUGETLB, a read-only file mapping, the kernel's); -EACCES: not readable, or a right to write
- * to read-only memory; -EBUSY: memory that was registered, and that mremap(2) took elsewhere, still
- * has its place; -ENOMEM, -EDQUOT. A flat attachment registers memory from saker_alloc() only
+ * -EFAULT: no memory is mapped there, or shared memory ends before the range does; -EOPNOTSUPP:
+ * memory that cannot move (a stack, a read-only file mapping, the kernel's), or shared memory that
+ * the process cannot open or that is on another file system; -EACCES: not readable, or a right to
+ * write to read-only memory; -EBUSY: memory that was registered, and that mremap(2) took elsewhere,
+ * still has its place; -ENOMEM, -EDQUOT. A flat attachment registers memory from saker_alloc() only
  * (-EFAULT). doc/memory.md describes the details, and the rights that userfaultfd(2) needs.
  */
 int saker_mr_create(
@@ -160,6 +163,11 @@ int saker_mr_create(
 /* The same, with `base` as the address of the first byte in work requests of both sides. */
 int saker_mr_create_at(struct saker_pd *pd, void *addr, size_t len, uint64_t base, uint32_t access,
 	struct saker_mr **out);
+/* Registers a range in the place of *mr, which ends, and sets *mr to the new registration. The STag
+ * stays, and peers that use it find the one region or the other. -EBUSY: a memory window is bound
+ * to *mr, which then stays, as after any failure. */
+int saker_mr_replace(struct saker_mr **mr, struct saker_pd *pd, void *addr, size_t len,
+	uint64_t base, uint32_t access);
 /* Ends a registration. -EBUSY: a memory window is bound to it. */
 int saker_mr_destroy(struct saker_mr *mr);
 /* Returns the STag, which is both lkey and rkey. */
@@ -479,9 +487,9 @@ struct saker_conn_info {
 	uint8_t private_data[SAKER_PRIVATE_MAX];
 };
 
-/* Listens for connections to a port. `addr` NULL: every address of every interface; `port` 0: the
- * engine chooses. Requests come as SAKER_EV_CONNECT_REQUEST; at most `backlog` wait for an answer.
- * `user`: saker_listener_user() returns it. */
+/* Listens for connections to a port. `addr` NULL or ::: every address of every interface; 0.0.0.0:
+ * every IPv4 address; `port` 0: the engine chooses. Requests come as SAKER_EV_CONNECT_REQUEST; at
+ * most `backlog` wait for an answer. `user`: saker_listener_user() returns it. */
 int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
 /* The same, with a revision (1: enhanced requests are refused, as by a peer that implements
@@ -489,6 +497,10 @@ int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uin
  * other members of *p are ignored: they belong to saker_accept(). */
 int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
+/* The same, on every IPv6 address and no IPv4 address. `space`: SAKER_SPACE_UDP listens as
+ * saker_ud_listen() does. */
+int saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out);
 /* Ends a listener, and rejects the requests that wait for an answer. */
 int saker_unlisten(struct saker_listener *l);
 /* Returns `user` of saker_listen(). */

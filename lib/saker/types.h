@@ -89,8 +89,10 @@ enum rd_wc_flags {
 	RD_WC_IMM = 1, /* `imm` is valid */
 	RD_WC_INV = 2, /* `inv_stag` is valid */
 	RD_WC_SOLICITED = 4,
-	RD_WC_GRH = 8, /* a datagram: 40 bytes of addresses precede its payload, and byte_len
-			  counts them */
+	RD_WC_GRH = 8,  /* a datagram: 40 bytes of addresses precede its payload, and byte_len
+			   counts them */
+	RD_WC_IP4 = 16, /* with RD_WC_GRH: the addresses are an IPv4 header in the last 20 of these
+			   bytes, otherwise an IPv6 header */
 };
 
 /* A completion. */

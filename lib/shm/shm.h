@@ -24,7 +24,7 @@
 #include "../rdma/rdma.h"
 
 #define SHM_MAGIC      0x53414b4552303031ull /* "SAKER001" */
-#define SHM_VERSION    4
+#define SHM_VERSION    5
 #define SHM_LINE       64
 #define SHM_MAX_STAGES 64 /* limit of engine stages in this layout */
 
@@ -365,7 +365,8 @@ struct shm_device {
 	struct sk_addr addrs[8]; /* the addresses of the client's interfaces */
 	uint32_t max_mw;
 	uint32_t max_ah; /* 0: no datagrams and no XRC, because Falcon is not enabled */
-	uint32_t max_xrcd, rsv2;
+	uint32_t max_xrcd;
+	uint32_t speed; /* of the first port's link: Mb/s; 0: unknown */
 };
 
 struct shm_extent {
@@ -378,7 +379,10 @@ struct shm_mr {
 	uint64_t base, len;  /* base: the client's virtual address of the first byte */
 	uint32_t mr;         /* reply: handle */
 	uint32_t stag;       /* reply: lkey and rkey */
-	uint32_t nextents, rsv;
+	uint32_t nextents;
+	/* MR_CREATE: 1 + the handle of a region that ends with this command, and whose STag the new
+	 * one takes over; 0: none */
+	uint32_t replaces;
 	struct shm_extent extents[SHM_MAX_EXTENTS];
 };
 
@@ -515,8 +519,8 @@ struct shm_cm {
 	uint32_t qp;       /* handle; SHM_NONE in a request event */
 	uint32_t listener; /* handle */
 	uint32_t request;  /* handle of a connect request */
-	/* An unspecified `local` means an address that the engine chooses (CONNECT) or every
-	 * address (LISTEN). */
+	/* An unspecified `local` means an address that the engine chooses (CONNECT), every address
+	 * (LISTEN, ::) or every IPv4 address (LISTEN, 0.0.0.0). */
 	struct sk_addr local, remote;
 	uint16_t lport, rport; /* host order; lport 0: the engine chooses */
 	/* Commands: the application's depths, or SHM_DEPTH_AUTO. Events: the depths in use or, in a
@@ -538,7 +542,9 @@ struct shm_cm {
 	uint8_t transport; /* CONNECT_REQUEST: enum shm_transport of the QP that can accept it */
 	uint8_t space;     /* LISTEN, CONNECT_REQUEST: enum shm_space */
 	uint8_t type;      /* CONNECT_REQUEST: enum shm_qp_type of the QP that can accept it */
-	uint8_t rsv[4];
+	/* LISTEN with `local` ::, 1: IPv6 addresses only; 0: addresses of both families */
+	uint8_t v6only;
+	uint8_t rsv[3];
 	/* ESTABLISHED after a lookup: the QP that serves the port */
 	uint32_t remote_qpn, remote_qkey;
 	uint8_t private_data[SHM_PRIVATE_MAX];
@@ -624,9 +630,15 @@ struct shm_sock_msg {
 _Static_assert(sizeof(struct shm_sock_msg) == 160, "layout");
 /* SHM_REGION_SPARSE: a memfd that consists mostly of holes, of at most SHM_SPARSE_MAX bytes. The
  * memory registered in it counts against the client's quota (each time that it is registered), not
- * the memfd's size. */
-enum shm_region_flags { SHM_REGION_SPARSE = 1 };
+ * the memfd's size.
+ * SHM_REGION_OBJECT: memory that the program shares with others: a file on tmpfs (a memfd, POSIX or
+ * System V shared memory) or on hugetlbfs, open for reading and writing. It needs no seal, is at
+ * least `size` bytes long, in whole pages, and counts as a sparse memfd does. Both kinds of a
+ * client together have at most SHM_OBJECT_MAX bytes: 128 clients then fit into half of an address
+ * space. */
+enum shm_region_flags { SHM_REGION_SPARSE = 1, SHM_REGION_OBJECT = 2 };
 #define SHM_SPARSE_MAX     (4ull << 30)
+#define SHM_OBJECT_MAX     (1ull << 39)
 #define SHM_SOCKET_DEFAULT "/run/saker/saker.sock"
 
 #endif

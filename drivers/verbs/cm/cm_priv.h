@@ -46,6 +46,7 @@ struct cm_port {
 	enum rdma_port_space ps;
 	uint16_t port; /* host order; 0: the id holds no port */
 	bool reuse;    /* RDMA_OPTION_ID_REUSEADDR */
+	bool afonly;   /* RDMA_OPTION_ID_AFONLY: :: stands for no IPv4 address */
 	bool chosen;   /* the library chose the number, not the program */
 };
 
@@ -53,13 +54,16 @@ struct cm_id {
 	struct rdma_cm_id id;
 	LIST_ENTRY(cm_id) next;
 	enum cm_state state;
-	uint32_t epoch; /* vb_cm_epoch() of the process that created the id */
-	bool sync;      /* the library created its channel, and calls wait for their event */
-	bool afonly;    /* RDMA_OPTION_ID_AFONLY */
+	uint32_t epoch;      /* vb_cm_epoch() of the process that created the id */
+	bool sync;           /* the library created its channel, and calls wait for their event */
+	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT, shown by ibv_query_qp(3); 0: none */
 	struct cm_port port;
 	struct sk_addr local, remote; /* local unspecified: the engine chooses it */
 	uint16_t rport;               /* the peer's port, host order */
+	/* It exists from rdma_bind_addr() on. Before rdma_listen(), requests wait in `early`. */
 	struct saker_listener *listener;
+	STAILQ_HEAD(, vb_wait_item) early; /* of cm_event.item */
+	uint32_t backlog;  /* of rdma_listen(): most requests that wait or are not acknowledged */
 	uint32_t request;  /* in CM_REQUEST: the number by which the engine names the request */
 	uint32_t qpn;      /* the number of the QP that is tied to the id; 0: none */
 	uint16_t ird, ord; /* in CM_REQUEST: the largest depths that the peer's request permits */
@@ -146,6 +150,12 @@ void vb_cm_event_queue_locked(struct cm_event *e);
 int vb_cm_event_raise(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Frees an event that the program does not receive. Rejects the request of a connect request. */
 void vb_cm_event_drop(struct cm_event *e);
+/* Keeps a request that has come before its listener listens. Call with vb_cm_lock() held. */
+void vb_cm_event_keep_locked(struct cm_event *e);
+/* Queues the requests that were kept. */
+void vb_cm_event_release(struct cm_id *id);
+/* Rejects the requests that were kept. */
+void vb_cm_event_refuse(struct cm_id *id);
 /* Drops the waiting events of `id`. */
 void vb_cm_event_purge(struct cm_id *id);
 /* Waits until the program has acknowledged every event of `id`. */
@@ -227,6 +237,14 @@ void vb_cm_qp_untie(struct cm_id *id);
  * and, in CM_REQUEST, the peer's request permit. */
 int vb_cm_conn_param(
 	const struct cm_id *id, const struct rdma_conn_param *p, struct saker_conn_param *out);
+
+/* ---- listen.c ---- */
+
+/* Makes a bound id reachable before the program calls rdma_listen(): a peer that knows the port
+ * already is not refused. Returns 0, or EADDRINUSE when another process has the port. */
+int vb_cm_listen_early(struct cm_id *id);
+/* Ends that: the program connects the id, or destroys it. */
+void vb_cm_listen_end(struct cm_id *id);
 
 /* ---- handler.c ---- */
 

@@ -33,6 +33,8 @@ vb_cm_qp_tie(struct cm_id *id, const struct rdma_conn_param *p)
 	if (qp != NULL && (qp->cm == NULL || qp->cm == id)) {
 		qp->cm = id;
 		id->qpn = qpn;
+		if (id->ack_timeout != 0)
+			qp->attr.timeout = id->ack_timeout;
 	} else {
 		qp = NULL;
 	}

@@ -120,6 +120,53 @@ event_is_about(const struct vb_wait_item *item, void *arg)
 }
 
 void
+vb_cm_event_keep_locked(struct cm_event *e)
+{
+	e->owner->pending++;
+	STAILQ_INSERT_TAIL(&e->owner->early, &e->item, next);
+}
+
+/* Returns the first request that was kept, or NULL. Call with vb_cm_lock() held. */
+static struct cm_event *
+early_take(struct cm_id *id)
+{
+	struct vb_wait_item *item = STAILQ_FIRST(&id->early);
+
+	if (item == NULL)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&id->early, next);
+	return vb_container(item, struct cm_event, item);
+}
+
+void
+vb_cm_event_release(struct cm_id *id)
+{
+	struct cm_event *e;
+
+	vb_cm_lock();
+	while ((e = early_take(id)) != NULL) {
+		/* The listener may have moved to another channel meanwhile. */
+		e->ev.id->channel = id->id.channel;
+		vb_waitq_push(&vb_cm_channel_of(id->id.channel)->queue, &e->item);
+	}
+	vb_cm_unlock();
+}
+
+void
+vb_cm_event_refuse(struct cm_id *id)
+{
+	struct cm_event *e;
+
+	do {
+		vb_cm_lock();
+		e = early_take(id);
+		vb_cm_unlock();
+		if (e != NULL)
+			vb_cm_event_drop(e);
+	} while (e != NULL);
+}
+
+void
 vb_cm_event_purge(struct cm_id *id)
 {
 	struct vb_waitq *q = &vb_cm_channel_of(id->id.channel)->queue;

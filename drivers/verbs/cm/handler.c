@@ -142,7 +142,7 @@ device_for(const struct cm_id *l, const struct saker_conn_info *cm)
 
 	if (dev == NULL || (l->id.verbs != NULL && l->id.verbs != dev->verbs))
 		return NULL;
-	if (sk_addr_is_v4(&cm->remote) ? (v6 && l->afonly) : !v6)
+	if (sk_addr_is_v4(&cm->remote) ? (v6 && l->port.afonly) : !v6)
 		return NULL;
 	return dev;
 }
@@ -182,16 +182,34 @@ request_new(struct cm_id *l, const struct saker_event *ev)
 	return e;
 }
 
+/* Returns whether as many requests wait as the program permits. */
+static bool
+backlog_full(const struct cm_id *l)
+{
+	bool full;
+
+	vb_cm_lock();
+	full = l->state == CM_LISTENING && l->pending >= l->backlog;
+	vb_cm_unlock();
+	return full;
+}
+
 static void
 handler_request(const struct saker_event *ev)
 {
 	struct cm_id *l = saker_listener_user(ev->listener);
-	struct cm_event *e = request_new(l, ev);
+	struct cm_event *e = backlog_full(l) ? NULL : request_new(l, ev);
 
-	if (e != NULL)
-		vb_cm_event_queue(e);
-	else
+	if (e == NULL) {
 		saker_reject(vb_saker(), ev->request, NULL, 0);
+		return;
+	}
+	vb_cm_lock();
+	if (l->state == CM_LISTENING)
+		vb_cm_event_queue_locked(e);
+	else
+		vb_cm_event_keep_locked(e);
+	vb_cm_unlock();
 }
 
 /* ---- The end of the engine ---- */

@@ -76,6 +76,7 @@ vb_cm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_s
 	id->id.qp_type = vb_cm_qp_type_of(ps);
 	id->state = CM_IDLE;
 	id->epoch = vb_cm_epoch();
+	STAILQ_INIT(&id->early);
 	vb_cm_lock();
 	LIST_INSERT_HEAD(&ids, id, next);
 	vb_cm_unlock();
@@ -197,6 +198,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	if (id->event != NULL)
 		rdma_ack_cm_event(id->event);
 	id->event = NULL;
+	vb_cm_event_refuse(p);
 	vb_cm_event_purge(p);
 	/* Threads of the parent process acknowledge the events of its ids, so that a child does not
 	 * wait for them. */

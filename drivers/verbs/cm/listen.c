@@ -10,11 +10,15 @@
 static int
 listen_at(struct cm_id *id, uint32_t backlog)
 {
-	const struct sk_addr *a = sk_addr_is_any(&id->local) ? NULL : &id->local;
+	const enum saker_space space = vb_cm_is_ud(id) ? SAKER_SPACE_UDP : SAKER_SPACE_TCP;
+	const struct sk_addr *a = &id->port.addr;
 	int rc;
 
 	vb_events_lock();
-	if (vb_cm_is_ud(id))
+	if (id->port.afonly && sk_addr_is_any(a) && !sk_addr_is_v4(a))
+		rc = saker_listen_v6only(
+			vb_saker(), space, id->port.port, backlog, id, &id->listener);
+	else if (space == SAKER_SPACE_UDP)
 		rc = saker_ud_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
 	else
 		rc = saker_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
@@ -54,6 +58,27 @@ open_devices(const struct cm_id *id)
 	return any ? 0 : ENODEV;
 }
 
+int
+vb_cm_listen_early(struct cm_id *id)
+{
+	/* Another id may share the port and listen. */
+	if (id->port.reuse || open_devices(id) != 0)
+		return 0;
+	/* An id that connects needs no listener, so other failures are those of rdma_listen(). */
+	return listen_somewhere(id, CM_BACKLOG_MAX) == EADDRINUSE ? EADDRINUSE : 0;
+}
+
+void
+vb_cm_listen_end(struct cm_id *id)
+{
+	vb_events_lock();
+	if (id->listener != NULL)
+		saker_unlisten(id->listener);
+	id->listener = NULL;
+	vb_events_unlock();
+	vb_cm_event_refuse(id);
+}
+
 VB_EXPORT int
 rdma_listen(struct rdma_cm_id *id, int backlog)
 {
@@ -65,12 +90,16 @@ rdma_listen(struct rdma_cm_id *id, int backlog)
 		return -1;
 	if (backlog <= 0 || backlog > CM_BACKLOG_MAX)
 		backlog = CM_BACKLOG_MAX;
+	p->backlog = (uint32_t)backlog;
 	err = open_devices(p);
 	if (err == 0)
 		err = vb_cm_move(p, CM_BOUND, CM_LISTENING);
 	if (err != 0)
 		return vb_cm_end(err);
-	err = listen_somewhere(p, (uint32_t)backlog);
+	if (p->listener != NULL)
+		vb_cm_event_release(p);
+	else
+		err = listen_somewhere(p, (uint32_t)backlog);
 	if (err != 0)
 		vb_cm_move(p, CM_LISTENING, CM_BOUND);
 	return vb_cm_end(err);

@@ -24,21 +24,30 @@ option_id(struct cm_id *id, int name, const void *val, size_t len)
 
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		return val != NULL && len == sizeof(uint8_t) ? 0 : EINVAL;
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		if (val == NULL || len != sizeof(uint8_t))
+			return EINVAL;
+		id->ack_timeout = *(const uint8_t *)val;
+		return 0;
 	case RDMA_OPTION_ID_REUSEADDR:
 		err = take_int(val, len, &v);
 		if (err == 0)
 			err = vb_cm_check(id, CM_IDLE | CM_BOUND);
 		if (err == 0)
 			id->port.reuse = v != 0;
+		if (err == 0 && id->port.reuse)
+			vb_cm_listen_end(id);
 		return err;
 	case RDMA_OPTION_ID_AFONLY:
 		err = take_int(val, len, &v);
 		if (err == 0)
 			err = vb_cm_check(id, CM_IDLE | CM_BOUND);
-		if (err == 0)
-			id->afonly = v != 0;
+		if (err == 0 && id->port.afonly != (v != 0)) {
+			/* rdma_listen() listens with the new value. */
+			vb_cm_listen_end(id);
+			id->port.afonly = v != 0;
+		}
 		return err;
 	default:
 		return ENOSYS;

@@ -15,11 +15,23 @@
 
 static LIST_HEAD(, cm_port) ports[BUCKETS];
 
+/* Returns whether an id holds its port at an address of IPv4 (`v4`) or of IPv6. */
+static bool
+port_has_family(const struct cm_port *p, bool v4)
+{
+	if (sk_addr_is_v4(&p->addr))
+		return v4;
+	return !v4 || (sk_addr_is_any(&p->addr) && !p->afonly);
+}
+
 /* Returns whether two ids cannot hold these ports at the same time. */
 static bool
 clashes(const struct cm_port *a, const struct cm_port *b)
 {
 	if (a->port != b->port || a->ps != b->ps || (a->reuse && b->reuse))
+		return false;
+	if (!(port_has_family(a, true) && port_has_family(b, true)) &&
+		!(port_has_family(a, false) && port_has_family(b, false)))
 		return false;
 	return sk_addr_is_any(&a->addr) || sk_addr_is_any(&b->addr) ||
 	       sk_addr_eq(&a->addr, &b->addr);

@@ -75,6 +75,7 @@ qp_to_init(struct cm_id *id, struct ibv_qp *qp)
 	vb_events_lock();
 	vb_qp(qp)->cm = id;
 	id->qpn = qp->qp_num;
+	vb_qp(qp)->attr.timeout = id->ack_timeout;
 	vb_qp_set_state(vb_qp(qp), IBV_QPS_INIT);
 	vb_events_unlock();
 	return 0;

@@ -73,6 +73,17 @@ bind_to(struct cm_id *id, const struct sk_addr *a, uint16_t port, uint32_t scope
 	return 0;
 }
 
+static void
+unbind(struct cm_id *id)
+{
+	const struct sk_addr none = {{0}};
+
+	vb_cm_lock();
+	vb_cm_port_release(&id->port);
+	vb_cm_unlock();
+	id->local = none;
+}
+
 VB_EXPORT int
 rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
@@ -88,6 +99,8 @@ rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (err != 0)
 		return vb_cm_end(err);
 	err = bind_to(p, &a, port, vb_cm_addr_scope(addr));
+	if (err == 0 && (err = vb_cm_listen_early(p)) != 0)
+		unbind(p);
 	if (err != 0)
 		vb_cm_move(p, CM_BOUND, CM_IDLE);
 	return vb_cm_end(err);
@@ -161,6 +174,7 @@ rdma_resolve_addr(
 		err = vb_cm_move(p, CM_IDLE | CM_BOUND, CM_ADDR_RESOLVED);
 	if (err != 0)
 		return vb_cm_end(err);
+	vb_cm_listen_end(p);
 	scope = vb_cm_addr_scope(dst_addr);
 	err = resolve(p, src_addr, &remote, scope);
 	if (err == EINVAL || err == EAFNOSUPPORT || err == EADDRINUSE || err == EADDRNOTAVAIL) {

@@ -3,12 +3,39 @@
  * of other threads. */
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "attach/client.h"
 #include "cm/cm.h"
 #include "query_priv.h"
 #include "tables_priv.h"
 
 /* ---- Clients' commands ---- */
+
+/* Returns the speed of the first port's link in Mb/s, or 0 when the port has none. */
+static uint32_t
+port_speed(const struct eng_config *cfg)
+{
+	struct rte_eth_link link;
+
+	if (cfg->nports == 0 || rte_eth_link_get_nowait(cfg->ports[0].port_id, &link) != 0 ||
+		link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+		return 0;
+	return link.link_speed;
+}
+
+/* Returns the depth of the largest completion queue, which takes no more than half of the client's
+ * heap, whichever stages need a sub-ring. */
+static uint32_t
+cq_depth_most(const struct eng_control *c, const struct ctl_client *cl)
+{
+	uint64_t room = cl->heap.len / 2 / c->cfg->nstages / sizeof(struct shm_cqe);
+	uint64_t depth = 1;
+
+	while (2 * depth <= room)
+		depth *= 2;
+	return (uint32_t)SK_MIN(depth, (uint64_t)c->cfg->limits.cq_depth);
+}
 
 static int
 query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
@@ -28,12 +55,13 @@ query_device(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	d->max_xrcd = c->xrc ? ctl_most(c, cl, CTL_POOL_XRCD) : 0;
 	d->max_sq_depth = l->sq_depth;
 	d->max_rq_depth = l->rq_depth;
-	d->max_cq_depth = l->cq_depth;
+	d->max_cq_depth = cq_depth_most(c, cl);
 	d->max_send_sge = d->max_recv_sge = RD_MAX_SGE;
 	d->max_inline = RD_MAX_INLINE;
 	d->max_ird = l->ird;
 	d->max_ord = l->ord;
 	d->mtu = c->cfg->ports[0].mtu;
+	d->speed = port_speed(c->cfg);
 	d->falcon = c->qp_types[ENG_FALCON] != 0;
 	d->max_mr_size = SK_MAX(l->client_mem_bytes, cl->mem_len);
 	memcpy(d->mac, c->a.mac, sizeof(d->mac));

@@ -21,8 +21,8 @@ struct fake_sock {
 	/* What the client has sent. */
 	char name[128];
 	uint32_t regions, refused_regions;
-	uint64_t region_size[8];
-	uint8_t *region[8];
+	uint64_t region_size[32];
+	uint8_t *region[32];
 	bool sealed;    /* all regions were sealed */
 	uint32_t wakes; /* wake-ups of the engine */
 };

@@ -153,6 +153,68 @@ Test(engine_command, a_region_outlives_its_registration_until_all_loops_were_qui
 	cr_assert_eq(hand_destroy(&a, SHM_PD_DESTROY, 0), 0);
 }
 
+Test(engine_command, a_region_that_replaces_another_has_its_stag)
+{
+	struct shm_msg m = {.body.mr = good_mr(hand_pd(&a))}, again;
+	uint32_t old, stag;
+
+	cr_assert_eq(hand_do(&a, &m, SHM_MR_CREATE), 0);
+	old = m.body.mr.mr;
+	stag = m.body.mr.stag;
+	again = (struct shm_msg){.body.mr = good_mr(0)};
+	again.body.mr.access = RD_ACC_REMOTE_READ;
+	again.body.mr.replaces = old + 1;
+	s->reader_busy = true;
+	hand_send(&a, &again, SHM_MR_CREATE);
+	cr_assert_not(hand_next(&a, &m), "answered while a loop may be using the old one");
+	cr_assert_eq(rd_mr_lookup(s->mrs, stag)->access, RD_ACC_REMOTE_READ);
+	s->reader_busy = false;
+	cr_assert(hand_next(&a, &m));
+	cr_assert_eq(m.status, 0);
+	cr_assert_eq(m.body.mr.stag, stag);
+	cr_assert_neq(m.body.mr.mr, old);
+	cr_assert_eq(rd_mr_count(s->mrs), 1);
+	cr_assert_eq(hand_do(&a, &again, SHM_MR_CREATE), -EINVAL, "the old one has ended");
+	/* A window that is bound to a region keeps it. */
+	again = (struct shm_msg){.body.mr = good_mr(0)}; /* a refusal has overwritten it */
+	again.body.mr.replaces = m.body.mr.mr + 1;
+	rd_mr_lookup(s->mrs, stag)->windows = 1;
+	cr_assert_eq(hand_do(&a, &again, SHM_MR_CREATE), -EBUSY);
+	cr_assert_eq(rd_mr_count(s->mrs), 1);
+	rd_mr_lookup(s->mrs, stag)->windows = 0;
+	cr_assert_eq(hand_destroy(&a, SHM_MR_DESTROY, m.body.mr.mr), 0);
+	cr_assert_null(rd_mr_lookup(s->mrs, stag));
+}
+
+/* A loop that touched a deep queue as a whole would stand still. */
+Test(engine_command, the_deepest_completion_queue_fits_and_is_not_touched)
+{
+	struct shm_msg m = {0}, qp;
+	uint32_t depth, cq;
+	uint8_t *at;
+
+	s->cfg.limits.cq_depth = 1u << 22;
+	cr_assert_eq(hand_do(&a, &m, SHM_QUERY_DEVICE), 0);
+	depth = m.body.device.max_cq_depth;
+	cr_assert(depth > 1024 && depth < 1u << 22, "the heap bounds it: %u", depth);
+	m = (struct shm_msg){.body.cq.depth = 1u << 22};
+	cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), 0, "a queue without a stage needs no ring");
+	m = (struct shm_msg){.body.cq.depth = depth};
+	cr_assert_eq(hand_do(&a, &m, SHM_CQ_CREATE), 0);
+	cq = m.body.cq.cq;
+	at = a.home + m.body.cq.at;
+	memset(at + 4096, 0x5a, 4096);
+	qp = (struct shm_msg){.body.qp = {.pd = hand_pd(&a),
+				      .send_cq = cq,
+				      .recv_cq = cq,
+				      .srq = SHM_NONE,
+				      .sq_depth = 8,
+				      .rq_depth = 8}};
+	cr_assert_eq(hand_do(&a, &qp, SHM_QP_CREATE), 0, "%s", qp.body.text);
+	for (int i = 0; i < 4096; i++)
+		cr_assert_eq(at[4096 + i], 0x5a, "byte %d of the ring was cleared", i);
+}
+
 Test(engine_command, queues_beyond_the_limits)
 {
 	static const uint32_t depth[] = {0, 1025, UINT32_MAX};

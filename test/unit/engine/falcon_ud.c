@@ -116,7 +116,7 @@ Test(engine_falcon_ud, a_datagram_finds_its_way_and_comes_with_its_addresses_rof
 	cr_assert_eq(wc.wr_id, 9);
 	cr_assert_eq(wc.status, RD_SUCCESS);
 	cr_assert_eq(wc.byte_len, GRH + 900);
-	cr_assert_eq(wc.flags, RD_WC_GRH | RD_WC_IMM);
+	cr_assert_eq(wc.flags, RD_WC_GRH | RD_WC_IP4 | RD_WC_IMM);
 	cr_assert_eq(wc.imm, 5);
 	cr_assert_eq(wc.src_qp, saker_qp_num(a));
 	cr_assert_eq(wc.qpn, saker_qp_num(b));

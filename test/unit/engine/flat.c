@@ -585,6 +585,30 @@ Test(engine_flat, nobody_listens_is_unreachable_and_may_be_tried_again)
 	teardown();
 }
 
+Test(engine_flat, a_listener_of_one_family_leaves_the_port_to_the_other)
+{
+	static const uint8_t zero[4];
+	const struct sk_addr any4 = sk_addr_v4(zero);
+	struct saker_conn_param p = {.crc = 2, .markers = 2};
+	struct saker_listener *v4, *v6, *l;
+
+	setup();
+	make_qp(&node[0]);
+	cr_assert_eq(saker_listen_v6only(node[1].s, SAKER_SPACE_TCP, PORT, 4, NULL, &v6), 0, "%s",
+		saker_error());
+	/* The peer's address is IPv4. */
+	cr_assert_eq(
+		saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s", saker_error());
+	cr_assert_eq(wait_event(&node[0], SAKER_EV_UNREACHABLE).status, -ECONNREFUSED);
+	cr_assert_eq(saker_listen(node[1].s, NULL, PORT, 4, NULL, &l), -EADDRINUSE);
+	cr_assert_eq(saker_listen(node[1].s, &any4, PORT, 4, NULL, &v4), 0, "%s", saker_error());
+	cr_assert_eq(saker_listen(node[1].s, &node[1].addr, PORT, 4, NULL, &l), -EADDRINUSE);
+	cr_assert_eq(
+		saker_connect(node[0].qp, NULL, &node[1].addr, PORT, &p), 0, "%s", saker_error());
+	cr_assert_eq(wait_event(&node[1], SAKER_EV_CONNECT_REQUEST).listener, v4);
+	teardown();
+}
+
 Test(engine_flat, a_reject_carries_its_private_data)
 {
 	struct saker_conn_param p = {.crc = 2, .markers = 2};

@@ -247,6 +247,36 @@ Test(engine_sigbus, a_client_that_removes_a_page_of_its_rings_is_ended)
 	unwatch(&w);
 }
 
+/* An object of the program's has no seal: its owner may truncate it at any time. */
+static void
+truncation_ends(unsigned flags, size_t page)
+{
+	struct watched w;
+
+	if (!watch(&w, flags, page, 4))
+		cr_skip_test("no pages of %zu bytes", page);
+	eng_fetch(w.mem, 1);
+	if (w.dead)
+		cr_skip_test("no free pages of %zu bytes", page);
+	cr_assert_eq(ftruncate(w.fd, (off_t)page), 0);
+	cr_assert(sk_probe(w.mem) && !sk_probe(w.mem + page));
+	eng_fetch(w.mem + page, 1);
+	cr_assert(w.dead, "nothing can be fetched there");
+	cr_assert(sk_probe(w.mem + page), "zero pages are in its place");
+	cr_assert_eq(w.mem[page], 0);
+	unwatch(&w);
+}
+
+Test(engine_sigbus, a_client_that_truncates_its_object_is_ended)
+{
+	truncation_ends(0, 4096);
+}
+
+Test(engine_sigbus, a_client_that_truncates_its_object_on_huge_pages_is_ended)
+{
+	truncation_ends(MFD_HUGETLB | MFD_HUGE_2MB, HUGE);
+}
+
 Test(engine_sigbus, a_client_without_memory_for_its_pages_is_ended)
 {
 	uint32_t before = eng_sigbus_count();

@@ -389,6 +389,48 @@ Test(engine_socket, sparse_memory_is_not_larger_than_agreed)
 	served_end(&served);
 }
 
+Test(engine_socket, an_object_needs_no_seal_but_a_kind_that_never_makes_a_loop_wait)
+{
+	struct shm_sock_msg m = {.magic = SHM_MAGIC,
+		.version = SHM_VERSION,
+		.op = SHM_REGION,
+		.size = 3 * 4096,
+		.flags = SHM_REGION_OBJECT};
+	char path[] = "/var/tmp/saker-object-XXXXXX";
+	int fd, object = memfd(2 * 4096 + 1, 0), disk = mkstemp(path), pipes[2], readable;
+
+	unlink(path);
+	cr_assert_eq(ftruncate(disk, 3 * 4096), 0);
+	cr_assert_eq(pipe(pipes), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", object);
+	readable = open(path, O_RDONLY);
+	cr_assert_geq(readable, 0);
+	served_start(&served);
+	fd = served_dial(&served);
+	cr_assert_eq(say(fd, SHM_HELLO, 0, -1).op, SHM_WELCOME);
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).op, SHM_REGION_IS, "whole pages");
+	cr_assert_eq(ask(fd, &m, sizeof(m), disk).status, -EOPNOTSUPP);
+	cr_assert_eq(ask(fd, &m, sizeof(m), pipes[0]).status, -EOPNOTSUPP);
+	cr_assert_eq(ask(fd, &m, sizeof(m), readable).status, -EACCES);
+	m.size += 4096;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EINVAL, "beyond its end");
+	m.size = 4097;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EINVAL);
+	cr_assert_eq(ftruncate(object, 1ll << 39), 0);
+	m.size = 1ll << 39;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EDQUOT, "beside the first one");
+	m.size -= 3 * 4096;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).op, SHM_REGION_IS);
+	m.size = 4096;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EDQUOT);
+	m.flags = 0;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EPERM, "memfds need their seal");
+	m.size = 0;
+	cr_assert_eq(ask(fd, &m, sizeof(m), object).status, -EINVAL, "no message of the protocol");
+	close(fd);
+	served_end(&served);
+}
+
 Test(engine_socket, attachments_of_one_process_register_the_same_memory)
 {
 	const size_t len = 3u << 20;

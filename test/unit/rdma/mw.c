@@ -137,6 +137,21 @@ Test(rdma_mw, a_zero_based_window_counts_from_its_first_byte)
 	cr_assert_eq(use(&qp, two.mr.stag, BASE + 64, 1, READ), RD_FAULT_BOUNDS);
 }
 
+Test(rdma_mw, a_bind_may_name_the_local_write_of_its_region)
+{
+	struct rd_mw *const windows[] = {&one, &two};
+
+	for (int i = 0; i < 2; i++) {
+		struct rd_mr *mr;
+
+		cr_assert_eq(bind(&qp, windows[i], 9, READ | RD_ACC_LOCAL_WRITE), RD_BIND_DONE);
+		cr_assert_eq(windows[i]->mr.access, READ, "a window grants remote rights alone");
+		cr_assert_neq(rd_mr_check(t, &pd, 5, windows[i]->mr.stag, BASE + 64, 1,
+				      RD_ACC_LOCAL_WRITE, &mr),
+			RD_OK);
+	}
+}
+
 Test(rdma_mw, a_window_gives_no_local_access)
 {
 	struct rd_mr *mr;
@@ -246,8 +261,6 @@ Test(rdma_mw, binds_that_are_refused_verbs)
 		{"beyond the region", &qp, {of_one.stag, region.stag, BASE, LEN + 1, READ}},
 		{"behind the region", &qp, {of_two.stag, region.stag, BASE + LEN, 1, READ}},
 		{"wraps", &qp, {of_two.stag, region.stag, BASE + 1, ~0ull, READ}},
-		{"local write", &qp,
-			{of_one.stag, region.stag, BASE, 1, READ | RD_ACC_LOCAL_WRITE}},
 		{"bind", &qp, {of_two.stag, region.stag, BASE, 1, READ | RD_ACC_MW_BIND}},
 		{"no such right", &qp, {of_two.stag, region.stag, BASE, 1, 0x80000000}},
 		{"zero-based type 1", &qp,

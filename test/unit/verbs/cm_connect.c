@@ -37,6 +37,27 @@ Test(cm_connect, depths_and_private_data_reach_the_saker)
 	fake_destroy(id, ch);
 }
 
+Test(cm_connect, the_queue_pair_shows_the_ids_acknowledgement_timeout)
+{
+	const uint8_t before = 7, after = 9;
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id = fake_active(&ch);
+
+	rdma_destroy_qp(id);
+	cr_assert_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			     (void *)(uintptr_t)&before, 1),
+		0);
+	cr_assert_eq(rdma_create_qp(id, NULL, &init), 0);
+	cr_assert_eq(vb_qp(id->qp)->attr.timeout, before);
+	cr_assert_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT,
+			     (void *)(uintptr_t)&after, 1),
+		0);
+	cr_assert_eq(rdma_connect(id, NULL), 0);
+	cr_assert_eq(vb_qp(id->qp)->attr.timeout, after);
+	fake_destroy(id, ch);
+}
+
 Test(cm_connect, a_port_that_the_program_bound_is_the_connections)
 {
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .cap = {8, 8, 1, 1, 0}};
@@ -283,7 +304,6 @@ Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 
 	cr_assert(fake.any_local);
 	cr_assert_eq(fake.port, 7471);
-	cr_assert_eq(fake.backlog, 5);
 	for (int i = 0; i < 2; i++) {
 		struct rdma_cm_event *got;
 		struct rdma_cm_id *id;
@@ -311,6 +331,102 @@ Test(cm_connect, a_request_brings_a_new_id_of_its_transports_device)
 	}
 	fake_destroy(l, ch);
 	cr_assert_eq(fake.unlistens, 1);
+}
+
+static struct rdma_cm_id *
+bound(struct rdma_event_channel **ch, const char *text)
+{
+	struct rdma_cm_id *id;
+
+	*ch = rdma_create_event_channel();
+	cr_assert_eq(rdma_create_id(*ch, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr(text, 7471)), 0);
+	return id;
+}
+
+Test(cm_connect, a_request_that_comes_before_listening_waits_for_it)
+{
+	struct rdma_event_channel *ch, *other = rdma_create_event_channel();
+	struct rdma_cm_id *l = bound(&ch, "0.0.0.0"), *of[2];
+
+	cr_assert_eq(fake.listens, 1);
+	fake_request(SAKER_IWARP, 50);
+	fake_request(SAKER_FALCON, 51);
+	cr_assert_eq(fake.rejects, 0);
+	cr_assert_not(fake_readable(ch));
+	cr_assert_eq(rdma_migrate_id(l, other), 0);
+	cr_assert_eq(rdma_listen(l, 3), 0);
+	cr_assert_eq(fake.listens, 1);
+	for (int i = 0; i < 2; i++) {
+		struct rdma_cm_event *ev = fake_next(other, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+		of[i] = ev->id;
+		cr_assert_eq(ev->listen_id, l);
+		cr_assert_eq(ev->id->channel, other);
+		cr_assert_eq(rdma_ack_cm_event(ev), 0);
+		cr_assert_eq(rdma_reject(of[i], NULL, 0), 0);
+		cr_assert_eq(fake.request, 50 + (uint32_t)i, "the first comes first");
+		fake_destroy(of[i], NULL);
+	}
+	cr_assert_not(fake_readable(other));
+	fake_request(SAKER_IWARP, 52);
+	cr_assert(fake_readable(other));
+	fake_destroy(l, other);
+	rdma_destroy_event_channel(ch);
+}
+
+Test(cm_connect, no_more_requests_wait_than_the_backlog)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *l = fake_passive(&ch, "0.0.0.0"); /* backlog 5 */
+
+	for (uint32_t i = 0; i < 7; i++)
+		fake_request(SAKER_IWARP, 70 + i);
+	cr_assert_eq(fake.rejects, 2);
+	for (int i = 0; i < 5; i++) {
+		struct rdma_cm_event *ev = fake_next(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+		struct rdma_cm_id *id = ev->id;
+
+		cr_assert_eq(rdma_ack_cm_event(ev), 0);
+		fake_destroy(id, NULL);
+	}
+	cr_assert_not(fake_readable(ch));
+	fake_destroy(l, ch);
+}
+
+Test(cm_connect, who_connects_or_goes_refuses_what_came_to_its_port)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id = bound(&ch, "192.0.2.1");
+
+	fake_request(SAKER_IWARP, 60);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, fake_addr("192.0.2.9", 7471), 100), 0);
+	cr_assert_eq(fake.unlistens, 1);
+	cr_assert_eq(fake.rejects, 1);
+	fake_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cr_assert_not(fake_readable(ch));
+	fake_destroy(id, ch);
+	id = bound(&ch, "192.0.2.1");
+	fake_request(SAKER_IWARP, 61);
+	fake_destroy(id, ch);
+	cr_assert_eq(fake.unlistens, 2);
+	cr_assert_eq(fake.rejects, 2);
+}
+
+Test(cm_connect, an_id_that_shares_its_port_is_reachable_when_it_listens)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	int one = 1;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &one, 4), 0);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 7471)), 0);
+	cr_assert_eq(fake.listens, 0);
+	cr_assert_eq(rdma_listen(id, 3), 0);
+	cr_assert_eq(fake.listens, 1);
+	cr_assert_eq(fake.backlog, 3);
+	fake_destroy(id, ch);
 }
 
 Test(cm_connect, a_listener_at_an_address_takes_its_devices_requests_only)
@@ -350,6 +466,31 @@ Test(cm_connect, a_listener_of_one_family_takes_no_other)
 	cr_assert_not(fake_readable(ch));
 	cr_assert_eq(fake.rejects, 2);
 	fake_destroy(l, ch);
+}
+
+Test(cm_connect, a_dual_stack_server_listens_at_one_port_of_each_family)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *v4, *v6, *both;
+	int one = 1;
+
+	cr_assert_eq(rdma_create_id(ch, &v4, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(v4, fake_addr("0.0.0.0", 7471)), 0);
+	cr_assert_eq(rdma_listen(v4, 0), 0);
+	cr_assert(fake.any_local && fake.v4_local, "IPv4 only");
+	cr_assert_eq(rdma_create_id(ch, &both, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(both, fake_addr("::", 7471)), -1);
+	cr_assert_eq(errno, EADDRINUSE);
+	cr_assert_eq(rdma_create_id(ch, &v6, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_set_option(v6, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &one, 4), 0);
+	cr_assert_eq(rdma_bind_addr(v6, fake_addr("::", 7471)), 0);
+	cr_assert_eq(rdma_listen(v6, 0), 0);
+	cr_assert_gt(fake.v6only, 0);
+	cr_assert_eq(rdma_bind_addr(both, fake_addr("2001:db8::1", 7471)), -1);
+	cr_assert_eq(errno, EADDRINUSE);
+	fake_destroy(v4, NULL);
+	fake_destroy(both, NULL);
+	fake_destroy(v6, ch);
 }
 
 static struct rdma_cm_id *
@@ -456,10 +597,11 @@ Test(cm_connect, a_port_of_our_choice_moves_on_when_it_is_taken)
 	fake_destroy(id, NULL);
 	/* A port that the program chose does not change. */
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
-	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 900)), 0);
 	fake.ports_in_use = 1;
-	cr_assert_eq(rdma_listen(id, 0), -1);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 900)), -1);
 	cr_assert_eq(errno, EADDRINUSE);
+	cr_assert_eq(rdma_bind_addr(id, fake_addr("0.0.0.0", 901)), 0, "the id is unbound");
+	cr_assert_eq(fake.port, 901);
 	fake_destroy(id, ch);
 }
 

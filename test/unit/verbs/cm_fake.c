@@ -336,7 +336,8 @@ listener(const struct sk_addr *addr, uint16_t port, uint32_t backlog, void *user
 	fake.listens++;
 	fake.port = port;
 	fake.backlog = backlog;
-	fake.any_local = addr == NULL;
+	fake.any_local = addr == NULL || sk_addr_is_any(addr);
+	fake.v4_local = addr != NULL && sk_addr_is_v4(addr);
 	if (fake.ports_in_use > 0) {
 		fake.ports_in_use--;
 		return -EADDRINUSE;
@@ -360,6 +361,14 @@ saker_ud_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint
 	void *user, struct saker_listener **out)
 {
 	return listener(addr, port, backlog, user, out);
+}
+
+int
+saker_listen_v6only(struct saker *s, enum saker_space space, uint16_t port, uint32_t backlog,
+	void *user, struct saker_listener **out)
+{
+	fake.v6only++;
+	return listener(NULL, port, backlog, user, out);
 }
 
 int

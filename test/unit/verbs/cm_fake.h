@@ -18,7 +18,8 @@ struct fake {
 	struct sk_addr local, remote;
 	uint16_t port;
 	uint32_t backlog, request;
-	bool any_local, abortive;
+	bool any_local, v4_local, abortive;
+	unsigned v6only; /* calls of saker_listen_v6only() */
 	unsigned connects, accepts, rejects, disconnects, listens, unlistens, ud_resolves;
 	/* The result of the functions of libsaker: 0 or -errno. */
 	int answer;

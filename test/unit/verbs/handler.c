@@ -65,6 +65,11 @@ vb_async_purge(struct ibv_context *c, void *element)
 {
 }
 
+void
+vb_channel_ring(struct vb_cq *q)
+{
+}
+
 uint32_t
 vb_channel_forget(struct vb_cq *q)
 {

@@ -339,6 +339,41 @@ Test(kind, the_query_of_a_device_shows_its_capabilities)
 	cr_assert_eq(a.max_ah, 65536);
 }
 
+Test(kind, the_query_of_a_device_names_vendor_part_and_firmware)
+{
+	struct ibv_device_attr a[VB_NKINDS];
+
+	for (int t = 0; t < VB_NKINDS; t++) {
+		struct ibv_context *c = context_of((enum saker_transport)t);
+
+		cr_assert_eq(ibv_query_device(c, &a[t]), 0);
+		cr_assert_eq(a[t].vendor_id, 0x73616b);
+		cr_assert_str_eq(a[t].fw_ver, SAKER_VERSION);
+		cr_assert_eq(a[t].node_guid, ibv_get_device_guid(c->device));
+		cr_assert_neq(a[t].sys_image_guid, 0);
+	}
+	cr_assert_neq(a[SAKER_IWARP].vendor_part_id, a[SAKER_FALCON].vendor_part_id);
+	cr_assert_neq(a[SAKER_IWARP].node_guid, a[SAKER_FALCON].node_guid);
+	cr_assert_eq(a[SAKER_IWARP].sys_image_guid, a[SAKER_FALCON].sys_image_guid);
+}
+
+Test(kind, the_port_has_the_speed_of_the_link)
+{
+	static const struct {
+		uint32_t mbps;
+		uint8_t width, speed;
+	} rows[] = {{0, 1, 4}, {1000, 1, 1}, {10000, 1, 4}, {25000, 1, 32}, {40000, 2, 4},
+		{100000, 2, 32}, {200000, 2, 64}, {400000, 2, 128}};
+	struct ibv_port_attr port;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		info.speed = rows[i].mbps;
+		cr_assert_eq(vb_query_port(context_of(SAKER_IWARP), 1, &port, sizeof(port)), 0);
+		cr_assert_eq(port.active_width, rows[i].width, "%u Mb/s", rows[i].mbps);
+		cr_assert_eq(port.active_speed, rows[i].speed, "%u Mb/s", rows[i].mbps);
+	}
+}
+
 Test(kind, an_iWARP_device_has_its_MAC_address_as_its_GID)
 {
 	struct ibv_context *c = context_of(SAKER_IWARP);
@@ -376,6 +411,7 @@ Test(kind, a_Falcon_device_has_its_addresses_as_its_GIDs)
 	}
 	cr_assert_eq(ibv_query_gid(c, 1, 2, &gid), -1);
 	cr_assert_eq(ibv_query_gid(c, 2, 0, &gid), -1);
+	cr_assert_eq(ibv_query_gid_table(c, e, 1, 0), -EINVAL, "the table does not fit");
 	cr_assert_eq(ibv_query_gid_table(c, e, 3, 0), 2);
 	cr_assert_eq(e[1].gid_type, IBV_GID_TYPE_ROCE_V2);
 	cr_assert_eq(e[1].gid_index, 1);

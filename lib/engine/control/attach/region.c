@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Regions of shared memory. The engine maps a client's descriptor only if it is a memfd that is
- * sealed against shrinking: the kernel then refuses to truncate it. The seal does not prevent
- * holes. Where the process may use userfaultfd(2), a region is watched (common/sigbus.h): no loop
- * ever allocates a page of it.
+ * sealed against shrinking, so that the kernel refuses to truncate it, or a file of a kind that
+ * never makes a loop wait. The seal does not prevent holes, and the file may be truncated. Where
+ * the process may use userfaultfd(2), a region is watched (common/sigbus.h): no loop ever allocates
+ * a page of it.
  */
 #include "client.h"
 #include "region_priv.h"
@@ -77,13 +78,12 @@ page_size(int fd)
 				  : PAGE_SIZE_SMALL);
 }
 
-int
-ctl_region_map_fd(
-	int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen)
+/* Checks a memfd of the client library. Returns 0, or -errno with a sentence. */
+static int
+memfd_check(int fd, uint64_t size, bool sparse, char *why, size_t whylen)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
-	void *p;
 
 	if (seals < 0) {
 		snprintf(why, whylen, "the descriptor is no memfd");
@@ -105,11 +105,51 @@ ctl_region_map_fd(
 			(unsigned long long)SHM_SPARSE_MAX);
 		return -EINVAL;
 	}
+	return 0;
+}
+
+/* Checks an object that the program shares with others. A file system other than these two may
+ * make a loop that touches a page wait for a disk or for a program. The object may shrink at any
+ * time: its client is ended when the engine touches a page that is gone (common/sigbus.h). */
+static int
+object_check(int fd, uint64_t size, char *why, size_t whylen)
+{
+	uint64_t page = page_size(fd);
+	struct statfs fs;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || fstatfs(fd, &fs) < 0 ||
+		(fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC)) {
+		snprintf(why, whylen, "the descriptor is no file on tmpfs or hugetlbfs");
+		return -EOPNOTSUPP;
+	}
+	if (size == 0 || size % page != 0 || size > SHM_OBJECT_MAX || st.st_size < 0 ||
+		size > ((uint64_t)st.st_size + page - 1) / page * page) {
+		snprintf(why, whylen, "the file has %llu bytes, and not %llu in pages of %llu",
+			(unsigned long long)st.st_size, (unsigned long long)size,
+			(unsigned long long)page);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+ctl_region_map_fd(
+	int fd, uint64_t size, uint32_t flags, struct eng_region *out, char *why, size_t whylen)
+{
+	bool object = (flags & SHM_REGION_OBJECT) != 0;
+	bool sparse = object || (flags & SHM_REGION_SPARSE) != 0;
+	int rc = object ? object_check(fd, size, why, whylen)
+			: memfd_check(fd, size, sparse, why, whylen);
+	void *p;
+
+	if (rc < 0)
+		return rc;
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (p == MAP_FAILED) {
-		int rc = -errno;
-
-		snprintf(why, whylen, "the memfd cannot be mapped for writing");
+		rc = -errno;
+		snprintf(why, whylen, "the %s cannot be mapped for writing",
+			object ? "file" : "memfd");
 		return rc;
 	}
 	/* A core dump would fill the holes with pages. */
@@ -126,6 +166,18 @@ ctl_region_map_fd(
 		.page = page_size(fd),
 	};
 	return 0;
+}
+
+/* Returns the address space of a client's sparse regions, whose pages count only as far as they are
+ * registered. All clients together share the address space of this process. */
+static uint64_t
+sparse_space(const struct ctl_client *cl)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = SHM_HOME + 1; i < SHM_MAX_REGIONS; i++)
+		bytes += cl->map[i].sparse ? cl->map[i].size : 0;
+	return bytes;
 }
 
 /* Returns the bytes that count against the client's limit of memory, and sets *count to the number
@@ -176,6 +228,11 @@ ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_r
 	if (!r->sparse && (bytes > l->client_mem_bytes || r->size > l->client_mem_bytes - bytes)) {
 		snprintf(why, whylen, "no more than %llu bytes of memory are allowed to one client",
 			(unsigned long long)l->client_mem_bytes);
+		return -EDQUOT;
+	}
+	if (r->sparse && r->size > SHM_OBJECT_MAX - sparse_space(cl)) {
+		snprintf(why, whylen, "the shared memory of one client spans at most %llu bytes",
+			(unsigned long long)SHM_OBJECT_MAX);
 		return -EDQUOT;
 	}
 	while (cl->map[n].base != NULL)

@@ -10,10 +10,11 @@
  * when there are enough. Returns 0 or -errno. */
 int ctl_region_make_home(const char *name, uint64_t size, bool huge, struct eng_region *out);
 /* Maps a memfd that a client has sent. It must be sealed against shrinking and exactly `size` bytes
- * long; a sparse one has at most SHM_SPARSE_MAX bytes. Returns 0, or -errno with one sentence in
- * `why`. The descriptor remains the caller's. */
+ * long; a sparse one has at most SHM_SPARSE_MAX bytes. `flags`: enum shm_region_flags, which has
+ * the terms for an object of the program's. Returns 0, or -errno with one sentence in `why`. The
+ * descriptor remains the caller's. */
 int ctl_region_map_fd(
-	int fd, uint64_t size, bool sparse, struct eng_region *out, char *why, size_t whylen);
+	int fd, uint64_t size, uint32_t flags, struct eng_region *out, char *why, size_t whylen);
 /* Gives the region a free number of the client, if the client's limit of memory allows it, and
  * guards it against SIGBUS. Returns the number, or -errno with one sentence in `why`. */
 int ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r,

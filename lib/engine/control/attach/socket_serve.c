@@ -116,8 +116,7 @@ ctl_sock_region(struct eng_socket *s, struct sock_conn *k, const struct shm_sock
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	char why[sizeof(reply.text)] = "there is no memory";
 	struct eng_region r;
-	int n = in != NULL ? ctl_region_map_fd(fd, m->size, (m->flags & SHM_REGION_SPARSE) != 0, &r,
-				     why, sizeof(why))
+	int n = in != NULL ? ctl_region_map_fd(fd, m->size, m->flags, &r, why, sizeof(why))
 			   : -ENOMEM;
 
 	if (n == 0) {

@@ -44,10 +44,11 @@ void cm_accept_forget(struct eng_control *c, struct cm_conn *q);
 
 struct cm_listener {
 	struct ctl_client *client;
-	uint32_t handle; /* of the client */
-	uint32_t number; /* unique in the instance, contains a generation: listen.number */
-	uint32_t slot;   /* in c->listeners */
-	struct sk_addr addr;
+	uint32_t handle;     /* of the client */
+	uint32_t number;     /* unique in the instance, contains a generation: listen.number */
+	uint32_t slot;       /* in c->listeners */
+	struct sk_addr addr; /* and `v6only`: see eng_listens_at() */
+	bool v6only;
 	uint16_t port;
 	uint8_t space;             /* enum shm_space */
 	uint32_t backlog, pending; /* requests: the limit, and those without an answer */

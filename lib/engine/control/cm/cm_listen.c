@@ -28,24 +28,33 @@ cm_listener_of_service(const struct eng_control *c, const struct sk_addr *addr, 
 
 	LIST_FOREACH (l, listen_bucket(c, port), by_port)
 		if (l->space == SHM_SPACE_UDP && l->port == port &&
-			(sk_addr_is_any(&l->addr) || sk_addr_eq(addr, &l->addr)))
+			eng_listens_at(&l->addr, l->v6only, addr))
 			return l;
 	return NULL;
 }
 
+/* Returns whether the listener and one at `addr` accept requests to the same addresses. */
+static bool
+cm_listen_overlaps(const struct cm_listener *l, const struct sk_addr *addr, bool v6only)
+{
+	if (!sk_addr_is_any(addr))
+		return eng_listens_at(&l->addr, l->v6only, addr);
+	if (!sk_addr_is_any(&l->addr))
+		return eng_listens_at(addr, v6only, &l->addr);
+	return (!v6only && !l->v6only) || (!sk_addr_is_v4(addr) && !sk_addr_is_v4(&l->addr));
+}
+
 /* Returns whether another listener would receive requests for this address and port. */
 static bool
-cm_listen_in_use(
-	const struct eng_control *c, uint8_t space, const struct sk_addr *addr, uint16_t port)
+cm_listen_in_use(const struct eng_control *c, uint8_t space, const struct sk_addr *addr,
+	bool v6only, uint16_t port)
 {
 	const struct cm_listener *l;
 
 	if (space == SHM_SPACE_TCP && port == c->reserved_port)
 		return true;
 	LIST_FOREACH (l, listen_bucket(c, port), by_port)
-		if (l->port == port && l->space == space &&
-			(sk_addr_is_any(addr) || sk_addr_is_any(&l->addr) ||
-				sk_addr_eq(addr, &l->addr)))
+		if (l->port == port && l->space == space && cm_listen_overlaps(l, addr, v6only))
 			return true;
 	return false;
 }
@@ -53,7 +62,7 @@ cm_listen_in_use(
 /* Returns a free port of the configured range, or 0. The search begins at a port that nobody can
  * predict. */
 static uint16_t
-choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
+choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr, bool v6only)
 {
 	uint32_t from = c->cfg->port_min, n = (uint32_t)c->cfg->port_max - from + 1;
 	uint32_t start = (uint32_t)sk_siphash(&c->qpn_key, &c->now, sizeof(c->now)) % n;
@@ -61,7 +70,7 @@ choose_port(struct eng_control *c, uint8_t space, const struct sk_addr *addr)
 	for (uint32_t i = 0; i < SK_MIN(n, 256); i++) {
 		uint16_t port = (uint16_t)(from + (start + i) % n);
 
-		if (port != 0 && !cm_listen_in_use(c, space, addr, port))
+		if (port != 0 && !cm_listen_in_use(c, space, addr, v6only, port))
 			return port;
 	}
 	return 0;
@@ -150,7 +159,10 @@ listen_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (cm->space > SHM_SPACE_UDP || (cm->space == SHM_SPACE_UDP && !c->datagrams))
 		return ctl_refuse(c, m, -EPROTONOSUPPORT, "no enabled transport has port space %u",
 			cm->space);
-	if (cm->lport && cm_listen_in_use(c, cm->space, &cm->local, cm->lport))
+	if (cm->v6only && (!sk_addr_is_any(&cm->local) || sk_addr_is_v4(&cm->local)))
+		return ctl_refuse(c, m, -EINVAL, "a listener at %s has no IPv6 addresses to choose",
+			sk_addr_str(&cm->local, text));
+	if (cm->lport && cm_listen_in_use(c, cm->space, &cm->local, cm->v6only != 0, cm->lport))
 		return ctl_refuse(c, m, -EADDRINUSE, "port %u is in use", cm->lport);
 	return 0;
 }
@@ -177,6 +189,7 @@ send_listen(struct eng_control *c, struct cm_listener *l, struct ctl_op *op,
 		msg->m.user = l->client->eng.user;
 		msg->m.listen.number = l->number;
 		msg->m.listen.addr = l->addr;
+		msg->m.listen.v6only = l->v6only;
 		msg->m.listen.port = l->port;
 		msg->m.listen.offer = *offer;
 		msg->m.listen.backlog = l->backlog;
@@ -202,7 +215,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (rc < 0)
 		return rc;
 	if (cm->lport == 0)
-		cm->lport = choose_port(c, cm->space, &cm->local);
+		cm->lport = choose_port(c, cm->space, &cm->local, cm->v6only != 0);
 	if (cm->lport == 0)
 		return ctl_refuse(c, m, -EADDRINUSE, "no free local port was found");
 	if (ctl_take(c, cl, CTL_POOL_LISTENER, m) < 0)
@@ -217,6 +230,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	l->client = cl;
 	l->space = cm->space;
 	l->addr = cm->local;
+	l->v6only = cm->v6only != 0;
 	l->port = cm->lport;
 	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
 	listener_enter(c, l);

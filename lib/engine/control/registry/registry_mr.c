@@ -129,16 +129,72 @@ mr_enter(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr)
 	ctl_total(&c->totals.mrs, 1);
 }
 
+static void
+mr_free(struct eng_control *c, struct ctl_retired *r)
+{
+	struct ctl_mr *mr = (struct ctl_mr *)r;
+
+	__atomic_fetch_sub(&r->client->sparse_bytes, mr_sparse(r->client, mr), __ATOMIC_RELAXED);
+	for (uint32_t n = 0; n < mr->rd.nextents; n++)
+		r->client->region[mr->regions[n]].mrs--;
+	((struct rd_pd *)mr->rd.pd)->refs--;
+	ctl_total(&c->totals.mrs, -1);
+	ctl_give(c, r->client, CTL_POOL_MR);
+	free(mr);
+}
+
+/* Enters a complete region in the place of `old`, which it ends. The reply comes when no stage uses
+ * `old` any more, because the client then frees its memory. */
+static int
+mr_replace(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, struct ctl_mr *old,
+	struct shm_msg *m)
+{
+	struct ctl_op *op = ctl_op_new(c, cl, m, old, NULL);
+
+	if (op == NULL)
+		return ctl_refuse(c, m, -ENOMEM, "no memory");
+	if (!rd_mr_close(&old->rd)) {
+		ctl_op_free(c, op);
+		return ctl_refuse(
+			c, m, -EBUSY, "memory region %u has windows bound to it", old->handle);
+	}
+	mr_enter(c, cl, mr);
+	rd_mr_replace(c->a.mrs, &old->rd, &mr->rd);
+	op->reply.body.mr.mr = mr->handle;
+	op->reply.body.mr.stag = mr->rd.stag;
+	old->end.op = op;
+	ctl_mr_retire(c, old);
+	return CTL_LATER;
+}
+
+/* Enters a complete region, and fills in the reply. */
+static int
+mr_add(struct eng_control *c, struct ctl_client *cl, struct ctl_mr *mr, struct shm_msg *m)
+{
+	if (ctl_stag_add(c, &mr->rd) < 0)
+		return ctl_refuse(c, m, -ENOSPC, "all STags are in use");
+	mr_enter(c, cl, mr);
+	m->body.mr.mr = mr->handle;
+	m->body.mr.stag = mr->rd.stag;
+	return 0;
+}
+
 int
 ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	struct shm_mr *i = &m->body.mr;
-	struct ctl_mr *mr;
+	struct ctl_mr *mr, *old = NULL;
 	int rc;
 
 	/* The memory may still be in the inbox: the socket's thread has put it there before it
 	 * answered the client, and the client has sent this command after that answer. */
 	ctl_inbox_poll(c);
+	if (i->replaces != 0) {
+		old = ctl_table_get(&cl->mrs, i->replaces - 1);
+		if (old == NULL)
+			return ctl_refuse(
+				c, m, -EINVAL, "there is no memory region %u", i->replaces - 1);
+	}
 	rc = mr_check(c, cl, m);
 	if (rc < 0)
 		return rc;
@@ -156,31 +212,13 @@ ctl_mr_create(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	rc = mr_extents(c, cl, mr, m);
 	if (rc == 0)
 		rc = mr_quota(c, cl, mr, m);
-	if (rc == 0 && ctl_stag_add(c, &mr->rd) < 0)
-		rc = ctl_refuse(c, m, -ENOSPC, "all STags are in use");
+	if (rc == 0)
+		rc = old != NULL ? mr_replace(c, cl, mr, old, m) : mr_add(c, cl, mr, m);
 	if (rc < 0) {
 		ctl_give(c, cl, CTL_POOL_MR);
 		free(mr);
-		return rc;
 	}
-	mr_enter(c, cl, mr);
-	i->mr = mr->handle;
-	i->stag = mr->rd.stag;
-	return 0;
-}
-
-static void
-mr_free(struct eng_control *c, struct ctl_retired *r)
-{
-	struct ctl_mr *mr = (struct ctl_mr *)r;
-
-	__atomic_fetch_sub(&r->client->sparse_bytes, mr_sparse(r->client, mr), __ATOMIC_RELAXED);
-	for (uint32_t n = 0; n < mr->rd.nextents; n++)
-		r->client->region[mr->regions[n]].mrs--;
-	((struct rd_pd *)mr->rd.pd)->refs--;
-	ctl_total(&c->totals.mrs, -1);
-	ctl_give(c, r->client, CTL_POOL_MR);
-	free(mr);
+	return rc;
 }
 
 void

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completion queues and their channels: what a completion reports, and the events of queues that
+ * are armed while they hold completions. The test writes completions in place of an engine. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "../../../drivers/verbs/events_priv.h"
+#include "../../../drivers/verbs/ops_priv.h"
+#include "../../../drivers/verbs/path_priv.h"
+#include "../../../drivers/verbs/wc_priv.h"
+#include "../../../lib/client/client_priv.h"
+#include "../../mini/mini.h"
+
+#define HOME  (4ul << 20)
+#define DEPTH 16
+
+__thread uint32_t vb_path_depth __attribute__((tls_model("initial-exec")));
+static struct mini mini;
+static struct saker *s;
+static struct vb_context context;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq_ex *cq;
+
+/* ---- What the tested files need of others ---- */
+
+int
+vb_alive(struct ibv_context *c)
+{
+	return 0;
+}
+
+int
+vb_fail(int err, const char *fmt, ...)
+{
+	errno = err;
+	return err;
+}
+
+int
+vb_rc(int rc, const char *what)
+{
+	return rc < 0 ? -rc : 0;
+}
+
+int
+vb_dispatch_start(void)
+{
+	return 0;
+}
+
+void
+vb_events_lock(void)
+{
+}
+
+void
+vb_events_unlock(void)
+{
+}
+
+void
+vb_async_purge(struct ibv_context *c, void *element)
+{
+}
+
+void
+vb_await_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, uint32_t got)
+{
+	cr_assert_eq(*acked, got);
+}
+
+/* ---- The rig ---- */
+
+static void
+start(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = DEPTH};
+
+	cr_assert(mini_init(&mini, HOME));
+	cr_assert_eq(saker_open_flat(mini.home, mini.size, mini_idle, &mini, &s), 0);
+	context.saker = s;
+	context.info.max_cq_depth = DEPTH;
+	context.vctx.context.num_comp_vectors = 1;
+	channel = ibv_create_comp_channel(&context.vctx.context);
+	cr_assert_not_null(channel);
+	cr_assert_eq(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	attr.channel = channel;
+	cq = vb_create_cq_ex(&context.vctx.context, &attr);
+	cr_assert_not_null(cq);
+}
+
+static void
+end(void)
+{
+	cr_assert_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	cr_assert_eq(ibv_destroy_comp_channel(channel), 0);
+	saker_close(s);
+	mini_free(&mini);
+}
+
+TestSuite(verbs_cq, .init = start, .fini = end, .timeout = 60);
+
+/* Writes a completion, as the engine does, without an event. */
+static void
+complete(uint8_t flags, uint8_t status)
+{
+	struct shm_cqe *e = shm_prod_entry(&mini.cq[0].ring);
+
+	e->opcode = RD_RECV;
+	e->flags = flags;
+	e->status = status;
+	shm_prod_push(&mini.cq[0].ring);
+}
+
+static void
+arm(bool solicited_only)
+{
+	cr_assert_eq(vb_req_notify_cq(ibv_cq_ex_to_cq(cq), solicited_only), 0);
+}
+
+/* Takes an event, and returns whether there was one. */
+static bool
+event(void)
+{
+	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+	bool readable = poll(&p, 1, 0) == 1;
+	struct ibv_cq *of;
+	void *arg;
+
+	if (ibv_get_cq_event(channel, &of, &arg) != 0) {
+		cr_assert_eq(errno, EAGAIN);
+		cr_assert_not(readable);
+		return false;
+	}
+	cr_assert(readable);
+	cr_assert_eq(of, ibv_cq_ex_to_cq(cq));
+	ibv_ack_cq_events(of, 1);
+	return true;
+}
+
+/* ---- Completions ---- */
+
+Test(verbs_cq, a_datagrams_service_level_shows_the_family_of_its_header)
+{
+	static const struct {
+		uint8_t flags, sl;
+	} rows[] = {{0, 0}, {RD_WC_SOLICITED, 0}, {RD_WC_GRH, 1}, {RD_WC_GRH | RD_WC_IP4, 2},
+		{RD_WC_GRH | RD_WC_IP4 | RD_WC_IMM, 2}};
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_wc wc;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		complete(rows[i].flags, RD_SUCCESS);
+		cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+		cr_assert_eq(wc.sl, rows[i].sl, "row %zu", i);
+		complete(rows[i].flags, RD_SUCCESS);
+		cr_assert_eq(ibv_start_poll(cq, &none), 0);
+		cr_assert_eq(ibv_wc_read_sl(cq), rows[i].sl, "row %zu", i);
+		ibv_end_poll(cq);
+	}
+}
+
+/* ---- Events ---- */
+
+Test(verbs_cq, a_queue_that_is_armed_with_completions_has_an_event)
+{
+	struct ibv_wc wc;
+
+	arm(false);
+	cr_assert_not(event(), "the queue is empty");
+	complete(0, RD_SUCCESS);
+	cr_assert_not(event(), "the engine sends the event of a later completion");
+	arm(false);
+	cr_assert(event());
+	cr_assert_not(event());
+	/* The event has disarmed the queue. */
+	cr_assert_not(shm_arm_fire(&mini.cq[0].shared->arm, true));
+	arm(false);
+	cr_assert(event());
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+	arm(false);
+	cr_assert_not(event());
+	cr_assert(shm_arm_fire(&mini.cq[0].shared->arm, false), "the queue is armed");
+}
+
+Test(verbs_cq, a_queue_that_is_armed_for_solicited_completions_has_an_event_of_these_alone)
+{
+	complete(0, RD_SUCCESS);
+	arm(true);
+	cr_assert_not(event());
+	complete(RD_WC_SOLICITED, RD_SUCCESS);
+	arm(true);
+	cr_assert(event());
+	complete(0, RD_LOC_LEN_ERR);
+	arm(true);
+	cr_assert(event());
+	arm(true);
+	arm(false);
+	cr_assert(event(), "two calls may have one event");
+	cr_assert_not(event());
+}
+
+Test(verbs_cq, a_handler_that_interrupted_a_poll_arms_without_an_event)
+{
+	struct vb_cq *v = (struct vb_cq *)cq;
+
+	complete(0, RD_SUCCESS);
+	cr_assert(vb_path_enter(&v->lock));
+	arm(false);
+	vb_path_leave(&v->lock);
+	cr_assert_not(event());
+	cr_assert(shm_arm_fire(&mini.cq[0].shared->arm, false));
+}
+
+Test(verbs_cq, an_event_that_nobody_fetched_ends_with_the_queue)
+{
+	complete(0, RD_SUCCESS);
+	arm(false);
+	cr_assert_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	cr_assert_eq(ibv_destroy_comp_channel(channel), 0);
+	start();
+}
