@@ -6,13 +6,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CLAIM(cond)                                                                                \
 	do {                                                                                       \
-		if (!(cond))                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond);         \
 			__builtin_trap();                                                          \
+		}                                                                                  \
 	} while (0)
 
 /* `n` bytes alone on the heap, so that AddressSanitizer sees any byte read behind them; free() it.

@@ -13,6 +13,7 @@
 
 #define PEER_ISN 0xfffff000u
 #define MTU      1500
+#define EMSS_MIN (68 - 40 - 12) /* of the least MTU of IPv4 (RFC 791), with timestamps */
 
 #define OOO_SLICES     64
 #define SEGMENT_SLICES 2 /* of a segment of the peer */
@@ -266,7 +267,7 @@ check(void)
 	if (!w.c)
 		return;
 	tcp_get_info(w.c, &i);
-	CLAIM(i.cwnd > 0 && i.emss >= 48 && i.emss <= MTU - 40);
+	CLAIM(i.cwnd > 0 && i.emss >= EMSS_MIN && i.emss <= MTU - 40);
 	CLAIM(i.rto_ns > 0 && i.rto_ns <= 4000000000);
 	CLAIM(i.rcv_wnd <= 8192);
 	CLAIM(w.slices <= OOO_SLICES + SEGMENT_SLICES);
