@@ -219,6 +219,8 @@ side_main(void *arg)
 	s->rc = embedded_work(s);
 	if (s->rc && s->end.engine != NULL)
 		exit(1); /* the other side would wait forever */
+	/* The last word to the other side may be lost, and is then sent again. */
+	embedded_barrier(s, true);
 	perf_settle(&s->end);
 	return 0;
 }
@@ -248,16 +250,6 @@ side_create(const struct perf_options *o, bool active, uint16_t port)
 	if (s->end.engine == NULL || (active && side_locals(s)))
 		return NULL;
 	return s;
-}
-
-static void
-side_destroy(struct side *s)
-{
-	perf_end_close(&s->end);
-	eng_detach(s->end.engine, s->end.client);
-	while (!eng_client_gone(s->end.engine, s->end.client))
-		perf_idle(&s->end);
-	eng_destroy(s->end.engine);
 }
 
 int
@@ -290,7 +282,7 @@ perf_embedded(const struct perf_options *o)
 	/* The other end answers while one ends its connections. */
 	sides[0]->end.other = sides[1]->end.engine;
 	for (int i = 0; i < 2; i++)
-		side_destroy(sides[i]);
+		perf_end_close(&sides[i]->end);
 	perf_pcap_close(); /* the engines have sent their last frames */
 	return errors != 0;
 }

@@ -14,6 +14,7 @@
 	(RD_ACC_LOCAL_WRITE | RD_ACC_REMOTE_WRITE | RD_ACC_REMOTE_READ | RD_ACC_REMOTE_ATOMIC)
 #define SPIN_TURNS    2000 /* turns for which a client spins before it sleeps for NAP_US */
 #define NAP_US        50
+#define LINGER_NS     3000000000
 #define EVENT_MS      100    /* --events: longest sleep, after which the connection is checked */
 #define QUEUE_MIN     16     /* requests: room for the words between both ends */
 #define CQ_DEPTH_MOST 65536u /* entries: deeper queues leave the processor's caches */
@@ -219,4 +220,25 @@ perf_end_close(struct perf_end *e)
 	free(e->cq);
 	free(e->qp);
 	free(e->flow);
+	if (e->engine == NULL)
+		return;
+	if (e->s != NULL)
+		eng_detach(e->engine, e->client);
+	while (e->s != NULL && !eng_client_gone(e->engine, e->client))
+		perf_idle(e);
+	eng_destroy(e->engine);
+}
+
+void
+perf_linger(struct perf_end *e)
+{
+	uint64_t last = eng_clock();
+	struct saker_event ev;
+
+	while (e->engine != NULL && eng_clock() - last < LINGER_NS) {
+		if (eng_poll(e->engine, 0, eng_clock()))
+			last = eng_clock();
+		if (saker_event(e->s, &ev) == 1 && ev.type == SAKER_EV_DISCONNECTED)
+			return;
+	}
 }

@@ -112,7 +112,9 @@ perf_single(const struct perf_options *o)
 	int rc = single_work(&e, o);
 
 	errors = rc == 0 && e.active ? perf_mistakes(&e) : e.errors;
-	if (e.s != NULL)
+	if (rc == 0 && !e.active)
+		perf_linger(&e);
+	else if (e.s != NULL)
 		perf_settle(&e);
 	if (o->counters && e.engine != NULL)
 		perf_counters_print(e.engine, 0, e.active ? "active" : "passive");

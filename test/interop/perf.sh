@@ -3,7 +3,8 @@
 #
 # saker-perf as users of perftest run it: two clients of one saker, without EAL's options. Sizes,
 # durations, both directions, events and inline data give figures; two ends whose options differ end
-# with a sentence that names the option; its help and its tables fit into 80 columns.
+# with a sentence that names the option; its help and its tables fit into 80 columns. Before, both
+# ends in one process, over a wire that loses frames.
 . "$(dirname "$0")/perf.inc"
 program=$build/app/saker-perf
 "$build/app/saker" --lcores '0@(0,1)' --no-pci --no-huge --no-shconf -m 700 --no-telemetry \
@@ -35,6 +36,14 @@ good() { # good OPTIONS...: both ends run with them, and end well
 value() { # value FILTER: it holds for the result
     jq -e "$1" "$work/run.out" >/dev/null || fail "$1 does not hold: $(cat "$work/run.out")"
 }
+
+say "many QPs over a wire that loses frames, also the last ones"
+for transport in iwarp falcon; do
+    timeout -k 5 120 "$program" --transport $transport --impair drop=0.02,seed=1 --qps 50 \
+        --test rate -n 20000 --rounds 2 --no-floor --json >"$work/run.out" 2>"$work/run.log" ||
+        fail "$transport: both ends in one process"
+    jq -e '.errors == 0 and .qps == 50' "$work/run.out" >/dev/null || fail "$(cat "$work/run.out")"
+done
 
 say "sizes, durations, both directions, events and inline data"
 for transport in iwarp falcon; do
