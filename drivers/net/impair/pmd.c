@@ -193,7 +193,8 @@ dev_stop(struct rte_eth_dev *dev)
 			impair_lane_free_held(&im->rx[i]->lane);
 	}
 	dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
-	return rte_eth_dev_stop(im->lower);
+	/* EAL's cleanup may have removed the lower port already. */
+	return rte_eth_dev_is_valid_port(im->lower) ? rte_eth_dev_stop(im->lower) : 0;
 }
 
 static int
@@ -206,7 +207,7 @@ dev_close(struct rte_eth_dev *dev)
 		free_queue(&im->tx[i]);
 	}
 	impair_register(im, false);
-	return rte_eth_dev_close(im->lower);
+	return rte_eth_dev_is_valid_port(im->lower) ? rte_eth_dev_close(im->lower) : 0;
 }
 
 static int
