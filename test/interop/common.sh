@@ -125,11 +125,9 @@ pair() {
     saker b 0@1 "net_memif0,role=client,$wire" -- "${wire_b[@]}" "$@"
 }
 
-# crowded_falcon RNR-RETRY: prints a [falcon] section for programs that spin on the sakers' cores. A
-# round trip then takes as long as a time slice of the scheduler, which is not congestion.
-crowded_falcon() {
-    printf '%s\n' '[falcon]' 'enabled = yes' "rnr-retry = $1" 'rto-min = 10ms' \
-        'swift-target = 50ms'
+# falcon_section RNR-RETRY: prints a [falcon] section.
+falcon_section() {
+    printf '%s\n' '[falcon]' 'enabled = yes' "rnr-retry = $1"
 }
 
 # telemetry NAME COMMAND: prints the reply as JSON.

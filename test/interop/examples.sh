@@ -11,7 +11,7 @@ examples=$build/app/examples
 take_memory 400
 port=7500
 
-crowded_falcon 7 >"$work/falcon.ini"
+falcon_section 7 >"$work/falcon.ini"
 wire_a=(--config "$work/falcon.ini" --address "0=10.5.0.1/24")
 wire_b=(--config "$work/falcon.ini" --address "0=10.5.0.2/24")
 

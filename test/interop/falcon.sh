@@ -105,7 +105,7 @@ secret() { (umask 077 && cat >"$work/$1"); }
 settings() {
     local name=$1
     shift
-    { crowded_falcon 7; printf '%s\n' 'psp = gcm256' 'require-psp = yes' "$@"; } >"$work/$name.ini"
+    { falcon_section 7; printf '%s\n' 'psp = gcm256' 'require-psp = yes' "$@"; } >"$work/$name.ini"
 }
 # certificate NAME SUBJECT-ALTERNATIVE-NAME: issues a certificate of the test's CA.
 certificate() {

@@ -103,8 +103,7 @@ say "a forbidden system call ends the process"
 
 say "two sakers joined by memif, both transports, TLS"
 printf '%064d' 7 >"$run/psk"
-printf '%s\n' '[falcon]' 'enabled = yes' "psk = $run/psk" 'rto-min = 10ms' \
-    'swift-target = 50ms' >"$run/falcon.ini"
+printf '%s\n' '[falcon]' 'enabled = yes' "psk = $run/psk" >"$run/falcon.ini"
 chmod 600 "$run/falcon.ini" "$run/psk" && chown $id:$id "$run/falcon.ini" "$run/psk"
 wire="socket=$run/wire,zero-copy=no"
 served a 0@0 "net_memif0,role=server,$wire" -- --config "$run/falcon.ini" --address 0=10.5.0.1/24

@@ -12,7 +12,7 @@ lib=$(realpath "$build/drivers/verbs/libsaker-verbs.so")
 take_memory 400
 port=7300
 
-crowded_falcon 7 >"$work/falcon.ini"
+falcon_section 7 >"$work/falcon.ini"
 wire_a=(--config "$work/falcon.ini")
 wire_b=(--config "$work/falcon.ini")
 for address in 10.5.0.1/24 fd05::1/64 fe80::5:1/64; do wire_a+=(--address "0=$address"); done

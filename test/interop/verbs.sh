@@ -99,7 +99,7 @@ huge_kb() {
 }
 
 say "two sakers joined by memif"
-crowded_falcon 3 >"$work/falcon.ini"
+falcon_section 3 >"$work/falcon.ini"
 wire_a=(--config "$work/falcon.ini" --address "0=10.5.0.1/24" --address "0=fd05::1/64")
 wire_b=(--config "$work/falcon.ini" --address "0=10.5.0.2/24" --address "0=fd05::2/64")
 pair --idle sleep

@@ -136,7 +136,7 @@ cat >"$work/host.ini" <<INI
 enabled = yes
 uplink = net_memif0
 control = $work/control.sock
-$(crowded_falcon 7)
+$(falcon_section 7)
 [interface 0]
 port = net_memif0
 address = ${address[host]}/24
@@ -163,7 +163,7 @@ db() { # db KEY=VALUE...: adds the second machine, anew if it exists
 put_out() { section "$1" | sed -n 's/.*ever, \(.* timed out, .* refused\).*/\1/p'; }
 has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }
 is_gone() { [ -z "$(section "$1")" ]; }
-crowded_falcon 7 >"$work/wire.ini"
+falcon_section 7 >"$work/wire.ini"
 say "two sakers and two machines"
 saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep \
     --config "$work/host.ini"
