@@ -163,7 +163,8 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 }
 
 /* InfiniBand promises an event for a later completion alone. The devices of the field also report
- * one that is in the queue already, and programs sleep after this call without a further poll. */
+ * one that is in the queue already, and programs sleep after this call without a further poll. One
+ * that an earlier event has reported gets no other: programs also arm before they poll. */
 int
 vb_req_notify_cq(struct ibv_cq *p, int solicited_only)
 {

@@ -108,6 +108,8 @@ struct saker_cq {
 	uint8_t log2_depth;
 	void *user;
 	struct cl_obj obj;
+	/* Atomic, by sub-ring: how many of its completions events have reported. */
+	uint32_t *reported;
 	struct shm_take sub[]; /* [cq.max_subs] */
 };
 _Static_assert(offsetof(struct saker_cq, cq) == 0, "cl_cq_of()");

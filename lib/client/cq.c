@@ -20,6 +20,7 @@ cq_bind(struct saker_cq *cq, struct saker *s, const struct shm_cq_info *info)
 		return -EPROTO;
 	cq->cq.shared = (struct shm_cq *)(s->home + info->at);
 	cq->cq.sub = cq->sub;
+	cq->reported = (uint32_t *)&cq->sub[s->nstages];
 	cq->cq.max_subs = s->nstages;
 	cq->log2_depth = shm_log2(info->depth);
 	return 0;
@@ -47,7 +48,8 @@ cq_grow(struct saker_cq *cq)
 int
 saker_cq_create(struct saker *s, uint32_t depth, void *user, struct saker_cq **out)
 {
-	struct saker_cq *cq = cl_zalloc(sizeof(*cq) + s->nstages * sizeof(cq->sub[0]));
+	struct saker_cq *cq = cl_zalloc(
+		sizeof(*cq) + s->nstages * (sizeof(cq->sub[0]) + sizeof(cq->reported[0])));
 	struct shm_msg m;
 	int rc;
 
@@ -152,39 +154,60 @@ saker_cq_arm(struct saker_cq *cq, bool solicited_only)
 	shm_arm(&cq->cq.shared->arm, solicited_only);
 }
 
-/* Returns whether a completion of the sub-ring is a solicited one or an error. */
-static bool
-sub_solicited(const struct shm_take *t)
+/* Notes that an event has reported so many completions of a sub-ring, of which the program may have
+ * polled some. */
+static void
+sub_reported(struct saker_cq *cq, uint32_t sub, uint32_t until)
 {
-	for (uint32_t i = t->next; i - t->next < t->count; i++) {
+	uint32_t was = __atomic_load_n(&cq->reported[sub], __ATOMIC_RELAXED);
+
+	while ((int32_t)(until - was) > 0 &&
+		!__atomic_compare_exchange_n(
+			&cq->reported[sub], &was, until, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+/* Returns how many completions of the sub-ring there were up to now. Sets `any` if one of them is
+ * neither polled nor reported, and `solicited` if such a one is solicited or an error. */
+static uint32_t
+sub_news(const struct saker_cq *cq, uint32_t sub, bool *any, bool *solicited)
+{
+	const struct shm_take *t = &cq->sub[sub];
+	uint32_t i = __atomic_load_n(&cq->reported[sub], __ATOMIC_RELAXED);
+
+	if (i - t->next > t->count) /* polled already, or a number that the engine never sent */
+		i = t->next;
+	for (; i - t->next < t->count; i++) {
 		const struct shm_cqe *e = shm_take_at(t, i);
 
 		if (__atomic_load_n(&e->turn, __ATOMIC_ACQUIRE) != shm_turn(i, t->log2_count))
-			return false;
+			break;
+		*any = true;
 		if ((e->flags & RD_WC_SOLICITED) != 0 || e->status != RD_SUCCESS)
-			return true;
+			*solicited = true;
 	}
-	return false;
+	return i;
 }
 
 bool
 cl_cq_fire(struct saker_cq *cq)
 {
-	uint32_t *arm = &cq->cq.shared->arm;
-	bool solicited = false;
+	uint32_t until[SHM_MAX_STAGES], *arm = &cq->cq.shared->arm;
+	bool any = false, solicited = false;
 
 	cq_grow(cq);
-	if (!cl_cq_any(&cq->cq))
+	for (uint32_t i = 0; i < cq->cq.nsubs; i++)
+		until[i] = sub_news(cq, i, &any, &solicited);
+	if (!any || !shm_arm_fire(arm, solicited))
 		return false;
-	if (__atomic_load_n(arm, __ATOMIC_RELAXED) == SHM_ARM_SOLICITED)
-		for (uint32_t i = 0; i < cq->cq.nsubs && !solicited; i++)
-			solicited = sub_solicited(&cq->sub[i]);
-	return shm_arm_fire(arm, solicited);
+	for (uint32_t i = 0; i < cq->cq.nsubs; i++)
+		sub_reported(cq, i, until[i]);
+	return true;
 }
 
-/* Takes the next event of any stage; *handle: its CQ. The caller holds the lock. */
+/* Takes the next event of any stage. The caller holds the lock. */
 static bool
-event_take(struct saker *s, uint32_t *handle)
+event_take(struct saker *s, struct shm_cq_event *event)
 {
 	for (uint32_t looked = 0; looked < s->nstages; looked++) {
 		struct shm_take *t = &s->cqev.ring[s->cqev.first];
@@ -193,7 +216,7 @@ event_take(struct saker *s, uint32_t *handle)
 		s->cqev.first = s->cqev.first + 1 == s->nstages ? 0 : s->cqev.first + 1;
 		if (e == NULL)
 			continue;
-		*handle = e->cq;
+		*event = *e;
 		shm_take_pop(t);
 		shm_take_publish(t);
 		return true;
@@ -205,18 +228,21 @@ int
 saker_cq_event(struct saker *s, struct saker_cq **cq)
 {
 	for (;;) {
-		uint32_t handle = 0;
+		struct shm_cq_event e;
 		bool any;
 
 		sk_spin(&s->cqev.lock);
-		any = event_take(s, &handle);
+		any = event_take(s, &e);
 		sk_unspin(&s->cqev.lock);
 		if (!any)
 			break;
 		/* An event of a queue that was destroyed meanwhile is dropped. */
-		*cq = cl_table_find(&s->table, cl_key(CL_CQ, handle));
-		if (*cq != NULL)
-			return 1;
+		*cq = cl_table_find(&s->table, cl_key(CL_CQ, e.cq));
+		if (*cq == NULL)
+			continue;
+		if (e.sub < (*cq)->cq.max_subs)
+			sub_reported(*cq, e.sub, e.until);
+		return 1;
 	}
 	cl_settle(s);
 	return 0;

@@ -200,10 +200,10 @@ cl_cq_any(const struct cl_cq *cq)
 	return false;
 }
 
-/* For a driver whose programs expect an event when they arm a queue that holds completions already.
- * Called after saker_cq_arm(), and not beside saker_cq_poll() of the same queue. If the queue is
- * armed for a completion that it holds, disarms it and returns true: the engine sends no event
- * then. */
+/* For a driver whose programs expect an event when they arm a queue to which completions have come
+ * since the last event. Called after saker_cq_arm(), and not beside saker_cq_poll() or itself for
+ * the same queue. If the queue is armed for such a completion, disarms it and returns true: the
+ * engine sends no event then. */
 bool cl_cq_fire(struct saker_cq *cq);
 
 #endif

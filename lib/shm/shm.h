@@ -126,9 +126,13 @@ struct shm_doorbell {
 };
 #define SHM_RING_MAILBOX 0xffffffffu
 
+/* An event of an armed CQ. It reports the first `until` completions of sub-ring `sub`, counted from
+ * the beginning as struct shm_ring counts them. */
 struct shm_cq_event {
 	uint32_t turn;
 	uint32_t cq; /* CQ handle */
+	uint32_t sub;
+	uint32_t until;
 };
 
 /* ---- Queues ---- */

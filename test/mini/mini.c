@@ -151,9 +151,13 @@ static void
 send_events(struct mini *m)
 {
 	for (uint32_t i = 0; i < m->ncq && shm_prod_room(&m->event) > 0; i++) {
+		struct shm_cq_event *e = shm_prod_entry(&m->event);
+
 		if (!m->cq[i].pending)
 			continue;
-		((struct shm_cq_event *)shm_prod_entry(&m->event))->cq = i;
+		e->cq = i;
+		e->sub = 0;
+		e->until = m->cq[i].ring.next;
 		shm_prod_push(&m->event);
 		m->cq[i].pending = false;
 	}

@@ -121,6 +121,7 @@ struct rd_cq {
 	struct {
 		/* of completions; entries NULL: no queue of the stage uses the CQ */
 		_Alignas(64) struct shm_prod ring;
+		uint32_t number; /* of the ring in shared->sub */
 		/* A completion found no free entry; ENG_EC_CQ_OVERFLOW waits for a notice. */
 		bool overflow, noticing;
 		/* touched: the stage wrote a completion in this turn, and checks at its end whether

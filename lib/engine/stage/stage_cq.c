@@ -96,6 +96,8 @@ send_event(struct eng_stage *s, struct rd_cq *cq)
 		return false;
 	e = shm_prod_entry(ring);
 	e->cq = cq->handle;
+	e->sub = cq->sub[s->index].number;
+	e->until = cq->sub[s->index].ring.next;
 	shm_prod_push(ring);
 	wake_client(cq->client);
 	return true;

@@ -285,7 +285,7 @@ fake_cq_event(struct fake *f, uint32_t stage, uint32_t cq)
 	struct shm_prod *p = &f->event[stage];
 
 	cr_assert_gt(shm_prod_room(p), 0);
-	((struct shm_cq_event *)shm_prod_entry(p))->cq = cq;
+	*(struct shm_cq_event *)shm_prod_entry(p) = (struct shm_cq_event){.cq = cq};
 	shm_prod_push(p);
 	fake_wake(f);
 }

@@ -178,11 +178,37 @@ Test(verbs_cq, a_queue_that_is_armed_with_completions_has_an_event)
 	/* The event has disarmed the queue. */
 	cr_assert_not(shm_arm_fire(&mini.cq[0].shared->arm, true));
 	arm(false);
+	cr_assert_not(event(), "an event has reported this completion");
+	complete(0, RD_SUCCESS);
+	arm(false);
 	cr_assert(event());
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
 	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
 	arm(false);
 	cr_assert_not(event());
 	cr_assert(shm_arm_fire(&mini.cq[0].shared->arm, false), "the queue is armed");
+}
+
+/* perftest takes an event, arms, polls once, and relies on a completion for each event. */
+Test(verbs_cq, a_completion_has_one_event_when_the_queue_is_armed_before_it_is_polled)
+{
+	struct saker_cq *of;
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 100; i++) {
+		arm(false);
+		cr_assert_not(event(), "message %d", i);
+		if (i > 0)
+			cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc), 1);
+		complete(0, RD_SUCCESS);
+		mini.cq[0].pending = shm_arm_fire(&mini.cq[0].shared->arm, false);
+		mini_poll(&mini);
+		cr_assert_eq(saker_cq_event(s, &of), 1);
+	}
+	/* A later one, which no event has reported. */
+	complete(0, RD_SUCCESS);
+	arm(false);
+	cr_assert(event());
 }
 
 Test(verbs_cq, a_queue_that_is_armed_for_solicited_completions_has_an_event_of_these_alone)
@@ -196,6 +222,7 @@ Test(verbs_cq, a_queue_that_is_armed_for_solicited_completions_has_an_event_of_t
 	complete(0, RD_LOC_LEN_ERR);
 	arm(true);
 	cr_assert(event());
+	complete(RD_WC_SOLICITED, RD_SUCCESS);
 	arm(true);
 	arm(false);
 	cr_assert(event(), "two calls may have one event");

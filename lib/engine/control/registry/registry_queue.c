@@ -90,7 +90,7 @@ ctl_cq_sub(struct ctl_client *cl, struct ctl_cq *cq, uint32_t stage)
 	at += cl->heap_at;
 	where = shm_cq_ring(at, shm_log2(cq->depth));
 	shm_prod_start(ring, cl->eng.home, &where);
-	cq->nsubs++;
+	cq->eng.sub[stage].number = cq->nsubs++;
 	cq->eng.shared->sub[n] = at;
 	__atomic_store_n(&cq->eng.shared->nsubs, cq->nsubs, __ATOMIC_RELEASE);
 	return 0;
