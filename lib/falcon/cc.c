@@ -133,7 +133,9 @@ pdl_cc_ack(struct fa_conn *c, uint64_t now, const struct fa_in *in, unsigned flo
 		.hops = h->hops,
 		.rx_level = h->rx_level,
 		.ecn = h->ecn,
+		.metadata = h->rue,
 		.eack = h->type == FALCON_EACK,
+		.eack_drop = h->type == FALCON_EACK && pdl_loss_shown(c, flow),
 		.own = h->own_request || h->own_data,
 		.flow = (uint8_t)flow,
 	};

@@ -49,6 +49,12 @@ pdl_loss_tell(struct fa_conn *c, uint64_t now, const struct found *k)
 			pdl_cc_retransmit(c, now, i, FA_RUE_EARLY, 1);
 }
 
+static bool
+is_distant(const struct fa_conn *c, const struct pdl_txw *w, uint32_t psn)
+{
+	return (int32_t)(w->highest - psn) > (int32_t)c->s->cfg.ooo_threshold;
+}
+
 /* Applies the distance heuristic with its recency check. */
 static void
 by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, struct found *k)
@@ -56,11 +62,27 @@ by_distance(struct fa_conn *c, uint64_t now, struct pdl_txw *w, uint64_t rtt, st
 	for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_MISSING); psn++) {
 		struct fa_pkt *p = pdl_txw_get(w, psn);
 
-		if ((int32_t)(w->highest - psn) <= (int32_t)c->s->cfg.ooo_threshold)
+		if (!is_distant(c, w, psn))
 			return;
 		if (p->sent_at + rtt < now)
 			pdl_loss_lost(c, now, w, p, k);
 	}
+}
+
+bool
+pdl_loss_shown(const struct fa_conn *c, unsigned flow)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct pdl_txw *w = &c->pdl.tx[i];
+
+		for (uint32_t psn = w->base; pdl_txw_find(w, &psn, PDL_ABSENT); psn++) {
+			if (!is_distant(c, w, psn))
+				break;
+			if (pdl_txw_get(w, psn)->flow == flow)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* OWN: the peer dropped packets beyond its window. Marks all that it does not have as lost, each at

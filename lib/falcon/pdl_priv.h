@@ -114,7 +114,8 @@ struct pdl_flow {
 struct pdl_counts {
 	uint64_t packets_out, packets_in, acks_out, acks_in;
 	uint64_t retransmits, early, timeouts, probes;
-	uint64_t nacks_out, nacks_in, resyncs_out, repaths;
+	uint64_t nacks_out, nacks_in;
+	uint32_t resyncs_out, repaths;
 };
 
 struct pdl_conn {
@@ -145,8 +146,8 @@ struct pdl_conn {
 	TAILQ_ENTRY(fa_conn) tx_link, ack_link; /* s->pdl.tx, s->pdl.acks */
 	uint64_t rto_ns, pto_ns;
 	struct pdl_flow flow[FA_FLOWS_MAX];
-	struct pdl_counts n;
 	struct pdl_txw tx[2];
+	struct pdl_counts n;
 	struct sk_timer timer;
 };
 _Static_assert(
@@ -263,7 +264,8 @@ enum pdl_which {
 	PDL_LIVE,
 	PDL_LOST,
 	PDL_WAITING /* live and not lost */,
-	PDL_MISSING /* live, not lost, not held */
+	PDL_MISSING /* live, not lost, not held */,
+	PDL_ABSENT /* live, not held */
 };
 bool pdl_txw_find(const struct pdl_txw *w, uint32_t *psn, enum pdl_which which);
 
@@ -287,6 +289,9 @@ enum fa_reason pdl_piggyback(struct fa_conn *c, uint64_t now, uint32_t rbpsn, ui
 
 /* Detects losses after an acknowledgement `h`, which arrived `rtt` ticks after its t1. */
 void pdl_loss_ack(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, uint32_t rtt);
+/* Returns whether the bitmaps of an EACK, which have been processed, show a loss on `flow` by the
+ * distance heuristic without its recency check (10.6.2.1, eack_drop). */
+bool pdl_loss_shown(const struct fa_conn *c, unsigned flow);
 /* Adapts RACK's allowance for reordering: `p` was retransmitted and is acknowledged. */
 void pdl_loss_learn(struct fa_conn *c, uint64_t now, const struct fa_pkt *p);
 /* Runs RACK when loss_due has come. */

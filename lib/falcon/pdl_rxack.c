@@ -95,6 +95,7 @@ pdl_rxack_header(struct fa_conn *c, const struct pdl_flow *f, uint8_t type)
 	h->hops = f->hops;
 	h->rx_level = SK_MAX(tl_rx_level(c->s), c->s->pdl.backlog);
 	h->ecn = f->ecn;
+	h->rue = f->cc.metadata;
 	h->own_request = type == FALCON_EACK && c->pdl.own_request;
 	h->own_data = type == FALCON_EACK && c->pdl.own_data;
 	return h;

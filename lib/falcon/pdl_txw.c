@@ -141,6 +141,8 @@ word_of(const struct pdl_txw *w, unsigned i, enum pdl_which which)
 		return w->lost[i];
 	case PDL_WAITING:
 		return w->live[i] & ~w->lost[i];
+	case PDL_ABSENT:
+		return w->live[i] & ~w->held[i];
 	default:
 		return w->live[i] & ~w->lost[i] & ~w->held[i];
 	}

@@ -447,6 +447,30 @@ Test(pdl_ack, s10_1_times_of_an_ack_reach_the_algorithm)
 	cr_assert_eq(rig.ev[1].acked, 1);
 }
 
+Test(pdl_ack, s10_6_2_1_the_peers_metadata_reaches_the_algorithm)
+{
+	rig_start();
+	rig_pushes(1, 8);
+	rig_run(0);
+	rig.now += 100 * US;
+	rig_in((struct wire_falcon){
+		.type = FALCON_BACK, .rbpsn = 100, .dbpsn = 301, .rue = 0x1abcde});
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 302, .data_rx = {2}, .rue = 0x54321});
+	rig_in((struct wire_falcon){.type = FALCON_NACK,
+		.rbpsn = 100,
+		.dbpsn = 302,
+		.psn = 302,
+		.nack_code = FALCON_NACK_RESOURCES,
+		.rue = 0x7fffff});
+	cr_assert_eq(rig.evs, 3);
+	cr_assert_eq(rig.ev[0].metadata, 0x1abcde);
+	cr_assert_not(rig.ev[0].eack);
+	cr_assert_eq(rig.ev[1].metadata, 0x54321);
+	cr_assert(rig.ev[1].eack);
+	cr_assert_eq(rig.ev[2].metadata, 0x7fffff);
+}
+
 /* Sends a push, which is acknowledged 100 us later. */
 static void
 acknowledged(const struct fa_in *in)

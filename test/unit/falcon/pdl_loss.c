@@ -43,6 +43,74 @@ Test(pdl_loss, s9_1_4_a_hole_is_lost_by_its_distance)
 	cr_assert_eq(rig_reason(FA_EARLY), 1);
 }
 
+/* Whether or not the packet is lost for this end: the bit describes the bitmaps. */
+Test(pdl_loss, s10_6_2_1_eack_drop_is_the_distance_in_the_bitmaps)
+{
+	rig_start();
+	rig_pushes(1, 10);
+	rig_run(0);
+	rig.now += 2 * RTT;
+	rig_back(100, 300);
+	cr_assert_not(rig.ev[0].eack_drop);
+	eack(0xe); /* distance 3 */
+	cr_assert(rig.ev[1].eack);
+	cr_assert_not(rig.ev[1].eack_drop);
+	eack(0x1e); /* distance 4 */
+	cr_assert(rig.ev[2].eack_drop);
+	cr_assert_eq(rig.ev[3].type, FA_RUE_RETRANSMIT);
+	eack(0x1e); /* the packet is about to be retransmitted */
+	cr_assert(rig.ev[4].eack_drop);
+	rig_run(0);
+	rig.now += RTT / 2;
+	eack(0x1e); /* it was, and the bitmap is the same */
+	cr_assert(rig.ev[5].eack_drop);
+	eack(0x1f); /* it has arrived, and the ULP has not taken it */
+	cr_assert_not(rig.ev[6].eack_drop);
+	rig_back(100, 305);
+	cr_assert_not(rig.ev[7].eack_drop);
+}
+
+Test(pdl_loss, s10_6_2_1_eack_drop_with_rack_and_of_requests_too)
+{
+	rig.cfg.rack = true;
+	rig_start();
+	for (unsigned i = 0; i < 8; i++)
+		rig_send(FALCON_PULL_REQUEST, i);
+	rig_run(0);
+	rig.now += RTT / 4; /* RACK takes nothing for lost yet */
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .req_map = 0x8});
+	rig_in((struct wire_falcon){
+		.type = FALCON_EACK, .rbpsn = 100, .dbpsn = 300, .req_map = 0x18});
+	cr_assert_eq(rig.evs, 2);
+	cr_assert_not(rig.ev[0].eack_drop);
+	cr_assert(rig.ev[1].eack_drop);
+}
+
+/* A packet that is missing on another path is that flow's loss. */
+Test(pdl_loss, s10_6_2_1_eack_drop_is_of_the_events_flow)
+{
+	unsigned missing;
+
+	rig.params.flows = 4;
+	rig_start();
+	rig_pushes(1, 10);
+	rig_run(0);
+	missing = rig.sent[0].path % 4;
+	rig.now += 2 * RTT;
+	for (unsigned flow = 0; flow < 4; flow++) {
+		struct wire_falcon h = {.type = FALCON_EACK,
+			.rbpsn = 100,
+			.dbpsn = 300,
+			.data_ack = {0x3e},
+			.data_rx = {0x3e}};
+		unsigned n = rig.evs;
+
+		rig_in_as(h, flow, rig.cfg.ttl, false);
+		cr_assert_eq(rig.ev[n].eack_drop, flow == missing, "flow %u", flow);
+	}
+}
+
 Test(pdl_loss, s9_1_4_each_hole_before_the_highest)
 {
 	rig_start();

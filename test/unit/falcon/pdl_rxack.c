@@ -278,6 +278,57 @@ Test(pdl_rxack, s9_1_6_nacks_and_eacks_report_the_last_packet_too)
 	cr_assert_eq(rig_last(FALCON_NACK)->h.rx_level, 21);
 }
 
+/* The value is the algorithm's: from its initialization on, and then from its last event. */
+Test(pdl_rxack, s7_7_1_each_acknowledgement_has_the_metadata_of_the_algorithm)
+{
+	rig.metadata = 0x12345;
+	rig_start();
+	data_in(FALCON_PUSH_DATA, 1300, true);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_BACK)->h.rue, 0x12345);
+	rig.metadata = UINT32_MAX;
+	rig_pushes(1, 1);
+	rig_run(0);
+	rig_back(100, 301);
+	data_in(FALCON_PUSH_DATA, 1302, true);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_EACK)->h.rue, 0x1fffff, "the bits of both kinds of packet");
+	cr_assert_not(rig_last(FALCON_EACK)->h.own_request || rig_last(FALCON_EACK)->h.own_data);
+	rig.metadata = 0;
+	rig_pushes(2, 1);
+	rig_run(0);
+	rig_back(100, 302);
+	rig.metadata = 7;
+	rig_pushes(3, 1);
+	rig_run(0);
+	rig_back(100, 303);
+	rig.take = TL_REFUSED;
+	data_in(FALCON_PUSH_DATA, 1303, true);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_NACK)->h.rue, 7);
+}
+
+Test(pdl_rxack, s7_7_1_each_flow_has_its_own_metadata)
+{
+	struct wire_falcon h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 100,
+		.dbpsn = 300,
+		.ar = true,
+		.psn = 1300,
+		.request_len = 8};
+
+	rig.params.flows = 4;
+	rig_start();
+	rig.c->pdl.flow[2].cc.metadata = 0xab;
+	rig_in_as(h, 2, 64, false);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_BACK)->h.rue, 0xab);
+	h.psn++;
+	rig_in_as(h, 1, 64, false);
+	rig_run(0);
+	cr_assert_eq(rig_last(FALCON_BACK)->h.rue, 0);
+}
+
 Test(pdl_rxack, ecn_counts_in_14_bits)
 {
 	struct wire_falcon h = {.type = FALCON_PUSH_DATA,

@@ -18,6 +18,7 @@ alg_init(struct fa_cc *cc, struct fa_cc_nic *nic, const void *param)
 {
 	cc->fcwnd = rig.fcwnd;
 	cc->ipg = rig.ipg;
+	cc->metadata = rig.metadata;
 	if (nic != NULL)
 		nic->ncwnd = rig.ncwnd;
 }
@@ -33,6 +34,7 @@ alg_run(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev,
 	cc->rto = cc->rto_min;
 	cc->fcwnd = rig.fcwnd;
 	cc->ipg = rig.ipg;
+	cc->metadata = rig.metadata;
 	nic->ncwnd = rig.ncwnd;
 	res->randomize_path = rig.repath;
 	rig.repath = false;

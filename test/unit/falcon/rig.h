@@ -42,6 +42,7 @@ struct rig {
 	uint64_t now;
 	uint32_t fcwnd, ncwnd, ipg; /* FA_CWND_ONE: one packet; ticks; from the next event on */
 	bool repath;                /* the next event requests another path */
+	uint32_t metadata;          /* of acknowledgements, from the next event on */
 	/* The answers of the transaction sublayer. */
 	enum tl_take take;
 	bool ulp_acks; /* acknowledges pushes immediately */
