@@ -128,14 +128,19 @@ pools(struct fa_pools *p, uint32_t packets, uint32_t payload)
 static void
 congestion(struct falcon_host *t, const struct sim_scenario *sc)
 {
-	fa_swift_defaults(&t->swift);
-	t->swift.base_delay = TICKS(sc->target_ns);
-	t->swift.early_cuts = sc->early_cuts;
-	t->swift.plb_delay = (uint32_t)(FA_FRACTION_ONE * sc->plb_delay / 100);
+	static const char *const names[] = {
+		[SIM_CC_SWIFT] = "swift", [SIM_CC_DCTCP] = "dctcp", [SIM_CC_FIXED] = "fixed"};
+
+	t->rue = fa_rue_defaults;
+	t->rue.swift.base_delay = TICKS(sc->target_ns);
+	t->rue.swift.plb_delay = (uint32_t)(FA_FRACTION_ONE * sc->plb_delay / 100);
+	t->rue.plb.fraction = (uint32_t)(FA_FRACTION_ONE * sc->plb_fraction / 100);
+	if (sc->early_cuts != SIM_CUTS_DEFAULT)
+		t->rue.swift.early_cuts = t->rue.dctcp.early_cuts = sc->early_cuts == SIM_CUTS_YES;
 	if (!sc->plb)
-		t->swift.plb_attempts = 0;
-	t->algorithm = sc->falcon_cc == SIM_CC_SWIFT ? fa_swift : fa_fixed;
-	t->algorithm.param = sc->falcon_cc == SIM_CC_SWIFT ? &t->swift : NULL;
+		t->rue.plb.attempts = 0;
+	t->algorithm = *fa_algorithm_find(names[sc->falcon_cc]);
+	t->algorithm.param = &t->rue;
 }
 
 static uint32_t

@@ -35,7 +35,7 @@ struct falcon_host {
 	uint32_t last; /* the flow that pushed or pulled last, before FA_EV_XOFF */
 	unsigned turn; /* alternates pushes and pulls */
 	struct fa_algorithm algorithm;
-	struct fa_swift_params swift;
+	struct fa_rue_params rue;
 	uint64_t nacks; /* received */
 };
 

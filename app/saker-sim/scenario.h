@@ -17,7 +17,8 @@ enum sim_topology { SIM_PAIR, SIM_STAR, SIM_LEAF_SPINE };
 enum sim_transport_kind { SIM_TCP, SIM_IWARP, SIM_FALCON, SIM_ROF };
 enum sim_pattern { SIM_ONE_TO_ONE, SIM_INCAST, SIM_PERMUTATION, SIM_RANDOM };
 enum sim_operation { SIM_PUSH, SIM_PULL, SIM_BOTH };
-enum sim_cc { SIM_CC_SWIFT, SIM_CC_FIXED };
+enum sim_cc { SIM_CC_SWIFT, SIM_CC_DCTCP, SIM_CC_FIXED };
+enum sim_cuts { SIM_CUTS_DEFAULT, SIM_CUTS_NO, SIM_CUTS_YES };
 enum sim_tcp_cc { SIM_TCP_CUBIC, SIM_TCP_DCTCP, SIM_TCP_NO_CC };
 
 /* The parameters of one run, in the units of their names. Losses and other shares are percentages,
@@ -48,10 +49,10 @@ struct sim_scenario {
 	uint64_t tcp_rto_min_us;
 	bool tcp_ecn;
 	/* Falcon. */
-	uint32_t falcon_cc, flows, window, ooo_threshold;
-	bool ordered, rack, early_cuts, plb;
+	uint32_t falcon_cc, early_cuts, flows, window, ooo_threshold;
+	bool ordered, rack, plb;
 	uint64_t target_ns, rto_min_us, ack_delay_us;
-	double rnr, plb_delay;
+	double rnr, plb_delay, plb_fraction;
 	uint32_t packets; /* packet contexts of each pool of a host */
 	/* RDMA. */
 	uint32_t reads;

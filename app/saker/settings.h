@@ -20,7 +20,7 @@ enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
 #define PATH_LEN 108 /* of a Unix socket's path */
 #define FILE_LEN 256
 #define WHY_LEN  768 /* of an error sentence, which may contain a path and several values */
-#define MAX_KEYS 128
+#define MAX_KEYS 192
 
 /* The prefix of a text that names a credential of the service manager, and not a file. */
 #define CREDENTIAL "credential:"

@@ -25,7 +25,10 @@ static const struct conf_word ordering_words[] = {{"strong", ROF_ORDER_STRONG},
 static const struct conf_word errors_words[] = {
 	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
 static const struct conf_word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
+static const struct conf_word delay_words[] = {{"full", FA_DELAY_FULL}, {"fabric", FA_DELAY_FABRIC},
+	{"forward", FA_DELAY_FORWARD}, {"reverse", FA_DELAY_REVERSE}, {NULL, 0}};
 static const struct conf_word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
+static const struct conf_word rue_words[] = {{"swift", 0}, {"dctcp", 1}, {"fixed", 2}, {NULL, 0}};
 
 int
 settings_refuse(char why[WHY_LEN], const char *fmt, ...)
@@ -144,13 +147,13 @@ parse_idle(const char *text, enum eng_idle *at, char *why)
 }
 
 static int
-parse_cc(const char *text, const char **at, char *why)
+parse_name(const struct conf_word *words, const char *text, const char **at, char *why)
 {
 	uint64_t v;
 
-	if (conf_word(text, cc_words, &v, why) < 0)
+	if (conf_word(text, words, &v, why) < 0)
 		return -EINVAL;
-	*at = conf_word_name(cc_words, v);
+	*at = conf_word_name(words, v);
 	return 0;
 }
 
@@ -159,6 +162,7 @@ value_byte_words(enum kind kind)
 {
 	return kind == KIND_ORDERING ? ordering_words
 	       : kind == KIND_ERRORS ? errors_words
+	       : kind == KIND_DELAY  ? delay_words
 				     : flows_words;
 }
 
@@ -208,14 +212,15 @@ parse_ticks(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *wh
 	return rc;
 }
 
+/* Parses a number from min / 1024 to max / 1024. */
 static int
-parse_window(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
+parse_1024ths(uint64_t min, uint64_t max, const char *text, uint32_t *at, char *why)
 {
-	uint32_t packets = 0;
-	int rc = values_parse_number(KIND_U32, min, max, text, &packets, why);
+	double v = 0;
+	int rc = conf_real(text, (double)min / 1024, (double)max / 1024, &v, why);
 
 	if (rc == 0)
-		*at = packets * FA_CWND_ONE;
+		*at = value_1024ths(v);
 	return rc;
 }
 
@@ -281,7 +286,9 @@ value_parse(
 	case KIND_IDLE:
 		return parse_idle(text, at, why);
 	case KIND_CC:
-		return parse_cc(text, at, why);
+		return parse_name(cc_words, text, at, why);
+	case KIND_RUE:
+		return parse_name(rue_words, text, at, why);
 	case KIND_LOOPS:
 		return parse_loops(text, at, why);
 	case KIND_ADDR:
@@ -304,11 +311,12 @@ value_parse(
 		return parse_psps(text, at, why);
 	case KIND_TICKS:
 		return parse_ticks(min, max, text, at, why);
-	case KIND_WINDOW:
-		return parse_window(min, max, text, at, why);
+	case KIND_1024THS:
+		return parse_1024ths(min, max, text, at, why);
 	case KIND_ORDERING:
 	case KIND_ERRORS:
 	case KIND_FLOWS:
+	case KIND_DELAY:
 		return parse_byte_word(kind, text, at, why);
 	case KIND_RNR:
 		return parse_rnr(text, at, why);

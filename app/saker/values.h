@@ -39,7 +39,9 @@ enum kind {
 	KIND_FLOWS,    /* uint8_t */
 	KIND_RNR,      /* uint8_t: the code of a delay (Falcon 7.8) */
 	KIND_TICKS,    /* uint32_t: a time, rounded to Falcon's ticks */
-	KIND_WINDOW,   /* uint32_t: packets in units of FA_CWND_ONE */
+	KIND_1024THS,  /* uint32_t: a number with decimals, for Falcon's windows and factors */
+	KIND_RUE,      /* const char *: name of a congestion control of Falcon */
+	KIND_DELAY,    /* uint8_t: enum fa_delay_select */
 	KIND_SOURCE,   /* char [max]: the path of a file, or credential:NAME */
 	KIND_RANGE,    /* struct prefix; an address alone has its full length */
 };

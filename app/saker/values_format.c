@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Formats the values of settings as text. */
 #include <inttypes.h>
+#include <stdlib.h>
 
-#include "../../lib/falcon/rue.h"
 #include "../../lib/wire/falcon.h"
 #include "../../lib/wire/wire.h"
 #include "values_priv.h"
@@ -45,13 +45,21 @@ format_number(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_VLAN:
 		v = *(const uint16_t *)at == ETH_NO_VLAN ? 0 : *(const uint16_t *)at;
 		break;
-	case KIND_WINDOW:
-		v = *(const uint32_t *)at / FA_CWND_ONE;
-		break;
 	default:
 		v = *(const uint32_t *)at;
 	}
 	snprintf(buf, len, "%" PRIu32, v);
+}
+
+/* Formats a number of 1024ths with as few decimals as it needs. */
+static void
+format_1024ths(uint32_t v, char *buf, size_t len)
+{
+	for (int decimals = 0; decimals <= 4; decimals++) {
+		snprintf(buf, len, "%.*f", decimals, v / 1024.0);
+		if (value_1024ths(strtod(buf, NULL)) == v)
+			return;
+	}
 }
 
 /* Formats a number of millionths without trailing zeros; nothing for 0. */
@@ -107,6 +115,7 @@ format_text(enum kind kind, const void *at)
 	case KIND_IDLE:
 		return conf_word_name(value_idle_words, *(const enum eng_idle *)at);
 	case KIND_CC:
+	case KIND_RUE:
 		return *(const char *const *)at;
 	default:
 		return conf_word_name(value_byte_words(kind), *(const uint8_t *)at);
@@ -126,8 +135,10 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_UINT:
 	case KIND_POWER:
 	case KIND_VLAN:
-	case KIND_WINDOW:
 		format_number(kind, at, buf, len);
+		break;
+	case KIND_1024THS:
+		format_1024ths(*(const uint32_t *)at, buf, len);
 		break;
 	case KIND_UID:
 		if (*(const uint32_t *)at == ENG_NO_UID)
@@ -170,9 +181,11 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_TEXT:
 	case KIND_IDLE:
 	case KIND_CC:
+	case KIND_RUE:
 	case KIND_ORDERING:
 	case KIND_ERRORS:
 	case KIND_FLOWS:
+	case KIND_DELAY:
 	case KIND_SOURCE:
 		snprintf(buf, len, "%s", format_text(kind, at));
 		break;

@@ -8,6 +8,13 @@
 
 extern const struct conf_word value_idle_words[], value_psp_words[];
 
+/* Returns the nearest 1024th to a number that is not negative. */
+static inline uint32_t
+value_1024ths(double v)
+{
+	return (uint32_t)(v * 1024 + 0.5);
+}
+
 /* Returns the words for a kind that is one byte. */
 const struct conf_word *value_byte_words(enum kind kind);
 

@@ -210,6 +210,7 @@ eng_create(const struct eng_config *cfg, char *err, size_t errlen)
 	e->cfg.tcp.max_conns = cfg->limits.conns;
 	if (e->cfg.falcon.stack.max_conns == 0)
 		e->cfg.falcon.stack.max_conns = cfg->limits.conns;
+	fa_swift_flow_scaling(&e->cfg.falcon.rue.swift);
 	/* Slices out of order and unfinished FPDUs (stage_iwarp.c) pin at most half of the mbufs;
 	 * the other half is there to receive. */
 	e->cfg.tcp.ooo_slices_total = SK_MIN(cfg->tcp.ooo_slices_total, cfg->limits.rx_mbufs / 4);

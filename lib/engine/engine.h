@@ -110,7 +110,10 @@ struct eng_falcon_config {
 	/* eng_create() replaces a max_conns of 0 by limits.conns, and each transport stage the
 	 * seed by a random one. */
 	struct fa_config stack;
-	struct fa_swift_params swift;
+	const char *cc; /* name of the congestion control, for fa_algorithm_find() */
+	/* The parameters of all congestion controls. eng_create() derives swift.flow_a and
+	 * swift.flow_b. */
+	struct fa_rue_params rue;
 	/* Supported protection of packets: bits ROFX_PSP(enum psp_version). Two peers agree on the
 	 * strongest version that both support. Versions with keys require `tls`. */
 	uint16_t psps;

@@ -5,14 +5,23 @@
  * connection; the algorithm returns the values to enforce. An algorithm has no state of its own, so
  * that it can be replaced, tested alone, or run elsewhere. Units are the specification's: ticks of
  * 131.072 ns, and windows in fixed point.
+ *
+ * rue.c    the algorithms by name, and the defaults of all parameters
+ * swift.c  Swift (10.3): the window follows the delay
+ * dctcp.c  DCTCP (RFC 8257): the window follows the share of packets with ECN CE
+ * fixed.c  windows that never change
+ * nic.c    the window for the peer's NIC (10.3.1, 10.3.3), for any algorithm
+ * plb.c    the choice of another path (10.4), for any algorithm
  */
 #ifndef SAKER_FALCON_RUE_H
 #define SAKER_FALCON_RUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define FA_CWND_ONE 1024u /* one packet: windows have ten fraction bits */
+#define FA_CWND_ONE 1024u                /* one packet: windows have ten fraction bits */
+#define FA_CWND_MAX (2047 * FA_CWND_ONE) /* the whole part of a window has eleven bits */
 /* The longest delay or round trip that an algorithm accepts: 24 bits of ticks, 2.2 s. */
 #define FA_DELAY_MAX 0xffffffu
 /*
@@ -42,9 +51,9 @@ struct fa_cc {
 	uint32_t fabric_marker;
 	uint32_t base_delay;               /* ticks: the target without scaling */
 	uint32_t delay, rtt;               /* smoothed, ticks; 0: not measured yet */
-	uint32_t plb_acked, plb_congested; /* packets in this round (10.4) */
+	uint16_t plb_acked, plb_congested; /* packets in this round (10.4) */
 	uint8_t plb_attempts;              /* consecutive congested rounds */
-	uint32_t opaque[2];                /* private to the algorithm */
+	uint32_t opaque[4];                /* private to the algorithm */
 };
 
 /* The congestion state that all flows of a connection share: that of the peer's NIC. */
@@ -88,15 +97,33 @@ struct fa_rue_result {
 struct fa_algorithm {
 	const char *name;
 	/* Initializes the state of a flow. `nic` is NULL for all flows but a connection's first.
-	 * `param` is fa_algorithm.param; NULL means the algorithm's defaults. */
+	 * `param` is fa_algorithm.param. */
 	void (*init)(struct fa_cc *cc, struct fa_cc_nic *nic, const void *param);
 	/* Processes an event of the flow `cc`. Sets all fields of `res`. */
 	void (*run)(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev,
 		struct fa_rue_result *res, const void *param);
+	/* Of the algorithms below: a struct fa_rue_params; NULL: fa_rue_defaults. */
 	const void *param;
 };
 
-/* ---- Swift (10.3) with PLB (10.4) ---- */
+/* ---- Parameters (10.5) ---- */
+
+#define FA_FRACTION_ONE 1024u /* 1.0 in the factors below */
+
+/* The window for the peer's NIC (10.5.2). */
+struct fa_nic_params {
+	uint32_t initial, min, max; /* windows, above 0 */
+	uint32_t ai;                /* window: additive increment per round trip */
+	/* factors: of the level's distance beyond `level`; the largest single cut */
+	uint32_t md, max_md;
+	uint8_t level; /* 0..31: the window shrinks from this receive level on */
+};
+
+/* Protective load balancing (10.5.3). */
+struct fa_plb_params {
+	uint32_t fraction; /* factor: the share of congested packets that makes a round congested */
+	uint8_t attempts;  /* consecutive congested rounds until the path changes; 0: never */
+};
 
 enum fa_delay_select {
 	FA_DELAY_FULL,    /* t4 - t1 */
@@ -105,61 +132,155 @@ enum fa_delay_select {
 	FA_DELAY_REVERSE, /* t4 - t3, where both clocks are the same */
 };
 
-#define FA_FRACTION_ONE 1024u /* 1.0 in the factors below */
-
-/* The parameters of 10.5.1 to 10.5.4. Windows have the unit FA_CWND_ONE, and minima above 0; times
- * are in ticks; factors have the unit FA_FRACTION_ONE. */
+/* Swift (10.5.1, 10.5.4). Windows have the unit FA_CWND_ONE, and minima above 0; times are in
+ * ticks; factors have the unit FA_FRACTION_ONE. */
 struct fa_swift_params {
-	uint32_t fcwnd_initial, fcwnd_min, fcwnd_max;
-	uint32_t ncwnd_initial, ncwnd_min, ncwnd_max;
-	uint32_t fabric_ai, nic_ai; /* windows: additive increment per round trip */
-	/* factors: of the signal's distance beyond its target */
-	uint32_t fabric_md, nic_md;
-	uint32_t fabric_max_md, nic_max_md; /* factors: the largest single cut */
-	uint32_t rtt_alpha, delay_alpha;    /* factors: weight of the old value */
-	uint32_t base_delay;                /* the target without scaling */
-	uint32_t per_hop;                   /* added to the target for each forward hop */
-	/* Added to the target for small windows: flow_a / sqrt(fcwnd) - flow_b, at least 0 and at
-	 * most flow_max. flow_a and flow_b are in 1024ths of a tick, flow_max is in ticks.
-	 * fa_swift_flow_scaling() sets the three. */
-	uint32_t flow_a, flow_b, flow_max;
+	uint32_t initial, min, max; /* windows */
+	uint32_t ai;                /* window: additive increment per round trip */
+	uint32_t md;                /* factor: of the delay's distance beyond its target */
+	uint32_t max_md;            /* factor: the largest single cut */
+	uint32_t delay_alpha;       /* factor: weight of the old value in the smoothed delay */
+	uint32_t base_delay;        /* the target without scaling */
+	uint32_t per_hop;           /* added to the target for each forward hop */
+	/* Added to the target for small windows: flow_max ticks at a window of flow_from and below,
+	 * nothing at flow_to and above, between them flow_a / sqrt(fcwnd) - flow_b, which are in
+	 * 1024ths of a tick. fa_swift_flow_scaling() derives these two from the other three. */
+	uint32_t flow_max, flow_from, flow_to;
+	uint32_t flow_a, flow_b;
 	uint8_t delay_select;     /* enum fa_delay_select */
-	uint8_t rx_level_target;  /* 0..31: ncwnd shrinks from this receive level on */
-	uint8_t rto_scalar;       /* the timeout in round trips */
 	uint8_t retransmit_limit; /* retransmissions of one packet that set fcwnd to its minimum */
 	/* An early retransmission also cuts fcwnd. When false, a gap whose delay is on target
 	 * counts as a lost packet, and not as a full queue. */
 	bool early_cuts;
-	/* factor: an ACK counts as congested beyond this multiple of the target */
+	bool drop_cuts; /* an event with eack_drop cuts fcwnd as much as max_md permits */
+	/* factor: for PLB, an ACK counts as congested beyond this multiple of the target */
 	uint32_t plb_delay;
-	/* factor: the share of congested packets that makes a round congested */
-	uint32_t plb_fraction;
-	uint8_t plb_attempts; /* consecutive congested rounds until the path changes; 0: never */
 };
 
-void fa_swift_defaults(struct fa_swift_params *p);
-/* Sets flow_max to `max` ticks, and derives flow_a and flow_b so that the target grows by `max` at
- * a window of `w_min` and below, and by nothing at `w_max` (both in FA_CWND_ONE, 0 < w_min <
- * w_max). It uses floating point, for set-up time only. */
-void fa_swift_flow_scaling(struct fa_swift_params *p, uint32_t max, uint32_t w_min, uint32_t w_max);
-/* Returns the target in ticks for the window of `cc` and `hops` forward hops. */
-uint32_t fa_swift_target(const struct fa_swift_params *p, const struct fa_cc *cc, uint8_t hops);
-/* Runs protective load balancing (10.4) for one ACK of `acked` packets. `window` is the smaller of
- * fcwnd and ncwnd before this event. Returns true when the path must change. */
-bool fa_plb_ack(struct fa_cc *cc, const struct fa_swift_params *p, uint32_t window, uint32_t acked,
-	bool congested);
-
-/* The algorithm of 10.3; fa_algorithm.param is a struct fa_swift_params. */
-extern const struct fa_algorithm fa_swift;
-
-/* ---- Fixed windows, for trusted networks and as a reference in measurements ---- */
+/* DCTCP (RFC 8257) in packets instead of bytes. */
+struct fa_dctcp_params {
+	uint32_t initial, min, max; /* windows, above 0 */
+	uint32_t ai;                /* window: increment per round trip without marks */
+	/* factor: weight of the last round trip in the estimate of the marked share (3.3's g) */
+	uint32_t gain;
+	/* An early retransmission halves the window, as RFC 8257 3.5 requires. When false, a lost
+	 * packet is no sign of congestion, and only marks and timeouts are. */
+	bool early_cuts;
+};
 
 struct fa_fixed_params {
-	uint32_t fcwnd, ncwnd; /* FA_CWND_ONE is one packet */
+	uint32_t fcwnd, ncwnd; /* windows, at least FA_CWND_ONE */
 };
 
-/* Windows never change (default: 128 packets each); only the timeout follows the round trip.
- * fa_algorithm.param is a struct fa_fixed_params. */
+/* The parameters of all algorithms, so that a configuration changes the algorithm by its name
+ * alone. */
+struct fa_rue_params {
+	uint32_t rtt_alpha; /* factor: weight of the old value in the smoothed round trip */
+	uint8_t rto_scalar; /* the timeout in round trips */
+	struct fa_nic_params nic;
+	struct fa_plb_params plb;
+	struct fa_swift_params swift;
+	struct fa_dctcp_params dctcp;
+	struct fa_fixed_params fixed;
+};
+
+extern const struct fa_rue_params fa_rue_defaults;
+/* Checks that 0 < min <= initial <= max <= FA_CWND_MAX for all windows, and that the other values
+ * are in their ranges. Returns 0, or -EINVAL with one sentence in `err`. */
+int fa_rue_check(const struct fa_rue_params *p, char *err, size_t errlen);
+
+/* ---- Algorithms ---- */
+
+/* Returns the algorithm with this name, without parameters, or NULL. */
+const struct fa_algorithm *fa_algorithm_find(const char *name);
+
+/* Swift (10.3) with PLB by delay. */
+extern const struct fa_algorithm fa_swift;
+/* DCTCP's law for the fabric's window, from the peer's count of packets with ECN CE, with PLB by
+ * marks. The switches of the network must mark packets. */
+extern const struct fa_algorithm fa_dctcp;
+/* Windows that never change, for trusted networks and as a reference in measurements; only the
+ * timeout follows the round trip. */
 extern const struct fa_algorithm fa_fixed;
+
+/* Derives flow_a and flow_b. It uses floating point, for set-up time only. */
+void fa_swift_flow_scaling(struct fa_swift_params *p);
+/* Returns the target in ticks for the window of `cc` and `hops` forward hops. */
+uint32_t fa_swift_target(const struct fa_swift_params *p, const struct fa_cc *cc, uint8_t hops);
+
+/* ---- Parts of an algorithm ---- */
+
+/* Changes ncwnd after an ACK or NACK: by the receive level, or by a NACK for resources. cc->rtt is
+ * up to date. */
+void fa_nic_window(const struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_nic_params *p,
+	const struct fa_rue_event *ev);
+/* Runs protective load balancing (10.4) for one ACK of `acked` packets, of which `congested` met
+ * congestion. `window` is the smaller of fcwnd and ncwnd before this event. Returns true when the
+ * path must change. */
+bool fa_plb_ack(struct fa_cc *cc, const struct fa_plb_params *p, uint32_t window, uint32_t acked,
+	uint32_t congested);
+/* Returns the delay of an ACK or NACK in ticks (10.1). */
+uint32_t fa_rue_delay(const struct fa_rue_event *ev, enum fa_delay_select select);
+
+/* Returns the difference of two wrapping times in ticks. A negative one (different clocks, or
+ * forged times) counts as 0, one beyond FA_DELAY_MAX as FA_DELAY_MAX. */
+static inline uint32_t
+fa_rue_span(uint32_t from, uint32_t to)
+{
+	int32_t d = (int32_t)(to - from);
+
+	if (d < 0)
+		return 0;
+	return d > (int32_t)FA_DELAY_MAX ? FA_DELAY_MAX : (uint32_t)d;
+}
+
+/* Returns the exponential average. `alpha` is the weight of the old value (as in the pseudo code of
+ * 10.3.4, and not as in the prose of 10.1); the first sample is taken as it is. */
+static inline uint32_t
+fa_rue_smooth(uint32_t old, uint32_t sample, uint32_t alpha)
+{
+	if (old == 0)
+		return sample;
+	return (uint32_t)(((uint64_t)old * alpha + (uint64_t)sample * (FA_FRACTION_ONE - alpha) +
+				  FA_FRACTION_ONE / 2) /
+			  FA_FRACTION_ONE);
+}
+
+/* Updates the smoothed round trip after an ACK or NACK. */
+static inline void
+fa_rue_round_trip(struct fa_cc *cc, const struct fa_rue_event *ev, const struct fa_rue_params *p)
+{
+	uint32_t rtt = fa_rue_span(ev->t1, ev->now);
+
+	cc->rtt = fa_rue_smooth(cc->rtt, rtt > 0 ? rtt : 1, p->rtt_alpha);
+}
+
+/* Returns whether a round trip has passed since `marker`. */
+static inline bool
+fa_rue_elapsed(const struct fa_cc *cc, uint32_t marker, uint32_t now)
+{
+	return now - marker >= cc->rtt;
+}
+
+/* Keeps a marker within a round trip of now, so that the comparison does not wrap (10.3.6). */
+static inline void
+fa_rue_drag(const struct fa_cc *cc, uint32_t *marker, uint32_t now)
+{
+	if (now - *marker > cc->rtt)
+		*marker = now - cc->rtt;
+}
+
+/* Sets the timeout (10.3.2) and the gap between packets (10.3.4) at the end of an event. */
+static inline void
+fa_rue_times(struct fa_cc *cc, const struct fa_rue_params *p)
+{
+	uint32_t rto = cc->rtt * p->rto_scalar;
+	uint64_t ipg = 0;
+
+	if (cc->fcwnd < FA_CWND_ONE)
+		ipg = (uint64_t)cc->rtt * FA_CWND_ONE / cc->fcwnd;
+	cc->ipg = ipg < FA_IPG_MAX ? (uint32_t)ipg : FA_IPG_MAX;
+	cc->rto = rto > cc->rto_min ? rto : cc->rto_min;
+}
 
 #endif

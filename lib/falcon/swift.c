@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Swift (section 10.3): two windows, one from the delay of the fabric, one from the fill level of
- * the peer's receive buffers. All computations use integers: the same events give the same windows
- * on every machine.
+ * Swift (section 10.3): the window follows the delay of the fabric. All computations use integers:
+ * the same events give the same windows on every machine.
  */
 #include <math.h>
-#include <stddef.h>
 
-#include "falcon.h"
-#include "rue_priv.h"
+#include "rue.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-
-#define NACK_RESOURCES 1 /* 7.8 */
-#define TICKS(ns)      ((uint32_t)(((ns)*1000ull + FA_TICK_PS / 2) / FA_TICK_PS))
-
-/* The values of the public models; a = 763 / (1 / sqrt(0.1) - 1 / sqrt(256)), b = a / sqrt(256). */
-static const struct fa_swift_params defaults = {
-	.fcwnd_initial = 32 * FA_CWND_ONE,
-	.fcwnd_min = FA_CWND_ONE / 100,
-	.fcwnd_max = 256 * FA_CWND_ONE,
-	.ncwnd_initial = 64 * FA_CWND_ONE,
-	.ncwnd_min = FA_CWND_ONE,
-	.ncwnd_max = 256 * FA_CWND_ONE,
-	.fabric_ai = FA_CWND_ONE,
-	.nic_ai = FA_CWND_ONE,
-	.fabric_md = FA_FRACTION_ONE * 8 / 10,
-	.nic_md = FA_FRACTION_ONE * 8 / 10,
-	.fabric_max_md = FA_FRACTION_ONE / 2,
-	.nic_max_md = FA_FRACTION_ONE / 2,
-	.rtt_alpha = FA_FRACTION_ONE * 3 / 4,
-	.delay_alpha = 0,
-	.base_delay = TICKS(25000),
-	.per_hop = TICKS(1000),
-	.flow_a = 252054,
-	.flow_b = 15753,
-	.flow_max = TICKS(100000),
-	.delay_select = FA_DELAY_FABRIC,
-	.rx_level_target = 15,
-	.rto_scalar = 2,
-	.retransmit_limit = 3,
-	.early_cuts = false,
-	.plb_delay = FA_FRACTION_ONE * 101 / 100,
-	.plb_fraction = FA_FRACTION_ONE / 2,
-	.plb_attempts = 5,
-};
 
 /* 65536 / sqrt(1 + i / 32) */
 static const uint32_t rsqrt[97] = {65536, 64535, 63579, 62664, 61788, 60947, 60140, 59364, 58617,
@@ -85,51 +48,31 @@ fa_swift_target(const struct fa_swift_params *p, const struct fa_cc *cc, uint8_t
 }
 
 void
-fa_swift_flow_scaling(struct fa_swift_params *p, uint32_t max, uint32_t w_min, uint32_t w_max)
+fa_swift_flow_scaling(struct fa_swift_params *p)
 {
-	double lo = 1 / sqrt((double)w_min / FA_CWND_ONE);
-	double hi = 1 / sqrt((double)w_max / FA_CWND_ONE);
-	double a = max / (lo - hi);
+	double lo = 1 / sqrt((double)p->flow_from / FA_CWND_ONE);
+	double hi = 1 / sqrt((double)p->flow_to / FA_CWND_ONE);
+	double a = p->flow_max / (lo - hi);
 
-	p->flow_max = max;
 	p->flow_a = (uint32_t)lrint(a * 1024);
 	p->flow_b = (uint32_t)lrint(a * hi * 1024);
 }
 
-void
-fa_swift_defaults(struct fa_swift_params *p)
-{
-	*p = defaults;
-}
-
-static bool
-rtt_elapsed(const struct fa_cc *cc, uint32_t marker, uint32_t now)
-{
-	return now - marker >= cc->rtt;
-}
-
-/* Keeps a marker within a round trip of now, so that the comparison does not wrap (10.3.6). */
-static void
-update_marker(const struct fa_cc *cc, uint32_t *marker, uint32_t now)
-{
-	if (now - *marker > cc->rtt)
-		*marker = now - cc->rtt;
-}
-
-/* w * (1 - min(beta * over / signal, max_md)) */
+/* Returns the window after a cut: w * (1 - min(md * over / delay, max_md)). */
 static uint32_t
-decrease(uint32_t w, uint32_t beta, uint32_t over, uint32_t signal, uint32_t max_md)
+swift_decrease(uint32_t w, const struct fa_swift_params *p, uint32_t over, uint32_t delay)
 {
-	uint64_t cut = (uint64_t)w * beta * over / signal / FA_FRACTION_ONE;
-	uint64_t most = (uint64_t)w * max_md / FA_FRACTION_ONE;
+	uint64_t cut = (uint64_t)w * p->md * over / delay / FA_FRACTION_ONE;
+	uint64_t most = (uint64_t)w * p->max_md / FA_FRACTION_ONE;
 
 	return w - (uint32_t)MIN(cut, most);
 }
 
+/* Returns the window after the largest cut. */
 static uint32_t
-clamp(uint64_t v, uint32_t lo, uint32_t hi)
+swift_decrease_most(uint32_t w, const struct fa_swift_params *p)
 {
-	return (uint32_t)MIN(MAX(v, lo), hi);
+	return w - (uint32_t)((uint64_t)w * p->max_md / FA_FRACTION_ONE);
 }
 
 static void
@@ -137,138 +80,78 @@ fabric_window(struct fa_cc *cc, const struct fa_swift_params *p, const struct fa
 	uint32_t target)
 {
 	uint32_t before = cc->fcwnd;
-	uint64_t w = before, inc = (uint64_t)p->fabric_ai * ev->acked;
+	uint64_t w = before, inc = (uint64_t)p->ai * ev->acked;
+	bool dropped = ev->eack_drop && p->drop_cuts;
 
-	if (cc->delay <= target)
+	if (cc->delay <= target && !dropped)
 		w += before >= FA_CWND_ONE ? inc * FA_CWND_ONE / before : inc;
-	else if (rtt_elapsed(cc, cc->fabric_marker, ev->now))
-		w = decrease(before, p->fabric_md, cc->delay - target, cc->delay, p->fabric_max_md);
-	cc->fcwnd = clamp(w, p->fcwnd_min, p->fcwnd_max);
-	if (cc->fcwnd < before || cc->fcwnd == p->fcwnd_min)
+	else if (fa_rue_elapsed(cc, cc->fabric_marker, ev->now))
+		w = dropped ? swift_decrease_most(before, p)
+			    : swift_decrease(before, p, cc->delay - target, cc->delay);
+	cc->fcwnd = (uint32_t)MIN(MAX(w, p->min), p->max);
+	if (cc->fcwnd < before || cc->fcwnd == p->min)
 		cc->fabric_marker = ev->now;
 	else
-		update_marker(cc, &cc->fabric_marker, ev->now);
-}
-
-static void
-nic_window(const struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_params *p,
-	const struct fa_rue_event *ev)
-{
-	uint32_t before = nic->ncwnd, w = before;
-	bool elapsed = rtt_elapsed(cc, nic->marker, ev->now);
-
-	if (ev->rx_level < p->rx_level_target) {
-		if (!nic->up || elapsed) {
-			w += p->nic_ai;
-			nic->up = true;
-		}
-	} else if (elapsed) {
-		uint32_t over = ev->rx_level - p->rx_level_target;
-
-		w = decrease(before, p->nic_md, over, MAX(ev->rx_level, 1), p->nic_max_md);
-		nic->up = false;
-	}
-	nic->ncwnd = clamp(w, p->ncwnd_min, p->ncwnd_max);
-	if (nic->ncwnd != before || nic->ncwnd == p->ncwnd_min || nic->ncwnd == p->ncwnd_max)
-		nic->marker = ev->now;
-	else
-		update_marker(cc, &nic->marker, ev->now);
-}
-
-/* Cuts ncwnd when the peer had no resources for a request (10.3.3). */
-static void
-nic_exhausted(const struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_params *p,
-	const struct fa_rue_event *ev)
-{
-	if (!nic->up && !rtt_elapsed(cc, nic->marker, ev->now))
-		return;
-	nic->ncwnd = clamp(nic->ncwnd - (uint64_t)nic->ncwnd * p->nic_max_md / FA_FRACTION_ONE,
-		p->ncwnd_min, p->ncwnd_max);
-	nic->up = false;
-	nic->marker = ev->now;
+		fa_rue_drag(cc, &cc->fabric_marker, ev->now);
 }
 
 static void
 on_retransmit(struct fa_cc *cc, const struct fa_swift_params *p, const struct fa_rue_event *ev)
 {
-	uint32_t half =
-		cc->fcwnd - (uint32_t)((uint64_t)cc->fcwnd * p->fabric_max_md / FA_FRACTION_ONE);
-
 	if (ev->retransmit == FA_RUE_EARLY && !p->early_cuts)
 		return;
 	if (ev->retransmits >= p->retransmit_limit)
-		cc->fcwnd = p->fcwnd_min;
-	else if (ev->retransmits == 1 && rtt_elapsed(cc, cc->fabric_marker, ev->now))
-		cc->fcwnd = MAX(half, p->fcwnd_min);
+		cc->fcwnd = p->min;
+	else if (ev->retransmits == 1 && fa_rue_elapsed(cc, cc->fabric_marker, ev->now))
+		cc->fcwnd = MAX(swift_decrease_most(cc->fcwnd, p), p->min);
 	else
 		return;
 	cc->fabric_marker = ev->now;
 }
 
-static uint32_t
-measured_delay(const struct fa_swift_params *p, const struct fa_rue_event *ev)
-{
-	uint32_t full = rue_span(ev->t1, ev->t4), there = rue_span(ev->t2, ev->t3);
-
-	switch (p->delay_select) {
-	case FA_DELAY_FULL:
-		return full;
-	case FA_DELAY_FORWARD:
-		return rue_span(ev->t1, ev->t2);
-	case FA_DELAY_REVERSE:
-		return rue_span(ev->t3, ev->t4);
-	default:
-		return full > there ? full - there : 0;
-	}
-}
-
 static void
-on_ack_or_nack(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_swift_params *p,
+on_ack_or_nack(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_params *p,
 	const struct fa_rue_event *ev, struct fa_rue_result *res)
 {
+	const struct fa_swift_params *s = &p->swift;
 	uint32_t window = MIN(cc->fcwnd, nic->ncwnd);
-	uint32_t target = fa_swift_target(p, cc, ev->hops);
-	bool congested;
+	uint32_t target = fa_swift_target(s, cc, ev->hops);
+	bool late;
 
-	cc->rtt = rue_smooth(cc->rtt, MAX(rue_span(ev->t1, ev->now), 1), p->rtt_alpha);
-	cc->delay = rue_smooth(cc->delay, measured_delay(p, ev), p->delay_alpha);
-	congested = (uint64_t)cc->delay * FA_FRACTION_ONE > (uint64_t)target * p->plb_delay;
-	fabric_window(cc, p, ev, target);
-	if (ev->type == FA_RUE_NACK && ev->nack_code == NACK_RESOURCES)
-		nic_exhausted(cc, nic, p, ev);
-	else
-		nic_window(cc, nic, p, ev);
+	fa_rue_round_trip(cc, ev, p);
+	cc->delay = fa_rue_smooth(cc->delay, fa_rue_delay(ev, s->delay_select), s->delay_alpha);
+	late = (uint64_t)cc->delay * FA_FRACTION_ONE > (uint64_t)target * s->plb_delay;
+	fabric_window(cc, s, ev, target);
+	fa_nic_window(cc, nic, &p->nic, ev);
 	if (ev->type == FA_RUE_ACK)
-		res->randomize_path = fa_plb_ack(cc, p, window, ev->acked, congested);
+		res->randomize_path =
+			fa_plb_ack(cc, &p->plb, window, ev->acked, late ? ev->acked : 0);
 }
 
 static void
 swift_run(struct fa_cc *cc, struct fa_cc_nic *nic, const struct fa_rue_event *ev,
 	struct fa_rue_result *res, const void *param)
 {
-	const struct fa_swift_params *p = param != NULL ? param : &defaults;
+	const struct fa_rue_params *p = param != NULL ? param : &fa_rue_defaults;
 
 	res->randomize_path = false;
 	if (ev->type == FA_RUE_RETRANSMIT)
-		on_retransmit(cc, p, ev);
+		on_retransmit(cc, &p->swift, ev);
 	else
 		on_ack_or_nack(cc, nic, p, ev, res);
-	rue_set_rto(cc, p->rto_scalar);
-	cc->ipg = cc->fcwnd >= FA_CWND_ONE
-			  ? 0
-			  : (uint32_t)MIN((uint64_t)cc->rtt * FA_CWND_ONE / cc->fcwnd, FA_IPG_MAX);
+	fa_rue_times(cc, p);
 }
 
 static void
 swift_init(struct fa_cc *cc, struct fa_cc_nic *nic, const void *param)
 {
-	const struct fa_swift_params *p = param != NULL ? param : &defaults;
+	const struct fa_rue_params *p = param != NULL ? param : &fa_rue_defaults;
 
-	cc->fcwnd = p->fcwnd_initial;
-	cc->base_delay = p->base_delay;
+	cc->fcwnd = p->swift.initial;
+	cc->base_delay = p->swift.base_delay;
 	cc->rto = cc->rto_min;
 	if (nic != NULL)
-		nic->ncwnd = p->ncwnd_initial;
+		nic->ncwnd = p->nic.initial;
 }
 
 const struct fa_algorithm fa_swift = {.name = "swift", .init = swift_init, .run = swift_run};

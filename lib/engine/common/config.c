@@ -63,12 +63,13 @@ eng_config_default(struct eng_config *cfg)
 	tcp_config_default(&cfg->tcp);
 	fa_config_default(&cfg->falcon.stack);
 	cfg->falcon.stack.max_conns = 0;
-	fa_swift_defaults(&cfg->falcon.swift);
-	cfg->falcon.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
+	cfg->falcon.cc = fa_swift.name;
+	cfg->falcon.rue = fa_rue_defaults;
+	cfg->falcon.rue.swift.base_delay = fa_ticks_near(SWIFT_BASE_NS);
 	/* A peer's thread that waits for its processor delays its acknowledgements by that time.
 	 * With Swift's own minimum window, a sender would then send one packet in a hundred such
 	 * delays. */
-	cfg->falcon.swift.fcwnd_min = FA_CWND_ONE / 4;
+	cfg->falcon.rue.swift.min = FA_CWND_ONE / 4;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;
@@ -149,7 +150,9 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 			ROF_MTU_MAX);
 	if (cfg->flows != 1 && cfg->flows != FA_FLOWS_MAX)
 		return REFUSE("Falcon: %u flows: 1 or %u", cfg->flows, FA_FLOWS_MAX);
-	return 0;
+	if (fa_algorithm_find(cfg->cc) == NULL)
+		return REFUSE("Falcon: no congestion control '%s'", cfg->cc);
+	return fa_rue_check(&cfg->rue, err, errlen);
 }
 
 int

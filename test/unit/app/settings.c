@@ -145,19 +145,84 @@ Test(app_settings, falcons_keys_have_a_life_time)
 	cr_assert_eq(s.eng.falcon.device_key_ns, 0);
 }
 
+Test(app_settings, falcons_congestion_control_has_a_name)
+{
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_str_eq(s.eng.falcon.cc, "swift");
+	file_is("[falcon]\ncc = dctcp\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_str_eq(s.eng.falcon.cc, "dctcp");
+	setenv("SAKER_FALCON_CC", "fixed", 1);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert_eq(s.eng.falcon.cc, fa_algorithm_find("fixed")->name, "%s", s.eng.falcon.cc);
+	setenv("SAKER_FALCON_CC", "cubic", 1);
+	refused("", "environment variable SAKER_FALCON_CC: 'cubic' is not one of swift, dctcp, "
+		    "fixed");
+}
+
+/* Each parameter has a key, and no two keys have the same place. */
 Test(app_settings, falcons_congestion_control_can_be_tuned)
 {
-	file_is("[falcon]\nswift-target = 250us\nswift-per-hop = 2us\nswift-initial = 8\n"
-		"swift-max = 128\nswift-rx-level = 20\nswift-early-cuts = yes\nplb-attempts = 0\n"
-		"rto-min = 4ms\nrto-max = 50ms\nretransmits = 7\nreclaim = 5s\nrack = no\n");
+	const struct fa_rue_params *p = &s.eng.falcon.rue;
+	const struct fa_swift_params *w = &p->swift;
+	const struct fa_dctcp_params *d = &p->dctcp;
+
+	file_is("[falcon]\nrtt-weight = 0.5\nrto-round-trips = 3\n"
+		"swift-target = 250us\nswift-per-hop = 2us\nswift-flow-scaling = 50us\n"
+		"swift-flow-from = 0.5\nswift-flow-to = 64\nswift-delay = forward\n"
+		"swift-delay-weight = 0.25\nswift-initial = 8\nswift-min = 0.125\n"
+		"swift-max = 128\nswift-increase = 1.5\nswift-decrease = 0.75\n"
+		"swift-max-decrease = 0.375\nswift-retransmits = 4\nswift-early-cuts = yes\n"
+		"swift-drop-cuts = yes\nswift-plb-delay = 1.25\n"
+		"dctcp-initial = 10\ndctcp-min = 2\ndctcp-max = 100\ndctcp-increase = 2.5\n"
+		"dctcp-gain = 0.125\ndctcp-early-cuts = no\nfixed-window = 20\n"
+		"fixed-nic-window = 30\nnic-initial = 50\nnic-min = 3\nnic-max = 200\n"
+		"nic-increase = 4\nnic-decrease = 0.625\nnic-max-decrease = 0.875\n"
+		"nic-level = 20\nplb-attempts = 0\nplb-fraction = 1\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
-	cr_assert_eq(s.eng.falcon.swift.base_delay, 1907, "ticks of 131.072 ns");
-	cr_assert_eq(s.eng.falcon.swift.per_hop, 15);
-	cr_assert_eq(s.eng.falcon.swift.fcwnd_initial, 8 * FA_CWND_ONE);
-	cr_assert_eq(s.eng.falcon.swift.fcwnd_max, 128 * FA_CWND_ONE);
-	cr_assert_eq(s.eng.falcon.swift.rx_level_target, 20);
-	cr_assert(s.eng.falcon.swift.early_cuts);
-	cr_assert_eq(s.eng.falcon.swift.plb_attempts, 0);
+#define PACKETS(n) ((uint32_t)((n)*FA_CWND_ONE))
+	cr_assert_eq(p->rtt_alpha, 512);
+	cr_assert_eq(p->rto_scalar, 3);
+	cr_assert_eq(w->base_delay, 1907, "ticks of 131.072 ns");
+	cr_assert_eq(w->per_hop, 15);
+	cr_assert_eq(w->flow_max, 381);
+	cr_assert_eq(w->flow_from, PACKETS(0.5));
+	cr_assert_eq(w->flow_to, PACKETS(64));
+	cr_assert_eq(w->delay_select, FA_DELAY_FORWARD);
+	cr_assert_eq(w->delay_alpha, 256);
+	cr_assert_eq(w->initial, PACKETS(8));
+	cr_assert_eq(w->min, PACKETS(0.125));
+	cr_assert_eq(w->max, PACKETS(128));
+	cr_assert_eq(w->ai, PACKETS(1.5));
+	cr_assert_eq(w->md, 768);
+	cr_assert_eq(w->max_md, 384);
+	cr_assert_eq(w->retransmit_limit, 4);
+	cr_assert(w->early_cuts && w->drop_cuts);
+	cr_assert_eq(w->plb_delay, 1280);
+	cr_assert_eq(d->initial, PACKETS(10));
+	cr_assert_eq(d->min, PACKETS(2));
+	cr_assert_eq(d->max, PACKETS(100));
+	cr_assert_eq(d->ai, PACKETS(2.5));
+	cr_assert_eq(d->gain, 128);
+	cr_assert_not(d->early_cuts);
+	cr_assert_eq(p->fixed.fcwnd, PACKETS(20));
+	cr_assert_eq(p->fixed.ncwnd, PACKETS(30));
+	cr_assert_eq(p->nic.initial, PACKETS(50));
+	cr_assert_eq(p->nic.min, PACKETS(3));
+	cr_assert_eq(p->nic.max, PACKETS(200));
+	cr_assert_eq(p->nic.ai, PACKETS(4));
+	cr_assert_eq(p->nic.md, 640);
+	cr_assert_eq(p->nic.max_md, 896);
+	cr_assert_eq(p->nic.level, 20);
+	cr_assert_eq(p->plb.attempts, 0);
+	cr_assert_eq(p->plb.fraction, FA_FRACTION_ONE);
+}
+
+Test(app_settings, falcons_retransmission_can_be_tuned)
+{
+	file_is("[falcon]\nrto-min = 4ms\nrto-max = 50ms\nretransmits = 7\nreclaim = 5s\n"
+		"rack = no\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert_eq(s.eng.falcon.stack.rto_min_ns, 4000000);
 	cr_assert_eq(s.eng.falcon.stack.rto_max_ns, 50000000);
 	cr_assert_eq(s.eng.falcon.stack.max_retransmits, 7);
@@ -310,13 +375,43 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.rekey_ns);
 	SAME(falcon.rekey_packets);
 	SAME(falcon.device_key_ns);
-	SAME(falcon.swift.base_delay);
-	SAME(falcon.swift.per_hop);
-	SAME(falcon.swift.fcwnd_initial);
-	SAME(falcon.swift.fcwnd_max);
-	SAME(falcon.swift.rx_level_target);
-	SAME(falcon.swift.early_cuts);
-	SAME(falcon.swift.plb_attempts);
+	SAME(falcon.cc);
+	SAME(falcon.rue.rtt_alpha);
+	SAME(falcon.rue.rto_scalar);
+	SAME(falcon.rue.nic.initial);
+	SAME(falcon.rue.nic.min);
+	SAME(falcon.rue.nic.max);
+	SAME(falcon.rue.nic.ai);
+	SAME(falcon.rue.nic.md);
+	SAME(falcon.rue.nic.max_md);
+	SAME(falcon.rue.nic.level);
+	SAME(falcon.rue.plb.fraction);
+	SAME(falcon.rue.plb.attempts);
+	SAME(falcon.rue.swift.initial);
+	SAME(falcon.rue.swift.min);
+	SAME(falcon.rue.swift.max);
+	SAME(falcon.rue.swift.ai);
+	SAME(falcon.rue.swift.md);
+	SAME(falcon.rue.swift.max_md);
+	SAME(falcon.rue.swift.delay_alpha);
+	SAME(falcon.rue.swift.base_delay);
+	SAME(falcon.rue.swift.per_hop);
+	SAME(falcon.rue.swift.flow_max);
+	SAME(falcon.rue.swift.flow_from);
+	SAME(falcon.rue.swift.flow_to);
+	SAME(falcon.rue.swift.delay_select);
+	SAME(falcon.rue.swift.retransmit_limit);
+	SAME(falcon.rue.swift.early_cuts);
+	SAME(falcon.rue.swift.drop_cuts);
+	SAME(falcon.rue.swift.plb_delay);
+	SAME(falcon.rue.dctcp.initial);
+	SAME(falcon.rue.dctcp.min);
+	SAME(falcon.rue.dctcp.max);
+	SAME(falcon.rue.dctcp.ai);
+	SAME(falcon.rue.dctcp.gain);
+	SAME(falcon.rue.dctcp.early_cuts);
+	SAME(falcon.rue.fixed.fcwnd);
+	SAME(falcon.rue.fixed.ncwnd);
 	SAME(falcon.stack.rto_min_ns);
 	SAME(falcon.stack.rto_max_ns);
 	SAME(falcon.stack.max_retransmits);

@@ -341,6 +341,63 @@ impatient(struct eng_config *cfg, int node)
 	cfg->falcon.stack.max_retransmits = 4;
 }
 
+static const char *control;
+
+static void
+controlled(struct eng_config *cfg, int node)
+{
+	struct fa_rue_params *p = &cfg->falcon.rue;
+
+	cfg->falcon.cc = control;
+	cfg->falcon.mtu = 1024;
+	p->fixed.fcwnd = 3 * FA_CWND_ONE;
+	p->swift.min = p->swift.initial = p->swift.max = 5 * FA_CWND_ONE;
+	p->dctcp.min = p->dctcp.initial = p->dctcp.max = 7 * FA_CWND_ONE;
+}
+
+static unsigned datagrams;
+
+static void
+count_datagrams(struct rte_mbuf *m, int node)
+{
+	datagrams += node == 1 && m->pkt_len > 1024;
+}
+
+/* While nothing is acknowledged, the window decides how many packets of a Write are sent. */
+static void
+has_window(const char *name, unsigned window)
+{
+	control = name;
+	frig_start(controlled);
+	frig_connect();
+	frig_works();
+	datagrams = 0;
+	frig.silent = true;
+	frig.port = count_datagrams;
+	frig_post(0, RD_WRITE, 32768, 0);
+	frig_turns(20);
+	cr_assert_eq(datagrams, window, "%s: %u", name, datagrams);
+	frig.silent = false;
+	frig.port = NULL;
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS);
+	frig_stop();
+}
+
+Test(engine_falcon, congestion_control_by_name_fixed_10_6)
+{
+	has_window("fixed", 3);
+}
+
+Test(engine_falcon, congestion_control_by_name_swift_10_6)
+{
+	has_window("swift", 5);
+}
+
+Test(engine_falcon, congestion_control_by_name_dctcp_10_6)
+{
+	has_window("dctcp", 7);
+}
+
 /* The wire loses all frames: the first outstanding request fails with a retry error, the rest is
  * flushed, and the program receives an event. */
 Test(engine_falcon, a_silent_wire_ends_the_connection)

@@ -19,7 +19,7 @@ TestSuite(plb, .init = init);
 static bool
 ack(uint32_t acked, bool congested)
 {
-	return fa_plb_ack(&t.cc, &t.p, W(10), acked, congested);
+	return fa_plb_ack(&t.cc, &t.p.plb, W(10), acked, congested ? acked : 0);
 }
 
 Test(plb, a_round_is_a_window_of_packets)
@@ -65,7 +65,7 @@ Test(plb, a_good_round_starts_the_count_again)
 
 Test(plb, can_be_switched_off)
 {
-	t.p.plb_attempts = 0;
+	t.p.plb.attempts = 0;
 	for (int i = 0; i < 100; i++)
 		cr_assert_not(ack(10, true));
 	cr_assert_eq(t.cc.plb_acked, 0);
@@ -84,7 +84,7 @@ Test(plb, swift_feeds_it_with_acknowledgements)
 	t.cc.plb_acked = 0;
 	t.nic.ncwnd = W(4);
 	t.ev.acked = 3;
-	t.p.plb_delay = FA_FRACTION_ONE * 3 / 2;
+	t.p.swift.plb_delay = FA_FRACTION_ONE * 3 / 2;
 	rue_ack(&t, 200, 150);
 	cr_assert_eq(t.cc.plb_congested, 0, "not beyond");
 	rue_ack(&t, 200, 151);

@@ -10,7 +10,8 @@
 #define W(packets) ((uint32_t)((packets)*FA_CWND_ONE))
 
 struct rue_case {
-	struct fa_swift_params p;
+	const struct fa_algorithm *a; /* Swift, unless the test sets another */
+	struct fa_rue_params p;
 	struct fa_cc cc;
 	struct fa_cc_nic nic;
 	struct fa_rue_event ev;
@@ -23,10 +24,11 @@ static inline void
 rue_case_init(struct rue_case *t, uint32_t now)
 {
 	memset(t, 0, sizeof(*t));
-	fa_swift_defaults(&t->p);
-	t->p.base_delay = 100;
-	t->p.flow_max = 0;
-	t->p.per_hop = 0;
+	t->a = &fa_swift;
+	t->p = fa_rue_defaults;
+	t->p.swift.base_delay = 100;
+	t->p.swift.flow_max = 0;
+	t->p.swift.per_hop = 0;
 	t->p.rtt_alpha = 0;
 	t->cc.rto_min = 1000;
 	fa_swift.init(&t->cc, &t->nic, &t->p);
@@ -48,7 +50,7 @@ rue_ack(struct rue_case *t, uint32_t rtt, uint32_t delay)
 	ev->t1 = ev->now - rtt;
 	ev->t2 = 77000; /* the peer's clock is independent */
 	ev->t3 = ev->t2 + rtt - delay;
-	fa_swift.run(&t->cc, &t->nic, ev, &t->res, &t->p);
+	t->a->run(&t->cc, &t->nic, ev, &t->res, &t->p);
 }
 
 static inline void
@@ -62,7 +64,7 @@ rue_nack(struct rue_case *t, uint32_t rtt, uint32_t delay, uint8_t code)
 	ev->t1 = ev->now - rtt;
 	ev->t2 = 77000;
 	ev->t3 = ev->t2 + rtt - delay;
-	fa_swift.run(&t->cc, &t->nic, ev, &t->res, &t->p);
+	t->a->run(&t->cc, &t->nic, ev, &t->res, &t->p);
 }
 
 static inline void
@@ -71,7 +73,7 @@ rue_retransmit(struct rue_case *t, uint8_t why, uint8_t count)
 	t->ev.type = FA_RUE_RETRANSMIT;
 	t->ev.retransmit = why;
 	t->ev.retransmits = count;
-	fa_swift.run(&t->cc, &t->nic, &t->ev, &t->res, &t->p);
+	t->a->run(&t->cc, &t->nic, &t->ev, &t->res, &t->p);
 }
 
 #endif

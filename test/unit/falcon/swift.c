@@ -50,7 +50,7 @@ Test(swift, additive_increase_10_3_1)
 Test(swift, additive_increase_of_a_fraction_10_3_1)
 {
 	t.cc.fcwnd = W(0.25);
-	t.p.fabric_ai = W(0.5);
+	t.p.swift.ai = W(0.5);
 	rue_ack(&t, 200, 50);
 	cr_assert_eq(t.cc.fcwnd, W(0.75));
 	cr_assert_eq(t.cc.ipg, 266); /* 200 / 0.75 */
@@ -186,7 +186,7 @@ Test(swift, delay_can_be_selected_10_6_2_1)
 	t.ev.t3 = NOW - 110;
 	t.ev.t4 = NOW;
 	for (uint8_t i = 0; i < 4; i++) {
-		t.p.delay_select = i;
+		t.p.swift.delay_select = i;
 		fa_swift.run(&t.cc, &t.nic, &t.ev, &t.res, &t.p);
 		cr_assert_eq(t.cc.delay, want[i], "selector %u: %u", i, t.cc.delay);
 	}
@@ -196,7 +196,7 @@ Test(swift, delay_can_be_selected_10_6_2_1)
 Test(swift, smoothing_weighs_the_old_value_10_3_4)
 {
 	t.p.rtt_alpha = FA_FRACTION_ONE * 3 / 4;
-	t.p.delay_alpha = FA_FRACTION_ONE / 2;
+	t.p.swift.delay_alpha = FA_FRACTION_ONE / 2;
 	t.cc.delay = 80;
 	rue_ack(&t, 400, 100);
 	cr_assert_eq(t.cc.rtt, 250);
@@ -224,13 +224,13 @@ Test(swift, timeout_covers_the_time_in_the_loops_and_delay_does_not_10_1)
 	cr_assert_eq(t.cc.delay, 50);
 	cr_assert_eq(t.cc.rtt, 9000);
 	cr_assert_eq(t.cc.rto, 18000);
-	cr_assert_gt(t.cc.fcwnd, t.p.fcwnd_initial);
+	cr_assert_gt(t.cc.fcwnd, t.p.swift.initial);
 	cr_assert_not(t.res.randomize_path);
 }
 
 Test(swift, hops_raise_the_target_10_3_4)
 {
-	t.p.per_hop = 8;
+	t.p.swift.per_hop = 8;
 	t.ev.hops = 5;
 	rue_ack(&t, 200, 140);
 	cr_assert_gt(t.cc.fcwnd, W(32));
@@ -273,9 +273,26 @@ Test(swift, early_retransmission_is_no_congestion_unless_told)
 	rue_retransmit(&t, FA_RUE_EARLY, 1);
 	rue_retransmit(&t, FA_RUE_EARLY, 7);
 	cr_assert_eq(t.cc.fcwnd, W(32));
-	t.p.early_cuts = true;
+	t.p.swift.early_cuts = true;
 	rue_retransmit(&t, FA_RUE_EARLY, 1);
 	cr_assert_eq(t.cc.fcwnd, W(16));
+}
+
+Test(swift, eack_drop_is_no_congestion_unless_told_10_6_2_1)
+{
+	t.ev.eack_drop = true;
+	rue_ack(&t, 200, 50);
+	cr_assert_eq(t.cc.fcwnd, W(32) + 32, "32 packets grow by a 32nd of one");
+	t.p.swift.drop_cuts = true;
+	t.cc.fcwnd = W(32);
+	rue_ack(&t, 200, 50);
+	cr_assert_eq(t.cc.fcwnd, W(16));
+	cr_assert_eq(t.cc.fabric_marker, NOW);
+	rue_ack(&t, 200, 50); /* once in a round trip, and no increase in it */
+	cr_assert_eq(t.cc.fcwnd, W(16));
+	t.ev.eack_drop = false;
+	rue_ack(&t, 200, 50);
+	cr_assert_gt(t.cc.fcwnd, W(16));
 }
 
 /* Below one packet: a departure every rtt / fcwnd. */
@@ -303,7 +320,7 @@ Test(swift, pacing_gap_leaves_800_kbps_10_6)
 /* The second algorithm: the windows never change. */
 Test(fixed, windows_stay)
 {
-	struct fa_fixed_params p = {.fcwnd = W(40), .ncwnd = W(20)};
+	struct fa_rue_params p = fa_rue_defaults;
 	struct fa_cc cc = {.rto_min = 1000};
 	struct fa_cc_nic nic = {0};
 	struct fa_rue_event ev = {.t1 = 0, .t2 = 5, .t3 = 6, .t4 = 900, .now = 900, .acked = 9};
@@ -312,6 +329,7 @@ Test(fixed, windows_stay)
 	fa_fixed.init(&cc, &nic, NULL);
 	cr_assert_eq(cc.fcwnd, W(128));
 	cr_assert_eq(nic.ncwnd, W(128));
+	p.fixed = (struct fa_fixed_params){.fcwnd = W(40), .ncwnd = W(20)};
 	fa_fixed.init(&cc, &nic, &p);
 	for (ev.type = FA_RUE_ACK; ev.type <= FA_RUE_RETRANSMIT; ev.type++) {
 		ev.nack_code = 1;

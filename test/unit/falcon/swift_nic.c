@@ -27,7 +27,7 @@ Test(swift_nic, grows_below_the_target_level_10_3_1)
 
 Test(swift_nic, grows_by_fractions)
 {
-	t.p.nic_ai = W(0.25);
+	t.p.nic.ai = W(0.25);
 	rue_ack(&t, 200, 50);
 	cr_assert_eq(t.nic.ncwnd, W(64.25));
 }
@@ -78,7 +78,7 @@ Test(swift_nic, on_target_nothing_is_cut_and_the_marker_is_dragged_10_3_6)
 /* Level 31 of a target of 1: 0.8 * 30 / 31 is more than the largest cut. */
 Test(swift_nic, largest_decrease_at_once)
 {
-	t.p.rx_level_target = 1;
+	t.p.nic.level = 1;
 	t.ev.rx_level = 31;
 	rue_ack(&t, 200, 50);
 	cr_assert_eq(t.nic.ncwnd, W(32));

@@ -8,18 +8,17 @@
 
 Test(target, defaults_are_those_of_the_public_models)
 {
-	struct fa_swift_params p;
+	struct fa_swift_params p = fa_rue_defaults.swift;
 
-	fa_swift_defaults(&p);
 	cr_assert_eq(p.base_delay, 191);
 	cr_assert_eq(p.flow_max, 763);
 	cr_assert_eq(p.per_hop, 8);
-	cr_assert_eq(p.fcwnd_initial, W(32));
-	cr_assert_eq(p.ncwnd_initial, W(64));
-	cr_assert_eq(p.fcwnd_max, W(256));
-	cr_assert_eq(p.ncwnd_max, W(256));
-	cr_assert_eq(p.ncwnd_min, W(1));
-	cr_assert_eq(p.fcwnd_min, 10); /* 0.01 */
+	cr_assert_eq(p.initial, W(32));
+	cr_assert_eq(fa_rue_defaults.nic.initial, W(64));
+	cr_assert_eq(p.max, W(256));
+	cr_assert_eq(fa_rue_defaults.nic.max, W(256));
+	cr_assert_eq(fa_rue_defaults.nic.min, W(1));
+	cr_assert_eq(p.min, 10); /* 0.01 */
 	/* a = 763 / (1 / sqrt(0.1) - 1 / sqrt(256)), b = a / 16; both in 1024ths */
 	cr_assert_eq(p.flow_a, lrint(1024 * 763 / (1 / sqrt(0.1) - 1.0 / 16)));
 	cr_assert_eq(p.flow_b, lrint(64 * 763 / (1 / sqrt(0.1) - 1.0 / 16)));
@@ -32,10 +31,9 @@ Test(target, flow_scaling_curve_10_3_4)
 		uint32_t fcwnd, adder;
 	} rows[] = {{1, 763}, {W(0.05), 763}, {W(0.1), 763}, {W(1), 231}, {W(4), 108}, {W(16), 46},
 		{W(64), 15}, {W(256), 0}, {W(1000), 0}};
-	struct fa_swift_params p;
+	struct fa_swift_params p = fa_rue_defaults.swift;
 	struct fa_cc cc = {.base_delay = 191};
 
-	fa_swift_defaults(&p);
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		cc.fcwnd = rows[i].fcwnd;
 		cr_assert_eq(fa_swift_target(&p, &cc, 0), 191 + rows[i].adder, "fcwnd %u: %u",
@@ -47,11 +45,10 @@ Test(target, flow_scaling_curve_10_3_4)
 /* All windows, compared with floating point. */
 Test(target, table_of_roots_is_exact_to_a_tick)
 {
-	struct fa_swift_params p;
+	struct fa_swift_params p = fa_rue_defaults.swift;
 	struct fa_cc cc = {.base_delay = 0};
 	double a = 763 / (1 / sqrt(0.1) - 1.0 / 16);
 
-	fa_swift_defaults(&p);
 	for (cc.fcwnd = 1; cc.fcwnd <= W(300); cc.fcwnd++) {
 		double want = fmin(763, fmax(0, a / sqrt(cc.fcwnd / 1024.0) - a / 16));
 
@@ -61,11 +58,13 @@ Test(target, table_of_roots_is_exact_to_a_tick)
 
 Test(target, flow_scaling_is_derived_from_its_range)
 {
-	struct fa_swift_params p;
+	struct fa_swift_params p = fa_rue_defaults.swift;
 	struct fa_cc cc = {.base_delay = 1000};
 
-	fa_swift_defaults(&p);
-	fa_swift_flow_scaling(&p, 500, W(0.25), W(64));
+	p.flow_max = 500;
+	p.flow_from = W(0.25);
+	p.flow_to = W(64);
+	fa_swift_flow_scaling(&p);
 	/* a = 500 / (2 - 1/8) = 266.67, b = 33.33 */
 	cr_assert_eq(p.flow_a, 273067);
 	cr_assert_eq(p.flow_b, 34133);

@@ -102,8 +102,8 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	t->part[ENG_FALCON] = f;
 	f->general = cfg.general;
 	cfg.runs = !cfg.general;
-	f->swift = fa_swift;
-	f->swift.param = &t->e->cfg.falcon.swift;
+	f->algorithm = *fa_algorithm_find(t->e->cfg.falcon.cc);
+	f->algorithm.param = &t->e->cfg.falcon.rue;
 	TAILQ_INIT(&f->free);
 	TAILQ_INIT(&f->busy);
 	TAILQ_INIT(&f->waiting);
@@ -337,7 +337,7 @@ eng_falcon_open(
 		rc = open_psp(eng_falcon_of(t), fc, o);
 	p.cid = fc->cid;
 	p.user = fc;
-	p.algorithm = &eng_falcon_of(t)->swift;
+	p.algorithm = &eng_falcon_of(t)->algorithm;
 	if (rc == 0)
 		rc = fa_conn_create(eng_falcon_of(t)->fa, t->now, &p, &fc->fa);
 	if (rc < 0) {

@@ -105,7 +105,7 @@ struct eng_falcon_seals {
 
 struct eng_falcon {
 	struct fa_stack *fa;
-	struct fa_algorithm swift; /* congestion control, with the configured parameters */
+	struct fa_algorithm algorithm; /* congestion control, with the configured parameters */
 	struct psp_crypto *crypto;
 	struct psp_device *device;     /* in secret memory */
 	struct sk_wheel wheel;         /* timers of the connections' keys, and device_timer */
