@@ -47,6 +47,27 @@ awk -F, 'NR > 1 { n[$1]++; if ($4 > 0) deep++ }
     END { exit !(n[0] >= 18 && n[3] >= 18 && deep > 20) }' "$dir/c/incast-series.csv" ||
     fail "the series of the incast has too few lines, or too few with queued packets"
 run c receiver run.duration-us=46000
+# value FILE COLUMN CONTROL [CUTS]: a column of the last row with this congestion control.
+value() { awk -F, -v name="$2" -v cc="$3" -v cuts="${4:-}" '
+    NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    $c["falcon.congestion"] == cc && (cuts == "" || $c["falcon.early-cuts"] == cuts) {
+        v = $c[name] }
+    END { print v }' "$dir/c/$1.csv"; }
+# Swift and DCTCP beside each other. DCTCP's queue ends near the mark.
+run c congestion-incast run.duration-us=2000 "topology.hosts=11 26"
+swift=$(value congestion-incast depth_p99_bytes swift)
+dctcp=$(value congestion-incast depth_p99_bytes dctcp)
+dropped=$(value congestion-incast dropped dctcp)$(value congestion-incast dropped swift)
+awk -v s="$swift" -v d="$dctcp" -v n="$dropped" 'BEGIN { exit !(d > 0 && 2 * d < s && n == 0) }' ||
+    fail "under incast the queue is $swift bytes with Swift and $dctcp with DCTCP, lost $dropped"
+run c congestion-loss run.duration-us=3000 "link.loss=0 1"
+for cc in swift dctcp; do
+    no=$(value congestion-loss goodput_gbps $cc no)
+    yes=$(value congestion-loss goodput_gbps $cc yes)
+    awk -v a="$no" -v b="$yes" 'BEGIN { exit !(a > 185 && b < 150) }' ||
+        fail "at 1 % loss $cc has $no Gb/s, and $yes with cuts at early retransmissions"
+done
+run c congestion-paths run.duration-us=1000
 run c paths run.warmup-us=500 run.duration-us=1000
 run c smallest-pools
 run c ten-thousand topology.hosts=400 topology.leaves=4

@@ -2,6 +2,7 @@
 /* Tests small complete runs: every byte arrives once, the same seed gives the same run, and the
  * parameters of a scenario have their effect. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -211,6 +212,83 @@ Test(world, dctcp_keeps_queues_at_the_mark)
 	cr_assert_eq(r.totals.ports.dropped, 0);
 	cr_assert_gt(r.share, 90, "%f", r.share);
 	cr_assert_lt(r.depth_p50, 256 * 1024);
+}
+
+/* Falcon's congestion controls, each selected by one key. */
+static const char *const controls[] = {"falcon.congestion=swift", "falcon.congestion=dctcp"};
+
+/* Swift fills the queue up to its target delay, DCTCP up to the mark; neither loses a packet. */
+Test(world, swift_and_dctcp_of_falcon_under_incast)
+{
+	struct sim_result r[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		r[i] = run("host.transport=falcon", controls[i], "topology.type=star",
+			"topology.hosts=26", "link.gbps=100", "link.delay-ns=2000",
+			"traffic.pattern=incast", "traffic.message-bytes=65536",
+			"traffic.outstanding=1", "falcon.window=64", "falcon.packets=8192",
+			"switch.ecn-kib=100", "run.duration-us=2000", NULL);
+		cr_assert_gt(r[i].share, 95, "%s: %f", controls[i], r[i].share);
+		cr_assert_gt(r[i].jain, 0.95, "%s: %f", controls[i], r[i].jain);
+		cr_assert_eq(r[i].totals.ports.dropped, 0, "%s", controls[i]);
+	}
+	cr_assert_lt(2 * r[1].depth_p99, r[0].depth_p99, "%" PRIu64 " of %" PRIu64, r[1].depth_p99,
+		r[0].depth_p99);
+}
+
+/* No switch marks a packet: DCTCP has no signal, and its window is the largest one. */
+Test(world, dctcp_of_falcon_needs_marks)
+{
+	struct sim_result r = run("host.transport=falcon", controls[1], "topology.type=star",
+		"topology.hosts=26", "link.gbps=100", "link.delay-ns=2000",
+		"traffic.pattern=incast", "falcon.window=64", "run.duration-us=2000", NULL);
+
+	cr_assert_gt(r.totals.ports.dropped, 0);
+}
+
+/* A loss without congestion costs nothing, unless early retransmissions cut the window. */
+Test(world, swift_and_dctcp_of_falcon_under_loss)
+{
+	static const char *const cuts[] = {"no", "yes"};
+	double share[2][2];
+
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned k = 0; k < 2; k++) {
+			char key[64];
+
+			snprintf(key, sizeof(key), "falcon.early-cuts=%s", cuts[k]);
+			share[i][k] = run("host.transport=falcon", controls[i], key, "link.loss=1",
+				"traffic.connections=8", "run.duration-us=3000", NULL)
+					      .share;
+		}
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_gt(share[i][0], 93, "%s: %f", controls[i], share[i][0]);
+		cr_assert_lt(share[i][1], 75, "%s: %f", controls[i], share[i][1]);
+	}
+	cr_assert_eq(run("host.transport=falcon", controls[1], "link.loss=1",
+			     "traffic.connections=8", "run.duration-us=3000", NULL)
+			     .share,
+		share[1][1], "DCTCP's default is that of RFC 8257 3.5");
+}
+
+/* PLB by delay, and by marks. */
+Test(world, swift_and_dctcp_of_falcon_on_four_paths)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sim_result r[2];
+
+		for (unsigned k = 0; k < 2; k++)
+			r[k] = run("host.transport=falcon", controls[i],
+				k ? "falcon.plb=yes" : "falcon.plb=no", "falcon.plb-fraction=5",
+				"topology.type=leaf-spine", "topology.hosts=16", "link.gbps=100",
+				"link.delay-ns=500", "fabric.delay-ns=2000",
+				"traffic.message-bytes=262144", "traffic.outstanding=4",
+				"switch.ecn-kib=100", "run.warmup-us=8000", "run.duration-us=2000",
+				NULL);
+		cr_assert_eq(r[0].totals.counts.repaths, 0);
+		cr_assert_gt(r[1].share, r[0].share + 5, "%s: %f, %f", controls[i], r[0].share,
+			r[1].share);
+	}
 }
 
 /* Eight connections of one flow each have four paths: the hash selects three of them, and PLB finds
