@@ -219,6 +219,33 @@ finish_network(const struct settings *s, char why[WHY_LEN])
 	return rc;
 }
 
+/* ---- Connections of Falcon ---- */
+
+static int
+finish_connections(struct settings *s, char why[WHY_LEN])
+{
+	for (unsigned i = 0; i < ENG_MAX_MODES; i++) {
+		const struct connection_setting *row = &s->connections[i];
+		const struct prefix *p = &row->address;
+
+		if (!row->present)
+			continue;
+		if (row->port == 0 && p->len == 0)
+			return settings_refuse_section(
+				s, "connection", i, why, "needs an address or a port");
+		s->eng.falcon.modes[i] = (struct eng_modes_config){.present = true,
+			.addr = p->addr,
+			.prefix = p->len + (sk_addr_is_v4(&p->addr) ? 96 : 0),
+			.port = row->port,
+			.modes = {.ordering = row->ordering,
+				.errors = row->errors,
+				.flows = row->flows,
+				.psp = row->psp,
+				.mtu = (uint16_t)row->mtu}};
+	}
+	return 0;
+}
+
 /* ---- Clients and machines ---- */
 
 static int
@@ -246,6 +273,8 @@ settings_finish(struct settings *s, char why[WHY_LEN])
 		rc = finish_ranges(s, why);
 	if (rc == 0)
 		rc = finish_network(s, why);
+	if (rc == 0)
+		rc = finish_connections(s, why);
 	if (rc == 0)
 		rc = finish_users(s, why);
 	return rc == 0 ? finish_identity(s, why) : rc;

@@ -14,16 +14,17 @@
 #include "../../lib/wire/wire.h"
 #include "values.h"
 
-#define SECOND   1000000000ull
-#define ONE      1024 /* of KIND_1024THS */
-#define AT(f)    offsetof(struct settings, f)
-#define RUE(f)   AT(eng.falcon.rue.f)
-#define PORT(f)  offsetof(struct port_setting, f)
-#define IF(f)    offsetof(struct if_setting, f)
-#define ROUTE(f) offsetof(struct route_setting, f)
-#define VM(f)    offsetof(struct vm_setting, f)
-#define PEER(f)  offsetof(struct peer_setting, f)
-#define RATES(f) offsetof(struct eng_rates_config, f)
+#define SECOND        1000000000ull
+#define ONE           1024 /* of KIND_1024THS */
+#define AT(f)         offsetof(struct settings, f)
+#define RUE(f)        AT(eng.falcon.rue.f)
+#define PORT(f)       offsetof(struct port_setting, f)
+#define IF(f)         offsetof(struct if_setting, f)
+#define ROUTE(f)      offsetof(struct route_setting, f)
+#define VM(f)         offsetof(struct vm_setting, f)
+#define PEER(f)       offsetof(struct peer_setting, f)
+#define CONNECTION(f) offsetof(struct connection_setting, f)
+#define RATES(f)      offsetof(struct eng_rates_config, f)
 
 struct row {
 	const char *section, *key;
@@ -214,6 +215,13 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"peer", "address", KIND_RANGE, PEER(address), 0, 0},
 	{"peer", "psk", KIND_SOURCE, PEER(psk), 0, FILE_LEN},
 	{"peer", "name", KIND_TEXT, PEER(name), 0, FILE_LEN},
+	{"connection", "address", KIND_RANGE, CONNECTION(address), 0, 0},
+	{"connection", "port", KIND_U16, CONNECTION(port), 1, 65535},
+	{"connection", "ordering", KIND_ORDERING_CHOICE, CONNECTION(ordering), 0, 0},
+	{"connection", "errors", KIND_ERRORS_CHOICE, CONNECTION(errors), 0, 0},
+	{"connection", "mtu", KIND_POWER, CONNECTION(mtu), ROF_MTU_MIN, ROF_MTU_MAX},
+	{"connection", "flows", KIND_FLOWS, CONNECTION(flows), 0, 0},
+	{"connection", "psp", KIND_PSP, CONNECTION(psp), 0, 0},
 	{"client", "name", KIND_TEXT, RATES(name), 0, SHM_NAME_MAX},
 	{"client", "uid", KIND_UID, RATES(uid), 0, 0},
 	{"client", "weight", KIND_U32, RATES(rates.weight), 1, ENG_WEIGHT_MAX},
@@ -230,6 +238,8 @@ static const struct numbered {
 	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
 	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
 	{"peer", AT(peers), sizeof(struct peer_setting), PEER(present), PEER_MAX},
+	{"connection", AT(connections), sizeof(struct connection_setting), CONNECTION(present),
+		ENG_MAX_MODES},
 	{"client", AT(eng.rates), sizeof(struct eng_rates_config), RATES(present), ENG_MAX_RATES},
 	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX},
 };

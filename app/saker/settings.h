@@ -122,13 +122,26 @@ struct peer_setting { /* [peer N] */
 
 #define PEER_MAX 256
 
-#define NUMBERED_KINDS 6   /* kinds of sections with a number */
+struct connection_setting { /* [connection N] */
+	bool present;
+	struct prefix address; /* of the peers */
+	uint16_t port;         /* of the listener; 0: every port */
+	/* 0: as in [falcon] */
+	uint8_t ordering; /* enum shm_ordering */
+	uint8_t errors;   /* enum shm_errors */
+	uint8_t flows;
+	uint16_t psp; /* bits 1 << enum psp_version */
+	uint32_t mtu;
+};
+
+#define NUMBERED_KINDS 7   /* kinds of sections with a number */
 #define NUMBERED_MAX   256 /* sections of a kind */
 
 struct settings {
 	struct eng_config eng;
 	struct identity_setting identity;
 	struct peer_setting peers[PEER_MAX];
+	struct connection_setting connections[ENG_MAX_MODES];
 	char socket[PATH_LEN];
 	uint32_t mtu;
 	uint16_t rxd, txd;

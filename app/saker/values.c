@@ -24,6 +24,10 @@ static const struct conf_word ordering_words[] = {{"strong", ROF_ORDER_STRONG},
 	{"weak", ROF_ORDER_WEAK}, {"none", ROF_ORDER_NONE}, {NULL, 0}};
 static const struct conf_word errors_words[] = {
 	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
+static const struct conf_word ordering_choice_words[] = {{"strong", SHM_ORDER_STRONG},
+	{"weak", SHM_ORDER_WEAK}, {"none", SHM_ORDER_NONE}, {NULL, 0}};
+static const struct conf_word errors_choice_words[] = {
+	{"verbs", SHM_ERRORS_VERBS}, {"complete", SHM_ERRORS_COMPLETE}, {NULL, 0}};
 static const struct conf_word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
 static const struct conf_word delay_words[] = {{"full", FA_DELAY_FULL}, {"fabric", FA_DELAY_FABRIC},
 	{"forward", FA_DELAY_FORWARD}, {"reverse", FA_DELAY_REVERSE}, {NULL, 0}};
@@ -160,10 +164,20 @@ parse_name(const struct conf_word *words, const char *text, const char **at, cha
 const struct conf_word *
 value_byte_words(enum kind kind)
 {
-	return kind == KIND_ORDERING ? ordering_words
-	       : kind == KIND_ERRORS ? errors_words
-	       : kind == KIND_DELAY  ? delay_words
-				     : flows_words;
+	switch (kind) {
+	case KIND_ORDERING:
+		return ordering_words;
+	case KIND_ERRORS:
+		return errors_words;
+	case KIND_ORDERING_CHOICE:
+		return ordering_choice_words;
+	case KIND_ERRORS_CHOICE:
+		return errors_choice_words;
+	case KIND_DELAY:
+		return delay_words;
+	default:
+		return flows_words;
+	}
 }
 
 static int
@@ -315,6 +329,8 @@ value_parse(
 		return parse_1024ths(min, max, text, at, why);
 	case KIND_ORDERING:
 	case KIND_ERRORS:
+	case KIND_ORDERING_CHOICE:
+	case KIND_ERRORS_CHOICE:
 	case KIND_FLOWS:
 	case KIND_DELAY:
 		return parse_byte_word(kind, text, at, why);

@@ -36,14 +36,17 @@ enum kind {
 	KIND_PSP,      /* uint16_t: a list of bits 1 << enum psp_version */
 	KIND_ORDERING, /* uint8_t: enum rof_ordering */
 	KIND_ERRORS,   /* uint8_t: enum rof_errors */
-	KIND_FLOWS,    /* uint8_t */
-	KIND_RNR,      /* uint8_t: the code of a delay (Falcon 7.8) */
-	KIND_TICKS,    /* uint32_t: a time, rounded to Falcon's ticks */
-	KIND_1024THS,  /* uint32_t: a number with decimals, for Falcon's windows and factors */
-	KIND_RUE,      /* const char *: name of a congestion control of Falcon */
-	KIND_DELAY,    /* uint8_t: enum fa_delay_select */
-	KIND_SOURCE,   /* char [max]: the path of a file, or credential:NAME */
-	KIND_RANGE,    /* struct prefix; an address alone has its full length */
+	/* The same as enum shm_ordering and enum shm_errors; 0 is formatted as nothing. */
+	KIND_ORDERING_CHOICE,
+	KIND_ERRORS_CHOICE,
+	KIND_FLOWS,   /* uint8_t */
+	KIND_RNR,     /* uint8_t: the code of a delay (Falcon 7.8) */
+	KIND_TICKS,   /* uint32_t: a time, rounded to Falcon's ticks */
+	KIND_1024THS, /* uint32_t: a number with decimals, for Falcon's windows and factors */
+	KIND_RUE,     /* const char *: name of a congestion control of Falcon */
+	KIND_DELAY,   /* uint8_t: enum fa_delay_select */
+	KIND_SOURCE,  /* char [max]: the path of a file, or credential:NAME */
+	KIND_RANGE,   /* struct prefix; an address alone has its full length */
 };
 
 /* Parses `text` and stores the value at `at`. Returns 0, or -EINVAL with the end of a sentence in

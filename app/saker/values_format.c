@@ -184,6 +184,8 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_RUE:
 	case KIND_ORDERING:
 	case KIND_ERRORS:
+	case KIND_ORDERING_CHOICE:
+	case KIND_ERRORS_CHOICE:
 	case KIND_FLOWS:
 	case KIND_DELAY:
 	case KIND_SOURCE:

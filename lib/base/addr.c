@@ -23,6 +23,16 @@ sk_addr_is_multicast(const struct sk_addr *a)
 	return a->b[0] == 0xff;
 }
 
+bool
+sk_addr_within(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bits)
+{
+	unsigned bytes = bits / 8, rest = bits % 8;
+
+	if (memcmp(a->b, prefix->b, bytes) != 0)
+		return false;
+	return rest == 0 || ((a->b[bytes] ^ prefix->b[bytes]) >> (8 - rest)) == 0;
+}
+
 struct sk_addr
 sk_addr_v4(const uint8_t v4[4])
 {

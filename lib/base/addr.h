@@ -5,4 +5,7 @@
 
 #include "../saker/addr.h"
 
+/* Returns whether an address begins with the first `bits` bits, 0 to 128, of `prefix`. */
+bool sk_addr_within(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bits);
+
 #endif

@@ -28,6 +28,7 @@ param_fill(struct saker *s, const struct saker_conn_param *p, struct shm_cm *cm)
 	cm->rtr = p->rtr;
 	cm->enhanced = p->enhanced;
 	cm->dialect = p->dialect;
+	cl_modes_to(&p->modes, &cm->modes);
 	cm->private_len = p->private_len;
 	if (p->private_len > 0)
 		memcpy(cm->private_data, p->private_data, p->private_len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the messages of the shared memory to the types of <saker/saker.h>. */
+/* Between the messages of the shared memory and the types of <saker/saker.h>. */
 #include <string.h>
 
+#include "../wire/falcon.h"
 #include "client_priv.h"
 
 /* The client passes numbers unchanged between the two. */
@@ -23,6 +24,23 @@ _Static_assert((int)SAKER_DIALECT_CONFIGURED == SHM_DIALECT_CONFIGURED &&
 	"dialects");
 _Static_assert((int)SAKER_SPACE_TCP == SHM_SPACE_TCP && (int)SAKER_SPACE_UDP == SHM_SPACE_UDP,
 	"port spaces");
+_Static_assert((int)SAKER_ORDER_CONFIGURED == SHM_ORDER_CONFIGURED &&
+		       (int)SAKER_ORDER_STRONG == SHM_ORDER_STRONG &&
+		       (int)SAKER_ORDER_WEAK == SHM_ORDER_WEAK &&
+		       (int)SAKER_ORDER_NONE == SHM_ORDER_NONE &&
+		       (int)SAKER_ORDER_ANY == SHM_ORDER_ANY,
+	"ordering modes");
+_Static_assert((int)SAKER_ERRORS_CONFIGURED == SHM_ERRORS_CONFIGURED &&
+		       (int)SAKER_ERRORS_VERBS == SHM_ERRORS_VERBS &&
+		       (int)SAKER_ERRORS_COMPLETE == SHM_ERRORS_COMPLETE &&
+		       (int)SAKER_ERRORS_ANY == SHM_ERRORS_ANY,
+	"error modes");
+_Static_assert((int)SAKER_PSP_GCM128 == 1 << PSP_AES_GCM_128 &&
+		       (int)SAKER_PSP_GCM256 == 1 << PSP_AES_GCM_256 &&
+		       (int)SAKER_PSP_GMAC128 == 1 << PSP_GMAC_128 &&
+		       (int)SAKER_PSP_GMAC256 == 1 << PSP_GMAC_256 &&
+		       (int)SAKER_PSP_NONE == 1 << PSP_NO_CRYPTO,
+	"versions of PSP");
 _Static_assert(SAKER_PRIVATE_MAX == SHM_PRIVATE_MAX && SAKER_NAME_MAX == SHM_NAME_MAX &&
 		       SAKER_DEPTH_AUTO == SHM_DEPTH_AUTO,
 	"constants");
@@ -85,6 +103,26 @@ cl_qp_info_of(const struct shm_qp_info *q, struct saker_qp_info *out)
 }
 
 void
+cl_modes_to(const struct saker_modes *modes, struct shm_modes *out)
+{
+	*out = (struct shm_modes){.ordering = modes->ordering,
+		.errors = modes->errors,
+		.flows = modes->flows,
+		.psp = modes->psp,
+		.mtu = modes->mtu};
+}
+
+static void
+modes_of(const struct shm_modes *modes, struct saker_modes *out)
+{
+	*out = (struct saker_modes){.ordering = modes->ordering,
+		.errors = modes->errors,
+		.flows = modes->flows,
+		.psp = modes->psp,
+		.mtu = modes->mtu};
+}
+
+void
 cl_conn_info_of(const struct shm_cm *cm, struct saker_conn_info *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -105,6 +143,7 @@ cl_conn_info_of(const struct shm_cm *cm, struct saker_conn_info *out)
 	out->transport = cm->transport;
 	out->space = cm->space;
 	out->type = cm->type;
+	modes_of(&cm->modes, &out->modes);
 	out->remote_qpn = cm->remote_qpn;
 	out->remote_qkey = cm->remote_qkey;
 	/* A client does not trust lengths that another process wrote. */

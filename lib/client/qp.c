@@ -288,6 +288,7 @@ saker_qp_move(struct saker_qp *qp, const struct saker_qp_move *move)
 	to->qkey = move->qkey;
 	to->remote = move->remote;
 	to->local = move->local;
+	cl_modes_to(&move->modes, &to->modes);
 	return cl_command(qp->s, &m, SHM_QP_MODIFY);
 }
 

@@ -105,6 +105,19 @@ struct eng_rates_config {
 };
 #define ENG_NO_UID UINT32_MAX
 
+/* The modes of Falcon connections with some peers, or at some ports. */
+struct eng_modes_config {
+	bool present;
+	struct sk_addr addr; /* the peers that begin with `prefix` bits of it, 0 to 128 */
+	unsigned prefix;
+	uint16_t port; /* the listener's, at either end; 0: every port */
+	/* 0 stands for the values of struct eng_falcon_config. Neither of the modes may be ..._ANY.
+	 */
+	struct shm_modes modes;
+};
+
+#define ENG_MAX_MODES 64
+
 struct eng_falcon_config {
 	bool enabled;
 	/* eng_create() replaces a max_conns of 0 by limits.conns, and each transport stage the
@@ -131,6 +144,8 @@ struct eng_falcon_config {
 	uint8_t errors;   /* enum rof_errors */
 	uint32_t mtu;     /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
 	uint8_t flows;    /* flows of a connection: 1 or FA_FLOWS_MAX */
+	/* Of two rows that a connection matches, the first one applies. */
+	struct eng_modes_config modes[ENG_MAX_MODES];
 	/* retries of a request when the peer has no receive posted; 7: no limit */
 	uint8_t rnr_retry;
 	/* 5-bit code of the RNR timeout that a peer receives when no receive is posted here */

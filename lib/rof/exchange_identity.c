@@ -36,23 +36,13 @@ struct rofx_tls {
 
 /* ---- Peers ---- */
 
-static bool
-address_within(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bits)
-{
-	unsigned bytes = bits / 8, rest = bits % 8;
-
-	if (memcmp(a->b, prefix->b, bytes) != 0)
-		return false;
-	return rest == 0 || ((a->b[bytes] ^ prefix->b[bytes]) >> (8 - rest)) == 0;
-}
-
 const struct rofx_member *
 rofx_identity_member(const struct rofx_identity *id, const struct sk_addr *peer)
 {
 	for (unsigned i = 0; i < id->nmembers; i++)
 		if (id->members[i].bits == 0 ||
 			(peer != NULL &&
-				address_within(peer, &id->members[i].addr, id->members[i].bits)))
+				sk_addr_within(peer, &id->members[i].addr, id->members[i].bits)))
 			return &id->members[i];
 	return NULL;
 }
@@ -60,7 +50,7 @@ rofx_identity_member(const struct rofx_identity *id, const struct sk_addr *peer)
 static bool
 member_same(const struct rofx_member *a, const struct rofx_member *b)
 {
-	return a->bits == b->bits && address_within(&a->addr, &b->addr, b->bits);
+	return a->bits == b->bits && sk_addr_within(&a->addr, &b->addr, b->bits);
 }
 
 /* Sorts the longest prefixes first. */

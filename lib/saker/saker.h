@@ -286,6 +286,51 @@ struct saker_qp_info {
 /* Queries the engine for the QP's present state. */
 int saker_qp_query(struct saker_qp *qp, struct saker_qp_info *out);
 
+/* The ordering modes of a Falcon connection (RDMA over Falcon 6.2). */
+enum saker_ordering {
+	SAKER_ORDER_CONFIGURED = 0, /* as configured for the peer or the port */
+	SAKER_ORDER_STRONG,         /* data and completions in order */
+	SAKER_ORDER_WEAK,           /* completions in order */
+	/* No order; Sends and Writes with Immediate have one MTU at most. Errors complete. */
+	SAKER_ORDER_NONE,
+	SAKER_ORDER_ANY, /* listeners and saker_accept(): the mode that the peer requests */
+};
+/* The effects of a failed request (6.3). */
+enum saker_errors {
+	SAKER_ERRORS_CONFIGURED = 0,
+	SAKER_ERRORS_VERBS,    /* the QP fails */
+	SAKER_ERRORS_COMPLETE, /* the request completes in error, and the QP continues */
+	SAKER_ERRORS_ANY,      /* listeners and saker_accept(): the mode that the peer requests */
+};
+/* Protection of packets. */
+enum saker_psp {
+	SAKER_PSP_GCM128 = 1 << 0,
+	SAKER_PSP_GCM256 = 1 << 1,
+	SAKER_PSP_GMAC128 = 1 << 2, /* authentication only */
+	SAKER_PSP_GMAC256 = 1 << 3, /* authentication only */
+	SAKER_PSP_NONE = 1 << 15,
+};
+
+/*
+ * The properties of a Falcon connection. Where a program chooses them, 0 stands for the value of
+ * the listener (saker_accept()) or of the engine's configuration, which may depend on the peer and
+ * the port; without an error mode, SAKER_ORDER_NONE implies SAKER_ERRORS_COMPLETE. Both sides must
+ * choose the same ordering and error mode; of MTU and flows, the smaller value applies. iWARP
+ * ignores all of them.
+ */
+struct saker_modes {
+	uint8_t ordering; /* enum saker_ordering */
+	uint8_t errors;   /* enum saker_errors */
+	uint8_t flows;    /* paths through the network: 1 or 4 */
+	/* Bits of enum saker_psp; a connection uses the strongest that both sides allow. Of these,
+	 * the engine offers those that its configuration allows for this peer, and refuses a choice
+	 * without any of them. */
+	uint16_t psp;
+	/* RDMA payload of a packet, bytes: a power of two within 256..8192, reduced if the MTU of
+	 * the port requires it */
+	uint16_t mtu;
+};
+
 /* A transition of a QP's state. Each field belongs to one transition, and others ignore it. */
 struct saker_qp_move {
 	enum rd_qp_state state; /* RESET, INIT, RTR, RTS or ERR */
@@ -300,6 +345,7 @@ struct saker_qp_move {
 	uint8_t min_rnr_timer; /* RTR: how long a peer waits after an RNR NAK: verbs' 5-bit code */
 	uint8_t timeout;       /* RTS: 4.096 us * 2^timeout; 0: no limit */
 	struct sk_addr local;  /* RTR: the address that the peer names; unspecified: by route */
+	struct saker_modes modes; /* RTR */
 };
 
 /*
@@ -461,6 +507,7 @@ struct saker_conn_param {
 	 * SAKER_EV_UNREACHABLE comes with the status and, in the thread that takes the event, the
 	 * sentence of saker_error(). */
 	bool no_wait;
+	struct saker_modes modes; /* Falcon */
 	const void *private_data;
 	uint16_t private_len; /* at most SAKER_PRIVATE_MAX bytes; MPA revision 2: 508 */
 };
@@ -482,6 +529,7 @@ struct saker_conn_info {
 					accept it */
 	uint8_t space;               /* of a request: enum saker_space */
 	uint8_t type;                /* of a request: enum saker_qp_type of that QP */
+	struct saker_modes modes;    /* Falcon: in use; of a request: as the peer requests them */
 	uint32_t remote_qpn, remote_qkey; /* the result of saker_ud_resolve() */
 	uint16_t private_len;             /* bytes */
 	uint8_t private_data[SAKER_PRIVATE_MAX];
@@ -493,8 +541,8 @@ struct saker_conn_info {
 int saker_listen(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	void *user, struct saker_listener **out);
 /* The same, with a revision (1: enhanced requests are refused, as by a peer that implements
- * revision 1 only), CRC, markers and ready-to-receive messages other than the configuration's. The
- * other members of *p are ignored: they belong to saker_accept(). */
+ * revision 1 only), CRC, markers, ready-to-receive messages and modes of Falcon other than the
+ * configuration's. The other members of *p are ignored: they belong to saker_accept(). */
 int saker_listen_as(struct saker *s, const struct sk_addr *addr, uint16_t port, uint32_t backlog,
 	const struct saker_conn_param *p, void *user, struct saker_listener **out);
 /* The same, on every IPv6 address and no IPv4 address. `space`: SAKER_SPACE_UDP listens as

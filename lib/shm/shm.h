@@ -295,11 +295,11 @@ shm_cq_ring(uint64_t at, uint8_t log2_depth)
  *	QP_OPEN			qp.xrcd, qp.qpn; qp
  *	SRQ_MODIFY		srq.srq, srq.limit; none
  *	LISTEN			cm.local, lport, backlog, space, revision, crc,
- *				markers, rtr; cm.listener, lport
+ *				markers, rtr, modes; cm.listener, lport
  *	CONNECT			cm.qp and the fields of struct shm_cm for commands; none
  *	RESOLVE			cm.qp, local, remote, rport, private data; none
  *	ACCEPT			cm.request, qp, ird, ord, crc, markers, rtr, dialect,
- *				private data; none
+ *				modes, private data; none
  *	REJECT			cm.request, ird, ord (the depths that would have been
  *				needed), private data; none
  *	DISCONNECT		cm.qp, abort; none
@@ -431,6 +431,36 @@ struct shm_xrcd {
 
 enum shm_transport { SHM_IWARP = 0, SHM_FALCON = 1 };
 
+/* The ordering and error modes of RDMA over Falcon (6.2, 6.3). */
+enum shm_ordering {
+	SHM_ORDER_CONFIGURED = 0,
+	SHM_ORDER_STRONG,
+	SHM_ORDER_WEAK,
+	SHM_ORDER_NONE,
+	SHM_ORDER_ANY, /* LISTEN, ACCEPT: the mode that the peer requests */
+};
+enum shm_errors {
+	SHM_ERRORS_CONFIGURED = 0,
+	SHM_ERRORS_VERBS,
+	SHM_ERRORS_COMPLETE,
+	SHM_ERRORS_ANY, /* LISTEN, ACCEPT: the mode that the peer requests */
+};
+
+/*
+ * The properties of a Falcon connection. Commands: the properties that one side requests; 0 leaves
+ * a property to the listener (ACCEPT) or to the configuration. Events: the properties that the peer
+ * requests (CONNECT_REQUEST), or that both sides agreed on (ESTABLISHED); 0 for iWARP.
+ */
+struct shm_modes {
+	uint8_t ordering; /* enum shm_ordering */
+	uint8_t errors;   /* enum shm_errors */
+	uint8_t flows;    /* 1 or 4 */
+	uint8_t rsv;
+	uint16_t psp; /* versions that a connection may use, bits 1 << enum psp_version */
+	uint16_t mtu; /* RDMA payload of a packet, bytes: a power of two */
+};
+_Static_assert(sizeof(struct shm_modes) == 8, "layout");
+
 /* The types of QPs. All but SHM_RC require Falcon. */
 enum shm_qp_type {
 	SHM_RC = 0,
@@ -463,7 +493,7 @@ struct shm_qp_info {
 /*
  * A transition of a QP's state by a program that exchanges (GID, QPN) itself and modifies its QP.
  * Each field belongs to one transition and is ignored in the others. INIT uses access and, for
- * datagrams, qkey. RTR uses remote, remote_qpn, local, ird and min_rnr_timer. RTS uses ord,
+ * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer and modes. RTS uses ord,
  * timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
  * change a QP that the connection manager connects.
  */
@@ -486,6 +516,7 @@ struct shm_qp_move {
 	struct sk_addr remote; /* the peer's GID */
 	/* The local GID that the peer uses; unspecified: chosen by the route. */
 	struct sk_addr local;
+	struct shm_modes modes;
 };
 
 /* A depth that is not negotiated (RFC 6581 9.1): each endpoint keeps its own. */
@@ -549,6 +580,7 @@ struct shm_cm {
 	/* LISTEN with `local` ::, 1: IPv6 addresses only; 0: addresses of both families */
 	uint8_t v6only;
 	uint8_t rsv[3];
+	struct shm_modes modes;
 	/* ESTABLISHED after a lookup: the QP that serves the port */
 	uint32_t remote_qpn, remote_qkey;
 	uint8_t private_data[SHM_PRIVATE_MAX];

@@ -55,12 +55,12 @@ eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size, ui
 }
 
 uint16_t
-eng_falcon_mtu(const struct eng *e, uint32_t path_mtu)
+eng_falcon_mtu(const struct eng *e, uint32_t most, uint32_t path_mtu)
 {
 	uint32_t around = AROUND_PAYLOAD + (e->cfg.falcon.tunnel ? IP_MAX : 0);
-	uint32_t most = SK_MIN(e->cfg.falcon.mtu, path_mtu - around);
 	uint32_t mtu = ROF_MTU_MIN;
 
+	most = SK_MIN(most, path_mtu - around);
 	while (mtu * 2 <= SK_MIN(most, (uint32_t)ROF_MTU_MAX))
 		mtu *= 2;
 	return (uint16_t)mtu;

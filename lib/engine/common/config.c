@@ -128,6 +128,34 @@ check_stages(const struct eng_config *cfg, char *err, size_t errlen)
 	return 0;
 }
 
+/* Checks the row `i` of the modes for some peers or ports. */
+static int
+check_modes(const struct eng_falcon_config *cfg, unsigned i, char *err, size_t errlen)
+{
+	const struct shm_modes *modes = &cfg->modes[i].modes;
+	uint16_t psp = modes->psp & (cfg->require_psp ? ROFX_PSP_KEYED : UINT16_MAX);
+
+	if (modes->ordering > SHM_ORDER_NONE || modes->errors > SHM_ERRORS_COMPLETE)
+		return REFUSE("[connection %u]: no such ordering or error mode", i);
+	if (modes->ordering == SHM_ORDER_NONE && modes->errors == SHM_ERRORS_VERBS)
+		return REFUSE(
+			"[connection %u]: the unordered mode completes in error (RoF 6.4)", i);
+	if (modes->ordering == SHM_ORDER_CONFIGURED && modes->errors == SHM_ERRORS_VERBS &&
+		cfg->ordering == ROF_ORDER_NONE)
+		return REFUSE("[connection %u]: the unordered mode of all connections completes in "
+			      "error (RoF 6.4)",
+			i);
+	if (modes->psp != 0 && psp == 0)
+		return REFUSE("[connection %u]: require-psp = yes, but psp lists no version with "
+			      "keys",
+			i);
+	if ((psp & ROFX_PSP_KEYED) && cfg->tls == NULL)
+		return REFUSE("[connection %u]: PSP with keys needs a pre-shared key or a "
+			      "certificate, under which the exchange transfers them",
+			i);
+	return 0;
+}
+
 static int
 check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 {
@@ -152,6 +180,9 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 		return REFUSE("Falcon: %u flows: 1 or %u", cfg->flows, FA_FLOWS_MAX);
 	if (fa_algorithm_find(cfg->cc) == NULL)
 		return REFUSE("Falcon: no congestion control '%s'", cfg->cc);
+	for (unsigned i = 0; i < ENG_MAX_MODES; i++)
+		if (cfg->modes[i].present && check_modes(cfg, i, err, errlen) < 0)
+			return -EINVAL;
 	return fa_rue_check(&cfg->rue, err, errlen);
 }
 

@@ -41,8 +41,12 @@ enum eng_close {
 struct eng_falcon_ask {
 	uint8_t transport;  /* ROF_RC, ROF_XRC, ROF_UD */
 	uint8_t addressing; /* enum rofx_addressing; ROFX_ADDRESS: `to_qpn` is the peer's QPN */
-	uint8_t ordering, errors;
+	uint8_t ordering;   /* enum rof_ordering or, of a responder, ROFX_ANY */
+	uint8_t errors;     /* enum rof_errors or, of a responder, ROFX_ANY */
+	uint8_t flows;
 	uint8_t rnr_retry, rnr_code;
+	uint16_t psp; /* ROFX_PSP() bits */
+	uint16_t mtu; /* RDMA payload bytes of a packet, before the port's MTU reduces it */
 	uint32_t qpn, to_qpn, function;
 };
 

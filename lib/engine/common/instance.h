@@ -124,8 +124,8 @@ struct rte_ring *eng_ring_create(const struct eng *e, const char *kind, unsigned
  * -ENOMEM. */
 int eng_share_init(struct sk_share *s, const struct eng_limits *l, uint32_t size, uint32_t least);
 
-/* Returns the RDMA MTU in bytes: the largest power of two that is not above the configured MTU and
- * whose packets fit into IP packets of `path_mtu` bytes. */
-uint16_t eng_falcon_mtu(const struct eng *e, uint32_t path_mtu);
+/* Returns the RDMA MTU in bytes: the largest power of two that is not above `most` and whose
+ * packets fit into IP packets of `path_mtu` bytes. */
+uint16_t eng_falcon_mtu(const struct eng *e, uint32_t most, uint32_t path_mtu);
 
 #endif

@@ -57,8 +57,8 @@ eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *
 	if (m->move.state == RD_QP_INIT)
 		rof_qp_set_qkey(qp->rof, m->move.qkey);
 	else if (qp->rd.state == RD_QP_INIT) /* weak order: verbs requires completions in order */
-		rof_qp_start_ud(
-			qp->rof, ROF_ORDER_WEAK, eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu));
+		rof_qp_start_ud(qp->rof, ROF_ORDER_WEAK,
+			eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu));
 	eng_qp_activate(s, qp);
 }
 
@@ -140,7 +140,7 @@ host_create(struct eng_stage *s, struct eng_qp *qp)
 		.transport = ROF_UD,
 		.ordering = ROF_ORDER_NONE,
 		.errors = ROF_ERRORS_COMPLETE,
-		.mtu = eng_falcon_mtu(s->e, s->e->cfg.ports[0].mtu),
+		.mtu = eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu),
 		.pools = s->e->cfg.falcon.stack.pools,
 	};
 

@@ -136,6 +136,34 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_WEAK);
 }
 
+Test(app_settings, falcons_connections_may_have_modes_of_their_own)
+{
+	const struct eng_modes_config *rows = s.eng.falcon.modes;
+	struct sk_addr net;
+
+	file_is("[connection 0]\naddress = 10.0.1.0/24\nport = 7000\nordering = weak\n"
+		"errors = verbs\nmtu = 512\nflows = 4\npsp = none\n"
+		"[connection 7]\nport = 1\nordering = none\n");
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	cr_assert(rows[0].present && !rows[1].present && rows[7].present);
+	cr_assert_eq(sk_addr_parse("10.0.1.0", &net), 0);
+	cr_assert(sk_addr_eq(&rows[0].addr, &net));
+	cr_assert_eq(rows[0].prefix, 96 + 24);
+	cr_assert_eq(rows[0].port, 7000);
+	cr_assert_eq(rows[0].modes.ordering, SHM_ORDER_WEAK);
+	cr_assert_eq(rows[0].modes.errors, SHM_ERRORS_VERBS);
+	cr_assert_eq(rows[0].modes.mtu, 512);
+	cr_assert_eq(rows[0].modes.flows, 4);
+	cr_assert_eq(rows[0].modes.psp, 1u << PSP_NO_CRYPTO);
+	cr_assert_eq(rows[7].prefix, 0);
+	cr_assert_eq(rows[7].modes.ordering, SHM_ORDER_NONE);
+	cr_assert_eq(rows[7].modes.errors, SHM_ERRORS_CONFIGURED);
+	cr_assert_eq(rows[7].modes.psp, 0);
+	file_is("[connection 3]\nordering = weak\n");
+	cr_assert_eq(options(""), OPTIONS_REFUSED);
+	cr_assert_not_null(strstr(why, "[connection 3] needs an address or a port"), "%s", why);
+}
+
 Test(app_settings, falcons_keys_have_a_life_time)
 {
 	file_is("[falcon]\nrekey-time = 60s\nrekey-packets = 4m\ndevice-key-time = 0\n");

@@ -51,6 +51,7 @@ struct cm_listener {
 	bool v6only;
 	uint16_t port;
 	uint8_t space;             /* enum shm_space */
+	struct shm_modes modes;    /* of the acceptances that leave them open */
 	uint32_t backlog, pending; /* requests: the limit, and those without an answer */
 	/* ENG_CT_UNLISTEN has been sent; all transport stages listen. */
 	bool closing, ready;
@@ -71,6 +72,7 @@ struct cm_request {
 	bool unplaced;
 	bool timed;                /* the request is in c->waiting, until the client answers it */
 	struct cm_conn *accepting; /* the accepting QP's, until ENG_CT_ACCEPT is sent */
+	struct shm_modes modes;    /* the listener's */
 	struct eng_offer offer;    /* what the client has accepted the request with, */
 	uint16_t private_len;      /* and the private data of that answer */
 	uint8_t *private_data;
@@ -230,6 +232,12 @@ int cm_offer(
 /* Translates SHM_ACCEPT for request `r` into an offer. Returns 0, or a refusal written to `m`. */
 int cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *r,
 	struct shm_msg *m, struct eng_offer *out);
+/* Checks the modes of Falcon in a client's command. `responds`: the client accepts connections.
+ * Returns 0, or a refusal written to `m`. */
+int cm_modes_check(
+	struct eng_control *c, struct shm_msg *m, const struct shm_modes *modes, bool responds);
+/* Checks the modes of Falcon that SHM_QP_MODIFY chooses for connections with `remote`. */
+int cm_modes_move(struct eng_control *c, struct shm_msg *m);
 /* Makes the offer of a QP modified by the program, or of a host connection. */
 void cm_modified_offer(struct eng_control *c, const struct cm_conn *q, struct eng_offer *out);
 /* Sets *draft_ext: whether the client requests the dialect of draft-ietf-storm-rdmap-ext-00.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Translates between clients' messages and the exchange of Falcon (doc/falcon-cm.md). */
-#include "cm_kind_priv.h"
+#include "cm_modes_priv.h"
 
 /* The limit of private data is that of an enhanced MPA request, which carries the depths in 4
  * bytes, so that no program depends on the transport. */
@@ -19,26 +19,28 @@ cm_falcon_configure(struct eng_control *c)
 }
 
 static int
-cm_falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
+cm_falcon_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *request,
 	struct shm_msg *m, struct eng_offer *out)
 {
 	const struct eng_falcon_config *cfg = &c->cfg->falcon;
-	bool sends = q->modified && q->move.state == RD_QP_RTS, host = cm_is_host(q);
+	bool sends = q->modified && q->move.state == RD_QP_RTS;
 
 	out->falcon = (struct eng_falcon_ask){
 		.transport = q->qp->type == SHM_RC   ? ROF_RC
 			     : q->qp->type == SHM_UD ? ROF_UD
 						     : ROF_XRC,
 		.addressing = q->modified ? ROFX_ADDRESS : ROFX_LISTENER,
-		.ordering = host ? ROF_ORDER_NONE : cfg->ordering,
-		.errors = host ? ROF_ERRORS_COMPLETE : cfg->errors,
 		.rnr_retry = sends ? q->move.rnr_retry : cfg->rnr_retry,
 		.rnr_code = q->modified ? q->move.min_rnr_timer : cfg->rnr_code,
 		.qpn = q->qp->rd.qpn,
 		.function = cfg->function,
 		.to_qpn = q->modified ? q->move.remote_qpn : 0,
 	};
-	return 0;
+	if (q->modified)
+		return cm_modes_modified(c, &q->move.modes, &q->move.remote, NULL, &out->falcon);
+	if (request != NULL)
+		return cm_modes_accept(c, request, m, &out->falcon);
+	return cm_modes_connect(c, m, &out->falcon);
 }
 
 static void
@@ -65,6 +67,7 @@ static void
 cm_falcon_describe(const struct eng_outcome *o, struct shm_cm *cm)
 {
 	cm->rtr = SHM_RTR_NONE;
+	cm_modes_describe(&o->falcon, &cm->modes);
 }
 
 static size_t

@@ -108,7 +108,10 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	q->modified = true;
 	/* Until an address handle uses the connection, it makes no attempt and waits for a
 	 * request. */
-	q->move = (struct shm_qp_move){.state = RD_QP_RTR, .remote = *remote, .timeout = 1};
+	q->move = (struct shm_qp_move){.state = RD_QP_RTR,
+		.remote = *remote,
+		.timeout = 1,
+		.modes = {.ordering = SHM_ORDER_NONE, .errors = SHM_ERRORS_COMPLETE}};
 	TAILQ_INSERT_TAIL(&c->hosts, h, all);
 	LIST_INSERT_HEAD(host_bucket(c, remote), h, bucket);
 	c->nhosts++;

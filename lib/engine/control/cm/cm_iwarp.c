@@ -55,7 +55,7 @@ retry_offer(struct eng_control *c, struct shm_msg *m, struct eng_offer *out)
 }
 
 static int
-cm_iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_outcome *request,
+cm_iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_request *request,
 	struct shm_msg *m, struct eng_offer *out)
 {
 	const struct shm_cm *cm = &m->body.cm;
@@ -68,7 +68,7 @@ cm_iwarp_offer(struct eng_control *c, const struct cm_conn *q, const struct eng_
 			SK_MAX(cm->crc, cm->markers));
 	out->mpa = (struct mpa_offer){
 		/* A reply has the revision of its request. */
-		.revision = request != NULL ? request->mpa.revision
+		.revision = request != NULL ? request->outcome.mpa.revision
 			    : cm->revision  ? cm->revision
 					    : c->cfg->mpa_revision,
 		.crc = cm->crc == CM_CONFIGURED ? c->cfg->mpa_crc : cm->crc,

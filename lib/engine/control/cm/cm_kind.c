@@ -34,7 +34,7 @@ cm_offer(struct eng_control *c, const struct cm_conn *q, struct shm_msg *m, stru
 	const struct shm_cm *cm = &m->body.cm;
 
 	*out = (struct eng_offer){
-		/* A listener's offer is for MPA: Falcon has no parameters of a listener. */
+		/* A listener's offer is for MPA: its modes of Falcon stay in the control stage. */
 		.kind = q != NULL ? q->qp->kind : ENG_IWARP,
 		.ird = asked_depth(cm->ird, c->cfg->limits.ird),
 		.ord = asked_depth(cm->ord, c->cfg->limits.ord),
@@ -53,7 +53,7 @@ cm_answer_offer(struct eng_control *c, const struct cm_conn *q, const struct cm_
 		.ird = cm_depth(cm->ird, c->cfg->limits.ird),
 		.ord = cm_depth(cm->ord, c->cfg->limits.ord),
 	};
-	return cm_kinds[r->kind]->offer(c, q, &r->outcome, m, out);
+	return cm_kinds[r->kind]->offer(c, q, r, m, out);
 }
 
 void

@@ -22,7 +22,7 @@ struct cm_kind {
 	 * `m` is the client's command, or NULL for a QP modified by the program. Returns 0, or a
 	 * refusal written to `m`. */
 	int (*offer)(struct eng_control *c, const struct cm_conn *q,
-		const struct eng_outcome *request, struct shm_msg *m, struct eng_offer *out);
+		const struct cm_request *request, struct shm_msg *m, struct eng_offer *out);
 	/* Fills in the part of the answer's offer that the request determines. */
 	void (*request)(const struct eng_outcome *o, struct eng_offer *offer);
 	/* Replaces the request in *o by the outcome of accepting it with `offer`. */

@@ -212,6 +212,8 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	cm->ird = c->cfg->limits.ird;
 	cm->ord = c->cfg->limits.ord;
 	rc = cm_offer(c, NULL, m, &offer);
+	if (rc == 0)
+		rc = cm_modes_check(c, m, &cm->modes, true);
 	if (rc < 0)
 		return rc;
 	if (cm->lport == 0)
@@ -232,6 +234,7 @@ cm_listen(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	l->addr = cm->local;
 	l->v6only = cm->v6only != 0;
 	l->port = cm->lport;
+	l->modes = cm->modes;
 	l->backlog = cm->backlog ? SK_MIN(cm->backlog, CTL_CLIENT_REQUESTS) : CTL_BACKLOG_DEFAULT;
 	listener_enter(c, l);
 	op->reply.body.cm.listener = l->handle;

@@ -126,11 +126,29 @@ falcon_note_outcome(struct eng_conn *c, uint16_t ird, uint16_t ord, const struct
 		.peer_ord = peer->ord,
 		.falcon = {.transport = peer->transport,
 			.addressing = peer->addressing,
+			.ordering = peer->ordering,
+			.errors = peer->errors,
+			.flows = peer->flows,
+			.psp = peer->psp,
+			.mtu = peer->mtu,
 			.qpn = peer->qpn,
 			.to_qpn = peer->to_qpn},
 	};
 	su->private_len = SK_MIN(len, (uint16_t)SHM_PRIVATE_MAX);
 	memcpy(su->private_data, private_data, su->private_len);
+}
+
+/* Fills in the contents of ENG_TC_ESTABLISHED: the terms that both sides agreed on. */
+static void
+note_agreed(struct eng_conn *c, const struct rofx_agreed *a)
+{
+	const struct eng_falcon_start *start = eng_falcon_conn_of(c)->start;
+	struct eng_falcon_ask *terms = &c->su->outcome.falcon;
+
+	falcon_note_outcome(c, start->ird, start->ord, &a->peer, a->private_data, a->private_len);
+	terms->flows = a->flows;
+	terms->psp = ROFX_PSP(a->psp);
+	terms->mtu = (uint16_t)a->mtu;
 }
 
 /* Checks that the listener serves this form of request, and that the addresses in the request,
@@ -190,9 +208,7 @@ falcon_startup_established(struct eng_transport *t, struct eng_conn *c)
 		return;
 	rc = eng_falcon_agreed(t, c);
 	if (rc == 0)
-		falcon_note_outcome(c, eng_falcon_conn_of(c)->start->ird,
-			eng_falcon_conn_of(c)->start->ord, &a->peer, a->private_data,
-			a->private_len);
+		note_agreed(c, a);
 	if (rc == 0 && c->state == ECONN_OPENING)
 		rc = falcon_startup_ready(t, c, a);
 	if (rc < 0) {

@@ -46,12 +46,12 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 		.to_qpn = ask->to_qpn,
 		.gid = ends->laddr,
 		.to_gid = ends->raddr,
-		.mtu = eng_falcon_mtu(t->e, c->path.mtu),
+		.mtu = eng_falcon_mtu(t->e, ask->mtu, c->path.mtu),
 		.ird = offer->ird,
 		.ord = offer->ord,
 		.request_window = FA_REQUEST_WINDOW,
 		.data_window = FA_DATA_WINDOW,
-		.flows = cfg->flows,
+		.flows = ask->flows,
 		.rnr_retry = ask->rnr_retry,
 		.rnr_code = ask->rnr_code,
 		.ttl = FALCON_TTL,
@@ -59,7 +59,7 @@ eng_falcon_terms(struct eng_transport *t, const struct eng_conn *c, const struct
 		.tunnel = cfg->tunnel,
 		.outer = sk_addr_is_any(&cfg->tunnel_source) ? ends->laddr : cfg->tunnel_source,
 		.has_pcid = cfg->pcid,
-		.psp = cfg->psps & (cfg->require_psp ? ROFX_PSP_KEYED : UINT16_MAX),
+		.psp = ask->psp,
 		.spi = psp_device_spi(eng_falcon_of(t)->device),
 	};
 	sk_random(&s->request_psn, sizeof(s->request_psn));
