@@ -16,19 +16,10 @@
 
 const struct conf_word value_idle_words[] = {
 	{"poll", ENG_IDLE_POLL}, {"yield", ENG_IDLE_YIELD}, {"sleep", ENG_IDLE_SLEEP}, {NULL, 0}};
-/* Strongest first, in the order in which two peers choose. */
-const struct conf_word value_psp_words[] = {{"gcm256", PSP_AES_GCM_256},
-	{"gcm128", PSP_AES_GCM_128}, {"gmac256", PSP_GMAC_256}, {"gmac128", PSP_GMAC_128},
-	{"none", PSP_NO_CRYPTO}, {NULL, 0}};
 static const struct conf_word ordering_words[] = {{"strong", ROF_ORDER_STRONG},
 	{"weak", ROF_ORDER_WEAK}, {"none", ROF_ORDER_NONE}, {NULL, 0}};
 static const struct conf_word errors_words[] = {
 	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
-static const struct conf_word ordering_choice_words[] = {{"strong", SHM_ORDER_STRONG},
-	{"weak", SHM_ORDER_WEAK}, {"none", SHM_ORDER_NONE}, {NULL, 0}};
-static const struct conf_word errors_choice_words[] = {
-	{"verbs", SHM_ERRORS_VERBS}, {"complete", SHM_ERRORS_COMPLETE}, {NULL, 0}};
-static const struct conf_word flows_words[] = {{"1", 1}, {"4", FA_FLOWS_MAX}, {NULL, 0}};
 static const struct conf_word delay_words[] = {{"full", FA_DELAY_FULL}, {"fabric", FA_DELAY_FABRIC},
 	{"forward", FA_DELAY_FORWARD}, {"reverse", FA_DELAY_REVERSE}, {NULL, 0}};
 static const struct conf_word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
@@ -170,13 +161,13 @@ value_byte_words(enum kind kind)
 	case KIND_ERRORS:
 		return errors_words;
 	case KIND_ORDERING_CHOICE:
-		return ordering_choice_words;
+		return shm_ordering_words;
 	case KIND_ERRORS_CHOICE:
-		return errors_choice_words;
+		return shm_errors_words;
 	case KIND_DELAY:
 		return delay_words;
 	default:
-		return flows_words;
+		return shm_flows_words;
 	}
 }
 
@@ -188,30 +179,6 @@ parse_byte_word(enum kind kind, const char *text, uint8_t *at, char *why)
 	if (conf_word(text, value_byte_words(kind), &v, why) < 0)
 		return -EINVAL;
 	*at = (uint8_t)v;
-	return 0;
-}
-
-static int
-psps_add(void *arg, const char *item, char *why)
-{
-	uint16_t *all = arg;
-	uint64_t v;
-
-	if (conf_word(item, value_psp_words, &v, why) < 0)
-		return -EINVAL;
-	*all |= (uint16_t)(1u << v);
-	return 0;
-}
-
-/* Parses the list of PSP versions that a connection may use. */
-static int
-parse_psps(const char *text, uint16_t *at, char *why)
-{
-	uint16_t all = 0;
-
-	if (conf_list(text, psps_add, &all, why) < 0)
-		return REFUSE("is not a list of none, gcm128, gcm256, gmac128, gmac256");
-	*at = all;
 	return 0;
 }
 
@@ -322,7 +289,7 @@ value_parse(
 	case KIND_MEGA:
 		return values_quantity(CONF_COUNT, 1000000, min, max, text, at, why);
 	case KIND_PSP:
-		return parse_psps(text, at, why);
+		return shm_psp_parse(text, at, why);
 	case KIND_TICKS:
 		return parse_ticks(min, max, text, at, why);
 	case KIND_1024THS:

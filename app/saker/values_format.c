@@ -23,7 +23,7 @@ format_psps(uint16_t all, char *buf, size_t len)
 	size_t at = 0;
 
 	buf[0] = '\0';
-	for (const struct conf_word *w = value_psp_words; w->name != NULL && at < len; w++)
+	for (const struct conf_word *w = shm_psp_words; w->name != NULL && at < len; w++)
 		if (all & 1u << w->value)
 			at += (size_t)snprintf(
 				buf + at, len - at, "%s%s", at > 0 ? "," : "", w->name);

@@ -4,9 +4,10 @@
 #define APP_SAKER_VALUES_PRIV_H
 
 #include "../../lib/conf/conf.h"
+#include "../../lib/shm/modes.h"
 #include "values.h"
 
-extern const struct conf_word value_idle_words[], value_psp_words[];
+extern const struct conf_word value_idle_words[];
 
 /* Returns the nearest 1024th to a number that is not negative. */
 static inline uint32_t

@@ -111,6 +111,7 @@ const struct vb_kind vb_kinds[VB_NKINDS] = {
 			.recv_from = IBV_QPS_INIT,
 			.modified_by_program = true,
 			.qp_access = true,
+			.has_modes = true,
 			.init_attr =
 				{
 					.init = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |

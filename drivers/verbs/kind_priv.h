@@ -62,6 +62,7 @@ struct vb_kind {
 	/* A QP has access rights of its own, which a program sets (IBV_QP_ACCESS_FLAGS). Otherwise
 	 * it grants what the memory regions grant. */
 	bool qp_access;
+	bool has_modes; /* its connections have the modes of struct saker_modes */
 	/* The bytes of a message are placed in ascending order (ibv_query_qp_data_in_order(3)). */
 	bool in_order;
 

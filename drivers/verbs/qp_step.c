@@ -32,6 +32,8 @@ vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to
 			return vb_fail(EINVAL, "there is no GID %u", now->ah_attr.grh.sgid_index);
 		m.local = d->addrs[now->ah_attr.grh.sgid_index];
 	}
+	if (to == IBV_QPS_RTR && vb_modes(qp->ex.qp_base.context, &m.modes) != 0)
+		return EINVAL;
 	/* In state RTS, attributes other than the state apply to the next connection only. */
 	if (to == qp->ex.qp_base.state && to == IBV_QPS_RTS)
 		return 0;

@@ -145,6 +145,12 @@ vb_kind_of(struct ibv_context *c)
 /* Returns 0, or EIO for a context that belongs to the parent process. */
 int vb_alive(struct ibv_context *c);
 
+/* ---- modes.c ---- */
+
+/* Sets the modes for a new connection of the device from the environment; those without a variable
+ * are as configured. Returns 0, or EINVAL for a variable with a wrong value. */
+int vb_modes(struct ibv_context *c, struct saker_modes *out);
+
 /* Returns whether the context belongs to the parent process. Destroying an object of such a context
  * frees the library's memory and does not call the engine. */
 static inline bool

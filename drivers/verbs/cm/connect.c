@@ -82,8 +82,9 @@ vb_cm_conn_param(
 
 	*out = (struct saker_conn_param){
 		.ird = (uint16_t)ird, .ord = (uint16_t)ord, .crc = 2, .markers = 2};
-	if (p == NULL)
-		return 0;
+	err = vb_modes(id->id.verbs, &out->modes);
+	if (err != 0 || p == NULL)
+		return err;
 	out->private_data = p->private_data;
 	out->private_len = p->private_data != NULL ? p->private_data_len : 0;
 	err = depth(p->responder_resources, d->max_ird, ird, &out->ird);

@@ -37,6 +37,21 @@ Test(cm_connect, depths_and_private_data_reach_the_saker)
 	fake_destroy(id, ch);
 }
 
+Test(cm_connect, the_environments_modes_reach_the_saker)
+{
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id = fake_active(&ch);
+
+	fake.modes_wrong = true;
+	cr_assert_eq(rdma_connect(id, NULL), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(fake.connects, 0);
+	fake.modes_wrong = false;
+	cr_assert_eq(rdma_connect(id, NULL), 0);
+	cr_assert_eq(fake.param.modes.ordering, SAKER_ORDER_WEAK);
+	fake_destroy(id, ch);
+}
+
 Test(cm_connect, the_queue_pair_shows_the_ids_acknowledgement_timeout)
 {
 	const uint8_t before = 7, after = 9;

@@ -299,6 +299,13 @@ saker_connect(struct saker_qp *qp, const struct sk_addr *local, const struct sk_
 }
 
 int
+vb_modes(struct ibv_context *c, struct saker_modes *out)
+{
+	*out = (struct saker_modes){.ordering = SAKER_ORDER_WEAK};
+	return fake.modes_wrong ? EINVAL : 0;
+}
+
+int
 saker_accept(
 	struct saker *s, uint32_t request, struct saker_qp *qp, const struct saker_conn_param *p)
 {

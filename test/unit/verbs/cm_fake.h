@@ -14,6 +14,7 @@
 struct fake {
 	/* The arguments of the last calls of libsaker, and the numbers of calls. */
 	struct saker_conn_param param;
+	bool modes_wrong; /* vb_modes() fails */
 	uint8_t private_data[SAKER_PRIVATE_MAX];
 	struct sk_addr local, remote;
 	uint16_t port;

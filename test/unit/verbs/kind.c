@@ -527,3 +527,42 @@ Test(kind, only_iWARP_places_data_in_order)
 	qp.context = context_of(SAKER_FALCON);
 	cr_assert_eq(ibv_query_qp_data_in_order(&qp, IBV_WR_RDMA_WRITE, 0), 0);
 }
+
+/* ---- The modes of connections ---- */
+
+Test(kind, the_environment_sets_the_modes_of_falcons_connections)
+{
+	struct vb_context falcon = {.kind = &vb_kinds[SAKER_FALCON]},
+			  iwarp = {.kind = &vb_kinds[SAKER_IWARP]};
+	struct saker_modes m;
+
+	cr_assert_eq(vb_modes(&falcon.vctx.context, &m), 0);
+	cr_assert_eq(m.ordering, SAKER_ORDER_CONFIGURED);
+	cr_assert_eq(m.errors, SAKER_ERRORS_CONFIGURED);
+	cr_assert_eq(m.flows, 0);
+	cr_assert_eq(m.mtu, 0);
+	cr_assert_eq(m.psp, 0);
+	setenv("SAKER_FALCON_ORDERING", "Weak", 1);
+	setenv("SAKER_FALCON_ERRORS", "complete", 1);
+	setenv("SAKER_FALCON_FLOWS", "4", 1);
+	setenv("SAKER_FALCON_MTU", "1k", 1);
+	cr_assert_neq(vb_modes(&falcon.vctx.context, &m), 0, "k is 1000");
+	setenv("SAKER_FALCON_MTU", "1024", 1);
+	setenv("SAKER_FALCON_PSP", "gcm256, gmac128", 1);
+	cr_assert_eq(vb_modes(&falcon.vctx.context, &m), 0);
+	cr_assert_eq(m.ordering, SAKER_ORDER_WEAK);
+	cr_assert_eq(m.errors, SAKER_ERRORS_COMPLETE);
+	cr_assert_eq(m.flows, 4);
+	cr_assert_eq(m.mtu, 1024);
+	cr_assert_eq(m.psp, SAKER_PSP_GCM256 | SAKER_PSP_GMAC128);
+	for (int i = 0; i < 5; i++) {
+		static const char *const name[] = {"SAKER_FALCON_ORDERING", "SAKER_FALCON_ERRORS",
+			"SAKER_FALCON_FLOWS", "SAKER_FALCON_MTU", "SAKER_FALCON_PSP"};
+		static const char *const wrong[] = {"any", "fatal", "2", "700", "gcm512"};
+
+		setenv(name[i], wrong[i], 1);
+		cr_assert_eq(vb_modes(&falcon.vctx.context, &m), EINVAL, "%s", name[i]);
+		cr_assert_eq(vb_modes(&iwarp.vctx.context, &m), 0, "iWARP has no modes");
+		unsetenv(name[i]);
+	}
+}
