@@ -243,11 +243,13 @@ Test(pdl_rxack, s2_7_hops_ecn_and_level)
 	cr_assert_eq(rig.sent[0].h.cid, 0x222222);
 	h.psn = 1301;
 	rig_in_as(h, 0, rig.cfg.ttl - 40, true);
+	rig_run(0);
+	cr_assert_eq(rig.sent[1].h.hops, 15); /* the field has four bits */
 	h.psn = 1302;
 	rig_in_as(h, 0, 255, false);
 	rig_run(0);
-	cr_assert_eq(rig.sent[1].h.ecn, 2);  /* the sum over all packets */
-	cr_assert_eq(rig.sent[1].h.hops, 0); /* a peer with a larger initial TTL than agreed */
+	cr_assert_eq(rig.sent[2].h.ecn, 2);  /* the sum over all packets */
+	cr_assert_eq(rig.sent[2].h.hops, 0); /* a peer with a larger initial TTL than agreed */
 	cr_assert_eq(rig_reason(FA_ECN_CE), 2);
 }
 

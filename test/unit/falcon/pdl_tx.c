@@ -190,6 +190,59 @@ Test(pdl_tx, s9_1_2_orrc_gates_retransmissions)
 	cr_assert_eq(rig.c->pdl.tx[PDL_DATA].orc, 0);
 }
 
+Test(pdl_tx, s9_1_2_fcwnd_gates_retransmissions)
+{
+	unsigned from;
+
+	rig_start();
+	rig_pushes(1, 6);
+	rig_run(0);
+	rig.fcwnd = 2 * FA_CWND_ONE;
+	rig_back(100, 300);
+	from = rig.sents;
+	rig_let(rig.cfg.rto_initial_ns + 10 * US);
+	rig_expect_rsns(from, (const uint32_t[]){1, 2}, 2);
+	/* The base moves by one: one more packet is within fcwnd. */
+	rig_back(100, 301);
+	from = rig.sents;
+	rig_run(0);
+	rig_expect_rsns(from, (const uint32_t[]){3}, 1);
+	rig_back(100, 306);
+}
+
+/* A Resync takes the place of its packet in both windows. */
+Test(pdl_tx, s9_1_8_a_resync_waits_for_fcwnd_and_ncwnd)
+{
+	static const uint32_t fcwnd[] = {2, 256}, ncwnd[] = {256, 1};
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(fcwnd); i++) {
+		struct wire_falcon nack = {.type = FALCON_NACK,
+			.rbpsn = 100,
+			.dbpsn = 300,
+			.nack_code = FALCON_NACK_CIE};
+
+		if (i > 0)
+			rig_init();
+		rig_start();
+		rig_pushes(1, 3);
+		rig_run(0);
+		rig.fcwnd = fcwnd[i] * FA_CWND_ONE;
+		rig.ncwnd = ncwnd[i] * FA_CWND_ONE;
+		rig_back(100, 300);
+		for (nack.psn = 301; nack.psn <= 302; nack.psn++)
+			rig_in(nack);
+		rig_run(0);
+		cr_assert_eq(rig_count(FALCON_RESYNC), 1, "row %u", i);
+		cr_assert_eq(rig_last(FALCON_RESYNC)->h.psn, 301);
+		rig_back(100, 302);
+		rig_run(0);
+		cr_assert_eq(rig_count(FALCON_RESYNC), 2, "row %u", i);
+		rig_back(100, 303);
+		if (i == 0)
+			rig_end();
+	}
+}
+
 Test(pdl_tx, s9_1_3_ordered_sends_by_rsn_across_windows)
 {
 	rig.fcwnd = 2 * FA_CWND_ONE;

@@ -512,6 +512,34 @@ Test(rdmap_ext, write_with_immediate_7306_1)
 	}
 }
 
+/* Immediate Data within a Write does not end the Write, so its completion reports no bytes. */
+Test(rdmap_ext, immediate_data_within_a_write_has_no_length)
+{
+	struct wire_ddp write = {.tagged = true, .opcode = RDMAP_WRITE};
+	struct wire_ddp imm = {
+		.last = true, .opcode = RDMAP_IMMEDIATE, .qn = DDP_QN_SEND, .msn = 1};
+	static const uint8_t body[64];
+
+	start(NULL);
+	write.stag = mb->stag;
+	write.to = mb->base;
+	for (unsigned i = 0; i < 3; i++)
+		end_recv(b, i);
+	end_fpdu(b, &write, body, 64);
+	end_fpdu(b, &imm, body, RDMAP_IMMEDIATE_LEN);
+	write.last = true;
+	write.to += 64;
+	end_fpdu(b, &write, body, 32);
+	imm.msn++;
+	end_fpdu(b, &imm, body, RDMAP_IMMEDIATE_LEN);
+	imm.msn++;
+	end_fpdu(b, &imm, body, RDMAP_IMMEDIATE_LEN);
+	cr_assert_eq(b->nrecv, 3);
+	cr_assert_eq(b->recv_wc[0].byte_len, 0);
+	cr_assert_eq(b->recv_wc[2].byte_len, 0);
+	cr_assert(pair_fini(&p));
+}
+
 /* The Immediate Data follows the Write without a message between, though a Read of the peer
  * waits. */
 Test(rdmap_ext, nothing_stands_between_a_write_and_its_immediate)

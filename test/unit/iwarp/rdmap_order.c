@@ -243,6 +243,24 @@ Test(rdmap_order, ready_to_receive_messages_rfc6581_9_2)
 	}
 }
 
+/* Only an empty Send can be the ready-to-receive message. The program of the peer posted any other
+ * one. */
+Test(rdmap_order, a_first_send_with_bytes_is_no_ready_to_receive_message_rfc6581_9_2)
+{
+	struct wire_ddp d = {.last = true, .opcode = RDMAP_SEND, .qn = DDP_QN_SEND, .msn = 1};
+	struct iw_params params = end_params();
+
+	params.rtr = MPA_RTR_SEND;
+	start(&params);
+	wr_sge(end_recv(b, 20), mb, 0, 100);
+	end_fpdu(b, &d, "x", 1);
+	cr_assert_eq(b->nrecv, 1);
+	cr_assert_eq(b->recv_wc[0].status, RD_SUCCESS);
+	cr_assert_eq(b->recv_wc[0].byte_len, 1);
+	cr_assert_eq(b->closes, 0);
+	cr_assert(pair_fini(&p));
+}
+
 Test(rdmap_order, small_messages_share_a_record)
 {
 	start(NULL);
