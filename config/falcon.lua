@@ -362,7 +362,9 @@ function psp.dissector(tvb, pinfo, tree)
     elseif next_header == NEXT_FALCON then
         falcon.dissector(inner, pinfo, tree)
     elseif next_header == 4 or next_header == 41 then
-        Dissector.get(next_header == 4 and "ip" or "ipv6"):call(inner, pinfo, tree)
+        local ip = Dissector.get(next_header == 4 and "ip" or "ipv6")
+        -- A dissector of any protocol may end with an error at a damaged packet.
+        if not pcall(ip.call, ip, inner, pinfo, tree) then t:add_proto_expert_info(bad_length) end
     end
     return tvb:len()
 end

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * falcon_frames FOLDER: frames of Falcon as Saker builds them, for an independent decoder. Each
- * packet type and each opcode of RDMA over Falcon, over IPv4 and IPv6, in transport and in tunnel
- * mode, with each PSP version. Writes three files: frames.pcap; `meant`, with a line of FIELD=VALUE
- * for each frame, derived from the records and not from the bytes; and `options`, the keys in
- * tshark's format.
+ * falcon_frames FOLDER SEED: frames of Falcon as Saker builds them, for an independent decoder.
+ * Each packet type and each opcode of RDMA over Falcon, over IPv4 and IPv6, in transport and in
+ * tunnel mode, with each PSP version, with random fields. Writes three files: frames.pcap; `meant`,
+ * with a line of FIELD=VALUE for each frame, derived from the records and not from the bytes; and
+ * `options`, the keys in tshark's format.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "../../lib/base/mem.h"
 #include "../../lib/falcon/psp.h"
 #include "../../lib/wire/rof.h"
+#include "../support/rng.h"
 
 #define FRAME_MAX 2048
 
@@ -36,7 +37,7 @@ static FILE *pcap, *meant;
 static struct psp_crypto *crypto;
 static struct psp_sa *sa;
 static struct psp_iv ivs;
-static uint64_t now = 1000000000;
+static uint64_t now = 1000000000, seed;
 static unsigned frames;
 
 static void
@@ -285,12 +286,7 @@ send_packet(const struct wrap *w, const struct wire_falcon *f, const struct wire
 static uint64_t
 noise(void)
 {
-	static uint64_t x = 88172645463325252;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return x;
+	return rng_next(&seed);
 }
 
 static struct wire_falcon
@@ -298,7 +294,7 @@ falcon_header(uint8_t type)
 {
 	return (struct wire_falcon){.type = type,
 		.ar = noise() & 1,
-		.proto = FALCON_RDMA,
+		.proto = type == FALCON_RESYNC && noise() & 1 ? FALCON_NVME : FALCON_RDMA,
 		.cid = (uint32_t)noise() & FALCON_CID_MAX,
 		.function = (uint32_t)noise() & 0xffffff,
 		.dbpsn = (uint32_t)noise(),
@@ -347,10 +343,13 @@ send_opcode(const struct wrap *w, uint8_t opcode)
 static void
 send_control(const struct wrap *w, uint8_t type)
 {
+	static const uint8_t nacks[] = {FALCON_NACK_RESOURCES, FALCON_NACK_RNR, FALCON_NACK_XLR,
+		FALCON_NACK_CIE, FALCON_NACK_NON_RECOVERABLE, FALCON_NACK_INVALID_CID};
+	static const uint8_t replaced[] = {FALCON_PUSH_DATA, FALCON_PULL_REQUEST, FALCON_PULL_DATA};
 	struct wire_falcon f = falcon_header(type);
 
 	f.resync_code = (uint8_t)(1 + noise() % 7);
-	f.resync_type = noise() & 1 ? FALCON_PUSH_DATA : FALCON_PULL_REQUEST;
+	f.resync_type = replaced[rng_below(&seed, SK_ARRAY_LEN(replaced))];
 	f.vendor = (uint32_t)noise();
 	f.t1 = (uint32_t)noise();
 	f.t2 = (uint32_t)noise();
@@ -365,7 +364,7 @@ send_control(const struct wrap *w, uint8_t type)
 		f.data_rx[i] = noise();
 	}
 	f.req_map = noise();
-	f.nack_code = noise() & 1 ? FALCON_NACK_RNR : FALCON_NACK_CIE;
+	f.nack_code = nacks[rng_below(&seed, SK_ARRAY_LEN(nacks))];
 	f.rnr_timeout = noise() & 0x1f;
 	f.nack_request = noise() & 1;
 	f.ulp_code = (uint8_t)noise();
@@ -430,8 +429,9 @@ main(int argc, char **argv)
 		{PSP_AES_GCM_256, 0x92345679, 0, 0, true}, {PSP_GMAC_128, 0x1234567a, 0, 0, true},
 		{PSP_GMAC_256, 0x9234567b, 0, 0, false}, {PSP_NO_CRYPTO, 12, 0, 0, false}};
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
+	seed = strtoull(argv[2], NULL, 0);
 	crypto = psp_crypto_create();
 	if (crypto == NULL)
 		return 1;

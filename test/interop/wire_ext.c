@@ -149,6 +149,19 @@ means_response(uint64_t original)
 	answers++;
 }
 
+/* A start-up frame of join(). */
+static void
+means_startup(const char *way)
+{
+	printf("%s", way);
+	field("iwarp_mpa.rev", 1);
+	field("iwarp_mpa.marker_flag", 0);
+	field("iwarp_mpa.crc_flag", 1);
+	field("iwarp_mpa.rej_flag", 0);
+	field("iwarp_mpa.pdlength", 0);
+	printf("\n");
+}
+
 /* "body" stands for the bytes behind the header, which have no field name. */
 static void
 means_write(const struct step *st)
@@ -314,6 +327,8 @@ join(uint16_t port, uint8_t dialect)
 			die("creating a QP");
 	}
 	msn[0] = msn[1] = answers = 1;
+	means_startup("out");
+	means_startup("back");
 	if (saker_listen(end[1].s, NULL, port, 1, NULL, &l) ||
 		saker_connect(end[0].qp, NULL, &rig.end[1].addr, port, &p))
 		die("connecting");

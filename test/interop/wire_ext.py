@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares the FPDUs that tshark found with the messages that wire_ext posted.
+"""Compares the start-up frames and FPDUs that tshark found with those that wire_ext posted or
+iwarp_frames emitted.
 
     wire_ext.py MEANT <PDML
 
@@ -16,8 +17,10 @@ import sys
 import xml.etree.ElementTree as ET
 
 PORTS = range(7900, 7902)
-TITLES = {0: 'Write', 8: 'Immediate Data', 9: 'Immediate Data with SE',
-          10: 'Atomic Request', 11: 'Atomic Response'}
+TITLES = {None: 'MPA start-up frame', 0: 'Write', 1: 'Read Request', 2: 'Read Response', 3: 'Send',
+          4: 'Send with Invalidate', 5: 'Send with SE', 6: 'Send with SE and Invalidate',
+          7: 'Terminate', 8: 'Immediate Data', 9: 'Immediate Data with SE', 10: 'Atomic Request',
+          11: 'Atomic Response'}
 
 
 def meant(path):
@@ -57,6 +60,11 @@ def messages():
         faults = [p.get('name') for p in packet.iter('proto') if p.get('name') == '_ws.malformed']
         if len(layers) != len(framing):
             faults.append(f'{len(framing)} FPDUs, {len(layers)} decoded')
+        startup = [f for f in packet.iter('field')
+                   if f.get('name') in ('iwarp_mpa.req', 'iwarp_mpa.rep')]
+        for frame in startup:
+            way = 'out' if frame.get('name') == 'iwarp_mpa.req' else 'back'
+            yield way, fields(frame), faults
         if not framing:
             continue
         payload = field(packet, 'tcp.payload')
@@ -94,11 +102,11 @@ def main():
     counts = {}
     for n, (want, got) in enumerate(zip(wanted, seen)):
         faults += compare(n, want, got)
-        title = TITLES.get(want[1]['iwarp_rdma.opcode'], 'other')
+        title = TITLES[want[1].get('iwarp_rdma.opcode')]
         messages_, fields_ = counts.get(title, (0, 0))
         counts[title] = messages_ + 1, fields_ + len(want[1])
     for title, (messages_, fields_) in counts.items():
-        print(f'{title:24} {messages_:3} messages {fields_:4} fields')
+        print(f'{title:27} {messages_:3} messages {fields_:4} fields')
     print('\n'.join(faults[:20]) if faults else 'as posted')
     return 1 if faults or not wanted else 0
 
