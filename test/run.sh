@@ -7,8 +7,8 @@
 #   test/run.sh [--long] [PART...]
 #
 # Parts, in order: lint unit count asan tsan fuzz interop. --long runs the long forms: the coverage
-# of the unit tests, 1 GiB for each loss rate, every guest test, longer fuzzing. Exit status 0 only
-# when nothing failed.
+# of the unit tests and the share of mutants that they catch, 1 GiB for each loss rate, every guest
+# test, longer fuzzing. Exit status 0 only when nothing failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . test/packages.sh
@@ -26,7 +26,7 @@ for a in "$@"; do
     esac
 done
 parts=${parts:-$all}
-coverage=
+figures=()
 
 count() { # count PASSED FAILED SKIPPED
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
@@ -107,7 +107,8 @@ part_unit() {
     check "with the code of lesser processors" test/vectors.sh build
     [ -n "$CI_LONG" ] || return
     check coverage test/coverage.sh
-    coverage=build-cov/coverage.txt
+    check mutants test/mutate.py
+    figures=(build-cov/coverage.txt build-mutate/mutants.txt)
 }
 part_count() {
     need build || return
@@ -144,7 +145,9 @@ for p in $parts; do
     "part_$p"
     shares+=("$p $((SECONDS - start)) s")
 done
-[ -z "$coverage" ] || [ ! -f "$coverage" ] || { echo; cat "$coverage"; }
+for f in "${figures[@]}"; do
+    [ ! -f "$f" ] || { echo; cat "$f"; }
+done
 echo
 times=$(printf ', %s' "${shares[@]}")
 printf 'time: %s\n%d passed, %d failed, %d skipped\n' "${times:2}" $passed $failed $skipped
