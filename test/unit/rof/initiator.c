@@ -45,11 +45,14 @@ say_response(const struct wire_rof *h, uint32_t rsn, uint32_t len)
 
 Test(rof_initiator, responses_that_are_not_the_one_awaited_rof_8_3_4)
 {
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned k = 0; k < 20; k++) {
 		struct wire_rof h;
 		uint32_t len = 100;
+		unsigned i = k % 10;
 
-		script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+		/* The strong order has a fast path. */
+		script_init(&s, ROF_RC, k < 10 ? ROF_ORDER_WEAK : ROF_ORDER_STRONG,
+			ROF_ERRORS_COMPLETE);
 		script_post(&s, RD_READ, 1, 0, 100);
 		rof_tx(s.q, 0, 8);
 		cr_assert_eq(s.requests, 1);
@@ -67,6 +70,38 @@ Test(rof_initiator, responses_that_are_not_the_one_awaited_rof_8_3_4)
 		cr_assert_eq(s.nsend, 1);
 		cr_assert_eq(s.send_wc[0].status, i == 0 ? RD_SUCCESS : RD_BAD_RESP_ERR, "%u", i);
 		cr_assert(script_untouched(&s, SCRIPT_LOCAL, i == 0 ? 100 : 0), "%u", i);
+		fini();
+	}
+}
+
+Test(rof_initiator, answers_to_an_atomic_that_are_not_the_one_awaited_rof_8_3_7)
+{
+	for (unsigned k = 0; k < 16; k++) {
+		struct wire_rof h = response(0);
+		unsigned i = k % 8;
+		struct rd_wr *wr;
+
+		script_init(
+			&s, ROF_RC, k < 8 ? ROF_ORDER_WEAK : ROF_ORDER_STRONG, ROF_ERRORS_COMPLETE);
+		wr = script_post(&s, RD_FETCH_ADD, 1, 0, 8);
+		wr->remote_addr = SCRIPT_BASE + SCRIPT_GRANTED;
+		rof_tx(s.q, 0, 8);
+		cr_assert_eq(s.requests, 1, "%u", i);
+		h.opcode = i == 1 ? ROF_READ_RESPONSE_ONLY : ROF_ATOMIC_RESPONSE;
+		h.sn += i == 2;
+		h.sink_va += i == 3 ? 0x800 : 0;
+		h.sink_lkey = s.local.stag ^ (i == 4);
+		h.dest_qp = i == 5 ? SCRIPT_PEER : 0;
+		h.ce = i == 6;
+		h.original = 0x1234;
+		say_response(&h, SCRIPT_RSN, i == 1 ? 8 : i == 7 ? 4 : 0);
+		cr_assert_eq(s.nsend, 1, "%u", k);
+		cr_assert_eq(s.send_wc[0].status,
+			i == 0   ? RD_SUCCESS
+			: i == 6 ? RD_REM_ACCESS_ERR
+				 : RD_BAD_RESP_ERR,
+			"%u", k); /* CE: the target refused */
+		cr_assert(script_untouched(&s, SCRIPT_LOCAL, i == 0 ? 8 : 0), "%u", k);
 		fini();
 	}
 }
