@@ -66,6 +66,7 @@ Test(rdmap_ops, write_places_exactly_its_bytes_rfc5040_5_1)
 		cr_assert_eq(a->send_wc[0].wr_id, 77);
 		cr_assert_eq(a->send_wc[0].opcode, RD_WRITE);
 		cr_assert_eq(a->send_wc[0].byte_len, sizes[i]);
+		cr_assert_eq(a->send_wc[0].vendor_err, 0);
 		cr_assert_eq(b->nrecv, 0);
 		cr_assert_leq(a->longest_record, 1448);
 		expect(mb, 2, 1001, sizes[i], 1, 5);
@@ -89,6 +90,7 @@ Test(rdmap_ops, read_fetches_exactly_its_bytes_rfc5040_5_2)
 		cr_assert_eq(a->send_wc[0].status, RD_SUCCESS);
 		cr_assert_eq(a->send_wc[0].opcode, RD_READ);
 		cr_assert_eq(a->send_wc[0].byte_len, sizes[i]);
+		cr_assert_eq(a->send_wc[0].vendor_err, 0);
 		expect(ma, 1, 11, sizes[i], 2, 13);
 		expect(mb, 2, 0, 0, 0, 0);
 		finish();

@@ -75,6 +75,7 @@ flow(struct seen *s, uint8_t opcode, uint32_t data_psn)
 	cr_assert_eq(p.e[0].send_wc[0].wr_id, 5);
 	cr_assert_eq(p.e[0].send_wc[0].status, RD_SUCCESS);
 	cr_assert_eq(p.e[0].send_wc[0].byte_len, 2000);
+	cr_assert_eq(p.e[0].send_wc[0].vendor_err, 0);
 	cr_assert_eq(memcmp(p.e[0].mem, p.e[1].mem, END_MEM), 0);
 }
 
