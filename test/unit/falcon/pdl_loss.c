@@ -487,6 +487,29 @@ Test(pdl_loss, tlp_probes_the_first_that_is_missing)
 	cr_assert_eq(rig.sents, 4);
 }
 
+Test(pdl_loss, tlp_waits_for_two_round_trips_and_the_delay_of_an_ack)
+{
+	uint64_t rtt = 3 * RTT, wait = 2 * rtt + rig.cfg.ack_delay_ns;
+
+	cr_assert_gt(wait, PDL_PTO_MIN_NS + 10 * US);
+	rig.cfg.rack = true;
+	rig_start();
+	rig_pushes(1, 2);
+	rig_run(0);
+	rig.now += rtt;
+	rig_in((struct wire_falcon){.type = FALCON_BACK,
+		.rbpsn = 100,
+		.dbpsn = 301,
+		.t1 = fa_ticks(rig.now - rtt),
+		.t2 = 77});
+	rig_let(wait - 4 * US);
+	cr_assert_eq(rig.sents, 2);
+	rig_let(8 * US);
+	cr_assert_eq(rig.sents, 3);
+	cr_assert_eq(rig_reason(FA_PROBE), 1);
+	rig_back(100, 302);
+}
+
 Test(pdl_loss, tlp_one_probe_over_both_windows_by_rsn)
 {
 	rig.cfg.rack = true;
