@@ -475,3 +475,37 @@ Test(pdl_tx, s8_3_connections_take_turns)
 	cr_assert_eq(rig.sents, 4 * PDL_TURN);
 	cr_assert_eq(mine, 2 * PDL_TURN);
 }
+
+Test(pdl_tx, the_state_of_a_connection_is_reported)
+{
+	struct fa_info info;
+
+	rig.fcwnd = 4 * FA_CWND_ONE + FA_CWND_ONE / 2;
+	rig.ncwnd = 2 * FA_CWND_ONE;
+	rig_start();
+	rig_pushes(1, 3);
+	rig_send(FALCON_PULL_REQUEST, 4);
+	fa_get_info(rig.c, &info);
+	cr_assert_eq(info.fcwnd_milli, 4500);
+	cr_assert_eq(info.ncwnd_milli, 2000);
+	cr_assert_eq(info.rtt_ns, 0, "no round trip was measured");
+	cr_assert_eq(info.delay_ns, 0);
+	cr_assert_eq(info.rto_ns, rig.cfg.rto_initial_ns);
+	cr_assert_eq(info.queued, 4);
+	cr_assert(info.data_outstanding == 0 && info.request_outstanding == 0);
+	rig_run(0);
+	fa_get_info(rig.c, &info);
+	cr_assert_eq(info.data_outstanding, 2); /* ncwnd */
+	cr_assert_eq(info.request_outstanding, 0, "the request follows the pushes");
+	cr_assert_eq(info.queued, 2);
+	cr_assert_eq(info.packets_out, 2);
+	cr_assert(info.packets_in == 0 && info.retransmits == 0 && !info.dead);
+	rig.now += RTT;
+	rig_back(100, 302);
+	rig_run(0);
+	fa_get_info(rig.c, &info);
+	cr_assert_float_eq((double)info.rtt_ns, (double)RTT, 200.0);
+	cr_assert(info.data_outstanding == 1 && info.request_outstanding == 1);
+	cr_assert(info.acks_in == 1 && info.queued == 0 && info.packets_out == 4);
+	rig_back(101, 303);
+}
