@@ -34,7 +34,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARIES = ['wire', 'tcp', 'iwarp', 'rdma', 'falcon', 'rof', 'net']
 # The folders of test/unit whose programs run: those of the libraries, and what stands on them.
-TEST_FOLDERS = LIBRARIES + ['engine', 'sim']
+TEST_FOLDERS = LIBRARIES + ['engine', 'sim', 'app']
 EQUIVALENT = ROOT / 'test' / 'mutants-equivalent.txt'
 # "test: share a set-up, and mend the layout of three comments"
 SEED = '6ab63552f0354dbddbf1c1b0d93fee398184ded0'
