@@ -469,6 +469,30 @@ Test(tcp_congestion, dctcp_loss_halves_rfc8257_3_5)
 	cr_assert_float_eq(cwnd(), 5, 0.01);
 }
 
+/* Byte by byte, from the window that a loss leaves. */
+Test(tcp_congestion, dctcp_grows_by_a_segment_for_each_window_of_bytes_rfc8257_3_5)
+{
+	uint32_t w, end;
+	char text[64];
+
+	establish("dctcp", true);
+	sc_send(&p, 40, MSS);
+	p.now += MS;
+	IN(". 1:1 ack 1 sack 1461:14601");
+	ack_all(MS, "."); /* ends the recovery */
+	w = sc_info(&p).cwnd;
+	end = sent_to;
+	p.now += MS;
+	snprintf(text, sizeof(text), ". 1:1 ack %u", end + w - 1);
+	IN(text);
+	cr_assert_eq(sc_info(&p).cwnd, w);
+	snprintf(text, sizeof(text), ". 1:1 ack %u", end + w);
+	IN(text);
+	cr_assert_eq(sc_info(&p).cwnd, w + MSS);
+	for (unsigned i = 0; i < 8; i++)
+		ack_all(MS, ".");
+}
+
 Test(tcp_congestion, none_neither_grows_nor_shrinks)
 {
 	uint32_t w;
