@@ -139,6 +139,8 @@ install_packages $saker_build_packages $saker_test_packages || {
     echo "cannot install packages"
     exit 1
 }
+# Without them, the tests that use huge pages are skipped.
+reserve_hugepages 64
 for p in $parts; do
     start=$SECONDS
     echo "$p"
