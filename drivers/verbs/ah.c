@@ -18,6 +18,7 @@
 VB_EXPORT struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	struct saker_modes modes = {0};
 	struct sk_addr remote;
 	struct vb_ah *ah = NULL;
 	int rc = vb_alive(pd->context);
@@ -27,11 +28,15 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (rc == 0 && vb_kind_of(pd->context)->max_ah == 0)
 		rc = vb_fail(EOPNOTSUPP, "the device %s has no address handles",
 			vb_kind_of(pd->context)->name);
+	if (rc == 0)
+		rc = vb_modes(pd->context, &modes);
 	if (rc == 0 && (ah = calloc(1, sizeof(*ah))) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {
 		memcpy(remote.b, attr->grh.dgid.raw, sizeof(remote.b));
-		rc = vb_rc(saker_ah_create(vb_pd(pd)->saker, &remote, &ah->saker), "ibv_create_ah");
+		rc = vb_rc(saker_ah_create_as(vb_pd(pd)->saker, &remote,
+				   (enum saker_ordering)modes.ordering, &ah->saker),
+			"ibv_create_ah");
 	}
 	if (rc != 0) {
 		free(ah);

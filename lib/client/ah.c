@@ -9,6 +9,13 @@
 int
 saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out)
 {
+	return saker_ah_create_as(pd, remote, SAKER_ORDER_CONFIGURED, out);
+}
+
+int
+saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote, enum saker_ordering ordering,
+	struct saker_ah **out)
+{
 	struct saker *s = pd->obj.s;
 	struct saker_ah *ah = cl_zalloc(sizeof(*ah));
 	struct shm_msg m;
@@ -19,6 +26,7 @@ saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_
 	memset(&m, 0, sizeof(m));
 	m.body.ah.pd = pd->obj.handle;
 	m.body.ah.remote = *remote;
+	m.body.ah.ordering = (uint8_t)ordering;
 	rc = cl_command(s, &m, SHM_AH_CREATE);
 	if (rc == 0)
 		rc = cl_obj_add(s, &ah->obj, ah, CL_AH, m.body.ah.ah);

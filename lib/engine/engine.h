@@ -142,8 +142,11 @@ struct eng_falcon_config {
 	bool general_rx;
 	uint8_t ordering; /* enum rof_ordering of a QP whose client leaves it open */
 	uint8_t errors;   /* enum rof_errors */
-	uint32_t mtu;     /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
-	uint8_t flows;    /* flows of a connection: 1 or FA_FLOWS_MAX */
+	/* enum rof_ordering of a datagram QP and of an address handle whose client leaves it open
+	 */
+	uint8_t datagram_ordering;
+	uint32_t mtu;  /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
+	uint8_t flows; /* flows of a connection: 1 or FA_FLOWS_MAX */
 	/* Of two rows that a connection matches, the first one applies. */
 	struct eng_modes_config modes[ENG_MAX_MODES];
 	/* retries of a request when the peer has no receive posted; 7: no limit */

@@ -345,7 +345,9 @@ struct saker_qp_move {
 	uint8_t min_rnr_timer; /* RTR: how long a peer waits after an RNR NAK: verbs' 5-bit code */
 	uint8_t timeout;       /* RTS: 4.096 us * 2^timeout; 0: no limit */
 	struct sk_addr local;  /* RTR: the address that the peer names; unspecified: by route */
-	struct saker_modes modes; /* RTR */
+	/* RTR. SAKER_UD: only `ordering`, which applies to the completions of sends: strong and
+	 * weak are in order. saker_ah_create_as() chooses the order of the data. */
+	struct saker_modes modes;
 };
 
 /*
@@ -377,6 +379,12 @@ int saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state);
  * in the background, for all QPs together; datagrams that are posted meanwhile wait, up to a limit,
  * and are lost beyond it. -EINVAL: a multicast or unspecified address; -ENETUNREACH, -EDQUOT. */
 int saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out);
+/* The same, with an order of the data: with SAKER_ORDER_STRONG, datagrams sent with such handles
+ * arrive at the host in the order in which they were sent, by a connection of their own; with
+ * SAKER_ORDER_WEAK and SAKER_ORDER_NONE they arrive in any order. saker_ah_create() uses
+ * SAKER_ORDER_CONFIGURED. */
+int saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote,
+	enum saker_ordering ordering, struct saker_ah **out);
 /* Destroys a handle. Requests with it that the engine has not taken yet complete with
  * RD_LOC_QP_OP_ERR. */
 int saker_ah_destroy(struct saker_ah *ah);

@@ -418,6 +418,9 @@ struct shm_ah {
 	uint32_t pd;
 	uint32_t ah; /* reply: handle */
 	struct sk_addr remote;
+	/* enum shm_ordering without ..._ANY. SHM_ORDER_STRONG: the datagrams arrive in order. */
+	uint8_t ordering;
+	uint8_t rsv[7];
 };
 
 /* An XRC domain. Clients of one tenant that name the same file share a domain. */
@@ -493,8 +496,9 @@ struct shm_qp_info {
 /*
  * A transition of a QP's state by a program that exchanges (GID, QPN) itself and modifies its QP.
  * Each field belongs to one transition and is ignored in the others. INIT uses access and, for
- * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer and modes. RTS uses ord,
- * timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
+ * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer and modes; for
+ * datagrams, modes.ordering only, the order of completions. RTS uses ord, timeout, retry and
+ * rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
  * change a QP that the connection manager connects.
  */
 struct shm_qp_move {

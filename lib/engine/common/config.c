@@ -71,6 +71,7 @@ eng_config_default(struct eng_config *cfg)
 	 * delays. */
 	cfg->falcon.rue.swift.min = FA_CWND_ONE / 4;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
+	cfg->falcon.datagram_ordering = ROF_ORDER_WEAK; /* verbs: completions are in order */
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;
 	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
@@ -169,7 +170,8 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 		return REFUSE(
 			"Falcon: PSP with keys needs a pre-shared key or a certificate, under "
 			"which the exchange transfers them");
-	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE)
+	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE ||
+		cfg->datagram_ordering > ROF_ORDER_NONE)
 		return REFUSE("Falcon: no such ordering or error mode");
 	if (cfg->ordering == ROF_ORDER_NONE && cfg->errors != ROF_ERRORS_COMPLETE)
 		return REFUSE("Falcon: the unordered mode completes in error (RoF 6.4)");

@@ -218,9 +218,10 @@ struct eng_ctl {
 			enum eng_close how;
 		} close;
 		struct {
-			uint8_t state;   /* enum rd_qp_state; datagram QPs only */
-			bool modified;   /* the program modifies the QP, and names its peer */
-			uint32_t access; /* enum rd_access */
+			uint8_t state;    /* enum rd_qp_state; datagram QPs only */
+			uint8_t ordering; /* enum rof_ordering; datagram QPs, RTR */
+			bool modified;    /* the program modifies the QP, and names its peer */
+			uint32_t access;  /* enum rd_access */
 			uint32_t qkey;
 		} move;
 		struct {

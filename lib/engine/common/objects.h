@@ -163,6 +163,7 @@ struct eng_host {
 	struct sk_addr laddr, raddr; /* laddr is valid while the connection is open */
 	uint64_t packets;            /* received packets; the control stage reads it */
 	bool open;
+	bool ordered; /* the datagrams arrive in the order in which they were sent; constant */
 };
 
 struct eng_ah {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams on the engine stage. All datagram QPs live on stage ENG_DATAGRAM_STAGE, together with
- * the host connections that they share: one for each host that an address handle names, or that has
- * connected itself. A host connection has a struct eng_qp without queues, so that the control stage
- * creates, starts and deletes it like any other QP.
+ * the host connections that they share: one for each host and order of data that an address handle
+ * names, or that the other host has requested. A host connection has a struct eng_qp without
+ * queues, so that the control stage creates, starts and deletes it like any other QP.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *
 {
 	if (m->move.state == RD_QP_INIT)
 		rof_qp_set_qkey(qp->rof, m->move.qkey);
-	else if (qp->rd.state == RD_QP_INIT) /* weak order: verbs requires completions in order */
-		rof_qp_start_ud(qp->rof, ROF_ORDER_WEAK,
+	else if (qp->rd.state == RD_QP_INIT)
+		rof_qp_start_ud(qp->rof, m->move.ordering,
 			eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu));
 	eng_qp_activate(s, qp);
 }
@@ -138,7 +138,7 @@ host_create(struct eng_stage *s, struct eng_qp *qp)
 {
 	const struct rof_chan_params p = {
 		.transport = ROF_UD,
-		.ordering = ROF_ORDER_NONE,
+		.ordering = qp->host->ordered ? ROF_ORDER_STRONG : ROF_ORDER_NONE,
 		.errors = ROF_ERRORS_COMPLETE,
 		.mtu = eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu),
 		.pools = s->e->cfg.falcon.stack.pools,

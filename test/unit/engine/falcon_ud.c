@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <rte_ring.h>
 
+#include "../../../lib/base/mem.h"
 #include "falcon_rig.h"
 
 TestSuite(engine_falcon_ud, .init = pair_eal);
@@ -16,10 +17,11 @@ TestSuite(engine_falcon_ud, .init = pair_eal);
 #define TURNS 10000000u
 
 static struct saker_qp *
-datagram_qp(int node, uint32_t qkey)
+datagram_qp_as(int node, uint32_t qkey, enum saker_ordering ordering)
 {
 	struct fnode *n = &frig.n[node];
-	struct saker_qp_move m = {.state = RD_QP_INIT, .qkey = qkey};
+	struct saker_qp_move m = {
+		.state = RD_QP_INIT, .qkey = qkey, .modes = {.ordering = ordering}};
 	struct saker_qp_attr attr = {.send_cq = n->cq,
 		.recv_cq = n->cq,
 		.sq_depth = 256,
@@ -34,6 +36,22 @@ datagram_qp(int node, uint32_t qkey)
 	for (m.state = RD_QP_INIT; m.state <= RD_QP_RTS; m.state++)
 		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
 	return qp;
+}
+
+static struct saker_qp *
+datagram_qp(int node, uint32_t qkey)
+{
+	return datagram_qp_as(node, qkey, SAKER_ORDER_CONFIGURED);
+}
+
+static struct saker_ah *
+handle_as(int node, const struct sk_addr *remote, enum saker_ordering ordering)
+{
+	struct saker_ah *ah;
+
+	cr_assert_eq(
+		saker_ah_create_as(frig.n[node].pd, remote, ordering, &ah), 0, "%s", saker_error());
+	return ah;
 }
 
 static struct saker_ah *
@@ -355,6 +373,188 @@ Test(engine_falcon_ud, over_a_hostile_wire_each_comes_once_and_whole)
 	cr_assert_eq(done, 64);
 	cr_assert_eq(got, 64);
 	cr_assert_gt(frig.lost, 0);
+	frig_stop();
+}
+
+/* ---- The orders of datagrams ---- */
+
+#define BATCH  64u  /* datagrams of an order that are under way together */
+#define PIECE  100u /* bytes of a datagram */
+#define PLACE  200u /* bytes of its receive */
+#define ROUNDS 20
+
+/* A QP of each node, and what was seen of the datagrams from the one to the other. */
+struct lane {
+	struct saker_qp *from, *to;
+	struct saker_ah *ah;
+	unsigned sent, got;           /* completions of this round */
+	unsigned late_sent, late_got; /* completions behind that of a later datagram */
+	uint32_t last_sent, last_got; /* the latest datagrams of this round */
+};
+
+static struct lane
+lane_with(enum saker_ordering ordering)
+{
+	return (struct lane){.from = datagram_qp_as(0, QKEY, ordering),
+		.to = datagram_qp(1, QKEY),
+		.ah = handle_as(0, &frig.n[1].addr, ordering)};
+}
+
+/* Posts the datagrams of lane `k`, and a receive for each. */
+static void
+lane_post(struct lane *l, unsigned k)
+{
+	l->sent = l->got = l->last_sent = l->last_got = 0;
+	for (unsigned i = 0; i < BATCH; i++)
+		receive(l->to, 1, i, (k * BATCH + i) * PLACE, PLACE);
+	for (unsigned i = 0; i < BATCH; i++)
+		send_to(l->from, 0, l->ah, saker_qp_num(l->to), QKEY, k * BATCH * PIECE + i * PIECE,
+			PIECE);
+}
+
+static void
+lane_sent(struct lane *l, const struct rd_wc *wc)
+{
+	cr_assert_eq(wc->status, RD_SUCCESS);
+	l->sent++;
+	l->late_sent += wc->wr_id < l->last_sent;
+	l->last_sent = SK_MAX(l->last_sent, (uint32_t)wc->wr_id);
+}
+
+/* Receives are taken in their order, so the datagram is that of the next place. */
+static void
+lane_got(struct lane *l, unsigned k, const struct rd_wc *wc)
+{
+	cr_assert_eq(wc->status, RD_SUCCESS);
+	cr_assert_eq(wc->wr_id, l->got++);
+	cr_assert_arr_eq(frig.n[1].mem + (k * BATCH + wc->wr_id) * PLACE + GRH,
+		frig.n[0].mem + wc->imm, PIECE);
+	l->late_got += wc->imm < l->last_got;
+	l->last_got = SK_MAX(l->last_got, (uint32_t)wc->imm);
+}
+
+static void
+lanes_round(struct lane lanes[3])
+{
+	unsigned n = 0;
+	struct rd_wc wc;
+
+	for (unsigned k = 0; k < 3; k++)
+		lane_post(&lanes[k], k);
+	for (unsigned i = 0; i < TURNS && n < 2 * 3 * BATCH; i++) {
+		frig_turn();
+		for (; saker_cq_poll(frig.n[0].cq, &wc, 1) == 1; n++)
+			for (unsigned k = 0; k < 3; k++)
+				if (wc.qpn == saker_qp_num(lanes[k].from))
+					lane_sent(&lanes[k], &wc);
+		for (; saker_cq_poll(frig.n[1].cq, &wc, 1) == 1; n++)
+			for (unsigned k = 0; k < 3; k++)
+				if (wc.qpn == saker_qp_num(lanes[k].to))
+					lane_got(&lanes[k], k, &wc);
+	}
+	for (unsigned k = 0; k < 3; k++) {
+		cr_assert_eq(lanes[k].sent, BATCH);
+		cr_assert_eq(lanes[k].got, BATCH);
+	}
+}
+
+Test(engine_falcon_ud, datagrams_of_three_orders_keep_them_over_a_hostile_wire_rof_6_4)
+{
+	struct eng_totals t;
+	struct lane lanes[3];
+
+	frig_start(NULL);
+	frig_connect(); /* resolves the neighbours, whose solicitations could get lost */
+	fill(0);
+	for (unsigned k = 0; k < 3; k++)
+		lanes[k] = lane_with(SAKER_ORDER_STRONG + k);
+	frig.bad = 60;
+	for (unsigned i = 0; i < ROUNDS; i++)
+		lanes_round(lanes);
+	cr_assert_gt(frig.lost, 0);
+	cr_assert_eq(lanes[0].late_got, 0, "strong: the data is in order");
+	cr_assert_eq(lanes[0].late_sent, 0, "strong: completions are in order");
+	cr_assert_gt(lanes[1].late_got, 0, "weak: the data is as it comes");
+	cr_assert_eq(lanes[1].late_sent, 0, "weak: completions are in order");
+	cr_assert_gt(lanes[2].late_got, 0, "none: the data is as it comes");
+	cr_assert_gt(lanes[2].late_sent, 0, "none: completions are as they come");
+	eng_totals(frig.p.e[0], &t);
+	cr_assert_eq(t.conns, 3, "that of the QPs, one in order, one without; not %u", t.conns);
+	frig_stop();
+}
+
+static void
+in_order(struct eng_config *cfg, int node)
+{
+	cfg->falcon.datagram_ordering = ROF_ORDER_STRONG;
+}
+
+/* Both hosts request each of the two connections at the same time. */
+Test(engine_falcon_ud, the_order_of_a_handle_is_that_of_the_configuration_unless_chosen)
+{
+	struct saker_qp *qp[2];
+	struct saker_ah *ah[2][2];
+	struct eng_totals t;
+
+	frig_start(in_order);
+	fill(0);
+	fill(1);
+	for (int i = 0; i < 2; i++) {
+		qp[i] = datagram_qp(i, QKEY);
+		ah[i][0] = handle(i, &frig.n[!i].addr);
+		ah[i][1] = handle_as(i, &frig.n[!i].addr, SAKER_ORDER_STRONG);
+	}
+	for (int k = 0; k < 2; k++) {
+		for (int i = 0; i < 2; i++) {
+			receive(qp[i], i, 1, 40000, 2000);
+			send_to(qp[i], i, ah[i][k], saker_qp_num(qp[!i]), QKEY, 0, 100);
+		}
+		for (int i = 0; i < 2; i++) {
+			frig_wc(i);
+			frig_wc(i);
+		}
+		eng_totals(frig.p.e[0], &t);
+		cr_assert_eq(t.conns, 1, "both in order");
+	}
+	for (int i = 0; i < 2; i++)
+		ah[i][0] = handle_as(i, &frig.n[!i].addr, SAKER_ORDER_NONE);
+	for (int i = 0; i < 2; i++) {
+		receive(qp[i], i, 1, 40000, 2000);
+		send_to(qp[i], i, ah[i][0], saker_qp_num(qp[!i]), QKEY, 0, 100);
+	}
+	for (int i = 0; i < 2; i++) {
+		frig_wc(i);
+		frig_wc(i);
+	}
+	frig_turns(20000);
+	eng_totals(frig.p.e[0], &t);
+	cr_assert_eq(t.conns, 2);
+	frig_stop();
+}
+
+Test(engine_falcon_ud, an_order_that_there_is_not_is_refused)
+{
+	struct saker_qp_move m = {.state = RD_QP_INIT, .modes = {.ordering = SAKER_ORDER_ANY}};
+	struct saker_qp_attr attr = {.send_cq = NULL,
+		.sq_depth = 4,
+		.rq_depth = 4,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.transport = SAKER_FALCON,
+		.type = SAKER_UD};
+	struct saker_ah *ah;
+	struct saker_qp *qp;
+
+	frig_start(NULL);
+	cr_assert_eq(
+		saker_ah_create_as(frig.n[0].pd, &frig.n[1].addr, SAKER_ORDER_ANY, &ah), -EINVAL);
+	attr.send_cq = attr.recv_cq = frig.n[0].cq;
+	cr_assert_eq(saker_qp_create(frig.n[0].pd, &attr, &qp), 0, "%s", saker_error());
+	cr_assert_eq(saker_qp_move(qp, &m), 0, "of RTR only");
+	m.state = RD_QP_RTR;
+	cr_assert_eq(saker_qp_move(qp, &m), -EINVAL);
+	m.modes.ordering = SAKER_ORDER_STRONG;
+	cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
 	frig_stop();
 }
 

@@ -84,7 +84,8 @@ vb_wr_fini(struct vb_qp *qp)
 }
 
 int
-saker_ah_create(struct saker_pd *pd, const struct sk_addr *remote, struct saker_ah **out)
+saker_ah_create_as(struct saker_pd *pd, const struct sk_addr *remote, enum saker_ordering ordering,
+	struct saker_ah **out)
 {
 	return 0;
 }

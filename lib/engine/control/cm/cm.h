@@ -181,7 +181,9 @@ bool cm_modified_poll(struct eng_control *c);
 
 /* ---- cm_host.c: address handles, and the host connections that they share ---- */
 
-/* A host connection: all datagrams between two hosts share it. */
+/* A host connection: all datagrams between two hosts share it that have the same order of data.
+ * Datagrams in weak order and in none have the same connection, since neither have an order on the
+ * way. */
 struct ctl_host {
 	struct cm_conn conn;
 	struct eng_qp qp; /* a QP without queues */
@@ -203,10 +205,10 @@ struct ctl_ah {
 	bool dying;
 };
 
-/* Returns the host connection to the peer `remote`, which has requested it; creates it if there is
- * none. Returns NULL when there is no memory, or the peers of its network, or all peers, have as
- * many as they may have. */
-struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote);
+/* Returns the host connection of that order to the peer `remote`, which has requested it; creates
+ * it if there is none. Returns NULL when there is no memory, or the peers of its network, or all
+ * peers, have as many as they may have. */
+struct ctl_host *cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered);
 /* Frees all host connections and sends no message, since the control stage is being destroyed. */
 void cm_hosts_free(struct eng_control *c);
 /* Begins to destroy unused host connections. Returns whether there were any. */

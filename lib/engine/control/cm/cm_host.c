@@ -34,12 +34,13 @@ host_prefix(const struct eng_control *c, const struct sk_addr *remote)
 }
 
 static struct ctl_host *
-host_find(const struct eng_control *c, const struct sk_addr *remote)
+host_find(const struct eng_control *c, const struct sk_addr *remote, bool ordered)
 {
 	struct ctl_host *h;
 
 	LIST_FOREACH (h, host_bucket(c, remote), bucket)
-		if (!h->conn.dying && sk_addr_eq(&h->eng.raddr, remote))
+		if (!h->conn.dying && h->eng.ordered == ordered &&
+			sk_addr_eq(&h->eng.raddr, remote))
 			return h;
 	return NULL;
 }
@@ -88,11 +89,12 @@ host_free(struct eng_control *c, struct cm_conn *q)
 }
 
 static void
-host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remote)
+host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remote, bool ordered)
 {
 	struct cm_conn *q = &h->conn;
 
 	h->eng.raddr = *remote;
+	h->eng.ordered = ordered;
 	h->qp = (struct eng_qp){.handle = SHM_NONE,
 		.stage = ENG_DATAGRAM_STAGE,
 		.type = SHM_UD,
@@ -111,7 +113,8 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 	q->move = (struct shm_qp_move){.state = RD_QP_RTR,
 		.remote = *remote,
 		.timeout = 1,
-		.modes = {.ordering = SHM_ORDER_NONE, .errors = SHM_ERRORS_COMPLETE}};
+		.modes = {.ordering = ordered ? SHM_ORDER_STRONG : SHM_ORDER_NONE,
+			.errors = SHM_ERRORS_COMPLETE}};
 	TAILQ_INSERT_TAIL(&c->hosts, h, all);
 	LIST_INSERT_HEAD(host_bucket(c, remote), h, bucket);
 	c->nhosts++;
@@ -120,7 +123,7 @@ host_init(struct eng_control *c, struct ctl_host *h, const struct sk_addr *remot
 /* Creates a host connection, for which the caller has taken the units of the user. Returns NULL
  * when there is no memory. */
 static struct ctl_host *
-host_new(struct eng_control *c, const struct sk_addr *remote, uint16_t user)
+host_new(struct eng_control *c, const struct sk_addr *remote, bool ordered, uint16_t user)
 {
 	struct ctl_host *h = aligned_alloc(64, (sizeof(*h) + 63) & ~(size_t)63);
 	struct ctl_msg *msg;
@@ -131,7 +134,7 @@ host_new(struct eng_control *c, const struct sk_addr *remote, uint16_t user)
 	}
 	memset(h, 0, sizeof(*h));
 	h->user = user;
-	host_init(c, h, remote);
+	host_init(c, h, remote, ordered);
 	msg = ctl_msg_get(c, ENG_CE_QP_ADD, host_added);
 	msg->m.qp = &h->qp;
 	msg->m.cookie = cm_conn_cookie(&h->conn);
@@ -151,11 +154,11 @@ hosts_are_scarce(const struct eng_control *c)
 }
 
 struct ctl_host *
-cm_host_get(struct eng_control *c, const struct sk_addr *remote)
+cm_host_get(struct eng_control *c, const struct sk_addr *remote, bool ordered)
 {
 	uint32_t most = SK_MAX(c->share[CTL_POOL_HOST].size / HOST_PREFIX_PART, 1u);
 	uint32_t *prefix = host_prefix(c, remote);
-	struct ctl_host *h = host_find(c, remote);
+	struct ctl_host *h = host_find(c, remote, ordered);
 
 	if (h != NULL)
 		return h;
@@ -163,12 +166,19 @@ cm_host_get(struct eng_control *c, const struct sk_addr *remote)
 		sk_count(c->counters, ENG_HOST_REFUSED);
 		return NULL;
 	}
-	h = host_new(c, remote, SK_USER_INSTANCE);
+	h = host_new(c, remote, ordered, SK_USER_INSTANCE);
 	if (h != NULL) {
 		h->counted = true;
 		++*prefix;
 	}
 	return h;
+}
+
+/* Returns the enum rof_ordering for an enum shm_ordering of a client. */
+static uint8_t
+datagram_ordering(const struct eng_control *c, uint8_t chosen)
+{
+	return chosen == SHM_ORDER_CONFIGURED ? c->cfg->falcon.datagram_ordering : chosen - 1;
 }
 
 /* Returns the host connection to `remote` for an address handle of the client, which pays for it if
@@ -177,7 +187,8 @@ static struct ctl_host *
 host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 {
 	const struct sk_addr *remote = &m->body.ah.remote;
-	struct ctl_host *h = host_find(c, remote);
+	bool ordered = datagram_ordering(c, m->body.ah.ordering) == ROF_ORDER_STRONG;
+	struct ctl_host *h = host_find(c, remote, ordered);
 
 	if (h != NULL || ctl_take_shared(c, cl, CTL_POOL_HOST, m) < 0)
 		return h;
@@ -185,7 +196,7 @@ host_of_client(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 		ctl_give(c, cl, CTL_POOL_HOST);
 		return NULL;
 	}
-	h = host_new(c, remote, cl->eng.user);
+	h = host_new(c, remote, ordered, cl->eng.user);
 	if (h == NULL)
 		ctl_refuse(c, m, -ENOMEM, "no memory for a host connection");
 	return h;
@@ -312,7 +323,7 @@ ah_check(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 	if (sk_addr_is_any(&a->remote) || sk_addr_is_multicast(&a->remote))
 		return ctl_refuse(c, m, -EINVAL, "%s is not the address of a host",
 			sk_addr_str(&a->remote, text));
-	return 0;
+	return cm_modes_check(c, m, &(struct shm_modes){.ordering = a->ordering}, false);
 }
 
 static void
@@ -408,6 +419,8 @@ cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ct
 	if (w->state == RD_QP_INIT ? from > RD_QP_INIT : from != w->state && from != w->state - 1)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is in state %s", w->qp,
 			rd_qp_state_name((enum rd_qp_state)from));
+	if (w->state == RD_QP_RTR && cm_modes_check(c, m, &w->modes, false) < 0)
+		return m->status;
 	op = ctl_op_new(c, q->client, m, NULL, finish);
 	if (op == NULL)
 		return ctl_refuse(c, m, -ENOMEM, "no memory");
@@ -418,6 +431,7 @@ cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ct
 	msg->m.qp = q->qp;
 	msg->m.client = cm_client_of(q);
 	msg->m.move.state = w->state;
+	msg->m.move.ordering = datagram_ordering(c, w->modes.ordering);
 	msg->m.move.qkey = q->move.qkey;
 	msg->m.move.access = q->qp->rd.access;
 	ctl_op_send_stage(c, op, q->qp->stage, msg);

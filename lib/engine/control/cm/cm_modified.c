@@ -270,7 +270,8 @@ modified_addressed(const struct eng_control *c, const struct eng_ctl *m)
 static struct cm_conn *
 of_host(struct eng_control *c, const struct eng_ctl *m)
 {
-	struct ctl_host *h = cm_host_get(c, &m->peer.tuple.raddr);
+	bool ordered = ask_of(m)->ordering == ROF_ORDER_STRONG;
+	struct ctl_host *h = cm_host_get(c, &m->peer.tuple.raddr, ordered);
 	struct cm_conn *q;
 	struct ctl_msg *msg;
 
