@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../../base/listen.h"
 #include "../../../base/log.h"
 #include "client.h"
 #include "../../common/sigbus.h"
@@ -460,8 +461,8 @@ open_all(struct eng_socket *s, char *err, size_t errlen)
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (rc < 0 || s->wake_fd < 0 || s->epoll_fd < 0)
 		return -EMFILE;
-	s->listen_fd = ctl_socket_listen(
-		s->path, s->c->cfg->socket_group, s->c->cfg->socket_mode, err, errlen);
+	s->listen_fd = sk_listen(s->path, SOCK_SEQPACKET, s->c->cfg->socket_group,
+		s->c->cfg->socket_mode, err, errlen);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
 	watch_report();

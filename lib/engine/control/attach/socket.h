@@ -18,11 +18,6 @@ void ctl_socket_stop(struct eng_control *c);
 int ctl_socket_parse(const void *buf, size_t len, unsigned nfds, bool attached,
 	struct shm_sock_msg *out, const char **why);
 
-/* Creates a listening socket at `path`. `group`: the name or number of the file's group, or "" for
- * the process's own; `mode`: the file's mode. The file has both before a client can connect, and no
- * wider mode at any time. Replaces a socket that no process listens at. Returns its descriptor, or
- * -errno with one sentence in `err`. */
-int ctl_socket_listen(const char *path, const char *group, uint32_t mode, char *err, size_t errlen);
 /* Receives a message of at most `len` bytes and its descriptors, *nfds of at most `maxfds`. Never
  * blocks. Returns the number of bytes, 0 when the peer has closed, or -errno. */
 int ctl_socket_recv(int fd, void *buf, size_t len, int *fds, unsigned maxfds, unsigned *nfds);
