@@ -69,6 +69,7 @@ OWN_NAMES = ('app/examples/',)
 PREFIXES = {
     'lib/base': ['sk_'],
     'lib/conf': ['conf_'],
+    'lib/command': ['cmd_'],
     'lib/wire': ['wire_'],
     'lib/net': ['net_'],
     'lib/tcp': ['tcp_'],
