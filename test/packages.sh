@@ -5,7 +5,7 @@
 
 # shellcheck disable=SC2034 # for the script that sources this
 saker_build_packages="build-essential meson ninja-build pkg-config libdpdk-dev dpdk-dev libisal-dev
-libipsec-mb-dev libssl-dev libcriterion-dev libibverbs-dev librdmacm-dev"
+libipsec-mb-dev libssl-dev libcriterion-dev libibverbs-dev librdmacm-dev libedit-dev"
 # shellcheck disable=SC2034
 saker_test_packages="clang-14 libclang-rt-14-dev tshark python3 iproute2 jq gnuplot-nox
 ibverbs-utils rdmacm-utils perftest procps valgrind

@@ -264,11 +264,32 @@ finish_users(const struct settings *s, char why[WHY_LEN])
 	return 0;
 }
 
+/* Derives the path of the control socket: that of the clients' socket, with another ending. */
+static int
+finish_control(struct settings *s, char why[WHY_LEN])
+{
+	size_t n = strlen(s->socket), end = strlen(".sock");
+
+	if (s->control[0] != '\0')
+		return 0;
+	if (n > end && strcmp(s->socket + n - end, ".sock") == 0)
+		n -= end;
+	if (snprintf(s->control, sizeof(s->control), "%.*s.control", (int)n, s->socket) <
+		(int)sizeof(s->control))
+		return 0;
+	return settings_refuse(why,
+		"[saker] socket = %s is too long to derive the path of the control socket from it; "
+		"set control",
+		s->socket);
+}
+
 int
 settings_finish(struct settings *s, char why[WHY_LEN])
 {
 	int rc = finish_stages(s, why);
 
+	if (rc == 0)
+		rc = finish_control(s, why);
 	if (rc == 0)
 		rc = finish_ranges(s, why);
 	if (rc == 0)

@@ -175,8 +175,6 @@ gateway_start(struct app *a, char why[WHY_LEN])
 	if (state.g == NULL)
 		return 0;
 	rc = saker_gateway_add_machines(&a->s, why);
-	if (rc == 0 && a->s.gateway.control[0] != '\0')
-		rc = gw_control_open(state.g, a->s.gateway.control, why, WHY_LEN);
 	if (rc < 0)
 		return rc;
 	rc = rte_ctrl_thread_create(&state.thread, "saker-vms", NULL, tend, state.g);
@@ -204,17 +202,47 @@ gateway_free(void)
 	state.g = NULL;
 }
 
-void
-gateway_command(struct app *a, const char *arg)
-{
-	if (state.g == NULL)
-		printf("There is no gateway. Set [gateway] enabled = yes.\n");
-	else
-		gw_command(state.g, arg, stdout);
-}
+/* ---- Commands ---- */
 
 void
-gateway_show(struct app *a, const char *arg)
+gateway_each(struct app *a, gw_visit *each, void *arg)
 {
-	gateway_command(a, "show");
+	each(arg, "-", a->e);
+	if (state.g != NULL)
+		gw_each(state.g, each, arg);
+}
+
+/* Checks that there is a gateway. */
+static int
+gateway_present(struct cmd_out *out)
+{
+	return state.g != NULL
+		       ? 0
+		       : cmd_refuse(out, "there is no gateway; set [gateway] enabled = yes");
+}
+
+int
+gateway_show(void *app, const char *arg, struct cmd_out *out)
+{
+	int rc = gateway_present(out);
+
+	if (rc == 0)
+		gw_command_show(state.g, out);
+	return rc;
+}
+
+int
+gateway_add(void *app, const char *arg, struct cmd_out *out)
+{
+	int rc = gateway_present(out);
+
+	return rc == 0 ? gw_command_add(state.g, arg, out) : rc;
+}
+
+int
+gateway_del(void *app, const char *arg, struct cmd_out *out)
+{
+	int rc = gateway_present(out);
+
+	return rc == 0 ? gw_command_del(state.g, arg, out) : rc;
 }

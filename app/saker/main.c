@@ -58,7 +58,9 @@ saker_main_check(struct app *a, char why[WHY_LEN])
 	if (identity_load(s, why) < 0 || gateway_check(s, why) < 0 ||
 		eng_config_check(&s->eng, why, WHY_LEN) < 0)
 		return -EINVAL;
-	return s->cmdline_file[0] != '\0' ? prompt_file_check(s->cmdline_file, why) : 0;
+	return s->cmdline_file[0] != '\0'
+		       ? prompt_file_check(commands_table(a), s->cmdline_file, why)
+		       : 0;
 }
 
 /* Logs a warning when no peer can reach this saker. */
@@ -69,6 +71,19 @@ saker_main_warn(const struct settings *s)
 	if (s->eng.nifs == 0)
 		sk_log(SK_LOG_WARNING, "there is no address: add [interface 0] or --address "
 				       "PORT=ADDRESS/LENGTH");
+}
+
+static int
+control_open(struct app *a, char why[WHY_LEN])
+{
+	const struct settings *s = &a->s;
+
+	if (strcmp(s->control, "none") == 0)
+		return 0;
+	folder_make(s->control);
+	a->control = cmd_server_open(
+		commands_table(a), s->control, s->control_group, s->control_mode, why, WHY_LEN);
+	return a->control != NULL ? 0 : -EINVAL;
 }
 
 static int
@@ -90,6 +105,8 @@ engine_run(struct app *a)
 	priority_aside(false);
 	if (rc == 0)
 		rc = gateway_start(a, why);
+	if (rc == 0)
+		rc = control_open(a, why);
 	if (rc == 0) {
 		if (eng_telemetry_register(a->e) < 0)
 			sk_log(SK_LOG_WARNING,
@@ -98,12 +115,14 @@ engine_run(struct app *a)
 		gateway_stop();
 		eng_socket_stop(a->e);
 	}
+	cmd_server_close(a->control);
+	a->control = NULL;
 	if (rc == 0)
 		stats_final(a);
 	eng_destroy(a->e);
 	gateway_free();
 	identity_free(&a->s);
-	free(a->cleared);
+	clear_free(a);
 	return rc < 0 ? saker_main_refuse(why) : EXIT_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prompt. One table of commands is the source of librte_cmdline's parser, with its completion,
- * and of the help. */
+/* The prompt, and files of commands. The table of commands becomes librte_cmdline's parser. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,45 +14,12 @@
 
 #include "saker.h"
 
-#define MAX_WORDS 5
+#define MAX_WORDS       5
+#define PROMPT_WORD     32
+#define PROMPT_CAPITALS "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define INSTANCES_MAX   64
 
-static void help(struct app *a, const char *arg);
-static void prompt_start(struct app *a, const char *arg);
-static void prompt_stop(struct app *a, const char *arg);
-static void quit(struct app *a, const char *arg);
-
-static const struct command {
-	const char *words; /* "*" stands for the argument, "**" for the rest of the line */
-	void (*run)(struct app *a, const char *arg);
-	const char *help;
-} commands[] = {
-	{"help", help, "print this list"},
-	{"show port stats *", show_port_stats, "statistics of a port: all or N"},
-	{"show port info *", show_port_info, "name, addresses and link of a port: all or N"},
-	{"show qp *", show_qps, "queue pairs: all or QPN"},
-	{"show client all", show_clients, "clients and their objects"},
-	{"show counters", show_counters, "all counters of all layers"},
-	{"show counters *", show_counters, "counters that are not 0: nonzero"},
-	{"show vms", gateway_show, "virtual machines, their objects, and the switch"},
-	{"show falcon", show_falcon,
-		"protection of Falcon's exchange and packets, and its connections"},
-	{"show neighbors", show_neighbors,
-		"neighbours with their MAC addresses, from ARP and neighbour discovery"},
-	{"show loops", show_loops, "the stages of each loop, and its load"},
-	{"show config", show_config, "the effective configuration, and the source of each value"},
-	{"clear port stats *", clear_port_stats, "reset the statistics of a port: all or N"},
-	{"clear counters", clear_counters, "reset the counters"},
-	{"falcon reload", falcon_reload,
-		"read Falcon's keys and certificates again, for later connections"},
-	{"vm **", gateway_command,
-		"add or remove a virtual machine: add NAME KEY=VALUE..., del NAME"},
-	{"start", prompt_start, "start the loops again"},
-	{"stop", prompt_stop, "stop the loops: saker sends and answers nothing until 'start'"},
-	{"quit", quit, "end saker"},
-};
-#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-/* librte_cmdline stores the words of a line here. The last one that matches "*" is the argument. */
+/* librte_cmdline stores the words of a line here. */
 struct result {
 	cmdline_fixed_string_t word[MAX_WORDS];
 	cmdline_multi_string_t rest;
@@ -61,126 +28,158 @@ struct result {
 struct instance {
 	cmdline_parse_inst_t *inst; /* a list of its tokens follows it in memory */
 	struct cmdline_token_string token[MAX_WORDS];
-	char word[MAX_WORDS][16];
+	char word[MAX_WORDS][PROMPT_WORD];
 	int arg; /* index of the argument; -1: none */
 	bool rest;
-	const struct command *command;
+	const struct cmd *command;
 };
 
 static struct {
-	struct app *a;
+	const struct cmd_table *table;
 	struct cmdline *cl;
-	struct instance instance[NCOMMANDS];
-	cmdline_parse_inst_t *ctx[NCOMMANDS + 1];
+	struct instance instance[INSTANCES_MAX];
+	cmdline_parse_inst_t *ctx[INSTANCES_MAX + 1];
+	unsigned n;
 } prompt;
+
+void
+prompt_print(const struct cmd_out *out)
+{
+	const char *refusal = cmd_refusal(out);
+
+	if (refusal != NULL)
+		printf("%c%s.\n", toupper((unsigned char)refusal[0]), refusal + 1);
+	else
+		cmd_print_text(out, stdout);
+	fflush(stdout);
+}
 
 static void
 dispatch(void *parsed, struct cmdline *cl, void *data)
 {
 	const struct instance *in = data;
 	const struct result *r = parsed;
+	struct cmd_out *out = cmd_out_new();
 
-	in->command->run(prompt.a, in->rest ? r->rest : in->arg >= 0 ? r->word[in->arg] : "");
-	fflush(stdout);
+	if (out == NULL)
+		return;
+	in->command->run(prompt.table->app,
+		in->rest       ? r->rest
+		: in->arg >= 0 ? r->word[in->arg]
+			       : "",
+		out);
+	prompt_print(out);
+	cmd_out_free(out);
 }
 
-static bool
-instance_make(struct instance *in, const struct command *c)
+static void
+token_add(struct instance *in, unsigned n, const char *word)
 {
+	struct cmdline_token_string *t = &in->token[n];
+
+	snprintf(in->word[n], sizeof(in->word[n]), "%s", word);
+	t->hdr.ops = &cmdline_token_string_ops;
+	t->hdr.offset = offsetof(struct result, word) + n * sizeof(cmdline_fixed_string_t);
+	t->string_data.str = in->word[n];
+	in->inst->tokens[n] = (void *)t;
+}
+
+/* Adds the token of the argument. librte_cmdline takes "a#b" for a choice. */
+static void
+token_argument(struct instance *in, unsigned n)
+{
+	struct cmdline_token_string *t = &in->token[n];
+	const struct cmd *c = in->command;
+	char choice[PROMPT_WORD] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; c->arg[i] != '\0' && len + 1 < sizeof(choice); i++)
+		if (strchr("[]", c->arg[i]) == NULL)
+			choice[len++] = c->arg[i] == '|' ? '#' : c->arg[i];
+	token_add(in, n, choice);
+	in->arg = (int)n;
+	in->rest = cmd_takes_rest(c);
+	if (in->rest) {
+		t->hdr.offset = offsetof(struct result, rest);
+		t->string_data.str = TOKEN_STRING_MULTI;
+	} else if (strpbrk(choice, PROMPT_CAPITALS) != NULL) {
+		t->string_data.str = NULL; /* any word */
+	}
+}
+
+/* Adds a command to librte_cmdline's, with its argument or without. */
+static bool
+instance_add(const struct cmd *c, bool argument)
+{
+	struct instance *in = &prompt.instance[prompt.n];
 	char copy[64], *save = NULL;
 	unsigned n = 0;
 
+	if (prompt.n == INSTANCES_MAX)
+		return false;
 	in->inst = calloc(1, sizeof(*in->inst) + (MAX_WORDS + 1) * sizeof(in->inst->tokens[0]));
 	if (in->inst == NULL)
 		return false;
 	in->command = c;
 	in->arg = -1;
-	snprintf(copy, sizeof(copy), "%s", c->words);
-	for (char *w = strtok_r(copy, " ", &save); w != NULL && n < MAX_WORDS;
-		w = strtok_r(NULL, " ", &save)) {
-		struct cmdline_token_string *t = &in->token[n];
-		bool any = strcmp(w, "*") == 0;
-
-		snprintf(in->word[n], sizeof(in->word[n]), "%s", w);
-		t->hdr.ops = &cmdline_token_string_ops;
-		t->hdr.offset = offsetof(struct result, word) + n * sizeof(cmdline_fixed_string_t);
-		t->string_data.str = any ? NULL : in->word[n];
-		if (any)
-			in->arg = (int)n;
-		if (strcmp(w, "**") == 0) {
-			t->hdr.offset = offsetof(struct result, rest);
-			t->string_data.str = TOKEN_STRING_MULTI;
-			in->rest = true;
-		}
-		in->inst->tokens[n++] = (void *)t;
-	}
+	snprintf(copy, sizeof(copy), "%s", c->name);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL && n < MAX_WORDS - 1;
+		w = strtok_r(NULL, " ", &save))
+		token_add(in, n++, w);
+	if (argument)
+		token_argument(in, n);
 	in->inst->f = dispatch;
 	in->inst->data = in;
 	in->inst->help_str = c->help;
+	prompt.ctx[prompt.n++] = in->inst;
 	return true;
 }
 
 static bool
-commands_make(struct app *a)
+commands_make(const struct cmd_table *table)
 {
-	prompt.a = a;
-	for (size_t i = 0; i < NCOMMANDS && prompt.ctx[i] == NULL; i++) {
-		if (!instance_make(&prompt.instance[i], &commands[i]))
-			return false;
-		prompt.ctx[i] = prompt.instance[i].inst;
-	}
-	return true;
-}
+	bool good = true;
 
-/* Returns whether the words of a line are those of a command. Changes the line. */
-static bool
-prompt_is_command(const struct command *c, char *line)
-{
-	char words[64], *save = NULL, *rest = NULL, *given = strtok_r(line, " \t\r\n", &rest);
-	char *w;
+	if (prompt.n > 0)
+		return true;
+	prompt.table = table;
+	for (size_t i = 0; i < table->n && good; i++) {
+		const struct cmd *c = &table->cmds[i];
 
-	snprintf(words, sizeof(words), "%s", c->words);
-	for (w = strtok_r(words, " ", &save); w != NULL && given != NULL;
-		w = strtok_r(NULL, " ", &save)) {
-		if (strcmp(w, "**") == 0)
-			return true;
-		if (strcmp(w, "*") != 0 && strcmp(w, given) != 0)
-			return false;
-		given = strtok_r(NULL, " \t\r\n", &rest);
+		if (c->arg == NULL || cmd_optional(c))
+			good = instance_add(c, false);
+		if (good && c->arg != NULL)
+			good = instance_add(c, true);
 	}
-	return w == NULL && given == NULL;
+	return good;
 }
 
 /* Checks that each line of a file is a command, a comment or empty. */
 static int
-check_lines(FILE *f, const char *path, char why[WHY_LEN])
+check_lines(FILE *f, const struct cmd_table *table, const char *path, char why[WHY_LEN])
 {
-	char *line = NULL, *copy, shown[CONF_SHOWN];
+	struct cmd_out *out = cmd_out_new();
+	char line[CMD_LINE];
+	const char *arg;
 	unsigned number = 0;
-	size_t room = 0, at = 0;
-	bool good = true;
+	int rc = out != NULL ? 0 : settings_refuse(why, "memory is exhausted");
 
-	while (good && getline(&line, &room, f) >= 0) {
+	while (rc == 0 && fgets(line, sizeof(line), f) != NULL) {
+		char first = line[strspn(line, " \t\r\n")];
+
 		number++;
-		at = strspn(line, " \t\r\n");
-		good = line[at] == '\0' || line[at] == '#';
-		for (size_t i = 0; i < NCOMMANDS && !good; i++) {
-			copy = strdup(line);
-			good = copy != NULL && prompt_is_command(&commands[i], copy);
-			free(copy);
-		}
+		if (strlen(line) == sizeof(line) - 1)
+			rc = settings_refuse(why, "%s:%u: the line is longer than %d bytes", path,
+				number, CMD_LINE - 2);
+		else if (first != '\0' && first != '#' && cmd_find(table, line, &arg, out) == NULL)
+			rc = settings_refuse(why, "%s:%u: %s", path, number, cmd_refusal(out));
 	}
-	if (!good) {
-		line[strcspn(line, "\r\n")] = '\0';
-		settings_refuse(why, "%s:%u: '%s' is not a command", path, number,
-			conf_shown(line + at, shown));
-	}
-	free(line);
-	return good ? 0 : -EINVAL;
+	cmd_out_free(out);
+	return rc;
 }
 
 int
-prompt_file_check(const char *path, char why[WHY_LEN])
+prompt_file_check(const struct cmd_table *table, const char *path, char why[WHY_LEN])
 {
 	struct stat st;
 	FILE *f = NULL;
@@ -195,17 +194,17 @@ prompt_file_check(const char *path, char why[WHY_LEN])
 	if (f == NULL)
 		return settings_refuse(
 			why, "the command file %s cannot be read: %s", path, strerror(errno));
-	rc = check_lines(f, path, why);
+	rc = check_lines(f, table, path, why);
 	fclose(f);
 	return rc;
 }
 
 int
-prompt_file(struct app *a, const char *path)
+prompt_file(const struct cmd_table *table, const char *path)
 {
 	struct cmdline *cl;
 
-	cl = commands_make(a) ? cmdline_file_new(prompt.ctx, "", path) : NULL;
+	cl = commands_make(table) ? cmdline_file_new(prompt.ctx, "", path) : NULL;
 	if (cl == NULL) {
 		fprintf(stderr, "saker: the command file %s cannot be read\n", path);
 		return -EINVAL;
@@ -216,9 +215,9 @@ prompt_file(struct app *a, const char *path)
 }
 
 bool
-prompt_open(struct app *a)
+prompt_open(const struct cmd_table *table)
 {
-	if (commands_make(a))
+	if (commands_make(table))
 		prompt.cl = cmdline_stdin_new(prompt.ctx, "saker> ");
 	return prompt.cl != NULL;
 }
@@ -240,33 +239,9 @@ prompt_close(void)
 	if (prompt.cl != NULL)
 		cmdline_stdin_exit(prompt.cl);
 	prompt.cl = NULL;
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		free(prompt.ctx[i]);
-		prompt.ctx[i] = NULL;
+	while (prompt.n > 0) {
+		prompt.n--;
+		free(prompt.ctx[prompt.n]);
+		prompt.ctx[prompt.n] = NULL;
 	}
-}
-
-static void
-help(struct app *a, const char *arg)
-{
-	for (size_t i = 0; i < NCOMMANDS; i++)
-		printf("  %-22s %s\n", commands[i].words, commands[i].help);
-}
-
-static void
-prompt_start(struct app *a, const char *arg)
-{
-	printf(run_start(a) == 0 ? "Started.\n" : "The loops are running already.\n");
-}
-
-static void
-prompt_stop(struct app *a, const char *arg)
-{
-	printf(run_stop(a) == 0 ? "Stopped.\n" : "The loops are stopped already.\n");
-}
-
-static void
-quit(struct app *a, const char *arg)
-{
-	run_quit();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs loops on lcores: loop 0 on the main lcore, the others on workers in EAL's order. The prompt,
- * signals and periodic statistics run on a control thread, so that saker needs one lcore only.
+ * Runs loops on lcores: loop 0 on the main lcore, the others on workers in EAL's order. The
+ * prompt, the control socket, signals and periodic statistics run on a control thread, so that
+ * saker needs one lcore only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -122,23 +123,28 @@ every_second(struct app *a, uint64_t second)
 {
 	eng_ports_look(a->e);
 	if (a->s.stats_period != 0 && second % a->s.stats_period == 0)
-		show_port_stats(a, "all");
+		stats_period(a);
 }
 
 static void
 control_turn(struct app *a, bool *input, uint64_t *due)
 {
-	struct pollfd p[2] = {{state.wake[0], POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+	/* poll() ignores an entry whose descriptor is below 0. */
+	struct pollfd p[3] = {{state.wake[0], POLLIN, 0},
+		{a->control != NULL ? cmd_server_fd(a->control) : -1, POLLIN, 0},
+		{*input ? STDIN_FILENO : -1, POLLIN, 0}};
 	uint64_t now = eng_clock();
 	int n = 0;
 
 	if (now < *due)
-		n = poll(p, *input ? 2 : 1, (int)((*due - now) / 1000000) + 1);
+		n = poll(p, 3, (int)((*due - now) / 1000000) + 1);
+	if (a->control != NULL)
+		cmd_server_turn(a->control, eng_clock());
 	if (eng_clock() >= *due) {
 		every_second(a, *due / SECOND);
 		*due += SECOND;
 	}
-	if (n > 0 && *input && p[1].revents != 0 && !prompt_read()) {
+	if (n > 0 && p[2].revents != 0 && !prompt_read()) {
 		*input = false;
 		run_quit();
 	}
@@ -154,9 +160,9 @@ control_main(void *arg)
 	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	notify_manager("READY=1");
-	if (a->s.cmdline_file[0] != '\0' && prompt_file(a, a->s.cmdline_file) < 0)
+	if (a->s.cmdline_file[0] != '\0' && prompt_file(commands_table(a), a->s.cmdline_file) < 0)
 		run_quit();
-	if (input && !prompt_open(a)) {
+	if (input && !prompt_open(commands_table(a))) {
 		input = false;
 		run_quit();
 	}

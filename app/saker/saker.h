@@ -5,15 +5,29 @@
 #define APP_SAKER_H
 
 #include "../../drivers/gateway/gateway.h"
+#include "../../lib/command/server.h"
 #include "../../lib/engine/engine.h"
 #include "settings.h"
+
+#define CLEARED_MAX (GW_VMS + 1)
+
+/* The values of an engine's counters at the last "clear counters". */
+struct cleared {
+	char machine[GW_NAME_MAX];
+	uint64_t *value; /* [n]; NULL: none */
+	unsigned n;
+};
 
 struct app {
 	struct settings s;
 	struct eng *e;
-	uint64_t *cleared; /* [ncleared]: values of the counters at the last "clear counters" */
-	unsigned ncleared;
+	struct cmd_server *control; /* the control socket */
+	struct cleared cleared[CLEARED_MAX];
 };
+
+/* ---- commands.c ---- */
+/* Returns the table of all commands, which live as long as the process. */
+const struct cmd_table *commands_table(struct app *a);
 
 /* ---- ports.c ---- */
 /* Translates the settings of ports, addresses and routes into the engine's configuration. Returns
@@ -35,33 +49,36 @@ bool run_running(void);
 /* ---- prompt.c ---- */
 /* Checks that a file of commands can be read and, if it is a regular file, that each line is a
  * command, a comment (#) or empty. Returns 0, or -EINVAL with one sentence in `why`. */
-int prompt_file_check(const char *path, char why[WHY_LEN]);
+int prompt_file_check(const struct cmd_table *table, const char *path, char why[WHY_LEN]);
 /* Executes the commands in a file. Returns 0, or -EINVAL after printing a sentence. */
-int prompt_file(struct app *a, const char *path);
+int prompt_file(const struct cmd_table *table, const char *path);
 /* Opens the prompt on standard input. Returns false if this fails. */
-bool prompt_open(struct app *a);
+bool prompt_open(const struct cmd_table *table);
 /* Reads standard input and executes complete lines. Returns false at the end of input. */
 bool prompt_read(void);
 void prompt_close(void);
+/* Prints the output of a command, or the sentence of a refusal, to standard output. */
+void prompt_print(const struct cmd_out *out);
 
-/* ---- show.c: commands of the prompt ---- */
-/* `arg` is the argument of the command, or "" if there is none. Output goes to standard output. */
-void show_qps(struct app *a, const char *arg);
-void show_clients(struct app *a, const char *arg);
-void show_counters(struct app *a, const char *arg);
-void show_neighbors(struct app *a, const char *arg);
-void show_loops(struct app *a, const char *arg);
-void show_config(struct app *a, const char *arg);
-void clear_counters(struct app *a, const char *arg);
+/* ---- show.c: commands, as struct cmd describes them ---- */
+int show_qps(void *app, const char *arg, struct cmd_out *out);
+int show_clients(void *app, const char *arg, struct cmd_out *out);
+int show_counters(void *app, const char *arg, struct cmd_out *out);
+int show_neighbors(void *app, const char *arg, struct cmd_out *out);
+int show_loops(void *app, const char *arg, struct cmd_out *out);
+int show_config(void *app, const char *arg, struct cmd_out *out);
+int clear_counters(void *app, const char *arg, struct cmd_out *out);
+/* Frees the values that clear_counters() has kept. */
+void clear_free(struct app *a);
 
 /* ---- stats.c ---- */
-void show_port_stats(struct app *a, const char *arg);
-void show_port_info(struct app *a, const char *arg);
-void clear_port_stats(struct app *a, const char *arg);
+int show_port_stats(void *app, const char *arg, struct cmd_out *out);
+int show_port_info(void *app, const char *arg, struct cmd_out *out);
+int clear_port_stats(void *app, const char *arg, struct cmd_out *out);
+/* Prints the statistics of all ports. */
+void stats_period(struct app *a);
 /* Prints the statistics of the whole run: ports, RDMA messages and nonzero counters. */
 void stats_final(struct app *a);
-/* Prints a line of the character `c` with a title in its middle. */
-void stats_rule(char c, const char *title);
 
 /* ---- gateway.c: virtual machines ---- */
 /* The first four functions return 0, or -errno with one sentence in `why`. */
@@ -79,14 +96,18 @@ int gateway_start(struct app *a, char why[WHY_LEN]);
 void gateway_stop(void);
 /* Frees the gateway. The loops do not run any more. */
 void gateway_free(void);
-/* Commands of the prompt. */
-void gateway_command(struct app *a, const char *arg);
-void gateway_show(struct app *a, const char *arg);
+/* Calls `each` for the host's engine, as machine "-", and for that of each machine. The engine
+ * exists until `each` returns. */
+void gateway_each(struct app *a, gw_visit *each, void *arg);
+/* Commands. */
+int gateway_show(void *app, const char *arg, struct cmd_out *out);
+int gateway_add(void *app, const char *arg, struct cmd_out *out);
+int gateway_del(void *app, const char *arg, struct cmd_out *out);
 
-/* ---- falcon.c: commands of the prompt ---- */
-void show_falcon(struct app *a, const char *arg);
+/* ---- falcon.c: commands ---- */
+int show_falcon(void *app, const char *arg, struct cmd_out *out);
 /* Reads the keys and certificates of Falcon again. */
-void falcon_reload(struct app *a, const char *arg);
+int falcon_reload(void *app, const char *arg, struct cmd_out *out);
 
 /* ---- folder.c ---- */
 /* Creates the folder of the default sockets if it is missing and `path` is in it. A failure appears

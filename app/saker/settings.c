@@ -38,6 +38,9 @@ static const struct row rows[] = {
 	{"saker", "socket", KIND_TEXT, AT(socket), 0, PATH_LEN},
 	{"saker", "socket-group", KIND_TEXT, AT(eng.socket_group), 0, ENG_GROUP_MAX},
 	{"saker", "socket-mode", KIND_MODE, AT(eng.socket_mode), 0600, 0777},
+	{"saker", "control", KIND_TEXT, AT(control), 0, PATH_LEN},
+	{"saker", "control-group", KIND_TEXT, AT(control_group), 0, ENG_GROUP_MAX},
+	{"saker", "control-mode", KIND_MODE, AT(control_mode), 0600, 0777},
 	{"saker", "idle", KIND_IDLE, AT(eng.idle), 0, 0},
 	{"saker", "sleep-after", KIND_U32, AT(eng.sleep_after), 0, 1u << 30},
 	{"saker", "loops", KIND_UINT, AT(eng.nloops), 1, ENG_MAX_LCORES},
@@ -192,7 +195,6 @@ static const struct row rows[] = {
 
 	{"gateway", "enabled", KIND_BOOL, AT(gateway.enabled), 0, 0},
 	{"gateway", "uplink", KIND_TEXT, AT(gateway.uplink), 0, NAME_LEN},
-	{"gateway", "control", KIND_TEXT, AT(gateway.control), 0, PATH_LEN},
 	{"gateway", "mbufs", KIND_U32, AT(gateway.mbufs), 1024, 1u << 24},
 };
 _Static_assert(sizeof(rows) / sizeof(rows[0]) <= MAX_KEYS, "source[]");
@@ -255,6 +257,7 @@ settings_default(struct settings *s)
 	eng_config_default(&s->eng);
 	s->eng.huge_pages = true;
 	strcpy(s->socket, SHM_SOCKET_DEFAULT);
+	s->control_mode = 0600;
 	s->mtu = 1500;
 	s->gateway.mbufs = 16384;
 	s->rxd = s->txd = 1024;
@@ -524,52 +527,77 @@ settings_environment(struct settings *s, char why[WHY_LEN])
 }
 
 static void
-settings_print_row(const struct row *row, const void *base, enum source source, FILE *to)
+each_row(const struct row *row, const void *base, const char *section, const char *source,
+	settings_visit *visit, void *arg)
 {
-	static const char *const from[] = {"default", "file", "environment", "option"};
 	char value[FILE_LEN];
 
 	value_format(row->kind, (const uint8_t *)base + row->at, value, sizeof(value));
-	if (value[0] != '\0')
-		fprintf(to, "%s = %s%*s; %s\n", row->key, value,
-			(int)(40 - (int)strlen(row->key) - (int)strlen(value)), " ", from[source]);
+	/* 0 and an empty text in a section with a number select the value of [saker]. */
+	if (value[0] != '\0' && (source != NULL || row->kind == KIND_TEXT ||
+					row->kind == KIND_UID || strcmp(value, "0") != 0))
+		visit(arg, section, row->key, value, source);
 }
 
 static void
-print_numbered(const struct settings *s, const struct numbered *n, FILE *to)
+each_numbered(const struct settings *s, const struct numbered *n, settings_visit *visit, void *arg)
 {
+	char section[NAME_LEN];
+
 	for (unsigned i = 0; i < n->count; i++) {
 		const uint8_t *member = (const uint8_t *)s + n->at + i * n->size;
 
 		if (!*(const bool *)(member + n->present))
 			continue;
-		fprintf(to, "\n[%s %u]\n", n->section, i);
-		for (size_t r = 0; r < COUNT(numbered_rows); r++) {
-			const struct row *row = &numbered_rows[r];
-			char value[FILE_LEN];
+		snprintf(section, sizeof(section), "%s %u", n->section, i);
+		visit(arg, section, NULL, NULL, NULL);
+		for (size_t r = 0; r < COUNT(numbered_rows); r++)
+			if (strcmp(numbered_rows[r].section, n->section) == 0)
+				each_row(&numbered_rows[r], member, section, NULL, visit, arg);
+	}
+}
 
-			if (strcmp(row->section, n->section) != 0)
-				continue;
-			value_format(row->kind, member + row->at, value, sizeof(value));
-			/* 0 and an empty text select the value of [saker], so they are omitted. */
-			if (value[0] != '\0' && (row->kind == KIND_TEXT || row->kind == KIND_UID ||
-							strcmp(value, "0") != 0))
-				fprintf(to, "%s = %s\n", row->key, value);
-		}
+void
+settings_each(const struct settings *s, settings_visit *visit, void *arg)
+{
+	static const char *const from[] = {"default", "file", "environment", "option"};
+	const char *section = "";
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		if (strcmp(section, rows[i].section) != 0)
+			visit(arg, rows[i].section, NULL, NULL, NULL);
+		section = rows[i].section;
+		each_row(&rows[i], s, section, from[s->source[i]], visit, arg);
+	}
+	for (size_t i = 0; i < COUNT(numbered); i++)
+		each_numbered(s, &numbered[i], visit, arg);
+}
+
+struct printing {
+	FILE *to;
+	bool more; /* a section was printed */
+};
+
+static void
+print_visit(void *arg, const char *section, const char *key, const char *value, const char *source)
+{
+	struct printing *p = arg;
+
+	if (key == NULL) {
+		fprintf(p->to, "%s[%s]\n", p->more ? "\n" : "", section);
+		p->more = true;
+	} else if (source == NULL) {
+		fprintf(p->to, "%s = %s\n", key, value);
+	} else {
+		fprintf(p->to, "%s = %s%*s; %s\n", key, value,
+			(int)(40 - (int)strlen(key) - (int)strlen(value)), " ", source);
 	}
 }
 
 void
 settings_print(const struct settings *s, FILE *to)
 {
-	const char *section = "";
+	struct printing p = {.to = to};
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		if (strcmp(section, rows[i].section) != 0)
-			fprintf(to, "%s[%s]\n", i > 0 ? "\n" : "", rows[i].section);
-		section = rows[i].section;
-		settings_print_row(&rows[i], s, s->source[i], to);
-	}
-	for (size_t i = 0; i < COUNT(numbered); i++)
-		print_numbered(s, &numbered[i], to);
+	settings_each(s, print_visit, &p);
 }

@@ -101,7 +101,6 @@ struct vm_setting { /* [vm N] */
 struct gateway_setting { /* [gateway] */
 	bool enabled;
 	char uplink[NAME_LEN];
-	char control[PATH_LEN];
 	uint32_t mbufs;
 };
 
@@ -143,6 +142,10 @@ struct settings {
 	struct peer_setting peers[PEER_MAX];
 	struct connection_setting connections[ENG_MAX_MODES];
 	char socket[PATH_LEN];
+	/* The control socket; settings_finish() derives an empty path from `socket`. */
+	char control[PATH_LEN];
+	char control_group[ENG_GROUP_MAX]; /* as eng_config.socket_group and socket_mode */
+	uint32_t control_mode;
 	uint32_t mtu;
 	uint16_t rxd, txd;
 	uint32_t total_mbufs; /* 0: [limits] sets the numbers of mbufs */
@@ -199,6 +202,12 @@ int settings_file(struct settings *s, const char *path, char why[WHY_LEN]);
 /* Distributes stages over loops where the user did not, and checks values that depend on each
  * other. Returns 0, or -EINVAL with one sentence in `why`. */
 int settings_finish(struct settings *s, char why[WHY_LEN]);
+/* Called with the name of each section ("port 0") and `key` NULL, and then with its keys. `source`
+ * names the source of the value; NULL in a section with a number. */
+typedef void settings_visit(
+	void *arg, const char *section, const char *key, const char *value, const char *source);
+/* Visits the effective values. Omits secrets. */
+void settings_each(const struct settings *s, settings_visit *visit, void *arg);
 /* Prints the effective values in the form of the configuration file, each with its source. Omits
  * secrets. */
 void settings_print(const struct settings *s, FILE *to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the state of the engine for the prompt. */
+/* Commands that show the state of the engines. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,181 +9,286 @@
 
 #include "saker.h"
 
-/* Allocates an array for a report of the stages, which can report only while the loops run. Returns
- * NULL after printing the reason. */
-static void *
-show_alloc(size_t n, size_t size)
-{
-	void *v;
-
-	if (!run_running()) {
-		printf("The loops are stopped: no stage can report. Enter 'start' first.\n");
-		return NULL;
-	}
-	v = calloc(n, size);
-	if (v == NULL)
-		printf("Out of memory.\n");
-	return v;
-}
-
-static struct eng_qp_view *
-show_get_qps(struct app *a, int *n)
-{
-	struct eng_qp_view *v;
-	struct eng_totals t;
-
-	eng_totals(a->e, &t);
-	v = show_alloc(t.qps + 1u, sizeof(*v));
-	if (v == NULL)
-		return NULL;
-	*n = eng_qps(a->e, v, (int)t.qps + 1);
-	return v;
-}
-
-static void
-tuple_text(const struct eng_qp_view *q, char *buf, size_t len)
-{
-	char l[SK_ADDR_STRLEN], r[SK_ADDR_STRLEN];
-
-	if (q->connected)
-		snprintf(buf, len, "%s:%u-%s:%u", sk_addr_str(&q->tuple.laddr, l), q->tuple.lport,
-			sk_addr_str(&q->tuple.raddr, r), q->tuple.rport);
-	else
-		snprintf(buf, len, "-");
-}
-
-static void
-one_line(const struct eng_qp_view *q)
-{
-	char tuple[2 * SK_ADDR_STRLEN + 16];
-
-	tuple_text(q, tuple, sizeof(tuple));
-	printf("  0x%06x %6u %5u %-5s %-47s %10" PRIu64 " %10" PRIu64 "\n", q->qpn, q->client,
-		q->stage, q->state, tuple, q->msgs_in, q->msgs_out);
-}
-
-static void
-one_whole(const struct eng_qp_view *q)
-{
-	char tuple[2 * SK_ADDR_STRLEN + 16];
-
-	tuple_text(q, tuple, sizeof(tuple));
-	printf("  QP 0x%06x of client %u, stage %u: %s\n", q->qpn, q->client, q->stage, q->state);
-	printf("  in:  %" PRIu64 " messages, %" PRIu64 " bytes\n", q->msgs_in, q->bytes_in);
-	printf("  out: %" PRIu64 " messages, %" PRIu64 " bytes\n", q->msgs_out, q->bytes_out);
-	if (!q->connected)
-		return;
-	printf("  connection %s, TCP %s\n", tuple, q->tcp.state != NULL ? q->tcp.state : "-");
-	printf("  srtt %" PRIu64 " ns, rto %" PRIu64 " ns, emss %u, cwnd %u, ssthresh %u\n",
-		q->tcp.srtt_ns, q->tcp.rto_ns, q->tcp.emss, q->tcp.cwnd, q->tcp.ssthresh);
-	printf("  windows: send %u, receive %u; in flight %u, queued %u\n", q->tcp.snd_wnd,
-		q->tcp.rcv_wnd, q->tcp.in_flight, q->tcp.queued);
-	printf("  retransmits %" PRIu64 ", timeouts %" PRIu64 ", tail probes %" PRIu64 "\n",
-		q->tcp.retransmits, q->tcp.rtos, q->tcp.tlps);
-}
-
-void
-show_qps(struct app *a, const char *arg)
-{
-	bool all = strcmp(arg, "all") == 0, found = all;
-	unsigned long qpn = strtoul(arg, NULL, 0);
-	int n = 0;
-	struct eng_qp_view *v;
-
-	if (!all && !isdigit((unsigned char)arg[0])) {
-		printf("'%s' is neither 'all' nor a QPN.\n", arg);
-		return;
-	}
-	v = show_get_qps(a, &n);
-	if (v == NULL)
-		return;
-	if (all)
-		printf("  %-8s %6s %5s %-5s %-47s %10s %10s\n", "QPN", "client", "stage", "state",
-			"connection", "msgs in", "msgs out");
-	for (int i = 0; i < n; i++) {
-		if (all) {
-			one_line(&v[i]);
-		} else if (v[i].qpn == qpn) {
-			one_whole(&v[i]);
-			found = true;
-		}
-	}
-	if (!found)
-		printf("There is no QP '%s'.\n", arg);
-	free(v);
-}
-
+/* Checks that the loops run, without which no stage can report. */
 static int
-by_client(const void *x, const void *y)
+show_check(struct cmd_out *out)
 {
-	const struct eng_qp_view *a = x, *b = y;
-
-	return a->client < b->client ? -1 : a->client > b->client;
+	return run_running() ? 0
+			     : cmd_refuse(out, "the loops are stopped: no stage can report; "
+					       "enter 'start' first");
 }
 
-void
-show_clients(struct app *a, const char *arg)
+/* Allocates an array for a report of the stages. Returns NULL after a refusal. */
+static void *
+show_alloc(size_t n, size_t size, struct cmd_out *out)
 {
+	void *v = show_check(out) == 0 ? calloc(n, size) : NULL;
+
+	if (v == NULL && cmd_refusal(out) == NULL)
+		cmd_refuse(out, "memory is exhausted");
+	return v;
+}
+
+/* ---- Queue pairs ---- */
+
+struct show_qps {
+	struct cmd_out *out;
+	bool all, found;
+	unsigned long qpn;
+};
+
+static void
+show_end(struct cmd_out *out, const char *key, const struct sk_addr *addr, uint16_t port)
+{
+	char text[SK_ADDR_STRLEN];
+
+	cmd_text(
+		out, key, sk_addr_is_v4(addr) ? "%s:%u" : "[%s]:%u", sk_addr_str(addr, text), port);
+}
+
+static void
+show_qp_line(struct cmd_out *out, const char *machine, const struct eng_qp_view *q)
+{
+	cmd_record(out, NULL);
+	cmd_text(out, "machine", "%s", machine);
+	cmd_text(out, "qpn", "0x%06x", q->qpn);
+	cmd_number(out, "client", q->client);
+	cmd_text(out, "state", "%s", q->state);
+	if (q->connected) {
+		show_end(out, "local", &q->tuple.laddr, q->tuple.lport);
+		show_end(out, "remote", &q->tuple.raddr, q->tuple.rport);
+	}
+	cmd_end(out);
+}
+
+static void
+show_qp_tcp(struct cmd_out *out, const struct tcp_info *t)
+{
+	cmd_record(out, "tcp");
+	cmd_text(out, "state", "%s", t->state != NULL ? t->state : "-");
+	cmd_number(out, "srtt_ns", t->srtt_ns);
+	cmd_number(out, "rto_ns", t->rto_ns);
+	cmd_number(out, "emss", t->emss);
+	cmd_number(out, "cwnd", t->cwnd);
+	cmd_number(out, "ssthresh", t->ssthresh);
+	cmd_number(out, "send_window", t->snd_wnd);
+	cmd_number(out, "receive_window", t->rcv_wnd);
+	cmd_number(out, "in_flight", t->in_flight);
+	cmd_number(out, "queued", t->queued);
+	cmd_number(out, "retransmits", t->retransmits);
+	cmd_number(out, "timeouts", t->rtos);
+	cmd_number(out, "tail_probes", t->tlps);
+	cmd_end(out);
+}
+
+static void
+show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view *q)
+{
+	cmd_record(out, NULL);
+	cmd_text(out, "machine", "%s", machine);
+	cmd_text(out, "qpn", "0x%06x", q->qpn);
+	cmd_number(out, "client", q->client);
+	cmd_text(out, "state", "%s", q->state);
+	cmd_number(out, "engine_stage", q->stage);
+	cmd_number(out, "messages_in", q->msgs_in);
+	cmd_number(out, "bytes_in", q->bytes_in);
+	cmd_number(out, "messages_out", q->msgs_out);
+	cmd_number(out, "bytes_out", q->bytes_out);
+	if (q->connected) {
+		cmd_number(out, "transport_stage", q->transport);
+		show_end(out, "local", &q->tuple.laddr, q->tuple.lport);
+		show_end(out, "remote", &q->tuple.raddr, q->tuple.rport);
+		show_qp_tcp(out, &q->tcp);
+	}
+	cmd_end(out);
+}
+
+/* Implements gateway_each(). */
+static void
+show_engine_qps(void *arg, const char *machine, struct eng *e)
+{
+	struct show_qps *s = arg;
 	struct eng_qp_view *v;
 	struct eng_totals t;
-	int n = 0;
+	int n;
 
-	eng_totals(a->e, &t);
-	printf("  %u clients with %u PDs, %u MRs in %u regions, "
-	       "%u MWs, %u CQs, %u SRQs, %u QPs, %u listeners\n",
-		t.clients, t.pds, t.mrs, t.regions, t.mws, t.cqs, t.srqs, t.qps, t.listeners);
-	v = show_get_qps(a, &n);
-	if (v == NULL)
-		return;
-	qsort(v, (size_t)n, sizeof(*v), by_client);
-	for (int i = 0, next; i < n; i = next) {
-		uint64_t in = 0, out = 0;
-		int connected = 0;
-
-		for (next = i; next < n && v[next].client == v[i].client; next++) {
-			in += v[next].bytes_in;
-			out += v[next].bytes_out;
-			connected += v[next].connected;
-		}
-		printf("  client %u: %d QPs, %d of them connected, %" PRIu64 " bytes in, %" PRIu64
-		       " bytes out\n",
-			v[i].client, next - i, connected, in, out);
+	eng_totals(e, &t);
+	v = show_alloc(t.qps + 1u, sizeof(*v), s->out);
+	n = v != NULL ? eng_qps(e, v, (int)t.qps + 1) : 0;
+	for (int i = 0; i < n; i++) {
+		if (s->all)
+			show_qp_line(s->out, machine, &v[i]);
+		else if (v[i].qpn == s->qpn)
+			show_qp_whole(s->out, machine, &v[i]);
+		s->found |= v[i].qpn == s->qpn;
 	}
 	free(v);
+}
+
+int
+show_qps(void *app, const char *arg, struct cmd_out *out)
+{
+	struct show_qps s = {.out = out, .all = strcmp(arg, "all") == 0};
+	char *end;
+
+	s.qpn = strtoul(arg, &end, 0);
+	if (!s.all && (!isdigit((unsigned char)arg[0]) || *end != '\0'))
+		return cmd_refuse(out, "'%s' is neither 'all' nor a QPN", arg);
+	cmd_list(out, "qps");
+	gateway_each(app, show_engine_qps, &s);
+	cmd_end(out);
+	if (!s.all && !s.found && cmd_refusal(out) == NULL)
+		return cmd_refuse(out, "there is no QP '%s'", arg);
+	return 0;
+}
+
+/* ---- Clients ---- */
+
+struct show_clients {
+	struct cmd_out *out;
+	bool all, found;
+	unsigned long client;
+};
+
+static void
+show_client_whole(struct cmd_out *out, const struct eng_client_view *v)
+{
+	cmd_flag(out, "leaving", v->leaving);
+	cmd_number(out, "cqs", v->cqs);
+	cmd_number(out, "srqs", v->srqs);
+	cmd_number(out, "pds", v->pds);
+	cmd_number(out, "mws", v->mws);
+	cmd_number(out, "listeners", v->listeners);
+	cmd_number(out, "requests", v->requests);
+	cmd_number(out, "queued_events", v->events);
+	cmd_number(out, "regions", v->regions);
+	cmd_number(out, "heap_used", v->heap_used);
+	cmd_number(out, "heap_size", v->heap_size);
+}
+
+static void
+show_client(struct cmd_out *out, const char *machine, const struct eng_client_view *v, bool whole)
+{
+	cmd_record(out, NULL);
+	cmd_text(out, "machine", "%s", machine);
+	cmd_number(out, "client", v->client);
+	cmd_text(out, "name", "%s", v->name);
+	if (!v->flat) {
+		cmd_number(out, "pid", v->pid);
+		cmd_number(out, "uid", v->uid);
+	}
+	cmd_number(out, "qps", v->qps);
+	cmd_number(out, "mrs", v->mrs);
+	cmd_number(out, "memory", v->memory);
+	if (whole)
+		show_client_whole(out, v);
+	cmd_end(out);
+}
+
+static void
+show_engine_clients(void *arg, const char *machine, struct eng *e)
+{
+	struct show_clients *s = arg;
+	struct eng_client_view *v;
+	struct eng_totals t;
+	int n;
+
+	eng_totals(e, &t);
+	v = show_alloc(t.clients + 1u, sizeof(*v), s->out);
+	n = v != NULL ? eng_clients(e, v, (int)t.clients + 1) : 0;
+	for (int i = 0; i < n; i++) {
+		if (s->all || v[i].client == s->client)
+			show_client(s->out, machine, &v[i], !s->all);
+		s->found |= v[i].client == s->client;
+	}
+	free(v);
+}
+
+int
+show_clients(void *app, const char *arg, struct cmd_out *out)
+{
+	struct show_clients s = {.out = out, .all = strcmp(arg, "all") == 0};
+	char *end;
+
+	s.client = strtoul(arg, &end, 10);
+	if (!s.all && (!isdigit((unsigned char)arg[0]) || *end != '\0'))
+		return cmd_refuse(out, "'%s' is neither 'all' nor the number of a client", arg);
+	cmd_list(out, "clients");
+	gateway_each(app, show_engine_clients, &s);
+	cmd_end(out);
+	if (!s.all && !s.found && cmd_refusal(out) == NULL)
+		return cmd_refuse(out, "there is no client '%s'", arg);
+	return 0;
 }
 
 /* ---- Counters: "clear counters" keeps their values, which show_counters() subtracts ---- */
 
 struct walk {
 	struct app *a;
+	struct cmd_out *out;
+	const char *machine;
+	struct cleared *cleared; /* of the machine; NULL: none */
 	bool all;
 	unsigned index;
 };
 
-static void
-counter_print(void *arg, const char *layer, const char *name, enum sk_severity sev,
-	const char *help, uint64_t value)
+/* Returns the values that "clear counters" kept for the machine, or NULL. */
+static struct cleared *
+cleared_of(struct app *a, const char *machine)
 {
-	static const char *const mark[] = {" ", "-", "!", "!!"};
-	struct walk *w = arg;
-	unsigned i = w->index++;
-
-	if (i < w->a->ncleared)
-		value -= w->a->cleared[i];
-	if (value != 0 || w->all)
-		printf("  %-2s %-6s %-28s %12" PRIu64 "  %s\n", mark[sev], layer, name, value,
-			help);
+	for (unsigned i = 0; i < CLEARED_MAX; i++)
+		if (a->cleared[i].value != NULL && strcmp(a->cleared[i].machine, machine) == 0)
+			return &a->cleared[i];
+	return NULL;
 }
 
-void
-show_counters(struct app *a, const char *arg)
+/* A machine that was removed and added again begins with 0. */
+static uint64_t
+cleared_rest(const struct cleared *c, unsigned i, uint64_t value)
 {
-	struct walk w = {.a = a, .all = arg[0] == '\0'};
+	return c != NULL && i < c->n && c->value[i] <= value ? value - c->value[i] : value;
+}
 
-	if (!w.all && strcmp(arg, "nonzero") != 0)
-		printf("'%s' is not 'nonzero', the only argument of 'show counters'.\n", arg);
-	else
-		eng_counters(a->e, counter_print, &w);
+static void
+counter_show(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
+	uint64_t value)
+{
+	static const char *const severity[] = {"", "notice", "warning", "fatal"};
+	struct walk *w = arg;
+
+	value = cleared_rest(w->cleared, w->index++, value);
+	if (value == 0 && !w->all)
+		return;
+	cmd_record(w->out, NULL);
+	cmd_text(w->out, "machine", "%s", w->machine);
+	cmd_text(w->out, "layer", "%s", layer);
+	cmd_text(w->out, "name", "%s", name);
+	cmd_text(w->out, "severity", "%s", severity[sev]);
+	cmd_number(w->out, "value", value);
+	cmd_text(w->out, "meaning", "%s", help);
+	cmd_end(w->out);
+}
+
+static void
+show_engine_counters(void *arg, const char *machine, struct eng *e)
+{
+	struct walk *w = arg;
+
+	w->machine = machine;
+	w->cleared = cleared_of(w->a, machine);
+	w->index = 0;
+	eng_counters(e, counter_show, w);
+}
+
+int
+show_counters(void *app, const char *arg, struct cmd_out *out)
+{
+	struct walk w = {.a = app, .out = out, .all = arg[0] == '\0'};
+
+	cmd_list(out, "counters");
+	gateway_each(app, show_engine_counters, &w);
+	cmd_end(out);
+	return 0;
 }
 
 static void
@@ -197,83 +302,156 @@ static void
 counter_keep(void *arg, const char *layer, const char *name, enum sk_severity sev, const char *help,
 	uint64_t value)
 {
-	struct walk *w = arg;
+	struct cleared *c = arg;
 
-	if (w->index < w->a->ncleared)
-		w->a->cleared[w->index++] = value;
+	c->value[c->n++] = value;
 }
 
-void
-clear_counters(struct app *a, const char *arg)
+static void
+clear_engine_counters(void *arg, const char *machine, struct eng *e)
 {
-	struct walk w = {.a = a};
+	struct app *a = arg;
+	struct cleared *c = a->cleared;
 	unsigned n = 0;
 
-	eng_counters(a->e, counter_count, &n);
-	free(a->cleared);
-	a->cleared = calloc(n + 1u, sizeof(*a->cleared));
-	a->ncleared = a->cleared != NULL ? n : 0;
-	eng_counters(a->e, counter_keep, &w);
-	printf("Counters cleared.\n");
+	while (c < &a->cleared[CLEARED_MAX - 1] && c->value != NULL)
+		c++;
+	eng_counters(e, counter_count, &n);
+	c->value = calloc(n + 1u, sizeof(*c->value));
+	c->n = 0;
+	snprintf(c->machine, sizeof(c->machine), "%s", machine);
+	if (c->value != NULL)
+		eng_counters(e, counter_keep, c);
 }
 
-/* Prints the neighbours of each transport stage. The stages have separate tables, but all of them
- * learn from the same frames. */
 void
-show_neighbors(struct app *a, const char *arg)
+clear_free(struct app *a)
 {
-	struct net_neighbor_view *v = show_alloc(NET_MAX_NEIGHBORS, sizeof(*v));
+	for (unsigned i = 0; i < CLEARED_MAX; i++) {
+		free(a->cleared[i].value);
+		a->cleared[i].value = NULL;
+	}
+}
+
+int
+clear_counters(void *app, const char *arg, struct cmd_out *out)
+{
+	clear_free(app);
+	gateway_each(app, clear_engine_counters, app);
+	return cmd_say(out, "Counters cleared.");
+}
+
+/* ---- Neighbours, loops, configuration ---- */
+
+static void
+show_neighbor(struct cmd_out *out, unsigned transport, const struct net_neighbor_view *v)
+{
+	char text[SK_ADDR_STRLEN];
+
+	cmd_record(out, NULL);
+	cmd_text(out, "address", "%s", sk_addr_str(&v->addr, text));
+	rte_ether_format_addr(text, sizeof(text), (const struct rte_ether_addr *)v->mac);
+	cmd_text(out, "mac", "%s", text);
+	cmd_text(out, "state", "%s", v->state);
+	cmd_number(out, "port", v->port);
+	if (v->vlan != ETH_NO_VLAN)
+		cmd_number(out, "vlan", v->vlan);
+	cmd_number(out, "transport", transport);
+	cmd_end(out);
+}
+
+/* Shows the neighbours of each transport stage. The stages have separate tables, but all of them
+ * learn from the same frames. */
+int
+show_neighbors(void *app, const char *arg, struct cmd_out *out)
+{
+	const struct app *a = app;
+	struct net_neighbor_view *v = show_alloc(NET_MAX_NEIGHBORS, sizeof(*v), out);
 
 	if (v == NULL)
-		return;
-	printf("  %-9s %-4s %-4s %-39s %-17s %s\n", "transport", "port", "vlan", "address", "MAC",
-		"state");
+		return -ENOMEM;
+	cmd_list(out, "neighbors");
 	for (unsigned t = 0; t < a->s.eng.ntransports; t++) {
 		int n = eng_neighbors(a->e, t, v, NET_MAX_NEIGHBORS);
 
-		for (int i = 0; i < n; i++) {
-			char addr[SK_ADDR_STRLEN], mac[RTE_ETHER_ADDR_FMT_SIZE], vlan[8] = "-";
-
-			rte_ether_format_addr(
-				mac, sizeof(mac), (const struct rte_ether_addr *)v[i].mac);
-			if (v[i].vlan != ETH_NO_VLAN)
-				snprintf(vlan, sizeof(vlan), "%u", v[i].vlan);
-			printf("  %-9u %-4u %-4s %-39s %-17s %s\n", t, v[i].port, vlan,
-				sk_addr_str(&v[i].addr, addr), mac, v[i].state);
-		}
+		for (int i = 0; i < n; i++)
+			show_neighbor(out, t, &v[i]);
 	}
+	cmd_end(out);
 	free(v);
+	return 0;
 }
 
-void
-show_loops(struct app *a, const char *arg)
+/* Writes the stages of a loop to `text`. */
+static void
+loop_stages(const struct eng_config *c, unsigned loop, char *text, size_t len)
 {
+	size_t n = (size_t)snprintf(text, len, "%s", loop == c->control_loop ? " control" : "");
+
+	for (unsigned i = 0; i < c->ntransports && n < len; i++)
+		if (c->transport_loop[i] == loop)
+			n += (size_t)snprintf(text + n, len - n, " transport%u", i);
+	for (unsigned i = 0; i < c->nstages && n < len; i++)
+		if (c->stage_loop[i] == loop)
+			n += (size_t)snprintf(text + n, len - n, " engine%u", i);
+}
+
+int
+show_loops(void *app, const char *arg, struct cmd_out *out)
+{
+	const struct app *a = app;
 	const struct eng_config *c = &a->s.eng;
 
+	cmd_list(out, "loops");
 	for (unsigned k = 0; k < c->nloops; k++) {
+		char stages[256] = "";
 		struct eng_loop_stats st;
 
 		eng_loop_stats(a->e, k, &st);
-		printf("  loop %u:%s", k, k == c->control_loop ? " control" : "");
-		for (unsigned i = 0; i < c->ntransports; i++)
-			if (c->transport_loop[i] == k)
-				printf(" transport%u", i);
-		for (unsigned i = 0; i < c->nstages; i++)
-			if (c->stage_loop[i] == k)
-				printf(" engine%u", i);
-		printf("; %" PRIu64 " turns, %" PRIu64
-		       " with work (%.1f %% of the cycles), slept %" PRIu64 " times: %" PRIu64
-		       " naps, woken %" PRIu64 " times, %" PRIu64 " by a port\n",
-			st.turns, st.busy_turns,
+		loop_stages(c, k, stages, sizeof(stages));
+		cmd_record(out, NULL);
+		cmd_number(out, "loop", k);
+		cmd_text(out, "stages", "%s", stages[0] == ' ' ? stages + 1 : stages);
+		cmd_number(out, "turns", st.turns);
+		cmd_number(out, "busy_turns", st.busy_turns);
+		cmd_text(out, "busy_percent", "%.1f",
 			st.total_cycles == 0
 				? 0.0
-				: 100.0 * (double)st.busy_cycles / (double)st.total_cycles,
-			st.sleeps, st.naps, st.wakes, st.port_wakes);
+				: 100.0 * (double)st.busy_cycles / (double)st.total_cycles);
+		cmd_number(out, "sleeps", st.sleeps);
+		cmd_number(out, "naps", st.naps);
+		cmd_number(out, "wakes", st.wakes);
+		cmd_number(out, "port_wakes", st.port_wakes);
+		cmd_end(out);
 	}
+	cmd_end(out);
+	return 0;
 }
 
-void
-show_config(struct app *a, const char *arg)
+/* Implements settings_visit. */
+static void
+show_setting(void *arg, const char *section, const char *key, const char *value, const char *source)
 {
-	settings_print(&a->s, stdout);
+	struct cmd_out *out = arg;
+
+	if (key == NULL)
+		return;
+	cmd_record(out, NULL);
+	cmd_text(out, "section", "%s", section);
+	cmd_text(out, "key", "%s", key);
+	cmd_text(out, "value", "%s", value);
+	if (source != NULL)
+		cmd_text(out, "source", "%s", source);
+	cmd_end(out);
+}
+
+int
+show_config(void *app, const char *arg, struct cmd_out *out)
+{
+	const struct app *a = app;
+
+	cmd_list(out, "config");
+	settings_each(&a->s, show_setting, out);
+	cmd_end(out);
+	return 0;
 }

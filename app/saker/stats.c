@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints port statistics and information in testpmd's format. */
+/* Commands for ports, and the statistics at the end of the run. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,168 @@
 
 #define WIDTH 76
 
+/* Calls `each` for the ports that `arg` selects: all, or a number. */
+static int
+each_port(struct app *a, const char *arg, struct cmd_out *out,
+	void (*each)(const struct app *a, unsigned index, struct cmd_out *out))
+{
+	bool all = strcmp(arg, "all") == 0, found = all;
+	char *end;
+	unsigned long n = strtoul(arg, &end, 10);
+	bool number = isdigit((unsigned char)arg[0]) && *end == '\0';
+
+	cmd_list(out, "ports");
+	for (unsigned i = 0; i < a->s.eng.nports; i++) {
+		if (!all && (!number || a->s.eng.ports[i].port_id != n))
+			continue;
+		cmd_record(out, NULL);
+		cmd_number(out, "port", a->s.eng.ports[i].port_id);
+		each(a, i, out);
+		cmd_end(out);
+		found = true;
+	}
+	cmd_end(out);
+	return found ? 0 : cmd_refuse(out, "there is no port '%s'", arg);
+}
+
+static void
+one_stats(const struct app *a, unsigned index, struct cmd_out *out)
+{
+	struct rte_eth_stats st;
+
+	if (rte_eth_stats_get(a->s.eng.ports[index].port_id, &st) != 0)
+		memset(&st, 0, sizeof(st));
+	cmd_number(out, "rx_packets", st.ipackets);
+	cmd_number(out, "rx_bytes", st.ibytes);
+	cmd_number(out, "rx_missed", st.imissed);
+	cmd_number(out, "rx_errors", st.ierrors);
+	cmd_number(out, "rx_nombuf", st.rx_nombuf);
+	cmd_number(out, "tx_packets", st.opackets);
+	cmd_number(out, "tx_bytes", st.obytes);
+	cmd_number(out, "tx_errors", st.oerrors);
+}
+
+int
+show_port_stats(void *app, const char *arg, struct cmd_out *out)
+{
+	return each_port(app, arg, out, one_stats);
+}
+
 void
+stats_period(struct app *a)
+{
+	struct cmd_out *out = cmd_out_new();
+
+	if (out == NULL)
+		return;
+	show_port_stats(a, "all", out);
+	prompt_print(out);
+	cmd_out_free(out);
+}
+
+static void
+info_device(uint16_t id, struct cmd_out *out)
+{
+	char name[RTE_ETH_NAME_MAX_LEN] = "", mac[RTE_ETHER_ADDR_FMT_SIZE] = "";
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr ea;
+	struct rte_eth_link link = {0};
+
+	rte_eth_dev_get_name_by_port(id, name);
+	if (rte_eth_macaddr_get(id, &ea) == 0)
+		rte_ether_format_addr(mac, sizeof(mac), &ea);
+	cmd_text(out, "device", "%s", name);
+	if (rte_eth_dev_info_get(id, &info) == 0)
+		cmd_text(out, "driver", "%s", info.driver_name);
+	cmd_text(out, "mac", "%s", mac);
+	if (rte_eth_link_get_nowait(id, &link) == 0) {
+		cmd_flag(out, "link_up", link.link_status);
+		cmd_number(out, "speed_mbps", link.link_speed);
+	}
+}
+
+static void
+info_rss(struct cmd_out *out, uint64_t rss)
+{
+	static const struct {
+		uint64_t bits;
+		const char *name;
+	} all[] = {{RTE_ETH_RSS_NONFRAG_IPV4_TCP, "ipv4-tcp"},
+		{RTE_ETH_RSS_NONFRAG_IPV6_TCP, "ipv6-tcp"},
+		{RTE_ETH_RSS_NONFRAG_IPV4_UDP, "ipv4-udp"},
+		{RTE_ETH_RSS_NONFRAG_IPV6_UDP, "ipv6-udp"}};
+	char text[64] = "";
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (rss & all[i].bits)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+				text[0] != '\0' ? " " : "", all[i].name);
+	cmd_text(out, "rss", "%s", text[0] != '\0' ? text : "none");
+}
+
+static void
+info_queues(const struct app *a, unsigned index, struct cmd_out *out)
+{
+	struct eng_port_view v;
+
+	eng_port_look(a->e, index, &v);
+	cmd_number(out, "rx_queues", v.rx_queues);
+	cmd_number(out, "tx_queues", v.tx_queues);
+	cmd_flag(out, "rx_interrupts", v.interrupts);
+	info_rss(out, v.rss);
+	cmd_flag(out, "tx_ip_checksum", v.ip_cksum);
+	cmd_flag(out, "tx_tcp_checksum", v.tcp_cksum);
+	cmd_flag(out, "tx_udp_checksum", v.udp_cksum);
+	cmd_flag(out, "tx_segments", v.multi_seg);
+	cmd_number(out, "tso_bytes", v.tso);
+}
+
+static void
+one_info(const struct app *a, unsigned index, struct cmd_out *out)
+{
+	const struct eng_port_config *p = &a->s.eng.ports[index];
+	char addr[SK_ADDR_STRLEN];
+
+	info_device(p->port_id, out);
+	cmd_number(out, "mtu", p->mtu);
+	cmd_number(out, "rx_descriptors", p->rxd);
+	cmd_number(out, "tx_descriptors", p->txd);
+	info_queues(a, index, out);
+	cmd_list(out, "addresses");
+	for (unsigned i = 0; i < a->s.eng.nifs; i++) {
+		if (a->s.eng.ifs[i].port != index)
+			continue;
+		cmd_record(out, NULL);
+		cmd_text(out, "address", "%s/%u", sk_addr_str(&a->s.eng.ifs[i].addr, addr),
+			a->s.eng.ifs[i].prefix);
+		if (a->s.eng.ifs[i].vlan != ETH_NO_VLAN)
+			cmd_number(out, "vlan", a->s.eng.ifs[i].vlan);
+		cmd_end(out);
+	}
+	cmd_end(out);
+}
+
+int
+show_port_info(void *app, const char *arg, struct cmd_out *out)
+{
+	return each_port(app, arg, out, one_info);
+}
+
+static void
+one_clear(const struct app *a, unsigned index, struct cmd_out *out)
+{
+	cmd_flag(out, "cleared", rte_eth_stats_reset(a->s.eng.ports[index].port_id) == 0);
+}
+
+int
+clear_port_stats(void *app, const char *arg, struct cmd_out *out)
+{
+	return each_port(app, arg, out, one_clear);
+}
+
+/* ---- The end of the run, in testpmd's format ---- */
+
+static void
 stats_rule(char c, const char *title)
 {
 	char line[WIDTH + 1];
@@ -27,111 +188,9 @@ stats_rule(char c, const char *title)
 	printf("  %s\n", line);
 }
 
-/* Calls `each` for the ports that `arg` selects: all, or a number. */
 static void
-each_port(struct app *a, const char *arg, void (*each)(struct app *a, unsigned index))
+final_port(uint16_t id)
 {
-	unsigned long n;
-	char *end;
-
-	if (strcmp(arg, "all") == 0) {
-		for (unsigned i = 0; i < a->s.eng.nports; i++)
-			each(a, i);
-		return;
-	}
-	n = strtoul(arg, &end, 10);
-	for (unsigned i = 0; isdigit((unsigned char)arg[0]) && *end == '\0' && i < a->s.eng.nports;
-		i++)
-		if (a->s.eng.ports[i].port_id == n) {
-			each(a, i);
-			return;
-		}
-	printf("There is no port '%s'.\n", arg);
-}
-
-static void
-one_stats(struct app *a, unsigned index)
-{
-	uint16_t id = a->s.eng.ports[index].port_id;
-	struct rte_eth_stats st;
-	char title[48];
-
-	snprintf(title, sizeof(title), "NIC statistics for port %u", id);
-	printf("\n");
-	stats_rule('#', title);
-	if (rte_eth_stats_get(id, &st) != 0)
-		memset(&st, 0, sizeof(st));
-	printf("  RX-packets: %-12" PRIu64 " RX-missed: %-12" PRIu64 " RX-bytes: %" PRIu64 "\n",
-		st.ipackets, st.imissed, st.ibytes);
-	printf("  RX-errors:  %-12" PRIu64 " RX-nombuf: %" PRIu64 "\n", st.ierrors, st.rx_nombuf);
-	printf("  TX-packets: %-12" PRIu64 " TX-errors: %-12" PRIu64 " TX-bytes: %" PRIu64 "\n",
-		st.opackets, st.oerrors, st.obytes);
-	stats_rule('#', "");
-}
-
-void
-show_port_stats(struct app *a, const char *arg)
-{
-	each_port(a, arg, one_stats);
-	fflush(stdout);
-}
-
-static void
-one_info(struct app *a, unsigned index)
-{
-	const struct eng_port_config *p = &a->s.eng.ports[index];
-	char name[RTE_ETH_NAME_MAX_LEN] = "", mac[RTE_ETHER_ADDR_FMT_SIZE] = "", title[48];
-	char addr[SK_ADDR_STRLEN];
-	struct rte_eth_dev_info info;
-	struct rte_ether_addr ea;
-	struct rte_eth_link link = {0};
-
-	snprintf(title, sizeof(title), "Infos for port %u", p->port_id);
-	printf("\n");
-	stats_rule('*', title);
-	rte_eth_dev_get_name_by_port(p->port_id, name);
-	if (rte_eth_macaddr_get(p->port_id, &ea) == 0)
-		rte_ether_format_addr(mac, sizeof(mac), &ea);
-	printf("  Device name: %s\n  MAC address: %s\n", name, mac);
-	if (rte_eth_dev_info_get(p->port_id, &info) == 0)
-		printf("  Driver name: %s\n", info.driver_name);
-	if (rte_eth_link_get_nowait(p->port_id, &link) == 0)
-		printf("  Link status: %s, %u Mbps\n", link.link_status ? "up" : "down",
-			link.link_speed);
-	printf("  MTU: %" PRIu32 ", RX descriptors: %u, TX descriptors: %u\n", p->mtu, p->rxd,
-		p->txd);
-	for (unsigned i = 0; i < a->s.eng.nifs; i++)
-		if (a->s.eng.ifs[i].port == index)
-			printf("  Address: %s/%u\n", sk_addr_str(&a->s.eng.ifs[i].addr, addr),
-				a->s.eng.ifs[i].prefix);
-	stats_rule('*', "");
-}
-
-void
-show_port_info(struct app *a, const char *arg)
-{
-	each_port(a, arg, one_info);
-}
-
-static void
-one_clear(struct app *a, unsigned index)
-{
-	uint16_t id = a->s.eng.ports[index].port_id;
-
-	printf("Statistics of port %u %s.\n", id,
-		rte_eth_stats_reset(id) == 0 ? "cleared" : "cannot be cleared");
-}
-
-void
-clear_port_stats(struct app *a, const char *arg)
-{
-	each_port(a, arg, one_clear);
-}
-
-static void
-final_port(struct app *a, unsigned index)
-{
-	uint16_t id = a->s.eng.ports[index].port_id;
 	struct rte_eth_stats st;
 	char title[48];
 
@@ -150,10 +209,12 @@ final_port(struct app *a, unsigned index)
 void
 stats_final(struct app *a)
 {
+	struct cmd_out *out = cmd_out_new();
 	struct eng_totals t;
 
 	printf("\n");
-	each_port(a, "all", final_port);
+	for (unsigned i = 0; i < a->s.eng.nports; i++)
+		final_port(a->s.eng.ports[i].port_id);
 	eng_totals(a->e, &t);
 	stats_rule('+', "Accumulated RDMA statistics");
 	printf("  Messages-in: %-13" PRIu64 " Bytes-in: %" PRIu64 "\n", t.msgs_in, t.bytes_in);
@@ -161,7 +222,11 @@ stats_final(struct app *a)
 	stats_rule('+', "");
 	printf("\n");
 	stats_rule('+', "Counters");
-	show_counters(a, "nonzero");
+	if (out != NULL) {
+		show_counters(a, "nonzero", out);
+		prompt_print(out);
+	}
+	cmd_out_free(out);
 	stats_rule('+', "");
 	fflush(stdout);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Executes the commands for machines, which the prompt and the control socket share. */
+/* Executes the commands for machines. */
 #include "gateway_priv.h"
 
 #include <errno.h>
@@ -10,169 +10,223 @@
 #define LINE_MAX 1024
 #define WHY_MAX  256
 
-/* ---- vm show ---- */
+/* ---- Show ---- */
 
 static void
-show_bytes(const char *what, const struct gw *g, int port, FILE *to)
+show_bytes(struct cmd_out *out, const char *what, const struct gw *g, int port)
 {
 	struct gw_port_view v;
 
 	if (port < 0)
 		return;
 	gw_switch_port_view(g->sw, port, &v);
-	fprintf(to, "  %-6s sent %llu frames, %llu bytes; received %llu frames, %llu bytes\n", what,
-		(unsigned long long)v.frames_in, (unsigned long long)v.bytes_in,
-		(unsigned long long)v.frames_out, (unsigned long long)v.bytes_out);
+	cmd_record(out, what);
+	cmd_number(out, "frames_sent", v.frames_in);
+	cmd_number(out, "bytes_sent", v.bytes_in);
+	cmd_number(out, "frames_received", v.frames_out);
+	cmd_number(out, "bytes_received", v.bytes_out);
+	cmd_end(out);
 }
 
 static void
-show_falcon(const struct gw *g, const struct gw_vm_config *c, FILE *to)
+show_identity(struct cmd_out *out, const struct gw *g, const struct gw_vm_config *c)
 {
 	char text[SK_ADDR_STRLEN];
 
 	if (!g->cfg.base->falcon.enabled)
 		return;
-	fprintf(to, "  falcon function %u%s", c->function, c->pcid ? ", PCID" : "");
+	cmd_number(out, "falcon_function", c->function);
+	cmd_flag(out, "pcid", c->pcid);
 	if (!sk_addr_is_any(&c->tunnel.addr))
-		fprintf(to, ", tunnel from %s (may be shared)", sk_addr_str(&c->tunnel.addr, text));
+		cmd_text(out, "tunnel", "%s", sk_addr_str(&c->tunnel.addr, text));
 	else if (g->cfg.base->falcon.tunnel)
-		fprintf(to, ", tunnel from its own addresses");
-	fprintf(to, "\n");
+		cmd_text(out, "tunnel", "from its own addresses");
 }
 
 static void
-show_doorbell(const struct gw_vm *vm, FILE *to)
+show_doorbell(struct cmd_out *out, const struct gw_vm *vm)
 {
 	struct gw_doorbell_view v;
 
 	if (vm->doorbell == NULL)
 		return;
 	gw_doorbell_view(vm->doorbell, &v);
-	fprintf(to, "  doorbell %s: %s, rung %llu times\n", vm->cfg.doorbell,
-		v.connected ? "connected" : "QEMU not connected", (unsigned long long)v.rings);
+	cmd_record(out, "doorbell");
+	cmd_text(out, "path", "%s", vm->cfg.doorbell);
+	cmd_flag(out, "connected", v.connected);
+	cmd_number(out, "rings", v.rings);
+	cmd_end(out);
 }
 
 static void
-show_vm(const struct gw *g, const struct gw_vm *vm, FILE *to)
+show_memory(struct cmd_out *out, const struct gw_vm *vm)
 {
-	const struct gw_vm_config *c = &vm->cfg;
-	char text[SK_ADDR_STRLEN];
 	struct gw_bar_view b;
+
+	gw_bar_view(vm->bar, &b);
+	cmd_record(out, "memory");
+	cmd_text(out, "path", "%s", vm->cfg.path);
+	cmd_number(out, "bytes", vm->cfg.size);
+	cmd_number(out, "slots", b.slots);
+	cmd_number(out, "slots_in_use", b.clients);
+	cmd_number(out, "attached", b.attached);
+	cmd_number(out, "timed_out", b.timed_out);
+	cmd_number(out, "refused", b.refused);
+	cmd_flag(out, "truncated", b.dead);
+	cmd_end(out);
+}
+
+static void
+show_objects(struct cmd_out *out, const struct gw_vm *vm)
+{
 	struct eng_totals t;
 
-	fprintf(to, "%s: %s, mac %02x:%02x:%02x:%02x:%02x:%02x", c->name,
-		vm->state == GW_VM_UP ? "up" : "being removed", c->mac[0], c->mac[1], c->mac[2],
-		c->mac[3], c->mac[4], c->mac[5]);
-	if (c->vlan != ETH_NO_VLAN)
-		fprintf(to, ", vlan %u", c->vlan);
-	for (unsigned i = 0; i < c->naddrs; i++)
-		fprintf(to, ", %s/%u", sk_addr_str(&c->addrs[i].addr, text), c->addrs[i].len);
-	fprintf(to, "%s\n", c->peers ? ", peers allowed" : "");
-	show_falcon(g, c, to);
-	if (vm->e == NULL || vm->bar == NULL)
-		return;
-	gw_bar_view(vm->bar, &b);
 	eng_totals(vm->e, &t);
-	/* test/interop/vm.sh parses this line. */
-	fprintf(to,
-		"  memory %s, %llu bytes: %u of %u slots in use, %llu ever, %llu timed out, "
-		"%llu refused%s\n",
-		c->path, (unsigned long long)c->size, b.clients, b.slots,
-		(unsigned long long)b.attached, (unsigned long long)b.timed_out,
-		(unsigned long long)b.refused, b.dead ? "; the file was truncated" : "");
-	show_doorbell(vm, to);
-	fprintf(to,
-		"  holds  %u of %u QPs, %u of %u MRs, %u CQs, %u PDs, %u listeners, "
-		"%u connections; mbufs free %u/%u\n",
-		t.qps, c->qps, t.mrs, c->mrs, t.cqs, t.pds, t.listeners, t.conns,
-		t.rx_mbufs_free + t.tx_mbufs_free, t.rx_mbufs + t.tx_mbufs);
-	show_bytes("rdma", g, vm->vport.port, to);
-	show_bytes("nic", g, vm->nic.port, to);
+	cmd_record(out, "holds");
+	cmd_number(out, "qps", t.qps);
+	cmd_number(out, "most_qps", vm->cfg.qps);
+	cmd_number(out, "mrs", t.mrs);
+	cmd_number(out, "most_mrs", vm->cfg.mrs);
+	cmd_number(out, "cqs", t.cqs);
+	cmd_number(out, "pds", t.pds);
+	cmd_number(out, "listeners", t.listeners);
+	cmd_number(out, "connections", t.conns);
+	cmd_number(out, "mbufs_free", t.rx_mbufs_free + t.tx_mbufs_free);
+	cmd_number(out, "mbufs", t.rx_mbufs + t.tx_mbufs);
+	cmd_end(out);
 }
 
 static void
-command_show(struct gw *g, FILE *to)
+show_addresses(struct cmd_out *out, const struct gw_vm_config *c)
+{
+	char text[GW_ADDRS_MAX * (SK_ADDR_STRLEN + 8)] = "", one[SK_ADDR_STRLEN];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < c->naddrs; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s/%u", i > 0 ? " " : "",
+			sk_addr_str(&c->addrs[i].addr, one), c->addrs[i].len);
+	cmd_text(out, "addresses", "%s", text);
+}
+
+static void
+show_vm(struct cmd_out *out, const struct gw *g, const struct gw_vm *vm)
+{
+	const struct gw_vm_config *c = &vm->cfg;
+
+	cmd_record(out, NULL);
+	cmd_text(out, "machine", "%s", c->name);
+	cmd_text(out, "state", "%s", vm->state == GW_VM_UP ? "up" : "being removed");
+	cmd_text(out, "mac", "%02x:%02x:%02x:%02x:%02x:%02x", c->mac[0], c->mac[1], c->mac[2],
+		c->mac[3], c->mac[4], c->mac[5]);
+	if (c->vlan != ETH_NO_VLAN)
+		cmd_number(out, "vlan", c->vlan);
+	show_addresses(out, c);
+	cmd_flag(out, "peers", c->peers);
+	show_identity(out, g, c);
+	if (vm->e != NULL && vm->bar != NULL) {
+		show_memory(out, vm);
+		show_doorbell(out, vm);
+		show_objects(out, vm);
+		show_bytes(out, "rdma", g, vm->vport.port);
+		show_bytes(out, "nic", g, vm->nic.port);
+	}
+	cmd_end(out);
+}
+
+static void
+show_switch(struct cmd_out *out, const struct gw *g)
 {
 	const uint64_t *counters = gw_switch_counters(g->sw);
 
+	cmd_record(out, "switch");
+	show_bytes(out, "host", g, g->host.port);
+	show_bytes(out, "wire", g, g->uplink_port);
+	cmd_list(out, "counters");
+	for (unsigned r = 1; r < gw_reason_count; r++) {
+		if (counters[r] == 0)
+			continue;
+		cmd_record(out, NULL);
+		cmd_text(out, "name", "%s", gw_reasons.reasons[r].name);
+		cmd_number(out, "value", counters[r]);
+		cmd_text(out, "meaning", "%s", gw_reasons.reasons[r].help);
+		cmd_end(out);
+	}
+	cmd_end(out);
+	cmd_end(out);
+}
+
+void
+gw_command_show(struct gw *g, struct cmd_out *out)
+{
 	pthread_mutex_lock(&g->lock);
+	cmd_list(out, "machines");
 	for (unsigned i = 0; i < GW_VMS; i++)
 		if (g->vms[i] != NULL)
-			show_vm(g, g->vms[i], to);
-	fprintf(to, "the switch:\n");
-	show_bytes("host", g, g->host.port, to);
-	show_bytes("wire", g, g->uplink_port, to);
-	for (unsigned r = 1; r < gw_reason_count; r++)
-		if (counters[r] != 0)
-			fprintf(to, "  %-12s %llu  %s\n", gw_reasons.reasons[r].name,
-				(unsigned long long)counters[r], gw_reasons.reasons[r].help);
+			show_vm(out, g, g->vms[i]);
+	cmd_end(out);
+	show_switch(out, g);
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* ---- Commands ---- */
-
-static int
-command_add(struct gw *g, char *words, FILE *to)
+void
+gw_each(struct gw *g, gw_visit *each, void *arg)
 {
-	struct gw_vm_config vm;
-	char why[WHY_MAX], *save = NULL, *w = strtok_r(words, " \t", &save);
-	int rc = -EINVAL;
-
-	gw_vm_default(&vm);
-	snprintf(why, sizeof(why), "usage: vm add NAME KEY=VALUE...");
-	if (w != NULL)
-		rc = gw_vm_set(&vm, "name", w, why, sizeof(why));
-	while (rc == 0 && (w = strtok_r(NULL, " \t", &save)) != NULL) {
-		char *value = strchr(w, '=');
-
-		if (value == NULL) {
-			snprintf(why, sizeof(why), "'%s' is not KEY=VALUE", w);
-			rc = -EINVAL;
-			break;
-		}
-		*value++ = '\0';
-		rc = gw_vm_set(&vm, w, value, why, sizeof(why));
-	}
-	if (rc == 0)
-		rc = gw_vm_add(g, &vm, why, sizeof(why));
-	if (rc == 0)
-		fprintf(to, "Machine %s was added.\n", vm.name);
-	else
-		fprintf(to, "Refused: %s.\n", why);
-	return rc;
+	pthread_mutex_lock(&g->lock);
+	for (unsigned i = 0; i < GW_VMS; i++)
+		if (g->vms[i] != NULL && g->vms[i]->e != NULL &&
+			g->vms[i]->state != GW_VM_UNPLUGGED)
+			each(arg, g->vms[i]->cfg.name, g->vms[i]->e);
+	pthread_mutex_unlock(&g->lock);
 }
 
-static int
-command_del(struct gw *g, const char *name, FILE *to)
-{
-	int rc = gw_vm_del(g, name);
+/* ---- Add and remove ---- */
 
-	if (rc == 0)
-		fprintf(to, "Machine %s is being removed.\n", name);
-	else
-		fprintf(to, "Refused: there is no machine %s.\n", name);
+/* Sets the keys of a machine from the words of the command. */
+static int
+command_keys(struct gw_vm_config *vm, char *words, char why[WHY_MAX])
+{
+	char *save = NULL, *w = strtok_r(words, " \t", &save), *value;
+	int rc = -EINVAL;
+
+	snprintf(why, WHY_MAX, "a machine needs a name");
+	if (w != NULL)
+		rc = gw_vm_set(vm, "name", w, why, WHY_MAX);
+	while (rc == 0 && (w = strtok_r(NULL, " \t", &save)) != NULL) {
+		value = strchr(w, '=');
+		if (value == NULL) {
+			snprintf(why, WHY_MAX, "'%s' is not KEY=VALUE", w);
+			return -EINVAL;
+		}
+		*value++ = '\0';
+		rc = gw_vm_set(vm, w, value, why, WHY_MAX);
+	}
 	return rc;
 }
 
 int
-gw_command(struct gw *g, const char *line, FILE *to)
+gw_command_add(struct gw *g, const char *words, struct cmd_out *out)
 {
-	char copy[LINE_MAX], *save = NULL, *word, *rest;
+	struct gw_vm_config vm;
+	char copy[LINE_MAX], why[WHY_MAX];
+	int rc;
 
-	if (snprintf(copy, sizeof(copy), "%s", line) >= (int)sizeof(copy)) {
-		fprintf(to, "Refused: the line is longer than %u bytes.\n", LINE_MAX - 1);
-		return -EINVAL;
-	}
-	word = strtok_r(copy, " \t\r\n", &save);
-	rest = word == NULL ? NULL : strtok_r(NULL, "\r\n", &save);
-	if (word != NULL && strcmp(word, "add") == 0 && rest != NULL)
-		return command_add(g, rest, to);
-	if (word != NULL && strcmp(word, "del") == 0 && rest != NULL)
-		return command_del(g, rest, to);
-	if (word != NULL && strcmp(word, "show") == 0) {
-		command_show(g, to);
-		return 0;
-	}
-	fprintf(to, "Refused: the commands are vm add NAME KEY=VALUE..., vm del NAME, vm show.\n");
-	return -EINVAL;
+	if (snprintf(copy, sizeof(copy), "%s", words) >= (int)sizeof(copy))
+		return cmd_refuse(out, "the line is longer than %u bytes", LINE_MAX - 1);
+	gw_vm_default(&vm);
+	rc = command_keys(&vm, copy, why);
+	if (rc == 0)
+		rc = gw_vm_add(g, &vm, why, sizeof(why));
+	if (rc == 0)
+		return cmd_say(out, "Machine %s was added.", vm.name);
+	cmd_refuse(out, "%s", why);
+	return rc;
+}
+
+int
+gw_command_del(struct gw *g, const char *name, struct cmd_out *out)
+{
+	if (gw_vm_del(g, name) == 0)
+		return cmd_say(out, "Machine %s is being removed.", name);
+	cmd_refuse(out, "there is no machine %s", name);
+	return -ENOENT;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Assembles the gateway (uplink, host port, switch, machines, control socket) and runs its two
- * turns, gw_poll() and gw_tend(). */
+/* Assembles the gateway (uplink, host port, switch, machines) and runs its two turns, gw_poll() and
+ * gw_tend(). */
 #include "gateway_priv.h"
 
 #include <errno.h>
@@ -86,7 +86,6 @@ gw_destroy(struct gw *g)
 {
 	if (g == NULL)
 		return;
-	gw_control_close(g);
 	g->cfg.wake = NULL; /* the poller has ended and cannot sleep */
 	gw_machines_free(g);
 	if (g->uplink_started)
@@ -169,6 +168,4 @@ void
 gw_tend(struct gw *g, uint64_t now)
 {
 	gw_machines_tend(g, now);
-	if (g->control != NULL)
-		gw_control_tend(g, now);
 }

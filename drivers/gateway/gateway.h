@@ -6,11 +6,13 @@
  * them to the wire.
  *
  * One lcore calls gw_poll(). One other thread calls gw_tend(), which attaches and detaches the
- * machines' programs. Any thread may call gw_command(), gw_vm_add(), gw_vm_del() and gw_vms().
+ * machines' programs. Any thread may call gw_command_*(), gw_each(),
+ * gw_vm_add(), gw_vm_del() and gw_vms().
  */
 #ifndef SAKER_GATEWAY_H
 #define SAKER_GATEWAY_H
 
+#include "../../lib/command/output.h"
 #include "bar.h"
 #include "switch.h"
 
@@ -54,8 +56,8 @@ bool gw_poll(struct gw *g, uint64_t now);
 /* Sets the hooks in `c`, the configuration of the host's engine: its loop 0 then calls gw_poll(),
  * and sleeps only when no machine has rung its doorbell. */
 void gw_hook(struct gw *g, struct eng_config *c);
-/* Serves the machines' memories, doorbells and the control socket, and frees the machines that have
- * been removed. Call this every few ms; `now` is in ns. */
+/* Serves the machines' memories and doorbells, and frees the machines that have been removed. Call
+ * this every few ms; `now` is in ns. */
 void gw_tend(struct gw *g, uint64_t now);
 struct gw_prefix {
 	struct sk_addr addr;
@@ -111,11 +113,15 @@ int gw_vm_del(struct gw *g, const char *name);
 /* Returns the number of machines, including those that are being removed. */
 unsigned gw_vms(struct gw *g);
 
-/* Executes "add NAME KEY=VALUE...", "del NAME" or "show", and prints the result to `to`. Returns 0
- * or -errno. */
-int gw_command(struct gw *g, const char *line, FILE *to);
-/* Creates a Unix socket at `path`, on which gw_tend() serves the same commands, one line per
- * connection. Returns 0, or -errno with one sentence in `err`. */
-int gw_control_open(struct gw *g, const char *path, char *err, size_t errlen);
+/* Calls `each` for the engine of each machine, which exists until `each` returns. `each` may wait
+ * for the engine's stages, and calls no function of this header. */
+typedef void gw_visit(void *arg, const char *machine, struct eng *e);
+void gw_each(struct gw *g, gw_visit *each, void *arg);
+
+/* Execute the commands "vm add NAME KEY=VALUE...", "vm del NAME" and "show vms". Return 0, or
+ * -errno when `out` has become a refusal. */
+int gw_command_add(struct gw *g, const char *words, struct cmd_out *out);
+int gw_command_del(struct gw *g, const char *name, struct cmd_out *out);
+void gw_command_show(struct gw *g, struct cmd_out *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The gateway's state, and the functions that its files offer each other. Calls go downward:
- * gateway.c (assembly), control.c (control socket), command.c (commands), machines.c (the set of
- * machines), vm.c (one machine), identity.c (addresses and tunnels), vport.c (devices).
+ * gateway.c (assembly), command.c (commands), machines.c (the set of machines), vm.c (one machine),
+ * identity.c (addresses and tunnels), vport.c (devices).
  */
 #ifndef SAKER_GATEWAY_PRIV_H
 #define SAKER_GATEWAY_PRIV_H
@@ -69,7 +69,6 @@ struct gw {
 	struct eng *engines[GW_VMS]; /* atomic: the engines that gw_poll() runs */
 	uint32_t last;               /* atomic: entries of `engines` from here on were never used */
 	unsigned made;               /* counts devices, for unique names */
-	struct gw_control *control;
 };
 
 /* ---- vport.c: devices ---- */
@@ -125,12 +124,5 @@ void gw_identity_unplug(struct gw *g, struct gw_vm *vm);
 /* Fills in the Falcon part of the engine's configuration. `c` has the machine's addresses already;
  * this appends the tunnel's. */
 void gw_identity_engine(const struct gw *g, const struct gw_vm *vm, struct eng_config *c);
-
-/* ---- control.c, command.c ---- */
-
-/* Serves the control socket without blocking. */
-void gw_control_tend(struct gw *g, uint64_t now);
-/* Closes and removes the control socket, if there is one. */
-void gw_control_close(struct gw *g);
 
 #endif

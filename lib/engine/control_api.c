@@ -29,6 +29,12 @@ eng_qps(struct eng *e, struct eng_qp_view *out, int max)
 }
 
 int
+eng_clients(struct eng *e, struct eng_client_view *out, int max)
+{
+	return eng_control_clients(e->control, out, max);
+}
+
+int
 eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max)
 {
 	return eng_control_neighbors(e->control, transport, out, max);

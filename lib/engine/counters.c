@@ -84,3 +84,19 @@ eng_totals(const struct eng *e, struct eng_totals *out)
 		eng_transport_conn_size() + eng_control_qp_size() + iw_qp_size();
 	out->shared_bytes_per_qp = shared_bytes();
 }
+
+void
+eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out)
+{
+	const struct eng_port *p = &e->ports[port];
+
+	*out = (struct eng_port_view){.rx_queues = p->rx_queues,
+		.tx_queues = p->tx_queues,
+		.interrupts = p->intr != NULL,
+		.ip_cksum = p->ip_cksum,
+		.tcp_cksum = p->cksum,
+		.udp_cksum = p->udp_cksum,
+		.multi_seg = p->multi_seg,
+		.tso = p->tso,
+		.rss = p->rss};
+}

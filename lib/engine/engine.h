@@ -365,6 +365,18 @@ struct eng_qp_view {
  * answers. Not callable from the thread of a loop, unless another thread polls the loops. Returns
  * the number of entries in `out`; 0 also when the stages did not answer or memory is exhausted. */
 int eng_qps(struct eng *e, struct eng_qp_view *out, int max);
+/* One client. */
+struct eng_client_view {
+	uint32_t client;
+	char name[SHM_NAME_MAX];
+	bool flat, leaving;
+	uint32_t pid, uid; /* of its process; 0 if it is flat */
+	uint32_t qps, cqs, mrs, mws, pds, srqs, listeners, requests, regions, events;
+	uint64_t memory;               /* bytes that it shares with the engine */
+	uint64_t heap_used, heap_size; /* bytes of its home region */
+};
+/* Requests views of at most `max` clients from the control stage, in the same way. */
+int eng_clients(struct eng *e, struct eng_client_view *out, int max);
 /* Requests the neighbour table of transport stage `transport`, in the same way. Each transport
  * stage has a table of its own, and all of them learn from the frames that arrive. */
 int eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max);
@@ -378,6 +390,18 @@ struct eng_falcon_view {
 	uint64_t rekeyed;           /* changes of connections' keys so far */
 };
 void eng_falcon_look(const struct eng *e, struct eng_falcon_view *out);
+/* The properties of a port that are in use. */
+struct eng_port_view {
+	uint16_t rx_queues, tx_queues;
+	bool interrupts;                     /* its receive interrupts wake the loops */
+	bool ip_cksum, tcp_cksum, udp_cksum; /* the port computes these checksums */
+	bool multi_seg;                      /* it sends frames of several segments */
+	uint32_t tso;                        /* most TCP payload bytes of a TSO frame; 0: none */
+	/* RTE_ETH_RSS_*: the packets that arrive at the queue of their transport stage; 0: none */
+	uint64_t rss;
+};
+/* `port` is an index in eng_config.ports. */
+void eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out);
 struct eng_loop_stats {
 	/* All turns, and those with work (busy); TSC cycles of both; how often the loop slept. */
 	uint64_t turns, busy_turns, busy_cycles, total_cycles, sleeps;

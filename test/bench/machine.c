@@ -111,6 +111,7 @@ engine_and_machine(const char *path)
 	static struct eng_config c;
 	const struct gw_config gc = {.base = &c, .uplink = -1, .mtu = 1500, .mbufs = 2048};
 	char err[256], line[256];
+	struct cmd_out *out;
 
 	config(&c, 0, "10.0.0.2");
 	gw = gw_create(&gc, err, sizeof(err));
@@ -119,9 +120,11 @@ engine_and_machine(const char *path)
 	c.ports[0].port_id = gw_host_port(gw, c.ports[0].mac);
 	gw_hook(gw, &c);
 	eng[0] = eng_create(&c, err, sizeof(err));
-	snprintf(line, sizeof(line), "add m path=%s size=16m slots=1 ip=10.0.0.1/24 qps=16", path);
-	if (eng[0] == NULL || gw_command(gw, line, stderr) != 0)
+	snprintf(line, sizeof(line), "m path=%s size=16m slots=1 ip=10.0.0.1/24 qps=16", path);
+	out = cmd_out_new();
+	if (eng[0] == NULL || out == NULL || gw_command_add(gw, line, out) != 0)
 		die("the machine");
+	cmd_out_free(out);
 }
 
 struct end {

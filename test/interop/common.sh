@@ -134,14 +134,10 @@ falcon_section() {
 telemetry() {
     test/interop/telemetry.py "/var/run/dpdk/sktest$$$1/dpdk_telemetry.v2" "$2"
 }
-# control LINE: prints the answer of the saker that has `control = $work/control.sock`.
-control() {
-    python3 -c 'import socket, sys
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
-s.sendall(sys.argv[2].encode() + b"\n")
-while data := s.recv(65536): sys.stdout.write(data.decode())' "$work/control.sock" "$1"
-}
+# control NAME [-j] COMMAND...: prints the answer of the saker.
+control() { "$build/app/sakerctl" --socket "$work/$1.control" "${@:2}"; }
+# of_machine NAME FILTER: applies jq's filter to what the saker "host" shows about a machine.
+of_machine() { control host -j show vms | jq -r ".machines[] | select(.machine == \"$1\") | $2"; }
 # listens NAME: succeeds when the saker has a listener. nobody NAME: when it has no client's object.
 listens() { [ "$(telemetry "$1" /saker/info | jq .listeners)" -gt 0 ]; }
 nobody() { [ "$(telemetry "$1" /saker/info | jq '.clients + .qps + .listeners')" = 0 ]; }

@@ -36,7 +36,7 @@ kill_tree() {
 }
 leave() {
     local vm
-    [ -f "$work/passed" ] || control "vm show"
+    [ -f "$work/passed" ] || control host show vms
     for vm in web db; do
         guest_py $vm stop
         rm -rf "$guests/vm$$$vm"
@@ -66,13 +66,14 @@ boot() { # boot VM
         fail "the guest $1 does not boot: $(guest_py "$1" console | tail -n 20)"
 }
 
-# section NAME: prints the part of `vm show` about a machine, or about "the switch".
-section() { control "vm show" | awk -v vm="$1:" '/^[a-z]/ { on = index($0, vm) == 1 } on'; }
-holds() { section "$1" | grep "^  holds"; }
-counted() { section "the switch" | awk -v c="$1" '$1 == c { n = $2 } END { print n + 0 }'; }
+holds() { of_machine "$1" ".holds.$2"; } # holds NAME KEY
+# counted NAME: prints a counter of the switch.
+counted() {
+    control host -j show vms | jq "[.switch.counters[] | select(.name == \"$1\").value] | add // 0"
+}
 listeners() { # listeners WHERE
     case $1 in
-    web | db) holds "$1" | sed 's/.* \([0-9]*\) listeners.*/\1/' ;;
+    web | db) holds "$1" listeners ;;
     host) telemetry host /saker/info | jq .listeners ;;
     wire) telemetry wire /saker/info | jq .listeners ;;
     esac
@@ -135,7 +136,6 @@ cat >"$work/host.ini" <<INI
 [gateway]
 enabled = yes
 uplink = net_memif0
-control = $work/control.sock
 $(falcon_section 7)
 [interface 0]
 port = net_memif0
@@ -153,23 +153,23 @@ nic-mac = 52:54:00:5a:4b:01
 mbufs = 2048
 INI
 db() { # db KEY=VALUE...: adds the second machine, anew if it exists
-    control "vm del db" >/dev/null
+    control host vm del db >/dev/null 2>&1
     until_true 30 is_gone db || fail "vm del"
     local keys="path=$huge/db doorbell=$work/db.bell size=128m slots=8 ip=${address[db]}/24"
     keys+=" nic=$work/db-card.sock nic-mac=52:54:00:5a:4b:02 mbufs=2048 $*"
-    control "vm add db $keys" >"$work/add.log"
-    grep -q "was added" "$work/add.log" || fail "vm add $*"
+    # shellcheck disable=SC2086
+    control host vm add db $keys >"$work/add.log" 2>&1 || fail "vm add $*"
 }
-put_out() { section "$1" | sed -n 's/.*ever, \(.* timed out, .* refused\).*/\1/p'; }
+put_out() { of_machine "$1" '"\(.memory.timed_out) \(.memory.refused)"'; }
 has_no_clients() { [ "$(telemetry host /saker/info | jq .clients)" = 0 ]; }
-is_gone() { [ -z "$(section "$1")" ]; }
+is_gone() { [ -z "$(of_machine "$1" .state)" ]; }
 falcon_section 7 >"$work/wire.ini"
 say "two sakers and two machines"
 saker host 0@0 "net_memif0,role=server,socket=$work/wire,zero-copy=no" -- --idle sleep \
     --config "$work/host.ini"
 saker wire 0@1 "net_memif0,role=client,socket=$work/wire,zero-copy=no" -- --idle sleep \
     --config "$work/wire.ini" --address "0=${address[wire]}/24"
-until_true 30 test -S "$work/control.sock" || fail "no control socket"
+until_true 30 test -S "$work/host.control" || fail "no control socket"
 db peers=yes
 if [[ $cases =~ rping|perftest ]]; then boot db; fi
 boot web
@@ -215,7 +215,7 @@ fi
 
 # ---- The kernel's own RDMA, beside a transfer ----
 
-sent() { section "$1" | awk '$1 == "rdma" { print $3 }'; } # frames
+sent() { of_machine "$1" .rdma.frames_sent; }
 sends() { [ "$(sent "$1")" -gt "$2" ]; }
 # transfer VM DEVICE: starts an endless rping from the machine to a server of the host.
 transfer() {
@@ -280,7 +280,7 @@ if case_is hostile "a machine scribbles over its memory, and uses addresses of o
         pairs wire host "${bytes[@]}"
         pairs web wire "${bytes[@]}"
     done
-    mac=$(section web | sed -n 's/.*mac \([0-9a-f:]*\),.*/\1/p')
+    mac=$(of_machine web .mac)
     guest_py db run "ip neigh replace ${address[web]} lladdr $mac dev eth0
         ping -c 3 -i 0.2 -W 1 ${address[web]}" >"$work/ping.log" &&
         fail "a machine without peers reaches another"
@@ -290,8 +290,8 @@ if case_is hostile "a machine scribbles over its memory, and uses addresses of o
         fail "frames with another machine's source address pass"
     [ "$(counted GW_SPOOFED)" -ge 1 ] ||
         fail "frames with a false source are not counted"
-    section db
-    [ "$(holds db | sed 's/.*holds *\([0-9]*\) of.*/\1/')" -le 8 ] ||
+    of_machine db .
+    [ "$(holds db qps)" -le 8 ] ||
         fail "the machine holds more QPs than its quota"
     [ "$(put_out web)" = "$out" ] || fail "a program of the other machine was put out"
     rm "$share/scribble"

@@ -6,8 +6,8 @@
 # time does not stop the other clients.
 . "$(dirname "$0")/common.sh"
 build=$(realpath "$build") interop=$build/test/interop
-install_packages rdmacm-utils ibverbs-utils ||
-    skip "Debian's rdmacm-utils and ibverbs-utils cannot be installed"
+install_packages jq rdmacm-utils ibverbs-utils ||
+    skip "Debian's jq, rdmacm-utils and ibverbs-utils cannot be installed"
 memory_file=/dev/shm/saker-doorbell$$
 one_guest "$memory_file"
 take_memory 128
@@ -15,7 +15,6 @@ take_memory 128
 cat >"$work/host.ini" <<INI
 [gateway]
 enabled = yes
-control = $work/control.sock
 [interface 0]
 port = net_ring_gateway
 address = 10.68.0.1/24
@@ -30,10 +29,9 @@ ip = 10.68.0.2/24
 mbufs = 2048
 INI
 saker host 0@0 -- --idle sleep --config "$work/host.ini"
-until_true 30 test -S "$work/control.sock" || fail "no control socket"
+until_true 30 test -S "$work/host.control" || fail "no control socket"
 
-show() { control "vm show"; }
-rung() { show | sed -n 's/.*doorbell .*: connected, rung \([0-9]*\) times/\1/p'; }
+rung() { of_machine guest '.doorbell | select(.connected).rings'; }
 has_rung() { [ "$(rung)" -gt "$1" ]; }
 serve() { # serve PORT ROUNDS SIZE: a client of the host
     start server timeout 120 "$interop/saker_rping" "$work/host.sock" server "$@"
@@ -87,8 +85,9 @@ ends hostile 120
 verdict $? "the guest rang all the time" "$work/hostile.log"
 
 # Saker would miss the heartbeats of the guest only after a minute (timeout above).
-holds() { show | grep "holds"; }
-holds_one() { holds | grep -q "holds  1 of"; }
+holds() { of_machine guest .holds; }
+holds_one() { [ "$(of_machine guest .holds.qps)" = 1 ]; }
+none_timed_out() { [ "$(of_machine guest .memory.timed_out)" = 0 ]; }
 is_as_before() { [ "$(holds)" = "$before" ]; }
 before=$(holds)
 serve 7304 1000000 4096
@@ -96,8 +95,8 @@ start client guest -t 60 "$interop/saker_rping ivshmem: client 10.68.0.1 7304 10
 until_true 60 holds_one
 sleep 1
 kill -9 "$(cat "$guests/$SAKER_GUEST_NAME/pid")"
-until_true 30 has_ended server && until_true 30 is_as_before && show | grep -q "0 timed out"
+until_true 30 has_ended server && until_true 30 is_as_before && none_timed_out
 verdict $? "the guest is killed during a transfer: its peer is disconnected, nothing is left" \
     "$work/server.log"
-show | grep doorbell
+of_machine guest .doorbell
 conclude host

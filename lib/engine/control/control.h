@@ -126,7 +126,7 @@ uint64_t eng_control_deadline(const struct eng_control *c);
 const uint64_t *eng_control_counters(const struct eng_control *c);
 
 /* Do the work of eng_attach_flat(), eng_detach(), eng_client_gone(), eng_totals() (only the counts
- * of objects), eng_qps() and eng_neighbors(), which engine.h describes. */
+ * of objects), eng_qps(), eng_clients() and eng_neighbors(), which engine.h describes. */
 int eng_control_attach_flat(
 	struct eng_control *c, const char *name, void *base, size_t size, size_t mem_len);
 int eng_control_detach(struct eng_control *c, int client);
@@ -135,20 +135,9 @@ void eng_control_totals(const struct eng_control *c, struct eng_totals *out);
 /* Returns the bytes of private memory that the registry takes for one QP. */
 size_t eng_control_qp_size(void);
 int eng_control_qps(struct eng_control *c, struct eng_qp_view *out, int max);
+int eng_control_clients(struct eng_control *c, struct eng_client_view *out, int max);
 int eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max);
-
-/* A client, as the prompt and telemetry show it. */
-struct eng_client_view {
-	uint32_t client;
-	char name[SHM_NAME_MAX];
-	bool flat, leaving;
-	uint32_t qps, cqs, mrs, mws, pds, srqs, listeners, requests, regions, events;
-	uint64_t heap_used, heap_size; /* bytes of its home region */
-};
-/* Fills in at most `max` elements of `out` and returns their number. Waits for the control stage,
- * so the caller must be a thread other than the loops'. */
-int eng_control_clients(struct eng_control *c, struct eng_client_view *out, int max);
 
 /* Do the work of eng_socket_start() and eng_socket_stop(), which engine.h describes. */
 int eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);

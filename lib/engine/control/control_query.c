@@ -114,6 +114,18 @@ control_query_finish(struct eng_control *c, struct ctl_query *query)
 	control_query_put(query);
 }
 
+/* Returns the bytes that a client shares with the engine. */
+static uint64_t
+view_memory(const struct ctl_client *cl)
+{
+	uint64_t sum = __atomic_load_n(&cl->sparse_bytes, __ATOMIC_RELAXED);
+
+	for (unsigned i = 0; i < SHM_MAX_REGIONS; i++)
+		if (cl->region[i].base != NULL && !cl->region[i].sparse)
+			sum += cl->region[i].size;
+	return sum;
+}
+
 static void
 view_clients(struct eng_control *c, struct ctl_query *query)
 {
@@ -126,6 +138,9 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 			.client = cl->eng.index,
 			.flat = cl->flat,
 			.leaving = cl->phase > CTL_LIVE,
+			.pid = (uint32_t)cl->pid,
+			.uid = cl->uid,
+			.memory = view_memory(cl),
 			.qps = cl->qps.used,
 			.cqs = cl->cqs.used,
 			.mrs = cl->mrs.used,

@@ -127,11 +127,34 @@ char *
 host_say(const char *line, int *rc)
 {
 	static char text[8192];
+	struct cmd_out *out = cmd_out_new();
 	FILE *to = fmemopen(text, sizeof(text), "w");
 
 	memset(text, 0, sizeof(text));
-	*rc = gw_command(host.g, line, to);
+	if (strncmp(line, "add ", 4) == 0)
+		*rc = gw_command_add(host.g, line + 4, out);
+	else
+		*rc = gw_command_del(host.g, line + 4, out);
+	if (cmd_refusal(out) != NULL)
+		fputs(cmd_refusal(out), to);
+	cmd_print_text(out, to);
 	fclose(to);
+	cmd_out_free(out);
+	return text;
+}
+
+char *
+host_show(void)
+{
+	static char text[16384];
+	struct cmd_out *out = cmd_out_new();
+	FILE *to = fmemopen(text, sizeof(text), "w");
+
+	memset(text, 0, sizeof(text));
+	gw_command_show(host.g, out);
+	cmd_print_json(out, to);
+	fclose(to);
+	cmd_out_free(out);
 	return text;
 }
 
@@ -139,12 +162,11 @@ unsigned long long
 host_counted(const char *reason)
 {
 	unsigned long long n = 0;
-	char word[40];
+	char word[64];
 	const char *at;
-	int rc;
 
-	snprintf(word, sizeof(word), "  %s ", reason);
-	at = strstr(host_say("show", &rc), word);
+	snprintf(word, sizeof(word), "{\"name\":\"%s\",\"value\":", reason);
+	at = strstr(host_show(), word);
 	if (at != NULL)
 		cr_assert_eq(sscanf(at + strlen(word), "%llu", &n), 1);
 	return n;

@@ -33,9 +33,12 @@ void host_end(void);
 /* Stops the two threads, and starts them again. */
 void host_pause(void);
 void host_go(void);
-/* Executes a command of the gateway. Returns its output, and its result in *rc. */
+/* Executes "add NAME KEY=VALUE..." or "del NAME". Returns the output or the refusal, and the result
+ * in *rc. */
 char *host_say(const char *line, int *rc);
-/* Returns the switch's counter of that name, as `vm show` prints it. */
+/* Returns the output of `show vms` in JSON. */
+char *host_show(void);
+/* Returns the switch's counter of that name, as `show vms` prints it. */
 unsigned long long host_counted(const char *reason);
 
 /* Returns the gateway's state of a machine (gateway_priv.h). */

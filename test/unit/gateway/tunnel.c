@@ -111,13 +111,13 @@ Test(gw_tunnel, s7_1_2_two_machines_behind_one_address)
 {
 	struct tenants t;
 	char *text;
-	int rc;
 
 	start(&t, PSP_NO_CRYPTO, "tunnel=" OUTER "/24");
 	both_work(&t);
-	text = host_say("show", &rc);
+	text = host_show();
 	cr_assert_not_null(
-		strstr(text, "falcon function 65793, PCID, tunnel from " OUTER), "%s", text);
+		strstr(text, "\"falcon_function\":65793,\"pcid\":true,\"tunnel\":\"" OUTER), "%s",
+		text);
 	end(&t);
 }
 

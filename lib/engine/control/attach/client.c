@@ -99,6 +99,8 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->eng.header = home->base;
 	cl->eng.wake_fd = home->wake_fd;
 	cl->tenant = home->tenant;
+	cl->pid = home->pid;
+	cl->uid = home->uid;
 	ctl_client_rates(c, cl);
 	cl->eng.control = cl;
 	cl->control = c;

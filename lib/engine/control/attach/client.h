@@ -13,7 +13,9 @@ struct client_home {
 	uint32_t page;          /* bytes of its pages; 0 for a flat client */
 	int wake_fd;            /* descriptor that wakes the client, or -1 */
 	uint64_t tenant;        /* clients of one tenant may share XRC domains */
-	uint32_t conn;          /* number of the connection to the socket; not of a flat client */
+	int pid;                /* 0 without a socket, as is `uid` */
+	uint32_t uid;
+	uint32_t conn; /* number of the connection to the socket; not of a flat client */
 };
 
 /* Computes the offsets of a home region of `size` bytes. Returns 0, or -errno when `size` is too

@@ -37,6 +37,8 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const
 		.page = r.page,
 		.wake_fd = k->wake,
 		.tenant = k->cred.uid,
+		.pid = k->cred.pid,
+		.uid = k->cred.uid,
 		.conn = k->number};
 	rc = ctl_client_create(s->c, name, &home, &k->cl);
 	if (rc < 0) {

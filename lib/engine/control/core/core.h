@@ -166,6 +166,8 @@ struct ctl_client {
 	uint64_t mem_at, mem_len; /* flat: offset and bytes of the client's own memory in it */
 	struct ctl_table pds, mrs, mws, cqs, srqs, xrcds, ahs, qps, listeners, requests;
 	uint64_t tenant; /* clients of one tenant may share XRC domains */
+	int pid;         /* of its process, which has attached through the socket; 0: flat */
+	uint32_t uid;    /* likewise */
 	uint16_t request_generation;
 	/* The unanswered requests for which the client has created no QP since, oldest first. */
 	TAILQ_HEAD(, cm_request) unplaced;

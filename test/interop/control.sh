@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The control socket and sakerctl: one command, many, completion, JSON, refusals with their sentence
+# and exit status, clients that do not behave, and the end of saker. A second saker gives the shown
+# connections a peer.
+. "$(dirname "$0")/common.sh"
+install_packages jq || skip "jq cannot be installed"
+[ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
+take_memory 500 >/dev/null
+wire_a=(--address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
+pair --idle sleep
+ctl() { "$build/app/sakerctl" --socket "$work/a.control" "$@"; }
+# gives STATUS WORDS COMMAND...: the exit status and, on the stream that belongs to it, the words.
+gives() {
+    local want=$1 words=$2 rc=0
+    shift 2
+    "$@" >"$work/out.log" 2>"$work/err.log" || rc=$?
+    [ $rc = "$want" ] || fail "$* gave $rc"
+    if [ "$want" = 0 ]; then
+        grep -qF -- "$words" "$work/out.log" || fail "$* printed no '$words'"
+        [ ! -s "$work/err.log" ] || fail "$* printed an error"
+    else
+        grep -qF -- "$words" "$work/err.log" || fail "$* did not report '$words'"
+        [ ! -s "$work/out.log" ] || fail "$* printed something although it failed"
+    fi
+}
+
+say "one command"
+gives 0 "10.5.0.1/24" ctl show port info 0
+gives 0 "(no qps)" ctl show qp all
+gives 0 "control transport0 engine0" ctl show loops
+gives 0 "Counters cleared." ctl clear counters
+gives 0 "show qp all|QPN" ctl help
+gives 1 "sakerctl: 'sho qp all' is not a command; 'help' lists all" ctl sho qp all
+gives 1 "sakerctl: there is no QP '77'" ctl show qp 77
+gives 1 "sakerctl: there is no gateway; set [gateway] enabled = yes" ctl show vms
+gives 2 "usage: sakerctl" ctl --bogus
+gives 2 "no saker answers at $work/none: No such file or directory" \
+    "$build/app/sakerctl" -s "$work/none" help
+SAKER_CONTROL=$work/a.control gives 0 "net_memif0" "$build/app/sakerctl" show port info all
+
+say "JSON"
+[ "$(ctl --json show port stats all | jq '.ports | length')" = 1 ] || fail "one port"
+[ "$(ctl -j show config | jq -r '.config[] | select(.key == "idle").value')" = sleep ] ||
+    fail "idle = sleep"
+[ "$(ctl -j show counters | jq '.counters | length')" -gt 100 ] || fail "all counters"
+for command in "show client all" "show neighbors" "show loops" "show counters nonzero" "help"; do
+    # shellcheck disable=SC2086
+    ctl -j $command | jq -e 'to_entries | length == 1' >"$work/jq.log" || fail "$command"
+done
+gives 1 "sakerctl: there is no port '9'" ctl -j show port info 9
+
+say "the manual page"
+ctl -j help | jq -r '.commands[] | ".B \(.command)", .what_it_does' >"$work/help.log"
+sed -n '/^\.B help/,/^\.PP/p' doc/man/sakerctl.8 | grep -v '^\.[TP]P' | diff "$work/help.log" - ||
+    fail "doc/man/sakerctl.8 has other commands than saker"
+
+say "a connection"
+start server "$interop/pause" "$work/b.sock" listen 7000
+until_true 20 listens b || fail "the server does not listen"
+start client "$interop/pause" "$work/a.sock" connect 10.5.0.2 7000 100000 1000
+is_connected() {
+    ctl -j show qp all | jq -e '.qps | length == 1 and .[0].remote == "10.5.0.2:7000"'
+}
+until_true 20 is_connected >"$work/jq.log" || fail "no connection is shown"
+gives 0 "10.5.0.2:7000" ctl show qp all
+qpn=$(ctl -j show qp all | jq -r '.qps[0].qpn')
+gives 0 "messages out" ctl show qp "$qpn"
+ctl -j show qp "$qpn" | jq -e '.qps[0].tcp.state == "ESTABLISHED"' >"$work/jq.log" ||
+    fail "TCP's state"
+ctl -j show client all | jq -e ".clients[0] | .pid == ${pid[client]} and .uid == $(id -u)" \
+    >"$work/jq.log" || fail "the client's process"
+[ "$(ctl show qp all | wc -L)" -le 80 ] || fail "a table is wider than 80 columns"
+[ "$(ctl show counters | wc -L)" -le 80 ] || fail "the counters are wider than 80 columns"
+
+say "many commands, and the end of a reader"
+printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"
+grep -q "10.5.0.2 " "$work/out.log" || fail "the second command printed no neighbour"
+printf 'nonsense\nshow loops\n' | ctl >"$work/out.log" 2>"$work/err.log"
+[ $? = 1 ] && grep -q "control transport0" "$work/out.log" || fail "a refusal among commands"
+ctl show config | head -n 1 | grep -q section || fail "a pipe"
+
+say "a prompt with completion"
+[ "$(ctl --complete show qp)" = qp ] || fail "the word qp"
+[ "$(ctl --complete "show qp ")" = all ] || fail "the argument of show qp"
+timeout 60 python3 - "$build/app/sakerctl" "$work/a.control" <<'END' >"$work/prompt.log" 2>&1 ||
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "dumb"
+    os.execv(sys.argv[1], ["sakerctl", "-s", sys.argv[2]])
+seen = b""
+def until(words):
+    global seen
+    while words not in seen:
+        seen += os.read(fd, 4096)
+        print(seen)
+    seen = seen[seen.index(words) + len(words):]
+until(b"saker> ")
+os.write(fd, b"show lo\t\n")
+until(b"control transport0")
+until(b"saker> ")
+os.write(fd, b"nonsense\n")
+until(b"is not a command")
+until(b"saker> ")
+os.write(fd, b"\x04")
+assert os.waitpid(pid, 0)[1] == 0
+END
+    fail "the prompt of sakerctl: $(tail -n 1 "$work/prompt.log")"
+
+say "clients that do not behave"
+# Each stays for as long as saker lets it: one sends no line, one never ends it, others do not read.
+timeout 100 python3 - "$work/a.control" <<'END' >"$work/rude.log" 2>&1 &
+import socket, sys
+def dial(text):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(text)
+    return s
+rude = [dial(b""), dial(b"text show")] + [dial(b"text show counters\n") for i in range(8)]
+try:
+    dial(b"x" * 1000000)
+except (BrokenPipeError, ConnectionResetError):
+    pass
+print("rude", flush=True)
+for s in rude:
+    while s.recv(65536):
+        pass
+print("closed", flush=True)
+END
+pid[rude]=$!
+until_true 20 log_says rude rude || fail "the clients do not start"
+gives 0 "control transport0" ctl show loops
+until_true 60 log_says rude closed || fail "saker does not close the connections"
+ends rude 20
+
+say "saker stops, starts and ends"
+gives 0 "Stopped." ctl stop
+gives 1 "the loops are stopped" ctl show qp all
+gives 0 "Started." ctl start
+gives 1 "the loops are running already" ctl start
+[ "$(stat -c %a "$work/a.control")" = 600 ] || fail "the mode of the control socket"
+gives 0 "saker ends." ctl quit
+ends a 20 || fail "saker ends with $?"
+[ ! -e "$work/a.control" ] || fail "the control socket remains"
+gives 2 "no saker answers" ctl help
+echo PASS
