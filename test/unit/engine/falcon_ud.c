@@ -484,6 +484,49 @@ Test(engine_falcon_ud, datagrams_of_three_orders_keep_them_over_a_hostile_wire_r
 }
 
 static void
+few_contexts(struct eng_config *cfg, int node)
+{
+	cfg->falcon.stack.pools.tx_pkt_req = 256;
+}
+
+/* An ordered connection is given up when Falcon refuses a request, so requests beyond Falcon's
+ * resources must wait there, as many as a channel has. */
+Test(engine_falcon_ud, an_ordered_burst_beyond_falcons_resources_waits_falcon_8_2_3)
+{
+	struct saker_qp *qp[5], *to;
+	struct rd_wc wc;
+	struct saker_ah *ah;
+	unsigned done = 0;
+
+	frig_start(few_contexts);
+	fill(0);
+	to = datagram_qp(1, QKEY);
+	ah = handle_as(0, &frig.n[1].addr, SAKER_ORDER_STRONG);
+	for (unsigned k = 0; k < 5; k++)
+		qp[k] = datagram_qp_as(0, QKEY, SAKER_ORDER_STRONG);
+	receive(to, 1, 1, 0, 4000);
+	send_to(qp[0], 0, ah, saker_qp_num(to), QKEY, 0, 10);
+	frig_wc(1);
+	sent(0);
+	frig.silent = true;
+	for (unsigned i = 0; i < 5 * 250; i++) {
+		send_to(qp[i % 5], 0, ah, saker_qp_num(to), QKEY, i, 10);
+		frig_turn();
+	}
+	frig_turns(100);
+	frig.silent = false;
+	for (unsigned i = 0; i < TURNS && done < 5 * 250; i++) {
+		frig_turn();
+		for (; saker_cq_poll(frig.n[0].cq, &wc, 1) == 1; done++)
+			cr_assert_eq(wc.status, RD_SUCCESS);
+	}
+	cr_assert_eq(done, 5 * 250);
+	cr_assert_eq(frig_count(0, "rof", "ROF_UD_LOST"), 0);
+	cr_assert_eq(frig_count(1, "rof", "ROF_UD_NO_RECEIVE"), 5 * 250, "each arrived");
+	frig_stop();
+}
+
+static void
 in_order(struct eng_config *cfg, int node)
 {
 	cfg->falcon.datagram_ordering = ROF_ORDER_STRONG;
