@@ -7,7 +7,11 @@
 
 #include <rte_ether.h>
 
+#include "../../lib/rof/exchange.h"
 #include "saker.h"
+#include "values.h"
+
+#define SECOND UINT64_C(1000000000)
 
 /* Checks that the loops run, without which no stage can report. */
 static int
@@ -53,6 +57,7 @@ show_qp_line(struct cmd_out *out, const char *machine, const struct eng_qp_view 
 	cmd_text(out, "machine", "%s", machine);
 	cmd_text(out, "qpn", "0x%06x", q->qpn);
 	cmd_number(out, "client", q->client);
+	cmd_text(out, "kind", "%s", q->kind == SHM_FALCON ? "falcon" : "iwarp");
 	cmd_text(out, "state", "%s", q->state);
 	if (q->connected) {
 		show_end(out, "local", &q->tuple.laddr, q->tuple.lport);
@@ -62,9 +67,9 @@ show_qp_line(struct cmd_out *out, const char *machine, const struct eng_qp_view 
 }
 
 static void
-show_qp_tcp(struct cmd_out *out, const struct tcp_info *t)
+show_qp_tcp(struct cmd_out *out, const char *key, const struct tcp_info *t)
 {
-	cmd_record(out, "tcp");
+	cmd_record(out, key);
 	cmd_text(out, "state", "%s", t->state != NULL ? t->state : "-");
 	cmd_number(out, "srtt_ns", t->srtt_ns);
 	cmd_number(out, "rto_ns", t->rto_ns);
@@ -82,12 +87,52 @@ show_qp_tcp(struct cmd_out *out, const struct tcp_info *t)
 }
 
 static void
+show_qp_falcon(struct cmd_out *out, const struct eng_falcon_qp_view *v)
+{
+	const struct fa_info *f = &v->info;
+	uint16_t psp = (uint16_t)ROFX_PSP(v->psp);
+	char text[NAME_LEN];
+
+	value_format(KIND_PSP, &psp, text, sizeof(text));
+	cmd_record(out, "falcon");
+	cmd_text(out, "cid", "0x%06x", f->cid);
+	cmd_text(out, "peer_cid", "0x%06x", f->peer_cid);
+	cmd_number(out, "flows", f->flows);
+	cmd_text(out, "psp", "%s", text);
+	cmd_text(out, "mode", "%s", v->tunnel ? "tunnel" : "transport");
+	cmd_text(out, "spi", "0x%08x", v->spi);
+	cmd_number(out, "key_age_s", v->key_age_ns / SECOND);
+	cmd_number(out, "rtt_ns", f->rtt_ns);
+	cmd_number(out, "rto_ns", f->rto_ns);
+	cmd_number(out, "fabric_delay_ns", f->delay_ns);
+	cmd_text(out, "fcwnd_packets", "%u.%03u", f->fcwnd_milli / 1000, f->fcwnd_milli % 1000);
+	cmd_text(out, "ncwnd_packets", "%u.%03u", f->ncwnd_milli / 1000, f->ncwnd_milli % 1000);
+	cmd_number(out, "requests_in_flight", f->request_outstanding);
+	cmd_number(out, "data_in_flight", f->data_outstanding);
+	cmd_number(out, "queued", f->queued);
+	cmd_number(out, "packets_in", f->packets_in);
+	cmd_number(out, "packets_out", f->packets_out);
+	cmd_number(out, "acks_in", f->acks_in);
+	cmd_number(out, "acks_out", f->acks_out);
+	cmd_number(out, "nacks_in", f->nacks_in);
+	cmd_number(out, "nacks_out", f->nacks_out);
+	cmd_number(out, "retransmits", f->retransmits);
+	cmd_number(out, "early_retransmits", f->early_retransmits);
+	cmd_number(out, "timeouts", f->timeouts);
+	cmd_number(out, "tail_probes", f->probes);
+	cmd_number(out, "resyncs", f->resyncs_out);
+	cmd_number(out, "path_changes", f->repaths);
+	cmd_end(out);
+}
+
+static void
 show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view *q)
 {
 	cmd_record(out, NULL);
 	cmd_text(out, "machine", "%s", machine);
 	cmd_text(out, "qpn", "0x%06x", q->qpn);
 	cmd_number(out, "client", q->client);
+	cmd_text(out, "kind", "%s", q->kind == SHM_FALCON ? "falcon" : "iwarp");
 	cmd_text(out, "state", "%s", q->state);
 	cmd_number(out, "engine_stage", q->stage);
 	cmd_number(out, "messages_in", q->msgs_in);
@@ -98,7 +143,9 @@ show_qp_whole(struct cmd_out *out, const char *machine, const struct eng_qp_view
 		cmd_number(out, "transport_stage", q->transport);
 		show_end(out, "local", &q->tuple.laddr, q->tuple.lport);
 		show_end(out, "remote", &q->tuple.raddr, q->tuple.rport);
-		show_qp_tcp(out, &q->tcp);
+		if (q->falcon.open)
+			show_qp_falcon(out, &q->falcon);
+		show_qp_tcp(out, q->kind == SHM_FALCON ? "control_channel" : "tcp", &q->tcp);
 	}
 	cmd_end(out);
 }

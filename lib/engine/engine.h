@@ -352,13 +352,24 @@ struct eng_totals {
 	size_t shared_bytes_per_qp;
 };
 void eng_totals(const struct eng *e, struct eng_totals *out);
+/* The Falcon connection of a QP. */
+struct eng_falcon_qp_view {
+	bool open;           /* the other members are valid */
+	uint8_t psp;         /* enum psp_version */
+	uint32_t spi;        /* of received packets */
+	uint64_t key_age_ns; /* of the key of received packets */
+	bool tunnel;
+	struct fa_info info;
+};
 /* One QP. `transport`, `tuple` and `tcp` are valid while it is connected. */
 struct eng_qp_view {
 	uint32_t qpn, client, stage, transport; /* stage: of the engine stages */
 	const char *state;
 	struct tcp_tuple tuple;
 	bool connected;
-	struct tcp_info tcp;
+	uint8_t kind;        /* enum shm_transport */
+	struct tcp_info tcp; /* Falcon: of the control channel */
+	struct eng_falcon_qp_view falcon;
 	uint64_t msgs_out, msgs_in, bytes_out, bytes_in;
 };
 /* Requests views of at most `max` QPs from the stages that own them, and waits up to 2 s for the

@@ -164,6 +164,9 @@ fa_get_info(const struct fa_conn *c, struct fa_info *out)
 		rtt = SK_MAX(rtt, d->flow[i].cc.rtt);
 	}
 	*out = (struct fa_info){
+		.cid = c->params.cid,
+		.peer_cid = c->params.peer_cid,
+		.flows = d->flows,
 		.fcwnd_milli = (uint32_t)(fcwnd * 1000 / FA_CWND_ONE),
 		.ncwnd_milli = (uint32_t)((uint64_t)d->nic.ncwnd * 1000 / FA_CWND_ONE),
 		.rtt_ns = TICKS_NS(rtt),

@@ -404,6 +404,8 @@ void fa_credits_give(struct fa_credits *have, const struct fa_credits *cost);
 /* ---- Inspection ---- */
 
 struct fa_info {
+	uint32_t cid, peer_cid; /* of received packets, of sent packets */
+	uint32_t flows;
 	uint32_t fcwnd_milli, ncwnd_milli; /* thousandths of a packet, the sum of all flows */
 	uint64_t rtt_ns, rto_ns, delay_ns; /* smoothed round trip, timeout, last fabric delay */
 	uint32_t request_outstanding, data_outstanding, queued;

@@ -9,7 +9,8 @@ install_packages jq || skip "jq cannot be installed"
 [ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
 take_memory 500 >/dev/null
 wire_a=(--address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
-pair --idle sleep
+(umask 077 && echo 000102030405060708090a0b0c0d0e0f >"$work/psk")
+SAKER_FALCON_PSK=$work/psk pair --idle sleep --falcon yes --psp gcm256
 ctl() { "$build/app/sakerctl" --socket "$work/a.control" "$@"; }
 # gives STATUS WORDS COMMAND...: the exit status and, on the stream that belongs to it, the words.
 gives() {
@@ -73,6 +74,25 @@ ctl -j show client all | jq -e ".clients[0] | .pid == ${pid[client]} and .uid ==
     >"$work/jq.log" || fail "the client's process"
 [ "$(ctl show qp all | wc -L)" -le 80 ] || fail "a table is wider than 80 columns"
 [ "$(ctl show counters | wc -L)" -le 80 ] || fail "the counters are wider than 80 columns"
+
+say "a Falcon connection"
+listeners=$(telemetry b /saker/info | jq .listeners)
+listens_more() { [ "$(telemetry b /saker/info | jq .listeners)" -gt "$listeners" ]; }
+export PEER_FALCON=1
+start falcon-server "$interop/pause" "$work/b.sock" listen 7001
+until_true 20 listens_more || fail "the second server does not listen"
+start falcon-client "$interop/pause" "$work/a.sock" connect 10.5.0.2 7001 100000 1000
+unset PEER_FALCON
+of_falcon() { ctl -j show qp all | jq -r '.qps[] | select(.kind == "falcon" and .remote).qpn'; }
+is_there() { [ -n "$(of_falcon)" ]; }
+until_true 20 is_there || fail "no Falcon connection is shown"
+shown() { ctl -j show qp "$(of_falcon)" | jq -e "$1" >"$work/jq.log"; }
+until_true 20 shown '.qps[0].falcon | .packets_in > 0 and .rtt_ns > 0' || fail "no packets"
+shown '.qps[0].falcon | .psp == "gcm256" and .mode == "transport" and .cid != .peer_cid' ||
+    fail "the protection and the CIDs"
+shown '.qps[0] | .control_channel.state == "ESTABLISHED" and (has("tcp") | not)' ||
+    fail "the control channel"
+[ "$(ctl show qp "$(of_falcon)" | wc -L)" -le 80 ] || fail "a QP is wider than 80 columns"
 
 say "many commands, and the end of a reader"
 printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"

@@ -20,6 +20,7 @@
 #include "connect.h"
 
 struct eng_qp;
+struct eng_qp_view;
 struct eng_client;
 
 /* ---- Data path ---- */
@@ -232,8 +233,7 @@ struct eng_ctl {
 			int code; /* one of the transport's reasons */
 		} event;
 		struct {
-			struct tcp_tuple tuple;
-			struct tcp_info tcp;
+			struct eng_qp_view *view; /* which the stage completes */
 		} conn_info;
 		struct {
 			uint8_t state; /* enum rd_qp_state */

@@ -63,8 +63,6 @@ transport_answered(struct eng_control *c, struct ctl_msg *m)
 	if (m->m.status < 0)
 		return;
 	v->connected = true;
-	v->tuple = m->m.conn_info.tuple;
-	v->tcp = m->m.conn_info.tcp;
 }
 
 static struct ctl_msg *
@@ -78,6 +76,7 @@ query_message(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type
 	return m;
 }
 
+/* The transport stage writes into the query, which the control stage keeps until the answer. */
 static void
 query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q)
 {
@@ -89,12 +88,14 @@ query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q
 	v->stage = q->qp->stage;
 	v->transport = q->transport;
 	v->state = "?";
+	v->kind = q->qp->kind;
 	m->m.qp = q->qp;
 	m->m.client = &q->client->eng;
 	ctl_send_stage(c, q->qp->stage, m);
 	if (q->state == CM_ESTABLISHED) {
 		m = query_message(c, query, ENG_CT_QUERY, transport_answered);
 		m->m.conn = q->conn;
+		m->m.conn_info.view = v;
 		ctl_send_transport(c, q->transport, m);
 	}
 	query->n++;
@@ -166,7 +167,7 @@ neighbors_answered(struct eng_control *c, struct ctl_msg *m)
 	m->query->waiting--;
 }
 
-/* The transport stage writes into the query, which the control stage keeps until the answer. */
+/* The transport stage writes into the query, as for QPs. */
 static void
 view_neighbors(struct eng_control *c, struct ctl_query *query)
 {

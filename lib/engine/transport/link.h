@@ -107,6 +107,9 @@ struct eng_link {
 	void (*pending)(struct eng_transport *t, struct eng_conn *c);
 	/* Frees c->part, when TCP has closed or continues without the connection. */
 	void (*closed)(struct eng_transport *t, struct eng_conn *c);
+	/* Adds what the transport has for the connection to the view. NULL: nothing. */
+	void (*look)(
+		const struct eng_transport *t, const struct eng_conn *c, struct eng_qp_view *view);
 	/* Frees the payload of a message for a connection that does not exist any more. Ignores
 	 * messages of other transports. */
 	void (*drop)(const struct eng_dmsg *m);

@@ -119,12 +119,14 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 }
 
 static int
-ctl_query(struct eng_conn *c, struct eng_ctl *m)
+ctl_query(const struct eng_transport *t, const struct eng_conn *c, struct eng_qp_view *view)
 {
 	if (c->tcp == NULL)
 		return -ENOTCONN;
-	m->conn_info.tuple = *tcp_tuple(c->tcp);
-	tcp_get_info(c->tcp, &m->conn_info.tcp);
+	view->tuple = *tcp_tuple(c->tcp);
+	tcp_get_info(c->tcp, &view->tcp);
+	if (c->link != NULL && c->link->look != NULL)
+		c->link->look(t, c, view);
 	return 0;
 }
 
@@ -148,7 +150,7 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 	case ENG_CT_ABORT:
 		return ctl_abort(t, c, m->abort.how);
 	case ENG_CT_QUERY:
-		return ctl_query(c, m);
+		return ctl_query(t, c, m->conn_info.view);
 	}
 	return -EINVAL;
 }

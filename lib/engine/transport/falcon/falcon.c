@@ -372,6 +372,21 @@ eng_falcon_close(struct eng_transport *t, struct eng_falcon_conn *fc)
 	TAILQ_INSERT_TAIL(&f->free, fc, next);
 }
 
+static void
+falcon_link_look(const struct eng_transport *t, const struct eng_conn *c, struct eng_qp_view *view)
+{
+	const struct eng_falcon_conn *fc = eng_falcon_conn_of(c);
+
+	if (fc == NULL || fc->fa == NULL)
+		return;
+	view->falcon = (struct eng_falcon_qp_view){.open = true,
+		.psp = psp_sa_version(fc->rx_sa),
+		.spi = psp_sa_spi(fc->rx_sa),
+		.key_age_ns = t->now - fc->key_since,
+		.tunnel = fc->tunnel != NULL};
+	fa_get_info(fc->fa, &view->falcon.info);
+}
+
 /* Submits a chain of requests. */
 static void
 falcon_link_requests(struct eng_transport *t, struct eng_falcon_conn *fc, struct fa_buf *buf)
@@ -564,5 +579,6 @@ const struct eng_link eng_link_falcon = {
 	.pending_first = falcon_link_pending_first,
 	.pending = falcon_link_pending,
 	.closed = falcon_link_closed,
+	.look = falcon_link_look,
 	.drop = falcon_link_drop,
 };

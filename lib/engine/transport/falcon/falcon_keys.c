@@ -62,6 +62,7 @@ void
 eng_falcon_keys_start(struct eng_transport *t, struct eng_falcon_conn *fc)
 {
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;
+	fc->key_since = t->now;
 	fc->retire_at = SK_NEVER;
 	fc->rekey_at = next_change(t, fc);
 	eng_falcon_keys_arm(t, fc);
@@ -139,6 +140,7 @@ rekey(struct eng_transport *t, struct eng_falcon_conn *fc)
 	}
 	fc->prev_sa = fc->rx_sa;
 	fc->rx_sa = sa;
+	fc->key_since = t->now;
 	psp_rx_rotate(&fc->accept, eng_falcon_of(t)->device, psp_sa_spi(sa));
 	fc->generation = eng_falcon_of(t)->device->generation;
 	fc->rx_left = t->e->cfg.falcon.rekey_packets;

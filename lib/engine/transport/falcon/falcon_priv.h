@@ -63,6 +63,7 @@ struct eng_falcon_conn {
 	/* When the next change of the receive key begins, and when prev_sa is freed; SK_NEVER: no
 	 * such event is due. */
 	uint64_t rekey_at, retire_at;
+	uint64_t key_since; /* when rx_sa was created */
 	struct sk_timer timer;
 	uint32_t generation;               /* of the device key of rx_sa */
 	bool self;                         /* the connection of a self-connected QP */
