@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of commands: of the prompt, the files of commands and the control socket. */
+#include <string.h>
+
+#include <rte_log.h>
+
 #include "saker.h"
 
 static int
@@ -7,6 +11,21 @@ commands_help(void *app, const char *arg, struct cmd_out *out)
 {
 	cmd_help(commands_table(app), out);
 	return 0;
+}
+
+static int
+commands_log(void *app, const char *arg, struct cmd_out *out)
+{
+	static const struct {
+		const char *name;
+		uint32_t level;
+	} all[] = {{"error", RTE_LOG_ERR}, {"warning", RTE_LOG_WARNING}, {"info", RTE_LOG_NOTICE},
+		{"debug", RTE_LOG_DEBUG}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (strcmp(all[i].name, arg) == 0)
+			rte_log_set_level_pattern("user.saker", all[i].level);
+	return cmd_say(out, "The log level is %s.", arg);
 }
 
 static int
@@ -37,6 +56,7 @@ static const struct cmd commands[] = {
 	{"show port info", "all|N", "name, addresses, link and queues of a port", show_port_info},
 	{"show qp", "all|QPN", "queue pairs; with a number, the state of its connection", show_qps},
 	{"show client", "all|N", "clients with their processes, objects and memory", show_clients},
+	{"show memory", NULL, "memory of the process, of DPDK's heaps, and mbufs", show_memory},
 	{"show counters", "[nonzero]", "counters of all layers, or those that are not 0",
 		show_counters},
 	{"show vms", NULL, "virtual machines, their objects, and the switch", gateway_show},
@@ -54,6 +74,8 @@ static const struct cmd commands[] = {
 		falcon_reload},
 	{"vm add", "NAME KEY=VALUE...", "add a virtual machine", gateway_add},
 	{"vm del", "NAME", "remove a virtual machine", gateway_del},
+	{"log", "error|warning|info|debug", "set the least severe messages that are logged",
+		commands_log},
 	{"start", NULL, "start the loops again", commands_start},
 	{"stop", NULL, "stop the loops: saker sends and answers nothing until 'start'",
 		commands_stop},

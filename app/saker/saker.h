@@ -71,6 +71,9 @@ int clear_counters(void *app, const char *arg, struct cmd_out *out);
 /* Frees the values that clear_counters() has kept. */
 void clear_free(struct app *a);
 
+/* ---- memory.c ---- */
+int show_memory(void *app, const char *arg, struct cmd_out *out);
+
 /* ---- stats.c ---- */
 int show_port_stats(void *app, const char *arg, struct cmd_out *out);
 int show_port_info(void *app, const char *arg, struct cmd_out *out);
