@@ -24,7 +24,7 @@ sk_addr_is_multicast(const struct sk_addr *a)
 }
 
 bool
-sk_addr_within(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bits)
+sk_in_prefix(const struct sk_addr *a, const struct sk_addr *prefix, unsigned bits)
 {
 	unsigned bytes = bits / 8, rest = bits % 8;
 

@@ -42,7 +42,7 @@ rofx_identity_member(const struct rofx_identity *id, const struct sk_addr *peer)
 	for (unsigned i = 0; i < id->nmembers; i++)
 		if (id->members[i].bits == 0 ||
 			(peer != NULL &&
-				sk_addr_within(peer, &id->members[i].addr, id->members[i].bits)))
+				sk_in_prefix(peer, &id->members[i].addr, id->members[i].bits)))
 			return &id->members[i];
 	return NULL;
 }
@@ -50,7 +50,7 @@ rofx_identity_member(const struct rofx_identity *id, const struct sk_addr *peer)
 static bool
 member_same(const struct rofx_member *a, const struct rofx_member *b)
 {
-	return a->bits == b->bits && sk_addr_within(&a->addr, &b->addr, b->bits);
+	return a->bits == b->bits && sk_in_prefix(&a->addr, &b->addr, b->bits);
 }
 
 /* Sorts the longest prefixes first. */

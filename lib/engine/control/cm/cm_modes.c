@@ -71,7 +71,7 @@ modes_configured(const struct eng_control *c, const struct sk_addr *remote, uint
 		const struct eng_modes_config *row = &cfg->modes[i];
 
 		if (!row->present || (row->port != 0 && row->port != port) ||
-			!sk_addr_within(remote, &row->addr, row->prefix))
+			!sk_in_prefix(remote, &row->addr, row->prefix))
 			continue;
 		modes = row->modes;
 		break;
