@@ -182,7 +182,7 @@ Test(app_settings, falcons_congestion_control_has_a_name)
 	cr_assert_str_eq(s.eng.falcon.cc, "dctcp");
 	setenv("SAKER_FALCON_CC", "fixed", 1);
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
-	cr_assert_eq(s.eng.falcon.cc, fa_algorithm_find("fixed")->name, "%s", s.eng.falcon.cc);
+	cr_assert_str_eq(s.eng.falcon.cc, "fixed");
 	setenv("SAKER_FALCON_CC", "cubic", 1);
 	refused("", "environment variable SAKER_FALCON_CC: 'cubic' is not one of swift, dctcp, "
 		    "fixed");
@@ -403,7 +403,6 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.rekey_ns);
 	SAME(falcon.rekey_packets);
 	SAME(falcon.device_key_ns);
-	SAME(falcon.cc);
 	SAME(falcon.rue.rtt_alpha);
 	SAME(falcon.rue.rto_scalar);
 	SAME(falcon.rue.nic.initial);
@@ -474,6 +473,7 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(tcp.rcv_wscale);
 #undef SAME
 	cr_assert_str_eq(s.eng.tcp.cc, plain.eng.tcp.cc);
+	cr_assert_str_eq(s.eng.falcon.cc, plain.eng.falcon.cc);
 	cr_assert_eq(s.eng.idle, plain.eng.idle);
 	cr_assert_eq(s.eng.sleep_after, plain.eng.sleep_after);
 	cr_assert_eq(s.eng.mpa_revision, plain.eng.mpa_revision);
