@@ -4,6 +4,7 @@
  * floor: raw frames over the same ports, in the same process, in alternating rounds.
  */
 #include <rte_eal.h>
+#include <signal.h>
 #include <string.h>
 
 #include "perf.h"
@@ -31,6 +32,8 @@ main(int argc, char **argv)
 	n = perf_eal_words(argc, argv);
 	if (perf_options_parse(&o, argc - n, argv + n))
 		return 2;
+	/* net_virtio_user writes to its back end's socket, also when the other end has left. */
+	signal(SIGPIPE, SIG_IGN);
 	if (perf_eal_init(&o, n, argv))
 		return 1;
 	rc = o.listen || o.connect != NULL ? perf_single(&o) : perf_embedded(&o);
