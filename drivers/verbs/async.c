@@ -135,8 +135,8 @@ ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 	while ((item = vb_waitq_pop(&c->async)) == NULL) {
 		/* Without the dispatching thread this thread delivers the events: async_fd is
 		 * readable when libsaker has some. */
-		if (!vb_dispatch_running())
-			vb_dispatch(c->saker);
+		if (!vb_dispatch_running(c->at))
+			vb_dispatch(c->at);
 		item = vb_waitq_pop(&c->async);
 		if (item != NULL)
 			break;

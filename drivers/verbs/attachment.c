@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The process's attachment to a saker. A child after fork(2) uses no object of its parent: the
+ * The attachments of the process. It has one at a time. When the saker has gone, the contexts that
+ * were opened before keep the old attachment until the program has closed them, and the next call
+ * that needs a saker opens a new one. A child after fork(2) uses no object of its parent: the
  * contexts that it inherited are dead, and the first call that needs a saker opens an attachment of
  * the child's own.
  */
@@ -14,9 +16,8 @@
 
 static struct {
 	pthread_mutex_t lock;
-	struct saker *saker;
-	struct saker_device device;
-	bool forks_seen; /* the handlers of fork(2) are registered */
+	struct vb_attachment *now; /* the attachment that new contexts get, or NULL */
+	bool forks_seen;           /* the handlers of fork(2) are registered */
 } at = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 int
@@ -63,34 +64,122 @@ fork_parent(void)
 static void
 fork_child(void)
 {
-	vb_dispatch_fork_child();
+	vb_dispatch_fork_child(at.now);
 	vb_contexts_fork_child();
-	at.saker = NULL;
+	at.now = NULL;
 	pthread_mutex_init(&at.lock, NULL);
 }
 
-struct saker *
-vb_saker(void)
+struct vb_attachment *
+vb_attachment_now(void)
 {
-	struct saker *s;
+	struct vb_attachment *a;
+
+	pthread_mutex_lock(&at.lock);
+	a = at.now;
+	if (a != NULL)
+		a->refs++;
+	pthread_mutex_unlock(&at.lock);
+	return a;
+}
+
+void
+vb_attachment_hold(struct vb_attachment *a)
+{
+	pthread_mutex_lock(&at.lock);
+	a->refs++;
+	pthread_mutex_unlock(&at.lock);
+}
+
+/* The structure stays, because pointers to its description of the device may be in use. */
+void
+vb_attachment_release(struct vb_attachment *a)
+{
+	bool last;
+
+	pthread_mutex_lock(&at.lock);
+	last = --a->refs == 0;
+	pthread_mutex_unlock(&at.lock);
+	if (last)
+		saker_close(a->saker);
+}
+
+/* Opens an attachment. Call with the lock held. Returns NULL, and -errno in *rc. */
+static struct vb_attachment *
+attachment_open(int *rc)
+{
+	struct vb_attachment *a = calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		*rc = -ENOMEM;
+		return NULL;
+	}
+	*rc = saker_open(NULL, program_invocation_short_name, &a->saker);
+	if (*rc == 0) {
+		*rc = saker_device(a->saker, &a->device);
+		if (*rc < 0)
+			saker_close(a->saker);
+	}
+	if (*rc == 0)
+		return a;
+	free(a);
+	return NULL;
+}
+
+/* Returns a held attachment that replaces `old`, or the one with which another thread has replaced
+ * it. */
+static struct vb_attachment *
+attachment_renew(struct vb_attachment *old)
+{
+	struct vb_attachment *a;
+	bool replaced = false;
 	int rc = 0;
 
 	pthread_mutex_lock(&at.lock);
 	if (!at.forks_seen)
 		at.forks_seen = pthread_atfork(fork_prepare, fork_parent, fork_child) == 0;
-	if (at.saker == NULL) {
-		rc = saker_open(NULL, program_invocation_short_name, &at.saker);
-		if (rc == 0)
-			rc = saker_device(at.saker, &at.device);
+	if (at.now == old) {
+		a = attachment_open(&rc);
+		replaced = a != NULL;
+	} else {
+		a = at.now;
 	}
-	s = at.saker;
+	if (replaced) {
+		a->refs = 1; /* at.now */
+		at.now = a;
+	}
+	if (a != NULL)
+		a->refs++;
 	pthread_mutex_unlock(&at.lock);
+	if (replaced && old != NULL)
+		vb_attachment_release(old);
 	vb_rc(rc, "attaching to a saker");
-	return s;
+	return a;
+}
+
+struct vb_attachment *
+vb_attach(void)
+{
+	struct vb_attachment *old = vb_attachment_now(), *a;
+
+	if (old != NULL && !saker_gone(old->saker))
+		return old;
+	/* Its contexts get their event before anything reaches the next saker. */
+	if (old != NULL)
+		vb_dispatch(old);
+	a = attachment_renew(old);
+	if (old != NULL)
+		vb_attachment_release(old);
+	return a;
 }
 
 const struct saker_device *
 vb_saker_device(void)
 {
-	return vb_saker() != NULL ? &at.device : NULL;
+	struct vb_attachment *a = vb_attach();
+
+	if (a == NULL)
+		return NULL;
+	vb_attachment_release(a);
+	return &a->device;
 }

@@ -102,7 +102,7 @@ ibv_create_comp_channel(struct ibv_context *context)
 	int rc = c == NULL ? ENOMEM : vb_alive(context);
 
 	if (rc == 0)
-		rc = vb_dispatch_start();
+		rc = vb_dispatch_start(vb_context(context)->at);
 	if (rc == 0)
 		rc = vb_waitq_init(&c->waitq, channel_taken);
 	if (rc != 0) {

@@ -52,7 +52,7 @@ async_begin(struct vb_context *c)
 		return rc;
 	}
 	rc = context_watch(c->vctx.context.async_fd, c->async.event);
-	if (rc == 0 && !vb_dispatch_running())
+	if (rc == 0 && !vb_dispatch_running(c->at))
 		rc = context_watch(c->vctx.context.async_fd, saker_fd(c->saker));
 	if (rc != 0) {
 		close(c->vctx.context.async_fd);
@@ -69,25 +69,25 @@ unwatch(struct vb_context *c)
 }
 
 void
-vb_contexts_dispatched(void)
+vb_contexts_dispatched(const struct vb_attachment *a)
 {
 	struct vb_context *c;
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH (c, &contexts, next)
-		if (!c->dead)
+		if (!c->dead && c->at == a)
 			unwatch(c);
 	pthread_mutex_unlock(&lock);
 }
 
 void
-vb_contexts_gone(void)
+vb_contexts_gone(const struct vb_attachment *a)
 {
 	struct vb_context *c;
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH (c, &contexts, next) {
-		if (c->dead)
+		if (c->dead || c->at != a)
 			continue;
 		unwatch(c); /* libsaker's descriptor stays readable from now on */
 		vb_async_raise(&c->vctx.context, IBV_EVENT_DEVICE_FATAL, NULL);
@@ -100,35 +100,34 @@ vb_contexts_gone(void)
 static void
 context_enter(struct vb_context *c)
 {
-	bool dispatched;
-
 	pthread_mutex_lock(&lock);
 	LIST_INSERT_HEAD(&contexts, c, next);
 	pthread_mutex_unlock(&lock);
 	/* The dispatching thread may have started before the context was in the list. */
-	dispatched = vb_dispatch_running();
-	if (dispatched)
-		vb_contexts_dispatched();
+	if (vb_dispatch_running(c->at))
+		vb_contexts_dispatched(c->at);
 }
 
 VB_EXPORT struct ibv_context *
 ibv_open_device(struct ibv_device *device)
 {
-	struct saker *s = vb_saker();
+	struct vb_attachment *a = vb_attach();
 	struct vb_context *c;
 	const char *poll;
 	int rc;
 
-	if (s == NULL)
+	if (a == NULL)
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (c == NULL) {
+		vb_attachment_release(a);
 		errno = ENOMEM;
 		return NULL;
 	}
 	c->kind = ((struct vb_device *)device)->kind;
-	c->saker = s;
-	c->info = *vb_saker_device();
+	c->at = a;
+	c->saker = a->saker;
+	c->info = a->device;
 	poll = getenv("SAKER_POLL");
 	c->poll_yields = poll != NULL && strcmp(poll, "yield") == 0;
 	c->vctx.sz = sizeof(c->vctx);
@@ -141,6 +140,7 @@ ibv_open_device(struct ibv_device *device)
 	rc = async_begin(c);
 	if (rc != 0) {
 		free(c);
+		vb_attachment_release(a);
 		errno = rc;
 		return NULL;
 	}
@@ -160,6 +160,8 @@ ibv_close_device(struct ibv_context *context)
 	close(context->async_fd);
 	vb_waitq_fini(&c->async);
 	pthread_mutex_destroy(&context->mutex);
+	if (!c->dead)
+		vb_attachment_release(c->at);
 	free(c);
 	return 0;
 }

@@ -21,16 +21,15 @@
 
 static struct {
 	pthread_mutex_t events; /* see vb_events_lock() */
-	pthread_mutex_t lock;   /* guards the next three */
-	bool running;
-	pthread_t thread;
-	int stop;  /* eventfd: readable when the thread must end */
-	bool gone; /* the saker has gone; guarded by the events' lock */
+	/* Guards running, joined, thread and stop of each attachment: `running` while the thread
+	 * exists; `joined` once another thread waits for its end. */
+	pthread_mutex_t lock;
 } disp = {
 	.events = PTHREAD_MUTEX_INITIALIZER,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
-static vb_cm_fn *cm_event; /* atomic */
+static vb_cm_fn *cm_event;     /* atomic */
+static vb_cm_gone_fn *cm_gone; /* atomic */
 
 void
 vb_events_lock(void)
@@ -45,14 +44,15 @@ vb_events_unlock(void)
 }
 
 void
-vb_on_cm_event(vb_cm_fn *fn)
+vb_on_cm_event(vb_cm_fn *fn, vb_cm_gone_fn *gone)
 {
 	__atomic_store_n(&cm_event, fn, __ATOMIC_RELEASE);
+	__atomic_store_n(&cm_gone, gone, __ATOMIC_RELEASE);
 }
 
 /* Processes, for the libibverbs side, an event that is not a completion event. */
 static void
-async_event(const struct saker_event *ev)
+async_event(struct vb_attachment *a, const struct saker_event *ev)
 {
 	struct vb_qp *qp = ev->qp != NULL ? saker_qp_user(ev->qp) : NULL;
 
@@ -67,8 +67,8 @@ async_event(const struct saker_event *ev)
 		vb_srq_limit(saker_srq_user(ev->srq));
 		break;
 	case SAKER_EV_ENGINE_GONE:
-		disp.gone = true;
-		vb_contexts_gone();
+		a->gone = true;
+		vb_contexts_gone(a);
 		break;
 	default:
 		break;
@@ -76,7 +76,7 @@ async_event(const struct saker_event *ev)
 }
 
 bool
-vb_dispatch(struct saker *s)
+vb_dispatch(struct vb_attachment *a)
 {
 	struct saker_event ev;
 	struct saker_cq *cq;
@@ -84,105 +84,135 @@ vb_dispatch(struct saker *s)
 	bool gone;
 
 	vb_events_lock();
-	while (saker_cq_event(s, &cq) > 0)
+	while (saker_cq_event(a->saker, &cq) > 0)
 		vb_channel_event(saker_cq_user(cq));
-	while (saker_event(s, &ev) > 0) {
-		async_event(&ev);
+	while (saker_event(a->saker, &ev) > 0) {
+		async_event(a, &ev);
 		fn = __atomic_load_n(&cm_event, __ATOMIC_ACQUIRE);
 		if (fn != NULL)
-			fn(&ev);
+			fn(a, &ev);
 	}
-	gone = disp.gone;
+	gone = a->gone;
 	vb_events_unlock();
 	return !gone;
+}
+
+/* Ends the thread of an attachment whose saker has gone. */
+static void
+thread_gone(struct vb_attachment *a)
+{
+	vb_cm_gone_fn *fn = __atomic_load_n(&cm_gone, __ATOMIC_ACQUIRE);
+
+	if (fn != NULL)
+		fn(a->stop);
+	pthread_mutex_lock(&disp.lock);
+	if (!a->joined) {
+		a->running = false;
+		pthread_detach(pthread_self());
+		close(a->stop);
+	}
+	pthread_mutex_unlock(&disp.lock);
+	vb_attachment_release(a);
 }
 
 static void *
 dispatch_run(void *arg)
 {
+	struct vb_attachment *a = arg;
 	struct pollfd p[2] = {
-		{.fd = saker_fd(arg), .events = POLLIN}, {.fd = disp.stop, .events = POLLIN}};
+		{.fd = saker_fd(a->saker), .events = POLLIN}, {.fd = a->stop, .events = POLLIN}};
 
 	/* The first turn delivers the events that came before the thread existed. When the saker
 	 * has gone, its descriptor stays readable and no further event comes. */
-	while (vb_dispatch(arg)) {
+	while (vb_dispatch(a)) {
 		if (poll(p, 2, -1) < 0 && errno != EINTR)
-			break;
+			return NULL;
 		if ((p[1].revents & POLLIN) != 0)
-			break;
+			return NULL;
 	}
+	thread_gone(a);
 	return NULL;
 }
 
 /* Starts the thread with all signals blocked: the program's own threads handle its signals. */
 static int
-thread_begin(struct saker *s)
+thread_begin(struct vb_attachment *a)
 {
 	sigset_t all, old;
 	int rc;
 
-	disp.stop = eventfd(0, EFD_CLOEXEC);
-	if (disp.stop < 0)
+	a->stop = eventfd(0, EFD_CLOEXEC);
+	if (a->stop < 0)
 		return errno;
+	vb_attachment_hold(a);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&disp.thread, NULL, dispatch_run, s);
+	rc = pthread_create(&a->thread, NULL, dispatch_run, a);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0) {
-		close(disp.stop);
+		close(a->stop);
+		vb_attachment_release(a);
 		return vb_fail(
 			rc, "cannot start the thread that delivers events: %s", strerror(rc));
 	}
-	pthread_setname_np(disp.thread, "saker-verbs");
+	pthread_setname_np(a->thread, "saker-verbs");
 	return 0;
 }
 
 int
-vb_dispatch_start(void)
+vb_dispatch_start(struct vb_attachment *a)
 {
-	struct saker *s = vb_saker();
 	int rc = 0;
 
-	if (s == NULL)
-		return errno;
+	/* The events of a saker that has gone come from vb_dispatch(). */
+	if (saker_gone(a->saker))
+		return 0;
 	pthread_mutex_lock(&disp.lock);
-	if (!disp.running) {
-		rc = thread_begin(s);
-		disp.running = rc == 0;
+	if (!a->running) {
+		rc = thread_begin(a);
+		a->running = rc == 0;
 	}
 	pthread_mutex_unlock(&disp.lock);
 	if (rc == 0)
-		vb_contexts_dispatched();
+		vb_contexts_dispatched(a);
 	return rc;
 }
 
 bool
-vb_dispatch_running(void)
+vb_dispatch_running(const struct vb_attachment *a)
 {
 	bool running;
 
 	pthread_mutex_lock(&disp.lock);
-	running = disp.running;
+	running = a->running;
 	pthread_mutex_unlock(&disp.lock);
 	return running;
+}
+
+/* Returns whether the attachment has a thread for which the caller now has to wait. */
+static bool
+join_begin(struct vb_attachment *a)
+{
+	pthread_mutex_lock(&disp.lock);
+	a->joined = a->running && !pthread_equal(pthread_self(), a->thread);
+	pthread_mutex_unlock(&disp.lock);
+	return a->joined;
 }
 
 /* Ends the thread. The attachment stays: other threads may poll until the process ends. */
 __attribute__((destructor)) static void
 dispatch_end(void)
 {
+	struct vb_attachment *a = vb_attachment_now();
 	const uint64_t one = 1;
 	struct timespec until;
 
-	if (!disp.running || pthread_equal(pthread_self(), disp.thread))
-		return;
-	if (write(disp.stop, &one, sizeof(one)) < 0)
+	if (a == NULL || !join_begin(a) || write(a->stop, &one, sizeof(one)) < 0)
 		return;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += JOIN_SECONDS;
-	if (pthread_timedjoin_np(disp.thread, NULL, &until) == 0)
-		close(disp.stop);
-	disp.running = false;
+	if (pthread_timedjoin_np(a->thread, NULL, &until) == 0)
+		close(a->stop);
 }
 
 void
@@ -199,13 +229,14 @@ vb_dispatch_fork_parent(void)
 	pthread_mutex_unlock(&disp.events);
 }
 
-/* The thread does not exist in the child. */
+/* The thread does not exist in the child. The attachment's lock is held. */
 void
-vb_dispatch_fork_child(void)
+vb_dispatch_fork_child(struct vb_attachment *a)
 {
-	if (disp.running)
-		close(disp.stop);
-	disp.running = false;
+	if (a != NULL && a->running)
+		close(a->stop);
+	if (a != NULL)
+		a->running = false;
 	pthread_mutex_init(&disp.lock, NULL);
 	pthread_mutex_init(&disp.events, NULL);
 }

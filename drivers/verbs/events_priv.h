@@ -35,15 +35,15 @@ void vb_await_acks(
 
 /* ---- context.c ---- */
 
-/* Raises IBV_EVENT_DEVICE_FATAL on every context, because the saker has gone. */
-void vb_contexts_gone(void);
-/* Removes libsaker's descriptor from each context's async_fd: a thread delivers events from now on,
- * so async_fd need not show events that wait at libsaker. */
-void vb_contexts_dispatched(void);
+/* Raises IBV_EVENT_DEVICE_FATAL on every context of the attachment, because the saker has gone. */
+void vb_contexts_gone(const struct vb_attachment *a);
+/* Removes libsaker's descriptor from the async_fd of each context of the attachment: a thread
+ * delivers its events from now on, so async_fd need not show events that wait at libsaker. */
+void vb_contexts_dispatched(const struct vb_attachment *a);
 
 /* ---- dispatch.c ---- */
 
-/* Returns whether the thread that delivers events runs. */
-bool vb_dispatch_running(void);
+/* Returns whether the thread that delivers the attachment's events runs. */
+bool vb_dispatch_running(const struct vb_attachment *a);
 
 #endif

@@ -7,12 +7,15 @@
 #ifndef SAKER_VERBS_PROCESS_PRIV_H
 #define SAKER_VERBS_PROCESS_PRIV_H
 
+struct vb_attachment;
+
 void vb_contexts_fork_prepare(void);
 void vb_contexts_fork_parent(void);
 void vb_contexts_fork_child(void);
 
 void vb_dispatch_fork_prepare(void);
 void vb_dispatch_fork_parent(void);
-void vb_dispatch_fork_child(void);
+/* `a`: the attachment of the parent, or NULL. */
+void vb_dispatch_fork_child(struct vb_attachment *a);
 
 #endif

@@ -4,10 +4,11 @@
  * folder) and librdmacm (cm/) for programs that were built against the genuine libraries. Each
  * object is a structure that begins with the public structure of verbs and adds libsaker's handle.
  *
- * A process has one attachment to a saker, which the library opens when a program first needs it,
- * and at most one thread of the library, which vb_dispatch_start() starts as soon as a program can
- * sleep on a descriptor. Functions return 0 or a positive errno, or NULL with errno set, as verbs
- * do. The functions of libsaker return -errno; vb_rc() converts the one into the other.
+ * A process has one attachment to a saker at a time, which the library opens when a program first
+ * needs it, and at most one thread of the library for it, which vb_dispatch_start() starts as soon
+ * as a program can sleep on a descriptor. Functions return 0 or a positive errno, or NULL with
+ * errno set, as verbs do. The functions of libsaker return -errno; vb_rc() converts the one into
+ * the other.
  *
  * Locks, in the order in which a thread may take them: vb_events_lock(); the locks of cm/ (which
  * therefore holds no lock of its own when it destroys an object); the lock of the list of contexts;
@@ -43,11 +44,29 @@
 
 /* ---- attachment.c ---- */
 
-/* Returns the attachment of the process. The first call opens it ($SAKER_SOCKET), and so does the
- * first call in a child after fork(2). Returns NULL with errno when no saker answers. */
-struct saker *vb_saker(void);
+/* An attachment to a saker. Whoever uses `saker` holds it. */
+struct vb_attachment {
+	struct saker *saker;
+	struct saker_device device; /* as it was when the process attached */
+	uint32_t refs;              /* guarded by attachment.c's lock */
+	bool gone;                  /* SAKER_EV_ENGINE_GONE has come; guarded by the events' lock */
+	/* The thread that delivers its events; see dispatch.c. */
+	bool running, joined;
+	pthread_t thread;
+	int stop; /* eventfd: readable when the thread must end */
+};
+
+/* Returns the attachment of the process, and holds it. The first call opens it ($SAKER_SOCKET), and
+ * so do the first call in a child after fork(2) and the first one after the saker has gone. Returns
+ * NULL with errno when no saker answers. Takes the events' lock. */
+struct vb_attachment *vb_attach(void);
+/* Returns the attachment of the process as it is, and holds it; NULL: it has none. */
+struct vb_attachment *vb_attachment_now(void);
+void vb_attachment_hold(struct vb_attachment *a);
+/* The last holder closes the attachment, which destroys all objects that belong to it. */
+void vb_attachment_release(struct vb_attachment *a);
 /* Returns the description of the saker's device as it was when the process attached, or NULL with
- * errno. */
+ * errno. It is never freed. Takes the events' lock. */
 const struct saker_device *vb_saker_device(void);
 /* Converts a result of libsaker, -errno, into a positive errno, which it also sets. Where
  * $SAKER_VERBOSE is set, prints one line on stderr: `what` and saker_error(). Returns 0 when `rc`
@@ -123,8 +142,9 @@ struct vb_context {
 	struct verbs_context vctx; /* programs hold the address of vctx.context */
 	LIST_ENTRY(vb_context) next;
 	const struct vb_kind *kind; /* the kind of its device */
-	struct saker *saker;
-	struct vb_waitq async; /* of struct async, see async.c */
+	struct vb_attachment *at;   /* held, unless `dead` */
+	struct saker *saker;        /* of `at` */
+	struct vb_waitq async;      /* of struct async, see async.c */
 	struct saker_device info;
 	bool poll_yields; /* $SAKER_POLL is `yield`, see vb_poll_found() */
 	uint32_t dead;    /* atomic; not 0: the context belongs to the parent process */
@@ -301,11 +321,12 @@ void vb_qp_set_state(struct vb_qp *qp, enum ibv_qp_state state);
  * and while it destroys an object that events can name. Not recursive. */
 void vb_events_lock(void);
 void vb_events_unlock(void);
-/* Starts the thread that delivers events, if it does not run yet. Returns 0 or errno. */
-int vb_dispatch_start(void);
+/* Starts the thread that delivers the events of an attachment that the caller holds, if it does not
+ * run yet and the saker has not gone. Returns 0 or errno. */
+int vb_dispatch_start(struct vb_attachment *a);
 /* Delivers the events that wait now, in the calling thread. Returns false when the saker has gone
  * and no further event will come. */
-bool vb_dispatch(struct saker *s);
+bool vb_dispatch(struct vb_attachment *a);
 /*
  * A receiver of all events but those of completions: connections, QPs in error, the end of the
  * engine. The dispatching thread calls it with the events' lock held, after the libibverbs side has
@@ -314,9 +335,12 @@ bool vb_dispatch(struct saker *s);
  * saker_listen(). The receiver must not destroy these objects and must not wait. It may call
  * saker_reject().
  */
-typedef void vb_cm_fn(const struct saker_event *ev);
-/* Sets the receiver. */
-void vb_on_cm_event(vb_cm_fn *fn);
+typedef void vb_cm_fn(struct vb_attachment *a, const struct saker_event *ev);
+/* Called by the dispatching thread at its end, without a lock, when the saker has gone. It may wait
+ * until `stop` is readable: then the process ends. */
+typedef void vb_cm_gone_fn(int stop);
+/* Sets the two. */
+void vb_on_cm_event(vb_cm_fn *fn, vb_cm_gone_fn *gone);
 
 /* ---- async.c ---- */
 

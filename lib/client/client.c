@@ -195,6 +195,7 @@ cl_obj_add(struct saker *s, struct cl_obj *o, void *self, enum cl_kind kind, uin
 	sk_spin(&s->objs_lock);
 	TAILQ_INSERT_TAIL(&s->objs[kind], o, next);
 	sk_unspin(&s->objs_lock);
+	__atomic_add_fetch(&s->nobjs, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -212,6 +213,7 @@ cl_obj_forget(struct cl_obj *o)
 	sk_spin(&s->objs_lock);
 	TAILQ_REMOVE(&s->objs[o->kind], o, next);
 	sk_unspin(&s->objs_lock);
+	__atomic_sub_fetch(&s->nobjs, 1, __ATOMIC_RELAXED);
 	cl_mail_purge(s, o->kind, o->handle);
 	free(o->self);
 }
@@ -225,6 +227,12 @@ cl_obj_destroy(struct cl_obj *o)
 		return rc;
 	cl_obj_forget(o);
 	return 0;
+}
+
+uint32_t
+saker_objects(const struct saker *s)
+{
+	return __atomic_load_n(&s->nobjs, __ATOMIC_RELAXED);
 }
 
 void

@@ -240,6 +240,7 @@ struct saker {
 	} mem;
 
 	struct cl_table table;
+	uint32_t nobjs; /* atomic */
 	uint32_t objs_lock;
 	TAILQ_HEAD(, cl_obj) objs[CL_KINDS];
 };

@@ -100,6 +100,12 @@ cl_gone(struct saker *s)
 }
 
 bool
+saker_gone(struct saker *s)
+{
+	return cl_gone(s);
+}
+
+bool
 cl_waits(struct saker *s)
 {
 	bool waits;

@@ -107,6 +107,11 @@ int saker_open_flat(
 	void *base, size_t size, void (*idle)(void *arg), void *arg, struct saker **out);
 /* Destroys all objects of the attachment, and the attachment. NULL is allowed. */
 void saker_close(struct saker *s);
+/* Returns whether the engine has gone: each further request fails with -EPIPE, and the program may
+ * open another attachment at any time. Checks that, if it is not known yet. */
+bool saker_gone(struct saker *s);
+/* Returns how many objects the attachment has: those that were created and not destroyed. */
+uint32_t saker_objects(const struct saker *s);
 
 /* Limits are those of this client. */
 struct saker_device {

@@ -309,7 +309,7 @@ wrong_state(const char *address)
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
 	int rc;
 
-	side_resolve(&s, address, PAIR_PORT);
+	side_resolve(&s, address, pair_port);
 	side_make(&s, s.id);
 	sge = (struct ibv_sge){(uintptr_t)s.mem, 8, s.mr->lkey};
 	rc = ibv_post_send(s.id->qp, &wr, &bad);
@@ -327,7 +327,7 @@ nobody_there(const char *address, const char *what)
 	struct side s;
 	int event;
 
-	side_resolve(&s, address, PAIR_PORT + 1);
+	side_resolve(&s, address, pair_port + 1);
 	side_make(&s, s.id);
 	rdma_connect(s.id, &param);
 	event = pair_event(s.channel, NULL);

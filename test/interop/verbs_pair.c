@@ -13,6 +13,8 @@
 #define RESOLVE_MS 5000
 #define STATUS_S   60
 
+uint16_t pair_port = 7471;
+
 static void
 need(bool done, const char *what)
 {
@@ -124,7 +126,7 @@ listen_at(struct pair *p, const char *address)
 	p->b.channel = rdma_create_event_channel();
 	need(p->b.channel != NULL, "an event channel");
 	need(rdma_create_id(p->b.channel, &p->listener, NULL, RDMA_PS_TCP) == 0, "an id");
-	need(rdma_bind_addr(p->listener, sockaddr_of(address, PAIR_PORT)) == 0, "rdma_bind_addr");
+	need(rdma_bind_addr(p->listener, sockaddr_of(address, pair_port)) == 0, "rdma_bind_addr");
 	need(rdma_listen(p->listener, 8) == 0, "rdma_listen");
 }
 
@@ -144,7 +146,7 @@ pair_connect(struct pair *p, const char *address, const struct pair *host)
 	if (host == NULL)
 		listen_at(p, address);
 	channel = host != NULL ? host->b.channel : p->b.channel;
-	side_resolve(&p->a, address, PAIR_PORT);
+	side_resolve(&p->a, address, pair_port);
 	side_make(&p->a, p->a.id);
 	need(rdma_connect(p->a.id, &param) == 0, "rdma_connect");
 	expect(channel, RDMA_CM_EVENT_CONNECT_REQUEST, &id);

@@ -11,9 +11,10 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#define PAIR_PORT  7471
 #define PAIR_BYTES 4096
 #define PAIR_CQE   64
+
+extern uint16_t pair_port; /* at which pairs listen; 7471 */
 
 struct side {
 	struct rdma_event_channel *channel;

@@ -7,13 +7,15 @@
 VB_EXPORT struct rdma_event_channel *
 rdma_create_event_channel(void)
 {
+	/* Programs detect here that there is no RDMA device; the call fails without a saker. */
+	struct vb_attachment *a = vb_attach();
 	struct cm_channel *c;
 	int err;
 
-	/* Programs detect here that there is no RDMA device; the call fails without a saker. */
-	if (vb_saker() == NULL)
+	if (a == NULL)
 		return NULL;
-	err = vb_cm_handler_start();
+	err = vb_cm_handler_start(a);
+	vb_attachment_release(a);
 	c = err == 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (err == 0)
 		err = c != NULL ? vb_waitq_init(&c->queue, NULL) : ENOMEM;

@@ -58,10 +58,14 @@ struct cm_id {
 	bool sync;           /* the library created its channel, and calls wait for their event */
 	uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT, shown by ibv_query_qp(3); 0: none */
 	struct cm_port port;
+	struct cm_device *dev;        /* the device to which the id is bound; held; or NULL */
 	struct sk_addr local, remote; /* local unspecified: the engine chooses it */
 	uint16_t rport;               /* the peer's port, host order */
-	/* It exists from rdma_bind_addr() on. Before rdma_listen(), requests wait in `early`. */
+	/* It exists from rdma_bind_addr() on. Before rdma_listen(), requests wait in `early`. An id
+	 * that is bound to no device loses it when the saker goes, and gets one of the next saker.
+	 * `listens_on` is the attachment that has it, and is held. */
 	struct saker_listener *listener;
+	struct vb_attachment *listens_on;
 	STAILQ_HEAD(, vb_wait_item) early; /* of cm_event.item */
 	uint32_t backlog;  /* of rdma_listen(): most requests that wait or are not acknowledged */
 	uint32_t request;  /* in CM_REQUEST: the number by which the engine names the request */
@@ -129,7 +133,7 @@ struct cm_id *vb_cm_id_new(
 /* Removes an id from the list, releases its port and frees it. No other object may refer to it. */
 void vb_cm_id_free(struct cm_id *id);
 /* Calls `each` for every id. Call with vb_cm_lock() held. */
-void vb_cm_id_each(void (*each)(struct cm_id *id));
+void vb_cm_id_each(void (*each)(struct cm_id *id, void *arg), void *arg);
 /* Sets the state to `to` if the present state is in the mask `from`. Returns 0; EINVAL when the id
  * is in another state; ENODEV when the engine has gone or the id belongs to the parent process. */
 int vb_cm_move(struct cm_id *id, unsigned from, enum cm_state to);
@@ -166,17 +170,29 @@ void vb_cm_event_give(struct cm_event *e, struct cm_id *id);
 /* ---- device.c ---- */
 
 struct cm_device {
+	SLIST_ENTRY(cm_device) next; /* of the devices whose saker has gone */
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd; /* the default XRC domain; NULL until an id needs it */
 	uint32_t epoch;        /* vb_cm_epoch() of the process that opened the device */
+	uint32_t refs;         /* atomic: the ids that are bound to it, and calls that use it */
+	bool listed;           /* rdma_get_devices() has returned `verbs`: it is never closed */
+	bool removed;          /* atomic: its saker has gone */
 };
 
-/* Returns the device of a transport with its default protection domain, and opens it if needed.
- * Returns NULL with errno. */
+/* Returns the device of a transport with its default protection domain, opens it if needed, and
+ * holds it. Returns NULL with errno. */
 struct cm_device *vb_cm_device_open(enum saker_transport transport);
-/* Returns the device if it is open, else NULL. Does not wait. */
+/* Returns the device if it is open, else NULL. Does not wait. It stays open while the caller holds
+ * the events' lock. */
 struct cm_device *vb_cm_device_have(enum saker_transport transport);
+void vb_cm_device_hold(struct cm_device *dev);
+void vb_cm_device_release(struct cm_device *dev);
+/* Marks the devices of an attachment whose saker has gone: the next call that needs one opens it
+ * anew. Call with the events' lock held. */
+void vb_cm_device_removed(const struct vb_attachment *a);
+/* Closes the devices whose saker has gone and that nothing uses any more. */
+void vb_cm_device_sweep(void);
 /* Returns the open device that has this context, or NULL. */
 struct cm_device *vb_cm_device_of(struct ibv_context *verbs);
 /* Resets the lock of this part. Called in a child of fork(2) before any other function. */
@@ -185,7 +201,7 @@ void vb_cm_device_forked(void);
  * or else the first device that the program can open. */
 enum saker_transport vb_cm_device_choice(enum rdma_port_space ps);
 /* Binds an id to a device: sets its verbs, its port_num and, where the program gave none, its
- * pd. */
+ * pd. Takes over the caller's hold on the device. */
 void vb_cm_device_bind(struct cm_id *id, struct cm_device *dev);
 
 /* ---- addr.c ---- */
@@ -245,11 +261,28 @@ int vb_cm_conn_param(
 int vb_cm_listen_early(struct cm_id *id);
 /* Ends that: the program connects the id, or destroys it. */
 void vb_cm_listen_end(struct cm_id *id);
+/* Destroys the listener, if there is one. Call with vb_events_lock() held. */
+void vb_cm_unlisten(struct cm_id *id);
+/* Creates the id's listener on an attachment that the caller holds. Call with vb_events_lock()
+ * held. Returns 0, or -errno as saker_listen() does. */
+int vb_cm_listen_on(struct cm_id *id, struct vb_attachment *a, uint32_t backlog);
+
+/* Opens the devices on which the requests of a listener can arrive that is bound to none, because
+ * the thread that processes requests must not wait. Returns 0, or ENODEV without any device. */
+int vb_cm_listen_devices(void);
+
+/* ---- listen_again.c ---- */
+
+/* Waits for the next saker while ids listen that are bound to no device, and has them listen there.
+ * Returns early when the descriptor `stop` is readable. The dispatching thread calls it when the
+ * saker has gone. */
+void vb_cm_listen_again(int stop);
 
 /* ---- handler.c ---- */
 
-/* Starts the processing of connection events, if it has not started. Returns 0 or errno. */
-int vb_cm_handler_start(void);
+/* Starts the processing of an attachment's connection events, if it has not started. The caller
+ * holds the attachment. Returns 0 or errno. */
+int vb_cm_handler_start(struct vb_attachment *a);
 
 /* ---- endpoint.c ---- */
 

@@ -135,12 +135,13 @@ handler_outcome(struct cm_id *id, struct vb_qp *qp, const struct saker_event *ev
 /* Returns the device of a request, or NULL if the listener does not accept the request: it is bound
  * to another device, or restricted to another address family. */
 static struct cm_device *
-device_for(const struct cm_id *l, const struct saker_conn_info *cm)
+device_for(const struct vb_attachment *a, const struct cm_id *l, const struct saker_conn_info *cm)
 {
 	bool v6 = l->id.route.addr.src_addr.sa_family == AF_INET6;
 	struct cm_device *dev = vb_cm_device_have((enum saker_transport)cm->transport);
 
-	if (dev == NULL || (l->id.verbs != NULL && l->id.verbs != dev->verbs))
+	if (dev == NULL || vb_context(dev->verbs)->at != a ||
+		(l->id.verbs != NULL && l->id.verbs != dev->verbs))
 		return NULL;
 	if (sk_addr_is_v4(&cm->remote) ? (v6 && l->port.afonly) : !v6)
 		return NULL;
@@ -150,9 +151,9 @@ device_for(const struct cm_id *l, const struct saker_conn_info *cm)
 /* Creates the id of a request and the event for the program. Returns NULL if the listener does not
  * accept the request or there is no memory. */
 static struct cm_event *
-request_new(struct cm_id *l, const struct saker_event *ev)
+request_new(const struct vb_attachment *a, struct cm_id *l, const struct saker_event *ev)
 {
-	struct cm_device *dev = device_for(l, &ev->cm);
+	struct cm_device *dev = device_for(a, l, &ev->cm);
 	struct cm_id *id = NULL;
 	struct cm_event *e = NULL;
 
@@ -174,6 +175,7 @@ request_new(struct cm_id *l, const struct saker_event *ev)
 	id->remote = ev->cm.remote;
 	id->rport = ev->cm.rport;
 	id->id.qp_type = l->id.qp_type;
+	vb_cm_device_hold(dev);
 	vb_cm_device_bind(id, dev);
 	vb_cm_path_fill(id, &ev->cm.local, &ev->cm.remote);
 	vb_cm_addr_to(&ev->cm.local, ev->cm.lport, 0, &id->id.route.addr.src_storage);
@@ -195,13 +197,13 @@ backlog_full(const struct cm_id *l)
 }
 
 static void
-handler_request(const struct saker_event *ev)
+handler_request(const struct vb_attachment *a, const struct saker_event *ev)
 {
 	struct cm_id *l = saker_listener_user(ev->listener);
-	struct cm_event *e = backlog_full(l) ? NULL : request_new(l, ev);
+	struct cm_event *e = backlog_full(l) ? NULL : request_new(a, l, ev);
 
 	if (e == NULL) {
-		saker_reject(vb_saker(), ev->request, NULL, 0);
+		saker_reject(a->saker, ev->request, NULL, 0);
 		return;
 	}
 	vb_cm_lock();
@@ -215,11 +217,12 @@ handler_request(const struct saker_event *ev)
 /* ---- The end of the engine ---- */
 
 static void
-removed(struct cm_id *id)
+removed(struct cm_id *id, void *attachment)
 {
 	struct cm_event *e;
 
-	if (id->id.verbs == NULL || id->epoch != vb_cm_epoch() || id->state == CM_REMOVED)
+	if (id->id.verbs == NULL || id->epoch != vb_cm_epoch() || id->state == CM_REMOVED ||
+		vb_context(id->id.verbs)->at != attachment)
 		return;
 	id->state = CM_REMOVED;
 	e = vb_cm_event_new(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
@@ -228,25 +231,27 @@ removed(struct cm_id *id)
 }
 
 static void
-on_event(const struct saker_event *ev)
+on_event(struct vb_attachment *a, const struct saker_event *ev)
 {
 	struct vb_qp *qp = ev->qp != NULL ? saker_qp_user(ev->qp) : NULL;
 
 	if (ev->type == SAKER_EV_CONNECT_REQUEST) {
-		handler_request(ev);
+		handler_request(a, ev);
 		return;
 	}
 	vb_cm_lock();
-	if (ev->type == SAKER_EV_ENGINE_GONE)
-		vb_cm_id_each(removed);
-	else if (qp != NULL && qp->cm != NULL)
+	if (ev->type == SAKER_EV_ENGINE_GONE) {
+		vb_cm_device_removed(a);
+		vb_cm_id_each(removed, a);
+	}
+	if (qp != NULL && qp->cm != NULL)
 		handler_outcome(qp->cm, qp, ev);
 	vb_cm_unlock();
 }
 
 int
-vb_cm_handler_start(void)
+vb_cm_handler_start(struct vb_attachment *a)
 {
-	vb_on_cm_event(on_event);
-	return vb_dispatch_start();
+	vb_on_cm_event(on_event, vb_cm_listen_again);
+	return vb_dispatch_start(a);
 }

@@ -90,17 +90,19 @@ vb_cm_id_free(struct cm_id *id)
 	LIST_REMOVE(id, next);
 	vb_cm_port_release(&id->port);
 	vb_cm_unlock();
+	if (id->dev != NULL)
+		vb_cm_device_release(id->dev);
 	free(id->qp_init);
 	free(id);
 }
 
 void
-vb_cm_id_each(void (*each)(struct cm_id *id))
+vb_cm_id_each(void (*each)(struct cm_id *id, void *arg), void *arg)
 {
 	struct cm_id *id;
 
 	LIST_FOREACH (id, &ids, next)
-		each(id);
+		each(id, arg);
 }
 
 /* Makes the check of vb_cm_check(). Call with vb_cm_lock() held. */
@@ -176,9 +178,7 @@ id_cancel(struct cm_id *id)
 		saker_disconnect(qp->saker, true);
 	if (qp != NULL)
 		qp->cm = NULL;
-	if (id->listener != NULL)
-		saker_unlisten(id->listener);
-	id->listener = NULL;
+	vb_cm_unlisten(id);
 	if (id->state == CM_REQUEST)
 		saker_reject(vb_context(id->id.verbs)->saker, id->request, NULL, 0);
 	vb_cm_lock();
@@ -205,6 +205,7 @@ rdma_destroy_id(struct rdma_cm_id *id)
 	if (p->epoch == vb_cm_epoch())
 		vb_cm_event_settle(p);
 	vb_cm_id_free(p);
+	vb_cm_device_sweep();
 	if (own != NULL)
 		rdma_destroy_event_channel(own);
 	return 0;

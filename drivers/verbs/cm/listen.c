@@ -7,22 +7,66 @@
 
 #define PORT_TRIES 16
 
-static int
-listen_at(struct cm_id *id, uint32_t backlog)
+int
+vb_cm_listen_on(struct cm_id *id, struct vb_attachment *at, uint32_t backlog)
 {
 	const enum saker_space space = vb_cm_is_ud(id) ? SAKER_SPACE_UDP : SAKER_SPACE_TCP;
 	const struct sk_addr *a = &id->port.addr;
+	struct saker *s = at->saker;
 	int rc;
 
-	vb_events_lock();
 	if (id->port.afonly && sk_addr_is_any(a) && !sk_addr_is_v4(a))
-		rc = saker_listen_v6only(
-			vb_saker(), space, id->port.port, backlog, id, &id->listener);
+		rc = saker_listen_v6only(s, space, id->port.port, backlog, id, &id->listener);
 	else if (space == SAKER_SPACE_UDP)
-		rc = saker_ud_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
+		rc = saker_ud_listen(s, a, id->port.port, backlog, id, &id->listener);
 	else
-		rc = saker_listen(vb_saker(), a, id->port.port, backlog, id, &id->listener);
-	vb_events_unlock();
+		rc = saker_listen(s, a, id->port.port, backlog, id, &id->listener);
+	if (rc < 0)
+		return rc;
+	vb_attachment_hold(at);
+	id->listens_on = at;
+	return 0;
+}
+
+void
+vb_cm_unlisten(struct cm_id *id)
+{
+	if (id->listener == NULL)
+		return;
+	saker_unlisten(id->listener);
+	vb_attachment_release(id->listens_on);
+	id->listener = NULL;
+	id->listens_on = NULL;
+}
+
+/* Returns the attachment of the id's device, or the process's, and holds it; NULL with errno. */
+static struct vb_attachment *
+listen_attachment(const struct cm_id *id)
+{
+	struct vb_attachment *a;
+
+	if (id->id.verbs == NULL)
+		return vb_attach();
+	a = vb_context(id->id.verbs)->at;
+	vb_attachment_hold(a);
+	return a;
+}
+
+static int
+listen_at(struct cm_id *id, uint32_t backlog)
+{
+	struct vb_attachment *a = listen_attachment(id);
+	int rc;
+
+	if (a == NULL)
+		return -errno;
+	rc = -vb_cm_handler_start(a);
+	if (rc == 0) {
+		vb_events_lock();
+		rc = vb_cm_listen_on(id, a, backlog);
+		vb_events_unlock();
+	}
+	vb_attachment_release(a);
 	return rc;
 }
 
@@ -44,17 +88,18 @@ listen_somewhere(struct cm_id *id, uint32_t backlog)
 	return vb_rc(rc, "listening");
 }
 
-/* Opens the devices on which requests can arrive, because the thread that processes requests must
- * not wait. Returns 0, or ENODEV without any device. */
-static int
-open_devices(const struct cm_id *id)
+int
+vb_cm_listen_devices(void)
 {
 	bool any = false;
 
-	if (id->id.verbs != NULL)
-		return 0;
-	for (int i = 0; i < VB_NKINDS; i++)
-		any |= vb_cm_device_open((enum saker_transport)i) != NULL;
+	for (int i = 0; i < VB_NKINDS; i++) {
+		struct cm_device *dev = vb_cm_device_open((enum saker_transport)i);
+
+		if (dev != NULL)
+			vb_cm_device_release(dev);
+		any |= dev != NULL;
+	}
 	return any ? 0 : ENODEV;
 }
 
@@ -62,7 +107,7 @@ int
 vb_cm_listen_early(struct cm_id *id)
 {
 	/* Another id may share the port and listen. */
-	if (id->port.reuse || open_devices(id) != 0)
+	if (id->port.reuse || (id->id.verbs == NULL && vb_cm_listen_devices() != 0))
 		return 0;
 	/* An id that connects needs no listener, so other failures are those of rdma_listen(). */
 	return listen_somewhere(id, CM_BACKLOG_MAX) == EADDRINUSE ? EADDRINUSE : 0;
@@ -72,9 +117,7 @@ void
 vb_cm_listen_end(struct cm_id *id)
 {
 	vb_events_lock();
-	if (id->listener != NULL)
-		saker_unlisten(id->listener);
-	id->listener = NULL;
+	vb_cm_unlisten(id);
 	vb_events_unlock();
 	vb_cm_event_refuse(id);
 }
@@ -91,7 +134,7 @@ rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (backlog <= 0 || backlog > CM_BACKLOG_MAX)
 		backlog = CM_BACKLOG_MAX;
 	p->backlog = (uint32_t)backlog;
-	err = open_devices(p);
+	err = p->id.verbs == NULL ? vb_cm_listen_devices() : 0;
 	if (err == 0)
 		err = vb_cm_move(p, CM_BOUND, CM_LISTENING);
 	if (err != 0)

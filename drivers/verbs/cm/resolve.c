@@ -41,11 +41,13 @@ static int
 bind_device(struct cm_id *id, enum saker_transport transport)
 {
 	struct cm_device *dev = vb_cm_device_open(transport);
+	int err = dev != NULL ? vb_cm_handler_start(vb_context(dev->verbs)->at) : errno;
 
-	if (dev == NULL)
-		return errno;
-	vb_cm_device_bind(id, dev);
-	return 0;
+	if (err == 0)
+		vb_cm_device_bind(id, dev);
+	else if (dev != NULL)
+		vb_cm_device_release(dev);
+	return err;
 }
 
 /* Binds an id to an address and a port; with port 0, to a port that the library chooses. An address

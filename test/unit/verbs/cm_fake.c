@@ -22,8 +22,12 @@ struct saker_listener {
 	void *user;
 };
 
+#define SAKERS 4
+
 struct fake fake;
-static struct saker the_saker;
+static struct saker sakers[SAKERS];
+static struct vb_attachment attachments[SAKERS];
+static struct vb_attachment *now = attachments;
 static struct saker_device device;
 static struct vb_device devices[VB_NKINDS] = {
 	{.kind = &vb_kinds[SAKER_IWARP]}, {.kind = &vb_kinds[SAKER_FALCON]}};
@@ -31,6 +35,7 @@ static LIST_HEAD(, saker_qp) qps = LIST_HEAD_INITIALIZER(qps);
 static uint32_t last_qpn;
 static struct saker_listener *last_listener;
 static vb_cm_fn *handler;
+static vb_cm_gone_fn *handler_gone;
 static pthread_mutex_t events = PTHREAD_MUTEX_INITIALIZER;
 
 void
@@ -42,6 +47,9 @@ fake_reset(void)
 	unsetenv("SAKER_DEVICE");
 	memset(&fake, 0, sizeof(fake));
 	memset(&device, 0, sizeof(device));
+	for (unsigned i = 0; i < SAKERS; i++)
+		attachments[i] = (struct vb_attachment){.saker = &sakers[i]};
+	now = attachments;
 	device.max_ird = 64;
 	device.max_ord = 32;
 	for (unsigned i = 0; i < 5; i++)
@@ -51,10 +59,46 @@ fake_reset(void)
 
 /* ---- The libibverbs side ---- */
 
-struct saker *
-vb_saker(void)
+struct vb_attachment *
+vb_attach(void)
 {
-	return &the_saker;
+	now->refs++;
+	return now;
+}
+
+void
+vb_attachment_hold(struct vb_attachment *a)
+{
+	a->refs++;
+}
+
+void
+vb_attachment_release(struct vb_attachment *a)
+{
+	cr_assert_gt(a->refs, 0);
+	a->refs--;
+}
+
+bool
+saker_gone(struct saker *s)
+{
+	return s != now->saker;
+}
+
+uint32_t
+saker_objects(const struct saker *s)
+{
+	return (uint32_t)(fake.pds + fake.cqs + fake.qps);
+}
+
+int
+saker_look(const char *socket)
+{
+	fake.looks++;
+	if (fake.looks_fail == 0)
+		return 0;
+	fake.looks_fail--;
+	return -ECONNREFUSED;
 }
 
 const struct saker_device *
@@ -107,15 +151,17 @@ vb_events_unlock(void)
 }
 
 int
-vb_dispatch_start(void)
+vb_dispatch_start(struct vb_attachment *a)
 {
+	a->running = true;
 	return 0;
 }
 
 void
-vb_on_cm_event(vb_cm_fn *fn)
+vb_on_cm_event(vb_cm_fn *fn, vb_cm_gone_fn *gone)
 {
 	handler = fn;
+	handler_gone = gone;
 }
 
 void
@@ -130,15 +176,19 @@ ibv_open_device(struct ibv_device *d)
 	struct vb_context *c = calloc(1, sizeof(*c));
 
 	c->kind = vb_container(d, struct vb_device, dev)->kind;
-	c->saker = &the_saker;
+	c->at = vb_attach();
+	c->saker = c->at->saker;
 	c->info = device;
+	fake.contexts++;
 	return &c->vctx.context;
 }
 
 int
 ibv_close_device(struct ibv_context *c)
 {
+	vb_attachment_release(vb_context(c)->at);
 	free(vb_context(c));
+	fake.contexts--;
 	return 0;
 }
 
@@ -406,8 +456,30 @@ fake_event(const struct saker_event *ev)
 	if (ev->type == SAKER_EV_CONNECT_REQUEST)
 		copy.listener = last_listener;
 	vb_events_lock();
-	handler(&copy);
+	handler(now, &copy);
 	vb_events_unlock();
+}
+
+void
+fake_restart(int stop)
+{
+	const struct saker_event gone = {.type = SAKER_EV_ENGINE_GONE, .status = -EPIPE};
+
+	now->gone = true;
+	fake_event(&gone);
+	now++;
+	cr_assert_lt(now - attachments, SAKERS);
+	handler_gone(stop);
+}
+
+unsigned
+fake_holds(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SAKERS; i++)
+		n += attachments[i].refs;
+	return n;
 }
 
 void

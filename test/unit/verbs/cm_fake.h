@@ -30,7 +30,9 @@ struct fake {
 	 * once. May be NULL. */
 	void (*at_once)(struct saker_qp *qp);
 	/* The numbers of objects of verbs that exist. */
-	int qps, cqs, channels, srqs, pds;
+	int qps, cqs, channels, srqs, pds, contexts;
+	/* The number of next looks for a saker that find none, and of looks so far. */
+	unsigned looks_fail, looks;
 	/* The saker has no such device. */
 	bool no_iwarp, no_falcon;
 };
@@ -49,6 +51,11 @@ void fake_request(enum saker_transport transport, uint32_t request);
 struct rdma_cm_event *fake_next(struct rdma_event_channel *ch, enum rdma_cm_event_type type);
 /* Takes the next event, checks its type and its status, and acknowledges it. */
 void fake_expect(struct rdma_event_channel *ch, enum rdma_cm_event_type type, int status);
+/* The saker goes, and another one takes its place: raises the event, and the dispatching thread
+ * ends. `stop`: its descriptor. */
+void fake_restart(int stop);
+/* Returns how many holds on attachments there are, beside that of the process. */
+unsigned fake_holds(void);
 /* Returns whether the channel's descriptor is readable. */
 bool fake_readable(struct rdma_event_channel *ch);
 /* Returns an IPv4 or IPv6 address with a port (host order). The result is static; the fourth call

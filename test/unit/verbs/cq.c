@@ -45,7 +45,7 @@ vb_rc(int rc, const char *what)
 }
 
 int
-vb_dispatch_start(void)
+vb_dispatch_start(struct vb_attachment *a)
 {
 	return 0;
 }
