@@ -389,13 +389,19 @@ Test(pdl_ack, s9_2_4_a_nack_carries_bases)
 {
 	rig_start();
 	rig_pushes(1, 3);
+	rig_send(FALCON_PULL_REQUEST, 4);
+	rig_send(FALCON_PULL_REQUEST, 5);
 	rig_run(0);
 	rig_in((struct wire_falcon){.type = FALCON_NACK,
-		.rbpsn = 100,
+		.rbpsn = 101,
 		.dbpsn = 302,
 		.psn = 302,
 		.nack_code = FALCON_NACK_RNR});
-	cr_assert_eq(rig.dones, 2);
+	cr_assert_eq(data()->base, 302);
+	cr_assert_eq(rig.c->pdl.tx[PDL_REQUEST].base, 101);
+	cr_assert_eq(rig.dones, 3);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(rig.done[i].how, FA_DONE);
 }
 
 Test(pdl_ack, nacks_that_cannot_be)

@@ -257,6 +257,12 @@ Test(falcon_tl_pool, s8_2_1_2_pull_data_waits_for_its_own_pool_only_and_in_order
 			cr_assert_eq(fake_next(F_SEND)->b, 1 + i);
 	}
 	fake_quiet();
+	/* Requests do not wait for the pull data that waits. */
+	fake_sent(0, PUSH, 1, FA_DONE, 0);
+	fake_expect(FA_COMPLETION, 1);
+	fa_push(&fk.c[0], fk.now, fake_buf(8));
+	cr_assert_eq(fake_next(F_SEND)->a, PUSH);
+	fake_quiet();
 	fake_sent(0, DATA, 2, FA_DONE, 0);
 	cr_assert_eq(fake_next(F_SEND)->b, 3);
 	fake_sent(0, DATA, 1, FA_DONE, 0);

@@ -3,6 +3,8 @@
  * what waits for what. */
 #include "rdmap_pair.h"
 
+#include "../../../lib/base/mem.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -73,6 +75,8 @@ read_response(struct end *e, uint32_t stag, uint64_t to, uint32_t len)
 
 Test(rdmap_order, work_behind_a_read_completes_after_it)
 {
+	static const uint8_t posted[] = {RDMAP_WRITE, RDMAP_READ_REQUEST, RDMAP_WRITE, RDMAP_WRITE,
+		RDMAP_READ_REQUEST, RDMAP_WRITE};
 	uint8_t op[64];
 
 	start(NULL);
@@ -84,6 +88,7 @@ Test(rdmap_order, work_behind_a_read_completes_after_it)
 	post(a, RD_WRITE, 6, 200, 8);
 	end_tx(a);
 	cr_assert_eq(sent(a, op), 6);
+	cr_assert_arr_eq(op, posted, 6);
 	cr_assert_eq(a->nsend, 1);
 	cr_assert_eq(a->send_wc[0].wr_id, 1);
 	read_response(a, ma->stag, ma->base + 100, 50);
@@ -93,6 +98,38 @@ Test(rdmap_order, work_behind_a_read_completes_after_it)
 	read_response(a, ma->stag, ma->base + 300, 50);
 	cr_assert_eq(a->nsend, 4);
 	cr_assert_eq(a->send_wc[3].wr_id, 6);
+	finish();
+}
+
+/* A Send and a Write of several segments: each begins where the one before it ended, and none is
+ * longer than MULPDU. */
+Test(rdmap_order, segments_fit_mulpdu_and_ascend_rfc5041_5_2)
+{
+	static uint8_t body[65536];
+	struct iw_info info;
+	struct wire_ddp d;
+	uint32_t len, longest = 0, at[2] = {0, 0};
+
+	start(NULL);
+	iw_get_info(a->q, &info);
+	post(a, RD_SEND, 1, 0, 5000);
+	post(a, RD_WRITE, 2, 100, 7001);
+	end_tx(a);
+	for (unsigned k = 0; k < 2;) {
+		uint32_t total = k == 0 ? 5000 : 7001;
+
+		cr_assert(end_sent(a, &d, body, &len));
+		cr_assert_eq(d.tagged, k == 1);
+		cr_assert_eq(d.tagged ? d.to - mb->base - 100 : d.mo, at[k]);
+		cr_assert_eq(d.last, at[k] + len == total);
+		cr_assert_leq(len + (d.tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN), info.mulpdu);
+		longest = SK_MAX(longest, len);
+		at[k] += len;
+		cr_assert_leq(at[k], total);
+		k += d.last;
+	}
+	cr_assert_not(end_sent(a, &d, body, &len));
+	cr_assert_eq(longest + DDP_TAGGED_LEN, info.mulpdu);
 	finish();
 }
 

@@ -563,6 +563,36 @@ Test(rof_hostile, without_a_buffer_for_the_answer_nothing_happens)
 	fini();
 }
 
+/* Xoff: Falcon accepts no requests. Without credits for them, this side still answers Reads and
+ * Atomics, and takes Writes. */
+Test(rof_hostile, responses_go_out_while_requests_have_no_credits_rof_6_5)
+{
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		struct wire_rof h;
+
+		script_init(&s, ROF_RC, ordering, ROF_ERRORS_COMPLETE);
+		s.c->credits = (struct fa_credits){0};
+		script_post(&s, RD_WRITE, 1, 0, 100);
+		cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_BLOCKED);
+		for (unsigned i = 0; i < 8; i++) {
+			h = read_request(0, 16);
+			h.rmsn = 1 + i;
+			script_request(&s, FA_PULL, &h, 0);
+			cr_assert_eq(script_last(&s)->kind, ROF_MSG_ANSWER);
+			cr_assert_eq(
+				script_last(&s)->len, wire_rof_len(ROF_READ_RESPONSE_ONLY) + 16);
+			cr_assert_not(script_last(&s)->h.ce);
+			h = write_only(0, 16);
+			script_request(&s, FA_PUSH, &h, 16);
+			cr_assert(taken());
+		}
+		cr_assert_eq(s.answers, 8);
+		cr_assert_eq(s.requests, 0);
+		cr_assert_eq(rof_tx(s.q, 0, 8), ROF_TX_BLOCKED);
+		fini();
+	}
+}
+
 /* The ring to Falcon is full for long: in the end all messages are sent, in order. */
 Test(rof_hostile, what_cannot_be_said_is_said_later)
 {
