@@ -22,8 +22,9 @@
 #define READ_BYTES 1024u
 #define MEMORY     65536u
 #define MTU        1024
-#define FLOW       0xfffc /* source port of all requests: a path number and flow 0 */
-#define BATCH      8      /* packets of a peer at a time */
+#define FLOW       0xfffc     /* source port of all requests: a path number and flow 0 */
+#define BATCH      8          /* packets of a peer at a time */
+#define AGAIN_NS   1000000ull /* between two packets of a peer whose requests were refused */
 #define REST_US    20
 #define STILL_NS   300000000ull   /* without progress, a window is full */
 #define START_NS   10000000000ull /* for an exchange */
@@ -35,6 +36,7 @@ struct peer {
 	int fd; /* the exchange's TCP connection */
 	bool established;
 	uint32_t asked, data, answered; /* requests sent, Pull Data in order, requests received */
+	uint32_t again;                 /* the request that is repeated next */
 	uint32_t stamp;                 /* of the last packet with data, in ticks */
 };
 
@@ -82,27 +84,25 @@ packet_send(const struct peer *q, struct wire_falcon *f, const struct wire_rof *
 	return sendto(p.out, buf, n, 0, (struct sockaddr *)&p.to, sizeof(p.to)) == (ssize_t)n;
 }
 
+/* Sends request `i` of a peer. */
 static bool
-read_send(struct peer *q)
+read_send(const struct peer *q, uint32_t i)
 {
 	struct wire_rof rof = {.opcode = ROF_READ_REQUEST,
 		.dest_qp = q->terms.peer.qpn,
-		.sn = 1 + q->asked,
-		.rmsn = 1 + q->asked,
+		.sn = 1 + i,
+		.rmsn = 1 + i,
 		.va = p.mem.base,
 		.rkey = p.mem.stag,
 		.length = READ_BYTES};
 	struct wire_falcon f = {.type = FALCON_PULL_REQUEST,
 		.ar = true,
 		.proto = FALCON_RDMA,
-		.psn = q->terms.ours.request_psn + q->asked,
-		.rsn = q->terms.ours.rsn + q->asked,
+		.psn = q->terms.ours.request_psn + i,
+		.rsn = q->terms.ours.rsn + i,
 		.request_len = (uint16_t)(wire_rof_len(ROF_READ_RESPONSE_ONLY) + READ_BYTES)};
 
-	if (!packet_send(q, &f, &rof))
-		return false;
-	q->asked++;
-	return true;
+	return packet_send(q, &f, &rof);
 }
 
 static void
@@ -321,12 +321,51 @@ peer_ask(struct peer *q, uint32_t most)
 	unsigned n = 0;
 
 	while (n < BATCH && q->asked - q->answered < FA_REQUEST_WINDOW &&
-		q->asked - q->data < most && read_send(q))
+		q->asked - q->data < most && read_send(q, q->asked)) {
+		q->asked++;
 		n++;
+	}
 	return n;
 }
 
-/* Has saker hold Pull Data that the peers never acknowledge. */
+/* Sends up to `most` requests again that saker has not received or has refused. Returns how many.
+ */
+static unsigned
+peer_repeat(struct peer *q, unsigned most)
+{
+	uint32_t open = q->asked - q->answered;
+	unsigned n = 0;
+
+	while (n < most && n < open) {
+		if (q->again - q->answered >= open)
+			q->again = q->answered;
+		if (!read_send(q, q->again))
+			break;
+		q->again++;
+		n++;
+	}
+	return n;
+}
+
+/* Goes on to ask: each peer repeats a refused request every AGAIN_NS. */
+static void
+kept_again(struct hostile *h)
+{
+	uint64_t due = raw_now();
+
+	while (!hostile_stop) {
+		while (packet_receive(true) != NULL)
+			;
+		if (raw_now() >= due) {
+			due = raw_now() + AGAIN_NS;
+			for (uint32_t i = 0; i < p.npeers; i++)
+				h->done += peer_repeat(&p.peers[i], 1);
+		}
+		hostile_rest(h, REST_US);
+	}
+}
+
+/* Has saker hold Pull Data that the peers never acknowledge, and asks for more than agreed. */
 int
 attack_pulls_kept(struct hostile *h)
 {
@@ -348,13 +387,14 @@ attack_pulls_kept(struct hostile *h)
 	if (rc == 0) {
 		h->done = sent;
 		hostile_ready("Reads whose data nobody acknowledges", sent);
-		rc = hostile_sleep(h);
+		kept_again(h);
 	}
 	pulls_end();
 	return rc;
 }
 
-/* Has up to sixteen times as many Reads outstanding as agreed, without a pause. */
+/* Asks for up to sixteen times as many Reads as agreed, without a pause: those that were refused,
+ * too, come again at once. */
 int
 attack_pulls_excess(struct hostile *h)
 {
@@ -373,7 +413,8 @@ attack_pulls_excess(struct hostile *h)
 			}
 			if (last != NULL)
 				data_ack(last);
-			peer_ask(&p.peers[i], FA_REQUEST_WINDOW);
+			if (peer_ask(&p.peers[i], FA_REQUEST_WINDOW) == 0)
+				peer_repeat(&p.peers[i], BATCH);
 			hostile_rest(h, REST_US);
 		}
 	}
