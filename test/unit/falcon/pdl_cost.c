@@ -131,6 +131,18 @@ Test(pdl_cost, connections_are_bounded)
 	cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &rig.c), 0);
 }
 
+Test(pdl_cost, a_place_serves_one_connection_at_a_time)
+{
+	struct fa_conn *c[2];
+
+	rig_start();
+	fa_conn_destroy(rig.c);
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(fa_conn_create(rig.s, rig.now, &rig.params, &c[i]), 0);
+	cr_assert_eq(c[0], rig.c, "the place that is free again");
+	cr_assert_neq(c[1], c[0]);
+}
+
 Test(pdl_cost, parameters_that_cannot_be)
 {
 	struct fa_params p;

@@ -234,6 +234,18 @@ Test(rdmap_life, a_disconnect_takes_no_more_than_the_queue_is_deep)
 	cr_assert(pair_fini(&p));
 }
 
+Test(rdmap_life, a_full_receive_queue_is_flushed_whole)
+{
+	start();
+	for (unsigned i = 0; i < a->rd.caps.rq_depth; i++)
+		end_recv(a, i);
+	iw_disconnect(a->q, 0, IW_CLOSE_ABORT);
+	cr_assert_eq(a->nrecv, a->rd.caps.rq_depth);
+	for (unsigned i = 0; i < a->nrecv; i++)
+		cr_assert_eq(a->recv_wc[i].status, RD_WR_FLUSH_ERR);
+	cr_assert(pair_fini(&p));
+}
+
 Test(rdmap_life, an_abort_flushes_at_once)
 {
 	start();

@@ -203,6 +203,7 @@ Test(nd, rfc4861_7_2_5_override_replaces_the_address)
 	cr_assert_eq(in_pkt(0, &na), 0);
 	cr_assert_str_eq(state_of(PEER, mac), "stale");
 	cr_assert_arr_eq(mac, other_mac, 6);
+	cr_assert_eq(net_deadline(net), UINT64_MAX, "a stale neighbour costs no timer");
 	na.icmp.solicited = true;
 	cr_assert_eq(in_pkt(0, &na), 0);
 	cr_assert_str_eq(state_of(PEER, NULL), "reachable");

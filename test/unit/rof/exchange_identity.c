@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <string.h>
@@ -354,6 +355,20 @@ Test(exchange_identity, a_reload_that_fails_changes_nothing)
 	load(two, 255, -EINVAL);
 	cr_assert_str_eq(err, "a pre-shared key has 16 to 64 bytes");
 	connects();
+}
+
+/* OpenSSL and the allocator keep some memory; an identity has more than 10 KB. */
+Test(exchange_identity, a_reload_that_fails_leaves_no_memory_behind)
+{
+	size_t before, after;
+
+	use(host(1, NULL, 0), host(1, NULL, 0));
+	load(two, 255, -EINVAL);
+	before = mallinfo2().uordblks;
+	for (unsigned i = 0; i < 300; i++)
+		load(two, 255, -EINVAL);
+	after = mallinfo2().uordblks;
+	cr_assert_lt(after, before + (1 << 20));
 }
 
 Test(exchange_identity, streams_outlive_the_context)

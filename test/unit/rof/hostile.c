@@ -489,6 +489,36 @@ Test(rof_hostile, a_refused_message_takes_no_receive_rof_8_3_2)
 	fini();
 }
 
+/* A later message took the receive of one that is then refused: that receive completes in error, in
+ * its turn. */
+Test(rof_hostile, a_refused_message_completes_the_receive_that_it_had_rof_8_3_2)
+{
+	struct wire_rof h;
+
+	script_init(&s, ROF_RC, ROF_ORDER_WEAK, ROF_ERRORS_COMPLETE);
+	script_recv(&s, 0, 0, 64);
+	script_recv(&s, 1, 64, 64);
+	h = send(ROF_SEND_ONLY, 2, 0, 8);
+	h.sn = 2;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(taken());
+	cr_assert_eq(s.nrecv, 0, "the one before it is missing");
+	h = write_only(0, 8);
+	h.opcode = ROF_WRITE_ONLY_IMM;
+	h.rkey ^= 1;
+	h.rmsn = 1;
+	h.sn = 1;
+	script_request(&s, FA_PUSH, &h, 8);
+	cr_assert(refused(ROF_NAK_ACCESS));
+	cr_assert_eq(s.nrecv, 2);
+	cr_assert_eq(s.recv_wc[0].wr_id, 0);
+	cr_assert_eq(s.recv_wc[0].status, RD_LOC_ACCESS_ERR);
+	cr_assert_eq(s.recv_wc[1].wr_id, 1);
+	cr_assert_eq(s.recv_wc[1].status, RD_SUCCESS);
+	cr_assert_eq(s.recv_wc[1].byte_len, 8);
+	fini();
+}
+
 /* A void message has the length of the intended one; its address need not fit. */
 Test(rof_hostile, a_void_write_with_immediate_is_not_checked_as_a_whole_rof_8_2)
 {

@@ -7,6 +7,8 @@
 
 #include "script.h"
 
+#include "../../../lib/base/mem.h"
+
 #define MSS 1460
 
 static struct script p;
@@ -219,6 +221,43 @@ Test(tcp_congestion, cubic_converges_fast_rfc9438_4_7)
 	lose_one(p.out[p.nout - 1].tcp.seq - p.iss + p.out[p.nout - 1].len - 7 * MSS);
 	cr_assert_float_eq(cwnd(), 4.9, 0.1);
 	follow_cubic(cwnd(), 7 * 0.85, 4);
+}
+
+/* Returns the number behind the last byte that was sent. */
+static uint32_t
+sent_end(void)
+{
+	uint32_t end = sent_to;
+
+	for (unsigned i = 0; i < p.nout; i++)
+		end = SK_MAX(end, p.out[i].tcp.seq - p.iss + p.out[i].len);
+	return end;
+}
+
+/* The least ssthresh is two segments. Where that is above the last maximum, 0.85 of a window of
+ * two, the window has no plateau to return to: K is 0. For two seconds Reno's window is larger.
+ * Then W_cubic is, and the window grows by half in a round trip (4.4). */
+Test(tcp_congestion, cubic_above_its_last_maximum_is_convex_at_once_rfc9438_4_8)
+{
+	static const double want[] = {3, 4, 6, 9, 13.5};
+	char text[64];
+
+	one_second_path();
+	for (unsigned i = 0; i < 7; i++) {
+		p.now += 1000 * MS;
+		snprintf(text, sizeof(text), ". 1:1 ack %u sack %u:%u", sent_to, sent_to + MSS,
+			sent_end());
+		IN(text);
+		WAIT(1000 * MS);
+		sent_to = sent_end();
+		ack_all(0, ".");
+	}
+	cr_assert_float_eq(cwnd(), 2, 0.01);
+	for (unsigned t = 0; t < SK_ARRAY_LEN(want); t++) {
+		sent_to = sent_end();
+		ack_all(1000 * MS, ".");
+		cr_assert_float_eq(cwnd(), want[t], 0.01, "second %u: %f", t, cwnd());
+	}
 }
 
 Test(tcp_congestion, cubic_is_friendly_to_reno_rfc9438_4_3)
