@@ -13,7 +13,9 @@
 #include "../common/pages.h"
 
 #define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
-#define ARRIVED_TURN   (1u << 20) /* bytes of messages after which a turn takes no further ones */
+/* Bytes of messages, and of answers to them, after which a turn takes no further burst. The peer
+ * gets the first answers while this side copies the next ones. */
+#define ARRIVED_TURN 65536u
 
 static int
 alloc_tables(struct eng_stage *s)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <criterion/criterion.h>
+#include <rte_ring_elem.h>
 
 #include "../../../lib/base/mem.h"
 #include "pair.h"
@@ -372,4 +373,53 @@ Test(engine_stage_turns, a_limit_of_an_instance_holds_for_all_its_users, .init =
 	for (unsigned i = 0; i < 3; i++)
 		flood_stop(&r, &f[i]);
 	stage_rig_end(&r);
+}
+
+/* ---- Received messages */
+
+/* Counts a message where qp->control points to, as one with an answer of message_len bytes. */
+static void
+reads_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
+{
+	++*(uint64_t *)qp->control;
+	s->spent.bytes += message_len;
+}
+
+static const struct eng_qp_ops reads = {
+	.message = reads_message, .info = stage_qp_info, .opened = stage_qp_opened};
+
+/* Returns the number of `n` messages that the first turn takes. */
+static uint64_t
+taken_in_a_turn(unsigned n)
+{
+	struct eng_dmsg m = {.id_type = ENG_E_PULL};
+	static struct eng_qp qp;
+	struct stage_client c;
+	struct stage_rig r;
+	uint64_t taken = 0, first;
+
+	stage_rig_start(&r, NULL);
+	stage_client_add(&r, &c, 1, NULL);
+	memset(&qp, 0, sizeof(qp));
+	stage_qp_make(&qp, &c, &reads, &taken);
+	r.s->qps[0] = &qp;
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(rte_ring_sp_enqueue_elem(r.e->rings.to_stage[0][0], &m, sizeof(m)), 0);
+	stage_rig_turn(&r, 1000);
+	first = taken;
+	for (unsigned i = 0; i < n / ENG_BURST; i++)
+		stage_rig_turn(&r, 1000);
+	cr_assert_eq(taken, n, "the other turns take the rest");
+	r.s->qps[0] = NULL;
+	stage_client_del(&r, &c);
+	stage_rig_end(&r);
+	return first;
+}
+
+Test(engine_stage_turns, large_answers_leave_in_bursts_and_small_ones_together, .init = pair_eal)
+{
+	message_len = 8192;
+	cr_assert_eq(taken_in_a_turn(128), ENG_BURST);
+	message_len = 64;
+	cr_assert_eq(taken_in_a_turn(128), 128);
 }
