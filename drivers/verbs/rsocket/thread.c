@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The thread that serves the sockets of a process. It sleeps in epoll_wait(2) on the event channel
+ * of rdma_cm, on a completion channel for each device, and on the pairs that carry bytes. Sockets
+ * without a descriptor wait in a list until their connections have ended in order. At the end of
+ * the process exit(3) waits for these.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rs_priv.h"
+
+#define EXIT_SECONDS 30 /* the longest wait for what was written before exit(3) */
+#define NEVENTS      16
+
+STAILQ_HEAD(closing, vb_rs);
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t idle; /* the list `closing` has become empty */
+	bool running, exit_watched;
+	pthread_t thread;
+	int epoll, wake;
+	struct rdma_event_channel *cm;
+	struct rs_chan {
+		struct ibv_context *verbs;
+		struct ibv_comp_channel *channel;
+	} chans[VB_NKINDS];
+	struct closing closing;
+	unsigned nclosing;
+} t = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	.idle = PTHREAD_COND_INITIALIZER,
+	.epoll = -1,
+	.wake = -1,
+	.closing = STAILQ_HEAD_INITIALIZER(t.closing)};
+
+static int
+thread_watch(int fd, void *tag)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = tag};
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	return epoll_ctl(t.epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? errno : 0;
+}
+
+void
+vb_rs_thread_watch(struct vb_rs *rs, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = rs};
+
+	if (rs->b < 0 || (epoll_ctl(t.epoll, EPOLL_CTL_MOD, rs->b, &ev) < 0 && errno == ENOENT &&
+				 epoll_ctl(t.epoll, EPOLL_CTL_ADD, rs->b, &ev) < 0))
+		return;
+}
+
+struct rdma_event_channel *
+vb_rs_cm_channel(void)
+{
+	return t.cm;
+}
+
+struct ibv_comp_channel *
+vb_rs_comp_channel(struct ibv_context *verbs)
+{
+	struct ibv_comp_channel *channel = NULL;
+	int err = ENODEV;
+
+	pthread_mutex_lock(&t.lock);
+	for (unsigned i = 0; i < VB_NKINDS && channel == NULL; i++) {
+		struct rs_chan *c = &t.chans[i];
+
+		if (c->verbs == NULL) {
+			c->channel = ibv_create_comp_channel(verbs);
+			err = c->channel != NULL ? thread_watch(c->channel->fd, c) : errno;
+			if (err == 0)
+				c->verbs = verbs;
+		}
+		if (c->verbs == verbs)
+			channel = c->channel;
+		if (err != 0 && c->verbs == NULL)
+			break;
+	}
+	pthread_mutex_unlock(&t.lock);
+	if (channel == NULL)
+		errno = err;
+	return channel;
+}
+
+/* ---- The turns of the thread ---- */
+
+static void
+cm_turn(void)
+{
+	struct rdma_cm_event *ev;
+
+	while (rdma_get_cm_event(t.cm, &ev) == 0)
+		vb_rs_cm_event(ev);
+}
+
+static void
+cq_turn(struct rs_chan *c)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	while (ibv_get_cq_event(c->channel, &cq, &user) == 0) {
+		struct vb_rs *rs = user;
+
+		ibv_ack_cq_events(cq, 1);
+		pthread_mutex_lock(&rs->lock);
+		ibv_req_notify_cq(cq, 0);
+		vb_rs_progress(rs);
+		if (rs->relay)
+			vb_rs_relay_turn(rs);
+		vb_rs_show(rs);
+		pthread_mutex_unlock(&rs->lock);
+	}
+}
+
+static void
+pair_turn(struct vb_rs *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	vb_rs_progress(rs);
+	if (!rs->relay)
+		vb_rs_relay_asked(rs);
+	if (rs->relay)
+		vb_rs_relay_turn(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
+/* Destroys the sockets whose connections have ended. */
+static void
+closing_turn(void)
+{
+	struct closing list = STAILQ_HEAD_INITIALIZER(list);
+	struct vb_rs *rs;
+
+	pthread_mutex_lock(&t.lock);
+	STAILQ_CONCAT(&list, &t.closing);
+	pthread_mutex_unlock(&t.lock);
+	while ((rs = STAILQ_FIRST(&list)) != NULL) {
+		bool over;
+
+		STAILQ_REMOVE_HEAD(&list, next_closing);
+		pthread_mutex_lock(&rs->lock);
+		over = vb_rs_closing(rs);
+		pthread_mutex_unlock(&rs->lock);
+		if (over)
+			vb_rs_destroy(rs);
+		pthread_mutex_lock(&t.lock);
+		if (!over)
+			STAILQ_INSERT_TAIL(&t.closing, rs, next_closing);
+		else if (--t.nclosing == 0)
+			pthread_cond_broadcast(&t.idle);
+		pthread_mutex_unlock(&t.lock);
+	}
+}
+
+static void *
+thread_run(void *arg)
+{
+	struct epoll_event ev[NEVENTS];
+	uint64_t count;
+
+	for (;;) {
+		int n = epoll_wait(t.epoll, ev, NEVENTS, -1);
+
+		for (int i = 0; i < n; i++) {
+			void *tag = ev[i].data.ptr;
+
+			if (tag == &t.cm)
+				cm_turn();
+			else if (tag == &t.wake && read(t.wake, &count, sizeof(count)) > 0)
+				continue;
+			else if (tag >= (void *)t.chans && tag < (void *)(t.chans + VB_NKINDS))
+				cq_turn(tag);
+			else if (tag != &t.wake)
+				pair_turn(tag);
+		}
+		closing_turn();
+	}
+	return arg;
+}
+
+static void
+thread_wake(void)
+{
+	const uint64_t one = 1;
+
+	if (write(t.wake, &one, sizeof(one)) < 0)
+		return;
+}
+
+void
+vb_rs_thread_close(struct vb_rs *rs)
+{
+	pthread_mutex_lock(&t.lock);
+	if (!rs->queued_closing) {
+		rs->queued_closing = true;
+		STAILQ_INSERT_TAIL(&t.closing, rs, next_closing);
+		t.nclosing++;
+	}
+	pthread_mutex_unlock(&t.lock);
+	thread_wake();
+}
+
+/* ---- The end of the process ---- */
+
+/* Closes the sockets that the program did not close, as the kernel does. */
+static void
+exit_close(struct vb_rs *rs)
+{
+	rs->users = 0;
+	vb_rs_thread_close(rs);
+}
+
+static void
+thread_at_exit(void)
+{
+	struct timespec until;
+
+	if (!t.running || pthread_equal(pthread_self(), t.thread))
+		return;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += EXIT_SECONDS;
+	vb_rs_each(exit_close);
+	pthread_mutex_lock(&t.lock);
+	while (t.nclosing > 0 && pthread_cond_timedwait(&t.idle, &t.lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&t.lock);
+}
+
+/* ---- The start ---- */
+
+static int
+thread_begin_run(void)
+{
+	sigset_t all, old;
+	int err = 0;
+
+	t.epoll = vb_rs_high(epoll_create1(EPOLL_CLOEXEC));
+	t.wake = vb_rs_high(eventfd(0, EFD_CLOEXEC));
+	t.cm = rdma_create_event_channel();
+	if (t.cm == NULL || t.epoll < 0 || t.wake < 0)
+		err = errno;
+	if (err == 0)
+		err = thread_watch(t.cm->fd, &t.cm);
+	if (err == 0)
+		err = thread_watch(t.wake, &t.wake);
+	if (err != 0)
+		return err;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&t.thread, NULL, thread_run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err != 0)
+		return vb_fail(err, "cannot start the thread of the sockets: %s", strerror(err));
+	pthread_setname_np(t.thread, "saker-sockets");
+	if (!t.exit_watched)
+		t.exit_watched = atexit(thread_at_exit) == 0;
+	return 0;
+}
+
+static void
+thread_undo(void)
+{
+	if (t.cm != NULL)
+		rdma_destroy_event_channel(t.cm);
+	if (t.epoll >= 0)
+		close(t.epoll);
+	if (t.wake >= 0)
+		close(t.wake);
+	t.cm = NULL;
+	t.epoll = t.wake = -1;
+}
+
+int
+vb_rs_thread_start(void)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&t.lock);
+	if (!t.running) {
+		err = thread_begin_run();
+		if (err != 0)
+			thread_undo();
+		t.running = err == 0;
+	}
+	pthread_mutex_unlock(&t.lock);
+	return err;
+}
+
+/* The thread does not exist in the child, which starts its own with its first socket. */
+void
+vb_rs_thread_fork_child(void)
+{
+	if (t.epoll >= 0)
+		close(t.epoll);
+	if (t.wake >= 0)
+		close(t.wake);
+	t.epoll = t.wake = -1;
+	t.cm = NULL;
+	t.running = false;
+	memset(t.chans, 0, sizeof(t.chans));
+	STAILQ_INIT(&t.closing);
+	t.nclosing = 0;
+	pthread_mutex_init(&t.lock, NULL);
+	pthread_cond_init(&t.idle, NULL);
+}
