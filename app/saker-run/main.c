@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * saker-run PROGRAM ARGS...: runs a program that was built for libibverbs and librdmacm on Saker,
- * by preloading libsaker-verbs.so. Its options set environment variables, which the library reads.
- * The program replaces this process.
+ * by preloading libsaker-verbs.so, or libsaker-sockets.so for its sockets as well. Its options set
+ * environment variables, which the library reads. The program replaces this process.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,6 +34,8 @@ static const struct option_row rows[] = {
 		"the devices that the program sees: iwarp, falcon or both (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
 		"the transport of rdma_cm where both are possible: iwarp or falcon (iwarp)"},
+	{{"sockets", no_argument, NULL, 'S'}, NULL, NULL, NULL,
+		"also carry the program's TCP sockets over Saker"},
 	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
 		"yield: a thread gives up its core after polls without a result; spin (spin)"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
@@ -77,24 +79,26 @@ preload(const char *library)
 	return rc;
 }
 
-/* Writes the path of the library: the one of the build beside this program, or else the installed
+/* Writes the path of a library: the one of the build beside this program, or else the installed
  * one. */
 static void
-library_find(char path[PATH_MAX])
+library_find(char path[PATH_MAX], const char *name)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
+	char *slash = NULL;
 
-	snprintf(path, PATH_MAX, "%s", SAKER_VERBS_LIBRARY);
-	if (n <= 0)
+	snprintf(path, PATH_MAX, "%s/%s", SAKER_LIBRARIES, name);
+	if (n > 0) {
+		self[n] = '\0';
+		slash = strrchr(self, '/');
+	}
+	if (slash == NULL)
 		return;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (slash == NULL || (size_t)(slash - self) + sizeof(SAKER_VERBS_BUILT) > PATH_MAX)
-		return;
-	strcpy(slash, SAKER_VERBS_BUILT);
-	if (access(self, R_OK) == 0)
+	n = slash - self;
+	if (snprintf(slash, sizeof(self) - (size_t)n, "%s/%s", SAKER_LIBRARIES_BUILT, name) <
+			(int)sizeof(self) - (int)n &&
+		access(self, R_OK) == 0)
 		strcpy(path, self);
 }
 
@@ -107,7 +111,7 @@ run_main_row_of(int c)
 	return NULL;
 }
 
-/* Processes the options. Returns 0 to run the program, else the exit status plus 1. */
+/* Processes the options and finds the library to preload. Returns 0 to run the program, else the exit status plus 1. */
 static int
 options(int argc, char **argv, char library[PATH_MAX])
 {
@@ -116,7 +120,8 @@ options(int argc, char **argv, char library[PATH_MAX])
 
 	for (size_t i = 0; i < NROWS; i++)
 		longs[i] = rows[i].opt;
-	while ((c = getopt_long(argc, argv, "+s:d:t:p:vl:h", longs, NULL)) != -1) {
+	library_find(library, "libsaker-verbs.so");
+	while ((c = getopt_long(argc, argv, "+s:d:t:Sp:vl:h", longs, NULL)) != -1) {
 		const struct option_row *r = run_main_row_of(c);
 
 		if (r == NULL || c == 'h') {
@@ -125,6 +130,8 @@ options(int argc, char **argv, char library[PATH_MAX])
 		}
 		if (c == 'l')
 			snprintf(library, PATH_MAX, "%s", optarg);
+		else if (c == 'S')
+			library_find(library, "libsaker-sockets.so");
 		else
 			setenv(r->variable, optarg != NULL ? optarg : r->value, 1);
 	}
@@ -141,7 +148,6 @@ main(int argc, char **argv)
 	char library[PATH_MAX];
 	int rc;
 
-	library_find(library);
 	rc = options(argc, argv, library);
 	if (rc != 0)
 		return rc - 1;
