@@ -33,6 +33,18 @@ net_if_find(const struct net_stack *n, uint16_t port, uint16_t vlan)
 	return -1;
 }
 
+int
+net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan)
+{
+	return net_if_find(n, port, vlan);
+}
+
+unsigned
+net_if_room(const struct net_stack *n)
+{
+	return NET_MAX_IFS - n->nifs;
+}
+
 static const struct net_ifaddr *
 find_addr(const struct net_if *ifp, const struct sk_addr *addr)
 {

@@ -74,10 +74,18 @@ int net_addr_del(struct net_stack *n, int ifindex, const struct sk_addr *addr);
  * 0, or -EINVAL, -ENETUNREACH when no connected route leads to the gateway, -EEXIST or -ENOSPC. */
 int net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
 	const struct sk_addr *gateway);
+/* Removes a route that net_route_add() has added. Returns 0, -EINVAL, or -ESRCH when there is no
+ * such route through this gateway. */
+int net_route_del(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
+	const struct sk_addr *gateway);
 /* Adds a neighbour with a fixed MAC address, which is never solicited. Returns 0, -EINVAL or
  * -ENOSPC. */
 int net_neighbor_add(
 	struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6]);
+/* Returns how many interfaces net_if_add() can still add. */
+unsigned net_if_room(const struct net_stack *n);
+/* Returns the ifindex of the interface (port, vlan), or -1. */
+int net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan);
 /* Returns the ifindex when `addr` is an address of the interface (port, vlan), else -1. Addresses
  * of net_addr_share() do not count. */
 int net_is_local(

@@ -142,14 +142,12 @@ net_route_find(const struct net_stack *n, const struct sk_addr *dst, const struc
 	return 0;
 }
 
-int
-net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
+/* Fills in *r with a route as the table has it. Returns 0 or -EINVAL. */
+static int
+make_route(struct net_route *r, const struct sk_addr *dst, unsigned prefix,
 	const struct sk_addr *gateway)
 {
-	static const struct sk_addr any;
 	bool v4 = sk_addr_is_v4(gateway);
-	struct net_route r = {.gateway = *gateway, .ifindex = -1};
-	int rc;
 
 	/* The default route may be written as :: for both families. */
 	if (prefix > (v4 ? 32 : 128) || !net_addr_is_host(gateway))
@@ -158,17 +156,59 @@ net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
 		return -EINVAL;
 	if (v4)
 		prefix += 96;
-	r.dst = masked(v4 && !sk_addr_is_v4(dst) ? gateway : dst, prefix);
-	r.prefix = (uint8_t)prefix;
+	*r = (struct net_route){.gateway = *gateway, .ifindex = -1};
+	r->dst = masked(v4 && !sk_addr_is_v4(dst) ? gateway : dst, prefix);
+	r->prefix = (uint8_t)prefix;
+	return 0;
+}
+
+/* Returns the route through a gateway to the same destination, or NULL. */
+static struct net_route *
+find_via(struct net_stack *n, const struct net_route *r)
+{
+	for (unsigned i = 0; i < n->nroutes; i++)
+		if (n->routes[i].prefix == r->prefix && !is_connected(&n->routes[i]) &&
+			sk_addr_eq(&n->routes[i].dst, &r->dst) &&
+			sk_addr_is_v4(&n->routes[i].gateway) == sk_addr_is_v4(&r->gateway))
+			return &n->routes[i];
+	return NULL;
+}
+
+int
+net_route_add(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
+	const struct sk_addr *gateway)
+{
+	static const struct sk_addr any;
+	struct net_route r;
+	int rc = make_route(&r, dst, prefix, gateway);
+
+	if (rc != 0)
+		return rc;
 	if (net_if_owner(n, gateway) >= 0 || find_connected(n, gateway, &any) == NULL)
 		return -ENETUNREACH;
-	for (unsigned i = 0; i < n->nroutes; i++)
-		if (n->routes[i].prefix == prefix && !is_connected(&n->routes[i]) &&
-			sk_addr_eq(&n->routes[i].dst, &r.dst) &&
-			sk_addr_is_v4(&n->routes[i].gateway) == v4)
-			return -EEXIST;
+	if (find_via(n, &r) != NULL)
+		return -EEXIST;
 	rc = insert(n, &r);
 	if (rc == 0)
 		net_nb_touch_all(n);
 	return rc;
+}
+
+int
+net_route_del(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
+	const struct sk_addr *gateway)
+{
+	struct net_route r, *found;
+	int rc = make_route(&r, dst, prefix, gateway);
+
+	if (rc != 0)
+		return rc;
+	found = find_via(n, &r);
+	if (found == NULL || !sk_addr_eq(&found->gateway, gateway))
+		return -ESRCH;
+	n->nroutes--;
+	memmove(found, found + 1,
+		(size_t)(&n->routes[n->nroutes] - found) * sizeof(*found));
+	net_nb_touch_all(n);
+	return 0;
 }

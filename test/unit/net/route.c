@@ -151,3 +151,41 @@ Test(route, rfc4007_link_local_destination_follows_its_source)
 	cr_assert_eq(net_path_init(net, &p, &global, &to, IP_TCP, 0), 0);
 	cr_assert_eq(p.port, 4);
 }
+
+static int
+unroute(const char *dst, unsigned prefix, const char *gateway)
+{
+	struct sk_addr d = addr(dst), g = addr(gateway);
+
+	return net_route_del(net, &d, prefix, &g);
+}
+
+Test(route, a_removed_route_leads_nowhere_and_the_others_remain)
+{
+	cr_assert_eq(route("10.1.0.0", 16, "192.0.2.12"), 0);
+	cr_assert_eq(route("10.0.0.0", 8, "192.0.2.11"), 0);
+	cr_assert_eq(route("0.0.0.0", 0, "192.0.2.10"), 0);
+	cr_assert_eq(unroute("10.0.0.0", 8, "192.0.2.12"), -ESRCH, "another gateway");
+	cr_assert_eq(unroute("10.0.0.0", 9, "192.0.2.11"), -ESRCH, "another length");
+	cr_assert_eq(unroute("10.0.0.0", 33, "192.0.2.11"), -EINVAL);
+	cr_assert_eq(unroute("10.1.0.0", 16, "192.0.2.12"), 0);
+	cr_assert_eq(solicits("10.1.0.1"), 11);
+	cr_assert_eq(unroute("0.0.0.0", 0, "192.0.2.10"), 0);
+	cr_assert_eq(solicits("11.1.0.1"), 0);
+	cr_assert_eq(unroute("0.0.0.0", 0, "192.0.2.10"), -ESRCH);
+}
+
+Test(route, a_path_follows_a_route_that_replaces_another)
+{
+	struct sk_addr src = {{0}}, to = addr("10.1.0.1");
+	struct net_path p;
+
+	cr_assert_eq(route("10.0.0.0", 8, "192.0.2.11"), 0);
+	cr_assert_eq(net_path_init(net, &p, &src, &to, IP_TCP, 0), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), 1);
+	cr_assert_eq(unroute("10.0.0.0", 8, "192.0.2.11"), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), -EHOSTUNREACH);
+	cr_assert_eq(route("10.0.0.0", 8, "192.0.2.12"), 0);
+	cr_assert_eq(net_path_check(net, &p, 0), 1);
+	cr_assert_eq(last_sent()->pkt.arp.tpa.b[15], 12);
+}
