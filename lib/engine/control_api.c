@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The public functions that pass their arguments to the control stage of the instance. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/instance.h"
 #include "control/control.h"
 
@@ -38,6 +43,28 @@ int
 eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max)
 {
 	return eng_control_neighbors(e->control, transport, out, max);
+}
+
+int
+eng_change(struct eng *e, const struct eng_config *next, struct eng_changed *out, char *err,
+	size_t errlen)
+{
+	struct eng_config *merged = malloc(sizeof(*merged));
+	int rc;
+
+	if (merged == NULL) {
+		snprintf(err, errlen, "memory is exhausted");
+		return -ENOMEM;
+	}
+	/* What does not change is that of the instance. */
+	*merged = *next;
+	memcpy(merged->ports, e->cfg.ports, sizeof(merged->ports));
+	merged->nports = e->cfg.nports;
+	rc = eng_config_check(merged, err, errlen);
+	if (rc == 0)
+		rc = eng_control_change(e->control, merged, out, err, errlen);
+	free(merged);
+	return rc;
 }
 
 int

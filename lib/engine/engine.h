@@ -295,6 +295,20 @@ bool eng_poll(struct eng *e, unsigned loop, uint64_t now);
 int eng_run(struct eng *e, unsigned loop);
 /* Makes all loops return after their current turn, and wakes those that sleep. Any thread. */
 void eng_stop(struct eng *e);
+/* What a change has ended. */
+struct eng_changed {
+	uint32_t conns;     /* connections whose local address was removed */
+	uint32_t listeners; /* listeners at such an address */
+};
+/* Changes an instance whose loops run: its addresses (`ifs`), routes, rates of clients, the modes
+ * of later Falcon connections (falcon.modes), and of `limits` the members client_*, which apply to
+ * clients that attach later, except client_mem_bytes, which applies at once. `next` is a complete
+ * configuration; its other members have no effect. A connection whose local address disappears ends
+ * with EADDRNOTAVAIL, and its peer is notified. Returns 0, or -errno with one sentence in `err`;
+ * then nothing has changed, except that after -ETIMEDOUT the change may still follow. Not callable
+ * from the thread of a loop, unless another thread polls the loops. */
+int eng_change(struct eng *e, const struct eng_config *next, struct eng_changed *out, char *err,
+	size_t errlen);
 /* Polls the link states of the ports, and logs each change. A thread beside the loops calls it
  * about once a second. Frames that the send queue of a port without a link does not accept are
  * dropped. */

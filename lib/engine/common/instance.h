@@ -73,7 +73,9 @@ struct eng_rings {
 
 /* What the assembly gives the control stage. */
 struct eng_control_args {
-	const struct eng_config *cfg; /* the caller keeps it until eng_control_destroy() */
+	/* The caller keeps it until eng_control_destroy(). eng_change() changes it: see
+	 * control_change.c. */
+	struct eng_config *cfg;
 	struct rte_ring *to_transport[ENG_MAX_TRANSPORTS], *from_transport[ENG_MAX_TRANSPORTS];
 	struct rte_ring *to_stage[ENG_MAX_STAGES], *from_stage[ENG_MAX_STAGES];
 	struct rte_rcu_qsbr *rcu; /* each loop is a reader */

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "../../net/net.h"
+#include "../engine.h"
 #include "connect.h"
 
 struct eng_qp;
@@ -125,12 +126,14 @@ enum eng_ctl_type {
 	ENG_CT_ABORT,     /* abort: ends a connection that is not bound yet */
 	ENG_CT_QUERY,     /* answered with conn_info */
 	ENG_CT_NEIGHBORS, /* neighbors: copies the table of neighbours */
+	ENG_CT_CHANGE,    /* change: a step of eng_change(); answered with change.ended */
 	/* Commands to an engine stage, answered with `status`. */
-	ENG_CE_CLIENT_ADD, /* client: the stage polls its doorbells from now on */
-	ENG_CE_CLIENT_DEL, /* client: after the answer, the stage does not access it any more */
-	ENG_CE_QP_ADD,     /* qp: answered with qp_index */
-	ENG_CE_QP_START,   /* qp, transport, conn, start: the QP is connected */
-	ENG_CE_QP_CLOSE,   /* qp, close: disconnects the QP, or moves it to the error state */
+	ENG_CE_CLIENT_ADD,   /* client: the stage polls its doorbells from now on */
+	ENG_CE_CLIENT_DEL,   /* client: after the answer, the stage does not access it any more */
+	ENG_CE_CLIENT_RATES, /* client, rates: replaces the rates of the client and of its user */
+	ENG_CE_QP_ADD,       /* qp: answered with qp_index */
+	ENG_CE_QP_START,     /* qp, transport, conn, start: the QP is connected */
+	ENG_CE_QP_CLOSE,     /* qp, close: disconnects the QP, or moves it to the error state */
 	/* qp: removes the QP, after an abort if it is connected. The stage answers when nothing of
 	 * the QP is in flight. */
 	ENG_CE_QP_DEL,
@@ -170,6 +173,16 @@ enum eng_ctl_type {
 #define ENG_CTL_NOTICE ENG_TC_REQUEST /* the first type that is a notice */
 
 #define ENG_ABORT_UNANSWERED 1
+
+/* The steps of eng_change() on a transport stage. */
+enum eng_change_step {
+	/* Checks that the change is possible. All transport stages have the same addresses, so one
+	 * of them answers for all. */
+	ENG_CHANGE_CHECK,
+	/* Ends the connections whose local address disappears, while it can still send. */
+	ENG_CHANGE_END,
+	ENG_CHANGE_APPLY,
+};
 
 struct eng_ctl {
 	uint16_t type; /* enum eng_ctl_type */
@@ -239,6 +252,14 @@ struct eng_ctl {
 			uint8_t state; /* enum rd_qp_state */
 			struct eng_work work;
 		} qp_info;
+		struct {
+			uint8_t step; /* enum eng_change_step */
+			const struct eng_config *was, *next;
+			uint32_t ended; /* answer: connections */
+		} change;
+		struct {
+			struct eng_rates client, user;
+		} rates;
 		struct {
 			struct net_neighbor_view *view; /* [n] */
 			uint32_t n; /* places in `view`; in the answer: the number of neighbours */

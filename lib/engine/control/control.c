@@ -66,8 +66,8 @@ targets_init(struct eng_control *c)
 	return rc;
 }
 
-static const char *
-limits_wrong(const struct eng_config *cfg)
+const char *
+ctl_limits_wrong(const struct eng_config *cfg)
 {
 	const struct eng_limits *l = &cfg->limits;
 
@@ -88,7 +88,7 @@ limits_wrong(const struct eng_config *cfg)
 struct eng_control *
 eng_control_create(const struct eng_control_args *args, char *err, size_t errlen)
 {
-	const char *wrong = limits_wrong(args->cfg);
+	const char *wrong = ctl_limits_wrong(args->cfg);
 	struct eng_control *c = wrong != NULL ? NULL : calloc(1, sizeof(*c));
 
 	if (c == NULL) {
@@ -98,6 +98,7 @@ eng_control_create(const struct eng_control_args *args, char *err, size_t errlen
 	}
 	c->a = *args;
 	c->cfg = args->cfg;
+	pthread_mutex_init(&c->limits_lock, NULL);
 	c->commands = ctl_commands;
 	c->notices = ctl_notices;
 	c->inbox_handlers = ctl_inbox_handlers;
@@ -349,5 +350,6 @@ eng_control_destroy(struct eng_control *c)
 	ctl_shares_fini(c);
 	free(c->users);
 	free(c->pool);
+	pthread_mutex_destroy(&c->limits_lock);
 	free(c);
 }

@@ -139,6 +139,10 @@ int eng_control_clients(struct eng_control *c, struct eng_client_view *out, int 
 int eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max);
 
+/* Does the work of eng_change(), after eng_config_check(). */
+int eng_control_change(struct eng_control *c, const struct eng_config *next,
+	struct eng_changed *out, char *err, size_t errlen);
+
 /* Do the work of eng_socket_start() and eng_socket_stop(), which engine.h describes. */
 int eng_control_socket_start(struct eng_control *c, const char *path, char *err, size_t errlen);
 void eng_control_socket_stop(struct eng_control *c);

@@ -15,23 +15,8 @@
 #define QUERY_WAIT_NS 2000000000ll
 #define QUERY_NAP_NS  200000ll
 
-struct ctl_query {
-	TAILQ_ENTRY(ctl_query) next;
-	uint32_t refs; /* atomic */
-	bool done;     /* atomic */
-	uint32_t walk, waiting;
-	int n, max;
-	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS } kind;
-	unsigned transport; /* VIEW_NEIGHBORS: index of the transport stage */
-	union {
-		struct eng_qp_view *view;             /* [max] */
-		struct eng_client_view *clients_view; /* [max] */
-		struct net_neighbor_view *neighbors;  /* [max] */
-	};
-};
-
-static void
-control_query_put(struct ctl_query *q)
+void
+ctl_query_put(struct ctl_query *q)
 {
 	if (__atomic_sub_fetch(&q->refs, 1, __ATOMIC_ACQ_REL) == 0) {
 		free(q->view);
@@ -65,8 +50,8 @@ transport_answered(struct eng_control *c, struct ctl_msg *m)
 	v->connected = true;
 }
 
-static struct ctl_msg *
-query_message(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
+struct ctl_msg *
+ctl_query_message(struct eng_control *c, struct ctl_query *q, enum eng_ctl_type type, ctl_done done)
 {
 	struct ctl_msg *m = ctl_msg_get(c, type, done);
 
@@ -81,7 +66,7 @@ static void
 query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q)
 {
 	struct eng_qp_view *v = &query->view[query->n];
-	struct ctl_msg *m = query_message(c, query, ENG_CE_QP_QUERY, stage_answered);
+	struct ctl_msg *m = ctl_query_message(c, query, ENG_CE_QP_QUERY, stage_answered);
 
 	v->qpn = q->qp->rd.qpn;
 	v->client = q->client->eng.index;
@@ -93,7 +78,7 @@ query_qp(struct eng_control *c, struct ctl_query *query, const struct cm_conn *q
 	m->m.client = &q->client->eng;
 	ctl_send_stage(c, q->qp->stage, m);
 	if (q->state == CM_ESTABLISHED) {
-		m = query_message(c, query, ENG_CT_QUERY, transport_answered);
+		m = ctl_query_message(c, query, ENG_CT_QUERY, transport_answered);
 		m->m.conn = q->conn;
 		m->m.conn_info.view = v;
 		ctl_send_transport(c, q->transport, m);
@@ -107,12 +92,12 @@ ctl_query_start(struct eng_control *c, struct ctl_query *query)
 	TAILQ_INSERT_TAIL(&c->queries, query, next);
 }
 
-static void
-control_query_finish(struct eng_control *c, struct ctl_query *query)
+void
+ctl_query_finish(struct eng_control *c, struct ctl_query *query)
 {
 	TAILQ_REMOVE(&c->queries, query, next);
 	__atomic_store_n(&query->done, true, __ATOMIC_RELEASE);
-	control_query_put(query);
+	ctl_query_put(query);
 }
 
 /* Returns the bytes that a client shares with the engine. */
@@ -157,7 +142,7 @@ view_clients(struct eng_control *c, struct ctl_query *query)
 		};
 		memcpy(query->clients_view[query->n++].name, cl->eng.name, SHM_NAME_MAX);
 	}
-	control_query_finish(c, query);
+	ctl_query_finish(c, query);
 }
 
 static void
@@ -175,12 +160,12 @@ view_neighbors(struct eng_control *c, struct ctl_query *query)
 
 	if (query->walk == 0 && ctl_has_reserve(c)) {
 		query->walk = 1;
-		m = query_message(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
+		m = ctl_query_message(c, query, ENG_CT_NEIGHBORS, neighbors_answered);
 		m->m.neighbors.view = query->neighbors;
 		m->m.neighbors.n = (uint32_t)query->max;
 		ctl_send_transport(c, query->transport, m);
 	} else if (query->walk == 1 && query->waiting == 0) {
-		control_query_finish(c, query);
+		ctl_query_finish(c, query);
 	}
 }
 
@@ -197,7 +182,7 @@ view_qps(struct eng_control *c, struct ctl_query *query)
 			query_qp(c, query, q);
 	}
 	if (query->waiting == 0 && (query->walk >= c->conns.fresh || query->n == query->max))
-		control_query_finish(c, query);
+		ctl_query_finish(c, query);
 }
 
 /* Handles the oldest query only, so that there is one query at a time. */
@@ -208,6 +193,7 @@ ctl_query_poll(struct eng_control *c)
 		[VIEW_QPS] = view_qps,
 		[VIEW_CLIENTS] = view_clients,
 		[VIEW_NEIGHBORS] = view_neighbors,
+		[VIEW_CHANGE] = ctl_change_step,
 	};
 	struct ctl_query *query = TAILQ_FIRST(&c->queries);
 
@@ -224,45 +210,54 @@ ctl_queries_drop(struct eng_control *c)
 
 	while ((query = TAILQ_FIRST(&c->queries)) != NULL) {
 		query->n = 0;
-		control_query_finish(c, query);
+		ctl_query_finish(c, query);
 	}
 }
 
-/* Passes a query to the control stage and waits for it, at most QUERY_WAIT_NS. Returns how many
- * elements of `size` bytes it has written to `out`. */
+bool
+ctl_query_pass(struct eng_control *c, struct ctl_query *q, int64_t wait_ns)
+{
+	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
+	struct ctl_inbox *in = calloc(1, sizeof(*in));
+
+	q->refs = 1;
+	if (in == NULL)
+		return false;
+	q->refs = 2;
+	in->kind = CTL_IN_QUERY;
+	in->query = q;
+	ctl_inbox_push(c, in);
+	for (int64_t waited = 0; waited < wait_ns; waited += QUERY_NAP_NS) {
+		if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
+			break;
+		nanosleep(&nap, NULL);
+	}
+	return __atomic_load_n(&q->done, __ATOMIC_ACQUIRE);
+}
+
+/* Passes a query to the control stage and waits for it. Returns how many elements of `size` bytes
+ * it has written to `out`. */
 static int
 control_query_run(
 	struct eng_control *c, void *out, int max, size_t size, const struct ctl_query *what)
 {
-	const struct timespec nap = {.tv_nsec = QUERY_NAP_NS};
-	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	struct ctl_query *q = calloc(1, sizeof(*q));
 	void *view = max > 0 ? calloc((size_t)max, size) : NULL;
 	int n = 0;
 
-	if (in == NULL || q == NULL || view == NULL) {
-		free(in);
+	if (q == NULL || view == NULL) {
 		free(q);
 		free(view);
 		return 0;
 	}
 	*q = *what;
-	q->refs = 2;
 	q->max = max;
 	q->view = view;
-	in->kind = CTL_IN_QUERY;
-	in->query = q;
-	ctl_inbox_push(c, in);
-	for (int64_t waited = 0; waited < QUERY_WAIT_NS; waited += QUERY_NAP_NS) {
-		if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE))
-			break;
-		nanosleep(&nap, NULL);
-	}
-	if (__atomic_load_n(&q->done, __ATOMIC_ACQUIRE)) {
+	if (ctl_query_pass(c, q, QUERY_WAIT_NS)) {
 		n = q->n;
 		memcpy(out, view, (size_t)n * size);
 	}
-	control_query_put(q);
+	ctl_query_put(q);
 	return n;
 }
 

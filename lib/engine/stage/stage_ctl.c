@@ -103,6 +103,9 @@ command(struct eng_stage *s, struct eng_ctl *m, int *rc)
 		eng_notice_client_del(s, &m->client->stage[s->index]);
 		eng_round_del(s, &m->client->stage[s->index]);
 		break;
+	case ENG_CE_CLIENT_RATES:
+		eng_round_change(s, m->client, &m->rates.client, &m->rates.user);
+		break;
 	case ENG_CE_QP_ADD:
 		*rc = qp_add(s, m);
 		break;

@@ -224,6 +224,9 @@ int eng_rounds_init(struct eng_stage *s);
 void eng_rounds_fini(struct eng_stage *s);
 /* Initializes the place of a client that is added, and that of its user. */
 void eng_round_add(struct eng_stage *s, struct eng_client *c);
+/* Replaces the rates of a client, and those of its user. */
+void eng_round_change(struct eng_stage *s, struct eng_client *c, const struct eng_rates *client,
+	const struct eng_rates *user);
 /* Removes a client that has no QPs any more. */
 void eng_round_del(struct eng_stage *s, struct eng_client_stage *cs);
 /* Puts the QP into the list of QPs with work, if it is not there. */

@@ -88,6 +88,16 @@ eng_round_add(struct eng_stage *s, struct eng_client *c)
 	round_set(s, &cs->user->round, &c->user_rates);
 }
 
+void
+eng_round_change(struct eng_stage *s, struct eng_client *c, const struct eng_rates *client,
+	const struct eng_rates *user)
+{
+	struct eng_client_stage *cs = &c->stage[s->index];
+
+	round_set(s, &cs->round, client);
+	round_set(s, &cs->user->round, user);
+}
+
 /* ---- The lists ---- */
 
 static void

@@ -154,24 +154,6 @@ no_memory:
 }
 
 static int
-add_interface(struct eng_transport *t, const struct eng_if_config *ic, uint64_t now)
-{
-	const struct eng_port *p = &t->e->ports[ic->port];
-	int ifindex = -1;
-
-	/* An earlier address may have added the interface. */
-	for (const struct eng_if_config *b = t->e->cfg.ifs; b < ic; b++)
-		if (b->port == ic->port && b->vlan == ic->vlan)
-			ifindex =
-				RTE_MAX(ifindex, net_is_local(t->net, b->port, b->vlan, &b->addr));
-	if (ifindex < 0)
-		ifindex = net_if_add(t->net, ic->port, ic->vlan, p->mac, p->mtu);
-	if (ifindex >= 0 && ic->shared)
-		return net_addr_share(t->net, ifindex, &ic->addr, ic->prefix);
-	return ifindex < 0 ? ifindex : net_addr_add(t->net, ifindex, &ic->addr, ic->prefix, now);
-}
-
-static int
 start_links(struct eng_transport *t)
 {
 	int rc = 0;
@@ -190,7 +172,7 @@ eng_transport_start(struct eng_transport *t, uint64_t now, char *err, size_t err
 	int rc;
 
 	for (unsigned i = 0; i < cfg->nifs; i++) {
-		rc = add_interface(t, &cfg->ifs[i], now);
+		rc = eng_transport_add_if(t, &cfg->ifs[i], now);
 		if (rc == 0)
 			continue;
 		snprintf(err, errlen, "address %s on port %u: %s",

@@ -169,6 +169,8 @@ transport_command(struct eng_transport *t, struct eng_ctl *m)
 	case ENG_CT_NEIGHBORS:
 		m->neighbors.n = net_neighbors(t->net, m->neighbors.view, m->neighbors.n);
 		return 0;
+	case ENG_CT_CHANGE:
+		return eng_transport_change(t, m);
 	}
 	return ctl_conn(t, m);
 }

@@ -391,6 +391,13 @@ bool eng_transport_ctl(struct eng_transport *t);
 /* Opens a listener: ENG_CT_LISTEN. Returns 0 or -ENOMEM. */
 int eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m);
 
+/* ---- transport_change.c ---- */
+
+/* Adds an address, and its interface if there is none yet. Returns 0 or -errno. */
+int eng_transport_add_if(struct eng_transport *t, const struct eng_if_config *f, uint64_t now);
+/* Performs a step of a change: ENG_CT_CHANGE. Returns 0 or -errno. */
+int eng_transport_change(struct eng_transport *t, struct eng_ctl *m);
+
 /* Returns whether a notice ends its connection, whose index stays in use until the notice is back.
  */
 static inline bool

@@ -100,3 +100,10 @@ eng_control_neighbors(
 {
 	return 0;
 }
+
+int
+eng_control_change(struct eng_control *c, const struct eng_config *next, struct eng_changed *out,
+	char *err, size_t errlen)
+{
+	return -1;
+}

@@ -491,3 +491,118 @@ Test(engine_transport, connection_is_half_done_until_its_request_is_complete)
 		cr_assert(request_at(&w, PORT), "connection %u", i);
 	pair_end(&w.pair);
 }
+
+/* ---- Changes of addresses ---- */
+
+/* Sends one step of a change from the stage's configuration to `next`. */
+static uint32_t
+change_step(struct world *w, int side, uint8_t step, const struct eng_config *next, int status)
+{
+	struct eng_ctl m = {.type = ENG_CT_CHANGE};
+
+	m.change.step = step;
+	m.change.was = &w->pair.e[side]->cfg;
+	m.change.next = next;
+	do_command(w, side, &m, status);
+	return m.change.ended;
+}
+
+/* A connection whose local address is removed ends with that reason, its peer receives a reset, and
+ * a connection of another address is not disturbed. */
+Test(engine_transport, a_removed_address_ends_its_connections_only)
+{
+	static struct eng_config next, last;
+	struct world w;
+	struct eng_dmsg m;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	connect_both(&w, conn);
+	next = w.pair.e[SIDE_B]->cfg;
+	next.ifs[next.nifs] = next.ifs[0];
+	cr_assert_eq(sk_addr_parse("10.0.0.77", &next.ifs[next.nifs++].addr), 0);
+	cr_assert_eq(change_step(&w, SIDE_B, ENG_CHANGE_CHECK, &next, 0), 0);
+	cr_assert_eq(change_step(&w, SIDE_B, ENG_CHANGE_APPLY, &next, 0), 0);
+	w.pair.e[SIDE_B]->cfg = next;
+
+	connect_from(&w, SIDE_A, "10.0.0.77");
+	command(&w, SIDE_B, expect(&w, SIDE_B, ENG_TC_REQUEST));
+	last = next;
+	last.ifs[0] = last.ifs[1];
+	last.nifs = 1;
+	cr_assert_eq(change_step(&w, SIDE_B, ENG_CHANGE_END, &last, 0), 1);
+	m = expect_told(&w, SIDE_B, ENG_E_CLOSED);
+	cr_assert_eq(m.arg, EADDRNOTAVAIL);
+	m = expect_told(&w, SIDE_A, ENG_E_CLOSED);
+	cr_assert_eq(m.arg, ECONNRESET);
+	say(&w, SIDE_A, ENG_T_RELEASE, conn[SIDE_A], NULL, 0);
+	say(&w, SIDE_B, ENG_T_RELEASE, conn[SIDE_B], NULL, 0);
+	cr_assert_eq(change_step(&w, SIDE_B, ENG_CHANGE_APPLY, &last, 0), 0);
+	w.pair.e[SIDE_B]->cfg = last;
+	cr_assert_null(heard(&w, SIDE_A), "the other connection waits for its reply");
+	turn(&w);
+	cr_assert_eq(w.pair.e[SIDE_B]->transports[0]->nused, 1);
+	pair_end(&w.pair);
+}
+
+Test(engine_transport, a_change_that_the_tables_cannot_hold_is_refused_by_the_check)
+{
+	static struct eng_config next;
+	struct world w;
+
+	pair_init(&w.pair);
+	world_start(&w);
+	next = w.pair.e[SIDE_A]->cfg;
+	while (next.nifs < NET_MAX_ADDRS - 1) {
+		next.ifs[next.nifs] = next.ifs[0];
+		next.ifs[next.nifs].addr.b[15] = (uint8_t)(100 + next.nifs);
+		next.nifs++;
+	}
+	change_step(&w, SIDE_A, ENG_CHANGE_CHECK, &next, 0);
+	next.ifs[next.nifs++] = next.ifs[0];
+	change_step(&w, SIDE_A, ENG_CHANGE_CHECK, &next, -ENOSPC);
+	next.nifs = 1;
+	for (unsigned i = 1; i < NET_MAX_IFS; i++) {
+		next.ifs[i] = next.ifs[0];
+		next.ifs[i].vlan = (uint16_t)i;
+		next.nifs++;
+	}
+	/* The loopback interface takes a place, too. */
+	change_step(&w, SIDE_A, ENG_CHANGE_CHECK, &next, -ENOSPC);
+	next.nifs--;
+	change_step(&w, SIDE_A, ENG_CHANGE_CHECK, &next, 0);
+	next.ifs[1] = next.ifs[2];
+	change_step(&w, SIDE_A, ENG_CHANGE_CHECK, &next, -EEXIST);
+	pair_end(&w.pair);
+}
+
+/* A prefix that becomes longer or shorter, or a route, does not end a connection. */
+Test(engine_transport, a_changed_prefix_or_route_keeps_connections)
+{
+	static struct eng_config next;
+	struct world w;
+	uint32_t conn[2];
+
+	pair_init(&w.pair);
+	world_start(&w);
+	listen_at(&w, SIDE_B);
+	connect_both(&w, conn);
+	next = w.pair.e[SIDE_A]->cfg;
+	next.ifs[0].prefix = 8;
+	next.nroutes = 1;
+	cr_assert_eq(sk_addr_parse("10.0.0.9", &next.routes[0].gateway), 0);
+	next.routes[0].dst = (struct sk_addr){{0}};
+	cr_assert_eq(change_step(&w, SIDE_A, ENG_CHANGE_END, &next, 0), 0);
+	change_step(&w, SIDE_A, ENG_CHANGE_APPLY, &next, 0);
+	w.pair.e[SIDE_A]->cfg = next;
+	send_bytes(&w, SIDE_A, conn[SIDE_A], 1, 100);
+	expect_bytes(&w, SIDE_B, conn[SIDE_B], 1, 100);
+	next.nroutes = 0;
+	change_step(&w, SIDE_A, ENG_CHANGE_APPLY, &next, 0);
+	send_bytes(&w, SIDE_A, conn[SIDE_A], 101, 100);
+	expect_bytes(&w, SIDE_B, conn[SIDE_B], 101, 100);
+	close_both(&w, conn);
+	pair_end(&w.pair);
+}

@@ -18,15 +18,15 @@
 #define CLIENT_HEAP_MIN 4096
 
 int
-ctl_client_layout(
-	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out)
+ctl_client_layout(unsigned nstages, const struct eng_limits *l, uint64_t size, uint64_t mem_len,
+	struct shm_header *out)
 {
 	struct shm_home home = {
-		.nstages = cfg->nstages,
+		.nstages = nstages,
 		.commands = CTL_CLIENT_COMMANDS,
 		.events = CLIENT_EVT_RING,
-		.doorbells = cfg->limits.client_qps + CTL_CLIENT_COMMANDS + 1,
-		.cq_events = cfg->limits.client_cqs + 1,
+		.doorbells = l->client_qps + CTL_CLIENT_COMMANDS + 1,
+		.cq_events = l->client_cqs + 1,
 		.mem_len = mem_len,
 	};
 	int rc = shm_header_lay(out, size, &home);
@@ -68,14 +68,14 @@ tables_fini(struct ctl_client *cl)
 }
 
 static int
-stages_init(struct ctl_client *cl, const struct eng_config *cfg, bool datagrams,
+stages_init(struct ctl_client *cl, unsigned nstages, const struct eng_limits *l, bool datagrams,
 	const struct shm_header *h)
 {
-	for (unsigned i = 0; i < cfg->nstages; i++) {
+	for (unsigned i = 0; i < nstages; i++) {
 		struct eng_client_stage *s = &cl->eng.stage[i];
 
 		s->client = &cl->eng;
-		s->nqps = cfg->limits.client_qps;
+		s->nqps = l->client_qps;
 		s->qps = calloc(s->nqps, sizeof(*s->qps));
 		s->nahs = i == ENG_DATAGRAM_STAGE && datagrams ? cl->ahs.cap : 0;
 		s->ahs = s->nahs ? calloc(s->nahs, sizeof(*s->ahs)) : NULL;
@@ -89,9 +89,8 @@ stages_init(struct ctl_client *cl, const struct eng_config *cfg, bool datagrams,
 
 static int
 client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
-	const struct client_home *home, const struct shm_header *h)
+	const struct client_home *home, const struct eng_limits *l, const struct shm_header *h)
 {
-	const struct eng_limits *l = &c->cfg->limits;
 	uint32_t pieces;
 
 	strncpy(cl->eng.name, name, sizeof(cl->eng.name) - 1);
@@ -101,7 +100,6 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->tenant = home->tenant;
 	cl->pid = home->pid;
 	cl->uid = home->uid;
-	ctl_client_rates(c, cl);
 	cl->eng.control = cl;
 	cl->control = c;
 	STAILQ_INIT(&cl->events);
@@ -112,7 +110,8 @@ client_init(struct eng_control *c, struct ctl_client *cl, const char *name,
 	cl->mem_len = h->mem_len;
 	cl->region[SHM_HOME] =
 		(struct eng_region){.base = home->base, .size = home->size, .fd = -1, .guard = -1};
-	if (client_tables_init(cl, l) < 0 || stages_init(cl, c->cfg, c->datagrams, h) < 0)
+	if (client_tables_init(cl, l) < 0 ||
+		stages_init(cl, c->cfg->nstages, l, c->datagrams, h) < 0)
 		return -ENOMEM;
 	pieces = l->client_qps + (1 + c->cfg->nstages) * l->client_cqs + cl->srqs.cap;
 	return ctl_heap_init(&cl->heap, cl->eng.home + h->heap, h->heap_len, pieces);
@@ -137,7 +136,8 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 	struct shm_header h, *shared = home->base;
 	struct ctl_inbox *in = calloc(1, sizeof(*in));
 	struct ctl_client *cl = aligned_alloc(64, (sizeof(*cl) + 63) & ~(size_t)63);
-	int n = ctl_client_layout(c->cfg, home->size, home->mem_len, &h);
+	const struct eng_limits l = ctl_limits(c);
+	int n = ctl_client_layout(c->cfg->nstages, &l, home->size, home->mem_len, &h);
 
 	if (n == 0 && (in == NULL || cl == NULL))
 		n = -ENOMEM;
@@ -160,7 +160,7 @@ ctl_client_create(struct eng_control *c, const char *name, const struct client_h
 			ctl_region_watch_home(&cl->map[SHM_HOME], h.heap);
 	}
 	if (n == 0)
-		n = client_init(c, cl, name, home, &h);
+		n = client_init(c, cl, name, home, &l, &h);
 	if (n == 0)
 		n = ctl_place_take(c->places, cl);
 	if (n < 0) {
@@ -211,6 +211,7 @@ ctl_client_add(struct eng_control *c, struct ctl_client *cl)
 	c->clients[cl->eng.index] = cl;
 	ctl_total(&c->totals.clients, 1);
 	cl->phase = CTL_ADDING;
+	ctl_client_rates(c, cl, &cl->eng.rates, &cl->eng.user_rates);
 	for (unsigned i = 0; i < c->cfg->nstages; i++) {
 		struct ctl_msg *m = ctl_msg_get(c, ENG_CE_CLIENT_ADD, client_added);
 

@@ -20,22 +20,28 @@ struct client_home {
 
 /* Computes the offsets of a home region of `size` bytes. Returns 0, or -errno when `size` is too
  * small for the configured limits. */
-int ctl_client_layout(
-	const struct eng_config *cfg, uint64_t size, uint64_t mem_len, struct shm_header *out);
+int ctl_client_layout(unsigned nstages, const struct eng_limits *l, uint64_t size, uint64_t mem_len,
+	struct shm_header *out);
 /* Creates a client: takes a free client number, writes the header of the home region, and passes
  * the client to the control stage. Returns the client's id, an error of ctl_place_take(), -ENOMEM,
  * or the error of ctl_client_layout(). On success the mapping and the descriptors belong to *out.
  * Any thread may call this. */
 int ctl_client_create(struct eng_control *c, const char *name, const struct client_home *home,
 	struct ctl_client **out);
-/* Sets the rates of a client that is not yet added to the engine stages. Any thread may call it. */
-void ctl_client_rates(const struct eng_control *c, struct ctl_client *cl);
+/* Returns a copy of the limits, whose members client_* eng_change() may change at any time. Any
+ * thread may call this. */
+struct eng_limits ctl_limits(struct eng_control *c);
 /* Unmaps the client's memory and frees the client, which is in no list any more. Any thread may
  * call this. */
 void ctl_client_free(struct eng_control *c, struct ctl_client *cl);
 
 /* The control stage's thread calls the following functions. */
 
+/* Determines the rates of a client and of its user. */
+void ctl_client_rates(const struct eng_control *c, const struct ctl_client *cl,
+	struct eng_rates *client, struct eng_rates *user);
+/* Replaces the members client_* of the limits. */
+void ctl_limits_set(struct eng_control *c, const struct eng_limits *next);
 /* Adds a new client to all engine stages. */
 void ctl_client_add(struct eng_control *c, struct ctl_client *cl);
 /* Continues to destroy the objects of a removed client, at most *budget, which it reduces. Returns

@@ -17,18 +17,47 @@ applies(const struct eng_rates_config *row, const struct ctl_client *cl)
 }
 
 void
-ctl_client_rates(const struct eng_control *c, struct ctl_client *cl)
+ctl_client_rates(const struct eng_control *c, const struct ctl_client *cl, struct eng_rates *client,
+	struct eng_rates *user)
 {
 	unsigned found = 0;
 
+	*client = *user = (struct eng_rates){0};
 	for (unsigned i = 0; i < ENG_MAX_RATES; i++) {
 		const struct eng_rates_config *row = &c->cfg->rates[i];
 		unsigned which = applies(row, cl) & ~found;
 
 		if (which == 1)
-			cl->eng.rates = row->rates;
+			*client = row->rates;
 		if (which == 2)
-			cl->eng.user_rates = row->rates;
+			*user = row->rates;
 		found |= which;
 	}
+}
+
+struct eng_limits
+ctl_limits(struct eng_control *c)
+{
+	struct eng_limits l;
+
+	pthread_mutex_lock(&c->limits_lock);
+	l = c->cfg->limits;
+	pthread_mutex_unlock(&c->limits_lock);
+	return l;
+}
+
+void
+ctl_limits_set(struct eng_control *c, const struct eng_limits *next)
+{
+	struct eng_limits *l = &c->a.cfg->limits;
+
+	pthread_mutex_lock(&c->limits_lock);
+	l->client_qps = next->client_qps;
+	l->client_cqs = next->client_cqs;
+	l->client_mrs = next->client_mrs;
+	l->client_mws = next->client_mws;
+	l->client_regions = next->client_regions;
+	l->client_home_bytes = next->client_home_bytes;
+	l->client_mem_bytes = next->client_mem_bytes;
+	pthread_mutex_unlock(&c->limits_lock);
 }

@@ -217,7 +217,7 @@ int
 ctl_region_take(struct eng_control *c, struct ctl_client *cl, const struct eng_region *r, char *why,
 	size_t whylen)
 {
-	const struct eng_limits *l = &c->cfg->limits;
+	const struct eng_limits limits = ctl_limits(c), *l = &limits;
 	uint32_t count, n = SHM_HOME + 1;
 	uint64_t bytes = brought(cl, &count);
 

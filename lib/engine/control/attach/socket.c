@@ -490,7 +490,8 @@ ctl_socket_start(struct eng_control *c, const char *path, char *err, size_t errl
 	s->c = c;
 	s->listen_fd = s->wake_fd = s->epoll_fd = -1;
 	TAILQ_INIT(&s->conns);
-	if (ctl_client_layout(c->cfg, c->cfg->limits.client_home_bytes, 0, &h) < 0) {
+	if (ctl_client_layout(c->cfg->nstages, &c->cfg->limits, c->cfg->limits.client_home_bytes, 0,
+		    &h) < 0) {
 		snprintf(err, errlen, "a home region of %llu bytes is too small for the limits",
 			(unsigned long long)c->cfg->limits.client_home_bytes);
 		rc = -EINVAL;

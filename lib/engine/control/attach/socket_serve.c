@@ -28,7 +28,8 @@ socket_attach(struct eng_socket *s, struct sock_conn *k, const char *name, const
 	struct eng_region r;
 	int rc, fds[3];
 
-	rc = ctl_region_make_home("saker-home", cfg->limits.client_home_bytes, cfg->huge_pages, &r);
+	rc = ctl_region_make_home(
+		"saker-home", ctl_limits(s->c).client_home_bytes, cfg->huge_pages, &r);
 	if (rc < 0)
 		return rc;
 	home = (struct client_home){.base = r.base,

@@ -12,6 +12,7 @@
 #ifndef SAKER_ENGINE_CORE_H
 #define SAKER_ENGINE_CORE_H
 
+#include <pthread.h>
 #include <sys/queue.h>
 
 #include "../../../base/mem.h"
@@ -209,6 +210,7 @@ struct ctl_target {
 struct eng_control {
 	struct eng_control_args a;
 	const struct eng_config *cfg;
+	pthread_mutex_t limits_lock;              /* of cfg->limits.client_* */
 	const struct ctl_command *commands;       /* [SHM_OP_COUNT] */
 	ctl_inbox_handler *const *inbox_handlers; /* [CTL_IN_KINDS] */
 	ctl_notice *const *notices;               /* [ENG_CTL_TYPES] */

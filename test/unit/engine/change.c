@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* eng_change() on the control stage: its steps, what it takes over, and what happens to listeners
+ * and clients. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "../../../lib/engine/common/msg.h"
+#include "../../../lib/engine/control/core/core.h"
+#include "script.h"
+
+static struct script *s;
+static struct hand hand;
+
+/* A change, which another thread requests, as the thread of the prompt does. */
+static struct {
+	struct eng_config next;
+	struct eng_changed result;
+	char err[256];
+	int rc;
+	bool done; /* atomic */
+} change;
+
+static void
+change_init(void)
+{
+	s = script_new(NULL);
+	hand_attach(&hand, s);
+	change.next = s->cfg;
+}
+
+static void
+change_fini(void)
+{
+	script_free(s);
+	hand_free(&hand);
+}
+
+TestSuite(engine_change, .init = change_init, .fini = change_fini);
+
+static void *
+ask(void *arg)
+{
+	change.rc = eng_control_change(
+		s->control, &change.next, &change.result, change.err, sizeof(change.err));
+	__atomic_store_n(&change.done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Requests the change, and runs turns until it has been answered. */
+static int
+run(void)
+{
+	pthread_t t;
+
+	change.done = false;
+	cr_assert_eq(pthread_create(&t, NULL, ask, NULL), 0);
+	while (!__atomic_load_n(&change.done, __ATOMIC_ACQUIRE))
+		script_turn(s);
+	pthread_join(t, NULL);
+	return change.rc;
+}
+
+static void
+add_address(const char *text)
+{
+	struct eng_if_config *f = &change.next.ifs[change.next.nifs++];
+
+	*f = change.next.ifs[0];
+	cr_assert_eq(sk_addr_parse(text, &f->addr), 0);
+}
+
+static int
+listen_on(const char *text, uint16_t port)
+{
+	struct shm_msg m = {0};
+
+	cr_assert_eq(sk_addr_parse(text, &m.body.cm.local), 0);
+	m.body.cm.lport = port;
+	return hand_do(&hand, &m, SHM_LISTEN);
+}
+
+Test(engine_change, one_stage_checks_then_all_end_connections_and_then_apply)
+{
+	static const uint8_t steps[] = {ENG_CHANGE_CHECK, ENG_CHANGE_END, ENG_CHANGE_END,
+		ENG_CHANGE_APPLY, ENG_CHANGE_APPLY};
+	unsigned n = 0;
+
+	add_address("10.0.0.2");
+	cr_assert_eq(run(), 0, "%s", change.err);
+	for (unsigned i = 0; i < s->nlog; i++)
+		if (s->log[i].type == ENG_CT_CHANGE) {
+			cr_assert_lt(n, sizeof(steps));
+			cr_assert_eq(s->log[i].change.step, steps[n], "step %u", n);
+			n++;
+		}
+	cr_assert_eq(n, sizeof(steps));
+	cr_assert_eq(listen_on("10.0.0.2", 7), 0, "the new address");
+	cr_assert_eq(s->cfg.nifs, 2);
+}
+
+Test(engine_change, a_refused_check_changes_nothing)
+{
+	add_address("10.0.0.2");
+	s->fail = ENG_CT_CHANGE;
+	s->fail_status = -ENOSPC;
+	cr_assert_eq(run(), -ENOSPC);
+	cr_assert_not_null(strstr(change.err, "do not fit"), "%s", change.err);
+	cr_assert_eq(script_count(s, ENG_CT_CHANGE), 1);
+	cr_assert_eq(s->cfg.nifs, 1);
+	s->fail = -1;
+	cr_assert_eq(listen_on("10.0.0.2", 7), -EADDRNOTAVAIL);
+}
+
+Test(engine_change, listeners_at_a_removed_address_close_and_others_stay)
+{
+	struct shm_msg m = {0};
+
+	add_address("10.0.0.2");
+	cr_assert_eq(run(), 0);
+	cr_assert_eq(listen_on("10.0.0.1", 7), 0);
+	cr_assert_eq(listen_on("10.0.0.2", 8), 0);
+	cr_assert_eq(listen_on("::", 9), 0);
+	cr_assert_eq(s->control->totals.listeners, 3);
+	change.next.nifs = 1;
+	cr_assert_eq(run(), 0);
+	cr_assert_eq(change.result.listeners, 1);
+	cr_assert_eq(change.result.conns, 0);
+	script_turns(s, 4);
+	cr_assert_eq(s->control->totals.listeners, 2);
+	cr_assert_eq(script_count(s, ENG_CT_UNLISTEN), SCRIPT_TRANSPORTS);
+	cr_assert_eq(listen_on("10.0.0.2", 10), -EADDRNOTAVAIL);
+	m.body.handle = 1;
+	cr_assert_eq(hand_do(&hand, &m, SHM_UNLISTEN), -EINVAL, "it is closed already");
+}
+
+Test(engine_change, a_listener_that_is_being_opened_closes_when_it_is_open)
+{
+	struct shm_msg m = {0};
+	pthread_t t;
+
+	s->hold = ENG_CT_LISTEN;
+	m.body.cm.local = s->cfg.ifs[0].addr;
+	m.body.cm.lport = 7;
+	hand_send(&hand, &m, SHM_LISTEN);
+	script_turns(s, 4);
+	change.next.nifs = 0;
+	change.done = false;
+	cr_assert_eq(pthread_create(&t, NULL, ask, NULL), 0);
+	while (script_count(s, ENG_CT_CHANGE) == 0)
+		script_turn(s);
+	script_turns(s, 10);
+	cr_assert_eq(script_count(s, ENG_CT_CHANGE), 1, "it waits");
+	s->hold = -1;
+	script_release(s, 0);
+	while (!__atomic_load_n(&change.done, __ATOMIC_ACQUIRE))
+		script_turn(s);
+	pthread_join(t, NULL);
+	cr_assert_eq(change.rc, 0, "%s", change.err);
+	cr_assert_eq(change.result.listeners, 1);
+	script_turns(s, 4);
+	cr_assert_eq(s->control->totals.listeners, 0);
+}
+
+Test(engine_change, every_client_gets_its_new_rates_on_every_stage)
+{
+	const struct eng_ctl *m;
+
+	change.next.rates[0] = (struct eng_rates_config){.present = true,
+		.uid = ENG_NO_UID,
+		.rates = {.weight = 3, .bits = 1000000, .messages = 70}};
+	strcpy(change.next.rates[0].name, hand_client(&hand)->eng.name);
+	cr_assert_eq(run(), 0, "%s", change.err);
+	cr_assert_eq(script_count(s, ENG_CE_CLIENT_RATES), SCRIPT_STAGES);
+	m = script_last(s, ENG_CE_CLIENT_RATES);
+	cr_assert_eq(m->client, &hand_client(&hand)->eng);
+	cr_assert_eq(m->rates.client.messages, 70);
+	cr_assert_eq(m->rates.client.weight, 3);
+	cr_assert_eq(m->rates.user.messages, 0);
+	change.next.rates[0].present = false;
+	cr_assert_eq(run(), 0);
+	m = script_last(s, ENG_CE_CLIENT_RATES);
+	cr_assert_eq(m->rates.client.messages, 0, "the limit is lifted");
+}
+
+Test(engine_change, new_quotas_apply_to_clients_that_attach_later)
+{
+	struct hand later;
+	uint32_t pd;
+
+	change.next.limits.client_qps = 2;
+	change.next.limits.qps = 1; /* has no effect */
+	cr_assert_eq(run(), 0, "%s", change.err);
+	cr_assert_eq(s->cfg.limits.qps, 64);
+	hand_attach(&later, s);
+	cr_assert_eq(hand_client(&later)->qps.cap, 2);
+	cr_assert_eq(hand_client(&hand)->qps.cap, 32);
+	pd = hand_pd(&later);
+	hand_qp(&later, pd, hand_cq(&later));
+	change.next.limits.client_home_bytes = 4096;
+	cr_assert_eq(run(), -EINVAL);
+	cr_assert_not_null(strstr(change.err, "too small for the limits"), "%s", change.err);
+	change.next.limits.client_home_bytes = SCRIPT_HOME;
+	change.next.limits.client_qps = 0;
+	cr_assert_eq(run(), -EINVAL);
+	cr_assert_eq(s->cfg.limits.client_qps, 2);
+	cr_assert_eq(eng_control_detach(s->control, later.number), 0);
+	while (!eng_control_client_gone(s->control, later.number))
+		script_turn(s);
+	hand_free(&later);
+}
