@@ -68,6 +68,8 @@ static const struct cmd commands[] = {
 	{"show loops", NULL, "the stages of each loop, and its load", show_loops},
 	{"show config", NULL, "the effective configuration, and the source of each value",
 		show_config},
+	{"port attach", "N", "use the device of a port again that was removed and is back",
+		port_attach},
 	{"clear port stats", "all|N", "reset the statistics of a port", clear_port_stats},
 	{"clear counters", NULL, "reset the counters", clear_counters},
 	{"falcon reload", NULL, "read Falcon's keys and certificates again, for later connections",

@@ -78,6 +78,7 @@ int show_memory(void *app, const char *arg, struct cmd_out *out);
 int show_port_stats(void *app, const char *arg, struct cmd_out *out);
 int show_port_info(void *app, const char *arg, struct cmd_out *out);
 int clear_port_stats(void *app, const char *arg, struct cmd_out *out);
+int port_attach(void *app, const char *arg, struct cmd_out *out);
 /* Prints the statistics of all ports. */
 void stats_period(struct app *a);
 /* Prints the statistics of the whole run: ports, RDMA messages and nonzero counters. */

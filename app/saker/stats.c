@@ -118,6 +118,7 @@ info_queues(const struct app *a, unsigned index, struct cmd_out *out)
 	eng_port_look(a->e, index, &v);
 	cmd_number(out, "rx_queues", v.rx_queues);
 	cmd_number(out, "tx_queues", v.tx_queues);
+	cmd_flag(out, "removed", v.removed);
 	cmd_flag(out, "rx_interrupts", v.interrupts);
 	info_rss(out, v.rss);
 	cmd_flag(out, "tx_ip_checksum", v.ip_cksum);
@@ -125,6 +126,27 @@ info_queues(const struct app *a, unsigned index, struct cmd_out *out)
 	cmd_flag(out, "tx_udp_checksum", v.udp_cksum);
 	cmd_flag(out, "tx_segments", v.multi_seg);
 	cmd_number(out, "tso_bytes", v.tso);
+}
+
+/* Takes the removed device of a port into use again. */
+int
+port_attach(void *app, const char *arg, struct cmd_out *out)
+{
+	struct app *a = app;
+	struct eng_port_view v;
+	char why[WHY_LEN], *end;
+	unsigned long n = strtoul(arg, &end, 10);
+
+	for (unsigned i = 0; i < a->s.eng.nports && isdigit((unsigned char)arg[0]); i++) {
+		if (*end != '\0' || a->s.eng.ports[i].port_id != n)
+			continue;
+		if (eng_port_attach(a->e, i, why, sizeof(why)) < 0)
+			return cmd_refuse(out, "%s", why);
+		eng_port_look(a->e, i, &v);
+		a->s.eng.ports[i].port_id = v.id;
+		return cmd_say(out, "Port %u is in use again.", v.id);
+	}
+	return cmd_refuse(out, "there is no port '%s'", arg);
 }
 
 static void

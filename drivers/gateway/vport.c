@@ -79,6 +79,10 @@ gw_device_start(struct gw *g, uint16_t device, bool *multi_seg, char *err, size_
 
 	if (rc != 0)
 		return REFUSE(rc, "port %u cannot be queried: %s", device, strerror(-rc));
+	if (g->cfg.mtu >= info.min_mtu && g->cfg.mtu <= info.max_mtu &&
+		g->cfg.mtu + RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN <= info.max_rx_pktlen)
+		conf.rxmode.mtu = g->cfg.mtu;
+	conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
 	*multi_seg = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
 	if (*multi_seg)
 		conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;

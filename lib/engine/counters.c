@@ -98,5 +98,7 @@ eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out)
 		.udp_cksum = p->udp_cksum,
 		.multi_seg = p->multi_seg,
 		.tso = p->tso,
-		.rss = p->rss};
+		.rss = p->rss,
+		.id = p->id,
+		.removed = __atomic_load_n(&p->gone, __ATOMIC_RELAXED)};
 }

@@ -311,8 +311,12 @@ int eng_change(struct eng *e, const struct eng_config *next, struct eng_changed 
 	size_t errlen);
 /* Polls the link states of the ports, and logs each change. A thread beside the loops calls it
  * about once a second. Frames that the send queue of a port without a link does not accept are
- * dropped. */
+ * dropped. Closes a device that was removed, when no stage uses it any more. */
 void eng_ports_look(struct eng *e);
+/* Takes the device of port `port` (an index in eng_config.ports) into use again, after it was
+ * removed and has come back under the same name. It keeps the port's MAC address. Called by the
+ * thread that calls eng_ports_look(). Returns 0, or -errno with a sentence in `err`. */
+int eng_port_attach(struct eng *e, unsigned port, char *err, size_t errlen);
 /* Permits eng_run() again after eng_stop(). All loops must have returned. */
 void eng_restart(struct eng *e);
 /* Returns the time in ns since an unspecified start, from the TSC. It is the same clock for all
@@ -424,6 +428,8 @@ struct eng_port_view {
 	uint32_t tso;                        /* most TCP payload bytes of a TSO frame; 0: none */
 	/* RTE_ETH_RSS_*: the packets that arrive at the queue of their transport stage; 0: none */
 	uint64_t rss;
+	uint16_t id;  /* DPDK's port number */
+	bool removed; /* the device was removed; eng_port_attach() takes it back */
 };
 /* `port` is an index in eng_config.ports. */
 void eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out);
@@ -447,7 +453,11 @@ int eng_telemetry_register(struct eng *e);
 	X(ENG_RX_OFFLOAD_BAD, SK_WARNING, "a port reported a wrong checksum in a received frame")  \
 	X(ENG_RX_CKSUM, SK_NORMAL, "a port had verified the checksum of a received frame")         \
 	X(ENG_TX_FULL, SK_NORMAL, "the send queue of a port was full")                             \
-	X(ENG_TX_LINK_DOWN, SK_NORMAL, "a frame was dropped because its port has no link")         \
+	X(ENG_TX_LINK_DOWN, SK_NORMAL,                                                             \
+		"a frame was dropped because its port has no link, or its device was removed")     \
+	X(ENG_TX_COPIED, SK_NORMAL,                                                                \
+		"a frame had more segments than its port sends, and was copied into one")          \
+	X(ENG_PORT_GONE, SK_WARNING, "a connection ended because its port's device was removed")   \
 	X(ENG_TX_REFUSED, SK_WARNING,                                                              \
 		"a frame was dropped because rte_eth_tx_prepare() refused it")                     \
 	X(ENG_TX_CKSUM, SK_NORMAL, "a frame was sent with checksum offload")                       \

@@ -5,6 +5,8 @@
  */
 #include "tcp_priv.h"
 
+#define TSO_LEAST 256 /* bytes of a segment: some NICs cut none that are smaller */
+
 /* Returns the window to advertise. Its right edge moves by full segments (or half the buffer), and
  * never back (RFC 9293 3.8.6.2.2). */
 static uint16_t
@@ -289,7 +291,8 @@ tcp_seg_new(struct tcp_conn *c, uint64_t now, uint32_t room)
 	if (n <= 0)
 		return n;
 	total = (uint32_t)n;
-	if (c->tso_max > total && end != NULL && room >= c->emss && !(c->flags & F_SEND_CWR))
+	if (c->tso_max > total && total >= TSO_LEAST && end != NULL && room >= c->emss &&
+		!(c->flags & F_SEND_CWR))
 		total = tso_run(c, end, total, room);
 	tcp_seg_header(c, now, &out, TCP_ACK, c->snd_nxt);
 	out.first = c->unsent;

@@ -52,14 +52,15 @@ unsigned eng_home(const struct eng *e, const struct tcp_tuple *key);
  * of `key` does not distribute UDP packets by them, or not to this stage. */
 bool eng_home_rports(const struct eng *e, unsigned stage, const struct tcp_tuple *key,
 	uint16_t ports[ENG_HOME_RPORTS]);
-/* Sets RSS in `conf`, the configuration of a port, p->reta_mask and p->rss. p->rx_queues must be
- * set. */
+/* Sets RSS in `conf`, the configuration of a port, and p->rss, the types of packets that it
+ * requests. p->rx_queues must be set, and p->rss 0. */
 void eng_home_configure(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info,
 	struct rte_eth_conf *conf);
-/* Fills in the redirection table of a port that runs. If the port refuses the table, p->rss
+/* Fills in the redirection table of a port that runs, and sets p->reta_mask, p->rss and p->rss_key,
+ * which the port may choose itself. If the port refuses the table, or its key is unknown, p->rss
  * becomes 0, and segments arrive at other stages than their homes, and these stages hand them off.
  */
-void eng_home_spread(struct eng *e, struct eng_port *p, const struct rte_eth_dev_info *info);
+void eng_home_spread(struct eng *e, struct eng_port *p);
 
 /* ---- handoff.c ---- */
 

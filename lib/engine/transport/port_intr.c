@@ -111,7 +111,7 @@ eng_transport_arm(struct eng_transport *t, int epoll_fd)
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		const struct eng_port *p = &t->e->ports[i];
 
-		if (t->index < p->rx_queues)
+		if (t->index < p->rx_queues && !eng_port_is_gone(p))
 			all &= p->intr != NULL &&
 			       intr_enable(p->intr, (uint16_t)t->index, epoll_fd);
 	}
@@ -124,7 +124,8 @@ eng_transport_disarm(struct eng_transport *t)
 	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
 		struct eng_port *p = &t->e->ports[i];
 
-		if (t->index >= p->rx_queues || p->intr == NULL || p->intr->queue[t->index].fd < 0)
+		if (t->index >= p->rx_queues || eng_port_is_gone(p) || p->intr == NULL ||
+			p->intr->queue[t->index].fd < 0)
 			continue;
 		pthread_mutex_lock(&p->intr->lock);
 		(void)rte_eth_dev_rx_intr_disable(p->id, (uint16_t)t->index);

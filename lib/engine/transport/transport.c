@@ -257,6 +257,16 @@ receive_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m, unsig
 	return taken;
 }
 
+/* Puts the VLAN tags back that a driver has stripped, which nobody requested. A frame without room
+ * for its tag stays without, and no interface of a VLAN accepts it. */
+static void
+restore_tags(struct rte_mbuf **m, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (m[i]->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)
+			(void)rte_vlan_insert(&m[i]);
+}
+
 /* Receives a burst of frames. Returns their number. */
 static unsigned
 transport_receive(struct eng_transport *t, uint16_t port)
@@ -270,6 +280,8 @@ transport_receive(struct eng_transport *t, uint16_t port)
 	n = rte_eth_rx_burst(p->id, (uint16_t)t->index, m, ENG_BURST);
 	if (n == 0)
 		return 0;
+	if (p->tagged)
+		restore_tags(m, n);
 	eng_frame_prefetch(m[0]);
 	for (unsigned i = 0, taken; i < n; i += taken) {
 		taken = receive_known(t, port, m + i, n - i);
@@ -344,8 +356,12 @@ eng_transport_rx(struct eng_transport *t, uint64_t now)
 
 	begin_half(t, now);
 	t->waited = now - t->looked;
-	for (unsigned i = 0; i < t->e->cfg.nports; i++)
-		left |= receive_port(t, (uint16_t)i, &work);
+	for (unsigned i = 0; i < t->e->cfg.nports; i++) {
+		if (eng_port_is_gone(&t->e->ports[i]))
+			eng_port_leave(t, (uint16_t)i);
+		else
+			left |= receive_port(t, (uint16_t)i, &work);
+	}
 	if (!left) {
 		t->empty_at = t->looked = now;
 		t->resumed = 0;

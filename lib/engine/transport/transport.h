@@ -56,8 +56,20 @@ void eng_transport_falcon(const struct eng_transport *t, uint64_t now, struct en
  * as many as the port has. A receive queue uses the rx_pool of its stage. Returns 0, or -errno with
  * a sentence in `err`. */
 int eng_port_start(struct eng *e, unsigned i, char *err, size_t errlen);
+/* Configures and starts port `i`, whose p->id is set, for eng_port_start() and
+ * eng_port_attach(). */
+int eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen);
 /* Stops port `i` and frees the frames in its receive queues. */
 void eng_port_stop(struct eng *e, unsigned i);
+
+/* ---- port_remove.c ---- */
+
+/* Begins to watch for the removal of the device of port `i`, which runs. */
+void eng_port_watch(struct eng *e, unsigned i);
+/* Ends that. */
+void eng_port_unwatch(struct eng *e, unsigned i);
+/* Stops and closes the device of port `i`, which is gone and which no stage uses any more. */
+void eng_port_release(struct eng *e, unsigned i);
 
 /* ---- home.c ---- */
 

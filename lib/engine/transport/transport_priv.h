@@ -283,6 +283,18 @@ eng_tx_spares(const struct eng_transport *t)
 	return t->spare_in - t->spare_out;
 }
 
+/* ---- port_remove.c ---- */
+
+/* Returns whether the device of a port was removed: the caller must not use it. */
+static inline bool
+eng_port_is_gone(const struct eng_port *p)
+{
+	return __atomic_load_n(&p->gone, __ATOMIC_ACQUIRE);
+}
+/* Takes note that the device of `port` is gone: ends its connections on this stage with
+ * -ENETDOWN. */
+void eng_port_leave(struct eng_transport *t, uint16_t port);
+
 /* ---- tuples.c: lookup of connections and listeners ---- */
 
 /* Creates the table of tuples for `conns` TCP connections. Returns 0 or -ENOMEM. */

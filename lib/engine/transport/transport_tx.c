@@ -83,6 +83,11 @@ send_burst(struct eng_transport *t, uint16_t port, struct eng_tx *tx)
 {
 	const struct eng_port *p = &t->e->ports[port];
 
+	if (eng_port_is_gone(p)) {
+		sk_count_n(t->counters, ENG_TX_LINK_DOWN, tx->n);
+		rte_pktmbuf_free_bulk(tx->m, tx->n);
+		return tx->n;
+	}
 	if (t->index >= p->tx_queues) {
 		fill_udp_sums(tx->m, tx->n);
 		return eng_handoff_send(t, port, tx->m, tx->n);
@@ -319,6 +324,21 @@ eng_tx_header(struct eng_transport *t)
 	return m;
 }
 
+/* Copies the payload of `out` into the empty mbuf `m`, behind room for the headers, and returns it.
+ * `m` is NULL if a pool is empty, and so is the result. A long frame in one segment needs an mbuf
+ * of rx_pool, which holds a full frame. */
+static inline struct rte_mbuf *
+payload_copy(struct eng_transport *t, const struct tcp_out *out, struct rte_mbuf *m)
+{
+	if (m == NULL) {
+		sk_count(t->counters, ENG_TX_NO_MBUF);
+		return NULL;
+	}
+	m->data_off = HEAD_MAX;
+	append_copy(m, out);
+	return m;
+}
+
 /* Returns an mbuf, or a chain, with the payload of `out` and room for the headers in front of it,
  * or NULL when a pool is empty. */
 static struct rte_mbuf *
@@ -326,23 +346,23 @@ transport_tx_payload_mbuf(
 	struct eng_transport *t, const struct eng_port *p, const struct tcp_out *out)
 {
 	bool chain = out->len > ENG_COPY_MAX && (p == NULL || p->multi_seg);
-	/* A long frame in one segment needs an mbuf of rx_pool, which holds a full frame. */
-	bool small = chain || out->len <= ENG_COPY_MAX;
-	struct rte_mbuf *m = small ? eng_tx_header(t) : rte_pktmbuf_alloc(t->rx_pool);
+	struct rte_mbuf *m;
 
-	if (m == NULL)
-		goto none;
+	if (out->len > ENG_COPY_MAX && !chain)
+		return payload_copy(t, out, rte_pktmbuf_alloc(t->rx_pool));
+	m = eng_tx_header(t);
+	if (m == NULL || !chain)
+		return payload_copy(t, out, m);
 	m->data_off = HEAD_MAX;
-	if (!chain) {
-		append_copy(m, out);
-		return m;
+	if (append_chain(t, m, out) != 0) {
+		rte_pktmbuf_free(m);
+		return payload_copy(t, out, NULL);
 	}
-	if (append_chain(t, m, out) == 0)
+	if (p == NULL || p->most_segs == 0 || m->nb_segs <= p->most_segs || out->gso_size != 0)
 		return m;
+	sk_count(t->counters, ENG_TX_COPIED);
 	rte_pktmbuf_free(m);
-none:
-	sk_count(t->counters, ENG_TX_NO_MBUF);
-	return NULL;
+	return payload_copy(t, out, rte_pktmbuf_alloc(t->rx_pool));
 }
 
 /* Returns the Internet checksum of the payload if its records carry it. Returns 0 if not: a record

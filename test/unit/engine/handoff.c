@@ -87,7 +87,7 @@ Test(engine_handoff, rss_hash_is_the_one_that_ports_compute)
 	struct eng *e = calloc(1, sizeof(*e));
 
 	v4.rport = v6.rport = 2794;
-	memcpy(e->rss_key, key, sizeof(key));
+	memcpy(e->ports[0].rss_key, key, sizeof(key));
 	e->cfg.nports = 1;
 	e->ports[0].reta_mask = 0xff;
 	e->cfg.ntransports = 256; /* eng_home() then returns the low bits of the hash */
@@ -168,6 +168,7 @@ Test(engine_handoff, listed_ports_hash_home_with_every_key)
 	e->ports[0].rss = UDP_RSS;
 	for (unsigned i = 0; i < 6; i++) {
 		eng_home_key(e);
+		memcpy(e->ports[0].rss_key, e->rss_key, sizeof(e->rss_key));
 		e->ports[0].reta_mask = masks[i % RTE_DIM(masks)];
 		check_all_stages(e);
 	}
@@ -182,6 +183,7 @@ Test(engine_handoff, no_ports_are_listed_where_they_decide_nothing)
 	uint16_t ports[ENG_HOME_RPORTS];
 
 	eng_home_key(e);
+	memcpy(e->ports[0].rss_key, e->rss_key, sizeof(e->rss_key));
 	e->cfg.nports = 1;
 	e->cfg.ntransports = 4;
 	e->ports[0].reta_mask = 127;
@@ -204,11 +206,10 @@ Test(engine_handoff, no_ports_are_listed_where_they_decide_nothing)
 	free(e);
 }
 
-Test(engine_handoff, a_port_distributes_udp_if_it_takes_the_key_and_has_a_table)
+Test(engine_handoff, a_port_is_asked_for_the_types_and_the_key_that_it_has)
 {
-	struct rte_eth_dev_info info = {.flow_type_rss_offloads = RTE_ETH_RSS_IPV4 | UDP_RSS,
-		.hash_key_size = 40,
-		.reta_size = 512};
+	struct rte_eth_dev_info info = {
+		.flow_type_rss_offloads = RTE_ETH_RSS_IPV4 | UDP_RSS, .hash_key_size = 52};
 	struct eng *e = calloc(1, sizeof(*e));
 	struct eng_port p = {.rx_queues = 2};
 	struct rte_eth_conf conf = {0};
@@ -217,19 +218,16 @@ Test(engine_handoff, a_port_distributes_udp_if_it_takes_the_key_and_has_a_table)
 	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
 	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_hf, UDP_RSS);
 	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_key, e->rss_key);
+	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_key_len, 52);
 	cr_assert_eq(p.rss, UDP_RSS);
-	cr_assert_eq(p.reta_mask, 511);
-	info.hash_key_size = 0; /* the port has a key of its own */
+	info.hash_key_size = 0; /* some drivers take a key nevertheless */
+	eng_home_configure(e, &p, &info, &conf);
+	cr_assert_eq(conf.rx_adv_conf.rss_conf.rss_key_len, 40);
+	conf = (struct rte_eth_conf){0};
+	p = (struct eng_port){.rx_queues = 1};
 	eng_home_configure(e, &p, &info, &conf);
 	cr_assert_eq(p.rss, 0);
-	info.hash_key_size = 40;
-	info.reta_size = 0;
-	eng_home_configure(e, &p, &info, &conf);
-	cr_assert_eq(p.rss, 0);
-	info.reta_size = 512;
-	p.rx_queues = 1;
-	eng_home_configure(e, &p, &info, &conf);
-	cr_assert_eq(p.rss, 0);
+	cr_assert_eq(conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
 	free(e);
 }
 
