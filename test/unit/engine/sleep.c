@@ -107,9 +107,11 @@ int
 __wrap_rte_eth_dev_callback_register(
 	uint16_t port, enum rte_eth_event_type event, rte_eth_dev_cb_fn fn, void *arg)
 {
-	device.callbacks++;
-	device.report = fn;
-	device.report_arg = arg;
+	device.callbacks += event != RTE_ETH_EVENT_INTR_RMV;
+	if (event == RTE_ETH_EVENT_INTR_LSC) {
+		device.report = fn;
+		device.report_arg = arg;
+	}
 	return 0;
 }
 
@@ -117,7 +119,7 @@ int
 __wrap_rte_eth_dev_callback_unregister(
 	uint16_t port, enum rte_eth_event_type event, rte_eth_dev_cb_fn fn, void *arg)
 {
-	device.callbacks--;
+	device.callbacks -= event != RTE_ETH_EVENT_INTR_RMV;
 	return 0;
 }
 
