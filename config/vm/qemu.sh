@@ -10,11 +10,16 @@
 set -eu
 disk=$1
 shift
-exec qemu-system-x86_64 -machine q35,accel=kvm,memory-backend=ram -cpu host -smp 2 -m 2G \
+case $disk in
+*.qcow2) format=qcow2 ;;
+*) format=raw ;;
+esac
+# Without KVM, QEMU emulates the processor.
+exec qemu-system-x86_64 -machine q35,accel=kvm:tcg,memory-backend=ram -cpu max -smp 2 -m 2G \
     -object memory-backend-memfd,id=ram,size=2G,share=on \
-    -drive "file=$disk,if=virtio" \
+    -drive "file=$disk,if=virtio,format=$format" \
     -object memory-backend-file,id=saker,mem-path=/dev/hugepages/saker-web1,size=64M,share=on \
     -device ivshmem-plain,memdev=saker \
-    -chardev socket,id=card,path=/run/saker/web1.sock \
+    -chardev socket,id=card,path=/run/saker/web1.sock,reconnect=1 \
     -netdev vhost-user,id=net,chardev=card \
     -device virtio-net-pci,netdev=net,mac=02:00:00:01:00:01 "$@"

@@ -100,5 +100,6 @@ eng_port_look(const struct eng *e, unsigned port, struct eng_port_view *out)
 		.tso = p->tso,
 		.rss = p->rss,
 		.id = p->id,
-		.removed = __atomic_load_n(&p->gone, __ATOMIC_RELAXED)};
+		.removed = __atomic_load_n(&p->gone, __ATOMIC_RELAXED) &&
+			   !__atomic_load_n(&p->again, __ATOMIC_RELAXED)};
 }

@@ -4,8 +4,9 @@
 # Sakers that end and start again under their programs. Ten programs work on one saker over both
 # transports. Each of them gets a device-fatal event when the saker ends, closes its device, and
 # opens that of the next saker in the same process. Debian's rping -s, which listens at all
-# addresses and knows nothing of this, serves clients of each saker. A program has as many
-# descriptors and mappings with the last saker as with the first. 25 seconds.
+# addresses and knows nothing of this, serves clients of each saker, also those of a second saker,
+# whose memif port as client finds each new server by itself. A program has as many descriptors and
+# mappings with the last saker as with the first. 30 seconds.
 . "$(dirname "$0")/common.sh"
 take_memory 512
 restarts=${CI_LONG:+20}
@@ -14,8 +15,11 @@ restarts=${restarts:-6}
 [ -n "$(command -v rping)" ] || fail "rping is missing"
 
 falcon_section 7 >"$work/saker.ini"
+wire="socket=$work/wire,zero-copy=no"
 up() {
-    saker a 0@0 net_null0 -- --address 0=10.5.0.1/24 --config "$work/saker.ini" --idle sleep
+    rm -f "$work/wire" # a saker that is killed leaves it
+    saker a 0@0 "net_memif0,role=server,$wire" -- --address 0=10.5.0.1/24 \
+        --config "$work/saker.ini" --idle sleep
 }
 down() { # down SIGNAL
     kill "-$1" "${pid[a]}"
@@ -27,25 +31,28 @@ all_at_work() { # all_at_work K
     local i
     for i in $(seq 10); do log_says "p$i" "at work $1\$" || return 1; done
 }
-calls() {
-    timeout 60 env SAKER_SOCKET="$work/a.sock" SAKER_DEVICE="$1" "$build/app/saker-run" \
+calls() { # calls SAKER DEVICE
+    timeout 60 env SAKER_SOCKET="$work/$1.sock" SAKER_DEVICE="$2" "$build/app/saker-run" \
         rping -c -a 10.5.0.1 -p 7999 -C 3 -V >"$work/rping.log" 2>&1
 }
 
 say "ten programs and a server, $restarts restarts"
 up
+saker b 0@1 "net_memif0,role=client,$wire" -- --address 0=10.5.0.2/24 \
+    --config "$work/saker.ini" --idle sleep
 for i in $(seq 10); do
     device=iwarp
     [ "$i" -le 5 ] || device=falcon
     SAKER_DEVICE=$device start "p$i" under "$interop/verbs_restart" 10.5.0.1 $((7500 + i)) \
         $((restarts + 1))
 done
-SAKER_DEVICE= start server under rping -s -P -p 7999
+SAKER_DEVICE=iwarp start server under rping -s -P -p 7999
 for k in $(seq "$restarts"); do
     until_true 120 all_at_work "$k" || fail "not all programs work with saker number $k"
     for device in iwarp falcon; do
-        until_true 60 calls $device || fail "saker $k: rping's server does not serve $device"
+        until_true 60 calls a $device || fail "saker $k: rping's server does not serve $device"
     done
+    until_true 60 calls b iwarp || fail "saker $k: rping's server does not serve saker b"
     is_running server || fail "rping's server has ended"
     signal=TERM
     [ $((k % 2)) = 0 ] || signal=KILL
@@ -53,7 +60,7 @@ for k in $(seq "$restarts"); do
     up
 done
 until_true 120 all_at_work $((restarts + 1)) || fail "not all programs work with the last saker"
-until_true 60 calls iwarp || fail "rping's server does not serve the last saker"
+until_true 60 calls b falcon || fail "rping's server does not serve the last saker"
 kill "${pid[server]}"
 ends server 60
 for i in $(seq 10); do

@@ -258,7 +258,6 @@ part_bereft() {
         kill -KILL "${pid[a]}"
         ends a 60 2>/dev/null
         passes bereft 120
-        # memif's client connects only once, when its port starts: b starts again, too.
         kill "${pid[b]}"
         ends b 60
         rm -f "$work"/[ab].sock "$work/wire"

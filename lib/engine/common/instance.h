@@ -42,7 +42,10 @@ struct eng_port {
 	/* Atomic: the device was removed, and no stage uses it from its next turn on. `left` has a
 	 * bit for each transport stage that has taken note (port_remove.c). */
 	bool gone;
-	uint32_t left;              /* atomic */
+	uint32_t left; /* atomic */
+	/* The driver connects to its peer only when the port starts (port_again.c). While `again`
+	 * (atomic) is set, `gone` means that the port starts again. */
+	bool connects, again;
 	uint16_t most_segs;         /* segments of a frame that is not for TSO; 0: any number */
 	struct eng_port_intr *intr; /* its receive interrupts; NULL: none, or not used */
 	/* A port may have fewer queues than there are transport stages. A stage below rx_queues

@@ -276,7 +276,9 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 	if (c == NULL)
 		return -ENOBUFS;
 	rc = choose_tuple(t, c, &tuple);
-	if (rc == 0 && tuple.port < t->e->cfg.nports && eng_port_is_gone(&t->e->ports[tuple.port]))
+	if (rc == 0 && tuple.port < t->e->cfg.nports &&
+		eng_port_is_gone(&t->e->ports[tuple.port]) &&
+		!eng_port_is_again(&t->e->ports[tuple.port]))
 		rc = -ENETDOWN;
 	if (rc == 0 && !eng_conn_admit(t, c, m->user))
 		rc = -ENOBUFS;

@@ -379,6 +379,7 @@ eng_port_open(struct eng *e, unsigned i, char *err, size_t errlen)
 	accept_multicast(e, i);
 	pause_off(p);
 	eng_port_watch(e, i);
+	eng_port_again_watch(e, i);
 	return 0;
 }
 
@@ -414,12 +415,17 @@ eng_ports_look(struct eng *e)
 		bool down;
 
 		if (p->started && eng_port_is_gone(p)) {
-			look_gone(e, i);
+			if (eng_port_is_again(p))
+				eng_port_again_look(e, i);
+			else
+				look_gone(e, i);
 			continue;
 		}
 		if (!p->started || rte_eth_link_get_nowait(p->id, &link) != 0)
 			continue;
 		down = link.link_status == RTE_ETH_LINK_DOWN;
+		if (down && __atomic_load_n(&p->down, __ATOMIC_RELAXED))
+			eng_port_again_begin(e, i);
 		if (down == __atomic_load_n(&p->down, __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&p->down, down, __ATOMIC_RELAXED);
@@ -436,7 +442,7 @@ eng_port_stop(struct eng *e, unsigned i)
 
 	if (!p->started)
 		return;
-	if (eng_port_is_gone(p)) {
+	if (eng_port_is_gone(p) && !eng_port_is_again(p)) {
 		eng_port_release(e, i);
 		return;
 	}

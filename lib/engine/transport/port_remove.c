@@ -137,7 +137,7 @@ eng_port_leave(struct eng_transport *t, uint16_t port)
 
 	if (__atomic_load_n(&p->left, __ATOMIC_RELAXED) & bit)
 		return;
-	for (uint32_t i = 0; i < t->fresh; i++) {
+	for (uint32_t i = 0; i < t->fresh && !eng_port_is_again(p); i++) {
 		struct eng_conn *c = &t->conns[i];
 
 		if (c->state == ECONN_FREE || c->tcp == NULL || c->path.port != port)
@@ -206,7 +206,7 @@ eng_port_attach(struct eng *e, unsigned i, char *err, size_t errlen)
 	struct rte_ether_addr mac;
 	int rc;
 
-	if (!eng_port_is_gone(p))
+	if (!eng_port_is_gone(p) || eng_port_is_again(p))
 		return attach_refuse(err, errlen, p, "its device was not removed", -EEXIST);
 	if (p->started)
 		return attach_refuse(err, errlen, p, "its removed device is still in use", -EBUSY);

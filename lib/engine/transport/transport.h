@@ -71,6 +71,16 @@ void eng_port_unwatch(struct eng *e, unsigned i);
 /* Stops and closes the device of port `i`, which is gone and which no stage uses any more. */
 void eng_port_release(struct eng *e, unsigned i);
 
+/* ---- port_again.c ---- */
+
+/* Finds out whether port `i`, which runs, has to start again after it has lost its peer. */
+void eng_port_again_watch(struct eng *e, unsigned i);
+/* Called for a port that has lost its link: takes it out of use, if it has to start again. */
+void eng_port_again_begin(struct eng *e, unsigned i);
+/* Called for a port that was taken out of use: starts it, once no stage uses it any more. A port
+ * that cannot start yet stays out of use until the next call. */
+void eng_port_again_look(struct eng *e, unsigned i);
+
 /* ---- home.c ---- */
 
 /* Draws e->rss_key. Of all keys, those are excluded with which eng_home_rports() would find no port

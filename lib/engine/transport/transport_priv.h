@@ -291,8 +291,14 @@ eng_port_is_gone(const struct eng_port *p)
 {
 	return __atomic_load_n(&p->gone, __ATOMIC_ACQUIRE);
 }
-/* Takes note that the device of `port` is gone: ends its connections on this stage with
- * -ENETDOWN. */
+/* Returns whether a port that is gone in this sense starts again by itself (port_again.c). */
+static inline bool
+eng_port_is_again(const struct eng_port *p)
+{
+	return __atomic_load_n(&p->again, __ATOMIC_RELAXED);
+}
+/* Takes note that the stage must not use `port` any more. If its device was removed, ends its
+ * connections on this stage with -ENETDOWN. */
 void eng_port_leave(struct eng_transport *t, uint16_t port);
 
 /* ---- tuples.c: lookup of connections and listeners ---- */

@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static struct driver {
 	uint16_t reta, reta_configured; /* entries of its table: before and after configure */
 	uint8_t key_size;
 	uint16_t segs, mtu_segs;
+	const char *name;      /* of the driver */
+	unsigned starts, fail; /* starts so far; starts that fail */
 	/* It refuses configurations with these; and to set the MTU, before it runs or always. */
 	uint64_t refuses_tx;
 	bool refuses_rss, mtu_late, mtu_never, running, configured;
@@ -55,6 +58,8 @@ WRAP(rte_eth_dev_info_get, uint16_t port, struct rte_eth_dev_info *info)
 
 	if (!OWN(port) || rc != 0)
 		return rc;
+	if (driver.name != NULL)
+		info->driver_name = driver.name;
 	info->tx_offload_capa |= driver.tx;
 	info->flow_type_rss_offloads = driver.rss;
 	info->hash_key_size = driver.key_size;
@@ -84,8 +89,14 @@ WRAP(rte_eth_dev_configure, uint16_t port, uint16_t rx, uint16_t tx, const struc
 
 WRAP(rte_eth_dev_start, uint16_t port)
 {
-	if (OWN(port))
+	if (OWN(port) && driver.fail > 0 && driver.starts > 0) {
+		driver.fail--;
+		return -ECONNREFUSED;
+	}
+	if (OWN(port)) {
+		driver.starts++;
 		driver.running = true;
+	}
 	return REAL(rte_eth_dev_start, port);
 }
 
@@ -517,4 +528,72 @@ Test(engine_port, an_engine_ends_cleanly_with_its_device_removed)
 	frig_turns(3);
 	frig_stop();
 	cr_assert_eq(driver.removes, 1);
+}
+
+/* ---- Ports that start again ---- */
+
+static void
+a_peer_that_comes_back(enum saker_transport transport)
+{
+	struct eng_port_view v;
+	char err[256];
+
+	driver = (struct driver){.own = true, .name = "net_memif", .fail = 2};
+	frig_start(NULL);
+	frig_connect_over(transport);
+	frig_works();
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(2);
+	cr_assert_eq(eng_port_attach(frig.n[0].e, 0, err, sizeof(err)), -EEXIST);
+	/* The next server listens at the third attempt. */
+	looks(2);
+	eng_port_look(frig.n[0].e, 0, &v);
+	cr_assert_not(v.removed);
+	cr_assert_eq(driver.starts, 1);
+	cr_assert_eq(driver.fail, 0);
+	frig_post(0, RD_WRITE, 8, 0);
+	looks(1);
+	cr_assert_eq(driver.starts, 2);
+	cr_assert_eq(frig_wc(0).status, RD_SUCCESS, "sent again");
+	frig_works();
+	cr_assert_eq(frig_count(0, "eng", "ENG_PORT_GONE"), 0);
+	frig_stop();
+	driver = (struct driver){0};
+}
+
+Test(engine_port, iwarp_connections_outlive_a_port_that_starts_again)
+{
+	a_peer_that_comes_back(SAKER_IWARP);
+}
+
+Test(engine_port, falcon_connections_outlive_a_port_that_starts_again)
+{
+	a_peer_that_comes_back(SAKER_FALCON);
+}
+
+Test(engine_port, a_port_of_another_driver_waits_for_its_link)
+{
+	driver = (struct driver){.own = true};
+	frig_start(NULL);
+	frig_connect_over(SAKER_IWARP);
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(4);
+	cr_assert_eq(driver.starts, 1);
+	cr_assert_eq(rte_eth_dev_set_link_up(frig.p.port[0]), 0);
+	looks(1);
+	frig_works();
+	frig_stop();
+	driver = (struct driver){0};
+}
+
+Test(engine_port, an_engine_ends_cleanly_while_its_port_starts_again)
+{
+	driver = (struct driver){.own = true, .name = "net_memif", .fail = UINT_MAX};
+	frig_start(NULL);
+	cr_assert_eq(rte_eth_dev_set_link_down(frig.p.port[0]), 0);
+	looks(4);
+	frig_stop();
+	cr_assert_eq(driver.starts, 1);
+	cr_assert_eq(driver.removes, 0);
+	driver = (struct driver){0};
 }

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports that have to start again. net_memif as client connects to its server when the port starts,
+ * and never again. When the server has ended, the port has no link, and only a stop and a start
+ * connect it to the next server. Both replace what the loops call, so that no stage may use the
+ * port meanwhile: they take note of p->gone as for a removed device, but connections stay, and
+ * repair what they lose.
+ */
+#include <string.h>
+
+#include <rte_ethdev.h>
+
+#include "../../base/log.h"
+#include "transport_priv.h"
+
+void
+eng_port_again_watch(struct eng *e, unsigned i)
+{
+	struct eng_port *p = &e->ports[i];
+	struct rte_eth_dev_info info;
+
+	p->connects = rte_eth_dev_info_get(p->id, &info) == 0 && info.driver_name != NULL &&
+		      strcmp(info.driver_name, "net_memif") == 0 &&
+		      strstr(p->args, "role=server") == NULL &&
+		      strstr(p->args, "role=master") == NULL;
+}
+
+void
+eng_port_again_begin(struct eng *e, unsigned i)
+{
+	struct eng_port *p = &e->ports[i];
+
+	if (!p->connects)
+		return;
+	p->looks = 0;
+	__atomic_store_n(&p->again, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->gone, true, __ATOMIC_RELEASE);
+	eng_wake(e, UINT32_MAX);
+}
+
+void
+eng_port_again_look(struct eng *e, unsigned i)
+{
+	struct eng_port *p = &e->ports[i];
+	uint32_t all = (1u << e->cfg.ntransports) - 1;
+
+	if (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) != all)
+		return;
+	if (p->looks++ == 0)
+		(void)rte_eth_dev_stop(p->id);
+	if (rte_eth_dev_start(p->id) != 0)
+		return;
+	__atomic_store_n(&p->again, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->left, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->gone, false, __ATOMIC_RELEASE);
+	eng_wake(e, UINT32_MAX);
+}
