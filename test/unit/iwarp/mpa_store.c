@@ -20,7 +20,7 @@ static uint8_t stream[ULPDU + 64], ulpdu[ULPDU], got[ULPDU];
 static uint32_t stream_len;
 
 static void
-store_start(uint32_t bytes, unsigned percent_min)
+store_start(uint32_t bytes, unsigned percent_min, unsigned percent_most)
 {
 	struct model m = {.crc = true, .out = stream};
 
@@ -28,8 +28,9 @@ store_start(uint32_t bytes, unsigned percent_min)
 		ulpdu[i] = (uint8_t)(i * 7 + (i >> 8));
 	stream_len = model_fpdu(&m, ulpdu, ULPDU);
 	memset(counters, 0, sizeof(counters));
-	cr_assert_eq(
-		mpa_store_init(&st, SLICES, bytes, USERS, USERS, percent_min, 100, counters), 0);
+	cr_assert_eq(mpa_store_init(
+			     &st, SLICES, bytes, USERS, USERS, percent_min, percent_most, counters),
+		0);
 }
 
 static void
@@ -87,7 +88,7 @@ Test(mpa_store, unfinished_fpdus_pin_only_the_share_of_slices)
 {
 	uint32_t half;
 
-	store_start(MANY * MPA_UNFINISHED_MAX, 0);
+	store_start(MANY * MPA_UNFINISHED_MAX, 0, 100);
 	half = stream_len / 2;
 	for (unsigned i = 0; i < MANY; i++) {
 		rx_start(i, 1);
@@ -106,7 +107,7 @@ Test(mpa_store, unfinished_fpdus_pin_only_the_share_of_slices)
 /* A receiver takes no more memory for an FPDU than MPA_UNFINISHED_MAX, however the bytes arrive. */
 Test(mpa_store, the_memory_of_an_unfinished_fpdu_is_bounded)
 {
-	store_start(2 * MPA_UNFINISHED_MAX, 0);
+	store_start(2 * MPA_UNFINISHED_MAX, 0, 100);
 	rx_start(0, 1);
 	rx_start(1, 2);
 	cr_assert(rx_feed(1, 0, SLICES * PIECE));
@@ -122,11 +123,22 @@ Test(mpa_store, the_memory_of_an_unfinished_fpdu_is_bounded)
 	store_end(2);
 }
 
+/* 0 percent stands for no limit. */
+Test(mpa_store, one_user_may_hold_all_where_no_limit_is_set)
+{
+	store_start(8 * MPA_UNFINISHED_MAX, 0, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		rx_start(i, 1);
+		cr_assert(rx_feed(i, 0, stream_len - 1), "FPDU %u", i);
+	}
+	store_end(4);
+}
+
 Test(mpa_store, a_user_always_has_room_for_an_unfinished_fpdu)
 {
 	unsigned n = 0;
 
-	store_start(16 * MPA_UNFINISHED_MAX, 1);
+	store_start(16 * MPA_UNFINISHED_MAX, 1, 100);
 	do
 		rx_start(n, 1);
 	while (rx_feed(n++, 0, stream_len - 1) && n < MANY - 2);
@@ -145,7 +157,7 @@ Test(mpa_store, the_victim_is_a_holder_without_progress)
 {
 	unsigned n = 0;
 
-	store_start(8 * MPA_UNFINISHED_MAX, 0);
+	store_start(8 * MPA_UNFINISHED_MAX, 0, 100);
 	do
 		rx_start(n, 1);
 	while (rx_feed(n++, 0, stream_len - 1) && n < MANY - 2);
@@ -180,7 +192,7 @@ Test(mpa_store, the_stream_that_holds_the_most_is_ended_before_others_starve)
 	unsigned ended = 0;
 
 	end_init(&e, NULL, true);
-	store_start(8 * MPA_UNFINISHED_MAX, 0);
+	store_start(8 * MPA_UNFINISHED_MAX, 0, 100);
 	mpa_store_fini(&st);
 	cr_assert_eq(mpa_store_init(&e.st.store, SLICES, 8 * MPA_UNFINISHED_MAX, USERS, 0, 0, 100,
 			     e.st.mpa_counters),

@@ -220,6 +220,8 @@ Test(rdmap_ext, each_operation_returns_what_was_there_7306_5_1)
 {
 	uint64_t want[64], v = 0x0123456789abcdef, rng = 42;
 
+	struct iw_info info;
+
 	start(NULL);
 	word_put(mb, 64, v);
 	for (unsigned round = 0; round < 20; round++) {
@@ -257,6 +259,9 @@ Test(rdmap_ext, each_operation_returns_what_was_there_7306_5_1)
 		}
 		cr_assert_eq(word_get(mb, 64), v);
 	}
+	iw_get_info(a->q, &info);
+	cr_assert_eq(info.msgs_in, 20 * 64, "the responses");
+	cr_assert_eq(info.bytes_in, 20 * 64 * 8);
 	finish();
 }
 

@@ -167,11 +167,43 @@ Test(rdmap_order, no_more_reads_are_outstanding_than_ord_rfc6581_9_1)
 	finish();
 }
 
+/* Passes what `from` has sent to `to`, in one slice. Returns what iw_rx() does. */
+static bool
+receives(struct end *to, struct end *from)
+{
+	struct tcp_slice *s = calloc(1, sizeof(*s));
+
+	s->owner = malloc(from->wire_len);
+	memcpy(s->owner, from->wire, from->wire_len);
+	s->data = s->owner;
+	s->len = (uint32_t)from->wire_len;
+	from->wire_len = 0;
+	to->live_slices++;
+	return iw_rx(to->q, 0, s);
+}
+
+/* A Write, which needs no answer, costs the send queue nothing. */
+Test(rdmap_order, only_what_makes_work_for_the_send_queue_wakes_it)
+{
+	start(NULL);
+	post(a, RD_WRITE, 1, 0, 10);
+	end_tx(a);
+	cr_assert(receives(b, a), "the first FPDU releases the responder's queue");
+	post(a, RD_READ, 2, 0, 10);
+	end_tx(a);
+	cr_assert(receives(b, a), "a response is due");
+	end_tx(b);
+	receives(a, b);
+	post(a, RD_WRITE, 3, 0, 10);
+	end_tx(a);
+	cr_assert_not(receives(b, a));
+	finish();
+}
+
 /* iw_rx() reports that a Read Response has made room. */
 Test(rdmap_order, a_read_response_wakes_a_send_queue_that_waits_for_ord)
 {
 	struct iw_params params = end_params();
-	struct tcp_slice *s;
 	struct iw_info info;
 
 	params.ord = 1;
@@ -186,14 +218,7 @@ Test(rdmap_order, a_read_response_wakes_a_send_queue_that_waits_for_ord)
 	iw_get_info(b->q, &info);
 	cr_assert_eq(info.ird_used, 1);
 	end_tx(b);
-	s = calloc(1, sizeof(*s));
-	s->owner = malloc(b->wire_len);
-	memcpy(s->owner, b->wire, b->wire_len);
-	s->data = s->owner;
-	s->len = (uint32_t)b->wire_len;
-	b->wire_len = 0;
-	a->live_slices++;
-	cr_assert(iw_rx(a->q, 0, s));
+	cr_assert(receives(a, b));
 	finish();
 }
 

@@ -466,11 +466,11 @@ pass(SSL *ssl)
 	return n > 0 ? rofx_input(p.b, 0, buf, (size_t)n) : 0;
 }
 
-/* The client authenticates itself, and then makes the responder compute new keys. */
-Test(exchange_identity, key_updates_are_refused)
+/* Lets a client of OpenSSL authenticate itself to p.b. */
+static SSL *
+client_connect(SSL_CTX *ctx)
 {
 	static const uint8_t opening[20] = "RoF ID Req Frame\1\1\0";
-	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
 	uint8_t buf[4096];
 	size_t n;
 	SSL *ssl;
@@ -493,10 +493,32 @@ Test(exchange_identity, key_updates_are_refused)
 	}
 	cr_assert_gt(pass(ssl), 0); /* Finished */
 	cr_assert_not(rofx_handshakes(p.b));
+	return ssl;
+}
+
+/* The client makes the responder compute new keys. */
+Test(exchange_identity, key_updates_are_refused)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = client_connect(ctx);
+
 	cr_assert_eq(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
 	SSL_do_handshake(ssl);
 	cr_assert_eq(pass(ssl), -ROFX_TLS);
 	cr_assert_eq(rofx_event(p.b), ROFX_EV_FAILED);
+	SSL_free(ssl);
+	SSL_CTX_free(ctx);
+}
+
+/* The alert says that the client sends nothing more. The end of the stream is that of TCP. */
+Test(exchange_identity, an_end_of_tls_is_no_failure)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = client_connect(ctx);
+
+	SSL_shutdown(ssl);
+	cr_assert_gt(pass(ssl), 0);
+	cr_assert_eq(rofx_event(p.b), ROFX_EV_NONE);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }
