@@ -174,6 +174,7 @@ Test(ip6, header_rfc8200_3)
 	cr_assert_eq(ip.dscp, 46);
 	cr_assert_eq(ip.ecn, IP_ECN_ECT1);
 	cr_assert_eq(ip.flow, 0xabcde);
+	cr_assert_eq(ip.id, 0, "there is none");
 	cr_assert_eq(ip.proto, IP_TCP);
 	cr_assert_eq(ip.ttl, 64);
 	cr_assert_eq(ip.payload_len, 4);
