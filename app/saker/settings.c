@@ -105,6 +105,7 @@ static const struct row rows[] = {
 	{"falcon", "ordering", KIND_ORDERING, AT(eng.falcon.ordering), 0, 0},
 	{"falcon", "errors", KIND_ERRORS, AT(eng.falcon.errors), 0, 0},
 	{"falcon", "datagram-ordering", KIND_ORDERING, AT(eng.falcon.datagram_ordering), 0, 0},
+	{"falcon", "datagram-errors", KIND_ERRORS, AT(eng.falcon.datagram_errors), 0, 0},
 	{"falcon", "mtu", KIND_POWER, AT(eng.falcon.mtu), ROF_MTU_MIN, ROF_MTU_MAX},
 	{"falcon", "flows", KIND_FLOWS, AT(eng.falcon.flows), 0, 0},
 	{"falcon", "rnr-retry", KIND_U8, AT(eng.falcon.rnr_retry), 0, ROF_RNR_FOREVER},

@@ -145,8 +145,9 @@ struct eng_falcon_config {
 	/* enum rof_ordering of a datagram QP and of an address handle whose client leaves it open
 	 */
 	uint8_t datagram_ordering;
-	uint32_t mtu;  /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
-	uint8_t flows; /* flows of a connection: 1 or FA_FLOWS_MAX */
+	uint8_t datagram_errors; /* enum rof_errors of a datagram QP */
+	uint32_t mtu;            /* RDMA payload bytes of a packet; reduced to fit a port's MTU */
+	uint8_t flows;           /* flows of a connection: 1 or FA_FLOWS_MAX */
 	/* Of two rows that a connection matches, the first one applies. */
 	struct eng_modes_config modes[ENG_MAX_MODES];
 	/* retries of a request when the peer has no receive posted; 7: no limit */

@@ -197,8 +197,10 @@ struct rd_qp *rof_qp_rd(const struct rof_qp *q);
 /* Connects a reliable QP by the channel `c`, which belongs to the QP from then on; the creator of
  * the channel destroys it, after the QP. Moves the QP to RTS. */
 void rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn);
-/* Moves a datagram QP to RTS: it may send and receive. */
-void rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu);
+/* Moves a datagram QP to RTS: it may send and receive. `errors` is the effect of its own faults: no
+ * answer of a peer is one, as a datagram completes whether or not it arrives. ROF_ORDER_NONE
+ * requires ROF_ERRORS_COMPLETE (6.4). */
+void rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint8_t errors, uint32_t mtu);
 /* Sets the Q_Key that received datagrams must carry. */
 void rof_qp_set_qkey(struct rof_qp *q, uint32_t qkey);
 

@@ -90,11 +90,11 @@ rof_qp_start(struct rof_qp *q, struct rof_chan *c, uint32_t peer_qpn)
 }
 
 void
-rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint32_t mtu)
+rof_qp_start_ud(struct rof_qp *q, uint8_t ordering, uint8_t errors, uint32_t mtu)
 {
 	q->transport = ROF_UD;
 	q->ordering = ordering;
-	q->errors = ROF_ERRORS_COMPLETE;
+	q->errors = errors;
 	q->mtu = mtu;
 	q->phase = ROF_PHASE_OPEN;
 	q->rd->state = RD_QP_RTS;

@@ -350,8 +350,9 @@ struct saker_qp_move {
 	uint8_t min_rnr_timer; /* RTR: how long a peer waits after an RNR NAK: verbs' 5-bit code */
 	uint8_t timeout;       /* RTS: 4.096 us * 2^timeout; 0: no limit */
 	struct sk_addr local;  /* RTR: the address that the peer names; unspecified: by route */
-	/* RTR. SAKER_UD: only `ordering`, which applies to the completions of sends: strong and
-	 * weak are in order. saker_ah_create_as() chooses the order of the data. */
+	/* RTR. SAKER_UD: `ordering`, which applies to the completions of sends: strong and weak
+	 * are in order (saker_ah_create_as() chooses the order of the data); and `errors`, the
+	 * effect of faults that this end finds. */
 	struct saker_modes modes;
 };
 

@@ -497,8 +497,8 @@ struct shm_qp_info {
  * A transition of a QP's state by a program that exchanges (GID, QPN) itself and modifies its QP.
  * Each field belongs to one transition and is ignored in the others. INIT uses access and, for
  * datagrams, qkey. RTR uses remote, remote_qpn, local, ird, min_rnr_timer and modes; for
- * datagrams, modes.ordering only, the order of completions. RTS uses ord, timeout, retry and
- * rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
+ * datagrams, modes.ordering, the order of completions, and modes.errors only. RTS uses ord,
+ * timeout, retry and rnr_retry. RTR and RTS with an unspecified `remote` and remote_qpn 0 do not
  * change a QP that the connection manager connects.
  */
 struct shm_qp_move {

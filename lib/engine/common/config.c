@@ -72,6 +72,7 @@ eng_config_default(struct eng_config *cfg)
 	cfg->falcon.rue.swift.min = FA_CWND_ONE / 4;
 	cfg->falcon.psps = ROFX_PSP(PSP_NO_CRYPTO);
 	cfg->falcon.datagram_ordering = ROF_ORDER_WEAK; /* verbs: completions are in order */
+	cfg->falcon.datagram_errors = ROF_ERRORS_COMPLETE;
 	cfg->falcon.mtu = 4096;
 	cfg->falcon.flows = 1;
 	cfg->falcon.rnr_retry = ROF_RNR_FOREVER;
@@ -171,8 +172,11 @@ check_falcon(const struct eng_falcon_config *cfg, char *err, size_t errlen)
 			"Falcon: PSP with keys needs a pre-shared key or a certificate, under "
 			"which the exchange transfers them");
 	if (cfg->ordering > ROF_ORDER_NONE || cfg->errors > ROF_ERRORS_COMPLETE ||
-		cfg->datagram_ordering > ROF_ORDER_NONE)
+		cfg->datagram_ordering > ROF_ORDER_NONE ||
+		cfg->datagram_errors > ROF_ERRORS_COMPLETE)
 		return REFUSE("Falcon: no such ordering or error mode");
+	if (cfg->datagram_ordering == ROF_ORDER_NONE && cfg->datagram_errors != ROF_ERRORS_COMPLETE)
+		return REFUSE("Falcon: unordered datagrams complete in error (RoF 6.4)");
 	if (cfg->ordering == ROF_ORDER_NONE && cfg->errors != ROF_ERRORS_COMPLETE)
 		return REFUSE("Falcon: the unordered mode completes in error (RoF 6.4)");
 	if (cfg->mtu < ROF_MTU_MIN || cfg->mtu > ROF_MTU_MAX)

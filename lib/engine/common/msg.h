@@ -234,6 +234,7 @@ struct eng_ctl {
 		struct {
 			uint8_t state;    /* enum rd_qp_state; datagram QPs only */
 			uint8_t ordering; /* enum rof_ordering; datagram QPs, RTR */
+			uint8_t errors;   /* enum rof_errors; datagram QPs, RTR */
 			bool modified;    /* the program modifies the QP, and names its peer */
 			uint32_t access;  /* enum rd_access */
 			uint32_t qkey;

@@ -57,7 +57,7 @@ eng_datagram_move(struct eng_stage *s, struct eng_qp *qp, const struct eng_ctl *
 	if (m->move.state == RD_QP_INIT)
 		rof_qp_set_qkey(qp->rof, m->move.qkey);
 	else if (qp->rd.state == RD_QP_INIT)
-		rof_qp_start_ud(qp->rof, m->move.ordering,
+		rof_qp_start_ud(qp->rof, m->move.ordering, m->move.errors,
 			eng_falcon_mtu(s->e, s->e->cfg.falcon.mtu, s->e->cfg.ports[0].mtu));
 	eng_qp_activate(s, qp);
 }

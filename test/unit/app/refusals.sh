@@ -56,6 +56,9 @@ ini() {
 exchange transfers them" $eal -- --falcon yes --psp gcm128
 	refused "Falcon: the unordered mode completes in error (RoF 6.4)" $eal -- --config \
 		"$(ini '[falcon]' 'enabled = yes' 'ordering = none')"
+	refused "Falcon: unordered datagrams complete in error (RoF 6.4)" $eal -- --config \
+		"$(ini '[falcon]' 'enabled = yes' 'datagram-ordering = none' \
+			'datagram-errors = verbs')"
 	refused "Falcon: the least window of Swift (40 packets), the initial one (10) and the \
 largest one (256) are not in this order within 0..2047" $eal -- --config \
 		"$(ini '[falcon]' 'enabled = yes' 'swift-min = 40' 'swift-initial = 10')"

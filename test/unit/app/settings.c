@@ -114,7 +114,8 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_NO_CRYPTO);
 	file_is("[falcon]\nenabled = yes\npsp = gmac256, gcm128\npsk = /k/psk\nordering = none\n"
 		"errors = complete\nmtu = 1024\nflows = 4\nrnr-retry = 3\nrnr-delay = 1ms\n"
-		"port = 700\npatience = 20ms\n");
+		"port = 700\npatience = 20ms\ndatagram-ordering = strong\n"
+		"datagram-errors = verbs\n");
 	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
 	cr_assert(s.eng.falcon.enabled);
 	cr_assert_eq(s.eng.falcon.psps, 1u << PSP_GMAC_256 | 1u << PSP_AES_GCM_128);
@@ -122,6 +123,8 @@ Test(app_settings, falcon_has_a_section_of_its_own)
 	cr_assert_null(s.eng.falcon.tls);
 	cr_assert_eq(s.eng.falcon.ordering, ROF_ORDER_NONE);
 	cr_assert_eq(s.eng.falcon.errors, ROF_ERRORS_COMPLETE);
+	cr_assert_eq(s.eng.falcon.datagram_ordering, ROF_ORDER_STRONG);
+	cr_assert_eq(s.eng.falcon.datagram_errors, ROF_ERRORS_VERBS);
 	cr_assert_eq(s.eng.falcon.mtu, 1024);
 	cr_assert_eq(s.eng.falcon.flows, 4);
 	cr_assert_eq(s.eng.falcon.rnr_retry, 3);
@@ -392,6 +395,8 @@ Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 	SAME(falcon.require_psp);
 	SAME(falcon.ordering);
 	SAME(falcon.errors);
+	SAME(falcon.datagram_ordering);
+	SAME(falcon.datagram_errors);
 	SAME(falcon.mtu);
 	SAME(falcon.flows);
 	SAME(falcon.rnr_retry);

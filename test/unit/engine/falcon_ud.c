@@ -575,6 +575,108 @@ Test(engine_falcon_ud, the_order_of_a_handle_is_that_of_the_configuration_unless
 	frig_stop();
 }
 
+static struct saker_qp *
+datagram_qp_with(int node, const struct saker_modes *modes, int status)
+{
+	struct saker_qp_move m = {.qkey = QKEY, .modes = *modes};
+	struct saker_qp_attr attr = {.send_cq = frig.n[node].cq,
+		.recv_cq = frig.n[node].cq,
+		.sq_depth = 8,
+		.rq_depth = 8,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.transport = SAKER_FALCON,
+		.type = SAKER_UD};
+	struct saker_qp *qp;
+
+	cr_assert_eq(saker_qp_create(frig.n[node].pd, &attr, &qp), 0, "%s", saker_error());
+	m.state = RD_QP_INIT;
+	cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
+	m.state = RD_QP_RTR;
+	cr_assert_eq(saker_qp_move(qp, &m), status, "%s", saker_error());
+	m.state = RD_QP_RTS;
+	if (status == 0)
+		cr_assert_eq(saker_qp_move(qp, &m), 0, "%s", saker_error());
+	return qp;
+}
+
+static void
+send_bad(struct saker_qp *qp, const struct saker_ah *ah, uint64_t id)
+{
+	struct rd_sge sge = {(uintptr_t)frig.n[0].mem, 8, 0};
+	struct saker_wr wr = {.wr_id = id,
+		.opcode = RD_SEND,
+		.flags = RD_SIGNALED,
+		.nsge = 1,
+		.sge = &sge,
+		.ah = ah,
+		.remote_qpn = 5,
+		.remote_qkey = QKEY};
+
+	cr_assert_eq(saker_post_send(qp, &wr, 1), 1);
+}
+
+static void
+verbs_errors(struct eng_config *cfg, int node)
+{
+	cfg->falcon.datagram_errors = ROF_ERRORS_VERBS;
+}
+
+/* Of two QPs with the same fault, the first one fails, and the other one goes on. */
+static void
+first_one_fails(const struct saker_modes *first, const struct saker_modes *second)
+{
+	static const struct saker_modes unordered = {.ordering = SAKER_ORDER_NONE};
+	struct saker_qp *qp[2] = {datagram_qp_with(0, first, 0), datagram_qp_with(0, second, 0)};
+	struct saker_ah *ah = handle(0, &frig.n[1].addr);
+	struct saker_qp_info info;
+
+	for (int k = 0; k < 2; k++) {
+		send_bad(qp[k], ah, 1);
+		cr_assert_eq(frig_wc(0).status, RD_LOC_PROT_ERR);
+		if (k == 0)
+			cr_assert_eq(frig_event(0, SAKER_EV_QP_FATAL).qp, qp[0]);
+		cr_assert_eq(saker_qp_query(qp[k], &info), 0);
+		cr_assert_eq(info.state, k == 0 ? RD_QP_ERR : RD_QP_RTS);
+	}
+	cr_assert(frig_no_event(0));
+	send_bad(qp[0], ah, 2);
+	cr_assert_eq(frig_wc(0).status, RD_WR_FLUSH_ERR);
+	send_bad(qp[1], ah, 2);
+	cr_assert_eq(frig_wc(0).status, RD_LOC_PROT_ERR, "each by itself");
+	datagram_qp_with(0, &unordered, 0); /* which completes in error */
+}
+
+Test(engine_falcon_ud, the_error_mode_is_of_the_qp_rof_6_4)
+{
+	static const struct saker_modes verbs = {.errors = SAKER_ERRORS_VERBS}, open;
+
+	frig_start(NULL);
+	first_one_fails(&verbs, &open);
+	frig_stop();
+}
+
+Test(engine_falcon_ud, the_error_mode_is_that_of_the_configuration_unless_chosen)
+{
+	static const struct saker_modes complete = {.errors = SAKER_ERRORS_COMPLETE}, open;
+
+	frig_start(verbs_errors);
+	first_one_fails(&open, &complete);
+	frig_stop();
+}
+
+Test(engine_falcon_ud, unordered_datagrams_complete_in_error_rof_6_4)
+{
+	static const struct saker_modes neither = {
+		.ordering = SAKER_ORDER_NONE, .errors = SAKER_ERRORS_VERBS};
+
+	frig_start(NULL);
+	datagram_qp_with(0, &neither, -EINVAL);
+	cr_assert_str_eq(
+		saker_error(), "unordered datagrams complete in error (RDMA over Falcon 6.4)");
+	frig_stop();
+}
+
 Test(engine_falcon_ud, an_order_that_there_is_not_is_refused)
 {
 	struct saker_qp_move m = {.state = RD_QP_INIT, .modes = {.ordering = SAKER_ORDER_ANY}};

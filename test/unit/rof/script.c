@@ -197,7 +197,7 @@ script_init(struct script *s, uint8_t transport, uint8_t ordering, uint8_t error
 	s->q = rof_qp_create(&s->st, &s->rd, SCRIPT_QKEY);
 	need(s->c != NULL && s->q != NULL);
 	if (transport == ROF_UD)
-		rof_qp_start_ud(s->q, ordering, 1024);
+		rof_qp_start_ud(s->q, ordering, errors, 1024);
 	else
 		rof_qp_start(s->q, s->c, SCRIPT_PEER);
 }

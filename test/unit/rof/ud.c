@@ -42,7 +42,7 @@ start(uint32_t depth)
 		rd[i].qpn = SCRIPT_QPN + i;
 		rd[i].caps.sq_depth = depth;
 		qp[i] = rof_qp_create(&s.st, &rd[i], SCRIPT_QKEY);
-		rof_qp_start_ud(qp[i], ROF_ORDER_NONE, 1024);
+		rof_qp_start_ud(qp[i], ROF_ORDER_NONE, ROF_ERRORS_COMPLETE, 1024);
 	}
 	for (unsigned i = 0; i < CHANNELS; i++)
 		chan[i] = rof_chan_create(&s.st, &s.c->p, NULL);
@@ -384,4 +384,56 @@ Test(rof_ud, the_datagrams_that_wait_are_bounded_and_flushed)
 	script_recv(&s, 100, SCRIPT_REGION, 100);
 	stop();
 	absent_fini(&a);
+}
+
+/* Posts a datagram from memory that is not registered between two good ones. */
+static void
+one_bad(uint8_t ordering, uint8_t errors)
+{
+	script_init(&s, ROF_UD, ordering, errors);
+	for (unsigned i = 0; i < 3; i++) {
+		struct rd_wr *wr = script_post(&s, RD_SEND, i, 0, 8);
+
+		wr->sge[0].lkey ^= i == 1;
+	}
+	script_recv(&s, 9, 0, 64);
+	rof_tx(s.q, 0, 8);
+	for (unsigned i = 0; i < s.requests; i++)
+		script_completion(&s, SCRIPT_RSN + i, FA_DONE, 0);
+	cr_assert_eq(s.nsend, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct rd_wc *wc = &s.send_wc[i];
+
+		cr_assert_eq(wc->status,
+			wc->wr_id == 1                                 ? RD_LOC_PROT_ERR
+			: errors == ROF_ERRORS_VERBS && wc->wr_id == 2 ? RD_WR_FLUSH_ERR
+								       : RD_SUCCESS,
+			"ordering %u errors %u: %lu has %u", ordering, errors, wc->wr_id,
+			wc->status);
+	}
+}
+
+Test(rof_ud, in_the_verbs_mode_a_fault_ends_the_qp_rof_6_4)
+{
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_WEAK; ordering++) {
+		one_bad(ordering, ROF_ERRORS_VERBS);
+		cr_assert_eq(s.requests, 1, "what is behind the fault is not sent");
+		cr_assert_eq(s.errors, 1);
+		cr_assert_eq(s.rd.state, RD_QP_ERR);
+		cr_assert_eq(s.nrecv, 1);
+		cr_assert_eq(s.recv_wc[0].status, RD_WR_FLUSH_ERR);
+		cr_assert(script_fini(&s));
+	}
+}
+
+Test(rof_ud, in_the_complete_in_error_mode_it_ends_the_datagram_rof_6_4)
+{
+	for (uint8_t ordering = ROF_ORDER_STRONG; ordering <= ROF_ORDER_NONE; ordering++) {
+		one_bad(ordering, ROF_ERRORS_COMPLETE);
+		cr_assert_eq(s.requests, 2);
+		cr_assert_eq(s.errors, 0);
+		cr_assert_eq(s.rd.state, RD_QP_RTS);
+		cr_assert_eq(s.nrecv, 0);
+		cr_assert(script_fini(&s));
+	}
 }

@@ -408,18 +408,40 @@ ctl_ah_destroy(struct eng_control *c, struct ctl_client *cl, struct shm_msg *m)
 
 /* ---- State changes of a datagram QP ---- */
 
+/* Converts the modes of a move to RTR: the order of completions and the effect of faults. Returns
+ * 0, or the status of a refusal in `m`. */
+static int
+datagram_modes(struct eng_control *c, struct shm_msg *m, const struct shm_modes *modes,
+	uint8_t *ordering, uint8_t *errors)
+{
+	if (cm_modes_check(c, m, modes, false) < 0)
+		return m->status;
+	*ordering = datagram_ordering(c, modes->ordering);
+	if (modes->errors != SHM_ERRORS_CONFIGURED)
+		*errors = modes->errors - 1;
+	else
+		*errors = *ordering == ROF_ORDER_NONE ? ROF_ERRORS_COMPLETE
+						      : c->cfg->falcon.datagram_errors;
+	if (*ordering == ROF_ORDER_NONE && *errors != ROF_ERRORS_COMPLETE)
+		return ctl_refuse(c, m, -EINVAL,
+			"unordered datagrams complete in error (RDMA over Falcon 6.4)");
+	return 0;
+}
+
 int
 cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ctl_finish *finish)
 {
+	static const struct shm_modes configured;
 	const struct shm_qp_move *w = &m->body.move;
-	uint8_t from = q->move.state;
+	uint8_t from = q->move.state, ordering = 0, errors = 0;
 	struct ctl_op *op;
 	struct ctl_msg *msg;
 
 	if (w->state == RD_QP_INIT ? from > RD_QP_INIT : from != w->state && from != w->state - 1)
 		return ctl_refuse(c, m, -EINVAL, "QP %u is in state %s", w->qp,
 			rd_qp_state_name((enum rd_qp_state)from));
-	if (w->state == RD_QP_RTR && cm_modes_check(c, m, &w->modes, false) < 0)
+	if (datagram_modes(
+		    c, m, w->state == RD_QP_RTR ? &w->modes : &configured, &ordering, &errors) < 0)
 		return m->status;
 	op = ctl_op_new(c, q->client, m, NULL, finish);
 	if (op == NULL)
@@ -431,7 +453,8 @@ cm_datagram_move(struct eng_control *c, struct cm_conn *q, struct shm_msg *m, ct
 	msg->m.qp = q->qp;
 	msg->m.client = cm_client_of(q);
 	msg->m.move.state = w->state;
-	msg->m.move.ordering = datagram_ordering(c, w->modes.ordering);
+	msg->m.move.ordering = ordering;
+	msg->m.move.errors = errors;
 	msg->m.move.qkey = q->move.qkey;
 	msg->m.move.access = q->qp->rd.access;
 	ctl_op_send_stage(c, op, q->qp->stage, msg);
