@@ -332,29 +332,37 @@ const struct fa_params *fa_conn_params(const struct fa_conn *c);
 void fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
 
 /*
- * A run: consecutive received pushes of one connection, which go to the ULP together. They have the
- * same effects as calls of fa_input(), but each costs a fraction of one. Between fa_run_begin() and
- * fa_run_end(), the owner calls no other function of the stack; the deliveries of these pushes to
- * the ULP, in the order of their RSNs, are its own. ops->deliver is not called for them.
+ * A run: consecutive received packets of one connection and of one type, which go to the ULP
+ * together: pushes, pull requests, or pull data. They have the same effects as calls of fa_input(),
+ * but each costs a fraction of one. Between fa_run_begin() and fa_run_done(), the owner calls no
+ * other function of the stack but those below; the deliveries of these packets to the ULP, with
+ * consecutive RSNs, are its own. ops->deliver is not called for them.
  */
 struct fa_run {
-	uint32_t n;   /* pushes so far */
+	uint32_t n;   /* packets so far */
 	uint32_t rsn; /* of the first one */
-	/* Private: of the last packet, which the next acknowledgement reports. */
-	uint32_t stamp, path, waited;
+	uint8_t type; /* enum falcon_type */
+	/* Private: what acknowledgements report of the last packet; the value of all packets for
+	 * the coalescing counter, and whether one has the AR bit. */
 	uint8_t ttl;
+	bool ar;
+	uint16_t halves;
+	uint32_t stamp, path, waited;
 };
 
-/* Begins a run whose first push has the header `h`: if its bases acknowledge packets, they take
- * effect now, and ops->deliver is called for what they complete. Returns false when the push must
+/* Begins a run whose first packet has the header `h`: if its bases acknowledge packets, they take
+ * effect now, and ops->deliver is called for what they complete. Returns false when the packet must
  * pass through fa_input(), to which its bases are no news then. */
 bool fa_run_begin(
-	struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_push *h);
-/* Adds a push: `in` without hdr and payload. Returns false, and has changed nothing, when the
- * packet must pass through fa_input(), after fa_run_end(). */
-bool fa_run_push(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_push *h,
-	const struct fa_in *in);
+	struct fa_conn *c, uint64_t now, struct fa_run *run, const struct wire_falcon_plain *h);
+/* Adds a packet: `in` without hdr and payload. Returns false, and has changed nothing, when the
+ * packet must pass through fa_input(), after fa_run_done(). */
+bool fa_run_add(struct fa_conn *c, uint64_t now, struct fa_run *run,
+	const struct wire_falcon_plain *h, const struct fa_in *in);
+/* Ends a run; the owner delivers its packets then. */
 void fa_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
+/* Makes the deliveries that the run made possible, which follow those of its packets. */
+void fa_run_done(struct fa_conn *c, uint64_t now);
 
 /* ---- Calls of the ULP ---- */
 
@@ -371,7 +379,8 @@ void fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t respo
 void fa_request(struct fa_conn *c, uint64_t now, struct fa_buf *buf);
 /* Sends the target's answer to the pull `rsn`, whose outcome was FA_TAKEN. Takes `buf`. */
 void fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf);
-/* The same as fa_outcome() with FA_TAKEN for the pull `rsn`, and fa_pull_data(). */
+/* The same as fa_outcome() with FA_TAKEN for the pull `rsn`, and fa_pull_data(). `buf` may be a
+ * chain (fa_buf.next): the answers to pulls with consecutive RSNs from `rsn` on. */
 void fa_answer(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf);
 /* Reports the outcome of an FA_PUSH or FA_PULL delivery, or of several (o->more). An `rsn` that is
  * not with the ULP counts as FA_BAD_OUTCOME and has no effect. */

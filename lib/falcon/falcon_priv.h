@@ -84,11 +84,11 @@ enum tl_take {
  * call pdl_ulp_ack() and pdl_nack() from inside, but not the ULP: deliveries wait for tl_run(). */
 enum tl_take tl_rx(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
-/* The parts of a run (fa_run_begin()): whether pushes may pass to the ULP one after the other as
- * they arrive; and the acceptance of a push, which returns false, and changes nothing, when the
- * push needs tl_rx(). The owner delivers an accepted push to the ULP. */
+/* The parts of a run (fa_run_begin()): whether packets may pass to the ULP one after the other as
+ * they arrive; and the acceptance of a packet, which returns false, and changes nothing, when the
+ * packet needs tl_rx(). The owner delivers an accepted packet to the ULP. */
 bool tl_run_ready(const struct fa_conn *c);
-bool tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h);
+bool tl_run_accept(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h);
 /* Reports that a packet is done: the peer acknowledged it (FA_DONE); or it acknowledged the
  * packet's Resync (`how` comes from the NACK or from pdl_withdraw(), or is FA_LOCAL_TIMEOUT after
  * the last retransmission); or the connection has failed. TL frees the packet with its payload. */

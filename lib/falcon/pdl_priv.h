@@ -314,12 +314,13 @@ bool pdl_count_timeout(struct fa_conn *c, uint64_t now, struct fa_pkt *p);
 /* ---- pdl_rx.c ---- */
 
 void pdl_input(struct fa_conn *c, uint64_t now, const struct fa_in *in);
-/* The parts of a run (fa_run_begin()): the bases of the first push, for which pdl_run_acks()
- * returns whether they are new and took effect; whether a push is new, and all its fields are as
+/* The parts of a run (fa_run_begin()): the bases of the first packet, for which pdl_run_acks()
+ * returns whether they are new and took effect; whether a packet is new, and all its fields are as
  * expected; its reception; the acknowledgement of all. */
-bool pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_push *h);
-bool pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_push *h);
-void pdl_run_push(struct fa_conn *c, const struct wire_falcon_push *h, const struct fa_in *in);
+bool pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h);
+bool pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_plain *h);
+void pdl_run_add(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_plain *h,
+	const struct fa_in *in);
 void pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run);
 
 /* ---- pdl_rxack.c ---- */

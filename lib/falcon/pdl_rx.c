@@ -377,48 +377,63 @@ pdl_rx_reliable(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 		data_window(c, now, &a);
 }
 
-/* ---- Runs of pushes ---- */
+/* ---- Runs of packets ---- */
 
-/* Returns whether a push is valid and has not arrived before. */
+/* Returns whether a packet is valid and has not arrived before. */
 static inline bool
-run_new(const struct fa_conn *c, const struct wire_falcon_push *h)
+run_new(const struct fa_conn *c, const struct wire_falcon_plain *h)
 {
-	const struct pdl_conn *d = &c->pdl;
-	uint32_t at = h->psn - d->rx.dbase;
+	const struct pdl_rx *rx = &c->pdl.rx;
+	bool pull = h->type == FALCON_PULL_REQUEST;
+	uint32_t at = h->psn - (pull ? rx->rbase : rx->dbase);
 
-	return at < FA_DATA_WINDOW && !at_base(d->rx.rx, at) && h->len <= c->params.mtu &&
-	       h->proto == c->params.protocol && h->function == c->params.function;
+	if (pull ? at >= FA_REQUEST_WINDOW || (rx->req >> at & 1)
+		 : at >= FA_DATA_WINDOW || at_base(rx->rx, at))
+		return false;
+	return h->len <= c->params.mtu && h->proto == c->params.protocol &&
+	       h->function == c->params.function;
 }
 
 static inline bool
-run_bases(const struct pdl_conn *d, const struct wire_falcon_push *h)
+run_bases(const struct pdl_conn *d, const struct wire_falcon_plain *h)
 {
 	return h->rbpsn == d->tx[PDL_REQUEST].base && h->dbpsn == d->tx[PDL_DATA].base;
 }
 
 bool
-pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_push *h)
+pdl_run_acks(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h)
 {
 	return !run_bases(&c->pdl, h) && run_new(c, h) &&
 	       pdl_piggyback(c, now, h->rbpsn, h->dbpsn) == FA_NONE;
 }
 
 bool
-pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_push *h)
+pdl_run_fits(const struct fa_conn *c, const struct wire_falcon_plain *h)
 {
 	return run_new(c, h) && run_bases(&c->pdl, h);
 }
 
 void
-pdl_run_push(struct fa_conn *c, const struct wire_falcon_push *h, const struct fa_in *in)
+pdl_run_add(struct fa_conn *c, struct fa_run *run, const struct wire_falcon_plain *h,
+	const struct fa_in *in)
 {
 	struct pdl_conn *d = &c->pdl;
 	unsigned flow = pdl_flow_of(d, in->path);
 
 	d->n.packets_in++;
-	mark_push(d, h->psn, h->ar, flow);
 	if (in->ce)
 		count_ce(c, &d->flow[flow]);
+	if (h->type == FALCON_PUSH_DATA) {
+		mark_push(d, h->psn, h->ar, flow);
+		run->halves++;
+		return;
+	}
+	if (h->type == FALCON_PULL_REQUEST)
+		request_taken(&d->rx, h->psn);
+	else
+		data_acked(&d->rx, h->psn);
+	run->halves = (uint16_t)(run->halves + 2);
+	run->ar |= h->ar;
 }
 
 void
@@ -429,7 +444,7 @@ pdl_run_end(struct fa_conn *c, uint64_t now, const struct fa_run *run)
 	unsigned flow = pdl_flow_of(&c->pdl, run->path);
 
 	pdl_rx_measure(c, now, &last, &c->pdl.flow[flow]);
-	pdl_ack_note(c, now, flow, run->n, false);
+	pdl_ack_note(c, now, flow, run->halves, run->ar);
 }
 
 void

@@ -119,6 +119,35 @@ came_again(struct tl_txn *t, uint64_t now, const struct wire_falcon *h, struct f
 	return TL_TAKEN;
 }
 
+/* The request goes to the ULP at once: it never is one of those that are held. Where the peer may
+ * have more pulls than agreed, or resources are scarce, tl_admit_permits() decides. */
+bool
+tl_run_pull(struct fa_conn *c, const struct wire_falcon_plain *h)
+{
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+	uint32_t share = s->cfg.conn_pulls, limit = s->cfg.conn_requests, most = c->params.pulls;
+	struct tl_txn *t;
+
+	if (h->rsn != tl->rx_rsn || h->request_len > c->params.mtu ||
+		(share && tl->pulls >= share) || (most && tl->pulls >= most) ||
+		(limit && tl->in_net >= limit) || !tl_net_fits(s, 1, false))
+		return false;
+	t = tl_net_alloc(c, FALCON_PULL_REQUEST, 1);
+	if (t == NULL)
+		return false;
+	t->state = TL_ULP_TX;
+	t->psn = h->psn;
+	t->pkt.rsn = h->rsn;
+	t->pkt.request_len = h->request_len;
+	TAILQ_INSERT_TAIL(&tl->ins, t, link);
+	tl_insert(&s->tl.requests, t);
+	tl->out++;
+	tl->rx_rsn++;
+	tl->gap_since = 0;
+	return true;
+}
+
 static enum tl_take
 rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload,
 	bool again)

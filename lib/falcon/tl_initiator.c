@@ -254,3 +254,22 @@ tl_rx_pull_data(
 	t->buf = payload;
 	return TL_TAKEN;
 }
+
+bool
+tl_run_pull_data(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h)
+{
+	struct tl_txn *t = TAILQ_FIRST(&c->tl.reqs);
+	struct fa_stack *s = c->s;
+
+	/* A pull in the table has no pull data yet. */
+	if (t == NULL || t->pkt.rsn != h->rsn || !t->hashed || t->pkt.resync ||
+		h->len > t->pkt.request_len)
+		return false;
+	if (t->in_pdl)
+		pdl_implied_ack(c, now, &t->pkt);
+	tl_remove(&s->tl.pulls, t);
+	TAILQ_REMOVE(&c->tl.reqs, t, link);
+	tl_request_rx_done(s, t);
+	tl_request_free(s, t);
+	return true;
+}

@@ -278,6 +278,9 @@ bool tl_initiator_event(struct tl_txn *t, enum tl_event ev, uint8_t completion, 
 void tl_packet_gone(struct fa_stack *s, struct tl_txn *t);
 enum tl_take tl_rx_pull_data(
 	struct fa_conn *c, uint64_t now, const struct wire_falcon *h, struct fa_buf *payload);
+/* Accepts the pull data of the oldest request as part of a run, and ends the request. Returns
+ * false, and changes nothing, when the packet needs tl_rx(). */
+bool tl_run_pull_data(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h);
 
 /* ---- tl_wait.c ---- */
 
@@ -318,6 +321,9 @@ struct tl_txn *tl_request_find(const struct fa_conn *c, uint32_t rsn);
 
 /* ---- tl_admit.c ---- */
 
+/* Accepts a pull request in order as part of a run. Returns false, and changes nothing, when it
+ * needs tl_rx(). */
+bool tl_run_pull(struct fa_conn *c, const struct wire_falcon_plain *h);
 enum tl_take tl_rx_request(struct fa_conn *c, uint64_t now, const struct wire_falcon *h,
 	struct fa_buf *payload, bool again);
 

@@ -18,8 +18,8 @@ tl_run_ready(const struct fa_conn *c)
 	       !tl->busy && !tl->running && !tl->dead;
 }
 
-bool
-tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h)
+static bool
+tl_run_push(struct fa_conn *c, const struct wire_falcon_plain *h)
 {
 	struct fa_stack *s = c->s;
 	struct tl_conn *tl = &c->tl;
@@ -39,6 +39,19 @@ tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h)
 	tl->out++;
 	tl->rx_rsn++;
 	return true;
+}
+
+bool
+tl_run_accept(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h)
+{
+	switch (h->type) {
+	case FALCON_PUSH_DATA:
+		return tl_run_push(c, h);
+	case FALCON_PULL_REQUEST:
+		return tl_run_pull(c, h);
+	default:
+		return tl_run_pull_data(c, now, h);
+	}
 }
 
 /* Removes the first `n` pushes. */

@@ -290,11 +290,53 @@ fa_pull_data(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 	tl_data_list(c);
 }
 
+/* Does what fa_outcome() and fa_pull_data() do for the answer to the oldest request, where nothing
+ * waits for resources or for its order. Returns false, without any effect, otherwise. tl_run()
+ * follows. */
+static bool
+answer_next(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
+{
+	struct tl_txn *t = TAILQ_FIRST(&c->tl.ins);
+	struct fa_stack *s = c->s;
+	struct tl_conn *tl = &c->tl;
+
+	if (c->dead || s->cfg.general || !c->params.ordered || t == NULL || t->pkt.rsn != rsn ||
+		t->type != FALCON_PULL_REQUEST || t->state != TL_ULP_TX || tl->rnr != TL_RNR_NONE ||
+		tl->held > 0 || buf == NULL || buf->len > t->pkt.request_len ||
+		!TAILQ_EMPTY(&s->tl.data_conns) || !TAILQ_EMPTY(&tl->data_waits) || !data_room(c))
+		return false;
+	t->buf = buf;
+	if (!send_data(t, now)) {
+		t->buf = NULL;
+		return false;
+	}
+	if ((int32_t)(rsn + 1 - tl->judged) > 0)
+		tl->judged = rsn + 1;
+	tl->out--;
+	tl_net_done(s, t);
+	return true;
+}
+
 void
 fa_answer(struct fa_conn *c, uint64_t now, uint32_t rsn, struct fa_buf *buf)
 {
-	const struct fa_outcome taken = {.rsn = rsn, .verdict = FA_TAKEN};
+	struct fa_outcome taken = {.rsn = rsn, .verdict = FA_TAKEN};
+	struct fa_buf *next;
+	bool run = false;
 
-	fa_outcome(c, now, &taken);
-	fa_pull_data(c, now, rsn, buf);
+	do {
+		next = buf != NULL ? buf->next : NULL;
+		if (next != NULL)
+			buf->next = NULL;
+		if (answer_next(c, now, taken.rsn, buf)) {
+			run = true;
+		} else {
+			fa_outcome(c, now, &taken);
+			fa_pull_data(c, now, taken.rsn, buf);
+		}
+		taken.rsn++;
+		buf = next;
+	} while (buf != NULL);
+	if (run)
+		tl_run(c, now);
 }

@@ -175,8 +175,8 @@ void rof_chan_hold(struct rof_chan *c, unsigned most);
  * call rof_chan_tx(). Returns false, and changes nothing, when memory is exhausted or `p` is
  * invalid. */
 bool rof_chan_open(struct rof_chan *c, const struct rof_chan_params *p);
-/* Processes a delivery of Falcon; takes d->buf. With FA_PUSH, d->buf may be a chain: pushes with
- * consecutive RSNs from d->rsn on. Placement, completions and verdicts are done on
+/* Processes a delivery of Falcon; takes d->buf, which may be a chain (fa_buf.next): deliveries of
+ * this type with consecutive RSNs from d->rsn on. Placement, completions and verdicts are done on
  * return, unless pages of the client's memory are missing (rof_pages()). Returns true when rof_tx()
  * of a QP that waited has work now (rof_chan_wake() names datagram QPs), or when messages wait for
  * rof_chan_tx(). */

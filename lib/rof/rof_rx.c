@@ -546,7 +546,22 @@ rx_or_wait(struct rof_chan *c, const struct fa_delivery *d)
 	}
 }
 
-/* Processes pushes with consecutive RSNs. */
+/* Processes a delivery by a fast path. Returns false, and has changed nothing, when the general
+ * path must do it. */
+static inline bool
+rx_fast(struct rof_chan *c, const struct fa_delivery *d)
+{
+	if (c->late_head != c->late_tail)
+		return false;
+	if (d->type != FA_PUSH)
+		return pull_fast(c, d);
+	if (!rof_rx_write_next(c, d->buf))
+		return false;
+	fast_taken(c, d, NULL);
+	return true;
+}
+
+/* Processes deliveries with consecutive RSNs. */
 static void
 rx_chain(struct rof_chan *c, const struct fa_delivery *d)
 {
@@ -556,9 +571,7 @@ rx_chain(struct rof_chan *c, const struct fa_delivery *d)
 		next = b->next;
 		b->next = NULL;
 		one.buf = b;
-		if (c->late_head == c->late_tail && rof_rx_write_next(c, b))
-			fast_taken(c, &one, NULL);
-		else
+		if (!rx_fast(c, &one))
 			rx_or_wait(c, &one);
 		one.rsn++;
 		one.restart = false;
@@ -569,9 +582,9 @@ bool
 rof_rx(struct rof_chan *c, uint64_t now, const struct fa_delivery *d)
 {
 	c->in_rx = true;
-	if (d->type == FA_PUSH && d->buf != NULL)
+	if (d->buf != NULL)
 		rx_chain(c, d);
-	else if (c->late_head != c->late_tail || !pull_fast(c, d))
+	else
 		rx_or_wait(c, d);
 	c->in_rx = false;
 	if (c->taken > 0)

@@ -5,6 +5,8 @@
  */
 #include "falcon.h"
 
+#include <stddef.h>
+
 #include "../base/be.h"
 
 #define FALCON_VERSION 1
@@ -42,6 +44,9 @@ struct push_data_hdr {
 	be16 reserved, request_len;
 } __attribute__((packed));
 _Static_assert(sizeof(struct push_data_hdr) == FALCON_PUSH_DATA_LEN, "Push Data");
+_Static_assert(offsetof(struct push_data_hdr, request_len) ==
+		       offsetof(struct pull_request_hdr, request_len),
+	"wire_falcon_plain_parse()");
 
 /* Section 7.6 */
 struct resync_hdr {
@@ -230,18 +235,26 @@ wire_falcon_parse(struct wire_falcon *out, const uint8_t *p, size_t len)
 }
 
 bool
-wire_falcon_push_parse(struct wire_falcon_push *out, const uint8_t *p, size_t len)
+wire_falcon_plain_parse(struct wire_falcon_plain *out, const uint8_t *p, size_t len)
 {
 	const struct push_data_hdr *h = (const struct push_data_hdr *)p;
 	uint32_t w;
 
-	if (len <= FALCON_PUSH_DATA_LEN)
+	if (len <= FALCON_PULL_DATA_LEN)
 		return false;
 	w = be32_get(h->base.function_type);
-	out->len = be16_get(h->request_len);
+	out->type = W1_TYPE(w);
 	out->proto = W1_PROTO(w);
-	if (W1_TYPE(w) != FALCON_PUSH_DATA || out->len != len - FALCON_PUSH_DATA_LEN ||
-		(out->proto != FALCON_RDMA && out->proto != FALCON_NVME))
+	if (out->type != FALCON_PUSH_DATA && out->type != FALCON_PULL_REQUEST &&
+		out->type != FALCON_PULL_DATA)
+		return false;
+	out->head = lengths[out->type];
+	if (len <= out->head || (out->proto != FALCON_RDMA && out->proto != FALCON_NVME))
+		return false;
+	out->len = (uint32_t)len - out->head;
+	/* A Pull Request has its length at the same place as a push. */
+	out->request_len = out->type == FALCON_PULL_DATA ? 0 : be16_get(h->request_len);
+	if (out->type == FALCON_PUSH_DATA && out->request_len != out->len)
 		return false;
 	out->ar = W1_AR(w);
 	out->function = W1_FUNCTION(w);

@@ -203,17 +203,19 @@ struct wire_falcon {
  * reserved bits.
  */
 int wire_falcon_parse(struct wire_falcon *out, const uint8_t *p, size_t len);
-/* The fields of a Push Data packet. */
-struct wire_falcon_push {
+/* The fields of a Push Data packet, a Pull Request or Pull Data. */
+struct wire_falcon_plain {
 	uint32_t function; /* Destination Function, 24 bits */
 	uint32_t dbpsn, rbpsn, psn, rsn;
-	uint16_t len; /* bytes of the payload */
+	uint32_t head, len;   /* bytes of the header, and of the payload behind it */
+	uint16_t request_len; /* Pull Data: 0 */
+	uint8_t type;         /* enum falcon_type */
 	uint8_t proto;
 	bool ar;
 };
-/* Parses a Push Data packet with a payload, whose version and CID the caller has compared. Returns
- * false for any other packet, and for one that wire_falcon_parse() refuses. */
-bool wire_falcon_push_parse(struct wire_falcon_push *out, const uint8_t *p, size_t len);
+/* Parses such a packet with a payload, whose version and CID the caller has compared. Returns false
+ * for any other packet, and for one that wire_falcon_parse() refuses. */
+bool wire_falcon_plain_parse(struct wire_falcon_plain *out, const uint8_t *p, size_t len);
 /* Writes the header of a packet; in->type is one of enum falcon_type, and reserved bits are 0. */
 unsigned wire_falcon_emit(uint8_t *p, const struct wire_falcon *in);
 

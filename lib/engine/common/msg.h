@@ -40,11 +40,13 @@ enum eng_to_transport {
 	ENG_T_CONSUMED,
 	/* Falcon; u: struct fa_buf * */
 	ENG_T_REQUEST, /* call fa_request() for each payload of a chain (fa_buf.next) */
-	ENG_T_ANSWER,  /* call fa_answer(); arg: RSN; u: NULL, too */
+	/* call fa_answer(); arg: RSN; u: NULL, or a chain: the answers to pulls with consecutive
+	 * RSNs from `arg` on */
+	ENG_T_ANSWER,
 	/* call fa_outcome(); arg: RSN; u: ENG_OUTCOME(verdict, ULP code), and from bit 16 on
 	 * fa_outcome.more */
 	ENG_T_OUTCOME,
-	ENG_T_DATA, /* call fa_pull_data(); otherwise as ENG_T_ANSWER */
+	ENG_T_DATA, /* call fa_pull_data(); arg: RSN; u: NULL, too */
 	ENG_T_RNR,  /* fa_outcome() with FA_RNR; u: the request, with the RNR timeout code */
 };
 
@@ -62,8 +64,8 @@ enum eng_to_stage {
 	ENG_E_SPEAK, /* call iw_release(): the responder may send now */
 	/* Falcon */
 	ENG_E_OPEN, /* u: struct eng_falcon_start *, which the receiver frees; the QP may start */
-	/* u: struct fa_buf *, with fa_delivery.restart in bit 0; arg: RSN. ENG_E_PUSH: a chain, of
-	 * pushes with consecutive RSNs from `arg` on */
+	/* u: struct fa_buf *, with fa_delivery.restart in bit 0; arg: RSN. A chain is packets with
+	 * consecutive RSNs from `arg` on. */
 	ENG_E_PUSH,
 	ENG_E_PULL,
 	ENG_E_PULL_DATA,

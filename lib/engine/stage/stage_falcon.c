@@ -48,6 +48,17 @@ requests_send(struct eng_stage *s)
 	s->requests.first = NULL;
 }
 
+/* Returns whether the ring to the transport stage of the QP is full, and counts it. */
+static bool
+transport_full(struct eng_stage *s, const struct eng_qp *qp)
+{
+	if (!rte_ring_full(s->to_transport[qp->transport]))
+		return false;
+	s->spent.ring_full = true;
+	sk_count(s->counters, ENG_RING_FULL);
+	return true;
+}
+
 /* Adds a request to those of the QP that is being served. Returns false when the ring is full. */
 static bool
 request_add(struct eng_stage *s, const struct eng_qp *qp, struct fa_buf *buf)
@@ -55,17 +66,48 @@ request_add(struct eng_stage *s, const struct eng_qp *qp, struct fa_buf *buf)
 	struct eng_returned **at = eng_fbuf_returned(buf);
 
 	if (s->requests.first == NULL) {
-		if (rte_ring_full(s->to_transport[qp->transport])) {
-			s->spent.ring_full = true;
-			sk_count(s->counters, ENG_RING_FULL);
+		if (transport_full(s, qp))
 			return false;
-		}
 		s->requests.end = &s->requests.first;
 	}
 	*at = eng_record_sent(*at, qp);
 	s->spent.bytes += buf->len;
 	*s->requests.end = buf;
 	s->requests.end = &buf->next;
+	return true;
+}
+
+/* Sends the answers to the pulls of a message. The ring has room, as for requests_send(). */
+static void
+answers_send(struct eng_stage *s)
+{
+	if (s->answers.first == NULL)
+		return;
+	RTE_VERIFY(eng_qp_send(s, s->answers.qp, ENG_T_ANSWER, s->answers.first, s->answers.rsn));
+	s->answers.first = NULL;
+}
+
+/* Adds an answer to those of the message that is being processed. Returns false when the ring is
+ * full. */
+static bool
+answer_add(struct eng_stage *s, const struct eng_qp *qp, uint32_t rsn, struct fa_buf *buf)
+{
+	struct eng_returned **at = eng_fbuf_returned(buf);
+
+	if (s->answers.first != NULL && rsn != s->answers.rsn + s->answers.n)
+		answers_send(s);
+	if (s->answers.first == NULL) {
+		if (transport_full(s, qp))
+			return false;
+		s->answers.end = &s->answers.first;
+		s->answers.rsn = rsn;
+		s->answers.n = 0;
+	}
+	*at = eng_record_sent(*at, qp);
+	s->spent.bytes += buf->len;
+	*s->answers.end = buf;
+	s->answers.end = &buf->next;
+	s->answers.n++;
 	return true;
 }
 
@@ -89,7 +131,10 @@ op_tell(void *ctx, struct rof_chan *c, const struct rof_msg *m)
 		if (s->requests.qp == qp)
 			return request_add(s, qp, m->buf);
 	}
+	if (m->kind == ROF_MSG_ANSWER && m->buf != NULL && s->answers.qp == qp)
+		return answer_add(s, qp, m->outcome.rsn, m->buf);
 	requests_send(s);
+	answers_send(s);
 	if (m->kind == ROF_MSG_OUTCOME)
 		return stage_falcon_tell_outcome(s, qp, &m->outcome);
 	if (m->buf == NULL) /* the answer to a pull whose headers are invalid */
@@ -254,8 +299,11 @@ falcon_message(struct eng_stage *s, struct eng_qp *qp, const struct eng_dmsg *m)
 	}
 	for (const struct fa_buf *b = d.buf; b != NULL; b = b->next)
 		s->spent.bytes += b->len;
+	s->answers.qp = s->rof.general ? NULL : qp;
 	if (rof_rx(qp->chan, s->now, &d))
 		eng_qp_activate(s, qp);
+	answers_send(s);
+	s->answers.qp = NULL;
 }
 
 /* Falcon has no half-closed connection: both kinds of close flush what is in flight. */

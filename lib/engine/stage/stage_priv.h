@@ -158,6 +158,12 @@ struct eng_stage {
 		const struct eng_qp *qp; /* NULL: requests are sent one by one */
 		struct fa_buf *first, **end;
 	} requests;
+	/* Falcon: the answers to consecutive pulls of a message, in the same way. */
+	struct {
+		const struct eng_qp *qp;
+		struct fa_buf *first, **end;
+		uint32_t rsn, n; /* the RSN of the first, and their number */
+	} answers;
 	/* hash tables: the bucket is the SRQ number or QPN, modulo ENG_NUMBER_BUCKETS */
 	struct rd_srq *xrc_srqs[ENG_NUMBER_BUCKETS];
 	struct eng_qp *datagram_qps[ENG_NUMBER_BUCKETS];

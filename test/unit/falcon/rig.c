@@ -274,10 +274,10 @@ tl_run_ready(const struct fa_conn *c)
 }
 
 bool
-tl_run_push(struct fa_conn *c, const struct wire_falcon_push *h)
+tl_run_accept(struct fa_conn *c, uint64_t now, const struct wire_falcon_plain *h)
 {
 	cr_assert_lt(rig.rxs, RIG_LOG);
-	rig.rx[rig.rxs++] = (struct rig_rx){FALCON_PUSH_DATA, h->psn, h->rsn, false};
+	rig.rx[rig.rxs++] = (struct rig_rx){h->type, h->psn, h->rsn, false};
 	return true;
 }
 

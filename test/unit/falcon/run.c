@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs of pushes (fa_run_begin()) against the general path: two stacks with the same seed receive
- * the same packets, one of them through fa_input() alone. After each step they must have sent the
- * same packets, made the same deliveries in the same order, and counted the same. The packets are
- * those of a peer on a wire that loses, repeats and reorders them; the ULP takes its time, is not
- * ready for some requests (RNR), and refuses others.
+ * Runs of packets (fa_run_begin()) and of answers (fa_answer()) against the general path: two
+ * stacks with the same seed receive the same packets, one of them through fa_input() alone. After
+ * each step they must have sent the same packets, made the same deliveries in the same order, and
+ * counted the same. The packets are those of a peer on a wire that loses, repeats and reorders
+ * them; the ULP takes its time, is not ready for some requests (RNR), and refuses others. It has
+ * requests of its own, too, whose pull data is among the packets of the peer.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -42,22 +43,26 @@ struct side {
 	unsigned head, tail;
 	bool refused; /* until a delivery with `restart` */
 	int bufs;
-	unsigned pushes_in_runs;
+	unsigned in_runs[16];  /* packets by type */
 	uint32_t dbase, rbase; /* of the last acknowledgement */
-	uint32_t data_next;    /* PSN after the newest pull data */
+	uint32_t data_next;    /* PSN after the newest packet of the data window */
 };
 
 struct packet {
 	struct wire_falcon h;
 	uint32_t len;
-	bool pull;
+	bool pull;    /* a pull request */
 	bool refused; /* for good: a Resync takes its place */
 };
 
 static struct side side[2];
 static struct packet *sent;
-static unsigned nsent, cursor; /* packets so far; the next one to send */
-static uint32_t acked;         /* pull data that the peer reports */
+static unsigned nsent, cursor;   /* packets so far; the next one to send */
+static uint32_t requests_acked;  /* the same of requests */
+static uint32_t acked;           /* PSN up to which the peer acknowledges the data window */
+static uint32_t asked[SENT_MAX]; /* RSNs of the pulls that have arrived at the peer */
+static unsigned nasked, ndata;   /* their number; those of them with pull data */
+static unsigned pull_share;      /* of 16 requests of the peer */
 static bool ring_full, lossy;
 static uint64_t seed;
 
@@ -123,8 +128,11 @@ op_output(void *ctx, struct fa_conn *c, const struct fa_out *out)
 	memcpy(at + FALCON_MAX + 4, &out->path, 4);
 	if (out->hdr->type == FALCON_NACK && out->hdr->nack_code == FALCON_NACK_CIE)
 		packet_of(false, out->hdr->psn)->refused = true;
-	if (out->hdr->type == FALCON_PULL_DATA)
+	if ((out->hdr->type == FALCON_PULL_DATA || out->hdr->type == FALCON_PUSH_DATA) &&
+		(int32_t)(out->hdr->psn + 1 - sd->data_next) > 0)
 		sd->data_next = out->hdr->psn + 1;
+	if (out->hdr->type == FALCON_PULL_REQUEST && sd == &side[0] && out->hdr->psn == nasked)
+		asked[nasked++] = out->hdr->rsn;
 	sd->dbase = out->hdr->dbpsn;
 	sd->rbase = out->hdr->rbpsn;
 	return 0;
@@ -177,7 +185,7 @@ start(uint8_t flows)
 
 	memset(side, 0, sizeof(side));
 	sent = calloc(SENT_MAX, sizeof(*sent));
-	nsent = cursor = acked = 0;
+	nsent = cursor = acked = nasked = ndata = requests_acked = 0;
 	ring_full = lossy = false;
 	for (unsigned i = 0; i < 2; i++) {
 		struct fa_config cfg;
@@ -220,19 +228,25 @@ new_packet(void)
 {
 	static const uint32_t lengths[] = {36, 36, 36, 1000, 3000, 0};
 	struct packet *p = &sent[nsent];
+	bool data = ndata < nasked && draw(3) > 0;
 
 	cr_assert_lt(nsent, SENT_MAX);
-	p->pull = draw(16) == 0 && next_request - side[0].rbase < FA_REQUEST_WINDOW;
+	p->pull =
+		!data && draw(16) < pull_share && next_request - side[0].rbase < FA_REQUEST_WINDOW;
 	if (!p->pull && next_data - side[0].dbase >= FA_DATA_WINDOW + (draw(16) == 0))
 		return NULL;
-	p->len = p->pull ? 40 : lengths[draw(6)];
-	p->h = (struct wire_falcon){.type = p->pull ? FALCON_PULL_REQUEST : FALCON_PUSH_DATA,
+	p->len = p->pull ? 40 : data ? 8 + draw(2) * 100 : lengths[draw(6)];
+	p->h = (struct wire_falcon){.type = p->pull ? FALCON_PULL_REQUEST
+					    : data  ? FALCON_PULL_DATA
+						    : FALCON_PUSH_DATA,
 		.ar = draw(16) == 0,
 		.proto = FALCON_RDMA,
 		.cid = 1,
 		.psn = p->pull ? next_request++ : next_data++,
-		.rsn = next_rsn++,
-		.request_len = (uint16_t)(p->pull ? 8 : p->len)};
+		.rsn = data ? asked[ndata++] : next_rsn++,
+		.request_len = (uint16_t)(p->pull ? 8
+					  : data  ? 0
+						  : p->len)};
 	nsent++;
 	return p;
 }
@@ -266,7 +280,7 @@ next_packet(void)
 	if (p == NULL)
 		p = nsent > 0 ? &sent[nsent - 1 - draw(SK_MIN(nsent, 60u))] : new_packet();
 	copy = *p;
-	if (p->refused || (!p->pull && draw(1000) == 0)) {
+	if (p->refused || (p->h.type == FALCON_PUSH_DATA && draw(1000) == 0)) {
 		copy.h.type = FALCON_RESYNC;
 		copy.h.resync_type = FALCON_PUSH_DATA;
 		copy.h.resync_code = FALCON_RESYNC_CIE;
@@ -291,11 +305,16 @@ end_run(struct side *sd, uint64_t now, struct open_run *r)
 	r->open = false;
 	fa_run_end(sd->c, now, &r->run);
 	for (uint32_t i = 0; i < r->run.n; i++) {
-		struct fa_delivery d = {.type = FA_PUSH, .rsn = r->run.rsn + i, .buf = r->bufs[i]};
+		struct fa_delivery d = {.type = r->run.type == FALCON_PUSH_DATA   ? FA_PUSH
+						: r->run.type == FALCON_PULL_DATA ? FA_PULL_DATA
+										  : FA_PULL,
+			.rsn = r->run.rsn + i,
+			.buf = r->bufs[i]};
 
 		receive(sd, &d);
 	}
-	sd->pushes_in_runs += r->run.n;
+	sd->in_runs[r->run.type] += r->run.n;
+	fa_run_done(sd->c, now);
 }
 
 static bool
@@ -303,15 +322,16 @@ run_takes(struct side *sd, uint64_t now, struct open_run *r, const struct wire_f
 	const struct fa_in *in)
 {
 	uint8_t bytes[FALCON_MAX + MTU] = {0};
-	struct wire_falcon_push push;
+	struct wire_falcon_plain plain;
 
 	wire_falcon_emit(bytes, h);
 	if (!sd->runs || ring_full || in->payload == NULL ||
-		!wire_falcon_push_parse(&push, bytes, wire_falcon_len(h->type) + in->payload->len))
+		!wire_falcon_plain_parse(
+			&plain, bytes, wire_falcon_len(h->type) + in->payload->len))
 		return false;
 	if (!r->open)
-		r->open = fa_run_begin(sd->c, now, &r->run, &push);
-	if (!r->open || !fa_run_push(sd->c, &r->run, &push, in))
+		r->open = fa_run_begin(sd->c, now, &r->run, &plain);
+	if (!r->open || !fa_run_add(sd->c, now, &r->run, &plain, in))
 		return false;
 	r->bufs[r->run.n - 1] = in->payload;
 	return true;
@@ -348,11 +368,13 @@ burst(uint64_t now, uint8_t flows)
 			.ttl = 60,
 			.ce = draw(50) == 0};
 
-		/* The peer acknowledges the pull data that it has, at its own time. */
-		if (draw(20) == 0)
+		/* The peer acknowledges what it has at its own time. */
+		if (draw(20) == 0) {
 			acked = side[0].data_next;
+			requests_acked = nasked;
+		}
 		p.h.dbpsn = acked;
-		p.h.rbpsn = 0;
+		p.h.rbpsn = requests_acked;
 		if (lossy && draw(8) == 0)
 			continue;
 		for (unsigned k = 0; k < 2; k++)
@@ -376,32 +398,49 @@ choose(const struct side *sd, const struct fa_delivery *d, uint32_t dice)
 	return dice == 2 && d->type == FA_PUSH ? REFUSE : TAKE;
 }
 
-/* Answers one delivery, or with `more` also those behind it that are taken. Returns their
+/* Reports that `n` consecutive requests were taken, with the answers of pulls. */
+static void
+report(struct side *sd, uint64_t now, const struct fa_outcome *o, bool pull, unsigned n)
+{
+	struct fa_buf *first = NULL, **end = &first;
+
+	if (pull && sd->runs) {
+		for (unsigned i = 0; i < n; i++, end = &(*end)->next)
+			*end = buf_new(sd, 1, 8);
+		fa_answer(sd->c, now, o->rsn, first);
+		return;
+	}
+	fa_outcome(sd->c, now, o);
+	if (pull)
+		fa_pull_data(sd->c, now, o->rsn, buf_new(sd, 1, 8));
+}
+
+/* Answers one request, or with runs also those of its type behind it that are taken. Returns their
  * number. */
 static unsigned
-answer(struct side *sd, uint64_t now, const uint32_t *dice, unsigned n)
+answer_request(struct side *sd, uint64_t now, const struct fa_delivery *d, const uint32_t *dice,
+	unsigned n)
 {
-	struct fa_delivery d = sd->queue[sd->head++ % 1024].d;
-	enum choice what = choose(sd, &d, dice[0]);
-	struct fa_outcome o = {.rsn = d.rsn, .verdict = FA_TAKEN};
+	enum choice what = choose(sd, d, dice[0]);
+	struct fa_outcome o = {.rsn = d->rsn, .verdict = FA_TAKEN};
 	unsigned done = 1;
 
-	sd->refused = what == NOT_READY || (sd->refused && !d.restart);
+	sd->refused = what == NOT_READY || (sd->refused && !d->restart);
 	if (what == NOT_READY) {
 		o.verdict = FA_RNR;
 		o.rnr = 1;
-		o.buf = d.buf;
-	} else if (d.buf != NULL) {
-		op_free(sd, d.buf);
+		o.buf = d->buf;
+	} else if (d->buf != NULL) {
+		op_free(sd, d->buf);
 	}
 	if (what == REFUSE) {
 		o.verdict = FA_CIE;
 		o.ulp_code = 7;
 	}
-	while (what == TAKE && sd->runs && d.type == FA_PUSH && done < n) {
+	while (what == TAKE && sd->runs && done < n) {
 		const struct fa_delivery *behind = &sd->queue[sd->head % 1024].d;
 
-		if (behind->type != FA_PUSH || behind->restart || behind->rsn != d.rsn + done ||
+		if (behind->type != d->type || behind->restart || behind->rsn != d->rsn + done ||
 			choose(sd, behind, dice[done]) != TAKE)
 			break;
 		if (behind->buf != NULL)
@@ -410,10 +449,34 @@ answer(struct side *sd, uint64_t now, const uint32_t *dice, unsigned n)
 		done++;
 	}
 	o.more = (uint16_t)(done - 1);
-	fa_outcome(sd->c, now, &o);
-	if (what == TAKE && d.type == FA_PULL)
-		fa_pull_data(sd->c, now, d.rsn, buf_new(sd, 1, 8));
+	report(sd, now, &o, what == TAKE && d->type == FA_PULL, done);
 	return done;
+}
+
+/* Processes one delivery, or several requests. Returns their number. */
+static unsigned
+answer(struct side *sd, uint64_t now, const uint32_t *dice, unsigned n)
+{
+	struct fa_delivery d = sd->queue[sd->head++ % 1024].d;
+
+	if (d.type == FA_PUSH || d.type == FA_PULL)
+		return answer_request(sd, now, &d, dice, n);
+	if (d.buf != NULL)
+		op_free(sd, d.buf);
+	return 1;
+}
+
+/* Starts a pull, or a push, as both ULPs do. */
+static void
+request(uint64_t now)
+{
+	bool pull = draw(4) > 0;
+
+	for (unsigned k = 0; k < 2; k++)
+		if (pull)
+			fa_pull(side[k].c, now, buf_new(&side[k], 2, 40), 108);
+		else
+			fa_push(side[k].c, now, buf_new(&side[k], 2, 40));
 }
 
 static void
@@ -463,6 +526,7 @@ storm(uint8_t flows, uint64_t from)
 	uint64_t now = 1000000;
 
 	seed = from;
+	pull_share = draw(2) == 0 ? 1 : 12;
 	next_rsn = next_data = next_request = BASE_RSN;
 	start(flows);
 	for (unsigned step = 0; step < STEPS && nsent + BURST < SENT_MAX; step++) {
@@ -475,13 +539,16 @@ storm(uint8_t flows, uint64_t from)
 		burst(now, flows);
 		if (draw(3) > 0)
 			ulp(now);
+		for (unsigned i = draw(12); i > 0; i--)
+			request(now);
 		for (unsigned k = 0; k < 2; k++)
 			fa_stack_poll(side[k].s, now, 64);
 		compare(step);
 	}
 	cr_assert_gt(nsent, 1000u, "%u packets", nsent);
-	cr_assert_gt(
-		side[1].pushes_in_runs, 500u, "%u of %u packets", side[1].pushes_in_runs, nsent);
+	cr_assert_gt(side[1].in_runs[FALCON_PUSH_DATA], 300u);
+	cr_assert_gt(side[1].in_runs[FALCON_PULL_REQUEST], pull_share > 1 ? 300u : 20u);
+	cr_assert_gt(side[1].in_runs[FALCON_PULL_DATA], 300u);
 	cr_assert_gt(fa_stack_counters(side[0].s)[FA_RNR_OUT], 0);
 	cr_assert_gt(fa_stack_counters(side[0].s)[FA_DUPLICATE], 0);
 	finish();

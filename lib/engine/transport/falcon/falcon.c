@@ -447,12 +447,12 @@ falcon_link_drop(const struct eng_dmsg *m)
 
 	switch (m->id_type & 15) {
 	case ENG_T_REQUEST:
+	case ENG_T_ANSWER:
 		for (struct fa_buf *b = (struct fa_buf *)(uintptr_t)m->u; b != NULL; b = next) {
 			next = b->next;
 			eng_fbuf_free(b);
 		}
 		break;
-	case ENG_T_ANSWER:
 	case ENG_T_DATA:
 	case ENG_T_RNR:
 		if (m->u != 0)

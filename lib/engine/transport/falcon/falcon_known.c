@@ -10,8 +10,8 @@
  * bytes. A connection in tunnel mode or with cookies, a frame in several mbufs or in a shared one
  * that is sealed, and the loop port always take the general path.
  *
- * Consecutive packets of one connection make a run. Pushes that lib/falcon accepts as part of one
- * (fa_run_push()) go to the engine stage together, in one message.
+ * Consecutive packets of one connection and one type make a run. Those that lib/falcon accepts as
+ * part of one (fa_run_add()) go to the engine stage together, in one message.
  */
 #include <string.h>
 
@@ -346,11 +346,11 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 
 /* ---- A run of packets ---- */
 
-/* The pushes of one message to the engine stage. */
+/* The packets of one message to the engine stage. */
 struct known_run {
 	struct fa_run fa;
 	struct fa_buf *head, **tail;
-	bool open; /* lib/falcon accepts pushes */
+	bool open; /* lib/falcon accepts packets */
 };
 
 /* Returns whether the engine stage receives deliveries of the connection, and the ring to it has
@@ -364,6 +364,14 @@ stage_ready(const struct eng_transport *t, const struct eng_falcon_conn *fc)
 	       !rte_ring_full(t->to_stage[c->stage]);
 }
 
+static inline enum eng_to_stage
+known_message(uint8_t type)
+{
+	return type == FALCON_PUSH_DATA      ? ENG_E_PUSH
+	       : type == FALCON_PULL_REQUEST ? ENG_E_PULL
+					     : ENG_E_PULL_DATA;
+}
+
 static void
 run_close(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *run)
 {
@@ -374,13 +382,15 @@ run_close(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run 
 	if (run->fa.n == 0)
 		return;
 	/* The ring had room when the run began, and no other stage writes to it. */
-	RTE_VERIFY(eng_conn_send(t, fc->c, ENG_E_PUSH, (uintptr_t)run->head, run->fa.rsn));
+	RTE_VERIFY(eng_conn_send(
+		t, fc->c, known_message(run->fa.type), (uintptr_t)run->head, run->fa.rsn));
+	fa_run_done(fc->fa, t->now);
 }
 
-/* Begins a run with a push. Its bases may complete requests, which takes room in the ring. */
+/* Begins a run with a packet. Its bases may complete requests, which takes room in the ring. */
 static bool
 run_open(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *run,
-	const struct wire_falcon_push *h)
+	const struct wire_falcon_plain *h)
 {
 	run->open = stage_ready(t, fc) && fa_run_begin(fc->fa, t->now, &run->fa, h) &&
 		    stage_ready(t, fc);
@@ -388,10 +398,10 @@ run_open(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *
 	return run->open;
 }
 
-/* Adds a push to the run. Returns false, and has changed nothing, when it cannot be a part of
+/* Adds a packet to the run. Returns false, and has changed nothing, when it cannot be a part of
  * one. */
 static inline bool
-run_push(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *run,
+run_add(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *run,
 	const struct eng_datagram *d, const struct eng_falcon_outer *outer)
 {
 	const uint8_t *p = rte_pktmbuf_mtod_offset(d->m, const uint8_t *, d->off + PSP_LEN);
@@ -401,22 +411,22 @@ run_push(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *
 		.ce = outer->ce,
 		.waited = fa_ticks(t->waited)};
 	uint32_t len = d->len - PSP_LEN - wire_psp_icv_len(d->psp.version);
-	struct wire_falcon_push h;
+	struct wire_falcon_plain h;
 	struct fa_buf *b;
 
-	if (!wire_falcon_push_parse(&h, p, len))
+	if (!wire_falcon_plain_parse(&h, p, len))
 		return false;
 	if (!run->open && !run_open(t, fc, run, &h))
 		return false;
-	if (!fa_run_push(fc->fa, &run->fa, &h, &in)) {
-		/* The push may be the first one of a new run: its bases may be new. */
+	if (!fa_run_add(fc->fa, t->now, &run->fa, &h, &in)) {
+		/* The packet may be the first one of a new run: its bases may be new. */
 		if (run->fa.n == 0)
 			return false;
 		run_close(t, fc, run);
-		if (!run_open(t, fc, run, &h) || !fa_run_push(fc->fa, &run->fa, &h, &in))
+		if (!run_open(t, fc, run, &h) || !fa_run_add(fc->fa, t->now, &run->fa, &h, &in))
 			return false;
 	}
-	b = eng_fbuf(t->rx_pool, d->m, d->off + PSP_LEN + FALCON_PUSH_DATA_LEN, h.len);
+	b = eng_fbuf(t->rx_pool, d->m, d->off + PSP_LEN + h.head, h.len);
 	*run->tail = b;
 	run->tail = &b->next;
 	return true;
@@ -446,7 +456,7 @@ eng_falcon_rx_known(struct eng_transport *t, uint16_t port, struct rte_mbuf **m,
 			forged++;
 			continue;
 		}
-		if (run_push(t, fc, &run, &d, &outer))
+		if (run_add(t, fc, &run, &d, &outer))
 			continue;
 		run_close(t, fc, &run);
 		eng_falcon_rx_input(t, fc, &d, &outer);
