@@ -8,7 +8,7 @@ saker_build_packages="build-essential meson ninja-build pkg-config libdpdk-dev d
 libipsec-mb-dev libssl-dev libcriterion-dev libibverbs-dev librdmacm-dev libedit-dev"
 # shellcheck disable=SC2034
 saker_test_packages="clang-14 libclang-rt-14-dev tshark python3 iproute2 jq gnuplot-nox
-ibverbs-utils rdmacm-utils perftest procps valgrind
+ibverbs-utils rdmacm-utils perftest procps valgrind iperf3 netcat-openbsd curl lighttpd
 clang-format-14 clang-tidy-14 shellcheck codespell gcovr binutils git libseccomp-dev systemd"
 
 # install_packages NAME...: installs the missing ones. A machine without a registry works where all

@@ -111,7 +111,8 @@ run_main_row_of(int c)
 	return NULL;
 }
 
-/* Processes the options and finds the library to preload. Returns 0 to run the program, else the exit status plus 1. */
+/* Processes the options and finds the library to preload. Returns 0 to run the program, else the
+ * exit status plus 1. */
 static int
 options(int argc, char **argv, char library[PATH_MAX])
 {

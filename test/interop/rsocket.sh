@@ -14,8 +14,8 @@ take_memory 400
 port=7600
 
 falcon_section 7 >"$work/falcon.ini"
-wire_a=(--config "$work/falcon.ini" --address 0=10.5.0.1/24 --address 0=fd05::1/64)
-wire_b=(--config "$work/falcon.ini" --address 0=10.5.0.2/24 --address 0=fd05::2/64)
+wire_a=(--config "$work/falcon.ini" --address "0=10.5.0.1/24" --address "0=fd05::1/64")
+wire_b=(--config "$work/falcon.ini" --address "0=10.5.0.2/24" --address "0=fd05::2/64")
 
 # at SAKER COMMAND...: becomes a program that uses the saker. sockets: as well for its sockets.
 at() {

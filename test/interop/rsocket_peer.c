@@ -31,8 +31,7 @@ peer_die(const char *what)
 static struct sockaddr_in6
 address(const char *text, const char *port)
 {
-	struct sockaddr_in6 a = {
-		.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(port))};
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(port))};
 	char mapped[64];
 
 	snprintf(mapped, sizeof(mapped), "%s%s", strchr(text, ':') != NULL ? "" : "::ffff:", text);

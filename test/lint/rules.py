@@ -39,6 +39,8 @@ ROOMS = {
                    _CONTROL],
     'drivers/net/impair': [],
     'drivers/verbs/cm': ['drivers/verbs'],
+    'drivers/verbs/rsocket': ['drivers/verbs'],
+    'drivers/verbs/sockets': ['drivers/verbs', 'drivers/verbs/rsocket'],
 }
 
 # Headers that count as part of another room than their folder's.
@@ -57,7 +59,8 @@ NEVER = [
 # A *_priv.h is included by the files of its own folder and of the folders named here.
 PRIVATE_USERS = {
     _TRANSPORT: [_FALCON, _IWARP],
-    'drivers/verbs': ['drivers/verbs/cm'],
+    'drivers/verbs': ['drivers/verbs/cm', 'drivers/verbs/rsocket', 'drivers/verbs/sockets'],
+    'drivers/verbs/rsocket': ['drivers/verbs/sockets'],
     'lib/client': ['lib/client/attach'],
 }
 
@@ -84,7 +87,13 @@ PREFIXES = {
     'drivers/gateway': ['gw_', 'sw_'],
     # The functions of libibverbs and librdmacm that the library replaces, and its own.
     'drivers/verbs': ['vb_', 'ibv_', 'rdma_', '_ibv_',
-                      '=mult_to_ibv_rate', '=mbps_to_ibv_rate'],
+                      '=mult_to_ibv_rate', '=mbps_to_ibv_rate',
+                      # <rdma/rsocket.h>
+                      '=rsocket', '=rbind', '=rlisten', '=raccept', '=rconnect', '=rshutdown',
+                      '=rclose', '=rrecv', '=rrecvfrom', '=rrecvmsg', '=rread', '=rreadv',
+                      '=rsend', '=rsendto', '=rsendmsg', '=rwrite', '=rwritev', '=rpoll',
+                      '=rselect', '=rfcntl', '=rgetpeername', '=rgetsockname', '=rsetsockopt',
+                      '=rgetsockopt', '=riomap', '=riounmap', '=riowrite'],
     'drivers/net': ['impair_'],
 }
 

@@ -46,8 +46,8 @@ static int
 address_take(const struct vb_rs *rs, const struct sockaddr *addr, socklen_t len,
 	struct sockaddr_storage *to)
 {
-	socklen_t need = rs->domain == AF_INET6 ? sizeof(struct sockaddr_in6)
-						: sizeof(struct sockaddr_in);
+	socklen_t need =
+		rs->domain == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 
 	if (addr == NULL || len < sizeof(addr->sa_family))
 		return EINVAL;
@@ -105,7 +105,7 @@ socket_lock(int fd, unsigned in)
 		err = vb_fail(EOPNOTSUPP, "the socket belongs to the parent process");
 	else if ((rs->state & in) == 0)
 		err = (rs->state & (RS_CONNECTED | RS_ACCEPTING)) != 0 ? EISCONN
-		      : rs->state == RS_CONNECTING		       ? EALREADY
+		      : rs->state == RS_CONNECTING                     ? EALREADY
 								       : EINVAL;
 	if (err == 0)
 		return rs;

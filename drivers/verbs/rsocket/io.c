@@ -219,8 +219,8 @@ rrecv(int socket, void *buf, size_t len, int flags)
 
 /* A stream does not report the sender, as with recvfrom(2) of TCP. */
 VB_EXPORT ssize_t
-rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr,
-	socklen_t *addrlen)
+rrecvfrom(
+	int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
 	if (src_addr != NULL && addrlen != NULL)
 		*addrlen = 0;

@@ -123,8 +123,8 @@ map_register(struct vb_rs *rs, struct rs_map *m, off_t offset)
 			rs->peer_maps_max);
 	m->offset = offset == -1 ? offset_choose(rs, m->len) : (uint64_t)offset;
 	if (offset != -1 && overlaps(rs, m->offset, m->len, &end))
-		return vb_fail(EEXIST, "riomap: there is a mapping at the offset %lld",
-			(long long)offset);
+		return vb_fail(
+			EEXIST, "riomap: there is a mapping at the offset %lld", (long long)offset);
 	m->mr = ibv_reg_mr(rs->id->pd, (void *)(uintptr_t)m->addr, m->len,
 		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (m->mr == NULL)

@@ -20,7 +20,7 @@
 static const uint8_t filler[FILLER];
 
 static void
-drain(int fd)
+pair_drain(int fd)
 {
 	uint8_t bytes[4096];
 
@@ -34,7 +34,7 @@ show_in(struct vb_rs *rs, bool in)
 	if (in && send(rs->b, filler, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
 		return;
 	if (!in)
-		drain(rs->a);
+		pair_drain(rs->a);
 	rs->in = in;
 }
 
@@ -47,15 +47,14 @@ show_out(struct vb_rs *rs, bool out)
 	if (out && __atomic_load_n(&rs->shared, __ATOMIC_ACQUIRE))
 		vb_rs_relay_asked(rs);
 	if (out && !rs->relay)
-		drain(rs->b);
+		pair_drain(rs->b);
 	rs->out = out;
 }
 
 static bool
 is_readable(const struct vb_rs *rs)
 {
-	return rs->nready > 0 || rs->rx_eof || rs->state == RS_CLOSED ||
-	       rs->rx.count > 0;
+	return rs->nready > 0 || rs->rx_eof || rs->state == RS_CLOSED || rs->rx.count > 0;
 }
 
 void
@@ -84,8 +83,8 @@ vb_rs_show(struct vb_rs *rs)
 void
 vb_rs_show_nothing(struct vb_rs *rs)
 {
-	drain(rs->a);
-	drain(rs->b);
+	pair_drain(rs->a);
+	pair_drain(rs->b);
 	rs->in = false;
 	rs->out = true;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Relays. After fork(2) two processes have the descriptor, and the connection belongs to the parent.
- * As soon as the child uses the socket, or the parent closes it, the parent's thread carries the
- * bytes between the connection and the pair, and each process uses the descriptor as the Unix
- * socket that it is. So a server may accept in one process and serve in another, as long as the
- * first one runs.
+ * Relays. After fork(2) two processes have the descriptor, and the connection belongs to the
+ * parent. As soon as the child uses the socket, or the parent closes it, the parent's thread
+ * carries the bytes between the connection and the pair, and each process uses the descriptor as
+ * the Unix socket that it is. So a server may accept in one process and serve in another, as long
+ * as the first one runs.
  *
  * The child asks by one byte. The parent answers by giving its end a name, which the child sees as
  * the name of its peer. What vb_rs_show() had put into the pair is gone by then.

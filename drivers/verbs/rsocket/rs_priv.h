@@ -122,7 +122,7 @@ struct vb_rs {
 	struct ibv_mr *mr;
 	uint8_t *mem;
 	size_t mem_len;
-	uint32_t nrx, ntx; /* slots with those for control */
+	uint32_t nrx, ntx;  /* slots with those for control */
 	struct rs_queue rx; /* received, in order */
 	uint32_t *rx_len;   /* [nrx] bytes of the slot's message */
 	uint32_t rx_off;    /* bytes of the first slot that the program has read */
@@ -226,8 +226,7 @@ uint8_t *vb_rs_slot_at(struct vb_rs *rs, uint32_t slot);
 /* Queues a message of `type` whose content the slot holds. */
 void vb_rs_slot_queue(struct vb_rs *rs, uint32_t slot, enum rs_type type, uint32_t len);
 /* Writes a slot's content, of `len` bytes, to the peer's memory. Returns 0 or errno. */
-int vb_rs_slot_write(
-	struct vb_rs *rs, uint32_t slot, uint32_t len, uint64_t addr, uint32_t rkey);
+int vb_rs_slot_write(struct vb_rs *rs, uint32_t slot, uint32_t len, uint64_t addr, uint32_t rkey);
 
 /* ---- iomap.c ---- */
 

@@ -90,8 +90,8 @@ static int
 memory_new(struct vb_rs *rs)
 {
 	rs->mem_len = (size_t)(rs->nrx + rs->ntx) * RS_SLOT;
-	rs->mem = mmap(NULL, rs->mem_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		0);
+	rs->mem =
+		mmap(NULL, rs->mem_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (rs->mem == MAP_FAILED) {
 		rs->mem = NULL;
 		return ENOMEM;
@@ -200,8 +200,8 @@ vb_rs_hello_take(struct vb_rs *rs, const void *data, size_t len)
 	if (ntohl(h.magic) != RS_MAGIC || ntohs(h.version) != RS_VERSION)
 		return vb_fail(EPROTO, "the peer is no socket of Saker of version %u", RS_VERSION);
 	if (ntohs(h.slots) < RS_SLOTS_MIN || ntohs(h.slots) > RS_SLOTS_MAX || bytes < RS_SLOT_MIN)
-		return vb_fail(EPROTO, "the peer offers %u messages of %u bytes", ntohs(h.slots),
-			bytes);
+		return vb_fail(
+			EPROTO, "the peer offers %u messages of %u bytes", ntohs(h.slots), bytes);
 	rs->peer_slots = rs->credits = ntohs(h.slots);
 	rs->peer_bytes = (bytes < RS_SLOT ? bytes : RS_SLOT) - (uint32_t)sizeof(struct rs_hdr);
 	rs->peer_maps_max = ntohs(h.maps);
@@ -303,8 +303,7 @@ vb_rs_slot_queue(struct vb_rs *rs, uint32_t slot, enum rs_type type, uint32_t le
 int
 vb_rs_slot_write(struct vb_rs *rs, uint32_t slot, uint32_t len, uint64_t addr, uint32_t rkey)
 {
-	return slot_post(
-		rs, slot, IBV_WR_RDMA_WRITE, vb_rs_slot_at(rs, slot), len, addr, rkey);
+	return slot_post(rs, slot, IBV_WR_RDMA_WRITE, vb_rs_slot_at(rs, slot), len, addr, rkey);
 }
 
 /* Returns the last slot if it waits for a credit and has room for more data, or else -1. */
@@ -414,7 +413,7 @@ message_received(struct vb_rs *rs, uint32_t slot, uint32_t bytes)
 }
 
 static void
-completed(struct vb_rs *rs, const struct ibv_wc *wc)
+stream_completed(struct vb_rs *rs, const struct ibv_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
 
@@ -441,7 +440,7 @@ vb_rs_progress(struct vb_rs *rs)
 	do {
 		n = ibv_poll_cq(rs->cq, BATCH, wc);
 		for (int i = 0; i < n; i++)
-			completed(rs, &wc[i]);
+			stream_completed(rs, &wc[i]);
 		all += n > 0 ? (unsigned)n : 0;
 	} while (n == BATCH);
 	vb_rs_flush(rs);

@@ -12,8 +12,8 @@
 
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t size);
 ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags);
-ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr,
-	socklen_t *len);
+ssize_t __recvfrom_chk(
+	int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr, socklen_t *len);
 
 static ssize_t
 so_sent(ssize_t n, int flags)
@@ -28,7 +28,8 @@ so_sent(ssize_t n, int flags)
 VB_EXPORT ssize_t
 recv(int fd, void *buf, size_t n, int flags)
 {
-	return vb_rs_known(fd) ? rrecv(fd, buf, n, flags) : vb_so_genuine()->recv(fd, buf, n, flags);
+	return vb_rs_known(fd) ? rrecv(fd, buf, n, flags)
+			       : vb_so_genuine()->recv(fd, buf, n, flags);
 }
 
 VB_EXPORT ssize_t
@@ -81,8 +82,8 @@ __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)
 }
 
 VB_EXPORT ssize_t
-__recvfrom_chk(int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr,
-	socklen_t *len)
+__recvfrom_chk(
+	int fd, void *buf, size_t n, size_t size, int flags, struct sockaddr *addr, socklen_t *len)
 {
 	so_check(n, size);
 	return recvfrom(fd, buf, n, flags, addr, len);

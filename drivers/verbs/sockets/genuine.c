@@ -10,7 +10,7 @@ static bool found;
 
 #define FIND(name)                                                                                 \
 	{                                                                                          \
-		#name, offsetof(struct so_genuine, name)                                           \
+#name, offsetof(struct so_genuine, name)                                           \
 	}
 
 static const struct {

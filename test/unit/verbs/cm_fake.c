@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct saker {
 	int unused;
@@ -213,14 +215,18 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *c)
 {
+	struct ibv_comp_channel *ch = calloc(1, sizeof(*ch));
+
 	fake.channels++;
-	return calloc(1, sizeof(struct ibv_comp_channel));
+	ch->fd = eventfd(0, EFD_NONBLOCK);
+	return ch;
 }
 
 int
 ibv_destroy_comp_channel(struct ibv_comp_channel *ch)
 {
 	fake.channels--;
+	close(ch->fd);
 	free(ch);
 	return 0;
 }
@@ -234,6 +240,7 @@ ibv_create_cq(
 	cq->cqe = cqe;
 	cq->cq_context = context;
 	cq->channel = ch;
+	cq->context = c;
 	fake.cqs++;
 	return cq;
 }

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sockets over RDMA: the stream, what poll(2) shows, connections, mappings, other processes. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include "rsocket_fake.h"
+
+#include "../../../drivers/verbs/rsocket/rs_priv.h"
+
+TestSuite(rsocket, .init = rsf_reset, .fini = rsf_end, .timeout = 60);
+
+static int fds[2]; /* [0] has connected, [1] was accepted */
+static int listener;
+
+static void
+connected(void)
+{
+	listener = rsf_listener(AF_INET);
+	rsf_connect(listener, fds);
+}
+
+static uint8_t
+pattern(size_t i)
+{
+	return (uint8_t)(i * 2654435761u >> 11);
+}
+
+/* ---- The stream ---- */
+
+/* Writes and reads by turns without waiting, in pieces of odd sizes. */
+static void
+transfer(int from, int to, size_t bytes)
+{
+	static uint8_t out[50000], in[7001];
+	size_t sent = 0, got = 0;
+
+	while (got < bytes) {
+		size_t n = bytes - sent < sizeof(out) ? bytes - sent : sizeof(out);
+		ssize_t rc;
+
+		for (size_t i = 0; i < n; i++)
+			out[i] = pattern(sent + i);
+		rc = n > 0 ? rsend(from, out, n, MSG_DONTWAIT) : 0;
+		cr_assert(rc >= 0 || errno == EAGAIN);
+		sent += rc > 0 ? (size_t)rc : 0;
+		rc = rrecv(to, in, sizeof(in), MSG_DONTWAIT);
+		cr_assert(rc > 0 || errno == EAGAIN);
+		for (ssize_t i = 0; i < rc; i++)
+			cr_assert_eq(in[i], pattern(got + (size_t)i));
+		got += rc > 0 ? (size_t)rc : 0;
+	}
+	cr_assert_eq(got, sent);
+}
+
+Test(rsocket, bytes_arrive_whole_and_in_order_in_both_directions)
+{
+	connected();
+	transfer(fds[0], fds[1], 3000000);
+	transfer(fds[1], fds[0], 3000000);
+	cr_assert_eq(rsf.overruns, 0);
+}
+
+Test(rsocket, a_sender_stops_when_its_peer_does_not_read_and_goes_on_when_it_does)
+{
+	static uint8_t bytes[100000], back[100000];
+	size_t sent = 0, got = 0;
+	ssize_t n;
+
+	connected();
+	memset(bytes, 'x', sizeof(bytes));
+	while ((n = rsend(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		sent += (size_t)n;
+	cr_assert_eq(errno, EAGAIN);
+	cr_assert_leq(sent, 2 * RS_SLOTS * RS_SLOT);
+	cr_assert_eq(rsf_poll(fds[0]) & POLLOUT, 0);
+	cr_assert_eq(rsf.sends, RS_SLOTS, "one Send for each receive of the peer");
+	while (got < sent) {
+		n = rrecv(fds[1], back, sizeof(back), 0);
+		cr_assert_gt(n, 0);
+		got += (size_t)n;
+	}
+	rsf_until((rsf_poll(fds[0]) & POLLOUT) != 0);
+	cr_assert_eq(rsf.overruns, 0);
+}
+
+Test(rsocket, small_writes_that_wait_for_credits_share_a_message)
+{
+	char back[4000];
+	size_t got = 0;
+
+	connected();
+	for (unsigned i = 0; i < 4000; i++)
+		cr_assert_eq(rsend(fds[0], "a", 1, MSG_DONTWAIT), 1);
+	cr_assert_eq(rsf.sends, RS_SLOTS);
+	while (got < sizeof(back))
+		got += (size_t)rrecv(fds[1], back + got, sizeof(back) - got, 0);
+	cr_assert_lt(rsf.sends, 2 * RS_SLOTS);
+	cr_assert_eq(rsf.overruns, 0);
+}
+
+Test(rsocket, peeked_bytes_stay_and_waitall_fills_the_buffer)
+{
+	char a[16] = {0}, b[8] = {0};
+	struct iovec v[2] = {{a, 4}, {b, 8}};
+
+	connected();
+	cr_assert_eq(rwrite(fds[0], "hello ", 6), 6);
+	cr_assert_eq(rwrite(fds[0], "world!", 6), 6);
+	cr_assert_eq(rrecv(fds[1], a, 12, MSG_PEEK), 12);
+	cr_assert_arr_eq(a, "hello world!", 12);
+	cr_assert_eq(rreadv(fds[1], v, 2), 12);
+	cr_assert_arr_eq(b, "o world!", 8);
+	cr_assert_eq(rwrite(fds[0], "12", 2), 2);
+	cr_assert_eq(rwrite(fds[0], "34", 2), 2);
+	cr_assert_eq(rrecv(fds[1], a, 4, MSG_WAITALL), 4);
+	cr_assert_arr_eq(a, "1234", 4);
+}
+
+Test(rsocket, a_shut_direction_ends_and_the_other_goes_on)
+{
+	char c;
+
+	connected();
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
+	cr_assert_eq(rwrite(fds[0], "y", 1), -1);
+	cr_assert_eq(errno, EPIPE);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 0);
+	cr_assert_eq(rwrite(fds[1], "z", 1), 1);
+	cr_assert_eq(rread(fds[0], &c, 1), 1);
+	cr_assert_eq(c, 'z');
+}
+
+Test(rsocket, a_closed_socket_sends_what_was_written_and_then_disconnects)
+{
+	static uint8_t bytes[400000];
+	char back[5000];
+	size_t got = 0;
+	ssize_t n, sent;
+
+	connected();
+	sent = rsend(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT);
+	sent += rsend(fds[0], bytes, sizeof(bytes), MSG_DONTWAIT);
+	cr_assert_gt(sent, RS_SLOTS * RS_SLOT, "some of it waits for credits");
+	cr_assert_eq(rclose(fds[0]), 0);
+	cr_assert_eq(fake.disconnects, 0);
+	while ((n = rread(fds[1], back, sizeof(back))) > 0)
+		got += (size_t)n;
+	cr_assert_eq(n, 0);
+	cr_assert_eq(got, (size_t)sent);
+	rsf_until(*(volatile unsigned *)&fake.disconnects == 1);
+	cr_assert_not(fake.abortive);
+}
+
+Test(rsocket, the_connection_lasts_as_long_as_one_of_its_descriptors)
+{
+	char c = 0;
+	int other;
+
+	connected();
+	other = rfcntl(fds[1], F_DUPFD, 0);
+	cr_assert_geq(other, 0);
+	cr_assert_eq(rclose(fds[1]), 0);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rread(other, &c, 1), 1);
+	cr_assert_eq(c, 'x');
+	cr_assert_eq(rread(fds[1], &c, 1), -1);
+	cr_assert_eq(errno, EBADF);
+}
+
+/* ---- A peer that breaks the rules ---- */
+
+static void
+breaks(uint8_t type, uint16_t credits, uint32_t len, const void *content, uint32_t bytes)
+{
+	struct {
+		struct rs_hdr h;
+		uint8_t content[64];
+	} m = {.h = {.type = type, .credits = htons(credits), .len = htonl(len)}};
+	char c;
+
+	connected();
+	memcpy(m.content, content, bytes);
+	rsf_inject(1, &m, (uint32_t)sizeof(m.h) + bytes);
+	cr_assert_eq(rread(fds[1], &c, 1), -1);
+	cr_assert_eq(errno, EPROTO);
+	cr_assert_eq(rwrite(fds[1], &c, 1), -1);
+	cr_assert_eq(errno, EPIPE);
+	cr_assert_eq(fake.disconnects, 1);
+}
+
+Test(rsocket, more_credits_than_receives_end_the_connection)
+{
+	breaks(RS_CREDIT, 1, 0, "", 0);
+}
+
+Test(rsocket, a_length_that_is_not_the_message_s_ends_the_connection)
+{
+	breaks(RS_DATA, 0, 9, "12345678", 8);
+}
+
+Test(rsocket, a_message_without_data_ends_the_connection)
+{
+	breaks(RS_DATA, 0, 0, "", 0);
+}
+
+Test(rsocket, an_unknown_message_ends_the_connection)
+{
+	breaks(77, 0, 0, "", 0);
+}
+
+Test(rsocket, a_mapping_beyond_the_permitted_number_ends_the_connection)
+{
+	struct rs_map_msg m = {.len = htobe64(1)};
+
+	breaks(RS_MAP, 0, sizeof(m), &m, sizeof(m));
+}
+
+Test(rsocket, the_end_of_a_mapping_that_does_not_exist_ends_the_connection)
+{
+	struct rs_map_msg m = {.len = htobe64(1)};
+
+	breaks(RS_UNMAP, 0, sizeof(m), &m, sizeof(m));
+}
+
+/* ---- What poll(2) and epoll(7) show ---- */
+
+Test(rsocket, poll_shows_data_and_its_end)
+{
+	char c;
+
+	connected();
+	cr_assert_eq(rsf_poll(fds[1]), POLLOUT);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	rsf_until(rsf_poll(fds[1]) == (POLLIN | POLLOUT));
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(rsf_poll(fds[1]), POLLOUT);
+	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
+	rsf_until(rsf_poll(fds[1]) == (POLLIN | POLLOUT | POLLRDHUP));
+	fake_qp_event(rsf_qp(1), SAKER_EV_DISCONNECTED, 0);
+	rsf_until((rsf_poll(fds[1]) & POLLHUP) != 0);
+	cr_assert_eq(rread(fds[1], &c, 1), 0);
+}
+
+Test(rsocket, an_edge_comes_for_each_arrival_after_the_socket_was_empty)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	int ep = epoll_create1(0);
+	char c;
+
+	connected();
+	cr_assert_eq(epoll_ctl(ep, EPOLL_CTL_ADD, fds[1], &ev), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(epoll_wait(ep, &ev, 1, 0), 0);
+		cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+		cr_assert_eq(epoll_wait(ep, &ev, 1, 60000), 1);
+		cr_assert_eq(rread(fds[1], &c, 1), 1);
+	}
+}
+
+Test(rsocket, a_lost_connection_gives_what_came_before_and_then_the_error_once)
+{
+	char c;
+
+	connected();
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	fake_qp_event(rsf_qp(1), SAKER_EV_DISCONNECTED, 0);
+	rsf_until((rsf_poll(fds[1]) & POLLHUP) != 0);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), -1);
+	cr_assert_eq(errno, ECONNRESET);
+	cr_assert_eq(rread(fds[1], &c, 1), 0);
+}
+
+Test(rsocket, a_call_waits_no_longer_than_the_time_limit)
+{
+	struct timeval tv = {.tv_usec = 20000};
+	char c;
+
+	connected();
+	cr_assert_eq(rsetsockopt(fds[1], SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	cr_assert_eq(rread(fds[1], &c, 1), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+/* ---- Connections ---- */
+
+static int
+so_error(int fd)
+{
+	int err = -1;
+	socklen_t len = sizeof(err);
+
+	cr_assert_eq(rgetsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	return err;
+}
+
+Test(rsocket, a_socket_that_connects_is_writable_when_the_outcome_is_there)
+{
+	int fd = rsf_connecting();
+
+	cr_assert_eq(rsf_poll(fd), 0);
+	fake_qp_event(rsf_qp(0), SAKER_EV_REJECTED, 0);
+	rsf_until((rsf_poll(fd) & (POLLOUT | POLLHUP)) == (POLLOUT | POLLHUP));
+	cr_assert_eq(so_error(fd), ECONNREFUSED);
+	cr_assert_eq(so_error(fd), 0);
+}
+
+Test(rsocket, a_peer_that_is_no_socket_of_saker_is_refused_on_both_sides)
+{
+	int fd = rsf_connecting();
+
+	listener = rsf_listener(AF_INET);
+	rsf_request("hello", 5);
+	rsf_until(*(volatile unsigned *)&fake.rejects == 1);
+	rsf_established(0, "world", 5);
+	rsf_until((rsf_poll(fd) & POLLHUP) != 0);
+	cr_assert_eq(so_error(fd), EPROTO);
+}
+
+Test(rsocket, a_listener_is_readable_while_a_connection_waits)
+{
+	listener = rsf_listener(AF_INET);
+	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
+	rsf_connect(listener, fds);
+	cr_assert_eq(rsf_poll(listener) & POLLIN, 0);
+	cr_assert_eq(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	cr_assert_eq(raccept(listener, NULL, NULL), -1);
+	cr_assert_eq(errno, EAGAIN);
+}
+
+Test(rsocket, names_have_the_family_of_the_socket)
+{
+	struct sockaddr_in6 a;
+	struct sockaddr_in in;
+	socklen_t len = sizeof(a);
+	char text[64];
+
+	listener = rsf_listener(AF_INET6);
+	rsf_connect(listener, fds);
+	cr_assert_eq(rgetpeername(fds[1], (struct sockaddr *)&a, &len), 0);
+	cr_assert_eq(len, sizeof(a));
+	cr_assert_str_eq(inet_ntop(AF_INET6, &a.sin6_addr, text, sizeof(text)), "::ffff:192.0.2.9");
+	cr_assert_eq(ntohs(a.sin6_port), 4444);
+	len = sizeof(in);
+	cr_assert_eq(rgetpeername(fds[0], (struct sockaddr *)&in, &len), 0);
+	cr_assert_eq(in.sin_family, AF_INET);
+	cr_assert_eq(ntohs(in.sin_port), 7471);
+}
+
+Test(rsocket, a_socket_is_a_stream_of_ip)
+{
+	cr_assert_eq(rsocket(AF_INET, SOCK_DGRAM, 0), -1);
+	cr_assert_eq(errno, EPROTONOSUPPORT);
+	cr_assert_eq(rsocket(AF_UNIX, SOCK_STREAM, 0), -1);
+	cr_assert_eq(errno, EAFNOSUPPORT);
+}
+
+Test(rsocket, options_are_kept_and_sizes_apply_to_the_next_connection)
+{
+	int v = 1, fd = rsocket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(v);
+
+	cr_assert_eq(rsetsockopt(fd, IPPROTO_TCP, 1 /* TCP_NODELAY */, &v, sizeof(v)), 0);
+	v = 0;
+	cr_assert_eq(rgetsockopt(fd, IPPROTO_TCP, 1, &v, &len), 0);
+	cr_assert_eq(v, 1);
+	v = 64;
+	cr_assert_eq(rsetsockopt(fd, SOL_RDMA, RDMA_RQSIZE, &v, sizeof(v)), 0);
+	v = 0;
+	cr_assert_eq(rgetsockopt(fd, SOL_RDMA, RDMA_RQSIZE, &v, &len), 0);
+	cr_assert_eq(v, 64);
+	cr_assert_eq(rsetsockopt(fd, SOL_RDMA, 99, &v, sizeof(v)), -1);
+	cr_assert_eq(errno, ENOPROTOOPT);
+}
+
+/* ---- Mappings ---- */
+
+Test(rsocket, a_write_goes_to_the_offset_of_the_mapping_of_the_peer)
+{
+	static uint8_t memory[30000], bytes[20000];
+	int v = 2;
+	char c;
+
+	listener = rsf_listener(AF_INET);
+	cr_assert_eq(rsetsockopt(listener, SOL_RDMA, RDMA_IOMAPSIZE, &v, sizeof(v)), 0);
+	rsf_connect(listener, fds);
+	memset(bytes, 'b', sizeof(bytes));
+	cr_assert_eq(riomap(fds[0], memory, sizeof(memory), PROT_WRITE, 0, 1000), 1000);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(riowrite(fds[1], bytes, sizeof(bytes), 1000 + 5000, 0), sizeof(bytes));
+	cr_assert_eq(memory[4999], 0);
+	cr_assert_arr_eq(memory + 5000, bytes, sizeof(bytes));
+	cr_assert_eq(memory[25000], 0);
+	cr_assert_eq(riowrite(fds[1], bytes, 1, 31000, 0), (size_t)-1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(riounmap(fds[0], memory, sizeof(memory)), 0);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(riowrite(fds[1], bytes, 1, 1000, 0), (size_t)-1);
+}
+
+Test(rsocket, mappings_have_offsets_of_their_own_and_a_limit)
+{
+	static uint8_t memory[3][1000];
+	int v = 2;
+
+	listener = rsf_listener(AF_INET);
+	cr_assert_eq(rsetsockopt(listener, SOL_RDMA, RDMA_IOMAPSIZE, &v, sizeof(v)), 0);
+	rsf_connect(listener, fds);
+	cr_assert_eq(riomap(fds[0], memory[0], 1000, PROT_WRITE, 0, -1), 0);
+	cr_assert_eq(riomap(fds[0], memory[1], 1000, PROT_WRITE, 0, 999), -1);
+	cr_assert_eq(errno, EEXIST);
+	cr_assert_eq(riomap(fds[0], memory[1], 1000, PROT_WRITE, 0, -1), 1000);
+	cr_assert_eq(riomap(fds[0], memory[2], 1000, PROT_WRITE, 0, -1), -1);
+	cr_assert_eq(errno, ENOSPC);
+}
+
+/* ---- Other processes ---- */
+
+/* In the child of fork(2): sends back what it receives, in upper case. */
+static void
+child_serve(int fd)
+{
+	char c;
+
+	while (rread(fd, &c, 1) == 1) {
+		c = (char)(c - 'a' + 'A');
+		if (rwrite(fd, &c, 1) != 1)
+			_exit(2);
+	}
+	_exit(rclose(fd) == 0 ? 0 : 3);
+}
+
+Test(rsocket, a_child_serves_the_connection_that_its_parent_has_accepted)
+{
+	static uint8_t bytes[30000], back[30000];
+	size_t got = 0;
+	int status;
+	pid_t child;
+
+	connected();
+	memset(bytes, 'a', sizeof(bytes));
+	cr_assert_eq(rwrite(fds[0], bytes, 100), 100);
+	child = fork();
+	if (child == 0)
+		child_serve(fds[1]);
+	cr_assert_eq(rclose(fds[1]), 0);
+	cr_assert_eq(rwrite(fds[0], bytes, sizeof(bytes) - 100), sizeof(bytes) - 100);
+	while (got < sizeof(bytes)) {
+		ssize_t n = rread(fds[0], back, sizeof(back));
+
+		cr_assert_gt(n, 0);
+		for (ssize_t i = 0; i < n; i++)
+			cr_assert_eq(back[i], 'A');
+		got += (size_t)n;
+	}
+	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
+	cr_assert_eq(rread(fds[0], back, 1), 0, "the child closes, and so the stream ends");
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
+
+Test(rsocket, a_child_may_use_the_connection_while_its_parent_keeps_it)
+{
+	char c;
+	int status;
+	pid_t child;
+
+	connected();
+	child = fork();
+	if (child == 0)
+		child_serve(fds[1]);
+	cr_assert_eq(rwrite(fds[0], "q", 1), 1);
+	cr_assert_eq(rread(fds[0], &c, 1), 1);
+	cr_assert_eq(c, 'Q');
+	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(rwrite(fds[1], "p", 1), 1, "the parent has a descriptor still");
+	cr_assert_eq(rread(fds[0], &c, 1), 1);
+	cr_assert_eq(c, 'p');
+}
+
+Test(rsocket, a_child_that_only_closes_changes_nothing)
+{
+	char c;
+	int status;
+	pid_t child;
+
+	connected();
+	child = fork();
+	if (child == 0)
+		_exit(rclose(fds[1]) == 0 && rclose(listener) == 0 ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(rwrite(fds[1], "y", 1), 1);
+	cr_assert_eq(rread(fds[0], &c, 1), 1);
+	cr_assert_eq(c, 'y');
+}
+
+Test(rsocket, a_listener_belongs_to_the_parent)
+{
+	int status;
+	pid_t child;
+
+	listener = rsf_listener(AF_INET);
+	child = fork();
+	if (child == 0)
+		_exit(raccept(listener, NULL, NULL) == -1 && errno == EOPNOTSUPP ? 0 : 1);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rsocket_fake.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../drivers/verbs/cm/cm_priv.h"
+
+#define ENDS  2
+#define DEPTH 4096
+
+struct end {
+	struct ibv_qp *qp; /* may be destroyed */
+	struct ibv_cq *cq;
+	int channel;
+	uint32_t qpn;
+	struct recv {
+		uint64_t wr_id;
+		uint8_t *to;
+		uint32_t len;
+	} recvs[DEPTH];
+	uint32_t head, count;
+	struct ibv_wc wcs[DEPTH];
+	uint32_t wc_head, wc_count;
+	bool armed, rung;
+};
+
+struct rsf rsf;
+static struct end ends[ENDS];
+static unsigned nends;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct end *
+end_of(struct ibv_qp *qp)
+{
+	for (unsigned i = 0; i < nends; i++)
+		if (ends[i].qp == qp)
+			return &ends[i];
+	cr_assert(nends < ENDS);
+	ends[nends].qp = qp;
+	ends[nends].cq = qp->send_cq;
+	ends[nends].channel = qp->send_cq->channel->fd;
+	ends[nends].qpn = qp->qp_num;
+	return &ends[nends++];
+}
+
+static struct end *
+end_of_cq(struct ibv_cq *cq)
+{
+	for (unsigned i = 0; i < nends; i++)
+		if (ends[i].cq == cq)
+			return &ends[i];
+	return NULL;
+}
+
+/* Adds a completion. Called with the lock. */
+static void
+complete(struct end *e, uint64_t wr_id, uint32_t bytes, enum ibv_wc_status status)
+{
+	const uint64_t one = 1;
+
+	e->wcs[(e->wc_head + e->wc_count++) % DEPTH] =
+		(struct ibv_wc){.wr_id = wr_id, .byte_len = bytes, .status = status};
+	if (e->armed) {
+		e->armed = false;
+		e->rung = true;
+		cr_assert_eq(write(e->channel, &one, sizeof(one)), sizeof(one));
+	}
+}
+
+static bool
+deliver(struct end *to, const void *bytes, uint32_t len)
+{
+	struct recv *r = &to->recvs[to->head];
+
+	if (to->count == 0) {
+		rsf.overruns++;
+		return false;
+	}
+	cr_assert_leq(len, r->len);
+	memcpy(r->to, bytes, len);
+	to->head = (to->head + 1) % DEPTH;
+	to->count--;
+	complete(to, r->wr_id, len, IBV_WC_SUCCESS);
+	return true;
+}
+
+static int
+fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct end *e;
+
+	pthread_mutex_lock(&lock);
+	e = end_of(qp);
+	if (wr->opcode == IBV_WR_SEND) {
+		rsf.sends++;
+		deliver(e == &ends[0] ? &ends[1] : &ends[0], (void *)wr->sg_list->addr,
+			wr->sg_list->length);
+	} else {
+		rsf.writes++;
+		memcpy((void *)wr->wr.rdma.remote_addr, (void *)wr->sg_list->addr,
+			wr->sg_list->length);
+	}
+	complete(e, wr->wr_id, 0, IBV_WC_SUCCESS);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static int
+fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct end *e;
+
+	pthread_mutex_lock(&lock);
+	e = end_of(qp);
+	cr_assert_lt(e->count, DEPTH);
+	e->recvs[(e->head + e->count++) % DEPTH] =
+		(struct recv){wr->wr_id, (void *)wr->sg_list->addr, wr->sg_list->length};
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static int
+fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct end *e;
+	int got = 0;
+
+	pthread_mutex_lock(&lock);
+	e = end_of_cq(cq);
+	for (; e != NULL && e->wc_count > 0 && got < n; got++) {
+		wc[got] = e->wcs[e->wc_head];
+		e->wc_head = (e->wc_head + 1) % DEPTH;
+		e->wc_count--;
+	}
+	pthread_mutex_unlock(&lock);
+	return got;
+}
+
+static int
+fake_req_notify(struct ibv_cq *cq, int solicited)
+{
+	struct end *e;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < ENDS; i++)
+		if (i == nends || ends[i].cq == cq) {
+			/* A queue is armed before its first receive is posted. */
+			e = &ends[i];
+			e->armed = true;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+int
+ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, void **user)
+{
+	struct end *e = NULL;
+	uint64_t n;
+
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < nends && e == NULL; i++)
+		if (ends[i].rung)
+			e = &ends[i];
+	if (e != NULL) {
+		e->rung = false;
+		*cq = e->cq;
+		*user = (*cq)->cq_context;
+	} else if (read(ch->fd, &n, sizeof(n)) < 0) {
+		errno = EAGAIN;
+	}
+	pthread_mutex_unlock(&lock);
+	return e != NULL ? 0 : -1;
+}
+
+void
+ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+}
+
+struct ibv_mr *
+ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+
+	mr->pd = pd;
+	mr->addr = addr;
+	mr->length = len;
+	mr->rkey = 7;
+	return mr;
+}
+
+int
+ibv_dereg_mr(struct ibv_mr *mr)
+{
+	free(mr);
+	return 0;
+}
+
+void
+rsf_reset(void)
+{
+	struct cm_device *dev;
+
+	fake_reset();
+	dev = vb_cm_device_open(SAKER_IWARP);
+	cr_assert_not_null(dev);
+	dev->verbs->ops.post_send = fake_post_send;
+	dev->verbs->ops.post_recv = fake_post_recv;
+	dev->verbs->ops.poll_cq = fake_poll_cq;
+	dev->verbs->ops.req_notify_cq = fake_req_notify;
+}
+
+void
+rsf_end(void)
+{
+	for (unsigned i = 0; i < nends; i++) {
+		struct saker_event ev = {.type = SAKER_EV_DISCONNECTED};
+
+		ev.qp = saker_qp_find(NULL, ends[i].qpn);
+		if (ev.qp != NULL)
+			fake_event(&ev);
+	}
+}
+
+/* ---- Connections ---- */
+
+struct ibv_qp *
+rsf_qp(unsigned end)
+{
+	cr_assert_lt(end, nends);
+	return ends[end].qp;
+}
+
+void
+rsf_inject(unsigned end, const void *bytes, uint32_t len)
+{
+	pthread_mutex_lock(&lock);
+	cr_assert(deliver(&ends[end], bytes, len));
+	pthread_mutex_unlock(&lock);
+}
+
+static struct sockaddr_in
+address(const char *text)
+{
+	struct sockaddr_in in;
+
+	memcpy(&in, fake_addr(text, 7471), sizeof(in));
+	return in;
+}
+
+int
+rsf_listener(int domain)
+{
+	struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_port = htons(7471)};
+	struct sockaddr_in in = address("192.0.2.1");
+	int fd = rsocket(domain, SOCK_STREAM, 0);
+
+	cr_assert_geq(fd, 0);
+	if (domain == AF_INET)
+		cr_assert_eq(rbind(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	else
+		cr_assert_eq(rbind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	cr_assert_eq(rlisten(fd, 8), 0);
+	return fd;
+}
+
+int
+rsf_connecting(void)
+{
+	struct sockaddr_in in = address("192.0.2.9");
+	int fd = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(rconnect(fd, (struct sockaddr *)&in, sizeof(in)), -1);
+	cr_assert_eq(errno, EINPROGRESS);
+	return fd;
+}
+
+void
+rsf_request(const void *hello, size_t len)
+{
+	struct saker_event ev = {.type = SAKER_EV_CONNECT_REQUEST, .request = 5};
+
+	ev.cm.transport = SAKER_IWARP;
+	ev.cm.ird = ev.cm.ord = 7;
+	sk_addr_parse("192.0.2.1", &ev.cm.local);
+	sk_addr_parse("192.0.2.9", &ev.cm.remote);
+	ev.cm.lport = 7471;
+	ev.cm.rport = 4444;
+	ev.cm.private_len = (uint16_t)len;
+	memcpy(ev.cm.private_data, hello, len);
+	fake_event(&ev);
+}
+
+void
+rsf_established(unsigned end, const void *hello, size_t len)
+{
+	struct saker_event ev = {.type = SAKER_EV_ESTABLISHED, .qp = vb_qp(rsf_qp(end))->saker};
+
+	ev.cm.private_len = (uint16_t)len;
+	memcpy(ev.cm.private_data, hello, len);
+	fake_event(&ev);
+}
+
+static volatile bool answered;
+
+static void
+answer(struct saker_qp *qp)
+{
+	answered = true;
+}
+
+void
+rsf_connect(int listener, int fds[2])
+{
+	uint8_t hello[64];
+	size_t len;
+
+	fds[0] = rsf_connecting();
+	len = fake.param.private_len;
+	memcpy(hello, fake.private_data, len);
+	answered = false;
+	fake.at_once = answer;
+	rsf_request(hello, len);
+	rsf_until(answered);
+	len = fake.param.private_len;
+	memcpy(hello, fake.private_data, len);
+	rsf_established(0, hello, len);
+	rsf_established(1, NULL, 0);
+	fds[1] = raccept(listener, NULL, NULL);
+	cr_assert_geq(fds[1], 0);
+	rsf_until((rsf_poll(fds[0]) & POLLOUT) != 0);
+	cr_assert_eq(rfcntl(fds[0], F_SETFL, 0), 0);
+}
+
+short
+rsf_poll(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP};
+
+	cr_assert_geq(rpoll(&p, 1, 0), 0);
+	return p.revents;
+}
