@@ -97,5 +97,8 @@ PREFIXES = {
     'drivers/net': ['impair_'],
 }
 
+# Libraries that replace functions of the C library: their symbols have its names.
+REPLACERS = ('drivers/verbs/libsaker-sockets.so', 'drivers/verbs/libsaker-sysfs.so')
+
 # Where code stands: each include, each static name and each trailing comment here is checked.
 CODE = ('lib/', 'drivers/', 'app/')

@@ -92,7 +92,8 @@ def check(tree, build):
     ninja = (build / 'build.ninja').read_text()
     # The client's shared library has the objects of the static one.
     paths = re.findall(r'^build ((?:lib|drivers)/\S+\.a|drivers/\S+\.so): ', ninja, re.M)
-    libraries = [Library(build, path) for path in paths if (build / path).is_file()]
+    libraries = [Library(build, path) for path in paths
+                 if path not in rules.REPLACERS and (build / path).is_file()]
     if not libraries:
         tree.fault(build, 1, 'The build holds no library.')
     check_layers(tree, libraries)
