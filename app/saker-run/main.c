@@ -36,6 +36,8 @@ static const struct option_row rows[] = {
 		"the transport of rdma_cm where both are possible: iwarp or falcon (iwarp)"},
 	{{"sockets", no_argument, NULL, 'S'}, NULL, NULL, NULL,
 		"also carry the program's TCP sockets over Saker"},
+	{{"ifaddrs", no_argument, NULL, 'i'}, "SAKER_IFADDRS", "1", NULL,
+		"getifaddrs(3) also lists the addresses of the saker"},
 	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
 		"yield: a thread gives up its core after polls without a result; spin (spin)"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
@@ -56,27 +58,6 @@ run_main_usage(FILE *out)
 			rows[i].arg != NULL ? " " : "",
 			(int)(16 - strlen(rows[i].opt.name) - (rows[i].arg != NULL)),
 			rows[i].arg != NULL ? rows[i].arg : "", rows[i].help);
-}
-
-/* Inserts the library before the other libraries in $LD_PRELOAD. Returns 0 or -1. */
-static int
-preload(const char *library)
-{
-	const char *others = getenv("LD_PRELOAD");
-	char *list;
-	int rc;
-
-	if (access(library, R_OK) < 0) {
-		fprintf(stderr, "saker-run: cannot read the library %s: %s\n", library,
-			strerror(errno));
-		return -1;
-	}
-	if (asprintf(&list, "%s%s%s", library, others != NULL ? ":" : "",
-		    others != NULL ? others : "") < 0)
-		return -1;
-	rc = setenv("LD_PRELOAD", list, 1);
-	free(list);
-	return rc;
 }
 
 /* Writes the path of a library: the one of the build beside this program, or else the installed
@@ -102,6 +83,46 @@ library_find(char path[PATH_MAX], const char *name)
 		strcpy(path, self);
 }
 
+/* Inserts `first` before the other entries of a list of paths in the environment. Returns 0 or
+ * -1. */
+static int
+insert(const char *variable, const char *first)
+{
+	const char *others = getenv(variable);
+	char *list;
+	int rc;
+
+	if (asprintf(&list, "%s%s%s", first, others != NULL ? ":" : "",
+		    others != NULL ? others : "") < 0)
+		return -1;
+	rc = setenv(variable, list, 1);
+	free(list);
+	return rc;
+}
+
+/* Preloads the libraries, and lets the program find the genuine libraries' names. Returns 0 or
+ * -1. */
+static int
+preload(const char *library)
+{
+	char path[PATH_MAX];
+
+	if (access(library, R_OK) < 0) {
+		fprintf(stderr, "saker-run: cannot read the library %s: %s\n", library,
+			strerror(errno));
+		return -1;
+	}
+	library_find(path, "libsaker-sysfs.so");
+	if (access(path, R_OK) == 0 && insert("LD_PRELOAD", path) < 0)
+		return -1;
+	if (insert("LD_PRELOAD", library) < 0)
+		return -1;
+	library_find(path, SAKER_NAMES);
+	if (access(path, R_OK) < 0)
+		library_find(path, SAKER_NAMES_BUILT);
+	return access(path, R_OK) == 0 ? insert("LD_LIBRARY_PATH", path) : 0;
+}
+
 static const struct option_row *
 run_main_row_of(int c)
 {
@@ -122,7 +143,7 @@ options(int argc, char **argv, char library[PATH_MAX])
 	for (size_t i = 0; i < NROWS; i++)
 		longs[i] = rows[i].opt;
 	library_find(library, "libsaker-verbs.so");
-	while ((c = getopt_long(argc, argv, "+s:d:t:Sp:vl:h", longs, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+s:d:t:Sip:vl:h", longs, NULL)) != -1) {
 		const struct option_row *r = run_main_row_of(c);
 
 		if (r == NULL || c == 'h') {
