@@ -103,10 +103,13 @@ event_of(const char *reason)
 	return IBV_EVENT_QP_FATAL;
 }
 
+/* ibv_qp.state is what the program set or queried last: programs that modify their queue pairs rely
+ * on it (UCX asserts it before each request). The connection manager sets that of its own. */
 void
 vb_qp_fatal(struct vb_qp *qp, const struct saker_async *why)
 {
-	vb_qp_set_state(qp, IBV_QPS_ERR);
+	if (qp->cm != NULL || !vb_kind_of(qp->ex.qp_base.context)->modified_by_program)
+		vb_qp_set_state(qp, IBV_QPS_ERR);
 	vb_async_raise(qp->ex.qp_base.context, event_of(why->reason), qp);
 }
 
