@@ -2,8 +2,9 @@
 /* Completion queues: creating, polling, destroying. */
 #include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "../../lib/client/path.h"
+#include "alloc_priv.h"
 #include "events_priv.h"
 #include "ops_priv.h"
 #include "path_priv.h"
@@ -32,6 +33,9 @@ cq_fill(struct vb_cq *cq, struct ibv_context *context, const struct ibv_cq_init_
 struct vb_cq *
 vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
+	struct ibv_pd *pd =
+		(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 ? attr->parent_domain : NULL;
+	struct vb_pd *owner = NULL;
 	struct vb_cq *cq = NULL;
 	int rc = vb_alive(context);
 
@@ -39,16 +43,17 @@ vb_cq_create(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr
 			       attr->comp_vector >= (uint32_t)context->num_comp_vectors))
 		rc = vb_fail(EINVAL, "a completion queue cannot have %u entries and vector %u",
 			attr->cqe, attr->comp_vector);
-	if (rc == 0 && (cq = calloc(1, sizeof(*cq))) == NULL)
+	if (rc == 0 && (cq = vb_object_alloc(pd, sizeof(*cq), VB_RESOURCE_CQ, &owner)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0)
 		rc = vb_rc(saker_cq_create(vb_context(context)->saker, attr->cqe, cq, &cq->saker),
 			"ibv_create_cq");
 	if (rc != 0) {
-		free(cq);
+		vb_object_free(cq, VB_RESOURCE_CQ, owner);
 		errno = rc;
 		return NULL;
 	}
+	cq->owner = owner;
 	cq_fill(cq, context, attr);
 	return cq;
 }
@@ -106,8 +111,80 @@ ibv_destroy_cq(struct ibv_cq *p)
 		__atomic_sub_fetch(&p->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&p->mutex);
 	pthread_cond_destroy(&p->cond);
-	free(cq);
+	free(cq->kept);
+	vb_object_free(cq, VB_RESOURCE_CQ, cq->owner);
 	return 0;
+}
+
+/* ---- Polling ---- */
+
+/* Completions that vb_cq_clean() took out of the rings and that belong to other QPs. Guarded by the
+ * lock of the CQ. */
+struct vb_kept {
+	uint32_t at, n; /* the first and the number of those that wait */
+	struct rd_wc wc[];
+};
+
+int
+vb_cq_take_kept(struct vb_cq *cq, struct rd_wc *wc, int n)
+{
+	struct vb_kept *k = cq->kept;
+	int got = 0;
+
+	while (got < n && k->n > 0) {
+		wc[got++] = k->wc[k->at++];
+		k->n--;
+	}
+	if (k->n == 0) {
+		__atomic_store_n(&cq->kept, NULL, __ATOMIC_RELAXED);
+		free(k);
+	}
+	return got;
+}
+
+/* Appends completions, without those of the QP. Returns the list, or NULL without memory. */
+static struct vb_kept *
+keep(struct vb_kept *k, const struct rd_wc *wc, int n, uint32_t qpn)
+{
+	uint32_t had = k != NULL ? k->n : 0;
+
+	k = realloc(k, sizeof(*k) + (had + (uint32_t)n) * sizeof(*wc));
+	if (k == NULL)
+		return NULL;
+	k->at = 0;
+	k->n = had;
+	for (int i = 0; i < n; i++)
+		if (wc[i].qpn != qpn)
+			k->wc[k->n++] = wc[i];
+	return k;
+}
+
+void
+vb_cq_clean(struct ibv_cq *p, uint32_t qpn)
+{
+	struct vb_kept *k = NULL, *more;
+	struct rd_wc batch[BATCH];
+	struct vb_cq *cq = vb_cq(p);
+	int got;
+
+	/* In the middle of ibv_start_poll() the queue stays as it is. */
+	if (p == NULL || (!cq->single && !vb_path_enter(&cq->lock)))
+		return;
+	while ((got = vb_cq_take(cq, batch, BATCH)) > 0) {
+		more = keep(k, batch, got, qpn);
+		if (more == NULL) {
+			vb_fail(ENOMEM, "no memory to keep the completions of other queue pairs");
+			break;
+		}
+		k = more;
+	}
+	if (k != NULL && k->n == 0) {
+		free(k);
+		k = NULL;
+	}
+	__atomic_store_n(&cq->kept, k, __ATOMIC_RELAXED);
+	if (!cq->single)
+		vb_path_leave(&cq->lock);
 }
 
 static inline void
@@ -139,7 +216,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 	int done = 0;
 
 	/* An empty queue is not locked: most polls find no completion. */
-	if (!cl_cq_any(cl_cq_of(cq->saker))) {
+	if (!vb_cq_any(cq)) {
 		vb_poll_found(cq, 0);
 		return 0;
 	}
@@ -148,7 +225,7 @@ vb_poll_cq(struct ibv_cq *p, int n, struct ibv_wc *wc)
 		return 0;
 	while (done < n) {
 		int want = n - done < BATCH ? n - done : BATCH;
-		int got = saker_cq_poll(cq->saker, batch, want);
+		int got = vb_cq_take(cq, batch, want);
 
 		for (int i = 0; i < got; i++)
 			wc_fill(&wc[done + i], &batch[i]);

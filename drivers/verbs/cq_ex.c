@@ -3,11 +3,15 @@
  * holds the queue's lock from start_poll() to end_poll(). */
 #include <arpa/inet.h>
 
-#include "../../lib/client/path.h"
 #include "ops_priv.h"
 #include "path_priv.h"
 #include "verbs_priv.h"
 #include "wc_priv.h"
+
+#define NS_PER_S 1000000000u
+#define STAMPS                                                                                     \
+	((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                          \
+		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
 
 static struct vb_cq *
 cq_ex_of(struct ibv_cq_ex *ex)
@@ -20,8 +24,10 @@ next_poll(struct ibv_cq_ex *ex)
 {
 	struct vb_cq *cq = cq_ex_of(ex);
 
-	if (saker_cq_poll(cq->saker, &cq->wc, 1) == 0)
+	if (vb_cq_take(cq, &cq->wc, 1) == 0)
 		return ENOENT;
+	if (cq->stamped)
+		clock_gettime(CLOCK_MONOTONIC_RAW, &cq->when);
 	ex->status = (enum ibv_wc_status)cq->wc.status;
 	ex->wr_id = cq->wc.wr_id;
 	return 0;
@@ -45,7 +51,7 @@ start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (vb_is_dead(ex->context))
 		return vb_alive(ex->context);
-	if (!cl_cq_any(cl_cq_of(cq_ex_of(ex)->saker))) {
+	if (!vb_cq_any(cq_ex_of(ex))) {
 		vb_poll_found(cq_ex_of(ex), 0);
 		return ENOENT;
 	}
@@ -125,15 +131,37 @@ read_none(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+/* The device's clock counts nanoseconds (vb_query_device_ex()). The library reads it when it takes
+ * a completion out of the queue. */
+static uint64_t
+read_completion_ts(struct ibv_cq_ex *ex)
+{
+	const struct timespec *t = &cq_ex_of(ex)->when;
+
+	return (uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec;
+}
+
+/* Converts the same moment into the system's time. */
+static uint64_t
+read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	struct timespec wall, raw;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	return (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec + read_completion_ts(ex) -
+	       ((uint64_t)raw.tv_sec * NS_PER_S + (uint64_t)raw.tv_nsec);
+}
+
 struct ibv_cq_ex *
 vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t masks = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	struct vb_cq *cq;
 
-	if ((attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS) != 0 ||
+	if ((attr->wc_flags & ~(STAMPS | IBV_WC_STANDARD_FLAGS)) != 0 ||
 		(attr->comp_mask & ~masks) != 0) {
-		vb_fail(EOPNOTSUPP, "completions have no timestamps, VLANs, flow or matching tags");
+		vb_fail(EOPNOTSUPP, "completions have no VLANs, flow or matching tags");
 		return NULL;
 	}
 	cq = vb_cq_create(context, attr);
@@ -152,5 +180,8 @@ vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 	cq->ex.read_slid = read_slid;
 	cq->ex.read_sl = read_sl;
 	cq->ex.read_dlid_path_bits = read_none;
+	cq->stamped = (attr->wc_flags & STAMPS) != 0;
+	cq->ex.read_completion_ts = read_completion_ts;
+	cq->ex.read_completion_wallclock_ns = read_completion_wallclock_ns;
 	return &cq->ex;
 }

@@ -8,6 +8,7 @@ vb_ops_fill(struct verbs_context *v)
 {
 	v->query_port = vb_query_port;
 	v->query_device_ex = vb_query_device_ex;
+	v->query_rt_values = vb_query_rt_values;
 	v->create_cq_ex = vb_create_cq_ex;
 	v->create_qp_ex = vb_create_qp_ex;
 	v->open_qp = vb_open_qp;

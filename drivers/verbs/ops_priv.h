@@ -21,6 +21,8 @@ int vb_query_port(
 int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 	struct ibv_device_attr_ex *attr, size_t len);
 
+int vb_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+
 /* ---- mw.c ---- */
 
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -41,7 +41,7 @@ ibv_dealloc_pd(struct ibv_pd *p)
 	int rc = 0;
 
 	if (vb_held(&pd->refs))
-		return vb_fail(EBUSY, "%u parent domains use the protection domain",
+		return vb_fail(EBUSY, "%u parent domains or objects use the protection domain",
 			__atomic_load_n(&pd->refs, __ATOMIC_RELAXED));
 	if (pd->parent != NULL)
 		vb_release(&pd->parent->refs);
@@ -77,16 +77,22 @@ vb_dealloc_td(struct ibv_td *td)
 struct ibv_pd *
 vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
 {
+	const uint32_t allocators = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	const uint32_t known = allocators | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	struct vb_pd *parent = vb_pd(attr->pd);
 	struct ibv_pd *pd;
 
-	/* Queues lie in memory that is shared with the engine, so that an allocator of the program
-	 * cannot be used. */
-	if (parent == NULL ||
-		(attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0) {
-		vb_fail(parent == NULL ? EINVAL : EOPNOTSUPP,
-			parent == NULL ? "a parent domain needs a protection domain"
-				       : "a parent domain has no allocators");
+	if (parent == NULL) {
+		vb_fail(EINVAL, "a parent domain needs a protection domain");
+		return NULL;
+	}
+	if ((attr->comp_mask & ~known) != 0) {
+		vb_fail(EOPNOTSUPP, "a parent domain has no attributes of mask %#x",
+			attr->comp_mask & ~known);
+		return NULL;
+	}
+	if ((attr->comp_mask & allocators) != 0 && (attr->alloc == NULL || attr->free == NULL)) {
+		vb_fail(EINVAL, "a parent domain needs both allocators, alloc and free");
 		return NULL;
 	}
 	pd = pd_new(context);
@@ -95,6 +101,12 @@ vb_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_ini
 	vb_pd(pd)->parent = parent;
 	vb_pd(pd)->saker = parent->saker;
 	vb_pd(pd)->single = attr->td != NULL;
+	if ((attr->comp_mask & allocators) != 0) {
+		vb_pd(pd)->alloc = attr->alloc;
+		vb_pd(pd)->free = attr->free;
+	}
+	if ((attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) != 0)
+		vb_pd(pd)->user = attr->pd_context;
 	vb_hold(&parent->refs);
 	return pd;
 }

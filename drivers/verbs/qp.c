@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc_priv.h"
 #include "events_priv.h"
 #include "ops_priv.h"
 #include "qp_priv.h"
@@ -105,13 +106,15 @@ release_all(struct vb_qp *qp)
 }
 
 struct vb_qp *
-vb_qp_new(struct ibv_context *context, enum ibv_qp_type type, void *qp_context)
+vb_qp_new(struct ibv_context *context, struct ibv_pd *pd, enum ibv_qp_type type, void *qp_context)
 {
-	struct vb_qp *qp = calloc(1, sizeof(*qp));
+	struct vb_pd *owner;
+	struct vb_qp *qp = vb_object_alloc(pd, sizeof(*qp), VB_RESOURCE_QP, &owner);
 	struct ibv_qp *b;
 
 	if (qp == NULL)
 		return NULL;
+	qp->owner = owner;
 	b = &qp->ex.qp_base;
 	b->context = context;
 	b->qp_context = qp_context;
@@ -128,7 +131,7 @@ vb_qp_free(struct vb_qp *qp)
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
 	vb_wr_fini(qp);
-	free(qp);
+	vb_object_free(qp, VB_RESOURCE_QP, qp->owner);
 }
 
 static int
@@ -181,6 +184,12 @@ qp_make(struct vb_qp *qp, const struct ibv_qp_init_attr_ex *a)
 	return 0;
 }
 
+static struct ibv_pd *
+pd_of(const struct ibv_qp_init_attr_ex *a)
+{
+	return (a->comp_mask & IBV_QP_INIT_ATTR_PD) != 0 ? a->pd : NULL;
+}
+
 struct ibv_qp *
 vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
@@ -189,7 +198,8 @@ vb_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 
 	if (rc == 0)
 		rc = verbs_qp_attr_check(attr);
-	if (rc == 0 && (qp = vb_qp_new(context, attr->qp_type, attr->qp_context)) == NULL)
+	if (rc == 0 &&
+		(qp = vb_qp_new(context, pd_of(attr), attr->qp_type, attr->qp_context)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0)
 		rc = qp_make(qp, attr);

@@ -7,8 +7,10 @@
 
 /* ---- qp.c ---- */
 
-/* Allocates a queue pair in state RESET, without its saker_qp. Returns NULL without memory. */
-struct vb_qp *vb_qp_new(struct ibv_context *context, enum ibv_qp_type type, void *qp_context);
+/* Allocates a queue pair in state RESET, without its saker_qp. `pd` may be NULL. Returns NULL
+ * without memory. */
+struct vb_qp *vb_qp_new(
+	struct ibv_context *context, struct ibv_pd *pd, enum ibv_qp_type type, void *qp_context);
 /* Frees the memory of a queue pair and leaves its saker_qp. */
 void vb_qp_free(struct vb_qp *qp);
 

@@ -200,6 +200,11 @@ program_modify(struct vb_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	rc = vb_qp_step(qp, &now, to);
 	if (rc != 0)
 		return rc;
+	if (to == IBV_QPS_RESET) {
+		vb_cq_clean(b->send_cq, b->qp_num);
+		if (b->recv_cq != b->send_cq)
+			vb_cq_clean(b->recv_cq, b->qp_num);
+	}
 	qp->attr = now;
 	vb_qp_set_state(qp, to);
 	return 0;

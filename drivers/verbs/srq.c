@@ -2,6 +2,7 @@
 /* Shared receive queues, also those of XRC. */
 #include <stdlib.h>
 
+#include "alloc_priv.h"
 #include "events_priv.h"
 #include "ops_priv.h"
 #include "verbs_priv.h"
@@ -65,21 +66,24 @@ srq_make(struct vb_srq *srq, struct ibv_srq_init_attr_ex *a)
 struct ibv_srq *
 vb_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
+	struct vb_pd *owner = NULL;
 	struct vb_srq *srq = NULL;
 	int rc = vb_alive(context);
 
 	if (rc == 0)
 		rc = srq_attr_check(attr);
-	if (rc == 0 && (srq = calloc(1, sizeof(*srq))) == NULL)
+	if (rc == 0 &&
+		(srq = vb_object_alloc(attr->pd, sizeof(*srq), VB_RESOURCE_SRQ, &owner)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {
+		srq->owner = owner;
 		srq->srq.context = context;
 		srq->xrc = attr->srq_type == IBV_SRQT_XRC;
 		rc = srq_make(srq, attr);
 	}
 	if (rc == 0)
 		return &srq->srq;
-	free(srq);
+	vb_object_free(srq, VB_RESOURCE_SRQ, owner);
 	errno = rc;
 	return NULL;
 }
@@ -162,6 +166,6 @@ ibv_destroy_srq(struct ibv_srq *p)
 	}
 	pthread_mutex_destroy(&p->mutex);
 	pthread_cond_destroy(&p->cond);
-	free(srq);
+	vb_object_free(srq, VB_RESOURCE_SRQ, srq->owner);
 	return 0;
 }

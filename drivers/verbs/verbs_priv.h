@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <time.h>
 
 #include <saker/saker.h>
 
@@ -185,8 +186,13 @@ struct vb_pd {
 	struct ibv_pd pd;
 	struct saker_pd *saker;
 	struct vb_pd *parent; /* of a parent domain: the domain whose saker_pd it uses; else NULL */
-	uint32_t refs;        /* atomic: the parent domains that were made from it */
-	bool single;          /* it has a thread domain, so that its QPs and CQs need no lock */
+	uint32_t refs; /* atomic: the parent domains that were made from it, and the objects that
+			  lie in memory of its allocator */
+	bool single;   /* it has a thread domain, so that its QPs and CQs need no lock */
+	/* Of a parent domain with allocators (ibv_parent_domain_init_attr); else NULL. */
+	void *(*alloc)(struct ibv_pd *pd, void *user, size_t size, size_t alignment, uint64_t type);
+	void (*free)(struct ibv_pd *pd, void *user, void *p, uint64_t type);
+	void *user;
 };
 
 struct vb_mr {
@@ -215,7 +221,10 @@ struct vb_cq {
 	struct saker_cq *saker;
 	uintptr_t lock;       /* of polling, see path_priv.h */
 	bool single;          /* one thread polls it: the lock is not taken */
+	bool stamped;         /* extended CQ: completions have timestamps */
+	struct vb_kept *kept; /* older completions than those in the rings, or NULL; see cq.c */
 	struct rd_wc wc;      /* extended CQ: the completion whose fields the program reads */
+	struct timespec when; /* extended CQ: when it was polled, on CLOCK_MONOTONIC_RAW */
 	uint32_t empty_polls; /* consecutive polls that found nothing; not exact between threads */
 	/* Guarded by the lock of the channel's queue. One item stands for all events that wait
 	 * there; the program has fetched `events_got` events. */
@@ -227,7 +236,8 @@ struct vb_cq {
 	/* The asynchronous events of the CQ that the program has fetched; guarded by the lock of
 	 * the context's queue. */
 	uint32_t async_got;
-	uint32_t refs; /* atomic: the QPs and SRQs that use it */
+	uint32_t refs;       /* atomic: the QPs and SRQs that use it */
+	struct vb_pd *owner; /* of its memory: see alloc_priv.h */
 };
 
 struct vb_srq {
@@ -239,6 +249,7 @@ struct vb_srq {
 	struct vb_xrcd *xrcd; /* XRC: its domain; else NULL */
 	uint32_t async_got;   /* as vb_cq.async_got */
 	uint32_t refs;        /* atomic: the QPs that use it */
+	struct vb_pd *owner;  /* of its memory: see alloc_priv.h */
 };
 
 struct vb_qp {
@@ -252,6 +263,7 @@ struct vb_qp {
 	struct vb_xrcd *xrcd;      /* of an XRC receive QP; else NULL */
 	void *cm;                  /* the struct cm_id that connects it, or NULL */
 	struct vb_wr_build *build; /* the requests of an ibv_wr_start(); NULL: no such posting */
+	struct vb_pd *owner;       /* of its memory: see alloc_priv.h */
 };
 
 struct vb_ah {
@@ -307,6 +319,11 @@ vb_held(const uint32_t *refs)
 {
 	return __atomic_load_n(refs, __ATOMIC_ACQUIRE) != 0;
 }
+
+/* ---- cq.c ---- */
+
+/* Removes the completions of a QP from a CQ, as the step to RESET demands. `cq` may be NULL. */
+void vb_cq_clean(struct ibv_cq *cq, uint32_t qpn);
 
 /* ---- qp_state.c ---- */
 

@@ -4,6 +4,7 @@
 #ifndef SAKER_VERBS_WC_PRIV_H
 #define SAKER_VERBS_WC_PRIV_H
 
+#include "../../lib/client/path.h"
 #include "verbs_priv.h"
 
 _Static_assert((int)RD_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR &&
@@ -77,6 +78,26 @@ vb_poll_found(struct vb_cq *cq, int found)
 		cq->empty_polls = 0;
 	else if (++cq->empty_polls % VB_POLL_PATIENCE == 0)
 		sched_yield();
+}
+
+/* Takes completions that vb_cq_clean() kept, of which there are some. In cq.c. */
+int vb_cq_take_kept(struct vb_cq *cq, struct rd_wc *wc, int n);
+
+/* Returns whether there are completions. Called without the queue's lock. */
+static inline bool
+vb_cq_any(const struct vb_cq *cq)
+{
+	return cl_cq_any(cl_cq_of(cq->saker)) ||
+	       __atomic_load_n(&cq->kept, __ATOMIC_RELAXED) != NULL;
+}
+
+/* Takes up to n completions, the oldest first. Returns their number. */
+static inline int
+vb_cq_take(struct vb_cq *cq, struct rd_wc *wc, int n)
+{
+	if (__builtin_expect(cq->kept != NULL, 0))
+		return vb_cq_take_kept(cq, wc, n);
+	return saker_cq_poll(cq->saker, wc, n);
 }
 
 /* Creates a completion queue, of which the caller fills in the extended part. In cq.c. Returns NULL

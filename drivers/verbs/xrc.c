@@ -86,7 +86,7 @@ vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 			       attr->qp_type != IBV_QPT_XRC_RECV))
 		rc = vb_fail(EINVAL,
 			"ibv_open_qp: the attributes do not name an XRC receive queue pair");
-	if (rc == 0 && (qp = vb_qp_new(context, attr->qp_type, attr->qp_context)) == NULL)
+	if (rc == 0 && (qp = vb_qp_new(context, NULL, attr->qp_type, attr->qp_context)) == NULL)
 		rc = ENOMEM;
 	if (rc == 0) {
 		qp->xrcd = (struct vb_xrcd *)attr->xrcd;

@@ -162,6 +162,81 @@ Test(verbs_cq, a_datagrams_service_level_shows_the_family_of_its_header)
 	}
 }
 
+/* Writes a completion of a QP. */
+static void
+complete_of(uint32_t qpn, uint64_t wr_id)
+{
+	struct shm_cqe *e = shm_prod_entry(&mini.cq[0].ring);
+
+	e->qpn = qpn;
+	e->wr_id = wr_id;
+	complete(0, RD_SUCCESS);
+}
+
+Test(verbs_cq, a_queue_pair_that_is_reset_takes_its_completions_with_it)
+{
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_wc wc[8];
+
+	for (uint64_t i = 0; i < DEPTH; i++)
+		complete_of(i % 3 == 0 ? 7 : 8, i);
+	vb_cq_clean(ibv_cq_ex_to_cq(cq), 7);
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 3, wc), 3);
+	cr_assert(wc[0].wr_id == 1 && wc[1].wr_id == 2 && wc[2].wr_id == 4);
+	complete_of(7, 100);
+	complete_of(8, 101);
+	vb_cq_clean(ibv_cq_ex_to_cq(cq), 7);
+	cr_assert_eq(ibv_start_poll(cq, &none), 0);
+	for (uint64_t i = 5; i < DEPTH; i++) {
+		if (i % 3 == 0)
+			continue;
+		cr_assert_eq(cq->wr_id, i);
+		cr_assert_eq(ibv_next_poll(cq), 0);
+	}
+	cr_assert_eq(cq->wr_id, 101);
+	cr_assert_eq(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	vb_cq_clean(ibv_cq_ex_to_cq(cq), 7);
+	cr_assert_eq(vb_poll_cq(ibv_cq_ex_to_cq(cq), 1, wc), 0);
+	vb_cq_clean(NULL, 7);
+}
+
+static uint64_t
+raw_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+Test(verbs_cq, a_completion_has_the_time_at_which_it_was_taken)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = DEPTH,
+		.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_cq_ex *stamped;
+	uint64_t before;
+
+	stamped = vb_create_cq_ex(&context.vctx.context, &attr);
+	cr_assert_not_null(stamped);
+	before = raw_now();
+	shm_prod_push(&mini.cq[1].ring);
+	cr_assert_eq(ibv_start_poll(stamped, &none), 0);
+	cr_assert_geq(ibv_wc_read_completion_ts(stamped), before);
+	cr_assert_leq(ibv_wc_read_completion_ts(stamped), raw_now());
+	cr_assert_leq(ibv_wc_read_completion_wallclock_ns(stamped) / 1000000000u,
+		(uint64_t)time(NULL) + 1);
+	cr_assert_geq(ibv_wc_read_completion_wallclock_ns(stamped) / 1000000000u,
+		(uint64_t)time(NULL) - 60);
+	ibv_end_poll(stamped);
+	cr_assert_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(stamped)), 0);
+	attr.wc_flags = IBV_WC_EX_WITH_TM_INFO;
+	cr_assert_null(vb_create_cq_ex(&context.vctx.context, &attr));
+	cr_assert_eq(errno, EOPNOTSUPP);
+}
+
 /* ---- Events ---- */
 
 Test(verbs_cq, a_queue_that_is_armed_with_completions_has_an_event)

@@ -8,7 +8,7 @@
 #include "../../../drivers/verbs/qp_priv.h"
 
 static struct {
-	int steps, modifies, rc;
+	int steps, modifies, cleaned, rc;
 	enum ibv_qp_state last;
 } engine;
 
@@ -41,6 +41,13 @@ vb_qp_step(struct vb_qp *qp, const struct ibv_qp_attr *now, enum ibv_qp_state to
 	return engine.rc;
 }
 
+void
+vb_cq_clean(struct ibv_cq *cq, uint32_t qpn)
+{
+	cr_assert_eq(qpn, 5);
+	engine.cleaned++;
+}
+
 int
 saker_qp_modify(struct saker_qp *qp, enum rd_qp_state state)
 {
@@ -62,6 +69,7 @@ make(struct vb_qp *qp, enum saker_transport transport, enum ibv_qp_type type)
 	context.info.max_ird = context.info.max_ord = 16;
 	qp->ex.qp_base.context = &context.vctx.context;
 	qp->ex.qp_base.qp_type = type;
+	qp->ex.qp_base.qp_num = 5;
 	qp->attr.dest_qp_num = 77; /* the peer's QP, which the program has set */
 }
 
@@ -131,6 +139,26 @@ Test(qp_state, takes_each_step_with_all_that_it_needs_and_not_with_less)
 		cr_assert_eq(engine.last, r->to);
 		cr_assert_eq(qp.ex.qp_base.state, r->to);
 	}
+}
+
+Test(qp_state, reset_removes_the_completions_of_both_queues)
+{
+	struct ibv_cq one, other;
+	struct vb_qp qp;
+
+	make(&qp, SAKER_FALCON, IBV_QPT_RC);
+	qp.ex.qp_base.send_cq = qp.ex.qp_base.recv_cq = &one;
+	vb_qp_set_state(&qp, IBV_QPS_RTS);
+	cr_assert_eq(step(&qp, IBV_QPS_ERR, 0), 0);
+	cr_assert_eq(engine.cleaned, 0);
+	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), 0);
+	cr_assert_eq(engine.cleaned, 1, "both queues are one");
+	qp.ex.qp_base.recv_cq = &other;
+	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), 0);
+	cr_assert_eq(engine.cleaned, 3);
+	engine.rc = EIO;
+	cr_assert_eq(step(&qp, IBV_QPS_RESET, 0), EIO);
+	cr_assert_eq(engine.cleaned, 3);
 }
 
 Test(qp_state, takes_no_step_that_there_is_not)
