@@ -241,6 +241,15 @@ ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vb_qp(qp)->build != NULL ? &vb_qp(qp)->ex : NULL;
 }
 
+/* iWARP has no state RESET: other iWARP devices show a new queue pair in state INIT. */
+static enum ibv_qp_state
+state_shown(const struct ibv_qp *p)
+{
+	if (p->state == IBV_QPS_RESET && !vb_kind_of(p->context)->modified_by_program)
+		return IBV_QPS_INIT;
+	return p->state;
+}
+
 VB_EXPORT int
 ibv_query_qp(
 	struct ibv_qp *p, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init)
@@ -258,7 +267,7 @@ ibv_query_qp(
 	if (info.state == RD_QP_ERR)
 		vb_qp_set_state(qp, IBV_QPS_ERR);
 	*attr = qp->attr;
-	attr->qp_state = attr->cur_qp_state = p->state;
+	attr->qp_state = attr->cur_qp_state = state_shown(p);
 	attr->cap = qp->init.cap;
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->port_num = 1;
