@@ -48,7 +48,7 @@ crossed() {
     before=$(($(wire_bytes) - before))
     [ "$before" -ge "$least" ] || fail "$name: $before bytes crossed the wire, and not $least"
     clean "$name"
-    echo "ok    $name: $before bytes on the wire ($((SECONDS - begin)) s)"
+    echo "ok    falcon $title $name: $before bytes on the wire ($((SECONDS - begin)) s)"
 }
 
 # ---- UCX ----
@@ -71,6 +71,7 @@ port_is_open() { ss -Hltn "sport = :$port" | grep -q .; }
 
 part_ucx() {
     say "UCX"
+    title=UCX
     start info "$host" rank0 "$run" ucx_info -d
     passes info 30
     for t in rc_verbs ud_verbs; do
@@ -122,12 +123,14 @@ collectives() { # collectives NAME MPI
 
 part_mpich() {
     say "MPICH"
-    collectives mpich mpich
-    UCX_TLS=ud,self collectives mpich-datagrams mpich
+    title=MPICH
+    collectives defaults mpich
+    UCX_TLS=ud,self collectives datagrams mpich
 }
 # Debian's configuration of Open MPI excludes UCX; the two options include it.
 part_openmpi() {
     say "Open MPI over UCX"
+    title="Open MPI"
     collectives openmpi openmpi
 }
 
@@ -163,7 +166,7 @@ part_killed() {
     log_says job-ends "PID.*RUNNING AT rank1" && log_says job-ends "EXIT CODE: 9" ||
         fail "mpiexec does not report the rank that was killed"
     clean job-ends
-    echo "ok    the launcher ends the job, and nothing is left in the sakers"
+    echo "ok    falcon MPICH, a rank killed: the launcher ends the job, and nothing is left"
 
     begin_orphans orphans -disable-auto-cleanup
     until_true 30 one_left || fail "the saker does not notice that a client was killed"
@@ -172,7 +175,7 @@ part_killed() {
     kill "${pid[orphans]}"
     ends orphans 30
     clean orphans
-    echo "ok    three ranks that send to the dead one get an error"
+    echo "ok    falcon MPICH, a rank killed: three ranks that send to it get an error"
 }
 
 falcon_section 7 >"$work/falcon.ini"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# iSER: Debian's tgtd exports a file from behind one saker, and Debian's libiscsi uses it from behind
-# another, over both devices. iser_disk.c writes and reads the disk and compares every byte; what was
-# written over one device is read over the other, and stands in the file.
+# iSER: Debian's tgtd exports a file from behind one saker, and Debian's libiscsi uses it from
+# behind another, over both devices. iser_disk.c writes and reads the disk and compares every byte;
+# what was written over one device is read over the other.
 . "$(dirname "$0")/common.sh"
 install_packages tgt libiscsi-bin libiscsi-dev jq ||
     skip "Debian's tgt and libiscsi cannot be installed"
@@ -39,8 +39,8 @@ admin --mode target --op new --tid 1 -T $target &&
 until_true 60 listens b || fail "tgtd does not listen"
 
 # at DEVICE NAME PROGRAM ARGS...: runs an initiator, whose output goes to $work/NAME.log. libiscsi
-# fails ("revents is not POLLIN") when an answer takes a second, which happens on a busy machine: the
-# initiator then starts again.
+# fails ("revents is not POLLIN") when an answer takes a second, which happens on a busy machine:
+# the initiator then starts again.
 at() {
     local device=$1 name=$2
     shift 2
@@ -67,7 +67,7 @@ for device in iwarp falcon; do
         fail "$other: what was written over $device"
     [ $(($(bytes_in) - before)) -gt 8000000 ] || fail "$device: the saker has not seen the bytes"
     until_true 30 nobody a || fail "objects are left: $(telemetry a /saker/info)"
-    echo "ok    $device: $(cat "$work/disk.log"), and over $other: $(cat "$work/other.log")"
+    echo "ok    $device iSER: $(cat "$work/disk.log"), and over $other: $(cat "$work/other.log")"
     seed=$((seed + 1))
 done
 cmp -s -n 67108864 "$work/disk" /dev/zero && fail "the file is empty"

@@ -6,9 +6,9 @@ Runs rdma-core's own tests, as Debian's python3-pyverbs has them, on a device of
     rdma_tests.py FOLDER DEVICE ADDRESS
 
 FOLDER contains `tests`. ADDRESS is the saker's, which no interface of the kernel has. Tests of
-other vendors' devices are left out. A test may fail when the device cannot have what it needs: EXPECTED
-has these with the reason, and such a test must fail. Prints a line for each test that did not pass,
-and a summary. The exit status is 1 when a result is not the expected one.
+other vendors' devices are left out. A test may fail when the device cannot have what it needs:
+EXPECTED has these with the reason, and such a test must fail. Prints a line for each test that did
+not pass, and a summary. The exit status is 1 when a result is not the expected one.
 """
 import collections
 import os
