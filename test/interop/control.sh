@@ -107,6 +107,15 @@ ctl show config | head -n 1 | grep -q section || fail "a pipe"
 say "a prompt with completion"
 [ "$(ctl --complete show qp)" = qp ] || fail "the word qp"
 [ "$(ctl --complete "show qp ")" = all ] || fail "the argument of show qp"
+of_the_shell() { # of_the_shell WORD...: prints bash's completion of the last word
+    . config/packaging/completion/sakerctl.sh
+    COMP_WORDS=("$build/app/sakerctl" --socket "$work/a.control" "$@")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _sakerctl "${COMP_WORDS[0]}"
+    echo "${COMPREPLY[*]}"
+}
+[ "$(of_the_shell sho)" = show ] && [ "$(of_the_shell show qp "")" = all ] ||
+    fail "the completion in the shell"
 timeout 60 python3 - "$build/app/sakerctl" "$work/a.control" <<'END' >"$work/prompt.log" 2>&1 ||
 import os, pty, select, sys
 pid, fd = pty.fork()

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# saker with the privileges of config/saker.service and no others: systemd-analyze judges the unit,
-# and the program `confined` runs saker with the unit's user (one without a name), capabilities and
+# saker with the privileges of its systemd unit and no others: systemd-analyze judges the unit, and
+# the program `confined` runs saker with the unit's user (one without a name), capabilities and
 # system calls. A system call that the unit forbids ends saker. Under it: both transports, TLS,
 # telemetry, a client in namespaces of its own, clients that are killed, that scribble and that take
-# their memory away, and the drivers memif, ring, af_packet and tap.
-# and a vhost port, a client in a user namespace, and the drivers memif, ring, af_packet and tap.
+# their memory away, a vhost port, a client in a user namespace, and the drivers memif, ring,
+# af_packet and tap.
 . "$(dirname "$0")/common.sh"
-unit=config/saker.service
+unit=$build/config/saker.service
 [ -x "$interop/confined" ] || skip "confined is not built: libseccomp-dev"
 command -v systemd-analyze >/dev/null || skip "systemd-analyze is not installed: systemd"
 [ "$(id -u)" = 0 ] || skip "changing the user needs root"
@@ -93,12 +93,12 @@ misbehave() {
 }
 
 say "the unit"
-systemd-analyze security --offline=true --threshold=30 --no-pager $unit >"$work/unit.log" 2>&1 ||
+systemd-analyze security --offline=true --threshold=30 --no-pager "$unit" >"$work/unit.log" 2>&1 ||
     fail "the unit is exposed"
 tail -n 1 "$work/unit.log"
 
 say "a forbidden system call ends the process"
-"$confined" $unit $id $id "$(command -v chroot)" / 2>/dev/null
+"$confined" "$unit" $id $id "$(command -v chroot)" / 2>/dev/null
 [ $? = 159 ] || fail "chroot(2) does not end the process with SIGSYS"
 
 say "two sakers joined by memif, both transports, TLS"
@@ -137,7 +137,7 @@ stop a b
 
 say "net_ring without capabilities; the group of clients"
 sed -e 's/^\(CapabilityBoundingSet\|AmbientCapabilities\)=.*/\1=/' \
-    -e 's/^\(RestrictAddressFamilies\)=.*/\1=AF_UNIX AF_NETLINK/' $unit >"$work/less.service"
+    -e 's/^\(RestrictAddressFamilies\)=.*/\1=AF_UNIX AF_NETLINK/' "$unit" >"$work/less.service"
 unit=$work/less.service
 mode=0660
 served c 0@0 net_ring0 -- --address 0=10.6.0.1/24
@@ -155,7 +155,7 @@ ends foreign 60 && fail "saker gives its socket to a group of others"
 log_says foreign "cannot be set to $((id + 2)): Operation not permitted" ||
     fail "saker does not name the group"
 [ ! -e "$run/foreign.sock" ] || fail "a socket without its group is left"
-unit=config/saker.service mode=0666
+unit=$build/config/saker.service mode=0666
 
 space=skpriv$$
 spaces+=("$space")
