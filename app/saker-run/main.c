@@ -26,24 +26,28 @@ struct option_row {
 	const char *help;
 };
 
+/* The next line of an explanation. */
+#define MORE "\n                         "
+
 static const struct option_row rows[] = {
 	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
-		"the saker's socket, or ivshmem:[PCI-ADDRESS] in a virtual machine"
-		" (" SAKER_SOCKET_DEFAULT ", else an ivshmem device)"},
+		"the saker's socket, or ivshmem:[PCI-ADDRESS] in a" MORE
+		"virtual machine (" SAKER_SOCKET_DEFAULT "," MORE "else an ivshmem device)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
-		"the devices that the program sees: iwarp, falcon or both (both)"},
+		"the devices that the program sees: iwarp, falcon" MORE "or both (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
-		"the transport of rdma_cm where both are possible: iwarp or falcon (iwarp)"},
+		"the transport of rdma_cm where both are possible:" MORE "iwarp or falcon (iwarp)"},
 	{{"sockets", no_argument, NULL, 'S'}, NULL, NULL, NULL,
 		"also carry the program's TCP sockets over Saker"},
 	{{"ifaddrs", no_argument, NULL, 'i'}, "SAKER_IFADDRS", "1", NULL,
-		"getifaddrs(3) also lists the addresses of the saker"},
+		"getifaddrs(3) also lists the saker's addresses"},
 	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
-		"yield: a thread gives up its core after polls without a result; spin (spin)"},
+		"yield: a thread gives up its core after polls" MORE
+		"without a result; spin (spin)"},
 	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
 		"print on stderr why a call failed"},
 	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH",
-		"the library to preload (the installed one, or the one of the build)"},
+		"the library to preload (the installed one, or the" MORE "one of the build)"},
 	{{"help", no_argument, NULL, 'h'}, NULL, NULL, NULL, "print this text"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))

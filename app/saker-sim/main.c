@@ -22,10 +22,12 @@ static void
 sim_main_usage(void)
 {
 	printf("usage: saker-sim [-o DIR] [-s section.key=value]... FILE.ini\n\n"
-	       "  -o DIR   write NAME.csv (and NAME-series.csv, NAME.gp, NAME.png) to DIR\n"
-	       "  -s ...   set a key instead of the value in the file\n"
-	       "  -k       print the keys of a scenario file, with default and meaning\n"
-	       "  -h       print this\n\n"
+	       "  -o, --output DIR             write NAME.csv (and NAME-series.csv, NAME.gp,\n"
+	       "                               NAME.png) to DIR\n"
+	       "  -s, --set section.key=value  set a key instead of the value in the file\n"
+	       "  -k, --keys                   print the keys of a scenario file, with default\n"
+	       "                               and meaning\n"
+	       "  -h, --help                   print this\n\n"
 	       "Exit status: 0 if all runs finished; 1 if a run did not finish or lost a\n"
 	       "connection; 2 if the file or an option is wrong.\n");
 }
@@ -33,9 +35,12 @@ sim_main_usage(void)
 static int
 sim_main_parse(struct options *o, int argc, char **argv)
 {
+	static const struct option longs[] = {{"output", required_argument, NULL, 'o'},
+		{"set", required_argument, NULL, 's'}, {"keys", no_argument, NULL, 'k'},
+		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
 	int c;
 
-	while ((c = getopt(argc, argv, "o:s:kh")) != -1) {
+	while ((c = getopt_long(argc, argv, "o:s:kh", longs, NULL)) != -1) {
 		if (c == 'o') {
 			o->dir = optarg;
 		} else if (c == 's' && o->nset < OVERRIDES) {

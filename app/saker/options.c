@@ -12,6 +12,10 @@
 
 #define LONG_ONLY 256 /* getopt_long's value for an option without a letter: LONG_ONLY + row */
 
+/* Columns of the usage: where the explanations begin, and how many they have. */
+#define USAGE_AT    32
+#define USAGE_WIDTH 48
+
 enum special {
 	SET_KEY,
 	HELP,
@@ -72,6 +76,21 @@ static const struct row {
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
+/* Prints `text` in lines of 80 columns, from column USAGE_AT on. The cursor is there already. */
+static void
+usage_explain(const char *text)
+{
+	size_t len;
+
+	while ((len = strlen(text)) > USAGE_WIDTH) {
+		for (len = USAGE_WIDTH; text[len] != ' '; len--)
+			;
+		printf("%.*s\n%*s", (int)len, text, USAGE_AT, "");
+		text += len + 1;
+	}
+	printf("%s\n", text);
+}
+
 void
 options_usage(const char *program)
 {
@@ -83,7 +102,8 @@ options_usage(const char *program)
 			rows[i].letter ? rows[i].letter : ' ', rows[i].letter ? ',' : ' ',
 			rows[i].name, rows[i].arg != NULL ? " " : "",
 			rows[i].arg != NULL ? rows[i].arg : "");
-		printf("  %-34s %s\n", left, rows[i].help);
+		printf("  %-*s", USAGE_AT - 2, left);
+		usage_explain(rows[i].help);
 	}
 	printf("\nEach key of the configuration file is also an environment variable: [tcp]\n"
 	       "rto-min is SAKER_TCP_RTO_MIN, [saker] idle is SAKER_IDLE. An option takes\n"

@@ -339,6 +339,46 @@ Test(app_settings, an_option_names_its_file_before_the_environment_does)
 	cr_assert_eq(s.mtu, 9000);
 }
 
+struct sample {
+	const char *text;
+	const char *at; /* the section that the visit is in */
+};
+
+/* Checks that a section of the sample has the key. */
+static void
+sample_names(void *arg, const char *section, const char *key, const char *value, const char *source)
+{
+	struct sample *sample = arg;
+	char line[80];
+	const char *found;
+
+	if (key == NULL) {
+		snprintf(line, sizeof(line), "[%s]", section);
+		sample->at = strstr(sample->text, line);
+		cr_assert_not_null(sample->at, "config/saker.ini lacks %s", line);
+		return;
+	}
+	snprintf(line, sizeof(line), "%s = ", key);
+	for (found = strstr(sample->at, line); found != NULL; found = strstr(found + 1, line))
+		if (found[-1] == ';' || (found[-1] == ' ' && found[-2] == ';'))
+			return;
+	cr_assert_fail("config/saker.ini lacks [%s] %s", section, key);
+}
+
+Test(app_settings, the_sample_file_names_every_key)
+{
+	static char text[1 << 16];
+	struct sample sample = {.text = text};
+	FILE *in = fopen(SAMPLE, "r");
+
+	cr_assert_not_null(in);
+	cr_assert_lt(fread(text, 1, sizeof(text), in), sizeof(text) - 1);
+	fclose(in);
+	cr_assert_eq(options(""), OPTIONS_RUN, "%s", why);
+	settings_each(&s, sample_names, &sample);
+	cr_assert_not_null(sample.at);
+}
+
 Test(app_settings, the_sample_file_is_accepted_and_says_what_the_defaults_are)
 {
 	struct settings plain;
