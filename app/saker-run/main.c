@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ struct option_row {
 	const char *variable; /* the environment variable that it sets; NULL: none */
 	const char *value;    /* the value that it sets if it takes no argument */
 	const char *arg;      /* the name of its argument in the help; NULL: it takes none */
+	const char *words[2]; /* the values that it may have; NULL: any */
 	const char *help;
 };
 
@@ -30,25 +32,27 @@ struct option_row {
 #define MORE "\n                         "
 
 static const struct option_row rows[] = {
-	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH",
+	{{"socket", required_argument, NULL, 's'}, "SAKER_SOCKET", NULL, "PATH", {NULL},
 		"the saker's socket, or ivshmem:[PCI-ADDRESS] in a" MORE
 		"virtual machine (" SAKER_SOCKET_DEFAULT "," MORE "else an ivshmem device)"},
 	{{"devices", required_argument, NULL, 'd'}, "SAKER_DEVICES", NULL, "LIST",
+		{"iwarp", "falcon"},
 		"the devices that the program sees: iwarp, falcon" MORE "or both (both)"},
 	{{"transport", required_argument, NULL, 't'}, "SAKER_DEVICE", NULL, "NAME",
+		{"iwarp", "falcon"},
 		"the transport of rdma_cm where both are possible:" MORE "iwarp or falcon (iwarp)"},
-	{{"sockets", no_argument, NULL, 'S'}, NULL, NULL, NULL,
+	{{"sockets", no_argument, NULL, 'S'}, NULL, NULL, NULL, {NULL},
 		"also carry the program's TCP sockets over Saker"},
-	{{"ifaddrs", no_argument, NULL, 'i'}, "SAKER_IFADDRS", "1", NULL,
+	{{"ifaddrs", no_argument, NULL, 'i'}, "SAKER_IFADDRS", "1", NULL, {NULL},
 		"getifaddrs(3) also lists the saker's addresses"},
-	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE",
+	{{"poll", required_argument, NULL, 'p'}, "SAKER_POLL", NULL, "MODE", {"yield", "spin"},
 		"yield: a thread gives up its core after polls" MORE
 		"without a result; spin (spin)"},
-	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL,
+	{{"verbose", no_argument, NULL, 'v'}, "SAKER_VERBOSE", "1", NULL, {NULL},
 		"print on stderr why a call failed"},
-	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH",
+	{{"library", required_argument, NULL, 'l'}, NULL, NULL, "PATH", {NULL},
 		"the library to preload (the installed one, or the" MORE "one of the build)"},
-	{{"help", no_argument, NULL, 'h'}, NULL, NULL, NULL, "print this text"},
+	{{"help", no_argument, NULL, 'h'}, NULL, NULL, NULL, {NULL}, "print this text"},
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -136,6 +140,23 @@ run_main_row_of(int c)
 	return NULL;
 }
 
+/* Checks that `value` is one of the option's two words, or a list of them where that is allowed. */
+static bool
+run_main_fits(const struct option_row *r, const char *value)
+{
+	bool list = strcmp(r->arg, "LIST") == 0;
+	size_t len;
+
+	do {
+		len = list ? strcspn(value, ",") : strlen(value);
+		if ((strlen(r->words[0]) != len || strncmp(r->words[0], value, len) != 0) &&
+			(strlen(r->words[1]) != len || strncmp(r->words[1], value, len) != 0))
+			return false;
+		value += len;
+	} while (*value++ == ',');
+	return true;
+}
+
 /* Processes the options and finds the library to preload. Returns 0 to run the program, else the
  * exit status plus 1. */
 static int
@@ -153,6 +174,11 @@ options(int argc, char **argv, char library[PATH_MAX])
 		if (r == NULL || c == 'h') {
 			run_main_usage(c == 'h' ? stdout : stderr);
 			return c == 'h' ? 1 : EXIT_FAILURE + 1;
+		}
+		if (r->words[0] != NULL && !run_main_fits(r, optarg)) {
+			fprintf(stderr, "saker-run: --%s %s is not %s or %s\n", r->opt.name, optarg,
+				r->words[0], r->words[1]);
+			return EXIT_FAILURE + 1;
 		}
 		if (c == 'l')
 			snprintf(library, PATH_MAX, "%s", optarg);
