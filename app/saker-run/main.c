@@ -125,9 +125,9 @@ preload(const char *library)
 		return -1;
 	if (insert("LD_PRELOAD", library) < 0)
 		return -1;
-	library_find(path, SAKER_NAMES);
+	library_find(path, SAKER_NAMES_BUILT);
 	if (access(path, R_OK) < 0)
-		library_find(path, SAKER_NAMES_BUILT);
+		library_find(path, SAKER_NAMES);
 	return access(path, R_OK) == 0 ? insert("LD_LIBRARY_PATH", path) : 0;
 }
 
