@@ -5,7 +5,7 @@ _saker_run() {
     local cur=${COMP_WORDS[COMP_CWORD]} i=1
     while [ "$i" -lt "$COMP_CWORD" ]; do
         case ${COMP_WORDS[i]} in
-        -s | -d | -t | -p | -l | --socket | --devices | --transport | --poll | --library) i=$((i + 1)) ;;
+        -[sdtpl] | --socket | --devices | --transport | --poll | --library) i=$((i + 1)) ;;
         -*) ;;
         *) break ;;
         esac

@@ -9,7 +9,10 @@ _sakerctl() {
         case $word in
         -s | --socket)
             i=$((i + 1))
-            [ "$i" -lt "$COMP_CWORD" ] || { mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return; }
+            if [ "$i" -ge "$COMP_CWORD" ]; then
+                mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                return
+            fi
             socket=(--socket "${COMP_WORDS[i]}")
             ;;
         -*) ;;
