@@ -12,6 +12,9 @@ ibverbs-utils rdmacm-utils perftest procps valgrind iperf3 netcat-openbsd curl l
 ucx-utils mpich libmpich-dev openmpi-bin libopenmpi-dev python3-pyverbs rdma-core tgt
 libiscsi-bin libiscsi-dev
 clang-format-14 clang-tidy-14 shellcheck codespell gcovr binutils git libseccomp-dev systemd"
+# For test/interop/packages.sh, and for building the packages.
+# shellcheck disable=SC2034
+saker_package_packages="debhelper dpkg-dev lintian mmdebstrap"
 
 # install_packages NAME...: installs the missing ones. A machine without a registry works where all
 # of them exist.
