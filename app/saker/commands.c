@@ -13,18 +13,24 @@ commands_help(void *app, const char *arg, struct cmd_out *out)
 	return 0;
 }
 
+void
+commands_log_level(uint8_t level)
+{
+	static const uint32_t levels[] = {
+		RTE_LOG_ERR, RTE_LOG_WARNING, RTE_LOG_NOTICE, RTE_LOG_DEBUG};
+
+	rte_log_set_level_pattern("user.saker", levels[level]);
+}
+
 static int
 commands_log(void *app, const char *arg, struct cmd_out *out)
 {
-	static const struct {
-		const char *name;
-		uint32_t level;
-	} all[] = {{"error", RTE_LOG_ERR}, {"warning", RTE_LOG_WARNING}, {"info", RTE_LOG_NOTICE},
-		{"debug", RTE_LOG_DEBUG}};
+	struct app *a = app;
+	char why[WHY_LEN];
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (strcmp(all[i].name, arg) == 0)
-			rte_log_set_level_pattern("user.saker", all[i].level);
+	if (settings_set(&a->s, "saker", "log", arg, FROM_COMMAND, why) < 0)
+		return cmd_refuse(out, "%s %s", arg, why);
+	commands_log_level(a->s.log_level);
 	return cmd_say(out, "The log level is %s.", arg);
 }
 
@@ -76,6 +82,13 @@ static const struct cmd commands[] = {
 		falcon_reload},
 	{"vm add", "NAME KEY=VALUE...", "add a virtual machine", gateway_add},
 	{"vm del", "NAME", "remove a virtual machine", gateway_del},
+	{"reload", NULL, "read the configuration again, and apply what can change at once",
+		change_reload},
+	{"set", "SECTION KEY=VALUE...", "change values of a section, such as 'interface 1'",
+		change_set},
+	{"unset", "SECTION...", "remove a section with a number", change_unset},
+	{"save", "[FILE]", "write the values in force to the configuration file, or to FILE",
+		change_save},
 	{"log", "error|warning|info|debug", "set the least severe messages that are logged",
 		commands_log},
 	{"start", NULL, "start the loops again", commands_start},

@@ -212,6 +212,106 @@ gateway_each(struct app *a, gw_visit *each, void *arg)
 		gw_each(state.g, each, arg);
 }
 
+/* Returns whether both settings have a machine [vm N] of the same name. */
+static bool
+same_machine(const struct settings *a, const struct settings *b, unsigned n)
+{
+	return a->vms[n].present && b->vms[n].present &&
+	       strcmp(a->vms[n].value[VM_NAME], b->vms[n].value[VM_NAME]) == 0;
+}
+
+void
+gateway_change(struct app *a, const struct settings *next, struct cmd_out *out)
+{
+	char why[WHY_LEN], reason[WHY_LEN / 2];
+	struct gw_vm_config vm;
+
+	if (state.g == NULL)
+		return;
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		if (!a->s.vms[i].present || same_machine(&a->s, next, i))
+			continue;
+		gw_vm_del(state.g, a->s.vms[i].value[VM_NAME]);
+		a->s.vms[i] = (struct vm_setting){0};
+	}
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		if (!next->vms[i].present || a->s.vms[i].present)
+			continue;
+		if (saker_gateway_machine(next, i, &vm, why) == 0 &&
+			gw_vm_add(state.g, &vm, reason, sizeof(reason)) < 0)
+			settings_refuse_section(next, "vm", i, why, "cannot be added: %s", reason);
+		else
+			a->s.vms[i] = next->vms[i];
+		if (!a->s.vms[i].present)
+			sk_log(SK_LOG_ERR, "%s", why);
+		if (!a->s.vms[i].present)
+			cmd_text(out, "not_added", "%s", why);
+	}
+}
+
+/* Returns the last [vm N] that neither of the settings has, or VM_MAX. */
+static unsigned
+free_section(const struct settings *a, const struct settings *b)
+{
+	unsigned i = VM_MAX;
+
+	while (i > 0 && (a->vms[i - 1].present || b->vms[i - 1].present))
+		i--;
+	return i > 0 ? i - 1 : VM_MAX;
+}
+
+void
+gateway_keep(struct app *a, struct settings *next)
+{
+	for (unsigned i = 0; i < VM_MAX; i++) {
+		unsigned to = i;
+
+		if (!a->s.vms[i].present || !a->s.vms[i].by_command || same_machine(&a->s, next, i))
+			continue;
+		if (next->vms[i].present)
+			to = free_section(&a->s, next);
+		if (to == VM_MAX)
+			continue;
+		next->vms[to] = a->s.vms[i];
+		if (to != i) {
+			a->s.vms[to] = a->s.vms[i];
+			a->s.vms[i] = (struct vm_setting){0};
+		}
+	}
+}
+
+/* Enters a machine that a command has added in the settings, so that they can be saved. */
+static void
+machine_enter(struct app *a, const char *words)
+{
+	char section[NAME_LEN], copy[CMD_LINE], why[WHY_LEN], *save = NULL, *word;
+	unsigned i = free_section(&a->s, &a->s);
+
+	if (i == VM_MAX)
+		return;
+	snprintf(section, sizeof(section), "vm %u", i);
+	snprintf(copy, sizeof(copy), "%s", words);
+	word = strtok_r(copy, " ", &save);
+	settings_set(&a->s, section, "name", word, FROM_COMMAND, why);
+	a->s.vms[i].by_command = true;
+	while ((word = strtok_r(NULL, " ", &save)) != NULL) {
+		char *value = strchr(word, '=');
+
+		if (value == NULL)
+			continue;
+		*value = '\0';
+		settings_set(&a->s, section, word, value + 1, FROM_COMMAND, why);
+	}
+}
+
+static void
+machine_remove(struct app *a, const char *name)
+{
+	for (unsigned i = 0; i < VM_MAX; i++)
+		if (a->s.vms[i].present && strcmp(a->s.vms[i].value[VM_NAME], name) == 0)
+			a->s.vms[i] = (struct vm_setting){0};
+}
+
 /* Checks that there is a gateway. */
 static int
 gateway_present(struct cmd_out *out)
@@ -236,7 +336,11 @@ gateway_add(void *app, const char *arg, struct cmd_out *out)
 {
 	int rc = gateway_present(out);
 
-	return rc == 0 ? gw_command_add(state.g, arg, out) : rc;
+	if (rc == 0)
+		rc = gw_command_add(state.g, arg, out);
+	if (rc == 0)
+		machine_enter(app, arg);
+	return rc;
 }
 
 int
@@ -244,5 +348,9 @@ gateway_del(void *app, const char *arg, struct cmd_out *out)
 {
 	int rc = gateway_present(out);
 
-	return rc == 0 ? gw_command_del(state.g, arg, out) : rc;
+	if (rc == 0)
+		rc = gw_command_del(state.g, arg, out);
+	if (rc == 0)
+		machine_remove(app, arg);
+	return rc;
 }

@@ -142,8 +142,8 @@ identity_read(const struct settings *s, struct identity *id, struct rofx_tls_con
 
 /* ---- Contexts ---- */
 
-static bool
-anything(const struct settings *s)
+bool
+identity_configured(const struct settings *s)
 {
 	for (unsigned i = 0; i < PEER_MAX; i++)
 		if (s->peers[i].present)
@@ -160,7 +160,7 @@ identity_load(struct settings *s, char why[WHY_LEN])
 	struct identity *id;
 	int rc;
 
-	if (!f->enabled || !anything(s))
+	if (!f->enabled || !identity_configured(s))
 		return 0;
 	id = sk_secret_alloc(sizeof(*id));
 	if (id == NULL)

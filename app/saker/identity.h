@@ -11,6 +11,8 @@
  * when it fails. Any thread, one at a time, while loops run. Returns 0, or -EINVAL with one
  * sentence in `why`. */
 int identity_load(struct settings *s, char why[WHY_LEN]);
+/* Returns whether a key or a certificate is configured. */
+bool identity_configured(const struct settings *s);
 /* Frees s->eng.falcon.tls. */
 void identity_free(struct settings *s);
 /* Logs a warning when the exchange is in clear, or the certificate is not valid at the time `now`

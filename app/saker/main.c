@@ -135,8 +135,9 @@ main(int argc, char **argv)
 
 	rte_set_application_usage_hook(options_usage);
 	/* getopt_long() takes the element "--" for the program's name. */
-	switch (options_read(
-		&a.s, argc - n > 0 ? argc - n : 1, argc - n > 0 ? argv + n : argv, why)) {
+	a.argc = argc - n > 0 ? argc - n : 1;
+	a.argv = argc - n > 0 ? argv + n : argv;
+	switch (options_read(&a.s, a.argc, a.argv, why)) {
 	case OPTIONS_HELP:
 		options_usage(argv[0]);
 		return EXIT_SUCCESS;
@@ -162,6 +163,8 @@ main(int argc, char **argv)
 	}
 	logtype = rte_log_register_type_and_pick_level("user.saker", RTE_LOG_NOTICE);
 	sk_log_set(SK_LOG_DEBUG, log_to_rte);
+	if (settings_source(&a.s, "saker", "log") != FROM_DEFAULT)
+		commands_log_level(a.s.log_level);
 	priority_settle(&a.s);
 	rc = engine_run(&a);
 	rte_eal_cleanup();

@@ -14,10 +14,11 @@
 #include "../../lib/wire/wire.h"
 #include "saker.h"
 
-struct names {
+/* The user's names of the ports, as ports_resolve() has found them. */
+static struct names {
 	char device[ENG_MAX_PORTS][RTE_ETH_NAME_MAX_LEN];
 	unsigned label[ENG_MAX_PORTS]; /* the N of [port N] */
-};
+} found;
 
 /* Returns DPDK's number of a device by its name or number, or -1. */
 static int
@@ -142,19 +143,26 @@ port_index(const struct eng_config *c, const struct names *names, const char *te
 	return -1;
 }
 
-static int
-interfaces(struct settings *s, const struct names *names, char why[WHY_LEN])
+int
+ports_addresses(struct settings *s, char why[WHY_LEN])
 {
 	struct eng_config *c = &s->eng;
 	char addr[SK_ADDR_STRLEN], list[100];
 
+	c->nifs = c->nroutes = 0;
+	for (unsigned i = 0; i < ENG_MAX_ROUTES; i++)
+		if (s->routes[i].present)
+			c->routes[c->nroutes++] =
+				(struct eng_route_config){.dst = s->routes[i].destination.addr,
+					.prefix = s->routes[i].destination.len,
+					.gateway = s->routes[i].gateway};
 	for (unsigned i = 0; i < ENG_MAX_IFS; i++) {
 		const struct if_setting *f = &s->ifs[i];
 		int port;
 
 		if (!f->present)
 			continue;
-		port = port_index(c, names, f->port);
+		port = port_index(c, &found, f->port);
 		if (port < 0) {
 			device_list(list, sizeof(list));
 			settings_refuse(why, "address %s: there is no port '%s'; EAL found %s",
@@ -173,24 +181,17 @@ int
 ports_resolve(struct settings *s, char why[WHY_LEN])
 {
 	struct eng_config *c = &s->eng;
-	struct names names = {0};
 	int rc;
 
-	c->nports = c->nifs = c->nroutes = 0;
-	rc = ports_configured(s, &names, why);
+	c->nports = 0;
+	rc = ports_configured(s, &found, why);
 	if (rc == 0 && c->nports == 0)
-		rc = ports_found(s, &names, why);
+		rc = ports_found(s, &found, why);
 	if (rc < 0)
 		return rc;
 	if (c->nports == 0) {
 		settings_refuse(why, "EAL found no Ethernet port; add one with -a or --vdev");
 		return -ENODEV;
 	}
-	for (unsigned i = 0; i < ENG_MAX_ROUTES; i++)
-		if (s->routes[i].present)
-			c->routes[c->nroutes++] =
-				(struct eng_route_config){.dst = s->routes[i].destination.addr,
-					.prefix = s->routes[i].destination.len,
-					.gateway = s->routes[i].gateway};
-	return interfaces(s, &names, why);
+	return ports_addresses(s, why);
 }

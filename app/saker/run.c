@@ -29,6 +29,7 @@ struct worker {
 static struct {
 	bool quit;    /* atomic */
 	bool running; /* atomic */
+	bool reload;  /* atomic */
 	sem_t go;     /* wakes the main lcore while the loops are stopped */
 	int wake[2];  /* pipe: wakes the control thread, also from a signal handler */
 	unsigned lcore[ENG_MAX_LCORES];
@@ -56,6 +57,18 @@ on_signal(int number)
 	int saved = errno;
 
 	run_quit();
+	errno = saved;
+}
+
+static void
+on_hangup(int number)
+{
+	int saved = errno;
+
+	__atomic_store_n(&state.reload, true, __ATOMIC_RELEASE);
+	/* The write fails if the pipe is full, which wakes the thread, too. */
+	if (write(state.wake[1], "h", 1) < 0)
+		errno = saved;
 	errno = saved;
 }
 
@@ -127,6 +140,15 @@ every_second(struct app *a, uint64_t second)
 }
 
 static void
+wake_drain(void)
+{
+	char bytes[64];
+
+	while (read(state.wake[0], bytes, sizeof(bytes)) == sizeof(bytes))
+		continue;
+}
+
+static void
 control_turn(struct app *a, bool *input, uint64_t *due)
 {
 	/* poll() ignores an entry whose descriptor is below 0. */
@@ -138,6 +160,10 @@ control_turn(struct app *a, bool *input, uint64_t *due)
 
 	if (now < *due)
 		n = poll(p, 3, (int)((*due - now) / 1000000) + 1);
+	if (n > 0 && p[0].revents != 0)
+		wake_drain();
+	if (__atomic_exchange_n(&state.reload, false, __ATOMIC_ACQ_REL))
+		change_on_signal(a);
 	if (a->control != NULL)
 		cmd_server_turn(a->control, eng_clock());
 	if (eng_clock() >= *due) {
@@ -159,7 +185,7 @@ control_main(void *arg)
 
 	while (!run_running() && !__atomic_load_n(&state.quit, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	notify_manager("READY=1");
+	notify_manager("READY=1\nSTATUS=Running");
 	if (a->s.cmdline_file[0] != '\0' && prompt_file(commands_table(a), a->s.cmdline_file) < 0)
 		run_quit();
 	if (input && !prompt_open(commands_table(a))) {
@@ -197,6 +223,8 @@ signals_catch(void)
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	sa.sa_handler = on_hangup;
+	sigaction(SIGHUP, &sa, NULL);
 	/* saker must not end when the reader of its output does. */
 	sa.sa_handler = SIG_IGN;
 	sigaction(SIGPIPE, &sa, NULL);

@@ -19,7 +19,9 @@ struct cleared {
 };
 
 struct app {
-	struct settings s;
+	struct settings s; /* those in force */
+	int argc;          /* the options, for reload: see options_read() */
+	char **argv;
 	struct eng *e;
 	struct cmd_server *control; /* the control socket */
 	struct cleared cleared[CLEARED_MAX];
@@ -29,10 +31,24 @@ struct app {
 /* Returns the table of all commands, which live as long as the process. */
 const struct cmd_table *commands_table(struct app *a);
 
+/* Makes saker's messages of this level (enum sk_log_level) and of more severe ones appear. */
+void commands_log_level(uint8_t level);
+
+/* ---- change.c: changes while saker runs ---- */
+/* Commands: read options and configuration again, change values, remove a section, save. */
+int change_reload(void *app, const char *arg, struct cmd_out *out);
+int change_set(void *app, const char *arg, struct cmd_out *out);
+int change_unset(void *app, const char *arg, struct cmd_out *out);
+int change_save(void *app, const char *arg, struct cmd_out *out);
+/* Does what the command reload does, after SIGHUP, and logs the result. */
+void change_on_signal(struct app *a);
+
 /* ---- ports.c ---- */
 /* Translates the settings of ports, addresses and routes into the engine's configuration. Returns
  * 0, or -errno with one sentence in `why`. */
 int ports_resolve(struct settings *s, char why[WHY_LEN]);
+/* Translates addresses and routes again, for the ports that ports_resolve() has found. */
+int ports_addresses(struct settings *s, char why[WHY_LEN]);
 
 /* ---- run.c ---- */
 /* Runs the loops on this lcore and the others until run_quit() is called. Returns 0, or -errno with
@@ -103,6 +119,11 @@ void gateway_free(void);
 /* Calls `each` for the host's engine, as machine "-", and for that of each machine. The engine
  * exists until `each` returns. */
 void gateway_each(struct app *a, gw_visit *each, void *arg);
+/* Copies to *next the machines that a command has added. */
+void gateway_keep(struct app *a, struct settings *next);
+/* Removes the machines whose sections are not in *next, and adds those whose sections are not in
+ * a->s, to which it copies their sections. Adds a sentence for each failure to `out`. */
+void gateway_change(struct app *a, const struct settings *next, struct cmd_out *out);
 /* Commands. */
 int gateway_show(void *app, const char *arg, struct cmd_out *out);
 int gateway_add(void *app, const char *arg, struct cmd_out *out);

@@ -12,6 +12,7 @@
 
 #include "../../lib/rof/rof.h"
 #include "../../lib/wire/wire.h"
+#include "settings_priv.h"
 #include "values.h"
 
 #define SECOND        1000000000ull
@@ -26,13 +27,6 @@
 #define CONNECTION(f) offsetof(struct connection_setting, f)
 #define RATES(f)      offsetof(struct eng_rates_config, f)
 
-struct row {
-	const char *section, *key;
-	enum kind kind;
-	size_t at;
-	uint64_t min, max;
-};
-
 static const struct row rows[] = {
 	{"saker", "name", KIND_TEXT, AT(eng.name), 0, SHM_NAME_MAX},
 	{"saker", "socket", KIND_TEXT, AT(socket), 0, PATH_LEN},
@@ -41,6 +35,7 @@ static const struct row rows[] = {
 	{"saker", "control", KIND_TEXT, AT(control), 0, PATH_LEN},
 	{"saker", "control-group", KIND_TEXT, AT(control_group), 0, ENG_GROUP_MAX},
 	{"saker", "control-mode", KIND_MODE, AT(control_mode), 0600, 0777},
+	{"saker", "log", KIND_LEVEL, AT(log_level), 0, 0, AT_ONCE},
 	{"saker", "idle", KIND_IDLE, AT(eng.idle), 0, 0},
 	{"saker", "sleep-after", KIND_U32, AT(eng.sleep_after), 0, 1u << 30},
 	{"saker", "loops", KIND_UINT, AT(eng.nloops), 1, ENG_MAX_LCORES},
@@ -97,11 +92,12 @@ static const struct row rows[] = {
 	{"falcon", "enabled", KIND_BOOL, AT(eng.falcon.enabled), 0, 0},
 	{"falcon", "psp", KIND_PSP, AT(eng.falcon.psps), 0, 0},
 	{"falcon", "require-psp", KIND_BOOL, AT(eng.falcon.require_psp), 0, 0},
-	{"falcon", "psk", KIND_SOURCE, AT(identity.psk), 0, FILE_LEN},
-	{"falcon", "ca", KIND_SOURCE, AT(identity.ca), 0, FILE_LEN},
-	{"falcon", "certificate", KIND_SOURCE, AT(identity.certificate), 0, FILE_LEN},
-	{"falcon", "key", KIND_SOURCE, AT(identity.key), 0, FILE_LEN},
-	{"falcon", "peer-name", KIND_TEXT, AT(identity.peer_name), 0, FILE_LEN},
+	{"falcon", "psk", KIND_SOURCE, AT(identity.psk), 0, FILE_LEN, WITH_IDENTITY},
+	{"falcon", "ca", KIND_SOURCE, AT(identity.ca), 0, FILE_LEN, WITH_IDENTITY},
+	{"falcon", "certificate", KIND_SOURCE, AT(identity.certificate), 0, FILE_LEN,
+		WITH_IDENTITY},
+	{"falcon", "key", KIND_SOURCE, AT(identity.key), 0, FILE_LEN, WITH_IDENTITY},
+	{"falcon", "peer-name", KIND_TEXT, AT(identity.peer_name), 0, FILE_LEN, WITH_IDENTITY},
 	{"falcon", "ordering", KIND_ORDERING, AT(eng.falcon.ordering), 0, 0},
 	{"falcon", "errors", KIND_ERRORS, AT(eng.falcon.errors), 0, 0},
 	{"falcon", "datagram-ordering", KIND_ORDERING, AT(eng.falcon.datagram_ordering), 0, 0},
@@ -176,15 +172,16 @@ static const struct row rows[] = {
 	{"limits", "connections", KIND_U32, AT(eng.limits.conns), 1, 1u << 24},
 	{"limits", "rx-mbufs", KIND_U32, AT(eng.limits.rx_mbufs), 256, 1u << 26},
 	{"limits", "tx-mbufs", KIND_U32, AT(eng.limits.tx_mbufs), 256, 1u << 26},
-	{"limits", "client-qps", KIND_U32, AT(eng.limits.client_qps), 1, 1u << 24},
-	{"limits", "client-cqs", KIND_U32, AT(eng.limits.client_cqs), 1, 1u << 24},
-	{"limits", "client-mrs", KIND_U32, AT(eng.limits.client_mrs), 1, 1u << 24},
-	{"limits", "client-mws", KIND_U32, AT(eng.limits.client_mws), 0, 1u << 24},
-	{"limits", "client-regions", KIND_U32, AT(eng.limits.client_regions), 1, SHM_MAX_REGIONS},
+	{"limits", "client-qps", KIND_U32, AT(eng.limits.client_qps), 1, 1u << 24, AT_ONCE},
+	{"limits", "client-cqs", KIND_U32, AT(eng.limits.client_cqs), 1, 1u << 24, AT_ONCE},
+	{"limits", "client-mrs", KIND_U32, AT(eng.limits.client_mrs), 1, 1u << 24, AT_ONCE},
+	{"limits", "client-mws", KIND_U32, AT(eng.limits.client_mws), 0, 1u << 24, AT_ONCE},
+	{"limits", "client-regions", KIND_U32, AT(eng.limits.client_regions), 1, SHM_MAX_REGIONS,
+		AT_ONCE},
 	{"limits", "client-home", KIND_BYTES, AT(eng.limits.client_home_bytes), 1u << 20,
-		1ull << 36},
+		1ull << 36, AT_ONCE},
 	{"limits", "client-memory", KIND_BYTES, AT(eng.limits.client_mem_bytes), 1u << 20,
-		1ull << 44},
+		1ull << 44, AT_ONCE},
 	{"limits", "users", KIND_U32, AT(eng.limits.users), 0, 4096},
 	{"limits", "user-minimum", KIND_U32, AT(eng.limits.user_min), 0, 50},
 	{"limits", "user-most", KIND_U32, AT(eng.limits.user_most), 1, 100},
@@ -233,23 +230,39 @@ static const struct row numbered_rows[] = {{"port", "device", KIND_TEXT, PORT(de
 	{"client", "max-mops", KIND_MEGA, RATES(rates.messages), 1, 10000ull * 1000000},
 	VM_KEY_LIST(VM_KEY_ROW)};
 
-static const struct numbered {
-	const char *section;
-	size_t at, size, present;
-	unsigned count;
-} numbered[] = {
+static const struct numbered numbered[] = {
 	{"port", AT(ports), sizeof(struct port_setting), PORT(present), ENG_MAX_PORTS},
-	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS},
-	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES},
-	{"peer", AT(peers), sizeof(struct peer_setting), PEER(present), PEER_MAX},
+	{"interface", AT(ifs), sizeof(struct if_setting), IF(present), ENG_MAX_IFS, AT_ONCE},
+	{"route", AT(routes), sizeof(struct route_setting), ROUTE(present), ENG_MAX_ROUTES,
+		AT_ONCE},
+	{"peer", AT(peers), sizeof(struct peer_setting), PEER(present), PEER_MAX, WITH_IDENTITY},
 	{"connection", AT(connections), sizeof(struct connection_setting), CONNECTION(present),
-		ENG_MAX_MODES},
-	{"client", AT(eng.rates), sizeof(struct eng_rates_config), RATES(present), ENG_MAX_RATES},
-	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX},
+		ENG_MAX_MODES, AT_ONCE},
+	{"client", AT(eng.rates), sizeof(struct eng_rates_config), RATES(present), ENG_MAX_RATES,
+		AT_ONCE},
+	{"vm", AT(vms), sizeof(struct vm_setting), VM(present), VM_MAX, AS_MACHINE},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 _Static_assert(COUNT(numbered) == NUMBERED_KINDS, "section_line[]");
+
+const struct row *
+settings_row(size_t i)
+{
+	return i < COUNT(rows) ? &rows[i] : NULL;
+}
+
+const struct row *
+settings_numbered_row(size_t i)
+{
+	return i < COUNT(numbered_rows) ? &numbered_rows[i] : NULL;
+}
+
+const struct numbered *
+settings_numbered(size_t i)
+{
+	return i < COUNT(numbered) ? &numbered[i] : NULL;
+}
 
 void
 settings_default(struct settings *s)
@@ -259,6 +272,7 @@ settings_default(struct settings *s)
 	s->eng.huge_pages = true;
 	strcpy(s->socket, SHM_SOCKET_DEFAULT);
 	s->control_mode = 0600;
+	s->log_level = SK_LOG_INFO;
 	s->mtu = 1500;
 	s->gateway.mbufs = 16384;
 	s->rxd = s->txd = 1024;
@@ -290,10 +304,9 @@ section_exists(const char *section)
 	return false;
 }
 
-/* Finds the kind and the number of a section: "port 3" is number 3 of the kind "port". Returns 0,
- * or -ENOENT with the end of a sentence. */
-static int
-numbered_find(const char *section, const struct numbered **kind, unsigned *number, char *why)
+int
+settings_numbered_find(
+	const char *section, const struct numbered **kind, unsigned *number, char *why)
 {
 	size_t len = strcspn(section, " ");
 	char canonical[NAME_LEN];
@@ -331,7 +344,7 @@ settings_section(struct settings *s, const char *section, char why[WHY_LEN])
 
 	if (section_exists(section))
 		return 0;
-	if (numbered_find(section, &kind, &number, why) < 0)
+	if (settings_numbered_find(section, &kind, &number, why) < 0)
 		return -ENOENT;
 	*(bool *)(numbered_member(s, kind, number) + kind->present) = true;
 	s->section_line[kind - numbered][number] = s->line;
@@ -346,7 +359,7 @@ set_numbered(struct settings *s, const char *section, const char *key, const cha
 	const struct row *row;
 	unsigned number;
 
-	if (numbered_find(section, &kind, &number, why) < 0)
+	if (settings_numbered_find(section, &kind, &number, why) < 0)
 		return -ENOENT;
 	row = row_find(numbered_rows, COUNT(numbered_rows), kind->section, key);
 	if (row == NULL)
@@ -561,7 +574,7 @@ each_numbered(const struct settings *s, const struct numbered *n, settings_visit
 void
 settings_each(const struct settings *s, settings_visit *visit, void *arg)
 {
-	static const char *const from[] = {"default", "file", "environment", "option"};
+	static const char *const from[] = {"default", "file", "environment", "option", "command"};
 	const char *section = "";
 
 	for (size_t i = 0; i < COUNT(rows); i++) {

@@ -11,10 +11,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../../lib/base/log.h"
 #include "../../lib/conf/conf.h"
 #include "../../lib/engine/engine.h"
 
-enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION };
+enum source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_OPTION, FROM_COMMAND };
+
+/* When a changed value takes effect: at the next start; at once; at once if the exchange of Falcon
+ * uses keys or certificates already; at once for machines that come or go, but not for others. */
+enum takes_effect { AT_RESTART, AT_ONCE, WITH_IDENTITY, AS_MACHINE };
 
 #define NAME_LEN 64
 #define PATH_LEN 108 /* of a Unix socket's path */
@@ -95,6 +100,7 @@ extern const char *const settings_vm_keys[VM_KEYS];
 
 struct vm_setting { /* [vm N] */
 	bool present;
+	bool by_command; /* no reload removes it */
 	char value[VM_KEYS][VALUE_LEN];
 };
 
@@ -146,6 +152,7 @@ struct settings {
 	char control[PATH_LEN];
 	char control_group[ENG_GROUP_MAX]; /* as eng_config.socket_group and socket_mode */
 	uint32_t control_mode;
+	uint8_t log_level; /* enum sk_log_level; the default leaves the choice to EAL's options */
 	uint32_t mtu;
 	uint16_t rxd, txd;
 	uint32_t total_mbufs; /* 0: [limits] sets the numbers of mbufs */
@@ -199,6 +206,24 @@ int settings_add_address(struct settings *s, const char *text, char why[WHY_LEN]
 int settings_environment(struct settings *s, char why[WHY_LEN]);
 /* Reads a configuration file. Returns 0, or -errno with one sentence in `why`. */
 int settings_file(struct settings *s, const char *path, char why[WHY_LEN]);
+/* Called for each key whose value differs, and with `key` NULL for a section with a number that
+ * only one side has: `was` or `next` is then "". */
+typedef void settings_differs(void *arg, const char *section, const char *key, const char *was,
+	const char *next, enum takes_effect when);
+/* Compares the effective values of two settings. */
+void settings_diff(const struct settings *was, const struct settings *next, settings_differs *visit,
+	void *arg);
+/* Copies to *s the values of *next that take effect at once; with `identity` also those that do so
+ * WITH_IDENTITY. */
+void settings_adopt(struct settings *s, const struct settings *next, bool identity);
+/* Returns when a key takes effect; AT_RESTART also for a key that does not exist. */
+enum takes_effect settings_when(const char *section, const char *key);
+/* Removes a section with a number. Returns 0, or -ENOENT with the end of a sentence that begins
+ * with the section. */
+int settings_unset(struct settings *s, const char *section, char why[WHY_LEN]);
+/* Writes the values that do not have their default to a file, which it replaces at once. Returns 0,
+ * or -EINVAL with one sentence in `why`. */
+int settings_save(const struct settings *s, const char *path, char why[WHY_LEN]);
 /* Distributes stages over loops where the user did not, and checks values that depend on each
  * other. Returns 0, or -EINVAL with one sentence in `why`. */
 int settings_finish(struct settings *s, char why[WHY_LEN]);

@@ -22,6 +22,8 @@ static const struct conf_word errors_words[] = {
 	{"verbs", ROF_ERRORS_VERBS}, {"complete", ROF_ERRORS_COMPLETE}, {NULL, 0}};
 static const struct conf_word delay_words[] = {{"full", FA_DELAY_FULL}, {"fabric", FA_DELAY_FABRIC},
 	{"forward", FA_DELAY_FORWARD}, {"reverse", FA_DELAY_REVERSE}, {NULL, 0}};
+static const struct conf_word level_words[] = {{"error", SK_LOG_ERR}, {"warning", SK_LOG_WARNING},
+	{"info", SK_LOG_INFO}, {"debug", SK_LOG_DEBUG}, {NULL, 0}};
 static const struct conf_word cc_words[] = {{"cubic", 0}, {"dctcp", 1}, {"none", 2}, {NULL, 0}};
 static const struct conf_word rue_words[] = {{"swift", 0}, {"dctcp", 1}, {"fixed", 2}, {NULL, 0}};
 
@@ -166,6 +168,8 @@ value_byte_words(enum kind kind)
 		return shm_errors_words;
 	case KIND_DELAY:
 		return delay_words;
+	case KIND_LEVEL:
+		return level_words;
 	default:
 		return shm_flows_words;
 	}
@@ -300,6 +304,7 @@ value_parse(
 	case KIND_ERRORS_CHOICE:
 	case KIND_FLOWS:
 	case KIND_DELAY:
+	case KIND_LEVEL:
 		return parse_byte_word(kind, text, at, why);
 	case KIND_RNR:
 		return parse_rnr(text, at, why);

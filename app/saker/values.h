@@ -45,6 +45,7 @@ enum kind {
 	KIND_1024THS, /* uint32_t: a number with decimals, for Falcon's windows and factors */
 	KIND_RUE,     /* const char *: name of a congestion control of Falcon */
 	KIND_DELAY,   /* uint8_t: enum fa_delay_select */
+	KIND_LEVEL,   /* uint8_t: enum sk_log_level */
 	KIND_SOURCE,  /* char [max]: the path of a file, or credential:NAME */
 	KIND_RANGE,   /* struct prefix; an address alone has its full length */
 };

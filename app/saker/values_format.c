@@ -188,6 +188,7 @@ value_format(enum kind kind, const void *at, char *buf, size_t len)
 	case KIND_ERRORS_CHOICE:
 	case KIND_FLOWS:
 	case KIND_DELAY:
+	case KIND_LEVEL:
 	case KIND_SOURCE:
 		snprintf(buf, len, "%s", format_text(kind, at));
 		break;

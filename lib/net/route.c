@@ -207,8 +207,7 @@ net_route_del(struct net_stack *n, const struct sk_addr *dst, unsigned prefix,
 	if (found == NULL || !sk_addr_eq(&found->gateway, gateway))
 		return -ESRCH;
 	n->nroutes--;
-	memmove(found, found + 1,
-		(size_t)(&n->routes[n->nroutes] - found) * sizeof(*found));
+	memmove(found, found + 1, (size_t)(&n->routes[n->nroutes] - found) * sizeof(*found));
 	net_nb_touch_all(n);
 	return 0;
 }

@@ -8,8 +8,10 @@
 install_packages jq || skip "jq cannot be installed"
 [ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
 take_memory 500 >/dev/null
-wire_a=(--address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
+wire_a=(--config "$work/a.ini" --address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
 (umask 077 && echo 000102030405060708090a0b0c0d0e0f >"$work/psk")
+# The file of a changes below.
+printf '%s\n' "[saker]" "control = $work/a.control" >"$work/a.ini"
 SAKER_FALCON_PSK=$work/psk pair --idle sleep --falcon yes --psp gcm256
 ctl() { "$build/app/sakerctl" --socket "$work/a.control" "$@"; }
 # gives STATUS WORDS COMMAND...: the exit status and, on the stream that belongs to it, the words.
@@ -96,6 +98,67 @@ shown '.qps[0].falcon | .psp == "gcm256" and .mode == "transport" and .cid != .p
 shown '.qps[0] | .control_channel.state == "ESTABLISHED" and (has("tcp") | not)' ||
     fail "the control channel"
 [ "$(ctl show qp "$(of_falcon)" | wc -L)" -le 80 ] || fail "a QP is wider than 80 columns"
+
+say "changes while it runs"
+# Beside the command line's address, the file has an interface, a route, a quota and a rate.
+conf() { printf '%s\n' "[saker]" "control = $work/a.control" "$@" >"$work/a.ini"; }
+field() {
+    ctl -j show config |
+        jq -r ".config[] | select(.section == \"$1\" and .key == \"$2\").value"
+}
+goes_on() {
+    ctl -j show qp all | jq -e '.qps[] | select(.remote == "10.5.0.2:7000")' >"$work/jq.log"
+}
+conf "[interface 1]" "port = 0" "address = 10.5.0.11/24"
+gives 0 "interface 1" ctl reload
+gives 0 "10.5.0.11/24" ctl show port info 0
+gives 0 "Nothing differs." ctl reload
+conf "log = debug" "mtu = 9000" "[interface 1]" "port = 0" "address = 10.5.0.11/24" "[route 0]" \
+    "destination = 10.9.0.0/16" "gateway = 10.5.0.2" "[client 0]" "name = pause" "max-mops = 2" \
+    "[limits]" "client-qps = 9"
+gives 0 "Some values need a restart" ctl reload
+grep -q "saker *mtu *1500 *9000 *after a restart" "$work/out.log" || fail "mtu needs a restart"
+grep -q "limits *client-qps .* now" "$work/out.log" || fail "client-qps changes at once"
+[ "$(field saker mtu)" = 1500 ] && [ "$(field limits client-qps)" = 9 ] || fail "what is in force"
+conf "[interface 1]" "port = 0" "address = 10.5.0.0/24"
+gives 1 "nothing has changed: $work/a.ini:5: [interface 1] address = 10.5.0.0/24" ctl reload
+conf "[interface 1]" "port = 7" "address = 10.5.0.11/24"
+gives 1 "nothing has changed: address 10.5.0.11: there is no port '7'" ctl reload
+[ "$(field "interface 1" port)" = 0 ] || fail "a refused file changed the interface"
+goes_on || fail "the connection did not survive the changes"
+gives 1 "[tcp] cc changes by a restart only" ctl set tcp cc=dctcp
+gives 1 "section [interface 99] needs a number within 0..63" ctl set interface 99 port=0
+gives 1 "[interface 2] address = bogus is not" ctl set interface 2 port=0 address=bogus
+gives 1 "section [route 7] does not exist" ctl unset route 7
+gives 0 "In force. 0 connections and 0 listeners" ctl set interface 2 port=0 vlan=5 \
+    address=10.6.0.1/24
+gives 0 "In force." ctl unset route 0
+gives 1 "the path of the file begins with /" ctl save relative
+gives 0 "Saved to $work/saved.ini." ctl save "$work/saved.ini"
+"$build/app/saker" -- --check --config "$work/saved.ini" || fail "the saved file is refused"
+grep -q "address = 10.6.0.1/24" "$work/saved.ini" && grep -q "client-qps = 9" "$work/saved.ini" &&
+    ! grep -q "route" "$work/saved.ini" || fail "the saved values"
+# A peer that is connected to an address that disappears, and a listener there.
+start far "$interop/pause" "$work/a.sock" listen 7002
+until_true 20 listens a || fail "nobody listens at a"
+start near "$interop/pause" "$work/b.sock" connect 10.5.0.11 7002 100000 1000
+of_address() {
+    ctl -j show qp all | jq -e '.qps[] | select(.local == "10.5.0.11:7002")' >"$work/jq.log"
+}
+not_of_address() { ! of_address; }
+until_true 20 of_address || fail "no connection to the new address"
+gives 0 "In force. 1 connections and 0 listeners" ctl unset interface 1
+until_true 20 not_of_address || fail "the connection has not ended"
+wait "${pid[near]}" && fail "the peer did not notice"
+goes_on || fail "the connection of the other address ended, too"
+grep -q "10.5.0.11" <(ctl show port info 0) && fail "the address is still shown"
+conf "log = debug"
+kill -HUP "${pid[a]}"
+until_true 20 log_says a "reload: In force" || fail "SIGHUP does not reload"
+conf "log = loud"
+kill -HUP "${pid[a]}"
+until_true 20 log_says a "reload: nothing has changed: $work/a.ini:3: \[saker\] log = loud" ||
+    fail "SIGHUP with a wrong file"
 
 say "many commands, and the end of a reader"
 printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"

@@ -95,7 +95,7 @@ change_ends(const struct eng_conn *c, const struct eng_config *was, const struct
 
 /* Ends a connection with EADDRNOTAVAIL. */
 static void
-conn_removed(struct eng_transport *t, struct eng_conn *c)
+drop_conn(struct eng_transport *t, struct eng_conn *c)
 {
 	c->error = -EADDRNOTAVAIL;
 	if (c->state == ECONN_BOUND)
@@ -118,14 +118,15 @@ change_end_all(struct eng_transport *t, const struct eng_config *was, const stru
 		if (c->state == ECONN_FREE || c->tcp == NULL || !change_ends(c, was, next))
 			continue;
 		n += c->state == ECONN_BOUND;
-		conn_removed(t, c);
+		drop_conn(t, c);
 	}
 	return n;
 }
 
 /* The check has passed, so only memory that all stages have could be missing; there is none. */
 static int
-change_apply(struct eng_transport *t, const struct eng_config *was, const struct eng_config *next)
+transport_change_net(
+	struct eng_transport *t, const struct eng_config *was, const struct eng_config *next)
 {
 	int rc = 0;
 
@@ -161,6 +162,6 @@ eng_transport_change(struct eng_transport *t, struct eng_ctl *m)
 		return 0;
 	default:
 		change_end_all(t, was, next);
-		return change_apply(t, was, next);
+		return transport_change_net(t, was, next);
 	}
 }
