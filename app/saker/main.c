@@ -55,7 +55,7 @@ saker_main_check(struct app *a, char why[WHY_LEN])
 {
 	struct settings *s = &a->s;
 
-	if (identity_load(s, why) < 0 || gateway_check(s, why) < 0 ||
+	if (identity_load(s, why) < 0 || gateway_check(s, why) < 0 || metrics_check(s, why) < 0 ||
 		eng_config_check(&s->eng, why, WHY_LEN) < 0)
 		return -EINVAL;
 	return s->cmdline_file[0] != '\0'
@@ -107,6 +107,8 @@ engine_run(struct app *a)
 		rc = gateway_start(a, why);
 	if (rc == 0)
 		rc = control_open(a, why);
+	if (rc == 0)
+		rc = metrics_open(a, why);
 	if (rc == 0) {
 		if (eng_telemetry_register(a->e) < 0)
 			sk_log(SK_LOG_WARNING,
@@ -116,7 +118,8 @@ engine_run(struct app *a)
 		eng_socket_stop(a->e);
 	}
 	cmd_server_close(a->control);
-	a->control = NULL;
+	cmd_server_close(a->metrics);
+	a->control = a->metrics = NULL;
 	if (rc == 0)
 		stats_final(a);
 	eng_destroy(a->e);

@@ -152,20 +152,23 @@ static void
 control_turn(struct app *a, bool *input, uint64_t *due)
 {
 	/* poll() ignores an entry whose descriptor is below 0. */
-	struct pollfd p[3] = {{state.wake[0], POLLIN, 0},
+	struct pollfd p[4] = {{state.wake[0], POLLIN, 0},
 		{a->control != NULL ? cmd_server_fd(a->control) : -1, POLLIN, 0},
-		{*input ? STDIN_FILENO : -1, POLLIN, 0}};
+		{*input ? STDIN_FILENO : -1, POLLIN, 0},
+		{a->metrics != NULL ? cmd_server_fd(a->metrics) : -1, POLLIN, 0}};
 	uint64_t now = eng_clock();
 	int n = 0;
 
 	if (now < *due)
-		n = poll(p, 3, (int)((*due - now) / 1000000) + 1);
+		n = poll(p, 4, (int)((*due - now) / 1000000) + 1);
 	if (n > 0 && p[0].revents != 0)
 		wake_drain();
 	if (__atomic_exchange_n(&state.reload, false, __ATOMIC_ACQ_REL))
 		change_on_signal(a);
 	if (a->control != NULL)
 		cmd_server_turn(a->control, eng_clock());
+	if (a->metrics != NULL)
+		cmd_server_turn(a->metrics, eng_clock());
 	if (eng_clock() >= *due) {
 		every_second(a, *due / SECOND);
 		*due += SECOND;

@@ -24,6 +24,7 @@ struct app {
 	char **argv;
 	struct eng *e;
 	struct cmd_server *control; /* the control socket */
+	struct cmd_server *metrics; /* NULL: no metrics */
 	struct cleared cleared[CLEARED_MAX];
 };
 
@@ -86,6 +87,13 @@ int show_config(void *app, const char *arg, struct cmd_out *out);
 int clear_counters(void *app, const char *arg, struct cmd_out *out);
 /* Frees the values that clear_counters() has kept. */
 void clear_free(struct app *a);
+
+/* ---- metrics.c ---- */
+/* Checks where the metrics are to be read. Returns 0, or -EINVAL with one sentence in `why`. */
+int metrics_check(const struct settings *s, char why[WHY_LEN]);
+/* Serves the metrics there, if that is configured. Returns 0, or -EINVAL with one sentence in
+ * `why`. */
+int metrics_open(struct app *a, char why[WHY_LEN]);
 
 /* ---- memory.c ---- */
 int show_memory(void *app, const char *arg, struct cmd_out *out);

@@ -191,6 +191,10 @@ static const struct row rows[] = {
 	{"limits", "ird", KIND_U16, AT(eng.limits.ird), 0, SHM_DEPTH_AUTO - 1},
 	{"limits", "ord", KIND_U16, AT(eng.limits.ord), 0, SHM_DEPTH_AUTO - 1},
 
+	{"metrics", "listen", KIND_TEXT, AT(metrics.listen), 0, PATH_LEN},
+	{"metrics", "group", KIND_TEXT, AT(metrics.group), 0, ENG_GROUP_MAX},
+	{"metrics", "mode", KIND_MODE, AT(metrics.mode), 0600, 0777},
+
 	{"gateway", "enabled", KIND_BOOL, AT(gateway.enabled), 0, 0},
 	{"gateway", "uplink", KIND_TEXT, AT(gateway.uplink), 0, NAME_LEN},
 	{"gateway", "mbufs", KIND_U32, AT(gateway.mbufs), 1024, 1u << 24},
@@ -273,6 +277,7 @@ settings_default(struct settings *s)
 	strcpy(s->socket, SHM_SOCKET_DEFAULT);
 	s->control_mode = 0600;
 	s->log_level = SK_LOG_INFO;
+	s->metrics.mode = 0600;
 	s->mtu = 1500;
 	s->gateway.mbufs = 16384;
 	s->rxd = s->txd = 1024;

@@ -110,6 +110,12 @@ struct gateway_setting { /* [gateway] */
 	uint32_t mbufs;
 };
 
+struct metrics_setting {           /* [metrics] */
+	char listen[PATH_LEN];     /* "": no metrics */
+	char group[ENG_GROUP_MAX]; /* of a Unix socket, as its mode */
+	uint32_t mode;
+};
+
 /* [falcon]: what this host proves itself with, and what its peers must. Texts are paths or
  * credential:NAME, or empty. */
 struct identity_setting {
@@ -161,6 +167,7 @@ struct settings {
 	struct if_setting ifs[ENG_MAX_IFS];
 	struct route_setting routes[ENG_MAX_ROUTES];
 	struct gateway_setting gateway;
+	struct metrics_setting metrics;
 	struct vm_setting vms[VM_MAX];
 	uint8_t source[MAX_KEYS]; /* enum source, by row of the table */
 	/* Lines of the configuration file, from 1: of each key in a section without a number, and

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "server.h"
+#include "server_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../base/listen.h"
@@ -14,47 +13,46 @@
 #define MODE_LEN   16 /* bytes of a request's first word, with its 0 */
 #define HEADER_LEN 32
 
-struct connection {
-	int fd; /* -1: free */
-	uint64_t deadline;
-	char request[CMD_REQUEST];
-	size_t got;
-	char *answer; /* NULL: the request is not complete yet */
-	size_t len, sent;
-};
+static void server_execute(struct cmd_server *s, struct connection *c);
+static void server_too_long(struct connection *c);
 
-struct cmd_server {
-	const struct cmd_table *table;
-	int listen_fd, epoll_fd;
-	bool short_of; /* descriptors or memory were missing for a connection */
-	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	struct connection conns[CMD_CONNECTIONS];
-};
+static const struct cmd_protocol lines = {"\n", CMD_REQUEST, server_execute, server_too_long};
+
+struct cmd_server *
+cmd_server_new(int listen_fd, const char *path, const struct cmd_protocol *protocol)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct cmd_server *s = listen_fd >= 0 ? calloc(1, sizeof(*s)) : NULL;
+
+	if (s == NULL) {
+		if (listen_fd >= 0)
+			close(listen_fd);
+		return NULL;
+	}
+	s->protocol = protocol;
+	for (unsigned i = 0; i < CMD_CONNECTIONS; i++)
+		s->conns[i].fd = -1;
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	s->listen_fd = listen_fd;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &ev) == 0)
+		return s;
+	cmd_server_close(s);
+	return NULL;
+}
 
 struct cmd_server *
 cmd_server_open(const struct cmd_table *table, const char *path, const char *group, uint32_t mode,
 	char *err, size_t errlen)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
-	struct cmd_server *s = calloc(1, sizeof(*s));
+	int fd = sk_listen(path, SOCK_STREAM, group, mode, err, errlen);
+	struct cmd_server *s = cmd_server_new(fd, path, &lines);
 
-	if (s == NULL) {
-		snprintf(err, errlen, "no memory for the control socket");
-		return NULL;
-	}
-	s->table = table;
-	for (unsigned i = 0; i < CMD_CONNECTIONS; i++)
-		s->conns[i].fd = -1;
-	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	s->listen_fd = sk_listen(path, SOCK_STREAM, group, mode, err, errlen);
-	if (s->listen_fd >= 0)
-		snprintf(s->path, sizeof(s->path), "%s", path);
-	if (s->listen_fd >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, s->listen_fd, &ev) == 0)
-		return s;
-	if (s->listen_fd >= 0)
-		snprintf(err, errlen, "no descriptor for the control socket %s", path);
-	cmd_server_close(s);
-	return NULL;
+	if (s != NULL)
+		s->table = table;
+	else if (fd >= 0)
+		snprintf(err, errlen, "no memory or descriptor for the control socket %s", path);
+	return s;
 }
 
 int
@@ -80,10 +78,9 @@ cmd_server_close(struct cmd_server *s)
 	for (unsigned i = 0; i < CMD_CONNECTIONS; i++)
 		if (s->conns[i].fd >= 0)
 			server_hang_up(&s->conns[i]);
-	if (s->listen_fd >= 0) {
+	if (s->path[0] != '\0')
 		unlink(s->path);
-		close(s->listen_fd);
-	}
+	close(s->listen_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s);
@@ -131,16 +128,35 @@ server_watch(struct cmd_server *s)
 
 /* ---- Answers ---- */
 
-/* Prints the answer's header and its text to a new string in the connection. */
+void
+cmd_server_answer(struct connection *c, const char *header, const char *text, size_t len)
+{
+	size_t head = strlen(header);
+
+	c->answer = malloc(head + len);
+	if (c->answer == NULL)
+		return;
+	memcpy(c->answer, header, head);
+	memcpy(c->answer + head, text, len);
+	c->len = head + len;
+}
+
 static void
 server_answer(struct connection *c, int status, const char *text, size_t len)
 {
-	c->answer = malloc(HEADER_LEN + len);
-	if (c->answer == NULL)
-		return;
-	c->len = (size_t)snprintf(c->answer, HEADER_LEN, "%d %zu\n", status, len);
-	memcpy(c->answer + c->len, text, len);
-	c->len += len;
+	char header[HEADER_LEN];
+
+	snprintf(header, sizeof(header), "%d %zu\n", status, len);
+	cmd_server_answer(c, header, text, len);
+}
+
+static void
+server_too_long(struct connection *c)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "the line is longer than %d bytes\n", CMD_LINE - 1);
+	server_answer(c, 1, text, strlen(text));
 }
 
 static void
@@ -165,8 +181,9 @@ server_print(const struct cmd_table *t, const char *mode, const char *line, stru
 
 /* Executes the request, which is complete. */
 static void
-server_execute(const struct cmd_table *t, struct connection *c)
+server_execute(struct cmd_server *s, struct connection *c)
 {
+	const struct cmd_table *t = s->table;
 	struct cmd_out *out = cmd_out_new();
 	char mode[MODE_LEN], *text = NULL;
 	size_t n = strcspn(c->request, " "), len = 0;
@@ -185,7 +202,7 @@ static void
 server_read(struct cmd_server *s, struct connection *c)
 {
 	struct epoll_event ev = {.events = EPOLLOUT};
-	size_t room = sizeof(c->request) - 1 - c->got;
+	size_t room = s->protocol->most - 1 - c->got;
 	ssize_t n = recv(c->fd, c->request + c->got, room, 0);
 	char *end;
 
@@ -196,16 +213,14 @@ server_read(struct cmd_server *s, struct connection *c)
 		return;
 	}
 	c->got += (size_t)n;
-	end = memchr(c->request, '\n', c->got);
+	end = memmem(c->request, c->got, s->protocol->end, strlen(s->protocol->end));
 	if (end == NULL && (size_t)n < room)
 		return;
 	if (end == NULL) {
-		snprintf(c->request, sizeof(c->request), "the line is longer than %d bytes\n",
-			CMD_LINE - 1);
-		server_answer(c, 1, c->request, strlen(c->request));
+		s->protocol->too_long(c);
 	} else {
 		*end = '\0';
-		server_execute(s->table, c);
+		s->protocol->execute(s, c);
 	}
 	if (c->answer == NULL || epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, c->fd, &ev) < 0)
 		server_hang_up(c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The counters of all layers, summed over the stages, and the totals of an instance. */
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/mem.h"
@@ -10,6 +11,10 @@
 #include "transport/transport.h"
 
 #define MOST_REASONS 128
+
+static const struct sk_reason_list *const all_lists[] = {&wire_reasons, &net_reasons, &tcp_reasons,
+	&mpa_reasons, &iw_reasons, &psp_reasons, &fa_reasons, &rofx_reasons, &rof_reasons,
+	&eng_reasons};
 
 struct sum {
 	uint64_t of[MOST_REASONS];
@@ -40,19 +45,57 @@ eng_counters(const struct eng *e,
 		const char *help, uint64_t value),
 	void *arg)
 {
-	const struct sk_reason_list *lists[] = {&wire_reasons, &net_reasons, &tcp_reasons,
-		&mpa_reasons, &iw_reasons, &psp_reasons, &fa_reasons, &rofx_reasons, &rof_reasons,
-		&eng_reasons};
 	struct sum sum;
 
-	for (unsigned k = 0; k < SK_ARRAY_LEN(lists); k++) {
-		counters_collect(e, lists[k], &sum);
-		for (unsigned i = 1; i < lists[k]->count; i++) {
-			const struct sk_reason *r = &lists[k]->reasons[i];
+	for (unsigned k = 0; k < SK_ARRAY_LEN(all_lists); k++) {
+		counters_collect(e, all_lists[k], &sum);
+		for (unsigned i = 1; i < all_lists[k]->count; i++) {
+			const struct sk_reason *r = &all_lists[k]->reasons[i];
 
-			each(arg, lists[k]->layer, r->name, r->severity, r->help, sum.of[i]);
+			each(arg, all_lists[k]->layer, r->name, r->severity, r->help, sum.of[i]);
 		}
 	}
+}
+
+/* The stages that have counters, by number: the control stage, transport stages, engine stages. */
+static const uint64_t *
+stage_list(const struct eng *e, unsigned n, const struct sk_reason_list *list, char name[24])
+{
+	snprintf(name, 24, "control");
+	if (n == 0)
+		return list == &eng_reasons ? eng_control_counters(e->control) : NULL;
+	n--;
+	if (n < e->cfg.ntransports) {
+		snprintf(name, 24, "transport%u", n);
+		return eng_transport_counters(e->transports[n], list);
+	}
+	n -= e->cfg.ntransports;
+	snprintf(name, 24, "engine%u", n);
+	return eng_stage_counters(e->stages[n], list);
+}
+
+bool
+eng_counter_next(const struct eng *e, struct eng_counter *c)
+{
+	const uint64_t *counters;
+
+	for (; c->list < SK_ARRAY_LEN(all_lists); c->list++, c->reason = 1) {
+		const struct sk_reason_list *list = all_lists[c->list];
+
+		for (; c->reason < list->count; c->reason++, c->stage = 0) {
+			c->layer = list->layer;
+			c->name = list->reasons[c->reason].name;
+			c->help = list->reasons[c->reason].help;
+			while (c->stage <= e->cfg.ntransports + e->cfg.nstages) {
+				counters = stage_list(e, c->stage++, list, c->stage_name);
+				if (counters == NULL)
+					continue;
+				c->value = __atomic_load_n(&counters[c->reason], __ATOMIC_RELAXED);
+				return true;
+			}
+		}
+	}
+	return false;
 }
 
 void

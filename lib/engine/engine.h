@@ -360,6 +360,16 @@ void eng_counters(const struct eng *e,
 	void (*each)(void *arg, const char *layer, const char *name, enum sk_severity sev,
 		const char *help, uint64_t value),
 	void *arg);
+/* One counter of one stage. A walk over all of them begins with {.reason = 1}: all stages of a
+ * counter follow one another. */
+struct eng_counter {
+	const char *layer, *name, *help;
+	char stage_name[24]; /* "control", "transport0", "engine0" */
+	uint64_t value;
+	unsigned list, reason, stage; /* the position of the walk */
+};
+/* Sets *c to the next counter. Returns false at the end. */
+bool eng_counter_next(const struct eng *e, struct eng_counter *c);
 /* What an instance holds, and what it has carried since its start. */
 struct eng_totals {
 	uint32_t clients, qps, cqs, mrs, mws, pds, srqs, listeners, conns, regions;

@@ -5,13 +5,14 @@
 # and exit status, clients that do not behave, and the end of saker. A second saker gives the shown
 # connections a peer.
 . "$(dirname "$0")/common.sh"
-install_packages jq || skip "jq cannot be installed"
+install_packages jq python3-prometheus-client || skip "packages cannot be installed"
 [ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
 take_memory 500 >/dev/null
 wire_a=(--config "$work/a.ini" --address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
 (umask 077 && echo 000102030405060708090a0b0c0d0e0f >"$work/psk")
 # The file of a changes below.
-printf '%s\n' "[saker]" "control = $work/a.control" >"$work/a.ini"
+printf '%s\n' "[saker]" "control = $work/a.control" "[metrics]" "listen = $work/metrics" \
+    >"$work/a.ini"
 SAKER_FALCON_PSK=$work/psk pair --idle sleep --falcon yes --psp gcm256
 ctl() { "$build/app/sakerctl" --socket "$work/a.control" "$@"; }
 # gives STATUS WORDS COMMAND...: the exit status and, on the stream that belongs to it, the words.
@@ -101,7 +102,10 @@ shown '.qps[0] | .control_channel.state == "ESTABLISHED" and (has("tcp") | not)'
 
 say "changes while it runs"
 # Beside the command line's address, the file has an interface, a route, a quota and a rate.
-conf() { printf '%s\n' "[saker]" "control = $work/a.control" "$@" >"$work/a.ini"; }
+conf() {
+    printf '%s\n' "[metrics]" "listen = $work/metrics" "[saker]" "control = $work/a.control" \
+        "$@" >"$work/a.ini"
+}
 field() {
     ctl -j show config |
         jq -r ".config[] | select(.section == \"$1\" and .key == \"$2\").value"
@@ -121,7 +125,7 @@ grep -q "saker *mtu *1500 *9000 *after a restart" "$work/out.log" || fail "mtu n
 grep -q "limits *client-qps .* now" "$work/out.log" || fail "client-qps changes at once"
 [ "$(field saker mtu)" = 1500 ] && [ "$(field limits client-qps)" = 9 ] || fail "what is in force"
 conf "[interface 1]" "port = 0" "address = 10.5.0.0/24"
-gives 1 "nothing has changed: $work/a.ini:5: [interface 1] address = 10.5.0.0/24" ctl reload
+gives 1 "nothing has changed: $work/a.ini:7: [interface 1] address = 10.5.0.0/24" ctl reload
 conf "[interface 1]" "port = 7" "address = 10.5.0.11/24"
 gives 1 "nothing has changed: address 10.5.0.11: there is no port '7'" ctl reload
 [ "$(field "interface 1" port)" = 0 ] || fail "a refused file changed the interface"
@@ -157,8 +161,45 @@ kill -HUP "${pid[a]}"
 until_true 20 log_says a "reload: In force" || fail "SIGHUP does not reload"
 conf "log = loud"
 kill -HUP "${pid[a]}"
-until_true 20 log_says a "reload: nothing has changed: $work/a.ini:3: \[saker\] log = loud" ||
+until_true 20 log_says a "reload: nothing has changed: $work/a.ini:5: \[saker\] log = loud" ||
     fail "SIGHUP with a wrong file"
+
+say "metrics"
+timeout 60 /usr/bin/python3 - "$work/metrics" >"$work/metrics.log" 2>&1 <<'END' ||
+import socket, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+def ask(text):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(text)
+    answer = b""
+    while part := s.recv(65536):
+        answer += part
+    head, body = answer.decode().split("\r\n\r\n", 1)
+    return head, body
+# Readers that send nothing, or half a request, keep nobody out.
+idle = [socket.socket(socket.AF_UNIX) for i in range(10)]
+for i in idle:
+    i.connect(sys.argv[1])
+    i.sendall(b"GET /met")
+head, body = ask(b"GET /metrics HTTP/1.1\r\nHost: saker\r\n\r\n")
+assert head.startswith("HTTP/1.1 200 OK"), head
+families = {f.name: f for f in text_string_to_metric_families(body)}
+assert len(families) > 150, len(families)
+assert all(f.documentation for f in families.values())
+value = lambda family, **labels: [s.value for s in families[family].samples
+                                  if labels.items() <= s.labels.items()]
+assert value("saker_running") == [1]
+assert value("saker_port_received_packets", port="0")[0] > 0
+assert value("saker_client_queue_pairs", name="pause") == [1, 1]
+assert value("saker_listeners", machine="-") == [0]
+assert value("saker_messages_sent", machine="-")[0] > 0
+assert families["saker_tcp_rto"].samples[0].labels == {"machine": "-", "stage": "transport0"}
+assert families["saker_build"].samples[0].labels["version"]
+assert ask(b"GET / HTTP/1.1\r\n\r\n")[0].startswith("HTTP/1.1 404")
+print(len(families), "metrics,", len(body), "bytes")
+END
+    fail "the metrics: $(tail -n 3 "$work/metrics.log")"
 
 say "many commands, and the end of a reader"
 printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"
