@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
+#include <rte_pdump.h>
 
 #include "../../lib/base/log.h"
 #include "identity.h"
@@ -114,6 +115,7 @@ engine_run(struct app *a)
 			sk_log(SK_LOG_WARNING,
 				"the telemetry commands /saker cannot be registered");
 		rc = run_loops(a, why);
+		capture_end(a);
 		gateway_stop();
 		eng_socket_stop(a->e);
 	}
@@ -169,7 +171,11 @@ main(int argc, char **argv)
 	if (settings_source(&a.s, "saker", "log") != FROM_DEFAULT)
 		commands_log_level(a.s.log_level);
 	priority_settle(&a.s);
+	/* For dpdk-dumpcap. Without support for other processes, nobody can ask for a capture. */
+	if (rte_pdump_init() < 0)
+		sk_log(SK_LOG_WARNING, "dpdk-dumpcap cannot capture: %s", rte_strerror(rte_errno));
 	rc = engine_run(&a);
+	rte_pdump_uninit();
 	rte_eal_cleanup();
 	return rc;
 }

@@ -35,6 +35,13 @@ const struct cmd_table *commands_table(struct app *a);
 /* Makes saker's messages of this level (enum sk_log_level) and of more severe ones appear. */
 void commands_log_level(uint8_t level);
 
+/* ---- capture.c ---- */
+/* Commands. */
+int capture_start(void *app, const char *arg, struct cmd_out *out);
+int capture_stop(void *app, const char *arg, struct cmd_out *out);
+/* Ends a capture, if one runs. */
+void capture_end(struct app *a);
+
 /* ---- change.c: changes while saker runs ---- */
 /* Commands: read options and configuration again, change values, remove a section, save. */
 int change_reload(void *app, const char *arg, struct cmd_out *out);

@@ -5,7 +5,7 @@
 # and exit status, clients that do not behave, and the end of saker. A second saker gives the shown
 # connections a peer.
 . "$(dirname "$0")/common.sh"
-install_packages jq python3-prometheus-client || skip "packages cannot be installed"
+install_packages jq tshark python3-prometheus-client || skip "packages cannot be installed"
 [ -x "$build/app/sakerctl" ] || fail "sakerctl is not built"
 take_memory 500 >/dev/null
 wire_a=(--config "$work/a.ini" --address "0=10.5.0.1/24") wire_b=(--address "0=10.5.0.2/24")
@@ -200,6 +200,22 @@ assert ask(b"GET / HTTP/1.1\r\n\r\n")[0].startswith("HTTP/1.1 404")
 print(len(families), "metrics,", len(body), "bytes")
 END
     fail "the metrics: $(tail -n 3 "$work/metrics.log")"
+
+say "a capture"
+gives 1 "no capture runs" ctl capture stop
+gives 1 "the path of the file begins with /" ctl capture start relative
+gives 1 "there is no port '7'" ctl capture start "$work/frames.pcapng" 7
+gives 1 "cannot be created: No such file" ctl capture start /nonexistent/x
+gives 0 "Capturing the frames of port 0" ctl capture start "$work/frames.pcapng"
+gives 1 "a capture runs already" ctl capture start "$work/other.pcapng"
+captured() { [ "$(stat -c %s "$work/frames.pcapng")" -gt 20000 ]; }
+until_true 30 captured || fail "no frames are captured"
+gives 0 "written" ctl capture stop
+goes_on || fail "the connection did not survive the capture"
+frames() { tshark -r "$work/frames.pcapng" -Y "$1" 2>"$work/tshark.log" | wc -l; }
+[ "$(frames "tcp.srcport == 7000")" -gt 10 ] && [ "$(frames "tcp.dstport == 7000")" -gt 10 ] ||
+    fail "the capture lacks a direction"
+gives 1 "cannot be created: File exists" ctl capture start "$work/frames.pcapng"
 
 say "many commands, and the end of a reader"
 printf '# a comment\n\nshow loops\n  show neighbors\n' | ctl >"$work/out.log" || fail "two commands"
