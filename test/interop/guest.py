@@ -4,10 +4,12 @@
 interoperability tests.
 
     guest.py build                    fetch the kernel, build siw.ko and the initial RAM disk
+    guest.py backports                fetch QEMU of bookworm-backports, too, for pmd= NICs
     guest.py boot [NIC...]            start a guest; prints nothing but errors
     guest.py run [-t SECONDS] COMMAND run COMMAND with bash in the guest, with its output and status
     guest.py console                  print the guest's kernel messages
     guest.py monitor COMMAND          a command of QEMU's monitor: stop, cont, system_reset
+    guest.py ask COMMAND              the same, and print the answer: info virtio-status PATH
     guest.py reset                    reset the guest and wait until it is up again; it must have
                                       been booted with $SAKER_GUEST_REBOOT set
     guest.py stop                     end the guest
@@ -15,6 +17,11 @@ interoperability tests.
 A NIC is `vhost=SOCKET,ADDRESS/LEN[,ADDRESS/LEN...][,mtu=N][,mac=MAC][,offload][,nosiw]`: a virtio
 device whose other end is the vhost-user socket SOCKET. Without `offload` it sends frames with
 complete checksums and no segments larger than the MTU. Without `nosiw` it gets a siw device.
+`pmd=MODEL[,mtu=N]` is a NIC for DPDK's driver of the model: igb, e1000, e1000e, vmxnet3, virtio or
+virtio-packed. All of them are on one hub, the virtio ones on taps pmd0, pmd1 in the caller's
+network namespace. They belong to vfio-pci behind an IOMMU, and to uio_pci_generic where the model
+does not work so. Their PCI addresses and -device options are in /share/pmd. They need QEMU of
+bookworm-backports, which `guest.py backports` fetches and unpacks beside the guests.
 `ivshmem=FILE` is no NIC but an ivshmem-plain device whose memory is FILE, with the file's size.
 Where FILE is a socket, it is an ivshmem-doorbell device whose server listens there.
 
@@ -53,6 +60,7 @@ MEMORY_MB = int(os.environ.get("SAKER_GUEST_MEM", "640"))
 CPUS = os.environ.get("SAKER_GUEST_CPUS", "2")
 START = os.environ.get("SAKER_GUEST_START", "")
 HERE = os.path.join(CACHE, NAME)
+QEMU_BACKPORTS = os.path.join(CACHE, "qemu/usr/bin/qemu-system-x86_64")
 PACKAGES = [
     "qemu-system-x86", "qemu-system-data", "seabios", "busybox-static", "cpio", "kmod", "xz-utils",
     "make", "gcc", "linux-source-6.1", "ibverbs-providers", "ibverbs-utils", "rdmacm-utils",
@@ -221,6 +229,93 @@ def kernel_image(k):
     return image
 
 
+def backports():
+    """Unpacks QEMU of bookworm-backports, which has igb, beside the installed one."""
+    qemu = os.path.join(CACHE, "qemu")
+    if os.path.exists(QEMU_BACKPORTS):
+        return
+    out = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)",
+                          "Created-By: Packages"], capture_output=True, text=True).stdout
+    mirrors = [line.split()[0] for line in out.splitlines() if line.endswith(" bookworm")]
+    if not mirrors:
+        die("apt has no mirror of bookworm")
+    with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
+        for d in ("lists/partial", "cache/archives/partial", "got"):
+            os.makedirs(f"{tmp}/{d}")
+        with open(tmp + "/list", "w") as f:
+            f.write("deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
+                    f"{mirrors[0]} bookworm-backports main\n")
+        apt = ["apt-get", "-q", "-o", f"Dir::Etc::SourceList={tmp}/list",
+               "-o", "Dir::Etc::SourceParts=/dev/null", "-o", f"Dir::State::Lists={tmp}/lists",
+               "-o", f"Dir::Cache={tmp}/cache", "-o", "APT::Sandbox::User=root"]
+        sh(*apt, "update", stdout=subprocess.DEVNULL)
+        sh(*apt, "download", "-t", "bookworm-backports", "qemu-system-x86", "qemu-system-common",
+           "qemu-system-data", cwd=tmp + "/got", stdout=subprocess.DEVNULL)
+        shutil.rmtree(qemu, ignore_errors=True)
+        for deb in glob.glob(tmp + "/got/*.deb"):
+            sh("dpkg", "-x", deb, qemu)
+
+
+class Pmd:
+    """A NIC for a driver of DPDK. A PCI Express one is behind a root port, so that it can be
+    removed."""
+    VIRTIO = "virtio-net-pci,disable-legacy=on,iommu_platform=on"
+    DEVICES = {"virtio": VIRTIO, "virtio-packed": VIRTIO + ",packed=on"}
+
+    def __init__(self, index, text):
+        parts = text.partition("=")[2].split(",")
+        self.index, self.model = index, parts[0]
+        self.options = "".join("," + p.replace("mtu=", "host_mtu=") for p in parts[1:])
+        self.mac = f"52:54:00:5a:50:{index + 1:02x}"
+        self.port = self.model != "e1000"
+        self.address = f"0000:{index + 1:02x}:00.0" if self.port else f"0000:00:{index + 24:02x}.0"
+
+    def device(self):
+        """Returns the -device, which the monitor's device_add takes, too."""
+        place = f"bus=root{self.index}" if self.port else f"bus=pcie.0,addr={self.index + 24:#x}"
+        return (f"{self.DEVICES.get(self.model, self.model)},id=nic{self.index},"
+                f"netdev=pmd{self.index},mac={self.mac},romfile=,{place}{self.options}")
+
+    def qemu(self):
+        i = self.index
+        args = []
+        if self.port:
+            args += ["-device", f"pcie-root-port,id=root{i},bus=pcie.0,addr={i + 16:#x},"
+                                f"chassis={i + 1},slot={i + 1}"]
+        if self.model.startswith("virtio"):
+            args += ["-netdev", f"tap,id=pmd{i},ifname=pmd{i},script=no,downscript=no,vhost=off"]
+        else:
+            args += ["-netdev", f"hubport,id=pmd{i},hubid=0"]
+        return args + ["-device", self.device()]
+
+    def network(self):
+        """Binds the NIC, and leaves EAL the drivers that are of use: it opens all of them."""
+        return f"""
+if [ ! -e /run/pmds ]; then
+    folder=$(echo /usr/lib/x86_64-linux-gnu/dpdk/pmds-*)
+    mkdir /run/pmds /dev/hugepages
+    mount -t hugetlbfs none /dev/hugepages
+    for d in bus_pci bus_vdev bus_auxiliary mempool_ring mempool_stack net_e1000 net_vmxnet3 \\
+        net_virtio net_ring; do
+        cp -d $folder/librte_$d.so* /run/pmds
+    done
+    mount --bind /run/pmds $folder
+    modprobe -a vfio_pci vfio_iommu_type1 uio_pci_generic
+    cat >/run/bind <<'BIND'
+for d in vfio-pci uio_pci_generic; do
+    echo $d >/sys/bus/pci/devices/$1/driver_override
+    [ -e /sys/bus/pci/devices/$1/driver ] &&
+        echo $1 >/sys/bus/pci/devices/$1/driver/unbind
+    echo $1 >/sys/bus/pci/drivers_probe
+    [ -e /sys/bus/pci/devices/$1/driver ] && break
+done
+BIND
+fi
+bash /run/bind {self.address}
+echo "{self.address} {self.device()}" >>/share/pmd
+"""
+
+
 class Nic:
     def __init__(self, index, text):
         kind, _, rest = text.partition("=")
@@ -309,22 +404,29 @@ def start(nics):
     os.makedirs(share)
     k = kernel_version()
     shared = [n.partition("=")[2] for n in nics if n.startswith("ivshmem=")]
-    nics = [Nic(i, n) for i, n in enumerate(n for n in nics if not n.startswith("ivshmem="))]
+    nics = [n for n in nics if not n.startswith("ivshmem=")]
+    pmds = any(n.startswith("pmd=") for n in nics)
+    nics = [(Pmd if n.startswith("pmd=") else Nic)(i, n) for i, n in enumerate(nics)]
     open(share + "/agent", "w").write(AGENT)
     open(share + "/start", "w").write(START)
     open(share + "/modules", "w").write(os.path.join(CACHE, "tree"))
     open(share + "/network", "w").write("".join(n.network() for n in nics))
     cpu = {"tcg": "max", "kvm": "host"}[ACCEL]
-    args = ["qemu-system-x86_64", "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""),
+    # 7.2 has no igb, and cuts a TSO frame on a hub into IP fragments.
+    qemu = [QEMU_BACKPORTS, "-L", CACHE + "/qemu/usr/share/qemu", "-L", "/usr/share/seabios",
+            "-L", "/usr/share/qemu"] if pmds else ["qemu-system-x86_64"]
+    args = [*qemu, "-accel", ACCEL + (",thread=multi" if ACCEL == "tcg" else ""),
             "-cpu", cpu, "-smp", CPUS, "-m", str(MEMORY_MB),
             "-nodefaults", "-no-user-config", "-display", "none",
             *([] if os.environ.get("SAKER_GUEST_REBOOT") else ["-no-reboot"]),
             # A vhost-user back end maps the guest's memory.
             "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on",
-            "-machine", "q35,memory-backend=ram",
+            "-machine", "q35,memory-backend=ram" + (",kernel-irqchip=split" if pmds else ""),
+            *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if pmds else []),
             "-kernel", kernel_image(k), "-initrd", f"{CACHE}/initrd",
             "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
-                       "random.trust_cpu=1 net.ifnames=0",
+                       "random.trust_cpu=1 net.ifnames=0" +
+                       (f" hugepages={MEMORY_MB // 4} intel_iommu=on" if pmds else ""),
             "-serial", f"file:{HERE}/console",
             "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
             "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
@@ -403,6 +505,7 @@ def monitor(command):
             if not got:
                 break
             seen += got
+    return seen.decode(errors="replace")
 
 
 def reset():
@@ -432,17 +535,21 @@ def main():
                                  formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = ap.add_subparsers(dest="verb", required=True)
     sub.add_parser("build")
+    sub.add_parser("backports")
     sub.add_parser("boot").add_argument("nics", nargs="*")
     r = sub.add_parser("run")
     r.add_argument("-t", type=int, default=120)
     r.add_argument("command")
     sub.add_parser("console")
     sub.add_parser("monitor").add_argument("command")
+    sub.add_parser("ask").add_argument("command")
     sub.add_parser("reset")
     sub.add_parser("stop")
     a = ap.parse_args()
     if a.verb == "build":
         build()
+    elif a.verb == "backports":
+        backports()
     elif a.verb == "boot":
         boot(a.nics)
     elif a.verb == "run":
@@ -451,6 +558,8 @@ def main():
         print(tail(HERE + "/console", 200), end="")
     elif a.verb == "monitor":
         monitor(a.command)
+    elif a.verb == "ask":
+        print(monitor(a.command))
     elif a.verb == "reset":
         reset()
     elif a.verb == "stop":
