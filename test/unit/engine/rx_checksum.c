@@ -145,6 +145,28 @@ Test(engine_rx_checksum, a_wrong_sum_without_a_verdict_is_dropped_and_counted)
 	refused(RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN, true, "wire", NULL);
 }
 
+/* The stage checks the IP header itself: computing its checksum costs less than testing the word.
+ */
+Test(engine_rx_checksum, the_words_for_other_headers_decide_nothing)
+{
+	static const uint64_t words[] = {RTE_MBUF_F_RX_IP_CKSUM_GOOD, RTE_MBUF_F_RX_IP_CKSUM_BAD,
+		RTE_MBUF_F_RX_IP_CKSUM_NONE, RTE_MBUF_F_RX_OUTER_IP_CKSUM_BAD,
+		RTE_MBUF_F_RX_OUTER_L4_CKSUM_GOOD, RTE_MBUF_F_RX_OUTER_L4_CKSUM_BAD};
+
+	frig_start(NULL);
+	for (unsigned i = 0; i < SK_ARRAY_LEN(transports); i++) {
+		begin(&transports[i], 0, false);
+		for (unsigned k = 0; k < SK_ARRAY_LEN(words); k++) {
+			verdict = words[k];
+			frig_works();
+		}
+		frig.port = NULL;
+	}
+	cr_assert_eq(frig_count(1, "eng", "ENG_RX_CKSUM"), 0);
+	cr_assert_eq(frig_count(1, "eng", "ENG_RX_BAD"), 0);
+	frig_stop();
+}
+
 /* A datagram whose headers are in two segments is copied into one mbuf, with the port's result. */
 Test(engine_rx_checksum, the_verdict_survives_a_copy)
 {
