@@ -58,7 +58,7 @@ struct eng_port {
 	uint8_t rss_key[ENG_RSS_KEY]; /* e->rss_key, or the key that the device uses instead */
 	/* The device, to find it again: its name and arguments for EAL, and its name as a port. */
 	char device[64], args[192], name[64];
-	unsigned looks;     /* calls of eng_ports_look() since all stages took note of `gone` */
+	unsigned looks;     /* by eng_ports_look() since all stages left; 1 before, 0: not gone */
 	int bars[ENG_BARS]; /* guards of the mapped registers; below 0: none */
 	struct rte_ring *lane[ENG_MAX_TRANSPORTS]; /* of struct rte_mbuf * */
 };

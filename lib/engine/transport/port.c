@@ -402,7 +402,10 @@ look_gone(struct eng *e, unsigned i)
 	struct eng_port *p = &e->ports[i];
 	uint32_t all = (1u << e->cfg.ntransports) - 1;
 
-	if (__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) == all && ++p->looks > 1)
+	if (p->looks == 0)
+		sk_log(SK_LOG_WARNING, "port %u: its device %s was removed", p->id, p->device);
+	p->looks = __atomic_load_n(&p->left, __ATOMIC_ACQUIRE) == all ? p->looks + 1 : 1;
+	if (p->looks > 2)
 		eng_port_release(e, i);
 }
 

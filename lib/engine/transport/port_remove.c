@@ -6,8 +6,8 @@
  * until it is closed), and some drivers report it as an event of the port. Where a device is
  * removed without a warning, the first access to its mapped registers raises SIGBUS; a guard
  * (eng_guard()) puts zero pages there. Each of the three sets p->gone. Then every transport stage
- * ends its connections on the port, sets its bit in p->left, and uses the device no more. The
- * second look of eng_ports_look() after all stages have done so closes the device: threads that
+ * ends its connections on the port, sets its bit in p->left, and uses the device no more. When
+ * all stages have done so, eng_ports_look() closes the device a second or two later: threads that
  * only read the port's statistics have finished by then.
  */
 /* EAL's reports of devices are not yet in the stable part of its interface. */
@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,7 @@
 static void
 port_lost(struct eng *e, struct eng_port *p)
 {
-	if (!__atomic_exchange_n(&p->gone, true, __ATOMIC_ACQ_REL))
-		sk_log(SK_LOG_WARNING, "port %u: its device %s was removed", p->id, p->device);
+	__atomic_store_n(&p->gone, true, __ATOMIC_RELEASE);
 	eng_wake(e, UINT32_MAX);
 }
 
@@ -121,9 +121,12 @@ eng_port_unwatch(struct eng *e, unsigned i)
 {
 	struct eng_port *p = &e->ports[i];
 
-	(void)rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_port_event, e);
-	if (p->device[0] != '\0')
-		(void)rte_dev_event_callback_unregister(p->device, on_device_event, e);
+	/* -EAGAIN: a thread of EAL is in the callback. */
+	while (rte_eth_dev_callback_unregister(p->id, RTE_ETH_EVENT_INTR_RMV, on_port_event, e) ==
+		-EAGAIN)
+		sched_yield();
+	while (rte_dev_event_callback_unregister(p->device, on_device_event, e) == -EAGAIN)
+		sched_yield();
 	bars_unguard(p);
 }
 
