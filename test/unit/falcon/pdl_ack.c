@@ -404,6 +404,23 @@ Test(pdl_ack, s9_2_4_a_nack_carries_bases)
 		cr_assert_eq(rig.done[i].how, FA_DONE);
 }
 
+/* The first push of a run acknowledges the packets of both windows. */
+Test(pdl_ack, s9_1_6_a_run_of_pushes_carries_both_bases)
+{
+	struct wire_falcon_push h = {.rbpsn = 101, .dbpsn = 302, .len = 8, .proto = FALCON_RDMA};
+
+	rig_start();
+	h.psn = rig.params.rx_data_psn;
+	h.function = rig.params.function;
+	rig_pushes(1, 3);
+	rig_send(FALCON_PULL_REQUEST, 4);
+	rig_run(0);
+	cr_assert(pdl_run_acks(rig.c, rig.now, &h));
+	cr_assert_eq(data()->base, 302);
+	cr_assert_eq(rig.c->pdl.tx[PDL_REQUEST].base, 101);
+	cr_assert_eq(rig.dones, 3);
+}
+
 Test(pdl_ack, nacks_that_cannot_be)
 {
 	rig_start();

@@ -257,6 +257,17 @@ Test(ip6, extension_headers_are_passed_over_rfc8200_4)
 	cr_assert_eq(ip.proto, IP_UDP);
 }
 
+/* Next header 59: nothing follows. */
+Test(ip6, extension_header_may_end_the_packet_rfc8200_4_7)
+{
+	struct bytes v = hex("60000000 0008 3c 40" IP6_ADDRS "3b00 010400000000");
+	struct wire_ip ip;
+
+	cr_assert_eq(wire_ip6_parse(&ip, v.b, v.len), 48);
+	cr_assert_eq(ip.proto, 59);
+	cr_assert_eq(ip.payload_len, 0);
+}
+
 Test(ip6, extension_header_longer_than_the_packet_is_refused)
 {
 	struct wire_ip ip;
