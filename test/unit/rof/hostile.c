@@ -519,6 +519,31 @@ Test(rof_hostile, a_refused_message_completes_the_receive_that_it_had_rof_8_3_2)
 	fini();
 }
 
+/* In the verbs mode a message whose receive completes in error ends the QP, with its reason. */
+Test(rof_hostile, the_receive_in_error_tells_why_the_qp_ends_rof_6_3)
+{
+	static const struct {
+		bool ce;
+		uint8_t status, reason;
+	} rows[] = {{false, RD_REM_INV_REQ_ERR, ROF_CANNOT_INVALIDATE},
+		{true, RD_REM_ABORT_ERR, ROF_REMOTE_ERROR}};
+
+	for (unsigned i = 0; i < SK_ARRAY_LEN(rows); i++) {
+		struct wire_rof h = send(ROF_SEND_ONLY_INV, 1, 0, 8);
+
+		script_init(&s, ROF_RC, ROF_ORDER_STRONG, ROF_ERRORS_VERBS);
+		script_recv(&s, 0, 0, 64);
+		h.inv_rkey = 0x12345678;
+		h.ce = rows[i].ce;
+		script_request(&s, FA_PUSH, &h, 8);
+		cr_assert_eq(s.nrecv, 1);
+		cr_assert_eq(s.recv_wc[0].status, rows[i].status, "%u", s.recv_wc[0].status);
+		cr_assert_eq(s.errors, 1);
+		cr_assert_eq(s.error_code, rows[i].reason, "%d", s.error_code);
+		fini();
+	}
+}
+
 /* A void message has the length of the intended one; its address need not fit. */
 Test(rof_hostile, a_void_write_with_immediate_is_not_checked_as_a_whole_rof_8_2)
 {
