@@ -487,6 +487,21 @@ head_sent(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 	return p->deadline;
 }
 
+/* Does what ack_request() does for a new packet, with a short way for those between two AR bits. */
+static inline bool
+run_ack_request(struct fa_conn *c, const struct fa_pkt *p, const struct pdl_txw *w, bool request)
+{
+	const struct fa_config *cfg = &c->s->cfg;
+	struct pdl_conn *d = &c->pdl;
+
+	if (d->ar_gap > 1 && d->fcwnd > cfg->ar_window && cfg->ar_percent &&
+		in_window(d, w, request, w->next + 1 - w->base, w->orc + 1u)) {
+		d->ar_gap--;
+		return false;
+	}
+	return ack_request(c, p, false);
+}
+
 /* Does the work of send_run() for the packets of `f`, which are of the window `w`. */
 static inline __attribute__((always_inline)) int
 send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w, bool request,
@@ -513,7 +528,7 @@ send_fifo(struct fa_conn *c, uint64_t now, struct pdl_fifo *f, struct pdl_txw *w
 			return TX_NOTHING;
 		if (!pdl_txw_reserve(s, w))
 			return -EAGAIN;
-		h->ar = ack_request(c, p, false);
+		h->ar = run_ack_request(c, p, w, request);
 		h->psn = w->next;
 		h->rsn = p->rsn;
 		h->request_len = (uint16_t)p->request_len;

@@ -117,28 +117,32 @@ tl_initiator_start(
 	tl_initiator_refuse(c, now, rsn, FA_LOCAL_RESOURCE);
 }
 
-/* Does what tl_initiator_start() does for a push whose resources are free. Returns false, without
- * any effect, otherwise. */
-static bool
-push_start(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
+/* Does what tl_initiator_start() does for a request whose resources are free. Returns false,
+ * without any effect, otherwise. */
+static inline __attribute__((always_inline)) bool
+request_start(struct fa_conn *c, uint64_t now, bool pull, struct fa_buf *buf, uint32_t response_len)
 {
+	const struct fa_pools *p = &c->s->cfg.pools;
 	struct tl_conn *tl = &c->tl;
 	struct tl_txn *t;
 
-	if (tl->lost || c->dead || buf->len > c->params.mtu || tl->wait_head != NULL ||
-		c->s->cfg.general)
+	if (tl->lost || c->dead || buf->len > c->params.mtu || response_len > c->params.mtu ||
+		tl->wait_head != NULL || c->s->cfg.general)
 		return false;
-	t = tl_request_alloc(c, tl_cells(buf->len, c->s->cfg.pools.tx_cell), 0);
+	t = tl_request_alloc(c, pull ? 1 : tl_cells(buf->len, p->tx_cell),
+		pull ? tl_cells(response_len, p->rx_cell) : 0);
 	if (t == NULL)
 		return false;
-	t->type = t->pkt.type = FALCON_PUSH_DATA;
-	t->state = TL_PUSH_TX;
+	t->type = t->pkt.type = pull ? FALCON_PULL_REQUEST : FALCON_PUSH_DATA;
+	t->state = pull ? TL_PULL_TX : TL_PUSH_TX;
 	t->pkt.buf = buf;
 	t->pkt.rsn = tl->tx_rsn++;
-	t->pkt.request_len = buf->len;
+	t->pkt.request_len = pull ? response_len : buf->len;
 	t->pkt.since = fa_observed(c->s, now);
 	t->in_pdl = true;
 	TAILQ_INSERT_TAIL(&tl->reqs, t, link);
+	if (pull)
+		tl_insert(&c->s->tl.pulls, t);
 	if (tl->reclaim_at == SK_NEVER)
 		tl_watch(c, now);
 	pdl_send(c, now, &t->pkt);
@@ -150,14 +154,15 @@ push_start(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 void
 fa_push(struct fa_conn *c, uint64_t now, struct fa_buf *buf)
 {
-	if (buf == NULL || !push_start(c, now, buf))
+	if (buf == NULL || !request_start(c, now, false, buf, 0))
 		tl_initiator_start(c, now, false, buf, 0);
 }
 
 void
 fa_pull(struct fa_conn *c, uint64_t now, struct fa_buf *buf, uint32_t response_len)
 {
-	tl_initiator_start(c, now, true, buf, response_len);
+	if (buf == NULL || !request_start(c, now, true, buf, response_len))
+		tl_initiator_start(c, now, true, buf, response_len);
 }
 
 void
