@@ -13,8 +13,8 @@
 #include "../common/pages.h"
 
 #define MESSAGE_BUDGET 256 /* messages that the stage takes from each transport stage in a turn */
-/* Bytes of messages, and of answers to them, after which a turn takes no further burst. The peer
- * gets the first answers while this side copies the next ones. */
+/* Bytes of messages, and of answers to them, after which a turn takes no further message of a
+ * transport stage. The peer gets the first answers while this side copies the next ones. */
 #define ARRIVED_TURN 65536u
 
 static int
@@ -136,16 +136,18 @@ static bool
 stage_take_messages(struct eng_stage *s, struct rte_ring *r)
 {
 	struct eng_dmsg m[ENG_BURST];
-	unsigned n, all = 0;
+	uint64_t until = s->arrived + ARRIVED_TURN;
+	unsigned n, i, all = 0;
 
 	do {
-		n = rte_ring_sc_dequeue_burst_elem(r, m, sizeof(m[0]), ENG_BURST, NULL);
-		for (unsigned i = 0; i < n; i++) {
+		n = rte_ring_dequeue_burst_elem_start(r, m, sizeof(m[0]), ENG_BURST, NULL);
+		for (i = 0; i < n && s->arrived < until; i++) {
 			stage_ahead(s, m, i, n);
 			eng_qp_message(s, &m[i]);
 		}
-		all += n;
-	} while (n == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < ARRIVED_TURN &&
+		rte_ring_dequeue_elem_finish(r, i);
+		all += i;
+	} while (i == ENG_BURST && all < MESSAGE_BUDGET && s->arrived < until &&
 		 s->faults < ENG_FAULTS_TURN);
 	return all > 0;
 }

@@ -40,7 +40,9 @@
 #define PSP_SPI   4
 #define PSP_IV    8
 #define PSP_HINTS 0xc0 /* the flags "sample" and "drop", which the receiver ignores */
-#define SUM_SMALL 256  /* bytes up to which the loop of known_sum_holds() is faster */
+/* Bytes of answers after which a run ends: the engine stage sends them before it copies more. */
+#define ANSWERS_MAX 65536u
+#define SUM_SMALL   256 /* bytes up to which the loop of known_sum_holds() is faster */
 
 enum { KIND_VLAN = 1, KIND_IP6 = 2 };
 
@@ -350,7 +352,8 @@ known_accept(struct eng_transport *t, struct eng_falcon_conn *fc, struct rte_mbu
 struct known_run {
 	struct fa_run fa;
 	struct fa_buf *head, **tail;
-	bool open; /* lib/falcon accepts packets */
+	bool open;        /* lib/falcon accepts packets */
+	uint32_t answers; /* bytes that its pull requests ask for */
 };
 
 /* Returns whether the engine stage receives deliveries of the connection, and the ring to it has
@@ -395,6 +398,7 @@ run_open(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *
 	run->open = stage_ready(t, fc) && fa_run_begin(fc->fa, t->now, &run->fa, h) &&
 		    stage_ready(t, fc);
 	run->tail = &run->head;
+	run->answers = 0;
 	return run->open;
 }
 
@@ -416,6 +420,8 @@ run_add(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *r
 
 	if (!wire_falcon_plain_parse(&h, p, len))
 		return false;
+	if (run->open && run->answers >= ANSWERS_MAX)
+		run_close(t, fc, run);
 	if (!run->open && !run_open(t, fc, run, &h))
 		return false;
 	if (!fa_run_add(fc->fa, t->now, &run->fa, &h, &in)) {
@@ -429,6 +435,8 @@ run_add(struct eng_transport *t, struct eng_falcon_conn *fc, struct known_run *r
 	b = eng_fbuf(t->rx_pool, d->m, d->off + PSP_LEN + h.head, h.len);
 	*run->tail = b;
 	run->tail = &b->next;
+	if (h.type == FALCON_PULL_REQUEST)
+		run->answers += h.request_len;
 	return true;
 }
 
