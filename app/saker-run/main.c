@@ -94,7 +94,7 @@ library_find(char path[PATH_MAX], const char *name)
 /* Inserts `first` before the other entries of a list of paths in the environment. Returns 0 or
  * -1. */
 static int
-insert(const char *variable, const char *first)
+put_first(const char *variable, const char *first)
 {
 	const char *others = getenv(variable);
 	char *list;
@@ -121,14 +121,14 @@ preload(const char *library)
 		return -1;
 	}
 	library_find(path, "libsaker-sysfs.so");
-	if (access(path, R_OK) == 0 && insert("LD_PRELOAD", path) < 0)
+	if (access(path, R_OK) == 0 && put_first("LD_PRELOAD", path) < 0)
 		return -1;
-	if (insert("LD_PRELOAD", library) < 0)
+	if (put_first("LD_PRELOAD", library) < 0)
 		return -1;
 	library_find(path, SAKER_NAMES_BUILT);
 	if (access(path, R_OK) < 0)
 		library_find(path, SAKER_NAMES);
-	return access(path, R_OK) == 0 ? insert("LD_LIBRARY_PATH", path) : 0;
+	return access(path, R_OK) == 0 ? put_first("LD_LIBRARY_PATH", path) : 0;
 }
 
 static const struct option_row *

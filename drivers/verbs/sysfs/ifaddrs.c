@@ -33,7 +33,7 @@ static struct own *lists;
 static void *next_getifaddrs, *next_freeifaddrs;
 
 static void
-address_write(const struct sk_addr *a, struct sockaddr_in6 *addr, struct sockaddr_in6 *mask)
+ifaddr_write(const struct sk_addr *a, struct sockaddr_in6 *addr, struct sockaddr_in6 *mask)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET};
 
@@ -66,7 +66,7 @@ addresses_take(struct own *o)
 	for (unsigned i = 0; i < n; i++) {
 		struct ifaddrs *a = &o->ifa[i];
 
-		address_write(&d.addrs[i], &o->addr[i], &o->mask[i]);
+		ifaddr_write(&d.addrs[i], &o->addr[i], &o->mask[i]);
 		a->ifa_name = o->name;
 		a->ifa_flags = IFF_UP | IFF_RUNNING;
 		a->ifa_addr = (struct sockaddr *)&o->addr[i];

@@ -60,7 +60,7 @@ remove_tree(const char *path)
 
 /* Removes the trees of the user's processes that are no more. */
 static void
-sweep(const char *base)
+tree_sweep(const char *base)
 {
 	DIR *d = opendir(base);
 	struct dirent *e;
@@ -252,7 +252,7 @@ tree_make(void)
 	list = ibv_get_device_list(&n);
 	if (list == NULL || n == 0)
 		return;
-	sweep(base);
+	tree_sweep(base);
 	snprintf(root, sizeof(root), "%s/" PREFIX ".%u.%d", base, getuid(), getpid());
 	remove_tree(root);
 	if (mkdir(root, 0700) < 0) {
