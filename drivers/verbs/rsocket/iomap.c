@@ -176,26 +176,38 @@ riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 	return err == 0 ? offset : vb_rs_end(err);
 }
 
+/* Ends a mapping. The connection may have ended before. Returns 0 or errno. */
+static int
+map_remove(struct vb_rs *rs, uint32_t i)
+{
+	struct rs_map m = rs->maps[i];
+	int err = 0;
+
+	if (m.mr != NULL && rs->state == RS_CONNECTED && !rs->tx_shut)
+		err = map_tell(rs, RS_UNMAP, &m);
+	if (err == EPIPE)
+		err = 0;
+	if (err == 0 && m.mr != NULL)
+		err = ibv_dereg_mr(m.mr);
+	if (err == 0)
+		rs->maps[i] = rs->maps[--rs->nmaps];
+	return err;
+}
+
 VB_EXPORT int
 riounmap(int socket, void *buf, size_t len)
 {
-	struct vb_rs *rs = iomap_lock(socket);
+	struct vb_rs *rs = vb_rs_get(socket);
 	int err = EINVAL;
 
 	if (rs == NULL)
 		return -1;
-	for (uint32_t i = 0; i < rs->nmaps; i++) {
-		struct rs_map m = rs->maps[i];
-
-		if (m.addr != (uintptr_t)buf || m.len != len)
-			continue;
-		err = m.mr != NULL ? map_tell(rs, RS_UNMAP, &m) : 0;
-		if (err == 0 && m.mr != NULL)
-			err = ibv_dereg_mr(m.mr);
-		if (err == 0)
-			rs->maps[i] = rs->maps[--rs->nmaps];
-		break;
-	}
+	pthread_mutex_lock(&rs->lock);
+	for (uint32_t i = 0; rs->epoch == vb_rs_epoch() && i < rs->nmaps; i++)
+		if (rs->maps[i].addr == (uintptr_t)buf && rs->maps[i].len == len) {
+			err = map_remove(rs, i);
+			break;
+		}
 	iomap_unlock(rs);
 	return vb_rs_end(err);
 }

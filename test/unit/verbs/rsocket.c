@@ -408,6 +408,22 @@ Test(rsocket, a_write_goes_to_the_offset_of_the_mapping_of_the_peer)
 	cr_assert_eq(riowrite(fds[1], bytes, 1, 1000, 0), (size_t)-1);
 }
 
+Test(rsocket, a_mapping_may_end_after_its_connection)
+{
+	static uint8_t memory[1000];
+	int v = 1;
+
+	listener = rsf_listener(AF_INET);
+	cr_assert_eq(rsetsockopt(listener, SOL_RDMA, RDMA_IOMAPSIZE, &v, sizeof(v)), 0);
+	rsf_connect(listener, fds);
+	cr_assert_eq(riomap(fds[0], memory, sizeof(memory), PROT_WRITE, 0, 0), 0);
+	fake_qp_event(rsf_qp(0), SAKER_EV_DISCONNECTED, 0);
+	rsf_until((rsf_poll(fds[0]) & POLLHUP) != 0);
+	cr_assert_eq(riounmap(fds[0], memory, sizeof(memory)), 0);
+	cr_assert_eq(riounmap(fds[0], memory, sizeof(memory)), -1);
+	cr_assert_eq(errno, EINVAL);
+}
+
 Test(rsocket, mappings_have_offsets_of_their_own_and_a_limit)
 {
 	static uint8_t memory[3][1000];

@@ -303,7 +303,8 @@ rsf_established(unsigned end, const void *hello, size_t len)
 	struct saker_event ev = {.type = SAKER_EV_ESTABLISHED, .qp = vb_qp(rsf_qp(end))->saker};
 
 	ev.cm.private_len = (uint16_t)len;
-	memcpy(ev.cm.private_data, hello, len);
+	if (len > 0)
+		memcpy(ev.cm.private_data, hello, len);
 	fake_event(&ev);
 }
 
