@@ -133,30 +133,43 @@ map_register(struct vb_rs *rs, struct rs_map *m, off_t offset)
 	return 0;
 }
 
+/* Removes a mapping of the program's, which another thread may have done. */
+static void
+map_forget(struct vb_rs *rs, const struct rs_map *m)
+{
+	for (uint32_t i = 0; i < rs->nmaps; i++) {
+		if (rs->maps[i].addr != m->addr || rs->maps[i].len != m->len)
+			continue;
+		if (rs->maps[i].mr != NULL)
+			ibv_dereg_mr(rs->maps[i].mr);
+		rs->maps[i] = rs->maps[--rs->nmaps];
+		return;
+	}
+}
+
 static int
 map_add(struct vb_rs *rs, void *buf, size_t len, int prot, off_t *offset)
 {
-	struct rs_map *maps, m = {.addr = (uintptr_t)buf, .len = len};
+	struct rs_map m = {.addr = (uintptr_t)buf, .len = len};
 	int err = 0;
 
 	if (rs->nmaps == RS_IOMAPS)
 		return ENOSPC;
-	maps = realloc(rs->maps, (rs->nmaps + 1) * sizeof(*maps));
-	if (maps == NULL)
+	if (rs->maps == NULL)
+		rs->maps = calloc(RS_IOMAPS, sizeof(*rs->maps));
+	if (rs->maps == NULL)
 		return ENOMEM;
-	rs->maps = maps;
 	if (prot == PROT_WRITE)
 		err = map_register(rs, &m, *offset);
 	if (err != 0)
 		return err;
-	err = prot == PROT_WRITE ? map_tell(rs, RS_MAP, &m) : 0;
-	if (err != 0) {
-		ibv_dereg_mr(m.mr);
-		return err;
-	}
-	*offset = (off_t)m.offset;
+	/* Another thread may use the socket, and end it, while this one waits. */
 	rs->maps[rs->nmaps++] = m;
-	return 0;
+	*offset = (off_t)m.offset;
+	err = prot == PROT_WRITE ? map_tell(rs, RS_MAP, &m) : 0;
+	if (err != 0)
+		map_forget(rs, &m);
+	return err;
 }
 
 VB_EXPORT off_t
@@ -178,20 +191,16 @@ riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 
 /* Ends a mapping. The connection may have ended before. Returns 0 or errno. */
 static int
-map_remove(struct vb_rs *rs, uint32_t i)
+map_remove(struct vb_rs *rs, const struct rs_map *m)
 {
-	struct rs_map m = rs->maps[i];
 	int err = 0;
 
-	if (m.mr != NULL && rs->state == RS_CONNECTED && !rs->tx_shut)
-		err = map_tell(rs, RS_UNMAP, &m);
-	if (err == EPIPE)
-		err = 0;
-	if (err == 0 && m.mr != NULL)
-		err = ibv_dereg_mr(m.mr);
-	if (err == 0)
-		rs->maps[i] = rs->maps[--rs->nmaps];
-	return err;
+	if (m->mr != NULL && rs->state == RS_CONNECTED && !rs->tx_shut)
+		err = map_tell(rs, RS_UNMAP, m);
+	if (err != 0 && err != EPIPE)
+		return err;
+	map_forget(rs, m);
+	return 0;
 }
 
 VB_EXPORT int
@@ -203,11 +212,14 @@ riounmap(int socket, void *buf, size_t len)
 	if (rs == NULL)
 		return -1;
 	pthread_mutex_lock(&rs->lock);
-	for (uint32_t i = 0; rs->epoch == vb_rs_epoch() && i < rs->nmaps; i++)
-		if (rs->maps[i].addr == (uintptr_t)buf && rs->maps[i].len == len) {
-			err = map_remove(rs, i);
-			break;
-		}
+	for (uint32_t i = 0; rs->epoch == vb_rs_epoch() && i < rs->nmaps; i++) {
+		const struct rs_map m = rs->maps[i];
+
+		if (m.addr != (uintptr_t)buf || m.len != len)
+			continue;
+		err = map_remove(rs, &m);
+		break;
+	}
 	iomap_unlock(rs);
 	return vb_rs_end(err);
 }
