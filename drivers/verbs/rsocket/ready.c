@@ -2,8 +2,8 @@
 /*
  * What poll(2), select(2) and epoll(7) see. One byte in the pair, sent by the library's end, makes
  * the program's end readable. Bytes that fill more than a quarter of its send buffer, as the
- * kernel counts it, make it unwritable. The end of the stream shuts the pair down for reading, the
- * end of the connection for both.
+ * kernel counts it, make it unwritable. The end of the stream shuts the pair down for reading; the
+ * end of both directions, or of the connection without order, shuts it down for both.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -57,6 +57,13 @@ is_readable(const struct vb_rs *rs)
 	return rs->nready > 0 || rs->rx_eof || rs->state == RS_CLOSED || rs->rx.count > 0;
 }
 
+/* As with TCP, a peer that has closed in order ends only what this side reads. */
+static bool
+is_over(const struct vb_rs *rs)
+{
+	return rs->state == RS_CLOSED && (!rs->rx_eof || rs->tx_shut || rs->err != 0);
+}
+
 void
 vb_rs_show(struct vb_rs *rs)
 {
@@ -74,7 +81,7 @@ vb_rs_show(struct vb_rs *rs)
 		shutdown(rs->b, SHUT_WR);
 		rs->shown_eof = true;
 	}
-	if (rs->state == RS_CLOSED && !rs->shown_end) {
+	if (is_over(rs) && !rs->shown_end) {
 		shutdown(rs->b, SHUT_RDWR);
 		rs->shown_end = rs->shown_eof = true;
 	}

@@ -244,9 +244,24 @@ Test(rsocket, poll_shows_data_and_its_end)
 	cr_assert_eq(rsf_poll(fds[1]), POLLOUT);
 	cr_assert_eq(rshutdown(fds[0], SHUT_WR), 0);
 	rsf_until(rsf_poll(fds[1]) == (POLLIN | POLLOUT | POLLRDHUP));
-	fake_qp_event(rsf_qp(1), SAKER_EV_DISCONNECTED, 0);
-	rsf_until((rsf_poll(fds[1]) & POLLHUP) != 0);
 	cr_assert_eq(rread(fds[1], &c, 1), 0);
+}
+
+Test(rsocket, a_peer_that_has_closed_in_order_hangs_up_when_this_side_ends_too)
+{
+	char c;
+
+	connected();
+	cr_assert_eq(rwrite(fds[0], "x", 1), 1);
+	cr_assert_eq(rclose(fds[0]), 0);
+	rsf_until(*(volatile unsigned *)&fake.disconnects == 1);
+	fake_qp_event(rsf_qp(1), SAKER_EV_DISCONNECTED, 0);
+	rsf_until(rwrite(fds[1], "y", 1) == -1 && errno == EPIPE);
+	cr_assert_eq(rsf_poll(fds[1]), POLLIN | POLLOUT | POLLRDHUP, "there is data to read");
+	cr_assert_eq(rread(fds[1], &c, 1), 1);
+	cr_assert_eq(rread(fds[1], &c, 1), 0);
+	cr_assert_eq(rshutdown(fds[1], SHUT_WR), 0);
+	rsf_until((rsf_poll(fds[1]) & POLLHUP) != 0);
 }
 
 Test(rsocket, an_edge_comes_for_each_arrival_after_the_socket_was_empty)
