@@ -3,7 +3,6 @@
 #
 # Programs find the devices where they look for them: under the names of the libraries, in
 # /sys/class/infiniband, in /dev/infiniband, and, by a switch, among the addresses of the machine.
-# 5 s.
 . "$(dirname "$0")/common.sh"
 install_packages ibverbs-utils ucx-utils python3 || skip "Debian's packages cannot be installed"
 run=$build/app/saker-run

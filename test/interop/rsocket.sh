@@ -4,7 +4,7 @@
 # Sockets over Saker, between two sakers: Debian's programs on <rdma/rsocket.h> and one of ours, and
 # socket programs under `saker-run --sockets` (iperf3, nc, curl, web servers, a server that forks).
 # Every byte is compared where the program does not do that, and the counters of the port prove that
-# the bytes went over Saker. 30 s.
+# the bytes went over Saker.
 . "$(dirname "$0")/common.sh"
 install_packages rdmacm-utils jq iperf3 netcat-openbsd curl lighttpd python3 ||
     skip "Debian's socket programs cannot be installed"
