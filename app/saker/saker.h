@@ -149,6 +149,10 @@ int show_falcon(void *app, const char *arg, struct cmd_out *out);
 /* Reads the keys and certificates of Falcon again. */
 int falcon_reload(void *app, const char *arg, struct cmd_out *out);
 
+/* ---- flight.c: commands ---- */
+int show_events(void *app, const char *arg, struct cmd_out *out);
+int show_failed(void *app, const char *arg, struct cmd_out *out);
+
 /* ---- folder.c ---- */
 /* Creates the folder of the default sockets if it is missing and `path` is in it. A failure appears
  * when the socket is created. */

@@ -46,6 +46,18 @@ eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, 
 }
 
 int
+eng_events(struct eng *e, uint32_t qpn, struct eng_flight *out)
+{
+	return eng_control_events(e->control, qpn, out);
+}
+
+int
+eng_failed(struct eng *e, unsigned transport, struct eng_flight *out, int max)
+{
+	return eng_control_failed(e->control, transport, out, max);
+}
+
+int
 eng_change(struct eng *e, const struct eng_config *next, struct eng_changed *out, char *err,
 	size_t errlen)
 {

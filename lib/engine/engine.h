@@ -420,6 +420,29 @@ int eng_clients(struct eng *e, struct eng_client_view *out, int max);
 /* Requests the neighbour table of transport stage `transport`, in the same way. Each transport
  * stage has a table of its own, and all of them learn from the frames that arrive. */
 int eng_neighbors(struct eng *e, unsigned transport, struct net_neighbor_view *out, int max);
+/* An event of a connection, one of the counters of TCP or Falcon. Windows and bytes of Falcon are
+ * those of its packets. */
+struct eng_event {
+	const char *name, *help;    /* of the counter */
+	uint64_t age_ns;            /* before the look, or before the end of a failed connection */
+	uint64_t srtt_ns, rto_ns;   /* at the event */
+	uint32_t window, in_flight; /* TCP: bytes; Falcon: packets */
+};
+#define ENG_EVENTS 100 /* of one connection */
+/* The last events of a connection, the oldest first. */
+struct eng_flight {
+	struct tcp_tuple tuple;
+	int error;       /* errno; 0: it has not failed */
+	uint64_t age_ns; /* since it failed */
+	unsigned n;
+	struct eng_event event[ENG_EVENTS];
+};
+/* Requests the last events of a QP's connection, in the same way as eng_qps(). Returns 1, or 0 when
+ * there is no such connection or the stages did not answer. */
+int eng_events(struct eng *e, uint32_t qpn, struct eng_flight *out);
+/* Requests the events of at most `max` connections of transport stage `transport` that have failed
+ * last, the newest first. Returns their number. */
+int eng_failed(struct eng *e, unsigned transport, struct eng_flight *out, int max);
 /* Falcon, summed over the transport stages. */
 struct eng_falcon_view {
 	uint32_t most, reserved; /* connections: the maximum, and those in use or being made */

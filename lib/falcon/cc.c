@@ -58,7 +58,7 @@ repath(struct fa_conn *c, unsigned flow)
 {
 	choose_path(c, flow);
 	c->pdl.n.repaths++;
-	fa_count(c->s, FA_REPATH);
+	fa_trace(c, FA_REPATH);
 }
 
 static void

@@ -106,7 +106,7 @@ void
 fa_input(struct fa_conn *c, uint64_t now, const struct fa_in *in)
 {
 	if (c->dead) {
-		fa_count(c->s, FA_DEAD);
+		fa_trace(c, FA_DEAD);
 		fa_buf_free(c->s, in->payload);
 		return;
 	}

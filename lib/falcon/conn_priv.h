@@ -63,6 +63,15 @@ fa_count(struct fa_stack *s, enum fa_reason r)
 	sk_count(s->counters, r);
 }
 
+/* Counts an event of a connection that is rare, and reports it to fa_ops.trace. */
+static inline void
+fa_trace(struct fa_conn *c, enum fa_reason r)
+{
+	fa_count(c->s, r);
+	if (c->s->ops.trace != NULL)
+		c->s->ops.trace(c->s->ctx, c, r);
+}
+
 static inline void
 fa_buf_free(struct fa_stack *s, struct fa_buf *b)
 {

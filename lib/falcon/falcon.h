@@ -193,6 +193,10 @@ struct fa_ops {
 	/* Frees a payload of either direction. */
 	void (*buf_free)(void *ctx, struct fa_buf *buf);
 	void (*event)(void *ctx, struct fa_conn *c, enum fa_event ev);
+	/* Reports a rare event of a connection (enum fa_reason), which has been counted: the cause
+	 * of a retransmission, RNR, resync, a changed path, the end. It only takes a note. NULL:
+	 * nobody takes notes. */
+	void (*trace)(void *ctx, struct fa_conn *c, unsigned reason);
 };
 
 /* ---- Configuration ---- */

@@ -204,7 +204,7 @@ not_ready(struct fa_conn *c, uint64_t now, struct pdl_txw *w, struct fa_pkt *p, 
 {
 	uint64_t wait = SK_MAX(wire_rnr_ns(code), c->pdl.rto_ns);
 
-	fa_count(c->s, FA_RNR_IN);
+	fa_trace(c, FA_RNR_IN);
 	if (p->resync || p->type != FALCON_PUSH_DATA)
 		return;
 	pdl_txw_found(w, p);

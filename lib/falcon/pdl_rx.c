@@ -167,7 +167,7 @@ pdl_nack(struct fa_conn *c, uint64_t now, bool request, uint32_t psn, uint8_t co
 	if (!request && code == FALCON_NACK_RNR) {
 		pdl_bit_set(rx->rnr, FA_DATA_WINDOW, psn);
 		c->pdl.answered = true;
-		fa_count(c->s, FA_RNR_OUT);
+		fa_trace(c, FA_RNR_OUT);
 	} else if (!request && code != FALCON_NACK_RESOURCES) {
 		pdl_bit_clear(rx->rnr, FA_DATA_WINDOW, psn);
 		remember(&c->pdl, psn, code, ulp_code);
@@ -203,7 +203,7 @@ pdl_rx_hand_over(struct fa_conn *c, uint64_t now, const struct arrival *a, bool 
 	if (a->h->type == FALCON_RESYNC) {
 		take = tl_resynced(c, now, a->h);
 		if (take != TL_REFUSED)
-			fa_count(c->s, FA_RESYNC_IN);
+			fa_trace(c, FA_RESYNC_IN);
 		return take;
 	}
 	take = tl_rx(c, now, a->h, a->payload, again);

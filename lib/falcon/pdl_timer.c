@@ -81,7 +81,7 @@ rto(struct fa_conn *c, uint64_t now)
 	c->pdl.rtx_due = SK_NEVER;
 	if (!scan(c, now, &c->pdl.tx[PDL_REQUEST], times) ||
 		!scan(c, now, &c->pdl.tx[PDL_DATA], times)) {
-		fa_count(c->s, FA_GIVEN_UP);
+		fa_trace(c, FA_GIVEN_UP);
 		fa_conn_fail(c, now, FA_DEAD_CONNECTION);
 		return;
 	}

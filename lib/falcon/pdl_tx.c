@@ -290,13 +290,13 @@ count_again(struct fa_conn *c, const struct fa_pkt *p)
 	fa_count(c->s, FA_RETRANSMIT);
 	if (p->flags & PKT_EARLY) {
 		n->early++;
-		fa_count(c->s, FA_EARLY);
+		fa_trace(c, FA_EARLY);
 	} else if (p->flags & PKT_TIMEOUT) {
 		n->timeouts++;
-		fa_count(c->s, FA_TIMEOUT);
+		fa_trace(c, FA_TIMEOUT);
 	} else if (p->flags & PKT_PROBE) {
 		n->probes++;
-		fa_count(c->s, FA_PROBE);
+		fa_trace(c, FA_PROBE);
 	}
 }
 
@@ -357,7 +357,7 @@ sent(struct fa_conn *c, uint64_t now, struct fa_pkt *p, bool again, unsigned flo
 	d->n.packets_out++;
 	if (p->resync) {
 		d->n.resyncs_out++;
-		fa_count(c->s, FA_RESYNC_OUT);
+		fa_trace(c, FA_RESYNC_OUT);
 	}
 	pdl_ack_piggybacked(c);
 }

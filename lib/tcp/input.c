@@ -139,7 +139,7 @@ reset_in(struct tcp_conn *c, struct seg_in *in)
 		tcp_challenge(c);
 		return;
 	}
-	tcp_count(c->s, TCP_RESET_IN);
+	tcp_trace(c, TCP_RESET_IN);
 	tcp_conn_end(c,
 		c->state == TCPS_SYN_RCVD && !(c->flags & F_PASSIVE) ? -ECONNREFUSED : -ECONNRESET);
 }
@@ -300,7 +300,7 @@ in_syn_sent(struct tcp_conn *c, struct seg_in *in)
 	}
 	if (t->flags & TCP_RST) {
 		if (acked) {
-			tcp_count(c->s, TCP_RESET_IN);
+			tcp_trace(c, TCP_RESET_IN);
 			tcp_conn_end(c, -ECONNREFUSED);
 		}
 		return;

@@ -59,7 +59,7 @@ ecn_echo(struct tcp_conn *c, const struct tcp_acked *a)
 		cc->ecn_feedback(c, a->bytes, a->ece);
 	if (!a->ece)
 		return;
-	tcp_count(c->s, TCP_ECN_ECHO);
+	tcp_trace(c, TCP_ECN_ECHO);
 	if (c->ca != CA_OPEN)
 		return; /* once per window of data */
 	cc->ecn_echo(c, a->now);
@@ -74,7 +74,7 @@ ecn_echo(struct tcp_conn *c, const struct tcp_acked *a)
 static void
 spurious(struct tcp_conn *c)
 {
-	tcp_count(c->s, TCP_SPURIOUS);
+	tcp_trace(c, TCP_SPURIOUS);
 	tcp_rack_dsack(c);
 	if (!(c->flags & F_UNDO) || !c->undo_retrans || --c->undo_retrans)
 		return;
@@ -175,7 +175,7 @@ tcp_loss_judge_rto(struct tcp_conn *c, const struct tcp_acked *a)
 	if (c->ca != CA_LOSS || !(c->flags & F_UNDO) || !a->ts ||
 		(int32_t)(a->ts_ecr - c->eifel_ts) >= 0)
 		return;
-	tcp_count(c->s, TCP_SPURIOUS);
+	tcp_trace(c, TCP_SPURIOUS);
 	for (struct tcp_rec *r = c->seg_head; r != NULL; r = r->seg_next)
 		r->flags &= ~R_LOST;
 	c->lost_out = 0;
@@ -207,10 +207,10 @@ tcp_loss_rto(struct tcp_conn *c, uint64_t now)
 	const struct tcp_config *cfg = &c->s->cfg;
 	bool opening = c->state == TCPS_SYN_SENT || c->state == TCPS_SYN_RCVD;
 
-	tcp_count(c->s, TCP_RTO);
+	tcp_trace(c, TCP_RTO);
 	c->n_rtos++;
 	if (c->retries >= (opening ? cfg->syn_retries : cfg->data_retries)) {
-		tcp_count(c->s, TCP_TIMED_OUT);
+		tcp_trace(c, TCP_TIMED_OUT);
 		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
 		return;
 	}

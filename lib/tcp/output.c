@@ -143,7 +143,7 @@ send_tlp(struct tcp_conn *c, struct turn *t)
 		c->flags &= ~F_TLP_OUT;
 		return took(t, rc);
 	}
-	tcp_count(c->s, TCP_TLP);
+	tcp_trace(c, TCP_TLP);
 	c->n_tlps++;
 	c->tlp_end = c->snd_nxt;
 	c->todo &= ~DO_TLP;
@@ -171,9 +171,9 @@ send_probes(struct tcp_conn *c, struct turn *t)
 	rc = tcp_seg_probe(c, t->now);
 	if (rc == 0) {
 		if (c->todo & DO_WND_PROBE)
-			tcp_count(c->s, TCP_ZERO_WINDOW_PROBE);
+			tcp_trace(c, TCP_ZERO_WINDOW_PROBE);
 		if (c->todo & DO_KEEPALIVE)
-			tcp_count(c->s, TCP_KEEPALIVE);
+			tcp_trace(c, TCP_KEEPALIVE);
 		c->todo &= ~(DO_WND_PROBE | DO_KEEPALIVE | DO_WND_FORCE);
 	}
 	return took(t, rc);

@@ -58,7 +58,7 @@ pmtu_shrink(struct tcp_conn *c, uint64_t now, uint32_t mtu)
 	c->pmtu.claim = 0;
 	c->mtu = mtu;
 	c->pmtu.until = now + TCP_PMTU_NS;
-	tcp_count(c->s, TCP_PMTU);
+	tcp_trace(c, TCP_PMTU);
 	if (c->state >= TCPS_ESTABLISHED)
 		tcp_timers_alive(c, now);
 	if (!tcp_conn_set_emss(c))
@@ -143,7 +143,7 @@ tcp_icmp_unreachable(struct tcp_conn *c, uint64_t now, uint32_t seq, bool hard)
 	c->s->now = now;
 	if (!in_flight(c, seq))
 		return;
-	tcp_count(c->s, TCP_UNREACHABLE);
+	tcp_trace(c, TCP_UNREACHABLE);
 	/* RFC 5927 5.2: a connection that both sides have opened lives on. */
 	if (hard && c->state < TCPS_ESTABLISHED)
 		tcp_conn_end(c, -ECONNREFUSED);

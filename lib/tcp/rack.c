@@ -107,7 +107,7 @@ tcp_rack_detect(struct tcp_conn *c, uint64_t now)
 		}
 		due = seg->sent_at + window;
 		if (due <= now) {
-			tcp_count(c->s, TCP_RACK_LOSS);
+			tcp_trace(c, TCP_RACK_LOSS);
 			tcp_loss_mark(c, seg);
 		} else {
 			wait = SK_MAX(wait, due - now);

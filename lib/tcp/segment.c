@@ -374,7 +374,7 @@ tcp_seg_retransmit(struct tcp_conn *c, uint64_t now, struct tcp_rec *seg)
 	rc = tcp_seg_emit(c, &out);
 	if (rc)
 		return rc;
-	tcp_count(c->s, TCP_RETRANSMIT);
+	tcp_trace(c, TCP_RETRANSMIT);
 	c->n_retransmits++;
 	if (seg->flags & R_LOST)
 		c->lost_out -= seg->seg_len;

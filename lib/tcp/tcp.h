@@ -153,6 +153,10 @@ struct tcp_ops {
 	 * these. `l` is the listener that received the SYN, or NULL after tcp_connect(). */
 	void (*conn_added)(void *ctx, struct tcp_conn *conn, struct tcp_listener *l);
 	void (*conn_removed)(void *ctx, struct tcp_conn *conn);
+	/* Reports a rare event of a connection, which has been counted: losses, retransmissions,
+	 * timeouts, probes, ECN echoes, path MTU changes, resets. It only takes a note: it calls no
+	 * function that changes the connection. NULL: nobody takes notes. */
+	void (*trace)(void *ctx, struct tcp_conn *conn, unsigned reason); /* enum tcp_reason */
 };
 
 /* ---- Configuration ---- */

@@ -424,6 +424,15 @@ tcp_count(struct tcp_stack *s, enum tcp_reason reason)
 	sk_count(s->counters, reason);
 }
 
+/* Counts an event of a connection that is rare, and reports it to tcp_ops.trace. */
+static inline void
+tcp_trace(struct tcp_conn *c, enum tcp_reason reason)
+{
+	tcp_count(c->s, reason);
+	if (c->s->ops.trace != NULL)
+		c->s->ops.trace(c->s->ctx, c, reason);
+}
+
 /* Returns whether two full-sized segments arrived that are not acknowledged yet: the
  * acknowledgement is not delayed any longer (RFC 9293 3.8.6.3). */
 static inline bool

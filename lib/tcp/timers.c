@@ -206,12 +206,12 @@ persist_due(struct tcp_conn *c, uint64_t now)
 {
 	window_was_closed(c, now);
 	if (closed_too_long(c)) {
-		tcp_count(c->s, TCP_ZERO_WINDOW_END);
+		tcp_trace(c, TCP_ZERO_WINDOW_END);
 		tcp_conn_reset(c, now, -ETIMEDOUT);
 		return;
 	}
 	if (c->retries >= c->s->cfg.data_retries) {
-		tcp_count(c->s, TCP_TIMED_OUT);
+		tcp_trace(c, TCP_TIMED_OUT);
 		tcp_conn_end(c, c->soft_error ? -c->soft_error : -ETIMEDOUT);
 		return;
 	}
@@ -292,7 +292,7 @@ keepalive_due(struct tcp_conn *c, uint64_t now)
 		return;
 	if (c->snd_una == c->snd_nxt) { /* else the RTO decides on the peer */
 		if (c->probes >= cfg->keepalive_probes) {
-			tcp_count(c->s, TCP_TIMED_OUT);
+			tcp_trace(c, TCP_TIMED_OUT);
 			tcp_conn_end(c, -ETIMEDOUT);
 			return;
 		}
@@ -318,7 +318,7 @@ life_due(struct tcp_conn *c, uint64_t now)
 			tcp_timers_life(c, c->last_rx + TCP_FIN_WAIT_2_NS);
 			break;
 		}
-		tcp_count(c->s, TCP_TIMED_OUT);
+		tcp_trace(c, TCP_TIMED_OUT);
 		tcp_conn_end(c, -ETIMEDOUT);
 		break;
 	default:

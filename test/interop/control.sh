@@ -164,6 +164,24 @@ kill -HUP "${pid[a]}"
 until_true 20 log_says a "reload: nothing has changed: $work/a.ini:5: \[saker\] log = loud" ||
     fail "SIGHUP with a wrong file"
 
+say "the events of connections"
+gives 0 "Cannot assign requested address" ctl show failed
+ctl -j show failed | jq -e '.failed[] | select(.local == "10.5.0.11:7002")' >"$work/jq.log" ||
+    fail "the failed connection"
+qpn=$(ctl -j show qp all | jq -r '.qps[] | select(.remote == "10.5.0.2:7000").qpn')
+gives 1 "there is no connected QP '77'" ctl show events 77
+has_event() {
+    ctl -j show events "$qpn" | jq -e ".events[] | select(.event == \"$1\")" >"$work/jq.log"
+}
+kill -STOP "${pid[b]}"
+until_true 30 has_event TCP_RTO || { kill -CONT "${pid[b]}"; fail "no timeout is shown"; }
+kill -CONT "${pid[b]}"
+has_event TCP_RETRANSMIT || fail "no retransmission is shown"
+ctl -j show events "$qpn" | jq -e '.events | length > 1 and .[0].ms_ago >= .[-1].ms_ago' \
+    >"$work/jq.log" || fail "the order of events"
+[ "$(ctl show events "$qpn" | wc -L)" -le 80 ] || fail "the events are wider than 80 columns"
+[ "$(ctl show failed | wc -L)" -le 80 ] || fail "failed connections are wider than 80 columns"
+
 say "metrics"
 timeout 60 /usr/bin/python3 - "$work/metrics" >"$work/metrics.log" 2>&1 <<'END' ||
 import socket, sys

@@ -128,6 +128,8 @@ enum eng_ctl_type {
 	ENG_CT_ABORT,     /* abort: ends a connection that is not bound yet */
 	ENG_CT_QUERY,     /* answered with conn_info */
 	ENG_CT_NEIGHBORS, /* neighbors: copies the table of neighbours */
+	ENG_CT_EVENTS,    /* conn, flight: copies the last events of a connection */
+	ENG_CT_FAILED,    /* flight: copies those of the connections that failed last */
 	ENG_CT_CHANGE,    /* change: a step of eng_change(); answered with change.ended */
 	/* Commands to an engine stage, answered with `status`. */
 	ENG_CE_CLIENT_ADD,   /* client: the stage polls its doorbells from now on */
@@ -263,6 +265,10 @@ struct eng_ctl {
 		struct {
 			struct eng_rates client, user;
 		} rates;
+		struct {
+			struct eng_flight *view; /* [n] */
+			uint32_t n;              /* places in `view`; in the answer: those used */
+		} flight;
 		struct {
 			struct net_neighbor_view *view; /* [n] */
 			uint32_t n; /* places in `view`; in the answer: the number of neighbours */

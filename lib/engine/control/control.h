@@ -139,6 +139,9 @@ int eng_control_clients(struct eng_control *c, struct eng_client_view *out, int 
 int eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max);
 
+/* Do the work of eng_events() and eng_failed(). */
+int eng_control_events(struct eng_control *c, uint32_t qpn, struct eng_flight *out);
+int eng_control_failed(struct eng_control *c, unsigned transport, struct eng_flight *out, int max);
 /* Does the work of eng_change(), after eng_config_check(). */
 int eng_control_change(struct eng_control *c, const struct eng_config *next,
 	struct eng_changed *out, char *err, size_t errlen);

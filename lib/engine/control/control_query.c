@@ -170,6 +170,55 @@ view_neighbors(struct eng_control *c, struct ctl_query *query)
 }
 
 static void
+flights_answered(struct eng_control *c, struct ctl_msg *m)
+{
+	m->query->n = m->m.status < 0 ? 0 : (int)m->m.flight.n;
+	m->query->waiting--;
+}
+
+static void
+flights_ask(struct eng_control *c, struct ctl_query *query, enum eng_ctl_type type,
+	unsigned transport, uint32_t conn)
+{
+	struct ctl_msg *m = ctl_query_message(c, query, type, flights_answered);
+
+	m->m.conn = conn;
+	m->m.flight.view = query->flights;
+	m->m.flight.n = (uint32_t)query->max;
+	ctl_send_transport(c, transport, m);
+}
+
+/* The transport stage writes into the query, as for QPs. */
+static void
+view_failed(struct eng_control *c, struct ctl_query *query)
+{
+	if (query->walk == 0 && ctl_has_reserve(c)) {
+		query->walk = 1;
+		flights_ask(c, query, ENG_CT_FAILED, query->transport, 0);
+	} else if (query->walk == 1 && query->waiting == 0) {
+		ctl_query_finish(c, query);
+	}
+}
+
+static void
+view_events(struct eng_control *c, struct ctl_query *query)
+{
+	if (query->walk == 0 && !ctl_has_reserve(c))
+		return;
+	for (uint32_t i = 0; query->walk == 0 && i < c->conns.fresh; i++) {
+		const struct cm_conn *q = ctl_table_get(&c->conns, i);
+
+		if (q == NULL || q->state != CM_ESTABLISHED || q->qp->rd.qpn != query->qpn)
+			continue;
+		flights_ask(c, query, ENG_CT_EVENTS, q->transport, q->conn);
+		break;
+	}
+	query->walk = 1;
+	if (query->waiting == 0)
+		ctl_query_finish(c, query);
+}
+
+static void
 view_qps(struct eng_control *c, struct ctl_query *query)
 {
 	unsigned budget = CTL_BATCH;
@@ -194,6 +243,8 @@ ctl_query_poll(struct eng_control *c)
 		[VIEW_CLIENTS] = view_clients,
 		[VIEW_NEIGHBORS] = view_neighbors,
 		[VIEW_CHANGE] = ctl_change_step,
+		[VIEW_EVENTS] = view_events,
+		[VIEW_FAILED] = view_failed,
 	};
 	struct ctl_query *query = TAILQ_FIRST(&c->queries);
 
@@ -282,6 +333,23 @@ eng_control_neighbors(
 	struct eng_control *c, unsigned transport, struct net_neighbor_view *out, int max)
 {
 	const struct ctl_query what = {.kind = VIEW_NEIGHBORS, .transport = transport};
+
+	return transport < c->cfg->ntransports ? control_query_run(c, out, max, sizeof(*out), &what)
+					       : 0;
+}
+
+int
+eng_control_events(struct eng_control *c, uint32_t qpn, struct eng_flight *out)
+{
+	const struct ctl_query what = {.kind = VIEW_EVENTS, .qpn = qpn};
+
+	return control_query_run(c, out, 1, sizeof(*out), &what);
+}
+
+int
+eng_control_failed(struct eng_control *c, unsigned transport, struct eng_flight *out, int max)
+{
+	const struct ctl_query what = {.kind = VIEW_FAILED, .transport = transport};
 
 	return transport < c->cfg->ntransports ? control_query_run(c, out, max, sizeof(*out), &what)
 					       : 0;

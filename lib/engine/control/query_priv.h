@@ -14,13 +14,15 @@ struct ctl_query {
 	bool done;     /* atomic */
 	uint32_t walk, waiting;
 	int n, max;
-	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS, VIEW_CHANGE } kind;
-	unsigned transport; /* VIEW_NEIGHBORS: index of the transport stage */
+	enum { VIEW_QPS, VIEW_CLIENTS, VIEW_NEIGHBORS, VIEW_CHANGE, VIEW_EVENTS, VIEW_FAILED } kind;
+	unsigned transport; /* VIEW_NEIGHBORS, VIEW_FAILED: index of the transport stage */
+	uint32_t qpn;       /* VIEW_EVENTS */
 	union {
 		struct eng_qp_view *view;             /* [max] */
 		struct eng_client_view *clients_view; /* [max] */
 		struct net_neighbor_view *neighbors;  /* [max] */
 		struct ctl_change *change;            /* VIEW_CHANGE */
+		struct eng_flight *flights;           /* [max] */
 	};
 };
 

@@ -198,6 +198,7 @@ conn_closed(struct eng_transport *t, struct eng_conn *c)
 {
 	if (c->error == 0)
 		c->error = tcp_close_reason(c->tcp);
+	eng_flight_keep(t, c);
 	/* lib/tcp keeps the connection in TIME_WAIT without its user, and answers by itself. */
 	tcp_set_user(c->tcp, NULL);
 	c->tcp = NULL;

@@ -68,7 +68,8 @@ create_stacks(struct eng_transport *t, uint64_t now)
 		.rec_split = transport_rec_split,
 		.event = eng_tcp_event,
 		.conn_added = eng_tcp_conn_added,
-		.conn_removed = eng_tcp_conn_removed};
+		.conn_removed = eng_tcp_conn_removed,
+		.trace = eng_tcp_trace};
 	const struct net_ops net_ops = {
 		.send = eng_net_send, .release = eng_net_release, .icmp_error = eng_icmp_error};
 
@@ -136,7 +137,8 @@ eng_transport_create(struct eng *e, unsigned index, uint64_t now, char *err, siz
 	t->nconns = tc->max_conns * 2;
 	t->conns = sk_mem_alloc(t->nconns * sizeof(t->conns[0]));
 	t->notices = calloc(ENG_CTL_NOTICES, sizeof(t->notices[0]));
-	if (t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
+	t->recorder = eng_recorder_create();
+	if (t->recorder == NULL || t->conns == NULL || t->notices == NULL || create_pools(t) != 0 ||
 		eng_share_init(&t->conn_share, &e->cfg.limits, tc->max_conns, 1) != 0 ||
 		eng_tuples_create(t, tuples) != 0 || create_stacks(t, now) != 0) {
 		eng_transport_destroy(t);
@@ -241,6 +243,7 @@ eng_transport_destroy(struct eng_transport *t)
 	eng_pool_free(t->rx_pool);
 	eng_pool_free(t->tx_pool);
 	sk_mem_free(t->conns, t->nconns * sizeof(t->conns[0]));
+	eng_recorder_free(t->recorder);
 	free(t->notices);
 	free(t);
 }

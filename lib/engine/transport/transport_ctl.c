@@ -149,6 +149,8 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 		return ctl_answer(t, c, m);
 	case ENG_CT_ABORT:
 		return ctl_abort(t, c, m->abort.how);
+	case ENG_CT_EVENTS:
+		return eng_flight_events(t, c, m);
 	case ENG_CT_QUERY:
 		return ctl_query(t, c, m->conn_info.view);
 	}
@@ -169,6 +171,8 @@ transport_command(struct eng_transport *t, struct eng_ctl *m)
 	case ENG_CT_NEIGHBORS:
 		m->neighbors.n = net_neighbors(t->net, m->neighbors.view, m->neighbors.n);
 		return 0;
+	case ENG_CT_FAILED:
+		return eng_flight_failed(t, m);
 	case ENG_CT_CHANGE:
 		return eng_transport_change(t, m);
 	}

@@ -112,6 +112,7 @@ struct eng_conn {
 
 	struct net_path path;
 	int error;                  /* -errno: why the connection ended; 0: orderly */
+	uint32_t noted;             /* number of its last event (flight.c); 0: none */
 	TAILQ_ENTRY(eng_conn) next; /* in t->pending or t->free */
 };
 _Static_assert(offsetof(struct eng_conn, path) == 64, "the cache lines that segments use");
@@ -208,7 +209,8 @@ struct eng_transport {
 	struct rte_ring *from_control, *to_control; /* of struct eng_ctl * */
 	struct eng_ctl *notices;                    /* [ENG_CTL_NOTICES] */
 	struct eng_ctl *notices_free[ENG_CTL_NOTICES];
-	unsigned nnotices; /* entries of notices_free */
+	unsigned nnotices;             /* entries of notices_free */
+	struct eng_recorder *recorder; /* flight.c */
 	uint64_t counters[eng_reason_count];
 	uint64_t wire_counters[wire_reason_count];
 };
@@ -408,6 +410,22 @@ int eng_startup_connect(struct eng_transport *t, struct eng_ctl *m);
 bool eng_transport_ctl(struct eng_transport *t);
 /* Opens a listener: ENG_CT_LISTEN. Returns 0 or -ENOMEM. */
 int eng_transport_listen(struct eng_transport *t, const struct eng_ctl *m);
+
+/* ---- flight.c: the last events of connections ---- */
+
+/* Returns a recorder, or NULL without memory. */
+struct eng_recorder *eng_recorder_create(void);
+void eng_recorder_free(struct eng_recorder *r);
+/* Implements tcp_ops.trace. */
+void eng_tcp_trace(void *ctx, struct tcp_conn *conn, unsigned reason);
+/* Notes an event of a connection: entry `reason` of `list`. */
+void eng_flight_note(struct eng_transport *t, struct eng_conn *c, const struct sk_reason_list *list,
+	unsigned reason, const struct eng_event *values);
+/* Keeps the events of a connection that ends with c->error, whose TCP connection still exists. */
+void eng_flight_keep(struct eng_transport *t, const struct eng_conn *c);
+/* ENG_CT_EVENTS, ENG_CT_FAILED. */
+int eng_flight_events(struct eng_transport *t, const struct eng_conn *c, struct eng_ctl *m);
+int eng_flight_failed(struct eng_transport *t, struct eng_ctl *m);
 
 /* ---- transport_change.c ---- */
 

@@ -107,3 +107,15 @@ eng_control_change(struct eng_control *c, const struct eng_config *next, struct 
 {
 	return -1;
 }
+
+int
+eng_control_events(struct eng_control *c, uint32_t qpn, struct eng_flight *out)
+{
+	return 0;
+}
+
+int
+eng_control_failed(struct eng_control *c, unsigned transport, struct eng_flight *out, int max)
+{
+	return 0;
+}

@@ -66,6 +66,22 @@ op_event(void *ctx, struct fa_conn *conn, enum fa_event ev)
 	eng_falcon_fail(ctx, fc->c, ROFX_TIMEOUT, -ETIMEDOUT);
 }
 
+static void
+op_trace(void *ctx, struct fa_conn *conn, unsigned reason)
+{
+	struct eng_falcon_conn *fc = fa_conn_user(conn);
+	struct fa_info info;
+
+	if (fc == NULL)
+		return;
+	fa_get_info(conn, &info);
+	eng_flight_note(ctx, fc->c, &fa_reasons, reason,
+		&(struct eng_event){.srtt_ns = info.rtt_ns,
+			.rto_ns = info.rto_ns,
+			.window = info.fcwnd_milli / 1000,
+			.in_flight = info.request_outstanding + info.data_outstanding});
+}
+
 /* Sends ENG_E_OPEN, with the parameters of the QP, to the engine stage of a bound connection.
  * Returns false when the ring is full. */
 static bool
@@ -90,7 +106,8 @@ falcon_link_create(struct eng_transport *t, uint64_t now)
 	const struct fa_ops ops = {.output = eng_falcon_output,
 		.deliver = op_deliver,
 		.buf_free = op_buf_free,
-		.event = op_event};
+		.event = op_event,
+		.trace = op_trace};
 	struct fa_config cfg = t->e->cfg.falcon.stack;
 	struct eng_falcon *f;
 
