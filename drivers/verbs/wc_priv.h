@@ -95,9 +95,11 @@ vb_cq_any(const struct vb_cq *cq)
 static inline int
 vb_cq_take(struct vb_cq *cq, struct rd_wc *wc, int n)
 {
+	int got = 0;
+
 	if (__builtin_expect(cq->kept != NULL, 0))
-		return vb_cq_take_kept(cq, wc, n);
-	return saker_cq_poll(cq->saker, wc, n);
+		got = vb_cq_take_kept(cq, wc, n);
+	return got < n ? got + saker_cq_poll(cq->saker, wc + got, n - got) : got;
 }
 
 /* Creates a completion queue, of which the caller fills in the extended part. In cq.c. Returns NULL
