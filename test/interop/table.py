@@ -7,8 +7,8 @@ Writes the table of programs in doc/run-your-program.md from what the scripts be
     table.py LOG...          reads their output instead
 
 A row is a program, or several; a cell is the number of runs that passed on a device, "-" where the
-device's protocol does not allow the program, with a note, or "not run". A script that fails ends
-this one, which then leaves the page as it is.
+device's protocol does not allow the program, with a note, or "not run". A program that ran on no
+device has no row. A script that fails ends this one, which then leaves the page as it is.
 """
 import re
 import subprocess
@@ -70,7 +70,8 @@ def table(text):
     runs, notes, lines = list(runs_of(text)), [], []
     for title, pattern, cannot in ROWS:
         cells = [cell(runs, d, pattern, cannot, notes) for d in ('saker0', 'sakerf0')]
-        lines.append(f'| {title} | {cells[0]} | {cells[1]} |')
+        if cells != ['not run', 'not run']:
+            lines.append(f'| {title} | {cells[0]} | {cells[1]} |')
     tests = {m.group(1): m.groups()[1:] for m in TESTS.finditer(text)}
     cells = ['{} passed, {} skipped, {} cannot pass (t)'.format(*tests[d]) if d in tests
              else 'not run' for d in ('saker0', 'sakerf0')]
