@@ -57,8 +57,11 @@ cp /etc/resolv.conf "$root/etc/"
 inside apt-get update -q >"$work/apt.log" 2>&1 || skip "no mirror in the root"
 # What the demo and the example need, which a removal must leave as it is.
 install jq gcc libc6-dev pkg-config || fail "jq and gcc"
-everything() { (cd "$root" && find . -xdev -path ./proc -prune -o -path ./var/lib/dpkg -prune -o \
-    -path ./var/log -prune -o -path ./var/cache -prune -o -path ./sys -prune -o -print | sort); }
+# Without what the package manager keeps, and without /run, which a running system has in memory.
+everything() {
+    (cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./run \
+        -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache \) -prune -o -print | sort)
+}
 # shellcheck disable=SC2016 # for dpkg-query
 selected() { inside dpkg-query -W -f '${Package}\n' | sort; }
 everything >"$work/files.before"
