@@ -407,7 +407,11 @@ Test(pdl_ack, s9_2_4_a_nack_carries_bases)
 /* The first push of a run acknowledges the packets of both windows. */
 Test(pdl_ack, s9_1_6_a_run_of_pushes_carries_both_bases)
 {
-	struct wire_falcon_push h = {.rbpsn = 101, .dbpsn = 302, .len = 8, .proto = FALCON_RDMA};
+	struct wire_falcon_plain h = {.type = FALCON_PUSH_DATA,
+		.rbpsn = 101,
+		.dbpsn = 302,
+		.len = 8,
+		.proto = FALCON_RDMA};
 
 	rig_start();
 	h.psn = rig.params.rx_data_psn;
