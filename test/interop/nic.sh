@@ -158,8 +158,17 @@ pci() { guest "sed -n '$1s/ .*//p' /share/pmd"; }
 # marks the header in its table of descriptors as writable for the device. Frames of testpmd show it
 # without saker.
 stopped() {
-    guest -t 60 "timeout 25 dpdk-testpmd -a $(pci 1) -l 0,1 --in-memory --no-telemetry -- \
-        --forward-mode=txonly --txpkts=100,100 --auto-start --stats-period=1 --total-num-mbufs=4096"
+    local rc=0
+    # testpmd is linked with more drivers than saker needs.
+    guest -t 120 "umount /usr/lib/x86_64-linux-gnu/dpdk/pmds-*
+        timeout 60 dpdk-testpmd -a $(pci 1) -l 0,1 --in-memory --no-telemetry -- \
+        --forward-mode=txonly --txpkts=100,100 --auto-start --stats-period=1 \
+        --total-num-mbufs=4096" &
+    until_true 90 is_broken || rc=1
+    wait $!
+    return "$rc"
+}
+is_broken() {
     test/interop/guest.py ask "info virtio-status /machine/peripheral/nic0/virtio-backend" |
         grep "broken: *true"
 }
@@ -194,11 +203,13 @@ for model in $models; do
     say "$model"
     boot
     if [ "$model" = virtio-packed ]; then
-        case_passes "start" starts 1 1500 tso=no
-        case_passes "iWARP, MTU 1500, no TSO" exchange 10.5.0.2
-        case_passes "Falcon, MTU 1500" exchange 10.5.0.2 falcon
-        case_passes "end" nic stop
-        case_passes "testpmd: 2 segments, QEMU stops the device" stopped
+        if group plain; then
+            case_passes "start, no TSO" starts 1 1500 tso=no
+            case_passes "iWARP, MTU 1500" exchange 10.5.0.2
+            case_passes "Falcon, MTU 1500" exchange 10.5.0.2 falcon
+            case_passes "end" nic stop
+        fi
+        group offloads && case_passes "testpmd: 2 segments, QEMU stops the device" stopped
         test/interop/guest.py stop
         continue
     fi
