@@ -195,6 +195,8 @@ lone_why(const struct lone *x)
 {
 	enum rofx_reason why = x->lost ? ROFX_CLOSED : rofx_carrier_why(x->k);
 
+	if (x->failed < 0)
+		return (enum rofx_reason) - x->failed;
 	return why == ROFX_NONE && x->x != NULL ? rofx_why(x->x) : why;
 }
 
