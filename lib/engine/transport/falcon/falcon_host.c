@@ -24,7 +24,7 @@
 
 #define HOSTS_TURN    8    /* hosts that a turn handles */
 #define SWEEP_TURN    64   /* connections of a host that a turn visits */
-#define STARTING_MOST 256  /* exchanges that a host may have begun and not completed */
+#define STARTING_MOST 4096 /* exchanges that a host may have begun and not completed */
 #define ORPHANS_MOST  1024 /* ended connections of a host with frames to send */
 #define PREFIX_PART   8    /* of all connections: what a source prefix may have begun */
 #define PREFIX_LEAST  16

@@ -136,7 +136,7 @@ enum eng_falcon_sweep {
 };
 
 #define ENG_FALCON_LANES   16
-#define ENG_FALCON_BUCKETS 16
+#define ENG_FALCON_BUCKETS 256
 
 /* A pair of addresses: of this host and of a peer. It exists while it has connections, carriers or
  * frames to send. */
