@@ -10,10 +10,11 @@ libipsec-mb-dev libssl-dev libcriterion-dev libibverbs-dev librdmacm-dev libedit
 saker_test_packages="clang-14 libclang-rt-14-dev tshark python3 iproute2 jq gnuplot-nox
 ibverbs-utils rdmacm-utils perftest procps valgrind iperf3 netcat-openbsd curl lighttpd
 ucx-utils mpich libmpich-dev openmpi-bin libopenmpi-dev python3-pyverbs rdma-core tgt
-libiscsi-bin libiscsi-dev clang-format-14 clang-tidy-14 shellcheck codespell gcovr binutils git
-libseccomp-dev systemd" # For test/interop/packages.sh, and for building the packages.
-disable=SC2034 saker_package_packages="debhelper dpkg-dev lintian mmdebstrap" systemd
-python3-prometheus-client"
+libiscsi-bin libiscsi-dev python3-prometheus-client
+clang-format-14 clang-tidy-14 shellcheck codespell gcovr binutils git libseccomp-dev systemd"
+# For test/interop/packages.sh, and for building the packages.
+# shellcheck disable=SC2034
+saker_package_packages="debhelper dpkg-dev lintian mmdebstrap"
 
 # install_packages NAME...: installs the missing ones. A machine without a registry works where all
 # of them exist.

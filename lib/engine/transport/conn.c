@@ -198,6 +198,17 @@ eng_conns_pending(struct eng_transport *t)
 	return work;
 }
 
+struct tcp_tuple
+eng_conn_ends(const struct eng_transport *t, const struct eng_conn *c)
+{
+	struct tcp_tuple ends;
+
+	if (c->tcp != NULL)
+		return *tcp_tuple(c->tcp);
+	c->link->ends(t, c, &ends, NULL);
+	return ends;
+}
+
 static void
 conn_closed(struct eng_transport *t, struct eng_conn *c)
 {

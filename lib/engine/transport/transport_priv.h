@@ -356,6 +356,9 @@ eng_conn_alive(const struct eng_conn *c)
 	return c->tcp != NULL || c->rides;
 }
 
+/* Returns the addresses and ports of a connection that has not ended. */
+struct tcp_tuple eng_conn_ends(const struct eng_transport *t, const struct eng_conn *c);
+
 /* Returns an unused connection, in state `state`, or NULL when all are in use. */
 struct eng_conn *eng_conn_alloc(struct eng_transport *t, uint8_t state);
 /* Counts the connection, which is about to have a TCP connection, for the user. Returns false, and

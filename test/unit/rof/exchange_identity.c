@@ -521,7 +521,7 @@ Test(exchange_identity, an_end_of_tls_is_no_failure)
 
 	SSL_shutdown(ssl);
 	cr_assert_gt(pass(ssl), 0);
-	cr_assert_eq(rofx_event(p.b), ROFX_EV_NONE);
+	cr_assert_eq(lone_event(p.b), ROFX_EV_NONE);
 	SSL_free(ssl);
 	SSL_CTX_free(ctx);
 }

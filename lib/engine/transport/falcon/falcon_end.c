@@ -39,6 +39,7 @@ eng_falcon_failed(struct eng_transport *t, struct eng_conn *c)
 		eng_falcon_send(t, fc);
 		c->pending &= ~ECONN_P_FIN; /* the end is not orderly */
 	}
+	eng_flight_keep(t, c);
 	eng_falcon_release(t, c);
 	eng_conn_lost(t, c);
 }
