@@ -132,11 +132,15 @@ capture_hook(const struct app *a)
 	cap.hooks = calloc(cap.nhooks, sizeof(cap.hooks[0]));
 	if (cap.hooks == NULL)
 		cap.nhooks = 0;
-	for (uint16_t q = 0; q < cap.nhooks; q++) {
+	for (unsigned q = 0; q < cap.nhooks; q++) {
+		uint16_t queue = (uint16_t)q;
+
 		if (q < v.rx_queues)
-			cap.hooks[q].rx = rte_eth_add_rx_callback(cap.port, q, capture_rx, NULL);
+			cap.hooks[q].rx =
+				rte_eth_add_rx_callback(cap.port, queue, capture_rx, NULL);
 		if (q < v.tx_queues)
-			cap.hooks[q].tx = rte_eth_add_tx_callback(cap.port, q, capture_tx, NULL);
+			cap.hooks[q].tx =
+				rte_eth_add_tx_callback(cap.port, queue, capture_tx, NULL);
 	}
 }
 
@@ -165,11 +169,11 @@ capture_quiet(const struct app *a)
 static void
 capture_unhook(const struct app *a)
 {
-	for (uint16_t q = 0; q < cap.nhooks; q++) {
+	for (unsigned q = 0; q < cap.nhooks; q++) {
 		if (cap.hooks[q].rx != NULL)
-			rte_eth_remove_rx_callback(cap.port, q, cap.hooks[q].rx);
+			rte_eth_remove_rx_callback(cap.port, (uint16_t)q, cap.hooks[q].rx);
 		if (cap.hooks[q].tx != NULL)
-			rte_eth_remove_tx_callback(cap.port, q, cap.hooks[q].tx);
+			rte_eth_remove_tx_callback(cap.port, (uint16_t)q, cap.hooks[q].tx);
 	}
 	/* A loop that a debugger holds keeps its callbacks: their memory is not freed then. */
 	for (uint16_t q = 0; capture_quiet(a) && q < cap.nhooks; q++) {

@@ -11,7 +11,7 @@
 #include "sysfs_priv.h"
 
 #define EXPORT         __attribute__((visibility("default")))
-#define NEXT(function) ((__typeof__(&function))vb_sysfs_next(&next_##function, #function))
+#define NEXT(function) ((__typeof__(&(function)))vb_sysfs_next(&next_##function, #function))
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
@@ -39,10 +39,10 @@ vb_sysfs_next(void **cache, const char *name)
 #define MODE_OF(flags, mode)                                                                       \
 	do {                                                                                       \
 		va_list ap;                                                                        \
-		mode = 0;                                                                          \
+		(mode) = 0;                                                                        \
 		va_start(ap, flags);                                                               \
 		if (((flags) & (O_CREAT | O_TMPFILE)) != 0)                                        \
-			mode = va_arg(ap, mode_t);                                                 \
+			(mode) = va_arg(ap, mode_t);                                               \
 		va_end(ap);                                                                        \
 	} while (0)
 
