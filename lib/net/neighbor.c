@@ -386,6 +386,18 @@ net_nb_touch_all(struct net_stack *n)
 			n->neighbors[i].generation = next_generation(n);
 }
 
+void
+net_port_forget(struct net_stack *n, uint16_t port)
+{
+	for (unsigned i = 0; i < NET_MAX_NEIGHBORS; i++) {
+		struct neighbor *nb = &n->neighbors[i];
+
+		if (nb->state != NB_FREE && nb->state != NB_STATIC &&
+			n->ifs[nb->ifindex].port == port)
+			nb_free(n, nb);
+	}
+}
+
 int
 net_neighbor_add(struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6])
 {

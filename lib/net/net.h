@@ -82,6 +82,10 @@ int net_route_del(struct net_stack *n, const struct sk_addr *dst, unsigned prefi
  * -ENOSPC. */
 int net_neighbor_add(
 	struct net_stack *n, int ifindex, const struct sk_addr *addr, const uint8_t mac[6]);
+/* Forgets the neighbours of a port that has lost its link: other stations may be there when the
+ * link is back. The next packet to one of them resolves it anew. Those of net_neighbor_add()
+ * stay. */
+void net_port_forget(struct net_stack *n, uint16_t port);
 /* Returns how many interfaces net_if_add() can still add. */
 unsigned net_if_room(const struct net_stack *n);
 /* Returns the ifindex of the interface (port, vlan), or -1. */

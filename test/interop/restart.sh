@@ -10,7 +10,7 @@
 . "$(dirname "$0")/common.sh"
 take_memory 512
 restarts=${CI_LONG:+20}
-restarts=${restarts:-6}
+restarts=${restarts:-${RESTARTS:-6}}
 [ -x "$interop/verbs_restart" ] || skip "the tests were built without libibverbs"
 [ -n "$(command -v rping)" ] || fail "rping is missing"
 

@@ -152,6 +152,8 @@ eng_port_leave(struct eng_transport *t, uint16_t port)
 		sk_count(t->counters, ENG_PORT_GONE);
 		eng_startup_fail(t, c, -ENETDOWN);
 	}
+	if (eng_port_is_again(p))
+		net_port_forget(t->net, port);
 	/* Frames in the queue of this stage are dropped at the end of the turn (send_burst()). */
 	__atomic_fetch_or(&p->left, bit, __ATOMIC_RELEASE);
 }

@@ -91,6 +91,24 @@ Test(neighbor, rfc4861_7_3_3_three_probes_then_the_entry_goes)
 	cr_assert_arr_eq(last_sent()->pkt.eth.dst, broadcast_mac, 6);
 }
 
+Test(neighbor, a_port_that_lost_its_link_has_no_neighbours_but_fixed_ones)
+{
+	const uint8_t fixed_mac[6] = {2, 0, 0, 0, 0, 9};
+	struct sk_addr fixed;
+	struct net_path p;
+
+	cr_assert_eq(sk_addr_parse("192.0.2.99", &fixed), 0);
+	path_resolved(&p, PEER, 0);
+	cr_assert_eq(net_neighbor_add(net, 0, &fixed, fixed_mac), 0);
+	net_port_forget(net, 4);
+	cr_assert_str_eq(state_of(PEER, NULL), "reachable", "another port's");
+	net_port_forget(net, 3);
+	cr_assert_str_eq(state_of(PEER, NULL), "absent");
+	cr_assert_str_eq(state_of("192.0.2.99", NULL), "static");
+	cr_assert_eq(net_path_check(net, &p, S), 1, "and is asked for anew");
+	cr_assert_arr_eq(last_sent()->pkt.eth.dst, broadcast_mac, 6);
+}
+
 Test(neighbor, rfc4861_7_2_2_three_questions_then_unreachable)
 {
 	struct net_path p;
