@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tree. It stands in $XDG_RUNTIME_DIR or /tmp, in a folder that has the user's and the
- * process's number in its name; only its user can enter it. What killed processes have left there
- * goes when a process of the same user makes a tree.
+ * The tree. It stands in $XDG_RUNTIME_DIR or /tmp, in a folder of its own, which only its user can
+ * enter. The process holds a lock on the folder for as long as it lives. A folder without one was
+ * left by a process that was killed, and goes when a process of the same user makes a tree. Numbers
+ * of processes would not do: processes in different PID namespaces may share the folder.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX / 2]; /* empty: there is no tree */
 static pid_t maker;             /* the process whose tree it is */
+static int held = -1;           /* descriptor of `root`, with the lock */
 static __thread bool making;    /* this thread writes the tree, so that paths mean themselves */
 
 static const char *const places[] = {
@@ -58,6 +60,19 @@ remove_tree(const char *path)
 	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+/* Takes the lock of a folder. Returns a descriptor, or -1 when a process has it. */
+static int
+folder_lock(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 /* Removes the trees of the user's processes that are no more. */
 static void
 tree_sweep(const char *base)
@@ -66,17 +81,43 @@ tree_sweep(const char *base)
 	struct dirent *e;
 	char path[PATH_MAX];
 	unsigned uid;
-	int pid;
+	int fd;
 
 	while (d != NULL && (e = readdir(d)) != NULL) {
-		if (sscanf(e->d_name, PREFIX ".%u.%d", &uid, &pid) != 2 || uid != getuid() ||
-			kill(pid, 0) == 0 || errno != ESRCH)
+		if (sscanf(e->d_name, PREFIX ".%u.", &uid) != 1 || uid != getuid())
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", base, e->d_name);
+		fd = folder_lock(path);
+		if (fd < 0)
+			continue;
 		remove_tree(path);
+		close(fd);
 	}
 	if (d != NULL)
 		closedir(d);
+}
+
+/* Creates the folder of the tree, and locks it. Another process may remove it in between: then the
+ * lock is that of a folder without a name. Returns whether that succeeded. */
+static bool
+tree_folder(const char *base)
+{
+	struct stat named, locked;
+
+	for (int tries = 0; tries < 16; tries++) {
+		snprintf(root, sizeof(root), "%s/" PREFIX ".%u.XXXXXX", base, getuid());
+		if (mkdtemp(root) == NULL)
+			break;
+		held = folder_lock(root);
+		if (held >= 0 && fstat(held, &locked) == 0 && stat(root, &named) == 0 &&
+			named.st_ino == locked.st_ino)
+			return true;
+		if (held >= 0)
+			close(held);
+		held = -1;
+	}
+	root[0] = '\0';
+	return false;
 }
 
 static void
@@ -253,11 +294,7 @@ tree_make(void)
 	if (list == NULL || n == 0)
 		return;
 	tree_sweep(base);
-	snprintf(root, sizeof(root), "%s/" PREFIX ".%u.%d", base, getuid(), getpid());
-	remove_tree(root);
-	if (mkdir(root, 0700) < 0) {
-		root[0] = '\0';
-	} else {
+	if (tree_folder(base)) {
 		put("/sys/class/infiniband_verbs/abi_version", "6");
 		put(SYSFS_NODES "/rdma_cm", "%s", "");
 		for (int i = 0; i < n; i++)
@@ -293,6 +330,9 @@ vb_sysfs_path(const char *path, char place[PATH_MAX])
 	/* A child after fork(2) makes a tree of its own. */
 	if (maker != getpid()) {
 		root[0] = '\0';
+		if (held >= 0)
+			close(held);
+		held = -1;
 		maker = getpid();
 		tree_make();
 	}
