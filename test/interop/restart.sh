@@ -6,11 +6,11 @@
 # opens that of the next saker in the same process. Debian's rping -s, which listens at all
 # addresses and knows nothing of this, serves clients of each saker, also those of a second saker,
 # whose memif port as client finds each new server by itself. A program has as many descriptors and
-# mappings with the last saker as with the first. 30 seconds.
+# mappings with the last saker as with the first. 15 seconds; CI_LONG: twenty restarts.
 . "$(dirname "$0")/common.sh"
 take_memory 512
 restarts=${CI_LONG:+20}
-restarts=${restarts:-${RESTARTS:-6}}
+restarts=${restarts:-6}
 [ -x "$interop/verbs_restart" ] || skip "the tests were built without libibverbs"
 [ -n "$(command -v rping)" ] || fail "rping is missing"
 
