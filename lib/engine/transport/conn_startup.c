@@ -41,14 +41,12 @@ eng_startup_free(struct eng_transport *t, struct eng_conn *c)
 }
 
 static void
-fill_peer(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
+fill_peer(struct eng_conn *c, struct eng_ctl *m)
 {
 	const struct eng_startup *su = c->su;
 
 	m->peer.listener = su->listener;
 	m->peer.outcome = su->outcome;
-	if (c->rides)
-		c->link->ends(t, c, &m->peer.tuple, NULL);
 	if (c->tcp == NULL)
 		return;
 	m->peer.tuple = *tcp_tuple(c->tcp);
@@ -59,7 +57,7 @@ fill_peer(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 }
 
 static void
-fill_lookup(struct eng_transport *t, const struct eng_conn *c, struct eng_ctl *m)
+fill_lookup(const struct eng_conn *c, struct eng_ctl *m)
 {
 	const struct eng_startup *su = c->su;
 
@@ -68,9 +66,7 @@ fill_lookup(struct eng_transport *t, const struct eng_conn *c, struct eng_ctl *m
 	m->lookup.service = su->service;
 	m->lookup.qpn = su->qpn;
 	m->lookup.qkey = su->qkey;
-	if (c->rides)
-		c->link->ends(t, c, &m->lookup.tuple, NULL);
-	else if (c->tcp != NULL)
+	if (c->tcp != NULL)
 		m->lookup.tuple = *tcp_tuple(c->tcp);
 }
 
@@ -90,9 +86,9 @@ fill_notice(struct eng_transport *t, struct eng_conn *c, struct eng_ctl *m)
 		return;
 	}
 	if (m->type == ENG_TC_LOOKUP || m->type == ENG_TC_FOUND)
-		fill_lookup(t, c, m);
+		fill_lookup(c, m);
 	else
-		fill_peer(t, c, m);
+		fill_peer(c, m);
 	m->private_len = su->private_len;
 	memcpy(m->private_data, su->private_data, su->private_len);
 }
@@ -185,7 +181,7 @@ eng_startup_passive(struct eng_transport *t, struct tcp_conn *tcp)
 void
 eng_startup_connected(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->state != ECONN_OPENING && c->state != ECONN_CARRIER)
+	if (c->state != ECONN_OPENING)
 		return;
 	use_offloads(t, c);
 	c->link->connected(t, c);
@@ -233,9 +229,8 @@ eng_startup_poll(struct eng_transport *t, uint64_t now)
 	return sk_wheel_poll(&t->wheel, now, TIMER_BUDGET, conn_startup_expired, t);
 }
 
-/* Fills in c->path, and the network of the tuple. Returns 0 or -errno. */
 static int
-conn_startup_path(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
+choose_tuple(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
 {
 	struct wire_eth eth;
 	int rc = net_path_init(t->net, &c->path, &tuple->laddr, &tuple->raddr, IP_TCP, t->now);
@@ -246,12 +241,6 @@ conn_startup_path(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple 
 	tuple->vlan = eth.vlan;
 	tuple->port = c->path.port;
 	c->addr_sum = eng_addr_sum(tuple, IP_TCP);
-	return 0;
-}
-
-static int
-conn_startup_port(struct eng_transport *t, struct tcp_tuple *tuple)
-{
 	if (tuple->lport == 0) {
 		tuple->lport = eng_lport_choose(t, tuple);
 		return tuple->lport == 0 ? -EADDRNOTAVAIL : 0;
@@ -274,21 +263,7 @@ connect_link(struct eng_transport *t, struct eng_conn *c, const struct tcp_tuple
 	c->su->cookie = m->cookie;
 	c->su->offer = m->connect.offer;
 	rc = c->link->connect(t, c, tuple, m);
-	if (rc != 0 || c->rides)
-		return rc;
-	return tcp_connect(t->tcp, t->now, tuple, c->path.mtu, c, &c->tcp);
-}
-
-int
-eng_startup_carrier(struct eng_transport *t, struct eng_conn *c, struct tcp_tuple *tuple)
-{
-	int rc = conn_startup_path(t, c, tuple);
-
-	if (rc == 0)
-		rc = conn_startup_port(t, tuple);
-	if (rc == 0 && !eng_conn_admit(t, c, SK_USER_INSTANCE))
-		rc = -ENOBUFS;
-	return rc == 0 ? eng_startup_create(t, c) : rc;
+	return rc != 0 ? rc : tcp_connect(t->tcp, t->now, tuple, c->path.mtu, c, &c->tcp);
 }
 
 int
@@ -300,13 +275,11 @@ eng_startup_connect(struct eng_transport *t, struct eng_ctl *m)
 
 	if (c == NULL)
 		return -ENOBUFS;
-	rc = conn_startup_path(t, c, &tuple);
+	rc = choose_tuple(t, c, &tuple);
 	if (rc == 0 && tuple.port < t->e->cfg.nports &&
 		eng_port_is_gone(&t->e->ports[tuple.port]) &&
 		!eng_port_is_again(&t->e->ports[tuple.port]))
 		rc = -ENETDOWN;
-	if (rc == 0 && !eng_links[m->connect.offer.kind]->shares)
-		rc = conn_startup_port(t, &tuple);
 	if (rc == 0 && !eng_conn_admit(t, c, m->user))
 		rc = -ENOBUFS;
 	if (rc == -EXDEV)

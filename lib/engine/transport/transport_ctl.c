@@ -50,7 +50,7 @@ ctl_unlisten(struct eng_transport *t, const struct eng_ctl *m)
 static int
 ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 {
-	bool live = c->state == ECONN_REQUESTED && eng_conn_alive(c);
+	bool live = c->state == ECONN_REQUESTED && c->tcp != NULL;
 
 	if (c->release_due || (!live && c->state != ECONN_DEAD))
 		return -ENOENT;
@@ -68,7 +68,7 @@ ctl_accept(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 static int
 ctl_self(struct eng_transport *t, struct eng_conn *c)
 {
-	if (c->release_due || c->state != ECONN_REQUESTED || !eng_conn_alive(c))
+	if (c->release_due || c->state != ECONN_REQUESTED || c->tcp == NULL)
 		return -ENOENT;
 	return c->link->self(t, c);
 }
@@ -95,10 +95,6 @@ ctl_answer(struct eng_transport *t, struct eng_conn *c, const struct eng_ctl *m)
 	if (rc == -ENOENT)
 		return rc;
 	c->state = ECONN_DRAIN;
-	if (c->tcp == NULL) {
-		eng_conn_put(t, c);
-		return 0;
-	}
 	/* siw of Linux handles a FIN before the bytes that arrive with it, and then does not read
 	 * the private data. Therefore the FIN follows when the bytes are acknowledged. */
 	if (rc == 0)
@@ -125,14 +121,10 @@ ctl_abort(struct eng_transport *t, struct eng_conn *c, int how)
 static int
 ctl_query(const struct eng_transport *t, const struct eng_conn *c, struct eng_qp_view *view)
 {
-	if (!eng_conn_alive(c))
+	if (c->tcp == NULL)
 		return -ENOTCONN;
-	if (c->tcp != NULL) {
-		view->tuple = *tcp_tuple(c->tcp);
-		tcp_get_info(c->tcp, &view->tcp);
-	} else {
-		c->link->ends(t, c, &view->tuple, &view->tcp);
-	}
+	view->tuple = *tcp_tuple(c->tcp);
+	tcp_get_info(c->tcp, &view->tcp);
 	if (c->link != NULL && c->link->look != NULL)
 		c->link->look(t, c, view);
 	return 0;
@@ -143,7 +135,7 @@ ctl_conn(struct eng_transport *t, struct eng_ctl *m)
 {
 	struct eng_conn *c = m->conn < t->fresh ? &t->conns[m->conn] : NULL;
 
-	if (c == NULL || c->state == ECONN_FREE || c->state == ECONN_CARRIER)
+	if (c == NULL || c->state == ECONN_FREE)
 		return -ENOENT;
 	switch (m->type) {
 	case ENG_CT_ACCEPT:
