@@ -15,6 +15,7 @@
 #define SPIN_TURNS    2000 /* turns for which a client spins before it sleeps for NAP_US */
 #define NAP_US        50
 #define LINGER_NS     3000000000
+#define LINGER_MS     100
 #define EVENT_MS      100    /* --events: longest sleep, after which the connection is checked */
 #define QUEUE_MIN     16     /* requests: room for the words between both ends */
 #define CQ_DEPTH_MOST 65536u /* entries: deeper queues leave the processor's caches */
@@ -235,8 +236,10 @@ perf_linger(struct perf_end *e)
 	uint64_t last = eng_clock();
 	struct saker_event ev;
 
-	while (e->engine != NULL && eng_clock() - last < LINGER_NS) {
-		if (eng_poll(e->engine, 0, eng_clock()))
+	while (eng_clock() - last < LINGER_NS) {
+		if (e->engine == NULL)
+			saker_wait(e->s, LINGER_MS);
+		else if (eng_poll(e->engine, 0, eng_clock()))
 			last = eng_clock();
 		if (saker_event(e->s, &ev) == 1 && ev.type == SAKER_EV_DISCONNECTED)
 			return;

@@ -234,8 +234,9 @@ int perf_turn(struct perf_end *e);
 void perf_idle(void *end);
 /* Polls the engine until it has no more work, so that all acknowledgements have been sent. */
 void perf_settle(struct perf_end *e);
-/* Polls the engine of the accepting end until the peer has ended a connection, or until nothing has
- * happened for 3 s: the last word to the peer may be lost, and is then sent again. */
+/* Waits at the accepting end until the peer has ended a connection, or until nothing has happened
+ * for 3 s: the last word to the peer may be lost, and is then sent again, or the peer may not have
+ * taken it yet. */
 void perf_linger(struct perf_end *e);
 /* Posts `n` requests of the operation under test, the last of them signalled if `signaled`. Runs
  * turns while the send queue is full. */
