@@ -14,13 +14,14 @@ declare -A pid=()
 say() { echo "== $*"; }
 skip() { echo "$*"; exit 77; }
 fail() {
+    local log
+    # A reader sees the last lines: the logs that were written last, and the reason.
+    find "$work" -maxdepth 1 -name "*.log" -size +0 -printf "%T@ %p\n" | sort -n | tail -n 8 |
+        while read -r _ log; do
+            echo "--- $(basename "$log")"
+            tail -n 10 "$log"
+        done
     echo "FAIL: $*"
-    for log in "$work"/*.log; do
-        [ -s "$log" ] || continue
-        echo "--- $(basename "$log")"
-        tail -n 15 "$log"
-    done
-    echo "FAIL: $*" # once more: a reader sees the last lines
     exit 1
 }
 
@@ -75,13 +76,13 @@ ends() {
 }
 # verdict STATUS NAME LOG...: prints the result of one case and counts a failure; the other cases
 # still run. The script ends with `exit $((failed != 0))`.
-failed=0
+failed=0 failure=""
 verdict() {
     local status=$1 name=$2
     shift 2
     if [ "$status" = 0 ]; then echo "ok    $name"; else
-        echo "FAIL  $name"
-        tail -n 8 "$@" | sed 's/^/      /'
+        failure=$(echo "FAIL  $name" && tail -n 8 "$@" | sed 's/^/      /')
+        echo "$failure"
         failed=$((failed + 1))
     fi
 }
@@ -192,7 +193,8 @@ conclude() {
     }
     [ $failed = 0 ] || {
         echo "the guest's kernel:"
-        test/interop/guest.py console | grep -v "^$" | tail -n 60
+        test/interop/guest.py console | grep -v "^$" | tail -n 20
+        echo "$failure" # once more, behind the kernel's lines
     }
     exit $((failed != 0))
 }
