@@ -12,7 +12,7 @@ install_packages rdmacm-utils perftest jq ||
 one_guest
 take_memory 256
 # siw needs these waits: doc/rdmacm.md has the reason.
-export SAKER_MPA_FIRST_FPDU_WAIT=500ms SAKER_MPA_FIRST_FPDU_DELAY=20ms
+export SAKER_MPA_FIRST_FPDU_WAIT=500ms SAKER_MPA_FIRST_FPDU_DELAY=100ms
 saker host 0@0 "net_vhost0,iface=$work/port" -- --idle sleep \
     --address net_vhost0=10.68.0.1/24 --address net_vhost0=fd68::1/64
 boot_guest "vhost=$work/port,10.68.0.2/24,fd68::2/64"
