@@ -2,8 +2,10 @@
 /*
  * QPs modified by the program. Such a QP may exist before its peer: posted work waits, and the
  * stage notifies the control stage (ENG_EC_QP_WAITS), which connects the QP. As with hardware, the
- * end of the connection does not change the QP's state. If the peer has gone, the next work request
- * fails.
+ * end of the connection does not change the QP's state. If the peer has gone, work requests fail
+ * when the time of their retransmissions is over. Until then the program can destroy the QP without
+ * an error: two programs that end their exchange at the same time may have requests in flight that
+ * neither of them waits for.
  */
 #include "qp_ops_priv.h"
 
@@ -17,24 +19,26 @@ eng_modified_move(struct eng_qp *qp, const struct eng_ctl *m)
 void
 eng_modified_fail(struct eng_stage *s, struct eng_qp *qp)
 {
-	if (qp->chan == NULL)
+	if (qp->chan == NULL || qp->lost)
 		rof_unreachable(qp->rof);
 	if (qp->chan == NULL && qp->connected)
 		eng_qp_pend(s, qp, EQP_P_ABORT);
 	eng_qp_activate(s, qp);
 }
 
+/* Notifies the control stage, which answers with ENG_CE_QP_FAIL unless the peer appears in time. */
+static void
+modified_wait(struct eng_stage *s, struct eng_qp *qp)
+{
+	qp->waits = true;
+	eng_qp_pend(s, qp, EQP_P_WAITS);
+}
+
 void
 eng_modified_posted(struct eng_stage *s, struct eng_qp *qp)
 {
-	if (qp->waits || !eng_sq_pending(s, &qp->rd))
-		return;
-	if (qp->lost) {
-		rof_unreachable(qp->rof);
-		return;
-	}
-	qp->waits = true;
-	eng_qp_pend(s, qp, EQP_P_WAITS);
+	if (!qp->waits && eng_sq_pending(s, &qp->rd))
+		modified_wait(s, qp);
 }
 
 void
@@ -45,7 +49,7 @@ eng_modified_closed(struct eng_stage *s, struct eng_qp *qp)
 	qp->waits = false;
 	qp->lost = true;
 	if (!rof_idle(qp->rof))
-		rof_unreachable(qp->rof);
+		modified_wait(s, qp);
 	eng_qp_activate(s, qp);
 }
 

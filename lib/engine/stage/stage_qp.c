@@ -139,12 +139,6 @@ send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 	}
 	if (qp->pending & EQP_P_FATAL)
 		return;
-	if ((qp->pending & EQP_P_WAITS) &&
-		(m = eng_notice_get(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
-		m->qp = qp;
-		eng_notice_send(s, m);
-		qp->pending &= ~EQP_P_WAITS;
-	}
 	if ((qp->pending & EQP_P_ENDED) &&
 		(m = eng_notice_get(s, ENG_EC_DISCONNECTED, qp->client)) != NULL) {
 		m->qp = qp;
@@ -152,6 +146,13 @@ send_pending_notices(struct eng_stage *s, struct eng_qp *qp)
 		m->event.code = !qp->ops->opened(qp);
 		eng_notice_send(s, m);
 		qp->pending &= ~EQP_P_ENDED;
+	}
+	/* The control stage ignores this one as long as it believes that there is a connection. */
+	if ((qp->pending & (EQP_P_WAITS | EQP_P_ENDED)) == EQP_P_WAITS &&
+		(m = eng_notice_get(s, ENG_EC_QP_WAITS, qp->client)) != NULL) {
+		m->qp = qp;
+		eng_notice_send(s, m);
+		qp->pending &= ~EQP_P_WAITS;
 	}
 }
 

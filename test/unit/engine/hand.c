@@ -102,6 +102,18 @@ destroy_both(void)
 	}
 }
 
+/* The peer has gone, but may return as long as requests would be sent again. */
+static void
+has_its_time(int node)
+{
+	struct rd_wc wc;
+
+	frig_sleep(PATIENCE - SECOND / 2);
+	cr_assert_eq(saker_cq_poll(frig.n[node].cq, &wc, 1), 0, "status %u", wc.status);
+	cr_assert_eq(state_of(node), RD_QP_RTS);
+	frig_sleep(SECOND);
+}
+
 static void
 retries_are_over(int node, unsigned flushed)
 {
@@ -474,6 +486,7 @@ Test(engine_hand, a_peer_that_goes_is_noticed_by_the_next_request)
 	ready(1);
 	frig_post(0, RD_WRITE, 8, 0);
 	frig_post(0, RD_WRITE, 8, 0);
+	has_its_time(0);
 	retries_are_over(0, 2);
 	frig_stop();
 }
@@ -489,7 +502,31 @@ Test(engine_hand, what_is_under_way_when_the_peer_goes_fails)
 	frig_post(0, RD_WRITE, 8, 0);
 	frig_turns(50);
 	cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
+	has_its_time(0);
 	retries_are_over(0, 1);
+	frig_stop();
+}
+
+/* Both programs have what they wanted, and neither waits for the requests that are still in flight.
+ * The one that ends later must not see them fail. */
+Test(engine_hand, an_exchange_that_both_end_at_once_ends_without_an_error)
+{
+	struct rd_wc wc;
+
+	begin(false, NULL);
+	for (unsigned turns = 0; turns < 8; turns++) {
+		two_qps();
+		ready(0);
+		ready(1);
+		frig_works();
+		frig_post(0, RD_SEND, 8, 0); /* no receive is posted: the peer answers RNR */
+		frig_turns(turns);
+		cr_assert_eq(saker_qp_destroy(frig.n[1].qp), 0);
+		frig_sleep(SECOND);
+		cr_assert_eq(saker_cq_poll(frig.n[0].cq, &wc, 1), 0, "status %u", wc.status);
+		cr_assert(frig_no_event(0));
+		cr_assert_eq(saker_qp_destroy(frig.n[0].qp), 0);
+	}
 	frig_stop();
 }
 

@@ -3,8 +3,9 @@
  * QPs modified by the program. No command requests their connections: the QP identifies its peer by
  * GID and QP number. From RTR on, the QP accepts the request of its peer. From RTS on, it also
  * makes attempts itself: frequent ones while it has work, rare ones otherwise, until the peer is
- * ready. doc/falcon-cm.md 9 defines the result when both sides make an attempt. Host connections
- * are made in the same way.
+ * ready. doc/falcon-cm.md 9 defines the result when both sides make an attempt. A QP whose
+ * connection has ended makes no further attempt: its work fails when the patience for the peer is
+ * over. Host connections are made in the same way.
  */
 #include <errno.h>
 
@@ -51,7 +52,7 @@ patience_end(const struct eng_control *c, const struct cm_conn *q)
 static void
 modified_waits(struct eng_control *c, struct cm_conn *q)
 {
-	if (!q->modified || q->given_up || q->state == CM_ESTABLISHED || q->state == CM_CLOSED)
+	if (!q->modified || q->given_up || q->state == CM_ESTABLISHED)
 		return;
 	if (!q->waits)
 		q->patience_end = patience_end(c, q);
