@@ -95,6 +95,13 @@ int net_if_index(const struct net_stack *n, uint16_t port, uint16_t vlan);
 int net_is_local(
 	const struct net_stack *n, uint16_t port, uint16_t vlan, const struct sk_addr *addr);
 
+/* The class of a connection's packets. */
+struct net_class {
+	uint8_t dscp;  /* 6 bits: in the IPv4 type of service, or in the IPv6 traffic class */
+	uint8_t pcp;   /* 3 bits: in the VLAN tag, if the interface has one */
+	uint32_t flow; /* 20 bits: IPv6 flow label; 0: one that net_path_init() chooses */
+};
+
 /* The headers before a connection's packets. A connection keeps its path; net_path_check() compares
  * `generation` before each frame. */
 struct net_path {
@@ -106,12 +113,16 @@ struct net_path {
 	uint8_t l2_len, l3_len;
 	/* Ethernet and IP headers, but for length, identification, ECN and the IPv4 checksum. */
 	uint8_t head[ETH_MAX + IP_MAX];
+	struct net_class class; /* `flow` is the flow label in use */
 };
 
 /* Determines the route and the source address of a path. `src` is in/out: the unspecified address
  * requests a choice. `proto` is the IP protocol. Returns 0, -ENETUNREACH or -EADDRNOTAVAIL. */
 int net_path_init(struct net_stack *n, struct net_path *p, struct sk_addr *src,
 	const struct sk_addr *dst, uint8_t proto, uint64_t now);
+/* Sets the class of a path, which net_path_init() has set to 0. The ECN bits stay with the
+ * transport: net_head_emit() writes them. */
+void net_path_set_class(struct net_path *p, const struct net_class *class);
 /* Checks a path before each frame. Returns 0 when p->head is valid with its MAC address; 1 when the
  * neighbour is being resolved: the finished frame goes to net_hold(); or -EHOSTUNREACH when the
  * neighbour did not answer recently, or the route or the source address is gone. */

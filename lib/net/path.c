@@ -41,27 +41,33 @@ store16(uint8_t *p, uint16_t v)
 	memcpy(p, &v, 2);
 }
 
+/* Writes the IP header behind the Ethernet header. */
+static void
+path_fill_ip(struct net_path *p, const struct wire_ip *ip)
+{
+	uint8_t *l3 = p->head + p->l2_len;
+
+	p->l3_len = (uint8_t)wire_ip_emit(l3, ip);
+	if (p->l3_len == IP4_LEN) {
+		store16(l3 + IP4_TOTAL_OFFSET, 0);
+		store16(l3 + IP4_CKSUM_OFFSET, 0);
+		store16(l3 + IP4_CKSUM_OFFSET, (uint16_t)~wire_sum_fold(wire_sum(0, l3, IP4_LEN)));
+	}
+}
+
 static void
 path_fill(struct net_stack *n, struct net_path *p, int ifindex, const struct wire_ip *ip)
 {
 	const struct net_if *ifp = &n->ifs[ifindex];
-	struct wire_eth eth = {.vlan = ifp->vlan};
-	bool v4 = sk_addr_is_v4(&ip->dst);
-	uint8_t *l3;
+	struct wire_eth eth = {.vlan = ifp->vlan, .pcp = p->class.pcp};
 
-	eth.type = v4 ? ETH_IPV4 : ETH_IPV6;
+	eth.type = sk_addr_is_v4(&ip->dst) ? ETH_IPV4 : ETH_IPV6;
 	memcpy(eth.src, ifp->mac, 6);
 	p->ifindex = (int16_t)ifindex;
 	p->port = ifp->port;
 	p->mtu = ifp->mtu;
 	p->l2_len = (uint8_t)wire_eth_emit(p->head, &eth);
-	l3 = p->head + p->l2_len;
-	p->l3_len = (uint8_t)wire_ip_emit(l3, ip);
-	if (v4) {
-		store16(l3 + IP4_TOTAL_OFFSET, 0);
-		store16(l3 + IP4_CKSUM_OFFSET, 0);
-		store16(l3 + IP4_CKSUM_OFFSET, (uint16_t)~wire_sum_fold(wire_sum(0, l3, IP4_LEN)));
-	}
+	path_fill_ip(p, ip);
 }
 
 /* Reads the IP header back that path_fill() wrote. */
@@ -69,7 +75,7 @@ static struct wire_ip
 path_ip(const struct net_path *p)
 {
 	const uint8_t *l3 = p->head + p->l2_len;
-	struct wire_ip ip = {.ttl = NET_TTL};
+	struct wire_ip ip = {.ttl = NET_TTL, .dscp = p->class.dscp, .flow = p->class.flow};
 
 	if (p->l3_len == IP4_LEN) {
 		ip.proto = l3[IP4_PROTO];
@@ -77,7 +83,6 @@ path_ip(const struct net_path *p)
 		ip.dst = sk_addr_v4(l3 + IP4_DST);
 	} else {
 		ip.proto = l3[IP6_NEXT];
-		ip.flow = (l3[1] & 0x0fU) << 16 | (uint32_t)l3[2] << 8 | l3[3];
 		memcpy(ip.src.b, l3 + IP6_SRC, 16);
 		memcpy(ip.dst.b, l3 + IP6_DST, 16);
 	}
@@ -109,8 +114,25 @@ net_path_init(struct net_stack *n, struct net_path *p, struct sk_addr *src,
 	n->flow++;
 	ip.flow = (uint32_t)sk_siphash(&n->key, &n->flow, sizeof(n->flow)) & 0xfffff;
 	memset(p, 0, sizeof(*p));
+	p->class.flow = ip.flow;
 	path_fill(n, p, hop.ifindex, &ip);
 	return 0;
+}
+
+void
+net_path_set_class(struct net_path *p, const struct net_class *class)
+{
+	uint32_t flow = class->flow != 0 ? class->flow : p->class.flow;
+	struct wire_eth eth;
+	struct wire_ip ip;
+
+	p->class = *class;
+	p->class.flow = flow;
+	wire_eth_parse(&eth, p->head, p->l2_len);
+	eth.pcp = class->pcp;
+	wire_eth_emit(p->head, &eth);
+	ip = path_ip(p);
+	path_fill_ip(p, &ip);
 }
 
 static int

@@ -95,6 +95,76 @@ Test(path, ieee802_1q_tag_stands_in_the_head)
 	cr_assert_eq(last_sent()->pkt.eth.vlan, 42, "the question is tagged too");
 }
 
+/* ---- The class of a path ---- */
+
+Test(path, class_sets_dscp_and_leaves_ecn_to_the_transport_rfc2474_3)
+{
+	const struct net_class class = {.dscp = 46, .pcp = 5, .flow = 0x12345};
+	struct net_path p;
+	uint8_t at[64];
+
+	path_resolved(&p, "192.0.2.9", 0);
+	net_path_set_class(&p, &class);
+	cr_assert_eq(net_path_check(net, &p, 0), 0, "the path stays resolved");
+	for (uint8_t ecn = 0; ecn < 4; ecn++) {
+		cr_assert_eq(net_head_emit(at, &p, 100, ecn, 7, false), 34, "no VLAN tag");
+		cr_assert_eq(at[15], 46 << 2 | ecn);
+		cr_assert_eq(wire_sum_fold(wire_sum(0, at + 14, 20)), 0);
+		net_head_emit_v4(at, &p, 100, ecn, 7);
+		cr_assert_eq(at[15], 46 << 2 | ecn);
+		cr_assert_eq(wire_sum_fold(wire_sum(0, at + 14, 20)), 0);
+	}
+	net_path_set_class(&p, &(struct net_class){0});
+	net_head_emit(at, &p, 100, IP_ECN_ECT0, 7, false);
+	cr_assert_eq(at[15], IP_ECN_ECT0);
+	cr_assert_eq(wire_sum_fold(wire_sum(0, at + 14, 20)), 0);
+}
+
+Test(path, class_sets_traffic_class_and_flow_label_of_ipv6_rfc8200_3)
+{
+	struct net_class class = {.dscp = 0x2b};
+	struct net_path p;
+	struct wire_ip ip;
+	uint8_t at[2048];
+	uint32_t chosen;
+
+	path_resolved(&p, "2001:db8::9", 0);
+	net_head_emit(at, &p, 100, 0, 0, false);
+	wire_ip6_parse(&ip, at + 14, 140);
+	chosen = ip.flow;
+	net_path_set_class(&p, &class);
+	net_head_emit(at, &p, 100, IP_ECN_CE, 0, false);
+	cr_assert_eq(wire_ip6_parse(&ip, at + 14, 140), 40);
+	cr_assert_eq(ip.dscp, 0x2b);
+	cr_assert_eq(ip.ecn, IP_ECN_CE);
+	cr_assert_eq(ip.flow, chosen, "a label of 0 leaves the choice to the path");
+	class.flow = 0xfffff;
+	net_path_set_class(&p, &class);
+	net_head_emit(at, &p, 100, IP_ECN_ECT0, 0, false);
+	wire_ip6_parse(&ip, at + 14, 140);
+	cr_assert_eq(ip.flow, 0xfffff);
+	cr_assert_eq(ip.dscp, 0x2b);
+	cr_assert_eq(ip.ecn, IP_ECN_ECT0);
+	cr_assert_eq(p.class.flow, 0xfffff);
+}
+
+Test(path, class_sets_the_priority_of_the_tag_ieee802_1q_6_9)
+{
+	const struct net_class class = {.dscp = 8, .pcp = 6};
+	struct sk_addr a = addr("198.51.100.1"), dst = addr("198.51.100.9"), src = {{0}};
+	int vif = net_if_add(net, 3, 42, my_mac, 1500);
+	struct net_path p;
+	uint8_t at[64];
+
+	cr_assert_eq(net_addr_add(net, vif, &a, 24, 0), 0);
+	cr_assert_eq(net_path_init(net, &p, &src, &dst, IP_TCP, 0), 0);
+	net_path_set_class(&p, &class);
+	cr_assert_eq(net_head_emit(at, &p, 20, 0, 0, false), 38);
+	cr_assert_eq(at[14] << 8 | at[15], 6 << 13 | 42);
+	cr_assert_eq(at[19], 8 << 2);
+	cr_assert_eq(wire_sum_fold(wire_sum(0, at + 18, 20)), 0);
+}
+
 Test(path, source_is_chosen_or_checked)
 {
 	struct sk_addr src = {{0}}, dst = addr("192.0.2.9");
@@ -188,6 +258,7 @@ Test(path, better_route_over_another_interface_makes_the_head_anew)
 	net_neighbor_add(net, vif, &gw2, peer_mac);
 	cr_assert_eq(net_route_add(net, &any, 0, &gw1), 0);
 	path_to(&p, "203.0.113.5");
+	net_path_set_class(&p, &(struct net_class){.dscp = 10, .pcp = 3});
 	cr_assert_eq(net_path_check(net, &p, 0), 0);
 	cr_assert_eq(p.port, 3);
 	cr_assert_eq(net_route_add(net, &far, 24, &gw2), 0);
@@ -195,9 +266,10 @@ Test(path, better_route_over_another_interface_makes_the_head_anew)
 	cr_assert_eq(p.port, 5);
 	cr_assert_eq(p.mtu, 9000);
 	cr_assert_eq(net_head_emit(at, &p, 0, 0, 9, false), 38);
-	cr_assert_eq(at[14] << 8 | at[15], 42);
+	cr_assert_eq(at[14] << 8 | at[15], 3 << 13 | 42, "the class stays, with its tag");
 	cr_assert_arr_eq(at + 6, other_mac, 6);
 	cr_assert_eq(wire_ip4_parse(&ip, at + 18, 20), 20);
+	cr_assert_eq(ip.dscp, 10);
 	a = addr("192.0.2.1");
 	cr_assert(sk_addr_eq(&ip.src, &a), "the connection keeps its address");
 	a = addr("203.0.113.5");
