@@ -18,16 +18,16 @@ algorithm(const struct fa_conn *c)
 }
 
 /* Returns a path of the flow whose low bits the list permits: another one than the present path, if
- * the list has two. */
+ * the list has two. `value` determines which one. */
 static uint32_t
-listed_path(const struct fa_conn *c, unsigned flow, uint32_t random)
+listed_path(const struct fa_conn *c, unsigned flow, uint32_t value)
 {
 	const uint16_t *list = c->params.paths;
-	unsigned flows = c->pdl.flows, i = (random % FA_PATHS & ~(flows - 1u)) | flow;
+	unsigned flows = c->pdl.flows, i = (value % FA_PATHS & ~(flows - 1u)) | flow;
 
 	if (((list[i] ^ c->pdl.flow[flow].path) & FA_PATH_LOW) == 0)
 		i = (i + flows) % FA_PATHS;
-	return (random & PATH_HIGH) | (list[i] & FA_PATH_LOW);
+	return (value & PATH_HIGH) | (list[i] & FA_PATH_LOW);
 }
 
 /* Chooses a path: the upper 18 bits at random, the low two are the flow's number; or one whose low
@@ -39,6 +39,14 @@ choose_path(struct fa_conn *c, unsigned flow)
 
 	c->pdl.flow[flow].path =
 		c->params.paths == NULL ? (random & 0xffffc) | flow : listed_path(c, flow, random);
+}
+
+void
+fa_conn_path(struct fa_conn *c, uint32_t path)
+{
+	for (unsigned i = 0; i < c->pdl.flows; i++)
+		c->pdl.flow[i].path = c->params.paths != NULL ? listed_path(c, i, path)
+							      : (path & ~(c->pdl.flows - 1u)) | i;
 }
 
 /* One path has one result, and most others have another one: a new path of the peer's packets

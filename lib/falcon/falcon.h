@@ -323,6 +323,10 @@ const uint64_t *fa_stack_counters(const struct fa_stack *s);
  * connections, or -EINVAL when `p` is invalid or the pools cannot hold one request of its MTU. */
 int fa_conn_create(
 	struct fa_stack *s, uint64_t now, const struct fa_params *p, struct fa_conn **out);
+/* Sets the first path (20 bits) of all flows, but for the bits that fa_params.paths or the number
+ * of the flow determines. The owner calls it before the first packet: else the first paths are
+ * random, as all later ones. */
+void fa_conn_path(struct fa_conn *c, uint32_t path);
 /* Destroys the connection immediately: frees its payloads, and makes no more deliveries for it. */
 void fa_conn_destroy(struct fa_conn *c);
 /* Fails the connection: the next poll completes outstanding requests with `code`, then sends

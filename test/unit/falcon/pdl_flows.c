@@ -339,6 +339,40 @@ Test(pdl_flows, a_list_of_equal_paths_is_used_as_it_is)
 	cr_assert_eq(rig.c->pdl.flow[0].path & FA_PATH_LOW, 1);
 }
 
+/* ---- A first path that the owner names ---- */
+
+Test(pdl_flows, the_owner_names_the_first_path_of_a_single_flow)
+{
+	rig.params.flows = 1;
+	rig_start();
+	fa_conn_path(rig.c, 0xabcde);
+	cr_assert_eq(rig.c->pdl.flow[0].path, 0xabcde);
+	rig.repath = true;
+	rig_pushes(0, 1);
+	rig_run(0);
+	cr_assert_eq(rig.sent[0].path, 0xabcde);
+	ack_on(0, (struct wire_falcon){.type = FALCON_BACK, .dbpsn = 301});
+	cr_assert_eq(rig_reason(FA_REPATH), 1, "the flow can still change its path");
+	cr_assert_neq(rig.c->pdl.flow[0].path, 0xabcde);
+}
+
+Test(pdl_flows, a_named_path_keeps_the_number_of_the_flow_and_the_list)
+{
+	rig_start();
+	fa_conn_path(rig.c, 0xabcde);
+	for (unsigned i = 0; i < FA_FLOWS_MAX; i++)
+		cr_assert_eq(rig.c->pdl.flow[i].path, 0xabcdcu | i);
+	start_listed(FA_FLOWS_MAX);
+	fa_conn_path(rig.c, 0xabcde);
+	for (unsigned i = 0; i < FA_FLOWS_MAX; i++) {
+		uint32_t path = rig.c->pdl.flow[i].path;
+
+		cr_assert_eq(path >> 14, 0xabcde >> 14);
+		cr_assert_eq(path & 3, i);
+		cr_assert(is_listed(path), "%x", path);
+	}
+}
+
 /* The peer's paths are those of its own list. */
 Test(pdl_flows, acknowledgements_stay_on_their_flow_and_in_the_list)
 {
